@@ -1,0 +1,2 @@
+// Package aws is the only place that talks to Amazon.
+package aws

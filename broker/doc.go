@@ -1,0 +1,2 @@
+// Package broker is a durable queue that behaves like SQS.
+package broker

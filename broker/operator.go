@@ -1,0 +1,100 @@
+package broker
+
+import (
+	"context"
+	"time"
+
+	"tendril/queue"
+)
+
+// State is the place of a stored message.
+type State string
+
+// The states of a message that a queue holds.
+const (
+	Visible  State = "visible"
+	Delayed  State = "delayed"
+	InFlight State = "inflight"
+)
+
+// Stored is a message as it lies in a queue, seen without receiving it.
+type Stored struct {
+	queue.Message       // ReceiptHandle is empty
+	Queue         string // the queue that holds it
+	State         State
+	// Until is when a delayed or in-flight message becomes visible; zero for
+	// a visible one.
+	Until time.Time
+	// DeadAt is when the message was dead-lettered; zero if it never was.
+	DeadAt time.Time
+}
+
+// BrowseRequest selects messages to look at.
+type BrowseRequest struct {
+	// State restricts to one state; "" means all.
+	State State
+	// Match keeps messages whose body contains it; "" keeps all.
+	Match string
+	// After is the cursor of the previous page; "" starts at the oldest.
+	After string
+	// Limit is the page size, 1 to 1000; 0 means 100.
+	Limit int
+}
+
+// Browse returns stored messages, oldest first, without counting a receive,
+// and the cursor of the next page ("" at the end).
+func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (page []Stored, next string, err error) {
+	panic("skeleton")
+}
+
+// Message returns one stored message by its id; an error wrapping
+// queue.CodeResourceNotFound when the queue does not hold it.
+func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) { panic("skeleton") }
+
+// DeleteMessages removes messages by id as an operator's act and returns how
+// many there were. They count as purged.
+func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) (int, error) {
+	panic("skeleton")
+}
+
+// Move moves messages by id to another queue, in one transaction, keeping id,
+// body and attributes and beginning a new receive count for redrive purposes.
+// An empty to means the queue each was dead-lettered from. It returns how
+// many were moved; ids that are gone are passed over.
+func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, error) {
+	panic("skeleton")
+}
+
+// Ledger accounts for every message. It always balances:
+//
+//	Sent + MovedIn = Done + DeadLettered + MovedOut + Expired + Purged + Live
+//
+// and for the sum over all queues, MovedIn = DeadLettered + MovedOut.
+type Ledger struct {
+	// Sent counts accepted sends (FIFO duplicates are not accepted twice).
+	Sent int64 `json:"sent"`
+	// Done counts deletes by receipt handle.
+	Done int64 `json:"done"`
+	// DeadLettered counts moves to a dead-letter queue by the redrive policy.
+	DeadLettered int64 `json:"dead_lettered"`
+	// MovedIn counts arrivals by dead-lettering or redrive; MovedOut counts
+	// departures by redrive.
+	MovedIn  int64 `json:"moved_in"`
+	MovedOut int64 `json:"moved_out"`
+	// Expired counts messages that passed their retention period.
+	Expired int64 `json:"expired"`
+	// Purged counts messages removed by an operator.
+	Purged int64 `json:"purged"`
+	// Live counts messages in the queue now: Visible + Delayed + InFlight.
+	Live     int64 `json:"live"`
+	Visible  int64 `json:"visible"`
+	Delayed  int64 `json:"delayed"`
+	InFlight int64 `json:"in_flight"`
+}
+
+// Ledger returns the account of one queue.
+func (b *Broker) Ledger(name string) (Ledger, error) { panic("skeleton") }
+
+// OldestAge returns the age of the oldest live message of a queue, 0 when it
+// is empty.
+func (b *Broker) OldestAge(name string) (time.Duration, error) { panic("skeleton") }

@@ -1,0 +1,2 @@
+// Package bundle reads an Elastic Beanstalk source bundle.
+package bundle

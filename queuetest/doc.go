@@ -1,0 +1,2 @@
+// Package queuetest checks that something behaves like a queue.
+package queuetest

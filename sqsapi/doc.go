@@ -1,0 +1,2 @@
+// Package sqsapi serves a broker over the SQS wire protocol.
+package sqsapi

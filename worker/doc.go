@@ -1,0 +1,2 @@
+// Package worker polls queues, delivers each message and settles it.
+package worker
