@@ -1,0 +1,276 @@
+package tendril_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// room says what a package is for and which packages of this module it may
+// import. The order is the way of a message; a package may only look up the
+// list of those it needs, so that no step knows its neighbour.
+type room struct {
+	name, sentence string
+	may            []string
+}
+
+// rooms is the architecture. A new package, or a new arrow between two of
+// them, is a decision: change this table in the same commit and write the
+// reason into docs/decisions.
+var rooms = []room{
+	{"queue", "Package queue holds the words everything else shares.", nil},
+	{"broker", "Package broker is a durable queue that behaves like SQS.", []string{"queue"}},
+	{"sqsapi", "Package sqsapi serves a broker over the SQS wire protocol.", []string{"queue", "broker"}},
+	{"worker", "Package worker polls queues, delivers each message and settles it.", []string{"queue"}},
+	{"deliver", "Package deliver hands one message, or one batch, to an app over HTTP or to a Lambda function.", []string{"queue"}},
+	{"supervisor", "Package supervisor runs the user's app and keeps it healthy.", nil},
+	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", nil},
+	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.", []string{"bundle"}},
+	{"aws", "Package aws is the only place that talks to Amazon.", []string{"queue"}},
+	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
+	{"console", "Package console shows the environment in a browser and over a JSON API.", []string{"queue", "broker", "worker", "supervisor"}},
+	{"environment", "Package environment builds every part of a worker environment, starts them in order and stops them in reverse.",
+		[]string{"queue", "broker", "sqsapi", "worker", "deliver", "supervisor", "bundle", "config", "aws", "console"}},
+	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
+		[]string{"queue", "bundle", "config", "environment", "console", "aws"}},
+}
+
+// lone names the libraries that only one package may import, and why.
+var lone = []struct{ prefix, room, why string }{
+	{"github.com/aws/", "aws", "the cloud SDK stays behind package aws: declare a small interface where you need it and let aws fill it"},
+	{"modernc.org/sqlite", "broker", "the database stays behind package broker"},
+	{"github.com/spf13/cobra", "cmd/tendril", "flags and exit codes live in the command only"},
+	{"github.com/goccy/go-yaml", "config", "settings are parsed in one place"},
+}
+
+// sourceFile is one parsed Go file of the module.
+type sourceFile struct {
+	path, room string
+	test       bool
+	file       *ast.File
+	fset       *token.FileSet
+}
+
+func sources(t *testing.T) []sourceFile {
+	t.Helper()
+	var files []sourceFile
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name := d.Name(); path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "tools" || name == "out") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		files = append(files, sourceFile{path, filepath.ToSlash(filepath.Dir(path)), strings.HasSuffix(path, "_test.go"), f, fset})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// inHouse reports whether the rules of the rooms apply to a file: examples and
+// benchmarks are programs of their own.
+func (s sourceFile) inHouse() bool {
+	return s.room != "." && s.room != "bench" && !strings.HasPrefix(s.room, "examples")
+}
+
+func TestEveryPackageHasItsRoom(t *testing.T) {
+	known := map[string]bool{}
+	for _, r := range rooms {
+		known[r.name] = true
+		data, err := os.ReadFile(filepath.Join(r.name, "doc.go"))
+		if err != nil {
+			t.Errorf("%s: every package opens with a doc.go: %v", r.name, err)
+			continue
+		}
+		if want := "// " + r.sentence; !strings.HasPrefix(oneLine(string(data)), want) {
+			t.Errorf("%s/doc.go must open with %q", r.name, want)
+		}
+	}
+	for _, s := range sources(t) {
+		if s.inHouse() && !known[s.room] {
+			t.Errorf("%s: package %s is not in the table of rooms; add it there with its sentence and what it may import", s.path, s.room)
+		}
+	}
+}
+
+// oneLine joins the lines of the first comment paragraph, so that a sentence
+// may be wrapped.
+func oneLine(src string) string {
+	paragraph, _, _ := strings.Cut(src, "\n//\n")
+	return strings.ReplaceAll(paragraph, "\n// ", " ")
+}
+
+func TestImportsFollowTheTable(t *testing.T) {
+	may := map[string][]string{}
+	for _, r := range rooms {
+		may[r.name] = r.may
+	}
+	for _, s := range sources(t) {
+		if s.test || !s.inHouse() {
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			path := strings.Trim(spec.Path.Value, `"`)
+			if own, ok := strings.CutPrefix(path, "tendril/"); ok && !slices.Contains(may[s.room], own) {
+				t.Errorf("%s imports %s; package %s may import %v: declare the one to three methods you need here and let environment plug them together",
+					s.path, path, s.room, may[s.room])
+			}
+			for _, l := range lone {
+				if strings.HasPrefix(path, l.prefix) && s.room != l.room {
+					t.Errorf("%s imports %s: %s", s.path, path, l.why)
+				}
+			}
+		}
+	}
+}
+
+func TestNoUtilityPackages(t *testing.T) {
+	banned := []string{"util", "utils", "common", "types", "helpers", "mocks", "misc", "shared", "internal"}
+	for _, s := range sources(t) {
+		if slices.Contains(banned, filepath.Base(s.room)) {
+			t.Errorf("%s: a package is named after what it does, not %q", s.path, filepath.Base(s.room))
+		}
+	}
+}
+
+func TestExportedNamesAreCommented(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || !s.inHouse() {
+			continue
+		}
+		for _, decl := range s.file.Decls {
+			for _, name := range uncommented(decl) {
+				t.Errorf("%s: %s is exported and has no comment: say what it is, its unit, range, zero value and errors", s.fset.Position(decl.Pos()), name)
+			}
+		}
+	}
+}
+
+// uncommented returns the exported names of a declaration that nothing explains.
+func uncommented(decl ast.Decl) []string {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		if d.Doc == nil && d.Name.IsExported() && exportedReceiver(d) {
+			return []string{d.Name.Name}
+		}
+	case *ast.GenDecl:
+		var names []string
+		for _, spec := range d.Specs {
+			names = append(names, uncommentedSpec(d, spec)...)
+		}
+		return names
+	}
+	return nil
+}
+
+func uncommentedSpec(d *ast.GenDecl, spec ast.Spec) []string {
+	switch sp := spec.(type) {
+	case *ast.TypeSpec:
+		if sp.Name.IsExported() && sp.Doc == nil && d.Doc == nil {
+			return []string{sp.Name.Name}
+		}
+	case *ast.ValueSpec:
+		// A group's comment explains its members.
+		if sp.Doc == nil && sp.Comment == nil && d.Doc == nil {
+			var names []string
+			for _, n := range sp.Names {
+				if n.IsExported() {
+					names = append(names, n.Name)
+				}
+			}
+			return names
+		}
+	}
+	return nil
+}
+
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	typ := d.Recv.List[0].Type
+	if star, ok := typ.(*ast.StarExpr); ok {
+		typ = star.X
+	}
+	id, ok := typ.(*ast.Ident)
+	return ok && id.IsExported()
+}
+
+func TestFunctionsAndFilesStaySmall(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		if n := s.fset.Position(s.file.End()).Line; n > 600 {
+			t.Errorf("%s has %d lines, more than 600: probably two concepts; give each its file", s.path, n)
+		}
+		for _, decl := range s.file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok {
+				if n := s.fset.Position(f.End()).Line - s.fset.Position(f.Pos()).Line; n > 100 {
+					t.Errorf("%s: %s has %d lines, more than 100: name its steps", s.fset.Position(f.Pos()), f.Name.Name, n)
+				}
+			}
+		}
+	}
+}
+
+func TestNoHiddenWiring(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || !s.inHouse() {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch x := n.(type) {
+			case *ast.FuncDecl:
+				if x.Name.Name == "init" && x.Recv == nil {
+					t.Errorf("%s: no init: let a constructor do it, so that a reader finds who calls what", s.fset.Position(x.Pos()))
+				}
+			case *ast.SelectorExpr:
+				if id, ok := x.X.(*ast.Ident); ok && id.Name == "os" && x.Sel.Name == "Exit" && s.room != "cmd/tendril" {
+					t.Errorf("%s: only the command exits: return an error", s.fset.Position(x.Pos()))
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestNoSleepInTests(t *testing.T) {
+	for _, s := range sources(t) {
+		if !s.test || !s.inHouse() || importsSynctest(s.file) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if x, ok := n.(*ast.SelectorExpr); ok && x.Sel.Name == "Sleep" {
+				if id, ok := x.X.(*ast.Ident); ok && id.Name == "time" {
+					t.Errorf("%s: tests do not sleep: wait for an event, or use virtual time (testing/synctest)", s.fset.Position(x.Pos()))
+				}
+			}
+			return true
+		})
+	}
+}
+
+func importsSynctest(f *ast.File) bool {
+	return slices.ContainsFunc(f.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing/synctest"` })
+}
