@@ -1,0 +1,112 @@
+package bench
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+)
+
+// credentials for the stand-in, which accepts any.
+var credentials = []string{"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true"}
+
+// BenchmarkDaemon is the table of docs/performance.md: for each combination of
+// concurrency, latency of the queue's API and time the app thinks, the share of
+// the ceiling, the daemon's CPU per message and its calls per message.
+// Rounds of ceiling and daemon are interleaved; the median is reported.
+func BenchmarkDaemon(b *testing.B) {
+	bin := buildTendril(b)
+	for _, c := range []struct {
+		connections, messages int
+		api, think            time.Duration
+	}{
+		{10, 3000, 10 * time.Millisecond, 10 * time.Millisecond},
+		{50, 12000, 10 * time.Millisecond, 10 * time.Millisecond},
+		{10, 40000, 0, 0},
+		{10, 40000, 10 * time.Millisecond, 0},
+		{50, 40000, 0, 0},
+	} {
+		b.Run(fmt.Sprintf("c=%d/api=%v/think=%v", c.connections, c.api, c.think), func(b *testing.B) {
+			app := role(b, "app", "BENCH_THINK="+c.think.String())
+			var share, rate, cpu, calls, memory []float64
+			for range max(b.N, 3) {
+				ceiling := runCeiling(b, app, c.messages, c.connections)
+				get(b, app+"/reset", nil)
+				run := runDaemon(b, bin, app, c.messages, c.connections, c.api)
+				share = append(share, 100*run.perSecond/ceiling)
+				rate = append(rate, run.perSecond)
+				cpu = append(cpu, run.cpuPerMessage)
+				calls = append(calls, run.callsPerMessage)
+				memory = append(memory, run.memory)
+			}
+			b.ReportMetric(median(share), "%ceiling")
+			b.ReportMetric(median(rate), "msg/s")
+			b.ReportMetric(median(cpu), "cpu-µs/msg")
+			b.ReportMetric(median(calls), "calls/msg")
+			b.ReportMetric(median(memory), "peak-MB")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func runCeiling(b *testing.B, app string, n, c int) float64 {
+	b.Helper()
+	get(b, app+"/reset", nil)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "BENCH_ROLE=ceiling", "BENCH_URL="+app,
+		fmt.Sprintf("BENCH_MESSAGES=%d", n), fmt.Sprintf("BENCH_CONNECTIONS=%d", c))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("ceiling: %v\n%s", err, out)
+	}
+	return waitFor(b, app, int64(n)).perSecond()
+}
+
+type daemonRun struct{ perSecond, cpuPerMessage, callsPerMessage, memory float64 }
+
+func runDaemon(b *testing.B, bin, app string, n, c int, api time.Duration) daemonRun {
+	b.Helper()
+	sqs := role(b, "sqs", fmt.Sprintf("BENCH_MESSAGES=%d", n), "BENCH_API="+api.String())
+	d := startDaemon(b, bin, append(credentials, "AWS_ENDPOINT_URL_SQS="+sqs), "up",
+		"--queue-url", sqs+"/000000000000/bench", "--target", app+"/", "--console", "off",
+		"--http-connections", fmt.Sprint(c))
+	s := waitFor(b, app, int64(n))
+	used, rss, _ := d.stop(b)
+	var calls map[string]int64
+	get(b, sqs+"/stats", &calls)
+	return daemonRun{
+		perSecond:       s.perSecond(),
+		cpuPerMessage:   float64(used.Microseconds()) / float64(n),
+		callsPerMessage: float64(calls["ReceiveMessage"]+calls["DeleteMessageBatch"]+calls["DeleteMessage"]) / float64(n),
+		memory:          float64(rss) / 1e6,
+	}
+}
+
+// BenchmarkIdle watches an idle daemon for half a minute: calls a minute,
+// processor time, resident memory, and the time from TERM to the exit.
+func BenchmarkIdle(b *testing.B) {
+	bin := buildTendril(b)
+	app := role(b, "app", "BENCH_THINK=0s")
+	for range b.N {
+		sqs := role(b, "sqs", "BENCH_MESSAGES=1", "BENCH_API=0s")
+		d := startDaemon(b, bin, append(credentials, "AWS_ENDPOINT_URL_SQS="+sqs), "up",
+			"--queue-url", sqs+"/000000000000/bench", "--target", app+"/", "--console", "127.0.0.1:0",
+			"--data-dir", b.TempDir())
+		waitFor(b, app, 1)
+		time.Sleep(3 * time.Second) // the receives of the first message end
+		var before, after map[string]int64
+		get(b, sqs+"/stats", &before)
+		used := d.cpu(b)
+		const watch = 40 * time.Second
+		time.Sleep(watch)
+		used = d.cpu(b) - used
+		get(b, sqs+"/stats", &after)
+		memory := d.memory(b)
+		_, _, took := d.stop(b)
+		b.ReportMetric(float64(after["ReceiveMessage"]-before["ReceiveMessage"])/watch.Minutes(), "polls/min")
+		b.ReportMetric(100*used.Seconds()/watch.Seconds(), "%cpu")
+		b.ReportMetric(float64(memory)/1e6, "MB")
+		b.ReportMetric(float64(took.Milliseconds()), "exit-ms")
+		b.ReportMetric(0, "ns/op")
+	}
+}
