@@ -1,0 +1,30 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+func TestStepsUnwindInReverseAndPassFailures(t *testing.T) {
+	t.Parallel()
+	var s steps
+	var order []string
+	s.push("first", func(context.Context) error { order = append(order, "first"); return nil })
+	s.push("second", func(context.Context) error { order = append(order, "second"); return errors.New("stuck") })
+	s.push("third", func(context.Context) error { order = append(order, "third"); return nil })
+	err := s.unwind(t.Context(), slog.New(slog.NewTextHandler(io.Discard, nil)))
+	if got, want := strings.Join(order, " "), "third second first"; got != want {
+		t.Errorf("order = %q, want %q", got, want)
+	}
+	if err == nil || err.Error() != "stopping second: stuck" {
+		t.Errorf("error = %v", err)
+	}
+	order = nil
+	if err := s.unwind(t.Context(), slog.New(slog.NewTextHandler(io.Discard, nil))); err != nil || order != nil {
+		t.Errorf("a second unwind ran %v, %v: each step runs once", order, err)
+	}
+}
