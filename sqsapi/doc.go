@@ -1,2 +1,72 @@
 // Package sqsapi serves a broker over the SQS wire protocol.
+//
+// An AWS SDK, told by AWS_ENDPOINT_URL_SQS where to call, works on a
+// [Handler] as it works on Amazon SQS: the same actions, parameters, limits,
+// digests, error codes and texts. The protocol is AWS JSON 1.0, which the SDKs
+// speak since November 2023.
+//
+//	POST /   X-Amz-Target: AmazonSQS.SendMessage   {"QueueUrl":…}
+//	   |
+//	guard        Host? a browser?                      -> 403
+//	   |
+//	buffer       at most 6 MiB and a bit               -> 413
+//	   |
+//	decodeJSON   UTF-8, depth, number of values, types -> 400
+//	   |
+//	action       typed request -> typed response       -> *queue.Error
+//	   |            |
+//	   |         broker: Send, Receive, Delete, ...
+//	   |
+//	encodeJSON   response, or error with its two names
+//
+// # Who checks what
+//
+// An [action] checks what can be seen in one request: required parameters,
+// ranges of numbers, the rules of batches, which field holds an attribute's
+// value. The broker checks what a message or a queue may be, so that every way
+// into it has the same rules. An action knows nothing of the protocol that
+// carried it: a second protocol needs a decoder into the same requests and an
+// encoder of the same responses.
+//
+// An error has a code, the name of its shape in the JSON protocol. The table
+// in errors.go gives the other things that the wire needs: the code of the
+// Query protocol, which JSON replies carry in x-amzn-query-error and which
+// botocore reports, the status, and a fixed text where clients match on one.
+//
+// # Who may call
+//
+// Requests are not authenticated: whoever can connect may do everything.
+// Therefore [CheckListenAddress] accepts loopback addresses only, and every
+// request passes a guard first, because loopback keeps other machines away but
+// not the web pages that are open on this one. A page can send a form or an
+// image request to any port of this machine; it shows in the headers Origin,
+// Referer and Sec-*, which no SDK sends. A page whose name was made to point
+// at 127.0.0.1 shows in the Host header. Both get status 403, and no reply
+// ever carries a CORS header.
+//
+// # Invariants
+//
+//   - A success of SendMessage is answered after the broker said that the
+//     message is durable.
+//   - What a client sent is stored byte for byte or refused: text that is not
+//     UTF-8, or half a surrogate pair, is refused rather than replaced.
+//   - Memory per request is bounded by the limits in decode.go before anything
+//     is parsed.
+//   - A reply has a request id, and neither replies nor [Events] hold message
+//     bodies.
+//
+// # When things fail
+//
+// A client that leaves ends its own long poll; a reply that cannot be written
+// is dropped, and messages in it come back after their visibility timeout, as
+// on SQS. [Handler.Stop] ends all long polls with empty replies, so that a
+// server can shut down at once. A disk without room is answered with status
+// 507, a store that is closing or recovering with 503, which SDKs try again.
+// Anything unexpected is a 500 whose cause goes to [Events] and not to the
+// client.
+//
+// # What it does not do
+//
+// It checks no signatures, and it does not serve the Query protocol (clients
+// of it are told so in XML), message move tasks, permissions or TLS.
 package sqsapi

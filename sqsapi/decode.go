@@ -1,0 +1,156 @@
+package sqsapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"unicode/utf8"
+
+	"tendril/queue"
+)
+
+const (
+	// maxMessage is the size limit of one message and of a batch together.
+	maxMessage = 1 << 20
+	// maxBody is the largest request body that is read. JSON may write any
+	// byte of a message as six (\u003c), and base64 stretches a Binary value
+	// by a third, so six times the largest batch plus room for names,
+	// handles and URLs holds every legal request.
+	maxBody = 6*maxMessage + 256<<10
+	// maxDepth bounds nesting. The deepest request needs six levels: request,
+	// entries, entry, attributes, value, value list.
+	maxDepth = 16
+	// maxValues bounds the number of JSON values, since a few bytes of body
+	// can ask for a hundred times as much memory. The largest legal batch has
+	// less than a thousand.
+	maxValues = 10_000
+)
+
+// decodeJSON fills request, a pointer to a struct, from body. An empty body
+// is a request without parameters. Its errors are [*queue.Error] and never
+// quote the body.
+func decodeJSON(body []byte, request any) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	if err := checkShape(body); err != nil {
+		return err
+	}
+	err := json.Unmarshal(body, request)
+	if err == nil {
+		return nil
+	}
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax):
+		return malformed("it is not valid JSON from byte " + strconv.FormatInt(syntax.Offset, 10) + " on")
+	case errors.As(err, &kind):
+		return malformed(kind.Field + " must be of type " + typeName(kind) + ", not " + kind.Value)
+	default:
+		return malformed("a value does not have the form that its parameter needs")
+	}
+}
+
+// typeName names the type that a parameter needs in JSON's words.
+func typeName(e *json.UnmarshalTypeError) string {
+	switch e.Type.Kind().String() {
+	case "struct", "map":
+		return "object"
+	case "slice":
+		return "list or base64 string"
+	case "int":
+		return "integer"
+	default:
+		return e.Type.Kind().String()
+	}
+}
+
+func malformed(why string) *queue.Error {
+	return queue.Errorf(codeSerialization, "The request's body cannot be read: %s.", why)
+}
+
+// checkShape refuses what the decoder would take but should not: text that is
+// not UTF-8 or holds half a surrogate pair, which decoding would replace in
+// silence, and bodies that are too deep or have too many values. It is no
+// validator: what it passes may still be no JSON.
+func checkShape(body []byte) error {
+	if !utf8.Valid(body) {
+		return malformed("it is not valid UTF-8")
+	}
+	depth, values := 0, 0
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case '{', '[':
+			depth++
+			values++
+		case '}', ']':
+			depth--
+		case ',':
+			values++
+		case '"':
+			length, err := stringLength(body[i+1:])
+			if err != nil {
+				return err
+			}
+			i += length
+		}
+		if depth > maxDepth {
+			return malformed("it nests more than " + strconv.Itoa(maxDepth) + " levels deep")
+		}
+		if values > maxValues {
+			return malformed("it holds more than " + strconv.Itoa(maxValues) + " values")
+		}
+	}
+	return nil
+}
+
+// stringLength returns the length up to and with the closing quote of a
+// string that begins with s, all of s when it is not closed.
+func stringLength(s []byte) (int, error) {
+	for i := 0; i < len(s); {
+		next := bytes.IndexByte(s[i:], '"')
+		if next < 0 {
+			next = len(s) - i
+		}
+		slash := bytes.IndexByte(s[i:i+next], '\\')
+		if slash < 0 {
+			return min(i+next+1, len(s)), nil
+		}
+		i += slash
+		step, err := escapeLength(s[i:])
+		if err != nil {
+			return 0, err
+		}
+		i += step
+	}
+	return len(s), nil
+}
+
+// escapeLength returns the length of the escape that s begins with. Half of a
+// surrogate pair is refused.
+func escapeLength(s []byte) (int, error) {
+	unit, ok := utf16Unit(s)
+	if !ok {
+		return 2, nil
+	}
+	if unit < 0xD800 || unit > 0xDFFF {
+		return 6, nil
+	}
+	low, ok := utf16Unit(s[6:])
+	if unit > 0xDBFF || !ok || low < 0xDC00 || low > 0xDFFF {
+		return 0, queue.Errorf(queue.CodeInvalidMessageContents,
+			"Invalid character '#x%X' was found in the request: it is half of a surrogate pair.", unit)
+	}
+	return 12, nil
+}
+
+// utf16Unit returns the value of the \uXXXX escape that s begins with.
+func utf16Unit(s []byte) (uint64, bool) {
+	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+		return 0, false
+	}
+	unit, err := strconv.ParseUint(string(s[2:6]), 16, 16)
+	return unit, err == nil
+}

@@ -1,0 +1,120 @@
+package sqsapi
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"tendril/queue"
+)
+
+func TestDecodeJSON(t *testing.T) {
+	t.Parallel()
+	ten := 10
+	text := "v"
+	tests := []struct {
+		name string
+		body string
+		want sendMessageRequest
+	}{
+		{"empty body", "", sendMessageRequest{}},
+		{"white space", " \r\n\t", sendMessageRequest{}},
+		{"null", "null", sendMessageRequest{}},
+		{"no parameters", "{}", sendMessageRequest{}},
+		{"unknown parameters", `{"Future":{"a":[1,{"b":null}]},"QueueUrl":"q"}`, sendMessageRequest{QueueURL: "q"}},
+		{"every parameter", `{"QueueUrl":"q","MessageBody":"b","DelaySeconds":10,"MessageGroupId":"g","MessageDeduplicationId":"d",
+			"MessageAttributes":{"s":{"DataType":"String","StringValue":"v"},"b":{"DataType":"Binary","BinaryValue":"AP8="}}}`,
+			sendMessageRequest{"q", outgoing{MessageBody: "b", DelaySeconds: &ten, MessageGroupID: "g", MessageDeduplicationID: "d",
+				MessageAttributes: map[string]attributeValue{
+					"s": {DataType: "String", StringValue: &text},
+					"b": {DataType: "Binary", BinaryValue: []byte{0, 255}},
+				}}}},
+		{"escapes", `{"MessageBody":"a\"\\\/\n\u00e9\ud83d\ude00\u0041 {[,]}"}`, sendMessageRequest{outgoing: outgoing{MessageBody: "a\"\\/\né😀A {[,]}"}}},
+		{"deep enough", `{"x":` + strings.Repeat("[", maxDepth-1) + strings.Repeat("]", maxDepth-1) + `}`, sendMessageRequest{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var got sendMessageRequest
+			if err := decodeJSON([]byte(test.body), &got); err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, test.want) {
+				t.Errorf("decoded %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestDecodeJSONRefuses(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, body, code, text string }{
+		{"no JSON", "QueueUrl=q", codeSerialization, "not valid JSON from byte 1 on"},
+		{"cut off", `{"QueueUrl":"q`, codeSerialization, "not valid JSON"},
+		{"cut off in an escape", `{"QueueUrl":"q\`, codeSerialization, "not valid JSON"},
+		{"cut off in a code point", `{"QueueUrl":"q\u12`, codeSerialization, "not valid JSON"},
+		{"two documents", `{}{}`, codeSerialization, "not valid JSON"},
+		{"a list", `[]`, codeSerialization, "must be of type object, not array"},
+		{"number for text", `{"MessageBody":5}`, codeSerialization, "MessageBody must be of type string, not number"},
+		{"text for a number", `{"DelaySeconds":"5"}`, codeSerialization, "DelaySeconds must be of type integer, not string"},
+		{"fraction", `{"DelaySeconds":1.5}`, codeSerialization, "DelaySeconds must be of type integer, not number 1.5"},
+		{"list for a map", `{"MessageAttributes":[]}`, codeSerialization, "MessageAttributes must be of type object, not array"},
+		{"no base64", `{"MessageAttributes":{"a":{"BinaryValue":"%%%"}}}`, codeSerialization, "does not have the form"},
+		{"Latin-1", "{\"MessageBody\":\"\xe9\"}", codeSerialization, "not valid UTF-8"},
+		{"half a surrogate pair", `{"MessageBody":"\ud83d"}`, queue.CodeInvalidMessageContents, "'#xD83D'"},
+		{"wrong half first", `{"MessageBody":"\ude00\ud83d"}`, queue.CodeInvalidMessageContents, "'#xDE00'"},
+		{"half and a letter", `{"MessageBody":"\ud83d\u0041"}`, queue.CodeInvalidMessageContents, "'#xD83D'"},
+		{"too deep", `{"x":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`, codeSerialization, "more than 16 levels"},
+		{"too many values", `{"Entries":[` + strings.Repeat("{},", maxValues) + `{}]}`, codeSerialization, "more than 10000 values"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			err := decodeJSON([]byte(test.body), new(sendMessageRequest))
+			var refusal *queue.Error
+			if !errors.As(err, &refusal) || refusal.Code != test.code || !strings.Contains(refusal.Message, test.text) {
+				t.Errorf("decodeJSON = %#v, want code %s with %q", err, test.code, test.text)
+			}
+		})
+	}
+}
+
+// FuzzDecode feeds the wire decoder of every action. It must refuse or
+// accept, but accept only JSON, keep text intact and stay within its bounds.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		``, `{}`, `null`, `[{}]`, `{"QueueUrl":"http://localhost/1/q","MessageBody":"hi"}`,
+		`{"QueueUrl":"q","Entries":[{"Id":"a","MessageBody":"b","DelaySeconds":1,"MessageAttributes":{"n":{"DataType":"Binary","BinaryValue":"AA=="}}}]}`,
+		`{"QueueUrl":"q","AttributeNames":["All"],"MessageAttributeNames":["a.*"],"MaxNumberOfMessages":10,"WaitTimeSeconds":0}`,
+		`{"MessageBody":"\ud83d\ude00\u0000\\\""}`, `{"MessageBody":"\ud83d"}`, `{"tags":{"a":"b"},"Attributes":{"DelaySeconds":"1"}}`,
+		strings.Repeat("[", 20), strings.Repeat(`{"a":`, 20), `"`, `"\`, `"\u`, `"\ud800\u`,
+	} {
+		f.Add([]byte(seed))
+	}
+	table := actions()
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for name, action := range table {
+			request := action.request()
+			err := decodeJSON(body, request)
+			if err != nil {
+				var refusal *queue.Error
+				if !errors.As(err, &refusal) || refusal.Message == "" {
+					t.Fatalf("%s: error %#v is no refusal with a message", name, err)
+				}
+				continue
+			}
+			if len(strings.TrimSpace(string(body))) > 0 && !json.Valid(body) {
+				t.Fatalf("%s: accepted %q, which is not JSON", name, body)
+			}
+			if send, ok := request.(*sendMessageRequest); ok && !utf8.ValidString(send.MessageBody) {
+				t.Fatalf("decoded a body that is not UTF-8 from %q", body)
+			}
+			if batch, ok := request.(*sendMessageBatchRequest); ok && len(batch.Entries) > maxValues {
+				t.Fatalf("decoded %d entries", len(batch.Entries))
+			}
+		}
+	})
+}

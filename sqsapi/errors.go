@@ -1,0 +1,124 @@
+package sqsapi
+
+import (
+	"net/http"
+
+	"tendril/queue"
+)
+
+// Codes of requests that never reach an action.
+const (
+	codeUnknownOperation = "UnknownOperationException"
+	codeSerialization    = "SerializationException"
+	codeTooLarge         = "RequestEntityTooLargeException"
+	codeMethodNotAllowed = "MethodNotAllowedException"
+	codeInternal         = "InternalFailure"
+)
+
+// fault is how a kind of refusal appears on the wire.
+type fault struct {
+	// query is the code of the Query protocol. JSON replies carry it in the
+	// header x-amzn-query-error, and batch entries in Code.
+	query string
+	// status is the HTTP status; 500 and above are the server's fault.
+	status int
+	// text replaces the refusal's own message where clients match on a fixed
+	// one; "" keeps it.
+	text string
+}
+
+// sender reports whether the client is to blame.
+func (f fault) sender() bool { return f.status < 500 }
+
+// side is "Sender" or "Receiver", as both protocols write it.
+func (f fault) side() string {
+	if f.sender() {
+		return "Sender"
+	}
+	return "Receiver"
+}
+
+// prefixed is the namespace of query codes that have one.
+const prefixed = "AWS.SimpleQueueService."
+
+// noQueueText is matched by clients of the JSON protocol. The Query protocol
+// has another one.
+const noQueueText = "The specified queue does not exist."
+
+// faultOf returns how a code, which is the name of the error's shape in the
+// JSON protocol, appears on the wire. A code it does not know is the
+// server's fault.
+func faultOf(code string) fault {
+	if f, ok := faults[code]; ok {
+		return f
+	}
+	return fault{query: codeInternal, status: http.StatusInternalServerError}
+}
+
+// faults is never written to.
+var faults = map[string]fault{
+	queue.CodeQueueDoesNotExist:            {prefixed + "NonExistentQueue", 400, noQueueText},
+	queue.CodeQueueNameExists:              {"QueueAlreadyExists", 400, ""},
+	queue.CodeQueueDeletedRecently:         {prefixed + "QueueDeletedRecently", 400, ""},
+	queue.CodePurgeQueueInProgress:         {prefixed + "PurgeQueueInProgress", 403, ""},
+	queue.CodeOverLimit:                    {"OverLimit", 403, ""},
+	queue.CodeEmptyBatchRequest:            {prefixed + "EmptyBatchRequest", 400, ""},
+	queue.CodeTooManyEntriesInBatchRequest: {prefixed + "TooManyEntriesInBatchRequest", 400, ""},
+	queue.CodeBatchEntryIdsNotDistinct:     {prefixed + "BatchEntryIdsNotDistinct", 400, ""},
+	queue.CodeBatchRequestTooLong:          {prefixed + "BatchRequestTooLong", 400, ""},
+	queue.CodeInvalidBatchEntryID:          {prefixed + "InvalidBatchEntryId", 400, ""},
+	queue.CodeMessageNotInflight:           {prefixed + "MessageNotInflight", 400, ""},
+	queue.CodeUnsupportedOperation:         {prefixed + "UnsupportedOperation", 400, ""},
+	queue.CodeReceiptHandleIsInvalid:       {"ReceiptHandleIsInvalid", 400, ""},
+	queue.CodeInvalidIDFormat:              {"InvalidIdFormat", 400, ""},
+	queue.CodeInvalidMessageContents:       {"InvalidMessageContents", 400, ""},
+	queue.CodeInvalidAttributeName:         {"InvalidAttributeName", 400, ""},
+	queue.CodeInvalidAttributeValue:        {"InvalidAttributeValue", 400, ""},
+	queue.CodeInvalidAddress:               {"InvalidAddress", 404, ""},
+	queue.CodeInvalidSecurity:              {"InvalidSecurity", 403, ""},
+	queue.CodeRequestThrottled:             {"RequestThrottled", 403, ""},
+	queue.CodeResourceNotFound:             {"ResourceNotFoundException", 404, ""},
+	queue.CodeInvalidParameterValue:        {"InvalidParameterValue", 400, ""},
+	queue.CodeMissingRequiredParameter:     {"MissingParameter", 400, ""},
+
+	"KmsAccessDenied":    {"KMS.AccessDeniedException", 400, ""},
+	"KmsDisabled":        {"KMS.DisabledException", 400, ""},
+	"KmsInvalidKeyUsage": {"KMS.InvalidKeyUsageException", 400, ""},
+	"KmsInvalidState":    {"KMS.InvalidStateException", 400, ""},
+	"KmsNotFound":        {"KMS.NotFoundException", 400, ""},
+	"KmsOptInRequired":   {"KMS.OptInRequired", 403, ""},
+	"KmsThrottled":       {"KMS.ThrottlingException", 400, ""},
+
+	// The rest is not in Amazon's model. A full disk is no 503, because SDKs
+	// repeat those at once and the disk stays full; a closing or failed store
+	// may be back at the second try.
+	queue.CodeAccessDenied:  {"AccessDenied", 403, ""},
+	queue.CodeUnreachable:   {"ServiceUnavailable", 503, ""},
+	queue.CodeStorageFull:   {"StorageFull", 507, ""},
+	queue.CodeStorageFailed: {"ServiceUnavailable", 503, ""},
+	queue.CodeClosed:        {"ServiceUnavailable", 503, ""},
+
+	codeUnknownOperation: {"InvalidAction", 400, ""},
+	codeSerialization:    {"MalformedInput", 400, ""},
+	codeTooLarge:         {"RequestEntityTooLarge", 413, ""},
+	codeMethodNotAllowed: {"MethodNotAllowed", 405, ""},
+	codeInternal:         {codeInternal, 500, ""},
+}
+
+// textOf returns the sentence that clients read for a refusal.
+func textOf(e *queue.Error) string {
+	if text := faultOf(e.Code).text; text != "" {
+		return text
+	}
+	return e.Error()
+}
+
+// missing refuses a request without a required parameter.
+func missing(parameter string) *queue.Error {
+	return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter %s.", parameter)
+}
+
+// invalid refuses a parameter's value for a reason.
+func invalid(value any, parameter, reason string) *queue.Error {
+	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %v for parameter %s is invalid. Reason: %s", value, parameter, reason)
+}

@@ -1,0 +1,86 @@
+package sqsapi
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"tendril/queue"
+)
+
+// guard keeps web pages away from the endpoint. A page that the user has
+// open can make the browser call any port of this machine, and by pointing
+// its own name at 127.0.0.1 it can even read the answers. The first shows in
+// headers that only browsers send, the second in the Host header.
+type guard struct{ hosts map[string]bool }
+
+// newGuard allows localhost, loopback addresses and hosts.
+func newGuard(hosts []string) guard {
+	g := guard{hosts: map[string]bool{"localhost": true}}
+	for _, host := range hosts {
+		g.hosts[normalHost(host)] = true
+	}
+	return g
+}
+
+// check refuses a request that a web page may have caused.
+func (g guard) check(r *http.Request) error {
+	if !g.allows(r.Host) {
+		return queue.Errorf(queue.CodeAccessDenied,
+			"This endpoint does not answer to the host %s. Call it as localhost, by a loopback address such as 127.0.0.1, or by a host name that it is configured to answer to.",
+			quote(r.Host))
+	}
+	if header := browserHeader(r.Header); header != "" {
+		return queue.Errorf(queue.CodeAccessDenied,
+			"The request carries the header %s, which browsers add, and requests from web pages are refused. Call the endpoint from a program that does not send it.",
+			quote(header))
+	}
+	return nil
+}
+
+// allows reports whether a Host header names this endpoint. The port may be
+// any: a forwarded port differs from ours, and the name alone tells a page
+// that has pointed its own name here.
+func (g guard) allows(hostport string) bool {
+	host, port, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host, port = hostport, ""
+		if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+			host = host[1 : len(host)-1]
+		}
+	}
+	if !isDigits(port) {
+		return false
+	}
+	if addr, err := netip.ParseAddr(host); err == nil && addr.Zone() == "" && addr.Unmap().IsLoopback() {
+		return true
+	}
+	return g.hosts[normalHost(host)]
+}
+
+// normalHost folds the spellings of one host name.
+func normalHost(host string) string {
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+func isDigits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// browserHeader returns a header that only browsers send, "" when there is
+// none. An empty value counts too. Headers that begin with Sec- cannot be
+// set by scripts, so the whole family is a browser's.
+func browserHeader(header http.Header) string {
+	for name := range header {
+		if name == "Origin" || name == "Referer" || strings.HasPrefix(name, "Sec-") {
+			return name
+		}
+	}
+	return ""
+}

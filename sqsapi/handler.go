@@ -1,0 +1,177 @@
+package sqsapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"tendril/broker"
+	"tendril/queue"
+)
+
+// Options configure a [Handler]. A nil *Options is valid.
+type Options struct {
+	// Hosts are the host names, without port, under which clients may call
+	// the endpoint beside localhost and the loopback addresses, which are
+	// always allowed. Letter case does not matter.
+	Hosts []string
+	// Events are the listeners; nil for none.
+	Events *Events
+}
+
+// Events are the handler's listeners. Every field may be nil. They are called
+// on the request's goroutine and must not block.
+type Events struct {
+	// Answered is called after each reply was written, refusals included.
+	// It is not called for a client that left before its reply.
+	Answered func(Answer)
+}
+
+// Answer is what became of one request.
+type Answer struct {
+	// Action is the SQS action ("SendMessage"); "" when the request named
+	// none that is served.
+	Action string
+	// Status is the HTTP status.
+	Status int
+	// Code is the code of the error that was answered; "" for success.
+	Code string
+	// Messages counts the messages that the reply accepted, handed out,
+	// deleted or changed; 0 for other actions.
+	Messages int
+	// Duration runs from the request's header to the written reply, long
+	// poll included.
+	Duration time.Duration
+	// Err is the cause of an answer of 500 and above, of which the client is
+	// told no more than it can use; nil otherwise.
+	Err error
+}
+
+// Handler answers SQS requests from a broker. It is safe for concurrent use.
+type Handler struct {
+	broker  *broker.Broker
+	account string
+	guard   guard
+	events  Events
+	actions map[string]action
+
+	// waiting is done once Stop was called.
+	waiting context.Context
+	stop    context.CancelFunc
+
+	buffers sync.Pool // of *buffer
+}
+
+// New returns a handler that serves b. The caller keeps b and closes it after
+// the last request.
+func New(b *broker.Broker, opts *Options) *Handler {
+	if opts == nil {
+		opts = &Options{}
+	}
+	h := &Handler{
+		broker:  b,
+		account: accountOf(b.ARN("queue")),
+		guard:   newGuard(opts.Hosts),
+		actions: actions(),
+	}
+	if opts.Events != nil {
+		h.events = *opts.Events
+	}
+	h.waiting, h.stop = context.WithCancel(context.Background())
+	h.buffers.New = func() any { return new(buffer) }
+	return h
+}
+
+// Stop ends the waits of all ReceiveMessage calls: those that wait are
+// answered at once with no messages, and later ones do not wait. Everything
+// else goes on being served. It may be called more than once.
+func (h *Handler) Stop() { h.stop() }
+
+// ServeHTTP answers one request. Requests that a web page could have caused,
+// or that name a host this endpoint does not answer to, get status 403.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := exchange{h: h, w: w, r: r, began: time.Now(), id: uuid.NewString()}
+	w.Header().Set("X-Amzn-Requestid", x.id)
+	if err := h.guard.check(r); err != nil {
+		x.failJSON(err)
+		return
+	}
+	if target := r.Header.Get("X-Amz-Target"); target != "" {
+		x.serveJSON(target)
+		return
+	}
+	x.refuseQuery()
+}
+
+// exchange is one request on its way to its reply.
+type exchange struct {
+	h      *Handler
+	w      http.ResponseWriter
+	r      *http.Request
+	began  time.Time
+	id     string // request id
+	action string
+}
+
+// answer writes a reply and reports it.
+func (x *exchange) answer(status int, contentType string, body []byte, report Answer) {
+	header := x.w.Header()
+	header.Set("Content-Type", contentType)
+	x.w.WriteHeader(status)
+	if len(body) > 0 {
+		// A failed write means that the client is gone: nobody is left to
+		// tell, and a received message comes back after its timeout.
+		_, _ = x.w.Write(body)
+	}
+	if x.h.events.Answered != nil {
+		report.Action, report.Status, report.Duration = x.action, status, time.Since(x.began)
+		x.h.events.Answered(report)
+	}
+}
+
+// caller is what an action may know of the request beside its parameters.
+type caller struct {
+	// base is the scheme and host that the client used, "http://HOST".
+	base string
+	// trace is the X-Amzn-Trace-Id header; "" when absent.
+	trace string
+}
+
+func (x *exchange) caller() caller {
+	scheme := "http://"
+	if x.r.TLS != nil {
+		scheme = "https://"
+	}
+	return caller{base: scheme + x.r.Host, trace: x.r.Header.Get("X-Amzn-Trace-Id")}
+}
+
+// gone reports whether err is due to a client that has left, so that there is
+// nobody to answer.
+func (x *exchange) gone(err error) bool {
+	return err != nil && x.r.Context().Err() != nil
+}
+
+// accountOf returns the account id in an ARN
+// (arn:aws:sqs:REGION:ACCOUNT:NAME).
+func accountOf(arn string) string {
+	parts := strings.SplitN(arn, ":", 6)
+	if len(parts) < 6 {
+		return ""
+	}
+	return parts[4]
+}
+
+// asQueueError returns err as a refusal that a client can be told, or nil
+// when it is none.
+func asQueueError(err error) *queue.Error {
+	var refusal *queue.Error
+	if errors.As(err, &refusal) {
+		return refusal
+	}
+	return nil
+}

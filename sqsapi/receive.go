@@ -1,0 +1,166 @@
+package sqsapi
+
+import (
+	"context"
+	"time"
+
+	"tendril/queue"
+)
+
+type receiveMessageRequest struct {
+	QueueURL                    string `json:"QueueUrl"`
+	AttributeNames              []string
+	MessageSystemAttributeNames []string
+	MessageAttributeNames       []string
+	MaxNumberOfMessages         *int
+	VisibilityTimeout           *int
+	WaitTimeSeconds             *int
+	ReceiveRequestAttemptID     string `json:"ReceiveRequestAttemptId"`
+}
+
+// receiveMessageResponse is what a receive gave out and which parts of it
+// the client asked for.
+type receiveMessageResponse struct {
+	received   []queue.Message
+	system     systemSet
+	attributes []string
+}
+
+func (r *receiveMessageResponse) messages() int { return len(r.received) }
+
+// receiveMessage waits while the queue is empty. The wait ends when the
+// client leaves, and with no messages when the handler is stopped.
+func (h *Handler) receiveMessage(ctx context.Context, _ caller, in *receiveMessageRequest) (*receiveMessageResponse, error) {
+	name, err := queueName(in.QueueURL)
+	if err != nil {
+		return nil, err
+	}
+	request, err := in.prepare()
+	if err != nil {
+		return nil, err
+	}
+	response := &receiveMessageResponse{
+		system:     systemSetOf(in.AttributeNames, in.MessageSystemAttributeNames),
+		attributes: in.MessageAttributeNames,
+	}
+	response.received, err = h.receive(ctx, name, request)
+	return response, err
+}
+
+// receive is the broker's Receive with a wait that Stop ends too.
+func (h *Handler) receive(ctx context.Context, name string, request queue.ReceiveRequest) ([]queue.Message, error) {
+	if h.waiting.Err() != nil {
+		request.Wait = new(time.Duration(0))
+	}
+	if request.Wait != nil && *request.Wait == 0 {
+		return h.broker.Receive(ctx, name, request)
+	}
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(h.waiting, cancel)()
+	messages, err := h.broker.Receive(waiting, name, request)
+	if err != nil && ctx.Err() == nil && waiting.Err() != nil {
+		return nil, nil
+	}
+	return messages, err
+}
+
+// prepare checks the parameters; those that are absent are left to the queue.
+func (in *receiveMessageRequest) prepare() (queue.ReceiveRequest, error) {
+	request := queue.ReceiveRequest{Max: 1, AttemptID: in.ReceiveRequestAttemptID}
+	if n := in.MaxNumberOfMessages; n != nil {
+		if *n < 1 || *n > queue.MaxBatch {
+			return request, invalid(*n, "MaxNumberOfMessages", "Must be between 1 and 10, if provided.")
+		}
+		request.Max = *n
+	}
+	if n := in.VisibilityTimeout; n != nil {
+		visibility, err := seconds(*n, "VisibilityTimeout", maxVisibility, "Must be >= 0 and <= 43200, if provided.")
+		if err != nil {
+			return request, err
+		}
+		request.Visibility = &visibility
+	}
+	if n := in.WaitTimeSeconds; n != nil {
+		wait, err := seconds(*n, "WaitTimeSeconds", 20, "Must be >= 0 and <= 20, if provided.")
+		if err != nil {
+			return request, err
+		}
+		request.Wait = &wait
+	}
+	return request, nil
+}
+
+// appendJSON writes the response several times faster than the standard
+// encoder, which matters here alone: it is the largest response and the most
+// frequent one. A receive that got nothing has no Messages.
+func (r *receiveMessageResponse) appendJSON(dst []byte) []byte {
+	if len(r.received) == 0 {
+		return append(dst, "{}"...)
+	}
+	dst = append(dst, `{"Messages":[`...)
+	var scratch [10]pair
+	for i := range r.received {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		m := &r.received[i]
+		dst = append(dst, `{"MessageId":`...)
+		dst = appendString(dst, m.ID)
+		dst = append(dst, `,"ReceiptHandle":`...)
+		dst = appendString(dst, m.ReceiptHandle)
+		dst = append(dst, `,"MD5OfBody":"`...)
+		dst = append(dst, bodyMD5(m.Body)...)
+		dst = append(dst, `","Body":`...)
+		dst = appendString(dst, m.Body)
+		dst = appendPairs(dst, r.system.of(m, scratch[:0]))
+		dst = appendAttributes(dst, selectAttributes(m.Attributes, r.attributes))
+		dst = append(dst, '}')
+	}
+	return append(dst, "]}"...)
+}
+
+func appendPairs(dst []byte, pairs []pair) []byte {
+	if len(pairs) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"Attributes":`...)
+	separator := byte('{')
+	for _, p := range pairs {
+		dst = append(dst, separator, '"')
+		dst = append(dst, p.name...)
+		dst = append(dst, '"', ':')
+		dst = appendString(dst, p.value)
+		separator = ','
+	}
+	return append(dst, '}')
+}
+
+// appendAttributes writes the attributes that were asked for; the digest is
+// over these.
+func appendAttributes(dst []byte, attributes []queue.Attribute) []byte {
+	if len(attributes) == 0 {
+		return dst
+	}
+	dst = append(dst, `,"MD5OfMessageAttributes":"`...)
+	dst = append(dst, attributesMD5(attributes)...)
+	dst = append(dst, `","MessageAttributes":`...)
+	separator := byte('{')
+	for i := range attributes {
+		a := &attributes[i]
+		dst = append(dst, separator)
+		dst = appendString(dst, a.Name)
+		if a.IsBinary() {
+			dst = append(dst, `:{"BinaryValue":`...)
+			dst = appendBase64(dst, a.Value)
+		} else {
+			dst = append(dst, `:{"StringValue":`...)
+			dst = appendString(dst, a.Value)
+		}
+		dst = append(dst, `,"DataType":`...)
+		dst = appendString(dst, a.Type)
+		dst = append(dst, '}')
+		separator = ','
+	}
+	return append(dst, '}')
+}

@@ -1,0 +1,191 @@
+package sqsapi
+
+import (
+	"context"
+	"time"
+
+	"tendril/queue"
+)
+
+// outgoing holds the parameters of one message to send.
+type outgoing struct {
+	MessageBody             string
+	DelaySeconds            *int
+	MessageAttributes       map[string]attributeValue
+	MessageSystemAttributes map[string]attributeValue
+	MessageDeduplicationID  string `json:"MessageDeduplicationId"`
+	MessageGroupID          string `json:"MessageGroupId"`
+}
+
+type sendMessageRequest struct {
+	QueueURL string `json:"QueueUrl"`
+	outgoing
+}
+
+// accepted is the answer to one message. The digests let the client check
+// that what was stored is what it sent.
+type accepted struct {
+	MD5OfMessageBody             string
+	MD5OfMessageAttributes       string `json:",omitempty"`
+	MD5OfMessageSystemAttributes string `json:",omitempty"`
+	MessageID                    string `json:"MessageId"`
+	SequenceNumber               string `json:",omitempty"`
+}
+
+func (*accepted) messages() int { return 1 }
+
+type sendMessageBatchRequest struct {
+	QueueURL string `json:"QueueUrl"`
+	Entries  []sendEntry
+}
+
+type sendEntry struct {
+	ID string `json:"Id"`
+	outgoing
+}
+
+func (e sendEntry) entryID() string { return e.ID }
+
+type sendMessageBatchResponse struct {
+	Successful []acceptedEntry `json:",omitempty"`
+	Failed     []failure       `json:",omitempty"`
+}
+
+type acceptedEntry struct {
+	ID string `json:"Id"`
+	accepted
+}
+
+func (r *sendMessageBatchResponse) messages() int { return len(r.Successful) }
+
+func (h *Handler) sendMessage(ctx context.Context, c caller, in *sendMessageRequest) (*accepted, error) {
+	name, err := queueName(in.QueueURL)
+	if err != nil {
+		return nil, err
+	}
+	message, answer, err := in.prepare(c)
+	if err != nil {
+		return nil, err
+	}
+	sent, err := h.broker.Send(ctx, name, []queue.Outgoing{message})
+	if err != nil {
+		return nil, err
+	}
+	if sent[0].Err != nil {
+		return nil, sent[0].Err
+	}
+	answer.MessageID, answer.SequenceNumber = sent[0].ID, sent[0].SequenceNumber
+	return &answer, nil
+}
+
+func (h *Handler) sendMessageBatch(ctx context.Context, c caller, in *sendMessageBatchRequest) (*sendMessageBatchResponse, error) {
+	name, err := queueName(in.QueueURL)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkBatch(in.Entries, "SendMessageBatchRequestEntry"); err != nil {
+		return nil, err
+	}
+	if err := checkBatchSize(in.Entries); err != nil {
+		return nil, err
+	}
+	response := &sendMessageBatchResponse{}
+	messages := make([]queue.Outgoing, 0, len(in.Entries))
+	answers := make([]acceptedEntry, 0, len(in.Entries))
+	for _, e := range in.Entries {
+		message, answer, err := e.prepare(c)
+		if err != nil {
+			response.Failed = append(response.Failed, failed(e.ID, err))
+			continue
+		}
+		messages = append(messages, message)
+		answers = append(answers, acceptedEntry{e.ID, answer})
+	}
+	sent, err := h.broker.Send(ctx, name, messages)
+	if err != nil {
+		return nil, err
+	}
+	response.settle(answers, sent)
+	return response, nil
+}
+
+// settle sorts the queue's answers into accepted and refused.
+func (r *sendMessageBatchResponse) settle(answers []acceptedEntry, sent []queue.Sent) {
+	for i, s := range sent {
+		if s.Err != nil {
+			r.Failed = append(r.Failed, failed(answers[i].ID, s.Err))
+			continue
+		}
+		answers[i].MessageID, answers[i].SequenceNumber = s.ID, s.SequenceNumber
+		r.Successful = append(r.Successful, answers[i])
+	}
+}
+
+// checkBatchSize refuses a batch whose messages together are too large.
+// Bodies count, and names, types and values of attributes; system attributes
+// do not.
+func checkBatchSize(entries []sendEntry) error {
+	size := 0
+	for i := range entries {
+		size += len(entries[i].MessageBody)
+		for name, value := range entries[i].MessageAttributes {
+			size += len(name) + len(value.DataType) + len(value.BinaryValue)
+			if value.StringValue != nil {
+				size += len(*value.StringValue)
+			}
+		}
+	}
+	if size > maxMessage {
+		return queue.Errorf(queue.CodeBatchRequestTooLong,
+			"Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessage, size)
+	}
+	return nil
+}
+
+// prepare turns the parameters into a message, and into the answer as far as
+// it is known before the queue has it.
+func (o *outgoing) prepare(c caller) (queue.Outgoing, accepted, error) {
+	fail := func(err error) (queue.Outgoing, accepted, error) { return queue.Outgoing{}, accepted{}, err }
+	if o.MessageBody == "" {
+		return fail(missing("MessageBody"))
+	}
+	attributes, err := messageAttributes(o.MessageAttributes)
+	if err != nil {
+		return fail(err)
+	}
+	system, err := traceHeader(o.MessageSystemAttributes)
+	if err != nil {
+		return fail(err)
+	}
+	message := queue.Outgoing{
+		Body:       o.MessageBody,
+		Attributes: attributes,
+		GroupID:    o.MessageGroupID,
+		DedupID:    o.MessageDeduplicationID,
+	}
+	if len(system) > 0 {
+		message.TraceHeader = system[0].Value
+	} else if len(c.trace) <= maxTrace {
+		message.TraceHeader = c.trace
+	}
+	if o.DelaySeconds != nil {
+		delay, err := seconds(*o.DelaySeconds, "DelaySeconds", 900, "DelaySeconds must be >= 0 and <= 900.")
+		if err != nil {
+			return fail(err)
+		}
+		message.Delay = &delay
+	}
+	return message, accepted{
+		MD5OfMessageBody:             bodyMD5(o.MessageBody),
+		MD5OfMessageAttributes:       attributesMD5(attributes),
+		MD5OfMessageSystemAttributes: attributesMD5(system),
+	}, nil
+}
+
+// seconds returns a parameter of 0 to most seconds as a duration.
+func seconds(n int, parameter string, most int, reason string) (time.Duration, error) {
+	if n < 0 || n > most {
+		return 0, invalid(n, parameter, reason)
+	}
+	return time.Duration(n) * time.Second, nil
+}
