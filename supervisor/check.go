@@ -1,0 +1,139 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// checkTimeout bounds one check.
+const checkTimeout = 5 * time.Second
+
+// Check says how to see on this host whether a process is ready. The zero
+// value is no check.
+type Check struct {
+	// Port is the TCP port to reach on 127.0.0.1, or where that refuses on ::1.
+	Port int
+	// Path makes it an HTTP GET, which passes with a status of 200 to 399
+	// (redirects are not followed); "" is satisfied with a TCP connection.
+	Path string
+}
+
+// ParseCheck reads "TCP:port" or "HTTP:port/path"; case does not matter, and
+// the path defaults to "/".
+func ParseCheck(s string) (Check, error) {
+	kind, rest, _ := strings.Cut(s, ":")
+	portText, path, hasPath := strings.Cut(rest, "/")
+	port, err := strconv.Atoi(portText)
+	c := Check{Port: port}
+	isHTTP := strings.EqualFold(kind, "http")
+	if isHTTP {
+		c.Path = "/" + path
+	}
+	valid := isHTTP || strings.EqualFold(kind, "tcp") && !hasPath
+	if err != nil || !valid || c.IsZero() || c.validate() != nil {
+		return Check{}, fmt.Errorf("health check %q: write TCP:port or HTTP:port/path, for example HTTP:5000/health", s)
+	}
+	return c, nil
+}
+
+// String returns what [ParseCheck] reads; "" for no check.
+func (c Check) String() string {
+	switch {
+	case c.IsZero():
+		return ""
+	case c.Path == "":
+		return fmt.Sprintf("TCP:%d", c.Port)
+	default:
+		return fmt.Sprintf("HTTP:%d%s", c.Port, c.Path)
+	}
+}
+
+// IsZero reports whether there is no check.
+func (c Check) IsZero() bool { return c == Check{} }
+
+func (c Check) validate() error {
+	if c.IsZero() {
+		return nil
+	}
+	if c.Port < 1 || c.Port > 65535 {
+		return fmt.Errorf("check on port %d: use 1 to 65535", c.Port)
+	}
+	if c.Path == "" {
+		return nil
+	}
+	if _, err := url.ParseRequestURI(c.Path); err != nil || c.Path[0] != '/' || strings.ContainsAny(c.Path, "# ") {
+		return fmt.Errorf("check of path %q: write a path that begins with a slash", c.Path)
+	}
+	return nil
+}
+
+// probe checks once; nil means ready.
+func (c Check) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	if c.Path == "" {
+		conn, err := dialLoopback(ctx, c.Port)
+		if err != nil {
+			return plainReason(err, c.Port)
+		}
+		return conn.Close()
+	}
+	return c.get(ctx)
+}
+
+func (c Check) get(ctx context.Context) error {
+	transport := &http.Transport{
+		DisableKeepAlives:      true,
+		MaxResponseHeaderBytes: 64 << 10,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialLoopback(ctx, c.Port)
+		},
+	}
+	target := "http://localhost:" + strconv.Itoa(c.Port) + c.Path
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return fmt.Errorf("checking %s: %w", c, err)
+	}
+	resp, err := transport.RoundTrip(req)
+	if err != nil {
+		return plainReason(err, c.Port)
+	}
+	resp.Body.Close()
+	if resp.StatusCode < 200 || resp.StatusCode > 399 {
+		return fmt.Errorf("GET %s answers status %d", c.Path, resp.StatusCode)
+	}
+	return nil
+}
+
+func dialLoopback(ctx context.Context, port int) (net.Conn, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err == nil {
+		return conn, nil
+	}
+	if conn, err6 := d.DialContext(ctx, "tcp6", net.JoinHostPort("::1", strconv.Itoa(port))); err6 == nil {
+		return conn, nil
+	}
+	return nil, err
+}
+
+// plainReason puts the commonest failures into words that need no knowledge of
+// system calls.
+func plainReason(err error, port int) error {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("nothing listens on port %d", port)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no answer on port %d within %s", port, checkTimeout)
+	default:
+		return err
+	}
+}

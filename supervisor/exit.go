@@ -1,0 +1,90 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exit is how one run of a process ended.
+type Exit struct {
+	// Code is the exit status, 0 to 255; -1 when a signal ended the process or
+	// it never started.
+	Code int
+	// Signal is the name of the signal that ended the process ("SIGKILL"), or "".
+	Signal string
+	// Err is why the process could not be started; nil when it ran.
+	Err error
+	// At is when the end was seen; Ran is how long the process had run.
+	At  time.Time
+	Ran time.Duration
+}
+
+// String says it in a few words: "exit status 1", "killed by SIGSEGV".
+func (e Exit) String() string {
+	switch {
+	case e.Err != nil:
+		return "could not start: " + e.Err.Error()
+	case e.Signal != "":
+		return "killed by " + e.Signal
+	case e.Code == 126:
+		return "exit status 126 (the command cannot be executed)"
+	case e.Code == 127:
+		return "exit status 127 (command not found)"
+	default:
+		return fmt.Sprintf("exit status %d", e.Code)
+	}
+}
+
+// notRunnable reports whether the end shows that there is nothing to run.
+// A shell answers 126 and 127 for what it cannot execute and cannot find.
+func (e Exit) notRunnable() bool {
+	return e.Code == 126 || e.Code == 127
+}
+
+// exitOf translates what Wait left behind. An error beside a state is the
+// state's own, or says that another program kept the output open: the process
+// ended all the same.
+func exitOf(state *os.ProcessState, err error) Exit {
+	e := Exit{Code: -1}
+	if state == nil {
+		e.Err = fmt.Errorf("waiting for the process: %w", err)
+		return e
+	}
+	status, ok := state.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() {
+		e.Signal = unix.SignalName(status.Signal())
+		if e.Signal == "" {
+			e.Signal = fmt.Sprintf("signal %d", int(status.Signal()))
+		}
+		return e
+	}
+	e.Code = state.ExitCode()
+	return e
+}
+
+// FailedError says that a process failed more often than it may, or that its
+// command cannot be run at all.
+type FailedError struct {
+	Process string
+	// Failures is how often it failed in Window.
+	Failures int
+	Window   time.Duration
+	// Last is the last failure.
+	Last Exit
+}
+
+// Error names the process, the count and the last failure.
+func (e *FailedError) Error() string {
+	if e.Failures == 1 {
+		return fmt.Sprintf("%s failed and is not started again: %s", e.Process, e.Last)
+	}
+	return fmt.Sprintf("%s failed %d times in %s and is not started again; last: %s after %s",
+		e.Process, e.Failures, e.Window, e.Last, e.Last.Ran.Round(time.Millisecond))
+}
+
+// Unwrap returns why the last start failed; nil when the process ran.
+func (e *FailedError) Unwrap() error { return e.Last.Err }

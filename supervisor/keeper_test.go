@@ -1,0 +1,343 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func web() Process { return Process{Name: "web", Shell: "app", Port: 5000} }
+
+// wantTranscript compares all that happened with lines of "time what".
+func (m *machine) wantTranscript(want string) {
+	m.t.Helper()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var lines []string
+	for line := range strings.SplitSeq(strings.TrimSpace(want), "\n") {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	var got []string
+	for _, line := range m.transcript {
+		got = append(got, strings.Join(strings.Fields(line), " "))
+	}
+	if diff := cmp.Diff(lines, got); diff != "" {
+		m.t.Errorf("transcript (-want +got):\n%s", diff)
+	}
+	if !m.closed {
+		m.t.Error("the system was not closed")
+	}
+}
+
+func TestStopEndsAHealthyProcess(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{lasts: never, onTerm: 2 * time.Second})
+		s := m.supervisor(Options{}, web())
+		if s.Ready() {
+			t.Error("ready before the start")
+		}
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if !s.Ready() {
+			t.Error("not ready a minute after the start")
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Errorf("a second stop: %v", err)
+		}
+		if s.Ready() || s.Err() != nil {
+			t.Errorf("after the stop: ready %t, error %v", s.Ready(), s.Err())
+		}
+		m.wantTranscript(`
+			0s web started, pid 101
+			0s gate open
+			0s web ready after 0s
+			1m0s gate closed: the app is being stopped
+			1m0s not ready: web is being stopped
+			1m0s web stopping, pid 101
+			1m0s -> terminated
+			1m2s web exited, pid 101, killed by SIGTERM after 1m2s`)
+	})
+}
+
+func TestTermIgnoredMeansKillAfterTheGrace(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{lasts: never, onTerm: never, others: never})
+		s := m.supervisor(Options{Grace: 7 * time.Second}, Process{Name: "clock", Shell: "app"})
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.wantTranscript(`
+			0s clock started, pid 101
+			0s gate open
+			0s clock ready after 0s
+			1s gate closed: the app is being stopped
+			1s not ready: clock is being stopped
+			1s clock stopping, pid 101
+			1s -> terminated
+			8s -> killed
+			8s clock killed, pid 101: it did not end within 7s
+			8.005s clock exited, pid 101, killed by SIGKILL after 8s`)
+	})
+}
+
+// A shell that dies of TERM at once must not cost its child the grace.
+func TestOthersOfTheGroupGetTheRestOfTheGrace(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{lasts: never, others: 2990 * time.Millisecond})
+		s := m.supervisor(Options{}, Process{Name: "w", Shell: "app"})
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		m.wantTranscript(`
+			0s w started, pid 101
+			0s gate open
+			0s w ready after 0s
+			0s gate closed: the app is being stopped
+			0s not ready: w is being stopped
+			0s w stopping, pid 101
+			0s -> terminated
+			3s w exited, pid 101, killed by SIGTERM after 0s`)
+	})
+}
+
+func TestOthersOfACrashedProcessAreClearedBeforeTheRestart(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t,
+			life{lasts: time.Second, exit: Exit{Code: 3}, others: never},
+			life{lasts: never})
+		s := m.supervisor(Options{}, Process{Name: "w", Shell: "app"})
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if st := s.Status()[0]; st.State != Ending || st.Reason != "others of its process group have not ended" {
+			t.Errorf("status while others live: %+v", st)
+		}
+		time.Sleep(20 * time.Second)
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.wantTranscript(`
+			0s w started, pid 101
+			0s gate open
+			0s w ready after 0s
+			1s not ready: w ended
+			1s -> terminated
+			11s -> killed
+			11s w killed, pid 101: others of its process group did not end within 10s
+			11.005s w exited, pid 101, exit status 3 after 1s
+			11.005s w restarts in 500ms, failure 1/10
+			11.505s w started, pid 102
+			11.505s w ready after 0s
+			25s gate closed: the app is being stopped
+			25s not ready: w is being stopped
+			25s w stopping, pid 102
+			25s -> terminated
+			25s w exited, pid 102, killed by SIGTERM after 13.495s`)
+	})
+}
+
+func TestStopThatCannotWaitKills(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{lasts: never, onTerm: never})
+		s := m.supervisor(Options{}, Process{Name: "w", Shell: "app"})
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		patient := make(chan error)
+		go func() { patient <- s.Stop(context.Background()) }()
+		time.Sleep(2 * time.Second)
+		done, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.Stop(done); err != nil {
+			t.Errorf("the stop that could not wait: %v", err)
+		}
+		if err := <-patient; err != nil {
+			t.Errorf("the stop that could wait: %v", err)
+		}
+		m.wantTranscript(`
+			0s w started, pid 101
+			0s gate open
+			0s w ready after 0s
+			0s gate closed: the app is being stopped
+			0s not ready: w is being stopped
+			0s w stopping, pid 101
+			0s -> terminated
+			2s -> killed
+			2s w killed, pid 101: the stop could not wait for it
+			2s w exited, pid 101, killed by SIGKILL after 2s`)
+	})
+}
+
+func TestStopGivesUpOnWhatOutlivesKill(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{lasts: never, onTerm: never, immortal: true})
+		s := m.supervisor(Options{}, Process{Name: "w", Shell: "app"})
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := s.Stop(ctx)
+		if err == nil || !strings.Contains(err.Error(), "after KILL: w (pid 101)") {
+			t.Errorf("stop error = %v, want one that names the process", err)
+		}
+		m.current.end(Exit{})
+		if err := s.Stop(t.Context()); err != nil {
+			t.Errorf("once it is gone: %v", err)
+		}
+	})
+}
+
+func TestCrashLoopGivesUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{exit: Exit{Code: 1}})
+		m.setReady(false)
+		s := m.supervisor(Options{RestartLimit: 3}, web())
+		err := s.Run(t.Context())
+		var failed *FailedError
+		if !errors.As(err, &failed) || failed.Failures != 4 || failed.Process != "web" {
+			t.Fatalf("Run = %v, want a FailedError after 4 failures", err)
+		}
+		if want := "web failed 4 times in 5m0s and is not started again; last: exit status 1 after 0s"; err.Error() != want {
+			t.Errorf("error %q, want %q", err, want)
+		}
+		m.wantTranscript(`
+			0s web started, pid 101
+			0s web exited, pid 101, exit status 1 after 0s
+			0s web restarts in 500ms, failure 1/3
+			500ms web started, pid 102
+			500ms web exited, pid 102, exit status 1 after 0s
+			500ms web restarts in 1s, failure 2/3
+			1.5s web started, pid 103
+			1.5s web exited, pid 103, exit status 1 after 0s
+			1.5s web restarts in 2s, failure 3/3
+			3.5s web started, pid 104
+			3.5s web exited, pid 104, exit status 1 after 0s
+			3.5s gave up: web failed 4 times in 5m0s and is not started again; last: exit status 1 after 0s`)
+		if st := s.Status()[0]; st.State != Failed || st.Restarts != 3 || st.PID != 0 || st.LastExit.Code != 1 {
+			t.Errorf("status %+v, want failed after 3 restarts", st)
+		}
+	})
+}
+
+// By default the limit of ten is reached well within the window.
+func TestDefaultCrashLoopEndsWithinTheWindow(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{exit: Exit{Code: 1}})
+		err := m.supervisor(Options{}, Process{Name: "w", Shell: "app"}).Run(t.Context())
+		if err == nil || m.starts != 11 {
+			t.Errorf("%d starts, error %v, want 11 and a failure", m.starts, err)
+		}
+		if took := time.Since(m.began); took != 151500*time.Millisecond {
+			t.Errorf("gave up after %s, want 151.5s", took)
+		}
+	})
+}
+
+func TestStatusZeroIsAFailureToo(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{lasts: time.Hour}, life{lasts: never})
+		s := m.supervisor(Options{}, web())
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(61 * time.Minute)
+		if st := s.Status()[0]; st.State != Running || !st.Ready || st.Restarts != 1 || st.LastExit.String() != "exit status 0" {
+			t.Errorf("status %+v, want running again", st)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestACommandThatCannotRunIsNotTriedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{exit: Exit{Code: 127}})
+		err := m.supervisor(Options{}, web()).Run(t.Context())
+		if want := "web failed and is not started again: exit status 127 (command not found)"; err == nil || err.Error() != want {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	})
+	// Later in its life, or from a program of its own, 127 is a status like any other.
+	t.Run("later", func(t *testing.T) {
+		bubble(t, func(t *testing.T) {
+			m := newMachine(t, life{lasts: time.Minute, exit: Exit{Code: 1}}, life{exit: Exit{Code: 127}}, life{lasts: never})
+			s := m.supervisor(Options{}, Process{Name: "w", Argv: []string{"app"}})
+			if err := s.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Minute)
+			if st := s.Status()[0]; st.State != Running || st.Restarts != 2 {
+				t.Errorf("status %+v, want running after 2 restarts", st)
+			}
+			if err := s.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		})
+	})
+}
+
+func TestStopDuringThePause(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{exit: Exit{Code: -1, Signal: "SIGSEGV"}})
+		s := m.supervisor(Options{RestartMin: 20 * time.Second}, Process{Name: "w", Shell: "app"})
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if st := s.Status()[0]; st.State != Waiting || st.Reason != "w: killed by SIGSEGV" {
+			t.Errorf("status %+v, want waiting", st)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(m.began); took != time.Second || s.Status()[0].State != Stopped {
+			t.Errorf("stopped after %s as %s, want at once", took, s.Status()[0].State)
+		}
+	})
+}
+
+func TestOneGivenUpEndsTheRun(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		good, bad := newMachine(t, life{lasts: never}), newMachine(t, life{startErr: nil, exit: Exit{Code: 1}})
+		s := good.supervisor(Options{RestartLimit: -1}, web(), Process{Name: "clock", Shell: "app"})
+		both := s.newSystem
+		s.newSystem = func() *system {
+			sys := both()
+			sys.start = func(p *Process, out *output) (*child, error) {
+				if p.Name == "clock" {
+					return bad.start(p, out)
+				}
+				return good.start(p, out)
+			}
+			return sys
+		}
+		err := s.Run(t.Context())
+		if err == nil || !strings.HasPrefix(err.Error(), "clock failed") {
+			t.Errorf("Run = %v, want the clock's failure", err)
+		}
+		if st := s.Status(); st[0].State != Stopped || st[1].State != Failed {
+			t.Errorf("states %s and %s, want stopped and failed", st[0].State, st[1].State)
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// shellPath is where POSIX systems have their shell.
+const shellPath = "/bin/sh"
+
+// commandOf returns the path and the arguments that run p.
+func commandOf(p *Process) (path string, argv []string, err error) {
+	if p.Shell != "" {
+		return shellPath, []string{"sh", "-c", execLine(p.Shell)}, nil
+	}
+	path, err = lookPath(p.Argv[0], p.Dir, p.Env)
+	return path, p.Argv, err
+}
+
+// lookPath finds a program as execvp would in the process's own environment.
+// Empty and relative entries of PATH are skipped: what runs must not depend on
+// where one stands.
+func lookPath(file, dir string, env []string) (string, error) {
+	if strings.Contains(file, "/") {
+		path := file
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, file)
+		}
+		return file, executable(path)
+	}
+	search := "/usr/local/bin:/usr/bin:/bin"
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, "PATH="); ok {
+			search = value
+		}
+	}
+	for _, folder := range filepath.SplitList(search) {
+		path := filepath.Join(folder, file)
+		if filepath.IsAbs(path) && executable(path) == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("no program named %q in PATH %q: install it, or give its full path", file, search)
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() || info.Mode()&0o111 == 0 {
+		return fmt.Errorf("%s is not an executable file: try chmod +x", path)
+	}
+	return nil
+}
+
+// execLine makes a single simple command replace the shell that runs it, so
+// that the process is the program and not a shell that waits for it. Any other
+// line is returned as it is.
+func execLine(line string) string {
+	if isSimpleCommand(line) {
+		return "exec " + strings.TrimLeft(line, " \t")
+	}
+	return line
+}
+
+// isSimpleCommand reports whether line is certainly one program with arguments
+// and redirections. When in doubt it says no, which costs one shell process.
+func isSimpleCommand(line string) bool {
+	first, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
+	first, _, _ = strings.Cut(first, "\t")
+	if first == "" || isShellWord(first) || isAssignment(first) || strings.HasPrefix(first, "$") {
+		return false
+	}
+	return hasNoOperator(line)
+}
+
+// hasNoOperator scans for what could join or start another command: operators,
+// substitutions, and quotes that do not end.
+func hasNoOperator(line string) bool {
+	var quote byte
+	for i := 0; i < len(line); i++ {
+		c := line[i]
+		switch {
+		case quote == '\'':
+			if c == '\'' {
+				quote = 0
+			}
+		case c == '\\':
+			i++
+			if i == len(line) || line[i] == '\n' {
+				return false
+			}
+		case c == '`', c == '$' && i+1 < len(line) && line[i+1] == '(':
+			return false
+		case quote == '"':
+			if c == '"' {
+				quote = 0
+			}
+		case c == '"', c == '\'':
+			quote = c
+		case c == '&' && i > 0 && (line[i-1] == '>' || line[i-1] == '<'):
+			// 2>&1 is a redirection.
+		case strings.IndexByte(";&|()\n\r", c) >= 0:
+			return false
+		}
+	}
+	return quote == 0
+}
+
+// isAssignment reports whether the first word sets a variable: in
+// "exec NAME=value program" it would be taken for the program.
+func isAssignment(word string) bool {
+	name, _, ok := strings.Cut(word, "=")
+	if !ok || name == "" || '0' <= name[0] && name[0] <= '9' {
+		return false
+	}
+	for _, c := range []byte(name) {
+		if !isNameByte(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// isShellWord reports whether only the shell itself can run word.
+func isShellWord(word string) bool {
+	switch word {
+	case "if", "then", "else", "elif", "fi", "do", "done", "case", "esac", "while", "until", "for", "in",
+		"{", "}", "!", "[[", "]]", "function", "select", "time", "coproc",
+		".", ":", "alias", "bg", "break", "cd", "command", "continue", "eval", "exec", "exit", "export", "fg",
+		"getopts", "hash", "jobs", "local", "read", "readonly", "return", "set", "shift", "source", "times",
+		"trap", "type", "ulimit", "umask", "unalias", "unset", "wait":
+		return true
+	}
+	return strings.HasPrefix(word, "#")
+}

@@ -1,0 +1,269 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+)
+
+// sinkPatience is how long a stop waits for a sink that stalls.
+const sinkPatience = time.Second
+
+// Supervisor keeps a set of processes running. It is started once and stopped
+// once; its methods may be called from any goroutine.
+type Supervisor struct {
+	procs []Process
+	opts  Options
+	// newSystem makes what starts processes; a test puts its own.
+	newSystem func() *system
+	sinkMu    sync.Mutex
+
+	// stop, kill: see keeper. failed is closed when a process is given up, done
+	// when no process is left.
+	stop, kill, failed, done chan struct{}
+
+	mu      sync.Mutex
+	keepers []*keeper
+	started bool
+	stopped bool
+	killed  bool
+	err     error
+
+	gateMu sync.Mutex
+	open   bool
+}
+
+// New returns a supervisor of procs that is not started. A nil opts is valid.
+// The error says which process or option is wrong and what is allowed.
+func New(procs []Process, opts *Options) (*Supervisor, error) {
+	set, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if err := validateAll(procs); err != nil {
+		return nil, err
+	}
+	return &Supervisor{
+		procs:     append([]Process(nil), procs...),
+		opts:      set,
+		newSystem: realSystem,
+		stop:      make(chan struct{}),
+		kill:      make(chan struct{}),
+		failed:    make(chan struct{}),
+		done:      make(chan struct{}),
+	}, nil
+}
+
+func realSystem() *system {
+	h := newHost()
+	return &system{
+		start:  h.start,
+		probe:  func(ctx context.Context, c Check) error { return c.probe(ctx) },
+		taken:  portTaken,
+		random: rand.Float64,
+		close:  h.close,
+	}
+}
+
+// Run starts the processes and returns when ctx is done and they have ended
+// (nil), or when one was given up and the others have ended (a [*FailedError]).
+// It is Start, a wait for [Supervisor.Failed], and Stop.
+func (s *Supervisor) Run(ctx context.Context) error {
+	if err := s.Start(ctx); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+	case <-s.failed:
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Grace+killWait)
+	defer cancel()
+	if err := s.Stop(bounded); err != nil {
+		return errors.Join(s.Err(), err)
+	}
+	return s.Err()
+}
+
+// Start starts every process and returns once each was started; none need be
+// ready by then. When one cannot be started the others are stopped again and
+// the error says why: its port is taken ([*PortError]), or there is no such
+// program. ctx bounds the start alone.
+func (s *Supervisor) Start(ctx context.Context) error {
+	firsts, err := s.launch()
+	if err != nil {
+		return err
+	}
+	for i, first := range firsts {
+		select {
+		case err := <-first:
+			if err != nil {
+				return s.abandon(s.procs[i].Name, err)
+			}
+		case <-ctx.Done():
+			return s.abandon(s.procs[i].Name, ctx.Err())
+		}
+	}
+	s.updateGate()
+	return nil
+}
+
+// launch starts the keepers; each reports its first start on a channel.
+func (s *Supervisor) launch() ([]chan error, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started || s.stopped {
+		return nil, errors.New("a supervisor starts once: make a new one")
+	}
+	s.started = true
+	sys := s.newSystem()
+	firsts := make([]chan error, len(s.procs))
+	for i := range s.procs {
+		s.keepers = append(s.keepers, s.newKeeper(&s.procs[i], sys))
+		firsts[i] = make(chan error, 1)
+	}
+	var running sync.WaitGroup
+	for i, k := range s.keepers {
+		running.Go(func() { s.keep(k, firsts[i]) })
+	}
+	go func() {
+		running.Wait()
+		sys.close()
+		close(s.done)
+	}()
+	return firsts, nil
+}
+
+func (s *Supervisor) newKeeper(p *Process, sys *system) *keeper {
+	k := &keeper{
+		proc: p,
+		opts: &s.opts,
+		rule: restartRule{
+			min: s.opts.RestartMin, max: s.opts.RestartMax,
+			limit: s.opts.RestartLimit, window: s.opts.RestartWindow,
+		},
+		sys:    sys,
+		stop:   s.stop,
+		kill:   s.kill,
+		gate:   s.updateGate,
+		status: Status{Name: p.Name, State: Starting},
+	}
+	if s.opts.Output != nil {
+		k.out = newOutput(p.Name, func(stream string, line []byte) {
+			s.sinkMu.Lock()
+			defer s.sinkMu.Unlock()
+			s.opts.Output(p.Name, stream, line)
+		}, &s.opts)
+	}
+	return k
+}
+
+// keep runs one keeper to its end.
+func (s *Supervisor) keep(k *keeper, first chan<- error) {
+	failure := k.run(first)
+	if k.out != nil {
+		k.out.close(sinkPatience)
+	}
+	if failure == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = failure
+		close(s.failed)
+	}
+}
+
+// abandon undoes a start that failed.
+func (s *Supervisor) abandon(process string, cause error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.opts.Grace)
+	defer cancel()
+	var port *PortError
+	if !errors.As(cause, &port) {
+		cause = fmt.Errorf("process %s: %w", process, cause)
+	}
+	return errors.Join(cause, s.Stop(ctx))
+}
+
+// Stop has every process end: TERM to its group, KILL after the grace, or as
+// soon as ctx is done. It returns when all are gone, with an error only when a
+// process outlives its KILL. It may be called again, also while another call
+// waits, and the first ctx that is done counts.
+func (s *Supervisor) Stop(ctx context.Context) error {
+	s.mu.Lock()
+	if !s.stopped {
+		s.stopped = true
+		close(s.stop)
+		if !s.started {
+			close(s.done)
+		}
+	}
+	s.mu.Unlock()
+	select {
+	case <-s.done:
+		return nil
+	case <-ctx.Done():
+	}
+	s.killNow()
+	timer := time.NewTimer(killWait + waitDelay + sinkPatience)
+	defer timer.Stop()
+	select {
+	case <-s.done:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("still there %s after KILL: %s", killWait, strings.Join(s.alive(), ", "))
+	}
+}
+
+func (s *Supervisor) killNow() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.killed {
+		s.killed = true
+		close(s.kill)
+	}
+}
+
+func (s *Supervisor) alive() []string {
+	var names []string
+	for _, st := range s.Status() {
+		if st.PID != 0 {
+			names = append(names, fmt.Sprintf("%s (pid %d)", st.Name, st.PID))
+		}
+	}
+	return names
+}
+
+// Failed is closed when a process has been given up; the others go on until
+// Stop.
+func (s *Supervisor) Failed() <-chan struct{} { return s.failed }
+
+// Err returns the [*FailedError] of the first process that was given up, or nil.
+func (s *Supervisor) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Status returns a snapshot of each process, in the order given to New.
+func (s *Supervisor) Status() []Status {
+	s.mu.Lock()
+	keepers := s.keepers
+	s.mu.Unlock()
+	if keepers == nil {
+		idle := make([]Status, len(s.procs))
+		for i := range s.procs {
+			idle[i] = Status{Name: s.procs[i].Name, State: Stopped}
+		}
+		return idle
+	}
+	all := make([]Status, len(keepers))
+	for i, k := range keepers {
+		all[i] = k.snapshot()
+	}
+	return all
+}
