@@ -1,0 +1,135 @@
+package deliver
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"syscall"
+	"time"
+)
+
+// dialer opens connections to the target.
+type dialer struct {
+	target  *target
+	timeout time.Duration
+	open    func(ctx context.Context, network, address string) (net.Conn, error)
+	tls     *tls.Config // nil: no TLS
+	event   func(Connected)
+}
+
+func newDialer(t *target, opts *HTTPOptions) *dialer {
+	d := &dialer{target: t, timeout: opts.ConnectTimeout, open: opts.dial, event: opts.Events.Connected}
+	if d.open == nil {
+		d.open = (&net.Dialer{ControlContext: refuseAtConnect}).DialContext
+	}
+	if t.name != "" {
+		d.tls = &tls.Config{}
+		if opts.tls != nil {
+			d.tls = opts.tls.Clone()
+		}
+		d.tls.ServerName = t.name
+		d.tls.NextProtos = []string{"http/1.1"}
+	}
+	return d
+}
+
+// refuseAtConnect sees the address that a name led to.
+func refuseAtConnect(_ context.Context, _, address string, _ syscall.RawConn) error {
+	if a, err := netip.ParseAddrPort(address); err == nil {
+		return refuseAddress(a.Addr())
+	}
+	return nil // a unix socket
+}
+
+// dial opens a connection, ready for a request.
+func (d *dialer) dial(ctx context.Context) (*conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	raw, err := d.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := newConn(raw)
+	if d.tls == nil {
+		return c, nil
+	}
+	secure := tls.Client(raw, d.tls)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		raw.Close()
+		return nil, &handshakeError{err}
+	}
+	c.stream = secure
+	return c, nil
+}
+
+// connect tries the target's addresses in their order and returns the first
+// that takes the connection, or why the first did not.
+func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
+	var first error
+	for _, address := range d.target.dials {
+		start := time.Now()
+		raw, err := d.open(ctx, d.target.network, address)
+		if d.event != nil {
+			d.event(Connected{Address: address, Duration: time.Since(start), Err: err})
+		}
+		if err == nil {
+			return raw, nil
+		}
+		if first == nil {
+			first = err
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, first
+}
+
+// handshakeError is a TLS handshake that failed on an open connection.
+type handshakeError struct{ err error }
+
+// Error says what the handshake failed of.
+func (e *handshakeError) Error() string { return "TLS handshake: " + e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *handshakeError) Unwrap() error { return e.err }
+
+// reason says in a few words why nothing could be sent.
+func (d *dialer) reason(err error) string {
+	var name *net.DNSError
+	var certificate *tls.CertificateVerificationError
+	var handshake *handshakeError
+	switch {
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
+		return "this machine is out of open files (raise ulimit -n)"
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return "this machine is out of local ports"
+	case errors.Is(err, errRefusedAddress):
+		return "address refused (link-local or metadata)"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.As(err, &name) && !name.IsTimeout:
+		return "host name not found"
+	case isTimeout(err):
+		return "no connection within " + d.timeout.String()
+	case errors.As(err, &certificate):
+		return "certificate not trusted"
+	case errors.As(err, &handshake):
+		return "TLS handshake failed"
+	case errors.Is(err, syscall.ENOENT):
+		return "socket does not exist"
+	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EPERM):
+		return "no permission to connect"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "host not reachable"
+	default:
+		return "no connection"
+	}
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+}

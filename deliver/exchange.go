@@ -1,0 +1,192 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"time"
+)
+
+const (
+	// writeGrace is how long the rest of a long request may take to go out once
+	// its answer is there; else its connection is not kept.
+	writeGrace = 50 * time.Millisecond
+	// drainTime is how long the body of an answer that is no success may take:
+	// its status has decided already.
+	drainTime = time.Second
+)
+
+// answer is what became of one exchange.
+type answer struct {
+	head    *http.Response // nil when none was read
+	sent    bool           // a byte of the request may have reached the app
+	started bool           // a byte of the answer was read
+	broken  bool           // head is a success, but its body did not arrive whole
+	err     error          // why there is no head, or a broken body
+	keep    bool           // the connection may carry another exchange
+}
+
+// exchange sends the request whose head is in c.out and reads the answer, once.
+// It blocks for as long as the app gives signs of life, until ctx ends or until
+// end.
+func (c *conn) exchange(ctx context.Context, body string, p *protocol, end time.Time) answer {
+	c.begin(p.idle, end)
+	free := c.watch(ctx)
+	var a answer
+	if len(c.out)+len(body) <= writeChunk {
+		a = c.exchangeShort(body, p)
+	} else {
+		a = c.exchangeLong(body, p)
+	}
+	a.sent = c.written > 0
+	a.keep = free() && a.keep
+	return a
+}
+
+// protocol is what an exchange needs to know of the settings.
+type protocol struct {
+	idle    time.Duration // the longest silence
+	success StatusSet     // whose body must arrive whole
+	maxBody int           // bytes of it that are read
+}
+
+func (c *conn) exchangeShort(body string, p *protocol) answer {
+	err := c.send(body)
+	if err != nil && c.written == 0 {
+		return answer{err: err}
+	}
+	a := c.readAnswer(p, nil)
+	if err != nil {
+		// The app may have answered and closed before it took everything, but no
+		// further request fits behind half a one.
+		a.keep = false
+	}
+	return a
+}
+
+func (c *conn) exchangeLong(body string, p *protocol) answer {
+	w := &writer{conn: c, done: make(chan error, 1)}
+	go func() { w.done <- c.send(body) }()
+	a := c.readAnswer(p, w)
+	if a.head == nil {
+		w.finish(false)
+	}
+	return a
+}
+
+// writer is a request that goes out while its answer is awaited.
+type writer struct {
+	conn *conn
+	done chan error
+}
+
+// finish waits until nothing is written any more: for the rest of the request
+// if wait is set and that goes out soon, or at once. It reports whether all of
+// the request went out. A nil writer has.
+func (w *writer) finish(wait bool) bool {
+	if w == nil {
+		return true
+	}
+	if wait {
+		w.conn.closing.Store(true)
+		w.conn.raw.SetWriteDeadline(time.Now().Add(writeGrace))
+	} else {
+		w.conn.stop()
+	}
+	err := <-w.done
+	w.conn.closing.Store(false)
+	return err == nil
+}
+
+// readAnswer reads the final answer and, within bounds, its body. It leaves w
+// unfinished if there is no answer.
+func (c *conn) readAnswer(p *protocol, w *writer) answer {
+	head, err := c.readHead()
+	if err != nil {
+		return answer{started: c.read > 0, err: err}
+	}
+	a := answer{head: head, started: true}
+	var whole, written bool
+	if p.success.Has(head.StatusCode) {
+		whole, a.err = c.readBody(head.Body, p.maxBody)
+		a.broken = a.err != nil
+		written = w.finish(whole)
+	} else if written = w.finish(true); written {
+		c.hurry(drainTime)
+		whole, _ = c.readBody(head.Body, p.maxBody)
+	}
+	// Bytes beyond the answer could be taken for the answer to the next request.
+	a.keep = written && whole && !head.Close && head.StatusCode != http.StatusSwitchingProtocols && c.buf.Buffered() == 0
+	return a
+}
+
+// readHead reads up to the final answer's headers. Informational answers before it
+// are signs of life and no more.
+func (c *conn) readHead() (*http.Response, error) {
+	for {
+		c.limit = maxAnswerHead
+		c.read = int64(c.buf.Buffered())
+		head, err := http.ReadResponse(c.buf, nil)
+		if err != nil {
+			return nil, c.cause(err)
+		}
+		if head.StatusCode >= 200 || head.StatusCode < 100 || head.StatusCode == http.StatusSwitchingProtocols {
+			c.limit = math.MaxInt64
+			return head, nil
+		}
+	}
+}
+
+// readBody reads at most maxBody bytes and reports whether that was the whole
+// body. An error means that it broke off before.
+func (c *conn) readBody(body io.Reader, maxBody int) (whole bool, err error) {
+	if body == http.NoBody {
+		return true, nil
+	}
+	if c.scrap == nil {
+		c.scrap = make([]byte, readBuffer)
+	}
+	for n := 0; n <= maxBody; {
+		k, err := body.Read(c.scrap)
+		n += k
+		switch {
+		case err == io.EOF:
+			return n <= maxBody, nil
+		case err != nil:
+			return false, c.cause(err)
+		}
+	}
+	return false, nil
+}
+
+// hurry brings the end of the exchange nearer.
+func (c *conn) hurry(most time.Duration) {
+	if end := time.Now().Add(most); c.end.IsZero() || end.Before(c.end) {
+		c.end = end
+	}
+	c.resting = true
+}
+
+// cause returns how the stream ended where that is what err came from, which is
+// what the parser of answers made of it.
+func (c *conn) cause(err error) error {
+	if c.readErr != nil {
+		return c.readErr
+	}
+	return &garbledError{err}
+}
+
+// garbledError is an answer that is not HTTP.
+type garbledError struct{ err error }
+
+// Error says what was wrong with it. The parser quotes lines of the answer, so
+// its words stay inside.
+func (e *garbledError) Error() string { return "the answer is not HTTP" }
+
+// isGarbled reports whether err is a [garbledError].
+func isGarbled(err error) bool {
+	var g *garbledError
+	return errors.As(err, &g)
+}

@@ -1,0 +1,230 @@
+package deliver
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"tendril/queue"
+)
+
+const (
+	attributePrefix = "X-Aws-Sqsd-Attr-"
+	// droppedName is the attribute name under which the count of attributes
+	// that did not travel is told.
+	droppedName = "Dropped"
+	// maxCoreValue bounds the value of a header that is not an attribute but
+	// holds text from outside, such as a task's name.
+	maxCoreValue = MaxPath
+)
+
+// head renders the part of a request before its body. All that is the same for
+// every message is rendered once.
+type head struct {
+	ordinary string // an ordinary message's, from the request line to the path header
+	fixed    string // the lines after the request line that every request has
+	budget   int    // bytes for all attribute headers together
+}
+
+func newHead(t *target, opts *HTTPOptions) *head {
+	h := &head{budget: opts.HeaderBudget}
+	h.fixed = " HTTP/1.1\r\n" + field("Host", t.host) + field("User-Agent", opts.UserAgent) +
+		field("Content-Type", opts.MimeType) + field("X-Aws-Sqsd-Queue", opts.QueueName)
+	if opts.KeepAlive < 0 {
+		h.fixed += field("Connection", "close")
+	}
+	h.ordinary = "POST " + opts.Path + h.fixed + field("X-Aws-Sqsd-Path", opts.Path)
+	return h
+}
+
+func field(name, value string) string { return name + ": " + value + "\r\n" }
+
+// append renders the head for m, as the run of t unless that is nil, with a
+// body of size bytes to follow. It returns how many attributes were dropped.
+func (h *head) append(b []byte, m *queue.Message, t *task, size int) (out []byte, dropped int) {
+	if t == nil {
+		b = append(b, h.ordinary...)
+	} else {
+		b = h.appendTask(b, t)
+	}
+	b = appendField(b, "X-Aws-Sqsd-Msgid", m.ID)
+	b = append(b, "X-Aws-Sqsd-Receive-Count: "...)
+	b = strconv.AppendInt(b, int64(m.ReceiveCount), 10)
+	b = append(b, "\r\n"...)
+	b = appendTime(b, "X-Aws-Sqsd-First-Received-At", m.FirstReceivedAt)
+	b = appendTime(b, "X-Aws-Sqsd-Sent-At", m.SentAt)
+	b = appendField(b, "X-Aws-Sqsd-Sender-Id", m.SenderID)
+	b, dropped = h.appendAttributes(b, m.Attributes)
+	b = append(b, "Content-Length: "...)
+	b = strconv.AppendInt(b, int64(size), 10)
+	return append(b, "\r\n\r\n"...), dropped
+}
+
+func (h *head) appendTask(b []byte, t *task) []byte {
+	b = append(b, "POST "...)
+	b = append(b, t.target...)
+	b = append(b, h.fixed...)
+	b = appendField(b, "X-Aws-Sqsd-Path", t.path)
+	if t.name != "" {
+		b = appendField(b, "X-Aws-Sqsd-Taskname", t.name)
+	}
+	if t.scheduled != "" {
+		b = appendField(b, "X-Aws-Sqsd-Scheduled-At", t.scheduled)
+	}
+	return b
+}
+
+// appendAttributes renders one header per attribute that is text, that no
+// earlier attribute shares a header with, that a header can carry, and that
+// the budget has room for. The others that are text are counted, and the count
+// is told to the app. An attribute of its own called "dropped" gives way to it.
+func (h *head) appendAttributes(b []byte, attributes []queue.Attribute) (out []byte, dropped int) {
+	room := h.budget
+	reserved := -1
+	for i := range attributes {
+		a := &attributes[i]
+		if !isForwarded(a) {
+			continue
+		}
+		size := len(attributePrefix) + len(a.Name) + len(": ") + len(a.Value) + len("\r\n")
+		if size > room || !isToken(a.Name) || !isFieldValue(a.Value) || hasTwin(attributes[:i], a.Name) {
+			dropped++
+			continue
+		}
+		room -= size
+		if strings.EqualFold(a.Name, droppedName) {
+			reserved = i
+			continue
+		}
+		b = appendAttribute(b, a)
+	}
+	switch {
+	case dropped == 0 && reserved >= 0:
+		b = appendAttribute(b, &attributes[reserved])
+	case dropped > 0:
+		if reserved >= 0 {
+			dropped++
+		}
+		b = append(b, attributePrefix+droppedName+": "...)
+		b = strconv.AppendInt(b, int64(dropped), 10)
+		b = append(b, "\r\n"...)
+	}
+	return b, dropped
+}
+
+// isForwarded reports whether a becomes a header if it can: it is text, and not
+// one of the daemon's own.
+func isForwarded(a *queue.Attribute) bool {
+	n := len(periodicPrefix)
+	return isText(a) && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], periodicPrefix))
+}
+
+func isText(a *queue.Attribute) bool {
+	return strings.HasPrefix(a.Type, "String") || strings.HasPrefix(a.Type, "Number")
+}
+
+// hasTwin reports whether one of the earlier attributes has the same header
+// name, which differs from the attribute's in case only.
+func hasTwin(earlier []queue.Attribute, name string) bool {
+	for i := range earlier {
+		if len(earlier[i].Name) == len(name) && strings.EqualFold(earlier[i].Name, name) && isForwarded(&earlier[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func appendAttribute(b []byte, a *queue.Attribute) []byte {
+	b = append(b, attributePrefix...)
+	b = appendCanonical(b, a.Name)
+	b = append(b, ": "...)
+	b = append(b, strings.Trim(a.Value, " \t")...)
+	return append(b, "\r\n"...)
+}
+
+// appendCanonical writes a token as the part of a canonical header name that
+// follows a hyphen: a capital first and after each hyphen, all else small.
+func appendCanonical(b []byte, token string) []byte {
+	first := true
+	for i := range len(token) {
+		c := token[i]
+		switch {
+		case first && c >= 'a' && c <= 'z':
+			c -= 'a' - 'A'
+		case !first && c >= 'A' && c <= 'Z':
+			c += 'a' - 'A'
+		}
+		first = c == '-'
+		b = append(b, c)
+	}
+	return b
+}
+
+// appendField writes a header that always travels: what it cannot carry is
+// percent-escaped, and what is too long is cut.
+func appendField(b []byte, name, value string) []byte {
+	b = append(b, name...)
+	b = append(b, ": "...)
+	if len(value) > maxCoreValue {
+		value = value[:maxCoreValue]
+	}
+	if isFieldValue(value) {
+		b = append(b, strings.Trim(value, " \t")...)
+	} else {
+		b = appendEscaped(b, value)
+	}
+	return append(b, "\r\n"...)
+}
+
+func appendEscaped(b []byte, value string) []byte {
+	const hex = "0123456789ABCDEF"
+	for i := range len(value) {
+		if c := value[i]; c <= ' ' || c >= 0x7f || c == '%' {
+			b = append(b, '%', hex[c>>4], hex[c&15])
+		} else {
+			b = append(b, c)
+		}
+	}
+	return b
+}
+
+// appendTime writes a time in UTC to the second; nothing for the zero time.
+func appendTime(b []byte, name string, at time.Time) []byte {
+	if at.IsZero() {
+		return b
+	}
+	b = append(b, name...)
+	b = append(b, ": "...)
+	b = at.UTC().AppendFormat(b, time.RFC3339)
+	return append(b, "\r\n"...)
+}
+
+// isToken reports whether s may be part of a header name.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
+		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// isFieldValue reports whether a header can carry s byte for byte: no control
+// byte but the tab, and valid UTF-8 beyond ASCII, since servers that decode
+// header values refuse the whole request otherwise.
+func isFieldValue(s string) bool {
+	ascii := true
+	for i := range len(s) {
+		c := s[i]
+		if c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+		ascii = ascii && c < utf8.RuneSelf
+	}
+	return ascii || utf8.ValidString(s)
+}

@@ -1,0 +1,182 @@
+package deliver
+
+import (
+	"context"
+	"time"
+
+	"tendril/queue"
+)
+
+// HTTP delivers messages to one app by POST. It may be used by any number of
+// goroutines.
+type HTTP struct {
+	head     *head
+	dialer   *dialer
+	pool     pool
+	slots    chan struct{}
+	protocol protocol
+	deadline time.Duration
+	reasons  reasons
+	events   Events
+}
+
+// NewHTTP returns a deliverer for the app that opts names. Nothing is dialled
+// yet. The error says which option is wrong and what it may be.
+func NewHTTP(opts *HTTPOptions) (*HTTP, error) {
+	if opts == nil {
+		opts = &HTTPOptions{}
+	}
+	o, t, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &HTTP{
+		head:     newHead(t, o),
+		dialer:   newDialer(t, o),
+		pool:     pool{keep: o.KeepAlive},
+		slots:    make(chan struct{}, o.Connections),
+		protocol: protocol{idle: o.InactivityTimeout, success: o.SuccessCodes, maxBody: o.MaxResponseRead},
+		deadline: o.Deadline,
+		reasons:  newReasons(o),
+		events:   o.Events,
+	}, nil
+}
+
+// Deliver posts m to the app and says what became of it. There is at most one
+// POST per call: a second connection is tried only if a kept one took no byte.
+// It returns when the app has answered, when the connection is lost, when one of
+// the timeouts has passed, or soon after ctx ended; in the last case the app may
+// be at work all the same, and the outcome is Failed.
+func (h *HTTP) Deliver(ctx context.Context, m *queue.Message) queue.Result {
+	t, err := periodicTask(m)
+	if err != nil {
+		return queue.Result{Reason: err.Error(), Err: err}
+	}
+	var end time.Time
+	if h.deadline > 0 {
+		end = time.Now().Add(h.deadline)
+	}
+	if err := h.acquire(ctx, end); err != nil {
+		return queue.Result{Outcome: queue.Unreached, Reason: h.unsentReason(ctx, end), Err: err}
+	}
+	defer h.release()
+	start := time.Now()
+	result, now := h.attempt(ctx, m, t, start, end)
+	result.Duration = now.Sub(start)
+	return result
+}
+
+// acquire waits for one of the slots for a POST.
+func (h *HTTP) acquire(ctx context.Context, end time.Time) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case h.slots <- struct{}{}:
+		return nil
+	default:
+	}
+	if !end.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end)
+		defer cancel()
+	}
+	select {
+	case h.slots <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (h *HTTP) release() { <-h.slots }
+
+// attempt makes the one POST. It returns the time at which it was over.
+func (h *HTTP) attempt(ctx context.Context, m *queue.Message, t *task, start, end time.Time) (queue.Result, time.Time) {
+	c := h.pool.get(start)
+	for {
+		if c == nil {
+			var err error
+			if c, err = h.dial(ctx, end); err != nil {
+				return h.unreached(ctx, err, end), time.Now()
+			}
+		}
+		a := h.post(ctx, c, m, t, end)
+		if !a.sent && c.reused && !isLate(a.err) {
+			c.close()
+			c = nil
+			if h.events.Reconnected != nil {
+				h.events.Reconnected()
+			}
+			continue
+		}
+		result, now := h.judge(ctx, &a, t, end), time.Now()
+		if a.keep {
+			h.pool.put(c, now)
+		} else {
+			c.close()
+		}
+		return result, now
+	}
+}
+
+// post renders m and exchanges it for an answer over c.
+func (h *HTTP) post(ctx context.Context, c *conn, m *queue.Message, t *task, end time.Time) answer {
+	body := m.Body
+	if t != nil {
+		body = "" // a task's run is told by its headers alone
+	}
+	var dropped int
+	c.out, dropped = h.head.append(c.out[:0], m, t, len(body))
+	a := c.exchange(ctx, body, &h.protocol, end)
+	if dropped > 0 && a.sent && h.events.AttributesDropped != nil {
+		h.events.AttributesDropped(AttributesDropped{MessageID: m.ID, Count: dropped})
+	}
+	return a
+}
+
+func (h *HTTP) dial(ctx context.Context, end time.Time) (*conn, error) {
+	if !end.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end)
+		defer cancel()
+	}
+	return h.dialer.dial(ctx)
+}
+
+// unreached is the result when there was no connection.
+func (h *HTTP) unreached(ctx context.Context, err error, end time.Time) queue.Result {
+	reason := h.dialer.reason(err)
+	if h.bound(ctx, end) != "" {
+		reason = h.unsentReason(ctx, end)
+	}
+	return queue.Result{Outcome: queue.Unreached, Reason: reason, Err: err}
+}
+
+// Probe returns nil when the app takes connections. It sends nothing. The error
+// says in a few words why not.
+func (h *HTTP) Probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, h.dialer.timeout)
+	defer cancel()
+	raw, err := h.dialer.connect(ctx)
+	if err != nil {
+		return &probeError{reason: h.dialer.reason(err), err: err}
+	}
+	return raw.Close()
+}
+
+// probeError is a probe that failed.
+type probeError struct {
+	reason string
+	err    error
+}
+
+// Error says why in the words of a [queue.Result]'s reason.
+func (e *probeError) Error() string { return e.reason }
+
+// Unwrap returns the cause.
+func (e *probeError) Unwrap() error { return e.err }
+
+// Close closes the unused connections, and those in use as soon as their
+// deliveries end. It does not end deliveries: their contexts do.
+func (h *HTTP) Close() { h.pool.close() }

@@ -1,0 +1,179 @@
+package deliver
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"time"
+)
+
+// HTTPOptions says where and how [HTTP] delivers. Only Target must be set.
+type HTTPOptions struct {
+	// Target is the app: an http or https URL, or a unix socket as
+	// unix:///run/app.sock, http+unix:///run/app.sock or
+	// http+unix://%2Frun%2Fapp.sock/path. Nothing else is ever dialled. A path
+	// in it stands for Path.
+	Target string
+	// Path is where ordinary messages are posted; it may carry a query. Default:
+	// the target's path, else "/". A missing first slash is added.
+	Path string
+	// MimeType is the Content-Type of every POST; default application/json.
+	MimeType string
+	// QueueName is told to the app in X-Aws-Sqsd-Queue; may be "".
+	QueueName string
+	// Connections is the most POSTs, and connections, at a time: 1 or more,
+	// default 50. A Deliver beyond it waits for a free one.
+	Connections int
+	// ConnectTimeout bounds one connect, the name look-up and the TLS handshake
+	// included; default 5 s.
+	ConnectTimeout time.Duration
+	// InactivityTimeout is how long the app may stay silent; default 180 s. Every
+	// byte from the app starts it anew, those of an informational answer (1xx) and
+	// of the body too, and so does every part of a long message it takes.
+	InactivityTimeout time.Duration
+	// Deadline bounds a whole delivery, the wait for a connection included. 0
+	// means no bound.
+	Deadline time.Duration
+	// KeepAlive is how long an unused connection is kept; default 1 s, shorter
+	// than common servers keep theirs. Negative: every POST has its own connection.
+	KeepAlive time.Duration
+	// SuccessCodes are the statuses that mean done; the empty set means {200}.
+	SuccessCodes StatusSet
+	// HeaderBudget is the room for all attribute headers together in bytes;
+	// default 8 KiB. Common servers refuse a request with more than that.
+	HeaderBudget int
+	// MaxResponseRead is how much of an answer's body is read, in bytes; default 64 KiB.
+	// The connection of a longer answer is closed.
+	MaxResponseRead int
+	// UserAgent is the default's replacement: "aws-sqsd/3.0 tendril/VERSION",
+	// whose beginning receivers test for.
+	UserAgent string
+	// Version is tendril's own version for the default UserAgent; may be "".
+	Version string
+	// Events observes; may be the zero value.
+	Events Events
+
+	// dial and tls stand in for the network and the certificates in tests.
+	dial func(ctx context.Context, network, address string) (net.Conn, error)
+	tls  *tls.Config
+}
+
+// Events are the occurrences inside a delivery that its result does not tell.
+// Each func may be nil; each is called from the delivering goroutine and should
+// return soon.
+type Events struct {
+	// Connected: a new connection was opened, or could not be.
+	Connected func(Connected)
+	// AttributesDropped: a message was posted without some of its attributes.
+	AttributesDropped func(AttributesDropped)
+	// Reconnected: a kept connection took no byte of a message, so the message
+	// went out on a new one.
+	Reconnected func()
+}
+
+// Connected tells of one connect.
+type Connected struct {
+	// Address is what was dialled: host and port, or a socket's path.
+	Address string
+	// Duration is how long the connect took.
+	Duration time.Duration
+	// Err is why it failed; nil when it did not.
+	Err error
+}
+
+// AttributesDropped tells how many of a message's attributes no header could
+// carry.
+type AttributesDropped struct {
+	MessageID string
+	Count     int
+}
+
+// withDefaults returns a checked copy of o with every zero value replaced, and
+// its target.
+func (o HTTPOptions) withDefaults() (*HTTPOptions, *target, error) {
+	t, err := parseTarget(o.Target)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := o.checkRanges(); err != nil {
+		return nil, nil, err
+	}
+	o.Connections = orDefault(o.Connections, 50)
+	o.ConnectTimeout = orDefault(o.ConnectTimeout, 5*time.Second)
+	o.InactivityTimeout = orDefault(o.InactivityTimeout, 180*time.Second)
+	o.KeepAlive = orDefault(o.KeepAlive, time.Second)
+	o.HeaderBudget = orDefault(o.HeaderBudget, 8<<10)
+	o.MaxResponseRead = orDefault(o.MaxResponseRead, 64<<10)
+	o.MimeType = orDefault(o.MimeType, "application/json")
+	if o.SuccessCodes == (StatusSet{}) {
+		o.SuccessCodes.words[200/64] = 1 << (200 % 64)
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = "aws-sqsd/3.0 tendril"
+		if o.Version != "" {
+			o.UserAgent += "/" + o.Version
+		}
+	}
+	if err := o.setPath(t.path); err != nil {
+		return nil, nil, err
+	}
+	return &o, t, o.checkHeaders()
+}
+
+func orDefault[T comparable](value, otherwise T) T {
+	var zero T
+	if value == zero {
+		return otherwise
+	}
+	return value
+}
+
+func (o *HTTPOptions) checkRanges() error {
+	for _, n := range []struct {
+		name  string
+		value int
+	}{{"connections", o.Connections}, {"header budget", o.HeaderBudget}, {"largest answer read", o.MaxResponseRead}} {
+		if n.value < 0 {
+			return fmt.Errorf("%s %d is negative: give 1 or more, or 0 for the default", n.name, n.value)
+		}
+	}
+	for _, d := range []struct {
+		name  string
+		value time.Duration
+	}{{"connect timeout", o.ConnectTimeout}, {"inactivity timeout", o.InactivityTimeout}, {"deadline", o.Deadline}} {
+		if d.value < 0 {
+			return fmt.Errorf("%s %v is negative: give a duration such as 30s, or 0 for the default", d.name, d.value)
+		}
+	}
+	return nil
+}
+
+// setPath settles on the request target for ordinary messages.
+func (o *HTTPOptions) setPath(fromTarget string) error {
+	if o.Path != "" && fromTarget != "" && fromTarget != "/" {
+		return fmt.Errorf("the target %q has a path and the HTTP path is %q: give one of them only", o.Target, o.Path)
+	}
+	path := orDefault(orDefault(o.Path, fromTarget), "/")
+	if path[0] != '/' {
+		path = "/" + path
+	}
+	parsed, err := ParsePath(path)
+	if err != nil {
+		return fmt.Errorf("HTTP path %q cannot be used: %w; give a path such as /worker", path, err)
+	}
+	o.Path = parsed
+	return nil
+}
+
+// checkHeaders refuses settings that would break the request apart.
+func (o *HTTPOptions) checkHeaders() error {
+	for _, v := range []struct{ name, value string }{
+		{"MIME type", o.MimeType}, {"queue name", o.QueueName}, {"user agent", o.UserAgent},
+	} {
+		if !isFieldValue(v.value) {
+			return fmt.Errorf("%s %q cannot be sent in a header: take out line breaks and other control characters", v.name, v.value)
+		}
+	}
+	return nil
+}

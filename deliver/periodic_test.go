@@ -1,0 +1,75 @@
+package deliver
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tendril/queue"
+)
+
+func TestPeriodicTask(t *testing.T) {
+	t.Parallel()
+	binary := queue.Attribute{Name: periodicPath, Type: "Binary", Value: "/backup"}
+	for _, test := range []struct {
+		name       string
+		attributes []queue.Attribute
+		want       *task
+	}{
+		{"ordinary", []queue.Attribute{text("path", "/x")}, nil},
+		{"whole", []queue.Attribute{
+			text(periodicPath, "/backup?full=1"), text(periodicTime, "2017-03-22 23:10:00 UTC"), text(periodicName, "backup-job"),
+		}, &task{target: "/backup?full=1", path: "/backup?full=1", name: "backup-job", scheduled: "2017-03-22T23:10:00Z"}},
+		{"path alone", []queue.Attribute{text(periodicPath, "/a b")}, &task{target: "/a%20b", path: "/a b"}},
+		{"no path", []queue.Attribute{text(periodicName, "backup-job")}, nil},
+		{"binary path", []queue.Attribute{binary}, nil},
+		{"another case", []queue.Attribute{text("Beanstalk.Sqsd.Path", "/backup")}, nil},
+		{"time unread", []queue.Attribute{text(periodicPath, "/"), text(periodicTime, "noon")}, &task{target: "/", path: "/", scheduled: "noon"}},
+	} {
+		got, err := periodicTask(message(test.attributes...))
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(task{})); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestScheduledAt(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ value, want string }{
+		{"2017-03-22 23:10:00 UTC", "2017-03-22T23:10:00Z"},
+		{" 2017-03-22 23:10:00 UTC ", "2017-03-22T23:10:00Z"},
+		{"2017-03-22 23:10:00 +0100", "2017-03-22T22:10:00Z"},
+		{"2017-03-22T23:10:00Z", "2017-03-22T23:10:00Z"},
+		{"2017-03-22T23:10:00+01:00", "2017-03-22T22:10:00Z"},
+		{"2017-13-22 23:10:00 UTC", "2017-13-22 23:10:00 UTC"},
+		{"", ""},
+	} {
+		if got := scheduledAt(test.value); got != test.want {
+			t.Errorf("scheduledAt(%q) = %q, want %q", test.value, got, test.want)
+		}
+	}
+}
+
+func TestBadTaskPathIsNeverPosted(t *testing.T) {
+	t.Parallel()
+	h, a := start(t, alwaysAnswer(ok200))
+	for _, path := range []string{"//evil.example/", "http://evil.example/", "/../admin", "/a\r\nX: y", ""} {
+		r := deliver(h, message(text(periodicPath, path)))
+		if r.Outcome != queue.Failed || r.Err == nil || r.Status != 0 {
+			t.Errorf("path %q: %+v", path, r)
+		}
+	}
+	want(t, deliver(h, message(text(periodicPath, "//evil"))), queue.Failed, 0, "task path refused: it has two slashes in a row")
+	a.wantCounts(t, 0, 0)
+}
+
+// A zone abbreviation other than UTC says nothing certain about the offset.
+func TestScheduledAtKeepsUnknownZones(t *testing.T) {
+	t.Parallel()
+	if got := scheduledAt("2017-03-22 23:10:00 XYZ"); got != "2017-03-22 23:10:00 XYZ" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,94 @@
+package deliver
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// The statuses that a success code may have. Below them lie the informational
+// ones, which never end an exchange.
+const (
+	minStatus = 200
+	maxStatus = 599
+)
+
+// StatusSet is a set of HTTP statuses from 200 to 599. The zero value is the
+// empty set; values compare with ==.
+type StatusSet struct {
+	words [(maxStatus + 64) / 64]uint64
+}
+
+// ParseStatusSet reads a comma separated list of statuses ("200"), ranges
+// ("202-204") and classes ("2xx"); blanks around the commas are allowed. The
+// error names the entry that is wrong and what may stand there.
+func ParseStatusSet(list string) (StatusSet, error) {
+	var s StatusSet
+	for entry := range strings.SplitSeq(list, ",") {
+		from, to, ok := parseStatusRange(strings.TrimSpace(entry))
+		if !ok {
+			return StatusSet{}, fmt.Errorf("success codes %q: %q is not a status: write codes from %d to %d, ranges or classes, such as 200,202-204 or 2xx",
+				list, strings.TrimSpace(entry), minStatus, maxStatus)
+		}
+		for code := from; code <= to; code++ {
+			s.words[code/64] |= 1 << (code % 64)
+		}
+	}
+	return s, nil
+}
+
+func parseStatusRange(entry string) (from, to int, ok bool) {
+	if len(entry) == 3 && strings.EqualFold(entry[1:], "xx") {
+		class := int(entry[0]-'0') * 100
+		return class, class + 99, entry[0] >= '2' && entry[0] <= '5'
+	}
+	first, last, isRange := strings.Cut(entry, "-")
+	from, ok = parseStatus(strings.TrimSpace(first))
+	if !ok || !isRange {
+		return from, from, ok
+	}
+	to, ok = parseStatus(strings.TrimSpace(last))
+	return from, to, ok && from <= to
+}
+
+func parseStatus(digits string) (int, bool) {
+	code, err := strconv.ParseUint(digits, 10, 16)
+	return int(code), err == nil && len(digits) == 3 && code >= minStatus && code <= maxStatus
+}
+
+// Has reports whether code is in the set; any number may be asked for.
+func (s StatusSet) Has(code int) bool {
+	return code >= minStatus && code <= maxStatus && s.words[code/64]>>(code%64)&1 == 1
+}
+
+// String returns the shortest list that [ParseStatusSet] reads back, in
+// ascending order; "" for the empty set.
+func (s StatusSet) String() string {
+	var list []string
+	for code := minStatus; code <= maxStatus; code++ {
+		if !s.Has(code) {
+			continue
+		}
+		last := code
+		for s.Has(last + 1) {
+			last++
+		}
+		if last == code {
+			list = append(list, strconv.Itoa(code))
+		} else {
+			list = append(list, strconv.Itoa(code)+"-"+strconv.Itoa(last))
+		}
+		code = last
+	}
+	return strings.Join(list, ",")
+}
+
+// Len returns the number of statuses in the set.
+func (s StatusSet) Len() int {
+	n := 0
+	for _, word := range s.words {
+		n += bits.OnesCount64(word)
+	}
+	return n
+}

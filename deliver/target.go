@@ -1,0 +1,140 @@
+package deliver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// maxSocketPath is the longest path of a unix socket that every system takes.
+const maxSocketPath = 103
+
+// target is the one place that is ever dialled.
+type target struct {
+	network string   // "tcp" or "unix"
+	dials   []string // addresses, tried in this order
+	host    string   // the Host header's value
+	name    string   // for the TLS certificate; "" means no TLS
+	path    string   // what the URL asked for; may be ""
+}
+
+// parseTarget reads a target as [HTTPOptions] describes it.
+func parseTarget(raw string) (*target, error) {
+	for _, prefix := range []string{"unix:", "http+unix:"} {
+		if rest, ok := strings.CutPrefix(raw, prefix); ok {
+			return socketTarget(raw, rest)
+		}
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return nil, fmt.Errorf("target %q is not a URL that can be posted to: write one such as http://127.0.0.1:8080/ or unix:///run/app.sock", hideUser(raw))
+	}
+	switch {
+	case u.User != nil:
+		return nil, fmt.Errorf("target %q has a user name: leave it out, the app is told nothing but the message", hideUser(raw))
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("target %q has a query or a fragment: give a query with the HTTP path", raw)
+	}
+	return hostTarget(raw, u)
+}
+
+// hideUser cuts the user name and password out of a URL that is to be shown.
+func hideUser(raw string) string {
+	scheme, rest, found := strings.Cut(raw, "://")
+	if at := strings.LastIndexByte(rest, '@'); found && at >= 0 {
+		return scheme + "://***" + rest[at:]
+	}
+	return raw
+}
+
+func socketTarget(raw, rest string) (*target, error) {
+	rest = strings.TrimPrefix(rest, "//")
+	socket, path := rest, ""
+	if !strings.HasPrefix(rest, "/") {
+		host, after, found := strings.Cut(rest, "/")
+		if found {
+			path = "/" + after
+		}
+		unescaped, err := url.PathUnescape(host)
+		if err != nil {
+			return nil, fmt.Errorf("target %q has a broken percent-escape: write the socket's path as unix:///run/app.sock", raw)
+		}
+		socket = unescaped
+	}
+	if !strings.HasPrefix(socket, "/") || hasControl(socket) {
+		return nil, fmt.Errorf("target %q names no socket: write its whole path, such as unix:///run/app.sock", raw)
+	}
+	if len(socket) > maxSocketPath {
+		return nil, fmt.Errorf("target %q: a socket's path may have at most %d bytes", raw, maxSocketPath)
+	}
+	return &target{network: "unix", dials: []string{socket}, host: "localhost", path: path}, nil
+}
+
+func hostTarget(raw string, u *url.URL) (*target, error) {
+	host, standard := u.Hostname(), "80"
+	t := &target{network: "tcp", path: u.EscapedPath()}
+	if u.Scheme == "https" {
+		t.name, standard = host, "443"
+	}
+	port := orDefault(u.Port(), standard)
+	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+		return nil, fmt.Errorf("target %q: a port is a number from 1 to 65535", raw)
+	}
+	t.dials = []string{net.JoinHostPort(host, port)}
+	t.host = strings.TrimSuffix(net.JoinHostPort(host, port), ":"+standard)
+	address, err := netip.ParseAddr(host)
+	switch {
+	case strings.EqualFold(host, "localhost"):
+		// A dual-stack name can lead to two processes: take the usual one.
+		t.dials = []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
+		t.host = localHost(port, standard)
+	case err != nil && !isHostName(host):
+		return nil, fmt.Errorf("target %q: the host may hold letters, digits, dots, hyphens and underscores; write an international name in its xn-- form", raw)
+	case err == nil && address.IsUnspecified():
+		return nil, fmt.Errorf("target %q: %s is an address to listen on; write 127.0.0.1 to reach an app on this machine", raw, host)
+	case err == nil && address.IsLoopback():
+		t.host = localHost(port, standard)
+	case err == nil:
+		if err := refuseAddress(address); err != nil {
+			return nil, fmt.Errorf("target %q: %w", raw, err)
+		}
+	}
+	return t, nil
+}
+
+// localHost is the Host header for an app on this machine, however it is
+// reached: apps allow this one.
+func localHost(port, standard string) string {
+	if port == standard {
+		return "localhost"
+	}
+	return "localhost:" + port
+}
+
+func isHostName(host string) bool {
+	for i := range len(host) {
+		c := host[i] | 0x20
+		if (c < 'a' || c > 'z') && (host[i] < '0' || host[i] > '9') && strings.IndexByte(".-_", host[i]) < 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// errRefusedAddress: the target's name leads to an address that no app has.
+var errRefusedAddress = errors.New("link-local, multicast and cloud metadata addresses are never posted to")
+
+// refuseAddress returns an error for an address at which a machine's own
+// credentials may be had, or at which no single app can be.
+func refuseAddress(a netip.Addr) error {
+	a = a.Unmap().WithZone("")
+	metadata := netip.AddrFrom16([16]byte{0xfd, 0x00, 0x0e, 0xc2, 14: 0x02, 15: 0x54})
+	if a.IsLinkLocalUnicast() || a.IsMulticast() || a.IsUnspecified() || a == metadata {
+		return fmt.Errorf("address %s refused: %w", a, errRefusedAddress)
+	}
+	return nil
+}
