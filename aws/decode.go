@@ -1,0 +1,319 @@
+package aws
+
+import (
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"tendril/queue"
+)
+
+// attribute is a message attribute as it lies in the buffer.
+type attribute struct {
+	name, typ, value []byte
+	binary           bool
+}
+
+// received is one message as it lies in the buffer of an answer.
+type received struct {
+	id, receipt, body, bodySum, attributesSum []byte
+	attributes                                []attribute
+	sender, group, dedup, sequence, trace     []byte
+	source                                    []byte
+	receives                                  int64
+	sentAt, firstReceivedAt                   time.Time
+}
+
+// messageReader turns answers of ReceiveMessage into messages. It can be used
+// again for the next answer.
+type messageReader struct {
+	scanner
+	message received
+	checker *checker
+	corrupt func(id, part string)
+}
+
+// read decodes buf, which it overwrites. Messages whose checksums do not match
+// are reported to corrupt and left out.
+func (r *messageReader) read(buf []byte, corrupt func(id, part string)) ([]queue.Message, error) {
+	r.scanner = scanner{buf: buf}
+	r.corrupt = corrupt
+	var messages []queue.Message
+	r.object(func(name []byte) {
+		if string(name) != "Messages" {
+			r.skip()
+			return
+		}
+		messages = make([]queue.Message, 0, queue.MaxBatch)
+		r.array(func() {
+			r.readMessage()
+			if r.err == nil && r.whole() {
+				messages = append(messages, r.message.build())
+			}
+		})
+	})
+	if err := r.end(); err != nil {
+		return nil, err
+	}
+	return messages, nil
+}
+
+func (r *messageReader) readMessage() {
+	m := &r.message
+	*m = received{attributes: m.attributes[:0]}
+	r.object(func(name []byte) {
+		switch string(name) {
+		case "MessageId":
+			m.id = r.text()
+		case "ReceiptHandle":
+			m.receipt = r.text()
+		case "Body":
+			m.body = r.text()
+		case "MD5OfBody":
+			m.bodySum = r.text()
+		case "MD5OfMessageAttributes":
+			m.attributesSum = r.text()
+		case "Attributes":
+			r.object(r.readSystemAttribute)
+		case "MessageAttributes":
+			m.attributes = m.attributes[:0]
+			r.object(r.readAttribute)
+		default:
+			r.skip()
+		}
+	})
+}
+
+func (r *messageReader) readSystemAttribute(name []byte) {
+	m := &r.message
+	switch string(name) {
+	case "ApproximateReceiveCount":
+		m.receives = r.integer()
+	case "SentTimestamp":
+		m.sentAt = r.milliseconds()
+	case "ApproximateFirstReceiveTimestamp":
+		m.firstReceivedAt = r.milliseconds()
+	case "SenderId":
+		m.sender = r.text()
+	case "MessageGroupId":
+		m.group = r.text()
+	case "MessageDeduplicationId":
+		m.dedup = r.text()
+	case "SequenceNumber":
+		m.sequence = r.text()
+	case "AWSTraceHeader":
+		m.trace = r.text()
+	case "DeadLetterQueueSourceArn":
+		m.source = r.text()
+	default:
+		r.skip()
+	}
+}
+
+// readAttribute reads the value of the attribute called name and puts it where
+// it belongs in the order of names.
+func (r *messageReader) readAttribute(name []byte) {
+	a := attribute{name: name}
+	var text, raw []byte
+	r.object(func(member []byte) {
+		switch string(member) {
+		case "DataType":
+			a.typ = r.text()
+		case "StringValue":
+			text = r.text()
+		case "BinaryValue":
+			raw = r.text()
+		default:
+			r.skip()
+		}
+	})
+	a.value = text
+	if a.binary = (queue.Attribute{Type: string(a.typ)}).IsBinary(); a.binary {
+		a.value = r.base64(raw)
+	}
+	at, twice := slices.BinarySearchFunc(r.message.attributes, a, func(x, y attribute) int { return slices.Compare(x.name, y.name) })
+	if twice {
+		r.message.attributes[at] = a
+		return
+	}
+	r.message.attributes = slices.Insert(r.message.attributes, at, a)
+}
+
+func (r *messageReader) base64(text []byte) []byte {
+	raw, err := base64.StdEncoding.AppendDecode(nil, text)
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("before byte %d of the answer: a binary value is not base64", r.pos)
+	}
+	return raw
+}
+
+// integer consumes a string that holds a whole number.
+func (r *messageReader) integer() int64 {
+	text := r.text()
+	if text == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("before byte %d of the answer: expected a whole number", r.pos)
+	}
+	return n
+}
+
+// milliseconds consumes a string that holds a time in milliseconds since 1970.
+func (r *messageReader) milliseconds() time.Time {
+	if n := r.integer(); n != 0 {
+		return time.UnixMilli(n)
+	}
+	return time.Time{}
+}
+
+// whole checks the message just read against its checksums.
+func (r *messageReader) whole() bool {
+	m := &r.message
+	if !r.checker.body(m.body, m.bodySum) {
+		r.corrupt(string(m.id), "body")
+		return false
+	}
+	if !r.checker.attributes(m.attributes, m.attributesSum) {
+		r.corrupt(string(m.id), "attributes")
+		return false
+	}
+	return true
+}
+
+// build copies the message out of the buffer: one piece of memory for all of
+// its texts, so that a message which stays for long holds on to nothing else.
+func (m *received) build() queue.Message {
+	fields := [...][]byte{m.id, m.receipt, m.body, m.sender, m.group, m.dedup, m.sequence, m.trace, m.source}
+	size := 0
+	for _, f := range fields {
+		size += len(f)
+	}
+	for _, a := range m.attributes {
+		size += len(a.name) + len(a.typ) + len(a.value)
+	}
+	var memory strings.Builder
+	memory.Grow(size)
+	keep := func(b []byte) string {
+		start := memory.Len()
+		memory.Write(b)
+		return memory.String()[start:]
+	}
+	out := queue.Message{
+		ID: keep(m.id), Body: keep(m.body), ReceiptHandle: keep(m.receipt),
+		ReceiveCount: int(m.receives), SentAt: m.sentAt, FirstReceivedAt: m.firstReceivedAt,
+		SenderID: keep(m.sender), GroupID: keep(m.group), DedupID: keep(m.dedup), SequenceNumber: keep(m.sequence),
+		TraceHeader: keep(m.trace), DeadLetterSource: keep(m.source),
+	}
+	if len(m.attributes) > 0 {
+		out.Attributes = make([]queue.Attribute, len(m.attributes))
+		for i, a := range m.attributes {
+			out.Attributes[i] = queue.Attribute{Name: keep(a.name), Type: keep(a.typ), Value: keep(a.value)}
+		}
+	}
+	return out
+}
+
+// entryResult is what a batch answer says of one entry.
+type entryResult struct {
+	answered bool
+	err      error
+
+	id, sequence, bodySum, attributesSum string
+}
+
+// readBatch decodes the answer to a batch of n entries whose ids are 0 to n-1.
+func readBatch(buf []byte, n int) ([]entryResult, error) {
+	s := scanner{buf: buf}
+	results := make([]entryResult, n)
+	s.object(func(name []byte) {
+		switch string(name) {
+		case "Successful":
+			s.array(func() { readSuccess(&s, results) })
+		case "Failed":
+			s.array(func() { readFailure(&s, results) })
+		default:
+			s.skip()
+		}
+	})
+	return results, s.end()
+}
+
+func readSuccess(s *scanner, results []entryResult) {
+	r := entryResult{answered: true}
+	var id []byte
+	s.object(func(name []byte) {
+		switch string(name) {
+		case "Id":
+			id = s.text()
+		case "MessageId":
+			r.id = string(s.text())
+		case "SequenceNumber":
+			r.sequence = string(s.text())
+		case "MD5OfMessageBody":
+			r.bodySum = string(s.text())
+		case "MD5OfMessageAttributes":
+			r.attributesSum = string(s.text())
+		default:
+			s.skip()
+		}
+	})
+	s.place(results, id, r)
+}
+
+func readFailure(s *scanner, results []entryResult) {
+	var id, code, message []byte
+	var theirs = true
+	s.object(func(name []byte) {
+		switch string(name) {
+		case "Id":
+			id = s.text()
+		case "Code":
+			code = s.text()
+		case "Message":
+			message = s.text()
+		case "SenderFault":
+			theirs = !s.flag()
+		default:
+			s.skip()
+		}
+	})
+	s.place(results, id, entryResult{answered: true, err: entryError(string(code), string(message), theirs)})
+}
+
+// place puts r where the entry called id belongs.
+func (s *scanner) place(results []entryResult, id []byte, r entryResult) {
+	if s.err != nil {
+		return
+	}
+	i, err := strconv.Atoi(string(id))
+	if err != nil || i < 0 || i >= len(results) {
+		s.err = fmt.Errorf("before byte %d of the answer: an entry that was not asked for", s.pos)
+		return
+	}
+	results[i] = r
+}
+
+// readRefusal decodes the body of an error answer: the shape's name without
+// its namespace, and the sentence. Both are "" when buf is something else.
+func readRefusal(buf []byte) (shape, message string) {
+	s := scanner{buf: buf}
+	s.object(func(name []byte) {
+		switch string(name) {
+		case "__type":
+			shape = string(s.text())
+		case "message", "Message":
+			message = string(s.text())
+		default:
+			s.skip()
+		}
+	})
+	if s.end() != nil {
+		return "", ""
+	}
+	return shape[strings.LastIndexByte(shape, '#')+1:], message
+}

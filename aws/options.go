@@ -1,0 +1,133 @@
+package aws
+
+import (
+	"fmt"
+	"time"
+)
+
+// Options configure [OpenSQS]. A nil *Options is valid. Credentials are not
+// among them on purpose: they come from where every AWS tool takes them, never
+// from a flag or a settings file of ours.
+type Options struct {
+	// Region is used for queues given by name alone, and for listing and
+	// creating queues; "" means what the environment or the profile says. A
+	// queue given by URL or ARN lives in the region written there.
+	Region string
+	// Profile names a profile of the shared AWS configuration files; "" means
+	// AWS_PROFILE, else "default".
+	Profile string
+	// Connections is how many idle connections to SQS are kept for the next
+	// call; it should be at least the number of calls made at the same time.
+	// 0 means 64.
+	Connections int
+	// Events are the listeners; nil for none.
+	Events *Events
+}
+
+// Events are the listeners of the calls to Amazon. Every field may be nil.
+// They are called from the goroutine of the call, at the same time as each
+// other, and must not block.
+type Events struct {
+	// Called is called after every attempt of a hot call, failed ones too.
+	Called func(Call)
+	// Corrupted is called for every message or entry whose checksum did not
+	// match its contents.
+	Corrupted func(Corruption)
+	// ClockAdjusted is called when Amazon refused a signature because of the
+	// local clock. The offset is what is added to it from now on.
+	ClockAdjusted func(offset time.Duration)
+}
+
+// Call is one attempt of ReceiveMessage, DeleteMessageBatch,
+// ChangeMessageVisibilityBatch or SendMessageBatch.
+type Call struct {
+	// Action is the name of the SQS action.
+	Action string
+	// Queue is the queue's name.
+	Queue string
+	// Attempt counts from 1.
+	Attempt int
+	// Status is the HTTP status; 0 when there was no answer.
+	Status int
+	// Duration is the time from signing to the last byte of the answer.
+	Duration time.Duration
+	// Err is why the attempt failed; nil when it succeeded.
+	Err error
+}
+
+// String returns the call in one line.
+func (c Call) String() string {
+	if c.Err != nil {
+		return fmt.Sprintf("%s %s attempt %d: status %d after %s: %v", c.Action, c.Queue, c.Attempt, c.Status, c.Duration, c.Err)
+	}
+	return fmt.Sprintf("%s %s attempt %d: status %d after %s", c.Action, c.Queue, c.Attempt, c.Status, c.Duration)
+}
+
+// Corruption tells of a message that was damaged on its way. A received one
+// is neither handed out nor deleted: SQS shows it again after its visibility
+// timeout.
+type Corruption struct {
+	// Queue is the queue's name.
+	Queue string
+	// MessageID is the id that SQS gave the message.
+	MessageID string
+	// Part is "body" or "attributes".
+	Part string
+	// Sent tells a damaged send from a damaged receive.
+	Sent bool
+}
+
+// String returns the corruption in one line.
+func (c Corruption) String() string {
+	way := "received from"
+	if c.Sent {
+		way = "sent to"
+	}
+	return fmt.Sprintf("message %s %s %s: the checksum of its %s does not match", c.MessageID, way, c.Queue, c.Part)
+}
+
+func (o *Options) region() string {
+	if o == nil {
+		return ""
+	}
+	return o.Region
+}
+
+func (o *Options) profile() string {
+	if o == nil {
+		return ""
+	}
+	return o.Profile
+}
+
+func (o *Options) connections() int {
+	if o == nil || o.Connections <= 0 {
+		return 64
+	}
+	return o.Connections
+}
+
+func (o *Options) events() Events {
+	if o == nil || o.Events == nil {
+		return Events{}
+	}
+	return *o.Events
+}
+
+func (e *Events) called(c Call) {
+	if e.Called != nil {
+		e.Called(c)
+	}
+}
+
+func (e *Events) corrupted(c Corruption) {
+	if e.Corrupted != nil {
+		e.Corrupted(c)
+	}
+}
+
+func (e *Events) clockAdjusted(offset time.Duration) {
+	if e.ClockAdjusted != nil {
+		e.ClockAdjusted(offset)
+	}
+}

@@ -1,0 +1,137 @@
+package aws
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+)
+
+// Reference is a queue as people write it: a bare name, a URL or an ARN.
+type Reference struct {
+	// Name is the queue's name, always set.
+	Name string
+	// URL is the queue URL; "" when the queue was given by name or ARN.
+	URL string
+	// Region and Account are "" where the reference does not tell.
+	Region, Account string
+
+	// origin is scheme and host of a URL that is not one of Amazon's public
+	// endpoints: there the queue URL itself says where to call.
+	origin string
+}
+
+// Remote reports whether the reference can only mean Amazon SQS, or a server
+// of that protocol: it is a URL or an ARN. A bare name may as well be an
+// embedded queue.
+func (r Reference) Remote() bool { return r.URL != "" || r.Region != "" }
+
+// FIFO reports whether the name is that of a FIFO queue.
+func (r Reference) FIFO() bool { return strings.HasSuffix(r.Name, fifoSuffix) }
+
+const fifoSuffix = ".fifo"
+
+// ParseReference reads a queue's name, URL or ARN. It asks no network. The
+// error says what the three look like.
+func ParseReference(s string) (Reference, error) {
+	switch {
+	case strings.HasPrefix(s, "arn:"):
+		return parseARN(s)
+	case strings.Contains(s, "://"):
+		return parseURL(s)
+	case !validName(s):
+		return Reference{}, fmt.Errorf("%q is no queue: a queue name is 1 to 80 letters, digits, - and _ (and may end in .fifo); "+
+			"or give a URL like https://sqs.us-east-1.amazonaws.com/123456789012/jobs or an ARN like arn:aws:sqs:us-east-1:123456789012:jobs", s)
+	}
+	return Reference{Name: s}, nil
+}
+
+func parseARN(s string) (Reference, error) {
+	a, err := arn.Parse(s)
+	switch {
+	case err != nil:
+	case a.Service != "sqs":
+		err = fmt.Errorf("it names the service %q, not sqs", a.Service)
+	case a.Region == "" || a.AccountID == "":
+		err = fmt.Errorf("the region or the account is empty")
+	case !validName(a.Resource):
+		err = fmt.Errorf("%q is no queue name", a.Resource)
+	}
+	if err != nil {
+		return Reference{}, fmt.Errorf("%q is no queue ARN: %w; it should look like arn:aws:sqs:us-east-1:123456789012:jobs", s, err)
+	}
+	return Reference{Name: a.Resource, Region: a.Region, Account: a.AccountID}, nil
+}
+
+func parseURL(s string) (Reference, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		return Reference{}, fmt.Errorf("%q is no queue URL: %w", s, err)
+	}
+	segments := strings.Split(strings.Trim(u.Path, "/"), "/")
+	name := segments[len(segments)-1]
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		err = fmt.Errorf("its scheme is %q, not https or http", u.Scheme)
+	case u.Host == "":
+		err = fmt.Errorf("it has no host")
+	case u.User != nil:
+		err = fmt.Errorf("it holds a user name; credentials come from the environment or a profile")
+	case u.RawQuery != "" || u.Fragment != "":
+		err = fmt.Errorf("it has a query or a fragment")
+	case !validName(name):
+		err = fmt.Errorf("its last part, %q, is no queue name", name)
+	}
+	if err != nil {
+		return Reference{}, fmt.Errorf("%q is no queue URL: %w; it should look like https://sqs.us-east-1.amazonaws.com/123456789012/jobs", s, err)
+	}
+	r := Reference{Name: name, URL: s}
+	if len(segments) > 1 {
+		r.Account = segments[len(segments)-2]
+	}
+	var public bool
+	r.Region, public = regionOfHost(u.Hostname())
+	if !public {
+		r.origin = u.Scheme + "://" + u.Host
+	}
+	return r, nil
+}
+
+// regionOfHost finds the region in the host of a queue URL. public tells that
+// the host is one that the SDK knows the endpoint of, so that its own rules
+// (dual stack, FIPS, partitions) hold.
+func regionOfHost(host string) (region string, public bool) {
+	labels := strings.Split(host, ".")
+	for _, suffix := range []string{".amazonaws.com", ".amazonaws.com.cn", ".api.aws"} {
+		public = public || strings.HasSuffix(host, suffix)
+	}
+	public = public && !strings.Contains(host, ".vpce.")
+	switch {
+	case host == "queue.amazonaws.com":
+		return "us-east-1", true
+	case len(labels) > 1 && labels[1] == "queue" && looksLikeRegion(labels[0]):
+		return labels[0], public
+	}
+	for i := range len(labels) - 1 {
+		if (labels[i] == "sqs" || labels[i] == "sqs-fips") && looksLikeRegion(labels[i+1]) {
+			return labels[i+1], public
+		}
+	}
+	return "", public
+}
+
+func looksLikeRegion(label string) bool {
+	return regexp.MustCompile(`^[a-z]{2,}(-[a-z]+)+-\d+$`).MatchString(label)
+}
+
+func validName(name string) bool {
+	if len(name) > 80 {
+		return false
+	}
+	base := strings.TrimSuffix(name, fifoSuffix)
+	return base != "" && strings.IndexFunc(base, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
+	}) < 0
+}

@@ -1,0 +1,197 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"tendril/queue"
+)
+
+// refusal is an error answer of the service. It has the methods by which the
+// SDK's retry rules know what kind of error they see.
+type refusal struct {
+	status         int
+	shape, message string
+	query          string
+}
+
+func newRefusal(resp *http.Response, body []byte) *refusal {
+	r := &refusal{status: resp.StatusCode}
+	r.shape, r.message = readRefusal(body)
+	r.query, _, _ = strings.Cut(resp.Header.Get("X-Amzn-Query-Error"), ";")
+	return r
+}
+
+// Error returns the service's sentence, or the status where it sent none.
+func (r *refusal) Error() string {
+	switch {
+	case r.message != "":
+		return r.message
+	case r.ErrorCode() != "":
+		return r.ErrorCode()
+	}
+	return fmt.Sprintf("HTTP status %d %s, with no explanation that an SQS client understands", r.status, http.StatusText(r.status))
+}
+
+// ErrorCode returns the shape's name, or the query code where there is none.
+func (r *refusal) ErrorCode() string {
+	if r.shape != "" {
+		return r.shape
+	}
+	return r.query
+}
+
+// HTTPStatusCode returns the status of the answer.
+func (r *refusal) HTTPStatusCode() int { return r.status }
+
+// code names the kind of refusal: first by the shape, then by the code of the
+// older protocol, then by the HTTP status.
+func (r *refusal) code() string {
+	if code, ok := knownCode(r.shape); ok {
+		return code
+	}
+	if code, ok := knownCode(r.query); ok {
+		return code
+	}
+	switch {
+	case r.status == http.StatusTooManyRequests:
+		return queue.CodeRequestThrottled
+	case r.status >= 500:
+		return queue.CodeUnreachable
+	case r.shape != "" || r.query != "":
+		return r.ErrorCode()
+	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden:
+		return queue.CodeAccessDenied
+	}
+	return queue.CodeUnreachable
+}
+
+// knownCode returns the code of package queue for one that SQS or AWS uses;
+// false for one that has no special meaning here.
+func knownCode(code string) (string, bool) {
+	switch short := strings.TrimPrefix(code, "AWS.SimpleQueueService."); short {
+	case "NonExistentQueue", queue.CodeQueueDoesNotExist:
+		return queue.CodeQueueDoesNotExist, true
+	case "QueueAlreadyExists", queue.CodeQueueNameExists:
+		return queue.CodeQueueNameExists, true
+	case "InvalidParameterValue", queue.CodeInvalidParameterValue:
+		return queue.CodeInvalidParameterValue, true
+	case "MissingParameter", queue.CodeMissingRequiredParameter:
+		return queue.CodeMissingRequiredParameter, true
+	case queue.CodeQueueDeletedRecently, queue.CodePurgeQueueInProgress, queue.CodeOverLimit,
+		queue.CodeEmptyBatchRequest, queue.CodeTooManyEntriesInBatchRequest, queue.CodeBatchEntryIdsNotDistinct,
+		queue.CodeBatchRequestTooLong, queue.CodeInvalidBatchEntryID, queue.CodeMessageNotInflight,
+		queue.CodeUnsupportedOperation, queue.CodeReceiptHandleIsInvalid, queue.CodeInvalidIDFormat,
+		queue.CodeInvalidMessageContents, queue.CodeInvalidAttributeName, queue.CodeInvalidAttributeValue,
+		queue.CodeInvalidAddress, queue.CodeInvalidSecurity, queue.CodeResourceNotFound:
+		return short, true
+	case "AccessDenied", "AccessDeniedException", "InvalidClientTokenId", "UnrecognizedClientException",
+		"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidSignatureException", "IncompleteSignature",
+		"MissingAuthenticationToken", "MissingAuthenticationTokenException", "ExpiredToken", "ExpiredTokenException",
+		"RequestExpired", "RequestTimeTooSkewed", "OptInRequired", "NotAuthorized", "AuthFailure",
+		"KmsAccessDenied", "KMS.AccessDeniedException", "KmsOptInRequired", "KMS.OptInRequired":
+		return queue.CodeAccessDenied, true
+	case queue.CodeRequestThrottled, "RequestThrottledException", "Throttling", "ThrottlingException",
+		"ThrottledException", "RequestLimitExceeded", "TooManyRequestsException", "SlowDown",
+		"KmsThrottled", "KMS.ThrottlingException":
+		return queue.CodeRequestThrottled, true
+	case "InternalError", "InternalFailure", "ServiceUnavailable", "ServiceUnavailableException", "RequestTimeout":
+		return queue.CodeUnreachable, true
+	}
+	return "", false
+}
+
+// entryError is the error of one entry of a batch. theirs tells that the
+// service took the blame.
+func entryError(code, message string, theirs bool) error {
+	known, ok := knownCode(code)
+	if !ok {
+		known = code
+		if theirs || code == "" {
+			known = queue.CodeUnreachable
+		}
+	}
+	if message == "" {
+		message = code
+	}
+	return &queue.Error{Code: known, Message: message}
+}
+
+// explain turns any error of a call into a [*queue.Error] that says which
+// queue and what to do. The end of the caller's own context stays what it is.
+func explain(ctx context.Context, queueName, host string, err error) error {
+	if err == nil {
+		return nil
+	}
+	code, message, answered := answer(err)
+	if cause := ctx.Err(); cause != nil && !answered {
+		return cause
+	}
+	var told *queue.Error
+	switch {
+	case errors.As(err, &told):
+		return told
+	case !answered:
+		return &queue.Error{Code: queue.CodeUnreachable, Err: err,
+			Message: fmt.Sprintf("%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, plain(err))}
+	case code == queue.CodeQueueDoesNotExist:
+		message = fmt.Sprintf("queue %s does not exist at %s: check its name, the account and the region", queueName, host)
+	case code == queue.CodeAccessDenied:
+		message = fmt.Sprintf("%s refused access to queue %s: %s; check the policy of these credentials, and that they have not expired", host, queueName, message)
+	}
+	return &queue.Error{Code: code, Message: message, Err: err}
+}
+
+// answer finds the service's own code and sentence in an error of ours or of
+// the SDK's client. answered is false when there was no answer at all.
+func answer(err error) (code, message string, answered bool) {
+	var own *refusal
+	if errors.As(err, &own) {
+		return own.code(), own.Error(), true
+	}
+	var api smithy.APIError
+	var response *smithyhttp.ResponseError
+	if errors.As(err, &response) {
+		own = &refusal{status: response.HTTPStatusCode()}
+	}
+	if errors.As(err, &api) {
+		if own == nil {
+			own = &refusal{}
+		}
+		own.shape, own.message = api.ErrorCode(), api.ErrorMessage()
+	}
+	if own == nil {
+		return "", "", false
+	}
+	return own.code(), own.Error(), true
+}
+
+// plain takes the SDK's wrapping off an error, for people.
+func plain(err error) error {
+	var network *net.OpError
+	if errors.As(err, &network) {
+		return network
+	}
+	var sent *smithyhttp.RequestSendError
+	if errors.As(err, &sent) {
+		return sent.Err
+	}
+	return err
+}
+
+// undelivered wraps an error of the transport in the SDK's own words for it,
+// which its retry rules understand.
+func undelivered(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return &sdk.RequestCanceledError{Err: ctx.Err()}
+	}
+	return &smithyhttp.RequestSendError{Err: err}
+}

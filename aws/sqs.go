@@ -1,0 +1,197 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"tendril/queue"
+)
+
+// SQS is Amazon SQS, or a server that speaks its protocol, as seen with one
+// set of credentials. All methods are safe for concurrent use.
+type SQS struct {
+	api       *sqs.Client
+	transport *http.Transport
+	caller    *caller
+}
+
+// localRegion signs the calls to a server that is not Amazon's and for which
+// nobody named a region. Such servers do not look at it.
+const localRegion = "us-east-1"
+
+// OpenSQS reads the AWS configuration: variables, profiles and files as every
+// AWS tool reads them. It calls nobody: [SQS.Check] and [SQS.Queue] do. The
+// error names the file or the variable at fault.
+func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
+	var load []func(*config.LoadOptions) error
+	if r := opts.region(); r != "" {
+		load = append(load, config.WithRegion(r))
+	}
+	if p := opts.profile(); p != "" {
+		load = append(load, config.WithSharedConfigProfile(p))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, fmt.Errorf("reading the AWS configuration: %w; check AWS_PROFILE and the files in ~/.aws", err)
+	}
+	transport := newTransport(cfg.HTTPClient, opts.connections())
+	api := sqs.NewFromConfig(cfg, func(o *sqs.Options) {
+		o.HTTPClient = &http.Client{Transport: transport, CheckRedirect: keepRedirect}
+	})
+	parts := api.Options()
+	return &SQS{
+		api:       api,
+		transport: transport,
+		caller: &caller{
+			transport:   transport,
+			credentials: parts.Credentials,
+			signer:      parts.HTTPSignerV4,
+			retryer:     retryerV2(parts.Retryer),
+			events:      opts.events(),
+		},
+	}, nil
+}
+
+// newTransport takes the SDK's transport, with its dialling, proxy and
+// certificate settings, and fits it to the hot calls: HTTP/1.1 connections,
+// enough of them kept for the calls in parallel.
+func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
+	buildable, ok := client.(*awshttp.BuildableClient)
+	if !ok {
+		buildable = awshttp.NewBuildableClient()
+	}
+	t := buildable.GetTransport()
+	t.MaxIdleConns = 0
+	t.MaxIdleConnsPerHost = connections
+	// Long enough for the pause between two calls, short enough to be the one
+	// who closes first.
+	t.IdleConnTimeout = 15 * time.Second
+	t.DisableCompression = true
+	t.ForceAttemptHTTP2 = false
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	return t
+}
+
+// keepRedirect hands a redirect to whoever asked: a signed request is for one
+// host.
+func keepRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// retryerV2 gives any retryer the newer interface.
+func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
+	if v2, ok := r.(sdk.RetryerV2); ok {
+		return v2
+	}
+	return retry.AddWithMaxAttempts(r, r.MaxAttempts()).(sdk.RetryerV2)
+}
+
+// Close drops the idle connections. Calls under way end as they would.
+func (s *SQS) Close() { s.transport.CloseIdleConnections() }
+
+// Check fetches the credentials, so that missing ones are found before
+// anything runs. It returns an error of queue.CodeAccessDenied that says where
+// they are looked for. SQS itself is not asked.
+func (s *SQS) Check(ctx context.Context) error {
+	if s.caller.credentials == nil {
+		return noCredentials(errors.New("none are configured"))
+	}
+	if _, err := s.caller.credentials.Retrieve(ctx); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return noCredentials(err)
+	}
+	return nil
+}
+
+func noCredentials(cause error) error {
+	return &queue.Error{Code: queue.CodeAccessDenied, Err: cause, Message: fmt.Sprintf("no AWS credentials: %s. "+
+		"Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile of ~/.aws in AWS_PROFILE (after \"aws configure\" or \"aws sso login\"), "+
+		"or run where a role is attached (EC2, ECS, EKS, Lambda)", firstLine(cause))}
+}
+
+// firstLine keeps the SDK's chains of causes readable.
+func firstLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	return line
+}
+
+// Queue finds a queue by its name, URL or ARN. It checks the credentials; for
+// a name or an ARN it asks SQS for the URL, so that a queue which does not
+// exist is a queue.ErrNoQueue here. A URL is believed: [Queue.Attributes] asks.
+func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
+	ref, err := ParseReference(reference)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Check(ctx); err != nil {
+		return nil, err
+	}
+	where, err := s.site(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	q := &Queue{sqs: s, site: where, name: ref.Name, url: ref.URL}
+	if q.url != "" {
+		return q, nil
+	}
+	if q.url, err = q.lookUp(ctx, ref.Account); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// site finds region and endpoint. The place that a URL or an ARN names comes
+// first; an endpoint that the user configured (AWS_ENDPOINT_URL_SQS) replaces
+// the address, but not the region.
+func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
+	o := s.api.Options()
+	base := o.BaseEndpoint
+	if base == nil && ref.origin != "" {
+		base = &ref.origin
+	}
+	region := ref.Region
+	if region == "" {
+		region = o.Region
+	}
+	if region == "" {
+		if base == nil {
+			return site{}, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf("no AWS region for queue %s: "+
+				"set AWS_REGION, or a region in the profile, or give the queue by its URL or ARN", ref.Name)}
+		}
+		region = localRegion
+	}
+	resolved, err := o.EndpointResolverV2.ResolveEndpoint(ctx, sqs.EndpointParameters{
+		Region:       &region,
+		Endpoint:     base,
+		UseDualStack: sdk.Bool(o.EndpointOptions.UseDualStackEndpoint == sdk.DualStackEndpointStateEnabled),
+		UseFIPS:      sdk.Bool(o.EndpointOptions.UseFIPSEndpoint == sdk.FIPSEndpointStateEnabled),
+	})
+	if err != nil {
+		return site{}, fmt.Errorf("finding the SQS endpoint of region %s: %w; check AWS_REGION and AWS_ENDPOINT_URL_SQS", region, err)
+	}
+	endpoint := resolved.URI
+	if endpoint.Host == "" {
+		return site{}, fmt.Errorf("the SQS endpoint %q is no URL with a host: set AWS_ENDPOINT_URL_SQS to one like http://127.0.0.1:9324", endpoint.String())
+	}
+	if endpoint.Path == "" {
+		endpoint.Path = "/"
+	}
+	return site{endpoint: endpoint, region: region}, nil
+}
+
+// at makes an SDK call go to the site.
+func (w site) at(o *sqs.Options) {
+	base := w.endpoint.String()
+	o.Region, o.BaseEndpoint = w.region, &base
+}
