@@ -1,0 +1,73 @@
+package aws
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestConflicts(t *testing.T) {
+	t.Parallel()
+	settings := Settings{Retention: 96 * time.Hour, Visibility: 300 * time.Second, Inactivity: 180 * time.Second}
+	good := map[string]string{
+		"MessageRetentionPeriod": "345600", "VisibilityTimeout": "30", "DelaySeconds": "0",
+		"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:eu-west-1:1:dead","maxReceiveCount":10}`,
+	}
+	with := func(name, value string) map[string]string {
+		attrs := map[string]string{}
+		for k, v := range good {
+			attrs[k] = v
+		}
+		attrs[name] = value
+		return attrs
+	}
+	tests := []struct {
+		name     string
+		settings Settings
+		attrs    map[string]string
+		want     []ConflictName
+		says     string
+	}{
+		{"all fits", settings, good, nil, ""},
+		{"queue keeps longer", settings, with("MessageRetentionPeriod", "1209600"), []ConflictName{RetentionShorter}, "96h0m0s after its first receive, though the queue keeps it for 336h0m0s"},
+		{"queue keeps shorter", settings, with("MessageRetentionPeriod", "60"), []ConflictName{RetentionLonger}, "drops it 1m0s after it was sent"},
+		{"no retention of the worker", Settings{Visibility: time.Hour}, with("MessageRetentionPeriod", "60"), nil, ""},
+		{"short visibility", Settings{Retention: settings.Retention, Visibility: time.Minute, Inactivity: 3 * time.Minute}, good,
+			[]ConflictName{VisibilityShort}, "visibility timeout 1m0s is shorter than the inactivity timeout 3m0s"},
+		{"visibility that equals", Settings{Visibility: time.Minute, Inactivity: time.Minute}, good, nil, ""},
+		{"visibility of zero", Settings{Inactivity: time.Minute}, good, []ConflictName{VisibilityShort}, "above 1m0s"},
+		{"no dead-letter queue", settings, with("RedrivePolicy", ""), []ConflictName{NoDeadLetterQueue}, "has no dead-letter queue"},
+		{"one receive", settings, with("RedrivePolicy", `{"maxReceiveCount":1}`), []ConflictName{OneReceive}, "set it to 3 or more"},
+		{"one receive, as a string", settings, with("RedrivePolicy", `{"maxReceiveCount":"1"}`), []ConflictName{OneReceive}, ""},
+		{"odd policy", settings, with("RedrivePolicy", `{"maxReceiveCount":"many"}`), []ConflictName{PolicyUnreadable}, `"many" is no number`},
+		{"broken policy", settings, with("RedrivePolicy", `{`), []ConflictName{PolicyUnreadable}, ""},
+		{"FIFO", settings, with("FifoQueue", "true"), []ConflictName{FIFOOrder}, "one at a time and in order"},
+		{"delay", settings, with("DelaySeconds", "900"), []ConflictName{DelayedDelivery}, "15m0s"},
+		{"attributes that could not be read", settings, map[string]string{}, []ConflictName{NoDeadLetterQueue}, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var got []ConflictName
+			var texts []string
+			for _, c := range Conflicts(test.settings, test.attrs) {
+				got, texts = append(got, c.Name), append(texts, c.Text)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+			if text := strings.Join(texts, "\n"); !strings.Contains(text, test.says) || strings.Contains(text, "%!") {
+				t.Errorf("the text %q does not say %q", text, test.says)
+			}
+		})
+	}
+}
+
+func TestConflictsOfAFIFOQueue(t *testing.T) {
+	t.Parallel()
+	got := Conflicts(Settings{}, map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "false", "RedrivePolicy": `{"maxReceiveCount":5}`})
+	if len(got) != 2 || got[0].Name != FIFOOrder || got[1].Name != FIFODeduplication {
+		t.Errorf("got %v", got)
+	}
+}

@@ -1,0 +1,88 @@
+package aws
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"tendril/queue"
+)
+
+func TestCodeOfARefusal(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		status       int
+		shape, query string
+		want         string
+	}{
+		{400, "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", queue.CodeQueueDoesNotExist},
+		{400, "", "AWS.SimpleQueueService.NonExistentQueue", queue.CodeQueueDoesNotExist},
+		{400, "AWS.SimpleQueueService.NonExistentQueue", "", queue.CodeQueueDoesNotExist},
+		{400, "QueueNameExists", "QueueAlreadyExists", queue.CodeQueueNameExists},
+		{400, "InvalidParameterValueException", "InvalidParameterValue", queue.CodeInvalidParameterValue},
+		{400, "MissingRequiredParameterException", "MissingParameter", queue.CodeMissingRequiredParameter},
+		{400, "ReceiptHandleIsInvalid", "", queue.CodeReceiptHandleIsInvalid},
+		{400, "MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight", queue.CodeMessageNotInflight},
+		{403, "OverLimit", "OverLimit", queue.CodeOverLimit},
+		{403, "RequestThrottled", "RequestThrottled", queue.CodeRequestThrottled},
+		{400, "ThrottlingException", "", queue.CodeRequestThrottled},
+		{429, "", "", queue.CodeRequestThrottled},
+		{400, "ExpiredTokenException", "", queue.CodeAccessDenied},
+		{403, "", "", queue.CodeAccessDenied},
+		{401, "", "", queue.CodeAccessDenied},
+		{403, "InvalidSecurity", "InvalidSecurity", queue.CodeInvalidSecurity},
+		{500, "InternalFailure", "", queue.CodeUnreachable},
+		{502, "", "", queue.CodeUnreachable},
+		{301, "", "", queue.CodeUnreachable},
+		{404, "InvalidAddress", "InvalidAddress", queue.CodeInvalidAddress},
+		{400, "SomethingNew", "", "SomethingNew"},
+	}
+	for _, test := range tests {
+		r := &refusal{status: test.status, shape: test.shape, query: test.query}
+		if got := r.code(); got != test.want {
+			t.Errorf("%d %q %q: code %s, want %s", test.status, test.shape, test.query, got, test.want)
+		}
+	}
+}
+
+// The rare calls go through the SDK's client: its errors must end up the same.
+func TestErrorsOfTheSDK(t *testing.T) {
+	t.Parallel()
+	gone := &smithy.OperationError{ServiceID: "SQS", OperationName: "GetQueueUrl",
+		Err: &smithy.GenericAPIError{Code: "AWS.SimpleQueueService.NonExistentQueue", Message: "The specified queue does not exist."}}
+	down := &smithy.OperationError{Err: &smithyhttp.RequestSendError{Err: errors.New("dial tcp: refused")}}
+	proxy := &smithy.OperationError{Err: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: 503}}, Err: errors.New("bad JSON")}}
+	for _, test := range []struct {
+		err  error
+		want error
+		says string
+	}{
+		{gone, queue.ErrNoQueue, "queue jobs does not exist at host: check its name, the account and the region"},
+		{down, queue.ErrUnreachable, "host did not answer: dial tcp: refused; check the network, the region and AWS_ENDPOINT_URL_SQS"},
+		{proxy, queue.ErrUnreachable, "HTTP status 503 Service Unavailable, with no explanation that an SQS client understands"},
+	} {
+		got := explain(t.Context(), "jobs", "host", test.err)
+		if !errors.Is(got, test.want) || got.Error() != test.says {
+			t.Errorf("got %q, want %q", got, test.says)
+		}
+	}
+}
+
+func TestReadRefusal(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string][2]string{
+		`{"__type":"com.amazonaws.sqs#OverLimit","message":"too many"}`: {"OverLimit", "too many"},
+		`{"__type":"InvalidAction","Message":"no"}`:                     {"InvalidAction", "no"},
+		`{}`:            {"", ""},
+		``:              {"", ""},
+		`<html></html>`: {"", ""},
+		`{"__type":"a`:  {"", ""},
+	} {
+		if shape, message := readRefusal([]byte(body)); shape != want[0] || message != want[1] {
+			t.Errorf("%s: %q, %q; want %q", body, shape, message, want)
+		}
+	}
+}
