@@ -1,0 +1,163 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strconv"
+)
+
+// The settings file of aws-sqsd is flat: "key: value", with keys of its own.
+// A file is taken for one when it was named (by --config or TENDRIL_CONFIG)
+// and lies in a folder called aws-sqsd.d, or holds a key that only aws-sqsd
+// has. Unknown keys are tolerated there, with a warning; the keys of
+// tendril.yaml are understood as well.
+
+const daemonFolder = "aws-sqsd.d"
+
+// isDaemonFile applies the rule above.
+func isDaemonFile(path string, entries []entry) bool {
+	for _, e := range entries {
+		if !e.sqsd && daemonOnly(e.key) != "" {
+			return true
+		}
+	}
+	abs, err := filepath.Abs(path)
+	return err == nil && filepath.Base(filepath.Dir(abs)) == daemonFolder
+}
+
+// daemonOnly says, for a key that only aws-sqsd's file has, what to write in
+// tendril.yaml instead; "" for any other key.
+func daemonOnly(key string) string {
+	switch key {
+	case "http_url", "http_port":
+		return "write target: http://HOST:PORT"
+	case "environment_name":
+		return "write name: NAME"
+	case "sqs_wait_time_seconds":
+		return "write wait_time: 20s"
+	case "drain_timeout":
+		return "write shutdown_timeout: 600s"
+	case "debug":
+		return "write verbose: true"
+	case "registry_table", "cloudwatch_interval", "via_sns":
+		return "it has no effect in this release: delete the line"
+	}
+	return ""
+}
+
+// notYet says what an option that is known elsewhere would do, and that this
+// release does not; "" for any other name.
+func notYet(key string) string {
+	switch key {
+	case "registry_table":
+		return "periodic tasks are not run, and no leader is elected"
+	case "cloudwatch_interval", "metrics_interval":
+		return "it does not send metrics to CloudWatch"
+	case "via_sns":
+		return "it posts the envelope of an SNS message as it is"
+	case "queues":
+		return "it takes messages from one queue, named by queue or queue-url"
+	case "function":
+		return "it does not invoke Lambda functions"
+	case "sleep":
+		return "it does not sleep between receives; wait-time sets how long one waits"
+	}
+	return ""
+}
+
+// readDaemonFile takes a file of aws-sqsd.
+func (l *loader) readDaemonFile(path string, entries []entry) {
+	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
+	for _, e := range entries {
+		if first, twice := d.lines[e.key]; twice && !e.sqsd {
+			l.refuse(Problem{Where: place(path, e.line), Text: fmt.Sprintf("%s is already set in line %d", shown(e.key), first.line), Hint: "keep one of the two lines"})
+			continue
+		}
+		d.lines[e.key] = e
+		d.take(e)
+	}
+	d.target()
+	d.debug()
+}
+
+type daemonReader struct {
+	*loader
+	path  string
+	lines map[string]entry
+}
+
+// take assigns one entry, or says why not.
+func (d *daemonReader) take(e entry) {
+	where := place(d.path, e.line)
+	switch {
+	case e.null:
+	case e.key == "http_url" || e.key == "http_port" || e.key == "debug":
+		// see target and debug
+	case notYet(e.key) != "":
+		if on, err := parseSwitch(e.text); err != nil || on {
+			d.warning(where, "", e.key+" has no effect in this release: "+notYet(e.key), "")
+		}
+	default:
+		o := d.byDaemonKey(e)
+		if o == nil {
+			d.warning(where, "", shown(e.key)+" is no key that tendril knows; it has no effect", "")
+			return
+		}
+		d.assign(assignment{o, Origin{FromFile, where}, e.key, e.text})
+	}
+}
+
+func (d *daemonReader) byDaemonKey(e entry) *Option {
+	for i := range d.cfg.options {
+		if o := &d.cfg.options[i]; !e.sqsd && o.DaemonKey == e.key && e.key != "" {
+			return o
+		}
+	}
+	return d.byKey(e)
+}
+
+// target joins http_url and http_port, of which either may be missing.
+func (d *daemonReader) target() {
+	const defaultURL, defaultPort = "http://localhost", "80"
+	base, hasURL := d.lines["http_url"]
+	port, hasPort := d.lines["http_port"]
+	hasURL, hasPort = hasURL && !base.null, hasPort && !port.null
+	if !hasURL && !hasPort {
+		return
+	}
+	if !hasURL {
+		base = entry{key: "http_port", text: defaultURL, line: port.line}
+	}
+	if !hasPort {
+		port.text = defaultPort
+	}
+	if n, err := strconv.Atoi(port.text); err != nil || n < 1 || n > 65535 {
+		d.refuse(Problem{Where: place(d.path, port.line), Option: "target",
+			Text: fmt.Sprintf("http_port %s is no port; allowed: 1 to 65535", shown(port.text)), Hint: "write http_port: " + defaultPort})
+		return
+	}
+	text := base.text
+	if u, err := url.Parse(text); err == nil && u.Host != "" && u.Port() == "" && (hasPort || u.Scheme == "http") {
+		u.Host += ":" + port.text
+		text = u.String()
+	}
+	d.assign(assignment{d.option("target"), Origin{FromFile, place(d.path, base.line)}, base.key, text})
+}
+
+// debug asks for more output than verbose; here both are one.
+func (d *daemonReader) debug() {
+	e, found := d.lines["debug"]
+	if !found || e.null {
+		return
+	}
+	o := d.option("verbose")
+	on, err := parseSwitch(e.text)
+	a := assignment{option: o, origin: Origin{FromFile, place(d.path, e.line)}, name: e.key, text: e.text}
+	switch {
+	case err != nil:
+		d.refuse(refusal(a, err))
+	case on:
+		d.assign(a)
+	}
+}

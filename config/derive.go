@@ -1,0 +1,213 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// derive works out what nobody set, and settles what two options decide
+// together.
+func (l *loader) derive() {
+	l.deriveName()
+	l.deriveBackend()
+	l.deriveQueue()
+	l.deriveRegion()
+	l.deriveTarget()
+	l.deriveOutput()
+	l.deriveBackoff()
+	l.deriveDataDir()
+}
+
+// origin is where the option's value in force comes from.
+func (l *loader) origin(name string) Origin {
+	chain := l.cfg.chains[name]
+	return chain[len(chain)-1].Origin
+}
+
+func (l *loader) isSet(name string) bool { return l.origin(name).Layer != Default }
+
+// settle records a value that was worked out, in the layer that it was worked
+// out from. A default's place says what it follows from.
+func (l *loader) settle(name, reason string) {
+	chain := l.cfg.chains[name]
+	from := chain[len(chain)-1].Origin
+	if from.Layer == Default {
+		from.Where = reason
+	}
+	l.cfg.chains[name] = chain[:len(chain)-1]
+	l.record(name, from)
+}
+
+// clash refuses two options that contradict each other, at the place of the
+// first.
+func (l *loader) clash(name, text, hint string) {
+	l.refuse(Problem{Where: l.origin(name).Where, Option: name, Text: text, Hint: hint})
+}
+
+// named is an option's name and value.
+func (l *loader) named(name string) string {
+	return name + " " + l.option(name).value.get(&l.cfg.Settings)
+}
+
+// cite is an option's name and value, and the place that set it.
+func (l *loader) cite(name string) string {
+	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
+}
+
+func (l *loader) deriveName() {
+	if l.cfg.Name == "" {
+		l.cfg.Name = "tendril"
+		l.settle("name", "there is no app's folder to be named after")
+	}
+}
+
+func (l *loader) deriveBackend() {
+	s := &l.cfg.Settings
+	switch {
+	case s.Backend == BackendAuto && s.QueueURL != "":
+		s.Backend = BackendSQS
+		l.settle("backend", "queue-url is set")
+	case s.Backend == BackendAuto:
+		s.Backend = BackendEmbedded
+		l.settle("backend", "queue-url is not set")
+	case s.Backend == BackendSQS && s.QueueURL == "" && s.Queue == "":
+		l.clash("backend", "no queue on Amazon SQS is named", "add queue-url, or queue with the name of one")
+	case s.Backend == BackendEmbedded && s.QueueURL != "":
+		l.setAsideQueueURL()
+	}
+}
+
+// setAsideQueueURL lets a stronger layer choose the embedded queue over the
+// queue URL of a weaker one: the same file, tried at home.
+func (l *loader) setAsideQueueURL() {
+	backend, queue := l.origin("backend"), l.origin("queue-url")
+	if backend.Layer <= queue.Layer {
+		l.clash("backend", fmt.Sprintf("the queue cannot be embedded and be at the queue-url of %s", queue), "delete one of them")
+		return
+	}
+	l.warning(queue.Where, "queue-url", fmt.Sprintf("this queue is set aside: %s says that the queue is embedded", backend), "")
+	l.cfg.QueueURL = ""
+	l.record("queue-url", backend)
+}
+
+func (l *loader) deriveQueue() {
+	s := &l.cfg.Settings
+	switch {
+	case s.QueueURL != "" && s.Queue != "":
+		l.clash("queue", fmt.Sprintf("a queue is named here and by the queue-url of %s", l.origin("queue-url")), "delete one of them")
+	case s.QueueURL != "":
+		s.Queue = lastSegment(s.QueueURL)
+		l.settle("queue", "the end of queue-url")
+	case s.Queue == "":
+		s.Queue = s.Name
+		l.settle("queue", "the environment's name")
+	}
+}
+
+func (l *loader) deriveRegion() {
+	if l.isSet("region") {
+		return
+	}
+	if found := regionOf(l.cfg.QueueURL); found != "" {
+		l.cfg.Region = found
+		l.settle("region", "it is in queue-url")
+	}
+}
+
+// regionOf returns the region in an ARN, or in a URL of Amazon's; "" when there
+// is none.
+func regionOf(queueURL string) string {
+	if parts := strings.Split(queueURL, ":"); parts[0] == "arn" && len(parts) == 6 {
+		return parts[3]
+	}
+	u, err := url.Parse(queueURL)
+	if err != nil {
+		return ""
+	}
+	host := strings.Split(u.Hostname(), ".")
+	if !slices.Contains(host, "amazonaws") && !strings.HasSuffix(u.Hostname(), ".api.aws") {
+		return ""
+	}
+	for i := range len(host) - 1 {
+		switch {
+		case host[i] == "sqs" || host[i] == "sqs-fips":
+			return host[i+1]
+		case i == 0 && host[1] == "queue": // the older form
+			return host[0]
+		}
+	}
+	return ""
+}
+
+// deriveTarget moves a path in target to http-path, unless a stronger layer
+// chose that.
+func (l *loader) deriveTarget() {
+	s := &l.cfg.Settings
+	u, err := url.Parse(s.Target)
+	if s.Target == "" || err != nil || u.Scheme == "unix" {
+		return
+	}
+	path := u.RequestURI()
+	s.Target = u.Scheme + "://" + u.Host
+	l.settle("target", "")
+	if path == "/" {
+		return
+	}
+	target, chosen := l.origin("target"), l.origin("http-path")
+	if chosen.Layer > target.Layer {
+		return
+	}
+	if chosen.Layer == target.Layer && s.HTTPPath != path {
+		l.clash("target", fmt.Sprintf("the target has the path %s and http-path is %s (%s)", shown(path), s.HTTPPath, chosen), "leave the path out of one of them")
+		return
+	}
+	l.assign(assignment{option: l.option("http-path"), origin: target, name: "target", text: path})
+}
+
+// deriveOutput lets the stronger layer choose between quiet and verbose.
+func (l *loader) deriveOutput() {
+	s := &l.cfg.Settings
+	if !s.Quiet || !s.Verbose {
+		return
+	}
+	quiet, verbose := l.origin("quiet"), l.origin("verbose")
+	switch {
+	case quiet.Layer > verbose.Layer:
+		s.Verbose = false
+		l.record("verbose", quiet)
+	case quiet.Layer < verbose.Layer:
+		s.Quiet = false
+		l.record("quiet", verbose)
+	default:
+		l.clash("quiet", fmt.Sprintf("output cannot be quiet and verbose (%s)", verbose), "set one of them")
+	}
+}
+
+func (l *loader) deriveBackoff() {
+	s := &l.cfg.Settings
+	if s.BackoffMax >= s.BackoffMin {
+		return
+	}
+	if l.isSet("backoff-max") {
+		l.clash("backoff-max", fmt.Sprintf("%s is shorter than %s", l.named("backoff-max"), l.cite("backoff-min")),
+			"make backoff-max the longer one")
+		return
+	}
+	s.BackoffMax = s.BackoffMin
+	l.settle("backoff-max", "backoff-min is longer than the usual one")
+}
+
+func (l *loader) deriveDataDir() {
+	if l.cfg.DataDir != "" {
+		return
+	}
+	var reason string
+	if l.cfg.DataDir, reason = dataDir(l.vars, l.src.Root); l.cfg.DataDir == "" {
+		l.refuse(Problem{Option: "data-dir", Text: "there is no place for data: neither STATE_DIRECTORY nor XDG_STATE_HOME nor HOME is set",
+			Hint: "give --data-dir=/var/lib/tendril"})
+		return
+	}
+	l.settle("data-dir", reason)
+}

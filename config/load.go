@@ -1,0 +1,277 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Config is the outcome of reading the settings.
+type Config struct {
+	// Settings are the values in force.
+	Settings
+	// Warnings are what is allowed and worth knowing, in no particular order
+	// of weight. They name places and options as problems do.
+	Warnings []Problem
+
+	options []Option
+	chains  map[string][]Setting
+	daemon  bool
+}
+
+// Load reads every source and returns the values in force. The error is an
+// [*Error] that holds everything wrong at once; a value counts as wrong also
+// where a higher layer overrides it. Nothing is created or changed on disk.
+func Load(src Sources) (*Config, error) {
+	l := newLoader(src)
+	l.readBundle()
+	l.readFile()
+	l.readEnvironment()
+	l.readFlags()
+	if len(l.problems) == 0 {
+		l.derive() // from values that are right, lest one mistake be told twice
+	}
+	if len(l.problems) > 0 {
+		return nil, &Error{Problems: l.problems}
+	}
+	l.warn()
+	return l.cfg, nil
+}
+
+// Origin tells where the value in force of an option comes from. The name is
+// any that [Lookup] knows; an unknown one has the zero Origin.
+func (c *Config) Origin(name string) Origin {
+	o, found := Lookup(name)
+	if !found {
+		return Origin{}
+	}
+	return c.chains[o.Name][len(c.chains[o.Name])-1].Origin
+}
+
+// IsSet reports whether somebody set the option, in whatever layer.
+func (c *Config) IsSet(name string) bool { return c.Origin(name).Layer != Default }
+
+// DaemonFile reports whether the settings file is one of aws-sqsd, whose
+// daemon posts to http://localhost when nothing else is said.
+func (c *Config) DaemonFile() bool { return c.daemon }
+
+// loader is the state of one Load.
+type loader struct {
+	src      Sources
+	vars     map[string]string
+	cfg      *Config
+	problems []Problem
+}
+
+// newLoader starts with the defaults.
+func newLoader(src Sources) *loader {
+	l := &loader{
+		src:  src,
+		vars: src.variables(),
+		cfg:  &Config{options: Options(), chains: map[string][]Setting{}},
+	}
+	for i := range l.cfg.options {
+		o := &l.cfg.options[i]
+		if o.Default != "" {
+			if err := o.value.set(&l.cfg.Settings, o.Default); err != nil {
+				l.refuse(Problem{Option: o.Name, Text: fmt.Sprintf("the default %s %v", o.Default, err)})
+			}
+		}
+		l.record(o.Name, Origin{})
+	}
+	return l
+}
+
+func (l *loader) refuse(p Problem) { l.problems = append(l.problems, p) }
+
+func (l *loader) warning(where, option, text, hint string) {
+	l.cfg.Warnings = append(l.cfg.Warnings, Problem{Where: where, Option: option, Text: text, Hint: hint})
+}
+
+// assign puts a value in force, if it is right. The layers are read from the
+// weakest to the strongest, so that the last one stays.
+func (l *loader) assign(a assignment) {
+	if a.option.Name == "config" {
+		return // in force since the file was found, see configPath
+	}
+	if err := a.option.value.set(&l.cfg.Settings, a.text); err != nil {
+		l.refuse(refusal(a, err))
+		return
+	}
+	l.record(a.option.Name, a.origin)
+}
+
+// option returns the row of that name, which must exist.
+func (l *loader) option(name string) *Option {
+	i := slices.IndexFunc(l.cfg.options, func(o Option) bool { return o.Name == name })
+	return &l.cfg.options[i]
+}
+
+// readBundle takes what the app's folder says.
+func (l *loader) readBundle() {
+	b := l.src.Bundle
+	if b == nil {
+		return
+	}
+	if name := b.Name(); name != "" {
+		l.assign(assignment{l.option("name"), Origin{FromBundle, b.Dir}, "name", name})
+	}
+}
+
+// readFlags takes the flags in the order of the table.
+func (l *loader) readFlags() {
+	for i := range l.cfg.options {
+		o := &l.cfg.options[i]
+		given := ""
+		for _, name := range append([]string{o.Name}, o.Aliases...) {
+			text, set := l.src.Flags[name]
+			switch {
+			case !set:
+			case given == "":
+				given = name
+				l.assign(assignment{o, Origin{FromFlag, "--" + name}, name, text})
+			case text != l.src.Flags[given]:
+				l.refuse(Problem{Where: "--" + name, Option: o.Name,
+					Text: fmt.Sprintf("this is the same option as --%s, with another value", given), Hint: "give one of them"})
+			}
+		}
+	}
+}
+
+// record adds the value in force to the option's chain.
+func (l *loader) record(name string, from Origin) {
+	l.cfg.chains[name] = append(l.cfg.chains[name], Setting{from, l.option(name).value.get(&l.cfg.Settings)})
+}
+
+// configPath is the settings file that a flag or a variable names, and where.
+func (l *loader) configPath() (string, Origin) {
+	if path := l.src.Flags["config"]; path != "" {
+		return path, Origin{FromFlag, "--config"}
+	}
+	if path := l.vars["TENDRIL_CONFIG"]; path != "" {
+		return path, Origin{FromEnvironment, "TENDRIL_CONFIG"}
+	}
+	return "", Origin{}
+}
+
+// readFile takes the settings file, if there is one.
+func (l *loader) readFile() {
+	named, origin := l.configPath()
+	f, problem := findFile(named, &l.src, l.vars)
+	l.warnAboutBundleFile(f)
+	if problem != nil {
+		l.refuse(*problem)
+		return
+	}
+	if f == nil {
+		return
+	}
+	if named == "" {
+		origin = Origin{Default, "it was found there"}
+	}
+	l.cfg.ConfigFile = f.path
+	l.record("config", origin)
+	entries, problems := parseDocument(f.path, f.data)
+	l.problems = append(l.problems, problems...)
+	if f.explicit && isDaemonFile(f.path, entries) {
+		l.cfg.daemon = true
+		l.readDaemonFile(f.path, entries)
+		return
+	}
+	l.readOwnFile(f.path, entries)
+}
+
+// warnAboutBundleFile tells of a settings file beside the app that lies
+// outside the search.
+func (l *loader) warnAboutBundleFile(read *settingsFile) {
+	if l.src.Bundle == nil {
+		return
+	}
+	beside := filepath.Join(l.src.Bundle.Dir, "tendril.yaml")
+	if _, err := readFile(beside); err != nil {
+		return
+	}
+	if read != nil {
+		if abs, err := filepath.Abs(read.path); err != nil || abs == beside {
+			return
+		}
+	}
+	l.warning(beside, "config", "this file is not read: settings come from tendril.yaml in the working folder",
+		"start tendril in that folder, or give --config="+beside)
+}
+
+// readOwnFile takes a tendril.yaml.
+func (l *loader) readOwnFile(path string, entries []entry) {
+	lines := map[string]int{}
+	for _, e := range entries {
+		where := place(path, e.line)
+		o := l.byKey(e)
+		switch {
+		case o == nil:
+			l.refuse(l.unknownKey(where, e))
+		case lines[o.Name] != 0:
+			l.refuse(Problem{Where: where, Option: o.Name,
+				Text: fmt.Sprintf("%s is already set in line %d", e.key, lines[o.Name]), Hint: "keep one of the two lines"})
+		case e.null && o.Default != unset:
+			a := assignment{option: o, name: e.key}
+			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " has no value",
+				Hint: "write " + a.line(o.example()) + ", or delete the line"})
+		default:
+			lines[o.Name] = e.line
+			if e.null {
+				e.text = unset
+			}
+			l.assign(assignment{o, Origin{FromFile, where}, e.key, e.text})
+		}
+	}
+}
+
+// byKey finds the option of an entry in tendril.yaml, nil for none.
+func (l *loader) byKey(e entry) *Option {
+	for i := range l.cfg.options {
+		o := &l.cfg.options[i]
+		if e.sqsd && (o.Beanstalk == e.key || slices.Contains(o.beanstalkAliases, e.key)) && e.key != "" ||
+			!e.sqsd && o.Key == e.key && e.key != "" {
+			return o
+		}
+	}
+	return nil
+}
+
+// unknownKey says what is wrong with a key, and which one may have been meant.
+func (l *loader) unknownKey(where string, e entry) Problem {
+	p := Problem{Where: where, Text: shown(e.key) + " is no option"}
+	if e.sqsd {
+		p.Text = shown(e.key) + " is no option of Elastic Beanstalk's aws:elasticbeanstalk:sqsd"
+	}
+	var known []string
+	for i := range l.cfg.options {
+		o := &l.cfg.options[i]
+		name := o.Key
+		if e.sqsd {
+			name = o.Beanstalk
+		}
+		if name == "" {
+			continue
+		}
+		if slices.Contains(o.names(), e.key) || strings.EqualFold(name, e.key) {
+			p.Option, p.Hint = o.Name, "here it is written "+name
+			return p
+		}
+		known = append(known, name)
+	}
+	switch near := nearest(e.key, known); {
+	case e.key == "config":
+		p.Hint = "name the settings file with --config or TENDRIL_CONFIG"
+	case daemonOnly(e.key) != "":
+		p.Text, p.Hint = e.key+" is a key of aws-sqsd's own file", daemonOnly(e.key)
+	case notYet(e.key) != "":
+		p.Text, p.Hint = e.key+" is not an option of this release: "+notYet(e.key), "delete the line"
+	case len(near) > 0:
+		p.Hint = "did you mean " + orList(near) + "?"
+	default:
+		p.Hint = "docs/options.md lists every option; tendril explain OPTION tells about one"
+	}
+	return p
+}

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+)
+
+// Problem is one thing that is wrong, or worth knowing, about the settings.
+type Problem struct {
+	// Where is the place to mend: "tendril.yaml:3", the name of a variable, a
+	// flag with its dashes; "" when no single place is to blame.
+	Where string
+	// Option is the option's name; "" when the problem is with a whole source.
+	Option string
+	// Text says what is wrong.
+	Text string
+	// Hint says what to write instead; may be "".
+	Hint string
+}
+
+// String returns "where: text", without the hint.
+func (p Problem) String() string {
+	if p.Where == "" {
+		return p.Text
+	}
+	return p.Where + ": " + p.Text
+}
+
+// Error holds everything that is wrong with the settings; it is never empty.
+type Error struct {
+	Problems []Problem
+}
+
+// Error returns one line per problem, each followed by its hint on an indented
+// line.
+func (e *Error) Error() string {
+	var b strings.Builder
+	for i, p := range e.Problems {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(p.String())
+		if p.Hint != "" {
+			b.WriteString("\n  " + p.Hint)
+		}
+	}
+	return b.String()
+}
+
+// refusal is the problem of a value that its option does not take.
+func refusal(a assignment, err error) Problem {
+	advice := ""
+	if a.option.value.nearest != nil {
+		advice = a.option.value.nearest(a.text)
+	}
+	if advice == "" {
+		advice = a.option.example()
+	}
+	return Problem{
+		Where:  a.origin.Where,
+		Option: a.option.Name,
+		Text:   fmt.Sprintf("%s%s %v; allowed: %s", a.shownName(), shown(a.text), err, a.option.Allowed),
+		Hint:   "write " + a.line(advice),
+	}
+}
+
+// shownName is the option's name and a blank, or nothing where the place of the
+// value says it already.
+func (a assignment) shownName() string {
+	switch {
+	case a.origin.Layer == FromFile || a.origin.Layer == FromBundle:
+		return a.name + " "
+	case a.name == a.option.Name || a.name == a.option.Variable:
+		return ""
+	default:
+		return a.option.Name + " "
+	}
+}
+
+// shown makes a refused value fit for a message: short, on one line, without
+// a password.
+func shown(text string) string {
+	const most = 80
+	if u, err := url.Parse(text); err == nil && u.User != nil {
+		text = u.Redacted()
+	} else if i := strings.LastIndexByte(text, '@'); i >= 0 && strings.Contains(text, "://") {
+		text = "..." + text[i:] // no URL, and perhaps a password in it
+	}
+	if utf8.RuneCountInString(text) > most {
+		text = string([]rune(text)[:most]) + "..."
+	}
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r == utf8.RuneError }) {
+		return fmt.Sprintf("%q", text)
+	}
+	return text
+}

@@ -1,0 +1,289 @@
+package config
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// The rules bring a text into its usual form or say what is wrong with it.
+// Their errors go on from the refused text: "... is no URL".
+
+const (
+	maxEnvironmentName = 64
+	maxQueueName       = 80
+	maxPath            = 2048
+	maxMimeType        = 255
+	fifoSuffix         = ".fifo"
+	allowedAddress     = "a loopback address and a port, such as 127.0.0.1:9324"
+)
+
+func environmentName(text string) (string, error) {
+	switch {
+	case len(text) > maxEnvironmentName:
+		return "", errors.New("is too long")
+	case !isWord(text):
+		return "", errors.New("holds other characters than those of a name")
+	}
+	return text, nil
+}
+
+func queueName(text string) (string, error) {
+	switch {
+	case strings.Contains(text, ":"):
+		return "", errors.New("is no name: a queue given as a URL or an ARN goes to queue-url")
+	case len(text) > maxQueueName:
+		return "", errors.New("is too long")
+	case !isWord(strings.TrimSuffix(text, fifoSuffix)):
+		return "", errors.New("holds other characters than those of a name")
+	}
+	return text, nil
+}
+
+// isWord is true for one or more letters, digits, "_" and "-".
+func isWord(s string) bool {
+	return s != "" && strings.IndexFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
+	}) < 0
+}
+
+// queueURL takes a URL whose last segment is a queue's name, or an ARN.
+func queueURL(text string) (string, error) {
+	if strings.HasPrefix(text, "arn:") {
+		parts := strings.Split(text, ":")
+		if len(parts) != 6 || parts[2] != "sqs" || !isWord(parts[3]) || !isWord(parts[4]) {
+			return "", errors.New("is no ARN of a queue, such as arn:aws:sqs:eu-west-1:123456789012:jobs")
+		}
+		if _, err := queueName(parts[5]); err != nil {
+			return "", errors.New("ends in no queue's name")
+		}
+		return text, nil
+	}
+	u, err := plainURL(text, "http", "https")
+	if err != nil {
+		return "", err
+	}
+	if u.RawQuery != "" {
+		return "", errors.New("has a query, which a queue's URL has not")
+	}
+	if _, err := queueName(lastSegment(u.Path)); err != nil {
+		return "", errors.New("ends in no queue's name")
+	}
+	return text, nil
+}
+
+// lastSegment returns what follows the last slash or colon: the queue's name
+// in its URL or ARN.
+func lastSegment(s string) string {
+	return s[strings.LastIndexAny(s, "/:")+1:]
+}
+
+func endpointURL(text string) (string, error) {
+	u, err := plainURL(text, "http", "https")
+	if err != nil {
+		return "", err
+	}
+	if u.RawQuery != "" {
+		return "", errors.New("has a query, which an endpoint has not")
+	}
+	return text, nil
+}
+
+// targetURL takes the app's URL. A path is left in: it becomes the http-path.
+func targetURL(text string) (string, error) {
+	if socket, found := strings.CutPrefix(text, "unix://"); found {
+		if !filepath.IsAbs(socket) || hasControl(socket) {
+			return "", errors.New("names no socket by its absolute path")
+		}
+		return text, nil
+	}
+	u, err := plainURL(text, "http", "https")
+	if err != nil {
+		return "", err
+	}
+	ip, _ := netip.ParseAddr(u.Hostname()) // a name is checked when it is looked up
+	switch {
+	case u.RawQuery != "" || u.ForceQuery:
+		return "", errors.New("has a query: give it with http-path")
+	case ip.IsUnspecified():
+		return "", errors.New("is an address to listen on: to reach an app on this machine write 127.0.0.1")
+	case ip.IsLinkLocalUnicast() || ip.IsMulticast():
+		return "", errors.New("is an address that no app has: link-local addresses are never posted to")
+	}
+	return text, nil
+}
+
+// plainURL takes an absolute URL of one of the schemes with a host, and
+// refuses what leaks (a password) or is never sent (a fragment).
+func plainURL(text string, schemes ...string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Opaque != "":
+		return nil, errors.New("is no URL")
+	case u.User != nil:
+		return nil, errors.New("holds a user name or a password, which would end up in logs and process lists")
+	case u.Fragment != "" || strings.HasSuffix(text, "#"):
+		return nil, errors.New("has a fragment (#), which is never sent")
+	case u.Hostname() == "":
+		return nil, errors.New("names no host")
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return nil, errors.New("has no port from 1 to 65535")
+		}
+	}
+	for _, s := range schemes {
+		if u.Scheme == s {
+			return u, nil
+		}
+	}
+	return nil, errors.New("is no " + strings.Join(schemes, " or ") + " URL")
+}
+
+// httpPath takes a path that can only ever choose a path on the app, with an
+// optional query. A missing slash in front is put there, as aws-sqsd does.
+func httpPath(text string) (string, error) {
+	if !strings.HasPrefix(text, "/") {
+		text = "/" + text
+	}
+	if len(text) > maxPath {
+		return "", errors.New("is too long")
+	}
+	if !isPrintableASCII(text) || strings.ContainsAny(text, " \"<>#") {
+		return "", errors.New("holds characters that a path cannot: write them percent-encoded")
+	}
+	path, _, _ := strings.Cut(text, "?")
+	return text, checkPath(path)
+}
+
+// checkPath looks at a path as written, and at what a server makes of it that
+// decodes it, however often.
+func checkPath(path string) error {
+	decoded, err := url.PathUnescape(path)
+	if err != nil {
+		return errors.New("has a % that two hexadecimal digits do not follow: write %25")
+	}
+	for {
+		if err := checkSegments(path); err != nil {
+			return err
+		}
+		if err != nil || decoded == path {
+			return nil
+		}
+		path = decoded
+		decoded, err = url.PathUnescape(path)
+	}
+}
+
+func checkSegments(path string) error {
+	switch {
+	case hasControl(path):
+		return errors.New("holds control characters")
+	case strings.Contains(path, "//") || strings.Contains(path, "\\"):
+		return errors.New("could be read as another host's: it holds // or a backslash")
+	}
+	for segment := range strings.SplitSeq(path, "/") {
+		if name, _, _ := strings.Cut(segment, ";"); name == ".." || name == "." {
+			return errors.New("holds a segment . or ..")
+		}
+	}
+	return nil
+}
+
+func mimeType(text string) (string, error) {
+	switch {
+	case text == "" || !isPrintableASCII(text):
+		return "", errors.New("cannot be sent in a header")
+	case len(text) > maxMimeType:
+		return "", errors.New("is too long")
+	}
+	return text, nil
+}
+
+func region(text string) (string, error) {
+	if !isWord(text) || strings.Contains(text, "_") || text != strings.ToLower(text) || len(text) > maxEnvironmentName {
+		return "", errors.New("is no name of a region")
+	}
+	return text, nil
+}
+
+func accountID(text string) (string, error) {
+	if len(text) != 12 || strings.Trim(text, "0123456789") != "" {
+		return "", errors.New("is no account id")
+	}
+	return text, nil
+}
+
+// healthcheck takes TCP:port and HTTP:port/path in any case.
+func healthcheck(text string) (string, error) {
+	kind, rest, found := strings.Cut(text, ":")
+	kind = strings.ToUpper(kind)
+	port, path, hasPath := strings.Cut(rest, "/")
+	if n, err := strconv.Atoi(port); !found || err != nil || n < 1 || n > 65535 {
+		return "", errors.New("names no port from 1 to 65535 to check")
+	}
+	switch {
+	case kind == "TCP" && !hasPath:
+		return kind + ":" + port, nil
+	case kind == "HTTP":
+		path, err := httpPath("/" + path)
+		return kind + ":" + port + path, err
+	}
+	return "", errors.New("is no health check")
+}
+
+// loopbackAddress takes HOST:PORT, or a bare port on 127.0.0.1.
+func loopbackAddress(text string) (string, error) {
+	if _, err := strconv.Atoi(text); err == nil {
+		text = "127.0.0.1:" + text
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", errors.New("is no HOST:PORT")
+	}
+	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
+		return "", errors.New("has no port from 0 to 65535")
+	}
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		return "", errors.New("is no loopback address: this release does not ask who connects, so that it serves its own machine only")
+	}
+	return text, nil
+}
+
+func consoleAddress(text string) (string, error) {
+	if on, err := parseSwitch(text); err == nil && !on && text != "0" {
+		return Off, nil
+	}
+	return loopbackAddress(text)
+}
+
+// folderPath makes a path absolute.
+func folderPath(text string) (string, error) {
+	if text == "" || hasControl(text) {
+		return "", errors.New("is no path")
+	}
+	abs, err := filepath.Abs(text)
+	if err != nil {
+		return "", errors.New("cannot be made an absolute path")
+	}
+	return abs, nil
+}
+
+func filePath(text string) (string, error) {
+	if text == "" || hasControl(text) {
+		return "", errors.New("is no path")
+	}
+	return text, nil
+}
+
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+func isPrintableASCII(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}

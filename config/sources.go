@@ -1,0 +1,74 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"tendril/bundle"
+)
+
+// variablePrefix begins the variables that carry an Elastic Beanstalk option
+// name.
+const variablePrefix = "TENDRIL_SQSD_"
+
+// systemFile is the settings file of the machine.
+const systemFile = "/etc/tendril/config.yaml"
+
+// Sources are where [Load] looks. The zero value has no flags, no variables
+// and no bundle, and still finds a settings file; [Process] fills it from the
+// running process.
+type Sources struct {
+	// Flags are the flags that were given, by name without dashes (an alias
+	// counts as a name), and their values as text. Flags left at their default
+	// do not belong here.
+	Flags map[string]string
+	// Environ is the environment as os.Environ gives it. A variable that is
+	// set to nothing counts as not set.
+	Environ []string
+	// Bundle is the app's source bundle; nil when there is none.
+	Bundle *bundle.Bundle
+	// Dir is the folder in which tendril.yaml is looked for; "" is the working
+	// folder.
+	Dir string
+	// SystemFile is looked for last; "" is /etc/tendril/config.yaml.
+	SystemFile string
+	// Root tells that the process is root's: data then lies below /var/lib.
+	Root bool
+}
+
+// Process returns the sources of the running process: its environment, its
+// user, the flags that were given, and the bundle, which may be nil.
+func Process(flags map[string]string, b *bundle.Bundle) Sources {
+	return Sources{Flags: flags, Environ: os.Environ(), Bundle: b, Root: os.Geteuid() == 0}
+}
+
+// variables returns the environment as a map, without empty ones. As in a
+// process, the last of two equal names counts.
+func (s *Sources) variables() map[string]string {
+	vars := make(map[string]string, len(s.Environ))
+	for _, kv := range s.Environ {
+		if name, text, found := strings.Cut(kv, "="); found && text != "" {
+			vars[name] = text
+		}
+	}
+	return vars
+}
+
+// dataDir is where data lies when nobody says otherwise, and why there; "" when
+// even the home folder is unknown.
+func dataDir(vars map[string]string, root bool) (path, reason string) {
+	if list := vars["STATE_DIRECTORY"]; list != "" {
+		return filepath.SplitList(list)[0], "STATE_DIRECTORY is set"
+	}
+	if state := vars["XDG_STATE_HOME"]; filepath.IsAbs(state) {
+		return filepath.Join(state, "tendril"), "XDG_STATE_HOME is set"
+	}
+	if root {
+		return "/var/lib/tendril", "this is root's process"
+	}
+	if home := vars["HOME"]; home != "" {
+		return filepath.Join(home, ".local", "state", "tendril"), "below the home folder"
+	}
+	return "", ""
+}

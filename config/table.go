@@ -1,0 +1,150 @@
+package config
+
+import "time"
+
+const (
+	// twelveHours is the longest that SQS hides a message.
+	twelveHours = 12 * time.Hour
+	// twoWeeks is the longest that SQS keeps a message.
+	twoWeeks = 14 * 24 * time.Hour
+)
+
+func queueOptions() []Option {
+	return []Option{{
+		Name: "queue-url", Group: GroupQueue, Example: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs", Beanstalk: "WorkerQueueURL", DaemonKey: "queue_url",
+		cloneVariables: []string{"SQSD_QUEUE_URL"},
+		DefaultNote:    "none: the queue is embedded",
+		Help:           "The URL or ARN of an Amazon SQS queue, standard or FIFO, to take messages from.",
+		value:          checked(func(s *Settings) *string { return &s.QueueURL }, "an http or https URL that ends in the queue's name, or an ARN", queueURL),
+	}, {
+		Name: "queue", Group: GroupQueue, Example: "jobs",
+		cloneVariables: []string{"SQSD_QUEUE_NAME"},
+		DefaultNote:    "the environment's name",
+		Help:           "The name of the queue: embedded, or with --backend sqs on Amazon SQS. A name that ends in .fifo makes a FIFO queue.",
+		value:          checked(func(s *Settings) *string { return &s.Queue }, "1 to 80 letters, digits, \"_\" and \"-\", of which the end may be .fifo", queueName),
+	}, {
+		Name: "name", Group: GroupQueue, Example: "jobs", DaemonKey: "environment_name", OtherVariables: []string{"WORKERLESS_NAME"},
+		DefaultNote: "the name of the app's folder, else tendril",
+		Help:        "The environment's name; the embedded queue is named after it.",
+		value:       checked(func(s *Settings) *string { return &s.Name }, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
+	}, {
+		Name: "backend", Group: GroupQueue, Default: BackendAuto,
+		Help:  "Where the queue lives; auto is sqs when --queue-url is given, else embedded.",
+		value: choice(func(s *Settings) *string { return &s.Backend }, BackendAuto, BackendEmbedded, BackendSQS),
+	}, {
+		Name: "region", Group: GroupQueue, Default: "us-east-1", DefaultNote: "or the one in the queue's URL or ARN", Serve: true,
+		OtherVariables: []string{"AWS_REGION", "AWS_DEFAULT_REGION"},
+		cloneVariables: []string{"SQSD_QUEUE_REGION", "SQSD_QUEUE_REGION_NAME"},
+		Help:           "The AWS region of the queue; also the one that the app and the embedded queues' ARNs get.",
+		value:          checked(func(s *Settings) *string { return &s.Region }, "lower-case letters, digits and \"-\", such as eu-west-1", region),
+	}, {
+		Name: "endpoint-url", Group: GroupQueue, Example: "http://127.0.0.1:4566", DefaultNote: "AWS_ENDPOINT_URL_SQS, else Amazon's",
+		cloneVariables: []string{"SQSD_AWS_ENDPOINT"},
+		Help:           "Where the SQS protocol is spoken, for a server that is not Amazon's.",
+		value:          checked(func(s *Settings) *string { return &s.EndpointURL }, "an http or https URL", endpointURL),
+	}, {
+		Name: "wait-time", Group: GroupQueue, DaemonKey: "sqs_wait_time_seconds", Default: "20s",
+		Aliases: []string{"poll-for"}, OtherVariables: []string{"WORKERLESS_POLL_FOR"},
+		cloneVariables: []string{"SQSD_QUEUE_WAIT_TIME", "SQSD_WAIT_TIME_SECONDS"},
+		Help:           "How long one receive waits for a message to come.",
+		value:          duration(func(s *Settings) *time.Duration { return &s.WaitTime }, 0, 20*time.Second),
+	}, {
+		Name: "delete-linger", Group: GroupQueue, Default: "100ms",
+		Help:  "How long the delete of a finished message may wait for others, so that ten share one call; FIFO queues never wait.",
+		value: duration(func(s *Settings) *time.Duration { return &s.DeleteLinger }, 0, time.Second),
+	}}
+}
+
+func deliveryOptions() []Option {
+	return []Option{{
+		Name: "target", Group: GroupDelivery, Example: "http://127.0.0.1:8080", DefaultNote: "the app that tendril starts, on its port",
+		cloneVariables: []string{"SQSD_HTTP_URL", "SQSD_WORKER_HTTP_URL", "SQSD_WORKER_HTTP_HOST"},
+		Help:           "The URL of an app that runs already; a path in it is the http-path.",
+		value:          checked(func(s *Settings) *string { return &s.Target }, "http://HOST:PORT, https://HOST:PORT or unix:///PATH", targetURL),
+	}, {
+		Name: "http-path", Group: GroupDelivery, Beanstalk: "HttpPath", DaemonKey: "http_path", Default: "/",
+		cloneVariables: []string{"SQSD_WORKER_HTTP_PATH"},
+		Help:           "The path that every message is posted to.",
+		value:          checked(func(s *Settings) *string { return &s.HTTPPath }, "a path on the app, such as /jobs, without .. and // and #, up to 2048 bytes", httpPath),
+	}, {
+		Name: "mime-type", Group: GroupDelivery, Beanstalk: "MimeType", DaemonKey: "mime_type", Default: "application/json",
+		cloneVariables: []string{"SQSD_HTTP_CONTENT_TYPE", "SQSD_WORKER_HTTP_REQUEST_CONTENT_TYPE"},
+		Help:           "The Content-Type of every POST.",
+		value:          checked(func(s *Settings) *string { return &s.MimeType }, "1 to 255 printable ASCII characters", mimeType),
+	}, {
+		Name: "http-connections", Group: GroupDelivery, Beanstalk: "HttpConnections", DaemonKey: "http_connections", Default: "50",
+		Aliases: []string{"concurrency"}, OtherVariables: []string{"WORKERLESS_CONCURRENCY"},
+		cloneVariables: []string{"SQSD_HTTP_MAX_CONNS", "SQSD_WORKER_CONCURRENCY"},
+		Help:           "The most messages in work at once.",
+		value:          integer(func(s *Settings) *int { return &s.HTTPConnections }, 1, 100),
+	}, {
+		Name: "success-codes", Group: GroupDelivery, Default: "200",
+		Help:  "The statuses of an answer that mean the message is done and can be deleted.",
+		value: checked(func(s *Settings) *string { return &s.SuccessCodes }, "statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", successCodes),
+	}, {
+		Name: "header-budget", Group: GroupDelivery, Default: "8KiB",
+		Help:  "How many bytes the headers made of message attributes may take; what does not fit is left out and counted in a header.",
+		value: size(func(s *Settings) *int64 { return &s.HeaderBudget }, 256, 64<<10),
+	}, {
+		Name: "keepalive", Group: GroupDelivery, DaemonKey: "keepalive", Default: "true",
+		Help:  "Whether a connection to the app is used for more than one POST.",
+		value: onOff(func(s *Settings) *bool { return &s.Keepalive }),
+	}}
+}
+
+func timeoutOptions() []Option {
+	return []Option{{
+		Name: "connect-timeout", Group: GroupTimeouts, Beanstalk: "ConnectTimeout", DaemonKey: "connect_timeout", Default: "5s",
+		beanstalkAliases: []string{"ConnectionTimeout"},
+		Help:             "How long a connect to the app may take.",
+		value:            duration(func(s *Settings) *time.Duration { return &s.ConnectTimeout }, time.Second, time.Minute),
+	}, {
+		Name: "inactivity-timeout", Group: GroupTimeouts, Beanstalk: "InactivityTimeout", DaemonKey: "inactivity_timeout", Default: "180s",
+		Help:  "How long the app may be silent before the attempt has failed; each byte from it starts the time anew.",
+		value: duration(func(s *Settings) *time.Duration { return &s.InactivityTimeout }, time.Second, 36000*time.Second),
+	}, {
+		Name: "deadline", Group: GroupTimeouts, Default: "0s", DefaultNote: "off",
+		Help:  "How long one attempt may take in all, however lively the app is; 0 is off.",
+		value: duration(func(s *Settings) *time.Duration { return &s.Deadline }, 0, twelveHours),
+	}, {
+		Name: "visibility-timeout", Group: GroupTimeouts, Beanstalk: "VisibilityTimeout", DaemonKey: "visibility_timeout", Default: "300s",
+		Help:  "How long a received message is hidden from other receivers; extended while the app works on it.",
+		value: duration(func(s *Settings) *time.Duration { return &s.VisibilityTimeout }, 0, twelveHours),
+	}, {
+		Name: "error-visibility-timeout", Group: GroupTimeouts, Example: "30s", Beanstalk: "ErrorVisibilityTimeout", DaemonKey: "error_visibility_timeout", Default: unset,
+		Help:  "How long a failed message is hidden before the next attempt; unset lets its visibility timeout run out.",
+		value: optionalDuration(func(s *Settings) **time.Duration { return &s.ErrorVisibilityTimeout }, 0, twelveHours),
+	}, {
+		Name: "retention-period", Group: GroupTimeouts, Beanstalk: "RetentionPeriod", DaemonKey: "retention_period", Default: "345600s",
+		Help:  "How long after its first receive a message is still tried; an older one is deleted unposted, and counted.",
+		value: duration(func(s *Settings) *time.Duration { return &s.RetentionPeriod }, time.Minute, twoWeeks),
+	}}
+}
+
+func retryOptions() []Option {
+	return []Option{{
+		Name: "max-retries", Group: GroupRetries, Beanstalk: "MaxRetries", Default: "10",
+		Help:  "How often a message is received before it goes to the dead-letter queue; a queue on Amazon SQS keeps its own redrive policy.",
+		value: integer(func(s *Settings) *int { return &s.MaxRetries }, 1, 1000),
+	}, {
+		Name: "respect-retry-after", Group: GroupRetries, Default: "false",
+		Help:  "Whether the Retry-After of a failed answer chooses the time to the next attempt.",
+		value: onOff(func(s *Settings) *bool { return &s.RespectRetryAfter }),
+	}, {
+		Name: "backoff-min", Group: GroupRetries, Default: "0s", DefaultNote: "off",
+		Help:  "The pause after a message's first failure; it doubles from failure to failure. 0 is off.",
+		value: duration(func(s *Settings) *time.Duration { return &s.BackoffMin }, 0, twelveHours),
+	}, {
+		Name: "backoff-max", Group: GroupRetries, Default: "3600s",
+		Help:  "The longest pause between two attempts of a message.",
+		value: duration(func(s *Settings) *time.Duration { return &s.BackoffMax }, 0, twelveHours),
+	}, {
+		Name: "backoff-doublings", Group: GroupRetries, Default: "16",
+		Help:  "How often the pause doubles before it grows by the same step each time.",
+		value: integer(func(s *Settings) *int { return &s.BackoffDoublings }, 0, 16),
+	}, {
+		Name: "backoff-jitter", Group: GroupRetries, Default: "0",
+		Help:  "By how many per cent a pause may be shortened at random, so that what failed together does not return together.",
+		value: integer(func(s *Settings) *int { return &s.BackoffJitter }, 0, 100),
+	}}
+}
