@@ -1,0 +1,573 @@
+package queuetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/queue"
+)
+
+// FakeAction names one action of a [Fake].
+type FakeAction string
+
+// The actions that a fake counts and that faults can be scripted for.
+const (
+	FakeSend             FakeAction = "Send"
+	FakeReceive          FakeAction = "Receive"
+	FakeDelete           FakeAction = "Delete"
+	FakeChangeVisibility FakeAction = "ChangeVisibility"
+)
+
+// FakeOptions configure a [Fake]. The zero value, and nil, are valid: a
+// standard queue that answers at once and never dead-letters.
+type FakeOptions struct {
+	// FIFO makes the groups of messages strict; every message then needs a
+	// GroupID. There is no deduplication.
+	FIFO bool
+	// Visibility hides a received message when the receive names no time; 0
+	// means 30 s.
+	Visibility time.Duration
+	// MaxReceives moves a message to the dead letters at the receive that
+	// would exceed it; 0 means never.
+	MaxReceives int
+	// Latency is the round trip of every call: half of it passes before the
+	// call takes effect, half before its answer returns.
+	Latency time.Duration
+	// Fault, when set, is asked for each call for which nothing is scripted
+	// with [Fake.Fail]. It must be safe for concurrent use.
+	Fault func(FakeCall) FakeFault
+	// KeepLog keeps every call for [Fake.Log].
+	KeepLog bool
+}
+
+// FakeFault is what goes wrong with one call. The zero value is a healthy call.
+type FakeFault struct {
+	// Err is returned: for the whole call, or for each of Entries. Nil means
+	// that the call succeeds, after Latency.
+	Err error
+	// Apply lets the call take effect nevertheless, as when only its answer
+	// is lost.
+	Apply bool
+	// Entries are the entries of a batch that fail, by position; nil means all.
+	// Receives and sends fail as a whole.
+	Entries []int
+	// Latency comes on top of the fake's own, before the call takes effect.
+	Latency time.Duration
+}
+
+// FakeCall is one call of a [Fake].
+type FakeCall struct {
+	Action FakeAction
+	// At is when the call arrived.
+	At time.Time
+	// Entries is the number of entries, or the number of messages asked for.
+	Entries int
+	// Receipts are those of a delete, Changes those of a change of visibility.
+	Receipts []string
+	Changes  []queue.VisibilityChange
+	// OpenReceives is how many receives were open when the call arrived, this
+	// one not included.
+	OpenReceives int
+}
+
+// FakePlace is where a message of a [Fake] is.
+type FakePlace string
+
+// The places of a message. Each message is in exactly one.
+const (
+	FakeVisible  FakePlace = "visible"
+	FakeDelayed  FakePlace = "delayed"
+	FakeInFlight FakePlace = "in flight"
+	FakeDeleted  FakePlace = "deleted"
+	FakeDead     FakePlace = "dead-lettered"
+)
+
+// FakeMessage is what a [Fake] knows of one message.
+type FakeMessage struct {
+	ID, Body, GroupID string
+	Place             FakePlace
+	// Receives is how often it was received.
+	Receives int
+	// VisibleAt is when it becomes, or became, visible.
+	VisibleAt time.Time
+	SentAt    time.Time
+}
+
+// Fake is an SQS-like queue in memory for tests of those who use a queue. It
+// keeps time with the time package alone, so that inside a bubble of
+// testing/synctest visibility timeouts, long polls and latencies pass in
+// virtual time. It starts no goroutines.
+//
+// It behaves as SQS does where it matters to a consumer: a new receipt for
+// each receive; a standard queue accepts a delete after the visibility ended
+// and one with an outdated receipt, the latter without effect; a FIFO queue
+// refuses both; a change of visibility never hides what is visible already
+// and hides nothing for more than 12 hours from its receive; a long poll
+// returns with the first message; a group of a FIFO queue is locked while one
+// of its messages is in flight. It keeps no retention and no deduplication.
+//
+// All methods are safe for concurrent use.
+type Fake struct {
+	opts FakeOptions
+
+	mu       sync.Mutex
+	messages []*fakeMessage // in the order of sending; those settled are cut out now and then
+	settled  int            // how many of messages are settled
+	byID     map[string]*fakeMessage
+	wake     chan struct{} // closed and replaced when something may have become visible
+	script   map[FakeAction][]FakeFault
+	calls    map[FakeAction]int
+	log      []FakeCall
+	open     int // receives
+	stale    int // changes of visibility
+}
+
+type fakeMessage struct {
+	queue.Message
+	visibleAt time.Time
+	received  time.Time // the latest receive
+	serial    int       // of the latest receipt
+	deleted   bool
+	dead      bool
+}
+
+// NewFake returns an empty queue.
+func NewFake(opts *FakeOptions) *Fake {
+	f := &Fake{
+		byID: map[string]*fakeMessage{}, wake: make(chan struct{}),
+		script: map[FakeAction][]FakeFault{}, calls: map[FakeAction]int{},
+	}
+	if opts != nil {
+		f.opts = *opts
+	}
+	if f.opts.Visibility == 0 {
+		f.opts.Visibility = 30 * time.Second
+	}
+	return f
+}
+
+// Fail scripts the faults of the next calls of an action, one for each call.
+func (f *Fake) Fail(action FakeAction, faults ...FakeFault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.script[action] = append(f.script[action], faults...)
+}
+
+// SetFault replaces [FakeOptions].Fault; nil heals the queue.
+func (f *Fake) SetFault(fault func(FakeCall) FakeFault) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.opts.Fault = fault
+}
+
+// Calls returns how often an action was called.
+func (f *Fake) Calls(action FakeAction) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calls[action]
+}
+
+// Log returns the calls so far, in the order of their arrival; nil without
+// [FakeOptions].KeepLog.
+func (f *Fake) Log() []FakeCall {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.log)
+}
+
+// OpenReceives returns how many receives are open now.
+func (f *Fake) OpenReceives() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.open
+}
+
+// StaleChanges returns how many changes of visibility came with a receipt that
+// was outdated or whose visibility had ended. They have no effect here; on a
+// real standard queue they may act on what another consumer has in hand.
+func (f *Fake) StaleChanges() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.stale
+}
+
+// Message returns what is known of one message; false when it was never sent.
+func (f *Fake) Message(id string) (FakeMessage, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m, ok := f.byID[id]
+	if !ok {
+		return FakeMessage{}, false
+	}
+	return FakeMessage{
+		ID: m.ID, Body: m.Body, GroupID: m.GroupID, Place: m.place(time.Now()),
+		Receives: m.ReceiveCount, VisibleAt: m.visibleAt, SentAt: m.SentAt,
+	}, true
+}
+
+// Count returns how many messages are in a place.
+func (f *Fake) Count(place FakePlace) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now, n := time.Now(), 0
+	for _, m := range f.byID {
+		if m.place(now) == place {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *fakeMessage) place(now time.Time) FakePlace {
+	switch {
+	case m.deleted:
+		return FakeDeleted
+	case m.dead:
+		return FakeDead
+	case !now.Before(m.visibleAt):
+		return FakeVisible
+	case m.ReceiveCount == 0:
+		return FakeDelayed
+	}
+	return FakeInFlight
+}
+
+// Redeliver makes a message in flight visible again while its receipt stays
+// good, as a standard queue may do at any time.
+func (f *Fake) Redeliver(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if m := f.byID[id]; m != nil && !m.deleted && !m.dead {
+		m.visibleAt = time.Now()
+		f.rouse()
+	}
+}
+
+// rouse wakes the long polls.
+func (f *Fake) rouse() {
+	close(f.wake)
+	f.wake = make(chan struct{})
+}
+
+// arrive counts a call, lets the first half of its round trip pass and returns
+// its fault. A context done by then ends the call without effect.
+func (f *Fake) arrive(ctx context.Context, call FakeCall) (FakeFault, error) {
+	call.At = time.Now()
+	f.mu.Lock()
+	f.calls[call.Action]++
+	call.OpenReceives = f.open
+	if f.opts.KeepLog {
+		f.log = append(f.log, call)
+	}
+	var fault FakeFault
+	hook := f.opts.Fault
+	if script := f.script[call.Action]; len(script) > 0 {
+		fault, f.script[call.Action], hook = script[0], script[1:], nil
+	}
+	latency := f.opts.Latency / 2
+	f.mu.Unlock()
+	if hook != nil {
+		fault = hook(call)
+	}
+	return fault, pass(ctx, latency+fault.Latency)
+}
+
+// depart lets the second half of the round trip pass. A context done by then
+// loses the answer of a call that took effect.
+func (f *Fake) depart(ctx context.Context) error {
+	return pass(ctx, f.opts.Latency-f.opts.Latency/2)
+}
+
+// pass waits for d, or until ctx is done.
+func pass(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// Send appends messages. Their ids are "m-000001" and so on.
+func (f *Fake) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
+	fault, err := f.arrive(ctx, FakeCall{Action: FakeSend, Entries: len(msgs)})
+	if err != nil || (fault.Err != nil && !fault.Apply) {
+		return nil, first(err, fault.Err)
+	}
+	f.mu.Lock()
+	sent := make([]queue.Sent, len(msgs))
+	for i := range msgs {
+		sent[i] = f.send(&msgs[i])
+	}
+	f.rouse()
+	f.mu.Unlock()
+	if err := first(fault.Err, f.depart(ctx)); err != nil {
+		return nil, err
+	}
+	return sent, nil
+}
+
+func (f *Fake) send(out *queue.Outgoing) queue.Sent {
+	if f.opts.FIFO && out.GroupID == "" {
+		return queue.Sent{Err: queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter MessageGroupId.")}
+	}
+	now := time.Now()
+	m := &fakeMessage{visibleAt: now}
+	m.ID = fmt.Sprintf("m-%06d", len(f.byID)+1)
+	m.Body, m.Attributes, m.GroupID, m.DedupID, m.TraceHeader = out.Body, out.Attributes, out.GroupID, out.DedupID, out.TraceHeader
+	m.SentAt, m.SenderID = now.Truncate(time.Millisecond), "000000000000"
+	if out.Delay != nil {
+		m.visibleAt = now.Add(*out.Delay)
+	}
+	if f.opts.FIFO {
+		m.SequenceNumber = fmt.Sprintf("%020d", len(f.byID)+1)
+	}
+	f.byID[m.ID] = m
+	f.messages = append(f.messages, m)
+	return queue.Sent{ID: m.ID, SequenceNumber: m.SequenceNumber}
+}
+
+// Receive hands out visible messages, oldest first. A fault with Apply hides
+// them and returns only its error. A context that ends during the wait ends
+// the receive without taking messages.
+func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
+	fault, err := f.arrive(ctx, FakeCall{Action: FakeReceive, Entries: req.Max})
+	if err != nil || (fault.Err != nil && !fault.Apply) {
+		return nil, first(err, fault.Err)
+	}
+	msgs, err := f.await(ctx, req)
+	if err := first(err, fault.Err, f.depart(ctx)); err != nil {
+		return nil, err
+	}
+	return msgs, nil
+}
+
+// await is the long poll.
+func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
+	var wait time.Duration
+	if req.Wait != nil {
+		wait = *req.Wait
+	}
+	end := time.Now().Add(wait)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open++
+	defer func() { f.open-- }()
+	for {
+		now := time.Now()
+		msgs, next := f.take(req, now)
+		if len(msgs) > 0 || !now.Before(end) {
+			return msgs, nil
+		}
+		if next.IsZero() || next.After(end) {
+			next = end
+		}
+		wake := f.wake
+		f.mu.Unlock()
+		err := waitFor(ctx, wake, next.Sub(now))
+		f.mu.Lock()
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func waitFor(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-wake:
+	case <-timer.C:
+	}
+	return nil
+}
+
+// take hands out up to req.Max messages, and says when the next one becomes
+// visible when there are none.
+func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Message, next time.Time) {
+	f.compact()
+	locked := map[string]bool{}
+	if f.opts.FIFO {
+		for _, m := range f.messages {
+			if m.place(now) == FakeInFlight {
+				locked[m.GroupID] = true
+			}
+		}
+	}
+	for _, m := range f.messages {
+		if m.deleted || m.dead {
+			continue
+		}
+		if now.Before(m.visibleAt) {
+			if next.IsZero() || m.visibleAt.Before(next) {
+				next = m.visibleAt
+			}
+			if f.opts.FIFO {
+				locked[m.GroupID] = true
+			}
+			continue
+		}
+		if f.opts.FIFO && locked[m.GroupID] {
+			continue
+		}
+		if f.opts.MaxReceives > 0 && m.ReceiveCount >= f.opts.MaxReceives {
+			m.dead = true
+			f.settled++
+			continue
+		}
+		msgs = append(msgs, f.hand(m, req, now))
+		if len(msgs) >= max(req.Max, 1) {
+			break
+		}
+	}
+	return msgs, next
+}
+
+// hand gives one message out.
+func (f *Fake) hand(m *fakeMessage, req queue.ReceiveRequest, now time.Time) queue.Message {
+	visibility := f.opts.Visibility
+	if req.Visibility != nil {
+		visibility = *req.Visibility
+	}
+	m.ReceiveCount++
+	m.serial++
+	m.received, m.visibleAt = now, now.Add(visibility)
+	m.ReceiptHandle = m.ID + "#" + strconv.Itoa(m.serial)
+	if m.FirstReceivedAt.IsZero() {
+		m.FirstReceivedAt = now.Truncate(time.Millisecond)
+	}
+	return m.Message
+}
+
+// compact cuts settled messages off the front, and out of the middle when they
+// are the greater part.
+func (f *Fake) compact() {
+	for len(f.messages) > 0 && (f.messages[0].deleted || f.messages[0].dead) {
+		f.messages = f.messages[1:]
+		f.settled--
+	}
+	if f.settled > 64 && f.settled*2 > len(f.messages) {
+		f.messages = slices.DeleteFunc(f.messages, func(m *fakeMessage) bool { return m.deleted || m.dead })
+		f.settled = 0
+	}
+}
+
+// Delete deletes messages by their receipts.
+func (f *Fake) Delete(ctx context.Context, receipts []string) []error {
+	call := FakeCall{Action: FakeDelete, Entries: len(receipts), Receipts: slices.Clone(receipts)}
+	return f.batch(ctx, call, func(i int, now time.Time) error { return f.delete(receipts[i], now) })
+}
+
+// ChangeVisibility sets the remaining hidden time of received messages.
+func (f *Fake) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
+	call := FakeCall{Action: FakeChangeVisibility, Entries: len(changes), Changes: slices.Clone(changes)}
+	return f.batch(ctx, call, func(i int, now time.Time) error { return f.change(changes[i], now) })
+}
+
+// batch makes a call of several entries.
+func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now time.Time) error) []error {
+	n := call.Entries
+	if n < 1 || n > queue.MaxBatch {
+		return all(max(n, 1), queue.Errorf(queue.CodeTooManyEntriesInBatchRequest, "a call takes 1 to %d entries, not %d", queue.MaxBatch, n))
+	}
+	fault, err := f.arrive(ctx, call)
+	if err != nil {
+		return all(n, err)
+	}
+	errs := make([]error, n)
+	f.mu.Lock()
+	now := time.Now()
+	for i := range n {
+		failed := fault.Err != nil && (fault.Entries == nil || slices.Contains(fault.Entries, i))
+		if !failed || fault.Apply {
+			errs[i] = apply(i, now)
+		}
+		if failed {
+			errs[i] = fault.Err
+		}
+	}
+	f.rouse()
+	f.mu.Unlock()
+	if err := f.depart(ctx); err != nil {
+		return all(n, err)
+	}
+	if slices.IndexFunc(errs, func(err error) bool { return err != nil }) < 0 {
+		return nil
+	}
+	return errs
+}
+
+// find returns the message of a receipt and whether it is the latest one's.
+func (f *Fake) find(receipt string) (m *fakeMessage, latest bool) {
+	id, serial, _ := strings.Cut(receipt, "#")
+	m = f.byID[id]
+	return m, m != nil && serial == strconv.Itoa(m.serial)
+}
+
+func (f *Fake) delete(receipt string, now time.Time) error {
+	m, latest := f.find(receipt)
+	switch {
+	case m == nil:
+		return queue.Errorf(queue.CodeReceiptHandleIsInvalid, "The input receipt handle %q is invalid.", receipt)
+	case m.deleted || m.dead:
+		return nil
+	case f.opts.FIFO && (!latest || !now.Before(m.visibleAt)):
+		return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", receipt)
+	case latest:
+		m.deleted = true
+		f.settled++
+	}
+	return nil
+}
+
+func (f *Fake) change(c queue.VisibilityChange, now time.Time) error {
+	m, latest := f.find(c.ReceiptHandle)
+	if m != nil && !m.deleted && (!latest || !now.Before(m.visibleAt)) {
+		f.stale++
+	}
+	switch {
+	case m == nil:
+		return queue.Errorf(queue.CodeReceiptHandleIsInvalid, "The input receipt handle %q is invalid.", c.ReceiptHandle)
+	case m.deleted || m.dead:
+		return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change.", c.ReceiptHandle)
+	case f.opts.FIFO && (!latest || !now.Before(m.visibleAt)):
+		return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", c.ReceiptHandle)
+	case !latest || !now.Before(m.visibleAt):
+		return nil
+	case now.Add(c.Visibility).After(m.received.Add(queue.MaxVisibility)):
+		return queue.Errorf(queue.CodeInvalidParameterValue, "Value %d for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", int(c.Visibility.Seconds()))
+	}
+	m.visibleAt = now.Add(c.Visibility)
+	return nil
+}
+
+// all returns n times the same error.
+func all(n int, err error) []error {
+	errs := make([]error, n)
+	for i := range errs {
+		errs[i] = err
+	}
+	return errs
+}
+
+// first returns the first error that is not nil.
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package worker
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"tendril/queue"
+	"tendril/queuetest"
+)
+
+// endless is a queue that costs nothing: it hands out n messages in tens and
+// accepts every delete.
+type endless struct {
+	left, deleted atomic.Int64
+	ids           []string
+	over          chan struct{}
+	total         int64
+	once          sync.Once
+}
+
+func newEndless(n int) *endless {
+	q := &endless{over: make(chan struct{}), total: int64(n), ids: make([]string, n)}
+	for i := range q.ids {
+		q.ids[i] = "3f0e8b1c-0000-0000-0000-" + strconv.Itoa(i)
+	}
+	q.left.Store(int64(n))
+	return q
+}
+
+func (q *endless) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
+	from := q.left.Add(-int64(req.Max))
+	n := min(int64(req.Max), from+int64(req.Max))
+	if n <= 0 {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	msgs := make([]queue.Message, n)
+	now := time.Now()
+	for i := range msgs {
+		id := q.ids[from+int64(req.Max)-1-int64(i)]
+		msgs[i] = queue.Message{ID: id, ReceiptHandle: id, Body: "{}", ReceiveCount: 1, SentAt: now, FirstReceivedAt: now}
+	}
+	return msgs, nil
+}
+
+func (q *endless) Delete(_ context.Context, receipts []string) []error {
+	if q.deleted.Add(int64(len(receipts))) >= q.total {
+		q.once.Do(func() { close(q.over) })
+	}
+	return nil
+}
+
+func (q *endless) ChangeVisibility(context.Context, []queue.VisibilityChange) []error { return nil }
+
+type instant struct{}
+
+func (instant) Deliver(context.Context, *queue.Message) queue.Result {
+	return queue.Result{Outcome: queue.Done, Status: 200}
+}
+func (instant) Probe(context.Context) error { return nil }
+
+// BenchmarkOverhead is the worker's own cost for a message: a queue and an app
+// that take no time and cost nothing.
+func BenchmarkOverhead(b *testing.B) {
+	for _, c := range []int{1, 10, 50} {
+		b.Run(strconv.Itoa(c), func(b *testing.B) {
+			b.ReportAllocs()
+			q := newEndless(b.N)
+			w := New(q, instant{}, &Options{Concurrency: c, Events: &Events{Settled: func(Settled) {}}})
+			ctx, cancel := context.WithCancel(context.Background())
+			b.ResetTimer()
+			ended := make(chan error, 1)
+			go func() { ended <- w.Run(ctx, context.Background()) }()
+			<-q.over
+			b.StopTimer()
+			cancel()
+			if err := <-ended; err != nil {
+				b.Error(err)
+			}
+			counts := w.Status().Counts
+			b.ReportMetric(float64(counts.Polls+counts.DeleteCalls+counts.ChangeCalls)/float64(b.N), "calls/op")
+		})
+	}
+}
+
+// BenchmarkWithFake is the same with the scripted queue of package queuetest.
+func BenchmarkWithFake(b *testing.B) {
+	fake := queuetest.NewFake(nil)
+	for sent := 0; sent < b.N; sent += queue.MaxBatch {
+		if _, err := fake.Send(context.Background(), make([]queue.Outgoing, min(queue.MaxBatch, b.N-sent))); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var left atomic.Int64
+	left.Store(int64(b.N))
+	over := make(chan struct{})
+	w := New(fake, instant{}, &Options{Events: &Events{Deleted: func(d Deleted) {
+		if left.Add(-int64(d.Messages)) == 0 {
+			close(over)
+		}
+	}}})
+	ctx, cancel := context.WithCancel(context.Background())
+	b.ReportAllocs()
+	b.ResetTimer()
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx, context.Background()) }()
+	<-over
+	b.StopTimer()
+	cancel()
+	if err := <-ended; err != nil {
+		b.Error(err)
+	}
+}

@@ -1,0 +1,176 @@
+package worker
+
+import (
+	"time"
+
+	"tendril/queue"
+)
+
+// Events are a worker's listeners: the only way to watch it work, besides
+// [Worker.Status]. Every field may be nil. They are called without locks held,
+// from the goroutine that did the thing, so from many at once: a listener must
+// be safe for that and must not block.
+type Events struct {
+	// Received follows each receive that the queue answered, also with nothing.
+	Received func(Received)
+	// PollFailed follows each receive that the queue did not answer.
+	PollFailed func(PollFailed)
+	// Duplicate is a message that came again while it was held here, or after
+	// its success was read but its delete never confirmed: not posted again.
+	Duplicate func(Duplicate)
+	// Started precedes each delivery.
+	Started func(Started)
+	// Settled follows each delivery, once.
+	Settled func(Settled)
+	// Deleted follows each call that deleted at least one message.
+	Deleted func(Deleted)
+	// DeleteFailed is a delete that was not confirmed, for each try.
+	DeleteFailed func(DeleteFailed)
+	// Extended follows each call that extended at least one message.
+	Extended func(Extended)
+	// ChangeFailed is a change of visibility that was not confirmed.
+	ChangeFailed func(ChangeFailed)
+	// GivenBack follows each call that made messages visible again which were
+	// received but never posted.
+	GivenBack func(GivenBack)
+	// Lapsed is a receipt whose visibility ran out while it was held.
+	Lapsed func(Lapsed)
+	// Expired is a message past its retention, deleted without being posted.
+	Expired func(Expired)
+	// GateChanged says that receiving stopped or went on, or why it stands
+	// still now.
+	GateChanged func(GateChanged)
+	// Stalled says that the whole process stood still: stopped by a signal,
+	// suspended with its machine, or starved.
+	Stalled func(Stalled)
+}
+
+// Received is one answered receive.
+type Received struct {
+	// Asked is how many messages the receive asked for, Messages how many came.
+	Asked, Messages int
+	// Duration is from the call to its return, the long poll's wait included.
+	Duration time.Duration
+}
+
+// PollFailed is one receive without an answer.
+type PollFailed struct {
+	Err error
+	// Failures counts the failures in a row, this one included.
+	Failures int
+	// ForGood is true when the queue refused (access denied, no such queue):
+	// somebody has to act. The worker goes on asking, slowly.
+	ForGood bool
+	// RetryIn is when the next receive begins.
+	RetryIn time.Duration
+}
+
+// Duplicate is one receive of a message that was held, or done, already.
+type Duplicate struct {
+	ID           string
+	ReceiveCount int
+	// Stage is where the message was: "waiting", "ready", "posting",
+	// "deleting", or "done" for one whose delete was given up.
+	Stage string
+}
+
+// Started is the begin of one delivery.
+type Started struct {
+	ID, GroupID  string
+	ReceiveCount int
+	// Attempt is ReceiveCount without those receives of which this process
+	// knows that they never reached the app.
+	Attempt int
+	// Wait is the time since the message was sent, Held how long it waited here
+	// for a slot.
+	Wait, Held time.Duration
+}
+
+// Settled is the end of one delivery.
+type Settled struct {
+	ID, GroupID           string
+	ReceiveCount, Attempt int
+	Outcome               queue.Outcome
+	// Status is the HTTP status, 0 without an answer; Reason says why it is
+	// not done; Err is the cause, for logs.
+	Status int
+	Reason string
+	Err    error
+	// Duration is the delivery's; Wait is from the sending of the message to
+	// the begin of the delivery.
+	Duration, Wait time.Duration
+	// NextRetry is when the message becomes visible again, as far as this
+	// worker knows; zero when done.
+	NextRetry time.Time
+	// Late is true when the receipt had lapsed before the end: another worker
+	// may have the message, and the queue may refuse the delete.
+	Late bool
+	// Aborted is true when the delivery was cut off by the end of Run.
+	Aborted bool
+}
+
+// Deleted is one call that deleted messages.
+type Deleted struct {
+	Messages int
+	Duration time.Duration
+}
+
+// DeleteFailed is one delete that was not confirmed.
+type DeleteFailed struct {
+	ID  string
+	Err error
+	// Final is true when it is not tried again: the message may be attempted
+	// again, though not by this process as long as it remembers the success.
+	Final bool
+}
+
+// Extended is one call that extended the visibility of messages in work.
+type Extended struct {
+	Messages int
+	Duration time.Duration
+}
+
+// ChangeFailed is one change of visibility that was not confirmed.
+type ChangeFailed struct {
+	ID string
+	// Kind is "extend", "retry" (the delay after a failure) or "give back".
+	Kind string
+	Err  error
+	// Final is true when it is not tried again: the message becomes visible
+	// when its present visibility ends.
+	Final bool
+}
+
+// GivenBack is one call that gave unposted messages back.
+type GivenBack struct {
+	Messages int
+}
+
+// Lapsed is one receipt whose visibility ran out.
+type Lapsed struct {
+	ID string
+	// InWork is true when the app was working on it, false when it was never
+	// posted; then it is dropped.
+	InWork bool
+}
+
+// Expired is one message past its retention.
+type Expired struct {
+	ID                      string
+	ReceiveCount            int
+	FirstReceivedAt, SentAt time.Time
+}
+
+// GateChanged is a change of what keeps the worker from receiving.
+type GateChanged struct {
+	// Open is true when nothing does.
+	Open bool
+	// Reasons are what does, empty when open.
+	Reasons []Reason
+}
+
+// Stalled is a time in which the process did not run.
+type Stalled struct {
+	// For is the gap on the monotonic or the wall clock, whichever is longer.
+	For time.Duration
+}

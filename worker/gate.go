@@ -1,0 +1,243 @@
+package worker
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Block is one kind of thing that keeps a worker from receiving.
+type Block string
+
+// The blocks. Any number of them may stand at once.
+const (
+	// Paused: by [Worker.Pause].
+	Paused Block = "paused"
+	// NotReady: the environment closed the gate with [Worker.Gate].
+	NotReady Block = "not ready"
+	// AppDown: the app refuses connections; it is probed until it answers.
+	AppDown Block = "app down"
+	// DeleteRefused: the queue refuses deletes for good (access denied, no
+	// such queue). Receiving would only run messages again and again.
+	DeleteRefused Block = "delete refused"
+	// Draining: the worker is stopping.
+	Draining Block = "draining"
+)
+
+// Reason says why a worker does not receive.
+type Reason struct {
+	Block Block
+	// Text is for people.
+	Text string
+	// Since is when it began.
+	Since time.Time
+}
+
+// gate holds the reasons against receiving, by kind; it is open when there
+// are none.
+type gate struct {
+	reasons [blocks]Reason
+	shut    [blocks]bool
+	n       int
+
+	// fixed: the environment said whether the app is ready.
+	fixed bool
+	// stopProbe ends the prober; nil when none runs.
+	stopProbe context.CancelFunc
+	// answered is when the app last began to answer. A delivery begun before
+	// that says nothing about the app of now.
+	answered time.Time
+}
+
+const (
+	paused = iota
+	notReady
+	appDown
+	deleteRefused
+	drain
+	blocks
+)
+
+func (g *gate) open() bool { return g.n == 0 }
+
+// close adds or renews a reason and reports whether that changed anything.
+func (g *gate) close(kind int, text string, now time.Time) bool {
+	if g.shut[kind] {
+		changed := g.reasons[kind].Text != text
+		g.reasons[kind].Text = text
+		return changed
+	}
+	g.shut[kind] = true
+	g.n++
+	name := [blocks]Block{Paused, NotReady, AppDown, DeleteRefused, Draining}[kind]
+	g.reasons[kind] = Reason{Block: name, Text: text, Since: now}
+	return true
+}
+
+// lift takes a reason away and reports whether it was there.
+func (g *gate) lift(kind int) bool {
+	if !g.shut[kind] {
+		return false
+	}
+	g.shut[kind] = false
+	g.n--
+	return true
+}
+
+// list returns the standing reasons.
+func (g *gate) list() []Reason {
+	var l []Reason
+	for kind, shut := range g.shut {
+		if shut {
+			l = append(l, g.reasons[kind])
+		}
+	}
+	return l
+}
+
+// Pause stops receiving until [Worker.Resume]. Deliveries in work go on; what
+// was received and not posted yet is given back. A second call replaces the
+// reason.
+func (w *Worker) Pause(reason string) {
+	w.mu.Lock()
+	w.shut(paused, reason, time.Now())
+	w.unlock()
+}
+
+// Resume takes back [Worker.Pause].
+func (w *Worker) Resume() {
+	w.mu.Lock()
+	w.lift(paused, time.Now())
+	w.unlock()
+}
+
+// Gate tells the worker whether the app is ready. Until it is closed for the
+// first time the worker finds out itself, by [Deliverer] Probe. An open gate
+// also ends the probing after refused connections; after such an outage the
+// worker begins with one delivery at a time. reason says why it is closed and
+// is not used when it opens.
+func (w *Worker) Gate(open bool, reason string) {
+	now := time.Now()
+	w.mu.Lock()
+	w.gate.fixed = true
+	if open {
+		if w.gate.shut[notReady] && !w.gate.answered.IsZero() {
+			w.limit = 1 // a new start of an app that answered before
+		}
+		w.appAnswers(now)
+		w.lift(notReady, now)
+	} else {
+		w.shut(notReady, reason, now)
+	}
+	w.unlock()
+}
+
+// shut adds a reason; the first one withdraws what is not in work yet.
+func (w *Worker) shut(kind int, text string, now time.Time) {
+	wasOpen := w.gate.open()
+	if !w.gate.close(kind, text, now) {
+		return
+	}
+	w.noteGate()
+	if wasOpen {
+		w.withdraw(now)
+		w.wakeAt(w.cancelPolls(now))
+	}
+}
+
+// lift takes a reason away; the last one starts the worker again.
+func (w *Worker) lift(kind int, now time.Time) {
+	if !w.gate.lift(kind) {
+		return
+	}
+	w.noteGate()
+	if w.gate.open() {
+		w.poll(now)
+	}
+}
+
+func (w *Worker) noteGate() {
+	if f := w.events.GateChanged; f != nil {
+		change := GateChanged{Open: w.gate.open(), Reasons: w.gate.list()}
+		w.note(func() { f(change) })
+	}
+}
+
+// unreached closes the gate after a delivery that began at started and put
+// nothing on the wire, and starts the prober.
+func (w *Worker) unreached(reason string, started, now time.Time) {
+	if started.Before(w.gate.answered) || w.phase != running {
+		return
+	}
+	w.shut(appDown, "the app does not accept connections: "+reason, now)
+	w.probe(probeEvery)
+}
+
+// appAnswers opens the gate for an app that accepts connections (again), and
+// starts slowly after an outage.
+func (w *Worker) appAnswers(now time.Time) {
+	if w.gate.stopProbe != nil {
+		w.gate.stopProbe()
+		w.gate.stopProbe = nil
+	}
+	if !w.gate.shut[appDown] {
+		return
+	}
+	if !w.gate.answered.IsZero() {
+		w.limit = 1
+	}
+	w.gate.answered = now
+	w.lift(appDown, now)
+}
+
+// The rhythm of probing: the first wait, the longest, and the longest probe.
+const (
+	probeEvery   = 250 * time.Millisecond
+	probeLimit   = 5 * time.Second
+	probeTimeout = 60 * time.Second
+)
+
+// probe starts a prober whose first probe comes after wait, unless one runs.
+func (w *Worker) probe(wait time.Duration) {
+	if w.gate.stopProbe != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(w.callCtx)
+	w.gate.stopProbe = cancel
+	w.tasks.Go(func() { w.prober(ctx, wait) })
+}
+
+// prober probes the app until it answers or ctx is done.
+func (w *Worker) prober(ctx context.Context, wait time.Duration) {
+	for failures := 1; sleep(ctx, wait); failures++ {
+		probing, cancel := context.WithTimeout(ctx, probeTimeout)
+		err := w.app.Probe(probing)
+		cancel()
+		now := time.Now()
+		w.mu.Lock()
+		if ctx.Err() != nil {
+			w.unlock()
+			return
+		}
+		if err == nil {
+			w.appAnswers(now)
+			w.unlock()
+			return
+		}
+		w.shut(appDown, "the app does not accept connections: "+err.Error(), now)
+		w.unlock()
+		wait = again(failures, probeEvery, probeLimit, rand.Float64())
+	}
+}
+
+// sleep waits for d and reports whether ctx is still alive.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

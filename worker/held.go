@@ -1,0 +1,91 @@
+package worker
+
+import (
+	"time"
+
+	"tendril/queue"
+)
+
+// stage is where a held message is on its way.
+type stage uint8
+
+const (
+	// waiting: behind another message of its FIFO group.
+	waiting stage = iota
+	// ready: waits for a slot.
+	ready
+	// posting: the app works on it.
+	posting
+	// deleting: done or expired; the delete is not confirmed.
+	deleting
+	// gone: settled, given back or dropped; no longer ours.
+	gone
+)
+
+// String returns the stage's name.
+func (s stage) String() string {
+	return [...]string{"waiting", "ready", "posting", "deleting", "gone"}[s]
+}
+
+// held is one message between its receive and the end of what this worker has
+// to do with it. Everything but msg is guarded by the worker's lock; msg is
+// read by the delivery and never changes after accept.
+type held struct {
+	msg queue.Message
+	// receipt and receives are the newest receive's: a queue may hand the
+	// message out again while it is here.
+	receipt  string
+	receives int
+	// attempt is receives without those that never reached the app.
+	attempt int
+	stage   stage
+	group   *group
+
+	// receivedAt is when the newest receipt was given out; hiddenFrom and
+	// hiddenUntil are the present period of invisibility.
+	receivedAt, hiddenFrom, hiddenUntil time.Time
+	// readyAt is when it could first be started, startedAt when it was.
+	readyAt, startedAt time.Time
+	// lapsed: hiddenUntil passed. The receipt must not change any visibility.
+	lapsed bool
+
+	// extending: an extension is in a box or on its way. after is what to send
+	// once that is over, so that a late extension never overwrites a delay.
+	extending  bool
+	nextExtend time.Time
+	after      *order
+}
+
+// hide notes that the receipt hides the message for v from t on.
+func (h *held) hide(t time.Time, v time.Duration) {
+	h.hiddenFrom, h.hiddenUntil = t, t.Add(v)
+}
+
+// margin is how long before the end of its visibility a message's delete is
+// no longer worth sending, and a lingering one goes out.
+func margin(visibility time.Duration) time.Duration {
+	return min(visibility/10, time.Second)
+}
+
+// extension returns how long to hide the message from now on, 0 when it is
+// too early, under way already, or the 12 h from its receive are used up. A
+// message in work is extended from half of its visibility on; one that waits
+// behind its group from a third on, so that it has more than half left when
+// its turn comes.
+func (h *held) extension(visibility time.Duration, now time.Time) time.Duration {
+	if h.extending || h.lapsed || now.Before(h.nextExtend) {
+		return 0
+	}
+	age := now.Sub(h.hiddenFrom)
+	switch {
+	case h.stage == posting && age >= visibility/2:
+	case h.stage == waiting && age >= visibility/3:
+	default:
+		return 0
+	}
+	v := min(visibility, maxHidden-now.Sub(h.receivedAt)-5*time.Second)
+	if !now.Add(v).After(h.hiddenUntil.Add(time.Second / 2)) {
+		return 0
+	}
+	return v
+}

@@ -1,0 +1,90 @@
+package worker
+
+import "time"
+
+// Defaults of [Options]; those of an Elastic Beanstalk worker where it has
+// such an option.
+const (
+	DefaultConcurrency       = 50
+	MaxConcurrency           = 1000
+	DefaultVisibilityTimeout = 300 * time.Second
+	DefaultRetention         = 345600 * time.Second
+	DefaultWaitTime          = 20 * time.Second
+	DefaultDeleteLinger      = 100 * time.Millisecond
+	DefaultPrefetchBytes     = 16 << 20
+)
+
+// Options configure a [Worker]. The zero value, and a nil *Options, are valid.
+type Options struct {
+	// Name is shown in [Status]; usually the queue's name.
+	Name string
+	// Concurrency is the most deliveries in work at once, 1 to 1000; 0 means
+	// 50. Values outside are brought to the nearest bound.
+	Concurrency int
+	// VisibilityTimeout hides each received message, and is what an extension
+	// adds; 0 means 300 s. Anything else below 1 s (so also a negative value,
+	// for those who want 0) counts as 1 s, above 12 h as 12 h.
+	VisibilityTimeout time.Duration
+	// ErrorVisibilityTimeout is how long a failed message stays hidden, counted
+	// from the failure; 0 to 12 h. Nil leaves the message alone: the rest of
+	// its visibility timeout runs out.
+	ErrorVisibilityTimeout *time.Duration
+	// Backoff replaces ErrorVisibilityTimeout by a delay that grows with the
+	// attempts; the zero value is off.
+	Backoff Backoff
+	// RespectRetryAfter lets the app's Retry-After choose the delay, before
+	// Backoff and ErrorVisibilityTimeout; off by default.
+	RespectRetryAfter bool
+	// Retention is counted from a message's first receive: an older one that
+	// was received before is deleted unposted. 0 means 345600 s (4 days).
+	Retention time.Duration
+	// WaitTime is the length of a long poll, 1 to 20 s; 0 means 20 s.
+	WaitTime time.Duration
+	// FIFO keeps the messages of one group strictly one after the other, and
+	// deletes without lingering. Set it exactly when the queue is FIFO.
+	FIFO bool
+	// DeleteLinger is the longest time that a delete or a change of visibility
+	// waits for others to share a call with; 0 means 100 ms, negative none.
+	DeleteLinger time.Duration
+	// PrefetchBytes bounds the bodies of messages that wait for a slot;
+	// 0 means 16 MiB.
+	PrefetchBytes int
+	// Events are the listeners; nil for none.
+	Events *Events
+}
+
+// settled returns a copy with every default filled in and every value within
+// its range.
+func (o *Options) settled() Options {
+	var s Options
+	if o != nil {
+		s = *o
+	}
+	s.Concurrency = clamp(or(s.Concurrency, DefaultConcurrency), 1, MaxConcurrency)
+	s.VisibilityTimeout = clamp(or(s.VisibilityTimeout, DefaultVisibilityTimeout), time.Second, maxHidden)
+	s.Retention = or(s.Retention, DefaultRetention)
+	s.WaitTime = clamp(or(s.WaitTime, DefaultWaitTime), time.Second, DefaultWaitTime)
+	s.DeleteLinger = clamp(or(s.DeleteLinger, DefaultDeleteLinger), 0, time.Second)
+	s.PrefetchBytes = or(s.PrefetchBytes, DefaultPrefetchBytes)
+	if s.FIFO {
+		s.DeleteLinger = 0
+	}
+	if s.Events == nil {
+		s.Events = &Events{}
+	}
+	return s
+}
+
+// or returns v, or instead when v is the zero value.
+func or[T comparable](v, instead T) T {
+	var zero T
+	if v == zero {
+		return instead
+	}
+	return v
+}
+
+// clamp brings v into low..high.
+func clamp[T int | time.Duration](v, low, high T) T {
+	return min(max(v, low), high)
+}

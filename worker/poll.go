@@ -1,0 +1,292 @@
+package worker
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"tendril/queue"
+)
+
+// polls is what is known of the receives under way and of what they brought.
+type polls struct {
+	open  map[*openPoll]struct{}
+	asked int // messages that the open ones may bring
+	// want is how many may be open at once, as far as the queue is concerned:
+	// one while it is dry, doubled by each full answer.
+	want int
+	// wet: the last answer was full, so that the next one need not wait.
+	wet bool
+	// quick counts empty answers in a row that came without waiting.
+	quick int
+	// fails counts failures in a row, failed is when the last one came;
+	// no receive begins before notBefore.
+	fails             int
+	failed, notBefore time.Time
+}
+
+// openPoll is one receive under way.
+type openPoll struct {
+	ctx       context.Context
+	cancel    context.CancelFunc
+	asked     int
+	start     time.Time
+	cancelled bool // by us
+}
+
+// Bounds of polling.
+const (
+	maxPolls        = 64               // open at once
+	pollMargin      = 30 * time.Second // after the wait, until the queue counts as silent
+	failedPollFirst = 250 * time.Millisecond
+	failedPollLimit = 15 * time.Second
+	refusedFirst    = 5 * time.Second // after a refusal for good
+	refusedLimit    = 30 * time.Second
+	quickPollLimit  = 5 * time.Second // between empty answers that did not wait
+)
+
+// answer learns from an answer of n messages. It reports whether the receive
+// took just one round trip: the queue had plenty before it and after.
+func (p *polls) answer(o *openPoll, n int, wait time.Duration, now time.Time) (roundTrip bool) {
+	p.fails = 0
+	wet := p.wet
+	p.wet = n >= o.asked
+	switch {
+	case n >= o.asked:
+		p.want = min(p.want*2, maxPolls)
+	case n > 0:
+		p.want = max(p.want/2, 1)
+	default:
+		p.want = 1
+	}
+	if n == 0 && !o.cancelled && now.Sub(o.start) < wait/2 {
+		p.quick++
+		p.notBefore = now.Add(again(p.quick, failedPollFirst, quickPollLimit, 0))
+	} else {
+		p.quick = 0
+	}
+	return wet && p.wet
+}
+
+// fail learns from a failed receive and returns how long to wait. Receives
+// that were open together and fail together count once.
+func (p *polls) fail(o *openPoll, v verdict, now time.Time, random float64) time.Duration {
+	p.want, p.wet = 1, false
+	if o.start.Before(p.failed) && now.Before(p.notBefore) {
+		return p.notBefore.Sub(now)
+	}
+	p.fails++
+	p.failed = now
+	wait := again(p.fails, failedPollFirst, failedPollLimit, random)
+	if v == refused {
+		wait = again(p.fails, refusedFirst, refusedLimit, random)
+	}
+	p.notBefore = now.Add(wait)
+	return wait
+}
+
+// room returns how many messages the next receive may bring, 0 for none now.
+// Below the limit that is what slots are free for; beyond it the prefetch,
+// and then only in tens.
+func (w *Worker) room(now time.Time) int {
+	prefetch := 0
+	if w.limit == w.opts.Concurrency && w.ready.bytes < w.opts.PrefetchBytes {
+		prefetch = w.pace.prefetch(w.limit, &w.opts, now)
+	}
+	active := w.inWork + w.ready.len() + w.turning + w.polls.asked
+	room := w.limit + prefetch - active
+	if active >= w.limit && room < min(queue.MaxBatch, prefetch) {
+		return 0
+	}
+	return clamp(room, 0, queue.MaxBatch)
+}
+
+// maxUnconfirmed is how many messages may wait for the end of their deletes
+// before receiving stops: what every call under way together can carry, and
+// once the concurrency.
+func (w *Worker) maxUnconfirmed() int { return maxCalls*queue.MaxBatch + w.opts.Concurrency }
+
+// nextPoll opens a receive if one may begin now; nil if not.
+func (w *Worker) nextPoll(now time.Time) *openPoll {
+	switch {
+	case w.phase != running || !w.gate.open(),
+		len(w.polls.open) >= w.polls.want,
+		now.Before(w.polls.notBefore),
+		w.unconfirmed >= w.maxUnconfirmed():
+		return nil
+	}
+	n := w.room(now)
+	if n <= 0 {
+		return nil
+	}
+	p := &openPoll{asked: n, start: now}
+	p.ctx, p.cancel = context.WithTimeout(w.callCtx, w.opts.WaitTime+pollMargin)
+	w.polls.open[p] = struct{}{}
+	w.polls.asked += n
+	return p
+}
+
+// poll begins as many receives as may begin now.
+func (w *Worker) poll(now time.Time) {
+	for p := w.nextPoll(now); p != nil; p = w.nextPoll(now) {
+		w.tasks.Go(func() { w.poller(p) })
+	}
+}
+
+// poller receives until no further receive may begin.
+func (w *Worker) poller(p *openPoll) {
+	req := queue.ReceiveRequest{Wait: &w.opts.WaitTime, Visibility: &w.opts.VisibilityTimeout}
+	for p != nil {
+		req.Max = p.asked
+		msgs, err := w.queue.Receive(p.ctx, req)
+		p.cancel()
+		now := time.Now()
+		w.mu.Lock()
+		p = w.received(p, msgs, err, now)
+		w.unlock()
+	}
+}
+
+// received takes the answer of a receive and returns the next one to make.
+func (w *Worker) received(p *openPoll, msgs []queue.Message, err error, now time.Time) *openPoll {
+	w.observe(now)
+	delete(w.polls.open, p)
+	w.polls.asked -= p.asked
+	w.status.counts.Polls++
+	switch {
+	case err == nil || len(msgs) > 0:
+		w.take(p, msgs, now)
+	case !p.cancelled:
+		w.pollFailed(p, err, now)
+	}
+	w.flushReturning(now)
+	w.dispatch(now)
+	w.flush(now)
+	next := w.nextPoll(now)
+	w.poll(now)
+	w.wakeAt(w.polls.notBefore)
+	w.checkDrained()
+	return next
+}
+
+// take accepts the messages of one receive.
+func (w *Worker) take(p *openPoll, msgs []queue.Message, now time.Time) {
+	took := now.Sub(p.start)
+	began := w.clock.began(p.start, now, w.pace.travel(w.opts.VisibilityTimeout))
+	if w.polls.answer(p, len(msgs), w.opts.WaitTime, now) {
+		w.pace.travelled(took)
+	}
+	if len(msgs) == 0 {
+		w.status.counts.EmptyPolls++
+	}
+	w.status.counts.Received += int64(len(msgs))
+	for i := range msgs {
+		w.accept(&msgs[i], began, now)
+	}
+	if !w.gate.open() {
+		w.withdraw(now)
+	}
+	if f := w.events.Received; f != nil {
+		event := Received{Asked: p.asked, Messages: len(msgs), Duration: took}
+		w.note(func() { f(event) })
+	}
+}
+
+func (w *Worker) pollFailed(p *openPoll, err error, now time.Time) {
+	v := judge(err)
+	wait := w.polls.fail(p, v, now, rand.Float64())
+	w.status.counts.FailedPolls++
+	w.status.failed("receive", err, now)
+	if f := w.events.PollFailed; f != nil {
+		event := PollFailed{Err: err, Failures: w.polls.fails, ForGood: v == refused, RetryIn: wait}
+		w.note(func() { f(event) })
+	}
+}
+
+// accept takes in one received message, hidden since began.
+func (w *Worker) accept(m *queue.Message, began, now time.Time) {
+	if h := w.held[m.ID]; h != nil {
+		w.receivedAgain(h, m, began, now)
+		return
+	}
+	h := &held{msg: *m, receipt: m.ReceiptHandle, receives: m.ReceiveCount, receivedAt: began}
+	h.hide(began, w.opts.VisibilityTimeout)
+	w.held[m.ID] = h
+	skipped, _ := w.unposted.get(m.ID)
+	h.attempt = max(m.ReceiveCount-skipped, 1)
+	w.pace.weighed(len(m.Body))
+	if _, ok := w.done.get(m.ID); ok {
+		w.noteDuplicate(m, "done")
+		w.remove(h, now)
+		return
+	}
+	if expired(&w.opts, m, now) {
+		w.status.counts.Expired++
+		if f := w.events.Expired; f != nil {
+			event := Expired{ID: m.ID, ReceiveCount: m.ReceiveCount, FirstReceivedAt: m.FirstReceivedAt, SentAt: m.SentAt}
+			w.note(func() { f(event) })
+		}
+		w.remove(h, now)
+		return
+	}
+	if w.line(h) {
+		w.makeReady(h, now)
+	}
+}
+
+// receivedAgain takes a receive of a message that is held here: its receipt
+// replaces the old one, and it is not posted a second time.
+func (w *Worker) receivedAgain(h *held, m *queue.Message, began, now time.Time) {
+	w.noteDuplicate(m, h.stage.String())
+	w.skip(m.ID)
+	h.receipt, h.receives, h.receivedAt = m.ReceiptHandle, m.ReceiveCount, began
+	h.hide(began, w.opts.VisibilityTimeout)
+	h.lapsed, h.nextExtend = false, time.Time{}
+	if h.stage == deleting {
+		w.putDelete(h, now)
+	}
+}
+
+func (w *Worker) noteDuplicate(m *queue.Message, stage string) {
+	w.status.counts.Duplicates++
+	if f := w.events.Duplicate; f != nil {
+		event := Duplicate{ID: m.ID, ReceiveCount: m.ReceiveCount, Stage: stage}
+		w.note(func() { f(event) })
+	}
+}
+
+// skip counts a receive of a message that never reached the app.
+func (w *Worker) skip(id string) {
+	n, _ := w.unposted.get(id)
+	w.unposted.put(id, n+1)
+}
+
+// pollGrace is how old a receive is when it is taken to wait on a dry queue. A
+// younger one may have an answer on its way; cutting it off would leave those
+// messages hidden until their visibility ends.
+func (w *Worker) pollGrace() time.Duration {
+	if w.pace.roundTrip == 0 {
+		return 300 * time.Millisecond
+	}
+	return clamp(3*w.pace.roundTrip, 100*time.Millisecond, time.Second)
+}
+
+// cancelPolls cuts off the receives that wait on a dry queue, while the gate
+// is closed. It returns when to come again, zero for never.
+func (w *Worker) cancelPolls(now time.Time) (next time.Time) {
+	if w.gate.open() {
+		return time.Time{}
+	}
+	grace := w.pollGrace()
+	for p := range w.polls.open {
+		switch at := p.start.Add(grace); {
+		case p.cancelled:
+		case w.phase == aborting || !now.Before(at):
+			p.cancelled = true
+			p.cancel()
+		case next.IsZero() || at.Before(next):
+			next = at
+		}
+	}
+	return next
+}

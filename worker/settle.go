@@ -1,0 +1,78 @@
+package worker
+
+import (
+	"time"
+
+	"tendril/queue"
+)
+
+// verb says what to do with a message after its delivery.
+type verb uint8
+
+const (
+	// leave: do nothing; the visibility that it has runs out.
+	leave verb = iota
+	// remove: delete it.
+	remove
+	// retry: set its visibility to the action's delay.
+	retry
+)
+
+// action is a verb and the delay of a retry.
+type action struct {
+	verb  verb
+	after time.Duration
+}
+
+// delivery is what settle has to know of one delivery.
+type delivery struct {
+	result queue.Result
+	// attempt is 1 for the first.
+	attempt int
+	// receivedAt is when the receipt was given out: a message may be hidden
+	// for 12 h from there.
+	receivedAt time.Time
+	// lapsed: the receipt's visibility ran out during the delivery.
+	lapsed bool
+	// random is in [0,1).
+	random float64
+}
+
+// settle decides what becomes of a message. A success is deleted, whatever
+// else happened: the queue is the judge of an old receipt. A receipt that
+// lapsed must not change the visibility of what may be another worker's by now.
+func settle(o *Options, d delivery, now time.Time) action {
+	if d.result.Outcome == queue.Done {
+		return action{verb: remove}
+	}
+	if d.lapsed {
+		return action{verb: leave}
+	}
+	after, ok := retryDelay(o, d)
+	if !ok {
+		return action{verb: leave}
+	}
+	longest := maxHidden - now.Sub(d.receivedAt) - time.Second
+	return action{verb: retry, after: max(min(after, longest), 0)}
+}
+
+// retryDelay picks the delay after a failure: the app's own wish, then the
+// back-off, then the error visibility timeout, each if configured.
+func retryDelay(o *Options, d delivery) (time.Duration, bool) {
+	switch {
+	case o.RespectRetryAfter && d.result.RetryAfter > 0:
+		return d.result.RetryAfter, true
+	case o.Backoff.on():
+		return o.Backoff.delay(d.attempt, d.random), true
+	case o.ErrorVisibilityTimeout != nil:
+		return *o.ErrorVisibilityTimeout, true
+	}
+	return 0, false
+}
+
+// expired reports whether a message is past its retention: received before,
+// and first so longer ago than the retention. One never tried never expires.
+func expired(o *Options, m *queue.Message, now time.Time) bool {
+	return m.ReceiveCount > 1 && !m.FirstReceivedAt.IsZero() &&
+		now.Round(0).Sub(m.FirstReceivedAt) > o.Retention
+}

@@ -1,0 +1,142 @@
+package worker
+
+import (
+	"math"
+	"time"
+
+	"tendril/queue"
+)
+
+// Status is what a worker does at one moment.
+type Status struct {
+	// Name is that of the options.
+	Name string
+	// Phase is "not started", "running", "draining", "aborting" or "stopped".
+	Phase string
+	// Started is when Run was called; zero before.
+	Started time.Time
+	// Receiving is true when nothing keeps the worker from receiving; Reasons
+	// says what does.
+	Receiving bool
+	Reasons   []Reason
+
+	// Concurrency is the most deliveries at once as configured, Limit as it is
+	// now: lower for a while after an outage of the app.
+	Concurrency, Limit int
+	// InWork is how many deliveries run; Prefetched how many messages wait for
+	// a slot; Waiting how many wait behind their FIFO group; Unconfirmed how
+	// many are done or expired without a confirmed delete; Polls how many
+	// receives are open.
+	InWork, Prefetched, Waiting, Unconfirmed, Polls int
+
+	// Counts are since the start of Run.
+	Counts Counts
+	// PerSecond is the rate of settled deliveries, averaged over about 10 s.
+	PerSecond float64
+	// ServiceTime is the average duration of a delivery, RoundTrip that of a
+	// receive which need not wait; 0 when not known yet.
+	ServiceTime, RoundTrip time.Duration
+
+	// LastError is the latest trouble with the queue; nil when there was none.
+	LastError *LastError
+}
+
+// LastError is one failure of a call of the queue.
+type LastError struct {
+	At time.Time
+	// Action is "receive", "delete" or "change of visibility".
+	Action string
+	Err    error
+}
+
+// Counts are numbers of messages, and of calls where the name says so.
+type Counts struct {
+	// Received counts every message of every receive; Duplicates those of them
+	// that were held or done already.
+	Received, Duplicates int64
+	// Posted counts deliveries begun; Done, Failed and Unreached their ends,
+	// Aborted those of the Failed and Unreached that the stop cut off; Late
+	// those that ended after their receipt had lapsed.
+	Posted, Done, Failed, Unreached, Aborted, Late int64
+	// Deleted counts confirmed deletes, DeletesLost those given up.
+	Deleted, DeletesLost int64
+	// Expired counts messages past their retention.
+	Expired int64
+	// Extended counts extensions, GivenBack unposted messages made visible
+	// again, Lapsed receipts whose visibility ran out while held.
+	Extended, GivenBack, Lapsed int64
+	// Polls counts the calls of Receive, EmptyPolls and FailedPolls those that
+	// brought nothing; DeleteCalls and ChangeCalls count the other two calls.
+	Polls, EmptyPolls, FailedPolls, DeleteCalls, ChangeCalls int64
+	// Stalls counts how often the process stood still.
+	Stalls int64
+}
+
+// Status returns a snapshot.
+func (w *Worker) Status() Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := Status{
+		Name:        w.opts.Name,
+		Phase:       [...]string{"not started", "running", "draining", "aborting", "stopped"}[w.phase],
+		Started:     w.status.started,
+		Receiving:   w.phase == running && w.gate.open(),
+		Reasons:     w.gate.list(),
+		Concurrency: w.opts.Concurrency, Limit: w.limit,
+		InWork: w.inWork, Prefetched: w.ready.len(), Unconfirmed: w.unconfirmed, Polls: len(w.polls.open),
+		Counts:    w.status.counts,
+		PerSecond: w.status.perSecond, ServiceTime: w.pace.service, RoundTrip: w.pace.roundTrip,
+	}
+	for _, g := range w.groups {
+		s.Waiting += len(g.waiting)
+	}
+	if last := w.status.last; !last.At.IsZero() {
+		s.LastError = &last
+	}
+	return s
+}
+
+// tally is what Status shows of the past.
+type tally struct {
+	started   time.Time
+	counts    Counts
+	last      LastError
+	undeleted int // deletes given up while stopping
+
+	perSecond      float64
+	measured       time.Time
+	settledAtStart int64 // settled deliveries at the time measured
+}
+
+// failed notes trouble with the queue.
+func (t *tally) failed(action string, err error, now time.Time) {
+	t.last = LastError{At: now, Action: action, Err: err}
+}
+
+// settled counts the end of a delivery.
+func (t *tally) settled(s *Settled) {
+	switch s.Outcome {
+	case queue.Done:
+		t.counts.Done++
+	case queue.Unreached:
+		t.counts.Unreached++
+	default:
+		t.counts.Failed++
+	}
+	if s.Aborted {
+		t.counts.Aborted++
+	}
+	if s.Late {
+		t.counts.Late++
+	}
+}
+
+// measure updates the rate.
+func (t *tally) measure(now time.Time) {
+	settled := t.counts.Done + t.counts.Failed + t.counts.Unreached
+	if dt := now.Sub(t.measured).Seconds(); !t.measured.IsZero() && dt > 0 {
+		rate := float64(settled-t.settledAtStart) / dt
+		t.perSecond += (rate - t.perSecond) * (1 - math.Exp(-dt/10))
+	}
+	t.measured, t.settledAtStart = now, settled
+}
