@@ -127,7 +127,9 @@ func regionOf(queueURL string) string {
 		return ""
 	}
 	host := strings.Split(u.Hostname(), ".")
-	if !slices.Contains(host, "amazonaws") && !strings.HasSuffix(u.Hostname(), ".api.aws") {
+	if !slices.ContainsFunc([]string{".amazonaws.com", ".amazonaws.com.cn", ".api.aws"}, func(domain string) bool {
+		return strings.HasSuffix(u.Hostname(), domain)
+	}) {
 		return ""
 	}
 	for i := range len(host) - 1 {

@@ -115,6 +115,13 @@ func (d *document) refuseSyntax(err error) {
 		}
 	}
 	message, _, _ = strings.Cut(message, "\n")
+	message = strings.ReplaceAll(message, "'\t'", "tab")
+	message = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, message)
 	d.refuse(line, "this is no YAML: "+message, `write one "key: value" per line, with a blank after the colon and without tabs in front`)
 }
 

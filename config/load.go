@@ -264,9 +264,9 @@ func (l *loader) unknownKey(where string, e entry) Problem {
 	switch near := nearest(e.key, known); {
 	case e.key == "config":
 		p.Hint = "name the settings file with --config or TENDRIL_CONFIG"
-	case daemonOnly(e.key) != "":
+	case !e.sqsd && daemonOnly(e.key) != "":
 		p.Text, p.Hint = e.key+" is a key of aws-sqsd's own file", daemonOnly(e.key)
-	case notYet(e.key) != "":
+	case !e.sqsd && notYet(e.key) != "":
 		p.Text, p.Hint = e.key+" is not an option of this release: "+notYet(e.key), "delete the line"
 	case len(near) > 0:
 		p.Hint = "did you mean " + orList(near) + "?"

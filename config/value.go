@@ -54,7 +54,10 @@ func duration(field func(*Settings) *time.Duration, low, high time.Duration) val
 		allowed: formatDuration(low) + " to " + formatDuration(high),
 		nearest: func(text string) string {
 			d, err := parseDuration(text)
-			if err != nil {
+			switch {
+			case errors.Is(err, errRange):
+				return formatDuration(high)
+			case err != nil:
 				return ""
 			}
 			return formatDuration(min(max(d, low), high))
@@ -136,7 +139,10 @@ func size(field func(*Settings) *int64, low, high int64) value {
 		allowed: formatSize(low) + " to " + formatSize(high),
 		nearest: func(text string) string {
 			n, err := parseSize(text)
-			if err != nil {
+			switch {
+			case errors.Is(err, errRange):
+				return formatSize(high)
+			case err != nil:
 				return ""
 			}
 			return formatSize(min(max(n, low), high))
@@ -207,26 +213,22 @@ func checked(field func(*Settings) *string, allowed string, rule func(string) (s
 	}
 }
 
-// parseDuration reads "30s", "5m", "1h30m", "4d" or bare seconds. The result
-// is never negative.
+// parseDuration reads "30s", "5m", "1h30m", "4d" or bare seconds. It is out of
+// range when it is too long for any option.
 func parseDuration(text string) (time.Duration, error) {
-	bad := errors.New("is no duration")
 	scale, number := time.Second, text
 	if days, found := strings.CutSuffix(text, "d"); found {
 		scale, number = 24*time.Hour, days
 	}
 	if n, err := strconv.ParseFloat(number, 64); err == nil && isDecimal(number) {
-		if n < 0 || n*float64(scale) > math.MaxInt64/2 {
+		if math.Abs(n)*float64(scale) > math.MaxInt64/2 {
 			return 0, errRange
 		}
 		return time.Duration(math.Round(n * float64(scale))), nil
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, bad
-	}
-	if d < 0 {
-		return 0, errRange
+		return 0, errors.New("is no duration")
 	}
 	return d, nil
 }
@@ -246,7 +248,8 @@ func formatDuration(d time.Duration) string {
 	return d.String()
 }
 
-// parseSize reads a number of bytes.
+// parseSize reads a number of bytes. It is out of range when it is too large
+// for any option.
 func parseSize(text string) (int64, error) {
 	number, shift := text, 0
 	for _, unit := range []struct {
@@ -260,7 +263,7 @@ func parseSize(text string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(number, 10, 64)
 	switch {
-	case errors.Is(err, strconv.ErrRange) || err == nil && (n < 0 || n > math.MaxInt64>>shift):
+	case errors.Is(err, strconv.ErrRange) || err == nil && (n > math.MaxInt64>>shift || n < -(math.MaxInt64>>shift)):
 		return 0, errRange
 	case err != nil:
 		return 0, errors.New("is no size")

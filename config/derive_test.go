@@ -1,0 +1,113 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestLayersDecide: where two options contradict each other, the one of the
+// stronger layer counts; in one layer it is a mistake.
+func TestLayersDecide(t *testing.T) {
+	t.Parallel()
+	const file, amazon = "queue_url: https://sqs.eu-west-1.amazonaws.com/123456789012/jobs\n", "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"
+	for name, c := range map[string]struct {
+		file  string
+		flags map[string]string
+		check func(*Config) bool
+		want  string // part of the error
+	}{
+		"the file's queue tried at home": {file: file, flags: map[string]string{"backend": "embedded"},
+			check: func(c *Config) bool {
+				return c.Backend == BackendEmbedded && c.QueueURL == "" && c.Queue == "tendril" && c.Region == "us-east-1" &&
+					len(c.Warnings) == 1 && strings.Contains(c.Warnings[0].Text, "set aside: --backend")
+			}},
+		"embedded in the file, a queue on the command line": {file: "backend: embedded\n", flags: map[string]string{"queue-url": amazon},
+			want: "the queue cannot be embedded and be at the queue-url of --queue-url"},
+		"a queue in each layer": {file: file, flags: map[string]string{"queue": "x"},
+			want: "--queue: a queue is named here and by the queue-url of"},
+		"auto said aloud": {flags: map[string]string{"backend": "auto"},
+			check: func(c *Config) bool {
+				return c.Backend == BackendEmbedded && c.IsSet("backend") && c.Origin("backend").Where == "--backend"
+			}},
+		"the path of a stronger target": {file: "http_path: /file\n", flags: map[string]string{"target": "http://app/flag"},
+			check: func(c *Config) bool {
+				return c.HTTPPath == "/flag" && c.Target == "http://app" && c.Origin("http-path").Where == "--target"
+			}},
+		"a stronger path": {file: "target: http://app/file\n", flags: map[string]string{"http-path": "/flag"},
+			check: func(c *Config) bool { return c.HTTPPath == "/flag" && c.Target == "http://app" }},
+		"the same path twice": {flags: map[string]string{"target": "http://app/a", "http-path": "/a"},
+			check: func(c *Config) bool { return c.HTTPPath == "/a" && c.Target == "http://app" }},
+		"two paths": {flags: map[string]string{"target": "http://app/a", "http-path": "/b"},
+			want: "--target: the target has the path /a and http-path is /b (--http-path)"},
+		"a target's slash is no path": {file: "http_path: /file\n", flags: map[string]string{"target": "http://app/"},
+			check: func(c *Config) bool { return c.HTTPPath == "/file" && c.Target == "http://app" }},
+		"a target's bad path": {flags: map[string]string{"target": "http://app/a/../b"},
+			want: "--target: http-path /a/../b holds a segment"},
+		"a socket's path is no path of the app": {flags: map[string]string{"target": "unix:///run/app.sock"},
+			check: func(c *Config) bool { return c.HTTPPath == "/" && c.Target == "unix:///run/app.sock" }},
+		"quiet over a verbose file": {file: "verbose: true\n", flags: map[string]string{"quiet": "true"},
+			check: func(c *Config) bool { return c.Quiet && !c.Verbose }},
+		"verbose over a quiet file": {file: "quiet: true\n", flags: map[string]string{"verbose": "true"},
+			check: func(c *Config) bool { return !c.Quiet && c.Verbose }},
+		"both at once": {flags: map[string]string{"quiet": "true", "verbose": "true"},
+			want: "--quiet: output cannot be quiet and verbose (--verbose)"},
+		"a long backoff": {flags: map[string]string{"backoff-min": "2h"},
+			check: func(c *Config) bool { return c.BackoffMin == 2*time.Hour && c.BackoffMax == 2*time.Hour }},
+		"a backoff upside down": {file: "backoff_max: 60\n", flags: map[string]string{"backoff-min": "2h"},
+			want: "backoff-max 60s is shorter than backoff-min 7200s (--backoff-min)"},
+		"the queue is named after the environment": {flags: map[string]string{"name": "orders"},
+			check: func(c *Config) bool { return c.Queue == "orders" && !c.IsSet("queue") }},
+		"no mistake is told twice": {file: "backend: sqs\n", flags: map[string]string{"queue-url": "nonsense"},
+			want: "--queue-url: nonsense is no URL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, err := Load(Sources{Dir: write(t, "tendril.yaml", c.file), Environ: home(), Flags: c.flags})
+			switch {
+			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("got %v, want %q", err, c.want)
+			case c.want != "" && len(err.(*Error).Problems) != 1:
+				t.Errorf("one mistake, several problems: %v", err)
+			case c.want == "" && err != nil:
+				t.Error(err)
+			case c.want == "" && !c.check(cfg):
+				t.Errorf("got %+v\nwarnings %v", cfg.Settings, cfg.Warnings)
+			}
+		})
+	}
+}
+
+func TestDataDir(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		environ []string
+		root    bool
+		flags   map[string]string
+		want    string
+	}{
+		"systemd":               {[]string{"STATE_DIRECTORY=/var/lib/a:/var/lib/b", "XDG_STATE_HOME=/x", "HOME=/h"}, true, nil, "/var/lib/a"},
+		"XDG":                   {[]string{"XDG_STATE_HOME=/x", "HOME=/h"}, true, nil, "/x/tendril"},
+		"a relative XDG folder": {[]string{"XDG_STATE_HOME=x", "HOME=/h"}, false, nil, "/h/.local/state/tendril"},
+		"root":                  {[]string{"HOME=/root"}, true, nil, "/var/lib/tendril"},
+		"somebody":              {[]string{"HOME=/h"}, false, nil, "/h/.local/state/tendril"},
+		"a flag":                {[]string{"STATE_DIRECTORY=/s"}, false, map[string]string{"data-dir": "/d"}, "/d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := mustLoad(t, Sources{Environ: c.environ, Root: c.root, Flags: c.flags})
+			if cfg.DataDir != c.want {
+				t.Errorf("data lies in %s, want %s", cfg.DataDir, c.want)
+			}
+		})
+	}
+	_, err := Load(Sources{Dir: t.TempDir()})
+	if err == nil || !strings.Contains(err.Error(), "there is no place for data") || !strings.Contains(err.Error(), "--data-dir=/var/lib/tendril") {
+		t.Errorf("without a home: %v", err)
+	}
+	relative := mustLoad(t, Sources{Environ: home(), Flags: map[string]string{"data-dir": "data"}})
+	if !filepath.IsAbs(relative.DataDir) {
+		t.Errorf("a relative folder stays relative: %s", relative.DataDir)
+	}
+}

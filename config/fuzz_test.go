@@ -1,0 +1,79 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// FuzzLoad feeds settings files, ours and aws-sqsd's. Whatever comes in, the
+// outcome is either an error that says where and what, on lines fit to be
+// printed, or settings that are right and can be explained.
+func FuzzLoad(f *testing.F) {
+	for _, pattern := range []string{"testdata/*.yaml", "testdata/*/*.yaml"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, path := range files {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(data)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "x.yaml")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := Load(Sources{Environ: home(), Flags: map[string]string{"config": path}})
+		if err == nil {
+			checkLoaded(t, cfg)
+			return
+		}
+		var bad *Error
+		if !errors.As(err, &bad) || len(bad.Problems) == 0 || cfg != nil {
+			t.Fatalf("got %v, %v; want an *Error with problems alone", cfg, err)
+		}
+		for _, p := range bad.Problems {
+			if p.Text == "" || !strings.HasPrefix(p.Where, path) || !printable(p.Text) || !printable(p.Hint) {
+				t.Fatalf("%+v is no problem to print", p)
+			}
+		}
+	})
+}
+
+// checkLoaded checks that every value in force is accepted where it came from,
+// unchanged.
+func checkLoaded(t *testing.T, cfg *Config) {
+	for _, o := range cfg.options {
+		var again Settings
+		text := o.value.get(&cfg.Settings)
+		if text == "" {
+			continue
+		}
+		if err := o.value.set(&again, text); err != nil || o.value.get(&again) != text {
+			t.Fatalf("%s is %q, which %v or changes to %q", o.Name, text, err, o.value.get(&again))
+		}
+		if e, err := cfg.Explain(o.Name); err != nil || e.Value != text {
+			t.Fatalf("%s is %q and is explained as %+v, %v", o.Name, text, e, err)
+		}
+	}
+	for _, w := range cfg.Warnings {
+		if !printable(w.Text) || !printable(w.Hint) {
+			t.Fatalf("%+v is no warning to print", w)
+		}
+	}
+	if cfg.Backend == BackendAuto || cfg.Name == "" || cfg.Queue == "" || cfg.DataDir == "" || cfg.Quiet && cfg.Verbose || cfg.BackoffMax < cfg.BackoffMin {
+		t.Fatalf("%+v is not worked out", cfg.Settings)
+	}
+}
+
+func printable(s string) bool {
+	return utf8.ValidString(s) && len(s) < 2000 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}

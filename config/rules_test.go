@@ -1,0 +1,112 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRules(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", 90)
+	for name, c := range map[string]struct {
+		rule func(string) (string, error)
+		// good maps a text to its usual form.
+		good map[string]string
+		bad  []string
+	}{
+		"environment name": {environmentName,
+			map[string]string{"a": "a", "My_env-1": "My_env-1", long[:64]: long[:64]},
+			[]string{"", "a b", "a.b", "ü", long[:65], "a/b"}},
+		"queue name": {queueName,
+			map[string]string{"jobs": "jobs", "jobs.fifo": "jobs.fifo", long[:80]: long[:80], long[:75] + ".fifo": long[:75] + ".fifo"},
+			[]string{"", ".fifo", "a.b", "a.fifo.fifo", long[:81], long[:76] + ".fifo", "https://x/y", "arn:aws:sqs:r:1:q"}},
+		"queue URL": {queueURL,
+			map[string]string{
+				"https://sqs.eu-west-1.amazonaws.com/123456789012/jobs":  "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
+				"http://127.0.0.1:9324/000000000000/jobs.fifo":           "http://127.0.0.1:9324/000000000000/jobs.fifo",
+				"arn:aws:sqs:eu-west-1:123456789012:jobs":                "arn:aws:sqs:eu-west-1:123456789012:jobs",
+				"arn:aws-cn:sqs:cn-north-1:123456789012:jobs.fifo":       "arn:aws-cn:sqs:cn-north-1:123456789012:jobs.fifo",
+				"https://vpce-1.sqs.us-east-1.vpce.amazonaws.com/1/jobs": "https://vpce-1.sqs.us-east-1.vpce.amazonaws.com/1/jobs",
+			},
+			[]string{"", "jobs", "https://sqs.eu-west-1.amazonaws.com", "https://sqs.eu-west-1.amazonaws.com/", "ftp://h/jobs", "https:///jobs",
+				"https://h/1/a b", "https://h/jobs?x=1", "https://h/jobs#x", "https://u:p@h/jobs", "http://h:99999/jobs", "http://:80/jobs",
+				"arn:aws:sns:eu-west-1:123456789012:jobs", "arn:aws:sqs:eu-west-1:123456789012", "arn:aws:sqs::1:jobs", "arn:aws:sqs:r:1:a b"}},
+		"endpoint": {endpointURL,
+			map[string]string{"http://127.0.0.1:4566": "http://127.0.0.1:4566", "https://sqs.internal/": "https://sqs.internal/"},
+			[]string{"", "127.0.0.1:4566", "localhost:4566", "http://", "http://h?x", "unix:///x"}},
+		"target": {targetURL,
+			map[string]string{"http://127.0.0.1:8080": "http://127.0.0.1:8080", "https://app/": "https://app/", "http://[::1]:80/x": "http://[::1]:80/x",
+				"unix:///run/app.sock": "unix:///run/app.sock"},
+			[]string{"", "app:8080", "http://0.0.0.0:80", "http://[::]:80", "http://169.254.169.254/", "http://[fe80::1]/", "http://224.0.0.1", "http://app?x=1", "http://app/?",
+				"http://u@app", "http://app/#x", "http://app:0", "unix://app.sock", "unix:///a\nb", "http://a b"}},
+		"path": {httpPath,
+			map[string]string{"/": "/", "": "/", "jobs": "/jobs", "/a/b?x=1&y=..": "/a/b?x=1&y=..", "/a%20b": "/a%20b", "/100%25": "/100%25", "/a..b": "/a..b", "/a/": "/a/"},
+			[]string{"//evil", "/a//b", "/..", "/a/../b", "/a/%2e%2E/b", "/a/%252e%252e/b", "/./a", "/..;x/a", "/a\\b", "/a%5cb", "/%2f", "/a b", "/ü", "/a#b",
+				"/a%", "/a%zz", "/a\x00", "/a%00", "/" + strings.Repeat("a", 2048)}},
+		"MIME type": {mimeType,
+			map[string]string{"application/json": "application/json", "text/plain; charset=utf-8": "text/plain; charset=utf-8", "my-own": "my-own"},
+			[]string{"", "text/plain\r\nX: y", "ünï", strings.Repeat("a", 256)}},
+		"region": {region,
+			map[string]string{"us-east-1": "us-east-1", "local": "local"},
+			[]string{"", "US-EAST-1", "us east", "us_east", long}},
+		"account": {accountID,
+			map[string]string{"000000000000": "000000000000"},
+			[]string{"", "0", "00000000000a", "0000000000000"}},
+		"health check": {healthcheck,
+			map[string]string{"TCP:80": "TCP:80", "tcp:5000": "TCP:5000", "HTTP:80": "HTTP:80/", "http:80/health?x": "HTTP:80/health?x"},
+			[]string{"", "80", "TCP", "TCP:", "TCP:0", "TCP:65536", "TCP:80/x", "HTTPS:443/", "HTTP:80/../x", "HTTP:80//x", ":80"}},
+		"listen": {loopbackAddress,
+			map[string]string{"127.0.0.1:9324": "127.0.0.1:9324", "localhost:0": "localhost:0", "[::1]:9324": "[::1]:9324", "127.9.9.9:1": "127.9.9.9:1", "9324": "127.0.0.1:9324"},
+			[]string{"", ":9324", "0.0.0.0:9324", "[::]:9324", "192.168.1.1:80", "example.com:80", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536", "-1", "70000", "127.0.0.1:http"}},
+		"console": {consoleAddress,
+			map[string]string{"off": "off", "false": "off", "no": "off", "0": "127.0.0.1:0", "127.0.0.1:9325": "127.0.0.1:9325"},
+			[]string{"", "on", "true", ":9325"}},
+		"success codes": {successCodes,
+			map[string]string{"200": "200", "200,202-204": "200,202-204", "2xx": "200-299", "5XX,404": "404,500-599", "204, 200 ,202,203": "200,202-204",
+				"200-210,205-220,221": "200-221", "200-599": "200-599", "200,200": "200", "202 - 204": "202-204"},
+			[]string{"", ",", "200,", "199", "600", "1xx", "6xx", "xx", "20x", "204-200", "200-", "-200", "2000", "ok", "200-202-204"}},
+		"folder": {folderPath,
+			map[string]string{"/a/b/": "/a/b", "/a/../b": "/b"},
+			[]string{"", "a\x00b", "a\nb"}},
+		"file": {filePath,
+			map[string]string{"a b.yaml": "a b.yaml"},
+			[]string{"", "a\nb"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for text, want := range c.good {
+				if got, err := c.rule(text); err != nil || got != want {
+					t.Errorf("%q is %q, %v; want %q", text, got, err, want)
+				}
+			}
+			for _, text := range c.bad {
+				if got, err := c.rule(text); err == nil {
+					t.Errorf("%q is taken as %q", text, got)
+				}
+			}
+		})
+	}
+}
+
+func TestRegionOf(t *testing.T) {
+	t.Parallel()
+	for queueURL, want := range map[string]string{
+		"https://sqs.eu-west-1.amazonaws.com/123456789012/jobs":       "eu-west-1",
+		"https://sqs-fips.us-gov-west-1.amazonaws.com/1/jobs":         "us-gov-west-1",
+		"https://sqs.cn-north-1.amazonaws.com.cn/1/jobs":              "cn-north-1",
+		"https://sqs.eu-west-1.api.aws/1/jobs":                        "eu-west-1",
+		"https://eu-west-1.queue.amazonaws.com/1/jobs":                "eu-west-1",
+		"https://vpce-0a-1.sqs.us-east-2.vpce.amazonaws.com/1/jobs":   "us-east-2",
+		"arn:aws:sqs:eu-central-1:123456789012:jobs":                  "eu-central-1",
+		"https://queue.amazonaws.com/1/jobs":                          "",
+		"http://127.0.0.1:9324/000000000000/jobs":                     "",
+		"http://sqs.eu-west-1.localhost.localstack.cloud:4566/1/jobs": "",
+		"https://sqs.amazonaws.com.example.org/1/jobs":                "",
+		"": "",
+		"https://sqs.eu-west-1.amazonaws.com.evil.example/1/not-amazons": "",
+	} {
+		if got := regionOf(queueURL); got != want {
+			t.Errorf("the region of %s is %q, want %q", queueURL, got, want)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package config
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestParseDuration(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{
+		"0": 0, "5": 5 * time.Second, "300": 5 * time.Minute, "0.5": 500 * time.Millisecond, "5s": 5 * time.Second,
+		"100ms": 100 * time.Millisecond, "5m": 5 * time.Minute, "1h30m": 90 * time.Minute, "12h": 12 * time.Hour,
+		"4d": 96 * time.Hour, "0.5d": 12 * time.Hour, "0s": 0, "007": 7 * time.Second,
+		"-5": -5 * time.Second, "-5s": -5 * time.Second, "-1d": -24 * time.Hour,
+	} {
+		if got, err := parseDuration(text); err != nil || got != want {
+			t.Errorf("%q is %v, %v; want %v", text, got, err, want)
+		}
+	}
+	for text, outOfRange := range map[string]bool{
+		"": false, "soon": false, "5 s": false, "1e3": false, "0x10": false, "1_000": false, "inf": false, "NaN": false, "5x": false,
+		"d": false, "--5": false, "1.2.3": false, "٣": false,
+		"99999999999999999999": true, "999999999d": true,
+	} {
+		if got, err := parseDuration(text); err == nil || errors.Is(err, errRange) != outOfRange {
+			t.Errorf("%q is %v, %v; want an error, out of range: %v", text, got, err, outOfRange)
+		}
+	}
+}
+
+func TestFormatDuration(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{0: "0s", 5 * time.Minute: "300s", 96 * time.Hour: "345600s", 100 * time.Millisecond: "100ms", 1500 * time.Millisecond: "1.5s"} {
+		got := formatDuration(d)
+		if back, err := parseDuration(got); got != want || err != nil || back != d {
+			t.Errorf("%v is written %q and read back as %v, %v; want %q", d, got, back, err, want)
+		}
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int64{"0": 0, "512": 512, "512B": 512, "8KiB": 8192, "8 KiB": 8192, "1MiB": 1 << 20, "2GiB": 2 << 30} {
+		if got, err := parseSize(text); err != nil || got != want {
+			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "KiB", "8K", "8KB", "8kib", "1.5KiB", "many", "-9223372036854775807KiB", "9223372036854775807KiB", "99999999999999999999"} {
+		if got, err := parseSize(text); err == nil {
+			t.Errorf("%q is %d, want an error", text, got)
+		}
+	}
+	for n, want := range map[int64]string{0: "0B", 512: "512B", 8192: "8KiB", 8193: "8193B", 1 << 20: "1MiB", 3 << 30: "3GiB"} {
+		if got := formatSize(n); got != want {
+			t.Errorf("%d is written %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestParseSwitch(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{"true": true, "True": true, "yes": true, "on": true, "1": true, "false": false, "NO": false, "off": false, "0": false} {
+		if got, err := parseSwitch(text); err != nil || got != want {
+			t.Errorf("%q is %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "maybe", "2", "t"} {
+		if _, err := parseSwitch(text); err == nil {
+			t.Errorf("%q is a switch", text)
+		}
+	}
+}
+
+// TestBounds tries the least and the greatest value of each option that has a
+// range, and their neighbours outside.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ least, most, below, above string }{
+		"wait-time":                {"0", "20", "-1", "21"},
+		"delete-linger":            {"0", "1s", "-1ms", "1001ms"},
+		"http-connections":         {"1", "100", "0", "101"},
+		"header-budget":            {"256", "64KiB", "255", "65537"},
+		"connect-timeout":          {"1", "60", "0", "61"},
+		"inactivity-timeout":       {"1", "36000", "0", "36001"},
+		"deadline":                 {"0", "12h", "-1", "43201"},
+		"visibility-timeout":       {"0", "43200", "-1", "43201"},
+		"error-visibility-timeout": {"0", "43200", "-1", "43201"},
+		"retention-period":         {"60", "14d", "59", "1209601"},
+		"max-retries":              {"1", "1000", "0", "1001"},
+		"backoff-min":              {"0", "43200", "-1", "43201"},
+		"backoff-max":              {"0", "43200", "-1", "43201"},
+		"backoff-doublings":        {"0", "16", "-1", "17"},
+		"backoff-jitter":           {"0", "100", "-1", "101"},
+		"port":                     {"1", "65535", "0", "65536"},
+		"app-ready-timeout":        {"0", "43200", "-1", "43201"},
+		"app-grace":                {"0", "43200", "-1", "43201"},
+		"restart-limit":            {"0", "1000", "-1", "1001"},
+		"restart-window":           {"1", "86400", "0", "86401"},
+		"shutdown-timeout":         {"0", "43200", "-1", "43201"},
+	} {
+		o, _ := Lookup(name)
+		var s Settings
+		for _, text := range []string{c.least, c.most} {
+			if err := o.value.set(&s, text); err != nil {
+				t.Errorf("%s: %s %v", name, text, err)
+			}
+		}
+		for _, text := range []string{c.below, c.above} {
+			err := o.value.set(&s, text)
+			if !errors.Is(err, errRange) {
+				t.Errorf("%s: %s gave %v, want out of range", name, text, err)
+			}
+			advice := o.value.nearest(text)
+			if err := o.value.set(&s, advice); err != nil {
+				t.Errorf("%s: instead of %s the advice is %q, which %v", name, text, advice, err)
+			}
+		}
+	}
+	for _, o := range Options() {
+		if o.Kind == Duration || o.Kind == Integer || o.Kind == Size {
+			if err := o.value.set(&Settings{}, "999999999"); !errors.Is(err, errRange) {
+				t.Errorf("%s has no upper bound: %v", o.Name, err)
+			}
+		}
+	}
+}
