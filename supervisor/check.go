@@ -75,8 +75,9 @@ func (c Check) validate() error {
 	return nil
 }
 
-// probe checks once; nil means ready.
-func (c Check) probe(ctx context.Context) error {
+// Probe checks once, bounded by ctx and 5 s; nil means ready. The error says in a
+// few words what it met.
+func (c Check) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	if c.Path == "" {

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestParseCheck(t *testing.T) {
@@ -82,6 +84,7 @@ func TestProbe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	deaf := deafPort(t)
 	tests := []struct {
 		check Check
 		want  string
@@ -92,11 +95,11 @@ func TestProbe(t *testing.T) {
 		{Check{Port: port, Path: "/status/302"}, ""},
 		{Check{Port: port, Path: "/status/404"}, "GET /status/404 answers status 404"},
 		{Check{Port: port, Path: "/status/503"}, "GET /status/503 answers status 503"},
-		{Check{Port: freePort(t)}, "nothing listens on port"},
-		{Check{Port: freePort(t), Path: "/"}, "nothing listens on port"},
+		{Check{Port: deaf}, "nothing listens on port"},
+		{Check{Port: deaf, Path: "/"}, "nothing listens on port"},
 	}
 	for _, tt := range tests {
-		err := tt.check.probe(context.Background())
+		err := tt.check.Probe(context.Background())
 		if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 			t.Errorf("probing %s: %v, want %q", tt.check, err, tt.want)
 		}
@@ -112,7 +115,7 @@ func TestProbeReachesIPv6(t *testing.T) {
 	}
 	defer ln.Close()
 	c := Check{Port: ln.Addr().(*net.TCPAddr).Port}
-	if err := c.probe(context.Background()); err != nil {
+	if err := c.Probe(context.Background()); err != nil {
 		t.Errorf("probing a listener on ::1: %v", err)
 	}
 	if !portTaken(c.Port) {
@@ -120,12 +123,21 @@ func TestProbeReachesIPv6(t *testing.T) {
 	}
 }
 
-func freePort(t *testing.T) int {
+// deafPort returns a port on 127.0.0.1 that is bound until the test ends, so
+// that nobody else gets it, and on which nothing listens.
+func deafPort(t *testing.T) int {
 	t.Helper()
-	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ln.Close()
-	return ln.Addr().(*net.TCPAddr).Port
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.(*unix.SockaddrInet4).Port
 }

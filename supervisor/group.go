@@ -1,11 +1,16 @@
 package supervisor
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // waitDelay is how long a dead process's output may be kept open by programs
@@ -38,7 +43,24 @@ type host struct {
 	guard    guard
 }
 
-func newHost() *host { return &host{launcher: newLauncher()} }
+func newHost() *host {
+	keepInheritedFiles()
+	return &host{launcher: newLauncher()}
+}
+
+// keepInheritedFiles keeps from our children the files that our own parent left
+// open in us. Files that Go opens are marked so from the start.
+func keepInheritedFiles() {
+	files, err := os.ReadDir("/dev/fd")
+	if err != nil {
+		return
+	}
+	for _, file := range files {
+		if fd, err := strconv.Atoi(file.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
+}
 
 // close ends what the host keeps; every child must be reaped.
 func (h *host) close() {
@@ -49,6 +71,9 @@ func (h *host) close() {
 // start runs p as the leader of a new process group, with its output going to
 // out, which may be nil.
 func (h *host) start(p *Process, out *output) (*child, error) {
+	if info, err := os.Stat(cmp.Or(p.Dir, ".")); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("its working directory %s is not a folder that can be entered", p.Dir)
+	}
 	path, argv, err := commandOf(p)
 	if err != nil {
 		return nil, err
@@ -69,7 +94,7 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 	}
 	h.launcher.do(func() { err = g.cmd.Start() })
 	if err != nil {
-		return nil, fmt.Errorf("starting %s: %w", path, err)
+		return nil, fmt.Errorf("running %s: %w", path, err)
 	}
 	h.guard.add(g.cmd.Process.Pid)
 	exited := make(chan struct{})

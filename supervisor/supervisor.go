@@ -62,7 +62,7 @@ func realSystem() *system {
 	h := newHost()
 	return &system{
 		start:  h.start,
-		probe:  func(ctx context.Context, c Check) error { return c.probe(ctx) },
+		probe:  func(ctx context.Context, c Check) error { return c.Probe(ctx) },
 		taken:  portTaken,
 		random: rand.Float64,
 		close:  h.close,
