@@ -1,0 +1,94 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"tendril/config"
+	"tendril/environment"
+)
+
+// The exit statuses.
+const (
+	exitOK          = 0
+	exitFailed      = 1 // anything else that went wrong
+	exitUsage       = 2 // wrong arguments or settings
+	exitLate        = 3 // drained late: work was handed back
+	exitUnreachable = 4 // the queue cannot be reached, or refuses access
+	exitApp         = 5 // the app was never ready, or failed too often
+	exitNotFound    = 6 // no such queue, message, or running environment
+	exitConflict    = 7 // a port or the data directory is in use
+	exitSignal      = 128
+)
+
+// exitError is an error with an exit status and, for the person, hints that
+// say what to type instead.
+type exitError struct {
+	code  int
+	err   error
+	hints []string
+}
+
+// fail returns an error that ends the command with code.
+func fail(code int, err error, hints ...string) error {
+	return &exitError{code: code, err: err, hints: hints}
+}
+
+// Error returns the cause's text, without the hints.
+func (e *exitError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *exitError) Unwrap() error { return e.err }
+
+// exitCode finds the status for an error of any origin; 0 for nil.
+func exitCode(err error) int {
+	var coded *exitError
+	var settings *config.Error
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &coded):
+		return coded.code
+	case errors.As(err, &settings):
+		return exitUsage
+	case errors.Is(err, environment.ErrConflict):
+		return exitConflict
+	case errors.Is(err, environment.ErrQueue):
+		return exitUnreachable
+	case errors.Is(err, environment.ErrAppFailed):
+		return exitApp
+	case errors.Is(err, environment.ErrLate):
+		return exitLate
+	}
+	return exitFailed
+}
+
+// printError writes one line for each thing that is wrong, and its hint below.
+func printError(w io.Writer, err error) {
+	var settings *config.Error
+	if errors.As(err, &settings) {
+		for _, p := range settings.Problems {
+			printLine(w, p.String(), p.Hint)
+		}
+		return
+	}
+	var coded *exitError
+	if errors.As(err, &coded) {
+		printLine(w, err.Error(), coded.hints...)
+		return
+	}
+	for line := range strings.Lines(err.Error()) {
+		printLine(w, strings.TrimSuffix(line, "\n"))
+	}
+}
+
+func printLine(w io.Writer, line string, hints ...string) {
+	fmt.Fprintf(w, "tendril: %s\n", line)
+	for _, hint := range hints {
+		if hint != "" {
+			fmt.Fprintf(w, "hint: %s\n", hint)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package main
+
+import (
+	"os"
+)
+
+// version is set at release builds by the linker.
+var version = "0.1.0-dev"
+
+func main() { os.Exit(newCLI().run(os.Args[1:])) }
+
+// run carries out one command line and returns its exit status.
+func (c *cli) run(args []string) int {
+	args, noticed := singleDash(args)
+	if noticed {
+		printLine(c.err, "long flags with a single dash are understood; the usual form has two")
+	}
+	root := c.newRoot()
+	root.SetArgs(args)
+	err := root.Execute()
+	if err != nil {
+		printError(c.err, err)
+	}
+	return exitCode(err)
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// newRoot puts the subcommands together.
+func (c *cli) newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "tendril",
+		Short: "A complete worker environment in one binary",
+		Long: `tendril takes messages from a queue, POSTs each to your app, and settles it by
+the answer. The queue is embedded and durable, or Amazon SQS.
+
+  tendril up examples/thumbnails        run an app from a folder with a Procfile
+  tendril up -- python3 app.py          run a command
+  tendril up --target http://127.0.0.1:8080/   beside an app that runs already
+  tendril send '{"order": 42}'          hand work to the running environment
+  tendril status                        see what happens
+
+Exit status: 0 ok, 1 failed, 2 usage or settings, 3 drained late, 4 queue
+unreachable, 5 app failed, 6 not found, 7 in use, 128+n killed by a second
+signal.`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       version,
+	}
+	root.SetIn(c.in)
+	root.SetOut(c.out)
+	root.SetErr(c.err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fail(exitUsage, err, "see '"+cmd.CommandPath()+" --help'")
+	})
+	root.AddGroup(&cobra.Group{ID: "run", Title: "Run"}, &cobra.Group{ID: "work", Title: "Messages and queues"},
+		&cobra.Group{ID: "look", Title: "Look and control"}, &cobra.Group{ID: "settings", Title: "Settings"})
+	add := func(group string, commands ...*cobra.Command) {
+		for _, cmd := range commands {
+			cmd.GroupID = group
+			root.AddCommand(cmd)
+		}
+	}
+	add("run", c.newUp(), c.newServe())
+	add("settings", c.newCheck(), c.newExplain(), c.newVersion())
+	usageErrors(root)
+	return root
+}
+
+// usageErrors gives wrong arguments, which cobra reports as plain errors, the
+// exit status of a usage error and a hint.
+func usageErrors(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return fail(exitUsage, err, "usage: "+strings.TrimSpace(cmd.UseLine()))
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		usageErrors(sub)
+	}
+}

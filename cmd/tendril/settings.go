@@ -1,0 +1,114 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"tendril/bundle"
+	"tendril/config"
+)
+
+// textValue is a flag whose text goes to package config as it was typed, so
+// that flags, variables and files are checked by the same rules.
+type textValue struct {
+	kind config.Kind
+	text string
+}
+
+func (v *textValue) String() string     { return v.text }
+func (v *textValue) Set(s string) error { v.text = s; return nil }
+func (v *textValue) Type() string       { return string(v.kind) }
+
+// addSettings gives a command the flags of the options that pick selects.
+func addSettings(cmd *cobra.Command, pick func(config.Option) bool) {
+	for _, o := range config.Options() {
+		if !pick(o) {
+			continue
+		}
+		addSetting(cmd.Flags(), o, o.Name, false)
+		for _, alias := range o.Aliases {
+			addSetting(cmd.Flags(), o, alias, true)
+		}
+		if len(o.Choices) > 0 {
+			// The only error is a flag that was not added above.
+			_ = cmd.RegisterFlagCompletionFunc(o.Name, cobra.FixedCompletions(o.Choices, cobra.ShellCompDirectiveNoFileComp))
+		}
+	}
+}
+
+func addSetting(flags *pflag.FlagSet, o config.Option, name string, hidden bool) {
+	help := o.Help
+	switch {
+	case o.Default != "":
+		help += " (default " + o.Default + ")"
+	case o.DefaultNote != "":
+		help += " (default: " + o.DefaultNote + ")"
+	}
+	f := flags.VarPF(&textValue{kind: o.Kind}, name, "", help)
+	f.Hidden = hidden
+	if o.Kind == config.Switch {
+		f.NoOptDefVal = "true"
+	}
+}
+
+// loadSettings reads all settings for a command: its flags, the environment,
+// files and the bundle. Warnings are printed.
+func (c *cli) loadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config, error) {
+	given := map[string]string{}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if _, ok := f.Value.(*textValue); ok {
+			given[f.Name] = f.Value.String()
+		}
+	})
+	cfg, err := config.Load(config.Sources{Flags: given, Environ: c.environ, Bundle: b, Root: os.Geteuid() == 0})
+	if err != nil {
+		return nil, err
+	}
+	return cfg, nil
+}
+
+// printWarnings tells what is allowed and worth knowing.
+func (c *cli) printWarnings(cfg *config.Config) {
+	for _, w := range cfg.Warnings {
+		fmt.Fprintf(c.err, "warning: %s\n", w)
+		if w.Hint != "" {
+			fmt.Fprintf(c.err, "hint: %s\n", w.Hint)
+		}
+	}
+}
+
+// openBundle opens the folder that an argument names.
+func openBundle(dir string) (*bundle.Bundle, error) {
+	b, err := bundle.Open(dir)
+	if err != nil {
+		return nil, fail(exitUsage, err)
+	}
+	return b, nil
+}
+
+// singleDash turns the long flags of Workerless that were written with one
+// dash ("-concurrency=5") into tendril's own form.
+func singleDash(args []string) (fixed []string, noticed bool) {
+	long := map[string]bool{}
+	for _, o := range config.Options() {
+		long[o.Name] = true
+		for _, alias := range o.Aliases {
+			long[alias] = true
+		}
+	}
+	for i, a := range args {
+		if a == "--" {
+			return append(fixed, args[i:]...), noticed
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(a, "-"), "=")
+		if strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && len(name) > 1 && long[name] {
+			a, noticed = "-"+a, true
+		}
+		fixed = append(fixed, a)
+	}
+	return fixed, noticed
+}

@@ -1,0 +1,194 @@
+package environment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"time"
+
+	"tendril/aws"
+	"tendril/broker"
+	"tendril/config"
+	"tendril/queue"
+	"tendril/sqsapi"
+	"tendril/worker"
+)
+
+// queueRetention is the retention of embedded queues that tendril makes for
+// itself: the longest there is, so that a long outage loses nothing.
+const queueRetention = 14 * 24 * time.Hour
+
+const fifoSuffix = ".fifo"
+
+// queueRef is the worker's queue, wherever it lives.
+type queueRef struct {
+	worker.Queue
+	name, url string
+	dead      string // the dead-letter queue's name; "" for none
+	fifo      bool
+}
+
+// openQueue makes and serves the environment's own embedded queue, or finds
+// the one on Amazon SQS.
+func (e *Environment) openQueue(ctx context.Context) error {
+	if e.s.Backend == config.BackendSQS {
+		return e.findOnSQS(ctx)
+	}
+	if err := e.serveBroker(ctx); err != nil {
+		return err
+	}
+	return e.createOwnQueues(ctx)
+}
+
+// openBroker opens the embedded queues, where there are any.
+func (e *Environment) openBroker(context.Context) error {
+	if e.s.Backend == config.BackendSQS {
+		return nil
+	}
+	b, err := broker.Open(e.s.DataDir, &broker.Options{
+		Region: e.s.Region, AccountID: e.s.AccountID, Logger: e.Logger, Events: e.brokerEvents(),
+	})
+	if errors.Is(err, broker.ErrInUse) {
+		return fmt.Errorf("%w: %w; stop that one, or give this one its own --data-dir, --listen and --console", ErrConflict, err)
+	}
+	if err != nil {
+		return fmt.Errorf("opening the embedded queues: %w", err)
+	}
+	e.broker = b
+	e.steps.push("the embedded queues", func(context.Context) error { return b.Close() })
+	return nil
+}
+
+// serveBroker serves the embedded queues over the SQS protocol.
+func (e *Environment) serveBroker(context.Context) error {
+	l, err := listen("listen", e.s.Listen)
+	if err != nil {
+		return err
+	}
+	e.endpoint = "http://" + l.Addr().String()
+	handler := sqsapi.New(e.broker, nil)
+	e.serve("the queue endpoint", sqsapi.Server(handler), l, handler.Stop)
+	return nil
+}
+
+// serve runs an HTTP server until the stop reaches it; before is called first.
+func (e *Environment) serve(name string, server *http.Server, l net.Listener, before func()) {
+	go func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			e.fail(fmt.Errorf("serving %s: %w", name, err))
+		}
+	}()
+	e.steps.push(name, func(ctx context.Context) error {
+		before()
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			return server.Close()
+		}
+		return nil
+	})
+}
+
+// listen binds an address; the error names the option that gave it.
+func listen(option, address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("--%s %s: the port is %w; stop what listens there, or give another port (0 takes any free one)", option, address, ErrConflict)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--%s %s: %w", option, address, err)
+	}
+	return l, nil
+}
+
+// createOwnQueues makes the environment's worker queue and its dead-letter
+// queue, or brings the redrive policy of existing ones up to date.
+func (e *Environment) createOwnQueues(ctx context.Context) error {
+	name := e.s.Queue
+	dead := strings.TrimSuffix(name, fifoSuffix) + "-dead"
+	attrs := map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
+	fifo := strings.HasSuffix(name, fifoSuffix)
+	if fifo {
+		dead += fifoSuffix
+		attrs["FifoQueue"] = "true"
+	}
+	nameExists := &queue.Error{Code: queue.CodeQueueNameExists}
+	for _, q := range []string{dead, name} {
+		if err := e.broker.CreateQueue(ctx, q, attrs, nil); err != nil && !errors.Is(err, nameExists) {
+			return fmt.Errorf("creating the queue %s: %w", q, err)
+		}
+	}
+	own := map[string]string{
+		"VisibilityTimeout": seconds(e.s.VisibilityTimeout),
+		"RedrivePolicy":     fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, e.broker.ARN(dead), e.s.MaxRetries),
+	}
+	if err := e.broker.SetAttributes(ctx, name, own); err != nil {
+		return fmt.Errorf("setting up the queue %s: %w", name, err)
+	}
+	e.work = &work{queue: queueRef{Queue: e.broker.Queue(name), name: name, url: e.endpoint + "/" + e.s.AccountID + "/" + name, dead: dead, fifo: fifo}}
+	return nil
+}
+
+func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
+
+// findOnSQS finds the worker's queue on Amazon SQS, checks that it can be read
+// and warns where its own attributes and the settings do not fit together.
+func (e *Environment) findOnSQS(ctx context.Context) error {
+	opts := &aws.Options{Connections: e.s.HTTPConnections + 16, Events: e.awsEvents()}
+	if e.RegionSet {
+		opts.Region = e.s.Region
+	}
+	client, err := aws.OpenSQS(ctx, opts)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrQueue, err)
+	}
+	e.steps.push("the connections to SQS", func(context.Context) error { client.Close(); return nil })
+	reference := e.s.QueueURL
+	if reference == "" {
+		reference = e.s.Queue
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	q, err := client.Queue(ctx, reference)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrQueue, err)
+	}
+	attrs, err := q.Attributes(ctx)
+	if err != nil && !errors.Is(err, queue.ErrDenied) {
+		return fmt.Errorf("%w: %s: %w", ErrQueue, reference, err)
+	}
+	e.warnOfConflicts(q, attrs, err)
+	e.work = &work{queue: queueRef{Queue: q, name: q.Name(), url: q.URL(), fifo: q.FIFO(), dead: deadLetterName(attrs)}}
+	return nil
+}
+
+// warnOfConflicts prints what the queue's owner should know. Reading the
+// attributes needs a permission of its own; without it the worker still works.
+func (e *Environment) warnOfConflicts(q *aws.Queue, attrs map[string]string, denied error) {
+	if denied != nil {
+		e.report.note(slog.LevelWarn, "aws", fmt.Sprintf("the attributes of %s cannot be read (%v), so its settings are not compared; allow sqs:GetQueueAttributes to have that", q.Name(), denied),
+			slog.String("queue", q.Name()))
+		return
+	}
+	settings := aws.Settings{Retention: e.s.RetentionPeriod, Visibility: e.s.VisibilityTimeout, Inactivity: e.s.InactivityTimeout}
+	for _, c := range aws.Conflicts(settings, attrs) {
+		e.report.note(slog.LevelWarn, "aws", fmt.Sprintf("%s: %s", q.Name(), c.Text), slog.String("queue", q.Name()), slog.String("reason", string(c.Name)))
+	}
+}
+
+// deadLetterName is the name at the end of the ARN in the redrive policy.
+func deadLetterName(attrs map[string]string) string {
+	var policy struct {
+		ARN string `json:"deadLetterTargetArn"`
+	}
+	if json.Unmarshal([]byte(attrs["RedrivePolicy"]), &policy) != nil {
+		return ""
+	}
+	return policy.ARN[strings.LastIndexByte(policy.ARN, ':')+1:]
+}

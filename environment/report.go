@@ -1,0 +1,171 @@
+package environment
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"tendril/queue"
+	"tendril/worker"
+)
+
+// report prints what a person or a machine wants to read while the environment
+// runs: short lines on a terminal, one JSON object per line elsewhere. Quiet
+// leaves warnings and errors.
+type report struct {
+	log   *slog.Logger
+	text  bool
+	color bool
+	quiet bool
+
+	mu  sync.Mutex
+	out io.Writer
+	buf bytes.Buffer
+}
+
+func newReport(out io.Writer, log *slog.Logger, text, color, quiet bool) *report {
+	return &report{out: out, log: log, text: text, color: color, quiet: quiet}
+}
+
+// line writes one line to the terminal, built by write.
+func (r *report) line(write func(b *bytes.Buffer)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.buf.Reset()
+	write(&r.buf)
+	r.buf.WriteByte('\n')
+	r.out.Write(r.buf.Bytes())
+}
+
+// ANSI colours of a terminal.
+const (
+	green  = "32"
+	red    = "31"
+	yellow = "33"
+	cyan   = "36"
+	dim    = "2"
+)
+
+func (r *report) paint(b *bytes.Buffer, code, text string) {
+	if !r.color {
+		b.WriteString(text)
+		return
+	}
+	b.WriteString("\x1b[" + code + "m" + text + "\x1b[0m")
+}
+
+// settled prints the end of one delivery.
+func (r *report) settled(name, target string, s worker.Settled) {
+	failed := s.Outcome != queue.Done
+	if r.quiet && !failed {
+		return
+	}
+	if r.text {
+		r.line(func(b *bytes.Buffer) { r.settledText(b, s, time.Now()) })
+		return
+	}
+	level := slog.LevelInfo
+	if failed {
+		level = slog.LevelWarn
+	}
+	attrs := make([]slog.Attr, 0, 14)
+	attrs = append(attrs, slog.String("component", "worker"), slog.String("queue", name), slog.String("message_id", s.ID),
+		slog.String("target", target), slog.Int("attempt", s.Attempt), slog.Int("receive_count", s.ReceiveCount),
+		slog.String("outcome", s.Outcome.String()), slog.Int64("duration_ms", s.Duration.Milliseconds()), slog.Int64("wait_ms", s.Wait.Milliseconds()))
+	if s.Status != 0 {
+		attrs = append(attrs, slog.Int("status", s.Status))
+	}
+	if s.Reason != "" {
+		attrs = append(attrs, slog.String("reason", s.Reason))
+	}
+	if !s.NextRetry.IsZero() {
+		attrs = append(attrs, slog.Time("next_retry_at", s.NextRetry))
+	}
+	if s.Late {
+		attrs = append(attrs, slog.Bool("late", true))
+	}
+	if s.Err != nil {
+		attrs = append(attrs, slog.String("err", s.Err.Error()))
+	}
+	r.log.LogAttrs(context.Background(), level, "settled", attrs...)
+}
+
+// settledText is one line such as
+//
+//	12:00:01 ✓ 200   12ms  4f0c2b1e-...
+//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 2: status 500; again in 5m0s
+func (r *report) settledText(b *bytes.Buffer, s worker.Settled, now time.Time) {
+	r.paint(b, dim, now.Format("15:04:05"))
+	mark, code := " ✓ ", green
+	if s.Outcome != queue.Done {
+		mark, code = " ✗ ", red
+	}
+	r.paint(b, code, mark)
+	status := "---"
+	if s.Status != 0 {
+		status = fmt.Sprint(s.Status)
+	}
+	fmt.Fprintf(b, "%s %7s  ", status, short(s.Duration))
+	r.paint(b, dim, s.ID)
+	switch {
+	case s.Outcome != queue.Done:
+		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, s.Reason)
+		if !s.NextRetry.IsZero() {
+			fmt.Fprintf(b, "; again in %s", short(max(s.NextRetry.Sub(now), 0)))
+		}
+	case s.Attempt > 1:
+		fmt.Fprintf(b, "  attempt %d", s.Attempt)
+	}
+}
+
+// short rounds a duration to what a glance takes in.
+func short(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	case d < 10*time.Second:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
+}
+
+// app prints one line of the app's output.
+func (r *report) app(process, stream string, line []byte) {
+	if r.text {
+		r.line(func(b *bytes.Buffer) {
+			r.paint(b, cyan, process)
+			b.WriteString(" | ")
+			b.Write(line)
+		})
+		return
+	}
+	r.log.LogAttrs(context.Background(), slog.LevelInfo, "app output", slog.String("component", process), slog.String("stream", stream), slog.String("line", string(line)))
+}
+
+// note prints what changed: a gate, a process, a warning. attrs appear in logs;
+// the sentence alone must tell a person enough.
+func (r *report) note(level slog.Level, component, sentence string, attrs ...slog.Attr) {
+	if r.quiet && level < slog.LevelWarn || !r.log.Enabled(context.Background(), level) {
+		return
+	}
+	if !r.text {
+		r.log.LogAttrs(context.Background(), level, sentence, append([]slog.Attr{slog.String("component", component)}, attrs...)...)
+		return
+	}
+	r.line(func(b *bytes.Buffer) {
+		r.paint(b, dim, time.Now().Format("15:04:05"))
+		mark, code := " · ", dim
+		if level >= slog.LevelWarn {
+			mark, code = " ! ", yellow
+		}
+		if level >= slog.LevelError {
+			code = red
+		}
+		r.paint(b, code, mark)
+		b.WriteString(sentence)
+	})
+}
