@@ -1,0 +1,120 @@
+package queuetest
+
+import (
+	"slices"
+	"time"
+
+	"tendril/queue"
+)
+
+func deadLetterChecks() []check {
+	return []check{
+		{name: "dead letters: moved when the count would be exceeded", run: checkDeadLetterMove},
+		{name: "dead letters: they name their source", run: func(e *exam) {
+			q, dead := e.withDeadLetters("1", nil)
+			e.send(q, text("b"))
+			if m := e.one(q, 0); m.DeadLetterSource != "" {
+				e.errorf("before the move the dead-letter source is %q", m.DeadLetterSource)
+			}
+			e.none("it is used up", q)
+			if m, want := e.one(dead, time.Minute), e.attribute(q, "QueueArn"); m.DeadLetterSource != want {
+				e.errorf("dead-letter source %q, want %q", m.DeadLetterSource, want)
+			}
+		}},
+		{name: "dead letters: not before the receive that exceeds", run: checkDeadLetterLazy},
+		{name: "dead letters: the count may be a string", run: func(e *exam) {
+			q, dead := e.withDeadLetters(`"1"`, nil)
+			e.send(q, text("b"))
+			e.one(q, 0)
+			e.none("its one receive is used up", q)
+			e.wantBodies("the dead letters", e.take(dead, 1, time.Minute), "b")
+		}},
+		{name: "dead letters: a policy is refused when it cannot work", run: checkPolicies},
+		{name: "dead letters: a FIFO group goes on without the message", run: checkDeadLetterFIFO},
+		{name: "dead letters: from one dead-letter queue to the next", run: func(e *exam) {
+			q, dead := e.withDeadLetters("1", nil)
+			last := e.create(nil)
+			if err := dead.SetAttributes(e.ctx, attrs{"RedrivePolicy": e.policy(last, "1")}); err != nil {
+				e.fatalf("setting the policy of the dead-letter queue: %v", err)
+			}
+			e.send(q, text("b"))
+			e.one(q, 0)
+			e.none("it is used up", q)
+			e.one(dead, 0)
+			e.none("it is used up there too", dead)
+			if m := e.one(last, time.Minute); m.Body != "b" {
+				e.errorf("the last queue holds %q", m.Body)
+			}
+		}},
+		{name: "dead letters: deleted in time is not moved", run: func(e *exam) {
+			q, dead := e.withDeadLetters("1", nil)
+			e.send(q, text("b"))
+			e.remove(q, e.one(q, short))
+			e.wait(2 * short)
+			e.none("it was deleted", q)
+			e.none("it was deleted", dead)
+		}},
+	}
+}
+
+func checkDeadLetterMove(e *exam) {
+	q, dead := e.withDeadLetters("2", nil)
+	attributes := []queue.Attribute{{Name: "bin", Type: "Binary", Value: "\x00\xff"}, {Name: "s", Type: "String", Value: awkward}}
+	e.send(q, queue.Outgoing{Body: awkward, Attributes: attributes})
+	first := e.one(q, 0)
+	if second := e.one(q, 0); second.ReceiveCount != 2 {
+		e.errorf("the second receive: %+v", second)
+	}
+	e.none("two receives are used up", q)
+	m := e.one(dead, time.Minute)
+	if m.ID != first.ID || m.Body != awkward || !slices.Equal(m.Attributes, attributes) {
+		e.errorf("the message changed on its way to the dead-letter queue: %+v", m)
+	}
+	if m.ReceiveCount != 3 {
+		e.errorf("receive count %d in the dead-letter queue, want 3: it goes on counting", m.ReceiveCount)
+	}
+	if !m.SentAt.Equal(first.SentAt) {
+		e.errorf("sent at %s in the dead-letter queue, at %s before: a standard queue keeps the time", m.SentAt, first.SentAt)
+	}
+}
+
+func checkDeadLetterLazy(e *exam) {
+	q, dead := e.withDeadLetters("1", nil)
+	e.send(q, text("b"))
+	e.one(q, short)
+	e.wait(2 * short)
+	if in, moved := e.attribute(q, "ApproximateNumberOfMessages"), e.attribute(dead, "ApproximateNumberOfMessages"); in != "1" || moved != "0" {
+		e.errorf("when the timeout has passed the queue holds %s and the dead-letter queue %s, want 1 and 0: it moves at a receive", in, moved)
+	}
+	e.none("its one receive is used up", q)
+	e.one(dead, time.Minute)
+}
+
+func checkPolicies(e *exam) {
+	q, standard, fifo := e.create(nil), e.create(nil), e.fifo(nil)
+	for what, policy := range map[string]string{
+		"a dead-letter queue that does not exist":  `{"deadLetterTargetArn":"` + e.attribute(standard, "QueueArn") + `-none","maxReceiveCount":3}`,
+		"a FIFO queue for a standard one":          e.policy(fifo, "3"),
+		"a count of 0":                             e.policy(standard, "0"),
+		"a count of 1001":                          e.policy(standard, "1001"),
+		"a policy that is not JSON":                `{`,
+		"a policy without a dead-letter queue":     `{"maxReceiveCount":3}`,
+		"a dead-letter queue given by a bare name": `{"deadLetterTargetArn":"dead","maxReceiveCount":3}`,
+	} {
+		err := q.SetAttributes(e.ctx, attrs{"RedrivePolicy": policy})
+		e.wantCode(what, err, queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue, queue.CodeQueueDoesNotExist)
+	}
+	_, err := e.server.Create(e.ctx, e.name(nil), attrs{"RedrivePolicy": e.policy(fifo, "3")})
+	e.wantCode("creating a standard queue with a FIFO dead-letter queue", err, queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue)
+}
+
+func checkDeadLetterFIFO(e *exam) {
+	q, dead := e.withDeadLetters("1", attrs{"FifoQueue": "true"})
+	sent := e.send(q, grouped("g", "d1", "first"), grouped("g", "d2", "second"))
+	e.wantBodies("at first", e.take(q, 1, 0), "first")
+	e.wantBodies("when the first is used up", e.take(q, 1, time.Minute), "second")
+	m := e.one(dead, time.Minute)
+	if m.ID != sent[0].ID || m.GroupID != "g" || m.DedupID != "d1" {
+		e.errorf("the dead letter is %+v, want the first message with its group and deduplication id", m)
+	}
+}

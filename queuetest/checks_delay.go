@@ -1,0 +1,183 @@
+package queuetest
+
+import (
+	"context"
+	"time"
+
+	"tendril/queue"
+)
+
+func delayChecks() []check {
+	return []check{
+		{name: "delay: the queue's delay hides and is counted apart", run: func(e *exam) {
+			q := e.create(attrs{"DelaySeconds": "2"})
+			e.send(q, text("b"))
+			e.none("it is delayed", q)
+			if n := e.attribute(q, "ApproximateNumberOfMessagesDelayed"); n != "1" {
+				e.errorf("%s delayed messages, want 1", n)
+			}
+			if n := e.attribute(q, "ApproximateNumberOfMessages"); n != "0" {
+				e.errorf("%s visible messages, want 0", n)
+			}
+			if m := e.one(q, time.Minute); m.ReceiveCount != 1 {
+				e.errorf("receive count %d after the delay, want 1", m.ReceiveCount)
+			}
+		}},
+		{name: "delay: a message's own delay wins, 0 too", run: func(e *exam) {
+			q := e.create(attrs{"DelaySeconds": "60"})
+			now, later := time.Duration(0), 2*short
+			e.send(q, queue.Outgoing{Body: "later", Delay: &later}, queue.Outgoing{Body: "now", Delay: &now}, text("much later"))
+			e.wantBodies("at once", e.take(q, 1, time.Minute), "now")
+			e.none("the others are delayed", q)
+			e.wantBodies("when its delay is over", e.take(q, 1, time.Minute), "later")
+		}},
+		{name: "delay: a FIFO message has none of its own", run: func(e *exam) {
+			q := e.fifo(nil)
+			some, none := 2*short, time.Duration(0)
+			m := grouped("g", "d", "b")
+			m.Delay = &some
+			e.refuse("a delay of 2 s", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue)
+			m.Delay = &none
+			e.send(q, m)
+			e.one(q, time.Minute)
+		}},
+		{name: "delay: a FIFO queue's delay holds for all", run: func(e *exam) {
+			q := e.fifo(attrs{"DelaySeconds": "2"})
+			none := time.Duration(0)
+			m := grouped("g", "d", "b")
+			m.Delay = &none // means the queue's
+			e.send(q, m)
+			e.none("the queue delays it", q)
+			e.one(q, time.Minute)
+		}},
+	}
+}
+
+func pollChecks() []check {
+	return []check{
+		{name: "poll: the call's wait wins over the queue's", run: func(e *exam) {
+			q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": "20"})
+			e.within(10*time.Second, func(ctx context.Context) {
+				if got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1, Wait: new(time.Duration)}); err != nil || len(got) > 0 {
+					e.errorf("a wait of 0 on a queue with 20 s: %s, %v", bodies(got), err)
+				}
+			})
+		}},
+		{name: "poll: the queue's wait holds without another", run: func(e *exam) {
+			q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": "20"})
+			e.later(short, func() { e.sendLater(q, "b") })
+			e.within(10*time.Second, func(ctx context.Context) {
+				if got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1}); err != nil || len(got) != 1 {
+					e.errorf("a message was sent during the poll: received %s, %v", bodies(got), err)
+				}
+			})
+		}},
+		{name: "poll: returns with the first message, does not wait to fill", run: func(e *exam) {
+			q := e.create(nil)
+			wait := 20 * time.Second
+			e.later(short, func() { e.sendLater(q, "b") })
+			e.within(10*time.Second, func(ctx context.Context) {
+				got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 10, Wait: &wait})
+				if err != nil || len(got) != 1 {
+					e.errorf("received %s, %v; want the message that was sent meanwhile", bodies(got), err)
+				}
+			})
+		}},
+		{name: "poll: sees what becomes visible again", run: func(e *exam) {
+			q := e.create(nil)
+			e.send(q, text("b"))
+			m := e.one(q, time.Hour)
+			e.later(short, func() {
+				if err := e.change(q, m.ReceiptHandle, 0); err != nil {
+					e.errorf("showing the message: %v", err)
+				}
+			})
+			e.wantBodies("during the poll", e.take(q, 1, time.Minute), "b")
+		}},
+		{name: "poll: many at once share the messages", run: checkManyPolls},
+	}
+}
+
+// within runs do and notes a fault if it was not done in time. The limit only
+// tells waiting for ever from answering: it is far from both.
+func (e *exam) within(limit time.Duration, do func(ctx context.Context)) {
+	ctx, cancel := context.WithTimeout(e.ctx, limit)
+	defer cancel()
+	do(ctx)
+	if ctx.Err() != nil {
+		e.errorf("no answer within %s", limit)
+	}
+}
+
+// later starts do in a while. What it starts must end before the check does.
+func (e *exam) later(d time.Duration, do func()) {
+	time.AfterFunc(d, do)
+}
+
+// sendLater is send for another goroutine than the check's.
+func (e *exam) sendLater(q Queue, body string) {
+	if sent, err := q.Send(e.ctx, []queue.Outgoing{text(body)}); err != nil || sent[0].Err != nil {
+		e.errorf("sending %q: %v, %v", body, sent, err)
+	}
+}
+
+// checkManyPolls lets several receivers wait, and then work through more
+// messages than one call can carry. Without faults nobody gets one twice.
+func checkManyPolls(e *exam) {
+	const receivers, messages = 4, 60
+	q := e.create(nil)
+	got := make(chan string, 2*messages)
+	done := make(chan struct{}, receivers)
+	for range receivers {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			wait, visibility := 3*short, 5*time.Minute
+			for {
+				part, err := q.Receive(e.ctx, queue.ReceiveRequest{Max: 10, Wait: &wait, Visibility: &visibility})
+				if err != nil || len(part) == 0 {
+					if err != nil {
+						e.errorf("receiving: %v", err)
+					}
+					return
+				}
+				for _, m := range part {
+					got <- m.Body
+				}
+				if errs := q.Delete(e.ctx, receiptsOf(part)); errs != nil {
+					e.errorf("deleting: %v", errs)
+				}
+			}
+		}()
+	}
+	want := map[string]bool{}
+	for len(want) < messages {
+		var batch []queue.Outgoing
+		for range queue.MaxBatch {
+			body := string(rune('!' + len(want)))
+			want[body] = true
+			batch = append(batch, text(body))
+		}
+		e.send(q, batch...)
+	}
+	for range receivers {
+		<-done
+	}
+	close(got)
+	for body := range got {
+		if !want[body] {
+			e.errorf("%q was received twice, or never sent", body)
+		}
+		delete(want, body)
+	}
+	if len(want) > 0 {
+		e.errorf("%d of %d messages were never received", len(want), messages)
+	}
+}
+
+func receiptsOf(messages []queue.Message) []string {
+	var receipts []string
+	for _, m := range messages {
+		receipts = append(receipts, m.ReceiptHandle)
+	}
+	return receipts
+}

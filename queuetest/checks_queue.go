@@ -1,0 +1,191 @@
+package queuetest
+
+import (
+	"strings"
+	"time"
+
+	"tendril/queue"
+)
+
+func queueChecks() []check {
+	return []check{
+		{name: "queue: the defaults of SQS", run: checkDefaults},
+		{name: "queue: creating twice", run: checkCreateTwice},
+		{name: "queue: names that SQS refuses", run: func(e *exam) {
+			for _, name := range []string{"", "a b", "a.b", strings.Repeat("n", 81), "ümlaut", "standard.fifo"} {
+				_, err := e.server.Create(e.ctx, name, nil)
+				if err == nil {
+					e.errorf("the name %q was accepted", name)
+				}
+			}
+			if _, err := e.server.Create(e.ctx, e.prefix, attrs{"FifoQueue": "true"}); err == nil {
+				e.errorf("a FIFO queue whose name does not end in .fifo was accepted")
+			}
+		}},
+		{name: "queue: attributes out of range are refused", run: checkAttributeRanges},
+		{name: "queue: changed attributes hold", run: func(e *exam) {
+			q := e.create(nil)
+			if err := q.SetAttributes(e.ctx, attrs{"DelaySeconds": "60", "VisibilityTimeout": "2"}); err != nil {
+				e.fatalf("setting attributes: %v", err)
+			}
+			if d, v := e.attribute(q, "DelaySeconds"), e.attribute(q, "VisibilityTimeout"); d != "60" || v != "2" {
+				e.errorf("DelaySeconds %s and VisibilityTimeout %s, want 60 and 2", d, v)
+			}
+			e.send(q, text("b"))
+			e.none("the queue now delays", q)
+		}},
+		{name: "queue: counts are right at once", run: checkCounts},
+		{name: "queue: purge takes everything, once a minute", run: checkPurge},
+		{name: "queue: one that does not exist", run: checkAbsent},
+		{name: "queue: retention ends, in flight or not", long: true, run: checkRetention},
+		{name: "queue: a shorter retention holds for old messages", long: true, run: func(e *exam) {
+			q := e.create(nil)
+			e.send(q, text("old"))
+			e.wait(10 * time.Minute)
+			e.send(q, text("new"))
+			if err := q.SetAttributes(e.ctx, attrs{"MessageRetentionPeriod": "300"}); err != nil {
+				e.fatalf("setting the retention: %v", err)
+			}
+			e.wait(time.Minute)
+			e.wantBodies("after the change", e.take(q, 1, time.Minute), "new")
+			e.none("the old message is past the new retention", q)
+		}},
+		{name: "queue: dead letters of a standard queue keep their age", long: true, run: func(e *exam) {
+			q, dead := e.withDeadLetters("1", attrs{"MessageRetentionPeriod": "300"})
+			e.send(q, text("b"))
+			e.wait(4 * time.Minute)
+			e.one(q, 0)
+			e.none("it is used up", q)
+			e.wantBodies("the dead letters", e.take(dead, 1, 0), "b")
+			e.wait(2 * time.Minute)
+			e.none("it was sent six minutes ago", dead)
+		}},
+	}
+}
+
+func checkDefaults(e *exam) {
+	a, err := e.create(nil).Attributes(e.ctx)
+	if err != nil {
+		e.fatalf("asking for attributes: %v", err)
+	}
+	defaults := attrs{
+		"VisibilityTimeout": "30", "DelaySeconds": "0", "ReceiveMessageWaitTimeSeconds": "0",
+		"MaximumMessageSize": "1048576", "MessageRetentionPeriod": "345600",
+		"ApproximateNumberOfMessages": "0", "ApproximateNumberOfMessagesNotVisible": "0", "ApproximateNumberOfMessagesDelayed": "0",
+	}
+	for name, want := range defaults {
+		if a[name] != want {
+			e.errorf("%s is %q, want %s", name, a[name], want)
+		}
+	}
+	if arn := a["QueueArn"]; !strings.HasPrefix(arn, "arn:aws:sqs:") || !strings.Contains(arn, e.prefix) {
+		e.errorf("QueueArn is %q", arn)
+	}
+	for _, name := range []string{"FifoQueue", "RedrivePolicy", "ContentBasedDeduplication"} {
+		if value, ok := a[name]; ok {
+			e.errorf("a standard queue without dead letters has %s %q", name, value)
+		}
+	}
+	if a, err = e.fifo(nil).Attributes(e.ctx); err != nil || a["FifoQueue"] != "true" || a["ContentBasedDeduplication"] != "false" {
+		e.errorf("a FIFO queue has FifoQueue %q, ContentBasedDeduplication %q, %v", a["FifoQueue"], a["ContentBasedDeduplication"], err)
+	}
+}
+
+func checkCreateTwice(e *exam) {
+	name, a := e.name(nil), attrs{"DelaySeconds": "1", "VisibilityTimeout": "45"}
+	if _, err := e.server.Create(e.ctx, name, a); err != nil {
+		e.fatalf("creating: %v", err)
+	}
+	for what, same := range map[string]attrs{"with the same attributes": a, "with one of them": {"VisibilityTimeout": "45"}, "with none": nil} {
+		if _, err := e.server.Create(e.ctx, name, same); err != nil {
+			e.errorf("creating again %s: %v", what, err)
+		}
+	}
+	_, err := e.server.Create(e.ctx, name, attrs{"DelaySeconds": "2"})
+	e.wantCode("creating again with another delay", err, queue.CodeQueueNameExists)
+}
+
+func checkAttributeRanges(e *exam) {
+	q := e.create(nil)
+	for name, values := range map[string][]string{
+		"VisibilityTimeout":             {"-1", "43201", "thirty", ""},
+		"DelaySeconds":                  {"-1", "901"},
+		"ReceiveMessageWaitTimeSeconds": {"-1", "21"},
+		"MaximumMessageSize":            {"1023", "1048577"},
+		"MessageRetentionPeriod":        {"59", "1209601"},
+	} {
+		for _, value := range values {
+			e.wantCode(name+" "+value, q.SetAttributes(e.ctx, attrs{name: value}), queue.CodeInvalidAttributeValue, queue.CodeInvalidParameterValue)
+		}
+	}
+	e.wantCode("an attribute that does not exist", q.SetAttributes(e.ctx, attrs{"Colour": "red"}), queue.CodeInvalidAttributeName)
+	e.wantCode("a good and a bad one", q.SetAttributes(e.ctx, attrs{"DelaySeconds": "5", "VisibilityTimeout": "-1"}),
+		queue.CodeInvalidAttributeValue, queue.CodeInvalidParameterValue)
+	if d := e.attribute(q, "DelaySeconds"); d != "0" {
+		e.errorf("DelaySeconds is %s after a refused change: all or none", d)
+	}
+}
+
+func checkCounts(e *exam) {
+	q := e.create(nil)
+	delay := 15 * time.Minute
+	e.send(q, text("1"), text("2"), text("3"), queue.Outgoing{Body: "4", Delay: &delay})
+	e.wantCounts(q, "after the send", "3", "0", "1")
+	got := e.take(q, 2, time.Minute)
+	e.wantCounts(q, "with two in flight", "1", "2", "1")
+	e.remove(q, got[0])
+	e.wantCounts(q, "with one of them deleted", "1", "1", "1")
+	e.hide(q, got[1], 0)
+	e.wantCounts(q, "with the other visible again", "2", "0", "1")
+}
+
+func (e *exam) wantCounts(q Queue, when, visible, inFlight, delayed string) {
+	a, err := q.Attributes(e.ctx)
+	if err != nil {
+		e.fatalf("asking for attributes: %v", err)
+	}
+	got := [3]string{a["ApproximateNumberOfMessages"], a["ApproximateNumberOfMessagesNotVisible"], a["ApproximateNumberOfMessagesDelayed"]}
+	if want := [3]string{visible, inFlight, delayed}; got != want {
+		e.errorf("%s: visible, in flight, delayed are %v, want %v", when, got, want)
+	}
+}
+
+func checkPurge(e *exam) {
+	q := e.create(nil)
+	delay := 2 * short
+	e.send(q, text("visible"), text("in flight"), queue.Outgoing{Body: "delayed", Delay: &delay})
+	e.one(q, 2*short)
+	if err := q.Purge(e.ctx); err != nil {
+		e.fatalf("purging: %v", err)
+	}
+	e.wantCode("a second purge", q.Purge(e.ctx), queue.CodePurgeQueueInProgress)
+	e.wait(3 * short)
+	e.none("everything was purged", q)
+	e.send(q, text("later"))
+	e.wantBodies("after the purge", e.take(q, 1, time.Minute), "later")
+}
+
+func checkAbsent(e *exam) {
+	q := e.server.Handle(e.name(nil))
+	_, err := q.Send(e.ctx, []queue.Outgoing{text("b")})
+	e.wantCode("sending", err, queue.CodeQueueDoesNotExist)
+	_, err = q.Receive(e.ctx, queue.ReceiveRequest{Max: 1, Wait: new(time.Duration)})
+	e.wantCode("receiving", err, queue.CodeQueueDoesNotExist)
+	e.wantCode("deleting", onlyError(q.Delete(e.ctx, []string{"receipt"})), queue.CodeQueueDoesNotExist)
+	e.wantCode("changing the visibility", e.change(q, "receipt", 0), queue.CodeQueueDoesNotExist)
+	_, err = q.Attributes(e.ctx)
+	e.wantCode("asking for attributes", err, queue.CodeQueueDoesNotExist)
+	e.wantCode("purging", q.Purge(e.ctx), queue.CodeQueueDoesNotExist)
+}
+
+func checkRetention(e *exam) {
+	q := e.create(attrs{"MessageRetentionPeriod": "60"})
+	e.send(q, text("visible"), text("in flight"))
+	m := e.one(q, time.Hour)
+	e.wait(59 * time.Second)
+	e.wantCounts(q, "after 59 s", "1", "1", "0")
+	e.wait(3 * time.Second)
+	e.none("its retention is over", q)
+	_ = e.change(q, m.ReceiptHandle, 0) // there is nothing left to show
+	e.none("retention ends in flight too", q)
+}

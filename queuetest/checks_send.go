@@ -1,0 +1,224 @@
+package queuetest
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"tendril/queue"
+)
+
+// awkward is text that SQS takes and that careless encoders damage.
+const awkward = "tab\t newline\n return\r quote\" back\\slash </x>&amp; é \u2028 \uE000 \U0001F600 \u007f"
+
+func sendChecks() []check {
+	return []check{
+		{name: "send: a message comes back as it was sent", run: checkRoundTrip},
+		{name: "send: results are in order, ids are new", run: checkSendOrder},
+		{name: "send: the trace header comes back", run: func(e *exam) {
+			q := e.create(nil)
+			e.send(q, queue.Outgoing{Body: "b", TraceHeader: "Root=1-5759e988-bd862e3fe1be46a994272793"})
+			if m := e.one(q, time.Minute); m.TraceHeader != "Root=1-5759e988-bd862e3fe1be46a994272793" {
+				e.errorf("trace header %q", m.TraceHeader)
+			}
+		}},
+		{name: "send: a group id on a standard queue comes back", run: func(e *exam) {
+			q := e.create(nil)
+			e.send(q, queue.Outgoing{Body: "b", GroupID: "tenant-1"})
+			if m := e.one(q, time.Minute); m.GroupID != "tenant-1" {
+				e.errorf("group id %q", m.GroupID)
+			}
+		}},
+		{name: "send: the sender is known", run: func(e *exam) {
+			q := e.create(nil)
+			e.send(q, text("b"))
+			if m := e.one(q, time.Minute); m.SenderID == "" {
+				e.errorf("no sender id")
+			}
+		}},
+		{name: "send: a bad entry does not harm the others", run: checkBadEntry},
+	}
+}
+
+func checkRoundTrip(e *exam) {
+	q := e.create(nil)
+	began := time.Now()
+	attributes := []queue.Attribute{
+		{Name: "a.b-c_D", Type: "String", Value: awkward},
+		{Name: "bin", Type: "Binary.png", Value: "\x00\x01\xfe\xff"},
+		{Name: "n", Type: "Number", Value: "-12.50"},
+		{Name: "n2", Type: "Number.int", Value: "42"},
+	}
+	shuffled := []queue.Attribute{attributes[2], attributes[0], attributes[3], attributes[1]}
+	sent := e.send(q, queue.Outgoing{Body: awkward, Attributes: shuffled})
+	m := e.one(q, time.Minute)
+	if m.ID == "" || m.ID != sent[0].ID {
+		e.errorf("id %q, the send was answered with %q", m.ID, sent[0].ID)
+	}
+	if m.Body != awkward {
+		e.errorf("body %q, want %q", m.Body, awkward)
+	}
+	if !slices.Equal(m.Attributes, attributes) {
+		e.errorf("attributes %q, want %q", m.Attributes, attributes)
+	}
+	if m.ReceiptHandle == "" || m.ReceiveCount != 1 {
+		e.errorf("receipt %q, receive count %d; want one and 1", m.ReceiptHandle, m.ReceiveCount)
+	}
+	// Another machine's clock, and whole milliseconds: a minute is near enough.
+	if m.SentAt.Sub(began).Abs() > time.Minute || m.FirstReceivedAt.Before(m.SentAt) {
+		e.errorf("sent at %s, first received at %s, the test began at %s", m.SentAt, m.FirstReceivedAt, began)
+	}
+	if m.GroupID != "" || m.DedupID != "" || m.SequenceNumber != "" || m.DeadLetterSource != "" || m.TraceHeader != "" {
+		e.errorf("a plain message has FIFO, tracing or dead-letter parts: %+v", m)
+	}
+}
+
+func checkSendOrder(e *exam) {
+	q := e.create(nil)
+	var msgs []queue.Outgoing
+	for _, c := range "0123456789" {
+		msgs = append(msgs, text(string(c)))
+	}
+	ids := map[string]string{}
+	for i, s := range e.send(q, msgs...) {
+		ids[s.ID] = msgs[i].Body
+	}
+	if len(ids) != 10 {
+		e.fatalf("%d different ids for 10 messages", len(ids))
+	}
+	for _, m := range e.take(q, 10, time.Minute) {
+		if ids[m.ID] != m.Body {
+			e.errorf("message %s has body %q, sent was %q", m.ID, m.Body, ids[m.ID])
+		}
+	}
+}
+
+func checkBadEntry(e *exam) {
+	q := e.create(nil)
+	sent, err := q.Send(e.ctx, []queue.Outgoing{text("first"), text("not allowed: \x01"), text("last")})
+	if err != nil {
+		e.fatalf("the whole call failed: %v", err)
+	}
+	e.wantCode("a control character", sent[1].Err, queue.CodeInvalidMessageContents)
+	if sent[0].Err != nil || sent[2].Err != nil {
+		e.errorf("the good entries: %v, %v", sent[0].Err, sent[2].Err)
+	}
+	got := e.take(q, 2, time.Minute)
+	slices.SortFunc(got, func(x, y queue.Message) int { return strings.Compare(x.Body, y.Body) })
+	e.wantBodies("the good entries", got, "first", "last")
+}
+
+func limitChecks() []check {
+	return []check{
+		{name: "limits: an empty body is refused", run: func(e *exam) {
+			e.refuse("an empty body", e.create(nil), []queue.Outgoing{text("")}, queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue)
+		}},
+		{name: "limits: characters outside XML are refused", run: checkCharacters},
+		{name: "limits: MaximumMessageSize counts body and attributes", run: checkMessageSize},
+		{name: "limits: one message may fill a megabyte", run: checkMegabyte},
+		{name: "limits: a batch may not exceed a megabyte", run: func(e *exam) {
+			half := text(strings.Repeat("x", 600_000))
+			e.refuse("1.2 MB in a batch", e.create(nil), []queue.Outgoing{half, half}, queue.CodeBatchRequestTooLong)
+		}},
+		{name: "limits: a batch has 1 to 10 entries", run: func(e *exam) {
+			q := e.create(nil)
+			e.refuse("11 entries", q, slices.Repeat([]queue.Outgoing{text("b")}, 11), queue.CodeTooManyEntriesInBatchRequest)
+			_, err := q.Send(e.ctx, nil)
+			e.wantCode("no entries", err, queue.CodeEmptyBatchRequest)
+		}},
+		{name: "limits: attributes that SQS refuses", run: checkAttributeRules},
+		{name: "limits: a message has at most 10 attributes", run: func(e *exam) {
+			q := e.create(nil)
+			m := text("b")
+			for _, c := range "abcdefghij" {
+				m.Attributes = append(m.Attributes, queue.Attribute{Name: string(c), Type: "String", Value: "v"})
+			}
+			e.send(q, m)
+			m.Attributes = append(m.Attributes, queue.Attribute{Name: "k", Type: "String", Value: "v"})
+			e.refuse("11 attributes", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue)
+		}},
+		{name: "limits: what a receive may ask for", run: checkReceiveLimits},
+		{name: "limits: a delay is at most 15 minutes", run: func(e *exam) {
+			q := e.create(nil)
+			delay := 901 * time.Second
+			e.refuse("901 s", q, []queue.Outgoing{{Body: "b", Delay: &delay}}, queue.CodeInvalidParameterValue)
+			delay = 900 * time.Second
+			e.send(q, queue.Outgoing{Body: "b", Delay: &delay})
+		}},
+	}
+}
+
+func checkCharacters(e *exam) {
+	q := e.create(nil)
+	for _, bad := range []string{"\x00", "\x08", "\x0b", "\x1f", "\uFFFE", "\uFFFF"} {
+		e.refuse("the character "+strings.ToValidUTF8(strings.Trim(strings.ToUpper(bad), " "), "?")+" in a body", q,
+			[]queue.Outgoing{text("a" + bad + "b")}, queue.CodeInvalidMessageContents)
+	}
+	e.send(q, text("\t\n\r \uD7FF\uE000\uFFFD\U00010000\U0010FFFF"))
+}
+
+func checkMessageSize(e *exam) {
+	q := e.create(attrs{"MaximumMessageSize": "1024"})
+	fits := text(strings.Repeat("x", 1024-3-6-5))
+	fits.Attributes = []queue.Attribute{{Name: "abc", Type: "String", Value: "12345"}}
+	over := fits
+	over.Body += "x"
+	e.send(q, text(strings.Repeat("x", 1024)), fits)
+	sent, err := q.Send(e.ctx, []queue.Outgoing{text(strings.Repeat("x", 1025)), over, text("small")})
+	if err != nil {
+		e.fatalf("the whole call failed: %v", err)
+	}
+	e.wantCode("a body of 1025 bytes", sent[0].Err, queue.CodeInvalidParameterValue)
+	e.wantCode("body and attribute of 1025 bytes", sent[1].Err, queue.CodeInvalidParameterValue)
+	if sent[2].Err != nil {
+		e.errorf("a small message beside them: %v", sent[2].Err)
+	}
+}
+
+func checkMegabyte(e *exam) {
+	q := e.create(nil)
+	// Quotes and newlines grow on the wire; the limit counts them once.
+	body := strings.Repeat("\"\n", 1<<19)
+	e.send(q, text(body))
+	if m := e.one(q, time.Minute); m.Body != body {
+		e.errorf("the body of %d bytes came back as %d other ones", len(body), len(m.Body))
+	}
+	e.refuse("one byte more", q, []queue.Outgoing{text(body + "x")}, queue.CodeInvalidParameterValue, queue.CodeBatchRequestTooLong)
+}
+
+func checkAttributeRules(e *exam) {
+	q := e.create(nil)
+	for what, a := range map[string]queue.Attribute{
+		"a name beginning with AWS.":   {Name: "AWS.x", Type: "String", Value: "v"},
+		"a name beginning with amazon": {Name: "aMaZoN.x", Type: "String", Value: "v"},
+		"a name ending in a dot":       {Name: "x.", Type: "String", Value: "v"},
+		"a name with two dots":         {Name: "a..b", Type: "String", Value: "v"},
+		"a name with a space":          {Name: "a b", Type: "String", Value: "v"},
+		"a name of 257":                {Name: strings.Repeat("n", 257), Type: "String", Value: "v"},
+		"an empty value":               {Name: "a", Type: "String", Value: ""},
+		"an empty type":                {Name: "a", Type: "", Value: "v"},
+		"an unknown type":              {Name: "a", Type: "Text", Value: "v"},
+		"a number that is none":        {Name: "a", Type: "Number", Value: "twelve"},
+	} {
+		e.refuse(what, q, []queue.Outgoing{{Body: "b", Attributes: []queue.Attribute{a}}},
+			queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue, queue.CodeMissingRequiredParameter)
+	}
+	e.none("it was refused", q)
+}
+
+func checkReceiveLimits(e *exam) {
+	q := e.create(nil)
+	second, long, tooLong := time.Second, 21*time.Second, 43201*time.Second
+	for what, req := range map[string]queue.ReceiveRequest{
+		"no messages":             {Max: 0, Wait: new(time.Duration)},
+		"11 messages":             {Max: 11, Wait: new(time.Duration)},
+		"a wait of 21 s":          {Max: 1, Wait: &long},
+		"a visibility of 43201 s": {Max: 1, Wait: new(time.Duration), Visibility: &tooLong},
+	} {
+		_, err := q.Receive(e.ctx, req)
+		e.wantCode(what, err, queue.CodeInvalidParameterValue)
+	}
+	if got := e.receive(q, 10, second, nil); len(got) > 0 {
+		e.errorf("an empty queue gave %s", bodies(got))
+	}
+}

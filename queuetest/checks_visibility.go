@@ -1,0 +1,189 @@
+package queuetest
+
+import (
+	"strings"
+	"time"
+
+	"tendril/queue"
+)
+
+func receiptChecks() []check {
+	return []check{
+		{name: "receipt: each receive has its own, the newest deletes", run: checkNewReceipts},
+		{name: "receipt: a standard queue deletes after the timeout", run: func(e *exam) {
+			q := e.create(nil)
+			e.send(q, text("b"))
+			m := e.one(q, short)
+			e.wait(2 * short)
+			e.remove(q, m)
+			e.none("it was deleted", q)
+		}},
+		{name: "receipt: a FIFO queue refuses one that has expired", run: func(e *exam) {
+			q := e.fifo(nil)
+			e.send(q, grouped("g", "d", "b"))
+			m := e.one(q, short)
+			e.wait(2 * short)
+			errs := q.Delete(e.ctx, []string{m.ReceiptHandle})
+			if len(errs) != 1 {
+				e.fatalf("the delete of an expired receipt: errors %v, want one", errs)
+			}
+			e.wantCode("the delete of an expired receipt", errs[0], queue.CodeInvalidParameterValue)
+			e.wantBodies("afterwards", e.take(q, 1, time.Minute), "b")
+		}},
+		{name: "receipt: a FIFO queue deletes when it was extended in time", run: func(e *exam) {
+			q := e.fifo(nil)
+			e.send(q, grouped("g", "d", "b"))
+			m := e.one(q, 2*short)
+			e.hide(q, m, time.Minute)
+			e.wait(3 * short)
+			e.remove(q, m)
+			e.none("it was deleted", q)
+		}},
+		{name: "receipt: deleting twice is no error", run: func(e *exam) {
+			q := e.create(nil)
+			e.send(q, text("b"))
+			m := e.one(q, time.Minute)
+			for range 3 {
+				e.remove(q, m)
+			}
+		}},
+		{name: "receipt: a malformed one is refused alone", run: checkMalformedReceipt},
+	}
+}
+
+func checkNewReceipts(e *exam) {
+	q := e.create(nil)
+	e.send(q, text("b"))
+	first := e.one(q, 0)
+	second := e.one(q, time.Minute)
+	if first.ReceiptHandle == second.ReceiptHandle {
+		e.errorf("two receives gave the same receipt")
+	}
+	if first.ID != second.ID {
+		e.errorf("the id changed from %s to %s", first.ID, second.ID)
+	}
+	e.remove(q, first) // may or may not delete, but does not fail
+	e.remove(q, second)
+	e.wait(short)
+	e.none("it was deleted", q)
+}
+
+func checkMalformedReceipt(e *exam) {
+	q := e.create(nil)
+	e.send(q, text("b"))
+	m := e.one(q, time.Minute)
+	const junk = "this is no receipt"
+	errs := q.Delete(e.ctx, []string{junk, m.ReceiptHandle})
+	if len(errs) != 2 || errs[1] != nil {
+		e.fatalf("deleting junk and a message: %v, want one error and nil", errs)
+	}
+	e.wantCode("deleting junk", errs[0], queue.CodeReceiptHandleIsInvalid)
+	e.wantCode("hiding junk", e.change(q, junk, time.Minute), queue.CodeReceiptHandleIsInvalid)
+	e.wantCode("deleting long junk", onlyError(q.Delete(e.ctx, []string{strings.Repeat("A", 300)})), queue.CodeReceiptHandleIsInvalid)
+}
+
+// onlyError returns the error of a batch of one.
+func onlyError(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs[0]
+}
+
+func visibilityChecks() []check {
+	return []check{
+		{name: "visibility: received is hidden, then back with a count", run: checkHidden},
+		{name: "visibility: the call's value wins over the queue's", run: checkVisibilityPrecedence},
+		{name: "visibility: a receive with 0 leaves it visible", run: func(e *exam) {
+			q := e.create(nil)
+			e.send(q, text("b"))
+			for want := 1; want <= 3; want++ {
+				if m := e.one(q, 0); m.ReceiveCount != want {
+					e.errorf("receive count %d, want %d", m.ReceiveCount, want)
+				}
+			}
+		}},
+		{name: "visibility: extended from the moment of the change", run: func(e *exam) {
+			q := e.create(nil)
+			e.send(q, text("b"))
+			m := e.one(q, 2*short)
+			e.wait(short)
+			e.hide(q, m, 3*short)
+			e.wait(2 * short)
+			e.none("its visibility was extended", q)
+			e.wantBodies("when the extension is over", e.take(q, 1, time.Minute), "b")
+		}},
+		{name: "visibility: 0 shows it at once and is not remembered", run: func(e *exam) {
+			q := e.create(nil)
+			e.send(q, text("b"))
+			e.hide(q, e.one(q, time.Hour), 0)
+			if got := e.receive(q, 1, soon, nil); len(got) != 1 || got[0].ReceiveCount != 2 {
+				e.fatalf("received %s after the change to 0, want the message for the second time", bodies(got))
+			}
+			e.none("the queue's own 30 s hide it", q)
+		}},
+		{name: "visibility: a change never hides what is visible again", run: func(e *exam) {
+			q := e.create(nil)
+			e.send(q, text("b"))
+			m := e.one(q, short)
+			e.wait(2 * short)
+			_ = e.change(q, m.ReceiptHandle, time.Hour) // SQS answers with or without an error
+			e.wantBodies("afterwards", e.take(q, 1, time.Minute), "b")
+		}},
+		{name: "visibility: a deleted message cannot be changed", run: func(e *exam) {
+			q := e.create(nil)
+			e.send(q, text("b"))
+			m := e.one(q, time.Minute)
+			e.remove(q, m)
+			e.wantCode("the change", e.change(q, m.ReceiptHandle, time.Minute), queue.CodeInvalidParameterValue, queue.CodeMessageNotInflight)
+		}},
+		{name: "visibility: 12 hours in all from the receive", run: func(e *exam) {
+			q := e.create(nil)
+			e.send(q, text("b"))
+			m := e.one(q, time.Minute)
+			e.wait(short + short/2)
+			e.wantCode("43200 s a while after the receive", e.change(q, m.ReceiptHandle, queue.MaxVisibility), queue.CodeInvalidParameterValue)
+			e.wantCode("43201 s", e.change(q, m.ReceiptHandle, queue.MaxVisibility+time.Second), queue.CodeInvalidParameterValue)
+			e.hide(q, m, queue.MaxVisibility-time.Minute)
+		}},
+		{name: "visibility: 12 hours are not begun anew by extending", long: true, run: func(e *exam) {
+			q := e.create(nil)
+			e.send(q, text("b"))
+			m := e.one(q, time.Hour)
+			for range 11 {
+				e.wait(59 * time.Minute)
+				e.hide(q, m, time.Hour)
+			}
+			e.wait(time.Hour - time.Second)
+			e.wantCode("an extension beyond 12 hours", e.change(q, m.ReceiptHandle, time.Hour), queue.CodeInvalidParameterValue)
+			e.wantBodies("afterwards", e.take(q, 1, time.Minute), "b")
+		}},
+	}
+}
+
+func checkHidden(e *exam) {
+	q := e.create(nil)
+	e.send(q, text("b"))
+	first := e.one(q, 2*short)
+	e.none("it is hidden", q)
+	second := e.one(q, time.Minute)
+	if second.ReceiveCount != 2 || second.ID != first.ID || !second.SentAt.Equal(first.SentAt) {
+		e.errorf("the second receive is %+v, the first was %+v", second, first)
+	}
+	if !second.FirstReceivedAt.Equal(first.FirstReceivedAt) {
+		e.errorf("first received at %s, then at %s", first.FirstReceivedAt, second.FirstReceivedAt)
+	}
+	e.none("it is hidden again", q)
+}
+
+func checkVisibilityPrecedence(e *exam) {
+	q := e.create(attrs{"VisibilityTimeout": "2"})
+	e.send(q, text("b"))
+	if got := e.receive(q, 1, soon, nil); len(got) != 1 {
+		e.fatalf("received %d messages, want 1", len(got))
+	}
+	e.none("the queue's 2 s hide it", q)
+	e.one(q, time.Minute) // back after 2 s, and now hidden for a minute
+	e.wait(3 * short)
+	e.none("the call's minute hides it", q)
+}

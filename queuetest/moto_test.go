@@ -1,0 +1,100 @@
+package queuetest_test
+
+import (
+	"bufio"
+	"cmp"
+	"os"
+	"os/exec"
+	"regexp"
+	"testing"
+
+	"tendril/queuetest"
+)
+
+// TestAgainstMoto runs the adapter on foreign ground: moto is a well-known
+// stand-in for Amazon that nobody here wrote.
+func TestAgainstMoto(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a Python server is slow: not with -short")
+	}
+	endpoint := startMoto(t)
+	server := openSQS(t, endpoint, endpoint+"/123456789012/")
+	suite := queuetest.Suite{
+		Start:   func(testing.TB) queuetest.Server { return server },
+		Differs: motoDiffers,
+	}
+	suite.Run(t)
+}
+
+var listening = regexp.MustCompile(`Running on (http://127\.0\.0\.1:\d+)`)
+
+// startMoto starts moto on a free port, or skips the test.
+func startMoto(t *testing.T) (endpoint string) {
+	t.Helper()
+	python := cmp.Or(os.Getenv("TENDRIL_PYTHON"), "python3")
+	if out, err := exec.Command(python, "-c", "import moto.server").CombinedOutput(); err != nil {
+		complain := t.Skipf
+		if os.Getenv("TENDRIL_REQUIRE_PEERS") == "1" {
+			complain = t.Fatalf
+		}
+		complain("NOT TESTED against a foreign server: %s has no moto (%v: %.200s). "+
+			"Install it with: python3 -m venv venv && venv/bin/pip install 'moto[server,sqs]'; then set TENDRIL_PYTHON=venv/bin/python", python, err, out)
+	}
+	moto := exec.Command(python, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0")
+	moto.Env = append(os.Environ(), "PYTHONUNBUFFERED=1", "NO_COLOR=1")
+	stderr, err := moto.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	moto.Stdout = os.Stderr
+	if err := moto.Start(); err != nil {
+		t.Fatal(err)
+	}
+	found := make(chan string, 1)
+	ended := make(chan struct{})
+	go func() { // reads on, so that moto never waits for us
+		defer close(ended)
+		defer close(found)
+		for lines := bufio.NewScanner(stderr); lines.Scan(); {
+			if m := listening.FindStringSubmatch(lines.Text()); m != nil {
+				found <- m[1]
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = moto.Process.Kill() // it is gone, or goes now
+		<-ended
+		_ = moto.Wait() // the kill is its exit status
+	})
+	endpoint, ok := <-found
+	if !ok {
+		t.Fatal("moto ended before it was listening")
+	}
+	return endpoint
+}
+
+// motoDiffers is what moto 5.2 does otherwise than SQS.
+var motoDiffers = map[string]string{
+	"send: the trace header comes back":                         "system attributes of a batch are dropped",
+	"send: a bad entry does not harm the others":                "control characters are accepted",
+	"limits: an empty body is refused":                          "an empty body in a batch is accepted",
+	"limits: characters outside XML are refused":                "every character is accepted",
+	"limits: MaximumMessageSize counts body and attributes":     "one message too large fails the whole batch",
+	"limits: a message has at most 10 attributes":               "any number is accepted in a batch",
+	"limits: attributes that SQS refuses":                       "names and values in a batch are not checked",
+	"receipt: a FIFO queue refuses one that has expired":        "an expired receipt deletes",
+	"visibility: a deleted message cannot be changed":           "the receipt counts as malformed",
+	"visibility: a change never hides what is visible again":    "it is hidden",
+	"dead letters: they name their source":                      "the attribute is missing",
+	"dead letters: a policy is refused when it cannot work":     "the policy is hardly checked",
+	"dead letters: from one dead-letter queue to the next":      "the receive count blocks the second move",
+	"delay: a FIFO queue's delay holds for all":                 "a message's delay of 0 wins",
+	"fifo: sequence numbers grow":                               "they are random",
+	"fifo: ids are 1 to 128 plain characters":                   "ids are not checked",
+	"fifo: an attempt id repeats a receive":                     "attempt ids are ignored",
+	"deduplication: the second send is answered with the first": "the duplicate is dropped, but has its own id, and the id is forgotten at the delete",
+	"deduplication: within one batch":                           "the duplicate is dropped, but has its own id",
+	"deduplication: by group when the queue says so":            "the scope is ignored",
+	"queue: names that SQS refuses":                             "a standard queue may be called .fifo",
+	"queue: attributes out of range are refused":                "values are not checked",
+}

@@ -1,0 +1,50 @@
+package queuetest_test
+
+import (
+	"context"
+	"testing"
+
+	"tendril/aws"
+	"tendril/queuetest"
+)
+
+// sqsServer makes queues through the adapter for Amazon SQS.
+type sqsServer struct {
+	t         testing.TB
+	sqs       *aws.SQS
+	queueBase string // what every queue URL begins with
+}
+
+// openSQS points the adapter at a server.
+func openSQS(t *testing.T, endpoint, queueBase string) sqsServer {
+	t.Helper()
+	var s *aws.SQS
+	t.Run("open", func(t *testing.T) {
+		t.Setenv("AWS_ENDPOINT_URL_SQS", endpoint)
+		var err error
+		if s, err = aws.OpenSQS(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if s == nil {
+		t.FailNow()
+	}
+	t.Cleanup(s.Close)
+	return sqsServer{t, s, queueBase}
+}
+
+func (s sqsServer) Create(ctx context.Context, name string, attrs map[string]string) (queuetest.Queue, error) {
+	q, err := s.sqs.Create(ctx, name, attrs, nil)
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+func (s sqsServer) Handle(name string) queuetest.Queue {
+	q, err := s.sqs.Queue(context.Background(), s.queueBase+name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return q
+}
