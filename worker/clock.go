@@ -23,21 +23,24 @@ type stall struct {
 // slack is how late a tick, and how far ahead a wall clock, may be.
 const slack = time.Second
 
-// tick takes the present time, at least once in each rhythm. It returns how long the process stood still
-// before it, and how much of that the monotonic clock does not show; both are
-// 0 when it did not.
+// tick takes the present time, at least once in each rhythm. It returns how long
+// the process stood still before it, and how much of that the monotonic clock
+// does not show; both are 0 when it did not.
 func (c *clock) tick(now time.Time) (gap, hidden time.Duration) {
-	last := c.last
-	if last.IsZero() {
+	if c.last.IsZero() {
 		c.last = now
 		return 0, 0
 	}
-	mono := now.Sub(last)
+	return c.step(now, now.Sub(c.last), now.Round(0).Sub(c.last.Round(0)))
+}
+
+// step is tick for given steps of the two clocks since the last one.
+func (c *clock) step(now time.Time, mono, wall time.Duration) (gap, hidden time.Duration) {
 	if mono < 0 {
 		return 0, 0 // a time taken before the last tick's
 	}
+	last := c.last
 	c.last = now
-	wall := now.Round(0).Sub(last.Round(0))
 	if ahead := wall - mono; ahead > slack {
 		hidden = ahead
 	}

@@ -113,23 +113,25 @@ func (w *Worker) wakeAt(t time.Time) {
 	}
 }
 
-// observe looks at the clocks. After a suspend every message held is as much
-// closer to the end of its visibility as the monotonic clock does not know.
+// observe looks at the clocks.
 func (w *Worker) observe(now time.Time) {
-	gap, hidden := w.clock.tick(now)
-	if gap == 0 {
-		return
+	if gap, hidden := w.clock.tick(now); gap > 0 {
+		w.stalled(gap, hidden)
 	}
-	if hidden > 0 {
-		for _, h := range w.held {
-			h.receivedAt = h.receivedAt.Add(-hidden)
-			h.hiddenFrom = h.hiddenFrom.Add(-hidden)
-			h.hiddenUntil = h.hiddenUntil.Add(-hidden)
-		}
-		for _, b := range []*box{&w.deletes, &w.changes} {
-			for i := range b.orders {
-				b.orders[i].until = b.orders[i].until.Add(-hidden)
-			}
+}
+
+// stalled notes that the process stood still. After a suspend every message
+// held is closer to the end of its visibility by what the monotonic clock does
+// not know.
+func (w *Worker) stalled(gap, hidden time.Duration) {
+	for _, h := range w.held {
+		h.receivedAt = h.receivedAt.Add(-hidden)
+		h.hiddenFrom = h.hiddenFrom.Add(-hidden)
+		h.hiddenUntil = h.hiddenUntil.Add(-hidden)
+	}
+	for _, b := range []*box{&w.deletes, &w.changes} {
+		for i := range b.orders {
+			b.orders[i].until = b.orders[i].until.Add(-hidden)
 		}
 	}
 	w.status.counts.Stalls++

@@ -1,0 +1,179 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"tendril/queue"
+)
+
+func TestBoxCutsInTens(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	var b box
+	if b.cut(now) != nil || !b.next().IsZero() || !b.idle() {
+		t.Fatal("an empty box has nothing to send")
+	}
+	for i := range 9 {
+		b.put(order{receipt: fmt.Sprint(i)}, now.Add(time.Duration(100+i)*time.Millisecond))
+	}
+	if got := b.cut(now); got != nil {
+		t.Errorf("nine orders linger, got %d", len(got))
+	}
+	if got := b.next(); !got.Equal(now.Add(100 * time.Millisecond)) {
+		t.Errorf("next is %v from now, want 100ms", got.Sub(now))
+	}
+	for i := 9; i < 12; i++ {
+		b.put(order{receipt: fmt.Sprint(i)}, now.Add(time.Second))
+	}
+	got := b.cut(now)
+	if len(got) != 10 || got[0].receipt != "0" || got[9].receipt != "9" {
+		t.Errorf("ten orders go at once and in order, got %v", got)
+	}
+	if b.cut(now) != nil || b.calls != 1 || b.idle() {
+		t.Error("the other two wait")
+	}
+	if got := b.cut(now.Add(100 * time.Millisecond)); len(got) != 2 || got[1].receipt != "11" {
+		t.Errorf("they go when they are due, got %v", got)
+	}
+	b.returned(now, false, 0)
+	b.returned(now, false, 0)
+	if !b.idle() {
+		t.Error("the box is idle again")
+	}
+}
+
+func TestBoxRestsAfterAFailedCall(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	var b box
+	rest := func() time.Duration {
+		b.put(order{}, now)
+		if len(b.cut(now)) == 0 {
+			t.Fatal("no call")
+		}
+		b.returned(now, true, 0)
+		rest := b.hold.Sub(now)
+		b.put(order{}, now)
+		if b.cut(now) != nil || !b.next().Equal(b.hold) {
+			t.Error("no call before the rest is over")
+		}
+		now = b.hold
+		return rest
+	}
+	for i, want := range []time.Duration{100, 200, 400, 800, 1600, 3200, 5000, 5000} {
+		if got := rest(); got != want*time.Millisecond {
+			t.Errorf("rest %d is %v, want %d ms", i+1, got, want)
+		}
+	}
+	b.put(order{}, now)
+	b.cut(now)
+	b.returned(now, false, 0)
+	if b.fails != 0 || !b.hold.IsZero() {
+		t.Error("a success ends the rests")
+	}
+}
+
+func TestBoxBoundsItsCalls(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	var b box
+	for range maxCalls*10 + 5 {
+		b.put(order{}, now)
+	}
+	n := 0
+	for b.cut(now) != nil {
+		n++
+	}
+	if n != maxCalls || !b.next().IsZero() {
+		t.Errorf("%d calls under way, want %d; next %v", n, maxCalls, b.next())
+	}
+	b.returned(now, false, 0)
+	if got := b.cut(now); len(got) != 5 {
+		t.Errorf("the rest goes after a return, got %d", len(got))
+	}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		err  error
+		want verdict
+	}{
+		{nil, fine},
+		{errors.New("EOF"), unknown},
+		{context.DeadlineExceeded, unknown},
+		{queue.ErrUnreachable, unknown},
+		{queue.ErrClosed, unknown},
+		{&queue.Error{Code: "SomethingNew"}, unknown},
+		{queue.ErrThrottled, throttled},
+		{queue.ErrOverLimit, throttled},
+		{queue.ErrDenied, refused},
+		{fmt.Errorf("deleting: %w", queue.ErrDenied), refused},
+		{queue.ErrNoQueue, refused},
+		{queue.ErrReceiptInvalid, worthless},
+		{queue.ErrNotInFlight, worthless},
+		{&queue.Error{Code: queue.CodeInvalidParameterValue}, worthless},
+	}
+	for _, tt := range tests {
+		if got := judge(tt.err); got != tt.want {
+			t.Errorf("%v: got %d, want %d", tt.err, got, tt.want)
+		}
+	}
+}
+
+func TestEntryErr(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	if entryErr(nil, 3) != nil || entryErr([]error{nil, boom}, 0) != nil || entryErr([]error{nil, boom}, 1) != boom {
+		t.Error("each entry has its own error")
+	}
+	if entryErr([]error{boom}, 1) == nil {
+		t.Error("an entry without a result did not succeed")
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	m := newMemory[int](3)
+	for i := range 5 {
+		m.put(fmt.Sprint(i), i)
+	}
+	if _, ok := m.get("1"); ok || len(m.values) != 3 {
+		t.Errorf("holds %v, want the last three", m.values)
+	}
+	if v, ok := m.get("4"); !ok || v != 4 {
+		t.Error("the last one is remembered")
+	}
+	m.forget("4")
+	if _, ok := m.get("4"); ok {
+		t.Error("forgotten is forgotten")
+	}
+	for range 1000 {
+		m.put("a", 1)
+		m.forget("a")
+	}
+	if len(m.order) > 6 {
+		t.Errorf("the order of %d ids is kept for 3 values", len(m.order))
+	}
+}
+
+func TestOptionsAreBroughtIntoRange(t *testing.T) {
+	t.Parallel()
+	o := (*Options)(nil).settled()
+	if o.Concurrency != 50 || o.VisibilityTimeout != 300*time.Second || o.Retention != 96*time.Hour ||
+		o.WaitTime != 20*time.Second || o.DeleteLinger != 100*time.Millisecond || o.PrefetchBytes != 16<<20 || o.Events == nil {
+		t.Errorf("defaults: %+v", o)
+	}
+	o = (&Options{Concurrency: 5000, VisibilityTimeout: -1, WaitTime: time.Hour, DeleteLinger: -1}).settled()
+	if o.Concurrency != 1000 || o.VisibilityTimeout != time.Second || o.WaitTime != 20*time.Second || o.DeleteLinger != 0 {
+		t.Errorf("bounds: %+v", o)
+	}
+	o = (&Options{Concurrency: -5, VisibilityTimeout: 24 * time.Hour, WaitTime: time.Millisecond, FIFO: true, DeleteLinger: time.Second}).settled()
+	if o.Concurrency != 1 || o.VisibilityTimeout != 12*time.Hour || o.WaitTime != time.Second || o.DeleteLinger != 0 {
+		t.Errorf("bounds: %+v", o)
+	}
+}

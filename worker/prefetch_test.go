@@ -1,0 +1,140 @@
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"tendril/queue"
+)
+
+func TestPrefetch(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	now := time.Now()
+	tests := []struct {
+		name               string
+		limit              int
+		service, roundTrip time.Duration
+		body               float64
+		visibility         time.Duration
+		idle               time.Duration
+		want               int
+	}{
+		{name: "nothing known", limit: 50, want: 0},
+		{name: "speed of the app known, queue not", limit: 50, service: 10 * ms, want: 10},
+		{name: "50 slots, 10 ms, 10 ms", limit: 50, service: 10 * ms, roundTrip: 10 * ms, want: 85},
+		{name: "10 slots, 10 ms, 10 ms", limit: 10, service: 10 * ms, roundTrip: 10 * ms, want: 25},
+		{name: "10 slots, 50 ms: 200 a second", limit: 10, service: 50 * ms, roundTrip: 10 * ms, want: 13},
+		{name: "20 a second fill no ten in a tenth of a second", limit: 10, service: 500 * ms, roundTrip: 10 * ms, want: 3},
+		{name: "one slot, 900 ms", limit: 1, service: 900 * ms, roundTrip: 10 * ms, want: 1},
+		{name: "one second: none", limit: 50, service: time.Second, roundTrip: 10 * ms, want: 0},
+		{name: "a minute: none", limit: 50, service: time.Minute, roundTrip: 10 * ms, want: 0},
+		{name: "nothing ended for a second: none", limit: 50, service: 10 * ms, roundTrip: 10 * ms, idle: time.Second, want: 0},
+		{name: "large bodies", limit: 50, service: 10 * ms, roundTrip: 10 * ms, body: 1 << 20, want: 16},
+		{name: "short visibility: no more than the app takes in an eighth of it", limit: 50, service: 500 * ms, roundTrip: 2 * time.Second, visibility: time.Second, want: 12},
+		{name: "bounded", limit: 1000, service: ms, roundTrip: time.Second, want: maxPrefetch},
+	}
+	for _, tt := range tests {
+		p := pace{service: tt.service, roundTrip: tt.roundTrip, body: tt.body, finished: now.Add(-tt.idle)}
+		o := (&Options{VisibilityTimeout: tt.visibility}).settled()
+		if got := p.prefetch(tt.limit, &o, now); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestPaceAverages(t *testing.T) {
+	t.Parallel()
+	var p pace
+	now := time.Now()
+	p.served(160*time.Millisecond, now)
+	if p.service != 160*time.Millisecond {
+		t.Errorf("the first sample counts whole, got %v", p.service)
+	}
+	p.served(0, now)
+	if p.service != 150*time.Millisecond {
+		t.Errorf("a sample counts a sixteenth, got %v", p.service)
+	}
+	p.travelled(time.Hour)
+	if p.roundTrip != 10*time.Second {
+		t.Errorf("a round trip counts at most 10 s, got %v", p.roundTrip)
+	}
+	p.weighed(1000)
+	p.weighed(1000)
+	if p.body != 1000 {
+		t.Errorf("equal bodies have their own size on average, got %v", p.body)
+	}
+}
+
+func TestTravel(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ roundTrip, visibility, want time.Duration }{
+		{0, 300 * time.Second, time.Second},
+		{10 * time.Millisecond, 300 * time.Second, 250 * time.Millisecond},
+		{2 * time.Second, 300 * time.Second, 6 * time.Second},
+		{2 * time.Second, 4 * time.Second, time.Second},
+	}
+	for _, tt := range tests {
+		if got := (&pace{roundTrip: tt.roundTrip}).travel(tt.visibility); got != tt.want {
+			t.Errorf("round trip %v, visibility %v: got %v, want %v", tt.roundTrip, tt.visibility, got, tt.want)
+		}
+	}
+}
+
+func TestStale(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	tests := []struct {
+		name                    string
+		visibility, waited, age time.Duration
+		want                    bool
+	}{
+		{"fresh", 300 * time.Second, 0, time.Second, false},
+		{"waited 10 s", 300 * time.Second, 10 * time.Second, 10 * time.Second, true},
+		{"waited three eighths", 8 * time.Second, 3 * time.Second, 3 * time.Second, true},
+		{"waited less", 8 * time.Second, 2900 * time.Millisecond, 3 * time.Second, false},
+		{"half of the visibility is gone", 300 * time.Second, 0, 150 * time.Second, true},
+	}
+	for _, tt := range tests {
+		h := &held{readyAt: now.Add(-tt.waited)}
+		h.hide(now.Add(-tt.age), tt.visibility)
+		if got := h.stale(tt.visibility, now); got != tt.want {
+			t.Errorf("%s: got %v", tt.name, got)
+		}
+	}
+}
+
+func TestLineup(t *testing.T) {
+	t.Parallel()
+	var l lineup
+	if l.first() != nil || l.len() != 0 {
+		t.Fatal("a new line-up is empty")
+	}
+	next, out := 0, 0
+	for range 50 {
+		for range 10 {
+			h := &held{msg: queue.Message{ReceiveCount: next, Body: "four"}}
+			l.push(h)
+			next++
+		}
+		for range 9 {
+			if got := l.first().msg.ReceiveCount; got != out {
+				t.Fatalf("got message %d, want %d", got, out)
+			}
+			l.pop()
+			out++
+		}
+	}
+	if l.len() != next-out || l.bytes != 4*(next-out) {
+		t.Errorf("holds %d messages of %d bytes, want %d of %d", l.len(), l.bytes, next-out, 4*(next-out))
+	}
+	if cap(l.list) > 1000 {
+		t.Errorf("room for %d entries after %d at most 60 at once", cap(l.list), next)
+	}
+	for l.first() != nil {
+		l.pop()
+	}
+	if l.len() != 0 || l.bytes != 0 {
+		t.Errorf("emptied, it holds %d messages of %d bytes", l.len(), l.bytes)
+	}
+}

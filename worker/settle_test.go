@@ -1,0 +1,126 @@
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"tendril/queue"
+)
+
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	failure := queue.Result{Outcome: queue.Failed, Status: 500}
+	unreached := queue.Result{Outcome: queue.Unreached}
+	asks := queue.Result{Outcome: queue.Failed, Status: 429, RetryAfter: 90 * time.Second}
+	evt := Options{ErrorVisibilityTimeout: ptr(2 * time.Second)}
+	zero := Options{ErrorVisibilityTimeout: ptr(time.Duration(0))}
+	growing := Options{ErrorVisibilityTimeout: ptr(2 * time.Second), Backoff: Backoff{Min: 10 * time.Second, Max: time.Hour, Doublings: 9}}
+	polite := growing
+	polite.RespectRetryAfter = true
+	tests := []struct {
+		name string
+		opts Options
+		d    delivery
+		want action
+	}{
+		{"done is deleted", Options{}, delivery{result: queue.Result{Outcome: queue.Done, Status: 200}}, action{verb: remove}},
+		{"done is deleted under a lapsed receipt too", evt, delivery{result: queue.Result{Outcome: queue.Done}, lapsed: true}, action{verb: remove}},
+		{"failed is left alone by default", Options{}, delivery{result: failure}, action{verb: leave}},
+		{"the zero result is a failure", Options{}, delivery{}, action{verb: leave}},
+		{"unreached is as failed", Options{}, delivery{result: unreached}, action{verb: leave}},
+		{"error visibility timeout", evt, delivery{result: failure}, action{retry, 2 * time.Second}},
+		{"error visibility timeout for unreached", evt, delivery{result: unreached}, action{retry, 2 * time.Second}},
+		{"error visibility timeout of zero is at once", zero, delivery{result: failure}, action{retry, 0}},
+		{"a lapsed receipt changes nothing", evt, delivery{result: failure, lapsed: true}, action{verb: leave}},
+		{"back-off goes before the error visibility timeout", growing, delivery{result: failure, attempt: 3}, action{retry, 40 * time.Second}},
+		{"Retry-After is ignored by default", growing, delivery{result: asks, attempt: 1}, action{retry, 10 * time.Second}},
+		{"Retry-After goes first when respected", polite, delivery{result: asks, attempt: 1}, action{retry, 90 * time.Second}},
+		{"respected but not given", polite, delivery{result: failure, attempt: 1}, action{retry, 10 * time.Second}},
+		{"never hidden for more than 12 h from the receive", Options{ErrorVisibilityTimeout: ptr(12 * time.Hour)},
+			delivery{result: failure, receivedAt: now.Add(-2 * time.Hour)}, action{retry, 10*time.Hour - time.Second}},
+		{"nor for less than nothing", Options{ErrorVisibilityTimeout: ptr(12 * time.Hour)},
+			delivery{result: failure, receivedAt: now.Add(-13 * time.Hour)}, action{retry, 0}},
+	}
+	for _, tt := range tests {
+		if tt.d.receivedAt.IsZero() {
+			tt.d.receivedAt = now
+		}
+		if got := settle(&tt.opts, tt.d, now); got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestExpired(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	o := Options{Retention: time.Hour}
+	tests := []struct {
+		name     string
+		receives int
+		age      time.Duration
+		want     bool
+	}{
+		{"young", 2, 59 * time.Minute, false},
+		{"old", 2, 61 * time.Minute, true},
+		{"old, but received for the first time", 1, 61 * time.Minute, false},
+	}
+	for _, tt := range tests {
+		m := queue.Message{ReceiveCount: tt.receives, FirstReceivedAt: now.Add(-tt.age).Truncate(time.Millisecond)}
+		if got := expired(&o, &m, now); got != tt.want {
+			t.Errorf("%s: got %v", tt.name, got)
+		}
+	}
+	if expired(&o, &queue.Message{ReceiveCount: 9}, now) {
+		t.Error("a message without a first receive time must not expire")
+	}
+}
+
+func TestBackoff(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		b      Backoff
+		random float64
+		want   []time.Duration // in seconds, from attempt 1 on
+	}{
+		{"doubles, then grows by the last step, up to the maximum", Backoff{Min: 10 * time.Second, Max: 300 * time.Second, Doublings: 3}, 0.9,
+			[]time.Duration{10, 20, 40, 80, 160, 240, 300, 300}},
+		{"no doubling grows linearly", Backoff{Min: 5 * time.Second, Max: time.Minute}, 0, []time.Duration{5, 10, 15}},
+		{"jitter takes off its share", Backoff{Min: 100 * time.Second, Doublings: 1, Jitter: 0.5}, 0.5, []time.Duration{75, 150, 300}},
+		{"full jitter", Backoff{Min: 100 * time.Second, Jitter: 1}, 0.25, []time.Duration{75, 150}},
+		{"jitter beyond its range", Backoff{Min: 100 * time.Second, Jitter: 7}, 0.25, []time.Duration{75}},
+	}
+	for _, tt := range tests {
+		for i, want := range tt.want {
+			if got := tt.b.delay(i+1, tt.random); got != want*time.Second {
+				t.Errorf("%s: attempt %d: got %v, want %v", tt.name, i+1, got, want*time.Second)
+			}
+		}
+	}
+	if got := (Backoff{Min: time.Hour, Doublings: 60}).delay(1000, 0); got != maxHidden {
+		t.Errorf("without a maximum the delay is bounded by %v, got %v", maxHidden, got)
+	}
+	if got := (Backoff{Min: time.Second, Doublings: 3}).delay(0, 0); got != time.Second {
+		t.Errorf("attempt 0 counts as the first, got %v", got)
+	}
+	if (Backoff{}).on() || !(Backoff{Min: 1}).on() {
+		t.Error("the back-off is on exactly when Min is set")
+	}
+}
+
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	for failures, want := range []time.Duration{100, 100, 200, 400, 500, 500} {
+		if got := again(failures, 100, 500, 0); got != want {
+			t.Errorf("after %d failures: got %d, want %d", failures, got, want)
+		}
+	}
+	if got := again(1, 100, 500, 1); got != 50 {
+		t.Errorf("chance takes off up to a half, got %d", got)
+	}
+	if got := again(5000, time.Second, time.Minute, 0); got != time.Minute {
+		t.Errorf("many failures stay at the limit, got %v", got)
+	}
+}
