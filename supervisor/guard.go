@@ -26,6 +26,8 @@ done`
 // guard is a small shell beside us that outlives us by a moment: it kills the
 // process groups that we leave behind when we are killed ourselves. The
 // kernel's parent-death signal reaches only our own children, not theirs.
+// A child is told to the guard right after it was started: in that moment the
+// signal is all that protects.
 //
 // Where there is no shell there is no guard, and nothing else changes.
 type guard struct {

@@ -1,0 +1,253 @@
+package supervisor
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// roleVariable makes this test binary play a child process instead of testing.
+const roleVariable = "SUPERVISOR_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		os.Exit(play(role))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// play runs a role and returns the exit status.
+func play(role string) int {
+	switch role {
+	case "idle": // ends at TERM
+		return stay(role)
+	case "deaf": // ignores TERM
+		signal.Ignore(syscall.SIGTERM)
+		return stay(role)
+	case "slow": // after TERM goes on until it is told to end
+		return finishSlowly()
+	case "parent": // has a child of its own, in its group
+		if err := spawn("idle", nil).Start(); err != nil {
+			return 1
+		}
+		return stay(role)
+	case "leaver": // leaves behind a child that keeps the output open
+		child := spawn("idle", &syscall.SysProcAttr{Setsid: true})
+		child.Stdout, child.Stderr = os.Stdout, os.Stderr
+		if err := child.Start(); err != nil {
+			return 1
+		}
+		fmt.Println("leaving")
+		return 0
+	case "show": // prints what it was given
+		return show()
+	case "flood":
+		for i := range 20_000 {
+			fmt.Println("line", i)
+		}
+		return 7
+	case "suicide":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		return stay(role)
+	case "serve": // listens on PORT
+		ln, err := net.Listen("tcp4", "127.0.0.1:"+os.Getenv("PORT"))
+		if err != nil {
+			return 1
+		}
+		defer ln.Close()
+		return stay(role)
+	case "supervise": // is a supervisor whose process has a child of its own
+		return supervise()
+	case "unguarded": // is one whose guard is dead
+		return unguarded()
+	}
+	return 99
+}
+
+// spawn returns this binary in another role.
+func spawn(role string, attr *syscall.SysProcAttr) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	cmd.SysProcAttr = attr
+	return cmd
+}
+
+// report tells the test who runs. The connection is open as long as the
+// process lives.
+func report(role string) (net.Conn, error) {
+	conn, err := net.Dial("tcp4", os.Getenv("WITNESS"))
+	if err == nil {
+		_, err = fmt.Fprintf(conn, "%s %d\n", role, os.Getpid())
+	}
+	return conn, err
+}
+
+// stay reports and answers each line with "here", until the test hangs up.
+func stay(role string) int {
+	conn, err := report(role)
+	if err != nil {
+		return 1
+	}
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		fmt.Fprintln(conn, "here")
+	}
+	return 0
+}
+
+func finishSlowly() int {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	conn, err := report("slow")
+	if err != nil {
+		return 1
+	}
+	<-term
+	fmt.Fprintln(conn, "finishing")
+	_, _ = bufio.NewReader(conn).ReadString('\n')
+	fmt.Println("finished")
+	return 0
+}
+
+func show() int {
+	for _, entry := range os.Environ() {
+		fmt.Println("env", entry)
+	}
+	dir, _ := os.Getwd()
+	fmt.Println("dir", dir)
+	fmt.Println("leader", syscall.Getpgrp() == os.Getpid())
+	fds, _ := os.ReadDir("/proc/self/fd")
+	for _, fd := range fds {
+		target, err := os.Readlink("/proc/self/fd/" + fd.Name())
+		// The Go runtime's own poller and limits are not inherited.
+		if err == nil && !strings.HasPrefix(target, "anon_inode:") && !strings.HasPrefix(target, "/sys/") {
+			fmt.Println("fd", fd.Name())
+		}
+	}
+	fmt.Fprintln(os.Stderr, "args", len(os.Args))
+	return 5
+}
+
+func supervise() int {
+	s, err := New([]Process{
+		{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("WITNESS"))},
+		{Name: "nested", Shell: os.Args[0] + " & wait", Env: childEnv("parent", os.Getenv("WITNESS"))},
+	}, nil)
+	if err != nil {
+		return 1
+	}
+	if err := s.Start(context.Background()); err != nil {
+		return 2
+	}
+	return stay("supervise")
+}
+
+func unguarded() int {
+	h := newHost()
+	p := Process{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("WITNESS"))}
+	if _, err := h.start(&p, nil); err != nil {
+		return 1
+	}
+	if err := h.guard.cmd.Process.Kill(); err != nil {
+		return 2
+	}
+	_ = h.guard.cmd.Wait()
+	return stay("unguarded")
+}
+
+// childEnv is the environment that makes this binary play role.
+func childEnv(role, witness string) []string {
+	return []string{roleVariable + "=" + role, "WITNESS=" + witness}
+}
+
+// witness is where child processes report, so that a test can tell without
+// waiting for a time whether they live.
+type witness struct {
+	t  *testing.T
+	ln net.Listener
+}
+
+// guest is a child process that reported.
+type guest struct {
+	t    *testing.T
+	role string
+	pid  int
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// hangGuard ends a test that would otherwise wait for ever.
+const hangGuard = time.Minute
+
+func newWitness(t *testing.T) *witness {
+	t.Helper()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	return &witness{t: t, ln: ln}
+}
+
+func (w *witness) address() string { return w.ln.Addr().String() }
+
+// next returns the next child that reports.
+func (w *witness) next() *guest {
+	w.t.Helper()
+	if err := w.ln.(*net.TCPListener).SetDeadline(time.Now().Add(hangGuard)); err != nil {
+		w.t.Fatal(err)
+	}
+	conn, err := w.ln.Accept()
+	if err != nil {
+		w.t.Fatalf("no child reported: %v", err)
+	}
+	w.t.Cleanup(func() { conn.Close() })
+	g := &guest{t: w.t, conn: conn, in: bufio.NewReader(conn)}
+	if _, err := fmt.Sscanf(g.line(), "%s %d", &g.role, &g.pid); err != nil {
+		w.t.Fatalf("a child's report: %v", err)
+	}
+	return g
+}
+
+func (g *guest) line() string {
+	g.t.Helper()
+	if err := g.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {
+		g.t.Fatal(err)
+	}
+	line, err := g.in.ReadString('\n')
+	if err != nil {
+		g.t.Fatalf("%s (pid %d) is gone: %v", g.role, g.pid, err)
+	}
+	return strings.TrimSpace(line)
+}
+
+// answers fails the test unless the process lives.
+func (g *guest) answers() {
+	g.t.Helper()
+	fmt.Fprintln(g.conn, "are you there?")
+	if got := g.line(); got != "here" {
+		g.t.Errorf("%s answers %q", g.role, got)
+	}
+}
+
+// awaitGone returns when the process has ended: the kernel hung up for it.
+func (g *guest) awaitGone() {
+	g.t.Helper()
+	if err := g.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {
+		g.t.Fatal(err)
+	}
+	if b, err := g.in.ReadByte(); err == nil {
+		g.t.Errorf("%s (pid %d) sent %q instead of ending", g.role, g.pid, b)
+	} else if os.IsTimeout(err) {
+		g.t.Fatalf("%s (pid %d) is still alive", g.role, g.pid)
+	}
+}

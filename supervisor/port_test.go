@@ -1,0 +1,60 @@
+package supervisor
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestPortTaken(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"127.0.0.1:0", "0.0.0.0:0", "[::1]:0", "[::]:0"} {
+		ln, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Logf("SKIPPED %s: %v", address, err)
+			continue
+		}
+		if port := ln.Addr().(*net.TCPAddr).Port; !portTaken(port) {
+			t.Errorf("the port of a listener on %s counts as free", address)
+		}
+		ln.Close()
+	}
+}
+
+func TestPortErrorSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		err  PortError
+		want string
+	}{
+		{PortError{"web", 5000, "nginx (pid 7)"}, "port 5000, where web is to listen, is already in use by nginx (pid 7): stop that program, or choose another port"},
+		{PortError{"web", 5000, ""}, "port 5000, where web is to listen, is already in use by another program: stop that program, or choose another port"},
+	}
+	for _, tt := range tests {
+		if got := tt.err.Error(); got != tt.want {
+			t.Errorf("error %q, want %q", got, tt.want)
+		}
+	}
+}
+
+// The holder of a port can be named: here it is this test.
+func TestPortHolder(t *testing.T) {
+	t.Parallel()
+	ln, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	holder := portHolder(ln.Addr().(*net.TCPAddr).Port)
+	if holder == "" {
+		t.Skip("SKIPPED: the holder of a port cannot be seen here")
+	}
+	if !strings.HasSuffix(holder, "(pid "+strconv.Itoa(os.Getpid())+")") {
+		t.Errorf("holder %q, want this process, %d", holder, os.Getpid())
+	}
+	if holder := portHolder(deafPort(t)); holder != "" {
+		t.Errorf("a port on which nobody listens is held by %q", holder)
+	}
+}

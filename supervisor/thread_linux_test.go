@@ -1,0 +1,77 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+)
+
+// The kernel's parent-death signal follows the thread that started the child.
+// Wherever a start comes from, that thread lives on.
+func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
+	t.Parallel()
+	w := newWitness(t)
+	h := newHost()
+	p := self("w", "idle", w)
+	var c *child
+	var err error
+	task := fmt.Sprintf("/proc/self/task/%d", onThreadThatEnds(func() { c, err = h.start(&p, nil) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := w.next()
+	for {
+		if _, err := os.Stat(task); err != nil {
+			break
+		}
+		runtime.Gosched()
+	}
+	g.answers()
+	c.group.signal(syscall.SIGKILL)
+	<-c.exited
+	if exit := c.group.reap(); exit.Signal != "SIGKILL" {
+		t.Errorf("it ended with %s", exit)
+	}
+	h.close()
+}
+
+// Where the guard was killed first, the kernel's signal still takes our own
+// children with us.
+func TestParentDeathSignalWorksWithoutTheGuard(t *testing.T) {
+	t.Parallel()
+	w := newWitness(t)
+	parent := exec.Command(os.Args[0])
+	parent.Env = childEnv("unguarded", w.address())
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	one, two := w.next(), w.next()
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	one.awaitGone()
+	two.awaitGone()
+	if err := parent.Wait(); err == nil {
+		t.Error("the supervisor was not killed")
+	}
+}
+
+// onThreadThatEnds runs f on a thread that ends afterwards and returns its id.
+func onThreadThatEnds(f func()) int {
+	thread := make(chan int)
+	go func() {
+		// A goroutine that ends while locked takes its thread with it, but for
+		// the main thread: that one is held here until another has done it.
+		runtime.LockOSThread()
+		if syscall.Gettid() == os.Getpid() {
+			thread <- onThreadThatEnds(f)
+			return
+		}
+		f()
+		thread <- syscall.Gettid()
+	}()
+	return <-thread
+}
