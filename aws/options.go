@@ -16,6 +16,9 @@ type Options struct {
 	// Profile names a profile of the shared AWS configuration files; "" means
 	// AWS_PROFILE, else "default".
 	Profile string
+	// Endpoint is the URL of a server that speaks the SQS protocol; "" means
+	// AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL, else Amazon's own.
+	Endpoint string
 	// Connections is how many idle connections to SQS are kept for the next
 	// call; it should be at least the number of calls made at the same time.
 	// 0 means 64.
@@ -98,6 +101,13 @@ func (o *Options) profile() string {
 		return ""
 	}
 	return o.Profile
+}
+
+func (o *Options) endpoint() string {
+	if o == nil {
+		return ""
+	}
+	return o.Endpoint
 }
 
 func (o *Options) connections() int {

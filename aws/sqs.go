@@ -47,6 +47,9 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 	transport := newTransport(cfg.HTTPClient, opts.connections())
 	api := sqs.NewFromConfig(cfg, func(o *sqs.Options) {
 		o.HTTPClient = &http.Client{Transport: transport, CheckRedirect: keepRedirect}
+		if endpoint := opts.endpoint(); endpoint != "" {
+			o.BaseEndpoint = &endpoint
+		}
 	})
 	parts := api.Options()
 	return &SQS{

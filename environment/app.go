@@ -16,7 +16,7 @@ func (e *Environment) hasApp() bool {
 }
 
 // startApp starts the app's processes; their readiness opens the worker's gate.
-func (e *Environment) startApp(context.Context) error {
+func (e *Environment) startApp(ctx context.Context) error {
 	if !e.hasApp() {
 		return nil
 	}
@@ -32,7 +32,8 @@ func (e *Environment) startApp(context.Context) error {
 		return fmt.Errorf("%w: %w", ErrAppFailed, err)
 	}
 	e.app = app
-	if err := app.Start(); err != nil {
+	e.work.worker.Gate(false, "waiting for the app to be ready")
+	if err := app.Start(ctx); err != nil {
 		return fmt.Errorf("%w: %w", ErrAppFailed, err)
 	}
 	e.steps.push("the app", app.Stop)

@@ -3,7 +3,7 @@ package environment
 import (
 	"fmt"
 	"log/slog"
-	"strings"
+	"sync"
 	"time"
 
 	"tendril/aws"
@@ -23,18 +23,7 @@ func (e *Environment) workerEvents(name, target string) *worker.Events {
 			e.remember(name, s)
 			r.settled(name, target, s)
 		},
-		GateChanged: func(g worker.GateChanged) {
-			if g.Open {
-				r.note(slog.LevelInfo, "worker", "receiving from "+name, slog.String("queue", name))
-				return
-			}
-			var why []string
-			for _, reason := range g.Reasons {
-				why = append(why, reason.Text)
-			}
-			text := strings.Join(why, "; ")
-			r.note(slog.LevelInfo, "worker", "not receiving: "+text, slog.String("queue", name), slog.String("reason", text))
-		},
+		GateChanged: e.gateVoice(name),
 		PollFailed: func(p worker.PollFailed) {
 			level := slog.LevelWarn
 			if p.ForGood {
@@ -72,6 +61,32 @@ func (e *Environment) workerEvents(name, target string) *worker.Events {
 		GivenBack: func(g worker.GivenBack) {
 			r.note(slog.LevelDebug, "worker", fmt.Sprintf("%d messages given back unposted", g.Messages), slog.String("queue", name))
 		},
+	}
+}
+
+// gateVoice says why nothing is received, and when that is over. Of several
+// reasons the nearest one is said, once; the status shows them all.
+func (e *Environment) gateVoice(name string) func(worker.GateChanged) {
+	var mu sync.Mutex
+	said := ""
+	return func(g worker.GateChanged) {
+		mu.Lock()
+		defer mu.Unlock()
+		if g.Open {
+			said = ""
+			e.report.note(slog.LevelInfo, "worker", "receiving from "+name, slog.String("queue", name))
+			return
+		}
+		reason := g.Reasons[0]
+		if reason.Text == said || reason.Block == worker.Draining {
+			return
+		}
+		said = reason.Text
+		level := slog.LevelInfo
+		if reason.Block == worker.DeleteRefused || reason.Block == worker.AppDown {
+			level = slog.LevelWarn
+		}
+		e.report.note(level, "worker", "not receiving: "+reason.Text, slog.String("queue", name), slog.String("reason", string(reason.Block)))
 	}
 }
 

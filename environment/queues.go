@@ -140,7 +140,7 @@ func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second))
 // findOnSQS finds the worker's queue on Amazon SQS, checks that it can be read
 // and warns where its own attributes and the settings do not fit together.
 func (e *Environment) findOnSQS(ctx context.Context) error {
-	opts := &aws.Options{Connections: e.s.HTTPConnections + 16, Events: e.awsEvents()}
+	opts := &aws.Options{Endpoint: e.s.EndpointURL, Connections: e.s.HTTPConnections + 16, Events: e.awsEvents()}
 	if e.RegionSet {
 		opts.Region = e.s.Region
 	}

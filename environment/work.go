@@ -10,8 +10,7 @@ import (
 	"tendril/worker"
 )
 
-// buildWorker makes the worker and the way to the app. Where tendril runs the
-// app, the gate stays closed until the app is ready.
+// buildWorker makes the worker and the way to the app.
 func (e *Environment) buildWorker(context.Context) error {
 	target := e.s.Target
 	if target == "" {
@@ -36,9 +35,6 @@ func (e *Environment) buildWorker(context.Context) error {
 	e.work.app = app
 	e.work.target = strings.TrimSuffix(target, "/") + e.s.HTTPPath
 	e.work.worker = worker.New(e.work.queue, checked{app, e.s.Healthcheck}, e.workerOptions())
-	if e.hasApp() {
-		e.work.worker.Gate(false, "waiting for the app to be ready")
-	}
 	return nil
 }
 
