@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"context"
 	"time"
 
 	"tendril/queue"
@@ -19,7 +18,7 @@ const (
 
 // Stored is a message as it lies in a queue, seen without receiving it.
 type Stored struct {
-	queue.Message       // ReceiptHandle is empty
+	queue.Message        // ReceiptHandle is empty
 	Queue         string // the queue that holds it
 	State         State
 	// Until is when a delayed or in-flight message becomes visible; zero for
@@ -39,30 +38,6 @@ type BrowseRequest struct {
 	After string
 	// Limit is the page size, 1 to 1000; 0 means 100.
 	Limit int
-}
-
-// Browse returns stored messages, oldest first, without counting a receive,
-// and the cursor of the next page ("" at the end).
-func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (page []Stored, next string, err error) {
-	panic("skeleton")
-}
-
-// Message returns one stored message by its id; an error wrapping
-// queue.CodeResourceNotFound when the queue does not hold it.
-func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) { panic("skeleton") }
-
-// DeleteMessages removes messages by id as an operator's act and returns how
-// many there were. They count as purged.
-func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) (int, error) {
-	panic("skeleton")
-}
-
-// Move moves messages by id to another queue, in one transaction, keeping id,
-// body and attributes and beginning a new receive count for redrive purposes.
-// An empty to means the queue each was dead-lettered from. It returns how
-// many were moved; ids that are gone are passed over.
-func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, error) {
-	panic("skeleton")
 }
 
 // Ledger accounts for every message. It always balances:
@@ -91,10 +66,3 @@ type Ledger struct {
 	Delayed  int64 `json:"delayed"`
 	InFlight int64 `json:"in_flight"`
 }
-
-// Ledger returns the account of one queue.
-func (b *Broker) Ledger(name string) (Ledger, error) { panic("skeleton") }
-
-// OldestAge returns the age of the oldest live message of a queue, 0 when it
-// is empty.
-func (b *Broker) OldestAge(name string) (time.Duration, error) { panic("skeleton") }

@@ -1,0 +1,161 @@
+package broker
+
+import (
+	"context"
+	"database/sql/driver"
+	"strconv"
+	"strings"
+	"time"
+
+	"tendril/queue"
+)
+
+const (
+	browseDefault = 100
+	browseMost    = 1000
+	// browseChunk bounds how many rows one read looks at, so that no read
+	// keeps the log from starting over.
+	browseChunk = 2000
+)
+
+// Browse returns stored messages, oldest first, without counting a receive,
+// and the cursor of the next page ("" at the end). A Match that is rare in a
+// deep queue reads all of it; ctx ends that.
+func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (page []Stored, next string, err error) {
+	q, err := b.queue(name)
+	if err != nil {
+		return nil, "", err
+	}
+	if req.Limit == 0 {
+		req.Limit = browseDefault
+	}
+	if req.Limit < 1 || req.Limit > browseMost {
+		return nil, "", errParameter("Limit", strconv.Itoa(req.Limit), "Must be between 1 and 1000, if provided.")
+	}
+	q.mu.Lock()
+	at, high := q.low(), q.high()
+	q.mu.Unlock()
+	if req.After != "" {
+		seq, err := strconv.ParseInt(req.After, 10, 64)
+		if err != nil || seq < 0 || seq > maxSeq {
+			return nil, "", errParameter("After", req.After, "It is not a cursor that a page returned.")
+		}
+		at = max(at, makeKey(q.number, seq))
+	}
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, "", err
+		}
+		rows, last, err := q.browse(at, high, req.Match)
+		if err != nil {
+			return nil, "", err
+		}
+		for _, r := range rows {
+			at = r.key
+			if s, ok := q.stored(r); ok && (req.State == "" || s.State == req.State) {
+				page = append(page, s)
+			}
+			if len(page) == req.Limit {
+				return page, strconv.FormatInt(keySeq(at), 10), nil
+			}
+		}
+		if last == 0 {
+			return page, "", nil
+		}
+		at = last
+	}
+}
+
+// browse reads the matching ones of the next rows after a key. last is the
+// key up to which it looked; 0 when that was the end.
+func (q *liveQueue) browse(after, high int64, match string) (rows []*record, last int64, err error) {
+	err = q.b.read(func(c *conn) error {
+		last, err = c.integer(`SELECT max(id) FROM (SELECT id FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?)`,
+			after, high, int64(browseChunk))
+		if err != nil || last == 0 {
+			return err
+		}
+		return c.query(func(row []driver.Value) error {
+			r := new(record)
+			fillRecord(r, row)
+			rows = append(rows, r)
+			return nil
+		}, `SELECT `+allColumns+` FROM messages WHERE id > ?1 AND id <= ?2 AND (?3 = '' OR instr(body, ?3) > 0) ORDER BY id`,
+			after, last, match)
+	})
+	return rows, last, err
+}
+
+// stored makes the operator's view of a row; false when the message has just
+// left the queue.
+func (q *liveQueue) stored(r *record) (Stored, bool) {
+	message, err := q.b.message(r, q.fifo())
+	if err != nil {
+		q.b.log.Error("A stored message is damaged", "queue", q.name, "id", q.b.seal.messageID(r.originKey()), "err", err)
+		message.ID, message.Body = q.b.seal.messageID(r.originKey()), r.body
+	}
+	s := Stored{Message: message, Queue: q.name, State: Visible, DeadAt: date(r.dead)}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.deleted || r.key <= q.low() {
+		return s, false
+	}
+	now := q.b.clock.now()
+	if m := q.held[r.key]; m != nil && !m.claimed() {
+		s.ReceiveCount, s.FirstReceivedAt = int(m.count), date(m.first)
+		if m.flying {
+			s.State, s.Until = InFlight, q.until(m.until, now)
+			return s, true
+		}
+	}
+	if due := q.b.clock.reading(r.due); r.due != 0 && due > now {
+		s.State, s.Until = Delayed, q.until(due, now)
+	}
+	return s, true
+}
+
+// until turns a reading into a time.
+func (q *liveQueue) until(at, now int64) time.Time {
+	return time.Now().Add(time.Duration(at - now))
+}
+
+// Message returns one stored message by its id; an error wrapping
+// queue.CodeResourceNotFound when the queue does not hold it.
+func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
+	q, err := b.queue(name)
+	if err != nil {
+		return Stored{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return Stored{}, err
+	}
+	var found *record
+	err = b.read(func(c *conn) error {
+		key, err := q.keyOf(c, id)
+		if err != nil || key == 0 {
+			return err
+		}
+		return c.records([]int64{key}, func(r *record) { found = r })
+	})
+	if err != nil {
+		return Stored{}, err
+	}
+	if found != nil {
+		if s, ok := q.stored(found); ok {
+			return s, nil
+		}
+	}
+	return Stored{}, queue.Errorf(queue.CodeResourceNotFound, "Queue %s holds no message %s.", name, clip(id))
+}
+
+// keyOf returns the key under which the queue holds a message; 0 when it does
+// not.
+func (q *liveQueue) keyOf(c *conn, id string) (key int64, err error) {
+	origin, ok := q.b.seal.origin(strings.TrimSpace(id))
+	if !ok {
+		return 0, nil
+	}
+	low, high := makeKey(q.number, 0), q.high()
+	return c.integer(`SELECT id FROM messages WHERE id = ?1 AND origin IS NULL AND id > ?2 AND id <= ?3
+		UNION ALL SELECT id FROM messages WHERE origin = ?1 AND id > ?2 AND id <= ?3`, origin, low, high)
+}

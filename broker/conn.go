@@ -1,0 +1,136 @@
+package broker
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// conn is one SQLite connection and its prepared statements, used by one
+// goroutine at a time. It talks to the driver itself: the pool, the locks and
+// the conversions of database/sql would cost more than the statements do.
+type conn struct {
+	raw   driver.Conn
+	stmts map[string]driver.Stmt
+	args  []driver.NamedValue // reused
+	dest  []driver.Value      // reused
+}
+
+// openConn opens the database file with the given file system of SQLite's; ""
+// is the ordinary one.
+func openConn(path, vfs string) (*conn, error) {
+	dsn := url.URL{Scheme: "file", OmitHost: true, Path: path}
+	if vfs != "" {
+		dsn.RawQuery = url.Values{"vfs": {vfs}}.Encode()
+	}
+	raw, err := (&sqlite.Driver{}).Open(dsn.String())
+	if err != nil {
+		return nil, err
+	}
+	return &conn{raw: raw, stmts: map[string]driver.Stmt{}}, nil
+}
+
+// close finalizes the statements before the connection: SQLite removes its
+// log only with the last connection, and an open statement keeps it open.
+func (c *conn) close() error {
+	var errs []error
+	for _, s := range c.stmts {
+		errs = append(errs, s.Close())
+	}
+	c.stmts = nil
+	return errors.Join(append(errs, c.raw.Close())...)
+}
+
+// script runs SQL as text, without keeping it prepared.
+func (c *conn) script(text string) error {
+	_, err := c.raw.(driver.ExecerContext).ExecContext(context.Background(), text, nil)
+	return err
+}
+
+// exec runs a statement, prepared on first use, and returns the number of
+// rows that it changed.
+func (c *conn) exec(text string, args ...any) (int64, error) {
+	s, err := c.prepare(text)
+	if err != nil {
+		return 0, err
+	}
+	result, err := s.(driver.StmtExecContext).ExecContext(context.Background(), c.bind(args))
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// query runs a statement, prepared on first use, and calls each for every
+// row. The row is reused.
+func (c *conn) query(each func(row []driver.Value) error, text string, args ...any) error {
+	s, err := c.prepare(text)
+	if err != nil {
+		return err
+	}
+	rows, err := s.(driver.StmtQueryContext).QueryContext(context.Background(), c.bind(args))
+	if err != nil {
+		return err
+	}
+	dest := c.row(len(rows.Columns()))
+	for {
+		err := rows.Next(dest)
+		if err == io.EOF {
+			return rows.Close()
+		}
+		if err == nil {
+			err = each(dest)
+		}
+		if err != nil {
+			return errors.Join(err, rows.Close())
+		}
+	}
+}
+
+// integer returns the one number that a query yields; 0 for no row or NULL.
+func (c *conn) integer(text string, args ...any) (n int64, err error) {
+	err = c.query(func(row []driver.Value) error {
+		n, _ = row[0].(int64)
+		return nil
+	}, text, args...)
+	return n, err
+}
+
+func (c *conn) prepare(text string) (driver.Stmt, error) {
+	if s := c.stmts[text]; s != nil {
+		return s, nil
+	}
+	s, err := c.raw.Prepare(text)
+	if err != nil {
+		return nil, fmt.Errorf("preparing %q: %w", text, err)
+	}
+	c.stmts[text] = s
+	return s, nil
+}
+
+func (c *conn) bind(args []any) []driver.NamedValue {
+	c.args = c.args[:0]
+	for i, v := range args {
+		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
+	}
+	return c.args
+}
+
+func (c *conn) row(n int) []driver.Value {
+	if cap(c.dest) < n {
+		c.dest = make([]driver.Value, n)
+	}
+	return c.dest[:n]
+}
+
+// isFull reports whether SQLite found no room on the disk.
+func isFull(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL
+}

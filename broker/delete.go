@@ -1,0 +1,207 @@
+package broker
+
+import (
+	"context"
+	"slices"
+
+	"tendril/queue"
+)
+
+// Delete removes the messages of the receipts, one error for each; nil
+// entries succeeded. It returns nil when all did. Deleting again what is gone
+// succeeds. On a standard queue the newest receipt of a message deletes it,
+// also after its visibility timeout, and an older one succeeds without
+// effect; on a FIFO queue only the receipt of a message in flight deletes.
+func (b *Broker) Delete(ctx context.Context, name string, receipts []string) []error {
+	q, err := b.queue(name)
+	if err == nil {
+		err = checkCount(len(receipts))
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return repeated(err, len(receipts))
+	}
+	d := &deletion{q: q, errs: make([]error, len(receipts)), done: make(chan error, 1)}
+	q.mu.Lock()
+	err = q.ready()
+	for i := 0; i < len(receipts) && err == nil; i++ {
+		d.errs[i] = d.add(receipts[i], i)
+	}
+	q.mu.Unlock()
+	if err != nil {
+		return repeated(err, len(receipts))
+	}
+	if err := b.writer.do(d, d.done); err != nil {
+		return repeated(err, len(receipts))
+	}
+	if slices.IndexFunc(d.errs, func(err error) bool { return err != nil }) < 0 {
+		return nil
+	}
+	return d.errs
+}
+
+// repeated answers each of n entries with the same error.
+func repeated(err error, n int) []error { return slices.Repeat([]error{err}, max(1, n)) }
+
+// deletion is the request of one Delete.
+type deletion struct {
+	q        *liveQueue
+	messages []*message
+	counted  int // those of them that a purge did not take before
+	older    []olderReceipt
+	errs     []error
+	done     chan error
+}
+
+// olderReceipt is a receipt from before the store was opened, of a message
+// that memory knows nothing of: the receive was not stored, so the message is
+// visible, or it is gone.
+type olderReceipt struct {
+	m     *message // stands in for the message meanwhile
+	index int
+	text  string
+	found bool
+}
+
+// add takes in one receipt. The queue's lock is held.
+func (d *deletion) add(handle string, index int) error {
+	q := d.q
+	r, err := q.open(handle)
+	if err != nil {
+		return err
+	}
+	m := q.held[r.key]
+	switch {
+	case m == nil && r.epoch < q.b.epoch && r.key > q.low():
+		d.older = append(d.older, olderReceipt{q.claim(r.key), index, handle, false})
+	case m == nil || m.leaving:
+		// Gone, or about to: the commit that this request waits for comes
+		// after the one that takes it away.
+	case !m.newest(r) && !q.set.fifo:
+		// An older receipt of a standard queue: success without effect.
+	case q.set.fifo && (!m.newest(r) || !m.flying):
+		return errReceipt(handle, receiptExpired)
+	default:
+		m.leaving = true
+		d.messages = append(d.messages, m)
+	}
+	return nil
+}
+
+const receiptExpired = "The receipt handle has expired."
+
+// open reads a handle of this queue. The lock is held.
+func (q *liveQueue) open(handle string) (receipt, error) {
+	r, err := q.b.seal.open(handle)
+	if err == nil && keyQueue(r.key) != q.number {
+		err = errHandle(handle)
+	}
+	return r, err
+}
+
+// newest reports whether a receipt is of the latest receive that is known. A
+// receive just before the process was killed may not have been stored: then a
+// receipt of a later life than the stored one is newer.
+func (m *message) newest(r receipt) bool {
+	if r.epoch == m.epoch {
+		return r.serial == uint32(m.count)
+	}
+	return r.epoch > m.epoch
+}
+
+// claim keeps a message that memory does not hold from being given out, until
+// unclaim. The lock is held.
+func (q *liveQueue) claim(key int64) *message {
+	m := &message{key: key, origin: key, leaving: true, standIn: true, index: -1}
+	q.held[key] = m
+	q.resetWindow()
+	return m
+}
+
+// unclaim ends a claim. The lock is held.
+func (q *liveQueue) unclaim(m *message) {
+	if q.held[m.key] == m {
+		delete(q.held, m.key)
+	}
+	q.resetWindow()
+}
+
+func (d *deletion) durable() bool { return false }
+func (d *deletion) grows() bool   { return false }
+
+func (d *deletion) apply(t *tx) error {
+	if t.gone(d.q) {
+		return nil
+	}
+	k := t.books(d.q)
+	d.counted = 0
+	for _, m := range d.messages {
+		if keySeq(m.key) > k.floor {
+			t.remove(m.key, m.stored)
+			d.counted++
+		}
+	}
+	k.done += int64(d.counted)
+	for i := range d.older {
+		o := &d.older[i]
+		found, err := t.exists(d.q, o.m.key)
+		if err != nil {
+			return err
+		}
+		if o.found = found; o.found && !d.q.fifo() {
+			t.remove(o.m.key, true)
+			k.done++
+		}
+	}
+	return nil
+}
+
+func (d *deletion) settle(err error) {
+	q := d.q
+	q.mu.Lock()
+	for _, m := range d.messages {
+		if err != nil {
+			q.stay(m)
+			q.store(m)
+		} else {
+			q.depart(m)
+		}
+	}
+	if err == nil {
+		q.books.done += int64(d.counted)
+	}
+	for _, o := range d.older {
+		q.unclaim(o.m)
+		switch {
+		case err != nil || !o.found:
+		case q.set.fifo:
+			d.errs[o.index] = errReceipt(o.text, receiptExpired)
+		default:
+			q.books.done++
+		}
+	}
+	q.settled(len(d.messages) + len(d.older))
+	q.mu.Unlock()
+	d.done <- err
+}
+
+// settled lets what a departure made deliverable go out: the next of a FIFO
+// group, or all of a queue whose requests failed. The lock is held.
+func (q *liveQueue) settled(n int) {
+	q.account()
+	if q.set.fifo {
+		q.order.promote(q.b.clock.now())
+		n = queue.MaxBatch
+	}
+	if q.order.deliverable() || q.window.behind() {
+		q.line.wake(n)
+	}
+}
+
+// fifo reports the queue's type, which never changes.
+func (q *liveQueue) fifo() bool {
+	_, ok := q.order.(*fifo)
+	return ok
+}

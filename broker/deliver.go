@@ -1,0 +1,110 @@
+package broker
+
+import (
+	"slices"
+
+	"tendril/queue"
+)
+
+// deliver makes what a receive returns, reading the contents that memory does
+// not hold. Messages that cannot be read go back to the queue.
+func (q *liveQueue) deliver(list []given) ([]queue.Message, error) {
+	if err := q.readContents(list); err != nil {
+		q.takeBack(list)
+		return nil, err
+	}
+	out := make([]queue.Message, 0, len(list))
+	for _, g := range list {
+		if g.content == nil {
+			q.vanished(g.m)
+			continue
+		}
+		m, err := q.b.message(g.content, q.set.fifo)
+		if err != nil {
+			q.setAside(g.m, err)
+			continue
+		}
+		m.ReceiptHandle = q.b.seal.handle(g.receipt)
+		m.ReceiveCount = int(g.receipt.serial)
+		m.FirstReceivedAt = date(g.first)
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// readContents fills in the contents that are not cached.
+func (q *liveQueue) readContents(list []given) error {
+	var keys []int64
+	for _, g := range list {
+		if g.content == nil {
+			keys = append(keys, g.m.key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	return q.b.read(func(c *conn) error {
+		return c.records(keys, func(r *record) {
+			i := slices.IndexFunc(list, func(g given) bool { return g.m.key == r.key })
+			list[i].content = r
+		})
+	})
+}
+
+// message makes the outside view of a row, without what only a receive knows.
+func (b *Broker) message(r *record, fifo bool) (queue.Message, error) {
+	if r.checksum() != r.sum {
+		return queue.Message{}, errDamaged
+	}
+	attributes, err := decodeAttributes(r.attributes)
+	if err != nil {
+		return queue.Message{}, err
+	}
+	m := queue.Message{
+		ID: b.seal.messageID(r.originKey()), Body: r.body, Attributes: attributes,
+		ReceiveCount: int(r.received), SentAt: date(r.sent), FirstReceivedAt: date(r.first),
+		SenderID: b.opts.SenderID, GroupID: r.group, DedupID: r.dedup, TraceHeader: r.trace,
+		DeadLetterSource: r.source,
+	}
+	if fifo {
+		m.SequenceNumber = sequenceNumber(r.key)
+	}
+	return m, nil
+}
+
+// takeBack undoes a receive whose contents could not be read.
+func (q *liveQueue) takeBack(list []given) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, g := range list {
+		if m := g.m; int(m.count) == int(g.receipt.serial) && !m.leaving && !m.gone {
+			q.land(m)
+		}
+	}
+	q.line.wake(len(list))
+}
+
+// vanished forgets a message whose row is gone: an operator removed it while
+// it was being received.
+func (q *liveQueue) vanished(m *message) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !m.gone && !m.leaving {
+		q.depart(m)
+	}
+}
+
+// setAside keeps a damaged message out of the way for as long as the process
+// lives. It stays on disk and in the ledger, for an operator to look at, move
+// or delete; on a FIFO queue its group goes on without it.
+func (q *liveQueue) setAside(m *message, err error) {
+	q.b.log.Error("A stored message is damaged and will not be delivered; it stays on disk",
+		"queue", q.name, "id", q.b.seal.messageID(m.origin), "err", err)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	m.damaged = true
+	q.order.release(m)
+}
+
+// forever is a reading that no process lives to see.
+const forever = 1<<63 - 1

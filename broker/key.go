@@ -1,0 +1,111 @@
+package broker
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A key is the primary key of a message row: the queue's number in the high
+// bits, the place in the queue below, so that a queue is a contiguous range:
+// sends append at its right edge, deletes free its left one.
+const (
+	seqBits   = 40
+	maxQueues = 1<<22 - 1
+	maxSeq    = 1<<seqBits - 1
+)
+
+func makeKey(queue, seq int64) int64 { return queue<<seqBits | seq }
+
+func keyQueue(key int64) int64 { return key >> seqBits }
+
+func keySeq(key int64) int64 { return key & maxSeq }
+
+// sequenceNumber renders a key as a FIFO sequence number: 20 digits, growing
+// with the key, not consecutive.
+func sequenceNumber(key int64) string {
+	const base = 10_000_000_000_000_000_000
+	return strconv.FormatUint(base+uint64(keySeq(key))<<8, 10)
+}
+
+// seal derives message ids and receipt handles from keys with a secret that
+// lies in the store, so that neither takes room on disk.
+type seal struct{ block cipher.Block }
+
+func newSeal(secret []byte) (seal, error) {
+	block, err := aes.NewCipher(secret)
+	if err != nil {
+		return seal{}, fmt.Errorf("using the store's secret: %w", err)
+	}
+	return seal{block}, nil
+}
+
+// The domains keep one use of the secret apart from another.
+const (
+	domainIDHigh  = 1
+	domainIDLow   = 2
+	domainReceipt = 3
+)
+
+// prf is a pseudo-random function of two words and a domain: AES of one block
+// per word, chained.
+func (s seal) prf(domain byte, a, b uint64) (out [16]byte) {
+	binary.BigEndian.PutUint64(out[:8], a)
+	out[15] = domain
+	s.block.Encrypt(out[:], out[:])
+	for i := range 8 {
+		out[i] ^= byte(b >> (56 - 8*i))
+	}
+	s.block.Encrypt(out[:], out[:])
+	return out
+}
+
+const (
+	idHighMask = 1<<60 - 1 // of the first half: all but the version
+	idLowMask  = 1<<62 - 1 // of the second half: all but the variant
+)
+
+// messageID is the message id that belongs to the key under which a message
+// was sent: a version 4 UUID that looks random and leads back to the key.
+func (s seal) messageID(origin int64) string {
+	high := s.idHigh(origin)
+	low := uint64(origin) ^ s.idMask(high)
+	var raw [16]byte
+	binary.BigEndian.PutUint64(raw[:8], high>>12<<16|0x4000|high&0xfff)
+	binary.BigEndian.PutUint64(raw[8:], 2<<62|low)
+	var text [36]byte
+	hex.Encode(text[:8], raw[:4])
+	hex.Encode(text[9:13], raw[4:6])
+	hex.Encode(text[14:18], raw[6:8])
+	hex.Encode(text[19:23], raw[8:10])
+	hex.Encode(text[24:], raw[10:])
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	return string(text[:])
+}
+
+// origin returns the key that a message id was made from; false for an id
+// that is not of this store.
+func (s seal) origin(id string) (int64, bool) {
+	raw, err := hex.DecodeString(strings.ReplaceAll(id, "-", ""))
+	if err != nil || len(raw) != 16 || len(id) != 36 {
+		return 0, false
+	}
+	first, second := binary.BigEndian.Uint64(raw[:8]), binary.BigEndian.Uint64(raw[8:])
+	high := first>>16<<12 | first&0xfff
+	origin := int64((second & idLowMask) ^ s.idMask(high))
+	return origin, s.messageID(origin) == strings.ToLower(id)
+}
+
+func (s seal) idHigh(origin int64) uint64 {
+	p := s.prf(domainIDHigh, uint64(origin), 0)
+	return binary.BigEndian.Uint64(p[:8]) & idHighMask
+}
+
+func (s seal) idMask(high uint64) uint64 {
+	p := s.prf(domainIDLow, high, 0)
+	return binary.BigEndian.Uint64(p[:8]) & idLowMask
+}

@@ -1,0 +1,211 @@
+package broker
+
+import (
+	"crypto/rand"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"tendril/queue"
+)
+
+// Broker is a set of durable queues in one data directory.
+// All methods are safe for concurrent use. Errors about a request are
+// [*queue.Error].
+type Broker struct {
+	opts   Options
+	events Events
+	log    *slog.Logger
+	dir    string
+	lock   *os.File
+	clock  clock
+	seal   seal
+	epoch  uint32
+	room   *room
+	writer *writer
+	store  atomic.Pointer[store]
+
+	cache    cache
+	windowed atomic.Int64 // fresh messages in memory
+	closing  atomic.Bool
+	group    sync.WaitGroup // background reads
+	groupMu  sync.Mutex     // guards group against closing
+
+	admin sync.Mutex // held by acts on queues as a whole
+
+	// booksMu makes a move between queues one step for TotalLedger.
+	booksMu       sync.Mutex
+	departedBooks *liveQueue // stands for all deleted queues; only its books count
+
+	mu       sync.RWMutex // taken after a queue's lock, never before
+	queues   map[string]*liveQueue
+	departed map[string]int64 // stamps of deletions
+}
+
+// Open opens the queues in dir (created with mode 0700 when missing).
+// It returns an error wrapping [ErrInUse] when another process holds dir.
+func Open(dir string, opts *Options) (*Broker, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("creating the data directory: %w", err)
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("opening the data directory: %w", err)
+	}
+	b := newBroker(dir, opts)
+	b.lock = lock
+	if err := b.open(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return b, nil
+}
+
+func newBroker(dir string, opts *Options) *Broker {
+	b := &Broker{
+		dir: dir, clock: newClock(), queues: map[string]*liveQueue{}, departed: map[string]int64{}, log: slog.Default(),
+	}
+	if opts != nil {
+		b.opts = *opts
+	}
+	o := &b.opts
+	if o.Region == "" {
+		o.Region = "us-east-1"
+	}
+	if o.AccountID == "" {
+		o.AccountID = "000000000000"
+	}
+	if o.SenderID == "" {
+		o.SenderID = o.AccountID
+	}
+	if o.Logger != nil {
+		b.log = o.Logger
+	}
+	if o.Events != nil {
+		b.events = *o.Events
+	}
+	b.room = newRoom(dir)
+	b.departedBooks = &liveQueue{b: b}
+	return b
+}
+
+// open opens the store, reads it and starts the writer.
+func (b *Broker) open() error {
+	s, err := openStore(b.dir, b.opts.vfs)
+	if err != nil {
+		return err
+	}
+	b.store.Store(s)
+	if err = b.begin(s); err == nil {
+		err = b.load(s)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("reading the queues in %s: %w", b.dir, err), s.close())
+	}
+	b.writer = newWriter(b)
+	go b.writer.run()
+	for _, q := range b.all() {
+		q.begin()
+	}
+	return nil
+}
+
+// begin reads the secret, or makes it, and opens a new epoch.
+func (b *Broker) begin(s *store) error {
+	var secret []byte
+	var epoch int64
+	err := s.write.query(func(row []driver.Value) error {
+		switch row[0] {
+		case "secret":
+			secret, _ = row[1].([]byte)
+		case "epoch":
+			epoch, _ = row[1].(int64)
+		}
+		return nil
+	}, `SELECT name, value FROM meta`)
+	if err != nil {
+		return err
+	}
+	if secret == nil {
+		secret = make([]byte, 16)
+		_, _ = rand.Read(secret) // never fails
+	}
+	if b.seal, err = newSeal(secret); err != nil {
+		return err
+	}
+	b.epoch = uint32(epoch + 1)
+	if err := s.synchronous(true); err != nil {
+		return err
+	}
+	_, err = s.write.exec(`INSERT OR REPLACE INTO meta (name, value) VALUES ('secret', ?), ('epoch', ?)`, secret, epoch+1)
+	return err
+}
+
+// begin starts a loaded queue's timers.
+func (q *liveQueue) begin() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.arm()
+	if q.books.live() > 0 {
+		// Wherever the oldest is: a first sweep finds out.
+		q.watchRetention(stamp() - q.set.retention.Milliseconds() + firstSweep.Milliseconds())
+	}
+}
+
+// Close stops waiting receives (they return what they have, or
+// queue.ErrClosed), commits what is pending and closes the files.
+func (b *Broker) Close() error {
+	b.groupMu.Lock()
+	closed := b.closing.Swap(true)
+	b.groupMu.Unlock()
+	if closed {
+		return queue.ErrClosed
+	}
+	for _, q := range b.all() {
+		q.mu.Lock()
+		rows, _ := q.receiptRows(forever)
+		if len(rows) > 0 {
+			// After a failure of the store there is nothing to write to.
+			_ = b.writer.submit(&receiptStore{q: q, rows: rows, done: func(error) {}})
+		}
+		q.stop()
+		q.mu.Unlock()
+	}
+	b.writer.close()
+	b.group.Wait()
+	return errors.Join(b.store.Load().close(), b.lock.Close())
+}
+
+// background runs f in a goroutine that Close waits for; false when the
+// broker is closing.
+func (b *Broker) background(f func()) bool {
+	b.groupMu.Lock()
+	defer b.groupMu.Unlock()
+	if b.closing.Load() {
+		return false
+	}
+	b.group.Go(f)
+	return true
+}
+
+// read runs f with a connection that reads.
+func (b *Broker) read(f func(*conn) error) error {
+	err := b.store.Load().read(f)
+	if err != nil {
+		return &queue.Error{Code: queue.CodeStorageFailed, Message: "Reading the queues' file failed; look at the log and the disk.", Err: err}
+	}
+	return nil
+}
+
+// failed says why nothing is accepted now; nil while all is well.
+func (b *Broker) failed() error {
+	b.writer.mu.Lock()
+	defer b.writer.mu.Unlock()
+	return b.writer.failure
+}
+
+// ARN returns the Amazon resource name of a queue of this broker.
+func (b *Broker) ARN(name string) string { return b.opts.arn(name) }

@@ -1,0 +1,121 @@
+package broker
+
+import (
+	"context"
+	"time"
+
+	"tendril/queue"
+)
+
+// SetAttributes changes attributes of a queue; all or none. A change of the
+// retention period applies to the messages that are there, a change of the
+// delay of a FIFO queue too; of a standard queue only to later sends.
+func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[string]string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	b.admin.Lock()
+	defer b.admin.Unlock()
+	q, err := b.queue(name)
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	old, current := q.set, q.attributes
+	q.mu.Unlock()
+	if value, ok := attrs["FifoQueue"]; ok && (!old.fifo || value != "true") {
+		if !old.fifo {
+			return queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute FifoQueue.")
+		}
+		return queue.Errorf(queue.CodeInvalidAttributeValue, "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
+	}
+	merged := mergeAttributes(current, attrs)
+	set, err := parseSettings(old.fifo, merged)
+	if err != nil {
+		return err
+	}
+	if _, ok := attrs["RedrivePolicy"]; ok {
+		if err := b.checkRedrive(name, &set, attrs["RedrivePolicy"]); err != nil {
+			return err
+		}
+	}
+	now := stamp()
+	return b.change(
+		func(t *tx) error { return q.writeSettings(t, merged, &old, &set, now) },
+		func() { q.reconfigured(merged, &old, set, now) },
+	)
+}
+
+func (q *liveQueue) writeSettings(t *tx, attributes map[string]string, old, set *settings, now int64) error {
+	if t.gone(q) {
+		return nil
+	}
+	if _, err := t.c.exec(`UPDATE queues SET attributes = ?, modified = ? WHERE number = ?`, toJSON(attributes), now, q.number); err != nil {
+		return err
+	}
+	if !set.fifo || old.delay == set.delay {
+		return nil
+	}
+	return q.redelay(t, set.delay)
+}
+
+// redelay gives the messages of a FIFO queue a new delay, counted from their
+// sending. Only the last quarter of an hour can be concerned.
+func (q *liveQueue) redelay(t *tx, delay time.Duration) error {
+	if err := t.flush(); err != nil {
+		return err
+	}
+	since := stamp() - maxDelay.Milliseconds()
+	low := makeKey(q.number, q.disk.floor)
+	// Walk back from the end while messages are young enough.
+	oldest, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low, q.high(), since)
+	if err != nil {
+		return err
+	}
+	var due any = delay.Milliseconds()
+	if delay == 0 {
+		due = nil
+	}
+	_, err = t.c.exec(`UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`, due, max(low, oldest), q.high())
+	return err
+}
+
+// reconfigured publishes new settings.
+func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, set settings, now int64) {
+	if set.fifo && old.delay != set.delay {
+		defer q.reload()
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.set, q.attributes, q.modified = set, attributes, now
+	if old.retention == set.retention {
+		return
+	}
+	// What the sweep had claimed by the old period may stay after all.
+	q.cutoff = 0
+	q.resetWindow()
+	for _, m := range q.held {
+		if !m.flying && m.idle() {
+			q.order.giveBack(m)
+		}
+	}
+	q.sweepNow()
+	q.settled(1)
+}
+
+// reload counts the delays anew and reads the window again.
+func (q *liveQueue) reload() {
+	err := q.b.read(func(c *conn) error {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.resetWindow()
+		return q.loadDelays(c)
+	})
+	if err != nil {
+		q.b.log.Error("Reading the delays of a queue failed", "queue", q.name, "err", err)
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.arm()
+	q.settled(1)
+}

@@ -1,0 +1,200 @@
+package broker
+
+import (
+	"database/sql/driver"
+	"time"
+)
+
+// sweepRows is how many messages one sweep expires; sweepWalk how many rows it
+// looks at.
+const (
+	sweepRows = 500
+	sweepWalk = 5_000
+)
+
+// watchRetention sees to it that a sweep comes when a message sent at a stamp
+// expires. The lock is held.
+func (q *liveQueue) watchRetention(sent int64) {
+	at := sent + q.set.retention.Milliseconds()
+	if q.sweeping || q.deleted || q.sweepAt != 0 && q.sweepAt <= at {
+		return
+	}
+	q.sweepAt = at
+	wait := time.Duration(max(0, at-stamp())) * time.Millisecond
+	if q.sweep == nil {
+		q.sweep = time.AfterFunc(wait, func() {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			q.sweepNow()
+		})
+	} else {
+		q.sweep.Reset(wait)
+	}
+}
+
+// sweepNow starts a sweep. The lock is held.
+func (q *liveQueue) sweepNow() {
+	if q.sweeping || q.deleted || q.b.closing.Load() {
+		return
+	}
+	q.sweepAt = 0
+	q.sweeping = q.b.writer.submit(&sweep{q: q}) == nil
+}
+
+// sweep is the request that removes messages past their retention, wherever
+// they are in the queue.
+//
+// Fresh messages sent before the queue's cutoff belong to the sweep: receives
+// pass over them. Those received before are marked as leaving.
+type sweep struct {
+	q       *liveQueue
+	cutoff  int64
+	rows    []sweptRow
+	more    bool
+	nextOne int64 // stamp of the oldest message that stays; 0 for none
+}
+
+type sweptRow struct {
+	key, due int64
+	m        *message // nil for a fresh one
+}
+
+func (s *sweep) durable() bool { return false }
+func (s *sweep) grows() bool   { return false }
+
+func (s *sweep) apply(t *tx) error {
+	s.release()
+	s.rows, s.more, s.nextOne = nil, false, 0
+	if t.gone(s.q) {
+		return nil
+	}
+	q := s.q
+	q.mu.Lock()
+	s.cutoff = stamp() - q.set.retention.Milliseconds() + 1
+	q.cutoff = max(q.cutoff, s.cutoff)
+	s.cutoff = q.cutoff
+	q.mu.Unlock()
+	low := makeKey(q.number, q.disk.floor)
+	if err := s.findOwn(t.c, max(low, q.walked)); err != nil {
+		return err
+	}
+	if err := s.findMoved(t.c, low); err != nil {
+		return err
+	}
+	s.hold()
+	for _, r := range s.rows {
+		t.remove(r.key, r.m != nil)
+	}
+	t.books(q).expired += int64(len(s.rows))
+	return nil
+}
+
+// findOwn finds expired messages among those sent to this queue: they lie in
+// the order in which they were sent.
+func (s *sweep) findOwn(c *conn, from int64) error {
+	walked, ended, seen := from, false, 0
+	err := c.query(func(row []driver.Value) error {
+		n := func(i int) int64 { v, _ := row[i].(int64); return v }
+		if seen++; ended {
+			return nil
+		}
+		switch {
+		case n(3) != 0: // came from elsewhere: findMoved's
+			if len(s.rows) == 0 {
+				walked = n(0)
+			}
+		case n(1) >= s.cutoff:
+			ended = true
+			s.nextOne = n(1)
+		case len(s.rows) < sweepRows:
+			s.rows = append(s.rows, sweptRow{key: n(0), due: n(2)})
+		default:
+			ended, s.more = true, true
+		}
+		return nil
+	}, `SELECT id, sent, due, origin FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
+		from, s.q.high(), int64(sweepWalk))
+	s.q.walked = walked
+	s.more = s.more || !ended && seen == sweepWalk
+	return err
+}
+
+// findMoved finds expired messages among those that came from other queues.
+func (s *sweep) findMoved(c *conn, low int64) error {
+	found := 0
+	err := c.query(func(row []driver.Value) error {
+		n := func(i int) int64 { v, _ := row[i].(int64); return v }
+		if n(1) < s.cutoff {
+			s.rows = append(s.rows, sweptRow{key: n(0), due: n(2)})
+			found++
+			return nil
+		}
+		if s.nextOne == 0 || n(1) < s.nextOne {
+			s.nextOne = n(1)
+		}
+		return nil
+	}, `SELECT id, sent, due FROM messages WHERE id >> 40 = ? AND origin IS NOT NULL AND id > ? ORDER BY sent LIMIT ?`,
+		s.q.number, low, int64(sweepRows))
+	s.more = s.more || found == sweepRows
+	return err
+}
+
+// hold marks what memory holds of the found messages; those that another
+// request takes away are left to it.
+func (s *sweep) hold() {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	kept := s.rows[:0]
+	for _, r := range s.rows {
+		if m := s.q.held[r.key]; m != nil {
+			if m.leaving {
+				continue
+			}
+			m.leaving = true
+			r.m = m
+		}
+		kept = append(kept, r)
+	}
+	s.rows = kept
+}
+
+// release takes the marks back, after a rollback.
+func (s *sweep) release() {
+	s.q.mu.Lock()
+	defer s.q.mu.Unlock()
+	for _, r := range s.rows {
+		if r.m != nil {
+			s.q.stay(r.m)
+		}
+	}
+}
+
+func (s *sweep) settle(err error) {
+	if err != nil {
+		s.release()
+		s.rows = nil
+	}
+	q := s.q
+	q.mu.Lock()
+	q.books.expired += int64(len(s.rows))
+	for _, r := range s.rows {
+		if r.m != nil {
+			q.depart(r.m)
+		}
+		if r.due != 0 {
+			q.delays.sub(r.due)
+		}
+	}
+	q.sweeping = false
+	switch {
+	case s.more:
+		q.sweepNow()
+	case s.nextOne != 0:
+		q.watchRetention(s.nextOne)
+	}
+	q.settled(1)
+	q.mu.Unlock()
+	if f := q.b.events.Expired; f != nil && len(s.rows) > 0 {
+		f(q.name, len(s.rows))
+	}
+}

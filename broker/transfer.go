@@ -1,0 +1,150 @@
+package broker
+
+// transfer is the request that moves messages to other queues in one
+// transaction: to the dead-letter queue, or where an operator wants them.
+type transfer struct {
+	b     *Broker
+	from  *liveQueue
+	items []*transferItem
+	dead  bool // by the redrive policy
+	done  chan error
+}
+
+// transferItem is one message on its way.
+type transferItem struct {
+	m      *message // leaving; a claim if memory did not hold the message
+	to     *liveQueue
+	record record // the new row, without content
+	due    int64  // of the old row
+	moved  bool
+}
+
+func (t *transfer) durable() bool { return true }
+func (t *transfer) grows() bool   { return false }
+
+func (t *transfer) apply(x *tx) error {
+	for _, it := range t.items {
+		it.moved = false
+		if x.gone(t.from) || x.gone(it.to) {
+			continue
+		}
+		old, found, err := x.row(t.from, it.m.key)
+		if err != nil {
+			return err
+		}
+		if !found {
+			continue
+		}
+		t.plan(it, old, x.books(it.to))
+		if err := x.copyRow(it.m.key, &it.record); err != nil {
+			return err
+		}
+		x.remove(it.m.key, true)
+		it.moved = true
+		from, to := x.books(t.from), x.books(it.to)
+		t.account(from, to)
+	}
+	return nil
+}
+
+// account books one moved message.
+func (t *transfer) account(from, to *books) {
+	if to.movedIn++; t.dead {
+		from.deadLettered++
+	} else {
+		from.movedOut++
+	}
+}
+
+// plan works out the new row. Id and content stay, and so does the receive
+// count, while the count that triggers redrive starts anew. The sent time
+// stays when a standard queue dead-letters, so that retention goes on; in all
+// other cases the message begins a new life in its new queue.
+func (t *transfer) plan(it *transferItem, old record, to *books) {
+	r := &it.record
+	*r = old
+	it.due = old.due
+	r.key, r.origin, r.due = makeKey(it.to.number, to.next), old.originKey(), 0
+	to.next++
+	if !it.m.fresh() {
+		r.received, r.first = int64(it.m.count), it.m.first
+	}
+	now := stamp()
+	if !t.dead || it.to.fifo() {
+		r.sent = now
+	}
+	if t.dead {
+		r.dead, r.source = now, t.from.arn
+	}
+}
+
+// row reads a message of a queue, without its content.
+func (x *tx) row(q *liveQueue, key int64) (r record, found bool, err error) {
+	if keySeq(key) <= q.disk.floor {
+		return r, false, nil
+	}
+	err = x.c.heads([]int64{key}, func(head *record) { r, found = *head, true })
+	return r, found, err
+}
+
+// copyRow writes a row anew with the content of the one under key.
+func (x *tx) copyRow(key int64, r *record) error {
+	_, err := x.c.exec(`INSERT INTO messages (`+allColumns+`)
+		SELECT ?, ?, sum, NULL, ?, ?, ?, ?, ?, group_id, dedup_id, trace, attributes, body FROM messages WHERE id = ?`,
+		r.key, r.sent, r.origin, number(r.received), number(r.first), number(r.dead), text(r.source), key)
+	return err
+}
+
+func (t *transfer) settle(err error) {
+	t.b.booksMu.Lock()
+	t.from.mu.Lock()
+	for _, it := range t.items {
+		switch {
+		case err == nil && it.moved:
+			t.leave(it)
+		case it.m.claimed():
+			t.from.unclaim(it.m)
+		default:
+			t.from.stay(it.m)
+		}
+	}
+	t.from.settled(len(t.items))
+	t.from.mu.Unlock()
+	for _, it := range t.items {
+		if err == nil && it.moved {
+			t.enter(it)
+		}
+	}
+	t.b.booksMu.Unlock()
+	t.done <- err
+}
+
+// leave takes a moved message out of its queue. The queue's lock is held.
+func (t *transfer) leave(it *transferItem) {
+	q := t.from
+	if t.dead {
+		q.books.deadLettered++
+	} else {
+		q.books.movedOut++
+	}
+	if it.due != 0 {
+		q.delays.sub(it.due)
+	}
+	if it.m.claimed() {
+		q.unclaim(it.m)
+	} else {
+		q.depart(it.m)
+	}
+}
+
+// enter takes it into the other.
+func (t *transfer) enter(it *transferItem) {
+	q := it.to
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.books.movedIn++
+	q.books.next = keySeq(it.record.key) + 1
+	q.arrive(&it.record, false)
+	q.line.wake(1)
+	q.watchRetention(it.record.sent)
+}

@@ -1,0 +1,245 @@
+package broker
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"tendril/queue"
+)
+
+const (
+	maxAttributes    = 10
+	maxAttributeName = 256
+	maxIDLength      = 128
+	maxDelay         = 900 * time.Second
+	maxWait          = 20 * time.Second
+)
+
+// checkBatch refuses a call as a whole.
+func checkBatch(msgs []queue.Outgoing) error {
+	if len(msgs) == 0 {
+		return queue.Errorf(queue.CodeEmptyBatchRequest, "There should be at least one SendMessageBatchRequestEntry in the request.")
+	}
+	if err := checkCount(len(msgs)); err != nil {
+		return err
+	}
+	if len(msgs) == 1 {
+		return nil
+	}
+	total := 0
+	for i := range msgs {
+		total += weight(&msgs[i])
+	}
+	if total > maxMessageSize {
+		return queue.Errorf(queue.CodeBatchRequestTooLong, "Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessageSize, total)
+	}
+	return nil
+}
+
+func checkCount(n int) error {
+	if n > queue.MaxBatch {
+		return queue.Errorf(queue.CodeTooManyEntriesInBatchRequest, "Maximum number of entries per request are %d. You have sent %d.", queue.MaxBatch, n)
+	}
+	return nil
+}
+
+// weight is the size of a message as limits count it: body and attributes.
+func weight(m *queue.Outgoing) int {
+	n := len(m.Body)
+	for _, a := range m.Attributes {
+		n += len(a.Name) + len(a.Type) + len(a.Value)
+	}
+	return n
+}
+
+// checkOutgoing refuses one message, with the codes and texts of SQS.
+func (s *settings) checkOutgoing(m *queue.Outgoing) error {
+	if m.Body == "" {
+		return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter MessageBody.")
+	}
+	if weight(m) > s.maxSize {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", s.maxSize)
+	}
+	if !validText(m.Body) {
+		return errCharacters
+	}
+	if err := checkAttributes(m.Attributes); err != nil {
+		return err
+	}
+	if !validText(m.TraceHeader) {
+		return errCharacters
+	}
+	if err := s.checkDelay(m); err != nil {
+		return err
+	}
+	return s.checkIDs(m)
+}
+
+var errCharacters = queue.Errorf(queue.CodeInvalidMessageContents,
+	"Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF")
+
+// validText reports whether SQS takes the characters of a text.
+func validText(s string) bool {
+	plain := true
+	for i := range len(s) {
+		if c := s[i]; c < 0x20 && c != '\t' && c != '\n' && c != '\r' || c >= 0x80 {
+			if c < 0x20 {
+				return false
+			}
+			plain = false
+		}
+	}
+	if plain {
+		return true
+	}
+	return utf8.ValidString(s) && !strings.ContainsAny(s, "\ufffe\uffff")
+}
+
+func (s *settings) checkDelay(m *queue.Outgoing) error {
+	if m.Delay == nil {
+		return nil
+	}
+	if *m.Delay < 0 || *m.Delay > maxDelay {
+		return errParameter("DelaySeconds", inSeconds(*m.Delay), "DelaySeconds must be >= 0 and <= 900.")
+	}
+	if s.fifo && *m.Delay != 0 {
+		return errParameter("DelaySeconds", inSeconds(*m.Delay), notForThisType)
+	}
+	return nil
+}
+
+const notForThisType = "The request include parameter that is not valid for this queue type."
+
+func errParameter(name, value, reason string) error {
+	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter %s is invalid. Reason: %s", clip(value), name, reason)
+}
+
+// inSeconds renders a duration as SQS takes it.
+func inSeconds(d time.Duration) string { return fmt.Sprint(d.Seconds()) }
+
+// checkIDs refuses group and deduplication ids that are missing or malformed.
+func (s *settings) checkIDs(m *queue.Outgoing) error {
+	if s.fifo && m.GroupID == "" {
+		return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter MessageGroupId.")
+	}
+	if !s.fifo && m.DedupID != "" {
+		return errParameter("MessageDeduplicationId", m.DedupID, notForThisType)
+	}
+	if m.GroupID != "" && !validID(m.GroupID) {
+		return errParameter("MessageGroupId", m.GroupID, idRule("MessageGroupId"))
+	}
+	if m.DedupID != "" && !validID(m.DedupID) {
+		return errParameter("MessageDeduplicationId", m.DedupID, idRule("MessageDeduplicationId"))
+	}
+	if s.fifo && m.DedupID == "" && !s.contentDedup {
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
+	}
+	return nil
+}
+
+func idRule(name string) string {
+	return name + " can only include alphanumeric and punctuation characters. 1 to 128 in length."
+}
+
+// validID reports whether s is 1 to 128 letters, digits and punctuation.
+func validID(s string) bool {
+	if s == "" || len(s) > maxIDLength {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// checkAttributes refuses message attributes, with the texts of SQS.
+func checkAttributes(attributes []queue.Attribute) error {
+	if len(attributes) > maxAttributes {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "Number of message attributes [%d] exceeds the allowed maximum [%d].", len(attributes), maxAttributes)
+	}
+	for i, a := range attributes {
+		for _, before := range attributes[:i] {
+			if before.Name == a.Name {
+				return queue.Errorf(queue.CodeInvalidParameterValue, "Message (user) attribute name '%s' already exists.", clip(a.Name))
+			}
+		}
+		if err := checkAttributeName(a.Name); err != nil {
+			return err
+		}
+		if err := checkAttributeValue(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkAttributeName(name string) error {
+	refuse := func(format string, args ...any) error {
+		return queue.Errorf(queue.CodeInvalidParameterValue, format, args...)
+	}
+	if name == "" {
+		return refuse("The request must contain non-empty message attribute names.")
+	}
+	if len(name) > maxAttributeName {
+		return refuse("Message (user) attribute name must be shorter than %d Bytes", maxAttributeName)
+	}
+	if lower := strings.ToLower(name); strings.HasPrefix(lower, "aws.") || strings.HasPrefix(lower, "amazon.") {
+		return refuse("You can't use message attribute names beginning with 'AWS.' or 'Amazon.'. These strings are reserved for internal use.")
+	}
+	for i := range len(name) {
+		if !nameByte(name[i]) && name[i] != '.' {
+			return refuse("Invalid non-alphanumeric character '#x%X' was found in the message attribute name. Can only include alphanumeric characters, hyphens, underscores, or dots.", name[i])
+		}
+	}
+	if name[0] == '.' || name[len(name)-1] == '.' || strings.Contains(name, "..") {
+		return refuse("You can't use a dot at the beginning or the end of a message attribute name, nor two dots in a row.")
+	}
+	return nil
+}
+
+// nameByte reports whether c may stand in a queue's name.
+func nameByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
+}
+
+func checkAttributeValue(a queue.Attribute) error {
+	base, _, _ := strings.Cut(a.Type, ".")
+	switch {
+	case a.Type == "":
+		return queue.Errorf(queue.CodeInvalidParameterValue, "The message attribute '%s' must contain a non-empty message attribute type.", a.Name)
+	case base != "String" && base != "Number" && base != "Binary" || len(a.Type) > maxAttributeName || !validText(a.Type):
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"The type of message (user) attribute '%s' is invalid. You must use only the following supported type prefixes: Binary, Number, String.", a.Name)
+	case a.Value == "":
+		return queue.Errorf(queue.CodeInvalidParameterValue, "Message (user) attribute '%s' must contain a non-empty value of type '%s'.", a.Name, base)
+	case base != "Binary" && !validText(a.Value):
+		return errCharacters
+	case base == "Number" && !validNumber(a.Value):
+		return queue.Errorf(queue.CodeInvalidParameterValue, "Can't cast the value of message (user) attribute '%s' to a number.", a.Name)
+	}
+	return nil
+}
+
+// validNumber reports whether s is a decimal number, with a sign, a fraction
+// and an exponent at will.
+func validNumber(s string) bool {
+	s = strings.TrimSpace(s)
+	s = strings.TrimLeft(s[:min(1, len(s))], "+-") + s[min(1, len(s)):]
+	mantissa, exponent, hasExponent := strings.Cut(strings.ToLower(s), "e")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	if !digits(whole) || !digits(fraction) || whole+fraction == "" {
+		return false
+	}
+	if !hasExponent {
+		return true
+	}
+	exponent = strings.TrimLeft(exponent[:min(1, len(exponent))], "+-") + exponent[min(1, len(exponent)):]
+	return exponent != "" && digits(exponent)
+}
+
+func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }

@@ -1,0 +1,223 @@
+package broker
+
+import (
+	"errors"
+	"sync/atomic"
+)
+
+// window says which part of a queue memory covers: all messages up to cursor
+// are in the arrangement, or were given out, or are on the list of delays.
+// Between cursor and tail they are only in the store.
+type window struct {
+	cursor, tail int64 // keys
+	// The messages whose delay ended are read in the order of its end; the
+	// last one read had this due, in Unix milliseconds, and key.
+	dueAt, dueKey int64
+	dueSeen       int // how often delays ended
+	dueRead       int // up to which of these all were read
+	generation    int // grows with each reset; a fill of an older one is void
+	filling       *fill
+	size          int // fresh messages, as last told to the broker
+}
+
+// due notes that delays ended.
+func (w *window) due() { w.dueSeen++ }
+
+// behind reports whether the store has visible messages that memory does not.
+func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
+
+const (
+	// totalWindow bounds the fresh messages in memory over all queues; a
+	// queue may always have leastWindow.
+	totalWindow    = 100_000
+	leastWindow    = 256
+	standardWindow = 8_192
+	fifoWindow     = 20_000
+	// fillRows is the most that one fill reads.
+	fillRows = 1_024
+	// cacheBytes bounds the message contents in memory over all queues.
+	cacheBytes = 24 << 20
+)
+
+// cache counts the bytes of message contents in memory.
+type cache struct{ used atomic.Int64 }
+
+// take reserves n bytes; false when there is no room.
+func (c *cache) take(n int64) bool {
+	if c.used.Add(n) > cacheBytes {
+		c.used.Add(-n)
+		return false
+	}
+	return true
+}
+
+func (c *cache) give(n int64) { c.used.Add(-n) }
+
+// room is how many more fresh messages the queue may hold. The lock is held.
+func (q *liveQueue) room() int {
+	most := standardWindow
+	if q.set.fifo {
+		most = fifoWindow
+	}
+	size := q.order.size()
+	if left := totalWindow - int(q.b.windowed.Load()) + size; left < most {
+		most = max(leastWindow, left)
+	}
+	return max(0, most-size)
+}
+
+// arrive takes in a message that was just committed. The lock is held.
+func (q *liveQueue) arrive(r *record, content bool) {
+	covered := q.window.cursor == q.window.tail
+	q.window.tail = r.key
+	delayed := r.due != 0 && r.due > q.b.clock.floor(q.b.clock.now())
+	if delayed {
+		q.delays.add(r.due, 1)
+	}
+	if r.due != 0 && !q.set.fifo {
+		if covered {
+			q.window.cursor = r.key
+		}
+		if !delayed {
+			// The commit took longer than the delay.
+			q.window.due()
+		}
+		if r.due <= q.window.dueAt {
+			q.resetWindow()
+		}
+		return
+	}
+	if covered && q.room() > 0 {
+		q.window.cursor = r.key
+		q.admit(q.newMessage(r, content))
+	}
+}
+
+// admit puts a fresh message into the window. The lock is held.
+func (q *liveQueue) admit(m *message) {
+	q.order.add(m)
+	q.account()
+}
+
+// account tells the broker how many fresh messages the queue holds. The lock
+// is held.
+func (q *liveQueue) account() {
+	n := q.order.size()
+	q.b.windowed.Add(int64(n - q.window.size))
+	q.window.size = n
+}
+
+// resetWindow forgets the fresh messages, to be read again from the store. The
+// lock is held.
+func (q *liveQueue) resetWindow() {
+	q.order.reset(q.drop)
+	q.account()
+	q.window.generation++
+	q.window.cursor, q.window.dueAt, q.window.dueKey = q.low(), 0, 0
+	q.window.tail = max(q.window.tail, q.low())
+	q.window.filling = nil
+	if !q.set.fifo {
+		q.window.due()
+	}
+}
+
+// fill is one read from the store into the window.
+type fill struct {
+	done       chan struct{} // closed when it has ended
+	err        error         // why it failed; read after done
+	generation int
+	floor      int64 // the key up to which all is purged
+	low, high  int64
+	limit      int
+	delayed    bool // FIFO: those with a delay too
+
+	due           bool
+	dueAt, dueKey int64
+	dueSeen       int
+	now           int64 // Unix milliseconds on the broker's clock
+
+	main, late []scanned
+}
+
+type scanned struct {
+	record
+	content bool
+}
+
+// fillIfLow starts a fill when the window runs low. The lock is held.
+func (q *liveQueue) fillIfLow() {
+	w := &q.window
+	room := q.room()
+	if w.filling != nil || !w.behind() || room < q.order.size()/4 || room == 0 || q.deleted {
+		return
+	}
+	f := &fill{
+		done: make(chan struct{}), generation: w.generation, limit: min(room, fillRows),
+		floor: q.low(), low: w.cursor, high: w.tail, delayed: q.set.fifo,
+		due: w.dueRead < w.dueSeen, dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen,
+		now: q.b.clock.floor(q.b.clock.now()),
+	}
+	w.filling = f
+	if !q.b.background(func() { q.fill(f) }) {
+		w.filling = nil
+	}
+}
+
+// fill reads and merges.
+func (q *liveQueue) fill(f *fill) {
+	err := q.b.read(func(c *conn) error {
+		keep := func(to *[]scanned) func(*record, bool) {
+			return func(r *record, content bool) { *to = append(*to, scanned{*r, content}) }
+		}
+		var errs [2]error
+		if f.low < f.high {
+			errs[0] = c.scan(f.low, f.high, f.delayed, f.limit, keep(&f.main))
+		}
+		if f.due {
+			errs[1] = c.scanDue(q.number, f.floor, f.high, f.dueAt, f.dueKey, f.now, f.limit, keep(&f.late))
+		}
+		return errors.Join(errs[:]...)
+	})
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer close(f.done)
+	if q.window.filling == f {
+		q.window.filling = nil
+	}
+	f.err = err
+	if err != nil || f.generation != q.window.generation || q.deleted {
+		return
+	}
+	q.merge(f)
+}
+
+// merge takes what a fill read into the window. The lock is held.
+func (q *liveQueue) merge(f *fill) {
+	added := q.admitAll(f.main) + q.admitAll(f.late)
+	if f.low < f.high {
+		q.window.cursor = f.high
+		if len(f.main) == f.limit {
+			q.window.cursor = f.main[len(f.main)-1].key
+		}
+	}
+	if n := len(f.late); n > 0 {
+		q.window.dueAt, q.window.dueKey = f.late[n-1].due, f.late[n-1].key
+	}
+	if f.due && len(f.late) < f.limit {
+		q.window.dueRead = f.dueSeen
+	}
+	q.line.wake(added)
+}
+
+func (q *liveQueue) admitAll(rows []scanned) (added int) {
+	for i := range rows {
+		r := &rows[i]
+		if q.held[r.key] != nil || r.sent < q.cutoff || r.key <= q.low() {
+			continue
+		}
+		own := r.record
+		q.admit(q.newMessage(&own, r.content))
+		added++
+	}
+	return added
+}

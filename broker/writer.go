@@ -1,0 +1,242 @@
+package broker
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"tendril/queue"
+)
+
+// request is one change of the store. The writer applies many in one
+// transaction, commits, and then settles them in the same order.
+type request interface {
+	// apply makes the change in the transaction. It may run again after a
+	// rollback. An error fails the whole transaction; a request that
+	// cannot be granted notes that for itself and changes nothing.
+	apply(t *tx) error
+	// settle learns how the commit went, publishes the change to memory and
+	// lets the caller go on.
+	settle(err error)
+	// durable reports whether the commit must be on the disk before settle.
+	durable() bool
+	// grows reports whether the change takes up room: it is refused when the
+	// disk is full.
+	grows() bool
+}
+
+// writer is the one goroutine that writes to the store. It takes what is
+// pending into one transaction; the wait for the disk itself gathers the next
+// group.
+type writer struct {
+	b        *Broker
+	wake     chan struct{} // holds one token while something is pending
+	done     chan struct{} // closed when the goroutine has ended
+	tidyAt   *time.Timer   // the next look at what can be cleaned up
+	tx       *tx
+	vacuumed bool // pages were freed since the last checkpoint
+
+	mu      sync.Mutex
+	pending []request
+	spare   []request // the last group's slice, for reuse
+	closed  bool
+	failure error // why nothing is accepted now
+}
+
+// groupLimit is the largest number of requests in one transaction.
+const groupLimit = 512
+
+func newWriter(b *Broker) *writer {
+	w := &writer{b: b, wake: make(chan struct{}, 1), done: make(chan struct{}), tx: newTx(b.store.Load().write)}
+	w.tidyAt = time.NewTimer(tidySoon)
+	return w
+}
+
+// submit hands a request over; settle will be called on it. It fails at once
+// when the broker is closed or the store has failed.
+func (w *writer) submit(r request) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return queue.ErrClosed
+	}
+	if w.failure != nil {
+		return w.failure
+	}
+	w.pending = append(w.pending, r)
+	w.poke()
+	return nil
+}
+
+// do submits a request that announces its end on done, and waits.
+func (w *writer) do(r request, done <-chan error) error {
+	if err := w.submit(r); err != nil {
+		r.settle(err)
+	}
+	return <-done
+}
+
+func (w *writer) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close refuses what comes from now on, commits what is pending and waits for
+// the goroutine to end.
+func (w *writer) close() {
+	w.mu.Lock()
+	w.closed = true
+	w.poke()
+	w.mu.Unlock()
+	<-w.done
+}
+
+// run is the writer's goroutine.
+func (w *writer) run() {
+	defer close(w.done)
+	defer w.tidyAt.Stop()
+	for {
+		select {
+		case <-w.wake:
+		case <-w.tidyAt.C:
+			w.tidy()
+			continue
+		}
+		for {
+			group, closed := w.next()
+			if len(group) > 0 {
+				w.commit(group)
+				continue
+			}
+			if closed {
+				return
+			}
+			break
+		}
+	}
+}
+
+// next takes the next group.
+func (w *writer) next() (group []request, closed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(len(w.pending), groupLimit)
+	group = append(w.spare[:0], w.pending[:n]...)
+	rest := copy(w.pending, w.pending[n:])
+	clear(w.pending[rest:])
+	w.pending = w.pending[:rest]
+	w.spare = group
+	return group, w.closed
+}
+
+// commit brings a group to disk and settles it. On a full disk what takes up
+// room is refused and the rest tried again alone; any other failure is fatal
+// for the file: see recover.go.
+func (w *writer) commit(group []request) {
+	group = w.refuseGrowth(group)
+	if len(group) == 0 {
+		return
+	}
+	err := w.try(group)
+	if isFull(err) {
+		rest := w.settleGrowing(group, errFull)
+		w.b.room.release()
+		if err = nil; len(rest) > 0 {
+			err = w.try(rest)
+		}
+		if group = rest; isFull(err) {
+			settleAll(rest, errFull)
+			return
+		}
+	}
+	if err != nil {
+		w.fail(group, err)
+		return
+	}
+	settleAll(group, nil)
+	clear(group)
+	w.tidyLater(tidySoon)
+}
+
+// refuseGrowth refuses what takes up room while there is too little.
+func (w *writer) refuseGrowth(group []request) []request {
+	for _, r := range group {
+		if r.grows() {
+			if w.b.room.low() {
+				return w.settleGrowing(group, errFull)
+			}
+			break
+		}
+	}
+	return group
+}
+
+// settleGrowing refuses the requests of a group that take up room, and returns
+// the others.
+func (w *writer) settleGrowing(group []request, err error) (rest []request) {
+	for _, r := range group {
+		if r.grows() {
+			r.settle(err)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	return rest
+}
+
+func settleAll(group []request, err error) {
+	for _, r := range group {
+		r.settle(err)
+	}
+}
+
+// try runs one transaction. After an error it is rolled back, and the
+// counters are as they were.
+func (w *writer) try(group []request) error {
+	durable := false
+	for _, r := range group {
+		durable = durable || r.durable()
+	}
+	err := w.b.store.Load().synchronous(durable)
+	if err == nil {
+		err = w.transact(group)
+	}
+	if err != nil {
+		w.tx.undo()
+	}
+	w.tx.reset()
+	return err
+}
+
+func (w *writer) transact(group []request) error {
+	c := w.tx.c
+	if _, err := c.exec(`BEGIN IMMEDIATE`); err != nil {
+		return err
+	}
+	err := w.applyAll(group)
+	if err == nil {
+		_, err = c.exec(`COMMIT`)
+	}
+	if err != nil {
+		// SQLite may have rolled back by itself; then this has nothing to do.
+		_, _ = c.exec(`ROLLBACK`)
+	}
+	return err
+}
+
+func (w *writer) applyAll(group []request) error {
+	for _, r := range group {
+		if err := r.apply(w.tx); err != nil {
+			return err
+		}
+	}
+	return errors.Join(w.tx.flush(), w.tx.flushCounters())
+}
+
+// errFull refuses what takes up room on a full disk.
+var errFull = &queue.Error{
+	Code:    queue.CodeStorageFull,
+	Message: "The disk that holds the queues has no room for more messages; receiving and deleting still work. Free some space, or drain a queue.",
+}
