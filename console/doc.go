@@ -1,2 +1,39 @@
 // Package console shows the environment in a browser and over a JSON API.
+//
+// A running environment keeps one local listener for the people and programs
+// that look after it. [Server] answers there; [Client] asks. The two share the
+// types of this package, so that a field has one name in the program, in the
+// JSON and on the screen.
+//
+//	tendril send, peek, queues, dead, status, drain
+//	        |  Dial(data directory): instance.json says where, console.token lets in
+//	        v
+//	     Client ── HTTP, loopback ──> guard ──> routes ──┬─> broker      queues, messages, ledger
+//	                                  │ Host list        ├─> Deliveries  outcomes, problems
+//	                                  │ cross-origin     └─> func fields status, ready, pause, drain
+//	                                  └ token
+//
+// What holds:
+//
+//   - Looking at messages counts no receive and changes nothing.
+//   - Every route is a line of one table. A method and path that are not in it
+//     are 404, whatever the path alone would have matched.
+//   - A route that changes something, or that shows message bodies, asks for the
+//     token. Health and counts do not.
+//   - Loopback is no wall: a request whose Host is not ours, or that another
+//     site's page makes a browser send, is refused before anything is looked up.
+//   - A refusal is JSON with the fields error, hint and code; the error
+//     says what and where, the hint what to do instead.
+//   - Nothing here waits for longer than [MaxWait], and [Server.Close] ends every
+//     wait, so that the console never holds up a stop.
+//
+// When something fails: without a broker (the environment works on Amazon SQS)
+// the queue routes answer 409 and say where to look; without a token in
+// [Options] every protected route stays shut. A client that finds no
+// environment says so with an error that wraps [ErrNotRunning].
+//
+// What it does not do: it opens no listener and writes no file but
+// instance.json and console.token, which the environment asks it to write. It
+// keeps no history on disk: [Deliveries] is a bounded memory of the most recent
+// ones.
 package console

@@ -1,0 +1,167 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"unicode/utf8"
+)
+
+// maxIDs bounds the messages of one act, maxReason the bytes of a reason.
+const (
+	maxIDs    = 1000
+	maxReason = 200
+)
+
+// readBody reads a JSON object with known fields only; an empty body is {}.
+func readBody(r *http.Request, into any) error {
+	dec := json.NewDecoder(r.Body)
+	dec.DisallowUnknownFields()
+	err := dec.Decode(into)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err == nil && dec.More() {
+		err = errors.New("more than one JSON value")
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return refuse(http.StatusRequestEntityTooLarge, "the request is larger than "+strconv.Itoa(maxBody)+" bytes", "send less at once")
+	case err != nil:
+		return refuse(http.StatusBadRequest, "the request is not understood: "+err.Error(), "send one JSON object with known fields")
+	}
+	return nil
+}
+
+// readReason reads {"reason": "..."}.
+func readReason(r *http.Request) (string, error) {
+	var body struct {
+		Reason string `json:"reason"`
+	}
+	if err := readBody(r, &body); err != nil {
+		return "", err
+	}
+	if len(body.Reason) > maxReason || !utf8.ValidString(body.Reason) {
+		return "", refuse(http.StatusBadRequest, "the reason is longer than "+strconv.Itoa(maxReason)+" bytes", "say it in a few words")
+	}
+	return body.Reason, nil
+}
+
+// paused is the answer of pausing and resuming.
+type paused struct {
+	Paused bool `json:"paused"`
+}
+
+func noWorker() error {
+	return refuse(http.StatusConflict, "this process has no worker: it serves queues only", "pause the environment that works on the queue, where 'tendril up' runs")
+}
+
+func (s *Server) postPause(r *http.Request) (answer, error) { return s.pause(r, r.PathValue("name")) }
+func (s *Server) postQuiet(r *http.Request) (answer, error) { return s.pause(r, "") }
+
+func (s *Server) pause(r *http.Request, name string) (answer, error) {
+	if s.opts.Pause == nil {
+		return answer{}, noWorker()
+	}
+	reason, err := readReason(r)
+	if err != nil {
+		return answer{}, err
+	}
+	return ok(paused{true}), s.opts.Pause(name, reason)
+}
+
+func (s *Server) postResume(r *http.Request) (answer, error)    { return s.resume(r, r.PathValue("name")) }
+func (s *Server) postResumeAll(r *http.Request) (answer, error) { return s.resume(r, "") }
+
+func (s *Server) resume(r *http.Request, name string) (answer, error) {
+	if s.opts.Resume == nil {
+		return answer{}, noWorker()
+	}
+	if err := readBody(r, &struct{}{}); err != nil {
+		return answer{}, err
+	}
+	return ok(paused{false}), s.opts.Resume(name)
+}
+
+// counted is the answer of acts on messages; one field is set.
+type counted struct {
+	Purged  *int `json:"purged,omitempty"`
+	Moved   *int `json:"moved,omitempty"`
+	Deleted *int `json:"deleted,omitempty"`
+}
+
+func (s *Server) postPurge(r *http.Request) (answer, error) {
+	b, err := s.embedded()
+	if err != nil {
+		return answer{}, err
+	}
+	if err := readBody(r, &struct{}{}); err != nil {
+		return answer{}, err
+	}
+	n, err := b.PurgeQueue(r.Context(), r.PathValue("name"))
+	return ok(counted{Purged: &n}), err
+}
+
+// selection is the body of acts on chosen messages.
+type selection struct {
+	IDs []string `json:"ids"`
+	// To is the name of the queue to move to; "" means the one that each
+	// message was dead-lettered from.
+	To string `json:"to,omitempty"`
+}
+
+func readSelection(r *http.Request) (selection, error) {
+	var sel selection
+	if err := readBody(r, &sel); err != nil {
+		return sel, err
+	}
+	if len(sel.IDs) == 0 || len(sel.IDs) > maxIDs {
+		return sel, refuse(http.StatusBadRequest, "ids holds "+strconv.Itoa(len(sel.IDs))+" message ids", "name 1 to "+strconv.Itoa(maxIDs)+" of them")
+	}
+	return sel, nil
+}
+
+func (s *Server) postMove(r *http.Request) (answer, error) {
+	b, err := s.embedded()
+	if err != nil {
+		return answer{}, err
+	}
+	sel, err := readSelection(r)
+	if err != nil {
+		return answer{}, err
+	}
+	n, err := b.Move(r.Context(), r.PathValue("name"), sel.To, sel.IDs)
+	return ok(counted{Moved: &n}), err
+}
+
+func (s *Server) postDelete(r *http.Request) (answer, error) {
+	b, err := s.embedded()
+	if err != nil {
+		return answer{}, err
+	}
+	sel, err := readSelection(r)
+	if err != nil {
+		return answer{}, err
+	}
+	if sel.To != "" {
+		return answer{}, refuse(http.StatusBadRequest, `"to" means nothing when messages are deleted`, "leave it out, or use /move")
+	}
+	n, err := b.DeleteMessages(r.Context(), r.PathValue("name"), sel.IDs)
+	return ok(counted{Deleted: &n}), err
+}
+
+func (s *Server) deleteMessage(r *http.Request) (answer, error) {
+	b, err := s.embedded()
+	if err != nil {
+		return answer{}, err
+	}
+	name, id := r.PathValue("name"), r.PathValue("id")
+	n, err := b.DeleteMessages(r.Context(), name, []string{id})
+	if err == nil && n == 0 {
+		return answer{}, refuse(http.StatusNotFound, "queue "+name+" holds no message "+strconv.Quote(id), "it may have been delivered since")
+	}
+	return ok(counted{Deleted: &n}), err
+}

@@ -1,0 +1,287 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queue"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
+// dial serves the options on a real listener and returns a client that found
+// it through a data directory, as the commands do.
+func dial(t *testing.T, opts *Options) *Client {
+	t.Helper()
+	opts.Token = NewToken()
+	s := New(opts)
+	srv := httptest.NewUnstartedServer(s)
+	srv.Config = HTTPServer(s)
+	srv.Start()
+	dir := t.TempDir()
+	instance := sampleInstance()
+	instance.Console = srv.Listener.Addr().String()
+	if err := errors.Join(instance.Write(dir), WriteToken(dir, opts.Token)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Dial(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		c.Close()
+		s.Close()
+		srv.Close()
+	})
+	return c
+}
+
+func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
+	t.Parallel()
+	ds := NewDeliveries(0)
+	ds.Record(Delivery{MessageID: "m1", Queue: "photos", Outcome: "failed", Reason: "status 500", At: time.Unix(5, 0).UTC()})
+	worker := &Worker{Queue: "photos", Concurrency: 50, InWork: 2, GateReasons: []string{"app not ready"}}
+	c := dial(t, &Options{
+		Environment: "photos", Version: "1.2.3", Deliveries: ds,
+		Status: func() Status {
+			return Status{State: StateRunning, Worker: worker, Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}},
+				App: []Process{{Name: "web", State: "running", PID: 7, Ready: true}}}
+		},
+		Ready: func() []Check { return []Check{{Name: "app", Detail: "not ready"}} },
+	})
+	got, err := c.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Status{
+		Environment: "photos", Version: "1.2.3", PID: os.Getpid(), State: StateRunning, Backend: BackendSQS,
+		Checks: []Check{{Name: "app", Detail: "not ready"}}, Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}}, Worker: worker,
+		App:      []Process{{Name: "web", State: "running", PID: 7, Ready: true}},
+		Problems: []Problem{{Queue: "photos", Reason: "status 500", Count: 1, First: time.Unix(5, 0).UTC(), Last: time.Unix(5, 0).UTC(), LastMessageID: "m1"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	checks, ready, err := c.Ready(t.Context())
+	if err != nil || ready || len(checks) != 1 {
+		t.Errorf("Ready = %v, %v, %v", checks, ready, err)
+	}
+	if err := c.Live(t.Context()); err != nil {
+		t.Errorf("Live: %v", err)
+	}
+	recent, err := c.Deliveries(t.Context(), 5)
+	if err != nil || len(recent) != 1 || recent[0].MessageID != "m1" {
+		t.Errorf("Deliveries = %v, %v", recent, err)
+	}
+}
+
+func TestClientPausesAndResumes(t *testing.T) {
+	t.Parallel()
+	var said []string
+	c := dial(t, &Options{
+		Pause: func(name, why string) error {
+			said = append(said, "pause "+name+" "+why)
+			if name == "other" {
+				return queue.Errorf(queue.CodeQueueDoesNotExist, "this environment does not work on queue %q", name)
+			}
+			return nil
+		},
+		Resume: func(name string) error { said = append(said, "resume "+name); return nil },
+	})
+	ctx := t.Context()
+	if err := errors.Join(c.Pause(ctx, "a b/c?d", "deploy"), c.Resume(ctx, "a b/c?d"), c.Quiet(ctx, "night"), c.ResumeAll(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"pause a b/c?d deploy", "resume a b/c?d", "pause  night", "resume "}
+	if diff := cmp.Diff(want, said); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	err := c.Pause(ctx, "other", "")
+	var refusal *Error
+	if !errors.As(err, &refusal) || refusal.Status != 404 || !errors.Is(err, queue.ErrNoQueue) || refusal.Hint == "" {
+		t.Errorf("pausing a foreign queue: %#v", err)
+	}
+}
+
+func TestOutcomeOfAMessage(t *testing.T) {
+	t.Parallel()
+	ds := NewDeliveries(0)
+	c := dial(t, &Options{Deliveries: ds})
+	if _, known, err := c.Outcome(t.Context(), "m1", 0); known || err != nil {
+		t.Errorf("Outcome before any delivery = %v, %v", known, err)
+	}
+	arrived := make(chan Delivery)
+	go func() {
+		d, known, err := c.Outcome(t.Context(), "m1", time.Minute)
+		if !known || err != nil {
+			t.Errorf("Outcome = %v, %v", known, err)
+		}
+		arrived <- d
+	}()
+	ds.Record(Delivery{MessageID: "m1", Outcome: "done", Status: 200})
+	if d := <-arrived; d.Status != 200 {
+		t.Errorf("outcome %+v", d)
+	}
+}
+
+// TestCloseEndsWaits: with a wait that would outlast the test, only Close can
+// make it return.
+func TestCloseEndsWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begun := make(chan struct{})
+		s := New(&Options{Token: testToken, Deliveries: NewDeliveries(0), Drain: func(ctx context.Context) error {
+			close(begun)
+			<-ctx.Done()
+			return ctx.Err()
+		}})
+		start := time.Now()
+		codes := make(chan int, 2)
+		go func() { code, _ := ask(t, s, get("/api/v1/messages/m1/outcome?wait=25s")); codes <- code }()
+		go func() { code, _ := ask(t, s, post("/api/v1/drain", `{"wait":"25s"}`)); codes <- code }()
+		<-begun
+		synctest.Wait()
+		s.Close()
+		s.Close()
+		if got := <-codes + <-codes; got != 404+202 || time.Since(start) != 0 {
+			t.Errorf("codes add up to %d after %v; want 404 and 202 at once", got, time.Since(start))
+		}
+	})
+}
+
+func TestWaitsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := New(&Options{Token: testToken, Deliveries: NewDeliveries(0), Drain: func(context.Context) error { return nil }})
+	for _, wait := range []string{"26s", "-1s", "x", "20"} {
+		if code, body := ask(t, s, get("/api/v1/messages/m1/outcome?wait="+wait)); code != 400 || !strings.Contains(body["hint"].(string), "25s") {
+			t.Errorf("outcome?wait=%s: %d %v", wait, code, body)
+		}
+		if code, body := ask(t, s, post("/api/v1/drain", `{"wait":"`+wait+`"}`)); code != 400 {
+			t.Errorf("drain %s: %d %v", wait, code, body)
+		}
+	}
+	for _, limit := range []string{"0", "-1", "x", "10001"} {
+		if code, _ := ask(t, s, get("/api/v1/deliveries?limit="+limit)); code != 400 {
+			t.Errorf("deliveries?limit=%s: %d", limit, code)
+		}
+	}
+}
+
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		drain func(ctx context.Context) error
+		want  bool
+		err   string
+	}{
+		{"finished", func(context.Context) error { return nil }, true, ""},
+		{"still going", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, ""},
+		{"failed", func(context.Context) error { return errors.New("2 deliveries were aborted") }, false, "2 deliveries were aborted"},
+		{"wrapped", func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("draining: %w", ctx.Err()) }, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			done, err := dial(t, &Options{Drain: c.drain}).Drain(t.Context(), time.Millisecond)
+			if done != c.want || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
+				t.Errorf("Drain = %v, %v; want %v, %q", done, err, c.want, c.err)
+			}
+		})
+	}
+}
+
+func TestDialSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	write := func(t *testing.T, change func(*Instance)) string {
+		dir := t.TempDir()
+		instance := sampleInstance()
+		change(instance)
+		if err := instance.Write(dir); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	if _, err := Dial(t.TempDir()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("an empty folder: %v", err)
+	}
+	if _, err := Dial(write(t, func(i *Instance) { i.Console = "" })); !errors.Is(err, ErrOff) || !strings.Contains(err.Error(), "photos") {
+		t.Errorf("console off: %v", err)
+	}
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	c, err := Dial(write(t, func(i *Instance) { i.Console = closed.Listener.Addr().String() }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Live(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("nobody listens: %v", err)
+	}
+}
+
+func TestClientTellsStrangersApart(t *testing.T) {
+	t.Parallel()
+	c := dial(t, &Options{Drain: func(context.Context) error { return nil }})
+	c.token = NewToken()
+	var refusal *Error
+	if _, err := c.Drain(t.Context(), 0); !errors.As(err, &refusal) || !strings.Contains(refusal.Hint, "another environment") {
+		t.Errorf("with another token: %#v", err)
+	}
+	c.token = ""
+	if err := os.Remove(filepath.Join(c.dataDir, TokenFile)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Drain(t.Context(), 0); !errors.As(err, &refusal) || !strings.Contains(refusal.Hint, TokenFile) {
+		t.Errorf("without a token: %#v", err)
+	}
+	c.Instance.PID = os.Getppid()
+	if _, err := c.Status(t.Context()); !errors.Is(err, ErrNotRunning) {
+		t.Errorf("the status of another process: %v", err)
+	}
+}
+
+func TestClientReadsWhatOthersAnswer(t *testing.T) {
+	t.Parallel()
+	answers := map[string]string{"/livez": "not JSON"}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/queues" {
+			w.WriteHeader(http.StatusTeapot)
+		}
+		io.WriteString(w, answers[r.URL.Path])
+	}))
+	defer srv.Close()
+	dir := t.TempDir()
+	instance := sampleInstance()
+	instance.Console = srv.Listener.Addr().String()
+	if err := instance.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Dial(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "does not understand") {
+		t.Errorf("an empty answer: %v", err)
+	}
+	if _, err := c.Queues(t.Context()); err == nil || !strings.Contains(err.Error(), "418") {
+		t.Errorf("a foreign status: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.Live(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("a cancelled question: %v", err)
+	}
+}

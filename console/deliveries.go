@@ -1,0 +1,197 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"tendril/queue"
+)
+
+// DefaultDeliveries is how many deliveries are remembered unless told.
+const DefaultDeliveries = 10_000
+
+// Delivery is one attempt at handing a message to the app.
+type Delivery struct {
+	// MessageID and Queue name the message.
+	MessageID string `json:"message_id"`
+	Queue     string `json:"queue"`
+	// Outcome is "done", "failed" or "unreached".
+	Outcome string `json:"outcome"`
+	// Status is the HTTP status; 0 without an answer.
+	Status int `json:"status,omitempty"`
+	// Reason says in a few words why it is not done.
+	Reason string `json:"reason,omitempty"`
+	// Attempt counts deliveries of the message by this process, ReceiveCount
+	// the receives as the queue counts them.
+	Attempt      int `json:"attempt,omitempty"`
+	ReceiveCount int `json:"receive_count,omitempty"`
+	// DurationMS is how long the app took, WaitMS the time from the send to the
+	// start of this attempt, in milliseconds.
+	DurationMS int64 `json:"duration_ms"`
+	WaitMS     int64 `json:"wait_ms"`
+	// At is when the attempt ended.
+	At time.Time `json:"at"`
+	// RetryAt is when the message becomes visible again, where that is known.
+	RetryAt time.Time `json:"retry_at,omitzero"`
+}
+
+// Done reports whether the app answered with success.
+func (d Delivery) Done() bool { return d.Outcome == queue.Done.String() }
+
+// Problem is a group of failed deliveries of one queue with one reason.
+type Problem struct {
+	Queue  string `json:"queue"`
+	Reason string `json:"reason"`
+	// Count is how many of the remembered deliveries failed so, between First
+	// and Last; LastMessageID is the message of the last one.
+	Count         int       `json:"count"`
+	First         time.Time `json:"first"`
+	Last          time.Time `json:"last"`
+	LastMessageID string    `json:"last_message_id"`
+}
+
+// Deliveries remembers the most recent deliveries, and lets one wait for that
+// of a message. All methods are safe for concurrent use. The zero value
+// remembers [DefaultDeliveries]; it holds no memory before the first one.
+type Deliveries struct {
+	mu      sync.Mutex
+	size    int
+	ring    []Delivery
+	next    int            // where the ring is written next once it is full
+	latest  map[string]int // message id -> index of its most recent delivery
+	waiting map[string]*waiters
+}
+
+// waiters share one channel that closes at the next delivery of a message.
+type waiters struct {
+	arrived chan struct{}
+	n       int
+}
+
+// NewDeliveries returns a memory of the size most recent deliveries;
+// [DefaultDeliveries] when size is less than 1.
+func NewDeliveries(size int) *Deliveries { return &Deliveries{size: size} }
+
+// Record remembers one delivery, forgets the oldest where the memory is full,
+// and wakes those who wait for this message. It never blocks.
+func (ds *Deliveries) Record(d Delivery) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.latest == nil {
+		ds.latest = map[string]int{}
+		ds.size = cmp.Or(max(ds.size, 0), DefaultDeliveries)
+	}
+	at := ds.next
+	if len(ds.ring) < ds.size {
+		ds.ring = append(ds.ring, d)
+	} else {
+		if old := ds.ring[at].MessageID; ds.latest[old] == at {
+			delete(ds.latest, old)
+		}
+		ds.ring[at] = d
+	}
+	ds.next = (at + 1) % ds.size
+	ds.latest[d.MessageID] = at
+	if w := ds.waiting[d.MessageID]; w != nil {
+		close(w.arrived)
+		delete(ds.waiting, d.MessageID)
+	}
+}
+
+// Latest returns the most recent delivery of a message that is remembered.
+func (ds *Deliveries) Latest(id string) (Delivery, bool) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	i, ok := ds.latest[id]
+	if !ok {
+		return Delivery{}, false
+	}
+	return ds.ring[i], true
+}
+
+// Wait returns the most recent delivery of a message, waiting for the first
+// one where none is remembered. It returns ctx's error when ctx is done first.
+func (ds *Deliveries) Wait(ctx context.Context, id string) (Delivery, error) {
+	for {
+		arrived, stop := ds.subscribe(id)
+		if d, ok := ds.Latest(id); ok {
+			stop()
+			return d, nil
+		}
+		select {
+		case <-arrived:
+		case <-ctx.Done():
+			stop()
+			return Delivery{}, ctx.Err()
+		}
+	}
+}
+
+// subscribe returns a channel that closes at the next delivery of a message,
+// and a function for those who leave before.
+func (ds *Deliveries) subscribe(id string) (arrived <-chan struct{}, stop func()) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	if ds.waiting == nil {
+		ds.waiting = map[string]*waiters{}
+	}
+	w := ds.waiting[id]
+	if w == nil {
+		w = &waiters{arrived: make(chan struct{})}
+		ds.waiting[id] = w
+	}
+	w.n++
+	return w.arrived, func() {
+		ds.mu.Lock()
+		defer ds.mu.Unlock()
+		if w.n--; w.n == 0 && ds.waiting[id] == w {
+			delete(ds.waiting, id)
+		}
+	}
+}
+
+// Recent returns up to limit deliveries, the most recent first; all of them
+// when limit is less than 1.
+func (ds *Deliveries) Recent(limit int) []Delivery {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	n := len(ds.ring)
+	if limit >= 1 {
+		n = min(n, limit)
+	}
+	out := make([]Delivery, 0, n)
+	for i := range n {
+		out = append(out, ds.ring[(ds.next-1-i+2*len(ds.ring))%len(ds.ring)])
+	}
+	return out
+}
+
+// Problems groups the failures among the remembered deliveries by queue and
+// reason, the group that failed last first.
+func (ds *Deliveries) Problems() []Problem {
+	type key struct{ queue, reason string }
+	groups := map[key]*Problem{}
+	for _, d := range ds.Recent(0) {
+		if d.Done() {
+			continue
+		}
+		p := groups[key{d.Queue, d.Reason}]
+		if p == nil {
+			p = &Problem{Queue: d.Queue, Reason: d.Reason, Last: d.At, LastMessageID: d.MessageID}
+			groups[key{d.Queue, d.Reason}] = p
+		}
+		p.Count++
+		p.First = d.At
+	}
+	problems := make([]Problem, 0, len(groups))
+	for _, p := range groups {
+		problems = append(problems, *p)
+	}
+	slices.SortFunc(problems, func(a, b Problem) int {
+		return cmp.Or(b.Last.Compare(a.Last), cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Reason, b.Reason))
+	})
+	return problems
+}

@@ -1,0 +1,133 @@
+package console
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// InstanceFile is the name of the file in the data directory that says which
+// environment runs on it and where it answers.
+const InstanceFile = "instance.json"
+
+// ErrNotRunning means that no environment runs on the data directory.
+var ErrNotRunning = errors.New("no environment runs")
+
+// Instance says which environment runs on a data directory. The environment
+// writes it once it is up and removes it when it ends; it holds no secret.
+type Instance struct {
+	// PID is the process; Version the program's, Environment the name.
+	PID         int    `json:"pid"`
+	Version     string `json:"version"`
+	Environment string `json:"environment"`
+	// Console is the console's host:port; "" when it is off.
+	Console string `json:"console"`
+	// Endpoint is the URL of the embedded SQS endpoint; "" when the environment
+	// works on Amazon SQS.
+	Endpoint string `json:"endpoint"`
+	// Region and AccountID are those of its queues.
+	Region    string `json:"region"`
+	AccountID string `json:"account_id"`
+	// Queue is the name of the queue that its worker works on, QueueURL the
+	// URL for producers; both "" when it only serves queues.
+	Queue    string `json:"queue"`
+	QueueURL string `json:"queue_url"`
+	// DeadLetterQueue is the name of Queue's dead-letter queue; "" without one.
+	DeadLetterQueue string `json:"dead_letter_queue"`
+	// StartedAt is when the process began.
+	StartedAt time.Time `json:"started_at"`
+}
+
+// Embedded reports whether the instance serves its own queues.
+func (i *Instance) Embedded() bool { return i.Endpoint != "" }
+
+// Write puts the instance into its file in dataDir, mode 0600, whole or not at
+// all.
+func (i *Instance) Write(dataDir string) error {
+	data, err := json.MarshalIndent(i, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writePrivate(filepath.Join(dataDir, InstanceFile), append(data, '\n'))
+}
+
+// RemoveInstance removes the file from dataDir; a missing one is no error.
+func RemoveInstance(dataDir string) error {
+	err := os.Remove(filepath.Join(dataDir, InstanceFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// ReadInstance returns the environment that runs on dataDir. The error wraps
+// [ErrNotRunning] when there is none: no file, or a file that a process left
+// behind which lives no more.
+func ReadInstance(dataDir string) (*Instance, error) {
+	path := filepath.Join(dataDir, InstanceFile)
+	data, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, notRunning(dataDir)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, foreign(path)
+	case err != nil:
+		return nil, fmt.Errorf("reading which environment runs: %w", err)
+	}
+	var i Instance
+	if err := json.Unmarshal(data, &i); err != nil {
+		return nil, &Error{Message: fmt.Sprintf("%s is damaged: %v", path, err), Hint: "remove it if no environment runs there", cause: err}
+	}
+	if !ProcessAlive(i.PID) {
+		return nil, notRunning(dataDir)
+	}
+	return &i, nil
+}
+
+func notRunning(dataDir string) error {
+	return &Error{
+		Message: fmt.Sprintf("%v on %s", ErrNotRunning, dataDir),
+		Hint:    "start one with 'tendril up' or name another --data-dir",
+		cause:   ErrNotRunning,
+	}
+}
+
+func foreign(path string) error {
+	return &Error{
+		Message: "reading " + path + " is not allowed: it belongs to another user",
+		Hint:    "run this as the user that runs the environment",
+		cause:   fs.ErrPermission,
+	}
+}
+
+// ProcessAlive reports whether a process of that id runs on this machine,
+// whoever owns it.
+func ProcessAlive(pid int) bool {
+	if pid <= 0 {
+		return false
+	}
+	err := syscall.Kill(pid, 0)
+	return err == nil || errors.Is(err, syscall.EPERM)
+}
+
+// writePrivate writes a file that only its owner can read. A reader sees the
+// old content or the new, never a part.
+func writePrivate(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
+}

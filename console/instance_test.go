@@ -1,0 +1,129 @@
+package console
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func sampleInstance() *Instance {
+	return &Instance{
+		PID: os.Getpid(), Version: "1.2.3", Environment: "photos", Console: "127.0.0.1:9325",
+		Endpoint: "http://127.0.0.1:9324", Region: "us-east-1", AccountID: "000000000000",
+		Queue: "photos", QueueURL: "http://127.0.0.1:9324/000000000000/photos", DeadLetterQueue: "photos-dead",
+		StartedAt: time.Unix(1_700_000_000, 0).UTC(),
+	}
+}
+
+func TestInstanceIsReadAsWritten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	want := sampleInstance()
+	if err := want.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	got, err := ReadInstance(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	assertMode(t, filepath.Join(dir, InstanceFile), 0o600)
+	if err := RemoveInstance(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := RemoveInstance(dir); err != nil {
+		t.Errorf("removing twice: %v", err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestReadInstanceSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	gone := exec.Command("true")
+	if err := gone.Run(); err != nil {
+		t.Skip("no program to end:", err)
+	}
+	stale := sampleInstance()
+	stale.PID = gone.ProcessState.Pid()
+	for _, c := range []struct {
+		name   string
+		lay    func(t *testing.T, dir string)
+		absent bool
+		want   string
+	}{
+		{"no file", func(*testing.T, string) {}, true, "start one with 'tendril up'"},
+		{"a file of an ended process", func(t *testing.T, dir string) {
+			if err := stale.Write(dir); err != nil {
+				t.Fatal(err)
+			}
+		}, true, "start one with 'tendril up'"},
+		{"a damaged file", func(t *testing.T, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, InstanceFile), []byte("{"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, false, "remove it"},
+		{"a file without a process", func(t *testing.T, dir string) {
+			if err := os.WriteFile(filepath.Join(dir, InstanceFile), []byte("{}"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, true, "name another --data-dir"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			c.lay(t, dir)
+			_, err := ReadInstance(dir)
+			var said *Error
+			if !errors.As(err, &said) || !strings.Contains(said.Hint, c.want) || !strings.Contains(said.Message, dir) {
+				t.Errorf("error %#v, want the folder and the hint %q", err, c.want)
+			}
+			if errors.Is(err, ErrNotRunning) != c.absent {
+				t.Errorf("errors.Is(ErrNotRunning) = %v, want %v", !c.absent, c.absent)
+			}
+		})
+	}
+}
+
+func TestTokenIsPrivate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, TokenFile)
+	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	token := NewToken()
+	if len(token) != 64 || token == NewToken() {
+		t.Fatalf("token %q is not 256 random bits", token)
+	}
+	if err := WriteToken(dir, token); err != nil {
+		t.Fatal(err)
+	}
+	assertMode(t, path, 0o600)
+	if got, err := ReadToken(dir); got != token || err != nil {
+		t.Errorf("ReadToken = %q, %v", got, err)
+	}
+	if err := errors.Join(RemoveToken(dir), RemoveToken(dir)); err != nil {
+		t.Error(err)
+	}
+}
+
+func assertMode(t *testing.T, path string, want os.FileMode) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode().Perm(); got != want {
+		t.Errorf("%s has mode %v, want %v", path, got, want)
+	}
+}

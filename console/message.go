@@ -1,0 +1,164 @@
+package console
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"tendril/broker"
+	"tendril/queue"
+)
+
+// The states of a message, as [Message] names them.
+const (
+	MessageVisible  = "visible"
+	MessageDelayed  = "delayed"
+	MessageInFlight = "in_flight"
+)
+
+// Message is a message as it lies in a queue. It is also one line of an
+// export, so that what was exported can be sent again.
+type Message struct {
+	// ID is the message id, Queue the name of the queue that holds it.
+	ID    string `json:"id,omitempty"`
+	Queue string `json:"queue,omitempty"`
+	// State is one of the Message constants; "" when it was received to be
+	// looked at.
+	State string `json:"state,omitempty"`
+	// Body is the text byte for byte.
+	Body string `json:"body"`
+	// Attributes are the message's own, by name.
+	Attributes Attributes `json:"attributes,omitempty"`
+	// ReceiveCount is how often it was received, over all queues.
+	ReceiveCount int `json:"receive_count,omitempty"`
+	// SentAt, FirstReceivedAt, VisibleAt and DeadAt are zero when unknown or
+	// not yet; VisibleAt is set for a delayed or in-flight message.
+	SentAt          time.Time `json:"sent_at,omitzero"`
+	FirstReceivedAt time.Time `json:"first_received_at,omitzero"`
+	VisibleAt       time.Time `json:"visible_at,omitzero"`
+	DeadAt          time.Time `json:"dead_at,omitzero"`
+	// DeadLetterSource is the ARN of the queue that it was dead-lettered from.
+	DeadLetterSource string `json:"dead_letter_source,omitempty"`
+	// GroupID, DedupID and SequenceNumber are those of FIFO queues; GroupID may
+	// be set on a standard queue too.
+	GroupID        string `json:"group_id,omitempty"`
+	DedupID        string `json:"dedup_id,omitempty"`
+	SequenceNumber string `json:"sequence_number,omitempty"`
+	// SenderID is the sender's account or principal; TraceHeader the
+	// AWSTraceHeader.
+	SenderID    string `json:"sender_id,omitempty"`
+	TraceHeader string `json:"trace_header,omitempty"`
+}
+
+// Attributes are message attributes that read in JSON as an object by name:
+// a string for a String, {"type": "Number", "value": "3"} for other text,
+// {"type": "Binary", "base64": "..."} for bytes.
+type Attributes []queue.Attribute
+
+// attributeJSON is the long form of one attribute.
+type attributeJSON struct {
+	Type   string  `json:"type"`
+	Value  *string `json:"value,omitempty"`
+	Base64 *string `json:"base64,omitempty"`
+}
+
+// MarshalJSON writes the object, sorted by name.
+func (as Attributes) MarshalJSON() ([]byte, error) {
+	byName := make(map[string]any, len(as))
+	for _, a := range as {
+		switch {
+		case a.Type == "String":
+			byName[a.Name] = a.Value
+		case a.IsBinary():
+			text := base64.StdEncoding.EncodeToString([]byte(a.Value))
+			byName[a.Name] = attributeJSON{Type: a.Type, Base64: &text}
+		default:
+			byName[a.Name] = attributeJSON{Type: a.Type, Value: &a.Value}
+		}
+	}
+	return json.Marshal(byName)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes, and a bare JSON number as a
+// Number. The result is sorted by name. It refuses everything else, naming the
+// attribute.
+func (as *Attributes) UnmarshalJSON(data []byte) error {
+	var byName map[string]json.RawMessage
+	if err := json.Unmarshal(data, &byName); err != nil {
+		return fmt.Errorf("attributes must be an object by name: %w", err)
+	}
+	*as = nil
+	for name, raw := range byName {
+		a, err := parseAttribute(name, raw)
+		if err != nil {
+			return err
+		}
+		*as = append(*as, a)
+	}
+	slices.SortFunc(*as, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
+	return nil
+}
+
+func parseAttribute(name string, raw json.RawMessage) (queue.Attribute, error) {
+	refuse := func(why string) (queue.Attribute, error) {
+		return queue.Attribute{}, fmt.Errorf(`attribute %q %s; write "text", 3, {"type":"Number","value":"3"} or {"type":"Binary","base64":"AAE="}`, name, why)
+	}
+	switch raw[0] {
+	case '"':
+		var text string
+		err := json.Unmarshal(raw, &text)
+		return queue.Attribute{Name: name, Type: "String", Value: text}, err
+	case '{':
+		var long attributeJSON
+		if err := json.Unmarshal(raw, &long); err != nil {
+			return refuse("is not understood")
+		}
+		a := queue.Attribute{Name: name, Type: long.Type}
+		switch {
+		case long.Type == "":
+			return refuse("has no type")
+		case a.IsBinary() && long.Base64 != nil && long.Value == nil:
+			data, err := base64.StdEncoding.DecodeString(*long.Base64)
+			if err != nil {
+				return refuse("has a base64 value that does not decode")
+			}
+			a.Value = string(data)
+		case !a.IsBinary() && long.Value != nil && long.Base64 == nil:
+			a.Value = *long.Value
+		default:
+			return refuse("needs a value, or base64 when its type is Binary")
+		}
+		return a, nil
+	case 't', 'f', 'n', '[':
+		return refuse("is neither text nor number")
+	default:
+		return queue.Attribute{Name: name, Type: "Number", Value: string(raw)}, nil
+	}
+}
+
+// FromMessage turns a received message into what the console shows.
+func FromMessage(m *queue.Message, queueName string) Message {
+	return Message{
+		ID: m.ID, Queue: queueName, Body: m.Body, Attributes: Attributes(m.Attributes),
+		ReceiveCount: m.ReceiveCount, SentAt: m.SentAt, FirstReceivedAt: m.FirstReceivedAt,
+		DeadLetterSource: m.DeadLetterSource, GroupID: m.GroupID, DedupID: m.DedupID,
+		SequenceNumber: m.SequenceNumber, SenderID: m.SenderID, TraceHeader: m.TraceHeader,
+	}
+}
+
+func fromStored(s *broker.Stored) Message {
+	m := FromMessage(&s.Message, s.Queue)
+	m.VisibleAt, m.DeadAt = s.Until, s.DeadAt
+	switch s.State {
+	case broker.InFlight:
+		m.State = MessageInFlight
+	case broker.Delayed:
+		m.State = MessageDelayed
+	default:
+		m.State = MessageVisible
+	}
+	return m
+}

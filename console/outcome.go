@@ -1,0 +1,117 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// deliveryList is the answer of /api/v1/deliveries.
+type deliveryList struct {
+	Deliveries []Delivery `json:"deliveries"`
+}
+
+func (s *Server) deliveries() (*Deliveries, error) {
+	if s.opts.Deliveries == nil {
+		return nil, refuse(http.StatusConflict, "this process delivers nothing: it serves queues only",
+			"outcomes are known where 'tendril up' runs")
+	}
+	return s.opts.Deliveries, nil
+}
+
+func (s *Server) getDeliveries(r *http.Request) (answer, error) {
+	ds, err := s.deliveries()
+	if err != nil {
+		return answer{}, err
+	}
+	limit, err := count(r.URL.Query().Get("limit"), 1, DefaultDeliveries)
+	if limit == 0 {
+		limit = 100
+	}
+	return ok(deliveryList{ds.Recent(limit)}), err
+}
+
+// getOutcome answers with the most recent delivery of a message. With wait it
+// waits for the first one; without one in time it is 404.
+func (s *Server) getOutcome(r *http.Request) (answer, error) {
+	ds, err := s.deliveries()
+	if err != nil {
+		return answer{}, err
+	}
+	wait, err := waitTime(r.URL.Query().Get("wait"))
+	if err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := s.bounded(r.Context(), wait)
+	defer cancel()
+	d, err := ds.Wait(ctx, r.PathValue("id"))
+	if err != nil {
+		return answer{}, refuse(http.StatusNotFound, "no delivery of message "+strconv.Quote(r.PathValue("id"))+" is remembered",
+			"ask again with ?wait=20s; the message may still wait its turn")
+	}
+	return ok(d), nil
+}
+
+// waitTime reads a duration of 0 to MaxWait; "" is 0.
+func waitTime(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	wait, err := time.ParseDuration(text)
+	if err != nil || wait < 0 || wait > MaxWait {
+		return 0, refuse(http.StatusBadRequest, "wait "+strconv.Quote(text)+" is out of range",
+			"use a duration from 0s to "+MaxWait.String())
+	}
+	return wait, nil
+}
+
+// bounded returns a context that ends with the request, after wait, or when
+// the server is closed.
+func (s *Server) bounded(parent context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(parent, wait)
+	go func() {
+		select {
+		case <-s.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
+
+// drained is the answer of /api/v1/drain.
+type drained struct {
+	// Drained is whether all work is settled and the process is ending.
+	Drained bool `json:"drained"`
+}
+
+// postDrain begins a drain and waits for its end. It is 200 when drained and
+// 202 when the drain goes on.
+func (s *Server) postDrain(r *http.Request) (answer, error) {
+	if s.opts.Drain == nil {
+		return answer{}, refuse(http.StatusConflict, "this process cannot be drained", "end it with the signal TERM")
+	}
+	var body struct {
+		Wait string `json:"wait"`
+	}
+	if err := readBody(r, &body); err != nil {
+		return answer{}, err
+	}
+	wait, err := waitTime(body.Wait)
+	if err != nil {
+		return answer{}, err
+	}
+	ctx, cancel := s.bounded(r.Context(), wait)
+	defer cancel()
+	err = s.opts.Drain(ctx)
+	switch {
+	case err == nil:
+		return ok(drained{true}), nil
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return answer{http.StatusAccepted, drained{false}}, nil
+	default:
+		return answer{}, err
+	}
+}

@@ -1,0 +1,101 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"tendril/queue"
+)
+
+// Error is a refusal by the console, on both ends of the wire.
+type Error struct {
+	// Status is the HTTP status.
+	Status int `json:"-"`
+	// Message says what is wrong and where; Hint what to do instead, "" when
+	// there is nothing to say.
+	Message string `json:"error"`
+	Hint    string `json:"hint,omitempty"`
+	// Code is the code of the [queue.Error] behind it; "" when it was not a
+	// queue that refused.
+	Code string `json:"code,omitempty"`
+
+	cause error
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Unwrap returns the cause where the client itself found the trouble.
+func (e *Error) Unwrap() error { return e.cause }
+
+// Is reports whether target is a [queue.Error] of the same code, so that a
+// caller of [Client] may ask errors.Is(err, queue.ErrNoQueue).
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*queue.Error)
+	return ok && t.Code != "" && t.Code == e.Code
+}
+
+func refuse(status int, message, hint string) *Error {
+	return &Error{Status: status, Message: message, Hint: hint}
+}
+
+// asRefusal turns any error of a handler into what the caller is told.
+func asRefusal(err error) *Error {
+	var own *Error
+	if errors.As(err, &own) {
+		return own
+	}
+	var refused *queue.Error
+	if errors.As(err, &refused) {
+		return &Error{Status: statusOf(refused.Code), Message: err.Error(), Hint: hintOf(refused.Code), Code: refused.Code}
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return refuse(http.StatusServiceUnavailable, "the request was ended before it was answered", "")
+	}
+	return refuse(http.StatusInternalServerError, err.Error(), "")
+}
+
+func statusOf(code string) int {
+	switch code {
+	case queue.CodeQueueDoesNotExist, queue.CodeResourceNotFound:
+		return http.StatusNotFound
+	case queue.CodePurgeQueueInProgress, queue.CodeQueueNameExists, queue.CodeQueueDeletedRecently, queue.CodeUnsupportedOperation:
+		return http.StatusConflict
+	case queue.CodeOverLimit, queue.CodeRequestThrottled:
+		return http.StatusTooManyRequests
+	case queue.CodeAccessDenied:
+		return http.StatusForbidden
+	case queue.CodeUnreachable:
+		return http.StatusBadGateway
+	case queue.CodeStorageFull:
+		return http.StatusInsufficientStorage
+	case queue.CodeStorageFailed, queue.CodeClosed:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusBadRequest
+	}
+}
+
+func hintOf(code string) string {
+	switch code {
+	case queue.CodeQueueDoesNotExist:
+		return "GET /api/v1/queues lists the queues that exist"
+	case queue.CodePurgeQueueInProgress:
+		return "wait a minute after a purge before the next one"
+	default:
+		return ""
+	}
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		status, data = http.StatusInternalServerError, fmt.Appendf(nil, `{"error":%q}`, "encoding the answer failed")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(append(data, '\n'))
+}

@@ -1,0 +1,132 @@
+package console
+
+import (
+	"log/slog"
+	"net/http"
+	"os"
+	"path"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tendril/broker"
+)
+
+// MaxWait is the longest that one request waits for an outcome or a drain.
+const MaxWait = 25 * time.Second
+
+// maxBody bounds what a request may send: room for ten messages that fill a
+// megabyte together, with every byte of them escaped.
+const maxBody = 8 << 20
+
+// Server answers the console's requests. It is an [http.Handler].
+type Server struct {
+	opts        Options
+	log         *slog.Logger
+	mux         *http.ServeMux
+	crossOrigin *http.CrossOriginProtection
+	pid         int
+	broker      atomic.Pointer[broker.Broker]
+
+	closed chan struct{}
+	close  sync.Once
+}
+
+// New returns a server; nil options are the zero value.
+func New(opts *Options) *Server {
+	s := &Server{
+		mux: http.NewServeMux(), crossOrigin: http.NewCrossOriginProtection(),
+		pid: os.Getpid(), closed: make(chan struct{}),
+	}
+	if opts != nil {
+		s.opts = *opts
+	}
+	s.broker.Store(s.opts.Broker)
+	if s.log = s.opts.Logger; s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	for _, rt := range s.routes() {
+		s.mux.Handle(rt.pattern, s.serve(rt))
+	}
+	return s
+}
+
+// Attach gives the server the embedded queue, where the console listens before
+// the queue is open.
+func (s *Server) Attach(b *broker.Broker) { s.broker.Store(b) }
+
+// Close ends every waiting request, so that a shutdown of the HTTP server does
+// not wait for them. It may be called more than once; requests after it are
+// still answered, without waiting.
+func (s *Server) Close() { s.close.Do(func() { close(s.closed) }) }
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	secure(w.Header())
+	if refusal := s.admit(r); refusal != nil {
+		writeJSON(w, refusal.Status, refusal)
+		return
+	}
+	// The multiplexer would redirect an unclean path and answer 405 for
+	// another method; here what is not in the table does not exist.
+	_, pattern := s.mux.Handler(r)
+	if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path {
+		refusal := refuse(http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path, "GET /api/v1/status shows what there is")
+		writeJSON(w, refusal.Status, refusal)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// serve wraps a route's handler with what its kind asks for.
+func (s *Server) serve(rt route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if refusal := s.permit(rt, r); refusal != nil {
+			if refusal.Status == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="tendril"`)
+			}
+			writeJSON(w, refusal.Status, refusal)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		answer, err := rt.handle(r)
+		if err != nil {
+			refusal := asRefusal(err)
+			writeJSON(w, refusal.Status, refusal)
+			return
+		}
+		if rt.kind == act {
+			s.log.Info("console act", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr, "result", answer.body)
+		}
+		writeJSON(w, answer.status, answer.body)
+	}
+}
+
+func (s *Server) permit(rt route, r *http.Request) *Error {
+	if rt.kind != open && !authorized(r, s.opts.Token) {
+		return refuse(http.StatusUnauthorized, "this needs the console's token",
+			"send the header Authorization: Bearer TOKEN with the content of "+TokenFile+" in the data directory")
+	}
+	if rt.kind == act {
+		return checkAct(r)
+	}
+	return nil
+}
+
+// HTTPServer returns an HTTP server for h, a [Server] as a rule, with limits
+// against slow and large requests. Its write time-out leaves room for
+// [MaxWait].
+func HTTPServer(h http.Handler) *http.Server {
+	srv := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      2 * MaxWait,
+		IdleTimeout:       time.Minute,
+		MaxHeaderBytes:    64 << 10,
+	}
+	if s, ok := h.(*Server); ok {
+		srv.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)
+	}
+	return srv
+}

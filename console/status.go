@@ -1,0 +1,195 @@
+package console
+
+import (
+	"time"
+
+	"tendril/broker"
+)
+
+// The states of an environment, as [Status] names them.
+const (
+	StateStarting = "starting"
+	StateRunning  = "running"
+	StateDraining = "draining"
+)
+
+// The backends of an environment, as [Status] names them.
+const (
+	BackendEmbedded = "embedded"
+	BackendSQS      = "sqs"
+)
+
+// Status is everything the environment says about itself at one moment.
+type Status struct {
+	// Environment is its name.
+	Environment string `json:"environment"`
+	// Version is that of the program.
+	Version string `json:"version"`
+	// PID is the process that answers.
+	PID int `json:"pid"`
+	// State is one of the State constants; "" when nobody said.
+	State string `json:"state,omitempty"`
+	// Backend is one of the Backend constants.
+	Backend string `json:"backend"`
+	// StartedAt is when the process began.
+	StartedAt time.Time `json:"started_at,omitzero"`
+	// Target is the URL that messages are posted to; "" without a worker.
+	Target string `json:"target,omitempty"`
+	// Ready is whether every check is OK.
+	Ready bool `json:"ready"`
+	// Checks are the parts that make it ready, in the order they were asked.
+	Checks []Check `json:"checks,omitempty"`
+	// Queues are the embedded queues, sorted by name, or what the environment
+	// knows about its queue on Amazon SQS.
+	Queues []Queue `json:"queues"`
+	// Ledger is the account of all embedded queues together, deleted ones
+	// included; nil on Amazon SQS.
+	Ledger *Account `json:"ledger,omitempty"`
+	// Worker is nil in a process that only serves queues.
+	Worker *Worker `json:"worker,omitempty"`
+	// App holds the processes that the environment supervises; empty when it
+	// stands beside an app that somebody else runs.
+	App []Process `json:"app,omitempty"`
+	// Problems are the failures among the remembered deliveries, grouped by
+	// queue and reason, the most recent first.
+	Problems []Problem `json:"problems,omitempty"`
+}
+
+// Account says what became of every message that was ever accepted:
+//
+//	Sent = Done + DeadLettered + Expired + Purged + Live
+type Account struct {
+	// Sent counts accepted messages.
+	Sent int64 `json:"sent"`
+	// Done counts those that were delivered and deleted.
+	Done int64 `json:"done"`
+	// DeadLettered counts those that lie in a dead-letter queue now.
+	DeadLettered int64 `json:"dead_lettered"`
+	// Expired counts those that passed their retention period, Purged those
+	// that a person removed.
+	Expired int64 `json:"expired"`
+	Purged  int64 `json:"purged"`
+	// Live counts those that wait, are delayed or are in flight now, dead
+	// letters apart.
+	Live int64 `json:"live"`
+}
+
+// Off returns by how many messages the account does not balance: 0 unless
+// something is broken.
+func (a Account) Off() int64 {
+	return a.Sent - a.Done - a.DeadLettered - a.Expired - a.Purged - a.Live
+}
+
+// account sums up: total is that of all queues, deleted ones included, and
+// queues tell which messages lie in a dead-letter queue.
+func account(total broker.Ledger, queues []Queue) *Account {
+	target := map[string]bool{}
+	for _, q := range queues {
+		target[q.DeadLetterQueue] = true
+	}
+	var dead int64
+	for _, q := range queues {
+		if target[q.Name] {
+			dead += q.Ledger.Live
+		}
+	}
+	dead = min(dead, total.Live) // the queues were read a moment before
+	return &Account{
+		Sent: total.Sent, Done: total.Done, DeadLettered: dead,
+		Expired: total.Expired, Purged: total.Purged, Live: total.Live - dead,
+	}
+}
+
+// Check is one condition of being ready.
+type Check struct {
+	// Name is one word: "app", "queue", "drain".
+	Name string `json:"name"`
+	// OK is whether the condition holds now.
+	OK bool `json:"ok"`
+	// Detail says in a few words why it does not, or what was seen.
+	Detail string `json:"detail,omitempty"`
+}
+
+// Queue is one queue, its messages counted and its settings.
+type Queue struct {
+	// Name is the queue's name.
+	Name string `json:"name"`
+	// ARN is its Amazon resource name.
+	ARN string `json:"arn,omitempty"`
+	// URL is set for a queue on Amazon SQS.
+	URL string `json:"url,omitempty"`
+	// FIFO is whether it keeps order within message groups.
+	FIFO bool `json:"fifo"`
+	// Ledger accounts for every message; on Amazon SQS only the counts of live
+	// messages are known.
+	Ledger broker.Ledger `json:"ledger"`
+	// OldestSeconds is the age of the oldest live message; 0 when empty or
+	// unknown.
+	OldestSeconds float64 `json:"oldest_seconds"`
+	// DeadLetterQueue is the name of the queue that its redrive policy points
+	// at; "" without one. MaxReceives is the policy's maxReceiveCount.
+	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
+	MaxReceives     int    `json:"max_receives,omitempty"`
+	// DeadLetterSources are the names of the queues that dead-letter into this
+	// one. Filled for one queue, not in lists.
+	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
+	// Paused is whether this environment's worker was told not to receive from
+	// it, and PauseReason what the person said.
+	Paused      bool   `json:"paused,omitempty"`
+	PauseReason string `json:"pause_reason,omitempty"`
+	// Attributes are the SQS attributes by name. Filled for one queue, not in
+	// lists.
+	Attributes map[string]string `json:"attributes,omitempty"`
+}
+
+// Worker is what the part that receives and delivers is doing.
+type Worker struct {
+	// Queue is the name of the queue it works on.
+	Queue string `json:"queue"`
+	// Concurrency is how many messages it hands out at once at most.
+	Concurrency int `json:"concurrency"`
+	// InWork counts messages that the app has now; Prefetched those received
+	// and waiting for a free slot.
+	InWork     int `json:"in_work"`
+	Prefetched int `json:"prefetched"`
+	// Paused and PauseReason are a person's act.
+	Paused      bool   `json:"paused"`
+	PauseReason string `json:"pause_reason,omitempty"`
+	// Receiving is false while a gate is closed or the worker is paused;
+	// GateReasons then says why, a few words each.
+	Receiving   bool     `json:"receiving"`
+	GateReasons []string `json:"gate_reasons,omitempty"`
+	// The counts run since the process began. Done, Failed and Unreached are
+	// outcomes of deliveries; GivenBack were returned unposted; Expired were
+	// deleted unposted because they were older than the retention period.
+	Received  int64 `json:"received"`
+	Done      int64 `json:"done"`
+	Failed    int64 `json:"failed"`
+	Unreached int64 `json:"unreached"`
+	GivenBack int64 `json:"given_back"`
+	Expired   int64 `json:"expired"`
+	// PerSecond is the recent rate of settled messages; 0 when unknown.
+	PerSecond float64 `json:"per_second,omitempty"`
+	// LastError is the most recent trouble with the queue; "" when the last
+	// call went well.
+	LastError string `json:"last_error,omitempty"`
+}
+
+// Process is one process of the app.
+type Process struct {
+	// Name is the one of the Procfile, "web" for a lone command.
+	Name string `json:"name"`
+	// State is a word of the supervisor: "running", "restarting", "stopped".
+	State string `json:"state"`
+	// PID is 0 while it does not run.
+	PID int `json:"pid,omitempty"`
+	// Ready is whether it takes requests; true for a process without a port
+	// as soon as it runs.
+	Ready bool `json:"ready"`
+	// Since is when the present state began.
+	Since time.Time `json:"since,omitzero"`
+	// Restarts counts starts after the first.
+	Restarts int `json:"restarts"`
+	// LastExit says how the previous run ended; "" before the first end.
+	LastExit string `json:"last_exit,omitempty"`
+}
