@@ -1,0 +1,55 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"tendril/queue"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseAttribute(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]queue.Attribute{
+		"kind=thumb":          {Name: "kind", Type: "String", Value: "thumb"},
+		"q=a=b:c":             {Name: "q", Type: "String", Value: "a=b:c"},
+		"n:Number=3":          {Name: "n", Type: "Number", Value: "3"},
+		"n:Number=-1.5e3":     {Name: "n", Type: "Number", Value: "-1.5e3"},
+		"n:Number.int=3":      {Name: "n", Type: "Number.int", Value: "3"},
+		"s:String.tag=x":      {Name: "s", Type: "String.tag", Value: "x"},
+		"raw:Binary=AP8=":     {Name: "raw", Type: "Binary", Value: "\x00\xff"},
+		"raw:Binary.png=AP8=": {Name: "raw", Type: "Binary.png", Value: "\x00\xff"},
+	} {
+		got, err := parseAttribute(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", text, diff)
+		}
+	}
+	for text, want := range map[string]string{
+		"kind":             "no =",
+		"=x":               "no name",
+		"kind=":            "empty",
+		"n:Number=three":   `"three" is no number`,
+		"n:Number=0x10":    "is no number",
+		"n:Number=Inf":     "is no number",
+		"raw:Binary=no!":   "not base64",
+		"n:Float=3":        `"Float" is no type`,
+		"n:=3":             `"" is no type`,
+		"n:Numbers=3":      `"Numbers" is no type`,
+		":Number=3":        "no name",
+		"raw:Binary.x=é":   "not base64",
+		"s:string=x":       `"string" is no type`,
+		"n:Number.int=1_0": "is no number",
+	} {
+		if _, err := parseAttribute(text); err == nil || !strings.Contains(err.Error(), want) || exitCode(err) != exitUsage {
+			t.Errorf("%s: %v (exit %d), want a usage error with %q", text, err, exitCode(err), want)
+		}
+	}
+	if _, err := parseAttributes([]string{"a=1", "b=2", "a=3"}); err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Errorf("a name given twice: %v", err)
+	}
+}

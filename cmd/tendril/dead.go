@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/console"
+)
+
+func (c *cli) newDead() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dead",
+		Short: "Look at dead letters, send them again, delete or export them",
+		Long: `A message that was received too often lies in the dead-letter queue. --queue
+names the queue that messages die from, or the dead-letter queue itself.
+
+On Amazon SQS these verbs receive from the dead-letter queue: that counts a
+receive, and hides a message until it is given back at the end, at most 5 minutes.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(c.newDeadList(), c.newDeadShow(), c.newDeadRedrive(), c.newDeadDelete(), c.newDeadExport())
+	return cmd
+}
+
+// graveyard is a dead-letter queue that was found.
+type graveyard struct {
+	place *place
+	// source is the reference of the queue that was named, where messages go
+	// back to that do not say where they came from; "" when the dead-letter
+	// queue itself was named.
+	source string
+	// count is how many messages it holds, about so on Amazon SQS.
+	count int
+}
+
+// findDead finds the dead-letter queue of the queue that is named, or that
+// queue itself when others send their dead letters there.
+func (c *cli) findDead(ctx context.Context, cmd *cobra.Command, w *where) (*graveyard, error) {
+	p, err := c.find(ctx, cmd, w)
+	if err != nil {
+		return nil, err
+	}
+	if p.remote != nil {
+		g, err := remoteDead(ctx, p)
+		if err == nil {
+			c.warnOfReceives(g.place.name)
+		}
+		return g, err
+	}
+	return embeddedDead(ctx, p)
+}
+
+func embeddedDead(ctx context.Context, p *place) (*graveyard, error) {
+	q, err := p.client.Queue(ctx, p.name)
+	if err != nil {
+		return nil, err
+	}
+	if q.DeadLetterQueue == "" && len(q.DeadLetterSources) == 0 {
+		return nil, noDeadLetterQueue(p.name)
+	}
+	source := ""
+	if q.DeadLetterQueue != "" {
+		source = p.name
+		if q, err = p.client.Queue(ctx, q.DeadLetterQueue); err != nil {
+			return nil, err
+		}
+	}
+	return &graveyard{&place{name: q.Name, client: p.client}, source, int(q.Ledger.Live)}, nil
+}
+
+func remoteDead(ctx context.Context, p *place) (*graveyard, error) {
+	attributes, err := p.remote.Attributes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	arn := deadLetterARN(attributes["RedrivePolicy"])
+	if arn == "" {
+		sources, err := p.remote.DeadLetterSources(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(sources) == 0 {
+			return nil, noDeadLetterQueue(p.name)
+		}
+		return &graveyard{p, "", counted(attributes)}, nil
+	}
+	dead, err := p.sqs.Queue(ctx, arn)
+	if err != nil {
+		return nil, fmt.Errorf("finding the dead-letter queue of %s: %w", p.name, err)
+	}
+	if attributes, err = dead.Attributes(ctx); err != nil {
+		return nil, err
+	}
+	return &graveyard{&place{name: dead.Name(), sqs: p.sqs, remote: dead}, p.remote.URL(), counted(attributes)}, nil
+}
+
+func noDeadLetterQueue(name string) error {
+	return fail(exitNotFound, fmt.Errorf("queue %s has no dead-letter queue", name),
+		"create a queue with one: tendril queues create NAME --dead-letter NAME-dead")
+}
+
+// pile is what the messages of the picked queue are read from.
+func (p *place) pile(which *pick) pile {
+	if p.remote == nil {
+		return &embeddedPile{client: p.client, queue: p.name, filter: console.Filter{Match: which.match}, ids: which.ids}
+	}
+	return &sqsPile{
+		name: p.name, from: p.remote, fifo: p.remote.FIFO(),
+		open: func(ctx context.Context, reference string) (sender, error) { return p.sqs.Queue(ctx, reference) },
+	}
+}
+
+// pile of a dead-letter queue also knows where messages go back to.
+func (g *graveyard) pile(which *pick) pile {
+	p := g.place.pile(which)
+	if remote, ok := p.(*sqsPile); ok {
+		remote.source = g.source
+	}
+	return p
+}
+
+func (c *cli) newDeadList() *cobra.Command {
+	which := &pick{all: true}
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List dead letters, the oldest first",
+		Args:    cobra.NoArgs,
+	}
+	w := addQueue(cmd)
+	cmd.Flags().IntVarP(&which.limit, "limit", "n", 100, "List at most so many.")
+	cmd.Flags().StringVar(&which.match, "match", "", "List those whose body contains this text.")
+	f := addOutput(cmd)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+		if which.limit < 1 {
+			return fail(exitUsage, fmt.Errorf("--limit %d is out of range", which.limit), "use 1 or more")
+		}
+		g, err := c.findDead(ctx, cmd, w)
+		if err != nil {
+			return err
+		}
+		messages, err := collect(ctx, g.pile(which), which)
+		if err != nil {
+			return err
+		}
+		return c.printDead(ctx, g, messages, *f)
+	})
+	return cmd
+}
+
+func (c *cli) printDead(ctx context.Context, g *graveyard, messages []console.Message, f format) error {
+	if f == asJSON {
+		return c.printJSON(messages)
+	}
+	if len(messages) == 0 {
+		fmt.Fprintf(c.err, "no dead letters in %s\n", g.place.name)
+		return nil
+	}
+	reasons := g.reasons(ctx)
+	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
+	for _, m := range messages {
+		rows = append(rows, []string{m.ID, since(m.SentAt), since(m.DeadAt), fmt.Sprint(m.ReceiveCount), or(afterColon(m.DeadLetterSource)),
+			or(preview(reasons[m.ID], 40)), preview(m.Body, previewWidth)})
+	}
+	if err := c.printTable(rows); err != nil {
+		return err
+	}
+	if g.count > len(messages) {
+		fmt.Fprintf(c.err, "%d of %s; --limit shows more\n", len(messages), plural(g.count, "dead letter"))
+	}
+	return nil
+}
+
+// reasons are why messages failed last, as far as the running environment
+// remembers.
+func (g *graveyard) reasons(ctx context.Context) map[string]string {
+	reasons := map[string]string{}
+	if g.place.client == nil {
+		return reasons
+	}
+	recent, err := g.place.client.Deliveries(ctx, console.DefaultDeliveries)
+	if err != nil {
+		return reasons // it delivers nothing, or not any more: the list is as good without
+	}
+	for _, d := range recent {
+		if _, newer := reasons[d.MessageID]; !newer && !d.Done() {
+			reasons[d.MessageID] = d.Reason
+		}
+	}
+	return reasons
+}
+
+// afterColon is the last part of an ARN: the queue's name.
+func afterColon(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
+
+func (c *cli) newDeadShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show ID...",
+		Short: "Show dead letters whole",
+		Args:  cobra.MinimumNArgs(1),
+	}
+	w := addQueue(cmd)
+	f := addOutput(cmd)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		g, err := c.findDead(ctx, cmd, w)
+		if err != nil {
+			return err
+		}
+		which := &pick{ids: args}
+		messages, err := collect(ctx, g.pile(which), which)
+		if err != nil {
+			return err
+		}
+		if err := c.printMessages(messages, *f, true); err != nil {
+			return err
+		}
+		return absent(args, messages, g.place.name)
+	})
+	return cmd
+}
+
+// absent is the error of ids that are not among the messages.
+func absent(ids []string, messages []console.Message, queueName string) error {
+	p := (&pick{ids: ids}).begin()
+	for _, m := range messages {
+		delete(p.missing, m.ID)
+	}
+	return p.lost(queueName)
+}

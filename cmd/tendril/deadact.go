@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/time/rate"
+)
+
+func (c *cli) newDeadRedrive() *cobra.Command {
+	var to, pace string
+	cmd := &cobra.Command{
+		Use:   "redrive {ID... | --all | --match TEXT | --limit N}",
+		Short: "Send dead letters back to where they came from",
+		Long: `Moves dead letters back to the queue that each came from, or to --to. On the
+embedded queue a message keeps its id, and its receives are counted anew before it
+can die again. On Amazon SQS a copy with the same body, attributes and group is
+sent, and the dead letter is deleted once the copy was accepted; a copy has a new id.`,
+		Example: `  tendril dead redrive 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
+  tendril dead redrive --all --rate 50/s
+  tendril dead redrive --match '"tenant":7' --to orders-slow`,
+	}
+	w, which := addQueue(cmd), addPick(cmd)
+	cmd.Flags().StringVar(&to, "to", "", "Move to this queue instead: a name, or on Amazon SQS a URL or ARN.")
+	cmd.Flags().StringVar(&pace, "rate", "", "Move at most so many a second, as 50 or 50/s (default: as fast as it goes).")
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		limit, err := parseRate(pace)
+		if err = errors.Join(err, which.check(args)); err != nil {
+			return err
+		}
+		g, err := c.findDead(ctx, cmd, w)
+		if err != nil {
+			return err
+		}
+		from := g.pile(which)
+		n, err := c.act(ctx, g, from, which, limit, "moved", func(ctx context.Context, messages []held) (int, error) {
+			return from.redrive(ctx, messages, to)
+		})
+		return c.summary("moved", n, err)
+	})
+	return cmd
+}
+
+func (c *cli) newDeadDelete() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "delete {ID... | --all | --match TEXT | --limit N}",
+		Short: "Delete dead letters for good",
+		Example: `  tendril dead delete 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
+  tendril dead export --file dead.ndjson && tendril dead delete --all --yes`,
+	}
+	w, which := addQueue(cmd), addPick(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask.")
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		if err := which.check(args); err != nil {
+			return err
+		}
+		g, err := c.findDead(ctx, cmd, w)
+		if err != nil {
+			return err
+		}
+		if len(which.ids) == 0 {
+			if err := c.confirm("delete "+which.text()+" of "+g.place.name, g.place.name, yes); err != nil {
+				return err
+			}
+		}
+		from := g.pile(which)
+		n, err := c.act(ctx, g, from, which, rate.Inf, "deleted", from.remove)
+		return c.summary("deleted", n, err)
+	})
+	return cmd
+}
+
+func (c *cli) newDeadExport() *cobra.Command {
+	var path string
+	which := &pick{}
+	cmd := &cobra.Command{
+		Use:   "export [ID...]",
+		Short: "Write dead letters as lines of JSON",
+		Long: `Writes one line of JSON for each dead letter, with its body, all attributes and
+what is known of it. The dead letters stay where they are. 'tendril send --ndjson'
+sends such lines again. Without ids, --match or --limit all are exported.`,
+		Example: `  tendril dead export --file dead.ndjson
+  tendril dead export --match tenant-7 | jq -r .body`,
+	}
+	w := addQueue(cmd)
+	addMatch(cmd, which)
+	cmd.Flags().StringVarP(&path, "file", "f", "", "Write to this file, readable by its owner only, instead of standard output.")
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		which.all = len(args) == 0 && which.match == "" && which.limit == 0
+		if err := which.check(args); err != nil {
+			return err
+		}
+		g, err := c.findDead(ctx, cmd, w)
+		if err != nil {
+			return err
+		}
+		n, err := c.export(ctx, g, which, path)
+		return c.summary("exported", n, err)
+	})
+	return cmd
+}
+
+func (c *cli) export(ctx context.Context, g *graveyard, which *pick, path string) (n int, err error) {
+	var to io.Writer = c.out
+	if path != "" && path != "-" {
+		file, cannot := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+		if cannot != nil {
+			return 0, fail(exitUsage, fmt.Errorf("--file: %w", cannot))
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+		to = file
+	}
+	buffered := bufio.NewWriter(to)
+	n, err = c.act(ctx, g, g.pile(which), which, rate.Inf, "exported", func(_ context.Context, messages []held) (int, error) {
+		for i := range messages {
+			if err := printLineJSON(buffered, &messages[i].Message); err != nil {
+				return i, err
+			}
+		}
+		return len(messages), nil
+	})
+	return n, errors.Join(err, buffered.Flush())
+}
+
+// The sizes of portions: what one request moves, and what is read ahead while
+// only a bounded number is wanted.
+const (
+	largePortion = 100
+	smallPortion = 10
+)
+
+// portion is how many messages are read at once.
+func (p *pick) portion() int {
+	if p.limit > 0 {
+		return min(p.limit, largePortion)
+	}
+	return largePortion
+}
+
+// act goes through a pile, does something to the picked messages at most as
+// fast as the limit allows, and returns to how many it was done. What is not
+// touched is given back.
+func (c *cli) act(ctx context.Context, g *graveyard, from pile, which *pick, limit rate.Limit, what string,
+	do func(context.Context, []held) (int, error)) (n int, err error) {
+	defer func() { err = errors.Join(err, from.release(ctx)) }()
+	picking := which.begin()
+	bar := c.progress(which.expect(g.count), what, true)
+	defer func() { _ = bar.Finish() }()
+	burst := which.portion()
+	if limit != rate.Inf {
+		burst = max(1, min(smallPortion, int(math.Ceil(float64(limit)))))
+	}
+	pace := rate.NewLimiter(limit, burst)
+	for portion, err := range from.read(ctx, burst) {
+		if err != nil {
+			return n, err
+		}
+		if chosen := picking.take(portion); len(chosen) > 0 {
+			if err := pace.WaitN(ctx, len(chosen)); err != nil {
+				return n, err
+			}
+			done, err := do(ctx, chosen)
+			n += done
+			_ = bar.Add(done)
+			if err != nil {
+				return n, err
+			}
+		}
+		if picking.done() {
+			break
+		}
+	}
+	return n, picking.lost(g.place.name)
+}
+
+// expect is how many messages an act will meet, where the queue holds count.
+func (p *pick) expect(count int) int {
+	switch {
+	case len(p.ids) > 0:
+		return len(p.ids)
+	case p.match != "":
+		return -1
+	case p.limit > 0:
+		return min(p.limit, count)
+	}
+	return count
+}
+
+// summary tells how many messages an act reached, also before an error.
+func (c *cli) summary(what string, n int, err error) error {
+	if err == nil || n > 0 {
+		fmt.Fprintf(c.err, "%s %s\n", plural(n, "message"), what)
+	}
+	return err
+}
+
+// parseRate reads "50" or "50/s"; "" is no limit.
+func parseRate(text string) (rate.Limit, error) {
+	if text == "" {
+		return rate.Inf, nil
+	}
+	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
+	if err != nil || !(n > 0) || math.IsInf(n, 0) {
+		return 0, fail(exitUsage, fmt.Errorf("--rate %s is no rate", text), "use messages a second, such as 50/s or 0.5/s")
+	}
+	return rate.Limit(n), nil
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strings"
+	"unicode/utf8"
+
+	"tendril/console"
+	"tendril/queue"
+)
+
+// maxLine is the longest line of a file of messages: the largest message with
+// every byte of it escaped, and its attributes.
+const maxLine = 8 << 20
+
+// line is one line of a file of messages.
+type line struct {
+	number int
+	msg    queue.Outgoing
+}
+
+// readLines ranges over the messages of a file with one on each line. Empty
+// lines are passed over. With raw every line is a body as it stands; without,
+// see [parseLine]. It ends after an error, which names the line.
+func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
+		lines := bufio.NewScanner(r)
+		lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+		number := 0
+		for lines.Scan() {
+			number++
+			text := lines.Bytes()
+			if len(bytes.TrimSpace(text)) == 0 {
+				continue
+			}
+			msg, err := queue.Outgoing{Body: string(text)}, error(nil)
+			if !raw {
+				msg, err = parseLine(text)
+			}
+			if err != nil {
+				yield(line{number: number}, fail(exitUsage, fmt.Errorf("line %d: %w", number, err), hintsOf(err)...))
+				return
+			}
+			if !yield(line{number, msg}, nil) {
+				return
+			}
+		}
+		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+			yield(line{number: number + 1}, fail(exitUsage, fmt.Errorf("line %d is longer than %s", number+1, size(maxLine)), "SQS takes messages up to 1 MiB"))
+		} else if err != nil {
+			yield(line{}, fmt.Errorf("reading messages: %w", err))
+		}
+	}
+}
+
+func hintsOf(err error) []string {
+	var coded *exitError
+	if errors.As(err, &coded) {
+		return coded.hints
+	}
+	return nil
+}
+
+// parseLine reads one line of NDJSON. An object with the key "body" is a
+// message in the form that 'tendril dead export' writes: its body, attributes,
+// group, deduplication id, trace header and delay are sent, what else an
+// export tells is passed over, and an unknown key is an error. Every other
+// JSON value is itself the body.
+func parseLine(text []byte) (queue.Outgoing, error) {
+	switch {
+	case !utf8.Valid(text):
+		return queue.Outgoing{}, errors.New("this is not valid UTF-8")
+	case !json.Valid(text):
+		return queue.Outgoing{}, fail(exitUsage, errors.New("this is not JSON"), "add --raw to send every line as it stands")
+	}
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(text, &keys) != nil || keys["body"] == nil {
+		return queue.Outgoing{Body: string(text)}, nil
+	}
+	var message struct {
+		console.Message
+		Body         json.RawMessage `json:"body"`
+		DelaySeconds *int            `json:"delay_seconds"`
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&message); err != nil {
+		return queue.Outgoing{}, fail(exitUsage, fmt.Errorf("the object has a body, so it is read as a message, but %s", strings.TrimPrefix(err.Error(), "json: ")),
+			"a message has body, attributes, group_id, dedup_id, trace_header and delay_seconds; add --raw to send every line as it stands")
+	}
+	out := console.Outgoing{
+		Body: string(message.Body), Attributes: message.Attributes, DelaySeconds: message.DelaySeconds,
+		GroupID: message.GroupID, DedupID: message.DedupID, TraceHeader: message.TraceHeader,
+	}
+	if message.Body[0] == '"' {
+		if err := json.Unmarshal(message.Body, &out.Body); err != nil {
+			return queue.Outgoing{}, err
+		}
+	}
+	return out.ToQueue(), nil
+}

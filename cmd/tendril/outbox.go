@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/schollz/progressbar/v3"
+
+	"tendril/queue"
+)
+
+// maxBatchBytes is the most that the messages of one send may hold together.
+const maxBatchBytes = 1 << 20
+
+// sender takes up to ten messages at once.
+type sender interface {
+	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
+}
+
+// outbox sends messages in tens and prints the id of each.
+type outbox struct {
+	c      *cli
+	to     sender
+	format format
+	many   bool // the messages are lines of a file
+	wait   bool // outcomes are printed later, with the ids
+	bar    *progressbar.ProgressBar
+
+	batch   []line
+	bytes   int
+	sent    []string // ids, in order
+	refused int
+}
+
+// send sends all messages. A refused message does not stop those after it; its
+// line is named, and the error at the end says how many there were. An error of
+// the input or of the whole queue ends it at once.
+func (o *outbox) send(ctx context.Context, messages iter.Seq2[line, error]) error {
+	defer func() { _ = o.bar.Finish() }()
+	for l, err := range messages {
+		if err != nil {
+			return o.told(errors.Join(o.flush(ctx), err))
+		}
+		n := weight(&l.msg)
+		if len(o.batch) == queue.MaxBatch || o.bytes+n > maxBatchBytes {
+			if err := o.flush(ctx); err != nil {
+				return o.told(err)
+			}
+		}
+		o.batch, o.bytes = append(o.batch, l), o.bytes+n
+	}
+	if err := o.flush(ctx); err != nil {
+		return o.told(err)
+	}
+	if o.refused > 0 {
+		return fail(exitFailed, fmt.Errorf("%d of %s refused", o.refused, plural(o.refused+len(o.sent), "message")))
+	}
+	return nil
+}
+
+// told adds how far it came to an error that ended the sending of many.
+func (o *outbox) told(err error) error {
+	if o.many && len(o.sent) > 0 {
+		fmt.Fprintf(o.c.err, "%s sent before this\n", plural(len(o.sent), "message"))
+	}
+	return err
+}
+
+// weight is what a message counts towards the size of a batch.
+func weight(m *queue.Outgoing) int {
+	n := len(m.Body)
+	for _, a := range m.Attributes {
+		n += len(a.Name) + len(a.Type) + len(a.Value)
+	}
+	return n
+}
+
+func (o *outbox) flush(ctx context.Context) error {
+	if len(o.batch) == 0 {
+		return nil
+	}
+	batch := o.batch
+	o.batch, o.bytes = nil, 0
+	msgs := make([]queue.Outgoing, len(batch))
+	for i := range batch {
+		msgs[i] = batch[i].msg
+	}
+	results, err := o.to.Send(ctx, msgs)
+	if err != nil {
+		return err
+	}
+	for i, r := range results {
+		if r.Err != nil && !o.many {
+			return r.Err
+		}
+		if r.Err != nil {
+			o.refused++
+			fmt.Fprintf(o.c.err, "tendril: line %d: %v\n", batch[i].number, r.Err)
+			continue
+		}
+		o.sent = append(o.sent, r.ID)
+		if err := o.print(r); err != nil {
+			return err
+		}
+	}
+	return o.bar.Add(len(batch))
+}
+
+// print tells a message's id.
+func (o *outbox) print(r queue.Sent) error {
+	switch {
+	case o.wait && o.many:
+		return nil
+	case o.wait:
+		_, err := fmt.Fprintf(o.c.err, "message %s is sent; waiting for its first attempt\n", r.ID)
+		return err
+	case o.format == asJSON:
+		return printLineJSON(o.c.out, struct {
+			ID             string `json:"message_id"`
+			SequenceNumber string `json:"sequence_number,omitempty"`
+		}{r.ID, r.SequenceNumber})
+	}
+	_, err := fmt.Fprintln(o.c.out, r.ID)
+	return err
+}
+
+// Send sends up to ten messages to the queue, wherever it lives.
+func (p *place) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
+	if p.remote != nil {
+		return p.remote.Send(ctx, msgs)
+	}
+	return p.client.Send(ctx, p.name, msgs)
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+// format is the value of -o.
+type format string
+
+const (
+	asTable format = "table"
+	asJSON  format = "json"
+)
+
+// String, Set and Type make it a flag that takes nothing else.
+func (f *format) String() string { return string(*f) }
+func (f *format) Type() string   { return "format" }
+func (f *format) Set(text string) error {
+	switch format(text) {
+	case asTable, asJSON:
+		*f = format(text)
+		return nil
+	}
+	return fmt.Errorf("%q is no output format; use table or json", text)
+}
+
+// addOutput gives a reading verb its -o flag.
+func addOutput(cmd *cobra.Command) *format {
+	f := asTable
+	cmd.Flags().VarP(&f, "output", "o", "How to print: table, or json for programs.")
+	// The only error is a flag that was not added above.
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return &f
+}
+
+// printJSON writes one value, indented.
+func (c *cli) printJSON(v any) error {
+	enc := json.NewEncoder(c.out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// printLineJSON writes one value on one line.
+func printLineJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// printTable writes rows in columns; the first row is the heading.
+func (c *cli) printTable(rows [][]string) error {
+	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+	}
+	return w.Flush()
+}
+
+// warn tells a person something that is not data.
+func (c *cli) warn(text string, args ...any) {
+	fmt.Fprintf(c.err, "warning: "+text+"\n", args...)
+}
+
+// plain makes text safe for a terminal: what is not printable is escaped, line
+// ends and tabs stay when lines is true.
+func plain(text string, lines bool) string {
+	var b strings.Builder
+	for i, r := range text {
+		switch {
+		case lines && (r == '\n' || r == '\t'):
+			b.WriteRune(r)
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
+			fmt.Fprintf(&b, `\x%02x`, text[i])
+		case unicode.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			quoted := fmt.Sprintf("%q", r)
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return b.String()
+}
+
+// preview is the beginning of a text on one line, at most limit characters.
+func preview(text string, limit int) string {
+	short := plain(cutRunes(text, limit+1), false)
+	if utf8.RuneCountInString(short) <= limit {
+		return short
+	}
+	return fmt.Sprintf("%s… (%s)", cutRunes(short, limit-1), size(len(text)))
+}
+
+func cutRunes(text string, n int) string {
+	for i := range text {
+		if n--; n < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
+// size is a number of bytes for people.
+func size(n int) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	default:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	}
+}
+
+// age is a duration for people, in its largest unit.
+func age(d time.Duration) string {
+	switch {
+	case d < time.Second:
+		return "0s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	default:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	}
+}
+
+// since is the age of a moment; "-" for the zero time.
+func since(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return age(time.Since(t))
+}
+
+// or returns text, or a dash where there is none.
+func or(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}
+
+// plural is a count with its noun.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

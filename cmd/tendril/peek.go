@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/console"
+)
+
+// defaultPeek is how many messages are shown unless told.
+const defaultPeek = 10
+
+// peekFlags are what the flags of peek say.
+type peekFlags struct {
+	where *where
+	pick  pick
+	state string
+	full  bool
+	out   *format
+}
+
+func (c *cli) newPeek() *cobra.Command {
+	f := &peekFlags{pick: pick{all: true}}
+	cmd := &cobra.Command{
+		Use:   "peek [QUEUE]",
+		Short: "Look at the messages of a queue",
+		Long: `Shows the oldest messages of a queue. On the embedded queue this changes nothing.
+
+Amazon SQS shows a message only to those who receive it: there each look counts
+as a receive, towards the queue's maxReceiveCount too, and hides the message
+from others until it is given back at the end, at most 5 minutes.`,
+		Example: `  tendril peek
+  tendril peek orders --match 4711 --full
+  tendril peek -o json -n 100 | jq -r .[].body`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f.where = addWhere(cmd)
+	cmd.Flags().IntVarP(&f.pick.limit, "limit", "n", defaultPeek, "Show at most so many messages, the oldest first.")
+	cmd.Flags().StringVar(&f.pick.match, "match", "", "Show the messages whose body contains this text.")
+	cmd.Flags().StringVar(&f.state, "state", "", "Show only visible, delayed or in_flight messages (embedded queue only).")
+	cmd.Flags().BoolVar(&f.full, "full", false, "Show whole bodies and attributes.")
+	f.out = addOutput(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(
+		[]string{console.MessageVisible, console.MessageDelayed, console.MessageInFlight}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error { return c.peek(ctx, cmd, args, f) })
+	return cmd
+}
+
+func (c *cli) peek(ctx context.Context, cmd *cobra.Command, args []string, f *peekFlags) error {
+	if len(args) == 1 {
+		f.where.queue = args[0]
+	}
+	if f.pick.limit < 1 {
+		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", f.pick.limit), "use 1 or more")
+	}
+	p, err := c.find(ctx, cmd, f.where)
+	if err != nil {
+		return err
+	}
+	pile := p.pile(&f.pick)
+	switch embedded := pile.(type) {
+	case *embeddedPile:
+		embedded.filter.State = f.state
+	default:
+		if f.state != "" {
+			return fail(exitUsage, fmt.Errorf("--state works on the embedded queue only"), "Amazon SQS shows visible messages only")
+		}
+		c.warnOfReceives(p.name)
+	}
+	messages, err := collect(ctx, pile, &f.pick)
+	if err != nil {
+		return err
+	}
+	return c.printMessages(messages, *f.out, f.full)
+}
+
+// warnOfReceives says what looking at a queue on Amazon SQS does.
+func (c *cli) warnOfReceives(name string) {
+	c.warn("%s is on Amazon SQS: looking at a message counts as a receive and hides it until it is given back at the end", name)
+}
+
+// collect reads the picked messages and gives them back.
+func collect(ctx context.Context, from pile, p *pick) (messages []console.Message, err error) {
+	defer func() {
+		if released := from.release(ctx); err == nil {
+			err = released
+		}
+	}()
+	messages = []console.Message{}
+	picking := p.begin()
+	for portion, err := range from.read(ctx, p.portion()) {
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range picking.take(portion) {
+			messages = append(messages, m.Message)
+		}
+		if picking.done() {
+			break
+		}
+	}
+	return messages, nil
+}
+
+// previewWidth is how much of a body a table shows.
+const previewWidth = 60
+
+func (c *cli) printMessages(messages []console.Message, f format, full bool) error {
+	switch {
+	case f == asJSON:
+		return c.printJSON(messages)
+	case full:
+		for i := range messages {
+			if err := c.printMessage(&messages[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	case len(messages) == 0:
+		fmt.Fprintln(c.err, "no messages")
+		return nil
+	}
+	rows := [][]string{{"ID", "STATE", "AGE", "RECEIVES", "BODY"}}
+	for _, m := range messages {
+		rows = append(rows, []string{m.ID, or(m.State), since(m.SentAt), fmt.Sprint(m.ReceiveCount), preview(m.Body, previewWidth)})
+	}
+	return c.printTable(rows)
+}
+
+// printMessage prints everything about one message.
+func (c *cli) printMessage(m *console.Message) error {
+	rows := [][]string{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", moment(m.SentAt)}}
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{name, plain(value, false)})
+		}
+	}
+	add("receives", fmt.Sprint(m.ReceiveCount))
+	add("first received", moment(m.FirstReceivedAt))
+	add("visible from", moment(m.VisibleAt))
+	add("dead since", moment(m.DeadAt))
+	add("dead-lettered from", m.DeadLetterSource)
+	add("group", m.GroupID)
+	add("deduplication id", m.DedupID)
+	add("sender", m.SenderID)
+	add("trace", m.TraceHeader)
+	for _, a := range m.Attributes {
+		value := a.Value
+		if a.IsBinary() {
+			value = fmt.Sprintf("%d bytes", len(a.Value))
+		}
+		add("attribute "+a.Name, fmt.Sprintf("%s (%s)", value, a.Type))
+	}
+	rows = append(rows, []string{"body", size(len(m.Body))})
+	if err := c.printTable(rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(c.out, "\n%s\n\n", strings.TrimSuffix(plain(m.Body, true), "\n"))
+	return err
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// pick says which messages of a pile are meant. The zero value means none.
+type pick struct {
+	ids   []string
+	all   bool
+	match string
+	limit int // at most so many; 0 for no bound
+}
+
+// addPick gives a verb the flags of a pick.
+func addPick(cmd *cobra.Command) *pick {
+	p := &pick{}
+	cmd.Flags().BoolVar(&p.all, "all", false, "Take every message.")
+	addMatch(cmd, p)
+	return p
+}
+
+// addMatch gives a verb the flags that narrow a pick down.
+func addMatch(cmd *cobra.Command, p *pick) {
+	cmd.Flags().StringVar(&p.match, "match", "", "Take the messages whose body contains this text.")
+	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "Take at most so many messages, the oldest first.")
+}
+
+// check refuses a pick that names nothing, or two things at once.
+func (p *pick) check(args []string) error {
+	p.ids = args
+	broad := p.all || p.match != "" || p.limit != 0
+	switch {
+	case p.limit < 0:
+		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", p.limit), "use 1 or more")
+	case len(p.ids) > 0 && broad:
+		return fail(exitUsage, errors.New("messages are named by id and by --all, --match or --limit"), "leave one of them out")
+	case len(p.ids) == 0 && !broad:
+		return fail(exitUsage, errors.New("no messages are named"), "give ids, or --all, --match TEXT or --limit N")
+	}
+	return nil
+}
+
+// text says in words what is picked.
+func (p *pick) text() string {
+	switch {
+	case len(p.ids) > 0:
+		return plural(len(p.ids), "message")
+	case p.limit > 0 && p.match != "":
+		return fmt.Sprintf("at most %s containing %q", plural(p.limit, "message"), p.match)
+	case p.limit > 0:
+		return "the oldest " + plural(p.limit, "message")
+	case p.match != "":
+		return fmt.Sprintf("all messages containing %q", p.match)
+	}
+	return "all messages"
+}
+
+// picking is a pick while a pile is gone through.
+type picking struct {
+	*pick
+	missing map[string]bool // ids that did not come by yet
+	met     map[string]bool // ids that came by
+	taken   int
+	stale   bool // the last portion held nothing new
+}
+
+func (p *pick) begin() *picking {
+	missing := map[string]bool{}
+	for _, id := range p.ids {
+		missing[id] = true
+	}
+	return &picking{pick: p, missing: missing, met: map[string]bool{}}
+}
+
+// take returns those of a portion that are picked. A message that comes by
+// again, because it died once more meanwhile, is left alone.
+func (p *picking) take(portion []held) []held {
+	var chosen []held
+	p.stale = len(portion) > 0
+	for _, m := range portion {
+		if p.met[m.ID] {
+			continue
+		}
+		p.met[m.ID], p.stale = true, false
+		if p.full() || len(p.ids) > 0 && !p.missing[m.ID] || !strings.Contains(m.Body, p.match) {
+			continue
+		}
+		delete(p.missing, m.ID)
+		p.taken++
+		chosen = append(chosen, m)
+	}
+	return chosen
+}
+
+func (p *picking) full() bool {
+	return len(p.ids) > 0 && len(p.missing) == 0 || p.limit > 0 && p.taken >= p.limit
+}
+
+// done reports whether nothing more is to be picked.
+func (p *picking) done() bool { return p.full() || p.stale }
+
+// lost is the error of ids that never came by.
+func (p *picking) lost(queueName string) error {
+	if len(p.missing) == 0 {
+		return nil
+	}
+	var names []string
+	for id := range p.missing {
+		names = append(names, id)
+	}
+	slices.Sort(names)
+	return fail(exitNotFound, fmt.Errorf("queue %s holds no message %s", queueName, strings.Join(names, ", ")), "'tendril dead list' shows what it holds")
+}

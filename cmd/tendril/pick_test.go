@@ -1,0 +1,130 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/time/rate"
+
+	"tendril/console"
+)
+
+func heldWith(bodies ...string) []held {
+	var all []held
+	for _, body := range bodies {
+		all = append(all, held{Message: console.Message{ID: "id-" + body, Body: body}})
+	}
+	return all
+}
+
+func TestPickTakes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		pick pick
+		want string
+		done bool
+	}{
+		{"all", pick{all: true}, "a ab b c", false},
+		{"a match", pick{match: "a"}, "a ab", false},
+		{"a limit", pick{limit: 2}, "a ab", true},
+		{"a match and a limit", pick{match: "b", limit: 1}, "ab", true},
+		{"ids", pick{ids: []string{"id-c", "id-a"}}, "a c", true},
+		{"an id that is not there", pick{ids: []string{"id-c", "id-x"}}, "c", false},
+		{"nothing matches", pick{match: "z"}, "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := c.pick.begin()
+			var got []string
+			for _, portion := range [][]held{heldWith("a", "ab"), nil, heldWith("b", "c")} {
+				if p.done() {
+					break
+				}
+				for _, m := range p.take(portion) {
+					got = append(got, m.Body)
+				}
+			}
+			if strings.Join(got, " ") != c.want || p.done() != c.done {
+				t.Errorf("took %v, done %v; want %q, %v", got, p.done(), c.want, c.done)
+			}
+			if lost := p.lost("dead"); (lost != nil) != (len(p.missing) > 0) || lost != nil && (!strings.Contains(lost.Error(), "id-x") || exitCode(lost) != exitNotFound) {
+				t.Errorf("lost: %v", lost)
+			}
+		})
+	}
+}
+
+// TestPickLeavesTheRevenantsAlone: a message that was sent back and died again
+// while a verb runs is not sent back once more, or the verb would never end.
+func TestPickLeavesTheRevenantsAlone(t *testing.T) {
+	t.Parallel()
+	p := (&pick{all: true}).begin()
+	if n := len(p.take(heldWith("a", "b"))); n != 2 || p.done() {
+		t.Fatalf("took %d, done %v", n, p.done())
+	}
+	if n := len(p.take(heldWith("a", "c"))); n != 1 || p.done() {
+		t.Errorf("took %d of a revenant and a new one, done %v", n, p.done())
+	}
+	if n := len(p.take(heldWith("b", "c"))); n != 0 || !p.done() {
+		t.Errorf("took %d revenants, done %v", n, p.done())
+	}
+}
+
+func TestPickIsChecked(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pick pick
+		args []string
+		want string
+	}{
+		{pick{}, nil, "no messages are named"},
+		{pick{all: true}, []string{"m1"}, "leave one of them out"},
+		{pick{limit: 1}, []string{"m1"}, "leave one of them out"},
+		{pick{limit: -1}, nil, "out of range"},
+		{pick{}, []string{"m1"}, ""},
+		{pick{all: true, match: "x", limit: 3}, nil, ""},
+	} {
+		err := c.pick.check(c.args)
+		said := fmt.Sprint(err, hintsOf(err))
+		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(said, c.want) || exitCode(err) != exitUsage) {
+			t.Errorf("%+v %v: %v, want %q", c.pick, c.args, said, c.want)
+		}
+	}
+}
+
+func TestPickInWords(t *testing.T) {
+	t.Parallel()
+	got := []string{}
+	for _, p := range []pick{{all: true}, {ids: []string{"a"}}, {match: "x"}, {limit: 3}, {limit: 1, match: "x"}} {
+		got = append(got, p.text())
+	}
+	want := []string{"all messages", "1 message", `all messages containing "x"`, "the oldest 3 messages", `at most 1 message containing "x"`}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+	for _, c := range []struct {
+		pick pick
+		want int
+	}{{pick{all: true}, 50}, {pick{limit: 7}, 7}, {pick{limit: 70}, 50}, {pick{match: "x"}, -1}, {pick{ids: []string{"a", "b"}}, 2}} {
+		if got := c.pick.expect(50); got != c.want {
+			t.Errorf("%s of 50: expects %d, want %d", c.pick.text(), got, c.want)
+		}
+	}
+}
+
+func TestParseRate(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]rate.Limit{"": rate.Inf, "50": 50, "50/s": 50, "0.5/s": 0.5} {
+		if got, err := parseRate(text); got != want || err != nil {
+			t.Errorf("parseRate(%q) = %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"0", "-1", "x", "50/m", "Inf", "NaN", "/s"} {
+		if _, err := parseRate(text); exitCode(err) != exitUsage {
+			t.Errorf("parseRate(%q): %v, want a usage error", text, err)
+		}
+	}
+}

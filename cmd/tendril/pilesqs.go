@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"tendril/console"
+	"tendril/queue"
+)
+
+const (
+	// holdTime is how long a message that is looked at stays hidden from
+	// others, unless it is given back before.
+	holdTime = 5 * time.Minute
+	// lookTime is how long a receive waits before the queue counts as empty.
+	lookTime = 2 * time.Second
+	// releaseTime bounds giving back after the verb was interrupted.
+	releaseTime = 10 * time.Second
+)
+
+// receiver is the queue that a pile is read from.
+type receiver interface {
+	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
+	Delete(ctx context.Context, receipts []string) []error
+	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
+}
+
+// sqsPile is a queue on Amazon SQS. SQS shows a message only to those who
+// receive it: that counts, and hides the message until it is given back.
+type sqsPile struct {
+	name string
+	from receiver
+	fifo bool
+	// open finds a queue to move to, by name, URL or ARN.
+	open func(ctx context.Context, reference string) (sender, error)
+	// source is where a message goes back to that does not say where it came
+	// from; "" for none.
+	source string
+
+	holding map[string]string // message id -> receipt
+	seen    map[string]bool   // ids that were shown, and those of copies made
+	opened  map[string]sender
+}
+
+func (p *sqsPile) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
+	p.holding, p.seen = map[string]string{}, map[string]bool{}
+	return func(yield func([]held, error) bool) {
+		for {
+			portion, err := p.receive(ctx, min(n, queue.MaxBatch))
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if len(portion) == 0 || !yield(portion, nil) {
+				return
+			}
+		}
+	}
+}
+
+// receive takes up to n messages and returns those that were not seen before:
+// none at the end of the queue, or when all that comes was shown before and
+// its hold time is over, or is a copy that died again.
+func (p *sqsPile) receive(ctx context.Context, n int) ([]held, error) {
+	wait, hold := lookTime, holdTime
+	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: &wait, Visibility: &hold})
+	if err != nil {
+		return nil, err
+	}
+	var portion []held
+	for i := range messages {
+		m := &messages[i]
+		p.holding[m.ID] = m.ReceiptHandle
+		if !p.seen[m.ID] {
+			p.seen[m.ID] = true
+			portion = append(portion, held{console.FromMessage(m, p.name), m.ReceiptHandle})
+		}
+	}
+	return portion, nil
+}
+
+// remove deletes messages. What could not be deleted stays held and comes back.
+func (p *sqsPile) remove(ctx context.Context, messages []held) (int, error) {
+	receipts := make([]string, len(messages))
+	for i := range messages {
+		receipts[i] = messages[i].receipt
+	}
+	errs := p.from.Delete(ctx, receipts)
+	removed := 0
+	var cause error
+	for i := range messages {
+		if errs != nil && errs[i] != nil {
+			cause = errs[i]
+			continue
+		}
+		delete(p.holding, messages[i].ID)
+		removed++
+	}
+	if cause != nil {
+		return removed, fmt.Errorf("%s could not be deleted: %w", plural(len(messages)-removed, "message"), cause)
+	}
+	return removed, nil
+}
+
+// redrive sends each message to where it belongs and deletes it here once the
+// other queue has it safe. An interruption between the two leaves it in both;
+// never in neither.
+func (p *sqsPile) redrive(ctx context.Context, messages []held, to string) (int, error) {
+	moved := 0
+	for len(messages) > 0 {
+		target, n, err := p.sameTarget(messages, to)
+		if err != nil {
+			return moved, err
+		}
+		accepted, sendErr := p.resend(ctx, target, messages[:n])
+		removed, err := p.remove(ctx, accepted)
+		moved += removed
+		if err = errors.Join(sendErr, err); err != nil {
+			return moved, err
+		}
+		messages = messages[n:]
+	}
+	return moved, nil
+}
+
+// sameTarget returns the queue that the first message goes to, and how many of
+// those after it go there too. On a FIFO queue messages travel one by one: a
+// refused one must not be overtaken by the next of its group.
+func (p *sqsPile) sameTarget(messages []held, to string) (string, int, error) {
+	target := func(m *held) string {
+		switch {
+		case to != "":
+			return to
+		case m.DeadLetterSource != "":
+			return m.DeadLetterSource
+		}
+		return p.source
+	}
+	first := target(&messages[0])
+	if first == "" {
+		return "", 0, fail(exitUsage, fmt.Errorf("message %s does not say which queue it came from", messages[0].ID), "say where to with --to QUEUE")
+	}
+	n := 1
+	for !p.fifo && n < len(messages) && target(&messages[n]) == first {
+		n++
+	}
+	return first, n, nil
+}
+
+// resend sends copies of messages and returns those that were accepted.
+func (p *sqsPile) resend(ctx context.Context, target string, messages []held) ([]held, error) {
+	to, err := p.target(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	var accepted []held
+	for len(messages) > 0 {
+		n, copies := copies(messages, strings.HasSuffix(target, ".fifo"))
+		sent, err := to.Send(ctx, copies)
+		if err != nil {
+			return accepted, err
+		}
+		var refused []error
+		for i := range sent {
+			if sent[i].Err != nil {
+				refused = append(refused, fmt.Errorf("message %s was refused: %w", messages[i].ID, sent[i].Err))
+				continue
+			}
+			p.seen[sent[i].ID] = true
+			accepted = append(accepted, messages[i])
+		}
+		if len(refused) > 0 {
+			return accepted, errors.Join(refused...)
+		}
+		messages = messages[n:]
+	}
+	return accepted, nil
+}
+
+// copies returns as many messages as fit into one send. All that SQS lets a
+// sender say is kept. A FIFO copy gets a deduplication id of its own: under the
+// old one the queue would take it for the message that it was sent as, accept
+// it and drop it. Named after the message, it keeps a repeated redrive from
+// making two.
+func copies(messages []held, fifo bool) (n int, out []queue.Outgoing) {
+	bytes := 0
+	for _, m := range messages[:min(len(messages), queue.MaxBatch)] {
+		one := queue.Outgoing{Body: m.Body, Attributes: m.Attributes, GroupID: m.GroupID, TraceHeader: m.TraceHeader}
+		if fifo {
+			one.DedupID = "redrive-" + m.ID
+		}
+		if bytes += weight(&one); bytes > maxBatchBytes && len(out) > 0 {
+			break
+		}
+		out = append(out, one)
+	}
+	return len(out), out
+}
+
+func (p *sqsPile) target(ctx context.Context, reference string) (sender, error) {
+	if q := p.opened[reference]; q != nil {
+		return q, nil
+	}
+	q, err := p.open(ctx, reference)
+	if err != nil {
+		return nil, fmt.Errorf("finding the queue to move to: %w", err)
+	}
+	if p.opened == nil {
+		p.opened = map[string]sender{}
+	}
+	p.opened[reference] = q
+	return q, nil
+}
+
+// release makes what is still held visible again, also after an interruption.
+func (p *sqsPile) release(ctx context.Context) error {
+	var changes []queue.VisibilityChange
+	for _, receipt := range p.holding {
+		changes = append(changes, queue.VisibilityChange{ReceiptHandle: receipt})
+	}
+	clear(p.holding)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	failed := 0
+	var cause error
+	for ten := range slices.Chunk(changes, queue.MaxBatch) {
+		for _, err := range p.from.ChangeVisibility(ctx, ten) {
+			if err != nil {
+				failed, cause = failed+1, err
+			}
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%s could not be given back, but will be visible again within %s: %w", plural(failed, "message"), holdTime, cause)
+	}
+	return nil
+}

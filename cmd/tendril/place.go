@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/aws"
+	"tendril/console"
+)
+
+// place is a queue and where it lives: in a running environment, or on Amazon
+// SQS. Exactly one of client and remote is set.
+type place struct {
+	name   string
+	client *console.Client
+	sqs    *aws.SQS
+	remote *aws.Queue
+}
+
+// where holds the flags that say which queue is meant.
+type where struct {
+	queue, backend string
+}
+
+// The values of --backend.
+const (
+	backendAuto     = "auto"
+	backendEmbedded = "embedded"
+	backendSQS      = "sqs"
+)
+
+// addWhere gives a verb --data-dir and --backend.
+func addWhere(cmd *cobra.Command) *where {
+	w := &where{}
+	addDataDir(cmd)
+	choices := []string{backendAuto, backendEmbedded, backendSQS}
+	cmd.Flags().StringVar(&w.backend, "backend", backendAuto, "Where a bare queue name is looked up: embedded is the running environment, sqs Amazon SQS; auto is embedded.")
+	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
+	return w
+}
+
+// addQueue gives a verb --queue beside them.
+func addQueue(cmd *cobra.Command) *where {
+	w := addWhere(cmd)
+	cmd.Flags().StringVarP(&w.queue, "queue", "q", "", "The queue: a name, URL or ARN (default: the one that the running environment works on).")
+	return w
+}
+
+// find finds a queue by its name in the running environment, or by its URL or
+// ARN on Amazon SQS; "" is the one that the running environment works on.
+func (c *cli) find(ctx context.Context, cmd *cobra.Command, w *where) (*place, error) {
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	ref, err := parseQueue(w.queue)
+	if err != nil {
+		return nil, err
+	}
+	if ref.Remote() {
+		if client := c.servedHere(cmd, ref); client != nil {
+			return &place{name: ref.Name, client: client}, nil
+		}
+	}
+	if ref.Remote() || w.backend == backendSQS {
+		if w.queue == "" {
+			return nil, fail(exitUsage, errors.New("no queue is named"), "name one on Amazon SQS, by name, URL or ARN")
+		}
+		return findOnSQS(ctx, w.queue)
+	}
+	client, err := c.dial(cmd)
+	if err != nil {
+		return nil, err
+	}
+	return ownQueue(ctx, client, ref.Name)
+}
+
+func (w *where) check() error {
+	switch w.backend {
+	case backendAuto, backendEmbedded, backendSQS:
+		return nil
+	}
+	return fail(exitUsage, fmt.Errorf("--backend %s is not known", w.backend), "use auto, embedded or sqs")
+}
+
+// parseQueue reads a queue's name, URL or ARN; "" is the zero reference.
+func parseQueue(text string) (aws.Reference, error) {
+	if text == "" {
+		return aws.Reference{}, nil
+	}
+	ref, err := aws.ParseReference(text)
+	if err != nil {
+		return ref, fail(exitUsage, err)
+	}
+	return ref, nil
+}
+
+// servedHere returns a client when a URL is one of the running environment's
+// own, so that its queues can be named by what it prints.
+func (c *cli) servedHere(cmd *cobra.Command, ref aws.Reference) *console.Client {
+	client, err := c.dial(cmd)
+	if err != nil || !client.Instance.Embedded() || !strings.HasPrefix(ref.URL, client.Instance.Endpoint+"/") {
+		return nil
+	}
+	return client
+}
+
+// ownQueue is a queue of the running environment.
+func ownQueue(ctx context.Context, client *console.Client, name string) (*place, error) {
+	instance := client.Instance
+	if name == "" {
+		name = instance.Queue
+	}
+	switch {
+	case name == "":
+		return nil, fail(exitUsage, fmt.Errorf("environment %q works on no queue of its own", instance.Environment),
+			"name a queue; 'tendril queues list' shows which there are")
+	case instance.Embedded():
+		return &place{name: name, client: client}, nil
+	case name == instance.Queue:
+		return findOnSQS(ctx, instance.QueueURL)
+	}
+	return nil, fail(exitNotFound, fmt.Errorf("environment %q works on Amazon SQS and has no queue %s of its own", instance.Environment, name),
+		"give the queue's URL or ARN, or add --backend sqs")
+}
+
+func findOnSQS(ctx context.Context, reference string) (*place, error) {
+	sqs, err := aws.OpenSQS(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	q, err := sqs.Queue(ctx, reference)
+	if err != nil {
+		return nil, err
+	}
+	return &place{name: q.Name(), sqs: sqs, remote: q}, nil
+}

@@ -1,0 +1,303 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/aws"
+	"tendril/console"
+)
+
+func (c *cli) newQueues() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "queues",
+		Short: "List, create, show, purge, pause and resume queues",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(c.newQueuesList(), c.newQueuesShow(), c.newQueuesCreate(), c.newQueuesPurge(), c.newQueuesPause(), c.newQueuesResume())
+	return cmd
+}
+
+func (c *cli) newQueuesList() *cobra.Command {
+	var prefix string
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List the queues with their messages",
+		Example: "  tendril queues list\n  tendril queues list --backend sqs --prefix orders",
+		Args:    cobra.NoArgs,
+	}
+	w := addWhere(cmd)
+	cmd.Flags().StringVar(&prefix, "prefix", "", "List the queues whose names begin with this.")
+	f := addOutput(cmd)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
+		queues, err := c.listQueues(ctx, cmd, w, prefix)
+		if err != nil {
+			return err
+		}
+		if *f == asJSON {
+			return c.printJSON(queues)
+		}
+		return c.printTable(queueTable(queues))
+	})
+	return cmd
+}
+
+func (c *cli) listQueues(ctx context.Context, cmd *cobra.Command, w *where, prefix string) ([]console.Queue, error) {
+	if err := w.check(); err != nil {
+		return nil, err
+	}
+	queues := []console.Queue{}
+	if w.backend == backendSQS {
+		return listOnSQS(ctx, queues, prefix)
+	}
+	client, err := c.dial(cmd)
+	if err != nil {
+		return nil, err
+	}
+	if !client.Instance.Embedded() {
+		return nil, fail(exitUsage, fmt.Errorf("environment %q works on Amazon SQS and has no queues of its own", client.Instance.Environment),
+			"add --backend sqs to list those of the account")
+	}
+	all, err := client.Queues(ctx)
+	for _, q := range all {
+		if strings.HasPrefix(q.Name, prefix) {
+			queues = append(queues, q)
+		}
+	}
+	return queues, err
+}
+
+func listOnSQS(ctx context.Context, queues []console.Queue, prefix string) ([]console.Queue, error) {
+	sqs, err := aws.OpenSQS(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	found, err := sqs.List(ctx, prefix)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range found {
+		attributes, err := q.Attributes(ctx)
+		if err != nil {
+			return nil, err
+		}
+		queues = append(queues, remoteQueue(q, attributes))
+	}
+	return queues, nil
+}
+
+// remoteQueue is a queue on Amazon SQS in the words of the console.
+func remoteQueue(q *aws.Queue, attributes map[string]string) console.Queue {
+	out := console.Queue{Name: q.Name(), URL: q.URL(), ARN: attributes["QueueArn"], FIFO: q.FIFO()}
+	out.Ledger.Visible = int64(number(attributes, visibleCount))
+	out.Ledger.Delayed = int64(number(attributes, delayedCount))
+	out.Ledger.InFlight = int64(number(attributes, inFlightCount))
+	out.Ledger.Live = int64(counted(attributes))
+	out.DeadLetterQueue, out.MaxReceives = console.ParseRedrivePolicy(attributes["RedrivePolicy"])
+	return out
+}
+
+func queueTable(queues []console.Queue) [][]string {
+	rows := [][]string{{"QUEUE", "VISIBLE", "IN FLIGHT", "DELAYED", "OLDEST", "DEAD LETTERS TO", "NOTE"}}
+	for _, q := range queues {
+		oldest := "-"
+		if q.OldestSeconds > 0 {
+			oldest = age(time.Duration(q.OldestSeconds * float64(time.Second)))
+		}
+		rows = append(rows, []string{q.Name, fmt.Sprint(q.Ledger.Visible), fmt.Sprint(q.Ledger.InFlight), fmt.Sprint(q.Ledger.Delayed),
+			oldest, or(q.DeadLetterQueue), pausedText(q.Paused, q.PauseReason)})
+	}
+	return rows
+}
+
+func pausedText(paused bool, reason string) string {
+	switch {
+	case !paused:
+		return ""
+	case reason == "":
+		return "PAUSED"
+	}
+	return "PAUSED: " + plain(reason, false)
+}
+
+func (c *cli) newQueuesShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show [QUEUE]",
+		Short: "Show a queue: attributes, counts, ledger",
+		Args:  cobra.MaximumNArgs(1),
+	}
+	w := addWhere(cmd)
+	f := addOutput(cmd)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		q, err := c.showQueue(ctx, cmd, w, args)
+		if err != nil {
+			return err
+		}
+		if *f == asJSON {
+			return c.printJSON(q)
+		}
+		return c.printQueue(q)
+	})
+	return cmd
+}
+
+func (c *cli) showQueue(ctx context.Context, cmd *cobra.Command, w *where, args []string) (console.Queue, error) {
+	p, err := c.findArg(ctx, cmd, w, args)
+	if err != nil {
+		return console.Queue{}, err
+	}
+	if p.remote == nil {
+		return p.client.Queue(ctx, p.name)
+	}
+	attributes, err := p.remote.Attributes(ctx)
+	if err != nil {
+		return console.Queue{}, err
+	}
+	q := remoteQueue(p.remote, attributes)
+	q.Attributes = attributes
+	return q, nil
+}
+
+// findArg finds the queue that the first argument names.
+func (c *cli) findArg(ctx context.Context, cmd *cobra.Command, w *where, args []string) (*place, error) {
+	if len(args) > 0 {
+		w.queue = args[0]
+	}
+	return c.find(ctx, cmd, w)
+}
+
+func (c *cli) printQueue(q console.Queue) error {
+	rows := [][]string{{"queue", q.Name}}
+	add := func(name, value string) {
+		if value != "" {
+			rows = append(rows, []string{name, plain(value, false)})
+		}
+	}
+	add("url", q.URL)
+	add("arn", q.ARN)
+	add("paused", pausedText(q.Paused, q.PauseReason))
+	add("messages", fmt.Sprintf("%d visible, %d in flight, %d delayed", q.Ledger.Visible, q.Ledger.InFlight, q.Ledger.Delayed))
+	if q.URL == "" {
+		add("ledger", ledgerText(q))
+	}
+	if q.DeadLetterQueue != "" {
+		add("dead letters to", fmt.Sprintf("%s after %d receives", q.DeadLetterQueue, q.MaxReceives))
+	}
+	add("dead letters from", strings.Join(q.DeadLetterSources, ", "))
+	for _, name := range slices.Sorted(maps.Keys(q.Attributes)) {
+		add(name, q.Attributes[name])
+	}
+	return c.printTable(rows)
+}
+
+// ledgerText is the account of one queue in one line.
+func ledgerText(q console.Queue) string {
+	l := q.Ledger
+	return fmt.Sprintf("sent %d + moved in %d = done %d + dead-lettered %d + moved out %d + expired %d + purged %d + live %d",
+		l.Sent, l.MovedIn, l.Done, l.DeadLettered, l.MovedOut, l.Expired, l.Purged, l.Live)
+}
+
+func (c *cli) newQueuesPurge() *cobra.Command {
+	var yes bool
+	cmd := &cobra.Command{
+		Use:   "purge QUEUE",
+		Short: "Remove all messages of a queue for good",
+		Args:  cobra.ExactArgs(1),
+	}
+	w := addWhere(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask.")
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		p, err := c.findArg(ctx, cmd, w, args)
+		if err != nil {
+			return err
+		}
+		if err := c.confirm("remove all messages of "+p.name, p.name, yes); err != nil {
+			return err
+		}
+		if p.remote != nil {
+			if err := p.remote.Purge(ctx); err != nil {
+				return err
+			}
+			fmt.Fprintf(c.err, "%s is being purged; Amazon SQS takes up to a minute\n", p.name)
+			return nil
+		}
+		n, err := p.client.Purge(ctx, p.name)
+		return c.summary("purged", n, err)
+	})
+	return cmd
+}
+
+func (c *cli) newQueuesPause() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "pause [QUEUE]",
+		Short: "Stop receiving from a queue; what is in flight is finished",
+		Args:  cobra.MaximumNArgs(1),
+	}
+	addDataDir(cmd)
+	cmd.Flags().StringVar(&reason, "reason", "", "Why, for those who look at the status.")
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		client, name, err := c.worked(cmd, args)
+		if err != nil {
+			return err
+		}
+		if err := client.Pause(ctx, name, reason); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.err, "environment %q receives no more from %s; 'tendril queues resume' goes on\n", client.Instance.Environment, name)
+		return nil
+	})
+	return cmd
+}
+
+func (c *cli) newQueuesResume() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "resume [QUEUE]",
+		Short: "Receive from a paused queue again",
+		Args:  cobra.MaximumNArgs(1),
+	}
+	addDataDir(cmd)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		client, name, err := c.worked(cmd, args)
+		if err != nil {
+			return err
+		}
+		if err := client.Resume(ctx, name); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.err, "environment %q receives from %s\n", client.Instance.Environment, name)
+		return nil
+	})
+	return cmd
+}
+
+// worked finds the running environment and the name of the queue that the first
+// argument names, by default the one it works on.
+func (c *cli) worked(cmd *cobra.Command, args []string) (*console.Client, string, error) {
+	client, err := c.dial(cmd)
+	if err != nil {
+		return nil, "", err
+	}
+	name := client.Instance.Queue
+	if len(args) > 0 {
+		ref, err := parseQueue(args[0])
+		if err != nil {
+			return nil, "", err
+		}
+		name = ref.Name
+	}
+	if name == "" {
+		return nil, "", fail(exitConflict, errors.New("this process has no worker: it serves queues only"),
+			"pause the environment that works on the queue, where 'tendril up' runs")
+	}
+	return client, name, nil
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/aws"
+	"tendril/console"
+	"tendril/queue"
+)
+
+// fifoSuffix ends the names of FIFO queues.
+const fifoSuffix = ".fifo"
+
+// newQueue is a queue to be created.
+type newQueue struct {
+	name        string
+	attributes  map[string]string
+	deadLetter  string
+	maxReceives int
+}
+
+func (c *cli) newQueuesCreate() *cobra.Command {
+	var fifo bool
+	var attributes []string
+	n := &newQueue{}
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Create a queue",
+		Long: `Creates a queue and prints its name, or its URL on Amazon SQS. A queue that exists
+with the same attributes is no error. A dead-letter queue that does not exist is
+created too, with the longest retention there is.`,
+		Example: `  tendril queues create orders --dead-letter orders-dead --max-receives 5
+  tendril queues create mails --fifo --attribute ContentBasedDeduplication=true
+  tendril queues create orders --backend sqs --attribute VisibilityTimeout=300`,
+		Args: cobra.ExactArgs(1),
+	}
+	w := addWhere(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&fifo, "fifo", false, "Keep the order within message groups; .fifo is added to the name.")
+	flags.StringArrayVarP(&attributes, "attribute", "a", nil, "An SQS attribute of the queue, such as VisibilityTimeout=300; may be given again.")
+	flags.StringVar(&n.deadLetter, "dead-letter", "", "Move messages that were received too often to this queue.")
+	flags.IntVar(&n.maxReceives, "max-receives", 10, "How often a message is received before it is moved there, 1 to 1000.")
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		if n.deadLetter == "" && cmd.Flags().Changed("max-receives") {
+			return fail(exitUsage, errors.New("--max-receives means nothing without --dead-letter"), "name the dead-letter queue too")
+		}
+		if err := n.complete(args[0], fifo, attributes); err != nil {
+			return err
+		}
+		return c.createQueue(ctx, cmd, w, n)
+	})
+	return cmd
+}
+
+// complete works out the names and attributes.
+func (n *newQueue) complete(name string, fifo bool, attributes []string) error {
+	n.attributes = map[string]string{}
+	for _, text := range attributes {
+		key, value, found := strings.Cut(text, "=")
+		if !found || key == "" {
+			return fail(exitUsage, fmt.Errorf("--attribute %s has no = between name and value", text), "write it as VisibilityTimeout=300")
+		}
+		n.attributes[key] = value
+	}
+	n.name = withSuffix(name, fifo)
+	if strings.HasSuffix(n.name, fifoSuffix) {
+		n.attributes["FifoQueue"] = "true"
+	}
+	if n.deadLetter != "" {
+		if n.maxReceives < 1 || n.maxReceives > 1000 {
+			return fail(exitUsage, fmt.Errorf("--max-receives %d is out of range", n.maxReceives), "use 1 to 1000")
+		}
+		n.deadLetter = withSuffix(n.deadLetter, strings.HasSuffix(n.name, fifoSuffix))
+	}
+	return nil
+}
+
+func withSuffix(name string, fifo bool) string {
+	if fifo && !strings.HasSuffix(name, fifoSuffix) {
+		return name + fifoSuffix
+	}
+	return name
+}
+
+// forDead are the attributes of a dead-letter queue that is created on the way.
+func (n *newQueue) forDead() map[string]string {
+	attributes := map[string]string{"MessageRetentionPeriod": "1209600"}
+	if strings.HasSuffix(n.deadLetter, fifoSuffix) {
+		attributes["FifoQueue"] = "true"
+	}
+	return attributes
+}
+
+func (c *cli) createQueue(ctx context.Context, cmd *cobra.Command, w *where, n *newQueue) error {
+	if err := w.check(); err != nil {
+		return err
+	}
+	if w.backend == backendSQS {
+		return c.createOnSQS(ctx, n)
+	}
+	client, err := c.dial(cmd)
+	if err != nil {
+		return err
+	}
+	if n.deadLetter != "" {
+		arn, err := embeddedARN(ctx, client, n)
+		if err != nil {
+			return err
+		}
+		n.attributes["RedrivePolicy"] = redrivePolicy(arn, n.maxReceives)
+	}
+	if _, err := client.CreateQueue(ctx, n.name, n.attributes); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(c.out, n.name)
+	return err
+}
+
+// embeddedARN finds the dead-letter queue, or creates it.
+func embeddedARN(ctx context.Context, client *console.Client, n *newQueue) (string, error) {
+	q, err := client.Queue(ctx, n.deadLetter)
+	if errors.Is(err, queue.ErrNoQueue) {
+		return client.CreateQueue(ctx, n.deadLetter, n.forDead())
+	}
+	return q.ARN, err
+}
+
+func (c *cli) createOnSQS(ctx context.Context, n *newQueue) error {
+	sqs, err := aws.OpenSQS(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if n.deadLetter != "" {
+		arn, err := remoteARN(ctx, sqs, n)
+		if err != nil {
+			return err
+		}
+		n.attributes["RedrivePolicy"] = redrivePolicy(arn, n.maxReceives)
+	}
+	q, err := sqs.Create(ctx, n.name, n.attributes, nil)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(c.out, q.URL())
+	return err
+}
+
+func remoteARN(ctx context.Context, sqs *aws.SQS, n *newQueue) (string, error) {
+	q, err := sqs.Queue(ctx, n.deadLetter)
+	if errors.Is(err, queue.ErrNoQueue) {
+		q, err = sqs.Create(ctx, n.deadLetter, n.forDead(), nil)
+	}
+	if err != nil {
+		return "", err
+	}
+	attributes, err := q.Attributes(ctx)
+	return attributes["QueueArn"], err
+}

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/console"
+	"tendril/queue"
+)
+
+// sendFlags are what the flags of send say.
+type sendFlags struct {
+	where       *where
+	file        string
+	ndjson, raw bool
+	attributes  []string
+	delay       string
+	group       string
+	dedup       string
+	wait        bool
+	timeout     time.Duration
+	format      *format
+}
+
+func (c *cli) newSend() *cobra.Command {
+	f := &sendFlags{}
+	cmd := &cobra.Command{
+		Use:   "send [BODY]",
+		Short: "Send messages",
+		Long: `Sends a message: BODY, or the content of --file, or standard input, byte for
+byte. Prints its id once the queue has it safe.
+
+With --ndjson each line is one message. A line that is an object with the key
+"body" is read as a message in the form that 'tendril dead export' and
+'tendril peek -o json' use:
+
+  {"body": "...", "attributes": {"kind": "thumb", "n": 3,
+   "level": {"type": "Number.int", "value": "3"},
+   "key": {"type": "Binary", "base64": "AAE="}},
+   "group_id": "a", "dedup_id": "b", "delay_seconds": 10}
+
+Every other line is itself the body, whatever JSON it is. With --raw every line
+is a body, JSON or not. The flags --attr, --delay and --group fill in what a
+line does not say.`,
+		Example: `  tendril send '{"order": 42}'
+  tendril send --wait --attr kind=thumb --attr width:Number=160 '{"image": "a.png"}'
+  tendril send --ndjson --file orders.ndjson
+  tendril dead export | tendril send --ndjson --queue https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
+		Args: cobra.MaximumNArgs(1),
+	}
+	f.where = addQueue(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&f.file, "file", "f", "", "Read the body, or the lines, from this file; - is standard input.")
+	flags.BoolVar(&f.ndjson, "ndjson", false, "Send one message for each line of JSON.")
+	flags.BoolVar(&f.raw, "raw", false, "Send one message for each line as it stands.")
+	flags.StringArrayVarP(&f.attributes, "attr", "a", nil, "A message attribute, name=text, name:Number=3 or name:Binary=BASE64; may be given again.")
+	flags.StringVar(&f.delay, "delay", "", "Hide the message for this long first, 0 to 15m (default: what the queue says).")
+	flags.StringVarP(&f.group, "group", "g", "", "The message group; FIFO queues need one.")
+	flags.StringVar(&f.dedup, "dedup", "", "The deduplication id, for FIFO queues without content-based deduplication.")
+	flags.BoolVarP(&f.wait, "wait", "w", false, "Wait for the first attempt and print what became of it; exit status 1 when it failed.")
+	flags.DurationVar(&f.timeout, "timeout", time.Minute, "How long --wait waits for each message.")
+	f.format = addOutput(cmd)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error { return c.send(ctx, cmd, args, f) })
+	return cmd
+}
+
+func (c *cli) send(ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) error {
+	template, err := f.template()
+	if err != nil {
+		return err
+	}
+	input, err := c.input(args, f)
+	if err != nil {
+		return err
+	}
+	if input != nil {
+		defer input.Close()
+	}
+	p, err := c.find(ctx, cmd, f.where)
+	if err != nil {
+		return err
+	}
+	var watch *console.Client
+	if f.wait {
+		if watch, err = c.watcher(cmd, p); err != nil {
+			return err
+		}
+	}
+	o := &outbox{c: c, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.progress(-1, "sent", f.many())}
+	messages, err := f.messages(args, input, template)
+	if err != nil {
+		return err
+	}
+	if err := o.send(ctx, messages); err != nil {
+		return err
+	}
+	if watch != nil {
+		return c.await(ctx, watch, o, f.timeout)
+	}
+	return nil
+}
+
+// messages are those of the lines, or the one of the argument or the input.
+func (f *sendFlags) messages(args []string, input io.Reader, template queue.Outgoing) (iter.Seq2[line, error], error) {
+	switch {
+	case f.many():
+		return filled(readLines(input, f.raw), template), nil
+	case input == nil:
+		return single(args[0], template), nil
+	}
+	body, err := io.ReadAll(io.LimitReader(input, maxLine))
+	if err != nil {
+		return nil, fmt.Errorf("reading the body: %w", err)
+	}
+	return single(string(body), template), nil
+}
+
+func (f *sendFlags) many() bool { return f.ndjson || f.raw }
+
+// template is a message that has everything but a body.
+func (f *sendFlags) template() (queue.Outgoing, error) {
+	attributes, err := parseAttributes(f.attributes)
+	if err != nil {
+		return queue.Outgoing{}, err
+	}
+	if f.many() && f.dedup != "" {
+		return queue.Outgoing{}, fail(exitUsage, errors.New("--dedup would make one message of all lines"), `write "dedup_id" into each line`)
+	}
+	out := queue.Outgoing{Attributes: attributes, GroupID: f.group, DedupID: f.dedup}
+	if f.delay != "" {
+		delay, err := parseDelay(f.delay)
+		if err != nil {
+			return out, err
+		}
+		out.Delay = &delay
+	}
+	return out, nil
+}
+
+// parseDelay reads a delay with its unit, or in seconds.
+func parseDelay(text string) (time.Duration, error) {
+	delay, err := time.ParseDuration(text)
+	if seconds, bare := strconv.Atoi(text); bare == nil {
+		delay, err = time.Duration(seconds)*time.Second, nil
+	}
+	if err != nil || delay < 0 || delay > 15*time.Minute || delay%time.Second != 0 {
+		return 0, fail(exitUsage, fmt.Errorf("--delay %s is out of range", text), "use whole seconds from 0s to 15m")
+	}
+	return delay, nil
+}
+
+// input opens where the body or the lines come from; nil when the body is an
+// argument.
+func (c *cli) input(args []string, f *sendFlags) (io.ReadCloser, error) {
+	switch {
+	case len(args) == 1 && (f.file != "" || f.many()):
+		return nil, fail(exitUsage, errors.New("the body is given as an argument and as a file or lines"), "leave one of them out")
+	case len(args) == 1 && args[0] != "-":
+		return nil, nil
+	case f.file != "" && f.file != "-":
+		file, err := os.Open(f.file)
+		if err != nil {
+			return nil, fail(exitUsage, fmt.Errorf("--file: %w", err))
+		}
+		return file, nil
+	case f.file == "" && len(args) == 0 && c.ttyIn:
+		return nil, fail(exitUsage, errors.New("there is no body"),
+			`give it as an argument: tendril send '{"order": 42}'`, "or as a file with --file, or through a pipe")
+	}
+	return io.NopCloser(c.in), nil
+}
+
+// single is one message.
+func single(body string, template queue.Outgoing) iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
+		template.Body = body
+		yield(line{msg: template}, nil)
+	}
+}
+
+// filled puts into each message what it does not say itself.
+func filled(lines iter.Seq2[line, error], template queue.Outgoing) iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
+		for l, err := range lines {
+			fill(&l.msg, template)
+			if !yield(l, err) {
+				return
+			}
+		}
+	}
+}
+
+func fill(m *queue.Outgoing, template queue.Outgoing) {
+	own := queue.Message{Attributes: m.Attributes}
+	for _, a := range template.Attributes {
+		if own.Attribute(a.Name) == "" {
+			m.Attributes = append(m.Attributes, a)
+		}
+	}
+	if m.Delay == nil {
+		m.Delay = template.Delay
+	}
+	if m.GroupID == "" {
+		m.GroupID = template.GroupID
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/console"
+)
+
+// watcher finds the environment that works on a queue, so that it can be asked
+// for outcomes.
+func (c *cli) watcher(cmd *cobra.Command, p *place) (*console.Client, error) {
+	client, err := c.dial(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("--wait asks the environment that works on the queue: %w", err)
+	}
+	i := client.Instance
+	if p.client != nil && i.Queue == p.name || p.remote != nil && i.QueueURL == p.remote.URL() {
+		return client, nil
+	}
+	works := "on no queue"
+	if i.Queue != "" {
+		works = "on queue " + i.Queue
+	}
+	return nil, fail(exitUsage, fmt.Errorf("--wait would wait in vain: environment %q works %s, not on %s", i.Environment, works, p.name),
+		"leave --wait out, or name the --data-dir of the environment that works on it")
+}
+
+// await prints what became of each message that was sent. The error says how
+// many did not succeed in time.
+func (c *cli) await(ctx context.Context, watch *console.Client, o *outbox, timeout time.Duration) error {
+	failed, unknown := 0, 0
+	for _, id := range o.sent {
+		d, known, err := watch.Outcome(ctx, id, timeout)
+		if err != nil {
+			return err
+		}
+		switch {
+		case !known:
+			unknown++
+			d = console.Delivery{MessageID: id, Outcome: "unknown", Reason: "no attempt within " + timeout.String()}
+		case !d.Done():
+			failed++
+		}
+		if err := c.printOutcome(d, o.format); err != nil {
+			return err
+		}
+	}
+	return verdict(failed, unknown)
+}
+
+func (c *cli) printOutcome(d console.Delivery, f format) error {
+	if f == asJSON {
+		return printLineJSON(c.out, d)
+	}
+	_, err := fmt.Fprintln(c.out, plain(deliveryText(d), false))
+	return err
+}
+
+// verdict is the error of messages that did not succeed.
+func verdict(failed, unknown int) error {
+	switch {
+	case failed == 0 && unknown == 0:
+		return nil
+	case unknown == 0:
+		return fail(exitFailed, fmt.Errorf("the first attempt of %s failed", plural(failed, "message")), "it is tried again until it is dead-lettered; see 'tendril status'")
+	case failed == 0:
+		return fail(exitFailed, fmt.Errorf("%s not attempted in time", plural(unknown, "message")), "see 'tendril status' for what holds the worker up")
+	}
+	return fail(exitFailed, errors.New(plural(failed, "message")+" failed, "+plural(unknown, "message")+" not attempted in time"), "see 'tendril status'")
+}
+
+// deliveryText is a line for people about one attempt.
+func deliveryText(d console.Delivery) string {
+	text := fmt.Sprintf("%s %s", d.MessageID, d.Outcome)
+	if d.Done() {
+		return fmt.Sprintf("%s: status %d in %d ms, %d ms after the send", text, d.Status, d.DurationMS, d.WaitMS+d.DurationMS)
+	}
+	text += ": " + d.Reason
+	if d.ReceiveCount > 0 {
+		text += fmt.Sprintf(" (receive %d)", d.ReceiveCount)
+	}
+	if !d.RetryAt.IsZero() {
+		text += ", next attempt at " + d.RetryAt.Local().Format("15:04:05")
+	}
+	return text
+}
