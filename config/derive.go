@@ -119,25 +119,33 @@ func (l *loader) deriveRegion() {
 // regionOf returns the region in an ARN, or in a URL of Amazon's; "" when there
 // is none.
 func regionOf(queueURL string) string {
+	found := ""
 	if parts := strings.Split(queueURL, ":"); parts[0] == "arn" && len(parts) == 6 {
-		return parts[3]
+		found = parts[3]
+	} else if u, err := url.Parse(queueURL); err == nil {
+		found = regionOfHost(strings.ToLower(u.Hostname()))
 	}
-	u, err := url.Parse(queueURL)
-	if err != nil {
+	if _, err := region(found); err != nil {
 		return ""
 	}
-	host := strings.Split(u.Hostname(), ".")
+	return found
+}
+
+// regionOfHost returns what follows "sqs" in the name of an Amazon host, or,
+// in the older form, what "queue" follows.
+func regionOfHost(name string) string {
 	if !slices.ContainsFunc([]string{".amazonaws.com", ".amazonaws.com.cn", ".api.aws"}, func(domain string) bool {
-		return strings.HasSuffix(u.Hostname(), domain)
+		return strings.HasSuffix(name, domain)
 	}) {
 		return ""
 	}
-	for i := range len(host) - 1 {
+	labels := strings.Split(name, ".")
+	for i := range len(labels) - 1 {
 		switch {
-		case host[i] == "sqs" || host[i] == "sqs-fips":
-			return host[i+1]
-		case i == 0 && host[1] == "queue": // the older form
-			return host[0]
+		case labels[i] == "sqs" || labels[i] == "sqs-fips":
+			return labels[i+1]
+		case i == 0 && labels[1] == "queue":
+			return labels[0]
 		}
 	}
 	return ""

@@ -115,6 +115,7 @@ func (d *document) refuseSyntax(err error) {
 		}
 	}
 	message, _, _ = strings.Cut(message, "\n")
+	message = cut(message)
 	message = strings.ReplaceAll(message, "'\t'", "tab")
 	message = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

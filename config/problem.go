@@ -82,17 +82,24 @@ func (a assignment) shownName() string {
 // shown makes a refused value fit for a message: short, on one line, without
 // a password.
 func shown(text string) string {
-	const most = 80
 	if u, err := url.Parse(text); err == nil && u.User != nil {
 		text = u.Redacted()
 	} else if i := strings.LastIndexByte(text, '@'); i >= 0 && strings.Contains(text, "://") {
 		text = "..." + text[i:] // no URL, and perhaps a password in it
 	}
-	if utf8.RuneCountInString(text) > most {
-		text = string([]rune(text)[:most]) + "..."
-	}
+	text = cut(text)
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r == utf8.RuneError }) {
 		return fmt.Sprintf("%q", text)
 	}
 	return text
+}
+
+// cut shortens what somebody else wrote to the 80 characters that fit a
+// message.
+func cut(text string) string {
+	const most = 80
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most]) + "..."
 }
