@@ -79,9 +79,10 @@ func alwaysAnswer(answer string) func(*appConn) {
 }
 
 func (a *app) serve(raw net.Conn) {
+	n := a.connections.Add(1)
 	a.running.Go(func() {
 		defer raw.Close()
-		a.script(&appConn{Conn: raw, app: a, buf: bufio.NewReader(raw), n: a.connections.Add(1)})
+		a.script(&appConn{Conn: raw, app: a, buf: bufio.NewReader(raw), n: n})
 	})
 }
 

@@ -147,7 +147,7 @@ func (c *conn) send(body string) error {
 // alive reports whether an unused connection may carry another request: the app
 // has neither closed it nor said anything unasked.
 func (c *conn) alive() bool {
-	return c.buf.Buffered() == 0 && (c.peek == nil || c.peek.quiet())
+	return c.peek == nil || c.peek.quiet()
 }
 
 func (c *conn) close() { c.raw.Close() }

@@ -1,2 +1,71 @@
 // Package deliver hands one message, or one batch, to an app over HTTP or to a Lambda function.
+//
+// [HTTP] is the deliverer for an app: one [HTTP.Deliver] is one message, at most
+// one POST, and one [queue.Result].
+//
+//	message                                                     result
+//	   |                                                           ^
+//	   v                                                           |
+//	periodic.go  is it a task's run? --bad path--> Failed          |
+//	   |                                                           |
+//	   v                                                           |
+//	http.go      a slot, then a connection  --none--> Unreached    |
+//	   |              |          ^                                 |
+//	   |           pool.go    dial.go, target.go                   |
+//	   v                                                           |
+//	header.go    the request's head                                |
+//	   |                                                           |
+//	   v                                                           |
+//	exchange.go  write the request, read the answer, once -----> outcome.go
+//	   |
+//	conn.go      one connection: bytes counted, deadlines moved
+//
+// # Why an exchange of its own
+//
+// The request is written and the answer awaited here, over a net.Conn; the
+// parsing of answers is net/http's. Its Transport is made for requests that may
+// be repeated and for answers that may be taken in parts, and a delivery is
+// neither:
+//
+//   - It sends a request again by itself under some circumstances. Here there is
+//     no second try once a byte of the request was handed to the kernel.
+//   - It reads ahead: bytes that an app sends unasked can become the answer to the
+//     next request, and are printed to the process's log. Here such a connection
+//     is closed.
+//   - It cannot tell how much of a request went out, nor move a deadline with each
+//     byte that comes in.
+//   - It hands every exchange through two more goroutines. Without them a POST costs
+//     about two thirds of the CPU time.
+//
+// # What holds
+//
+//   - Done only after the whole success answer to this very request: status line,
+//     headers, and the announced body, up to MaxResponseRead of it.
+//   - Unreached only if no byte of the request left. It then says nothing about the
+//     message, and nothing was lost by trying.
+//   - Failed for all in between, also where the app may have done the work.
+//   - Nothing but the configured target is dialled. A message chooses at most a path
+//     on it, by the rule of [ParsePath]; redirects are not followed; no proxy is
+//     asked; link-local and metadata addresses are refused when the name has
+//     become an address.
+//   - A connection carries a further request only if the one before was written
+//     whole, its answer read whole, and nothing came after. Before its use it is
+//     checked for having been closed meanwhile.
+//   - An attribute arrives as it was sent or is left out and counted in
+//     X-Aws-Sqsd-Attr-Dropped, blanks around its value apart. None can stop a
+//     delivery, replace one of the daemon's headers, or add one.
+//
+// # The timeouts
+//
+// ConnectTimeout bounds a connect. From then on the app must give a sign of life
+// every InactivityTimeout: a byte of an answer, be it an informational one, or a
+// part of a long message taken. Deadline, when set, bounds it all. The context of
+// a Deliver ends it at any point.
+//
+// # What it does not do
+//
+// It does not delete messages, repeat them, or wait before the next attempt: the
+// worker does, by the result. It does not start the app, follow its health, or
+// read what it answers beyond the status, Location and Retry-After. It speaks
+// HTTP/1.1 only, as the receivers do, and asks for no compression.
 package deliver

@@ -67,11 +67,15 @@ func (c *conn) exchangeShort(body string, p *protocol) answer {
 }
 
 func (c *conn) exchangeLong(body string, p *protocol) answer {
-	w := &writer{conn: c, done: make(chan error, 1)}
-	go func() { w.done <- c.send(body) }()
+	w := &writer{conn: c, done: make(chan struct{})}
+	go w.run(body)
 	a := c.readAnswer(p, w)
 	if a.head == nil {
 		w.finish(false)
+	}
+	if c.written == 0 {
+		// Whatever was read is no answer to this.
+		return answer{err: w.err}
 	}
 	return a
 }
@@ -79,7 +83,19 @@ func (c *conn) exchangeLong(body string, p *protocol) answer {
 // writer is a request that goes out while its answer is awaited.
 type writer struct {
 	conn *conn
-	done chan error
+	done chan struct{} // closed at the end
+	err  error         // why not all went out; set before done is closed
+}
+
+func (w *writer) run(body string) {
+	w.err = w.conn.send(body)
+	switch {
+	case w.err == nil:
+		w.conn.extend()
+	case w.conn.written == 0:
+		w.conn.stop() // there is no answer to wait for
+	}
+	close(w.done)
 }
 
 // finish waits until nothing is written any more: for the rest of the request
@@ -95,9 +111,9 @@ func (w *writer) finish(wait bool) bool {
 	} else {
 		w.conn.stop()
 	}
-	err := <-w.done
+	<-w.done
 	w.conn.closing.Store(false)
-	return err == nil
+	return w.err == nil
 }
 
 // readAnswer reads the final answer and, within bounds, its body. It leaves w

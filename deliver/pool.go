@@ -77,7 +77,7 @@ func (p *pool) closeOld() {
 	left := copy(p.unused, p.unused[old:])
 	clear(p.unused[left:])
 	p.unused = p.unused[:left]
-	if left > 0 && !p.closed {
+	if left > 0 {
 		p.sweep.Reset(p.keep - now.Sub(p.unused[0].idleSince))
 	} else {
 		p.sweep = nil

@@ -1,0 +1,150 @@
+package deliver
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	o, _, err := HTTPOptions{Target: "http://localhost"}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Path != "/" || o.MimeType != "application/json" || o.Connections != 50 || o.HeaderBudget != 8192 || o.MaxResponseRead != 65536 ||
+		o.ConnectTimeout != 5*time.Second || o.InactivityTimeout != 180*time.Second || o.Deadline != 0 || o.KeepAlive != time.Second ||
+		o.SuccessCodes.String() != "200" || o.UserAgent != "aws-sqsd/3.0 tendril" {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestParseTarget(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		raw  string
+		want target
+	}{
+		{"http://localhost", target{network: "tcp", dials: []string{"127.0.0.1:80", "[::1]:80"}, host: "localhost"}},
+		{"http://localhost:80/", target{network: "tcp", dials: []string{"127.0.0.1:80", "[::1]:80"}, host: "localhost", path: "/"}},
+		{"http://127.0.0.1:5000/worker", target{network: "tcp", dials: []string{"127.0.0.1:5000"}, host: "localhost:5000", path: "/worker"}},
+		{"http://[::1]:5000", target{network: "tcp", dials: []string{"[::1]:5000"}, host: "localhost:5000"}},
+		{"https://127.0.0.1", target{network: "tcp", dials: []string{"127.0.0.1:443"}, host: "localhost", name: "127.0.0.1"}},
+		{"https://localhost:80", target{network: "tcp", dials: []string{"127.0.0.1:80", "[::1]:80"}, host: "localhost:80", name: "localhost"}},
+		{"http://app.internal", target{network: "tcp", dials: []string{"app.internal:80"}, host: "app.internal"}},
+		{"http://app_1.internal:8080", target{network: "tcp", dials: []string{"app_1.internal:8080"}, host: "app_1.internal:8080"}},
+		{"https://app.internal:443", target{network: "tcp", dials: []string{"app.internal:443"}, host: "app.internal", name: "app.internal"}},
+		{"http://10.0.0.7:81", target{network: "tcp", dials: []string{"10.0.0.7:81"}, host: "10.0.0.7:81"}},
+		{"http://[fd00::7]", target{network: "tcp", dials: []string{"[fd00::7]:80"}, host: "[fd00::7]"}},
+		{"unix:///run/app.sock", target{network: "unix", dials: []string{"/run/app.sock"}, host: "localhost"}},
+		{"unix:/run/app.sock", target{network: "unix", dials: []string{"/run/app.sock"}, host: "localhost"}},
+		{"http+unix:///run/app.sock", target{network: "unix", dials: []string{"/run/app.sock"}, host: "localhost"}},
+		{"http+unix://%2Frun%2Fapp.sock/jobs", target{network: "unix", dials: []string{"/run/app.sock"}, host: "localhost", path: "/jobs"}},
+		{"http+unix://%2Frun%2Fapp.sock", target{network: "unix", dials: []string{"/run/app.sock"}, host: "localhost"}},
+	} {
+		got, err := parseTarget(test.raw)
+		if err != nil {
+			t.Errorf("%s: %v", test.raw, err)
+			continue
+		}
+		if diff := cmp.Diff(&test.want, got, cmp.AllowUnexported(target{})); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", test.raw, diff)
+		}
+	}
+}
+
+// Each bad option is refused with a sentence that says what to write instead.
+func TestBadOptions(t *testing.T) {
+	t.Parallel()
+	type options = HTTPOptions
+	for _, test := range []struct {
+		opts options
+		says string
+	}{
+		{options{}, "write one such as http://127.0.0.1:8080/"},
+		{options{Target: "localhost:5000"}, "write one such as"},
+		{options{Target: "ftp://localhost"}, "write one such as"},
+		{options{Target: "http://"}, "write one such as"},
+		{options{Target: "http:///path"}, "write one such as"},
+		{options{Target: "http://host name/"}, "write one such as"},
+		{options{Target: "http://user:secret@localhost"}, "leave it out"},
+		{options{Target: "http://localhost?a=b"}, "give a query with the HTTP path"},
+		{options{Target: "http://localhost#a"}, "give a query with the HTTP path"},
+		{options{Target: "http://localhost:0"}, "from 1 to 65535"},
+		{options{Target: "http://localhost:65536"}, "from 1 to 65535"},
+		{options{Target: "http://0.0.0.0:80"}, "write 127.0.0.1"},
+		{options{Target: "http://[::]:80"}, "write 127.0.0.1"},
+		{options{Target: "http://169.254.169.254/latest"}, "never posted to"},
+		{options{Target: "http://[fe80::1]"}, "never posted to"},
+		{options{Target: "http://bücher.example"}, "xn--"},
+		{options{Target: "unix://"}, "unix:///run/app.sock"},
+		{options{Target: "unix:app.sock"}, "unix:///run/app.sock"},
+		{options{Target: "unix://app.sock"}, "unix:///run/app.sock"},
+		{options{Target: "unix://%zz"}, "unix:///run/app.sock"},
+		{options{Target: "unix:///" + strings.Repeat("x", 200)}, "at most 103 bytes"},
+		{options{Target: "http://localhost/a", Path: "/b"}, "one of them only"},
+		{options{Target: "http://localhost", Path: "//b"}, "give a path such as /worker"},
+		{options{Target: "http://localhost", Path: "/../b"}, "give a path such as /worker"},
+		{options{Target: "http://localhost", Path: "http://evil"}, "give a path such as /worker"},
+		{options{Target: "http://localhost", MimeType: "a\r\nb"}, "MIME type"},
+		{options{Target: "http://localhost", QueueName: "a\nb"}, "queue name"},
+		{options{Target: "http://localhost", UserAgent: "\x00"}, "user agent"},
+		{options{Target: "http://localhost", Connections: -1}, "connections -1 is negative"},
+		{options{Target: "http://localhost", HeaderBudget: -1}, "header budget -1 is negative"},
+		{options{Target: "http://localhost", MaxResponseRead: -1}, "largest answer read -1 is negative"},
+		{options{Target: "http://localhost", ConnectTimeout: -1}, "connect timeout -1ns is negative"},
+		{options{Target: "http://localhost", InactivityTimeout: -1}, "inactivity timeout -1ns is negative"},
+		{options{Target: "http://localhost", Deadline: -1}, "deadline -1ns is negative"},
+	} {
+		_, err := NewHTTP(&test.opts)
+		if err == nil {
+			t.Errorf("%+v is accepted", test.opts)
+		} else if !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v\ndoes not say %q, or too much", err, test.says)
+		}
+	}
+	if _, err := NewHTTP(nil); err == nil {
+		t.Error("no options are accepted")
+	}
+}
+
+func TestPathOfTheSettings(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ target, path, want string }{
+		{"http://localhost", "", "/"},
+		{"http://localhost/", "", "/"},
+		{"http://localhost/", "/worker", "/worker"},
+		{"http://localhost", "worker/queue", "/worker/queue"},
+		{"http://localhost/worker", "", "/worker"},
+		{"http://localhost/a%20b", "", "/a%20b"},
+		{"http://localhost", "/worker?key=1", "/worker?key=1"},
+	} {
+		o, _, err := HTTPOptions{Target: test.target, Path: test.path}.withDefaults()
+		if err != nil || o.Path != test.want {
+			t.Errorf("target %q, path %q: %+v, %v; want %q", test.target, test.path, o, err, test.want)
+		}
+	}
+}
+
+func FuzzParseTarget(f *testing.F) {
+	for _, seed := range []string{"http://localhost:5000/a", "https://[::1]", "unix:///a", "http+unix://%2Fa/b", "http://a@b", "http://169.254.0.1"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		got, err := parseTarget(raw)
+		if err != nil {
+			return
+		}
+		if len(got.dials) == 0 || got.host == "" || strings.ContainsAny(got.host, " \r\n/@") || hasControl(got.host) {
+			t.Errorf("%q: %+v", raw, got)
+		}
+		for _, dialled := range got.dials {
+			if a, err := netip.ParseAddrPort(dialled); got.network == "tcp" && err == nil && refuseAddress(a.Addr()) != nil {
+				t.Errorf("%q dials %s", raw, dialled)
+			}
+		}
+	})
+}

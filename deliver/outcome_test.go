@@ -1,0 +1,80 @@
+package deliver
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/queue"
+)
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for _, test := range []struct {
+		value string
+		want  time.Duration
+	}{
+		{"", 0},
+		{"0", 0},
+		{"1", time.Second},
+		{" 120 ", 2 * time.Minute},
+		{"43200", queue.MaxVisibility},
+		{"43201", queue.MaxVisibility},
+		{"99999999999999999999999", queue.MaxVisibility},
+		{"-1", 0},
+		{"+1", 0},
+		{"1.5", 0},
+		{"soon", 0},
+		{"Fri, 20 Nov 2026 12:01:30 GMT", 90 * time.Second},
+		{"Friday, 20-Nov-26 12:01:30 GMT", 90 * time.Second},
+		{"Fri, 20 Nov 2026 11:00:00 GMT", 0},
+		{"Fri, 20 Nov 2037 11:00:00 GMT", queue.MaxVisibility},
+		{"Fri, 20 Nov 9999 11:00:00 GMT", queue.MaxVisibility},
+		{"Fri, 20 Nov 0001 11:00:00 GMT", 0},
+	} {
+		if got := retryAfter(test.value, now); got != test.want {
+			t.Errorf("Retry-After: %s gives %v, want %v", test.value, got, test.want)
+		}
+	}
+}
+
+func TestStatusReasons(t *testing.T) {
+	t.Parallel()
+	h := newHTTP(t, func(o *HTTPOptions) { o.Path = "/worker?key=secret" })
+	for _, test := range []struct {
+		code     int
+		location string
+		want     string
+	}{
+		{500, "", "status 500"},
+		{503, "", "status 503"},
+		{429, "", "status 429"},
+		{400, "", "status 400"},
+		{401, "", "status 401 (the app asks for a login)"},
+		{403, "", "status 403 (refused; a CSRF or host check?)"},
+		{404, "", "status 404 (no route for POST /worker)"},
+		{405, "", "status 405 (the path takes no POST)"},
+		{413, "", "status 413 (the message is too long for the app)"},
+		{431, "", "status 431 (the attributes are too long for the app)"},
+		{201, "", "status 201 (not among the success codes)"},
+		{302, "/login", "status 302 to /login (redirects are not followed)"},
+		{302, "/login?token=secret#secret", "status 302 to /login (redirects are not followed)"},
+		{301, "https://user:secret@example.com:8443/worker", "status 301 to example.com/worker (redirects are not followed)"},
+		{307, "", "status 307 (redirects are not followed)"},
+		{307, "?a", "status 307 (redirects are not followed)"},
+		{307, "http://[::1", "status 307 (redirects are not followed)"},
+		{307, "/a\r\nb", "status 307 (redirects are not followed)"},
+		{308, "/" + strings.Repeat("x", 200), "status 308 to /" + strings.Repeat("x", 79) + "... (redirects are not followed)"},
+		{304, "", "status 304 (redirects are not followed)"},
+	} {
+		head := &http.Response{StatusCode: test.code, Header: http.Header{"Location": {test.location}}}
+		if got := h.statusReason(head, nil); got != test.want {
+			t.Errorf("%d %s: %q, want %q", test.code, test.location, got, test.want)
+		}
+	}
+	if got := h.statusReason(&http.Response{StatusCode: 404}, &task{path: "/secret"}); got != "status 404 (no route for the task's path)" {
+		t.Errorf("a task: %q", got)
+	}
+}
