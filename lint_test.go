@@ -90,7 +90,7 @@ func sources(t *testing.T) []sourceFile {
 // inHouse reports whether the rules of the rooms apply to a file: examples and
 // benchmarks are programs of their own.
 func (s sourceFile) inHouse() bool {
-	return s.room != "." && s.room != "bench" && !strings.HasPrefix(s.room, "examples")
+	return s.room != "." && s.room != "bench" && s.room != "acceptance" && !strings.HasPrefix(s.room, "examples")
 }
 
 func TestEveryPackageHasItsRoom(t *testing.T) {

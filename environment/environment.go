@@ -17,13 +17,10 @@ import (
 	"tendril/worker"
 )
 
-// Options say what to build. Settings, Out and Logger are required.
+// Options say what to build. Config, Out and Logger are required.
 type Options struct {
-	// Settings are the values in force.
-	Settings *config.Settings
-	// RegionSet says that somebody chose Settings.Region, so that it overrides
-	// what a queue URL or a profile says.
-	RegionSet bool
+	// Config holds the settings in force, and who set them.
+	Config *config.Config
 	// Bundle is the folder that holds the app; nil when there is none.
 	Bundle *bundle.Bundle
 	// Command is the app's program and arguments; empty when the bundle's
@@ -102,8 +99,8 @@ var (
 func New(opts Options) *Environment {
 	return &Environment{
 		Options:  opts,
-		s:        opts.Settings,
-		report:   newReport(opts.Out, opts.Logger, opts.Terminal, opts.Color, opts.Settings.Quiet),
+		s:        &opts.Config.Settings,
+		report:   newReport(opts.Out, opts.Logger, opts.Terminal, opts.Color, opts.Config.Quiet),
 		began:    time.Now(),
 		shown:    console.NewDeliveries(deliveriesShown),
 		fatal:    make(chan error, 1),

@@ -141,7 +141,7 @@ func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second))
 // and warns where its own attributes and the settings do not fit together.
 func (e *Environment) findOnSQS(ctx context.Context) error {
 	opts := &aws.Options{Endpoint: e.s.EndpointURL, Connections: e.s.HTTPConnections + 16, Events: e.awsEvents()}
-	if e.RegionSet {
+	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}
 	client, err := aws.OpenSQS(ctx, opts)

@@ -44,8 +44,18 @@ func (e *Environment) workerOptions() *worker.Options {
 		VisibilityTimeout: zeroMeant(e.s.VisibilityTimeout), ErrorVisibilityTimeout: e.s.ErrorVisibilityTimeout,
 		Backoff:           worker.Backoff{Min: e.s.BackoffMin, Max: e.s.BackoffMax, Doublings: e.s.BackoffDoublings, Jitter: float64(e.s.BackoffJitter) / 100},
 		RespectRetryAfter: e.s.RespectRetryAfter, Retention: e.s.RetentionPeriod, WaitTime: zeroMeant(e.s.WaitTime),
-		FIFO: e.work.queue.fifo, DeleteLinger: zeroMeant(e.s.DeleteLinger), Events: e.workerEvents(e.work.queue.name, e.work.target),
+		FIFO: e.work.queue.fifo, DeleteLinger: e.deleteLinger(), Events: e.workerEvents(e.work.queue.name, e.work.target),
 	}
+}
+
+// deleteLinger: on Amazon SQS a delete waits for others, because each call
+// costs money; on the embedded queue it does not unless somebody says so, which
+// leaves less to be attempted again after a crash.
+func (e *Environment) deleteLinger() time.Duration {
+	if e.broker != nil && !e.Config.IsSet("delete-linger") {
+		return -1
+	}
+	return zeroMeant(e.s.DeleteLinger)
 }
 
 // zeroMeant turns a 0 that somebody chose into what the parts take for it:

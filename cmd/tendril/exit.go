@@ -8,6 +8,7 @@ import (
 
 	"tendril/config"
 	"tendril/environment"
+	"tendril/queue"
 )
 
 // The exit statuses.
@@ -55,6 +56,8 @@ func exitCode(err error) int {
 		return exitUsage
 	case errors.Is(err, environment.ErrConflict):
 		return exitConflict
+	case errors.Is(err, environment.ErrQueue) && errors.Is(err, queue.ErrNoQueue):
+		return exitNotFound
 	case errors.Is(err, environment.ErrQueue):
 		return exitUnreachable
 	case errors.Is(err, environment.ErrAppFailed):

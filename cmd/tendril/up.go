@@ -113,8 +113,7 @@ func (c *cli) runEnvironment(cfg *config.Config, opts environment.Options) error
 			log.Warn(w.String(), "component", "config", "hint", w.Hint)
 		}
 	}
-	opts.Settings, opts.RegionSet = &cfg.Settings, cfg.IsSet("region")
-	opts.AppEnv, opts.Version = c.environ, version
+	opts.Config, opts.AppEnv, opts.Version = cfg, c.environ, version
 	opts.Out, opts.Terminal, opts.Color = c.out, text, text && c.color()
 	opts.Logger = log
 	stop, stopNow := context.WithCancel(context.Background())

@@ -1,0 +1,194 @@
+package acceptance
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+)
+
+// binary is the program under test, built once by TestMain.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "tendril-acceptance")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		binary = filepath.Join(dir, "tendril")
+		if out, err := exec.Command("go", "build", "-o", binary, "tendril/cmd/tendril").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "building tendril: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// event is one line of the program's output.
+type event struct {
+	Msg       string `json:"msg"`
+	Level     string `json:"level"`
+	MessageID string `json:"message_id"`
+	Outcome   string `json:"outcome"`
+	Reason    string `json:"reason"`
+	Endpoint  string `json:"endpoint"`
+	QueueURL  string `json:"queue_url"`
+	Console   string `json:"console"`
+}
+
+// process is one running tendril.
+type process struct {
+	cmd    *exec.Cmd
+	stderr *strings.Builder
+	exited chan struct{}
+
+	mu     sync.Mutex
+	events []event
+	news   chan struct{} // closed and replaced at each event
+}
+
+// start runs tendril with arguments and waits until it says that it started.
+func start(t *testing.T, args ...string) (*process, event) {
+	t.Helper()
+	p := launch(t, args...)
+	return p, p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
+}
+
+func launch(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(binary, args...), stderr: new(strings.Builder), exited: make(chan struct{}), news: make(chan struct{})}
+	p.cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1",
+		"AWS_EC2_METADATA_DISABLED=true", "HOME="+t.TempDir())
+	p.cmd.Stderr = p.stderr
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go p.read(out)
+	t.Cleanup(func() {
+		p.cmd.Process.Kill()
+		<-p.exited
+	})
+	return p
+}
+
+func (p *process) read(out io.Reader) {
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			e.Msg = lines.Text()
+		}
+		p.mu.Lock()
+		p.events = append(p.events, e)
+		close(p.news)
+		p.news = make(chan struct{})
+		p.mu.Unlock()
+	}
+	p.cmd.Wait()
+	close(p.exited)
+}
+
+// await returns the first event, past or coming, that is wanted.
+func (p *process) await(t *testing.T, what string, wanted func(event) bool) event {
+	t.Helper()
+	deadline := time.After(60 * time.Second)
+	for next := 0; ; {
+		p.mu.Lock()
+		seen, news := p.events, p.news
+		p.mu.Unlock()
+		for ; next < len(seen); next++ {
+			if wanted(seen[next]) {
+				return seen[next]
+			}
+		}
+		select {
+		case <-news:
+		case <-p.exited:
+			t.Fatalf("tendril ended before %s: %v\n%s", what, p.cmd.ProcessState, p.stderr)
+		case <-deadline:
+			t.Fatalf("within a minute it was not seen that %s; events: %+v\n%s", what, seen, p.stderr)
+		}
+	}
+}
+
+// count returns how many events so far are wanted.
+func (p *process) count(wanted func(event) bool) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, e := range p.events {
+		if wanted(e) {
+			n++
+		}
+	}
+	return n
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	p.cmd.Process.Kill()
+	<-p.exited
+}
+
+// terminate sends TERM and returns the exit status.
+func (p *process) terminate(t *testing.T) int {
+	t.Helper()
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(60 * time.Second):
+		t.Fatalf("tendril did not end within a minute of TERM\n%s", p.stderr)
+		return -1
+	}
+}
+
+// client is the AWS SDK as a producer would use it, without retries, so that
+// an acknowledged send is one that this very call saw acknowledged.
+func client(endpoint string) *sqs.Client {
+	return sqs.New(sqs.Options{
+		BaseEndpoint: &endpoint, Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+		Retryer: aws.NopRetryer{}, HTTPClient: &http.Client{Timeout: 30 * time.Second},
+	})
+}
+
+func createQueue(t *testing.T, c *sqs.Client, name string, attrs map[string]string) string {
+	t.Helper()
+	out, err := c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Attributes: attrs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *out.QueueUrl
+}
+
+// attributes returns all attributes of a queue.
+func attributes(ctx context.Context, t *testing.T, c *sqs.Client, url string) map[string]string {
+	t.Helper()
+	out, err := c.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqsAttribute{"All"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Attributes
+}

@@ -1,0 +1,160 @@
+package acceptance
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+type sqsAttribute = types.QueueAttributeName
+
+// TestKilledQueueLosesNoAcknowledgedSend kills `tendril serve` with SIGKILL at
+// random moments under eight producers. Every send that was acknowledged must
+// be in the queue at the end, with its own body.
+func TestKilledQueueLosesNoAcknowledgedSend(t *testing.T) {
+	kills, enough := 50, 100_000
+	if testing.Short() {
+		kills, enough = 5, 5_000
+	}
+	dir := t.TempDir()
+	var url atomic.Pointer[string]
+	var address atomic.Pointer[string]
+	serve := func(listen string) *process {
+		p, started := start(t, "serve", "--data-dir", dir, "--listen", listen, "--console", "off", "--log-format", "json")
+		address.Store(&started.Endpoint)
+		return p
+	}
+	p := serve("127.0.0.1:0")
+	listen := (*address.Load())[len("http://"):]
+	queueURL := createQueue(t, client(*address.Load()), "jobs", nil)
+	url.Store(&queueURL)
+
+	producers, stop := startProducers(t, 8, *address.Load(), queueURL)
+	per := enough / kills
+	for k := range kills {
+		goal := int64((k + 1) * per)
+		for producers.acked.Load() < goal {
+			producers.wait()
+		}
+		// A random moment within the next few commits.
+		time.AfterFunc(rand.N(20*time.Millisecond), p.kill)
+		<-p.exited
+		p = serve(listen)
+	}
+	stop()
+
+	got := drain(t, client(*address.Load()), queueURL)
+	lost, wrong := 0, 0
+	for _, s := range producers.sent() {
+		body, ok := got[s.id]
+		if !ok {
+			lost++
+		} else if body != s.body {
+			wrong++
+		}
+	}
+	t.Logf("%d acknowledged sends over %d kills: lost %d, wrong %d; %d more were stored without an acknowledgement",
+		len(producers.sent()), kills, lost, wrong, len(got)-len(producers.sent()))
+	if lost > 0 || wrong > 0 {
+		t.Errorf("lost %d, wrong %d of %d acknowledged sends", lost, wrong, len(producers.sent()))
+	}
+	if n := len(producers.sent()); n < enough {
+		t.Errorf("only %d sends were acknowledged, the test wants %d", n, enough)
+	}
+}
+
+// acked is one acknowledged send.
+type acked struct{ id, body string }
+
+// producers send in tens as fast as they are answered, through every crash.
+type producers struct {
+	acked atomic.Int64
+	news  chan struct{}
+	mu    sync.Mutex
+	list  []acked
+}
+
+func startProducers(t *testing.T, n int, endpoint, queueURL string) (*producers, func()) {
+	ps := &producers{news: make(chan struct{}, 1)}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { ps.produce(ctx, i, client(endpoint), queueURL) })
+	}
+	stop := func() { cancel(); wg.Wait() }
+	t.Cleanup(stop)
+	return ps, stop
+}
+
+func (ps *producers) produce(ctx context.Context, who int, c *sqs.Client, queueURL string) {
+	for seq := 0; ctx.Err() == nil; seq++ {
+		in := &sqs.SendMessageBatchInput{QueueUrl: &queueURL}
+		for i := range 10 {
+			in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), MessageBody: aws.String(fmt.Sprintf("%d/%d/%d", who, seq, i))})
+		}
+		out, err := c.SendMessageBatch(ctx, in)
+		if err != nil {
+			select { // the queue is down: give it a moment
+			case <-time.After(5 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		ps.mu.Lock()
+		for _, ok := range out.Successful {
+			var i int
+			fmt.Sscan(*ok.Id, &i)
+			ps.list = append(ps.list, acked{*ok.MessageId, *in.Entries[i].MessageBody})
+		}
+		ps.mu.Unlock()
+		ps.acked.Add(int64(len(out.Successful)))
+		select {
+		case ps.news <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// wait returns after the next acknowledgement.
+func (ps *producers) wait() { <-ps.news }
+
+func (ps *producers) sent() []acked {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return ps.list
+}
+
+// drain receives and deletes everything and returns the bodies by id. A
+// message that comes twice fails the test.
+func drain(t *testing.T, c *sqs.Client, queueURL string) map[string]string {
+	t.Helper()
+	got := map[string]string{}
+	for {
+		out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &queueURL, MaxNumberOfMessages: 10, VisibilityTimeout: 600})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(out.Messages) == 0 {
+			return got
+		}
+		in := &sqs.DeleteMessageBatchInput{QueueUrl: &queueURL}
+		for i, m := range out.Messages {
+			if _, twice := got[*m.MessageId]; twice {
+				t.Errorf("message %s was received twice", *m.MessageId)
+			}
+			got[*m.MessageId] = *m.Body
+			in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), ReceiptHandle: m.ReceiptHandle})
+		}
+		if del, err := c.DeleteMessageBatch(t.Context(), in); err != nil || len(del.Failed) > 0 {
+			t.Fatalf("deleting: %v, failed %v", err, del)
+		}
+	}
+}
