@@ -44,7 +44,7 @@ func TestLayersDecide(t *testing.T) {
 		"a target's slash is no path": {file: "http_path: /file\n", flags: map[string]string{"target": "http://app/"},
 			check: func(c *Config) bool { return c.HTTPPath == "/file" && c.Target == "http://app" }},
 		"a target's bad path": {flags: map[string]string{"target": "http://app/a/../b"},
-			want: "--target: http-path /a/../b holds a segment"},
+			want: "--target: http-path /a/../b holds a dot or dot-dot segment"},
 		"a socket's path is no path of the app": {flags: map[string]string{"target": "unix:///run/app.sock"},
 			check: func(c *Config) bool { return c.HTTPPath == "/" && c.Target == "unix:///run/app.sock" }},
 		"quiet over a verbose file": {file: "verbose: true\n", flags: map[string]string{"quiet": "true"},

@@ -98,7 +98,7 @@ func TestExplainUnknown(t *testing.T) {
 func TestReadable(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"5s": "5s", "90s": "90s", "180s": "180s, that is 3 minutes", "3600s": "3600s, that is 1 hour", "86400s": "86400s, that is 1 day",
+		"5s": "5s", "90s": "90s", "150s": "150s", "180s": "180s, that is 3 minutes", "3600s": "3600s, that is 1 hour", "86400s": "86400s, that is 1 day",
 		"345600s": "345600s, that is 4 days", "5400s": "5400s, that is 90 minutes", "unset": "unset", "": "",
 	} {
 		if got := readable(Duration, text); got != want {

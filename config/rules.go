@@ -188,7 +188,7 @@ func checkSegments(path string) error {
 	}
 	for segment := range strings.SplitSeq(path, "/") {
 		if name, _, _ := strings.Cut(segment, ";"); name == ".." || name == "." {
-			return errors.New("holds a segment . or ..")
+			return errors.New("holds a dot or dot-dot segment")
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -16,8 +15,8 @@ const variablePrefix = "TENDRIL_SQSD_"
 const systemFile = "/etc/tendril/config.yaml"
 
 // Sources are where [Load] looks. The zero value has no flags, no variables
-// and no bundle, and still finds a settings file; [Process] fills it from the
-// running process.
+// and no bundle, and still finds a settings file in the working folder or that
+// of the machine.
 type Sources struct {
 	// Flags are the flags that were given, by name without dashes (an alias
 	// counts as a name), and their values as text. Flags left at their default
@@ -35,12 +34,6 @@ type Sources struct {
 	SystemFile string
 	// Root tells that the process is root's: data then lies below /var/lib.
 	Root bool
-}
-
-// Process returns the sources of the running process: its environment, its
-// user, the flags that were given, and the bundle, which may be nil.
-func Process(flags map[string]string, b *bundle.Bundle) Sources {
-	return Sources{Flags: flags, Environ: os.Environ(), Bundle: b, Root: os.Geteuid() == 0}
 }
 
 // variables returns the environment as a map, without empty ones. As in a
