@@ -91,7 +91,7 @@ func (q *liveQueue) newMessage(r *record, content bool) *message {
 	if f, ok := q.order.(*fifo); ok {
 		m.group = f.group(r.group)
 	}
-	if content && q.b.cache.take(r.size()) {
+	if content && q.b.cache.take(r.footprint()) {
 		m.content = r
 	}
 	return m
@@ -100,7 +100,7 @@ func (q *liveQueue) newMessage(r *record, content bool) *message {
 // drop forgets the cached content of a message.
 func (q *liveQueue) drop(m *message) {
 	if m.content != nil {
-		q.b.cache.give(m.content.size())
+		q.b.cache.give(m.content.footprint())
 		m.content = nil
 	}
 }

@@ -2,64 +2,101 @@ package broker
 
 import (
 	"database/sql/driver"
+	"errors"
 	"strings"
 )
 
-const allColumns = `id, sent, sum, due, origin, received, first, dead, source,
+const allColumns = `id, sent, sum, size, due, origin, received, first, dead, source,
 	group_id, dedup_id, trace, attributes, body`
 
-// keepBody is the largest body, in bytes, that a scan brings along.
-const keepBody = 8 << 10
+// keepContent is the largest content, in bytes, that a scan brings along.
+const keepContent = 8 << 10
 
-// scanColumns leaves large bodies and their attributes where they are.
-const scanColumns = `id, sent, sum, due, origin, received, first, dead, source, group_id, dedup_id, trace,
-	iif(octet_length(body) <= ?1, attributes, NULL), iif(octet_length(body) <= ?1, body, NULL)`
+// scanColumns leaves large contents where they are.
+const scanColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace,
+	iif(size <= ?1, attributes, NULL), iif(size <= ?1, body, NULL)`
 
-// fillRecord reads a row of allColumns or scanColumns. It reports whether the
-// content was there.
+// headColumns leaves all contents where they are.
+const headColumns = `id, sent, sum, size, due, origin, received, first, dead, source, group_id, dedup_id, trace, NULL, NULL`
+
+// fillRecord reads a row of one of the column lists above. It reports whether
+// the content was there.
 func fillRecord(r *record, row []driver.Value) (whole bool) {
 	number := func(i int) int64 { n, _ := row[i].(int64); return n }
 	text := func(i int) string { s, _ := row[i].(string); return s }
 	*r = record{
-		key: number(0), sent: number(1), sum: number(2), due: number(3),
-		origin: number(4), received: number(5), first: number(6), dead: number(7), source: text(8),
-		group: text(9), dedup: text(10), trace: text(11),
+		key: number(0), sent: number(1), sum: number(2), size: number(3), due: number(4),
+		origin: number(5), received: number(6), first: number(7), dead: number(8), source: text(9),
+		group: text(10), dedup: text(11), trace: text(12),
 	}
-	r.attributes, _ = row[12].([]byte)
-	r.body, whole = row[13].(string)
+	r.attributes, _ = row[13].([]byte)
+	r.body, whole = row[14].(string)
 	return whole
 }
 
-// scan calls each for the messages with low < key <= high, in order, at most
-// limit; those with a delay only if delayed. Of large messages content is
-// false: only the fields before the attributes are filled.
-func (c *conn) scan(low, high int64, delayed bool, limit int, each func(r *record, content bool)) error {
+// scanned is a row as a scan brings it: of a large message content is false,
+// and only the fields before the attributes are filled.
+type scanned struct {
+	record
+	content bool
+}
+
+// scan returns the messages with low < key <= high, in order, at most limit;
+// those with a delay only if delayed.
+func (c *conn) scan(low, high int64, delayed bool, limit int) ([]*scanned, error) {
 	only := ` AND due IS NULL`
 	if delayed {
 		only = ``
 	}
-	var r record
-	return c.query(func(row []driver.Value) error {
-		whole := fillRecord(&r, row)
-		each(&r, whole)
-		return nil
-	}, `SELECT `+scanColumns+` FROM messages WHERE id > ?2 AND id <= ?3`+only+` ORDER BY id LIMIT ?4`,
-		int64(keepBody), low, high, int64(limit))
+	return c.scanRows(`SELECT `+scanColumns+` FROM messages WHERE id > ?2 AND id <= ?3`+only+` ORDER BY id LIMIT ?4`,
+		int64(keepContent), low, high, int64(limit))
 }
 
-// scanDue calls each for the messages of a queue, with low < key <= high, that
-// were sent with a delay which ends after from, or at from with a key above
-// fromKey, and no later than to: in the order in which they become visible.
-func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int, each func(r *record, content bool)) error {
-	var r record
-	return c.query(func(row []driver.Value) error {
-		whole := fillRecord(&r, row)
-		each(&r, whole)
+func (c *conn) scanRows(text string, args ...any) (rows []*scanned, err error) {
+	err = c.query(func(row []driver.Value) error {
+		r := new(scanned)
+		r.content = fillRecord(&r.record, row)
+		rows = append(rows, r)
 		return nil
-	}, `SELECT `+scanColumns+` FROM messages
+	}, text, args...)
+	return rows, err
+}
+
+// scanPlain is a quicker scan for messages that have only a body and
+// attributes. It gives up, with ok false, at the first that has more.
+func (c *conn) scanPlain(low, high int64, limit int) (rows []*scanned, ok bool, err error) {
+	err = c.query(func(row []driver.Value) error {
+		if row[6] != nil {
+			return errNotPlain
+		}
+		r := new(scanned)
+		r.key, _ = row[0].(int64)
+		r.sent, _ = row[1].(int64)
+		r.sum, _ = row[2].(int64)
+		r.size, _ = row[3].(int64)
+		r.attributes, _ = row[4].([]byte)
+		r.body, r.content = row[5].(string)
+		rows = append(rows, r)
+		return nil
+	}, `SELECT id, sent, sum, size, iif(size <= ?1, attributes, NULL), iif(size <= ?1, body, NULL), coalesce(origin, group_id, trace)
+		FROM messages WHERE id > ?2 AND id <= ?3 AND due IS NULL ORDER BY id LIMIT ?4`,
+		int64(keepContent), low, high, int64(limit))
+	if errors.Is(err, errNotPlain) {
+		return nil, false, nil
+	}
+	return rows, err == nil, err
+}
+
+var errNotPlain = errors.New("a message has more than a body and attributes")
+
+// scanDue returns the messages of a queue, with low < key <= high, that were
+// sent with a delay which ends after from, or at from with a key above fromKey,
+// and no later than to: in the order in which they become visible.
+func (c *conn) scanDue(number, low, high, from, fromKey, to int64, limit int) ([]*scanned, error) {
+	return c.scanRows(`SELECT `+scanColumns+` FROM messages
 		WHERE id >> 40 = ?2 AND due IS NOT NULL AND due <= ?3 AND (due, id) > (?4, ?5) AND id > ?6 AND id <= ?7
 		ORDER BY due, id LIMIT ?8`,
-		int64(keepBody), number, to, from, fromKey, low, high, int64(limit))
+		int64(keepContent), number, to, from, fromKey, low, high, int64(limit))
 }
 
 // records reads whole messages by key; those that are gone are left out.
@@ -104,8 +141,7 @@ func (c *conn) heads(keys []int64, each func(r *record)) error {
 	return nil
 }
 
-const headStatement = `SELECT id, sent, sum, due, origin, received, first, dead, source, group_id, dedup_id, trace, NULL, NULL
-	FROM messages WHERE id = ?`
+const headStatement = `SELECT ` + headColumns + ` FROM messages WHERE id = ?`
 
 // lookupRows is how many messages one lookup asks for: those of one receive.
 const lookupRows = 10

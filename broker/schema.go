@@ -8,7 +8,8 @@ package broker
 //	messages   the messages. id is the queue's number << 40 | place. due is set
 //	           on messages that were sent with a delay (Unix milliseconds);
 //	           origin, received, first, dead and source on those that came from
-//	           another queue. sum is a checksum of the content.
+//	           another queue. size is that of attributes and body in bytes,
+//	           sum a checksum of the content.
 //	receipts   what is known of messages that were received and are still here:
 //	           how often, first when, hidden until when
 //	dedup      deduplication ids of the last five minutes
@@ -31,7 +32,7 @@ CREATE TABLE counters (
 	expired INTEGER NOT NULL, purged INTEGER NOT NULL
 );
 CREATE TABLE messages (
-	id INTEGER PRIMARY KEY, sent INTEGER NOT NULL, sum INTEGER NOT NULL,
+	id INTEGER PRIMARY KEY, sent INTEGER NOT NULL, sum INTEGER NOT NULL, size INTEGER NOT NULL,
 	due INTEGER, origin INTEGER, received INTEGER, first INTEGER, dead INTEGER, source TEXT,
 	group_id TEXT, dedup_id TEXT, trace TEXT, attributes BLOB, body TEXT NOT NULL
 );

@@ -80,7 +80,7 @@ func newRecord(m *queue.Outgoing, set *settings) *record {
 		sum := sha256.Sum256([]byte(m.Body))
 		r.dedup = hex.EncodeToString(sum[:])
 	}
-	r.sum = r.checksum()
+	r.sum, r.size = r.checksum(), int64(len(r.body)+len(r.attributes))
 	return r
 }
 
@@ -142,7 +142,7 @@ func (s *sending) settle(err error) {
 		q.books.sent += int64(len(s.fresh))
 		q.books.next = keySeq(s.fresh[len(s.fresh)-1].key) + 1
 		for _, r := range s.fresh {
-			q.arrive(r, len(r.body) <= keepBody)
+			q.arrive(r, r.size <= keepContent)
 		}
 		q.line.wake(len(s.fresh))
 		q.arm()

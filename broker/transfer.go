@@ -90,7 +90,7 @@ func (x *tx) row(q *liveQueue, key int64) (r record, found bool, err error) {
 // copyRow writes a row anew with the content of the one under key.
 func (x *tx) copyRow(key int64, r *record) error {
 	_, err := x.c.exec(`INSERT INTO messages (`+allColumns+`)
-		SELECT ?, ?, sum, NULL, ?, ?, ?, ?, ?, group_id, dedup_id, trace, attributes, body FROM messages WHERE id = ?`,
+		SELECT ?, ?, sum, size, NULL, ?, ?, ?, ?, ?, group_id, dedup_id, trace, attributes, body FROM messages WHERE id = ?`,
 		r.key, r.sent, r.origin, number(r.received), number(r.first), number(r.dead), text(r.source), key)
 	return err
 }

@@ -100,13 +100,13 @@ func (t *tx) exists(q *liveQueue, key int64) (bool, error) {
 // them; insertAny is for the rest. Each has a form for one row and one for
 // many.
 var (
-	insertPlain = [2]string{insertText(1, 5), insertText(insertRows, 5)}
-	insertAny   = [2]string{insertText(1, 14), insertText(insertRows, 14)}
+	insertPlain = [2]string{insertText(1, 6), insertText(insertRows, 6)}
+	insertAny   = [2]string{insertText(1, 15), insertText(insertRows, 15)}
 )
 
 func insertText(rows, columns int) string {
-	names := `id, sent, sum, attributes, body`
-	if columns == 14 {
+	names := `id, sent, sum, size, attributes, body`
+	if columns == 15 {
 		names = allColumns
 	}
 	row := `(` + placeholders(columns) + `),`
@@ -138,10 +138,10 @@ func (t *tx) insertRun(run []*record, plain bool, form int) error {
 	var args []any
 	for _, r := range run {
 		if plain {
-			args = append(args, r.key, r.sent, r.sum, blob(r.attributes), r.body)
+			args = append(args, r.key, r.sent, r.sum, r.size, blob(r.attributes), r.body)
 			continue
 		}
-		args = append(args, r.key, r.sent, r.sum, number(r.due), number(r.origin), number(r.received), number(r.first),
+		args = append(args, r.key, r.sent, r.sum, r.size, number(r.due), number(r.origin), number(r.received), number(r.first),
 			number(r.dead), text(r.source), text(r.group), text(r.dedup), text(r.trace), blob(r.attributes), r.body)
 	}
 	statement := insertAny[form]

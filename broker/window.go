@@ -89,14 +89,9 @@ func (q *liveQueue) arrive(r *record, content bool) {
 	}
 	if covered && q.room() > 0 {
 		q.window.cursor = r.key
-		q.admit(q.newMessage(r, content))
+		q.order.add(q.newMessage(r, content))
+		q.account()
 	}
-}
-
-// admit puts a fresh message into the window. The lock is held.
-func (q *liveQueue) admit(m *message) {
-	q.order.add(m)
-	q.account()
 }
 
 // account tells the broker how many fresh messages the queue holds. The lock
@@ -136,12 +131,7 @@ type fill struct {
 	dueSeen       int
 	now           int64 // Unix milliseconds on the broker's clock
 
-	main, late []scanned
-}
-
-type scanned struct {
-	record
-	content bool
+	main, late []*scanned
 }
 
 // fillIfLow starts a fill when the window runs low. The lock is held.
@@ -165,19 +155,7 @@ func (q *liveQueue) fillIfLow() {
 
 // fill reads and merges.
 func (q *liveQueue) fill(f *fill) {
-	err := q.b.read(func(c *conn) error {
-		keep := func(to *[]scanned) func(*record, bool) {
-			return func(r *record, content bool) { *to = append(*to, scanned{*r, content}) }
-		}
-		var errs [2]error
-		if f.low < f.high {
-			errs[0] = c.scan(f.low, f.high, f.delayed, f.limit, keep(&f.main))
-		}
-		if f.due {
-			errs[1] = c.scanDue(q.number, f.floor, f.high, f.dueAt, f.dueKey, f.now, f.limit, keep(&f.late))
-		}
-		return errors.Join(errs[:]...)
-	})
+	err := q.b.read(func(c *conn) error { return errors.Join(f.readMain(c), f.readDue(c, q.number)) })
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	defer close(f.done)
@@ -189,6 +167,30 @@ func (q *liveQueue) fill(f *fill) {
 		return
 	}
 	q.merge(f)
+}
+
+// readMain reads the next messages that were sent without a delay; on a FIFO
+// queue also the others.
+func (f *fill) readMain(c *conn) (err error) {
+	if f.low >= f.high {
+		return nil
+	}
+	plain := false
+	if !f.delayed {
+		f.main, plain, err = c.scanPlain(f.low, f.high, f.limit)
+	}
+	if err == nil && !plain {
+		f.main, err = c.scan(f.low, f.high, f.delayed, f.limit)
+	}
+	return err
+}
+
+// readDue reads the next messages whose delay has ended.
+func (f *fill) readDue(c *conn, number int64) (err error) {
+	if f.due {
+		f.late, err = c.scanDue(number, f.floor, f.high, f.dueAt, f.dueKey, f.now, f.limit)
+	}
+	return err
 }
 
 // merge takes what a fill read into the window. The lock is held.
@@ -209,15 +211,14 @@ func (q *liveQueue) merge(f *fill) {
 	q.line.wake(added)
 }
 
-func (q *liveQueue) admitAll(rows []scanned) (added int) {
-	for i := range rows {
-		r := &rows[i]
+func (q *liveQueue) admitAll(rows []*scanned) (added int) {
+	for _, r := range rows {
 		if q.held[r.key] != nil || r.sent < q.cutoff || r.key <= q.low() {
 			continue
 		}
-		own := r.record
-		q.admit(q.newMessage(&own, r.content))
+		q.order.add(q.newMessage(&r.record, r.content))
 		added++
 	}
+	q.account()
 	return added
 }

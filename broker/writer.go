@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 	"time"
 
@@ -105,6 +106,7 @@ func (w *writer) run() {
 			continue
 		}
 		for {
+			w.gather()
 			group, closed := w.next()
 			if len(group) > 0 {
 				w.commit(group)
@@ -115,6 +117,21 @@ func (w *writer) run() {
 			}
 			break
 		}
+	}
+}
+
+// gather lets the callers that are about to submit do so: without an fsync to
+// wait for, groups would otherwise be small. It yields while that brings more.
+func (w *writer) gather() {
+	for before := -1; ; {
+		w.mu.Lock()
+		n := len(w.pending)
+		w.mu.Unlock()
+		if n == before || n >= groupLimit {
+			return
+		}
+		before = n
+		runtime.Gosched()
 	}
 }
 
