@@ -47,7 +47,11 @@ func decodeJSON(body []byte, request any) error {
 	case errors.As(err, &syntax):
 		return malformed("it is not valid JSON from byte " + strconv.FormatInt(syntax.Offset, 10) + " on")
 	case errors.As(err, &kind):
-		return malformed(kind.Field + " must be of type " + typeName(kind) + ", not " + kind.Value)
+		field := kind.Field
+		if field == "" {
+			field = "the whole"
+		}
+		return malformed(field + " must be of type " + typeName(kind) + ", not " + kind.Value)
 	default:
 		return malformed("a value does not have the form that its parameter needs")
 	}
@@ -107,16 +111,20 @@ func checkShape(body []byte) error {
 }
 
 // stringLength returns the length up to and with the closing quote of a
-// string that begins with s, all of s when it is not closed.
+// string that begins with s, all of s when it is not closed. It looks at each
+// byte once or twice, however many escapes there are.
 func stringLength(s []byte) (int, error) {
+	quote := -1 // the next one at or after i
 	for i := 0; i < len(s); {
-		next := bytes.IndexByte(s[i:], '"')
-		if next < 0 {
-			next = len(s) - i
+		if quote < i {
+			quote = len(s)
+			if next := bytes.IndexByte(s[i:], '"'); next >= 0 {
+				quote = i + next
+			}
 		}
-		slash := bytes.IndexByte(s[i:i+next], '\\')
+		slash := bytes.IndexByte(s[i:quote], '\\')
 		if slash < 0 {
-			return min(i+next+1, len(s)), nil
+			return min(quote+1, len(s)), nil
 		}
 		i += slash
 		step, err := escapeLength(s[i:])

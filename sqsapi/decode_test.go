@@ -57,7 +57,7 @@ func TestDecodeJSONRefuses(t *testing.T) {
 		{"cut off in an escape", `{"QueueUrl":"q\`, codeSerialization, "not valid JSON"},
 		{"cut off in a code point", `{"QueueUrl":"q\u12`, codeSerialization, "not valid JSON"},
 		{"two documents", `{}{}`, codeSerialization, "not valid JSON"},
-		{"a list", `[]`, codeSerialization, "must be of type object, not array"},
+		{"a list", `[]`, codeSerialization, "the whole must be of type object, not array"},
 		{"number for text", `{"MessageBody":5}`, codeSerialization, "MessageBody must be of type string, not number"},
 		{"text for a number", `{"DelaySeconds":"5"}`, codeSerialization, "DelaySeconds must be of type integer, not string"},
 		{"fraction", `{"DelaySeconds":1.5}`, codeSerialization, "DelaySeconds must be of type integer, not number 1.5"},

@@ -72,10 +72,16 @@ func (h *Handler) getQueueURL(_ context.Context, c caller, in *getQueueURLReques
 	if owner := in.QueueOwnerAWSAccountID; owner != "" && owner != h.account {
 		return nil, queue.ErrNoQueue
 	}
-	if _, err := h.broker.Tags(in.QueueName); err != nil {
+	if err := h.exists(in.QueueName); err != nil {
 		return nil, err
 	}
 	return &queueURLResponse{h.queueURL(c, in.QueueName)}, nil
+}
+
+// exists returns an error unless there is a queue of that name.
+func (h *Handler) exists(name string) error {
+	_, err := h.broker.Tags(name)
+	return err
 }
 
 func (h *Handler) deleteQueue(ctx context.Context, in *queueRequest) error {

@@ -101,6 +101,9 @@ func (h *Handler) sendMessageBatch(ctx context.Context, c caller, in *sendMessag
 		messages = append(messages, message)
 		answers = append(answers, acceptedEntry{e.ID, answer})
 	}
+	if len(messages) == 0 {
+		return response, h.exists(name)
+	}
 	sent, err := h.broker.Send(ctx, name, messages)
 	if err != nil {
 		return nil, err

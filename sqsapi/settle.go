@@ -86,6 +86,9 @@ func (h *Handler) deleteMessageBatch(ctx context.Context, _ caller, in *deleteMe
 		}
 		ids, handles = append(ids, e.ID), append(handles, e.ReceiptHandle)
 	}
+	if len(handles) == 0 {
+		return response, h.exists(name)
+	}
 	return response.settle(ids, h.broker.Delete(ctx, name, handles))
 }
 
@@ -119,6 +122,9 @@ func (h *Handler) changeMessageVisibilityBatch(ctx context.Context, _ caller, in
 			continue
 		}
 		ids, changes = append(ids, e.ID), append(changes, change)
+	}
+	if len(changes) == 0 {
+		return response, h.exists(name)
 	}
 	return response.settle(ids, h.broker.ChangeVisibility(ctx, name, changes))
 }

@@ -1,0 +1,295 @@
+package sqsapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tendril/queue"
+)
+
+// The benchmarks compare with a server that reads the same request and
+// answers at once with a canned reply, in turns in the same run, so that the
+// figure does not depend on the machine: "%canned" is our rate as a share of
+// its. Run them with -cpu 1 to have client and server on one core.
+
+// benchBody is a message of 200 bytes with two attributes.
+var benchBody = strings.Repeat("x", 200)
+
+const benchAttributes = `"MessageAttributes":{"kind":{"DataType":"String","StringValue":"thumbnail"},"size":{"DataType":"Number","StringValue":"200"}}`
+
+// wire is a client with one connection per caller.
+type wire struct {
+	client *http.Client
+	url    string
+}
+
+func newWire(b *testing.B, h http.Handler) *wire {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := &http.Server{Handler: h}
+	if ours, ok := h.(*Handler); ok {
+		server = Server(ours)
+	}
+	go func() { _ = server.Serve(listener) }()
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	b.Cleanup(func() {
+		transport.CloseIdleConnections()
+		_ = server.Close()
+	})
+	return &wire{&http.Client{Transport: transport}, "http://" + listener.Addr().String() + "/"}
+}
+
+func (w *wire) call(b *testing.B, action, body string) []byte {
+	r, err := http.NewRequest(http.MethodPost, w.url, strings.NewReader(body))
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header.Set("X-Amz-Target", targetPrefix+action)
+	r.Header.Set("Content-Type", jsonType)
+	response, err := w.client.Do(r)
+	if err != nil {
+		b.Error(err)
+		return nil
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		b.Errorf("%s: %d %s %v", action, response.StatusCode, answer, err)
+	}
+	return answer
+}
+
+// canned answers each action with one reply, recorded from our own server.
+type canned struct {
+	mu      sync.RWMutex
+	replies map[string][]byte
+}
+
+func (c *canned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	c.mu.RLock()
+	reply := c.replies[r.Header.Get("X-Amz-Target")[len(targetPrefix):]]
+	c.mu.RUnlock()
+	header := w.Header()
+	header.Set("X-Amzn-Requestid", "00000000-0000-0000-0000-000000000000")
+	header.Set("Content-Type", jsonType)
+	header.Set("Content-Length", strconv.Itoa(len(reply)))
+	_, _ = w.Write(reply)
+}
+
+// bench holds both servers.
+type bench struct {
+	h          *Handler
+	ours, fake *wire
+	canned     *canned
+}
+
+func newBench(b *testing.B) *bench {
+	h := newHandler(b, nil)
+	mustCall(b, h, "CreateQueue", `{"QueueName":"jobs"}`)
+	c := &canned{replies: map[string][]byte{}}
+	return &bench{h: h, ours: newWire(b, h), fake: newWire(b, c), canned: c}
+}
+
+// call is one call to our server; its reply becomes the canned one.
+func (s *bench) call(b *testing.B, action, body string) []byte {
+	answer := s.ours.call(b, action, body)
+	s.canned.mu.Lock()
+	s.canned.replies[action] = answer
+	s.canned.mu.Unlock()
+	return answer
+}
+
+// compare runs work of n steps in turns on both servers and reports the
+// share. prepare runs before each of our turns and is not counted.
+func (s *bench) compare(b *testing.B, prepare func(n int), ours, fake func(n int)) {
+	const turns = 10
+	var spent, spentFake time.Duration
+	b.ResetTimer()
+	for turn := range turns {
+		n := b.N*(turn+1)/turns - b.N*turn/turns
+		if n == 0 {
+			continue
+		}
+		b.StopTimer()
+		if prepare != nil {
+			prepare(n)
+		}
+		began := time.Now()
+		b.StartTimer()
+		ours(n)
+		b.StopTimer()
+		spent += time.Since(began)
+		began = time.Now()
+		fake(n)
+		spentFake += time.Since(began)
+	}
+	b.ReportMetric(100*float64(spentFake)/float64(spent), "%canned")
+}
+
+// fill puts n messages into the queue without the wire.
+func (s *bench) fill(b *testing.B, n int) {
+	batch := make([]queue.Outgoing, queue.MaxBatch)
+	for i := range batch {
+		batch[i] = queue.Outgoing{Body: benchBody, Attributes: []queue.Attribute{{Name: "kind", Type: "String", Value: "thumbnail"}, {Name: "size", Type: "Number", Value: "200"}}}
+	}
+	for n > 0 {
+		k := min(n, len(batch))
+		if _, err := s.h.broker.Send(context.Background(), "jobs", batch[:k]); err != nil {
+			b.Fatal(err)
+		}
+		n -= k
+	}
+}
+
+// each runs n steps from callers goroutines.
+func each(callers, n int, step func()) {
+	var wg sync.WaitGroup
+	for i := range callers {
+		steps := n*(i+1)/callers - n*i/callers
+		wg.Go(func() {
+			for range steps {
+				step()
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func sendBody() string {
+	return `{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","MessageBody":"` + benchBody + `",` + benchAttributes + `}`
+}
+
+func sendTenBody() string {
+	var entries []string
+	for i := range 10 {
+		entries = append(entries, fmt.Sprintf(`{"Id":"%d","MessageBody":"%s",%s}`, i, benchBody, benchAttributes))
+	}
+	return `{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","Entries":[` + strings.Join(entries, ",") + `]}`
+}
+
+func BenchmarkSend(b *testing.B) {
+	for _, test := range []struct {
+		name, action, body string
+		callers            int
+	}{
+		{"single/1", "SendMessage", sendBody(), 1},
+		{"single/16", "SendMessage", sendBody(), 16},
+		{"ten/1", "SendMessageBatch", sendTenBody(), 1},
+		{"ten/16", "SendMessageBatch", sendTenBody(), 16},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			s := newBench(b)
+			s.call(b, test.action, test.body)
+			s.compare(b, nil,
+				func(n int) { each(test.callers, n, func() { s.ours.call(b, test.action, test.body) }) },
+				func(n int) { each(test.callers, n, func() { s.fake.call(b, test.action, test.body) }) })
+		})
+	}
+}
+
+func BenchmarkReceiveDelete(b *testing.B) {
+	for _, test := range []struct {
+		name              string
+		messages, callers int
+	}{{"single/1", 1, 1}, {"single/16", 1, 16}, {"ten/1", 10, 1}, {"ten/16", 10, 16}} {
+		b.Run(test.name, func(b *testing.B) {
+			s := newBench(b)
+			s.fill(b, test.messages)
+			s.receiveDelete(b, s.call, test.messages)
+			s.compare(b,
+				func(n int) { s.fill(b, n*test.messages) },
+				func(n int) { each(test.callers, n, func() { s.receiveDelete(b, s.ours.call, test.messages) }) },
+				func(n int) { each(test.callers, n, func() { s.receiveDelete(b, s.fake.call, test.messages) }) })
+		})
+	}
+}
+
+// receiveDelete receives n messages and deletes them.
+func (s *bench) receiveDelete(b *testing.B, call func(*testing.B, string, string) []byte, n int) {
+	answer := call(b, "ReceiveMessage", `{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","MaxNumberOfMessages":`+strconv.Itoa(n)+
+		`,"AttributeNames":["All"],"MessageAttributeNames":["All"]}`)
+	handles := handlesIn(string(answer))
+	if len(handles) != n {
+		b.Errorf("received %d messages of %d", len(handles), n)
+		return
+	}
+	if n == 1 {
+		call(b, "DeleteMessage", `{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","ReceiptHandle":"`+handles[0]+`"}`)
+		return
+	}
+	var entries strings.Builder
+	for i, handle := range handles {
+		if i > 0 {
+			entries.WriteByte(',')
+		}
+		entries.WriteString(`{"Id":"` + strconv.Itoa(i) + `","ReceiptHandle":"` + handle + `"}`)
+	}
+	call(b, "DeleteMessageBatch", `{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","Entries":[`+entries.String()+`]}`)
+}
+
+// handlesIn finds receipt handles at little cost, so that the client does not
+// hide what the servers differ in.
+func handlesIn(answer string) (handles []string) {
+	const key = `"ReceiptHandle":"`
+	for {
+		_, rest, ok := strings.Cut(answer, key)
+		if !ok {
+			return handles
+		}
+		handle, rest, _ := strings.Cut(rest, `"`)
+		handles, answer = append(handles, handle), rest
+	}
+}
+
+// BenchmarkEncode compares the hand-written encoder of ReceiveMessage with
+// the standard one on ten messages.
+func BenchmarkEncode(b *testing.B) {
+	r := receiveMessageResponse{system: systemEnd - 1, attributes: []string{"All"}}
+	for range 10 {
+		r.received = append(r.received, queue.Message{ID: "8f3c6f0e-0000-4000-8000-000000000000", Body: benchBody, ReceiptHandle: strings.Repeat("h", 64),
+			ReceiveCount: 1, SentAt: time.UnixMilli(1), FirstReceivedAt: time.UnixMilli(2), SenderID: "000000000000",
+			Attributes: []queue.Attribute{{Name: "kind", Type: "String", Value: "thumbnail"}, {Name: "size", Type: "Number", Value: "200"}}})
+	}
+	wireForm := standardReceived(&r)
+	b.Run("ours", func(b *testing.B) {
+		var buf []byte
+		b.ReportAllocs()
+		for b.Loop() {
+			buf = r.appendJSON(buf[:0])
+		}
+	})
+	b.Run("standard", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := encodeJSON(nil, wireForm); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+func BenchmarkDecode(b *testing.B) {
+	table := actions()
+	for _, test := range []struct{ action, body string }{{"SendMessage", sendBody()}, {"SendMessageBatch", sendTenBody()}} {
+		b.Run(test.action, func(b *testing.B) {
+			body := []byte(test.body)
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := decodeJSON(body, table[test.action].request()); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

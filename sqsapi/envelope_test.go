@@ -1,0 +1,267 @@
+package sqsapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/broker"
+	"tendril/queue"
+)
+
+// TestErrorTable holds the names and statuses that Amazon's model and its
+// recorded answers give to each kind of refusal.
+func TestErrorTable(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		shape, query string
+		status       int
+	}{
+		{"QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", 400},
+		{"QueueNameExists", "QueueAlreadyExists", 400},
+		{"QueueDeletedRecently", "AWS.SimpleQueueService.QueueDeletedRecently", 400},
+		{"PurgeQueueInProgress", "AWS.SimpleQueueService.PurgeQueueInProgress", 403},
+		{"OverLimit", "OverLimit", 403},
+		{"EmptyBatchRequest", "AWS.SimpleQueueService.EmptyBatchRequest", 400},
+		{"TooManyEntriesInBatchRequest", "AWS.SimpleQueueService.TooManyEntriesInBatchRequest", 400},
+		{"BatchEntryIdsNotDistinct", "AWS.SimpleQueueService.BatchEntryIdsNotDistinct", 400},
+		{"BatchRequestTooLong", "AWS.SimpleQueueService.BatchRequestTooLong", 400},
+		{"InvalidBatchEntryId", "AWS.SimpleQueueService.InvalidBatchEntryId", 400},
+		{"MessageNotInflight", "AWS.SimpleQueueService.MessageNotInflight", 400},
+		{"UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation", 400},
+		{"ReceiptHandleIsInvalid", "ReceiptHandleIsInvalid", 400},
+		{"InvalidIdFormat", "InvalidIdFormat", 400},
+		{"InvalidMessageContents", "InvalidMessageContents", 400},
+		{"InvalidAttributeName", "InvalidAttributeName", 400},
+		{"InvalidAttributeValue", "InvalidAttributeValue", 400},
+		{"InvalidParameterValueException", "InvalidParameterValue", 400},
+		{"MissingRequiredParameterException", "MissingParameter", 400},
+		{"ResourceNotFoundException", "ResourceNotFoundException", 404},
+		{"InvalidAddress", "InvalidAddress", 404},
+		{"InvalidSecurity", "InvalidSecurity", 403},
+		{"RequestThrottled", "RequestThrottled", 403},
+		{"KmsAccessDenied", "KMS.AccessDeniedException", 400},
+		{"KmsDisabled", "KMS.DisabledException", 400},
+		{"KmsInvalidKeyUsage", "KMS.InvalidKeyUsageException", 400},
+		{"KmsInvalidState", "KMS.InvalidStateException", 400},
+		{"KmsNotFound", "KMS.NotFoundException", 400},
+		{"KmsThrottled", "KMS.ThrottlingException", 400},
+		{"KmsOptInRequired", "KMS.OptInRequired", 403},
+		{"AccessDenied", "AccessDenied", 403},
+		{"StorageFull", "StorageFull", 507},
+		{"StorageFailed", "ServiceUnavailable", 503},
+		{"Closed", "ServiceUnavailable", 503},
+		{"Unreachable", "ServiceUnavailable", 503},
+	}
+	left := maps.Clone(faults)
+	for _, code := range []string{codeUnknownOperation, codeSerialization, codeTooLarge, codeMethodNotAllowed, codeInternal} {
+		delete(left, code) // these reach no action: TestEnvelope has them
+	}
+	for _, test := range tests {
+		w := httptest.NewRecorder()
+		x := exchange{h: &Handler{}, w: w, id: "id"}
+		x.failJSON(queue.Errorf(test.shape, "Why \"%s\".", test.shape))
+		side := "Sender"
+		if test.status >= 500 {
+			side = "Receiver"
+		}
+		if w.Code != test.status || w.Header().Get("X-Amzn-Query-Error") != test.query+";"+side {
+			t.Errorf("%s: status %d, query error %q; want %d, %q", test.shape, w.Code, w.Header().Get("X-Amzn-Query-Error"), test.status, test.query)
+		}
+		var body map[string]string
+		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
+			t.Fatal(err)
+		}
+		text := `Why "` + test.shape + `".`
+		if test.shape == "QueueDoesNotExist" {
+			text = "The specified queue does not exist."
+		}
+		if len(body) != 2 || body["__type"] != "com.amazonaws.sqs#"+test.shape || body["message"] != text {
+			t.Errorf("%s: %v", test.shape, body)
+		}
+		delete(left, test.shape)
+	}
+	for code := range left {
+		t.Errorf("%s is in the table and not in this test", code)
+	}
+}
+
+func TestUnexpectedErrorsStayInside(t *testing.T) {
+	t.Parallel()
+	var seen Answer
+	w := httptest.NewRecorder()
+	x := exchange{h: &Handler{events: Events{Answered: func(a Answer) { seen = a }}}, w: w, id: "request-7", began: time.Now()}
+	cause := errors.New("open /var/lib/secret: permission denied")
+	x.failJSON(cause)
+	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") || !strings.Contains(w.Body.String(), "request-7") {
+		t.Errorf("answer %d %s", w.Code, w.Body)
+	}
+	if seen.Err != cause || seen.Code != codeInternal || seen.Status != 500 {
+		t.Errorf("reported %+v", seen)
+	}
+}
+
+var requestID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+func TestEnvelope(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, nil)
+	tests := []struct {
+		name, method, url, target, contentType, body string
+		status                                       int
+		wantType, want                               string
+	}{
+		{"JSON", "POST", "/", "AmazonSQS.ListQueues", jsonType, "{}", 200, jsonType, "{}"},
+		{"JSON without a body", "POST", "/", "AmazonSQS.ListQueues", jsonType, "", 200, jsonType, "{}"},
+		{"JSON, type of another tool", "POST", "/", "AmazonSQS.ListQueues", "application/json", "{}", 200, jsonType, "{}"},
+		{"JSON to a queue's path", "POST", "/000000000000/jobs", "AmazonSQS.ListQueues", jsonType, "{}", 200, jsonType, "{}"},
+		{"unknown action", "POST", "/", "AmazonSQS.Explode", jsonType, "{}", 400, jsonType, `{"__type":"com.amazonaws.sqs#UnknownOperationException","message":"The operation \"AmazonSQS.Explode\" is not served by this endpoint."}`},
+		{"another service", "POST", "/", "DynamoDB_20120810.ListTables", jsonType, "{}", 400, jsonType, `UnknownOperationException`},
+		{"JSON by GET", "GET", "/", "AmazonSQS.ListQueues", jsonType, "", 405, jsonType, `takes the method POST, not \"GET\"`},
+		{"Query by form", "POST", "/", "", "application/x-www-form-urlencoded; charset=utf-8", "Action=ListQueues", 400, "text/xml", "<Code>AWS.SimpleQueueService.UnsupportedOperation</Code>"},
+		{"Query by URL", "GET", "/000000000000/jobs?Action=PurgeQueue", "", "", "", 400, "text/xml", "not the Query protocol"},
+		{"no action", "GET", "/", "", "", "", 404, "text/xml", "<UnknownOperationException"},
+		{"no action to a queue", "POST", "/000000000000/jobs", "", "text/plain", "hello", 404, "text/xml", "<UnknownOperationException"},
+		{"too large, announced", "POST", "/", "AmazonSQS.SendMessage", jsonType, strings.Repeat(" ", maxBody+1), 413, jsonType, "larger than 6553600 bytes"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := httptest.NewRequest(test.method, test.url, strings.NewReader(test.body))
+			r.Host = "localhost"
+			if test.target != "" {
+				r.Header.Set("X-Amz-Target", test.target)
+			}
+			r.Header.Set("Content-Type", test.contentType)
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != test.status || w.Header().Get("Content-Type") != test.wantType || !strings.Contains(w.Body.String(), test.want) {
+				t.Errorf("answer %d %s %s", w.Code, w.Header().Get("Content-Type"), w.Body)
+			}
+			if id := w.Header().Get("X-Amzn-Requestid"); !requestID.MatchString(id) {
+				t.Errorf("request id %q", id)
+			}
+		})
+	}
+}
+
+// A body of unknown length is cut at the limit, too.
+func TestBodyWithoutLengthIsBounded(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, nil)
+	r := newRequest(t.Context(), "SendMessage", "")
+	endless := &spaces{}
+	r.Body, r.ContentLength = io.NopCloser(endless), -1
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("status %d", w.Code)
+	}
+	if endless.read > 2*maxBody {
+		t.Errorf("read %d bytes", endless.read)
+	}
+}
+
+// spaces is an endless body.
+type spaces struct{ read int }
+
+func (s *spaces) Read(p []byte) (int, error) {
+	s.read += len(p)
+	return copy(p, bytes.Repeat([]byte(" "), len(p))), nil
+}
+
+// The largest message fits however its JSON is written.
+func TestLargestMessageInItsLongestForm(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, nil)
+	mustCall(t, h, "CreateQueue", `{"QueueName":"jobs"}`)
+	mustCall(t, h, "SendMessage", `{"QueueUrl":"http://localhost:9324/000000000000/jobs","MessageBody":"`+strings.Repeat(`\u003c`, maxMessage)+`"}`)
+	w := call(h, "SendMessage", `{"QueueUrl":"jobs","MessageBody":"`+strings.Repeat(`\u003c`, maxMessage)+`x"}`)
+	if want := "One or more parameters are invalid. Reason: Message must be shorter than 1048576 bytes."; w.Code != 400 || !strings.Contains(w.Body.String(), want) {
+		t.Errorf("one byte more: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestQueueURLCarriesTheHostThatWasCalled(t *testing.T) {
+	t.Parallel()
+	h := New(newBroker(t, &broker.Options{AccountID: "123456789012"}), &Options{Hosts: []string{"queue.example"}})
+	for _, host := range []string{"localhost:9324", "127.0.0.1:1234", "[::1]:9324", "queue.example"} {
+		r := newRequest(t.Context(), "CreateQueue", `{"QueueName":"jobs"}`)
+		r.Host = host
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if want := `{"QueueUrl":"http://` + host + `/123456789012/jobs"}`; w.Body.String() != want {
+			t.Errorf("got %s, want %s", w.Body, want)
+		}
+	}
+}
+
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	var seen []Answer
+	h := newHandler(t, &Options{Events: &Events{Answered: func(a Answer) {
+		if a.Duration < 0 {
+			t.Errorf("duration %v", a.Duration)
+		}
+		a.Duration = 0
+		seen = append(seen, a)
+	}}})
+	call(h, "CreateQueue", `{"QueueName":"jobs"}`)
+	call(h, "SendMessageBatch", `{"QueueUrl":"jobs","Entries":[{"Id":"a","MessageBody":"x"},{"Id":"b","MessageBody":"x"},{"Id":"c","MessageBody":""}]}`)
+	call(h, "SendMessage", `{"QueueUrl":"jobs","MessageBody":"x"}`)
+	call(h, "ReceiveMessage", `{"QueueUrl":"jobs","MaxNumberOfMessages":10}`)
+	call(h, "DeleteMessage", `{"QueueUrl":"jobs","ReceiptHandle":"x"}`)
+	call(h, "Explode", `{}`)
+	want := []Answer{
+		{Action: "CreateQueue", Status: 200},
+		{Action: "SendMessageBatch", Status: 200, Messages: 2},
+		{Action: "SendMessage", Status: 200, Messages: 1},
+		{Action: "ReceiveMessage", Status: 200, Messages: 3},
+		{Action: "DeleteMessage", Status: 400, Code: "ReceiptHandleIsInvalid"},
+		{Status: 400, Code: "UnknownOperationException"},
+	}
+	for i := range max(len(want), len(seen)) {
+		if i >= len(seen) || i >= len(want) || seen[i] != want[i] {
+			t.Fatalf("reported %+v\nwant %+v", seen, want)
+		}
+	}
+}
+
+// FuzzServe sends arbitrary parameters to every action of a live broker: it
+// answers, in JSON, and never fails inside.
+func FuzzServe(f *testing.F) {
+	h := newHandler(f, nil)
+	h.Stop() // no long polls
+	for _, name := range []string{"jobs", "steps.fifo"} {
+		body := `{"QueueName":"` + name + `"}`
+		if strings.HasSuffix(name, ".fifo") {
+			body = `{"QueueName":"steps.fifo","Attributes":{"FifoQueue":"true"}}`
+		}
+		mustCall(f, h, "CreateQueue", body)
+	}
+	for action := range actions() {
+		f.Add(action, `{"QueueUrl":"jobs","MessageBody":"x","ReceiptHandle":"h","VisibilityTimeout":1}`)
+		f.Add(action, `{"QueueUrl":"steps.fifo","MessageBody":"x","MessageGroupId":"g","MessageDeduplicationId":"d","Entries":[{"Id":"a","MessageBody":"x"}]}`)
+		f.Add(action, `{"QueueName":"jobs","QueueUrl":"jobs","AttributeNames":["All"],"Attributes":{"DelaySeconds":"1"},"Tags":{"a":"b"},"TagKeys":["a"]}`)
+	}
+	f.Fuzz(func(t *testing.T, action, body string) {
+		r := newRequest(t.Context(), "x", body)
+		r.Header["X-Amz-Target"] = []string{targetPrefix + action}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code >= 500 {
+			t.Errorf("%s %s: status %d %s", action, body, w.Code, w.Body)
+		}
+		if w.Body.Len() > 0 && !json.Valid(w.Body.Bytes()) {
+			t.Errorf("%s %s: answered %s", action, body, w.Body)
+		}
+	})
+}

@@ -1,0 +1,164 @@
+"""Every action of the endpoint, called by boto3 as a program would."""
+
+import hashlib
+import os
+import struct
+import time
+import urllib.error
+import urllib.request
+
+import boto3
+from botocore.exceptions import ClientError
+
+sqs = boto3.client("sqs")
+ENDPOINT = os.environ["AWS_ENDPOINT_URL_SQS"]
+
+
+def refused(code, shape, call, **parameters):
+    """Expects a refusal by its query code and, where given, its shape and type."""
+    try:
+        call(**parameters)
+    except ClientError as error:
+        assert error.response["Error"]["Code"] == code, error.response
+        if shape:
+            assert error.response["Error"].get("QueryErrorCode") == shape, error.response
+            assert isinstance(error, getattr(sqs.exceptions, shape)), type(error)
+        return error.response["Error"]["Message"]
+    raise AssertionError("%s was not refused" % call)
+
+
+def digest(attributes):
+    """The attribute digest, computed apart from the server."""
+    whole = hashlib.md5()
+    for name in sorted(attributes):
+        value = attributes[name]
+        binary = value["DataType"].startswith("Binary")
+        raw = value["BinaryValue"] if binary else value["StringValue"].encode()
+        for part in (name.encode(), value["DataType"].encode()):
+            whole.update(struct.pack(">I", len(part)) + part)
+        whole.update((b"\2" if binary else b"\1") + struct.pack(">I", len(raw)) + raw)
+    return whole.hexdigest()
+
+
+def messages():
+    url = sqs.create_queue(QueueName="jobs")["QueueUrl"]
+    assert url == ENDPOINT + "/000000000000/jobs", url
+    assert "Messages" not in sqs.receive_message(QueueUrl=url)
+
+    attributes = {
+        "city": {"DataType": "String", "StringValue": "Zürich 😀"},
+        "age": {"DataType": "Number.int", "StringValue": "42"},
+        "blob": {"DataType": "Binary", "BinaryValue": b"\x00\xff\n"},
+    }
+    body = "<body> & \"quotes\" \\ \n 😀"
+    sent = sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=attributes)
+    assert sent["MD5OfMessageBody"] == hashlib.md5(body.encode()).hexdigest()
+    assert sent["MD5OfMessageAttributes"] == digest(attributes)
+
+    [got] = sqs.receive_message(
+        QueueUrl=url, WaitTimeSeconds=1, MessageAttributeNames=["All"], MessageSystemAttributeNames=["All"]
+    )["Messages"]
+    assert got["Body"] == body and got["MessageId"] == sent["MessageId"], got
+    assert got["MessageAttributes"] == attributes, got
+    assert got["MD5OfMessageAttributes"] == digest(attributes)
+    assert abs(int(got["Attributes"]["SentTimestamp"]) / 1000 - time.time()) < 60
+    assert got["Attributes"]["ApproximateReceiveCount"] == "1"
+
+    handle = got["ReceiptHandle"]
+    sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=0)
+    [got] = sqs.receive_message(QueueUrl=url, MessageAttributeNames=["ci.*"])["Messages"]
+    assert list(got["MessageAttributes"]) == ["city"]
+    assert got["MD5OfMessageAttributes"] == digest({"city": attributes["city"]})
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=got["ReceiptHandle"])
+    sqs.delete_message(QueueUrl=url, ReceiptHandle=got["ReceiptHandle"])
+
+
+def batches():
+    url = sqs.get_queue_url(QueueName="jobs")["QueueUrl"]
+    sent = sqs.send_message_batch(
+        QueueUrl=url,
+        Entries=[{"Id": "e%d" % n, "MessageBody": "body %d" % n} for n in range(9)]
+        + [{"Id": "late", "MessageBody": "x", "DelaySeconds": 901}],
+    )
+    assert len(sent["Successful"]) == 9, sent
+    [failure] = sent["Failed"]
+    assert failure["Id"] == "late" and failure["SenderFault"] and failure["Code"] == "InvalidParameterValue", failure
+    got = []
+    while len(got) < 9:
+        got += sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+    entries = [{"Id": str(n), "ReceiptHandle": m["ReceiptHandle"]} for n, m in enumerate(got)]
+    changed = sqs.change_message_visibility_batch(
+        QueueUrl=url, Entries=[dict(entry, VisibilityTimeout=60) for entry in entries]
+    )
+    assert len(changed["Successful"]) == 9 and "Failed" not in changed, changed
+    deleted = sqs.delete_message_batch(QueueUrl=url, Entries=entries)
+    assert len(deleted["Successful"]) == 9 and "Failed" not in deleted, deleted
+    counts = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
+    assert counts["ApproximateNumberOfMessages"] == counts["ApproximateNumberOfMessagesNotVisible"] == "0", counts
+
+
+def fifo():
+    url = sqs.create_queue(
+        QueueName="steps.fifo", Attributes={"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+    )["QueueUrl"]
+    for body in ("1", "2", "2", "3"):
+        sqs.send_message(QueueUrl=url, MessageBody=body, MessageGroupId="g")
+    got = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"])["Messages"]
+    assert [m["Body"] for m in got] == ["1", "2", "3"], got
+    assert all(m["Attributes"]["MessageGroupId"] == "g" for m in got), got
+
+
+def queues():
+    dead = sqs.create_queue(QueueName="dead")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    url = sqs.create_queue(
+        QueueName="mail",
+        Attributes={"RedrivePolicy": '{"deadLetterTargetArn":"%s","maxReceiveCount":3}' % arn},
+        tags={"team": "a"},
+    )["QueueUrl"]
+    assert sqs.list_dead_letter_source_queues(QueueUrl=dead)["queueUrls"] == [url]
+    assert sqs.list_queues(QueueNamePrefix="ma")["QueueUrls"] == [url]
+    assert "QueueUrls" not in sqs.list_queues(QueueNamePrefix="none")
+    pages = sqs.get_paginator("list_queues").paginate(PaginationConfig={"PageSize": 1})
+    names = [u.rsplit("/", 1)[1] for page in pages for u in page["QueueUrls"]]
+    assert names == ["dead", "jobs", "mail", "steps.fifo"], names
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"VisibilityTimeout": "7"})
+    assert sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["VisibilityTimeout"])["Attributes"] == {
+        "VisibilityTimeout": "7"
+    }
+    sqs.tag_queue(QueueUrl=url, Tags={"stage": "test"})
+    sqs.untag_queue(QueueUrl=url, TagKeys=["team"])
+    assert sqs.list_queue_tags(QueueUrl=url)["Tags"] == {"stage": "test"}
+    sqs.purge_queue(QueueUrl=url)
+    refused("AWS.SimpleQueueService.PurgeQueueInProgress", "PurgeQueueInProgress", sqs.purge_queue, QueueUrl=url)
+    sqs.delete_queue(QueueUrl=url)
+    refused("AWS.SimpleQueueService.QueueDeletedRecently", "QueueDeletedRecently", sqs.create_queue, QueueName="mail")
+
+
+def refusals():
+    url = sqs.get_queue_url(QueueName="jobs")["QueueUrl"]
+    message = refused(
+        "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist", sqs.get_queue_url, QueueName="nothing"
+    )
+    assert message == "The specified queue does not exist.", message
+    refused("ReceiptHandleIsInvalid", "ReceiptHandleIsInvalid", sqs.delete_message, QueueUrl=url, ReceiptHandle="x")
+    refused("AWS.SimpleQueueService.EmptyBatchRequest", "EmptyBatchRequest", sqs.send_message_batch, QueueUrl=url, Entries=[])
+    refused("InvalidParameterValue", None, sqs.receive_message, QueueUrl=url, MaxNumberOfMessages=11)
+    refused("InvalidAttributeName", "InvalidAttributeName", sqs.get_queue_attributes, QueueUrl=url, AttributeNames=["X"])
+
+
+def no_browsers():
+    request = urllib.request.Request(
+        ENDPOINT, b"{}", {"X-Amz-Target": "AmazonSQS.ListQueues", "Origin": "https://evil.example"}
+    )
+    try:
+        urllib.request.urlopen(request)
+    except urllib.error.HTTPError as error:
+        assert error.code == 403, error.code
+        return
+    raise AssertionError("a browser's request was served")
+
+
+for part in (messages, batches, fifo, queues, refusals, no_browsers):
+    part()
+print("boto3 %s: all parts passed" % boto3.__version__)
