@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"strconv"
 	"unicode/utf8"
+
+	"tendril/queue"
 )
 
 // maxIDs bounds the messages of one act, maxReason the bytes of a reason.
@@ -132,6 +134,11 @@ func (s *Server) postMove(r *http.Request) (answer, error) {
 	sel, err := readSelection(r)
 	if err != nil {
 		return answer{}, err
+	}
+	if sel.To != "" {
+		if _, err := b.Ledger(sel.To); err != nil {
+			return answer{}, refuse(http.StatusNotFound, "there is no queue "+strconv.Quote(sel.To)+" to move to", hintOf(queue.CodeQueueDoesNotExist))
+		}
 	}
 	n, err := b.Move(r.Context(), r.PathValue("name"), sel.To, sel.IDs)
 	return ok(counted{Moved: &n}), err

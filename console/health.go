@@ -44,11 +44,10 @@ func (s *Server) checks() (checks []Check, ready bool) {
 	return checks, !slices.ContainsFunc(checks, func(c Check) bool { return !c.OK })
 }
 
-// getStatus answers while the queues are opened and after they are closed too:
-// it then leaves them out.
+// getStatus answers after the queues were closed too: it then leaves them out.
 func (s *Server) getStatus(*http.Request) (answer, error) {
 	st := s.status()
-	b := s.broker.Load()
+	b := s.opts.Broker
 	if b == nil {
 		return ok(st), nil
 	}
@@ -75,11 +74,9 @@ func (s *Server) environment() Status {
 func (s *Server) status() Status {
 	st := s.environment()
 	st.Environment, st.Version, st.PID = s.opts.Environment, s.opts.Version, s.pid
-	switch {
-	case s.broker.Load() != nil:
+	st.Backend = BackendSQS
+	if s.opts.Broker != nil {
 		st.Backend = BackendEmbedded
-	case st.Backend == "":
-		st.Backend = BackendSQS
 	}
 	st.Checks, st.Ready = s.checks()
 	if s.opts.Deliveries != nil {

@@ -33,8 +33,7 @@ type Options struct {
 	// Nil means that the process cannot be drained.
 	Drain func(ctx context.Context) error
 	// Broker is the embedded queue; nil when the environment works on Amazon
-	// SQS, and the queue routes then answer 409, or when it is opened later:
-	// see [Server.Attach].
+	// SQS, and the queue routes then answer 409.
 	Broker *broker.Broker
 	// Deliveries remembers outcomes; nil for none, and the routes that show
 	// outcomes then answer 409.

@@ -12,17 +12,13 @@ import (
 	"tendril/queue"
 )
 
-// embedded returns the broker, or the refusal of an environment that has none,
-// or none yet.
+// embedded returns the broker, or the refusal of an environment without one.
 func (s *Server) embedded() (*broker.Broker, error) {
-	if b := s.broker.Load(); b != nil {
-		return b, nil
+	if s.opts.Broker == nil {
+		return nil, refuse(http.StatusConflict, "this environment uses Amazon SQS: the console holds no queues of its own",
+			"name the queue by its URL, as in 'tendril peek URL', or look at it in Amazon SQS")
 	}
-	if s.environment().Backend == BackendEmbedded {
-		return nil, refuse(http.StatusServiceUnavailable, "the queues are not open yet", "ask again in a moment")
-	}
-	return nil, refuse(http.StatusConflict, "this environment uses Amazon SQS: the console holds no queues of its own",
-		"name the queue by its URL, as in 'tendril peek URL', or look at it in Amazon SQS")
+	return s.opts.Broker, nil
 }
 
 // queueList is the answer of /api/v1/queues.

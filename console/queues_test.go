@@ -315,8 +315,7 @@ func TestParseRedrivePolicy(t *testing.T) {
 func TestStatusOutlivesTheQueues(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)
-	s := New(&Options{Token: testToken})
-	s.Attach(b)
+	s := New(&Options{Broker: b})
 	if code, body := ask(t, s, get("/api/v1/status")); code != 200 || len(body["queues"].([]any)) != 2 {
 		t.Errorf("status: %d %v", code, body)
 	}
@@ -325,5 +324,16 @@ func TestStatusOutlivesTheQueues(t *testing.T) {
 	}
 	if code, body := ask(t, s, get("/api/v1/status")); code != 200 || body["backend"] != "embedded" {
 		t.Errorf("status of closed queues: %d %v", code, body)
+	}
+}
+
+func TestMissingQueuesAreNamed(t *testing.T) {
+	t.Parallel()
+	c := dial(t, &Options{Broker: newBroker(t)})
+	if _, err := c.Queue(t.Context(), "nothing"); err == nil || !strings.Contains(err.Error(), `"nothing"`) {
+		t.Errorf("a queue that is not there: %v", err)
+	}
+	if _, err := c.Move(t.Context(), "jobs-dead", "elsewhere", []string{"m1"}); err == nil || !strings.Contains(err.Error(), `"elsewhere"`) {
+		t.Errorf("a target that is not there: %v", err)
 	}
 }

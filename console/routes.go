@@ -10,7 +10,9 @@ const (
 	open kind = iota
 	// private routes show message bodies: they need the token.
 	private
-	// act routes change something: they need the token and a JSON body.
+	// produce routes put messages in: they need the token and a JSON body.
+	produce
+	// act routes change something else, as produce does, and each is logged.
 	act
 )
 
@@ -45,7 +47,7 @@ func (s *Server) routes() []route {
 		{"GET /api/v1/queues/{name}/messages/{id}", private, s.getMessage},
 
 		{"POST /api/v1/queues", act, s.postQueue},
-		{"POST /api/v1/queues/{name}/messages", act, s.postMessages},
+		{"POST /api/v1/queues/{name}/messages", produce, s.postMessages},
 		{"POST /api/v1/queues/{name}/pause", act, s.postPause},
 		{"POST /api/v1/queues/{name}/resume", act, s.postResume},
 		{"POST /api/v1/queues/{name}/purge", act, s.postPurge},

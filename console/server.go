@@ -5,11 +5,11 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"tendril/broker"
+	"tendril/queue"
 )
 
 // MaxWait is the longest that one request waits for an outcome or a drain.
@@ -26,7 +26,6 @@ type Server struct {
 	mux         *http.ServeMux
 	crossOrigin *http.CrossOriginProtection
 	pid         int
-	broker      atomic.Pointer[broker.Broker]
 
 	closed chan struct{}
 	close  sync.Once
@@ -41,7 +40,6 @@ func New(opts *Options) *Server {
 	if opts != nil {
 		s.opts = *opts
 	}
-	s.broker.Store(s.opts.Broker)
 	if s.log = s.opts.Logger; s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
@@ -50,10 +48,6 @@ func New(opts *Options) *Server {
 	}
 	return s
 }
-
-// Attach gives the server the embedded queue, where the console listens before
-// the queue is open.
-func (s *Server) Attach(b *broker.Broker) { s.broker.Store(b) }
 
 // Close ends every waiting request, so that a shutdown of the HTTP server does
 // not wait for them. It may be called more than once; requests after it are
@@ -92,6 +86,9 @@ func (s *Server) serve(rt route) http.HandlerFunc {
 		answer, err := rt.handle(r)
 		if err != nil {
 			refusal := asRefusal(err)
+			if name := r.PathValue("name"); name != "" && refusal.Code == queue.CodeQueueDoesNotExist {
+				refusal.Message = "there is no queue " + strconv.Quote(name)
+			}
 			writeJSON(w, refusal.Status, refusal)
 			return
 		}
@@ -107,7 +104,7 @@ func (s *Server) permit(rt route, r *http.Request) *Error {
 		return refuse(http.StatusUnauthorized, "this needs the console's token",
 			"send the header Authorization: Bearer TOKEN with the content of "+TokenFile+" in the data directory")
 	}
-	if rt.kind == act {
+	if rt.kind == act || rt.kind == produce {
 		return checkAct(r)
 	}
 	return nil

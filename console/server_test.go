@@ -60,8 +60,8 @@ func TestEveryProtectedRouteNeedsTheToken(t *testing.T) {
 	s := New(&Options{Token: testToken})
 	for _, rt := range s.routes() {
 		method, path := example(rt.pattern)
-		if method != http.MethodGet && rt.kind != act {
-			t.Errorf("%s changes something and is not declared an act", rt.pattern)
+		if method != http.MethodGet && rt.kind != act && rt.kind != produce {
+			t.Errorf("%s changes something and is not declared to", rt.pattern)
 		}
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + testToken + "x", "Basic " + testToken, testToken, "Bearer \x00"} {
 			r := httptest.NewRequest(method, path, strings.NewReader("{}"))
@@ -249,16 +249,5 @@ func TestHTTPServerHasLimits(t *testing.T) {
 	}
 	if HTTPServer(http.NotFoundHandler()).ErrorLog != nil {
 		t.Error("a handler without a logger has an error log")
-	}
-}
-
-func TestQueuesThatAreNotOpenYet(t *testing.T) {
-	t.Parallel()
-	s := New(&Options{Token: testToken, Status: func() Status { return Status{Backend: BackendEmbedded, State: StateStarting} }})
-	if code, body := ask(t, s, get("/api/v1/queues")); code != http.StatusServiceUnavailable || body["hint"] == "" {
-		t.Errorf("queues: %d %v", code, body)
-	}
-	if code, body := ask(t, s, get("/api/v1/status")); code != 200 || body["backend"] != "embedded" || body["state"] != "starting" {
-		t.Errorf("status: %d %v", code, body)
 	}
 }

@@ -14,7 +14,7 @@ func (c *cli) confirm(act, word string, yes bool) error {
 		return nil
 	}
 	if !c.ttyIn {
-		return fail(exitUsage, fmt.Errorf("to %s cannot be undone", act), "add --yes when you mean it")
+		return fail(exitUsage, fmt.Errorf("this would %s, which cannot be undone", act), "add --yes when you mean it")
 	}
 	fmt.Fprintf(c.err, "This will %s. It cannot be undone.\nType %s to go on: ", act, word)
 	line, err := bufio.NewReader(c.in).ReadString('\n')

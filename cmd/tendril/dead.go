@@ -29,7 +29,7 @@ receive, and hides a message until it is given back at the end, at most 5 minute
 // graveyard is a dead-letter queue that was found.
 type graveyard struct {
 	place *place
-	// source is the reference of the queue that was named, where messages go
+	// source is the name of the queue that was named, where messages go
 	// back to that do not say where they came from; "" when the dead-letter
 	// queue itself was named.
 	source string
@@ -88,14 +88,14 @@ func remoteDead(ctx context.Context, p *place) (*graveyard, error) {
 		}
 		return &graveyard{p, "", counted(attributes)}, nil
 	}
-	dead, err := p.sqs.Queue(ctx, arn)
+	dead, err := p.sqs.Queue(ctx, siblingURL(p.remote.URL(), afterColon(arn)))
 	if err != nil {
 		return nil, fmt.Errorf("finding the dead-letter queue of %s: %w", p.name, err)
 	}
 	if attributes, err = dead.Attributes(ctx); err != nil {
 		return nil, err
 	}
-	return &graveyard{&place{name: dead.Name(), sqs: p.sqs, remote: dead}, p.remote.URL(), counted(attributes)}, nil
+	return &graveyard{&place{name: dead.Name(), sqs: p.sqs, remote: dead}, p.name, counted(attributes)}, nil
 }
 
 func noDeadLetterQueue(name string) error {
@@ -110,8 +110,19 @@ func (p *place) pile(which *pick) pile {
 	}
 	return &sqsPile{
 		name: p.name, from: p.remote, fifo: p.remote.FIFO(),
-		open: func(ctx context.Context, reference string) (sender, error) { return p.sqs.Queue(ctx, reference) },
+		open: func(ctx context.Context, reference string) (sender, error) {
+			if !strings.ContainsAny(reference, ":/") {
+				reference = siblingURL(p.remote.URL(), reference)
+			}
+			return p.sqs.Queue(ctx, reference)
+		},
 	}
+}
+
+// siblingURL is the URL of a queue of the same account, region and server: that
+// is where SQS wants dead-letter queues to be.
+func siblingURL(queueURL, name string) string {
+	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
 }
 
 // pile of a dead-letter queue also knows where messages go back to.

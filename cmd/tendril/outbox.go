@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/schollz/progressbar/v3"
 
@@ -93,7 +94,7 @@ func (o *outbox) flush(ctx context.Context) error {
 	}
 	for i, r := range results {
 		if r.Err != nil && !o.many {
-			return r.Err
+			return explained(withSendHint(r.Err))
 		}
 		if r.Err != nil {
 			o.refused++
@@ -106,6 +107,19 @@ func (o *outbox) flush(ctx context.Context) error {
 		}
 	}
 	return o.bar.Add(len(batch))
+}
+
+// withSendHint names the flag that a FIFO queue asks for.
+func withSendHint(err error) error {
+	for parameter, hint := range map[string]string{
+		"MessageGroupId":         "a FIFO queue needs a message group: add --group NAME",
+		"MessageDeduplicationId": "add --dedup ID, or create the queue with --attribute ContentBasedDeduplication=true",
+	} {
+		if strings.Contains(err.Error(), parameter) {
+			return fail(exitUsage, err, hint)
+		}
+	}
+	return err
 }
 
 // print tells a message's id.

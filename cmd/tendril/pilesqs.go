@@ -36,10 +36,10 @@ type sqsPile struct {
 	name string
 	from receiver
 	fifo bool
-	// open finds a queue to move to, by name, URL or ARN.
+	// open finds a queue to move to: by name beside this one, or by URL or ARN.
 	open func(ctx context.Context, reference string) (sender, error)
-	// source is where a message goes back to that does not say where it came
-	// from; "" for none.
+	// source is the name of the queue that a message goes back to which does
+	// not say where it came from; "" for none.
 	source string
 
 	holding map[string]string // message id -> receipt
@@ -137,7 +137,7 @@ func (p *sqsPile) sameTarget(messages []held, to string) (string, int, error) {
 		case to != "":
 			return to
 		case m.DeadLetterSource != "":
-			return m.DeadLetterSource
+			return afterColon(m.DeadLetterSource)
 		}
 		return p.source
 	}

@@ -323,7 +323,7 @@ func TestRedriveKnowsWhereTo(t *testing.T) {
 		want     string
 		n        int
 	}{
-		{from("a", "a", "b"), "", "a", 2},
+		{from("arn:aws:sqs:us-east-1:1:a", "arn:aws:sqs:us-east-1:1:a", "arn:aws:sqs:us-east-1:1:b"), "", "a", 2},
 		{from("", "a"), "", "jobs", 1},
 		{from("a", "b", ""), "c", "c", 3},
 	} {
@@ -334,5 +334,12 @@ func TestRedriveKnowsWhereTo(t *testing.T) {
 	p.source = ""
 	if _, _, err := p.sameTarget(from(""), ""); exitCode(err) != exitUsage {
 		t.Errorf("no source: %v", err)
+	}
+}
+
+func TestSiblingURL(t *testing.T) {
+	t.Parallel()
+	if got := siblingURL("https://sqs.eu-west-1.amazonaws.com/123456789012/jobs", "jobs-dead"); got != "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs-dead" {
+		t.Error(got)
 	}
 }

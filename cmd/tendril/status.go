@@ -101,15 +101,15 @@ func accountText(a console.Account) string {
 }
 
 func workerText(w *console.Worker) string {
-	state := "receiving"
+	state := "receiving from " + w.Queue
 	if !w.Receiving {
-		state = "NOT receiving"
+		state = "NOT " + state
 	}
 	if len(w.GateReasons) > 0 {
 		state += ": " + plain(strings.Join(w.GateReasons, "; "), false)
 	}
-	text := fmt.Sprintf("%s from %s\n        %d of %d in work, %d waiting for a slot\n        received %d, done %d, failed %d, unreached %d, given back %d, expired %d",
-		state, w.Queue, w.InWork, w.Concurrency, w.Prefetched, w.Received, w.Done, w.Failed, w.Unreached, w.GivenBack, w.Expired)
+	text := fmt.Sprintf("%s\n        %d of %d in work, %d waiting for a slot\n        received %d, done %d, failed %d, unreached %d, given back %d, expired %d",
+		state, w.InWork, w.Concurrency, w.Prefetched, w.Received, w.Done, w.Failed, w.Unreached, w.GivenBack, w.Expired)
 	if w.PerSecond > 0 {
 		text += fmt.Sprintf(", %.1f/s", w.PerSecond)
 	}

@@ -67,6 +67,8 @@ func explained(err error) error {
 	case errors.Is(err, console.ErrNotRunning):
 		errors.As(err, &said)
 		return fail(exitNotFound, err, said.Hint)
+	case errors.Is(err, queue.ErrNoQueue):
+		return fail(exitNotFound, err, "'tendril queues list' shows which there are")
 	case errors.As(err, &said):
 		return fail(consoleExit(said), err, said.Hint)
 	case errors.As(err, &refused):

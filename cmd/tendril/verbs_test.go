@@ -1,0 +1,514 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/broker"
+	"tendril/console"
+	"tendril/queue"
+)
+
+// stage is a running environment as the verbs see it: a console in front of a
+// real broker, found through a data directory.
+type stage struct {
+	t   *testing.T
+	dir string
+	b   *broker.Broker
+	ds  *console.Deliveries
+}
+
+// newStage opens one with the queues jobs and jobs-dead; edit changes what the
+// console is told, and what is written into instance.json.
+func newStage(t *testing.T, edit func(*console.Options, *console.Instance)) *stage {
+	t.Helper()
+	b, err := broker.Open(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	if err := b.CreateQueue(t.Context(), "jobs-dead", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.CreateQueue(t.Context(), "jobs", map[string]string{"RedrivePolicy": redrivePolicy(b.ARN("jobs-dead"), 1)}, nil); err != nil {
+		t.Fatal(err)
+	}
+	s := &stage{t: t, dir: t.TempDir(), b: b, ds: console.NewDeliveries(0)}
+	opts := &console.Options{Environment: "photos", Version: "1.2.3", Broker: b, Deliveries: s.ds, Token: console.NewToken()}
+	instance := &console.Instance{PID: os.Getpid(), Environment: "photos", Endpoint: "http://127.0.0.1:1", Queue: "jobs", DeadLetterQueue: "jobs-dead"}
+	if edit != nil {
+		edit(opts, instance)
+	}
+	server := console.New(opts)
+	srv := httptest.NewServer(server)
+	t.Cleanup(func() {
+		server.Close()
+		srv.Close()
+	})
+	if instance.Console == "" {
+		instance.Console = srv.Listener.Addr().String()
+	}
+	if err := errors.Join(instance.Write(s.dir), console.WriteToken(s.dir, opts.Token)); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// tendril runs one command line and returns what it printed and its status.
+func (s *stage) tendril(input string, args ...string) (stdout, stderr string, code int) {
+	s.t.Helper()
+	var out, talk bytes.Buffer
+	c := &cli{in: strings.NewReader(input), out: &out, err: &talk, environ: []string{"TENDRIL_DATA_DIR=" + s.dir, "HOME=" + s.dir}}
+	code = c.run(args)
+	return out.String(), talk.String(), code
+}
+
+// must runs a command line that succeeds, and returns its output.
+func (s *stage) must(args ...string) string {
+	s.t.Helper()
+	out, talk, code := s.tendril("", args...)
+	if code != 0 {
+		s.t.Fatalf("tendril %s: exit %d\n%s%s", strings.Join(args, " "), code, out, talk)
+	}
+	return out
+}
+
+// bury sends bodies to jobs and makes them die; it returns their ids.
+func (s *stage) bury(bodies ...string) []string {
+	s.t.Helper()
+	var ids []string
+	for _, body := range bodies {
+		ids = append(ids, strings.TrimSpace(s.must("send", body)))
+	}
+	now := time.Duration(0)
+	for {
+		got, err := s.b.Receive(s.t.Context(), "jobs", queue.ReceiveRequest{Max: 10, Wait: &now, Visibility: &now})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if dead, err := s.b.Ledger("jobs-dead"); err != nil || len(got) == 0 && dead.Live >= int64(len(bodies)) {
+			return ids
+		}
+	}
+}
+
+func (s *stage) live(name string) int {
+	s.t.Helper()
+	l, err := s.b.Ledger(name)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return int(l.Live)
+}
+
+func TestSendFromEverywhere(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	file := filepath.Join(s.dir, "body")
+	if err := os.WriteFile(file, []byte("from a file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		input string
+		args  []string
+		want  string
+	}{
+		{"", []string{"send", "an argument"}, "an argument"},
+		{"a pipe\n", []string{"send"}, "a pipe\n"},
+		{"a dash", []string{"send", "-"}, "a dash"},
+		{"", []string{"send", "--file", file}, "from a file\n"},
+		{"a file dash", []string{"send", "-f", "-", "--attr", "kind=x", "--delay", "1"}, "a file dash"},
+	} {
+		out, talk, code := s.tendril(c.input, c.args...)
+		if code != 0 {
+			t.Errorf("%v: exit %d: %s", c.args, code, talk)
+			continue
+		}
+		m, err := s.b.Message(t.Context(), "jobs", strings.TrimSpace(out))
+		if err != nil || m.Body != c.want {
+			t.Errorf("%v: sent %q, %v; want %q", c.args, m.Body, err, c.want)
+		}
+		if len(c.args) > 5 && (m.Attribute("kind") != "x" || m.State != broker.Delayed) {
+			t.Errorf("%v: %+v", c.args, m)
+		}
+	}
+}
+
+func TestSendRefusesWhatMakesNoSense(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	for want, args := range map[string][]string{
+		"leave one of them out":      {"send", "x", "--file", "y"},
+		"no such file":               {"send", "--file", filepath.Join(s.dir, "nothing")},
+		"0s to 15m":                  {"send", "x", "--delay", "16m"},
+		"whole seconds":              {"send", "x", "--delay", "1500ms"},
+		"make one message":           {"send", "--ndjson", "--dedup", "d"},
+		"MaximumNArgs|at most 1 arg": {"send", "x", "y"},
+		"name:Number=3":              {"send", "x", "--attr", "n"},
+		"is no queue":                {"send", "x", "--queue", "no queue"},
+		"auto, embedded or sqs":      {"send", "x", "--backend", "kafka"},
+		"table or json":              {"send", "x", "-o", "yaml"},
+		"wait in vain":               {"send", "x", "--wait", "--queue", "jobs-dead"},
+	} {
+		out, talk, code := s.tendril("", args...)
+		if code != exitUsage || out != "" || !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool { return strings.Contains(talk, w) }) {
+			t.Errorf("%v: exit %d, said %q; want a usage error with %q", args, code, talk, want)
+		}
+	}
+	if _, talk, code := s.tendril("", "send", "x", "-q", "nothing"); code != exitNotFound || !strings.Contains(talk, `"nothing"`) || !strings.Contains(talk, "queues list") {
+		t.Errorf("no such queue: exit %d, %s", code, talk)
+	}
+	if _, talk, code := s.tendril("", "send", ""); code == 0 || !strings.Contains(talk, "tendril: ") {
+		t.Errorf("an empty body: exit %d, %s", code, talk)
+	}
+	if s.live("jobs") != 0 {
+		t.Errorf("%d messages were sent", s.live("jobs"))
+	}
+}
+
+func TestSendMany(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	var lines strings.Builder
+	for i := range 25 {
+		fmt.Fprintf(&lines, "{\"n\":%d}\n", i)
+	}
+	out, talk, code := s.tendril(lines.String(), "send", "--ndjson", "--attr", "kind=x")
+	if code != 0 || strings.Count(out, "\n") != 25 || s.live("jobs") != 25 {
+		t.Fatalf("exit %d, %d ids, %d in the queue: %s", code, strings.Count(out, "\n"), s.live("jobs"), talk)
+	}
+	last := strings.Fields(out)[24]
+	if m, err := s.b.Message(t.Context(), "jobs", last); err != nil || m.Body != `{"n":24}` || m.Attribute("kind") != "x" {
+		t.Errorf("the last message: %+v, %v", m, err)
+	}
+	out, talk, code = s.tendril("1\n{\"body\":\"\"}\n3\n", "send", "--ndjson")
+	if code != exitFailed || strings.Count(out, "\n") != 2 || !strings.Contains(talk, "line 2:") || !strings.Contains(talk, "1 of 3 messages refused") {
+		t.Errorf("a refused line: exit %d\n%s%s", code, out, talk)
+	}
+	out, talk, code = s.tendril("1\n2\nnonsense\n", "send", "--ndjson", "-o", "json")
+	if code != exitUsage || strings.Count(out, "message_id") != 2 || !strings.Contains(talk, "2 messages sent before this") || !strings.Contains(talk, "line 3") {
+		t.Errorf("a line that is not JSON: exit %d\n%s%s", code, out, talk)
+	}
+}
+
+func TestSendWaits(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	done := make(chan struct{})
+	go func() { // an app that takes one message well and one badly
+		defer close(done)
+		for i := range 2 {
+			wait := 10 * time.Second
+			got, err := s.b.Receive(context.Background(), "jobs", queue.ReceiveRequest{Max: 1, Wait: &wait})
+			if err != nil || len(got) != 1 {
+				t.Error(got, err)
+				return
+			}
+			s.ds.Record(console.Delivery{MessageID: got[0].ID, Queue: "jobs", Outcome: []string{"done", "failed"}[i], Status: 200 + 300*i, Reason: []string{"", "status 500"}[i]})
+		}
+	}()
+	out, talk, code := s.tendril("", "send", "good", "--wait")
+	if code != 0 || !strings.Contains(out, " done: status 200") || strings.Count(out, "\n") != 1 {
+		t.Errorf("exit %d\n%s%s", code, out, talk)
+	}
+	out, talk, code = s.tendril("", "send", "bad", "--wait", "-o", "json")
+	if code != exitFailed || !strings.Contains(out, `"outcome":"failed"`) || !strings.Contains(talk, "hint: it is tried again") {
+		t.Errorf("exit %d\n%s%s", code, out, talk)
+	}
+	<-done
+	if out, talk, code = s.tendril("", "send", "never", "--wait", "--timeout", "1ms"); code != exitFailed || !strings.Contains(out, "unknown: no attempt within 1ms") {
+		t.Errorf("exit %d\n%s%s", code, out, talk)
+	}
+}
+
+func TestPeekShowsAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	if _, talk, code := s.tendril("", "peek"); code != 0 || !strings.Contains(talk, "no messages") {
+		t.Errorf("an empty queue: exit %d, %s", code, talk)
+	}
+	s.must("send", "--attr", "raw:Binary=AAE=", "--attr", "n:Number=3", "apple \u009b31m")
+	s.must("send", strings.Repeat("x", 100))
+	s.must("send", "--delay", "15m", "apple pie")
+	out := s.must("peek")
+	if strings.Count(out, "\n") != 4 || strings.Contains(out, "\u009b") || !strings.Contains(out, "… (100 B)") || !strings.Contains(out, "delayed") {
+		t.Errorf("peek:\n%s", out)
+	}
+	out = s.must("peek", "--full", "-n", "1")
+	for _, want := range []string{`apple \u009b31m`, "attribute raw", "2 bytes (Binary)", "3 (Number)", "receives", "visible"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("peek --full lacks %q:\n%s", want, out)
+		}
+	}
+	var got []console.Message
+	if err := json.Unmarshal([]byte(s.must("peek", "jobs", "-o", "json", "--match", "apple", "--state", "delayed")), &got); err != nil || len(got) != 1 || got[0].Body != "apple pie" || got[0].ReceiveCount != 0 {
+		t.Errorf("peek -o json: %+v, %v", got, err)
+	}
+	if _, talk, code := s.tendril("", "peek", "--state", "dead"); code != exitUsage || !strings.Contains(talk, "in_flight") {
+		t.Errorf("an unknown state: exit %d, %s", code, talk)
+	}
+	if _, talk, code := s.tendril("", "peek", "-n", "0"); code != exitUsage || !strings.Contains(talk, "out of range") {
+		t.Errorf("-n 0: exit %d, %s", code, talk)
+	}
+}
+
+func TestQueuesVerbs(t *testing.T) {
+	t.Parallel()
+	paused := ""
+	s := newStage(t, func(o *console.Options, _ *console.Instance) {
+		o.Pause = func(name, why string) error { paused = name + " " + why; return nil }
+		o.Resume = func(name string) error { paused = ""; return nil }
+	})
+	if out := s.must("queues", "create", "mails", "--fifo", "--dead-letter", "mails-dead", "--max-receives", "3", "-a", "VisibilityTimeout=7"); out != "mails.fifo\n" {
+		t.Errorf("create printed %q", out)
+	}
+	s.must("queues", "create", "mails.fifo", "--dead-letter", "mails-dead.fifo", "--max-receives", "3", "-a", "VisibilityTimeout=7")
+	if out := s.must("queues", "list", "--prefix", "mails"); !strings.Contains(out, "mails.fifo") || !strings.Contains(out, "mails-dead.fifo") || strings.Contains(out, "jobs") {
+		t.Errorf("list:\n%s", out)
+	}
+	out := s.must("queues", "show", "mails.fifo")
+	for _, want := range []string{"mails-dead.fifo after 3 receives", "VisibilityTimeout", "sent 0 + moved in 0 = done 0"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("show lacks %q:\n%s", want, out)
+		}
+	}
+	var q console.Queue
+	if err := json.Unmarshal([]byte(s.must("queues", "show", "-o", "json")), &q); err != nil || q.Name != "jobs" || q.MaxReceives != 1 {
+		t.Errorf("show -o json: %+v, %v", q, err)
+	}
+	if s.must("queues", "pause", "--reason", "deploy"); paused != "jobs deploy" {
+		t.Errorf("paused %q", paused)
+	}
+	if s.must("queues", "resume", "jobs"); paused != "" {
+		t.Errorf("still paused: %q", paused)
+	}
+	s.must("send", "x")
+	if _, talk, code := s.tendril("", "queues", "purge", "jobs"); code != exitUsage || !strings.Contains(talk, "--yes") || s.live("jobs") != 1 {
+		t.Errorf("purge without a word: exit %d, %s", code, talk)
+	}
+	if s.must("queues", "purge", "jobs", "--yes"); s.live("jobs") != 0 {
+		t.Error("not purged")
+	}
+	for want, args := range map[string][]string{
+		"no = between":      {"queues", "create", "x", "-a", "y"},
+		"1 to 1000":         {"queues", "create", "x", "--dead-letter", "y", "--max-receives", "0"},
+		"means nothing":     {"queues", "create", "x", "--max-receives", "3"},
+		"unknown command":   {"queues", "destroy"},
+		"accepts 1 arg":     {"queues", "purge"},
+		"unknown flag":      {"queues", "list", "--everything"},
+		"is no queue":       {"queues", "pause", "a b"},
+		"Unknown Attribute": {"queues", "create", "x", "-a", "Nonsense=1"},
+	} {
+		if _, talk, code := s.tendril("", args...); code != exitUsage || !strings.Contains(talk, want) {
+			t.Errorf("%v: exit %d, %s; want a usage error with %q", args, code, talk, want)
+		}
+	}
+	if _, talk, code := s.tendril("", "queues", "create", "jobs", "-a", "VisibilityTimeout=7"); code != exitConflict {
+		t.Errorf("a queue with another value: exit %d, %s", code, talk)
+	}
+}
+
+func TestConfirm(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		typed    string
+		tty, yes bool
+		want     int
+	}{
+		{"", false, true, 0}, {"", false, false, exitUsage}, {"jobs\n", true, false, 0}, {"jobs", true, false, 0},
+		{"job\n", true, false, exitFailed}, {"\n", true, false, exitFailed}, {"", true, false, exitFailed}, {"yes\n", true, false, exitFailed},
+	} {
+		var talk bytes.Buffer
+		world := &cli{in: strings.NewReader(c.typed), err: &talk, ttyIn: c.tty}
+		if got := exitCode(world.confirm("remove all messages of jobs", "jobs", c.yes)); got != c.want {
+			t.Errorf("%+v: exit %d\n%s", c, got, &talk)
+		}
+	}
+}
+
+func TestDeadVerbs(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	if _, talk, code := s.tendril("", "dead", "list"); code != 0 || !strings.Contains(talk, "no dead letters in jobs-dead") {
+		t.Errorf("no dead letters: exit %d, %s", code, talk)
+	}
+	ids := s.bury("apple", "banana", "cherry", "apple pie", "plum")
+	s.ds.Record(console.Delivery{MessageID: ids[1], Outcome: "failed", Reason: "status 422"})
+	for _, args := range [][]string{{"dead", "list"}, {"dead", "ls", "-q", "jobs-dead"}} {
+		if out := s.must(args...); strings.Count(out, "\n") != 6 || !strings.Contains(out, "status 422") || !strings.Contains(out, " jobs ") {
+			t.Errorf("%v:\n%s", args, out)
+		}
+	}
+	if out := s.must("dead", "show", ids[1]); !strings.Contains(out, "banana") || !strings.Contains(out, "dead-lettered from") {
+		t.Errorf("show:\n%s", out)
+	}
+	if _, talk, code := s.tendril("", "dead", "show", "nothing"); code != exitNotFound || !strings.Contains(talk, "holds no message nothing") {
+		t.Errorf("show nothing: exit %d, %s", code, talk)
+	}
+	if _, talk, code := s.tendril("", "dead", "redrive", ids[0], "nothing"); code != exitNotFound || !strings.Contains(talk, "1 message moved") || s.live("jobs") != 1 {
+		t.Errorf("redrive one: exit %d, %s", code, talk)
+	}
+	if s.must("dead", "redrive", "--match", "apple", "--rate", "1000/s"); s.live("jobs") != 2 || s.live("jobs-dead") != 3 {
+		t.Errorf("redrive a match: %d and %d", s.live("jobs"), s.live("jobs-dead"))
+	}
+	if s.must("dead", "delete", ids[1]); s.live("jobs-dead") != 2 {
+		t.Errorf("delete one: %d left", s.live("jobs-dead"))
+	}
+	if _, talk, code := s.tendril("", "dead", "delete", "--all"); code != exitUsage || s.live("jobs-dead") != 2 {
+		t.Errorf("delete all without a word: exit %d, %s", code, talk)
+	}
+	if s.must("queues", "create", "elsewhere"); s.must("dead", "redrive", "--limit", "1", "--to", "elsewhere") != "" || s.live("elsewhere") != 1 {
+		t.Errorf("redrive elsewhere: %d", s.live("elsewhere"))
+	}
+	if s.must("dead", "delete", "--all", "--yes"); s.live("jobs-dead") != 0 {
+		t.Errorf("delete all: %d left", s.live("jobs-dead"))
+	}
+	for want, args := range map[string][]string{
+		"no messages are named": {"dead", "redrive"},
+		"leave one of them out": {"dead", "delete", "--all", "m1"},
+		"no rate":               {"dead", "redrive", "--all", "--rate", "soon"},
+		"out of range":          {"dead", "list", "-n", "-1"},
+	} {
+		if _, talk, code := s.tendril("", args...); code != exitUsage || !strings.Contains(talk, want) {
+			t.Errorf("%v: exit %d, %s; want a usage error with %q", args, code, talk, want)
+		}
+	}
+	if _, talk, code := s.tendril("", "dead", "list", "-q", "elsewhere"); code != exitNotFound || !strings.Contains(talk, "has no dead-letter queue") {
+		t.Errorf("a queue without one: exit %d, %s", code, talk)
+	}
+}
+
+func TestExportAndSendAgain(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, nil)
+	s.bury("apple", "banana")
+	path := filepath.Join(s.dir, "dead.ndjson")
+	s.must("dead", "export", "--file", path)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("exported: %v, %v", info.Mode(), err)
+	}
+	if s.live("jobs-dead") != 2 {
+		t.Error("export removed something")
+	}
+	s.must("send", "--ndjson", "--file", path)
+	if s.live("jobs") != 2 {
+		t.Errorf("%d were sent again", s.live("jobs"))
+	}
+	if out := s.must("dead", "export", "--match", "banana"); strings.Count(out, "\n") != 1 || !strings.Contains(out, `"body":"banana"`) {
+		t.Errorf("export a match:\n%s", out)
+	}
+	if _, talk, code := s.tendril("", "dead", "export", "--file", filepath.Join(path, "x")); code != exitUsage || !strings.Contains(talk, "--file") {
+		t.Errorf("a file that cannot be: exit %d, %s", code, talk)
+	}
+}
+
+func TestStatusVerb(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, func(o *console.Options, _ *console.Instance) {
+		o.Status = func() console.Status {
+			return console.Status{State: console.StateRunning, StartedAt: time.Now(),
+				Worker: &console.Worker{Queue: "jobs", Concurrency: 50, GateReasons: []string{"app not ready"}, LastError: "throttled", PerSecond: 2},
+				App:    []console.Process{{Name: "web", State: "running", PID: 7, Restarts: 2, LastExit: "status 1"}}}
+		}
+		o.Ready = func() []console.Check { return []console.Check{{Name: "app", Detail: "connection refused"}} }
+	})
+	s.must("send", "x")
+	s.ds.Record(console.Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Reason: "status 500", At: time.Now()})
+	out := s.must("status")
+	for _, want := range []string{"photos: running, NOT READY", "not ready: app: connection refused", "ledger: sent 1 = done 0 + dead-lettered 0 + expired 0 + purged 0 + live 1",
+		"NOT receiving from jobs: app not ready", "last error: throttled", "2.0/s", "web      running  no     7", "status 500"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("status lacks %q:\n%s", want, out)
+		}
+	}
+	var st console.Status
+	if err := json.Unmarshal([]byte(s.must("status", "-o", "json")), &st); err != nil || st.Ledger.Off() != 0 || len(st.Queues) != 2 {
+		t.Errorf("status -o json: %+v, %v", st, err)
+	}
+}
+
+func TestDrainVerb(t *testing.T) {
+	t.Parallel()
+	drain := func(err error) func(context.Context) error { return func(context.Context) error { return err } }
+	for _, c := range []struct {
+		name  string
+		drain func(context.Context) error
+		args  []string
+		code  int
+		want  string
+	}{
+		{"asked for", drain(nil), []string{"drain", "--wait", "0s"}, 0, "drains and ends"},
+		{"drained, and the process lives on", drain(nil), []string{"drain", "--wait", "1ms"}, exitLate, "has not ended within 1ms"},
+		{"still going", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, []string{"drain", "--wait", "1ms"}, exitLate, "the drain goes on"},
+		{"work was cut off", drain(errors.New("2 deliveries were aborted")), []string{"drain"}, exitFailed, "2 deliveries were aborted"},
+		{"a bad wait", drain(nil), []string{"drain", "--wait", "-1s"}, exitUsage, "out of range"},
+		{"no way to", nil, []string{"drain"}, exitConflict, "signal TERM"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, func(o *console.Options, _ *console.Instance) { o.Drain = c.drain })
+			if out, talk, code := s.tendril("", c.args...); code != c.code || out != "" || !strings.Contains(talk, c.want) {
+				t.Errorf("exit %d, %s%s; want %d with %q", code, out, talk, c.code, c.want)
+			}
+		})
+	}
+}
+
+// TestVerbsSayWhenNothingRuns: every verb that needs an environment says so in
+// the same words.
+func TestVerbsSayWhenNothingRuns(t *testing.T) {
+	t.Parallel()
+	s := &stage{t: t, dir: t.TempDir()}
+	for _, args := range [][]string{
+		{"send", "x"}, {"peek"}, {"queues", "list"}, {"queues", "show"}, {"queues", "create", "x"}, {"queues", "purge", "x"}, {"queues", "pause"}, {"queues", "resume"},
+		{"dead", "list"}, {"dead", "show", "m1"}, {"dead", "redrive", "--all"}, {"dead", "delete", "m1"}, {"dead", "export"}, {"status"}, {"drain"},
+	} {
+		_, talk, code := s.tendril("", args...)
+		want := "tendril: no environment runs on " + s.dir + "\nhint: start one with 'tendril up' or name another --data-dir\n"
+		if code != exitNotFound || talk != want {
+			t.Errorf("%v: exit %d, said %q", args, code, talk)
+		}
+	}
+}
+
+func TestVerbsOfOtherEnvironments(t *testing.T) {
+	t.Parallel()
+	off := newStage(t, nil)
+	i := &console.Instance{PID: os.Getpid(), Environment: "photos", Endpoint: "http://127.0.0.1:1"}
+	if err := i.Write(off.dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, talk, code := off.tendril("", "peek"); code != exitUnreachable || !strings.Contains(talk, "console off") || !strings.Contains(talk, "hint: start it with --console") {
+		t.Errorf("console off: exit %d, %s", code, talk)
+	}
+	serve := newStage(t, func(o *console.Options, i *console.Instance) { i.Queue, o.Deliveries = "", nil })
+	if _, talk, code := serve.tendril("", "peek"); code != exitUsage || !strings.Contains(talk, "queues list") {
+		t.Errorf("no queue of its own: exit %d, %s", code, talk)
+	}
+	if _, talk, code := serve.tendril("", "queues", "pause"); code != exitConflict || !strings.Contains(talk, "no worker") {
+		t.Errorf("no worker: exit %d, %s", code, talk)
+	}
+	serve.must("send", "x", "-q", "http://127.0.0.1:1/000000000000/jobs")
+	if serve.live("jobs") != 1 {
+		t.Error("a queue was not found by its own URL")
+	}
+	sqs := newStage(t, func(o *console.Options, i *console.Instance) {
+		i.Endpoint, i.QueueURL, o.Broker = "", "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs", nil
+	})
+	if _, talk, code := sqs.tendril("", "queues", "list"); code != exitUsage || !strings.Contains(talk, "--backend sqs") {
+		t.Errorf("list: exit %d, %s", code, talk)
+	}
+	if _, talk, code := sqs.tendril("", "peek", "other"); code != exitNotFound || !strings.Contains(talk, "URL or ARN") {
+		t.Errorf("another queue: exit %d, %s", code, talk)
+	}
+}
