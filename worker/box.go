@@ -58,7 +58,7 @@ func (b *box) put(o order, due time.Time) {
 // caller makes the call and then calls returned.
 func (b *box) cut(now time.Time) []order {
 	n := len(b.orders)
-	if n == 0 || b.calls >= maxCalls || now.Before(b.hold) || (n < queue.MaxBatch && now.Before(b.due)) {
+	if n == 0 || b.full() || now.Before(b.hold) || (n < queue.MaxBatch && now.Before(b.due)) {
 		return nil
 	}
 	n = min(n, queue.MaxBatch)
@@ -85,7 +85,7 @@ func (b *box) returned(now time.Time, failed bool, random float64) {
 // next returns when cut has to be called again, zero when nothing is here or
 // only the return of a call can change anything.
 func (b *box) next() time.Time {
-	if len(b.orders) == 0 || b.calls >= maxCalls {
+	if len(b.orders) == 0 || b.full() {
 		return time.Time{}
 	}
 	if b.due.Before(b.hold) {
@@ -93,6 +93,10 @@ func (b *box) next() time.Time {
 	}
 	return b.due
 }
+
+// full reports whether no further call may begin: after a failed one they go
+// one by one.
+func (b *box) full() bool { return b.calls >= maxCalls || (b.fails > 0 && b.calls > 0) }
 
 // idle reports whether nothing is here or under way.
 func (b *box) idle() bool { return len(b.orders) == 0 && b.calls == 0 }

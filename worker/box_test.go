@@ -69,8 +69,12 @@ func TestBoxRestsAfterAFailedCall(t *testing.T) {
 			t.Errorf("rest %d is %v, want %d ms", i+1, got, want)
 		}
 	}
-	b.put(order{}, now)
-	b.cut(now)
+	for range 20 {
+		b.put(order{}, now)
+	}
+	if b.cut(now) == nil || b.cut(now) != nil || !b.next().IsZero() {
+		t.Error("after a failure calls go one by one")
+	}
 	b.returned(now, false, 0)
 	if b.fails != 0 || !b.hold.IsZero() {
 		t.Error("a success ends the rests")

@@ -44,7 +44,7 @@ func (w *Worker) dispatch(now time.Time) {
 func (w *Worker) begin(now time.Time) *held {
 	w.trim(now)
 	h := w.ready.first()
-	if h == nil || !w.gate.open() {
+	if h == nil || !w.gate.open() || w.workCtx.Err() != nil {
 		return nil
 	}
 	w.ready.pop()
@@ -124,7 +124,7 @@ func (w *Worker) finish(h *held, res queue.Result, now time.Time) Settled {
 	if !h.lapsed && !now.Before(h.hiddenUntil) {
 		w.lapse(h)
 	}
-	aborted := w.phase >= aborting && res.Outcome != queue.Done
+	aborted := w.workCtx.Err() != nil && res.Outcome != queue.Done
 	d := delivery{result: res, attempt: h.attempt, receivedAt: h.receivedAt, lapsed: h.lapsed || aborted, random: rand.Float64()}
 	act := settle(&w.opts, d, now)
 	settled := Settled{

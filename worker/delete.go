@@ -116,7 +116,7 @@ func (w *Worker) deletesReturned(batch []order, errs []error, start, now time.Ti
 		case fine:
 			n++
 			answered++
-			w.deleteConfirmed(o, now)
+			w.deleteConfirmed(o, start, now)
 		case worthless:
 			answered++
 			w.deleteLost(o, err, now)
@@ -142,16 +142,23 @@ func (w *Worker) deletesReturned(batch []order, errs []error, start, now time.Ti
 	}
 }
 
-// deleteConfirmed ends a message.
-func (w *Worker) deleteConfirmed(o order, now time.Time) {
+// deleteConfirmed ends a message. A standard queue confirms the delete of an
+// outdated receipt too, without effect; so one that was sent after the end of
+// the visibility proves nothing, and the message stays remembered as done.
+func (w *Worker) deleteConfirmed(o order, sent, now time.Time) {
 	h := o.h
 	if h.stage != deleting || o.receipt != h.receipt {
 		return // a newer receipt has a delete of its own
 	}
 	w.unconfirmed--
 	w.forget(h)
-	w.done.forget(h.msg.ID)
 	w.unposted.forget(h.msg.ID)
+	switch {
+	case w.opts.FIFO || sent.Before(h.hiddenUntil):
+		w.done.forget(h.msg.ID)
+	case !h.lapsed:
+		w.done.put(h.msg.ID, struct{}{})
+	}
 	w.advance(h, now)
 	if !w.gate.open() {
 		w.withdraw(now)

@@ -33,7 +33,7 @@ func TestLongWorkIsKeptHidden(t *testing.T) {
 			if changes < 110 || changes > 130 || entries < 8*110 || entries > 8*130 {
 				t.Errorf("%d extensions in %d calls, want about 960 in 120", entries, changes)
 			}
-			if c := r.w.Status().Counts; c.Lapsed+c.Duplicates > 0 || c.Extended != int64(entries) {
+			if c := r.w.Status().Counts; c.Lapsed+c.Duplicates > 0 || c.Extended < int64(entries)-8 {
 				t.Errorf("counts: %+v", c)
 			}
 			r.stop()
@@ -112,7 +112,7 @@ func TestExtensionNeverOverwritesARetryDelay(t *testing.T) {
 			t.Errorf("the message is hidden for another %v, want the 3 s of the error visibility timeout", left)
 		}
 		after(4 * time.Second)
-		if got := app.working; got != 1 {
+		if got := r.w.Status().InWork; got != 1 {
 			t.Errorf("%d deliveries under way, want the second attempt", got)
 		}
 		after(time.Hour)

@@ -109,7 +109,7 @@ func (w *Worker) maxUnconfirmed() int { return maxCalls*queue.MaxBatch + w.opts.
 // nextPoll opens a receive if one may begin now; nil if not.
 func (w *Worker) nextPoll(now time.Time) *openPoll {
 	switch {
-	case w.phase != running || !w.gate.open(),
+	case w.phase != running || w.workCtx.Err() != nil || !w.gate.open(),
 		len(w.polls.open) >= w.polls.want,
 		now.Before(w.polls.notBefore),
 		w.unconfirmed >= w.maxUnconfirmed():

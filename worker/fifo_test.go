@@ -1,0 +1,206 @@
+package worker
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queue"
+	"tendril/queuetest"
+)
+
+// inOrder wants the successes of each group in the order of sending, and no
+// two deliveries of a group at the same time.
+func (r *rig) inOrder() {
+	r.t.Helper()
+	r.orderOf(r.t.Errorf)
+}
+
+func (r *rig) orderOf(errorf func(string, ...any)) {
+	groups := map[string][]post{}
+	for _, p := range r.app.seen() {
+		m, _ := r.fake.Message(p.id)
+		groups[m.GroupID] = append(groups[m.GroupID], p)
+	}
+	for group, posts := range groups {
+		slices.SortFunc(posts, func(a, b post) int { return a.start.Compare(b.start) })
+		last := ""
+		for i, p := range posts {
+			if i > 0 && p.start.Before(posts[i-1].end) {
+				errorf("group %s: %s began before %s ended", group, p.id, posts[i-1].id)
+			}
+			if p.id < last {
+				errorf("group %s: %s was posted after %s was done", group, p.id, last)
+			}
+			if p.outcome == queue.Done {
+				last = p.id
+			}
+		}
+	}
+}
+
+func TestFIFOGroupGoesOneByOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, KeepLog: true})
+		r := start(t, fake, &testApp{handle: done(time.Second)}, &Options{FIFO: true})
+		after(time.Second)
+		began := time.Now()
+		for _, group := range []string{"a", "b", "c"} {
+			r.send(10, group)
+		}
+		after(10 * time.Second)
+		r.once(30)
+		r.inOrder()
+		if r.app.most != 3 {
+			t.Errorf("%d deliveries at once, want one for each of 3 groups", r.app.most)
+		}
+		posts := r.app.seen()
+		if took := posts[len(posts)-1].end.Sub(began); took > 10*time.Second {
+			t.Errorf("ten in a row took %v: a delete must not linger", took)
+		}
+		r.stop()
+	})
+}
+
+// Ten messages of one group take up one slot, not ten.
+func TestFIFOGroupThatWaitsDoesNotStarveOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
+		send(t, fake, 50, "flood")
+		send(t, fake, 1, "other")
+		r := start(t, fake, &testApp{handle: done(5 * time.Second)}, &Options{FIFO: true, Concurrency: 10})
+		after(time.Second)
+		if s := r.w.Status(); s.InWork != 2 || s.Waiting != 9 {
+			t.Errorf("%d in work and %d waiting, want 2 and 9", s.InWork, s.Waiting)
+		}
+		after(10 * time.Minute)
+		r.once(51)
+		r.inOrder()
+		r.stop()
+	})
+}
+
+func TestFIFOFailureGivesBackTheRestOfItsGroup(t *testing.T) {
+	t.Parallel()
+	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(5 * time.Second)} {
+		synctest.Test(t, func(t *testing.T) {
+			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
+			var mu sync.Mutex
+			failures := 3
+			app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
+				sleep(ctx, 100*time.Millisecond)
+				mu.Lock()
+				defer mu.Unlock()
+				if m.Body == "body 2" && failures > 0 {
+					failures--
+					return queue.Result{Outcome: queue.Failed, Status: 500, Reason: "status 500"}
+				}
+				return queue.Result{Outcome: queue.Done, Status: 200}
+			}}
+			r := start(t, fake, app, &Options{FIFO: true, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: evt})
+			ids := r.send(6, "g")
+			after(310 * time.Millisecond)
+			if evt == nil || *evt > 0 {
+				for _, id := range ids[3:] {
+					if m, _ := fake.Message(id); m.Place != queuetest.FakeVisible {
+						t.Errorf("%s is %s after the failure before it, want given back", id, m.Place)
+					}
+				}
+			}
+			after(5 * time.Minute)
+			r.place(queuetest.FakeDeleted, 6)
+			r.inOrder()
+			if got := len(app.byID()[ids[2]]); got != 4 {
+				t.Errorf("%d attempts of the third, want 4", got)
+			}
+			if got := len(app.seen()); got != 9 {
+				t.Errorf("%d deliveries, want 6 and 3 failures", got)
+			}
+			r.stop()
+		})
+	}
+}
+
+func TestFIFOWaitsForTheConfirmedDelete(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
+		fake.Fail(queuetest.FakeDelete, queuetest.FakeFault{Err: queue.ErrThrottled}, queuetest.FakeFault{Latency: 3 * time.Second})
+		r := start(t, fake, &testApp{}, &Options{FIFO: true})
+		sent := time.Now()
+		r.send(3, "g")
+		after(time.Minute)
+		r.once(3)
+		r.inOrder()
+		if gap := r.app.byID()["m-000002"][0].start.Sub(sent); gap < 3*time.Second {
+			t.Errorf("the second was posted %v after the first was sent, before its delete was confirmed", gap)
+		}
+		r.stop()
+	})
+}
+
+// Those that wait behind long work stay hidden, and are started with most of
+// their visibility left.
+func TestFIFOWaitingMessagesAreKeptHidden(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
+		r := start(t, fake, &testApp{handle: done(10 * time.Minute)}, &Options{FIFO: true, VisibilityTimeout: time.Minute})
+		r.send(5, "g")
+		after(time.Hour)
+		r.once(5)
+		r.inOrder()
+		for _, p := range r.app.seen() {
+			if p.receives != 1 || p.left < 30*time.Second {
+				t.Errorf("%s: receive %d, begun with %v left", p.id, p.receives, p.left)
+			}
+		}
+		r.stop()
+	})
+}
+
+func TestFIFOUnderTrouble(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 1))
+			var mu sync.Mutex
+			chance := func(p float64) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return random.Float64() < p
+			}
+			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, Latency: 5 * time.Millisecond})
+			trouble := func(c queuetest.FakeCall) queuetest.FakeFault {
+				if c.Action != queuetest.FakeSend && chance(0.1) {
+					return queuetest.FakeFault{Err: queue.ErrUnreachable, Apply: chance(0.5)}
+				}
+				return queuetest.FakeFault{}
+			}
+			app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
+				sleep(ctx, 30*time.Millisecond)
+				if chance(0.1) {
+					return queue.Result{Outcome: queue.Failed, Reason: "status 500"}
+				}
+				return queue.Result{Outcome: queue.Done}
+			}}
+			r := start(t, fake, app, &Options{FIFO: true, VisibilityTimeout: 10 * time.Second, ErrorVisibilityTimeout: ptr(time.Second)})
+			for _, group := range []string{"a", "b", "c", "d"} {
+				r.send(15, group)
+			}
+			fake.SetFault(trouble)
+			after(10 * time.Minute)
+			fake.SetFault(nil)
+			after(10 * time.Minute)
+			r.place(queuetest.FakeDeleted, 60)
+			r.inOrder()
+			r.stop()
+		})
+	}
+}

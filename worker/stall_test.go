@@ -1,0 +1,133 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queue"
+	"tendril/queuetest"
+)
+
+// suspend lets the worker see a wall clock that ran ahead, as after a suspend
+// of its machine. The queue is told apart, by handing out messages again.
+func (r *rig) suspend(d time.Duration) {
+	now := time.Now()
+	r.w.mu.Lock()
+	gap, hidden := r.w.clock.step(now, now.Sub(r.w.clock.last), d)
+	r.w.stalled(gap, hidden)
+	r.w.unlock()
+}
+
+func TestSuspendLapsesWhatIsInWork(t *testing.T) {
+	t.Parallel()
+	for _, fifo := range []bool{false, true} {
+		for _, outcome := range []queue.Outcome{queue.Done, queue.Failed} {
+			t.Run(fmt.Sprint("fifo ", fifo, " ", outcome), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					var mu sync.Mutex
+					var settled []Settled
+					var stalls, lapsed int
+					fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: fifo})
+					app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
+						sleep(ctx, 50*time.Second)
+						return queue.Result{Outcome: outcome}
+					}}
+					r := start(t, fake, app, &Options{FIFO: fifo, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: ptr(time.Duration(0)),
+						Events: &Events{
+							Settled: func(s Settled) { mu.Lock(); settled = append(settled, s); mu.Unlock() },
+							Stalled: func(Stalled) { mu.Lock(); stalls++; mu.Unlock() },
+							Lapsed:  func(Lapsed) { mu.Lock(); lapsed++; mu.Unlock() },
+						}})
+					ids := r.send(1, "g")
+					after(10 * time.Second)
+					r.w.Pause("others receive now")
+					r.suspend(10 * time.Minute)
+					fake.Redeliver(ids[0])
+					other, err := fake.Receive(t.Context(), queue.ReceiveRequest{Max: 1, Visibility: ptr(time.Hour)})
+					if err != nil || len(other) != 1 {
+						t.Fatal(other, err)
+					}
+					after(2 * time.Minute)
+					// Neither the success nor the failure touched what the other worker has.
+					m, _ := fake.Message(ids[0])
+					if m.Place != queuetest.FakeInFlight || time.Until(m.VisibleAt) < 50*time.Minute || fake.StaleChanges() != 0 {
+						t.Errorf("the other worker's message: %+v, %d stale changes", m, fake.StaleChanges())
+					}
+					if len(settled) != 1 || !settled[0].Late || stalls != 1 || lapsed != 1 {
+						t.Errorf("settled %+v, %d stalls, %d lapsed", settled, stalls, lapsed)
+					}
+					if r.w.done.values[ids[0]] != struct{}{} || len(r.w.done.values) != 0 {
+						t.Errorf("a late success is not remembered as done: %v", r.w.done.values)
+					}
+					r.stop()
+				})
+			})
+		}
+	}
+}
+
+func TestSuspendDropsWhatWasNotPosted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
+		app := &testApp{handle: done(5 * time.Second)}
+		r := start(t, fake, app, &Options{FIFO: true, VisibilityTimeout: time.Minute})
+		r.send(10, "g")
+		after(12 * time.Second) // the third is in work
+		r.suspend(10 * time.Minute)
+		after(20 * time.Second)
+		if got := len(app.seen()); got != 3 {
+			t.Errorf("%d were posted under receipts from before the suspend, want the 3 begun", got)
+		}
+		if c := r.w.Status().Counts; c.Lapsed != 8 || c.GivenBack != 0 {
+			t.Errorf("counts: %+v", c)
+		}
+		after(10 * time.Minute)
+		r.place(queuetest.FakeDeleted, 10)
+		r.inOrder()
+		r.stop()
+	})
+}
+
+// The answer of a receive may have lain unread while the process stood still:
+// its messages are not posted.
+func TestAnswerFromBeforeASuspendIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, queuetest.NewFake(nil), &testApp{}, &Options{VisibilityTimeout: time.Minute})
+		after(5 * time.Second)
+		r.suspend(10 * time.Minute)
+		r.send(3, "")
+		after(time.Second)
+		if got := len(r.app.seen()); got != 0 {
+			t.Errorf("%d posted", got)
+		}
+		after(2 * time.Minute)
+		r.once(3)
+		r.stop()
+	})
+}
+
+// A receive of the same message by the same worker brings a receipt that is good.
+func TestLapsedMessageThatComesBackHereIsFinished(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
+		r := start(t, fake, &testApp{handle: done(5 * time.Minute)}, &Options{FIFO: true, VisibilityTimeout: time.Minute})
+		ids := r.send(2, "g")
+		after(10 * time.Second)
+		r.suspend(10 * time.Minute)
+		after(time.Hour)
+		r.place(queuetest.FakeDeleted, 2)
+		r.inOrder()
+		if got := len(r.app.byID()[ids[0]]); got != 1 {
+			t.Errorf("the one in work was posted %d times", got)
+		}
+		r.stop()
+	})
+}
