@@ -56,7 +56,8 @@ func TestReadsEveryPartOfAMessage(t *testing.T) {
 
 func TestEmptyReceives(t *testing.T) {
 	t.Parallel()
-	for _, answer := range []string{`{}`, `{"Messages":null}`, `{"Messages":[]}`, ` { "ResponseMetadata" : {"HTTPStatusCode":200} } `} {
+	for _, answer := range []string{`{}`, `{"Messages":null}`, `{"Messages":[]}`,
+		`{"many":[` + strings.Repeat(`{"a":[]},`, 200) + `{}]}`, ` { "ResponseMetadata" : {"HTTPStatusCode":200} } `} {
 		if got, _, err := readMessages(t, answer); len(got) != 0 || err != nil {
 			t.Errorf("%s: got %v, %v", answer, got, err)
 		}
@@ -137,7 +138,7 @@ func TestBrokenAnswersAreErrors(t *testing.T) {
 func TestReadBatch(t *testing.T) {
 	t.Parallel()
 	results, err := readBatch([]byte(`{"Successful":[{"Id":"2","MessageId":"m","SequenceNumber":"7","MD5OfMessageBody":"b","MD5OfMessageAttributes":"a"}],
-		"Failed":[{"Id":"0","Code":"ReceiptHandleIsInvalid","Message":"no","SenderFault":true},{"Id":"1","Code":"InternalError","SenderFault":false}]}`), 4)
+		"Failed":[{"Id":"0","Code":"ReceiptHandleIsInvalid","Message":"no","SenderFault":true},{"Id":"1","Code":"Odd","SenderFault":false},{"Id":"4","Code":"Odd","SenderFault":true}]}`), 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,6 +150,9 @@ func TestReadBatch(t *testing.T) {
 	}
 	if r := results[2]; r.err != nil || !r.answered || r.id != "m" || r.sequence != "7" || r.bodySum != "b" || r.attributesSum != "a" {
 		t.Errorf("entry 2: %+v", r)
+	}
+	if !errors.Is(results[4].err, &queue.Error{Code: "Odd"}) {
+		t.Errorf("entry 4: %v, want our own fault under its code", results[4].err)
 	}
 	if results[3].answered {
 		t.Error("entry 3 was not in the answer")

@@ -35,6 +35,7 @@ func TestCodeOfARefusal(t *testing.T) {
 		{401, "", "", queue.CodeAccessDenied},
 		{403, "InvalidSecurity", "InvalidSecurity", queue.CodeInvalidSecurity},
 		{500, "InternalFailure", "", queue.CodeUnreachable},
+		{500, "SomethingNew", "", queue.CodeUnreachable},
 		{502, "", "", queue.CodeUnreachable},
 		{301, "", "", queue.CodeUnreachable},
 		{404, "InvalidAddress", "InvalidAddress", queue.CodeInvalidAddress},

@@ -22,6 +22,7 @@ func TestSite(t *testing.T) {
 	tests := []struct {
 		name, ref        string
 		env              map[string]string
+		opts             *Options
 		region, endpoint string
 		says             string
 	}{
@@ -39,6 +40,10 @@ func TestSite(t *testing.T) {
 			region: "eu-north-1", endpoint: "http://127.0.0.1:9324/"},
 		{name: "endpoint configured for SQS", ref: cannedURL, env: map[string]string{"AWS_ENDPOINT_URL_SQS": "http://127.0.0.1:1/base", "AWS_ENDPOINT_URL": "http://127.0.0.1:2"},
 			region: "eu-west-1", endpoint: "http://127.0.0.1:1/base"},
+		{name: "endpoint configured, and a server of one's own in the URL", ref: "http://127.0.0.1:9324/0/jobs", env: map[string]string{"AWS_ENDPOINT_URL_SQS": "http://127.0.0.1:1"},
+			region: "us-east-1", endpoint: "http://127.0.0.1:1/"},
+		{name: "endpoint of the options", ref: "http://127.0.0.1:9324/0/jobs", env: map[string]string{"AWS_ENDPOINT_URL_SQS": "http://127.0.0.1:1"},
+			opts: &Options{Endpoint: "http://127.0.0.1:3"}, region: "us-east-1", endpoint: "http://127.0.0.1:3/"},
 		{name: "endpoint configured for all", ref: "jobs", env: map[string]string{"AWS_ENDPOINT_URL": "http://127.0.0.1:2"},
 			region: "us-east-1", endpoint: "http://127.0.0.1:2/"},
 		{name: "name with a region", ref: "jobs", env: map[string]string{"AWS_REGION": "us-west-2"}, region: "us-west-2", endpoint: "https://sqs.us-west-2.amazonaws.com/"},
@@ -51,7 +56,7 @@ func TestSite(t *testing.T) {
 			for name, value := range test.env {
 				t.Setenv(name, value)
 			}
-			s, err := OpenSQS(t.Context(), nil)
+			s, err := OpenSQS(t.Context(), test.opts)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,6 +11,7 @@ func delayChecks() []check {
 	return []check{
 		{name: "delay: the queue's delay hides and is counted apart", run: func(e *exam) {
 			q := e.create(attrs{"DelaySeconds": "2"})
+			e.window(2 * short)
 			e.send(q, text("b"))
 			e.none("it is delayed", q)
 			if n := e.attribute(q, "ApproximateNumberOfMessagesDelayed"); n != "1" {
@@ -19,6 +20,7 @@ func delayChecks() []check {
 			if n := e.attribute(q, "ApproximateNumberOfMessages"); n != "0" {
 				e.errorf("%s visible messages, want 0", n)
 			}
+			e.settled()
 			if m := e.one(q, time.Minute); m.ReceiveCount != 1 {
 				e.errorf("receive count %d after the delay, want 1", m.ReceiveCount)
 			}
@@ -26,9 +28,11 @@ func delayChecks() []check {
 		{name: "delay: a message's own delay wins, 0 too", run: func(e *exam) {
 			q := e.create(attrs{"DelaySeconds": "60"})
 			now, later := time.Duration(0), 2*short
+			e.window(later)
 			e.send(q, queue.Outgoing{Body: "later", Delay: &later}, queue.Outgoing{Body: "now", Delay: &now}, text("much later"))
 			e.wantBodies("at once", e.take(q, 1, time.Minute), "now")
 			e.none("the others are delayed", q)
+			e.settled()
 			e.wantBodies("when its delay is over", e.take(q, 1, time.Minute), "later")
 		}},
 		{name: "delay: a FIFO message has none of its own", run: func(e *exam) {
@@ -46,8 +50,10 @@ func delayChecks() []check {
 			none := time.Duration(0)
 			m := grouped("g", "d", "b")
 			m.Delay = &none // means the queue's
+			e.window(2 * short)
 			e.send(q, m)
 			e.none("the queue delays it", q)
+			e.settled()
 			e.one(q, time.Minute)
 		}},
 	}

@@ -33,8 +33,10 @@ func fifoChecks() []check {
 		{name: "fifo: extending one message holds the whole group", run: func(e *exam) {
 			q := e.fifo(nil)
 			e.send(q, grouped("g", "1", "1"), grouped("g", "2", "2"), grouped("g", "3", "3"))
+			e.window(2 * short)
 			got := e.take(q, 2, 2*short)
 			e.hide(q, got[0], time.Minute)
+			e.settled()
 			e.wait(3 * short)
 			e.none("1 was extended", q)
 		}},

@@ -33,8 +33,10 @@ func receiptChecks() []check {
 		{name: "receipt: a FIFO queue deletes when it was extended in time", run: func(e *exam) {
 			q := e.fifo(nil)
 			e.send(q, grouped("g", "d", "b"))
+			e.window(2 * short)
 			m := e.one(q, 2*short)
 			e.hide(q, m, time.Minute)
+			e.settled()
 			e.wait(3 * short)
 			e.remove(q, m)
 			e.none("it was deleted", q)
@@ -106,11 +108,14 @@ func visibilityChecks() []check {
 		{name: "visibility: extended from the moment of the change", run: func(e *exam) {
 			q := e.create(nil)
 			e.send(q, text("b"))
+			e.window(2 * short)
 			m := e.one(q, 2*short)
 			e.wait(short)
 			e.hide(q, m, 3*short)
+			e.window(3 * short)
 			e.wait(2 * short)
 			e.none("its visibility was extended", q)
+			e.settled()
 			e.wantBodies("when the extension is over", e.take(q, 1, time.Minute), "b")
 		}},
 		{name: "visibility: 0 shows it at once and is not remembered", run: func(e *exam) {
@@ -164,8 +169,10 @@ func visibilityChecks() []check {
 func checkHidden(e *exam) {
 	q := e.create(nil)
 	e.send(q, text("b"))
+	e.window(2 * short)
 	first := e.one(q, 2*short)
 	e.none("it is hidden", q)
+	e.settled()
 	second := e.one(q, time.Minute)
 	if second.ReceiveCount != 2 || second.ID != first.ID || !second.SentAt.Equal(first.SentAt) {
 		e.errorf("the second receive is %+v, the first was %+v", second, first)
@@ -179,10 +186,12 @@ func checkHidden(e *exam) {
 func checkVisibilityPrecedence(e *exam) {
 	q := e.create(attrs{"VisibilityTimeout": "2"})
 	e.send(q, text("b"))
+	e.window(2 * short)
 	if got := e.receive(q, 1, soon, nil); len(got) != 1 {
 		e.fatalf("received %d messages, want 1", len(got))
 	}
 	e.none("the queue's 2 s hide it", q)
+	e.settled()
 	e.one(q, time.Minute) // back after 2 s, and now hidden for a minute
 	e.wait(3 * short)
 	e.none("the call's minute hides it", q)

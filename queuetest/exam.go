@@ -23,25 +23,46 @@ type exam struct {
 
 	mu     sync.Mutex
 	faults []string
+	// valid is when what is being looked at changes by itself; zero for never.
+	valid time.Time
 }
 
 // stopped is the panic by which a fatal fault ends a check.
 type stopped struct{}
 
-// perform runs the check to its end, or to its first fatal fault.
-func (e *exam) perform(c check) {
+// late is the panic by which a check ends that was too slow to see what it
+// looks for.
+type late struct{}
+
+// perform runs the check to its end, or to its first fatal fault. It returns
+// false when the check must be run again because the machine was too slow.
+func (e *exam) perform(c check) (inTime bool) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil, stopped:
+			inTime = true
+		case late:
 		default:
+			inTime = true
 			e.errorf("the check panicked: %v\n%s", r, debug.Stack())
 		}
 	}()
 	c.run(e)
+	return true
 }
+
+// window tells that what is looked at from now on stays so only for d, as a
+// message stays hidden. A fault that is seen later than that is none.
+func (e *exam) window(d time.Duration) { e.valid = time.Now().Add(d) }
+
+// settled ends a window.
+func (e *exam) settled() { e.valid = time.Time{} }
 
 // errorf notes a fault and goes on.
 func (e *exam) errorf(format string, args ...any) {
+	if !e.valid.IsZero() && !time.Now().Before(e.valid) {
+		panic(late{})
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.faults = append(e.faults, fmt.Sprintf(format, args...))
@@ -185,6 +206,7 @@ func (e *exam) take(q Queue, n int, visibility time.Duration) []queue.Message {
 	for len(got) < n {
 		part := e.receive(q, min(n-len(got), queue.MaxBatch), soon, &visibility)
 		if len(part) == 0 {
+			e.settled() // not a matter of looking in time: it never came
 			e.fatalf("received %d messages (%s), want %d", len(got), bodies(got), n)
 		}
 		got = append(got, part...)

@@ -14,6 +14,7 @@ import (
 // TestAgainstMoto runs the adapter on foreign ground: moto is a well-known
 // stand-in for Amazon that nobody here wrote.
 func TestAgainstMoto(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
 	}

@@ -18,16 +18,9 @@ type sqsServer struct {
 // openSQS points the adapter at a server.
 func openSQS(t *testing.T, endpoint, queueBase string) sqsServer {
 	t.Helper()
-	var s *aws.SQS
-	t.Run("open", func(t *testing.T) {
-		t.Setenv("AWS_ENDPOINT_URL_SQS", endpoint)
-		var err error
-		if s, err = aws.OpenSQS(t.Context(), nil); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if s == nil {
-		t.FailNow()
+	s, err := aws.OpenSQS(t.Context(), &aws.Options{Endpoint: endpoint})
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
 	return sqsServer{t, s, queueBase}
