@@ -28,6 +28,9 @@ type Conflict struct {
 	Name ConflictName
 	// Text says what is so, what follows from it, and what to do.
 	Text string
+	// Fact is true where nothing is wrong: the queue is of a kind that its
+	// worker's owner should have in mind.
+	Fact bool
 }
 
 // ConflictName is the kind of a [Conflict].
@@ -47,7 +50,7 @@ const (
 	OneReceive ConflictName = "one-receive"
 	// PolicyUnreadable: the redrive policy is not what SQS writes.
 	PolicyUnreadable ConflictName = "policy-unreadable"
-	// FIFOOrder: a fact about FIFO queues, not a mistake.
+	// FIFOOrder: a failing message holds up its group.
 	FIFOOrder ConflictName = "fifo-order"
 	// FIFODeduplication: senders must give deduplication ids.
 	FIFODeduplication ConflictName = "fifo-deduplication"
@@ -62,7 +65,8 @@ const (
 func Conflicts(s Settings, attrs map[string]string) []Conflict {
 	var found []Conflict
 	add := func(name ConflictName, format string, args ...any) {
-		found = append(found, Conflict{name, fmt.Sprintf(format, args...)})
+		fact := name == FIFOOrder || name == FIFODeduplication || name == DelayedDelivery
+		found = append(found, Conflict{name, fmt.Sprintf(format, args...), fact})
 	}
 	judgeRedrive(attrs["RedrivePolicy"], add)
 	judgeRetention(s, attrs, add)

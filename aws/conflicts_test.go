@@ -67,7 +67,10 @@ func TestConflicts(t *testing.T) {
 func TestConflictsOfAFIFOQueue(t *testing.T) {
 	t.Parallel()
 	got := Conflicts(Settings{}, map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "false", "RedrivePolicy": `{"maxReceiveCount":5}`})
-	if len(got) != 2 || got[0].Name != FIFOOrder || got[1].Name != FIFODeduplication {
+	if len(got) != 2 || got[0].Name != FIFOOrder || got[1].Name != FIFODeduplication || !got[0].Fact || !got[1].Fact {
 		t.Errorf("got %v", got)
+	}
+	if got = Conflicts(Settings{}, nil); len(got) != 1 || got[0].Fact {
+		t.Errorf("got %v, want a missing dead-letter queue that is no mere fact", got)
 	}
 }

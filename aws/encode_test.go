@@ -67,6 +67,7 @@ func TestRequestsEqualThoseOfTheSDK(t *testing.T) {
 		}, func(c *sqs.Client, url *string) {
 			_, _ = c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: 10, WaitTimeSeconds: 20,
 				VisibilityTimeout: 300, ReceiveRequestAttemptId: sdk.String("a-1"), MessageAttributeNames: []string{"All"},
+				//lint:ignore SA1019 older servers know this name only, so we send both
 				AttributeNames: []types.QueueAttributeName{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}})
 		}},
 		{"delete", func(q *Queue) { q.Delete(t.Context(), []string{"r0", "r\"1"}) }, func(c *sqs.Client, url *string) {
