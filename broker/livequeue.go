@@ -124,6 +124,7 @@ func (q *liveQueue) depart(m *message) {
 		q.flight.remove(m)
 	}
 	delete(q.held, m.key)
+	q.window.missed(m.key)
 	q.drop(m)
 	q.order.release(m)
 }

@@ -4,11 +4,7 @@ import (
 	"database/sql/driver"
 	"encoding/json"
 	"fmt"
-	"time"
 )
-
-// firstSweep is how long after opening retention is looked at first.
-const firstSweep = time.Second
 
 // load reads the queues. It touches only what is needed to go on, so that it
 // takes the same time at any depth: the counters, the messages that were in

@@ -150,8 +150,7 @@ func (q *liveQueue) begin() {
 	defer q.mu.Unlock()
 	q.arm()
 	if q.books.live() > 0 {
-		// Wherever the oldest is: a first sweep finds out.
-		q.watchRetention(stamp() - q.set.retention.Milliseconds() + firstSweep.Milliseconds())
+		q.sweepNow() // and find out when the next is due
 	}
 }
 

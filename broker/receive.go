@@ -168,9 +168,12 @@ func (q *liveQueue) catch(r *receive) (catch, error) {
 	if again := q.repeat(r); again != nil {
 		return catch{given: again}, nil
 	}
-	c, err := q.take(r)
-	if err != nil {
-		return c, err
+	var c catch
+	if q.window.complete() {
+		var err error
+		if c, err = q.take(r); err != nil {
+			return c, err
+		}
 	}
 	q.fillIfLow()
 	if len(c.given) > 0 {

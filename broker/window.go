@@ -17,7 +17,8 @@ type window struct {
 	dueRead       int // up to which of these all were read
 	generation    int // grows with each reset; a fill of an older one is void
 	filling       *fill
-	size          int // fresh messages, as last told to the broker
+	loaded        bool // filled since the last reset
+	size          int  // fresh messages, as last told to the broker
 }
 
 // due notes that delays ended.
@@ -111,10 +112,15 @@ func (q *liveQueue) resetWindow() {
 	q.window.cursor, q.window.dueAt, q.window.dueKey = q.low(), 0, 0
 	q.window.tail = max(q.window.tail, q.low())
 	q.window.filling = nil
+	q.window.loaded = false
 	if !q.set.fifo {
 		q.window.due()
 	}
 }
+
+// complete reports whether the arrangement may be asked: after a reset the
+// received messages are there before the fresh ones. The lock is held.
+func (w *window) complete() bool { return w.loaded || !w.behind() }
 
 // fill is one read from the store into the window.
 type fill struct {
@@ -132,6 +138,10 @@ type fill struct {
 	now           int64 // Unix milliseconds on the broker's clock
 
 	main, late []*scanned
+
+	// departed are the messages that left the queue meanwhile: the read may
+	// still have seen them. The queue's lock guards it.
+	departed map[int64]bool
 }
 
 // fillIfLow starts a fill when the window runs low. The lock is held.
@@ -169,6 +179,19 @@ func (q *liveQueue) fill(f *fill) {
 	q.merge(f)
 }
 
+// missed tells a fill under way that a message has left the queue, if it may
+// be among those that it reads. The lock is held.
+func (w *window) missed(key int64) {
+	f := w.filling
+	if f == nil || key <= f.low && !f.due {
+		return
+	}
+	if f.departed == nil {
+		f.departed = map[int64]bool{}
+	}
+	f.departed[key] = true
+}
+
 // readMain reads the next messages that were sent without a delay; on a FIFO
 // queue also the others.
 func (f *fill) readMain(c *conn) (err error) {
@@ -195,7 +218,8 @@ func (f *fill) readDue(c *conn, number int64) (err error) {
 
 // merge takes what a fill read into the window. The lock is held.
 func (q *liveQueue) merge(f *fill) {
-	added := q.admitAll(f.main) + q.admitAll(f.late)
+	q.window.loaded = true
+	added := q.admitAll(f, f.main) + q.admitAll(f, f.late)
 	if f.low < f.high {
 		q.window.cursor = f.high
 		if len(f.main) == f.limit {
@@ -211,9 +235,10 @@ func (q *liveQueue) merge(f *fill) {
 	q.line.wake(added)
 }
 
-func (q *liveQueue) admitAll(rows []*scanned) (added int) {
+// admitAll puts the rows into the window that memory does not hold already.
+func (q *liveQueue) admitAll(f *fill, rows []*scanned) (added int) {
 	for _, r := range rows {
-		if q.held[r.key] != nil || r.sent < q.cutoff || r.key <= q.low() {
+		if q.held[r.key] != nil || f.departed[r.key] || r.sent < q.cutoff || r.key <= q.low() {
 			continue
 		}
 		q.order.add(q.newMessage(&r.record, r.content))
