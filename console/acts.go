@@ -72,7 +72,7 @@ func (s *Server) pause(r *http.Request, name string) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return ok(paused{true}), s.opts.Pause(name, reason)
+	return ok(paused{true}), unable(s.opts.Pause(name, reason))
 }
 
 func (s *Server) postResume(r *http.Request) (answer, error)    { return s.resume(r, r.PathValue("name")) }
@@ -85,7 +85,18 @@ func (s *Server) resume(r *http.Request, name string) (answer, error) {
 	if err := readBody(r, &struct{}{}); err != nil {
 		return answer{}, err
 	}
-	return ok(paused{false}), s.opts.Resume(name)
+	return ok(paused{false}), unable(s.opts.Resume(name))
+}
+
+// unable turns the plain error of an environment that cannot do an act into a
+// refusal that is not the console's fault.
+func unable(err error) error {
+	var own *Error
+	var refused *queue.Error
+	if err == nil || errors.As(err, &own) || errors.As(err, &refused) {
+		return err
+	}
+	return refuse(http.StatusConflict, err.Error(), "GET /api/v1/status shows which queue the environment works on")
 }
 
 // counted is the answer of acts on messages; one field is set.

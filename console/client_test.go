@@ -94,6 +94,9 @@ func TestClientPausesAndResumes(t *testing.T) {
 	c := dial(t, &Options{
 		Pause: func(name, why string) error {
 			said = append(said, "pause "+name+" "+why)
+			if name == "nobody" {
+				return errors.New("no worker")
+			}
 			if name == "other" {
 				return queue.Errorf(queue.CodeQueueDoesNotExist, "this environment does not work on queue %q", name)
 			}
@@ -113,6 +116,9 @@ func TestClientPausesAndResumes(t *testing.T) {
 	var refusal *Error
 	if !errors.As(err, &refusal) || refusal.Status != 404 || !errors.Is(err, queue.ErrNoQueue) || refusal.Hint == "" {
 		t.Errorf("pausing a foreign queue: %#v", err)
+	}
+	if err = c.Pause(ctx, "nobody", ""); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict {
+		t.Errorf("a pause that cannot be: %#v", err)
 	}
 }
 

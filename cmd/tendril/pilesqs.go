@@ -18,7 +18,7 @@ const (
 	// others, unless it is given back before.
 	holdTime = 5 * time.Minute
 	// lookTime is how long a receive waits before the queue counts as empty.
-	lookTime = 2 * time.Second
+	lookTime = time.Second
 	// releaseTime bounds giving back after the verb was interrupted.
 	releaseTime = 10 * time.Second
 )

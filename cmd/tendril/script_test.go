@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
+
+	"tendril/console"
+)
+
+// TestMain makes this test binary also the programs that the scripts run:
+// tendril itself, and testapp, an app that answers as its messages ask.
+func TestMain(m *testing.M) {
+	testscript.Main(leakChecked{m}, map[string]func(){"tendril": main, "testapp": testapp})
+}
+
+// leakChecked fails the tests of this process when they leave goroutines.
+type leakChecked struct{ m *testing.M }
+
+func (l leakChecked) Run() int {
+	code := l.m.Run()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, "goroutines are left:", err)
+		return 1
+	}
+	return code
+}
+
+// testapp listens on PORT. It answers a message that says "status N" with N, one
+// that says "slow" after a moment, every other one with 200, and prints a line
+// for each.
+func testapp() {
+	port := os.Getenv("PORT")
+	http.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		fmt.Printf("testapp got %s receive %s\n", body, r.Header.Get("X-Aws-Sqsd-Receive-Count"))
+		if strings.Contains(string(body), "slow") {
+			<-time.After(300 * time.Millisecond)
+		}
+		status := http.StatusOK
+		if _, code, found := strings.Cut(string(body), "status "); found {
+			status, _ = strconv.Atoi(code[:min(3, len(code))])
+		}
+		w.WriteHeader(status)
+	})
+	fmt.Println("testapp listens on", port)
+	fmt.Fprintln(os.Stderr, http.ListenAndServe("127.0.0.1:"+port, nil))
+	os.Exit(1)
+}
+
+// TestScripts runs testdata/script. Each script has its own data directory and
+// ports; beside the usual commands there are those of scriptCommands.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			port, err := freePort()
+			if err != nil {
+				return err
+			}
+			for name, value := range map[string]string{
+				"HOME":                      env.WorkDir,
+				"TENDRIL_DATA_DIR":          env.WorkDir + "/data",
+				"TENDRIL_LISTEN":            "127.0.0.1:0",
+				"TENDRIL_CONSOLE":           "127.0.0.1:0",
+				"TENDRIL_PORT":              port,
+				"AWS_EC2_METADATA_DISABLED": "true",
+			} {
+				env.Setenv(name, value)
+			}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"running": scriptRunning, "exits": scriptExits, "until": scriptUntil, "signal": scriptSignal, "http": scriptHTTP,
+		},
+	})
+}
+
+// freePort finds a port that nobody listens on now.
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}
+
+// patience bounds what the scripts wait for; it says nothing about speed.
+const patience = 30 * time.Second
+
+// poll asks until the answer is nil.
+func poll(ask func() error) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return fmt.Errorf("after %s: %w", patience, err)
+		}
+	}
+}
+
+// scriptRunning waits until an environment runs on TENDRIL_DATA_DIR and is
+// ready, and sets PID, ENDPOINT, CONSOLE, QUEUE_URL and TOKEN.
+func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: running")
+	}
+	dir := ts.Getenv("TENDRIL_DATA_DIR")
+	ts.Check(poll(func() error {
+		c, err := console.Dial(dir)
+		if errors.Is(err, console.ErrOff) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		checks, ready, err := c.Ready(context.Background())
+		if err == nil && !ready {
+			err = fmt.Errorf("not ready: %v", checks)
+		}
+		return err
+	}))
+	i, err := console.ReadInstance(dir)
+	ts.Check(err)
+	token, _ := console.ReadToken(dir) // there is none without a console
+	for name, value := range map[string]string{
+		"PID": strconv.Itoa(i.PID), "ENDPOINT": i.Endpoint, "CONSOLE": i.Console, "QUEUE_URL": i.QueueURL, "TOKEN": token,
+	} {
+		ts.Setenv(name, value)
+	}
+}
+
+// scriptExits runs a program that must end with a status: exits 6 tendril peek x
+func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits STATUS PROGRAM [ARGS...]")
+	}
+	got := 0
+	err := ts.Exec(args[1], args[2:]...)
+	var ended *exec.ExitError
+	if errors.As(err, &ended) {
+		got = ended.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if strconv.Itoa(got) != args[0] {
+		ts.Fatalf("exit status %d, want %s", got, args[0])
+	}
+}
+
+// scriptUntil runs a program again and again until its output matches:
+// until 'plum' tendril dead list
+func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until PATTERN PROGRAM [ARGS...]")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	ts.Check(poll(func() error {
+		if err := ts.Exec(args[1], args[2:]...); err != nil {
+			return err
+		}
+		if out := ts.ReadFile("stdout"); !pattern.MatchString(out) {
+			return fmt.Errorf("no match for %s in\n%s", args[0], out)
+		}
+		return nil
+	}))
+}
+
+// scriptSignal sends a signal to the environment of the last 'running'; wait
+// for its end with the command wait.
+func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
+	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP}
+	if neg || len(args) != 1 || signals[args[0]] == 0 {
+		ts.Fatalf("usage: signal TERM|INT|KILL|HUP")
+	}
+	pid, err := strconv.Atoi(ts.Getenv("PID"))
+	ts.Check(err)
+	ts.Check(syscall.Kill(pid, signals[args[0]]))
+}
+
+// scriptHTTP asks the console and prints status and body on standard output:
+// http GET /readyz, http POST /api/v1/drain TOKEN {}
+func scriptHTTP(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 4 {
+		ts.Fatalf("usage: http METHOD PATH [TOKEN [BODY]]")
+	}
+	args = append(args, "", "")
+	req, err := http.NewRequestWithContext(context.Background(), args[0], "http://"+ts.Getenv("CONSOLE")+args[1], strings.NewReader(args[3]))
+	ts.Check(err)
+	if args[2] != "" {
+		req.Header.Set("Authorization", "Bearer "+args[2])
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	body, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%d %s", resp.StatusCode, body)
+}
