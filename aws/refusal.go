@@ -26,6 +26,7 @@ type refusal struct {
 func newRefusal(resp *http.Response, body []byte) *refusal {
 	r := &refusal{status: resp.StatusCode}
 	r.shape, r.message = readRefusal(body)
+	r.message = firstLine(r.message)
 	r.query, _, _ = strings.Cut(resp.Header.Get("X-Amzn-Query-Error"), ";")
 	return r
 }
@@ -125,53 +126,61 @@ func entryError(code, message string, theirs bool) error {
 	return &queue.Error{Code: known, Message: message}
 }
 
+// firstLine keeps a sentence and drops what may follow it: the SDK's chains of
+// causes, and, when Amazon refuses a signature, the request as it should have
+// been signed, with the session token in it.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
 // explain turns any error of a call into a [*queue.Error] that says which
 // queue and what to do. The end of the caller's own context stays what it is.
 func explain(ctx context.Context, queueName, host string, err error) error {
 	if err == nil {
 		return nil
 	}
-	code, message, answered := answer(err)
-	if cause := ctx.Err(); cause != nil && !answered {
+	refused := answer(err)
+	if cause := ctx.Err(); cause != nil && refused == nil {
 		return cause
 	}
 	var told *queue.Error
 	switch {
 	case errors.As(err, &told):
 		return told
-	case !answered:
+	case refused == nil:
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err,
 			Message: fmt.Sprintf("%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, plain(err))}
-	case code == queue.CodeQueueDoesNotExist:
+	}
+	code, message := refused.code(), refused.Error()
+	switch code {
+	case queue.CodeQueueDoesNotExist:
 		message = fmt.Sprintf("queue %s does not exist at %s: check its name, the account and the region", queueName, host)
-	case code == queue.CodeAccessDenied:
+	case queue.CodeAccessDenied:
 		message = fmt.Sprintf("%s refused access to queue %s: %s; check the policy of these credentials, and that they have not expired", host, queueName, message)
 	}
-	return &queue.Error{Code: code, Message: message, Err: err}
+	return &queue.Error{Code: code, Message: message, Err: refused}
 }
 
-// answer finds the service's own code and sentence in an error of ours or of
-// the SDK's client. answered is false when there was no answer at all.
-func answer(err error) (code, message string, answered bool) {
+// answer finds what the service said in an error of ours or of the SDK's
+// client; nil when there was no answer at all.
+func answer(err error) *refusal {
 	var own *refusal
 	if errors.As(err, &own) {
-		return own.code(), own.Error(), true
+		return own
 	}
-	var api smithy.APIError
 	var response *smithyhttp.ResponseError
 	if errors.As(err, &response) {
 		own = &refusal{status: response.HTTPStatusCode()}
 	}
+	var api smithy.APIError
 	if errors.As(err, &api) {
 		if own == nil {
 			own = &refusal{}
 		}
-		own.shape, own.message = api.ErrorCode(), api.ErrorMessage()
+		own.shape, own.message = api.ErrorCode(), firstLine(api.ErrorMessage())
 	}
-	if own == nil {
-		return "", "", false
-	}
-	return own.code(), own.Error(), true
+	return own
 }
 
 // plain takes the SDK's wrapping off an error, for people.

@@ -2,7 +2,9 @@ package aws
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/aws/smithy-go"
@@ -84,6 +86,26 @@ func TestReadRefusal(t *testing.T) {
 	} {
 		if shape, message := readRefusal([]byte(body)); shape != want[0] || message != want[1] {
 			t.Errorf("%s: %q, %q; want %q", body, shape, message, want)
+		}
+	}
+}
+
+// Amazon explains a refused signature with the whole request as it should have
+// been signed, session token included. That must not reach a log.
+func TestNoTokenInErrors(t *testing.T) {
+	t.Parallel()
+	const text = "The request signature we calculated does not match.\n\nThe Canonical String should have been\n'POST\n/\nx-amz-security-token:CANARY'"
+	q := openCanned(t, answers(func() *http.Response { return refuse(403, "SignatureDoesNotMatch", "SignatureDoesNotMatch", text) }), nil)
+	ours := q.Delete(t.Context(), []string{"r"})[0]
+	sdks := explain(t.Context(), "jobs", "host", &smithy.OperationError{Err: &smithy.GenericAPIError{Code: "SignatureDoesNotMatch", Message: text}})
+	for _, err := range []error{ours, sdks} {
+		if !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), "we calculated does not match") {
+			t.Errorf("got %v", err)
+		}
+		for e := err; e != nil; e = errors.Unwrap(e) {
+			if strings.Contains(fmt.Sprintf("%v %+v", e, e), "CANARY") {
+				t.Errorf("%T holds the token", e)
+			}
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -120,13 +119,7 @@ func (s *SQS) Check(ctx context.Context) error {
 func noCredentials(cause error) error {
 	return &queue.Error{Code: queue.CodeAccessDenied, Err: cause, Message: fmt.Sprintf("no AWS credentials: %s. "+
 		"Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile of ~/.aws in AWS_PROFILE (after \"aws configure\" or \"aws sso login\"), "+
-		"or run where a role is attached (EC2, ECS, EKS, Lambda)", firstLine(cause))}
-}
-
-// firstLine keeps the SDK's chains of causes readable.
-func firstLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
+		"or run where a role is attached (EC2, ECS, EKS, Lambda)", firstLine(cause.Error()))}
 }
 
 // Queue finds a queue by its name, URL or ARN. It checks the credentials; for
