@@ -22,7 +22,7 @@ func TestBoto3(t *testing.T) {
 		python = "python3"
 	}
 	if out, err := exec.Command(python, "-c", "import boto3").CombinedOutput(); err != nil {
-		missingPeer(t, "boto3 for "+python, "TENDRIL_PYTHON names a Python that has it", out, err)
+		missingPeer(t, "boto3 for "+python, "set TENDRIL_PYTHON to a Python that has it", out, err)
 	}
 	runPeer(t, exec.Command(python, "testdata/boto3_test.py"))
 }
@@ -31,7 +31,7 @@ func TestJavaScriptSDK(t *testing.T) {
 	t.Parallel()
 	modules := os.Getenv("TENDRIL_NODE_MODULES")
 	if modules == "" {
-		missingPeer(t, "@aws-sdk/client-sqs", "TENDRIL_NODE_MODULES names a node_modules folder that has it", nil, nil)
+		missingPeer(t, "@aws-sdk/client-sqs", "set TENDRIL_NODE_MODULES to a node_modules folder that has it", nil, nil)
 	}
 	// Node looks for modules beside the script and above, so the script runs
 	// from a folder beside a link to the modules.
@@ -53,7 +53,7 @@ func TestJavaScriptSDK(t *testing.T) {
 	probe := exec.Command("node", "-e", "require('@aws-sdk/client-sqs')")
 	probe.Dir = dir
 	if out, err := probe.CombinedOutput(); err != nil {
-		missingPeer(t, "node with @aws-sdk/client-sqs", "TENDRIL_NODE_MODULES names a node_modules folder that has it", out, err)
+		missingPeer(t, "node with @aws-sdk/client-sqs", "set TENDRIL_NODE_MODULES to a node_modules folder that has it", out, err)
 	}
 	runPeer(t, exec.Command("node", filepath.Join(dir, "sqs_test.mjs")))
 }
