@@ -1,0 +1,243 @@
+package leadertest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"tendril/queue"
+)
+
+// Store is what the suite checks: the interface of the same name in package
+// leader, repeated here so that the elector's own tests can use the suite.
+type Store interface {
+	// Read returns the lease stored under name, the zero value when there is
+	// none.
+	Read(ctx context.Context, name string) (queue.Lease, error)
+	// Swap stores next under name if the Version stored there is old.Version,
+	// and returns whether it won and what is stored after the call.
+	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
+}
+
+// Run checks the stores that newStore returns, one per case. They may share
+// their rows with each other: each case uses names of its own, made of the
+// case's name and the time.
+func Run(t *testing.T, newStore func(t testing.TB) Store) {
+	t.Helper()
+	run := time.Now().UnixNano()
+	for i, c := range cases() {
+		t.Run(c.name, func(t *testing.T) {
+			c.check(&bench{TB: t, store: newStore(t), name: fmt.Sprintf("suite-%d-%d", run, i)})
+		})
+	}
+}
+
+type suiteCase struct {
+	name  string
+	check func(b *bench)
+}
+
+func cases() []suiteCase {
+	return []suiteCase{
+		{"what was never written reads as the zero lease", neverWritten},
+		{"a lease comes back as it was written", roundTrip},
+		{"a swap from the stored version wins", swapWins},
+		{"a swap from another version loses and is told what is stored", swapLoses},
+		{"a swap from nothing loses where something is stored", fromNothing},
+		{"a swap from something loses where nothing is stored", fromSomething},
+		{"only the version is compared", onlyVersion},
+		{"a repeated swap has won", repeated},
+		{"a repeat that comes after the next write has lost", repeatedLate},
+		{"a lease without a version is refused", noVersion},
+		{"names are apart", apart},
+		{"one of many wins", oneOfMany},
+		{"a context that has ended is obeyed", ended},
+	}
+}
+
+// bench is one case's store with the calls of a case, each of which fails the
+// test when the store reports an error.
+type bench struct {
+	testing.TB
+	store Store
+	name  string
+}
+
+func (b *bench) read() queue.Lease {
+	b.Helper()
+	l, err := b.store.Read(context.Background(), b.name)
+	if err != nil {
+		b.Fatalf("Read: %v", err)
+	}
+	return l
+}
+
+func (b *bench) swap(old, next queue.Lease) (bool, queue.Lease) {
+	b.Helper()
+	won, current, err := b.store.Swap(context.Background(), b.name, old, next)
+	if err != nil {
+		b.Fatalf("Swap %q to %q: %v", old.Version, next.Version, err)
+	}
+	return won, current
+}
+
+// want fails the test unless the swap ended so and left current stored.
+func (b *bench) want(won bool, current queue.Lease) func(bool, queue.Lease) {
+	b.Helper()
+	return func(gotWon bool, gotCurrent queue.Lease) {
+		b.Helper()
+		if gotWon != won || gotCurrent != current {
+			b.Errorf("Swap returned %v with %+v, want %v with %+v", gotWon, gotCurrent, won, current)
+		}
+		if stored := b.read(); stored != current {
+			b.Errorf("stored is %+v, want %+v", stored, current)
+		}
+	}
+}
+
+func lease(version string, term int64) queue.Lease {
+	return queue.Lease{Owner: "node", Version: version, Term: term, Duration: 15 * time.Second}
+}
+
+func neverWritten(b *bench) {
+	if got := b.read(); got != (queue.Lease{}) {
+		b.Errorf("Read returned %+v", got)
+	}
+}
+
+func roundTrip(b *bench) {
+	var old queue.Lease
+	for i, next := range []queue.Lease{
+		{Owner: "node-1", Version: "a", Term: 1, Duration: 15 * time.Second, Data: "http://127.0.0.1:9325"},
+		{Owner: "Knoten \u00fc \u2713 'quoted\" \\", Version: "b", Term: math.MaxInt64, Duration: time.Millisecond, Data: "line\nline\ttab"},
+		{Version: "c", Term: 1<<53 + 1, Duration: 90 * time.Minute, Released: true},
+	} {
+		won, current := b.swap(old, next)
+		if !won || current != next {
+			b.Errorf("write %d: Swap returned %v with %+v, want %+v", i, won, current, next)
+		}
+		if got := b.read(); got != next {
+			b.Errorf("write %d: wrote %+v, read %+v", i, next, got)
+		}
+		old = next
+	}
+}
+
+func swapWins(b *bench) {
+	first, second := lease("a", 1), lease("b", 2)
+	b.want(true, first)(b.swap(queue.Lease{}, first))
+	b.want(true, second)(b.swap(first, second))
+}
+
+func swapLoses(b *bench) {
+	first, second := lease("a", 1), lease("b", 1)
+	b.swap(queue.Lease{}, first)
+	b.swap(first, second)
+	b.want(false, second)(b.swap(first, lease("c", 2)))
+	b.want(false, second)(b.swap(lease("never stored", 1), lease("d", 2)))
+}
+
+func fromNothing(b *bench) {
+	first := lease("a", 1)
+	b.swap(queue.Lease{}, first)
+	b.want(false, first)(b.swap(queue.Lease{}, lease("b", 1)))
+}
+
+func fromSomething(b *bench) {
+	b.want(false, queue.Lease{})(b.swap(lease("a", 1), lease("b", 2)))
+}
+
+func onlyVersion(b *bench) {
+	first, second := lease("a", 1), lease("b", 2)
+	b.swap(queue.Lease{}, first)
+	b.want(true, second)(b.swap(queue.Lease{Version: "a", Term: 99, Owner: "x", Released: true}, second))
+}
+
+func repeated(b *bench) {
+	first, second := lease("a", 1), lease("b", 2)
+	b.swap(queue.Lease{}, first)
+	b.want(true, first)(b.swap(queue.Lease{}, first))
+	b.swap(first, second)
+	b.want(true, second)(b.swap(first, second))
+}
+
+func repeatedLate(b *bench) {
+	first, second, third := lease("a", 1), lease("b", 1), lease("c", 2)
+	b.swap(queue.Lease{}, first)
+	b.swap(first, second)
+	b.swap(second, third)
+	b.want(false, third)(b.swap(first, second))
+}
+
+func noVersion(b *bench) {
+	if _, _, err := b.store.Swap(context.Background(), b.name, queue.Lease{}, queue.Lease{Owner: "node", Term: 1}); err == nil {
+		b.Error("Swap took a lease without a version")
+	}
+	if got := b.read(); got != (queue.Lease{}) {
+		b.Errorf("stored is %+v", got)
+	}
+}
+
+func apart(b *bench) {
+	first := lease("a", 1)
+	b.swap(queue.Lease{}, first)
+	other := &bench{TB: b.TB, store: b.store, name: b.name + "-other"}
+	if got := other.read(); got != (queue.Lease{}) {
+		b.Errorf("another name reads %+v", got)
+	}
+	second := lease("b", 7)
+	other.want(true, second)(other.swap(queue.Lease{}, second))
+	if got := b.read(); got != first {
+		b.Errorf("a write to another name left %+v, want %+v", got, first)
+	}
+}
+
+func oneOfMany(b *bench) {
+	const nodes, rounds = 8, 5
+	old := queue.Lease{}
+	for round := range rounds {
+		var mu sync.Mutex
+		var winners []queue.Lease
+		var told []queue.Lease
+		var all sync.WaitGroup
+		for n := range nodes {
+			all.Go(func() {
+				next := lease(fmt.Sprintf("round %d node %d", round, n), int64(round+1))
+				won, current, err := b.store.Swap(context.Background(), b.name, old, next)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil {
+					b.Errorf("Swap: %v", err)
+				}
+				if won {
+					winners = append(winners, next)
+				}
+				told = append(told, current)
+			})
+		}
+		all.Wait()
+		if len(winners) != 1 {
+			b.Fatalf("round %d: %d winners: %+v", round, len(winners), winners)
+		}
+		for _, current := range told {
+			if current != winners[0] {
+				b.Errorf("round %d: one was told that %+v is stored, it is %+v", round, current, winners[0])
+			}
+		}
+		old = winners[0]
+	}
+}
+
+func ended(b *bench) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := b.store.Read(ctx, b.name); err == nil {
+		b.Error("Read with a context that has ended returned no error")
+	}
+	if _, _, err := b.store.Swap(ctx, b.name, queue.Lease{}, lease("a", 1)); err == nil {
+		b.Error("Swap with a context that has ended returned no error")
+	}
+}
