@@ -170,7 +170,7 @@ func answer(err error) *refusal {
 		return own
 	}
 	var response *smithyhttp.ResponseError
-	if errors.As(err, &response) {
+	if errors.As(err, &response) && response.HTTPStatusCode() != 0 {
 		own = &refusal{status: response.HTTPStatusCode()}
 	}
 	var api smithy.APIError

@@ -4,13 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
 	"tendril/queue"
@@ -233,5 +236,30 @@ func TestQueueThatDoesNotExist(t *testing.T) {
 	}
 	if _, err = s.Queue(t.Context(), "no such name!"); err == nil {
 		t.Error("a name that cannot be was accepted")
+	}
+}
+
+// The SDK's client wraps a connection that failed like an answer.
+func TestServerThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	s, err := OpenSQS(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	refused := roundTrip(func(*http.Request) (*http.Response, error) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	})
+	q, err := s.Queue(t.Context(), "http://127.0.0.1:1/123456789012/jobs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	once := func(o *sqs.Options) {
+		o.HTTPClient, o.RetryMaxAttempts = &http.Client{Transport: refused}, 1
+	}
+	s.api = sqs.New(s.api.Options(), once)
+	_, err = q.Attributes(t.Context())
+	if !errors.Is(err, queue.ErrUnreachable) || !strings.Contains(err.Error(), "127.0.0.1:1 did not answer: dial tcp: connection refused") {
+		t.Errorf("got %v", err)
 	}
 }
