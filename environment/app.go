@@ -2,6 +2,7 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -34,6 +35,9 @@ func (e *Environment) startApp(ctx context.Context) error {
 	e.app = app
 	e.work.worker.Gate(false, "waiting for the app to be ready")
 	if err := app.Start(ctx); err != nil {
+		if taken := (*supervisor.PortError)(nil); errors.As(err, &taken) {
+			return conflict(fmt.Errorf("%w with --port", err))
+		}
 		return fmt.Errorf("%w: %w", ErrAppFailed, err)
 	}
 	e.steps.push("the app", app.Stop)

@@ -82,19 +82,6 @@ type work struct {
 	target string
 }
 
-// Errors that tell the command how an environment ended.
-var (
-	// ErrAppFailed: the app failed too often, or was not ready in time.
-	ErrAppFailed = errors.New("the app does not run")
-	// ErrLate: the drain took longer than the shutdown timeout; what was in
-	// flight goes back to the queue.
-	ErrLate = errors.New("the stop took longer than the shutdown timeout")
-	// ErrQueue: the queue cannot be used: there is none, no access, no answer.
-	ErrQueue = errors.New("the queue cannot be used")
-	// ErrConflict: a port, or the data directory, is in use.
-	ErrConflict = errors.New("in use")
-)
-
 // New builds an environment from checked settings. Nothing is opened yet.
 func New(opts Options) *Environment {
 	return &Environment{

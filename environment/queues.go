@@ -55,7 +55,7 @@ func (e *Environment) openBroker(context.Context) error {
 		Region: e.s.Region, AccountID: e.s.AccountID, Logger: e.Logger, Events: e.brokerEvents(),
 	})
 	if errors.Is(err, broker.ErrInUse) {
-		return fmt.Errorf("%w: %w; stop that one, or give this one its own --data-dir, --listen and --console", ErrConflict, err)
+		return conflict(fmt.Errorf("%w; a second environment needs its own --data-dir, --listen, --console and --port", err))
 	}
 	if err != nil {
 		return fmt.Errorf("opening the embedded queues: %w", err)
@@ -99,7 +99,7 @@ func (e *Environment) serve(name string, server *http.Server, l net.Listener, be
 func listen(option, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("--%s %s: the port is %w; stop what listens there, or give another port (0 takes any free one)", option, address, ErrConflict)
+		return nil, conflict(fmt.Errorf("--%s %s: the port is in use; stop what listens there, or give another port (0 takes any free one)", option, address))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--%s %s: %w", option, address, err)

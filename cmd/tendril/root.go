@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,7 +27,19 @@ signal.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       version,
+		Args:          cobra.ArbitraryArgs,
 	}
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		hint := "see 'tendril --help'"
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = "did you mean 'tendril " + strings.Join(near, "' or 'tendril ") + "'?"
+		}
+		return fail(exitUsage, fmt.Errorf("there is no command %q", args[0]), hint)
+	}
+	root.SuggestionsMinimumDistance = 2
 	root.SetIn(c.in)
 	root.SetOut(c.out)
 	root.SetErr(c.err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -105,7 +106,13 @@ func (c *cli) app(cmd *cobra.Command, args []string) (*bundle.Bundle, []string, 
 // or signals end it: TERM or INT drain, a second one stops at once.
 func (c *cli) runEnvironment(cfg *config.Config, opts environment.Options) error {
 	text := cfg.LogFormat == "text" || cfg.LogFormat == "auto" && c.tty
-	log := c.logger(cfg, text)
+	out := c.out
+	if !text {
+		lines := newLineBuffer(c.out)
+		defer lines.Close()
+		out = lines
+	}
+	log := c.logger(cfg, out, text)
 	if text {
 		c.printWarnings(cfg)
 	} else {
@@ -114,7 +121,7 @@ func (c *cli) runEnvironment(cfg *config.Config, opts environment.Options) error
 		}
 	}
 	opts.Config, opts.AppEnv, opts.Version = cfg, c.environ, version
-	opts.Out, opts.Terminal, opts.Color = c.out, text, text && c.color()
+	opts.Out, opts.Terminal, opts.Color = out, text, text && c.color()
 	opts.Logger = log
 	stop, stopNow := context.WithCancel(context.Background())
 	now, cancelNow := context.WithCancel(context.Background())
@@ -161,7 +168,7 @@ func watchSignals(drain, stop context.CancelFunc, log *slog.Logger) <-chan sysca
 }
 
 // logger prints for a person on a terminal and JSON lines elsewhere.
-func (c *cli) logger(cfg *config.Config, text bool) *slog.Logger {
+func (c *cli) logger(cfg *config.Config, out io.Writer, text bool) *slog.Logger {
 	level := slog.LevelInfo
 	switch {
 	case cfg.Quiet:
@@ -172,5 +179,5 @@ func (c *cli) logger(cfg *config.Config, text bool) *slog.Logger {
 	if text {
 		return slog.New(tint.NewHandler(c.err, &tint.Options{Level: level, TimeFormat: "15:04:05", NoColor: !c.color()}))
 	}
-	return slog.New(slog.NewJSONHandler(c.out, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level}))
 }

@@ -1,0 +1,26 @@
+package environment
+
+import "errors"
+
+// Errors that tell the command how an environment ended.
+var (
+	// ErrAppFailed: the app failed too often, or was not ready in time.
+	ErrAppFailed = errors.New("the app does not run")
+	// ErrLate: the drain took longer than the shutdown timeout; what was in
+	// flight goes back to the queue.
+	ErrLate = errors.New("the stop took longer than the shutdown timeout")
+	// ErrQueue: the queue cannot be used: there is none, no access, no answer.
+	ErrQueue = errors.New("the queue cannot be used")
+	// ErrConflict: a port, or the data directory, is in use. The error's text
+	// says which; this one is only for errors.Is.
+	ErrConflict = errors.New("in use")
+)
+
+// conflict marks an error as an [ErrConflict] without changing its text.
+func conflict(err error) error { return &conflictError{err} }
+
+type conflictError struct{ err error }
+
+func (e *conflictError) Error() string { return e.err.Error() }
+
+func (e *conflictError) Unwrap() []error { return []error{ErrConflict, e.err} }
