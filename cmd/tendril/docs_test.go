@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// docs are the pages whose commands a reader will type.
+func docs(t *testing.T) map[string]string {
+	t.Helper()
+	pages := map[string]string{}
+	add := func(path string) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[path] = string(text)
+	}
+	add("../../README.md")
+	for _, dir := range []string{"../../docs", "../../examples"} {
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".md") {
+				add(path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return pages
+}
+
+// typed finds command lines of tendril in indented or fenced code, and in
+// back quotes: the words behind "tendril", up to a comment or a pipe.
+var typed = regexp.MustCompile("(?m)(?:^    |^|`|[|] )(?:go run \\./cmd/)?tendril ((?:[a-z]|--)[^`\n]*)")
+
+// TestDocumentedCommandsExist: every command line in the documentation names a
+// subcommand and flags that there are.
+func TestDocumentedCommandsExist(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for page, text := range docs(t) {
+		for _, m := range typed.FindAllStringSubmatch(code(text), -1) {
+			found++
+			if problem := tryCommand(words(m[1])); problem != "" {
+				t.Errorf("%s: tendril %s: %s", page, m[1], problem)
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d command lines were found: the pattern misses them", found)
+	}
+}
+
+// code keeps the lines of a page that are code: indented, fenced, or holding
+// back quotes.
+func code(page string) string {
+	var kept []string
+	fenced := false
+	for line := range strings.Lines(page) {
+		switch {
+		case strings.HasPrefix(line, "```"):
+			fenced = !fenced
+		case fenced || strings.HasPrefix(line, "    ") || strings.Contains(line, "`tendril "):
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, "")
+}
+
+// words splits a command line as a shell would, as far as the pages go: single
+// quotes, and an end at a comment, a pipe or a redirection.
+func words(line string) []string {
+	var out []string
+	for _, w := range regexp.MustCompile(`'[^']*'|\S+`).FindAllString(line, -1) {
+		if w == "#" || w == "|" || w == ">" || w == "…" || w == "..." || w == "&" {
+			break
+		}
+		out = append(out, strings.Trim(w, "'"))
+	}
+	return out
+}
+
+// tryCommand says what is wrong with the words behind "tendril"; "" when the
+// command exists and takes these flags.
+func tryCommand(args []string) string {
+	c := &cli{in: strings.NewReader(""), out: new(bytes.Buffer), err: new(bytes.Buffer)}
+	root := c.newRoot()
+	if len(args) > 0 && args[0] == "completion" {
+		return ""
+	}
+	cmd, rest, err := root.Find(args)
+	if err != nil {
+		return err.Error()
+	}
+	if cmd == root && (len(rest) == 0 || !strings.HasPrefix(rest[0], "--")) {
+		return "there is no such subcommand"
+	}
+	cmd.Flags().SetInterspersed(true)
+	cmd.InitDefaultHelpFlag()
+	if cmd == root {
+		cmd.InitDefaultVersionFlag()
+	}
+	if err := cmd.ParseFlags(rest); err != nil {
+		return err.Error()
+	}
+	if cmd.HasSubCommands() && cmd != root && len(cmd.Flags().Args()) > 0 {
+		return "there is no such subcommand of " + cmd.Name()
+	}
+	return ""
+}
