@@ -39,8 +39,8 @@ func (e Exit) String() string {
 	}
 }
 
-// notRunnable reports whether the end shows that there is nothing to run.
-// A shell answers 126 and 127 for what it cannot execute and cannot find.
+// notRunnable reports whether the end shows that there is nothing to run: 126
+// and 127 are a shell's answers for what it cannot execute and cannot find.
 func (e Exit) notRunnable() bool {
 	return e.Code == 126 || e.Code == 127
 }

@@ -43,12 +43,19 @@ func (g *osGroup) empty() bool {
 		if err != nil {
 			continue
 		}
-		pid, state, pgrp, ok := parseStat(text)
-		if ok && pgrp == leader && pid != leader && state != 'Z' && state != 'X' {
+		if survives(text, leader) {
 			return false
 		}
 	}
 	return true
+}
+
+// survives reports whether the text of a /proc/PID/stat is that of a living
+// member of the leader's group other than the leader. Zombies do not live:
+// whoever should reap them may never do so.
+func survives(stat []byte, leader int) bool {
+	pid, state, pgrp, ok := parseStat(stat)
+	return ok && pgrp == leader && pid != leader && state != 'Z' && state != 'X'
 }
 
 // parseStat reads the process id, state and process group from the text of

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bufio"
 	"fmt"
 	"io"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 // When its input ends because this process died, it kills those left. Signals
 // that end a whole service at once must not end it before us.
 const guardScript = `trap '' HUP INT TERM
+echo ready
 live=' '
 while read -r verb group; do
   case $verb in
@@ -73,8 +75,8 @@ func (g *guard) close() {
 	g.release()
 }
 
-// start runs a guard that knows all live groups. It has its own session, so
-// that a terminal's Ctrl-C does not reach it.
+// start runs a guard that knows all live groups, and returns once it is armed.
+// It has its own session, so that a terminal's Ctrl-C does not reach it.
 func (g *guard) start() {
 	cmd := &exec.Cmd{
 		Path:        shellPath,
@@ -87,10 +89,15 @@ func (g *guard) start() {
 	if err != nil {
 		return
 	}
+	ready, err := cmd.StdoutPipe()
+	if err != nil {
+		return
+	}
 	if err := cmd.Start(); err != nil {
 		return
 	}
 	g.cmd, g.pipe = cmd, pipe
+	_, _ = bufio.NewReader(ready).ReadString('\n')
 	for pid := range g.live {
 		_, _ = fmt.Fprintf(pipe, "+ %d\n", pid)
 	}

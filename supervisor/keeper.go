@@ -73,7 +73,7 @@ func (k *keeper) run(first chan<- error) *FailedError {
 		}
 		var d restartDecision
 		failures, d = k.rule.next(failures, exit.At, k.sys.random())
-		if d.giveUp || life == 1 && k.proc.Shell != "" && exit.notRunnable() {
+		if d.giveUp || life == 1 && exit.notRunnable() {
 			return k.giveUp(d.failures, exit)
 		}
 		if !k.pause(d) {

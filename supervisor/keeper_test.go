@@ -278,11 +278,11 @@ func TestACommandThatCannotRunIsNotTriedAgain(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	})
-	// Later in its life, or from a program of its own, 127 is a status like any other.
+	// Later 127 is a status like any other: the command did run once.
 	t.Run("later", func(t *testing.T) {
 		bubble(t, func(t *testing.T) {
 			m := newMachine(t, life{lasts: time.Minute, exit: Exit{Code: 1}}, life{exit: Exit{Code: 127}}, life{lasts: never})
-			s := m.supervisor(Options{}, Process{Name: "w", Argv: []string{"app"}})
+			s := m.supervisor(Options{}, Process{Name: "w", Shell: "app"})
 			if err := s.Start(t.Context()); err != nil {
 				t.Fatal(err)
 			}

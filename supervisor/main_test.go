@@ -111,9 +111,18 @@ func finishSlowly() int {
 	if err != nil {
 		return 1
 	}
-	<-term
+	told := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(conn).ReadString('\n')
+		told <- line
+	}()
+	select {
+	case <-term:
+	case <-told:
+		return 1
+	}
 	fmt.Fprintln(conn, "finishing")
-	_, _ = bufio.NewReader(conn).ReadString('\n')
+	<-told
 	fmt.Println("finished")
 	return 0
 }

@@ -31,48 +31,67 @@ func TestKilledSupervisorLeavesNoOrphan(t *testing.T) {
 	}
 }
 
-// A TERM to everything at once, as a service manager sends it, still leaves the
-// guard in place; a guard that is killed is replaced at the next start.
-func TestGuard(t *testing.T) {
-	t.Parallel()
-	w := newWitness(t)
-	var g guard
-	group := func() *guest {
-		cmd := spawn("idle", &syscall.SysProcAttr{Setpgid: true})
-		cmd.Env = append(cmd.Env, "WITNESS="+w.address())
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = cmd.Wait() })
-		g.add(cmd.Process.Pid)
-		return w.next()
+// guarded starts a child in a group of its own and puts it under guard.
+func guarded(t *testing.T, g *guard, w *witness) *guest {
+	t.Helper()
+	cmd := spawn("idle", &syscall.SysProcAttr{Setpgid: true})
+	cmd.Env = append(cmd.Env, "WITNESS="+w.address())
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
 	}
-	kept, removed := group(), group()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	g.add(cmd.Process.Pid)
+	return w.next()
+}
+
+// A service manager sends TERM to everything at once: the guard has to outlast
+// that, or there would be none while we drain.
+func TestGuardOutlastsTheSignalsThatStopAService(t *testing.T) {
+	t.Parallel()
+	var g guard
+	child := guarded(t, &g, newWitness(t))
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		if err := g.cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
 	}
-	first := g.cmd.Process.Pid
+	child.answers()
+	g.close()
+	child.awaitGone()
+}
+
+func TestGuardLeavesAloneWhatWasRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWitness(t)
+	var g guard
+	kept, removed, last := guarded(t, &g, w), guarded(t, &g, w), guarded(t, &g, w)
+	g.remove(removed.pid)
+	g.close()
+	kept.awaitGone()
+	last.awaitGone()
+	removed.answers()
+}
+
+// A guard that was killed is replaced at the next start, and the new one knows
+// the groups of the old one.
+func TestGuardIsReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWitness(t)
+	var g guard
+	early, removed := guarded(t, &g, w), guarded(t, &g, w)
 	if err := g.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := g.cmd.Process.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	late := group()
-	if g.cmd.Process.Pid == first {
-		t.Fatal("the killed guard was not replaced")
-	}
 	g.remove(removed.pid)
-	if len(g.live) != 2 {
-		t.Errorf("%d groups under guard, want 2", len(g.live))
-	}
+	late := guarded(t, &g, w)
 	g.close()
-	kept.awaitGone()
+	early.awaitGone()
 	late.awaitGone()
 	removed.answers()
-	if err := syscall.Kill(removed.pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -71,6 +71,29 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
+func TestSurvives(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		stat string
+		want bool
+	}{
+		{"42 (app) S 1 40 40", true},
+		{"42 (app) T 1 40 40", true},
+		{"42 (app) D 1 40 40", true},
+		{"42 (app) Z 1 40 40", false},
+		{"42 (app) X 1 40 40", false},
+		{"40 (app) Z 1 40 40", false},
+		{"40 (app) S 1 40 40", false},
+		{"42 (app) S 1 41 40", false},
+		{"", false},
+	}
+	for _, tt := range tests {
+		if got := survives([]byte(tt.stat), 40); got != tt.want {
+			t.Errorf("survives(%q, 40) = %t", tt.stat, got)
+		}
+	}
+}
+
 func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("42 (a) Z 7 8) R 1 40 40 0"))
 	f.Add([]byte(") ("))

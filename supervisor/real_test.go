@@ -282,6 +282,18 @@ func TestRealProcessGetsWhatItIsGiven(t *testing.T) {
 	}
 }
 
+// No environment means an empty one, not ours.
+func TestRealEmptyEnvironment(t *testing.T) {
+	t.Parallel()
+	s, r := realSupervisor(t, Options{RestartLimit: -1}, Process{Name: "w", Argv: []string{"env"}})
+	if err := s.Run(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "exit status 0") {
+		t.Errorf("Run = %v, want status 0", err)
+	}
+	if len(r.lines) != 0 {
+		t.Errorf("it was given %q", r.lines)
+	}
+}
+
 func TestRealFloodIsDrained(t *testing.T) {
 	t.Parallel()
 	w := newWitness(t)

@@ -107,7 +107,6 @@ func (s *Supervisor) Start(ctx context.Context) error {
 			return s.abandon(s.procs[i].Name, ctx.Err())
 		}
 	}
-	s.updateGate()
 	return nil
 }
 
