@@ -138,7 +138,7 @@ func TestBrokenAnswersAreErrors(t *testing.T) {
 func TestReadBatch(t *testing.T) {
 	t.Parallel()
 	results, err := readBatch([]byte(`{"Successful":[{"Id":"2","MessageId":"m","SequenceNumber":"7","MD5OfMessageBody":"b","MD5OfMessageAttributes":"a"}],
-		"Failed":[{"Id":"0","Code":"ReceiptHandleIsInvalid","Message":"no","SenderFault":true},{"Id":"1","Code":"Odd","SenderFault":false},{"Id":"4","Code":"Odd","SenderFault":true}]}`), 5)
+		"Failed":[{"Id":"0","Code":"ReceiptHandleIsInvalid","Message":"no","SenderFault":true},{"Id":"1","Code":"Odd","SenderFault":false},{"Id":"4","Code":"Odd","SenderFault":"true"}]}`), 5)
 	if err != nil {
 		t.Fatal(err)
 	}

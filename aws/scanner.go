@@ -261,12 +261,13 @@ func (s *scanner) hex4(pos int) rune {
 	return r
 }
 
-// flag consumes true or false; null is false.
+// flag consumes true or false, which some servers write as a string; null is
+// false.
 func (s *scanner) flag() bool {
 	switch {
-	case s.literal("true"):
+	case s.literal("true"), s.literal(`"true"`), s.literal(`"True"`):
 		return true
-	case s.literal("false"), s.literal("null"):
+	case s.literal("false"), s.literal("null"), s.literal(`"false"`), s.literal(`"False"`):
 	default:
 		s.fail("true or false")
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"strings"
 	"testing"
 
 	"tendril/queuetest"
@@ -33,13 +34,14 @@ var listening = regexp.MustCompile(`Running on (http://127\.0\.0\.1:\d+)`)
 func startMoto(t *testing.T) (endpoint string) {
 	t.Helper()
 	python := cmp.Or(os.Getenv("TENDRIL_PYTHON"), "python3")
-	if out, err := exec.Command(python, "-c", "import moto.server").CombinedOutput(); err != nil {
+	out, err := exec.Command(python, "-c", "import moto.server; print(moto.__version__)").CombinedOutput()
+	if found := strings.TrimSpace(string(out)); err != nil || found != motoVersion {
 		complain := t.Skipf
 		if os.Getenv("TENDRIL_REQUIRE_PEERS") == "1" {
 			complain = t.Fatalf
 		}
-		complain("NOT TESTED against a foreign server: %s has no moto (%v: %.200s). "+
-			"Install it with: python3 -m venv venv && venv/bin/pip install 'moto[server,sqs]'; then set TENDRIL_PYTHON=venv/bin/python", python, err, out)
+		complain("NOT TESTED against a foreign server: %s has no moto %s (%v, %.200q). "+
+			"Install it with: python3 -m venv venv && venv/bin/pip install 'moto[server,sqs]==%[2]s'; then set TENDRIL_PYTHON=venv/bin/python", python, motoVersion, err, found)
 	}
 	moto := exec.Command(python, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0")
 	moto.Env = append(os.Environ(), "PYTHONUNBUFFERED=1", "NO_COLOR=1")
@@ -74,7 +76,11 @@ func startMoto(t *testing.T) (endpoint string) {
 	return endpoint
 }
 
-// motoDiffers is what moto 5.2 does otherwise than SQS.
+// motoVersion is the version that motoDiffers was made for. Others differ in
+// other ways.
+const motoVersion = "5.2.5"
+
+// motoDiffers is what moto does otherwise than SQS.
 var motoDiffers = map[string]string{
 	"send: the trace header comes back":                         "system attributes of a batch are dropped",
 	"send: a bad entry does not harm the others":                "control characters are accepted",
