@@ -66,6 +66,7 @@ func TestDecodeJSONRefuses(t *testing.T) {
 		{"Latin-1", "{\"MessageBody\":\"\xe9\"}", codeSerialization, "not valid UTF-8"},
 		{"half a surrogate pair", `{"MessageBody":"\ud83d"}`, queue.CodeInvalidMessageContents, "'#xD83D'"},
 		{"wrong half first", `{"MessageBody":"\ude00\ud83d"}`, queue.CodeInvalidMessageContents, "'#xDE00'"},
+		{"two second halves", `{"MessageBody":"\ude00\ude00"}`, queue.CodeInvalidMessageContents, "'#xDE00'"},
 		{"half and a letter", `{"MessageBody":"\ud83d\u0041"}`, queue.CodeInvalidMessageContents, "'#xD83D'"},
 		{"too deep", `{"x":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`, codeSerialization, "more than 16 levels"},
 		{"too many values", `{"Entries":[` + strings.Repeat("{},", maxValues) + `{}]}`, codeSerialization, "more than 10000 values"},

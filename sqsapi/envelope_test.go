@@ -2,6 +2,7 @@ package sqsapi
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"io"
@@ -146,6 +147,9 @@ func TestEnvelope(t *testing.T) {
 			if w.Code != test.status || w.Header().Get("Content-Type") != test.wantType || !strings.Contains(w.Body.String(), test.want) {
 				t.Errorf("answer %d %s %s", w.Code, w.Header().Get("Content-Type"), w.Body)
 			}
+			if allow := w.Header().Get("Allow"); (allow == "POST") != (test.status == 405) {
+				t.Errorf("Allow %q", allow)
+			}
 			if id := w.Header().Get("X-Amzn-Requestid"); !requestID.MatchString(id) {
 				t.Errorf("request id %q", id)
 			}
@@ -153,20 +157,20 @@ func TestEnvelope(t *testing.T) {
 	}
 }
 
-// A body of unknown length is cut at the limit, too.
-func TestBodyWithoutLengthIsBounded(t *testing.T) {
+// Of a body that is announced as too large nothing is read, and one of unknown
+// length is cut at the limit.
+func TestLargeBodiesAreNotRead(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
-	r := newRequest(t.Context(), "SendMessage", "")
-	endless := &spaces{}
-	r.Body, r.ContentLength = io.NopCloser(endless), -1
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	if w.Code != http.StatusRequestEntityTooLarge {
-		t.Errorf("status %d", w.Code)
-	}
-	if endless.read > 2*maxBody {
-		t.Errorf("read %d bytes", endless.read)
+	for announced, most := range map[int64]int{maxBody + 1: 0, 1 << 40: 0, -1: 2 * maxBody} {
+		r := newRequest(t.Context(), "SendMessage", "")
+		endless := &spaces{}
+		r.Body, r.ContentLength = io.NopCloser(endless), announced
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusRequestEntityTooLarge || endless.read > most {
+			t.Errorf("length %d: status %d, read %d bytes", announced, w.Code, endless.read)
+		}
 	}
 }
 
@@ -178,7 +182,8 @@ func (s *spaces) Read(p []byte) (int, error) {
 	return copy(p, bytes.Repeat([]byte(" "), len(p))), nil
 }
 
-// The largest message fits however its JSON is written.
+// The largest message fits however its JSON is written, and a million escapes
+// take no longer than as many letters: this test would take minutes otherwise.
 func TestLargestMessageInItsLongestForm(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
@@ -201,6 +206,13 @@ func TestQueueURLCarriesTheHostThatWasCalled(t *testing.T) {
 		if want := `{"QueueUrl":"http://` + host + `/123456789012/jobs"}`; w.Body.String() != want {
 			t.Errorf("got %s, want %s", w.Body, want)
 		}
+	}
+	r := newRequest(t.Context(), "GetQueueUrl", `{"QueueName":"jobs"}`)
+	r.TLS = &tls.ConnectionState{}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if want := `{"QueueUrl":"https://localhost:9324/123456789012/jobs"}`; w.Body.String() != want {
+		t.Errorf("over TLS got %s, want %s", w.Body, want)
 	}
 }
 

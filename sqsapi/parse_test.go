@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -205,6 +206,14 @@ func TestSystemAttributes(t *testing.T) {
 func TestMessageAttributes(t *testing.T) {
 	t.Parallel()
 	text, empty := "v", ""
+	letters := map[string]attributeValue{}
+	for _, name := range strings.Split("jihgfedcba", "") {
+		letters[name] = attributeValue{DataType: "String", StringValue: &text}
+	}
+	sorted, err := messageAttributes(letters)
+	if err != nil || !slices.IsSortedFunc(sorted, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Errorf("not sorted: %v, %v", sorted, err)
+	}
 	got, err := messageAttributes(map[string]attributeValue{
 		"n": {DataType: "Number.int", StringValue: &text},
 		"b": {DataType: "Binary.gif", BinaryValue: []byte("x")},
