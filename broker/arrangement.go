@@ -10,6 +10,9 @@ type arrangement interface {
 	giveBack(m *message)
 	// release learns that a message that was taken, or is queued, is gone.
 	release(m *message)
+	// resume learns of a message that was in flight before the store was
+	// opened, and still is.
+	resume(m *message)
 	// take removes up to limit messages for which judge says give. judge is
 	// asked once for each message taken; those that it diverts or discards
 	// are not returned.

@@ -2,8 +2,11 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -137,6 +140,25 @@ func texts(msgs []queue.Message) string {
 		s += m.Body
 	}
 	return s
+}
+
+// copyDir copies the files of a data directory: what kill -9 leaves.
+func copyDir(t interface{ Fatal(...any) }, from, to string) {
+	if err := os.Mkdir(to, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{databaseName, databaseName + "-wal"} {
+		data, err := os.ReadFile(filepath.Join(from, name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, name), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func ptr[T any](v T) *T { return &v }

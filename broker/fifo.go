@@ -58,6 +58,12 @@ func (f *fifo) release(m *message) {
 	f.place(m.group)
 }
 
+func (f *fifo) resume(m *message) {
+	m.holds = true
+	m.group.out++
+	f.place(m.group)
+}
+
 func (f *fifo) unhold(m *message) {
 	if m.holds {
 		m.holds = false

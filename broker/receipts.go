@@ -129,10 +129,7 @@ func (q *liveQueue) resume(m *message) {
 	m.until = min(m.until, q.b.clock.now()+int64(maxFlight))
 	m.flying = true
 	q.flight.push(m)
-	if m.group != nil {
-		m.holds = true
-		m.group.out++
-	}
+	q.order.resume(m)
 }
 
 // maxFlight bounds what a wall clock that was set back could make of a

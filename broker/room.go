@@ -13,7 +13,7 @@ import (
 // room watches the free space of the disk. Sends are refused while less than
 // a reserve is left, so that deletes, which need a little room in the log
 // themselves, go on. For the case that others fill the disk to the last byte
-// it keeps a file that can be given up.
+// it keeps a small file that can be given up.
 type room struct {
 	dir     string
 	free    func(dir string) (free, total int64, err error)
@@ -25,7 +25,7 @@ type room struct {
 
 const (
 	reserveMost = 64 << 20
-	ballastMost = 8 << 20
+	ballastMost = 2 << 20
 	roomEvery   = 250 * time.Millisecond
 )
 

@@ -235,9 +235,7 @@ func (s *script) kill() {
 	synctest.Wait()
 	s.copies++
 	next := s.dir + fmt.Sprint("-", s.copies)
-	if err := os.CopyFS(next, os.DirFS(s.dir)); err != nil {
-		s.t.Fatal(err)
-	}
+	copyDir(s.t, s.dir, next)
 	s.close()
 	s.dir = next
 	s.open()

@@ -28,6 +28,8 @@ func (s *standard) giveBack(m *message) {
 
 func (s *standard) release(*message) {}
 
+func (s *standard) resume(*message) {}
+
 func (s *standard) promote(int64) {}
 
 func (s *standard) reset(drop func(*message)) {

@@ -159,7 +159,7 @@ func (w *writer) commit(group []request) {
 	err := w.try(group)
 	if isFull(err) {
 		rest := w.settleGrowing(group, errFull)
-		w.b.room.release()
+		w.makeRoom()
 		if err = nil; len(rest) > 0 {
 			err = w.try(rest)
 		}
@@ -175,6 +175,14 @@ func (w *writer) commit(group []request) {
 	settleAll(group, nil)
 	clear(group)
 	w.tidyLater(tidySoon)
+}
+
+// makeRoom gives up the reserved file, and lets the log start over: deletes
+// then need no more room than it has.
+func (w *writer) makeRoom() {
+	w.b.room.release()
+	// Without room for that either, the deletes fail, and say so.
+	_ = w.b.store.Load().write.script(`PRAGMA wal_checkpoint(RESTART)`)
 }
 
 // refuseGrowth refuses what takes up room while there is too little.

@@ -1,0 +1,507 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"tendril/queue"
+)
+
+// TestModel runs random histories, restarts and kills among them, against a
+// naive model of a queue and its dead-letter queue.
+func TestModel(t *testing.T) {
+	for _, fifo := range []bool{false, true} {
+		t.Run(fmt.Sprintf("fifo=%t", fifo), func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, func(rt *rapid.T) {
+				dir := fastDir(rt)
+				defer os.RemoveAll(dir)
+				rapid.SyncTest(rt, func(rt *rapid.T) {
+					m := newModel(rt, dir, fifo)
+					defer func() { m.b.Close() }()
+					rt.Repeat(map[string]func(*rapid.T){
+						"send": m.send, "receive": m.receive, "delete": m.delete, "visibility": m.visibility,
+						"tick": m.tick, "restart": m.restart, "kill": m.kill, "purge": m.purge,
+						"redrive": m.redrive, "remove": m.remove, "": m.check,
+					})
+				})
+			})
+		})
+	}
+}
+
+// fastDir is a directory in memory where there is one: histories are many, and
+// what they are about is not the disk.
+func fastDir(t rapid.TB) string {
+	for _, parent := range []string{"/dev/shm", ""} {
+		if dir, err := os.MkdirTemp(parent, "broker"); err == nil {
+			return dir
+		}
+	}
+	t.Fatal("no directory for temporary files")
+	return ""
+}
+
+const (
+	modelMax       = 3 // receives before a message is dead-lettered
+	modelRetention = 60 * time.Second
+	modelWork      = "work"
+	modelDead      = "dead"
+)
+
+// model is what the queues should hold.
+type model struct {
+	t        *rapid.T
+	b        *Broker
+	dir      string
+	fifo     bool
+	suffix   string
+	messages []*modelled // in the order of their arrival where they are
+	receipts []modelReceipt
+	sent     int
+	arrivals int
+	ledgers  map[string]*Ledger
+	copies   int
+}
+
+// modelled is a message of the model.
+type modelled struct {
+	id, body, group string
+	place           string // the queue that holds it
+	arrival         int
+	sentAt          time.Time
+	due             time.Time // end of its delay
+	until           time.Time // end of its flight; zero when it is not in flight
+	since           time.Time // of the latest receive or change
+	received        time.Time
+	count, base     int
+	handle          string
+	deadAt          time.Time
+	forgotten       bool // a kill forgot receives of it
+}
+
+type modelReceipt struct {
+	handle string
+	m      *modelled
+	place  string
+}
+
+func newModel(t *rapid.T, dir string, fifo bool) *model {
+	m := &model{t: t, dir: dir, fifo: fifo, ledgers: map[string]*Ledger{modelWork: {}, modelDead: {}}}
+	m.open()
+	attrs := map[string]string{"MessageRetentionPeriod": "60", "VisibilityTimeout": "5"}
+	if fifo {
+		m.suffix = ".fifo"
+		attrs["FifoQueue"], attrs["ContentBasedDeduplication"] = "true", "true"
+	}
+	m.must(m.b.CreateQueue(context.Background(), modelDead+m.suffix, attrs, nil))
+	attrs["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, m.b.ARN(modelDead+m.suffix), modelMax)
+	m.must(m.b.CreateQueue(context.Background(), modelWork+m.suffix, attrs, nil))
+	return m
+}
+
+func (m *model) open() {
+	b, err := Open(m.dir, quiet())
+	m.must(err)
+	m.b = b
+	synctest.Wait()
+}
+
+func (m *model) must(err error) {
+	if err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// settle lets time pass in the model: flights end, messages expire.
+func (m *model) settle() {
+	now := time.Now()
+	m.messages = slices.DeleteFunc(m.messages, func(x *modelled) bool {
+		if !x.until.IsZero() && !x.until.After(now) {
+			x.until = time.Time{}
+		}
+		if x.sentAt.Add(modelRetention).After(now) {
+			return false
+		}
+		m.ledgers[x.place].Expired++
+		x.place = ""
+		return true
+	})
+}
+
+func (x *modelled) visible(now time.Time) bool { return x.until.IsZero() && !x.due.After(now) }
+
+func (m *model) in(place string) (list []*modelled) {
+	for _, x := range m.messages {
+		if x.place == place {
+			list = append(list, x)
+		}
+	}
+	slices.SortFunc(list, func(a, b *modelled) int { return cmp.Compare(a.arrival, b.arrival) })
+	return list
+}
+
+func (m *model) send(t *rapid.T) {
+	n := rapid.IntRange(1, 4).Draw(t, "n")
+	var out []queue.Outgoing
+	for range n {
+		m.sent++
+		o := queue.Outgoing{Body: fmt.Sprint("m", m.sent)}
+		if m.fifo {
+			o.GroupID = rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "group")
+		} else if rapid.Bool().Draw(t, "delayed") {
+			o.Delay = ptr(time.Duration(rapid.IntRange(1, 30).Draw(t, "delay")) * 500 * time.Millisecond)
+		}
+		out = append(out, o)
+	}
+	sent, err := m.b.Send(context.Background(), modelWork+m.suffix, out)
+	m.must(err)
+	for i, s := range sent {
+		m.must(s.Err)
+		m.arrivals++
+		x := &modelled{id: s.ID, body: out[i].Body, group: out[i].GroupID, place: modelWork, arrival: m.arrivals, sentAt: time.Now()}
+		if out[i].Delay != nil {
+			x.due = time.Now().Add(*out[i].Delay)
+		}
+		m.messages = append(m.messages, x)
+		m.ledgers[modelWork].Sent++
+	}
+}
+
+func (m *model) receive(t *rapid.T) {
+	place := rapid.SampledFrom([]string{modelWork, modelWork, modelDead}).Draw(t, "queue")
+	limit := rapid.IntRange(1, 6).Draw(t, "max")
+	visibility := time.Duration(rapid.SampledFrom([]int{0, 1, 5, 20}).Draw(t, "visibility")) * time.Second
+	msgs, err := m.b.Receive(context.Background(), place+m.suffix, queue.ReceiveRequest{Max: limit, Visibility: &visibility})
+	m.must(err)
+	if m.fifo {
+		m.expectFIFO(t, place, limit, msgs)
+	} else {
+		m.expectStandard(t, place, limit, msgs)
+	}
+	for _, got := range msgs {
+		m.given(t, place, &got, visibility)
+	}
+}
+
+// over reports whether a message has used up its receives.
+func (x *modelled) over() bool { return x.place == modelWork && x.count-x.base >= modelMax }
+
+// expectStandard checks that a receive gave what there was, up to its limit,
+// and moves to the dead-letter queue what the broker moved.
+func (m *model) expectStandard(t *rapid.T, place string, limit int, msgs []queue.Message) {
+	good, over := 0, 0
+	for _, x := range m.in(place) {
+		switch {
+		case !x.visible(time.Now()):
+		case x.over():
+			over++
+		default:
+			good++
+		}
+	}
+	if len(msgs) != min(limit, good) {
+		t.Fatalf("received %d messages of %d visible ones and %d over, want %d", len(msgs), good, over, min(limit, good))
+	}
+	for _, x := range m.in(place) {
+		if !x.visible(time.Now()) || !x.over() {
+			continue
+		}
+		if _, err := m.b.Message(context.Background(), modelDead+m.suffix, x.id); err == nil {
+			m.dead(x)
+		} else if len(msgs) < limit {
+			t.Fatalf("%s has used up its receives, and was passed over", x.body)
+		}
+	}
+}
+
+// dead moves a message of the model to the dead-letter queue.
+func (m *model) dead(x *modelled) {
+	m.arrivals++
+	x.place, x.base, x.deadAt, x.arrival, x.due, x.handle = modelDead, x.count, time.Now(), m.arrivals, time.Time{}, ""
+	if m.fifo {
+		x.sentAt = time.Now()
+	}
+	m.ledgers[modelWork].DeadLettered++
+	m.ledgers[modelDead].MovedIn++
+}
+
+// expectFIFO works out exactly what a receive should give.
+func (m *model) expectFIFO(t *rapid.T, place string, limit int, msgs []queue.Message) {
+	var want []string
+	for {
+		diverted := m.passFIFO(place, limit, &want)
+		for _, x := range diverted {
+			m.dead(x)
+		}
+		if len(want) > 0 || len(diverted) == 0 {
+			break
+		}
+	}
+	if got := texts(msgs); got != strings.Join(want, " ") {
+		t.Fatalf("received %q, want %q", got, strings.Join(want, " "))
+	}
+}
+
+// passFIFO goes through the groups once, the one with the oldest message first.
+func (m *model) passFIFO(place string, limit int, want *[]string) (diverted []*modelled) {
+	now := time.Now()
+	locked := map[string]bool{}
+	for _, x := range m.in(place) {
+		if !x.until.IsZero() {
+			locked[x.group] = true
+		}
+	}
+	for _, first := range m.in(place) {
+		if locked[first.group] {
+			continue
+		}
+		locked[first.group] = true
+		for _, x := range m.in(place) {
+			if x.group != first.group {
+				continue
+			}
+			if len(*want) == limit || !x.visible(now) {
+				break
+			}
+			if x.over() {
+				diverted = append(diverted, x)
+				break
+			}
+			*want = append(*want, x.body)
+		}
+	}
+	return diverted
+}
+
+// given checks one received message and notes the receive.
+func (m *model) given(t *rapid.T, place string, got *queue.Message, visibility time.Duration) {
+	i := slices.IndexFunc(m.messages, func(x *modelled) bool { return x.id == got.ID })
+	if i < 0 {
+		t.Fatalf("received %s, which is not there", got.Body)
+	}
+	x := m.messages[i]
+	if x.place != place || x.body != got.Body || x.group != got.GroupID || !x.visible(time.Now()) {
+		t.Fatalf("received %+v, the model has %+v", got, x)
+	}
+	x.count++
+	if x.received = time.Now(); got.ReceiveCount != x.count {
+		t.Fatalf("%s: receive count %d, want %d", x.body, got.ReceiveCount, x.count)
+	}
+	x.since, x.handle = time.Now(), got.ReceiptHandle
+	if visibility > 0 {
+		x.until = time.Now().Add(visibility)
+	}
+	m.receipts = append(m.receipts, modelReceipt{got.ReceiptHandle, x, place})
+}
+
+func (m *model) receipt(t *rapid.T) modelReceipt {
+	if len(m.receipts) == 0 {
+		t.Skip("nothing was received yet")
+	}
+	return m.receipts[rapid.IntRange(0, len(m.receipts)-1).Draw(t, "receipt")]
+}
+
+func (m *model) delete(t *rapid.T) {
+	r := m.receipt(t)
+	errs := m.b.Delete(context.Background(), r.place+m.suffix, []string{r.handle})
+	there := r.m.place == r.place
+	newest := there && r.m.handle == r.handle
+	if m.fifo && there && (!newest || r.m.until.IsZero()) {
+		if errs == nil {
+			t.Fatalf("an expired receipt deleted %s", r.m.body)
+		}
+		return
+	}
+	if errs != nil {
+		t.Fatalf("deleting %s: %v", r.m.body, errs)
+	}
+	if there && r.m.forgotten {
+		// Which receipt is the newest is not known any more.
+		_, err := m.b.Message(context.Background(), r.place+m.suffix, r.m.id)
+		newest = err != nil
+	}
+	if newest {
+		m.gone(r.m)
+		m.ledgers[r.place].Done++
+	}
+}
+
+func (m *model) gone(x *modelled) {
+	x.place = ""
+	m.messages = slices.DeleteFunc(m.messages, func(y *modelled) bool { return x == y })
+}
+
+func (m *model) visibility(t *rapid.T) {
+	r := m.receipt(t)
+	visibility := time.Duration(rapid.SampledFrom([]int{0, 1, 10}).Draw(t, "visibility")) * time.Second
+	errs := m.b.ChangeVisibility(context.Background(), r.place+m.suffix, []queue.VisibilityChange{{ReceiptHandle: r.handle, Visibility: visibility}})
+	there := r.m.place == r.place
+	works := there && r.m.handle == r.handle && !r.m.until.IsZero()
+	if (errs != nil) != (!there || m.fifo && !works) {
+		t.Fatalf("%s: %v", r.m.body, errs)
+	}
+	if works {
+		r.m.since, r.m.until = time.Now(), time.Now().Add(visibility)
+		if visibility == 0 {
+			r.m.until = time.Time{}
+		}
+	}
+}
+
+func (m *model) tick(t *rapid.T) {
+	time.Sleep(time.Duration(rapid.SampledFrom([]int{10, 100, 250, 1000, 5000, 20000}).Draw(t, "ms")) * time.Millisecond)
+	synctest.Wait()
+	m.settle()
+}
+
+func (m *model) restart(*rapid.T) {
+	m.must(m.b.Close())
+	m.open()
+}
+
+// kill goes on with a copy of the files. Receives of the last moment may be
+// forgotten: then the message is visible and has a lower count.
+func (m *model) kill(t *rapid.T) {
+	synctest.Wait()
+	m.copies++
+	next := fmt.Sprintf("%s/%d", m.dir, m.copies)
+	copyDir(t, m.dir, next)
+	m.must(m.b.Close())
+	m.dir = next
+	m.open()
+	for _, x := range m.messages {
+		m.forget(t, x)
+	}
+}
+
+// forget takes over what a kill forgot.
+func (m *model) forget(t *rapid.T, x *modelled) {
+	s, err := m.b.Message(context.Background(), x.place+m.suffix, x.id)
+	m.must(err)
+	inFlight := s.State == InFlight
+	if s.ReceiveCount == x.count && inFlight == !x.until.IsZero() && (!inFlight || s.Until.Equal(x.until)) {
+		return
+	}
+	if time.Since(x.since) > 2*storeAfter {
+		t.Fatalf("%s: the kill forgot a receive of %v ago: %+v, want %+v", x.body, time.Since(x.since), s, x)
+	}
+	x.count, x.until, x.forgotten = s.ReceiveCount, time.Time{}, true
+	if inFlight {
+		x.until = s.Until
+	}
+}
+
+func (m *model) purge(t *rapid.T) {
+	place := rapid.SampledFrom([]string{modelWork, modelDead}).Draw(t, "queue")
+	n, err := m.b.PurgeQueue(context.Background(), place+m.suffix)
+	m.must(err)
+	list := m.in(place)
+	if n != len(list) {
+		t.Fatalf("purged %d, want %d", n, len(list))
+	}
+	m.ledgers[place].Purged += int64(n)
+	for _, x := range list {
+		m.gone(x)
+	}
+}
+
+// some draws a few messages of a queue.
+func (m *model) some(t *rapid.T, place string) (list []*modelled, ids []string) {
+	for _, x := range m.in(place) {
+		if rapid.Bool().Draw(t, "take "+x.body) {
+			list, ids = append(list, x), append(ids, x.id)
+		}
+	}
+	if len(list) == 0 {
+		t.Skip("nothing chosen")
+	}
+	return list, ids
+}
+
+func (m *model) redrive(t *rapid.T) {
+	list, ids := m.some(t, modelDead)
+	n, err := m.b.Move(context.Background(), modelDead+m.suffix, "", ids)
+	m.must(err)
+	if n != len(list) {
+		t.Fatalf("moved %d, want %d", n, len(list))
+	}
+	for _, x := range list {
+		m.arrivals++
+		x.place, x.base, x.sentAt, x.arrival, x.until, x.handle = modelWork, x.count, time.Now(), m.arrivals, time.Time{}, ""
+		m.ledgers[modelDead].MovedOut++
+		m.ledgers[modelWork].MovedIn++
+	}
+}
+
+func (m *model) remove(t *rapid.T) {
+	place := rapid.SampledFrom([]string{modelWork, modelDead}).Draw(t, "queue")
+	list, ids := m.some(t, place)
+	n, err := m.b.DeleteMessages(context.Background(), place+m.suffix, ids)
+	m.must(err)
+	if n != len(list) {
+		t.Fatalf("removed %d, want %d", n, len(list))
+	}
+	m.ledgers[place].Purged += int64(n)
+	for _, x := range list {
+		m.gone(x)
+	}
+}
+
+// check compares all that can be seen with the model.
+func (m *model) check(t *rapid.T) {
+	now := time.Now()
+	for place, want := range m.ledgers {
+		want.Live, want.Visible, want.Delayed, want.InFlight = 0, 0, 0, 0
+		list := m.in(place)
+		for _, x := range list {
+			want.Live++
+			switch {
+			case !x.until.IsZero():
+				want.InFlight++
+			case x.due.After(now):
+				want.Delayed++
+			default:
+				want.Visible++
+			}
+		}
+		got, err := m.b.Ledger(place + m.suffix)
+		m.must(err)
+		if got != *want {
+			t.Fatalf("%s: ledger %+v, want %+v", place, got, *want)
+		}
+		m.checkBrowse(t, place, list)
+	}
+	if total := m.b.TotalLedger(); total.MovedIn != total.DeadLettered+total.MovedOut {
+		t.Fatalf("total %+v", total)
+	}
+}
+
+func (m *model) checkBrowse(t *rapid.T, place string, list []*modelled) {
+	var got, want []string
+	for after := ""; ; {
+		page, next, err := m.b.Browse(context.Background(), place+m.suffix, BrowseRequest{Limit: 3, After: after})
+		m.must(err)
+		for _, s := range page {
+			got = append(got, fmt.Sprint(s.Body, s.ReceiveCount, !s.DeadAt.IsZero()))
+		}
+		if after = next; next == "" {
+			break
+		}
+	}
+	for _, x := range list {
+		want = append(want, fmt.Sprint(x.body, x.count, !x.deadAt.IsZero()))
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("%s: browsing shows %v, want %v", place, got, want)
+	}
+}
