@@ -180,6 +180,14 @@ func (f *Fake) Log() []FakeCall {
 	return slices.Clone(f.log)
 }
 
+// opened counts the open receives and returns how many there were before.
+func (f *Fake) opened(n int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.open += n
+	return f.open - n
+}
+
 // OpenReceives returns how many receives are open now.
 func (f *Fake) OpenReceives() int {
 	f.mu.Lock()
@@ -260,7 +268,9 @@ func (f *Fake) arrive(ctx context.Context, call FakeCall) (FakeFault, error) {
 	call.At = time.Now()
 	f.mu.Lock()
 	f.calls[call.Action]++
-	call.OpenReceives = f.open
+	if call.Action != FakeReceive {
+		call.OpenReceives = f.open
+	}
 	if f.opts.KeepLog {
 		f.log = append(f.log, call)
 	}
@@ -341,7 +351,9 @@ func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 // them and returns only its error. A context that ends during the wait ends
 // the receive without taking messages.
 func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
-	fault, err := f.arrive(ctx, FakeCall{Action: FakeReceive, Entries: req.Max})
+	others := f.opened(1)
+	defer f.opened(-1)
+	fault, err := f.arrive(ctx, FakeCall{Action: FakeReceive, Entries: req.Max, OpenReceives: others})
 	if err != nil || (fault.Err != nil && !fault.Apply) {
 		return nil, first(err, fault.Err)
 	}
@@ -361,8 +373,6 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 	end := time.Now().Add(wait)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.open++
-	defer func() { f.open-- }()
 	for {
 		now := time.Now()
 		msgs, next := f.take(req, now)

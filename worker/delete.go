@@ -160,9 +160,6 @@ func (w *Worker) deleteConfirmed(o order, sent, now time.Time) {
 		w.done.put(h.msg.ID, struct{}{})
 	}
 	w.advance(h, now)
-	if !w.gate.open() {
-		w.withdraw(now)
-	}
 }
 
 // deleteAgain puts back a delete that was not applied, or not known to be.

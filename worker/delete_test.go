@@ -297,3 +297,34 @@ func TestEntriesWithoutAResultAreNotTakenAsDeleted(t *testing.T) {
 		r.stop()
 	})
 }
+
+// The queue confirms the delete of an outdated receipt, without effect: the
+// message comes again, and is not run again.
+func TestLateConfirmationOfADeleteProvesNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := queuetest.NewFake(nil)
+		fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
+			if c.Action == queuetest.FakeDelete {
+				return queuetest.FakeFault{Err: queue.ErrDenied}
+			}
+			return queuetest.FakeFault{}
+		})
+		r := start(t, fake, &testApp{}, &Options{VisibilityTimeout: 30 * time.Second})
+		r.send(1, "")
+		after(time.Minute) // receiving has stopped, the visibility is over
+		other, err := fake.Receive(t.Context(), queue.ReceiveRequest{Max: 1, Visibility: ptr(5 * time.Minute)})
+		if err != nil || len(other) != 1 {
+			t.Fatal(other, err)
+		}
+		fake.SetFault(nil)
+		after(time.Minute)
+		r.place(queuetest.FakeInFlight, 1)
+		if !r.w.Status().Receiving {
+			t.Error("deletes are accepted again, and the gate is closed")
+		}
+		after(10 * time.Minute) // the other worker died
+		r.once(1)
+		r.stop()
+	})
+}

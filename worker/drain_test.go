@@ -262,3 +262,19 @@ func (panicking) Deliver(_ context.Context, m *queue.Message) queue.Result {
 	}
 	return queue.Result{Outcome: queue.Done, Status: 200}
 }
+
+func TestNothingLingersInADrain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := start(t, queuetest.NewFake(nil), &testApp{}, &Options{DeleteLinger: time.Second})
+		after(time.Second)
+		r.send(3, "")
+		after(400 * time.Millisecond)
+		began := time.Now()
+		r.stop()
+		r.once(3)
+		if took := time.Since(began); took >= 300*time.Millisecond {
+			t.Errorf("the drain took %v, the deletes lingered", took)
+		}
+	})
+}

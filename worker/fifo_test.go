@@ -204,3 +204,39 @@ func TestFIFOUnderTrouble(t *testing.T) {
 		})
 	}
 }
+
+// While a group is between two messages its next one has the slot: nothing is
+// received for it that could not start.
+func TestFIFOGroupBetweenTwoMessagesKeepsItsSlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
+		send(t, fake, 3, "a")
+		others := send(t, fake, 10, "b")
+		fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
+			if c.Action == queuetest.FakeDelete {
+				return queuetest.FakeFault{Latency: 3 * time.Second}
+			}
+			return queuetest.FakeFault{}
+		})
+		r := prepare(t, fake, &testApp{handle: done(2 * time.Second)}, &Options{FIFO: true, Concurrency: 3})
+		r.run()
+		after(3 * time.Second) // the first of a is being deleted, the first of b waits for nothing
+		s := r.w.Status()
+		if s.Prefetched != 0 || s.InWork+s.Unconfirmed > 3 {
+			t.Errorf("status: %+v", s)
+		}
+		if got := r.w.turning; got != s.Unconfirmed {
+			t.Errorf("%d groups are between two messages, %d deletes are open", got, s.Unconfirmed)
+		}
+		r.w.mu.Lock()
+		if got, want := r.w.room(time.Now()), 3-r.w.inWork-r.w.turning-r.w.polls.asked; got != want {
+			t.Errorf("room for %d, want %d", got, want)
+		}
+		r.w.mu.Unlock()
+		after(10 * time.Minute)
+		r.place(queuetest.FakeDeleted, 3+len(others))
+		r.inOrder()
+		r.stop()
+	})
+}

@@ -230,14 +230,11 @@ func TestPauseAndResume(t *testing.T) {
 func TestMessagesThatComeToAClosedGateAreGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		fake := queuetest.NewFake(&queuetest.FakeOptions{KeepLog: true})
+		fake := queuetest.NewFake(&queuetest.FakeOptions{KeepLog: true, Latency: 100 * time.Millisecond})
 		send(t, fake, 1000, "")
-		fake.SetFault(func(queuetest.FakeCall) queuetest.FakeFault {
-			return queuetest.FakeFault{Latency: 50 * time.Millisecond}
-		})
 		app := &testApp{handle: done(5 * time.Millisecond)}
 		r := start(t, fake, app, &Options{Concurrency: 10})
-		after(270 * time.Millisecond)
+		after(475 * time.Millisecond) // some answers are on their way
 		open := r.w.Status().Polls
 		if open < 2 {
 			t.Fatalf("%d receives open: the test shows nothing", open)
@@ -281,6 +278,26 @@ func TestReopenedGateDoesNotForgetWhatItGivesBack(t *testing.T) {
 		}
 		after(time.Minute)
 		r.once(500)
+		r.stop()
+	})
+}
+
+func TestClosedGateGivesBackWhatWaitsInItsGroup(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
+		r := start(t, fake, &testApp{handle: done(time.Minute)}, &Options{FIFO: true})
+		r.send(10, "g")
+		after(time.Second)
+		r.w.Pause("now")
+		after(time.Second)
+		r.place(queuetest.FakeVisible, 9)
+		after(2 * time.Minute)
+		r.once(1)
+		r.w.Resume()
+		after(20 * time.Minute)
+		r.once(10)
+		r.inOrder()
 		r.stop()
 	})
 }

@@ -217,6 +217,42 @@ func TestPrefetchStopsAtItsBytes(t *testing.T) {
 	})
 }
 
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	fast := pace{service: 10 * time.Millisecond, roundTrip: 10 * time.Millisecond, finished: now} // 25 to prefetch with 10 slots
+	slow := pace{service: 5 * time.Second, finished: now}
+	tests := []struct {
+		name                                        string
+		pace                                        pace
+		limit, inWork, asked, turning, bytes, ready int
+		want                                        int
+	}{
+		{name: "idle", pace: slow, limit: 10, want: 10},
+		{name: "one receive open", pace: slow, limit: 10, asked: 10, want: 0},
+		{name: "a few slots free", pace: slow, limit: 10, inWork: 7, want: 3},
+		{name: "all busy, slow app", pace: slow, limit: 10, inWork: 10, want: 0},
+		{name: "all busy, fast app", pace: fast, limit: 10, inWork: 10, want: 10},
+		{name: "room for ten more", pace: fast, limit: 10, inWork: 10, ready: 15, want: 10},
+		{name: "not for ten: later", pace: fast, limit: 10, inWork: 10, ready: 16, want: 0},
+		{name: "more than a receive can bring", pace: slow, limit: 10, inWork: 0, want: 10},
+		{name: "too many bytes are held: only for free slots", pace: fast, limit: 10, inWork: 6, ready: 1, bytes: 16 << 20, want: 3},
+		{name: "slow start: no prefetch", pace: fast, limit: 4, inWork: 3, want: 1},
+		{name: "groups between two messages", pace: slow, limit: 10, inWork: 4, turning: 4, want: 2},
+	}
+	for _, tt := range tests {
+		w := New(queuetest.NewFake(nil), &testApp{}, &Options{Concurrency: 10})
+		w.pace, w.limit, w.inWork, w.polls.asked, w.turning = tt.pace, tt.limit, tt.inWork, tt.asked, tt.turning
+		for range tt.ready {
+			w.ready.push(&held{})
+		}
+		w.ready.bytes = tt.bytes
+		if got := w.room(now); got != tt.want {
+			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
+		}
+	}
+}
+
 // Whatever the latency, no delivery begins with less than half of its
 // visibility left.
 func TestPrefetchNeverEatsTheVisibility(t *testing.T) {

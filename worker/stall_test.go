@@ -131,3 +131,22 @@ func TestLapsedMessageThatComesBackHereIsFinished(t *testing.T) {
 		r.stop()
 	})
 }
+
+func TestLapsedMessageIsDroppedNotGivenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lapsed []Lapsed
+		w := New(queuetest.NewFake(nil), &testApp{}, &Options{Events: &Events{Lapsed: func(l Lapsed) { lapsed = append(lapsed, l) }}})
+		now := time.Now()
+		w.mu.Lock()
+		h := &held{msg: queue.Message{ID: "m"}, stage: ready}
+		h.hide(now.Add(-time.Hour), time.Minute)
+		w.held["m"] = h
+		w.giveBack(h, now)
+		left := len(w.returning) + len(w.held)
+		w.unlock()
+		if left != 0 || len(lapsed) != 1 || lapsed[0].InWork {
+			t.Errorf("%d left, events %+v", left, lapsed)
+		}
+	})
+}
