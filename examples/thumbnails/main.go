@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+func main() {
+	log.SetFlags(0)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := run(ctx, "out", os.Getenv("PORT"), os.Getenv("TENDRIL_QUEUE_URL")); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run serves until ctx is done. Images lie in dir; jobs go to queueURL, or
+// nowhere when that is empty.
+func run(ctx context.Context, dir, port, queueURL string) error {
+	if port == "" {
+		port = "5000"
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "source"), 0o755); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: newApp(dir), ReadHeaderTimeout: 5 * time.Second}
+	if queueURL != "" {
+		go func() {
+			if err := produce(ctx, dir, queueURL); err != nil && ctx.Err() == nil {
+				log.Print("no more jobs: ", err)
+			}
+		}()
+	}
+	go func() {
+		<-ctx.Done()
+		server.Shutdown(context.Background()) // the job in hand is finished first
+	}()
+	log.Printf("gallery: http://%s/", l.Addr())
+	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+)
+
+// job is the body of one message.
+type job struct {
+	// Image is a file name in the source folder.
+	Image string `json:"image"`
+	// Width is that of the thumbnail in pixels, 16 to 1024.
+	Width int `json:"width"`
+}
+
+const (
+	burst  = 24 // scenes drawn at once at the start
+	most   = 60 // then the numbers begin again
+	pause  = 2 * time.Second
+	wide   = 960
+	high   = 640
+	narrow = 240
+)
+
+// produce draws scenes and queues a job for each: a burst first, then one every
+// two seconds, until ctx is done. Region, endpoint and credentials come from
+// the environment, as everywhere.
+func produce(ctx context.Context, dir, queueURL string) error {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return err
+	}
+	client := sqs.NewFromConfig(cfg)
+	for n := 0; ; n++ {
+		if n >= burst {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		name := fmt.Sprintf("%03d-%s.png", n%most, moods[n%len(moods)].name)
+		if err := writePNG(filepath.Join(dir, "source", name), draw(uint64(n), wide, high)); err != nil {
+			return err
+		}
+		body, err := json.Marshal(job{Image: name, Width: narrow})
+		if err != nil {
+			return err
+		}
+		text := string(body)
+		if _, err := client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &queueURL, MessageBody: &text}); err != nil {
+			return fmt.Errorf("sending the job for %s: %w", name, err)
+		}
+	}
+}
