@@ -178,7 +178,11 @@ func (e *Environment) warnOfConflicts(q *aws.Queue, attrs map[string]string, den
 	}
 	settings := aws.Settings{Retention: e.s.RetentionPeriod, Visibility: e.s.VisibilityTimeout, Inactivity: e.s.InactivityTimeout}
 	for _, c := range aws.Conflicts(settings, attrs) {
-		e.report.note(slog.LevelWarn, "aws", fmt.Sprintf("%s: %s", q.Name(), c.Text), slog.String("queue", q.Name()), slog.String("reason", string(c.Name)))
+		level := slog.LevelWarn
+		if c.Fact {
+			level = slog.LevelInfo
+		}
+		e.report.note(level, "aws", fmt.Sprintf("%s: %s", q.Name(), c.Text), slog.String("queue", q.Name()), slog.String("reason", string(c.Name)))
 	}
 }
 
