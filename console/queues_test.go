@@ -157,6 +157,11 @@ func TestPagesAddUpToTheQueue(t *testing.T) {
 			t.Errorf("limit %d: (-want +got)\n%s", limit, diff)
 		}
 	}
+	for _, limit := range []int{1, 10, 33} {
+		if page, next, err := c.Messages(t.Context(), "jobs", Filter{Limit: limit}); len(page) != limit || next == "" || err != nil {
+			t.Errorf("a page of at most %d has %d messages, next %q, %v", limit, len(page), next, err)
+		}
+	}
 	for _, err := range c.All(t.Context(), "nothing", Filter{}) {
 		if !errors.Is(err, queue.ErrNoQueue) {
 			t.Errorf("an unknown queue: %v", err)
@@ -234,7 +239,7 @@ func TestSendingThroughTheConsole(t *testing.T) {
 	if err != nil || m.Body != "héllo\n" || len(m.Attributes) != 2 || m.Attributes[1].Value != "\x00\xff" {
 		t.Errorf("message %+v, %v", m, err)
 	}
-	if m, err = c.Message(ctx, "jobs", sent[2].ID); err != nil || m.State != MessageDelayed || m.VisibleAt.IsZero() {
+	if m, err = c.Message(ctx, "jobs", sent[2].ID); err != nil || m.State != MessageDelayed || m.VisibleAt.Sub(m.SentAt).Round(time.Second) != 2*time.Second {
 		t.Errorf("delayed message %+v, %v", m, err)
 	}
 	if _, err := c.Send(ctx, "nothing", []queue.Outgoing{{Body: "x"}}); !errors.Is(err, queue.ErrNoQueue) {

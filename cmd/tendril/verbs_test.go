@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -511,4 +512,41 @@ func TestVerbsOfOtherEnvironments(t *testing.T) {
 	if _, talk, code := sqs.tendril("", "peek", "other"); code != exitNotFound || !strings.Contains(talk, "URL or ARN") {
 		t.Errorf("another queue: exit %d, %s", code, talk)
 	}
+}
+
+// TestSendKeepsWithinTheSizeOfABatch: no call carries more than SQS takes.
+func TestSendKeepsWithinTheSizeOfABatch(t *testing.T) {
+	t.Parallel()
+	var calls []int
+	o := &outbox{c: &cli{out: io.Discard, err: io.Discard}, many: true, to: sendFunc(func(msgs []queue.Outgoing) []queue.Sent {
+		bytes := 0
+		for i := range msgs {
+			bytes += weight(&msgs[i])
+		}
+		if bytes > maxBatchBytes && len(msgs) > 1 {
+			t.Errorf("%d messages of %d bytes in one call", len(msgs), bytes)
+		}
+		calls = append(calls, len(msgs))
+		return make([]queue.Sent, len(msgs))
+	})}
+	o.bar = o.c.progress(-1, "sent", false)
+	var lines strings.Builder
+	for range 3 {
+		lines.WriteString(strings.Repeat("x", 500<<10) + "\n")
+	}
+	for range 12 {
+		lines.WriteString("x\n")
+	}
+	if err := o.send(t.Context(), readLines(strings.NewReader(lines.String()), true)); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(calls, []int{2, 10, 3}) {
+		t.Errorf("messages per call %v, want 2, 10, 3", calls)
+	}
+}
+
+type sendFunc func([]queue.Outgoing) []queue.Sent
+
+func (f sendFunc) Send(_ context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
+	return f(msgs), nil
 }
