@@ -278,7 +278,6 @@ func TestFakeFaults(t *testing.T) {
 func TestFakeLatency(t *testing.T) {
 	inBubble(t, &FakeOptions{Latency: 10 * time.Second}, func(f fakeRig) {
 		f.send("")
-		start := time.Now()
 		cut := func(after time.Duration) error {
 			ctx, cancel := context.WithTimeout(f.t.Context(), after)
 			defer cancel()
@@ -292,7 +291,7 @@ func TestFakeLatency(t *testing.T) {
 			t.Errorf("cut off on the way back: %v, %d in flight", err, f.Count(FakeInFlight))
 		}
 		time.Sleep(time.Minute)
-		start = time.Now()
+		start := time.Now()
 		f.get(1, time.Minute, "m-000001")
 		if took := time.Since(start); took != 10*time.Second {
 			t.Errorf("a round trip took %v", took)

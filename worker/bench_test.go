@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -63,20 +64,36 @@ func (instant) Deliver(context.Context, *queue.Message) queue.Result {
 }
 func (instant) Probe(context.Context) error { return nil }
 
+// processorTime is what the process has used so far; on a busy machine it says
+// more than the time that passed.
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 // BenchmarkOverhead is the worker's own cost for a message: a queue and an app
 // that take no time and cost nothing.
 func BenchmarkOverhead(b *testing.B) {
-	for _, c := range []int{1, 10, 50} {
-		b.Run(strconv.Itoa(c), func(b *testing.B) {
+	for _, bm := range []struct {
+		name   string
+		slots  int
+		linger time.Duration
+	}{{"1 slot", 1, 0}, {"10 slots", 10, 0}, {"50 slots", 50, 0}, {"50 slots, no linger", 50, -1}} {
+		b.Run(bm.name, func(b *testing.B) {
 			b.ReportAllocs()
 			q := newEndless(b.N)
-			w := New(q, instant{}, &Options{Concurrency: c, Events: &Events{Settled: func(Settled) {}}})
+			w := New(q, instant{}, &Options{Concurrency: bm.slots, DeleteLinger: bm.linger, Events: &Events{Settled: func(Settled) {}}})
 			ctx, cancel := context.WithCancel(context.Background())
 			b.ResetTimer()
+			before := processorTime(b)
 			ended := make(chan error, 1)
 			go func() { ended <- w.Run(ctx, context.Background()) }()
 			<-q.over
 			b.StopTimer()
+			b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
 			cancel()
 			if err := <-ended; err != nil {
 				b.Error(err)

@@ -43,8 +43,13 @@ type box struct {
 	calls  int       // calls under way
 }
 
-// maxCalls is how many calls of one action may be under way at once.
-const maxCalls = 32
+// maxCalls is how many calls of one action may be under way at once, partCalls
+// with how many a further one goes only if it carries ten: then those that come
+// meanwhile share the next, also where nothing lingers.
+const (
+	maxCalls  = 32
+	partCalls = 4
+)
 
 // put adds an order that may wait for company until due.
 func (b *box) put(o order, due time.Time) {
@@ -94,9 +99,17 @@ func (b *box) next() time.Time {
 	return b.due
 }
 
-// full reports whether no further call may begin: after a failed one they go
-// one by one.
-func (b *box) full() bool { return b.calls >= maxCalls || (b.fails > 0 && b.calls > 0) }
+// full reports whether no further call may begin before one returns. After a
+// failed one they go one by one.
+func (b *box) full() bool {
+	switch {
+	case b.fails > 0:
+		return b.calls > 0
+	case len(b.orders) < queue.MaxBatch:
+		return b.calls >= partCalls
+	}
+	return b.calls >= maxCalls
+}
 
 // idle reports whether nothing is here or under way.
 func (b *box) idle() bool { return len(b.orders) == 0 && b.calls == 0 }

@@ -85,7 +85,7 @@ func TestBoxBoundsItsCalls(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	var b box
-	for range maxCalls*10 + 5 {
+	for range maxCalls*10 + 10 {
 		b.put(order{}, now)
 	}
 	n := 0
@@ -96,8 +96,36 @@ func TestBoxBoundsItsCalls(t *testing.T) {
 		t.Errorf("%d calls under way, want %d; next %v", n, maxCalls, b.next())
 	}
 	b.returned(now, false, 0)
-	if got := b.cut(now); len(got) != 5 {
+	if got := b.cut(now); len(got) != 10 {
 		t.Errorf("the rest goes after a return, got %d", len(got))
+	}
+}
+
+func TestOrdersThatComeDuringCallsShareTheNext(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	var b box
+	for range partCalls {
+		b.put(order{}, now)
+		if got := b.cut(now); len(got) != 1 {
+			t.Fatalf("a lone order goes at once, got %d", len(got))
+		}
+	}
+	for range 9 {
+		b.put(order{}, now)
+		if b.cut(now) != nil || !b.next().IsZero() {
+			t.Fatal("with four calls under way a fifth waits for one to return")
+		}
+	}
+	b.returned(now, false, 0)
+	if got := b.cut(now); len(got) != 9 {
+		t.Errorf("then all go together, got %d", len(got))
+	}
+	for range 10 {
+		b.put(order{}, now)
+	}
+	if got := b.cut(now); len(got) != 10 {
+		t.Errorf("ten do not wait, got %d", len(got))
 	}
 }
 
