@@ -75,7 +75,7 @@ func launch(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(binary, args...), stderr: new(strings.Builder), exited: make(chan struct{}), news: make(chan struct{})}
 	p.cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1",
-		"AWS_EC2_METADATA_DISABLED=true", "HOME="+t.TempDir())
+		"AWS_EC2_METADATA_DISABLED=true", "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir())
 	p.cmd.Stderr = p.stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
