@@ -1,0 +1,285 @@
+package leader
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"tendril/queue"
+)
+
+// Elector takes part in the election of one leader. Every method but Run may
+// be called at any time, by any goroutine.
+type Elector struct {
+	store Store
+	opts  Options
+	gate  *gate
+	tell  *teller
+	// poke wakes the loop when the gate closed; it holds 1.
+	poke chan struct{}
+
+	// core belongs to the goroutine of Run.
+	core core
+	// following is the holder that listeners were told of last.
+	following Following
+
+	mu      sync.Mutex
+	started bool
+	status  Status
+	// readAt, seenAt and holds are the times of status: the last look at the
+	// lease, the first at its version, and how long that holds from there.
+	readAt, seenAt time.Time
+	holds          time.Duration
+}
+
+// New returns an elector over a store; [Elector.Run] starts it. It refuses
+// times with which no lease can be kept.
+func New(store Store, opts Options) (*Elector, error) {
+	if store == nil {
+		return nil, errors.New("an elector needs a lease store")
+	}
+	opts, err := opts.complete()
+	if err != nil {
+		return nil, err
+	}
+	e := &Elector{
+		store:  store,
+		opts:   opts,
+		tell:   newTeller(),
+		poke:   make(chan struct{}, 1),
+		core:   core{rules: opts.rules(), session: rand.Text()},
+		status: Status{Name: opts.Name, Owner: opts.Owner},
+	}
+	e.gate = &gate{standstill: opts.Standstill, wall: opts.Wall, began: e.began, lost: e.lost, changed: make(chan struct{})}
+	return e, nil
+}
+
+// Term returns the term in which this instance is in charge. ok is false as
+// soon as that is not certain: outside the trust window, which begins with the
+// attempt that won the lease and ends Margin before the lease does, and after
+// this process or its machine stood still. A term that was not ok once is never
+// ok again.
+//
+// Ask right before each effect, and hand the term on with it, so that whatever
+// takes the effect can refuse a term that is not current any more: nothing
+// else is proof against standing still between the question and the effect.
+func (e *Elector) Term() (term int64, ok bool) { return e.gate.holds() }
+
+// Changed returns a channel that is closed when Term next begins or ceases to
+// be ok, at most a second late for the latter. Take it before asking Term, so
+// that no change is missed.
+func (e *Elector) Changed() <-chan struct{} { return e.gate.next() }
+
+// Run takes part until ctx ends. It then closes the gate, releases the lease,
+// so that another instance can take it at once, and returns nil. Releasing
+// takes at most CallTimeout, and so does waiting for a listener that blocks.
+// A second Run is refused.
+func (e *Elector) Run(ctx context.Context) error {
+	e.mu.Lock()
+	started := e.started
+	e.started = true
+	e.mu.Unlock()
+	if started {
+		return fmt.Errorf("the elector of lease %s was run before: make a new one", e.opts.Name)
+	}
+	go e.tell.run()
+	defer e.tell.end(e.opts.CallTimeout)
+	ticking, stop := context.WithCancel(context.Background())
+	defer stop()
+	e.gate.tick()
+	go e.tick(ticking)
+
+	for ctx.Err() == nil {
+		e.round(ctx)
+	}
+	e.gate.stop("stopped")
+	e.giveBack(context.WithoutCancel(ctx))
+	return nil
+}
+
+// tick shows the gate that the process runs.
+func (e *Elector) tick(ctx context.Context) {
+	ticker := time.NewTicker(e.gate.interval())
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			e.gate.tick()
+		}
+	}
+}
+
+// round makes the next step.
+func (e *Elector) round(ctx context.Context) {
+	e.obeyGate()
+	led := e.core.term
+	next := e.core.decide(time.Now())
+	if led > 0 && e.core.term == 0 {
+		e.gate.close("the lease was not renewed in time")
+	}
+	switch next.do {
+	case wait:
+		e.pause(ctx, next.until)
+	case read:
+		_ = e.read(ctx) // told to the listeners; the next round tries again
+	case swap:
+		e.swap(ctx, next.attempt)
+	}
+	e.publish()
+}
+
+// obeyGate makes the core lose what the gate has lost.
+func (e *Elector) obeyGate() {
+	if e.core.term == 0 {
+		return
+	}
+	if term, ok := e.gate.holds(); !ok || term != e.core.term {
+		e.core.lose()
+	}
+}
+
+func (e *Elector) pause(ctx context.Context, until time.Time) {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-e.poke:
+	case <-timer.C:
+	}
+}
+
+func (e *Elector) read(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, e.opts.CallTimeout)
+	defer cancel()
+	l, err := e.store.Read(limited, e.opts.Name)
+	if err != nil {
+		e.failed(ctx, err)
+		return err
+	}
+	e.core.observed(time.Now(), l)
+	return nil
+}
+
+// swap makes one try of an attempt, and opens or closes the gate by its outcome.
+func (e *Elector) swap(ctx context.Context, a *attempt) {
+	if a.wall.IsZero() {
+		a.wall = e.opts.Wall()
+	}
+	won, current, err := e.callSwap(ctx, a)
+	e.obeyGate()
+	if err != nil {
+		e.failed(ctx, err)
+		return
+	}
+	led := e.core.term > 0
+	leads := e.core.swapped(time.Now(), a, won, current)
+	switch {
+	case leads && !e.gate.open(a, e.core.trusted):
+		e.core.lose()
+		e.failed(ctx, errors.New("this process or its machine stood still while the store answered"))
+	case !leads && led:
+		e.gate.close(e.whyLost(current))
+	}
+}
+
+func (e *Elector) callSwap(ctx context.Context, a *attempt) (won bool, current queue.Lease, err error) {
+	limited, cancel := context.WithTimeout(ctx, e.opts.CallTimeout)
+	defer cancel()
+	won, current, err = e.store.Swap(limited, e.opts.Name, a.old, a.next)
+	if err == nil && !won && current.Version == a.old.Version {
+		err = fmt.Errorf("the store refused to replace version %q and says that it is still stored", a.old.Version)
+	}
+	return won, current, err
+}
+
+// whyLost tells a lease that another took from one that was confirmed too late.
+func (e *Elector) whyLost(current queue.Lease) string {
+	switch {
+	case e.core.mine(current):
+		return "the lease was not renewed in time"
+	case current.Version == "":
+		return "the lease was removed from the store"
+	}
+	return fmt.Sprintf("the lease is held by %s, term %d", current.Owner, current.Term)
+}
+
+// giveBack releases the lease if it is ours, also when the outcome of the last
+// attempt is not known.
+func (e *Elector) giveBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, e.opts.CallTimeout)
+	defer cancel()
+	if e.core.pending != nil {
+		e.core.lose()
+	}
+	for done := false; !done && ctx.Err() == nil; {
+		var err error
+		if done, err = e.giveBackOnce(ctx); err != nil {
+			e.core.lose()
+			e.pause(ctx, e.core.notBefore)
+		}
+	}
+	e.core.lose()
+	e.publish()
+}
+
+// giveBackOnce makes one call towards the release. done tells that there is
+// nothing of ours left to release.
+func (e *Elector) giveBackOnce(ctx context.Context) (done bool, err error) {
+	if !e.core.known {
+		return false, e.read(ctx)
+	}
+	a, ours := e.core.giveBack(time.Now())
+	if !ours {
+		return true, nil
+	}
+	won, current, err := e.callSwap(ctx, a)
+	if err != nil {
+		e.failed(ctx, err)
+		return false, err
+	}
+	e.core.swapped(time.Now(), a, won, current)
+	return false, nil
+}
+
+// failed notes an error of the store, unless it is the end of ctx.
+func (e *Elector) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	retry := e.core.failed(time.Now())
+	failure := Failure{Name: e.opts.Name, Err: err, InARow: e.core.failures, Retry: retry}
+	e.mu.Lock()
+	if failure.InARow == 1 {
+		e.status.FailingSince = time.Now()
+	}
+	e.status.Failures, e.status.Err = failure.InARow, err
+	e.mu.Unlock()
+	e.tell.tell(func() { call(e.opts.Events.Failed, failure) })
+}
+
+// began is called by the gate, with its lock held.
+func (e *Elector) began(term int64) {
+	elected := Elected{Name: e.opts.Name, Term: term}
+	e.tell.tell(func() { call(e.opts.Events.Elected, elected) })
+}
+
+// lost is called by the gate, with its lock held.
+func (e *Elector) lost(term int64, reason string) {
+	lost := Lost{Name: e.opts.Name, Term: term, Reason: reason}
+	e.tell.tell(func() { call(e.opts.Events.Lost, lost) })
+	select {
+	case e.poke <- struct{}{}:
+	default:
+	}
+}
+
+func call[E any](listener func(E), event E) {
+	if listener != nil {
+		listener(event)
+	}
+}

@@ -1,0 +1,144 @@
+package leader
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Events are the listeners of an [Elector]. Every field may be nil. They are
+// called one at a time and in order, from a goroutine of their own: by the time
+// Lost is called, Term has been false already, and a listener that takes long
+// delays the later events and nothing else. At most 1000 events wait; what
+// comes on top is dropped.
+type Events struct {
+	// Elected: this instance is in charge, in a new term.
+	Elected func(Elected)
+	// Lost: this instance is not in charge any more.
+	Lost func(Lost)
+	// Following: another instance holds the lease; called when that changes.
+	Following func(Following)
+	// Failed: the store did not do what it was asked.
+	Failed func(Failure)
+}
+
+// Elected tells of a new term of this instance.
+type Elected struct {
+	// Name is the lease's name.
+	Name string
+	Term int64
+}
+
+// String returns the event in one line.
+func (e Elected) String() string { return fmt.Sprintf("%s: in charge, term %d", e.Name, e.Term) }
+
+// Lost tells of the end of a term of this instance.
+type Lost struct {
+	// Name is the lease's name.
+	Name string
+	Term int64
+	// Reason says why, in a few words.
+	Reason string
+}
+
+// String returns the event in one line.
+func (l Lost) String() string {
+	return fmt.Sprintf("%s: not in charge any more, term %d: %s", l.Name, l.Term, l.Reason)
+}
+
+// Following tells who is in charge instead of this instance.
+type Following struct {
+	// Name is the lease's name; Owner is its holder.
+	Name, Owner string
+	Term        int64
+}
+
+// String returns the event in one line.
+func (f Following) String() string {
+	return fmt.Sprintf("%s: %s is in charge, term %d", f.Name, f.Owner, f.Term)
+}
+
+// Failure tells of one call of the store that failed. As long as they fail,
+// nobody new is put in charge.
+type Failure struct {
+	// Name is the lease's name.
+	Name string
+	// Err is the store's error.
+	Err error
+	// InARow counts the failures since the last success, this one included.
+	InARow int
+	// Retry is after how long the store is asked again.
+	Retry time.Duration
+}
+
+// String returns the event in one line.
+func (f Failure) String() string {
+	return fmt.Sprintf("%s: the lease store failed, %d in a row, again in %s: %v", f.Name, f.InARow, f.Retry.Round(time.Millisecond), f.Err)
+}
+
+// maxWaiting is how many events wait for a listener that takes long.
+const maxWaiting = 1000
+
+// teller calls listeners in order, one at a time, without making anybody wait.
+type teller struct {
+	mu      sync.Mutex
+	waiting []func()
+	ended   bool
+	wake    chan struct{} // holds 1
+	done    chan struct{} // closed when run has returned
+}
+
+func newTeller() *teller {
+	return &teller{wake: make(chan struct{}, 1), done: make(chan struct{})}
+}
+
+// tell has f called after what was told before.
+func (t *teller) tell(f func()) {
+	t.mu.Lock()
+	if len(t.waiting) < maxWaiting {
+		t.waiting = append(t.waiting, f)
+	}
+	t.mu.Unlock()
+	t.nudge()
+}
+
+func (t *teller) nudge() {
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run calls what it is told until end, and what waits by then.
+func (t *teller) run() {
+	defer close(t.done)
+	for {
+		t.mu.Lock()
+		calls, ended := t.waiting, t.ended
+		t.waiting = nil
+		t.mu.Unlock()
+		for _, call := range calls {
+			call()
+		}
+		if ended && len(calls) == 0 {
+			return
+		}
+		if len(calls) == 0 {
+			<-t.wake
+		}
+	}
+}
+
+// end lets run return, and waits for it up to a limit.
+func (t *teller) end(limit time.Duration) {
+	t.mu.Lock()
+	t.ended = true
+	t.mu.Unlock()
+	t.nudge()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-t.done:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,108 @@
+package leader
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queue"
+)
+
+// rigged returns a gate that is open for term 1 up to 12 s from now, and what
+// it tells.
+func rigged(t *testing.T) (*gate, *[]string) {
+	t.Helper()
+	told := &[]string{}
+	g := &gate{standstill: time.Second, wall: time.Now, changed: make(chan struct{}), ticked: time.Now(),
+		began: func(term int64) { *told = append(*told, fmt.Sprint("began ", term)) },
+		lost:  func(term int64, reason string) { *told = append(*told, fmt.Sprint("lost ", term, ": ", reason)) },
+	}
+	if !g.open(tryOf(1), time.Now().Add(12*time.Second)) {
+		t.Fatal("the gate did not open")
+	}
+	return g, told
+}
+
+func tryOf(term int64) *attempt {
+	return &attempt{next: queue.Lease{Term: term}, start: time.Now(), wall: time.Now()}
+}
+
+func TestGateClosesWhenTheProcessStoodStill(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, told := rigged(t)
+		time.Sleep(1900 * time.Millisecond) // one tick is late by 0.9 s
+		if _, ok := g.holds(); !ok {
+			t.Errorf("closed after a tick that was a little late: %v", *told)
+		}
+		g.tick()
+		time.Sleep(2100 * time.Millisecond)
+		if _, ok := g.holds(); ok {
+			t.Error("open although no tick came for 2.1 s")
+		}
+		g.tick()
+		if _, ok := g.holds(); ok {
+			t.Error("a term that was closed was opened by a tick")
+		}
+		if want := "[began 1 lost 1: the process stood still for 2.1s]"; fmt.Sprint(*told) != want {
+			t.Errorf("told %v, want %s", *told, want)
+		}
+	})
+}
+
+func TestGateIsOneWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, told := rigged(t)
+		g.close("enough")
+		g.close("twice")
+		if g.open(tryOf(1), time.Now().Add(time.Minute)) {
+			t.Error("a closed term was opened again")
+		}
+		if !g.open(tryOf(2), time.Now().Add(time.Minute)) {
+			t.Error("a new term was not let in")
+		}
+		if term, ok := g.holds(); term != 2 || !ok {
+			t.Errorf("holds() = %d, %v", term, ok)
+		}
+		g.stop("over")
+		if g.open(tryOf(3), time.Now().Add(time.Minute)) {
+			t.Error("a stopped gate was opened")
+		}
+		if want := "[began 1 lost 1: enough began 2 lost 2: over]"; fmt.Sprint(*told) != want {
+			t.Errorf("told %v, want %s", *told, want)
+		}
+	})
+}
+
+// A machine that was suspended while the store answered does not open the gate.
+func TestGateStaysClosedAfterASuspendDuringTheCall(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g, _ := rigged(t)
+		a := tryOf(2)
+		a.wall = a.wall.Add(-time.Minute)
+		if g.open(a, time.Now().Add(12*time.Second)) {
+			t.Error("opened")
+		}
+		if g.open(tryOf(2), time.Now().Add(12*time.Second)) {
+			t.Error("the distrusted term was opened after all")
+		}
+	})
+}
+
+func TestEventsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		teller, called := newTeller(), 0
+		for range 2 * maxWaiting {
+			teller.tell(func() { called++ })
+		}
+		go teller.run()
+		teller.end(time.Second)
+		if called != maxWaiting {
+			t.Errorf("%d events were told, want %d", called, maxWaiting)
+		}
+	})
+}
