@@ -16,12 +16,7 @@ func (b *Broker) load(s *store) error {
 	}
 	b.departedBooks.books = counters[0]
 	b.departedBooks.disk = counters[0]
-	var found []*liveQueue
-	err = s.write.query(func(row []driver.Value) error {
-		q, err := b.readQueue(row, counters)
-		found = append(found, q)
-		return err
-	}, `SELECT number, name, attributes, tags, created, modified, purged_at FROM queues`)
+	found, err := b.readQueues(s.write, counters)
 	if err != nil {
 		return err
 	}
@@ -36,6 +31,16 @@ func (b *Broker) load(s *store) error {
 		b.departed[name], _ = row[1].(int64)
 		return nil
 	}, `SELECT name, at FROM departed`)
+}
+
+// readQueues makes the queues that the store has, without their messages.
+func (b *Broker) readQueues(c *conn, counters map[int64]books) (found []*liveQueue, err error) {
+	err = c.query(func(row []driver.Value) error {
+		q, err := b.readQueue(row, counters)
+		found = append(found, q)
+		return err
+	}, `SELECT number, name, attributes, tags, created, modified, purged_at FROM queues`)
+	return found, err
 }
 
 // readQueue makes a queue of its row.

@@ -315,6 +315,10 @@ func (m *model) delete(t *rapid.T) {
 	r := m.receipt(t)
 	errs := m.b.Delete(context.Background(), r.place+m.suffix, []string{r.handle})
 	there := r.m.place == r.place
+	if there && r.m.forgotten {
+		m.observe(r.m)
+		return
+	}
 	newest := there && r.m.handle == r.handle
 	if m.fifo && there && (!newest || r.m.until.IsZero()) {
 		if errs == nil {
@@ -325,14 +329,24 @@ func (m *model) delete(t *rapid.T) {
 	if errs != nil {
 		t.Fatalf("deleting %s: %v", r.m.body, errs)
 	}
-	if there && r.m.forgotten {
-		// Which receipt is the newest is not known any more.
-		_, err := m.b.Message(context.Background(), r.place+m.suffix, r.m.id)
-		newest = err != nil
-	}
 	if newest {
 		m.gone(r.m)
 		m.ledgers[r.place].Done++
+	}
+}
+
+// observe takes over what an act did to a message of which a kill forgot the
+// last moment: which of its receipts is the newest is not known any more.
+func (m *model) observe(x *modelled) {
+	s, err := m.b.Message(context.Background(), x.place+m.suffix, x.id)
+	if err != nil {
+		m.ledgers[x.place].Done++
+		m.gone(x)
+		return
+	}
+	x.until = s.Until
+	if s.State != InFlight {
+		x.until = time.Time{}
 	}
 }
 
@@ -346,6 +360,10 @@ func (m *model) visibility(t *rapid.T) {
 	visibility := time.Duration(rapid.SampledFrom([]int{0, 1, 10}).Draw(t, "visibility")) * time.Second
 	errs := m.b.ChangeVisibility(context.Background(), r.place+m.suffix, []queue.VisibilityChange{{ReceiptHandle: r.handle, Visibility: visibility}})
 	there := r.m.place == r.place
+	if there && r.m.forgotten {
+		m.observe(r.m)
+		return
+	}
 	works := there && r.m.handle == r.handle && !r.m.until.IsZero()
 	if (errs != nil) != (!there || m.fifo && !works) {
 		t.Fatalf("%s: %v", r.m.body, errs)

@@ -101,32 +101,56 @@ func (b *Broker) reconcile(s *store) error {
 	if err != nil {
 		return err
 	}
+	found, err := b.readQueues(s.write, counters)
+	if err != nil {
+		return err
+	}
 	b.booksMu.Lock()
 	defer b.booksMu.Unlock()
 	b.departedBooks.books, b.departedBooks.disk = counters[0], counters[0]
+	there := map[int64]*liveQueue{}
+	for _, q := range found {
+		there[q.number] = q
+	}
 	for _, q := range b.all() {
-		if err := q.reconcile(s.write, counters); err != nil {
+		if now := there[q.number]; now == nil {
+			b.lose(q)
+		} else if err := q.reconcile(s.write, now); err != nil {
 			return fmt.Errorf("queue %s: %w", q.name, err)
 		}
+		delete(there, q.number)
+	}
+	for _, q := range there {
+		if err := q.load(s.write); err != nil {
+			return fmt.Errorf("queue %s: %w", q.name, err)
+		}
+		b.mu.Lock()
+		b.queues[q.name] = q
+		b.mu.Unlock()
 	}
 	return nil
 }
 
+// lose forgets a queue that the store does not have: the failed transaction
+// deleted it after all.
+func (b *Broker) lose(q *liveQueue) {
+	q.mu.Lock()
+	q.deleted, q.removed = true, true
+	q.clear()
+	q.stop()
+	q.mu.Unlock()
+	b.mu.Lock()
+	delete(b.queues, q.name)
+	b.mu.Unlock()
+}
+
 // reconcile takes over what the store says of one queue. Messages in flight
 // stay so if they are there.
-func (q *liveQueue) reconcile(c *conn, counters map[int64]books) error {
+func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	k, there := counters[q.number]
-	if !there {
-		q.deleted, q.removed = true, true
-		q.clear()
-		q.stop()
-		q.b.mu.Lock()
-		delete(q.b.queues, q.name)
-		q.b.mu.Unlock()
-		return nil
-	}
+	q.set, q.attributes, q.tags, q.modified, q.purgedAt = now.set, now.attributes, now.tags, now.modified, now.purgedAt
+	k := now.books
 	if k.sent < q.books.sent || k.done < q.books.done || k.movedIn < q.books.movedIn {
 		q.b.log.Error("Acknowledged messages are missing from the queues' file", "queue", q.name,
 			"sent", q.books.sent-k.sent, "done", q.books.done-k.done, "moved_in", q.books.movedIn-k.movedIn)

@@ -1,0 +1,217 @@
+package broker
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"tendril/queue"
+)
+
+const crashDir = "TENDRIL_TEST_CRASH_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		crashChild(dir)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const crashSenders = 8
+
+// crashChild is the process that gets killed: it opens the broker and lets
+// senders and receivers run, who say on standard output what was acknowledged.
+// It ends only by being killed.
+func crashChild(dir string) {
+	b, err := Open(dir, &Options{NoWaits: true})
+	if err == nil {
+		err = b.CreateQueue(context.Background(), "work", nil, nil)
+	}
+	if err != nil {
+		fmt.Println("error", err)
+		return
+	}
+	var mu sync.Mutex
+	say := func(what, body string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Println(what, body) // one write per line: nothing is buffered
+	}
+	q := b.Queue("work")
+	var group sync.WaitGroup
+	for range crashSenders {
+		group.Go(func() {
+			for {
+				text := strconv.FormatUint(rand.Uint64(), 36)
+				say("try", text)
+				sent, err := q.Send(context.Background(), body(text))
+				if err != nil || sent[0].Err != nil {
+					say("error", fmt.Sprint(err, sent))
+					return
+				}
+				say("sent", text)
+			}
+		})
+	}
+	group.Go(func() {
+		for {
+			msgs, err := q.Receive(context.Background(), queue.ReceiveRequest{Max: 3})
+			if err != nil {
+				say("error", err.Error())
+				return
+			}
+			for _, m := range msgs {
+				say("deleting", m.Body)
+				if errs := q.Delete(context.Background(), []string{m.ReceiptHandle}); errs != nil {
+					say("error", errs[0].Error())
+					return
+				}
+				say("deleted", m.Body)
+			}
+		}
+	})
+	group.Wait()
+}
+
+// crashLog is what the killed processes said, over all kills.
+type crashLog struct {
+	tried, sent, deleting, deleted map[string]bool
+	lines                          int
+}
+
+// kill -9 at random moments, with senders and a receiver at work: what was
+// acknowledged as sent is there, what was acknowledged as deleted is not.
+func TestKill(t *testing.T) {
+	t.Parallel()
+	kills := 20
+	if n, err := strconv.Atoi(os.Getenv("TENDRIL_TEST_KILLS")); err == nil {
+		kills = n
+	}
+	if testing.Short() {
+		kills = 5
+	}
+	dir := t.TempDir()
+	log := &crashLog{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, 0}
+	for range kills {
+		log.run(t, dir, 20+rand.IntN(1000))
+		log.check(t, dir)
+		if t.Failed() {
+			return
+		}
+	}
+	t.Logf("%d kills: %d sends acknowledged, %d deletes", kills, len(log.sent), len(log.deleted))
+}
+
+// run starts a child and kills it after it has said so many lines.
+func (l *crashLog) run(t *testing.T, dir string, lines int) {
+	t.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), crashDir+"="+dir)
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(out)
+	for n := 0; ; n++ {
+		if n == lines {
+			if err := child.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// What it said before it died still comes.
+		line, err := r.ReadString('\n')
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.note(t, strings.TrimSpace(line))
+	}
+	_ = child.Wait() // killed
+}
+
+func (l *crashLog) note(t *testing.T, line string) {
+	t.Helper()
+	what, text, _ := strings.Cut(line, " ")
+	switch what {
+	case "try":
+		l.tried[text] = true
+	case "sent":
+		l.sent[text] = true
+	case "deleting":
+		l.deleting[text] = true
+	case "deleted":
+		l.deleted[text] = true
+	default:
+		t.Errorf("the child said: %s", line)
+	}
+}
+
+func (l *crashLog) check(t *testing.T, dir string) {
+	t.Helper()
+	b, err := Open(dir, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	there := map[string]bool{}
+	for after := ""; ; {
+		page, next, err := b.Browse(context.Background(), "work", BrowseRequest{Limit: 1000, After: after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range page {
+			there[m.Body] = true
+			if !l.tried[m.Body] {
+				t.Errorf("%q is there, and was never sent", m.Body)
+			}
+			if l.deleted[m.Body] {
+				t.Errorf("%q is there, and its delete was acknowledged", m.Body)
+			}
+		}
+		if after = next; next == "" {
+			break
+		}
+	}
+	for text := range l.sent {
+		if !there[text] && !l.deleting[text] {
+			t.Errorf("%q was acknowledged, and is lost", text)
+		}
+	}
+	checkBooks(t, b)
+	checkIntegrity(t, b)
+}
+
+// A second process is told who holds the directory.
+func TestInUse(t *testing.T) {
+	t.Parallel()
+	b := openTest(t, nil)
+	out, err := func() ([]byte, error) {
+		child := exec.Command(os.Args[0])
+		child.Env = append(os.Environ(), crashDir+"="+b.dir)
+		return child.CombinedOutput()
+	}()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("process %d holds %s", os.Getpid(), b.dir)
+	if !strings.Contains(string(out), ErrInUse.Error()) || !strings.Contains(string(out), want) {
+		t.Errorf("the second process said %q", out)
+	}
+}

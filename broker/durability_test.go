@@ -1,0 +1,405 @@
+package broker
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"tendril/queue"
+)
+
+const walName = databaseName + "-wal"
+
+// A lone send is on the disk before it is acknowledged: the log was synced at
+// least once for each. Killing the process could not show that.
+func TestLoneSendIsSynced(t *testing.T) {
+	t.Parallel()
+	fs := newFaultFS(t)
+	b := openTest(t, &Options{vfs: fs.name})
+	q := create(t, b, "work", nil)
+	f := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
+	for i := range 50 {
+		before := fs.syncsOf(walName)
+		if i%2 == 0 {
+			send(t, q, body("x")...)
+		} else {
+			send(t, f, queue.Outgoing{Body: fmt.Sprint(i), GroupID: "g"})
+		}
+		if n := fs.syncsOf(walName) - before; n < 1 {
+			t.Fatalf("send %d: acknowledged after %d syncs of the log", i, n)
+		}
+		// A delete needs no sync, and switches the mode back and forth.
+		if m := take(t, q, 1); len(m) == 1 {
+			remove(t, q, m[0].ReceiptHandle)
+		}
+	}
+}
+
+// So are moves to a dead-letter queue, and acts on queues.
+func TestMovesAndActsAreSynced(t *testing.T) {
+	t.Parallel()
+	fs := newFaultFS(t)
+	b := openTest(t, &Options{vfs: fs.name, NoWaits: true})
+	synced := func(what string, act func()) {
+		t.Helper()
+		before := fs.syncsOf(walName)
+		if act(); fs.syncsOf(walName) == before {
+			t.Errorf("%s: not synced", what)
+		}
+	}
+	synced("create", func() { create(t, b, "dead", nil) })
+	q := create(t, b, "work", map[string]string{"VisibilityTimeout": "0", "RedrivePolicy": `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`})
+	send(t, q, body("a", "b")...)
+	take(t, q, 10)
+	synced("dead-letter move", func() { take(t, q, 10) })
+	m := one(t, b.Queue("dead"))
+	synced("move", func() {
+		if n, err := b.Move(context.Background(), "dead", "work", []string{m.ID}); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+	})
+	synced("purge", func() { b.PurgeQueue(context.Background(), "work") })
+	synced("set", func() { b.SetAttributes(context.Background(), "work", map[string]string{"DelaySeconds": "1"}) })
+	synced("drop", func() { b.DeleteQueue(context.Background(), "work") })
+}
+
+// producer sends numbered bodies and knows which were acknowledged.
+type producer struct {
+	mu     sync.Mutex
+	acked  map[string]bool
+	tried  map[string]bool // deletes
+	failed int
+}
+
+func newProducer() *producer { return &producer{acked: map[string]bool{}, tried: map[string]bool{}} }
+
+func (p *producer) send(q *Queue, text string) error {
+	sent, err := q.Send(context.Background(), body(text))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		err = sent[0].Err
+	}
+	if err != nil {
+		p.failed++
+		return err
+	}
+	p.acked[text] = true
+	return nil
+}
+
+// consume receives and deletes up to n messages.
+func (p *producer) consume(q *Queue, n int) {
+	msgs, err := q.Receive(context.Background(), queue.ReceiveRequest{Max: n})
+	if err != nil {
+		return
+	}
+	for _, m := range msgs {
+		p.mu.Lock()
+		p.tried[m.Body] = true
+		p.mu.Unlock()
+		q.Delete(context.Background(), []string{m.ReceiptHandle})
+	}
+}
+
+// missing returns an acknowledged message that a queue neither holds nor ever
+// tried to delete; "" when there is none.
+func (p *producer) missing(t testing.TB, b *Broker, name string) string {
+	t.Helper()
+	there := map[string]bool{}
+	for after := ""; ; {
+		page, next, err := b.Browse(context.Background(), name, BrowseRequest{Limit: 1000, After: after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range page {
+			there[m.Body] = true
+		}
+		if after = next; next == "" {
+			break
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for text := range p.acked {
+		if !there[text] && !p.tried[text] {
+			return text
+		}
+	}
+	return ""
+}
+
+// What was acknowledged survives a power failure at any moment, whatever part
+// of the writes that were not synced reached the disk.
+func TestPowerFailure(t *testing.T) {
+	t.Parallel()
+	for _, keep := range []float64{0, 0.5, 1} {
+		t.Run(fmt.Sprint("keep=", keep), func(t *testing.T) {
+			t.Parallel()
+			fs := newFaultFS(t)
+			b := openTest(t, &Options{vfs: fs.name})
+			q := create(t, b, "work", nil)
+			p := newProducer()
+			stop := make(chan struct{})
+			var group sync.WaitGroup
+			for c := range 4 {
+				group.Go(func() {
+					for i := 0; ; i++ {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						if err := p.send(q, fmt.Sprintf("%d-%d", c, i)); err != nil {
+							t.Error(err)
+							return
+						}
+						if i%3 == 0 {
+							p.consume(q, 2)
+						}
+					}
+				})
+			}
+			r := rand.New(rand.NewPCG(1, uint64(keep*10)))
+			for range 12 {
+				failOnce(t, fs, p, keep, r)
+			}
+			close(stop)
+			group.Wait()
+		})
+	}
+}
+
+// failOnce lets the power fail while producers go on, and opens what is left.
+func failOnce(t *testing.T, fs *faultFS, p *producer, keep float64, r *rand.Rand) {
+	t.Helper()
+	p.mu.Lock()
+	before := len(p.acked)
+	p.mu.Unlock()
+	for {
+		p.mu.Lock()
+		n := len(p.acked)
+		p.mu.Unlock()
+		if n > before+r.IntN(20) {
+			break
+		}
+	}
+	dir := t.TempDir()
+	p.mu.Lock()
+	seen := newProducer()
+	for text := range p.acked {
+		seen.acked[text] = true
+	}
+	p.mu.Unlock()
+	fs.powerFailure(t, dir, keep, r)
+	p.mu.Lock()
+	for text := range p.tried {
+		seen.tried[text] = true
+	}
+	p.mu.Unlock()
+	b := openDir(t, dir, nil)
+	if text := seen.missing(t, b, "work"); text != "" {
+		t.Errorf("%s was acknowledged, and is lost (%d were)", text, len(seen.acked))
+	}
+	checkIntegrity(t, b)
+	checkBooks(t, b)
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func checkIntegrity(t testing.TB, b *Broker) {
+	t.Helper()
+	err := b.read(func(c *conn) error {
+		return c.query(func(row []driver.Value) error {
+			if row[0] != "ok" {
+				t.Errorf("integrity: %v", row[0])
+			}
+			return nil
+		}, `PRAGMA integrity_check`)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Whichever change of a file fails, and with whatever, nothing acknowledged is
+// lost, the books balance, and the broker is at work again by itself.
+func TestEveryCallFails(t *testing.T) {
+	t.Parallel()
+	codes := []struct {
+		name string
+		code map[string]int32
+	}{
+		{"io", map[string]int32{
+			"open": sqlite3.SQLITE_CANTOPEN, "write": sqlite3.SQLITE_IOERR | 3<<8, "sync": sqlite3.SQLITE_IOERR | 4<<8, "truncate": sqlite3.SQLITE_IOERR | 6<<8,
+		}},
+		{"full", map[string]int32{"write": sqlite3.SQLITE_FULL, "sync": sqlite3.SQLITE_FULL}},
+	}
+	for _, c := range codes {
+		for _, times := range []int{1, 3} {
+			t.Run(fmt.Sprintf("%s/times=%d", c.name, times), func(t *testing.T) {
+				t.Parallel()
+				fs := newFaultFS(t)
+				n := 1
+				for ; sweepOnce(t, fs, c.code, n, times); n += 1 + n/40 {
+					if t.Failed() {
+						t.Fatalf("at call %d", n)
+					}
+				}
+				t.Logf("swept %d calls", n)
+			})
+		}
+	}
+}
+
+// sweepOnce runs a history in which the n-th change of a file, and those after
+// it, fail. It reports whether the history was long enough for that.
+func sweepOnce(t *testing.T, fs *faultFS, codes map[string]int32, n, times int) (reached bool) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		fs.mu.Lock()
+		fs.calls = 0
+		fs.fail = func(op, _ string, at int) int32 {
+			if at < n || at >= n+times {
+				return sqlite3.SQLITE_OK
+			}
+			reached = true
+			return codes[op]
+		}
+		fs.mu.Unlock()
+		var b *Broker
+		for b == nil {
+			// Opening may fail, but not for ever.
+			b, _ = Open(dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.name})
+		}
+		p := newProducer()
+		history(b, p)
+		fs.setFail(nil)
+		time.Sleep(time.Minute) // recovery, visibility timeouts, cleaning up
+		synctest.Wait()
+		if err := p.send(b.Queue("work"), "after"); err != nil {
+			t.Errorf("not at work again: %v", err)
+		}
+		verify(t, b, p)
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+		b = openDir(t, dir, nil)
+		verify(t, b, p)
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return reached
+}
+
+// history does a bit of everything; failures are part of it.
+func history(b *Broker, p *producer) {
+	ctx := context.Background()
+	dead := `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`
+	for _, name := range []string{"dead", "work"} {
+		for range 5 {
+			err := b.CreateQueue(ctx, name, nil, nil)
+			if err == nil {
+				break
+			}
+			time.Sleep(time.Second)
+		}
+	}
+	b.SetAttributes(ctx, "work", map[string]string{"VisibilityTimeout": "1"})
+	q := b.Queue("work")
+	for i := range 12 {
+		p.send(q, fmt.Sprint("m", i))
+		if i%4 == 3 {
+			p.consume(q, 2)
+		}
+	}
+	q.Receive(ctx, queue.ReceiveRequest{Max: 2})
+	time.Sleep(2 * time.Second)
+	b.SetAttributes(ctx, "work", map[string]string{"RedrivePolicy": dead})
+	q.Receive(ctx, queue.ReceiveRequest{Max: 10})
+	time.Sleep(2 * time.Second)
+	q.Receive(ctx, queue.ReceiveRequest{Max: 10})
+	b.SetAttributes(ctx, "work", map[string]string{"RedrivePolicy": ""})
+	page, _, _ := b.Browse(ctx, "dead", BrowseRequest{Limit: 2})
+	for _, m := range page {
+		b.Move(ctx, "dead", "work", []string{m.ID})
+	}
+	p.consume(b.Queue("dead"), 1)
+}
+
+// verify looks for all that was acknowledged in both queues, and at the books.
+func verify(t *testing.T, b *Broker, p *producer) {
+	t.Helper()
+	there := map[string]int{}
+	for _, name := range b.ListQueues("") {
+		page, _, err := b.Browse(context.Background(), name, BrowseRequest{Limit: 1000})
+		if err != nil {
+			t.Error(err)
+		}
+		for _, m := range page {
+			there[m.Body]++
+		}
+	}
+	for text := range p.acked {
+		if there[text] == 0 && !p.tried[text] {
+			t.Errorf("%s was acknowledged, and is lost", text)
+		}
+	}
+	for text, n := range there {
+		if n > 1 {
+			t.Errorf("%s is there %d times", text, n)
+		}
+	}
+	checkBooks(t, b)
+	checkIntegrity(t, b)
+}
+
+// On a full disk sends are refused, before and when the disk says so; receives
+// and deletes go on, and sends too once there is room.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	fs := newFaultFS(t)
+	b := openTest(t, &Options{vfs: fs.name})
+	q := create(t, b, "work", nil)
+	for i := range 30 {
+		send(t, q, body(fmt.Sprint(i))...)
+	}
+	// The log has the room it has: what would make a file longer is refused.
+	full := func(op, _ string, _ int) int32 {
+		if op == "write" {
+			return sqlite3.SQLITE_FULL
+		}
+		return sqlite3.SQLITE_OK
+	}
+	fs.setFail(full)
+	if _, err := q.Send(context.Background(), body("x")); !errors.Is(err, queue.ErrStorageFull) {
+		t.Errorf("sending on a full disk: %v", err)
+	}
+	fs.setFail(nil)
+	b.room.mu.Lock()
+	free := int64(0)
+	b.room.free = func(string) (int64, int64, error) { return free, 1 << 40, nil }
+	b.room.checked = time.Time{}
+	b.room.mu.Unlock()
+	if _, err := q.Send(context.Background(), body("x")); !errors.Is(err, queue.ErrStorageFull) {
+		t.Errorf("sending on a nearly full disk: %v", err)
+	}
+	for range 30 {
+		remove(t, q, one(t, q).ReceiptHandle)
+	}
+	b.room.mu.Lock()
+	free = 1 << 39
+	b.room.checked = time.Time{}
+	b.room.mu.Unlock()
+	send(t, q, body("y")...)
+}
