@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"errors"
-	"iter"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -83,28 +82,6 @@ func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Me
 	var answer messagePage
 	_, err = c.call(ctx, http.MethodGet, queuePath(name, "/messages?"+query.Encode()), nil, &answer)
 	return answer.Messages, answer.Next, err
-}
-
-// All ranges over the messages that f selects, page by page, oldest first. It
-// ends after an error.
-func (c *Client) All(ctx context.Context, name string, f Filter) iter.Seq2[Message, error] {
-	return func(yield func(Message, error) bool) {
-		for {
-			page, next, err := c.Messages(ctx, name, f)
-			if err != nil {
-				yield(Message{}, err)
-				return
-			}
-			for _, m := range page {
-				if !yield(m, nil) {
-					return
-				}
-			}
-			if f.After = next; next == "" {
-				return
-			}
-		}
-	}
 }
 
 // Message returns one message by its id; an error of status 404 when the queue

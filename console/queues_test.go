@@ -147,11 +147,17 @@ func TestPagesAddUpToTheQueue(t *testing.T) {
 	c := dial(t, &Options{Broker: b})
 	for _, limit := range []int{0, 1, 10, 33, 75, 1000} {
 		var got []string
-		for m, err := range c.All(t.Context(), "jobs", Filter{Limit: limit}) {
+		for f := (Filter{Limit: limit}); ; {
+			page, next, err := c.Messages(t.Context(), "jobs", f)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, m.Body)
+			for _, m := range page {
+				got = append(got, m.Body)
+			}
+			if f.After = next; next == "" {
+				break
+			}
 		}
 		if diff := cmp.Diff(bodies, got); diff != "" {
 			t.Errorf("limit %d: (-want +got)\n%s", limit, diff)
@@ -162,10 +168,8 @@ func TestPagesAddUpToTheQueue(t *testing.T) {
 			t.Errorf("a page of at most %d has %d messages, next %q, %v", limit, len(page), next, err)
 		}
 	}
-	for _, err := range c.All(t.Context(), "nothing", Filter{}) {
-		if !errors.Is(err, queue.ErrNoQueue) {
-			t.Errorf("an unknown queue: %v", err)
-		}
+	if _, _, err := c.Messages(t.Context(), "nothing", Filter{}); !errors.Is(err, queue.ErrNoQueue) {
+		t.Errorf("an unknown queue: %v", err)
 	}
 }
 
