@@ -29,6 +29,7 @@ type Broker struct {
 	writer *writer
 	store  atomic.Pointer[store]
 
+	limits   limits
 	cache    cache
 	windowed atomic.Int64 // fresh messages in memory
 	closing  atomic.Bool
@@ -87,6 +88,11 @@ func newBroker(dir string, opts *Options) *Broker {
 	if o.Events != nil {
 		b.events = *o.Events
 	}
+	b.limits = defaultLimits()
+	if o.limits != nil {
+		b.limits = *o.limits
+	}
+	b.cache.most = b.limits.cache
 	b.room = newRoom(dir)
 	b.departedBooks = &liveQueue{b: b}
 	return b

@@ -17,7 +17,7 @@ type window struct {
 	dueRead       int // up to which of these all were read
 	generation    int // grows with each reset; a fill of an older one is void
 	filling       *fill
-	loaded        bool // filled since the last reset
+	stale         bool // not filled since the last reset
 	size          int  // fresh messages, as last told to the broker
 }
 
@@ -27,25 +27,33 @@ func (w *window) due() { w.dueSeen++ }
 // behind reports whether the store has visible messages that memory does not.
 func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
 
-const (
-	// totalWindow bounds the fresh messages in memory over all queues; a
-	// queue may always have leastWindow.
-	totalWindow    = 100_000
-	leastWindow    = 256
-	standardWindow = 8_192
-	fifoWindow     = 20_000
-	// fillRows is the most that one fill reads.
-	fillRows = 1_024
-	// cacheBytes bounds the message contents in memory over all queues.
-	cacheBytes = 24 << 20
-)
+// limits bound what memory holds over all queues, and of each.
+type limits struct {
+	// total is the most fresh messages over all queues; a queue may always
+	// have least.
+	total, least int
+	// standard and fifo are the most fresh messages of a queue. On a FIFO
+	// queue it is how far a receive looks behind locked groups.
+	standard, fifo int
+	// fill is the most that one fill reads.
+	fill int
+	// cache is the most bytes of message contents over all queues.
+	cache int64
+}
+
+func defaultLimits() limits {
+	return limits{total: 100_000, least: 256, standard: 8_192, fifo: 20_000, fill: 1_024, cache: 24 << 20}
+}
 
 // cache counts the bytes of message contents in memory.
-type cache struct{ used atomic.Int64 }
+type cache struct {
+	used atomic.Int64
+	most int64
+}
 
 // take reserves n bytes; false when there is no room.
 func (c *cache) take(n int64) bool {
-	if c.used.Add(n) > cacheBytes {
+	if c.used.Add(n) > c.most {
 		c.used.Add(-n)
 		return false
 	}
@@ -56,13 +64,14 @@ func (c *cache) give(n int64) { c.used.Add(-n) }
 
 // room is how many more fresh messages the queue may hold. The lock is held.
 func (q *liveQueue) room() int {
-	most := standardWindow
+	l := &q.b.limits
+	most := l.standard
 	if q.set.fifo {
-		most = fifoWindow
+		most = l.fifo
 	}
 	size := q.order.size()
-	if left := totalWindow - int(q.b.windowed.Load()) + size; left < most {
-		most = max(leastWindow, left)
+	if left := l.total - int(q.b.windowed.Load()) + size; left < most {
+		most = max(l.least, left)
 	}
 	return max(0, most-size)
 }
@@ -112,7 +121,7 @@ func (q *liveQueue) resetWindow() {
 	q.window.cursor, q.window.dueAt, q.window.dueKey = q.low(), 0, 0
 	q.window.tail = max(q.window.tail, q.low())
 	q.window.filling = nil
-	q.window.loaded = false
+	q.window.stale = true
 	if !q.set.fifo {
 		q.window.due()
 	}
@@ -120,7 +129,7 @@ func (q *liveQueue) resetWindow() {
 
 // complete reports whether the arrangement may be asked: after a reset the
 // received messages are there before the fresh ones. The lock is held.
-func (w *window) complete() bool { return w.loaded || !w.behind() }
+func (w *window) complete() bool { return !w.stale || !w.behind() }
 
 // fill is one read from the store into the window.
 type fill struct {
@@ -152,7 +161,7 @@ func (q *liveQueue) fillIfLow() {
 		return
 	}
 	f := &fill{
-		done: make(chan struct{}), generation: w.generation, limit: min(room, fillRows),
+		done: make(chan struct{}), generation: w.generation, limit: min(room, q.b.limits.fill),
 		floor: q.low(), low: w.cursor, high: w.tail, delayed: q.set.fifo,
 		due: w.dueRead < w.dueSeen, dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen,
 		now: q.b.clock.floor(q.b.clock.now()),
@@ -218,7 +227,7 @@ func (f *fill) readDue(c *conn, number int64) (err error) {
 
 // merge takes what a fill read into the window. The lock is held.
 func (q *liveQueue) merge(f *fill) {
-	q.window.loaded = true
+	q.window.stale = false
 	added := q.admitAll(f, f.main) + q.admitAll(f, f.late)
 	if f.low < f.high {
 		q.window.cursor = f.high
