@@ -47,7 +47,7 @@ type box struct {
 // with how many a further one goes only if it carries ten: then those that come
 // meanwhile share the next, also where nothing lingers.
 const (
-	maxCalls  = 32
+	maxCalls  = 64
 	partCalls = 4
 )
 

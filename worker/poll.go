@@ -102,9 +102,13 @@ func (w *Worker) room(now time.Time) int {
 }
 
 // maxUnconfirmed is how many messages may wait for the end of their deletes
-// before receiving stops: what every call under way together can carry, and
-// once the concurrency.
-func (w *Worker) maxUnconfirmed() int { return maxCalls*queue.MaxBatch + w.opts.Concurrency }
+// before receiving stops: once the concurrency, and what is on its way during
+// two round trips, at least 320. It bounds how much is attempted again if the
+// process dies now.
+func (w *Worker) maxUnconfirmed() int {
+	underWay := 2 * w.pace.rate(w.limit) * w.pace.roundTrip.Seconds()
+	return w.opts.Concurrency + int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
+}
 
 // nextPoll opens a receive if one may begin now; nil if not.
 func (w *Worker) nextPoll(now time.Time) *openPoll {

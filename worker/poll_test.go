@@ -54,9 +54,18 @@ func TestIdleQueueCostsThreeCallsAMinute(t *testing.T) {
 // the ceiling is what the slots alone would allow.
 func TestFullQueueKeepsEverySlotBusy(t *testing.T) {
 	t.Parallel()
-	const api, think, n = 10 * time.Millisecond, 10 * time.Millisecond, 20000
-	for _, c := range []int{10, 50} {
-		t.Run(fmt.Sprintf("%d slots", c), func(t *testing.T) {
+	const n = 20000
+	for _, tt := range []struct {
+		c          int
+		api, think time.Duration
+	}{
+		{10, 10 * time.Millisecond, 10 * time.Millisecond},
+		{50, 10 * time.Millisecond, 10 * time.Millisecond},
+		{10, 5 * time.Millisecond, time.Millisecond},
+		{50, 50 * time.Millisecond, 20 * time.Millisecond},
+	} {
+		c, api, think := tt.c, tt.api, tt.think
+		t.Run(fmt.Sprintf("%d slots, API %v, think %v", c, api, think), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				fake := queuetest.NewFake(nil)

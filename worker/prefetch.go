@@ -55,6 +55,15 @@ func (p *pace) travel(visibility time.Duration) time.Duration {
 	return min(usual, visibility/4)
 }
 
+// rate returns how many messages a second the app takes on so many slots; 0
+// when not known.
+func (p *pace) rate(limit int) float64 {
+	if p.service == 0 {
+		return 0
+	}
+	return float64(limit) / p.service.Seconds()
+}
+
 // prefetch returns how many messages to hold beyond those in work, when limit
 // deliveries may run at once: what the app takes during one round trip to the
 // queue and a half, and enough on top to receive in tens, as long as ten
@@ -64,7 +73,7 @@ func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	if p.service == 0 || p.service >= slowApp || now.Sub(p.finished) >= slowApp {
 		return 0
 	}
-	rate := float64(limit) / p.service.Seconds()
+	rate := p.rate(limit)
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)
 	if p.body > 0 {
