@@ -93,7 +93,7 @@ func (s *Server) serve(rt route) http.HandlerFunc {
 			return
 		}
 		if rt.kind == act {
-			s.log.Info("console act", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr, "result", answer.body)
+			s.log.Info("console act", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr, "status", answer.status)
 		}
 		writeJSON(w, answer.status, answer.body)
 	}

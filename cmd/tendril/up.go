@@ -177,7 +177,7 @@ func (c *cli) logger(cfg *config.Config, out io.Writer, text bool) *slog.Logger 
 		level = slog.LevelDebug
 	}
 	if text {
-		return slog.New(tint.NewHandler(c.err, &tint.Options{Level: level, TimeFormat: "15:04:05", NoColor: !c.color()}))
+		return slog.New(tint.NewTextHandler(c.err, &tint.Options{Level: level, TimeFormat: "15:04:05", NoColor: !c.color()}))
 	}
 	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level}))
 }
