@@ -1,0 +1,286 @@
+package aws
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queue"
+)
+
+// openTable opens a table on a transport of the test's.
+func openTable(t testing.TB, transport http.RoundTripper) *Table {
+	t.Helper()
+	table, err := OpenTable(context.Background(), "registry", &TableOptions{Region: "eu-west-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(table.Close)
+	table.api = rewired(table, transport)
+	return table
+}
+
+// ledger is a transport that answers in order and keeps what it was asked.
+type ledger struct {
+	answers []*http.Response
+	asked   []string // action and body
+}
+
+func (l *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	_, action, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	l.asked = append(l.asked, action+" "+string(body))
+	if len(l.answers) == 0 {
+		return nil, errors.New("connection reset by the test")
+	}
+	answer := l.answers[0]
+	l.answers = l.answers[1:]
+	answer.Request = r
+	return answer, nil
+}
+
+func refuseTable(status int, shape, rest string) *http.Response {
+	return reply(status, fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"said Amazon"%s}`, shape, rest))
+}
+
+func TestTableErrorsSayWhatToDo(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		answer *http.Response
+		code   string
+		says   []string
+	}{
+		{"no table", refuseTable(400, "ResourceNotFoundException", ""), queue.CodeResourceNotFound, []string{"registry table registry does not exist", "--registry-create"}},
+		{"denied", refuseTable(400, "AccessDeniedException", ""), queue.CodeAccessDenied, []string{"refused access", "dynamodb:GetItem"}},
+		{"expired", refuseTable(400, "ExpiredTokenException", ""), queue.CodeAccessDenied, []string{"refused access"}},
+		{"throttled", refuseTable(400, "ProvisionedThroughputExceededException", ""), queue.CodeRequestThrottled, []string{"throttled", "on-demand"}},
+		{"throttled otherwise", refuseTable(400, "ThrottlingException", ""), queue.CodeRequestThrottled, []string{"throttled"}},
+		{"broken", refuseTable(500, "InternalServerError", ""), queue.CodeUnreachable, []string{"said Amazon"}},
+		{"a proxy", reply(502, "<html>"), queue.CodeUnreachable, []string{"registry"}},
+		{"nobody", nil, queue.CodeUnreachable, []string{"did not answer", "AWS_ENDPOINT_URL_DYNAMODB"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			asked := &ledger{}
+			if test.answer != nil {
+				asked.answers = []*http.Response{test.answer}
+			}
+			table := openTable(t, asked)
+			_, _, err := table.Swap(context.Background(), "jobs", queue.Lease{}, queue.Lease{Version: "a", Term: 1})
+			if !isCode(err, test.code) {
+				t.Errorf("the error is %v, want code %s", err, test.code)
+			}
+			for _, say := range test.says {
+				if err != nil && !strings.Contains(err.Error(), say) {
+					t.Errorf("the error %q does not say %q", err, say)
+				}
+			}
+			if len(asked.asked) != 1 {
+				t.Errorf("asked %d times: a write of a lease is never repeated below its holder", len(asked.asked))
+			}
+		})
+	}
+}
+
+func TestTableCallsEndWithTheirContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		table := openTable(t, roundTrip(func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}))
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		begin := time.Now()
+		_, err := table.Read(ctx, "jobs")
+		if !isCode(err, queue.CodeUnreachable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "did not answer in time") {
+			t.Errorf("the error is %v", err)
+		}
+		if took := time.Since(begin); took != 2*time.Second {
+			t.Errorf("took %s", took)
+		}
+		ctx, cancel = context.WithCancel(context.Background())
+		cancel()
+		if _, err := table.Read(ctx, "jobs"); err != context.Canceled {
+			t.Errorf("the error of a cancelled read is %v", err)
+		}
+	})
+}
+
+// The reply to a swap was lost and the swap is made again: Amazon refuses it,
+// and the item that it shows is our own.
+func TestSwapKnowsItsOwn(t *testing.T) {
+	t.Parallel()
+	const item = `{"id":{"S":"lease:jobs"},"owner":{"S":"me"},"version":{"S":"b"},"term":{"N":"7"},"duration_ms":{"N":"15000"},"released":{"BOOL":false},"data":{"S":""}}`
+	next := queue.Lease{Owner: "me", Version: "b", Term: 7, Duration: 15 * time.Second}
+	for name, answers := range map[string][]*http.Response{
+		"the refusal shows the item": {refuseTable(400, "ConditionalCheckFailedException", `,"Item":`+item)},
+		"the refusal shows nothing":  {refuseTable(400, "ConditionalCheckFailedException", ""), reply(200, `{"Item":`+item+`}`)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := &ledger{answers: answers}
+			table := openTable(t, asked)
+			won, current, err := table.Swap(context.Background(), "jobs", queue.Lease{Version: "a"}, next)
+			if !won || err != nil || current != next {
+				t.Errorf("Swap returned %v, %+v, %v", won, current, err)
+			}
+			if !strings.Contains(asked.asked[0], `"ReturnValuesOnConditionCheckFailure":"ALL_OLD"`) {
+				t.Errorf("did not ask for the item: %s", asked.asked[0])
+			}
+		})
+	}
+}
+
+// An item of somebody else's under our id is never taken for a free lease.
+func TestForeignItemIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, item := range []string{
+		`{"id":{"S":"lease:jobs"}}`,
+		`{"id":{"S":"lease:jobs"},"version":{"S":"a"},"term":{"S":"1"},"duration_ms":{"N":"1"},"released":{"BOOL":false}}`,
+		`{"id":{"S":"lease:jobs"},"version":{"S":"a"},"term":{"N":"1.5"},"duration_ms":{"N":"1"},"released":{"BOOL":false}}`,
+		`{"id":{"S":"lease:jobs"},"version":{"S":"a"},"term":{"N":"1"},"duration_ms":{"N":"1"}}`,
+	} {
+		asked := &ledger{answers: []*http.Response{reply(200, `{"Item":`+item+`}`)}}
+		if l, err := openTable(t, asked).Read(context.Background(), "jobs"); err == nil || !strings.Contains(err.Error(), "is no lease") {
+			t.Errorf("%s was read as %+v, %v", item, l, err)
+		}
+	}
+}
+
+func TestClaimRefusals(t *testing.T) {
+	t.Parallel()
+	reasons := func(fence, own string) *http.Response {
+		return refuseTable(400, "TransactionCanceledException", fmt.Sprintf(`,"CancellationReasons":[{"Code":%q},{"Code":%q}]`, fence, own))
+	}
+	for _, test := range []struct {
+		name, fence, own string
+		code             string // "": no error
+	}{
+		{"the term is over", "ConditionalCheckFailed", "None", queue.CodeStaleTerm},
+		{"the term is over and it was sent", "ConditionalCheckFailed", "ConditionalCheckFailed", queue.CodeStaleTerm},
+		{"sent already", "None", "ConditionalCheckFailed", ""},
+		{"a conflict at the lease", "TransactionConflict", "None", queue.CodeRequestThrottled},
+		{"a conflict hides the fence", "TransactionConflict", "ConditionalCheckFailed", queue.CodeRequestThrottled},
+		{"throttled", "None", "ThrottlingError", queue.CodeRequestThrottled},
+		{"something new", "None", "Whatever", queue.CodeUnreachable},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			table := openTable(t, &ledger{answers: []*http.Response{reasons(test.fence, test.own)}})
+			claimed, err := table.Fires("jobs").Claim(context.Background(), "t@1", "t", time.Now(), 3)
+			if claimed {
+				t.Error("claimed")
+			}
+			if test.code == "" && err != nil || test.code != "" && !isCode(err, test.code) {
+				t.Errorf("the error is %v, want code %q", err, test.code)
+			}
+		})
+	}
+}
+
+func TestLastReadsInHundreds(t *testing.T) {
+	t.Parallel()
+	const one = `{"Responses":{"registry":[{"id":{"S":"task:jobs/t-0"},"last_ms":{"N":"1700000000123"}}]},"UnprocessedKeys":{}}`
+	asked := &ledger{answers: []*http.Response{reply(200, one), reply(200, `{"Responses":{},"UnprocessedKeys":{}}`)}}
+	var tasks []string
+	for i := range 150 {
+		tasks = append(tasks, fmt.Sprintf("t-%d", i), "t-0") // t-0 again and again: asked for once
+	}
+	last, err := openTable(t, asked).Fires("jobs").Last(context.Background(), tasks)
+	if err != nil || len(last) != 1 || last["t-0"].UnixMilli() != 1700000000123 {
+		t.Errorf("Last returned %v, %v", last, err)
+	}
+	if n, m := strings.Count(asked.asked[0], `"S"`), strings.Count(asked.asked[1], `"S"`); n != 100 || m != 50 {
+		t.Errorf("asked for %d and %d items", n, m)
+	}
+	starved := &ledger{answers: []*http.Response{reply(200, `{"Responses":{},"UnprocessedKeys":{"registry":{"Keys":[{"id":{"S":"task:jobs/t"}}]}}}`)}}
+	if _, err := openTable(t, starved).Fires("jobs").Last(context.Background(), []string{"t"}); !isCode(err, queue.CodeRequestThrottled) {
+		t.Errorf("Last of a table that reads nothing: %v", err)
+	}
+}
+
+func TestCreateWaitsForTheTable(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		table := func(status string) *http.Response {
+			return reply(200, fmt.Sprintf(`{"Table":{"TableStatus":%q,"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}}`, status))
+		}
+		asked := &ledger{answers: []*http.Response{
+			reply(200, `{}`), refuseTable(400, "ResourceNotFoundException", ""), table("CREATING"), table("ACTIVE"),
+			reply(200, `{"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}}`), reply(200, `{}`),
+		}}
+		if err := openTable(t, asked).Create(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		var actions []string
+		for _, a := range asked.asked {
+			action, _, _ := strings.Cut(a, " ")
+			actions = append(actions, action)
+		}
+		want := "CreateTable DescribeTable DescribeTable DescribeTable DescribeTimeToLive UpdateTimeToLive"
+		if got := strings.Join(actions, " "); got != want {
+			t.Errorf("asked %s, want %s", got, want)
+		}
+	})
+}
+
+func TestCheckRefusesAnotherKey(t *testing.T) {
+	t.Parallel()
+	for _, keys := range []string{
+		`"KeySchema":[{"AttributeName":"pk","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"pk","AttributeType":"S"}]`,
+		`"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"N"}]`,
+		`"KeySchema":[{"AttributeName":"id","KeyType":"HASH"},{"AttributeName":"n","KeyType":"RANGE"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]`,
+	} {
+		asked := &ledger{answers: []*http.Response{reply(200, `{"Table":{"TableStatus":"ACTIVE",`+keys+`}}`)}}
+		if err := openTable(t, asked).Check(context.Background()); !isCode(err, queue.CodeInvalidParameterValue) {
+			t.Errorf("%s: %v", keys, err)
+		}
+	}
+}
+
+func TestOpenTableRefuses(t *testing.T) {
+	for _, name := range []string{"", "ab", "arn:aws:dynamodb:eu-west-1:1:table/x", "a b c", strings.Repeat("a", 256)} {
+		if _, err := OpenTable(context.Background(), name, nil); !isCode(err, queue.CodeInvalidParameterValue) || !strings.Contains(err.Error(), "is no name") {
+			t.Errorf("OpenTable(%q): %v", name, err)
+		}
+	}
+	if _, err := OpenTable(context.Background(), "registry", nil); !isCode(err, queue.CodeInvalidParameterValue) || !strings.Contains(err.Error(), "AWS_REGION") {
+		t.Errorf("OpenTable without a region: %v", err)
+	}
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")
+	table, err := OpenTable(context.Background(), "registry", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table.Close()
+	if table.host != "http://127.0.0.1:1" {
+		t.Errorf("the endpoint of the environment was not taken: %s", table.host)
+	}
+}
+
+func TestSecretsStayOutOfTableErrors(t *testing.T) {
+	t.Parallel()
+	var seen bytes.Buffer
+	table := openTable(t, &ledger{answers: []*http.Response{reply(403,
+		`{"__type":"com.amazon.coral.service#InvalidSignatureException","message":"does not match.\nx-amz-security-token:SECRET"}`)}})
+	_, err := table.Read(context.Background(), "jobs")
+	for ; err != nil; err = errors.Unwrap(err) {
+		fmt.Fprintln(&seen, err)
+	}
+	if seen.Len() == 0 || strings.Contains(seen.String(), "SECRET") {
+		t.Errorf("the errors say %q", seen.String())
+	}
+}
