@@ -34,6 +34,18 @@ func decodeJSON(body []byte, request any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
+	if !utf8.Valid(body) {
+		return malformed("it is not valid UTF-8")
+	}
+	if q, ok := request.(quick); ok && q.scan(&scanner{data: body}) {
+		return nil
+	}
+	return decodeStandard(body, request)
+}
+
+// decodeStandard is decodeJSON for requests that are rare or not plain. body
+// is valid UTF-8.
+func decodeStandard(body []byte, request any) error {
 	if err := checkShape(body); err != nil {
 		return err
 	}
@@ -75,14 +87,11 @@ func malformed(why string) *queue.Error {
 	return queue.Errorf(codeSerialization, "The request's body cannot be read: %s.", why)
 }
 
-// checkShape refuses what the decoder would take but should not: text that is
-// not UTF-8 or holds half a surrogate pair, which decoding would replace in
-// silence, and bodies that are too deep or have too many values. It is no
-// validator: what it passes may still be no JSON.
+// checkShape refuses what the standard decoder would take but should not: half
+// a surrogate pair, which it would replace in silence, and bodies that are too
+// deep or have too many values. It is no validator: what it passes may still
+// be no JSON.
 func checkShape(body []byte) error {
-	if !utf8.Valid(body) {
-		return malformed("it is not valid UTF-8")
-	}
 	depth, values := 0, 0
 	for i := 0; i < len(body); i++ {
 		switch body[i] {

@@ -95,11 +95,15 @@ func FuzzDecode(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	for _, seed := range scannerCases() {
+		f.Add([]byte(seed.body))
+	}
 	table := actions()
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for name, action := range table {
 			request := action.request()
 			err := decodeJSON(body, request)
+			checkScan(t, body, action)
 			if err != nil {
 				var refusal *queue.Error
 				if !errors.As(err, &refusal) || refusal.Message == "" {
@@ -118,4 +122,91 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// checkScan holds the fast decoder to the standard one: what it accepts, that
+// one reads in the same way.
+func checkScan(t *testing.T, body []byte, action action) {
+	t.Helper()
+	fast, ok := action.request().(quick)
+	if !ok || !utf8.Valid(body) || !fast.scan(&scanner{data: body}) {
+		return
+	}
+	standard := action.request()
+	if err := decodeStandard(body, standard); err != nil {
+		t.Fatalf("accepted %q, which is refused: %v", body, err)
+	}
+	if !reflect.DeepEqual(any(fast), standard) {
+		t.Fatalf("read %q as %+v, not as %+v", body, fast, standard)
+	}
+}
+
+type scannerCase struct {
+	action, body string
+	fast         bool
+}
+
+func scannerCases() []scannerCase {
+	const attributes = `{"a":{"DataType":"String","StringValue":"v"},"b":{"BinaryValue":"AP8=","DataType":"Binary.x"}}`
+	return []scannerCase{
+		{"SendMessage", `{"QueueUrl":"q","MessageBody":"b","DelaySeconds":10,"MessageGroupId":"g","MessageDeduplicationId":"d","MessageAttributes":` + attributes + `,"MessageSystemAttributes":` + attributes + `}`, true},
+		{"SendMessage", " {\n\t\"QueueUrl\" : \"q\" ,\r\n\"MessageBody\": \"{\\\"json\\\": [\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\ud83d\\ude00 é 😀\\\"]}\" } ", true},
+		{"SendMessage", `{}`, true},
+		{"SendMessage", `{"MessageAttributes":{},"MessageBody":""}`, true},
+		{"SendMessage", `{"MessageBody":"x","DelaySeconds":-0}`, true},
+		{"SendMessageBatch", `{"QueueUrl":"q","Entries":[{"Id":"a","MessageBody":"b","MessageAttributes":` + attributes + `},{"Id":"b"}]}`, true},
+		{"SendMessageBatch", `{"Entries":[]}`, true},
+		{"ReceiveMessage", `{"QueueUrl":"q","AttributeNames":["All"],"MessageSystemAttributeNames":[],"MessageAttributeNames":["a.*","b"],"MaxNumberOfMessages":10,"VisibilityTimeout":0,"WaitTimeSeconds":20}`, true},
+		{"DeleteMessage", `{"QueueUrl":"q","ReceiptHandle":"h"}`, true},
+		{"DeleteMessageBatch", `{"QueueUrl":"q","Entries":[{"Id":"a","ReceiptHandle":"h"}]}`, true},
+
+		{"SendMessage", ``, false},
+		{"SendMessage", `null`, false},
+		{"SendMessage", `{"QueueUrl":null}`, false},
+		{"SendMessage", `{"queueurl":"q"}`, false},
+		{"SendMessage", `{"Future":1}`, false},
+		{"SendMessage", `{"QueueUrl":"q","QueueUrl":"r"}`, false},
+		{"SendMessage", `{"MessageBody":"a","MessageBody":"b"}`, false},
+		{"SendMessage", `{"\u0051ueueUrl":"q"}`, false},
+		{"SendMessage", `{"QueueUrl":"q"}x`, false},
+		{"SendMessage", `{"QueueUrl":"q",}`, false},
+		{"SendMessage", `{"QueueUrl" "q"}`, false},
+		{"SendMessage", `{"QueueUrl":"q"`, false},
+		{"SendMessage", `{"QueueUrl":"q\`, false},
+		{"SendMessage", `{"QueueUrl":"\u00"}`, false},
+		{"SendMessage", `{"QueueUrl":"\ud83d"}`, false},
+		{"SendMessage", `{"QueueUrl":"\ude00\ud83d"}`, false},
+		{"SendMessage", `{"QueueUrl":"\x"}`, false},
+		{"SendMessage", "{\"QueueUrl\":\"\n\"}", false},
+		{"SendMessage", "{\"QueueUrl\":\"\\n\n\"}", false},
+		{"SendMessage", `{"DelaySeconds":01}`, false},
+		{"SendMessage", `{"DelaySeconds":1.0}`, false},
+		{"SendMessage", `{"DelaySeconds":1e2}`, false},
+		{"SendMessage", `{"DelaySeconds":- 1}`, false},
+		{"SendMessage", `{"DelaySeconds":-}`, false},
+		{"SendMessage", `{"DelaySeconds":99999999999999999999}`, false},
+		{"SendMessage", `{"DelaySeconds":"1"}`, false},
+		{"SendMessage", `{"MessageAttributes":{"a":{},"a":{}}}`, false},
+		{"SendMessage", `{"MessageAttributes":{"a":{"DataType":"x","DataType":"y"}}}`, false},
+		{"SendMessage", `{"MessageAttributes":{"a":{"BinaryValue":"!"}}}`, false},
+		{"SendMessage", `{"MessageAttributes":{"a":{"StringListValues":[]}}}`, false},
+		{"SendMessageBatch", `{"Entries":[{},]}`, false},
+		{"SendMessageBatch", `{"Entries":[{}{}]}`, false},
+		{"SendMessageBatch", `{"Entries":[` + strings.Repeat(`{},`, 10) + `{}]}`, false},
+		{"ReceiveMessage", `{"ReceiveRequestAttemptId":"a"}`, false},
+		{"ReceiveMessage", `{"AttributeNames":"All"}`, false},
+	}
+}
+
+// What SDKs send has to take the fast way, and what is not plain must not.
+func TestScanner(t *testing.T) {
+	t.Parallel()
+	table := actions()
+	for _, test := range scannerCases() {
+		fast := table[test.action].request().(quick)
+		if got := fast.scan(&scanner{data: []byte(test.body)}); got != test.fast {
+			t.Errorf("%s %s: accepted %v, want %v", test.action, test.body, got, test.fast)
+		}
+		checkScan(t, []byte(test.body), table[test.action])
+	}
 }

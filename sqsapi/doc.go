@@ -33,6 +33,12 @@
 // Query protocol, which JSON replies carry in x-amzn-query-error and which
 // botocore reports, the status, and a fixed text where clients match on one.
 //
+// Two parts are written by hand because they are most of the traffic: the
+// decoder of the requests to send, receive and delete (scanner.go), which
+// hands everything that is not plain to the standard decoder, and the encoder
+// of ReceiveMessage's response (receive.go). Fuzz tests hold both to what the
+// standard library does.
+//
 // # Who may call
 //
 // Requests are not authenticated: whoever can connect may do everything.

@@ -10,11 +10,14 @@ import (
 	"tendril/queue"
 )
 
-// bodyMD5 returns the MD5 digest of a message body, which clients compare
-// with their own. It guards against corruption, not against attackers.
-func bodyMD5(body string) string {
+// bodyMD5 returns the MD5 digest of a message body in hexadecimal, which
+// clients compare with their own. It guards against corruption, not against
+// attackers.
+func bodyMD5(body string) string { return string(appendBodyMD5(nil, body)) }
+
+func appendBodyMD5(dst []byte, body string) []byte {
 	sum := md5.Sum([]byte(body))
-	return hex.EncodeToString(sum[:])
+	return hex.AppendEncode(dst, sum[:])
 }
 
 // attributesMD5 returns the digest of attributes as SQS defines it, "" for
@@ -25,6 +28,10 @@ func attributesMD5(attributes []queue.Attribute) string {
 	if len(attributes) == 0 {
 		return ""
 	}
+	return string(appendAttributesMD5(nil, attributes))
+}
+
+func appendAttributesMD5(dst []byte, attributes []queue.Attribute) []byte {
 	byName := func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) }
 	if !slices.IsSortedFunc(attributes, byName) {
 		attributes = slices.Clone(attributes)
@@ -44,7 +51,7 @@ func attributesMD5(attributes []queue.Attribute) string {
 		text = appendSized(text, a.Value)
 	}
 	sum := md5.Sum(text)
-	return hex.EncodeToString(sum[:])
+	return hex.AppendEncode(dst, sum[:])
 }
 
 func appendSized(dst []byte, s string) []byte {

@@ -110,7 +110,7 @@ func (r *receiveMessageResponse) appendJSON(dst []byte) []byte {
 		dst = append(dst, `,"ReceiptHandle":`...)
 		dst = appendString(dst, m.ReceiptHandle)
 		dst = append(dst, `,"MD5OfBody":"`...)
-		dst = append(dst, bodyMD5(m.Body)...)
+		dst = appendBodyMD5(dst, m.Body)
 		dst = append(dst, `","Body":`...)
 		dst = appendString(dst, m.Body)
 		dst = appendPairs(dst, r.system.of(m, scratch[:0]))
@@ -143,7 +143,7 @@ func appendAttributes(dst []byte, attributes []queue.Attribute) []byte {
 		return dst
 	}
 	dst = append(dst, `,"MD5OfMessageAttributes":"`...)
-	dst = append(dst, attributesMD5(attributes)...)
+	dst = appendAttributesMD5(dst, attributes)
 	dst = append(dst, `","MessageAttributes":`...)
 	separator := byte('{')
 	for i := range attributes {
