@@ -156,6 +156,7 @@ func (w *Worker) learn(h *held, res queue.Result, aborted bool, now time.Time) {
 		w.skip(h.msg.ID)
 		w.unreached(res.Reason, h.startedAt, now)
 	default:
+		w.gate.downs = 0
 		w.pace.served(now.Sub(h.startedAt), now)
 		if w.limit < w.opts.Concurrency {
 			w.limit++

@@ -44,6 +44,9 @@ type gate struct {
 	fixed bool
 	// stopProbe ends the prober; nil when none runs.
 	stopProbe context.CancelFunc
+	// downs counts the times that the gate closed for appDown since the app
+	// last answered a delivery.
+	downs int
 	// answered is when the app last began to answer. A delivery begun before
 	// that says nothing about the app of now.
 	answered time.Time
@@ -164,13 +167,17 @@ func (w *Worker) noteGate() {
 }
 
 // unreached closes the gate after a delivery that began at started and put
-// nothing on the wire, and starts the prober.
+// nothing on the wire, and starts the prober. Its first probe comes later each
+// time that the app answers probes but no delivery.
 func (w *Worker) unreached(reason string, started, now time.Time) {
 	if started.Before(w.gate.answered) || w.phase != running {
 		return
 	}
+	if !w.gate.shut[appDown] {
+		w.gate.downs++
+	}
 	w.shut(appDown, "the app does not accept connections: "+reason, now)
-	w.probe(probeEvery)
+	w.probe(again(w.gate.downs, probeEvery, probeLimit, rand.Float64()))
 }
 
 // appAnswers opens the gate for an app that accepts connections (again), and

@@ -197,6 +197,31 @@ func TestLateRefusalOfTheOldAppDoesNotCloseTheGate(t *testing.T) {
 	})
 }
 
+// An app that accepts the probe's connection and no delivery's: each try costs
+// a receive, so there are few.
+func TestAppThatAnswersOnlyProbesIsTriedMoreAndMoreRarely(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		app := &testApp{handle: func(context.Context, *queue.Message) queue.Result {
+			return queue.Result{Outcome: queue.Unreached, Reason: "too many open files"}
+		}}
+		r := start(t, queuetest.NewFake(nil), app, &Options{Concurrency: 10})
+		r.send(1000, "")
+		after(10 * time.Minute)
+		if got := r.w.Status().Counts.Received; got < 100 || got > 300 {
+			t.Errorf("%d receives in ten minutes, want one each 2.5 to 5 s", got)
+		}
+		app.mu.Lock()
+		app.handle = nil
+		app.mu.Unlock()
+		after(20 * time.Second)
+		if got := r.fake.Count(queuetest.FakeDeleted); got < 700 || r.w.gate.downs != 0 {
+			t.Errorf("%d were done after the trouble, %d closings in a row", got, r.w.gate.downs)
+		}
+		r.stop()
+	})
+}
+
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
