@@ -1,0 +1,138 @@
+package examples
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"tendril/bundle"
+	"tendril/deliver"
+	"tendril/queue"
+	"tendril/supervisor"
+)
+
+// TestReportsUnderAWorker runs the Python example the way an environment does:
+// the line of its Procfile by the supervisor, the messages by the deliverer,
+// fifty at a time, all of them twice.
+func TestReportsUnderAWorker(t *testing.T) {
+	t.Parallel()
+	requirePython(t)
+	out := t.TempDir()
+	app, port, ended := runBundle(t, "reports", "REPORTS_DIR="+out)
+	http, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: fmt.Sprintf("http://127.0.0.1:%d/", port), QueueName: "orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer http.Close()
+	for attempt := 1; attempt <= 2; attempt++ {
+		var all sync.WaitGroup
+		for i := range 50 {
+			all.Go(func() {
+				m := queue.Message{ID: fmt.Sprintf("order-%d", i), ReceiveCount: attempt, Body: `{"customer":"Ada","lines":[{"article":"gear","count":2,"cents":4500}]}`}
+				if r := http.Deliver(t.Context(), &m); r.Outcome != queue.Done {
+					t.Errorf("%s, attempt %d: %s, %s", m.ID, attempt, r.Outcome, r.Reason)
+				}
+			})
+		}
+		all.Wait()
+	}
+	if files, _ := filepath.Glob(filepath.Join(out, "*")); len(files) != 50 {
+		t.Errorf("%d files, want a report for each of 50 orders", len(files))
+	}
+	for body, status := range map[string]int{
+		`{"customer":"\ud800","lines":[]}`: 422,
+		strings.Repeat("[", 100_000):       422,
+		strings.Repeat(" ", 2<<20):         413,
+	} {
+		if r := http.Deliver(t.Context(), &queue.Message{ID: "bad", ReceiveCount: 1, Body: body}); r.Status != status {
+			t.Errorf("%.40q: status %d (%s), want %d", body, r.Status, r.Reason, status)
+		}
+	}
+	if r := http.Deliver(t.Context(), &queue.Message{ID: "../escape", ReceiveCount: 1, Body: "{}"}); r.Status != 400 {
+		t.Errorf("a message id that is a path: status %d, want 400", r.Status)
+	}
+	if err := app.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if exit := <-ended; exit.Code != 0 {
+		t.Errorf("asked to end, the app ended with %s, want status 0", exit)
+	}
+}
+
+// requirePython skips, loudly, where there is no Python 3.
+func requirePython(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("python3"); err != nil {
+		if os.Getenv("TENDRIL_REQUIRE_PEERS") != "" {
+			t.Fatal("python3 is required: ", err)
+		}
+		t.Skip("MISSING python3: the Python example is not tested")
+	}
+}
+
+// runBundle runs the app of a folder until the test ends, and returns when it
+// is ready. ended gets how the app ends.
+func runBundle(t *testing.T, dir string, env ...string) (app *supervisor.Supervisor, port int, ended <-chan supervisor.Exit) {
+	t.Helper()
+	b, err := bundle.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web, err := b.Web()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, exits := make(chan struct{}), make(chan supervisor.Exit, 10)
+	opts := &supervisor.Options{
+		RestartLimit: -1,
+		Output:       func(_, _ string, line []byte) { t.Logf("%s", line) },
+		Events: supervisor.Events{
+			Ready:  func(supervisor.Ready) { close(ready) },
+			Exited: func(e supervisor.Exited) { exits <- e.Exit },
+		},
+	}
+	app, port = startOnFreePort(t, opts, supervisor.Process{Name: web.Name, Shell: web.Command, Dir: b.Dir, Env: append(os.Environ(), env...)})
+	select {
+	case <-ready:
+	case <-app.Failed():
+		t.Fatal(app.Err())
+	}
+	return app, port, exits
+}
+
+// startOnFreePort draws ports from below the range in which the system hands
+// them out, so that nobody is given one between the check and the start.
+func startOnFreePort(t *testing.T, opts *supervisor.Options, p supervisor.Process) (*supervisor.Supervisor, int) {
+	t.Helper()
+	base := p.Env
+	for range 20 {
+		p.Port = 20_000 + rand.IntN(10_000)
+		p.Env = append(base[:len(base):len(base)], fmt.Sprintf("PORT=%d", p.Port), "PYTHONDONTWRITEBYTECODE=1")
+		app, err := supervisor.New([]supervisor.Process{p}, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = app.Start(t.Context())
+		if taken := (*supervisor.PortError)(nil); errors.As(err, &taken) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := app.Stop(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		return app, p.Port
+	}
+	t.Fatal("no free port between 20000 and 30000")
+	return nil, 0
+}
