@@ -49,9 +49,6 @@ type liveQueue struct {
 	attempts map[string]*attempt
 }
 
-// inFlightLimit is how many messages of a queue may be in flight.
-const inFlightLimit = 120_000
-
 func newLiveQueue(b *Broker, number int64, name string, set settings) *liveQueue {
 	q := &liveQueue{b: b, number: number, name: name, arn: b.opts.arn(name), set: set, held: map[int64]*message{}}
 	if set.fifo {

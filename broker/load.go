@@ -74,7 +74,7 @@ func (q *liveQueue) load(c *conn) error {
 		q.window.cursor = q.window.tail
 		return nil
 	}
-	q.window.stale = true
+	q.window.stale = q.window.cursor < q.window.tail
 	if !q.set.fifo {
 		q.window.due()
 	}

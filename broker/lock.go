@@ -34,6 +34,12 @@ func lockDir(dir string) (*os.File, error) {
 	return f, nil
 }
 
+// unlockDir gives the directory free. It unlocks before it closes: a child
+// process that is just being started may hold a copy of the descriptor.
+func unlockDir(f *os.File) error {
+	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
+}
+
 func writePID(f *os.File) error {
 	if err := f.Truncate(0); err != nil {
 		return err

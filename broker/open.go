@@ -60,7 +60,7 @@ func Open(dir string, opts *Options) (*Broker, error) {
 	b := newBroker(dir, opts)
 	b.lock = lock
 	if err := b.open(); err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, unlockDir(lock))
 	}
 	return b, nil
 }
@@ -181,7 +181,7 @@ func (b *Broker) Close() error {
 	}
 	b.writer.close()
 	b.group.Wait()
-	return errors.Join(b.store.Load().close(), b.lock.Close())
+	return errors.Join(b.store.Load().close(), unlockDir(b.lock))
 }
 
 // background runs f in a goroutine that Close waits for; false when the

@@ -272,6 +272,7 @@ func (q *liveQueue) clear() {
 	w.filling = nil
 	w.cursor, w.dueAt, w.dueKey, w.dueRead = q.low(), 0, 0, w.dueSeen
 	w.tail = w.cursor
+	w.stale = false
 }
 
 // ListQueues returns the names that begin with prefix, sorted.

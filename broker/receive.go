@@ -205,16 +205,17 @@ func (q *liveQueue) ready() error {
 // take takes messages from the arrangement and starts their flight. The lock
 // is held.
 func (q *liveQueue) take(r *receive) (c catch, err error) {
-	limit := min(r.limit, inFlightLimit-q.flight.len())
+	most := q.b.limits.inFlight
+	limit := min(r.limit, most-q.flight.len())
 	if limit <= 0 {
 		if q.set.fifo {
 			return c, nil
 		}
-		return c, queue.Errorf(queue.CodeOverLimit, "Too many messages in flight: %d. Delete some, or wait until their visibility timeout ends.", inFlightLimit)
+		return c, queue.Errorf(queue.CodeOverLimit, "Too many messages in flight: %d. Delete some, or wait until their visibility timeout ends.", most)
 	}
 	now, wall := q.b.clock.now(), stamp()
 	taken := q.order.take(taking{
-		limit: limit, now: now, oldOnly: len(q.held) >= inFlightLimit,
+		limit: limit, now: now, oldOnly: len(q.held) >= most,
 		judge: func(m *message) verdict {
 			v := q.judge(m, wall)
 			if v == divert {

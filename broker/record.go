@@ -42,16 +42,29 @@ func (r *record) originKey() int64 {
 // footprint is about what the record takes in memory.
 func (r *record) footprint() int64 { return 256 + r.size }
 
-// checksum covers the content, so that a flipped bit on the disk is found
-// before a wrong body is delivered. It does not change when a message moves.
-func (r *record) checksum() int64 {
-	table := crc32.MakeTable(crc32.Castagnoli) // made once, by the library
+// checksum covers the content and the message id, so that a flipped bit on the
+// disk is found before something wrong is delivered. It does not change when a
+// message moves.
+func (r *record) checksum() int64 { return checksum(r.contentSum(), r.originKey()) }
+
+func checksum(content uint32, origin int64) int64 {
+	var key [8]byte
+	binary.BigEndian.PutUint64(key[:], uint64(origin))
+	return int64(crc32.Update(content, castagnoli(), key[:]))
+}
+
+// castagnoli is the table of a polynomial that processors know; the library
+// makes it once.
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
+func (r *record) contentSum() uint32 {
+	table := castagnoli()
 	sum := crc32.Update(0, table, r.attributes)
 	for _, s := range [...]string{r.body, r.group, r.dedup, r.trace} {
 		// The end of each counts too; bytes are only read.
 		sum = crc32.Update(sum^uint32(len(s)), table, unsafe.Slice(unsafe.StringData(s), len(s)))
 	}
-	return int64(sum)
+	return sum
 }
 
 // errDamaged means that a row is not what was written.

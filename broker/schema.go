@@ -16,6 +16,11 @@ package broker
 //	departed   names of queues deleted in the last minute
 //	garbage    ranges of purged messages that wait to be removed
 //	meta       the secret behind ids and receipt handles, the epoch, the version
+//	leases     who is in charge, by the name of what
+//	fires      the periodic fires of the last 30 days, and the message of each.
+//	           at is the scheduled time, recorded that of the row.
+//	tasks      the scheduled time of each periodic task's last fire
+//	paused     the paused periodic tasks
 const schema = `
 CREATE TABLE meta (
 	name TEXT PRIMARY KEY, value BLOB NOT NULL
@@ -57,5 +62,32 @@ CREATE TABLE garbage (
 );
 `
 
+// registrySchema is what version 2 adds.
+const registrySchema = `
+CREATE TABLE leases (
+	name TEXT PRIMARY KEY, version TEXT NOT NULL, term INTEGER NOT NULL, owner TEXT NOT NULL,
+	duration INTEGER NOT NULL, released INTEGER NOT NULL, data TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE fires (
+	id TEXT PRIMARY KEY, task TEXT NOT NULL, queue TEXT NOT NULL, at INTEGER NOT NULL, term INTEGER NOT NULL,
+	recorded INTEGER NOT NULL, message TEXT NOT NULL, sequence TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX fires_recorded ON fires (recorded);
+CREATE TABLE tasks (
+	task TEXT PRIMARY KEY, last INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE paused (
+	task TEXT PRIMARY KEY, reason TEXT NOT NULL
+) WITHOUT ROWID;
+`
+
 // schemaVersion is kept in PRAGMA user_version.
-const schemaVersion = 1
+const schemaVersion = 2
+
+// schemaSince returns what a file of a version lacks.
+func schemaSince(version int64) string {
+	if version == 0 {
+		return schema + registrySchema
+	}
+	return registrySchema
+}

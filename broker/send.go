@@ -41,6 +41,7 @@ type sending struct {
 	q       *liveQueue
 	set     settings
 	records []*record
+	sums    []uint32 // of their contents
 	delays  []time.Duration
 	index   []int        // of each record among sent
 	sent    []queue.Sent // the answer
@@ -64,7 +65,9 @@ func newSending(q *liveQueue, msgs []queue.Outgoing) *sending {
 		if m.Delay != nil && !set.fifo {
 			delay = *m.Delay
 		}
-		s.records = append(s.records, newRecord(m, &set))
+		r := newRecord(m, &set)
+		s.records = append(s.records, r)
+		s.sums = append(s.sums, r.contentSum())
 		s.delays = append(s.delays, delay)
 		s.index = append(s.index, i)
 	}
@@ -80,7 +83,7 @@ func newRecord(m *queue.Outgoing, set *settings) *record {
 		sum := sha256.Sum256([]byte(m.Body))
 		r.dedup = hex.EncodeToString(sum[:])
 	}
-	r.sum, r.size = r.checksum(), int64(len(r.body)+len(r.attributes))
+	r.size = int64(len(r.body) + len(r.attributes))
 	return r
 }
 
@@ -108,6 +111,7 @@ func (s *sending) apply(t *tx) error {
 		}
 		k := t.books(s.q)
 		r.key, r.sent, r.due = makeKey(s.q.number, k.next), sent, 0
+		r.sum = checksum(s.sums[i], r.key)
 		if s.delays[i] > 0 {
 			r.due = gridUp(now + s.delays[i].Milliseconds())
 		}

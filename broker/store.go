@@ -81,8 +81,8 @@ func (s *store) connect(path, vfs, pragmas string) (*conn, error) {
 		PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; ` + pragmas)
 }
 
-// migrate creates the tables of a new file and refuses a file that a later
-// version wrote.
+// migrate creates the tables of a new file and those that an older one lacks,
+// and refuses a file that a later version wrote.
 func (s *store) migrate() error {
 	version, err := s.write.integer(`PRAGMA user_version`)
 	switch {
@@ -93,7 +93,7 @@ func (s *store) migrate() error {
 	case version == schemaVersion:
 		return nil
 	}
-	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, schema, schemaVersion))
+	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, schemaSince(version), schemaVersion))
 }
 
 // synchronous chooses whether the next commit waits for the disk. The pragma

@@ -17,7 +17,7 @@ type window struct {
 	dueRead       int // up to which of these all were read
 	generation    int // grows with each reset; a fill of an older one is void
 	filling       *fill
-	stale         bool // not filled since the last reset
+	stale         bool // reset, and not filled since
 	size          int  // fresh messages, as last told to the broker
 }
 
@@ -39,10 +39,12 @@ type limits struct {
 	fill int
 	// cache is the most bytes of message contents over all queues.
 	cache int64
+	// inFlight is how many messages of a queue may be in flight.
+	inFlight int
 }
 
 func defaultLimits() limits {
-	return limits{total: 100_000, least: 256, standard: 8_192, fifo: 20_000, fill: 1_024, cache: 24 << 20}
+	return limits{total: 100_000, least: 256, standard: 8_192, fifo: 20_000, fill: 1_024, cache: 24 << 20, inFlight: 120_000}
 }
 
 // cache counts the bytes of message contents in memory.
@@ -121,7 +123,7 @@ func (q *liveQueue) resetWindow() {
 	q.window.cursor, q.window.dueAt, q.window.dueKey = q.low(), 0, 0
 	q.window.tail = max(q.window.tail, q.low())
 	q.window.filling = nil
-	q.window.stale = true
+	q.window.stale = q.window.cursor < q.window.tail
 	if !q.set.fifo {
 		q.window.due()
 	}
@@ -129,7 +131,7 @@ func (q *liveQueue) resetWindow() {
 
 // complete reports whether the arrangement may be asked: after a reset the
 // received messages are there before the fresh ones. The lock is held.
-func (w *window) complete() bool { return !w.stale || !w.behind() }
+func (w *window) complete() bool { return !w.stale }
 
 // fill is one read from the store into the window.
 type fill struct {

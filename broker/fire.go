@@ -1,0 +1,207 @@
+package broker
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"time"
+
+	"tendril/queue"
+)
+
+const (
+	// fireKept is how long a fire is remembered: longer than anybody looks back
+	// for missed ones.
+	fireKept = 30 * 24 * time.Hour
+	// fireSweep is the most that one fire removes of those that are older.
+	fireSweep = 64
+)
+
+// FireRequest names one fire of a periodic task.
+type FireRequest struct {
+	// Queue is the name of the queue that the message goes to.
+	Queue string
+	// ID names the fire: the same from every instance and at every try, made of
+	// the task and the time. Of one ID there is never a second message.
+	ID string
+	// Task is the task whose last fire moves on to At, unless that is later
+	// already; "" moves none, for fires outside the schedule.
+	Task string
+	// At is the scheduled time; milliseconds count.
+	At time.Time
+	// Lease and Term are the fence: the fire is made only while the lease
+	// stored under that name has this term and was not released. "" and 0
+	// together leave it out; one without the other is refused.
+	Lease string
+	Term  int64
+}
+
+// Fire enqueues m as the fire that req names. In one transaction it checks
+// the fence, notes the fire, enqueues the message and moves the task's last
+// fire on; all of it is on the disk when Fire returns. already tells that the
+// fire was made before, by anybody: sent is then the first message, and nothing
+// has changed.
+//
+// A term that is over gets queue.ErrStaleTerm, also for a fire that was made.
+// Refusals of the message are those of [Broker.Send]. Fires are remembered for
+// 30 days.
+func (r *Registry) Fire(ctx context.Context, req FireRequest, m queue.Outgoing) (sent queue.Sent, already bool, err error) {
+	if err := req.check(); err != nil {
+		return queue.Sent{}, false, err
+	}
+	q, err := r.b.queue(req.Queue)
+	if err != nil {
+		return queue.Sent{}, false, err
+	}
+	f := &firing{sending: newSending(q, []queue.Outgoing{m}), req: req}
+	if err := f.sent[0].Err; err != nil {
+		return queue.Sent{}, false, err
+	}
+	if err := r.b.submit(ctx, f, f.done); err != nil {
+		return queue.Sent{}, false, err
+	}
+	return f.sent[0], f.already, nil
+}
+
+func (req *FireRequest) check() error {
+	if err := checkRegistryName("fire", req.ID); err != nil {
+		return err
+	}
+	if req.Task != "" {
+		if err := checkRegistryName("task", req.Task); err != nil {
+			return err
+		}
+	}
+	if req.At.IsZero() {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "Fire %s has no time; give the time that it was scheduled for.", req.ID)
+	}
+	if (req.Lease == "") != (req.Term == 0) || req.Term < 0 {
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Fire %s names lease %q with term %d; give a lease and its term, which counts from 1, or neither.", req.ID, clip(req.Lease), req.Term)
+	}
+	return nil
+}
+
+// firing is the request of one Fire: a sending under conditions.
+type firing struct {
+	*sending
+	req     FireRequest
+	already bool
+	refusal error
+}
+
+func (f *firing) apply(t *tx) (err error) {
+	f.fresh, f.already, f.refusal = f.fresh[:0], false, nil
+	if t.gone(f.q) {
+		f.refusal = errNoQueue()
+		return nil
+	}
+	if f.refusal, err = f.fence(t.c); f.refusal != nil || err != nil {
+		return err
+	}
+	if f.already, err = f.first(t.c); f.already || err != nil {
+		return err
+	}
+	if err := f.sending.apply(t); err != nil {
+		return err
+	}
+	return f.note(t.c)
+}
+
+func (f *firing) settle(err error) {
+	if err == nil && (f.refusal != nil || f.already) {
+		f.done <- f.refusal
+		return
+	}
+	f.sending.settle(err)
+}
+
+// fence refuses a fire by whoever is not in charge any more.
+func (f *firing) fence(c *conn) (refusal, err error) {
+	if f.req.Lease == "" {
+		return nil, nil
+	}
+	l, err := readLease(c, f.req.Lease)
+	if err != nil || l.Term == f.req.Term && !l.Released {
+		return nil, err
+	}
+	return queue.Errorf(queue.CodeStaleTerm, "Fire %s was not made: term %d of lease %s is over.", f.req.ID, f.req.Term, f.req.Lease), nil
+}
+
+// first finds the message of a fire that was made before.
+func (f *firing) first(c *conn) (found bool, err error) {
+	err = c.query(func(row []driver.Value) error {
+		found = true
+		f.sent[0].ID, _ = row[0].(string)
+		f.sent[0].SequenceNumber, _ = row[1].(string)
+		return nil
+	}, `SELECT message, sequence FROM fires WHERE id = ?`, f.req.ID)
+	return found, err
+}
+
+// note writes what has to be known of the fire later, and removes some of
+// what has not.
+func (f *firing) note(c *conn) error {
+	r, at, now := &f.req, f.req.At.UnixMilli(), stamp()
+	_, err := c.exec(`INSERT INTO fires (id, task, queue, at, term, recorded, message, sequence) VALUES (?,?,?,?,?,?,?,?)`,
+		r.ID, r.Task, r.Queue, at, r.Term, now, f.sent[0].ID, f.sent[0].SequenceNumber)
+	if err == nil && r.Task != "" {
+		_, err = c.exec(`INSERT INTO tasks (task, last) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET last = max(last, excluded.last)`, r.Task, at)
+	}
+	if err == nil {
+		_, err = c.exec(`DELETE FROM fires WHERE id IN (SELECT id FROM fires WHERE recorded < ? ORDER BY recorded LIMIT ?)`,
+			now-fireKept.Milliseconds(), int64(fireSweep))
+	}
+	return err
+}
+
+// Last returns the time of the last fire of each task, in UTC; a task without
+// one is not in the map.
+func (r *Registry) Last(ctx context.Context, tasks []string) (map[string]time.Time, error) {
+	return lookUp(ctx, r.b, func(c *conn) (map[string]time.Time, error) {
+		last := map[string]time.Time{}
+		for _, task := range tasks {
+			err := c.query(func(row []driver.Value) error {
+				milli, _ := row[0].(int64)
+				last[task] = time.UnixMilli(milli).UTC()
+				return nil
+			}, `SELECT last FROM tasks WHERE task = ?`, task)
+			if err != nil {
+				return nil, err
+			}
+		}
+		return last, nil
+	})
+}
+
+// SetPaused notes for all instances that a task is paused, with a reason for
+// people, which may be "", or that it no longer is; reason does not matter then.
+func (r *Registry) SetPaused(ctx context.Context, task, reason string, paused bool) error {
+	if err := checkRegistryName("task", task); err != nil {
+		return err
+	}
+	if err := checkRegistryText(fmt.Sprintf("reason for pausing task %s", task), reason); err != nil {
+		return err
+	}
+	return r.write(ctx, func(t *tx) (err error) {
+		if paused {
+			_, err = t.c.exec(`INSERT OR REPLACE INTO paused (task, reason) VALUES (?, ?)`, task, reason)
+		} else {
+			_, err = t.c.exec(`DELETE FROM paused WHERE task = ?`, task)
+		}
+		return err
+	})
+}
+
+// Paused returns the paused tasks and the reason of each; it is never nil.
+func (r *Registry) Paused(ctx context.Context) (map[string]string, error) {
+	return lookUp(ctx, r.b, func(c *conn) (map[string]string, error) {
+		reasons := map[string]string{}
+		err := c.query(func(row []driver.Value) error {
+			task, _ := row[0].(string)
+			reasons[task], _ = row[1].(string)
+			return nil
+		}, `SELECT task, reason FROM paused`)
+		return reasons, err
+	})
+}

@@ -1,0 +1,188 @@
+package broker
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"time"
+
+	"tendril/queue"
+)
+
+// Registry is what several instances agree on by way of the broker that they
+// share: who of them is in charge, which periodic fires were made, and which
+// tasks are paused. It lies in the same file as the queues, so that a fire and
+// its message are one transaction.
+//
+// Every write is on the disk before it is answered. Each method returns when
+// its context ends; what a write has come to is unknown then, as after any
+// other error that is not a refusal, and to repeat it is harmless.
+//
+// Names of leases, tasks and fires mean nothing here and are shared by all who
+// share the broker: environments that are to be apart begin theirs differently.
+// All methods are safe for concurrent use.
+type Registry struct{ b *Broker }
+
+// Registry returns the broker's registry.
+func (b *Broker) Registry() *Registry { return &Registry{b} }
+
+// Bounds of what the registry takes, in bytes.
+const (
+	maxRegistryName = 512
+	maxRegistryText = 16 << 10
+)
+
+// Read returns the lease stored under name, the zero value when there is none.
+func (r *Registry) Read(ctx context.Context, name string) (queue.Lease, error) {
+	if err := checkRegistryName("lease", name); err != nil {
+		return queue.Lease{}, err
+	}
+	return lookUp(ctx, r.b, func(c *conn) (queue.Lease, error) { return readLease(c, name) })
+}
+
+// Swap stores next under name if the Version stored there is old.Version ("" when
+// nothing is stored); the other fields of old are not looked at. It returns
+// whether it won and what is stored after the call. A Swap whose next is stored
+// already has won: it repeats a call whose answer was lost. A next without a
+// Version is refused. The Duration is stored in whole milliseconds.
+func (r *Registry) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error) {
+	if err := checkLease(name, next); err != nil {
+		return false, queue.Lease{}, err
+	}
+	next.Duration = next.Duration.Truncate(time.Millisecond)
+	err = r.write(ctx, func(t *tx) (err error) {
+		won = false
+		if current, err = readLease(t.c, name); err != nil {
+			return err
+		}
+		switch current.Version {
+		case next.Version:
+			won = true
+		case old.Version:
+			won, current = true, next
+			return writeLease(t.c, name, next)
+		}
+		return nil
+	})
+	if err != nil {
+		// The writer may be at it still: nothing that it sets is looked at.
+		return false, queue.Lease{}, err
+	}
+	return won, current, nil
+}
+
+func readLease(c *conn, name string) (l queue.Lease, err error) {
+	err = c.query(func(row []driver.Value) error {
+		l.Version, _ = row[0].(string)
+		l.Term, _ = row[1].(int64)
+		l.Owner, _ = row[2].(string)
+		milli, _ := row[3].(int64)
+		released, _ := row[4].(int64)
+		l.Data, _ = row[5].(string)
+		l.Duration, l.Released = time.Duration(milli)*time.Millisecond, released != 0
+		return nil
+	}, `SELECT version, term, owner, duration, released, data FROM leases WHERE name = ?`, name)
+	return l, err
+}
+
+func writeLease(c *conn, name string, l queue.Lease) error {
+	released := int64(0)
+	if l.Released {
+		released = 1
+	}
+	_, err := c.exec(`INSERT OR REPLACE INTO leases (name, version, term, owner, duration, released, data) VALUES (?,?,?,?,?,?,?)`,
+		name, l.Version, l.Term, l.Owner, l.Duration.Milliseconds(), released, l.Data)
+	return err
+}
+
+// checkLease refuses a lease that cannot be stored as it is.
+func checkLease(name string, l queue.Lease) error {
+	if err := checkRegistryName("lease", name); err != nil {
+		return err
+	}
+	if l.Version == "" {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "Lease %s was to be written without a version; give each write a new one.", name)
+	}
+	if l.Term < 0 || l.Duration < 0 {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "Lease %s was to be written with a negative term or duration; terms count from 1.", name)
+	}
+	for field, text := range map[string]string{"version": l.Version, "owner": l.Owner, "data": l.Data} {
+		if err := checkRegistryText(fmt.Sprintf("%s of lease %s", field, name), text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRegistryName refuses what cannot name a lease, a fire or a task.
+func checkRegistryName(what, name string) error {
+	if name == "" || len(name) > maxRegistryName || !validText(name) {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "The name %q of a %s is not allowed: give 1 to %d bytes of text without control characters.",
+			clip(name), what, maxRegistryName)
+	}
+	return nil
+}
+
+// checkRegistryText refuses what does not come back as it was written, and
+// what is out of all proportion.
+func checkRegistryText(what, text string) error {
+	if len(text) > maxRegistryText || !validText(text) {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "The %s is not allowed: give at most %d bytes of text without control characters.",
+			what, maxRegistryText)
+	}
+	return nil
+}
+
+// write makes a change in a transaction that is synced, and waits for it as
+// long as ctx allows.
+func (r *Registry) write(ctx context.Context, run func(t *tx) error) error {
+	c := &change{run, func() {}, make(chan error, 1)}
+	return r.b.submit(ctx, c, c.done)
+}
+
+// submit hands a request to the writer and waits for its end, or for ctx's:
+// then the request goes on alone.
+func (b *Broker) submit(ctx context.Context, r request, done <-chan error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := b.writer.submit(r); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// lookUp reads from the store for as long as ctx allows.
+func lookUp[T any](ctx context.Context, b *Broker, f func(*conn) (T, error)) (T, error) {
+	type found struct {
+		value T
+		err   error
+	}
+	var none T
+	if err := ctx.Err(); err != nil {
+		return none, err
+	}
+	done := make(chan found, 1)
+	started := b.background(func() {
+		var got found
+		got.err = b.read(func(c *conn) (err error) {
+			got.value, err = f(c)
+			return err
+		})
+		done <- got
+	})
+	if !started {
+		return none, queue.ErrClosed
+	}
+	select {
+	case got := <-done:
+		return got.value, got.err
+	case <-ctx.Done():
+		return none, ctx.Err()
+	}
+}

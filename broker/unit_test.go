@@ -1,0 +1,396 @@
+package broker
+
+import (
+	"encoding/base64"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"tendril/queue"
+)
+
+func testSeal(t testing.TB) seal {
+	t.Helper()
+	s, err := newSeal([]byte("0123456789abcdef"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestMessageIDs(t *testing.T) {
+	t.Parallel()
+	s := testSeal(t)
+	other, _ := newSeal([]byte("fedcba9876543210"))
+	rapid.Check(t, func(rt *rapid.T) {
+		key := makeKey(rapid.Int64Range(1, maxQueues).Draw(rt, "queue"), rapid.Int64Range(0, maxSeq).Draw(rt, "place"))
+		id := s.messageID(key)
+		if len(id) != 36 || id[14] != '4' || !strings.ContainsRune("89ab", rune(id[19])) {
+			rt.Fatalf("%s is no UUID of version 4", id)
+		}
+		if got, ok := s.origin(id); !ok || got != key {
+			rt.Fatalf("%s leads to %d, want %d", id, got, key)
+		}
+		if _, ok := other.origin(id); ok {
+			rt.Fatalf("%s is taken by another store", id)
+		}
+	})
+	for _, bad := range []string{"", "x", "00000000-0000-4000-8000-000000000000", strings.Repeat("-", 36), strings.Repeat("0", 36)} {
+		if _, ok := s.origin(bad); ok {
+			t.Errorf("%q is taken for an id", bad)
+		}
+	}
+}
+
+func TestSequenceNumbers(t *testing.T) {
+	t.Parallel()
+	last := ""
+	for _, seq := range []int64{1, 2, 3, 1000, maxSeq} {
+		n := sequenceNumber(makeKey(7, seq))
+		if len(n) != 20 || n <= last {
+			t.Errorf("%s after %s", n, last)
+		}
+		last = n
+	}
+}
+
+func TestHandles(t *testing.T) {
+	t.Parallel()
+	s := testSeal(t)
+	good := receipt{makeKey(3, 5), 2, 9}
+	handle := s.handle(good)
+	if got, err := s.open(handle); err != nil || got != good {
+		t.Fatal(got, err)
+	}
+	raw, _ := base64.URLEncoding.DecodeString(handle)
+	for i := range len(raw) * 8 {
+		forged := slices.Clone(raw)
+		forged[i/8] ^= 1 << (i % 8)
+		if _, err := s.open(base64.URLEncoding.EncodeToString(forged)); !errors.Is(err, queue.ErrReceiptInvalid) {
+			t.Fatalf("bit %d changed: %v", i, err)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 100_000 {
+		guess := slices.Clone(raw)
+		for i := 16; i < len(guess); i++ {
+			guess[i] = byte(r.Uint32())
+		}
+		if _, err := s.open(base64.URLEncoding.EncodeToString(guess)); err == nil {
+			t.Fatal("a guess was taken")
+		}
+	}
+}
+
+func FuzzHandle(f *testing.F) {
+	s := testSeal(f)
+	f.Add(s.handle(receipt{1, 2, 3}))
+	f.Add("")
+	f.Add(strings.Repeat("A", 44))
+	f.Fuzz(func(t *testing.T, text string) {
+		r, err := s.open(text)
+		if err == nil && s.handle(r) != text {
+			t.Errorf("%q is another form of a handle", text)
+		}
+	})
+}
+
+func FuzzMessageID(f *testing.F) {
+	s := testSeal(f)
+	f.Add(s.messageID(1))
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		if key, ok := s.origin(text); ok && !strings.EqualFold(s.messageID(key), text) {
+			t.Errorf("%q is another form of an id", text)
+		}
+	})
+}
+
+func TestAttributesEncoding(t *testing.T) {
+	t.Parallel()
+	list := []queue.Attribute{{Name: "b", Type: "String", Value: "x\ny"}, {Name: "a", Type: "Binary", Value: "\x00\xff"}, {Name: "c", Type: "Number.int", Value: "1"}}
+	got, err := decodeAttributes(encodeAttributes(list))
+	want := []queue.Attribute{list[1], list[0], list[2]}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	if encodeAttributes(nil) != nil {
+		t.Error("no attributes take room")
+	}
+}
+
+func FuzzDecodeAttributes(f *testing.F) {
+	f.Add(encodeAttributes([]queue.Attribute{{Name: "a", Type: "String", Value: "x"}}))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		list, err := decodeAttributes(data)
+		if err == nil && len(data) > 0 && len(list) == 0 {
+			t.Error("read nothing of something")
+		}
+	})
+}
+
+func TestChecksum(t *testing.T) {
+	t.Parallel()
+	base := record{body: "body", group: "g", dedup: "d", trace: "t", attributes: []byte("a")}
+	sum := base.checksum()
+	for name, change := range map[string]func(*record){
+		"body": func(r *record) { r.body = "bodx" }, "group": func(r *record) { r.group = "h" },
+		"dedup": func(r *record) { r.dedup = "" }, "trace": func(r *record) { r.trace += "t" },
+		"attributes": func(r *record) { r.attributes = nil }, "border": func(r *record) { r.body, r.group = "bod", "yg" },
+	} {
+		changed := base
+		if change(&changed); changed.checksum() == sum {
+			t.Errorf("%s: not covered", name)
+		}
+	}
+	moved := base
+	moved.key, moved.origin, moved.sent, moved.received = 5, base.key, 7, 8
+	base.key, moved.origin = 3, 3
+	if base.checksum() != moved.checksum() {
+		t.Error("it changes when a message moves")
+	}
+	if moved.origin = 4; base.checksum() == moved.checksum() {
+		t.Error("another message has the same")
+	}
+}
+
+func TestDeadlines(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		var d deadlines
+		var all []*message
+		rt.Repeat(map[string]func(*rapid.T){
+			"push": func(rt *rapid.T) {
+				m := &message{until: rapid.Int64Range(0, 20).Draw(rt, "until")}
+				d.push(m)
+				all = append(all, m)
+			},
+			"remove": func(rt *rapid.T) {
+				if len(all) == 0 {
+					rt.Skip()
+				}
+				i := rapid.IntRange(0, len(all)-1).Draw(rt, "which")
+				d.remove(all[i])
+				all = slices.Delete(all, i, i+1)
+			},
+			"fix": func(rt *rapid.T) {
+				if len(all) == 0 {
+					rt.Skip()
+				}
+				m := all[rapid.IntRange(0, len(all)-1).Draw(rt, "which")]
+				m.until = rapid.Int64Range(0, 20).Draw(rt, "until")
+				d.fix(m)
+			},
+			"": func(rt *rapid.T) {
+				if d.len() != len(all) {
+					rt.Fatal("length")
+				}
+				for _, m := range all {
+					if d.first().until > m.until || d.heap[m.index] != m {
+						rt.Fatal("order")
+					}
+				}
+			},
+		})
+	})
+}
+
+func TestDelays(t *testing.T) {
+	t.Parallel()
+	var d delays
+	d.add(20, 1)
+	d.add(10, 2)
+	d.add(10, 1)
+	d.add(30, 1)
+	d.sub(20)
+	d.sub(99) // not there
+	if at, _ := d.next(); at != 10 || d.delayed != 4 {
+		t.Error(at, d.delayed)
+	}
+	if n := d.end(9); n != 0 {
+		t.Error(n)
+	}
+	if n := d.end(25); n != 3 || d.delayed != 1 {
+		t.Error(n, d.delayed)
+	}
+	d.sub(10) // ended
+	if n := d.end(100); n != 1 || d.delayed != 0 {
+		t.Error(n, d.delayed)
+	}
+	if _, ok := d.next(); ok {
+		t.Error("there is a next one")
+	}
+	for _, c := range [][2]int64{{0, 0}, {1, 10}, {10, 10}, {11, 20}} {
+		if got := gridUp(c[0]); got != c[1] {
+			t.Error(c, got)
+		}
+	}
+}
+
+func TestClockIgnoresWallSteps(t *testing.T) {
+	t.Parallel()
+	// The wall clock was stepped after the start: only the monotonic reading
+	// counts, and what is written stays anchored at the start.
+	start := time.Now()
+	c := clock{start: start, anchor: start.Add(-24 * time.Hour).UnixMilli()}
+	if now := c.now(); now < 0 || now > int64(time.Hour) {
+		t.Errorf("a reading of %d", now)
+	}
+	at := int64(1500*time.Millisecond) + 1
+	if c.milli(at) != c.anchor+1501 || c.floor(at) != c.anchor+1500 || c.reading(c.anchor+1500) != int64(1500*time.Millisecond) {
+		t.Error("conversions")
+	}
+}
+
+func TestLine(t *testing.T) {
+	t.Parallel()
+	var l line
+	a, b, c := l.join(), l.join(), l.join()
+	woken := func(w *waiter) bool {
+		select {
+		case <-w.woken:
+			return true
+		default:
+			return false
+		}
+	}
+	l.wake(1)
+	if !woken(a) || woken(b) {
+		t.Error("the first comes first")
+	}
+	l.leave(a) // it did not look: the next one has to
+	if !woken(b) || woken(c) {
+		t.Error("a wake-up was lost")
+	}
+	l.leave(c)
+	l.wake(5)
+	if woken(c) {
+		t.Error("it had left")
+	}
+}
+
+func TestRing(t *testing.T) {
+	t.Parallel()
+	var r ring
+	next, want := int64(0), int64(0)
+	for range 50 {
+		for range 70 {
+			r.push(&message{key: next})
+			next++
+		}
+		for range 60 {
+			if m := r.pop(); m.key != want {
+				t.Fatalf("%d, want %d", m.key, want)
+			}
+			want++
+		}
+	}
+	if r.len() != int(next-want) || r.peek().key != want {
+		t.Error(r.len())
+	}
+	for r.pop() != nil {
+		want++
+	}
+	if want != next {
+		t.Error(want, next)
+	}
+}
+
+func TestStandardSharesTheHead(t *testing.T) {
+	t.Parallel()
+	s := &standard{}
+	for i := range 4 {
+		s.add(&message{key: int64(i)})
+	}
+	for i := range 3 {
+		s.giveBack(&message{key: int64(10 + i)})
+	}
+	all := taking{limit: 10, judge: func(*message) verdict { return give }}
+	var keys []int64
+	for _, m := range s.take(all) {
+		keys = append(keys, m.key)
+	}
+	if want := []int64{10, 0, 11, 1, 12, 2, 3}; !slices.Equal(keys, want) {
+		t.Error(keys)
+	}
+	s.add(&message{key: 1})
+	s.giveBack(&message{key: 2})
+	all.oldOnly, all.limit = true, 1
+	if got := s.take(all); len(got) != 1 || got[0].key != 2 {
+		t.Error("fresh messages were taken while memory is full of old ones")
+	}
+}
+
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t.TempDir())
+	if free, total, err := freeSpace(r.dir); err != nil || free <= 0 || total < free {
+		t.Error(free, total, err)
+	}
+	free := int64(1 << 30)
+	r.free = func(string) (int64, int64, error) { return free, 64 << 20, nil }
+	look := func() bool { r.checked = time.Time{}; return r.low() }
+	if look() {
+		t.Error("a gigabyte is little")
+	}
+	if _, err := os.Stat(r.path()); err != nil {
+		t.Error(err)
+	}
+	if free = 4<<20 - 1; !look() {
+		t.Error("a sixteenth of a small disk is kept")
+	}
+	if free = 4 << 20; look() {
+		t.Error("more than that is enough")
+	}
+	r.release()
+	if _, err := os.Stat(r.path()); err == nil || !r.low() {
+		t.Error("not given up")
+	}
+	r.free = func(string) (int64, int64, error) { return 0, 0, errors.New("no") }
+	if look() {
+		t.Error("what cannot be measured is taken as enough")
+	}
+}
+
+func TestFileModes(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "deep", "data")
+	b := openDir(t, dir, nil)
+	send(t, create(t, b, "work", nil), body("x")...)
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Error(info.Mode(), err)
+	}
+	files, _ := os.ReadDir(dir)
+	for _, f := range files {
+		if info, _ := f.Info(); info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v", f.Name(), info.Mode())
+		}
+	}
+	if len(files) < 4 {
+		t.Errorf("only %d files", len(files))
+	}
+}
+
+func TestSameValue(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"30", "30", true}, {"30", "31", false}, {"", "", true},
+		{`{"a":1,"b":[2]}`, `{ "b":[2], "a":1 }`, true}, {`{"a":1}`, `{"a":2}`, false}, {`{"a":1}`, "x", false},
+	} {
+		if sameValue(c.a, c.b) != c.same {
+			t.Error(c)
+		}
+	}
+}
