@@ -50,25 +50,24 @@ func (r *Registry) Swap(ctx context.Context, name string, old, next queue.Lease)
 		return false, queue.Lease{}, err
 	}
 	next.Duration = next.Duration.Truncate(time.Millisecond)
+	var same bool
+	var stored queue.Lease
 	err = r.write(ctx, func(t *tx) (err error) {
-		won = false
-		if current, err = readLease(t.c, name); err != nil {
+		if stored, err = readLease(t.c, name); err != nil {
 			return err
 		}
-		switch current.Version {
-		case next.Version:
-			won = true
-		case old.Version:
-			won, current = true, next
-			return writeLease(t.c, name, next)
+		same = stored.Version == next.Version
+		if !same && stored.Version == old.Version {
+			same, stored = true, next
+			err = writeLease(t.c, name, next)
 		}
-		return nil
+		return err
 	})
 	if err != nil {
 		// The writer may be at it still: nothing that it sets is looked at.
 		return false, queue.Lease{}, err
 	}
-	return won, current, nil
+	return same, stored, nil
 }
 
 func readLease(c *conn, name string) (l queue.Lease, err error) {
