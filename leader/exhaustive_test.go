@@ -200,11 +200,11 @@ func (s *search) visit(w world, depth int) {
 }
 
 // beginning is a world in which node 0 holds a lease, or in which nobody does.
-func beginning(held bool) world {
+func beginning(held bool, lease time.Duration) world {
 	var w world
 	for i := range w.nodes {
 		w.nodes[i] = core{session: string(rune('a' + i)), rules: rules{
-			owner: string(rune('A' + i)), lease: 3 * unit, renew: unit, margin: unit,
+			owner: string(rune('A' + i)), lease: lease, renew: unit, margin: unit,
 			chance: func() float64 { return 0 },
 		}}
 	}
@@ -228,11 +228,13 @@ func TestEveryInterleaving(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		held  bool
+		lease time.Duration
 		depth int
 		terms int64 // how many terms the search has to reach to mean anything
 	}{
-		{"from an empty store", false, 10, 1},
-		{"from a held lease", true, 12, 2},
+		{"from an empty store", false, 3 * unit, 9, 1},
+		{"from an empty store, with a short lease", false, 2 * unit, 10, 2},
+		{"from a held lease", true, 3 * unit, 12, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -241,7 +243,7 @@ func TestEveryInterleaving(t *testing.T) {
 			if testing.Short() {
 				depth -= 3
 			}
-			s.visit(beginning(test.held), depth)
+			s.visit(beginning(test.held, test.lease), depth)
 			t.Logf("%d worlds within %d steps; in charge by term: %v", len(s.visited), depth, s.led)
 			if s.wrong != "" {
 				t.Error(s.wrong)

@@ -1,0 +1,132 @@
+package leader
+
+import (
+	"testing"
+	"time"
+
+	"tendril/queue"
+)
+
+// leading returns a core that leads in term 1, and the time of the attempt that
+// made it so.
+func leading(t *testing.T) (*core, time.Time) {
+	t.Helper()
+	now := time.Unix(1000, 0)
+	c := &core{session: "me", rules: rules{
+		owner: "node", lease: 15 * time.Second, renew: 5 * time.Second, margin: 3 * time.Second,
+		chance: func() float64 { return 1 }, firstBackoff: 200 * time.Millisecond, leaderBackoff: time.Second,
+	}}
+	if s := c.decide(now); s.do != read {
+		t.Fatalf("the first step is %+v, want a read", s)
+	}
+	c.observed(now, queue.Lease{})
+	s := c.decide(now)
+	if s.do != swap || !c.swapped(now, s.attempt, true, s.attempt.next) || c.term != 1 {
+		t.Fatalf("not in charge after %+v", s)
+	}
+	return c, now
+}
+
+// Another's lease is left alone to the end of its duration, counted from when
+// its version was first seen here, and not a moment less: the margin is for
+// clocks, not for impatience.
+func TestALeaseIsFreeAfterItsDuration(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	other := queue.Lease{Owner: "other", Version: "x-1", Term: 4, Duration: 10 * time.Second}
+	for _, test := range []struct {
+		name  string
+		lease queue.Lease
+		after time.Duration
+		free  bool
+	}{
+		{"just seen", other, 0, false},
+		{"a moment before its end", other, 10*time.Second - 1, false},
+		{"at its end", other, 10 * time.Second, true},
+		{"given back", queue.Lease{Version: "x-2", Released: true}, 0, true},
+		{"never written", queue.Lease{}, 0, true},
+		{"without a duration, as nobody writes it", queue.Lease{Version: "x-3"}, 15*time.Second - 1, false},
+		{"ours from a lost term", queue.Lease{Version: "me-9", Duration: time.Hour}, 0, true},
+		{"of one whose session begins as ours", queue.Lease{Version: "mee-9", Duration: time.Hour}, 0, false},
+	} {
+		c, _ := leading(t)
+		c.lose()
+		c.observed(now, test.lease)
+		c.observed(now.Add(test.after), test.lease) // another look does not begin anew
+		if got := c.free(now.Add(test.after)); got != test.free {
+			t.Errorf("%s: free is %v", test.name, got)
+		}
+	}
+}
+
+// A store that does not know a repeat when it sees one still shows whose
+// version it holds.
+func TestOwnVersionIsOwnSuccess(t *testing.T) {
+	t.Parallel()
+	c, start := leading(t)
+	a := c.decide(start.Add(5 * time.Second)).attempt
+	c.failed(start.Add(6 * time.Second))
+	if again := c.decide(start.Add(7 * time.Second)); again.attempt != a {
+		t.Fatalf("after a failure the next step is %+v, want the same attempt", again)
+	}
+	if !c.swapped(start.Add(7*time.Second), a, false, a.next) || c.term != 1 {
+		t.Error("its own version was taken for another's")
+	}
+	if want := start.Add(5*time.Second + 12*time.Second); !c.trusted.Equal(want) {
+		t.Errorf("trusted until %s, want 12 s from the first try", c.trusted)
+	}
+}
+
+// A term that was lost while the store was busy renewing it stays lost, and the
+// next one begins at once, since the lease is still this instance's own.
+func TestALostTermStaysLost(t *testing.T) {
+	t.Parallel()
+	c, start := leading(t)
+	now := start.Add(5 * time.Second)
+	a := c.decide(now).attempt
+	c.lose()
+	if c.swapped(now, a, true, a.next) || c.term != 0 {
+		t.Errorf("term %d is held again", c.term)
+	}
+	s := c.decide(now)
+	if s.do != swap || s.attempt.next.Term != 2 || s.attempt.old.Version != a.next.Version {
+		t.Errorf("the next step is %+v, want to take term 2", s)
+	}
+}
+
+// A term that was lost takes its unanswered write with it.
+func TestALostTermIsReadAnew(t *testing.T) {
+	t.Parallel()
+	c, start := leading(t)
+	c.decide(start.Add(5 * time.Second))
+	if s := c.decide(start.Add(12 * time.Second)); s.do != read || c.term != 0 || c.pending != nil {
+		t.Errorf("after the trust window: %+v in term %d", s, c.term)
+	}
+}
+
+func TestBackoffGrowsToItsLimit(t *testing.T) {
+	t.Parallel()
+	c, now := leading(t)
+	var got []time.Duration
+	for range 5 {
+		got = append(got, c.failed(now))
+	}
+	c.lose()
+	for range 30 {
+		c.failed(now)
+	}
+	got = append(got, c.failed(now))
+	want := []time.Duration{200, 400, 800, 1000, 1000, 5000}
+	for i := range want {
+		if got[i] != want[i]*time.Millisecond {
+			t.Errorf("pause %d is %s, want %d ms", i, got[i], want[i])
+		}
+	}
+	if s := c.decide(now); s.do != wait || !s.until.Equal(now.Add(5*time.Second)) {
+		t.Errorf("within the pause the step is %+v", s)
+	}
+	c.chance = func() float64 { return 0 }
+	if d := c.failed(now); d != 2500*time.Millisecond {
+		t.Errorf("the shortest of the longest pauses is %s", d)
+	}
+}
