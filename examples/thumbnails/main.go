@@ -43,13 +43,15 @@ func run(ctx context.Context, dir, port, queueURL string) error {
 			}
 		}()
 	}
+	finished := make(chan error, 1)
 	go func() {
 		<-ctx.Done()
-		server.Shutdown(context.Background()) // the job in hand is finished first
+		finished <- server.Shutdown(context.Background()) // when the job in hand is done
 	}()
 	log.Printf("gallery: http://%s/", l.Addr())
+	// Serve returns as soon as the stop begins.
 	if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
-	return nil
+	return <-finished
 }

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A stop waits for the job in hand, and takes no other.
+func TestStopFinishesTheJobInHand(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "source"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := writePNG(filepath.Join(dir, "source", "001-dawn.png"), draw(1, 96, 64)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	// Below the range in which the system hands out ports.
+	port := fmt.Sprint(20_000 + rand.IntN(10_000))
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, dir, port, "") }()
+	conn := dial(t, port, ended)
+	defer conn.Close()
+	const body = `{"image":"001-dawn.png","width":24}`
+	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body))
+	answer := bufio.NewReader(conn)
+	if line, err := answer.ReadString('\n'); err != nil || !strings.Contains(line, "100") {
+		t.Fatalf("the job is not in hand: %q, %v", line, err)
+	}
+	if _, err := answer.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	for refused := false; !refused; {
+		other, err := net.Dial("tcp4", "127.0.0.1:"+port)
+		if refused = err != nil; !refused {
+			other.Close()
+		}
+	}
+	for range 1000 {
+		runtime.Gosched()
+	}
+	select {
+	case err := <-ended:
+		t.Fatalf("ended with the job in hand: %v", err)
+	default:
+	}
+	fmt.Fprint(conn, body)
+	resp, err := http.ReadResponse(answer, nil)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("the job's answer: %v, %v", resp, err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+// dial connects once somebody listens.
+func dial(t *testing.T, port string, ended <-chan error) net.Conn {
+	t.Helper()
+	for {
+		conn, err := net.DialTimeout("tcp4", "127.0.0.1:"+port, time.Minute)
+		if err == nil {
+			return conn
+		}
+		select {
+		case err := <-ended:
+			t.Skipf("SKIPPED: port %s cannot be used: %v", port, err)
+		default:
+			runtime.Gosched()
+		}
+	}
+}
