@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -17,16 +19,17 @@ import (
 // looks back for missed fires.
 const fireKept = 30 * 24 * time.Hour
 
-// Fires remembers in a [Table] which periodic fires were sent, for queues that
-// cannot tell a duplicate by themselves. A fire is claimed, sent by the caller,
-// and marked. Who dies between the send and the mark leaves a claimed fire that
-// the next leader claims and sends again, with the same id: that is the one
-// window for a duplicate.
+// Fires remembers in a [Table] what became of periodic fires, for queues that
+// cannot tell a duplicate by themselves: a try is claimed, sent by the caller,
+// and the fire is marked. Who dies between the send and the mark leaves an
+// unsettled record; the next leader claims the next try and sends again, with
+// the same id. That is the one window for a duplicate.
 //
 // The fence is in the claim: it is one transaction with a check that the stored
 // lease has the claimer's term and was not given back, so that DynamoDB itself
-// puts each claim before or after each change of the leader. Of a fire, every
-// claim but the first is of a later term, or is a repeat by the same leader.
+// puts each claim before or after each change of the leader. Term 0, for what a
+// person asked for, is not checked. After an error other than
+// queue.ErrStaleTerm a call may have been applied; to repeat it is harmless.
 type Fires struct {
 	table *Table
 	lease string
@@ -36,119 +39,215 @@ type Fires struct {
 // They are apart from those of any other lease in the table.
 func (t *Table) Fires(lease string) *Fires { return &Fires{t, lease} }
 
-func (f *Fires) fireKey(fireID string) string { return "fire:" + f.lease + "/" + fireID }
+// Fire is one run of a task, in the words of [Fires].
+type Fire struct {
+	// ID is the same on every instance for the same task and time.
+	ID string
+	// Task is the task's name.
+	Task string
+	// At is the scheduled time, kept in milliseconds.
+	At time.Time
+	// Manual tells that it accounts for no time of the schedule.
+	Manual bool
+}
+
+// FireRecord is what is known of a fire. The zero value is no record.
+type FireRecord struct {
+	// Tries is how many tries were claimed, Term the term of the last.
+	Tries int
+	Term  int64
+	// Settled tells that there is nothing left to do: it was sent as MessageID,
+	// or left out when that is "".
+	Settled   bool
+	MessageID string
+}
+
+func (f *Fires) fireKey(id string) string { return "fire:" + f.lease + "/" + id }
 
 func (f *Fires) taskKey(task string) string { return "task:" + f.lease + "/" + task }
 
-// Claim takes a fire for the leader of term. fireID names it: the same on every
-// instance for the same task and time. It returns false when the fire was
-// marked as sent already. A leader whose term is not the current one gets
-// queue.ErrStaleTerm, and must not send. After any other error the claim may
-// have been applied; to repeat it is harmless.
-func (f *Fires) Claim(ctx context.Context, fireID, task string, at time.Time, term int64) (claimed bool, err error) {
-	t := f.table
-	_, err = t.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
-		{ConditionCheck: &types.ConditionCheck{
-			TableName:                 &t.name,
-			Key:                       key(leaseID(f.lease)),
-			ConditionExpression:       sdk.String("#term = :term AND #released = :no"),
-			ExpressionAttributeNames:  map[string]string{"#term": "term", "#released": "released"},
-			ExpressionAttributeValues: attributes{":term": number(term), ":no": truth(false)},
-		}},
-		{Put: &types.Put{
-			TableName: &t.name,
-			Item: attributes{
-				"id":      text(f.fireKey(fireID)),
-				"task":    text(task),
-				"at_ms":   number(at.UnixMilli()),
-				"term":    number(term),
-				"sent":    truth(false),
-				"expires": number(time.Now().Add(fireKept).Unix()),
-			},
-			ConditionExpression:       sdk.String("attribute_not_exists(id) OR (#sent = :no AND #term <= :term)"),
-			ExpressionAttributeNames:  map[string]string{"#term": "term", "#sent": "sent"},
-			ExpressionAttributeValues: attributes{":term": number(term), ":no": truth(false)},
-		}},
-	}})
-	if err == nil {
-		return true, nil
-	}
-	var cancelled *types.TransactionCanceledException
-	if !errors.As(err, &cancelled) || len(cancelled.CancellationReasons) != 2 {
-		return false, t.explain(ctx, "claiming a fire", err)
-	}
-	return false, f.refused(fireID, term, cancelled)
-}
-
-// refused tells why a claim was cancelled: nil when the fire was sent already.
-func (f *Fires) refused(fireID string, term int64, cancelled *types.TransactionCanceledException) error {
-	const failed = "ConditionalCheckFailed"
-	fence, own := sdk.ToString(cancelled.CancellationReasons[0].Code), sdk.ToString(cancelled.CancellationReasons[1].Code)
-	switch {
-	case fence == failed:
-		return &queue.Error{Code: queue.CodeStaleTerm,
-			Message: fmt.Sprintf("fire %s was not claimed: term %d of lease %s is over", fireID, term, f.lease)}
-	case own == failed && (fence == "None" || fence == ""):
+// fence checks in a transaction that term is the current one.
+func (f *Fires) fence(term int64) []types.TransactWriteItem {
+	if term == 0 {
 		return nil
 	}
-	reason := fence
-	if reason == "None" || reason == "" {
-		reason = own
-	}
-	return &queue.Error{Code: tableCode(reason, queue.CodeUnreachable),
-		Message: fmt.Sprintf("claiming fire %s in registry table %s: %s; to be tried again", fireID, f.table.name, reason)}
+	return []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
+		TableName:                 &f.table.name,
+		Key:                       key(leaseID(f.lease)),
+		ConditionExpression:       sdk.String("#term = :term AND #released = :no"),
+		ExpressionAttributeNames:  map[string]string{"#term": "term", "#released": "released"},
+		ExpressionAttributeValues: attributes{":term": number(term), ":no": truth(false)},
+	}}}
 }
 
-// Mark records that a claimed fire was sent, as the message with the id given,
-// so that nobody claims it again, and moves task's last fire on to at. A mark
-// of a fire that has one already changes nothing that matters. It is not
-// fenced: that a message was sent is true whoever leads by now. With task "" no
-// last fire is moved: for fires outside the schedule.
-func (f *Fires) Mark(ctx context.Context, fireID, task string, at time.Time, messageID string) error {
-	t := f.table
-	_, err := t.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                &t.name,
-		Key:                      key(f.fireKey(fireID)),
-		UpdateExpression:         sdk.String("SET #sent = :yes, #message = :message, #expires = :expires"),
-		ExpressionAttributeNames: map[string]string{"#sent": "sent", "#message": "message", "#expires": "expires"},
-		ExpressionAttributeValues: attributes{
-			":yes": truth(true), ":message": text(messageID), ":expires": number(time.Now().Add(fireKept).Unix()),
+// Claim enters that try number try, from 1, of a fire is about to be made in
+// term, provided that its record has try-1 tries and is not settled; else it
+// changes nothing. It returns the record as it is then. A leader whose term is
+// not the current one gets queue.ErrStaleTerm, and must not send.
+func (f *Fires) Claim(ctx context.Context, term int64, fire Fire, try int) (FireRecord, error) {
+	put := &types.Put{
+		TableName: &f.table.name,
+		Item: attributes{
+			"id":      text(f.fireKey(fire.ID)),
+			"task":    text(fire.Task),
+			"at_ms":   number(fire.At.UnixMilli()),
+			"term":    number(term),
+			"tries":   number(int64(try)),
+			"settled": truth(false),
+			"expires": number(time.Now().Add(fireKept).Unix()),
 		},
+		ConditionExpression:                 sdk.String("attribute_not_exists(id)"),
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	if try > 1 {
+		put.ConditionExpression = sdk.String("#tries = :before AND #settled = :no")
+		put.ExpressionAttributeNames = map[string]string{"#tries": "tries", "#settled": "settled"}
+		put.ExpressionAttributeValues = attributes{":before": number(int64(try - 1)), ":no": truth(false)}
+	}
+	stored, changed, err := f.write(ctx, term, "claiming the fire "+fire.ID, types.TransactWriteItem{Put: put})
+	if err != nil {
+		return FireRecord{}, err
+	}
+	if changed {
+		return FireRecord{Tries: try, Term: term}, nil
+	}
+	if stored == nil {
+		return f.record(ctx, fire.ID)
+	}
+	return recordOf(stored), nil
+}
+
+// record reads what is known of a fire.
+func (f *Fires) record(ctx context.Context, id string) (FireRecord, error) {
+	out, err := f.table.api.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &f.table.name, Key: key(f.fireKey(id)), ConsistentRead: sdk.Bool(true),
 	})
 	if err != nil {
-		return t.explain(ctx, "marking a fire as sent", err)
+		return FireRecord{}, f.table.explain(ctx, "reading the fire "+id, err)
 	}
-	if task == "" {
-		return nil
+	return recordOf(out.Item), nil
+}
+
+func recordOf(item attributes) FireRecord {
+	tries, _ := intOf(item["tries"])
+	term, _ := intOf(item["term"])
+	settled, _ := item["settled"].(*types.AttributeValueMemberBOOL)
+	return FireRecord{
+		Tries: int(tries), Term: term,
+		Settled: settled != nil && settled.Value, MessageID: stringOf(item["message"]),
 	}
-	// After the fire's own mark: a crash between the two costs the next leader
-	// one claim that says "sent already".
-	_, err = t.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                 &t.name,
-		Key:                       key(f.taskKey(task)),
+}
+
+// write makes one fenced write. changed is false when its own condition does
+// not hold; stored is the item then, nil where the server does not show it.
+func (f *Fires) write(ctx context.Context, term int64, doing string, item types.TransactWriteItem) (stored attributes, changed bool, err error) {
+	items := append(f.fence(term), item)
+	_, err = f.table.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+	if err == nil {
+		return nil, true, nil
+	}
+	var cancelled *types.TransactionCanceledException
+	if !errors.As(err, &cancelled) || len(cancelled.CancellationReasons) != len(items) {
+		return nil, false, f.table.explain(ctx, doing, err)
+	}
+	const failed = "ConditionalCheckFailed"
+	own := cancelled.CancellationReasons[len(items)-1]
+	reason := sdk.ToString(own.Code)
+	if len(items) == 2 {
+		switch fence := sdk.ToString(cancelled.CancellationReasons[0].Code); fence {
+		case "", "None":
+		case failed:
+			return nil, false, &queue.Error{Code: queue.CodeStaleTerm,
+				Message: fmt.Sprintf("%s: term %d of lease %s is over", doing, term, f.lease)}
+		default:
+			reason = fence
+		}
+	}
+	if reason == failed {
+		return own.Item, false, nil
+	}
+	return nil, false, &queue.Error{Code: tableCode(reason, queue.CodeUnreachable),
+		Message: fmt.Sprintf("%s in registry table %s: %s; to be tried again", doing, f.table.name, reason)}
+}
+
+// Mark settles a fire: it was sent as messageID, or is left out when that is
+// "". It accounts for the task's times up to fire.At, unless the fire is
+// manual. A settled record stays as it is. Only leaving out is fenced by term:
+// that a message was sent is true whoever leads by now.
+func (f *Fires) Mark(ctx context.Context, term int64, fire Fire, messageID string) error {
+	if messageID != "" {
+		term = 0
+	}
+	_, _, err := f.write(ctx, term, "settling the fire "+fire.ID, types.TransactWriteItem{Update: &types.Update{
+		TableName:           &f.table.name,
+		Key:                 key(f.fireKey(fire.ID)),
+		UpdateExpression:    sdk.String("SET #settled = :yes, #message = :message, #expires = :expires"),
+		ConditionExpression: sdk.String("attribute_not_exists(#settled) OR #settled = :no"),
+		ExpressionAttributeNames: map[string]string{
+			"#settled": "settled", "#message": "message", "#expires": "expires",
+		},
+		ExpressionAttributeValues: attributes{
+			":yes": truth(true), ":no": truth(false), ":message": text(messageID),
+			":expires": number(time.Now().Add(fireKept).Unix()),
+		},
+	}})
+	if err != nil || fire.Manual {
+		return err
+	}
+	// After the fire's own record: a crash between the two costs the next
+	// leader one claim that finds the fire settled.
+	_, err = f.table.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 &f.table.name,
+		Key:                       key(f.taskKey(fire.Task)),
 		UpdateExpression:          sdk.String("SET #last = :at"),
 		ConditionExpression:       sdk.String("attribute_not_exists(#last) OR #last < :at"),
 		ExpressionAttributeNames:  map[string]string{"#last": "last_ms"},
-		ExpressionAttributeValues: attributes{":at": number(at.UnixMilli())},
+		ExpressionAttributeValues: attributes{":at": number(fire.At.UnixMilli())},
 	})
 	var later *types.ConditionalCheckFailedException
 	if err != nil && !errors.As(err, &later) {
-		return t.explain(ctx, "moving a task's last fire on", err)
+		return f.table.explain(ctx, "accounting for the fire "+fire.ID, err)
 	}
 	return nil
 }
 
-// Last returns the time of the last fire of each task that was marked; a task
-// without one is not in the map.
-func (f *Fires) Last(ctx context.Context, tasks []string) (map[string]time.Time, error) {
+// Since returns, for each task of from, the scheduled time up to which its
+// fires are accounted for, in milliseconds. A task that is not known is entered
+// with its time in from. term is not looked at: the times only move on.
+func (f *Fires) Since(ctx context.Context, _ int64, from map[string]time.Time) (map[string]time.Time, error) {
+	since, err := f.last(ctx, slices.Sorted(maps.Keys(from)))
+	if err != nil {
+		return nil, err
+	}
+	for task, at := range from {
+		if _, known := since[task]; known {
+			continue
+		}
+		out, err := f.table.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName:                 &f.table.name,
+			Key:                       key(f.taskKey(task)),
+			UpdateExpression:          sdk.String("SET #last = if_not_exists(#last, :at)"),
+			ExpressionAttributeNames:  map[string]string{"#last": "last_ms"},
+			ExpressionAttributeValues: attributes{":at": number(at.UnixMilli())},
+			ReturnValues:              types.ReturnValueAllNew,
+		})
+		if err != nil {
+			return nil, f.table.explain(ctx, "entering the task "+task, err)
+		}
+		ms, _ := intOf(out.Attributes["last_ms"])
+		since[task] = time.UnixMilli(ms).UTC()
+	}
+	return since, nil
+}
+
+// last reads the times of those tasks that are known.
+func (f *Fires) last(ctx context.Context, tasks []string) (map[string]time.Time, error) {
 	last := map[string]time.Time{}
 	byKey := map[string]string{}
 	var keys []attributes
 	for _, task := range tasks {
-		if id := f.taskKey(task); byKey[id] == "" {
-			byKey[id] = task
-			keys = append(keys, key(id))
-		}
+		byKey[f.taskKey(task)] = task
+		keys = append(keys, key(f.taskKey(task)))
 	}
 	for len(keys) > 0 {
 		n := min(len(keys), 100) // the most that DynamoDB takes

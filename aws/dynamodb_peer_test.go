@@ -47,7 +47,7 @@ func TestAgainstAForeignDynamoDB(t *testing.T) {
 	t.Run("a missing table", func(t *testing.T) {
 		_, _, err := table.Swap(ctx, "jobs", queue.Lease{}, queue.Lease{Version: "a"})
 		_, readErr := table.Read(ctx, "jobs")
-		_, claimErr := table.Fires("jobs").Claim(ctx, "t@1", "t", time.Now(), 1)
+		_, claimErr := table.Fires("jobs").Claim(ctx, 1, Fire{ID: "t@1", Task: "t"}, 1)
 		for _, err := range []error{err, readErr, claimErr, table.Check(ctx)} {
 			if !isCode(err, queue.CodeResourceNotFound) {
 				t.Errorf("the error is %v", err)
@@ -86,65 +86,85 @@ func lead(t testing.TB, table *Table, name string, term int64, released bool) {
 	}
 }
 
-// fireWish is one claim of a script and what is to come of it.
-type fireWish struct {
-	term    int64
-	claimed bool
-	stale   bool
-}
-
 func claims(t *testing.T, table *Table) {
 	ctx := context.Background()
 	f := table.Fires("claims")
 	at := time.UnixMilli(1_700_000_000_000).UTC()
-	claim := func(wish fireWish) {
+	report := Fire{ID: "report@1", Task: "report", At: at}
+	claim := func(term int64, try int, want FireRecord, stale bool) {
 		t.Helper()
-		claimed, err := f.Claim(ctx, "report@1", "report", at, wish.term)
-		if claimed != wish.claimed || errors.Is(err, queue.ErrStaleTerm) != wish.stale || err != nil && !wish.stale {
-			t.Errorf("Claim by term %d: %v, %v, want %+v", wish.term, claimed, err, wish)
+		got, err := f.Claim(ctx, term, report, try)
+		if got != want || errors.Is(err, queue.ErrStaleTerm) != stale || err != nil && !stale {
+			t.Errorf("Claim of try %d by term %d: %+v, %v, want %+v, stale %v", try, term, got, err, want, stale)
 		}
 	}
-	claim(fireWish{term: 1, stale: true}) // no lease was ever written
+	claim(1, 1, FireRecord{}, true) // no lease was ever written
 	lead(t, table, "claims", 1, false)
-	claim(fireWish{term: 2, stale: true})
-	claim(fireWish{term: 1, claimed: true})
-	claim(fireWish{term: 1, claimed: true}) // a repeat, as after a lost reply
+	claim(2, 1, FireRecord{}, true)
+	claim(1, 2, FireRecord{}, false) // there is no first try
+	first := FireRecord{Tries: 1, Term: 1}
+	claim(1, 1, first, false)
+	claim(1, 1, first, false) // a repeat, as after a lost reply
 	lead(t, table, "claims", 1, true)
-	claim(fireWish{term: 1, stale: true}) // given back
+	claim(1, 2, FireRecord{}, true) // given back
 	lead(t, table, "claims", 2, false)
-	claim(fireWish{term: 1, stale: true})
-	if last, err := f.Last(ctx, []string{"report"}); err != nil || len(last) != 0 {
-		t.Errorf("Last before a mark: %v, %v", last, err)
-	}
-	claim(fireWish{term: 2, claimed: true}) // claimed by term 1, never marked: the window for a duplicate
-	for range 2 {
-		if err := f.Mark(ctx, "report@1", "report", at, "message-1"); err != nil {
+	claim(1, 2, FireRecord{}, true)
+	claim(2, 1, first, false) // term 1 claimed and never marked: the window for a duplicate
+	claim(2, 2, FireRecord{Tries: 2, Term: 2}, false)
+	for _, id := range []string{"message-1", "message-2"} { // the second changes nothing
+		if err := f.Mark(ctx, 1, report, id); err != nil { // sent is sent, also in an old term
 			t.Error(err)
 		}
 	}
-	claim(fireWish{term: 2})
+	settled := FireRecord{Tries: 2, Term: 2, Settled: true, MessageID: "message-1"}
+	claim(2, 3, settled, false)
 	lead(t, table, "claims", 3, false)
-	claim(fireWish{term: 3})
-	claim(fireWish{term: 2, stale: true})
+	claim(3, 1, settled, false)
+	claim(2, 3, FireRecord{}, true)
+	leaveOut(t, f, at)
 
-	if err := f.Mark(ctx, "report@0", "report", at.Add(-time.Hour), "message-0"); err != nil {
+	manual := Fire{ID: "report@1 by hand", Task: "report", At: at.Add(time.Hour), Manual: true}
+	if got, err := f.Claim(ctx, 0, manual, 1); err != nil || got != (FireRecord{Tries: 1}) {
+		t.Errorf("Claim by hand: %+v, %v", got, err)
+	}
+	if err := f.Mark(ctx, 0, manual, "message-9"); err != nil {
 		t.Error(err)
 	}
-	if err := f.Mark(ctx, "now@9", "", at.Add(time.Hour), "message-9"); err != nil {
+	if err := f.Mark(ctx, 3, Fire{ID: "report@0", Task: "report", At: at.Add(-time.Hour)}, "message-0"); err != nil {
 		t.Error(err)
 	}
-	last, err := f.Last(ctx, []string{"report", "other", "report"})
-	if err != nil || len(last) != 1 || !last["report"].Equal(at) {
-		t.Errorf("Last: %v, %v, want report at %s alone", last, err, at)
+	from := map[string]time.Time{"report": at.Add(time.Minute), "new": at.Add(time.Second)}
+	for range 2 {
+		since, err := f.Since(ctx, 3, from)
+		if err != nil || len(since) != 2 || !since["report"].Equal(at) || !since["new"].Equal(at.Add(time.Second)) {
+			t.Errorf("Since: %v, %v, want report at %s", since, err, at)
+		}
+		from["new"] = at.Add(time.Hour) // it is known by now
 	}
-	if last, err := table.Fires("another").Last(ctx, []string{"report"}); err != nil || len(last) != 0 {
+	if last, err := table.Fires("another").last(ctx, []string{"report"}); err != nil || len(last) != 0 {
 		t.Errorf("another lease's fires: %v, %v", last, err)
 	}
 }
 
-// rivals claim the same fires at once, each in the term that it thinks it has,
-// while the lease goes from one to the next: of each fire, the claims that
-// succeed are of the terms that were current, in the order of the terms.
+// leaveOut settles a fire without sending it, which only the current term may.
+func leaveOut(t *testing.T, f *Fires, at time.Time) {
+	t.Helper()
+	ctx := context.Background()
+	skipped := Fire{ID: "skipped@1", Task: "skipped", At: at}
+	if err := f.Mark(ctx, 2, skipped, ""); !errors.Is(err, queue.ErrStaleTerm) {
+		t.Errorf("leaving out in an old term: %v", err)
+	}
+	if err := f.Mark(ctx, 3, skipped, ""); err != nil {
+		t.Error(err)
+	}
+	if got, err := f.Claim(ctx, 3, skipped, 1); err != nil || !got.Settled || got.MessageID != "" {
+		t.Errorf("Claim of what was left out: %+v, %v", got, err)
+	}
+}
+
+// rivals claim the tries of the same fires at once, each in the term that it
+// thinks it has, while the lease goes from one to the next: no claim succeeds
+// in a term that was over before it began, and no try has two claimers.
 func rivals(t *testing.T, table *Table) {
 	const terms = 6
 	ctx := context.Background()
@@ -152,21 +172,33 @@ func rivals(t *testing.T, table *Table) {
 	lead(t, table, "rivals", 1, false)
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	over := int64(0) // terms up to here were over before the claim began
+	over := int64(0)               // terms up to here are over
+	claimers := map[string]int64{} // by fire and try
+	claim := func(term int64, id string, try int) {
+		mu.Lock()
+		before := over
+		mu.Unlock()
+		record, err := f.Claim(ctx, term, Fire{ID: id, Task: "t"}, try)
+		if err != nil && !errors.Is(err, queue.ErrStaleTerm) && !isCode(err, queue.CodeRequestThrottled) {
+			t.Error(err)
+		}
+		if err != nil || record.Term != term || record.Tries != try {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if claimer := claimers[fmt.Sprint(id, try)]; claimer != 0 && claimer != term {
+			t.Errorf("try %d of %s was claimed by terms %d and %d", try, id, claimer, term)
+		} else if claimer == 0 && term <= before {
+			t.Errorf("term %d claimed try %d of %s after it was over", term, try, id)
+		}
+		claimers[fmt.Sprint(id, try)] = term
+	}
 	for term := int64(1); term <= terms; term++ {
 		for n := range 3 {
 			all.Go(func() {
-				for range 8 {
-					mu.Lock()
-					before := over
-					mu.Unlock()
-					claimed, err := f.Claim(ctx, fmt.Sprint("t@", n), "t", time.Now(), term)
-					if claimed && term <= before {
-						t.Errorf("term %d claimed after it was over", term)
-					}
-					if err != nil && !errors.Is(err, queue.ErrStaleTerm) && !isCode(err, queue.CodeRequestThrottled) {
-						t.Error(err)
-					}
+				for try := range 8 {
+					claim(term, fmt.Sprint("t@", n), try+1)
 				}
 			})
 		}
@@ -178,6 +210,9 @@ func rivals(t *testing.T, table *Table) {
 		mu.Unlock()
 	}
 	all.Wait()
+	if len(claimers) == 0 {
+		t.Error("nothing was claimed at all")
+	}
 }
 
 // lostClaim claims through a transport that loses the first reply.
@@ -194,12 +229,12 @@ func lostClaim(t *testing.T, lossy, table *Table) {
 		}
 		return resp, err
 	}))
-	f := lossy.Fires("lossy")
-	if claimed, err := f.Claim(context.Background(), "t@1", "t", time.Now(), 1); claimed || !isCode(err, queue.CodeUnreachable) {
-		t.Errorf("the claim whose reply was lost: %v, %v", claimed, err)
+	f, fire := lossy.Fires("lossy"), Fire{ID: "t@1", Task: "t"}
+	if record, err := f.Claim(context.Background(), 1, fire, 1); record != (FireRecord{}) || !isCode(err, queue.CodeUnreachable) {
+		t.Errorf("the claim whose reply was lost: %+v, %v", record, err)
 	}
-	if claimed, err := f.Claim(context.Background(), "t@1", "t", time.Now(), 1); !claimed || err != nil {
-		t.Errorf("its repeat: %v, %v", claimed, err)
+	if record, err := f.Claim(context.Background(), 1, fire, 1); record != (FireRecord{Tries: 1, Term: 1}) || err != nil {
+		t.Errorf("its repeat: %+v, %v", record, err)
 	}
 }
 

@@ -163,7 +163,8 @@ func TestForeignItemIsAnError(t *testing.T) {
 func TestClaimRefusals(t *testing.T) {
 	t.Parallel()
 	reasons := func(fence, own string) *http.Response {
-		return refuseTable(400, "TransactionCanceledException", fmt.Sprintf(`,"CancellationReasons":[{"Code":%q},{"Code":%q}]`, fence, own))
+		return refuseTable(400, "TransactionCanceledException",
+			fmt.Sprintf(`,"CancellationReasons":[{"Code":%q},{"Code":%q,"Item":{"tries":{"N":"1"},"term":{"N":"2"}}}]`, fence, own))
 	}
 	for _, test := range []struct {
 		name, fence, own string
@@ -180,8 +181,8 @@ func TestClaimRefusals(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			table := openTable(t, &ledger{answers: []*http.Response{reasons(test.fence, test.own)}})
-			claimed, err := table.Fires("jobs").Claim(context.Background(), "t@1", "t", time.Now(), 3)
-			if claimed {
+			record, err := table.Fires("jobs").Claim(context.Background(), 3, Fire{ID: "t@1", Task: "t", At: time.Now()}, 1)
+			if record.Term == 3 {
 				t.Error("claimed")
 			}
 			if test.code == "" && err != nil || test.code != "" && !isCode(err, test.code) {
@@ -191,24 +192,28 @@ func TestClaimRefusals(t *testing.T) {
 	}
 }
 
-func TestLastReadsInHundreds(t *testing.T) {
+func TestSinceReadsInHundreds(t *testing.T) {
 	t.Parallel()
-	const one = `{"Responses":{"registry":[{"id":{"S":"task:jobs/t-0"},"last_ms":{"N":"1700000000123"}}]},"UnprocessedKeys":{}}`
-	asked := &ledger{answers: []*http.Response{reply(200, one), reply(200, `{"Responses":{},"UnprocessedKeys":{}}`)}}
-	var tasks []string
+	from := map[string]time.Time{}
+	var known []string
 	for i := range 150 {
-		tasks = append(tasks, fmt.Sprintf("t-%d", i), "t-0") // t-0 again and again: asked for once
+		from[fmt.Sprint("t-", i)] = time.UnixMilli(1)
+		known = append(known, fmt.Sprintf(`{"id":{"S":"task:jobs/t-%d"},"last_ms":{"N":"%d"}}`, i, 1700000000000+i))
 	}
-	last, err := openTable(t, asked).Fires("jobs").Last(context.Background(), tasks)
-	if err != nil || len(last) != 1 || last["t-0"].UnixMilli() != 1700000000123 {
-		t.Errorf("Last returned %v, %v", last, err)
+	answer := func(items []string) *http.Response {
+		return reply(200, `{"Responses":{"registry":[`+strings.Join(items, ",")+`]},"UnprocessedKeys":{}}`)
+	}
+	asked := &ledger{answers: []*http.Response{answer(known[:100]), answer(known[100:])}}
+	since, err := openTable(t, asked).Fires("jobs").Since(context.Background(), 1, from)
+	if err != nil || len(since) != 150 || since["t-149"].UnixMilli() != 1700000000149 {
+		t.Fatalf("Since returned %d tasks, %v", len(since), err)
 	}
 	if n, m := strings.Count(asked.asked[0], `"S"`), strings.Count(asked.asked[1], `"S"`); n != 100 || m != 50 {
 		t.Errorf("asked for %d and %d items", n, m)
 	}
 	starved := &ledger{answers: []*http.Response{reply(200, `{"Responses":{},"UnprocessedKeys":{"registry":{"Keys":[{"id":{"S":"task:jobs/t"}}]}}}`)}}
-	if _, err := openTable(t, starved).Fires("jobs").Last(context.Background(), []string{"t"}); !isCode(err, queue.CodeRequestThrottled) {
-		t.Errorf("Last of a table that reads nothing: %v", err)
+	if _, err := openTable(t, starved).Fires("jobs").Since(context.Background(), 1, map[string]time.Time{"t": {}}); !isCode(err, queue.CodeRequestThrottled) {
+		t.Errorf("Since of a table that reads nothing: %v", err)
 	}
 }
 
