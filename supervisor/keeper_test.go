@@ -44,6 +44,7 @@ func TestStopEndsAHealthyProcess(t *testing.T) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		time.Sleep(time.Minute)
 		if !s.Ready() {
 			t.Error("not ready a minute after the start")
@@ -76,6 +77,7 @@ func TestTermIgnoredMeansKillAfterTheGrace(t *testing.T) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		time.Sleep(time.Second)
 		if err := s.Stop(t.Context()); err != nil {
 			t.Fatal(err)
@@ -102,6 +104,7 @@ func TestOthersOfTheGroupGetTheRestOfTheGrace(t *testing.T) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		if err := s.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -127,6 +130,7 @@ func TestOthersOfACrashedProcessAreClearedBeforeTheRestart(t *testing.T) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		time.Sleep(5 * time.Second)
 		if st := s.Status()[0]; st.State != Ending || st.Reason != "others of its process group have not ended" {
 			t.Errorf("status while others live: %+v", st)
@@ -162,6 +166,7 @@ func TestStopThatCannotWaitKills(t *testing.T) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		patient := make(chan error)
 		go func() { patient <- s.Stop(context.Background()) }()
 		time.Sleep(2 * time.Second)
@@ -194,6 +199,7 @@ func TestStopGivesUpOnWhatOutlivesKill(t *testing.T) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := s.Stop(ctx)
@@ -260,6 +266,7 @@ func TestStatusZeroIsAFailureToo(t *testing.T) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		time.Sleep(61 * time.Minute)
 		if st := s.Status()[0]; st.State != Running || !st.Ready || st.Restarts != 1 || st.LastExit.String() != "exit status 0" {
 			t.Errorf("status %+v, want running again", st)
@@ -304,6 +311,7 @@ func TestStopDuringThePause(t *testing.T) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		time.Sleep(time.Second)
 		if st := s.Status()[0]; st.State != Waiting || st.Reason != "w: killed by SIGSEGV" {
 			t.Errorf("status %+v, want waiting", st)

@@ -17,6 +17,7 @@ func TestGateFollowsReadiness(t *testing.T) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		time.Sleep(2050 * time.Millisecond)
 		if st := s.Status()[0]; st.State != Running || st.Ready || st.Reason != "nothing listens" {
 			t.Errorf("status %+v, want running and not ready", st)
@@ -78,6 +79,7 @@ func TestHelpersDoNotCloseTheGate(t *testing.T) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		time.Sleep(1200 * time.Millisecond)
 		if st := s.Status(); !s.Ready() || st[1].State != Waiting {
 			t.Errorf("ready %t while the helper is %s, want true and waiting", s.Ready(), st[1].State)
@@ -97,6 +99,7 @@ func TestTakenPortIsWaitedForABit(t *testing.T) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		if waited := time.Since(m.began); waited != time.Second {
 			t.Errorf("started after %s, want 1s", waited)
 		}
@@ -178,6 +181,7 @@ func TestASupervisorStartsOnce(t *testing.T) {
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		synctest.Wait()
 		if err := s.Start(t.Context()); err == nil {
 			t.Error("a second start succeeds")
 		}
