@@ -38,6 +38,9 @@ type Options struct {
 	// Deliveries remembers outcomes; nil for none, and the routes that show
 	// outcomes then answer 409.
 	Deliveries *Deliveries
+	// Tasks are the periodic tasks; nil when the environment has none, and the
+	// routes of tasks then answer 409.
+	Tasks *TaskOptions
 	// Token is what "Authorization: Bearer TOKEN" must carry, see [NewToken].
 	// Without one every protected route answers 401.
 	Token string

@@ -50,6 +50,8 @@ type Status struct {
 	// App holds the processes that the environment supervises; empty when it
 	// stands beside an app that somebody else runs.
 	App []Process `json:"app,omitempty"`
+	// Tasks are the periodic tasks; nil when the environment has none.
+	Tasks *TasksStatus `json:"tasks,omitempty"`
 	// Problems are the failures among the remembered deliveries, grouped by
 	// queue and reason, the most recent first.
 	Problems []Problem `json:"problems,omitempty"`

@@ -1,0 +1,119 @@
+package console
+
+import (
+	"context"
+	"time"
+)
+
+// TaskOptions are what a [Server] may ask and do about periodic tasks. All of
+// its functions are set.
+type TaskOptions struct {
+	// Status returns the tasks as they stand, in the order of the file.
+	Status func() TasksStatus
+	// Run enqueues one run of a task at once. The error wraps a [queue.Error]
+	// of code CodeResourceNotFound when there is no such task, as those of
+	// Pause and Resume do.
+	Run func(ctx context.Context, name string) (TaskRun, error)
+	// Pause leaves out all runs of a task, for a reason given by a person, until
+	// Resume.
+	Pause  func(ctx context.Context, name, reason string) error
+	Resume func(ctx context.Context, name string) error
+	// History returns what is remembered of the runs of a task, or of all tasks
+	// for "", the newest first.
+	History func(name string) []TaskRun
+	// Reload reads the file of tasks again and puts it in force; on an error the
+	// old tasks stay. The error wraps a [periodic.Error] when the file is wrong.
+	Reload func() error
+}
+
+// TasksStatus is what an environment says of its periodic tasks.
+type TasksStatus struct {
+	// File is the path of the file that the tasks are from.
+	File string `json:"file"`
+	// Off says why nothing is scheduled, and what to do; "" when tasks are.
+	Off string `json:"off,omitempty"`
+	// Leader says who enqueues them.
+	Leader Leader `json:"leader"`
+	// Tasks are in the order of the file.
+	Tasks []Task `json:"tasks"`
+}
+
+// Leader says which instance enqueues the periodic tasks, as far as this one
+// knows.
+type Leader struct {
+	// Leading is whether this instance does.
+	Leading bool `json:"leading"`
+	// Term counts the changes of the leader; 0 when none is known.
+	Term int64 `json:"term,omitempty"`
+	// Holder names the instance that leads; "" when none is known.
+	Holder string `json:"holder,omitempty"`
+	// AgeSeconds is how long ago Holder was seen to lead.
+	AgeSeconds float64 `json:"age_seconds,omitempty"`
+	// Error is the most recent trouble with the registry; "" when the last call
+	// went well.
+	Error string `json:"error,omitempty"`
+	// Local is whether this instance was declared to be the only one, so that
+	// none is elected.
+	Local bool `json:"local,omitempty"`
+}
+
+// Task is one periodic task as it stands.
+type Task struct {
+	// Name is unique among the tasks.
+	Name string `json:"name"`
+	// URL is the path that is posted to.
+	URL string `json:"url"`
+	// Schedule is the expression as it was written; Words says it in English,
+	// with Zone, the name of the time zone that it speaks of.
+	Schedule string `json:"schedule"`
+	Words    string `json:"words"`
+	Zone     string `json:"zone"`
+	// Next are the five times at which it is due next, in its zone, without
+	// jitter.
+	Next []time.Time `json:"next,omitempty"`
+	// Paused is whether its runs are left out, PauseReason what the person said.
+	Paused      bool   `json:"paused"`
+	PauseReason string `json:"pause_reason,omitempty"`
+	// Overlap is "allow" or "skip", Missed "one", "all" or "skip".
+	Overlap string `json:"overlap"`
+	Missed  string `json:"missed"`
+	// Queue is where it is enqueued; "" means the environment's own queue.
+	Queue string `json:"queue,omitempty"`
+	// Last is the newest run that is remembered; nil when there is none.
+	Last *TaskRun `json:"last,omitempty"`
+	// Failing is how many tries to enqueue it failed in a row.
+	Failing int `json:"failing,omitempty"`
+}
+
+// TaskRun is one run of a task, as far as this instance knows of it.
+type TaskRun struct {
+	Task string `json:"task"`
+	// FireID is the same for every message of this run; "" when another instance
+	// enqueued it.
+	FireID string `json:"fire_id,omitempty"`
+	// Manual is whether a person asked for the run.
+	Manual bool `json:"manual,omitempty"`
+	// ScheduledAt is the time at which the task was due. EnqueuedAt is zero, and
+	// LatenessMS 0, when another instance enqueued the run or nobody did.
+	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
+	EnqueuedAt  time.Time `json:"enqueued_at,omitzero"`
+	// LatenessMS is by how many milliseconds it was enqueued later than it was
+	// due, jitter included.
+	LatenessMS int64 `json:"lateness_ms"`
+	// Skipped says why it was left out; "" when it was not.
+	Skipped   string `json:"skipped,omitempty"`
+	MessageID string `json:"message_id,omitempty"`
+	// Resent: there may be two messages of it, with the same FireID.
+	Resent bool `json:"resent,omitempty"`
+	// Attempts counts deliveries here, 0 before the first.
+	Attempts int `json:"attempts"`
+	// Outcome is that of the last delivery: "done", "failed" or "unreached"; ""
+	// before the first.
+	Outcome string `json:"outcome,omitempty"`
+	// Status is the app's HTTP status, 0 without an answer; Reason says why a
+	// delivery failed.
+	Status     int       `json:"status,omitempty"`
+	Reason     string    `json:"reason,omitempty"`
+	DurationMS int64     `json:"duration_ms"`
+	FinishedAt time.Time `json:"finished_at,omitzero"`
+}
