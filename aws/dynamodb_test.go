@@ -157,6 +157,9 @@ func TestForeignItemIsAnError(t *testing.T) {
 		if l, err := openTable(t, asked).Read(context.Background(), "jobs"); err == nil || !strings.Contains(err.Error(), "is no lease") {
 			t.Errorf("%s was read as %+v, %v", item, l, err)
 		}
+		if !strings.Contains(asked.asked[0], `"ConsistentRead":true`) {
+			t.Errorf("read from a replica that may be old: %s", asked.asked[0])
+		}
 	}
 }
 
