@@ -112,7 +112,7 @@ func claims(t *testing.T, table *Table) {
 	claim(2, 1, first, false) // term 1 claimed and never marked: the window for a duplicate
 	claim(2, 2, FireRecord{Tries: 2, Term: 2}, false)
 	lead(t, table, "claims", 3, false)
-	claim(3, 2, FireRecord{Tries: 2, Term: 2}, false) // a try has one claimer
+	claim(3, 2, FireRecord{Tries: 2, Term: 2}, false)       // a try has one claimer
 	for _, id := range []string{"message-1", "message-2"} { // the second changes nothing
 		if err := f.Mark(ctx, 1, report, id); err != nil { // sent is sent, also in an old term
 			t.Error(err)
