@@ -1,0 +1,179 @@
+package periodic
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"tendril/queue"
+)
+
+// Reload replaces the tasks by those of file at once; nil means none. A task
+// of a name that was there before goes on where it stands, one whose schedule
+// is another begins to count now. Runs that are being enqueued are finished.
+func (s *Scheduler) Reload(file *File) {
+	r := s.swap(file)
+	s.wake()
+	call(s.opts.Events.Reloaded, r)
+}
+
+func (s *Scheduler) swap(file *File) Reloaded {
+	if file == nil {
+		file = &File{}
+	}
+	now := s.opts.Wall().Round(0)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := Reloaded{Tasks: len(file.Tasks), Removed: len(s.entries)}
+	entries := make([]*entry, 0, len(file.Tasks))
+	for _, t := range file.Tasks {
+		e := s.entry(t.Name)
+		switch {
+		case e == nil:
+			e = &entry{from: now}
+			r.Added++
+		default:
+			r.Removed--
+			if !sameTask(e.task, t) {
+				r.Changed++
+			}
+			if !sameSchedule(e.task.Schedule, t.Schedule) {
+				e.from, e.changed = now, now
+				if e.since.Before(now) {
+					e.since = now
+				}
+			}
+		}
+		e.task, e.next = t, Slot{}
+		entries = append(entries, e)
+	}
+	s.entries = entries
+	return r
+}
+
+// entry returns the task of a name; nil when there is none. Called with the
+// lock held.
+func (s *Scheduler) entry(name string) *entry {
+	i := slices.IndexFunc(s.entries, func(e *entry) bool { return e.task.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return s.entries[i]
+}
+
+func sameSchedule(a, b Schedule) bool {
+	return a.String() == b.String() && a.Zone().String() == b.Zone().String()
+}
+
+func sameTask(a, b Task) bool {
+	if !sameSchedule(a.Schedule, b.Schedule) {
+		return false
+	}
+	a.Schedule, b.Schedule, a.Line, b.Line = Schedule{}, Schedule{}, 0, 0
+	return reflect.DeepEqual(a, b)
+}
+
+// Pause leaves out all runs of a task until [Scheduler.Resume], on this
+// instance. Runs that a person asks for are not affected. The error is that
+// there is no such task.
+func (s *Scheduler) Pause(name string) error { return s.hold(name, true) }
+
+// Resume ends a pause. What was due during it is not made up for, if this
+// instance led.
+func (s *Scheduler) Resume(name string) error { return s.hold(name, false) }
+
+func (s *Scheduler) hold(name string, paused bool) error {
+	s.mu.Lock()
+	if s.entry(name) == nil {
+		s.mu.Unlock()
+		return s.noTask(name)
+	}
+	changed := s.held[name] != paused
+	if s.held[name] = paused; !paused {
+		delete(s.held, name)
+	}
+	s.mu.Unlock()
+	if changed {
+		call(s.opts.Events.Held, Held{Task: name, Paused: paused})
+	}
+	return nil
+}
+
+// noTask is the error for a name that no task has.
+func (s *Scheduler) noTask(name string) error {
+	var names []string
+	s.mu.Lock()
+	for _, e := range s.entries {
+		names = append(names, e.task.Name)
+	}
+	s.mu.Unlock()
+	switch {
+	case len(names) == 0:
+		return fmt.Errorf("there is no task %s: the environment has no tasks; write them into cron.yaml", shown(name))
+	case len(names) > 10:
+		names = append(names[:10], "others")
+	}
+	return fmt.Errorf("there is no task %s: there are %s", shown(name), list(names))
+}
+
+// RunNow enqueues one run of a task at once, on any instance, also of a paused
+// one. It does not change when the task is due next.
+func (s *Scheduler) RunNow(ctx context.Context, name string) (Fire, queue.Sent, error) {
+	s.mu.Lock()
+	e := s.entry(name)
+	if e == nil {
+		s.mu.Unlock()
+		return Fire{}, queue.Sent{}, s.noTask(name)
+	}
+	task := e.task
+	s.mu.Unlock()
+
+	now := s.opts.Wall().Round(0)
+	slot := Slot{ScheduledAt: now, DueAt: now}
+	a := attempt{start: now, fire: newFire(&task, slot, fireID(name, now)+"#"+rand.Text()[:12], s.queueOf(&task), true)}
+	ctx, cancel := context.WithTimeout(ctx, s.opts.CallTimeout)
+	defer cancel()
+	began := time.Now()
+	if a.answer, a.err = s.registry.Enqueue(ctx, 0, a.fire); a.err != nil {
+		return a.fire, queue.Sent{}, fmt.Errorf("running the task %s: %w", shown(name), a.err)
+	}
+	a.took = time.Since(began)
+	s.fired(a)
+	return a.fire, a.answer.Sent, nil
+}
+
+// Outcome notes how a delivery of a run's message ended, whoever enqueued it.
+func (s *Scheduler) Outcome(o Outcome) { s.history.outcome(o) }
+
+// History returns what is remembered of the runs of a task, or of all for "",
+// the newest first.
+func (s *Scheduler) History(task string) []Run { return s.history.runs(task) }
+
+// TaskStatus is a task as it stands.
+type TaskStatus struct {
+	Task   Task
+	Paused bool
+	// Next is when it is due next, without jitter, in its zone.
+	Next time.Time
+	// Failing is how many tries failed in a row.
+	Failing int
+}
+
+// Status returns the tasks in the order of the file, and the term in which
+// this instance enqueues them, 0 when it does not.
+func (s *Scheduler) Status() (tasks []TaskStatus, term int64) {
+	now := s.opts.Wall()
+	current, ok := s.lead.Term()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.entries {
+		tasks = append(tasks, TaskStatus{Task: e.task, Paused: s.held[e.task.Name], Next: e.task.Schedule.Next(now), Failing: e.failures})
+	}
+	if ok {
+		term = current
+	}
+	return tasks, term
+}

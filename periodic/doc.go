@@ -1,0 +1,2 @@
+// Package periodic works out when tasks are due and enqueues them.
+package periodic

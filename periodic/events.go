@@ -1,0 +1,100 @@
+package periodic
+
+import "time"
+
+// Events are a scheduler's listeners: the only way to watch it, besides
+// [Scheduler.Status] and [Scheduler.History]. Every field may be nil. They are
+// called without locks held, from several goroutines, and must not block.
+type Events struct {
+	// Led says that this instance enqueues from now on.
+	Led func(Led)
+	// Fired follows each run that is in its queue because of this instance.
+	Fired func(Fired)
+	// Skipped is one or more times of a task for which nothing was enqueued.
+	Skipped func(Skipped)
+	// Failed is a try that was not confirmed, of a run or, with an empty task,
+	// of reading the registry.
+	Failed func(Failed)
+	// Reloaded follows each change of the tasks.
+	Reloaded func(Reloaded)
+	// ClockStepped says that the time of day and the passing of time differ by
+	// more than a second since the last look: the clock was set, or the machine
+	// stood still.
+	ClockStepped func(ClockStepped)
+	// Held follows each pause and resume of a task.
+	Held func(Held)
+}
+
+// Led is the begin of a term. Tasks is how many there are.
+type Led struct {
+	Term  int64
+	Tasks int
+}
+
+// Fired is a run that was enqueued. Lateness counts from the time it was due,
+// jitter included; Took is the time the enqueuing took.
+type Fired struct {
+	Task, ID, Queue, MessageID string
+	ScheduledAt                time.Time
+	Lateness, Took             time.Duration
+	// Manual: a person asked for it. Resent: there may be two messages of it.
+	Manual, Resent bool
+}
+
+// Skipped are Count times of a task, the first From and the last To.
+type Skipped struct {
+	Task     string
+	From, To time.Time
+	Count    int
+	Reason   Reason
+}
+
+// Reason says why a run was left out.
+type Reason string
+
+// The reasons.
+const (
+	// ReasonMissed: it was found too late for its task's policy and grace.
+	ReasonMissed Reason = "missed"
+	// ReasonOverlap: the task's previous run was unfinished.
+	ReasonOverlap Reason = "previous run unfinished"
+	// ReasonPaused: the task was paused.
+	ReasonPaused Reason = "paused"
+	// ReasonUncertain: it may have been enqueued, and was not tried again.
+	ReasonUncertain Reason = "perhaps enqueued"
+	// ReasonAlready: it was enqueued before, by another instance or before the
+	// clock was set back.
+	ReasonAlready Reason = "enqueued before"
+)
+
+// Failed is a try that was not confirmed; it is repeated after Retry, as long
+// as the grace allows.
+type Failed struct {
+	Task, ID string
+	Err      error
+	Retry    time.Duration
+}
+
+// Reloaded counts the tasks that there are now, and those that are new, gone
+// or different.
+type Reloaded struct {
+	Tasks, Added, Removed, Changed int
+}
+
+// ClockStepped tells by how much the time of day ran ahead (positive) or back.
+type ClockStepped struct {
+	By time.Duration
+}
+
+// Held tells whether a task is paused now.
+type Held struct {
+	Task   string
+	Paused bool
+}
+
+// call calls a listener, if there is one.
+func call[T any](f func(T), v T) {
+	if f != nil {
+		f(v)
+	}
+}

@@ -1,0 +1,149 @@
+package periodic
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// MaxTasks is how many tasks one file may hold.
+const MaxTasks = 1000
+
+// File is what a cron.yaml asks for. The zero value asks for nothing.
+type File struct {
+	// Tasks are in the order of the file; their names differ.
+	Tasks []Task
+	// Warnings are what was read over, such as keys that are not known.
+	Warnings []Problem
+}
+
+// Task returns the task of that name; nil when there is none.
+func (f *File) Task(name string) *Task {
+	for i := range f.Tasks {
+		if f.Tasks[i].Name == name {
+			return &f.Tasks[i]
+		}
+	}
+	return nil
+}
+
+// ParseFile reads a cron.yaml: version 1, and below the key cron a list of
+// tasks, each with name, url and schedule, and where wanted timezone, jitter,
+// overlap, missed, grace, payload, attributes and queue. The name of the file
+// is for messages only. Everything that is wrong is in the one [*Error]; keys
+// that are not known are warnings.
+func ParseFile(name string, data []byte) (*File, error) {
+	r := &reader{file: name}
+	f := &File{}
+	if root := r.parse(data); root != nil {
+		f.Tasks = r.walk(root)
+	}
+	f.Warnings = r.warnings
+	if len(r.problems) > 0 {
+		return nil, &Error{Problems: r.problems}
+	}
+	return f, nil
+}
+
+// walk takes the top level.
+func (r *reader) walk(root *ast.MappingNode) []Task {
+	seen := map[string]int{}
+	var list *ast.MappingValueNode
+	for _, pair := range root.Values {
+		key, line := keyOf(pair), lineOf(pair)
+		if !r.once(seen, key, line) {
+			continue
+		}
+		switch key {
+		case "version":
+			r.version(pair)
+		case "cron":
+			list = pair
+		default:
+			r.warn(line, key, shown(key)+" is not known here and was ignored", "the file has the keys version and cron")
+		}
+	}
+	if seen["version"] == 0 {
+		r.refuse(lineOf(root), "version", "there is no version", `write "version: 1" above the tasks`)
+	}
+	if list == nil {
+		r.refuse(lineOf(root), "cron", "there is no list of tasks", `write "cron:" and below it one "- name: ..." for each task`)
+		return nil
+	}
+	return r.tasks(list)
+}
+
+// once refuses a key that was there before.
+func (r *reader) once(seen map[string]int, key string, line int) bool {
+	if first := seen[key]; first > 0 {
+		r.refuse(line, key, fmt.Sprintf("%s is there twice, first on line %d", shown(key), first), "keep one of them")
+		return false
+	}
+	seen[key] = line
+	return true
+}
+
+func (r *reader) version(pair *ast.MappingValueNode) {
+	if text, ok := scalar(pair.Value); !ok || strings.TrimSpace(text) != "1" {
+		if !ok {
+			text = "this"
+		}
+		r.refuse(lineOf(pair), "version", shown(text)+" is no version that is known", `write "version: 1"`)
+	}
+}
+
+// tasks takes the list below cron. An empty list is no mistake: it is how to
+// have no tasks for a while.
+func (r *reader) tasks(pair *ast.MappingValueNode) []Task {
+	list, ok := pair.Value.(*ast.SequenceNode)
+	if _, none := pair.Value.(*ast.NullNode); none {
+		r.warn(lineOf(pair), "cron", "there are no tasks", "")
+		return nil
+	}
+	if !ok {
+		r.refuse(lineOf(pair), "cron", "cron is no list", `write one "- name: ..." for each task, with the "-"`)
+		return nil
+	}
+	if len(list.Values) == 0 {
+		r.warn(lineOf(pair), "cron", "there are no tasks", "")
+	}
+	var tasks []Task
+	names := map[string]int{}
+	for i, node := range list.Values {
+		if i == MaxTasks {
+			r.refuse(lineOf(node), "cron", fmt.Sprintf("there are more than %d tasks", MaxTasks), "let one task do the work of several")
+			break
+		}
+		t, ok := r.task(node)
+		if !ok {
+			continue
+		}
+		if first := names[t.Name]; t.Name != "" && first > 0 {
+			r.refuse(t.Line, "name", fmt.Sprintf("two tasks have the name %s, the first is on line %d", shown(t.Name), first), "a name must be unique: it tells the runs apart")
+		} else {
+			names[t.Name] = t.Line
+		}
+		tasks = append(tasks, t)
+	}
+	return tasks
+}
+
+// task takes one item of the list. ok is false when it is no task at all.
+func (r *reader) task(node ast.Node) (t Task, ok bool) {
+	mapping, ok := node.(*ast.MappingNode)
+	if !ok {
+		r.refuse(lineOf(node), "cron", "this item is no task", "write name, url and schedule below it, each on a line of its own")
+		return Task{}, false
+	}
+	t = Task{Line: lineOf(mapping)}
+	e := taskReader{reader: r, task: &t, zone: "", lines: map[string]int{}}
+	for _, pair := range mapping.Values {
+		key := keyOf(pair)
+		if r.once(e.lines, key, lineOf(pair)) {
+			e.take(key, pair)
+		}
+	}
+	e.finish()
+	return t, true
+}

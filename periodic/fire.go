@@ -1,0 +1,100 @@
+package periodic
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"time"
+
+	"tendril/queue"
+)
+
+// What makes a message a periodic one, in the words of Elastic Beanstalk's
+// daemon, so that each delivers what the other enqueued.
+const (
+	// DefaultBody is the body of a task without a payload.
+	DefaultBody = "elasticbeanstalk scheduled job"
+	// AttributePath holds the path that is posted to.
+	AttributePath = "beanstalk.sqsd.path"
+	// AttributeTask holds the task's name.
+	AttributeTask = "beanstalk.sqsd.task_name"
+	// AttributeTime holds the scheduled time in UTC, as in
+	// "2017-03-22 23:10:00 UTC".
+	AttributeTime = "beanstalk.sqsd.scheduled_time"
+
+	timeLayout = "2006-01-02 15:04:05 UTC"
+)
+
+// Fire is one run of a task, on its way into a queue.
+type Fire struct {
+	// Task is the task's name.
+	Task string
+	// ScheduledAt is the time of the schedule, without jitter, in UTC and whole
+	// seconds. For a run that a person asked for, it is when that was.
+	ScheduledAt time.Time
+	// DueAt is ScheduledAt and the jitter.
+	DueAt time.Time
+	// ID names the run: "task@2026-11-20T13:00:00Z", the same on all instances
+	// and at every try. A run that a person asked for has more behind it.
+	ID string
+	// Manual tells that a person asked for this run. It needs no leader, and it
+	// accounts for no time of the schedule.
+	Manual bool
+	// Queue is where it goes, a name, URL or ARN.
+	Queue string
+	// Message is what is sent.
+	Message queue.Outgoing
+}
+
+// newFire builds the run of t at a slot. queueName is where it goes.
+func newFire(t *Task, s Slot, id, queueName string, manual bool) Fire {
+	at := s.ScheduledAt.UTC().Truncate(time.Second)
+	text := func(name, value string) queue.Attribute {
+		return queue.Attribute{Name: name, Type: "String", Value: value}
+	}
+	m := queue.Outgoing{Body: t.Payload}
+	if m.Body == "" {
+		m.Body = DefaultBody
+	}
+	m.Attributes = append([]queue.Attribute{
+		text(AttributePath, t.URL), text(AttributeTask, t.Name), text(AttributeTime, at.Format(timeLayout)),
+	}, t.Attributes...)
+	if FIFO(queueName) {
+		m.GroupID, m.DedupID = groupID(t.Name), digest(id)
+	}
+	return Fire{Task: t.Name, ScheduledAt: at, DueAt: s.DueAt, ID: id, Manual: manual, Queue: queueName, Message: m}
+}
+
+// RunOf returns which run of which task a message is. ok is false when it is no
+// run of a periodic task, or does not say which. The time is in whole seconds.
+func RunOf(m *queue.Message) (task string, at time.Time, ok bool) {
+	task = m.Attribute(AttributeTask)
+	at, err := time.Parse(timeLayout, m.Attribute(AttributeTime))
+	if err != nil || task == "" || m.Attribute(AttributePath) == "" {
+		return "", time.Time{}, false
+	}
+	return task, at, true
+}
+
+// RunID is the id of the run of a task at a scheduled time, as in [Fire].
+func RunID(task string, at time.Time) string { return fireID(task, at) }
+
+func fireID(task string, at time.Time) string { return task + "@" + at.UTC().Format(time.RFC3339) }
+
+// FIFO reports whether a queue's name, URL or ARN is one of a FIFO queue.
+func FIFO(queueName string) bool { return strings.HasSuffix(queueName, ".fifo") }
+
+// groupID puts the runs of one task in one message group. SQS takes up to 128
+// characters of ASCII in it.
+func groupID(task string) string {
+	if strings.ContainsFunc(task, func(c rune) bool { return c <= ' ' || c > '~' }) || len(task) > 100 {
+		task = digest(task)
+	}
+	return "periodic-" + task
+}
+
+// digest turns any text into 64 characters that every queue takes.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}

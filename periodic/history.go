@@ -1,0 +1,118 @@
+package periodic
+
+import (
+	"sync"
+	"time"
+
+	"tendril/queue"
+)
+
+// Run is one run of a task, as far as this instance knows of it.
+type Run struct {
+	Task        string
+	ScheduledAt time.Time
+	// ID is that of the [Fire]; "" when another instance enqueued it.
+	ID     string
+	Manual bool
+	// Skipped says why it was left out; "" when it was not.
+	Skipped Reason
+	// EnqueuedAt is zero, and Lateness 0, when another instance enqueued it or
+	// nobody did. Lateness counts from the time it was due, jitter included.
+	EnqueuedAt time.Time
+	Lateness   time.Duration
+	MessageID  string
+	// Resent: there may be two messages of it.
+	Resent bool
+	// Attempts counts deliveries, 0 before the first. Outcome, Status, Reason,
+	// Duration and FinishedAt are those of the last.
+	Attempts   int
+	Outcome    queue.Outcome
+	Status     int
+	Reason     string
+	Duration   time.Duration
+	FinishedAt time.Time
+}
+
+// Outcome is how one delivery of a run's message ended.
+type Outcome struct {
+	// Task and ScheduledAt are what [RunOf] says of the message.
+	Task        string
+	ScheduledAt time.Time
+	MessageID   string
+	// Attempt is the message's receive count.
+	Attempt int
+	// At is when it ended.
+	At     time.Time
+	Result queue.Result
+}
+
+// defaultHistory is how many runs are remembered unless asked otherwise.
+const defaultHistory = 1000
+
+// history is a ring of runs.
+type history struct {
+	mu   sync.Mutex
+	ring []Run
+	next int
+	most int
+}
+
+// add remembers a run. One that was delivered before it was known to be
+// enqueued keeps its outcome.
+func (h *history) add(r Run) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if old := h.find(r.Task, r.ScheduledAt, r.MessageID); old != nil && old.ID == "" && r.MessageID != "" {
+		r.Attempts, r.Outcome, r.Status, r.Reason, r.Duration, r.FinishedAt = old.Attempts, old.Outcome, old.Status, old.Reason, old.Duration, old.FinishedAt
+		*old = r
+		return
+	}
+	h.push(r)
+}
+
+func (h *history) push(r Run) *Run {
+	if len(h.ring) < h.most {
+		h.ring = append(h.ring, r)
+		return &h.ring[len(h.ring)-1]
+	}
+	slot := &h.ring[h.next]
+	*slot, h.next = r, (h.next+1)%len(h.ring)
+	return slot
+}
+
+func (h *history) find(task string, at time.Time, messageID string) *Run {
+	for i := range h.ring {
+		r := &h.ring[i]
+		if r.Task == task && r.ScheduledAt.Equal(at) && r.MessageID == messageID {
+			return r
+		}
+	}
+	return nil
+}
+
+// outcome notes how a delivery ended, also of a run that another instance
+// enqueued.
+func (h *history) outcome(o Outcome) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	r := h.find(o.Task, o.ScheduledAt, o.MessageID)
+	if r == nil {
+		r = h.push(Run{Task: o.Task, ScheduledAt: o.ScheduledAt, MessageID: o.MessageID})
+	}
+	r.Attempts = max(r.Attempts, o.Attempt)
+	r.Outcome, r.Status, r.Reason, r.Duration, r.FinishedAt = o.Result.Outcome, o.Result.Status, o.Result.Reason, o.Result.Duration, o.At
+}
+
+// runs returns those of a task, or of all for "", the newest first.
+func (h *history) runs(task string) []Run {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var runs []Run
+	for i := range h.ring {
+		r := h.ring[(h.next-1-i+2*len(h.ring))%len(h.ring)]
+		if task == "" || r.Task == task {
+			runs = append(runs, r)
+		}
+	}
+	return runs
+}

@@ -1,0 +1,96 @@
+package periodic
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"tendril/queue"
+)
+
+// Leadership tells whether this instance is the one that enqueues.
+type Leadership interface {
+	// Term returns the term in which this instance is in charge; ok is false
+	// when it is not, or when that is not certain. It is asked right before
+	// each effect.
+	Term() (term int64, ok bool)
+	// Changed returns a channel that is closed when Term next changes.
+	Changed() <-chan struct{}
+}
+
+// Registry remembers the runs of tasks and puts them into queues. A term that
+// is not current any more is refused with [queue.ErrStaleTerm]; term 0 is for
+// runs that a person asked for, and is always current. Methods are called from
+// several goroutines, one at a time for each task.
+type Registry interface {
+	// Since returns, for each task of from, the scheduled time up to which its
+	// runs are accounted for. A task that is not known is entered with its time
+	// in from, which is then returned.
+	Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error)
+	// Enqueue sends the run, unless it was sent before, and accounts for the
+	// task's times up to f.ScheduledAt, unless f is manual. It is called again
+	// with the same run after an error, except after [ErrUncertain].
+	Enqueue(ctx context.Context, term int64, f Fire) (Enqueued, error)
+	// Skip accounts for the task's times up to f.ScheduledAt without sending.
+	Skip(ctx context.Context, term int64, f Fire) error
+}
+
+// Enqueued is what a [Registry] answers about a run that is in its queue.
+type Enqueued struct {
+	// Sent is the queue's answer; its ID may be "" when Already.
+	Sent queue.Sent
+	// Already tells that this run was in its queue before.
+	Already bool
+	// Resent tells that an earlier try had no known outcome, so that there may
+	// be two messages of this run. Never on the embedded queue and on FIFO.
+	Resent bool
+}
+
+// ErrUncertain is the error of a run that may or may not be in its queue, where
+// one more try could make more messages of it than are promised. It stays as
+// it is.
+var ErrUncertain = errors.New("it is not known whether the run was enqueued, and another try could double it")
+
+// ErrNotSent is wrapped by a [Sender] around an error when it is certain that
+// nothing reached the queue, as with a connection that was refused. Such a try
+// can be repeated without harm.
+var ErrNotSent = errors.New("nothing was sent")
+
+// Sender puts one message into a queue.
+type Sender interface {
+	// Send sends m to the queue of that name, URL or ARN. An error that is a
+	// [queue.Error], other than one of the codes Unreachable and Closed, or that
+	// wraps [ErrNotSent] says that the message was not accepted; after any
+	// other the outcome is unknown.
+	Send(ctx context.Context, queueName string, m queue.Outgoing) (queue.Sent, error)
+}
+
+// Store keeps the records of runs for [Claims]. Every method is atomic. One
+// that is given a term which is not current any more may refuse it with
+// [queue.ErrStaleTerm]; term 0 is always current. A call that reported an error
+// may have been applied all the same.
+type Store interface {
+	// Since is as in [Registry].
+	Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error)
+	// Claim enters that try number try, from 1, of run f is about to be made in
+	// term, provided that the record has try-1 tries (0 when there is none) and
+	// is not settled; else it changes nothing. It returns the record as it is
+	// then. Records are kept for a day at least after f.ScheduledAt.
+	Claim(ctx context.Context, term int64, f Fire, try int) (Claim, error)
+	// Mark settles f: it was sent as messageID, or is left out when that is "",
+	// and accounts for the task's times up to f.ScheduledAt unless f is manual.
+	// A settled record stays as it is.
+	Mark(ctx context.Context, term int64, f Fire, messageID string) error
+}
+
+// Claim is the record of one run in a [Store]. The zero value is no record.
+type Claim struct {
+	// Tries is how many tries to send were announced, Term the term of the
+	// last one.
+	Tries int
+	Term  int64
+	// Settled tells that there is nothing left to do, because the run was sent
+	// as MessageID, or left out when that is "".
+	Settled   bool
+	MessageID string
+}

@@ -1,0 +1,292 @@
+package periodic
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// look is how often a leader compares the time of day with its plan.
+	look = time.Second
+	// firstRetry and longestRetry bound the pause after a failure.
+	firstRetry   = time.Second
+	longestRetry = 30 * time.Second
+)
+
+// Options are a scheduler's settings. The zero value works.
+type Options struct {
+	// Queue is where tasks without a queue of their own go, a name, URL or ARN.
+	Queue string
+	// CallTimeout bounds each call of the registry; 0 means 10 s.
+	CallTimeout time.Duration
+	// Concurrency is how many tasks are enqueued at once; 0 means 16.
+	Concurrency int
+	// History is how many runs are remembered; 0 means 1000.
+	History int
+	// Running reports whether the previous run of a task is unfinished; nil
+	// means that none ever is, so that "overlap: skip" skips nothing. It must
+	// not block.
+	Running func(task string) bool
+	// Paused are the names of tasks that are paused from the start.
+	Paused []string
+	// Wall is the time of day; nil means [time.Now].
+	Wall func() time.Time
+	// Events are the listeners.
+	Events Events
+}
+
+func (o Options) complete() Options {
+	if o.CallTimeout <= 0 {
+		o.CallTimeout = 10 * time.Second
+	}
+	if o.Concurrency <= 0 {
+		o.Concurrency = 16
+	}
+	if o.History <= 0 {
+		o.History = defaultHistory
+	}
+	if o.Running == nil {
+		o.Running = func(string) bool { return false }
+	}
+	if o.Wall == nil {
+		o.Wall = time.Now
+	}
+	return o
+}
+
+// Scheduler enqueues the runs of tasks while its instance leads. All methods
+// may be called at any time, by any goroutine.
+type Scheduler struct {
+	lead     Leadership
+	registry Registry
+	opts     Options
+	history  history
+	// poke wakes the loop; it holds 1.
+	poke chan struct{}
+	work sync.WaitGroup
+
+	mu      sync.Mutex
+	entries []*entry // in the order of the file
+	held    map[string]bool
+	// term is the one whose entries are being known; 0 when not leading.
+	term    int64
+	asking  bool
+	askNext time.Time // monotonic
+	asked   int       // failures in a row
+	busy    int
+	// wall and mono are the clocks at the last look; zero before the first.
+	wall, mono time.Time
+}
+
+// entry is one task and where it stands.
+type entry struct {
+	task Task
+	// from is when this instance first knew the task with its schedule; changed
+	// is when it last got another one, zero for never. Nothing before that is due.
+	from, changed time.Time
+	// since is up to when its times are accounted for; valid when known.
+	since time.Time
+	known bool
+	next  Slot
+	busy  bool
+	// failures in a row; nothing is tried before retryAt, a monotonic time.
+	failures int
+	retryAt  time.Time
+}
+
+// New returns a scheduler of the tasks of file, which may be nil for none.
+// [Scheduler.Run] starts it.
+func New(file *File, lead Leadership, registry Registry, opts Options) *Scheduler {
+	opts = opts.complete()
+	s := &Scheduler{
+		lead: lead, registry: registry, opts: opts, poke: make(chan struct{}, 1),
+		held: map[string]bool{}, history: history{most: opts.History},
+	}
+	for _, name := range opts.Paused {
+		s.held[name] = true
+	}
+	s.swap(file)
+	return s
+}
+
+// Run enqueues what is due, whenever this instance leads, until ctx ends. It
+// then begins nothing more, waits for the calls under way, each of which ends
+// within CallTimeout, and returns nil.
+func (s *Scheduler) Run(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		changed := s.lead.Changed()
+		timer.Reset(s.round(ctx))
+		select {
+		case <-ctx.Done():
+		case <-changed:
+		case <-s.poke:
+		case <-timer.C:
+		}
+	}
+	s.work.Wait()
+	return nil
+}
+
+func (s *Scheduler) wake() {
+	select {
+	case s.poke <- struct{}{}:
+	default:
+	}
+}
+
+// round begins all that can be begun now and returns when to look again.
+func (s *Scheduler) round(ctx context.Context) time.Duration {
+	now, mono := s.opts.Wall().Round(0), time.Now()
+	tell := s.noticeClock(now, mono)
+	term, ok := s.lead.Term()
+
+	s.mu.Lock()
+	if !ok {
+		s.term = 0
+	} else if term != s.term {
+		s.term, s.asked, s.askNext = term, 0, time.Time{}
+		for _, e := range s.entries {
+			e.known, e.failures, e.retryAt = false, 0, time.Time{}
+		}
+		led := Led{Term: term, Tasks: len(s.entries)}
+		tell = append(tell, func() { call(s.opts.Events.Led, led) })
+	}
+	wait := look
+	if s.term > 0 {
+		s.ask(ctx, mono)
+		for _, e := range s.entries {
+			tell = append(tell, s.advance(ctx, e, now, mono)...)
+			wait = min(wait, e.pause(now, mono))
+		}
+	}
+	s.mu.Unlock()
+	for _, f := range tell {
+		f()
+	}
+	return wait
+}
+
+// pause is when to look at a task again.
+func (e *entry) pause(now, mono time.Time) time.Duration {
+	switch {
+	case !e.known || e.busy:
+		return look
+	case mono.Before(e.retryAt):
+		return e.retryAt.Sub(mono)
+	case e.next.DueAt.IsZero():
+		return look
+	}
+	return max(e.next.DueAt.Sub(now), time.Millisecond)
+}
+
+// noticeClock compares the two clocks. What was planned by a clock that has
+// been set since is planned again. Only the loop calls it.
+func (s *Scheduler) noticeClock(wall, mono time.Time) (tell []func()) {
+	if !s.wall.IsZero() {
+		if by := wall.Sub(s.wall) - mono.Sub(s.mono); by.Abs() > time.Second {
+			tell = append(tell, func() { call(s.opts.Events.ClockStepped, ClockStepped{By: by}) })
+			s.mu.Lock()
+			for _, e := range s.entries {
+				e.next = Slot{}
+			}
+			s.mu.Unlock()
+		}
+	}
+	s.wall, s.mono = wall, mono
+	return tell
+}
+
+// ask reads from the registry since when the tasks that are not known in this
+// term count. Called with the lock held.
+func (s *Scheduler) ask(ctx context.Context, mono time.Time) {
+	from := map[string]time.Time{}
+	for _, e := range s.entries {
+		if !e.known {
+			from[e.task.Name] = e.from
+		}
+	}
+	if len(from) == 0 || s.asking || mono.Before(s.askNext) {
+		return
+	}
+	s.asking = true
+	term := s.term
+	s.call(ctx, func(ctx context.Context) {
+		since, err := s.registry.Since(ctx, term, from)
+		s.answered(term, from, since, err)
+	})
+}
+
+// answered takes the registry's answer to ask.
+func (s *Scheduler) answered(term int64, from, since map[string]time.Time, err error) {
+	var failed *Failed
+	s.mu.Lock()
+	s.asking = false
+	switch {
+	case term != s.term:
+	case err != nil:
+		failed = &Failed{Err: fmt.Errorf("reading up to when tasks were enqueued: %w", err), Retry: backoff(s.asked)}
+		s.asked++
+		s.askNext = time.Now().Add(failed.Retry)
+	default:
+		s.asked = 0
+		for _, e := range s.entries {
+			if _, asked := from[e.task.Name]; !asked || e.known {
+				continue
+			}
+			e.known, e.since, e.next = true, e.from, Slot{}
+			if at, ok := since[e.task.Name]; ok {
+				e.since = at
+			}
+			if e.since.Before(e.changed) {
+				e.since = e.changed
+			}
+		}
+	}
+	s.mu.Unlock()
+	s.wake()
+	if failed != nil {
+		call(s.opts.Events.Failed, *failed)
+	}
+}
+
+// advance begins the first run of a task that is due. Called with the lock
+// held.
+func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) (tell []func()) {
+	if !e.known || e.busy {
+		return nil
+	}
+	if e.since.Sub(now) > time.Second {
+		// The clock was set back. What it showed before is told from what it
+		// shows again by the run's id; a little more is looked at, lest a time
+		// between two looks is lost.
+		e.since, e.next = now.Add(-Punctual), Slot{}
+	}
+	if mono.Before(e.retryAt) || now.Before(e.next.DueAt) {
+		return nil
+	}
+	p := e.task.Plan(e.since, now)
+	e.next = p.Next
+	if len(p.Passed) > 0 {
+		skipped := skip(e, p.Passed, ReasonMissed)
+		tell = append(tell, func() { s.skipped(skipped) })
+		e.since = skipped.To
+	}
+	if len(p.Fire) == 0 {
+		return tell
+	}
+	e.next = Slot{}
+	switch {
+	case s.busy >= s.opts.Concurrency: // whoever ends wakes the loop
+	case s.held[e.task.Name]:
+		s.begin(ctx, e, p.Fire, ReasonPaused)
+	case e.task.Overlap == SkipOverlap && s.opts.Running(e.task.Name):
+		s.begin(ctx, e, p.Fire, ReasonOverlap)
+	default:
+		s.begin(ctx, e, p.Fire[:1], "")
+	}
+	return tell
+}

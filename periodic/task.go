@@ -1,0 +1,293 @@
+package periodic
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"tendril/queue"
+)
+
+// Limits of a task.
+const (
+	// DefaultGrace is how old a missed run may be and still be made up for.
+	DefaultGrace = 5 * time.Minute
+	// MaxGrace is the longest grace that can be asked for.
+	MaxGrace = 24 * time.Hour
+	// MaxJitter is the longest jitter that can be asked for.
+	MaxJitter = time.Hour
+	// maxName bounds a name, in bytes.
+	maxName = 128
+	// maxAttributes is what an SQS message has room for beside ours.
+	maxAttributes = 7
+)
+
+// Task is one entry of a cron.yaml.
+type Task struct {
+	// Name is unique in its file, 1 to 128 bytes without control characters.
+	Name string
+	// URL is the path that is posted to, perhaps with a query.
+	URL string
+	// Schedule is when the task is due.
+	Schedule Schedule
+	// Jitter is the most by which a run is delayed, 0 to [MaxJitter]. The delay
+	// of each run follows from the task's name and the time, so that all
+	// instances agree.
+	Jitter time.Duration
+	// Overlap says what happens while the task's previous run is unfinished.
+	Overlap Overlap
+	// Missed says what happens with runs that nobody enqueued in time.
+	Missed Missed
+	// Grace is how old a missed run may be, up to [MaxGrace]; 0 means
+	// [DefaultGrace].
+	Grace time.Duration
+	// Payload is the message's body; "" means the one that Elastic Beanstalk
+	// sends.
+	Payload string
+	// Attributes are message attributes beside those that make a message a
+	// periodic one, sorted by name; at most 7.
+	Attributes []queue.Attribute
+	// Queue is where the task is enqueued, a name, URL or ARN; "" means the
+	// environment's own queue.
+	Queue string
+	// Line is where the task begins in its file; 0 when it is of no file.
+	Line int
+}
+
+func (t *Task) grace() time.Duration {
+	if t.Grace <= 0 {
+		return DefaultGrace
+	}
+	return t.Grace
+}
+
+// Overlap says what happens when a task is due while its previous run is
+// unfinished. The zero value is [Allow].
+type Overlap string
+
+// The overlaps.
+const (
+	// Allow enqueues all the same.
+	Allow Overlap = "allow"
+	// SkipOverlap leaves that run out.
+	SkipOverlap Overlap = "skip"
+)
+
+// Missed says what happens with runs that are found more than [Punctual] late,
+// but not more than the task's grace. The zero value is [MissedOne].
+type Missed string
+
+// The ways to make up.
+const (
+	// MissedOne makes up for all of them by the latest, unless a newer run is
+	// due anyway.
+	MissedOne Missed = "one"
+	// MissedAll makes up for every one.
+	MissedAll Missed = "all"
+	// MissedSkip makes up for none.
+	MissedSkip Missed = "skip"
+)
+
+// taskReader reads the keys of one task.
+type taskReader struct {
+	*reader
+	task       *Task
+	zone       string
+	expression string
+	lines      map[string]int
+}
+
+// take reads one key.
+func (r *taskReader) take(key string, pair *ast.MappingValueNode) {
+	line := lineOf(pair)
+	if key == "attributes" {
+		r.attributes(pair)
+		return
+	}
+	known := []string{"name", "url", "schedule", "timezone", "jitter", "overlap", "missed", "grace", "payload", "queue"}
+	if !slices.Contains(known, key) {
+		r.warn(line, key, shown(key)+" is not known and was ignored", "a task has the keys "+list(append(known, "attributes")))
+		return
+	}
+	text, ok := scalar(pair.Value)
+	if !ok || strings.TrimSpace(text) == "" {
+		r.refuse(line, key, key+" has no value, or no plain one", example(key))
+		return
+	}
+	if err := r.set(key, text); err != nil {
+		what, hint, _ := strings.Cut(err.Error(), ": ")
+		r.refuse(line, key, what, hint)
+	}
+}
+
+// example is the advice for a key without a usable value.
+func example(key string) string {
+	examples := map[string]string{
+		"name": "name: backup-job", "url": "url: /backup", "schedule": `schedule: "0 23 * * *"`, "timezone": "timezone: Europe/Berlin",
+		"jitter": "jitter: 30s", "overlap": "overlap: skip", "missed": "missed: one", "grace": "grace: 300s", "queue": "queue: punctual", "payload": "payload: full",
+	}
+	return "write a line such as " + examples[key]
+}
+
+// set takes a value. The error has the advice after its first colon.
+func (r *taskReader) set(key, text string) (err error) {
+	t := r.task
+	switch key {
+	case "name":
+		t.Name, err = text, checkName(text)
+	case "url":
+		t.URL = text
+		if problem := pathProblem(text); problem != "" {
+			err = fmt.Errorf("the url %s is no path, %s: write a path on the app, such as /backup", shown(text), problem)
+		}
+	case "schedule":
+		r.expression = text
+	case "timezone":
+		r.zone = text
+	case "jitter":
+		t.Jitter, err = duration(key, text, 0, MaxJitter)
+	case "grace":
+		t.Grace, err = duration(key, text, time.Second, MaxGrace)
+	case "overlap":
+		t.Overlap, err = oneOf(key, Overlap(text), Allow, SkipOverlap)
+	case "missed":
+		t.Missed, err = oneOf(key, Missed(text), MissedOne, MissedAll, MissedSkip)
+	case "payload":
+		t.Payload, err = text, checkText("payload", text)
+	case "queue":
+		t.Queue = text
+		if strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
+			err = fmt.Errorf("the queue %s is none: write a name, URL or ARN", shown(text))
+		}
+	}
+	return err
+}
+
+// finish checks what needs more than one key.
+func (r *taskReader) finish() {
+	for _, key := range []string{"name", "url", "schedule"} {
+		if r.lines[key] == 0 {
+			r.refuse(r.task.Line, key, "the task has no "+key, example(key))
+		}
+	}
+	zone, err := loadZone(r.zone)
+	if err != nil {
+		r.refuse(r.lines["timezone"], "timezone", err.Error(), "write a name such as Europe/Berlin, or leave the line out for UTC")
+	}
+	if r.expression == "" {
+		return
+	}
+	if r.task.Schedule, err = ParseSchedule(r.expression, zone); err != nil {
+		what, hint, _ := strings.Cut(err.Error(), ": ")
+		r.refuse(r.lines["schedule"], "schedule", what, hint)
+	}
+}
+
+func loadZone(name string) (*time.Location, error) {
+	if name == "" {
+		return time.UTC, nil
+	}
+	if strings.EqualFold(name, "local") {
+		return nil, fmt.Errorf("the time zone %s differs from machine to machine", name)
+	}
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("the time zone %s is not known", shown(name))
+	}
+	return zone, nil
+}
+
+func checkName(name string) error {
+	if len(name) > maxName {
+		return fmt.Errorf("the name is longer than %d bytes: write a shorter one", maxName)
+	}
+	if name != strings.TrimSpace(name) || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		return fmt.Errorf("the name %s has characters that cannot be seen: write letters, digits and hyphens, such as backup-job", shown(name))
+	}
+	return nil
+}
+
+// checkText refuses what a queue would refuse.
+func checkText(what, text string) error {
+	for _, c := range text {
+		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == utf8.RuneError || c == 0xFFFE || c == 0xFFFF {
+			return fmt.Errorf("the %s has a character that no queue takes: write text", what)
+		}
+	}
+	return nil
+}
+
+// duration reads "30s", "5m", or a number of seconds.
+func duration(key, text string, low, top time.Duration) (time.Duration, error) {
+	d, err := time.ParseDuration(strings.TrimSpace(text))
+	if err != nil {
+		d, err = time.ParseDuration(strings.TrimSpace(text) + "s")
+	}
+	if err != nil || d < low || d > top {
+		return 0, fmt.Errorf("the %s %s is no time from %s to %s: write a line such as %s: 30s", key, shown(text), low, top, key)
+	}
+	return d, nil
+}
+
+func oneOf[T ~string](key string, value T, allowed ...T) (T, error) {
+	if slices.Contains(allowed, value) {
+		return value, nil
+	}
+	words := make([]string, len(allowed))
+	for i, a := range allowed {
+		words[i] = string(a)
+	}
+	return "", fmt.Errorf("%s cannot be %s: write one of %s", key, shown(string(value)), list(words))
+}
+
+// attributes reads the map of further message attributes.
+func (r *taskReader) attributes(pair *ast.MappingValueNode) {
+	const hint = `write a map below it, such as "  tenant: blue"`
+	mapping, ok := pair.Value.(*ast.MappingNode)
+	if !ok {
+		r.refuse(lineOf(pair), "attributes", "attributes is no map", hint)
+		return
+	}
+	seen := map[string]int{}
+	for _, inner := range mapping.Values {
+		name, line := keyOf(inner), lineOf(inner)
+		value, ok := scalar(inner.Value)
+		switch {
+		case !r.once(seen, name, line):
+		case !ok || value == "":
+			r.refuse(line, "attributes", "the attribute "+shown(name)+" has no value, or no plain one", hint)
+		case !attributeName(name):
+			r.refuse(line, "attributes", "the attribute's name "+shown(name)+" is not allowed",
+				"use letters, digits, hyphens, underscores and single dots; names that begin with aws., amazon. or beanstalk.sqsd. are taken")
+		case checkText("attribute", value) != nil:
+			r.refuse(line, "attributes", "the attribute "+shown(name)+" has a character that no queue takes", "write text")
+		case len(r.task.Attributes) == maxAttributes:
+			r.refuse(line, "attributes", fmt.Sprintf("there are more than %d attributes", maxAttributes), "put what the task needs into payload")
+			return
+		default:
+			r.task.Attributes = append(r.task.Attributes, queue.Attribute{Name: name, Type: "String", Value: value})
+		}
+	}
+	slices.SortFunc(r.task.Attributes, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// attributeName reports whether SQS takes the name and it is not one of ours.
+func attributeName(name string) bool {
+	lower := strings.ToLower(name)
+	for _, taken := range []string{"aws.", "amazon.", "beanstalk.sqsd."} {
+		if strings.HasPrefix(lower, taken) {
+			return false
+		}
+	}
+	if len(name) == 0 || len(name) > 256 || name[0] == '.' || name[len(name)-1] == '.' || strings.Contains(name, "..") {
+		return false
+	}
+	return !strings.ContainsFunc(name, func(c rune) bool {
+		return c > 'z' || !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '-' && c != '_' && c != '.'
+	})
+}

@@ -1,0 +1,171 @@
+package periodic
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Words describes the schedule in English, with its zone: "every day at 23:00
+// UTC". It is the empty string for the zero Schedule.
+func (s Schedule) Words() string {
+	if s.every > 0 {
+		return "every " + s.every.String()
+	}
+	if s.bits == nil {
+		return ""
+	}
+	at, days := s.timeWords(), s.dayWords()
+	zone := " " + s.Zone().String()
+	certain := strings.HasPrefix(at, "at ") && strings.Contains(at, ":")
+	switch {
+	case days == "" && certain:
+		return "every day " + at + zone
+	case days == "":
+		return at + zone
+	case certain:
+		return days + " " + at + zone
+	}
+	return at + zone + ", " + days
+}
+
+// timeWords describes minutes and hours: "at 23:00" where the hours are
+// certain, "every 15 minutes" and the like where they are not.
+func (s Schedule) timeWords() string {
+	minutes, hours := members(s.bits.Minute, 0, 59), members(s.bits.Hour, 0, 23)
+	if step := stride(minutes, 60); len(hours) == 24 && step > 0 {
+		if step == 1 {
+			return "every minute"
+		}
+		return fmt.Sprintf("every %d minutes", step)
+	}
+	if len(hours) == 24 && len(minutes) == 1 && minutes[0] == 0 {
+		return "every hour"
+	}
+	if step := stride(hours, 24); len(minutes) == 1 && minutes[0] == 0 && step > 1 && step < 24 {
+		return fmt.Sprintf("every %d hours", step)
+	}
+	if len(hours)*len(minutes) <= 6 {
+		var times []string
+		for _, h := range hours {
+			for _, m := range minutes {
+				times = append(times, fmt.Sprintf("%02d:%02d", h, m))
+			}
+		}
+		return "at " + list(times)
+	}
+	past := "past every hour"
+	if len(hours) < 24 {
+		past = "past " + plural("hour", hours)
+	}
+	if step := stride(minutes, 60); step == 1 {
+		return "every minute " + past
+	} else if step > 1 {
+		return fmt.Sprintf("every %d minutes %s", step, past)
+	}
+	return "at " + plural("minute", minutes) + " " + past
+}
+
+// dayWords describes the days; "" when it is every day.
+func (s Schedule) dayWords() string {
+	dom, dow, months := members(s.bits.Dom, 1, 31), members(s.bits.Dow, 0, 6), members(s.bits.Month, 1, 12)
+	date, week := "", ""
+	// A field written as * leaves the days to the other; any other field takes
+	// part, even if it names every day.
+	anyDate, anyDay := s.bits.Dom&star != 0, s.bits.Dow&star != 0
+	if !anyDate && (len(dom) < 31 || !anyDay) {
+		date = "on " + plural("day", dom) + " of the month"
+	}
+	if !anyDay && (len(dow) < 7 || !anyDate) {
+		week = "on " + weekdays(dow)
+	}
+	days := date
+	switch {
+	case date != "" && week != "":
+		days = date + " or " + week
+	case week != "":
+		days = week
+	}
+	if len(months) == 12 {
+		return days
+	}
+	names := make([]string, len(months))
+	for i, m := range months {
+		names[i] = time.Month(m).String()
+	}
+	if days == "" {
+		return "every day in " + list(names)
+	}
+	if week == "" && len(dom) == 1 && len(months) == 1 {
+		return fmt.Sprintf("on %d %s", dom[0], names[0])
+	}
+	return days + " in " + list(names)
+}
+
+// star marks a field that was written as *.
+const star = 1 << 63
+
+func weekdays(days []int) string {
+	if len(days) == 5 && days[0] == 1 && days[4] == 5 {
+		return "Monday to Friday"
+	}
+	names := make([]string, 0, len(days))
+	for _, d := range days {
+		if d != 0 {
+			names = append(names, time.Weekday(d).String())
+		}
+	}
+	if days[0] == 0 {
+		names = append(names, time.Sunday.String())
+	}
+	return list(names)
+}
+
+// members returns the numbers of a set, in order.
+func members(bits uint64, low, top int) []int {
+	var all []int
+	for i := low; i <= top; i++ {
+		if bits&(1<<i) != 0 {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// stride returns n when values are every n-th number from 0 and n divides the
+// cycle, so that the distance is the same everywhere; else 0.
+func stride(values []int, cycle int) int {
+	if len(values) < 2 || cycle%len(values) != 0 {
+		return 0
+	}
+	step := cycle / len(values)
+	for i, v := range values {
+		if v != i*step {
+			return 0
+		}
+	}
+	return step
+}
+
+// plural is "day 1", "days 1 and 15", "hours 9 to 17".
+func plural(what string, values []int) string {
+	if len(values) == 1 {
+		return fmt.Sprintf("%s %d", what, values[0])
+	}
+	if last := values[len(values)-1]; len(values) > 2 && last-values[0] == len(values)-1 {
+		return fmt.Sprintf("%ss %d to %d", what, values[0], last)
+	}
+	texts := make([]string, len(values))
+	for i, v := range values {
+		texts[i] = fmt.Sprint(v)
+	}
+	return what + "s " + list(texts)
+}
+
+// list joins with commas and a last "and".
+func list(items []string) string {
+	if len(items) < 2 {
+		return strings.Join(items, "")
+	}
+	return strings.Join(items[:len(items)-1], ", ") + " and " + items[len(items)-1]
+}
