@@ -5,12 +5,12 @@
 // types of this package, so that a field has one name in the program, in the
 // JSON and on the screen.
 //
-//	tendril send, peek, queues, dead, status, drain
+//	tendril send, peek, queues, dead, tasks, status, drain, reload
 //	        |  Dial(data directory): instance.json says where, console.token lets in
 //	        v
 //	     Client ── HTTP, loopback ──> guard ──> routes ──┬─> broker      queues, messages, ledger
 //	                                  │ Host list        ├─> Deliveries  outcomes, problems
-//	                                  │ cross-origin     └─> func fields status, ready, pause, drain
+//	                                  │ cross-origin     └─> func fields status, ready, pause, drain, tasks
 //	                                  └ token
 //
 // What holds:

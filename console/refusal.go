@@ -21,8 +21,17 @@ type Error struct {
 	// Code is the code of the [queue.Error] behind it; "" when it was not a
 	// queue that refused.
 	Code string `json:"code,omitempty"`
+	// Details are the single things that are wrong, where Message sums up.
+	Details []Detail `json:"details,omitempty"`
 
 	cause error
+}
+
+// Detail is one of several things that are wrong.
+type Detail struct {
+	// Text says what and where, Hint what to do instead; Hint may be "".
+	Text string `json:"error"`
+	Hint string `json:"hint,omitempty"`
 }
 
 // Error returns the message.

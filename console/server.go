@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -64,7 +65,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// The multiplexer would redirect an unclean path and answer 405 for
 	// another method; here what is not in the table does not exist.
 	_, pattern := s.mux.Handler(r)
-	if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path {
+	if pattern == "" || path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath() {
 		refusal := refuse(http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path, "GET /api/v1/status shows what there is")
 		writeJSON(w, refusal.Status, refusal)
 		return
@@ -86,7 +87,7 @@ func (s *Server) serve(rt route) http.HandlerFunc {
 		answer, err := rt.handle(r)
 		if err != nil {
 			refusal := asRefusal(err)
-			if name := r.PathValue("name"); name != "" && refusal.Code == queue.CodeQueueDoesNotExist {
+			if name := r.PathValue("name"); name != "" && refusal.Code == queue.CodeQueueDoesNotExist && strings.Contains(rt.pattern, "/queues/{name}") {
 				refusal.Message = "there is no queue " + strconv.Quote(name)
 			}
 			writeJSON(w, refusal.Status, refusal)

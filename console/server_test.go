@@ -209,7 +209,11 @@ func TestWithoutItsPartsARouteSaysSo(t *testing.T) {
 			post("/api/v1/queues/jobs/purge", "{}"), post("/api/v1/queues/jobs/move", `{"ids":["m1"]}`), post("/api/v1/queues/jobs/delete", `{"ids":["m1"]}`),
 			with(httptest.NewRequest(http.MethodDelete, "/api/v1/queues/jobs/messages/m1", nil), "Authorization", "Bearer "+testToken),
 		},
-		"no worker":         {post("/api/v1/queues/jobs/pause", "{}"), post("/api/v1/queues/jobs/resume", "{}"), post("/api/v1/quiet", "{}"), post("/api/v1/resume", "{}")},
+		"no worker": {post("/api/v1/queues/jobs/pause", "{}"), post("/api/v1/queues/jobs/resume", "{}"), post("/api/v1/quiet", "{}"), post("/api/v1/resume", "{}")},
+		"no periodic tasks": {
+			get("/api/v1/tasks"), get("/api/v1/tasks/tidy/history"), get("/api/v1/history"), post("/api/v1/tasks/tidy/run", "{}"),
+			post("/api/v1/tasks/tidy/pause", "{}"), post("/api/v1/tasks/tidy/resume", "{}"), post("/api/v1/reload", "{}"),
+		},
 		"cannot be drained": {post("/api/v1/drain", "{}")},
 		"delivers nothing":  {get("/api/v1/deliveries"), get("/api/v1/messages/m1/outcome")},
 	} {

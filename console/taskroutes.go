@@ -1,0 +1,153 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"tendril/periodic"
+)
+
+// maxRuns is the most runs of one answer, and defaultRuns how many it has
+// unless asked.
+const (
+	maxRuns     = 1000
+	defaultRuns = 100
+)
+
+// runList is the answer of the histories.
+type runList struct {
+	Runs []TaskRun `json:"runs"`
+}
+
+// taskPaused is the answer of pausing and resuming a task.
+type taskPaused struct {
+	Task   string `json:"task"`
+	Paused bool   `json:"paused"`
+}
+
+// reloaded is the answer of a reload.
+type reloaded struct {
+	// File is what was read, Tasks how many tasks are in force now.
+	File  string `json:"file"`
+	Tasks int    `json:"tasks"`
+}
+
+func (s *Server) tasks() (*TaskOptions, error) {
+	if s.opts.Tasks == nil {
+		return nil, refuse(http.StatusConflict, "this environment has no periodic tasks", "write cron.yaml or give --cron FILE")
+	}
+	return s.opts.Tasks, nil
+}
+
+func (s *Server) getTasks(*http.Request) (answer, error) {
+	t, err := s.tasks()
+	if err != nil {
+		return answer{}, err
+	}
+	st := t.Status()
+	if st.Tasks == nil {
+		st.Tasks = []Task{}
+	}
+	return ok(st), nil
+}
+
+// getHistory answers with the runs of all tasks, or of the one in the path. One
+// that is in the file no more is known as long as a run of it is remembered.
+func (s *Server) getHistory(r *http.Request) (answer, error) {
+	t, err := s.tasks()
+	if err != nil {
+		return answer{}, err
+	}
+	limit, err := count(r.URL.Query().Get("limit"), 1, maxRuns)
+	if err != nil {
+		return answer{}, err
+	}
+	if limit == 0 {
+		limit = defaultRuns
+	}
+	name := r.PathValue("name")
+	runs := t.History(name)
+	if len(runs) == 0 && name != "" && !slices.ContainsFunc(t.Status().Tasks, func(t Task) bool { return t.Name == name }) {
+		return answer{}, refuse(http.StatusNotFound, "there is no task "+strconv.Quote(name), "GET /api/v1/tasks lists the tasks that there are")
+	}
+	if runs == nil {
+		runs = []TaskRun{}
+	}
+	return ok(runList{runs[:min(len(runs), limit)]}), nil
+}
+
+func (s *Server) postTaskRun(r *http.Request) (answer, error) {
+	t, err := s.tasks()
+	if err != nil {
+		return answer{}, err
+	}
+	if err := readBody(r, &struct{}{}); err != nil {
+		return answer{}, err
+	}
+	run, err := t.Run(r.Context(), r.PathValue("name"))
+	return ok(run), uncertain(r.Context(), err)
+}
+
+func (s *Server) postTaskPause(r *http.Request) (answer, error) {
+	t, err := s.tasks()
+	if err != nil {
+		return answer{}, err
+	}
+	why, err := readReason(r)
+	if err != nil {
+		return answer{}, err
+	}
+	name := r.PathValue("name")
+	return ok(taskPaused{name, true}), uncertain(r.Context(), t.Pause(r.Context(), name, why))
+}
+
+func (s *Server) postTaskResume(r *http.Request) (answer, error) {
+	t, err := s.tasks()
+	if err != nil {
+		return answer{}, err
+	}
+	if err := readBody(r, &struct{}{}); err != nil {
+		return answer{}, err
+	}
+	name := r.PathValue("name")
+	return ok(taskPaused{name, false}), uncertain(r.Context(), t.Resume(r.Context(), name))
+}
+
+// uncertain turns the plain error of an act on a task into a refusal: 503 when
+// there was no answer in time, and the act may have been done all the same, 409
+// when the environment cannot do it.
+func uncertain(ctx context.Context, err error) error {
+	if ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		return refuse(http.StatusServiceUnavailable, err.Error(), "it may have been done all the same: look at the tasks' history before you try again")
+	}
+	return unable(err)
+}
+
+// postReload puts the file of tasks in force as it is now, or refuses it with
+// everything that is wrong in it.
+func (s *Server) postReload(r *http.Request) (answer, error) {
+	t, err := s.tasks()
+	if err != nil {
+		return answer{}, err
+	}
+	if err := readBody(r, &struct{}{}); err != nil {
+		return answer{}, err
+	}
+	err = t.Reload()
+	var wrong *periodic.Error
+	switch {
+	case errors.As(err, &wrong):
+		refusal := refuse(http.StatusBadRequest, "the file of tasks is refused; the tasks in force stay as they are", "")
+		for _, p := range wrong.Problems {
+			refusal.Details = append(refusal.Details, Detail{p.String(), p.Hint})
+		}
+		return answer{}, refusal
+	case err != nil:
+		return answer{}, unable(err)
+	}
+	st := t.Status()
+	return ok(reloaded{st.File, len(st.Tasks)}), nil
+}
