@@ -31,7 +31,7 @@ var rooms = []room{
 	{"deliver", "Package deliver hands one message, or one batch, to an app over HTTP or to a Lambda function.", []string{"queue"}},
 	{"periodic", "Package periodic works out when tasks are due and enqueues them.", []string{"queue"}},
 	{"leader", "Package leader keeps at most one instance in charge by holding a lease.", []string{"queue"}},
-	{"leader/leadertest", "Package leadertest checks that something behaves like a lease store.", []string{"queue", "leader"}},
+	{"leader/leadertest", "Package leadertest checks that something behaves like a lease store.", []string{"queue"}},
 	{"supervisor", "Package supervisor runs the user's app and keeps it healthy.", nil},
 	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", nil},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.", []string{"bundle"}},

@@ -1,6 +1,8 @@
 // Package aws is the only place that talks to Amazon.
 //
-// Today that is SQS, or any server that speaks its protocol. [OpenSQS] reads
+// That is SQS and DynamoDB, or any server that speaks their protocols.
+// [OpenTable] opens the table by which instances agree on who enqueues periodic
+// tasks, and on which of them were. [OpenSQS] reads
 // the configuration that every AWS tool reads; [SQS.Queue] finds a queue by
 // name, URL or ARN; the [Queue] then has what a worker needs (Receive, Delete,
 // ChangeVisibility), what a sender needs (Send), and what an operator needs.

@@ -279,3 +279,10 @@ func (t *Table) batch(ctx context.Context, keys []attributes) (items, left []att
 	}
 	return out.Responses[t.name], out.UnprocessedKeys[t.name].Keys, nil
 }
+
+// Known reports whether there is a record of the fire called id: it was claimed,
+// by whichever instance.
+func (f *Fires) Known(ctx context.Context, id string) (bool, error) {
+	r, err := f.record(ctx, id)
+	return r.Tries > 0 || r.Settled, err
+}

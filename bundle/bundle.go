@@ -9,6 +9,9 @@ import (
 	"strings"
 )
 
+// cronName is the file of periodic tasks.
+const cronName = "cron.yaml"
+
 // MainProcess is the name of the process that is the app: the one that
 // listens on PORT and gets the messages.
 const MainProcess = "web"
@@ -20,6 +23,8 @@ type Bundle struct {
 	// Processes are the lines of the Procfile: web first where there is one,
 	// then the others in the order of the file. Empty without a Procfile.
 	Processes []Process
+	// Cron is the path of the bundle's cron.yaml; "" when it has none.
+	Cron string
 	// Unsupported names what Elastic Beanstalk would act on and tendril does
 	// not yet, sorted by file. Empty when nothing is left aside.
 	Unsupported []Finding
@@ -69,6 +74,9 @@ func Open(dir string) (*Bundle, error) {
 		return nil, fmt.Errorf("listing the folder %s: %w", dir, err)
 	}
 	b := &Bundle{Dir: abs, Unsupported: unsupported(abs, entries)}
+	if hasFile(entries, cronName) {
+		b.Cron = filepath.Join(dir, cronName)
+	}
 	if hasFile(entries, procfileName) {
 		if b.Processes, err = readProcfile(filepath.Join(dir, procfileName)); err != nil {
 			return nil, err

@@ -82,7 +82,7 @@ func TestOpenNamesWhatItLeavesAside(t *testing.T) {
 	want := []string{
 		".ebextensions/01-sqsd.config", ".ebextensions/02-wrong.yaml",
 		".platform/confighooks/postdeploy/x", ".platform/hooks/predeploy/10-migrate", ".platform/nginx",
-		"Buildfile", "Dockerfile", "cron.yaml", "cron.yml", "env.yaml",
+		"Buildfile", "Dockerfile", "cron.yml", "env.yaml",
 	}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Error(diff)

@@ -34,8 +34,6 @@ func unsupported(dir string, entries []fs.DirEntry) []Finding {
 // files.
 func meaning(name string) string {
 	switch name {
-	case "cron.yaml":
-		return "periodic tasks are not run by this release"
 	case "cron.yml":
 		return "this name is not read: periodic tasks belong in cron.yaml"
 	case "Buildfile":

@@ -40,7 +40,7 @@ func daemonOnly(key string) string {
 		return "write shutdown_timeout: 600s"
 	case "debug":
 		return "write verbose: true"
-	case "registry_table", "cloudwatch_interval", "via_sns":
+	case "cloudwatch_interval", "via_sns":
 		return "it has no effect in this release: delete the line"
 	}
 	return ""
@@ -50,8 +50,6 @@ func daemonOnly(key string) string {
 // release does not; "" for any other name.
 func notYet(key string) string {
 	switch key {
-	case "registry_table":
-		return "periodic tasks are not run, and no leader is elected"
 	case "cloudwatch_interval", "metrics_interval":
 		return "it does not send metrics to CloudWatch"
 	case "via_sns":

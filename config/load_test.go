@@ -54,6 +54,7 @@ func TestDefaults(t *testing.T) {
 		MaxRetries: 10, BackoffMax: time.Hour, BackoffDoublings: 16,
 		Port: 5000, AppReadyTimeout: 5 * time.Minute, AppGrace: 10 * time.Second, RestartLimit: 10, RestartWindow: 300 * time.Second,
 		DataDir: "/home/someone/.local/state/tendril", Listen: "127.0.0.1:9324", AccountID: "000000000000", Console: "127.0.0.1:9325",
+		Leader: LeaderElect, PeriodicTrust: TrustAll, Lease: 15 * time.Second,
 		LogFormat: "auto", ShutdownTimeout: 30 * time.Second,
 	}
 	cfg := mustLoad(t, Sources{Environ: home()})

@@ -18,6 +18,7 @@ const (
 	GroupEmbedded Group = "Embedded queue"
 	GroupConsole  Group = "Console"
 	GroupOutput   Group = "Output"
+	GroupPeriodic Group = "Periodic tasks"
 	GroupStop     Group = "Stop"
 )
 
@@ -71,7 +72,7 @@ type Option struct {
 func Options() []Option {
 	all := slices.Concat(
 		queueOptions(), deliveryOptions(), timeoutOptions(), retryOptions(), appOptions(),
-		embeddedOptions(), consoleOptions(), outputOptions(), stopOptions(),
+		embeddedOptions(), periodicOptions(), consoleOptions(), outputOptions(), stopOptions(),
 	)
 	for i := range all {
 		o := &all[i]

@@ -8,7 +8,7 @@ import (
 
 // Groups returns the groups in the order in which they are shown.
 func Groups() []Group {
-	return []Group{GroupQueue, GroupDelivery, GroupTimeouts, GroupRetries, GroupApp, GroupEmbedded, GroupConsole, GroupOutput, GroupStop}
+	return []Group{GroupQueue, GroupDelivery, GroupTimeouts, GroupRetries, GroupApp, GroupEmbedded, GroupPeriodic, GroupConsole, GroupOutput, GroupStop}
 }
 
 // Reference returns the page that documents every option, in Markdown:
@@ -46,7 +46,7 @@ func Reference() string {
 		}
 		row("`http_url`, `http_port`", "`target`; where one is missing, `http://localhost` and `80`")
 		row("`debug`", "`verbose`, where it is true")
-		for _, key := range []string{"registry_table", "cloudwatch_interval", "via_sns"} {
+		for _, key := range []string{"cloudwatch_interval", "via_sns"} {
 			row(code(key), "no effect in this release, with a warning: "+notYet(key))
 		}
 	})
@@ -167,7 +167,7 @@ const referenceDaemon = `
 ## The settings file of aws-sqsd
 
 A file given by ` + "`--config`" + ` is taken for one of aws-sqsd, and read unchanged, when it lies in a folder called ` + "`aws-sqsd.d`" + ` or
-holds a key that only aws-sqsd has: ` + "`http_url`, `http_port`, `environment_name`, `sqs_wait_time_seconds`, `drain_timeout`, `debug`, `registry_table`, `cloudwatch_interval`, `via_sns`" + `.
+holds a key that only aws-sqsd has: ` + "`http_url`, `http_port`, `environment_name`, `sqs_wait_time_seconds`, `drain_timeout`, `debug`, `cloudwatch_interval`, `via_sns`" + `.
 Keys that are not known there cause a warning, and keys without a value are passed over. The keys of tendril.yaml are understood as well.
 
 `

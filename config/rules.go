@@ -211,6 +211,14 @@ func region(text string) (string, error) {
 	return text, nil
 }
 
+// tableName takes what DynamoDB takes.
+func tableName(text string) (string, error) {
+	if len(text) < 3 || len(text) > 255 || !isWord(strings.ReplaceAll(text, ".", "_")) {
+		return "", errors.New("is no name of a table")
+	}
+	return text, nil
+}
+
 func accountID(text string) (string, error) {
 	if len(text) != 12 || strings.Trim(text, "0123456789") != "" {
 		return "", errors.New("is no account id")

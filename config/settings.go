@@ -13,6 +13,22 @@ const (
 	BackendSQS = "sqs"
 )
 
+// The ways to find out which instance enqueues periodic tasks.
+const (
+	// LeaderElect: the instances that share a registry elect one.
+	LeaderElect = "elect"
+	// LeaderLocal: this instance is declared the only one.
+	LeaderLocal = "local"
+)
+
+// Which messages count as runs of periodic tasks.
+const (
+	// TrustAll: every message that has a task's attributes, as aws-sqsd has it.
+	TrustAll = "all"
+	// TrustRegistry: only those whose run is in the registry.
+	TrustRegistry = "registry"
+)
+
 // Off is the value of Console that means no listener.
 const Off = "off"
 
@@ -118,6 +134,21 @@ type Settings struct {
 	Listen string
 	// AccountID is the 12 digits in the embedded queues' URLs and ARNs.
 	AccountID string
+
+	// Cron is the file of periodic tasks; "" means the bundle's cron.yaml, where
+	// there is one.
+	Cron string
+	// RegistryTable is the DynamoDB table by which instances on Amazon SQS agree
+	// on who enqueues periodic tasks; "" for none. RegistryCreate makes it when
+	// it is missing.
+	RegistryTable  string
+	RegistryCreate bool
+	// Leader is LeaderElect or LeaderLocal.
+	Leader string
+	// PeriodicTrust is TrustAll or TrustRegistry.
+	PeriodicTrust string
+	// Lease is how long a leader that is not heard of is waited for, 5 to 300 s.
+	Lease time.Duration
 
 	// Console is a loopback host and a port, port 0 meaning any free one, or [Off].
 	Console string

@@ -47,6 +47,34 @@ func embeddedOptions() []Option {
 	}}
 }
 
+func periodicOptions() []Option {
+	return []Option{{
+		Name: "cron", Group: GroupPeriodic, Example: "cron.yaml", DefaultNote: "cron.yaml in the app's folder, where there is one",
+		Help:  "The file of periodic tasks.",
+		value: checked(func(s *Settings) *string { return &s.Cron }, "a path of a file", filePath),
+	}, {
+		Name: "registry-table", Group: GroupPeriodic, Example: "jobs-registry", DaemonKey: "registry_table", DefaultNote: "none: the registry is embedded",
+		Help:  "The DynamoDB table by which instances on Amazon SQS agree on who enqueues periodic tasks.",
+		value: checked(func(s *Settings) *string { return &s.RegistryTable }, "3 to 255 letters, digits, \"_\", \"-\" and \".\"", tableName),
+	}, {
+		Name: "registry-create", Group: GroupPeriodic, Default: "false",
+		Help:  "Create the registry table when it is missing.",
+		value: onOff(func(s *Settings) *bool { return &s.RegistryCreate }),
+	}, {
+		Name: "leader", Group: GroupPeriodic, Default: LeaderElect,
+		Help:  "Who enqueues periodic tasks: the instance that is elected, or this one, declared the only one.",
+		value: choice(func(s *Settings) *string { return &s.Leader }, LeaderElect, LeaderLocal),
+	}, {
+		Name: "lease", Group: GroupPeriodic, Default: "15s",
+		Help:  "How long a leader that is not heard of is waited for before another one is elected; the same on all instances.",
+		value: duration(func(s *Settings) *time.Duration { return &s.Lease }, 5*time.Second, 300*time.Second),
+	}, {
+		Name: "periodic-trust", Group: GroupPeriodic, Default: TrustAll,
+		Help:  "Which messages are delivered as periodic tasks: all that have a task's attributes, or only those whose run is in the registry.",
+		value: choice(func(s *Settings) *string { return &s.PeriodicTrust }, TrustAll, TrustRegistry),
+	}}
+}
+
 func consoleOptions() []Option {
 	return []Option{{
 		Name: "console", Group: GroupConsole, Default: "127.0.0.1:9325", Serve: true,

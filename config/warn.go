@@ -92,7 +92,7 @@ func (l *loader) warnBackoff() {
 
 // warnBackend tells of options that the chosen backend does not use.
 func (l *loader) warnBackend() {
-	idle, why := []string{"endpoint-url"}, "the queue is embedded"
+	idle, why := []string{"endpoint-url", "registry-table", "registry-create"}, "the queue is embedded"
 	if l.cfg.Backend == BackendSQS {
 		idle, why = []string{"listen", "account-id"}, "the queue is on Amazon SQS"
 		if l.isSet("max-retries") {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"tendril/bundle"
-	"tendril/deliver"
 	"tendril/supervisor"
 )
 
@@ -111,23 +110,4 @@ func (e *Environment) watchReadiness() {
 			e.fail(fmt.Errorf("%w: it was not ready within %s; see its output above, or give it longer with --app-ready-timeout", ErrAppFailed, e.s.AppReadyTimeout))
 		}
 	}()
-}
-
-// checked asks the health check, where one is set, before it says that the app
-// takes messages. Apps that tendril runs are checked by the supervisor too.
-type checked struct {
-	*deliver.HTTP
-	healthcheck string
-}
-
-// Probe returns nil when the app may be given messages.
-func (c checked) Probe(ctx context.Context) error {
-	if c.healthcheck == "" {
-		return c.HTTP.Probe(ctx)
-	}
-	check, err := supervisor.ParseCheck(c.healthcheck)
-	if err != nil {
-		return err
-	}
-	return check.Probe(ctx)
 }

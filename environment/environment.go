@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"tendril/aws"
 	"tendril/broker"
 	"tendril/bundle"
 	"tendril/config"
@@ -53,12 +54,16 @@ type Environment struct {
 	began  time.Time
 
 	broker   *broker.Broker // nil on Amazon SQS
+	sqs      *aws.SQS       // nil with the embedded queue
 	endpoint string         // of the embedded queue; "" on Amazon SQS
 	work     *work          // nil with QueuesOnly
-	app      *supervisor.Supervisor
-	shown    *console.Deliveries
-	address  string // the console's; "" when off
-	token    string // the console's; "" when off
+	tasks    *tasks         // nil when there are no periodic tasks
+	// known reports whether the registry knows a run; nil where there is none.
+	known   func(ctx context.Context, fireID string) (bool, error)
+	app     *supervisor.Supervisor
+	shown   *console.Deliveries
+	address string // the console's; "" when off
+	token   string // the console's; "" when off
 
 	// started is closed when the start is over; ready when the app was ready
 	// for the first time.
@@ -127,7 +132,7 @@ func (e *Environment) Run(stop, now context.Context) error {
 // run, whose gate the app's readiness opens. When it fails, Stop undoes what
 // was done.
 func (e *Environment) Start(ctx context.Context) error {
-	parts := []func(context.Context) error{e.openBroker, e.startConsole, e.claimFiles, e.openQueue, e.buildWorker, e.announce, e.startApp, e.runWorker}
+	parts := []func(context.Context) error{e.openBroker, e.startConsole, e.claimFiles, e.openQueue, e.buildWorker, e.buildTasks, e.announce, e.startApp, e.runWorker, e.runTasks}
 	if e.QueuesOnly {
 		parts = []func(context.Context) error{e.openBroker, e.startConsole, e.claimFiles, e.serveBroker, e.announce}
 	}

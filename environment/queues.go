@@ -148,6 +148,7 @@ func (e *Environment) findOnSQS(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrQueue, err)
 	}
+	e.sqs = client
 	e.steps.push("the connections to SQS", func(context.Context) error { client.Close(); return nil })
 	reference := e.s.QueueURL
 	if reference == "" {

@@ -31,7 +31,7 @@ func (e *Environment) startConsole(context.Context) error {
 	server := console.New(&console.Options{
 		Environment: e.s.Name, Version: e.Version, Status: e.Status, Ready: e.checks,
 		Pause: e.pause, Resume: e.resume, Drain: e.Drain,
-		Broker: e.broker, Deliveries: e.shown, Token: e.token, Logger: e.Logger,
+		Tasks: e.taskOptions(), Broker: e.broker, Deliveries: e.shown, Token: e.token, Logger: e.Logger,
 	})
 	e.serve("the console", console.HTTPServer(server), l, server.Close)
 	return nil

@@ -30,6 +30,10 @@ func (e *Environment) Status() console.Status {
 			s.Queues = []console.Queue{{Name: e.work.queue.name, URL: e.work.queue.url, FIFO: e.work.queue.fifo, DeadLetterQueue: e.work.queue.dead}}
 		}
 	}
+	if e.tasks != nil {
+		t := e.tasksStatus()
+		s.Tasks = &t
+	}
 	if e.app != nil {
 		s.App = e.processStatus()
 	}

@@ -34,7 +34,7 @@ func (e *Environment) buildWorker(context.Context) error {
 	}
 	e.work.app = app
 	e.work.target = strings.TrimSuffix(target, "/") + e.s.HTTPPath
-	e.work.worker = worker.New(e.work.queue, checked{app, e.s.Healthcheck}, e.workerOptions())
+	e.work.worker = worker.New(e.work.queue, &courier{e: e, app: app}, e.workerOptions())
 	return nil
 }
 

@@ -61,6 +61,7 @@ func TestErrorTable(t *testing.T) {
 		{"StorageFailed", "ServiceUnavailable", 503},
 		{"Closed", "ServiceUnavailable", 503},
 		{"Unreachable", "ServiceUnavailable", 503},
+		{"StaleTerm", "StaleTerm", 409},
 	}
 	left := maps.Clone(faults)
 	for _, code := range []string{codeUnknownOperation, codeSerialization, codeTooLarge, codeMethodNotAllowed, codeInternal} {

@@ -97,6 +97,7 @@ var faults = map[string]fault{
 	queue.CodeStorageFull:   {"StorageFull", 507, ""},
 	queue.CodeStorageFailed: {"ServiceUnavailable", 503, ""},
 	queue.CodeClosed:        {"ServiceUnavailable", 503, ""},
+	queue.CodeStaleTerm:     {"StaleTerm", 409, ""},
 
 	codeUnknownOperation: {"InvalidAction", 400, ""},
 	codeSerialization:    {"MalformedInput", 400, ""},

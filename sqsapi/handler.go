@@ -34,8 +34,8 @@ type Events struct {
 
 // Answer is what became of one request.
 type Answer struct {
-	// Action is the SQS action ("SendMessage"); "" when the request named
-	// none that is served.
+	// Action is the SQS action ("SendMessage") or one of the registry's
+	// ("Fire"); "" when the request named none that is served.
 	Action string
 	// Status is the HTTP status.
 	Status int
@@ -54,11 +54,12 @@ type Answer struct {
 
 // Handler answers SQS requests from a broker. It is safe for concurrent use.
 type Handler struct {
-	broker  *broker.Broker
-	account string
-	guard   guard
-	events  Events
-	actions map[string]action
+	broker   *broker.Broker
+	account  string
+	guard    guard
+	events   Events
+	actions  map[string]action
+	registry map[string]action
 
 	// waiting is done once Stop was called.
 	waiting context.Context
@@ -74,10 +75,11 @@ func New(b *broker.Broker, opts *Options) *Handler {
 		opts = &Options{}
 	}
 	h := &Handler{
-		broker:  b,
-		account: accountOf(b.ARN("queue")),
-		guard:   newGuard(opts.Hosts),
-		actions: actions(),
+		broker:   b,
+		account:  accountOf(b.ARN("queue")),
+		guard:    newGuard(opts.Hosts),
+		actions:  actions(),
+		registry: registryActions(),
 	}
 	if opts.Events != nil {
 		h.events = *opts.Events

@@ -51,8 +51,13 @@ func (x *exchange) serveJSON(target string) {
 
 // actionOf finds the action that a target header names.
 func (h *Handler) actionOf(method, target string) (string, action, error) {
+	table := h.actions
 	name, ok := strings.CutPrefix(target, targetPrefix)
-	act, known := h.actions[name]
+	if !ok {
+		table = h.registry
+		name, ok = strings.CutPrefix(target, registryPrefix)
+	}
+	act, known := table[name]
 	switch {
 	case !ok || !known:
 		return "", action{}, queue.Errorf(codeUnknownOperation,

@@ -14,7 +14,6 @@
 //
 // # Signals
 //
-// TERM and INT drain and stop; a second one stops at once. HUP is ignored
-// while there is nothing to reload, so that a closed terminal does not lose
-// work.
+// TERM and INT drain and stop; a second one stops at once. HUP reads the
+// periodic tasks anew.
 package main

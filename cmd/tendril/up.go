@@ -127,8 +127,9 @@ func (c *cli) runEnvironment(cfg *config.Config, opts environment.Options) error
 	now, cancelNow := context.WithCancel(context.Background())
 	defer stopNow()
 	defer cancelNow()
-	killed := watchSignals(stopNow, cancelNow, log)
-	err := environment.New(opts).Run(stop, now)
+	env := environment.New(opts)
+	killed := watchSignals(stopNow, cancelNow, env.Reload, log)
+	err := env.Run(stop, now)
 	select {
 	case sig := <-killed:
 		return fail(exitSignal+int(sig), errors.Join(fmt.Errorf("stopped at once by a second signal (%s)", sig), err))
@@ -138,9 +139,9 @@ func (c *cli) runEnvironment(cfg *config.Config, opts environment.Options) error
 }
 
 // watchSignals drains at the first TERM or INT and stops at the second, which
-// it reports. HUP is taken and ignored: there is nothing to reload yet, and a
-// closed terminal must not lose work.
-func watchSignals(drain, stop context.CancelFunc, log *slog.Logger) <-chan syscall.Signal {
+// it reports. HUP reloads the periodic tasks; what is wrong with them is told,
+// and changes nothing. A closed terminal must not lose work.
+func watchSignals(drain, stop context.CancelFunc, reload func() error, log *slog.Logger) <-chan syscall.Signal {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	killed := make(chan syscall.Signal, 1)
@@ -150,7 +151,9 @@ func watchSignals(drain, stop context.CancelFunc, log *slog.Logger) <-chan sysca
 			sig := s.(syscall.Signal)
 			switch {
 			case sig == syscall.SIGHUP:
-				log.Info("hangup ignored", "component", "environment", "reason", "settings are read at the start only")
+				if err := reload(); err != nil {
+					log.Warn("nothing was reloaded", "component", "environment", "err", err)
+				}
 			case !draining:
 				draining = true
 				log.Info("draining; a second signal stops at once", "component", "environment", "reason", sig.String())

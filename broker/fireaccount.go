@@ -1,0 +1,83 @@
+package broker
+
+import (
+	"context"
+	"database/sql/driver"
+	"time"
+
+	"tendril/queue"
+)
+
+// Since returns, for each task of from, the scheduled time up to which its runs
+// are accounted for: fired, or skipped. A task that is not known is entered
+// with its time in from, so that a later leader looks back to it. lease and
+// term are the fence, as in [FireRequest].
+func (r *Registry) Since(ctx context.Context, lease string, term int64, from map[string]time.Time) (map[string]time.Time, error) {
+	for task := range from {
+		if err := checkRegistryName("task", task); err != nil {
+			return nil, err
+		}
+	}
+	since := make(map[string]time.Time, len(from))
+	err := r.fenced(ctx, lease, term, func(c *conn) error {
+		clear(since)
+		for task, at := range from {
+			if _, err := c.exec(`INSERT OR IGNORE INTO tasks (task, last) VALUES (?, ?)`, task, at.UnixMilli()); err != nil {
+				return err
+			}
+			err := c.query(func(row []driver.Value) error {
+				milli, _ := row[0].(int64)
+				since[task] = time.UnixMilli(milli).UTC()
+				return nil
+			}, `SELECT last FROM tasks WHERE task = ?`, task)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err // the writer may be at it still: since is not looked at
+	}
+	return since, nil
+}
+
+// Skip accounts for the times of req.Task up to req.At without a message.
+func (r *Registry) Skip(ctx context.Context, req FireRequest) error {
+	if err := req.check(); err != nil {
+		return err
+	}
+	return r.fenced(ctx, req.Lease, req.Term, func(c *conn) error {
+		_, err := c.exec(`INSERT INTO tasks (task, last) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET last = max(last, excluded.last)`,
+			req.Task, req.At.UnixMilli())
+		return err
+	})
+}
+
+// Fired reports whether a fire of that id was made in the last 30 days.
+func (r *Registry) Fired(ctx context.Context, id string) (bool, error) {
+	return lookUp(ctx, r.b, func(c *conn) (found bool, err error) {
+		err = c.query(func([]driver.Value) error { found = true; return nil }, `SELECT 1 FROM fires WHERE id = ?`, id)
+		return found, err
+	})
+}
+
+// fenced makes a change unless the term of the lease is over.
+func (r *Registry) fenced(ctx context.Context, lease string, term int64, change func(c *conn) error) error {
+	if (lease == "") != (term == 0) || term < 0 {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "Lease %q with term %d is no fence; give a lease and its term, which counts from 1, or neither.", clip(lease), term)
+	}
+	var refusal error
+	err := r.write(ctx, func(t *tx) error {
+		f := firing{req: FireRequest{Lease: lease, Term: term, ID: "accounting"}}
+		var err error
+		if refusal, err = f.fence(t.c); refusal != nil || err != nil {
+			return err
+		}
+		return change(t.c)
+	})
+	if err != nil {
+		return err
+	}
+	return refusal
+}

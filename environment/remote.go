@@ -1,0 +1,211 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/aws"
+	"tendril/config"
+	"tendril/periodic"
+	"tendril/queue"
+	"tendril/sqsapi"
+)
+
+// remoteRegistry finds the registry for a queue that is not this process's own:
+// a DynamoDB table where one is named, the tendril that serves the queue, or,
+// for an instance that is declared the only one, this process's memory.
+func (e *Environment) remoteRegistry(ctx context.Context) (*registry, error) {
+	if e.s.RegistryTable != "" {
+		return e.tableRegistry(ctx)
+	}
+	if client, ok := e.tendrilEndpoint(ctx); ok {
+		return e.embeddedRegistry(client), nil
+	}
+	if e.s.Leader == config.LeaderLocal {
+		store := newMemoryStore()
+		e.known = store.known
+		return &registry{runs: func(lead periodic.Leadership) periodic.Registry {
+			return periodic.NewClaims(store, e.sender(), lead)
+		}}, nil
+	}
+	return nil, nil
+}
+
+// tendrilEndpoint returns a client of the tendril that serves the queue, if it
+// is one: Amazon's own endpoints are not asked.
+func (e *Environment) tendrilEndpoint(ctx context.Context) (*sqsapi.RegistryClient, bool) {
+	u, err := url.Parse(e.work.queue.url)
+	if err != nil || strings.Contains(u.Hostname(), ".amazonaws.") || strings.HasSuffix(u.Hostname(), ".api.aws") {
+		return nil, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	client := sqsapi.NewRegistryClient(u.Scheme+"://"+u.Host, nil)
+	ok, err := client.Probe(ctx)
+	return client, ok && err == nil
+}
+
+// tableRegistry opens the DynamoDB table, and makes it where that was asked for.
+// A table that is missing stops no message: tasks wait until it is there.
+func (e *Environment) tableRegistry(ctx context.Context) (*registry, error) {
+	opts := &aws.TableOptions{Region: e.s.Region}
+	table, err := aws.OpenTable(ctx, e.s.RegistryTable, opts)
+	if err != nil {
+		return nil, err
+	}
+	e.steps.push("the connections to DynamoDB", func(context.Context) error { table.Close(); return nil })
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err = table.Check(ctx); err != nil && e.s.RegistryCreate {
+		err = table.Create(ctx)
+	}
+	if err != nil {
+		e.report.note(slog.LevelWarn, "periodic", fmt.Sprintf("periodic tasks wait for the registry: %v", err))
+	}
+	fires := table.Fires(e.leaseName())
+	e.known = func(ctx context.Context, id string) (bool, error) { return fires.Known(ctx, id) }
+	return &registry{leases: table, runs: func(lead periodic.Leadership) periodic.Registry {
+		return periodic.NewClaims(tableStore{fires}, e.sender(), lead)
+	}}, nil
+}
+
+// tableStore puts the records of runs into a DynamoDB table.
+type tableStore struct{ fires *aws.Fires }
+
+func (s tableStore) fire(f periodic.Fire) aws.Fire {
+	return aws.Fire{ID: f.ID, Task: f.Task, At: f.ScheduledAt, Manual: f.Manual}
+}
+
+// Since returns up to when the runs of each task are accounted for.
+func (s tableStore) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
+	return s.fires.Since(ctx, term, from)
+}
+
+// Claim enters that a try is about to be made.
+func (s tableStore) Claim(ctx context.Context, term int64, f periodic.Fire, try int) (periodic.Claim, error) {
+	r, err := s.fires.Claim(ctx, term, s.fire(f), try)
+	return periodic.Claim{Tries: r.Tries, Term: r.Term, Settled: r.Settled, MessageID: r.MessageID}, err
+}
+
+// Mark settles a run.
+func (s tableStore) Mark(ctx context.Context, term int64, f periodic.Fire, messageID string) error {
+	return s.fires.Mark(ctx, term, s.fire(f), messageID)
+}
+
+// sender puts runs into the worker's queue, or into another of the same place
+// for a task that names one.
+func (e *Environment) sender() periodic.Sender {
+	return &sqsSender{e: e, queues: map[string]*aws.Queue{}}
+}
+
+type sqsSender struct {
+	e      *Environment
+	mu     sync.Mutex
+	queues map[string]*aws.Queue
+}
+
+// Send sends one message.
+func (s *sqsSender) Send(ctx context.Context, name string, m queue.Outgoing) (queue.Sent, error) {
+	q, err := s.find(ctx, name)
+	if err != nil {
+		return queue.Sent{}, errors.Join(periodic.ErrNotSent, err)
+	}
+	sent, err := q.Send(ctx, []queue.Outgoing{m})
+	if err != nil {
+		return queue.Sent{}, err
+	}
+	return sent[0], sent[0].Err
+}
+
+func (s *sqsSender) find(ctx context.Context, name string) (*aws.Queue, error) {
+	if own, ok := s.e.work.queue.Queue.(*aws.Queue); ok && name == s.e.work.queue.name {
+		return own, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q := s.queues[name]; q != nil {
+		return q, nil
+	}
+	q, err := s.e.sqs.Queue(ctx, name)
+	if err == nil {
+		s.queues[name] = q
+	}
+	return q, err
+}
+
+// memoryStore keeps the records of the only instance for a day. After a restart
+// it begins anew: runs that were due meanwhile are not made up for.
+type memoryStore struct {
+	mu      sync.Mutex
+	since   map[string]time.Time
+	records map[string]memoryRecord
+}
+
+type memoryRecord struct {
+	periodic.Claim
+	at time.Time
+}
+
+func newMemoryStore() *memoryStore {
+	return &memoryStore{since: map[string]time.Time{}, records: map[string]memoryRecord{}}
+}
+
+// Since returns up to when the runs of each task are accounted for.
+func (s *memoryStore) Since(_ context.Context, _ int64, from map[string]time.Time) (map[string]time.Time, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since := make(map[string]time.Time, len(from))
+	for task, at := range from {
+		if known, ok := s.since[task]; ok {
+			at = known
+		}
+		s.since[task], since[task] = at, at
+	}
+	return since, nil
+}
+
+// Claim enters that a try is about to be made.
+func (s *memoryStore) Claim(_ context.Context, term int64, f periodic.Fire, try int) (periodic.Claim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, r := range s.records {
+		if f.ScheduledAt.Sub(r.at) > 48*time.Hour {
+			delete(s.records, id)
+		}
+	}
+	r := s.records[f.ID]
+	if !r.Settled && r.Tries == try-1 {
+		r.Tries, r.Term, r.at = try, term, f.ScheduledAt
+		s.records[f.ID] = r
+	}
+	return r.Claim, nil
+}
+
+// Mark settles a run.
+func (s *memoryStore) Mark(_ context.Context, _ int64, f periodic.Fire, messageID string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.records[f.ID]
+	if !r.Settled {
+		r.Settled, r.MessageID, r.at = true, messageID, f.ScheduledAt
+		s.records[f.ID] = r
+	}
+	if !f.Manual && s.since[f.Task].Before(f.ScheduledAt) {
+		s.since[f.Task] = f.ScheduledAt
+	}
+	return nil
+}
+
+// known reports whether this process enqueued a run.
+func (s *memoryStore) known(_ context.Context, id string) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, ok := s.records[id]
+	return ok, nil
+}

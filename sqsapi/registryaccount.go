@@ -1,0 +1,119 @@
+package sqsapi
+
+import (
+	"context"
+	"time"
+
+	"tendril/broker"
+)
+
+// accountActions are those of the registry that account for times of tasks
+// without a message.
+func accountActions() map[string]action {
+	return map[string]action{
+		"Fired":     typed((*Handler).fired),
+		"SinceRuns": typed((*Handler).sinceRuns),
+		"SkipFire":  typed((*Handler).skipFire),
+	}
+}
+
+type sinceRunsRequest struct {
+	Lease string
+	Term  int64
+	// From holds Unix milliseconds by task.
+	From map[string]int64
+}
+
+// sinceRunsResponse holds Unix milliseconds by task.
+type sinceRunsResponse struct{ Since map[string]int64 }
+
+type skipFireRequest struct {
+	ID             string `json:"Id"`
+	Task           string
+	AtMilliseconds *int64
+	Lease          string
+	Term           int64
+}
+
+type skipFireResponse struct{ Skipped *bool }
+
+type firedRequest struct {
+	ID string `json:"Id"`
+}
+
+type firedResponse struct{ Fired *bool }
+
+func (h *Handler) sinceRuns(ctx context.Context, _ caller, in *sinceRunsRequest) (*sinceRunsResponse, error) {
+	since, err := h.broker.Registry().Since(ctx, in.Lease, in.Term, fromMilli(in.From))
+	if err != nil {
+		return nil, err
+	}
+	return &sinceRunsResponse{toMilli(since)}, nil
+}
+
+func (h *Handler) skipFire(ctx context.Context, _ caller, in *skipFireRequest) (*skipFireResponse, error) {
+	if in.AtMilliseconds == nil {
+		return nil, missing("AtMilliseconds")
+	}
+	req := broker.FireRequest{ID: in.ID, Task: in.Task, At: time.UnixMilli(*in.AtMilliseconds), Lease: in.Lease, Term: in.Term}
+	if err := h.broker.Registry().Skip(ctx, req); err != nil {
+		return nil, err
+	}
+	yes := true
+	return &skipFireResponse{&yes}, nil
+}
+
+func (h *Handler) fired(ctx context.Context, _ caller, in *firedRequest) (*firedResponse, error) {
+	found, err := h.broker.Registry().Fired(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &firedResponse{&found}, nil
+}
+
+// Since is [broker.Registry.Since].
+func (c *RegistryClient) Since(ctx context.Context, lease string, term int64, from map[string]time.Time) (map[string]time.Time, error) {
+	texts := []string{lease}
+	for task := range from {
+		texts = append(texts, task)
+	}
+	var out sinceRunsResponse
+	in := sinceRunsRequest{Lease: lease, Term: term, From: toMilli(from)}
+	if err := c.call(ctx, "SinceRuns", in, &out, func() bool { return out.Since != nil }, texts...); err != nil {
+		return nil, err
+	}
+	return fromMilli(out.Since), nil
+}
+
+// Skip is [broker.Registry.Skip].
+func (c *RegistryClient) Skip(ctx context.Context, req broker.FireRequest) error {
+	at := req.At.UnixMilli()
+	var out skipFireResponse
+	in := skipFireRequest{ID: req.ID, Task: req.Task, AtMilliseconds: &at, Lease: req.Lease, Term: req.Term}
+	return c.call(ctx, "SkipFire", in, &out, func() bool { return out.Skipped != nil }, req.ID, req.Task, req.Lease)
+}
+
+// Fired is [broker.Registry.Fired].
+func (c *RegistryClient) Fired(ctx context.Context, id string) (bool, error) {
+	var out firedResponse
+	if err := c.call(ctx, "Fired", firedRequest{id}, &out, func() bool { return out.Fired != nil }, id); err != nil {
+		return false, err
+	}
+	return *out.Fired, nil
+}
+
+func toMilli(times map[string]time.Time) map[string]int64 {
+	milli := make(map[string]int64, len(times))
+	for name, at := range times {
+		milli[name] = at.UnixMilli()
+	}
+	return milli
+}
+
+func fromMilli(milli map[string]int64) map[string]time.Time {
+	times := make(map[string]time.Time, len(milli))
+	for name, at := range milli {
+		times[name] = time.UnixMilli(at).UTC()
+	}
+	return times
+}
