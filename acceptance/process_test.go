@@ -25,6 +25,13 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	if os.Getenv("ACCEPTANCE_ROLE") == "scheduler" {
+		if err := schedule(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "tendril-acceptance")
 		if err != nil {
