@@ -234,7 +234,13 @@ func (e *Environment) leaderEvents() *leader.Events {
 	note := func(level slog.Level, text string) { e.report.note(level, "leader", text) }
 	return &leader.Events{
 		Elected:   func(x leader.Elected) { note(slog.LevelInfo, x.String()) },
-		Lost:      func(x leader.Lost) { note(slog.LevelWarn, x.String()) },
+		Lost: func(x leader.Lost) {
+			level := slog.LevelWarn
+			if e.stopping() {
+				level = slog.LevelInfo
+			}
+			note(level, x.String())
+		},
 		Following: func(x leader.Following) { note(slog.LevelInfo, x.String()) },
 		Failed:    func(x leader.Failure) { note(slog.LevelWarn, x.String()) },
 	}

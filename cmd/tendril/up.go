@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
@@ -138,6 +139,9 @@ func (c *cli) runEnvironment(cfg *config.Config, opts environment.Options) error
 	}
 }
 
+// sameSignal is the time within which a second signal is an echo of the first.
+const sameSignal = 250 * time.Millisecond
+
 // watchSignals drains at the first TERM or INT and stops at the second, which
 // it reports. HUP reloads the periodic tasks; what is wrong with them is told,
 // and changes nothing. A closed terminal must not lose work.
@@ -146,7 +150,7 @@ func watchSignals(drain, stop context.CancelFunc, reload func() error, log *slog
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	killed := make(chan syscall.Signal, 1)
 	go func() {
-		draining := false
+		var draining time.Time
 		for s := range signals {
 			sig := s.(syscall.Signal)
 			switch {
@@ -154,10 +158,12 @@ func watchSignals(drain, stop context.CancelFunc, reload func() error, log *slog
 				if err := reload(); err != nil {
 					log.Warn("nothing was reloaded", "component", "environment", "err", err)
 				}
-			case !draining:
-				draining = true
+			case draining.IsZero():
+				draining = time.Now()
 				log.Info("draining; a second signal stops at once", "component", "environment", "reason", sig.String())
 				drain()
+			case time.Since(draining) < sameSignal:
+				// The same wish, by way of the process group and of a parent.
 			default:
 				select {
 				case killed <- sig:
