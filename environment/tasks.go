@@ -233,7 +233,7 @@ func (e *Environment) Reload() error {
 func (e *Environment) leaderEvents() *leader.Events {
 	note := func(level slog.Level, text string) { e.report.note(level, "leader", text) }
 	return &leader.Events{
-		Elected:   func(x leader.Elected) { note(slog.LevelInfo, x.String()) },
+		Elected: func(x leader.Elected) { note(slog.LevelInfo, x.String()) },
 		Lost: func(x leader.Lost) {
 			level := slog.LevelWarn
 			if e.stopping() {
