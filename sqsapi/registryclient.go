@@ -42,7 +42,7 @@ func NewRegistryClient(endpoint string, hc *http.Client) *RegistryClient {
 	if hc != nil {
 		c.http = *hc
 	}
-	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return nil }
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c
 }
 
