@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"tendril/periodic"
+	"tendril/queue"
 )
 
 // maxRuns is the most runs of one answer, and defaultRuns how many it has
@@ -16,6 +17,9 @@ const (
 	maxRuns     = 1000
 	defaultRuns = 100
 )
+
+// noTaskHint is what to do about a name that no task has.
+const noTaskHint = "'tendril tasks' lists the tasks that there are"
 
 // runList is the answer of the histories.
 type runList struct {
@@ -71,7 +75,7 @@ func (s *Server) getHistory(r *http.Request) (answer, error) {
 	name := r.PathValue("name")
 	runs := t.History(name)
 	if len(runs) == 0 && name != "" && !slices.ContainsFunc(t.Status().Tasks, func(t Task) bool { return t.Name == name }) {
-		return answer{}, refuse(http.StatusNotFound, "there is no task "+strconv.Quote(name), "GET /api/v1/tasks lists the tasks that there are")
+		return answer{}, refuse(http.StatusNotFound, "there is no task "+strconv.Quote(name), noTaskHint)
 	}
 	if runs == nil {
 		runs = []TaskRun{}
@@ -120,6 +124,10 @@ func (s *Server) postTaskResume(r *http.Request) (answer, error) {
 // there was no answer in time, and the act may have been done all the same, 409
 // when the environment cannot do it.
 func uncertain(ctx context.Context, err error) error {
+	var refused *queue.Error
+	if errors.As(err, &refused) && refused.Code == queue.CodeResourceNotFound {
+		return refuse(http.StatusNotFound, err.Error(), noTaskHint)
+	}
 	if ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
 		return refuse(http.StatusServiceUnavailable, err.Error(), "it may have been done all the same: look at the tasks' history before you try again")
 	}

@@ -157,8 +157,8 @@ func TestActsOnTasksAreRefused(t *testing.T) {
 		"a reason too long": {c.PauseTask(t.Context(), "tidy", strings.Repeat("x", maxReason+1)), 400, "200 bytes"},
 	} {
 		var refusal *Error
-		if !errors.As(want.err, &refusal) || refusal.Status != want.status || !strings.Contains(refusal.Message, want.says) {
-			t.Errorf("%s: %#v; want %d saying %q", what, want.err, want.status, want.says)
+		if !errors.As(want.err, &refusal) || refusal.Status != want.status || !strings.Contains(refusal.Message, want.says) || refusal.Hint == "" {
+			t.Errorf("%s: %#v; want a hint and %d saying %q", what, want.err, want.status, want.says)
 		}
 	}
 }

@@ -1,21 +1,27 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"tendril/bundle"
 	"tendril/config"
+	"tendril/environment"
+	"tendril/periodic"
 )
 
 func (c *cli) newCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [DIR]",
-		Short: "Validate settings and bundle, offline",
+		Short: "Validate settings, bundle and periodic tasks, offline",
 		Long: `Reads what 'tendril up' would read, with the same flags, and says what is wrong
-(exit status 2), what to know, and what of the bundle is left aside. Nothing is
-started, created or asked over the network.`,
+(exit status 2), what to know, and what of the bundle is left aside. Lists the
+periodic tasks with the next five times at which each is due. Nothing is started,
+created or asked over the network.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	addSettings(cmd, func(config.Option) bool { return true })
@@ -49,6 +55,9 @@ func (c *cli) check(cmd *cobra.Command, args []string) error {
 			fmt.Fprintf(c.out, "aside    %s\n", f)
 		}
 	}
+	if err := c.checkTasks(cronFile(cfg, b), time.Now()); err != nil {
+		return err
+	}
 	if cfg.ConfigFile != "" {
 		fmt.Fprintf(c.out, "file     %s\n", cfg.ConfigFile)
 	}
@@ -57,5 +66,50 @@ func (c *cli) check(cmd *cobra.Command, args []string) error {
 		where = fmt.Sprintf("%s (%s)", cfg.Queue, cfg.Backend)
 	}
 	fmt.Fprintf(c.out, "queue    %s\nok\n", where)
+	return nil
+}
+
+// cronFile is the path of the file of periodic tasks that 'tendril up' would
+// read; "" when there is none.
+func cronFile(cfg *config.Config, b *bundle.Bundle) string {
+	switch {
+	case cfg.Cron != "":
+		return cfg.Cron
+	case b != nil:
+		return b.Cron
+	}
+	return ""
+}
+
+// shownTimes is how many times of a schedule are listed.
+const shownTimes = 5
+
+// checkTasks lists the tasks of a file with the times at which they are due
+// after now. The error holds everything that is wrong with it.
+func (c *cli) checkTasks(path string, now time.Time) error {
+	if path == "" {
+		return nil
+	}
+	file, err := environment.ReadTasks(path)
+	var wrong *periodic.Error
+	switch {
+	case errors.As(err, &wrong):
+		return err
+	case err != nil:
+		return fail(exitUsage, err)
+	}
+	for _, w := range file.Warnings {
+		c.printWarning(w.String(), w.Hint)
+	}
+	fmt.Fprintf(c.out, "tasks    %s\n", path)
+	for i := range file.Tasks {
+		t := &file.Tasks[i]
+		fmt.Fprintf(c.out, "task     %s: %s, POST %s\n", t.Name, t.Schedule.Words(), plain(t.URL, false))
+		var times []string
+		for _, at := range t.Schedule.Upcoming(now, shownTimes) {
+			times = append(times, clock(at, t.Schedule.Zone().String()))
+		}
+		fmt.Fprintf(c.out, "         next %s\n", strings.Join(times, ", "))
+	}
 	return nil
 }

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"tendril/config"
+	"tendril/console"
 	"tendril/environment"
+	"tendril/periodic"
 	"tendril/queue"
 )
 
@@ -47,12 +49,13 @@ func (e *exitError) Unwrap() error { return e.err }
 func exitCode(err error) int {
 	var coded *exitError
 	var settings *config.Error
+	var tasks *periodic.Error
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &coded):
 		return coded.code
-	case errors.As(err, &settings):
+	case errors.As(err, &settings), errors.As(err, &tasks):
 		return exitUsage
 	case errors.Is(err, environment.ErrConflict):
 		return exitConflict
@@ -76,6 +79,19 @@ func printError(w io.Writer, err error) {
 			printLine(w, p.String(), p.Hint)
 		}
 		return
+	}
+	var tasks *periodic.Error
+	if errors.As(err, &tasks) {
+		for _, p := range tasks.Problems {
+			printLine(w, p.String(), p.Hint)
+		}
+		return
+	}
+	var said *console.Error
+	if errors.As(err, &said) {
+		for _, d := range said.Details {
+			printLine(w, d.Text, d.Hint)
+		}
 	}
 	var coded *exitError
 	if errors.As(err, &coded) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	_ "time/tzdata" // time zones of periodic tasks, for machines without the data
 )
 
 // version is set at release builds by the linker.

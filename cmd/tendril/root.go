@@ -56,7 +56,7 @@ signal.`,
 	}
 	add("run", c.newUp(), c.newServe())
 	add("work", c.newSend(), c.newPeek(), c.newQueues(), c.newDead())
-	add("look", c.newStatus(), c.newDrain())
+	add("look", c.newStatus(), c.newTasks(), c.newReload(), c.newDrain())
 	add("settings", c.newCheck(), c.newExplain(), c.newVersion())
 	usageErrors(root)
 	return root

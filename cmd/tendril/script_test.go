@@ -51,6 +51,9 @@ func testapp() {
 			return
 		}
 		fmt.Printf("testapp got %s receive %s\n", body, r.Header.Get("X-Aws-Sqsd-Receive-Count"))
+		if task := r.Header.Get("X-Aws-Sqsd-Taskname"); task != "" {
+			fmt.Printf("testapp ran %s at %s\n", task, r.URL)
+		}
 		if strings.Contains(string(body), "slow") {
 			<-time.After(300 * time.Millisecond)
 		}

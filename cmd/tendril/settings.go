@@ -74,10 +74,15 @@ func (c *cli) loadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config
 // printWarnings tells what is allowed and worth knowing.
 func (c *cli) printWarnings(cfg *config.Config) {
 	for _, w := range cfg.Warnings {
-		fmt.Fprintf(c.err, "warning: %s\n", w)
-		if w.Hint != "" {
-			fmt.Fprintf(c.err, "hint: %s\n", w.Hint)
-		}
+		c.printWarning(w.String(), w.Hint)
+	}
+}
+
+// printWarning tells one such thing; the hint may be "".
+func (c *cli) printWarning(text, hint string) {
+	fmt.Fprintf(c.err, "warning: %s\n", text)
+	if hint != "" {
+		fmt.Fprintf(c.err, "hint: %s\n", hint)
 	}
 }
 

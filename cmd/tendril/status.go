@@ -57,6 +57,9 @@ func (c *cli) printStatus(st *console.Status) error {
 	if st.Worker != nil {
 		fmt.Fprintf(c.out, "\nworker: %s\n", workerText(st.Worker))
 	}
+	if st.Tasks != nil {
+		fmt.Fprintf(c.out, "\nperiodic tasks: %s\n", tasksText(st.Tasks))
+	}
 	if len(st.App) > 0 {
 		if err := c.printSection(appTable(st.App)); err != nil {
 			return err
