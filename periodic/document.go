@@ -16,6 +16,9 @@ import (
 const (
 	// MaxFile is the most bytes that a file may have: 64 KiB.
 	MaxFile = 64 << 10
+	// maxTokens bounds what the parser is given: it takes quadratic time for some
+	// files. A thousand tasks have about 14,000 words and signs.
+	maxTokens = 20000
 	// maxDepth bounds how deep maps and lists are nested; parsers take quadratic
 	// time and more for deep nesting. A good file has three levels, or four
 	// with attributes.
@@ -74,6 +77,10 @@ func (r *reader) parse(data []byte) *ast.MappingNode {
 // admit keeps out the parts of YAML that a list of tasks does not need and
 // that make parsers slow or readers err.
 func (r *reader) admit(tokens token.Tokens) bool {
+	if len(tokens) > maxTokens {
+		r.refuse(tokens[maxTokens].Position.Line, "", fmt.Sprintf("there are more than %d words and signs", maxTokens), "this is no list of tasks; let one task do the work of several")
+		return false
+	}
 	var depth nesting
 	for i, t := range tokens {
 		if what := unread(t.Type); what != "" {

@@ -51,7 +51,7 @@ func splitExpression(expression string) ([]string, error) {
 	switch {
 	case len(words) == 6:
 		return nil, fmt.Errorf("the expression has six fields: Elastic Beanstalk ignores the sixth, and others read the first as seconds or the last as the year, so it is not clear what is meant; write the five fields minute, hour, day of month, month, day of week, such as %s",
-			cut(strings.Join(words[:5], " ")))
+			cut(strings.ReplaceAll(strings.Join(words[:5], " "), "?", "*")))
 	case len(words) != 5:
 		return nil, fmt.Errorf("the expression has %s: write the five fields minute, hour, day of month, month, day of week, such as 0 23 * * *", count(len(words), "field"))
 	}

@@ -16,8 +16,8 @@ const (
 // can never choose a host. "" when it is one; a query is allowed.
 func pathProblem(text string) string {
 	switch {
-	case len(text) > maxPath || len((&url.URL{Path: text}).RequestURI()) > maxPath:
-		return "it is longer than 2048 bytes"
+	case len(text) > maxPath:
+		return tooLong
 	case !strings.HasPrefix(text, "/"):
 		return "it does not begin with a slash"
 	case strings.Contains(text, "#"):
@@ -26,6 +26,12 @@ func pathProblem(text string) string {
 	path, query, _ := strings.Cut(text, "?")
 	if hasControl(query) {
 		return "its query has a control byte"
+	}
+	if written, err := url.PathUnescape(path); err == nil {
+		u := url.URL{Path: written, RawPath: path}
+		if len(u.EscapedPath())+escaped(query) > maxPath {
+			return tooLong
+		}
 	}
 	for range maxDecoding {
 		if problem := segmentProblem(path); problem != "" {
@@ -41,6 +47,20 @@ func pathProblem(text string) string {
 		path = decoded
 	}
 	return "its percent-escapes are nested too deep"
+}
+
+const tooLong = "it is longer than 2048 bytes"
+
+// escaped is the length of a query with its mark on the wire, at most.
+func escaped(query string) int {
+	n := 1
+	for i := range len(query) {
+		if c := query[i]; c <= ' ' || c > '~' || strings.IndexByte("\"<>\\^`{|}'", c) >= 0 {
+			n += 2
+		}
+		n++
+	}
+	return n
 }
 
 func segmentProblem(path string) string {

@@ -1,0 +1,201 @@
+package periodic
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queue"
+)
+
+// sweep fails the n-th call of a run's way, applied or not, with or without
+// the process dying there.
+type sweep struct {
+	*node
+	nth     int
+	applied bool
+	dies    bool
+	refusal error // instead of no answer
+}
+
+func (s *sweep) call(ctx context.Context, apply func() error) error {
+	s.nth--
+	if s.nth != 0 {
+		return apply()
+	}
+	if s.applied {
+		_ = apply()
+	}
+	if s.dies {
+		s.kill()
+	}
+	if s.refusal != nil {
+		return s.refusal
+	}
+	return errLost
+}
+
+func (s *sweep) Claim(ctx context.Context, term int64, f Fire, number int) (c Claim, err error) {
+	err = s.call(ctx, func() (err error) { c, err = s.node.Claim(ctx, term, f, number); return err })
+	return c, err
+}
+
+func (s *sweep) Mark(ctx context.Context, term int64, f Fire, id string) error {
+	return s.call(ctx, func() error { return s.node.Mark(ctx, term, f, id) })
+}
+
+func (s *sweep) Send(ctx context.Context, q string, m queue.Outgoing) (sent queue.Sent, err error) {
+	err = s.call(ctx, func() (err error) { sent, err = s.node.Send(ctx, q, m); return err })
+	return sent, err
+}
+
+// TestEverySingleFault fails each call on the way of a run, in each way, lets
+// the same process or the next leader try again, and counts messages.
+func TestEverySingleFault(t *testing.T) {
+	t.Parallel()
+	for _, queueName := range []string{"jobs", "jobs.fifo"} {
+		for n := 1; n <= 4; n++ {
+			for bits := range 4 {
+				applied, dies := bits&1 != 0, bits&2 != 0
+				t.Run(fmt.Sprintf("%s/call %d, applied %v, dies %v", queueName, n, applied, dies), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) { singleFault(t, queueName, n, applied, dies) })
+				})
+			}
+		}
+	}
+}
+
+func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
+	w := newWorld()
+	first := &sweep{node: &node{world: w}, nth: n, applied: applied, dies: dies}
+	w.elect(first.node)
+	now := time.Now().UTC().Truncate(time.Second)
+	f := newFire(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, fireID("t", now), queueName, false)
+	c := NewClaims(first, first, first.node)
+	answer, err := c.Enqueue(t.Context(), w.term, f)
+	for i := 0; err != nil && !dies && i < 3; i++ {
+		answer, err = c.Enqueue(t.Context(), w.term, f)
+	}
+	next := &node{world: w}
+	w.elect(next)
+	again, err2 := NewClaims(next, next, next).Enqueue(t.Context(), w.term, f)
+	if err2 != nil || !dies && err != nil {
+		t.Fatalf("%v, then %v", err, err2)
+	}
+	got := len(w.queues[queueName])
+	// Only a send without an answer, or a death between send and mark, doubles.
+	most := 1
+	if !FIFO(queueName) && (n == 2 && applied || n == 3 && dies && !applied) {
+		most = 2
+	}
+	if got != most || !again.Already && !dies {
+		t.Errorf("%d messages, want %d; first %+v, %v; next %+v", got, most, answer, err, again)
+	}
+	if most == 2 && !answer.Resent && !again.Resent {
+		t.Errorf("the double is not told: %+v, %+v", answer, again)
+	}
+}
+
+func TestThirdTryIsUncertain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
+		f := newFire(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
+		for i := range 2 { // the second has one more call to claim
+			s := &sweep{node: &node{world: w}, nth: 2 + i, applied: true, dies: true}
+			w.elect(s.node)
+			if _, err := NewClaims(s, s, s.node).Enqueue(t.Context(), w.term, f); err == nil {
+				t.Fatal("no error")
+			}
+		}
+		last := &node{world: w}
+		w.elect(last)
+		if _, err := NewClaims(last, last, last).Enqueue(t.Context(), w.term, f); !errors.Is(err, ErrUncertain) {
+			t.Errorf("third try: %v", err)
+		}
+		if n := len(w.queues["jobs"]); n != 2 {
+			t.Errorf("%d messages", n)
+		}
+	})
+}
+
+// TestRefusedSendsAreRepeated: what certainly was not accepted is tried for as
+// long as it takes, within one claim.
+func TestRefusedSendsAreRepeated(t *testing.T) {
+	t.Parallel()
+	for _, refusal := range []error{ErrNotSent, fmt.Errorf("dialling: %w", ErrNotSent), queue.ErrThrottled, queue.ErrDenied} {
+		synctest.Test(t, func(t *testing.T) {
+			w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
+			n := &node{world: w}
+			w.elect(n)
+			f := newFire(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
+			s := &sweep{node: n, refusal: refusal}
+			c := NewClaims(n, s, n)
+			for range 10 {
+				s.nth = 1
+				if _, err := c.Enqueue(t.Context(), w.term, f); !errors.Is(err, refusal) {
+					t.Fatalf("error %v", err)
+				}
+			}
+			if answer, err := c.Enqueue(t.Context(), w.term, f); err != nil || answer.Resent || len(w.queues["jobs"]) != 1 {
+				t.Errorf("%+v, %v, %d messages", answer, err, len(w.queues["jobs"]))
+			}
+		})
+	}
+}
+
+func TestFIFOIsNotSentAgainAfterItsWindow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
+		n := &node{world: w}
+		w.elect(n)
+		f := newFire(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs.fifo", false)
+		s := &sweep{node: n, nth: 1, applied: true}
+		c := NewClaims(n, s, n)
+		for range 20 { // without an answer each time
+			s.nth = 1
+			if _, err := c.Enqueue(t.Context(), w.term, f); err == nil {
+				t.Fatal("no error")
+			}
+			time.Sleep(15 * time.Second)
+		}
+		if _, err := c.Enqueue(t.Context(), w.term, f); !errors.Is(err, ErrUncertain) {
+			t.Errorf("after 5 minutes: %v", err)
+		}
+		if got := len(w.queues["jobs.fifo"]); got != 1 {
+			t.Errorf("%d messages", got)
+		}
+	})
+}
+
+func TestNothingIsSentWithoutTheLead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, now := newWorld(), time.Now()
+		n := &node{world: w}
+		w.elect(n)
+		f := newFire(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
+		losing := losesLead{n}
+		if _, err := NewClaims(losing, n, n).Enqueue(t.Context(), w.term, f); !errors.Is(err, queue.ErrStaleTerm) || len(w.queues) != 0 {
+			t.Errorf("%v, queues %v", err, w.queues)
+		}
+		f.Manual = true
+		if _, err := NewClaims(n, n, n).Enqueue(t.Context(), 0, f); err != nil || len(w.queues["jobs"]) != 1 {
+			t.Errorf("by hand, without the lead: %v, queues %v", err, w.queues)
+		}
+	})
+}
+
+// losesLead loses it between the claim and the send.
+type losesLead struct{ *node }
+
+func (l losesLead) Claim(ctx context.Context, term int64, f Fire, number int) (Claim, error) {
+	c, err := l.node.Claim(ctx, term, f, number)
+	l.elect(nil)
+	return c, err
+}

@@ -1,0 +1,60 @@
+package periodic
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tendril/queue"
+)
+
+func TestMessageOfARun(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2017, 3, 23, 0, 10, 0, 0, time.FixedZone("CET", 3600))
+	task := Task{Name: "backup-job", URL: "/backup"}
+	f := newFire(&task, Slot{ScheduledAt: at, DueAt: at.Add(time.Second)}, fireID(task.Name, at), "jobs", false)
+	want := Fire{
+		Task: "backup-job", ScheduledAt: at.UTC(), DueAt: at.Add(time.Second), ID: "backup-job@2017-03-22T23:10:00Z", Queue: "jobs",
+		Message: queue.Outgoing{Body: "elasticbeanstalk scheduled job", Attributes: []queue.Attribute{
+			{Name: "beanstalk.sqsd.path", Type: "String", Value: "/backup"},
+			{Name: "beanstalk.sqsd.task_name", Type: "String", Value: "backup-job"},
+			{Name: "beanstalk.sqsd.scheduled_time", Type: "String", Value: "2017-03-22 23:10:00 UTC"},
+		}},
+	}
+	if diff := cmp.Diff(want, f); diff != "" {
+		t.Error(diff)
+	}
+	m := queue.Message{Attributes: f.Message.Attributes}
+	if name, when, ok := RunOf(&m); !ok || name != task.Name || !when.Equal(at) || RunID(name, when) != f.ID {
+		t.Errorf("read back as %s at %v, %v", name, when, ok)
+	}
+	for _, missing := range []string{AttributePath, AttributeTask, AttributeTime} {
+		var less queue.Message
+		for _, a := range f.Message.Attributes {
+			if a.Name != missing {
+				less.Attributes = append(less.Attributes, a)
+			}
+		}
+		if _, _, ok := RunOf(&less); ok {
+			t.Errorf("a message without %s is a run", missing)
+		}
+	}
+}
+
+func TestMessageOnFIFO(t *testing.T) {
+	t.Parallel()
+	task := Task{Name: "reports für alle", URL: "/r", Payload: "full", Attributes: []queue.Attribute{{Name: "tenant", Type: "String", Value: "blue"}}}
+	one := newFire(&task, Slot{ScheduledAt: noon()}, fireID(task.Name, noon()), "https://sqs.eu-west-1.amazonaws.com/1/jobs.fifo", false).Message
+	two := newFire(&task, Slot{ScheduledAt: noon().Add(time.Minute)}, fireID(task.Name, noon().Add(time.Minute)), "jobs.fifo", false).Message
+	if one.GroupID != two.GroupID || one.DedupID == two.DedupID || len(one.DedupID) != 64 || len(one.GroupID) > 128 || strings.ContainsAny(one.GroupID, " ü") {
+		t.Errorf("groups %q and %q, ids %q and %q", one.GroupID, two.GroupID, one.DedupID, two.DedupID)
+	}
+	if one.Body != "full" || len(one.Attributes) != 4 || one.Attributes[3].Value != "blue" {
+		t.Errorf("message %+v", one)
+	}
+	if got := groupID("backup-job"); got != "periodic-backup-job" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,192 @@
+package periodic
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// script is what happens to three instances in a random test.
+type script struct {
+	kind   string // embedded, fifo, standard
+	period time.Duration
+	chance float64
+	delay  time.Duration
+	seed   uint64
+	events []event
+}
+
+// event happens after a pause: instance node is elected (-1 for none), or
+// dies and comes back, or the time of day is set.
+type event struct {
+	after time.Duration
+	what  string
+	node  int
+	step  time.Duration
+}
+
+func draw(t *rapid.T) script {
+	s := script{
+		kind:   rapid.SampledFrom([]string{"embedded", "fifo", "standard"}).Draw(t, "kind"),
+		period: time.Duration(rapid.IntRange(1, 40).Draw(t, "period")) * time.Second,
+		chance: rapid.SampledFrom([]float64{0, 0.1, 0.3}).Draw(t, "chance"),
+		delay:  rapid.SampledFrom([]time.Duration{0, 10 * time.Millisecond, time.Second}).Draw(t, "delay"),
+		seed:   rapid.Uint64().Draw(t, "seed"),
+	}
+	if s.delay >= time.Second { // a task is enqueued one run at a time
+		s.period = max(s.period, 15*time.Second)
+	}
+	for range rapid.IntRange(0, 12).Draw(t, "events") {
+		e := event{
+			after: time.Duration(rapid.IntRange(0, 15000).Draw(t, "after")) * time.Millisecond,
+			what:  rapid.SampledFrom([]string{"elect", "elect", "elect", "die", "step"}).Draw(t, "what"),
+			node:  rapid.IntRange(-1, 2).Draw(t, "node"),
+			step:  time.Duration(rapid.SampledFrom([]int{-86400, -3600, -20, -1, 1, 20, 3600, 86400}).Draw(t, "step")) * time.Second,
+		}
+		if s.kind == "fifo" && e.step.Abs() > time.Minute { // its 5 minutes need clocks that agree
+			e.step /= 3600
+		}
+		s.events = append(s.events, e)
+	}
+	return s
+}
+
+// instance is a scheduler and the node it runs on.
+type instance struct {
+	node   *node
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// theatre plays one script.
+type theatre struct {
+	*world
+	script
+	file      *File
+	instances [3]*instance
+	mu2       sync.Mutex
+	told      map[int64]bool // scheduled times told to be uncertain
+	stepped   bool
+}
+
+func (th *theatre) start(i int) {
+	n := &node{world: th.world}
+	var r Registry = embedded{n}
+	queueName := "jobs"
+	if th.kind != "embedded" {
+		r = NewClaims(n, n, n)
+	}
+	if th.kind == "fifo" {
+		queueName = "jobs.fifo"
+	}
+	s := New(th.file, n, r, Options{Queue: queueName, Wall: th.wall, Events: Events{Skipped: func(e Skipped) {
+		if e.Reason == ReasonUncertain {
+			th.mu2.Lock()
+			defer th.mu2.Unlock()
+			th.told[e.To.Unix()] = true
+		}
+	}}})
+	ctx, cancel := context.WithCancel(context.Background())
+	in := &instance{node: n, cancel: cancel, done: make(chan error, 1)}
+	go func() { in.done <- s.Run(ctx) }()
+	th.instances[i] = in
+}
+
+func (th *theatre) happen(e event) {
+	time.Sleep(e.after)
+	switch {
+	case e.what == "step":
+		th.world.mu.Lock()
+		// A call that was due when it began may arrive by a clock set back since.
+		if shown := time.Now().Add(th.step).Round(0); shown.After(th.high) {
+			th.high = shown
+		}
+		th.step += e.step
+		th.world.mu.Unlock()
+		th.stepped = true
+	case e.node < 0:
+		th.elect(nil)
+	case e.what == "die":
+		old := th.instances[e.node]
+		old.node.kill()
+		old.cancel()
+		<-old.done
+		th.start(e.node)
+	default:
+		th.elect(th.instances[e.node].node)
+	}
+}
+
+// problems plays the script in a bubble and returns what is wrong with the
+// messages at the end.
+func (s script) problems() (problems []string) {
+	th := &theatre{world: newWorld(), script: s, told: map[int64]bool{}}
+	th.world.chance, th.world.delay, th.rng = s.chance, s.delay, rand.New(rand.NewPCG(s.seed, 1))
+	task := Task{Name: "t", URL: "/t", Schedule: Every(s.period), Missed: MissedAll}
+	th.file = &File{Tasks: []Task{task}}
+	start := th.wall()
+	for i := range th.instances {
+		th.start(i)
+	}
+	th.elect(th.instances[0].node)
+	for _, e := range s.events {
+		th.happen(e)
+	}
+	th.faults(0)
+	th.elect(th.instances[1].node)
+	time.Sleep(4 * time.Minute)
+	synctest.Wait()
+	for _, in := range th.instances {
+		in.cancel()
+		<-in.done
+	}
+	return th.judge(start, th.wall().Add(-30*time.Second))
+}
+
+func (th *theatre) judge(start, end time.Time) (problems []string) {
+	most := map[string]int{"embedded": 1, "fifo": 1, "standard": 2}[th.kind]
+	counts := map[int64]int{}
+	for _, arrivals := range th.queues {
+		for _, a := range arrivals {
+			counts[a.scheduled.Unix()]++
+			if a.wall.Before(a.scheduled) {
+				problems = append(problems, fmt.Sprintf("%v was early: %v", a.scheduled, a.wall))
+			}
+		}
+	}
+	for at, n := range counts {
+		if n > most {
+			problems = append(problems, fmt.Sprintf("%v was enqueued %d times", time.Unix(at, 0).UTC(), n))
+		}
+	}
+	if th.stepped {
+		return problems
+	}
+	for at := Every(th.period).Next(start); at.Before(end); at = Every(th.period).Next(at) {
+		if counts[at.Unix()] == 0 && (th.kind == "embedded" || !th.told[at.Unix()]) {
+			problems = append(problems, fmt.Sprintf("%v was missed", at))
+		}
+	}
+	return problems
+}
+
+// TestRandomly lets leaders change, instances die, calls fail before or after
+// they were applied, and clocks be set: per task and time there is one message,
+// on a standard queue at most two, none is early and none is missed.
+func TestRandomly(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		s := draw(rt)
+		var problems []string
+		synctest.Test(t, func(*testing.T) { problems = s.problems() })
+		if len(problems) > 0 {
+			rt.Fatalf("%+v\n%d problems, the first: %v", s, len(problems), problems[:min(5, len(problems))])
+		}
+	})
+}

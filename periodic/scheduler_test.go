@@ -1,0 +1,393 @@
+package periodic
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tendril/queue"
+)
+
+// transcript writes down events, in seconds since the start.
+type transcript struct {
+	mu    sync.Mutex
+	start time.Time
+	lines []string
+}
+
+func (tr *transcript) add(format string, args ...any) {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	at := time.Since(tr.start).Truncate(time.Second)
+	tr.lines = append(tr.lines, fmt.Sprintf("%v ", at)+fmt.Sprintf(format, args...))
+}
+
+func (tr *transcript) take() string {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	text := strings.Join(tr.lines, "\n")
+	tr.lines = nil
+	return text
+}
+
+func (tr *transcript) events() Events {
+	since := func(at time.Time) time.Duration { return at.Sub(tr.start.Truncate(time.Second)) }
+	return Events{
+		Led: func(e Led) { tr.add("led %d", e.Term) },
+		Fired: func(e Fired) {
+			manual := ""
+			if e.Manual {
+				manual = " by hand"
+			}
+			tr.add("fired %s %v late %v%s", e.Task, since(e.ScheduledAt), e.Lateness, manual)
+		},
+		Skipped: func(e Skipped) {
+			tr.add("skipped %s %v to %v: %d %s", e.Task, since(e.From), since(e.To), e.Count, e.Reason)
+		},
+		Failed:       func(e Failed) { tr.add("failed %s, again in %v", e.Task, e.Retry) },
+		Reloaded:     func(e Reloaded) { tr.add("reloaded %+v", e) },
+		ClockStepped: func(e ClockStepped) { tr.add("clock %v", e.By.Round(time.Second)) },
+		Held:         func(e Held) { tr.add("held %+v", e) },
+	}
+}
+
+// stage is one instance that runs.
+type stage struct {
+	*world
+	*Scheduler
+	node *node
+	tr   *transcript
+}
+
+// play runs a scheduler of the tasks in a bubble; it leads in term 1. Time in a
+// bubble begins at midnight UTC.
+func play(t *testing.T, tasks []Task, opts Options, f func(*stage)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		n, tr := &node{world: w}, &transcript{start: time.Now()}
+		opts.Events, opts.Wall = tr.events(), w.wall
+		if opts.Queue == "" {
+			opts.Queue = "jobs"
+		}
+		w.elect(n)
+		s := New(&File{Tasks: tasks}, n, embedded{n}, opts)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		synctest.Wait()
+		f(&stage{world: w, Scheduler: s, node: n, tr: tr})
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// until lets time pass and compares what happened.
+func (s *stage) until(t *testing.T, at time.Duration, want string) {
+	t.Helper()
+	time.Sleep(time.Until(s.tr.start.Add(at)))
+	synctest.Wait()
+	want = strings.TrimSpace(strings.ReplaceAll(want, "\t", ""))
+	if diff := cmp.Diff(want, s.tr.take()); diff != "" {
+		t.Errorf("until %v: %s", at, diff)
+	}
+}
+
+func every(name string, seconds int) Task {
+	return Task{Name: name, URL: "/" + name, Schedule: Every(time.Duration(seconds) * time.Second)}
+}
+
+func TestFiresOnTime(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60), every("b", 90)}, Options{}, func(s *stage) {
+		s.until(t, 2*time.Minute, `0s led 1
+			1m0s fired a 1m0s late 0s
+			1m30s fired b 1m30s late 0s
+			2m0s fired a 2m0s late 0s`)
+		tasks, term := s.Status()
+		if term != 1 || len(tasks) != 2 || tasks[1].Next.Sub(s.tr.start) != 3*time.Minute {
+			t.Errorf("status %+v in term %d", tasks, term)
+		}
+	})
+}
+
+func TestNextLeaderMakesUp(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
+		s.until(t, time.Minute, "0s led 1\n1m0s fired a 1m0s late 0s")
+		s.elect(nil)
+		s.until(t, 139*time.Second, "")
+		s.elect(s.node)
+		s.until(t, 140*time.Second, "2m19s led 2\n2m19s fired a 2m0s late 19s")
+		s.elect(&node{world: s.world})
+		s.until(t, 460*time.Second, "")
+		s.elect(s.node)
+		s.until(t, 461*time.Second, `7m40s led 4
+			7m40s skipped a 3m0s to 6m0s: 4 missed
+			7m40s fired a 7m0s late 40s`)
+	})
+}
+
+// TestAStandbyKnowsWhenItBegan: a leader that died before its first word to
+// the registry leaves nothing there.
+func TestAStandbyKnowsWhenItBegan(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
+		s.elect(nil)
+		s.world.mu.Lock()
+		clear(s.since)
+		s.world.mu.Unlock()
+		s.until(t, 75*time.Second, "0s led 1")
+		s.elect(s.node)
+		s.until(t, 76*time.Second, "1m15s led 2\n1m15s fired a 1m0s late 15s")
+	})
+}
+
+func TestFailuresAreRepeated(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
+		s.until(t, 59*time.Second, "0s led 1")
+		s.faults(1)
+		s.until(t, 68*time.Second, "1m0s failed a, again in 1s\n1m1s failed a, again in 2s\n1m3s failed a, again in 4s\n1m7s failed a, again in 8s")
+		if tasks, _ := s.Status(); tasks[0].Failing != 4 {
+			t.Errorf("failing %d times", tasks[0].Failing)
+		}
+		s.faults(0)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		// It may have been applied by the tries: then it was there before.
+		got := s.tr.take()
+		if got != "1m15s fired a 1m0s late 15s" && got != "1m15s skipped a 1m0s to 1m0s: 1 enqueued before" || len(s.queues["jobs"]) != 1 {
+			t.Errorf("%s; %d messages", got, len(s.queues["jobs"]))
+		}
+	})
+}
+
+func (w *world) faults(chance float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.chance = chance
+}
+
+func (w *world) setClock(step time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.step = step
+}
+
+func TestRegistryIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
+		s.elect(nil)
+		s.faults(1)
+		s.elect(s.node)
+		s.until(t, 50*time.Second, `0s led 1
+			0s led 2
+			0s failed , again in 1s
+			1s failed , again in 2s
+			3s failed , again in 4s
+			7s failed , again in 8s
+			15s failed , again in 16s
+			31s failed , again in 30s`)
+		s.faults(0)
+		s.until(t, 62*time.Second, "1m1s fired a 1m0s late 1s")
+	})
+}
+
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60)}, Options{Paused: []string{"a"}}, func(s *stage) {
+		s.until(t, 65*time.Second, "0s led 1\n1m0s skipped a 1m0s to 1m0s: 1 paused")
+		if err := s.Resume("a"); err != nil {
+			t.Error(err)
+		}
+		s.until(t, 2*time.Minute, "1m5s held {Task:a Paused:false}\n2m0s fired a 2m0s late 0s")
+		if err := s.Pause("a"); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := s.RunNow(context.Background(), "a"); err != nil {
+			t.Error(err)
+		}
+		s.until(t, 3*time.Minute, "2m0s held {Task:a Paused:true}\n2m0s fired a 2m0s late 0s by hand\n3m0s skipped a 3m0s to 3m0s: 1 paused")
+		// The registry knows that it was left out.
+		s.elect(s.node)
+		_ = s.Resume("a")
+		s.until(t, 185*time.Second, "3m0s held {Task:a Paused:false}\n3m0s led 2")
+		for _, err := range []error{s.Pause("b"), s.Resume("b")} {
+			if err == nil || !strings.Contains(err.Error(), "there are a") {
+				t.Errorf("error %v", err)
+			}
+		}
+	})
+}
+
+func TestOverlap(t *testing.T) {
+	t.Parallel()
+	running := make(map[string]bool)
+	var mu sync.Mutex
+	a, b := every("a", 60), every("b", 60)
+	a.Overlap = SkipOverlap
+	opts := Options{Running: func(task string) bool { mu.Lock(); defer mu.Unlock(); return running[task] }}
+	set := func(is bool) { mu.Lock(); defer mu.Unlock(); running["a"], running["b"] = is, is }
+	play(t, []Task{a, b}, opts, func(s *stage) {
+		set(true)
+		time.Sleep(61 * time.Second)
+		got := s.tr.take()
+		if !strings.Contains(got, "skipped a 1m0s to 1m0s: 1 previous run unfinished") || !strings.Contains(got, "fired b 1m0s") {
+			t.Error(got)
+		}
+		set(false)
+		time.Sleep(60 * time.Second)
+		if got := s.tr.take(); !strings.Contains(got, "fired a 2m0s") {
+			t.Error(got)
+		}
+	})
+}
+
+func TestReload(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60), every("b", 60)}, Options{}, func(s *stage) {
+		s.until(t, 30*time.Second, "0s led 1")
+		changed, url := every("a", 20), every("c", 45)
+		s.Reload(&File{Tasks: []Task{changed, url}})
+		// The times of the new schedule before now are not made up for.
+		s.until(t, 45*time.Second, "30s reloaded {Tasks:2 Added:1 Removed:1 Changed:1}\n40s fired a 40s late 0s\n45s fired c 45s late 0s")
+		url.URL = "/elsewhere"
+		s.Reload(&File{Tasks: []Task{changed, url}})
+		s.elect(s.node) // what the registry says does not go back behind the change
+		s.until(t, 50*time.Second, "45s reloaded {Tasks:2 Added:0 Removed:0 Changed:1}\n45s led 2")
+		s.Reload(nil)
+		s.until(t, 5*time.Minute, "50s reloaded {Tasks:0 Added:0 Removed:2 Changed:0}")
+		if err := s.Pause("a"); err == nil || !strings.Contains(err.Error(), "has no tasks") {
+			t.Errorf("error %v", err)
+		}
+	})
+}
+
+func TestRunNowAndHistory(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60)}, Options{History: 3}, func(s *stage) {
+		s.elect(nil)
+		f, sent, err := s.RunNow(context.Background(), "a")
+		if err != nil || sent.ID != "m1" || !f.Manual || !strings.HasPrefix(f.ID, RunID("a", f.ScheduledAt)+"#") {
+			t.Errorf("%+v, %+v, %v", f, sent, err)
+		}
+		if _, _, err := s.RunNow(context.Background(), "x"); err == nil {
+			t.Error("a task that there is not was run")
+		}
+		s.faults(1)
+		if _, _, err := s.RunNow(context.Background(), "a"); err == nil {
+			t.Error("no error")
+		}
+		s.faults(0)
+		s.Outcome(Outcome{Task: "a", ScheduledAt: f.ScheduledAt, MessageID: "m1", Attempt: 1, Result: queue.Result{Status: 500}})
+		s.Outcome(Outcome{Task: "a", ScheduledAt: f.ScheduledAt, MessageID: "m1", Attempt: 2, Result: queue.Result{Outcome: queue.Done, Status: 200, Duration: time.Second}})
+		other := Outcome{Task: "b", ScheduledAt: f.ScheduledAt, MessageID: "m9", Attempt: 1, Result: queue.Result{Outcome: queue.Done}}
+		s.Outcome(other) // enqueued elsewhere
+		got := s.History("")
+		if len(got) != 2 || got[0].Task != "b" || got[0].ID != "" || got[1].Attempts != 2 || got[1].Status != 200 || got[1].Outcome != queue.Done || !got[1].Manual {
+			t.Errorf("history %+v", got)
+		}
+		// An outcome that comes before the answer to the enqueuing is kept.
+		s.history.add(Run{Task: "b", ScheduledAt: f.ScheduledAt, MessageID: "m9", ID: "late", Lateness: time.Second})
+		if got := s.History("b"); len(got) != 1 || got[0].Attempts != 1 || got[0].ID != "late" || got[0].Lateness != time.Second {
+			t.Errorf("history %+v", got)
+		}
+		for i := range 5 {
+			s.history.add(Run{Task: fmt.Sprint(i)})
+		}
+		if got := s.History(""); len(got) != 3 || got[0].Task != "4" || got[2].Task != "2" {
+			t.Errorf("history %+v", got)
+		}
+	})
+}
+
+func TestClockIsSet(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
+		s.until(t, 2*time.Minute+500*time.Millisecond, "0s led 1\n1m0s fired a 1m0s late 0s\n2m0s fired a 2m0s late 0s")
+		s.setClock(-90 * time.Second)
+		// The first two minutes come again: nothing is doubled.
+		s.until(t, 4*time.Minute+20*time.Second, "2m1s clock -1m30s\n2m30s skipped a 1m0s to 1m0s: 1 enqueued before\n3m30s skipped a 2m0s to 2m0s: 1 enqueued before")
+		s.until(t, 4*time.Minute+31*time.Second, "4m30s fired a 3m0s late 0s")
+		s.setClock(time.Hour - 90*time.Second)
+		time.Sleep(2 * time.Second)
+		got := s.tr.take()
+		if !strings.Contains(got, "clock 1h0m0s") || !strings.Contains(got, "fired a 1h3m0s") || strings.Count(got, "fired") != 1 || !strings.Contains(got, "skipped a 4m0s to 1h2m0s: 59 missed") {
+			t.Error(got)
+		}
+		s.setClock(0) // and back again: what was jumped over is enqueued in its time
+		time.Sleep(2 * time.Minute)
+		if got := s.tr.take(); !strings.Contains(got, "fired a 5m0s late 0s") || !strings.Contains(got, "fired a 6m0s late 0s") {
+			t.Error(got)
+		}
+	})
+}
+
+// TestStopFinishesWhatBegan: the outcome of a call under way is waited for.
+func TestStopFinishesWhatBegan(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		n, tr := &node{world: w}, &transcript{start: time.Now()}
+		w.elect(n)
+		s := New(&File{Tasks: []Task{every("a", 60)}}, n, slowly{embedded{n}}, Options{Queue: "jobs", Events: tr.events()})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(61 * time.Second)
+		cancel()
+		<-done
+		if got := tr.take(); got != "0s led 1\n1m4s fired a 1m0s late 0s" {
+			t.Error(got)
+		}
+	})
+}
+
+type slowly struct{ embedded }
+
+func (s slowly) Enqueue(ctx context.Context, term int64, f Fire) (Enqueued, error) {
+	pause(ctx, 4*time.Second)
+	return s.embedded.Enqueue(ctx, term, f)
+}
+
+// TestOneQueueDoesNotHoldUpAnother: a call that hangs holds one of the places.
+func TestOneQueueDoesNotHoldUpAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		n, tr := &node{world: w}, &transcript{start: time.Now()}
+		w.elect(n)
+		s := New(&File{Tasks: []Task{every("hangs", 60), every("a", 60), every("b", 60)}}, n, hangs{embedded{n}}, Options{Queue: "jobs", Concurrency: 2, Events: tr.events()})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(75 * time.Second)
+		got := tr.take()
+		for _, want := range []string{"1m0s fired a 1m0s", "1m0s fired b 1m0s", "1m10s failed hangs, again in 1s"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("no %q in %s", want, got)
+			}
+		}
+		cancel()
+		<-done
+	})
+}
+
+type hangs struct{ embedded }
+
+func (h hangs) Enqueue(ctx context.Context, term int64, f Fire) (Enqueued, error) {
+	if f.Task == "hangs" {
+		<-ctx.Done()
+		return Enqueued{}, ctx.Err()
+	}
+	return h.embedded.Enqueue(ctx, term, f)
+}
