@@ -22,6 +22,7 @@ func newApp(dir string) http.Handler {
 	a := &app{dir}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /{$}", a.work)
+	mux.HandleFunc("POST /tidy", a.tidy)
 	mux.HandleFunc("GET /{$}", a.gallery)
 	mux.Handle("GET /thumbs/", http.StripPrefix("/thumbs/", http.FileServer(http.Dir(dir))))
 	return mux

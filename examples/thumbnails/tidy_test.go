@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestTidyRemovesTheOldest(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	newest := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
+	for i := range kept + 3 { // 000 is the newest
+		path := filepath.Join(dir, fmt.Sprintf("%03d-noon.png", i))
+		if err := os.WriteFile(path, []byte("picture"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		made := newest.Add(-time.Duration(i) * time.Minute)
+		if err := os.Chtimes(path, made, made); err != nil {
+			t.Fatal(err)
+		}
+	}
+	app := newApp(dir)
+	for range 2 { // the second time there is nothing to do
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "/tidy", nil)
+		r.Header.Set("X-Aws-Sqsd-Taskname", "tidy")
+		if app.ServeHTTP(w, r); w.Code != http.StatusOK {
+			t.Fatalf("status %d: %s", w.Code, w.Body)
+		}
+		left, err := filepath.Glob(filepath.Join(dir, "*.png"))
+		if err != nil || len(left) != kept || filepath.Base(left[kept-1]) != fmt.Sprintf("%03d-noon.png", kept-1) {
+			t.Errorf("%d thumbnails are left (%v), want the newest %d", len(left), err, kept)
+		}
+	}
+}
