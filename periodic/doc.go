@@ -1,2 +1,70 @@
 // Package periodic works out when tasks are due and enqueues them.
+//
+//	cron.yaml --> ParseFile --> Task: Schedule + policy
+//	                               |
+//	    since (Registry) ----------+---------- now (time of day)
+//	                               v
+//	                        Task.Plan (pure): Fire, Passed, Next
+//	                               |
+//	   Leadership: Term ok? --> Scheduler, one run of a task at a time
+//	                               |
+//	                               v                 embedded queue: row and message in
+//	                   Registry.Enqueue(term, Fire)  one transaction, fenced by the term
+//	                               |
+//	                               '- Claims: Claim -> Send -> Mark, for queues that
+//	                                  know nothing of runs (Amazon SQS)
+//
+// What each file is about:
+//
+//   - file.go, document.go, task.go, path.go: reading a cron.yaml, and refusing
+//     it with file, line and advice; document.go bounds it before it is parsed.
+//   - schedule.go, expression.go, words.go: expressions, when they are due, the
+//     rule for changes of the clocks (see [Schedule]), and their English.
+//   - plan.go: which runs are due and which are left out.
+//   - fire.go: the id and the message of a run.
+//   - scheduler.go, attempt.go, control.go: the loop, one try, and what people
+//     may ask of it.
+//   - registry.go, claims.go: where runs are remembered and how they are sent.
+//   - history.go, events.go: what others see.
+//
+// # Invariants
+//
+//   - A run is named by its task and its scheduled time, so that every instance
+//     and every try mean the same one. There is one message of it on the
+//     embedded queue and on FIFO queues, and at most two on a standard queue of
+//     Amazon SQS, with the same id, and only if a try to send had no known
+//     outcome or a leader died or stood still between claim and mark.
+//   - Nothing is enqueued before its time, by the time of day of the instance
+//     that leads. Jitter delays, by the same amount on all instances.
+//   - Nothing is begun without the lead, which is asked for right before each
+//     effect. The term travels along, so that a registry can refuse a leader
+//     that stood still in between.
+//   - Since a registry remembers up to when each task is accounted for, the next
+//     leader makes up for what was missed, as far as the task's policy and grace
+//     allow. What is left out is told as [Skipped].
+//   - A task's runs are enqueued one after the other, in the order of their
+//     times; tasks do not wait for each other, up to Concurrency.
+//
+// # When something fails
+//
+// A try that fails is repeated with growing pauses up to 30 s, until the run is
+// older than its grace. On a standard queue a send without an answer is repeated
+// once at most, on a FIFO queue for as long as the queue recognises the
+// repetition; then the run is left as it is and told as [ReasonUncertain]. Two
+// failures of that kind in one run, or two leaders that die with the same run in
+// hand, can therefore lose it: twice is the promise that is kept. A FIFO queue
+// needs clocks that agree within 30 s for that.
+//
+// A clock that is set back makes times come again: the registry tells those that
+// were enqueued. A clock that is set forward makes what it jumped over missed.
+// Both, and a machine that stood still, are noticed within a second of running.
+//
+// A file that is refused changes nothing: the caller keeps the tasks it has.
+//
+// # What it does not do
+//
+// It elects nobody, talks to no queue and reads no file by itself. Time zones
+// come from the system or from time/tzdata, which the command imports. A run
+// that is enqueued is an ordinary message: when it is delivered depends on the
+// queue before it.
 package periodic

@@ -187,7 +187,15 @@ func reference(t *testing.T, expressions []string, zone *time.Location, from, to
 		last := first.Add(quarter - time.Minute)
 		even := first.Equal(latest.Add(time.Minute))
 		for i := range sets {
-			if even && !sets[i].matchHour(first) {
+			if even {
+				if !sets[i].matchHour(first) {
+					continue
+				}
+				for m := range 15 {
+					if sets[i][0].has[first.Minute()+m] {
+						found[i] = append(found[i], block.Unix()+int64(60*m))
+					}
+				}
 				continue
 			}
 			seen := latest
