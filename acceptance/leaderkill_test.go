@@ -55,14 +55,14 @@ func TestKilledLeadersFireEachTickOnce(t *testing.T) {
 }
 
 func killLeaders(t *testing.T, queueName string, faults int) {
-	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")
+	serve, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")
 	c := client(started.Endpoint)
 	attrs := map[string]string{"VisibilityTimeout": "43000"}
 	if periodic.FIFO(queueName) {
 		attrs["FifoQueue"] = "true"
 	}
 	url := createQueue(t, c, queueName, attrs)
-	fleet := &fleet{t: t, endpoint: started.Endpoint, queue: queueName, nodes: map[string]*node{}}
+	fleet := &fleet{t: t, serve: serve, endpoint: started.Endpoint, queue: queueName, nodes: map[string]*node{}}
 	for range 3 {
 		fleet.add()
 	}
@@ -140,6 +140,7 @@ func checkTicks(t *testing.T, c *sqs.Client, url string, faults int, takeovers [
 // fleet is a number of instances, each behind a wire of its own that can be cut.
 type fleet struct {
 	t               *testing.T
+	serve           *process
 	endpoint, queue string
 	made            int
 	nodes           map[string]*node
@@ -178,7 +179,7 @@ func (f *fleet) leader(registry *sqsapi.RegistryClient, not string) string {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-deadline:
-			f.t.Fatalf("within a minute nobody but %q led: %+v, %v", not, lease, err)
+			f.t.Fatalf("within a minute nobody but %q led: %+v, %v\n%s", not, lease, err, f.serve.stderr)
 		}
 	}
 }

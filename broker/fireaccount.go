@@ -47,6 +47,9 @@ func (r *Registry) Skip(ctx context.Context, req FireRequest) error {
 	if err := req.check(); err != nil {
 		return err
 	}
+	if err := checkRegistryName("task", req.Task); err != nil {
+		return err
+	}
 	return r.fenced(ctx, req.Lease, req.Term, func(c *conn) error {
 		_, err := c.exec(`INSERT INTO tasks (task, last) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET last = max(last, excluded.last)`,
 			req.Task, req.At.UnixMilli())

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"tendril/broker"
@@ -50,40 +51,52 @@ func (e *Environment) openRegistry(ctx context.Context) (*registry, error) {
 }
 
 func (e *Environment) embeddedRegistry(r tendrilRegistry) *registry {
-	e.known = r.Fired
-	lease := ""
+	f := fenced{registry: r, own: e.leaseName() + "/"}
 	if e.s.Leader == config.LeaderElect {
-		lease = e.leaseName()
+		f.lease = e.leaseName()
 	}
-	return &registry{leases: r, pauses: r, runs: func(periodic.Leadership) periodic.Registry { return fenced{r, lease} }}
+	e.known = func(ctx context.Context, id string) (bool, error) { return r.Fired(ctx, f.own+id) }
+	return &registry{leases: r, pauses: ownPauses{r, f.own}, runs: func(periodic.Leadership) periodic.Registry { return f }}
 }
 
 // fenced enqueues runs in one transaction with the check of the leader's term.
 type fenced struct {
 	registry tendrilRegistry
-	lease    string // "" leaves the fence out
-}
-
-func (f fenced) fence(term int64) (string, int64) {
-	if f.lease == "" || term == 0 {
-		return "", 0
-	}
-	return f.lease, term
+	// own begins the names of runs and tasks, since several environments may
+	// share a registry.
+	own   string
+	lease string // "" leaves the fence out: there is one instance only
 }
 
 func (f fenced) request(term int64, run periodic.Fire) broker.FireRequest {
-	lease, term := f.fence(term)
-	req := broker.FireRequest{Queue: run.Queue, ID: run.ID, Task: run.Task, At: run.ScheduledAt, Lease: lease, Term: term}
+	req := broker.FireRequest{Queue: run.Queue, ID: f.own + run.ID, Task: f.own + run.Task, At: run.ScheduledAt, Lease: f.lease, Term: term}
 	if run.Manual {
-		req.Task = ""
+		req.Task, req.Lease = "", ""
+	}
+	if req.Lease == "" {
+		req.Term = 0
 	}
 	return req
 }
 
 // Since returns up to when the runs of each task are accounted for.
 func (f fenced) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
-	lease, term := f.fence(term)
-	return f.registry.Since(ctx, lease, term, from)
+	owned := make(map[string]time.Time, len(from))
+	for task, at := range from {
+		owned[f.own+task] = at
+	}
+	if f.lease == "" {
+		term = 0
+	}
+	since, err := f.registry.Since(ctx, f.lease, term, owned)
+	if err != nil {
+		return nil, err
+	}
+	plain := make(map[string]time.Time, len(since))
+	for task, at := range since {
+		plain[strings.TrimPrefix(task, f.own)] = at
+	}
+	return plain, nil
 }
 
 // Enqueue puts the run into its queue unless it was there before.
@@ -95,6 +108,29 @@ func (f fenced) Enqueue(ctx context.Context, term int64, run periodic.Fire) (per
 // Skip accounts for the run without a message.
 func (f fenced) Skip(ctx context.Context, term int64, run periodic.Fire) error {
 	return f.registry.Skip(ctx, f.request(term, run))
+}
+
+// ownPauses are the pauses of one environment in a registry that others share.
+type ownPauses struct {
+	all pauses
+	own string
+}
+
+// SetPaused notes for all instances that a task is paused, or no longer is.
+func (p ownPauses) SetPaused(ctx context.Context, task, reason string, paused bool) error {
+	return p.all.SetPaused(ctx, p.own+task, reason, paused)
+}
+
+// Paused returns the paused tasks and the reason of each.
+func (p ownPauses) Paused(ctx context.Context) (map[string]string, error) {
+	all, err := p.all.Paused(ctx)
+	mine := map[string]string{}
+	for task, reason := range all {
+		if name, ok := strings.CutPrefix(task, p.own); ok {
+			mine[name] = reason
+		}
+	}
+	return mine, err
 }
 
 // pausedAtStart asks which tasks are paused; when that cannot be known, none.

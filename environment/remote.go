@@ -44,11 +44,20 @@ func (e *Environment) tendrilEndpoint(ctx context.Context) (*sqsapi.RegistryClie
 	if err != nil || strings.Contains(u.Hostname(), ".amazonaws.") || strings.HasSuffix(u.Hostname(), ".api.aws") {
 		return nil, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	client := sqsapi.NewRegistryClient(u.Scheme+"://"+u.Host, nil)
-	ok, err := client.Probe(ctx)
-	return client, ok && err == nil
+	for { // an error is no answer: the server may just be starting
+		ok, err := client.Probe(ctx)
+		if err == nil {
+			return client, ok
+		}
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
 }
 
 // tableRegistry opens the DynamoDB table, and makes it where that was asked for.
