@@ -391,3 +391,37 @@ func (h hangs) Enqueue(ctx context.Context, term int64, f Fire) (Enqueued, error
 	}
 	return h.embedded.Enqueue(ctx, term, f)
 }
+
+// fickle loses the lead between the plan and the effect of the first minute.
+type fickle struct{ *node }
+
+func (f fickle) Term() (int64, bool) {
+	term, ok := f.node.Term()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if first := time.Unix(946684860, 0); !time.Now().Before(first) && f.sent == 0 {
+		f.sent-- // asked once
+		return term, ok
+	}
+	return term, ok && f.sent == 0
+}
+
+// TestLeadIsAskedBeforeTheEffect: the registry is not even called.
+func TestLeadIsAskedBeforeTheEffect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		n, tr := &node{world: w}, &transcript{start: time.Now()}
+		w.elect(n)
+		s := New(&File{Tasks: []Task{every("a", 60)}}, fickle{n}, embedded{n}, Options{Queue: "jobs", Events: tr.events()})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- s.Run(ctx) }()
+		time.Sleep(3 * time.Minute)
+		cancel()
+		<-done
+		if got := tr.take(); got != "0s led 1" || w.sent != -1 || len(w.queues) != 0 {
+			t.Errorf("%s; asked %d; queues %v", got, w.sent, w.queues)
+		}
+	})
+}
