@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -230,26 +232,32 @@ func consume(b *testing.B, q *Queue, n, callers int, each func(queue.Message) er
 	group.Wait()
 }
 
-// depth is how many messages the deep benchmarks begin with, if the variable
-// TENDRIL_BENCH_DEPTH does not say otherwise.
-func depth(b *testing.B, fallback int) int {
-	b.Helper()
+// depth is how many messages the deep benchmarks begin with: a million, or what
+// TENDRIL_BENCH_DEPTH says.
+func depth() int {
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_BENCH_DEPTH")); err == nil {
 		return n
 	}
-	return fallback
+	return 1_000_000
 }
 
+// loaded opens a broker with a queue of n messages.
+func loaded(b *testing.B, n int) (*Broker, *Queue) {
+	b.Helper()
+	br := openBench(b)
+	if err := br.CreateQueue(context.Background(), "work", nil, nil); err != nil {
+		b.Fatal(err)
+	}
+	preload(b, br.Queue("work"), n)
+	return br, br.Queue("work")
+}
+
+// BenchmarkDrain receives and deletes a backlog in tens.
 func BenchmarkDrain(b *testing.B) {
-	n := depth(b, 1_000_000)
+	n := depth()
 	for b.Loop() {
 		b.StopTimer()
-		br := openBench(b)
-		if err := br.CreateQueue(context.Background(), "work", nil, nil); err != nil {
-			b.Fatal(err)
-		}
-		q := br.Queue("work")
-		preload(b, q, n)
+		_, q := loaded(b, n)
 		p := newPoster(b)
 		posts := postsPerSecond(b, p)
 		p.stop()
@@ -257,10 +265,200 @@ func BenchmarkDrain(b *testing.B) {
 		b.StartTimer()
 		cpu, start := cpuTime(), time.Now()
 		consume(b, q, n, 16, nil)
-		took := time.Since(start)
-		rate := float64(n) / took.Seconds()
+		rate := float64(n) / time.Since(start).Seconds()
 		b.ReportMetric(rate, "msg/s")
 		b.ReportMetric(rate/posts, "xP")
 		b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/1000/float64(n), "cpu-us/msg")
 	}
+}
+
+// BenchmarkReceiveLatency compares a receive of ten from a deep queue with one
+// from a shallow queue, bodies included: medians.
+func BenchmarkReceiveLatency(b *testing.B) {
+	for b.Loop() {
+		shallow, deep := receiveLatency(b, 10_000), receiveLatency(b, depth())
+		b.ReportMetric(float64(shallow.Nanoseconds())/1000, "shallow-us")
+		b.ReportMetric(float64(deep.Nanoseconds())/1000, "deep-us")
+		b.ReportMetric(float64(deep)/float64(shallow), "ratio")
+	}
+}
+
+func receiveLatency(b *testing.B, n int) time.Duration {
+	b.Helper()
+	br, q := loaded(b, n)
+	defer br.Close()
+	var times []time.Duration
+	for range 900 {
+		start := time.Now()
+		msgs, err := q.Receive(context.Background(), queue.ReceiveRequest{Max: queue.MaxBatch})
+		times = append(times, time.Since(start))
+		if err != nil || len(msgs) == 0 {
+			b.Fatal(len(msgs), err)
+		}
+	}
+	slices.Sort(times)
+	return times[len(times)/2]
+}
+
+// BenchmarkWholePath receives in tens, POSTs from 50 workers, and deletes in
+// tens: alone from a backlog, and beside producers of durable sends.
+func BenchmarkWholePath(b *testing.B) {
+	for _, producers := range []int{0, 64, 16} {
+		b.Run(fmt.Sprint("producers=", producers), func(b *testing.B) {
+			for b.Loop() {
+				b.StopTimer()
+				br, q := loaded(b, 100_000)
+				p := newPoster(b)
+				posts := postsPerSecond(b, p)
+				b.StartTimer()
+				rate := wholePath(b, q, p, producers, 2*time.Second)
+				b.ReportMetric(rate, "msg/s")
+				b.ReportMetric(rate/posts, "xP")
+				p.stop()
+				br.Close()
+			}
+		})
+	}
+}
+
+// deleters is how many deletes may be under way at once.
+const deleters = 4
+
+// wholePath runs for a while and returns the messages done per second.
+func wholePath(b *testing.B, q *Queue, p *poster, producers int, limit time.Duration) float64 {
+	b.Helper()
+	ctx, stop := context.WithTimeout(context.Background(), limit)
+	defer stop()
+	work, done := make(chan queue.Message, postConnections), make(chan string, postConnections)
+	var senders, pollers, workers, deleting sync.WaitGroup
+	for range producers {
+		senders.Go(func() {
+			for ctx.Err() == nil {
+				_, _ = q.Send(context.Background(), []queue.Outgoing{{Body: payload}})
+			}
+		})
+	}
+	for range 2 {
+		pollers.Go(func() {
+			for ctx.Err() == nil {
+				msgs, _ := q.Receive(ctx, queue.ReceiveRequest{Max: queue.MaxBatch, Wait: new(time.Duration)})
+				for _, m := range msgs {
+					work <- m
+				}
+				if len(msgs) == 0 {
+					runtime.Gosched()
+				}
+			}
+		})
+	}
+	for range postConnections {
+		workers.Go(func() {
+			for m := range work {
+				if p.post(m.Body) == nil {
+					done <- m.ReceiptHandle
+				}
+			}
+		})
+	}
+	var n atomic.Int64
+	start := time.Now()
+	for range deleters {
+		deleting.Go(func() {
+			var batch []string
+			for r := range done {
+				if batch = append(batch, r); len(batch) == queue.MaxBatch {
+					q.Delete(context.Background(), batch)
+					n.Add(int64(len(batch)))
+					batch = batch[:0]
+				}
+			}
+		})
+	}
+	pollers.Wait()
+	senders.Wait()
+	close(work)
+	workers.Wait()
+	close(done)
+	deleting.Wait()
+	return float64(n.Load()) / time.Since(start).Seconds()
+}
+
+// BenchmarkMixedCPU sends, receives and deletes in tens at the same time on a
+// file system in memory: what the store itself costs.
+func BenchmarkMixedCPU(b *testing.B) {
+	if _, err := os.Stat("/dev/shm"); err != nil {
+		b.Skip("no file system in memory: ", err)
+	}
+	b.Setenv("TENDRIL_BENCH_DIR", "/dev/shm")
+	const n = 200_000
+	for b.Loop() {
+		br, q := loaded(b, 0)
+		cpu := cpuTime()
+		var sending sync.WaitGroup
+		sending.Go(func() { preload(b, q, n) })
+		consume(b, q, n, 8, nil)
+		sending.Wait()
+		b.ReportMetric(float64((cpuTime()-cpu).Nanoseconds())/1000/float64(n), "cpu-us/msg")
+		br.Close()
+	}
+}
+
+// BenchmarkDepth looks at what a deep queue costs: memory, the time to open it
+// after kill -9, and the disk after it was drained.
+func BenchmarkDepth(b *testing.B) {
+	for b.Loop() {
+		br, q := loaded(b, 100_000)
+		shallow := residentMB()
+		preload(b, q, depth()-100_000)
+		deep := residentMB()
+		b.ReportMetric(deep, "rss-MB")
+		b.ReportMetric(deep/shallow, "rss-ratio")
+		b.ReportMetric(reopenAfterKill(b, br).Seconds()*1000, "reopen-ms")
+		peak := diskBytes(br.dir)
+		consume(b, q, depth(), 16, nil)
+		end := time.Now().Add(time.Minute)
+		for diskBytes(br.dir)*20 > peak && time.Now().Before(end) {
+			<-time.After(100 * time.Millisecond)
+		}
+		b.ReportMetric(100*float64(diskBytes(br.dir))/float64(peak), "disk-%")
+		br.Close()
+	}
+}
+
+// residentMB is the memory of the process after a collection.
+func residentMB() float64 {
+	debug.FreeOSMemory()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	var kb float64
+	_, _ = fmt.Sscan(rest, &kb)
+	return kb / 1024
+}
+
+// reopenAfterKill copies the files as they are and opens the copy.
+func reopenAfterKill(b *testing.B, br *Broker) time.Duration {
+	b.Helper()
+	dir := filepath.Join(benchDir(b), "copy")
+	copyDir(b, br.dir, dir)
+	start := time.Now()
+	again, err := Open(dir, quiet())
+	if err != nil {
+		b.Fatal(err)
+	}
+	took := time.Since(start)
+	again.Close()
+	os.RemoveAll(dir)
+	return took
+}
+
+func diskBytes(dir string) (n int64) {
+	for _, name := range []string{databaseName, databaseName + "-wal"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
 }

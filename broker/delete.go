@@ -24,6 +24,7 @@ func (b *Broker) Delete(ctx context.Context, name string, receipts []string) []e
 		return repeated(err, len(receipts))
 	}
 	d := &deletion{q: q, errs: make([]error, len(receipts)), done: make(chan error, 1)}
+	d.messages = make([]*message, 0, len(receipts))
 	q.mu.Lock()
 	err = q.ready()
 	for i := 0; i < len(receipts) && err == nil; i++ {

@@ -1,2 +1,79 @@
 // Package broker is a durable queue that behaves like SQS.
+//
+// A [Broker] holds any number of standard and FIFO queues in one data
+// directory. It speaks Go; package sqsapi puts the wire protocol in front.
+//
+//	Send, Delete, Move, CreateQueue ...          Receive, ChangeVisibility
+//	       |  requests                                  |  under the queue's lock
+//	       v                                            v
+//	 +--------------+   publish after commit   +-----------------------------+
+//	 | writer       | -----------------------> | liveQueue                   |
+//	 | one goroutine|                          |  arrangement: next visible  |
+//	 | group commit |                          |  flight: in flight, by time |
+//	 +--------------+                          |  held: received before      |
+//	       |  one transaction                  |  delays: how many end when  |
+//	       v                                   +-----------------------------+
+//	 +---------------------------------+   fill when low    ^
+//	 | SQLite: queues.db, its log      | -------------------+
+//	 +---------------------------------+   contents that memory does not hold
+//
+// The table of messages is the truth. Memory holds the window, the next
+// visible messages of each queue, and all that were received and are still
+// there, so that a receive reads no disk and writes none.
+//
+// # Way of a message
+//
+// Send hands a request to the writer. It takes what is pending into one
+// transaction and commits it with an fsync if any of it must not be lost;
+// whoever waits meanwhile makes up the next group. After the commit the message
+// is published to its queue, and Send returns. Receive takes messages from the
+// window, starts their flight (until the visibility timeout ends) and gives
+// each a receipt handle that nobody can forge. Delete is a commit without an
+// fsync: it survives kill -9, and a power failure may undo it, which costs a
+// second delivery and no message.
+//
+// A message whose receives are used up is moved to the dead-letter queue by the
+// receive that would have been one too many. Retention is looked after by a
+// sweep that is due when the oldest message expires.
+//
+// # Invariants
+//
+//   - A send is acknowledged after it is on disk; the message then lies in
+//     exactly one queue until it is deleted, moved, expired or purged, and each
+//     of these is counted in the queue's [Ledger] by the same transaction.
+//   - A key is never used twice. Messages arrive at the right edge of their
+//     queue's range of keys.
+//   - Memory holds every message of which it knows something that the row does
+//     not say (liveQueue.held); all others can be dropped and read again.
+//   - A message that a request is about to take away is marked as leaving; no
+//     other request touches it until the commit is settled.
+//   - A queue's lock is never held while the disk is waited for, and no two
+//     queues' locks are held at once.
+//
+// # What holds over a restart
+//
+// After Close everything. After kill -9 every acknowledged send and delete, the
+// deadlines of messages in flight and the receive counts, except for those of
+// the last fifth of a second: these are written down a moment late, since most
+// messages are deleted sooner. A message whose receive was forgotten is visible
+// at once; on a FIFO queue its receipt has expired, on a standard queue it still
+// deletes. Attempt ids of FIFO receives are not kept. Reopening takes the same
+// time at any depth.
+//
+// # Failures
+//
+// A failed write or fsync is fatal for the open file: all requests are refused
+// with StorageFailed until the file was opened again and found to hold all that
+// was acknowledged; that is tried for as long as the process lives. What the
+// failed commit left behind, all or nothing, is taken over as it is. On a full
+// disk only sends are refused (StorageFull), and early enough that receives and
+// deletes go on. A row whose checksum is wrong is not delivered. A directory
+// that another process holds is not opened ([ErrInUse]).
+//
+// # What it does not do
+//
+// It does not replicate: a lost disk is a lost queue. It does not order tenants
+// fairly on standard queues; a group id there is kept and returned. It does
+// not limit rates. Policies and encryption keys are stored as given, and have
+// no effect.
 package broker

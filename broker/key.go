@@ -44,6 +44,10 @@ func newSeal(secret []byte) (seal, error) {
 	return seal{block}, nil
 }
 
+// block is room for one block of the cipher, handed down because what is given
+// to a cipher lies on the heap.
+type block [aes.BlockSize]byte
+
 // The domains keep one use of the secret apart from another.
 const (
 	domainIDHigh  = 1
@@ -51,17 +55,19 @@ const (
 	domainReceipt = 3
 )
 
-// prf is a pseudo-random function of two words and a domain: AES of one block
-// per word, chained.
-func (s seal) prf(domain byte, a, b uint64) (out [16]byte) {
-	binary.BigEndian.PutUint64(out[:8], a)
-	out[15] = domain
+// prf is a pseudo-random function of a word and a domain: AES of one block.
+func (s seal) prf(out *block, domain byte, word uint64) {
+	*out = block{15: domain}
+	binary.BigEndian.PutUint64(out[:8], word)
 	s.block.Encrypt(out[:], out[:])
-	for i := range 8 {
-		out[i] ^= byte(b >> (56 - 8*i))
-	}
+}
+
+// prf2 is a pseudo-random function of two words: AES of one block each,
+// chained.
+func (s seal) prf2(out *block, domain byte, a, b uint64) {
+	s.prf(out, domain, a)
+	binary.BigEndian.PutUint64(out[:8], binary.BigEndian.Uint64(out[:8])^b)
 	s.block.Encrypt(out[:], out[:])
-	return out
 }
 
 const (
@@ -72,17 +78,17 @@ const (
 // messageID is the message id that belongs to the key under which a message
 // was sent: a version 4 UUID that looks random and leads back to the key.
 func (s seal) messageID(origin int64) string {
-	high := s.idHigh(origin)
-	low := uint64(origin) ^ s.idMask(high)
-	var raw [16]byte
-	binary.BigEndian.PutUint64(raw[:8], high>>12<<16|0x4000|high&0xfff)
-	binary.BigEndian.PutUint64(raw[8:], 2<<62|low)
+	work := new(block)
+	high := s.idHigh(work, origin)
+	low := uint64(origin) ^ s.idMask(work, high)
+	binary.BigEndian.PutUint64(work[:8], high>>12<<16|0x4000|high&0xfff)
+	binary.BigEndian.PutUint64(work[8:], 2<<62|low)
 	var text [36]byte
-	hex.Encode(text[:8], raw[:4])
-	hex.Encode(text[9:13], raw[4:6])
-	hex.Encode(text[14:18], raw[6:8])
-	hex.Encode(text[19:23], raw[8:10])
-	hex.Encode(text[24:], raw[10:])
+	hex.Encode(text[:8], work[:4])
+	hex.Encode(text[9:13], work[4:6])
+	hex.Encode(text[14:18], work[6:8])
+	hex.Encode(text[19:23], work[8:10])
+	hex.Encode(text[24:], work[10:])
 	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
 	return string(text[:])
 }
@@ -96,16 +102,16 @@ func (s seal) origin(id string) (int64, bool) {
 	}
 	first, second := binary.BigEndian.Uint64(raw[:8]), binary.BigEndian.Uint64(raw[8:])
 	high := first>>16<<12 | first&0xfff
-	origin := int64((second & idLowMask) ^ s.idMask(high))
+	origin := int64((second & idLowMask) ^ s.idMask(new(block), high))
 	return origin, s.messageID(origin) == strings.ToLower(id)
 }
 
-func (s seal) idHigh(origin int64) uint64 {
-	p := s.prf(domainIDHigh, uint64(origin), 0)
-	return binary.BigEndian.Uint64(p[:8]) & idHighMask
+func (s seal) idHigh(work *block, origin int64) uint64 {
+	s.prf(work, domainIDHigh, uint64(origin))
+	return binary.BigEndian.Uint64(work[:8]) & idHighMask
 }
 
-func (s seal) idMask(high uint64) uint64 {
-	p := s.prf(domainIDLow, high, 0)
-	return binary.BigEndian.Uint64(p[:8]) & idLowMask
+func (s seal) idMask(work *block, high uint64) uint64 {
+	s.prf(work, domainIDLow, high)
+	return binary.BigEndian.Uint64(work[:8]) & idLowMask
 }

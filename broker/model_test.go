@@ -45,7 +45,7 @@ func TestModel(t *testing.T) {
 
 // fastDir is a directory in memory where there is one: histories are many, and
 // what they are about is not the disk.
-func fastDir(t rapid.TB) string {
+func fastDir(t interface{ Fatal(...any) }) string {
 	for _, parent := range []string{"/dev/shm", ""} {
 		if dir, err := os.MkdirTemp(parent, "broker"); err == nil {
 			return dir

@@ -199,6 +199,9 @@ func (b *Broker) background(f func()) bool {
 // read runs f with a connection that reads.
 func (b *Broker) read(f func(*conn) error) error {
 	err := b.store.Load().read(f)
+	if errors.Is(err, errStoreClosed) && b.closing.Load() {
+		return queue.ErrClosed
+	}
 	if err != nil {
 		return &queue.Error{Code: queue.CodeStorageFailed, Message: "Reading the queues' file failed; look at the log and the disk.", Err: err}
 	}

@@ -26,15 +26,16 @@ func (s seal) handle(r receipt) string {
 	binary.BigEndian.PutUint64(raw[:8], uint64(r.key))
 	binary.BigEndian.PutUint32(raw[8:], r.serial)
 	binary.BigEndian.PutUint32(raw[12:], r.epoch)
-	mac := s.receiptMAC(r)
+	mac := new(block)
+	s.receiptMAC(mac, r)
 	copy(raw[16:], mac[:])
 	var text [44]byte
 	base64.URLEncoding.Encode(text[:], raw[:])
 	return string(text[:])
 }
 
-func (s seal) receiptMAC(r receipt) [16]byte {
-	return s.prf(domainReceipt, uint64(r.key), uint64(r.serial)<<32|uint64(r.epoch))
+func (s seal) receiptMAC(out *block, r receipt) {
+	s.prf2(out, domainReceipt, uint64(r.key), uint64(r.serial)<<32|uint64(r.epoch))
 }
 
 // open reads a handle. Its error is ReceiptHandleIsInvalid for anything that
@@ -53,7 +54,8 @@ func (s seal) open(handle string) (receipt, error) {
 		serial: binary.BigEndian.Uint32(raw[8:]),
 		epoch:  binary.BigEndian.Uint32(raw[12:]),
 	}
-	mac := s.receiptMAC(r)
+	mac := new(block)
+	s.receiptMAC(mac, r)
 	if subtle.ConstantTimeCompare(mac[:], raw[16:receiptSize]) != 1 {
 		return receipt{}, errHandle(handle)
 	}

@@ -226,6 +226,9 @@ func (q *liveQueue) take(r *receive) (c catch, err error) {
 			return v
 		},
 	})
+	if len(taken) > 0 {
+		c.given = make([]given, 0, len(taken))
+	}
 	for _, m := range taken {
 		c.given = append(c.given, q.start(m, r.visibility, now, wall))
 	}

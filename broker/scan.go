@@ -66,19 +66,19 @@ func (c *conn) scanRows(text string, args ...any) (rows []*scanned, err error) {
 // attributes. It gives up, with ok false, at the first that has more.
 func (c *conn) scanPlain(low, high int64, limit int) (rows []*scanned, ok bool, err error) {
 	err = c.query(func(row []driver.Value) error {
-		if row[6] != nil {
+		if row[5] != nil {
 			return errNotPlain
 		}
 		r := new(scanned)
 		r.key, _ = row[0].(int64)
 		r.sent, _ = row[1].(int64)
 		r.sum, _ = row[2].(int64)
-		r.size, _ = row[3].(int64)
-		r.attributes, _ = row[4].([]byte)
-		r.body, r.content = row[5].(string)
+		r.attributes, _ = row[3].([]byte)
+		r.body, r.content = row[4].(string)
+		r.size = int64(len(r.attributes) + len(r.body))
 		rows = append(rows, r)
 		return nil
-	}, `SELECT id, sent, sum, size, iif(size <= ?1, attributes, NULL), iif(size <= ?1, body, NULL), coalesce(origin, group_id, trace)
+	}, `SELECT id, sent, sum, iif(size <= ?1, attributes, NULL), iif(size <= ?1, body, NULL), coalesce(origin, group_id, trace)
 		FROM messages WHERE id > ?2 AND id <= ?3 AND due IS NULL ORDER BY id LIMIT ?4`,
 		int64(keepContent), low, high, int64(limit))
 	if errors.Is(err, errNotPlain) {

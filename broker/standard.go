@@ -51,7 +51,7 @@ func (s *standard) size() int { return s.main.len() + s.late.len() }
 func (s *standard) deliverable() bool { return s.size()+s.back.len() > 0 }
 
 func (s *standard) take(t taking) []*message {
-	var taken []*message
+	taken := make([]*message, 0, min(t.limit, s.size()+s.back.len()))
 	for len(taken) < t.limit {
 		m := s.next(t.oldOnly)
 		if m == nil {

@@ -20,9 +20,6 @@ type store struct {
 const (
 	databaseName = "queues.db"
 	readers      = 3
-	// checkpointPages is the size of the log, in pages, at which it is
-	// copied into the database.
-	checkpointPages = 4000
 )
 
 // openStore opens or creates the database in dir.
@@ -37,7 +34,7 @@ func openStore(dir, vfs string) (*store, error) {
 		PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
 		PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
 		PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -32768;
-		PRAGMA wal_autocheckpoint = `+fmt.Sprint(checkpointPages))
+		PRAGMA wal_autocheckpoint = 0`)
 	if err == nil {
 		s.write = w
 		err = s.migrate()

@@ -5,22 +5,34 @@ import (
 	"time"
 )
 
-// Cleaning up happens in the writer's idle time, in small bites.
+// Cleaning up happens in the writer's idle time, in small bites; what is purged
+// goes in larger pauses also while the writer is busy.
 const (
-	tidySoon = time.Second          // after the last commit
-	tidyNext = 5 * time.Millisecond // between bites
+	tidySoon = time.Second            // after a commit
+	tidyNext = 5 * time.Millisecond   // between bites
+	tidyBusy = 100 * time.Millisecond // between bites while commits go on
 	tidyRows = 2_000
 	// slackPages is how many free pages the file may keep; what is more goes
-	// back to the file system after a while.
-	slackPages  = 512
-	vacuumPages = 512
+	// back to the file system when nothing else is to be done.
+	slackPages = 512
 )
 
-// tidyLater sets the next look.
-func (w *writer) tidyLater(wait time.Duration) { w.tidyAt.Reset(wait) }
+// tidyLater sees to it that a look comes after a commit.
+func (w *writer) tidyLater() {
+	w.lastCommit = time.Now()
+	if !w.tidyArmed {
+		w.tidyIn(tidySoon)
+	}
+}
+
+func (w *writer) tidyIn(wait time.Duration) {
+	w.tidyArmed = true
+	w.tidyAt.Reset(wait)
+}
 
 // tidy takes one bite of what there is to clean up.
 func (w *writer) tidy() {
+	w.tidyArmed = false
 	if w.b.failed() != nil {
 		return
 	}
@@ -30,23 +42,32 @@ func (w *writer) tidy() {
 		next = time.Minute
 	}
 	if next > 0 {
-		w.tidyLater(next)
+		w.tidyIn(next)
 	}
 }
 
-// bite does one piece of work and returns when the next is due; 0 for none.
+// bite does one piece of work and returns when the next is due; 0 for none
+// before the next commit.
 func (w *writer) bite() (next time.Duration, err error) {
-	c := w.b.store.Load().write
-	if err := w.b.store.Load().synchronous(false); err != nil {
+	s := w.b.store.Load()
+	if err := s.synchronous(false); err != nil {
 		return 0, err
 	}
-	if more, err := removeGarbage(c); more || err != nil {
-		return tidyNext, err
+	busy := time.Since(w.lastCommit) < tidySoon
+	pause := tidyNext
+	if busy {
+		pause = tidyBusy
 	}
-	if more, err := w.vacuum(c); more || err != nil {
-		return tidyNext, err
+	if more, err := removeGarbage(s.write); more || err != nil {
+		return pause, err
 	}
-	return w.forgetDedups(c)
+	if busy {
+		return tidySoon, nil
+	}
+	if more, err := w.vacuum(s); more || err != nil {
+		return pause, err
+	}
+	return w.forgetDedups(s.write)
 }
 
 // removeGarbage deletes some messages of a purged range.
@@ -65,10 +86,10 @@ func removeGarbage(c *conn) (more bool, err error) {
 	if err != nil || n == tidyRows {
 		return true, err
 	}
-	for _, text := range []string{`DELETE FROM receipts WHERE id > ? AND id <= ?`, `DELETE FROM dedup WHERE message > ? AND message <= ?`} {
-		if _, err := c.exec(text, low, high); err != nil {
-			return true, err
-		}
+	// Deduplication ids need no care: below the floor they do not count, and
+	// they expire soon.
+	if _, err := c.exec(`DELETE FROM receipts WHERE id > ? AND id <= ?`, low, high); err != nil {
+		return true, err
 	}
 	_, err = c.exec(`DELETE FROM garbage WHERE low = ?`, low)
 	return true, err
@@ -76,18 +97,21 @@ func removeGarbage(c *conn) (more bool, err error) {
 
 // vacuum gives free pages back to the file system. They leave the disk with a
 // checkpoint, which comes at the end.
-func (w *writer) vacuum(c *conn) (more bool, err error) {
-	free, err := c.integer(`PRAGMA freelist_count`)
+func (w *writer) vacuum(s *store) (more bool, err error) {
+	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {
 		return false, err
 	}
 	if free > slackPages {
 		w.vacuumed = true
-		return true, c.script(`PRAGMA incremental_vacuum(512)`)
+		return true, s.write.script(`PRAGMA incremental_vacuum(512)`)
 	}
 	if w.vacuumed {
 		w.vacuumed = false
-		return false, c.script(`PRAGMA wal_checkpoint(TRUNCATE)`)
+		return false, s.whileNobodyReads(func() error {
+			_, err := s.logPages(`PRAGMA wal_checkpoint(TRUNCATE)`)
+			return err
+		})
 	}
 	return false, nil
 }

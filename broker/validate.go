@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
@@ -82,19 +83,30 @@ var errCharacters = queue.Errorf(queue.CodeInvalidMessageContents,
 
 // validText reports whether SQS takes the characters of a text.
 func validText(s string) bool {
-	plain := true
-	for i := range len(s) {
-		if c := s[i]; c < 0x20 && c != '\t' && c != '\n' && c != '\r' || c >= 0x80 {
-			if c < 0x20 {
-				return false
-			}
+	plain := true // printable ASCII and white space
+	for i := 0; i < len(s); i++ {
+		for i+8 <= len(s) && printable8(s[i:i+8]) {
+			i += 8
+		}
+		if i == len(s) {
+			break
+		}
+		switch c := s[i]; {
+		case c >= 0x80:
 			plain = false
+		case c < ' ' && c != '\t' && c != '\n' && c != '\r':
+			return false
 		}
 	}
-	if plain {
-		return true
-	}
-	return utf8.ValidString(s) && !strings.ContainsAny(s, "\ufffe\uffff")
+	return plain || utf8.ValidString(s) && !strings.ContainsAny(s, "\ufffe\uffff")
+}
+
+// printable8 reports whether eight bytes are all ASCII and none is a control
+// character below the blank; it looks at them as one word.
+func printable8(s string) bool {
+	const high = 0x8080808080808080
+	word := binary.LittleEndian.Uint64([]byte(s))
+	return (word|(word-0x2020202020202020))&high == 0
 }
 
 func (s *settings) checkDelay(m *queue.Outgoing) error {

@@ -84,6 +84,26 @@ func TestCheckOutgoing(t *testing.T) {
 	}
 }
 
+func TestValidText(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		text string
+		ok   bool
+	}{
+		{"", true}, {"\t\n\r ~\x7f", true}, {"ü", true}, {"\u0085", true}, {"\x0b", false}, {"\x1f", false}, {"\ufffd", true}, {"\uffff", false}, {"\xc3", false},
+	} {
+		// Wherever it lies among other characters.
+		for before := range 20 {
+			for _, after := range []int{0, 1, 9} {
+				text := strings.Repeat("a", before) + c.text + strings.Repeat("b", after)
+				if validText(text) != c.ok {
+					t.Errorf("%q: %t", text, !c.ok)
+				}
+			}
+		}
+	}
+}
+
 func TestValidNumber(t *testing.T) {
 	t.Parallel()
 	for _, good := range []string{"0", "-1", "+1", "1.5", ".5", "5.", "1e9", "1E-9", "-1.5e+3", "123456789012345678901234567890"} {

@@ -30,12 +30,20 @@ type request interface {
 // pending into one transaction; the wait for the disk itself gathers the next
 // group.
 type writer struct {
-	b        *Broker
-	wake     chan struct{} // holds one token while something is pending
-	done     chan struct{} // closed when the goroutine has ended
-	tidyAt   *time.Timer   // the next look at what can be cleaned up
-	tx       *tx
-	vacuumed bool // pages were freed since the last checkpoint
+	b    *Broker
+	wake chan struct{} // holds one token while something is pending
+	done chan struct{} // closed when the goroutine has ended
+	tx   *tx
+
+	commits        int   // for checkpoint.go
+	nextCheckpoint int64 // the length of the log at which one is due
+	lastPages      int64 // its length when it was last looked at
+
+	// Of cleaning up: see tidy.go.
+	tidyAt     *time.Timer // the next look
+	tidyArmed  bool
+	lastCommit time.Time
+	vacuumed   bool // pages were freed since the last checkpoint
 
 	mu      sync.Mutex
 	pending []request
@@ -48,8 +56,8 @@ type writer struct {
 const groupLimit = 512
 
 func newWriter(b *Broker) *writer {
-	w := &writer{b: b, wake: make(chan struct{}, 1), done: make(chan struct{}), tx: newTx(b.store.Load().write)}
-	w.tidyAt = time.NewTimer(tidySoon)
+	w := &writer{b: b, wake: make(chan struct{}, 1), done: make(chan struct{}), tx: newTx(b.store.Load().write), nextCheckpoint: checkpointPages}
+	w.tidyAt, w.tidyArmed = time.NewTimer(tidySoon), true
 	return w
 }
 
@@ -123,17 +131,22 @@ func (w *writer) run() {
 // gather lets the callers that are about to submit do so: without an fsync to
 // wait for, groups would otherwise be small. It yields while that brings more.
 func (w *writer) gather() {
-	for before := -1; ; {
+	for before, still := 0, 0; still < gatherYields; {
 		w.mu.Lock()
 		n := len(w.pending)
 		w.mu.Unlock()
-		if n == before || n >= groupLimit {
+		if n >= groupLimit {
 			return
 		}
-		before = n
+		if still++; n > before {
+			before, still = n, 0
+		}
 		runtime.Gosched()
 	}
 }
+
+// gatherYields is how often in a row yielding may bring nothing.
+const gatherYields = 4
 
 // next takes the next group.
 func (w *writer) next() (group []request, closed bool) {
@@ -174,15 +187,22 @@ func (w *writer) commit(group []request) {
 	}
 	settleAll(group, nil)
 	clear(group)
-	w.tidyLater(tidySoon)
+	w.tidyLater()
+	if err := w.checkpoint(); err != nil && !isFull(err) {
+		w.fail(nil, err)
+	}
 }
 
 // makeRoom gives up the reserved file, and lets the log start over: deletes
 // then need no more room than it has.
 func (w *writer) makeRoom() {
 	w.b.room.release()
+	s := w.b.store.Load()
 	// Without room for that either, the deletes fail, and say so.
-	_ = w.b.store.Load().write.script(`PRAGMA wal_checkpoint(RESTART)`)
+	_ = s.whileNobodyReads(func() error {
+		_, err := s.logPages(`PRAGMA wal_checkpoint(RESTART)`)
+		return err
+	})
 }
 
 // refuseGrowth refuses what takes up room while there is too little.
