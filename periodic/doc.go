@@ -41,7 +41,10 @@
 //     that stood still in between.
 //   - Since a registry remembers up to when each task is accounted for, the next
 //     leader makes up for what was missed, as far as the task's policy and grace
-//     allow. What is left out is told as [Skipped].
+//     allow. What is left out is told as [Skipped]. A task counts from when the
+//     first leader that reached the registry first knew it: what was due before
+//     that leader's process began, while no leader had ever been there, is not
+//     made up for.
 //   - A task's runs are enqueued one after the other, in the order of their
 //     times; tasks do not wait for each other, up to Concurrency.
 //
