@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -66,7 +67,7 @@ func killLeaders(t *testing.T, queueName string, faults int) {
 	for range 3 {
 		fleet.add()
 	}
-	registry := sqsapi.NewRegistryClient(started.Endpoint, nil)
+	registry := sqsapi.NewRegistryClient(started.Endpoint, &http.Client{Transport: &http.Transport{}})
 	takeovers := make([]time.Duration, 0, faults)
 	for i := range faults {
 		led := fleet.leader(registry, "")

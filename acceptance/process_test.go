@@ -177,7 +177,9 @@ func (p *process) terminate(t *testing.T) int {
 func client(endpoint string) *sqs.Client {
 	return sqs.New(sqs.Options{
 		BaseEndpoint: &endpoint, Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
-		Retryer: aws.NopRetryer{}, HTTPClient: &http.Client{Timeout: 30 * time.Second},
+		// A transport of its own: closing a test server closes the idle
+		// connections of the default one, whoever uses them.
+		Retryer: aws.NopRetryer{}, HTTPClient: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second},
 	})
 }
 
