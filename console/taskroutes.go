@@ -74,7 +74,7 @@ func (s *Server) getHistory(r *http.Request) (answer, error) {
 	}
 	name := r.PathValue("name")
 	runs := t.History(name)
-	if len(runs) == 0 && name != "" && !slices.ContainsFunc(t.Status().Tasks, func(t Task) bool { return t.Name == name }) {
+	if len(runs) == 0 && name != "" && !t.knows(name) {
 		return answer{}, refuse(http.StatusNotFound, "there is no task "+strconv.Quote(name), noTaskHint)
 	}
 	if runs == nil {
@@ -91,8 +91,9 @@ func (s *Server) postTaskRun(r *http.Request) (answer, error) {
 	if err := readBody(r, &struct{}{}); err != nil {
 		return answer{}, err
 	}
-	run, err := t.Run(r.Context(), r.PathValue("name"))
-	return ok(run), uncertain(r.Context(), err)
+	name := r.PathValue("name")
+	run, err := t.Run(r.Context(), name)
+	return ok(run), taskError(r.Context(), t, name, err)
 }
 
 func (s *Server) postTaskPause(r *http.Request) (answer, error) {
@@ -105,7 +106,7 @@ func (s *Server) postTaskPause(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	name := r.PathValue("name")
-	return ok(taskPaused{name, true}), uncertain(r.Context(), t.Pause(r.Context(), name, why))
+	return ok(taskPaused{name, true}), taskError(r.Context(), t, name, t.Pause(r.Context(), name, why))
 }
 
 func (s *Server) postTaskResume(r *http.Request) (answer, error) {
@@ -117,21 +118,30 @@ func (s *Server) postTaskResume(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	name := r.PathValue("name")
-	return ok(taskPaused{name, false}), uncertain(r.Context(), t.Resume(r.Context(), name))
+	return ok(taskPaused{name, false}), taskError(r.Context(), t, name, t.Resume(r.Context(), name))
 }
 
-// uncertain turns the plain error of an act on a task into a refusal: 503 when
-// there was no answer in time, and the act may have been done all the same, 409
-// when the environment cannot do it.
-func uncertain(ctx context.Context, err error) error {
+// taskError turns the plain error of an act on a task into a refusal: 404 when
+// there is no such task, 503 when there was no answer in time and the act may
+// have been done all the same, 409 when the environment cannot do it. What else
+// is missing, such as the registry's table, is not the caller's mistake.
+func taskError(ctx context.Context, t *TaskOptions, name string, err error) error {
 	var refused *queue.Error
-	if errors.As(err, &refused) && refused.Code == queue.CodeResourceNotFound {
+	switch {
+	case errors.As(err, &refused) && refused.Code == queue.CodeResourceNotFound:
+		if t.knows(name) {
+			return refuse(http.StatusServiceUnavailable, err.Error(), "")
+		}
 		return refuse(http.StatusNotFound, err.Error(), noTaskHint)
-	}
-	if ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+	case ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
 		return refuse(http.StatusServiceUnavailable, err.Error(), "it may have been done all the same: look at the tasks' history before you try again")
 	}
 	return unable(err)
+}
+
+// knows reports whether there is a task of that name now.
+func (t *TaskOptions) knows(name string) bool {
+	return slices.ContainsFunc(t.Status().Tasks, func(task Task) bool { return task.Name == name })
 }
 
 // postReload puts the file of tasks in force as it is now, or refuses it with
