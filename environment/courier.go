@@ -25,7 +25,7 @@ type courier struct {
 func (c *courier) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	task, at, isRun := periodic.RunOf(m)
 	if m.Attribute(periodic.AttributePath) != "" && c.e.s.PeriodicTrust == config.TrustRegistry {
-		known, err := c.isKnown(ctx, task, at, isRun)
+		known, err := c.isKnown(ctx, m)
 		if err != nil {
 			return queue.Result{Reason: "the registry of periodic tasks did not answer", Err: err}
 		}
@@ -44,11 +44,12 @@ func (c *courier) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 }
 
 // isKnown reports whether the registry has the run that a message claims to be.
-func (c *courier) isKnown(ctx context.Context, task string, at time.Time, isRun bool) (bool, error) {
-	if !isRun || c.e.known == nil {
+func (c *courier) isKnown(ctx context.Context, m *queue.Message) (bool, error) {
+	id, ok := periodic.IDOf(m)
+	if !ok || id == "" || c.e.known == nil {
 		return false, nil
 	}
-	return c.e.known(ctx, periodic.RunID(task, at))
+	return c.e.known(ctx, id)
 }
 
 // ordinary returns the message without what makes it a periodic one.

@@ -42,7 +42,7 @@ func TestCourierTrust(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.Close)
-	run := periodic.RunID("audit", time.Date(2026, 3, 22, 23, 10, 0, 0, time.UTC))
+	const run = "audit@2026-03-22T23:10:00Z"
 	for _, tt := range []struct {
 		name, trust string
 		known       bool
@@ -61,6 +61,30 @@ func TestCourierTrust(t *testing.T) {
 		if diff := cmp.Diff([]seen{tt.want}, got); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", tt.name, diff)
 		}
+	}
+}
+
+// TestRunIDs: a run that a person asked for says its own id, which must be one
+// of its task and time.
+func TestRunIDs(t *testing.T) {
+	t.Parallel()
+	for extra, want := range map[string]string{
+		"":                                  "audit@2026-03-22T23:10:00Z",
+		"audit@2026-03-22T23:10:00Z#ABC":    "audit@2026-03-22T23:10:00Z#ABC",
+		"other@2026-03-22T23:10:00Z#ABC":    "",
+		"audit@2026-03-22T23:11:00Z#ABC":    "",
+		"audit@2026-03-22T23:10:00Z-or-not": "",
+	} {
+		m := runMessage("m", "/audit")
+		if extra != "" {
+			m.Attributes = append(m.Attributes, queue.Attribute{Name: periodic.AttributeRun, Type: "String", Value: extra})
+		}
+		if id, ok := periodic.IDOf(m); id != want || !ok {
+			t.Errorf("with run id %q: %q, %v; want %q", extra, id, ok, want)
+		}
+	}
+	if _, ok := periodic.IDOf(&queue.Message{}); ok {
+		t.Error("an ordinary message has a run id")
 	}
 }
 

@@ -22,6 +22,10 @@ const (
 	// "2017-03-22 23:10:00 UTC".
 	AttributeTime = "beanstalk.sqsd.scheduled_time"
 
+	// AttributeRun holds the id of a run that a person asked for: it cannot be
+	// worked out from task and time.
+	AttributeRun = "beanstalk.sqsd.run_id"
+
 	timeLayout = "2006-01-02 15:04:05 UTC"
 )
 
@@ -59,6 +63,9 @@ func newFire(t *Task, s Slot, id, queueName string, manual bool) Fire {
 	m.Attributes = append([]queue.Attribute{
 		text(AttributePath, t.URL), text(AttributeTask, t.Name), text(AttributeTime, at.Format(timeLayout)),
 	}, t.Attributes...)
+	if manual {
+		m.Attributes = append(m.Attributes, text(AttributeRun, id))
+	}
 	if FIFO(queueName) {
 		m.GroupID, m.DedupID = groupID(t.Name), digest(id)
 	}
@@ -76,10 +83,24 @@ func RunOf(m *queue.Message) (task string, at time.Time, ok bool) {
 	return task, at, true
 }
 
-// RunID is the id of the run of a task at a scheduled time, as in [Fire].
-func RunID(task string, at time.Time) string { return fireID(task, at) }
-
 func fireID(task string, at time.Time) string { return task + "@" + at.UTC().Format(time.RFC3339) }
+
+// IDOf returns the id of the run that a message is or claims to be, "" when
+// its claims do not agree. ok is that of [RunOf].
+func IDOf(m *queue.Message) (id string, ok bool) {
+	task, at, ok := RunOf(m)
+	if !ok {
+		return "", false
+	}
+	id = fireID(task, at)
+	if manual := m.Attribute(AttributeRun); manual != "" {
+		if !strings.HasPrefix(manual, id+"#") {
+			return "", true
+		}
+		id = manual
+	}
+	return id, true
+}
 
 // FIFO reports whether a queue's name, URL or ARN is one of a FIFO queue.
 func FIFO(queueName string) bool { return strings.HasSuffix(queueName, ".fifo") }

@@ -27,7 +27,7 @@ func TestMessageOfARun(t *testing.T) {
 		t.Error(diff)
 	}
 	m := queue.Message{Attributes: f.Message.Attributes}
-	if name, when, ok := RunOf(&m); !ok || name != task.Name || !when.Equal(at) || RunID(name, when) != f.ID {
+	if name, when, ok := RunOf(&m); !ok || name != task.Name || !when.Equal(at) || fireID(name, when) != f.ID {
 		t.Errorf("read back as %s at %v, %v", name, when, ok)
 	}
 	for _, missing := range []string{AttributePath, AttributeTask, AttributeTime} {

@@ -359,7 +359,7 @@ func TestWords(t *testing.T) {
 		"*/15 * * * *":            "every 15 minutes UTC",
 		"*/7 * * * *":             "at minutes 0, 7, 14, 21, 28, 35, 42, 49 and 56 past every hour UTC",
 		"5 * * * *":               "at minute 5 past every hour UTC",
-		"0 9,17 * * 1-5":          "on Monday to Friday at 09:00 and 17:00 UTC",
+		"0 9,17 * * 1-5":          "from Monday to Friday at 09:00 and 17:00 UTC",
 		"*/10 9-17 * * mon":       "every 10 minutes past hours 9 to 17 UTC, on Monday",
 		"* 2 * * *":               "every minute past hour 2 UTC",
 		"0 0 1 * *":               "on day 1 of the month at 00:00 UTC",

@@ -277,7 +277,7 @@ func TestRunNowAndHistory(t *testing.T) {
 	play(t, []Task{every("a", 60)}, Options{History: 3}, func(s *stage) {
 		s.elect(nil)
 		f, sent, err := s.RunNow(context.Background(), "a")
-		if err != nil || sent.ID != "m1" || !f.Manual || !strings.HasPrefix(f.ID, RunID("a", f.ScheduledAt)+"#") {
+		if err != nil || sent.ID != "m1" || !f.Manual || !strings.HasPrefix(f.ID, fireID("a", f.ScheduledAt)+"#") {
 			t.Errorf("%+v, %+v, %v", f, sent, err)
 		}
 		if _, _, err := s.RunNow(context.Background(), "x"); err == nil {

@@ -24,7 +24,7 @@ const (
 	// maxName bounds a name, in bytes.
 	maxName = 128
 	// maxAttributes is what an SQS message has room for beside ours.
-	maxAttributes = 7
+	maxAttributes = 6
 )
 
 // Task is one entry of a cron.yaml.
@@ -50,7 +50,7 @@ type Task struct {
 	// sends.
 	Payload string
 	// Attributes are message attributes beside those that make a message a
-	// periodic one, sorted by name; at most 7.
+	// periodic one, sorted by name; at most 6.
 	Attributes []queue.Attribute
 	// Queue is where the task is enqueued, a name, URL or ARN; "" means the
 	// environment's own queue.

@@ -77,7 +77,7 @@ func (s Schedule) dayWords() string {
 		date = "on " + plural("day", dom) + " of the month"
 	}
 	if !anyDay && (len(dow) < 7 || !anyDate) {
-		week = "on " + weekdays(dow)
+		week = weekdays(dow)
 	}
 	days := date
 	switch {
@@ -107,7 +107,7 @@ const star = 1 << 63
 
 func weekdays(days []int) string {
 	if len(days) == 5 && days[0] == 1 && days[4] == 5 {
-		return "Monday to Friday"
+		return "from Monday to Friday"
 	}
 	names := make([]string, 0, len(days))
 	for _, d := range days {
@@ -118,7 +118,7 @@ func weekdays(days []int) string {
 	if days[0] == 0 {
 		names = append(names, time.Sunday.String())
 	}
-	return list(names)
+	return "on " + list(names)
 }
 
 // members returns the numbers of a set, in order.
