@@ -42,7 +42,7 @@ func syncsPerSecond(b *testing.B, dir string) float64 {
 		if _, err := f.Write(page); err != nil {
 			b.Fatal(err)
 		}
-		if err := unix.Fdatasync(int(f.Fd())); err != nil {
+		if err := dataSync(f); err != nil {
 			b.Fatal(err)
 		}
 	}
