@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -80,6 +82,60 @@ func runDaemon(b *testing.B, bin, app string, n, c int, api time.Duration) daemo
 		callsPerMessage: float64(calls["ReceiveMessage"]+calls["DeleteMessageBatch"]+calls["DeleteMessage"]) / float64(n),
 		memory:          float64(rss) / 1e6,
 	}
+}
+
+// BenchmarkEmbedded drains the embedded queue, worker and store in one process,
+// against the ceiling of the same run. The messages are put there beforehand.
+func BenchmarkEmbedded(b *testing.B) {
+	bin := buildTendril(b)
+	for _, c := range []struct{ connections, messages int }{{10, 40000}, {50, 40000}} {
+		b.Run(fmt.Sprintf("c=%d", c.connections), func(b *testing.B) {
+			app := role(b, "app", "BENCH_THINK=0s")
+			var share, rate, cpu []float64
+			for range max(b.N, 3) {
+				dir := b.TempDir()
+				preload(b, bin, dir, c.messages)
+				ceiling := runCeiling(b, app, c.messages, c.connections)
+				get(b, app+"/reset", nil)
+				d := startDaemon(b, bin, nil, "up", "--data-dir", dir, "--name", "bench", "--listen", "127.0.0.1:0", "--console", "off",
+					"--target", app+"/", "--http-connections", fmt.Sprint(c.connections))
+				s := waitFor(b, app, int64(c.messages))
+				used, _, _ := d.stop(b)
+				share = append(share, 100*s.perSecond()/ceiling)
+				rate = append(rate, s.perSecond())
+				cpu = append(cpu, float64(used.Microseconds())/float64(c.messages))
+			}
+			b.ReportMetric(median(share), "%ceiling")
+			b.ReportMetric(median(rate), "msg/s")
+			b.ReportMetric(median(cpu), "cpu-µs/msg")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// preload puts n messages into the queue "bench" of a data directory.
+func preload(b *testing.B, bin, dir string, n int) {
+	b.Helper()
+	lines := filepath.Join(b.TempDir(), "bodies.ndjson")
+	if err := os.WriteFile(lines, []byte(strings.Repeat(body+"\n", n)), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	d := startDaemon(b, bin, nil, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0")
+	run := func(args ...string) {
+		b.Helper()
+		for limit := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			out, err := exec.Command(bin, append(args, "--data-dir", dir)...).CombinedOutput()
+			if err == nil {
+				return
+			}
+			if time.Now().After(limit) {
+				b.Fatalf("tendril %v: %v\n%s", args, err, out)
+			}
+		}
+	}
+	run("queues", "create", "bench")
+	run("send", "--queue", "bench", "--ndjson", "--raw", "--file", lines)
+	d.stop(b)
 }
 
 // BenchmarkIdle watches an idle daemon for half a minute: calls a minute,
