@@ -89,7 +89,7 @@ func (q *liveQueue) browse(after, high int64, match string) (rows []*record, las
 // stored makes the operator's view of a row; false when the message has just
 // left the queue.
 func (q *liveQueue) stored(r *record) (Stored, bool) {
-	message, err := q.b.message(r, q.fifo())
+	message, err := q.b.message(new(block), r, q.fifo())
 	if err != nil {
 		q.b.log.Error("A stored message is damaged", "queue", q.name, "id", q.b.seal.messageID(r.originKey()), "err", err)
 		message.ID, message.Body = q.b.seal.messageID(r.originKey()), r.body

@@ -3,6 +3,7 @@ package broker
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -24,6 +25,11 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(crashDir); dir != "" {
 		crashChild(dir)
 		return
+	}
+	// Histories against the model take most of the time; -rapid.checks asks
+	// for more of them.
+	if err := flag.Set("rapid.checks", "40"); err != nil {
+		panic(err)
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -94,17 +100,14 @@ type crashLog struct {
 // acknowledged as sent is there, what was acknowledged as deleted is not.
 func TestKill(t *testing.T) {
 	t.Parallel()
-	kills := 20
+	kills, most := 8, 1000
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_TEST_KILLS")); err == nil {
-		kills = n
-	}
-	if testing.Short() {
-		kills = 5
+		kills, most = n, 20_000
 	}
 	dir := t.TempDir()
 	log := &crashLog{map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]bool{}, 0}
 	for range kills {
-		log.run(t, dir, 20+rand.IntN(1000))
+		log.run(t, dir, 20+rand.IntN(most))
 		log.check(t, dir)
 		if t.Failed() {
 			return

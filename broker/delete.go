@@ -25,10 +25,11 @@ func (b *Broker) Delete(ctx context.Context, name string, receipts []string) []e
 	}
 	d := &deletion{q: q, errs: make([]error, len(receipts)), done: make(chan error, 1)}
 	d.messages = make([]*message, 0, len(receipts))
+	work := new(block)
 	q.mu.Lock()
 	err = q.ready()
 	for i := 0; i < len(receipts) && err == nil; i++ {
-		d.errs[i] = d.add(receipts[i], i)
+		d.errs[i] = d.add(work, receipts[i], i)
 	}
 	q.mu.Unlock()
 	if err != nil {
@@ -67,9 +68,9 @@ type olderReceipt struct {
 }
 
 // add takes in one receipt. The queue's lock is held.
-func (d *deletion) add(handle string, index int) error {
+func (d *deletion) add(work *block, handle string, index int) error {
 	q := d.q
-	r, err := q.open(handle)
+	r, err := q.open(work, handle)
 	if err != nil {
 		return err
 	}
@@ -94,8 +95,8 @@ func (d *deletion) add(handle string, index int) error {
 const receiptExpired = "The receipt handle has expired."
 
 // open reads a handle of this queue. The lock is held.
-func (q *liveQueue) open(handle string) (receipt, error) {
-	r, err := q.b.seal.open(handle)
+func (q *liveQueue) open(work *block, handle string) (receipt, error) {
+	r, err := q.b.seal.open(work, handle)
 	if err == nil && keyQueue(r.key) != q.number {
 		err = errHandle(handle)
 	}

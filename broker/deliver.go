@@ -14,17 +14,18 @@ func (q *liveQueue) deliver(list []given) ([]queue.Message, error) {
 		return nil, err
 	}
 	out := make([]queue.Message, 0, len(list))
+	work := new(block)
 	for _, g := range list {
 		if g.content == nil {
 			q.vanished(g.m)
 			continue
 		}
-		m, err := q.b.message(g.content, q.set.fifo)
+		m, err := q.b.message(work, g.content, q.fifo())
 		if err != nil {
 			q.setAside(g.m, err)
 			continue
 		}
-		m.ReceiptHandle = q.b.seal.handle(g.receipt)
+		m.ReceiptHandle = q.b.seal.handle(work, g.receipt)
 		m.ReceiveCount = int(g.receipt.serial)
 		m.FirstReceivedAt = date(g.first)
 		out = append(out, m)
@@ -52,7 +53,7 @@ func (q *liveQueue) readContents(list []given) error {
 }
 
 // message makes the outside view of a row, without what only a receive knows.
-func (b *Broker) message(r *record, fifo bool) (queue.Message, error) {
+func (b *Broker) message(work *block, r *record, fifo bool) (queue.Message, error) {
 	if r.checksum() != r.sum {
 		return queue.Message{}, errDamaged
 	}
@@ -61,7 +62,7 @@ func (b *Broker) message(r *record, fifo bool) (queue.Message, error) {
 		return queue.Message{}, err
 	}
 	m := queue.Message{
-		ID: b.seal.messageID(r.originKey()), Body: r.body, Attributes: attributes,
+		ID: b.seal.formatID(work, r.originKey()), Body: r.body, Attributes: attributes,
 		ReceiveCount: int(r.received), SentAt: date(r.sent), FirstReceivedAt: date(r.first),
 		SenderID: b.opts.SenderID, GroupID: r.group, DedupID: r.dedup, TraceHeader: r.trace,
 		DeadLetterSource: r.source,

@@ -254,7 +254,7 @@ func TestEveryCallFails(t *testing.T) {
 				t.Parallel()
 				fs := newFaultFS(t)
 				n := 1
-				for ; sweepOnce(t, fs, c.code, n, times); n += 1 + n/40 {
+				for ; sweepOnce(t, fs, c.code, n, times); n += 1 + n/20 {
 					if t.Failed() {
 						t.Fatalf("at call %d", n)
 					}
@@ -429,7 +429,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	unharmed, refused := 0, 0
-	for i := range 120 {
+	for i := range 60 {
 		damaged := bytes.Clone(file)
 		if i%10 == 0 {
 			damaged = damaged[:r.IntN(len(damaged))]

@@ -77,8 +77,10 @@ const (
 
 // messageID is the message id that belongs to the key under which a message
 // was sent: a version 4 UUID that looks random and leads back to the key.
-func (s seal) messageID(origin int64) string {
-	work := new(block)
+func (s seal) messageID(origin int64) string { return s.formatID(new(block), origin) }
+
+// formatID is messageID with room to work in.
+func (s seal) formatID(work *block, origin int64) string {
 	high := s.idHigh(work, origin)
 	low := uint64(origin) ^ s.idMask(work, high)
 	binary.BigEndian.PutUint64(work[:8], high>>12<<16|0x4000|high&0xfff)

@@ -21,14 +21,13 @@ type receipt struct {
 // can make one, or change one, without the store's secret.
 const receiptSize = 32
 
-func (s seal) handle(r receipt) string {
+func (s seal) handle(work *block, r receipt) string {
 	var raw [receiptSize]byte
 	binary.BigEndian.PutUint64(raw[:8], uint64(r.key))
 	binary.BigEndian.PutUint32(raw[8:], r.serial)
 	binary.BigEndian.PutUint32(raw[12:], r.epoch)
-	mac := new(block)
-	s.receiptMAC(mac, r)
-	copy(raw[16:], mac[:])
+	s.receiptMAC(work, r)
+	copy(raw[16:], work[:])
 	var text [44]byte
 	base64.URLEncoding.Encode(text[:], raw[:])
 	return string(text[:])
@@ -40,7 +39,7 @@ func (s seal) receiptMAC(out *block, r receipt) {
 
 // open reads a handle. Its error is ReceiptHandleIsInvalid for anything that
 // this store did not give out.
-func (s seal) open(handle string) (receipt, error) {
+func (s seal) open(work *block, handle string) (receipt, error) {
 	var raw [36]byte
 	if len(handle) != 44 {
 		return receipt{}, errHandle(handle)
@@ -54,9 +53,8 @@ func (s seal) open(handle string) (receipt, error) {
 		serial: binary.BigEndian.Uint32(raw[8:]),
 		epoch:  binary.BigEndian.Uint32(raw[12:]),
 	}
-	mac := new(block)
-	s.receiptMAC(mac, r)
-	if subtle.ConstantTimeCompare(mac[:], raw[16:receiptSize]) != 1 {
+	s.receiptMAC(work, r)
+	if subtle.ConstantTimeCompare(work[:], raw[16:receiptSize]) != 1 {
 		return receipt{}, errHandle(handle)
 	}
 	return r, nil

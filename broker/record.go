@@ -60,9 +60,12 @@ func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
 func (r *record) contentSum() uint32 {
 	table := castagnoli()
 	sum := crc32.Update(0, table, r.attributes)
-	for _, s := range [...]string{r.body, r.group, r.dedup, r.trace} {
-		// The end of each counts too; bytes are only read.
-		sum = crc32.Update(sum^uint32(len(s)), table, unsafe.Slice(unsafe.StringData(s), len(s)))
+	for i, s := range [...]string{r.body, r.group, r.dedup, r.trace} {
+		if s == "" {
+			continue
+		}
+		// Which it is and how long counts too. The bytes are only read.
+		sum = crc32.Update(sum^uint32(i<<28^len(s)), table, unsafe.Slice(unsafe.StringData(s), len(s)))
 	}
 	return sum
 }

@@ -66,15 +66,15 @@ func TestHandles(t *testing.T) {
 	t.Parallel()
 	s := testSeal(t)
 	good := receipt{makeKey(3, 5), 2, 9}
-	handle := s.handle(good)
-	if got, err := s.open(handle); err != nil || got != good {
+	handle := s.handle(new(block), good)
+	if got, err := s.open(new(block), handle); err != nil || got != good {
 		t.Fatal(got, err)
 	}
 	raw, _ := base64.URLEncoding.DecodeString(handle)
 	for i := range len(raw) * 8 {
 		forged := slices.Clone(raw)
 		forged[i/8] ^= 1 << (i % 8)
-		if _, err := s.open(base64.URLEncoding.EncodeToString(forged)); !errors.Is(err, queue.ErrReceiptInvalid) {
+		if _, err := s.open(new(block), base64.URLEncoding.EncodeToString(forged)); !errors.Is(err, queue.ErrReceiptInvalid) {
 			t.Fatalf("bit %d changed: %v", i, err)
 		}
 	}
@@ -84,7 +84,7 @@ func TestHandles(t *testing.T) {
 		for i := 16; i < len(guess); i++ {
 			guess[i] = byte(r.Uint32())
 		}
-		if _, err := s.open(base64.URLEncoding.EncodeToString(guess)); err == nil {
+		if _, err := s.open(new(block), base64.URLEncoding.EncodeToString(guess)); err == nil {
 			t.Fatal("a guess was taken")
 		}
 	}
@@ -92,12 +92,12 @@ func TestHandles(t *testing.T) {
 
 func FuzzHandle(f *testing.F) {
 	s := testSeal(f)
-	f.Add(s.handle(receipt{1, 2, 3}))
+	f.Add(s.handle(new(block), receipt{1, 2, 3}))
 	f.Add("")
 	f.Add(strings.Repeat("A", 44))
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := s.open(text)
-		if err == nil && s.handle(r) != text {
+		r, err := s.open(new(block), text)
+		if err == nil && s.handle(new(block), r) != text {
 			t.Errorf("%q is another form of a handle", text)
 		}
 	})

@@ -59,7 +59,7 @@ const notAvailable = "Message does not exist or is not available for visibility 
 // from before the store was opened and memory knows nothing of the message.
 // The lock is held.
 func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, err error) {
-	r, err := q.open(c.ReceiptHandle)
+	r, err := q.open(new(block), c.ReceiptHandle)
 	if err != nil {
 		return 0, err
 	}
