@@ -17,9 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
-
 	"tendril/broker"
 	"tendril/leader"
 	"tendril/periodic"
@@ -56,13 +53,14 @@ func TestKilledLeadersFireEachTickOnce(t *testing.T) {
 }
 
 func killLeaders(t *testing.T, queueName string, faults int) {
-	serve, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")
+	dir := t.TempDir()
+	serve, started := start(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off")
 	c := client(started.Endpoint)
-	attrs := map[string]string{"VisibilityTimeout": "43000"}
+	attrs := map[string]string{}
 	if periodic.FIFO(queueName) {
 		attrs["FifoQueue"] = "true"
 	}
-	url := createQueue(t, c, queueName, attrs)
+	createQueue(t, c, queueName, attrs)
 	fleet := &fleet{t: t, serve: serve, endpoint: started.Endpoint, queue: queueName, nodes: map[string]*node{}}
 	for range 3 {
 		fleet.add()
@@ -79,30 +77,31 @@ func killLeaders(t *testing.T, queueName string, faults int) {
 	}
 	time.Sleep(3 * time.Second)
 	fleet.stop()
-	checkTicks(t, c, url, faults, takeovers)
+	serve.terminate(t)
+	checkTicks(t, dir, queueName, faults, takeovers)
 }
 
-// checkTicks receives everything and holds it against the seconds that passed.
-func checkTicks(t *testing.T, c *sqs.Client, url string, faults int, takeovers []time.Duration) {
+// checkTicks holds what lies in the queue against the seconds that passed.
+func checkTicks(t *testing.T, dir, queueName string, faults int, takeovers []time.Duration) {
 	t.Helper()
+	store, err := broker.Open(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
 	count, early := map[int64]int{}, 0
 	var first, last int64
-	for {
-		out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, MaxNumberOfMessages: 10,
-			MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}})
+	for after := ""; ; {
+		page, next, err := store.Browse(t.Context(), queueName, broker.BrowseRequest{After: after, Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(out.Messages) == 0 {
-			break
-		}
-		for _, m := range out.Messages {
-			at, err := time.Parse("2006-01-02 15:04:05 UTC", *m.MessageAttributes[periodic.AttributeTime].StringValue)
-			if err != nil {
-				t.Fatal(err)
+		for _, m := range page {
+			_, at, ok := periodic.RunOf(&m.Message)
+			if !ok {
+				t.Fatalf("message %s is no run of a task", m.ID)
 			}
-			sent, _ := strconv.ParseInt(m.Attributes["SentTimestamp"], 10, 64)
-			if sent < at.UnixMilli() {
+			if m.SentAt.Before(at) {
 				early++
 			}
 			tick := at.Unix()
@@ -111,10 +110,9 @@ func checkTicks(t *testing.T, c *sqs.Client, url string, faults int, takeovers [
 				first = tick
 			}
 			last = max(last, tick)
-			// A FIFO queue shows the next of its group only after this one is gone.
-			if _, err := c.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: &url, ReceiptHandle: m.ReceiptHandle}); err != nil {
-				t.Fatal(err)
-			}
+		}
+		if after = next; after == "" {
+			break
 		}
 	}
 	doubles, missed := 0, 0
