@@ -28,7 +28,11 @@ func TestMain(m *testing.M) {
 	}
 	// Histories against the model take most of the time; -rapid.checks asks
 	// for more of them.
-	if err := flag.Set("rapid.checks", "40"); err != nil {
+	checks := "40"
+	if underRace {
+		checks = "8"
+	}
+	if err := flag.Set("rapid.checks", checks); err != nil {
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

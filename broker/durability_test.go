@@ -253,8 +253,11 @@ func TestEveryCallFails(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/times=%d", c.name, times), func(t *testing.T) {
 				t.Parallel()
 				fs := newFaultFS(t)
-				n := 1
-				for ; sweepOnce(t, fs, c.code, n, times); n += 1 + n/20 {
+				n, coarse := 1, 20
+				if underRace {
+					coarse = 4
+				}
+				for ; sweepOnce(t, fs, c.code, n, times); n += 1 + n/coarse {
 					if t.Failed() {
 						t.Fatalf("at call %d", n)
 					}
