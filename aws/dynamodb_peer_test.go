@@ -27,12 +27,12 @@ func rewired(table *Table, transport http.RoundTripper) *dynamodb.Client {
 	return dynamodb.New(table.api.Options(), func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: transport} })
 }
 
-// oneAtATime returns a client whose calls do not overlap. moto's threads look at
+// oneAtATime returns a client whose calls take turns with all others of the
+// same turn. moto's threads look at
 // conditions and write without a lock between, so that there, and not on
-// DynamoDB, a transaction is none when another call comes in the middle. The
+// DynamoDB, a condition holds nothing when another call comes in the middle. The
 // order of the calls is left to chance all the same.
-func oneAtATime(table *Table) *dynamodb.Client {
-	var turn sync.Mutex
+func oneAtATime(table *Table, turn *sync.Mutex) *dynamodb.Client {
 	return rewired(table, roundTrip(func(r *http.Request) (*http.Response, error) {
 		turn.Lock()
 		defer turn.Unlock()
@@ -56,6 +56,7 @@ func TestAgainstAForeignDynamoDB(t *testing.T) {
 		t.Skip("a Python server is slow: not with -short")
 	}
 	endpoint := startMoto(t)
+	var turn sync.Mutex
 	open := func(t testing.TB, name string) *Table {
 		t.Helper()
 		table, err := OpenTable(context.Background(), name, &TableOptions{Region: "eu-west-1", Endpoint: endpoint})
@@ -63,6 +64,7 @@ func TestAgainstAForeignDynamoDB(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(table.Close)
+		table.api = oneAtATime(table, &turn)
 		return table
 	}
 	ctx := context.Background()
@@ -92,11 +94,7 @@ func TestAgainstAForeignDynamoDB(t *testing.T) {
 	})
 	t.Run("an elector", func(t *testing.T) { handOver(t, table) })
 	t.Run("fires", func(t *testing.T) { claims(t, table) })
-	t.Run("rivals", func(t *testing.T) {
-		one := open(t, "registry")
-		one.api = oneAtATime(one)
-		rivals(t, one)
-	})
+	t.Run("rivals", func(t *testing.T) { rivals(t, table) })
 	t.Run("a claim whose reply was lost", func(t *testing.T) { lostClaim(t, open(t, "registry"), table) })
 }
 
