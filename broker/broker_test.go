@@ -246,3 +246,11 @@ func TestLongPollWakes(t *testing.T) {
 		t.Errorf("got %q", s)
 	}
 }
+
+// changes makes the messages of receipts visible at once.
+func changes(handles ...string) (out []queue.VisibilityChange) {
+	for _, h := range handles {
+		out = append(out, queue.VisibilityChange{ReceiptHandle: h})
+	}
+	return out
+}

@@ -36,7 +36,7 @@ type Broker struct {
 	group    sync.WaitGroup // background reads
 	groupMu  sync.Mutex     // guards group against closing
 
-	admin sync.Mutex // held by acts on queues as a whole
+	admin chan struct{} // holds a token during an act on queues as a whole
 
 	// booksMu makes a move between queues one step for TotalLedger.
 	booksMu       sync.Mutex
@@ -68,6 +68,7 @@ func Open(dir string, opts *Options) (*Broker, error) {
 func newBroker(dir string, opts *Options) *Broker {
 	b := &Broker{
 		dir: dir, clock: newClock(), queues: map[string]*liveQueue{}, departed: map[string]int64{}, log: slog.Default(),
+		admin: make(chan struct{}, 1),
 	}
 	if opts != nil {
 		b.opts = *opts

@@ -41,6 +41,21 @@ func (b *Broker) change(run func(t *tx) error, after func()) error {
 	return b.writer.do(c, c.done)
 }
 
+// beginAct waits until no other act on queues as a whole is under way.
+func (b *Broker) beginAct(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case b.admin <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (b *Broker) endAct() { <-b.admin }
+
 // CreateQueue creates a queue. attrs are SQS attribute names and values
 // (nil for defaults). It succeeds without effect when the queue exists and
 // every given attribute equals the current one; otherwise QueueNameExists.
@@ -56,8 +71,10 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[s
 	if err != nil {
 		return err
 	}
-	b.admin.Lock()
-	defer b.admin.Unlock()
+	if err := b.beginAct(ctx); err != nil {
+		return err
+	}
+	defer b.endAct()
 	if old, _ := b.queue(name); old != nil {
 		return old.compare(attrs)
 	}
@@ -151,11 +168,10 @@ func (b *Broker) checkDeparted(name string) error {
 
 // DeleteQueue deletes a queue and all its messages; these count as purged.
 func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
-	if err := ctx.Err(); err != nil {
+	if err := b.beginAct(ctx); err != nil {
 		return err
 	}
-	b.admin.Lock()
-	defer b.admin.Unlock()
+	defer b.endAct()
 	q, err := b.queue(name)
 	if err != nil {
 		return err
@@ -209,11 +225,10 @@ func (b *Broker) removeQueue(q *liveQueue, now int64) {
 // flight, and returns how many there were. It takes the same time for any
 // number of them.
 func (b *Broker) PurgeQueue(ctx context.Context, name string) (int, error) {
-	if err := ctx.Err(); err != nil {
+	if err := b.beginAct(ctx); err != nil {
 		return 0, err
 	}
-	b.admin.Lock()
-	defer b.admin.Unlock()
+	defer b.endAct()
 	q, err := b.queue(name)
 	if err != nil {
 		return 0, err
@@ -360,11 +375,10 @@ func (b *Broker) Tags(name string) (map[string]string, error) {
 
 // SetTags adds or replaces tags, and removes those named in remove.
 func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string, remove []string) error {
-	if err := ctx.Err(); err != nil {
+	if err := b.beginAct(ctx); err != nil {
 		return err
 	}
-	b.admin.Lock()
-	defer b.admin.Unlock()
+	defer b.endAct()
 	tags, err := b.Tags(name)
 	if err != nil {
 		return err

@@ -11,11 +11,10 @@ import (
 // retention period applies to the messages that are there, a change of the
 // delay of a FIFO queue too; of a standard queue only to later sends.
 func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[string]string) error {
-	if err := ctx.Err(); err != nil {
+	if err := b.beginAct(ctx); err != nil {
 		return err
 	}
-	b.admin.Lock()
-	defer b.admin.Unlock()
+	defer b.endAct()
 	q, err := b.queue(name)
 	if err != nil {
 		return err

@@ -1,0 +1,168 @@
+package broker
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queue"
+)
+
+// blockWriter holds up the writer: requests pile up until release is called.
+func blockWriter(t *testing.T, b *Broker) (release func()) {
+	t.Helper()
+	entered, gate := make(chan struct{}), make(chan struct{})
+	go b.change(func(*tx) error {
+		close(entered)
+		<-gate
+		return nil
+	}, func() {})
+	<-entered
+	return func() {
+		close(gate)
+		synctest.Wait()
+	}
+}
+
+// Two acts that take the same message away, both under way before either is on
+// disk: the message is counted once, whichever was first.
+func TestActsMeet(t *testing.T) {
+	t.Parallel()
+	type stage struct {
+		b          *Broker
+		q          *Queue
+		handle, id string
+	}
+	acts := map[string]func(t *testing.T, s stage){
+		"delete": func(t *testing.T, s stage) { s.q.Delete(t.Context(), []string{s.handle}) },
+		"remove": func(t *testing.T, s stage) { s.b.DeleteMessages(t.Context(), s.q.Name(), []string{s.id}) },
+		"move":   func(t *testing.T, s stage) { s.b.Move(t.Context(), s.q.Name(), "other"+suffixOf(s.q), []string{s.id}) },
+		"purge":  func(t *testing.T, s stage) { s.b.PurgeQueue(t.Context(), s.q.Name()) },
+		"drop":   func(t *testing.T, s stage) { s.b.DeleteQueue(t.Context(), s.q.Name()) },
+		"expire": nil, // nothing but time does that
+		"show": func(t *testing.T, s stage) { // visible again, and received once too often
+			s.b.SetAttributes(t.Context(), s.q.Name(), map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + s.b.ARN("other"+suffixOf(s.q)) + `","maxReceiveCount":1}`})
+			s.b.ChangeVisibility(t.Context(), s.q.Name(), changes(s.handle))
+			s.q.Receive(t.Context(), queue.ReceiveRequest{Max: 1})
+		},
+	}
+	for first := range acts {
+		for second := range acts {
+			for _, fifo := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s-%s-%t", first, second, fifo), func(t *testing.T) {
+					dir := fastDir(t)
+					synctest.Test(t, func(t *testing.T) {
+						b := openDir(t, dir, quiet())
+						attrs, suffix := map[string]string{"MessageRetentionPeriod": "60"}, ""
+						if fifo {
+							attrs["FifoQueue"], attrs["ContentBasedDeduplication"], suffix = "true", "true", ".fifo"
+						}
+						create(t, b, "other"+suffix, attrs)
+						q := create(t, b, "work"+suffix, attrs)
+						out := body("x")
+						if fifo {
+							out[0].GroupID = "g"
+						}
+						id := send(t, q, out...)[0].ID
+						time.Sleep(59500 * time.Millisecond)
+						s := stage{b, q, one(t, q).ReceiptHandle, id}
+						release := blockWriter(t, b)
+						for _, name := range []string{first, second} {
+							if act := acts[name]; act != nil {
+								go act(t, s)
+							} else {
+								time.Sleep(time.Second)
+							}
+							synctest.Wait()
+						}
+						release()
+						time.Sleep(2 * time.Second)
+						synctest.Wait()
+						total := b.TotalLedger()
+						if ends := total.Done + total.Expired + total.Purged + total.Live; ends != 1 {
+							t.Errorf("one message, and %d ends of it: %+v", ends, total)
+						}
+						checkBooks(t, b)
+						if err := b.Close(); err != nil {
+							t.Error(err)
+						}
+					})
+				})
+			}
+		}
+	}
+}
+
+func suffixOf(q *Queue) string {
+	if _, err := checkName(q.Name(), map[string]string{"FifoQueue": "true"}); err == nil {
+		return ".fifo"
+	}
+	return ""
+}
+
+// A message that is deleted while the window is read from a snapshot that still
+// has it does not come back.
+func TestDeletedDuringFill(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	b := openDir(t, dir, nil)
+	q := create(t, b, "work", nil)
+	send(t, q, body("a", "b")...)
+	m := one(t, q)
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b = openDir(t, dir, nil)
+	q = b.Queue("work")
+	live, err := b.queue("work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	live.mu.Lock()
+	w := &live.window
+	f := &fill{done: make(chan struct{}), generation: w.generation, limit: 10, low: w.cursor, high: w.tail}
+	w.filling = f
+	live.mu.Unlock()
+	if err := b.read(f.readMain); err != nil || len(f.main) != 2 {
+		t.Fatal(len(f.main), err)
+	}
+	remove(t, q, m.ReceiptHandle)
+	live.mu.Lock()
+	live.merge(f)
+	w.filling = nil
+	live.mu.Unlock()
+	if got := texts(take(t, q, 10)); got != "b" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A deleted message leaves nothing behind.
+func TestDeleteLeavesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		b := openDir(t, dir, nil)
+		defer b.Close()
+		q := create(t, b, "work", nil)
+		send(t, q, body("a", "b", "c")...)
+		msgs := take(t, q, 10)
+		time.Sleep(time.Second) // the receives are written down
+		remove(t, q, msgs[0].ReceiptHandle, msgs[1].ReceiptHandle)
+		if n, err := b.DeleteMessages(t.Context(), "work", []string{msgs[2].ID}); n != 1 || err != nil {
+			t.Error(n, err)
+		}
+		for _, table := range []string{"messages", "receipts"} {
+			err := b.read(func(c *conn) error {
+				n, err := c.integer(`SELECT count(*) FROM ` + table)
+				if n != 0 {
+					t.Errorf("%d rows in %s", n, table)
+				}
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
