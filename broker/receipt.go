@@ -72,7 +72,7 @@ func errReceipt(handle, reason string) error {
 
 // clip bounds what a request can put into an error message.
 func clip(s string) string {
-	const most = 128
+	const most = 512
 	if len(s) <= most {
 		return s
 	}

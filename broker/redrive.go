@@ -55,7 +55,7 @@ func (b *Broker) checkRedrive(name string, set *settings, value string) error {
 	to.mu.Lock()
 	defer to.mu.Unlock()
 	if to.set.fifo != set.fifo {
-		return errPolicy("RedrivePolicy", value, "Dead-letter queue must be same type of queue as the source.")
+		return errPolicy("RedrivePolicy", value, "Dead-letter queue must be same type of queue as the source..")
 	}
 	if !to.set.allow.permits(b.opts.arn(name)) {
 		return errPolicy("RedrivePolicy", value, "The dead-letter queue's redrive allow policy does not permit this queue.")

@@ -208,8 +208,13 @@ func checkAttributeName(name string) error {
 			return refuse("Invalid non-alphanumeric character '#x%X' was found in the message attribute name. Can only include alphanumeric characters, hyphens, underscores, or dots.", name[i])
 		}
 	}
-	if name[0] == '.' || name[len(name)-1] == '.' || strings.Contains(name, "..") {
-		return refuse("You can't use a dot at the beginning or the end of a message attribute name, nor two dots in a row.")
+	switch {
+	case name[0] == '.':
+		return refuse("Message (user) attribute name must not start with character '.'.")
+	case name[len(name)-1] == '.':
+		return refuse("Message (user) attribute name must not end with character '.'.")
+	case strings.Contains(name, ".."):
+		return refuse("Message (user) attribute name must not have successive '.' characters.")
 	}
 	return nil
 }
