@@ -14,15 +14,21 @@ type Events struct {
 	ReadyLate func(ReadyLate)
 	// NotReady: a ready process failed its checks, ended, or is being stopped.
 	NotReady func(NotReady)
+	// Ended: a process has ended, and what it started may not have yet; Exited
+	// follows when that is gone too, which may take the grace.
+	Ended func(Ended)
 	// Exited: a process ended, or could not be started.
 	Exited func(Exited)
 	// Restarting: a process failed and will be started again.
 	Restarting func(Restarting)
-	// GaveUp: a process failed too often and stays down.
+	// GaveUp: a process failed too often and stays down, or with
+	// [Options.KeepTrying] is down for now; told once until it has recovered.
 	GaveUp func(GaveUp)
-	// Stopping: a process group got TERM because the supervisor stops.
+	// Stopping: a process and all that it started got TERM, because the
+	// supervisor stops or a restart was asked for.
 	Stopping func(Stopping)
-	// Killed: a process group got KILL because it did not end in time.
+	// Killed: a process and all that it started got KILL because it did not end
+	// in time.
 	Killed func(Killed)
 	// LinesDropped: output was lost; told at most once a second per process.
 	LinesDropped func(LinesDropped)
@@ -60,6 +66,12 @@ type NotReady struct {
 	Process, Reason string
 }
 
+// Ended says that a process has ended. How is not known before [Exited].
+type Ended struct {
+	Process string
+	PID     int
+}
+
 // Exited says how a process ended.
 type Exited struct {
 	Process string
@@ -76,12 +88,16 @@ type Restarting struct {
 	// Failures is how often the process failed in the restart window, this time
 	// included; Limit is how many restarts the window may hold.
 	Failures, Limit int
+	// Excused: the end did not count; see [Options.Excused]. Requested: it is a
+	// [Supervisor.Restart].
+	Excused, Requested bool
 }
 
 // GaveUp says that a process stays down.
 type GaveUp struct {
 	Process string
-	// Err is also what [Supervisor.Err] answers.
+	// Err is also what [Supervisor.Err] answers, unless the process is tried
+	// again.
 	Err *FailedError
 }
 
@@ -93,7 +109,7 @@ type Stopping struct {
 	Grace time.Duration
 }
 
-// Killed says that what was left of a process group got KILL.
+// Killed says that what was left of a process and of what it started got KILL.
 type Killed struct {
 	Process string
 	PID     int

@@ -75,15 +75,32 @@ type FailedError struct {
 	Window   time.Duration
 	// Last is the last failure.
 	Last Exit
+	// KeptTrying says that the process is down and not forgotten: see
+	// [Options.KeepTrying]. RetryAfter is when it is tried again; 0 is only when
+	// somebody asks for it.
+	KeptTrying bool
+	RetryAfter time.Duration
 }
 
 // Error names the process, the count and the last failure.
 func (e *FailedError) Error() string {
 	if e.Failures == 1 {
-		return fmt.Sprintf("%s failed and is not started again: %s", e.Process, e.Last)
+		return fmt.Sprintf("%s failed and %s: %s", e.Process, e.prospect(), e.Last)
 	}
-	return fmt.Sprintf("%s failed %d times in %s and is not started again; last: %s after %s",
-		e.Process, e.Failures, e.Window, e.Last, e.Last.Ran.Round(time.Millisecond))
+	return fmt.Sprintf("%s failed %d times in %s and %s; last: %s after %s",
+		e.Process, e.Failures, e.Window, e.prospect(), e.Last, e.Last.Ran.Round(time.Millisecond))
+}
+
+// prospect says whether it comes back.
+func (e *FailedError) prospect() string {
+	switch {
+	case !e.KeptTrying:
+		return "is not started again"
+	case e.RetryAfter == 0:
+		return "stays down until it is restarted by hand"
+	default:
+		return "is tried again every " + e.RetryAfter.String()
+	}
 }
 
 // Unwrap returns why the last start failed; nil when the process ran.

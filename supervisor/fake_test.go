@@ -43,6 +43,7 @@ type machine struct {
 	current    *fakeGroup
 	ready      bool
 	taken      bool
+	stranger   string
 	transcript []string
 	closed     bool
 }
@@ -61,7 +62,7 @@ func (m *machine) supervisor(opts Options, procs ...Process) *Supervisor {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	s.newSystem = func() *system {
+	s.newSystem = func(Options) *system {
 		return &system{
 			start:  m.start,
 			probe:  m.probe,
@@ -89,7 +90,11 @@ func (m *machine) start(p *Process, _ *output) (*child, error) {
 	if l.lasts != never {
 		time.AfterFunc(l.lasts, func() { g.end(l.exit) })
 	}
-	return &child{pid: 100 + m.starts, exited: g.done, group: g}, nil
+	return &child{pid: 100 + m.starts, exited: g.done, group: g, stranger: func(int) (string, bool) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.stranger, m.stranger != ""
+	}}, nil
 }
 
 func (m *machine) probe(context.Context, Check) error {

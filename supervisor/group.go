@@ -1,32 +1,37 @@
 package supervisor
 
 import (
-	"cmp"
-	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tendril/procgroup"
 )
 
 // waitDelay is how long a dead process's output may be kept open by programs
 // that it left behind before they are cut off.
 const waitDelay = 500 * time.Millisecond
 
-// child is one started process and the group that it leads.
+// child is one started process and all that it started.
 type child struct {
 	pid int
-	// exited is closed when the process has ended; the group may live on.
+	// exited is closed when the process has ended; the rest may live on.
 	exited <-chan struct{}
 	group  group
+	// stranger reports whether somebody else certainly listens on a port in
+	// place of this run of the process, and names them where that can be seen.
+	// May be nil.
+	stranger func(port int) (holder string, is bool)
+	// usage is what the run takes of the machine. May be nil.
+	usage func() Usage
 }
 
-// group is a process group whose leader may have ended but is not reaped, so
-// that its number cannot belong to a stranger.
+// group is a process whose leader may have ended but is not reaped, so that
+// its number cannot belong to a stranger, and all that it started.
 type group interface {
 	// signal sends sig to every member.
 	signal(sig syscall.Signal)
@@ -39,13 +44,18 @@ type group interface {
 
 // host starts real processes.
 type host struct {
-	launcher *launcher
-	guard    guard
+	thread procgroup.Thread
+	guard  procgroup.Guard
+	// cgroups is where a run gets a control group of its own; the zero value
+	// is nowhere.
+	cgroups cgroupFolder
+	reaper  *reaper
 }
 
-func newHost() *host {
+// newHost returns a host, to be closed. adopt has it take in orphans.
+func newHost(adopt bool) *host {
 	keepInheritedFiles()
-	return &host{launcher: newLauncher()}
+	return &host{cgroups: findCgroups(), reaper: newReaper(adopt)}
 }
 
 // keepInheritedFiles keeps from our children the files that our own parent left
@@ -64,67 +74,32 @@ func keepInheritedFiles() {
 
 // close ends what the host keeps; every child must be reaped.
 func (h *host) close() {
-	h.launcher.close()
-	h.guard.close()
-}
-
-// start runs p as the leader of a new process group, with its output going to
-// out, which may be nil.
-func (h *host) start(p *Process, out *output) (*child, error) {
-	if info, err := os.Stat(cmp.Or(p.Dir, ".")); err != nil || !info.IsDir() {
-		return nil, fmt.Errorf("its working directory %s is not a folder that can be entered", p.Dir)
-	}
-	path, argv, err := commandOf(p)
-	if err != nil {
-		return nil, err
-	}
-	g := &osGroup{guard: &h.guard}
-	g.cmd = &exec.Cmd{
-		Path:        path,
-		Args:        argv,
-		Dir:         p.Dir,
-		Env:         append([]string{}, p.Env...),
-		SysProcAttr: childAttributes(),
-		WaitDelay:   waitDelay,
-	}
-	if out != nil {
-		stdout, stderr := out.stream("stdout"), out.stream("stderr")
-		g.cmd.Stdout, g.cmd.Stderr = stdout, stderr
-		g.streams = []io.Closer{stdout, stderr}
-	}
-	h.launcher.do(func() { err = g.cmd.Start() })
-	if err != nil {
-		return nil, fmt.Errorf("running %s: %w", path, err)
-	}
-	h.guard.add(g.cmd.Process.Pid)
-	exited := make(chan struct{})
-	go func() {
-		defer close(exited)
-		g.awaitLeader()
-	}()
-	return &child{pid: g.cmd.Process.Pid, exited: exited, group: g}, nil
+	h.reaper.close()
+	h.thread.Close()
+	h.guard.Close()
 }
 
 // osGroup is the group of a real process.
 type osGroup struct {
-	cmd     *exec.Cmd
-	guard   *guard
+	procgroup.Leader
+	guard   *procgroup.Guard
+	kin     *kin
 	streams []io.Closer
-	// waitErr is set by awaitLeader where waiting and reaping are one.
-	waitErr error
 }
 
-// signal reaches everything that the process started and that did not leave
-// its group. An error means that nothing of it is left.
+// signal reaches the process group at once, so that nothing forks away, and
+// then those that left it. An error means that nothing of it is left.
 func (g *osGroup) signal(sig syscall.Signal) {
-	_ = syscall.Kill(-g.cmd.Process.Pid, sig)
+	_ = syscall.Kill(-g.PID(), sig)
+	g.kin.signal(sig)
 }
 
 func (g *osGroup) reap() Exit {
-	g.guard.remove(g.cmd.Process.Pid)
-	g.finishWait()
+	g.guard.Remove(g.PID())
+	err := g.Reap()
 	for _, stream := range g.streams {
 		_ = stream.Close()
 	}
-	return exitOf(g.cmd.ProcessState, g.waitErr)
+	g.kin.release()
+	return exitOf(g.Cmd.ProcessState, err)
 }

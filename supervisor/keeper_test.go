@@ -132,7 +132,7 @@ func TestOthersOfACrashedProcessAreClearedBeforeTheRestart(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(5 * time.Second)
-		if st := s.Status()[0]; st.State != Ending || st.Reason != "others of its process group have not ended" {
+		if st := s.Status()[0]; st.State != Ending || st.Reason != "others that it started have not ended" {
 			t.Errorf("status while others live: %+v", st)
 		}
 		time.Sleep(20 * time.Second)
@@ -146,7 +146,7 @@ func TestOthersOfACrashedProcessAreClearedBeforeTheRestart(t *testing.T) {
 			1s not ready: w ended
 			1s -> terminated
 			11s -> killed
-			11s w killed, pid 101: others of its process group did not end within 10s
+			11s w killed, pid 101: others that it started did not end within 10s
 			11.005s w exited, pid 101, exit status 3 after 1s
 			11.005s w restarts in 500ms, failure 1/10
 			11.505s w started, pid 102
@@ -330,8 +330,8 @@ func TestOneGivenUpEndsTheRun(t *testing.T) {
 		good, bad := newMachine(t, life{lasts: never}), newMachine(t, life{startErr: nil, exit: Exit{Code: 1}})
 		s := good.supervisor(Options{RestartLimit: -1}, web(), Process{Name: "clock", Shell: "app"})
 		both := s.newSystem
-		s.newSystem = func() *system {
-			sys := both()
+		s.newSystem = func(o Options) *system {
+			sys := both(o)
 			sys.start = func(p *Process, out *output) (*child, error) {
 				if p.Name == "clock" {
 					return bad.start(p, out)
@@ -346,6 +346,66 @@ func TestOneGivenUpEndsTheRun(t *testing.T) {
 		}
 		if st := s.Status(); st[0].State != Stopped || st[1].State != Failed {
 			t.Errorf("states %s and %s, want stopped and failed", st[0].State, st[1].State)
+		}
+	})
+}
+
+// Whoever waits for the end of the process, as a delivery does that got no answer, must
+// not wait until all that it started is gone.
+func TestAnEndIsToldBeforeTheGroupIsCleared(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t,
+			life{lasts: time.Second, exit: Exit{Code: 9}, others: never},
+			life{lasts: never, onTerm: 2 * time.Second, others: 2990 * time.Millisecond})
+		s := m.supervisor(Options{}, Process{Name: "w", Shell: "app"})
+		s.opts.Events.Ended = func(e Ended) { m.note("%s ended, pid %d", e.Process, e.PID) }
+		s.opts.Excused = func(string, Exit) bool { m.note("is it excused?"); return true }
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		time.Sleep(20 * time.Second)
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.wantTranscript(`
+			0s w started, pid 101
+			0s gate open
+			0s w ready after 0s
+			1s not ready: w ended
+			1s w ended, pid 101
+			1s -> terminated
+			11s -> killed
+			11s w killed, pid 101: others that it started did not end within 10s
+			11.005s w exited, pid 101, exit status 9 after 1s
+			11.005s is it excused?
+			11.005s w restarts in 500ms, failure 0/10
+			11.505s w started, pid 102
+			11.505s w ready after 0s
+			20s gate closed: the app is being stopped
+			20s not ready: w is being stopped
+			20s w stopping, pid 102
+			20s -> terminated
+			22s w ended, pid 102
+			23s w exited, pid 102, killed by SIGTERM after 10.495s`)
+	})
+}
+
+// A start that is undone is as gentle as a stop, and no longer than somebody waits.
+func TestAStartThatIsUndoneCanBeHurried(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		for patience, want := range map[time.Duration]time.Duration{time.Hour: 7 * time.Second, 2 * time.Second: 2 * time.Second, 0: 0} {
+			m := newMachine(t, life{lasts: never, onTerm: never}, life{startErr: errors.New("no such program")})
+			hurry, cancel := context.WithTimeout(t.Context(), patience)
+			s := m.supervisor(Options{Grace: 7 * time.Second, Hurry: hurry}, Process{Name: "a", Shell: "app"}, Process{Name: "b", Shell: "app"})
+			began := time.Now()
+			if err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "no such program") {
+				t.Errorf("the start: %v", err)
+			}
+			if took := time.Since(began); took != want || !m.closed {
+				t.Errorf("hurried after %s: it took %s, want %s", patience, took, want)
+			}
+			cancel()
 		}
 	})
 }

@@ -42,13 +42,40 @@ func play(role string) int {
 		}
 		return stay(role)
 	case "leaver": // leaves behind a child that keeps the output open
-		child := spawn("idle", &syscall.SysProcAttr{Setsid: true})
-		child.Stdout, child.Stderr = os.Stdout, os.Stderr
-		if err := child.Start(); err != nil {
+		return leave()
+	case "daemoniser": // has children that left its group and its session
+		if err := daemonise(strings.Fields(os.Getenv("DAEMONS"))); err != nil {
 			return 1
 		}
-		fmt.Println("leaving")
+		return stay(role)
+	case "deserter": // the same, and ends at once
+		if err := daemonise(strings.Fields(os.Getenv("DAEMONS"))); err != nil {
+			return 1
+		}
+		return 3
+	case "midway": // starts DAEMON in a session of its own and leaves it alone
+		if err := spawn(os.Getenv("DAEMON"), &syscall.SysProcAttr{Setsid: true}).Start(); err != nil {
+			return 1
+		}
 		return 0
+	case "burn": // computes a while
+		for began := time.Now(); time.Since(began) < 300*time.Millisecond; {
+		}
+		return stay(role)
+	case "stuck": // ignores TERM, and so do its daemons
+		signal.Ignore(syscall.SIGTERM)
+		if err := daemonise([]string{"deaf", "deaf"}); err != nil {
+			return 1
+		}
+		return stay(role)
+	case "init": // supervises as process 1
+		return reapMany()
+	case "adopter": // does not, but takes in orphans
+		return adoptOne()
+	case "unprivileged": // has given up being root
+		return unprivileged()
+	case "logger": // fills a log file on a disk that is soon full
+		return fillLog()
 	case "show": // prints what it was given
 		return show()
 	case "flood":
@@ -146,13 +173,44 @@ func show() int {
 	return 5
 }
 
+// leave leaves behind a child that wipes its environment, so that where there is
+// no control group nothing ties it to us any more.
+func leave() int {
+	child := exec.Command(os.Args[0])
+	child.Env = childEnv("idle", os.Getenv("WITNESS"))
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	child.Stdout, child.Stderr = os.Stdout, os.Stderr
+	if err := child.Start(); err != nil {
+		return 1
+	}
+	fmt.Println("leaving")
+	return 0
+}
+
+// daemonise starts each role as a daemon does it: a child in between makes a
+// session of its own and ends, so that nobody is the parent any more.
+func daemonise(roles []string) error {
+	for _, role := range roles {
+		between := spawn("midway", &syscall.SysProcAttr{Setsid: true})
+		between.Env = append(between.Env, "DAEMON="+role)
+		if err := between.Run(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func supervise() int {
 	s, err := New([]Process{
 		{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("WITNESS"))},
 		{Name: "nested", Shell: os.Args[0] + " & wait", Env: childEnv("parent", os.Getenv("WITNESS"))},
+		{Name: "daemons", Argv: []string{os.Args[0]}, Env: append(childEnv("daemoniser", os.Getenv("WITNESS")), "DAEMONS=idle deaf")},
 	}, nil)
 	if err != nil {
 		return 1
+	}
+	if os.Getenv("TIE") == "mark" {
+		s.newSystem = markedSystem
 	}
 	if err := s.Start(context.Background()); err != nil {
 		return 2
@@ -161,16 +219,24 @@ func supervise() int {
 }
 
 func unguarded() int {
-	h := newHost()
+	h := newHost(false)
+	// Nobody would be left to remove a control group.
+	h.cgroups = cgroupFolder{}
 	p := Process{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("WITNESS"))}
 	if _, err := h.start(&p, nil); err != nil {
 		return 1
 	}
-	if err := h.guard.cmd.Process.Kill(); err != nil {
+	if err := syscall.Kill(h.guard.PID(), syscall.SIGKILL); err != nil {
 		return 2
 	}
-	_ = h.guard.cmd.Wait()
 	return stay("unguarded")
+}
+
+// markedSystem makes no control groups.
+func markedSystem(o Options) *system {
+	h := newHost(o.Reap)
+	h.cgroups = cgroupFolder{}
+	return systemOn(h)
 }
 
 // childEnv is the environment that makes this binary play role.

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -11,6 +12,10 @@ type Options struct {
 	// Grace is how long a process may take to end after TERM before its whole
 	// group gets KILL; 0 means 10 s.
 	Grace time.Duration
+	// Hurry ends the gentleness of every stop when it is done, also of one that undoes
+	// a start that failed: what still runs gets KILL. nil leaves that to the context of
+	// [Supervisor.Stop].
+	Hurry context.Context
 
 	// RestartMin and RestartMax bound the pause before a restart, which
 	// doubles with every failure in RestartWindow; 0 means 500 ms and 30 s.
@@ -21,6 +26,28 @@ type Options struct {
 	RestartLimit int
 	// RestartWindow is the time over which failures count; 0 means 300 s.
 	RestartWindow time.Duration
+	// Excused reports whether the end of a process is not its own fault, such
+	// as a message that kills whatever works on it. The process is started again
+	// after RestartMin and the end counts for nothing. It is called between two
+	// runs, must return soon, and must not call methods that wait; nil excuses
+	// nothing.
+	Excused func(process string, e Exit) bool
+	// KeepTrying has a process that was given up stay in the state [Failed],
+	// which keeps the gate closed where it has a check, instead of ending the
+	// whole: [Supervisor.Failed] never closes and Run goes on. It comes back by
+	// [Supervisor.Restart], and by itself with RetryAfter.
+	KeepTrying bool
+	// RetryAfter is the time between two single tries of a process that was
+	// given up; one that then runs for RestartWindow has recovered. 0 means that
+	// it is not tried. It needs KeepTrying.
+	RetryAfter time.Duration
+
+	// Reap takes in and buries orphans of the app: processes whose parent ended
+	// before them. As process 1, as in a container, that is always done; set it
+	// where process 1 does not do it. It needs Linux 5.4. Orphans of everything
+	// that this program starts come too, and children that it waits for itself,
+	// by package os, are left to it.
+	Reap bool
 
 	// ReadyInterval is the time between two checks of a process that is not
 	// ready; 0 means 100 ms. Ten seconds after its start it becomes 1 s, where
@@ -69,6 +96,7 @@ func (o *Options) withDefaults() (Options, error) {
 		{"ReadyInterval", &set.ReadyInterval, 100 * time.Millisecond},
 		{"HealthInterval", &set.HealthInterval, 5 * time.Second},
 		{"ReadyLateAfter", &set.ReadyLateAfter, 30 * time.Second},
+		{"RetryAfter", &set.RetryAfter, 0},
 	} {
 		if *d.value < 0 {
 			return set, fmt.Errorf("%s is %s: it cannot be negative; 0 means %s", d.name, *d.value, d.zero)
@@ -91,6 +119,12 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	if set.RestartMin > set.RestartMax {
 		return set, fmt.Errorf("RestartMin %s is longer than RestartMax %s: make it the same or shorter", set.RestartMin, set.RestartMax)
+	}
+	if set.RetryAfter > 0 && !set.KeepTrying {
+		return set, fmt.Errorf("RetryAfter is %s without KeepTrying: set that too", set.RetryAfter)
+	}
+	if set.Hurry == nil {
+		set.Hurry = context.Background()
 	}
 	if set.RestartLimit == 0 {
 		set.RestartLimit = 10

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 	"syscall"
@@ -17,6 +18,21 @@ const (
 	// portInterval is the time between two looks at it.
 	portInterval = 100 * time.Millisecond
 )
+
+// The ports that [FreePort] chooses from: above those of well-known services, and
+// below those that systems give to connections, so that no connection takes it
+// before the app does.
+const firstFreePort, lastFreePort = 20_000, 29_999
+
+// FreePort returns a port, 20000 to 29999, on which nobody listens at this moment.
+func FreePort() (int, error) {
+	for range 100 {
+		if port := firstFreePort + rand.IntN(lastFreePort-firstFreePort+1); !portTaken(port) {
+			return port, nil
+		}
+	}
+	return 0, fmt.Errorf("a hundred ports between %d and %d were tried, and each is in use or may not be listened on", firstFreePort, lastFreePort)
+}
 
 // PortError says that a process was not started because its port is taken:
 // what answers there is not the app.

@@ -17,17 +17,7 @@ func wildcardTaken(int) bool { return false }
 // portHolder names the program that listens on port, or returns "" when this
 // user may not see it.
 func portHolder(port int) string {
-	sockets := map[string]bool{}
-	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		file, err := os.Open(name)
-		if err != nil {
-			continue
-		}
-		for _, inode := range listeners(file, port) {
-			sockets["socket:["+inode+"]"] = true
-		}
-		_ = file.Close()
-	}
+	sockets := listeningSockets(port, func(string) bool { return true })
 	if len(sockets) == 0 {
 		return ""
 	}
@@ -44,21 +34,86 @@ func portHolder(port int) string {
 	return ""
 }
 
-// listeners returns the socket numbers that listen on port, from the text of
+// strangerOn reports whether somebody who is certainly not kin listens on port
+// where the app is reached, and names them; "" where the name is not to be seen.
+// What cannot be seen for certain counts as kin.
+func strangerOn(port int, k *kin) (holder string, is bool) {
+	sockets := listeningSockets(port, takesLoopback)
+	if len(sockets) == 0 {
+		return "", false
+	}
+	for _, p := range k.members() {
+		files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.pid))
+		if err != nil {
+			return "", false
+		}
+		for _, file := range files {
+			target, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", p.pid, file.Name()))
+			delete(sockets, target)
+		}
+		if len(sockets) == 0 {
+			return "", false
+		}
+	}
+	// A socket that closed meanwhile is nobody's.
+	now := listeningSockets(port, takesLoopback)
+	for socket := range sockets {
+		if now[socket] {
+			return portHolder(port), true
+		}
+	}
+	return "", false
+}
+
+// takesLoopback reports whether a socket at address, as /proc/net writes it,
+// is reached through 127.0.0.1 or ::1.
+func takesLoopback(address string) bool {
+	const anyV6, loopV6, loopV4in6 = "00000000000000000000000000000000", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"
+	switch address {
+	case "00000000", "0100007F", anyV6, loopV6, loopV4in6:
+		return true
+	}
+	return false
+}
+
+// listeningSockets returns what listens on port at an address that is wanted,
+// written as the links of /proc/PID/fd are.
+func listeningSockets(port int, wanted func(address string) bool) map[string]bool {
+	sockets := map[string]bool{}
+	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		file, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		for _, l := range listeners(file, port) {
+			if wanted(l.address) {
+				sockets["socket:["+l.inode+"]"] = true
+			}
+		}
+		_ = file.Close()
+	}
+	return sockets
+}
+
+// listener is a socket that listens: its address in the system's hexadecimal
+// and its number.
+type listener struct{ address, inode string }
+
+// listeners returns the sockets that listen on port, from the text of
 // /proc/net/tcp or tcp6.
-func listeners(text io.Reader, port int) []string {
+func listeners(text io.Reader, port int) []listener {
 	const listen = "0A"
-	var inodes []string
+	var found []listener
 	lines := bufio.NewScanner(text)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 10 || fields[3] != listen {
 			continue
 		}
-		_, hexPort, _ := strings.Cut(fields[1], ":")
+		address, hexPort, _ := strings.Cut(fields[1], ":")
 		if n, err := strconv.ParseUint(hexPort, 16, 16); err == nil && int(n) == port {
-			inodes = append(inodes, fields[9])
+			found = append(found, listener{address, fields[9]})
 		}
 	}
-	return inodes
+	return found
 }

@@ -39,6 +39,25 @@ func TestPortErrorSaysWhatToDo(t *testing.T) {
 	}
 }
 
+// A free port is one that can be listened on, and that no connection gets.
+func TestFreePort(t *testing.T) {
+	t.Parallel()
+	seen := map[int]bool{}
+	for range 50 {
+		port, err := FreePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[port] = true
+		if port < 20_000 || port > 29_999 || portTaken(port) {
+			t.Errorf("port %d is out of range or taken", port)
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("only %d different ports in 50: two who ask at once should not get the same", len(seen))
+	}
+}
+
 // The holder of a port can be named: here it is this test.
 func TestPortHolder(t *testing.T) {
 	t.Parallel()

@@ -7,7 +7,7 @@ import (
 
 // beginProbing checks readiness until the returned func is called, which
 // returns only when no check runs any more.
-func (k *keeper) beginProbing() (stop func()) {
+func (k *keeper) beginProbing(c *child) (stop func()) {
 	check := k.proc.check()
 	if check.IsZero() {
 		k.setReady(true, "", 0)
@@ -17,7 +17,7 @@ func (k *keeper) beginProbing() (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		k.probeUntil(ctx, check)
+		k.probeUntil(ctx, check, c)
 	}()
 	return func() {
 		cancel()
@@ -25,7 +25,7 @@ func (k *keeper) beginProbing() (stop func()) {
 	}
 }
 
-func (k *keeper) probeUntil(ctx context.Context, check Check) {
+func (k *keeper) probeUntil(ctx context.Context, check Check, c *child) {
 	state := readiness{since: time.Now(), lateAfter: k.opts.ReadyLateAfter}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -35,7 +35,7 @@ func (k *keeper) probeUntil(ctx context.Context, check Check) {
 			return
 		case <-timer.C:
 		}
-		err := k.sys.probe(ctx, check)
+		err := k.probe(ctx, check, c)
 		if ctx.Err() != nil {
 			return
 		}
@@ -43,6 +43,19 @@ func (k *keeper) probeUntil(ctx context.Context, check Check) {
 		timer.Reset(step.wait)
 		k.apply(step, err)
 	}
+}
+
+// probe passes when the check does and it is the app that answered it, as far
+// as one can see.
+func (k *keeper) probe(ctx context.Context, check Check, c *child) error {
+	err := k.sys.probe(ctx, check)
+	if err != nil || c.stranger == nil || k.proc.AnyListener || check.Port != k.proc.Port {
+		return err
+	}
+	if holder, is := c.stranger(check.Port); is {
+		return &PortError{Process: k.proc.Name, Port: check.Port, Holder: holder}
+	}
+	return nil
 }
 
 // apply tells what one check changed.

@@ -20,7 +20,11 @@ const procNetTCP = `  sl  local_address rem_address   st tx_queue rx_queue tr tm
 func TestListeners(t *testing.T) {
 	t.Parallel()
 	for port, want := range map[int][]string{5000: {"4711", "4712"}, 8080: {"4714"}, 40000: nil} {
-		if diff := cmp.Diff(want, listeners(strings.NewReader(procNetTCP), port)); diff != "" {
+		var got []string
+		for _, l := range listeners(strings.NewReader(procNetTCP), port) {
+			got = append(got, l.inode)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("listeners on %d (-want +got):\n%s", port, diff)
 		}
 	}
@@ -30,9 +34,9 @@ func FuzzListeners(f *testing.F) {
 	f.Add(procNetTCP, 5000)
 	f.Add("a b:zz c 0A e f g h i j", 0)
 	f.Fuzz(func(t *testing.T, text string, port int) {
-		for _, inode := range listeners(strings.NewReader(text), port) {
-			if inode == "" || !strings.Contains(text, inode) {
-				t.Errorf("listeners made up the socket %q", inode)
+		for _, l := range listeners(strings.NewReader(text), port) {
+			if l.inode == "" || !strings.Contains(text, l.inode) {
+				t.Errorf("listeners made up the socket %q", l.inode)
 			}
 		}
 	})
@@ -41,56 +45,33 @@ func FuzzListeners(f *testing.F) {
 func TestParseStat(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		text  string
-		pid   int
-		state byte
-		pgrp  int
-		ok    bool
+		text string
+		want process
+		ok   bool
 	}{
-		{"42 (app) S 1 40 40 0 -1", 42, 'S', 40, true},
-		{"42 (a) Z 7 8) R 1 40 40 0", 42, 'R', 40, true},
-		{"42 () Z 1 40", 42, 'Z', 40, true},
-		{"42 (app S 1 40", 0, 0, 0, false},
-		{"42 app) S 1 40", 0, 0, 0, false},
-		{"x (app) S 1 40", 0, 'S', 40, false},
-		{"42 (app) S 1", 0, 0, 0, false},
-		{"", 0, 0, 0, false},
+		{"42 (app) S 1 40 40 0 -1", process{pid: 42, ppid: 1, pgrp: 40, state: 'S'}, true},
+		{"42 (a) Z 7 8) R 3 40 40 0", process{pid: 42, ppid: 3, pgrp: 40, state: 'R'}, true},
+		{"42 () Z 1 40", process{pid: 42, ppid: 1, pgrp: 40, state: 'Z'}, true},
+		{"7 (app) S 1 7 7 0 -1 4 0 0 0 0 11 12 13 14 20 0 1 0 9876 4096 55 0", process{
+			pid: 7, ppid: 1, pgrp: 7, state: 'S', cpu: 50, start: 9876, pages: 55,
+		}, true},
+		{"42 (app S 1 40", process{}, false},
+		{"42 app) S 1 40", process{}, false},
+		{"x (app) S 1 40 40", process{}, false},
+		{"42 (app) S 1", process{}, false},
+		{"", process{}, false},
 	}
 	for _, tt := range tests {
-		pid, state, pgrp, ok := parseStat([]byte(tt.text))
-		if pid != tt.pid || state != tt.state || pgrp != tt.pgrp || ok != tt.ok {
-			t.Errorf("parseStat(%q) = %d %c %d %t", tt.text, pid, state, pgrp, ok)
+		if got, ok := parseStat([]byte(tt.text)); got != tt.want || ok != tt.ok {
+			t.Errorf("parseStat(%q) = %+v, %t, want %+v, %t", tt.text, got, ok, tt.want, tt.ok)
 		}
 	}
-	own, err := os.ReadFile("/proc/self/stat")
-	if err != nil {
-		t.Skipf("SKIPPED: no /proc here: %v", err)
+	own, ok := readProcess(os.Getpid())
+	if !ok {
+		t.Skip("SKIPPED: no /proc here")
 	}
-	if pid, _, pgrp, ok := parseStat(own); !ok || pid != os.Getpid() || pgrp != syscall.Getpgrp() {
-		t.Errorf("parseStat of this process = %d, %d, %t, want %d, %d", pid, pgrp, ok, os.Getpid(), syscall.Getpgrp())
-	}
-}
-
-func TestSurvives(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		stat string
-		want bool
-	}{
-		{"42 (app) S 1 40 40", true},
-		{"42 (app) T 1 40 40", true},
-		{"42 (app) D 1 40 40", true},
-		{"42 (app) Z 1 40 40", false},
-		{"42 (app) X 1 40 40", false},
-		{"40 (app) Z 1 40 40", false},
-		{"40 (app) S 1 40 40", false},
-		{"42 (app) S 1 41 40", false},
-		{"", false},
-	}
-	for _, tt := range tests {
-		if got := survives([]byte(tt.stat), 40); got != tt.want {
-			t.Errorf("survives(%q, 40) = %t", tt.stat, got)
-		}
+	if own.pid != os.Getpid() || own.ppid != os.Getppid() || own.pgrp != syscall.Getpgrp() || !own.alive() || own.start == 0 || own.pages == 0 {
+		t.Errorf("this process is %+v", own)
 	}
 }
 
@@ -98,7 +79,7 @@ func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("42 (a) Z 7 8) R 1 40 40 0"))
 	f.Add([]byte(") ("))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if _, state, _, ok := parseStat(text); ok && state == 0 {
+		if p, ok := parseStat(text); ok && p.state == 0 {
 			t.Errorf("parseStat(%q) has no state", text)
 		}
 	})

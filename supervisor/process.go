@@ -27,6 +27,21 @@ type Process struct {
 	// Port is the TCP port on which the process will listen, 1 to 65535; it is
 	// checked to be free before every start. 0 means not a server.
 	Port int
+	// AnyListener lets another program serve Port in the place of the process,
+	// such as the proxy of a container engine. Without it the process is not
+	// ready while somebody listens there whom it certainly did not start.
+	AnyListener bool
+	// User is whom to run as: a name, a number, or either with a group after a
+	// colon ("nobody", "1000:1000"). The user's further groups are joined unless
+	// a group is named. HOME, USER and LOGNAME are set, whatever Env says. ""
+	// is the user of this program; another needs root.
+	User string
+	// Limits are resource limits by their names in /etc/security/limits.conf
+	// ("nofile", "core", "nproc", "as", "fsize", ...): a number in the system's
+	// own unit (bytes, seconds, files), "unlimited", or two of these as
+	// "soft:hard". They hold from the first instruction on. Linux only; they
+	// need /bin/sh.
+	Limits map[string]string
 	// Check says when the process is ready. The zero value is a TCP connection
 	// to Port, or, where Port is 0 too, "ready as soon as it was started".
 	Check Check
@@ -60,7 +75,18 @@ func (p *Process) validate() error {
 	if err := p.Check.validate(); err != nil {
 		return fmt.Errorf("process %s: %w", p.Name, err)
 	}
+	if err := p.validateConfinement(); err != nil {
+		return fmt.Errorf("process %s: %w", p.Name, err)
+	}
 	return p.validateEnv()
+}
+
+// validateConfinement checks whom it runs as and within which limits.
+func (p *Process) validateConfinement() error {
+	if _, err := parseLimits(p.Limits); err != nil {
+		return err
+	}
+	return validateUser(p.User)
 }
 
 // validateEnv names a bad variable but never prints a value: it may be secret.

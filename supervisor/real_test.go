@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"tendril/procgroup"
 )
 
 // recorder keeps what a real supervisor told.
@@ -170,6 +172,32 @@ func TestRealCrashClearsTheGroup(t *testing.T) {
 	}
 }
 
+// The end is told while a child that is slow to end still lives.
+func TestRealEndIsToldBeforeTheChildIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWitness(t)
+	p := Process{Name: "w", Shell: os.Args[0] + " & wait", Env: childEnv("slow", w.address())}
+	ended := make(chan Ended, 1)
+	s, r := realSupervisor(t, Options{Grace: hangGuard, RestartLimit: -1, Events: Events{Ended: func(e Ended) { ended <- e }}}, p)
+	start(t, s)
+	g, leader := w.next(), s.Status()[0].PID
+	if err := syscall.Kill(leader, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if e := <-ended; e.PID != leader || e.Process != "w" {
+		t.Errorf("told %+v, want the end of process %d", e, leader)
+	}
+	if got := g.line(); got != "finishing" {
+		t.Errorf("its child says %q", got)
+	}
+	fmt.Fprintln(g.conn, "go on")
+	g.awaitGone()
+	<-s.Failed()
+	if len(r.exits) != 1 || r.exits[0].Exit.Signal != "SIGKILL" {
+		t.Errorf("exits %+v, want one by KILL", r.exits)
+	}
+}
+
 // A shell dies of TERM at once; the program behind it keeps the whole grace.
 func TestRealProgramBehindAShellMayFinish(t *testing.T) {
 	t.Parallel()
@@ -224,11 +252,13 @@ func TestRealStoppedProcessObeys(t *testing.T) {
 	}
 }
 
-// A program that has left the group and holds the output open delays nothing.
+// A program that cannot be found any more and holds the output open delays
+// nothing.
 func TestRealOutputHeldByAnother(t *testing.T) {
 	t.Parallel()
 	w := newWitness(t)
 	s, r := realSupervisor(t, Options{RestartLimit: -1}, self("w", "leaver", w))
+	s.newSystem = markedSystem
 	err := s.Run(t.Context())
 	var failed *FailedError
 	if !errors.As(err, &failed) || failed.Last.Code != 0 || failed.Last.Err != nil {
@@ -261,6 +291,9 @@ func TestRealProcessGetsWhatItIsGiven(t *testing.T) {
 	}
 	var out, errs []string
 	for _, line := range r.lines {
+		if strings.HasPrefix(line, "stdout env "+procgroup.MarkVariable+"=") {
+			continue // Where there is no control group.
+		}
 		if rest, ok := strings.CutPrefix(line, "stdout "); ok {
 			out = append(out, rest)
 		} else {
@@ -289,8 +322,10 @@ func TestRealEmptyEnvironment(t *testing.T) {
 	if err := s.Run(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "exit status 0") {
 		t.Errorf("Run = %v, want status 0", err)
 	}
-	if len(r.lines) != 0 {
-		t.Errorf("it was given %q", r.lines)
+	for _, line := range r.lines {
+		if !strings.HasPrefix(line, "stdout "+procgroup.MarkVariable+"=") {
+			t.Errorf("it was given %q", line)
+		}
 	}
 }
 

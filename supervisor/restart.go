@@ -26,6 +26,10 @@ func (r restartRule) next(earlier []time.Time, now time.Time, random float64) ([
 		earlier = earlier[1:]
 	}
 	failures := append(earlier, now)
+	if more := len(failures) - r.limit - 1; more > 0 {
+		// Too many are too many: what is tried for ever must not grow for ever.
+		failures = failures[more:]
+	}
 	d := restartDecision{failures: len(failures)}
 	if d.failures > r.limit {
 		d.giveUp = true

@@ -13,11 +13,11 @@ const (
 	Running State = "running"
 	// Waiting: failed, and pausing before its restart.
 	Waiting State = "waiting"
-	// Ending: told to stop, or its leader ended and others of its group have not.
+	// Ending: told to stop, or it ended and others that it started have not.
 	Ending State = "stopping"
 	// Stopped: not running because the supervisor was stopped, or not started.
 	Stopped State = "stopped"
-	// Failed: given up.
+	// Failed: given up, or with [Options.KeepTrying] until the next try.
 	Failed State = "failed"
 )
 

@@ -19,7 +19,7 @@ type Supervisor struct {
 	procs []Process
 	opts  Options
 	// newSystem makes what starts processes; a test puts its own.
-	newSystem func() *system
+	newSystem func(Options) *system
 	sinkMu    sync.Mutex
 
 	// stop, kill: see keeper. failed is closed when a process is given up, done
@@ -58,8 +58,9 @@ func New(procs []Process, opts *Options) (*Supervisor, error) {
 	}, nil
 }
 
-func realSystem() *system {
-	h := newHost()
+func realSystem(o Options) *system { return systemOn(newHost(o.Reap)) }
+
+func systemOn(h *host) *system {
 	return &system{
 		start:  h.start,
 		probe:  func(ctx context.Context, c Check) error { return c.Probe(ctx) },
@@ -118,7 +119,7 @@ func (s *Supervisor) launch() ([]chan error, error) {
 		return nil, errors.New("a supervisor starts once: make a new one")
 	}
 	s.started = true
-	sys := s.newSystem()
+	sys := s.newSystem(s.opts)
 	firsts := make([]chan error, len(s.procs))
 	for i := range s.procs {
 		s.keepers = append(s.keepers, s.newKeeper(&s.procs[i], sys))
@@ -144,11 +145,13 @@ func (s *Supervisor) newKeeper(p *Process, sys *system) *keeper {
 			min: s.opts.RestartMin, max: s.opts.RestartMax,
 			limit: s.opts.RestartLimit, window: s.opts.RestartWindow,
 		},
-		sys:    sys,
-		stop:   s.stop,
-		kill:   s.kill,
-		gate:   s.updateGate,
-		status: Status{Name: p.Name, State: Starting},
+		sys:      sys,
+		stop:     s.stop,
+		kill:     s.kill,
+		restarts: make(chan chan<- error),
+		ended:    make(chan struct{}),
+		gate:     s.updateGate,
+		status:   Status{Name: p.Name, State: Starting},
 	}
 	if s.opts.Output != nil {
 		k.out = newOutput(p.Name, func(stream string, line []byte) {
@@ -163,6 +166,7 @@ func (s *Supervisor) newKeeper(p *Process, sys *system) *keeper {
 // keep runs one keeper to its end.
 func (s *Supervisor) keep(k *keeper, first chan<- error) {
 	failure := k.run(first)
+	close(k.ended)
 	if k.out != nil {
 		k.out.close(sinkPatience)
 	}
@@ -188,10 +192,10 @@ func (s *Supervisor) abandon(process string, cause error) error {
 	return errors.Join(cause, s.Stop(ctx))
 }
 
-// Stop has every process end: TERM to its group, KILL after the grace, or as
-// soon as ctx is done. It returns when all are gone, with an error only when a
-// process outlives its KILL. It may be called again, also while another call
-// waits, and the first ctx that is done counts.
+// Stop has every process end with all that it started: TERM, KILL after the
+// grace, or as soon as ctx or [Options.Hurry] is done. It returns when all are gone,
+// with an error only when a process outlives its KILL. It may be called again, also
+// while another call waits, and the first ctx that is done counts.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	if !s.stopped {
@@ -206,6 +210,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	case <-s.done:
 		return nil
 	case <-ctx.Done():
+	case <-s.opts.Hurry.Done():
 	}
 	s.killNow()
 	timer := time.NewTimer(killWait + waitDelay + sinkPatience)
@@ -237,11 +242,12 @@ func (s *Supervisor) alive() []string {
 	return names
 }
 
-// Failed is closed when a process has been given up; the others go on until
-// Stop.
+// Failed is closed when a process has been given up for good; the others go on
+// until Stop. With [Options.KeepTrying] that never happens.
 func (s *Supervisor) Failed() <-chan struct{} { return s.failed }
 
-// Err returns the [*FailedError] of the first process that was given up, or nil.
+// Err returns the [*FailedError] of the first process that was given up for
+// good, or nil.
 func (s *Supervisor) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -65,8 +65,8 @@ func TestHelpersDoNotCloseTheGate(t *testing.T) {
 		s := m.supervisor(Options{}, web(), Process{Name: "helper", Argv: []string{"app"}})
 		// The two first starts are concurrent: let the app be first.
 		both := s.newSystem
-		s.newSystem = func() *system {
-			sys := both()
+		s.newSystem = func(o Options) *system {
+			sys := both(o)
 			start := sys.start
 			sys.start = func(p *Process, out *output) (*child, error) {
 				if p.Name == "helper" {

@@ -14,7 +14,7 @@ import (
 func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	t.Parallel()
 	w := newWitness(t)
-	h := newHost()
+	h := newHost(false)
 	p := self("w", "idle", w)
 	var c *child
 	var err error
@@ -36,25 +36,6 @@ func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 		t.Errorf("it ended with %s", exit)
 	}
 	h.close()
-}
-
-// The launcher's thread does nothing else, so nothing else can end it.
-func TestLauncherKeepsItsThread(t *testing.T) {
-	t.Parallel()
-	l := newLauncher()
-	defer l.close()
-	var own int
-	l.do(func() { own = syscall.Gettid() })
-	for range 100 {
-		if onThreadThatEnds(func() {}) == own {
-			t.Fatal("another goroutine ran on the launcher's thread and ended it")
-		}
-	}
-	l.do(func() {
-		if tid := syscall.Gettid(); tid != own {
-			t.Errorf("the launcher moved from thread %d to %d", own, tid)
-		}
-	})
 }
 
 // Where the guard was killed first, the kernel's signal still takes our own

@@ -1,0 +1,43 @@
+package procgroup
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+)
+
+// The thread does nothing else, so nothing else can end it.
+func TestThreadIsKept(t *testing.T) {
+	t.Parallel()
+	var th Thread
+	defer th.Close()
+	var own int
+	th.Do(func() { own = syscall.Gettid() })
+	for range 100 {
+		if onThreadThatEnds() == own {
+			t.Fatal("another goroutine ran on the thread and ended it")
+		}
+	}
+	th.Do(func() {
+		if tid := syscall.Gettid(); tid != own {
+			t.Errorf("it moved from thread %d to %d", own, tid)
+		}
+	})
+}
+
+// onThreadThatEnds has a thread end and returns its id.
+func onThreadThatEnds() int {
+	thread := make(chan int)
+	go func() {
+		// A goroutine that ends while locked takes its thread with it, but for
+		// the main thread: that one is held here until another has done it.
+		runtime.LockOSThread()
+		if syscall.Gettid() == os.Getpid() {
+			thread <- onThreadThatEnds()
+			return
+		}
+		thread <- syscall.Gettid()
+	}()
+	return <-thread
+}

@@ -1,0 +1,103 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The three things that a worker on a machine of its own needs, and that once
+// took an init script, a manager script and a PID file to get.
+
+// A job that is under way is finished: TERM says that no more will come.
+func TestStopDuringWork(t *testing.T) {
+	t.Parallel()
+	w := newWitness(t)
+	s, r := realSupervisor(t, Options{Grace: hangGuard}, self("worker", "slow", w))
+	start(t, s)
+	g := w.next()
+	stopped := make(chan error)
+	go func() { stopped <- s.Stop(context.Background()) }()
+	if got := g.line(); got != "finishing" {
+		t.Errorf("after TERM it says %q", got)
+	}
+	fmt.Fprintln(g.conn, "the job is done")
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
+	}
+	g.awaitGone()
+	if len(r.killed) != 0 || len(r.exits) != 1 || r.exits[0].Exit.String() != "exit status 0" {
+		t.Errorf("killed %v, exits %+v, want it to have ended by itself", r.killed, r.exits)
+	}
+}
+
+// A job that never ends is ended by force when the grace is over, with all that
+// it started, and nothing else: also no program of the same name.
+func TestStopWithAStuckJob(t *testing.T) {
+	t.Parallel()
+	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		const grace = 300 * time.Millisecond
+		w, twin := newWitness(t), bystander(t)
+		s, r := realSupervisor(t, Options{Grace: grace}, self("worker", "stuck", w))
+		start(t, with(s))
+		guests := []*guest{w.next(), w.next(), w.next()}
+		stop(t, s)
+		for _, g := range guests {
+			g.awaitGone()
+		}
+		if len(r.killed) != 1 || r.exits[0].Exit.Signal != "SIGKILL" || r.exits[0].Exit.Ran < grace {
+			t.Errorf("killed %v, exits %+v, want one KILL once the grace was over", r.killed, r.exits)
+		}
+		twin.answers()
+	})
+}
+
+// A crash loop ends at its limit instead of going on for ever.
+func TestCrashLoopEndsAtItsLimit(t *testing.T) {
+	t.Parallel()
+	var started int
+	s, r := realSupervisor(t, Options{
+		RestartLimit: 4, RestartMin: time.Millisecond, RestartMax: 5 * time.Millisecond,
+		Events: Events{Started: func(Started) { started++ }},
+	}, Process{Name: "worker", Shell: "exit 9"})
+	err := s.Run(t.Context())
+	var failed *FailedError
+	if !errors.As(err, &failed) || failed.Failures != 5 || failed.Last.Code != 9 {
+		t.Errorf("Run = %v, want five failures", err)
+	}
+	if started != 5 || len(r.exits) != 5 {
+		t.Errorf("%d starts, %d ends, want one and four restarts", started, len(r.exits))
+	}
+}
+
+// With KeepTrying the loop is over too, and the rest goes on.
+func TestCrashLoopLeavesTheRestRunning(t *testing.T) {
+	t.Parallel()
+	w := newWitness(t)
+	gaveUp := make(chan GaveUp, 1)
+	s, _ := realSupervisor(t, Options{
+		RestartLimit: 2, RestartMin: time.Millisecond, KeepTrying: true,
+		Events: Events{GaveUp: func(g GaveUp) { gaveUp <- g }},
+	}, Process{Name: "worker", Shell: "exit 9"}, self("helper", "idle", w))
+	start(t, s)
+	g := w.next()
+	if e := <-gaveUp; e.Process != "worker" || !strings.Contains(e.Err.Error(), "stays down until it is restarted by hand") {
+		t.Errorf("gave up %+v: %v", e, e.Err)
+	}
+	g.answers()
+	select {
+	case <-s.Failed():
+		t.Error("the supervisor counts as failed")
+	default:
+	}
+	if st := s.Status(); st[0].State != Failed || st[1].State != Running {
+		t.Errorf("states %s and %s, want failed and running", st[0].State, st[1].State)
+	}
+	stop(t, s)
+	if err := s.Err(); err != nil {
+		t.Errorf("after the stop: %v", err)
+	}
+}

@@ -1,0 +1,256 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func startIn(t *testing.T, s *Supervisor) {
+	t.Helper()
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Wait()
+}
+
+func TestAnExcusedEndDoesNotCount(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{lasts: time.Second, exit: Exit{Code: 1}})
+		var asked []string
+		n := 0
+		s := m.supervisor(Options{RestartLimit: 1, Excused: func(process string, e Exit) bool {
+			asked = append(asked, process+" "+e.String())
+			n++
+			return n != 2
+		}}, Process{Name: "w", Shell: "app"})
+		startIn(t, s)
+		time.Sleep(20 * time.Second)
+		if st := s.Status()[0]; st.State == Failed || st.Restarts != 13 {
+			t.Errorf("status %+v, want 13 restarts of which one counts", st)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(asked) != 13 || asked[0] != "w exit status 1" {
+			t.Errorf("asked %d times: %q", len(asked), asked)
+		}
+		for i, line := range m.transcript {
+			if strings.Contains(line, "restarts in") && !strings.Contains(line, "restarts in 500ms") {
+				t.Errorf("line %d: %s, want the shortest pause", i, line)
+			}
+		}
+	})
+}
+
+// What never started is not the fault of a message.
+func TestAFailedStartIsNotExcused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{lasts: time.Second, exit: Exit{Code: 1}}, life{startErr: errors.New("no such program")})
+		err := m.supervisor(Options{RestartLimit: 2, Excused: func(_ string, e Exit) bool { return true }}, web()).Run(t.Context())
+		if err == nil || !strings.Contains(err.Error(), "web failed 3 times") {
+			t.Errorf("Run = %v, want it to give up on starts that fail", err)
+		}
+	})
+}
+
+func TestACrashLoopIsTriedAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		bad := life{exit: Exit{Code: 1}}
+		m := newMachine(t, bad, bad, bad, bad, life{lasts: time.Hour, exit: Exit{Code: 2}}, life{lasts: never})
+		s := m.supervisor(Options{RestartLimit: 1, KeepTrying: true, RetryAfter: time.Minute}, web())
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(30 * time.Second)
+		if st := s.Status()[0]; st.State != Failed || s.Ready() || !strings.HasPrefix(st.Reason, "web failed 2 times in 5m0s and is tried again every 1m0s") {
+			t.Errorf("status %+v, want failed", st)
+		}
+		if open, reason := s.gateNow(); open || !strings.HasPrefix(reason, "web failed 2 times") {
+			t.Errorf("gate %t, %q", open, reason)
+		}
+		time.Sleep(3 * time.Hour)
+		if st := s.Status()[0]; st.State != Running || !st.Ready || s.Err() != nil {
+			t.Errorf("status %+v, error %v, want running", st, s.Err())
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		for _, line := range m.transcript {
+			if strings.Contains(line, "gave up") || strings.Contains(line, "restarts in") {
+				told = append(told, strings.Join(strings.Fields(line), " "))
+			}
+		}
+		want := []string{
+			"0s web restarts in 500ms, failure 1/1",
+			"500ms gave up: web failed 2 times in 5m0s and is tried again every 1m0s; last: exit status 1 after 0s",
+			"500ms web restarts in 1m0s, failure 2/1",
+			"1m0.5s web restarts in 1m0s, failure 2/1",
+			"2m0.5s web restarts in 1m0s, failure 2/1",
+			"1h3m0.5s web restarts in 500ms, failure 1/1",
+		}
+		if strings.Join(told, "\n") != strings.Join(want, "\n") {
+			t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}
+
+func TestRestartBringsBackWhatFailed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		bad := life{exit: Exit{Code: 1}}
+		m := newMachine(t, bad, bad, bad, life{lasts: never})
+		s := m.supervisor(Options{RestartLimit: 1, KeepTrying: true}, web())
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if st := s.Status()[0]; st.State != Failed || m.starts != 2 || !strings.Contains(st.Reason, "until it is restarted by hand") {
+			t.Errorf("%d starts, status %+v, want failed for good", m.starts, st)
+		}
+		// Its record is clean again: one failure is followed by a restart.
+		if err := s.Restart(t.Context(), "web"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		if st := s.Status()[0]; st.State != Running || !st.Ready {
+			t.Errorf("status %+v, want running", st)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+func TestRestartOfARunningProcess(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{lasts: never, onTerm: 2 * time.Second})
+		s := m.supervisor(Options{RestartLimit: -1}, web())
+		startIn(t, s)
+		time.Sleep(time.Minute)
+		if err := s.Restart(t.Context(), "web"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.wantTranscript(`
+			0s web started, pid 101
+			0s gate open
+			0s web ready after 0s
+			1m0s gate closed: web is being restarted
+			1m0s not ready: web is being restarted
+			1m0s web stopping, pid 101
+			1m0s -> terminated
+			1m2s web exited, pid 101, killed by SIGTERM after 1m2s
+			1m2s web restarts in 0s, failure 0/0
+			1m2s web started, pid 102
+			1m2s gate open
+			1m2s web ready after 0s
+			1m2s gate closed: the app is being stopped
+			1m2s not ready: web is being stopped
+			1m2s web stopping, pid 102
+			1m2s -> terminated
+			1m4s web exited, pid 102, killed by SIGTERM after 2s`)
+	})
+}
+
+func TestRestartThatCannotBe(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{lasts: never, onTerm: never}, life{startErr: errors.New("no such program")}, life{lasts: never, onTerm: never})
+		s := m.supervisor(Options{Grace: 5 * time.Second}, web())
+		if err := s.Restart(t.Context(), "web"); err == nil || !strings.Contains(err.Error(), "nothing was started yet") {
+			t.Errorf("before the start: %v", err)
+		}
+		startIn(t, s)
+		if err := s.Restart(t.Context(), "wbe"); err == nil || !strings.Contains(err.Error(), "there is web") {
+			t.Errorf("of a stranger: %v", err)
+		}
+		if err := s.Restart(t.Context(), "web"); err == nil || err.Error() != "restarting web: no such program" {
+			t.Errorf("of what does not start: %v", err)
+		}
+		time.Sleep(time.Second) // It counted, and it is back.
+		if st := s.Status()[0]; st.State != Running || st.Restarts != 2 {
+			t.Errorf("status %+v, want running", st)
+		}
+		// Who waits no longer has no part in what goes on.
+		short, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := s.Restart(short, "web"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("that takes too long: %v", err)
+		}
+		// A stop overtakes a restart.
+		second := make(chan error)
+		go func() { second <- s.Restart(context.Background(), "web") }()
+		synctest.Wait()
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-second; err == nil {
+			t.Error("a restart after the stop succeeds")
+		}
+		if err := s.Restart(t.Context(), "web"); err == nil || !strings.Contains(err.Error(), "not kept running any more") {
+			t.Errorf("after the stop: %v", err)
+		}
+	})
+}
+
+func TestAStopEndsTheWaitOfAFailedProcess(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{exit: Exit{Code: 1}})
+		s := m.supervisor(Options{RestartLimit: -1, KeepTrying: true, RetryAfter: time.Hour}, web())
+		startIn(t, s)
+		if st := s.Status()[0]; st.State != Failed {
+			t.Fatalf("status %+v, want failed", st)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(m.began); took != 0 || s.Status()[0].State != Stopped {
+			t.Errorf("stopped after %s as %s, want at once", took, s.Status()[0].State)
+		}
+	})
+}
+
+// Somebody else who listens on the port is not the app, however well they answer.
+func TestAStrangerOnThePortKeepsTheGateClosed(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		proc Process
+		open bool
+	}{
+		{"its own port", web(), false},
+		{"any listener", Process{Name: "web", Shell: "app", Port: 5000, AnyListener: true}, true},
+		{"a check elsewhere", Process{Name: "web", Shell: "app", Port: 5000, Check: Check{Port: 6000}}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				m := newMachine(t, life{lasts: never})
+				m.stranger = "nginx (pid 7)"
+				s := m.supervisor(Options{}, tt.proc)
+				startIn(t, s)
+				time.Sleep(time.Second)
+				if s.Ready() != tt.open {
+					t.Errorf("ready %t, want %t", s.Ready(), tt.open)
+				}
+				if st := s.Status()[0]; !tt.open && !strings.Contains(st.Reason, "already in use by nginx (pid 7)") {
+					t.Errorf("reason %q", st.Reason)
+				}
+				m.mu.Lock()
+				m.stranger = ""
+				m.mu.Unlock()
+				time.Sleep(time.Second)
+				if !s.Ready() {
+					t.Error("not ready once the stranger is gone")
+				}
+				if err := s.Stop(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,131 @@
+package supervisor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// identity is a user to run a process as. nil is whoever we are.
+type identity struct {
+	uid, gid uint32
+	groups   []uint32
+	// name and home are "" for a number that no user has.
+	name, home string
+	// own: we are that user already.
+	own bool
+}
+
+// identityOf reads "name", "uid", "name:group" or "uid:gid"; "" is nobody else.
+func identityOf(text string) (*identity, error) {
+	if text == "" {
+		return nil, nil
+	}
+	who, group, hasGroup := strings.Cut(text, ":")
+	if who == "" || hasGroup && group == "" {
+		return nil, fmt.Errorf("user %q: write a name, a number, or uid:gid, for example nobody or 1000:1000", text)
+	}
+	id := &identity{}
+	entry, err := lookUser(who)
+	switch {
+	case err == nil:
+		if err := id.fill(entry, hasGroup); err != nil {
+			return nil, fmt.Errorf("user %q: %w", text, err)
+		}
+	case !isNumber(who):
+		return nil, fmt.Errorf("user %q: there is no user named %s on this machine: create it, or write uid:gid", text, who)
+	case !hasGroup:
+		return nil, fmt.Errorf("user %q: no user has the number %s, so that its group is not known: write uid:gid, for example %s:%s", text, who, who, who)
+	default:
+		id.uid = number(who)
+	}
+	if hasGroup {
+		if id.gid, err = lookupGroup(group); err != nil {
+			return nil, fmt.Errorf("user %q: %w", text, err)
+		}
+	}
+	id.own = int(id.uid) == os.Geteuid() && int(id.gid) == os.Getegid()
+	return id, nil
+}
+
+func lookUser(who string) (*user.User, error) {
+	if isNumber(who) {
+		return user.LookupId(who)
+	}
+	return user.Lookup(who)
+}
+
+// fill takes in the user's entry, and its further groups unless a group was
+// named: then that one is all.
+func (id *identity) fill(entry *user.User, groupNamed bool) error {
+	id.uid, id.gid = number(entry.Uid), number(entry.Gid)
+	id.name, id.home = entry.Username, entry.HomeDir
+	if groupNamed {
+		return nil
+	}
+	groups, err := entry.GroupIds()
+	if err != nil {
+		return fmt.Errorf("reading its groups: %w", err)
+	}
+	for _, g := range groups {
+		id.groups = append(id.groups, number(g))
+	}
+	return nil
+}
+
+func lookupGroup(group string) (uint32, error) {
+	if isNumber(group) {
+		return number(group), nil
+	}
+	entry, err := user.LookupGroup(group)
+	if err != nil {
+		return 0, fmt.Errorf("there is no group named %s on this machine: create it, or write its number", group)
+	}
+	return number(entry.Gid), nil
+}
+
+func isNumber(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 32)
+	return err == nil
+}
+
+func number(text string) uint32 {
+	n, err := strconv.ParseUint(text, 10, 32)
+	if err != nil {
+		// The system's own tables hold nothing else; this is nobody.
+		return 65534
+	}
+	return uint32(n)
+}
+
+// credential is what the system needs to change to the user; nil for none.
+func (id *identity) credential() *syscall.Credential {
+	if id == nil || id.own && os.Geteuid() != 0 {
+		return nil
+	}
+	return &syscall.Credential{Uid: id.uid, Gid: id.gid, Groups: id.groups}
+}
+
+// environment is what programs look at to know whose they are.
+func (id *identity) environment() []string {
+	if id == nil {
+		return nil
+	}
+	name := cmp.Or(id.name, strconv.Itoa(int(id.uid)))
+	return []string{"HOME=" + cmp.Or(id.home, "/"), "USER=" + name, "LOGNAME=" + name}
+}
+
+// validateUser says what is wrong with a name; whether we may become that user
+// shows at the start.
+func validateUser(text string) error {
+	if strings.ContainsAny(text, "\x00\n") {
+		return errors.New("a user's name cannot contain a NUL byte or an end of line")
+	}
+	_, err := identityOf(text)
+	return err
+}

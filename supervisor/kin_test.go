@@ -1,0 +1,185 @@
+package supervisor
+
+import (
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// ties are the ways in which a run may be tied to what it starts here.
+func ties(t *testing.T) []string {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("SKIPPED: what leaves its process group is found on Linux only")
+	}
+	k := newCgroupKin(findCgroups())
+	if k == nil {
+		t.Log("SKIPPED with control groups: none can be made here")
+		return []string{"mark"}
+	}
+	k.release()
+	return []string{"cgroup", "mark"}
+}
+
+// eachTie runs f with a supervisor for each of them.
+func eachTie(t *testing.T, f func(t *testing.T, with func(*Supervisor) *Supervisor)) {
+	t.Helper()
+	for _, tie := range ties(t) {
+		t.Run(tie, func(t *testing.T) {
+			t.Parallel()
+			f(t, func(s *Supervisor) *Supervisor {
+				if tie == "mark" {
+					s.newSystem = markedSystem
+				}
+				return s
+			})
+		})
+	}
+}
+
+// daemoniser is a process with daemons of the given roles.
+func daemoniser(role string, w *witness, daemons ...string) Process {
+	p := self("web", role, w)
+	p.Env = append(p.Env, "DAEMONS="+strings.Join(daemons, " "))
+	return p
+}
+
+// bystander starts a program of the same name that is not ours.
+func bystander(t *testing.T) *guest {
+	t.Helper()
+	w := newWitness(t)
+	twin := spawn("idle", &syscall.SysProcAttr{Setsid: true})
+	twin.Env = childEnv("idle", w.address())
+	if err := twin.Start(); err != nil {
+		t.Fatal(err)
+	}
+	g := w.next()
+	t.Cleanup(func() {
+		_ = twin.Process.Kill()
+		_ = twin.Wait()
+	})
+	return g
+}
+
+func TestDaemonsEndWithTheirProcess(t *testing.T) {
+	t.Parallel()
+	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		w, twin := newWitness(t), bystander(t)
+		s, r := realSupervisor(t, Options{Grace: hangGuard}, daemoniser("daemoniser", w, "idle", "idle"))
+		start(t, with(s))
+		guests := []*guest{w.next(), w.next(), w.next()}
+		stop(t, s)
+		for _, g := range guests {
+			g.awaitGone()
+		}
+		if len(r.killed) != 0 {
+			t.Errorf("killed %v, want TERM to be enough for daemons too", r.killed)
+		}
+		twin.answers()
+	})
+}
+
+func TestDaemonsThatIgnoreTermAreKilled(t *testing.T) {
+	t.Parallel()
+	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		w, twin := newWitness(t), bystander(t)
+		s, r := realSupervisor(t, Options{Grace: 200 * time.Millisecond}, daemoniser("daemoniser", w, "deaf", "idle", "deaf"))
+		start(t, with(s))
+		guests := []*guest{w.next(), w.next(), w.next(), w.next()}
+		stop(t, s)
+		for _, g := range guests {
+			g.awaitGone()
+		}
+		if len(r.killed) != 1 || !strings.HasPrefix(r.killed[0].Reason, "others that it started did not end within") {
+			t.Errorf("killed %v, want the daemons to be killed for themselves", r.killed)
+		}
+		twin.answers()
+	})
+}
+
+// A daemon that outlives a crash would hold the port, or work on beside its
+// successor.
+func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
+	t.Parallel()
+	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		w := newWitness(t)
+		s, _ := realSupervisor(t, Options{RestartLimit: -1, Grace: time.Second}, daemoniser("deserter", w, "deaf"))
+		if err := with(s).Run(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "exit status 3") && !strings.Contains(err.Error(), "exit status 3") {
+			t.Errorf("Run = %v, want status 3", err)
+		}
+		// Whether it came to report or not: it hangs up when it is gone.
+		w.ln.(interface{ SetDeadline(time.Time) error }).SetDeadline(time.Now().Add(time.Millisecond))
+		if conn, err := w.ln.Accept(); err == nil {
+			g := &guest{t: t, conn: conn}
+			defer conn.Close()
+			if err := conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {
+				t.Fatal(err)
+			}
+			buf := make([]byte, 100)
+			for {
+				if _, err := g.conn.Read(buf); err != nil {
+					break
+				}
+			}
+		}
+	})
+}
+
+// Two processes of one supervisor are told apart.
+func TestRestartOfOneLeavesTheDaemonsOfAnother(t *testing.T) {
+	t.Parallel()
+	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		wa, wb := newWitness(t), newWitness(t)
+		a, b := daemoniser("daemoniser", wa, "idle"), daemoniser("daemoniser", wb, "idle")
+		b.Name = "clock"
+		s, _ := realSupervisor(t, Options{Grace: hangGuard}, a, b)
+		start(t, with(s))
+		old := []*guest{wa.next(), wa.next()}
+		others := []*guest{wb.next(), wb.next()}
+		if err := s.Restart(t.Context(), "web"); err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range old {
+			g.awaitGone()
+		}
+		for _, g := range others {
+			g.answers()
+		}
+		again := []*guest{wa.next(), wa.next()}
+		for _, g := range again {
+			g.answers()
+		}
+		if st := s.Status(); st[0].Restarts != 1 || st[1].Restarts != 0 {
+			t.Errorf("restarts %d and %d, want 1 and 0", st[0].Restarts, st[1].Restarts)
+		}
+	})
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		w := newWitness(t)
+		s, _ := realSupervisor(t, Options{}, Process{
+			Name: "web", Shell: selfPath() + " & wait", Env: childEnv("burn", w.address()),
+		})
+		if u := s.Usage(); len(u) != 1 || u[0] != (Usage{Process: "web"}) {
+			t.Errorf("before the start: %+v", u)
+		}
+		start(t, with(s))
+		g := w.next()
+		u := s.Usage()[0]
+		if u.Process != "web" || u.PID != s.Status()[0].PID || u.Processes != 2 {
+			t.Errorf("usage %+v, want the shell and the program", u)
+		}
+		if u.CPU < 20*time.Millisecond || u.Memory < 1<<20 {
+			t.Errorf("usage %+v, want what 300 ms of computing take, and a megabyte", u)
+		}
+		stop(t, s)
+		g.awaitGone()
+		if u := s.Usage()[0]; u != (Usage{Process: "web"}) {
+			t.Errorf("after the stop: %+v", u)
+		}
+	})
+}

@@ -1,0 +1,134 @@
+package supervisor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+
+	"tendril/procgroup"
+)
+
+// order is one start of a process, all questions answered.
+type order struct {
+	process *Process
+	path    string
+	argv    []string
+	user    *identity
+	limits  []rlimit
+	out     *output
+}
+
+// orderOf answers them; the errors are for whoever wrote p.
+func orderOf(p *Process, out *output) (*order, error) {
+	if info, err := os.Stat(cmp.Or(p.Dir, ".")); err != nil || !info.IsDir() {
+		return nil, fmt.Errorf("its working directory %s is not a folder that can be entered", p.Dir)
+	}
+	path, argv, err := commandOf(p)
+	if err != nil {
+		return nil, err
+	}
+	user, err := identityOf(p.User)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := parseLimits(p.Limits)
+	if err != nil {
+		return nil, err
+	}
+	return &order{process: p, path: path, argv: argv, user: user, limits: limits, out: out}, nil
+}
+
+// start runs p as the leader of a new process group, with its output going to
+// out, which may be nil.
+func (h *host) start(p *Process, out *output) (*child, error) {
+	o, err := orderOf(p, out)
+	if err != nil {
+		return nil, err
+	}
+	g, latch, err := h.launch(o)
+	if err != nil {
+		return nil, o.explain(err)
+	}
+	h.guard.Add(g.PID(), g.kin.tie())
+	if err = latch.open(g.PID(), o.limits); err != nil {
+		latch.close()
+		g.signal(syscall.SIGKILL)
+		g.Await()
+		g.reap()
+		return nil, err
+	}
+	exited := make(chan struct{})
+	go func() {
+		defer close(exited)
+		g.Await()
+	}()
+	return &child{
+		pid: g.PID(), exited: exited, group: g,
+		stranger: func(port int) (string, bool) { return strangerOn(port, g.kin) },
+		usage:    g.kin.usage,
+	}, nil
+}
+
+// launch starts o in a control group where one can be made and entered, and
+// else with a mark.
+func (h *host) launch(o *order) (*osGroup, *latch, error) {
+	if k := newCgroupKin(h.cgroups); k != nil {
+		if g, latch, err := h.begin(o, k); err == nil {
+			return g, latch, nil
+		}
+		k.release()
+	}
+	return h.begin(o, newMarkedKin())
+}
+
+// begin starts o, tied to k. Where o has limits the program waits behind the
+// latch.
+func (h *host) begin(o *order, k *kin) (*osGroup, *latch, error) {
+	g := &osGroup{guard: &h.guard, kin: k}
+	g.Cmd = &exec.Cmd{
+		Path:        o.path,
+		Args:        o.argv,
+		Dir:         o.process.Dir,
+		Env:         append([]string{}, slices.Concat(o.process.Env, o.user.environment(), k.environment())...),
+		SysProcAttr: procgroup.Attributes(),
+		WaitDelay:   waitDelay,
+	}
+	g.Cmd.SysProcAttr.Credential = o.user.credential()
+	k.attach(g.Cmd.SysProcAttr)
+	if o.out != nil {
+		stdout, stderr := o.out.stream("stdout"), o.out.stream("stderr")
+		g.Cmd.Stdout, g.Cmd.Stderr = stdout, stderr
+		g.streams = []io.Closer{stdout, stderr}
+	}
+	latch, err := newLatch(g.Cmd, o.limits)
+	if err != nil {
+		return nil, nil, err
+	}
+	h.thread.Do(func() { err = g.Cmd.Start() })
+	latch.started()
+	if err != nil {
+		latch.close()
+		return nil, nil, err
+	}
+	k.born(g.PID())
+	return g, latch, nil
+}
+
+// explain says what may be done about a start that the system refused.
+func (o *order) explain(err error) error {
+	switch {
+	case o.user.credential() == nil:
+		return fmt.Errorf("running %s: %w", o.path, err)
+	case errors.Is(err, syscall.EPERM):
+		return fmt.Errorf("running %s as %s: %w: only root may change the user: start this program as root, or as that user and leave the user out", o.path, o.process.User, err)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("running %s as %s: %w: that user must be able to enter %s and to execute the program", o.path, o.process.User, err, cmp.Or(o.process.Dir, "the working directory"))
+	default:
+		return fmt.Errorf("running %s as %s: %w", o.path, o.process.User, err)
+	}
+}

@@ -1,0 +1,124 @@
+package supervisor
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// unlimited is how the system writes that there is no limit.
+const unlimited = math.MaxUint64
+
+// rlimit is one limit on what a process may take.
+type rlimit struct {
+	name       string
+	soft, hard uint64
+}
+
+// parseLimits reads [Process.Limits], in the order of the names.
+func parseLimits(limits map[string]string) ([]rlimit, error) {
+	var parsed []rlimit
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		if _, ok := limitNumbers()[name]; !ok {
+			return nil, limitNameError(name)
+		}
+		softText, hardText, both := strings.Cut(limits[name], ":")
+		if !both {
+			hardText = softText
+		}
+		soft, err := parseLimit(softText)
+		hard, err2 := parseLimit(hardText)
+		if err != nil || err2 != nil {
+			return nil, fmt.Errorf("limit %s=%s: write a whole number or unlimited, or both limits as soft:hard, for example %s=1024 or %s=1024:unlimited", name, limits[name], name, name)
+		}
+		if soft > hard {
+			return nil, fmt.Errorf("limit %s=%s: the first, which counts, cannot be above the second, up to which a program may raise it", name, limits[name])
+		}
+		parsed = append(parsed, rlimit{name, soft, hard})
+	}
+	return parsed, nil
+}
+
+func parseLimit(text string) (uint64, error) {
+	if text == "unlimited" {
+		return unlimited, nil
+	}
+	return strconv.ParseUint(text, 10, 63)
+}
+
+func limitNameError(name string) error {
+	known := slices.Sorted(maps.Keys(limitNumbers()))
+	if len(known) == 0 {
+		return fmt.Errorf("limit %s: limits can be set on Linux only: leave them out here", name)
+	}
+	return fmt.Errorf("limit %s: there is no such limit: use %s", name, strings.Join(known, ", "))
+}
+
+// latchScript holds a program back until it is let go by a line, and lets it
+// replace the shell.
+const latchScript = `read -r go <&3 || exit 1
+exec 3<&-
+exec "$@"`
+
+// latch holds a started program back until its limits are set: they hold from
+// its first instruction. nil holds nothing back.
+type latch struct {
+	inside *os.File
+	pipe   io.WriteCloser
+}
+
+// newLatch puts cmd behind a latch where there are limits to set.
+func newLatch(cmd *exec.Cmd, limits []rlimit) (*latch, error) {
+	if len(limits) == 0 {
+		return nil, nil
+	}
+	if err := executable(shellPath); err != nil {
+		return nil, fmt.Errorf("limits are set with the help of %s: install a shell, or leave the limits out: %w", shellPath, err)
+	}
+	inside, pipe, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making a pipe: %w", err)
+	}
+	cmd.ExtraFiles = []*os.File{inside}
+	cmd.Args = slices.Concat([]string{"sh", "-c", latchScript, "sh", cmd.Path}, cmd.Args[1:])
+	cmd.Path = shellPath
+	return &latch{inside: inside, pipe: pipe}, nil
+}
+
+// started gives up our copy of the program's end.
+func (l *latch) started() {
+	if l != nil {
+		_ = l.inside.Close()
+	}
+}
+
+// open sets the limits of the program and lets it go.
+func (l *latch) open(pid int, limits []rlimit) error {
+	if l == nil {
+		return nil
+	}
+	for _, limit := range limits {
+		if err := setLimit(pid, limit); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(l.pipe, "go\n")
+	l.close()
+	if err != nil {
+		return fmt.Errorf("letting the program go: %w", err)
+	}
+	return nil
+}
+
+// close without open ends the program before it began.
+func (l *latch) close() {
+	if l != nil {
+		_ = l.pipe.Close()
+	}
+}

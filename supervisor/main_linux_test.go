@@ -1,0 +1,133 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func selfPath() string { return os.Args[0] }
+
+// reapMany runs, as process 1, a process that leaves ORPHANS orphans behind,
+// while it starts children of its own beside. It prints how many zombies are
+// left and how many exit statuses were not what they should be.
+func reapMany() int {
+	n := os.Getenv("ORPHANS")
+	s, err := New([]Process{{
+		Name:  "litter",
+		Shell: "i=0; while [ $i -lt " + n + " ]; do (j=0; while [ $j -lt 100 ]; do : & j=$((j+1)); done); i=$((i+100)); done; exit 42",
+	}}, &Options{RestartLimit: -1})
+	if err != nil {
+		return 1
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(context.Background()) }()
+	wrong, started := 0, 0
+	next := time.NewTicker(10 * time.Millisecond)
+	for done := false; !done; {
+		select {
+		case err = <-ended:
+			done = true
+		case <-next.C:
+		}
+		started++
+		code := started % 100
+		runErr := exec.Command("/bin/sh", "-c", "exit "+strconv.Itoa(code)).Run()
+		var exit *exec.ExitError
+		if got := 0; errors.As(runErr, &exit) && exit.ExitCode() != code || runErr != nil && exit == nil || runErr == nil && got != code {
+			wrong++
+		}
+	}
+	var failed *FailedError
+	if !errors.As(err, &failed) || failed.Last.Code != 42 {
+		wrong++
+	}
+	fmt.Printf("zombies %d wrong %d\n", zombieChildren(), wrong)
+	return 0
+}
+
+func uidOf(info os.FileInfo) uint32 { return info.Sys().(*syscall.Stat_t).Uid }
+
+func zombieChildren() (n int) {
+	for _, p := range processes() {
+		if p.ppid == os.Getpid() && p.state == 'Z' {
+			n++
+		}
+	}
+	return n
+}
+
+// adoptOne has a process that leaves an orphan, which ends later, behind it.
+// Until it is reaped it is our child.
+func adoptOne() int {
+	s, err := New([]Process{{
+		Name: "litter", Argv: []string{os.Args[0]},
+		Env: append(childEnv("daemoniser", os.Getenv("WITNESS")), "DAEMONS=idle"),
+	}}, &Options{Reap: true, RestartLimit: -1})
+	if err != nil || s.Start(context.Background()) != nil {
+		return 1
+	}
+	for orphans := 0; ; <-time.After(time.Millisecond) {
+		now := 0
+		for _, p := range processes() {
+			if p.ppid == os.Getpid() && p.pgrp == p.pid && p.state != 'Z' && p.pid != s.Status()[0].PID {
+				now++
+			}
+		}
+		// The guard is one.
+		if orphans < 2 && now == 2 {
+			orphans = now
+			fmt.Println("adopted")
+		}
+		if orphans == 2 && now == 1 && zombieChildren() == 0 {
+			fmt.Println("reaped")
+			return stay("adopter")
+		}
+	}
+}
+
+// unprivileged tries what only root may do, and prints the errors.
+func unprivileged() int {
+	if syscall.Setgroups(nil) != nil || syscall.Setgid(65534) != nil || syscall.Setuid(65534) != nil {
+		return 1
+	}
+	for _, p := range []Process{
+		{Name: "user", Shell: "true", User: "0:0"},
+		{Name: "limit", Shell: "true", Limits: map[string]string{"nofile": "unlimited"}},
+		{Name: "same", Shell: "exit 5", User: "65534:65534"},
+	} {
+		p.Dir = "/"
+		s, err := New([]Process{p}, &Options{RestartLimit: -1})
+		if err == nil {
+			err = s.Run(context.Background())
+		}
+		fmt.Println(strings.ReplaceAll(fmt.Sprint(err), "\n", " "))
+	}
+	return 0
+}
+
+// fillLog writes lines to a log file until the system refuses more, and some
+// after that.
+func fillLog() int {
+	l, err := NewLogFile(os.Getenv("LOG"), &LogFileOptions{MaxBytes: 1 << 20})
+	if err != nil {
+		return 1
+	}
+	for i := range 100 {
+		if n, err := fmt.Fprintf(l, "line %03d of a log that fills the disk\n", i); err != nil || n != 38 {
+			return 2
+		}
+	}
+	fmt.Println("dropped", l.Dropped())
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: unlimited, Max: unlimited}); err != nil {
+		return 3
+	}
+	fmt.Fprintln(l, "and on")
+	return 0
+}

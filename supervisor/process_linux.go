@@ -1,0 +1,147 @@
+package supervisor
+
+import (
+	"bytes"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// clockTick is the unit of times in /proc, the same on every machine that Go
+// runs on.
+const clockTick = time.Second / 100
+
+// process is what /proc/PID/stat says of a process.
+type process struct {
+	pid, ppid, pgrp int
+	state           byte
+	// start is the time of the start in clock ticks since boot.
+	start uint64
+	// cpu is what it and its waited-for children used, in clock ticks.
+	cpu uint64
+	// pages is what it holds of the memory.
+	pages uint64
+}
+
+func (p process) id() processID { return processID{p.pid, p.start} }
+
+// alive: zombies do not live, and whoever should reap them may never do so.
+func (p process) alive() bool { return p.state != 'Z' && p.state != 'X' }
+
+// parseStat reads the text of /proc/PID/stat. The name in parentheses may
+// contain anything, also parentheses. Fields that are missing are 0.
+func parseStat(text []byte) (p process, ok bool) {
+	open, end := bytes.IndexByte(text, '('), bytes.LastIndexByte(text, ')')
+	if open < 0 || end < open {
+		return p, false
+	}
+	fields := bytes.Fields(text[end+1:])
+	if len(fields) < 3 || len(fields[0]) != 1 {
+		return p, false
+	}
+	number := func(i int) uint64 {
+		if i >= len(fields) {
+			return 0
+		}
+		n, err := strconv.ParseUint(string(fields[i]), 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	pid, err := strconv.Atoi(string(bytes.TrimSpace(text[:open])))
+	ppid, err2 := strconv.Atoi(string(fields[1]))
+	pgrp, err3 := strconv.Atoi(string(fields[2]))
+	if err != nil || err2 != nil || err3 != nil {
+		return p, false
+	}
+	return process{
+		pid: pid, ppid: ppid, pgrp: pgrp, state: fields[0][0],
+		start: number(19), cpu: number(11) + number(12) + number(13) + number(14), pages: number(21),
+	}, true
+}
+
+func readProcess(pid int) (process, bool) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return process{}, false
+	}
+	return parseStat(text)
+}
+
+// processes returns all that /proc shows.
+func processes() []process {
+	folder, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer folder.Close()
+	names, _ := folder.Readdirnames(-1)
+	var all []process
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			if p, ok := readProcess(pid); ok {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// seesItself reports whether /proc numbers processes as our system calls do: in
+// a namespace of its own a program may see the /proc of another, and would take
+// strangers for its own.
+func seesItself() bool {
+	self, err := os.Readlink("/proc/self")
+	return err == nil && self == strconv.Itoa(os.Getpid())
+}
+
+// descent returns the leader of a run and all that belongs to it: members of
+// its process group, what is marked, and the children of any of these.
+func descent(all []process, leader int, marked func(process) bool) []process {
+	in := map[int]bool{leader: true}
+	for _, p := range all {
+		if p.pgrp == leader || p.pid != os.Getpid() && p.alive() && marked(p) {
+			in[p.pid] = true
+		}
+	}
+	for grown := true; grown; {
+		grown = false
+		for _, p := range all {
+			if in[p.ppid] && !in[p.pid] {
+				in[p.pid], grown = true, true
+			}
+		}
+	}
+	var found []process
+	for _, p := range all {
+		if in[p.pid] {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// environAsOwner reads the environment of a process of another user as that
+// user: in a container even root may lack the right to look. Only the thread
+// that does it changes, and only what it may do with files.
+func environAsOwner(pid int) []byte {
+	proc := "/proc/" + strconv.Itoa(pid)
+	var owner unix.Stat_t
+	if os.Geteuid() != 0 || unix.Stat(proc, &owner) != nil || owner.Uid == 0 {
+		return nil
+	}
+	read := make(chan []byte)
+	go func() {
+		// Never unlocked: the thread ends with the goroutine.
+		runtime.LockOSThread()
+		_, _ = unix.SetfsgidRetGid(int(owner.Gid))
+		_, _ = unix.SetfsuidRetUid(int(owner.Uid))
+		env, _ := os.ReadFile(proc + "/environ")
+		read <- env
+	}()
+	return <-read
+}

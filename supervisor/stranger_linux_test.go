@@ -1,0 +1,123 @@
+package supervisor
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The app runs and does not listen; a stranger does, and would get its messages.
+func TestAListenerThatIsNotTheApp(t *testing.T) {
+	t.Parallel()
+	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		w := newWitness(t)
+		p := self("web", "idle", w)
+		p.Port = quietPort(t)
+		late := make(chan ReadyLate, 100)
+		s, r := realSupervisor(t, Options{
+			ReadyInterval: time.Millisecond, ReadyLateAfter: time.Millisecond,
+			Events: Events{ReadyLate: func(e ReadyLate) { late <- e }},
+		}, p)
+		start(t, with(s))
+		w.next()
+		stranger, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(p.Port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stranger.Close()
+		for e := range late {
+			if strings.Contains(e.Reason, "already in use by") && strings.Contains(e.Reason, "(pid "+strconv.Itoa(os.Getpid())+")") {
+				break
+			}
+			if !strings.Contains(e.Reason, "nothing listens") && !strings.Contains(e.Reason, "already in use") {
+				t.Errorf("reason %q", e.Reason)
+			}
+		}
+		if s.Ready() || len(r.gate) != 0 {
+			t.Error("the stranger opened the gate")
+		}
+		stop(t, s)
+	})
+}
+
+// Whoever of the app's own listens, however far from its leader, is the app.
+func TestAListenerBehindAShellIsTheApp(t *testing.T) {
+	t.Parallel()
+	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		w := newWitness(t)
+		port := quietPort(t)
+		s, r := realSupervisor(t, Options{ReadyInterval: time.Millisecond}, Process{
+			Name: "web", Shell: `setsid "$SELF" & wait`, Port: port,
+			Env: append(childEnv("serve", w.address()), "PATH=/usr/bin:/bin", "SELF="+selfPath(), "PORT="+strconv.Itoa(port)),
+		})
+		start(t, with(s))
+		w.next()
+		if e := <-r.gate; !e.Open {
+			t.Errorf("gate %+v, want it open", e)
+		}
+		k := s.keepers[0].current.group.(*osGroup).kin
+		if holder, is := strangerOn(port, k); is {
+			t.Errorf("%s counts as a stranger", holder)
+		}
+		if _, is := strangerOn(port, newMarkedKin()); !is {
+			t.Error("for another process it is none")
+		}
+		stop(t, s)
+	})
+}
+
+// A stranger that takes the port between two runs is named, and gets nothing.
+func TestAStrangerTakesThePortOfADeadApp(t *testing.T) {
+	t.Parallel()
+	w := newWitness(t)
+	p := self("web", "serve", w)
+	p.Port = quietPort(t)
+	p.Env = append(p.Env, "PORT="+strconv.Itoa(p.Port))
+	restarting, ends := make(chan Restarting, 10), make(chan Exited, 10)
+	s, r := realSupervisor(t, Options{
+		ReadyInterval: time.Millisecond, RestartMin: 200 * time.Millisecond,
+		Events: Events{Restarting: func(e Restarting) { restarting <- e }},
+	}, p)
+	s.opts.Events.Exited = func(e Exited) { ends <- e }
+	start(t, s)
+	if e := <-r.gate; !e.Open {
+		t.Fatalf("gate %+v, want it open", e)
+	}
+	w.next().conn.Close() // It ends.
+	if e := <-r.gate; e.Open {
+		t.Fatalf("gate %+v, want it closed", e)
+	}
+	<-restarting
+	stranger, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(p.Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-ends
+	if e := <-ends; e.PID != 0 || !strings.Contains(e.Exit.String(), "already in use by") || !strings.Contains(e.Exit.String(), strconv.Itoa(os.Getpid())) {
+		t.Errorf("ended %+v: %s, want a start that failed because of us", e, e.Exit)
+	}
+	if s.Ready() || len(r.gate) != 0 {
+		t.Error("the stranger opened the gate")
+	}
+	stranger.Close()
+	if e := <-r.gate; !e.Open {
+		t.Errorf("gate %+v, want it open again", e)
+	}
+	stop(t, s)
+}
+
+func TestTakesLoopback(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]bool{
+		"0100007F": true, "00000000": true, "0200A8C0": false, "": false,
+		"00000000000000000000000000000000": true, "00000000000000000000000001000000": true,
+		"0000000000000000FFFF00000100007F": true, "B80D01200000000000000000DEADBEEF": false,
+	} {
+		if got := takesLoopback(address); got != want {
+			t.Errorf("takesLoopback(%q) = %t", address, got)
+		}
+	}
+}
