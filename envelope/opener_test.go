@@ -1,0 +1,157 @@
+package envelope
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tendril/queue"
+)
+
+func TestPointer(t *testing.T) {
+	t.Parallel()
+	const v2 = `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k/ä"}]`
+	for body, want := range map[string]bool{
+		v2: true,
+		strings.Replace(v2, "software.amazon.payloadoffloading.PayloadS3Pointer", "com.amazon.sqs.javamessaging.MessageS3Pointer", 1): true,
+		strings.Replace(v2, "software", "shaded.software", 1):                                                                         true,
+		" \n" + strings.ReplaceAll(v2, ",", " , ") + "\n":                                                                             true,
+		strings.Replace(v2, `"s3Key"`, `"more":[1],"s3Key"`, 1):                                                                       true,
+		"":                                   false,
+		"[]":                                 false,
+		`["x"]`:                              false,
+		`{"s3BucketName":"b"}`:               false,
+		v2 + "x":                             false,
+		strings.Replace(v2, `}]`, `},1]`, 1): false,
+		strings.Replace(v2, "PayloadS3Pointer", "Payload", 1):              false,
+		strings.Replace(v2, "software.amazon.payloadoffloading.", "", 1):   false,
+		strings.Replace(v2, "s3Key", "s3key", 1):                           false,
+		strings.Replace(v2, `"k/ä"`, `7`, 1):                               false,
+		strings.Replace(v2, `"k/ä"`, `""`, 1):                              false,
+		strings.Replace(v2, `"b"`, `""`, 1):                                false,
+		strings.Replace(v2, "k/ä", strings.Repeat("k", 1025), 1):           false,
+		strings.Replace(v2, `"b"`, `"`+strings.Repeat("b", 256)+`"`, 1):    false,
+		strings.Replace(v2, "}", strings.Repeat(" ", 9000)+"}", 1):         false,
+		`[{"s3BucketName":"b","s3Key":"k"},"software.x.PayloadS3Pointer"]`: false,
+	} {
+		bucket, key, ok := Pointer(body)
+		if ok != want || ok && (bucket != "b" || key != "k/ä") || !ok && bucket+key != "" {
+			t.Errorf("%q %q %v for %.100s, want %v", bucket, key, ok, body, want)
+		}
+	}
+}
+
+func FuzzPointer(f *testing.F) {
+	f.Add(pointerTo("b", "k"))
+	f.Add(`["a.MessageS3Pointer",{"s3BucketName":"\ud800","s3Key":"\u0000"}]`)
+	f.Fuzz(func(t *testing.T, body string) {
+		bucket, key, ok := Pointer(body)
+		if !ok {
+			return
+		}
+		if bucket == "" || key == "" || len(bucket) > maxBucket || len(key) > maxKey || len(body) < len(`["..S3Pointer",{}]`) {
+			t.Errorf("%q %q", bucket, key)
+		}
+		if b, k, ok := Pointer(pointerTo(bucket, key)); !ok || b != bucket || k != key {
+			t.Errorf("written again it is %q %q", b, k)
+		}
+	})
+}
+
+// pointerTo writes what the extended client writes.
+func pointerTo(bucket, key string) string {
+	text, _ := json.Marshal([]any{"software.amazon.payloadoffloading.PayloadS3Pointer", map[string]string{"s3BucketName": bucket, "s3Key": key}})
+	return string(text)
+}
+
+// shelf is a Fetcher of what it holds. It counts what it is asked for.
+type shelf struct {
+	objects map[string]string
+	asked   []string
+	// ignoresLimit returns objects whatever their size.
+	ignoresLimit bool
+}
+
+var errNoObject = errors.New("there is no such object")
+
+func (s *shelf) Fetch(_ context.Context, bucket, key string, limit int64) ([]byte, error) {
+	s.asked = append(s.asked, bucket+"/"+key)
+	text, ok := s.objects[bucket+"/"+key]
+	switch {
+	case !ok:
+		return nil, errNoObject
+	case int64(len(text)) > limit && !s.ignoresLimit:
+		return nil, ErrTooLarge
+	}
+	return []byte(text), nil
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	mark := func(name, size string) []queue.Attribute {
+		return []queue.Attribute{{Name: "Aa", Type: "String", Value: "1"}, {Name: name, Type: "Number", Value: size}, {Name: "z", Type: "String", Value: "2"}}
+	}
+	for name, c := range map[string]struct {
+		body       string
+		attributes []queue.Attribute
+		rude       bool
+		want       string // the body; "" for an error
+		err        error
+		says       string
+		asked      int
+	}{
+		"pointer":              {pointerTo("mine", "k"), mark("ExtendedPayloadSize", "5"), false, "hello", nil, "", 1},
+		"of an older client":   {pointerTo("mine", "k"), mark("SQSLargePayloadSize", "5"), false, "hello", nil, "", 1},
+		"size is no number":    {pointerTo("mine", "k"), mark("ExtendedPayloadSize", "five"), false, "hello", nil, "", 1},
+		"another bucket":       {pointerTo("theirs", "k"), mark("ExtendedPayloadSize", "5"), false, "", ErrNotAllowed, `"theirs", and only these are allowed: other, mine`, 0},
+		"in another case":      {pointerTo("Mine", "k"), mark("ExtendedPayloadSize", "5"), false, "", ErrNotAllowed, `"Mine"`, 0},
+		"missing":              {pointerTo("mine", "secret-key"), mark("ExtendedPayloadSize", "5"), false, "", errNoObject, "fetching the payload from the S3 bucket mine", 1},
+		"announced too large":  {pointerTo("mine", "k"), mark("ExtendedPayloadSize", "101"), false, "", ErrTooLarge, "101 bytes", 0},
+		"too large":            {pointerTo("mine", "large"), mark("ExtendedPayloadSize", "5"), false, "", ErrTooLarge, "fetching", 1},
+		"too large and unseen": {pointerTo("mine", "large"), mark("ExtendedPayloadSize", "5"), true, "", ErrTooLarge, "the 100 bytes", 1},
+		"no pointer":           {"secret body", mark("ExtendedPayloadSize", "5"), false, "", ErrNoPointer, "ExtendedPayloadSize", 0},
+		"not marked":           {pointerTo("mine", "k"), mark("extendedpayloadsize", "5"), false, pointerTo("mine", "k"), nil, "", 0},
+		"plain":                {"secret body", nil, false, "secret body", nil, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &shelf{objects: map[string]string{"mine/k": "hello", "mine/large": strings.Repeat("x", 101), "theirs/k": "evil"}, ignoresLimit: c.rude}
+			o := &Opener{Fetcher: s, Buckets: []string{"other", "mine"}, Limit: 100}
+			m := queue.Message{ID: "id", Body: c.body, Attributes: c.attributes, ReceiptHandle: "r"}
+			given := m
+			given.Attributes = append([]queue.Attribute(nil), m.Attributes...)
+			inner, opened, err := o.Open(t.Context(), &m)
+			if !cmp.Equal(m, given) || len(s.asked) != c.asked {
+				t.Errorf("changed: %s; asked for %v", cmp.Diff(given, m), s.asked)
+			}
+			if c.want == "" {
+				if opened || !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret") {
+					t.Errorf("%v, %v, want %v that says %q", opened, err, c.err, c.says)
+				}
+				return
+			}
+			if err != nil || inner.Body != c.want || inner.ID != "id" || inner.ReceiptHandle != "r" || opened != (c.asked == 1) {
+				t.Errorf("%+v, %v, %v", inner, opened, err)
+			}
+			if opened && text(inner.Attributes) != "Aa:String=1 z:String=2" || !opened && !cmp.Equal(inner, m) {
+				t.Errorf("attributes %s", text(inner.Attributes))
+			}
+		})
+	}
+}
+
+func TestOpenerWithoutBuckets(t *testing.T) {
+	t.Parallel()
+	s := &shelf{objects: map[string]string{"b/k": "x"}}
+	m := queue.Message{Body: pointerTo("b", "k"), Attributes: []queue.Attribute{{Name: "ExtendedPayloadSize", Type: "Number", Value: "1"}}}
+	if _, _, err := (&Opener{Fetcher: s}).Open(t.Context(), &m); !errors.Is(err, ErrNotAllowed) || !strings.Contains(err.Error(), "no bucket is allowed") || s.asked != nil {
+		t.Error(err, s.asked)
+	}
+	if inner, opened, err := (&Opener{Fetcher: s, Buckets: []string{"b"}}).Open(t.Context(), &m); inner.Body != "x" || !opened || err != nil {
+		t.Error(inner, opened, err)
+	}
+}

@@ -1,0 +1,183 @@
+package envelope
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"tendril/queue"
+)
+
+// The attributes that tell the app where a notification came from. Over HTTP
+// they arrive as X-Aws-Sqsd-Attr-Sns-Topic-Arn and so on. A publisher cannot set
+// them.
+const (
+	// TopicAttribute has the ARN of the topic.
+	TopicAttribute = "sns-topic-arn"
+	// MessageIDAttribute has the id of the publication, the same for every
+	// subscriber and in every delivery of it.
+	MessageIDAttribute = "sns-message-id"
+	// SubjectAttribute has the subject; it is absent when there is none.
+	SubjectAttribute = "sns-subject"
+)
+
+const (
+	// maxAttributes is how many attributes a message of SQS may have. A
+	// notification may have more.
+	maxAttributes = 10
+	// daemonPrefix begins the attributes by which a message says that it is the
+	// run of a periodic task.
+	daemonPrefix = "beanstalk.sqsd."
+)
+
+// Kind is what a message is to SNS.
+type Kind int
+
+const (
+	// Plain: no envelope. A raw delivery of SNS is one of these.
+	Plain Kind = iota
+	// Notification: an envelope around somebody's message.
+	Notification
+	// Confirmation: SNS asks to confirm that a subscription begins or ends, by
+	// visiting an address. That is never done here, and there is no inner message.
+	Confirmation
+)
+
+// String returns "plain", "notification" or "confirmation".
+func (k Kind) String() string {
+	switch k {
+	case Notification:
+		return "notification"
+	case Confirmation:
+		return "confirmation"
+	default:
+		return "plain"
+	}
+}
+
+// SNS returns the message inside a [Notification], and m itself for every other
+// kind.
+//
+// The inner message has the text of the notification as its body. Its attributes
+// are those of m, the three of this package, and those of the notification in the
+// order of their names, as long as m's and they are at most ten together. Left out
+// are those of a name that is taken, in whatever case, that SQS does not allow, or
+// that marks periodic tasks, and those whose value cannot be read.
+func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
+	n, kind := parseNotification(m.Body)
+	if kind != Notification {
+		return *m, kind
+	}
+	inner = *m
+	inner.Body = *n.Message
+	inner.Attributes = n.merge(m.Attributes)
+	return inner, Notification
+}
+
+// notification is the part of an envelope that is used.
+type notification struct {
+	Type, MessageID, Topic string
+	Subject, Message       *string
+	Attributes             map[string]snsAttribute
+}
+
+type snsAttribute struct{ Type, Value string }
+
+// parseNotification reads a body if it is an envelope of SNS to the letter:
+// anything else may be a message that only looks like one.
+func parseNotification(body string) (n notification, kind Kind) {
+	text := strings.TrimLeft(body, " \t\r\n")
+	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"TopicArn"`) {
+		return n, Plain
+	}
+	var fields map[string]json.RawMessage // a struct would also take "type" and "TYPE"
+	if json.Unmarshal([]byte(text), &fields) != nil {
+		return n, Plain
+	}
+	for name, into := range map[string]any{"Type": &n.Type, "MessageId": &n.MessageID, "TopicArn": &n.Topic,
+		"Subject": &n.Subject, "Message": &n.Message, "MessageAttributes": &n.Attributes} {
+		if raw, ok := fields[name]; ok && json.Unmarshal(raw, into) != nil {
+			return n, Plain
+		}
+	}
+	switch {
+	case n.MessageID == "" || !strings.HasPrefix(n.Topic, "arn:") || n.Message == nil:
+		return n, Plain
+	case n.Type == "Notification":
+		return n, Notification
+	case n.Type == "SubscriptionConfirmation" || n.Type == "UnsubscribeConfirmation":
+		return n, Confirmation
+	}
+	return n, Plain
+}
+
+// merge returns the attributes of the inner message, sorted by name.
+func (n *notification) merge(outer []queue.Attribute) []queue.Attribute {
+	told := []queue.Attribute{{Name: TopicAttribute, Type: "String", Value: n.Topic}, {Name: MessageIDAttribute, Type: "String", Value: n.MessageID}}
+	if n.Subject != nil && *n.Subject != "" {
+		told = append(told, queue.Attribute{Name: SubjectAttribute, Type: "String", Value: *n.Subject})
+	}
+	merged := slices.DeleteFunc(slices.Clone(outer), func(a queue.Attribute) bool { return isOurs(a.Name) })
+	room := maxAttributes - len(merged)
+	for _, name := range sortedNames(n.Attributes) {
+		if a, ok := n.Attributes[name].translate(name); ok && room > 0 && !isOurs(name) && !has(merged, name) {
+			merged = append(merged, a)
+			room--
+		}
+	}
+	merged = append(merged, told...)
+	slices.SortFunc(merged, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
+	return merged
+}
+
+// translate makes an attribute of a notification one of SQS.
+func (a snsAttribute) translate(name string) (queue.Attribute, bool) {
+	if !validName(name) || len(name) >= len(daemonPrefix) && strings.EqualFold(name[:len(daemonPrefix)], daemonPrefix) {
+		return queue.Attribute{}, false
+	}
+	out := queue.Attribute{Name: name, Type: a.Type, Value: a.Value}
+	kind, _, _ := strings.Cut(a.Type, ".")
+	switch kind {
+	case "String", "Number":
+		return out, true
+	case "Binary":
+		raw, err := base64.StdEncoding.DecodeString(a.Value)
+		out.Value = string(raw)
+		return out, err == nil
+	}
+	return out, false
+}
+
+// isOurs reports whether the name is one of this package's attributes.
+func isOurs(name string) bool {
+	return strings.EqualFold(name, TopicAttribute) || strings.EqualFold(name, MessageIDAttribute) || strings.EqualFold(name, SubjectAttribute)
+}
+
+// has reports whether the name is taken. Case does not count in headers.
+func has(attributes []queue.Attribute, name string) bool {
+	return slices.ContainsFunc(attributes, func(a queue.Attribute) bool { return strings.EqualFold(a.Name, name) })
+}
+
+// validName reports whether SQS allows the name of an attribute.
+func validName(name string) bool {
+	if name == "" || len(name) > 256 || name[0] == '.' || name[len(name)-1] == '.' || strings.Contains(name, "..") {
+		return false
+	}
+	for _, c := range []byte(name) {
+		if c != '_' && c != '-' && c != '.' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	lower := strings.ToLower(name)
+	return !strings.HasPrefix(lower, "aws.") && !strings.HasPrefix(lower, "amazon.")
+}
+
+func sortedNames(attributes map[string]snsAttribute) []string {
+	names := make([]string, 0, len(attributes))
+	for name := range attributes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}

@@ -1,0 +1,149 @@
+package envelope
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tendril/queue"
+)
+
+// notificationOf is the body of a notification with more fields.
+func notificationOf(more string) string {
+	return `{"Type":"Notification","MessageId":"pub-1","TopicArn":"arn:aws:sns:eu-west-1:1:t","Message":"inner \u00e4","Timestamp":"2026-11-03T00:00:00.000Z",
+		"SignatureVersion":"1","Signature":"x==","SigningCertURL":"https://example.com/c.pem","UnsubscribeURL":"https://example.com/u"` + more + `}`
+}
+
+// text shows attributes in one line.
+func text(attributes []queue.Attribute) string {
+	var parts []string
+	for _, a := range attributes {
+		parts = append(parts, fmt.Sprintf("%s:%s=%s", a.Name, a.Type, a.Value))
+	}
+	return strings.Join(parts, " ")
+}
+
+const told = "sns-message-id:String=pub-1 sns-topic-arn:String=arn:aws:sns:eu-west-1:1:t"
+
+func TestSNS(t *testing.T) {
+	t.Parallel()
+	many := make([]string, 12)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"a%02d":{"Type":"String","Value":"v"}`, i)
+	}
+	for name, c := range map[string]struct {
+		body  string
+		outer []queue.Attribute
+		want  string // the attributes
+	}{
+		"bare":       {notificationOf(""), nil, told},
+		"spaced":     {" \r\n\t" + notificationOf(""), nil, told},
+		"subject":    {notificationOf(`,"Subject":"hi there"`), nil, "sns-message-id:String=pub-1 sns-subject:String=hi there sns-topic-arn:String=arn:aws:sns:eu-west-1:1:t"},
+		"no subject": {notificationOf(`,"Subject":null`), nil, told},
+		"attributes": {notificationOf(`,"MessageAttributes":{"z":{"Type":"Number","Value":"7"},"b":{"Type":"Binary","Value":"AP8="},
+			"l":{"Type":"String.Array","Value":"[1]"}}`), nil, "b:Binary=\x00\xff l:String.Array=[1] " + told + " z:Number=7"},
+		"of the outer message": {notificationOf(`,"MessageAttributes":{"x":{"Type":"String","Value":"inner"},"y":{"Type":"String","Value":"inner"}}`),
+			[]queue.Attribute{{Name: "X", Type: "String", Value: "outer"}}, "X:String=outer " + told + " y:String=inner"},
+		"not to be carried": {notificationOf(`,"MessageAttributes":{"a":{"Type":"Binary","Value":"?"},"b":{"Type":"Odd","Value":"1"},"b c":{"Type":"String","Value":"1"},
+			"":{"Type":"String","Value":"1"},"AWS.x":{"Type":"String","Value":"1"},".x":{"Type":"String","Value":"1"},"x..y":{"Type":"String","Value":"1"},
+			"beanstalk.sqsd.path":{"Type":"String","Value":"/admin"},"Beanstalk.SQSD.task_name":{"Type":"String","Value":"1"}}`), nil, told},
+		"pretended": {notificationOf(`,"MessageAttributes":{"SNS-Topic-Arn":{"Type":"String","Value":"arn:evil"},"sns-subject":{"Type":"String","Value":"evil"}}`),
+			[]queue.Attribute{{Name: "sns-message-id", Type: "String", Value: "evil"}}, told},
+		"no room": {notificationOf(`,"MessageAttributes":{` + strings.Join(many, ",") + `}`), []queue.Attribute{{Name: "o", Type: "String", Value: "v"}},
+			"a00:String=v a01:String=v a02:String=v a03:String=v a04:String=v a05:String=v a06:String=v a07:String=v a08:String=v o:String=v " + told},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := queue.Message{ID: "id", Body: c.body, Attributes: c.outer, ReceiptHandle: "r", ReceiveCount: 3, SentAt: time.Unix(1, 0), GroupID: "g", TraceHeader: "t"}
+			given := m
+			given.Attributes = append([]queue.Attribute(nil), m.Attributes...)
+			inner, kind := SNS(&m)
+			if kind != Notification || inner.Body != "inner ä" {
+				t.Fatalf("%v, body %q", kind, inner.Body)
+			}
+			if got := text(inner.Attributes); got != c.want {
+				t.Errorf("attributes\n%q, want\n%q", got, c.want)
+			}
+			if !cmp.Equal(m, given) {
+				t.Errorf("the message was changed: %s", cmp.Diff(given, m))
+			}
+			inner.Body, inner.Attributes = m.Body, m.Attributes
+			if !cmp.Equal(inner, m) {
+				t.Errorf("the rest: %s", cmp.Diff(m, inner))
+			}
+		})
+	}
+}
+
+func TestNotSNS(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]Kind{
+		"":                             Plain,
+		"plain text":                   Plain,
+		`{"order":1}`:                  Plain,
+		`"TopicArn"`:                   Plain,
+		`[` + notificationOf("") + `]`: Plain,
+		notificationOf("") + "{}":      Plain,
+		strings.Replace(notificationOf(""), `"Type"`, `"type"`, 1):                                                                                Plain,
+		strings.Replace(notificationOf(""), `"Notification"`, `"notification"`, 1):                                                                Plain,
+		strings.Replace(notificationOf(""), `"Notification"`, `7`, 1):                                                                             Plain,
+		strings.Replace(notificationOf(""), `arn:aws`, `urn:aws`, 1):                                                                              Plain,
+		strings.Replace(notificationOf(""), `"Message"`, `"Text"`, 1):                                                                             Plain,
+		strings.Replace(notificationOf(""), `"inner \u00e4"`, `{"an":"object"}`, 1):                                                               Plain,
+		strings.Replace(notificationOf(""), `"inner \u00e4"`, `null`, 1):                                                                          Plain,
+		strings.Replace(notificationOf(""), `"pub-1"`, `""`, 1):                                                                                   Plain,
+		notificationOf(`,"MessageAttributes":["x"]`):                                                                                              Plain,
+		strings.Replace(notificationOf(`,"SubscribeURL":"https://example.com/s","Token":"t"`), `"Notification"`, `"SubscriptionConfirmation"`, 1): Confirmation,
+		strings.Replace(notificationOf(""), `"Notification"`, `"UnsubscribeConfirmation"`, 1):                                                     Confirmation,
+	} {
+		m := queue.Message{Body: body, Attributes: []queue.Attribute{{Name: "a", Type: "String", Value: "1"}}}
+		inner, kind := SNS(&m)
+		if kind != want || !cmp.Equal(inner, m) {
+			t.Errorf("%v for %s, want %v and the message itself", kind, body, want)
+		}
+	}
+}
+
+func TestKindWords(t *testing.T) {
+	t.Parallel()
+	if got := fmt.Sprint(Plain, Notification, Confirmation); got != "plain notification confirmation" {
+		t.Error(got)
+	}
+}
+
+// Whatever the body, the message given is not changed, and what comes out can be
+// a message of SQS.
+func FuzzSNS(f *testing.F) {
+	f.Add(notificationOf(`,"Subject":"s","MessageAttributes":{"z":{"Type":"Number","Value":"7"},"b":{"Type":"Binary","Value":"AP8="}}`))
+	f.Add(`{"TopicArn":{},"Type":"Notification"}`)
+	f.Add(`{"TopicArn":"arn:","Type":"Notification","MessageId":"1","Message":"","MessageAttributes":{"a":null}}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		outer := []queue.Attribute{{Name: "o", Type: "String", Value: "1"}, {Name: "z", Type: "String", Value: "2"}}
+		m := queue.Message{ID: "id", Body: body, Attributes: outer}
+		inner, kind := SNS(&m)
+		if m.Body != body || text(m.Attributes) != "o:String=1 z:String=2" || inner.ID != "id" {
+			t.Error("the message was changed")
+		}
+		if kind != Notification {
+			if inner.Body != body {
+				t.Errorf("%v, but another body", kind)
+			}
+			return
+		}
+		if !json.Valid([]byte(strings.TrimSpace(body))) {
+			t.Error("an envelope that is no JSON")
+		}
+		if n := len(inner.Attributes); n > maxAttributes+3 || inner.Attribute("o") != "1" || inner.Attribute("z") != "2" || inner.Attribute(TopicAttribute) == "" {
+			t.Errorf("attributes %s", text(inner.Attributes))
+		}
+		for i, a := range inner.Attributes {
+			if !validName(a.Name) || i > 0 && inner.Attributes[i-1].Name >= a.Name {
+				t.Errorf("attribute %q in %s", a.Name, text(inner.Attributes))
+			}
+		}
+	})
+}

@@ -1,0 +1,134 @@
+package health
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// letters write a run of statuses in one line.
+func letter(s Status) string {
+	return map[Status]string{Ok: "o", Info: "i", Warning: "w", Degraded: "d", Severe: "s", Pending: "p", NoData: "n", Unknown: "u"}[s]
+}
+
+func reportOf(c rune) Report {
+	for _, s := range []Status{Ok, Info, Warning, Degraded, Severe, Pending, NoData, Unknown} {
+		if letter(s) == strings.ToLower(string(c)) {
+			r := Report{Status: s, Color: s.Color(), certain: Ok}
+			if s != Ok {
+				r.Causes = []string{"Cause " + letter(s) + "."}
+			}
+			if letter(s) != string(c) {
+				r.certain = s // a capital letter is certain
+			}
+			return r
+		}
+	}
+	panic("no status " + string(c))
+}
+
+func settle(in string, every time.Duration) string {
+	var s Steady
+	var out strings.Builder
+	for i, c := range in {
+		var r Report
+		s, r = s.Settle(reportOf(c), noon.Add(time.Duration(i)*every))
+		out.WriteString(letter(r.Status))
+	}
+	return out.String()
+}
+
+func TestSteady(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, in, want string
+		every          time.Duration
+	}{
+		{"well", "oooo", "oooo", 0},
+		{"one bad check", "oooosooooooooo", "oooooooooooooo", 0},
+		{"two of six", "ooosoosoosoooo", "oooooooooooooo", 0},
+		{"three of six", "ooososoooooooo", "oooooooooooooo", 0},
+		{"three in a minute", "ooososso", "ooooooss", 0},
+		{"worse in steps", "ooowwwsss", "ooooowwws", 0},
+		{"three of mixed badness", "ooowsdoo", "ooooowww", 0},
+		{"better after a minute", "ooosssoooooooo", "ooooossssssooo", 0},
+		{"better in steps", "ooossswwwwwwwwooooooo", "ooooosssssswwwwwwwwoo", 0},
+		{"to and fro", "sosososososososososososo", "iiiissssssssssssssssssss", 0},
+		{"the first checks count as good", "wwwo", "iiww", 0},
+		{"certain", "ooSo", "ooss", 0},
+		{"certain at the start", "S", "s", 0},
+		{"a pause", "ooIIoooooooo", "ooiiiiiiiooo", 0},
+		{"a start", "ppppoo", "ppppoo", 0},
+		{"a start that fails", "pppSss", "pppsss", 0},
+		{"a silence", "ooosssnnnooo", "ooooosnnnooo", 0},
+		{"rare checks", "ossso", "oosss", 30 * time.Second},
+		{"very rare checks", "osowo", "osowo", 5 * time.Minute},
+		{"frequent checks", "osssooooooooooooo", "ooossssssssssssss", time.Second},
+	} {
+		every := c.every
+		if every == 0 {
+			every = 10 * time.Second
+		}
+		if got := settle(c.in, every); got != c.want {
+			t.Errorf("%s:\n%s became\n%s, want\n%s", c.name, c.in, got, c.want)
+		}
+	}
+}
+
+func TestSteadyKeepsCausesAndTimes(t *testing.T) {
+	t.Parallel()
+	var s Steady
+	var r Report
+	for i, c := range "oooddddow" {
+		s, r = s.Settle(reportOf(c), noon.Add(time.Duration(i)*10*time.Second))
+	}
+	if r.Status != Degraded || r.Color != Red || !r.Since.Equal(noon.Add(50*time.Second)) {
+		t.Errorf("%+v", r)
+	}
+	if diff := cmp.Diff([]string{"Cause w.", "Within the last minute: Cause d."}, r.Causes); diff != "" {
+		t.Error(diff)
+	}
+	if r.String() != "Degraded: Cause w. Within the last minute: Cause d." {
+		t.Error(r.String())
+	}
+}
+
+// Whatever comes, what is shown changes at most a few times in a minute, and is
+// never worse than the worst, nor better than the best, of the last minute.
+func TestSteadyNeverFlaps(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		in := rapid.StringMatching(`[oiwds]{1,60}`).Draw(t, "in")
+		out := settle(in, 10*time.Second)
+		const order = "oiwds"
+		for i := range in {
+			window := in[max(0, i-5) : i+1]
+			shown := strings.IndexByte(order, out[i])
+			worst := 0
+			for _, c := range window {
+				worst = max(worst, strings.IndexRune(order, c))
+			}
+			// While it was worse before, it steps down to the worst of the window.
+			if shown > worst && i > 0 && shown > strings.IndexByte(order, out[i-1]) {
+				t.Fatalf("%s became %s: worse than the window at %d", in, out, i)
+			}
+			if i >= 6 && shown > worst {
+				t.Fatalf("%s became %s: worse than all of the last minute at %d", in, out, i)
+			}
+			if i > 0 && shown > strings.IndexByte(order, out[i-1]) {
+				as := 0
+				for _, c := range window {
+					if strings.IndexRune(order, c) >= shown {
+						as++
+					}
+				}
+				if as < 3 {
+					t.Fatalf("%s became %s: worse at %d by %d checks", in, out, i, as)
+				}
+			}
+		}
+	})
+}

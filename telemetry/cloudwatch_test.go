@@ -1,0 +1,344 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"tendril/queue"
+	"tendril/worker"
+)
+
+// puts is a CloudWatch that remembers.
+type puts struct {
+	mu    sync.Mutex
+	calls []put
+	err   error
+	hang  bool
+}
+
+type put struct {
+	namespace string
+	data      []Datum
+	err       error
+}
+
+func (p *puts) PutMetricData(ctx context.Context, namespace string, data []Datum) error {
+	p.mu.Lock()
+	err, hang := p.err, p.hang
+	p.calls = append(p.calls, put{namespace, append([]Datum(nil), data...), err})
+	p.mu.Unlock()
+	if hang {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return err
+}
+
+func (p *puts) fail(err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
+}
+
+func (p *puts) count() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.calls)
+}
+
+func (p *puts) taken() (calls []put) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.calls {
+		if c.err == nil {
+			calls = append(calls, c)
+		}
+	}
+	return calls
+}
+
+func ended(outcome queue.Outcome, d time.Duration) worker.Settled {
+	return worker.Settled{Outcome: outcome, Duration: d}
+}
+
+// running runs c in a bubble until stop is called.
+func running(c *CloudWatch) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); c.Run(ctx) }()
+	return func() { cancel(); <-done }
+}
+
+func TestOneCallForEachInterval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &puts{}
+		c := NewCloudWatch(p, &CloudWatchOptions{Name: "app"})
+		jobs, mail := c.Worker("jobs"), c.Worker("mail")
+		c.Worker("idle")
+		stop := running(c)
+		start := time.Now()
+		for i := range 4 {
+			jobs.Settled(ended(queue.Done, time.Duration(i+1)*10*time.Millisecond))
+		}
+		c.Worker("jobs").Settled(ended(queue.Failed, 2*time.Second)) // the same queue
+		jobs.Settled(ended(queue.Unreached, time.Hour))
+		jobs.Settled(ended(queue.Throttled, time.Hour))
+		mail.Settled(ended(queue.Failed, time.Second))
+		time.Sleep(61 * time.Second)
+		jobs.Settled(ended(queue.Done, time.Millisecond))
+		time.Sleep(3 * time.Minute)
+		stop()
+
+		at, later := start.Add(time.Minute), start.Add(2*time.Minute)
+		figure := func(name, unit, q string, at time.Time, samples, sum, least, most float64) Datum {
+			return Datum{Name: name, Dimension: "Queue", DimensionValue: q, Unit: unit, At: at, Samples: samples, Sum: sum, Minimum: least, Maximum: most}
+		}
+		want := []put{
+			{"Workerless-app", []Datum{
+				figure("MessagesProcessed", "Count", "jobs", at, 5, 5, 1, 1),
+				figure("MessagesFailed", "Count", "jobs", at, 5, 1, 0, 1),
+				figure("Duration", "Milliseconds", "jobs", at, 5, 2100, 10, 2000),
+				figure("MessagesProcessed", "Count", "mail", at, 1, 1, 1, 1),
+				figure("MessagesFailed", "Count", "mail", at, 1, 1, 1, 1),
+				figure("Duration", "Milliseconds", "mail", at, 1, 1000, 1000, 1000),
+			}, nil},
+			{"Workerless-app", []Datum{
+				figure("MessagesProcessed", "Count", "jobs", later, 1, 1, 1, 1),
+				figure("MessagesFailed", "Count", "jobs", later, 1, 0, 0, 0),
+				figure("Duration", "Milliseconds", "jobs", later, 1, 1, 1, 1),
+			}, nil},
+		}
+		if diff := cmp.Diff(want, p.taken(), cmp.AllowUnexported(put{})); diff != "" {
+			t.Errorf("the calls are not those wanted (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func TestHealthIsToldAsBeanstalkDoes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, red := &puts{}, atomic.Bool{}
+		c := NewCloudWatch(p, &CloudWatchOptions{Environment: "shop", Health: func() bool { return !red.Load() }, Interval: 10 * time.Second})
+		c.Worker("jobs").Settled(ended(queue.Done, time.Second)) // no name: no figures of queues
+		stop := running(c)
+		time.Sleep(11 * time.Second)
+		red.Store(true)
+		time.Sleep(10 * time.Second)
+		stop()
+		var values []float64
+		for _, call := range p.taken() {
+			d := call.data[0]
+			if call.namespace != "ElasticBeanstalk/SQSD" || len(call.data) != 1 || d.Name != "Health" || d.Dimension != "EnvironmentName" || d.DimensionValue != "shop" {
+				t.Errorf("unexpected call %+v", call)
+			}
+			values = append(values, d.Sum)
+		}
+		if diff := cmp.Diff([]float64{1, 0}, values); diff != "" {
+			t.Errorf("the health is not 1 and then 0: %s", diff)
+		}
+	})
+}
+
+func TestAFailingCloudWatchLosesNoFigure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lines strings.Builder
+		p := &puts{err: &queue.Error{Code: queue.CodeUnreachable, Message: "no answer"}}
+		c := NewCloudWatch(p, &CloudWatchOptions{Name: "app", Interval: 30 * time.Second, Logger: slog.New(slog.NewTextHandler(&lines, nil))})
+		jobs := c.Worker("jobs")
+		stop := running(c)
+		for range 40 { // far more intervals than are kept
+			jobs.Settled(ended(queue.Done, time.Second))
+			time.Sleep(30 * time.Second)
+		}
+		failures := p.count()
+		if failures < 5 || failures > 20 {
+			t.Errorf("%d calls in 20 minutes of failure: the pause should grow from 5 s to 5 minutes", failures)
+		}
+		if got := c.Stats(); got.Errors != int64(failures) || got.Sink != "cloudwatch" {
+			t.Errorf("Stats are %+v after %d failed calls", got, failures)
+		}
+		p.fail(nil)
+		time.Sleep(10 * time.Minute)
+		stop()
+		if got := p.taken(); len(got) != 1 || len(got[0].data) != 3*keptIntervals {
+			t.Errorf("%d calls succeeded, want one that brings %d intervals", len(got), keptIntervals)
+		}
+		if got := total(p.taken(), "MessagesProcessed"); got != 40 {
+			t.Errorf("%v of 40 deliveries arrived", got)
+		}
+		if c.failures != 0 {
+			t.Errorf("%d failures are still counted after a success: the next pause would be too long", c.failures)
+		}
+		if n := strings.Count(lines.String(), "cannot be sent"); n != 1 || strings.Count(lines.String(), "can be sent again") != 1 {
+			t.Errorf("the log should have one line for the failure and one for its end:\n%s", lines.String())
+		}
+	})
+}
+
+func total(calls []put, name string) (sum float64) {
+	for _, call := range calls {
+		for _, d := range call.data {
+			if d.Name == name {
+				sum += d.Sum
+			}
+		}
+	}
+	return sum
+}
+
+func TestManyQueuesAreSplit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &puts{}
+		c := NewCloudWatch(p, &CloudWatchOptions{Name: "app"})
+		for i := range 400 {
+			c.Worker(strings.Repeat("q", i+1)).Settled(ended(queue.Done, time.Second))
+		}
+		stop := running(c)
+		time.Sleep(61 * time.Second)
+		stop()
+		if got := p.taken(); len(got) != 2 || len(got[0].data) != 1000 || len(got[1].data) != 200 {
+			t.Errorf("1200 figures went out in %d calls", len(got))
+		}
+	})
+}
+
+func TestFiguresRefusedForGoodAreDropped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &puts{err: &queue.Error{Code: queue.CodeInvalidParameterValue, Message: "bad name"}}
+		c := NewCloudWatch(p, &CloudWatchOptions{Name: "app"})
+		stop := running(c)
+		c.Worker("jobs").Settled(ended(queue.Done, time.Second))
+		time.Sleep(61 * time.Second)
+		p.fail(nil)
+		time.Sleep(time.Hour)
+		stop()
+		if got := c.Stats(); got.Dropped != 3 || got.Errors != 1 || len(p.calls) != 1 {
+			t.Errorf("Stats are %+v after %d calls, want 3 dropped, 1 error, 1 call", got, len(p.calls))
+		}
+	})
+}
+
+func TestTheStopSendsWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &puts{}
+		c := NewCloudWatch(p, &CloudWatchOptions{Name: "app"})
+		stop := running(c)
+		c.Worker("jobs").Settled(ended(queue.Done, time.Second))
+		time.Sleep(time.Second)
+		stop()
+		if got := total(p.taken(), "MessagesProcessed"); got != 1 {
+			t.Errorf("%v of 1 delivery was sent at the stop", got)
+		}
+	})
+}
+
+func TestTheStopIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]time.Duration{"idle": time.Second, "in a call": 62 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &puts{hang: true}
+			c := NewCloudWatch(p, &CloudWatchOptions{Name: "app"})
+			stop := running(c)
+			c.Worker("jobs").Settled(ended(queue.Done, time.Second))
+			time.Sleep(wait)
+			began := time.Now()
+			stop()
+			if took := time.Since(began); took > lastFlush {
+				t.Errorf("%s: the stop took %s, want at most %s", name, took, lastFlush)
+			}
+		})
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]time.Duration{1: 5 * time.Second, 2: 10 * time.Second, 6: 160 * time.Second, 7: 5 * time.Minute, 1000: 5 * time.Minute} {
+		if got := retryAfter(n); got != want {
+			t.Errorf("retryAfter(%d) = %s, want %s", n, got, want)
+		}
+	}
+}
+
+func TestNextCutSkipsWhatWasMissed(t *testing.T) {
+	t.Parallel()
+	cut := time.Unix(1000, 0)
+	for late, want := range map[time.Duration]time.Duration{0: time.Minute, 59 * time.Second: time.Minute, time.Minute: 2 * time.Minute, time.Hour: 61 * time.Minute} {
+		if got := nextCut(cut, cut.Add(late), time.Minute).Sub(cut); got != want {
+			t.Errorf("%s late: the next is %s on, want %s", late, got, want)
+		}
+	}
+}
+
+// TestShortenKeepsEveryValue: whatever is merged, sums, numbers, least and most
+// stay, and never more intervals than allowed.
+func TestShortenKeepsEveryValue(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var data []Datum
+		for i := range rapid.IntRange(0, 12).Draw(t, "intervals") {
+			for _, q := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3, rapid.ID[string]).Draw(t, "queues") {
+				v := float64(rapid.IntRange(0, 99).Draw(t, "value"))
+				data = append(data, Datum{Name: "Duration", DimensionValue: q, At: time.Unix(int64(i), 0), Samples: 1, Sum: v, Minimum: v, Maximum: v})
+			}
+		}
+		most := rapid.IntRange(1, 5).Draw(t, "most")
+		want := sums(data)
+		got := shorten(append([]Datum(nil), data...), most)
+		if diff := cmp.Diff(want, sums(got)); diff != "" {
+			t.Fatalf("values changed: %s", diff)
+		}
+		if _, _, n := ends(got); n > most {
+			t.Fatalf("%d intervals are left, want at most %d", n, most)
+		}
+		for i := 1; i < len(got); i++ {
+			if got[i].At.Before(got[i-1].At) {
+				t.Fatalf("not in the order of time: %v", got)
+			}
+		}
+	})
+}
+
+func sums(data []Datum) map[string]Datum {
+	all := map[string]Datum{}
+	for _, d := range data {
+		d.At = time.Time{}
+		if have, ok := all[d.DimensionValue]; ok {
+			have.absorb(&d)
+			d = have
+		}
+		all[d.DimensionValue] = d
+	}
+	return all
+}
+
+func TestIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		err  error
+		want bool
+	}{
+		{errors.New("anything"), false},
+		{queue.Errorf(queue.CodeAccessDenied, "no"), false},
+		{queue.Errorf(queue.CodeRequestThrottled, "slow"), false},
+		{queue.Errorf("InvalidParameterCombination", "bad"), true},
+	} {
+		if got := isRefused(tc.err); got != tc.want {
+			t.Errorf("isRefused(%v) = %v, want %v", tc.err, got, tc.want)
+		}
+	}
+}

@@ -1,0 +1,92 @@
+package telemetry
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestSourcesAreAskedOnceASecond(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var lines, queues atomic.Int32
+		tel := New(&Options{Sources: Sources{
+			Lines:  func() []Line { lines.Add(1); return nil },
+			Queues: func(context.Context) []Queue { queues.Add(1); return nil },
+		}})
+		for range 40 {
+			read(t, tel, "")
+			time.Sleep(250 * time.Millisecond)
+		}
+		if n := lines.Load(); n != 10 {
+			t.Errorf("the workers were asked %d times in 10 s, want 10", n)
+		}
+		if n := queues.Load(); n != 10 {
+			t.Errorf("the queues were asked %d times in 10 s, want 10", n)
+		}
+	})
+}
+
+func TestASlowSourceIsLeftOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int32
+		var ended atomic.Bool
+		release := make(chan struct{})
+		tel := New(&Options{Sources: Sources{
+			Leader: func() bool { return true },
+			Queues: func(ctx context.Context) []Queue {
+				asked.Add(1)
+				<-ctx.Done()
+				ended.Store(true)
+				<-release // and it does not heed its context either
+				return []Queue{{Name: "jobs"}}
+			},
+		}})
+		for range 3 {
+			began := time.Now()
+			text := read(t, tel, "")
+			if took := time.Since(began); took > readPatience {
+				t.Errorf("a reading took %s, want at most %s", took, readPatience)
+			}
+			if strings.Contains(text, "tendril_queue_messages{") || !strings.Contains(text, "tendril_leader 1") {
+				t.Error("the quick source must be told, the slow one left out")
+			}
+			time.Sleep(5 * time.Second)
+		}
+		if asked.Load() != 1 || !ended.Load() {
+			t.Errorf("the slow source was asked %d times, want once, with an end to its time", asked.Load())
+		}
+		close(release)
+		synctest.Wait()
+		if text := read(t, tel, ""); !strings.Contains(text, `tendril_queue_messages{queue="jobs",state="visible"} 0`) {
+			t.Error("an answer that came late is good for the next reading")
+		}
+	})
+}
+
+func TestAnOldAnswerIsNotGivenForANewOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hang := make(chan struct{})
+		var slow atomic.Bool
+		tel := New(&Options{Sources: Sources{Leader: func() bool {
+			if slow.Load() {
+				<-hang
+			}
+			return true
+		}}})
+		if !strings.Contains(read(t, tel, ""), "tendril_leader 1") {
+			t.Error("the answer is missing")
+		}
+		slow.Store(true)
+		time.Sleep(time.Minute)
+		if strings.Contains(read(t, tel, ""), "tendril_leader 1") {
+			t.Error("an answer of a minute ago is told as one of now")
+		}
+		close(hang)
+	})
+}

@@ -1,0 +1,51 @@
+package telemetry
+
+import (
+	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+)
+
+// The names of OpenTelemetry's semantic conventions that are used here. Those
+// of messaging are not stable yet: when they change, they change in this file.
+const (
+	schemaURL = semconv.SchemaURL
+
+	metricOperationDuration = "messaging.client.operation.duration"
+	metricConsumed          = "messaging.client.consumed.messages"
+	metricProcessDuration   = "messaging.process.duration"
+
+	keyOperation    = semconv.MessagingOperationNameKey
+	keyDestination  = semconv.MessagingDestinationNameKey
+	keyMessageID    = semconv.MessagingMessageIDKey
+	keyBatchSize    = semconv.MessagingBatchMessageCountKey
+	keyQueueURL     = semconv.AWSSQSQueueURLKey
+	keyErrorType    = semconv.ErrorTypeKey
+	keyStatus       = semconv.HTTPResponseStatusCodeKey
+	keyMethod       = semconv.HTTPRequestMethodKey
+	keyURL          = semconv.URLFullKey
+	keyFunction     = semconv.FaaSInvokedNameKey
+	keyInstance     = semconv.ServiceInstanceIDKey
+	keyService      = semconv.ServiceNameKey
+	keyVersion      = semconv.ServiceVersionKey
+	keyReceiveCount = attribute.Key("tendril.message.receive_count")
+	keyOutcome      = attribute.Key("tendril.outcome")
+
+	operationReceive = "receive"
+	operationProcess = "process"
+	operationDelete  = "delete"
+	operationChange  = "change_visibility"
+)
+
+// system names the protocol, also where the queue is the embedded one.
+func system() attribute.KeyValue { return semconv.MessagingSystemAWSSQS }
+
+// operationType is the kind of one of the operations above.
+func operationType(operation string) attribute.KeyValue {
+	switch operation {
+	case operationReceive:
+		return semconv.MessagingOperationTypeReceive
+	case operationProcess:
+		return semconv.MessagingOperationTypeProcess
+	}
+	return semconv.MessagingOperationTypeSettle
+}

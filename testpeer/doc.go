@@ -1,0 +1,9 @@
+// Package testpeer gives tests the programs of others that they run against.
+//
+// They are no part of a Go installation: a test that misses one is skipped, and says so
+// loudly. The variables of the environment that count:
+//
+//	TENDRIL_PYTHON         a Python with what the test needs; python3 when unset
+//	TENDRIL_NODE_MODULES   a folder node_modules
+//	TENDRIL_REQUIRE_PEERS  1 for failing instead of skipping
+package testpeer

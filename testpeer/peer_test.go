@@ -1,0 +1,77 @@
+package testpeer
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// witness is a test that is asked to end, and notes how.
+type witness struct {
+	testing.TB
+	ended, said string
+}
+
+func (w *witness) Helper() {}
+
+func (w *witness) Skipf(format string, args ...any) { w.end("skipped", format, args) }
+
+func (w *witness) Fatalf(format string, args ...any) { w.end("failed", format, args) }
+
+// end ends the goroutine's work as the real ones do, by a panic that see catches.
+func (w *witness) end(how, format string, args []any) {
+	w.ended, w.said = how, fmt.Sprintf(format, args...)
+	panic(w)
+}
+
+// see runs what may end the test.
+func (w *witness) see(f func(testing.TB)) {
+	defer func() {
+		if p := recover(); p != nil && p != any(w) {
+			panic(p)
+		}
+	}()
+	f(w)
+}
+
+func TestWhatIsMissingIsTold(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		ask  func(testing.TB)
+		want []string
+	}{
+		{"a program", func(t testing.TB) { Program(t, "no-such-program") }, []string{"no-such-program", "PATH"}},
+		{"a module", func(t testing.TB) { Python(t, "some[thing]", "no_such_module") }, []string{"pip install 'some[thing]'", "TENDRIL_PYTHON=", "no_such_module"}},
+		{"a package", func(t testing.TB) { NodeModules(t, "@no/such-package") }, []string{"npm install @no/such-package", "TENDRIL_NODE_MODULES"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			switch c.name {
+			case "a module":
+				Program(t, "python3")
+				t.Setenv("TENDRIL_PYTHON", "")
+			case "a package":
+				Program(t, "node")
+			}
+			for value, ended := range map[string]string{"": "skipped", "1": "failed"} {
+				t.Setenv("TENDRIL_REQUIRE_PEERS", value)
+				var w witness
+				if w.see(c.ask); w.ended != ended {
+					t.Errorf("with TENDRIL_REQUIRE_PEERS=%q the test is %q: %s", value, w.ended, w.said)
+				}
+				for _, text := range c.want {
+					if !strings.Contains(w.said, text) {
+						t.Errorf("it does not say %q: %s", text, w.said)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestWhatIsThereIsFound(t *testing.T) {
+	t.Setenv("TENDRIL_REQUIRE_PEERS", "1")
+	w := witness{TB: t}
+	if w.see(func(t testing.TB) { Program(t, "sh") }); w.ended != "" {
+		t.Errorf("there is no shell: %s", w.said)
+	}
+}
