@@ -1,6 +1,8 @@
 package bundle
 
 import (
+	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,41 +22,59 @@ const MainProcess = "web"
 type Bundle struct {
 	// Dir is the bundle's folder as an absolute path.
 	Dir string
+	// Called is the name that counts in the place of the folder's; "" for the
+	// folder's. Open leaves it empty.
+	Called string
 	// Processes are the lines of the Procfile: web first where there is one,
 	// then the others in the order of the file. Empty without a Procfile.
 	Processes []Process
+	// Build are the lines of the Buildfile in its order: each is run to its end
+	// before the app is started. Empty without a Buildfile.
+	Build []Process
+	// Default is what one of Elastic Beanstalk's platforms would run for want of
+	// a Procfile; nil where there is a Procfile, and where nothing can be told. It
+	// is in Processes and Plan only after WithDefault.
+	Default *Default
 	// Cron is the path of the bundle's cron.yaml; "" when it has none.
 	Cron string
+	// Settings are the options that .ebextensions and env.yaml set, from the
+	// weakest to the strongest: the last one of an option is in force. A value of
+	// "" sets an option to nothing.
+	Settings []Setting
+	// Manifest is what env.yaml says about the environment.
+	Manifest Manifest
+	// Links are the variables through which env.yaml tells the app of other
+	// environments, in the order of the file.
+	Links []Link
+	// Hooks are the programs of .platform/hooks, by stage and then by name.
+	Hooks []Hook
+	// ConfigHooks are those of .platform/confighooks, for a change of settings
+	// alone.
+	ConfigHooks []Hook
+	// Warnings are what is done in spite of a flaw, in the order of the files.
+	Warnings []Problem
 	// Unsupported names what Elastic Beanstalk would act on and tendril does
-	// not yet, sorted by file. Empty when nothing is left aside.
+	// not, sorted by file and line. Empty when nothing is left aside.
 	Unsupported []Finding
+	// Advice is what else to say to someone who looks for the app in vain; "" for
+	// nothing.
+	Advice string
 }
 
-// Process is one line of a Procfile.
+// Process is one line of a Procfile or of a Buildfile.
 type Process struct {
 	// Name is 1 to 64 letters, digits, "_" and "-"; unique in its file.
 	Name string
 	// Command is the rest of the line for a shell, never empty.
 	Command string
-	// Line is where the Procfile says so, from 1.
+	// Line is where the file says so, from 1; 0 for one that no file says.
 	Line int
 }
 
-// Finding is one file of the bundle that tendril recognises and does not act
-// on.
-type Finding struct {
-	// File is the path below the bundle's folder, with slashes.
-	File string
-	// What says what the file is for and that nothing is done about it.
-	What string
-}
-
-// String returns the finding as "file: what".
-func (f Finding) String() string { return f.File + ": " + f.What }
-
 // Open reads the bundle in the folder dir. The error is an [*Error] when a
 // file in it is wrong, and wraps fs.ErrNotExist when there is no such folder.
-// A folder without a Procfile opens.
+// A folder without a Procfile opens. An archive is to be unpacked first, see
+// [IsArchive] and [Unpack].
 func Open(dir string) (*Bundle, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -73,23 +93,21 @@ func Open(dir string) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the folder %s: %w", dir, err)
 	}
-	b := &Bundle{Dir: abs, Unsupported: unsupported(abs, entries)}
-	if hasFile(entries, cronName) {
-		b.Cron = filepath.Join(dir, cronName)
+	o := opening{dir: dir, entries: entries, bundle: &Bundle{Dir: abs}}
+	if err := o.read(); err != nil {
+		return nil, err
 	}
-	if hasFile(entries, procfileName) {
-		if b.Processes, err = readProcfile(filepath.Join(dir, procfileName)); err != nil {
-			return nil, err
-		}
+	if len(o.problems) > 0 {
+		return nil, &Error{Problems: o.problems}
 	}
-	return b, nil
+	return o.bundle, nil
 }
 
 // Web returns the process that is the app. The error says what to write when
 // the bundle names none.
 func (b *Bundle) Web() (Process, error) {
 	if len(b.Processes) == 0 {
-		return Process{}, fmt.Errorf("%s has no Procfile that names a process: write one with the line %q, or give the command after --", b.Dir, "web: COMMAND")
+		return Process{}, b.noProcess()
 	}
 	if b.Processes[0].Name == MainProcess {
 		return b.Processes[0], nil
@@ -102,29 +120,51 @@ func (b *Bundle) Web() (Process, error) {
 		filepath.Join(b.Dir, procfileName), MainProcess, strings.Join(names, ", "))
 }
 
-// Name returns a name for the environment that is made of the folder's: what
-// is no letter, digit, "_" or "-" becomes "-", and it is cut at 64 characters.
-// It is "" when nothing of the folder's name is left, as for "/".
+// noProcess says what to write for want of a Procfile.
+func (b *Bundle) noProcess() error {
+	if b.Default != nil {
+		return fmt.Errorf("%s has no Procfile that names a process: write one with the line %q, which is what Elastic Beanstalk runs for %s, or give the command after --",
+			b.Dir, MainProcess+": "+b.Default.Process.Command, b.Default.File)
+	}
+	advice := ""
+	if b.Advice != "" {
+		advice = " (" + b.Advice + ")"
+	}
+	return fmt.Errorf("%s has no Procfile that names a process: write one with the line %q, or give the command after --%s", b.Dir, "web: COMMAND", advice)
+}
+
+// Name returns a name for the environment: that of env.yaml, else Called, else the
+// folder's.
+// What is no letter, digit, "_" or "-" becomes "-", and it is cut at 64
+// characters. It is "" when nothing is left, as for "/".
 func (b *Bundle) Name() string {
+	name := cmp.Or(b.Manifest.Name, b.Called, filepath.Base(b.Dir))
 	clean := strings.Map(func(r rune) rune {
 		if isNameByte(r) {
 			return r
 		}
 		return '-'
-	}, filepath.Base(b.Dir))
+	}, name)
 	if len(clean) > maxName {
 		clean = clean[:maxName]
 	}
 	return strings.Trim(clean, "-")
 }
 
-// hasFile reports whether the listing holds exactly this name. File systems
-// that fold case would open "procfile" too, and Elastic Beanstalk would not.
-func hasFile(entries []fs.DirEntry, name string) bool {
-	for _, e := range entries {
-		if e.Name() == name {
-			return true
-		}
+// IsArchive reports whether path is a regular file that begins as zip archives
+// do. The error wraps fs.ErrNotExist when there is nothing of that name.
+func IsArchive(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false, fmt.Errorf("looking for the bundle: %w", err)
 	}
-	return false
+	if !info.Mode().IsRegular() {
+		return false, nil
+	}
+	begin, err := readBeginning(path)
+	if err != nil {
+		return false, err
+	}
+	// An archive without files has the record of its end alone.
+	return bytes.HasPrefix(begin, []byte("PK\x03\x04")) || bytes.HasPrefix(begin, []byte("PK\x05\x06")), nil
 }

@@ -34,6 +34,14 @@ func folder(t *testing.T, files map[string]string) string {
 	return dir
 }
 
+// writeFile writes a file and the folder it lies in.
+func writeFile(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, data, 0o644)
+}
+
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{"Procfile": "clock: tick\nweb: serve\n", "app.py": "", "static/x.css": ""})
@@ -80,9 +88,9 @@ func TestOpenNamesWhatItLeavesAside(t *testing.T) {
 		}
 	}
 	want := []string{
-		".ebextensions/01-sqsd.config", ".ebextensions/02-wrong.yaml",
+		".ebextensions/02-wrong.yaml",
 		".platform/confighooks/postdeploy/x", ".platform/hooks/predeploy/10-migrate", ".platform/nginx",
-		"Buildfile", "Dockerfile", "cron.yml", "env.yaml",
+		"Dockerfile", "cron.yml",
 	}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Error(diff)

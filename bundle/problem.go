@@ -5,24 +5,31 @@ import (
 	"strings"
 )
 
-// Problem is one thing wrong in one line of the bundle.
+// Problem is one thing that is wrong, or worth knowing, in one place of the
+// bundle.
 type Problem struct {
 	// File is the path as the bundle was opened with.
 	File string
 	// Line counts from 1; 0 when the file as a whole is meant.
 	Line int
+	// Column counts characters from 1; 0 when the line as a whole is meant.
+	Column int
 	// Text says what is wrong.
 	Text string
-	// Hint says what to write instead.
+	// Hint says what to write instead; may be "".
 	Hint string
 }
 
-// String returns the problem as "file:line: text".
+// String returns the problem as "file:line:column: text", without what is 0
+// and without the hint.
 func (p Problem) String() string {
-	if p.Line == 0 {
+	switch {
+	case p.Line == 0:
 		return fmt.Sprintf("%s: %s", p.File, p.Text)
+	case p.Column == 0:
+		return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
 	}
-	return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
+	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Text)
 }
 
 // Error holds everything that is wrong in a bundle; it is never empty.
@@ -43,4 +50,24 @@ func (e *Error) Error() string {
 		}
 	}
 	return b.String()
+}
+
+// Finding is one thing in the bundle that Elastic Beanstalk acts on and tendril
+// does not.
+type Finding struct {
+	// File is the path below the bundle's folder, with slashes.
+	File string
+	// Line counts from 1; 0 when the file as a whole is meant.
+	Line int
+	// What says what it is for, that nothing is done about it, and what to do
+	// instead.
+	What string
+}
+
+// String returns the finding as "file:line: what", or "file: what" for line 0.
+func (f Finding) String() string {
+	if f.Line == 0 {
+		return f.File + ": " + f.What
+	}
+	return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.What)
 }

@@ -1,21 +1,20 @@
 package bundle
 
 import (
-	"bytes"
 	"fmt"
-	"io"
-	"os"
+	"path/filepath"
 	"strings"
 	"unicode/utf8"
 )
 
 const (
-	procfileName = "Procfile"
-	// maxProcfile bounds the file: 64 KiB.
+	procfileName  = "Procfile"
+	buildfileName = "Buildfile"
+	// maxProcfile bounds either file: 64 KiB.
 	maxProcfile = 64 << 10
-	// maxProcesses bounds what one Procfile may start.
+	// maxProcesses bounds how many lines one file may have.
 	maxProcesses = 100
-	// maxName bounds the name of a process.
+	// maxName bounds the name of a line.
 	maxName = 64
 )
 
@@ -24,9 +23,23 @@ const (
 // command. The result has web first, then the others as the file has them.
 // The name file is used in messages only. The error is an [*Error].
 func ParseProcfile(file string, data []byte) ([]Process, error) {
-	p := procfile{file: file, lineOf: map[string]int{}}
+	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes", example: MainProcess}, data)
+	if err != nil {
+		return nil, err
+	}
+	return webFirst(processes), nil
+}
+
+// ParseBuildfile reads a Buildfile, which is written as a Procfile is: one
+// "name: command" per line. The result has the order of the file, in which the
+// commands are run to their end. The error is an [*Error].
+func ParseBuildfile(file string, data []byte) ([]Process, error) {
+	return parseLines(&lines{file: file, kind: buildfileName, what: "build command", plural: "build commands", example: "build"}, data)
+}
+
+func parseLines(p *lines, data []byte) ([]Process, error) {
 	if len(data) > maxProcfile {
-		p.refuse(0, fmt.Sprintf("the file has more than %d bytes", maxProcfile), "a Procfile holds one line per process: move long commands into scripts")
+		p.refuse(0, fmt.Sprintf("the file has more than %d bytes", maxProcfile), fmt.Sprintf("a %s holds one line per %s: move long commands into scripts", p.kind, p.what))
 		return nil, &Error{Problems: p.problems}
 	}
 	text := strings.TrimPrefix(string(data), "\uFEFF")
@@ -34,24 +47,28 @@ func ParseProcfile(file string, data []byte) ([]Process, error) {
 		p.line(i+1, strings.TrimSpace(line))
 	}
 	if len(p.processes) > maxProcesses {
-		p.refuse(p.processes[maxProcesses].Line, fmt.Sprintf("more than %d processes", maxProcesses), "start the rest from a script")
+		p.refuse(p.processes[maxProcesses].Line, fmt.Sprintf("more than %d %s", maxProcesses, p.plural), "start the rest from a script")
 	}
 	if len(p.problems) > 0 {
 		return nil, &Error{Problems: p.problems}
 	}
-	return webFirst(p.processes), nil
+	return p.processes, nil
 }
 
-// procfile is the state of one reading.
-type procfile struct {
-	file      string
+// lines is the state of reading one file of "name: command" lines.
+type lines struct {
+	file string
+	// kind is the file's name, what and plural are its lines, example is a name
+	// for one.
+	kind, what, plural, example string
+
 	processes []Process
 	problems  []Problem
 	lineOf    map[string]int
 }
 
 // line takes one trimmed line of the file.
-func (p *procfile) line(number int, line string) {
+func (p *lines) line(number int, line string) {
 	if line == "" || line[0] == '#' {
 		return
 	}
@@ -63,21 +80,24 @@ func (p *procfile) line(number int, line string) {
 	name, command = strings.TrimSpace(name), strings.TrimSpace(command)
 	switch {
 	case !found:
-		p.refuse(number, fmt.Sprintf("%q is no process", shorten(line)), `write "name: command", for instance "web: `+shorten(line)+`"`)
+		p.refuse(number, fmt.Sprintf("%q is no %s", shorten(line), p.what), fmt.Sprintf(`write "name: command", for instance "%s: %s"`, p.example, shorten(line)))
 	case !isName(name):
-		p.refuse(number, fmt.Sprintf("%q is no name for a process", shorten(name)),
+		p.refuse(number, fmt.Sprintf("%q is no name for a %s", shorten(name), p.what),
 			fmt.Sprintf("a name is 1 to %d letters, digits, \"_\" and \"-\"", maxName))
 	case command == "":
 		p.refuse(number, fmt.Sprintf("%s has no command", name), fmt.Sprintf("write %q, or delete the line", name+": COMMAND"))
 	case p.lineOf[name] != 0:
-		p.refuse(number, fmt.Sprintf("%s is already in line %d", name, p.lineOf[name]), "give each process a name of its own")
+		p.refuse(number, fmt.Sprintf("%s is already in line %d", name, p.lineOf[name]), "give each "+p.what+" a name of its own")
 	default:
+		if p.lineOf == nil {
+			p.lineOf = map[string]int{}
+		}
 		p.lineOf[name] = number
 		p.processes = append(p.processes, Process{Name: name, Command: command, Line: number})
 	}
 }
 
-func (p *procfile) refuse(line int, text, hint string) {
+func (p *lines) refuse(line int, text, hint string) {
 	p.problems = append(p.problems, Problem{File: p.file, Line: line, Text: text, Hint: hint})
 }
 
@@ -97,26 +117,27 @@ func webFirst(all []Process) []Process {
 	return ordered
 }
 
-// readProcfile reads at most one byte more than is allowed, from a regular
-// file only: a pipe of that name would never end.
-func readProcfile(path string) ([]Process, error) {
-	info, err := os.Stat(path)
+func (o *opening) readProcfile() (err error) {
+	o.bundle.Processes, err = o.readLines(procfileName, ParseProcfile)
+	return err
+}
+
+func (o *opening) readBuildfile() (err error) {
+	o.bundle.Build, err = o.readLines(buildfileName, ParseBuildfile)
+	return err
+}
+
+func (o *opening) readLines(name string, parse func(string, []byte) ([]Process, error)) ([]Process, error) {
+	file := filepath.Join(o.dir, name)
+	data, err := readFile(file, maxProcfile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the Procfile: %w", err)
+		return nil, o.keep(err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, &Error{Problems: []Problem{{File: path, Text: "this is no regular file", Hint: `write a text file with the line "web: COMMAND"`}}}
-	}
-	f, err := os.Open(path)
+	found, err := parse(file, data)
 	if err != nil {
-		return nil, fmt.Errorf("reading the Procfile: %w", err)
+		return nil, o.keep(err)
 	}
-	defer f.Close()
-	var data bytes.Buffer
-	if _, err := io.Copy(&data, io.LimitReader(f, maxProcfile+1)); err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
-	}
-	return ParseProcfile(path, data.Bytes())
+	return found, nil
 }
 
 func isName(s string) bool {
@@ -125,16 +146,4 @@ func isName(s string) bool {
 
 func isNameByte(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
-}
-
-// isControl is true for what a terminal would act on; a tab is a blank.
-func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-
-// shorten cuts s so that it fits a message.
-func shorten(s string) string {
-	const most = 60
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return string([]rune(s)[:most]) + "..."
 }

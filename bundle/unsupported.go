@@ -1,97 +1,65 @@
 package bundle
 
 import (
-	"io/fs"
-	"os"
+	"fmt"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 )
 
-// unsupported lists what in the bundle Elastic Beanstalk would act on and
-// tendril does not, sorted by file. A folder that cannot be listed is named as
-// a whole.
-func unsupported(dir string, entries []fs.DirEntry) []Finding {
-	var found []Finding
-	for _, e := range entries {
-		switch name := e.Name(); name {
-		case ".ebextensions":
-			found = append(found, extensions(dir)...)
-		case ".platform":
-			found = append(found, platform(dir)...)
-		default:
-			if what := meaning(name); what != "" {
-				found = append(found, Finding{File: name, What: what})
-			}
+// nameUnread names what lies at the bundle's root for Elastic Beanstalk, or was
+// meant for it and is misspelt, and is not read.
+func (o *opening) nameUnread() {
+	for _, e := range o.entries {
+		name := e.Name()
+		if what := meaning(name); what != "" {
+			o.aside(name, what)
+		}
+		if e.IsDir() && name != extensionsName {
+			o.nestedExtensions(name)
 		}
 	}
-	slices.SortFunc(found, func(a, b Finding) int { return strings.Compare(a.File, b.File) })
-	return found
+	if o.has("requirements.txt") && len(o.bundle.Build) == 0 && len(o.bundle.Hooks) == 0 {
+		o.aside("requirements.txt", `packages are not installed by themselves: write a Buildfile with the line "packages: pip install -r requirements.txt", or install them on this machine`)
+	}
+	if o.has("Gemfile") && len(o.bundle.Build) == 0 && len(o.bundle.Hooks) == 0 {
+		o.aside("Gemfile", `gems are not installed by themselves: write a Buildfile with the line "gems: bundle install", or install them on this machine`)
+	}
+}
+
+// nestedExtensions names configuration files in a folder that is no root of a
+// bundle: Elastic Beanstalk reads them wherever they are.
+func (o *opening) nestedExtensions(folder string) {
+	inside, _ := filepath.Glob(filepath.Join(o.dir, folder, extensionsName, "*.config"))
+	if len(inside) > 0 {
+		o.aside(path.Join(folder, extensionsName), "only the folder .ebextensions at the root of the bundle is read: move its files there")
+	}
 }
 
 // meaning says what a file at the bundle's root is for; "" for the app's own
-// files.
+// files and for those that are read.
 func meaning(name string) string {
 	switch name {
-	case "cron.yml":
-		return "this name is not read: periodic tasks belong in cron.yaml"
-	case "Buildfile":
-		return "build commands are not run by this release: build the app before tendril up"
-	case "env.yaml":
-		return "environment manifests are not read by this release"
 	case "Dockerfile", "docker-compose.yml", "Dockerrun.aws.json":
 		return "containers are not built or run: the Procfile starts the app on this machine"
+	case "aws-windows-deployment-manifest.json":
+		return "apps of IIS are not run: the Procfile starts the app on this machine"
+	case "cron.yml":
+		return "this name is not read: periodic tasks belong in cron.yaml"
+	case "env.yml":
+		return "this name is not read: the manifest of the environment is env.yaml"
 	}
-	if name != procfileName && strings.EqualFold(name, procfileName) {
-		return "this name is not read: it must be spelled Procfile"
+	for _, known := range []string{procfileName, buildfileName, cronName, manifestName, extensionsName, platformName} {
+		if name != known && similar(name, known) {
+			return fmt.Sprintf("this name is not read: it must be spelled %s", known)
+		}
 	}
 	return ""
 }
 
-// extensions lists the configuration files of .ebextensions, and those in it
-// whose suffix Elastic Beanstalk would not read either.
-func extensions(dir string) []Finding {
-	const folder = ".ebextensions"
-	entries, err := os.ReadDir(filepath.Join(dir, folder))
-	if err != nil {
-		return []Finding{{File: folder, What: "option settings are not read by this release"}}
-	}
-	var found []Finding
-	for _, e := range entries {
-		if e.IsDir() {
-			continue
-		}
-		what := "option settings are not read by this release: write them into tendril.yaml, those of aws:elasticbeanstalk:sqsd below the key sqsd"
-		switch filepath.Ext(e.Name()) {
-		case ".config":
-		case ".yaml", ".yml", ".json":
-			what = "this name is not read by Elastic Beanstalk either: its suffix must be .config"
-		default:
-			continue
-		}
-		found = append(found, Finding{File: path.Join(folder, e.Name()), What: what})
-	}
-	return found
-}
-
-// platform lists every hook below .platform, and the folders for proxies.
-func platform(dir string) []Finding {
-	var found []Finding
-	for _, kind := range []string{"hooks", "confighooks"} {
-		for _, stage := range []string{"prebuild", "predeploy", "postdeploy"} {
-			below := path.Join(".platform", kind, stage)
-			entries, _ := os.ReadDir(filepath.Join(dir, filepath.FromSlash(below))) // an absent stage has no hooks
-			for _, e := range entries {
-				found = append(found, Finding{File: path.Join(below, e.Name()), What: "hooks are not run by this release"})
-			}
-		}
-	}
-	for _, proxy := range []string{"nginx", "httpd"} {
-		below := path.Join(".platform", proxy)
-		if info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(below))); err == nil && info.IsDir() {
-			found = append(found, Finding{File: below, What: "there is no proxy in front of the app: messages are posted to its port"})
-		}
-	}
-	return found
+// similar reports whether two names differ by case, a leading dot and a plural
+// alone.
+func similar(a, b string) bool {
+	plain := func(s string) string { return strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(s), "."), "s") }
+	return plain(a) == plain(b) && (strings.HasPrefix(a, ".") || !strings.HasPrefix(b, ".") || b == extensionsName)
 }

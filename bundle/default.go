@@ -1,0 +1,193 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Default is what one of Elastic Beanstalk's platforms runs when a bundle has
+// no Procfile.
+type Default struct {
+	// Platform is "Node.js", "Python", "Go", "Java" or "Ruby".
+	Platform string
+	// File is the file that it was concluded from, as a path below the bundle's
+	// folder with slashes.
+	File string
+	// Process is the app, called web; its Line is 0.
+	Process Process
+	// Build are commands to run before; mostly none. Their Line is 0.
+	Build []Process
+}
+
+// WithDefault returns the bundle with what Default says in the place of the
+// Procfile that it lacks, and of the Buildfile if it lacks one too; the bundle
+// itself where there is no Default.
+func (b *Bundle) WithDefault() *Bundle {
+	if b.Default == nil {
+		return b
+	}
+	with := *b
+	with.Processes = []Process{b.Default.Process}
+	if len(b.Build) == 0 {
+		with.Build = b.Default.Build
+	}
+	return &with
+}
+
+// conclude finds what a platform would run for want of a Procfile.
+func (o *opening) conclude() {
+	if o.has("Dockerfile") || o.has("docker-compose.yml") || o.has("Dockerrun.aws.json") {
+		o.bundle.Advice = "it is made for Docker: say how to start the app without a container"
+		return
+	}
+	for _, platform := range []func() *Default{o.goApp, o.nodeApp, o.pythonApp, o.javaApp, o.rubyApp} {
+		if d := platform(); d != nil {
+			o.bundle.Default = d
+			return
+		}
+	}
+	if o.has("go.mod") {
+		o.bundle.Advice = `for a Go module: a Buildfile with "build: go build -o bin/application .", and "web: bin/application"`
+		return
+	}
+	o.bundle.Advice = o.wrapped()
+}
+
+func web(command string) Process { return Process{Name: MainProcess, Command: command} }
+
+// goApp: a program called application, else application.go.
+func (o *opening) goApp() *Default {
+	for _, program := range []string{"bin/application", "application"} {
+		info, err := os.Stat(filepath.Join(o.dir, filepath.FromSlash(program)))
+		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return &Default{Platform: "Go", File: program, Process: web("./" + program)}
+		}
+	}
+	if o.has("application.go") {
+		return &Default{Platform: "Go", File: "application.go", Process: web("./bin/application"),
+			Build: []Process{{Name: "build", Command: "go build -o bin/application application.go"}}}
+	}
+	return nil
+}
+
+// nodeApp: npm start for a package.json that says how, else app.js, else
+// server.js.
+func (o *opening) nodeApp() *Default {
+	if o.has("package.json") {
+		manifest := o.packageJSON()
+		if len(manifest.Dependencies) > 0 && !o.has("node_modules") && len(o.bundle.Build) == 0 && len(o.bundle.Hooks) == 0 {
+			o.aside("package.json", `packages are not installed by themselves: write a Buildfile with the line "packages: npm install --omit=dev", or install them before`)
+		}
+		if manifest.Scripts["start"] != "" || o.has("server.js") && !o.has("app.js") {
+			return &Default{Platform: "Node.js", File: "package.json", Process: web("npm start")}
+		}
+	}
+	for _, script := range []string{"app.js", "server.js"} {
+		if o.has(script) {
+			return &Default{Platform: "Node.js", File: script, Process: web("node " + script)}
+		}
+	}
+	return nil
+}
+
+// packageManifest is what counts of a package.json.
+type packageManifest struct {
+	Scripts      map[string]string          `json:"scripts"`
+	Dependencies map[string]json.RawMessage `json:"dependencies"`
+}
+
+// packageJSON reads package.json; one that is wrong says nothing, and npm will
+// say why.
+func (o *opening) packageJSON() packageManifest {
+	var m packageManifest
+	data, err := readFile(filepath.Join(o.dir, "package.json"), maxDocument)
+	if err != nil || len(data) > maxDocument || json.Unmarshal(bytes.TrimPrefix(data, []byte("\uFEFF")), &m) != nil {
+		return packageManifest{}
+	}
+	return m
+}
+
+// pythonApp: gunicorn with the module that WSGIPath names, by default
+// application.
+func (o *opening) pythonApp() *Default {
+	option := func(name, otherwise string) string {
+		if s, ok := o.bundle.Setting(namespacePython, name); ok && s.Value != "" {
+			return s.Value
+		}
+		return otherwise
+	}
+	at := option("WSGIPath", "application")
+	module, callable, _ := strings.Cut(at, ":")
+	module = strings.ReplaceAll(strings.TrimSuffix(module, ".py"), "/", ".")
+	if callable == "" {
+		callable = "application"
+	}
+	file := strings.ReplaceAll(module, ".", "/") + ".py"
+	if !isModule(module) || !isModule(callable) {
+		return nil
+	}
+	if info, err := os.Stat(filepath.Join(o.dir, filepath.FromSlash(file))); err != nil || !info.Mode().IsRegular() {
+		return nil
+	}
+	workers, err1 := strconv.Atoi(option("NumProcesses", "1"))
+	threads, err2 := strconv.Atoi(option("NumThreads", "15"))
+	if err1 != nil || err2 != nil || workers < 1 || threads < 1 {
+		return nil
+	}
+	return &Default{Platform: "Python", File: file, Process: web(
+		"gunicorn --bind 127.0.0.1:$PORT --workers " + strconv.Itoa(workers) + " --threads " + strconv.Itoa(threads) + " " + module + ":" + callable)}
+}
+
+// isModule reports whether s is a dotted name, and so safe for a shell.
+func isModule(s string) bool {
+	for _, part := range strings.Split(s, ".") {
+		if part == "" || strings.ContainsFunc(part, func(r rune) bool { return r == '-' || !isNameByte(r) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// javaApp: the one JAR file at the root.
+func (o *opening) javaApp() *Default {
+	var jars []string
+	for _, e := range o.entries {
+		if strings.HasSuffix(e.Name(), ".jar") && !e.IsDir() {
+			jars = append(jars, e.Name())
+		}
+	}
+	if len(jars) != 1 || strings.ContainsFunc(strings.TrimSuffix(jars[0], ".jar"), func(r rune) bool { return r != '.' && !isNameByte(r) }) || strings.HasPrefix(jars[0], "-") {
+		return nil
+	}
+	return &Default{Platform: "Java", File: jars[0], Process: web("java -jar " + jars[0])}
+}
+
+// rubyApp: puma with the config.ru beside the Gemfile.
+func (o *opening) rubyApp() *Default {
+	if !o.has("Gemfile") || !o.has("config.ru") {
+		return nil
+	}
+	return &Default{Platform: "Ruby", File: "config.ru", Process: web("bundle exec puma --bind tcp://127.0.0.1:$PORT")}
+}
+
+// wrapped says that the app lies one folder deeper, as in an archive of a
+// folder; "" when it does not.
+func (o *opening) wrapped() string {
+	visible := slices.DeleteFunc(slices.Clone(o.entries), func(e fs.DirEntry) bool {
+		return strings.HasPrefix(e.Name(), ".") || e.Name() == "__MACOSX"
+	})
+	if len(visible) != 1 || !visible[0].IsDir() {
+		return ""
+	}
+	inner := visible[0].Name()
+	if _, err := os.Stat(filepath.Join(o.dir, inner, procfileName)); err != nil {
+		return ""
+	}
+	return "the folder " + printable(inner) + " in it has one: name that folder, or zip what is in it and not the folder itself"
+}

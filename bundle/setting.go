@@ -1,0 +1,260 @@
+package bundle
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// The namespaces of option settings that mean something to tendril.
+const (
+	// NamespaceWorker holds the options of the worker daemon.
+	NamespaceWorker = "aws:elasticbeanstalk:sqsd"
+	// NamespaceEnvironment holds the environment variables of the app; it is
+	// that of a setting which names none.
+	NamespaceEnvironment = "aws:elasticbeanstalk:application:environment"
+	// NamespaceGroup holds the bounds of scaling: MinSize, MaxSize, Cooldown.
+	NamespaceGroup = "aws:autoscaling:asg"
+	// NamespaceTrigger holds what scaling follows: MeasureName and others.
+	NamespaceTrigger = "aws:autoscaling:trigger"
+	// NamespaceHealth holds the options of health reporting.
+	NamespaceHealth = "aws:elasticbeanstalk:healthreporting:system"
+	// namespacePython holds how the Python platform starts an app that has no
+	// Procfile.
+	namespacePython = "aws:elasticbeanstalk:container:python"
+)
+
+const (
+	// maxSettings bounds what one bundle may set.
+	maxSettings = 2000
+	// maxOption bounds namespace and name of one setting, in bytes.
+	maxOption = 256
+)
+
+// Setting is one option that the bundle sets.
+type Setting struct {
+	// Namespace and Option name it as Elastic Beanstalk does; neither is "".
+	Namespace, Option string
+	// Value is what was written, whatever type YAML sees in it: 010 and yes stay
+	// as they are. It is "" where the file gives none, and JSON where it gives a
+	// map or a list. It may be secret: print Shown.
+	Value string
+	// File is the path as the bundle was opened with.
+	File string
+	// Line is where the value stands, from 1.
+	Line int
+}
+
+// Shown returns the value for people: hidden where it looks secret.
+func (s Setting) Shown() string { return shown(s.Option, s.Value) }
+
+// String returns "file:line: namespace option = value", with a secret hidden.
+func (s Setting) String() string {
+	return fmt.Sprintf("%s:%d: %s %s = %s", s.File, s.Line, s.Namespace, s.Option, s.Shown())
+}
+
+// Property is one environment variable that the bundle gives the app.
+type Property struct {
+	// Name has neither "=" nor a NUL byte in it and is not "".
+	Name string
+	// Value has no NUL byte in it. It may be secret: print Shown.
+	Value string
+	// File is the path as the bundle was opened with.
+	File string
+	// Line is where the value stands, from 1.
+	Line int
+}
+
+// Shown returns the value for people: hidden where it looks secret.
+func (p Property) Shown() string { return shown(p.Name, p.Value) }
+
+// String returns "NAME=value", with a secret hidden.
+func (p Property) String() string { return p.Name + "=" + p.Shown() }
+
+// Setting returns the setting in force of an option: the last one in Settings.
+func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
+	for _, s := range slices.Backward(b.Settings) {
+		if s.Namespace == namespace && s.Option == option {
+			return s, true
+		}
+	}
+	return Setting{}, false
+}
+
+// Environment returns the variables that the bundle gives the app, each once
+// and with the value in force, sorted by name.
+func (b *Bundle) Environment() []Property {
+	var found []Property
+	seen := map[string]bool{}
+	for _, s := range slices.Backward(b.Settings) {
+		if s.Namespace == NamespaceEnvironment && !seen[s.Option] {
+			seen[s.Option] = true
+			found = append(found, Property{Name: s.Option, Value: s.Value, File: s.File, Line: s.Line})
+		}
+	}
+	slices.SortFunc(found, func(a, b Property) int { return strings.Compare(a.Name, b.Name) })
+	return found
+}
+
+// InForce returns the settings in force, one for each namespace and option, sorted
+// by both.
+func (b *Bundle) InForce() []Setting {
+	type key struct{ namespace, option string }
+	last := map[key]Setting{}
+	for _, s := range b.Settings {
+		last[key{s.Namespace, s.Option}] = s
+	}
+	return slices.SortedFunc(maps.Values(last), func(a, b Setting) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Option, b.Option))
+	})
+}
+
+// Named returns every setting of an option of that name, whatever its namespace, the
+// one that counts last; empty when there is none.
+func (b *Bundle) Named(option string) (found []Setting) {
+	for _, s := range b.Settings {
+		if s.Option == option {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// settingsReader reads the option settings of one document.
+type settingsReader struct {
+	*document
+	settings []Setting
+	// aboutNamespace tells for which namespaces it was said that they have no
+	// effect.
+	aboutNamespace map[string]bool
+}
+
+const settingsForm = `write "namespace:" and below it, further to the right, "option: value"; or a list of "- namespace: ..., option_name: ..., value: ..."`
+
+// read takes the value of the key option_settings, in either form.
+func (r *settingsReader) read(key pair, n *node) {
+	switch n.kind {
+	case null:
+	case sequence:
+		for _, item := range n.items {
+			r.item(item)
+		}
+	case mapping:
+		for _, p := range n.pairs {
+			r.namespace(p)
+		}
+	default:
+		r.refuse(key.line, key.column, key.key+" is no list and no map", settingsForm)
+	}
+}
+
+// namespace takes "namespace: {option: value}".
+func (r *settingsReader) namespace(p pair) {
+	switch {
+	case p.value.kind == null:
+	case p.value.kind != mapping:
+		r.refuse(p.line, p.column, fmt.Sprintf("%s is no namespace with options below it", printable(p.key)),
+			settingsForm+"; variables of the app belong below "+NamespaceEnvironment)
+	default:
+		for _, option := range p.value.pairs {
+			r.take(p.key, option.key, option.value, option.line, option.column)
+		}
+	}
+}
+
+// item takes one entry of the list form.
+func (r *settingsReader) item(n *node) {
+	if n.kind != mapping {
+		r.refuse(n.line, n.column, "this entry of the list is no map", settingsForm)
+		return
+	}
+	namespace, option := NamespaceEnvironment, ""
+	var value *pair
+	for _, p := range n.pairs {
+		switch p.key {
+		case "namespace", "option_name":
+			if p.value.kind != scalar {
+				r.refuse(p.line, p.column, p.key+" is no plain text", settingsForm)
+				return
+			}
+			if p.key == "namespace" {
+				namespace = p.value.text
+			} else {
+				option = p.value.text
+			}
+		case "value":
+			value = &p
+		case "resource_name": // narrows a setting to a resource; none of ours has any
+		default:
+			r.refuse(p.line, p.column, fmt.Sprintf("%s is no key of an option setting", printable(p.key)), "the keys are namespace, option_name and value")
+			return
+		}
+	}
+	switch {
+	case option == "":
+		r.refuse(n.line, n.column, "this entry has no option_name", settingsForm)
+	case value == nil:
+		r.refuse(n.line, n.column, fmt.Sprintf("%s has no value", printable(option)), `write "value: ..." beside the option_name; "value: ''" for an empty one`)
+	default:
+		r.take(namespace, option, value.value, value.line, value.column)
+	}
+}
+
+// take adds one setting, unless its value is none that is known here.
+func (r *settingsReader) take(namespace, option string, n *node, line, column int) {
+	name := printable(option)
+	switch {
+	case fromCloudFormation(n):
+		r.aside(line, fmt.Sprintf("the value of %s is worked out by CloudFormation, which knows the resources: it is not set here; set the value itself", name))
+		return
+	case (n.kind == sequence || n.kind == mapping) && !structured(namespace):
+		r.refuse(line, column, fmt.Sprintf("the value of %s is no plain text", name), "write one value; a list is written with commas")
+		return
+	case namespace == "" || option == "" || len(namespace) > maxOption || len(option) > maxOption:
+		r.refuse(line, column, fmt.Sprintf("a namespace and an option's name have 1 to %d characters", maxOption), settingsForm)
+		return
+	case namespace == NamespaceEnvironment && strings.ContainsAny(option, "=\x00\r\n"):
+		r.refuse(line, column, fmt.Sprintf("%s is no name for a variable", name), `a name holds letters, digits and "_", and no "="`)
+		return
+	case strings.ContainsRune(n.text, 0):
+		r.refuse(line, column, fmt.Sprintf("the value of %s holds a NUL byte", name), "an environment cannot carry it: encode it, as base64 for instance")
+		return
+	}
+	if len(r.settings) >= maxSettings {
+		if len(r.settings) == maxSettings {
+			r.refuse(line, column, fmt.Sprintf("there are more than %d settings", maxSettings), "keep data in files of the app")
+		}
+		return
+	}
+	value, err := n.value()
+	if err != nil {
+		r.refuse(line, column, fmt.Sprintf("the value of %s %v", name, err), "keep data in files of the app")
+		return
+	}
+	r.settings = append(r.settings, Setting{Namespace: namespace, Option: option, Value: value, File: r.path, Line: line})
+	if why := NoEffect(namespace); why != "" && !r.aboutNamespace[namespace] {
+		r.aboutNamespace[namespace] = true
+		r.aside(line, fmt.Sprintf("settings of %s have no effect: %s", printable(namespace), why))
+	}
+}
+
+// structured reports whether values of a namespace may be maps and lists: where
+// Elastic Beanstalk has such an option, or where no value means anything here.
+func structured(namespace string) bool {
+	return namespace == NamespaceHealth || NoEffect(namespace) != ""
+}
+
+// fromCloudFormation reports whether a value is a function of CloudFormation:
+// !Ref and the like, a map with one such key, or a text in backquotes.
+func fromCloudFormation(n *node) bool {
+	if n.tag != "" && !strings.HasPrefix(n.tag, "!!") {
+		return true
+	}
+	if n.kind == mapping {
+		return len(n.pairs) == 1 && (n.pairs[0].key == "Ref" || strings.HasPrefix(n.pairs[0].key, "Fn::"))
+	}
+	text := strings.TrimSpace(n.text)
+	return strings.HasPrefix(text, "`{") && strings.HasSuffix(text, "}`")
+}

@@ -1,0 +1,240 @@
+package bundle
+
+import (
+	"archive/zip"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// bytesPerEntry bounds the archive's list of entries, whose count its header
+	// may lie about: with longer names than this on average there is room for
+	// fewer.
+	bytesPerEntry = 320
+	// maxElement bounds one part of a path, in bytes, as file systems do.
+	maxElement = 255
+	// maxShown bounds how many problems of an archive are told.
+	maxShown = 10
+)
+
+// entryKind is what an entry becomes.
+type entryKind int
+
+const (
+	folderEntry entryKind = iota
+	fileEntry
+	linkEntry
+)
+
+// entry is one entry of an archive that was found harmless.
+type entry struct {
+	file *zip.File
+	// path is its place below the folder, with slashes and no "." or "..".
+	path       string
+	kind       entryKind
+	executable bool
+}
+
+// shown is the entry's name for messages.
+func (e entry) shown() string { return fmt.Sprintf("the entry %q", shorten(e.path)) }
+
+// survey reads the list of entries and refuses what would do harm, before
+// anything is written.
+func (u *unpacking) survey(file *os.File) error {
+	reader := &listing{from: file, left: int64(u.limits.Entries)*bytesPerEntry + 1<<20}
+	archive, err := zip.NewReader(reader, u.size)
+	switch {
+	case reader.left < 0, err == nil && len(archive.File) > u.limits.Entries:
+		return u.errorf("leave out what the app does not need to run", "the archive has more than %d entries", u.limits.Entries)
+	case errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF):
+		return u.errorf("make it with zip, or name a folder", "this is no zip archive, or not the whole of one")
+	case err != nil && !errors.Is(err, zip.ErrInsecurePath):
+		return fmt.Errorf("reading %s: %w", u.archive, err)
+	}
+	reader.whole = true
+	names := names{places: map[string]place{}}
+	for _, f := range archive.File {
+		e, problem := u.admit(f, &names)
+		if problem != nil {
+			u.problems = append(u.problems, *problem)
+			if len(u.problems) == maxShown {
+				break
+			}
+			continue
+		}
+		u.entries = append(u.entries, e)
+	}
+	if len(u.problems) == 0 {
+		u.refuseOverlap()
+	}
+	if len(u.problems) > 0 {
+		return &Error{Problems: u.problems}
+	}
+	return nil
+}
+
+// listing bounds what is read of an archive until its list of entries is known.
+type listing struct {
+	from  io.ReaderAt
+	left  int64
+	whole bool
+}
+
+func (l *listing) ReadAt(p []byte, at int64) (int, error) {
+	if !l.whole {
+		if l.left -= int64(len(p)); l.left < 0 {
+			return 0, zip.ErrFormat
+		}
+	}
+	return l.from.ReadAt(p, at)
+}
+
+// admit looks at one entry's name, type and claims.
+func (u *unpacking) admit(f *zip.File, names *names) (entry, *Problem) {
+	e := entry{file: f, path: strings.TrimSuffix(f.Name, "/")}
+	refuse := func(hint, text string) (entry, *Problem) {
+		return entry{}, &Problem{File: u.archive, Text: fmt.Sprintf("the entry %q %s", shorten(f.Name), text), Hint: hint}
+	}
+	if text, hint := harmful(f.Name, u.limits.Depth); text != "" {
+		return refuse(hint, text)
+	}
+	switch mode := f.Mode(); mode.Type() {
+	case 0:
+		e.kind, e.executable = fileEntry, mode&0o111 != 0
+	case fs.ModeDir:
+		e.kind = folderEntry
+	case fs.ModeSymlink:
+		e.kind = linkEntry
+	default:
+		return refuse("leave it out: a bundle holds files, folders and links", "is a device, a pipe or the like")
+	}
+	switch {
+	case f.Flags&1 != 0:
+		return refuse("zip the bundle without a password", "is encrypted")
+	case e.kind == fileEntry && f.UncompressedSize64 > uint64(u.limits.FileBytes):
+		return refuse("leave the file out and fetch it when the app starts", fmt.Sprintf("has more than %d bytes", u.limits.FileBytes))
+	}
+	if text := names.add(e.path, e.kind); text != "" {
+		return refuse("give each file a place of its own, also for systems that take A and a for the same", text)
+	}
+	return e, nil
+}
+
+// harmful says why a name may not be unpacked; "" when it may.
+func harmful(name string, depth int) (text, hint string) {
+	const relative = "zip the bundle from inside its folder, so that all names are relative to it"
+	switch {
+	case !utf8.ValidString(name):
+		return "has a name that is no UTF-8", "zip the bundle with a program that writes names in UTF-8"
+	case strings.ContainsFunc(name, func(r rune) bool { return isControl(r) || r == '\t' }):
+		return "has a control character in its name", "rename the file"
+	case strings.Contains(name, `\`):
+		return "has a backslash in its name", "zip the bundle with a program that writes slashes between folders"
+	case strings.HasPrefix(name, "/"):
+		return "has an absolute path", relative
+	case len(name) > 1 && name[1] == ':' && unicode.IsLetter(rune(name[0])):
+		return "names a drive", relative
+	}
+	elements := strings.Split(strings.TrimSuffix(name, "/"), "/")
+	if len(elements) > depth {
+		return fmt.Sprintf("lies more than %d folders deep", depth), "move it up"
+	}
+	for _, element := range elements {
+		switch {
+		case element == "." || element == ".." || element == "":
+			return `has "", "." or ".." for a part of its path`, relative
+		case len(element) > maxElement:
+			return fmt.Sprintf("has a name of more than %d bytes", maxElement), "rename it"
+		}
+	}
+	return "", ""
+}
+
+// names are the places taken so far, by their path with case folded.
+type names struct {
+	places map[string]place
+}
+
+type place struct {
+	path string
+	kind entryKind
+	// named: an entry of its own says so, and not just one below it.
+	named bool
+}
+
+// add takes a place; it returns what is against it.
+func (n *names) add(name string, kind entryKind) string {
+	key := fold(name)
+	before, taken := n.places[key]
+	switch {
+	case taken && before.path != name:
+		return fmt.Sprintf("differs from %q by case alone", shorten(before.path))
+	case taken && before.named:
+		return "comes twice"
+	case taken && kind != folderEntry:
+		return "is a folder, by another entry"
+	}
+	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
+		key := fold(parent)
+		above, taken := n.places[key]
+		switch {
+		case taken && above.path != parent:
+			return fmt.Sprintf("lies in a folder that differs from %q by case alone", shorten(above.path))
+		case taken && above.kind != folderEntry:
+			return fmt.Sprintf("lies below %q, which is no folder", shorten(above.path))
+		case !taken:
+			n.places[key] = place{path: parent, kind: folderEntry}
+		}
+	}
+	n.places[key] = place{path: name, kind: kind, named: true}
+	return ""
+}
+
+// fold returns the same for names that differ by case alone, as file systems
+// see it that fold case.
+func fold(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for other := unicode.SimpleFold(r); other != r; other = unicode.SimpleFold(other) {
+			least = min(least, other)
+		}
+		return least
+	}, name)
+}
+
+// refuseOverlap refuses entries that share bytes of the archive: with those, a
+// small archive becomes files without end.
+func (u *unpacking) refuseOverlap() {
+	type span struct {
+		begin, end int64
+		e          entry
+	}
+	var spans []span
+	for _, e := range u.entries {
+		begin, err := e.file.DataOffset()
+		size := e.file.CompressedSize64
+		if err != nil || size > uint64(u.size) || begin+int64(size) > u.size {
+			u.problems = append(u.problems, Problem{File: u.archive, Text: e.shown() + " lies outside of the archive", Hint: "make the archive anew"})
+			return
+		}
+		if size > 0 {
+			spans = append(spans, span{begin, begin + int64(size), e})
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.begin, b.begin) })
+	for i := 1; i < len(spans); i++ {
+		if spans[i].begin < spans[i-1].end {
+			u.problems = append(u.problems, Problem{File: u.archive, Text: spans[i].e.shown() + " shares bytes with " + spans[i-1].e.shown(), Hint: "this archive was made to do harm; make it anew with zip"})
+			return
+		}
+	}
+}

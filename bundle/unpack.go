@@ -1,0 +1,243 @@
+package bundle
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Limits bound what an archive may become, whatever its headers claim. A field
+// that is 0 has its default, so that the zero value and nil are the defaults.
+type Limits struct {
+	// Archive is the most bytes of the archive itself; by default 512 MiB, as
+	// Elastic Beanstalk has it.
+	Archive int64
+	// Entries is the most files, folders and links; by default 50,000.
+	Entries int
+	// Bytes is the most bytes of all files together, by default 2 GiB.
+	Bytes int64
+	// FileBytes is the most bytes of one file, by default 1 GiB.
+	FileBytes int64
+	// Ratio is how many bytes may be written for each byte of the archive, by
+	// default 100; the first 16 MiB are free.
+	Ratio int64
+	// Depth is how many folders deep a file may lie, by default 64.
+	Depth int
+}
+
+// freeBytes are written without a look at the ratio: small archives of empty
+// files are no bombs.
+const freeBytes = 16 << 20
+
+// filled returns the limits with the defaults in them.
+func (l *Limits) filled() Limits {
+	var full Limits
+	if l != nil {
+		full = *l
+	}
+	set := func(field *int64, otherwise int64) {
+		if *field <= 0 {
+			*field = otherwise
+		}
+	}
+	set(&full.Archive, 512<<20)
+	set(&full.Bytes, 2<<30)
+	set(&full.FileBytes, 1<<30)
+	set(&full.Ratio, 100)
+	if full.Entries <= 0 {
+		full.Entries = 50_000
+	}
+	if full.Depth <= 0 {
+		full.Depth = 64
+	}
+	return full
+}
+
+// Unpack writes what is in a zip archive into the new folder dir, whole or not
+// at all: it is written beside dir, under another name, and renamed when
+// everything is right. The folder that dir lies in must exist, dir must not: the
+// error then wraps fs.ErrExist. Nothing is written anywhere else, whatever the
+// archive says, and nothing is left behind by a failure. Files get the permission
+// 0644, or 0755 where the archive has them executable, folders 0755; owners,
+// times and set-user bits are not kept. Hooks get what the platforms of Elastic
+// Beanstalk give them: the execute permission, and LF for CR LF. Links that stay
+// inside are kept.
+//
+// The error is an [*Error] when the archive is at fault, with up to ten of its
+// problems. Nothing is flushed to disk: after a crash of the machine, unpack
+// anew. A nil limits means the defaults.
+func Unpack(archive, dir string, limits *Limits) error {
+	u := unpacking{archive: archive, limits: limits.filled()}
+	file, err := u.open()
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := u.survey(file); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(dir); err == nil {
+		return fmt.Errorf("unpacking %s: %s is there already: name a folder that is not: %w", archive, dir, fs.ErrExist)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("unpacking %s: %w", archive, err)
+	}
+	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".unpacking-*")
+	if err != nil {
+		return fmt.Errorf("unpacking %s: %w", archive, err)
+	}
+	if err = u.fill(staging); err == nil {
+		if err = os.Rename(staging, dir); err != nil {
+			err = fmt.Errorf("unpacking %s: %w", archive, err)
+		}
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(staging)) // which does not follow links
+	}
+	return nil
+}
+
+// unpacking is one archive on its way into a folder.
+type unpacking struct {
+	archive  string
+	limits   Limits
+	size     int64 // of the archive
+	written  int64
+	entries  []entry
+	problems []Problem
+}
+
+// errorf is an [*Error] with one problem of the archive.
+func (u *unpacking) errorf(hint, format string, args ...any) error {
+	return &Error{Problems: []Problem{{File: u.archive, Text: fmt.Sprintf(format, args...), Hint: hint}}}
+}
+
+// open opens the archive if it is a file of bearable size.
+func (u *unpacking) open() (*os.File, error) {
+	info, err := os.Stat(u.archive)
+	if err != nil {
+		return nil, fmt.Errorf("opening the bundle: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, u.errorf("name a zip archive, or a folder", "this is no regular file")
+	}
+	if u.size = info.Size(); u.size > u.limits.Archive {
+		return nil, u.errorf("leave out what the app does not need to run", "the archive has %d bytes, more than %d", u.size, u.limits.Archive)
+	}
+	file, err := os.Open(u.archive)
+	if err != nil {
+		return nil, fmt.Errorf("opening the bundle: %w", err)
+	}
+	return file, nil
+}
+
+// fill writes every entry below the folder. Links come last, so that nothing is
+// ever written through one.
+func (u *unpacking) fill(folder string) error {
+	if err := os.Chmod(folder, 0o755); err != nil {
+		return fmt.Errorf("unpacking %s: %w", u.archive, err)
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return fmt.Errorf("unpacking %s: %w", u.archive, err)
+	}
+	defer root.Close()
+	for _, e := range u.entries {
+		if err := u.write(root, e); err != nil {
+			return err
+		}
+	}
+	if err := u.link(root); err != nil {
+		return err
+	}
+	return u.mendHooks(root)
+}
+
+// write makes a folder, or a file with the folders that lead to it.
+func (u *unpacking) write(root *os.Root, e entry) error {
+	var err error
+	switch e.kind {
+	case folderEntry:
+		err = root.MkdirAll(e.path, 0o755)
+	case fileEntry:
+		if err = root.MkdirAll(filepath.Dir(e.path), 0o755); err == nil {
+			err = u.writeFile(root, e)
+		}
+	}
+	var wrong *Error
+	if err != nil && !errors.As(err, &wrong) {
+		return fmt.Errorf("unpacking %s: %w", u.archive, err)
+	}
+	return err
+}
+
+func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
+	from, err := e.file.Open()
+	if err != nil {
+		return u.damaged(e, err)
+	}
+	defer from.Close()
+	permission := fs.FileMode(0o644)
+	if e.executable {
+		permission = 0o755
+	}
+	to, err := root.OpenFile(e.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, permission)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, to.Close()) }()
+	if err := to.Chmod(permission); err != nil { // whatever the umask
+		return err
+	}
+	// One byte more than is allowed tells that there is more.
+	allowed := min(u.limits.FileBytes, u.left())
+	count, err := io.Copy(to, &blaming{u, e, io.LimitReader(from, allowed+1)})
+	u.written += count
+	if err == nil && count > allowed {
+		err = u.tooMuch(e, count)
+	}
+	return err
+}
+
+// left is how many bytes may be written yet.
+func (u *unpacking) left() int64 {
+	return min(u.limits.Bytes, max(freeBytes, u.size*u.limits.Ratio)) - u.written
+}
+
+func (u *unpacking) tooMuch(e entry, count int64) error {
+	switch {
+	case count > u.limits.FileBytes:
+		return u.errorf("leave the file out and fetch it when the app starts", "%s has more than %d bytes", e.shown(), u.limits.FileBytes)
+	case u.written > u.limits.Bytes:
+		return u.errorf("leave out what the app does not need to run", "the files have more than %d bytes together", u.limits.Bytes)
+	}
+	return u.errorf("this looks like an archive made to fill disks; leave out files that hold the same byte over and over",
+		"the files have more than %d times the bytes of the archive", u.limits.Ratio)
+}
+
+// damaged is the problem of an entry whose data cannot be read.
+func (u *unpacking) damaged(e entry, err error) error {
+	if errors.Is(err, zip.ErrAlgorithm) {
+		return u.errorf("zip the bundle with the usual method (deflate)", "%s is packed by a method that is not read", e.shown())
+	}
+	return u.errorf("make the archive anew", "%s is damaged: %v", e.shown(), err)
+}
+
+// blaming tells an archive that cannot be read from a disk that cannot be
+// written.
+type blaming struct {
+	u    *unpacking
+	e    entry
+	from io.Reader
+}
+
+func (b *blaming) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = b.u.damaged(b.e, err)
+	}
+	return n, err
+}

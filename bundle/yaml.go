@@ -1,0 +1,327 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+const (
+	// maxTokens bounds what the YAML parser is given: it takes quadratic time for
+	// some files.
+	maxTokens = 20000
+	// maxMerged bounds the keys that the merge keys of a file stand for, which are
+	// copied: without it a small file could stand for millions.
+	maxMerged = 10000
+)
+
+// lineEnds makes each line end in LF, as YAML reads CR LF and CR: the lexer takes
+// CR LF in quoted texts and after blocks for two ends.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
+// parseYAML reads a YAML document. Its aliases share what they name.
+func parseYAML(data []byte) (*node, *Problem) {
+	tokens := lexer.Tokenize(lineEnds.Replace(string(data)))
+	if problem := admitTokens(tokens); problem != nil {
+		return nil, problem
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil, syntaxProblem(err)
+	}
+	y := yamlReader{anchors: map[string]*node{}}
+	var root *node
+	for _, doc := range file.Docs {
+		switch doc.Body.(type) {
+		case nil, *ast.CommentGroupNode, *ast.DirectiveNode:
+			continue
+		}
+		n := y.node(doc.Body)
+		if y.problem == nil && root != nil {
+			y.refuse(doc.Body, "there is a second document in the file", "keep one: delete the line --- between them")
+		}
+		if y.problem != nil {
+			return nil, y.problem
+		}
+		root = n
+	}
+	return root, nil
+}
+
+// admitTokens keeps away what would keep the parser busy.
+func admitTokens(tokens token.Tokens) *Problem {
+	if len(tokens) > maxTokens {
+		return at(tokens[maxTokens], fmt.Sprintf("there are more than %d words and signs", maxTokens), "spread the settings over several files")
+	}
+	var depth nesting
+	for i, t := range tokens {
+		if depth.add(tokens, i) > maxDepth {
+			return at(t, tooDeep(), "this is no file of settings")
+		}
+		switch t.Type {
+		case token.MappingKeyType:
+			if !plainKey(tokens[i:], depth.flow > 0) {
+				return at(t, `a key that begins with "? " must be plain text, with its colon below the "?"`, `write "key: value"`)
+			}
+		case token.DirectiveType:
+			if !yamlVersion(tokens, i) {
+				return at(t, "this directive is not read", `delete the line; only %YAML 1.1 or 1.2 may be there, at the top and with --- below it`)
+			}
+		}
+	}
+	return nil
+}
+
+// plainKey reports whether the key that begins with tokens, at a "?", is plain text
+// and no more. The parser takes "? a: b" for "a: b", though it is a map for a key.
+func plainKey(tokens token.Tokens, flow bool) bool {
+	rest := withoutComments(tokens[1:])
+	if len(rest) == 0 {
+		return false
+	}
+	switch rest[0].Type {
+	case token.StringType, token.SingleQuoteType, token.DoubleQuoteType, token.BoolType, token.NullType, token.InfinityType, token.NanType,
+		token.IntegerType, token.BinaryIntegerType, token.OctetIntegerType, token.HexIntegerType, token.FloatType:
+	default:
+		return false
+	}
+	rest = withoutComments(rest[1:])
+	return flow || len(rest) == 0 || rest[0].Type != token.MappingValueType || rest[0].Position.Column == tokens[0].Position.Column
+}
+
+// yamlVersion reports whether directive i is the file's first line and says which
+// YAML the document below it is: one of those that are read alike here.
+func yamlVersion(tokens token.Tokens, i int) bool {
+	if len(withoutComments(tokens[:i])) > 0 || len(tokens) < i+3 || tokens[i+1].Value != "YAML" || tokens[i+2].Position.Line != tokens[i].Position.Line {
+		return false
+	}
+	rest := withoutComments(tokens[i+3:])
+	return (tokens[i+2].Value == "1.1" || tokens[i+2].Value == "1.2") && len(rest) > 0 && rest[0].Type == token.DocumentHeaderType
+}
+
+// withoutComments leaves out the comments that tokens begin with.
+func withoutComments(tokens token.Tokens) token.Tokens {
+	for len(tokens) > 0 && tokens[0].Type == token.CommentType {
+		tokens = tokens[1:]
+	}
+	return tokens
+}
+
+func at(t *token.Token, text, hint string) *Problem {
+	p := &Problem{Text: text, Hint: hint}
+	if t != nil && t.Position != nil {
+		p.Line, p.Column = t.Position.Line, t.Position.Column
+	}
+	return p
+}
+
+// repeated is what the parser's messages repeat of the file.
+var repeated = regexp.MustCompile(`:? "(\\.|[^"\\])*"|(escape character) .*`)
+
+// syntaxProblem is the parser's message without what it repeats: half of a password
+// that should have been in quotes, for instance.
+func syntaxProblem(err error) *Problem {
+	message := err.Error()
+	var where *token.Token
+	var syntax yaml.Error
+	if errors.As(err, &syntax) {
+		message, where = syntax.GetMessage(), syntax.GetToken()
+	}
+	message = repeated.ReplaceAllString(strings.ReplaceAll(message, "'\t'", "tab"), "$2")
+	return at(where, "this is no YAML: "+printable(message), `indent with blanks, put a blank after each colon, and put values with ": " or " #" in quotes`)
+}
+
+// nesting follows how deep the tokens of a file are nested, without parsing.
+type nesting struct {
+	flow int
+	// columns are those of the block lists and maps that are open.
+	columns []int
+}
+
+// add takes token i and returns the depth there.
+func (n *nesting) add(tokens token.Tokens, i int) int {
+	switch tokens[i].Type {
+	case token.SequenceStartType, token.MappingStartType:
+		n.flow++
+	case token.SequenceEndType, token.MappingEndType:
+		n.flow = max(0, n.flow-1)
+	case token.SequenceEntryType:
+		n.open(tokens[i].Position.Column)
+	case token.MappingValueType:
+		if i > 0 && n.flow == 0 {
+			key := tokens[i-1].Position
+			if own := tokens[i].Position; own.Line > key.Line { // of a key after "?"
+				key = own
+			}
+			n.open(key.Column)
+		}
+	}
+	return n.flow + len(n.columns)
+}
+
+func (n *nesting) open(column int) {
+	for len(n.columns) > 0 && n.columns[len(n.columns)-1] >= column {
+		n.columns = n.columns[:len(n.columns)-1]
+	}
+	n.columns = append(n.columns, column)
+}
+
+// yamlReader turns what the parser found into nodes, until the first problem.
+type yamlReader struct {
+	// anchors are the nodes that are whole: one that is still being read cannot
+	// name itself.
+	anchors map[string]*node
+	// merged counts the keys that merge keys stand for.
+	merged  int
+	problem *Problem
+}
+
+func (y *yamlReader) refuse(n ast.Node, text, hint string) *node {
+	if y.problem == nil {
+		y.problem = at(n.GetToken(), text, hint)
+	}
+	return &node{kind: null}
+}
+
+func (y *yamlReader) node(n ast.Node) *node {
+	switch v := n.(type) {
+	case nil:
+		return &node{kind: null}
+	case *ast.NullNode:
+		return y.placed(n, node{kind: null})
+	case *ast.MappingNode:
+		return y.mapping(n, v.Values)
+	case *ast.MappingValueNode:
+		return y.mapping(n, []*ast.MappingValueNode{v})
+	case *ast.SequenceNode:
+		list := node{kind: sequence}
+		for _, item := range v.Values {
+			list.items = append(list.items, y.node(item))
+		}
+		return y.placed(n, list)
+	case *ast.AnchorNode:
+		whole := y.node(v.Value)
+		y.anchors[v.Name.GetToken().Value] = whole
+		return whole
+	case *ast.AliasNode:
+		name := v.Value.GetToken().Value
+		if named := y.anchors[name]; named != nil {
+			return named
+		}
+		// Without its name: it may be a password that was meant to begin with *.
+		return y.refuse(n, "this alias names nothing before it", "write the value itself, or put it in quotes if it begins with *")
+	case *ast.TagNode:
+		tagged := *y.node(v.Value)
+		tagged.tag = v.Start.Value
+		return &tagged
+	case *ast.LiteralNode:
+		return y.placed(n, node{text: v.Value.Value})
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		return y.placed(n, node{text: n.GetToken().Value})
+	}
+	return y.refuse(n, "this is nothing that a file of settings holds", `write plain "key: value" lines`)
+}
+
+func (y *yamlReader) placed(n ast.Node, made node) *node {
+	if t := n.GetToken(); t != nil && t.Position != nil {
+		made.line, made.column = t.Position.Line, t.Position.Column
+	}
+	return &made
+}
+
+func (y *yamlReader) mapping(n ast.Node, values []*ast.MappingValueNode) *node {
+	m := node{kind: mapping}
+	var merge *ast.MappingValueNode
+	place := 0 // of what is merged
+	for i, v := range values {
+		key := plainText(v.Key)
+		if key == nil {
+			return y.refuse(v.Key, "a key must be plain text", `write "key: value"`)
+		}
+		if i == 0 { // a block map's own token is the colon
+			m.line, m.column = key.Position.Line, key.Position.Column
+		}
+		if isMergeKey(key) {
+			if merge != nil {
+				return y.refuse(v.Key, fmt.Sprintf("<< is already in line %d", plainText(merge.Key).Position.Line), "join the two: <<: [*one, *other]")
+			}
+			merge, place = v, len(m.pairs)
+			continue
+		}
+		m.pairs = append(m.pairs, pair{key: key.Value, line: key.Position.Line, column: key.Position.Column, value: y.node(v.Value)})
+	}
+	if merge != nil {
+		y.merge(&m, place, merge)
+	}
+	if len(values) == 0 {
+		return y.placed(n, m)
+	}
+	return &m
+}
+
+// plainText returns the token of a key that is plain text, whether or not "? "
+// stands before it; nil for any other.
+func plainText(key ast.Node) *token.Token {
+	if explicit, ok := key.(*ast.MappingKeyNode); ok {
+		key = explicit.Value
+	}
+	switch key.(type) {
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode, *ast.InfinityNode, *ast.NanNode, *ast.MergeKeyNode:
+		return key.GetToken()
+	}
+	return nil
+}
+
+// isMergeKey reports whether a key is << without quotes.
+func isMergeKey(key *token.Token) bool {
+	return key.Type == token.MergeKeyType || key.Type == token.StringType && key.Value == "<<"
+}
+
+const mergeForm = "write <<: *name, or <<: [*one, *other], where &name stands before a map further up; or write the keys themselves"
+
+// merge puts the keys of the maps that a merge key names in its place. A key that is
+// there already stays what it is: those of the map itself are the strongest, then
+// those of the first map that is named.
+func (y *yamlReader) merge(m *node, place int, merge *ast.MappingValueNode) {
+	aliases := []ast.Node{merge.Value}
+	if list, ok := merge.Value.(*ast.SequenceNode); ok {
+		aliases = list.Values
+	}
+	have := map[string]bool{}
+	for _, p := range m.pairs {
+		have[p.key] = true
+	}
+	var merged []pair
+	for _, alias := range aliases {
+		// A map that is written here is refused: admitKeys would never see it.
+		if _, ok := alias.(*ast.AliasNode); !ok {
+			y.refuse(merge.Key, "<< is followed by something else than aliases", mergeForm)
+			return
+		}
+		named := y.node(alias)
+		if y.problem == nil && named.kind != mapping {
+			y.refuse(alias, "<< is followed by an alias of something else than a map", mergeForm)
+		}
+		if y.merged += len(named.pairs); y.merged > maxMerged {
+			y.refuse(merge.Key, fmt.Sprintf("the keys << of this file stand for more than %d keys", maxMerged), "write the keys themselves, or spread them over several files")
+		}
+		if y.problem != nil {
+			return
+		}
+		for _, p := range named.pairs {
+			if !have[p.key] {
+				have[p.key] = true
+				merged = append(merged, p)
+			}
+		}
+	}
+	m.pairs = slices.Insert(m.pairs, place, merged...)
+}
