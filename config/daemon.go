@@ -32,34 +32,14 @@ func daemonOnly(key string) string {
 	switch key {
 	case "http_url", "http_port":
 		return "write target: http://HOST:PORT"
-	case "environment_name":
-		return "write name: NAME"
 	case "sqs_wait_time_seconds":
 		return "write wait_time: 20s"
 	case "drain_timeout":
 		return "write shutdown_timeout: 600s"
 	case "debug":
 		return "write verbose: true"
-	case "cloudwatch_interval", "via_sns":
-		return "it has no effect in this release: delete the line"
-	}
-	return ""
-}
-
-// notYet says what an option that is known elsewhere would do, and that this
-// release does not; "" for any other name.
-func notYet(key string) string {
-	switch key {
-	case "cloudwatch_interval", "metrics_interval":
-		return "it does not send metrics to CloudWatch"
-	case "via_sns":
-		return "it posts the envelope of an SNS message as it is"
-	case "queues":
-		return "it takes messages from one queue, named by queue or queue-url"
-	case "function":
-		return "it does not invoke Lambda functions"
-	case "sleep":
-		return "it does not sleep between receives; wait-time sets how long one waits"
+	case "cloudwatch_interval":
+		return "write metrics_interval: 60s"
 	}
 	return ""
 }
@@ -92,17 +72,15 @@ func (d *daemonReader) take(e entry) {
 	case e.null:
 	case e.key == "http_url" || e.key == "http_port" || e.key == "debug":
 		// see target and debug
-	case notYet(e.key) != "":
-		if on, err := parseSwitch(e.text); err != nil || on {
-			d.warning(where, "", e.key+" has no effect in this release: "+notYet(e.key), "")
-		}
+	case e.items != nil:
+		d.takeQueues(d.path, e)
 	default:
 		o := d.byDaemonKey(e)
 		if o == nil {
 			d.warning(where, "", shown(e.key)+" is no key that tendril knows; it has no effect", "")
 			return
 		}
-		d.assign(assignment{o, Origin{FromFile, where}, e.key, e.text})
+		d.assign(assignment{option: o, origin: Origin{FromFile, where}, name: e.key, text: e.text})
 	}
 }
 
@@ -140,7 +118,7 @@ func (d *daemonReader) target() {
 		u.Host += ":" + port.text
 		text = u.String()
 	}
-	d.assign(assignment{d.option("target"), Origin{FromFile, place(d.path, base.line)}, base.key, text})
+	d.assign(assignment{option: d.option("target"), origin: Origin{FromFile, place(d.path, base.line)}, name: base.key, text: text})
 }
 
 // debug asks for more output than verbose; here both are one.

@@ -3,20 +3,22 @@ package config
 import (
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
+	"time"
 )
 
 // derive works out what nobody set, and settles what two options decide
 // together.
 func (l *loader) derive() {
 	l.deriveName()
-	l.deriveBackend()
-	l.deriveQueue()
-	l.deriveRegion()
+	l.deriveDestination()
 	l.deriveTarget()
+	l.deriveQueues()
+	l.deriveMetrics()
+	l.deriveScaling()
 	l.deriveOutput()
 	l.deriveBackoff()
+	l.deriveStop()
 	l.deriveDataDir()
 }
 
@@ -56,7 +58,13 @@ func (l *loader) cite(name string) string {
 	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }
 
+// deriveName takes an environment's name that was set over one that was
+// guessed.
 func (l *loader) deriveName() {
+	if from := l.origin("environment-name"); l.cfg.EnvironmentName != "" && from.Layer > l.origin("name").Layer && l.origin("name").Layer <= FromBundle {
+		l.cfg.Name = l.cfg.EnvironmentName
+		l.record("name", from)
+	}
 	if l.cfg.Name == "" {
 		l.cfg.Name = "tendril"
 		l.settle("name", "there is no app's folder to be named after")
@@ -69,6 +77,11 @@ func (l *loader) deriveBackend() {
 	case s.Backend == BackendAuto && s.QueueURL != "":
 		s.Backend = BackendSQS
 		l.settle("backend", "queue-url is set")
+	case s.Backend == BackendAuto && s.Function != "" && s.Queue == "":
+		l.clash("function", "a function on AWS takes its messages from Amazon SQS, and no queue is named there", "add queues with a name or more, or backend: embedded for the embedded queue")
+	case s.Backend == BackendAuto && s.Function != "":
+		s.Backend = BackendSQS
+		l.settle("backend", "messages go to a function on AWS")
 	case s.Backend == BackendAuto:
 		s.Backend = BackendEmbedded
 		l.settle("backend", "queue-url is not set")
@@ -106,13 +119,21 @@ func (l *loader) deriveQueue() {
 	}
 }
 
+// deriveRegion takes the first region in a queue's URL, where nobody set one.
+// A queue whose own URL has a region keeps that: no other answers there.
 func (l *loader) deriveRegion() {
-	if l.isSet("region") {
-		return
+	queues := l.cfg.Queues
+	for i := range queues {
+		queues[i].Region = regionOf(queues[i].URL)
+		if found := queues[i].Region; found != "" && l.origin("region") == (Origin{}) {
+			l.cfg.Region = found
+			l.settle("region", "it is in the queue's URL")
+		}
 	}
-	if found := regionOf(l.cfg.QueueURL); found != "" {
-		l.cfg.Region = found
-		l.settle("region", "it is in queue-url")
+	for i := range queues {
+		if queues[i].Region == "" {
+			queues[i].Region = l.cfg.Region
+		}
 	}
 }
 
@@ -134,9 +155,7 @@ func regionOf(queueURL string) string {
 // regionOfHost returns what follows "sqs" in the name of an Amazon host, or,
 // in the older form, what "queue" follows.
 func regionOfHost(name string) string {
-	if !slices.ContainsFunc([]string{".amazonaws.com", ".amazonaws.com.cn", ".api.aws"}, func(domain string) bool {
-		return strings.HasSuffix(name, domain)
-	}) {
+	if !amazonHost(name) {
 		return ""
 	}
 	labels := strings.Split(name, ".")
@@ -155,14 +174,13 @@ func regionOfHost(name string) string {
 // chose that.
 func (l *loader) deriveTarget() {
 	s := &l.cfg.Settings
-	u, err := url.Parse(s.Target)
-	if s.Target == "" || err != nil || u.Scheme == "unix" {
+	base, path := splitTarget(s.Target)
+	if base == s.Target {
 		return
 	}
-	path := u.RequestURI()
-	s.Target = u.Scheme + "://" + u.Host
+	s.Target = base
 	l.settle("target", "")
-	if path == "/" {
+	if path == "" {
 		return
 	}
 	target, chosen := l.origin("target"), l.origin("http-path")
@@ -174,6 +192,19 @@ func (l *loader) deriveTarget() {
 		return
 	}
 	l.assign(assignment{option: l.option("http-path"), origin: target, name: "target", text: path})
+}
+
+// splitTarget takes the path off an app's URL; "" when it has none, or none
+// but a slash. The path of a socket is no path of the app.
+func splitTarget(target string) (base, path string) {
+	u, err := url.Parse(target)
+	if target == "" || err != nil || u.Scheme == "unix" {
+		return target, ""
+	}
+	if path = u.RequestURI(); path == "/" {
+		path = ""
+	}
+	return u.Scheme + "://" + u.Host, path
 }
 
 // deriveOutput lets the stronger layer choose between quiet and verbose.
@@ -220,4 +251,22 @@ func (l *loader) deriveDataDir() {
 		return
 	}
 	l.settle("data-dir", reason)
+}
+
+// stopMargin is what a stop takes beyond the app's grace.
+const stopMargin = 5 * time.Second
+
+// deriveStop lets the one setting that says how long the app may take for its
+// end, WORKER_SHUTDOWN_DELAY in a bundle, hold for the jobs in work as well: who
+// gives the app a minute means that a job may take a minute to finish.
+func (l *loader) deriveStop() {
+	s := &l.cfg.Settings
+	switch {
+	case !l.isSet("app-grace") || s.AppGrace+stopMargin <= s.ShutdownTimeout:
+	case !l.isSet("shutdown-timeout"):
+		s.ShutdownTimeout = min(s.AppGrace+stopMargin, twelveHours)
+		l.settle("shutdown-timeout", "that of app-grace and 5 seconds")
+	case s.ShutdownTimeout < s.AppGrace:
+		l.about("shutdown-timeout", fmt.Sprintf("shutdown-timeout %s ends a stop before app-grace %s is over", s.ShutdownTimeout, s.AppGrace), "raise it, or lower app-grace")
+	}
 }

@@ -88,6 +88,7 @@ func TestDataDir(t *testing.T) {
 		want    string
 	}{
 		"systemd":               {[]string{"STATE_DIRECTORY=/var/lib/a:/var/lib/b", "XDG_STATE_HOME=/x", "HOME=/h"}, true, nil, "/var/lib/a"},
+		"systemd, and the app":  {[]string{"STATE_DIRECTORY=/var/lib/orders:/var/lib/tendril"}, false, nil, "/var/lib/tendril"},
 		"XDG":                   {[]string{"XDG_STATE_HOME=/x", "HOME=/h"}, true, nil, "/x/tendril"},
 		"a relative XDG folder": {[]string{"XDG_STATE_HOME=x", "HOME=/h"}, false, nil, "/h/.local/state/tendril"},
 		"root":                  {[]string{"HOME=/root"}, true, nil, "/var/lib/tendril"},

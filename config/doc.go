@@ -10,9 +10,10 @@
 //	             |       |         |          --http-path, --concurrency
 //	             |       |         TENDRIL_HTTP_PATH > TENDRIL_SQSD_HttpPath
 //	             |       |           > WORKERLESS_..., AWS_REGION, PORT > SQSD_...
-//	             |       tendril.yaml: http_path, sqsd: {HttpPath}
+//	             |       tendril.yaml: http_path, sqsd: {HttpPath},
+//	             |       queues: [{name, weight, http_path}]
 //	             |       or a file of aws-sqsd, unchanged
-//	             the folder's name
+//	             the folder's name, its option settings: HttpPath, MinSize
 //	                     |
 //	                     v
 //	   every value checked, whoever overrides it  -> *Error: all problems at once
@@ -20,6 +21,12 @@
 //	   what is allowed and seldom meant told      -> Config.Warnings
 //
 // # Invariants
+//
+// Settings.Queues holds each queue with all that holds for it, also when there
+// is one. A queue's own setting counts before that of all queues, from
+// whatever layer that is; a stronger layer that names the queues names them
+// all, and what it sets aside is told. Of target, function and lambda a queue
+// has at most one.
 //
 // A [Config] exists only when every value of every layer was right. Each value
 // has an origin: file and line, variable or flag ([Config.Origin],

@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -22,6 +24,8 @@ const (
 	// sqsdSection is the map that holds options by their Elastic Beanstalk
 	// names.
 	sqsdSection = "sqsd"
+	// queuesKey is the key that may hold a list of maps.
+	queuesKey = "queues"
 )
 
 // entry is one "key: value" of a settings file. The text is what was written,
@@ -33,6 +37,17 @@ type entry struct {
 	null bool
 	// sqsd: the entry is below the key sqsd.
 	sqsd bool
+	// list: the text is the items of a list with commas between.
+	list bool
+	// items are the queues, where they are a list that holds maps.
+	items []queueItem
+}
+
+// queueItem is one queue of a list: a plain value, or a map.
+type queueItem struct {
+	line  int
+	text  string
+	pairs []entry
 }
 
 // document reads one settings file.
@@ -41,6 +56,10 @@ type document struct {
 	entries  []entry
 	problems []Problem
 }
+
+// lineEnds makes each line end in LF, as YAML reads CR LF and CR: the lexer takes
+// CR LF in quoted texts and after blocks for two ends.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // parseDocument reads a settings file into its entries, in the order of the
 // file. Anchors, aliases, tags and merge keys are refused before anything is
@@ -64,7 +83,7 @@ func (d *document) parse(data []byte) *ast.MappingNode {
 		d.refuse(0, "the file is no UTF-8 text", "save it as UTF-8")
 		return nil
 	}
-	tokens := lexer.Tokenize(text)
+	tokens := lexer.Tokenize(lineEnds.Replace(text))
 	if !d.admit(tokens) {
 		return nil
 	}
@@ -105,6 +124,11 @@ func (d *document) admit(tokens token.Tokens) bool {
 	return true
 }
 
+// repeated is what the parser's messages repeat of the file.
+var repeated = regexp.MustCompile(`:? "(\\.|[^"\\])*"|(escape character) .*`)
+
+// refuseSyntax tells the parser's message without what it repeats: half of a token
+// that should have been in quotes, for instance.
 func (d *document) refuseSyntax(err error) {
 	line, message := 0, err.Error()
 	var syntax yaml.Error
@@ -115,8 +139,8 @@ func (d *document) refuseSyntax(err error) {
 		}
 	}
 	message, _, _ = strings.Cut(message, "\n")
+	message = repeated.ReplaceAllString(strings.ReplaceAll(message, "'\t'", "tab"), "$2")
 	message = cut(message)
-	message = strings.ReplaceAll(message, "'\t'", "tab")
 	message = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return '?'
@@ -177,6 +201,11 @@ func (d *document) take(pair *ast.MappingValueNode, sqsd bool) {
 	case *ast.NullNode:
 		e.null = true
 	case *ast.SequenceNode:
+		if e.key == queuesKey && !sqsd && slices.ContainsFunc(v.Values, isMap) {
+			d.takeQueues(e, v)
+			return
+		}
+		e.list = true
 		var items []string
 		for _, item := range v.Values {
 			text, ok := scalar(item)
@@ -190,12 +219,43 @@ func (d *document) take(pair *ast.MappingValueNode, sqsd bool) {
 	default:
 		text, ok := scalar(v)
 		if !ok {
-			d.refuse(lineOf(pair), shown(e.key)+" has a map for a value", `write one plain value: "key: value"`)
+			hint := `write one plain value: "key: value"`
+			if e.key == queuesKey {
+				hint = "write " + queuesKey + ": payments:3,default:1, or a list whose items begin with a dash"
+			}
+			d.refuse(lineOf(pair), shown(e.key)+" has a map for a value", hint)
 			return
 		}
 		e.text = text
 	}
 	d.entries = append(d.entries, e)
+}
+
+func isMap(n ast.Node) bool {
+	_, ok := n.(*ast.MappingNode)
+	return ok
+}
+
+// takeQueues makes a list of queues an entry.
+func (d *document) takeQueues(e entry, list *ast.SequenceNode) {
+	before := len(d.problems)
+	for _, n := range list.Values {
+		item := queueItem{line: lineOf(n)}
+		if m, ok := n.(*ast.MappingNode); ok {
+			inner := document{file: d.file}
+			for _, pair := range m.Values {
+				inner.take(pair, false)
+			}
+			item.pairs, item.line = inner.entries, lineOf(m)
+			d.problems = append(d.problems, inner.problems...)
+		} else if item.text, ok = scalar(n); !ok {
+			d.refuse(item.line, "queues holds something else than queues", "write - jobs, or - name: jobs and its settings below")
+		}
+		e.items = append(e.items, item)
+	}
+	if len(d.problems) == before {
+		d.entries = append(d.entries, e)
+	}
 }
 
 func (d *document) refuse(line int, text, hint string) {
@@ -224,6 +284,9 @@ func scalar(n ast.Node) (string, bool) {
 func keyOf(pair *ast.MappingValueNode) string { return pair.Key.GetToken().Value }
 
 func lineOf(n ast.Node) int {
+	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 {
+		n = m.Values[0]
+	}
 	if pair, ok := n.(*ast.MappingValueNode); ok {
 		n = pair.Key
 	}

@@ -19,8 +19,8 @@ func (l *loader) readEnvironment() {
 		if name := l.firstSet(o.OtherVariables); name != "" {
 			l.assignVariable(o, name)
 		}
-		for _, beanstalk := range append(slices.Clone(o.beanstalkAliases), o.Beanstalk) {
-			if name := variablePrefix + beanstalk; beanstalk != "" && l.vars[name] != "" {
+		for _, beanstalk := range slices.Backward(o.workerNames()) {
+			if name := variablePrefix + beanstalk; l.vars[name] != "" {
 				l.assignVariable(o, name)
 			}
 		}
@@ -32,7 +32,7 @@ func (l *loader) readEnvironment() {
 }
 
 func (l *loader) assignVariable(o *Option, name string) {
-	l.assign(assignment{o, Origin{FromEnvironment, name}, name, l.vars[name]})
+	l.assign(assignment{option: o, origin: Origin{FromEnvironment, name}, name: name, text: l.vars[name]})
 }
 
 // firstSet returns the first of the variables that is set, "" for none.
@@ -51,10 +51,8 @@ func (l *loader) warnAboutVariables() {
 	for i := range l.cfg.options {
 		o := &l.cfg.options[i]
 		own = append(own, o.Variable)
-		for _, n := range append(slices.Clone(o.beanstalkAliases), o.Beanstalk) {
-			if n != "" {
-				own = append(own, variablePrefix+n)
-			}
+		for _, n := range o.workerNames() {
+			own = append(own, variablePrefix+n)
 		}
 		for _, n := range slices.Concat(o.OtherVariables, o.cloneVariables) {
 			read[n] = true
@@ -67,9 +65,7 @@ func (l *loader) warnAboutVariables() {
 		if read[name] {
 			continue
 		}
-		switch workerless, isWorkerless := strings.CutPrefix(name, "WORKERLESS_"); {
-		case isWorkerless && notYet(fold(workerless)) != "":
-			l.warning(name, "", "this variable has no effect: "+notYet(fold(workerless)), "")
+		switch {
 		case strings.HasPrefix(name, "SQSD_"):
 			l.warning(name, "", "this variable of another daemon is not read", "docs/options.md lists every option")
 		case strings.HasPrefix(name, "TENDRIL_"):

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -14,18 +15,81 @@ type Explanation struct {
 	// Chain holds every layer's value, the weakest first; the last one is in
 	// force.
 	Chain []Setting
+	// Queues holds, for the option queues, what is in force for each; else nil.
+	Queues []QueueExplanation
+}
+
+// QueueExplanation is everything about one queue.
+type QueueExplanation struct {
+	// Name is the queue's name.
+	Name string
+	// Settings are its settings, in the order of the table.
+	Settings []QueueSetting
+}
+
+// QueueSetting is the value of one key for one queue.
+type QueueSetting struct {
+	// Key is the key in tendril.yaml, Value what is in force, "" for none.
+	Key, Value string
+	// From is where the value comes from: the queue's own map, or what holds for
+	// all queues.
+	From Origin
 }
 
 // Explain tells about the option of that name, which may be any of its names.
 // The error says which names are near an unknown one.
 func (c *Config) Explain(name string) (*Explanation, error) {
-	o, found := Lookup(name)
+	o, found := find(c.options, name)
 	if !found {
 		return nil, unknownOption(name)
 	}
 	chain := c.chains[o.Name]
 	last := chain[len(chain)-1]
-	return &Explanation{Option: o, Value: last.Value, From: last.Origin, Chain: append([]Setting(nil), chain...)}, nil
+	e := &Explanation{Option: o, Value: last.Value, From: last.Origin, Chain: append([]Setting(nil), chain...)}
+	if o.secret {
+		e.hide()
+	}
+	if o.Name == "queues" {
+		for i := range c.Queues {
+			e.Queues = append(e.Queues, c.explainQueue(i))
+		}
+	}
+	return e, nil
+}
+
+// hide takes the values out.
+func (e *Explanation) hide() {
+	if e.Value != "" {
+		e.Value = hidden
+	}
+	for i := range e.Chain {
+		if e.Chain[i].Value != "" {
+			e.Chain[i].Value = hidden
+		}
+	}
+}
+
+// explainQueue tells about the queue Queues[i].
+func (c *Config) explainQueue(i int) QueueExplanation {
+	q := c.Queues[i]
+	e := QueueExplanation{Name: q.Name}
+	add := func(key, value string) {
+		e.Settings = append(e.Settings, QueueSetting{key, value, c.QueueOrigin(i, key)})
+	}
+	if q.URL != "" {
+		add("url", q.URL)
+	}
+	if q.Weight > 0 {
+		add("weight", strconv.Itoa(q.Weight))
+	}
+	add("max", strconv.Itoa(q.Concurrency))
+	s := q.settings()
+	for j := range c.options {
+		if o := &c.options[j]; o.PerQueue {
+			add(o.Key, o.value.get(&s))
+		}
+	}
+	return e
 }
 
 // unknownOption says that there is no such option, and which may be meant.
@@ -60,7 +124,7 @@ func (e *Explanation) String() string {
 	row("flag", "--"+strings.Join(append([]string{o.Name}, o.Aliases...), ", --"))
 	row("variable", strings.Join(append([]string{o.Variable}, o.OtherVariables...), ", "))
 	row("key", o.Key)
-	row("Elastic Beanstalk", o.Beanstalk)
+	row("Elastic Beanstalk", o.beanstalkText())
 	row("aws-sqsd", o.DaemonKey)
 	b.WriteString("\n  set by, the last one counts:\n")
 	for _, s := range e.Chain {
@@ -69,6 +133,12 @@ func (e *Explanation) String() string {
 			where = " (" + s.Where + ")"
 		}
 		fmt.Fprintf(&b, "    %-12s %s%s\n", s.Layer, orNone(s.Value), where)
+	}
+	for _, q := range e.Queues {
+		fmt.Fprintf(&b, "\n  queue %s:\n", q.Name)
+		for _, s := range q.Settings {
+			fmt.Fprintf(&b, "    %-24s %s (%s)\n", s.Key, orNone(s.Value), s.From)
+		}
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -112,6 +182,8 @@ func unitNote(k Kind) string {
 		return "; a bare number is seconds"
 	case Size:
 		return "; a bare number is bytes"
+	case Rate:
+		return "; a bare number is messages per second"
 	}
 	return ""
 }

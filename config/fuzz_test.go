@@ -64,12 +64,19 @@ func checkLoaded(t *testing.T, cfg *Config) {
 			t.Fatalf("%s is %q and is explained as %+v, %v", o.Name, text, e, err)
 		}
 	}
+	for i := range cfg.Queues {
+		q := &cfg.Queues[i]
+		if q.Name == "" || q.Region == "" || q.Backend != BackendEmbedded && q.Backend != BackendSQS || q.Backend == BackendEmbedded && q.URL != "" ||
+			q.Target != "" && q.ToFunction() || q.Function != "" && q.Lambda != "" || q.Concurrency < 1 || (q.Weight == 0) != cfg.Strict {
+			t.Fatalf("the queue %+v is not worked out", q)
+		}
+	}
 	for _, w := range cfg.Warnings {
 		if !printable(w.Text) || !printable(w.Hint) {
 			t.Fatalf("%+v is no warning to print", w)
 		}
 	}
-	if cfg.Backend == BackendAuto || cfg.Name == "" || cfg.Queue == "" || cfg.DataDir == "" || cfg.Quiet && cfg.Verbose || cfg.BackoffMax < cfg.BackoffMin {
+	if cfg.Backend == BackendAuto || cfg.CloudWatch == Auto || len(cfg.Queues) == 0 || cfg.Name == "" || cfg.Queue == "" || cfg.DataDir == "" || cfg.Quiet && cfg.Verbose || cfg.BackoffMax < cfg.BackoffMin {
 		t.Fatalf("%+v is not worked out", cfg.Settings)
 	}
 }

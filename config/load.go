@@ -17,7 +17,10 @@ type Config struct {
 
 	options []Option
 	chains  map[string][]Setting
-	daemon  bool
+	// queueOrigins are where the own settings of each of Queues come from, by
+	// key.
+	queueOrigins []map[string]Origin
+	daemon       bool
 }
 
 // Load reads every source and returns the values in force. The error is an
@@ -42,7 +45,7 @@ func Load(src Sources) (*Config, error) {
 // Origin tells where the value in force of an option comes from. The name is
 // any that [Lookup] knows; an unknown one has the zero Origin.
 func (c *Config) Origin(name string) Origin {
-	o, found := Lookup(name)
+	o, found := find(c.options, name)
 	if !found {
 		return Origin{}
 	}
@@ -62,6 +65,11 @@ type loader struct {
 	vars     map[string]string
 	cfg      *Config
 	problems []Problem
+	// own are the settings that each of Queues has for itself; empty when there
+	// are none.
+	own [][]assignment
+	// views are the settings as each of Queues sees them.
+	views []view
 }
 
 // newLoader starts with the defaults.
@@ -99,24 +107,25 @@ func (l *loader) assign(a assignment) {
 		l.refuse(refusal(a, err))
 		return
 	}
+	if a.option.Name == "queues" {
+		l.dropOwn(a.origin)
+	}
 	l.record(a.option.Name, a.origin)
+}
+
+// dropOwn forgets the queues' own settings when a stronger layer names the
+// queues anew.
+func (l *loader) dropOwn(by Origin) {
+	if slices.ContainsFunc(l.own, func(own []assignment) bool { return len(own) > 0 }) {
+		l.warning(l.origin("queues").Where, "queues", fmt.Sprintf("these queues and their own settings are set aside: %s names the queues", by), "")
+	}
+	l.own = nil
 }
 
 // option returns the row of that name, which must exist.
 func (l *loader) option(name string) *Option {
 	i := slices.IndexFunc(l.cfg.options, func(o Option) bool { return o.Name == name })
 	return &l.cfg.options[i]
-}
-
-// readBundle takes what the app's folder says.
-func (l *loader) readBundle() {
-	b := l.src.Bundle
-	if b == nil {
-		return
-	}
-	if name := b.Name(); name != "" {
-		l.assign(assignment{l.option("name"), Origin{FromBundle, b.Dir}, "name", name})
-	}
 }
 
 // readFlags takes the flags in the order of the table.
@@ -130,7 +139,7 @@ func (l *loader) readFlags() {
 			case !set:
 			case given == "":
 				given = name
-				l.assign(assignment{o, Origin{FromFlag, "--" + name}, name, text})
+				l.assign(assignment{option: o, origin: Origin{FromFlag, "--" + name}, name: name, text: text})
 			case text != l.src.Flags[given]:
 				l.refuse(Problem{Where: "--" + name, Option: o.Name,
 					Text: fmt.Sprintf("this is the same option as --%s, with another value", given), Hint: "give one of them"})
@@ -213,6 +222,11 @@ func (l *loader) readOwnFile(path string, entries []entry) {
 		case lines[o.Name] != 0:
 			l.refuse(Problem{Where: where, Option: o.Name,
 				Text: fmt.Sprintf("%s is already set in line %d", e.key, lines[o.Name]), Hint: "keep one of the two lines"})
+		case e.items != nil:
+			lines[o.Name] = e.line
+			l.takeQueues(path, e)
+		case e.list && !o.list:
+			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " is a list, and takes one value", Hint: "write " + e.key + ": " + o.example()})
 		case e.null && o.Default != unset:
 			a := assignment{option: o, name: e.key}
 			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " has no value",
@@ -222,7 +236,7 @@ func (l *loader) readOwnFile(path string, entries []entry) {
 			if e.null {
 				e.text = unset
 			}
-			l.assign(assignment{o, Origin{FromFile, where}, e.key, e.text})
+			l.assign(assignment{option: o, origin: Origin{FromFile, where}, name: e.key, text: e.text})
 		}
 	}
 }
@@ -231,7 +245,7 @@ func (l *loader) readOwnFile(path string, entries []entry) {
 func (l *loader) byKey(e entry) *Option {
 	for i := range l.cfg.options {
 		o := &l.cfg.options[i]
-		if e.sqsd && (o.Beanstalk == e.key || slices.Contains(o.beanstalkAliases, e.key)) && e.key != "" ||
+		if e.sqsd && slices.Contains(o.workerNames(), e.key) ||
 			!e.sqsd && o.Key == e.key && e.key != "" {
 			return o
 		}
@@ -250,7 +264,10 @@ func (l *loader) unknownKey(where string, e entry) Problem {
 		o := &l.cfg.options[i]
 		name := o.Key
 		if e.sqsd {
-			name = o.Beanstalk
+			name = ""
+			if names := o.workerNames(); names != nil {
+				name = names[0]
+			}
 		}
 		if name == "" {
 			continue
@@ -266,8 +283,6 @@ func (l *loader) unknownKey(where string, e entry) Problem {
 		p.Hint = "name the settings file with --config or TENDRIL_CONFIG"
 	case !e.sqsd && daemonOnly(e.key) != "":
 		p.Text, p.Hint = e.key+" is a key of aws-sqsd's own file", daemonOnly(e.key)
-	case !e.sqsd && notYet(e.key) != "":
-		p.Text, p.Hint = e.key+" is not an option of this release: "+notYet(e.key), "delete the line"
 	case len(near) > 0:
 		p.Hint = "did you mean " + orList(near) + "?"
 	default:

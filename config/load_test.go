@@ -55,7 +55,17 @@ func TestDefaults(t *testing.T) {
 		Port: 5000, AppReadyTimeout: 5 * time.Minute, AppGrace: 10 * time.Second, RestartLimit: 10, RestartWindow: 300 * time.Second,
 		DataDir: "/home/someone/.local/state/tendril", Listen: "127.0.0.1:9324", AccountID: "000000000000", Console: "127.0.0.1:9325",
 		Leader: LeaderElect, PeriodicTrust: TrustAll, Lease: 15 * time.Second,
-		LogFormat: "auto", ShutdownTimeout: 30 * time.Second,
+		FunctionTimeout: 900 * time.Second, BatchSize: 1, BreakerWindow: 30 * time.Second, BreakerDelay: 15 * time.Second,
+		CloudWatch: Off, MetricsInterval: time.Minute,
+		DeployTimeout: 5 * time.Minute, ProcessesMin: 1, ProcessesMax: 1, AppLogRate: 1000,
+		ScaleTarget: ScaleNone, ScaleDrainWithin: time.Minute, ScaleTargetBusy: 75, ScaleInProtection: ProtectionAuto, ScaleMinSize: 1, ScaleMaxSize: 4, ScaleCooldown: 360 * time.Second,
+		ScaleStatistic: "Average", ScaleLowerBreachScaleIncrement: -1, ScaleUpperBreachScaleIncrement: 1, ScalePeriod: 5 * time.Minute, ScaleEvaluationPeriods: 1,
+		LogFormat: "auto", LogSample: 100, ShutdownTimeout: 30 * time.Second,
+		Strict: true,
+		Queues: []QueueSettings{{
+			Name: "tendril", Backend: BackendEmbedded, Region: "us-east-1", Concurrency: 50, HTTPPath: "/", MimeType: "application/json", BatchSize: 1,
+			InactivityTimeout: 180 * time.Second, VisibilityTimeout: 300 * time.Second, RetentionPeriod: 345600 * time.Second,
+		}},
 	}
 	cfg := mustLoad(t, Sources{Environ: home()})
 	if diff := cmp.Diff(want, cfg.Settings); diff != "" {
@@ -155,8 +165,7 @@ func TestVariablesThatWarn(t *testing.T) {
 		"TENDRIL_SQSD_Nothing=/a":       "TENDRIL_SQSD_Nothing: this variable is no option and has no effect; ",
 		"SQSD_QUEUE_URL=http://h/1/q":   "SQSD_QUEUE_URL: this variable is read for the sake of other daemons' users; write TENDRIL_QUEUE_URL instead",
 		"SQSD_WORKER_TIMEOUT=60000":     "SQSD_WORKER_TIMEOUT: this variable of another daemon is not read; docs/options.md lists every option",
-		"WORKERLESS_QUEUES=a,b":         "WORKERLESS_QUEUES: this variable has no effect: it takes messages from one queue, named by queue or queue-url; ",
-		"WORKERLESS_METRICS_INTERVAL=5": "WORKERLESS_METRICS_INTERVAL: this variable has no effect: it does not send metrics to CloudWatch; ",
+		"WORKERLESS_METRICS_INTERVAL=5": "WORKERLESS_METRICS_INTERVAL: metrics-interval 5s has no effect: no metrics are sent to CloudWatch; ",
 	} {
 		cfg := mustLoad(t, Sources{Environ: home(environ)})
 		if len(cfg.Warnings) != 1 {
@@ -182,7 +191,7 @@ func TestRefusals(t *testing.T) {
 		"a flag": {Sources{Flags: map[string]string{"connect-timeout": "90"}},
 			"--connect-timeout: 90 is out of range; allowed: 1s to 60s\n  write --connect-timeout=60s"},
 		"an alias of a flag": {Sources{Flags: map[string]string{"concurrency": "0"}},
-			"--concurrency: http-connections 0 is out of range; allowed: 1 to 100\n  write --concurrency=1"},
+			"--concurrency: http-connections 0 is out of range; allowed: 1 to 1000\n  write --concurrency=1"},
 		"a variable": {Sources{Environ: []string{"TENDRIL_MAX_RETRIES=lots"}},
 			"TENDRIL_MAX_RETRIES: lots is no whole number; allowed: 1 to 1000\n  write TENDRIL_MAX_RETRIES=10"},
 		"a variable of another program": {Sources{Environ: []string{"PORT=http"}},
@@ -204,7 +213,7 @@ func TestRefusals(t *testing.T) {
 		"several at once": {Sources{Environ: []string{"TENDRIL_PORT=x"}, Flags: map[string]string{"log-format": "jsn", "max-retries": "0"}},
 			"TENDRIL_PORT: x is no whole number; allowed: 1 to 65535\n  write TENDRIL_PORT=5000\n" +
 				"--max-retries: 0 is out of range; allowed: 1 to 1000\n  write --max-retries=1\n" +
-				"--log-format: jsn is unknown; allowed: auto, text or json\n  write --log-format=json"},
+				"--log-format: jsn is unknown; allowed: auto, text, json or sqsd\n  write --log-format=json"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -241,6 +250,9 @@ func TestEveryOptionIsCheckedEverywhere(t *testing.T) {
 			o.Variable:    {Environ: []string{o.Variable + "=" + wrong}},
 		}
 		if o.Beanstalk != "" {
+			names["/app/x.config:7"] = Sources{Bundle: withSettings(bundle.Setting{Namespace: o.Namespace, Option: o.Beanstalk, Value: wrong, File: "/app/x.config", Line: 7})}
+		}
+		if o.Namespace == bundle.NamespaceWorker {
 			names[variablePrefix+o.Beanstalk] = Sources{Environ: []string{variablePrefix + o.Beanstalk + "=" + wrong}}
 		}
 		for _, n := range o.OtherVariables {

@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"tendril/bundle"
 )
 
 // Group is the block that an option belongs to in documentation and help.
@@ -12,11 +14,15 @@ type Group string
 const (
 	GroupQueue    Group = "Queue"
 	GroupDelivery Group = "Delivery"
+	GroupFunction Group = "Functions"
 	GroupTimeouts Group = "Timeouts"
 	GroupRetries  Group = "Retries"
+	GroupLimits   Group = "Limits"
 	GroupApp      Group = "App"
+	GroupScaling  Group = "Scaling"
 	GroupEmbedded Group = "Embedded queue"
 	GroupConsole  Group = "Console"
+	GroupMetrics  Group = "Metrics"
 	GroupOutput   Group = "Output"
 	GroupPeriodic Group = "Periodic tasks"
 	GroupStop     Group = "Stop"
@@ -36,9 +42,9 @@ type Option struct {
 	Key string
 	// Variable is the environment variable, TENDRIL_ and the name.
 	Variable string
-	// Beanstalk is the option's name in the namespace
-	// aws:elasticbeanstalk:sqsd; "" where Elastic Beanstalk has none.
-	Beanstalk string
+	// Beanstalk is the option's name in Elastic Beanstalk, in Namespace; both are
+	// "" where it has none.
+	Beanstalk, Namespace string
 	// DaemonKey is the key in aws-sqsd's own settings file; "" where it has none.
 	DaemonKey string
 	// Aliases are other names of the flag, as Workerless has them.
@@ -59,9 +65,24 @@ type Option struct {
 	Choices []string
 	// Serve tells that the option also means something to tendril serve.
 	Serve bool
+	// PerQueue tells that the option may also be set for one queue, in the list
+	// of maps below the key queues.
+	PerQueue bool
+	// Live tells that a change takes effect while tendril runs, after a reload or
+	// with a deployment; else at its next start.
+	Live bool
 
+	// secret tells that the value is never shown.
+	secret bool
+	// list tells that a YAML list is the same as its items with commas between.
+	list bool
 	// beanstalkAliases are other spellings of Beanstalk found in the wild.
 	beanstalkAliases []string
+	// beanstalkMinutes tells that a bare number is minutes under the name
+	// Beanstalk.
+	beanstalkMinutes bool
+	// properties are environment properties of a bundle that count too.
+	properties []string
 	// cloneVariables are those of aws-sqsd's clones: read, with a warning.
 	cloneVariables []string
 	value          value
@@ -71,13 +92,16 @@ type Option struct {
 // the groups. The slice is the caller's.
 func Options() []Option {
 	all := slices.Concat(
-		queueOptions(), deliveryOptions(), timeoutOptions(), retryOptions(), appOptions(),
-		embeddedOptions(), periodicOptions(), consoleOptions(), outputOptions(), stopOptions(),
+		queueOptions(), deliveryOptions(), functionOptions(), timeoutOptions(), retryOptions(), limitOptions(), appOptions(), ownAppOptions(), scalingOptions(),
+		embeddedOptions(), periodicOptions(), consoleOptions(), metricsOptions(), outputOptions(), stopOptions(),
 	)
 	for i := range all {
 		o := &all[i]
 		if o.Name != "config" {
 			o.Key = strings.ReplaceAll(o.Name, "-", "_")
+		}
+		if o.Beanstalk != "" && o.Namespace == "" {
+			o.Namespace = bundle.NamespaceWorker
 		}
 		o.Variable = "TENDRIL_" + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
 		o.Kind, o.Allowed, o.Choices = o.value.kind, o.value.allowed, o.value.choices
@@ -87,11 +111,14 @@ func Options() []Option {
 
 // Lookup finds an option by any of its names: flag (with or without dashes in
 // front), key, variable, Elastic Beanstalk name, alias, or key of aws-sqsd.
-func Lookup(name string) (Option, bool) {
+func Lookup(name string) (Option, bool) { return find(Options(), name) }
+
+// find is Lookup in a table that is there already.
+func find(options []Option, name string) (Option, bool) {
 	name = strings.TrimLeft(name, "-")
-	for _, o := range Options() {
-		if slices.Contains(o.names(), name) {
-			return o, true
+	for i := range options {
+		if o := &options[i]; o.Name == name || slices.Contains(o.names(), name) {
+			return *o, true
 		}
 	}
 	return Option{}, false
@@ -106,10 +133,32 @@ func (o *Option) names() []string {
 			names = append(names, n)
 		}
 	}
-	if o.Beanstalk != "" {
+	if o.Namespace == bundle.NamespaceWorker {
 		names = append(names, variablePrefix+o.Beanstalk)
 	}
 	return append(names, o.beanstalkAliases...)
+}
+
+// workerNames are the option's names in the namespace of the worker daemon,
+// the usual one first; none where it has none there.
+func (o *Option) workerNames() []string {
+	if o.Namespace != bundle.NamespaceWorker {
+		return nil
+	}
+	return append([]string{o.Beanstalk}, o.beanstalkAliases...)
+}
+
+// beanstalkText is the option's name in Elastic Beanstalk for people, with the
+// namespace unless it is that of the worker daemon.
+func (o *Option) beanstalkText() string {
+	switch {
+	case o.Namespace == bundle.NamespaceWorker || o.Beanstalk == "":
+		return o.Beanstalk
+	case o.beanstalkMinutes:
+		return o.Beanstalk + " in " + o.Namespace + ", where a bare number is minutes"
+	default:
+		return o.Beanstalk + " in " + o.Namespace
+	}
 }
 
 // example is a value that the option takes.

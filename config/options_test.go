@@ -9,13 +9,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/bundle"
 )
 
 // TestTable holds what every row must have, so that whoever adds an option
 // cannot forget half of it.
 func TestTable(t *testing.T) {
 	t.Parallel()
-	kebab := regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+	kebab := regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z]+)*$`)
 	taken := map[string]string{}
 	for _, o := range Options() {
 		if !kebab.MatchString(o.Name) {
@@ -69,16 +71,21 @@ func TestExamplesAreAccepted(t *testing.T) {
 // field of Settings changed, and every field changed by some option.
 func TestEveryFieldHasItsOption(t *testing.T) {
 	t.Parallel()
-	other := map[Kind]string{Duration: "61s", Integer: "7", Size: "2KiB", Text: ""}
+	other := map[Kind]string{Duration: "61s", Integer: "7", Size: "2KiB", Rate: "7/s", Number: "7"}
+	derived := 1 // Strict, which follows from Queues
 	changedBy := map[string]string{}
 	for _, o := range Options() {
 		text := other[o.Kind]
 		switch o.Kind {
-		case Text:
+		case Text, List:
 			text = map[string]string{"success-codes": "201", "mime-type": "text/plain", "http-path": "/x", "region": "eu-west-1",
 				"listen": "127.0.0.1:1", "console": "off", "account-id": "123456789012"}[o.Name]
 			if text == "" {
 				text = o.example()
+			}
+		case Integer:
+			if o.value.set(&Settings{}, text) != nil {
+				text = "-7"
 			}
 		case Switch:
 			text = "true"
@@ -112,7 +119,7 @@ func TestEveryFieldHasItsOption(t *testing.T) {
 			t.Errorf("%s fills the field %s", o.Name, fields[0])
 		}
 	}
-	if n := reflect.TypeFor[Settings]().NumField(); len(changedBy) != n {
+	if n := reflect.TypeFor[Settings]().NumField() - derived; len(changedBy) != n {
 		t.Errorf("%d of %d fields have an option: %v", len(changedBy), n, changedBy)
 	}
 }
@@ -125,7 +132,7 @@ func TestBeanstalkOptions(t *testing.T) {
 		"WorkerQueueURL":         {"queue_url", "", ""},
 		"HttpPath":               {"http_path", "/", ""},
 		"MimeType":               {"mime_type", "application/json", ""},
-		"HttpConnections":        {"http_connections", "50", "1 to 100"},
+		"HttpConnections":        {"http_connections", "50", "1 to 1000"},
 		"ConnectTimeout":         {"connect_timeout", "5s", "1s to 60s"},
 		"InactivityTimeout":      {"inactivity_timeout", "180s", "1s to 36000s"},
 		"VisibilityTimeout":      {"visibility_timeout", "300s", "0s to 43200s"},
@@ -135,7 +142,7 @@ func TestBeanstalkOptions(t *testing.T) {
 	}
 	got := map[string][3]string{}
 	for _, o := range Options() {
-		if o.Beanstalk == "" {
+		if o.Beanstalk == "" || o.Namespace != bundle.NamespaceWorker {
 			continue
 		}
 		allowed := o.Allowed
@@ -143,6 +150,41 @@ func TestBeanstalkOptions(t *testing.T) {
 			allowed = ""
 		}
 		got[o.Beanstalk] = [3]string{o.Key, o.Default, allowed}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestScalingOptions holds the namespaces aws:autoscaling:asg and
+// aws:autoscaling:trigger: names, defaults and ranges, and what differs.
+func TestScalingOptions(t *testing.T) {
+	t.Parallel()
+	want := map[string][4]string{
+		"MinSize":                   {bundle.NamespaceGroup, "scale_min_size", "1", "1 to 10000"},
+		"MaxSize":                   {bundle.NamespaceGroup, "scale_max_size", "4", "1 to 10000"},
+		"Cooldown":                  {bundle.NamespaceGroup, "scale_cooldown", "360s", "0s to 10000s"},
+		"MeasureName":               {bundle.NamespaceTrigger, "scale_measure_name", "", ""}, // there NetworkOut
+		"Statistic":                 {bundle.NamespaceTrigger, "scale_statistic", "Average", "Average, Minimum, Maximum or Sum"},
+		"Unit":                      {bundle.NamespaceTrigger, "scale_unit", "", ""},                         // there Bytes
+		"LowerThreshold":            {bundle.NamespaceTrigger, "scale_lower_threshold", "", "0 to 20000000"}, // there 2000000
+		"UpperThreshold":            {bundle.NamespaceTrigger, "scale_upper_threshold", "", "0 to 20000000"}, // there 6000000
+		"LowerBreachScaleIncrement": {bundle.NamespaceTrigger, "scale_lower_breach_scale_increment", "-1", "-10000 to -1"},
+		"UpperBreachScaleIncrement": {bundle.NamespaceTrigger, "scale_upper_breach_scale_increment", "1", "1 to 10000"},
+		"Period":                    {bundle.NamespaceTrigger, "scale_period", "300s", "1s to 36000s"},
+		"EvaluationPeriods":         {bundle.NamespaceTrigger, "scale_evaluation_periods", "1", "1 to 600"},
+		"BreachDuration":            {bundle.NamespaceTrigger, "scale_breach_duration", "0s", "0s to 36000s"}, // there 5 minutes
+	}
+	got := map[string][4]string{}
+	for _, o := range Options() {
+		if o.Beanstalk == "" || o.Namespace == bundle.NamespaceWorker || o.Namespace == bundle.NamespaceHealth {
+			continue
+		}
+		allowed := o.Allowed
+		if o.Default == "" && o.Kind == Choice {
+			allowed = ""
+		}
+		got[o.Beanstalk] = [4]string{o.Namespace, o.Key, o.Default, allowed}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -1,5 +1,10 @@
 package config
 
+import (
+	"strconv"
+	"time"
+)
+
 // Layer is one of the places that a value can be set in. A higher layer
 // overrides a lower one.
 type Layer int
@@ -68,10 +73,15 @@ type assignment struct {
 	origin Origin
 	// name is the option's name as it was written there.
 	name, text string
+	// minutes tells that a bare number counts minutes there.
+	minutes bool
 }
 
 // line returns what to write in this place to give the option a value.
 func (a assignment) line(value string) string {
+	if d, err := parseDuration(value); a.minutes && err == nil {
+		value = strconv.FormatInt(int64((d+time.Minute-1)/time.Minute), 10)
+	}
 	switch a.origin.Layer {
 	case FromFlag:
 		return "--" + a.name + "=" + value

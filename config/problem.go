@@ -58,13 +58,20 @@ func refusal(a assignment, err error) Problem {
 	if advice == "" {
 		advice = a.option.example()
 	}
+	text := shown(a.text)
+	if a.option.secret {
+		text = hidden
+	}
 	return Problem{
 		Where:  a.origin.Where,
 		Option: a.option.Name,
-		Text:   fmt.Sprintf("%s%s %v; allowed: %s", a.shownName(), shown(a.text), err, a.option.Allowed),
+		Text:   fmt.Sprintf("%s%s %v; allowed: %s", a.shownName(), text, err, a.option.Allowed),
 		Hint:   "write " + a.line(advice),
 	}
 }
+
+// hidden stands for a secret value.
+const hidden = "(hidden)"
 
 // shownName is the option's name and a blank, or nothing where the place of the
 // value says it already.

@@ -8,7 +8,7 @@ import (
 
 // Groups returns the groups in the order in which they are shown.
 func Groups() []Group {
-	return []Group{GroupQueue, GroupDelivery, GroupTimeouts, GroupRetries, GroupApp, GroupEmbedded, GroupPeriodic, GroupConsole, GroupOutput, GroupStop}
+	return []Group{GroupQueue, GroupDelivery, GroupFunction, GroupTimeouts, GroupRetries, GroupLimits, GroupApp, GroupScaling, GroupEmbedded, GroupPeriodic, GroupConsole, GroupMetrics, GroupOutput, GroupStop}
 }
 
 // Reference returns the page that documents every option, in Markdown:
@@ -19,6 +19,9 @@ func Reference() string {
 	options := Options()
 	for _, g := range Groups() {
 		fmt.Fprintf(&b, "\n## %s\n\n", g)
+		if g == GroupScaling {
+			b.WriteString(referenceScaling)
+		}
 		writeTable(&b, []string{"flag", "variable", "key", "Elastic Beanstalk", "default", "allowed", "meaning"}, func(row func(...string)) {
 			for _, o := range options {
 				if o.Group == g {
@@ -36,6 +39,19 @@ func Reference() string {
 	}
 	b.WriteString(strings.Join(serve, ", ") + ".\n")
 	b.WriteString(referenceFile)
+	b.WriteString(referenceQueues)
+	writeTable(&b, []string{"key", "allowed", "meaning"}, func(row func(...string)) {
+		for _, o := range queueKeys() {
+			row(code(o.Key), o.Allowed, o.Help)
+		}
+	})
+	var perQueue []string
+	for _, o := range options {
+		if o.PerQueue {
+			perQueue = append(perQueue, code(o.Key))
+		}
+	}
+	b.WriteString("\nAnd, as they hold for all queues: " + strings.Join(perQueue, ", ") + ".\n")
 	writeOtherNames(&b, options)
 	b.WriteString(referenceDaemon)
 	writeTable(&b, []string{"key", "is"}, func(row func(...string)) {
@@ -46,9 +62,6 @@ func Reference() string {
 		}
 		row("`http_url`, `http_port`", "`target`; where one is missing, `http://localhost` and `80`")
 		row("`debug`", "`verbose`, where it is true")
-		for _, key := range []string{"cloudwatch_interval", "via_sns"} {
-			row(code(key), "no effect in this release, with a warning: "+notYet(key))
-		}
 	})
 	b.WriteString(referenceDifferences)
 	return b.String()
@@ -112,7 +125,7 @@ const referenceHead = `# Options
 
 Every option has a default and can be set in four places, of which a later one overrides an earlier one:
 
-1. the app's folder (its name becomes the environment's name),
+1. the app's folder: its name, or the EnvironmentName of its env.yaml, becomes the environment's name, and the option settings of its bundle count,
 2. the settings file,
 3. the environment: ` + "`TENDRIL_…`" + `,
 4. the command line.
@@ -121,8 +134,14 @@ Every option has a default and can be set in four places, of which a later one o
 without starting anything. A value is checked in whatever place it stands, also where another overrides it.
 
 **Durations** are written ` + "`30s`, `5m`, `1h30m`, `4d`" + `; a bare number is seconds. **Sizes** are written ` + "`512B`, `8KiB`, `1MiB`" + `;
-a bare number is bytes. **Switches** take true and false (also yes, no, on, off, 1, 0). A variable that is set to nothing counts
+a bare number is bytes. **Rates** are written ` + "`10/s`, `600/m`, `36000/h`" + `; a bare number is messages per second. **Switches** take true and false (also yes, no, on, off, 1, 0). A variable that is set to nothing counts
 as not set.
+`
+
+const referenceScaling = `The names MinSize, MaxSize and Cooldown are those of ` + "`aws:autoscaling:asg`, the others of `aws:autoscaling:trigger`" + `, where a bare Period or
+BreachDuration is minutes. MinSize and MaxSize bound a group of instances; with ` + "`scale_target: processes`" + ` they bound the processes, unless
+` + "`processes_min` and `processes_max`" + ` do. A measure of AWS's that is not measured here, such as NetworkOut, is set aside with its thresholds.
+
 `
 
 const referenceServe = `
@@ -140,7 +159,7 @@ The first of these that exists is read; one that is named must exist:
 3. ` + "`$XDG_CONFIG_HOME/tendril/config.yaml`, or `~/.config/tendril/config.yaml`" + `
 4. ` + "`/etc/tendril/config.yaml`" + `
 
-It is a flat map of the keys above. Options of the namespace ` + "`aws:elasticbeanstalk:sqsd`" + ` may be written by their Elastic
+It is a map of the keys above, flat but for ` + "`queues`" + `. Options of the namespace ` + "`aws:elasticbeanstalk:sqsd`" + ` may be written by their Elastic
 Beanstalk names below the key ` + "`sqsd`" + `, or as variables ` + "`TENDRIL_SQSD_<name>`" + `.
 
 ` + "```yaml" + `
@@ -156,6 +175,35 @@ A key that is not known, or is there twice, is an error. The file may have 64 Ki
 not read. A relative path in it counts from the working folder.
 `
 
+const referenceQueues = `
+## Several queues
+
+` + "`--queues`" + ` names the queues in strict order of priority, or each with a weight:
+
+` + "```sh" + `
+tendril up --queues payments,submissions,default         # a later queue only while those before are empty
+tendril up --queues payments:3,submissions:2,default:1   # looked at first in 50, 33 and 17 of 100 turns
+` + "```" + `
+
+A name is an embedded queue, or, with ` + "`--backend sqs` or `--function`" + `, one on Amazon SQS; a URL or an ARN is Amazon's. Both may be mixed. No two queues may
+have the same name. In the settings file the queues may also be a list of maps, each with settings of its own, which count
+before those that hold for all queues, wherever these were set:
+
+` + "```yaml" + `
+queues:
+  - name: payments
+    weight: 3
+    http_path: /payments
+    max: 10
+  - arn: arn:aws:sqs:eu-west-1:123456789012:reports.fifo
+    weight: 1
+    function: make-report
+` + "```" + `
+
+Of ` + "`target`, `function` and `lambda`" + ` a queue has one; without any, its messages go to the app that tendril starts.
+
+`
+
 const referenceNames = `
 ## Names of other programs
 
@@ -167,7 +215,7 @@ const referenceDaemon = `
 ## The settings file of aws-sqsd
 
 A file given by ` + "`--config`" + ` is taken for one of aws-sqsd, and read unchanged, when it lies in a folder called ` + "`aws-sqsd.d`" + ` or
-holds a key that only aws-sqsd has: ` + "`http_url`, `http_port`, `environment_name`, `sqs_wait_time_seconds`, `drain_timeout`, `debug`, `cloudwatch_interval`, `via_sns`" + `.
+holds a key that only aws-sqsd has: ` + "`http_url`, `http_port`, `sqs_wait_time_seconds`, `drain_timeout`, `debug`, `cloudwatch_interval`" + `.
 Keys that are not known there cause a warning, and keys without a value are passed over. The keys of tendril.yaml are understood as well.
 
 `
@@ -178,6 +226,8 @@ const referenceDifferences = `
 | option | the sources | here |
 | --- | --- | --- |
 | ` + "`inactivity_timeout`" + ` | default 180 or 299; up to 36000, on older platforms 1800 | default 180; up to 36000, with a warning above 1800 |
+| ` + "`http_connections`" + ` | up to 100; Workerless has no bound | up to 1000, with a warning above 100 where messages go to an app |
+| ` + "`batch_size`" + ` | Workerless invokes with one message; AWS's own trigger has 10 | 1 |
 | ` + "`error_visibility_timeout`" + ` | default unset or 2 | unset |
 | ` + "`max_retries`" + ` | up to 100, on older platforms 1000 | up to 1000, with a warning above 100 |
 | ` + "`shutdown_timeout`" + ` | aws-sqsd's ` + "`drain_timeout`" + ` is 600 | 30: service managers and container platforms send KILL soon after TERM; raise both together. A ` + "`drain_timeout`" + ` in aws-sqsd's file counts |

@@ -19,6 +19,9 @@ const (
 	maxPath            = 2048
 	maxMimeType        = 255
 	fifoSuffix         = ".fifo"
+	maxFunctionName    = 64
+	maxCommand         = 4096
+	allowedQueueName   = "1 to 80 letters, digits, \"_\" and \"-\", of which the end may be .fifo"
 	allowedAddress     = "a loopback address and a port, such as 127.0.0.1:9324"
 )
 
@@ -72,6 +75,62 @@ func queueURL(text string) (string, error) {
 	}
 	if _, err := queueName(lastSegment(u.Path)); err != nil {
 		return "", errors.New("ends in no queue's name")
+	}
+	return text, nil
+}
+
+// functionName takes NAME, ACCOUNT:function:NAME or an ARN, each with :VERSION
+// or :ALIAS behind or not.
+func functionName(text string) (string, error) {
+	const noARN = "is no ARN of a function, such as arn:aws:lambda:eu-west-1:123456789012:function:resize-images"
+	parts := strings.Split(text, ":")
+	if isARN := parts[0] == "arn"; isARN || len(parts) > 2 {
+		if isARN {
+			if len(parts) < 5 || parts[2] != "lambda" || !isWord(parts[3]) {
+				return "", errors.New(noARN)
+			}
+			parts = parts[4:]
+		}
+		if _, err := accountID(parts[0]); err != nil || len(parts) < 3 || parts[1] != "function" {
+			return "", errors.New(noARN)
+		}
+		parts = parts[2:]
+	}
+	switch {
+	case strings.ContainsAny(text, " /"):
+		return "", errors.New("is no name of a function on AWS; a program on this machine goes to lambda")
+	case len(parts) > 2 || !isWord(parts[0]):
+		return "", errors.New("is no name of a function")
+	case len(parts[0]) > maxFunctionName:
+		return "", errors.New("is too long")
+	case len(parts) == 2 && parts[1] != "$LATEST" && (!isWord(parts[1]) || len(parts[1]) > 2*maxFunctionName):
+		return "", errors.New("ends in no version or alias")
+	}
+	return text, nil
+}
+
+// commandLine takes what a shell is to run.
+func commandLine(text string) (string, error) {
+	text = strings.TrimSpace(text)
+	switch {
+	case text == "":
+		return "", errors.New("is no command")
+	case hasControl(text):
+		return "", errors.New("holds control characters")
+	case len(text) > maxCommand:
+		return "", errors.New("is too long")
+	}
+	return text, nil
+}
+
+// bucketName takes the name of a bucket on S3.
+func bucketName(text string) (string, error) {
+	switch {
+	case strings.Contains(text, "://"):
+		return "", errors.New("is a URL: write the name of the bucket alone")
+	case len(text) < 3 || len(text) > 63 || strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" ||
+		strings.Trim(text, ".-") != text || strings.Contains(text, ".."):
+		return "", errors.New("is no list of buckets: a name has 3 to 63 small letters, digits, \".\" and \"-\"")
 	}
 	return text, nil
 }
@@ -246,6 +305,23 @@ func healthcheck(text string) (string, error) {
 
 // loopbackAddress takes HOST:PORT, or a bare port on 127.0.0.1.
 func loopbackAddress(text string) (string, error) {
+	text, err := listenAddress(text)
+	if err == nil && !isLoopback(text) {
+		err = errors.New("is no loopback address: this release does not ask who connects, so that it serves its own machine only")
+	}
+	return text, err
+}
+
+// isLoopback reports whether an address is reached from its own machine only.
+func isLoopback(address string) bool {
+	host, _, _ := net.SplitHostPort(address)
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// listenAddress takes HOST:PORT with an IP address or localhost, or a bare port
+// on 127.0.0.1.
+func listenAddress(text string) (string, error) {
 	if _, err := strconv.Atoi(text); err == nil {
 		text = "127.0.0.1:" + text
 	}
@@ -256,17 +332,47 @@ func loopbackAddress(text string) (string, error) {
 	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
 		return "", errors.New("has no port from 0 to 65535")
 	}
-	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return "", errors.New("is no loopback address: this release does not ask who connects, so that it serves its own machine only")
+	if _, err := netip.ParseAddr(host); host != "localhost" && err != nil {
+		return "", errors.New("has no IP address to listen on")
 	}
 	return text, nil
+}
+
+// consoleToken takes what a header can carry and nobody guesses.
+func consoleToken(text string) (string, error) {
+	if len(text) < 16 || len(text) > 256 {
+		return "", errors.New("has another length")
+	}
+	if strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0 {
+		return "", errors.New("holds other characters")
+	}
+	return text, nil
+}
+
+// hostName takes a name or an address, without a port.
+func hostName(text string) (string, error) {
+	if ip, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+		return ip.String(), nil
+	}
+	other := func(r rune) bool {
+		return !(r == '-' || r == '.' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+	}
+	switch {
+	case strings.Contains(text, "://"):
+		return "", errors.New("is a URL: only the name of its host counts")
+	case strings.Contains(text, ":"):
+		return "", errors.New("has a port: every port counts")
+	case text == "" || len(text) > 253 || strings.ContainsFunc(text, other):
+		return "", errors.New("is no host name")
+	}
+	return strings.ToLower(text), nil
 }
 
 func consoleAddress(text string) (string, error) {
 	if on, err := parseSwitch(text); err == nil && !on && text != "0" {
 		return Off, nil
 	}
-	return loopbackAddress(text)
+	return listenAddress(text)
 }
 
 // folderPath makes a path absolute.

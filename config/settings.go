@@ -29,15 +29,43 @@ const (
 	TrustRegistry = "registry"
 )
 
-// Off is the value of Console that means no listener.
+// Off is the value of Console that means no listener, and the one of
+// CloudWatch that means no metrics.
 const Off = "off"
+
+// On is the value of CloudWatch that sends metrics.
+const On = "on"
+
+// Auto is the value of CloudWatch that leaves it to the queues and the name. A
+// loaded [Settings] never holds it.
+const Auto = "auto"
+
+// The values of LogFormat.
+const (
+	// LogAuto is LogText on a terminal, else LogJSON.
+	LogAuto = "auto"
+	// LogText is short lines for people.
+	LogText = "text"
+	// LogJSON is one JSON object per line.
+	LogJSON = "json"
+	// LogSQSD is LogText with deliveries as aws-sqsd writes them.
+	LogSQSD = "sqsd"
+)
 
 // Settings are the values in force. [Load] fills every field; the zero value
 // means nothing by itself. Ranges are inclusive and already checked.
 type Settings struct {
 	// Name is the environment's name: 1 to 64 letters, digits, "_" and "-".
 	Name string
-	// Backend is BackendEmbedded or BackendSQS.
+	// Queues are the queues to take messages from: 1 to 64, no two of one name,
+	// each with all that holds for it. Strict says what their order means.
+	Queues []QueueSettings
+	// Strict tells that a queue is only taken from while those before it are
+	// empty; else Weight is each one's share of the first looks. True as well
+	// for a single queue without a weight.
+	Strict bool
+	// Backend, QueueURL and Queue are those of the first of Queues. Backend is
+	// BackendEmbedded or BackendSQS.
 	Backend string
 	// QueueURL is the URL or ARN of a queue on Amazon SQS; "" when the queue is
 	// embedded, or is to be found on Amazon SQS by its name.
@@ -53,18 +81,26 @@ type Settings struct {
 	// WaitTime is how long one receive waits for a message, 0 to 20 s; less
 	// than 1 s counts as 1 s, so that an empty queue is not asked in a hot loop.
 	WaitTime time.Duration
+	// Sleep is the rest after all queues were found empty by a whole wait, 0 to
+	// 3600 s; 0 means none.
+	Sleep time.Duration
+	// MaxWait is the age, counted from the send, at which a message gets the
+	// next turn whatever the order says, 0 to 1209600 s; 0 means never.
+	MaxWait time.Duration
 	// DeleteLinger is how long a finished message's delete may wait for others
 	// to travel with it, 0 to 1 s; 0 sends each at once.
 	DeleteLinger time.Duration
 
 	// Target is the app's URL: http, https or unix, without a path (for unix
-	// the path is the socket's); "" means the supervised app on Port.
+	// the path is the socket's); "" means the supervised app on Port, unless
+	// Function or Lambda is set. At most one of the three is.
 	Target string
 	// HTTPPath is the path of every POST; begins with "/", may carry a query.
 	HTTPPath string
 	// MimeType is the Content-Type of every POST.
 	MimeType string
-	// HTTPConnections is the most requests in work at once, 1 to 100.
+	// HTTPConnections is the most deliveries in work at once over all queues, 1
+	// to 1000: requests to the app, or invocations.
 	HTTPConnections int
 	// SuccessCodes are the statuses that mean done, as "200,202-204": sorted,
 	// within 200 to 599, without overlaps.
@@ -73,6 +109,38 @@ type Settings struct {
 	HeaderBudget int64
 	// Keepalive says whether a connection to the app is used again.
 	Keepalive bool
+	// ViaSNS posts what a notification of SNS carries in place of its envelope.
+	ViaSNS bool
+	// S3Payloads are the buckets from which the bodies are fetched that messages
+	// point to; empty leaves pointers as they are.
+	S3Payloads []string
+
+	// Function is the name or ARN of a Lambda function that gets the messages in
+	// place of an app; "" for none.
+	Function string
+	// Lambda is the command, for a shell, of a function that is run on this
+	// machine; "" for none.
+	Lambda string
+	// FunctionTimeout bounds one invocation, 1 to 900 s.
+	FunctionTimeout time.Duration
+	// BatchSize is the most messages in one invocation, 1 to 10.
+	BatchSize int
+	// BatchWindow is how long an invocation may wait to be full, 0 to 300 s.
+	BatchWindow time.Duration
+
+	// Rate is the most deliveries begun per second; 0 means no bound.
+	Rate float64
+	// AdaptiveConcurrency looks for the concurrency that the app bears, between
+	// 1 and HTTPConnections.
+	AdaptiveConcurrency bool
+	// Breaker is the percentage of failures that stops deliveries, 1 to 100; 0
+	// means that nothing does.
+	Breaker int
+	// BreakerWindow is the time over which failures count, 1 to 600 s.
+	BreakerWindow time.Duration
+	// BreakerDelay is how long deliveries stay stopped before one is tried, 1
+	// to 3600 s.
+	BreakerDelay time.Duration
 
 	// ConnectTimeout bounds the connect to the app, 1 to 60 s.
 	ConnectTimeout time.Duration
@@ -126,6 +194,68 @@ type Settings struct {
 	// RestartWindow is the time over which restarts count, 1 to 86400 s.
 	RestartWindow time.Duration
 
+	// DeployTimeout is how long a new version of the app may take to be ready, 1
+	// to 43200 s.
+	DeployTimeout time.Duration
+	// ProcessesMin and ProcessesMax bound the number of the app's processes, 1
+	// to 64; equal ones fix it.
+	ProcessesMin, ProcessesMax int
+	// AppUser is "NAME", "UID" or "UID:GID" of the user whom the app runs as; ""
+	// means whom tendril does.
+	AppUser string
+	// AllowRoot lets the app run as root outside of a container.
+	AllowRoot bool
+	// AppLimit are limits of each process of the app, "NAME=NUMBER" or
+	// "NAME=unlimited", with the names of ulimit: nofile, nproc, core and others.
+	AppLimit []string
+	// AppLogDir is the absolute path of the folder of the app's log files; ""
+	// for none.
+	AppLogDir string
+	// AppLogRate is the most lines per second of each process, 1 to 1000000.
+	AppLogRate int
+	// PIDFile is the path of the file that holds the main process's number; ""
+	// for none.
+	PIDFile string
+
+	// ScaleTarget is ScaleNone, ScaleProcesses, ScalePublish, or ScaleGroup and
+	// the name of an Auto Scaling group.
+	ScaleTarget string
+	// ScaleDrainWithin is the time in which waiting messages are to be done, 1 s
+	// to 24 h; ScaleTargetBusy the share of deliveries in work to aim at, 1 to
+	// 100 per cent. Both count without a ScaleMeasureName.
+	ScaleDrainWithin time.Duration
+	ScaleTargetBusy  int
+	// ScaleInProtection is [ProtectionAuto] or [ProtectionOff].
+	ScaleInProtection string
+	// ScaleMinSize and ScaleMaxSize bound the size of a group, 1 to 10000.
+	ScaleMinSize, ScaleMaxSize int
+	// ScaleCooldown is how long after a change of size no other is made, 0 to
+	// 10000 s.
+	ScaleCooldown time.Duration
+	// ScaleMeasureName is "CPUUtilization", "BacklogPerProcess",
+	// "OldestMessageAge" or "BusyShare"; "" means that there is no trigger.
+	ScaleMeasureName string
+	// ScaleStatistic is "Average", "Minimum", "Maximum" or "Sum".
+	ScaleStatistic string
+	// ScaleUnit is the unit of the measure: "Percent", "Count" or "Seconds"; of
+	// no meaning without one.
+	ScaleUnit string
+	// ScaleLowerThreshold and ScaleUpperThreshold are what the measure must fall
+	// below or exceed, 0 to 20000000, the lower one less than the upper; of no
+	// meaning without a measure.
+	ScaleLowerThreshold, ScaleUpperThreshold float64
+	// ScaleLowerBreachScaleIncrement is how many to add below the lower
+	// threshold, -10000 to -1, ScaleUpperBreachScaleIncrement above the upper
+	// one, 1 to 10000.
+	ScaleLowerBreachScaleIncrement, ScaleUpperBreachScaleIncrement int
+	// ScalePeriod is the time over which one value is made, 1 to 36000 s.
+	ScalePeriod time.Duration
+	// ScaleEvaluationPeriods is how many periods in a row must breach, 1 to 600.
+	ScaleEvaluationPeriods int
+	// ScaleBreachDuration is how long a breach must last, 0 to 36000 s; 0 means
+	// as long as the periods.
+	ScaleBreachDuration time.Duration
+
 	// DataDir is the absolute path of the folder that holds the embedded queue,
 	// the console's token and the instance file.
 	DataDir string
@@ -150,13 +280,34 @@ type Settings struct {
 	// Lease is how long a leader that is not heard of is waited for, 5 to 300 s.
 	Lease time.Duration
 
-	// Console is a loopback host and a port, port 0 meaning any free one, or [Off].
+	// Console is a host and a port, port 0 meaning any free one, or [Off].
 	Console string
+	// ConsoleHosts are host names that requests to the console may address beside
+	// localhost and its own addresses.
+	ConsoleHosts []string
+	// ConsoleToken is the console's token, 16 to 256 printable characters; ""
+	// means a new one at each start. It is secret.
+	ConsoleToken string
+	// HealthIgnoreClientErrors leaves deliveries that the app answered with 4xx out of the
+	// judgement of health.
+	HealthIgnoreClientErrors bool
 
 	// Quiet leaves only warnings and errors; Verbose adds detail. Never both.
 	Quiet, Verbose bool
-	// LogFormat is "auto" (text on a terminal, else JSON lines), "text" or "json".
+	// LogFormat is "auto" (text on a terminal, else JSON lines), "text", "json"
+	// or "sqsd" (deliveries as aws-sqsd writes them, the rest as text).
 	LogFormat string
+	// LogSample is the most lines about deliveries per second, 0 to 100000; 0
+	// means all.
+	LogSample int
+
+	// CloudWatch is On or Off.
+	CloudWatch string
+	// MetricsInterval is the time between two sendings to CloudWatch, 1 to 3600 s.
+	MetricsInterval time.Duration
+	// EnvironmentName is the Elastic Beanstalk environment whose health is sent
+	// to CloudWatch; "" for none.
+	EnvironmentName string
 
 	// ShutdownTimeout is how long work in flight may take after TERM, 0 to
 	// 43200 s; 0 hands everything back at once.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tendril/bundle"
@@ -25,7 +26,8 @@ type Sources struct {
 	// Environ is the environment as os.Environ gives it. A variable that is
 	// set to nothing counts as not set.
 	Environ []string
-	// Bundle is the app's source bundle; nil when there is none.
+	// Bundle is the app's source bundle, whose settings count; nil when there
+	// is none.
 	Bundle *bundle.Bundle
 	// Dir is the folder in which tendril.yaml is looked for; "" is the working
 	// folder.
@@ -51,8 +53,10 @@ func (s *Sources) variables() map[string]string {
 // dataDir is where data lies when nobody says otherwise, and why there; "" when
 // even the home folder is unknown.
 func dataDir(vars map[string]string, root bool) (path, reason string) {
-	if list := vars["STATE_DIRECTORY"]; list != "" {
-		return filepath.SplitList(list)[0], "STATE_DIRECTORY is set"
+	if list := filepath.SplitList(vars["STATE_DIRECTORY"]); len(list) > 0 {
+		// systemd sorts them: a second one, for the app, may come first.
+		own := max(slices.IndexFunc(list, func(path string) bool { return filepath.Base(path) == "tendril" }), 0)
+		return list[own], "STATE_DIRECTORY is set"
 	}
 	if state := vars["XDG_STATE_HOME"]; filepath.IsAbs(state) {
 		return filepath.Join(state, "tendril"), "XDG_STATE_HOME is set"

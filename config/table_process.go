@@ -1,10 +1,14 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"tendril/bundle"
+)
 
 func appOptions() []Option {
 	return []Option{{
-		Name: "port", Group: GroupApp, Default: "5000", OtherVariables: []string{"PORT"},
+		Name: "port", Group: GroupApp, Default: "5000", OtherVariables: []string{"PORT"}, properties: []string{"PORT"},
 		Help:  "The port that the app is told to listen on, as its PORT.",
 		value: integer(func(s *Settings) *int { return &s.Port }, 1, 65535),
 	}, {
@@ -16,7 +20,7 @@ func appOptions() []Option {
 		Help:  "How long the app may take to be ready at the start before tendril gives up; 0 is for ever.",
 		value: duration(func(s *Settings) *time.Duration { return &s.AppReadyTimeout }, 0, twelveHours),
 	}, {
-		Name: "app-grace", Group: GroupApp, Default: "10s", OtherVariables: []string{"WORKER_SHUTDOWN_DELAY"},
+		Name: "app-grace", Group: GroupApp, Default: "10s", OtherVariables: []string{"WORKER_SHUTDOWN_DELAY"}, properties: []string{"WORKER_SHUTDOWN_DELAY"},
 		Help:  "How long the app may take to end after TERM before its whole process group gets KILL.",
 		value: duration(func(s *Settings) *time.Duration { return &s.AppGrace }, 0, twelveHours),
 	}, {
@@ -27,13 +31,55 @@ func appOptions() []Option {
 		Name: "restart-window", Group: GroupApp, Default: "300s",
 		Help:  "The time over which restarts are counted.",
 		value: duration(func(s *Settings) *time.Duration { return &s.RestartWindow }, time.Second, 24*time.Hour),
+	}, {
+		Name: "deploy-timeout", Group: GroupApp, Default: "300s",
+		Help:  "How long a new version of the app may take to be ready before the old one stays.",
+		value: duration(func(s *Settings) *time.Duration { return &s.DeployTimeout }, time.Second, twelveHours),
+	}, {
+		Name: "processes-min", Group: GroupApp, Default: "1",
+		Help:  "The least number of processes of the app, which share its messages.",
+		value: integer(func(s *Settings) *int { return &s.ProcessesMin }, 1, maxProcesses),
+	}, {
+		Name: "processes-max", Group: GroupApp, Default: "1", DefaultNote: "or processes-min",
+		Help:  "The most processes of the app.",
+		value: integer(func(s *Settings) *int { return &s.ProcessesMax }, 1, maxProcesses),
+	}}
+}
+
+// ownAppOptions say as whom and how the app is run.
+func ownAppOptions() []Option {
+	return []Option{{
+		Name: "app-user", Group: GroupApp, Example: "webapp",
+		DefaultNote: "the user that tendril runs as",
+		Help:        "The user that the app's processes run as; tendril must be root's to change it.",
+		value:       checked(func(s *Settings) *string { return &s.AppUser }, "the name or number of a user, or UID:GID", userName),
+	}, {
+		Name: "allow-root", Group: GroupApp, Default: "false",
+		Help:  "Whether the app may run as root outside of a container.",
+		value: onOff(func(s *Settings) *bool { return &s.AllowRoot }),
+	}, {
+		Name: "app-limit", Group: GroupApp, Example: "nofile=1024", DefaultNote: "none", list: true,
+		Help:  "Limits of each of the app's processes, as ulimit has them, in bytes, seconds or numbers.",
+		value: list(func(s *Settings) *[]string { return &s.AppLimit }, "NAME=VALUE or NAME=unlimited with commas between, or off; NAME is "+orList(resources()), processLimit),
+	}, {
+		Name: "app-log-dir", Group: GroupApp, Example: "/var/log/tendril", DefaultNote: "off: the app's output is printed",
+		Help:  "The folder of files that also get the app's output; they are rotated.",
+		value: checked(func(s *Settings) *string { return &s.AppLogDir }, "a path of a folder, or off", appLogFolder),
+	}, {
+		Name: "app-log-rate", Group: GroupApp, Default: "1000",
+		Help:  "The most lines of output in a second, over five seconds, for each process; how many were left out is printed too.",
+		value: integer(func(s *Settings) *int { return &s.AppLogRate }, 1, 1_000_000),
+	}, {
+		Name: "pid-file", Group: GroupApp, Example: "/run/tendril/app.pid", DefaultNote: "none",
+		Help:  "The file that holds the number of the app's main process while it runs.",
+		value: checked(func(s *Settings) *string { return &s.PIDFile }, "a path of a file", filePath),
 	}}
 }
 
 func embeddedOptions() []Option {
 	return []Option{{
 		Name: "data-dir", Group: GroupEmbedded, Example: "/var/lib/tendril", Serve: true,
-		DefaultNote: "$STATE_DIRECTORY, else $XDG_STATE_HOME/tendril, else ~/.local/state/tendril, for root /var/lib/tendril",
+		DefaultNote: "$STATE_DIRECTORY (of several, the one called tendril), else $XDG_STATE_HOME/tendril, else ~/.local/state/tendril, for root /var/lib/tendril",
 		Help:        "The folder that holds the embedded queues; one process at a time uses it.",
 		value:       checked(func(s *Settings) *string { return &s.DataDir }, "a path of a folder", folderPath),
 	}, {
@@ -78,8 +124,21 @@ func periodicOptions() []Option {
 func consoleOptions() []Option {
 	return []Option{{
 		Name: "console", Group: GroupConsole, Default: "127.0.0.1:9325", Serve: true,
-		Help:  "Where health and the API are served that tendril's other commands use; port 0 takes any free one, off is none.",
-		value: checked(func(s *Settings) *string { return &s.Console }, allowedAddress+", or off", consoleAddress),
+		Help:  "Where health, metrics and the API are served that tendril's other commands use; port 0 takes any free one, off is none. On another address than loopback, whoever reaches it sees counts and health; acts and message bodies ask for the token.",
+		value: checked(func(s *Settings) *string { return &s.Console }, "an address and a port, such as 127.0.0.1:9325, or off", consoleAddress),
+	}, {
+		Name: "console-hosts", Group: GroupConsole, Serve: true, list: true, Example: "tendril,worker.internal", DefaultNote: "none",
+		Help:  "Names by which the console is addressed, beside localhost and its own addresses: a scraper's for instance. Requests to other names are refused, since a web page can have any name point here.",
+		value: list(func(s *Settings) *[]string { return &s.ConsoleHosts }, "host names or addresses without ports, with commas between, or off", hostName),
+	}, {
+		Name: "health-ignore-client-errors", Group: GroupConsole, Namespace: bundle.NamespaceHealth, Beanstalk: "ConfigDocument", Default: "false",
+		Help:  "Judge the environment's health without the deliveries that the app answers with 4xx; in a ConfigDocument it is the rule ApplicationRequests4xx.",
+		value: onOff(func(s *Settings) *bool { return &s.HealthIgnoreClientErrors }),
+	}, {
+		Name: "console-token", Group: GroupConsole, Serve: true, secret: true, Example: "4f1b0c2a9d8e7f60",
+		DefaultNote: "a new one at each start, in the data directory",
+		Help:        "The token that acts and message bodies on the console ask for. Better set as a variable than as a flag, which other users can see.",
+		value:       checked(func(s *Settings) *string { return &s.ConsoleToken }, "16 to 256 printable ASCII characters without blanks", consoleToken),
 	}}
 }
 
@@ -93,9 +152,13 @@ func outputOptions() []Option {
 		Help:  "Print more detail.",
 		value: onOff(func(s *Settings) *bool { return &s.Verbose }),
 	}, {
-		Name: "log-format", Group: GroupOutput, Default: "auto", Serve: true,
-		Help:  "How lines are printed; auto is text on a terminal and JSON elsewhere.",
-		value: choice(func(s *Settings) *string { return &s.LogFormat }, "auto", "text", "json"),
+		Name: "log-format", Group: GroupOutput, Default: LogAuto, Serve: true,
+		Help:  "How lines are printed; auto is text on a terminal and JSON elsewhere, sqsd has a line per delivery as aws-sqsd writes it.",
+		value: choice(func(s *Settings) *string { return &s.LogFormat }, LogAuto, LogText, LogJSON, LogSQSD),
+	}, {
+		Name: "log-sample", Group: GroupOutput, Default: "100",
+		Help:  "The most lines about deliveries that are printed in a second; how many were left out is printed too. 0 is all.",
+		value: integer(func(s *Settings) *int { return &s.LogSample }, 0, 100_000),
 	}, {
 		Name: "config", Group: GroupOutput, Example: "tendril.yaml", Serve: true,
 		DefaultNote: "tendril.yaml, else $XDG_CONFIG_HOME/tendril/config.yaml, else /etc/tendril/config.yaml",

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +25,13 @@ const (
 	Switch Kind = "switch"
 	// Choice is one of a few words.
 	Choice Kind = "choice"
+	// Rate is a number of messages: "10/s", "600/m", "36000/h", or bare for each
+	// second.
+	Rate Kind = "rate"
+	// Number is a decimal number.
+	Number Kind = "number"
+	// List is values with commas between.
+	List Kind = "list"
 	// Text is anything else; the option's range says what is allowed.
 	Text Kind = "text"
 )
@@ -194,6 +202,103 @@ func choice(field func(*Settings) *string, words ...string) value {
 			return errors.New("is unknown")
 		},
 		get: func(s *Settings) string { return *field(s) },
+	}
+}
+
+// autoSwitch is a switch that may also be left to other settings.
+func autoSwitch(field func(*Settings) *string) value {
+	v := choice(field, Auto, On, Off)
+	v.set = func(s *Settings, text string) error {
+		on, err := parseSwitch(text)
+		switch {
+		case text == Auto:
+			*field(s) = Auto
+		case err != nil:
+			return errors.New("is unknown")
+		case on:
+			*field(s) = On
+		default:
+			*field(s) = Off
+		}
+		return nil
+	}
+	return v
+}
+
+// list is values that a rule accepts, with commas between; [Off] is none.
+func list(field func(*Settings) *[]string, allowed string, rule func(string) (string, error)) value {
+	return value{
+		kind:    List,
+		allowed: allowed,
+		set: func(s *Settings, text string) error {
+			if text == Off {
+				*field(s) = nil
+				return nil
+			}
+			var all []string
+			for item := range strings.SplitSeq(text, ",") {
+				usual, err := rule(strings.TrimSpace(item))
+				if err != nil {
+					return err
+				}
+				if !slices.Contains(all, usual) {
+					all = append(all, usual)
+				}
+			}
+			*field(s) = all
+			return nil
+		},
+		get: func(s *Settings) string { return strings.Join(*field(s), ",") },
+	}
+}
+
+// words is one of the given words in any case, or none: the field stays "".
+// The silent ones are taken and not offered.
+func words(field func(*Settings) *string, allowed string, offered []string, silent ...string) value {
+	known := slices.Concat(offered, silent)
+	v := choice(field, offered...)
+	v.allowed = allowed
+	v.set = func(s *Settings, text string) error {
+		i := slices.IndexFunc(known, func(w string) bool { return strings.EqualFold(w, text) })
+		if i < 0 {
+			return errors.New("is unknown")
+		}
+		*field(s) = known[i]
+		return nil
+	}
+	return v
+}
+
+// number is a decimal number of low to high.
+func number(field func(*Settings) *float64, low, high float64) value {
+	format := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+	parse := func(text string) (float64, error) {
+		n, err := strconv.ParseFloat(text, 64)
+		switch {
+		case !isDecimal(text) || err != nil && !errors.Is(err, strconv.ErrRange):
+			return 0, errors.New("is no number")
+		case err != nil || n < low || n > high:
+			return n, errRange
+		}
+		return n, nil
+	}
+	return value{
+		kind:    Number,
+		allowed: format(low) + " to " + format(high),
+		nearest: func(text string) string {
+			if n, err := parse(text); errors.Is(err, errRange) {
+				return format(min(max(n, low), high))
+			}
+			return ""
+		},
+		set: func(s *Settings, text string) error {
+			n, err := parse(text)
+			if err == nil {
+				*field(s) = n
+			}
+			return err
+		},
+		get: func(s *Settings) string { return format(*field(s)) },
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 func TestParseDuration(t *testing.T) {
@@ -58,6 +60,50 @@ func TestParseSize(t *testing.T) {
 	}
 }
 
+func TestParseRate(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]struct {
+		perSecond float64
+		usual     string
+	}{
+		"0": {0, "0"}, "10": {10, "10/s"}, "10/s": {10, "10/s"}, "600/m": {10, "10/s"}, "36000/h": {10, "10/s"}, "30/m": {0.5, "30/m"}, "0.5": {0.5, "30/m"},
+		"1/m": {1.0 / 60, "1/m"}, "7/h": {7.0 / 3600, "7/h"}, "2.5 /s": {2.5, "150/m"}, "1000000": {1e6, "1000000/s"}, "1.001": {1.001, "1.001/s"}, "-5": {-5, "-5/s"},
+	} {
+		got, err := parseRate(text)
+		if err != nil || got != want.perSecond {
+			t.Errorf("%q is %v, %v; want %v", text, got, err, want.perSecond)
+		}
+		if got := formatRate(want.perSecond); got != want.usual {
+			t.Errorf("%q is written %q, want %q", text, got, want.usual)
+		}
+		if back, err := parseRate(want.usual); err != nil || formatRate(back) != want.usual {
+			t.Errorf("%q is read back as %v, %v", want.usual, back, err)
+		}
+	}
+	for _, text := range []string{"", "/s", "fast", "10/d", "10/min", "1e3", "0x1", "inf", "NaN", "10/", "1_0"} {
+		if got, err := parseRate(text); err == nil {
+			t.Errorf("%q is %v, want an error", text, got)
+		}
+	}
+}
+
+// TestRateKeepsItsText: whatever rate is accepted comes back as it is written.
+func TestRateKeepsItsText(t *testing.T) {
+	t.Parallel()
+	o, _ := Lookup("rate")
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[0-9]{1,6}(\.[0-9]{1,4})?(/s|/m|/h)?`).Draw(t, "rate")
+		var s, again Settings
+		if o.value.set(&s, text) != nil {
+			return
+		}
+		usual := o.value.get(&s)
+		if err := o.value.set(&again, usual); err != nil || o.value.get(&again) != usual {
+			t.Fatalf("%q is written %q, which %v or changes to %q", text, usual, err, o.value.get(&again))
+		}
+	})
+}
+
 func TestParseSwitch(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{"true": true, "True": true, "yes": true, "on": true, "1": true, "false": false, "NO": false, "off": false, "0": false} {
@@ -77,27 +123,54 @@ func TestParseSwitch(t *testing.T) {
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ least, most, below, above string }{
-		"wait-time":                {"0", "20", "-1", "21"},
-		"delete-linger":            {"0", "1s", "-1ms", "1001ms"},
-		"http-connections":         {"1", "100", "0", "101"},
-		"header-budget":            {"256", "64KiB", "255", "65537"},
-		"connect-timeout":          {"1", "60", "0", "61"},
-		"inactivity-timeout":       {"1", "36000", "0", "36001"},
-		"deadline":                 {"0", "12h", "-1", "43201"},
-		"visibility-timeout":       {"0", "43200", "-1", "43201"},
-		"error-visibility-timeout": {"0", "43200", "-1", "43201"},
-		"retention-period":         {"60", "14d", "59", "1209601"},
-		"max-retries":              {"1", "1000", "0", "1001"},
-		"backoff-min":              {"0", "43200", "-1", "43201"},
-		"backoff-max":              {"0", "43200", "-1", "43201"},
-		"backoff-doublings":        {"0", "16", "-1", "17"},
-		"backoff-jitter":           {"0", "100", "-1", "101"},
-		"port":                     {"1", "65535", "0", "65536"},
-		"app-ready-timeout":        {"0", "43200", "-1", "43201"},
-		"app-grace":                {"0", "43200", "-1", "43201"},
-		"restart-limit":            {"0", "1000", "-1", "1001"},
-		"restart-window":           {"1", "86400", "0", "86401"},
-		"shutdown-timeout":         {"0", "43200", "-1", "43201"},
+		"wait-time":                          {"0", "20", "-1", "21"},
+		"delete-linger":                      {"0", "1s", "-1ms", "1001ms"},
+		"http-connections":                   {"1", "1000", "0", "1001"},
+		"sleep":                              {"0", "1h", "-1", "3601"},
+		"max-wait":                           {"0", "14d", "-1", "1209601"},
+		"function-timeout":                   {"1", "900", "0", "901"},
+		"batch-size":                         {"1", "10", "0", "11"},
+		"batch-window":                       {"0", "300", "-1", "301"},
+		"rate":                               {"0", "1000000", "-1", "1000001"},
+		"breaker":                            {"0", "100", "-1", "101"},
+		"breaker-window":                     {"1", "600", "0", "601"},
+		"breaker-delay":                      {"1", "3600", "0", "3601"},
+		"metrics-interval":                   {"1", "3600", "0", "3601"},
+		"log-sample":                         {"0", "100000", "-1", "100001"},
+		"deploy-timeout":                     {"1", "43200", "0", "43201"},
+		"processes-min":                      {"1", "64", "0", "65"},
+		"processes-max":                      {"1", "64", "0", "65"},
+		"app-log-rate":                       {"1", "1000000", "0", "1000001"},
+		"scale-drain-within":                 {"1", "1d", "0", "86401"},
+		"scale-target-busy":                  {"1", "100", "0", "101"},
+		"scale-min-size":                     {"1", "10000", "0", "10001"},
+		"scale-max-size":                     {"1", "10000", "0", "10001"},
+		"scale-cooldown":                     {"0", "10000", "-1", "10001"},
+		"scale-lower-threshold":              {"0", "20000000", "-0.5", "20000000.5"},
+		"scale-upper-threshold":              {"0", "20000000", "-1", "20000001"},
+		"scale-lower-breach-scale-increment": {"-10000", "-1", "-10001", "0"},
+		"scale-upper-breach-scale-increment": {"1", "10000", "0", "10001"},
+		"scale-period":                       {"1", "600m", "0", "36001"},
+		"scale-evaluation-periods":           {"1", "600", "0", "601"},
+		"scale-breach-duration":              {"0", "600m", "-1", "36001"},
+		"header-budget":                      {"256", "64KiB", "255", "65537"},
+		"connect-timeout":                    {"1", "60", "0", "61"},
+		"inactivity-timeout":                 {"1", "36000", "0", "36001"},
+		"deadline":                           {"0", "12h", "-1", "43201"},
+		"visibility-timeout":                 {"0", "43200", "-1", "43201"},
+		"error-visibility-timeout":           {"0", "43200", "-1", "43201"},
+		"retention-period":                   {"60", "14d", "59", "1209601"},
+		"max-retries":                        {"1", "1000", "0", "1001"},
+		"backoff-min":                        {"0", "43200", "-1", "43201"},
+		"backoff-max":                        {"0", "43200", "-1", "43201"},
+		"backoff-doublings":                  {"0", "16", "-1", "17"},
+		"backoff-jitter":                     {"0", "100", "-1", "101"},
+		"port":                               {"1", "65535", "0", "65536"},
+		"app-ready-timeout":                  {"0", "43200", "-1", "43201"},
+		"app-grace":                          {"0", "43200", "-1", "43201"},
+		"restart-limit":                      {"0", "1000", "-1", "1001"},
+		"restart-window":                     {"1", "86400", "0", "86401"},
+		"shutdown-timeout":                   {"0", "43200", "-1", "43201"},
 	} {
 		o, _ := Lookup(name)
 		var s Settings
@@ -118,7 +191,7 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	for _, o := range Options() {
-		if o.Kind == Duration || o.Kind == Integer || o.Kind == Size {
+		if o.Kind == Duration || o.Kind == Integer || o.Kind == Size || o.Kind == Rate || o.Kind == Number {
 			if err := o.value.set(&Settings{}, "999999999"); !errors.Is(err, errRange) {
 				t.Errorf("%s has no upper bound: %v", o.Name, err)
 			}

@@ -2,32 +2,97 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
-// warn tells of what is allowed and seldom meant.
+// warn tells of what is allowed and seldom meant: of the settings that hold
+// for all queues, then of those that a queue has for itself.
 func (l *loader) warn() {
+	all := &view{loader: l, s: &l.cfg.Settings}
 	l.warnRanges()
-	l.warnVisibility()
+	all.warnTimes()
 	l.warnRetries()
 	l.warnBackoff()
 	l.warnBackend()
+	l.warnDestinations()
+	l.warnLimits()
+	l.warnOrder()
+	l.warnMetrics()
+	l.warnScaling()
+	for i := range l.views {
+		l.views[i].warnTimes()
+		l.views[i].warnQueue(&l.cfg.Queues[i])
+	}
+}
+
+// warnTimes tells of times that fight one another.
+func (v *view) warnTimes() {
+	v.warnVisibility()
+	v.warnErrorVisibility()
+	v.warnBatch()
 }
 
 // about warns at the place that set the option; a default that takes part has
 // none.
 func (l *loader) about(name, text, hint string) {
-	where := ""
-	if from := l.origin(name); from.Layer != Default {
-		where = from.Where
-	}
-	l.warning(where, name, text, hint)
+	(&view{loader: l, s: &l.cfg.Settings}).about(name, text, hint)
 }
 
-// warnRanges tells where Elastic Beanstalk's documents disagree on a range: the
-// wider one is accepted.
+func (v *view) about(name, text, hint string) {
+	where := ""
+	if from := v.origin(name); from.Layer != Default {
+		where = from.Where
+	}
+	v.warning(where, name, v.prefix+text, hint)
+}
+
+// origin is where the value of an option comes from, as this view has it.
+func (v *view) origin(name string) Origin {
+	if own, found := v.own[v.option(name).Key]; found {
+		return own
+	}
+	return v.loader.origin(name)
+}
+
+func (v *view) isSet(name string) bool { return v.origin(name).Layer != Default }
+
+// named is an option's name and value.
+func (v *view) named(name string) string { return name + " " + v.option(name).value.get(v.s) }
+
+// cite is an option's name and value, and the place that set it.
+func (v *view) cite(name string) string { return fmt.Sprintf("%s (%s)", v.named(name), v.origin(name)) }
+
+// concerns reports whether one of the options differs for this view: what holds
+// for all queues is told once, and not again for each.
+func (v *view) concerns(names ...string) bool {
+	return v.prefix == "" || slices.ContainsFunc(names, func(name string) bool { return v.own[v.option(name).Key] != Origin{} })
+}
+
+// toFunction and toApp report whether this view's messages go to functions, and
+// to apps. The view of all queues may have both.
+func (v *view) toFunction() bool {
+	return slices.ContainsFunc(v.s.Queues, func(q QueueSettings) bool { return q.ToFunction() })
+}
+
+func (v *view) toApp() bool {
+	return slices.ContainsFunc(v.s.Queues, func(q QueueSettings) bool { return !q.ToFunction() })
+}
+
+// hasFunction reports whether this view itself names a function; a queue with
+// one of its own has its own view.
+func (v *view) hasFunction() bool { return v.s.Function != "" || v.s.Lambda != "" }
+
+// apart reports whether messages go to a function here and to an app in general,
+// or the other way round.
+func (v *view) apart() bool {
+	return v.hasFunction() != (v.cfg.Function != "" || v.cfg.Lambda != "")
+}
+
+// warnRanges tells where Elastic Beanstalk takes less: its documents disagree,
+// and the wider range is accepted.
 func (l *loader) warnRanges() {
-	const older, newer = 1800 * time.Second, 100
+	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {
 		l.about("inactivity-timeout", fmt.Sprintf("%s is more than the %s that older platforms of Elastic Beanstalk allow",
 			l.named("inactivity-timeout"), formatDuration(older)), "")
@@ -35,73 +100,196 @@ func (l *loader) warnRanges() {
 	if l.cfg.MaxRetries > newer {
 		l.about("max-retries", fmt.Sprintf("%s is more than the %d that Elastic Beanstalk allows today", l.named("max-retries"), newer), "")
 	}
+	if all := (&view{loader: l, s: &l.cfg.Settings}); l.cfg.HTTPConnections > connections && all.toApp() {
+		l.about("http-connections", fmt.Sprintf("%s is more than the %d that Elastic Beanstalk takes", l.named("http-connections"), connections), "")
+	}
 }
 
-func (l *loader) warnVisibility() {
-	s := &l.cfg.Settings
-	switch {
-	case s.VisibilityTimeout == 0:
-		l.about("visibility-timeout", "visibility-timeout 0 does not hide a message while it is worked on: it may be delivered many times at once",
+func (v *view) warnVisibility() {
+	s := v.s
+	if v.concerns("visibility-timeout") && s.VisibilityTimeout == 0 {
+		v.about("visibility-timeout", "visibility-timeout 0 does not hide a message while it is worked on: it may be delivered many times at once",
 			"set it longer than one message takes")
-	case s.VisibilityTimeout < s.InactivityTimeout:
-		l.about("visibility-timeout", fmt.Sprintf("%s is shorter than %s: tendril extends it while the app works, but another daemon on the same queue does not, and a message whose tendril is gone returns early",
-			l.named("visibility-timeout"), l.cite("inactivity-timeout")), "")
 	}
-	if s.VisibilityTimeout > s.RetentionPeriod && s.ErrorVisibilityTimeout == nil && s.BackoffMin == 0 {
-		l.about("retention-period", fmt.Sprintf("%s is shorter than %s: a message that fails once is never tried again",
-			l.named("retention-period"), l.cite("visibility-timeout")), "make it several times as long")
+	if (v.concerns("visibility-timeout", "inactivity-timeout") || v.apart()) && v.toApp() && !v.hasFunction() && s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.InactivityTimeout {
+		v.warnShort("inactivity-timeout")
 	}
-	if s.Deadline > 0 && s.Deadline < s.InactivityTimeout && l.isSet("inactivity-timeout") {
-		l.about("inactivity-timeout", fmt.Sprintf("%s has no effect: %s ends an attempt before", l.named("inactivity-timeout"), l.cite("deadline")), "")
+	if chosen := v.isSet("visibility-timeout") || v.isSet("function-timeout"); chosen && (v.concerns("visibility-timeout") || v.apart()) &&
+		v.hasFunction() && s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.FunctionTimeout {
+		v.warnShort("function-timeout")
+	}
+	if v.concerns("visibility-timeout", "retention-period") && s.VisibilityTimeout > s.RetentionPeriod && s.ErrorVisibilityTimeout == nil && s.BackoffMin == 0 {
+		v.about("retention-period", fmt.Sprintf("%s is shorter than %s: a message that fails once is never tried again",
+			v.named("retention-period"), v.cite("visibility-timeout")), "make it several times as long")
+	}
+	if v.concerns("deadline", "inactivity-timeout") && s.Deadline > 0 && s.Deadline < s.InactivityTimeout && v.isSet("inactivity-timeout") {
+		v.about("inactivity-timeout", fmt.Sprintf("%s has no effect: %s ends an attempt before", v.named("inactivity-timeout"), v.cite("deadline")), "")
+	}
+}
+
+// warnShort tells that the visibility is shorter than the time that an attempt
+// may take.
+func (v *view) warnShort(longest string) {
+	v.about("visibility-timeout", fmt.Sprintf("%s is shorter than %s: tendril extends it while the app works, but another daemon on the same queue does not, and a message whose tendril is gone returns early",
+		v.named("visibility-timeout"), v.cite(longest)), "")
+}
+
+func (v *view) warnErrorVisibility() {
+	after := v.s.ErrorVisibilityTimeout
+	if after == nil || !v.concerns("error-visibility-timeout", "retention-period") {
+		return
+	}
+	switch {
+	case *after == 0:
+		v.about("error-visibility-timeout", "error-visibility-timeout 0 tries a failed message again at once: an app that fails for a minute uses up all attempts in that minute",
+			"set it to some seconds, or see backoff-min")
+	case *after > v.s.RetentionPeriod:
+		v.about("error-visibility-timeout", fmt.Sprintf("%s is longer than %s: a message that fails once is never tried again",
+			v.named("error-visibility-timeout"), v.cite("retention-period")), "")
+	}
+	if v.s.BackoffMin > 0 {
+		v.about("error-visibility-timeout", fmt.Sprintf("%s has no effect: %s chooses the pause after a failure",
+			v.named("error-visibility-timeout"), v.cite("backoff-min")), "")
+	}
+}
+
+// warnBatch tells of batches that nobody gets or that wait for nothing.
+func (v *view) warnBatch() {
+	if !v.concerns("batch-size", "batch-window", "visibility-timeout", "function", "lambda", "target") {
+		return
+	}
+	for _, name := range []string{"batch-size", "batch-window"} {
+		if !v.toFunction() && v.isSet(name) && v.concerns(name, "target") {
+			v.about(name, fmt.Sprintf("%s has no effect: only functions get several messages at once", v.named(name)), "")
+		}
+	}
+	switch s := v.s; {
+	case !v.hasFunction() || s.BatchWindow == 0:
+	case s.BatchSize == 1:
+		v.about("batch-window", fmt.Sprintf("%s has no effect: %s is full at once", v.named("batch-window"), v.cite("batch-size")), "set batch-size, to 10 for instance")
+	case s.BatchWindow > s.VisibilityTimeout/2:
+		v.about("batch-window", fmt.Sprintf("%s is more than half of %s: a message that waits for others so long is given back unworked",
+			v.named("batch-window"), v.cite("visibility-timeout")), "make the visibility timeout six times as long")
 	}
 }
 
 func (l *loader) warnRetries() {
-	s := &l.cfg.Settings
-	if s.MaxRetries == 1 && s.Backend == BackendEmbedded {
+	if l.cfg.MaxRetries == 1 && l.cfg.AnyEmbedded() {
 		l.about("max-retries", "max-retries 1 lets a message go to the dead-letter queue after one receive, which counts also when nobody saw the message",
 			"set it to 2 or more")
-	}
-	after := s.ErrorVisibilityTimeout
-	switch {
-	case after == nil:
-	case *after == 0:
-		l.about("error-visibility-timeout", "error-visibility-timeout 0 tries a failed message again at once: an app that fails for a minute uses up all attempts in that minute",
-			"set it to some seconds, or see backoff-min")
-	case *after > s.RetentionPeriod:
-		l.about("error-visibility-timeout", fmt.Sprintf("%s is longer than %s: a message that fails once is never tried again",
-			l.named("error-visibility-timeout"), l.cite("retention-period")), "")
 	}
 }
 
 func (l *loader) warnBackoff() {
-	s := &l.cfg.Settings
-	if s.BackoffMin > 0 {
-		if s.ErrorVisibilityTimeout != nil {
-			l.about("error-visibility-timeout", fmt.Sprintf("%s has no effect: %s chooses the pause after a failure",
-				l.named("error-visibility-timeout"), l.cite("backoff-min")), "")
-		}
+	if l.cfg.BackoffMin > 0 {
 		return
 	}
 	for _, name := range []string{"backoff-max", "backoff-doublings", "backoff-jitter"} {
-		if l.isSet(name) {
-			l.about(name, fmt.Sprintf("%s has no effect without backoff-min", l.named(name)), "set backoff-min, to 10s for instance")
+		l.idle(name, "without backoff-min", "set backoff-min, to 10s for instance")
+	}
+}
+
+// idle warns that an option has no effect, if somebody set it; why goes on
+// from there.
+func (l *loader) idle(name, why, hint string) {
+	if l.isSet(name) {
+		l.about(name, fmt.Sprintf("%s has no effect %s", l.named(name), why), hint)
+	}
+}
+
+// warnBackend tells of options that no queue uses where it lives.
+func (l *loader) warnBackend() {
+	where := func(one, all string) string {
+		if len(l.cfg.Queues) == 1 {
+			return one
+		}
+		return all
+	}
+	if !l.cfg.AnyOnSQS() {
+		for _, name := range []string{"endpoint-url", "registry-table", "registry-create"} {
+			l.idleFor(name, where("the queue is embedded", "the queues are embedded"))
+		}
+	}
+	if !l.cfg.AnyEmbedded() {
+		if l.isSet("max-retries") {
+			l.about("max-retries", fmt.Sprintf("%s has no effect: a queue on Amazon SQS keeps the maxReceiveCount of its own redrive policy", l.named("max-retries")), "")
+		}
+		for _, name := range []string{"listen", "account-id"} {
+			l.idleFor(name, where("the queue is on Amazon SQS", "the queues are on Amazon SQS"))
 		}
 	}
 }
 
-// warnBackend tells of options that the chosen backend does not use.
-func (l *loader) warnBackend() {
-	idle, why := []string{"endpoint-url", "registry-table", "registry-create"}, "the queue is embedded"
-	if l.cfg.Backend == BackendSQS {
-		idle, why = []string{"listen", "account-id"}, "the queue is on Amazon SQS"
-		if l.isSet("max-retries") {
-			l.about("max-retries", fmt.Sprintf("%s has no effect: a queue on Amazon SQS keeps the maxReceiveCount of its own redrive policy", l.named("max-retries")), "")
+// idleFor warns that a set option has no effect, for a reason.
+func (l *loader) idleFor(name, why string) {
+	if l.isSet(name) {
+		l.about(name, fmt.Sprintf("%s has no effect: %s", l.named(name), why), "")
+	}
+}
+
+// warnDestinations tells of options that concern an app or a function where no
+// message goes to one.
+func (l *loader) warnDestinations() {
+	all := &view{loader: l, s: &l.cfg.Settings}
+	if !all.toApp() {
+		for _, name := range []string{"http-path", "mime-type", "success-codes", "header-budget", "keepalive", "connect-timeout", "inactivity-timeout", "deadline", "respect-retry-after"} {
+			l.idleFor(name, "messages go to a function")
 		}
 	}
-	for _, name := range idle {
-		if l.isSet(name) {
-			l.about(name, fmt.Sprintf("%s has no effect: %s", l.named(name), why), "")
+	if !all.toFunction() {
+		l.idleFor("function-timeout", "no messages go to a function")
+	}
+}
+
+// warnLimits tells of limits that cannot work together.
+func (l *loader) warnLimits() {
+	s := &l.cfg.Settings
+	if s.Breaker == 0 {
+		for _, name := range []string{"breaker-window", "breaker-delay"} {
+			l.idle(name, "without breaker", "set breaker, to 50 for instance")
 		}
+	}
+	if s.AdaptiveConcurrency && s.HTTPConnections == 1 {
+		l.about("adaptive-concurrency", fmt.Sprintf("adaptive-concurrency has no effect: %s leaves nothing to adapt", l.cite("http-connections")), "")
+	}
+	if s.Rate > 0 {
+		if apart := time.Duration(float64(time.Second) / s.Rate); apart > s.VisibilityTimeout/2 {
+			l.about("rate", fmt.Sprintf("%s begins a delivery every %s, and %s is not twice as long: a message that is received and must wait is given back, which counts as a receive",
+				l.named("rate"), formatDuration(apart.Round(time.Second)), l.cite("visibility-timeout")), "make the visibility timeout longer")
+		}
+	}
+}
+
+// warnOrder tells of an order that has nothing to order.
+func (l *loader) warnOrder() {
+	if len(l.cfg.Queues) > 1 {
+		return
+	}
+	if q := &l.cfg.Queues[0]; q.Weight > 0 {
+		l.about("queues", fmt.Sprintf("the weight %d has no effect: there is one queue", q.Weight), "")
+	}
+	l.idleFor("max-wait", "there is one queue")
+}
+
+func (l *loader) warnMetrics() {
+	if l.cfg.CloudWatch == Off {
+		l.idleFor("metrics-interval", "no metrics are sent to CloudWatch")
+	}
+}
+
+// warnQueue tells of a queue's own settings that the common ones make idle.
+func (v *view) warnQueue(q *QueueSettings) {
+	if most := v.cfg.HTTPConnections; q.Concurrency > most {
+		v.warning(v.own["max"].Where, "queues", fmt.Sprintf("%smax %d has no effect: %s is the most for all queues", v.prefix, q.Concurrency, v.loader.cite("http-connections")), "")
+	}
+	if q.ToFunction() {
+		for _, key := range []string{"http_path", "mime_type", "inactivity_timeout", "deadline"} {
+			if own, found := v.own[key]; found {
+				v.warning(own.Where, "queues", fmt.Sprintf("%s%s has no effect: messages go to a function", v.prefix, key), "")
+			}
+		}
+	}
+	if v.concerns("max-wait", "retention-period") && q.MaxWait > q.RetentionPeriod {
+		v.about("max-wait", fmt.Sprintf("%s is longer than %s", v.named("max-wait"), v.cite("retention-period")), "")
 	}
 }

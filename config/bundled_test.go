@@ -1,0 +1,163 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/bundle"
+)
+
+// setting is one of the worker daemon's options as a bundle has it.
+func setting(namespace, option, value string, line int) bundle.Setting {
+	return bundle.Setting{Namespace: namespace, Option: option, Value: value, File: "/app/.ebextensions/worker.config", Line: line}
+}
+
+// withSettings is a bundle without a name which sets nothing else.
+func withSettings(settings ...bundle.Setting) *bundle.Bundle {
+	return &bundle.Bundle{Dir: "/", Settings: settings}
+}
+
+func TestBundleSettings(t *testing.T) {
+	t.Parallel()
+	at := func(line string) Origin { return Origin{FromBundle, "/app/.ebextensions/worker.config:" + line} }
+	cfg := mustLoad(t, Sources{Environ: home("TENDRIL_SQSD_RetentionPeriod=7000"), Bundle: withSettings(
+		setting(bundle.NamespaceWorker, "HttpPath", "jobs", 3),
+		setting(bundle.NamespaceWorker, "HttpPath", "/later", 4),
+		setting(bundle.NamespaceWorker, "Connection timeout", "7", 5),
+		setting(bundle.NamespaceWorker, "ConnectTimeout", "8", 6),
+		setting(bundle.NamespaceWorker, "RetentionPeriod", "60", 7),
+		setting(bundle.NamespaceWorker, "ErrorVisibilityTimeout", "", 8),
+		setting(bundle.NamespaceWorker, "MaxRetries", "77", 8),
+		setting(bundle.NamespaceWorker, "MaxRetries", "", 9),
+		setting(bundle.NamespaceEnvironment, "WORKER_SHUTDOWN_DELAY", "25", 9),
+		setting(bundle.NamespaceEnvironment, "PORT", "8081", 10),
+		setting(bundle.NamespaceEnvironment, "TENDRIL_MAX_RETRIES", "wrong", 11),
+		setting(bundle.NamespaceEnvironment, "WORKERLESS_CONCURRENCY", "wrong", 12),
+		setting(bundle.NamespaceGroup, "MinSize", "2", 13),
+		setting(bundle.NamespaceTrigger, "Period", "2", 14),
+		setting(bundle.NamespaceTrigger, "BreachDuration", "10", 15),
+		setting("aws:ec2:vpc", "HttpPath", "/wrong", 16),
+	)})
+	for name, want := range map[string]Origin{
+		"http-path": at("4"), "connect-timeout": at("6"), "retention-period": {FromEnvironment, "TENDRIL_SQSD_RetentionPeriod"}, "error-visibility-timeout": {},
+		"app-grace": at("9"), "port": at("10"), "max-retries": at("9"), "http-connections": {}, "scale-min-size": at("13"), "scale-period": at("14"),
+	} {
+		if got := cfg.Origin(name); got != want {
+			t.Errorf("%s is from %+v, want %+v", name, got, want)
+		}
+	}
+	if cfg.HTTPPath != "/later" || cfg.MaxRetries != 10 || cfg.ConnectTimeout != 8*time.Second || cfg.AppGrace != 25*time.Second || cfg.Port != 8081 || cfg.ScaleMinSize != 2 ||
+		cfg.ScalePeriod != 2*time.Minute || cfg.ScaleBreachDuration != 10*time.Minute {
+		t.Errorf("got %+v", cfg.Settings)
+	}
+	if len(cfg.Warnings) > 0 {
+		t.Errorf("a bundle that is right warns: %v", cfg.Warnings)
+	}
+	e, err := cfg.Explain("HttpPath")
+	if err != nil || len(e.Chain) != 3 || e.Chain[1].Value != "/jobs" || !strings.Contains(e.String(), "bundle       /later (/app/.ebextensions/worker.config:4)") {
+		t.Errorf("%v, %v", e, err)
+	}
+}
+
+// TestBundleNames: a name that somebody gave the environment counts before the
+// folder's.
+func TestBundleNames(t *testing.T) {
+	t.Parallel()
+	app, err := bundle.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.Dir = "/srv/folder"
+	if cfg := mustLoad(t, Sources{Environ: home(), Bundle: app, Flags: map[string]string{"queue-url": someURL}}); cfg.Name != "folder" || cfg.CloudWatch != Off {
+		t.Errorf("the folder's name: %s, metrics %s", cfg.Name, cfg.CloudWatch)
+	}
+	app.Manifest = bundle.Manifest{Name: "orders", NameLine: 3}
+	if cfg := mustLoad(t, Sources{Environ: home(), Bundle: app}); cfg.Name != "orders" || cfg.Origin("name") != (Origin{FromBundle, "/srv/folder/env.yaml:3"}) {
+		t.Errorf("the name in env.yaml: %s (%s)", cfg.Name, cfg.Origin("name"))
+	}
+	cfg := mustLoad(t, Sources{Environ: home("TENDRIL_ENVIRONMENT_NAME=orders-worker"), Bundle: app, Flags: map[string]string{"queue-url": someURL}})
+	if cfg.Name != "orders-worker" || cfg.CloudWatch != On || cfg.Origin("name").Where != "TENDRIL_ENVIRONMENT_NAME" {
+		t.Errorf("the environment's name: %s (%s), metrics %s", cfg.Name, cfg.Origin("name"), cfg.CloudWatch)
+	}
+}
+
+// TestBundleHealthSettings: what health reporting's options mean here, and what is
+// told of those that mean nothing.
+func TestBundleHealthSettings(t *testing.T) {
+	t.Parallel()
+	const at = "/app/.ebextensions/worker.config:7: "
+	const rule = `{"Version":1,"Rules":{"Environment":{"Application":{"ApplicationRequests4xx":{"Enabled":%t}},"ELB":{"ELBRequests4xx":{"Enabled":false}}}},` +
+		`"CloudWatchMetrics":{"Environment":{"ApplicationLatencyP99.9":60},"Instance":{}}}`
+	for name, c := range map[string]struct {
+		option, value string
+		ignored       bool
+		refused       string
+		warned        []string
+	}{
+		"enhanced":        {option: "SystemType", value: "enhanced"},
+		"basic":           {option: "SystemType", value: "basic", warned: []string{"SystemType basic has no effect: health is always judged as enhanced health is"}},
+		"a threshold":     {option: "HealthCheckSuccessThreshold", value: "Warning", warned: []string{"HealthCheckSuccessThreshold has no effect: a new version gets messages when it is ready"}},
+		"authorization":   {option: "EnhancedHealthAuthEnabled", value: "true", warned: []string{"EnhancedHealthAuthEnabled has no effect: no health is sent to AWS by an agent"}},
+		"taken back":      {option: "ConfigDocument"},
+		"an empty one":    {option: "ConfigDocument", value: "{}"},
+		"4xx counts":      {option: "ConfigDocument", value: fmt.Sprintf(rule, true), warned: []string{"the rules of ConfigDocument for ELB have no effect: a worker has no load balancer", "the CloudWatchMetrics of ConfigDocument are not published"}},
+		"4xx is ignored":  {option: "ConfigDocument", value: fmt.Sprintf(rule, false), ignored: true, warned: []string{"the rules of ConfigDocument for ELB have no effect: a worker has no load balancer", "the CloudWatchMetrics of ConfigDocument are not published"}},
+		"no JSON":         {option: "ConfigDocument", value: "{", refused: "ConfigDocument cannot be read: unexpected end of JSON input\n  it is a map, or JSON: "},
+		"no boolean":      {option: "ConfigDocument", value: strings.Replace(rule, "%t", `"no"`, 1), refused: "ConfigDocument cannot be read: cannot unmarshal string into Go"},
+		"a mistyped name": {option: "Systemtype", value: "enhanced", refused: "Systemtype is no option of Elastic Beanstalk's aws:elasticbeanstalk:healthreporting:system\n  it has ConfigDocument, SystemType, "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, err := Load(Sources{Environ: home(), Dir: t.TempDir(), Bundle: withSettings(setting(bundle.NamespaceHealth, c.option, c.value, 7))})
+			if c.refused != "" {
+				if err == nil || !strings.HasPrefix(err.Error(), at+c.refused) {
+					t.Errorf("got  %v\nwant %s", err, at+c.refused)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var warned []string
+			for _, w := range cfg.Warnings {
+				warned = append(warned, strings.TrimPrefix(w.String(), at))
+			}
+			if cfg.HealthIgnoreClientErrors != c.ignored || !slices.Equal(warned, c.warned) {
+				t.Errorf("4xx ignored %t, warned %q; want %t, %q", cfg.HealthIgnoreClientErrors, warned, c.ignored, c.warned)
+			}
+		})
+	}
+}
+
+func TestBundleSettingsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	const at = "/app/.ebextensions/worker.config:7: "
+	for name, c := range map[string]struct {
+		setting bundle.Setting
+		want    string
+	}{
+		"out of range": {setting(bundle.NamespaceWorker, "HttpConnections", "0", 7), at + "HttpConnections 0 is out of range; allowed: 1 to 1000\n  write HttpConnections: 1"},
+		"in minutes":   {setting(bundle.NamespaceTrigger, "Period", "601", 7), at + "Period 601m is out of range; allowed: 1s to 36000s\n  write Period: 600"},
+		"no number":    {setting(bundle.NamespaceGroup, "MaxSize", "many", 7), at + "MaxSize many is no whole number; allowed: 1 to 10000\n  write MaxSize: 4"},
+		"a property":   {setting(bundle.NamespaceEnvironment, "PORT", "http", 7), at + "PORT http is no whole number; allowed: 1 to 65535\n  write PORT: 5000"},
+		"a mistyped name": {setting(bundle.NamespaceWorker, "HttpPaht", "/", 7),
+			at + "HttpPaht is no option of Elastic Beanstalk's aws:elasticbeanstalk:sqsd\n  did you mean HttpPath?"},
+		"a name of another namespace": {setting(bundle.NamespaceGroup, "HttpPath", "/", 7),
+			at + "HttpPath is no option of Elastic Beanstalk's aws:autoscaling:asg\n  it has MinSize, MaxSize, Cooldown"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := Load(Sources{Environ: home(), Dir: t.TempDir(), Bundle: withSettings(c.setting)})
+			if err == nil || err.Error() != c.want {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+	cfg := mustLoad(t, Sources{Environ: home(), Bundle: withSettings(setting(bundle.NamespaceGroup, "Availability Zones", "Any 2", 7))})
+	if len(cfg.Warnings) != 1 || cfg.Warnings[0].String() != at+"Availability Zones has no effect: no instances are created" {
+		t.Errorf("warnings %v", cfg.Warnings)
+	}
+}

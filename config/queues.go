@@ -1,0 +1,264 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// maxQueues bounds how many queues one worker looks after.
+	maxQueues = 64
+	// maxWeight bounds a queue's weight.
+	maxWeight = 1000
+)
+
+// QueueSettings are what holds for one queue: its own settings, and for the
+// rest those of all queues. [Load] fills every field; ranges are those of
+// [Settings].
+type QueueSettings struct {
+	// Name tells the queue apart from the others; with a URL it is the name in
+	// there. One that ends in ".fifo" is a FIFO queue.
+	Name string
+	// URL is the URL or ARN of a queue on Amazon SQS; "" when the queue is
+	// embedded, or is to be found on Amazon SQS by its name.
+	URL string
+	// Backend is BackendEmbedded or BackendSQS.
+	Backend string
+	// Region is the AWS region in the URL or ARN, else Settings.Region.
+	Region string
+	// Weight is the queue's share of the first looks, 1 to 1000; 0 in every
+	// queue means strict order.
+	Weight int
+	// Concurrency is the most deliveries in work for this queue, 1 to 1000; all
+	// queues together have Settings.HTTPConnections.
+	Concurrency int
+	// MaxWait is the age at which a message gets the next turn; 0 means never.
+	MaxWait time.Duration
+
+	// Target is the app's URL without a path; "" means the supervised app,
+	// unless Function or Lambda is set. At most one of the three is.
+	Target string
+	// Function is the Lambda function on AWS, Lambda the command of one on this
+	// machine, that gets the messages; "" for none.
+	Function, Lambda string
+	// HTTPPath is the path of every POST and MimeType its Content-Type.
+	HTTPPath, MimeType string
+	// BatchSize is the most messages in one invocation, 1 to 10; BatchWindow
+	// how long one may wait to be full.
+	BatchSize   int
+	BatchWindow time.Duration
+	// ViaSNS delivers what a notification of SNS carries without its envelope.
+	ViaSNS bool
+
+	// InactivityTimeout is how long the app may be silent.
+	InactivityTimeout time.Duration
+	// Deadline bounds one POST as a whole; 0 means no bound.
+	Deadline time.Duration
+	// VisibilityTimeout hides a received message; 0 is meant as written.
+	VisibilityTimeout time.Duration
+	// ErrorVisibilityTimeout hides a failed message, counted from the failure;
+	// nil leaves VisibilityTimeout to run out, 0 means retry at once.
+	ErrorVisibilityTimeout *time.Duration
+	// RetentionPeriod is how long after its first receive a message is tried.
+	RetentionPeriod time.Duration
+}
+
+// FIFO reports whether the queue is a FIFO queue, by its name.
+func (q *QueueSettings) FIFO() bool { return strings.HasSuffix(q.Name, fifoSuffix) }
+
+// ToFunction reports whether the messages go to a Lambda function, on AWS or
+// on this machine, rather than to an app over HTTP.
+func (q *QueueSettings) ToFunction() bool { return q.Function != "" || q.Lambda != "" }
+
+// ToOwnApp reports whether the messages go to the app that is started here: no
+// target and no function is named.
+func (q *QueueSettings) ToOwnApp() bool { return q.Target == "" && !q.ToFunction() }
+
+// reference is the queue as it would be written.
+func (q *QueueSettings) reference() string {
+	if q.URL != "" {
+		return q.URL
+	}
+	return q.Name
+}
+
+// fill takes what may be set for one queue from settings.
+func (q *QueueSettings) fill(s *Settings) {
+	q.Backend, q.MaxWait = s.Backend, s.MaxWait
+	q.Target, q.Function, q.Lambda, q.HTTPPath, q.MimeType = s.Target, s.Function, s.Lambda, s.HTTPPath, s.MimeType
+	q.BatchSize, q.BatchWindow, q.ViaSNS = s.BatchSize, s.BatchWindow, s.ViaSNS
+	q.InactivityTimeout, q.Deadline, q.RetentionPeriod = s.InactivityTimeout, s.Deadline, s.RetentionPeriod
+	q.VisibilityTimeout, q.ErrorVisibilityTimeout = s.VisibilityTimeout, s.ErrorVisibilityTimeout
+}
+
+// settings is the reverse of fill.
+func (q *QueueSettings) settings() Settings {
+	return Settings{
+		Backend: q.Backend, MaxWait: q.MaxWait,
+		Target: q.Target, Function: q.Function, Lambda: q.Lambda, HTTPPath: q.HTTPPath, MimeType: q.MimeType,
+		BatchSize: q.BatchSize, BatchWindow: q.BatchWindow, ViaSNS: q.ViaSNS,
+		InactivityTimeout: q.InactivityTimeout, Deadline: q.Deadline, RetentionPeriod: q.RetentionPeriod,
+		VisibilityTimeout: q.VisibilityTimeout, ErrorVisibilityTimeout: q.ErrorVisibilityTimeout,
+	}
+}
+
+// AnyEmbedded reports whether a queue is embedded.
+func (s *Settings) AnyEmbedded() bool {
+	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.Backend == BackendEmbedded })
+}
+
+// AnyOnSQS reports whether a queue is on Amazon SQS.
+func (s *Settings) AnyOnSQS() bool {
+	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.Backend == BackendSQS })
+}
+
+// AnyToOwnApp reports whether the messages of a queue go to the app that is
+// started here.
+func (s *Settings) AnyToOwnApp() bool {
+	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.ToOwnApp() })
+}
+
+// queueList is the option queues in its text form.
+func queueList() value {
+	return value{
+		kind:    List,
+		allowed: fmt.Sprintf("1 to %d names, URLs or ARNs of queues with commas between, either all with \":1\" to \":%d\" behind for a weight or none", maxQueues, maxWeight),
+		nearest: mendQueues,
+		set: func(s *Settings, text string) error {
+			queues, err := parseQueues(text)
+			if err == nil {
+				s.Queues = queues
+			}
+			return err
+		},
+		get: func(s *Settings) string { return formatQueues(s.Queues) },
+	}
+}
+
+// parseQueues reads "a,b", "a:2,b:1", with URLs and ARNs among the names.
+func parseQueues(text string) ([]QueueSettings, error) {
+	var queues []QueueSettings
+	for item := range strings.SplitSeq(text, ",") {
+		q, err := parseQueue(strings.TrimSpace(item))
+		if err != nil {
+			return nil, err
+		}
+		queues = append(queues, q)
+	}
+	return queues, checkQueues(queues)
+}
+
+func parseQueue(item string) (QueueSettings, error) {
+	var q QueueSettings
+	ref, weight, weighted := splitWeight(item)
+	if weighted {
+		n, err := strconv.Atoi(weight)
+		if err != nil || n < 1 || n > maxWeight {
+			return q, fmt.Errorf("has the weight %s for %s, which is no number from 1 to %d", shown(weight), shown(ref), maxWeight)
+		}
+		q.Weight = n
+	}
+	var err error
+	switch {
+	case item == "":
+		return q, errors.New("has a comma with no queue beside it")
+	case strings.Contains(ref, ":"):
+		q.URL, err = queueURL(ref)
+		q.Name = lastSegment(ref)
+	default:
+		q.Name, err = queueName(ref)
+	}
+	if err != nil {
+		return q, fmt.Errorf("names %s, which %w", shown(ref), err)
+	}
+	return q, nil
+}
+
+// splitWeight takes the weight off a queue's name, URL or ARN, which may hold
+// colons of their own.
+func splitWeight(item string) (ref, weight string, weighted bool) {
+	const inARN = 5 // colons
+	at := strings.LastIndexByte(item, ':')
+	switch {
+	case at < 0:
+	case strings.HasPrefix(item, "arn:"):
+		weighted = strings.Count(item, ":") > inARN
+	case strings.Contains(item, "://"):
+		weighted = at > strings.LastIndexByte(item, '/')
+	default:
+		weighted = true
+	}
+	if !weighted {
+		return item, "", false
+	}
+	return item[:at], item[at+1:], true
+}
+
+// checkQueues checks the queues against one another.
+func checkQueues(queues []QueueSettings) error {
+	if len(queues) > maxQueues {
+		return fmt.Errorf("has %d queues, more than %d", len(queues), maxQueues)
+	}
+	seen := map[string]bool{}
+	for i := range queues {
+		q, first := &queues[i], &queues[0]
+		if seen[q.Name] {
+			return fmt.Errorf("has two queues of the name %s, by which they are told apart", q.Name)
+		}
+		seen[q.Name] = true
+		if (q.Weight > 0) != (first.Weight > 0) {
+			with, without := q.Name, first.Name
+			if first.Weight > 0 {
+				with, without = without, with
+			}
+			return fmt.Errorf("has a weight for %s and none for %s: give every queue a weight, or none for strict order", with, without)
+		}
+	}
+	return nil
+}
+
+// mendQueues is the list that may have been meant: queues without a weight
+// get 1, and the second of two is left out. It is "" when that is not enough.
+func mendQueues(text string) string {
+	weighted := false
+	var queues []QueueSettings
+	for item := range strings.SplitSeq(text, ",") {
+		q, err := parseQueue(strings.TrimSpace(item))
+		if err != nil {
+			return ""
+		}
+		if !slices.ContainsFunc(queues, func(other QueueSettings) bool { return other.Name == q.Name }) {
+			queues = append(queues, q)
+		}
+		weighted = weighted || q.Weight > 0
+	}
+	const longest = 200 // of a line of advice
+	for i := range queues {
+		if weighted {
+			queues[i].Weight = max(1, queues[i].Weight)
+		}
+	}
+	if mended := formatQueues(queues); len(queues) <= maxQueues && len(mended) <= longest {
+		return mended
+	}
+	return ""
+}
+
+// formatQueues is the text form of the queues.
+func formatQueues(queues []QueueSettings) string {
+	var b strings.Builder
+	for i := range queues {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(queues[i].reference())
+		if w := queues[i].Weight; w > 0 {
+			b.WriteString(":" + strconv.Itoa(w))
+		}
+	}
+	return b.String()
+}

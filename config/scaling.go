@@ -1,0 +1,247 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// scaleTarget takes what is scaled.
+func scaleTarget(text string) (string, error) {
+	switch text {
+	case ScaleNone, ScaleProcesses, ScalePublish:
+		return text, nil
+	}
+	group, found := strings.CutPrefix(text, ScaleGroup)
+	switch {
+	case !found:
+		return "", errors.New("is nothing that can be scaled")
+	case group == "" || len(group) > 255 || hasControl(group) || strings.ContainsAny(group, ":/"):
+		return "", errors.New("names no group")
+	}
+	return text, nil
+}
+
+// measureDefaults is what holds for a trigger when only its measure is named.
+func measureDefaults(measure string) (unit string, lower, upper float64) {
+	switch measure {
+	case "CPUUtilization":
+		return "Percent", 25, 75
+	case "BacklogPerProcess":
+		return "Count", 10, 100
+	case "OldestMessageAge":
+		return "Seconds", 10, 60
+	case "BusyShare":
+		return "Percent", 30, 80
+	}
+	return "", 0, 0
+}
+
+// deriveScaling works out how many processes there may be and by what they
+// are scaled.
+func (l *loader) deriveScaling() {
+	l.deriveProcesses()
+	l.deriveMeasure()
+	l.setAsideThresholds()
+	l.deriveThresholds()
+	l.derivePeriod()
+	if s := &l.cfg.Settings; s.ScaleMaxSize < s.ScaleMinSize {
+		l.deriveLargest("scale-max-size", "scale-min-size", func() { s.ScaleMaxSize = s.ScaleMinSize }, func() { s.ScaleMinSize = s.ScaleMaxSize })
+	}
+}
+
+// deriveLargest mends a most that is less than the least, where one of them
+// is a default.
+func (l *loader) deriveLargest(most, least string, raise, lower func()) {
+	switch {
+	case !l.isSet(most):
+		raise()
+		l.settle(most, least+" is as much")
+	case !l.isSet(least):
+		lower()
+		l.settle(least, most+" is as much")
+	default:
+		l.clash(most, fmt.Sprintf("%s is less than %s", l.named(most), l.cite(least)), "make it the larger one")
+	}
+}
+
+// deriveProcesses gives the app as many processes as were asked for. The sizes
+// of a group are meant for instances: they count here only when processes are
+// what is scaled.
+func (l *loader) deriveProcesses() {
+	s := &l.cfg.Settings
+	if s.ScaleTarget == ScaleProcesses {
+		for _, bound := range []struct {
+			name, from string
+			field      *int
+			size       int
+		}{{"processes-min", "scale-min-size", &s.ProcessesMin, s.ScaleMinSize}, {"processes-max", "scale-max-size", &s.ProcessesMax, s.ScaleMaxSize}} {
+			if !l.isSet(bound.name) {
+				*bound.field = min(bound.size, maxProcesses)
+				l.settle(bound.name, bound.from)
+			}
+		}
+	}
+	if s.ProcessesMax < s.ProcessesMin {
+		l.deriveLargest("processes-max", "processes-min", func() { s.ProcessesMax = s.ProcessesMin }, func() { s.ProcessesMin = s.ProcessesMax })
+	}
+	if !l.isSet("scale-target") && s.ProcessesMax > s.ProcessesMin {
+		s.ScaleTarget = ScaleProcesses
+		l.settle("scale-target", "processes-max is more than processes-min")
+	}
+}
+
+// deriveMeasure sets a measure aside that nobody measures here, with what
+// belongs to it: a bundle made for AWS runs unchanged, and is told.
+func (l *loader) deriveMeasure() {
+	s := &l.cfg.Settings
+	if !slices.Contains(foreignMeasures(), s.ScaleMeasureName) {
+		return
+	}
+	from := l.origin("scale-measure-name")
+	if s.ScaleTarget != ScaleNone {
+		l.about("scale-measure-name", fmt.Sprintf("%s is not measured here, and is set aside with its thresholds: the size follows the backlog and the deliveries in work", s.ScaleMeasureName),
+			"write "+orList(ownMeasures())+" to have a trigger")
+	}
+	s.ScaleMeasureName, s.ScaleUnit, s.ScaleLowerThreshold, s.ScaleUpperThreshold = "", "", 0, 0
+	for _, name := range []string{"scale-measure-name", "scale-unit", "scale-lower-threshold", "scale-upper-threshold"} {
+		if l.isSet(name) {
+			l.record(name, from)
+		}
+	}
+}
+
+// usualMeasure is Elastic Beanstalk's where a bundle names none.
+const usualMeasure = "NetworkOut"
+
+// setAsideThresholds forgets those that were set for another measure, further down than
+// the one in force: bytes a minute say nothing of messages.
+func (l *loader) setAsideThresholds() {
+	s := &l.cfg.Settings
+	if s.ScaleMeasureName == "" {
+		return
+	}
+	var aside []string
+	for _, t := range []struct {
+		name   string
+		forget func()
+	}{
+		{"scale-unit", func() { s.ScaleUnit = "" }},
+		{"scale-lower-threshold", func() { s.ScaleLowerThreshold = 0 }},
+		{"scale-upper-threshold", func() { s.ScaleUpperThreshold = 0 }},
+	} {
+		if !l.meantForAnother(t.name) {
+			continue
+		}
+		aside = append(aside, l.cite(t.name))
+		t.forget()
+		l.cfg.chains[t.name] = append(l.cfg.chains[t.name], Setting{}) // nobody's, to be settled
+	}
+	if len(aside) > 0 && s.ScaleTarget != ScaleNone {
+		l.about("scale-measure-name", "set aside, as meant for another measure than "+s.ScaleMeasureName+": "+strings.Join(aside, ", "), "set the thresholds where the measure is set, unless its usual ones will do")
+	}
+}
+
+// meantForAnother reports whether an option of a trigger was set for another measure than
+// the one in force.
+func (l *loader) meantForAnother(name string) bool {
+	from := l.origin(name)
+	if from.Layer == Default {
+		return false
+	}
+	other := l.valueIn("scale-measure-name", from.Layer)
+	if other == "" && from.Layer == FromBundle {
+		other = usualMeasure
+	}
+	return other != "" && other != l.cfg.ScaleMeasureName
+}
+
+// valueIn is what an option is set to in a layer, or in the next below where it is set;
+// "" for nowhere.
+func (l *loader) valueIn(name string, layer Layer) string {
+	chain := l.cfg.chains[name]
+	for i := len(chain) - 1; i >= 0; i-- {
+		if at := chain[i]; at.Origin.Layer <= layer && at.Origin.Layer != Default {
+			return at.Value
+		}
+	}
+	return ""
+}
+
+// deriveThresholds completes a trigger, in the unit of its measure.
+func (l *loader) deriveThresholds() {
+	s := &l.cfg.Settings
+	unit, lower, upper := measureDefaults(s.ScaleMeasureName)
+	if unit == "" {
+		return
+	}
+	if s.ScaleUnit != "" && s.ScaleUnit != unit {
+		l.about("scale-unit", fmt.Sprintf("%s has no effect: %s is measured in %s", l.named("scale-unit"), s.ScaleMeasureName, unit), "")
+		s.ScaleUnit = unit
+		l.record("scale-unit", l.origin("scale-unit"))
+	} else if s.ScaleUnit == "" {
+		s.ScaleUnit = unit
+		l.settle("scale-unit", s.ScaleMeasureName)
+	}
+	hasLower, hasUpper := l.isSet("scale-lower-threshold"), l.isSet("scale-upper-threshold")
+	if !hasUpper {
+		far := 3 * s.ScaleLowerThreshold
+		if unit == "Percent" { // of which there are never more than 100
+			far = min(far, (s.ScaleLowerThreshold+100)/2)
+		}
+		s.ScaleUpperThreshold = max(upper, far)
+		l.settle("scale-upper-threshold", s.ScaleMeasureName)
+	}
+	if !hasLower {
+		s.ScaleLowerThreshold = min(lower, s.ScaleUpperThreshold/3)
+		l.settle("scale-lower-threshold", s.ScaleMeasureName)
+	}
+	if s.ScaleLowerThreshold >= s.ScaleUpperThreshold {
+		l.clash("scale-lower-threshold", fmt.Sprintf("%s is not below %s", l.named("scale-lower-threshold"), l.cite("scale-upper-threshold")), "leave room between them: else the size goes to and fro")
+	}
+}
+
+// derivePeriod lets a breach that is shorter than the usual period be one
+// period.
+func (l *loader) derivePeriod() {
+	s := &l.cfg.Settings
+	if !l.isSet("scale-period") && s.ScaleBreachDuration > 0 && s.ScaleBreachDuration < s.ScalePeriod {
+		s.ScalePeriod = s.ScaleBreachDuration
+		l.settle("scale-period", "scale-breach-duration is shorter than the usual one")
+	}
+}
+
+// warnScaling tells of scaling that scales nothing.
+func (l *loader) warnScaling() {
+	s := &l.cfg.Settings
+	trigger := []string{"scale-statistic", "scale-unit", "scale-lower-threshold", "scale-upper-threshold", "scale-lower-breach-scale-increment", "scale-upper-breach-scale-increment",
+		"scale-period", "scale-evaluation-periods", "scale-breach-duration"}
+	switch {
+	case s.ScaleTarget == ScaleNone:
+		for _, name := range append([]string{"scale-drain-within", "scale-target-busy", "scale-cooldown", "scale-measure-name"}, trigger...) {
+			if l.origin(name).Layer > FromBundle { // a bundle made for a fleet has them, and is right
+				l.idle(name, "with scale-target none", "set scale-target, to processes for instance")
+			}
+		}
+		if s.ProcessesMax > s.ProcessesMin {
+			l.idle("processes-max", "with scale-target none", "set scale-target to processes")
+		}
+	case s.ScaleMeasureName == "":
+		for _, name := range trigger {
+			if l.origin(name).Layer > FromBundle {
+				l.idle(name, "without scale-measure-name", "set scale-measure-name, to BacklogPerProcess for instance")
+			}
+		}
+	default:
+		for _, name := range []string{"scale-drain-within", "scale-target-busy"} {
+			l.idle(name, "with scale-measure-name", "leave the measure out to have it")
+		}
+	}
+	if s.ScaleTarget != ScaleNone && s.ScaleTarget != ScaleProcesses && !l.cfg.AnyOnSQS() {
+		l.about("scale-target", fmt.Sprintf("%s scales instances, and the queue of each is its own: it is embedded", l.named("scale-target")), "scale processes, or take a queue on Amazon SQS that the instances share")
+	}
+	if s.ProcessesMax > 1 && !l.cfg.AnyToOwnApp() {
+		l.idle("processes-max", "where no messages go to an app that is started here", "")
+	}
+}
