@@ -102,7 +102,7 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 	}
 	now := q.b.clock.now()
 	if m := q.held[r.key]; m != nil && !m.claimed() {
-		s.ReceiveCount, s.FirstReceivedAt = int(m.count), date(m.first)
+		s.ReceiveCount, s.FirstReceivedAt = int(m.received()), date(m.first)
 		if m.flying {
 			s.State, s.Until = InFlight, q.until(m.until, now)
 			return s, true

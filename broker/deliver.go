@@ -26,7 +26,7 @@ func (q *liveQueue) deliver(list []given) ([]queue.Message, error) {
 			continue
 		}
 		m.ReceiptHandle = q.b.seal.handle(work, g.receipt)
-		m.ReceiveCount = int(g.receipt.serial)
+		m.ReceiveCount = int(g.count)
 		m.FirstReceivedAt = date(g.first)
 		out = append(out, m)
 	}

@@ -56,8 +56,9 @@
 // deadlines of messages in flight and the receive counts, except for those of
 // the last fifth of a second: these are written down a moment late, since most
 // messages are deleted sooner. A message whose receive was forgotten is visible
-// at once; on a FIFO queue its receipt has expired, on a standard queue it still
-// deletes. Attempt ids of FIFO receives are not kept. Reopening takes the same
+// at once; on a FIFO queue its receipt has expired, on a standard queue it
+// still deletes. One that was given back unread in that time may count as
+// received. Attempt ids of FIFO receives are not kept. Reopening takes the same
 // time at any depth.
 //
 // # Failures

@@ -53,7 +53,7 @@ func (r *Registry) Fire(ctx context.Context, req FireRequest, m queue.Outgoing) 
 	if err != nil {
 		return queue.Sent{}, false, err
 	}
-	f := &firing{sending: newSending(q, []queue.Outgoing{m}), req: req}
+	f := &firing{sending: newSending(q, []queue.Outgoing{m}), req: req, path: pathOf(&m)}
 	if err := f.sent[0].Err; err != nil {
 		return queue.Sent{}, false, err
 	}
@@ -86,6 +86,7 @@ func (req *FireRequest) check() error {
 type firing struct {
 	*sending
 	req     FireRequest
+	path    string // of the message
 	already bool
 	refusal error
 }
@@ -143,8 +144,8 @@ func (f *firing) first(c *conn) (found bool, err error) {
 // what has not.
 func (f *firing) note(c *conn) error {
 	r, at, now := &f.req, f.req.At.UnixMilli(), stamp()
-	_, err := c.exec(`INSERT INTO fires (id, task, queue, at, term, recorded, message, sequence) VALUES (?,?,?,?,?,?,?,?)`,
-		r.ID, r.Task, r.Queue, at, r.Term, now, f.sent[0].ID, f.sent[0].SequenceNumber)
+	_, err := c.exec(`INSERT INTO fires (id, task, queue, at, term, recorded, message, sequence, path) VALUES (?,?,?,?,?,?,?,?,?)`,
+		r.ID, r.Task, r.Queue, at, r.Term, now, f.sent[0].ID, f.sent[0].SequenceNumber, f.path)
 	if err == nil && r.Task != "" {
 		_, err = c.exec(`INSERT INTO tasks (task, last) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET last = max(last, excluded.last)`, r.Task, at)
 	}

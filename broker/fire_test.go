@@ -482,3 +482,44 @@ func TestFileOfVersion1(t *testing.T) {
 		}
 	}
 }
+
+// A fire of a directory that was written before paths were kept is known with
+// any path; new ones are known with their own.
+func TestFileOfVersion2(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "old")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	old, fresh := fireOf("work", "report", 0), fireOf("work", "report", 1)
+	c, err := openConn(filepath.Join(dir, databaseName), "")
+	if err == nil {
+		err = c.script(`PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; BEGIN;` + schema + registrySchema + `
+			INSERT INTO queues VALUES (1, 'work', '{}', '{}', 0, 0, 0);
+			INSERT INTO counters VALUES (1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
+			INSERT INTO fires VALUES ('` + old.ID + `', 'report', 'work', 1, 0, ` + fmt.Sprint(time.Now().UnixMilli()) + `, 'm', '');
+			INSERT INTO tasks VALUES ('report', 1);
+			PRAGMA user_version = 2; COMMIT`)
+	}
+	if err == nil {
+		err = c.close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second time it is a file of today
+		b := openDir(t, dir, nil)
+		m := queue.Outgoing{Body: "x", Attributes: []queue.Attribute{{Name: "beanstalk.sqsd.path", Type: "String", Value: "/report"}}}
+		if _, _, err := b.Registry().Fire(t.Context(), fresh, m); err != nil {
+			t.Error(err)
+		}
+		for ask, want := range map[[2]string]bool{{old.ID, "/any"}: true, {fresh.ID, "/report"}: true, {fresh.ID, "/any"}: false} {
+			if got, err := b.Registry().FiredTo(t.Context(), ask[0], ask[1]); got != want || err != nil {
+				t.Errorf("FiredTo(%q, %q) = %v, %v", ask[0], ask[1], got, err)
+			}
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -13,6 +13,14 @@ import (
 // with its time in from, so that a later leader looks back to it. lease and
 // term are the fence, as in [FireRequest].
 func (r *Registry) Since(ctx context.Context, lease string, term int64, from map[string]time.Time) (map[string]time.Time, error) {
+	return r.SinceUnder(ctx, lease, term, from, nil)
+}
+
+// SinceUnder is [Registry.Since] for tasks with these schedules, in any words. A
+// task that is known with another schedule is accounted for up to its time in
+// from at least: earlier times of the new schedule were never due. Of a task
+// that has no schedule here, or was entered without one, nothing is compared.
+func (r *Registry) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error) {
 	for task := range from {
 		if err := checkRegistryName("task", task); err != nil {
 			return nil, err
@@ -22,7 +30,7 @@ func (r *Registry) Since(ctx context.Context, lease string, term int64, from map
 	err := r.fenced(ctx, lease, term, func(c *conn) error {
 		clear(since)
 		for task, at := range from {
-			if _, err := c.exec(`INSERT OR IGNORE INTO tasks (task, last) VALUES (?, ?)`, task, at.UnixMilli()); err != nil {
+			if err := enterTask(c, task, at, schedules[task]); err != nil {
 				return err
 			}
 			err := c.query(func(row []driver.Value) error {
@@ -40,6 +48,17 @@ func (r *Registry) Since(ctx context.Context, lease string, term int64, from map
 		return nil, err // the writer may be at it still: since is not looked at
 	}
 	return since, nil
+}
+
+// enterTask makes the row of a task right for its schedule, "" for any.
+func enterTask(c *conn, task string, at time.Time, schedule string) error {
+	_, err := c.exec(`INSERT OR IGNORE INTO tasks (task, last, schedule) VALUES (?, ?, nullif(?, ''))`, task, at.UnixMilli(), schedule)
+	if err == nil && schedule != "" {
+		// A row without a schedule is an older version's, or a skip's.
+		_, err = c.exec(`UPDATE tasks SET last = CASE WHEN schedule IS NULL THEN last ELSE max(last, ?) END, schedule = ?
+			WHERE task = ? AND schedule IS NOT ?`, at.UnixMilli(), schedule, task, schedule)
+	}
+	return err
 }
 
 // Skip accounts for the times of req.Task up to req.At without a message.
@@ -63,6 +82,30 @@ func (r *Registry) Fired(ctx context.Context, id string) (bool, error) {
 		err = c.query(func([]driver.Value) error { found = true; return nil }, `SELECT 1 FROM fires WHERE id = ?`, id)
 		return found, err
 	})
+}
+
+// pathAttribute is the message attribute with the path that a fire goes to.
+const pathAttribute = "beanstalk.sqsd.path"
+
+// FiredTo reports whether a fire of that id was made in the last 30 days with a
+// message to path. Of fires that an older version made, no path is known: they
+// were made with any, so that what was enqueued before an upgrade goes where it
+// was to go.
+func (r *Registry) FiredTo(ctx context.Context, id, path string) (bool, error) {
+	return lookUp(ctx, r.b, func(c *conn) (found bool, err error) {
+		err = c.query(func([]driver.Value) error { found = true; return nil }, `SELECT 1 FROM fires WHERE id = ? AND (path IS NULL OR path = ?)`, id, path)
+		return found, err
+	})
+}
+
+// pathOf is the path that a message goes to, "" when it names none.
+func pathOf(m *queue.Outgoing) string {
+	for _, a := range m.Attributes {
+		if a.Name == pathAttribute {
+			return a.Value
+		}
+	}
+	return ""
 }
 
 // fenced makes a change unless the term of the lease is over.

@@ -66,3 +66,64 @@ func TestTasksAreAccountedFor(t *testing.T) {
 		}
 	}
 }
+
+// A fire is known with the path of its message only.
+func TestFiredTo(t *testing.T) {
+	t.Parallel()
+	b := openTest(t, nil)
+	create(t, b, "work", nil)
+	r := b.Registry()
+	to := func(path string) queue.Outgoing {
+		return queue.Outgoing{Body: "x", Attributes: []queue.Attribute{{Name: "beanstalk.sqsd.path", Type: "String", Value: path}}}
+	}
+	fire, plain := fireOf("work", "report", 0), fireOf("work", "report", 1)
+	for req, m := range map[FireRequest]queue.Outgoing{fire: to("/report?full=1"), plain: {Body: "x"}} {
+		if _, _, err := r.Fire(t.Context(), req, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, already, err := r.Fire(t.Context(), fire, to("/other")); !already || err != nil {
+		t.Fatalf("fired again: %v, %v", already, err)
+	}
+	for ask, want := range map[[2]string]bool{
+		{fire.ID, "/report?full=1"}: true, {fire.ID, "/report"}: false, {fire.ID, "/other"}: false, {fire.ID, ""}: false,
+		{plain.ID, "/report"}: false, {plain.ID, ""}: true, {"report@never", "/report"}: false,
+	} {
+		if got, err := r.FiredTo(t.Context(), ask[0], ask[1]); got != want || err != nil {
+			t.Errorf("FiredTo(%q, %q) = %v, %v", ask[0], ask[1], got, err)
+		}
+	}
+}
+
+// Times before a task had its schedule are no times of that schedule.
+func TestSinceUnderAnotherSchedule(t *testing.T) {
+	t.Parallel()
+	r, ctx := openTest(t, nil).Registry(), t.Context()
+	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	hours := func(n int) time.Time { return at.Add(time.Duration(n) * time.Hour) }
+	for i, step := range []struct {
+		schedule   string
+		from, want int
+	}{
+		{"", 0, 0},              // as an older version enters it
+		{"0 5 * * *", 1, 0},     // which says nothing of a change
+		{"0 5 * * *", 2, 0},     // the same
+		{"", 3, 0},              // as an older version asks
+		{"* * * * * UTC", 4, 4}, // changed
+		{"* * * * * UTC", 5, 4},
+		{"0 5 * * *", 3, 4}, // changed back, by who knows it for longer: times only move on
+		{"0 5 * * *", 6, 4},
+	} {
+		since, err := r.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": hours(step.from)}, map[string]string{"audit": step.schedule})
+		if err != nil || !since["audit"].Equal(hours(step.want)) {
+			t.Errorf("step %d: since %v, %v; want %v", i, since["audit"], err, hours(step.want))
+		}
+	}
+	if err := r.Skip(ctx, FireRequest{ID: "audit@7", Task: "audit", At: hours(7)}); err != nil {
+		t.Fatal(err)
+	}
+	since, err := r.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": hours(9)}, map[string]string{"audit": "0 5 * * *"})
+	if err != nil || !since["audit"].Equal(hours(7)) {
+		t.Errorf("after a skip the schedule is forgotten: %v, %v", since, err)
+	}
+}

@@ -8,7 +8,8 @@ type message struct {
 	sent    int64  // stamp
 	due     int64  // end of its delay; 0 for none
 	arrived int32  // receive count on arrival in this queue
-	count   int32  // receive count; the serial of the latest receive
+	count   int32  // receives, the serial of the latest
+	unread  int32  // those of them that were taken back
 	epoch   uint32 // of the store at the latest receive
 	first   int64  // stamp of the first receive
 
@@ -24,11 +25,16 @@ type message struct {
 	gone    bool // deleted, moved or expired
 	queued  bool // waits in the arrangement to be given out again
 	holds   bool // keeps its group from giving out others
+	undone  bool // the latest receive was taken back
 	stored  bool // has a row in receipts
 	dirty   bool // is on the list of receipts to store
 	damaged bool // cannot be delivered
 	standIn bool // a claim on a message that memory does not hold
 }
+
+// received returns the receive count. The serial goes on where it does not, so
+// that no two receives have the same receipt.
+func (m *message) received() int32 { return m.count - m.unread }
 
 // claimed reports whether this only stands in for a message that memory does
 // not hold, to keep it from being given out.

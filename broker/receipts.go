@@ -30,7 +30,7 @@ func (q *liveQueue) store(m *message) {
 
 // receiptRow is a row of receipts. Times are Unix milliseconds.
 type receiptRow struct {
-	key, count, first, receivedAt, until, epoch int64
+	key, count, first, receivedAt, until, epoch, unread int64
 }
 
 // storeReceipts hands the receives to the writer that are old enough.
@@ -71,7 +71,7 @@ func (q *liveQueue) receiptRows(old int64) (rows []receiptRow, rest []*message) 
 
 func (q *liveQueue) receiptRow(m *message) receiptRow {
 	clock := q.b.clock
-	row := receiptRow{m.key, int64(m.count), m.first, clock.milli(m.receivedAt), 0, int64(m.epoch)}
+	row := receiptRow{m.key, int64(m.count), m.first, clock.milli(m.receivedAt), 0, int64(m.epoch), int64(m.unread)}
 	if m.flying {
 		row.until = clock.milli(m.until)
 	}
@@ -94,8 +94,8 @@ func (s *receiptStore) apply(t *tx) error {
 		return nil
 	}
 	for _, r := range s.rows {
-		_, err := t.c.exec(`INSERT OR REPLACE INTO receipts (id, count, first, received_at, until, epoch) VALUES (?,?,?,?,?,?)`,
-			r.key, r.count, r.first, r.receivedAt, r.until, r.epoch)
+		_, err := t.c.exec(`INSERT OR REPLACE INTO receipts (id, count, first, received_at, until, epoch, unread) VALUES (?,?,?,?,?,?,?)`,
+			r.key, r.count, r.first, r.receivedAt, r.until, r.epoch, r.unread)
 		if err != nil {
 			return err
 		}
@@ -112,6 +112,7 @@ func (q *liveQueue) loadReceipts(c *conn) error {
 		group, _ := row[8].(string)
 		m := q.newMessage(&record{key: n(0), sent: n(1), origin: n(2), received: n(3), group: group}, false)
 		m.count, m.first, m.epoch, m.stored = int32(n(4)), n(5), uint32(n(9)), true
+		m.unread = int32(n(10))
 		m.receivedAt = q.b.clock.reading(n(6))
 		q.held[m.key] = m
 		if m.until = q.b.clock.reading(n(7)); n(7) != 0 && m.until > now {
@@ -120,7 +121,7 @@ func (q *liveQueue) loadReceipts(c *conn) error {
 			q.order.giveBack(m)
 		}
 		return nil
-	}, `SELECT m.id, m.sent, m.origin, m.received, r.count, r.first, r.received_at, r.until, m.group_id, r.epoch
+	}, `SELECT m.id, m.sent, m.origin, m.received, r.count, r.first, r.received_at, r.until, m.group_id, r.epoch, r.unread
 		FROM receipts r JOIN messages m ON m.id = r.id WHERE r.id > ? AND r.id <= ? ORDER BY r.id`, q.low(), q.high())
 }
 

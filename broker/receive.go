@@ -124,6 +124,7 @@ type catch struct {
 type given struct {
 	m       *message
 	receipt receipt
+	count   int32 // receive count
 	first   int64
 	content *record
 }
@@ -243,7 +244,7 @@ func (q *liveQueue) judge(m *message, wall int64) verdict {
 		q.sweepNow()
 		return discard
 	}
-	if p := q.set.redrive; p != nil && m.count-m.arrived >= p.max && q.b.exists(p.target) {
+	if p := q.set.redrive; p != nil && m.received()-m.arrived >= p.max && q.b.exists(p.target) {
 		q.drop(m)
 		return divert
 	}
@@ -253,13 +254,14 @@ func (q *liveQueue) judge(m *message, wall int64) verdict {
 // start begins the flight of a message. The lock is held.
 func (q *liveQueue) start(m *message, visibility time.Duration, now, wall int64) given {
 	m.count++
+	m.undone = false
 	m.epoch = q.b.epoch
 	if m.first == 0 {
 		m.first = wall
 	}
 	m.receivedAt, m.until = now, now+int64(visibility)
 	q.held[m.key] = m
-	g := given{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, first: m.first, content: m.content}
+	g := given{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, count: m.received(), first: m.first, content: m.content}
 	q.drop(m)
 	if visibility > 0 {
 		m.flying = true

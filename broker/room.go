@@ -11,21 +11,22 @@ import (
 )
 
 // room watches the free space of the disk. Sends are refused while less than
-// a reserve is left, so that deletes, which need a little room in the log
-// themselves, go on. For the case that others fill the disk to the last byte
-// it keeps a small file that can be given up.
+// a reserve is left, so that deletes go on, which need some room themselves: in
+// the log, and in the database for what is still only in the log. For the case
+// that others fill the disk to the last byte it keeps a file of that size,
+// which can be given up.
 type room struct {
 	dir     string
 	free    func(dir string) (free, total int64, err error)
 	mu      sync.Mutex
 	checked time.Time
 	isLow   bool
-	ballast bool // the file is there
+	held    int64 // bytes of the file
 }
 
 const (
 	reserveMost = 64 << 20
-	ballastMost = 2 << 20
+	heldLeast   = 1 << 20
 	roomEvery   = 250 * time.Millisecond
 )
 
@@ -42,14 +43,34 @@ func freeSpace(dir string) (free, total int64, err error) {
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil
 }
 
-// low reports whether there is too little room for sends.
-func (r *room) low() bool {
+// low reports whether there is too little room for sends, and whether it has
+// just become so.
+func (r *room) low() (low, just bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	before := r.isLow
 	if now := time.Now(); r.checked.IsZero() || now.Sub(r.checked) >= roomEvery {
 		r.checked = now
 		r.look()
 	}
+	return r.isLow, r.isLow && !before
+}
+
+// grown looks at once if the log has become longer than the file; bytes is its
+// length.
+func (r *room) grown(bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.isLow && bytes > r.held {
+		r.checked = time.Now()
+		r.look()
+	}
+}
+
+// tight reports what low said last.
+func (r *room) tight() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return r.isLow
 }
 
@@ -60,39 +81,55 @@ func (r *room) look() {
 		r.isLow = false
 		return
 	}
-	reserve, ballast := min(reserveMost, total/16), min(ballastMost, total/32)
+	reserve := min(reserveMost, total/16)
 	r.isLow = free < reserve
-	if !r.isLow && !r.ballast && free >= reserve+ballast {
-		r.ballast = writeBallast(r.path(), ballast) == nil
+	want := min(r.wanted(), total/8)
+	if more := want - r.held; !r.isLow && more > 0 && free >= reserve+more {
+		if r.hold(want) == nil {
+			r.held = want
+		}
 	}
+}
+
+// wanted is how much the file should hold: what the log holds, in whole
+// megabytes, and one more.
+func (r *room) wanted() int64 {
+	info, err := os.Stat(filepath.Join(r.dir, databaseName+"-wal"))
+	if err != nil {
+		return heldLeast
+	}
+	return (info.Size()+heldLeast-1)/heldLeast*heldLeast + heldLeast
+}
+
+// hold makes the file as long as wanted, with real blocks behind it.
+func (r *room) hold(size int64) error {
+	f, err := os.OpenFile(r.path(), os.O_WRONLY|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(allocate(f, size), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(r.path()))
+	}
+	return nil
 }
 
 // release gives the reserved file up, since the disk is full.
 func (r *room) release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.isLow, r.ballast = true, false
+	r.isLow, r.held = true, 0
 	r.checked = time.Now()
 	_ = os.Remove(r.path()) // a full disk stays full, and the caller will see
 }
 
 func (r *room) path() string { return filepath.Join(r.dir, "reserve") }
 
-// writeBallast makes the file with real blocks behind it.
-func writeBallast(path string, size int64) error {
-	if info, err := os.Stat(path); err == nil && info.Size() == size {
-		return nil
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+// logPages returns how long the log may become before it is copied into the
+// database: less on a small disk.
+func (r *room) logPages() int64 {
+	_, total, err := r.free(r.dir)
 	if err != nil {
-		return err
+		return checkpointPages
 	}
-	zeros := make([]byte, 1<<20)
-	for left := size; left > 0 && err == nil; left -= int64(len(zeros)) {
-		_, err = f.Write(zeros[:min(left, int64(len(zeros)))])
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return nil
+	return min(checkpointPages, max(checkpointLeast, total/64/pageSize))
 }

@@ -148,5 +148,5 @@ const lookupRows = 10
 
 const lookupStatement = `SELECT ` + allColumns + ` FROM messages WHERE id IN (?,?,?,?,?,?,?,?,?,?)`
 
-// placeholders returns n question marks, with commas between.
-func placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }
+// parameters returns the question marks of n SQL parameters, with commas between.
+func parameters(n int) string { return strings.TrimSuffix(strings.Repeat("?,", n), ",") }

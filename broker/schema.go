@@ -1,5 +1,7 @@
 package broker
 
+import "strings"
+
 // The layout of the database. Any SQLite tool reads it:
 //
 //	queues     one row per queue: its name, the attributes it was given, its tags
@@ -11,15 +13,18 @@ package broker
 //	           another queue. size is that of attributes and body in bytes,
 //	           sum a checksum of the content.
 //	receipts   what is known of messages that were received and are still here:
-//	           how often, first when, hidden until when
+//	           how often, first when, hidden until when; unread is how many of
+//	           the receives do not count (NULL where version 3 wrote it)
 //	dedup      deduplication ids of the last five minutes
 //	departed   names of queues deleted in the last minute
 //	garbage    ranges of purged messages that wait to be removed
 //	meta       the secret behind ids and receipt handles, the epoch, the version
 //	leases     who is in charge, by the name of what
 //	fires      the periodic fires of the last 30 days, and the message of each.
-//	           at is the scheduled time, recorded that of the row.
-//	tasks      the scheduled time of each periodic task's last fire
+//	           at is the scheduled time, recorded that of the row, path where
+//	           on the app the message goes (NULL where version 2 wrote it).
+//	tasks      the scheduled time of each periodic task's last fire, and the
+//	           schedule that it was accounted for by (NULL: not known)
 //	paused     the paused periodic tasks
 const schema = `
 CREATE TABLE meta (
@@ -81,13 +86,21 @@ CREATE TABLE paused (
 ) WITHOUT ROWID;
 `
 
+// thirdSchema is what version 3 adds.
+const thirdSchema = `
+ALTER TABLE fires ADD COLUMN path TEXT;
+ALTER TABLE tasks ADD COLUMN schedule TEXT;
+`
+
+// fourthSchema is what version 4 adds.
+const fourthSchema = `
+ALTER TABLE receipts ADD COLUMN unread INTEGER;
+`
+
 // schemaVersion is kept in PRAGMA user_version.
-const schemaVersion = 2
+const schemaVersion = 4
 
 // schemaSince returns what a file of a version lacks.
 func schemaSince(version int64) string {
-	if version == 0 {
-		return schema + registrySchema
-	}
-	return registrySchema
+	return strings.Join([]string{schema, registrySchema, thirdSchema, fourthSchema}[version:], "")
 }

@@ -6,7 +6,8 @@ import (
 )
 
 // Cleaning up happens in the writer's idle time, in small bites; what is purged
-// goes in larger pauses also while the writer is busy.
+// goes in larger pauses also while the writer is busy, and when the disk is
+// nearly full free pages too.
 const (
 	tidySoon = time.Second            // after a commit
 	tidyNext = 5 * time.Millisecond   // between bites
@@ -37,6 +38,9 @@ func (w *writer) tidy() {
 		return
 	}
 	next, err := w.bite()
+	if isFull(err) {
+		next, err = tidySoon, nil
+	}
 	if err != nil {
 		w.b.log.Warn("Cleaning up the queues' file failed; it will be tried again", "err", err)
 		next = time.Minute
@@ -61,7 +65,7 @@ func (w *writer) bite() (next time.Duration, err error) {
 	if more, err := removeGarbage(s.write); more || err != nil {
 		return pause, err
 	}
-	if busy {
+	if busy && !w.b.room.tight() {
 		return tidySoon, nil
 	}
 	if more, err := w.vacuum(s); more || err != nil {

@@ -67,7 +67,7 @@ func (t *transfer) plan(it *transferItem, old record, to *books) {
 	r.key, r.origin, r.due = makeKey(it.to.number, to.next), old.originKey(), 0
 	to.next++
 	if !it.m.fresh() {
-		r.received, r.first = int64(it.m.count), it.m.first
+		r.received, r.first = int64(it.m.received()), it.m.first
 	}
 	now := stamp()
 	if !t.dead || it.to.fifo() {

@@ -109,7 +109,7 @@ func insertText(rows, columns int) string {
 	if columns == 15 {
 		names = allColumns
 	}
-	row := `(` + placeholders(columns) + `),`
+	row := `(` + parameters(columns) + `),`
 	return `INSERT INTO messages (` + names + `) VALUES ` + strings.TrimSuffix(strings.Repeat(row, rows), `,`)
 }
 
@@ -224,6 +224,6 @@ func (t *tx) deleteList(table string, keys []any) error {
 
 // deleteTexts holds, for each table, the statement for one row and for many.
 var deleteTexts = map[string][2]string{
-	"messages": {`DELETE FROM messages WHERE id = ?`, `DELETE FROM messages WHERE id IN (` + placeholders(deleteRows) + `)`},
-	"receipts": {`DELETE FROM receipts WHERE id = ?`, `DELETE FROM receipts WHERE id IN (` + placeholders(deleteRows) + `)`},
+	"messages": {`DELETE FROM messages WHERE id = ?`, `DELETE FROM messages WHERE id IN (` + parameters(deleteRows) + `)`},
+	"receipts": {`DELETE FROM receipts WHERE id = ?`, `DELETE FROM receipts WHERE id IN (` + parameters(deleteRows) + `)`},
 }

@@ -336,27 +336,49 @@ func TestRoom(t *testing.T) {
 	if free, total, err := freeSpace(r.dir); err != nil || free <= 0 || total < free {
 		t.Error(free, total, err)
 	}
-	free := int64(1 << 30)
-	r.free = func(string) (int64, int64, error) { return free, 64 << 20, nil }
-	look := func() bool { r.checked = time.Time{}; return r.low() }
-	if look() {
-		t.Error("a gigabyte is little")
+	free, total := int64(1<<30), int64(64<<20)
+	r.free = func(string) (int64, int64, error) { return free, total, nil }
+	look := func() (low, just bool) { r.checked = time.Time{}; return r.low() }
+	held := func() int64 {
+		info, err := os.Stat(r.path())
+		if err != nil {
+			return 0
+		}
+		return info.Size()
 	}
-	if _, err := os.Stat(r.path()); err != nil {
-		t.Error(err)
+	if low, _ := look(); low || held() != heldLeast {
+		t.Errorf("a gigabyte is little: %t, %d bytes held", low, held())
 	}
-	if free = 4<<20 - 1; !look() {
+	if err := os.WriteFile(filepath.Join(r.dir, databaseName+"-wal"), make([]byte, 2<<20+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if low, _ := look(); low || held() != 4<<20 {
+		t.Errorf("the reserve grows with the log: %d bytes", held())
+	}
+	free = 4<<20 - 1
+	if low, just := look(); !low || !just {
 		t.Error("a sixteenth of a small disk is kept")
 	}
-	if free = 4 << 20; look() {
+	if low, just := look(); !low || just {
+		t.Error("it has not just become low")
+	}
+	free = 4 << 20
+	if low, _ := look(); low {
 		t.Error("more than that is enough")
 	}
 	r.release()
-	if _, err := os.Stat(r.path()); err == nil || !r.low() {
+	if low, _ := r.low(); held() != 0 || !low {
 		t.Error("not given up")
 	}
+	if n := r.logPages(); n != total/64/pageSize {
+		t.Errorf("a log of %d pages on a small disk", n)
+	}
+	total = 1 << 40
+	if n := r.logPages(); n != checkpointPages {
+		t.Errorf("a log of %d pages on a large disk", n)
+	}
 	r.free = func(string) (int64, int64, error) { return 0, 0, errors.New("no") }
-	if look() {
+	if low, _ := look(); low || r.logPages() != checkpointPages {
 		t.Error("what cannot be measured is taken as enough")
 	}
 }

@@ -13,7 +13,8 @@ import (
 // ChangeVisibility applies the changes, one error for each; nil when all
 // succeeded. A message that is visible stays visible: on a standard queue the
 // change succeeds without effect, on a FIFO queue the receipt has expired. The
-// total since the receive stays below 12 hours.
+// total since the receive stays below 12 hours. An unread message is as if that
+// receive had not been, but for its receipt, which stays good while it is hidden.
 //
 // The change holds at once, and over a restart from a moment later.
 func (b *Broker) ChangeVisibility(ctx context.Context, name string, changes []queue.VisibilityChange) []error {
@@ -81,6 +82,9 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 			fmt.Sprintf("Total VisibilityTimeout for the message is beyond the limit [%d seconds]", int(queue.MaxVisibility/time.Second)))
 	}
 	q.forgetAttempt(m)
+	if c.Unread {
+		m.takeBack()
+	}
 	if m.until = now + int64(c.Visibility); c.Visibility == 0 {
 		q.land(m)
 		q.line.wake(1)
@@ -89,6 +93,18 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 	}
 	q.store(m)
 	return 0, nil
+}
+
+// takeBack undoes what the latest receive counted, once.
+func (m *message) takeBack() {
+	if m.undone {
+		return
+	}
+	m.undone = true
+	m.unread++
+	if m.received() == 0 {
+		m.first = 0
+	}
 }
 
 // changeOlder answers for receipts of messages that memory knows nothing of:

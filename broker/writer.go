@@ -36,6 +36,7 @@ type writer struct {
 	tx   *tx
 
 	commits        int   // for checkpoint.go
+	logPages       int64 // the length of the log at which it is copied, ordinarily
 	nextCheckpoint int64 // the length of the log at which one is due
 	lastPages      int64 // its length when it was last looked at
 
@@ -56,7 +57,9 @@ type writer struct {
 const groupLimit = 512
 
 func newWriter(b *Broker) *writer {
-	w := &writer{b: b, wake: make(chan struct{}, 1), done: make(chan struct{}), tx: newTx(b.store.Load().write), nextCheckpoint: checkpointPages}
+	w := &writer{b: b, wake: make(chan struct{}, 1), done: make(chan struct{}), tx: newTx(b.store.Load().write)}
+	w.logPages = b.room.logPages()
+	w.nextCheckpoint = w.logPages
 	w.tidyAt, w.tidyArmed = time.NewTimer(tidySoon), true
 	return w
 }
@@ -197,23 +200,25 @@ func (w *writer) commit(group []request) {
 // then need no more room than it has.
 func (w *writer) makeRoom() {
 	w.b.room.release()
-	s := w.b.store.Load()
 	// Without room for that either, the deletes fail, and say so.
-	_ = s.whileNobodyReads(func() error {
-		_, err := s.logPages(`PRAGMA wal_checkpoint(RESTART)`)
-		return err
-	})
+	_ = w.b.store.Load().restartLog()
 }
 
 // refuseGrowth refuses what takes up room while there is too little.
 func (w *writer) refuseGrowth(group []request) []request {
 	for _, r := range group {
-		if r.grows() {
-			if w.b.room.low() {
-				return w.settleGrowing(group, errFull)
-			}
-			break
+		if !r.grows() {
+			continue
 		}
+		low, just := w.b.room.low()
+		if just {
+			// While there is room for it; later deletes need none then.
+			_ = w.b.store.Load().restartLog()
+		}
+		if low {
+			return w.settleGrowing(group, errFull)
+		}
+		break
 	}
 	return group
 }

@@ -110,4 +110,7 @@ type VisibilityChange struct {
 	// Visibility counts from now, 0 to [MaxVisibility]; 0 makes the message
 	// visible at once.
 	Visibility time.Duration
+	// Unread tells that nobody was handed the message: a queue that can takes the
+	// receive out of the count. The embedded queue does; Amazon SQS has no way to.
+	Unread bool
 }

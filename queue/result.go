@@ -17,15 +17,27 @@ const (
 	// connection, failed name look-up, connect timeout). It is not the app's
 	// judgement of the message.
 	Unreached
+	// Throttled: the target refused to take anything for now, without running
+	// it. It is no attempt, and no judgement of the message: deliveries slow
+	// down, and the message comes again after RetryAfter.
+	Throttled
+	// Postponed: nothing was tried, and nothing is wrong with the target or the
+	// message. The worker keeps the message hidden and asks again after
+	// RetryAfter; it is no attempt, and others go on meanwhile.
+	Postponed
 )
 
-// String returns "failed", "done" or "unreached".
+// String returns "failed", "done", "unreached", "throttled" or "postponed".
 func (o Outcome) String() string {
 	switch o {
 	case Done:
 		return "done"
 	case Unreached:
 		return "unreached"
+	case Throttled:
+		return "throttled"
+	case Postponed:
+		return "postponed"
 	default:
 		return "failed"
 	}
@@ -46,4 +58,13 @@ type Result struct {
 	Duration time.Duration
 	// RetryAfter is what the app's Retry-After asked for; 0 when it did not.
 	RetryAfter time.Duration
+	// Unsent: the delivery failed without the app having been given any of the
+	// message, for a reason that lies in the message or on the way to it (a path
+	// that is refused, a body that cannot be had or is too large). It says nothing
+	// about the app. Only of what is Failed.
+	Unsent bool
+	// Fault: the app failed as a whole, although its status does not say so: a
+	// function ended with an error, or was stopped at its time limit. It is what an
+	// answer of 500 is for an app over HTTP.
+	Fault bool
 }

@@ -18,7 +18,7 @@ import (
 
 func TestBroker(t *testing.T) {
 	t.Parallel()
-	suite := queuetest.Suite{Virtual: true, Start: func(t testing.TB) queuetest.Server { return brokerServer{openBroker(t)} }}
+	suite := queuetest.Suite{Virtual: true, TakesBack: true, Start: func(t testing.TB) queuetest.Server { return brokerServer{openBroker(t)} }}
 	suite.Run(t)
 }
 

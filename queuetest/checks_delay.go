@@ -128,7 +128,8 @@ func (e *exam) sendLater(q Queue, body string) {
 }
 
 // checkManyPolls lets several receivers wait, and then work through more
-// messages than one call can carry. Without faults nobody gets one twice.
+// messages than one call can carry. Without faults nobody gets one twice, but
+// from a server that Repeats.
 func checkManyPolls(e *exam) {
 	const receivers, messages = 4, 60
 	q := e.create(nil)
@@ -169,11 +170,13 @@ func checkManyPolls(e *exam) {
 		<-done
 	}
 	close(got)
+	had := map[string]bool{}
 	for body := range got {
-		if !want[body] {
+		if !want[body] && !(had[body] && e.repeats) {
 			e.errorf("%q was received twice, or never sent", body)
 		}
 		delete(want, body)
+		had[body] = true
 	}
 	if len(want) > 0 {
 		e.errorf("%d of %d messages were never received", len(want), messages)

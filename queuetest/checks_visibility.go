@@ -127,6 +127,7 @@ func visibilityChecks() []check {
 			}
 			e.none("the queue's own 30 s hide it", q)
 		}},
+		{name: "visibility: what was given back unread was not received", run: checkUnread},
 		{name: "visibility: a change never hides what is visible again", run: func(e *exam) {
 			q := e.create(nil)
 			e.send(q, text("b"))
@@ -181,6 +182,56 @@ func checkHidden(e *exam) {
 		e.errorf("first received at %s, then at %s", first.FirstReceivedAt, second.FirstReceivedAt)
 	}
 	e.none("it is hidden again", q)
+}
+
+// checkUnread: the queue that can, takes receives back. It does so once for each,
+// and with no harm to receipts.
+func checkUnread(e *exam) {
+	q, dead := e.withDeadLetters("3", attrs{"FifoQueue": "true"})
+	e.send(q, grouped("g", "1", "b"))
+	giveBack := func(m queue.Message) error {
+		return onlyError(q.ChangeVisibility(e.ctx, []queue.VisibilityChange{{ReceiptHandle: m.ReceiptHandle, Unread: true}}))
+	}
+	if !e.takesBack {
+		if err := giveBack(e.one(q, time.Minute)); err != nil {
+			e.errorf("giving back unread: %v", err)
+		}
+		if m := e.one(q, time.Minute); m.ReceiveCount != 2 {
+			e.errorf("received for the %d. time, want the 2.", m.ReceiveCount)
+		}
+		return
+	}
+	before := e.one(q, time.Minute)
+	e.hide(q, before, 0)
+	var last queue.Message
+	for range 5 {
+		m := e.one(q, time.Minute)
+		if m.ReceiveCount != 2 || !m.FirstReceivedAt.Equal(before.FirstReceivedAt) {
+			e.errorf("received for the %d. time, first at %v; want the 2., first at %v", m.ReceiveCount, m.FirstReceivedAt, before.FirstReceivedAt)
+		}
+		if m.ReceiptHandle == last.ReceiptHandle {
+			e.errorf("two receives gave the same receipt")
+		}
+		for _, hide := range []time.Duration{time.Minute, time.Minute, 0} {
+			change := queue.VisibilityChange{ReceiptHandle: m.ReceiptHandle, Visibility: hide, Unread: true}
+			if err := onlyError(q.ChangeVisibility(e.ctx, []queue.VisibilityChange{change})); err != nil {
+				e.errorf("giving back unread: %v", err)
+			}
+		}
+		last = m
+	}
+	third := e.one(q, time.Minute)
+	e.wantCode("giving back under a receipt of before", giveBack(last), queue.CodeInvalidParameterValue)
+	e.hide(q, third, 0)
+	if m := e.one(q, time.Minute); m.ReceiveCount != 3 {
+		e.errorf("received for the %d. time, want the 3.", m.ReceiveCount)
+	} else {
+		e.hide(q, m, 0)
+	}
+	e.none("three receives counted, and the policy allows no more", q)
+	if m := e.one(dead, time.Minute); m.ReceiveCount != 4 {
+		e.errorf("the dead letter is received for the %d. time, want the 4.", m.ReceiveCount)
+	}
 }
 
 func checkVisibilityPrecedence(e *exam) {

@@ -16,10 +16,12 @@ import (
 // exam is one run of one check: the server, and what went wrong so far. Its
 // methods end the check at once when they cannot do what they are named for.
 type exam struct {
-	ctx    context.Context
-	server Server
-	prefix string
-	made   int
+	ctx       context.Context
+	server    Server
+	repeats   bool // see Suite
+	takesBack bool // see Suite
+	prefix    string
+	made      int
 
 	mu     sync.Mutex
 	faults []string

@@ -35,6 +35,9 @@ type FakeOptions struct {
 	// MaxReceives moves a message to the dead letters at the receive that
 	// would exceed it; 0 means never.
 	MaxReceives int
+	// TakesBack lets a change of visibility that says Unread take its receive out
+	// of the count, as the embedded queue does and SQS does not.
+	TakesBack bool
 	// Latency is the round trip of every call: half of it passes before the
 	// call takes effect, half before its answer returns.
 	Latency time.Duration
@@ -132,6 +135,7 @@ type fakeMessage struct {
 	visibleAt time.Time
 	received  time.Time // the latest receive
 	serial    int       // of the latest receipt
+	undone    bool      // the latest receive was taken out of the count
 	deleted   bool
 	dead      bool
 }
@@ -239,7 +243,7 @@ func (m *fakeMessage) place(now time.Time) FakePlace {
 		return FakeDead
 	case !now.Before(m.visibleAt):
 		return FakeVisible
-	case m.ReceiveCount == 0:
+	case m.serial == 0:
 		return FakeDelayed
 	}
 	return FakeInFlight
@@ -453,6 +457,7 @@ func (f *Fake) hand(m *fakeMessage, req queue.ReceiveRequest, now time.Time) que
 	}
 	m.ReceiveCount++
 	m.serial++
+	m.undone = false
 	m.received, m.visibleAt = now, now.Add(visibility)
 	m.ReceiptHandle = m.ID + "#" + strconv.Itoa(m.serial)
 	if m.FirstReceivedAt.IsZero() {
@@ -559,7 +564,12 @@ func (f *Fake) change(c queue.VisibilityChange, now time.Time) error {
 	case now.Add(c.Visibility).After(m.received.Add(queue.MaxVisibility)):
 		return queue.Errorf(queue.CodeInvalidParameterValue, "Value %d for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", int(c.Visibility.Seconds()))
 	}
-	m.visibleAt = now.Add(c.Visibility)
+	if m.visibleAt = now.Add(c.Visibility); c.Unread && f.opts.TakesBack && !m.undone {
+		m.undone = true
+		if m.ReceiveCount--; m.ReceiveCount == 0 {
+			m.FirstReceivedAt = time.Time{}
+		}
+	}
 	return nil
 }
 

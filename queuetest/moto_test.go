@@ -1,15 +1,12 @@
 package queuetest_test
 
 import (
-	"bufio"
-	"cmp"
-	"os"
 	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 
 	"tendril/queuetest"
+	"tendril/testpeer"
 )
 
 // TestAgainstMoto runs the adapter on foreign ground: moto is a well-known
@@ -19,61 +16,18 @@ func TestAgainstMoto(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
 	}
-	endpoint := startMoto(t)
+	python := testpeer.Python(t, "moto[server,sqs]=="+motoVersion, "moto.server")
+	if out, err := exec.Command(python, "-c", "import moto; print(moto.__version__)").Output(); err != nil || strings.TrimSpace(string(out)) != motoVersion {
+		testpeer.Missing(t, "moto "+motoVersion, "pip install 'moto[server,sqs]=="+motoVersion+"'")
+	}
+	endpoint := testpeer.Moto(t, "sqs")
 	server := openSQS(t, endpoint, endpoint+"/123456789012/")
 	suite := queuetest.Suite{
 		Start:   func(testing.TB) queuetest.Server { return server },
 		Differs: motoDiffers,
+		Repeats: true, // its threads share no lock between "is it visible?" and hiding it
 	}
 	suite.Run(t)
-}
-
-var listening = regexp.MustCompile(`Running on (http://127\.0\.0\.1:\d+)`)
-
-// startMoto starts moto on a free port, or skips the test.
-func startMoto(t *testing.T) (endpoint string) {
-	t.Helper()
-	python := cmp.Or(os.Getenv("TENDRIL_PYTHON"), "python3")
-	out, err := exec.Command(python, "-c", "import moto.server; print(moto.__version__)").CombinedOutput()
-	if found := strings.TrimSpace(string(out)); err != nil || found != motoVersion {
-		complain := t.Skipf
-		if os.Getenv("TENDRIL_REQUIRE_PEERS") == "1" {
-			complain = t.Fatalf
-		}
-		complain("NOT TESTED against a foreign server: %s has no moto %s (%v, %.200q). "+
-			"Install it with: python3 -m venv venv && venv/bin/pip install 'moto[server,sqs]==%[2]s'; then set TENDRIL_PYTHON=venv/bin/python", python, motoVersion, err, found)
-	}
-	moto := exec.Command(python, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0")
-	moto.Env = append(os.Environ(), "PYTHONUNBUFFERED=1", "NO_COLOR=1")
-	stderr, err := moto.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	moto.Stdout = os.Stderr
-	if err := moto.Start(); err != nil {
-		t.Fatal(err)
-	}
-	found := make(chan string, 1)
-	ended := make(chan struct{})
-	go func() { // reads on, so that moto never waits for us
-		defer close(ended)
-		defer close(found)
-		for lines := bufio.NewScanner(stderr); lines.Scan(); {
-			if m := listening.FindStringSubmatch(lines.Text()); m != nil {
-				found <- m[1]
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		_ = moto.Process.Kill() // it is gone, or goes now
-		<-ended
-		_ = moto.Wait() // the kill is its exit status
-	})
-	endpoint, ok := <-found
-	if !ok {
-		t.Fatal("moto ended before it was listening")
-	}
-	return endpoint
 }
 
 // motoVersion is the version that motoDiffers was made for. Others differ in

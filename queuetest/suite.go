@@ -56,6 +56,13 @@ type Suite struct {
 	// what it does instead. They are run all the same and reported as skipped;
 	// one that passes fails the suite, so that the list stays true.
 	Differs map[string]string
+	// Repeats tells that two receives at once may both get a message of a
+	// standard queue, which SQS allows itself too ("at-least-once delivery"). A
+	// check then forgives a second time, never a message that does not come.
+	Repeats bool
+	// TakesBack tells that a receive does not count when its message is given back
+	// unread ([queue.VisibilityChange]). Without it the suite wants that it counts.
+	TakesBack bool
 }
 
 // check is one behaviour.
@@ -100,12 +107,12 @@ func (s *Suite) examine(t *testing.T, c check) {
 	ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
 	defer cancel()
 	server := s.Start(t)
-	e := &exam{ctx: ctx, server: server, prefix: prefix(c.name)}
+	e := &exam{ctx: ctx, server: server, repeats: s.Repeats, takesBack: s.TakesBack, prefix: prefix(c.name)}
 	for tries := 1; !e.perform(c); tries++ {
 		if tries == 5 {
 			t.Fatal("the machine was too slow, five times, to look while a message was hidden for a second or two")
 		}
-		e = &exam{ctx: ctx, server: server, prefix: prefix(c.name)}
+		e = &exam{ctx: ctx, server: server, repeats: s.Repeats, takesBack: s.TakesBack, prefix: prefix(c.name)}
 	}
 	reason, known := s.Differs[c.name]
 	errs, skip := judge(e.faults, known, reason)

@@ -4,35 +4,21 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
+
+	"tendril/testpeer"
 )
 
-// Clients written by others are the proof that the wire is right. They are no
-// part of a Go installation, so a test that misses one is skipped and says
-// so; TENDRIL_REQUIRE_PEERS=1 makes it fail instead.
-//
-//	TENDRIL_PYTHON        a Python with boto3; python3 when unset
-//	TENDRIL_NODE_MODULES  a node_modules folder with @aws-sdk/client-sqs
+// Clients written by others are the proof that the wire is right.
 
 func TestBoto3(t *testing.T) {
 	t.Parallel()
-	python := os.Getenv("TENDRIL_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
-	if out, err := exec.Command(python, "-c", "import boto3").CombinedOutput(); err != nil {
-		missingPeer(t, "boto3 for "+python, "set TENDRIL_PYTHON to a Python that has it", out, err)
-	}
-	runPeer(t, exec.Command(python, "testdata/boto3_test.py"))
+	runPeer(t, exec.Command(testpeer.Python(t, "boto3", "boto3"), "testdata/boto3_test.py"))
 }
 
 func TestJavaScriptSDK(t *testing.T) {
 	t.Parallel()
-	modules := os.Getenv("TENDRIL_NODE_MODULES")
-	if modules == "" {
-		missingPeer(t, "@aws-sdk/client-sqs", "set TENDRIL_NODE_MODULES to a node_modules folder that has it", nil, nil)
-	}
+	modules := testpeer.NodeModules(t, "@aws-sdk/client-sqs")
 	// Node looks for modules beside the script and above, so the script runs
 	// from a folder beside a link to the modules.
 	dir := t.TempDir()
@@ -43,32 +29,10 @@ func TestJavaScriptSDK(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "sqs_test.mjs"), script, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	absolute, err := filepath.Abs(modules)
-	if err != nil {
+	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
-	}
-	if err := os.Symlink(absolute, filepath.Join(dir, "node_modules")); err != nil {
-		t.Fatal(err)
-	}
-	probe := exec.Command("node", "-e", "require('@aws-sdk/client-sqs')")
-	probe.Dir = dir
-	if out, err := probe.CombinedOutput(); err != nil {
-		missingPeer(t, "node with @aws-sdk/client-sqs", "set TENDRIL_NODE_MODULES to a node_modules folder that has it", out, err)
 	}
 	runPeer(t, exec.Command("node", filepath.Join(dir, "sqs_test.mjs")))
-}
-
-// missingPeer ends the test.
-func missingPeer(t *testing.T, what, how string, out []byte, err error) {
-	t.Helper()
-	last := ""
-	if lines := strings.Split(strings.TrimSpace(string(out)), "\n"); len(lines) > 0 {
-		last = lines[len(lines)-1]
-	}
-	if os.Getenv("TENDRIL_REQUIRE_PEERS") == "1" {
-		t.Fatalf("%s is required and missing: %s (%v %s)", what, how, err, last)
-	}
-	t.Skipf("NOT PROVED: %s is missing, so its compatibility was not tested; %s (%v %s)", what, how, err, last)
 }
 
 // runPeer runs a client's script against a fresh server.

@@ -22,6 +22,8 @@ type sinceRunsRequest struct {
 	Term  int64
 	// From holds Unix milliseconds by task.
 	From map[string]int64
+	// Schedules are texts by task; absent from clients that compare none.
+	Schedules map[string]string `json:",omitempty"`
 }
 
 // sinceRunsResponse holds Unix milliseconds by task.
@@ -39,12 +41,14 @@ type skipFireResponse struct{ Skipped *bool }
 
 type firedRequest struct {
 	ID string `json:"Id"`
+	// Path is absent from clients that compare none.
+	Path *string `json:",omitempty"`
 }
 
 type firedResponse struct{ Fired *bool }
 
 func (h *Handler) sinceRuns(ctx context.Context, _ caller, in *sinceRunsRequest) (*sinceRunsResponse, error) {
-	since, err := h.broker.Registry().Since(ctx, in.Lease, in.Term, fromMilli(in.From))
+	since, err := h.broker.Registry().SinceUnder(ctx, in.Lease, in.Term, fromMilli(in.From), in.Schedules)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +68,12 @@ func (h *Handler) skipFire(ctx context.Context, _ caller, in *skipFireRequest) (
 }
 
 func (h *Handler) fired(ctx context.Context, _ caller, in *firedRequest) (*firedResponse, error) {
-	found, err := h.broker.Registry().Fired(ctx, in.ID)
+	found, err := false, error(nil)
+	if in.Path == nil {
+		found, err = h.broker.Registry().Fired(ctx, in.ID)
+	} else {
+		found, err = h.broker.Registry().FiredTo(ctx, in.ID, *in.Path)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -73,12 +82,17 @@ func (h *Handler) fired(ctx context.Context, _ caller, in *firedRequest) (*fired
 
 // Since is [broker.Registry.Since].
 func (c *RegistryClient) Since(ctx context.Context, lease string, term int64, from map[string]time.Time) (map[string]time.Time, error) {
+	return c.SinceUnder(ctx, lease, term, from, nil)
+}
+
+// SinceUnder is [broker.Registry.SinceUnder].
+func (c *RegistryClient) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error) {
 	texts := []string{lease}
 	for task := range from {
-		texts = append(texts, task)
+		texts = append(texts, task, schedules[task])
 	}
 	var out sinceRunsResponse
-	in := sinceRunsRequest{Lease: lease, Term: term, From: toMilli(from)}
+	in := sinceRunsRequest{Lease: lease, Term: term, From: toMilli(from), Schedules: schedules}
 	if err := c.call(ctx, "SinceRuns", in, &out, func() bool { return out.Since != nil }, texts...); err != nil {
 		return nil, err
 	}
@@ -93,10 +107,10 @@ func (c *RegistryClient) Skip(ctx context.Context, req broker.FireRequest) error
 	return c.call(ctx, "SkipFire", in, &out, func() bool { return out.Skipped != nil }, req.ID, req.Task, req.Lease)
 }
 
-// Fired is [broker.Registry.Fired].
-func (c *RegistryClient) Fired(ctx context.Context, id string) (bool, error) {
+// FiredTo is [broker.Registry.FiredTo].
+func (c *RegistryClient) FiredTo(ctx context.Context, id, path string) (bool, error) {
 	var out firedResponse
-	if err := c.call(ctx, "Fired", firedRequest{id}, &out, func() bool { return out.Fired != nil }, id); err != nil {
+	if err := c.call(ctx, "Fired", firedRequest{id, &path}, &out, func() bool { return out.Fired != nil }, id, path); err != nil {
 		return false, err
 	}
 	return *out.Fired, nil

@@ -31,8 +31,34 @@ func TestAccountOverTheWire(t *testing.T) {
 	if since, err := c.Since(ctx, "", 0, map[string]time.Time{"audit": at}); err != nil || !since["audit"].Equal(at.Add(time.Hour)) {
 		t.Errorf("after Skip: %v, %v", since, err)
 	}
-	if fired, err := c.Fired(ctx, "audit@1"); fired || err != nil {
-		t.Errorf("Fired = %v, %v", fired, err)
+	if fired, err := c.FiredTo(ctx, "audit@1", "/"); fired || err != nil {
+		t.Errorf("FiredTo = %v, %v", fired, err)
+	}
+	if err := b.CreateQueue(ctx, "jobs", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	run := broker.FireRequest{Queue: "jobs", ID: "sweep@1", Task: "sweep", At: at}
+	path := []queue.Attribute{{Name: "beanstalk.sqsd.path", Type: "String", Value: "/sweep"}}
+	if _, _, err := c.Fire(ctx, run, queue.Outgoing{Body: "x", Attributes: path}); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]bool{"/sweep": true, "/wipe": false} {
+		if fired, err := c.FiredTo(ctx, "sweep@1", path); fired != want || err != nil {
+			t.Errorf("FiredTo %s = %v, %v", path, fired, err)
+		}
+	}
+	var anyPath firedResponse // as a client asks that compares none
+	if err := c.call(ctx, "Fired", firedRequest{ID: "sweep@1"}, &anyPath, func() bool { return anyPath.Fired != nil }); err != nil || !*anyPath.Fired {
+		t.Errorf("Fired with any path: %v", err)
+	}
+	for schedule, want := range map[string]time.Time{"0 5 * * *": at, "* * * * *": at.Add(time.Minute)} {
+		if _, err := c.SinceUnder(ctx, "", 0, map[string]time.Time{"sweep": at}, map[string]string{"sweep": "0 5 * * *"}); err != nil {
+			t.Fatal(err)
+		}
+		since, err := c.SinceUnder(ctx, "", 0, map[string]time.Time{"sweep": at.Add(time.Minute)}, map[string]string{"sweep": schedule})
+		if err != nil || schedule == "0 5 * * *" && since["sweep"].Before(want) || schedule == "* * * * *" && !since["sweep"].Equal(want) {
+			t.Errorf("SinceUnder %s: %v, %v, want %v", schedule, since, err, want)
+		}
 	}
 	if _, err := c.Since(ctx, "lead", 7, map[string]time.Time{"audit": at}); !errors.Is(err, queue.ErrStaleTerm) {
 		t.Errorf("Since of another term: %v", err)

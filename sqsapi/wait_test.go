@@ -102,19 +102,19 @@ func TestShutdownEndsLongPolls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	active := make(chan struct{}, 10)
+	begun := make(chan struct{}, 1)
 	server := Server(h)
-	server.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateActive {
-			active <- struct{}{}
-		}
-	}
+	whole := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun <- struct{}{} // from here on a shutdown does not drop the request
+		whole.ServeHTTP(w, r)
+	})
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 
 	answered := make(chan string, 1)
 	go func() { answered <- post(listener.Addr().String(), `{"QueueUrl":"jobs","WaitTimeSeconds":20}`) }()
-	<-active
+	<-begun
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
