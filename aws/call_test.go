@@ -79,6 +79,10 @@ func TestAttempts(t *testing.T) {
 		_, err := q.Send(context.Background(), []queue.Outgoing{{Body: "b"}})
 		return err
 	}
+	sendOnce := func(q *Queue) error {
+		sent, err := q.SendOnce(context.Background(), queue.Outgoing{Body: "b"})
+		return errors.Join(err, sent.Err)
+	}
 	tests := []struct {
 		name  string
 		do    func(*Queue) error
@@ -98,6 +102,8 @@ func TestAttempts(t *testing.T) {
 		{"delete, not an SQS server", remove, answers(odd), 1, queue.ErrUnreachable, "not one of SQS"},
 		{"delete, entry not in the answer", remove, answers(func() *http.Response { return reply(200, `{}`) }), 1, queue.ErrUnreachable, "does not mention entry 1 of 1"},
 		{"send, throttled once", send, answers(throttled, ok), 2, nil, ""},
+		{"send once, throttled", sendOnce, answers(throttled), 1, queue.ErrThrottled, "Rate exceeded"},
+		{"send once, answer lost", sendOnce, &script{steps: []func(*http.Request) (*http.Response, error){lost}}, 1, queue.ErrUnreachable, "did not answer"},
 		{"receive, throttled", receive, answers(throttled), 1, queue.ErrThrottled, "Rate exceeded"},
 		{"receive, answer lost", receive, &script{steps: []func(*http.Request) (*http.Response, error){lost}}, 1, queue.ErrUnreachable, "did not answer"},
 	}

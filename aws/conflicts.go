@@ -100,6 +100,16 @@ func judgeRedrive(policy string, add func(ConflictName, string, ...any)) {
 	}
 }
 
+// MaxReceives returns how often a queue with these attributes hands a message out
+// before it goes to the dead-letter queue; 0 when it has none, or does not say.
+func MaxReceives(attrs map[string]string) int {
+	n, err := maxReceiveCount(attrs["RedrivePolicy"])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // maxReceiveCount reads a redrive policy, where the number may be a string.
 func maxReceiveCount(policy string) (int, error) {
 	var p struct {

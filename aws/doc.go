@@ -1,6 +1,9 @@
 // Package aws is the only place that talks to Amazon.
 //
-// That is SQS and DynamoDB, or any server that speaks their protocols.
+// That is SQS, DynamoDB, Lambda and S3, and where the metrics go and the fleet is
+// scaled, or any server that speaks their protocols.
+// [NewTask] is the task of Amazon ECS that this process runs in.
+// [OpenLambda] calls a function, and [OpenS3] fetches what a message only points to.
 // [OpenTable] opens the table by which instances agree on who enqueues periodic
 // tasks, and on which of them were. [OpenSQS] reads
 // the configuration that every AWS tool reads; [SQS.Queue] finds a queue by
@@ -31,6 +34,8 @@
 //     our clock was refused is it asked again, for then nothing was received.
 //   - Deletes, visibility changes and sends are repeated as the SDK's rules say.
 //     Nothing below them repeats a request.
+//   - A call of a function is made once. Only where a kept connection took no byte of it
+//     does it go out on another; every error tells whether a byte had left.
 //   - A message whose body or attributes do not match their checksum is neither
 //     handed out nor deleted.
 //   - A delete counts as done only when the answer names it.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -20,8 +19,8 @@ import (
 // Table is a DynamoDB table in which the instances of a fleet keep what they
 // must agree on: leases, and what became of periodic fires. It has one string
 // hash key, id, as the registry of an Elastic Beanstalk worker environment has,
-// and may be that very table: the ids of ours begin with "lease:", "fire:" and
-// "task:". All methods are safe for concurrent use.
+// and may be that very table: the ids of ours begin with "lease:", "fire:",
+// "task:" and "pauses:". All methods are safe for concurrent use.
 //
 // Nothing here repeats a call: whoever holds a lease has to know when its
 // writes began. Errors are [queue.Error] and say what to do; that of a missing
@@ -60,27 +59,15 @@ func OpenTable(ctx context.Context, name string, opts *TableOptions) (*Table, er
 		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf(
 			"registry table %q is no name of a DynamoDB table: give 3 to 255 letters, digits, '-', '_' and '.', not an ARN or a URL", name)}
 	}
-	var load []func(*config.LoadOptions) error
-	if opts.Region != "" {
-		load = append(load, config.WithRegion(opts.Region))
-	}
-	if opts.Profile != "" {
-		load = append(load, config.WithSharedConfigProfile(opts.Profile))
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	cfg, err := loadConfig(ctx, opts.Region, opts.Profile)
 	if err != nil {
-		return nil, fmt.Errorf("reading the AWS configuration: %w; check AWS_PROFILE and the files in ~/.aws", err)
+		return nil, err
 	}
 	transport := newTransport(cfg.HTTPClient, 4)
 	api := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
 		o.HTTPClient = &http.Client{Transport: transport, CheckRedirect: keepRedirect}
 		o.Retryer = sdk.NopRetryer{}
-		if opts.Endpoint != "" {
-			o.BaseEndpoint = &opts.Endpoint
-		}
-		if o.Region == "" && o.BaseEndpoint != nil {
-			o.Region = localRegion
-		}
+		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
 	})
 	t := &Table{api: api, transport: transport, name: name}
 	o := api.Options()

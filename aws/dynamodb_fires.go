@@ -31,13 +31,19 @@ const fireKept = 30 * 24 * time.Hour
 // person asked for, is not checked. After an error other than
 // queue.ErrStaleTerm a call may have been applied; to repeat it is harmless.
 type Fires struct {
-	table *Table
-	lease string
+	table    *Table
+	lease    string
+	unfenced bool
 }
 
 // Fires returns the fires that the holder of the lease called lease may claim.
 // They are apart from those of any other lease in the table.
-func (t *Table) Fires(lease string) *Fires { return &Fires{t, lease} }
+func (t *Table) Fires(lease string) *Fires { return &Fires{table: t, lease: lease} }
+
+// Unfenced returns the same fires for an instance that is declared the only
+// one: no lease is held, so that no term is checked. Terms then only tell the
+// claims of one process from those of the processes before it.
+func (f *Fires) Unfenced() *Fires { return &Fires{table: f.table, lease: f.lease, unfenced: true} }
 
 // Fire is one run of a task, in the words of [Fires].
 type Fire struct {
@@ -47,6 +53,8 @@ type Fire struct {
 	Task string
 	// At is the scheduled time, kept in milliseconds.
 	At time.Time
+	// Path is where on the app its message goes.
+	Path string
 	// Manual tells that it accounts for no time of the schedule.
 	Manual bool
 }
@@ -60,6 +68,9 @@ type FireRecord struct {
 	// or left out when that is "".
 	Settled   bool
 	MessageID string
+	// Path is that of the fire as it was last claimed, "" where an older
+	// version claimed it, which kept none.
+	Path string
 }
 
 func (f *Fires) fireKey(id string) string { return "fire:" + f.lease + "/" + id }
@@ -68,7 +79,7 @@ func (f *Fires) taskKey(task string) string { return "task:" + f.lease + "/" + t
 
 // fence checks in a transaction that term is the current one.
 func (f *Fires) fence(term int64) []types.TransactWriteItem {
-	if term == 0 {
+	if term == 0 || f.unfenced {
 		return nil
 	}
 	return []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
@@ -99,6 +110,9 @@ func (f *Fires) Claim(ctx context.Context, term int64, fire Fire, try int) (Fire
 		ConditionExpression:                 sdk.String("attribute_not_exists(id)"),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
+	if fire.Path != "" {
+		put.Item["path"] = text(fire.Path)
+	}
 	if try > 1 {
 		put.ConditionExpression = sdk.String("#tries = :before AND #settled = :no")
 		put.ExpressionAttributeNames = map[string]string{"#tries": "tries", "#settled": "settled"}
@@ -109,7 +123,7 @@ func (f *Fires) Claim(ctx context.Context, term int64, fire Fire, try int) (Fire
 		return FireRecord{}, err
 	}
 	if changed {
-		return FireRecord{Tries: try, Term: term}, nil
+		return FireRecord{Tries: try, Term: term, Path: fire.Path}, nil
 	}
 	if stored == nil {
 		return f.record(ctx, fire.ID)
@@ -135,6 +149,7 @@ func recordOf(item attributes) FireRecord {
 	return FireRecord{
 		Tries: int(tries), Term: term,
 		Settled: settled != nil && settled.Value, MessageID: stringOf(item["message"]),
+		Path: stringOf(item["path"]),
 	}
 }
 
@@ -214,35 +229,77 @@ func (f *Fires) Mark(ctx context.Context, term int64, fire Fire, messageID strin
 // Since returns, for each task of from, the scheduled time up to which its
 // fires are accounted for, in milliseconds. A task that is not known is entered
 // with its time in from. term is not looked at: the times only move on.
-func (f *Fires) Since(ctx context.Context, _ int64, from map[string]time.Time) (map[string]time.Time, error) {
-	since, err := f.last(ctx, slices.Sorted(maps.Keys(from)))
+func (f *Fires) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
+	return f.SinceUnder(ctx, term, from, nil)
+}
+
+// SinceUnder is [Fires.Since] for tasks with these schedules, in any words. A
+// task that is known with another schedule is accounted for up to its time in
+// from at least: earlier times of the new schedule were never due. Of a task
+// that has no schedule here, or was entered without one, nothing is compared.
+func (f *Fires) SinceUnder(ctx context.Context, _ int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error) {
+	rows, err := f.last(ctx, slices.Sorted(maps.Keys(from)))
 	if err != nil {
 		return nil, err
 	}
+	since := make(map[string]time.Time, len(from))
 	for task, at := range from {
-		if _, known := since[task]; known {
-			continue
+		row, schedule := rows[task], schedules[task]
+		switch {
+		case row.known && (schedule == "" || schedule == row.schedule):
+		case row.known && row.schedule != "" && row.at.Before(at):
+			row.at, err = f.enter(ctx, task, schedule, at, "SET #last = :at", "#last < :at")
+			var later *types.ConditionalCheckFailedException
+			if errors.As(err, &later) { // it moved on meanwhile
+				row.at, err = f.enter(ctx, task, schedule, at, "SET #last = if_not_exists(#last, :at)", "")
+			}
+		default:
+			row.at, err = f.enter(ctx, task, schedule, at, "SET #last = if_not_exists(#last, :at)", "")
 		}
-		out, err := f.table.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName:                 &f.table.name,
-			Key:                       key(f.taskKey(task)),
-			UpdateExpression:          sdk.String("SET #last = if_not_exists(#last, :at)"),
-			ExpressionAttributeNames:  map[string]string{"#last": "last_ms"},
-			ExpressionAttributeValues: attributes{":at": number(at.UnixMilli())},
-			ReturnValues:              types.ReturnValueAllNew,
-		})
 		if err != nil {
 			return nil, f.table.explain(ctx, "entering the task "+task, err)
 		}
-		ms, _ := intOf(out.Attributes["last_ms"])
-		since[task] = time.UnixMilli(ms).UTC()
+		since[task] = row.at
 	}
 	return since, nil
 }
 
-// last reads the times of those tasks that are known.
-func (f *Fires) last(ctx context.Context, tasks []string) (map[string]time.Time, error) {
-	last := map[string]time.Time{}
+// enter changes the row of a task, and returns up to when it is accounted for
+// then. A schedule of "" is left as it is.
+func (f *Fires) enter(ctx context.Context, task, schedule string, at time.Time, update, condition string) (time.Time, error) {
+	in := &dynamodb.UpdateItemInput{
+		TableName:                 &f.table.name,
+		Key:                       key(f.taskKey(task)),
+		ExpressionAttributeNames:  map[string]string{"#last": "last_ms"},
+		ExpressionAttributeValues: attributes{":at": number(at.UnixMilli())},
+		ReturnValues:              types.ReturnValueAllNew,
+	}
+	if condition != "" {
+		in.ConditionExpression = &condition
+	}
+	if schedule != "" {
+		update += ", #schedule = :schedule"
+		in.ExpressionAttributeNames["#schedule"], in.ExpressionAttributeValues[":schedule"] = "schedule", text(schedule)
+	}
+	in.UpdateExpression = &update
+	out, err := f.table.api.UpdateItem(ctx, in)
+	if err != nil {
+		return time.Time{}, err
+	}
+	ms, _ := intOf(out.Attributes["last_ms"])
+	return time.UnixMilli(ms).UTC(), nil
+}
+
+// taskRow is what the table has of a task.
+type taskRow struct {
+	known    bool
+	at       time.Time
+	schedule string // "" where it is not known
+}
+
+// last reads the rows of those tasks that are known.
+func (f *Fires) last(ctx context.Context, tasks []string) (map[string]taskRow, error) {
+	last := map[string]taskRow{}
 	byKey := map[string]string{}
 	var keys []attributes
 	for _, task := range tasks {
@@ -257,7 +314,7 @@ func (f *Fires) last(ctx context.Context, tasks []string) (map[string]time.Time,
 		}
 		for _, item := range items {
 			if ms, ok := intOf(item["last_ms"]); ok {
-				last[byKey[stringOf(item["id"])]] = time.UnixMilli(ms).UTC()
+				last[byKey[stringOf(item["id"])]] = taskRow{true, time.UnixMilli(ms).UTC(), stringOf(item["schedule"])}
 			}
 		}
 		if len(left) == n {
@@ -280,9 +337,14 @@ func (t *Table) batch(ctx context.Context, keys []attributes) (items, left []att
 	return out.Responses[t.name], out.UnprocessedKeys[t.name].Keys, nil
 }
 
-// Known reports whether there is a record of the fire called id: it was claimed,
-// by whichever instance.
-func (f *Fires) Known(ctx context.Context, id string) (bool, error) {
+// Known reports whether the fire called id was claimed with a message to path,
+// by whichever instance. A fire that was only left out was not.
+func (f *Fires) Known(ctx context.Context, id, path string) (bool, error) {
 	r, err := f.record(ctx, id)
-	return r.Tries > 0 || r.Settled, err
+	if err != nil || r.Tries == 0 && r.MessageID == "" {
+		return false, err
+	}
+	// A record without a path is an older version's: it is known with any, so
+	// that what was enqueued before an upgrade goes where it was to go.
+	return r.Path == "" || r.Path == path, nil
 }

@@ -1,17 +1,13 @@
 package aws
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
-	"os"
-	"os/exec"
-	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +16,7 @@ import (
 
 	"tendril/leader/leadertest"
 	"tendril/queue"
+	"tendril/testpeer"
 )
 
 // rewired returns the table's client on another transport.
@@ -55,7 +52,7 @@ func TestAgainstAForeignDynamoDB(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
 	}
-	endpoint := startMoto(t)
+	endpoint := testpeer.Moto(t, "dynamodb")
 	var turn sync.Mutex
 	open := func(t testing.TB, name string) *Table {
 		t.Helper()
@@ -89,11 +86,25 @@ func TestAgainstAForeignDynamoDB(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("what is past its time", func(t *testing.T) {
+		for want := range 2 {
+			if yes, _, err := table.Expires(ctx); yes != (want == 1) || err != nil {
+				t.Errorf("after %d calls of Expire: %v, %v", want, yes, err)
+			}
+			if err := table.Expire(ctx); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	t.Run("leases", func(t *testing.T) {
 		leadertest.Run(t, func(t testing.TB) leadertest.Store { return open(t, "registry") })
 	})
 	t.Run("an elector", func(t *testing.T) { handOver(t, table) })
 	t.Run("fires", func(t *testing.T) { claims(t, table) })
+	t.Run("fires of the only instance", func(t *testing.T) { loneClaims(t, table) })
+	t.Run("paths of fires", func(t *testing.T) { paths(t, table) })
+	t.Run("schedules of tasks", func(t *testing.T) { schedules(t, table) })
+	t.Run("pauses", func(t *testing.T) { pauses(t, table) })
 	t.Run("rivals", func(t *testing.T) { rivals(t, table) })
 	t.Run("a claim whose reply was lost", func(t *testing.T) { lostClaim(t, open(t, "registry"), table) })
 }
@@ -172,6 +183,80 @@ func claims(t *testing.T, table *Table) {
 	}
 }
 
+// loneClaims claims in terms of which no lease was ever written.
+func loneClaims(t *testing.T, table *Table) {
+	ctx := context.Background()
+	f, fire := table.Fires("lone").Unfenced(), Fire{ID: "t@1", Task: "t", At: time.UnixMilli(1_700_000_000_000)}
+	if got, err := f.Claim(ctx, 7, fire, 1); err != nil || got != (FireRecord{Tries: 1, Term: 7}) {
+		t.Errorf("Claim: %+v, %v", got, err)
+	}
+	if got, err := f.Claim(ctx, 8, fire, 1); err != nil || got != (FireRecord{Tries: 1, Term: 7}) {
+		t.Errorf("Claim of what is claimed: %+v, %v", got, err)
+	}
+	if err := f.Mark(ctx, 8, fire, ""); err != nil {
+		t.Errorf("leaving out: %v", err)
+	}
+	if got, err := f.Claim(ctx, 9, fire, 2); err != nil || !got.Settled {
+		t.Errorf("Claim of what was left out: %+v, %v", got, err)
+	}
+	if _, err := table.Fires("lone").Claim(ctx, 9, fire, 2); !errors.Is(err, queue.ErrStaleTerm) {
+		t.Errorf("Claim within the fence: %v", err)
+	}
+}
+
+// paths are part of what is known of a fire.
+func paths(t *testing.T, table *Table) {
+	ctx := context.Background()
+	f := table.Fires("paths")
+	// One without a path is a record of an older version.
+	for id, path := range map[string]string{"t@1": "/t?full=1", "t@2": ""} {
+		fire := Fire{ID: id, Task: "t", At: time.UnixMilli(1_700_000_000_000), Path: path}
+		if _, err := f.Claim(ctx, 0, fire, 1); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Mark(ctx, 0, fire, "message-"+id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Mark(ctx, 0, Fire{ID: "t@3", Task: "t", At: time.UnixMilli(1_700_000_000_000), Path: "/t"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	for ask, want := range map[[2]string]bool{
+		{"t@1", "/t?full=1"}: true, {"t@1", "/t"}: false, {"t@1", ""}: false, {"t@2", "/any"}: true,
+		{"t@3", "/t"}: false, // left out: there is no message
+		{"t@4", "/t"}: false,
+	} {
+		if got, err := f.Known(ctx, ask[0], ask[1]); got != want || err != nil {
+			t.Errorf("Known(%q, %q) = %v, %v", ask[0], ask[1], got, err)
+		}
+	}
+}
+
+// schedules of tasks change: times before that are no times of the new one.
+func schedules(t *testing.T, table *Table) {
+	ctx := context.Background()
+	f, at := table.Fires("schedules"), time.UnixMilli(1_700_000_000_000).UTC()
+	hours := func(n int) time.Time { return at.Add(time.Duration(n) * time.Hour) }
+	for i, step := range []struct {
+		schedule   string
+		from, want int
+	}{
+		{"", 0, 0}, // as an older version enters it
+		{"0 5 * * *", 1, 0},
+		{"0 5 * * *", 2, 0},
+		{"", 3, 0}, // as an older version asks
+		{"* * * * * UTC", 4, 4},
+		{"* * * * * UTC", 5, 4},
+		{"0 5 * * *", 3, 4}, // changed back, by who knows it for longer: times only move on
+		{"0 5 * * *", 6, 4},
+	} {
+		since, err := f.SinceUnder(ctx, 1, map[string]time.Time{"audit": hours(step.from)}, map[string]string{"audit": step.schedule})
+		if err != nil || !since["audit"].Equal(hours(step.want)) {
+			t.Errorf("step %d: since %v, %v; want %v", i, since["audit"], err, hours(step.want))
+		}
+	}
+}
+
 // leaveOut settles a fire without sending it, which only the current term may.
 func leaveOut(t *testing.T, f *Fires, at time.Time) {
 	t.Helper()
@@ -241,6 +326,32 @@ func rivals(t *testing.T, table *Table) {
 	}
 }
 
+// pauses are seen by all who share the lease, and by nobody else.
+func pauses(t *testing.T, table *Table) {
+	ctx := context.Background()
+	one, two, other := table.Fires("shop"), table.Fires("shop"), table.Fires("shed")
+	read := func(f *Fires, want map[string]string) {
+		t.Helper()
+		if got, err := f.Paused(ctx); err != nil || !maps.Equal(got, want) {
+			t.Errorf("paused: %v, %v; want %v", got, err, want)
+		}
+	}
+	set := func(task, reason string, paused bool) {
+		t.Helper()
+		if err := one.SetPaused(ctx, task, reason, paused); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read(two, map[string]string{})
+	set("mail", "", false)
+	set("mail", "the provider is down", true)
+	set("id", "", true)
+	read(two, map[string]string{"mail": "the provider is down", "id": ""})
+	read(other, map[string]string{})
+	set("mail", "", false)
+	read(two, map[string]string{"id": ""})
+}
+
 // lostClaim claims through a transport that loses the first reply.
 func lostClaim(t *testing.T, lossy, table *Table) {
 	lead(t, table, "lossy", 1, false)
@@ -262,49 +373,4 @@ func lostClaim(t *testing.T, lossy, table *Table) {
 	if record, err := f.Claim(context.Background(), 1, fire, 1); record != (FireRecord{Tries: 1, Term: 1}) || err != nil {
 		t.Errorf("its repeat: %+v, %v", record, err)
 	}
-}
-
-var motoListens = regexp.MustCompile(`Running on (http://127\.0\.0\.1:\d+)`)
-
-// startMoto starts moto on a free port, or skips the test.
-func startMoto(t *testing.T) (endpoint string) {
-	t.Helper()
-	python := cmp.Or(os.Getenv("TENDRIL_PYTHON"), "python3")
-	if out, err := exec.Command(python, "-c", "import moto.server, moto.dynamodb.models").CombinedOutput(); err != nil {
-		complain := t.Skipf
-		if os.Getenv("TENDRIL_REQUIRE_PEERS") == "1" {
-			complain = t.Fatalf
-		}
-		complain("NOT TESTED against a foreign DynamoDB: %s has no moto with dynamodb (%v: %.200s). "+
-			"Install it with: python3 -m venv venv && venv/bin/pip install 'moto[server,dynamodb]'; then set TENDRIL_PYTHON=venv/bin/python", python, err, out)
-	}
-	moto := exec.Command(python, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0")
-	moto.Env = append(os.Environ(), "PYTHONUNBUFFERED=1", "NO_COLOR=1")
-	stderr, err := moto.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := moto.Start(); err != nil {
-		t.Fatal(err)
-	}
-	found, ended := make(chan string, 1), make(chan struct{})
-	go func() { // reads on, so that moto never waits for us
-		defer close(ended)
-		defer close(found)
-		for lines := bufio.NewScanner(stderr); lines.Scan(); {
-			if m := motoListens.FindStringSubmatch(lines.Text()); m != nil {
-				found <- m[1]
-			}
-		}
-	}()
-	t.Cleanup(func() {
-		_ = moto.Process.Kill() // it is gone, or goes now
-		<-ended
-		_ = moto.Wait() // the kill is its exit status
-	})
-	endpoint, ok := <-found
-	if !ok {
-		t.Fatal("moto ended before it was listening")
-	}
-	return endpoint
 }

@@ -62,8 +62,7 @@ func (t *Table) describe(ctx context.Context) (ready bool, err error) {
 }
 
 // Create makes the table, paid per request, unless it exists, and waits until
-// it can be used. It also has DynamoDB delete the records of old fires, unless
-// the table has such a rule already.
+// it can be used.
 func (t *Table) Create(ctx context.Context) error {
 	if err := t.credentials(ctx); err != nil {
 		return err
@@ -84,7 +83,7 @@ func (t *Table) Create(ctx context.Context) error {
 			return err
 		}
 		if ready {
-			return t.expire(ctx)
+			return nil
 		}
 		select {
 		case <-ctx.Done():
@@ -94,24 +93,48 @@ func (t *Table) Create(ctx context.Context) error {
 	}
 }
 
-// expire has DynamoDB delete what is past its time.
-func (t *Table) expire(ctx context.Context) error {
+// expiryAttribute holds when a record is past its time.
+const expiryAttribute = "expires"
+
+// Expires reports whether DynamoDB deletes the records that are past their
+// time, such as those of old fires. Else they stay for ever. by is the
+// attribute by which the table deletes items, "" when it deletes none.
+func (t *Table) Expires(ctx context.Context) (yes bool, by string, err error) {
 	out, err := t.api.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.name})
 	if err != nil {
-		return t.explain(ctx, "looking at the table's time to live", err)
+		return false, "", t.explain(ctx, "looking at the table's time to live", err)
 	}
 	if d := out.TimeToLiveDescription; d != nil &&
 		(d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling) {
-		return nil
+		by = sdk.ToString(d.AttributeName)
+	}
+	return by == expiryAttribute, by, nil
+}
+
+// Expire has DynamoDB delete the records that are past their time, unless it
+// does so already. A table that deletes items by another attribute stays as it
+// is: it can have one only.
+func (t *Table) Expire(ctx context.Context) error {
+	yes, by, err := t.Expires(ctx)
+	switch {
+	case yes || err != nil:
+		return err
+	case by != "":
+		return &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf(
+			"registry table %s deletes items by the attribute %q, and a table can have one such attribute only: ours is %q; name another table", t.name, by, expiryAttribute)}
 	}
 	_, err = t.api.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName:               &t.name,
-		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: sdk.String("expires"), Enabled: sdk.Bool(true)},
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: sdk.String(expiryAttribute), Enabled: sdk.Bool(true)},
 	})
-	if err != nil {
-		return t.explain(ctx, "setting the table's time to live", err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = t.explain(ctx, "setting the table's time to live", err)
+	if yes, _, _ := t.Expires(ctx); yes { // another instance was faster
+		return nil
+	}
+	return err
 }
 
 func isCode(err error, code string) bool { return errors.Is(err, &queue.Error{Code: code}) }

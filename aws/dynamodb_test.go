@@ -49,6 +49,16 @@ func (l *ledger) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
+// actions are the names of the calls.
+func (l *ledger) actions() string {
+	var actions []string
+	for _, a := range l.asked {
+		action, _, _ := strings.Cut(a, " ")
+		actions = append(actions, action)
+	}
+	return strings.Join(actions, " ")
+}
+
 func refuseTable(status int, shape, rest string) *http.Response {
 	return reply(status, fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"said Amazon"%s}`, shape, rest))
 }
@@ -228,21 +238,50 @@ func TestCreateWaitsForTheTable(t *testing.T) {
 		}
 		asked := &ledger{answers: []*http.Response{
 			reply(200, `{}`), refuseTable(400, "ResourceNotFoundException", ""), table("CREATING"), table("ACTIVE"),
-			reply(200, `{"TimeToLiveDescription":{"TimeToLiveStatus":"DISABLED"}}`), reply(200, `{}`),
 		}}
 		if err := openTable(t, asked).Create(context.Background()); err != nil {
 			t.Fatal(err)
 		}
-		var actions []string
-		for _, a := range asked.asked {
-			action, _, _ := strings.Cut(a, " ")
-			actions = append(actions, action)
-		}
-		want := "CreateTable DescribeTable DescribeTable DescribeTable DescribeTimeToLive UpdateTimeToLive"
-		if got := strings.Join(actions, " "); got != want {
+		want := "CreateTable DescribeTable DescribeTable DescribeTable"
+		if got := asked.actions(); got != want {
 			t.Errorf("asked %s, want %s", got, want)
 		}
 	})
+}
+
+func TestExpire(t *testing.T) {
+	t.Parallel()
+	ttl := func(status, attribute string) *http.Response {
+		return reply(200, fmt.Sprintf(`{"TimeToLiveDescription":{"TimeToLiveStatus":%q,"AttributeName":%q}}`, status, attribute))
+	}
+	denied := func() *http.Response { return refuseTable(400, "AccessDeniedException", "") }
+	for _, test := range []struct {
+		name    string
+		answers []*http.Response
+		asked   string
+		says    string // "": no error
+	}{
+		{"off", []*http.Response{ttl("DISABLED", ""), reply(200, `{}`)}, "DescribeTimeToLive UpdateTimeToLive", ""},
+		{"on", []*http.Response{ttl("ENABLED", "expires")}, "DescribeTimeToLive", ""},
+		{"on soon", []*http.Response{ttl("ENABLING", "expires")}, "DescribeTimeToLive", ""},
+		{"on for another", []*http.Response{ttl("ENABLED", "ttl")}, "DescribeTimeToLive", `by the attribute "ttl"`},
+		{"another was faster", []*http.Response{ttl("DISABLED", ""), refuseTable(400, "ValidationException", ""), ttl("ENABLING", "expires")},
+			"DescribeTimeToLive UpdateTimeToLive DescribeTimeToLive", ""},
+		{"may not look", []*http.Response{denied()}, "DescribeTimeToLive", "UpdateTimeToLive and DescribeTimeToLive"},
+		{"may not set", []*http.Response{ttl("DISABLED", ""), denied(), ttl("DISABLED", "")}, "DescribeTimeToLive UpdateTimeToLive DescribeTimeToLive", "setting the table's time to live"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			asked := &ledger{answers: test.answers}
+			err := openTable(t, asked).Expire(context.Background())
+			if test.says == "" && err != nil || test.says != "" && (err == nil || !strings.Contains(err.Error(), test.says)) {
+				t.Errorf("the error is %v, want %q in it", err, test.says)
+			}
+			if got := asked.actions(); got != test.asked {
+				t.Errorf("asked %s, want %s", got, test.asked)
+			}
+		})
+	}
 }
 
 func TestCheckRefusesAnotherKey(t *testing.T) {

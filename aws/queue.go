@@ -115,6 +115,21 @@ func inTens[T any](items []T, do func(part []T) ([]entryResult, error)) []error 
 // Like every AWS client it repeats a call whose answer was lost, and so may
 // send twice to a standard queue. On a FIFO queue deduplication prevents that.
 func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
+	return q.send(ctx, msgs, false)
+}
+
+// SendOnce sends one message in a call that is never repeated, so that there is
+// one at most. An error below which a [net.OpError] of a dial lies tells that
+// nothing was sent.
+func (q *Queue) SendOnce(ctx context.Context, m queue.Outgoing) (queue.Sent, error) {
+	sent, err := q.send(ctx, []queue.Outgoing{m}, true)
+	if err != nil {
+		return queue.Sent{}, err
+	}
+	return sent[0], nil
+}
+
+func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]queue.Sent, error) {
 	sent := make([]queue.Sent, len(msgs))
 	var good []int // places in msgs of what can be sent at all
 	for i := range msgs {
@@ -125,7 +140,7 @@ func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 	if len(good) == 0 && len(msgs) > 0 {
 		return sent, nil
 	}
-	results, err := q.batch(ctx, "SendMessageBatch", len(good), func(dst []byte, i int) []byte {
+	results, err := q.batchCall(ctx, "SendMessageBatch", once, len(good), func(dst []byte, i int) []byte {
 		return appendOutgoing(dst, &msgs[good[i]])
 	})
 	if err != nil {
@@ -164,11 +179,16 @@ func sendable(m *queue.Outgoing) error {
 // batch makes a batch call with n entries. An entry that the answer does not
 // mention counts as failed: nothing confirms it.
 func (q *Queue) batch(ctx context.Context, action string, n int, entry func(dst []byte, i int) []byte) ([]entryResult, error) {
+	return q.batchCall(ctx, action, false, n, entry)
+}
+
+func (q *Queue) batchCall(ctx context.Context, action string, once bool, n int, entry func(dst []byte, i int) []byte) ([]entryResult, error) {
 	var results []entryResult
 	err := q.call(ctx, call{
 		action:   action,
 		body:     appendBatch(make([]byte, 0, 4096), q.url, n, entry),
 		patience: patience,
+		once:     once,
 	}, func(body []byte) (err error) {
 		results, err = readBatch(body, n)
 		return err

@@ -10,7 +10,6 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"tendril/queue"
@@ -24,24 +23,13 @@ type SQS struct {
 	caller    *caller
 }
 
-// localRegion signs the calls to a server that is not Amazon's and for which
-// nobody named a region. Such servers do not look at it.
-const localRegion = "us-east-1"
-
 // OpenSQS reads the AWS configuration: variables, profiles and files as every
 // AWS tool reads them. It calls nobody: [SQS.Check] and [SQS.Queue] do. The
 // error names the file or the variable at fault.
 func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
-	var load []func(*config.LoadOptions) error
-	if r := opts.region(); r != "" {
-		load = append(load, config.WithRegion(r))
-	}
-	if p := opts.profile(); p != "" {
-		load = append(load, config.WithSharedConfigProfile(p))
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	cfg, err := loadConfig(ctx, opts.region(), opts.profile())
 	if err != nil {
-		return nil, fmt.Errorf("reading the AWS configuration: %w; check AWS_PROFILE and the files in ~/.aws", err)
+		return nil, err
 	}
 	transport := newTransport(cfg.HTTPClient, opts.connections())
 	api := sqs.NewFromConfig(cfg, func(o *sqs.Options) {

@@ -1,0 +1,250 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+
+	"tendril/queue"
+)
+
+// AutoScaling is Amazon EC2 Auto Scaling, or a server that speaks its protocol.
+// All methods are safe for concurrent use. Errors are [queue.Error] and say
+// what to do; a group or instance that does not exist is
+// queue.CodeResourceNotFound.
+type AutoScaling struct {
+	api       *autoscaling.Client
+	transport *http.Transport
+	host      string
+}
+
+// AutoScalingOptions configure [OpenAutoScaling]. A nil *AutoScalingOptions is
+// valid. As with SQS, credentials come from where every AWS tool takes them.
+type AutoScalingOptions struct {
+	// Region is where the group is; "" means what the environment or the
+	// profile says, else what the metadata of this instance say.
+	Region string
+	// Profile names a profile of the shared AWS configuration files; "" means
+	// AWS_PROFILE, else "default".
+	Profile string
+	// Endpoint is the URL of a server that speaks the protocol; "" means
+	// AWS_ENDPOINT_URL_AUTO_SCALING and AWS_ENDPOINT_URL, else Amazon's own.
+	Endpoint string
+}
+
+// OpenAutoScaling reads the AWS configuration. It asks at most the metadata of
+// this instance, for the region, where nothing else names one.
+func OpenAutoScaling(ctx context.Context, opts *AutoScalingOptions) (*AutoScaling, error) {
+	if opts == nil {
+		opts = &AutoScalingOptions{}
+	}
+	cfg, err := loadConfig(ctx, opts.Region, opts.Profile)
+	if err != nil {
+		return nil, err
+	}
+	transport := newTransport(cfg.HTTPClient, 4)
+	api := autoscaling.NewFromConfig(cfg, func(o *autoscaling.Options) {
+		o.HTTPClient = &http.Client{Transport: transport, CheckRedirect: keepRedirect}
+		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
+	})
+	o := api.Options()
+	a := &AutoScaling{api: api, transport: transport, host: "Auto Scaling in " + o.Region}
+	if o.BaseEndpoint != nil {
+		a.host = *o.BaseEndpoint
+	}
+	if o.Region != "" {
+		return a, nil
+	}
+	instance, err := NewInstance("")
+	if err != nil {
+		return nil, err
+	}
+	region, err := instance.Region(ctx)
+	if err != nil {
+		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Err: err,
+			Message: fmt.Sprintf("no AWS region for Auto Scaling: set AWS_REGION, or a region in the profile (%v)", err)}
+	}
+	o.Region = region
+	a.api, a.host = autoscaling.New(o), "Auto Scaling in "+region
+	return a, nil
+}
+
+// Close drops the idle connections. Calls under way end as they would.
+func (a *AutoScaling) Close() { a.transport.CloseIdleConnections() }
+
+// GroupOf returns the name of the group that an instance is in.
+func (a *AutoScaling) GroupOf(ctx context.Context, instance string) (string, error) {
+	out, err := a.api.DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: []string{instance}})
+	if err != nil {
+		return "", a.explain(ctx, "DescribeAutoScalingInstances", "instance "+instance, err)
+	}
+	if len(out.AutoScalingInstances) == 0 {
+		return "", &queue.Error{Code: queue.CodeResourceNotFound, Message: fmt.Sprintf(
+			"instance %s is in no Auto Scaling group that %s knows: name the group, or check the region", instance, a.host)}
+	}
+	return sdk.ToString(out.AutoScalingInstances[0].AutoScalingGroupName), nil
+}
+
+// Group returns the group called name. Nobody is asked: [Group.Describe] does.
+func (a *AutoScaling) Group(name string) *Group { return &Group{scaling: a, name: name} }
+
+// Group is one Auto Scaling group. It has what a target of scaling needs (Size,
+// SetSize).
+type Group struct {
+	scaling *AutoScaling
+	name    string
+}
+
+// GroupState is a group at one moment.
+type GroupState struct {
+	// Min and Max bound Desired, the number of instances that the group wants.
+	Min, Max, Desired int
+	// Instances are all that it has, those that come and go among them.
+	Instances []GroupInstance
+}
+
+// InService counts the instances that are in service and healthy.
+func (s GroupState) InService() int {
+	n := 0
+	for _, i := range s.Instances {
+		if i.State == string(types.LifecycleStateInService) && i.Healthy {
+			n++
+		}
+	}
+	return n
+}
+
+// GroupInstance is one instance of a group.
+type GroupInstance struct {
+	ID string
+	// State is its lifecycle state, as "InService" or "Terminating:Wait".
+	State string
+	// Healthy is the group's opinion of it, Protected whether it is kept from
+	// scale-in.
+	Healthy, Protected bool
+}
+
+// Name returns the group's name.
+func (g *Group) Name() string { return g.name }
+
+// Describe asks for the group's sizes and instances.
+func (g *Group) Describe(ctx context.Context) (GroupState, error) {
+	out, err := g.scaling.api.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{g.name}})
+	if err != nil {
+		return GroupState{}, g.explain(ctx, "DescribeAutoScalingGroups", err)
+	}
+	if len(out.AutoScalingGroups) == 0 {
+		return GroupState{}, g.missing()
+	}
+	found := &out.AutoScalingGroups[0]
+	s := GroupState{Min: intOr0(found.MinSize), Max: intOr0(found.MaxSize), Desired: intOr0(found.DesiredCapacity)}
+	for i := range found.Instances {
+		one := &found.Instances[i]
+		s.Instances = append(s.Instances, GroupInstance{
+			ID: sdk.ToString(one.InstanceId), State: string(one.LifecycleState),
+			Healthy: sdk.ToString(one.HealthStatus) == "Healthy", Protected: sdk.ToBool(one.ProtectedFromScaleIn),
+		})
+	}
+	return s, nil
+}
+
+func intOr0(n *int32) int { return int(sdk.ToInt32(n)) }
+
+func (g *Group) missing() error {
+	return &queue.Error{Code: queue.CodeResourceNotFound, Message: fmt.Sprintf(
+		"Auto Scaling group %s does not exist at %s: check its name, the account and the region", g.name, g.scaling.host)}
+}
+
+// Size returns how many instances are in service, and how many the group wants.
+func (g *Group) Size(ctx context.Context) (current, desired int, err error) {
+	s, err := g.Describe(ctx)
+	return s.InService(), s.Desired, err
+}
+
+// SetSize sets the desired capacity. It does not wait for the group's own
+// cooldown: whoever decides on a size has one. A size outside of the group's
+// bounds, which [Group.Describe] knows, is refused by the group.
+func (g *Group) SetSize(ctx context.Context, n int) error {
+	_, err := g.scaling.api.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
+		AutoScalingGroupName: &g.name, DesiredCapacity: sdk.Int32(int32(min(max(n, 0), 1<<30))), HonorCooldown: sdk.Bool(false),
+	})
+	if err != nil {
+		return g.explain(ctx, "SetDesiredCapacity", err)
+	}
+	return nil
+}
+
+// Member returns one instance of the group, usually this one.
+func (g *Group) Member(instance string) *Member { return &Member{group: g, id: instance} }
+
+// Member is one instance of a group. It has what protection from scale-in needs
+// (Protect).
+type Member struct {
+	group *Group
+	id    string
+}
+
+// Protect sets the instance's protection from scale-in, or takes it away.
+func (m *Member) Protect(ctx context.Context, on bool) error {
+	_, err := m.group.scaling.api.SetInstanceProtection(ctx, &autoscaling.SetInstanceProtectionInput{
+		AutoScalingGroupName: &m.group.name, InstanceIds: []string{m.id}, ProtectedFromScaleIn: &on,
+	})
+	if err != nil {
+		return m.group.explain(ctx, "SetInstanceProtection", err)
+	}
+	return nil
+}
+
+// Hook returns the lifecycle hook called name, for this instance.
+func (m *Member) Hook(name string) *LifecycleHook { return &LifecycleHook{member: m, name: name} }
+
+// LifecycleHook is where a group waits for one instance before it terminates
+// it.
+type LifecycleHook struct {
+	member *Member
+	name   string
+}
+
+// Heartbeat asks the group to wait on, for the hook's timeout from now.
+func (h *LifecycleHook) Heartbeat(ctx context.Context) error {
+	_, err := h.member.group.scaling.api.RecordLifecycleActionHeartbeat(ctx, &autoscaling.RecordLifecycleActionHeartbeatInput{
+		AutoScalingGroupName: &h.member.group.name, InstanceId: &h.member.id, LifecycleHookName: &h.name,
+	})
+	if err != nil {
+		return h.member.group.explain(ctx, "RecordLifecycleActionHeartbeat", err)
+	}
+	return nil
+}
+
+// Complete tells the group to go on with the termination.
+func (h *LifecycleHook) Complete(ctx context.Context) error {
+	_, err := h.member.group.scaling.api.CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
+		AutoScalingGroupName: &h.member.group.name, InstanceId: &h.member.id, LifecycleHookName: &h.name,
+		LifecycleActionResult: sdk.String("CONTINUE"),
+	})
+	if err != nil {
+		return h.member.group.explain(ctx, "CompleteLifecycleAction", err)
+	}
+	return nil
+}
+
+// TerminationHook returns the name and the timeout of the group's lifecycle hook
+// for terminations, "" when it has none.
+func (g *Group) TerminationHook(ctx context.Context) (name string, timeout time.Duration, err error) {
+	out, err := g.scaling.api.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &g.name})
+	if err != nil {
+		return "", 0, g.explain(ctx, "DescribeLifecycleHooks", err)
+	}
+	for i := range out.LifecycleHooks {
+		h := &out.LifecycleHooks[i]
+		if sdk.ToString(h.LifecycleTransition) == "autoscaling:EC2_INSTANCE_TERMINATING" {
+			return sdk.ToString(h.LifecycleHookName), time.Duration(intOr0(h.HeartbeatTimeout)) * time.Second, nil
+		}
+	}
+	return "", 0, nil
+}

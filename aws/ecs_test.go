@@ -1,0 +1,79 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"tendril/queue"
+)
+
+func TestTaskIsNeeded(t *testing.T) {
+	t.Parallel()
+	for _, uri := range []string{"169.254.170.2", "file:///x", "http://", ":"} {
+		if _, err := NewTask(uri); err == nil || !strings.Contains(err.Error(), "ECS_AGENT_URI") {
+			t.Errorf("%q: %v", uri, err)
+		}
+	}
+}
+
+// TestTaskProtection: what the agent is asked, and what each of its answers means.
+func TestTaskProtection(t *testing.T) {
+	t.Parallel()
+	const yes, no = `{"protection":{"ExpirationDate":"2026-11-22T01:00:00Z","ProtectionEnabled":true,"TaskArn":"arn"}}`, `{"protection":{"ProtectionEnabled":false,"TaskArn":"arn"}}`
+	for _, tt := range []struct {
+		on      bool
+		status  int
+		answer  string
+		code    string // "" for no error
+		message string
+	}{
+		{true, 200, yes, "", ""},
+		{false, 200, no, "", ""},
+		{true, 200, no, queue.CodeUnreachable, "no word"},
+		{false, 200, yes, queue.CodeUnreachable, "no word"},
+		{true, 200, `{"failure":{"Arn":"arn","Detail":null,"Reason":"TASK_NOT_VALID"}}`, queue.CodeInvalidParameterValue, "ECS: TASK_NOT_VALID"},
+		{true, 200, `{"failure":{"Reason":"DEPLOYMENT_BLOCKED","Detail":"it lasts too long"}}`, queue.CodeInvalidParameterValue, "DEPLOYMENT_BLOCKED: it lasts too long"},
+		{true, 400, `{"requestID":"1","error":{"Arn":"arn","Code":"AccessDeniedException","Message":"is not authorized"}}`, queue.CodeAccessDenied, "needs ecs:UpdateTaskProtection: is not authorized"},
+		{true, 500, `{"error":{"Code":"ServerException","Message":""}}`, queue.CodeUnreachable, "ECS: ServerException"},
+		{true, 404, "page not found", queue.CodeUnreachable, "status 404"},
+		{true, 200, strings.Repeat(" ", maxAgentAnswer) + yes, queue.CodeUnreachable, "no word"},
+	} {
+		var asked string
+		agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			asked = r.Method + " " + r.URL.Path + " " + r.Header.Get("Content-Type") + " " + string(body)
+			w.WriteHeader(tt.status)
+			io.WriteString(w, tt.answer)
+		}))
+		task, err := NewTask(agent.URL + "/api/1/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = task.Protect(t.Context(), tt.on)
+		want := `PUT /api/1/task-protection/v1/state application/json {"ProtectionEnabled":false}`
+		if tt.on {
+			want = `PUT /api/1/task-protection/v1/state application/json {"ProtectionEnabled":true,"ExpiresInMinutes":60}`
+		}
+		if asked != want {
+			t.Errorf("asked %s\nwant %s", asked, want)
+		}
+		var known *queue.Error
+		if tt.code == "" && err != nil || tt.code != "" && (!errors.As(err, &known) || known.Code != tt.code || !strings.Contains(err.Error(), tt.message)) {
+			t.Errorf("%.100s: %v, want %s %q", tt.answer, err, tt.code, tt.message)
+		}
+		agent.Close()
+		if err := task.Protect(t.Context(), true); !errors.Is(err, &queue.Error{Code: queue.CodeUnreachable}) {
+			t.Errorf("without an agent: %v", err)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := task.Protect(gone, true); !errors.Is(err, context.Canceled) {
+			t.Errorf("given up: %v", err)
+		}
+	}
+}

@@ -1,0 +1,303 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/smithy-go/logging"
+
+	"tendril/queue"
+)
+
+const (
+	// longestFunction is the default time limit of one call: the longest that a
+	// function may run, and a little for the way.
+	longestFunction = 905 * time.Second
+	// maxReply bounds what is read of one answer: Lambda's own limit is 6 MiB.
+	maxReply = 7 << 20
+)
+
+// Lambda calls one function of AWS Lambda, or of a server that speaks its
+// protocol. All methods are safe for concurrent use.
+type Lambda struct {
+	api       *lambda.Client
+	transport *http.Transport
+	function  FunctionReference
+	timeout   time.Duration
+	host      string
+}
+
+// LambdaOptions configure [OpenLambda]. Only Function must be set. As with SQS,
+// credentials come from where every AWS tool takes them.
+type LambdaOptions struct {
+	// Function is a name, a partial ARN or an ARN, as [ParseFunction] reads it.
+	Function string
+	// Region is where the function is, unless its ARN tells; "" means what the
+	// environment or the profile says.
+	Region string
+	// Profile names a profile of the shared AWS configuration files; "" means
+	// AWS_PROFILE, else "default".
+	Profile string
+	// Endpoint is the URL of a server that speaks the Lambda protocol; "" means
+	// AWS_ENDPOINT_URL_LAMBDA and AWS_ENDPOINT_URL, else Amazon's own.
+	Endpoint string
+	// Timeout bounds one call; 0 means 905 s, a little more than a function may
+	// run.
+	Timeout time.Duration
+	// Connections is how many idle connections are kept for the next call; it should
+	// be at least the number of calls made at the same time. 0 means 1000.
+	Connections int
+}
+
+// Invocation is a whole answer to one call of a function: the function's own, or
+// why the service did not run it.
+type Invocation struct {
+	// Status is the HTTP status: 200 when the function was run.
+	Status int
+	// FunctionError is "Handled" or "Unhandled" when the function failed; "" when
+	// it returned.
+	FunctionError string
+	// Payload is what the function returned, or the error it failed with; nil when
+	// it was not run.
+	Payload []byte
+	// Code names the refusal, such as TooManyRequestsException; "" when the function
+	// ran, or when no name was given.
+	Code string
+	// Reason is the closer reason of a throttle; may be "".
+	Reason string
+	// Message is the service's own sentence about a refusal; may be "".
+	Message string
+	// RetryAfter is when the service asked to be called again, at most 12 h; 0 when
+	// it did not.
+	RetryAfter time.Duration
+	// RequestID is the service's id of the call; may be "".
+	RequestID string
+}
+
+// Function is what Lambda tells of a function.
+type Function struct {
+	// Timeout is how long it may run, in whole seconds.
+	Timeout time.Duration
+	// Version is the version that the reference leads to.
+	Version string
+	// State is Active when it can be called; Pending, Inactive or Failed otherwise;
+	// "" when it is not told.
+	State string
+}
+
+// OpenLambda reads the AWS configuration for one function. It calls nobody:
+// [Lambda.Check] does. The error names the option, the variable or the file at
+// fault.
+func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
+	if opts == nil {
+		opts = &LambdaOptions{}
+	}
+	function, err := ParseFunction(opts.Function)
+	if err != nil {
+		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: err.Error()}
+	}
+	l := &Lambda{function: function, timeout: longestFunction}
+	if opts.Timeout > 0 {
+		l.timeout = opts.Timeout
+	}
+	if err := l.open(ctx, opts); err != nil {
+		return nil, err
+	}
+	o := l.api.Options()
+	if o.Region == "" {
+		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf(
+			"no AWS region for Lambda function %s: set AWS_REGION, or a region in the profile, or give the function by its ARN", function)}
+	}
+	l.host = "Lambda in " + o.Region
+	if o.BaseEndpoint != nil {
+		l.host = *o.BaseEndpoint
+	}
+	return l, nil
+}
+
+func (l *Lambda) open(ctx context.Context, opts *LambdaOptions) error {
+	cfg, err := loadConfig(ctx, opts.Region, opts.Profile)
+	if err != nil {
+		return err
+	}
+	connections := opts.Connections
+	if connections <= 0 {
+		connections = 1000
+	}
+	l.transport = newTransport(cfg.HTTPClient, connections)
+	l.transport.DialContext = tapDial(l.transport.DialContext)
+	l.api = lambda.NewFromConfig(cfg, func(o *lambda.Options) {
+		o.HTTPClient = &http.Client{Transport: &onceTransport{next: l.transport, most: maxReply}, CheckRedirect: keepRedirect}
+		// A call that may have run the function is never repeated.
+		o.Retryer = sdk.NopRetryer{}
+		o.Logger = logging.Nop{} // each error is returned
+		if opts.Endpoint != "" {
+			o.BaseEndpoint = &opts.Endpoint
+		}
+		if l.function.Region != "" {
+			o.Region = l.function.Region
+		}
+		if o.Region == "" && o.BaseEndpoint != nil {
+			o.Region = localRegion
+		}
+	})
+	return nil
+}
+
+// Close drops the idle connections. Calls under way end as they would.
+func (l *Lambda) Close() { l.transport.CloseIdleConnections() }
+
+// Invoke runs the function once with the payload, which is JSON, and waits for its
+// end, for as long as the time limit allows. It never repeats a call of which a
+// byte has left: only when a kept connection took nothing, the call goes out on
+// another one.
+//
+// The error is an [*InvokeError]: there was no whole answer. The payload must not be
+// changed afterwards, since a connection that was given up may still read it.
+func (l *Lambda) Invoke(ctx context.Context, payload []byte) (Invocation, error) {
+	limited, cancel := context.WithTimeout(ctx, l.timeout)
+	defer cancel()
+	for {
+		answered, sent, err := l.call(limited, types.InvocationTypeRequestResponse, payload)
+		if err == nil {
+			return answered, nil
+		}
+		if sent.stale && limited.Err() == nil {
+			continue
+		}
+		if late := limited.Err(); late != nil && !errors.Is(err, late) {
+			err = fmt.Errorf("%w: %w", late, err) // a body cut off for it may say only that its connection is closed
+		}
+		return Invocation{}, &InvokeError{Sent: sent.left, Err: l.unanswered(ctx, err)}
+	}
+}
+
+// call makes one call and tells how far it came.
+func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []byte) (Invocation, sending, error) {
+	sent := sending{payload: payload}
+	if err := l.credentials(ctx); err != nil {
+		return Invocation{}, sent, err
+	}
+	out, err := l.api.Invoke(withSending(ctx, &sent), &lambda.InvokeInput{
+		FunctionName: &l.function.called, Qualifier: l.qualifier(), InvocationType: kind, Payload: payload,
+	})
+	if err == nil {
+		id, _ := awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
+		return Invocation{
+			Status: int(out.StatusCode), FunctionError: sdk.ToString(out.FunctionError), Payload: out.Payload, RequestID: id,
+		}, sent, nil
+	}
+	if refused, ok := refusedInvocation(err); ok {
+		return refused, sent, nil
+	}
+	return Invocation{}, sent, err
+}
+
+// credentials fetches them, so that their absence is told from a network's.
+func (l *Lambda) credentials(ctx context.Context) error {
+	provider := l.api.Options().Credentials
+	if provider == nil {
+		return noCredentials(errors.New("none are configured"))
+	}
+	if _, err := provider.Retrieve(ctx); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return noCredentials(err)
+	}
+	return nil
+}
+
+func (l *Lambda) qualifier() *string {
+	if l.function.Qualifier == "" {
+		return nil
+	}
+	return &l.function.Qualifier
+}
+
+// Check asks Lambda whether the function is there and may be called, without
+// running it. It needs the permission that a call needs, lambda:InvokeFunction,
+// and no other. The error has queue.CodeResourceNotFound, queue.CodeAccessDenied or
+// another code of package queue, and says what to do.
+func (l *Lambda) Check(ctx context.Context) error {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	answered, _, err := l.call(limited, types.InvocationTypeDryRun, nil)
+	switch {
+	case err != nil:
+		return l.unanswered(ctx, err)
+	case answered.Status/100 == 2:
+		return nil
+	}
+	return l.explain(&refusal{status: answered.Status, shape: answered.Code, message: answered.Message}, "lambda:InvokeFunction")
+}
+
+// Describe asks Lambda about the function. It needs lambda:GetFunctionConfiguration,
+// which calling it does not: without it the error has queue.CodeAccessDenied, and
+// nothing else is wrong.
+func (l *Lambda) Describe(ctx context.Context) (Function, error) {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	out, err := l.api.GetFunctionConfiguration(limited, &lambda.GetFunctionConfigurationInput{
+		FunctionName: &l.function.called, Qualifier: l.qualifier(),
+	})
+	if err != nil {
+		if refused := answer(err); refused != nil {
+			return Function{}, l.explain(refused, "lambda:GetFunctionConfiguration")
+		}
+		return Function{}, l.unanswered(ctx, err)
+	}
+	return Function{
+		Timeout: time.Duration(sdk.ToInt32(out.Timeout)) * time.Second,
+		Version: sdk.ToString(out.Version), State: string(out.State),
+	}, nil
+}
+
+// unanswered is the error of a call without a whole answer. The cancelling of the
+// caller's own context stays what it is.
+func (l *Lambda) unanswered(ctx context.Context, err error) error {
+	var told *queue.Error
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err()
+	case errors.As(err, &told):
+		return told
+	}
+	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
+		"Lambda function %s: %s gave no whole answer: %s; check the network, the region and AWS_ENDPOINT_URL_LAMBDA",
+		l.function, l.host, firstLine(transportCause(err).Error()))}
+}
+
+// transportCause takes the wrapping of the SDK and of net/http off an error.
+func transportCause(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return plain(err)
+}
+
+// explain turns a refusal into an error that says what to do.
+func (l *Lambda) explain(refused *refusal, permission string) error {
+	code, message := refused.code(), refused.Error()
+	switch {
+	case code == queue.CodeResourceNotFound:
+		message = fmt.Sprintf("Lambda function %s does not exist at %s: check its name, its alias or version, the account and the region", l.function, l.host)
+	case code == queue.CodeAccessDenied:
+		message = fmt.Sprintf("%s refused access to Lambda function %s: %s; allow these credentials %s on it, and check that they have not expired",
+			l.host, l.function, message, permission)
+	case refused.shape == "" && refused.status < 500 && refused.status != http.StatusTooManyRequests:
+		message = fmt.Sprintf("%s does not answer as Lambda does (status %d): check the region and AWS_ENDPOINT_URL_LAMBDA", l.host, refused.status)
+	default:
+		message = fmt.Sprintf("Lambda function %s: %s", l.function, message)
+	}
+	return &queue.Error{Code: code, Message: message, Err: refused}
+}

@@ -1,0 +1,197 @@
+package aws
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"tendril/queue"
+)
+
+// objectServer serves handle as S3, whose calls are counted and tried again at once.
+func objectServer(t *testing.T, handle http.HandlerFunc) (*S3, *atomic.Int32) {
+	t.Helper()
+	var calls atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		handle(w, r)
+	}))
+	t.Cleanup(server.Close)
+	s := openS3(t, &S3Options{Region: "eu-west-1", Endpoint: server.URL})
+	s.api = s3.New(s.api.Options(), func(o *s3.Options) {
+		o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
+			o.Backoff = retry.BackoffDelayerFunc(func(int, error) (d time.Duration, err error) { return 0, nil })
+		})
+	})
+	return s, &calls
+}
+
+func openS3(t *testing.T, opts *S3Options) *S3 {
+	t.Helper()
+	s, err := OpenS3(t.Context(), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// refuseObject answers in the words of S3.
+func refuseObject(status int, code, message string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/xml")
+		w.WriteHeader(status)
+		if code != "" {
+			fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>%s</Message></Error>`, code, message)
+		}
+	}
+}
+
+func TestFetch(t *testing.T) {
+	t.Parallel()
+	s, calls := objectServer(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.URL.Path != "/payloads/a b/ü?.json" || !strings.Contains(r.Header.Get("Authorization"), "/eu-west-1/s3/") {
+			t.Errorf("asked %s %s", r.Method, r.URL)
+		}
+		io.WriteString(w, "12345")
+	})
+	got, err := s.Fetch(t.Context(), "payloads", "a b/ü?.json", 5)
+	if err != nil || string(got) != "12345" || calls.Load() != 1 {
+		t.Errorf("got %q, %v after %d calls", got, err, calls.Load())
+	}
+	_, err = s.Fetch(t.Context(), "payloads", "a b/ü?.json", 4)
+	wantCode(t, err, CodeObjectTooLarge, `object "a b/ü?.json" in bucket payloads is larger than the 4 bytes allowed`)
+	for _, names := range [][2]string{{"", "k"}, {"b", ""}} {
+		_, err = s.Fetch(t.Context(), names[0], names[1], 5)
+		wantCode(t, err, queue.CodeInvalidParameterValue, "one of them is empty")
+	}
+	if calls.Load() != 2 {
+		t.Errorf("%d calls", calls.Load())
+	}
+}
+
+// An object that does not say how large it is, is read no further than it may be.
+func TestFetchIsBounded(t *testing.T) {
+	t.Parallel()
+	chunk := bytes.Repeat([]byte("x"), 64<<10)
+	s, _ := objectServer(t, func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			if _, err := w.Write(chunk); err != nil {
+				return
+			}
+		}
+	})
+	_, err := s.Fetch(t.Context(), "b", "k", 1<<20)
+	wantCode(t, err, CodeObjectTooLarge)
+}
+
+func TestRefusedFetches(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		status        int
+		code, message string
+		want          string
+		calls         int32
+		words         []string
+	}{
+		{404, "NoSuchKey", "The specified key does not exist.", queue.CodeResourceNotFound, 1, []string{`object "k" does not exist in bucket b`}},
+		{404, "NoSuchBucket", "The specified bucket does not exist", queue.CodeResourceNotFound, 1, []string{"bucket b does not exist at http://"}},
+		{404, "", "", queue.CodeResourceNotFound, 1, []string{`object "k" does not exist`}},
+		{403, "AccessDenied", "Access Denied", queue.CodeAccessDenied, 1, []string{"s3:GetObject", "s3:ListBucket"}},
+		{403, "InvalidObjectState", "in Glacier", queue.CodeAccessDenied, 1, []string{"in Glacier"}},
+		{301, "PermanentRedirect", "use the other endpoint", queue.CodeInvalidParameterValue, 1, []string{"another region"}},
+		{400, "AuthorizationHeaderMalformed", "expecting us-east-1", queue.CodeInvalidParameterValue, 1, []string{"another region"}},
+		{503, "SlowDown", "Please reduce your request rate.", queue.CodeRequestThrottled, 3, []string{"reduce your request rate"}},
+		{503, "", "", queue.CodeUnreachable, 3, []string{"Service Unavailable"}},
+		{502, "", "", queue.CodeUnreachable, 3, []string{"Bad Gateway"}},
+		{500, "InternalError", "We encountered an internal error.", queue.CodeUnreachable, 3, []string{"internal error"}},
+	} {
+		s, calls := objectServer(t, refuseObject(test.status, test.code, test.message))
+		_, err := s.Fetch(t.Context(), "b", "k", 10)
+		wantCode(t, err, test.want, test.words...)
+		if calls.Load() != test.calls {
+			t.Errorf("%d %s: %d calls, want %d", test.status, test.code, calls.Load(), test.calls)
+		}
+	}
+}
+
+// An object whose contents broke off is asked for again.
+func TestFetchGoesOnAfterABreak(t *testing.T) {
+	t.Parallel()
+	broken := func(w http.ResponseWriter) {
+		w.Header().Set("Content-Length", "100")
+		io.WriteString(w, "12")
+	}
+	var n atomic.Int32
+	s, calls := objectServer(t, func(w http.ResponseWriter, _ *http.Request) {
+		if n.Add(1) < 3 {
+			broken(w)
+			return
+		}
+		io.WriteString(w, "12345")
+	})
+	if got, err := s.Fetch(t.Context(), "b", "k", 1000); err != nil || string(got) != "12345" || calls.Load() != 3 {
+		t.Errorf("got %q, %v after %d calls", got, err, calls.Load())
+	}
+	s, calls = objectServer(t, func(w http.ResponseWriter, _ *http.Request) { broken(w) })
+	_, err := s.Fetch(t.Context(), "b", "k", 1000)
+	wantCode(t, err, queue.CodeUnreachable, `fetching object "k" from bucket b`, "unexpected EOF")
+	if calls.Load() != fetchTries {
+		t.Errorf("%d calls", calls.Load())
+	}
+}
+
+func TestFetchEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	s, _ := objectServer(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		io.WriteString(w, "12")
+		w.(http.Flusher).Flush()
+		cancel()
+		<-r.Context().Done()
+	})
+	if _, err := s.Fetch(ctx, "b", "k", 1000); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestFetchWithoutAnAnswerInTime: the end of the caller's patience is no word about
+// the object.
+func TestFetchWithoutAnAnswerInTime(t *testing.T) {
+	t.Parallel()
+	s, _ := objectServer(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := s.Fetch(ctx, "b", "k", 1000)
+	wantCode(t, err, queue.CodeUnreachable, `fetching object "k" from bucket b`, "no whole answer: it took too long;")
+}
+
+func TestS3Settings(t *testing.T) {
+	_, err := OpenS3(t.Context(), nil)
+	wantCode(t, err, queue.CodeInvalidParameterValue, "no AWS region for the payloads in S3: set AWS_REGION")
+	s := openS3(t, &S3Options{Region: "eu-north-1"})
+	if o := s.api.Options(); o.UsePathStyle || s.host != "S3 in eu-north-1" {
+		t.Errorf("path style %v, host %s", o.UsePathStyle, s.host)
+	}
+	t.Setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
+	s = openS3(t, nil)
+	if o := s.api.Options(); !o.UsePathStyle || sdk.ToString(o.BaseEndpoint) != "http://127.0.0.1:1" || o.Region != localRegion {
+		t.Errorf("path style %v, endpoint %v, region %s", o.UsePathStyle, o.BaseEndpoint, o.Region)
+	}
+	if _, err := OpenS3(t.Context(), &S3Options{Profile: "nobody"}); err == nil || !strings.Contains(err.Error(), "AWS_PROFILE") {
+		t.Errorf("a profile that is not there: %v", err)
+	}
+}
