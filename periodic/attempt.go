@@ -112,6 +112,9 @@ func (s *Scheduler) report(a attempt, retry time.Duration) {
 	case a.out != nil:
 		s.skipped(*a.out)
 	case a.answer.Already:
+		if id := a.answer.Sent.ID; id != "" { // else it had been left out before
+			s.history.already(one.Task, one.To, id)
+		}
 		one.Reason = ReasonAlready
 		call(s.opts.Events.Skipped, one)
 	default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"sync"
 	"time"
 
@@ -31,8 +32,11 @@ const (
 //	     |             '- no answer: Claim(try 2) and send again
 //	     '- claimed before, never marked: Claim(try 2) and send again
 //
-// On a standard queue a run has at most two tries whose outcome is unknown, so
-// that it is sent at most twice, with one id; a third is [ErrUncertain]. On a
+// On a standard queue a leader makes a second try when the first had no answer,
+// and no third: that is [ErrUncertain]. Each later leader that finds the run
+// unsettled makes one more, since a run left out is worse than one with two
+// messages: so there is at most one message more, with the same id, for each
+// answer that was lost and each leader that died between its claim and its mark. On a
 // FIFO queue every try has the same deduplication id, so there may be any
 // number within the 5 minutes in which the queue recognises it, and after that
 // none: it is sent once.
@@ -135,8 +139,8 @@ func (c *Claims) claim(ctx context.Context, term int64, f Fire, t *try) (settled
 	if t.claimed > 0 && !t.used && t.term == term {
 		return nil, nil
 	}
-	for number := t.claimed + 1; ; {
-		if err := allowed(f, t, number); err != nil {
+	for number, last := t.claimed+1, t.term; ; {
+		if err := allowed(f, t, number, last == term); err != nil {
 			return nil, err
 		}
 		record, err := c.store.Claim(ctx, term, f, number)
@@ -151,16 +155,17 @@ func (c *Claims) claim(ctx context.Context, term int64, f Fire, t *try) (settled
 		case record.Tries < number:
 			return nil, fmt.Errorf("claiming the run %s: the record has %d tries where %d are known; records may have been removed", f.ID, record.Tries, number)
 		}
-		number = record.Tries + 1
+		number, last = record.Tries+1, record.Term
 	}
 }
 
-// allowed reports whether try number may be made.
-func allowed(f Fire, t *try, number int) error {
+// allowed reports whether try number may be made; again tells that the one
+// before it was made in the same term.
+func allowed(f Fire, t *try, number int, again bool) error {
 	switch {
 	case number == 1:
 		return nil
-	case !FIFO(f.Queue) && number > 2:
+	case !FIFO(f.Queue) && number > 2 && again:
 		return fmt.Errorf("the run %s was tried twice without an answer: %w", f.ID, ErrUncertain)
 	case FIFO(f.Queue) && t.age(f) > dedupWindow:
 		return fmt.Errorf("the run %s was tried before, longer ago than its queue recognises it: %w", f.ID, ErrUncertain)
@@ -201,7 +206,8 @@ func (c *Claims) send(ctx context.Context, term int64, f Fire, t *try) error {
 // certainlyNot reports whether an error of a send says that nothing was
 // accepted.
 func certainlyNot(err error) bool {
-	if errors.Is(err, ErrNotSent) {
+	var op *net.OpError
+	if errors.Is(err, ErrNotSent) || errors.As(err, &op) && op.Op == "dial" {
 		return true
 	}
 	var refusal *queue.Error

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -100,7 +102,9 @@ func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
 	}
 }
 
-func TestThirdTryIsUncertain(t *testing.T) {
+// TestEachLeaderHasATry: two leaders die between send and mark; the third
+// settles the run, with a third message of the same id.
+func TestEachLeaderHasATry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
@@ -114,13 +118,47 @@ func TestThirdTryIsUncertain(t *testing.T) {
 		}
 		last := &node{world: w}
 		w.elect(last)
-		if _, err := NewClaims(last, last, last).Enqueue(t.Context(), w.term, f); !errors.Is(err, ErrUncertain) {
-			t.Errorf("third try: %v", err)
+		if answer, err := NewClaims(last, last, last).Enqueue(t.Context(), w.term, f); err != nil || !answer.Resent {
+			t.Errorf("third leader: %+v, %v", answer, err)
 		}
-		if n := len(w.queues["jobs"]); n != 2 {
+		if n := len(w.queues["jobs"]); n != 3 {
 			t.Errorf("%d messages", n)
 		}
 	})
+}
+
+// TestThirdTryIsUncertain: a leader that gets no answer twice leaves it there.
+func TestThirdTryIsUncertain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
+		n := &node{world: w}
+		w.elect(n)
+		f := newFire(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
+		s := &sweep{node: n, applied: true}
+		c := NewClaims(n, s, n)
+		for range 2 {
+			s.nth = 1
+			if _, err := c.Enqueue(t.Context(), w.term, f); err == nil || errors.Is(err, ErrUncertain) {
+				t.Fatalf("a send without an answer: %v", err)
+			}
+		}
+		if _, err := c.Enqueue(t.Context(), w.term, f); !errors.Is(err, ErrUncertain) || len(w.queues["jobs"]) != 2 {
+			t.Errorf("third try: %v; %d messages", err, len(w.queues["jobs"]))
+		}
+	})
+}
+
+// TestADialThatFailsIsNoTry: nothing was sent where nobody was reached.
+func TestADialThatFailsIsNoTry(t *testing.T) {
+	t.Parallel()
+	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+	cut := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+	for err, want := range map[error]bool{fmt.Errorf("sending: %w", refused): true, fmt.Errorf("sending: %w", cut): false} {
+		if certainlyNot(err) != want {
+			t.Errorf("%v: certainly not sent %t", err, !want)
+		}
+	}
 }
 
 // TestRefusedSendsAreRepeated: what certainly was not accepted is tried for as

@@ -12,15 +12,19 @@ import (
 )
 
 // Reload replaces the tasks by those of file at once; nil means none. A task
-// of a name that was there before goes on where it stands, one whose schedule
-// is another begins to count now. Runs that are being enqueued are finished.
+// of a name that was there before goes on where it stands. One that is new or
+// came back, or whose schedule is another, begins to count now: what was due
+// while its file did not want it is not made up for. Runs that are being
+// enqueued are finished.
 func (s *Scheduler) Reload(file *File) {
-	r := s.swap(file)
+	r := s.swap(file, s.opts.Wall().Round(0))
 	s.wake()
 	call(s.opts.Events.Reloaded, r)
 }
 
-func (s *Scheduler) swap(file *File) Reloaded {
+// swap replaces the tasks. changed is when those that are new here count from,
+// whatever the registry says; zero means that it may know better.
+func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	if file == nil {
 		file = &File{}
 	}
@@ -33,7 +37,7 @@ func (s *Scheduler) swap(file *File) Reloaded {
 		e := s.entry(t.Name)
 		switch {
 		case e == nil:
-			e = &entry{from: now}
+			e = &entry{from: now, changed: changed}
 			r.Added++
 		default:
 			r.Removed--

@@ -35,7 +35,8 @@
 //     Amazon SQS, with the same id, and only if a try to send had no known
 //     outcome or a leader died or stood still between claim and mark.
 //   - Nothing is enqueued before its time, by the time of day of the instance
-//     that leads. Jitter delays, by the same amount on all instances.
+//     that leads. Jitter delays, by the same amount on all instances, and never
+//     changes the order: a run waits for those before it.
 //   - Nothing is begun without the lead, which is asked for right before each
 //     effect. The term travels along, so that a registry can refuse a leader
 //     that stood still in between.
@@ -59,7 +60,8 @@
 // needs clocks that agree within 30 s for that.
 //
 // A clock that is set back makes times come again: the registry tells those that
-// were enqueued. A clock that is set forward makes what it jumped over missed.
+// were enqueued. The next leader that finds a time to come there looks back as
+// far as the grace, and makes up for what was not. A clock that is set forward makes what it jumped over missed.
 // Both, and a machine that stood still, are noticed within a second of running.
 //
 // A file that is refused changes nothing: the caller keeps the tasks it has.

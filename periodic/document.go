@@ -3,6 +3,7 @@ package periodic
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -51,13 +52,17 @@ func (r *reader) place(line int) string {
 // skeleton is what an advice to write a whole file shows.
 const skeleton = `begin it with "version: 1" and "cron:", then one "- name: ..., url: ..., schedule: ..." for each task`
 
+// lineEnds makes each line end in LF, as YAML reads CR LF and CR: the lexer takes CR LF
+// in quoted texts and after blocks for two ends.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 // parse returns the file's one mapping; nil when it is empty or wrong.
 func (r *reader) parse(data []byte) *ast.MappingNode {
 	if len(data) > MaxFile {
 		r.refuse(0, "", fmt.Sprintf("the file has more than %d bytes", MaxFile), "this is no list of tasks; keep what the tasks work on elsewhere")
 		return nil
 	}
-	text := strings.TrimPrefix(string(data), "\uFEFF")
+	text := lineEnds.Replace(strings.TrimPrefix(string(data), "\uFEFF"))
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		r.refuse(0, "", "the file is no UTF-8 text", "save it as UTF-8")
 		return nil
@@ -86,7 +91,7 @@ func (r *reader) admit(tokens token.Tokens) bool {
 		if what := unread(t.Type); what != "" {
 			hint := `write plain "key: value" lines; a value that begins with a special character needs quotes`
 			if t.Type == token.AliasType && i >= 2 && tokens[i-2].Value == "schedule" {
-				what, hint = "an expression that begins with * is no YAML without quotes, and aliases", `put it in quotes: schedule: "* * * * *"`
+				what, hint = "an expression that begins with * is no YAML without quotes, and aliases", fmt.Sprintf("put it in quotes: schedule: %q", restOfLine(tokens[i:]))
 			}
 			r.refuse(t.Position.Line, "", what+" are not read", hint)
 			return false
@@ -97,6 +102,18 @@ func (r *reader) admit(tokens token.Tokens) bool {
 		}
 	}
 	return true
+}
+
+// restOfLine is what stands from the first token to the end of its line, less a comment.
+func restOfLine(tokens token.Tokens) string {
+	var text strings.Builder
+	for _, t := range tokens {
+		if t.Position.Line != tokens[0].Position.Line || t.Type == token.CommentType || text.Len() > 100 {
+			break
+		}
+		text.WriteString(t.Origin)
+	}
+	return strings.TrimSpace(strings.Join(strings.Fields(text.String()), " "))
 }
 
 // unread names a part of YAML that is refused; "" for all others.
@@ -147,6 +164,11 @@ func (n *nesting) open(column int) {
 	n.columns = append(n.columns, column)
 }
 
+// repeated is what the parser's messages repeat of the file.
+var repeated = regexp.MustCompile(`:? "(\\.|[^"\\])*"|(escape character) .*`)
+
+// refuseSyntax tells the parser's message without what it repeats, which may be half of
+// a payload that should have been in quotes.
 func (r *reader) refuseSyntax(err error) {
 	line, message := 0, err.Error()
 	var syntax yaml.Error
@@ -157,7 +179,7 @@ func (r *reader) refuseSyntax(err error) {
 		}
 	}
 	message, _, _ = strings.Cut(message, "\n")
-	message = strings.ReplaceAll(cut(message), "'\t'", "tab")
+	message = cut(repeated.ReplaceAllString(strings.ReplaceAll(message, "'\t'", "tab"), "$2"))
 	message = strings.Map(func(c rune) rune {
 		if c < ' ' || c == 0x7f {
 			return '?'

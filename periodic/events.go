@@ -60,7 +60,8 @@ const (
 	ReasonOverlap Reason = "previous run unfinished"
 	// ReasonPaused: the task was paused.
 	ReasonPaused Reason = "paused"
-	// ReasonUncertain: it may have been enqueued, and was not tried again.
+	// ReasonUncertain: it may have been enqueued, and was not tried again, since
+	// an answer was lost or a clock ran ahead before this instance led.
 	ReasonUncertain Reason = "perhaps enqueued"
 	// ReasonAlready: it was enqueued before, by another instance or before the
 	// clock was set back.

@@ -11,7 +11,8 @@ import (
 type Run struct {
 	Task        string
 	ScheduledAt time.Time
-	// ID is that of the [Fire]; "" when another instance enqueued it.
+	// ID is that of the [Fire]; "" when another instance enqueued it, or this
+	// one in a try that had no answer.
 	ID     string
 	Manual bool
 	// Skipped says why it was left out; "" when it was not.
@@ -70,6 +71,23 @@ func (h *history) add(r Run) {
 	h.push(r)
 }
 
+// already remembers a run that was found enqueued, by another instance or by a
+// try of ours without an answer, unless it is known.
+func (h *history) already(task string, at time.Time, messageID string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen(task, at, messageID)
+}
+
+// seen returns what is known of a run, which may be nothing but its name.
+// Called with the lock held.
+func (h *history) seen(task string, at time.Time, messageID string) *Run {
+	if r := h.find(task, at, messageID); r != nil {
+		return r
+	}
+	return h.push(Run{Task: task, ScheduledAt: at, MessageID: messageID})
+}
+
 func (h *history) push(r Run) *Run {
 	if len(h.ring) < h.most {
 		h.ring = append(h.ring, r)
@@ -95,10 +113,7 @@ func (h *history) find(task string, at time.Time, messageID string) *Run {
 func (h *history) outcome(o Outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r := h.find(o.Task, o.ScheduledAt, o.MessageID)
-	if r == nil {
-		r = h.push(Run{Task: o.Task, ScheduledAt: o.ScheduledAt, MessageID: o.MessageID})
-	}
+	r := h.seen(o.Task, o.ScheduledAt, o.MessageID)
 	r.Attempts = max(r.Attempts, o.Attempt)
 	r.Outcome, r.Status, r.Reason, r.Duration, r.FinishedAt = o.Result.Outcome, o.Result.Status, o.Result.Reason, o.Result.Duration, o.At
 }

@@ -2,6 +2,7 @@ package periodic
 
 import (
 	"hash/fnv"
+	"slices"
 	"time"
 )
 
@@ -16,7 +17,8 @@ const (
 type Slot struct {
 	// ScheduledAt is the time that the schedule names.
 	ScheduledAt time.Time
-	// DueAt is that time and the jitter.
+	// DueAt is that time and the jitter, or the DueAt of one before it, if that
+	// is later: runs keep their order. It is Jitter after ScheduledAt at most.
 	DueAt time.Time
 }
 
@@ -65,34 +67,50 @@ func (t *Task) Plan(since, now time.Time) Plan {
 }
 
 // dueSlots returns the slots after since whose time has come, in the order of
-// the schedule: a slot waits for those before it, even if its jitter is
-// smaller. next becomes the first of the others.
+// the schedule. next becomes the first of the others.
+//
+// Which slots a slot waits for follows from the schedule alone, also where those
+// are accounted for, so that all instances agree on when it is due. Only those
+// less than the jitter before it matter: older ones are due before it anyway.
 func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
 	oldest := now.Add(-t.grace() - t.Jitter - Punctual)
 	var due []Slot
 	if since.Before(oldest) {
-		for s := t.slot(t.Schedule.Prev(oldest)); s.ScheduledAt.After(since) && len(due) < maxCounted; s = t.slot(t.Schedule.Prev(s.ScheduledAt)) {
-			due = append(due, s)
-		}
-		for i, j := 0, len(due)-1; i < j; i, j = i+1, j-1 {
-			due[i], due[j] = due[j], due[i]
-		}
+		due = t.longMissed(since, oldest)
 		since = oldest.Add(-time.Nanosecond)
 	}
-	for s := t.slot(t.Schedule.Next(since)); ; s = t.slot(t.Schedule.Next(s.ScheduledAt)) {
-		if s.ScheduledAt.IsZero() || s.DueAt.After(now) {
+	var latest time.Time // of the DueAt so far
+	for at := t.Schedule.Next(since.Add(-t.Jitter)); !at.IsZero(); at = t.Schedule.Next(at) {
+		s := t.slot(at)
+		if s.DueAt.Before(latest) {
+			s.DueAt = latest
+		}
+		latest = s.DueAt
+		switch {
+		case !at.After(since): // accounted for
+		case latest.After(now):
 			*next = s
 			return due
+		default:
+			due = append(due, s)
 		}
-		due = append(due, s)
 	}
+	return due
 }
 
-// slot adds the jitter to a scheduled time.
-func (t *Task) slot(at time.Time) Slot {
-	if at.IsZero() {
-		return Slot{}
+// longMissed returns the slots after since and before oldest, in order; of more
+// than maxCounted the latest. They are past any grace, even with all of the
+// jitter, so that it is not worked out what they had to wait for.
+func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
+	for at := t.Schedule.Prev(oldest); at.After(since) && len(missed) < maxCounted; at = t.Schedule.Prev(at) {
+		missed = append(missed, t.slot(at))
 	}
+	slices.Reverse(missed)
+	return missed
+}
+
+// slot adds the jitter to a scheduled time, without what it has to wait for.
+func (t *Task) slot(at time.Time) Slot {
 	return Slot{ScheduledAt: at, DueAt: at.Add(t.jitter(at))}
 }
 

@@ -1,6 +1,7 @@
 package periodic
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -68,8 +69,9 @@ func offsets(slots []Slot) string {
 }
 
 // TestPlanRandomly steps through time with random gaps: every slot is either
-// fired or passed, in order, once, never early, and with "all" none is passed
-// that was found within its grace.
+// fired or passed, in order, once, never early, and none is passed that was
+// found punctual or, with "all", within its grace. Its time is that of the
+// schedule, its jitter, and what the jitter of those before it makes it wait.
 func TestPlanRandomly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -90,12 +92,12 @@ func TestPlanRandomly(t *testing.T) {
 				}
 				since = s.ScheduledAt
 				late := now.Sub(s.DueAt)
-				if s.DueAt.Before(s.ScheduledAt) || s.DueAt.Sub(s.ScheduledAt) > task.Jitter || s != task.slot(s.ScheduledAt) {
-					t.Fatalf("jitter of %v", s)
+				if longAgo := late > task.Grace+Punctual; !longAgo && !s.DueAt.Equal(dueNaively(&task, s.ScheduledAt)) {
+					t.Fatalf("%v is due at %v, want %v", s.ScheduledAt, s.DueAt, dueNaively(&task, s.ScheduledAt))
 				}
 				if fired := i >= len(p.Passed); fired && late < 0 {
 					t.Fatalf("%v is early at %v", s, now)
-				} else if !fired && task.Missed == MissedAll && late <= task.Grace && task.Jitter == 0 {
+				} else if !fired && (late <= Punctual || task.Missed == MissedAll && late <= task.Grace) {
 					t.Fatalf("%v passed at %v", s, now)
 				}
 			}
@@ -104,6 +106,72 @@ func TestPlanRandomly(t *testing.T) {
 			}
 		}
 	})
+}
+
+// dueNaively is when a slot is due: when it and all that the schedule has before
+// it are.
+func dueNaively(task *Task, at time.Time) time.Time {
+	due := task.slot(at).DueAt
+	for before := task.Schedule.Prev(at); at.Sub(before) <= MaxJitter; before = task.Schedule.Prev(before) {
+		if d := task.slot(before).DueAt; d.After(due) {
+			due = d
+		}
+	}
+	return due
+}
+
+// TestJitterLosesNothing lets a leader look at its plan at least once a second
+// for days or years: it finds every time of the naive walk, in order, once, neither
+// early nor late, also where the jitter is longer than the time between two.
+func TestJitterLosesNothing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		expression string
+		jitter     time.Duration
+		days       int
+	}{
+		{"* * * * *", 0, 2}, {"* * * * *", 55 * time.Second, 2}, {"* * * * *", 2 * time.Minute, 3}, {"* * * * *", time.Hour, 2},
+		{"*/5 * * * *", 10 * time.Minute, 30}, {"*/5 * * * *", time.Hour, 7}, {"*/15 * * * *", 30 * time.Minute, 100},
+		{"30 * * * *", time.Hour, 365}, {"*/20 2 * * *", time.Hour, 3652}, {"0,10 3 * * *", 30 * time.Minute, 3652}, {"0 0 1 * *", time.Hour, 3652},
+	} {
+		t.Run(c.expression+" "+c.jitter.String(), func(t *testing.T) {
+			t.Parallel()
+			task := Task{Name: "report", Schedule: schedule(t, c.expression, "Europe/Berlin"), Jitter: c.jitter}
+			from := time.Date(2020, 3, 28, 22, 0, 0, 0, time.UTC) // the clocks change that night
+			to := from.AddDate(0, 0, c.days)
+			times := reference(t, []string{c.expression}, task.Schedule.Zone(), from, to)[0]
+			found := neverAway(t, &task, from.Add(-time.Second), to)
+			if rest := len(times) - found; rest < 0 || rest > 0 && dueNaively(&task, time.Unix(times[found], 0)).Before(to) {
+				t.Errorf("found %d of %d times", found, len(times))
+			}
+		})
+	}
+}
+
+// neverAway follows the plans until to, and counts the runs.
+func neverAway(t *testing.T, task *Task, since, to time.Time) (found int) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 2))
+	for now := since; now.Before(to); {
+		p := task.Plan(since, now)
+		if len(p.Passed) > 0 {
+			t.Fatalf("%v was left out at %v", p.Passed, now)
+		}
+		if len(p.Fire) == 0 {
+			now = p.Next.DueAt.Add(time.Duration(random.Int64N(int64(look))))
+			continue
+		}
+		s := p.Fire[0]
+		if want := task.Schedule.Next(since); !s.ScheduledAt.Equal(want) || !s.DueAt.Equal(dueNaively(task, want)) {
+			t.Fatalf("found %v, want %v, due %v", s, want, dueNaively(task, want))
+		}
+		if s.DueAt.Sub(s.ScheduledAt) > task.Jitter || now.Before(s.DueAt) || now.Sub(s.DueAt) > look {
+			t.Fatalf("%v was found at %v", s, now)
+		}
+		since = s.ScheduledAt
+		found++
+	}
+	return found
 }
 
 func TestJitterSpreads(t *testing.T) {

@@ -27,8 +27,8 @@ type Options struct {
 	History int
 	// Running reports whether the previous run of a task is unfinished; nil
 	// means that none ever is, so that "overlap: skip" skips nothing. It must
-	// not block.
-	Running func(task string) bool
+	// not block, and must not call the scheduler.
+	Running func(Task) bool
 	// Paused are the names of tasks that are paused from the start.
 	Paused []string
 	// Wall is the time of day; nil means [time.Now].
@@ -48,7 +48,7 @@ func (o Options) complete() Options {
 		o.History = defaultHistory
 	}
 	if o.Running == nil {
-		o.Running = func(string) bool { return false }
+		o.Running = func(Task) bool { return false }
 	}
 	if o.Wall == nil {
 		o.Wall = time.Now
@@ -84,13 +84,16 @@ type Scheduler struct {
 type entry struct {
 	task Task
 	// from is when this instance first knew the task with its schedule; changed
-	// is when it last got another one, zero for never. Nothing before that is due.
+	// is when a reload brought it or its schedule, zero for never. Nothing before
+	// that is due.
 	from, changed time.Time
 	// since is up to when its times are accounted for; valid when known.
 	since time.Time
 	known bool
-	next  Slot
-	busy  bool
+	// unsure is up to when it is not known what was enqueued; zero for nothing.
+	unsure time.Time
+	next   Slot
+	busy   bool
 	// failures in a row; nothing is tried before retryAt, a monotonic time.
 	failures int
 	retryAt  time.Time
@@ -107,7 +110,7 @@ func New(file *File, lead Leadership, registry Registry, opts Options) *Schedule
 	for _, name := range opts.Paused {
 		s.held[name] = true
 	}
-	s.swap(file)
+	s.swap(file, time.Time{}) // what was missed while no process ran is made up for
 	return s
 }
 
@@ -237,19 +240,31 @@ func (s *Scheduler) answered(term int64, from, since map[string]time.Time, err e
 			if _, asked := from[e.task.Name]; !asked || e.known {
 				continue
 			}
-			e.known, e.since, e.next = true, e.from, Slot{}
-			if at, ok := since[e.task.Name]; ok {
-				e.since = at
+			at, ok := since[e.task.Name]
+			if !ok {
+				at = e.from
 			}
-			if e.since.Before(e.changed) {
-				e.since = e.changed
-			}
+			e.learn(at, s.opts.Wall().Round(0))
 		}
 	}
 	s.mu.Unlock()
 	s.wake()
 	if failed != nil {
 		call(s.opts.Events.Failed, *failed)
+	}
+}
+
+// learn takes from the registry up to when the task is accounted for. A time to
+// come was noted by a clock that ran ahead, and hides what was due while nobody
+// led: as much is looked at as may be made up for, and the registry tells by the
+// run's id what was enqueued.
+func (e *entry) learn(since, now time.Time) {
+	e.known, e.since, e.next, e.unsure = true, since, Slot{}, time.Time{}
+	if since.Sub(now) > time.Second {
+		e.since, e.unsure = now.Add(-e.task.grace()-e.task.Jitter), now
+	}
+	if e.since.Before(e.changed) {
+		e.since = e.changed
 	}
 }
 
@@ -260,9 +275,9 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 		return nil
 	}
 	if e.since.Sub(now) > time.Second {
-		// The clock was set back. What it showed before is told from what it
-		// shows again by the run's id; a little more is looked at, lest a time
-		// between two looks is lost.
+		// The clock was set back while we led. What it showed before is told from
+		// what it shows again by the run's id; a little more is looked at, lest a
+		// time between two looks is lost.
 		e.since, e.next = now.Add(-Punctual), Slot{}
 	}
 	if mono.Before(e.retryAt) || now.Before(e.next.DueAt) {
@@ -271,7 +286,11 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 	p := e.task.Plan(e.since, now)
 	e.next = p.Next
 	if len(p.Passed) > 0 {
-		skipped := skip(e, p.Passed, ReasonMissed)
+		reason := ReasonMissed
+		if !p.Passed[len(p.Passed)-1].ScheduledAt.After(e.unsure) {
+			reason = ReasonUncertain
+		}
+		skipped := skip(e, p.Passed, reason)
 		tell = append(tell, func() { s.skipped(skipped) })
 		e.since = skipped.To
 	}
@@ -283,7 +302,7 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 	case s.busy >= s.opts.Concurrency: // whoever ends wakes the loop
 	case s.held[e.task.Name]:
 		s.begin(ctx, e, p.Fire, ReasonPaused)
-	case e.task.Overlap == SkipOverlap && s.opts.Running(e.task.Name):
+	case e.task.Overlap == SkipOverlap && s.opts.Running(e.task):
 		s.begin(ctx, e, p.Fire, ReasonOverlap)
 	default:
 		s.begin(ctx, e, p.Fire[:1], "")

@@ -235,7 +235,7 @@ func TestOverlap(t *testing.T) {
 	var mu sync.Mutex
 	a, b := every("a", 60), every("b", 60)
 	a.Overlap = SkipOverlap
-	opts := Options{Running: func(task string) bool { mu.Lock(); defer mu.Unlock(); return running[task] }}
+	opts := Options{Running: func(task Task) bool { mu.Lock(); defer mu.Unlock(); return running[task.Name] }}
 	set := func(is bool) { mu.Lock(); defer mu.Unlock(); running["a"], running["b"] = is, is }
 	play(t, []Task{a, b}, opts, func(s *stage) {
 		set(true)
@@ -269,6 +269,45 @@ func TestReload(t *testing.T) {
 		if err := s.Pause("a"); err == nil || !strings.Contains(err.Error(), "has no tasks") {
 			t.Errorf("error %v", err)
 		}
+	})
+}
+
+// TestTaskComesBack: what was due while a task was not in the file is not made
+// up for, neither at once nor by the next leader; what is missed later is.
+func TestTaskComesBack(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60), every("b", 100)}, Options{}, func(s *stage) {
+		s.until(t, 70*time.Second, "0s led 1\n1m0s fired a 1m0s late 0s")
+		s.Reload(&File{Tasks: []Task{every("b", 100)}})
+		s.until(t, 190*time.Second, "1m10s reloaded {Tasks:1 Added:0 Removed:1 Changed:0}\n1m40s fired b 1m40s late 0s")
+		s.Reload(&File{Tasks: []Task{every("a", 60), every("b", 100)}})
+		s.until(t, 195*time.Second, "3m10s reloaded {Tasks:2 Added:1 Removed:0 Changed:0}")
+		s.elect(s.node)
+		s.until(t, 230*time.Second, "3m15s led 2\n3m20s fired b 3m20s late 0s")
+		s.elect(nil)
+		s.until(t, 255*time.Second, "")
+		s.elect(s.node)
+		s.until(t, 256*time.Second, "4m15s led 3\n4m15s fired a 4m0s late 15s")
+	})
+}
+
+// TestTheNextProcessMakesUp: for a process that begins, all tasks are new, and
+// the registry knows since when they count.
+func TestTheNextProcessMakesUp(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
+		s.until(t, 70*time.Second, "0s led 1\n1m0s fired a 1m0s late 0s")
+		s.elect(nil)
+		s.until(t, 135*time.Second, "")
+		n := &node{world: s.world}
+		s.elect(n)
+		next := New(&File{Tasks: []Task{every("a", 60)}}, n, embedded{n}, Options{Queue: "jobs", Events: s.tr.events(), Wall: s.world.wall})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error)
+		go func() { done <- next.Run(ctx) }()
+		s.until(t, 136*time.Second, "2m15s led 2\n2m15s fired a 2m0s late 15s")
+		cancel()
+		<-done
 	})
 }
 
@@ -310,6 +349,26 @@ func TestRunNowAndHistory(t *testing.T) {
 	})
 }
 
+// TestHistoryOfWhatWasEnqueuedBefore: such a run is not left out. It is there
+// once, with its message.
+func TestHistoryOfWhatWasEnqueuedBefore(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
+		s.world.mu.Lock()
+		s.rows[fireID("a", s.tr.start.Add(time.Minute))] = queue.Sent{ID: "m7"}
+		s.world.mu.Unlock()
+		s.until(t, 125*time.Second, "0s led 1\n1m0s skipped a 1m0s to 1m0s: 1 enqueued before\n2m0s fired a 2m0s late 0s")
+		s.setClock(-90 * time.Second)
+		s.until(t, 215*time.Second, `2m6s clock -1m30s
+			2m30s skipped a 1m0s to 1m0s: 1 enqueued before
+			3m30s skipped a 2m0s to 2m0s: 1 enqueued before`)
+		got := s.History("")
+		if len(got) != 2 || got[1].MessageID != "m7" || got[1].ID != "" || got[1].Skipped != "" || got[0].ID == "" || got[0].Skipped != "" {
+			t.Errorf("history %+v", got)
+		}
+	})
+}
+
 func TestClockIsSet(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
@@ -329,6 +388,32 @@ func TestClockIsSet(t *testing.T) {
 		if got := s.tr.take(); !strings.Contains(got, "fired a 5m0s late 0s") || !strings.Contains(got, "fired a 6m0s late 0s") {
 			t.Error(got)
 		}
+	})
+}
+
+// TestNextLeaderAfterAClockThatRanAhead: the registry's time to come says nothing
+// of the outage before the takeover.
+func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
+		s.setClock(time.Hour)
+		time.Sleep(70*time.Second + 500*time.Millisecond)
+		if got := s.tr.take(); !strings.Contains(got, "1m0s fired a 1h1m0s late 0s") {
+			t.Error(got)
+		}
+		s.setClock(0)
+		s.until(t, 130*time.Second, "1m11s clock -1h0m0s\n2m0s fired a 2m0s late 0s")
+		s.elect(nil)
+		s.until(t, 200*time.Second, "")
+		s.elect(s.node)
+		s.until(t, 235*time.Second, `3m20s led 2
+			3m20s skipped a -1m0s to 2m0s: 4 perhaps enqueued
+			3m20s fired a 3m0s late 20s`)
+		s.until(t, 245*time.Second, "4m0s fired a 4m0s late 0s")
+		s.elect(s.node) // nothing is doubled
+		s.until(t, 250*time.Second, `4m5s led 3
+			4m5s skipped a 0s to 3m0s: 4 perhaps enqueued
+			4m5s skipped a 4m0s to 4m0s: 1 enqueued before`)
 	})
 }
 

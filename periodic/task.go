@@ -160,12 +160,26 @@ func (r *taskReader) set(key, text string) (err error) {
 	case "payload":
 		t.Payload, err = text, checkText("payload", text)
 	case "queue":
-		t.Queue = text
-		if strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }) {
-			err = fmt.Errorf("the queue %s is none: write a name, URL or ARN", shown(text))
-		}
+		t.Queue, err = text, checkQueue(text)
 	}
 	return err
+}
+
+// checkQueue takes a name, a URL or an ARN; what a name may be is SQS's rule.
+func checkQueue(text string) error {
+	name := strings.TrimSuffix(text, ".fifo")
+	other := func(c rune) bool {
+		return !(c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')
+	}
+	switch {
+	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
+		return fmt.Errorf("the queue %s is none: write a name, URL or ARN", shown(text))
+	case strings.Contains(text, "://"), strings.HasPrefix(text, "arn:"):
+		return nil
+	case name == "", len(text) > 80, strings.ContainsFunc(name, other):
+		return fmt.Errorf("the queue %s is none: a name has 1 to 80 letters, digits, hyphens and underscores, and ends with .fifo for a FIFO queue", shown(text))
+	}
+	return nil
 }
 
 // finish checks what needs more than one key.

@@ -40,6 +40,11 @@ type arrival struct {
 	id, task  string
 	scheduled time.Time
 	wall, at  time.Time
+	// message is its own id, term that in which its sender last led, and lost tells
+	// that the sender had no answer.
+	message string
+	term    int64
+	lost    bool
 }
 
 func newWorld() *world {
@@ -71,12 +76,17 @@ func (w *world) elect(n *node) {
 type node struct {
 	*world
 	dead bool
+	led  int64 // the last term in which it was told that it leads
 }
 
 func (n *node) Term() (int64, bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.term, n.leader == n && !n.dead
+	leads := n.leader == n && !n.dead
+	if leads {
+		n.led = n.term
+	}
+	return n.term, leads
 }
 
 func (n *node) Changed() <-chan struct{} {
@@ -171,7 +181,7 @@ func (n *node) push(f Fire, id string) queue.Sent {
 	if n.high.After(shown) {
 		shown = n.high
 	}
-	n.queues[f.Queue] = append(n.queues[f.Queue], arrival{id: id, task: f.Task, scheduled: f.ScheduledAt, wall: shown, at: time.Now()})
+	n.queues[f.Queue] = append(n.queues[f.Queue], arrival{id: id, task: f.Task, scheduled: f.ScheduledAt, wall: shown, at: time.Now(), message: sent.ID, term: n.led})
 	return sent
 }
 
@@ -218,6 +228,15 @@ func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (se
 		n.dedup[m.DedupID] = arrival{id: sent.ID, at: time.Now()}
 		return nil
 	})
+	if err != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		for i := range n.queues[queueName] {
+			if a := &n.queues[queueName][i]; a.message == sent.ID {
+				a.lost = true
+			}
+		}
+	}
 	return sent, err
 }
 
