@@ -1,7 +1,8 @@
 // Package deliver hands one message, or one batch, to an app over HTTP or to a Lambda function.
 //
 // [HTTP] is the deliverer for an app: one [HTTP.Deliver] is one message, at most
-// one POST, and one [queue.Result].
+// one POST, and one [queue.Result]. [Lambda] is the one for a function; the last
+// part of this page is about it.
 //
 //	message                                                     result
 //	   |                                                           ^
@@ -13,7 +14,7 @@
 //	   |              |          ^                                 |
 //	   |           pool.go    dial.go, target.go                   |
 //	   v                                                           |
-//	header.go    the request's head                                |
+//	header.go    the request's head; trace.go: what it belongs to  |
 //	   |                                                           |
 //	   v                                                           |
 //	exchange.go  write the request, read the answer, once -----> outcome.go
@@ -53,7 +54,9 @@
 //     checked for having been closed meanwhile.
 //   - An attribute arrives as it was sent or is left out and counted in
 //     X-Aws-Sqsd-Attr-Dropped, blanks around its value apart. None can stop a
-//     delivery, replace one of the daemon's headers, or add one.
+//     delivery, replace one of the daemon's headers, or add one, save those of a
+//     trace: traceparent, tracestate and baggage travel under their own names too,
+//     when they are valid.
 //
 // # The timeouts
 //
@@ -68,4 +71,37 @@
 // worker does, by the result. It does not start the app, follow its health, or
 // read what it answers beyond the status, Location and Retry-After. It speaks
 // HTTP/1.1 only, as the receivers do, and asks for no compression.
+//
+// # Functions
+//
+// [Lambda.DeliverBatch] hands messages to a function as Lambda's event source mapping
+// for SQS does, through an [Invoker] that makes the calls.
+//
+//	messages                                                    results
+//	   |                                                           ^
+//	   v                                                           |
+//	lambda_batch.go    as many as an event has room for  -- one too large: Failed
+//	   |                                                           |
+//	   v                                                           |
+//	lambda_event.go    {"Records":[...]}                           |
+//	   |                                                           |
+//	Invoker            once ----------> lambda_outcome.go: it was not run, it failed
+//	                     |                                         |
+//	                     +--> lambda_reply.go: it returned: which are done
+//
+// What holds:
+//
+//   - A message is Done only if the function that had it in its event returned, and
+//     said in no way that the message failed. A reply that may be meant to say so, but
+//     does not say it properly, fails the whole event.
+//   - No message is in two events that may have run.
+//   - Throttled and Unreached only if the function has surely not run: the service
+//     refused, or nothing left. When a whole event is refused so, the rest of the batch
+//     is not sent either.
+//   - On a FIFO queue nothing of a group is Done, and nothing more of it is sent in
+//     further events, behind a message of it that is not done.
+//   - No reason holds a part of a message, of a reply, or of the text of an error: only
+//     names of errors that look like names.
+//
+// It has no time limit of its own: the Invoker has.
 package deliver

@@ -24,7 +24,7 @@ const (
 type head struct {
 	ordinary string // an ordinary message's, from the request line to the path header
 	fixed    string // the lines after the request line that every request has
-	budget   int    // bytes for all attribute headers together
+	budget   int    // bytes for all headers of attributes and traces together
 }
 
 func newHead(t *target, opts *HTTPOptions) *head {
@@ -41,8 +41,9 @@ func newHead(t *target, opts *HTTPOptions) *head {
 func field(name, value string) string { return name + ": " + value + "\r\n" }
 
 // append renders the head for m, as the run of t unless that is nil, with a
-// body of size bytes to follow. It returns how many attributes were dropped.
-func (h *head) append(b []byte, m *queue.Message, t *task, size int) (out []byte, dropped int) {
+// body of size bytes to follow, as a part of trace. It returns how many attributes
+// were dropped.
+func (h *head) append(b []byte, m *queue.Message, t *task, size int, trace *trace) (out []byte, dropped int) {
 	if t == nil {
 		b = append(b, h.ordinary...)
 	} else {
@@ -55,7 +56,9 @@ func (h *head) append(b []byte, m *queue.Message, t *task, size int) (out []byte
 	b = appendTime(b, "X-Aws-Sqsd-First-Received-At", m.FirstReceivedAt)
 	b = appendTime(b, "X-Aws-Sqsd-Sent-At", m.SentAt)
 	b = appendField(b, "X-Aws-Sqsd-Sender-Id", m.SenderID)
-	b, dropped = h.appendAttributes(b, m.Attributes)
+	before := len(b)
+	b = trace.append(b, h.budget)
+	b, dropped = appendAttributes(b, m.Attributes, h.budget-(len(b)-before))
 	b = append(b, "Content-Length: "...)
 	b = strconv.AppendInt(b, int64(size), 10)
 	return append(b, "\r\n\r\n"...), dropped
@@ -77,10 +80,9 @@ func (h *head) appendTask(b []byte, t *task) []byte {
 
 // appendAttributes renders one header per attribute that is text, that no
 // earlier attribute shares a header with, that a header can carry, and that
-// the budget has room for. The others that are text are counted, and the count
+// room bytes have place for. The others that are text are counted, and the count
 // is told to the app. An attribute of its own called "dropped" gives way to it.
-func (h *head) appendAttributes(b []byte, attributes []queue.Attribute) (out []byte, dropped int) {
-	room := h.budget
+func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []byte, dropped int) {
 	reserved := -1
 	for i := range attributes {
 		a := &attributes[i]

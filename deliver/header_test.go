@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"bufio"
+	"context"
 	"net/http"
 	"slices"
 	"strconv"
@@ -25,12 +26,17 @@ func rendered(t testing.TB, h *HTTP, m *queue.Message) (lines []string, dropped 
 	if run != nil {
 		size = 0
 	}
-	b, dropped := h.head.append(nil, m, run, size)
+	b, dropped := h.head.append(nil, m, run, size, tracePointer(m))
 	whole, ok := strings.CutSuffix(string(b), "\r\n\r\n")
 	if !ok {
 		t.Fatalf("no blank line at the end of %q", b)
 	}
 	return strings.Split(whole, "\r\n"), dropped
+}
+
+func tracePointer(m *queue.Message) *trace {
+	carried := traceOf(context.Background(), m, nil)
+	return &carried
 }
 
 // attributeLines returns the part of a head that comes from attributes.
@@ -168,6 +174,7 @@ func TestCoreHeadersCannotBreakOut(t *testing.T) {
 func FuzzHeaders(f *testing.F) {
 	f.Add("a", "String", "1", "b", "Number", "2", "beanstalk.sqsd.path", "String", "/x?y")
 	f.Add("Foo", "String", "x\r\ny: z", "foo", "String.x", "é", "Dropped", "Number", "9")
+	f.Add("traceparent", "String", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate", "String", "a=1", "baggage", "String", "k=v;p , l=w")
 	f.Add("beanstalk.sqsd.task_name", "String", "a\nb", "beanstalk.sqsd.path", "String", "/ü", "x", "Binary", "\x00")
 	h := newHTTP(f, func(o *HTTPOptions) { o.HeaderBudget = 64 })
 	f.Fuzz(func(t *testing.T, n1, t1, v1, n2, t2, v2, n3, t3, v3 string) {
@@ -177,7 +184,7 @@ func FuzzHeaders(f *testing.F) {
 		if err != nil {
 			return
 		}
-		b, dropped := h.head.append(nil, m, run, 0)
+		b, dropped := h.head.append(nil, m, run, 0, tracePointer(m))
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(string(b))))
 		if err != nil {
 			t.Fatalf("net/http does not read %q: %v", b, err)
@@ -211,6 +218,12 @@ func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *task) 
 	}
 	for name, values := range got {
 		if slices.Contains(core, name) {
+			continue
+		}
+		if slices.Contains([]string{"Traceparent", "Tracestate", "Baggage"}, name) && len(values) == 1 {
+			if values[0] != strings.Trim(m.Attribute(strings.ToLower(name)), " \t") {
+				t.Errorf("header %q: %q", name, values)
+			}
 			continue
 		}
 		of, isAttribute := strings.CutPrefix(name, attributePrefix)

@@ -16,6 +16,7 @@ type HTTP struct {
 	slots    chan struct{}
 	protocol protocol
 	deadline time.Duration
+	parent   func(context.Context, *queue.Message) string // may be nil
 	reasons  reasons
 	events   Events
 }
@@ -37,6 +38,7 @@ func NewHTTP(opts *HTTPOptions) (*HTTP, error) {
 		slots:    make(chan struct{}, o.Connections),
 		protocol: protocol{idle: o.InactivityTimeout, success: o.SuccessCodes, maxBody: o.MaxResponseRead},
 		deadline: o.Deadline,
+		parent:   o.Traceparent,
 		reasons:  newReasons(o),
 		events:   o.Events,
 	}, nil
@@ -50,7 +52,7 @@ func NewHTTP(opts *HTTPOptions) (*HTTP, error) {
 func (h *HTTP) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	t, err := periodicTask(m)
 	if err != nil {
-		return queue.Result{Reason: err.Error(), Err: err}
+		return queue.Result{Reason: err.Error(), Err: err, Unsent: true}
 	}
 	var end time.Time
 	if h.deadline > 0 {
@@ -127,7 +129,8 @@ func (h *HTTP) post(ctx context.Context, c *conn, m *queue.Message, t *task, end
 		body = "" // a task's run is told by its headers alone
 	}
 	var dropped int
-	c.out, dropped = h.head.append(c.out[:0], m, t, len(body))
+	trace := traceOf(ctx, m, h.parent)
+	c.out, dropped = h.head.append(c.out[:0], m, t, len(body), &trace)
 	a := c.exchange(ctx, body, &h.protocol, end)
 	if dropped > 0 && a.sent && h.events.AttributesDropped != nil {
 		h.events.AttributesDropped(AttributesDropped{MessageID: m.ID, Count: dropped})

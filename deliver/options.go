@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net"
 	"time"
+
+	"tendril/queue"
 )
 
 // HTTPOptions says where and how [HTTP] delivers. Only Target must be set.
@@ -40,9 +42,14 @@ type HTTPOptions struct {
 	KeepAlive time.Duration
 	// SuccessCodes are the statuses that mean done; the empty set means {200}.
 	SuccessCodes StatusSet
-	// HeaderBudget is the room for all attribute headers together in bytes;
-	// default 8 KiB. Common servers refuse a request with more than that.
+	// HeaderBudget is the room for all attribute and trace headers together in
+	// bytes; default 8 KiB. Common servers refuse a request with more than that.
 	HeaderBudget int
+	// Traceparent, if set, is asked for the Traceparent header of each POST, so that
+	// a span of ours can stand between the sender's and the app's. When it returns
+	// "", or what is not valid, the header is that of the message's own attribute
+	// traceparent, as it is when Traceparent is nil.
+	Traceparent func(ctx context.Context, m *queue.Message) string
 	// MaxResponseRead is how much of an answer's body is read, in bytes; default 64 KiB.
 	// The connection of a longer answer is closed.
 	MaxResponseRead int
@@ -70,6 +77,8 @@ type Events struct {
 	// Reconnected: a kept connection took no byte of a message, so the message
 	// went out on a new one.
 	Reconnected func()
+	// Invoked: a function was called, or could not be; called by [Lambda] alone.
+	Invoked func(Invoked)
 }
 
 // Connected tells of one connect.

@@ -58,7 +58,7 @@ func TestBadTaskPathIsNeverPosted(t *testing.T) {
 	h, a := start(t, alwaysAnswer(ok200))
 	for _, path := range []string{"//evil.example/", "http://evil.example/", "/../admin", "/a\r\nX: y", ""} {
 		r := deliver(h, message(text(periodicPath, path)))
-		if r.Outcome != queue.Failed || r.Err == nil || r.Status != 0 {
+		if r.Outcome != queue.Failed || r.Err == nil || r.Status != 0 || !r.Unsent {
 			t.Errorf("path %q: %+v", path, r)
 		}
 	}

@@ -1,0 +1,163 @@
+package deliver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"tendril/queue"
+)
+
+const (
+	// maxEvent is the largest event that Lambda takes from a caller who waits for
+	// the function's end: it must stay under 6 MiB.
+	maxEvent = 6<<20 - 1
+	// probeTime bounds one probe.
+	probeTime = 10 * time.Second
+)
+
+// Invoker runs a function with a payload and waits for its end. An Invoker may
+// also have a method Check(ctx) error that says, without running the function,
+// whether it could be run; [Lambda.Probe] then asks it.
+type Invoker interface {
+	// Invoke runs the function at most once. It enforces its own time limit, bounds
+	// how much of an answer it reads, returns soon after ctx ended, and is safe for
+	// concurrent use. The payload is the caller's to read only, and may be read by
+	// the Invoker for a while after its return.
+	//
+	// An error means that there was no whole answer, so that the function may have
+	// run. Only one in whose chain a method Unsent() bool returns true says that
+	// no byte of the payload left.
+	Invoke(ctx context.Context, payload []byte) (Invocation, error)
+}
+
+// Invocation is a whole answer to one call of a function: the function's own, or
+// why the service did not run it.
+type Invocation struct {
+	// Status is the HTTP status: 200 when the function was run.
+	Status int
+	// FunctionError is "Handled" or "Unhandled" when the function failed; "" when
+	// it returned.
+	FunctionError string
+	// Payload is what the function returned, or the error it failed with; nil when
+	// it was not run.
+	Payload []byte
+	// Code names the refusal of a service that did not run the function, such as
+	// TooManyRequestsException; "" when it ran, or when no name was given.
+	Code string
+	// Reason is the closer reason of a throttle, such as
+	// ReservedFunctionConcurrentInvocationLimitExceeded; may be "".
+	Reason string
+	// Message is the service's own sentence about a refusal, for logs; may be "".
+	Message string
+	// RetryAfter is when the service asked to be called again; 0 when it did not.
+	RetryAfter time.Duration
+	// RequestID is the service's id of the call; may be "".
+	RequestID string
+}
+
+// Invoked tells of one call of a function.
+type Invoked struct {
+	// Messages is how many messages the event held, Bytes how large it was.
+	Messages, Bytes int
+	// Duration is how long the call took.
+	Duration time.Duration
+	// Status is the HTTP status; 0 when there was no answer.
+	Status int
+	// FunctionError, Code and RequestID are those of the [Invocation].
+	FunctionError, Code, RequestID string
+	// Err is why there was no whole answer; nil when there was one.
+	Err error
+}
+
+// LambdaOptions says what [Lambda] delivers and to which function. Invoker and
+// QueueARN must be set.
+type LambdaOptions struct {
+	// Invoker runs the function.
+	Invoker Invoker
+	// QueueARN is the ARN of the queue that the messages are from, such as
+	// arn:aws:sqs:us-east-1:123456789012:jobs. The function is told it and its
+	// region. With a name that ends in .fifo the messages of a group keep their
+	// order.
+	QueueARN string
+	// MaxEvent is the size of the largest event in bytes; 0 means 6 MiB less one
+	// byte, which is what Lambda takes.
+	MaxEvent int
+	// DetectErrorBody takes an answer that holds an errorMessage and an errorType for
+	// a failure of the function, though nothing else says that it failed. The
+	// emulators of Lambda's runtime answer so; Lambda itself never does.
+	DetectErrorBody bool
+	// Events observes; may be the zero value. Only Invoked is called.
+	Events Events
+}
+
+// Lambda delivers messages to one function, as the events that an event source
+// mapping for SQS makes of them. It may be used by any number of goroutines.
+type Lambda struct {
+	invoker     Invoker
+	source      source
+	fifo        bool
+	maxEvent    int
+	detectError bool
+	events      Events
+}
+
+// NewLambda returns a deliverer for the function that opts names. Nothing is
+// called yet. The error says which option is wrong and what it may be.
+func NewLambda(opts *LambdaOptions) (*Lambda, error) {
+	if opts == nil || opts.Invoker == nil {
+		return nil, errors.New("a Lambda deliverer needs an Invoker")
+	}
+	if opts.MaxEvent < 0 {
+		return nil, fmt.Errorf("largest event %d is negative: give a number of bytes, or 0 for the default", opts.MaxEvent)
+	}
+	from, err := parseSource(opts.QueueARN)
+	if err != nil {
+		return nil, err
+	}
+	return &Lambda{
+		invoker:     opts.Invoker,
+		source:      from,
+		fifo:        strings.HasSuffix(opts.QueueARN, ".fifo"),
+		maxEvent:    orDefault(opts.MaxEvent, maxEvent),
+		detectError: opts.DetectErrorBody,
+		events:      opts.Events,
+	}, nil
+}
+
+// Deliver hands m alone to the function: [Lambda.DeliverBatch] for one message.
+func (l *Lambda) Deliver(ctx context.Context, m *queue.Message) queue.Result {
+	return l.DeliverBatch(ctx, []*queue.Message{m})[0]
+}
+
+// DeliverBatch hands ms to the function in their order, in one event, or, where
+// that would be too large, in several one after the other. It returns one result
+// for each message. No message is in more than one event that ran; what was
+// refused as too large has not run, and goes out again in smaller parts.
+//
+// On a FIFO queue nothing of a group is done that comes after a message of it
+// which is not.
+func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
+	b := &batch{lambda: l, messages: ms, results: make([]queue.Result, len(ms)), most: len(ms)}
+	for next := 0; next < len(ms); {
+		next = b.deliver(ctx, next)
+	}
+	return b.results
+}
+
+// Probe returns nil when the function could be run, as far as the Invoker can
+// tell without running it; always nil if it has no way to. The error says why not
+// and what to do.
+func (l *Lambda) Probe(ctx context.Context) error {
+	checker, ok := l.invoker.(interface {
+		Check(ctx context.Context) error
+	})
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	return checker.Check(ctx)
+}

@@ -1,0 +1,177 @@
+package deliver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+// The members of a reply that tells which messages of a batch failed.
+const (
+	failuresMember   = "batchItemFailures"
+	identifierMember = "itemIdentifier"
+)
+
+// readReply reads what a function returned that did not fail. failed has one entry
+// for each of the ids, or is nil when all are done. A problem means that the reply
+// may be meant to report failures and does not do so in a way that can be relied
+// upon: the whole batch then counts as failed.
+//
+//	empty, null, {}                          all done
+//	an object without batchItemFailures      all done
+//	a number, true, false, a plain string    all done
+//	batchItemFailures null or []             all done
+//	batchItemFailures [{"itemIdentifier"}]   these failed, the others are done
+//	anything else                            a problem
+//
+// A function that knows nothing of partial replies may return whatever it likes:
+// it has said that it did not fail.
+func readReply(reply []byte, ids []string) (failed []bool, problem string) {
+	reply = bytes.Trim(reply, " \t\r\n")
+	switch {
+	case len(reply) == 0:
+		return nil, ""
+	case !json.Valid(reply):
+		return nil, "the function's reply is not JSON"
+	}
+	switch reply[0] {
+	case '{':
+		return readReport(reply, ids)
+	case '[':
+		if saysNothing(reply) {
+			return nil, ""
+		}
+		return nil, "the function's reply is a list, not an object with " + failuresMember
+	case '"':
+		var text string
+		if err := json.Unmarshal(reply, &text); err != nil || strings.Contains(text, failuresMember) {
+			return nil, "the function's reply is a string that holds " + failuresMember + ": return the object itself"
+		}
+	}
+	return nil, ""
+}
+
+// readReport reads a reply that is an object.
+func readReport(object []byte, ids []string) (failed []bool, problem string) {
+	var list json.RawMessage
+	err := eachMember(object, func(name string, value json.RawMessage) error {
+		switch {
+		case name == failuresMember && list != nil:
+			return errors.New("the function's reply has " + failuresMember + " twice")
+		case name == failuresMember:
+			list = value
+		case looksLikeFailures(name) && !saysNothing(value):
+			return errors.New("the function's reply spells " + failuresMember + " in another way")
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err.Error()
+	}
+	if list == nil || saysNothing(list) {
+		return nil, ""
+	}
+	var entries []json.RawMessage
+	if json.Unmarshal(list, &entries) != nil {
+		return nil, failuresMember + " is not a list"
+	}
+	failed = make([]bool, len(ids))
+	for _, entry := range entries {
+		if problem := mark(failed, ids, entry); problem != "" {
+			return nil, problem
+		}
+	}
+	return failed, ""
+}
+
+// mark notes the messages that one entry of the list names.
+func mark(failed []bool, ids []string, entry json.RawMessage) (problem string) {
+	id, ok := identifier(entry)
+	if !ok {
+		return failuresMember + " has an entry without an " + identifierMember
+	}
+	known := false
+	for i := range ids {
+		if ids[i] != id {
+			continue
+		}
+		if failed[i] {
+			return failuresMember + " names a message twice"
+		}
+		failed[i], known = true, true
+	}
+	if !known {
+		return failuresMember + " names a message that was not in the event"
+	}
+	return ""
+}
+
+// identifier returns the one identifier of an entry; false when it has none, an
+// empty one, or several.
+func identifier(entry json.RawMessage) (string, bool) {
+	if entry[0] != '{' {
+		return "", false
+	}
+	id, found := "", 0
+	err := eachMember(entry, func(name string, value json.RawMessage) error {
+		if name != identifierMember {
+			return nil
+		}
+		found++
+		if value[0] != '"' {
+			return errors.New("not a string")
+		}
+		return json.Unmarshal(value, &id)
+	})
+	return id, err == nil && found == 1 && id != ""
+}
+
+// eachMember calls visit with each member of a valid object in its order, repeated
+// names included, until visit returns an error.
+func eachMember(object []byte, visit func(name string, value json.RawMessage) error) error {
+	d := json.NewDecoder(bytes.NewReader(object))
+	if _, err := d.Token(); err != nil {
+		return err
+	}
+	for d.More() {
+		token, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return err
+		}
+		name, _ := token.(string)
+		if err := visit(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// looksLikeFailures reports whether a name is the list's but for its capitals,
+// underscores and hyphens, as other languages write it.
+func looksLikeFailures(name string) bool {
+	return strings.EqualFold(strings.NewReplacer("_", "", "-", "").Replace(name), failuresMember)
+}
+
+// saysNothing reports whether a value is null or an empty list.
+func saysNothing(value json.RawMessage) bool {
+	if string(value) == "null" {
+		return true
+	}
+	var entries []json.RawMessage
+	return json.Unmarshal(value, &entries) == nil && len(entries) == 0
+}
+
+// isErrorBody reports whether a reply is an error as the runtimes of Lambda write
+// them.
+func isErrorBody(reply []byte) bool {
+	var body struct {
+		Type    *string `json:"errorType"`
+		Message *string `json:"errorMessage"`
+	}
+	return json.Unmarshal(reply, &body) == nil && body.Type != nil && body.Message != nil
+}

@@ -1,0 +1,129 @@
+package deliver
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestReplies(t *testing.T) {
+	t.Parallel()
+	const (
+		done    = "..."
+		unknown = "batchItemFailures names a message that was not in the event"
+		without = "batchItemFailures has an entry without an itemIdentifier"
+		noList  = "batchItemFailures is not a list"
+		twice   = "batchItemFailures names a message twice"
+		spelt   = "the function's reply spells batchItemFailures in another way"
+		noJSON  = "the function's reply is not JSON"
+	)
+	for _, test := range []struct{ reply, want string }{
+		// All done.
+		{``, done}, {` `, done}, {`null`, done}, {`{}`, done}, {` { } `, done}, {`[]`, done}, {`[ ]`, done},
+		{`"ok"`, done}, {`""`, done}, {`true`, done}, {`false`, done}, {`0`, done}, {`-1.5e3`, done},
+		{`{"statusCode":500,"body":"failed"}`, done}, {`{"errorType":"E","errorMessage":"m"}`, done},
+		{`{"batchItemFailures":null}`, done}, {`{"batchItemFailures":[]}`, done}, {`{ "batchItemFailures" : [ ] }`, done},
+		{`{"a":{"batchItemFailures":[{"itemIdentifier":"a"}]}}`, done},
+		{`{"BatchItemFailures":[]}`, done}, {`{"batch_item_failures":null,"batchItemFailures":[]}`, done},
+		// Some failed.
+		{`{"batchItemFailures":[{"itemIdentifier":"b"}]}`, ".F."},
+		{` {"batchItemFailures" : [ {"itemIdentifier" : "a"} , {"itemIdentifier":"c"} ], "more":[{"batchItemFailures":1}] } `, "F.F"},
+		{`{"batchItemFailures":[{"itemIdentifier":"\u0062","why":{"itemIdentifier":"c"}}]}`, ".F."},
+		{`{"\u0062atchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"b"},{"itemIdentifier":"c"}]}`, "FFF"},
+		// Not to be relied upon.
+		{`{"batchItemFailures":[{"itemIdentifier":"x"}]}`, unknown},
+		{`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"A"}]}`, unknown},
+		{`{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"a"}]}`, twice},
+		{`{"batchItemFailures":[{"itemIdentifier":""}]}`, without},
+		{`{"batchItemFailures":[{"itemIdentifier":null}]}`, without},
+		{`{"batchItemFailures":[{"itemIdentifier":1}]}`, without},
+		{`{"batchItemFailures":[{"itemIdentifier":["a"]}]}`, without},
+		{`{"batchItemFailures":[{"itemIdentifier":"a","itemIdentifier":"b"}]}`, without},
+		{`{"batchItemFailures":[{"ItemIdentifier":"a"}]}`, without},
+		{`{"batchItemFailures":[{"messageId":"a"}]}`, without},
+		{`{"batchItemFailures":[{}]}`, without}, {`{"batchItemFailures":[null]}`, without}, {`{"batchItemFailures":["a"]}`, without},
+		{`{"batchItemFailures":[["a"]]}`, without}, {`{"batchItemFailures":[{"itemIdentifier":"a"},"b"]}`, without},
+		{`{"batchItemFailures":{}}`, noList}, {`{"batchItemFailures":"a"}`, noList}, {`{"batchItemFailures":false}`, noList}, {`{"batchItemFailures":0}`, noList},
+		{`{"batchItemFailures":{"itemIdentifier":"a"}}`, noList},
+		{`{"batchItemFailures":[],"batchItemFailures":[{"itemIdentifier":"a"}]}`, "the function's reply has batchItemFailures twice"},
+		{`{"batchItemFailures":null,"batchItemFailures":null}`, "the function's reply has batchItemFailures twice"},
+		{`{"BatchItemFailures":[{"ItemIdentifier":"a"}]}`, spelt}, {`{"batch_item_failures":[{}]}`, spelt}, {`{"batch-item-failures":"a"}`, spelt},
+		{`{"batchItemFailures":[],"BatchItemFailures":[{}]}`, spelt},
+		{`[{"itemIdentifier":"a"}]`, "the function's reply is a list, not an object with batchItemFailures"},
+		{`[null]`, "the function's reply is a list, not an object with batchItemFailures"},
+		{`"{\"batchItemFailures\":[{\"itemIdentifier\":\"a\"}]}"`, "the function's reply is a string that holds batchItemFailures: return the object itself"},
+		{`"{\"batch\u0049temFailures\":[]}"`, "the function's reply is a string that holds batchItemFailures: return the object itself"},
+		{`ok`, noJSON}, {`{`, noJSON}, {`{"batchItemFailures":[{"itemIdentifier":"a"}]`, noJSON}, {`{} {}`, noJSON}, {`nul`, noJSON},
+		{`2026-11-20T12:00:00Z Task timed out after 3.00 seconds`, noJSON}, {"\ufeff{}", noJSON}, {"\x00", noJSON}, {"0\v", noJSON}, {"\v", noJSON},
+		{strings.Repeat(`{"batchItemFailures":`, 20000) + "1" + strings.Repeat("}", 20000), noJSON},
+	} {
+		failed, problem := readReply([]byte(test.reply), []string{"a", "b", "c"})
+		got := problem
+		if problem == "" {
+			got = marks(failed, 3)
+		}
+		if got != test.want {
+			t.Errorf("%.100s: got %q, want %q", test.reply, got, test.want)
+		}
+	}
+}
+
+// marks shows which messages failed.
+func marks(failed []bool, n int) string {
+	b := strings.Repeat(".", n)
+	for i, f := range failed {
+		if f {
+			b = b[:i] + "F" + b[i+1:]
+		}
+	}
+	return b
+}
+
+// A message id that a batch holds twice is one message: both fail.
+func TestReplyNamesATwin(t *testing.T) {
+	t.Parallel()
+	failed, problem := readReply([]byte(`{"batchItemFailures":[{"itemIdentifier":"a"}]}`), []string{"a", "b", "a"})
+	if problem != "" || marks(failed, 3) != "F.F" {
+		t.Errorf("got %v, %q", failed, problem)
+	}
+}
+
+// Whatever a function returns, nothing panics; a message is done only when the reply
+// is JSON, and never when it names it as failed in the way that a plain reader sees.
+func FuzzReply(f *testing.F) {
+	for _, reply := range []string{``, `null`, `{"batchItemFailures":[{"itemIdentifier":"a"}]}`, `{"batchItemFailures":[{"itemIdentifier":"a"},{"itemIdentifier":"a"}]}`,
+		`{"batchItemFailures":{},"x":[1,"2",null]}`, `"\"{"`, `[1]`, `{"BatchItemFailures":[{"ItemIdentifier":"a"}]}`} {
+		f.Add([]byte(reply))
+	}
+	f.Fuzz(func(t *testing.T, reply []byte) {
+		before := slices.Clone(reply)
+		failed, problem := readReply(reply, []string{"a", "b"})
+		if !slices.Equal(before, reply) {
+			t.Fatal("the reply was changed")
+		}
+		if problem != "" {
+			if failed != nil {
+				t.Errorf("failed %v and a problem %q", failed, problem)
+			}
+			return
+		}
+		if strings.Trim(string(reply), " \t\r\n") != "" && !json.Valid(reply) {
+			t.Errorf("%q counts as done", reply)
+		}
+		var plain struct {
+			Failures []struct {
+				ID string `json:"itemIdentifier"`
+			} `json:"batchItemFailures"`
+		}
+		if json.Unmarshal(reply, &plain) != nil {
+			return
+		}
+		for _, one := range plain.Failures {
+			i := slices.Index([]string{"a", "b"}, one.ID)
+			if i < 0 || failed == nil || !failed[i] {
+				t.Errorf("%q: %q counts as done", reply, one.ID)
+			}
+		}
+	})
+}

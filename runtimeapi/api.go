@@ -1,0 +1,213 @@
+package runtimeapi
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+const (
+	// headerPatience bounds how long a request's header may take to arrive.
+	headerPatience = 10 * time.Second
+	// drainLimit is how much of a response that is too large is still read, so
+	// that the function gets to see the refusal.
+	drainLimit = 64 << 20
+)
+
+// api serves the Runtime API to one process.
+type api struct {
+	inst    *instance
+	address string
+	routes  *http.ServeMux
+}
+
+// newAPI returns the handler for the process of inst, which reaches it as
+// address.
+func newAPI(inst *instance, address string) *api {
+	a := &api{inst: inst, address: address, routes: http.NewServeMux()}
+	a.routes.HandleFunc("GET /2018-06-01/runtime/invocation/next", a.next)
+	a.routes.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", a.response)
+	a.routes.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/error", a.functionError)
+	a.routes.HandleFunc("POST /2018-06-01/runtime/init/error", a.initError)
+	return a
+}
+
+// ServeHTTP refuses what does not come from the function: the port is open to
+// every page that a browser on this machine shows.
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
+		refuse(w, http.StatusForbidden, "Forbidden", "only the function's own process is answered here, by the address in AWS_LAMBDA_RUNTIME_API")
+		return
+	}
+	a.routes.ServeHTTP(w, r)
+}
+
+// next answers when there is an invocation for the process; not before the
+// process is known to all that would end it.
+func (a *api) next(w http.ResponseWriter, r *http.Request) {
+	pool := a.inst.pool
+	<-a.inst.announced
+	offer, first, allowed := pool.poll(a.inst)
+	if !allowed {
+		refuse(w, http.StatusForbidden, "InvalidStateTransition", "the invocation at hand has no response yet")
+		return
+	}
+	if first {
+		a.inst.tellReady()
+	}
+	select {
+	case inv := <-offer:
+		if r.Context().Err() != nil {
+			pool.sendBack(a.inst, inv)
+			return
+		}
+		a.hand(w, inv)
+	case <-r.Context().Done():
+		pool.hangUp(a.inst, offer)
+	case <-a.inst.gone:
+	}
+}
+
+// hand writes an invocation. If the process does not get it, its end or the time
+// limit tells.
+func (a *api) hand(w http.ResponseWriter, inv *invocation) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(inv.payload)))
+	h.Set("Lambda-Runtime-Aws-Request-Id", inv.id)
+	h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(inv.deadline.UnixMilli(), 10))
+	h.Set("Lambda-Runtime-Invoked-Function-Arn", a.inst.pool.arn)
+	h.Set("Lambda-Runtime-Trace-Id", traceHeader(time.Now()))
+	_, _ = w.Write(inv.payload)
+}
+
+// response takes the function's answer.
+func (a *api) response(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if !a.inst.pool.owed(a.inst, id) {
+		refuseID(w)
+		return
+	}
+	if mode := r.Header.Get("Lambda-Runtime-Function-Response-Mode"); mode != "" {
+		a.inst.pool.answer(a.inst, id, failure("Runtime.InvalidResponseModeHeader", id,
+			"the function streams its response, which is not supported here: return it as a whole"))
+		refuse(w, http.StatusBadRequest, "InvalidFunctionResponseMode", "responses cannot be streamed: send the whole response, without the header Lambda-Runtime-Function-Response-Mode")
+		return
+	}
+	body, err := readBody(r)
+	switch {
+	case errors.Is(err, errBodyTooLarge):
+		a.inst.pool.answer(a.inst, id, responseTooLarge())
+		refuseSize(w)
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "TruncatedHTTPRequest", "HTTP request detected as truncated")
+	default:
+		a.finish(w, id, answerOf(r, body))
+	}
+}
+
+// answerOf is the response, unless its trailer says that the function failed
+// while it was writing it.
+func answerOf(r *http.Request, body []byte) Invocation {
+	kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type")
+	if kind == "" {
+		return ok(body)
+	}
+	text, err := base64.StdEncoding.DecodeString(r.Trailer.Get("Lambda-Runtime-Function-Error-Body"))
+	if err != nil {
+		text = nil
+	}
+	return posted(kind, text)
+}
+
+// functionError takes the function's failure.
+func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if !a.inst.pool.owed(a.inst, id) {
+		refuseID(w)
+		return
+	}
+	answer, err := readError(r)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "TruncatedHTTPRequest", "HTTP request detected as truncated")
+		return
+	}
+	a.finish(w, id, answer)
+}
+
+// finish accepts an answer, before the function hears of it: it may end at once.
+func (a *api) finish(w http.ResponseWriter, id string, answer Invocation) {
+	if !a.inst.pool.answer(a.inst, id, answer) {
+		refuseID(w)
+		return
+	}
+	accept(w)
+}
+
+// initError takes the report of a process that cannot initialize.
+func (a *api) initError(w http.ResponseWriter, r *http.Request) {
+	answer, err := readError(r)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "TruncatedHTTPRequest", "HTTP request detected as truncated")
+		return
+	}
+	if !a.inst.pool.initFailing(a.inst, answer) {
+		refuse(w, http.StatusForbidden, "InvalidStateTransition", "the initialization is over")
+		return
+	}
+	accept(w)
+}
+
+// readError reads an error that the function posts. One that is too large is cut
+// down to its type.
+func readError(r *http.Request) (Invocation, error) {
+	kind := r.Header.Get("Lambda-Runtime-Function-Error-Type")
+	body, err := readBody(r)
+	if errors.Is(err, errBodyTooLarge) {
+		return posted(kind, []byte("the function's error is too large to be shown")), nil
+	}
+	if err != nil {
+		return Invocation{}, err
+	}
+	return posted(kind, body), nil
+}
+
+var errBodyTooLarge = errors.New("the body is too large")
+
+// readBody reads a body of up to [MaxResponse] bytes, and past a larger one.
+func readBody(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, MaxResponse+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(body) > MaxResponse {
+		_, _ = io.CopyN(io.Discard, r.Body, drainLimit) // refused whatever follows
+		return nil, errBodyTooLarge
+	}
+	return body, nil
+}
+
+func refuseID(w http.ResponseWriter) {
+	refuse(w, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
+}
+
+func refuseSize(w http.ResponseWriter) {
+	refuse(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
+		"Exceeded maximum allowed payload size ("+strconv.Itoa(MaxResponse)+" bytes).")
+}
+
+func accept(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusAccepted)
+	_, _ = io.WriteString(w, `{"status":"OK"}`+"\n")
+}
+
+func refuse(w http.ResponseWriter, status int, kind, text string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]string{"errorType": kind, "errorMessage": text})
+}

@@ -1,0 +1,105 @@
+package runtimeapi
+
+import (
+	"fmt"
+	"time"
+)
+
+// bury clears up after a process that has ended: it answers for it, frees its
+// number and tells of it.
+func (p *Pool) bury(inst *instance, exit Exit) {
+	p.mu.Lock()
+	inst.disarm()
+	p.forget(inst)
+	select {
+	case inv := <-inst.offer: // it ended before it could be handed out
+		p.takeBack(inst, inv)
+	default:
+	}
+	was := inst.phase
+	inst.phase = dead
+	p.slots[inst.number-1] = nil
+	tell := p.settle(inst, was, exit)
+	p.dispatch()
+	p.broadcast()
+	p.mu.Unlock()
+
+	inst.tell.Lock()
+	defer inst.tell.Unlock()
+	close(inst.gone)
+	if tell != nil {
+		tell()
+	}
+	if told := p.set.Events.Exited; told != nil {
+		told(Exited{Instance: inst.number, PID: inst.pid, Exit: exit, Asked: string(inst.asked)})
+	}
+}
+
+// settle answers what the process leaves behind and decides whether its end
+// calls for a pause. It returns what to tell of that, or nil. The mutex is held.
+func (p *Pool) settle(inst *instance, was phase, exit Exit) (tell func()) {
+	switch {
+	case was == busy:
+		return p.answerFor(inst, exit)
+	case was == starting && inst.asked != byStop:
+		return p.initFailed(inst, exit)
+	case was != answered && (inst.asked == "" || inst.asked == byAbsence):
+		p.lastFailure = "its process ended while it was idle: " + exit.String()
+		p.fail()
+	}
+	return nil
+}
+
+// answerFor ends the invocation that the process was working on.
+func (p *Pool) answerFor(inst *instance, exit Exit) (tell func()) {
+	inv := inst.current
+	switch inst.asked {
+	case "":
+		inv.end(outcome{Invocation: failure("Runtime.ExitError", inv.id, exit.lambda())})
+	case byTimeLimit:
+		inv.end(outcome{Invocation: taskTimedOut(inv.id, inv.limit)})
+		if told := p.set.Events.TimedOut; told != nil {
+			return func() { told(TimedOut{Instance: inst.number, RequestID: inv.id, Limit: inv.limit}) }
+		}
+	default:
+		inv.end(outcome{err: fmt.Errorf("invocation %s may have run in part: its process was killed: %s", inv.id, inst.asked)})
+	}
+	return nil
+}
+
+// initFailed answers the oldest waiting invocation with why the process did not
+// get ready, if this failure is the one that begins a pause.
+func (p *Pool) initFailed(inst *instance, exit Exit) (tell func()) {
+	id := ""
+	if len(p.waiting) > 0 {
+		id = p.waiting[0].id
+	}
+	answer, reason := p.initFailure(inst, id, exit)
+	p.lastFailure = reason
+	if p.fail() && id != "" {
+		p.waiting[0].end(outcome{Invocation: answer})
+		p.waiting = p.waiting[1:]
+	}
+	told := p.set.Events.InitFailed
+	if told == nil {
+		return nil
+	}
+	event := InitFailed{Instance: inst.number, Type: answer.Reason, Reason: reason, Failures: p.failures, Pause: time.Until(p.pauseEnd)}
+	return func() { told(event) }
+}
+
+// initFailure is the answer for a process that did not get ready, and the same
+// in a few words.
+func (p *Pool) initFailure(inst *instance, id string, exit Exit) (answer Invocation, reason string) {
+	switch {
+	case inst.initError != nil:
+		return *inst.initError, "its initialization failed: " + inst.initError.Reason
+	case inst.asked == byInit:
+		text := fmt.Sprintf("Init timed out after %.2f seconds", seconds(p.set.InitTimeout))
+		return failure("Sandbox.Timedout", id, text), fmt.Sprintf("it did not ask for an invocation within %s", p.set.InitTimeout)
+	case exit.Err != nil:
+		return failure("Runtime.InvalidEntrypoint", id, exit.lambda()), exit.String()
+	default:
+		return failure("Runtime.ExitError", id, exit.lambda()), "its process ended before it asked for an invocation: " + exit.String()
+	}
+}

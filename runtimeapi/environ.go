@@ -1,0 +1,83 @@
+package runtimeapi
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// version is the version of every function that runs here, as Lambda calls the
+// one that is not published.
+const version = "$LATEST"
+
+// functionARN is the ARN that the function is told it was invoked by.
+func functionARN(o *Options) string {
+	return "arn:aws:lambda:" + o.Region + ":" + o.AccountID + ":function:" + o.Name
+}
+
+// environ is the whole environment of a process whose Runtime API listens on
+// address: the given one, and over it what Lambda reserves.
+func environ(o *Options, address string, now time.Time) []string {
+	ours := []string{
+		"AWS_LAMBDA_RUNTIME_API=" + address,
+		"AWS_LAMBDA_FUNCTION_NAME=" + o.Name,
+		"AWS_LAMBDA_FUNCTION_VERSION=" + version,
+		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=" + strconv.Itoa(o.MemoryMB),
+		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
+		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/" + o.Name,
+		"AWS_LAMBDA_LOG_STREAM_NAME=" + now.UTC().Format("2006/01/02") + "/[" + version + "]" + randomHex(16),
+		"AWS_REGION=" + o.Region,
+		"AWS_DEFAULT_REGION=" + o.Region,
+		"LAMBDA_TASK_ROOT=" + o.Dir,
+		"TZ=:UTC",
+	}
+	if o.Handler != "" {
+		ours = append(ours, "_HANDLER="+o.Handler)
+	}
+	var env []string
+	for _, entry := range o.Env {
+		if name, _, _ := strings.Cut(entry, "="); !reserved(ours, name) {
+			env = append(env, entry)
+		}
+	}
+	for _, usual := range []string{"PATH=" + defaultPath, "LANG=en_US.UTF-8"} {
+		if name, _, _ := strings.Cut(usual, "="); lookup(o.Env, name) == "" {
+			env = append(env, usual)
+		}
+	}
+	return append(env, ours...)
+}
+
+// reserved reports whether only we may set the variable: it is one of ours, or
+// would be a word about another invocation or another sandbox.
+func reserved(ours []string, name string) bool {
+	return name == "_HANDLER" || name == "_X_AMZN_TRACE_ID" || name == "AWS_LAMBDA_MAX_CONCURRENCY" ||
+		slices.ContainsFunc(ours, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+}
+
+// lookup returns the value of a variable; the last entry counts, as it does for
+// the process.
+func lookup(env []string, name string) string {
+	for _, entry := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// traceHeader is a new X-Ray trace that is not sampled: there is nobody here to
+// send it to, but functions expect one.
+func traceHeader(now time.Time) string {
+	return "Root=1-" + strconv.FormatInt(now.Unix(), 16) + "-" + randomHex(12) + ";Parent=" + randomHex(8) + ";Sampled=0"
+}
+
+// randomHex returns n random bytes in hexadecimal.
+func randomHex(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails: it ends the program instead
+	return hex.EncodeToString(b)
+}

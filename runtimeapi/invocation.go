@@ -1,0 +1,162 @@
+package runtimeapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"regexp"
+	"time"
+)
+
+const (
+	// MaxRequest is the largest payload of an invocation in bytes, as Lambda has
+	// it.
+	MaxRequest = 6 << 20
+	// MaxResponse is the largest answer of a function in bytes: Lambda grants it
+	// 100 more than the 6 MiB.
+	MaxResponse = 6<<20 + 100
+)
+
+// unhandled is what Lambda calls every error of a function by now.
+const unhandled = "Unhandled"
+
+// ErrNotInvoked says that nothing of the payload reached the function: the
+// caller gave up while waiting for a free process, or the pool was stopped. Any
+// other error of [Pool.Invoke] means that the function may have run. It has a
+// method Unsent, which returns true, for those who do not import this package.
+var ErrNotInvoked error = notInvoked{}
+
+type notInvoked struct{}
+
+func (notInvoked) Error() string { return "the function was not invoked" }
+
+// Unsent reports that nothing of the payload was sent.
+func (notInvoked) Unsent() bool { return true }
+
+// Invocation is the answer to one Invoke, as the cloud gives it.
+type Invocation struct {
+	// Status is 200 when the function was invoked, whatever came of it; 413 when
+	// the payload is too large; 429 when no process can take it now.
+	Status int
+	// FunctionError is "" when the function answered, and "Unhandled" when it
+	// failed: then Payload is its error as JSON, with errorType and errorMessage.
+	FunctionError string
+	// Payload is what the function answered, byte for byte; it need not be JSON.
+	Payload []byte
+	// Code is Lambda's name for a Status that is not 200: RequestTooLargeException,
+	// TooManyRequestsException.
+	Code string
+	// Reason is one word more: the type of the function's error
+	// ("Runtime.ExitError"), or FunctionKeepsEnding with 429. Otherwise "". It holds
+	// nothing of the payloads but that type.
+	Reason string
+	// Message is a sentence about a Status that is not 200.
+	Message string
+	// RetryAfter is how long the function cannot take anything; only with 429.
+	RetryAfter time.Duration
+	// RequestID is the id that the function knows the invocation by; "" when it
+	// was not handed to a process, because of its size or of a pause.
+	RequestID string
+}
+
+// outcome is what waits for an Invoke: an answer, or an error.
+type outcome struct {
+	Invocation
+	err error
+}
+
+// invocation is one call on its way through the pool, guarded by its mutex.
+type invocation struct {
+	id       string
+	payload  []byte
+	deadline time.Time     // what the function is told
+	outcome  chan outcome  // takes one
+	at       *instance     // who works on it; nil while it waits
+	limit    time.Duration // what it was given
+}
+
+// end gives the outcome to who waits for it. The first counts.
+func (inv *invocation) end(o outcome) {
+	o.RequestID = inv.id
+	if o.Status != http.StatusOK {
+		o.RequestID = ""
+	}
+	select {
+	case inv.outcome <- o:
+	default:
+	}
+}
+
+// tooLarge answers a payload that Lambda would refuse.
+func tooLarge(size int) Invocation {
+	return Invocation{
+		Status:  http.StatusRequestEntityTooLarge,
+		Code:    "RequestTooLargeException",
+		Message: fmt.Sprintf("the payload has %d bytes, a function takes at most %d", size, MaxRequest),
+	}
+}
+
+// paused answers while no process may be started.
+func paused(left time.Duration) Invocation {
+	left = max(left, time.Millisecond)
+	return Invocation{
+		Status:     http.StatusTooManyRequests,
+		Code:       "TooManyRequestsException",
+		Reason:     "FunctionKeepsEnding",
+		RetryAfter: left,
+		Message:    fmt.Sprintf("the function's process keeps ending; it is started again in %.1f s", left.Seconds()),
+	}
+}
+
+// failure is an error of the function in Lambda's form. id may be "".
+func failure(kind, id, text string) Invocation {
+	if id != "" {
+		text = "RequestId: " + id + " Error: " + text
+	}
+	payload, _ := json.Marshal(struct {
+		Type    string `json:"errorType"`
+		Message string `json:"errorMessage"`
+	}{kind, text}) // two strings always marshal
+	return Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: payload, Reason: kind}
+}
+
+// taskTimedOut is Lambda's answer for an invocation beyond its time limit.
+func taskTimedOut(id string, limit time.Duration) Invocation {
+	return failure("Sandbox.Timedout", id, fmt.Sprintf("Task timed out after %.2f seconds", seconds(limit)))
+}
+
+// seconds rounds up to hundredths, so that a short limit is not "0.00".
+func seconds(d time.Duration) float64 { return math.Ceil(d.Seconds()*100) / 100 }
+
+// responseTooLarge is Lambda's answer for a response that it does not carry.
+func responseTooLarge() Invocation {
+	return failure("Function.ResponseSizeTooLarge", "",
+		fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", MaxResponse))
+}
+
+// posted is an error that the function reported itself. kind is what its header
+// says and may be "". What is no JSON is put into the form that callers expect.
+func posted(kind string, body []byte) Invocation {
+	var form struct {
+		Type string `json:"errorType"`
+	}
+	valid := json.Valid(body)
+	if valid {
+		_ = json.Unmarshal(body, &form) // JSON of another form has no type
+	}
+	if form.Type != "" {
+		kind = form.Type
+	}
+	if !typeName.MatchString(kind) {
+		kind = "Runtime.UnknownReason"
+	}
+	if !valid {
+		return failure(kind, "", string(body))
+	}
+	return Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: body, Reason: kind}
+}
+
+// typeName is what may pass for the type of an error in a log: the name of a
+// class, not a sentence made of the message.
+var typeName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.:$/*<>-]{0,127}$`)

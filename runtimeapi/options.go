@@ -1,0 +1,151 @@
+package runtimeapi
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// MaxInstances is the largest number of processes that one pool runs.
+const MaxInstances = 1000
+
+// Options say what to run and how. Only Command is required.
+type Options struct {
+	// Command is the program and its arguments, run without a shell: a binary
+	// built on a Lambda runtime client, or a script that speaks the Runtime API.
+	// A name without a slash is looked up in the PATH of Env; one with a slash
+	// that is not absolute counts from Dir.
+	Command []string
+	// Dir is the working directory and the LAMBDA_TASK_ROOT; "" is our own.
+	Dir string
+	// Env is the environment as NAME=value, for example the credentials. What
+	// Lambda reserves is set over it; nothing else is inherited.
+	Env []string
+
+	// Instances is how many processes may live at once, 1 to [MaxInstances];
+	// 0 means 1.
+	Instances int
+	// Timeout is the time limit of one invocation, up to the next time that the
+	// function asks for work; 0 means 15 minutes, the longest that Lambda knows.
+	Timeout time.Duration
+	// InitTimeout is how long a process may take from its start until it asks
+	// for its first invocation; 0 means one minute. (Lambda gives 10 s, then
+	// starts over within the time limit of the first invocation.)
+	InitTimeout time.Duration
+	// Grace is how long an idle process may take to end after TERM before its
+	// group gets KILL; 0 means 2 s.
+	Grace time.Duration
+
+	// Name is the function's name, 1 to 64 of A-Z a-z 0-9 _ and -; "" means
+	// "function".
+	Name string
+	// Handler becomes _HANDLER; "" leaves it out.
+	Handler string
+	// Region and AccountID are those of the function's ARN. "" means the
+	// AWS_REGION of Env, else us-east-1; and 000000000000.
+	Region, AccountID string
+	// MemoryMB is what the function is told that it may use. It is not
+	// enforced. 0 means 128.
+	MemoryMB int
+
+	// Output takes every line that a process writes, without its end and with
+	// control characters escaped. instance is 1 to Instances; stream is "stdout" or
+	// "stderr". It may be called by several goroutines at once, must not keep
+	// line, and holds the function up while it runs. nil throws output away.
+	Output func(instance int, stream string, line []byte)
+	// MaxLine is the longest line in bytes; the rest of a longer one is cut and
+	// its length told in its place. 0 means 16 KiB.
+	MaxLine int
+
+	// Events are called as things happen.
+	Events Events
+}
+
+var validName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+
+// withDefaults returns a copy in which no zero is left, or says what is wrong.
+func (o Options) withDefaults() (Options, error) {
+	for _, d := range []struct {
+		name  string
+		value *time.Duration
+		zero  time.Duration
+	}{{"Timeout", &o.Timeout, 15 * time.Minute}, {"InitTimeout", &o.InitTimeout, time.Minute}, {"Grace", &o.Grace, 2 * time.Second}} {
+		if *d.value < 0 {
+			return o, fmt.Errorf("%s is %s: it cannot be negative; 0 means %s", d.name, *d.value, d.zero)
+		}
+		if *d.value == 0 {
+			*d.value = d.zero
+		}
+	}
+	for _, n := range []struct {
+		name      string
+		value     *int
+		zero, max int
+	}{{"Instances", &o.Instances, 1, MaxInstances}, {"MemoryMB", &o.MemoryMB, 128, 1 << 20}, {"MaxLine", &o.MaxLine, 16 << 10, 1 << 20}} {
+		if *n.value < 0 || *n.value > n.max {
+			return o, fmt.Errorf("%s is %d: use 1 to %d, or 0 for %d", n.name, *n.value, n.max, n.zero)
+		}
+		if *n.value == 0 {
+			*n.value = n.zero
+		}
+	}
+	if o.Name == "" {
+		o.Name = "function"
+	}
+	if !validName.MatchString(o.Name) {
+		return o, fmt.Errorf("function name %q: use 1 to 64 of A-Z a-z 0-9 _ and -", o.Name)
+	}
+	if o.AccountID == "" {
+		o.AccountID = "000000000000"
+	}
+	if err := o.checkEnv(); err != nil {
+		return o, err
+	}
+	o.Region = region(&o)
+	return o, o.resolve()
+}
+
+// region is the first of: the option, the environment, the SDKs' usual one.
+func region(o *Options) string {
+	for _, region := range []string{o.Region, lookup(o.Env, "AWS_REGION"), lookup(o.Env, "AWS_DEFAULT_REGION")} {
+		if region != "" {
+			return region
+		}
+	}
+	return "us-east-1"
+}
+
+// checkEnv names a bad variable but never prints a value: it may be secret.
+func (o *Options) checkEnv() error {
+	for i, entry := range o.Env {
+		name, _, ok := strings.Cut(entry, "=")
+		if !ok || name == "" {
+			return fmt.Errorf("entry %d of the function's environment has no name: write NAME=value", i+1)
+		}
+		if strings.ContainsRune(entry, 0) {
+			return fmt.Errorf("the variable %q of the function's environment contains a NUL byte, which no environment can carry", name)
+		}
+	}
+	return nil
+}
+
+// resolve makes the directory absolute and finds the program, so that a
+// mistyped command is an error now and not a crash loop later.
+func (o *Options) resolve() error {
+	if len(o.Command) == 0 || o.Command[0] == "" {
+		return errors.New("no command for the function: give the program that speaks the Lambda Runtime API, such as ./bootstrap")
+	}
+	if strings.ContainsRune(strings.Join(o.Command, ""), 0) {
+		return errors.New("the function's command contains a NUL byte, which no command can carry")
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return fmt.Errorf("the function's working directory: %w", err)
+	}
+	o.Dir = dir
+	_, err = findProgram(o.Command[0], o.Dir, lookup(o.Env, "PATH"))
+	return err
+}

@@ -1,0 +1,246 @@
+package runtimeapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// killPatience is how long Stop waits for processes that got KILL: only what
+// hangs in the kernel takes longer.
+const killPatience = 5 * time.Second
+
+// Pool runs the processes of one function. Make it with [New], Start it once
+// and Stop it once. Its methods may be called by several goroutines.
+type Pool struct {
+	set  Options
+	arn  string
+	host host
+
+	mu sync.Mutex
+	// started and stopping are the two ends of its life.
+	started, stopping bool
+	// slots holds the process of every instance number, nil where there is none.
+	slots []*instance
+	// idle are the processes that wait for an invocation; the last was busy
+	// last. waiting are the invocations that wait for a process, oldest first.
+	idle    []*instance
+	waiting []*invocation
+	// failures counts the ends that call for a pause since the last answer.
+	// resume ends the pause; nil means that there is none. pauseEnd is when.
+	failures int
+	resume   *time.Timer
+	pauseEnd time.Time
+	// lastFailure is why the last process did not get ready; "" when it did.
+	lastFailure string
+	// changed is closed and replaced when a process got ready or ended.
+	changed chan struct{}
+	// stopErr is set before stopped is closed.
+	stopErr error
+	stopped chan struct{}
+
+	running sync.WaitGroup
+}
+
+// New returns a pool that is not started. An error says what is wrong with the
+// options; a program that cannot be found is one.
+func New(o Options) (*Pool, error) {
+	set, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return newPool(set, newSystem(&set)), nil
+}
+
+// newPool takes options without zeros, and the host to run processes on.
+func newPool(set Options, h host) *Pool {
+	return &Pool{
+		set: set, arn: functionARN(&set), host: h,
+		slots:   make([]*instance, set.Instances),
+		changed: make(chan struct{}), stopped: make(chan struct{}),
+	}
+}
+
+// Start starts the first process and returns at once; [Pool.Ready] waits for
+// it. Later calls do nothing.
+func (p *Pool) Start() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.started = true
+	p.dispatch()
+}
+
+// Ready returns nil as soon as a living process has asked for its first
+// invocation. Otherwise it waits, also through failed starts, until ctx ends or
+// the pool is stopped; the error then says why the last process did not get
+// ready.
+func (p *Pool) Ready(ctx context.Context) error {
+	for {
+		p.mu.Lock()
+		ready := slices.ContainsFunc(p.slots, func(inst *instance) bool { return inst != nil && inst.usable() && inst.phase != starting })
+		changed, last, stopping := p.changed, p.lastFailure, p.stopping
+		p.mu.Unlock()
+		switch {
+		case stopping:
+			return errors.New("the function is not ready: it was stopped")
+		case ready:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			if last != "" {
+				return fmt.Errorf("the function is not ready: %s: %w", last, ctx.Err())
+			}
+			return fmt.Errorf("the function is not ready: its process has not asked for an invocation: %w", ctx.Err())
+		}
+	}
+}
+
+// Invoke hands payload to a process of the function and returns the answer. It
+// waits for a free process within ctx, in the order of the calls.
+//
+// The error is nil whenever there is an [Invocation], also one that failed. An
+// error that is [ErrNotInvoked] says that the function did not see the payload.
+// When ctx ends while the function works, its process is killed and the error is
+// that of ctx.
+func (p *Pool) Invoke(ctx context.Context, payload []byte) (Invocation, error) {
+	if len(payload) > MaxRequest {
+		return tooLarge(len(payload)), nil
+	}
+	inv := &invocation{id: uuid.NewString(), payload: payload, outcome: make(chan outcome, 1), limit: p.set.Timeout}
+	if deadline, ok := ctx.Deadline(); ok {
+		inv.deadline = deadline
+	}
+	p.enter(inv)
+	select {
+	case o := <-inv.outcome:
+		return o.Invocation, o.err
+	case <-ctx.Done():
+		return p.abandon(inv, context.Cause(ctx))
+	}
+}
+
+// enter queues an invocation.
+func (p *Pool) enter(inv *invocation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopping || !p.started {
+		inv.end(outcome{err: fmt.Errorf("%w: the pool is not running", ErrNotInvoked)})
+		return
+	}
+	p.waiting = append(p.waiting, inv)
+	p.dispatch()
+}
+
+// abandon takes back an invocation whose caller has no more time.
+func (p *Pool) abandon(inv *invocation, cause error) (Invocation, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case o := <-inv.outcome:
+		return o.Invocation, o.err
+	default:
+	}
+	if inv.at == nil {
+		p.waiting = slices.DeleteFunc(p.waiting, func(other *invocation) bool { return other == inv })
+		return Invocation{}, fmt.Errorf("%w: no process was free: %w", ErrNotInvoked, cause)
+	}
+	inv.at.kill(byCaller)
+	return Invocation{}, fmt.Errorf("invocation %s was given up and its process killed: %w", inv.id, cause)
+}
+
+// Stop ends every process and returns when none is left. Invocations that wait
+// get [ErrNotInvoked] at once, as later ones do. Idle processes get TERM, and
+// KILL after the grace. Those at work may finish until ctx ends; then all that
+// still runs is killed. The error names processes that even KILL did not end.
+// Later calls wait for the first.
+func (p *Pool) Stop(ctx context.Context) error {
+	if !p.beginStop() {
+		<-p.stopped
+		return p.stopErr
+	}
+	defer close(p.stopped)
+	ended := make(chan struct{})
+	go func() {
+		p.running.Wait()
+		p.host.close()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	for _, inst := range p.slots {
+		if inst != nil {
+			inst.kill(byStop)
+		}
+	}
+	p.mu.Unlock()
+	patience := time.NewTimer(killPatience)
+	defer patience.Stop()
+	select {
+	case <-ended:
+	case <-patience.C:
+		p.stopErr = fmt.Errorf("processes %v of the function did not end within %s of KILL", p.pids(), killPatience)
+	}
+	return p.stopErr
+}
+
+// beginStop refuses what waits and asks the idle to end. It returns false when
+// that was done before.
+func (p *Pool) beginStop() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopping {
+		return false
+	}
+	p.stopping = true
+	p.endPause()
+	p.refuse(outcome{err: fmt.Errorf("%w: the pool was stopped", ErrNotInvoked)})
+	for _, inst := range p.slots {
+		if inst != nil && inst.phase != busy && inst.phase != answered {
+			inst.terminate(byStop)
+		}
+	}
+	p.broadcast()
+	return true
+}
+
+// pids are those of the living processes.
+func (p *Pool) pids() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var pids []int
+	for _, inst := range p.slots {
+		if inst != nil && inst.proc != nil {
+			pids = append(pids, inst.proc.pid())
+		}
+	}
+	return pids
+}
+
+// refuse gives every waiting invocation the same outcome.
+func (p *Pool) refuse(o outcome) {
+	for _, inv := range p.waiting {
+		inv.end(o)
+	}
+	p.waiting = nil
+}
+
+// broadcast wakes those who wait in Ready.
+func (p *Pool) broadcast() {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// ok is the answer that a function gave.
+func ok(payload []byte) Invocation { return Invocation{Status: http.StatusOK, Payload: payload} }

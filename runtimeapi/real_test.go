@@ -1,0 +1,215 @@
+package runtimeapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestRealProcess(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	lines := map[string][]string{}
+	p := newRealPool(t, "function", nil, Options{MaxLine: 40, Output: func(instance int, stream string, line []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		lines[stream] = append(lines[stream], string(line))
+	}})
+	if err := p.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if a := invoke(t, p, "print"); string(a.Payload) != "did print" {
+		t.Errorf("%+v", a)
+	}
+	wantError(t, invoke(t, p, "crash"), "Runtime.ExitError", "signal: killed")
+	if a := invoke(t, p, "again"); string(a.Payload) != "did again" {
+		t.Errorf("%+v", a)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []string{"a line", `and \x1b[31mred`}; !slices.Equal(lines["stdout"], want) {
+		t.Errorf("stdout %q, want %q", lines["stdout"], want)
+	}
+	if want := []string{strings.Repeat("x", 40) + " ... (10 bytes cut)", "no end"}; !slices.Equal(lines["stderr"], want) {
+		t.Errorf("stderr %q, want %q", lines["stderr"], want)
+	}
+}
+
+func TestRealEnvironment(t *testing.T) {
+	t.Parallel()
+	p := newRealPool(t, "function", nil, Options{Name: "mine", Handler: "app.handle", MemoryMB: 512, Env: []string{"AWS_REGION=eu-north-1", "COLOR=red"}})
+	var env []string
+	if err := json.Unmarshal(invoke(t, p, "environment").Payload, &env); err != nil {
+		t.Fatal(err)
+	}
+	dir, err := filepath.EvalSymlinks(p.set.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"AWS_LAMBDA_FUNCTION_NAME=mine", "_HANDLER=app.handle", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=512", "AWS_REGION=eu-north-1",
+		"AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "LAMBDA_TASK_ROOT=" + p.set.Dir, "cwd=" + dir, "COLOR=red", "TZ=:UTC"} {
+		if !slices.Contains(env, want) {
+			t.Errorf("%s is missing in %q", want, env)
+		}
+	}
+	if slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "HOME=") }) {
+		t.Error("our own environment was inherited")
+	}
+}
+
+// Concurrency is real: N processes work at the same time.
+func TestRealConcurrency(t *testing.T) {
+	t.Parallel()
+	const n = 4
+	w := newWitness(t)
+	p := newRealPool(t, "function", w, Options{Instances: n})
+	var calls sync.WaitGroup
+	for range n + 1 {
+		calls.Go(func() { invoke(t, p, "meet") })
+	}
+	pids := map[int]bool{}
+	var together []*guest
+	for range n {
+		g := w.meet()
+		pids[g.pid] = true
+		together = append(together, g)
+	}
+	if len(pids) != n {
+		t.Errorf("%d processes at once, want %d", len(pids), n)
+	}
+	for _, g := range together {
+		g.conn.Write([]byte("x"))
+	}
+	last := w.meet() // the fifth waited
+	if !pids[last.pid] {
+		t.Error("there was a fifth process")
+	}
+	last.conn.Write([]byte("x"))
+	calls.Wait()
+}
+
+// At the time limit all that the function started is killed.
+func TestRealTimeLimit(t *testing.T) {
+	t.Parallel()
+	for _, role := range []string{"function", "deaf", "wrapped"} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			w := newWitness(t)
+			p := newRealPool(t, role, w, Options{Timeout: time.Second})
+			answer := make(chan Invocation)
+			go func() { answer <- invoke(t, p, "hang") }()
+			guests := []*guest{w.meet(), w.meet(), w.meet()}
+			wantError(t, <-answer, "Sandbox.Timedout", "Task timed out after 1.00 seconds")
+			for _, g := range guests {
+				g.awaitGone()
+			}
+			if a := invoke(t, p, "go on"); string(a.Payload) != "did go on" {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+}
+
+// What a process that ends by itself has started ends with it.
+func TestRealDeathLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWitness(t)
+	p := newRealPool(t, "function", w, Options{})
+	answer := make(chan Invocation)
+	go func() { answer <- invoke(t, p, "leave") }()
+	guests := []*guest{w.meet(), w.meet(), w.meet()}
+	for _, g := range guests { // the one that listens ends
+		g.conn.Write([]byte("x"))
+	}
+	wantError(t, <-answer, "Runtime.ExitError", "exit status 3")
+	for _, g := range guests {
+		g.awaitGone()
+	}
+}
+
+func TestRealStopLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, role := range []string{"function", "deaf", "wrapped"} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			w := newWitness(t)
+			p := newRealPool(t, role, w, Options{Grace: 100 * time.Millisecond})
+			invoke(t, p, "family")
+			guests := []*guest{w.meet(), w.meet(), w.meet()}
+			if err := p.Stop(context.Background()); err != nil {
+				t.Error(err)
+			}
+			for _, g := range guests {
+				g.awaitGone()
+			}
+		})
+	}
+}
+
+// When the process that runs the pool is killed, neither the function's
+// processes nor what they started live on.
+func TestKilledPoolLeavesNoOrphan(t *testing.T) {
+	t.Parallel()
+	for range 3 {
+		w := newWitness(t)
+		parent := exec.Command(os.Args[0])
+		parent.Env = functionEnv("pool", w.ln.Addr().String())
+		stdout, err := parent.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := parent.Start(); err != nil {
+			t.Fatal(err)
+		}
+		guests := []*guest{w.meet(), w.meet(), w.meet()}
+		if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "running\n" {
+			t.Fatal(line, err)
+		}
+		if err := parent.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range guests {
+			g.awaitGone()
+		}
+		if err := parent.Wait(); err == nil {
+			t.Error("the pool was not killed")
+		}
+	}
+}
+
+// A guard that is gone is replaced at the next start.
+func TestGuardIsReplaced(t *testing.T) {
+	t.Parallel()
+	w := newWitness(t)
+	p := newRealPool(t, "function", w, Options{Instances: 2})
+	invoke(t, p, "one")
+	g := &p.host.(*system).guard
+	first := g.PID()
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := syscall.Wait4(first, nil, 0, nil); err != nil { // until then its pipe is open
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	for range 2 {
+		calls.Go(func() { invoke(t, p, "meet") })
+	}
+	both := []*guest{w.meet(), w.meet()}
+	if now := g.PID(); now == 0 || now == first {
+		t.Errorf("the guard is process %d, and was %d", now, first)
+	}
+	for _, one := range both {
+		one.conn.Write([]byte("x"))
+	}
+	calls.Wait()
+}
