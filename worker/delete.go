@@ -128,6 +128,9 @@ func (w *Worker) deletesReturned(batch []order, errs []error, start, now time.Ti
 		}
 	}
 	w.deletes.returned(now, answered == 0, rand.Float64())
+	if answered > 0 {
+		w.pace.called(now.Sub(start), now)
+	}
 	switch {
 	case answered > 0:
 		w.lift(deleteRefused, now)

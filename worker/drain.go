@@ -40,6 +40,7 @@ func (w *Worker) enter(p phase) {
 		w.gate.stopProbe = nil
 	}
 	w.shut(drain, "the worker is stopping", now)
+	w.yield(now)
 	w.deletes.due, w.changes.due = now, now // nothing lingers any more
 	w.wakeAt(w.cancelPolls(now))
 	w.flushReturning(now)
@@ -82,6 +83,9 @@ func (w *Worker) close() {
 		close(s.work)
 	}
 	w.parked = nil
+	if w.pool != nil {
+		w.pool.leave(w)
+	}
 	w.unlock()
 	select {
 	case w.wake <- struct{}{}:

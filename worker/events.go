@@ -18,10 +18,14 @@ type Events struct {
 	// Duplicate is a message that came again while it was held here, or after
 	// its success was read but its delete never confirmed: not posted again.
 	Duplicate func(Duplicate)
-	// Started precedes each delivery.
+	// Started precedes each delivery; a message that is postponed is delivered
+	// several times.
 	Started func(Started)
-	// Settled follows each delivery, once.
+	// Settled follows each delivery that tried its message, once.
 	Settled func(Settled)
+	// Postponed follows each delivery that tried nothing, instead of Settled; also
+	// one that the target throttled, if its message waits here.
+	Postponed func(Postponed)
 	// Deleted follows each call that deleted at least one message.
 	Deleted func(Deleted)
 	// DeleteFailed is a delete that was not confirmed, for each try.
@@ -31,7 +35,8 @@ type Events struct {
 	// ChangeFailed is a change of visibility that was not confirmed.
 	ChangeFailed func(ChangeFailed)
 	// GivenBack follows each call that made messages visible again which were
-	// received but never posted.
+	// received but never posted: at once, or in a minute when too many are
+	// postponed.
 	GivenBack func(GivenBack)
 	// Lapsed is a receipt whose visibility ran out while it was held.
 	Lapsed func(Lapsed)
@@ -40,6 +45,12 @@ type Events struct {
 	// GateChanged says that receiving stopped or went on, or why it stands
 	// still now.
 	GateChanged func(GateChanged)
+	// Throttled says that the target takes nothing for now, at the begin of each
+	// pause and when one gets longer.
+	Throttled func(Throttled)
+	// Limited is the begin or the end of a time in which [Options].Limiter
+	// keeps messages back.
+	Limited func(Limited)
 	// Stalled says that the whole process stood still: stopped by a signal,
 	// suspended with its machine, or starved.
 	Stalled func(Stalled)
@@ -49,6 +60,9 @@ type Events struct {
 type Received struct {
 	// Asked is how many messages the receive asked for, Messages how many came.
 	Asked, Messages int
+	// LongestWait and TotalWait are the time between the sending of these
+	// messages and now: the longest, and all added up.
+	LongestWait, TotalWait time.Duration
 	// Duration is from the call to its return, the long poll's wait included.
 	Duration time.Duration
 }
@@ -70,7 +84,7 @@ type Duplicate struct {
 	ID           string
 	ReceiveCount int
 	// Stage is where the message was: "waiting", "ready", "posting",
-	// "deleting", or "done" for one whose delete was given up.
+	// "postponed", "deleting", or "done" for one whose delete was given up.
 	Stage string
 }
 
@@ -81,6 +95,8 @@ type Started struct {
 	// Attempt is ReceiveCount without those receives of which this process
 	// knows that they never reached the app.
 	Attempt int
+	// Batch is how many messages the delivery has.
+	Batch int
 	// Wait is the time since the message was sent, Held how long it waited here
 	// for a slot.
 	Wait, Held time.Duration
@@ -96,9 +112,11 @@ type Settled struct {
 	Status int
 	Reason string
 	Err    error
+	// Batch is how many messages the delivery had. Each has its own Settled.
+	Batch int
 	// Duration is the delivery's; Wait is from the sending of the message to
-	// the begin of the delivery.
-	Duration, Wait time.Duration
+	// the begin of the delivery; Held is how long it waited here for a slot.
+	Duration, Wait, Held time.Duration
 	// NextRetry is when the message becomes visible again, as far as this
 	// worker knows; zero when done.
 	NextRetry time.Time
@@ -107,6 +125,24 @@ type Settled struct {
 	Late bool
 	// Aborted is true when the delivery was cut off by the end of Run.
 	Aborted bool
+}
+
+// Postponed is one delivery that tried nothing.
+type Postponed struct {
+	ID, GroupID string
+	// Reason is that of the delivery.
+	Reason string
+	// Kept is true when the message stays in hand, false when it is given back.
+	Kept bool
+	// For is when it is asked for again, from now on; 0 for one that is given
+	// back, or waits for its FIFO group.
+	For time.Duration
+	// Throttled is true when the target was asked and refused for now. Status is
+	// then what it answered, 0 for none.
+	Throttled bool
+	Status    int
+	// Duration is how long the delivery took to find that out.
+	Duration time.Duration
 }
 
 // Deleted is one call that deleted messages.
@@ -167,6 +203,26 @@ type GateChanged struct {
 	Open bool
 	// Reasons are what does, empty when open.
 	Reasons []Reason
+}
+
+// Throttled is one pause that the target asked for.
+type Throttled struct {
+	// For is how long nothing is received and delivered, from now on.
+	For time.Duration
+	// Reason is that of the delivery.
+	Reason string
+	// InARow counts the pauses since the target last took a message.
+	InARow int
+}
+
+// Limited is the begin or the end of a time in which a [Limiter] keeps messages
+// back. Refusals less than a second apart are one such time.
+type Limited struct {
+	// Reason is the limiter's.
+	Reason string
+	// Over is true at the end; then For is how long it was.
+	Over bool
+	For  time.Duration
 }
 
 // Stalled is a time in which the process did not run.

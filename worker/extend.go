@@ -25,20 +25,29 @@ func (w *Worker) delay(h *held, after time.Duration, now time.Time) {
 // ran out, extensions that are due, messages that waited too long.
 func (w *Worker) tend(now time.Time) {
 	for _, h := range w.held {
-		if h.stage != posting && h.stage != waiting {
+		if h.stage != posting && h.stage != waiting && h.stage != postponed {
 			continue
 		}
 		if !h.lapsed && !now.Before(h.hiddenUntil) {
 			w.lapse(h)
 			continue
 		}
-		if v := h.extension(w.opts.VisibilityTimeout, now); v > 0 {
-			h.extending = true
-			o := order{h: h, kind: extend, receipt: h.receipt, visibility: v, until: h.hiddenUntil}
-			w.changes.put(o, now)
+		if h.stage == postponed && !h.lapsed && h.spent(w.opts.VisibilityTimeout, now) {
+			w.unkeep(h, now)
+			continue
 		}
+		w.prolong(h, now)
 	}
 	w.trim(now)
+}
+
+// prolong extends the visibility of a message if that is due.
+func (w *Worker) prolong(h *held, now time.Time) {
+	if v := h.extension(w.opts.VisibilityTimeout, now); v > 0 {
+		h.extending = true
+		o := order{h: h, kind: extend, receipt: h.receipt, visibility: v, until: h.hiddenUntil}
+		w.changes.put(o, now)
+	}
 }
 
 // changeable drops the extensions that nobody needs any more, and the other
@@ -74,7 +83,7 @@ func (w *Worker) extensionOver(h *held, now time.Time) {
 func (w *Worker) sendChanges(batch []order) {
 	changes := make([]queue.VisibilityChange, len(batch))
 	for i := range batch {
-		changes[i] = queue.VisibilityChange{ReceiptHandle: batch[i].receipt, Visibility: batch[i].visibility}
+		changes[i] = queue.VisibilityChange{ReceiptHandle: batch[i].receipt, Visibility: batch[i].visibility, Unread: batch[i].kind == giveBack}
 	}
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(w.callCtx, callTimeout)

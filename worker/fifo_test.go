@@ -176,7 +176,8 @@ func TestFIFOUnderTrouble(t *testing.T) {
 				defer mu.Unlock()
 				return random.Float64() < p
 			}
-			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, Latency: 5 * time.Millisecond})
+			most := []int{0, 4}[seed%2] // then some die
+			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: most, Latency: 5 * time.Millisecond})
 			trouble := func(c queuetest.FakeCall) queuetest.FakeFault {
 				if c.Action != queuetest.FakeSend && chance(0.1) {
 					return queuetest.FakeFault{Err: queue.ErrUnreachable, Apply: chance(0.5)}
@@ -190,7 +191,7 @@ func TestFIFOUnderTrouble(t *testing.T) {
 				}
 				return queue.Result{Outcome: queue.Done}
 			}}
-			r := start(t, fake, app, &Options{FIFO: true, VisibilityTimeout: 10 * time.Second, ErrorVisibilityTimeout: ptr(time.Second)})
+			r := start(t, fake, app, &Options{FIFO: true, MaxReceives: most, VisibilityTimeout: 10 * time.Second, ErrorVisibilityTimeout: ptr(time.Second)})
 			for _, group := range []string{"a", "b", "c", "d"} {
 				r.send(15, group)
 			}
@@ -198,7 +199,11 @@ func TestFIFOUnderTrouble(t *testing.T) {
 			after(10 * time.Minute)
 			fake.SetFault(nil)
 			after(10 * time.Minute)
-			r.place(queuetest.FakeDeleted, 60)
+			dead := fake.Count(queuetest.FakeDead)
+			if most == 0 && dead > 0 {
+				t.Errorf("%d are dead", dead)
+			}
+			r.place(queuetest.FakeDeleted, 60-dead)
 			r.inOrder()
 			r.stop()
 		})
@@ -239,4 +244,103 @@ func TestFIFOGroupBetweenTwoMessagesKeepsItsSlot(t *testing.T) {
 		r.inOrder()
 		r.stop()
 	})
+}
+
+// failing answers everything with done but the messages of some bodies.
+func failing(bodies ...string) func(context.Context, *queue.Message) queue.Result {
+	return func(ctx context.Context, m *queue.Message) queue.Result {
+		sleep(ctx, 100*time.Millisecond)
+		if slices.Contains(bodies, m.Body) {
+			return queue.Result{Outcome: queue.Failed, Status: 500, Reason: "status 500"}
+		}
+		return queue.Result{Outcome: queue.Done, Status: 200}
+	}
+}
+
+// On a queue that takes receives back, the failures of one message cost those
+// behind it nothing.
+func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
+	t.Parallel()
+	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
+		synctest.Test(t, func(t *testing.T) {
+			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: 3, TakesBack: true})
+			app := &testApp{handle: failing("body 1", "body 4")}
+			r := start(t, fake, app, &Options{FIFO: true, TakesBack: true, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: evt,
+				Events: &Events{Settled: func(s Settled) {
+					if s.Attempt != s.ReceiveCount {
+						t.Errorf("%s: attempt %d at receive %d", s.ID, s.Attempt, s.ReceiveCount)
+					}
+				}}})
+			ids := r.send(25, "g")
+			after(20 * time.Minute)
+			r.place(queuetest.FakeDeleted, 23)
+			r.place(queuetest.FakeDead, 2)
+			r.inOrder()
+			for i, id := range ids {
+				posts := app.byID()[id]
+				if want := map[bool]int{true: 3, false: 1}[i == 1 || i == 4]; len(posts) != want || posts[want-1].receives != want {
+					t.Errorf("message %d: posts %+v, want %d", i, posts, want)
+				}
+			}
+			r.stop()
+		})
+	}
+}
+
+// On one that does not, those that were received as often go on when the failing
+// message is dead, as they would never be posted at all.
+func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
+	t.Parallel()
+	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
+		synctest.Test(t, func(t *testing.T) {
+			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: 3})
+			app := &testApp{handle: failing("body 1", "body 4")}
+			r := start(t, fake, app, &Options{FIFO: true, MaxReceives: 3, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: evt})
+			ids := r.send(10, "g")
+			after(20 * time.Minute)
+			r.place(queuetest.FakeDeleted, 8)
+			r.place(queuetest.FakeDead, 2)
+			r.inOrder()
+			for i, id := range ids {
+				posts := app.byID()[id]
+				if want := map[bool]int{true: 3, false: 1}[i == 1]; len(posts) != want {
+					t.Errorf("message %d: posts %+v, want %d", i, posts, want)
+				}
+			}
+			r.stop()
+		})
+	}
+}
+
+// What is not dead for certain holds its group up: it may come again.
+func TestFIFOGroupWaitsBehindWhatMayComeAgain(t *testing.T) {
+	t.Parallel()
+	for name, during := range map[string]func(*Worker){
+		"the policy became unknown": func(w *Worker) { w.SetMaxReceives(0) },
+		"the policy was changed":    func(w *Worker) { w.SetMaxReceives(5) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
+			var r *rig
+			failed := false
+			app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
+				if failed || m.Body != "body 0" {
+					return queue.Result{Outcome: queue.Done}
+				}
+				failed = true
+				during(r.w)
+				return queue.Result{Outcome: queue.Failed}
+			}}
+			r = prepare(t, fake, app, &Options{FIFO: true, MaxReceives: 1, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: ptr(3 * time.Second)})
+			r.run()
+			r.send(4, "g")
+			after(10 * time.Minute)
+			r.place(queuetest.FakeDeleted, 4)
+			r.orderOf(func(format string, args ...any) { t.Errorf(name+": "+format, args...) })
+			if posts := r.app.byID()["m-000001"]; len(posts) != 2 {
+				t.Errorf("%s: posts of the first: %+v, want 2", name, posts)
+			}
+			r.stop()
+		})
+	}
 }

@@ -20,8 +20,14 @@ const (
 	// DeleteRefused: the queue refuses deletes for good (access denied, no
 	// such queue). Receiving would only run messages again and again.
 	DeleteRefused Block = "delete refused"
+	// Throttling: the target refused to take anything for now; the gate opens
+	// by itself when the pause is over.
+	Throttling Block = "throttled"
 	// Draining: the worker is stopping.
 	Draining Block = "draining"
+	// Tripped: the breaker of the limiter lets nothing begin. It is no part of the
+	// gate: what is in hand waits for its time.
+	Tripped Block = "breaker"
 )
 
 // Reason says why a worker does not receive.
@@ -57,6 +63,7 @@ const (
 	notReady
 	appDown
 	deleteRefused
+	throttling
 	drain
 	blocks
 )
@@ -72,7 +79,7 @@ func (g *gate) close(kind int, text string, now time.Time) bool {
 	}
 	g.shut[kind] = true
 	g.n++
-	name := [blocks]Block{Paused, NotReady, AppDown, DeleteRefused, Draining}[kind]
+	name := [blocks]Block{Paused, NotReady, AppDown, DeleteRefused, Throttling, Draining}[kind]
 	g.reasons[kind] = Reason{Block: name, Text: text, Since: now}
 	return true
 }
@@ -103,7 +110,9 @@ func (g *gate) list() []Reason {
 // reason.
 func (w *Worker) Pause(reason string) {
 	w.mu.Lock()
-	w.shut(paused, reason, time.Now())
+	now := time.Now()
+	w.shut(paused, reason, now)
+	w.yield(now)
 	w.unlock()
 }
 
@@ -131,19 +140,22 @@ func (w *Worker) Gate(open bool, reason string) {
 		w.lift(notReady, now)
 	} else {
 		w.shut(notReady, reason, now)
+		w.yield(now)
 	}
 	w.unlock()
 }
 
 // shut adds a reason; the first one withdraws what is not in work yet.
 func (w *Worker) shut(kind int, text string, now time.Time) {
-	wasOpen := w.gate.open()
+	wasOpen, kept := w.gate.open(), w.keeping(now)
 	if !w.gate.close(kind, text, now) {
 		return
 	}
 	w.noteGate()
-	if wasOpen {
+	if kept && !w.keeping(now) {
 		w.withdraw(now)
+	}
+	if wasOpen {
 		w.wakeAt(w.cancelPolls(now))
 	}
 }
@@ -155,6 +167,16 @@ func (w *Worker) lift(kind int, now time.Time) {
 	}
 	w.noteGate()
 	if w.gate.open() {
+		w.dispatch(now)
+		w.poll(now)
+	}
+}
+
+// yield lets the other workers of the pool have the slots that this one does
+// not use any more.
+func (w *Worker) yield(now time.Time) {
+	if w.pool != nil {
+		w.dispatch(now)
 		w.poll(now)
 	}
 }
@@ -232,6 +254,7 @@ func (w *Worker) prober(ctx context.Context, wait time.Duration) {
 			return
 		}
 		w.shut(appDown, "the app does not accept connections: "+err.Error(), now)
+		w.yield(now)
 		w.unlock()
 		wait = again(failures, probeEvery, probeLimit, rand.Float64())
 	}

@@ -16,6 +16,8 @@ const (
 	ready
 	// posting: the app works on it.
 	posting
+	// postponed: the deliverer did not try it yet; it is asked again.
+	postponed
 	// deleting: done or expired; the delete is not confirmed.
 	deleting
 	// gone: settled, given back or dropped; no longer ours.
@@ -24,7 +26,7 @@ const (
 
 // String returns the stage's name.
 func (s stage) String() string {
-	return [...]string{"waiting", "ready", "posting", "deleting", "gone"}[s]
+	return [...]string{"waiting", "ready", "posting", "postponed", "deleting", "gone"}[s]
 }
 
 // held is one message between its receive and the end of what this worker has
@@ -40,14 +42,28 @@ type held struct {
 	attempt int
 	stage   stage
 	group   *group
+	// mates are all messages of its batch, this one first; nil for a delivery
+	// of one, and on the others of a batch.
+	mates []*held
 
 	// receivedAt is when the newest receipt was given out; hiddenFrom and
 	// hiddenUntil are the present period of invisibility.
 	receivedAt, hiddenFrom, hiddenUntil time.Time
 	// readyAt is when it could first be started, startedAt when it was.
 	readyAt, startedAt time.Time
+	// postponed is when it was postponed for the first time, zero for never;
+	// again is when it is lined up anew, place where it is in the heap until then.
+	postponed, again time.Time
+	place            int
+	// waited is from the sending of the message to startedAt.
+	waited time.Duration
 	// lapsed: hiddenUntil passed. The receipt must not change any visibility.
 	lapsed bool
+	// throttled: the latest delivery was refused by the target.
+	throttled bool
+	// last: it is handed over at the last receive that the queue grants it. dead:
+	// it failed there, so the queue never hands it out again.
+	last, dead bool
 
 	// extending: an extension is in a box or on its way. after is what to send
 	// once that is over, so that a late extension never overwrites a delay.
@@ -70,8 +86,8 @@ func margin(visibility time.Duration) time.Duration {
 // extension returns how long to hide the message from now on, 0 when it is
 // too early, under way already, or the 12 h from its receive are used up. A
 // message in work is extended from half of its visibility on; one that waits
-// behind its group from a third on, so that it has more than half left when
-// its turn comes.
+// behind its group or is postponed from a third on, so that it has more than
+// half left when its turn comes.
 func (h *held) extension(visibility time.Duration, now time.Time) time.Duration {
 	if h.extending || h.lapsed || now.Before(h.nextExtend) {
 		return 0
@@ -79,13 +95,24 @@ func (h *held) extension(visibility time.Duration, now time.Time) time.Duration 
 	age := now.Sub(h.hiddenFrom)
 	switch {
 	case h.stage == posting && age >= visibility/2:
-	case h.stage == waiting && age >= visibility/3:
+	case (h.stage == waiting || h.stage == postponed) && age >= visibility/3:
 	default:
 		return 0
 	}
-	v := min(visibility, maxHidden-now.Sub(h.receivedAt)-5*time.Second)
+	v := min(visibility, h.left(now))
 	if !now.Add(v).After(h.hiddenUntil.Add(time.Second / 2)) {
 		return 0
 	}
 	return v
+}
+
+// left returns for how long an extension that begins now may hide the message.
+func (h *held) left(now time.Time) time.Duration {
+	return maxHidden - now.Sub(h.receivedAt) - 5*time.Second
+}
+
+// spent reports whether no extension can give the message half of a visibility
+// any more: too little for a delivery to begin.
+func (h *held) spent(visibility time.Duration, now time.Time) bool {
+	return h.left(now) < visibility/2 && h.hiddenUntil.Sub(now) <= visibility/2
 }

@@ -12,6 +12,7 @@ const (
 	DefaultWaitTime          = 20 * time.Second
 	DefaultDeleteLinger      = 100 * time.Millisecond
 	DefaultPrefetchBytes     = 16 << 20
+	MaxWeight                = 1000000
 )
 
 // Options configure a [Worker]. The zero value, and a nil *Options, are valid.
@@ -43,12 +44,39 @@ type Options struct {
 	// FIFO keeps the messages of one group strictly one after the other, and
 	// deletes without lingering. Set it exactly when the queue is FIFO.
 	FIFO bool
+	// TakesBack tells that the queue does not count the receive of what is given
+	// back unread ([queue.VisibilityChange]). Set it exactly when that is so.
+	TakesBack bool
+	// MaxReceives is how often the queue hands a message out before it goes to
+	// the dead-letter queue; 0 when there is none, or it is not known. It lets a
+	// FIFO group go on at once behind a message that failed for the last time,
+	// and must then be right: see [Worker.SetMaxReceives].
+	MaxReceives int
 	// DeleteLinger is the longest time that a delete or a change of visibility
 	// waits for others to share a call with; 0 means 100 ms, negative none.
 	DeleteLinger time.Duration
-	// PrefetchBytes bounds the bodies of messages that wait for a slot;
-	// 0 means 16 MiB.
+	// PrefetchBytes bounds the bodies of messages that wait for a slot, those
+	// that are postponed included; 0 means 16 MiB.
 	PrefetchBytes int
+	// Limiter protects the app; nil for none, or for the pool's. Workers of a
+	// pool that have the same one divide its room by the order of their queues.
+	Limiter Limiter
+	// Batch lets several messages travel in one delivery.
+	Batch Batch
+
+	// Pool shares one limit of concurrency with other workers, and chooses which
+	// queue is next; nil for a worker of its own. Concurrency is then the most
+	// that this queue may have of it; 0 means all.
+	Pool *Pool
+	// Weight is this queue's chance for each free slot of the pool, against the
+	// weights of the others. Where no worker of the pool has one, the queues are
+	// in strict order, that of the calls of [New]; else 0 counts as 1.
+	Weight int
+	// MaxWait gives the next turn to a message of this queue that was sent
+	// longer ago, whatever the order, but at most every other turn of the pool;
+	// 0 means never.
+	MaxWait time.Duration
+
 	// Events are the listeners; nil for none.
 	Events *Events
 }
@@ -60,8 +88,14 @@ func (o *Options) settled() Options {
 	if o != nil {
 		s = *o
 	}
-	s.Concurrency = clamp(or(s.Concurrency, DefaultConcurrency), 1, MaxConcurrency)
+	most, usual := MaxConcurrency, DefaultConcurrency
+	if s.Pool != nil {
+		most, usual = s.Pool.opts.Concurrency, s.Pool.opts.Concurrency
+	}
+	s.Concurrency = clamp(or(s.Concurrency, usual), 1, most)
 	s.VisibilityTimeout = clamp(or(s.VisibilityTimeout, DefaultVisibilityTimeout), time.Second, maxHidden)
+	s.Batch = s.Batch.settled(s.VisibilityTimeout)
+	s.Weight = clamp(s.Weight, 0, MaxWeight)
 	s.Retention = or(s.Retention, DefaultRetention)
 	s.WaitTime = clamp(or(s.WaitTime, DefaultWaitTime), time.Second, DefaultWaitTime)
 	s.DeleteLinger = clamp(or(s.DeleteLinger, DefaultDeleteLinger), 0, time.Second)

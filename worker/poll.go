@@ -12,9 +12,12 @@ import (
 type polls struct {
 	open  map[*openPoll]struct{}
 	asked int // messages that the open ones may bring
+	hope  int // those of them that are to be expected, as far as a pool is concerned
 	// want is how many may be open at once, as far as the queue is concerned:
-	// one while it is dry, doubled by each full answer.
-	want int
+	// one while it is dry, doubled by full answers, halved by slow ones, but
+	// once in a round trip: at changed.
+	want    int
+	changed time.Time
 	// wet: the last answer was full, so that the next one need not wait.
 	wet bool
 	// quick counts empty answers in a row that came without waiting.
@@ -30,8 +33,36 @@ type openPoll struct {
 	ctx       context.Context
 	cancel    context.CancelFunc
 	asked     int
+	hope      int           // of a pool, see share
+	quit      bool          // the hope of a rich queue was given up
+	waited    bool          // for what it brought
+	wait      time.Duration // for a first message
 	start     time.Time
 	cancelled bool // by us
+}
+
+// waited reports whether a receive seems to have found the queue empty and
+// waited for what it brought now: each message was sent after it began, or came
+// back after it was here and the answer took longer than usual. Clocks that
+// disagree make young messages look so, or none.
+func (w *Worker) waited(o *openPoll, msgs []queue.Message, now time.Time) bool {
+	start, end := o.start.Round(0), now.Round(0)
+	long := now.Sub(o.start) > w.glanceThin(now)
+	for i := range msgs {
+		m := &msgs[i]
+		late := m.SentAt.After(start) && !m.SentAt.After(end)
+		if !late && (!long || !w.returned(m)) {
+			return false
+		}
+	}
+	return true
+}
+
+// returned reports whether a message was received before, also if that does not
+// count any more.
+func (w *Worker) returned(m *queue.Message) bool {
+	_, here := w.unposted.get(m.ID)
+	return here || m.ReceiveCount > 1
 }
 
 // Bounds of polling.
@@ -45,21 +76,66 @@ const (
 	quickPollLimit  = 5 * time.Second // between empty answers that did not wait
 )
 
-// answer learns from an answer of n messages. It reports whether the receive
+// load is what the time of a full answer tells about more receives at once.
+type load uint8
+
+const (
+	light   load = iota // they would bring more
+	heavy               // they would only take longer
+	crowded             // there are too many already
+)
+
+// loadOf compares a round trip with the shortest of late. A server, or a machine,
+// that has enough to do answers later instead of more.
+func loadOf(took, least time.Duration) load {
+	switch {
+	case least == 0 || took <= 3*least+loadSlack:
+		return light
+	case took <= 6*least+2*loadSlack:
+		return heavy
+	}
+	return crowded
+}
+
+// leastTrip returns the shortest round trip of late, 0 when not known. Queues of a
+// pool that answer in about the same time are taken to be at one server, which
+// each of them slows down for the others: so they have it in common, else
+// the one that came last would take its neighbours' load for the usual.
+func (w *Worker) leastTrip(now time.Time) time.Duration {
+	own := w.pace.trips.extent(now).least
+	least := own
+	if w.pool != nil {
+		for _, m := range w.pool.members {
+			if trip := m.pace.trips.extent(now).least; trip > 0 && own <= 8*trip && (least == 0 || trip < least) {
+				least = trip
+			}
+		}
+	}
+	return least
+}
+
+// loadSlack is how much longer than usual an answer may take for other reasons.
+const loadSlack = 250 * time.Millisecond
+
+// answer learns from an answer of n messages under a load. It reports whether the receive
 // took just one round trip: the queue had plenty before it and after.
-func (p *polls) answer(o *openPoll, n int, wait time.Duration, now time.Time) (roundTrip bool) {
+func (p *polls) answer(o *openPoll, n int, l load, now time.Time) (roundTrip bool) {
 	p.fails = 0
 	wet := p.wet
 	p.wet = n >= o.asked
 	switch {
+	case n >= o.asked && (l == heavy || o.start.Before(p.changed)):
+		// Right as it is, or the answer does not know the present number.
+	case n >= o.asked && l == crowded:
+		p.want, p.changed = max(p.want/2, 1), now
 	case n >= o.asked:
-		p.want = min(p.want*2, maxPolls)
+		p.want, p.changed = min(p.want*2, maxPolls), now
 	case n > 0:
 		p.want = max(p.want/2, 1)
 	default:
 		p.want = 1
 	}
-	if n == 0 && !o.cancelled && now.Sub(o.start) < wait/2 {
+	if n == 0 && !o.cancelled && now.Sub(o.start) < o.wait/2 {
 		p.quick++
 		p.notBefore = now.Add(again(p.quick, failedPollFirst, quickPollLimit, 0))
 	} else {
@@ -89,13 +165,17 @@ func (p *polls) fail(o *openPoll, v verdict, now time.Time, random float64) time
 // Below the limit that is what slots are free for; beyond it the prefetch,
 // and then only in tens.
 func (w *Worker) room(now time.Time) int {
+	if w.pool != nil {
+		return w.pool.room(w, now)
+	}
 	prefetch := 0
-	if w.limit == w.opts.Concurrency && w.ready.bytes < w.opts.PrefetchBytes {
+	if w.limit == w.opts.Concurrency && w.ready.bytes+w.aside.bytes < w.opts.PrefetchBytes {
 		prefetch = w.pace.prefetch(w.limit, &w.opts, now)
 	}
-	active := w.inWork + w.ready.len() + w.turning + w.polls.asked
-	room := w.limit + prefetch - active
-	if active >= w.limit && room < min(queue.MaxBatch, prefetch) {
+	limit := w.limit * w.batch.Size
+	active := w.inWork*w.batch.Size + w.ready.len() + w.turning + w.polls.asked
+	room := limit + prefetch - active
+	if active >= limit && room < min(queue.MaxBatch, prefetch) {
 		return 0
 	}
 	return clamp(room, 0, queue.MaxBatch)
@@ -107,31 +187,58 @@ func (w *Worker) room(now time.Time) int {
 // process dies now.
 func (w *Worker) maxUnconfirmed() int {
 	underWay := 2 * w.pace.rate(w.limit) * w.pace.roundTrip.Seconds()
-	return w.opts.Concurrency + int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
+	return w.opts.Concurrency*w.batch.Size + int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
 }
 
-// nextPoll opens a receive if one may begin now; nil if not.
-func (w *Worker) nextPoll(now time.Time) *openPoll {
+// mayPoll reports whether a receive may begin now, as far as this queue is
+// concerned and whatever there is room for.
+func (w *Worker) mayPoll(now time.Time) bool {
 	switch {
 	case w.phase != running || w.workCtx.Err() != nil || !w.gate.open(),
 		len(w.polls.open) >= w.polls.want,
 		now.Before(w.polls.notBefore),
 		w.unconfirmed >= w.maxUnconfirmed():
+		return false
+	}
+	return w.pool == nil || !w.pool.resting(w, now)
+}
+
+// nextPoll opens a receive if one may begin now; nil if not.
+func (w *Worker) nextPoll(now time.Time) *openPoll {
+	if !w.mayPoll(now) {
 		return nil
 	}
 	n := w.room(now)
+	if n > 0 && w.brake != nil {
+		if n = min(n, w.permitted(now)); n <= 0 {
+			w.lookAgain(now)
+		}
+	}
 	if n <= 0 {
 		return nil
 	}
-	p := &openPoll{asked: n, start: now}
-	p.ctx, p.cancel = context.WithTimeout(w.callCtx, w.opts.WaitTime+pollMargin)
+	p := &openPoll{asked: n, start: now, wait: w.opts.WaitTime}
+	if w.pool != nil {
+		w.pool.opening(w, p)
+	}
+	p.ctx, p.cancel = context.WithTimeout(w.callCtx, p.wait+pollMargin)
 	w.polls.open[p] = struct{}{}
 	w.polls.asked += n
 	return p
 }
 
-// poll begins as many receives as may begin now.
+// poll begins as many receives as may begin now, also those of the other
+// workers of the pool.
 func (w *Worker) poll(now time.Time) {
+	if w.pool != nil {
+		w.pool.poll(now)
+		return
+	}
+	w.pollOwn(now)
+}
+
+// pollOwn begins as many receives of this queue as may begin now.
+func (w *Worker) pollOwn(now time.Time) {
 	for p := w.nextPoll(now); p != nil; p = w.nextPoll(now) {
 		w.tasks.Go(func() { w.poller(p) })
 	}
@@ -139,9 +246,9 @@ func (w *Worker) poll(now time.Time) {
 
 // poller receives until no further receive may begin.
 func (w *Worker) poller(p *openPoll) {
-	req := queue.ReceiveRequest{Wait: &w.opts.WaitTime, Visibility: &w.opts.VisibilityTimeout}
+	req := queue.ReceiveRequest{Visibility: &w.opts.VisibilityTimeout}
 	for p != nil {
-		req.Max = p.asked
+		req.Max, req.Wait = p.asked, &p.wait
 		msgs, err := w.queue.Receive(p.ctx, req)
 		p.cancel()
 		now := time.Now()
@@ -156,6 +263,7 @@ func (w *Worker) received(p *openPoll, msgs []queue.Message, err error, now time
 	w.observe(now)
 	delete(w.polls.open, p)
 	w.polls.asked -= p.asked
+	w.polls.hope -= p.hope
 	w.status.counts.Polls++
 	switch {
 	case err == nil || len(msgs) > 0:
@@ -177,21 +285,35 @@ func (w *Worker) received(p *openPoll, msgs []queue.Message, err error, now time
 func (w *Worker) take(p *openPoll, msgs []queue.Message, now time.Time) {
 	took := now.Sub(p.start)
 	began := w.clock.began(p.start, now, w.pace.travel(w.opts.VisibilityTimeout))
-	if w.polls.answer(p, len(msgs), w.opts.WaitTime, now) {
-		w.pace.travelled(took)
+	p.waited = w.waited(p, msgs, now)
+	l := light
+	if !p.waited {
+		l = loadOf(took, w.leastTrip(now))
+	}
+	plenty := w.polls.answer(p, len(msgs), l, now)
+	if len(msgs) >= p.asked && !p.waited && (!p.quit || w.pace.credible(took, now)) {
+		w.pace.travelled(took, plenty, now)
 	}
 	if len(msgs) == 0 {
 		w.status.counts.EmptyPolls++
+	}
+	if w.pool != nil {
+		w.pool.answered(w, p, msgs, now)
 	}
 	w.status.counts.Received += int64(len(msgs))
 	for i := range msgs {
 		w.accept(&msgs[i], began, now)
 	}
-	if !w.gate.open() {
+	if !w.keeping(now) {
 		w.withdraw(now)
 	}
 	if f := w.events.Received; f != nil {
 		event := Received{Asked: p.asked, Messages: len(msgs), Duration: took}
+		for i := range msgs {
+			wait := now.Round(0).Sub(msgs[i].SentAt)
+			event.TotalWait += wait
+			event.LongestWait = max(event.LongestWait, wait)
+		}
 		w.note(func() { f(event) })
 	}
 }
@@ -242,7 +364,7 @@ func (w *Worker) accept(m *queue.Message, began, now time.Time) {
 // replaces the old one, and it is not posted a second time.
 func (w *Worker) receivedAgain(h *held, m *queue.Message, began, now time.Time) {
 	w.noteDuplicate(m, h.stage.String())
-	w.skip(m.ID)
+	w.skip(m.ID, true)
 	h.receipt, h.receives, h.receivedAt = m.ReceiptHandle, m.ReceiveCount, began
 	h.hide(began, w.opts.VisibilityTimeout)
 	h.lapsed, h.nextExtend = false, time.Time{}
@@ -259,10 +381,14 @@ func (w *Worker) noteDuplicate(m *queue.Message, stage string) {
 	}
 }
 
-// skip counts a receive of a message that never reached the app.
-func (w *Worker) skip(id string) {
+// skip notes a receive of a message that never reached the app; counted tells
+// that it is among those that the queue counts.
+func (w *Worker) skip(id string, counted bool) {
 	n, _ := w.unposted.get(id)
-	w.unposted.put(id, n+1)
+	if counted {
+		n++
+	}
+	w.unposted.put(id, n)
 }
 
 // pollGrace is how old a receive is when it is taken to wait on a dry queue. A
@@ -276,9 +402,9 @@ func (w *Worker) pollGrace() time.Duration {
 }
 
 // cancelPolls cuts off the receives that wait on a dry queue, while the gate
-// is closed. It returns when to come again, zero for never.
+// is closed or the breaker open. It returns when to come again, zero for never.
 func (w *Worker) cancelPolls(now time.Time) (next time.Time) {
-	if w.gate.open() {
+	if w.gate.open() && !w.tripped(now) {
 		return time.Time{}
 	}
 	grace := w.pollGrace()

@@ -489,7 +489,7 @@ func TestAttemptsDoNotCountReceivesThatReachedNobody(t *testing.T) {
 		after(time.Second)
 		app.setDown(false)
 		r.send(1, "")
-		after(time.Second) // attempt 1
+		after(probeLimit) // attempt 1, once a probe found the app
 		app.setDown(true)
 		after(15 * time.Second) // receive 2 reaches nobody
 		app.setDown(false)
@@ -507,4 +507,19 @@ func TestAttemptsDoNotCountReceivesThatReachedNobody(t *testing.T) {
 		}
 		r.stop()
 	})
+}
+
+// What was given back here has waited for the receive that brought it again, also
+// where the queue does not count the one before.
+func TestWaitedKnowsWhatWasGivenBack(t *testing.T) {
+	t.Parallel()
+	w, now := New(queuetest.NewFake(nil), &testApp{}, nil), time.Now()
+	o := &openPoll{start: now.Add(-10 * time.Second)}
+	msgs := []queue.Message{{ID: "a", ReceiveCount: 1, SentAt: now.Add(-time.Hour)}}
+	if w.waited(o, msgs, now) {
+		t.Error("a message that was there all the time has waited")
+	}
+	if w.skip("a", false); !w.waited(o, msgs, now) {
+		t.Error("one that was given back has not")
+	}
 }

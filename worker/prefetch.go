@@ -12,8 +12,12 @@ import (
 type pace struct {
 	service   time.Duration // of one delivery
 	roundTrip time.Duration // of one receive that did not have to wait
+	call      time.Duration // of one delete
 	body      float64       // bytes of one message
+	batch     float64       // messages of one delivery; 0 means one
 	finished  time.Time     // the last end of a delivery
+	calls     lately        // the receives and deletes that did not have to wait
+	trips     lately        // the receives among them
 }
 
 // slowApp is the time for one message from which on nothing is prefetched.
@@ -25,9 +29,36 @@ func (p *pace) served(d time.Duration, now time.Time) {
 	p.finished = now
 }
 
-// travelled takes the duration of one receive from a queue that had plenty.
-func (p *pace) travelled(d time.Duration) {
-	p.roundTrip = average(p.roundTrip, min(d, 10*time.Second))
+// travelled takes the duration of one receive that did not have to wait; plenty
+// tells that neither had the one before, so that it is one round trip for certain.
+func (p *pace) travelled(d time.Duration, plenty bool, now time.Time) {
+	if plenty {
+		p.roundTrip = average(p.roundTrip, min(d, 10*time.Second))
+	}
+	p.calls.add(d, now)
+	p.trips.add(d, now)
+}
+
+// credible reports whether a receive that was not awaited to its end may have
+// been under way all that time: what was sent before it may also have become
+// visible later. Other calls were then about as slow, or none is known.
+func (p *pace) credible(d time.Duration, now time.Time) bool {
+	most := p.calls.extent(now).most
+	return most == 0 || d <= 4*most
+}
+
+// called takes the duration of one call that does not wait for messages.
+func (p *pace) called(d time.Duration, now time.Time) {
+	p.call = average(p.call, min(d, 10*time.Second))
+	p.calls.add(d, now)
+}
+
+// loaded takes the number of messages of one delivery.
+func (p *pace) loaded(n int) {
+	if p.batch == 0 {
+		p.batch = float64(n)
+	}
+	p.batch += (float64(n) - p.batch) / 16
 }
 
 // weighed takes the size of one message body.
@@ -61,7 +92,7 @@ func (p *pace) rate(limit int) float64 {
 	if p.service == 0 {
 		return 0
 	}
-	return float64(limit) / p.service.Seconds()
+	return float64(limit) * max(p.batch, 1) / p.service.Seconds()
 }
 
 // prefetch returns how many messages to hold beyond those in work, when limit
@@ -73,7 +104,11 @@ func (p *pace) prefetch(limit int, o *Options, now time.Time) int {
 	if p.service == 0 || p.service >= slowApp || now.Sub(p.finished) >= slowApp {
 		return 0
 	}
-	rate := p.rate(limit)
+	return p.ahead(p.rate(limit), o)
+}
+
+// ahead is prefetch for an app that takes rate messages a second.
+func (p *pace) ahead(rate float64, o *Options) int {
 	n := math.Ceil(1.5*rate*p.roundTrip.Seconds()) + math.Min(queue.MaxBatch, math.Floor(rate/10))
 	n = math.Min(n, rate*o.VisibilityTimeout.Seconds()/8)
 	if p.body > 0 {
@@ -96,6 +131,14 @@ func longestHold(visibility time.Duration) time.Duration {
 // visibility left.
 func (h *held) stale(visibility time.Duration, now time.Time) bool {
 	return now.Sub(h.readyAt) >= longestHold(visibility) || now.Sub(h.hiddenFrom) >= visibility/2
+}
+
+// stale is held.stale, without the time in which a batch waits for more.
+func (w *Worker) stale(h *held, now time.Time) bool {
+	if window := w.batch.Window; window > 0 && now.Sub(h.readyAt) < longestHold(w.opts.VisibilityTimeout)+window {
+		return now.Sub(h.hiddenFrom) >= w.opts.VisibilityTimeout/2
+	}
+	return h.stale(w.opts.VisibilityTimeout, now)
 }
 
 // lineup is the queue of messages that may be started: first in, first out.

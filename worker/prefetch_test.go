@@ -55,7 +55,7 @@ func TestPaceAverages(t *testing.T) {
 	if p.service != 150*time.Millisecond {
 		t.Errorf("a sample counts a sixteenth, got %v", p.service)
 	}
-	p.travelled(time.Hour)
+	p.travelled(time.Hour, true, now)
 	if p.roundTrip != 10*time.Second {
 		t.Errorf("a round trip counts at most 10 s, got %v", p.roundTrip)
 	}

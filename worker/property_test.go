@@ -25,6 +25,7 @@ type world struct {
 	visibility, work, latency                        time.Duration
 	evt                                              *time.Duration
 	failing, lost, broken, throttled, outage, double float64 // chances
+	postponing                                       float64
 	flap                                             bool
 	// dead is an action that fails until the world is healed.
 	dead queuetest.FakeAction
@@ -47,6 +48,7 @@ func knownWorlds() []world {
 	deaf.dead = queuetest.FakeDelete
 	twice.double, twice.work = 0.3, 2*time.Second
 	down.outage, down.flap, down.failing, down.evt = 0.3, true, 0.3, ptr(2*time.Second)
+	twice.postponing, down.postponing, fifo.postponing = 0.9, 0.3, 0.9
 	return []world{base, fifo, long, deaf, twice, down}
 }
 
@@ -63,7 +65,7 @@ func drawWorld(t *rapid.T) world {
 		visibility:  time.Duration(rapid.IntRange(5, 60).Draw(t, "visibility")) * time.Second,
 		work:        time.Duration(rapid.SampledFrom([]int{0, 1, 30, 2000, 20000}).Draw(t, "work")) * time.Millisecond,
 		latency:     time.Duration(rapid.SampledFrom([]int{0, 4, 50, 400}).Draw(t, "latency")) * time.Millisecond,
-		failing:     chance("failing"), lost: chance("lost"), broken: chance("broken"), throttled: chance("throttled"),
+		failing:     chance("failing"), postponing: chance("postponing"), lost: chance("lost"), broken: chance("broken"), throttled: chance("throttled"),
 		dead:   rapid.SampledFrom([]queuetest.FakeAction{"", "", "", queuetest.FakeDelete, queuetest.FakeChangeVisibility}).Draw(t, "dead"),
 		outage: chance("outage"), flap: rapid.Bool().Draw(t, "flap"),
 	}
@@ -91,7 +93,7 @@ func TestInvariants(t *testing.T) {
 		w := drawWorld(t)
 		rapid.SyncTest(t, func(t *rapid.T) { w.run(t, sometimes) })
 	})
-	for _, what := range []string{"duplicate", "lapsed", "given back", "unreached", "extended", "delete lost"} {
+	for _, what := range []string{"duplicate", "lapsed", "given back", "unreached", "extended", "delete lost", "postponed"} {
 		t.Logf("%s in %d worlds", what, sometimes[what])
 		if sometimes[what] == 0 {
 			t.Errorf("no world saw this: %s; the property is not tested", what)
@@ -117,6 +119,9 @@ func (w *world) run(t tester, sometimes map[string]int) {
 	fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: w.fifo, Latency: w.latency})
 	app := &testApp{fake: fake}
 	app.handle = func(ctx context.Context, m *queue.Message) queue.Result {
+		if !healed.Load() && d.chance(w.postponing) {
+			return w.postponed(d)
+		}
 		sleep(ctx, w.work)
 		if !healed.Load() && d.chance(w.failing) {
 			return queue.Result{Outcome: queue.Failed, Status: 500, Reason: "status 500"}
@@ -157,6 +162,14 @@ func (w *world) run(t tester, sometimes map[string]int) {
 	}
 	w.check(t, fake, app, wk, early)
 	w.tally(wk.Status().Counts, sometimes)
+}
+
+// postponed is an answer that draws when to come again.
+func (w *world) postponed(d *dice) queue.Result {
+	after := []time.Duration{0, ms, 300 * ms, 20 * time.Second}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return queue.Result{Outcome: queue.Postponed, RetryAfter: after[d.r.IntN(len(after))]}
 }
 
 // fault draws the fault of one call.
@@ -246,8 +259,8 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	if w.double == 0 && w.lost == 0 && fake.StaleChanges() > 0 && counts.Lapsed == 0 {
 		t.Errorf("%d changes of visibility under a receipt that was over", fake.StaleChanges())
 	}
-	if left := len(wk.held) + wk.unconfirmed + len(wk.groups) + wk.turning; left != 0 {
-		t.Errorf("%d held, %d unconfirmed, %d groups, %d turning after the end", len(wk.held), wk.unconfirmed, len(wk.groups), wk.turning)
+	if left := len(wk.held) + wk.unconfirmed + len(wk.groups) + wk.turning + wk.aside.Len() + wk.aside.bytes; left != 0 {
+		t.Errorf("%d held, %d unconfirmed, %d groups, %d turning, %d postponed after the end", len(wk.held), wk.unconfirmed, len(wk.groups), wk.turning, wk.aside.Len())
 	}
 }
 
@@ -274,7 +287,7 @@ func (w *world) checkRepeats(t tester, app *testApp, counts Counts) {
 func (w *world) tally(c Counts, sometimes map[string]int) {
 	for what, n := range map[string]int64{
 		"duplicate": c.Duplicates, "lapsed": c.Lapsed, "given back": c.GivenBack, "unreached": c.Unreached,
-		"extended": c.Extended, "delete lost": c.DeletesLost,
+		"extended": c.Extended, "delete lost": c.DeletesLost, "postponed": c.Postponed,
 	} {
 		if n > 0 {
 			sometimes[what]++

@@ -41,6 +41,7 @@ type testApp struct {
 	now     map[string]int // deliveries under way by id
 	working int
 	most    int
+	asks    int // deliveries that tried nothing
 	twice   int // deliveries begun while another of the same id ran
 }
 
@@ -88,6 +89,10 @@ func (a *testApp) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	defer a.mu.Unlock()
 	a.now[m.ID]--
 	a.working--
+	if res.Outcome == queue.Postponed || res.Outcome == queue.Throttled {
+		a.asks++
+		return res
+	}
 	p.end, p.outcome = time.Now(), res.Outcome
 	a.posts = append(a.posts, p)
 	return res

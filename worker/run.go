@@ -47,6 +47,7 @@ func (w *Worker) Run(receive, work context.Context) error {
 		w.probe(0)
 	}
 	w.tasks.Go(w.keeper)
+	w.dispatch(now)
 	w.poll(now)
 	w.unlock()
 
@@ -85,15 +86,19 @@ func (w *Worker) round(now time.Time) time.Time {
 		w.nextTend = now.Add(w.rhythm)
 		w.tend(now)
 		w.status.measure(now)
+		w.brake.calm(now)
 	}
+	w.unthrottle(now)
 	cut := w.cancelPolls(now)
 	w.flushReturning(now)
 	w.flush(now)
+	w.resume(now)
 	w.dispatch(now)
 	w.poll(now)
 	w.checkDrained()
 	w.sleepUntil = w.nextTend
-	for _, t := range []time.Time{cut, w.deletes.next(), w.changes.next(), w.polls.notBefore} {
+	for _, t := range [...]time.Time{cut, w.deletes.next(), w.changes.next(), w.polls.notBefore, w.aside.next(),
+		w.throttle.until, w.lookAt, w.askAt(), w.due(now), w.hopeDue(), w.restDue()} {
 		if t.After(now) && t.Before(w.sleepUntil) {
 			w.sleepUntil = t
 		}

@@ -16,9 +16,13 @@ const (
 	remove
 	// retry: set its visibility to the action's delay.
 	retry
+	// keep: it was not tried; hold it and ask again after the action's delay.
+	keep
+	// surrender: it was not tried and cannot be held; give it back.
+	surrender
 )
 
-// action is a verb and the delay of a retry.
+// action is a verb and the delay of a retry, or until the next asking.
 type action struct {
 	verb  verb
 	after time.Duration
@@ -34,6 +38,10 @@ type delivery struct {
 	receivedAt time.Time
 	// lapsed: the receipt's visibility ran out during the delivery.
 	lapsed bool
+	// keepable: what was not tried may stay in hand.
+	keepable bool
+	// pause is how long the target is left alone that throttled it.
+	pause time.Duration
 	// random is in [0,1).
 	random float64
 }
@@ -41,9 +49,16 @@ type delivery struct {
 // settle decides what becomes of a message. A success is deleted, whatever
 // else happened: the queue is the judge of an old receipt. A receipt that
 // lapsed must not change the visibility of what may be another worker's by now.
+// What was not tried is kept as long as that is possible.
 func settle(o *Options, d delivery, now time.Time) action {
 	if d.result.Outcome == queue.Done {
 		return action{verb: remove}
+	}
+	if d.result.Outcome == queue.Postponed {
+		if d.lapsed || !d.keepable {
+			return action{verb: surrender}
+		}
+		return action{verb: keep, after: clamp(or(d.result.RetryAfter, postponeUsual), postponeShortest, postponeLongest)}
 	}
 	if d.lapsed {
 		return action{verb: leave}
@@ -57,9 +72,12 @@ func settle(o *Options, d delivery, now time.Time) action {
 }
 
 // retryDelay picks the delay after a failure: the app's own wish, then the
-// back-off, then the error visibility timeout, each if configured.
+// back-off, then the error visibility timeout, each if configured. What was
+// throttled did not fail: it comes again after the pause, whatever is configured.
 func retryDelay(o *Options, d delivery) (time.Duration, bool) {
 	switch {
+	case d.result.Outcome == queue.Throttled:
+		return d.pause, true
 	case o.RespectRetryAfter && d.result.RetryAfter > 0:
 		return d.result.RetryAfter, true
 	case o.Backoff.on():

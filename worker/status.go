@@ -16,7 +16,7 @@ type Status struct {
 	// Started is when Run was called; zero before.
 	Started time.Time
 	// Receiving is true when nothing keeps the worker from receiving; Reasons
-	// says what does.
+	// says what does: the gate's, and the breaker of a limiter.
 	Receiving bool
 	Reasons   []Reason
 
@@ -24,10 +24,10 @@ type Status struct {
 	// now: lower for a while after an outage of the app.
 	Concurrency, Limit int
 	// InWork is how many deliveries run; Prefetched how many messages wait for
-	// a slot; Waiting how many wait behind their FIFO group; Unconfirmed how
-	// many are done or expired without a confirmed delete; Polls how many
-	// receives are open.
-	InWork, Prefetched, Waiting, Unconfirmed, Polls int
+	// a slot; Waiting how many wait behind their FIFO group; Postponed how many
+	// are kept until the deliverer is asked again; Unconfirmed how many are done
+	// or expired without a confirmed delete; Polls how many receives are open.
+	InWork, Prefetched, Waiting, Postponed, Unconfirmed, Polls int
 
 	// Counts are since the start of Run.
 	Counts Counts
@@ -36,6 +36,19 @@ type Status struct {
 	// ServiceTime is the average duration of a delivery, RoundTrip that of a
 	// receive which need not wait; 0 when not known yet.
 	ServiceTime, RoundTrip time.Duration
+
+	// Oldest is how long ago the oldest message in hand that is not done was
+	// sent; LongestWait the longest time from the sending of a message to its
+	// delivery, of those begun in the last minute; 0 when there are none.
+	Oldest, LongestWait time.Duration
+	// Turns is how many messages began in the last minute; TurnShare the share,
+	// 0 to 1, that they are of all that the pool began. It is 1 without a pool,
+	// and 0 when nothing began.
+	Turns     int64
+	TurnShare float64
+	// LimitedBy is the limiter's reason as long as it keeps messages back, ""
+	// when it does not.
+	LimitedBy string
 
 	// LastError is the latest trouble with the queue; nil when there was none.
 	LastError *LastError
@@ -54,10 +67,10 @@ type Counts struct {
 	// Received counts every message of every receive; Duplicates those of them
 	// that were held or done already.
 	Received, Duplicates int64
-	// Posted counts deliveries begun; Done, Failed and Unreached their ends,
-	// Aborted those of the Failed and Unreached that the stop cut off; Late
-	// those that ended after their receipt had lapsed.
-	Posted, Done, Failed, Unreached, Aborted, Late int64
+	// Posted counts messages whose delivery began, each time; Done, Failed,
+	// Unreached, Throttled and Postponed their ends, Aborted those that the stop
+	// cut off; Late those that ended after their receipt had lapsed.
+	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
 	// Deleted counts confirmed deletes, DeletesLost those given up.
 	Deleted, DeletesLost int64
 	// Expired counts messages past their retention.
@@ -68,6 +81,10 @@ type Counts struct {
 	// Polls counts the calls of Receive, EmptyPolls and FailedPolls those that
 	// brought nothing; DeleteCalls and ChangeCalls count the other two calls.
 	Polls, EmptyPolls, FailedPolls, DeleteCalls, ChangeCalls int64
+	// Lifted counts the turns that MaxWait gave this queue ahead of the order.
+	Lifted int64
+	// Limited counts the times in which the limiter kept messages back.
+	Limited int64
 	// Stalls counts how often the process stood still.
 	Stalls int64
 }
@@ -83,17 +100,49 @@ func (w *Worker) Status() Status {
 		Receiving:   w.phase == running && w.gate.open(),
 		Reasons:     w.gate.list(),
 		Concurrency: w.opts.Concurrency, Limit: w.limit,
-		InWork: w.inWork, Prefetched: w.ready.len(), Unconfirmed: w.unconfirmed, Polls: len(w.polls.open),
+		InWork: w.inWork, Prefetched: w.ready.len(), Postponed: w.aside.Len(), Unconfirmed: w.unconfirmed, Polls: len(w.polls.open),
 		Counts:    w.status.counts,
 		PerSecond: w.status.perSecond, ServiceTime: w.pace.service, RoundTrip: w.pace.roundTrip,
 	}
 	for _, g := range w.groups {
 		s.Waiting += len(g.waiting)
 	}
+	w.statusOfTurns(&s, time.Now())
 	if last := w.status.last; !last.At.IsZero() {
 		s.LastError = &last
 	}
 	return s
+}
+
+// statusOfTurns adds how the queue fares among others and under its limiter.
+func (w *Worker) statusOfTurns(s *Status, now time.Time) {
+	for _, h := range w.held {
+		if h.stage != deleting {
+			s.Oldest = max(s.Oldest, now.Round(0).Sub(h.msg.SentAt))
+		}
+	}
+	s.Turns, s.LongestWait = w.turns.sum(now)
+	all := s.Turns
+	if w.pool != nil {
+		all, _ = w.pool.turns.sum(now)
+	}
+	if all > 0 {
+		s.TurnShare = float64(s.Turns) / float64(all)
+	}
+	if b := w.brake; b != nil {
+		s.Counts.Limited = b.periods
+		if b.limiting {
+			s.LimitedBy = b.reason
+		}
+		if w.tripped(now) {
+			since := now
+			if s.LimitedBy == breakerReason {
+				since = b.since
+			}
+			s.Receiving, s.LimitedBy = false, breakerReason
+			s.Reasons = append(s.Reasons, Reason{Block: Tripped, Text: "the breaker lets no delivery begin", Since: since})
+		}
+	}
 }
 
 // tally is what Status shows of the past.
@@ -120,6 +169,8 @@ func (t *tally) settled(s *Settled) {
 		t.counts.Done++
 	case queue.Unreached:
 		t.counts.Unreached++
+	case queue.Throttled:
+		t.counts.Throttled++
 	default:
 		t.counts.Failed++
 	}
@@ -133,7 +184,7 @@ func (t *tally) settled(s *Settled) {
 
 // measure updates the rate.
 func (t *tally) measure(now time.Time) {
-	settled := t.counts.Done + t.counts.Failed + t.counts.Unreached
+	settled := t.counts.Done + t.counts.Failed + t.counts.Unreached + t.counts.Throttled
 	if dt := now.Sub(t.measured).Seconds(); !t.measured.IsZero() && dt > 0 {
 		rate := float64(settled-t.settledAtStart) / dt
 		t.perSecond += (rate - t.perSecond) * (1 - math.Exp(-dt/10))

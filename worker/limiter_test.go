@@ -1,0 +1,472 @@
+package worker
+
+import (
+	"reflect"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queue"
+	"tendril/queuetest"
+)
+
+// testLimiter keeps a rate, a concurrency and a breaker; 0 and false are none.
+type testLimiter struct {
+	mu          sync.Mutex
+	rate        float64
+	burst       float64
+	concurrency int
+	open        bool
+
+	tokens  float64
+	filled  time.Time
+	working int
+	most    int
+	begun   []time.Time
+	done    int
+	asked   int // calls of Allow
+}
+
+func (l *testLimiter) refill(now time.Time) {
+	if l.filled.IsZero() {
+		l.tokens = l.burst
+	} else {
+		l.tokens = min(l.burst, l.tokens+l.rate*now.Sub(l.filled).Seconds())
+	}
+	l.filled = now
+}
+
+func (l *testLimiter) Allow(now time.Time, n int) (bool, time.Duration, string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked++
+	if l.rate > 0 {
+		l.refill(now)
+	}
+	switch {
+	case l.open:
+		return false, 5 * time.Second, "breaker"
+	case l.concurrency > 0 && l.working+n > l.concurrency:
+		return false, 0, "concurrency"
+	case l.rate > 0 && l.tokens+1e-9 < float64(n):
+		return false, time.Duration((float64(n)-l.tokens)/l.rate*1e9) + time.Microsecond, "rate"
+	}
+	l.tokens -= float64(n)
+	l.working += n
+	l.most = max(l.most, l.working)
+	for range n {
+		l.begun = append(l.begun, now)
+	}
+	return true, 0, ""
+}
+
+func (l *testLimiter) Done(time.Time, queue.Result, time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.working--
+	l.done++
+}
+
+func (l *testLimiter) Room(now time.Time, d time.Duration) (room int, reason string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	room = 1000
+	if l.open {
+		return 0, "breaker"
+	}
+	if l.concurrency > 0 {
+		room, reason = l.concurrency-l.working, "concurrency"
+	}
+	if l.rate > 0 {
+		l.refill(now)
+		if saved := int(min(l.burst, l.tokens+l.rate*d.Seconds()) + 1e-9); saved < room {
+			room, reason = saved, "rate"
+		}
+	}
+	return max(room, 0), reason
+}
+
+// ended returns how many deliveries were allowed and how many of them ended.
+func (l *testLimiter) ended() (begun, done, asked int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.begun), l.done, l.asked
+}
+
+func (l *testLimiter) set(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f()
+}
+
+// limits collects what is told about limiting.
+type limits struct {
+	mu   sync.Mutex
+	told []Limited
+}
+
+func (l *limits) hear(e Limited) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, e)
+}
+
+func (l *limits) heard() []Limited {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]Limited(nil), l.told...)
+}
+
+// scripted answers Allow from a list.
+type scripted struct {
+	waits []time.Duration // -1 allows
+	room  int
+}
+
+func (s *scripted) Allow(time.Time, int) (bool, time.Duration, string) {
+	wait := s.waits[0]
+	s.waits = s.waits[1:]
+	return wait < 0, max(wait, 0), "rate"
+}
+func (s *scripted) Done(time.Time, queue.Result, time.Duration) {}
+func (s *scripted) Room(time.Time, time.Duration) (int, string) { return s.room, "rate" }
+
+func TestBrake(t *testing.T) {
+	t.Parallel()
+	var d desk
+	var l limits
+	start := time.Now()
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	s := &scripted{waits: []time.Duration{-1, 500 * ms, -1, 0, -1, 0, 3 * time.Second, -1, -1}}
+	b := newBrake(s, &d, l.hear)
+	step := func(ms, want int) {
+		t.Helper()
+		if got := b.allow(at(ms), 1); got != want {
+			t.Errorf("after %d ms %d are allowed, want %d", ms, got, want)
+		}
+	}
+	step(0, 1)
+	step(100, 0)
+	step(599, 0) // not asked again before its time
+	step(600, 1)
+	step(700, 0) // until the next end of a delivery
+	step(750, 0)
+	b.done(at(760), queue.Result{}, 0)
+	step(760, 1)
+	step(800, 0)
+	step(901, 0) // no end came: asked again after a while
+	if len(s.waits) != 2 {
+		t.Fatalf("%d answers left, want 2", len(s.waits))
+	}
+	step(3000, 0)
+	step(3901, 1)
+	b.calm(at(4900))
+	if b.periods != 1 || !b.limiting {
+		t.Errorf("%d times of limiting, on: %v; refusals within a second of each other are one", b.periods, b.limiting)
+	}
+	b.calm(at(4901))
+	d.Lock()
+	d.unlock()
+	want := []Limited{{Reason: "rate"}, {Reason: "rate", Over: true, For: 3801 * ms}}
+	if !reflect.DeepEqual(l.told, want) {
+		t.Errorf("told %+v, want %+v", l.told, want)
+	}
+	var none *brake
+	if none.allow(start, 7) != 7 || none.refusing(start) || none.room(start, 0) < queue.MaxBatch {
+		t.Error("no limiter allows everything")
+	}
+}
+
+func TestConcurrencyLimiter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &testLimiter{concurrency: 3}
+		var told limits
+		fake := queuetest.NewFake(nil)
+		send(t, fake, 300, "")
+		fake.SetFault(func(queuetest.FakeCall) queuetest.FakeFault { return queuetest.FakeFault{Latency: 5 * ms} })
+		r := start(t, fake, &testApp{handle: done(20 * ms)}, &Options{Concurrency: 10, Limiter: l, Events: &Events{Limited: told.hear}})
+		after(4 * time.Second)
+		r.place(queuetest.FakeDeleted, 300)
+		if r.app.most != 3 {
+			t.Errorf("%d deliveries at once, the limiter allows 3", r.app.most)
+		}
+		begun, ended, _ := l.ended()
+		if c := r.w.Status().Counts; ended != 300 || begun != 300 || c.GivenBack > 0 || c.Limited == 0 {
+			t.Errorf("%d allowed, %d ended, want 300 each: %+v", begun, ended, c)
+		}
+		if heard := told.heard(); len(heard) != 2 || !heard[1].Over {
+			t.Errorf("told %+v, want one begin and one end", heard)
+		}
+		r.stop()
+	})
+}
+
+func TestRateLimiter(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []float64{2, 50, 400} {
+		synctest.Test(t, func(t *testing.T) {
+			l := &testLimiter{rate: rate, burst: rate}
+			n := int(rate * 20)
+			fake := queuetest.NewFake(nil)
+			send(t, fake, n, "")
+			fake.SetFault(func(queuetest.FakeCall) queuetest.FakeFault { return queuetest.FakeFault{Latency: 5 * ms} })
+			var told limits
+			r := start(t, fake, &testApp{handle: done(5 * ms)}, &Options{Limiter: l, Events: &Events{Limited: told.hear}})
+			after(10 * time.Second)
+			if s := r.w.Status(); s.Prefetched > max(queue.MaxBatch, int(rate/4)) {
+				t.Errorf("rate %v: %d in hand", rate, s.Prefetched)
+			}
+			if s := r.w.Status(); s.LimitedBy == "" {
+				t.Errorf("rate %v: the status does not tell of the limit", rate)
+			}
+			after(12 * time.Second)
+			r.place(queuetest.FakeDeleted, n)
+			c := r.w.Status().Counts
+			if c.GivenBack+c.Duplicates > 0 || len(told.heard()) > 4 {
+				t.Errorf("rate %v: told %+v, counts %+v", rate, told.heard(), c)
+			}
+			r.stop()
+			for i := range l.begun { // never more in a second than two seconds' worth
+				if j := i + int(2*rate) + 1; j < len(l.begun) && l.begun[j].Sub(l.begun[i]) < time.Second {
+					t.Fatalf("rate %v: %d deliveries began within %v", rate, j-i+1, l.begun[j].Sub(l.begun[i]))
+				}
+			}
+			t.Logf("rate %v: %d polls, asked %d times for %d", rate, c.Polls, l.asked, n)
+		})
+	}
+}
+
+func TestOpenBreakerStopsReceiving(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &testLimiter{}
+		fake := queuetest.NewFake(nil)
+		send(t, fake, 3000, "")
+		fake.SetFault(func(queuetest.FakeCall) queuetest.FakeFault { return queuetest.FakeFault{Latency: 20 * ms} })
+		r := start(t, fake, &testApp{handle: done(20 * ms)}, &Options{Concurrency: 10, Limiter: l})
+		after(time.Second)
+		l.set(func() { l.open = true })
+		after(time.Second)
+		held := r.w.Status().Prefetched
+		if held == 0 {
+			t.Fatal("nothing in hand: the test shows nothing")
+		}
+		polls := fake.Calls(queuetest.FakeReceive)
+		after(11 * time.Second)
+		s := r.w.Status()
+		if got := fake.Calls(queuetest.FakeReceive) - polls; got > 0 || s.InWork > 0 {
+			t.Errorf("%d receives and %d deliveries while the breaker is open", got, s.InWork)
+		}
+		if s.Prefetched != 0 || s.Counts.GivenBack != int64(held) || s.LimitedBy != "breaker" {
+			t.Errorf("%d in hand, %d of %d given back, limited by %q", s.Prefetched, s.Counts.GivenBack, held, s.LimitedBy)
+		}
+		_, _, before := l.ended()
+		after(time.Minute)
+		if _, _, asked := l.ended(); asked-before > 15 {
+			t.Errorf("asked %d times in a minute for nothing", asked-before)
+		}
+		l.set(func() { l.open = false })
+		after(15 * time.Second)
+		r.place(queuetest.FakeDeleted, 3000)
+		if begun, ended, _ := l.ended(); ended != 3000 || begun != 3000 {
+			t.Errorf("%d allowed and %d ended, want 3000", begun, ended)
+		}
+		r.stop()
+	})
+}
+
+func TestOpenBreakerEndsTheWaitForMessages(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &testLimiter{}
+		fake := queuetest.NewFake(nil)
+		r := start(t, fake, &testApp{}, &Options{Limiter: l})
+		after(2 * time.Second)
+		if s := r.w.Status(); s.Polls != 1 || !s.Receiving {
+			t.Fatalf("no receive is open: the test shows nothing: %+v", s)
+		}
+		l.set(func() { l.open = true })
+		after(2 * time.Second)
+		if s := r.w.Status(); s.Polls != 0 || s.Receiving {
+			t.Errorf("%d receives open while the breaker is; receiving: %v", s.Polls, s.Receiving)
+		}
+		send(t, fake, 1, "")
+		after(10 * time.Second)
+		if got := r.w.Status().Counts.Received; got != 0 {
+			t.Errorf("%d messages received while the breaker is open", got)
+		}
+		l.set(func() { l.open = false })
+		after(time.Second)
+		r.place(queuetest.FakeDeleted, 1)
+		if s := r.w.Status(); s.Polls != 1 || !s.Receiving {
+			t.Errorf("afterwards: %+v", s)
+		}
+		r.stop()
+	})
+}
+
+// All queues of a target whose breaker is open say so, whatever held their messages
+// back before.
+func TestOpenBreakerIsToldOfEveryQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &testLimiter{rate: 2, burst: 1}
+		var told limits
+		c := poolOf(t, &PoolOptions{Concurrency: 10}, nil, sharing(l, []*Options{{}, {Events: &Events{Limited: told.hear}}, {}})...)
+		c.every(done(20 * ms))
+		c.run()
+		c.by["a"].send(100, "")
+		c.by["b"].send(5, "")
+		after(10 * time.Second)
+		for _, name := range []string{"a", "b"} {
+			if s := c.by[name].w.Status(); s.LimitedBy != "rate" || !s.Receiving || len(s.Reasons) > 0 {
+				t.Errorf("%s under a rate: limited by %q, receiving: %v, %+v", name, s.LimitedBy, s.Receiving, s.Reasons)
+			}
+		}
+		l.set(func() { l.open = true })
+		after(3 * time.Second)
+		for name, r := range c.by {
+			s := r.w.Status()
+			if s.LimitedBy != "breaker" || s.Receiving || len(s.Reasons) != 1 || s.Reasons[0].Block != Tripped {
+				t.Errorf("%s under an open breaker: limited by %q, receiving: %v, %+v", name, s.LimitedBy, s.Receiving, s.Reasons)
+			}
+			if s.Polls > 0 {
+				t.Errorf("%s does not receive, and has %d receives open", name, s.Polls)
+			}
+		}
+		if heard := told.heard(); heard[len(heard)-1] != (Limited{Reason: "breaker"}) {
+			t.Errorf("told of b: %+v", heard)
+		}
+		l.set(func() { l.open, l.rate = false, 0 })
+		after(10 * time.Second)
+		for name, r := range c.by {
+			if s := r.w.Status(); s.LimitedBy != "" || !s.Receiving || len(s.Reasons) > 0 || s.Polls == 0 {
+				t.Errorf("%s afterwards: %+v", name, s)
+			}
+		}
+		c.stop()
+	})
+}
+
+func TestLimiterOfAPool(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		shared := &testLimiter{concurrency: 4}
+		own := &testLimiter{open: true}
+		var told, ownTold limits
+		c := poolOf(t, &PoolOptions{Concurrency: 10, Limiter: shared, Events: &PoolEvents{Limited: told.hear}}, nil,
+			&Options{Limiter: own, Events: &Events{Limited: ownTold.hear}}, &Options{Weight: 1}, &Options{Weight: 1})
+		c.every(done(20 * ms))
+		for _, r := range c.all {
+			r.send(400, "")
+		}
+		c.run()
+		after(5 * time.Second)
+		if got := c.posts("a"); got != 0 {
+			t.Errorf("%d deliveries through an open breaker", got)
+		}
+		for _, name := range []string{"b", "c"} {
+			c.by[name].place(queuetest.FakeDeleted, 400)
+		}
+		if _, ended, _ := shared.ended(); shared.most != 4 || ended != 800 {
+			t.Errorf("the pool's limiter allows 4 at once, saw %d, and %d of 800 ends", shared.most, ended)
+		}
+		if len(told.heard()) == 0 || len(ownTold.heard()) != 1 {
+			t.Errorf("told of the pool %+v, of the worker %+v", told.heard(), ownTold.heard())
+		}
+		own.set(func() { own.open = false })
+		after(10 * time.Second)
+		c.by["a"].place(queuetest.FakeDeleted, 400)
+		if _, ended, _ := own.ended(); ended != 400 {
+			t.Errorf("the worker's own limiter saw %d of 400 ends", ended)
+		}
+		c.stop()
+	})
+}
+
+// What a shared limiter lets through is divided like the slots, be it the pool's or
+// the same one in the options of each worker.
+func TestSharesUnderALimiter(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		limit *testLimiter
+		own   bool
+	}{
+		{"rate", &testLimiter{rate: 60, burst: 60}, false},
+		{"slow rate", &testLimiter{rate: 6, burst: 1}, false},
+		{"concurrency", &testLimiter{concurrency: 3}, false},
+		{"rate of each", &testLimiter{rate: 60, burst: 60}, true},
+		{"fast rate of each", &testLimiter{rate: 300, burst: 300}, true},
+		{"slow rate of each", &testLimiter{rate: 6, burst: 1}, true},
+		{"concurrency of each", &testLimiter{concurrency: 3}, true},
+		{"much concurrency of each", &testLimiter{concurrency: 9}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l, opts, members := tt.limit, &PoolOptions{Concurrency: 10}, weights(3, 2, 1)
+				if tt.own {
+					sharing(l, members)
+				} else {
+					opts.Limiter = l
+				}
+				c := poolOf(t, opts, nil, members...)
+				c.every(done(50 * ms))
+				for _, r := range c.all {
+					r.send(2000, "")
+					r.fake.SetFault(func(queuetest.FakeCall) queuetest.FakeFault { return queuetest.FakeFault{Latency: 10 * ms} })
+				}
+				c.run()
+				begin := time.Now()
+				for len(c.seen()) < 1500 {
+					after(100 * ms)
+				}
+				shares := c.shares(1500)
+				for i, want := range []int{750, 500, 250} {
+					if got := shares[string(rune('a'+i))]; got < want-75 || got > want+75 { // 5 points
+						t.Errorf("queue %c got %d of 1500, want %d", 'a'+i, got, want)
+					}
+				}
+				var polls, givenBack int64
+				for _, r := range c.all {
+					counts := r.w.Status().Counts
+					polls, givenBack = polls+counts.Polls, givenBack+counts.GivenBack
+				}
+				t.Logf("1500 in %v, %d polls, %d given back, %v", time.Since(begin), polls, givenBack, shares)
+				if givenBack > 60 {
+					t.Errorf("%d of 600 were given back", givenBack)
+				}
+				c.every(nil)
+				l.set(func() { l.rate, l.concurrency = 0, 0 })
+				after(time.Minute)
+				c.stop()
+			})
+		})
+	}
+}
+
+// A rate smaller than a batch lets batches through in parts.
+func TestLimiterCutsBatches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &testLimiter{rate: 4, burst: 4}
+		app := &batchApp{}
+		fake := queuetest.NewFake(nil)
+		send(t, fake, 40, "")
+		r := startBatches(t, fake, app, &Options{Limiter: l, Batch: Batch{Size: 10}})
+		after(15 * time.Second)
+		r.place(queuetest.FakeDeleted, 40)
+		for _, n := range app.sizes() {
+			if n > 4 {
+				t.Errorf("a batch of %d, the limiter allows 4 at a time", n)
+			}
+		}
+		if _, ended, _ := l.ended(); ended != 40 {
+			t.Errorf("%d of 40 ends told", ended)
+		}
+		r.stop()
+	})
+}

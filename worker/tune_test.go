@@ -1,0 +1,66 @@
+package worker
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queuetest"
+)
+
+func TestTuneChangesTheConcurrency(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		app := &testApp{handle: done(time.Second)}
+		r := prepare(t, queuetest.NewFake(nil), app, &Options{Concurrency: 4})
+		r.send(1000, "")
+		r.run()
+		at := func(when string, want int) {
+			t.Helper()
+			app.mu.Lock()
+			defer app.mu.Unlock()
+			if app.working != want {
+				t.Errorf("%s: %d in work, want %d", when, app.working, want)
+			}
+		}
+		after(10*time.Second + 500*ms)
+		at("before", 4)
+		r.w.Tune(&Tuning{Concurrency: 9})
+		after(time.Second)
+		at("with more", 9)
+		r.w.Tune(&Tuning{Concurrency: 2})
+		after(500 * ms)
+		after(2 * time.Second)
+		at("with less", 2)
+		if s := r.w.Status(); s.Concurrency != 2 || s.Limit != 2 {
+			t.Errorf("status: %d of %d", s.Limit, s.Concurrency)
+		}
+		r.w.Tune(&Tuning{})
+		after(5 * time.Second)
+		at("by default", DefaultConcurrency)
+	})
+}
+
+// The delay of a failure is that of the moment at which it happens.
+func TestTuneChangesWhatFollowsAFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		app := &testApp{handle: failed}
+		r := prepare(t, queuetest.NewFake(nil), app, &Options{Concurrency: 1, VisibilityTimeout: time.Hour, ErrorVisibilityTimeout: new(10 * time.Second)})
+		r.send(1, "")
+		r.run()
+		after(time.Second)
+		r.w.Tune(&Tuning{ErrorVisibilityTimeout: new(100 * time.Second)})
+		after(10 * time.Second) // the second attempt
+		after(50 * time.Second)
+		if n := len(app.seen()); n != 2 {
+			t.Errorf("%d attempts after a minute, want 2: the second failure waits for 100 s", n)
+		}
+		r.w.Tune(&Tuning{Backoff: Backoff{Min: time.Second}})
+		after(50 * time.Second) // the third, and after it a second more each time
+		after(2 * time.Minute)
+		if n := len(app.seen()); n < 10 {
+			t.Errorf("%d attempts three minutes later, want ten and more", n)
+		}
+	})
+}
