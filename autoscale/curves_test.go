@@ -1,0 +1,123 @@
+package autoscale
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// judge says why a change of size went the wrong way; "" when it did not. In
+// is wrong when the load of the last minute, at its least, or what waits would
+// need what is taken away; out is wrong when twice the load of the last
+// minutes, at its most, and what waits would fit into what there was.
+func (w *world) judge(p Policy, d Decision) string {
+	p = p.complete()
+	in := Inputs{Slots: w.c.slots, ServiceTime: w.c.service}
+	each, _ := p.backlogEach(in)
+	span := p.ScaleOutAfter
+	if p.Measure != "" {
+		span = p.BreachDuration
+	}
+	least, _ := w.demand(time.Minute)
+	_, most := w.demand(span + time.Minute)
+	switch {
+	case d.Desired < d.From && (least > float64(d.Desired) || w.backlog > each*float64(d.Desired)):
+		return fmt.Sprintf("%v: %d to %d at a load of %.1f with %.0f waiting: %s", w.now, d.From, d.Desired, least, w.backlog, d.Why)
+	case d.Desired > d.From && 2*most < float64(d.From) && w.backlog < each*float64(d.From) && w.inWork < 0.5*float64(d.From*w.c.slots):
+		return fmt.Sprintf("%v: %d to %d at a load of %.1f with %.0f waiting: %s", w.now, d.From, d.Desired, most, w.backlog, d.Why)
+	}
+	return ""
+}
+
+// services are the service times of the ten variants of each family.
+func services() []float64 {
+	return []float64{0.05, 0.2, 0.5, 1, 2, 5, 15, 30, 60, 120}
+}
+
+func steady(level float64) func(time.Duration, *rand.Rand) float64 {
+	return func(time.Duration, *rand.Rand) float64 { return level }
+}
+
+// pulse is high between from and to, and low elsewhere.
+func pulse(low, high float64, from, to time.Duration) func(time.Duration, *rand.Rand) float64 {
+	return func(t time.Duration, _ *rand.Rand) float64 {
+		if t >= from && t < to {
+			return high
+		}
+		return low
+	}
+}
+
+// wave rises and falls once in a length.
+func wave(low, high float64, length time.Duration) func(time.Duration, *rand.Rand) float64 {
+	return func(t time.Duration, _ *rand.Rand) float64 {
+		return low + (high-low)*(1-math.Cos(2*math.Pi*t.Seconds()/length.Seconds()))/2
+	}
+}
+
+// shaken adds noise to a load.
+func shaken(load func(time.Duration, *rand.Rand) float64, spread float64) func(time.Duration, *rand.Rand) float64 {
+	return func(t time.Duration, r *rand.Rand) float64 { return load(t, r) * (1 + spread*r.NormFloat64()) }
+}
+
+// ramp rises for a time, stays, and falls.
+func ramp(high float64, up, stay, down time.Duration) func(time.Duration, *rand.Rand) float64 {
+	return func(t time.Duration, _ *rand.Rand) float64 {
+		switch {
+		case t < up:
+			return high * float64(t) / float64(up)
+		case t < up+stay:
+			return high
+		default:
+			return high * max(0, 1-float64(t-up-stay)/float64(down))
+		}
+	}
+}
+
+// curves are a hundred: ten families, each with ten apps and loads.
+func curves() []curve {
+	const day = 24 * time.Hour
+	var all []curve
+	for i, service := range services() {
+		high := 2 + 1.2*float64(i) // 2 to 12.8 processes' worth
+		start := time.Duration(5+5*i) * time.Second
+		add := func(c curve) {
+			c.seed = uint64(100*len(all) + i)
+			c.service, c.slots = service, 10
+			if c.start == 0 {
+				c.start = start
+			}
+			all = append(all, c)
+		}
+		add(curve{family: "a step up", length: 3 * time.Hour, load: pulse(0.3, high, 30*time.Minute, day)})
+		add(curve{family: "a step up and down", length: 4 * time.Hour, load: pulse(0.3, high, 30*time.Minute, 90*time.Minute), turns: 1})
+		add(curve{family: "a spike at once", length: 3 * time.Hour, load: steady(0.2), turns: 1,
+			burst: func(t time.Duration) float64 {
+				if t == 30*time.Minute {
+					return 200 * high
+				}
+				return 0
+			}})
+		add(curve{family: "a spike each half hour", length: 4 * time.Hour, load: steady(0.2), turns: 15,
+			burst: func(t time.Duration) float64 {
+				if t%(30*time.Minute) == 10*time.Minute {
+					return 150 * high
+				}
+				return 0
+			}})
+		add(curve{family: "a day's wave", length: day, load: wave(0.2, high, day), turns: 1})
+		add(curve{family: "a ramp", length: 5 * time.Hour, load: ramp(high, 90*time.Minute, 60*time.Minute, 90*time.Minute), turns: 1})
+		add(curve{family: "a noisy load", length: 6 * time.Hour, load: shaken(steady(high/2), 0.3), turns: 0})
+		add(curve{family: "readings get lost", length: 12 * time.Hour, load: wave(0.2, high, 6*time.Hour), turns: 3,
+			lost: func(t time.Duration, r *rand.Rand) (cpu, backlog, busy, all bool) {
+				dark := t%(3*time.Hour) < 12*time.Minute
+				return r.Float64() < 0.2, r.Float64() < 0.1, r.Float64() < 0.1, dark || r.Float64() < 0.05
+			}})
+		add(curve{family: "a slow start", length: 5 * time.Hour, load: pulse(0.3, high, 30*time.Minute, 150*time.Minute), turns: 1,
+			start: time.Duration(2+i/2) * time.Minute})
+		add(curve{family: "wrong and noisy readings", length: 6 * time.Hour, load: pulse(0.5, high, time.Hour, 3*time.Hour), turns: 1,
+			noise: 15, glitches: 0.02})
+	}
+	return all
+}

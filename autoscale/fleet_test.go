@@ -1,0 +1,344 @@
+package autoscale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestProtection(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	long, short, none := Work{2, time.Minute}, Work{9, time.Second}, Work{}
+	for _, c := range []struct {
+		name string
+		p    Protection
+		work []Work // ten seconds between
+		want string
+	}{
+		{"idle", Protection{}, []Work{none, none}, "--"},
+		{"short work needs none", Protection{}, []Work{short, short, short}, "---"},
+		{"long work, then a while", Protection{}, []Work{long, long, none, none, none, none}, "++++--"},
+		{"long work with short breaks", Protection{}, []Work{long, none, short, long, none, none, none}, "++++++-"},
+		{"any work", Protection{After: -1}, []Work{short, none, none, none}, "+++-"},
+		{"a longer while", Protection{Linger: time.Minute}, []Work{long, none, none, none, none, none, none}, "++++++-"},
+		{"a duration without work", Protection{}, []Work{{0, time.Hour}}, "-"},
+	} {
+		var s ProtectionState
+		got := ""
+		for i, w := range c.work {
+			var on bool
+			s, on = c.p.Decide(s, w, now.Add(time.Duration(i)*10*time.Second))
+			got += map[bool]string{true: "+", false: "-"}[on]
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+type guardFunc func(context.Context, bool) error
+
+func (f guardFunc) Protect(ctx context.Context, on bool) error { return f(ctx, on) }
+
+func TestProtector(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		var refuse box[error]
+		var busy atomic.Bool
+		began := time.Now()
+		p := &Protector{
+			Guard: guardFunc(func(_ context.Context, on bool) error {
+				j.add("%v: set %v", time.Since(began), on)
+				return refuse.get()
+			}),
+			Work: func() Work {
+				if busy.Load() {
+					return Work{1, time.Minute}
+				}
+				return Work{}
+			},
+			Events: j.events(),
+		}
+		stop := start(p.Run)
+		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		pass(time.Hour + time.Second) // between two looks
+		busy.Store(true)
+		pass(time.Hour)
+		busy.Store(false)
+		pass(time.Minute)
+		refuse.set(errors.New("throttled"))
+		busy.Store(true)
+		pass(time.Minute)
+		refuse.set(nil)
+		pass(time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		// Hours of work are two calls, a refusal is met with growing pauses, and
+		// the end takes the protection away.
+		want := []string{
+			"0s: set false",
+			"1h0m5s: set true", "protected true",
+			"2h0m30s: set false", "protected false",
+			"2h1m5s: set true", "setting the protection from scale-in: throttled (1)",
+			"2h1m15s: set true", "setting the protection from scale-in: throttled (2)",
+			"2h1m35s: set true", "setting the protection from scale-in: throttled (3)",
+			"2h2m15s: set true", "protected true",
+			"2h3m1s: set false", "protected false",
+		}
+		if diff := cmp.Diff(want, j.take()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestProtectionIsRenewed: one that ends by itself is set again while the work lasts, also
+// when that failed once, and is told once.
+func TestProtectionIsRenewed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		began := time.Now()
+		calls := 0
+		p := &Protector{
+			Guard: guardFunc(func(_ context.Context, on bool) error {
+				j.add("%v: set %v", time.Since(began), on)
+				if calls++; calls == 2 {
+					return errors.New("no answer")
+				}
+				return nil
+			}),
+			Work: func() Work {
+				if time.Since(began) < 70*time.Minute {
+					return Work{1, time.Minute}
+				}
+				return Work{}
+			},
+			Renew: 30 * time.Minute, Events: j.events(),
+		}
+		stop := start(p.Run)
+		time.Sleep(3 * time.Hour)
+		synctest.Wait()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		want := []string{
+			"0s: set true", "protected true",
+			"30m0s: set true", "setting the protection from scale-in: no answer (1)",
+			"30m10s: set true",
+			"1h0m10s: set true",
+			"1h10m25s: set false", "protected false",
+		}
+		if diff := cmp.Diff(want, j.take()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+// TestProtectionLeftOut: what was never asked for is not taken away at the end, and what may have
+// been set is.
+func TestProtectionLeftOut(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		busy bool
+		want []string
+	}{
+		{false, []string{"set false", "setting the protection from scale-in: no answer (1)"}},
+		{true, []string{"set true", "setting the protection from scale-in: no answer (1)", "set false", "setting the protection from scale-in: no answer (2)"}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var j journal
+			p := &Protector{
+				Guard: guardFunc(func(_ context.Context, on bool) error { j.add("set %v", on); return errors.New("no answer") }),
+				Work: func() Work {
+					if c.busy {
+						return Work{1, time.Minute}
+					}
+					return Work{}
+				},
+				Events: j.events(),
+			}
+			stop := start(p.Run)
+			time.Sleep(2 * time.Second)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(c.want, j.take()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestPartsAreNeeded(t *testing.T) {
+	t.Parallel()
+	for _, run := range []func(context.Context) error{new(Protector).Run, new(Departure).Run, new(Reporter).Run} {
+		if err := run(context.Background()); err == nil || !strings.Contains(err.Error(), "need") {
+			t.Errorf("without parts it returned %v", err)
+		}
+	}
+}
+
+// group is the group's side of a departure.
+type group struct {
+	j       *journal
+	leaving atomic.Bool
+	// silent makes the question fail; refuse is how many completions do.
+	silent atomic.Bool
+	refuse atomic.Int64
+}
+
+func (g *group) Leaving(context.Context) (bool, error) {
+	if g.silent.Load() {
+		return true, errors.New("no metadata")
+	}
+	return g.leaving.Load(), nil
+}
+
+func (g *group) Heartbeat(context.Context) error { g.j.add("heartbeat"); return nil }
+func (g *group) Complete(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if g.refuse.Add(-1) >= 0 {
+		return errors.New("throttled")
+	}
+	g.j.add("complete")
+	return nil
+}
+
+func TestDeparture(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		drain  time.Duration
+		refuse int64
+		want   string
+	}{
+		{"at once", 0, 0, "departing, complete, departed <nil>"},
+		{"after a minute", time.Minute + time.Second, 0, "departing, heartbeat, heartbeat, heartbeat, heartbeat, complete, departed <nil>"},
+		{"refused twice", 0, 2, "departing, telling the group that the drain is done: throttled (1), telling the group that the drain is done: throttled (2), complete, departed <nil>"},
+		{"refused for good", 0, 99, "departing, 1, 2, 3, 4, 5, departed throttled"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var j journal
+				g := &group{j: &j}
+				g.refuse.Store(c.refuse)
+				d := &Departure{Exit: g, Hook: g, Events: j.events(), Drain: func(context.Context) error { time.Sleep(c.drain); return nil }}
+				stop := start(d.Run)
+				time.Sleep(time.Hour)
+				if lines := j.take(); len(lines) != 0 {
+					t.Errorf("before anything: %v", lines)
+				}
+				g.leaving.Store(true)
+				time.Sleep(time.Hour)
+				synctest.Wait()
+				got := strings.Join(j.take(), ", ")
+				if c.refuse == 99 {
+					for i := range completions {
+						got = strings.Replace(got, fmt.Sprintf("telling the group that the drain is done: throttled (%d)", i), fmt.Sprint(i), 1)
+					}
+				}
+				if got != c.want {
+					t.Errorf("it went\n%s, want\n%s", got, c.want)
+				}
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestDepartureCutShort(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		g := &group{j: &j}
+		d := &Departure{Exit: g, Hook: g, Events: j.events(), Drain: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		stop := start(d.Run)
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if lines := j.take(); len(lines) != 0 {
+			t.Errorf("a stop without a departure: %v", lines)
+		}
+		g.leaving.Store(true)
+		g.silent.Store(true)
+		stop = start(d.Run)
+		time.Sleep(7 * time.Second)
+		synctest.Wait()
+		g.silent.Store(false)
+		time.Sleep(5 * time.Second)
+		g.refuse.Store(2)
+		began := time.Now()
+		if err := stop(); err != nil || time.Since(began) != 0 {
+			t.Errorf("the stop took %v, %v", time.Since(began), err)
+		}
+		want := []string{
+			"asking whether this instance has to go: no metadata (1)", "asking whether this instance has to go: no metadata (2)",
+			"departing",
+			"telling the group that the drain is done: throttled (1)", "telling the group that the drain is done: throttled (2)",
+			"complete", "departed context canceled",
+		}
+		if diff := cmp.Diff(want, j.take()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+type publisherFunc func(context.Context, []Metric) error
+
+func (f publisherFunc) Publish(ctx context.Context, m []Metric) error { return f(ctx, m) }
+
+func TestReporter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		var in box[Inputs]
+		var refuse box[error]
+		var notInCharge atomic.Bool
+		in.set(Inputs{Backlog: Of(90), OldestAge: Of(12)})
+		r := &Reporter{
+			Gauge:     gaugeFunc(func(context.Context) (Inputs, error) { return in.get(), nil }),
+			Publisher: publisherFunc(func(_ context.Context, m []Metric) error { j.add("%v", m); return refuse.get() }),
+			Instances: func(context.Context) (int, error) { return 4, nil },
+			InCharge:  func() bool { return !notInCharge.Load() },
+			Events:    j.events(),
+		}
+		stop := start(r.Run)
+		pass := func() { time.Sleep(time.Minute); synctest.Wait() }
+		time.Sleep(time.Second)
+		synctest.Wait()
+		in.set(Inputs{Backlog: Of(90)})
+		refuse.set(errors.New("throttled"))
+		pass()
+		in.set(Inputs{}) // nothing is known: nothing is said
+		pass()
+		in.set(Inputs{Backlog: Of(1)})
+		notInCharge.Store(true)
+		pass()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		want := []string{
+			"[{BacklogPerInstance 22.5 Count} {OldestAgeSeconds 12 Seconds}]",
+			"[{BacklogPerInstance 22.5 Count}]", "publishing the load: throttled (1)",
+		}
+		if diff := cmp.Diff(want, j.take()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}

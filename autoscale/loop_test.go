@@ -1,0 +1,390 @@
+package autoscale
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// gaugeFunc is a gauge that is a function.
+type gaugeFunc func(context.Context) (Inputs, error)
+
+func (f gaugeFunc) Read(ctx context.Context) (Inputs, error) { return f(ctx) }
+
+// target is one in memory, of which everything is ready at once.
+type target struct {
+	mu     sync.Mutex
+	size   int
+	sets   []int
+	failed error
+	unread error
+}
+
+func (g *target) Size(context.Context) (int, int, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.size, g.size, g.unread
+}
+
+func (g *target) SetSize(_ context.Context, n int) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sets = append(g.sets, n)
+	if g.failed == nil {
+		g.size = n
+	}
+	return g.failed
+}
+
+// box holds a value that a test changes while a loop runs.
+type box[T any] struct {
+	mu    sync.Mutex
+	value T
+}
+
+func (b *box[T]) set(v T) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.value = v
+}
+
+func (b *box[T]) get() T {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.value
+}
+
+// fail sets the errors of a target.
+func (g *target) fail(read, set error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.unread, g.failed = read, set
+}
+
+// journal listens to everything.
+type journal struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (j *journal) add(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.lines = append(j.lines, fmt.Sprintf(format, args...))
+}
+
+func (j *journal) take() []string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	lines := j.lines
+	j.lines = nil
+	return lines
+}
+
+func (j *journal) events() Events {
+	return Events{
+		Decided:   func(d Decided) { j.add("%s %d to %d %v %s", d.Rule, d.From, d.Desired, d.Applied, d.NotApplied) },
+		Failed:    func(f Failed) { j.add("%s: %v (%d)", f.Doing, f.Err, f.InARow) },
+		Protected: func(p Protected) { j.add("protected %v", p.On) },
+		Departing: func(Departing) { j.add("departing") },
+		Departed:  func(d Departed) { j.add("departed %v", d.Err) },
+	}
+}
+
+// start runs f in a bubble until the returned function is called.
+func start(run func(context.Context) error) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	return func() error { cancel(); return <-ended }
+}
+
+func TestLoop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		busy := func(context.Context) (Inputs, error) { return measured(100, 1e6), nil }
+		g := &target{size: 1}
+		l, err := New(gaugeFunc(busy), g, Options{Policy: Policy{MaxSize: 8}, Events: j.events()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := start(l.Run)
+		time.Sleep(time.Minute - time.Second)
+		synctest.Wait()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		want := []string{"steady 1 to 1 false ", "out 1 to 5 true ", "out 5 to 8 true ", "limit 8 to 8 false "}
+		if diff := cmp.Diff(want, j.take()); diff != "" {
+			t.Error(diff)
+		}
+		s := l.Status()
+		if s.Desired != 8 || s.Ready != 8 || len(s.Decisions) != 4 || s.Decisions[0].Rule != RuleLimit || s.Decisions[0].Times != 3 || s.Inputs.Backlog.Value != 1e6 {
+			t.Errorf("the status is %+v", s)
+		}
+		if s.Decisions[0].Until.Sub(s.Decisions[0].At) != 20*time.Second {
+			t.Error("the last decision does not say how long it has been so")
+		}
+	})
+}
+
+func TestLoopThatSetsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		var inCharge box[bool]
+		g := &target{size: 1}
+		l, err := New(gaugeFunc(func(context.Context) (Inputs, error) { return measured(100, 1e6), nil }), g,
+			Options{DryRun: true, InCharge: inCharge.get, Events: j.events()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := start(l.Run)
+		time.Sleep(35 * time.Second)
+		synctest.Wait()
+		if s := l.Status(); s.Desired != 4 || !s.DryRun {
+			t.Errorf("the status is %+v", s)
+		}
+		l.SetDryRun(false)
+		time.Sleep(20 * time.Second)
+		synctest.Wait()
+		inCharge.set(true)
+		time.Sleep(10 * time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		want := []string{"steady 1 to 1 false ", "out 1 to 4 false dry run", "out 1 to 4 false another instance is in charge", "out 1 to 4 true "}
+		if diff := cmp.Diff(want, j.take()); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff([]int{4}, g.sets); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestLoopMeetsFailures(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		var gaugeErr box[error]
+		g := &target{size: 1, unread: errors.New("no group")}
+		l, err := New(gaugeFunc(func(context.Context) (Inputs, error) { return measured(100, 1e6), gaugeErr.get() }), g, Options{Events: j.events()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass := func(d time.Duration) { time.Sleep(d); synctest.Wait() }
+		stop := start(l.Run)
+		pass(15 * time.Second)
+		g.fail(nil, nil)
+		gaugeErr.set(errors.New("no queue"))
+		pass(20 * time.Second)
+		if s := l.Status(); s.Failed == nil || s.Failed.Doing != "reading the load" {
+			t.Errorf("the status is %+v", s)
+		}
+		gaugeErr.set(nil)
+		g.fail(nil, errors.New("not allowed"))
+		pass(30 * time.Second)
+		g.fail(nil, nil)
+		pass(10 * time.Second)
+		gaugeErr.set(errors.New("no queue again"))
+		pass(10 * time.Second)
+		gaugeErr.set(nil)
+		pass(10 * time.Second)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if s := l.Status(); s.Failed != nil || s.Desired != 4 {
+			t.Errorf("the status is %+v", s)
+		}
+		want := []string{
+			"reading the size: no group (1)", "reading the size: no group (2)",
+			"reading the load: no queue (1)", "missing 1 to 1 false ", "reading the load: no queue (2)",
+			"steady 1 to 1 false ",
+			"setting the size: not allowed (1)", "out 1 to 4 false not allowed", "setting the size: not allowed (2)",
+			"out 1 to 4 true ", "reading the load: no queue again (1)", "missing 4 to 4 false ", "limit 4 to 4 false ",
+		}
+		if diff := cmp.Diff(want, j.take()); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
+func TestLoopBoundsItsCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		hangs := gaugeFunc(func(ctx context.Context) (Inputs, error) { <-ctx.Done(); return Inputs{}, ctx.Err() })
+		l, err := New(hangs, &target{size: 1}, Options{CallTimeout: 3 * time.Second, Events: j.events()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := start(l.Run)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"reading the load: context deadline exceeded (1)", "missing 1 to 1 false "}, j.take()); diff != "" {
+			t.Error(diff)
+		}
+		time.Sleep(6 * time.Second) // amid the second call
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if lines := j.take(); len(lines) != 0 {
+			t.Errorf("the stop is told as a failure: %v", lines)
+		}
+	})
+}
+
+func TestTheLogIsBounded(t *testing.T) {
+	t.Parallel()
+	var s Status
+	for i := range 250 {
+		s.note(Decided{Decision: Decision{From: i, Desired: i, Rule: RuleSteady}})
+	}
+	if len(s.Decisions) != 100 || s.Decisions[99].From != 249 || s.Decisions[0].From != 150 {
+		t.Errorf("the log has %d entries", len(s.Decisions))
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	g := gaugeFunc(func(context.Context) (Inputs, error) { return Inputs{}, nil })
+	for want, make := range map[string]func() (*Loop, error){
+		"needs a gauge": func() (*Loop, error) { return New(nil, &target{}, Options{}) },
+		"MinSize is -1": func() (*Loop, error) { return New(g, &target{}, Options{Policy: Policy{MinSize: -1}}) },
+		"make the period longer": func() (*Loop, error) {
+			return New(g, &target{}, Options{Policy: Policy{Measure: BusyShare, Period: 5 * time.Second}})
+		},
+	} {
+		if _, err := make(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, not %s", err, want)
+		}
+	}
+}
+
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	var a Advice
+	ctx := context.Background()
+	if c, d, err := a.Size(ctx); c != 1 || d != 1 || err != nil {
+		t.Errorf("the zero value has %d, %d, %v", c, d, err)
+	}
+	if err := a.SetSize(ctx, 7); err != nil {
+		t.Error(err)
+	}
+	if c, d, _ := a.Size(ctx); c != 7 || d != 7 {
+		t.Errorf("advised 7, it has %d, %d", c, d)
+	}
+}
+
+func TestScale(t *testing.T) {
+	t.Parallel()
+	out, err := json.Marshal(NewScale(map[string]QueueLoad{"jobs": {Backlog: 7, OldestSeconds: 3}, "mail": {Backlog: 5, OldestSeconds: 90}}, 4))
+	want := `{"queues":{"jobs":{"backlog":7,"oldestSeconds":3},"mail":{"backlog":5,"oldestSeconds":90}},"backlog":12,"oldestSeconds":90,"desired":4}`
+	if err != nil || string(out) != want {
+		t.Errorf("it is %s, %v", out, err)
+	}
+	out, _ = json.Marshal(NewScale(nil, 0))
+	if string(out) != `{"queues":{},"backlog":0,"oldestSeconds":0,"desired":1}` {
+		t.Errorf("an empty one is %s", out)
+	}
+}
+
+// TestNoCooldown: a cooldown that is none stays none in a loop, which completes
+// a policy more than once.
+func TestNoCooldown(t *testing.T) {
+	t.Parallel()
+	p, err := Policy{Cooldown: -1, Measure: BusyShare, Period: time.Second}.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s State
+	var d Decision
+	now, size := time.Unix(1_800_000_000, 0), 1
+	for range 6 {
+		s, d = p.Decide(s, Inputs{Desired: size, Ready: size, Busy: Of(100)}, now)
+		now, size = now.Add(time.Second), d.Desired
+	}
+	if size != 4 {
+		t.Errorf("the size is %d after six periods of too much work: %+v", size, d)
+	}
+}
+
+// bounded is a target with bounds of its own, which refuses what is outside of them.
+type bounded struct {
+	target
+	least, most int
+}
+
+func (b *bounded) Bounds() (least, most int) { return b.least, b.most }
+
+func (b *bounded) SetSize(ctx context.Context, n int) error {
+	if n < b.least || n > b.most {
+		return errors.New("out of bounds")
+	}
+	return b.target.SetSize(ctx, n)
+}
+
+// TestLoopWithinTheBoundsOfTheTarget: the size goes as far as both allow, and nothing is
+// asked for that the target refuses.
+func TestLoopWithinTheBoundsOfTheTarget(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name                      string
+		least, most, minimum, max int // the target's, and the policy's
+		size, want                int
+		load                      float64
+	}{
+		{"the target's most is less", 1, 3, 1, 100, 2, 3, 1e6},
+		{"the policy's most is less", 1, 9, 1, 4, 2, 4, 1e6},
+		{"the target's least is more", 3, 9, 1, 100, 6, 3, 0},
+		{"the policy's least is more", 1, 9, 2, 100, 6, 2, 0},
+		{"all of the policy's is less", 6, 9, 1, 4, 6, 6, 0},
+		{"all of the policy's is more", 1, 3, 5, 8, 3, 3, 1e6},
+		{"it may have none", 0, 0, 1, 8, 0, 0, 1e6},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var j journal
+				load := func(context.Context) (Inputs, error) {
+					if c.load == 0 {
+						return measured(0, 0), nil
+					}
+					return measured(100, c.load), nil
+				}
+				g := &bounded{target: target{size: c.size}, least: c.least, most: c.most}
+				l, err := New(gaugeFunc(load), g, Options{Policy: Policy{MinSize: c.minimum, MaxSize: c.max, Cooldown: -1}, Events: j.events()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				stop := start(l.Run)
+				time.Sleep(time.Hour)
+				stop()
+				if _, size, _ := g.Size(t.Context()); size != c.want {
+					t.Errorf("the size is %d after an hour, want %d", size, c.want)
+				}
+				for _, line := range j.take() {
+					if strings.Contains(line, "out of bounds") {
+						t.Error(line)
+					}
+				}
+				if p := l.Status().Policy; c.most > 0 && (p.MinSize < c.least || p.MaxSize > c.most) {
+					t.Errorf("the bounds shown are %d and %d", p.MinSize, p.MaxSize)
+				}
+			})
+		})
+	}
+}

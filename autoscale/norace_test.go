@@ -1,0 +1,5 @@
+//go:build !race
+
+package autoscale
+
+const raceDetector = false

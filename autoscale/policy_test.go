@@ -1,0 +1,419 @@
+package autoscale
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestComplete(t *testing.T) {
+	t.Parallel()
+	p, err := Policy{Measure: CPUUtilization}.Complete()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The defaults of Elastic Beanstalk: 5 minutes, once, and 360 seconds.
+	if p.Period != 5*time.Minute || p.EvaluationPeriods != 1 || p.BreachDuration != 5*time.Minute || p.Cooldown != 360*time.Second ||
+		p.MinSize != 1 || p.MaxSize != 4 || p.LowerBreachScaleIncrement != -1 || p.UpperBreachScaleIncrement != 1 ||
+		p.Statistic != Average || p.Unit != "Percent" {
+		t.Errorf("the defaults are %+v", p)
+	}
+	for _, c := range []struct {
+		name string
+		p    Policy
+		want string
+	}{
+		{"none", Policy{}, ""},
+		{"a minimum above the default maximum", Policy{MinSize: 9}, ""},
+		{"a minimum above the maximum", Policy{MinSize: 3, MaxSize: 2}, "MaxSize is 2: give MinSize (3) to 10000"},
+		{"a negative minimum", Policy{MinSize: -1}, "MinSize is -1"},
+		{"too many", Policy{MaxSize: 10001}, "MaxSize is 10001"},
+		{"a measure of the network", Policy{Measure: "NetworkOut"}, "write CPUUtilization, BacklogPerProcess, OldestMessageAge or BusyShare"},
+		{"another unit", Policy{Measure: BusyShare, Unit: "Bytes"}, "BusyShare is measured in Percent"},
+		{"no statistic", Policy{Measure: BusyShare, Statistic: "p99"}, "Average, Minimum, Maximum or Sum"},
+		{"thresholds crossed", Policy{Measure: BusyShare, LowerThreshold: 80, UpperThreshold: 20}, "the upper must be larger"},
+		{"increments turned round", Policy{Measure: BusyShare, LowerBreachScaleIncrement: 1, UpperBreachScaleIncrement: -1}, "give a negative number"},
+		{"half a second", Policy{Measure: BusyShare, Period: time.Second / 2}, "give 1 second to 600 minutes"},
+		{"many hours", Policy{Measure: BusyShare, Period: 601 * time.Minute}, "give 1 second to 600 minutes"},
+		{"twelve hours of periods", Policy{Measure: BusyShare, Period: 5 * time.Minute, EvaluationPeriods: 150}, ""},
+		{"in quicker than out", Policy{ScaleOutAfter: time.Minute, ScaleInAfter: time.Second}, "in must not be quicker than out"},
+		{"no share", Policy{TargetBusy: 101}, "give 1 to 100 percent"},
+		{"a negative backlog", Policy{TargetBacklog: -1}, "give 0 or more"},
+		{"no time", Policy{DrainWithin: time.Millisecond}, "give 1s or more"},
+	} {
+		_, err := c.p.Complete()
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: the error is %v", c.name, err)
+		}
+	}
+}
+
+// Of the three, the longer time counts, since Elastic Beanstalk itself changes
+// one of them where they do not agree.
+func TestBreachDuration(t *testing.T) {
+	t.Parallel()
+	const min = time.Minute
+	for _, c := range []struct {
+		period  time.Duration
+		periods int
+		breach  time.Duration
+		wantP   time.Duration
+		wantN   int
+	}{
+		{0, 0, 0, 5 * min, 1},
+		{min, 0, 0, min, 1},
+		{min, 3, 0, min, 3},
+		{min, 0, 2 * min, min, 2},
+		{2 * min, 0, 5 * min, 2 * min, 3},
+		{0, 0, 2 * min, 2 * min, 1},
+		{0, 0, 12 * min, 5 * min, 3},
+		{5 * min, 1, 2 * min, 5 * min, 1},
+		{min, 1, 5 * min, min, 5},
+	} {
+		p := Policy{Measure: BusyShare, Period: c.period, EvaluationPeriods: c.periods, BreachDuration: c.breach}.complete()
+		if p.Period != c.wantP || p.EvaluationPeriods != c.wantN || p.BreachDuration != c.wantP*time.Duration(c.wantN) {
+			t.Errorf("%v x %d = %v became %v x %d = %v", c.period, c.periods, c.breach, p.Period, p.EvaluationPeriods, p.BreachDuration)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	t.Parallel()
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1} {
+		if Of(v).Known {
+			t.Errorf("%v is known", v)
+		}
+	}
+	if r := Of(0); !r.Known || r.Value != 0 {
+		t.Error("0 is not known")
+	}
+}
+
+// script feeds a policy and looks at what it says.
+type script struct {
+	t   *testing.T
+	p   Policy
+	s   State
+	now time.Time
+	// obey has the size follow the decisions.
+	size int
+}
+
+func newScript(t *testing.T, p Policy, size int) *script {
+	t.Helper()
+	if _, err := p.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	return &script{t: t, p: p, now: time.Unix(1_800_000_000, 0), size: size}
+}
+
+// step decides once, ten seconds after the last.
+func (s *script) step(in Inputs) Decision {
+	s.now = s.now.Add(10 * time.Second)
+	in.Desired = s.size
+	if in.Ready == 0 {
+		in.Ready = s.size
+	}
+	var d Decision
+	s.s, d = s.p.Decide(s.s, in, s.now)
+	s.size = d.Desired
+	return d
+}
+
+// run feeds the same for a time and returns the first change, or the last hold.
+func (s *script) run(in Inputs, long time.Duration) Decision {
+	var d Decision
+	for end := s.now.Add(long); s.now.Before(end); {
+		if d = s.step(in); d.Changes() {
+			break
+		}
+	}
+	return d
+}
+
+func (s *script) want(d Decision, rule Rule, size int) {
+	s.t.Helper()
+	if d.Rule != rule || d.Desired != size {
+		s.t.Errorf("the decision is %s to %d (%s), want %s to %d", d.Rule, d.Desired, d.Why, rule, size)
+	}
+	if d.Why == "" || strings.Contains(d.Why, "%!") {
+		s.t.Errorf("the sentence is %q", d.Why)
+	}
+}
+
+// measured is a reading of all that tracking looks at.
+func measured(busy, backlog float64) Inputs {
+	return Inputs{Busy: Of(busy), Backlog: Of(backlog), Slots: 10, ServiceTime: 1, CPU: Of(busy), OldestAge: Of(0)}
+}
+
+func TestBeforeAnyRule(t *testing.T) {
+	t.Parallel()
+	for _, p := range []Policy{{MinSize: 2, MaxSize: 5}, {MinSize: 2, MaxSize: 5, Measure: CPUUtilization}} {
+		s := newScript(t, p, 1)
+		s.want(s.step(Inputs{}), RuleBounds, 2)
+		s.size = 9
+		s.want(s.step(measured(100, 1e6)), RuleBounds, 5)
+		held := measured(0, 0)
+		held.Hold = "a deployment is under way"
+		s.want(s.run(held, time.Hour), RuleHeld, 5)
+		none := measured(100, 1e6)
+		none.Ready = -1
+		s.want(s.run(none, time.Hour), RuleNotReady, 5)
+		s.want(s.run(Inputs{}, time.Hour), RuleMissing, 5)
+	}
+}
+
+func TestTracking(t *testing.T) {
+	t.Parallel()
+	t.Run("one reading is not enough", func(t *testing.T) {
+		s := newScript(t, Policy{MaxSize: 20}, 2)
+		s.want(s.step(measured(100, 1e6)), RuleSteady, 2)
+		s.want(s.step(measured(50, 0)), RuleSteady, 2)
+		s.want(s.step(measured(100, 1e6)), RuleSteady, 2)
+	})
+	t.Run("by the backlog", func(t *testing.T) {
+		s := newScript(t, Policy{MaxSize: 20}, 5)
+		// 10 slots of 1 s do 600 in a minute.
+		s.step(measured(70, 4800))
+		s.want(s.step(measured(70, 4800)), RuleOut, 8)
+	})
+	t.Run("by long work", func(t *testing.T) {
+		s := newScript(t, Policy{MaxSize: 20}, 2)
+		in := measured(50, 45)
+		in.ServiceTime = 600 // ten begin at once, and no more within a minute
+		s.step(in)
+		s.want(s.step(in), RuleOut, 5)
+	})
+	t.Run("by a backlog given", func(t *testing.T) {
+		s := newScript(t, Policy{MaxSize: 20, TargetBacklog: 5}, 2)
+		s.step(measured(50, 20))
+		s.want(s.step(measured(50, 20)), RuleOut, 4)
+	})
+	t.Run("by busy slots", func(t *testing.T) {
+		s := newScript(t, Policy{MaxSize: 20}, 4)
+		s.step(measured(90, 0))
+		s.want(s.step(measured(90, 0)), RuleOut, 5)
+	})
+	t.Run("but not while slots are free", func(t *testing.T) {
+		s := newScript(t, Policy{MaxSize: 20}, 4)
+		s.want(s.run(measured(30, 1e6), time.Hour), RuleIdle, 4)
+	})
+	t.Run("in steps", func(t *testing.T) {
+		s := newScript(t, Policy{MaxSize: 40}, 1)
+		s.step(measured(100, 1e6))
+		s.want(s.step(measured(100, 1e6)), RuleOut, 5)
+		s.want(s.step(measured(100, 1e6)), RuleOut, 10)
+		s.want(s.step(measured(100, 1e6)), RuleOut, 20)
+		s.want(s.step(measured(100, 1e6)), RuleOut, 40)
+		s.want(s.step(measured(100, 1e6)), RuleLimit, 40)
+	})
+	t.Run("down after a while, by halves, with a cooldown", func(t *testing.T) {
+		s := newScript(t, Policy{MaxSize: 20}, 16)
+		began := s.now
+		s.want(s.run(measured(5, 0), time.Hour), RuleIn, 8)
+		if waited := s.now.Sub(began); waited < 270*time.Second || waited > 310*time.Second {
+			t.Errorf("shrank after %v", waited)
+		}
+		began = s.now
+		s.want(s.step(measured(10, 0)), RuleCooldown, 8)
+		s.want(s.run(measured(10, 0), time.Hour), RuleIn, 4)
+		if waited := s.now.Sub(began); waited < 360*time.Second {
+			t.Errorf("shrank %v after a change", waited)
+		}
+		s.want(s.run(measured(20, 0), time.Hour), RuleIn, 2)
+		s.want(s.run(measured(20, 0), time.Hour), RuleIn, 1)
+		s.want(s.run(measured(20, 0), time.Hour), RuleSteady, 1)
+	})
+	t.Run("to what the busiest moment needed", func(t *testing.T) {
+		s := newScript(t, Policy{MaxSize: 20}, 16)
+		s.step(measured(50, 0)) // 10.7, and room
+		s.want(s.run(measured(5, 0), 290*time.Second), RuleIn, 13)
+	})
+	t.Run("nothing is taken away on half the facts", func(t *testing.T) {
+		for _, in := range []Inputs{{Busy: Of(1)}, {Backlog: Of(0)}, {Busy: Of(1), Backlog: Of(3)}} {
+			s := newScript(t, Policy{MaxSize: 20}, 16)
+			s.want(s.run(in, time.Hour), RuleMissing, 16)
+		}
+	})
+	t.Run("but is added", func(t *testing.T) {
+		s := newScript(t, Policy{MaxSize: 20}, 2)
+		in := measured(100, 0)
+		in.Backlog = Reading{}
+		s.want(s.run(in, time.Minute), RuleOut, 3)
+		s = newScript(t, Policy{MaxSize: 20}, 2)
+		in = measured(0, 3000)
+		in.Busy = Reading{}
+		s.want(s.run(in, time.Minute), RuleOut, 5)
+	})
+	t.Run("a gap starts anew", func(t *testing.T) {
+		s := newScript(t, Policy{MaxSize: 20}, 16)
+		s.run(measured(5, 0), 250*time.Second)
+		s.now = s.now.Add(10 * time.Minute)
+		s.want(s.run(measured(5, 0), 250*time.Second), RuleSteady, 16)
+	})
+}
+
+func TestTrigger(t *testing.T) {
+	t.Parallel()
+	cpu := Policy{MaxSize: 10, Measure: CPUUtilization, Period: time.Minute, EvaluationPeriods: 3, Cooldown: 2 * time.Minute,
+		LowerThreshold: 20, UpperThreshold: 80, UpperBreachScaleIncrement: 2}
+	t.Run("up after all periods", func(t *testing.T) {
+		s := newScript(t, cpu, 3)
+		began := s.now
+		s.want(s.run(measured(90, 0), time.Hour), RuleOut, 5)
+		if waited := s.now.Sub(began); waited < 3*time.Minute || waited > 190*time.Second {
+			t.Errorf("grew after %v", waited)
+		}
+	})
+	t.Run("a threshold is to be exceeded", func(t *testing.T) {
+		s := newScript(t, cpu, 3)
+		s.want(s.run(measured(80, 0), time.Hour), RuleSteady, 3)
+		s.want(s.run(measured(20, 0), time.Hour), RuleSteady, 3)
+	})
+	t.Run("a good period starts anew", func(t *testing.T) {
+		s := newScript(t, cpu, 3)
+		for range 10 {
+			s.run(measured(90, 0), 2*time.Minute)
+			s.want(s.run(measured(50, 0), time.Minute), RuleSteady, 3)
+		}
+	})
+	t.Run("down, and not below the minimum", func(t *testing.T) {
+		s := newScript(t, cpu, 2)
+		s.want(s.run(measured(5, 0), time.Hour), RuleIn, 1)
+		s.want(s.run(measured(5, 0), time.Hour), RuleLimit, 1)
+	})
+	t.Run("the cooldown, by whomever the change was", func(t *testing.T) {
+		p := cpu
+		p.Cooldown = 10 * time.Minute
+		s := newScript(t, p, 3)
+		s.step(measured(50, 0))
+		s.size = 4
+		s.want(s.run(measured(90, 0), 9*time.Minute), RuleCooldown, 4)
+		s.want(s.run(measured(90, 0), 2*time.Minute), RuleOut, 6)
+	})
+	t.Run("lost readings", func(t *testing.T) {
+		s := newScript(t, cpu, 3)
+		lost := measured(5, 0)
+		lost.CPU = Reading{}
+		for range 60 {
+			s.step(measured(5, 0))
+			s.step(lost)
+			s.want(s.step(lost), RuleMissing, 3)
+		}
+		s.want(s.run(lost, time.Hour), RuleMissing, 3)
+	})
+	t.Run("a size at which it would grow again", func(t *testing.T) {
+		p := cpu
+		p.LowerThreshold, p.UpperThreshold = 45, 80
+		s := newScript(t, p, 2)
+		in := measured(43, 0)
+		in.Busy = Reading{}
+		s.want(s.run(in, time.Hour), RuleNeeded, 2)
+	})
+	t.Run("work in hand", func(t *testing.T) {
+		s := newScript(t, cpu, 4)
+		in := measured(5, 0)
+		in.Busy = Of(60)
+		s.want(s.run(in, time.Hour), RuleNeeded, 4)
+		in.Busy, in.Backlog = Of(0), Of(5000)
+		s.want(s.run(in, time.Hour), RuleNeeded, 4)
+		in.Backlog = Of(0)
+		s.want(s.run(in, time.Hour), RuleIn, 3)
+	})
+	t.Run("a spike that is over", func(t *testing.T) {
+		p := Policy{MaxSize: 10, Measure: OldestMessageAge, Period: time.Minute}
+		s := newScript(t, p, 2)
+		in := measured(50, 100)
+		in.OldestAge = Of(600)
+		s.run(in, 50*time.Second)
+		s.want(s.run(measured(50, 0), 20*time.Second), RuleSteady, 2)
+	})
+	t.Run("free slots", func(t *testing.T) {
+		s := newScript(t, Policy{MaxSize: 10, Measure: BacklogPerProcess, Period: time.Minute}, 2)
+		s.want(s.run(measured(30, 1e6), time.Hour), RuleIdle, 2)
+		s.want(s.run(measured(60, 1e6), time.Hour), RuleOut, 3)
+	})
+	t.Run("no backlog, and nobody knows how busy", func(t *testing.T) {
+		s := newScript(t, Policy{MaxSize: 10, Measure: BacklogPerProcess, Period: time.Minute}, 2)
+		in := measured(0, 0)
+		in.Busy = Reading{}
+		s.want(s.run(in, time.Hour), RuleNeeded, 2)
+		s.want(s.run(measured(10, 0), time.Hour), RuleIn, 1)
+	})
+}
+
+func TestStatistics(t *testing.T) {
+	t.Parallel()
+	var q period
+	for i, v := range []float64{10, 40, 70} {
+		q = q.add(Of(v), 0, time.Unix(int64(i), 0))
+	}
+	for stat, want := range map[Statistic]float64{Average: 40, Minimum: 10, Maximum: 70, Sum: 120} {
+		if got, ok := q.value(stat); !ok || got != want {
+			t.Errorf("%s is %v, %v", stat, got, ok)
+		}
+	}
+	for range 4 {
+		q = q.add(Reading{}, 0, time.Unix(9, 0))
+	}
+	if _, ok := q.value(Average); ok {
+		t.Error("more was lost than known, and there is a value")
+	}
+}
+
+func TestParseMeasure(t *testing.T) {
+	t.Parallel()
+	if m, err := ParseMeasure("cpuutilization"); m != CPUUtilization || err != nil {
+		t.Errorf("%v, %v", m, err)
+	}
+	if _, err := ParseMeasure("NetworkOut"); err == nil || !strings.Contains(err.Error(), "BusyShare") {
+		t.Errorf("the error is %v", err)
+	}
+}
+
+// TestAnything feeds anything at all, and looks for what must always hold.
+func TestAnything(t *testing.T) {
+	t.Parallel()
+	reading := rapid.Custom(func(t *rapid.T) Reading {
+		return rapid.SampledFrom([]Reading{{}, Of(0), Of(5), Of(50), Of(95), Of(100), Of(1e3), Of(1e12)}).Draw(t, "reading")
+	})
+	rapid.Check(t, func(t *rapid.T) {
+		p := Policy{
+			MinSize: rapid.IntRange(1, 3).Draw(t, "min"), MaxSize: rapid.IntRange(3, 12).Draw(t, "max"),
+			Measure: rapid.SampledFrom([]Measure{"", CPUUtilization, BacklogPerProcess, OldestMessageAge, BusyShare}).Draw(t, "measure"),
+			Period:  time.Minute, Cooldown: time.Minute,
+		}
+		var s State
+		size, now := rapid.IntRange(0, 15).Draw(t, "size"), time.Unix(1_800_000_000, 0)
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.SampledFrom([]int{10, 10, 10, 60, 1000}).Draw(t, "gap")) * time.Second)
+			in := Inputs{Desired: size, Ready: rapid.IntRange(0, size).Draw(t, "ready"), CPU: reading.Draw(t, "cpu"),
+				Backlog: reading.Draw(t, "backlog"), OldestAge: reading.Draw(t, "age"), Busy: reading.Draw(t, "busy"),
+				Slots: rapid.IntRange(0, 10).Draw(t, "slots"), ServiceTime: rapid.SampledFrom([]float64{0, 1, 600}).Draw(t, "service")}
+			before := s
+			next, d := p.Decide(s, in, now)
+			again, d2 := p.Decide(before, in, now)
+			if d != d2 || again.value != next.value || len(again.votes) != len(next.votes) {
+				t.Fatalf("asked twice, it said %+v and %+v", d, d2)
+			}
+			switch {
+			case d.Desired < p.MinSize || d.Desired > p.MaxSize:
+				t.Fatalf("%+v is out of bounds", d)
+			case d.Changes() && d.Rule != RuleBounds && in.Ready == 0:
+				t.Fatalf("%+v with none ready", d)
+			case d.Desired < d.From && d.Rule == RuleIn && p.Measure != "" && !in.read(p.Measure).Known:
+				t.Fatalf("%+v without a measure", d)
+			case d.Desired < d.From && d.Rule == RuleIn && p.Measure == "" && !(in.Busy.Known && in.Backlog.Known):
+				t.Fatalf("%+v without a measure", d)
+			case d.Changes() != (d.Rule == RuleOut || d.Rule == RuleIn || d.Rule == RuleBounds):
+				t.Fatalf("%+v changes and says otherwise", d)
+			case d.Why == "":
+				t.Fatalf("%+v says nothing", d)
+			}
+			s, size = next, d.Desired
+		}
+	})
+}

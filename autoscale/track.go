@@ -1,0 +1,193 @@
+package autoscale
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+const (
+	// tolerance is the fraction of a process for which none is added.
+	tolerance = 0.1
+	// headroom is how much more than what was asked for is left when it shrinks,
+	// so that a load at the edge of two sizes does not go to and fro.
+	headroom = 1.15
+)
+
+// vote is the size that one reading asks for.
+type vote struct {
+	at time.Time
+	// exact is in fractions of a process, size in whole ones.
+	exact float64
+	size  int
+	// idle tells that it would be more if most slots were not free.
+	idle bool
+	// whole is false where a measure was missing: size is then a lower bound.
+	whole bool
+	why   string
+}
+
+// track follows the backlog and the busy slots.
+func (p Policy) track(s State, in Inputs, d Decision) (State, Decision) {
+	v, ok := p.recommend(in, d.At)
+	if !ok {
+		d.Rule, d.Why = RuleMissing, "neither the busy slots nor the backlog is known"
+		return s, d
+	}
+	s.votes = p.remember(s.votes, v)
+	if out, ok := p.growth(s.votes); ok && out.size > in.Desired {
+		return s, p.grow(out, d)
+	}
+	top, covered := p.shrinkage(s.votes, v.at)
+	floor := max(wanted(top.exact*headroom), (in.Desired+1)/2, p.MinSize)
+	switch {
+	case v.idle:
+		d.Rule, d.Why = RuleIdle, v.why
+	case !v.whole:
+		d.Rule, d.Why = RuleMissing, v.why
+	case v.size > in.Desired:
+		d.Rule, d.Why = RuleSteady, v.why+", but not for "+p.ScaleOutAfter.String()+" yet"
+	case v.size == in.Desired:
+		d.Rule, d.Why = RuleSteady, v.why
+	case in.Desired == p.MinSize:
+		d.Rule, d.Why = RuleLimit, v.why+", and MinSize is "+fmt.Sprint(p.MinSize)
+	case !covered || floor >= in.Desired:
+		d.Rule, d.Why = RuleSteady, v.why+", but not for "+p.ScaleInAfter.String()+" yet"
+	case p.cooling(s, d.At) > 0:
+		d.Rule, d.Why = RuleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", v.why, p.Cooldown)
+	default:
+		// Half at most: a lull is not the end of the load.
+		d.Desired = floor
+		d.Rule, d.Why = RuleIn, fmt.Sprintf("%s, the most in %v", top.why, p.ScaleInAfter)
+	}
+	return s, d
+}
+
+// recommend turns one reading into a vote; false when nothing is known.
+func (p Policy) recommend(in Inputs, now time.Time) (vote, bool) {
+	busy, busyWhy := p.byBusy(in)
+	backlog, drained, backlogWhy := p.byBacklog(in)
+	v := vote{at: now, exact: max(busy, backlog), whole: in.Busy.Known && drained}
+	v.size = max(wanted(v.exact), 1)
+	if v.idle = in.idle() && v.size > in.Desired; v.idle {
+		v.exact, v.size = float64(in.Desired), in.Desired
+	}
+	v.why = busyWhy
+	if backlog > busy {
+		v.why = backlogWhy
+	}
+	v.why = fmt.Sprintf("%s: %d", v.why, v.size)
+	switch {
+	case v.idle:
+		v.why = fmt.Sprintf("%s, but %.0f %% of the slots are free: more would not help", backlogWhy, 100-in.Busy.Value)
+	case !in.Busy.Known && backlog > 0:
+		v.why += "; " + busyWhy
+	case !drained:
+		v.why += "; " + backlogWhy
+	}
+	return v, in.Busy.Known || in.Backlog.Known
+}
+
+// wanted rounds up to whole processes.
+func wanted(x float64) int { return int(math.Ceil(min(x, MaxSize) - tolerance)) }
+
+// byBusy returns how many it takes to have TargetBusy percent of their slots
+// in use.
+func (p Policy) byBusy(in Inputs) (size float64, why string) {
+	if !in.Busy.Known {
+		return 0, "the busy slots are not known"
+	}
+	share := min(in.Busy.Value, 100)
+	return float64(in.Ready) * share / p.TargetBusy,
+		fmt.Sprintf("%.0f %% of the slots of %d are busy, and %g %% is the aim", share, in.Ready, p.TargetBusy)
+}
+
+// byBacklog returns how many it takes to get done what waits. known is false
+// when that cannot be said.
+func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
+	each, eachKnown := p.backlogEach(in)
+	switch {
+	case !in.Backlog.Known:
+		return 0, false, "the backlog is not known"
+	case in.Backlog.Value == 0:
+		return 0, true, "no message waits"
+	case !eachKnown:
+		return 0, false, fmt.Sprintf("%.0f messages wait, and how long one takes is not known yet", in.Backlog.Value)
+	}
+	return in.Backlog.Value / each, true, fmt.Sprintf("%.0f messages wait, and %.0f for each are fine", in.Backlog.Value, each)
+}
+
+// backlogEach returns how many waiting messages per process are fine.
+func (p Policy) backlogEach(in Inputs) (float64, bool) {
+	if p.TargetBacklog > 0 {
+		return p.TargetBacklog, true
+	}
+	if in.Slots <= 0 || in.ServiceTime <= 0 {
+		return 0, false
+	}
+	// Work longer than DrainWithin is fine when it has begun within it.
+	return float64(in.Slots) * max(1, p.DrainWithin.Seconds()/in.ServiceTime), true
+}
+
+// remember returns the votes that still count, with v behind them: one that is
+// as old as ScaleInAfter, and all younger ones. A gap ends what was before.
+func (p Policy) remember(votes []vote, v vote) []vote {
+	if n := len(votes); n > 0 && v.at.Sub(votes[n-1].at) > p.ScaleInAfter/2 {
+		votes = nil
+	}
+	first := 0
+	for first+1 < len(votes) && v.at.Sub(votes[first+1].at) >= p.ScaleInAfter {
+		first++
+	}
+	kept := make([]vote, 0, len(votes)-first+1)
+	return append(append(kept, votes[first:]...), v)
+}
+
+// growth returns the least that was asked for within ScaleOutAfter, by two
+// votes at least.
+func (p Policy) growth(votes []vote) (least vote, ok bool) {
+	last := len(votes) - 1
+	least = votes[last]
+	for i := last - 1; i >= 0; i-- {
+		if last-i >= 2 && votes[last].at.Sub(votes[i].at) > p.ScaleOutAfter {
+			break
+		}
+		if votes[i].size < least.size {
+			least = votes[i]
+		}
+	}
+	return least, last >= 1
+}
+
+// grow makes the decision: to what is asked for, but not by more than double
+// or four at once.
+func (p Policy) grow(v vote, d Decision) Decision {
+	if d.From == p.MaxSize {
+		d.Rule, d.Why = RuleLimit, fmt.Sprintf("%s, but MaxSize is %d", v.why, p.MaxSize)
+		return d
+	}
+	d.Desired = min(v.size, max(2*d.From, d.From+4), p.MaxSize)
+	d.Rule, d.Why = RuleOut, v.why
+	return d
+}
+
+// shrinkage returns the most that was asked for within ScaleInAfter. covered
+// is false unless whole votes reach that far back without a large gap.
+func (p Policy) shrinkage(votes []vote, now time.Time) (most vote, covered bool) {
+	var seen time.Time
+	for _, v := range votes {
+		if v.exact >= most.exact {
+			most = v
+		}
+		if !v.whole {
+			continue
+		}
+		if seen.IsZero() {
+			covered = now.Sub(v.at) >= p.ScaleInAfter*9/10
+		} else if v.at.Sub(seen) > p.ScaleInAfter/2 {
+			return most, false
+		}
+		seen = v.at
+	}
+	return most, covered
+}

@@ -1,0 +1,164 @@
+package autoscale
+
+import (
+	"fmt"
+	"time"
+)
+
+// period gathers the readings of one period.
+type period struct {
+	begun, last time.Time
+	known, lost int
+	sum         float64
+	least, most float64
+	// work is the most that was in work, in processes with all their slots busy.
+	work float64
+}
+
+// add notes one reading, and what is in work.
+func (q period) add(r Reading, work float64, now time.Time) period {
+	if q.begun.IsZero() {
+		q.begun = now
+	}
+	q.last = now
+	q.work = max(q.work, work)
+	if !r.Known {
+		q.lost++
+		return q
+	}
+	if q.known == 0 {
+		q.least, q.most = r.Value, r.Value
+	}
+	q.known++
+	q.sum += r.Value
+	q.least, q.most = min(q.least, r.Value), max(q.most, r.Value)
+	return q
+}
+
+// value returns the statistic; false when more readings are lost than known.
+func (q period) value(s Statistic) (float64, bool) {
+	if q.known == 0 || q.lost > q.known {
+		return 0, false
+	}
+	switch s {
+	case Minimum:
+		return q.least, true
+	case Maximum:
+		return q.most, true
+	case Sum:
+		return q.sum, true
+	default:
+		return q.sum / float64(q.known), true
+	}
+}
+
+// trigger watches one measure against two thresholds.
+func (p Policy) trigger(s State, in Inputs, d Decision) (State, Decision) {
+	s = p.measure(s, in, d.At)
+	was := fmt.Sprintf("%s of %s is %.4g %s", p.Statistic, p.Measure, s.value, p.Unit)
+	switch {
+	case s.over >= p.EvaluationPeriods:
+		return s, p.breach(s, in, d, p.UpperBreachScaleIncrement, fmt.Sprintf("%s, above %g for %v", was, p.UpperThreshold, p.BreachDuration))
+	case s.under >= p.EvaluationPeriods:
+		return s, p.breach(s, in, d, p.LowerBreachScaleIncrement, fmt.Sprintf("%s, below %g for %v", was, p.LowerThreshold, p.BreachDuration))
+	case !in.read(p.Measure).Known:
+		d.Rule, d.Why = RuleMissing, fmt.Sprintf("%s is not known", p.Measure)
+	case s.over > 0 || s.under > 0:
+		d.Rule, d.Why = RuleSteady, fmt.Sprintf("%s, but not for %v yet", was, p.BreachDuration)
+	default:
+		d.Rule, d.Why = RuleSteady, fmt.Sprintf("%s is not outside of %g to %g", p.Measure, p.LowerThreshold, p.UpperThreshold)
+	}
+	return s, d
+}
+
+// measure takes a reading in, and closes the period when its time is over.
+func (p Policy) measure(s State, in Inputs, now time.Time) State {
+	if !s.period.last.IsZero() && now.Sub(s.period.last) > p.Period {
+		s.period, s.over, s.under = period{}, 0, 0
+	}
+	s.period = s.period.add(in.read(p.Measure), in.working(), now)
+	if now.Sub(s.period.begun) < p.Period {
+		return s
+	}
+	value, ok := s.period.value(p.Statistic)
+	s.work, s.period, s.value = s.period.work, period{begun: now, last: now}, value
+	switch {
+	case ok && value > p.UpperThreshold:
+		s.over, s.under = s.over+1, 0
+	case ok && value < p.LowerThreshold:
+		s.over, s.under = 0, s.under+1
+	default:
+		s.over, s.under = 0, 0
+	}
+	return s
+}
+
+// breach makes the decision after a threshold was breached long enough.
+func (p Policy) breach(s State, in Inputs, d Decision, by int, why string) Decision {
+	next := min(max(d.From+by, p.MinSize), p.MaxSize)
+	d.Why = why
+	if next == d.From {
+		d.Rule, d.Why = RuleLimit, fmt.Sprintf("%s, but the size is between MinSize %d and MaxSize %d", why, p.MinSize, p.MaxSize)
+		return d
+	}
+	if p.cooling(s, d.At) > 0 {
+		d.Rule, d.Why = RuleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", why, p.Cooldown)
+		return d
+	}
+	if !in.read(p.Measure).Known {
+		d.Rule, d.Why = RuleMissing, fmt.Sprintf("%s, but now it is not known", why)
+		return d
+	}
+	if p.over(in) != (by > 0) && p.Statistic != Sum {
+		d.Rule, d.Why = RuleSteady, fmt.Sprintf("%s, but now it is %.4g", why, in.read(p.Measure).Value)
+		return d
+	}
+	if next > d.From && p.Measure != CPUUtilization && in.idle() {
+		d.Rule, d.Why = RuleIdle, fmt.Sprintf("%s, but %.0f %% of the slots are free: more would not help", why, 100-in.Busy.Value)
+		return d
+	}
+	if next > d.From {
+		d.Rule, d.Desired = RuleOut, next
+		return d
+	}
+	if reason := p.needs(s, in, next); reason != "" {
+		d.Rule, d.Why = RuleNeeded, fmt.Sprintf("%s, but %s", why, reason)
+		return d
+	}
+	d.Rule, d.Desired = RuleIn, next
+	return d
+}
+
+// over tells on which side of the middle between the thresholds the measure is
+// now: a period that is over says little of a spike that is over too.
+func (p Policy) over(in Inputs) bool {
+	return in.read(p.Measure).Value > (p.LowerThreshold+p.UpperThreshold)/2
+}
+
+// idle tells whether most slots are free. Messages that wait nevertheless wait
+// for something else: their FIFO group, a limit, the queue itself.
+func (in Inputs) idle() bool { return in.Busy.Known && in.Busy.Value < 50 }
+
+// working is what is in work, in processes with all their slots busy; 0 when
+// not known.
+func (in Inputs) working() float64 { return float64(in.Ready) * min(in.Busy.Value, 100) / 100 }
+
+// needs says why a smaller size would not do; "" when nothing speaks against
+// it.
+func (p Policy) needs(s State, in Inputs, next int) string {
+	t, _ := p.Measure.trait()
+	if then := s.value * float64(in.Desired) / float64(next); t.shared && then >= p.UpperThreshold {
+		return fmt.Sprintf("%d would have %.4g, and grow again", next, then)
+	}
+	// A backlog of none says nothing of how much is being done about it.
+	if !in.Busy.Known && (p.Measure == BacklogPerProcess || p.Measure == OldestMessageAge) {
+		return "how busy the slots are is not known"
+	}
+	if then := max(s.work, in.working()) * 100 / float64(next); then > p.TargetBusy {
+		return fmt.Sprintf("%d would have %.0f %% of their slots busy", next, then)
+	}
+	if each, ok := p.backlogEach(in); ok && in.Backlog.Known && in.Backlog.Value > each*float64(next) {
+		return fmt.Sprintf("%.0f messages wait", in.Backlog.Value)
+	}
+	return ""
+}
