@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"tendril/health"
 )
 
 // Live returns nil when the console answers.
@@ -33,6 +35,13 @@ func (c *Client) Status(ctx context.Context) (Status, error) {
 		return Status{}, notRunning(c.dataDir)
 	}
 	return st, nil
+}
+
+// Health returns how the environment does, with its causes.
+func (c *Client) Health(ctx context.Context) (health.Report, error) {
+	var r health.Report
+	_, err := c.call(ctx, http.MethodGet, "/api/v1/health", nil, &r)
+	return r, err
 }
 
 // Queues returns every embedded queue, sorted by name, without attributes.

@@ -33,6 +33,8 @@ type Client struct {
 	dataDir string
 	token   string
 	http    *http.Client
+	// slow is http for answers that may come late.
+	slow *http.Client
 }
 
 // Dial returns a client for the environment that runs on dataDir. It reads
@@ -56,26 +58,35 @@ func Dial(dataDir string) (*Client, error) {
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("reading the console's token: %w", err)
 	}
-	transport := &http.Transport{
-		DialContext:           (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
-		ResponseHeaderTimeout: 2 * MaxWait,
-		IdleConnTimeout:       10 * time.Second,
-	}
-	return &Client{
-		Instance: *instance, dataDir: dataDir, token: token,
-		http: &http.Client{
-			Transport:     transport,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	return &Client{Instance: *instance, dataDir: dataDir, token: token, http: httpClient(2 * MaxWait), slow: httpClient(MaxDeploy + MaxWait)}, nil
+}
+
+// httpClient returns one that waits for the beginning of an answer for up to
+// patience, and follows nobody elsewhere.
+func httpClient(patience time.Duration) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:           (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
+			ResponseHeaderTimeout: patience,
+			IdleConnTimeout:       10 * time.Second,
 		},
-	}, nil
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
 }
 
 // Close drops idle connections.
-func (c *Client) Close() { c.http.CloseIdleConnections() }
+func (c *Client) Close() {
+	c.http.CloseIdleConnections()
+	c.slow.CloseIdleConnections()
+}
 
 // call sends one request and decodes its answer into a value; body and into
 // may be nil. It returns the HTTP status.
 func (c *Client) call(ctx context.Context, method, path string, body, into any) (int, error) {
+	return c.callBy(ctx, c.http, method, path, body, into)
+}
+
+func (c *Client) callBy(ctx context.Context, client *http.Client, method, path string, body, into any) (int, error) {
 	var payload io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)
@@ -94,7 +105,7 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any) 
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	resp, err := c.http.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return 0, c.trouble(err)
 	}

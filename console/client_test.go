@@ -26,10 +26,18 @@ func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(
 // it through a data directory, as the commands do.
 func dial(t *testing.T, opts *Options) *Client {
 	t.Helper()
+	c, _ := dialServer(t, opts, func(*http.Server) {})
+	return c
+}
+
+// dialServer is dial with changes of the HTTP server.
+func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*Client, *httptest.Server) {
+	t.Helper()
 	opts.Token = NewToken()
 	s := New(opts)
 	srv := httptest.NewUnstartedServer(s)
 	srv.Config = HTTPServer(s)
+	edit(srv.Config)
 	srv.Start()
 	dir := t.TempDir()
 	instance := sampleInstance()
@@ -46,18 +54,18 @@ func dial(t *testing.T, opts *Options) *Client {
 		s.Close()
 		srv.Close()
 	})
-	return c
+	return c, srv
 }
 
 func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 	t.Parallel()
 	ds := NewDeliveries(0)
 	ds.Record(Delivery{MessageID: "m1", Queue: "photos", Outcome: "failed", Reason: "status 500", At: time.Unix(5, 0).UTC()})
-	worker := &Worker{Queue: "photos", Concurrency: 50, InWork: 2, GateReasons: []string{"app not ready"}}
+	workers := []Worker{{Queue: "photos", Concurrency: 50, InWork: 2, GateReasons: []string{"app not ready"}}}
 	c := dial(t, &Options{
 		Environment: "photos", Version: "1.2.3", Deliveries: ds,
 		Status: func() Status {
-			return Status{State: StateRunning, Worker: worker, Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}},
+			return Status{State: StateRunning, Workers: workers, Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}},
 				App: []Process{{Name: "web", State: "running", PID: 7, Ready: true}}}
 		},
 		Ready: func() []Check { return []Check{{Name: "app", Detail: "not ready"}} },
@@ -68,7 +76,7 @@ func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 	}
 	want := Status{
 		Environment: "photos", Version: "1.2.3", PID: os.Getpid(), State: StateRunning, Backend: BackendSQS,
-		Checks: []Check{{Name: "app", Detail: "not ready"}}, Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}}, Worker: worker,
+		Checks: []Check{{Name: "app", Detail: "not ready"}}, Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}}, Workers: workers,
 		App:      []Process{{Name: "web", State: "running", PID: 7, Ready: true}},
 		Problems: []Problem{{Queue: "photos", Reason: "status 500", Count: 1, First: time.Unix(5, 0).UTC(), Last: time.Unix(5, 0).UTC(), LastMessageID: "m1"}},
 	}
@@ -193,17 +201,25 @@ func TestDrain(t *testing.T) {
 		drain func(ctx context.Context) error
 		want  bool
 		err   string
+		late  bool
 	}{
-		{"finished", func(context.Context) error { return nil }, true, ""},
-		{"still going", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, ""},
-		{"failed", func(context.Context) error { return errors.New("2 deliveries were aborted") }, false, "2 deliveries were aborted"},
-		{"wrapped", func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("draining: %w", ctx.Err()) }, false, ""},
+		{"finished", func(context.Context) error { return nil }, true, "", false},
+		{"still going", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, false, "", false},
+		{"failed", func(context.Context) error { return errors.New("the disk is full") }, false, "the disk is full", false},
+		{"late", func(context.Context) error {
+			return &Error{Status: 500, Message: "2 deliveries were aborted", Late: true}
+		}, false, "2 deliveries were aborted", true},
+		{"wrapped", func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("draining: %w", ctx.Err()) }, false, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			done, err := dial(t, &Options{Drain: c.drain}).Drain(t.Context(), time.Millisecond)
 			if done != c.want || (err == nil) != (c.err == "") || err != nil && err.Error() != c.err {
 				t.Errorf("Drain = %v, %v; want %v, %q", done, err, c.want, c.err)
+			}
+			var refusal *Error
+			if late := errors.As(err, &refusal) && refusal.Late; late != c.late {
+				t.Errorf("Drain: late %v, want %v", late, c.late)
 			}
 		})
 	}

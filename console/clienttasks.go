@@ -60,11 +60,13 @@ func (c *Client) ResumeTask(ctx context.Context, name string) error {
 	return err
 }
 
-// Reload makes the environment read its file of tasks again, and returns the
-// file and how many tasks are in force now. The error has a [Detail] for each
-// thing that is wrong in the file; the old tasks then stay.
-func (c *Client) Reload(ctx context.Context) (file string, tasks int, err error) {
-	var done reloaded
-	_, err = c.call(ctx, http.MethodPost, "/api/v1/reload", nothing{}, &done)
-	return done.File, done.Tasks, err
+// Reload makes the environment put in force what changed in its folder since it
+// was started, as the signal HUP does, and returns what that was. The error has a
+// [Detail] for each thing that is wrong in the file of tasks, status 422 when a
+// deployment was begun and went wrong, as with [Client.Deploy], and 409 when there
+// is nothing to reload or a deployment is under way. What was in force then stays.
+func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
+	var done ReloadResult
+	_, err := c.callBy(ctx, c.slow, http.MethodPost, "/api/v1/reload", nothing{}, &done)
+	return done, err
 }

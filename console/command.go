@@ -80,7 +80,8 @@ func (c *Client) count(ctx context.Context, method, path string, body any) (int,
 
 // Drain asks the environment to drain and stop, and waits up to wait for it.
 // It returns true when all work is settled, false when the drain goes on. An
-// environment that vanishes after it agreed to drain is drained.
+// environment that vanishes after it agreed to drain is drained. The [Error] of a
+// drain that is over and cut work off is Late.
 func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 	until := time.Now().Add(wait)
 	for agreed := false; ; agreed = true {
@@ -99,6 +100,17 @@ func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 			return d.Drained, nil
 		}
 	}
+}
+
+// Deploy replaces the version of the app by the one in the folder or archive at
+// path, an absolute path, or starts what runs now anew for "". It returns when
+// the old version is gone. The error has status 422 when the deployment went
+// wrong, and then its Switched, Step and Output, and 409 when it could not be
+// begun. A ctx that ends does not end the deployment.
+func (c *Client) Deploy(ctx context.Context, path string) (DeployResult, error) {
+	var done DeployResult
+	_, err := c.callBy(ctx, c.slow, http.MethodPost, "/api/v1/deploy", deployment{path}, &done)
+	return done, err
 }
 
 // CreateQueue creates an embedded queue with SQS attributes, nil for defaults,

@@ -5,12 +5,12 @@
 // types of this package, so that a field has one name in the program, in the
 // JSON and on the screen.
 //
-//	tendril send, peek, queues, dead, tasks, status, drain, reload
+//	tendril send, peek, queues, dead, tasks, deploy, status, health, drain, reload
 //	        |  Dial(data directory): instance.json says where, console.token lets in
 //	        v
 //	     Client ── HTTP, loopback ──> guard ──> routes ──┬─> broker      queues, messages, ledger
 //	                                  │ Host list        ├─> Deliveries  outcomes, problems
-//	                                  │ cross-origin     └─> func fields status, ready, pause, drain, tasks
+//	                                  │ cross-origin     └─> func fields status, health, probes, pause, deploy, drain, tasks
 //	                                  └ token
 //
 // What holds:
@@ -24,8 +24,10 @@
 //     site's page makes a browser send, is refused before anything is looked up.
 //   - A refusal is JSON with the fields error, hint and code; the error
 //     says what and where, the hint what to do instead.
-//   - Nothing here waits for longer than [MaxWait], and [Server.Close] ends every
-//     wait, so that the console never holds up a stop.
+//   - Nothing here waits for longer than [MaxWait], except a deployment and the
+//     drain that a hook asks for; and [Server.Close] ends every wait, so that
+//     the console never holds up a stop.
+//   - A deployment does not end with the request that asked for it.
 //
 // When something fails: without a broker (the environment works on Amazon SQS)
 // the queue routes answer 409 and say where to look; without a token in

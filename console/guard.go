@@ -22,15 +22,31 @@ func secure(h http.Header) {
 // of another site made a browser send. A page whose name was pointed at this
 // machine passes the cross-origin check, so the Host is asked first.
 func (s *Server) admit(r *http.Request) *Error {
-	if !allowedHost(r.Host, s.opts.Hosts) {
+	if !allowedHost(r.Host, s.opts.Hosts) && !isOwnAddress(r) {
 		return refuse(http.StatusForbidden, "this listener does not answer for the host that the request names",
-			"address it as 127.0.0.1, [::1] or localhost, or allow the name in the settings")
+			"address it as 127.0.0.1, [::1] or localhost, or start tendril with --console-hosts NAME")
 	}
 	if err := s.crossOrigin.Check(r); err != nil {
 		return refuse(http.StatusForbidden, "a page of another site may not do this",
 			"send the request from a program, or from a page of this console")
 	}
 	return nil
+}
+
+// isOwnAddress reports whether the request names the very IP address that it came
+// in at, as a probe of a cluster does. A page whose name was pointed here has a
+// name in its place.
+func isOwnAddress(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok {
+		return false
+	}
+	host := r.Host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	return err == nil && ip.Unmap() == local.AddrPort().Addr().Unmap()
 }
 
 // allowedHost reports whether a Host header names this listener: localhost, a

@@ -3,46 +3,13 @@ package console
 import (
 	"errors"
 	"net/http"
-	"slices"
 
+	"tendril/health"
 	"tendril/queue"
 )
 
 // shownProblems bounds the groups of failures in a status.
 const shownProblems = 20
-
-// livez says that the process answers. It never asks the queue or the app: a
-// restart would not mend those.
-func (s *Server) livez(*http.Request) (answer, error) {
-	return ok(map[string]string{"status": "ok"}), nil
-}
-
-// readiness is the answer of /readyz.
-type readiness struct {
-	Ready  bool    `json:"ready"`
-	Checks []Check `json:"checks,omitempty"`
-}
-
-// readyz is 200 when every check is OK and 503 when not. It lists the checks
-// that are not, or all of them with ?verbose.
-func (s *Server) readyz(r *http.Request) (answer, error) {
-	checks, ready := s.checks()
-	if !r.URL.Query().Has("verbose") {
-		checks = slices.DeleteFunc(checks, func(c Check) bool { return c.OK })
-	}
-	status := http.StatusOK
-	if !ready {
-		status = http.StatusServiceUnavailable
-	}
-	return answer{status, readiness{ready, checks}}, nil
-}
-
-func (s *Server) checks() (checks []Check, ready bool) {
-	if s.opts.Ready != nil {
-		checks = slices.Clone(s.opts.Ready())
-	}
-	return checks, !slices.ContainsFunc(checks, func(c Check) bool { return !c.OK })
-}
 
 // getStatus answers after the queues were closed too: it then leaves them out.
 func (s *Server) getStatus(*http.Request) (answer, error) {
@@ -51,7 +18,7 @@ func (s *Server) getStatus(*http.Request) (answer, error) {
 	if b == nil {
 		return ok(st), nil
 	}
-	queues, err := listQueues(b, st.Worker)
+	queues, err := listQueues(b, st.Workers)
 	if errors.Is(err, queue.ErrClosed) {
 		return ok(st), nil
 	}
@@ -86,5 +53,34 @@ func (s *Server) status() Status {
 	if st.Queues == nil {
 		st.Queues = []Queue{}
 	}
+	if s.opts.Health != nil {
+		r := s.health()
+		st.Health = &r
+	}
 	return st
+}
+
+// health returns the report with a list of causes, even an empty one.
+func (s *Server) health() health.Report {
+	r := s.opts.Health()
+	if r.Causes == nil {
+		r.Causes = []string{}
+	}
+	return r
+}
+
+// getHealth is 200 whatever the status: it is a report, not a probe.
+func (s *Server) getHealth(*http.Request) (answer, error) {
+	if s.opts.Health == nil {
+		return answer{}, refuse(http.StatusConflict, "nothing here judges how the environment does: this process serves queues only", "ask /readyz")
+	}
+	return ok(s.health()), nil
+}
+
+// getScale answers a scaler outside.
+func (s *Server) getScale(*http.Request) (answer, error) {
+	if s.opts.Scale == nil {
+		return answer{}, refuse(http.StatusConflict, "nothing here works out a size: this process works on no queue", "ask where 'tendril up' runs")
+	}
+	return ok(s.opts.Scale()), nil
 }

@@ -33,14 +33,33 @@ type Instance struct {
 	// Region and AccountID are those of its queues.
 	Region    string `json:"region"`
 	AccountID string `json:"account_id"`
-	// Queue is the name of the queue that its worker works on, QueueURL the
-	// URL for producers; both "" when it only serves queues.
-	Queue    string `json:"queue"`
-	QueueURL string `json:"queue_url"`
-	// DeadLetterQueue is the name of Queue's dead-letter queue; "" without one.
-	DeadLetterQueue string `json:"dead_letter_queue"`
+	// Queues are those that it works on, in their order; none when it only
+	// serves queues.
+	Queues []InstanceQueue `json:"queues,omitempty"`
 	// StartedAt is when the process began.
 	StartedAt time.Time `json:"started_at"`
+}
+
+// InstanceQueue is one queue that an environment works on.
+type InstanceQueue struct {
+	// Name is the queue's name, URL the one for producers.
+	Name string `json:"name"`
+	URL  string `json:"url"`
+	// DeadLetterQueue is the name of its dead-letter queue; "" without one.
+	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
+	// Embedded tells that it is the instance's own, rather than on Amazon SQS.
+	Embedded bool `json:"embedded"`
+}
+
+// Queue returns the queue of that name, or the first for ""; the zero value
+// when it works on no such queue.
+func (i *Instance) Queue(name string) InstanceQueue {
+	for _, q := range i.Queues {
+		if name == "" || name == q.Name {
+			return q
+		}
+	}
+	return InstanceQueue{}
 }
 
 // Embedded reports whether the instance serves its own queues.

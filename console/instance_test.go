@@ -16,7 +16,10 @@ func sampleInstance() *Instance {
 	return &Instance{
 		PID: os.Getpid(), Version: "1.2.3", Environment: "photos", Console: "127.0.0.1:9325",
 		Endpoint: "http://127.0.0.1:9324", Region: "us-east-1", AccountID: "000000000000",
-		Queue: "photos", QueueURL: "http://127.0.0.1:9324/000000000000/photos", DeadLetterQueue: "photos-dead",
+		Queues: []InstanceQueue{
+			{Name: "photos", URL: "http://127.0.0.1:9324/000000000000/photos", DeadLetterQueue: "photos-dead", Embedded: true},
+			{Name: "mail", URL: "https://sqs.eu-west-1.amazonaws.com/1/mail"},
+		},
 		StartedAt: time.Unix(1_700_000_000, 0).UTC(),
 	}
 }

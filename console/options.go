@@ -3,8 +3,11 @@ package console
 import (
 	"context"
 	"log/slog"
+	"net/http"
 
+	"tendril/autoscale"
 	"tendril/broker"
+	"tendril/health"
 )
 
 // Options configure a [Server]. The zero value is a server that knows its
@@ -20,6 +23,33 @@ type Options struct {
 	// Ready returns the checks behind /readyz; all of them must be OK. Nil
 	// means always ready.
 	Ready func() []Check
+	// Live returns the checks behind /livez, of what a restart would mend and
+	// nothing else. Nil means that a process which answers is alive.
+	Live func() []Check
+	// Started returns the checks behind /startupz, which stay OK once they were:
+	// that the app was ready once, for one. Nil means that the start is over.
+	Started func() []Check
+	// Health returns how the environment does, for /api/v1/health and the status.
+	// Nil means that nobody judges it, and the route then answers 409.
+	Health func() health.Report
+	// Scale returns what waits and the size wanted, for /api/v1/scale. Nil means
+	// that nobody works that out, and the route then answers 409.
+	Scale func() autoscale.Scale
+	// Deploy replaces the version of the app that runs by the one in the folder or
+	// archive at path, an absolute path, and returns when the old one is gone. ""
+	// is what runs now, started anew. ctx ends after [MaxDeploy] and when the
+	// server is closed, not with the request: who asked may go away. A
+	// [*DeployError] is a deployment that went wrong; an [*Error] is shown as it
+	// is; any other error means that nothing was begun, since another deployment
+	// is under way for one. Nil means that the process runs no app.
+	Deploy func(ctx context.Context, path string) (DeployResult, error)
+	// Reload puts in force what changed in the app's folder since it was started:
+	// tasks, settings, or a new version. ctx is as for Deploy, and so are the errors;
+	// a [*periodic.Error] is a file of tasks that is wrong. Nil means that there is
+	// nothing but the tasks to reload, by their own Reload.
+	Reload func(ctx context.Context) (ReloadResult, error)
+	// Metrics answers GET /metrics, for Prometheus; nil for none.
+	Metrics http.Handler
 	// Pause stops receiving from a queue for a reason given by a person; an
 	// empty queue means every queue. Nil means that this process has no
 	// worker. An error is shown to the caller.
@@ -28,8 +58,9 @@ type Options struct {
 	Resume func(queue string) error
 	// Drain begins to drain and stop the environment, unless it has begun, and
 	// waits until all work is settled or ctx is done. It returns nil when
-	// drained and ctx.Err() when ctx was done first; the drain then goes on. It
-	// must return before the environment stops the console.
+	// drained and ctx.Err() when ctx was done first; the drain then goes on. An
+	// [Error] that is Late says that work was cut off. It must return before the
+	// environment stops the console.
 	// Nil means that the process cannot be drained.
 	Drain func(ctx context.Context) error
 	// Broker is the embedded queue; nil when the environment works on Amazon
@@ -38,8 +69,8 @@ type Options struct {
 	// Deliveries remembers outcomes; nil for none, and the routes that show
 	// outcomes then answer 409.
 	Deliveries *Deliveries
-	// Tasks are the periodic tasks; nil when the environment has none, and the
-	// routes of tasks then answer 409.
+	// Tasks are the periodic tasks; nil where there can be none, and the routes of
+	// tasks then answer 409.
 	Tasks *TaskOptions
 	// Token is what "Authorization: Bearer TOKEN" must carry, see [NewToken].
 	// Without one every protected route answers 401.

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -79,39 +78,4 @@ func (s *Server) bounded(parent context.Context, wait time.Duration) (context.Co
 		}
 	}()
 	return ctx, cancel
-}
-
-// drained is the answer of /api/v1/drain.
-type drained struct {
-	// Drained is whether all work is settled and the process is ending.
-	Drained bool `json:"drained"`
-}
-
-// postDrain begins a drain and waits for its end. It is 200 when drained and
-// 202 when the drain goes on.
-func (s *Server) postDrain(r *http.Request) (answer, error) {
-	if s.opts.Drain == nil {
-		return answer{}, refuse(http.StatusConflict, "this process cannot be drained", "end it with the signal TERM")
-	}
-	var body struct {
-		Wait string `json:"wait"`
-	}
-	if err := readBody(r, &body); err != nil {
-		return answer{}, err
-	}
-	wait, err := waitTime(body.Wait)
-	if err != nil {
-		return answer{}, err
-	}
-	ctx, cancel := s.bounded(r.Context(), wait)
-	defer cancel()
-	err = s.opts.Drain(ctx)
-	switch {
-	case err == nil:
-		return ok(drained{true}), nil
-	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
-		return answer{http.StatusAccepted, drained{false}}, nil
-	default:
-		return answer{}, err
-	}
 }

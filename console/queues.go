@@ -31,7 +31,7 @@ func (s *Server) getQueues(*http.Request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	queues, err := listQueues(b, s.environment().Worker)
+	queues, err := listQueues(b, s.environment().Workers)
 	return ok(queueList{queues}), err
 }
 
@@ -41,7 +41,7 @@ func (s *Server) getQueue(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	name := r.PathValue("name")
-	q, attributes, err := readQueue(b, name, s.environment().Worker)
+	q, attributes, err := readQueue(b, name, s.environment().Workers)
 	if err != nil {
 		return answer{}, err
 	}
@@ -51,10 +51,10 @@ func (s *Server) getQueue(r *http.Request) (answer, error) {
 }
 
 // listQueues returns every embedded queue, without attributes.
-func listQueues(b *broker.Broker, w *Worker) ([]Queue, error) {
+func listQueues(b *broker.Broker, workers []Worker) ([]Queue, error) {
 	queues := []Queue{}
 	for _, name := range b.ListQueues("") {
-		q, _, err := readQueue(b, name, w)
+		q, _, err := readQueue(b, name, workers)
 		if errors.Is(err, queue.ErrNoQueue) {
 			continue // deleted since it was listed
 		}
@@ -66,7 +66,7 @@ func listQueues(b *broker.Broker, w *Worker) ([]Queue, error) {
 	return queues, nil
 }
 
-func readQueue(b *broker.Broker, name string, w *Worker) (Queue, map[string]string, error) {
+func readQueue(b *broker.Broker, name string, workers []Worker) (Queue, map[string]string, error) {
 	attributes, err := b.Attributes(name)
 	if err != nil {
 		return Queue{}, nil, err
@@ -82,8 +82,10 @@ func readQueue(b *broker.Broker, name string, w *Worker) (Queue, map[string]stri
 	q := Queue{Name: name, ARN: b.ARN(name), Ledger: ledger, OldestSeconds: oldest.Seconds()}
 	q.FIFO = attributes["FifoQueue"] == "true"
 	q.DeadLetterQueue, q.MaxReceives = ParseRedrivePolicy(attributes["RedrivePolicy"])
-	if w != nil && w.Queue == name {
-		q.Paused, q.PauseReason = w.Paused, w.PauseReason
+	for _, w := range workers {
+		if w.Queue == name {
+			q.Paused, q.PauseReason = w.Paused, w.PauseReason
+		}
 	}
 	return q, attributes, nil
 }

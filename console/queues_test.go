@@ -76,7 +76,7 @@ func TestQueuesAreShownWithTheirLedger(t *testing.T) {
 	b := newBroker(t)
 	sendBodies(t, b, "jobs", "one", "two")
 	c := dial(t, &Options{Broker: b, Environment: "photos", Status: func() Status {
-		return Status{Worker: &Worker{Queue: "jobs", Paused: true, PauseReason: "deploy"}}
+		return Status{Workers: []Worker{{Queue: "jobs", Paused: true, PauseReason: "deploy"}}}
 	}})
 	queues, err := c.Queues(t.Context())
 	if err != nil {

@@ -23,6 +23,12 @@ type Error struct {
 	Code string `json:"code,omitempty"`
 	// Details are the single things that are wrong, where Message sums up.
 	Details []Detail `json:"details,omitempty"`
+	// Switched, Step and Output are those of the [DeployError] behind it.
+	Switched bool     `json:"switched,omitempty"`
+	Step     string   `json:"step,omitempty"`
+	Output   []string `json:"output,omitempty"`
+	// Late tells of a drain that it is over, and that work was cut off.
+	Late bool `json:"late,omitempty"`
 
 	cause error
 }

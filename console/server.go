@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 	"os"
@@ -13,7 +14,8 @@ import (
 	"tendril/queue"
 )
 
-// MaxWait is the longest that one request waits for an outcome or a drain.
+// MaxWait is the longest that one request waits for an outcome or a drain, hooks
+// and deployments apart.
 const MaxWait = 25 * time.Second
 
 // maxBody bounds what a request may send: room for ten messages that fill a
@@ -46,6 +48,9 @@ func New(opts *Options) *Server {
 	}
 	for _, rt := range s.routes() {
 		s.mux.Handle(rt.pattern, s.serve(rt))
+	}
+	if s.opts.Metrics != nil {
+		s.mux.Handle("GET /metrics", s.opts.Metrics)
 	}
 	return s
 }
@@ -83,6 +88,9 @@ func (s *Server) serve(rt route) http.HandlerFunc {
 			writeJSON(w, refusal.Status, refusal)
 			return
 		}
+		if rt.limit > 0 {
+			extend(w, rt.limit)
+		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 		answer, err := rt.handle(r)
 		if err != nil {
@@ -93,11 +101,20 @@ func (s *Server) serve(rt route) http.HandlerFunc {
 			writeJSON(w, refusal.Status, refusal)
 			return
 		}
-		if rt.kind == act {
+		if rt.kind == act || rt.kind == hook {
 			s.log.Info("console act", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr, "status", answer.status)
 		}
 		writeJSON(w, answer.status, answer.body)
 	}
+}
+
+// extend gives one answer more time than the HTTP server would: the read
+// deadline too, which would end the request while its handler works.
+func extend(w http.ResponseWriter, limit time.Duration) {
+	until := time.Now().Add(limit + MaxWait)
+	rc := http.NewResponseController(w)
+	// What is no connection, in a test for one, has no deadlines to move.
+	_ = errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
 }
 
 func (s *Server) permit(rt route, r *http.Request) *Error {
@@ -105,8 +122,11 @@ func (s *Server) permit(rt route, r *http.Request) *Error {
 		return refuse(http.StatusUnauthorized, "this needs the console's token",
 			"send the header Authorization: Bearer TOKEN with the content of "+TokenFile+" in the data directory")
 	}
-	if rt.kind == act || rt.kind == produce {
+	switch {
+	case rt.kind == act || rt.kind == produce:
 		return checkAct(r)
+	case rt.kind == hook && r.Method == http.MethodHead:
+		return refuse(http.StatusNotFound, "there is no HEAD "+r.URL.Path, "a look at a hook would be an act: send GET or POST")
 	}
 	return nil
 }

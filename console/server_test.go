@@ -60,8 +60,11 @@ func TestEveryProtectedRouteNeedsTheToken(t *testing.T) {
 	s := New(&Options{Token: testToken})
 	for _, rt := range s.routes() {
 		method, path := example(rt.pattern)
-		if method != http.MethodGet && rt.kind != act && rt.kind != produce {
+		if method != http.MethodGet && rt.kind != act && rt.kind != produce && rt.kind != hook {
 			t.Errorf("%s changes something and is not declared to", rt.pattern)
+		}
+		if strings.Contains(path, "/-/") && rt.kind != hook {
+			t.Errorf("%s is not declared a hook", rt.pattern)
 		}
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + testToken + "x", "Basic " + testToken, testToken, "Bearer \x00"} {
 			r := httptest.NewRequest(method, path, strings.NewReader("{}"))
@@ -101,6 +104,7 @@ func TestUnknownRoutesAre404(t *testing.T) {
 		"GET /", "GET /api", "GET /api/v1", "GET /api/v1/", "GET /api/v1/nothing", "GET /livez/", "GET //livez", "GET /api/../livez", "GET /debug/pprof/",
 		"POST /livez", "PUT /api/v1/queues/jobs/pause", "GET /api/v1/queues/jobs/purge", "DELETE /api/v1/queues/jobs", "PATCH /api/v1/status",
 		"POST /api/v1/queues/jobs/messages/m1", "DELETE /api/v1/queues/jobs/messages", "OPTIONS /api/v1/status", "GET /api/v1/drain", "TRACE /livez",
+		"HEAD /-/drain", "GET /-/quiet", "GET /-/reload", "GET /-/", "DELETE /-/drain", "GET /api/v1/deploy", "POST /api/v1/health",
 	} {
 		method, path, _ := strings.Cut(line, " ")
 		r := with(httptest.NewRequest(method, path, nil), "Authorization", "Bearer "+testToken)
@@ -209,12 +213,15 @@ func TestWithoutItsPartsARouteSaysSo(t *testing.T) {
 			post("/api/v1/queues/jobs/purge", "{}"), post("/api/v1/queues/jobs/move", `{"ids":["m1"]}`), post("/api/v1/queues/jobs/delete", `{"ids":["m1"]}`),
 			with(httptest.NewRequest(http.MethodDelete, "/api/v1/queues/jobs/messages/m1", nil), "Authorization", "Bearer "+testToken),
 		},
-		"no worker": {post("/api/v1/queues/jobs/pause", "{}"), post("/api/v1/queues/jobs/resume", "{}"), post("/api/v1/quiet", "{}"), post("/api/v1/resume", "{}")},
+		"runs no app":            {post("/api/v1/deploy", "{}")},
+		"nothing here judges":    {get("/api/v1/health")},
+		"nothing here works out": {get("/api/v1/scale")},
+		"no worker":              {post("/api/v1/queues/jobs/pause", "{}"), post("/api/v1/queues/jobs/resume", "{}"), post("/api/v1/quiet", "{}"), post("/-/quiet", ""), post("/api/v1/resume", "{}")},
 		"no periodic tasks": {
 			get("/api/v1/tasks"), get("/api/v1/tasks/tidy/history"), get("/api/v1/history"), post("/api/v1/tasks/tidy/run", "{}"),
 			post("/api/v1/tasks/tidy/pause", "{}"), post("/api/v1/tasks/tidy/resume", "{}"), post("/api/v1/reload", "{}"),
 		},
-		"cannot be drained": {post("/api/v1/drain", "{}")},
+		"cannot be drained": {post("/api/v1/drain", "{}"), post("/-/drain", ""), with(get("/-/drain"), "Authorization", "Bearer "+testToken)},
 		"delivers nothing":  {get("/api/v1/deliveries"), get("/api/v1/messages/m1/outcome")},
 	} {
 		for _, r := range requests {
@@ -223,6 +230,16 @@ func TestWithoutItsPartsARouteSaysSo(t *testing.T) {
 				t.Errorf("%s %s: %d %v; want 409 saying %q", r.Method, r.URL, code, body, want)
 			}
 		}
+	}
+	tasks := false
+	crew := crew(new([]string))
+	crew.Any = func() bool { return tasks }
+	s = New(&Options{Token: testToken, Tasks: crew})
+	for _, want := range []int{http.StatusConflict, http.StatusOK} {
+		if code, body := ask(t, s, get("/api/v1/tasks")); code != want {
+			t.Errorf("tasks that come while it runs: %d %v, want %d", code, body, want)
+		}
+		tasks = true
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tendril/broker"
+	"tendril/health"
 )
 
 // The states of an environment, as [Status] names them.
@@ -33,8 +34,6 @@ type Status struct {
 	Backend string `json:"backend"`
 	// StartedAt is when the process began.
 	StartedAt time.Time `json:"started_at,omitzero"`
-	// Target is the URL that messages are posted to; "" without a worker.
-	Target string `json:"target,omitempty"`
 	// Ready is whether every check is OK.
 	Ready bool `json:"ready"`
 	// Checks are the parts that make it ready, in the order they were asked.
@@ -45,11 +44,24 @@ type Status struct {
 	// Ledger is the account of all embedded queues together, deleted ones
 	// included; nil on Amazon SQS.
 	Ledger *Account `json:"ledger,omitempty"`
-	// Worker is nil in a process that only serves queues.
-	Worker *Worker `json:"worker,omitempty"`
+	// Workers hold one entry for each queue that is worked on, in the order in
+	// which they were given; none in a process that only serves queues.
+	Workers []Worker `json:"workers,omitempty"`
 	// App holds the processes that the environment supervises; empty when it
 	// stands beside an app that somebody else runs.
 	App []Process `json:"app,omitempty"`
+	// Deployment is the newest one, under way or over; nil when there was none
+	// since the start.
+	Deployment *Deployment `json:"deployment,omitempty"`
+	// Isolation is what is known of messages that end the app; nil when nothing
+	// is suspected.
+	Isolation *Isolation `json:"isolation,omitempty"`
+	// Limits hold one entry for each target that is protected.
+	Limits []Limit `json:"limits,omitempty"`
+	// Scaling is how the size is chosen; nil where it is fixed.
+	Scaling *Scaling `json:"scaling,omitempty"`
+	// Health is how the environment does; nil when nobody judges it.
+	Health *health.Report `json:"health,omitempty"`
 	// Tasks are the periodic tasks; nil when the environment has none.
 	Tasks *TasksStatus `json:"tasks,omitempty"`
 	// Problems are the failures among the remembered deliveries, grouped by
@@ -144,10 +156,13 @@ type Queue struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 }
 
-// Worker is what the part that receives and delivers is doing.
+// Worker is what the part that receives from one queue and delivers is doing.
 type Worker struct {
 	// Queue is the name of the queue it works on.
 	Queue string `json:"queue"`
+	// Target is the URL that messages are posted to, or the function that is
+	// invoked with them.
+	Target string `json:"target,omitempty"`
 	// Concurrency is how many messages it hands out at once at most.
 	Concurrency int `json:"concurrency"`
 	// InWork counts messages that the app has now; Prefetched those received
@@ -157,8 +172,8 @@ type Worker struct {
 	// Paused and PauseReason are a person's act.
 	Paused      bool   `json:"paused"`
 	PauseReason string `json:"pause_reason,omitempty"`
-	// Receiving is false while a gate is closed or the worker is paused;
-	// GateReasons then says why, a few words each.
+	// Receiving is false while a gate is closed, the worker is paused or the
+	// target's breaker lets nothing begin; GateReasons then says why, a few words each.
 	Receiving   bool     `json:"receiving"`
 	GateReasons []string `json:"gate_reasons,omitempty"`
 	// The counts run since the process began. Done, Failed and Unreached are
@@ -170,6 +185,19 @@ type Worker struct {
 	Unreached int64 `json:"unreached"`
 	GivenBack int64 `json:"given_back"`
 	Expired   int64 `json:"expired"`
+	// Throttled were refused by the target before it ran them.
+	Throttled int64 `json:"throttled"`
+	// OldestSeconds is the age of the oldest message in hand that is not done;
+	// LongestWaitSeconds the longest that one waited from its send to its
+	// delivery, of those begun in the last minute. 0 when there are none.
+	OldestSeconds      float64 `json:"oldest_seconds"`
+	LongestWaitSeconds float64 `json:"longest_wait_seconds"`
+	// TurnShare is the share, 0 to 1, of the deliveries begun in the last minute
+	// that were this queue's; 0 when nothing began.
+	TurnShare float64 `json:"turn_share"`
+	// LimitedBy says what keeps messages back for the target's sake; "" when
+	// nothing does.
+	LimitedBy string `json:"limited_by,omitempty"`
 	// PerSecond is the recent rate of settled messages; 0 when unknown.
 	PerSecond float64 `json:"per_second,omitempty"`
 	// LastError is the most recent trouble with the queue; "" when the last

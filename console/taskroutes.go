@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"tendril/periodic"
 	"tendril/queue"
 )
 
@@ -32,15 +31,8 @@ type taskPaused struct {
 	Paused bool   `json:"paused"`
 }
 
-// reloaded is the answer of a reload.
-type reloaded struct {
-	// File is what was read, Tasks how many tasks are in force now.
-	File  string `json:"file"`
-	Tasks int    `json:"tasks"`
-}
-
 func (s *Server) tasks() (*TaskOptions, error) {
-	if s.opts.Tasks == nil {
+	if t := s.opts.Tasks; t == nil || t.Any != nil && !t.Any() {
 		return nil, refuse(http.StatusConflict, "this environment has no periodic tasks", "write cron.yaml or give --cron FILE")
 	}
 	return s.opts.Tasks, nil
@@ -142,30 +134,4 @@ func taskError(ctx context.Context, t *TaskOptions, name string, err error) erro
 // knows reports whether there is a task of that name now.
 func (t *TaskOptions) knows(name string) bool {
 	return slices.ContainsFunc(t.Status().Tasks, func(task Task) bool { return task.Name == name })
-}
-
-// postReload puts the file of tasks in force as it is now, or refuses it with
-// everything that is wrong in it.
-func (s *Server) postReload(r *http.Request) (answer, error) {
-	t, err := s.tasks()
-	if err != nil {
-		return answer{}, err
-	}
-	if err := readBody(r, &struct{}{}); err != nil {
-		return answer{}, err
-	}
-	err = t.Reload()
-	var wrong *periodic.Error
-	switch {
-	case errors.As(err, &wrong):
-		refusal := refuse(http.StatusBadRequest, "the file of tasks is refused; the tasks in force stay as they are", "")
-		for _, p := range wrong.Problems {
-			refusal.Details = append(refusal.Details, Detail{p.String(), p.Hint})
-		}
-		return answer{}, refusal
-	case err != nil:
-		return answer{}, unable(err)
-	}
-	st := t.Status()
-	return ok(reloaded{st.File, len(st.Tasks)}), nil
 }

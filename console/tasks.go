@@ -6,8 +6,12 @@ import (
 )
 
 // TaskOptions are what a [Server] may ask and do about periodic tasks. All of
-// its functions are set.
+// its functions but Any are set.
 type TaskOptions struct {
+	// Any reports whether there are periodic tasks now: a version of the app may
+	// bring them. While there are none the routes of tasks answer 409. Nil stands
+	// for yes.
+	Any func() bool
 	// Status returns the tasks as they stand, in the order of the file.
 	Status func() TasksStatus
 	// Run enqueues one run of a task at once. The error wraps a [queue.Error]

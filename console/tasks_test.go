@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -171,9 +172,9 @@ func TestReloadSaysEverythingThatIsWrong(t *testing.T) {
 	var said []string
 	opts := crew(&said)
 	c := dial(t, &Options{Tasks: opts})
-	file, tasks, err := c.Reload(t.Context())
-	if err != nil || file != "app/cron.yaml" || tasks != 2 || len(said) != 1 {
-		t.Errorf("reload: %q, %d tasks, %v, %v", file, tasks, said, err)
+	done, err := c.Reload(t.Context())
+	if err != nil || !reflect.DeepEqual(done, ReloadResult{File: "app/cron.yaml", Tasks: 2}) || len(said) != 1 {
+		t.Errorf("reload: %+v, %v, %v", done, said, err)
 	}
 	opts.Reload = func() error {
 		return fmt.Errorf("they stay: %w", &periodic.Error{Problems: []periodic.Problem{
@@ -181,7 +182,7 @@ func TestReloadSaysEverythingThatIsWrong(t *testing.T) {
 		}})
 	}
 	var refusal *Error
-	if _, _, err = c.Reload(t.Context()); !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest || !strings.Contains(refusal.Message, "stay as they are") {
+	if _, err = c.Reload(t.Context()); !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest || !strings.Contains(refusal.Message, "stay as they are") {
 		t.Fatalf("a bad file: %#v", err)
 	}
 	want := []Detail{{"cron.yaml:3: the task has no url", "write a line such as url: /backup"}, {"cron.yaml:9: two tasks have the name a", ""}}
@@ -189,7 +190,7 @@ func TestReloadSaysEverythingThatIsWrong(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	opts.Reload = func() error { return errors.New("reading the periodic tasks: no such file") }
-	if _, _, err = c.Reload(t.Context()); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict {
+	if _, err = c.Reload(t.Context()); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict {
 		t.Errorf("a missing file: %#v", err)
 	}
 }

@@ -1,0 +1,42 @@
+package console
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestOneClaimsADirectory: the lock is the open file's, so two claims of one
+// process stand for those of two.
+func TestOneClaimsADirectory(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	release, err := Claim(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Claim(dir); !errors.Is(err, ErrClaimed) || !strings.Contains(err.Error(), dir) {
+		t.Errorf("a second claim: %v", err)
+	}
+	own := &Instance{PID: os.Getpid(), Environment: "letters"}
+	if err := own.Write(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Claim(dir); !errors.Is(err, ErrClaimed) || !strings.Contains(err.Error(), `"letters", process `) {
+		t.Errorf("a second claim says %v, and not whose it is", err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Claim(dir)
+	if err != nil {
+		t.Fatalf("released, and not to be had, whatever file is left: %v", err)
+	}
+	if err := again(); err != nil {
+		t.Error(err)
+	}
+	if _, err := Claim(dir + "/missing"); err == nil || errors.Is(err, ErrClaimed) {
+		t.Errorf("a folder that is not there: %v", err)
+	}
+}
