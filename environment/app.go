@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
-	"tendril/bundle"
+	"tendril/rollout"
 	"tendril/supervisor"
 )
 
@@ -15,84 +16,151 @@ func (e *Environment) hasApp() bool {
 	return len(e.Command) > 0 || e.Bundle != nil && len(e.Bundle.Processes) > 0
 }
 
-// startApp starts the app's processes; their readiness opens the worker's gate.
+// startApp does what the bundle wants done before, starts the copies of the app
+// and its helpers, and lets the readiness of the copies open the workers' gates.
 func (e *Environment) startApp(ctx context.Context) error {
 	if !e.hasApp() {
 		return nil
 	}
-	procs, err := e.processes()
-	if err != nil {
+	if err := e.refuseRoot(); err != nil {
 		return err
 	}
-	app, err := supervisor.New(procs, &supervisor.Options{
-		Grace: max(e.s.AppGrace, time.Nanosecond), RestartLimit: restartLimit(e.s.RestartLimit), RestartWindow: e.s.RestartWindow,
-		Output: e.report.app, Events: e.appEvents(),
-	})
-	if err != nil {
+	if err := e.openAppLogs(); err != nil {
+		return err
+	}
+	var err error
+	if e.pid, err = e.newPIDFile(); err != nil {
+		return err
+	}
+	v := version{number: 1, bundle: e.Bundle, command: e.Command}
+	if v.bundle != nil {
+		v.read = readFiles(v.bundle.Dir)
+	}
+	if err := e.runSteps(ctx, v, beforeStart); err != nil {
 		return fmt.Errorf("%w: %w", ErrAppFailed, err)
 	}
-	e.app = app
-	e.work.worker.Gate(false, "waiting for the app to be ready")
-	if err := app.Start(ctx); err != nil {
+	v.look()
+	e.app = rollout.NewManager(e.router, launcher{e}, e.rolloutOptions())
+	e.gate(false, "waiting for the app to be ready")
+	var endRun context.CancelFunc
+	e.appRun, endRun = context.WithCancel(context.Background())
+	var beside sync.WaitGroup
+	e.steps.push("the app", func(ctx context.Context) error {
+		endRun()
+		e.lone.stop(ctx)
+		err := e.app.Stop(ctx)
+		e.awaitSteps(ctx, &beside)
+		return err
+	})
+	beside.Go(func() { e.lone.tidy(e.appRun) })
+	if err := e.app.Start(ctx, v, e.s.ProcessesMin); err != nil {
 		if taken := (*supervisor.PortError)(nil); errors.As(err, &taken) {
 			return conflict(fmt.Errorf("%w with --port", err))
 		}
 		return fmt.Errorf("%w: %w", ErrAppFailed, err)
 	}
-	e.steps.push("the app", app.Stop)
 	e.watchReadiness()
+	beside.Go(func() { e.afterFirstReady(v) })
 	return nil
 }
 
-// processes says what to run: a command, or the lines of the Procfile, of
-// which web is the app that gets the messages.
-func (e *Environment) processes() ([]supervisor.Process, error) {
-	check := supervisor.Check{Port: e.s.Port}
-	if e.s.Healthcheck != "" {
-		var err error
-		if check, err = supervisor.ParseCheck(e.s.Healthcheck); err != nil {
-			return nil, err
+// awaitSteps waits until no hook runs any more, in whose place nothing may be left.
+func (e *Environment) awaitSteps(ctx context.Context, beside *sync.WaitGroup) {
+	over := make(chan struct{})
+	go func() {
+		beside.Wait()
+		close(over)
+	}()
+	for _, end := range []<-chan struct{}{over, e.deploying} {
+		select {
+		case <-end:
+		case <-ctx.Done():
 		}
 	}
-	q := appQueue{endpoint: e.endpoint, region: e.s.Region, url: e.work.queue.url, name: e.work.queue.name}
-	web := supervisor.Process{Name: bundle.MainProcess, Argv: e.Command, Port: e.s.Port, Check: check, Env: appEnvironment(e.AppEnv, e.s.Port, q)}
-	if e.Bundle == nil {
-		return []supervisor.Process{web}, nil
-	}
-	web.Dir = e.Bundle.Dir
-	if len(e.Command) > 0 {
-		return []supervisor.Process{web}, nil
-	}
-	if _, err := e.Bundle.Web(); err != nil {
-		return nil, err
-	}
-	var procs []supervisor.Process
-	for _, p := range e.Bundle.Processes {
-		if p.Name == bundle.MainProcess {
-			web.Shell = p.Command
-			procs = append(procs, web)
-			continue
-		}
-		procs = append(procs, supervisor.Process{Name: p.Name, Shell: p.Command, Dir: e.Bundle.Dir, Env: appEnvironment(e.AppEnv, 0, q)})
-	}
-	return procs, nil
 }
 
-// restartLimit: a chosen 0 means never, which the supervisor says as -1.
-func restartLimit(n int) int {
-	if n == 0 {
-		return -1
+// afterFirstReady runs the hooks that follow the first start, unless the app became
+// ready with a later version, which has its own.
+func (e *Environment) afterFirstReady(v version) {
+	defer close(e.welcomed)
+	select {
+	case <-e.ready:
+	case <-e.draining:
+		return
 	}
-	return n
+	select { // no deployment's hooks run beside these
+	case <-e.deploying:
+		defer func() { e.deploying <- struct{}{} }()
+	case <-e.appRun.Done():
+		return
+	}
+	if e.app.Version().number != v.number {
+		return
+	}
+	if err := e.runSteps(e.appRun, v, afterStart); err != nil && e.appRun.Err() == nil {
+		e.fail(fmt.Errorf("%w: %w", ErrAppFailed, err))
+	}
 }
 
-// appGate passes the app's readiness on to the worker.
-func (e *Environment) appGate(g supervisor.Gate) {
-	if g.Open {
+// appQueue is what programs of the user learn about the queue.
+func (e *Environment) appQueue() appQueue {
+	home := e.home()
+	q := appQueue{region: home.settings().Region, url: home.queue.url, name: home.queue.name}
+	if home.embedded {
+		q.endpoint = e.endpoint
+	}
+	return q
+}
+
+// appGate passes the app's readiness on to the workers.
+func (e *Environment) appGate(open bool, reason string) {
+	e.gateMu.Lock()
+	defer e.gateMu.Unlock()
+	if e.gateTimer != nil {
+		e.gateTimer.Stop()
+		e.gateTimer = nil
+	}
+	switch {
+	case open:
 		e.readyOnce.Do(func() { close(e.ready) })
+		e.passGate(true, "")
+	case !e.wasReady():
+		e.passGate(false, reason)
+	default:
+		var timer *time.Timer
+		timer = time.AfterFunc(briefly, func() {
+			e.gateMu.Lock() // so that no opening comes between the question and the closing
+			defer e.gateMu.Unlock()
+			if open, reason := e.router.Open(); !open && e.gateTimer == timer {
+				e.passGate(false, reason)
+			}
+		})
+		e.gateTimer = timer
 	}
+}
+
+func (e *Environment) passGate(open bool, reason string) {
 	if !e.stopping() {
-		e.work.worker.Gate(g.Open, g.Reason)
+		e.gate(open, reason)
+	}
+}
+
+// gate tells the workers that post to the app whether it is ready.
+func (e *Environment) gate(open bool, reason string) {
+	for _, l := range e.inOrder() {
+		if l.settings().ToOwnApp() {
+			l.worker.Gate(open, reason)
+		}
+	}
+}
+
+// wasReady reports whether the app was ready at least once.
+func (e *Environment) wasReady() bool {
+	select {
+	case <-e.ready:
+		return true
+	default:
+		return false
 	}
 }
 

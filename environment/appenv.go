@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tendril/notify"
 )
 
 // localCredential is what the app gets as access key and secret for the
@@ -25,8 +27,8 @@ type appQueue struct {
 // enqueue. Credentials that are there already stay: the embedded queue accepts
 // them too, and the app may need them for other services.
 func appEnvironment(base []string, port int, q appQueue) []string {
-	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
-		return strings.HasPrefix(entry, "TENDRIL_") || strings.HasPrefix(entry, "WORKERLESS_") || strings.HasPrefix(entry, "NOTIFY_SOCKET=")
+	env := slices.DeleteFunc(notify.WithoutVariables(base), func(entry string) bool {
+		return strings.HasPrefix(entry, "TENDRIL_") || strings.HasPrefix(entry, "WORKERLESS_")
 	})
 	set := func(name, value string) { env = append(without(env, name), name+"="+value) }
 	setMissing := func(name, value string) {

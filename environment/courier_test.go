@@ -51,11 +51,18 @@ func TestCourierTrust(t *testing.T) {
 		{"all are trusted", config.TrustAll, false, seen{"/audit", "audit", "acme", ""}},
 		{"known to the registry", config.TrustRegistry, true, seen{"/audit", "audit", "acme", ""}},
 		{"unknown to the registry", config.TrustRegistry, false, seen{"/", "", "acme", "elasticbeanstalk scheduled job"}},
+		{"known with another path", config.TrustRegistry, true, seen{"/", "", "acme", "elasticbeanstalk scheduled job"}},
 	} {
 		got = nil
-		e := &Environment{s: &config.Settings{PeriodicTrust: tt.trust}}
-		e.known = func(_ context.Context, id string) (bool, error) { return tt.known && id == run, nil }
-		if r := (&courier{e: e, app: h}).Deliver(t.Context(), runMessage("m", "/audit")); r.Outcome != queue.Done {
+		path := "/audit"
+		if tt.name == "known with another path" {
+			path = "/admin"
+		}
+		e := &Environment{s: &config.Settings{PeriodicTrust: tt.trust}, report: &report{}}
+		e.agreed.Store(&registry{known: func(_ context.Context, id, path string) (bool, error) {
+			return tt.known && id == run && path == "/audit", nil
+		}})
+		if r := (&courier{e: e, to: h}).Deliver(t.Context(), runMessage("m", path)); r.Outcome != queue.Done {
 			t.Errorf("%s: %+v", tt.name, r)
 		}
 		if diff := cmp.Diff([]seen{tt.want}, got); diff != "" {
@@ -93,6 +100,7 @@ func TestMemoryStoreIsAPeriodicStore(t *testing.T) {
 	ctx, s := t.Context(), newMemoryStore()
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	f := periodic.Fire{ID: "audit@1", Task: "audit", ScheduledAt: at}
+	f.Message.Attributes = []queue.Attribute{{Name: periodic.AttributePath, Type: "String", Value: "/audit"}}
 	since, _ := s.Since(ctx, 1, map[string]time.Time{"audit": at.Add(-time.Hour)})
 	if !since["audit"].Equal(at.Add(-time.Hour)) {
 		t.Errorf("a new task is accounted for since %v", since)
@@ -111,12 +119,15 @@ func TestMemoryStoreIsAPeriodicStore(t *testing.T) {
 	if since, _ := s.Since(ctx, 1, map[string]time.Time{"audit": at.Add(-time.Hour)}); !since["audit"].Equal(at) {
 		t.Errorf("accounted for since %v, want %v", since["audit"], at)
 	}
-	if known, _ := s.known(ctx, "audit@1"); !known {
-		t.Error("the run is not known")
+	s.Mark(ctx, 1, periodic.Fire{ID: "audit@0", Task: "audit", ScheduledAt: at}, "") // left out
+	for run, want := range map[[2]string]bool{{"audit@1", "/audit"}: true, {"audit@1", "/admin"}: false, {"audit@0", ""}: false} {
+		if known, _ := s.known(ctx, run[0], run[1]); known != want {
+			t.Errorf("known(%q) = %v", run, known)
+		}
 	}
 	later := periodic.Fire{ID: "audit@2", Task: "audit", ScheduledAt: at.Add(72 * time.Hour)}
 	s.Claim(ctx, 1, later, 1)
-	if known, _ := s.known(ctx, "audit@1"); known {
+	if known, _ := s.known(ctx, "audit@1", "/audit"); known {
 		t.Error("records are kept for ever")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tendril/aws"
@@ -13,8 +14,15 @@ import (
 	"tendril/bundle"
 	"tendril/config"
 	"tendril/console"
-	"tendril/deliver"
+	"tendril/envelope"
+	"tendril/health"
+	"tendril/isolate"
+	"tendril/limit"
+	"tendril/notify"
+	"tendril/rollout"
+	"tendril/runtimeapi"
 	"tendril/supervisor"
+	"tendril/telemetry"
 	"tendril/worker"
 )
 
@@ -27,6 +35,9 @@ type Options struct {
 	// Command is the app's program and arguments; empty when the bundle's
 	// Procfile or Settings.Target says where the app is.
 	Command []string
+	// Load reads the settings anew with another bundle, to check it before it is
+	// deployed; nil for no check.
+	Load func(*bundle.Bundle) (*config.Config, error)
 	// QueuesOnly serves the embedded queues without worker and app.
 	QueuesOnly bool
 	// AppEnv is the environment that the app inherits, as NAME=value.
@@ -44,11 +55,12 @@ type Options struct {
 	Version string
 }
 
-// Environment is one worker environment: a queue, a worker, an app, and the
-// listeners around them.
+// Environment is one worker environment: queues, a worker for each, an app, and
+// the listeners around them.
 type Environment struct {
 	Options
 	s      *config.Settings
+	tuned  atomic.Pointer[config.Settings] // see inForce
 	report *report
 	steps  steps
 	began  time.Time
@@ -56,19 +68,54 @@ type Environment struct {
 	broker   *broker.Broker // nil on Amazon SQS
 	sqs      *aws.SQS       // nil with the embedded queue
 	endpoint string         // of the embedded queue; "" on Amazon SQS
-	work     *work          // nil with QueuesOnly
-	tasks    *tasks         // nil when there are no periodic tasks
-	// known reports whether the registry knows a run; nil where there is none.
-	known   func(ctx context.Context, fireID string) (bool, error)
-	app     *supervisor.Supervisor
-	shown   *console.Deliveries
-	address string // the console's; "" when off
-	token   string // the console's; "" when off
+	lines    []*line        // none with QueuesOnly
+	// functions are those that run on this machine, by their command.
+	functions  map[string]*runtimeapi.Pool
+	firstTasks taskFile // as they were when the start began
+	system     *notify.Systemd
+	telemetry  *telemetry.Telemetry
+	otlp       *telemetry.OTLP           // nil when no collector is named
+	pool       *worker.Pool              // what several queues share; nil for one
+	payloads   *envelope.Opener          // nil when no bucket is named
+	limiters   map[string]*limit.Limiter // by target
+	cron       atomic.Pointer[tasks]     // nil while there are no periodic tasks
+	agreed     atomic.Pointer[registry]  // nil while nothing asked for it, and where there is none
+	// app runs the copies of the app that get messages through router; nil when
+	// nobody runs one here.
+	app    *rollout.Manager[version]
+	router *rollout.Router
+	appRun context.Context // done when the app is stopped for good
+	finder *isolate.Finder // of messages that end the app
+	lone   *lone
+	pid    *pidFile
+	// gateTimer closes the workers' gates when the app stays away; under gateMu.
+	gateMu    sync.Mutex
+	gateTimer *time.Timer
+	appLogs   *supervisor.LogFolder // nil when no folder is named
+	// deploying holds one token: who has it may deploy.
+	deploying chan struct{}
+	copyMu    sync.Mutex
+	copies    []*appCopy
+	scaling   *scaling
+	fleet     *fleet // nil for an instance on its own
+	pace      fleetPace
+	wall      func() time.Time // for tests that do not wait; nil for the system's clock
+	well      wellbeing
+	counts    counts // of queues on Amazon SQS
+	hand      hand   // what is in work; empty where nothing protects it
+	// deployment is the last one; nil before the first. Under copyMu.
+	deployment *console.Deployment
+	shown      *console.Deliveries
+	address    string // the console's; "" when off
+	token      string // the console's; "" when off
 
-	// started is closed when the start is over; ready when the app was ready
-	// for the first time.
-	started, ready chan struct{}
-	readyOnce      sync.Once
+	// announced is closed when the queues and their workers are there; started when
+	// the start is over; ready when the app was ready for the first time; welcomed
+	// when the hooks after that have run.
+	announced, started, ready, welcomed chan struct{}
+	readyOnce                           sync.Once
+	// hurry is done when a stop is to be at once.
+	hurry context.Context
 	// fatal takes the first reason to end that is not a stop: an app that
 	// failed too often, a listener that broke.
 	fatal chan error
@@ -79,28 +126,35 @@ type Environment struct {
 	drainErr          error
 }
 
-// work is the queue that the worker works on and the worker itself.
-type work struct {
-	queue  queueRef
-	app    *deliver.HTTP
-	worker *worker.Worker
-	target string
-}
-
 // New builds an environment from checked settings. Nothing is opened yet.
 func New(opts Options) *Environment {
-	return &Environment{
-		Options:  opts,
-		s:        &opts.Config.Settings,
-		report:   newReport(opts.Out, opts.Logger, opts.Terminal, opts.Color, opts.Config.Quiet),
-		began:    time.Now(),
-		shown:    console.NewDeliveries(deliveriesShown),
-		fatal:    make(chan error, 1),
-		started:  make(chan struct{}),
-		ready:    make(chan struct{}),
-		draining: make(chan struct{}),
-		drained:  make(chan struct{}),
+	e := &Environment{
+		Options:   opts,
+		s:         &opts.Config.Settings,
+		report:    newReport(&opts),
+		began:     time.Now(),
+		shown:     console.NewDeliveries(deliveriesShown),
+		functions: map[string]*runtimeapi.Pool{},
+		limiters:  map[string]*limit.Limiter{},
+		fatal:     make(chan error, 1),
+		deploying: make(chan struct{}, 1),
+		announced: make(chan struct{}),
+		started:   make(chan struct{}),
+		ready:     make(chan struct{}),
+		welcomed:  make(chan struct{}),
+		hurry:     context.Background(),
+		draining:  make(chan struct{}),
+		drained:   make(chan struct{}),
 	}
+	e.deploying <- struct{}{}
+	e.router = rollout.NewRouter(e.appGate)
+	e.finder = isolate.New(&isolate.Options{Events: e.finderEvents()})
+	e.lone = newLone(e)
+	e.system = notify.New(&notify.Options{Events: notify.Events{Withheld: func(w notify.Withheld) {
+		e.report.note(slog.LevelError, "environment", "this process does not get on; systemd will restart it unless it does within "+short(w.Within))
+	}}})
+	e.well.host = health.NewHost(e.s.DataDir)
+	return e
 }
 
 // deliveriesShown is how many recent deliveries the console remembers.
@@ -108,13 +162,23 @@ const deliveriesShown = 10_000
 
 // Run starts the environment, waits until stop is done or a part fails, and
 // stops it again. It stops gently, within Settings.ShutdownTimeout, or at once
-// when now is done.
+// when now is done. A start that is not over by then is given up.
 func (e *Environment) Run(stop, now context.Context) error {
-	if err := e.Start(now); err != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), e.s.ShutdownTimeout)
-		defer cancel()
+	e.hurry = now
+	running, ended := context.WithCancel(context.Background())
+	told := make(chan struct{})
+	go func() { e.report.tally(running); close(told) }()
+	defer func() { ended(); <-told }()
+	go e.extendStart(running)
+	if err := e.startUnlessStopped(stop, now); err != nil {
+		ctx, over := e.lastPhase(now)
+		defer over()
+		if errors.Is(err, errGivenUp) {
+			err = nil
+		}
 		return errors.Join(err, e.Stop(ctx))
 	}
+	go e.tellSystem(running)
 	var failed error
 	select {
 	case <-stop.Done():
@@ -122,19 +186,58 @@ func (e *Environment) Run(stop, now context.Context) error {
 	case <-e.draining: // asked for over the console
 	case failed = <-e.fatal:
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), e.s.ShutdownTimeout)
-	defer cancel()
-	defer context.AfterFunc(now, cancel)()
+	ctx, over := e.lastPhase(now)
+	defer over()
 	return errors.Join(failed, e.Stop(ctx))
+}
+
+// lastPhase begins the stop: nothing says from now on that the service is up. The context
+// bounds it, and has [ErrCutShort] for its cause when now is done before.
+func (e *Environment) lastPhase(now context.Context) (context.Context, func()) {
+	e.beginDrain()
+	e.system.Stopping()
+	e.system.Extend(e.s.ShutdownTimeout + e.s.AppGrace + systemMargin)
+	ctx, cancel := context.WithTimeout(context.Background(), e.s.ShutdownTimeout)
+	ctx, cut := context.WithCancelCause(ctx)
+	hurried := context.AfterFunc(now, func() { cut(ErrCutShort) })
+	return ctx, func() { hurried(); cancel() }
+}
+
+// errGivenUp is the error of a start that a stop ended.
+var errGivenUp = errors.New("the start was given up")
+
+// startUnlessStopped is Start, which ends with errGivenUp when a stop is asked for
+// before it is over: a build can take an hour, and an endpoint may never answer.
+func (e *Environment) startUnlessStopped(stop, now context.Context) error {
+	ctx, cancel := context.WithCancel(now)
+	defer cancel()
+	over := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-over:
+			return
+		case <-stop.Done():
+		case <-e.draining: // asked for over the console
+		}
+		cancel()
+	})
+	err := e.Start(ctx)
+	close(over)
+	watch.Wait()
+	if err != nil && ctx.Err() != nil {
+		return errGivenUp
+	}
+	return err
 }
 
 // Start opens the queues and listeners, starts the app, and lets the worker
 // run, whose gate the app's readiness opens. When it fails, Stop undoes what
 // was done.
 func (e *Environment) Start(ctx context.Context) error {
-	parts := []func(context.Context) error{e.openBroker, e.startConsole, e.claimFiles, e.openQueue, e.buildWorker, e.buildTasks, e.announce, e.startApp, e.runWorker, e.runTasks}
+	parts := []func(context.Context) error{e.readTasks, e.openTelemetry, e.openBroker, e.claimData, e.startHealth, e.startConsole, e.claimFiles, e.openQueues, e.openBuckets, e.buildWorkers, e.buildTasks, e.openFleet, e.protectTask, e.announce, e.startApp, e.runWorkers, e.runTasks, e.watchCounts, e.runScaling}
 	if e.QueuesOnly {
-		parts = []func(context.Context) error{e.openBroker, e.startConsole, e.claimFiles, e.serveBroker, e.announce}
+		parts = []func(context.Context) error{e.openTelemetry, e.openBroker, e.claimData, e.startConsole, e.claimFiles, e.serveBroker, e.announce}
 	}
 	for _, start := range parts {
 		if err := start(ctx); err != nil {
@@ -147,7 +250,7 @@ func (e *Environment) Start(ctx context.Context) error {
 
 // Stop drains and stops everything in reverse order of the start. ctx bounds
 // it: when it is done, deliveries are cut off and the app is killed. The error
-// wraps [ErrLate] when that happened.
+// wraps [ErrLate] when that happened, or [ErrCutShort] where that is ctx's cause.
 func (e *Environment) Stop(ctx context.Context) error {
 	e.beginDrain()
 	err := e.steps.unwind(ctx, e.Logger)

@@ -16,15 +16,18 @@ import (
 // The listeners turn what the parts report into lines and into what the
 // console remembers.
 
-func (e *Environment) workerEvents(name, target string) *worker.Events {
-	r := e.report
+func (e *Environment) workerEvents(l *line) *worker.Events {
+	r, name := e.report, l.queue.name
 	return &worker.Events{
+		Received: func(worker.Received) { e.well.polls.answered(name) },
 		Settled: func(s worker.Settled) {
 			e.remember(name, s)
-			r.settled(name, target, s)
+			e.well.observe(s, l.settings().ToFunction(), time.Now())
+			r.settled(name, l.goesTo(), s)
 		},
 		GateChanged: e.gateVoice(name),
 		PollFailed: func(p worker.PollFailed) {
+			e.well.polls.failed(name, p, time.Now())
 			level := slog.LevelWarn
 			if p.ForGood {
 				level = slog.LevelError
@@ -52,6 +55,8 @@ func (e *Environment) workerEvents(name, target string) *worker.Events {
 			r.note(slog.LevelWarn, "worker", fmt.Sprintf("message %s is past its retention period and was deleted: first received %s, %d receives", x.ID,
 				x.FirstReceivedAt.UTC().Format(time.RFC3339), x.ReceiveCount), slog.String("queue", name), slog.String("message_id", x.ID), slog.String("outcome", "expired"))
 		},
+		Throttled: e.throttleVoice(name, l.target),
+		Limited:   func(l worker.Limited) { e.limited(name, l) },
 		Stalled: func(s worker.Stalled) {
 			r.note(slog.LevelWarn, "worker", fmt.Sprintf("this process stood still for %s; messages whose visibility ran out meanwhile may be attempted twice", short(s.For)))
 		},
@@ -86,7 +91,28 @@ func (e *Environment) gateVoice(name string) func(worker.GateChanged) {
 		if reason.Block == worker.DeleteRefused || reason.Block == worker.AppDown {
 			level = slog.LevelWarn
 		}
-		e.report.note(level, "worker", "not receiving: "+reason.Text, slog.String("queue", name), slog.String("reason", string(reason.Block)))
+		e.report.note(level, "worker", "not receiving from "+name+": "+reason.Text, slog.String("queue", name), slog.String("reason", string(reason.Block)))
+	}
+}
+
+// throttledEvery is the least time between two lines about a target that takes
+// nothing: each delivery that it refuses makes the pause a little longer.
+const throttledEvery = 10 * time.Second
+
+// throttleVoice says that a target takes nothing for now: when that begins, and
+// every now and then as long as it lasts.
+func (e *Environment) throttleVoice(name, target string) func(worker.Throttled) {
+	var mu sync.Mutex
+	var said time.Time
+	return func(x worker.Throttled) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !said.IsZero() && time.Since(said) < throttledEvery {
+			return
+		}
+		said = time.Now()
+		e.report.note(slog.LevelWarn, "worker", fmt.Sprintf("%s takes nothing for now (%s): nothing is received from %s for %s", target, x.Reason, name, short(x.For)),
+			slog.String("queue", name), slog.String("target", target), slog.String("reason", x.Reason))
 	}
 }
 
@@ -100,25 +126,32 @@ func (e *Environment) remember(name string, s worker.Settled) {
 }
 
 func (e *Environment) brokerEvents() *broker.Events {
-	r := e.report
+	r, counts := e.report, e.telemetry.Broker()
 	return &broker.Events{
 		DeadLettered: func(from, to string, ids []string) {
+			counts.DeadLettered(from, to, ids)
 			for _, id := range ids {
+				e.finder.Forget(id)
 				r.note(slog.LevelWarn, "broker", fmt.Sprintf("message %s was received too often and went to %s", id, to),
 					slog.String("queue", from), slog.String("message_id", id), slog.String("outcome", "dead-lettered"))
 			}
 		},
 		Expired: func(name string, n int) {
+			counts.Expired(name, n)
 			r.note(slog.LevelWarn, "broker", fmt.Sprintf("%d messages of %s passed its retention period and are gone", n, name),
 				slog.String("queue", name), slog.String("outcome", "expired"))
 		},
 	}
 }
 
-func (e *Environment) appEvents() supervisor.Events {
-	r := e.report
+// appEvents are the listeners of a copy of the app, or of its helpers for nil.
+func (e *Environment) appEvents(c *appCopy) supervisor.Events {
+	r, counts := e.report, e.telemetry.Supervisor()
 	return supervisor.Events{
 		Started: func(s supervisor.Started) {
+			if c != nil {
+				e.pid.started(c, s.PID)
+			}
 			r.note(slog.LevelDebug, s.Process, fmt.Sprintf("%s started as process %d", s.Process, s.PID), slog.Int("pid", s.PID))
 		},
 		Ready: func(s supervisor.Ready) {
@@ -130,27 +163,84 @@ func (e *Environment) appEvents() supervisor.Events {
 		NotReady: func(s supervisor.NotReady) {
 			r.note(slog.LevelDebug, s.Process, fmt.Sprintf("%s is not ready: %s", s.Process, s.Reason))
 		},
+		Ended: func(supervisor.Ended) {
+			if c != nil && c.hadMessages() {
+				c.exited(supervisor.Exit{}, time.Now())
+			}
+		},
 		Exited: func(s supervisor.Exited) {
+			counts.Exited(s)
+			if c != nil {
+				e.pid.ended(c)
+				if !c.hadMessages() {
+					c.exited(s.Exit, time.Now())
+				}
+			}
 			level := slog.LevelWarn
-			if e.stopping() {
+			if e.stopping() || c != nil && c.isStopping() {
 				level = slog.LevelDebug
 			}
 			r.note(level, s.Process, fmt.Sprintf("%s ended: %s", s.Process, s.Exit), slog.Int("pid", s.PID))
 		},
 		Restarting: func(s supervisor.Restarting) {
+			counts.Restarting(s)
+			if s.Excused || s.Requested {
+				r.note(slog.LevelInfo, s.Process, fmt.Sprintf("%s starts again in %s", s.Process, short(s.Delay)))
+				return
+			}
 			r.note(slog.LevelWarn, s.Process, fmt.Sprintf("%s starts again in %s (failure %d, at most %d restarts in the window)", s.Process, short(s.Delay), s.Failures, s.Limit))
 		},
 		GaveUp: func(s supervisor.GaveUp) {
-			e.fail(fmt.Errorf("%w: %w", ErrAppFailed, s.Err))
+			counts.GaveUp(s)
+			e.gaveUp(c, s)
 		},
 		Killed: func(s supervisor.Killed) {
 			r.note(slog.LevelWarn, s.Process, fmt.Sprintf("%s was killed: %s", s.Process, s.Reason), slog.Int("pid", s.PID))
 		},
 		LinesDropped: func(s supervisor.LinesDropped) {
+			counts.LinesDropped(s)
 			r.note(slog.LevelWarn, s.Process, fmt.Sprintf("%d lines of the output of %s were dropped: it writes faster than they can be passed on", s.Lines, s.Process))
 		},
-		Gate: func(g supervisor.Gate) { e.appGate(g) },
+		Gate: func(g supervisor.Gate) {
+			if c != nil {
+				if g.Open {
+					c.wasReady()
+				}
+				c.member.SetReady(g.Open, g.Reason)
+			}
+		},
 	}
+}
+
+// hadMessages reports whether messages may have been in work on the copy, which must
+// be ready for that once. Their deliveries wait for its end no longer than a moment,
+// and must not wait until all that the app started is gone; while for a copy that never
+// was ready it counts how it ended, which is known only then.
+func (c *appCopy) hadMessages() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ready
+}
+
+// gaveUp ends an environment whose app never came up. One that worked before is
+// kept up: nothing is received, and the status says why. A version that is being
+// deployed is rolled back by whoever deploys it.
+func (e *Environment) gaveUp(c *appCopy, s supervisor.GaveUp) {
+	if c != nil {
+		c.gaveUp(s.Err)
+	}
+	deployed := c != nil && e.app != nil && c.version > max(e.app.Version().number, 1)
+	if e.app == nil || !e.wasReady() && !deployed {
+		last := *s.Err
+		last.KeptTrying, last.RetryAfter = false, 0 // the environment ends with it
+		e.fail(fmt.Errorf("%w: %w", ErrAppFailed, &last))
+		return
+	}
+	text := s.Err.Error()
+	if c != nil {
+		text += "; 'tendril deploy' replaces it"
+	}
+	e.report.note(slog.LevelError, s.Process, text)
 }
 
 func (e *Environment) awsEvents() *aws.Events {

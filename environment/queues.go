@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,26 +30,91 @@ const fifoSuffix = ".fifo"
 // queueRef is the worker's queue, wherever it lives.
 type queueRef struct {
 	worker.Queue
-	name, url string
-	dead      string // the dead-letter queue's name; "" for none
-	fifo      bool
+	name, url, arn string
+	dead           string // the dead-letter queue's name; "" for none
+	fifo           bool
 }
 
-// openQueue makes and serves the environment's own embedded queue, or finds
-// the one on Amazon SQS.
-func (e *Environment) openQueue(ctx context.Context) error {
-	if e.s.Backend == config.BackendSQS {
-		return e.findOnSQS(ctx)
+// openQueues makes and serves the environment's own embedded queues, and finds
+// those on Amazon SQS.
+func (e *Environment) openQueues(ctx context.Context) error {
+	if e.broker != nil {
+		if err := e.serveBroker(ctx); err != nil {
+			return err
+		}
 	}
-	if err := e.serveBroker(ctx); err != nil {
+	if e.s.AnyOnSQS() {
+		if err := e.openSQS(ctx); err != nil {
+			return err
+		}
+	}
+	for i := range e.s.Queues {
+		if err := e.openLine(ctx, &e.s.Queues[i]); err != nil {
+			return err
+		}
+	}
+	return e.openTaskQueues(ctx)
+}
+
+func (e *Environment) openLine(ctx context.Context, set *config.QueueSettings) error {
+	l := newLine(set)
+	open := e.findOnSQS
+	if l.embedded {
+		open = e.createOwnQueue
+	}
+	if err := open(ctx, l); err != nil {
 		return err
 	}
-	return e.createOwnQueues(ctx)
+	e.lines = append(e.lines, l)
+	return nil
+}
+
+// openTaskQueues makes the embedded queues that periodic tasks name and that no
+// worker would work on otherwise: then a task's queue needs no more than its
+// name. What holds for the first queue holds for them.
+func (e *Environment) openTaskQueues(ctx context.Context) error {
+	if e.firstTasks.read == nil {
+		return nil
+	}
+	for _, t := range e.firstTasks.read.Tasks {
+		if t.Queue == "" {
+			continue
+		}
+		if l := e.lineOf(t.Queue); l != nil && l.embedded != e.home().embedded {
+			return fmt.Errorf("task %s cannot go to %s: runs are accounted for where the first queue %s lives, and only one of the two is embedded; name the other one first, or another queue for the task",
+				t.Name, t.Queue, e.home().queue.name)
+		} else if l != nil || !e.home().embedded {
+			continue
+		}
+		if strings.Contains(t.Queue, ":") {
+			return fmt.Errorf("%w: task %s: on the embedded backend a queue has a name alone, not %s", ErrSettings, t.Name, t.Queue)
+		}
+		set := *e.home().settings()
+		set.Name = t.Queue
+		for _, l := range e.lines {
+			set.Weight = max(set.Weight, l.settings().Weight)
+		}
+		if err := e.openLine(ctx, &set); err != nil {
+			return err
+		}
+		e.lines[len(e.lines)-1].forTask = true
+	}
+	return nil
+}
+
+// lineOf returns the line of a queue by its name; nil when there is none.
+func (e *Environment) lineOf(name string) *line {
+	for _, l := range e.lines {
+		if l.queue.name == name {
+			return l
+		}
+	}
+	return nil
 }
 
 // openBroker opens the embedded queues, where there are any.
 func (e *Environment) openBroker(context.Context) error {
-	if e.s.Backend == config.BackendSQS {
+	if !e.QueuesOnly && !e.s.AnyEmbedded() {
 		return nil
 	}
 	b, err := broker.Open(e.s.DataDir, &broker.Options{
@@ -107,10 +173,10 @@ func listen(option, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// createOwnQueues makes the environment's worker queue and its dead-letter
-// queue, or brings the redrive policy of existing ones up to date.
-func (e *Environment) createOwnQueues(ctx context.Context) error {
-	name := e.s.Queue
+// createOwnQueue makes a worker queue and its dead-letter queue, or brings the
+// redrive policy of existing ones up to date.
+func (e *Environment) createOwnQueue(ctx context.Context, l *line) error {
+	name := l.settings().Name
 	dead := strings.TrimSuffix(name, fifoSuffix) + "-dead"
 	attrs := map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
 	fifo := strings.HasSuffix(name, fifoSuffix)
@@ -125,21 +191,20 @@ func (e *Environment) createOwnQueues(ctx context.Context) error {
 		}
 	}
 	own := map[string]string{
-		"VisibilityTimeout": seconds(e.s.VisibilityTimeout),
+		"VisibilityTimeout": seconds(l.settings().VisibilityTimeout),
 		"RedrivePolicy":     fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, e.broker.ARN(dead), e.s.MaxRetries),
 	}
 	if err := e.broker.SetAttributes(ctx, name, own); err != nil {
 		return fmt.Errorf("setting up the queue %s: %w", name, err)
 	}
-	e.work = &work{queue: queueRef{Queue: e.broker.Queue(name), name: name, url: e.endpoint + "/" + e.s.AccountID + "/" + name, dead: dead, fifo: fifo}}
+	l.queue = queueRef{Queue: e.broker.Queue(name), name: name, url: e.endpoint + "/" + e.s.AccountID + "/" + name, arn: e.broker.ARN(name), dead: dead, fifo: fifo}
 	return nil
 }
 
 func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
 
-// findOnSQS finds the worker's queue on Amazon SQS, checks that it can be read
-// and warns where its own attributes and the settings do not fit together.
-func (e *Environment) findOnSQS(ctx context.Context) error {
+// openSQS opens the way to Amazon SQS.
+func (e *Environment) openSQS(ctx context.Context) error {
 	opts := &aws.Options{Endpoint: e.s.EndpointURL, Connections: e.s.HTTPConnections + 16, Events: e.awsEvents()}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
@@ -150,13 +215,16 @@ func (e *Environment) findOnSQS(ctx context.Context) error {
 	}
 	e.sqs = client
 	e.steps.push("the connections to SQS", func(context.Context) error { client.Close(); return nil })
-	reference := e.s.QueueURL
-	if reference == "" {
-		reference = e.s.Queue
-	}
+	return nil
+}
+
+// findOnSQS finds a queue on Amazon SQS, checks that it can be read and warns
+// where its own attributes and the settings do not fit together.
+func (e *Environment) findOnSQS(ctx context.Context, l *line) error {
+	reference := cmp.Or(l.settings().URL, l.settings().Name)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	q, err := client.Queue(ctx, reference)
+	q, err := e.sqs.Queue(ctx, reference)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrQueue, err)
 	}
@@ -164,20 +232,20 @@ func (e *Environment) findOnSQS(ctx context.Context) error {
 	if err != nil && !errors.Is(err, queue.ErrDenied) {
 		return fmt.Errorf("%w: %s: %w", ErrQueue, reference, err)
 	}
-	e.warnOfConflicts(q, attrs, err)
-	e.work = &work{queue: queueRef{Queue: q, name: q.Name(), url: q.URL(), fifo: q.FIFO(), dead: deadLetterName(attrs)}}
+	e.warnOfConflicts(l, q, attrs, err)
+	l.queue = queueRef{Queue: q, name: q.Name(), url: q.URL(), arn: queueARN(attrs, q.URL(), l.settings()), fifo: q.FIFO(), dead: deadLetterName(attrs)}
 	return nil
 }
 
 // warnOfConflicts prints what the queue's owner should know. Reading the
 // attributes needs a permission of its own; without it the worker still works.
-func (e *Environment) warnOfConflicts(q *aws.Queue, attrs map[string]string, denied error) {
+func (e *Environment) warnOfConflicts(l *line, q *aws.Queue, attrs map[string]string, denied error) {
 	if denied != nil {
 		e.report.note(slog.LevelWarn, "aws", fmt.Sprintf("the attributes of %s cannot be read (%v), so its settings are not compared; allow sqs:GetQueueAttributes to have that", q.Name(), denied),
 			slog.String("queue", q.Name()))
 		return
 	}
-	settings := aws.Settings{Retention: e.s.RetentionPeriod, Visibility: e.s.VisibilityTimeout, Inactivity: e.s.InactivityTimeout}
+	settings := aws.Settings{Retention: l.settings().RetentionPeriod, Visibility: l.settings().VisibilityTimeout, Inactivity: l.settings().InactivityTimeout}
 	for _, c := range aws.Conflicts(settings, attrs) {
 		level := slog.LevelWarn
 		if c.Fact {
@@ -185,6 +253,22 @@ func (e *Environment) warnOfConflicts(q *aws.Queue, attrs map[string]string, den
 		}
 		e.report.note(level, "aws", fmt.Sprintf("%s: %s", q.Name(), c.Text), slog.String("queue", q.Name()), slog.String("reason", string(c.Name)))
 	}
+}
+
+// queueARN is the queue's ARN: what SQS says, or, where that may not be read,
+// what follows from the URL, whose last two segments are account and name.
+func queueARN(attrs map[string]string, url string, set *config.QueueSettings) string {
+	if arn := attrs["QueueArn"]; arn != "" {
+		return arn
+	}
+	if strings.HasPrefix(set.URL, "arn:") {
+		return set.URL
+	}
+	account, name := "000000000000", set.Name
+	if parts := strings.Split(url, "/"); len(parts) >= 2 && len(parts[len(parts)-2]) == len(account) {
+		account = parts[len(parts)-2]
+	}
+	return fmt.Sprintf("arn:aws:sqs:%s:%s:%s", set.Region, account, name)
 }
 
 // deadLetterName is the name at the end of the ARN in the redrive policy.

@@ -3,10 +3,13 @@ package environment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"tendril/broker"
@@ -21,8 +24,12 @@ import (
 type registry struct {
 	leases leader.Store
 	// runs puts runs into queues for whoever leads.
-	runs   func(lead periodic.Leadership) periodic.Registry
+	runs func(lead periodic.Leadership) periodic.Registry
+	// known reports whether a run was made with this path.
+	known  func(ctx context.Context, fireID, path string) (bool, error)
 	pauses pauses // nil when pauses are this instance's own
+	// pauseRhythm is how often to look for pauses by other instances.
+	pauseRhythm time.Duration
 }
 
 // pauses are the tasks that a person paused, for all instances.
@@ -38,16 +45,22 @@ type tendrilRegistry interface {
 	pauses
 	Fire(ctx context.Context, req broker.FireRequest, m queue.Outgoing) (sent queue.Sent, already bool, err error)
 	Skip(ctx context.Context, req broker.FireRequest) error
-	Since(ctx context.Context, lease string, term int64, from map[string]time.Time) (map[string]time.Time, error)
-	Fired(ctx context.Context, id string) (bool, error)
+	SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error)
+	FiredTo(ctx context.Context, id, path string) (bool, error)
 }
 
-// openRegistry finds the registry; nil when there is none to be had.
-func (e *Environment) openRegistry(ctx context.Context) (*registry, error) {
-	if e.broker != nil {
-		return e.embeddedRegistry(e.broker.Registry()), nil
+// openRegistry finds the registry, once; nil when there is none to be had.
+func (e *Environment) openRegistry(ctx context.Context) (reg *registry, err error) {
+	if reg = e.agreed.Load(); reg != nil {
+		return reg, nil
 	}
-	return e.remoteRegistry(ctx)
+	if e.home().embedded {
+		reg = e.embeddedRegistry(e.broker.Registry())
+	} else if reg, err = e.remoteRegistry(ctx); err != nil {
+		return nil, err
+	}
+	e.agreed.Store(reg)
+	return reg, nil
 }
 
 func (e *Environment) embeddedRegistry(r tendrilRegistry) *registry {
@@ -55,8 +68,125 @@ func (e *Environment) embeddedRegistry(r tendrilRegistry) *registry {
 	if e.s.Leader == config.LeaderElect {
 		f.lease = e.leaseName()
 	}
-	e.known = func(ctx context.Context, id string) (bool, error) { return r.Fired(ctx, f.own+id) }
-	return &registry{leases: r, pauses: ownPauses{r, f.own}, runs: func(periodic.Leadership) periodic.Registry { return f }}
+	keeper := &scheduleKeeper{inForce: e.schedules, since: f.sinceUnder}
+	return &registry{leases: r, known: f.known, pauses: keptPauses{ownPauses{r, f.own}, keeper}, pauseRhythm: pauseRhythm, runs: func(lead periodic.Leadership) periodic.Registry {
+		keeper.Registry, keeper.lead = f, lead
+		return e.watchTerm(keeper, lead)
+	}}
+}
+
+// scheduleKeeper has the registry know by which schedule each task is accounted
+// for. A task that had another one before this process began is not made up for
+// at times of the new one.
+type scheduleKeeper struct {
+	periodic.Registry
+	lead    periodic.Leadership
+	inForce func() map[string]string // schedules by task
+	since   func(ctx context.Context, term int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error)
+
+	mu    sync.Mutex
+	noted map[string]string // what the registry was last told
+}
+
+// Since is [periodic.Registry.Since].
+func (k *scheduleKeeper) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
+	schedules := k.inForce()
+	since, err := k.since(ctx, term, from, schedules)
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.noted == nil {
+		k.noted = map[string]string{}
+	}
+	for task := range from {
+		k.noted[task] = schedules[task]
+	}
+	return since, nil
+}
+
+// keep tells the registry of the schedules that changed by a reload, which has
+// the scheduler ask for nothing. Errors do no harm: it is tried again.
+func (k *scheduleKeeper) keep(ctx context.Context, now time.Time) {
+	term, ok := k.lead.Term()
+	if !ok {
+		return
+	}
+	changed := map[string]time.Time{}
+	schedules := k.inForce()
+	k.mu.Lock()
+	for task, before := range k.noted {
+		if schedule, there := schedules[task]; there && schedule != before {
+			changed[task] = now
+		}
+	}
+	k.mu.Unlock()
+	if len(changed) > 0 {
+		_, _ = k.Since(ctx, term, changed)
+	}
+}
+
+// schedules are those in force, in words that differ when they do.
+func (e *Environment) schedules() map[string]string {
+	words := map[string]string{}
+	t := e.cron.Load()
+	if t == nil || t.scheduler == nil {
+		return words
+	}
+	all, _ := t.scheduler.Status()
+	for _, t := range all {
+		words[t.Task.Name] = t.Task.Schedule.String() + " " + t.Task.Schedule.Zone().String()
+	}
+	return words
+}
+
+// keptPauses are the pauses of a registry that is told of schedules as often as
+// it is asked for pauses.
+type keptPauses struct {
+	pauses
+	keeper *scheduleKeeper
+}
+
+// watchedTerm tells when the registry takes a term for over in which this
+// instance leads by all that it knows. The scheduler leaves that to the next
+// leader and says nothing; when it lasts, no task is enqueued.
+type watchedTerm struct {
+	periodic.Registry
+	lead periodic.Leadership
+	tell func(term int64, err error)
+	told *atomic.Int64 // the term of which it was told
+}
+
+func (e *Environment) watchTerm(r periodic.Registry, lead periodic.Leadership) periodic.Registry {
+	return watchedTerm{r, lead, func(term int64, err error) {
+		e.report.note(slog.LevelWarn, "periodic", fmt.Sprintf("this instance leads in term %d, but the registry refuses its tasks: %v; "+
+			"they wait until the two agree; look whether other instances run with --leader local on the same registry", term, err))
+	}, new(atomic.Int64)}
+}
+
+// see tells of an error, once in each term.
+func (w watchedTerm) see(term int64, err error) {
+	if term == 0 || !errors.Is(err, queue.ErrStaleTerm) {
+		return
+	}
+	if now, ok := w.lead.Term(); ok && now == term && w.told.Swap(term) != term {
+		w.tell(term, err)
+	}
+}
+
+// Enqueue is [periodic.Registry.Enqueue].
+func (w watchedTerm) Enqueue(ctx context.Context, term int64, run periodic.Fire) (periodic.Enqueued, error) {
+	done, err := w.Registry.Enqueue(ctx, term, run)
+	w.see(term, err)
+	return done, err
+}
+
+// Skip is [periodic.Registry.Skip].
+func (w watchedTerm) Skip(ctx context.Context, term int64, run periodic.Fire) error {
+	err := w.Registry.Skip(ctx, term, run)
+	w.see(term, err)
+	return err
 }
 
 // fenced enqueues runs in one transaction with the check of the leader's term.
@@ -81,14 +211,19 @@ func (f fenced) request(term int64, run periodic.Fire) broker.FireRequest {
 
 // Since returns up to when the runs of each task are accounted for.
 func (f fenced) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
-	owned := make(map[string]time.Time, len(from))
+	return f.sinceUnder(ctx, term, from, nil)
+}
+
+// sinceUnder is Since for tasks with these schedules.
+func (f fenced) sinceUnder(ctx context.Context, term int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error) {
+	owned, words := make(map[string]time.Time, len(from)), make(map[string]string, len(from))
 	for task, at := range from {
-		owned[f.own+task] = at
+		owned[f.own+task], words[f.own+task] = at, schedules[task]
 	}
 	if f.lease == "" {
 		term = 0
 	}
-	since, err := f.registry.Since(ctx, f.lease, term, owned)
+	since, err := f.registry.SinceUnder(ctx, f.lease, term, owned, words)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +232,11 @@ func (f fenced) Since(ctx context.Context, term int64, from map[string]time.Time
 		plain[strings.TrimPrefix(task, f.own)] = at
 	}
 	return plain, nil
+}
+
+// known reports whether a run was made for this path.
+func (f fenced) known(ctx context.Context, id, path string) (bool, error) {
+	return f.registry.FiredTo(ctx, f.own+id, path)
 }
 
 // Enqueue puts the run into its queue unless it was there before.
@@ -134,15 +274,17 @@ func (p ownPauses) Paused(ctx context.Context) (map[string]string, error) {
 }
 
 // pausedAtStart asks which tasks are paused; when that cannot be known, none.
-func (e *Environment) pausedAtStart(ctx context.Context, p pauses) []string {
-	if p == nil {
+func (e *Environment) pausedAtStart(ctx context.Context, t *tasks) []string {
+	if t.pauses == nil {
 		return nil
 	}
-	reasons, err := p.Paused(ctx)
+	ctx, cancel := context.WithTimeout(ctx, pausePatience)
+	defer cancel()
+	reasons, err := t.pauses.Paused(ctx)
 	if err != nil {
 		e.report.note(slog.LevelWarn, "periodic", "it is not known which tasks are paused: "+err.Error())
 	}
-	e.tasks.learn(reasons)
+	t.learn(reasons)
 	var names []string
 	for name := range reasons {
 		names = append(names, name)
@@ -151,15 +293,21 @@ func (e *Environment) pausedAtStart(ctx context.Context, p pauses) []string {
 	return names
 }
 
-// pauseRhythm is how often an instance looks for pauses by others.
-const pauseRhythm = 5 * time.Second
+// pausePatience bounds the question which tasks are paused.
+const pausePatience = 10 * time.Second
+
+// How often an instance looks for pauses by others. A look at DynamoDB costs.
+const (
+	pauseRhythm      = 5 * time.Second
+	tablePauseRhythm = 30 * time.Second
+)
 
 // watchPauses follows the pauses that other instances make.
-func (e *Environment) watchPauses(ctx context.Context) {
-	if e.tasks.pauses == nil {
+func watchPauses(ctx context.Context, t *tasks) {
+	if t.pauses == nil {
 		return
 	}
-	tick := time.NewTicker(pauseRhythm)
+	tick := time.NewTicker(t.pauseRhythm)
 	defer tick.Stop()
 	for {
 		select {
@@ -167,19 +315,22 @@ func (e *Environment) watchPauses(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		reasons, err := e.tasks.pauses.Paused(ctx)
+		if p, ok := t.pauses.(keptPauses); ok {
+			p.keeper.keep(ctx, time.Now())
+		}
+		reasons, err := t.pauses.Paused(ctx)
 		if err != nil {
 			continue // what is known stays in force
 		}
-		e.tasks.learn(reasons)
-		all, _ := e.tasks.scheduler.Status()
-		for _, t := range all {
-			_, paused := reasons[t.Task.Name]
+		t.learn(reasons)
+		all, _ := t.scheduler.Status()
+		for _, task := range all {
+			_, paused := reasons[task.Task.Name]
 			switch {
-			case paused && !t.Paused:
-				e.tasks.scheduler.Pause(t.Task.Name)
-			case !paused && t.Paused:
-				e.tasks.scheduler.Resume(t.Task.Name)
+			case paused && !task.Paused:
+				t.scheduler.Pause(task.Task.Name)
+			case !paused && task.Paused:
+				t.scheduler.Resume(task.Task.Name)
 			}
 		}
 	}

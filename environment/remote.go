@@ -29,8 +29,7 @@ func (e *Environment) remoteRegistry(ctx context.Context) (*registry, error) {
 	}
 	if e.s.Leader == config.LeaderLocal {
 		store := newMemoryStore()
-		e.known = store.known
-		return &registry{runs: func(lead periodic.Leadership) periodic.Registry {
+		return &registry{known: store.known, runs: func(lead periodic.Leadership) periodic.Registry {
 			return periodic.NewClaims(store, e.sender(), lead)
 		}}, nil
 	}
@@ -40,7 +39,7 @@ func (e *Environment) remoteRegistry(ctx context.Context) (*registry, error) {
 // tendrilEndpoint returns a client of the tendril that serves the queue, if it
 // is one: Amazon's own endpoints are not asked.
 func (e *Environment) tendrilEndpoint(ctx context.Context) (*sqsapi.RegistryClient, bool) {
-	u, err := url.Parse(e.work.queue.url)
+	u, err := url.Parse(e.home().queue.url)
 	if err != nil || strings.Contains(u.Hostname(), ".amazonaws.") || strings.HasSuffix(u.Hostname(), ".api.aws") {
 		return nil, false
 	}
@@ -76,35 +75,109 @@ func (e *Environment) tableRegistry(ctx context.Context) (*registry, error) {
 	}
 	if err != nil {
 		e.report.note(slog.LevelWarn, "periodic", fmt.Sprintf("periodic tasks wait for the registry: %v", err))
+	} else {
+		e.expireRecords(ctx, table)
 	}
 	fires := table.Fires(e.leaseName())
-	e.known = func(ctx context.Context, id string) (bool, error) { return fires.Known(ctx, id) }
-	return &registry{leases: table, runs: func(lead periodic.Leadership) periodic.Registry {
-		return periodic.NewClaims(tableStore{fires}, e.sender(), lead)
+	store := tableStore{fires: fires}
+	if e.s.Leader == config.LeaderLocal {
+		store = loneStore(fires)
+	}
+	keeper := &scheduleKeeper{inForce: e.schedules, since: store.sinceUnder}
+	return &registry{leases: table, known: store.known, pauses: keptPauses{fires, keeper}, pauseRhythm: tablePauseRhythm, runs: func(lead periodic.Leadership) periodic.Registry {
+		keeper.Registry, keeper.lead = periodic.NewClaims(store, e.sender(), lead), lead
+		return e.watchTerm(keeper, lead)
 	}}, nil
 }
 
+// expireRecords sees to it that the records of old runs leave the table, or
+// tells that they do not. Nothing waits for that.
+func (e *Environment) expireRecords(ctx context.Context, table *aws.Table) {
+	const stay = "the records of old runs are never removed from registry table "
+	name := e.s.RegistryTable
+	if e.s.RegistryCreate {
+		if err := table.Expire(ctx); err != nil {
+			e.report.note(slog.LevelWarn, "periodic", fmt.Sprintf("%s%s: %v", stay, name, err))
+		}
+		return
+	}
+	yes, by, err := table.Expires(ctx)
+	switch {
+	case err != nil: // to look takes a permission that nothing else needs
+		e.report.note(slog.LevelDebug, "periodic", fmt.Sprintf("it is not known whether the records of old runs are removed: %v", err))
+	case yes:
+	case by != "":
+		e.report.note(slog.LevelWarn, "periodic", fmt.Sprintf("%s%s: it deletes items by the attribute %q, and ours is \"expires\"; name another table", stay, name, by))
+	default:
+		e.report.note(slog.LevelWarn, "periodic", fmt.Sprintf("%s%s: it has no time to live; give --registry-create, or run aws dynamodb update-time-to-live "+
+			"--table-name %s --time-to-live-specification Enabled=true,AttributeName=expires", stay, name, name))
+	}
+}
+
 // tableStore puts the records of runs into a DynamoDB table.
-type tableStore struct{ fires *aws.Fires }
+type tableStore struct {
+	fires *aws.Fires
+	// life stands in the records for the term of the only instance, which is
+	// the same after each start; 0 where a leader is elected. A claim that an
+	// earlier process left unsettled is another's by it: it takes a second try
+	// to send again, which is counted, and on a FIFO queue not made too late.
+	life int64
+}
+
+// loneStore is the store of an instance that is declared the only one: nobody
+// writes a lease that could fence its claims.
+func loneStore(fires *aws.Fires) tableStore {
+	return tableStore{fires: fires.Unfenced(), life: time.Now().UnixNano()}
+}
+
+// written is the term of a record for one of ours.
+func (s tableStore) written(term int64) int64 {
+	if s.life != 0 && term != 0 {
+		return s.life
+	}
+	return term
+}
+
+// read is the term of ours, in which the call is made, for one of a record; 0
+// for all others.
+func (s tableStore) read(term, record int64) int64 {
+	switch {
+	case s.life == 0:
+		return record
+	case record == s.written(term):
+		return term
+	}
+	return 0
+}
 
 func (s tableStore) fire(f periodic.Fire) aws.Fire {
-	return aws.Fire{ID: f.ID, Task: f.Task, At: f.ScheduledAt, Manual: f.Manual}
+	return aws.Fire{ID: f.ID, Task: f.Task, At: f.ScheduledAt, Manual: f.Manual, Path: pathOf(f)}
 }
 
 // Since returns up to when the runs of each task are accounted for.
 func (s tableStore) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
-	return s.fires.Since(ctx, term, from)
+	return s.sinceUnder(ctx, term, from, nil)
+}
+
+// sinceUnder is Since for tasks with these schedules.
+func (s tableStore) sinceUnder(ctx context.Context, term int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error) {
+	return s.fires.SinceUnder(ctx, term, from, schedules)
 }
 
 // Claim enters that a try is about to be made.
 func (s tableStore) Claim(ctx context.Context, term int64, f periodic.Fire, try int) (periodic.Claim, error) {
-	r, err := s.fires.Claim(ctx, term, s.fire(f), try)
-	return periodic.Claim{Tries: r.Tries, Term: r.Term, Settled: r.Settled, MessageID: r.MessageID}, err
+	r, err := s.fires.Claim(ctx, s.written(term), s.fire(f), try)
+	return periodic.Claim{Tries: r.Tries, Term: s.read(term, r.Term), Settled: r.Settled, MessageID: r.MessageID}, err
 }
 
 // Mark settles a run.
 func (s tableStore) Mark(ctx context.Context, term int64, f periodic.Fire, messageID string) error {
-	return s.fires.Mark(ctx, term, s.fire(f), messageID)
+	return s.fires.Mark(ctx, s.written(term), s.fire(f), messageID)
+}
+
+// known reports whether a run was claimed for this path.
+func (s tableStore) known(ctx context.Context, id, path string) (bool, error) {
+	return s.fires.Known(ctx, id, path)
 }
 
 // sender puts runs into the worker's queue, or into another of the same place
@@ -125,15 +198,12 @@ func (s *sqsSender) Send(ctx context.Context, name string, m queue.Outgoing) (qu
 	if err != nil {
 		return queue.Sent{}, errors.Join(periodic.ErrNotSent, err)
 	}
-	sent, err := q.Send(ctx, []queue.Outgoing{m})
-	if err != nil {
-		return queue.Sent{}, err
-	}
-	return sent[0], sent[0].Err
+	sent, err := q.SendOnce(ctx, m)
+	return sent, errors.Join(err, sent.Err)
 }
 
 func (s *sqsSender) find(ctx context.Context, name string) (*aws.Queue, error) {
-	if own, ok := s.e.work.queue.Queue.(*aws.Queue); ok && name == s.e.work.queue.name {
+	if own, ok := s.e.home().queue.Queue.(*aws.Queue); ok && name == s.e.home().queue.name {
 		return own, nil
 	}
 	s.mu.Lock()
@@ -158,7 +228,8 @@ type memoryStore struct {
 
 type memoryRecord struct {
 	periodic.Claim
-	at time.Time
+	at   time.Time
+	path string
 }
 
 func newMemoryStore() *memoryStore {
@@ -190,7 +261,7 @@ func (s *memoryStore) Claim(_ context.Context, term int64, f periodic.Fire, try 
 	}
 	r := s.records[f.ID]
 	if !r.Settled && r.Tries == try-1 {
-		r.Tries, r.Term, r.at = try, term, f.ScheduledAt
+		r.Tries, r.Term, r.at, r.path = try, term, f.ScheduledAt, pathOf(f)
 		s.records[f.ID] = r
 	}
 	return r.Claim, nil
@@ -211,10 +282,10 @@ func (s *memoryStore) Mark(_ context.Context, _ int64, f periodic.Fire, messageI
 	return nil
 }
 
-// known reports whether this process enqueued a run.
-func (s *memoryStore) known(_ context.Context, id string) (bool, error) {
+// known reports whether this process enqueued a run for this path.
+func (s *memoryStore) known(_ context.Context, id, path string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, ok := s.records[id]
-	return ok, nil
+	r := s.records[id]
+	return r.Tries > 0 && r.path == path, nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"tendril/config"
 	"tendril/queue"
 	"tendril/worker"
 )
@@ -21,14 +22,66 @@ type report struct {
 	text  bool
 	color bool
 	quiet bool
+	// sqsd prints deliveries as aws-sqsd does.
+	sqsd bool
+	// sample leaves out lines about deliveries when there are too many.
+	sample *sampler
+	kinds  [queue.Postponed + 1]*sample // by outcome
 
 	mu  sync.Mutex
 	out io.Writer
 	buf bytes.Buffer
 }
 
-func newReport(out io.Writer, log *slog.Logger, text, color, quiet bool) *report {
-	return &report{out: out, log: log, text: text, color: color, quiet: quiet}
+func newReport(opts *Options) *report {
+	most := opts.Config.LogSample
+	if most == 0 {
+		most = -1 // all of them
+	}
+	r := &report{
+		out: opts.Out, log: opts.Logger, text: opts.Terminal, color: opts.Color, quiet: opts.Config.Quiet,
+		sqsd: opts.Config.LogFormat == config.LogSQSD, sample: newSampler(most),
+	}
+	for o := range r.kinds {
+		r.kinds[o] = r.sample.of("worker", queue.Outcome(o).String())
+	}
+	return r
+}
+
+// leftOut tells how many lines were left out.
+func (r *report) leftOut(all []leftOut) {
+	for _, l := range all {
+		level := slog.LevelInfo
+		if l.kind.outcome != queue.Done.String() {
+			level = slog.LevelWarn
+		}
+		r.note(level, l.kind.component, l.String()+" ("+l.kind.outcome+")", slog.String("outcome", l.kind.outcome), slog.Int("lines", l.lines))
+	}
+}
+
+// tally tells once a second what was left out, until ctx ends.
+func (r *report) tally(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			r.leftOut(r.sample.due(now))
+		case <-ctx.Done():
+			r.leftOut(r.sample.rest())
+			return
+		}
+	}
+}
+
+// sent prints the begin of a delivery, which only aws-sqsd's format has.
+func (r *report) sent(target string) {
+	if !r.sqsd || r.quiet {
+		return
+	}
+	if ok, _ := r.kinds[queue.Done].admit(time.Now()); ok {
+		r.line(func(b *bytes.Buffer) { b.Write(appendSqsdSent(b.AvailableBuffer(), time.Now(), target)) })
+	}
 }
 
 // line writes one line to the terminal, built by write.
@@ -61,11 +114,23 @@ func (r *report) paint(b *bytes.Buffer, code, text string) {
 // settled prints the end of one delivery.
 func (r *report) settled(name, target string, s worker.Settled) {
 	failed := s.Outcome != queue.Done
-	if r.quiet && !failed {
+	if r.quiet && !failed || r.sqsd && !failed {
+		return
+	}
+	now := time.Now()
+	ok, before := r.kinds[s.Outcome].admit(now)
+	if before > 0 {
+		r.leftOut([]leftOut{{lineKind{"worker", s.Outcome.String()}, before}})
+	}
+	if !ok {
+		return
+	}
+	if r.sqsd {
+		r.line(func(b *bytes.Buffer) { b.Write(appendSqsdSettled(b.AvailableBuffer(), now, &s)) })
 		return
 	}
 	if r.text {
-		r.line(func(b *bytes.Buffer) { r.settledText(b, s, time.Now()) })
+		r.line(func(b *bytes.Buffer) { r.settledText(b, s, now) })
 		return
 	}
 	level := slog.LevelInfo

@@ -6,12 +6,39 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"tendril/config"
 	"tendril/console"
 )
+
+// claimData makes this process the one that the other commands find in the data
+// directory. The embedded queues have a lock of their own there; an environment
+// without any may not take the files of another one either.
+func (e *Environment) claimData(context.Context) error {
+	if e.s.Console == config.Off && e.broker == nil {
+		return nil // no file is written
+	}
+	if err := os.MkdirAll(e.s.DataDir, 0o700); err != nil {
+		return fmt.Errorf("making the data directory: %w; name another with --data-dir", err)
+	}
+	release, err := console.Claim(e.s.DataDir)
+	if errors.Is(err, console.ErrClaimed) {
+		advice := "give this one its own --data-dir"
+		if e.broker == nil {
+			advice += ", or --console off"
+		}
+		return conflict(fmt.Errorf("%w; %s", err, advice))
+	}
+	if err != nil {
+		return err
+	}
+	e.steps.push("the claim of the data directory", func(context.Context) error { return release() })
+	return nil
+}
 
 // startConsole opens the console's listener early, so that it can show the
 // start, and closes it late, so that it can show the drain.
@@ -19,22 +46,51 @@ func (e *Environment) startConsole(context.Context) error {
 	if e.s.Console == config.Off {
 		return nil
 	}
-	if err := os.MkdirAll(e.s.DataDir, 0o700); err != nil {
-		return fmt.Errorf("making the data directory: %w; name another with --data-dir", err)
-	}
 	l, err := listen("console", e.s.Console)
 	if err != nil {
 		return err
 	}
 	e.address = l.Addr().String()
-	e.token = console.NewToken()
-	server := console.New(&console.Options{
-		Environment: e.s.Name, Version: e.Version, Status: e.Status, Ready: e.checks,
-		Pause: e.pause, Resume: e.resume, Drain: e.Drain,
-		Tasks: e.taskOptions(), Broker: e.broker, Deliveries: e.shown, Token: e.token, Logger: e.Logger,
-	})
+	if e.token = e.s.ConsoleToken; e.token == "" {
+		e.token = console.NewToken()
+	}
+	opts := &console.Options{
+		Environment: e.s.Name, Version: e.Version, Status: e.Status, Ready: e.checks, Live: e.liveChecks, Started: e.startedChecks,
+		Metrics: e.telemetry.Handler(), Pause: e.pause, Deploy: e.deployer(), Reload: e.reloader(), Resume: e.resume, Drain: e.drainForConsole,
+		Tasks: e.taskOptions(), Broker: e.broker, Deliveries: e.shown, Token: e.token, Hosts: e.s.ConsoleHosts, Logger: e.Logger,
+	}
+	if !e.QueuesOnly {
+		opts.Health, opts.Scale = e.healthReport, e.scale
+	}
+	server := console.New(opts)
 	e.serve("the console", console.HTTPServer(server), l, server.Close)
 	return nil
+}
+
+// drainForConsole is Drain, which tells the caller of the console when work was cut
+// off.
+func (e *Environment) drainForConsole(ctx context.Context) error {
+	err := e.Drain(ctx)
+	if errors.Is(err, ErrLate) || errors.Is(err, ErrCutShort) {
+		return &console.Error{Status: http.StatusInternalServerError, Message: err.Error(), Late: true}
+	}
+	return err
+}
+
+// deployer is how the console changes the app's version; nil where none runs.
+func (e *Environment) deployer() func(context.Context, string) (console.DeployResult, error) {
+	if !e.hasApp() {
+		return nil
+	}
+	return e.DeployPath
+}
+
+// reloader is how the console does what HUP does; nil where queues are served alone.
+func (e *Environment) reloader() func(context.Context) (console.ReloadResult, error) {
+	if e.QueuesOnly {
+		return nil
+	}
+	return e.reloadChanged
 }
 
 // visible reports whether the other commands can find this environment.
@@ -64,6 +120,7 @@ func (e *Environment) announce(context.Context) error {
 			return fmt.Errorf("writing the instance file: %w", err)
 		}
 	}
+	close(e.announced)
 	e.greet()
 	return nil
 }
@@ -73,8 +130,8 @@ func (e *Environment) instance() *console.Instance {
 		PID: os.Getpid(), Version: e.Version, Environment: e.s.Name, Console: e.address, Endpoint: e.endpoint,
 		Region: e.s.Region, AccountID: e.s.AccountID, StartedAt: e.began,
 	}
-	if e.work != nil {
-		i.Queue, i.QueueURL, i.DeadLetterQueue = e.work.queue.name, e.work.queue.url, e.work.queue.dead
+	for _, l := range e.lines {
+		i.Queues = append(i.Queues, console.InstanceQueue{Name: l.queue.name, URL: l.queue.url, DeadLetterQueue: l.queue.dead, Embedded: l.embedded})
 	}
 	return i
 }
@@ -88,9 +145,12 @@ func (e *Environment) greet() {
 	if !e.report.text {
 		attrs := []slog.Attr{slog.String("environment", e.s.Name), slog.String("version", e.Version), slog.String("backend", e.s.Backend),
 			slog.String("endpoint", e.endpoint), slog.String("console", show)}
-		if e.work != nil {
-			attrs = append(attrs, slog.String("queue", e.work.queue.name), slog.String("queue_url", e.work.queue.url),
-				slog.String("dead_letter_queue", e.work.queue.dead), slog.String("target", e.work.target))
+		if home := e.home(); home != nil {
+			attrs = append(attrs, slog.String("queue", home.queue.name), slog.String("queue_url", home.queue.url),
+				slog.String("dead_letter_queue", home.queue.dead), slog.String("target", home.goesTo()))
+		}
+		if len(e.lines) > 1 {
+			attrs = append(attrs, slog.String("queues", e.orderText()))
 		}
 		e.report.note(slog.LevelInfo, "environment", "started", attrs...)
 		return
@@ -105,15 +165,57 @@ func (e *Environment) greet() {
 		if e.endpoint != "" {
 			row("queues", fmt.Sprintf("%s  (SQS protocol, in %s)", e.endpoint, e.s.DataDir))
 		}
-		if e.work != nil {
-			row("queue", e.work.queue.url)
-			if e.work.queue.dead != "" {
-				row("dead letters", e.work.queue.dead)
+		for _, l := range e.lines {
+			row("queue", l.queue.url)
+			if l.queue.dead != "" {
+				row("dead letters", l.queue.dead)
 			}
-			row("app", "POST "+e.work.target+e.commandText())
+		}
+		if len(e.lines) > 1 {
+			row("order", e.orderText())
+		}
+		for _, target := range e.targets() {
+			row("delivers", target)
 		}
 		row("console", show)
 	})
+}
+
+// orderText says which queue comes first.
+func (e *Environment) orderText() string {
+	var words []string
+	total := 0
+	for _, l := range e.lines {
+		total += l.settings().Weight
+	}
+	for _, l := range e.inOrder() {
+		word := l.queue.name
+		if total > 0 {
+			word += fmt.Sprintf(" %d%%", (100*l.settings().Weight+total/2)/total)
+		}
+		words = append(words, word)
+	}
+	if total > 0 {
+		return strings.Join(words, ", ") + " of the first looks"
+	}
+	return strings.Join(words, ", then ")
+}
+
+// targets are the places that messages are handed to, each once.
+func (e *Environment) targets() (list []string) {
+	for _, l := range e.lines {
+		text := l.target
+		if !l.settings().ToFunction() {
+			text = "POST " + text
+		}
+		if l.settings().ToOwnApp() {
+			text += e.commandText()
+		}
+		if !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	return list
 }
 
 // commandText says how the app is started, for the greeting.

@@ -1,10 +1,19 @@
 package environment
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
 
 	"tendril/config"
 	"tendril/console"
+	"tendril/health"
+	"tendril/isolate"
+	"tendril/supervisor"
 	"tendril/worker"
 )
 
@@ -23,49 +32,86 @@ func (e *Environment) Status() console.Status {
 	if e.stopping() {
 		s.State = console.StateDraining
 	}
-	if e.work != nil {
-		s.Target = e.work.target
-		s.Worker = e.workerStatus()
-		if s.Backend == console.BackendSQS {
-			s.Queues = []console.Queue{{Name: e.work.queue.name, URL: e.work.queue.url, FIFO: e.work.queue.fifo, DeadLetterQueue: e.work.queue.dead}}
+	for _, l := range e.lines {
+		s.Workers = append(s.Workers, l.status())
+		if !l.embedded {
+			s.Queues = append(s.Queues, console.Queue{Name: l.queue.name, URL: l.queue.url, FIFO: l.queue.fifo, DeadLetterQueue: l.queue.dead})
 		}
 	}
-	if e.tasks != nil {
+	if e.cron.Load() != nil {
 		t := e.tasksStatus()
 		s.Tasks = &t
 	}
 	if e.app != nil {
 		s.App = e.processStatus()
+		s.Deployment = e.lastDeployment()
+		if found := e.finder.Status(); found != (isolate.Status{}) {
+			s.Isolation = &console.Isolation{Suspects: found.Suspects, Killers: found.Killers, Broken: found.Broken}
+		}
+	}
+	s.Scaling = e.scalingStatus()
+	for target, l := range e.limitsByTarget() {
+		st := l.Status()
+		s.Limits = append(s.Limits, console.Limit{
+			Target: target, Rate: st.Rate, InWork: st.InWork, Concurrency: cmp.Or(st.SlowStart, st.Limit), Breaker: string(st.Breaker), TrialAt: st.TrialAt,
+			Failing: st.Failing, Refused: st.Refused.Rate + st.Refused.Concurrency + st.Refused.Breaker,
+		})
 	}
 	return s
 }
 
+// pause stops receiving from a queue; "" means from every queue.
 func (e *Environment) pause(name, reason string) error {
-	if err := e.ownQueue(name); err != nil {
-		return err
-	}
 	if reason == "" {
 		reason = "paused"
 	}
-	e.work.worker.Pause(reason)
-	return nil
+	return e.each(name, func(l *line) { l.worker.Pause(reason) })
 }
 
+// resume undoes pause.
 func (e *Environment) resume(name string) error {
-	if err := e.ownQueue(name); err != nil {
-		return err
-	}
-	e.work.worker.Resume()
-	return nil
+	return e.each(name, func(l *line) { l.worker.Resume() })
 }
 
-// ownQueue refuses queues that this environment's worker does not work on.
-func (e *Environment) ownQueue(name string) error {
-	switch {
-	case e.work == nil || e.work.worker == nil:
-		return fmt.Errorf("no worker runs here: this process only serves queues")
-	case name != "" && name != e.work.queue.name:
-		return fmt.Errorf("this environment's worker does not receive from %s, only from %s", name, e.work.queue.name)
+var errStarting = errors.New("the environment is still starting")
+
+// Quiet pauses every queue for a reason, or, where all are paused already, lets
+// all go on; it reports whether they are paused now. The error says that there is
+// no worker, or none yet.
+func (e *Environment) Quiet(reason string) (paused bool, err error) {
+	if !e.running() {
+		return false, errStarting
+	}
+	isPaused := func(r worker.Reason) bool { return r.Block == worker.Paused }
+	for _, l := range e.lines {
+		if !slices.ContainsFunc(l.worker.Status().Reasons, isPaused) {
+			return true, e.pause("", reason)
+		}
+	}
+	return false, e.resume("")
+}
+
+// each does something with the line of one queue, or with every line for "".
+func (e *Environment) each(name string, do func(*line)) error {
+	select {
+	case <-e.announced:
+	default:
+		return errStarting
+	}
+	if len(e.lines) == 0 {
+		return errors.New("no worker runs here: this process only serves queues")
+	}
+	var names []string
+	found := false
+	for _, l := range e.lines {
+		names = append(names, l.queue.name)
+		if name == "" || name == l.queue.name {
+			do(l)
+			found = true
+		}
+	}
+	if !found {
+		return &console.Error{Status: http.StatusNotFound, Message: "this environment does not receive from " + name, Hint: "it receives from " + strings.Join(names, ", ")}
 	}
 	return nil
 }
@@ -81,25 +127,43 @@ func (e *Environment) checks() []console.Check {
 	default:
 		return append(checks, console.Check{Name: "start", Detail: "starting"})
 	}
-	if e.work == nil {
+	if len(e.lines) == 0 {
 		return checks
 	}
 	app, queue := console.Check{Name: "app", OK: true}, console.Check{Name: "queue", OK: true}
-	st := e.work.worker.Status()
-	for _, r := range st.Reasons {
-		switch r.Block {
-		case worker.NotReady, worker.AppDown:
-			app.OK, app.Detail = false, r.Text
-		case worker.DeleteRefused:
-			queue.OK, queue.Detail = false, r.Text
+	for _, l := range e.lines {
+		for _, r := range l.worker.Status().Reasons {
+			switch r.Block {
+			case worker.NotReady, worker.AppDown:
+				app.OK, app.Detail = false, r.Text
+			case worker.DeleteRefused:
+				queue.OK, queue.Detail = false, l.queue.name+": "+r.Text
+			}
 		}
 	}
-	return append(checks, app, queue)
+	return withQueue(append(checks, app), queue, health.Ready(e.condition(time.Now()), time.Now()))
+}
+
+// processes are those of the app, copies first.
+func (e *Environment) processes() (all []supervisor.Status) {
+	var helpers []supervisor.Status
+	for _, r := range e.app.Replicas() {
+		switch r := r.(type) {
+		case *appCopy:
+			all = append(all, r.app.Status()...)
+		case *supervisor.Supervisor:
+			helpers = append(helpers, r.Status()...)
+		}
+	}
+	if c := e.lone.current(); c != nil {
+		all = append(all, c.app.Status()...)
+	}
+	return append(all, helpers...)
 }
 
 func (e *Environment) processStatus() []console.Process {
 	var all []console.Process
-	for _, p := range e.app.Status() {
+	for _, p := range e.processes() {
 		c := console.Process{Name: p.Name, State: string(p.State), PID: p.PID, Ready: p.Ready, Since: p.Since, Restarts: p.Restarts}
 		if p.LastExit != nil {
 			c.LastExit = p.LastExit.String()
@@ -109,12 +173,13 @@ func (e *Environment) processStatus() []console.Process {
 	return all
 }
 
-func (e *Environment) workerStatus() *console.Worker {
-	st := e.work.worker.Status()
-	w := &console.Worker{
-		Queue: st.Name, Concurrency: st.Concurrency, InWork: st.InWork, Prefetched: st.Prefetched + st.Waiting, Receiving: st.Receiving,
+func (l *line) status() console.Worker {
+	st := l.worker.Status()
+	w := console.Worker{
+		Queue: st.Name, Target: l.goesTo(), Concurrency: st.Concurrency, InWork: st.InWork, Prefetched: st.Prefetched + st.Waiting, Receiving: st.Receiving,
 		Received: st.Counts.Received, Done: st.Counts.Done, Failed: st.Counts.Failed, Unreached: st.Counts.Unreached,
-		GivenBack: st.Counts.GivenBack, Expired: st.Counts.Expired, PerSecond: st.PerSecond,
+		GivenBack: st.Counts.GivenBack, Expired: st.Counts.Expired, Throttled: st.Counts.Throttled, PerSecond: st.PerSecond,
+		OldestSeconds: st.Oldest.Seconds(), LongestWaitSeconds: st.LongestWait.Seconds(), TurnShare: st.TurnShare, LimitedBy: st.LimitedBy,
 	}
 	for _, r := range st.Reasons {
 		if r.Block == worker.Paused {

@@ -12,15 +12,19 @@ import (
 )
 
 // taskOptions is what the console may ask and do about periodic tasks; nil
-// when the environment has none.
+// where it cannot have any.
 func (e *Environment) taskOptions() *console.TaskOptions {
-	if e.cronFile() == "" || e.QueuesOnly {
+	if e.QueuesOnly {
 		return nil
 	}
 	return &console.TaskOptions{
+		Any:    func() bool { return e.cronFile() != "" || e.cron.Load() != nil },
 		Status: e.tasksStatus, Run: e.runTask, Pause: e.pauseTask, Resume: e.resumeTask, History: e.taskHistory, Reload: e.Reload,
 	}
 }
+
+// errNotScheduled: there are tasks, and nobody who could be trusted to enqueue them once.
+var errNotScheduled = errors.New("nothing is scheduled")
 
 // scheduler returns the scheduler, or says why there is none.
 func (e *Environment) scheduler() (*periodic.Scheduler, error) {
@@ -29,32 +33,35 @@ func (e *Environment) scheduler() (*periodic.Scheduler, error) {
 	default:
 		return nil, errors.New("the environment is starting")
 	}
+	t := e.cron.Load()
 	switch {
-	case e.tasks == nil:
+	case t == nil:
 		return nil, errors.New("there are no periodic tasks: write cron.yaml, or give --cron FILE")
-	case e.tasks.scheduler == nil:
-		return nil, errors.New("nothing is scheduled: " + e.tasks.off)
+	case t.scheduler == nil:
+		return nil, fmt.Errorf("%w: %s", errNotScheduled, t.off)
 	}
-	return e.tasks.scheduler, nil
+	return t.scheduler, nil
 }
 
 func (e *Environment) tasksStatus() console.TasksStatus {
-	st := console.TasksStatus{File: e.cronFile()}
+	st := console.TasksStatus{File: e.tasksFile()}
 	s, err := e.scheduler()
+	now := e.cron.Load()
 	if err != nil {
 		st.Off = err.Error()
+		if errors.Is(err, errNotScheduled) && now != nil { // a version without may have taken them since
+			for _, t := range now.listed() {
+				st.Tasks = append(st.Tasks, shownTask(&t))
+			}
+		}
 		return st
 	}
-	st.Leader = e.leaderStatus()
+	st.Leader = now.leaderStatus()
 	all, _ := s.Status()
-	reasons := e.tasks.reasons()
+	reasons := now.reasons()
 	for _, t := range all {
-		task := console.Task{
-			Name: t.Task.Name, URL: t.Task.URL, Schedule: t.Task.Schedule.String(), Words: t.Task.Schedule.Words(), Zone: t.Task.Schedule.Zone().String(),
-			Next: t.Task.Schedule.Upcoming(time.Now(), 5), Paused: t.Paused, PauseReason: reasons[t.Task.Name],
-			Overlap: orWord(string(t.Task.Overlap), string(periodic.Allow)), Missed: orWord(string(t.Task.Missed), string(periodic.MissedOne)),
-			Queue: t.Task.Queue, Failing: t.Failing,
-		}
+		task := shownTask(&t.Task)
+		task.Paused, task.PauseReason, task.Failing = t.Paused, reasons[t.Task.Name], t.Failing
 		if runs := s.History(t.Task.Name); len(runs) > 0 {
 			last := taskRun(runs[0])
 			task.Last = &last
@@ -64,6 +71,14 @@ func (e *Environment) tasksStatus() console.TasksStatus {
 	return st
 }
 
+func shownTask(t *periodic.Task) console.Task {
+	return console.Task{
+		Name: t.Name, URL: t.URL, Schedule: t.Schedule.String(), Words: t.Schedule.Words(), Zone: t.Schedule.Zone().String(),
+		Next: t.Schedule.Upcoming(time.Now(), 5), Queue: t.Queue,
+		Overlap: orWord(string(t.Overlap), string(periodic.Allow)), Missed: orWord(string(t.Missed), string(periodic.MissedOne)),
+	}
+}
+
 func orWord(word, otherwise string) string {
 	if word == "" {
 		return otherwise
@@ -71,11 +86,11 @@ func orWord(word, otherwise string) string {
 	return word
 }
 
-func (e *Environment) leaderStatus() console.Leader {
-	if e.tasks.elector == nil {
+func (t *tasks) leaderStatus() console.Leader {
+	if t.elector == nil {
 		return console.Leader{Leading: true, Local: true}
 	}
-	l := e.tasks.elector.Status()
+	l := t.elector.Status()
 	out := console.Leader{Leading: l.Term > 0, Term: max(l.Term, l.LeaderTerm), Holder: l.Leader, AgeSeconds: l.Age.Seconds()}
 	if l.Err != nil {
 		out.Error = l.Err.Error()
@@ -126,7 +141,7 @@ func (e *Environment) pauseTask(ctx context.Context, name, reason string) error 
 	if err != nil {
 		return err
 	}
-	if err := e.tasks.setPaused(ctx, name, reason, true); err != nil {
+	if err := e.cron.Load().setPaused(ctx, name, reason, true); err != nil {
 		return err
 	}
 	return s.Pause(name)
@@ -137,7 +152,7 @@ func (e *Environment) resumeTask(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := e.tasks.setPaused(ctx, name, "", false); err != nil {
+	if err := e.cron.Load().setPaused(ctx, name, "", false); err != nil {
 		return err
 	}
 	return s.Resume(name)
@@ -155,7 +170,7 @@ func (e *Environment) findTask(name string) (*periodic.Scheduler, error) {
 			return s, nil
 		}
 	}
-	return nil, queue.Errorf(queue.CodeResourceNotFound, "there is no task %q in %s", name, e.tasks.file)
+	return nil, queue.Errorf(queue.CodeResourceNotFound, "there is no task %q in %s", name, e.cron.Load().file())
 }
 
 // setPaused tells the registry, and remembers the reason.

@@ -1,0 +1,81 @@
+package environment
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tendril/bundle"
+	"tendril/console"
+	"tendril/queue"
+	"tendril/testpeer"
+)
+
+// TestMain lets this program be an app too: each POST takes until somebody gets /finish.
+func TestMain(m *testing.M) {
+	if os.Getenv("ENVIRONMENT_TEST_APP") == "" {
+		os.Exit(m.Run())
+	}
+	finish := make(chan struct{})
+	panic(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/finish" {
+			close(finish)
+		}
+		<-finish
+	})))
+}
+
+// TestHooksAfterALongDrain: the hooks after a deployment run also when the old version took
+// all the time that the caller has to finish its work.
+func TestHooksAfterALongDrain(t *testing.T) {
+	t.Parallel()
+	dir, said, port := t.TempDir(), filepath.Join(t.TempDir(), "said"), testpeer.FreePort(t)
+	for name, text := range map[string]string{
+		"Procfile":                          "web: ENVIRONMENT_TEST_APP=1 exec " + os.Args[0] + "\n",
+		".platform/hooks/postdeploy/say.sh": "#!/bin/sh\necho deployed >> " + said + "\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := bundle.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, map[string]string{"port": port, "queue": "jobs", "allow-root": "true"}, func(e *Environment) { e.Bundle, e.AppEnv = b, os.Environ() })
+	sendOne(t, r, "work")
+	eventually(t, "the message is in work", func() bool { return r.lines[0].status().InWork > 0 })
+	ctx, cancel := context.WithCancel(t.Context())
+	deployed := make(chan error, 1)
+	go func() { _, err := r.DeployPath(ctx, dir); deployed <- err }()
+	eventually(t, "the old version finishes its work", func() bool { d := r.lastDeployment(); return d != nil && d.State == console.DeployDraining })
+	cancel()
+	answer, err := http.Get("http://127.0.0.1:" + port + "/finish")
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if err := <-deployed; err != nil {
+		t.Errorf("the deployment: %v", err)
+	}
+	if text, err := os.ReadFile(said); string(text) != "deployed\ndeployed\n" {
+		t.Errorf("the hooks at the start and after the deployment said %q, %v", text, err)
+	}
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+}
+
+// sendOne puts a message into the queue "jobs".
+func sendOne(t *testing.T, r *running, body string) {
+	t.Helper()
+	if _, err := r.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: body}}); err != nil {
+		t.Fatal(err)
+	}
+}

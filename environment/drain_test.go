@@ -1,0 +1,54 @@
+package environment
+
+import (
+	"testing"
+	"time"
+
+	"tendril/config"
+)
+
+// TestDrainLimit: a copy that is taken out of service has the time that a delivery to
+// it may take, by the settings in force then.
+func TestDrainLimit(t *testing.T) {
+	t.Parallel()
+	const most = 14 * time.Minute
+	silent := config.QueueSettings{InactivityTimeout: 3 * time.Minute}
+	bounded, elsewhere, function := silent, silent, silent
+	bounded.Deadline = 5 * time.Minute
+	long := bounded
+	long.Deadline = time.Hour
+	elsewhere.Target, function.Lambda = "http://localhost:1/", "./function"
+	for _, tt := range []struct {
+		name     string
+		queues   []config.QueueSettings
+		shutdown time.Duration
+		want     time.Duration
+	}{
+		{"no deadline, so that an app that streams may take any time", []config.QueueSettings{silent}, 30 * time.Second, most},
+		{"a deadline", []config.QueueSettings{bounded}, 30 * time.Second, 5 * time.Minute},
+		{"one of two has none", []config.QueueSettings{bounded, silent}, 30 * time.Second, most},
+		{"the other one goes elsewhere", []config.QueueSettings{bounded, elsewhere, function}, 30 * time.Second, 5 * time.Minute},
+		{"a deadline beyond that of a deployment", []config.QueueSettings{long}, 30 * time.Second, most},
+		{"a stop may take longer", []config.QueueSettings{bounded}, 7 * time.Minute, 7 * time.Minute},
+		{"nothing goes to the app", []config.QueueSettings{elsewhere}, 0, time.Second},
+	} {
+		e := &Environment{s: &config.Settings{ShutdownTimeout: tt.shutdown, FunctionTimeout: time.Hour}}
+		for i := range tt.queues {
+			e.lines = append(e.lines, newLine(&tt.queues[i]))
+		}
+		limit := e.rolloutOptions().DrainTimeout
+		if got := limit(); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
+		}
+		reloaded := tt.queues[0]
+		reloaded.Deadline = 8 * time.Minute
+		e.lines[0].set.Store(&reloaded)
+		if got, want := limit(), max(tt.want, 8*time.Minute); e.lines[0].settings().ToOwnApp() && tt.want < 8*time.Minute && got != want {
+			t.Errorf("%s, after a reload: %s, want %s", tt.name, got, want)
+		}
+	}
+	e := &Environment{s: &config.Settings{}, lines: []*line{newLine(&silent)}}
+	if got := e.longestDelivery(); got != silent.InactivityTimeout {
+		t.Errorf("what the health holds deliveries against is %s", got)
+	}
+}

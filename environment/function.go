@@ -1,0 +1,152 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"tendril/aws"
+	"tendril/deliver"
+	"tendril/runtimeapi"
+	"tendril/telemetry"
+)
+
+// lambdaMargin is what a call of a function may take beyond the function's own
+// time limit.
+const lambdaMargin = 5 * time.Second
+
+// openFunction opens the way to a function of AWS Lambda.
+func (e *Environment) openFunction(ctx context.Context, l *line, c *courier) error {
+	opts := &aws.LambdaOptions{Function: l.settings().Function, Timeout: e.s.FunctionTimeout + lambdaMargin, Connections: l.settings().Concurrency}
+	if e.Config.IsSet("region") {
+		opts.Region = e.s.Region
+	}
+	function, err := aws.OpenLambda(ctx, opts)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrTarget, err)
+	}
+	l.target, l.close = "lambda:"+l.settings().Function, function.Close
+	e.warnOfFunction(ctx, l, function)
+	return e.invokeBy(l, c, cloudFunction{function})
+}
+
+// warnOfFunction says where a function may still run when its messages become
+// visible again. That may need a permission that nothing else does; without it
+// nothing is said.
+func (e *Environment) warnOfFunction(ctx context.Context, l *line, function *aws.Lambda) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	about, err := function.Describe(ctx)
+	if err == nil && about.Timeout > l.settings().VisibilityTimeout {
+		e.report.note(slog.LevelInfo, "aws", fmt.Sprintf("the function %s may run for %s, longer than the visibility timeout %s of %s: messages are hidden for longer while it works",
+			l.settings().Function, about.Timeout, l.settings().VisibilityTimeout, l.queue.name), slog.String("queue", l.queue.name))
+	}
+}
+
+// openLocalFunction runs a function on this machine. Queues with the same
+// command share its processes.
+func (e *Environment) openLocalFunction(l *line, c *courier) error {
+	pool := e.functions[l.settings().Lambda]
+	if pool == nil {
+		var err error
+		if pool, err = e.startFunction(l); err != nil {
+			return err
+		}
+		e.functions[l.settings().Lambda] = pool
+	}
+	l.target, l.close = "lambda: "+l.settings().Lambda, func() {}
+	return e.invokeBy(l, c, localFunction{pool})
+}
+
+func (e *Environment) startFunction(l *line) (*runtimeapi.Pool, error) {
+	opts := runtimeapi.Options{
+		Command: []string{"/bin/sh", "-c", l.settings().Lambda}, Env: appEnvironment(e.AppEnv, 0, e.appQueue()), Instances: e.s.HTTPConnections,
+		Timeout: e.s.FunctionTimeout, Name: e.s.Name, Region: e.s.Region, AccountID: e.s.AccountID,
+		Output: func(instance int, stream string, text []byte) {
+			e.report.app(fmt.Sprintf("function.%d", instance), stream, text)
+		},
+		Events: e.functionEvents(),
+	}
+	if e.Bundle != nil {
+		opts.Dir = e.Bundle.Dir
+	}
+	pool, err := runtimeapi.New(opts)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAppFailed, err)
+	}
+	pool.Start()
+	e.steps.push("the function", pool.Stop)
+	return pool, nil
+}
+
+func (e *Environment) functionEvents() runtimeapi.Events {
+	note := func(level slog.Level, instance int, text string, attrs ...slog.Attr) {
+		e.report.note(level, fmt.Sprintf("function.%d", instance), text, attrs...)
+	}
+	return runtimeapi.Events{
+		Ready: func(r runtimeapi.Ready) {
+			note(slog.LevelInfo, r.Instance, fmt.Sprintf("process %d of the function is ready after %s", r.PID, short(r.After)), slog.Int("pid", r.PID))
+		},
+		InitFailed: func(f runtimeapi.InitFailed) {
+			note(slog.LevelWarn, f.Instance, fmt.Sprintf("the function does not start: %s; next try in %s", f.Reason, short(f.Pause)), slog.String("reason", f.Type))
+		},
+		TimedOut: func(t runtimeapi.TimedOut) {
+			note(slog.LevelWarn, t.Instance, fmt.Sprintf("the function took longer than %s and was killed", short(t.Limit)))
+		},
+		Exited: func(x runtimeapi.Exited) {
+			level := slog.LevelWarn
+			if x.Asked != "" || e.stopping() {
+				level = slog.LevelDebug
+			}
+			note(level, x.Instance, fmt.Sprintf("a process of the function ended: %s", x.Exit), slog.Int("pid", x.PID))
+		},
+	}
+}
+
+// invokeBy makes events of a queue's messages and hands them to a function.
+func (e *Environment) invokeBy(l *line, c *courier, invoker deliver.Invoker) error {
+	function, err := deliver.NewLambda(&deliver.LambdaOptions{Invoker: invoker, QueueARN: l.queue.arn})
+	if err != nil {
+		return err
+	}
+	c.to, c.goesTo = function, func(path string) string { return l.target + path }
+	c.tracer = e.otlp.Tracer(telemetry.Route{Queue: l.queue.name, QueueURL: l.queue.url, Function: l.target})
+	return nil
+}
+
+// cloudFunction is a function of AWS Lambda.
+type cloudFunction struct{ *aws.Lambda }
+
+// Invoke runs the function once.
+func (f cloudFunction) Invoke(ctx context.Context, payload []byte) (deliver.Invocation, error) {
+	i, err := f.Lambda.Invoke(ctx, payload)
+	return deliver.Invocation(i), err
+}
+
+// localFunction is a function on this machine.
+type localFunction struct{ pool *runtimeapi.Pool }
+
+// Invoke runs the function once.
+func (f localFunction) Invoke(ctx context.Context, payload []byte) (deliver.Invocation, error) {
+	i, err := f.pool.Invoke(ctx, payload)
+	if errors.Is(err, runtimeapi.ErrNotInvoked) {
+		err = unsent{err}
+	}
+	return deliver.Invocation{
+		Status: i.Status, FunctionError: i.FunctionError, Payload: i.Payload, Reason: i.Reason, RetryAfter: i.RetryAfter, RequestID: i.RequestID,
+	}, err
+}
+
+// Check waits until a process of the function takes work.
+func (f localFunction) Check(ctx context.Context) error { return f.pool.Ready(ctx) }
+
+// unsent marks an error as one after which nothing was sent.
+type unsent struct{ error }
+
+// Unsent says so to package deliver.
+func (unsent) Unsent() bool { return true }
+
+// Unwrap returns the cause.
+func (u unsent) Unwrap() error { return u.error }

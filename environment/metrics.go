@@ -1,0 +1,208 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"tendril/aws"
+	"tendril/config"
+	"tendril/limit"
+	"tendril/periodic"
+	"tendril/supervisor"
+	"tendril/telemetry"
+	"tendril/worker"
+)
+
+// amazonQueuesEvery is how old the counts of queues on Amazon SQS may be: each
+// look is a call that is paid for.
+const amazonQueuesEvery = time.Minute
+
+// openTelemetry makes what counts. It comes first, so that everything after can
+// be counted, and ends last, so that the end is sent too.
+func (e *Environment) openTelemetry(ctx context.Context) error {
+	otlp, err := telemetry.OpenOTLP(ctx, &telemetry.OTLPOptions{Version: e.Version, Service: e.s.Name, Logger: e.Logger})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	if otlp != nil {
+		e.otlp = otlp
+		e.steps.push("the way to the collector of telemetry", otlp.Close)
+	}
+	cloud, err := e.openCloudWatch(ctx)
+	if err != nil {
+		return err
+	}
+	e.telemetry = telemetry.New(&telemetry.Options{
+		Version: e.Version, CloudWatch: cloud, OTLP: otlp, Logger: e.Logger,
+		Sources: telemetry.Sources{
+			Lines: e.lineReadings, Queues: e.queueReadings, Processes: e.processReadings,
+			Tasks: e.taskReadings, Leader: e.leads, Limits: e.limitReadings,
+		},
+	})
+	return nil
+}
+
+// openCloudWatch begins to send figures to CloudWatch, where that is wanted.
+func (e *Environment) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch, error) {
+	if e.s.CloudWatch != config.On || e.QueuesOnly {
+		return nil, nil
+	}
+	opts := &aws.CloudWatchOptions{}
+	if e.Config.IsSet("region") {
+		opts.Region = e.s.Region
+	}
+	client, err := aws.OpenCloudWatch(ctx, opts)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	cloud := telemetry.NewCloudWatch(putter{client}, &telemetry.CloudWatchOptions{
+		Name: e.s.Name, Interval: e.s.MetricsInterval, Environment: e.s.EnvironmentName, Health: e.isGreen, Logger: e.Logger,
+	})
+	run, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { cloud.Run(run); close(ended) }()
+	e.steps.push("the figures for CloudWatch", func(context.Context) error {
+		stop() // Run bounds its last call itself
+		<-ended
+		client.Close()
+		return nil
+	})
+	return cloud, nil
+}
+
+// putter writes what package telemetry adds up.
+type putter struct{ client *aws.CloudWatch }
+
+// PutMetricData writes figures into a namespace of CloudWatch.
+func (p putter) PutMetricData(ctx context.Context, namespace string, data []telemetry.Datum) error {
+	converted := make([]aws.Datum, len(data))
+	for i, d := range data {
+		converted[i] = aws.Datum(d)
+	}
+	return p.client.PutMetricData(ctx, namespace, converted)
+}
+
+// running reports whether the start is over: before, nothing can be read.
+func (e *Environment) running() bool {
+	select {
+	case <-e.started:
+		return true
+	default:
+		return false
+	}
+}
+
+func (e *Environment) lineReadings() (all []telemetry.Line) {
+	if !e.running() {
+		return nil
+	}
+	for _, l := range e.lines {
+		all = append(all, telemetry.Line{Queue: l.queue.name, Target: l.target, Status: l.worker.Status()})
+	}
+	return all
+}
+
+// queueReadings tells what lies in the queues: all embedded ones, and those on
+// Amazon SQS that are worked on.
+func (e *Environment) queueReadings(ctx context.Context) (all []telemetry.Queue) {
+	if !e.running() {
+		return nil
+	}
+	if e.broker != nil {
+		for _, name := range e.broker.ListQueues("") {
+			if q, ok := e.embeddedReading(name); ok {
+				all = append(all, q)
+			}
+		}
+	}
+	now := time.Now()
+	for _, l := range e.lines {
+		if d, ok := e.counts.of(l.queue.name, now); ok {
+			all = append(all, telemetry.Queue{Name: l.queue.name, Visible: d.backlog, InFlight: d.inFlight, Delayed: d.delayed})
+		}
+	}
+	return all
+}
+
+func (e *Environment) embeddedReading(name string) (telemetry.Queue, bool) {
+	ledger, err := e.broker.Ledger(name)
+	if err != nil {
+		return telemetry.Queue{}, false // deleted since it was listed, or closed
+	}
+	oldest, err := e.broker.OldestAge(name)
+	return telemetry.Queue{
+		Name: name, Visible: ledger.Visible, InFlight: ledger.InFlight, Delayed: ledger.Delayed, OldestAge: oldest, HasAge: err == nil,
+	}, true
+}
+
+func (e *Environment) processReadings() []supervisor.Status {
+	if !e.running() || e.app == nil {
+		return nil
+	}
+	return e.processes()
+}
+
+func (e *Environment) taskReadings() ([]periodic.TaskStatus, int64) {
+	t := e.cron.Load()
+	if !e.running() || t == nil || t.scheduler == nil {
+		return nil, 0
+	}
+	return t.scheduler.Status()
+}
+
+// leads reports whether this instance enqueues the periodic tasks.
+func (e *Environment) leads() bool {
+	t := e.cron.Load()
+	return e.running() && t != nil && t.scheduler != nil && t.leaderStatus().Leading
+}
+
+func (e *Environment) limitReadings() (all []telemetry.Limit) {
+	if !e.running() {
+		return nil
+	}
+	told := map[*limit.Limiter]bool{}
+	for _, l := range e.lines {
+		limiter := e.limiters[l.targetKey()]
+		if limiter == nil || told[limiter] {
+			continue
+		}
+		told[limiter] = true
+		s := limiter.Status()
+		all = append(all, telemetry.Limit{
+			Target: l.target, Concurrency: s.Limit, Breaker: string(s.Breaker),
+			RateRefused: s.Refused.Rate, ConcurrencyRefused: s.Refused.Concurrency, BreakerRefused: s.Refused.Breaker,
+		})
+	}
+	return all
+}
+
+// counted adds the listeners that count to those that tell.
+func counted(e, more *worker.Events) *worker.Events {
+	both := *e
+	both.Received = two(e.Received, more.Received)
+	both.PollFailed = two(e.PollFailed, more.PollFailed)
+	both.Duplicate = two(e.Duplicate, more.Duplicate)
+	both.Settled = two(e.Settled, more.Settled)
+	both.Deleted = two(e.Deleted, more.Deleted)
+	both.DeleteFailed = two(e.DeleteFailed, more.DeleteFailed)
+	both.Extended = two(e.Extended, more.Extended)
+	both.ChangeFailed = two(e.ChangeFailed, more.ChangeFailed)
+	both.GivenBack = two(e.GivenBack, more.GivenBack)
+	both.Lapsed = two(e.Lapsed, more.Lapsed)
+	both.Expired = two(e.Expired, more.Expired)
+	both.Stalled = two(e.Stalled, more.Stalled)
+	both.Postponed = two(e.Postponed, more.Postponed)
+	return &both
+}
+
+// two calls both listeners; either may be nil.
+func two[E any](a, b func(E)) func(E) {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return func(e E) { a(e); b(e) }
+}

@@ -1,0 +1,97 @@
+package environment
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tendril/config"
+)
+
+// newTestPIDFile returns a PID file in an empty folder, and what reads it: "" for
+// none.
+func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "app.pid")
+	e := &Environment{s: &config.Settings{PIDFile: path}}
+	f, err := e.newPIDFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.warn = func(err error) { t.Error(err) }
+	return f, func() string {
+		text, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Error(err)
+		}
+		return string(text)
+	}
+}
+
+// The file names the first copy of the version that serves, through restarts, a
+// deployment that is rolled back and one that is not.
+func TestPIDFileNamesWhoServes(t *testing.T) {
+	t.Parallel()
+	f, read := newTestPIDFile(t)
+	first, second, bad, next := &appCopy{}, &appCopy{}, &appCopy{}, &appCopy{}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"nothing runs", func() {}, ""},
+		{"the first copy starts", func() { f.started(first, 11) }, "11\n"},
+		{"another one starts", func() { f.started(second, 12) }, "11\n"},
+		{"the first ends", func() { f.ended(first) }, ""},
+		{"the other one ends", func() { f.ended(second) }, ""},
+		{"the first starts again", func() { f.started(first, 13) }, "13\n"},
+		{"a new version starts beside it", func() { f.started(bad, 14) }, "13\n"},
+		{"and is rolled back", func() { f.ended(bad) }, "13\n"},
+		{"a better one starts beside it", func() { f.started(next, 15) }, "13\n"},
+		{"and gets the messages", func() { f.handOver(next) }, "15\n"},
+		{"the old version ends", func() { f.ended(first) }, "15\n"},
+		{"it is handed to one that is just down", func() { f.handOver(second) }, ""},
+		{"which comes up", func() { f.started(second, 16) }, "16\n"},
+		{"the stop", func() { f.ended(second); f.ended(next) }, ""},
+	} {
+		step.do()
+		if got := read(); got != step.want {
+			t.Fatalf("%s: the file says %q, want %q", step.name, got, step.want)
+		}
+	}
+	if left, _ := os.ReadDir(filepath.Dir(f.path)); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// An old file is overwritten, and what somebody else wrote there meanwhile is not
+// ours to remove.
+func TestPIDFileOfAnother(t *testing.T) {
+	t.Parallel()
+	f, read := newTestPIDFile(t)
+	if err := os.WriteFile(f.path, []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := &appCopy{}
+	f.started(c, 11)
+	if info, err := os.Stat(f.path); err != nil || info.Mode().Perm() != 0o644 || read() != "11\n" {
+		t.Errorf("%q, %v, %v: want 11 in a file for all to read", read(), info, err)
+	}
+	if err := os.WriteFile(f.path, []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.ended(c)
+	if read() != "1\n" {
+		t.Errorf("%q, want it left alone", read())
+	}
+}
+
+func TestPIDFileThatCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	e := &Environment{s: &config.Settings{PIDFile: filepath.Join(t.TempDir(), "none", "app.pid")}}
+	if _, err := e.newPIDFile(); !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), "choose a path in a folder that exists") {
+		t.Errorf("err = %v", err)
+	}
+}

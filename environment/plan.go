@@ -1,0 +1,215 @@
+package environment
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"tendril/bundle"
+	"tendril/procgroup"
+)
+
+// stepLimit bounds one hook or build command.
+const stepLimit = time.Hour
+
+// keptOutput is how many of the last lines of a step that failed are shown.
+const keptOutput = 20
+
+func beforeStart(p bundle.Phase) bool {
+	return p == bundle.PhasePrebuild || p == bundle.PhaseBuild || p == bundle.PhasePredeploy
+}
+
+func afterStart(p bundle.Phase) bool { return p == bundle.PhasePostdeploy }
+
+// runSteps runs the hooks and build commands of a version that wanted selects,
+// one after the other. The first that fails ends it; the error holds the last
+// lines that it wrote.
+func (e *Environment) runSteps(ctx context.Context, v version, wanted func(bundle.Phase) bool) error {
+	if v.bundle == nil || len(v.command) > 0 {
+		return nil
+	}
+	plan := v.bundle.Plan()
+	if v.configOnly {
+		plan = v.bundle.ConfigPlan()
+	}
+	for _, step := range plan {
+		if !wanted(step.Phase) {
+			continue
+		}
+		if err := e.runStep(ctx, v, step); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Environment) runStep(ctx context.Context, v version, step bundle.Step) error {
+	e.deployStep(step.Name)
+	e.report.note(slog.LevelInfo, "deploy", fmt.Sprintf("%s: %s", step.Phase, step.Name), slog.String("file", step.File))
+	ctx, cancel := context.WithTimeout(ctx, stepLimit)
+	defer cancel()
+	argv := step.Argv
+	if step.Shell != "" {
+		argv = []string{"/bin/sh", "-c", step.Shell}
+	}
+	out := &stepOutput{report: e.report, name: string(step.Phase)}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir, cmd.Env = step.Dir, e.processEnvironment(v, e.s.Port)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, out, outputPatience
+	began := time.Now()
+	err := runGroup(ctx, e.hurry, cmd, e.s.AppGrace)
+	out.flush()
+	if err == nil {
+		return nil
+	}
+	where := step.File
+	if step.Line > 0 {
+		where = fmt.Sprintf("%s:%d", step.File, step.Line)
+	}
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		err = fmt.Errorf("it was ended after the longest time that a step may take: %w", err)
+	case e.stopping():
+		err = fmt.Errorf("it was ended with the environment: %w", err)
+	case ctx.Err() != nil:
+		err = fmt.Errorf("it was given up: %w", err)
+	}
+	return &StepError{Phase: string(step.Phase), Name: step.Name, Where: where, Took: time.Since(began), Output: out.last(), Err: err}
+}
+
+// outputPatience is how long what a step left behind may hold its output open.
+const outputPatience = 5 * time.Second
+
+// runGroup runs a command as the leader of a group that does not outlive us. When ctx
+// is done the group gets TERM, and KILL after grace or once hurry is done. What the
+// command leaves behind when it ends by itself goes on: it was asked for.
+func runGroup(ctx, hurry context.Context, cmd *exec.Cmd, grace time.Duration) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var thread procgroup.Thread
+	defer thread.Close()
+	var guard procgroup.Guard
+	defer guard.Close()
+	leader := procgroup.Leader{Cmd: cmd}
+	cmd.SysProcAttr = procgroup.Attributes()
+	guard.Watch()
+	var err error
+	if thread.Do(func() { err = cmd.Start() }); err != nil {
+		return err
+	}
+	guard.Add(leader.PID(), "")
+	ended := make(chan struct{})
+	go func() { leader.Await(); close(ended) }()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+		endGroup(hurry, leader.PID(), grace, ended)
+	}
+	guard.Remove(leader.PID())
+	if err = leader.Reap(); errors.Is(err, exec.ErrWaitDelay) {
+		return nil // it was the command's own end
+	}
+	return err
+}
+
+// endGroup ends a group and returns when its leader, which must not be reaped, has.
+func endGroup(hurry context.Context, group int, grace time.Duration, ended <-chan struct{}) {
+	_ = syscall.Kill(-group, syscall.SIGTERM)
+	limit := time.NewTimer(grace)
+	defer limit.Stop()
+	select {
+	case <-ended:
+	case <-limit.C:
+	case <-hurry.Done():
+	}
+	_ = syscall.Kill(-group, syscall.SIGKILL) // the leader may have been the first to go
+	<-ended
+}
+
+// StepError says which step of a deployment failed.
+type StepError struct {
+	// Phase and Name are the step's, Where the file and line that asked for it.
+	Phase, Name, Where string
+	// Took is how long it ran.
+	Took time.Duration
+	// Output are the last lines that it wrote.
+	Output []string
+	// Err is how it ended.
+	Err error
+}
+
+// Error names the step, how it ended, and what it said last.
+func (e *StepError) Error() string {
+	text := fmt.Sprintf("%s: the %s step %s failed after %s: %v", e.Where, e.Phase, e.Name, short(e.Took), e.Err)
+	if len(e.Output) > 0 {
+		text += "; it said last: " + e.Output[len(e.Output)-1]
+	}
+	return text
+}
+
+// Unwrap returns how the step ended.
+func (e *StepError) Unwrap() error { return e.Err }
+
+// stepOutput prints what a step writes, line by line, and keeps the last lines.
+type stepOutput struct {
+	report *report
+	name   string
+
+	mu   sync.Mutex
+	part []byte
+	kept []string
+}
+
+// Write takes the next bytes.
+func (o *stepOutput) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.part = append(o.part, p...)
+	for {
+		end := bytes.IndexByte(o.part, '\n')
+		if end < 0 && len(o.part) < 16<<10 {
+			return len(p), nil
+		}
+		if end < 0 {
+			end = len(o.part)
+		}
+		o.line(o.part[:end])
+		o.part = o.part[min(end+1, len(o.part)):]
+	}
+}
+
+func (o *stepOutput) flush() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.part) > 0 {
+		o.line(o.part)
+		o.part = nil
+	}
+}
+
+func (o *stepOutput) line(text []byte) {
+	clean := strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' || r == 0x7f {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(string(text), "?"))
+	o.report.app(o.name, "stdout", []byte(clean))
+	if o.kept = append(o.kept, clean); len(o.kept) > keptOutput {
+		o.kept = o.kept[1:]
+	}
+}
+
+func (o *stepOutput) last() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.kept
+}

@@ -1,0 +1,119 @@
+package environment
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"tendril/config"
+	"tendril/telemetry"
+	"tendril/testpeer"
+)
+
+// openWay opens the way of the messages of one queue. change may alter what is set
+// for it alone.
+func openWay(t *testing.T, e *Environment, change func(*config.QueueSettings)) *courier {
+	t.Helper()
+	set := e.s.Queues[0]
+	if change != nil {
+		change(&set)
+	}
+	l, c := newLine(&set), &courier{e: e}
+	if err := e.openTarget(t.Context(), l, c); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.close)
+	return c
+}
+
+// unstarted is an environment of settings as on a command line, which is not started.
+func unstarted(t *testing.T, flags map[string]string) *Environment {
+	t.Helper()
+	flags["data-dir"] = t.TempDir()
+	cfg, err := config.Load(config.Sources{Flags: flags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := New(Options{Config: cfg, Logger: discard()})
+	e.telemetry = telemetry.New(nil)
+	return e
+}
+
+// TestProbeOfTheOwnApp: a later version listens on another port than the one of the
+// settings, where nobody answers any more.
+func TestProbeOfTheOwnApp(t *testing.T) {
+	t.Parallel()
+	port := testpeer.FreePort(t)
+	e := unstarted(t, map[string]string{"port": port, "healthcheck": "HTTP:" + port + "/health"})
+	c := openWay(t, e, nil)
+	launch := launcher{e}
+	var members []string
+	for range 2 {
+		address, err := launch.Address(version{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		members = append(members, address)
+	}
+	if members[0] != "http://localhost:"+port || members[1] == members[0] {
+		t.Fatalf("the versions listen at %v", members)
+	}
+	if err := c.Probe(t.Context()); err == nil {
+		t.Error("no copy is ready, and the probe passes")
+	}
+	later := e.router.Add(members[1])
+	e.router.Admit(later)
+	later.SetReady(true, "")
+	if err := c.Probe(t.Context()); err != nil {
+		t.Errorf("the later version is ready: %v", err)
+	}
+	later.SetReady(false, "it fails its health check")
+	if err := c.Probe(t.Context()); err == nil {
+		t.Error("the later version is not ready, and the probe passes")
+	}
+}
+
+// TestProbeOfATarget: the health check tells of what all queues go to. A queue's own
+// target is asked itself.
+func TestProbeOfATarget(t *testing.T) {
+	t.Parallel()
+	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	t.Cleanup(sick.Close)
+	well := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(well.Close)
+	nobody := "http://127.0.0.1:" + testpeer.FreePort(t)
+	check := func(server *httptest.Server) string {
+		return fmt.Sprintf("HTTP:%d/health", server.Listener.Addr().(*net.TCPAddr).Port)
+	}
+	for _, tt := range []struct{ name, all, check, own, says string }{
+		{"without a check", well.URL, "", "", ""},
+		{"without a check, down", nobody, "", "", "refused"},
+		{"the target of all", nobody, check(well), "", ""},
+		{"the target of all, with a slash", well.URL, check(sick), well.URL + "/", "status 503"},
+		{"the target of all is sick", well.URL, check(sick), "", "status 503"},
+		{"its own, beside a well one", well.URL, check(well), nobody, "refused"},
+		{"its own, beside a sick one", well.URL, check(sick), sick.URL, ""},
+		{"its own, beside the app here", "", check(well), nobody, "refused"},
+	} {
+		flags := map[string]string{}
+		for name, value := range map[string]string{"target": tt.all, "healthcheck": tt.check} {
+			if value != "" {
+				flags[name] = value
+			}
+		}
+		c := openWay(t, unstarted(t, flags), func(q *config.QueueSettings) {
+			if tt.own != "" {
+				q.Target = tt.own
+			}
+		})
+		switch err := c.Probe(t.Context()); {
+		case tt.says == "" && err != nil:
+			t.Errorf("%s: %v", tt.name, err)
+		case tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)):
+			t.Errorf("%s: %v, want one that says %q", tt.name, err, tt.says)
+		}
+	}
+}

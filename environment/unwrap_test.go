@@ -1,0 +1,260 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tendril/config"
+	"tendril/envelope"
+	"tendril/queue"
+)
+
+// takesAll notes the bodies that it is handed; everything is done.
+type takesAll struct{ bodies []string }
+
+// Deliver takes one message.
+func (d *takesAll) Deliver(_ context.Context, m *queue.Message) queue.Result {
+	d.bodies = append(d.bodies, m.Body)
+	return queue.Result{Outcome: queue.Done}
+}
+
+// DeliverBatch takes several.
+func (d *takesAll) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
+	results := make([]queue.Result, len(msgs))
+	for i, m := range msgs {
+		results[i] = d.Deliver(ctx, m)
+	}
+	return results
+}
+
+// Probe says that it takes more.
+func (d *takesAll) Probe(context.Context) error { return nil }
+
+// fetch is a Fetcher.
+type fetch func(ctx context.Context, key string) ([]byte, error)
+
+// Fetch gets one object.
+func (f fetch) Fetch(ctx context.Context, _, key string, _ int64) ([]byte, error) { return f(ctx, key) }
+
+// openerOf is a courier that has payloads fetched from the bucket payloads.
+func openerOf(t *testing.T, flags map[string]string, fetcher envelope.Fetcher) (*courier, *takesAll) {
+	t.Helper()
+	e, d := unstarted(t, flags), &takesAll{}
+	c := openWay(t, e, func(q *config.QueueSettings) { q.Target = "http://localhost" })
+	e.payloads = &envelope.Opener{Fetcher: fetcher, Buckets: []string{"payloads"}}
+	c.to = d
+	return c, d
+}
+
+// letter makes a message of "body" or "group/body"; a body "->key" is a pointer.
+func letter(text string) *queue.Message {
+	m := &queue.Message{ID: text, Body: text, ReceiveCount: 1}
+	if group, body, grouped := strings.Cut(text, "/"); grouped {
+		m.GroupID, m.Body = group, body
+	}
+	if key, points := strings.CutPrefix(m.Body, "->"); points {
+		m.Body = `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"payloads","s3Key":"` + key + `"}]`
+		m.Attributes = []queue.Attribute{{Name: "ExtendedPayloadSize", Type: "Number", Value: "9"}}
+	}
+	return m
+}
+
+func letters(texts ...string) (list []*queue.Message) {
+	for _, text := range texts {
+		list = append(list, letter(text))
+	}
+	return list
+}
+
+// TestGroupsBehindWhatIsNotHandedOver: on a FIFO queue no message overtakes one of
+// its group whose payload cannot be had; other groups go on.
+func TestGroupsBehindWhatIsNotHandedOver(t *testing.T) {
+	t.Parallel()
+	const behind = "an earlier message of its group is not done"
+	gone := "its payload in S3 cannot be had"
+	for _, tt := range []struct {
+		name          string
+		fifo          bool
+		given         []string
+		bodies, wants []string // why each is not done; "" for done
+	}{
+		{"in a group", true, []string{"g/->none", "g/2", "h/3", "g/4"}, []string{"3"}, []string{gone, behind, "", behind}},
+		{"in the middle", true, []string{"g/1", "h/->have", "g/->none", "g/4", "h/5"}, []string{"1", "had", "5"}, []string{"", "", gone, behind, ""}},
+		{"nothing is left", true, []string{"g/->none", "g/->have"}, nil, []string{gone, behind}},
+		{"names of tenants", false, []string{"g/->none", "g/2"}, []string{"2"}, []string{gone, ""}},
+		{"no groups", false, []string{"->none", "2"}, []string{"2"}, []string{gone, ""}},
+	} {
+		c, d := openerOf(t, map[string]string{}, fetch(func(_ context.Context, key string) ([]byte, error) {
+			if key == "none" {
+				return nil, &queue.Error{Code: queue.CodeResourceNotFound}
+			}
+			return []byte("had"), nil
+		}))
+		c.fifo = tt.fifo
+		var reasons []string
+		for i, r := range (batchCourier{c}).DeliverBatch(t.Context(), letters(tt.given...)) {
+			reasons = append(reasons, r.Reason)
+			if want := r.Reason == ""; (r.Outcome == queue.Done) != want || r.Outcome != queue.Done && r.Outcome != queue.Failed {
+				t.Errorf("%s: %s ended %v: %s", tt.name, tt.given[i], r.Outcome, r.Reason)
+			}
+		}
+		if diff := cmp.Diff(tt.wants, reasons) + cmp.Diff(tt.bodies, d.bodies); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", tt.name, diff)
+		}
+	}
+}
+
+// TestPayloadsOfAnS3ThatHangs: they are given up in time, and a batch waits for all of
+// its together no longer than for one. Then they wait longer than they were waited for.
+func TestPayloadsOfAnS3ThatHangs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		deadline    string
+		given       []string
+		want, again time.Duration
+	}{
+		{"0s", []string{"->hangs"}, fetchLimit, 2 * fetchLimit},
+		{"10s", []string{"->hangs"}, 10 * time.Second, 20 * time.Second},
+		{"1s", []string{"->hangs"}, time.Second, fetchPause},
+		{"10m", []string{"->hangs"}, fetchLimit, 2 * fetchLimit},
+		{"0s", []string{"->hangs", "->hangs", "2", "->hangs"}, fetchLimit, 2 * fetchLimit},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c, d := openerOf(t, map[string]string{"deadline": tt.deadline}, fetch(func(ctx context.Context, _ string) ([]byte, error) {
+				<-ctx.Done()
+				return nil, &queue.Error{Code: queue.CodeUnreachable, Err: ctx.Err()}
+			}))
+			begin := time.Now()
+			results := (batchCourier{c}).DeliverBatch(t.Context(), letters(tt.given...))
+			if took := time.Since(begin); took != tt.want || results[0].RetryAfter != tt.again {
+				t.Errorf("with a deadline of %s it took %s, and is tried again after %s; want %s and %s", tt.deadline, took, results[0].RetryAfter, tt.want, tt.again)
+			}
+			for i, r := range results {
+				want := queue.Postponed
+				if tt.given[i] == "2" {
+					want = queue.Done
+				}
+				if r.Outcome != want || want == queue.Postponed && r.RetryAfter < fetchPause {
+					t.Errorf("message %d of %v: %+v", i, tt.given, r)
+				}
+			}
+			if n := len(tt.given) / 4; len(d.bodies) != n {
+				t.Errorf("handed over: %v", d.bodies)
+			}
+		})
+	}
+}
+
+// TestSlowPayload: one that moves slowly comes through.
+func TestSlowPayload(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c, d := openerOf(t, map[string]string{}, fetch(func(ctx context.Context, _ string) ([]byte, error) {
+			select {
+			case <-time.After(fetchLimit - time.Second):
+				return []byte("had"), nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}))
+		if r := c.Deliver(t.Context(), letter("->slow")); r.Outcome != queue.Done || len(d.bodies) != 1 {
+			t.Errorf("%+v, handed over %v", r, d.bodies)
+		}
+	})
+}
+
+// TestWhoseFaultAPayloadIs: what S3 cannot give now is no attempt of the message, and
+// one that it never will is.
+func TestWhoseFaultAPayloadIs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err  error
+		want queue.Outcome
+	}{
+		{&queue.Error{Code: queue.CodeUnreachable, Message: "S3 gave no whole answer"}, queue.Postponed},
+		{&queue.Error{Code: queue.CodeRequestThrottled, Message: "reduce your request rate"}, queue.Postponed},
+		{context.DeadlineExceeded, queue.Postponed},
+		{&queue.Error{Code: queue.CodeResourceNotFound}, queue.Failed},
+		{&queue.Error{Code: queue.CodeAccessDenied}, queue.Failed},
+		{&queue.Error{Code: queue.CodeInvalidParameterValue}, queue.Failed},
+		{envelope.ErrTooLarge, queue.Failed},
+	} {
+		c, d := openerOf(t, map[string]string{}, fetch(func(context.Context, string) ([]byte, error) { return nil, tt.err }))
+		log := &safeBuffer{}
+		c.e.report.log = slog.New(slog.NewTextHandler(log, nil))
+		r := c.Deliver(t.Context(), letter("->k"))
+		if r.Outcome != tt.want || !errors.Is(r.Err, tt.err) || r.Reason == "" || len(d.bodies) > 0 {
+			t.Errorf("%v: %+v, handed over %v", tt.err, r, d.bodies)
+		}
+		// The worker tells of failures.
+		if told := strings.Contains(log.String(), "waits for its payload") && strings.Contains(log.String(), tt.err.Error()); told != (tt.want == queue.Postponed) {
+			t.Errorf("%v: the log is %q", tt.err, log)
+		}
+	}
+	c, _ := openerOf(t, map[string]string{}, fetch(func(context.Context, string) ([]byte, error) { t.Error("asked"); return nil, nil }))
+	broken := letter("->k")
+	broken.Body = "no pointer"
+	if r := c.Deliver(t.Context(), broken); r.Outcome != queue.Failed || !errors.Is(r.Err, envelope.ErrNoPointer) {
+		t.Errorf("no pointer: %+v", r)
+	}
+}
+
+// TestPayloadsAtTheEnd: what is still fetched when deliveries are cut off goes back as
+// it came.
+func TestPayloadsAtTheEnd(t *testing.T) {
+	t.Parallel()
+	ctx, cut := context.WithCancel(t.Context())
+	c, _ := openerOf(t, map[string]string{}, fetch(func(ctx context.Context, _ string) ([]byte, error) {
+		cut()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}))
+	if r := c.Deliver(ctx, letter("->k")); r.Outcome != queue.Postponed {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestPayloadsOverTheWire asks servers that are in trouble.
+func TestPayloadsOverTheWire(t *testing.T) {
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1",
+		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_MAX_ATTEMPTS": "1",
+	} {
+		t.Setenv(name, value)
+	}
+	for _, tt := range []struct {
+		name, deadline string
+		answer         http.HandlerFunc
+		says           string
+	}{
+		{"no answer", "50ms", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no whole answer"},
+		{"half an answer", "50ms", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, "no whole answer"},
+		{"unavailable", "0s", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, "Service Unavailable"},
+	} {
+		server := httptest.NewServer(tt.answer)
+		t.Setenv("AWS_ENDPOINT_URL_S3", server.URL)
+		c, d := openerOf(t, map[string]string{"deadline": tt.deadline, "s3-payloads": "payloads"}, nil)
+		if err := c.e.openBuckets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r := c.Deliver(t.Context(), letter("->k"))
+		if r.Outcome != queue.Postponed || r.Err == nil || !strings.Contains(r.Err.Error(), tt.says) || len(d.bodies) > 0 {
+			t.Errorf("%s: %+v, handed over %v", tt.name, r, d.bodies)
+		}
+		c.e.steps.unwind(t.Context(), discard())
+		server.Close()
+	}
+}

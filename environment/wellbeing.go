@@ -1,0 +1,165 @@
+package environment
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tendril/console"
+	"tendril/health"
+)
+
+// healthRhythm is the time between two judgements.
+const healthRhythm = 10 * time.Second
+
+// wellbeing judges, every ten seconds, how the environment does.
+type wellbeing struct {
+	// window has the deliveries of the last minutes.
+	window health.Window
+	host   *health.Host
+	polls  polls
+	// everReady tells that every target was seen to be ready at once.
+	everReady atomic.Bool
+
+	// steady, the status told last, what rose and the times since when something is wrong belong to the
+	// one goroutine that judges.
+	steady             health.Steady
+	shown              health.Status
+	restarts, deaths   rises
+	notReady, noLeader time.Time
+
+	mu     sync.Mutex
+	beat   time.Time
+	report health.Report
+}
+
+// startHealth judges until the stop is nearly over: the console shows the drain.
+func (e *Environment) startHealth(context.Context) error {
+	run, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { e.watchHealth(run); close(ended) }()
+	e.steps.push("the health", func(context.Context) error {
+		stop()
+		<-ended
+		return nil
+	})
+	return nil
+}
+
+// watchHealth judges every ten seconds, and at once when the start is over, the
+// app is ready first, or a drain begins.
+func (e *Environment) watchHealth(ctx context.Context) {
+	tick := time.NewTicker(healthRhythm)
+	defer tick.Stop()
+	started, ready, draining := e.started, e.ready, e.draining
+	for {
+		e.judge(time.Now())
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-started:
+			started = nil
+		case <-ready:
+			ready = nil
+		case <-draining:
+			draining = nil
+		}
+	}
+}
+
+// judge makes one judgement, and tells when the status is another.
+func (e *Environment) judge(now time.Time) {
+	w := &e.well
+	steady, r := w.steady.Settle(health.Judge(e.gatherHealth(now), now), now)
+	w.steady = steady
+	w.mu.Lock()
+	w.beat, w.report = now, r
+	w.mu.Unlock()
+	if r.Status == w.shown {
+		return
+	}
+	before := w.shown
+	w.shown = r.Status
+	if before == "" && r.Status == health.Pending {
+		return // every start is
+	}
+	e.report.note(healthLevel(before, r.Status), "health", "the environment's health is "+r.String(),
+		slog.String("status", string(r.Status)), slog.String("was", string(before)))
+}
+
+// healthLevel is how loudly a change of status is told. To and fro between the
+// two that are green is of no importance.
+func healthLevel(before, now health.Status) slog.Level {
+	switch {
+	case now == health.Severe:
+		return slog.LevelError
+	case now == health.Degraded || now == health.Warning || now == health.NoData:
+		return slog.LevelWarn
+	case now.Color() == health.Green && before.Color() == health.Green:
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}
+
+// healthReport is the last judgement; where that is long ago, that nothing is
+// known.
+func (e *Environment) healthReport() health.Report {
+	e.well.mu.Lock()
+	beat, r := e.well.beat, e.well.report
+	e.well.mu.Unlock()
+	now := time.Now()
+	if beat.IsZero() {
+		return health.Judge(e.starting(now), now)
+	}
+	if old := health.Judge(health.Inputs{Taken: beat}, now); old.Status == health.NoData {
+		old.Since = beat
+		return old
+	}
+	return r
+}
+
+// isGreen reports whether the environment's health is Ok or Info.
+func (e *Environment) isGreen() bool { return e.healthReport().Color == health.Green }
+
+// liveChecks are the conditions of being alive: that the loop which judges comes
+// round.
+func (e *Environment) liveChecks() []console.Check {
+	e.well.mu.Lock()
+	beat := e.well.beat
+	e.well.mu.Unlock()
+	return checksOf(health.Live(beat, time.Now()))
+}
+
+// startedChecks are the conditions of the start being over.
+func (e *Environment) startedChecks() []console.Check {
+	if !e.running() {
+		return []console.Check{{Name: "start", Detail: "starting"}}
+	}
+	return checksOf(health.Startup(e.condition(time.Now())))
+}
+
+// withQueue adds what p says of the queue. One that does not answer is told, and
+// no reason to be out of use, for other instances share it; the store of an
+// embedded queue is this instance's own.
+func withQueue(checks []console.Check, queue console.Check, p health.Probe) []console.Check {
+	for _, c := range p.Checks {
+		switch {
+		case c.Name == "queue" && queue.OK:
+			queue.Detail = c.Reason
+		case c.Name == "store":
+			checks = append(checks, console.Check{Name: c.Name, OK: c.OK, Detail: c.Reason})
+		}
+	}
+	return append(checks, queue)
+}
+
+func checksOf(p health.Probe) []console.Check {
+	checks := make([]console.Check, len(p.Checks))
+	for i, c := range p.Checks {
+		checks[i] = console.Check{Name: c.Name, OK: c.OK, Detail: c.Reason}
+	}
+	return checks
+}
