@@ -16,13 +16,14 @@ import (
 
 func (c *cli) newCheck() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "check [DIR]",
+		Use:   "check [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Validate settings, bundle and periodic tasks, offline",
-		Long: `Reads what 'tendril up' would read, with the same flags, and says what is wrong
-(exit status 2), what to know, and what of the bundle is left aside. Lists the
-periodic tasks with the next five times at which each is due. Nothing is started,
-created or asked over the network.`,
-		Args: cobra.MaximumNArgs(1),
+		Long: `Reads what 'tendril up' would read, with the same arguments, and says what is wrong
+(exit status 2), what to know, and what of the bundle is left aside. Lists what a
+deployment does, in order, the settings and environment properties of the bundle
+that count, with file and line, and the periodic tasks with the next five times at
+which each is due. Nothing is started, created or asked over the network.`,
+		Args: oneApp,
 	}
 	addSettings(cmd, func(config.Option) bool { return true })
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.check(cmd, args) }
@@ -31,9 +32,16 @@ created or asked over the network.`,
 
 func (c *cli) check(cmd *cobra.Command, args []string) error {
 	var b *bundle.Bundle
+	var command []string
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		args, command = args[:dash], args[dash:]
+	}
 	if len(args) > 0 {
 		var err error
-		if b, err = openBundle(args[0]); err != nil {
+		var done func()
+		b, done, err = c.lookInto(args[0])
+		defer done()
+		if err != nil {
 			return err
 		}
 	}
@@ -43,17 +51,12 @@ func (c *cli) check(cmd *cobra.Command, args []string) error {
 	}
 	c.printWarnings(cfg)
 	if b != nil {
-		if len(b.Processes) > 0 {
-			if _, err := b.Web(); err != nil {
-				return fail(exitUsage, err)
-			}
+		if err := c.checkBundle(cfg, b, command); err != nil {
+			return err
 		}
-		for _, p := range b.Processes {
-			fmt.Fprintf(c.out, "process  %s: %s\n", p.Name, p.Command)
-		}
-		for _, f := range b.Unsupported {
-			fmt.Fprintf(c.out, "aside    %s\n", f)
-		}
+	}
+	if len(command) > 0 {
+		fmt.Fprintf(c.out, "process  %s: %s\n", bundle.MainProcess, plain(strings.Join(command, " "), false))
 	}
 	if err := c.checkTasks(cronFile(cfg, b), time.Now()); err != nil {
 		return err
@@ -61,12 +64,31 @@ func (c *cli) check(cmd *cobra.Command, args []string) error {
 	if cfg.ConfigFile != "" {
 		fmt.Fprintf(c.out, "file     %s\n", cfg.ConfigFile)
 	}
-	where := cfg.QueueURL
-	if where == "" {
-		where = fmt.Sprintf("%s (%s)", cfg.Queue, cfg.Backend)
+	for _, q := range cfg.Queues {
+		fmt.Fprintf(c.out, "queue    %s\n", queueText(&q))
 	}
-	fmt.Fprintf(c.out, "queue    %s\nok\n", where)
+	fmt.Fprintln(c.out, "ok")
 	return nil
+}
+
+// queueText says where a queue is and who gets its messages.
+func queueText(q *config.QueueSettings) string {
+	text := q.URL
+	if text == "" {
+		text = fmt.Sprintf("%s (%s)", q.Name, q.Backend)
+	}
+	if q.Weight > 0 {
+		text += fmt.Sprintf(", weight %d", q.Weight)
+	}
+	switch {
+	case q.Function != "":
+		text += " to the function " + q.Function
+	case q.Lambda != "":
+		text += " to the function on this machine: " + q.Lambda
+	case q.Target != "":
+		text += " to " + q.Target + q.HTTPPath
+	}
+	return text
 }
 
 // cronFile is the path of the file of periodic tasks that 'tendril up' would

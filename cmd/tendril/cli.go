@@ -17,6 +17,8 @@ type cli struct {
 	// tty tells that out is a terminal that a person reads; ttyIn that in is
 	// one that a person types at.
 	tty, ttyIn bool
+	// buffers hold what is printed once [cli.buffer] was called.
+	buffers []*lineBuffer
 }
 
 // newCLI is the world of this process.

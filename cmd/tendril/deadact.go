@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/time/rate"
@@ -110,6 +111,7 @@ sends such lines again. Without ids, --match or --limit all are exported.`,
 }
 
 func (c *cli) export(ctx context.Context, g *graveyard, which *pick, path string) (n int, err error) {
+	outliveReader() // what is held has to be given back
 	var to io.Writer = c.out
 	if path != "" && path != "-" {
 		file, cannot := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
@@ -123,12 +125,20 @@ func (c *cli) export(ctx context.Context, g *graveyard, which *pick, path string
 	n, err = c.act(ctx, g, g.pile(which), which, rate.Inf, "exported", func(_ context.Context, messages []held) (int, error) {
 		for i := range messages {
 			if err := printLineJSON(buffered, &messages[i].Message); err != nil {
-				return i, err
+				return i, written(err)
 			}
 		}
 		return len(messages), nil
 	})
-	return n, errors.Join(err, buffered.Flush())
+	return n, errors.Join(err, written(buffered.Flush()))
+}
+
+// written makes an error of writing one that needs no word where nobody reads any more.
+func written(err error) error {
+	if errors.Is(err, syscall.EPIPE) {
+		return errReaderGone
+	}
+	return err
 }
 
 // The sizes of portions: what one request moves, and what is read ahead while
@@ -197,7 +207,7 @@ func (p *pick) expect(count int) int {
 
 // summary tells how many messages an act reached, also before an error.
 func (c *cli) summary(what string, n int, err error) error {
-	if err == nil || n > 0 {
+	if err == nil || n > 0 && !errors.Is(err, errReaderGone) {
 		fmt.Fprintf(c.err, "%s %s\n", plural(n, "message"), what)
 	}
 	return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,7 +18,8 @@ func (c *cli) newDrain() *cobra.Command {
 		Short: "Finish what is in flight, then stop the environment",
 		Long: `Asks the running environment to stop receiving, to finish what is in flight, and
 to end. Waits until it has ended. Exit status 3 when that takes longer than --wait:
-the drain goes on then, up to the environment's --shutdown-timeout.`,
+the drain goes on then, up to the environment's --shutdown-timeout; and when work
+was cut off there, which goes back to its queue.`,
 		Args: cobra.NoArgs,
 	}
 	addDataDir(cmd)
@@ -39,7 +41,11 @@ func (c *cli) drain(ctx context.Context, cmd *cobra.Command, wait time.Duration)
 	until := time.Now().Add(wait)
 	drained, err := client.Drain(ctx, wait)
 	name := client.Instance.Environment
+	var refusal *console.Error
 	switch {
+	case errors.As(err, &refusal) && refusal.Late:
+		ended(ctx, client.Instance.PID, until)
+		return fail(exitLate, fmt.Errorf("draining environment %q: %w", name, err))
 	case err != nil:
 		return fmt.Errorf("draining environment %q: %w", name, err)
 	case wait == 0:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"syscall"
 
 	"tendril/config"
 	"tendril/console"
@@ -34,6 +35,24 @@ type exitError struct {
 	hints []string
 }
 
+// errReaderGone ends a command without a word, as SIGPIPE ends others.
+var errReaderGone = &exitError{code: exitSignal + int(syscall.SIGPIPE), err: errors.New("nobody reads the output any more")}
+
+// worthSaying is what an error has to say but for errReaderGone; nil for nothing.
+func worthSaying(err error) error {
+	var rest []error
+	switch joined, ok := err.(interface{ Unwrap() []error }); {
+	case err == errReaderGone:
+		return nil
+	case ok && errors.Is(err, errReaderGone):
+		for _, one := range joined.Unwrap() {
+			rest = append(rest, worthSaying(one))
+		}
+		return errors.Join(rest...)
+	}
+	return err
+}
+
 // fail returns an error that ends the command with code.
 func fail(code int, err error, hints ...string) error {
 	return &exitError{code: code, err: err, hints: hints}
@@ -57,15 +76,17 @@ func exitCode(err error) int {
 		return coded.code
 	case errors.As(err, &settings), errors.As(err, &tasks):
 		return exitUsage
+	case errors.Is(err, environment.ErrSettings):
+		return exitUsage
 	case errors.Is(err, environment.ErrConflict):
 		return exitConflict
 	case errors.Is(err, environment.ErrQueue) && errors.Is(err, queue.ErrNoQueue):
 		return exitNotFound
-	case errors.Is(err, environment.ErrQueue):
+	case errors.Is(err, environment.ErrQueue), errors.Is(err, environment.ErrTarget):
 		return exitUnreachable
 	case errors.Is(err, environment.ErrAppFailed):
 		return exitApp
-	case errors.Is(err, environment.ErrLate):
+	case errors.Is(err, environment.ErrLate), errors.Is(err, environment.ErrCutShort):
 		return exitLate
 	}
 	return exitFailed

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,13 +14,16 @@ import (
 func (c *cli) newExplain() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
-		Use:   "explain OPTION",
+		Use:   "explain [OPTION]",
 		Short: "Tell an option's value in force, its default, and where it came from",
 		Long: `Tells everything about one option, under any of its names: flag, variable, key,
-Elastic Beanstalk or Workerless name. Takes the flags of 'tendril up'.`,
+Elastic Beanstalk or Workerless name; or about any other setting of a bundle, such
+as an environment property. Without an option it lists what is set at all, and
+where. Takes the flags of 'tendril up'.`,
 		Example: `  tendril explain http-connections
-  tendril explain InactivityTimeout --dir path/to/app`,
-		Args: cobra.ExactArgs(1),
+  tendril explain InactivityTimeout --dir path/to/app
+  tendril explain --dir path/to/app`,
+		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			for _, o := range config.Options() {
@@ -28,12 +33,15 @@ Elastic Beanstalk or Workerless name. Takes the flags of 'tendril up'.`,
 		},
 	}
 	addSettings(cmd, func(config.Option) bool { return true })
-	cmd.Flags().StringVar(&dir, "dir", "", "The app's folder, as 'tendril up' would be given it.")
+	cmd.Flags().StringVar(&dir, "dir", "", "The app's folder or archive, as 'tendril up' would be given it.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var b *bundle.Bundle
 		if dir != "" {
 			var err error
-			if b, err = openBundle(dir); err != nil {
+			var done func()
+			b, done, err = c.lookInto(dir)
+			defer done()
+			if err != nil {
 				return err
 			}
 		}
@@ -41,12 +49,105 @@ Elastic Beanstalk or Workerless name. Takes the flags of 'tendril up'.`,
 		if err != nil {
 			return err
 		}
+		if len(args) == 0 {
+			return c.listSettings(cfg, b)
+		}
 		e, err := cfg.Explain(args[0])
-		if err != nil {
+		switch {
+		case err == nil:
+			fmt.Fprintln(c.out, e)
+		case b != nil && len(b.Named(args[0])) > 0:
+			c.explainBundled(b.Named(args[0]))
+		default:
 			return fail(exitNotFound, err)
 		}
-		fmt.Fprintln(c.out, e)
 		return nil
 	}
 	return cmd
+}
+
+// listSettings prints every option that something set, and the bundle's other
+// settings.
+func (c *cli) listSettings(cfg *config.Config, b *bundle.Bundle) error {
+	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
+	for _, o := range config.Options() {
+		e, err := cfg.Explain(o.Name)
+		if err != nil {
+			return err
+		}
+		if len(e.Chain) > 1 {
+			rows = append(rows, []string{o.Name, plain(e.Value, false), e.From.String()})
+		}
+	}
+	if b != nil {
+		known := func(s bundle.Setting) bool {
+			o, found := config.Lookup(s.Option)
+			return found && o.Namespace == s.Namespace
+		}
+		for _, s := range b.InForce() {
+			if !known(s) {
+				rows = append(rows, []string{plain(s.Option, false), plain(c.shownSetting(s), false), c.setBy(s)})
+			}
+		}
+	}
+	if len(rows) == 1 {
+		fmt.Fprintln(c.err, "nothing is set: every option has its default")
+		return nil
+	}
+	return c.printTable(rows)
+}
+
+// explainBundled tells about settings of one name that are no options of tendril's:
+// properties, and what has no effect here.
+func (c *cli) explainBundled(settings []bundle.Setting) {
+	last := settings[len(settings)-1]
+	fmt.Fprintf(c.out, "%s\n  %s\n\n", plain(last.Option, false), bundledMeaning(last))
+	fmt.Fprintf(c.out, "  %-18s %s (%s)\n", "value", plain(c.shownSetting(last), false), c.setBy(last))
+	fmt.Fprintf(c.out, "  %-18s %s\n", "namespace", plain(last.Namespace, false))
+	fmt.Fprint(c.out, "\n  set by, the last one counts:\n")
+	for _, s := range settings {
+		fmt.Fprintf(c.out, "    %-12s %s (%s)\n", "bundle", plain(s.Shown(), false), position(s.File, s.Line))
+	}
+	if c.overrides(last) {
+		fmt.Fprintf(c.out, "    %-12s %s (%s)\n", "environment", plain(c.shownSetting(last), false), plain(last.Option, false))
+	}
+}
+
+// bundledMeaning says in a sentence what a setting is for.
+func bundledMeaning(s bundle.Setting) string {
+	switch why := bundle.NoEffect(s.Namespace); {
+	case why != "":
+		return "Without effect: " + why + "."
+	case s.Namespace == bundle.NamespaceEnvironment:
+		return "A variable that the app finds in its environment."
+	}
+	return "A setting of the bundle; 'tendril check' says what becomes of it."
+}
+
+// overrides reports whether the app gets a variable of tendril's own environment in
+// the place of the bundle's property.
+func (c *cli) overrides(s bundle.Setting) bool {
+	return s.Namespace == bundle.NamespaceEnvironment && slices.ContainsFunc(c.environ, func(v string) bool { return strings.HasPrefix(v, s.Option+"=") })
+}
+
+// setBy says where the value in force is from.
+func (c *cli) setBy(s bundle.Setting) string {
+	if c.overrides(s) {
+		return plain(s.Option, false)
+	}
+	return position(s.File, s.Line)
+}
+
+// shownSetting is the value in force, hidden where it looks secret.
+func (c *cli) shownSetting(s bundle.Setting) string {
+	if !c.overrides(s) {
+		return s.Shown()
+	}
+	for _, v := range slices.Backward(c.environ) {
+		if value, found := strings.CutPrefix(v, s.Option+"="); found {
+			s.Value = value
+			break
+		}
+	}
+	return s.Shown()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"sync"
 	"time"
@@ -10,57 +11,158 @@ import (
 const (
 	lineBufferDelay = 20 * time.Millisecond
 	lineBufferSize  = 32 << 10
+	// lineBufferMost is what a reader may be behind: some 14,000 lines, a hiccup of
+	// a second and more when every one of ten thousand a second is printed, and
+	// minutes of what is printed by default; yet little for a machine's memory.
+	lineBufferMost = 4 << 20
+	// lineBufferPatience is how long an end waits for readers.
+	lineBufferPatience = time.Second
 )
 
 // lineBuffer gathers log lines so that thousands a second do not cost a system
-// call each. A line waits for 20 ms at most, and Close writes what is left. A
-// reader that is gone costs lines, never the work that they tell of.
+// call each, and writes them from a goroutine of its own. A line waits for the
+// delay at most, 0 for none. A reader that is gone, or does not read, costs
+// lines, never the work that they tell of: Write does not wait for it. Beyond
+// lineBufferMost lines are left out, and once the reader reads again a line
+// stands in their place that says how many.
 type lineBuffer struct {
-	mu     sync.Mutex
-	w      io.Writer
-	lines  []byte
-	timer  *time.Timer // runs while lines wait
-	closed bool
+	w     io.Writer
+	delay time.Duration
+	tell  func(w io.Writer, lines int) // writes the line about those left out
+
+	mu      sync.Mutex
+	full    [][]byte // portions of lineBufferSize and more, in front of lines
+	lines   []byte
+	spare   []byte // an empty portion to go on with
+	held    int    // bytes of all of them, and of the portion that is being written
+	left    int    // lines left out and not told yet
+	due     bool   // lines are to be written now
+	writing bool   // write runs
+	timer   *time.Timer
+	closed  chan struct{} // made by Close, closed when all is written
 }
 
-func newLineBuffer(w io.Writer) *lineBuffer { return &lineBuffer{w: w} }
+func newLineBuffer(w io.Writer, delay time.Duration, tell func(w io.Writer, lines int)) *lineBuffer {
+	return &lineBuffer{w: w, delay: delay, tell: tell}
+}
 
-// Write takes whole lines. It never fails.
-func (b *lineBuffer) Write(line []byte) (int, error) {
+// Write takes whole lines. It never fails, and never waits for the reader.
+func (b *lineBuffer) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.lines = append(b.lines, line...)
-	switch {
-	case b.closed || len(b.lines) >= lineBufferSize:
-		b.flush()
-	case b.timer == nil:
-		b.timer = time.AfterFunc(lineBufferDelay, b.timedFlush)
+	// After the first line that is left out there are others until write has told,
+	// so that they stand in one place.
+	if b.left > 0 || b.held > 0 && b.held+len(lines) > lineBufferMost {
+		b.left += bytes.Count(lines, []byte("\n"))
+		return len(lines), nil
 	}
-	return len(line), nil
+	b.add(lines)
+	switch {
+	case b.closed != nil || b.delay == 0:
+		b.flush()
+	case len(b.full) > 0:
+		b.start()
+	case b.timer == nil:
+		b.timer = time.AfterFunc(b.delay, b.timedFlush)
+	}
+	return len(lines), nil
+}
+
+// add appends lines; the caller holds mu.
+func (b *lineBuffer) add(lines []byte) {
+	b.lines = append(b.lines, lines...)
+	b.held += len(lines)
+	if len(b.lines) >= lineBufferSize {
+		b.full = append(b.full, b.lines)
+		b.lines, b.spare = b.spare, nil
+	}
 }
 
 func (b *lineBuffer) timedFlush() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.timer = nil
 	b.flush()
 }
 
-// flush writes what waits; the caller holds mu.
+// flush has everything written that waits; the caller holds mu.
 func (b *lineBuffer) flush() {
+	b.due = true
+	b.start()
+}
+
+// start has write run; the caller holds mu.
+func (b *lineBuffer) start() {
+	if !b.writing {
+		b.writing = true
+		go b.write()
+	}
+}
+
+// write writes what is due, one portion after the other, until nothing is.
+func (b *lineBuffer) write() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for portion := b.next(); portion != nil; portion = b.next() {
+		b.mu.Unlock()
+		b.w.Write(portion)
+		b.mu.Lock()
+		b.held -= len(portion)
+		if cap(portion) <= 2*lineBufferSize {
+			b.spare = portion[:0]
+		}
+		if b.left > 0 {
+			b.tellLeftOut()
+		}
+	}
+	b.writing, b.due = false, false
+	if b.closed != nil && b.held == 0 {
+		b.ended()
+	}
+}
+
+// next takes the portion that is to be written next, nil when none is due; the
+// caller holds mu.
+func (b *lineBuffer) next() (portion []byte) {
+	switch {
+	case len(b.full) > 0:
+		portion, b.full = b.full[0], b.full[1:]
+	case b.due && len(b.lines) > 0:
+		portion, b.lines, b.spare = b.lines, b.spare, nil
+	}
+	return portion
+}
+
+// tellLeftOut puts a line in the place of those left out; the caller holds mu.
+func (b *lineBuffer) tellLeftOut() {
+	var line bytes.Buffer
+	b.tell(&line, b.left)
+	b.left = 0
+	b.due = true
+	b.add(line.Bytes())
+}
+
+// Close has what waits written, and later lines at once. What it returns is
+// closed when nothing waits any more: never, where the reader does not read.
+func (b *lineBuffer) Close() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed == nil {
+		b.closed = make(chan struct{})
+		b.flush()
+	}
 	if b.timer != nil {
 		b.timer.Stop()
 		b.timer = nil
 	}
-	if len(b.lines) > 0 {
-		b.w.Write(b.lines)
-		b.lines = b.lines[:0]
-	}
+	return b.closed
 }
 
-// Close writes what waits; later lines are written at once.
-func (b *lineBuffer) Close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.closed = true
-	b.flush()
+// ended tells those who wait for Close; the caller holds mu.
+func (b *lineBuffer) ended() {
+	select {
+	case <-b.closed:
+	default:
+		close(b.closed)
+	}
 }

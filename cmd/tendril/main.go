@@ -2,16 +2,23 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 	_ "time/tzdata" // time zones of periodic tasks, for machines without the data
 )
 
 // version is set at release builds by the linker.
 var version = "0.1.0-dev"
 
-func main() { os.Exit(newCLI().run(os.Args[1:])) }
+func main() {
+	// After a panic, or the signal of systemd's watchdog, Go would exit with status 2:
+	// that of wrong settings, for which nobody starts us again. So it is a signal.
+	debug.SetTraceback("crash")
+	os.Exit(newCLI().run(os.Args[1:]))
+}
 
 // run carries out one command line and returns its exit status.
 func (c *cli) run(args []string) int {
+	defer c.closeBuffers()
 	args, noticed := singleDash(args)
 	if noticed {
 		printLine(c.err, "long flags with a single dash are understood; the usual form has two")
@@ -19,7 +26,7 @@ func (c *cli) run(args []string) int {
 	root := c.newRoot()
 	root.SetArgs(args)
 	err := root.Execute()
-	if err != nil {
+	if err := worthSaying(err); err != nil {
 		printError(c.err, err)
 	}
 	return exitCode(err)

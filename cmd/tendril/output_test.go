@@ -79,8 +79,8 @@ func TestStatusTexts(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[string]string{
 		healthText(&console.Status{State: "running", Ready: true}):                                                                    "running, ready",
-		healthText(&console.Status{State: "draining", Worker: &console.Worker{Paused: true}}):                                         "draining, NOT READY, PAUSED",
-		healthText(&console.Status{Worker: &console.Worker{Paused: true, PauseReason: "n\x1bight"}}):                                  `NOT READY, PAUSED: n\x1bight`,
+		healthText(&console.Status{State: "draining", Workers: []console.Worker{{Paused: true}}}):                                     "draining, NOT READY, PAUSED",
+		healthText(&console.Status{Workers: []console.Worker{{Paused: true, PauseReason: "n\x1bight"}}}):                              `NOT READY, PAUSED: n\x1bight`,
 		accountText(console.Account{Sent: 9, Done: 3, DeadLettered: 1, Expired: 2, Purged: 1, Live: 2}):                               "sent 9 = done 3 + dead-lettered 1 + expired 2 + purged 1 + live 2",
 		accountText(console.Account{Sent: 9}):                                                                                         "sent 9 = done 0 + dead-lettered 0 + expired 0 + purged 0 + live 0 (DOES NOT BALANCE: off by 9; please report this)",
 		deliveryText(console.Delivery{MessageID: "m1", Outcome: "done", Status: 200, DurationMS: 12, WaitMS: 3}):                      "m1 done: status 200 in 12 ms, 15 ms after the send",

@@ -111,17 +111,18 @@ func (c *cli) servedHere(cmd *cobra.Command, ref aws.Reference) *console.Client 
 // ownQueue is a queue of the running environment.
 func ownQueue(ctx context.Context, client *console.Client, name string) (*place, error) {
 	instance := client.Instance
+	own := instance.Queue(name)
 	if name == "" {
-		name = instance.Queue
+		name = own.Name
 	}
 	switch {
 	case name == "":
 		return nil, fail(exitUsage, fmt.Errorf("environment %q works on no queue of its own", instance.Environment),
 			"name a queue; 'tendril queues list' shows which there are")
+	case own.URL != "" && !own.Embedded:
+		return findOnSQS(ctx, own.URL)
 	case instance.Embedded():
 		return &place{name: name, client: client}, nil
-	case name == instance.Queue:
-		return findOnSQS(ctx, instance.QueueURL)
 	}
 	return nil, fail(exitNotFound, fmt.Errorf("environment %q works on Amazon SQS and has no queue %s of its own", instance.Environment, name),
 		"give the queue's URL or ARN, or add --backend sqs")

@@ -240,20 +240,26 @@ func (c *cli) newQueuesPause() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause [QUEUE]",
-		Short: "Stop receiving from a queue; what is in flight is finished",
+		Short: "Stop receiving from a queue, or from all; what is in flight is finished",
 		Args:  cobra.MaximumNArgs(1),
 	}
 	addDataDir(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "Why, for those who look at the status.")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		client, name, err := c.worked(cmd, args)
+		switch {
+		case err != nil:
+			return err
+		case name == "":
+			err = client.Quiet(ctx, reason)
+		default:
+			err = client.Pause(ctx, name, reason)
+		}
 		if err != nil {
 			return err
 		}
-		if err := client.Pause(ctx, name, reason); err != nil {
-			return err
-		}
-		fmt.Fprintf(c.err, "environment %q receives no more from %s; 'tendril queues resume' goes on\n", client.Instance.Environment, name)
+		goOn := strings.TrimSpace("tendril queues resume " + name)
+		fmt.Fprintf(c.err, "environment %q receives no more from %s; '%s' goes on\n", client.Instance.Environment, queueNames(&client.Instance, name), goOn)
 		return nil
 	})
 	return cmd
@@ -262,32 +268,52 @@ func (c *cli) newQueuesPause() *cobra.Command {
 func (c *cli) newQueuesResume() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [QUEUE]",
-		Short: "Receive from a paused queue again",
+		Short: "Receive from a paused queue, or from all, again",
 		Args:  cobra.MaximumNArgs(1),
 	}
 	addDataDir(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		client, name, err := c.worked(cmd, args)
+		switch {
+		case err != nil:
+			return err
+		case name == "":
+			err = client.ResumeAll(ctx)
+		default:
+			err = client.Resume(ctx, name)
+		}
 		if err != nil {
 			return err
 		}
-		if err := client.Resume(ctx, name); err != nil {
-			return err
-		}
-		fmt.Fprintf(c.err, "environment %q receives from %s\n", client.Instance.Environment, name)
+		fmt.Fprintf(c.err, "environment %q receives from %s\n", client.Instance.Environment, queueNames(&client.Instance, name))
 		return nil
 	})
 	return cmd
 }
 
+// queueNames are the queues that a name stands for: "" for all that the environment works on.
+func queueNames(i *console.Instance, name string) string {
+	if name != "" {
+		return name
+	}
+	names := make([]string, len(i.Queues))
+	for n, q := range i.Queues {
+		names[n] = q.Name
+	}
+	return strings.Join(names, ", ")
+}
+
 // worked finds the running environment and the name of the queue that the first
-// argument names, by default the one it works on.
+// argument names, without one that of the only queue it works on, or "" for several.
 func (c *cli) worked(cmd *cobra.Command, args []string) (*console.Client, string, error) {
 	client, err := c.dial(cmd)
 	if err != nil {
 		return nil, "", err
 	}
-	name := client.Instance.Queue
+	name := ""
+	if len(client.Instance.Queues) == 1 {
+		name = client.Instance.Queues[0].Name
+	}
 	if len(args) > 0 {
 		ref, err := parseQueue(args[0])
 		if err != nil {
@@ -295,7 +321,7 @@ func (c *cli) worked(cmd *cobra.Command, args []string) (*console.Client, string
 		}
 		name = ref.Name
 	}
-	if name == "" {
+	if len(client.Instance.Queues) == 0 {
 		return nil, "", fail(exitConflict, errors.New("this process has no worker: it serves queues only"),
 			"pause the environment that works on the queue, where 'tendril up' runs")
 	}

@@ -20,6 +20,7 @@ the answer. The queue is embedded and durable, or Amazon SQS.
   tendril up --target http://127.0.0.1:8080/   beside an app that runs already
   tendril send '{"order": 42}'          hand work to the running environment
   tendril status                        see what happens
+  tendril deploy examples/thumbnails    put a new version in its place, without a gap
 
 Exit status: 0 ok, 1 failed, 2 usage or settings, 3 drained late, 4 queue
 unreachable, 5 app failed, 6 not found, 7 in use, 128+n killed by a second
@@ -54,9 +55,9 @@ signal.`,
 			root.AddCommand(cmd)
 		}
 	}
-	add("run", c.newUp(), c.newServe())
+	add("run", c.newUp(), c.newDeploy(), c.newServe())
 	add("work", c.newSend(), c.newPeek(), c.newQueues(), c.newDead())
-	add("look", c.newStatus(), c.newTasks(), c.newReload(), c.newDrain())
+	add("look", c.newStatus(), c.newHealth(), c.newTasks(), c.newReload(), c.newDrain())
 	add("settings", c.newCheck(), c.newExplain(), c.newVersion())
 	usageErrors(root)
 	return root

@@ -1,11 +1,11 @@
 package main
 
 import (
+	"archive/zip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"tendril/console"
+	"tendril/testpeer"
 )
 
 // TestMain makes this test binary also the programs that the scripts run:
@@ -41,21 +42,29 @@ func (l leakChecked) Run() int {
 }
 
 // testapp listens on PORT. It answers a message that says "status N" with N, one
-// that says "slow" after a moment, every other one with 200, and prints a line
-// for each.
+// that says "slow" after a moment, one that says "stuck" never, every other one with
+// 200, and prints a line for each.
 func testapp() {
 	port := os.Getenv("PORT")
-	http.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
 		}
-		fmt.Printf("testapp got %s receive %s\n", body, r.Header.Get("X-Aws-Sqsd-Receive-Count"))
+		at := ""
+		if r.URL.Path != "/" {
+			at = " at " + r.URL.Path
+		}
+		fmt.Printf("testapp got %s receive %s%s\n", body, r.Header.Get("X-Aws-Sqsd-Receive-Count"), at)
 		if task := r.Header.Get("X-Aws-Sqsd-Taskname"); task != "" {
 			fmt.Printf("testapp ran %s at %s\n", task, r.URL)
 		}
 		if strings.Contains(string(body), "slow") {
 			<-time.After(300 * time.Millisecond)
+		}
+		if strings.Contains(string(body), "stuck") {
+			<-r.Context().Done()
 		}
 		status := http.StatusOK
 		if _, code, found := strings.Cut(string(body), "status "); found {
@@ -64,7 +73,7 @@ func testapp() {
 		w.WriteHeader(status)
 	})
 	fmt.Println("testapp listens on", port)
-	fmt.Fprintln(os.Stderr, http.ListenAndServe("127.0.0.1:"+port, nil))
+	fmt.Fprintln(os.Stderr, http.ListenAndServe("127.0.0.1:"+port, mux))
 	os.Exit(1)
 }
 
@@ -77,16 +86,12 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			port, err := freePort()
-			if err != nil {
-				return err
-			}
 			for name, value := range map[string]string{
 				"HOME":                      env.WorkDir,
 				"TENDRIL_DATA_DIR":          env.WorkDir + "/data",
 				"TENDRIL_LISTEN":            "127.0.0.1:0",
 				"TENDRIL_CONSOLE":           "127.0.0.1:0",
-				"TENDRIL_PORT":              port,
+				"TENDRIL_PORT":              testpeer.FreePort(t),
 				"AWS_EC2_METADATA_DISABLED": "true",
 			} {
 				env.Setenv(name, value)
@@ -95,19 +100,9 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"running": scriptRunning, "exits": scriptExits, "until": scriptUntil, "signal": scriptSignal, "http": scriptHTTP,
+			"zip": scriptZip,
 		},
 	})
-}
-
-// freePort finds a port that nobody listens on now.
-func freePort() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	return port, err
 }
 
 // patience bounds what the scripts wait for; it says nothing about speed.
@@ -157,7 +152,7 @@ func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	token, _ := console.ReadToken(dir) // there is none without a console
 	for name, value := range map[string]string{
-		"PID": strconv.Itoa(i.PID), "ENDPOINT": i.Endpoint, "CONSOLE": i.Console, "QUEUE_URL": i.QueueURL, "TOKEN": token,
+		"PID": strconv.Itoa(i.PID), "ENDPOINT": i.Endpoint, "CONSOLE": i.Console, "QUEUE_URL": i.Queue("").URL, "TOKEN": token,
 	} {
 		ts.Setenv(name, value)
 	}
@@ -203,13 +198,31 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 // scriptSignal sends a signal to the environment of the last 'running'; wait
 // for its end with the command wait.
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
-	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP}
+	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "TSTP": syscall.SIGTSTP}
 	if neg || len(args) != 1 || signals[args[0]] == 0 {
-		ts.Fatalf("usage: signal TERM|INT|KILL|HUP")
+		ts.Fatalf("usage: signal TERM|INT|KILL|HUP|USR1|TSTP")
 	}
 	pid, err := strconv.Atoi(ts.Getenv("PID"))
 	ts.Check(err)
 	ts.Check(syscall.Kill(pid, signals[args[0]]))
+}
+
+// scriptZip makes an archive of what is in a folder: zip app.zip app
+func scriptZip(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: zip ARCHIVE FOLDER")
+	}
+	ts.Check(zipFolder(ts.MkAbs(args[0]), ts.MkAbs(args[1])))
+}
+
+// zipFolder writes an archive of what is in a folder.
+func zipFolder(archive, folder string) error {
+	f, err := os.Create(archive)
+	if err != nil {
+		return err
+	}
+	w := zip.NewWriter(f)
+	return errors.Join(w.AddFS(os.DirFS(folder)), w.Close(), f.Close())
 }
 
 // scriptHTTP asks the console and prints status and body on standard output:

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -78,21 +79,25 @@ func (c *cli) printWarnings(cfg *config.Config) {
 	}
 }
 
+// bundleWarnings are what is done with a bundle in spite of a flaw, and that
+// parts of it are left aside.
+func bundleWarnings(b *bundle.Bundle) []bundle.Problem {
+	if b == nil {
+		return nil
+	}
+	warnings := slices.Clone(b.Warnings)
+	if n := len(b.Unsupported); n > 0 {
+		warnings = append(warnings, bundle.Problem{File: b.Dir, Text: plural(n, "thing") + " in it without effect", Hint: "'tendril check " + b.Dir + "' lists what Elastic Beanstalk would act on and tendril does not"})
+	}
+	return warnings
+}
+
 // printWarning tells one such thing; the hint may be "".
 func (c *cli) printWarning(text, hint string) {
 	fmt.Fprintf(c.err, "warning: %s\n", text)
 	if hint != "" {
 		fmt.Fprintf(c.err, "hint: %s\n", hint)
 	}
-}
-
-// openBundle opens the folder that an argument names.
-func openBundle(dir string) (*bundle.Bundle, error) {
-	b, err := bundle.Open(dir)
-	if err != nil {
-		return nil, fail(exitUsage, err)
-	}
-	return b, nil
 }
 
 // singleDash turns the long flags of Workerless that were written with one

@@ -46,6 +46,9 @@ func (c *cli) printStatus(st *console.Status) error {
 			fmt.Fprintf(c.out, "not ready: %s: %s\n", check.Name, plain(check.Detail, false))
 		}
 	}
+	for _, line := range append(breakerLines(st), stateLines(st)...) {
+		fmt.Fprintln(c.out, line)
+	}
 	if len(st.Queues) > 0 {
 		if err := c.printSection(queueTable(st.Queues)); err != nil {
 			return err
@@ -54,8 +57,14 @@ func (c *cli) printStatus(st *console.Status) error {
 	if st.Ledger != nil {
 		fmt.Fprintf(c.out, "\nledger: %s\n", accountText(*st.Ledger))
 	}
-	if st.Worker != nil {
-		fmt.Fprintf(c.out, "\nworker: %s\n", workerText(st.Worker))
+	for i := range st.Workers {
+		fmt.Fprintf(c.out, "\nworker: %s\n", workerText(&st.Workers[i]))
+	}
+	for i := range st.Limits {
+		fmt.Fprintf(c.out, "\nlimit: %s\n", limitText(&st.Limits[i]))
+	}
+	if st.Scaling != nil {
+		fmt.Fprintf(c.out, "\nscaling of %s\n", scalingText(st.Scaling))
 	}
 	if st.Tasks != nil {
 		fmt.Fprintf(c.out, "\nperiodic tasks: %s\n", tasksText(st.Tasks))
@@ -88,10 +97,23 @@ func healthText(st *console.Status) string {
 	} else {
 		words = append(words, "NOT READY")
 	}
-	if st.Worker != nil && st.Worker.Paused {
-		words = append(words, pausedText(true, st.Worker.PauseReason))
-	}
+	words = append(words, pauses(st.Workers)...)
 	return strings.Join(words, ", ")
+}
+
+// pauses says what a person paused: all queues with one reason, or each by name.
+func pauses(workers []console.Worker) (words []string) {
+	for _, w := range workers {
+		if w.Paused {
+			words = append(words, pausedText(true, w.PauseReason)+" ("+w.Queue+")")
+		}
+	}
+	if len(workers) == 1 {
+		for i := range words {
+			words[i] = pausedText(true, workers[0].PauseReason)
+		}
+	}
+	return words
 }
 
 func accountText(a console.Account) string {
@@ -113,8 +135,14 @@ func workerText(w *console.Worker) string {
 	}
 	text := fmt.Sprintf("%s\n        %d of %d in work, %d waiting for a slot\n        received %d, done %d, failed %d, unreached %d, given back %d, expired %d",
 		state, w.InWork, w.Concurrency, w.Prefetched, w.Received, w.Done, w.Failed, w.Unreached, w.GivenBack, w.Expired)
+	if w.Throttled > 0 {
+		text += fmt.Sprintf(", throttled %d", w.Throttled)
+	}
 	if w.PerSecond > 0 {
 		text += fmt.Sprintf(", %.1f/s", w.PerSecond)
+	}
+	if pace := paceText(w); pace != "" {
+		text += "\n        " + pace
 	}
 	if w.LastError != "" {
 		text += "\n        last error: " + plain(w.LastError, false)

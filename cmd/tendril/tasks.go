@@ -181,27 +181,3 @@ and those that others enqueued and its app worked on.`,
 	})
 	return cmd
 }
-
-func (c *cli) newReload() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "reload",
-		Short: "Read the file of periodic tasks again",
-		Long: `Makes the running environment read its cron.yaml again, as the signal HUP does. A
-file with a mistake is refused (exit status 2), and the tasks in force stay.`,
-		Args: cobra.NoArgs,
-	}
-	addDataDir(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-		client, err := c.dial(cmd)
-		if err != nil {
-			return err
-		}
-		file, tasks, err := client.Reload(ctx)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(c.err, "%s of %s in force\n", plural(tasks, "periodic task"), plain(file, false))
-		return nil
-	})
-	return cmd
-}

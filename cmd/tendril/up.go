@@ -4,12 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
-	"time"
 
 	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
@@ -21,27 +16,36 @@ import (
 
 func (c *cli) newUp() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "up [DIR] [-- COMMAND ARGS...]",
+		Use:   "up [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Run a worker environment: queue, worker and app",
 		Long: `Runs a worker environment. The app is the "web" line of DIR's Procfile, or
 COMMAND, or runs already where --target says. Messages come from an embedded,
-durable queue, or from Amazon SQS with --queue-url.`,
+durable queue, or from Amazon SQS with --queue-url. DIR may be a zip archive of
+what would be in the folder: it is unpacked below the data directory, and the
+newest three versions of its name are kept.`,
 		Example: `  tendril up examples/thumbnails
+  tendril up letters.zip
   tendril up --target http://127.0.0.1:8080/ --queue-url https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
 	}
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		dirs := len(args)
-		if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-			dirs = dash
-		}
-		if dirs > 1 {
-			return fmt.Errorf("up takes one folder, not %q; a command to run goes after --", args[:dirs])
-		}
-		return nil
-	}
+	cmd.Args = oneApp
 	addSettings(cmd, func(config.Option) bool { return true })
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.up(cmd, args) }
 	return cmd
+}
+
+// oneApp takes one folder or archive, and a command after two dashes.
+func oneApp(cmd *cobra.Command, args []string) error {
+	dirs, dash := len(args), cmd.ArgsLenAtDash()
+	if dash >= 0 {
+		dirs = dash
+	}
+	switch {
+	case dirs > 1:
+		return fmt.Errorf("%s takes one folder or archive, not %q; a command to run goes after --", cmd.Name(), args[:dirs])
+	case dash == len(args):
+		return errors.New("no command follows the two dashes")
+	}
+	return nil
 }
 
 func (c *cli) up(cmd *cobra.Command, args []string) error {
@@ -57,6 +61,7 @@ func (c *cli) up(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	opts.Load = func(b *bundle.Bundle) (*config.Config, error) { return c.loadSettings(cmd, b) }
 	return c.runEnvironment(cfg, opts)
 }
 
@@ -71,10 +76,15 @@ func (c *cli) upOptions(cfg *config.Config, b *bundle.Bundle, command []string) 
 		}
 		return opts, nil
 	}
-	if cfg.Target == "" && cfg.DaemonFile() {
-		cfg.Target = "http://localhost"
+	for i := range cfg.Queues {
+		if q := &cfg.Queues[i]; q.ToOwnApp() && cfg.DaemonFile() {
+			q.Target = "http://localhost" // where aws-sqsd posts to
+		}
 	}
-	if cfg.Target != "" {
+	if !cfg.AnyToOwnApp() {
+		return opts, nil
+	}
+	if opts.Bundle = c.withDefault(b); opts.Bundle != b {
 		return opts, nil
 	}
 	if b != nil {
@@ -84,7 +94,20 @@ func (c *cli) upOptions(cfg *config.Config, b *bundle.Bundle, command []string) 
 	return opts, fail(exitUsage, errors.New("there is no app to deliver to"),
 		"name a folder with a Procfile: tendril up DIR",
 		"or a command: tendril up -- python3 app.py",
-		"or an app that runs already: tendril up --target http://127.0.0.1:8080/")
+		"or an app that runs already: tendril up --target http://127.0.0.1:8080/",
+		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for one on this machine")
+}
+
+// withDefault returns the bundle with what a platform of Elastic Beanstalk would
+// run in the place of the Procfile that it lacks, and says so; the bundle itself
+// where nothing can be told.
+func (c *cli) withDefault(b *bundle.Bundle) *bundle.Bundle {
+	if b == nil || b.Default == nil {
+		return b
+	}
+	d := b.Default
+	fmt.Fprintf(c.err, "no Procfile: %s is run, as Elastic Beanstalk's platform for %s does for %s\n", plain(d.Process.Command, false), d.Platform, d.File)
+	return b.WithDefault()
 }
 
 // app reads the arguments: a folder, and a command after two dashes.
@@ -92,44 +115,42 @@ func (c *cli) app(cmd *cobra.Command, args []string) (*bundle.Bundle, []string, 
 	dirs, command := args, []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		dirs, command = args[:dash], args[dash:]
-		if len(command) == 0 {
-			return nil, nil, fail(exitUsage, errors.New("no command follows the two dashes"), "tendril up -- COMMAND ARGS")
-		}
 	}
 	if len(dirs) == 0 {
 		return nil, command, nil
 	}
-	b, err := openBundle(dirs[0])
+	b, err := c.openApp(cmd, dirs[0])
 	return b, command, err
 }
 
 // runEnvironment fills what all environments need, and runs one until it ends
 // or signals end it: TERM or INT drain, a second one stops at once.
 func (c *cli) runEnvironment(cfg *config.Config, opts environment.Options) error {
-	text := cfg.LogFormat == "text" || cfg.LogFormat == "auto" && c.tty
-	out := c.out
-	if !text {
-		lines := newLineBuffer(c.out)
-		defer lines.Close()
-		out = lines
-	}
-	log := c.logger(cfg, out, text)
+	text := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.tty
+	c.buffer(text)
+	log := c.logger(cfg, text)
 	if text {
 		c.printWarnings(cfg)
+		for _, w := range bundleWarnings(opts.Bundle) {
+			c.printWarning(w.String(), w.Hint)
+		}
 	} else {
 		for _, w := range cfg.Warnings {
-			log.Warn(w.String(), "component", "config", "hint", w.Hint)
+			logWarning(log, "config", w.String(), w.Hint)
+		}
+		for _, w := range bundleWarnings(opts.Bundle) {
+			logWarning(log, "bundle", w.String(), w.Hint)
 		}
 	}
 	opts.Config, opts.AppEnv, opts.Version = cfg, c.environ, version
-	opts.Out, opts.Terminal, opts.Color = out, text, text && c.color()
+	opts.Out, opts.Terminal, opts.Color = c.out, text, text && c.color()
 	opts.Logger = log
 	stop, stopNow := context.WithCancel(context.Background())
 	now, cancelNow := context.WithCancel(context.Background())
 	defer stopNow()
 	defer cancelNow()
 	env := environment.New(opts)
-	killed := watchSignals(stopNow, cancelNow, env.Reload, log)
+	killed := watchSignals(env, stopNow, cancelNow, log)
 	err := env.Run(stop, now)
 	select {
 	case sig := <-killed:
@@ -139,45 +160,18 @@ func (c *cli) runEnvironment(cfg *config.Config, opts environment.Options) error
 	}
 }
 
-// sameSignal is the time within which a second signal is an echo of the first.
-const sameSignal = 250 * time.Millisecond
-
-// watchSignals drains at the first TERM or INT and stops at the second, which
-// it reports. HUP reloads the periodic tasks; what is wrong with them is told,
-// and changes nothing. A closed terminal must not lose work.
-func watchSignals(drain, stop context.CancelFunc, reload func() error, log *slog.Logger) <-chan syscall.Signal {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	killed := make(chan syscall.Signal, 1)
-	go func() {
-		var draining time.Time
-		for s := range signals {
-			sig := s.(syscall.Signal)
-			switch {
-			case sig == syscall.SIGHUP:
-				if err := reload(); err != nil {
-					log.Warn("nothing was reloaded", "component", "environment", "err", err)
-				}
-			case draining.IsZero():
-				draining = time.Now()
-				log.Info("draining; a second signal stops at once", "component", "environment", "reason", sig.String())
-				drain()
-			case time.Since(draining) < sameSignal:
-				// The same wish, by way of the process group and of a parent.
-			default:
-				select {
-				case killed <- sig:
-				default:
-				}
-				stop()
-			}
-		}
-	}()
-	return killed
+// logWarning logs what is allowed and worth knowing, and the hint where there is
+// one.
+func logWarning(log *slog.Logger, component, text, hint string) {
+	attrs := []any{"component", component}
+	if hint != "" {
+		attrs = append(attrs, "hint", hint)
+	}
+	log.Warn(text, attrs...)
 }
 
 // logger prints for a person on a terminal and JSON lines elsewhere.
-func (c *cli) logger(cfg *config.Config, out io.Writer, text bool) *slog.Logger {
+func (c *cli) logger(cfg *config.Config, text bool) *slog.Logger {
 	level := slog.LevelInfo
 	switch {
 	case cfg.Quiet:
@@ -188,5 +182,5 @@ func (c *cli) logger(cfg *config.Config, out io.Writer, text bool) *slog.Logger 
 	if text {
 		return slog.New(tint.NewTextHandler(c.err, &tint.Options{Level: level, TimeFormat: "15:04:05", NoColor: !c.color()}))
 	}
-	return slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewJSONHandler(c.out, &slog.HandlerOptions{Level: level}))
 }

@@ -46,7 +46,7 @@ func newStage(t *testing.T, edit func(*console.Options, *console.Instance)) *sta
 	}
 	s := &stage{t: t, dir: t.TempDir(), b: b, ds: console.NewDeliveries(0)}
 	opts := &console.Options{Environment: "photos", Version: "1.2.3", Broker: b, Deliveries: s.ds, Token: console.NewToken()}
-	instance := &console.Instance{PID: os.Getpid(), Environment: "photos", Endpoint: "http://127.0.0.1:1", Queue: "jobs", DeadLetterQueue: "jobs-dead"}
+	instance := &console.Instance{PID: os.Getpid(), Environment: "photos", Endpoint: "http://127.0.0.1:1", Queues: []console.InstanceQueue{{Name: "jobs", DeadLetterQueue: "jobs-dead", Embedded: true}}}
 	if edit != nil {
 		edit(opts, instance)
 	}
@@ -418,8 +418,8 @@ func TestStatusVerb(t *testing.T) {
 	s := newStage(t, func(o *console.Options, _ *console.Instance) {
 		o.Status = func() console.Status {
 			return console.Status{State: console.StateRunning, StartedAt: time.Now(),
-				Worker: &console.Worker{Queue: "jobs", Concurrency: 50, GateReasons: []string{"app not ready"}, LastError: "throttled", PerSecond: 2},
-				App:    []console.Process{{Name: "web", State: "running", PID: 7, Restarts: 2, LastExit: "status 1"}}}
+				Workers: []console.Worker{{Queue: "jobs", Concurrency: 50, GateReasons: []string{"app not ready"}, LastError: "throttled", PerSecond: 2}},
+				App:     []console.Process{{Name: "web", State: "running", PID: 7, Restarts: 2, LastExit: "status 1"}}}
 		}
 		o.Ready = func() []console.Check { return []console.Check{{Name: "app", Detail: "connection refused"}} }
 	})
@@ -492,7 +492,7 @@ func TestVerbsOfOtherEnvironments(t *testing.T) {
 	if _, talk, code := off.tendril("", "peek"); code != exitUnreachable || !strings.Contains(talk, "console off") || !strings.Contains(talk, "hint: start it with --console") {
 		t.Errorf("console off: exit %d, %s", code, talk)
 	}
-	serve := newStage(t, func(o *console.Options, i *console.Instance) { i.Queue, o.Deliveries = "", nil })
+	serve := newStage(t, func(o *console.Options, i *console.Instance) { i.Queues, o.Deliveries = nil, nil })
 	if _, talk, code := serve.tendril("", "peek"); code != exitUsage || !strings.Contains(talk, "queues list") {
 		t.Errorf("no queue of its own: exit %d, %s", code, talk)
 	}
@@ -504,7 +504,8 @@ func TestVerbsOfOtherEnvironments(t *testing.T) {
 		t.Error("a queue was not found by its own URL")
 	}
 	sqs := newStage(t, func(o *console.Options, i *console.Instance) {
-		i.Endpoint, i.QueueURL, o.Broker = "", "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs", nil
+		i.Endpoint, o.Broker = "", nil
+		i.Queues = []console.InstanceQueue{{Name: "jobs", URL: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"}}
 	})
 	if _, talk, code := sqs.tendril("", "queues", "list"); code != exitUsage || !strings.Contains(talk, "--backend sqs") {
 		t.Errorf("list: exit %d, %s", code, talk)

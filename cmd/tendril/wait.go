@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,12 +20,16 @@ func (c *cli) watcher(cmd *cobra.Command, p *place) (*console.Client, error) {
 		return nil, fmt.Errorf("--wait asks the environment that works on the queue: %w", err)
 	}
 	i := client.Instance
-	if p.client != nil && i.Queue == p.name || p.remote != nil && i.QueueURL == p.remote.URL() {
-		return client, nil
+	var names []string
+	for _, q := range i.Queues {
+		if p.client != nil && q.Embedded && q.Name == p.name || p.remote != nil && q.URL == p.remote.URL() {
+			return client, nil
+		}
+		names = append(names, q.Name)
 	}
 	works := "on no queue"
-	if i.Queue != "" {
-		works = "on queue " + i.Queue
+	if len(names) > 0 {
+		works = "on queue " + strings.Join(names, ", ")
 	}
 	return nil, fail(exitUsage, fmt.Errorf("--wait would wait in vain: environment %q works %s, not on %s", i.Environment, works, p.name),
 		"leave --wait out, or name the --data-dir of the environment that works on it")

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/bundle"
+	"tendril/console"
+)
+
+// openBundle opens the folder that an argument names.
+func openBundle(dir string) (*bundle.Bundle, error) {
+	b, err := bundle.Open(dir)
+	if err != nil {
+		return nil, fail(exitUsage, err)
+	}
+	return b, nil
+}
+
+// isArchive reports whether an argument names an archive rather than a folder.
+// What is not there is told by whoever opens it.
+func isArchive(path string) bool {
+	archive, err := bundle.IsArchive(path)
+	return err == nil && archive
+}
+
+// openApp opens the folder or archive that is to be run. An archive is unpacked
+// in the data directory, in a folder that stays as long as it is among the
+// newest. When it holds no bundle, nothing is left behind.
+func (c *cli) openApp(cmd *cobra.Command, path string) (*bundle.Bundle, error) {
+	if !isArchive(path) {
+		return openBundle(path)
+	}
+	// The settings with the bundle in them are read later; none that it has
+	// says where data lies.
+	dataDir, err := c.dataDir(cmd)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := bundle.UnpackVersion(dataDir, path, time.Now())
+	if err != nil {
+		return nil, fail(exitUsage, err)
+	}
+	b, err := openBundle(dir)
+	if err != nil {
+		c.err = &renaming{c.err, []byte(dir), []byte(path)}
+		return nil, errors.Join(err, bundle.RemoveVersion(dir))
+	}
+	// One that runs there will refuse this one, and may run an old version.
+	if _, err := console.ReadInstance(dataDir); errors.Is(err, console.ErrNotRunning) {
+		if err := bundle.PruneVersions(dir); err != nil {
+			c.warn("%v", err)
+		}
+	}
+	return b, nil
+}
+
+// lookInto opens a folder or an archive to look at. What is in an archive is
+// unpacked for a moment; whatever is printed calls that folder by the archive's
+// name. The caller calls done at the end, also after an error.
+func (c *cli) lookInto(path string) (b *bundle.Bundle, done func(), err error) {
+	done = func() {}
+	if !isArchive(path) {
+		b, err = openBundle(path)
+		return b, done, err
+	}
+	folder, err := os.MkdirTemp("", "tendril-")
+	if err != nil {
+		return nil, done, fmt.Errorf("making a folder to unpack %s in: %w", path, err)
+	}
+	done = func() { _ = os.RemoveAll(folder) } // the system removes what is left
+	dir := filepath.Join(folder, bundle.ArchiveName(path))
+	if err := bundle.Unpack(path, dir, nil); err != nil {
+		return nil, done, fail(exitUsage, err)
+	}
+	c.out, c.err = &renaming{c.out, []byte(dir), []byte(path)}, &renaming{c.err, []byte(dir), []byte(path)}
+	b, err = openBundle(dir)
+	return b, done, err
+}
+
+// renaming is a writer that calls a folder by another name. Each write must
+// hold the folder whole or not at all.
+type renaming struct {
+	w        io.Writer
+	from, to []byte
+}
+
+// Write writes p with the new name in the place of the old one.
+func (r *renaming) Write(p []byte) (int, error) {
+	if _, err := r.w.Write(bytes.ReplaceAll(p, r.from, r.to)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

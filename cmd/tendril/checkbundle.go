@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+
+	"tendril/bundle"
+	"tendril/config"
+)
+
+// checkBundle prints what is in a bundle: the steps of a deployment in their
+// order, what it sets, and what is left aside. A command runs in the place of the
+// bundle's own processes.
+func (c *cli) checkBundle(cfg *config.Config, b *bundle.Bundle, command []string) error {
+	for _, w := range b.Warnings {
+		c.printWarning(w.String(), w.Hint)
+	}
+	runs := len(b.Processes) > 0
+	if len(command) == 0 && !runs && cfg.AnyToOwnApp() && !cfg.DaemonFile() {
+		b, runs = c.withDefault(b), true
+	}
+	if len(command) == 0 && runs {
+		if _, err := b.Web(); err != nil {
+			return fail(exitUsage, err)
+		}
+	}
+	for _, step := range b.Plan() {
+		if step.Phase == bundle.PhaseStart && len(command) > 0 {
+			continue
+		}
+		fmt.Fprintln(c.out, stepLine(step))
+	}
+	if err := c.checkSettings(cfg, b); err != nil {
+		return err
+	}
+	for _, p := range b.Environment() {
+		fmt.Fprintf(c.out, "property %s=%s (%s)\n", plain(p.Name, false), plain(p.Shown(), false), position(p.File, p.Line))
+	}
+	for _, l := range b.Links {
+		fmt.Fprintf(c.out, "link     %s to environment %s (%s)\n", plain(l.Variable, false), plain(l.Environment, false), position(l.File, l.Line))
+	}
+	for _, f := range b.Unsupported {
+		fmt.Fprintf(c.out, "aside    %s\n", plain(f.String(), false))
+	}
+	return nil
+}
+
+// stepLine is one step of a deployment. Processes stay, so that they have a word
+// of their own.
+func stepLine(s bundle.Step) string {
+	if s.Phase == bundle.PhaseStart {
+		return fmt.Sprintf("process  %s: %s", s.Name, plain(s.Shell, false))
+	}
+	if s.Shell != "" {
+		return fmt.Sprintf("%-8s %s: %s (%s)", s.Phase, s.Name, plain(s.Shell, false), position(s.File, s.Line))
+	}
+	return "hook     " + plain(s.Name, false)
+}
+
+// checkSettings prints the options whose value in force is one of the bundle's
+// settings; a name that is the folder's is none.
+func (c *cli) checkSettings(cfg *config.Config, b *bundle.Bundle) error {
+	for _, o := range config.Options() {
+		from := cfg.Origin(o.Name)
+		if from.Layer != config.FromBundle || from.Where == b.Dir {
+			continue
+		}
+		e, err := cfg.Explain(o.Name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.out, "setting  %s = %s (%s)\n", o.Name, plain(e.Value, false), plain(from.Where, false))
+	}
+	return nil
+}
+
+// position is a place in a file; line 0 is the file as a whole.
+func position(file string, line int) string {
+	if line == 0 {
+		return plain(file, false)
+	}
+	return fmt.Sprintf("%s:%d", plain(file, false), line)
+}

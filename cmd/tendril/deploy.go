@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/console"
+)
+
+func (c *cli) newDeploy() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "deploy [DIR|ZIP]",
+		Short: "Put a new version of the app in the place of the one that runs, without a gap",
+		Long: `Has the running environment run the app in DIR, or in the archive ZIP, instead of
+the one that it runs. The new version's hooks and build commands run first; then it
+is started beside the old one, gets the messages once it is ready, and the old one
+finishes what it has and ends. When the new version does not come up, the old one
+works on and the exit status is 1. Without an argument, what runs now is started
+anew from its folder as it is now.`,
+		Example: "  tendril deploy examples/thumbnails\n  tendril deploy thumbnails-v2.zip",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	addDataDir(cmd)
+	f := addOutput(cmd)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		path := ""
+		if len(args) > 0 {
+			path = args[0]
+		}
+		return c.deploy(ctx, cmd, path, *f)
+	})
+	return cmd
+}
+
+// deploy deploys the folder or archive that the argument names; "" for what runs
+// now.
+func (c *cli) deploy(ctx context.Context, cmd *cobra.Command, path string, f format) error {
+	client, err := c.dial(cmd)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	if path, err = c.candidate(path); err != nil {
+		return err
+	}
+	done, err := c.follow(ctx, client, path)
+	var refused *console.Error
+	switch {
+	case errors.As(err, &refused):
+		return c.refusal(refused)
+	case err != nil && ctx.Err() != nil:
+		return fail(exitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment goes on"), "'tendril status' shows it")
+	case err != nil:
+		return err
+	case f == asJSON:
+		return c.printJSON(done)
+	}
+	fmt.Fprintln(c.err, deployedText(client.Instance.Environment, &done))
+	if len(done.Later) > 0 {
+		fmt.Fprintln(c.err, laterText(done.Later))
+	}
+	return nil
+}
+
+// candidate reads what is to be deployed, so that a mistake in it is told before
+// anything is begun, and returns its absolute path; "" for what runs now.
+func (c *cli) candidate(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	b, done, err := c.lookInto(path)
+	defer done()
+	if err != nil {
+		return "", err
+	}
+	for _, w := range bundleWarnings(b) {
+		c.printWarning(w.String(), w.Hint)
+	}
+	return filepath.Abs(path)
+}
+
+// refusal prints what the failing step wrote, and returns the error with its
+// exit status.
+func (c *cli) refusal(refused *console.Error) error {
+	if len(refused.Output) > 0 {
+		fmt.Fprintf(c.err, "%s wrote last:\n", plain(refused.Step, false))
+		for _, line := range refused.Output {
+			fmt.Fprintf(c.err, "  | %s\n", plain(line, false))
+		}
+	}
+	return explained(refused)
+}
+
+// deployTick is how often the progress of a deployment is looked at.
+const deployTick = 200 * time.Millisecond
+
+// follow asks for a deployment and tells what happens until it is over.
+func (c *cli) follow(ctx context.Context, client *console.Client, path string) (console.DeployResult, error) {
+	before, err := client.Status(ctx)
+	if err != nil {
+		return console.DeployResult{}, err
+	}
+	type outcome struct {
+		result console.DeployResult
+		err    error
+	}
+	over := make(chan outcome, 1)
+	go func() {
+		result, err := client.Deploy(ctx, path)
+		over <- outcome{result, err}
+	}()
+	tick := time.NewTicker(deployTick)
+	defer tick.Stop()
+	told := ""
+	for {
+		select {
+		case o := <-over:
+			return o.result, o.err
+		case <-tick.C:
+			// A status that does not come is no reason to stop: the outcome will.
+			now, err := client.Status(ctx)
+			if err != nil || now.Deployment == nil || before.Deployment != nil && now.Deployment.Since.Equal(before.Deployment.Since) {
+				continue
+			}
+			if text := stepText(now.Deployment); text != told && !now.Deployment.Over() {
+				fmt.Fprintln(c.err, text)
+				told = text
+			}
+		}
+	}
+}
+
+// stepText says what a deployment under way is at.
+func stepText(d *console.Deployment) string {
+	from, to := plain(d.From, false), plain(d.To, false)
+	if from == "" {
+		from = "the old version"
+	}
+	switch d.State {
+	case console.DeployPreparing:
+		if d.Step != "" {
+			return "preparing " + to + ": " + plain(d.Step, false)
+		}
+		return "preparing " + to
+	case console.DeployStarting:
+		return "starting " + to + " beside " + from
+	case console.DeployDraining:
+		return to + " has the messages; " + from + " finishes"
+	case console.DeployFinishing:
+		text := from + " is gone"
+		if d.Step != "" {
+			text += "; " + plain(d.Step, false)
+		}
+		return text
+	}
+	return plain(d.State, false) + " " + to
+}

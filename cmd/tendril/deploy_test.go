@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/console"
+	"tendril/health"
+)
+
+// rehearsal is an environment that deploys: a deployment goes through the states
+// one by one, each as soon as it was looked at.
+type rehearsal struct {
+	states []console.Deployment
+	paths  chan string
+	begun  chan struct{}
+	over   chan struct{}
+	looked int
+}
+
+func (r *rehearsal) deploy(ctx context.Context, path string) (console.DeployResult, error) {
+	r.paths <- path
+	close(r.begun)
+	select {
+	case <-r.over:
+	case <-ctx.Done():
+		return console.DeployResult{}, ctx.Err()
+	}
+	return console.DeployResult{From: "version 1", To: "version 2", DurationMS: 3200}, nil
+}
+
+// status shows an old deployment until the new one has begun.
+func (r *rehearsal) status() console.Status {
+	st := console.Status{Deployment: &console.Deployment{State: console.DeployDone, To: "version 1", Since: time.Unix(1, 0)}}
+	select {
+	case <-r.begun:
+	default:
+		return st
+	}
+	d := r.states[min(r.looked, len(r.states)-1)]
+	d.From, d.To, d.Since = "version 1", "version 2", time.Unix(2, 0)
+	if r.looked++; r.looked == len(r.states) {
+		close(r.over)
+	}
+	st.Deployment = &d
+	return st
+}
+
+func TestDeployTellsWhatHappens(t *testing.T) {
+	t.Parallel()
+	r := &rehearsal{paths: make(chan string, 1), begun: make(chan struct{}), over: make(chan struct{}), states: []console.Deployment{
+		{State: console.DeployPreparing}, {State: console.DeployPreparing, Step: "build: make\x1b"}, {State: console.DeployPreparing, Step: "build: make\x1b"},
+		{State: console.DeployStarting}, {State: console.DeployDraining}, {State: console.DeployFinishing, Step: "10.sh"}, {State: console.DeployDone},
+	}}
+	s := newStage(t, func(o *console.Options, _ *console.Instance) { o.Deploy, o.Status = r.deploy, r.status })
+	app := writeFiles(t, filepath.Join(t.TempDir(), "letters"), map[string]string{"Procfile": "web: ./app\n", ".ebextensions/a.config": "packages: {yum: {git: []}}\n"})
+	out, talk, code := s.tendril("", "deploy", app)
+	want := "warning: " + app + ": 1 thing in it without effect\n" +
+		"hint: 'tendril check " + app + "' lists what Elastic Beanstalk would act on and tendril does not\n" +
+		"preparing version 2\n" +
+		"preparing version 2: build: make\\x1b\n" +
+		"starting version 2 beside version 1\n" +
+		"version 2 has the messages; version 1 finishes\n" +
+		"version 1 is gone; 10.sh\n" +
+		"environment \"photos\" runs version 2 now, after 3.2s\n"
+	if code != 0 || out != "" || talk != want {
+		t.Errorf("exit %d, %q\n%s\nwant\n%s", code, out, talk, want)
+	}
+	if path := <-r.paths; path != app {
+		t.Errorf("asked to deploy %s, want %s", path, app)
+	}
+}
+
+func TestDeployNamesWhatIsMeant(t *testing.T) {
+	t.Parallel()
+	var paths []string
+	s := newStage(t, func(o *console.Options, _ *console.Instance) {
+		o.Deploy = func(_ context.Context, path string) (console.DeployResult, error) {
+			paths = append(paths, path)
+			return console.DeployResult{To: "version 2"}, nil
+		}
+	})
+	archive := writeArchive(t, "letters.zip", map[string]string{"Procfile": "web: ./app\n"})
+	s.must("deploy")
+	s.must("deploy", archive)
+	out := s.must("deploy", "testdata/../testdata", "-o", "json")
+	var done console.DeployResult
+	if err := json.Unmarshal([]byte(out), &done); err != nil || done.To != "version 2" {
+		t.Errorf("printed %q: %v", out, err)
+	}
+	here, err := filepath.Abs("testdata")
+	if want := []string{"", archive, here}; err != nil || !slices.Equal(paths, want) {
+		t.Errorf("asked to deploy %q, want %q", paths, want)
+	}
+}
+
+func TestDeploymentsThatFailSayWhy(t *testing.T) {
+	t.Parallel()
+	var answer error
+	asked := 0
+	s := newStage(t, func(o *console.Options, _ *console.Instance) {
+		o.Deploy = func(context.Context, string) (console.DeployResult, error) {
+			asked++
+			return console.DeployResult{}, answer
+		}
+	})
+	for _, c := range []struct {
+		answer error
+		code   int
+		says   []string
+	}{
+		{&console.DeployError{Step: "10.sh", Output: []string{"migrating", "no \x1b[1mtable"}, Err: errors.New("rolled back: exit status 1")}, exitFailed,
+			[]string{"10.sh wrote last:\n  | migrating\n  | no \\x1b[1mtable\n", "tendril: rolled back: exit status 1\n", "hint: what served before serves on"}},
+		{&console.DeployError{Switched: true, Err: errors.New("a hook failed")}, exitFailed, []string{"tendril: a hook failed\n", "hint: the new version has the messages"}},
+		{errors.New("another deployment is under way"), exitConflict, []string{"tendril: another deployment is under way\n", "'tendril status'"}},
+		{&console.Error{Status: 400, Message: "the bundle is wrong", Details: []console.Detail{{Text: "Procfile:1: no colon", Hint: "write one"}}}, exitUsage,
+			[]string{"tendril: Procfile:1: no colon\nhint: write one\ntendril: the bundle is wrong\n"}},
+	} {
+		answer = c.answer
+		out, talk, code := s.tendril("", "deploy")
+		if code != c.code || out != "" {
+			t.Errorf("%v: exit %d, %q; want %d", c.answer, code, out, c.code)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(talk, want) {
+				t.Errorf("%v: said\n%s\nwant %q", c.answer, talk, want)
+			}
+		}
+	}
+	asked = 0
+	bad := writeArchive(t, "bad.zip", map[string]string{"Procfile": "web ./app\n"})
+	for path, says := range map[string]string{bad: bad + "/Procfile:1:", filepath.Join(s.dir, "nothing"): "there is no folder"} {
+		if _, talk, code := s.tendril("", "deploy", path); code != exitUsage || !strings.Contains(talk, says) || asked != 0 {
+			t.Errorf("%s: exit %d, asked %d times: %s", path, code, asked, talk)
+		}
+	}
+	if _, talk, code := s.tendril("", "deploy", "--data-dir", t.TempDir()); code != exitNotFound || !strings.Contains(talk, "no environment runs on") {
+		t.Errorf("nothing runs: exit %d, %s", code, talk)
+	}
+	if _, talk, code := newStage(t, nil).tendril("", "deploy"); code != exitConflict || !strings.Contains(talk, "runs no app") {
+		t.Errorf("no app: exit %d, %s", code, talk)
+	}
+}
+
+func TestAnInterruptedDeployGoesOn(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	s := newStage(t, func(o *console.Options, _ *console.Instance) {
+		o.Deploy = func(ctx context.Context, _ string) (console.DeployResult, error) {
+			interrupt()
+			<-ctx.Done() // the end of the test's console
+			return console.DeployResult{}, ctx.Err()
+		}
+	})
+	var talk bytes.Buffer
+	c := &cli{out: &talk, err: &talk, environ: []string{"TENDRIL_DATA_DIR=" + s.dir}}
+	err := c.deploy(ctx, c.newDeploy(), "", asTable)
+	if exitCode(err) != 130 || !strings.Contains(err.Error(), "the deployment goes on") {
+		t.Errorf("exit %d: %v", exitCode(err), err)
+	}
+}
+
+func TestHealthExitsAsACheckDoes(t *testing.T) {
+	t.Parallel()
+	var report health.Report
+	s := newStage(t, func(o *console.Options, _ *console.Instance) { o.Health = func() health.Report { return report } })
+	for status, want := range map[health.Status]int{
+		health.Ok: 0, health.Info: 0, health.Warning: 1, health.Degraded: 2, health.Severe: 2, health.Pending: 3, health.NoData: 3, health.Unknown: 3,
+	} {
+		report = health.Report{Status: status, Color: status.Color(), Causes: []string{"a cause\x1b"}, Since: time.Now().Add(-90 * time.Second)}
+		out, talk, code := s.tendril("", "health")
+		if line := string(status) + " (" + string(status.Color()) + ") for 1m\n        a cause\\x1b\n"; code != want || out != line {
+			t.Errorf("%s: exit %d, %q; want %d, %q", status, code, out, want, line)
+		}
+		if (talk == "") != (want == 0) {
+			t.Errorf("%s: said %q", status, talk)
+		}
+		var got health.Report
+		out, _, code = s.tendril("", "health", "-o", "json")
+		if err := json.Unmarshal([]byte(out), &got); err != nil || got.Status != status || code != want {
+			t.Errorf("%s: exit %d, printed %s: %v", status, code, out, err)
+		}
+	}
+	if _, _, code := s.tendril("", "health", "--data-dir", t.TempDir()); code != exitNotFound {
+		t.Errorf("nothing runs: exit %d", code)
+	}
+	if _, talk, code := newStage(t, nil).tendril("", "health"); code != exitConflict || !strings.Contains(talk, "readyz") {
+		t.Errorf("nobody judges: exit %d, %s", code, talk)
+	}
+}
+
+func TestStatusShowsEverythingThatHappens(t *testing.T) {
+	t.Parallel()
+	ago := time.Now().Add(-125 * time.Second)
+	st := console.Status{
+		Deployment: &console.Deployment{State: console.DeployRolledBack, To: "version 3", Ended: ago, Error: "exit status 1"},
+		Isolation:  &console.Isolation{Suspects: 4, Killers: 1},
+		Workers: []console.Worker{
+			{Queue: "jobs", Receiving: true, Concurrency: 50, Throttled: 3, TurnShare: 0.75, OldestSeconds: 61, LongestWaitSeconds: 2, LimitedBy: "rate"},
+			{Queue: "mail", Receiving: true, Concurrency: 50, TurnShare: 1},
+		},
+		Limits: []console.Limit{{Target: "http://localhost:8080", Rate: 10, InWork: 3, Concurrency: 5, Breaker: "open", TrialAt: time.Now().Add(time.Minute), Failing: 0.5, Refused: 9}, {Target: "f"}},
+	}
+	s := newStage(t, func(o *console.Options, _ *console.Instance) {
+		o.Status = func() console.Status { return st }
+		o.Health = func() health.Report {
+			return health.Report{Status: health.Warning, Color: health.Yellow, Since: ago, Causes: []string{"work waits"}}
+		}
+	})
+	out := s.must("status")
+	for _, want := range []string{
+		"\nhealth: Warning (Yellow) for 2m\n        work waits\n",
+		"\ndeployment: version 3 was rolled back 2m ago: exit status 1\n",
+		"\nmessages that may end the app: 4 tried alone, 1 seen to end it\n",
+		"expired 0, throttled 3\n        held back by the limit of rate, 75% of the deliveries of the last minute, oldest in hand 1m, waited at most 2s in the last minute\n",
+		"\nlimit: http://localhost:8080\n        3 of 5 in work, 10/s at most, breaker open, next trial in 1m, 50% failing, kept back 9 times\n",
+		"\nlimit: f\n        0 in work\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if n := strings.Count(out, "of the deliveries"); n != 1 {
+		t.Errorf("a lone queue's share is told: %d", n)
+	}
+	st = console.Status{Isolation: &console.Isolation{Broken: true}, Deployment: &console.Deployment{State: console.DeployStarting, To: "version 2", Since: ago}}
+	out = s.must("status")
+	for _, want := range []string{"\nwhatever message it gets ends the app", "\ndeployment: starting version 2 beside the old version, for 2m\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	for state, want := range map[string]string{console.DeployDone: "version 2, 2m ago", console.DeployFailed: "version 2 has the messages, and failed 2m ago: why"} {
+		if got := deploymentText(&console.Deployment{State: state, To: "version 2", Ended: ago, Error: "why"}); got != want {
+			t.Errorf("%s: %q, want %q", state, got, want)
+		}
+	}
+}
