@@ -17,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/testpeer"
 )
 
 // posted is one POST as the app saw it.
@@ -286,12 +288,7 @@ func TestContractVisibilityIsExtendedWhileTheAppWorks(t *testing.T) {
 
 func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close() // from now on connections are refused
+	address := "127.0.0.1:" + testpeer.FreePort(t) // connections are refused
 	c, url := endpoint(t, "orders", nil)
 	p, _ := start(t, "up", "--queue-url", url, "--target", "http://"+address, "--console", "off")
 	for i := range 100 {
@@ -302,9 +299,9 @@ func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 		t.Errorf("while the app is down: %v", a)
 	}
 	app := newScript(t, func(http.ResponseWriter, *http.Request, posted) {})
-	l, err = net.Listen("tcp", address)
+	l, err := net.Listen("tcp", address)
 	if err != nil {
-		t.Skipf("the port was taken meanwhile: %v", err)
+		t.Fatal(err)
 	}
 	go http.Serve(l, app.Config.Handler)
 	t.Cleanup(func() { l.Close() })
@@ -312,6 +309,70 @@ func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 		if p.count != 1 {
 			t.Errorf("message %s came with receive count %d, though the app was never there before", p.body, p.count)
 		}
+	}
+}
+
+// A message that fails until it is dead-lettered takes none of its group along:
+// not on the embedded queue, where the receives of those behind it do not count;
+// nor elsewhere, where they go on once it has failed for the last time.
+func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
+	t.Parallel()
+	for name, elsewhere := range map[string]bool{"embedded": false, "elsewhere": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			app := newScript(t, func(w http.ResponseWriter, _ *http.Request, p posted) {
+				if p.body == "bad" {
+					w.WriteHeader(500)
+				}
+			})
+			flags := []string{"up", "--target", app.URL, "--error-visibility-timeout", "1", "--log-format", "json"}
+			var c *sqs.Client
+			var url string
+			fill := func() {
+				for _, body := range []string{"a1", "bad", "a3", "a4", "a5", "a6"} {
+					send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body, MessageGroupId: aws.String("g"), MessageDeduplicationId: &body})
+				}
+			}
+			if elsewhere {
+				c, url = endpoint(t, "jobs.fifo", map[string]string{"FifoQueue": "true"})
+				dead := createQueue(t, c, "dead.fifo", map[string]string{"FifoQueue": "true"})
+				arn := attributes(t.Context(), t, c, dead)["QueueArn"]
+				_, err := c.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url,
+					Attributes: map[string]string{"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":3}`, arn)}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				fill()
+				start(t, append(flags, "--queue-url", url, "--console", "off")...)
+			} else {
+				dir := t.TempDir()
+				args := append(flags, "--queue", "jobs.fifo", "--max-retries", "3", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off")
+				// A first tendril makes the queue; a second finds what was sent meanwhile.
+				p, _ := start(t, args...)
+				p.terminate(t)
+				p, started := start(t, "serve", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off")
+				c = client(started.Endpoint)
+				out, err := c.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("jobs.fifo")})
+				if err != nil {
+					t.Fatal(err)
+				}
+				url = *out.QueueUrl
+				fill()
+				p.terminate(t)
+				start(t, args...)
+			}
+			all := app.await(t, "the last of the group came", func(all []posted) bool { return len(counts(all, "a6")) > 0 })
+			var order []string
+			for _, p := range all {
+				order = append(order, p.body)
+				if !elsewhere && p.body != "bad" && p.count != 1 {
+					t.Errorf("%s came with receive count %d, want 1", p.body, p.count)
+				}
+			}
+			if diff := cmp.Diff([]string{"a1", "bad", "bad", "bad", "a3", "a4", "a5", "a6"}, order); diff != "" {
+				t.Errorf("POSTs (-want +got)\n%s", diff)
+			}
+		})
 	}
 }
 

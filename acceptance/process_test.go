@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,11 +26,10 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
-	if os.Getenv("ACCEPTANCE_ROLE") == "scheduler" {
-		if err := schedule(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
+	if known, err := play(os.Getenv("ACCEPTANCE_ROLE")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	} else if known {
 		return
 	}
 	os.Exit(func() int {
@@ -48,6 +48,32 @@ func TestMain(m *testing.M) {
 	}())
 }
 
+// program returns the command that runs the program under test. It looks at every file
+// of which that is built: Go notes what a test looks at, and takes no earlier result for
+// today's once it changes; what TestMain builds it does not know of.
+func program(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	if err := lookAtSources(); err != nil {
+		t.Fatal(err)
+	}
+	return exec.Command(binary, args...)
+}
+
+var lookAtSources = sync.OnceValue(func() error {
+	return filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		switch name := d.Name(); {
+		case err != nil:
+			return err
+		case d.IsDir() && path != ".." && (strings.HasPrefix(name, ".") || name == "testdata"):
+			return fs.SkipDir
+		case d.IsDir() || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		_, err = os.Stat(path)
+		return err
+	})
+})
+
 // event is one line of the program's output.
 type event struct {
 	Msg       string `json:"msg"`
@@ -58,6 +84,7 @@ type event struct {
 	Endpoint  string `json:"endpoint"`
 	QueueURL  string `json:"queue_url"`
 	Console   string `json:"console"`
+	Line      string `json:"line"` // of the app's output
 }
 
 // process is one running tendril.
@@ -78,11 +105,31 @@ func start(t *testing.T, args ...string) (*process, event) {
 	return p, p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
 }
 
+// startWith is start with variables of the environment.
+func startWith(t *testing.T, env []string, args ...string) (*process, event) {
+	t.Helper()
+	p := launchWith(t, env, args...)
+	return p, p.await(t, "it started", func(e event) bool { return e.Msg == "started" })
+}
+
 func launch(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(binary, args...), stderr: new(strings.Builder), exited: make(chan struct{}), news: make(chan struct{})}
+	return launchWith(t, nil, args...)
+}
+
+func launchWith(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
+	return launchIn(t, "", env, args...)
+}
+
+// launchIn is launchWith in a folder; "" means this one.
+func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
+	t.Helper()
+	p := &process{cmd: program(t, args...), stderr: new(strings.Builder), exited: make(chan struct{}), news: make(chan struct{})}
+	p.cmd.Dir = dir
 	p.cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1",
 		"AWS_EC2_METADATA_DISABLED=true", "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir())
+	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stderr = p.stderr
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
@@ -93,10 +140,30 @@ func launch(t *testing.T, args ...string) *process {
 	}
 	go p.read(out)
 	t.Cleanup(func() {
+		if t.Failed() {
+			p.cmd.Process.Signal(syscall.SIGTERM) // it may have something to say
+			select {
+			case <-p.exited:
+			case <-time.After(20 * time.Second):
+			}
+		}
 		p.cmd.Process.Kill()
 		<-p.exited
+		if t.Failed() {
+			p.tell(t)
+		}
 	})
 	return p
+}
+
+// tell logs how tendril ended and what it said last.
+func (p *process) tell(t *testing.T) {
+	const most = 20
+	last := p.events[max(0, len(p.events)-most):]
+	t.Logf("tendril %v: %v\n%s", p.cmd.Args[1:], p.cmd.ProcessState, p.stderr)
+	for _, e := range last {
+		t.Logf("%+v", e)
+	}
 }
 
 func (p *process) read(out io.Reader) {

@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 		serve(newStandIn(envInt("BENCH_MESSAGES"), envDuration("BENCH_API")))
 	case "app":
 		serve(&app{think: envDuration("BENCH_THINK")})
+	case "sink": // for figures and spans
+		serve(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 	case "ceiling":
 		postLoop(os.Getenv("BENCH_URL"), envInt("BENCH_MESSAGES"), envInt("BENCH_CONNECTIONS"))
 	}

@@ -1,0 +1,118 @@
+package acceptance
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"tendril/aws"
+	"tendril/periodic"
+	"tendril/queue"
+	"tendril/testpeer"
+)
+
+// amazonTable is the registry's table.
+const amazonTable = "tendril-registry"
+
+// amazonPlace is a queue and a DynamoDB table of moto, a well-known stand-in
+// for Amazon. It has no locks between a condition and its write, so that there,
+// and not on Amazon, two calls at once may both succeed: here they take turns.
+func amazonPlace(t *testing.T, name string) *place {
+	endpoint := oneAtATime(t, testpeer.Moto(t, "sqs", "dynamodb"))
+	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"} {
+		os.Setenv(k, v) // the same for every test of this package
+	}
+	ctx := context.Background()
+	table, err := aws.OpenTable(ctx, amazonTable, &aws.TableOptions{Endpoint: endpoint})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := table.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+	sqs, err := aws.OpenSQS(ctx, &aws.Options{Endpoint: endpoint})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := sqs.Create(ctx, name, fifoAttributes(name), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease := func(ctx context.Context) (queue.Lease, error) { return table.Read(ctx, leaseName) }
+	runs := func(t *testing.T) []run { return receivedRuns(t, q) }
+	return &place{endpoint: endpoint, queue: name, role: "amazon scheduler", term: 4 * time.Second, lease: lease, runs: runs, twice: !periodic.FIFO(name)}
+}
+
+// receivedRuns takes everything out of a queue.
+func receivedRuns(t *testing.T, q *aws.Queue) (runs []run) {
+	for empty := 0; empty < 3; {
+		got, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: queue.MaxBatch, Wait: new(time.Second), Visibility: new(time.Hour)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got) == 0 {
+			empty++
+			continue
+		}
+		receipts := make([]string, len(got))
+		for i := range got {
+			runs = append(runs, runOf(t, &got[i]))
+			receipts[i] = got[i].ReceiptHandle
+		}
+		for _, err := range q.Delete(t.Context(), receipts) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return runs
+}
+
+// oneAtATime serves another server's answers, with one call under way at once.
+// A call begins when all of it is here, and is over when all of its answer is: a
+// caller that stands still holds nobody up.
+func oneAtATime(t *testing.T, endpoint string) string {
+	transport := &http.Transport{MaxIdleConnsPerHost: 16}
+	var turn sync.Mutex
+	call := func(r *http.Request, body []byte) (*http.Response, []byte, error) {
+		turn.Lock()
+		defer turn.Unlock()
+		// Who asked may be gone; the call is made all the same.
+		out, err := http.NewRequest(r.Method, endpoint+r.URL.RequestURI(), bytes.NewReader(body))
+		if err != nil {
+			return nil, nil, err
+		}
+		out.Header, out.Host = r.Header, r.Host
+		resp, err := transport.RoundTrip(out)
+		if err != nil {
+			return nil, nil, err
+		}
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		return resp, answer, err
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // cut off before it was sent
+		}
+		resp, answer, err := call(r, body)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		for name, values := range resp.Header {
+			w.Header()[name] = values
+		}
+		w.WriteHeader(resp.StatusCode)
+		w.Write(answer)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}

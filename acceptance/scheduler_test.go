@@ -1,0 +1,127 @@
+package acceptance
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"tendril/aws"
+	"tendril/broker"
+	"tendril/leader"
+	"tendril/periodic"
+	"tendril/queue"
+	"tendril/sqsapi"
+)
+
+// instance is the other process of the leaders' test: it takes part in the
+// election and enqueues the ticks when it leads. Its role says where.
+type instance struct {
+	endpoint, name, queue string
+}
+
+// play plays the role, until TERM; known is false when there is no such role.
+func play(role string) (known bool, err error) {
+	i := instance{os.Getenv("ACCEPTANCE_ENDPOINT"), os.Getenv("ACCEPTANCE_NAME"), os.Getenv("ACCEPTANCE_QUEUE")}
+	switch role {
+	case "app":
+		return true, serveApp()
+	case "scheduler":
+		registry := sqsapi.NewRegistryClient(i.endpoint, nil)
+		return true, i.run(registry, func(periodic.Leadership) periodic.Registry { return shared{registry} })
+	case "amazon scheduler":
+		table, sender, err := openAmazon(i.queue)
+		if err != nil {
+			return true, err
+		}
+		return true, i.run(table, func(lead periodic.Leadership) periodic.Registry {
+			return periodic.NewClaims(records{table.Fires(leaseName)}, sender, lead)
+		})
+	}
+	return false, nil
+}
+
+func (i instance) run(store leader.Store, registry func(periodic.Leadership) periodic.Registry) error {
+	elector, err := leader.New(store, leader.Options{Name: leaseName, Owner: i.name, Lease: testLease, Renew: testRenew, CallTimeout: testCall})
+	if err != nil {
+		return err
+	}
+	tasks := &periodic.File{Tasks: []periodic.Task{{Name: "tick", URL: "/tick", Schedule: periodic.Every(time.Second), Missed: periodic.MissedAll}}}
+	scheduler := periodic.New(tasks, elector, registry(elector), periodic.Options{Queue: i.queue, CallTimeout: testCall})
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	done := make(chan error, 2)
+	go func() { done <- elector.Run(ctx) }()
+	go func() { done <- scheduler.Run(ctx) }()
+	return errors.Join(<-done, <-done)
+}
+
+// shared is the registry of a `tendril serve`.
+type shared struct{ *sqsapi.RegistryClient }
+
+func (s shared) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
+	return s.RegistryClient.Since(ctx, leaseName, term, from)
+}
+
+func (s shared) Enqueue(ctx context.Context, term int64, f periodic.Fire) (periodic.Enqueued, error) {
+	sent, already, err := s.Fire(ctx, s.request(term, f), f.Message)
+	return periodic.Enqueued{Sent: sent, Already: already}, err
+}
+
+func (s shared) Skip(ctx context.Context, term int64, f periodic.Fire) error {
+	return s.RegistryClient.Skip(ctx, s.request(term, f))
+}
+
+func (s shared) request(term int64, f periodic.Fire) broker.FireRequest {
+	return broker.FireRequest{Queue: f.Queue, ID: f.ID, Task: f.Task, At: f.ScheduledAt, Lease: leaseName, Term: term}
+}
+
+// openAmazon opens table and queue where the SDK's variables say.
+func openAmazon(name string) (*aws.Table, *sender, error) {
+	table, err := aws.OpenTable(context.Background(), amazonTable, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	sqs, err := aws.OpenSQS(context.Background(), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return table, &sender{sqs: sqs, name: name}, nil
+}
+
+// sender sends to a queue of Amazon's.
+type sender struct {
+	sqs  *aws.SQS
+	name string
+}
+
+func (s *sender) Send(ctx context.Context, _ string, m queue.Outgoing) (queue.Sent, error) {
+	q, err := s.sqs.Queue(ctx, s.name)
+	if err != nil {
+		return queue.Sent{}, errors.Join(periodic.ErrNotSent, err)
+	}
+	sent, err := q.SendOnce(ctx, m)
+	return sent, errors.Join(err, sent.Err)
+}
+
+// records keeps what became of runs in a DynamoDB table.
+type records struct{ fires *aws.Fires }
+
+func (r records) fire(f periodic.Fire) aws.Fire {
+	return aws.Fire{ID: f.ID, Task: f.Task, At: f.ScheduledAt, Manual: f.Manual}
+}
+
+func (r records) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
+	return r.fires.Since(ctx, term, from)
+}
+
+func (r records) Claim(ctx context.Context, term int64, f periodic.Fire, try int) (periodic.Claim, error) {
+	c, err := r.fires.Claim(ctx, term, r.fire(f), try)
+	return periodic.Claim{Tries: c.Tries, Term: c.Term, Settled: c.Settled, MessageID: c.MessageID}, err
+}
+
+func (r records) Mark(ctx context.Context, term int64, f periodic.Fire, messageID string) error {
+	return r.fires.Mark(ctx, term, r.fire(f), messageID)
+}

@@ -1,0 +1,252 @@
+package acceptance
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"tendril/testpeer"
+)
+
+// The three sequences of "Gracefully shutting down worker nodes on Elastic
+// Beanstalk": a stop while jobs are in work, a job that is stuck, and an app
+// that crashes again and again.
+
+// appUp starts an environment with an app of its own.
+func appUp(t *testing.T, files map[string]string, args ...string) (p *process, started event, port string) {
+	t.Helper()
+	port = testpeer.FreePort(t)
+	args = append([]string{"up", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port", port, "--name", "jobs"}, args...)
+	p, started = start(t, append(args, writeBundle(t, files))...)
+	return p, started, port
+}
+
+func sendBody(t *testing.T, started event, body string) (id string) {
+	t.Helper()
+	out, err := client(started.Endpoint).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &started.QueueURL, MessageBody: &body})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *out.MessageId
+}
+
+// inFlight waits until a message is being worked on.
+func inFlight(t *testing.T, started event) {
+	t.Helper()
+	c := client(started.Endpoint)
+	for range 200 {
+		if attributes(t.Context(), t, c, started.QueueURL)["ApproximateNumberOfMessagesNotVisible"] != "0" {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("nothing came into work")
+}
+
+// survivors returns the processes that still run something with mark in their
+// environment.
+func survivors(mark string) (pids []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, f := range files {
+		if data, err := os.ReadFile(f); err == nil && strings.Contains(string(data), mark) {
+			pids = append(pids, filepath.Base(filepath.Dir(f)))
+		}
+	}
+	return pids
+}
+
+func portFree(t *testing.T, port string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:"+port)
+	if err != nil {
+		t.Errorf("the app's port is not free: %v", err)
+		return
+	}
+	l.Close()
+}
+
+// TestStopDuringWork: TERM while a job runs; the job finishes, then all ends.
+func TestStopDuringWork(t *testing.T) {
+	t.Parallel()
+	journal := filepath.Join(t.TempDir(), "journal")
+	mark := "ACCEPTANCE_JOURNAL=" + journal
+	p, started, port := appUp(t, map[string]string{"Procfile": appLine(journal, "1")})
+	id := sendBody(t, started, "700ms of work")
+	inFlight(t, started)
+	if code := p.terminate(t); code != 0 {
+		t.Errorf("exit status %d\n%s", code, p.stderr)
+	}
+	if times, _ := readJournal(t, journal); times[id] != 1 {
+		t.Errorf("the job was done %d times", times[id])
+	}
+	if left := survivors(mark); len(left) > 0 {
+		t.Errorf("survivors: %v", left)
+	}
+	portFree(t, port)
+}
+
+// TestStuckJob: a job that never ends costs the stop its time-out and the app's
+// grace, and no more; then it is killed, and the message is back in its queue.
+func TestStuckJob(t *testing.T) {
+	t.Parallel()
+	journal := filepath.Join(t.TempDir(), "journal")
+	mark := "ACCEPTANCE_JOURNAL=" + journal
+	files := map[string]string{
+		"Procfile": appLine(journal, "1"),
+		// The one setting that the article's script was about.
+		".ebextensions/worker.config": "option_settings:\n  aws:elasticbeanstalk:application:environment:\n    WORKER_SHUTDOWN_DELAY: 1\n",
+	}
+	p, started, port := appUp(t, files, "--shutdown-timeout", "1s")
+	sendBody(t, started, "stuck")
+	inFlight(t, started)
+	began := time.Now()
+	code := p.terminate(t)
+	t.Logf("the stop took %v, exit status %d", time.Since(began).Round(10*time.Millisecond), code)
+	if code != 3 {
+		t.Errorf("exit status %d, want 3: drained late\n%s", code, p.stderr)
+	}
+	if left := survivors(mark); len(left) > 0 {
+		t.Errorf("survivors: %v", left)
+	}
+	portFree(t, port)
+}
+
+// TestCrashLoop: an app that worked and then crashes at every start is given up;
+// the environment stays up, receives nothing, and says so.
+func TestCrashLoop(t *testing.T) {
+	t.Parallel()
+	journal := filepath.Join(t.TempDir(), "journal")
+	once := filepath.Join(t.TempDir(), "once")
+	line := strings.Replace(appLine(journal, "1"), "web: ", fmt.Sprintf("web: if [ -e %s ]; then exit 7; fi; touch %s; ", once, once), 1)
+	p, started, _ := appUp(t, map[string]string{"Procfile": line}, "--restart-limit", "2", "--restart-window", "60")
+	awaitWeb(t, p)
+	id := sendBody(t, started, "poison") // ends the app, which then cannot start any more
+	p.await(t, "the app was given up", func(e event) bool { return e.Level == "ERROR" && strings.Contains(e.Msg, "failed 3 times") })
+	time.Sleep(5 * time.Second) // an app that is away is waited for a moment, in case it comes back
+	a := attributes(t.Context(), t, client(started.Endpoint), started.QueueURL)
+	if a["ApproximateNumberOfMessages"] == "" {
+		t.Error("the queues are not served any more")
+	}
+	if p.cmd.ProcessState != nil {
+		t.Errorf("the environment ended: %v", p.cmd.ProcessState)
+	}
+	for range 3 {
+		sendBody(t, started, "1ms")
+	}
+	time.Sleep(time.Second)
+	if n := attributes(t.Context(), t, client(started.Endpoint), started.QueueURL)["ApproximateNumberOfMessages"]; n != "3" {
+		t.Errorf("%s messages are visible, want the 3 that nobody received (beside %s, which hides)", n, id)
+	}
+	p.terminate(t)
+}
+
+// awaitWeb waits until the app is ready.
+func awaitWeb(t *testing.T, p *process) {
+	t.Helper()
+	p.await(t, "the app was ready", func(e event) bool { return strings.Contains(e.Msg, "web is ready") })
+}
+
+// buildingUp starts an environment whose app is still being built, for ever.
+func buildingUp(t *testing.T) (p *process, mark string) {
+	t.Helper()
+	mark = "ACCEPTANCE_MARK=" + t.TempDir()
+	p, _, _ = appUp(t, map[string]string{
+		"Procfile":  appLine(filepath.Join(t.TempDir(), "journal"), "1"),
+		"Buildfile": "build: " + mark + " sh -c 'sleep 1000 & echo on it; wait'\n",
+	})
+	p.await(t, "it builds", func(e event) bool { return e.Line == "on it" })
+	return p, mark
+}
+
+// TestStopDuringTheStart: TERM while the app is being built ends the build, and is no
+// failure.
+func TestStopDuringTheStart(t *testing.T) {
+	t.Parallel()
+	p, mark := buildingUp(t)
+	if code := p.terminate(t); code != 0 {
+		t.Errorf("exit status %d\n%s", code, p.stderr)
+	}
+	if left := survivors(mark); len(left) > 0 {
+		t.Errorf("survivors: %v", left)
+	}
+}
+
+// TestStopDuringADeployment: TERM while a new version is being built ends the build, and
+// the version that serves stops as it always does.
+func TestStopDuringADeployment(t *testing.T) {
+	t.Parallel()
+	journal, mark := filepath.Join(t.TempDir(), "journal"), "ACCEPTANCE_MARK="+t.TempDir()
+	s := open(t, t.TempDir(), nil, "--name", "jobs", "--port", testpeer.FreePort(t), writeBundle(t, map[string]string{"Procfile": appLine(journal, "1")}))
+	awaitWeb(t, s.process)
+	deployed := make(chan string)
+	go func() {
+		out, code := s.do("deploy", writeBundle(t, map[string]string{
+			"Procfile": appLine(journal, "2"), "Buildfile": "build: " + mark + " sh -c 'sleep 1000 & echo on it; wait'\n",
+		}))
+		deployed <- fmt.Sprint(code, out)
+	}()
+	s.await(t, "it builds", func(e event) bool { return e.Line == "on it" })
+	id := sendBody(t, s.started, "500ms")
+	inFlight(t, s.started)
+	if code := s.terminate(t); code != 0 {
+		t.Errorf("exit status %d\n%s", code, s.stderr)
+	}
+	if out := <-deployed; !strings.HasPrefix(out, "1") {
+		t.Errorf("tendril deploy: %s", out)
+	} else {
+		t.Log(out)
+	}
+	if times, versions := readJournal(t, journal); times[id] != 1 || versions["1"] != 1 {
+		t.Errorf("the job was done %d times, by %v", times[id], versions)
+	}
+	if left := survivors(mark); len(left) > 0 {
+		t.Errorf("survivors: %v", left)
+	}
+}
+
+// TestKilledTendrilLeavesNoBuild: kill -9 while the app is being built.
+func TestKilledTendrilLeavesNoBuild(t *testing.T) {
+	t.Parallel()
+	p, mark := buildingUp(t)
+	if len(survivors(mark)) < 2 {
+		t.Fatal("the mark does not find the build and its child")
+	}
+	p.kill()
+	awaitNone(t, mark)
+}
+
+// awaitNone waits until no process has the mark any more.
+func awaitNone(t *testing.T, mark string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); len(survivors(mark)) > 0 && time.Now().Before(deadline); {
+		time.Sleep(50 * time.Millisecond)
+	}
+	if left := survivors(mark); len(left) > 0 {
+		t.Errorf("orphans: %v", left)
+	}
+}
+
+// TestKilledTendrilLeavesNoOrphan: kill -9 of tendril; the app and what it
+// started are gone, and its port is free.
+func TestKilledTendrilLeavesNoOrphan(t *testing.T) {
+	t.Parallel()
+	journal := filepath.Join(t.TempDir(), "journal")
+	mark := "ACCEPTANCE_JOURNAL=" + journal
+	line := strings.Replace(appLine(journal, "1"), " exec ", " ; export ACCEPTANCE_ROLE ACCEPTANCE_JOURNAL; sleep 1000 & ", 1)
+	p, _, port := appUp(t, map[string]string{"Procfile": line})
+	awaitWeb(t, p)
+	if len(survivors(mark)) == 0 {
+		t.Fatal("the mark does not find the app")
+	}
+	p.cmd.Process.Signal(syscall.SIGKILL)
+	<-p.exited
+	awaitNone(t, mark)
+	portFree(t, port)
+}

@@ -1,0 +1,299 @@
+package acceptance
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"tendril/testpeer"
+)
+
+// The three queues of every command line below, the first one the best.
+var workerlessQueues = []string{"payments", "submissions", "default"}
+
+// arena is where a Workerless command line runs: a server that speaks the SQS
+// protocol, seen through a counter, and one that speaks Lambda's.
+type arena struct {
+	t        *testing.T
+	sqs      *sqs.Client
+	urls     map[string]string
+	endpoint string // of SQS, counted
+
+	// sample is how many messages shares are measured on, and points by how many
+	// per cent a share may be off: four standard deviations of the draw, or more.
+	sample, points int
+	// work is how long the function takes for each invocation.
+	work time.Duration
+
+	// repeats tells that the server may give a message to two receives at once,
+	// as moto does, whose threads share no lock: only the first time counts.
+	repeats bool
+
+	mu       sync.Mutex
+	invoked  []invoked
+	news     chan struct{} // closed and replaced at each invocation
+	receives int
+	function string // the last one that was invoked
+}
+
+// invoked is one message that reached the function.
+type invoked struct {
+	queue, body string
+	at          time.Time
+}
+
+// eachPlace names the servers that every line is run against.
+func eachPlace(t *testing.T, run func(t *testing.T, a *arena)) {
+	t.Run("embedded", func(t *testing.T) {
+		t.Parallel()
+		_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")
+		a := newArena(t, started.Endpoint)
+		a.sample, a.points, a.work = 1500, 5, 10*time.Millisecond
+		run(t, a)
+	})
+	t.Run("moto", func(t *testing.T) {
+		t.Parallel()
+		a := newArena(t, testpeer.Moto(t, "sqs"))
+		// It takes the longer, the more messages it has, and gives out a hundred a
+		// second: the function is made slow enough to be what everything waits for.
+		a.sample, a.points, a.work = 600, 8, 60*time.Millisecond
+		a.repeats = true
+		run(t, a)
+	})
+}
+
+func newArena(t *testing.T, endpoint string) *arena {
+	a := &arena{t: t, sqs: client(endpoint), urls: map[string]string{}, news: make(chan struct{})}
+	for _, name := range workerlessQueues {
+		a.urls[name] = createQueue(t, a.sqs, name, nil)
+	}
+	to, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.Transport = &http.Transport{MaxIdleConnsPerHost: 64}
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // polls are cut off at the stop
+	counter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".ReceiveMessage") {
+			a.mu.Lock()
+			a.receives++
+			a.mu.Unlock()
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(counter.Close)
+	a.endpoint = counter.URL
+	return a
+}
+
+// up runs tendril with the arguments of a Workerless command line, unchanged.
+func (a *arena) up(args ...string) *process {
+	a.t.Helper()
+	lambda := httptest.NewServer(http.HandlerFunc(a.invoke))
+	a.t.Cleanup(lambda.Close)
+	env := []string{"AWS_ENDPOINT_URL_SQS=" + a.endpoint, "AWS_ENDPOINT_URL_LAMBDA=" + lambda.URL, "TENDRIL_CONSOLE=127.0.0.1:0", "TENDRIL_CLOUDWATCH=off"}
+	p, _ := startWith(a.t, env, append([]string{"up"}, args...)...)
+	return p
+}
+
+// invoke is Lambda: a function that takes ten milliseconds and succeeds.
+func (a *arena) invoke(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("X-Amz-Invocation-Type") == "DryRun" {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/configuration") {
+		w.Write([]byte(`{"Timeout":3}`))
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // tendril was killed at the end of a test
+	}
+	var event struct {
+		Records []struct {
+			Body      string `json:"body"`
+			SourceARN string `json:"eventSourceARN"`
+		}
+	}
+	path := strings.Split(r.URL.Path, "/")
+	if err := json.Unmarshal(body, &event); err != nil || len(path) != 5 {
+		a.t.Errorf("%s was called with %.200q", r.URL.Path, body)
+	}
+	a.mu.Lock()
+	a.function = path[3]
+	for _, m := range event.Records {
+		queue := m.SourceARN[strings.LastIndexByte(m.SourceARN, ':')+1:]
+		had := func(i invoked) bool { return i.queue == queue && i.body == m.Body }
+		if !a.repeats || !slices.ContainsFunc(a.invoked, had) {
+			a.invoked = append(a.invoked, invoked{queue, m.Body, time.Now()})
+		}
+	}
+	close(a.news)
+	a.news = make(chan struct{})
+	a.mu.Unlock()
+	time.Sleep(a.work)
+	w.Write([]byte("null"))
+}
+
+// fill puts n messages into every queue.
+func (a *arena) fill(n int) {
+	a.t.Helper()
+	for _, name := range workerlessQueues {
+		for first := 0; first < n; first += 10 {
+			batch := &sqs.SendMessageBatchInput{QueueUrl: new(a.urls[name])}
+			for i := first; i < min(n, first+10); i++ {
+				batch.Entries = append(batch.Entries, types.SendMessageBatchRequestEntry{Id: new(fmt.Sprint(i)), MessageBody: new(fmt.Sprintf("%s %d", name, i))})
+			}
+			if _, err := a.sqs.SendMessageBatch(a.t.Context(), batch); err != nil {
+				a.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// await waits until n messages reached the function and returns all that did.
+func (a *arena) await(n int) []invoked {
+	a.t.Helper()
+	deadline := time.After(2 * time.Minute)
+	for {
+		a.mu.Lock()
+		seen, news := a.invoked, a.news
+		a.mu.Unlock()
+		if len(seen) >= n {
+			return seen
+		}
+		select {
+		case <-news:
+		case <-deadline:
+			a.t.Fatalf("only %d of %d messages reached the function", len(seen), n)
+		}
+	}
+}
+
+// shares counts the messages of each queue.
+func shares(list []invoked) map[string]int {
+	count := map[string]int{}
+	for _, i := range list {
+		count[i.queue]++
+	}
+	return count
+}
+
+// everyOnce checks that each message reached the function once.
+func (a *arena) everyOnce(n int) {
+	a.t.Helper()
+	seen := map[string]int{}
+	for _, i := range a.await(3 * n) {
+		seen[i.body]++
+	}
+	if len(seen) != 3*n || len(a.invoked) != 3*n {
+		a.t.Errorf("%d different messages of %d in %d invocations", len(seen), 3*n, len(a.invoked))
+	}
+}
+
+// TestWorkerlessWeights: the first checks, so also the first messages while all
+// three queues are full, are 50, 33 and 17 %.
+func TestWorkerlessWeights(t *testing.T) { // not beside the tests that take all of the machine: shares are measured
+	eachPlace(t, func(t *testing.T, a *arena) {
+		a.fill(a.sample * 2 / 3) // the sample takes half of it from payments
+		a.up("--function=my-function", "--queues=payments:3,submissions:2,default:1", "--poll-for=10", "--sleep=0", "-concurrency=4")
+		full := a.await(a.sample)[:a.sample]
+		got := shares(full)
+		for name, want := range map[string]float64{"payments": 50, "submissions": 100. / 3, "default": 100. / 6} {
+			if share := 100 * float64(got[name]) / float64(len(full)); math.Abs(share-want) > float64(a.points) {
+				t.Errorf("%s has %.1f %%, want %.1f", name, share, want)
+			}
+		}
+		t.Logf("of the first %d: %v", len(full), got)
+		if a.function != "my-function" {
+			t.Errorf("the function %s was invoked", a.function)
+		}
+	})
+}
+
+// TestWorkerlessEqualWeights: each queue has the same chance.
+func TestWorkerlessEqualWeights(t *testing.T) {
+	t.Parallel()
+	eachPlace(t, func(t *testing.T, a *arena) {
+		a.fill(a.sample / 2)
+		a.up("--function=my-function", "--queues=payments:1,submissions:1,default:1", "-concurrency=4")
+		got := shares(a.await(a.sample)[:a.sample])
+		for name, n := range got {
+			if share := 100 * float64(n) / float64(a.sample); math.Abs(share-100./3) > float64(a.points) {
+				t.Errorf("%s has %.1f %%: %v", name, share, got)
+			}
+		}
+	})
+}
+
+// TestWorkerlessStrictOrder: a queue is not touched while one before it has
+// messages.
+func TestWorkerlessStrictOrder(t *testing.T) {
+	t.Parallel()
+	eachPlace(t, func(t *testing.T, a *arena) {
+		a.fill(100)
+		a.up("--function=my-function", "--queues=payments,submissions,default", "-concurrency=5")
+		list := a.await(300)
+		last := 0
+		for i, m := range list {
+			// Messages begin in order; up to five are on their way to the function
+			// at once, and may overtake each other there.
+			rank := slices.Index(workerlessQueues, m.queue)
+			if rank < last && i%100 > 5 {
+				t.Fatalf("message %d is of %s: %v", i, m.queue, shares(list[:i]))
+			}
+			last = max(last, rank)
+		}
+		if first := shares(list[:95]); first["payments"] != 95 {
+			t.Errorf("the first 95: %v", first)
+		}
+		a.everyOnce(100)
+	})
+}
+
+// TestWorkerlessIdle: three empty queues cost one long poll each, and a message
+// on any of them is worked on at once, not after another queue's poll.
+func TestWorkerlessIdle(t *testing.T) {
+	t.Parallel()
+	eachPlace(t, func(t *testing.T, a *arena) {
+		a.up("--function=my-function", "--queues=payments:3,submissions:2,default:1", "--poll-for=10", "--sleep=0", "--concurrency=50")
+		time.Sleep(2 * time.Second)
+		a.mu.Lock()
+		before := a.receives
+		a.mu.Unlock()
+		time.Sleep(20 * time.Second) // as long as two polls of ten seconds
+		a.mu.Lock()
+		polls := a.receives - before
+		a.mu.Unlock()
+		if polls > 6+3 { // and those that just ended
+			t.Errorf("%d receives in 20 s of three idle queues that poll for 10 s", polls)
+		}
+		for i, name := range []string{"default", "payments", "submissions"} {
+			sent := time.Now()
+			if _, err := a.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: new(a.urls[name]), MessageBody: new("now")}); err != nil {
+				t.Fatal(err)
+			}
+			got := a.await(i + 1)[i]
+			t.Logf("a message on %s reached the function after %v", name, got.at.Sub(sent).Round(time.Millisecond))
+			if wait := got.at.Sub(sent); wait > 5*time.Second || got.queue != name {
+				t.Errorf("a message on %s reached the function after %s, of %s: others' polls take 10 s", name, wait, got.queue)
+			}
+		}
+	})
+}
