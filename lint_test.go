@@ -29,19 +29,30 @@ var rooms = []room{
 	{"sqsapi", "Package sqsapi serves a broker over the SQS wire protocol.", []string{"queue", "broker"}},
 	{"worker", "Package worker polls queues, delivers each message and settles it.", []string{"queue"}},
 	{"deliver", "Package deliver hands one message, or one batch, to an app over HTTP or to a Lambda function.", []string{"queue"}},
+	{"envelope", "Package envelope unwraps messages that carry another: notifications of SNS and pointers into S3.", []string{"queue"}},
+	{"limit", "Package limit protects the app: a rate, an adaptive concurrency, and a breaker.", []string{"queue"}},
+	{"procgroup", "Package procgroup starts processes in groups of their own, which do not outlive us.", nil},
+	{"runtimeapi", "Package runtimeapi runs a Lambda function on this machine behind the Lambda Runtime API.", []string{"procgroup"}},
 	{"periodic", "Package periodic works out when tasks are due and enqueues them.", []string{"queue"}},
 	{"leader", "Package leader keeps at most one instance in charge by holding a lease.", []string{"queue"}},
 	{"leader/leadertest", "Package leadertest checks that something behaves like a lease store.", []string{"queue"}},
-	{"supervisor", "Package supervisor runs the user's app and keeps it healthy.", nil},
+	{"supervisor", "Package supervisor runs the user's app and keeps it healthy.", []string{"procgroup"}},
+	{"autoscale", "Package autoscale turns backlog and load into a desired size.", nil},
+	{"health", "Package health turns what the parts report into one status, one colour and its causes.", nil},
+	{"telemetry", "Package telemetry turns events into metrics and traces.", []string{"queue", "worker", "deliver", "periodic", "leader", "supervisor", "broker", "limit"}},
+	{"rollout", "Package rollout runs copies of the app side by side and moves deliveries between them.", nil},
+	{"isolate", "Package isolate finds the messages that kill the app.", nil},
 	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", nil},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.", []string{"bundle"}},
+	{"notify", "Package notify tells systemd how the service is doing.", nil},
 	{"aws", "Package aws is the only place that talks to Amazon.", []string{"queue", "leader", "periodic"}},
+	{"testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
-	{"console", "Package console shows the environment in a browser and over a JSON API.", []string{"queue", "broker", "worker", "supervisor", "periodic"}},
+	{"console", "Package console shows the environment in a browser and over a JSON API.", []string{"queue", "broker", "worker", "supervisor", "periodic", "health", "autoscale"}},
 	{"environment", "Package environment builds every part of a worker environment, starts them in order and stops them in reverse.",
-		[]string{"queue", "broker", "sqsapi", "worker", "deliver", "periodic", "leader", "supervisor", "bundle", "config", "aws", "console"}},
+		[]string{"queue", "broker", "sqsapi", "worker", "deliver", "periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale", "health", "rollout", "isolate", "notify", "procgroup"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
-		[]string{"queue", "periodic", "bundle", "config", "environment", "console", "aws"}},
+		[]string{"queue", "periodic", "bundle", "config", "environment", "console", "aws", "health"}},
 }
 
 // lone names the libraries that only these packages may import, and why.
@@ -50,8 +61,13 @@ var lone = []struct {
 }{
 	{"github.com/aws/", "aws", "the cloud SDK stays behind package aws: declare a small interface where you need it and let aws fill it"},
 	{"modernc.org/sqlite", "broker", "the database stays behind package broker"},
+	{"github.com/failsafe-go/", "limit", "the library of limits is not at 1.0 yet: it stays behind package limit"},
+	{"golang.org/x/time/rate", "limit supervisor cmd/tendril", "limits of messages are kept in package limit, of the app's output in supervisor, of a redrive in the command"},
+	{"github.com/prometheus/client_golang", "telemetry", "no step knows a metrics library: it has Events, and telemetry listens"},
+	{"go.opentelemetry.io/", "telemetry", "no step knows a tracing library: it has Events, and telemetry listens"},
+	{"github.com/coreos/go-systemd", "notify", "only one package speaks to the service manager: call it there"},
 	{"github.com/spf13/cobra", "cmd/tendril", "flags and exit codes live in the command only"},
-	{"github.com/goccy/go-yaml", "config periodic", "the settings and the tasks are read there and nowhere else"},
+	{"github.com/goccy/go-yaml", "config periodic bundle", "the settings and the tasks are read there and nowhere else"},
 }
 
 // sourceFile is one parsed Go file of the module.
@@ -93,9 +109,9 @@ func sources(t *testing.T) []sourceFile {
 }
 
 // inHouse reports whether the rules of the rooms apply to a file: examples and
-// benchmarks are programs of their own.
+// benchmarks are programs of their own, and deploy holds tests of files only.
 func (s sourceFile) inHouse() bool {
-	return s.room != "." && s.room != "bench" && s.room != "acceptance" && !strings.HasPrefix(s.room, "examples")
+	return s.room != "." && s.room != "bench" && s.room != "acceptance" && s.room != "deploy" && !strings.HasPrefix(s.room, "examples")
 }
 
 func TestEveryPackageHasItsRoom(t *testing.T) {

@@ -11,22 +11,18 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tendril/testpeer"
 )
 
 // TestReports runs the Python example as its Procfile does and posts to it
 // what a worker daemon posts.
 func TestReports(t *testing.T) {
 	t.Parallel()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		if os.Getenv("TENDRIL_REQUIRE_PEERS") != "" {
-			t.Fatal("python3 is required: ", err)
-		}
-		t.Skip("MISSING python3: the Python example is not tested")
-	}
+	python := testpeer.Program(t, "python3")
 	out := t.TempDir()
-	port := freePort(t)
-	cmd := exec.CommandContext(t.Context(), python, "app.py")
+	port := testpeer.FreePort(t)
+	cmd := exec.CommandContext(t.Context(), python, "application.py")
 	cmd.Dir = "reports"
 	cmd.Env = append(os.Environ(), "PORT="+port, "REPORTS_DIR="+out, "PYTHONDONTWRITEBYTECODE=1")
 	cmd.Stderr = os.Stderr
@@ -64,16 +60,6 @@ func TestReports(t *testing.T) {
 	if files, _ := filepath.Glob(filepath.Join(out, "*")); len(files) != 1 {
 		t.Errorf("files %v, want the one report", files)
 	}
-}
-
-func freePort(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
 }
 
 // waitFor returns once somebody listens.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 	"tendril/deliver"
 	"tendril/queue"
 	"tendril/supervisor"
+	"tendril/testpeer"
 )
 
 // TestReportsUnderAWorker runs the Python example the way an environment does:
@@ -23,7 +23,7 @@ import (
 // fifty at a time, all of them twice.
 func TestReportsUnderAWorker(t *testing.T) {
 	t.Parallel()
-	requirePython(t)
+	testpeer.Program(t, "python3")
 	out := t.TempDir()
 	app, port, ended := runBundle(t, "reports", "REPORTS_DIR="+out)
 	http, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: fmt.Sprintf("http://127.0.0.1:%d/", port), QueueName: "orders"})
@@ -63,17 +63,6 @@ func TestReportsUnderAWorker(t *testing.T) {
 	}
 	if exit := <-ended; exit.Code != 0 {
 		t.Errorf("asked to end, the app ended with %s, want status 0", exit)
-	}
-}
-
-// requirePython skips, loudly, where there is no Python 3.
-func requirePython(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("python3"); err != nil {
-		if os.Getenv("TENDRIL_REQUIRE_PEERS") != "" {
-			t.Fatal("python3 is required: ", err)
-		}
-		t.Skip("MISSING python3: the Python example is not tested")
 	}
 }
 

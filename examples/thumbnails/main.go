@@ -17,7 +17,11 @@ func main() {
 	log.SetFlags(0)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := run(ctx, "out", os.Getenv("PORT"), os.Getenv("TENDRIL_QUEUE_URL")); err != nil {
+	dir := os.Getenv("THUMBNAILS_DIR")
+	if dir == "" {
+		dir = "out"
+	}
+	if err := run(ctx, dir, os.Getenv("PORT"), os.Getenv("TENDRIL_QUEUE_URL")); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -13,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tendril/testpeer"
 )
 
 // A stop waits for the job in hand, and takes no other.
@@ -27,8 +28,7 @@ func TestStopFinishesTheJobInHand(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	// Below the range in which the system hands out ports.
-	port := fmt.Sprint(20_000 + rand.IntN(10_000))
+	port := testpeer.FreePort(t)
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, dir, port, "") }()
 	conn := dial(t, port, ended)

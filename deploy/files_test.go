@@ -1,0 +1,95 @@
+// Package deploy_test checks what lies here as far as that is possible without a
+// machine to deploy to: each file by the tool that would read it, and what the
+// files say about tendril by tendril itself.
+package deploy_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"tendril/config"
+)
+
+// read returns a file of this folder.
+func read(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.FromSlash(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// tool runs a program with input and returns what it printed.
+func tool(input string, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Stdin = strings.NewReader(input)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// checkUp loads the settings that a command line of tendril up and an
+// environment come to.
+func checkUp(t *testing.T, where string, args, environ []string) *config.Config {
+	t.Helper()
+	if len(args) == 0 || args[0] != "up" {
+		t.Fatalf("%s: the command is %q, not up", where, args)
+	}
+	flags, dirs := map[string]string{}, 0
+	for _, arg := range args[1:] {
+		name, value, _ := strings.Cut(arg, "=")
+		if !strings.HasPrefix(arg, "-") {
+			dirs++
+			continue
+		}
+		if _, known := config.Lookup(name); !known {
+			t.Errorf("%s: there is no option %s", where, name)
+		}
+		flags[strings.TrimPrefix(name, "--")] = value
+	}
+	if dirs > 1 {
+		t.Errorf("%s: up takes one folder, not %q", where, args)
+	}
+	given := []string{"HOME=/root"}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if value == "" {
+			entry = name + "=what-the-secret-holds" // a reference
+		}
+		if _, known := config.Lookup(name); !known && strings.HasPrefix(name, "TENDRIL_") {
+			t.Errorf("%s: there is no variable %s", where, name)
+		}
+		given = append(given, entry)
+	}
+	cfg, err := config.Load(config.Sources{Flags: flags, Environ: given, Dir: t.TempDir(), SystemFile: "/none"})
+	if err != nil {
+		t.Fatalf("%s: %v", where, err)
+	}
+	for _, w := range cfg.Warnings {
+		t.Errorf("%s: %s", where, w)
+	}
+	return cfg
+}
+
+var commandUse = regexp.MustCompile(`Use:\s+"([a-z]+)`)
+
+// mustBeCommand fails the test unless tendril has the command.
+func mustBeCommand(t *testing.T, where, name string) {
+	t.Helper()
+	files, err := filepath.Glob("../cmd/tendril/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no sources of the command: %v", err)
+	}
+	for _, file := range files {
+		for _, m := range commandUse.FindAllStringSubmatch(read(t, file), -1) {
+			if m[1] == name {
+				return
+			}
+		}
+	}
+	t.Errorf("%s: tendril has no command %q", where, name)
+}
