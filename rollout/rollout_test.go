@@ -65,6 +65,20 @@ func newStage(t *testing.T) *stage {
 	return &stage{t: t, running: map[string]*fakeReplica{}, hurry: context.Background()}
 }
 
+// copies returns how many copies run.
+func (s *stage) copies() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.running)
+}
+
+// helping returns how many helpers run.
+func (s *stage) helping() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.helpers
+}
+
 // end takes the grace that something takes to end, or until ctx is done.
 func (s *stage) end(ctx context.Context) {
 	if s.grace == 0 {
@@ -235,18 +249,18 @@ func TestHundredDeployments(t *testing.T) {
 					t.Errorf("%s of version %d still runs", address, r.version.id)
 				}
 			}
-			if len(s.running) != 2 || s.helpers != 1 {
-				t.Errorf("%d copies and %d helpers run", len(s.running), s.helpers)
-			}
 			s.mu.Unlock()
+			if s.copies() != 2 || s.helping() != 1 {
+				t.Errorf("%d copies and %d helpers run", s.copies(), s.helping())
+			}
 		}
 		cancel()
 		wait()
 		if err := m.Stop(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if len(s.running) != 0 || s.helpers != 0 {
-			t.Errorf("%d copies and %d helpers outlive the stop", len(s.running), s.helpers)
+		if s.copies() != 0 || s.helping() != 0 {
+			t.Errorf("%d copies and %d helpers outlive the stop", s.copies(), s.helping())
 		}
 		if refused.Load() != 0 || delivered.Load() < 1000 || rolledBack != bad {
 			t.Errorf("delivered %d, refused %d, rolled back %d of %d", delivered.Load(), refused.Load(), rolledBack, bad)
@@ -273,8 +287,8 @@ func TestScale(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second) // so that what is too many has finished
-			if want := max(n, 1); m.Size() != want || len(s.running) != want {
-				t.Errorf("%d copies, %d running; want %d", m.Size(), len(s.running), want)
+			if want := max(n, 1); m.Size() != want || s.copies() != want {
+				t.Errorf("%d copies, %d running; want %d", m.Size(), s.copies(), want)
 			}
 		}
 		cancel()
@@ -301,7 +315,7 @@ func TestGrowthThatFailsChangesNothing(t *testing.T) {
 		v := m.version
 		v.kind = never
 		m.version = v
-		if err := m.Scale(t.Context(), 3); err == nil || m.Size() != 1 || len(s.running) != 1 {
+		if err := m.Scale(t.Context(), 3); err == nil || m.Size() != 1 || s.copies() != 1 {
 			t.Errorf("%v; %d copies", err, m.Size())
 		}
 		m.Stop(t.Context())
@@ -347,8 +361,8 @@ func TestDeploymentWaitsForNoChangeOfSize(t *testing.T) {
 		if v := m.Version(); v.id != 2 {
 			t.Errorf("version %d serves a second later", v.id)
 		}
-		if len(s.running) != 3 { // two of the old version still work
-			t.Errorf("%d copies run", len(s.running))
+		if s.copies() != 3 { // two of the old version still work
+			t.Errorf("%d copies run", s.copies())
 		}
 		for _, c := range work {
 			c.Release()
@@ -357,8 +371,8 @@ func TestDeploymentWaitsForNoChangeOfSize(t *testing.T) {
 			t.Errorf("the deployment: %v", err)
 		}
 		synctest.Wait()
-		if len(s.running) != 1 || m.Size() != 1 || forced != 0 {
-			t.Errorf("%d copies run, %d serve, %d forced", len(s.running), m.Size(), forced)
+		if s.copies() != 1 || m.Size() != 1 || forced != 0 {
+			t.Errorf("%d copies run, %d serve, %d forced", s.copies(), m.Size(), forced)
 		}
 		m.Stop(t.Context())
 	})
@@ -379,8 +393,8 @@ func TestDeploymentWaitsForTheStart(t *testing.T) {
 		if err := <-start; err != nil {
 			t.Errorf("the start: %v", err)
 		}
-		if err := <-deployed; err != nil || m.Version().id != 2 || len(s.running) != 2 {
-			t.Errorf("the deployment: %v; version %d serves, %d copies run", err, m.Version().id, len(s.running))
+		if err := <-deployed; err != nil || m.Version().id != 2 || s.copies() != 2 {
+			t.Errorf("the deployment: %v; version %d serves, %d copies run", err, m.Version().id, s.copies())
 		}
 		m.Stop(t.Context())
 	})
@@ -404,8 +418,8 @@ func TestStopWaitsForWhatRetires(t *testing.T) {
 		if err := m.Scale(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Stop(t.Context()); err != nil || len(s.running) != 0 || forced != 2 {
-			t.Errorf("the stop: %v; %d copies run, %d forced", err, len(s.running), forced)
+		if err := m.Stop(t.Context()); err != nil || s.copies() != 0 || forced != 2 {
+			t.Errorf("the stop: %v; %d copies run, %d forced", err, s.copies(), forced)
 		}
 	})
 }
@@ -428,8 +442,8 @@ func TestStopEndsADeployment(t *testing.T) {
 		if err := <-deployed; !errors.Is(err, ErrRolledBack) || !errors.Is(err, ErrStopped) || errors.Is(err, context.Canceled) {
 			t.Errorf("the deployment: %v", err)
 		}
-		if err := <-stopped; err != nil || len(s.running) != 0 {
-			t.Errorf("the stop: %v; %d copies run", err, len(s.running))
+		if err := <-stopped; err != nil || s.copies() != 0 {
+			t.Errorf("the stop: %v; %d copies run", err, s.copies())
 		}
 	})
 }
@@ -497,8 +511,8 @@ func TestStartFails(t *testing.T) {
 		s := newStage(t)
 		router := NewRouter(nil)
 		m := NewManager(router, s, nil)
-		if err := m.Start(t.Context(), version{1, k}, 2); !errors.Is(err, errBroken) || len(s.running) != 0 || m.Size() != 0 {
-			t.Errorf("%s: %v; %d run", k, err, len(s.running))
+		if err := m.Start(t.Context(), version{1, k}, 2); !errors.Is(err, errBroken) || s.copies() != 0 || m.Size() != 0 {
+			t.Errorf("%s: %v; %d run", k, err, s.copies())
 		}
 		if open, reason := router.Open(); open || reason != "the app is not started" {
 			t.Errorf("%s: open %t, %q", k, open, reason)
@@ -596,8 +610,8 @@ func TestSwitchOnlyToCopiesThatAreReadyTogether(t *testing.T) {
 		if err := m.Deploy(t.Context(), version{3, fading}); !errors.Is(err, ErrRolledBack) || !errors.Is(err, errBroken) {
 			t.Errorf("a version that was given up before all of it was ready: %v", err)
 		}
-		if v := m.Version(); v.id != 2 || len(s.running) != 2 || s.helpers != 1 {
-			t.Errorf("version %d serves, %d copies and %d helpers run", v.id, len(s.running), s.helpers)
+		if v := m.Version(); v.id != 2 || s.copies() != 2 || s.helping() != 1 {
+			t.Errorf("version %d serves, %d copies and %d helpers run", v.id, s.copies(), s.helping())
 		}
 		time.Sleep(10 * time.Second)
 		router.changed = nil
@@ -623,16 +637,16 @@ func TestNoSwitchToWhatWentAwayMeanwhile(t *testing.T) {
 				t.Errorf("deploying a version that %s: %v", k, err)
 			}
 			time.Sleep(10 * time.Second)
-			if open, _ := router.Open(); !open || m.Version().id != 1 || len(s.running) != 2 || s.helpers != 1 {
-				t.Errorf("open %t; version %d serves, %d copies and %d helpers run", open, m.Version().id, len(s.running), s.helpers)
+			if open, _ := router.Open(); !open || m.Version().id != 1 || s.copies() != 2 || s.helping() != 1 {
+				t.Errorf("open %t; version %d serves, %d copies and %d helpers run", open, m.Version().id, s.copies(), s.helping())
 			}
 			for _, r := range m.Replicas() {
 				if r.(*fakeReplica).version.id != 1 {
 					t.Errorf("of version %d runs %+v", r.(*fakeReplica).version.id, r)
 				}
 			}
-			if err := m.Stop(t.Context()); err != nil || s.helpers != 0 {
-				t.Errorf("the stop: %v; %d helpers run", err, s.helpers)
+			if err := m.Stop(t.Context()); err != nil || s.helping() != 0 {
+				t.Errorf("the stop: %v; %d helpers run", err, s.helping())
 			}
 		})
 	}
@@ -674,8 +688,8 @@ func TestManyCopiesEndTogether(t *testing.T) {
 				}
 				began = time.Now()
 				err := m.Stop(t.Context())
-				if took := time.Since(began); err != nil || took > grace || len(s.running)+s.helpers != 0 {
-					t.Errorf("the stop took %s (%v), and %d copies run", took, err, len(s.running))
+				if took := time.Since(began); err != nil || took > grace || s.copies()+s.helping() != 0 {
+					t.Errorf("the stop took %s (%v), and %d copies run", took, err, s.copies())
 				}
 				hurryNow()
 			})
