@@ -61,7 +61,7 @@
 //
 // A kill -9 of ours leaves no process of the function. On Linux the kernel kills
 // those that we started (one locked thread starts them, because the signal is
-// bound to the thread), and a small shell at the end of a pipe (guard.go) kills
+// bound to the thread), and a small shell at the end of a pipe ([procgroup.Guard]) kills
 // their groups when the pipe closes.
 //
 // # What it does not do

@@ -176,6 +176,7 @@ func TestTimeLimit(t *testing.T) {
 		if h.started() != 2 || time.Since(began) > 2*time.Second {
 			t.Errorf("%d processes, after %s: want a second at once", h.started(), time.Since(began))
 		}
+		synctest.Wait() // the answer comes before the event
 		mu.Lock()
 		defer mu.Unlock()
 		if len(told) != 1 || told[0].RequestID != a.RequestID || told[0].Limit != 1500*time.Millisecond {

@@ -65,7 +65,7 @@
 // A kill -9 of ours leaves no child. On Linux the kernel kills the processes we
 // started: they carry a parent-death signal, and since that is tied to the thread
 // that started them, one locked thread starts them all. Their own children have
-// no such signal. Therefore a small shell (guard.go) waits at the end of a pipe,
+// no such signal. Therefore a small shell ([procgroup.Guard]) waits at the end of a pipe,
 // and when the pipe closes it kills what is left: groups, control groups, and
 // what carries a mark.
 //

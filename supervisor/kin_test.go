@@ -85,7 +85,7 @@ func TestDaemonsThatIgnoreTermAreKilled(t *testing.T) {
 	t.Parallel()
 	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		w, twin := newWitness(t), bystander(t)
-		s, r := realSupervisor(t, Options{Grace: 200 * time.Millisecond}, daemoniser("daemoniser", w, "deaf", "idle", "deaf"))
+		s, r := realSupervisor(t, Options{Grace: 2 * time.Second}, daemoniser("daemoniser", w, "deaf", "idle", "deaf"))
 		start(t, with(s))
 		guests := []*guest{w.next(), w.next(), w.next(), w.next()}
 		stop(t, s)
