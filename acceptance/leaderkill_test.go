@@ -26,6 +26,7 @@ const (
 	testRenew = 600 * time.Millisecond
 	testCall  = 1200 * time.Millisecond
 	leaseName = "periodic:ticks"
+	tickTask  = "tick"
 )
 
 // TestKilledLeadersFireEachTickOnce runs three instances that share a queue and
@@ -62,6 +63,8 @@ type place struct {
 	// enough on average to make up for what was missed, call by call.
 	term  time.Duration
 	lease func(context.Context) (queue.Lease, error)
+	// since asks up to when runs are accounted for, as [periodic.Store] has it.
+	since func(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error)
 	// runs ends the place and returns what lies in the queue.
 	runs func(t *testing.T) []run
 	// twice tells that a run may lie in the queue twice.
@@ -91,7 +94,7 @@ func servedPlace(t *testing.T, name string) *place {
 	createQueue(t, client(started.Endpoint), name, fifoAttributes(name))
 	registry := sqsapi.NewRegistryClient(started.Endpoint, &http.Client{Transport: &http.Transport{}})
 	lease := func(ctx context.Context) (queue.Lease, error) { return registry.Read(ctx, leaseName) }
-	return &place{endpoint: started.Endpoint, queue: name, role: "scheduler", term: 1500 * time.Millisecond, lease: lease, runs: func(t *testing.T) []run {
+	return &place{endpoint: started.Endpoint, queue: name, role: "scheduler", term: 1500 * time.Millisecond, lease: lease, since: shared{registry}.Since, runs: func(t *testing.T) []run {
 		serve.terminate(t)
 		return storedRuns(t, dir, name)
 	}}
@@ -141,7 +144,7 @@ func killLeaders(t *testing.T, p *place, faults int) {
 			takeovers = append(takeovers, time.Since(began))
 		}
 	}
-	time.Sleep(5 * testLease) // what was missed is made up for, call by call
+	fleet.catchUp()
 	last := time.Now()
 	fleet.stop()
 	checkTicks(t, p, faults, takeovers, first, last)
@@ -277,6 +280,22 @@ func (f *fleet) fault(name string, kind int) <-chan struct{} {
 		time.AfterFunc(testLease*2, func() { n.wire.cut(false); close(healed) })
 	}
 	return healed
+}
+
+// catchUp waits until no run is outstanding: what was missed is made up for, call by
+// call, and a place with slow answers takes as long for that as the faults took.
+func (f *fleet) catchUp() {
+	f.t.Helper()
+	const patience = 5 * time.Minute
+	for began := time.Now(); ; time.Sleep(testRenew) {
+		now := time.Now()
+		upTo, err := f.since(f.t.Context(), 0, map[string]time.Time{tickTask: now})
+		if behind := now.Sub(upTo[tickTask]); err == nil && behind < 2*time.Second {
+			return
+		} else if now.Sub(began) > patience {
+			f.t.Fatalf("after %s without a fault runs are still %s behind, %v", patience, behind, err)
+		}
+	}
 }
 
 func (f *fleet) stop() {

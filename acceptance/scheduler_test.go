@@ -48,7 +48,7 @@ func (i instance) run(store leader.Store, registry func(periodic.Leadership) per
 	if err != nil {
 		return err
 	}
-	tasks := &periodic.File{Tasks: []periodic.Task{{Name: "tick", URL: "/tick", Schedule: periodic.Every(time.Second), Missed: periodic.MissedAll}}}
+	tasks := &periodic.File{Tasks: []periodic.Task{{Name: tickTask, URL: "/tick", Schedule: periodic.Every(time.Second), Missed: periodic.MissedAll}}}
 	scheduler := periodic.New(tasks, elector, registry(elector), periodic.Options{Queue: i.queue, CallTimeout: testCall})
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
