@@ -56,11 +56,10 @@ func TestHooksAfterALongDrain(t *testing.T) {
 	go func() { _, err := r.DeployPath(ctx, dir); deployed <- err }()
 	eventually(t, "the old version finishes its work", func() bool { d := r.lastDeployment(); return d != nil && d.State == console.DeployDraining })
 	cancel()
-	answer, err := http.Get("http://127.0.0.1:" + port + "/finish")
-	if err != nil {
-		t.Fatal(err)
+	// Its work done, it may be stopped before it has answered this one.
+	if answer, err := http.Get("http://127.0.0.1:" + port + "/finish"); err == nil {
+		answer.Body.Close()
 	}
-	answer.Body.Close()
 	if err := <-deployed; err != nil {
 		t.Errorf("the deployment: %v", err)
 	}

@@ -137,7 +137,13 @@ func (n *node) do(ctx context.Context, apply func() error) error {
 	return err
 }
 
+// pause waits for d, or until ctx is done. There is no timer for no time: with the race
+// detector those of one bubble that are due when they are made can crash the runtime
+// (as in golang.org/issue/78156).
 func pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
 	select {
 	case <-ctx.Done():
 	case <-time.After(d):
