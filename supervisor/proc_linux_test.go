@@ -59,6 +59,8 @@ func TestParseStat(t *testing.T) {
 		{"42 app) S 1 40", process{}, false},
 		{"x (app) S 1 40 40", process{}, false},
 		{"42 (app) S 1", process{}, false},
+		{"42 (app) \x00 1 40", process{}, false},
+		{"42 (app) 5 1 40", process{}, false},
 		{"", process{}, false},
 	}
 	for _, tt := range tests {

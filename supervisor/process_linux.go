@@ -39,7 +39,7 @@ func parseStat(text []byte) (p process, ok bool) {
 		return p, false
 	}
 	fields := bytes.Fields(text[end+1:])
-	if len(fields) < 3 || len(fields[0]) != 1 {
+	if len(fields) < 3 || len(fields[0]) != 1 || !isLetter(fields[0][0]) {
 		return p, false
 	}
 	number := func(i int) uint64 {
@@ -63,6 +63,9 @@ func parseStat(text []byte) (p process, ok bool) {
 		start: number(19), cpu: number(11) + number(12) + number(13) + number(14), pages: number(21),
 	}, true
 }
+
+// isLetter: states are letters of either case, such as S and t.
+func isLetter(c byte) bool { return 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' }
 
 func readProcess(pid int) (process, bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
