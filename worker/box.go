@@ -28,7 +28,8 @@ type order struct {
 	h          *held
 	kind       kind
 	receipt    string
-	visibility time.Duration // of a change
+	visibility time.Duration // of a change; worked out when it is sent, unless it is an extension
+	at         time.Time     // when a delayed or given back message is visible again; zero for at once
 	// until is when the order is no longer worth sending.
 	until time.Time
 	tries int

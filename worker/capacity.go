@@ -212,8 +212,8 @@ func (w *Worker) decide(h *held, res *queue.Result, now time.Time) action {
 	}
 	aborted := w.aborted(res)
 	h.throttled = res.Outcome == queue.Throttled
-	d := delivery{result: *res, attempt: h.attempt, receivedAt: h.receivedAt, lapsed: h.lapsed || aborted,
-		keepable: w.keepable(h, now), random: rand.Float64()}
+	d := delivery{result: *res, attempt: h.attempt, receivedAt: h.receivedAt, due: w.dueAt(h), lapsed: h.lapsed || aborted,
+		extended: h.extended, keepable: w.keepable(h, now), random: rand.Float64()}
 	if res.Outcome == queue.Throttled && !aborted {
 		d.pause = w.throttled(res, h.startedAt, now)
 		if d.keepable = w.keepable(h, now); d.keepable && !d.lapsed {
@@ -244,9 +244,12 @@ func (w *Worker) apply(h *held, res *queue.Result, act action, now time.Time) Se
 		w.remove(h, now)
 	case retry:
 		settled.NextRetry = now.Add(act.after)
-		w.delay(h, act.after, now)
+		w.delay(h, settled.NextRetry, now)
 	default:
-		settled.NextRetry = h.hiddenUntil
+		settled.NextRetry = w.dueAt(h)
+		if h.hiddenUntil.After(settled.NextRetry) {
+			settled.NextRetry = h.hiddenUntil
+		}
 		w.release(h, now)
 	}
 	w.status.settled(&settled)
@@ -273,6 +276,10 @@ func (w *Worker) learn(h *held, res *queue.Result, aborted bool, now time.Time) 
 		}
 	}
 }
+
+// dueAt returns when the visibility timeout of a message's receive ends, at the
+// latest.
+func (w *Worker) dueAt(h *held) time.Time { return h.arrivedAt.Add(w.opts.VisibilityTimeout) }
 
 // release lets go of a message whose visibility runs out by itself.
 func (w *Worker) release(h *held, now time.Time) {

@@ -120,9 +120,10 @@
 // The queue hides a message for VisibilityTimeout from its receive. As long as
 // Deliver has not returned, which enforces the app's own time limits, the
 // message is hidden again for as long from half of that time on, in all for at
-// most 12 hours from its receive. After a failure the message is left to its visibility or hidden
-// for the delay that [Options] ask for; an extension under way is awaited
-// before, so that it cannot overwrite that delay.
+// most 12 hours from its receive. After a failure the message is left to its visibility,
+// which an extended one gets back as its receive had it, or hidden for the delay that
+// [Options] ask for. A receipt has one change of visibility under way at a time, so
+// that a late extension cannot overwrite what follows it.
 //
 // When the process stands still for longer than the visibility (a stop signal,
 // a suspended machine: the monotonic and the wall clock are both watched), the

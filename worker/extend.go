@@ -8,17 +8,33 @@ import (
 	"tendril/queue"
 )
 
-// delay sets the visibility of a failed message. What waits behind it in its
-// group is given back first. An extension under way has to end before: else it
-// could come last and overwrite the delay.
-func (w *Worker) delay(h *held, after time.Duration, now time.Time) {
+// delay makes a failed message visible at a time. What waits behind it in its
+// group is given back first.
+func (w *Worker) delay(h *held, at, now time.Time) {
 	w.release(h, now)
-	o := order{h: h, kind: delay, receipt: h.receipt, visibility: after, until: h.hiddenUntil}
-	if h.extending {
-		h.after = &o
+	o := order{h: h, kind: delay, receipt: h.receipt, at: at, until: h.hiddenUntil}
+	w.change(o, w.lingerUntil(now, h.hiddenUntil.Add(-2*margin(w.opts.VisibilityTimeout))))
+}
+
+// change is the only way of a change of visibility into the box. A message has
+// one there, or on its way, at a time: two could arrive in the wrong order. The
+// next waits for the end of the one before it.
+func (w *Worker) change(o order, due time.Time) {
+	if o.h.changing {
+		o.h.after = &o
 		return
 	}
-	w.changes.put(o, w.lingerUntil(now, h.hiddenUntil.Add(-2*margin(w.opts.VisibilityTimeout))))
+	o.h.changing = true
+	w.changes.put(o, due)
+}
+
+// changeOver ends a change that was answered or dropped; the next one may go.
+func (w *Worker) changeOver(h *held, now time.Time) {
+	h.changing = false
+	if next := h.after; next != nil {
+		h.after = nil
+		w.change(*next, now)
+	}
 }
 
 // tend looks after the visibility of everything that is held: receipts that
@@ -44,39 +60,30 @@ func (w *Worker) tend(now time.Time) {
 // prolong extends the visibility of a message if that is due.
 func (w *Worker) prolong(h *held, now time.Time) {
 	if v := h.extension(w.opts.VisibilityTimeout, now); v > 0 {
-		h.extending = true
-		o := order{h: h, kind: extend, receipt: h.receipt, visibility: v, until: h.hiddenUntil}
-		w.changes.put(o, now)
+		w.change(order{h: h, kind: extend, receipt: h.receipt, visibility: v, until: h.hiddenUntil}, now)
 	}
 }
 
 // changeable drops the extensions that nobody needs any more, and the other
-// changes whose receipt has lapsed.
+// changes whose receipt has lapsed. What stays is about to be sent.
 func (w *Worker) changeable(batch []order, now time.Time) []order {
 	kept := batch[:0]
 	for _, o := range batch {
 		switch {
 		case o.kind == extend && (o.h.stage == gone || o.h.stage == deleting || o.h.lapsed || o.receipt != o.h.receipt):
-			w.extensionOver(o.h, now)
+			w.changeOver(o.h, now)
 		case !now.Before(o.until):
 			w.changeFailed(o, errVisibilityOver, true, now)
-			if o.kind == extend {
-				w.extensionOver(o.h, now)
-			}
+			w.changeOver(o.h, now)
+		case o.kind == extend:
+			o.h.extended = true
+			kept = append(kept, o)
 		default:
+			o.visibility = max(o.at.Sub(now), 0)
 			kept = append(kept, o)
 		}
 	}
 	return kept
-}
-
-// extensionOver lets go what waited for the end of an extension.
-func (w *Worker) extensionOver(h *held, now time.Time) {
-	h.extending = false
-	if h.after != nil {
-		w.changes.put(*h.after, now)
-		h.after = nil
-	}
 }
 
 // sendChanges makes one call.
@@ -115,7 +122,10 @@ func (w *Worker) changesReturned(batch []order, errs []error, start, now time.Ti
 		}
 		if v != fine {
 			w.changeAgain(o, err, v, start, now)
-		} else if o.kind == giveBack {
+			continue
+		}
+		w.changeOver(o.h, now)
+		if o.kind == giveBack {
 			given++
 		}
 	}
@@ -145,7 +155,7 @@ func (w *Worker) extensionReturned(o order, err error, v verdict, start, now tim
 	if h.after != nil && h.hiddenUntil.After(h.after.until) {
 		h.after.until = h.hiddenUntil
 	}
-	w.extensionOver(h, now)
+	w.changeOver(h, now)
 	return v == fine
 }
 
@@ -177,9 +187,11 @@ func (w *Worker) changeAgain(o order, err error, v verdict, start, now time.Time
 	due := now.Add(again(o.tries, 100*time.Millisecond, 5*time.Second, rand.Float64()))
 	final := v == refused || v == worthless || !due.Before(o.until) || w.callCtx.Err() != nil
 	w.changeFailed(o, err, final, now)
-	if !final {
-		w.changes.put(o, due)
+	if final {
+		w.changeOver(o.h, now)
+		return
 	}
+	w.changes.put(o, due)
 }
 
 func (w *Worker) changeFailed(o order, err error, final bool, now time.Time) {

@@ -58,7 +58,7 @@ func TestExtensionBeginsAtHalfOfTheVisibility(t *testing.T) {
 		{"waiting, young", held{stage: waiting}, 19 * time.Second, 0, 0},
 		{"ready: given back instead", held{stage: ready}, 40 * time.Second, 0, 0},
 		{"deleting", held{stage: deleting}, 40 * time.Second, 0, 0},
-		{"one is under way", held{stage: posting, extending: true}, 40 * time.Second, 0, 0},
+		{"one is under way", held{stage: posting, changing: true}, 40 * time.Second, 0, 0},
 		{"lapsed", held{stage: posting, lapsed: true}, 70 * time.Second, 0, 0},
 		{"not yet again", held{stage: posting, nextExtend: now.Add(1)}, 40 * time.Second, 0, 0},
 		{"the last before 12 h", held{stage: posting}, 30 * time.Second, 12*time.Hour - 45*time.Second, 40 * time.Second},
@@ -101,15 +101,15 @@ func TestExtensionNeverOverwritesARetryDelay(t *testing.T) {
 		fake := queuetest.NewFake(nil)
 		fake.Fail(queuetest.FakeChangeVisibility, queuetest.FakeFault{Latency: 10 * time.Second})
 		app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
-			sleep(ctx, 35*time.Second) // the extension left at 30 s and arrives at 40 s
+			sleep(ctx, 39*time.Second) // the extension left at 30 s and arrives at 40 s
 			return failed(ctx, m)
 		}}
 		r := start(t, fake, app, &Options{VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: ptr(3 * time.Second)})
 		ids := r.send(1, "")
 		after(41 * time.Second)
 		m, _ := fake.Message(ids[0])
-		if left := time.Until(m.VisibleAt); left <= 0 || left > 3*time.Second {
-			t.Errorf("the message is hidden for another %v, want the 3 s of the error visibility timeout", left)
+		if left := time.Until(m.VisibleAt); left != time.Second {
+			t.Errorf("the message is hidden for another %v, want the rest of the 3 s of the error visibility timeout", left)
 		}
 		after(4 * time.Second)
 		if got := r.w.Status().InWork; got != 1 {

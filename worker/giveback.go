@@ -50,8 +50,8 @@ func (w *Worker) giveBackFor(h *held, pause time.Duration, now time.Time) {
 		}
 		return
 	}
-	o := order{h: h, kind: giveBack, receipt: h.receipt, visibility: min(pause, max(h.left(now), 0)), until: h.hiddenUntil}
-	if h.extending {
+	o := order{h: h, kind: giveBack, receipt: h.receipt, at: now.Add(min(pause, max(h.left(now), 0))), until: h.hiddenUntil}
+	if h.changing {
 		h.after = &o
 		return
 	}
@@ -69,7 +69,7 @@ func (w *Worker) flushReturning(now time.Time) {
 		return
 	}
 	for _, o := range w.returning {
-		w.changes.put(o, now)
+		w.change(o, now)
 	}
 	clear(w.returning)
 	w.returning = w.returning[:0]

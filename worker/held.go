@@ -46,9 +46,10 @@ type held struct {
 	// of one, and on the others of a batch.
 	mates []*held
 
-	// receivedAt is when the newest receipt was given out; hiddenFrom and
-	// hiddenUntil are the present period of invisibility.
-	receivedAt, hiddenFrom, hiddenUntil time.Time
+	// receivedAt is when the newest receipt was given out, at the earliest;
+	// hiddenFrom and hiddenUntil are the present period of invisibility. arrivedAt
+	// is when the receipt came, and so the latest time that receivedAt can be.
+	receivedAt, arrivedAt, hiddenFrom, hiddenUntil time.Time
 	// readyAt is when it could first be started, startedAt when it was.
 	readyAt, startedAt time.Time
 	// postponed is when it was postponed for the first time, zero for never;
@@ -65,11 +66,14 @@ type held struct {
 	// it failed there, so the queue never hands it out again.
 	last, dead bool
 
-	// extending: an extension is in a box or on its way. after is what to send
-	// once that is over, so that a late extension never overwrites a delay.
-	extending  bool
+	// changing: a change of its visibility is in the box or on its way, and no
+	// other may be sent. after is the one that follows.
+	changing bool
+	after    *order
+	// extended: an extension of the receipt was sent, so the queue may hide the
+	// message for longer than its receive asked for.
+	extended   bool
 	nextExtend time.Time
-	after      *order
 }
 
 // hide notes that the receipt hides the message for v from t on.
@@ -89,7 +93,7 @@ func margin(visibility time.Duration) time.Duration {
 // behind its group or is postponed from a third on, so that it has more than
 // half left when its turn comes.
 func (h *held) extension(visibility time.Duration, now time.Time) time.Duration {
-	if h.extending || h.lapsed || now.Before(h.nextExtend) {
+	if h.changing || h.lapsed || now.Before(h.nextExtend) {
 		return 0
 	}
 	age := now.Sub(h.hiddenFrom)

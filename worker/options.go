@@ -27,8 +27,8 @@ type Options struct {
 	// for those who want 0) counts as 1 s, above 12 h as 12 h.
 	VisibilityTimeout time.Duration
 	// ErrorVisibilityTimeout is how long a failed message stays hidden, counted
-	// from the failure; 0 to 12 h. Nil leaves the message alone: the rest of
-	// its visibility timeout runs out.
+	// from the failure; 0 to 12 h. Nil means the rest of its visibility timeout,
+	// counted from its receive, whether it was extended or not.
 	ErrorVisibilityTimeout *time.Duration
 	// Backoff replaces ErrorVisibilityTimeout by a delay that grows with the
 	// attempts; the zero value is off.

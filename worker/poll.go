@@ -335,7 +335,7 @@ func (w *Worker) accept(m *queue.Message, began, now time.Time) {
 		w.receivedAgain(h, m, began, now)
 		return
 	}
-	h := &held{msg: *m, receipt: m.ReceiptHandle, receives: m.ReceiveCount, receivedAt: began}
+	h := &held{msg: *m, receipt: m.ReceiptHandle, receives: m.ReceiveCount, receivedAt: began, arrivedAt: now}
 	h.hide(began, w.opts.VisibilityTimeout)
 	w.held[m.ID] = h
 	skipped, _ := w.unposted.get(m.ID)
@@ -365,9 +365,9 @@ func (w *Worker) accept(m *queue.Message, began, now time.Time) {
 func (w *Worker) receivedAgain(h *held, m *queue.Message, began, now time.Time) {
 	w.noteDuplicate(m, h.stage.String())
 	w.skip(m.ID, true)
-	h.receipt, h.receives, h.receivedAt = m.ReceiptHandle, m.ReceiveCount, began
+	h.receipt, h.receives, h.receivedAt, h.arrivedAt = m.ReceiptHandle, m.ReceiveCount, began, now
 	h.hide(began, w.opts.VisibilityTimeout)
-	h.lapsed, h.nextExtend = false, time.Time{}
+	h.lapsed, h.extended, h.nextExtend = false, false, time.Time{}
 	if h.stage == deleting {
 		w.putDelete(h, now)
 	}

@@ -131,12 +131,14 @@ func (w *Worker) observe(now time.Time) {
 func (w *Worker) stalled(gap, hidden time.Duration) {
 	for _, h := range w.held {
 		h.receivedAt = h.receivedAt.Add(-hidden)
+		h.arrivedAt = h.arrivedAt.Add(-hidden)
 		h.hiddenFrom = h.hiddenFrom.Add(-hidden)
 		h.hiddenUntil = h.hiddenUntil.Add(-hidden)
 	}
 	for _, b := range []*box{&w.deletes, &w.changes} {
 		for i := range b.orders {
 			b.orders[i].until = b.orders[i].until.Add(-hidden)
+			b.orders[i].at = b.orders[i].at.Add(-hidden)
 		}
 	}
 	w.status.counts.Stalls++

@@ -33,11 +33,16 @@ type delivery struct {
 	result queue.Result
 	// attempt is 1 for the first.
 	attempt int
-	// receivedAt is when the receipt was given out: a message may be hidden
-	// for 12 h from there.
+	// receivedAt is when the receipt was given out, at the earliest: a message may
+	// be hidden for 12 h from there.
 	receivedAt time.Time
+	// due is when the visibility timeout of the receive ends, at the latest.
+	due time.Time
 	// lapsed: the receipt's visibility ran out during the delivery.
 	lapsed bool
+	// extended: the queue may hide the message for longer than its receive asked
+	// for.
+	extended bool
 	// keepable: what was not tried may stay in hand.
 	keepable bool
 	// pause is how long the target is left alone that throttled it.
@@ -49,7 +54,9 @@ type delivery struct {
 // settle decides what becomes of a message. A success is deleted, whatever
 // else happened: the queue is the judge of an old receipt. A receipt that
 // lapsed must not change the visibility of what may be another worker's by now.
-// What was not tried is kept as long as that is possible.
+// What was not tried is kept as long as that is possible. What failed is visible
+// again when the visibility timeout of its receive is over, whether it was
+// extended or not, unless a delay is configured.
 func settle(o *Options, d delivery, now time.Time) action {
 	if d.result.Outcome == queue.Done {
 		return action{verb: remove}
@@ -64,7 +71,12 @@ func settle(o *Options, d delivery, now time.Time) action {
 		return action{verb: leave}
 	}
 	after, ok := retryDelay(o, d)
-	if !ok {
+	switch {
+	case ok:
+	case d.extended:
+		// The extension served the delivery, and must not delay the next attempt.
+		after = d.due.Sub(now)
+	default:
 		return action{verb: leave}
 	}
 	longest := maxHidden - now.Sub(d.receivedAt) - time.Second
