@@ -2,10 +2,15 @@ package sqsapi
 
 import (
 	"bytes"
-	"encoding/json"
+	"encoding/base64"
 	"errors"
+	"reflect"
 	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"tendril/queue"
 )
@@ -37,50 +42,58 @@ func decodeJSON(body []byte, request any) error {
 	if !utf8.Valid(body) {
 		return malformed("it is not valid UTF-8")
 	}
-	if q, ok := request.(quick); ok && q.scan(&scanner{data: body}) {
-		return nil
-	}
-	return decodeStandard(body, request)
-}
-
-// decodeStandard is decodeJSON for requests that are rare or not plain. body
-// is valid UTF-8.
-func decodeStandard(body []byte, request any) error {
 	if err := checkShape(body); err != nil {
 		return err
 	}
-	err := json.Unmarshal(body, request)
+	err := json.Unmarshal(body, request, decodeOptions)
 	if err == nil {
 		return nil
 	}
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		return malformed("it is not valid JSON from byte " + strconv.FormatInt(syntax.Offset, 10) + " on")
-	case errors.As(err, &kind):
-		field := kind.Field
-		if field == "" {
-			field = "the whole"
-		}
-		return malformed(field + " must be of type " + typeName(kind) + ", not " + kind.Value)
-	default:
+	if syntax := (*jsontext.SyntacticError)(nil); errors.As(err, &syntax) {
+		at := min(int(syntax.ByteOffset)+1, len(body))
+		return malformed("it is not valid JSON from byte " + strconv.Itoa(at) + " on")
+	}
+	var kind *json.SemanticError
+	if !errors.As(err, &kind) || kind.GoType == nil || typeNames[kind.GoType.Kind()] == "" || errors.As(err, new(base64.CorruptInputError)) {
 		return malformed("a value does not have the form that its parameter needs")
 	}
+	return malformed(parameterName(kind.JSONPointer) + " must be of type " + typeNames[kind.GoType.Kind()] +
+		", not " + valueName(kind))
 }
 
-// typeName names the type that a parameter needs in JSON's words.
-func typeName(e *json.UnmarshalTypeError) string {
-	switch e.Type.Kind().String() {
-	case "struct", "map":
-		return "object"
-	case "slice":
-		return "list or base64 string"
-	case "int":
-		return "integer"
-	default:
-		return e.Type.Kind().String()
+// decodeOptions read JSON as SDKs of every age write it: a parameter that is there twice counts
+// as it stands last, and its name may be in any case.
+var decodeOptions = json.JoinOptions(jsontext.AllowDuplicateNames(true), json.MatchCaseInsensitiveNames(true))
+
+// typeNames are the types of parameters in JSON's words.
+var typeNames = map[reflect.Kind]string{
+	reflect.Struct: "object", reflect.Map: "object", reflect.Slice: "list or base64 string", reflect.Int: "integer",
+	reflect.Pointer: "integer", reflect.String: "string", reflect.Bool: "bool",
+}
+
+// parameterName is where a value stands in a request, such as Entries.0.Id.
+func parameterName(at jsontext.Pointer) string {
+	if at == "" {
+		return "the whole"
 	}
+	return strings.ReplaceAll(string(at[1:]), "/", ".")
+}
+
+// valueName is what stands there instead of what is needed.
+func valueName(e *json.SemanticError) string {
+	switch e.JSONKind {
+	case '[':
+		return "array"
+	case '{':
+		return "object"
+	case '0':
+		if len(e.JSONValue) > 0 && len(e.JSONValue) < 32 {
+			return "number " + string(e.JSONValue)
+		}
+	case 't', 'f':
+		return "bool"
+	}
+	return e.JSONKind.String()
 }
 
 func malformed(why string) *queue.Error {

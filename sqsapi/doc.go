@@ -33,11 +33,9 @@
 // Query protocol, which JSON replies carry in x-amzn-query-error and which
 // botocore reports, the status, and a fixed text where clients match on one.
 //
-// Two parts are written by hand because they are most of the traffic: the
-// decoder of the requests to send, receive and delete (scanner.go), which
-// hands everything that is not plain to the standard decoder, and the encoder
-// of ReceiveMessage's response (receive.go). Fuzz tests hold both to what the
-// standard library does.
+// One part is written by hand because it is most of the traffic: the encoder of
+// ReceiveMessage's response (receive.go). Tests hold it, and the decoder of all
+// requests, to what encoding/json does.
 //
 // # Who may call
 //
