@@ -9,13 +9,13 @@ import (
 const (
 	// stable is for how long a peak of deliveries in work keeps the limit from
 	// falling for lack of load.
-	stable = time.Minute
+	stabilizationWindow = time.Minute
 	// baseline is over how many of the library's windows (of a second, or 50
 	// deliveries where that takes longer) it learns what is normal. Its own 10
 	// forgets within seconds of overload how fast the app once was, and swings to
 	// three times the concurrency that the app can take; with much more, an app
 	// whose work becomes longer by nature is held down for many minutes.
-	baseline = 50
+	baselineWindows = 50
 )
 
 // adaptive finds a concurrency by what deliveries take. The library that does
@@ -25,15 +25,15 @@ type adaptive struct {
 }
 
 // newAdaptive returns nil, which lets everything pass, without options.
-func newAdaptive(opts *Adaptive, changed func(from, to int)) *adaptive {
+func newAdaptive(opts *Adaptive, onStateChanged func(from, to int)) *adaptive {
 	if opts == nil {
 		return nil
 	}
 	return &adaptive{lib: adaptivelimiter.NewBuilder[any]().
 		WithLimits(uint(opts.Min), uint(opts.Max), uint(opts.Start)).
-		WithMaxLimitStabilizationWindow(stable).
-		WithBaselineWindow(baseline).
-		OnLimitChanged(func(e adaptivelimiter.LimitChangedEvent) { changed(int(e.OldLimit), int(e.NewLimit)) }).
+		WithMaxLimitStabilizationWindow(stabilizationWindow).
+		WithBaselineWindow(baselineWindows).
+		OnLimitChanged(func(e adaptivelimiter.LimitChangedEvent) { onStateChanged(int(e.OldLimit), int(e.NewLimit)) }).
 		Build()}
 }
 
@@ -51,10 +51,10 @@ func (a *adaptive) take() adaptivelimiter.Permit {
 
 // release ends a delivery. telling is true when its time says something about
 // the app's speed.
-func (a *adaptive) release(permit adaptivelimiter.Permit, telling bool) {
+func (a *adaptive) release(permit adaptivelimiter.Permit, showsSpeed bool) {
 	switch {
 	case permit == nil:
-	case telling:
+	case showsSpeed:
 		permit.Record()
 	default:
 		permit.Drop()
@@ -70,7 +70,7 @@ func (a *adaptive) limit() int {
 }
 
 // room returns how many messages may begin within d.
-func (a *adaptive) room(p *pace, d time.Duration) int {
+func (a *adaptive) room(p *estimate, d time.Duration) int {
 	if a == nil {
 		return unlimited
 	}

@@ -33,19 +33,19 @@ type breaker struct {
 	// era counts the changes of state. A result counts only in the era in which
 	// its delivery began: what is left of the time before an opening says nothing
 	// about the trials.
-	era uint32
+	generation uint32
 	// inWork counts the deliveries of this era that are in work.
 	inWork int
 	// trials counts the deliveries begun while half-open, without those that said
 	// nothing.
 	trials int
 	// permitted is the concurrency of a slow start; 0 when there is none.
-	permitted int
+	slowStartLimit int
 	// failures counts the openings since the app was last at full concurrency.
 	failures int
 	// since is when the breaker opened first since it was closed last; until is
 	// when a trial may begin.
-	since, until time.Time
+	since, trialAt time.Time
 	// now is the time of the call that is being worked on, for changed.
 	now time.Time
 }
@@ -59,19 +59,19 @@ func newBreaker(opts *Breaker, most int, tell func(any)) *breaker {
 	b.lib = circuitbreaker.NewBuilder[any]().
 		WithFailureRateThreshold(opts.Share, uint(opts.MinRequests), opts.Window).
 		WithSuccessThresholdRatio(uint(opts.Trials), uint(opts.Trials)).
-		OnStateChanged(b.changed).
+		OnStateChanged(b.onStateChanged).
 		Build()
 	return b
 }
 
 // mayBegin reports whether a delivery may begin by the state alone. If not, wait
 // says when to ask again; 0 means after the next result.
-func (b *breaker) mayBegin(now time.Time) (ok bool, wait time.Duration) {
+func (b *breaker) admits(now time.Time) (ok bool, wait time.Duration) {
 	switch {
 	case b == nil || b.state == StateClosed:
 		return true, 0
 	case b.state == StateOpen:
-		wait = max(b.until.Sub(now), 0)
+		wait = max(b.trialAt.Sub(now), 0)
 		return wait == 0, wait
 	default:
 		return b.trials < b.opts.Trials, 0
@@ -79,11 +79,13 @@ func (b *breaker) mayBegin(now time.Time) (ok bool, wait time.Duration) {
 }
 
 // free reports whether a slow start lets one more delivery begin.
-func (b *breaker) free() bool { return b == nil || b.permitted == 0 || b.inWork < b.permitted }
+func (b *breaker) free() bool {
+	return b == nil || b.slowStartLimit == 0 || b.inWork < b.slowStartLimit
+}
 
 // take begins a delivery and returns its era; call it only after mayBegin and
 // free.
-func (b *breaker) take(now time.Time) (era uint32) {
+func (b *breaker) take(now time.Time) (generation uint32) {
 	if b == nil {
 		return 0
 	}
@@ -95,23 +97,23 @@ func (b *breaker) take(now time.Time) (era uint32) {
 		b.trials++
 	}
 	b.inWork++
-	return b.era
+	return b.generation
 }
 
 // release ends a delivery that began in era.
-func (b *breaker) release(now time.Time, era uint32, v verdict) {
-	if b == nil || era != b.era {
+func (b *breaker) release(now time.Time, generation uint32, v resultClass) {
+	if b == nil || generation != b.generation {
 		return
 	}
 	b.now = now
 	b.inWork--
 	switch v {
-	case well:
-		b.quicken()
+	case resultOK:
+		b.growSlowStart()
 		b.lib.RecordSuccess()
-	case ill:
-		if b.permitted > 1 {
-			b.permitted /= 2
+	case resultFailed:
+		if b.slowStartLimit > 1 {
+			b.slowStartLimit /= 2
 		}
 		b.lib.RecordFailure()
 	default:
@@ -123,19 +125,19 @@ func (b *breaker) release(now time.Time, era uint32, v verdict) {
 
 // quicken lets a slow start go on. One more for each answer doubles the
 // concurrency in the time of one delivery.
-func (b *breaker) quicken() {
-	if b.permitted == 0 {
+func (b *breaker) growSlowStart() {
+	if b.slowStartLimit == 0 {
 		return
 	}
-	if b.permitted++; b.permitted >= b.most {
-		b.permitted, b.failures = 0, 0
+	if b.slowStartLimit++; b.slowStartLimit >= b.most {
+		b.slowStartLimit, b.failures = 0, 0
 	}
 }
 
 // changed follows each change of state, out of the library's own calls.
-func (b *breaker) changed(e circuitbreaker.StateChangedEvent) {
-	b.era++
-	b.inWork, b.trials, b.permitted = 0, 0, 0
+func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
+	b.generation++
+	b.inWork, b.trials, b.slowStartLimit = 0, 0, 0
 	switch e.NewState {
 	case circuitbreaker.OpenState:
 		again := b.state == StateHalfOpen
@@ -145,7 +147,7 @@ func (b *breaker) changed(e circuitbreaker.StateChangedEvent) {
 		b.state = StateOpen
 		delay := b.delay()
 		b.failures++
-		b.until = b.now.Add(delay)
+		b.trialAt = b.now.Add(delay)
 		b.tell(Opened{Failures: int(e.Metrics().Failures()), Deliveries: int(e.Metrics().Executions()), Again: again, Delay: delay})
 	case circuitbreaker.HalfOpenState:
 		b.state = StateHalfOpen
@@ -153,7 +155,7 @@ func (b *breaker) changed(e circuitbreaker.StateChangedEvent) {
 	case circuitbreaker.ClosedState:
 		b.state = StateClosed
 		if b.most > 1 {
-			b.permitted = 1
+			b.slowStartLimit = 1
 		} else {
 			b.failures = 0
 		}
@@ -174,16 +176,16 @@ func (b *breaker) delay() time.Duration {
 }
 
 // room returns how many messages may begin within d, and why no more.
-func (b *breaker) room(p *pace, now time.Time, d time.Duration) (n int, reason string) {
+func (b *breaker) room(p *estimate, now time.Time, d time.Duration) (n int, reason string) {
 	switch {
 	case b == nil:
 		return unlimited, ""
-	case b.state == StateOpen && b.until.Sub(now) > max(d, 0):
+	case b.state == StateOpen && b.trialAt.Sub(now) > max(d, 0):
 		return 0, ReasonBreaker
 	case b.state != StateClosed:
-		return p.inMessages(float64(b.opts.Trials - b.trials)), ReasonBreaker
-	case b.permitted > 0:
-		return p.room(b.permitted, b.inWork, d), ReasonConcurrency
+		return p.messagesIn(float64(b.opts.Trials - b.trials)), ReasonBreaker
+	case b.slowStartLimit > 0:
+		return p.room(b.slowStartLimit, b.inWork, d), ReasonConcurrency
 	default:
 		return unlimited, ""
 	}

@@ -24,17 +24,17 @@ var (
 )
 
 // rig is a limiter in virtual time, and what it told.
-type rig struct {
+type harness struct {
 	*Limiter
-	t    *testing.T
-	told []string
+	t      *testing.T
+	events []string
 }
 
-func newRig(t *testing.T, opts Options) *rig {
-	r := &rig{t: t}
+func newHarness(t *testing.T, opts Options) *harness {
+	r := &harness{t: t}
 	tell := func(event fmt.Stringer) {
 		r.Status() // a listener may ask
-		r.told = append(r.told, event.String())
+		r.events = append(r.events, event.String())
 	}
 	opts.Events = &Events{
 		Opened: func(e Opened) { tell(e) }, HalfOpened: func(e HalfOpened) { tell(e) },
@@ -46,7 +46,7 @@ func newRig(t *testing.T, opts Options) *rig {
 
 // begin asks for one delivery and reports the answer as "", or as the reason and
 // the wait.
-func (r *rig) begin() string {
+func (r *harness) begin() string {
 	r.t.Helper()
 	ok, wait, reason := r.Allow(time.Now(), 1)
 	if ok {
@@ -59,7 +59,7 @@ func (r *rig) begin() string {
 }
 
 // want begins one delivery and compares the answer.
-func (r *rig) want(answer string) {
+func (r *harness) want(answer string) {
 	r.t.Helper()
 	if got := r.begin(); got != answer {
 		r.t.Fatalf("answer %q, want %q", got, answer)
@@ -67,10 +67,10 @@ func (r *rig) want(answer string) {
 }
 
 // end ends a delivery that began took ago.
-func (r *rig) end(res queue.Result, took time.Duration) { r.Done(time.Now(), res, took) }
+func (r *harness) end(res queue.Result, took time.Duration) { r.Done(time.Now(), res, took) }
 
 // deliver makes n deliveries of a millisecond, one after the other.
-func (r *rig) deliver(n int, res queue.Result) {
+func (r *harness) deliver(n int, res queue.Result) {
 	r.t.Helper()
 	for range n {
 		r.want("")
@@ -80,15 +80,15 @@ func (r *rig) deliver(n int, res queue.Result) {
 }
 
 // heard compares what was told since the last call.
-func (r *rig) heard(want ...string) {
+func (r *harness) wantEvents(want ...string) {
 	r.t.Helper()
-	if got := strings.Join(r.told, "\n"); got != strings.Join(want, "\n") {
+	if got := strings.Join(r.events, "\n"); got != strings.Join(want, "\n") {
 		r.t.Fatalf("told:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
 	}
-	r.told = nil
+	r.events = nil
 }
 
-func (r *rig) state(want State) {
+func (r *harness) state(want State) {
 	r.t.Helper()
 	if got := r.Status().Breaker; got != want {
 		r.t.Fatalf("breaker %s, want %s", got, want)
@@ -122,7 +122,7 @@ func TestBreakerOpensOnAShareOfFailures(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, Options{Breaker: &tt.opts})
+				r := newHarness(t, Options{Breaker: &tt.opts})
 				for _, name := range []string{"a success", "a poison", "a unreached", "a unsent", "unsent", "fault", "poison", "unreached", "cut off", "broken"} {
 					res := map[string]queue.Result{"success": success, "poison": poison, "unreached": unreached, "cut off": cutOff, "broken": broken, "unsent": unsent, "fault": fault}[strings.TrimPrefix(name, "a ")]
 					r.deliver(tt.results[name], res)
@@ -136,7 +136,7 @@ func TestBreakerOpensOnAShareOfFailures(t *testing.T) {
 func TestOldFailuresAreForgotten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{Breaker: &Breaker{}})
+		r := newHarness(t, Options{Breaker: &Breaker{}})
 		r.deliver(9, broken)
 		time.Sleep(31 * time.Second)
 		r.deliver(9, broken)
@@ -149,9 +149,9 @@ func TestOldFailuresAreForgotten(t *testing.T) {
 func TestOpenBreakerAdmitsNoneThenOneTrialThenFew(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{Concurrency: 4, Breaker: &Breaker{}})
+		r := newHarness(t, Options{Concurrency: 4, Breaker: &Breaker{}})
 		r.deliver(10, broken)
-		r.heard("breaker open: 10 of 10 deliveries failed, trial in 5s")
+		r.wantEvents("breaker open: 10 of 10 deliveries failed, trial in 5s")
 		r.want("breaker 5s")
 		if at := r.Status().TrialAt; time.Until(at) != 5*time.Second {
 			t.Errorf("trial in %s", time.Until(at))
@@ -159,26 +159,26 @@ func TestOpenBreakerAdmitsNoneThenOneTrialThenFew(t *testing.T) {
 		time.Sleep(5*time.Second - 1)
 		r.want("breaker 1ns")
 		time.Sleep(time.Nanosecond)
-		r.heard()
+		r.wantEvents()
 		r.want("")
-		r.heard("breaker half-open: trials 1")
+		r.wantEvents("breaker half-open: trials 1")
 		r.want("breaker 0s")
 		time.Sleep(time.Second)
 		r.end(success, time.Second)
-		r.heard("breaker closed after 6s")
+		r.wantEvents("breaker closed after 6s")
 
 		// 1, 2, 3 at once, then no limit any more.
-		for permitted := 1; permitted < 4; permitted++ {
-			if got := r.Status().SlowStart; got != permitted {
-				t.Fatalf("slow start at %d, want %d", got, permitted)
+		for slowStartLimit := 1; slowStartLimit < 4; slowStartLimit++ {
+			if got := r.Status().SlowStart; got != slowStartLimit {
+				t.Fatalf("slow start at %d, want %d", got, slowStartLimit)
 			}
-			for range permitted {
+			for range slowStartLimit {
 				r.want("")
 			}
 			r.want("concurrency 0s")
 			time.Sleep(time.Millisecond)
 			r.end(success, time.Millisecond)
-			for range permitted - 1 {
+			for range slowStartLimit - 1 {
 				r.end(unreached, time.Millisecond) // says nothing
 			}
 		}
@@ -197,7 +197,7 @@ func TestOpenBreakerAdmitsNoneThenOneTrialThenFew(t *testing.T) {
 func TestFailureSlowsTheSlowStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{Breaker: &Breaker{}})
+		r := newHarness(t, Options{Breaker: &Breaker{}})
 		r.deliver(10, broken)
 		time.Sleep(5 * time.Second)
 		r.deliver(6, success) // the trial, and five that count
@@ -213,20 +213,20 @@ func TestFailureSlowsTheSlowStart(t *testing.T) {
 func TestFailedTrialOpensAgainForLonger(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{Concurrency: 3, Breaker: &Breaker{Delay: 10 * time.Second, MaxDelay: 45 * time.Second}})
+		r := newHarness(t, Options{Concurrency: 3, Breaker: &Breaker{Delay: 10 * time.Second, MaxDelay: 45 * time.Second}})
 		r.deliver(10, broken)
 		first := time.Now()
 		for _, delay := range []string{"20s", "40s", "45s", "45s"} {
 			time.Sleep(time.Until(r.Status().TrialAt))
-			r.told = nil
+			r.events = nil
 			r.deliver(1, broken)
-			r.heard("breaker half-open: trials 1", "breaker open: a trial failed, next in "+delay)
+			r.wantEvents("breaker half-open: trials 1", "breaker open: a trial failed, next in "+delay)
 		}
 		failing := time.Since(first)
 		// A success closes it, but only full concurrency makes the app trusted.
 		time.Sleep(45 * time.Second)
 		r.deliver(1, success)
-		r.heardLast("breaker closed after " + (failing + 45*time.Second + time.Millisecond).String())
+		r.wantLastEvent("breaker closed after " + (failing + 45*time.Second + time.Millisecond).String())
 		r.deliver(1, success)
 		r.deliver(9, broken)
 		r.want("breaker 45s")
@@ -256,29 +256,29 @@ func TestTrials(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, Options{Breaker: &Breaker{Trials: 3}})
+				r := newHarness(t, Options{Breaker: &Breaker{Trials: 3}})
 				r.deliver(10, broken)
 				time.Sleep(5 * time.Second)
 				for range 3 {
 					r.want("")
 				}
 				r.want("breaker 0s")
-				mutes := 0
+				ignored := 0
 				for _, res := range tt.results {
 					r.end(res, 0)
-					if judge(&res) == mute {
-						mutes++
+					if classify(&res) == resultIgnored {
+						ignored++
 					}
 				}
 				r.state(tt.want)
 				if tt.want != StateHalfOpen {
 					return
 				}
-				for range mutes {
+				for range ignored {
 					r.want("") // in the place of the one that proved nothing
 				}
 				r.want("breaker 0s")
-				for range 3 - len(tt.results) + mutes {
+				for range 3 - len(tt.results) + ignored {
 					r.end(success, 0)
 				}
 				r.state(StateClosed)
@@ -293,7 +293,7 @@ func TestLateResultsAreNoTrials(t *testing.T) {
 	t.Parallel()
 	for _, late := range []queue.Result{success, broken, unreached} {
 		synctest.Test(t, func(t *testing.T) {
-			r := newRig(t, Options{Breaker: &Breaker{}})
+			r := newHarness(t, Options{Breaker: &Breaker{}})
 			began := time.Now()
 			for range 3 {
 				r.want("")
@@ -323,7 +323,7 @@ func TestLateResultsAreNoTrials(t *testing.T) {
 func TestHangingDeliveriesDoNotStopTheSlowStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{Breaker: &Breaker{}})
+		r := newHarness(t, Options{Breaker: &Breaker{}})
 		for range 20 {
 			r.want("")
 		}
@@ -340,7 +340,7 @@ func TestHangingDeliveriesDoNotStopTheSlowStart(t *testing.T) {
 func TestABatchIsOneSample(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{Breaker: &Breaker{MinRequests: 3}})
+		r := newHarness(t, Options{Breaker: &Breaker{MinRequests: 3}})
 		batch := func(results ...queue.Result) {
 			if ok, _, reason := r.Allow(time.Now(), len(results)); !ok {
 				t.Fatal(reason)

@@ -28,22 +28,22 @@ type Limiter struct {
 	// born is when the limiter was made; last is the latest time it was called
 	// with. Times never run backwards beyond this point, whatever the order in
 	// which callers get the lock.
-	born, last time.Time
-	rate       *pacer
-	adaptive   *adaptive
-	breaker    *breaker
-	flights    flights
-	pace       pace
-	refused    Refused
+	createdAt, last time.Time
+	rate            *rateLimiter
+	adaptive        *adaptive
+	breaker         *breaker
+	deliveryList    deliveryList
+	estimate        estimate
+	refused         Refused
 	// told are the events that wait for the end of the lock.
 	told []any
 }
 
 // New returns a limiter. Options outside their range are brought into it.
 func New(opts *Options) *Limiter {
-	l := &Limiter{opts: opts.settled()}
-	l.pace.batch = l.opts.Batch
-	l.rate = newPacer(l.opts.Rate, l.opts.Batch)
+	l := &Limiter{opts: opts.withDefaults()}
+	l.estimate.batch = l.opts.Batch
+	l.rate = newRateLimiter(l.opts.Rate, l.opts.Batch)
 	l.adaptive = newAdaptive(l.opts.Adaptive, func(from, to int) { l.tell(LimitChanged{From: from, To: to}) })
 	l.breaker = newBreaker(l.opts.Breaker, l.opts.Concurrency, l.tell)
 	return l
@@ -60,9 +60,9 @@ func (l *Limiter) Allow(now time.Time, n int) (ok bool, wait time.Duration, reas
 		return true, 0, ""
 	}
 	l.mu.Lock()
-	defer l.unlock()
-	now = l.advance(now)
-	if ok, wait := l.breaker.mayBegin(now); !ok {
+	defer l.unlockAndNotify()
+	now = l.advanceTo(now)
+	if ok, wait := l.breaker.admits(now); !ok {
 		l.refused.Breaker++
 		return false, wait, ReasonBreaker
 	}
@@ -74,8 +74,8 @@ func (l *Limiter) Allow(now time.Time, n int) (ok bool, wait time.Duration, reas
 		l.refused.Rate++
 		return false, wait, ReasonRate
 	}
-	l.pace.begun(n)
-	l.flights.add(flight{at: now.Sub(l.born), left: int32(min(n, math.MaxInt32)), era: l.breaker.take(now), permit: l.adaptive.take()})
+	l.estimate.begun(n)
+	l.deliveryList.add(delivery{at: now.Sub(l.createdAt), pending: int32(min(n, math.MaxInt32)), generation: l.breaker.take(now), permit: l.adaptive.take()})
 	return true, 0, ""
 }
 
@@ -86,24 +86,24 @@ func (l *Limiter) Allow(now time.Time, n int) (ok bool, wait time.Duration, reas
 // is ignored as long as nothing is in work.
 func (l *Limiter) Done(now time.Time, res queue.Result, took time.Duration) {
 	l.mu.Lock()
-	defer l.unlock()
-	now = l.advance(now)
-	i := l.flights.nearest(now.Sub(l.born) - took)
+	defer l.unlockAndNotify()
+	now = l.advanceTo(now)
+	i := l.deliveryList.nearestTo(now.Sub(l.createdAt) - took)
 	if i < 0 {
 		return
 	}
-	if ended := l.flights.hear(i, judge(&res), res.Outcome == queue.Done); ended {
-		l.land(now, l.flights.remove(i), took)
+	if ended := l.deliveryList.recordResult(i, classify(&res), res.Outcome == queue.Done); ended {
+		l.finish(now, l.deliveryList.remove(i), took)
 	}
 }
 
 // land ends a delivery whose results are all there.
-func (l *Limiter) land(now time.Time, f flight, took time.Duration) {
-	l.adaptive.release(f.permit, f.done || f.verdict != mute && l.pace.telling(took))
+func (l *Limiter) finish(now time.Time, f delivery, took time.Duration) {
+	l.adaptive.release(f.permit, f.done || f.resultClass != resultIgnored && l.estimate.showsSpeed(took))
 	if f.done {
-		l.pace.answered(took)
+		l.estimate.recordDuration(took)
 	}
-	l.breaker.release(now, f.era, f.verdict)
+	l.breaker.release(now, f.generation, f.resultClass)
 }
 
 // Room returns how many messages may begin between now and now + d, as far as
@@ -114,10 +114,10 @@ func (l *Limiter) land(now time.Time, f flight, took time.Duration) {
 // "" without limits.
 func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	l.mu.Lock()
-	defer l.unlock()
-	now = l.advance(now)
-	n, reason = l.breaker.room(&l.pace, now, d)
-	if room := l.adaptive.room(&l.pace, d); room < n {
+	defer l.unlockAndNotify()
+	now = l.advanceTo(now)
+	n, reason = l.breaker.room(&l.estimate, now, d)
+	if room := l.adaptive.room(&l.estimate, d); room < n {
 		n, reason = room, ReasonConcurrency
 	}
 	if room := l.rate.room(now, d); room < n {
@@ -129,20 +129,20 @@ func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 // SetRate changes the rate from now on, in messages a second; 0 means no limit.
 func (l *Limiter) SetRate(now time.Time, perSecond float64) {
 	l.mu.Lock()
-	defer l.unlock()
-	now = l.advance(now)
-	perSecond = settledRate(perSecond)
+	defer l.unlockAndNotify()
+	now = l.advanceTo(now)
+	perSecond = normalizeRate(perSecond)
 	if l.rate == nil || perSecond == 0 {
-		l.rate = newPacer(perSecond, l.opts.Batch)
+		l.rate = newRateLimiter(perSecond, l.opts.Batch)
 		return
 	}
 	l.rate.set(now, perSecond)
 }
 
 // advance moves the limiter's time forward and returns it.
-func (l *Limiter) advance(now time.Time) time.Time {
-	if l.born.IsZero() {
-		l.born, l.last = now, now
+func (l *Limiter) advanceTo(now time.Time) time.Time {
+	if l.createdAt.IsZero() {
+		l.createdAt, l.last = now, now
 	}
 	if now.After(l.last) {
 		l.last = now
@@ -154,7 +154,7 @@ func (l *Limiter) advance(now time.Time) time.Time {
 func (l *Limiter) tell(event any) { l.told = append(l.told, event) }
 
 // unlock lets go of the lock and tells the listeners what happened under it.
-func (l *Limiter) unlock() {
+func (l *Limiter) unlockAndNotify() {
 	told := l.told
 	l.told = nil
 	l.mu.Unlock()

@@ -29,7 +29,7 @@ func TestWithoutLimitsEverythingPasses(t *testing.T) {
 func TestRefusalTakesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{Rate: 10, Batch: 10, Adaptive: &Adaptive{Start: 2, Max: 2}, Breaker: &Breaker{}})
+		r := newHarness(t, Options{Rate: 10, Batch: 10, Adaptive: &Adaptive{Start: 2, Max: 2}, Breaker: &Breaker{}})
 		r.want("")
 		r.want("")
 		for range 50 {
@@ -49,7 +49,7 @@ func TestRefusalTakesNothing(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		r.Allow(time.Now(), 10) // all that is saved up, and the trial
-		r.heardLast("breaker half-open: trials 1")
+		r.wantLastEvent("breaker half-open: trials 1")
 		r.Done(time.Now(), queue.Result{Outcome: queue.Unreached}, 0)
 		for range 9 {
 			r.Done(time.Now(), queue.Result{Outcome: queue.Unreached}, 0)
@@ -66,17 +66,17 @@ func TestRefusalTakesNothing(t *testing.T) {
 }
 
 // heardLast compares what was told last.
-func (r *rig) heardLast(want string) {
+func (r *harness) wantLastEvent(want string) {
 	r.t.Helper()
-	if n := len(r.told); n == 0 || r.told[n-1] != want {
-		r.t.Fatalf("told %q, want %q at the end", r.told, want)
+	if n := len(r.events); n == 0 || r.events[n-1] != want {
+		r.t.Fatalf("told %q, want %q at the end", r.events, want)
 	}
 }
 
 func TestDoneWithoutAllowIsHarmless(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{Rate: 1, Adaptive: &Adaptive{Start: 2, Max: 2}, Breaker: &Breaker{MinRequests: 1}})
+		r := newHarness(t, Options{Rate: 1, Adaptive: &Adaptive{Start: 2, Max: 2}, Breaker: &Breaker{MinRequests: 1}})
 		for _, res := range []queue.Result{broken, success, unreached, cutOff} {
 			for range 20 {
 				r.end(res, time.Hour)
@@ -109,39 +109,39 @@ func TestNothingAskedIsNothingTaken(t *testing.T) {
 
 func TestRoom(t *testing.T) {
 	t.Parallel()
-	opened := func(r *rig) { r.deliver(10, broken) }
+	opened := func(r *harness) { r.deliver(10, broken) }
 	for _, tt := range []struct {
 		name    string
 		opts    Options
-		prepare func(r *rig)
+		prepare func(r *harness)
 		d       time.Duration
 		want    int
 		why     string
 	}{
 		{"rate: saved up", Options{Rate: 100}, nil, 0, 10, ReasonRate},
 		{"rate: and to come", Options{Rate: 100}, nil, 2 * time.Second, 210, ReasonRate},
-		{"rate: a slow one", Options{Rate: 0.5}, func(r *rig) { r.want("") }, time.Second, 0, ReasonRate},
-		{"rate: a slow one later", Options{Rate: 0.5}, func(r *rig) { r.want("") }, 2 * time.Second, 1, ReasonRate},
-		{"rate: in debt", Options{Rate: 1}, func(r *rig) { r.Allow(time.Now(), 10) }, 5 * time.Second, 0, ReasonRate},
+		{"rate: a slow one", Options{Rate: 0.5}, func(r *harness) { r.want("") }, time.Second, 0, ReasonRate},
+		{"rate: a slow one later", Options{Rate: 0.5}, func(r *harness) { r.want("") }, 2 * time.Second, 1, ReasonRate},
+		{"rate: in debt", Options{Rate: 1}, func(r *harness) { r.Allow(time.Now(), 10) }, 5 * time.Second, 0, ReasonRate},
 		{"rate: a past time", Options{Rate: 100}, nil, -time.Hour, 10, ReasonRate},
 		{"concurrency: free", Options{Adaptive: &Adaptive{Start: 7}}, nil, time.Hour, 7, ReasonConcurrency},
-		{"concurrency: in use", Options{Adaptive: &Adaptive{Start: 7}}, func(r *rig) { r.want(""); r.want("") }, time.Hour, 5, ReasonConcurrency},
-		{"concurrency: turning over", Options{Adaptive: &Adaptive{Start: 7}}, func(r *rig) { r.deliver(1, success) }, 10 * time.Millisecond, 77, ReasonConcurrency},
+		{"concurrency: in use", Options{Adaptive: &Adaptive{Start: 7}}, func(r *harness) { r.want(""); r.want("") }, time.Hour, 5, ReasonConcurrency},
+		{"concurrency: turning over", Options{Adaptive: &Adaptive{Start: 7}}, func(r *harness) { r.deliver(1, success) }, 10 * time.Millisecond, 77, ReasonConcurrency},
 		{"concurrency: full but turning over", Options{Adaptive: &Adaptive{Start: 1}},
-			func(r *rig) { r.deliver(1, success); r.want("") }, 10 * time.Millisecond, 10, ReasonConcurrency},
-		{"concurrency: batches", Options{Batch: 10, Adaptive: &Adaptive{Start: 7}}, func(r *rig) { r.Allow(time.Now(), 1) }, 0, 60, ReasonConcurrency},
-		{"concurrency: batches that nobody named", Options{Adaptive: &Adaptive{Start: 7}}, func(r *rig) { r.Allow(time.Now(), 10); r.Allow(time.Now(), 1) }, 0, 50, ReasonConcurrency},
+			func(r *harness) { r.deliver(1, success); r.want("") }, 10 * time.Millisecond, 10, ReasonConcurrency},
+		{"concurrency: batches", Options{Batch: 10, Adaptive: &Adaptive{Start: 7}}, func(r *harness) { r.Allow(time.Now(), 1) }, 0, 60, ReasonConcurrency},
+		{"concurrency: batches that nobody named", Options{Adaptive: &Adaptive{Start: 7}}, func(r *harness) { r.Allow(time.Now(), 10); r.Allow(time.Now(), 1) }, 0, 50, ReasonConcurrency},
 		{"breaker: closed", Options{Breaker: &Breaker{}}, nil, 0, unlimited, ""},
 		{"breaker: open", Options{Breaker: &Breaker{}}, opened, 4 * time.Second, 0, ReasonBreaker},
 		{"breaker: open, but not for long", Options{Breaker: &Breaker{Trials: 2}}, opened, 5 * time.Second, 2, ReasonBreaker},
-		{"breaker: a trial", Options{Breaker: &Breaker{}}, func(r *rig) { opened(r); time.Sleep(5 * time.Second); r.want("") }, time.Hour, 0, ReasonBreaker},
-		{"breaker: slow start", Options{Breaker: &Breaker{}}, func(r *rig) { opened(r); time.Sleep(5 * time.Second); r.deliver(3, success) }, 0, 3, ReasonConcurrency},
+		{"breaker: a trial", Options{Breaker: &Breaker{}}, func(r *harness) { opened(r); time.Sleep(5 * time.Second); r.want("") }, time.Hour, 0, ReasonBreaker},
+		{"breaker: slow start", Options{Breaker: &Breaker{}}, func(r *harness) { opened(r); time.Sleep(5 * time.Second); r.deliver(3, success) }, 0, 3, ReasonConcurrency},
 		{"the least", Options{Rate: 40, Adaptive: &Adaptive{Start: 7}, Breaker: &Breaker{}}, nil, 0, 4, ReasonRate},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, tt.opts)
+				r := newHarness(t, tt.opts)
 				if tt.prepare != nil {
 					tt.prepare(r)
 				}
@@ -174,7 +174,7 @@ func TestWhatTheAdaptiveLimitLearnsFrom(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := newRig(t, Options{Adaptive: &Adaptive{Start: 10}})
+				r := newHarness(t, Options{Adaptive: &Adaptive{Start: 10}})
 				deliver := func(n int, res queue.Result, took time.Duration) {
 					for range n {
 						r.want("")
@@ -183,10 +183,10 @@ func TestWhatTheAdaptiveLimitLearnsFrom(t *testing.T) {
 					}
 				}
 				deliver(1, success, 100*time.Millisecond)
-				r.told = nil
+				r.events = nil
 				deliver(200, tt.res, tt.took)
-				if moved := len(r.told) > 0; moved != tt.moves {
-					t.Errorf("told %q; want a move: %v", r.told, tt.moves)
+				if moved := len(r.events) > 0; moved != tt.moves {
+					t.Errorf("told %q; want a move: %v", r.events, tt.moves)
 				}
 			})
 		})

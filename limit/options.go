@@ -77,7 +77,7 @@ type Breaker struct {
 
 // settled returns a copy with every default filled in and every value within
 // its range.
-func (o *Options) settled() Options {
+func (o *Options) withDefaults() Options {
 	var s Options
 	if o != nil {
 		s = *o
@@ -86,12 +86,12 @@ func (o *Options) settled() Options {
 		s.Concurrency = DefaultConcurrency
 	}
 	s.Concurrency, s.Batch = max(s.Concurrency, 1), max(s.Batch, 1)
-	s.Rate = settledRate(s.Rate)
+	s.Rate = normalizeRate(s.Rate)
 	if s.Adaptive != nil {
-		s.Adaptive = s.Adaptive.settled(s.Concurrency)
+		s.Adaptive = s.Adaptive.withDefaults(s.Concurrency)
 	}
 	if s.Breaker != nil {
-		s.Breaker = s.Breaker.settled()
+		s.Breaker = s.Breaker.withDefaults()
 	}
 	if s.Events == nil {
 		s.Events = &Events{}
@@ -100,14 +100,14 @@ func (o *Options) settled() Options {
 }
 
 // settledRate makes no limit of what is no rate.
-func settledRate(perSecond float64) float64 {
+func normalizeRate(perSecond float64) float64 {
 	if !(perSecond > 0) || math.IsInf(perSecond, 1) {
 		return 0
 	}
 	return perSecond
 }
 
-func (a *Adaptive) settled(concurrency int) *Adaptive {
+func (a *Adaptive) withDefaults(concurrency int) *Adaptive {
 	s := *a
 	s.Min = max(s.Min, 1)
 	if s.Max == 0 {
@@ -121,7 +121,7 @@ func (a *Adaptive) settled(concurrency int) *Adaptive {
 	return &s
 }
 
-func (b *Breaker) settled() *Breaker {
+func (b *Breaker) withDefaults() *Breaker {
 	s := *b
 	if !(s.Share > 0) {
 		s.Share = DefaultShare

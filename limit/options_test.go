@@ -33,7 +33,7 @@ func TestOptionsAreBroughtIntoRange(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got := tt.in.settled()
+			got := tt.in.withDefaults()
 			if got.Events == nil {
 				t.Fatal("no events")
 			}

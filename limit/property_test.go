@@ -13,28 +13,28 @@ import (
 )
 
 // world is a limiter under random use, and what its laws need to know.
-type world struct {
+type modelCheck struct {
 	*Limiter
 	t    *rapid.T
 	opts Options
 	// batches is true where deliveries may be of many messages.
 	batches bool
 	// work are the deliveries that were allowed and have not ended.
-	work []delivery
+	work []allowedDelivery
 	// starts are the messages that began, for the law of the rate.
 	starts []begin
 	// state and until follow the events; era counts them.
-	state State
-	until time.Time
-	era   int
-	// mutes are the trials of this era that said nothing, and trials all of them.
-	trials, mutes int
+	state      State
+	trialAt    time.Time
+	generation int
+	// ignored are the trials of this era that said nothing, and trials all of them.
+	trials, ignored int
 }
 
-type delivery struct {
-	began time.Time
-	n     int
-	era   int
+type allowedDelivery struct {
+	began      time.Time
+	n          int
+	generation int
 }
 
 type begin struct {
@@ -42,8 +42,8 @@ type begin struct {
 	n  int
 }
 
-func newWorld(t *rapid.T) *world {
-	w := &world{t: t, state: StateClosed, batches: rapid.Bool().Draw(t, "batches")}
+func newModelCheck(t *rapid.T) *modelCheck {
+	w := &modelCheck{t: t, state: StateClosed, batches: rapid.Bool().Draw(t, "batches")}
 	w.opts.Concurrency = rapid.SampledFrom([]int{1, 5, 50}).Draw(t, "concurrency")
 	w.opts.Rate = rapid.SampledFrom([]float64{0, 0, 0.5, 20, 1000}).Draw(t, "rate")
 	if rapid.Bool().Draw(t, "adaptive") {
@@ -53,9 +53,9 @@ func newWorld(t *rapid.T) *world {
 		w.opts.Breaker = &Breaker{MinRequests: rapid.SampledFrom([]int{1, 4}).Draw(t, "least"), Delay: 3 * time.Second,
 			Trials: rapid.SampledFrom([]int{1, 3}).Draw(t, "trials")}
 	}
-	change := func(s State) { w.state, w.trials, w.mutes = s, 0, 0; w.era++ }
+	change := func(s State) { w.state, w.trials, w.ignored = s, 0, 0; w.generation++ }
 	w.opts.Events = &Events{
-		Opened:     func(e Opened) { change(StateOpen); w.until = time.Now().Add(e.Delay) },
+		Opened:     func(e Opened) { change(StateOpen); w.trialAt = time.Now().Add(e.Delay) },
 		HalfOpened: func(HalfOpened) { change(StateHalfOpen) },
 		Closed:     func(Closed) { change(StateClosed) },
 	}
@@ -64,7 +64,7 @@ func newWorld(t *rapid.T) *world {
 }
 
 // allow asks for a delivery and checks every law about the answer.
-func (w *world) allow(n int) (ok bool, wait time.Duration, reason string) {
+func (w *modelCheck) allow(n int) (ok bool, wait time.Duration, reason string) {
 	wasOpen := w.state == StateOpen
 	room, _ := w.Room(time.Now(), 0)
 	ok, wait, reason = w.Allow(time.Now(), n)
@@ -77,15 +77,15 @@ func (w *world) allow(n int) (ok bool, wait time.Duration, reason string) {
 	if room == 0 {
 		w.t.Fatal("allowed where there was no room")
 	}
-	if wasOpen && (w.state != StateHalfOpen || time.Now().Before(w.until)) {
-		w.t.Fatalf("a delivery begins %s before the end of the open time, state %s", time.Until(w.until), w.state)
+	if wasOpen && (w.state != StateHalfOpen || time.Now().Before(w.trialAt)) {
+		w.t.Fatalf("a delivery begins %s before the end of the open time, state %s", time.Until(w.trialAt), w.state)
 	}
 	if w.state == StateHalfOpen {
-		if w.trials++; w.trials-w.mutes > w.opts.Breaker.Trials {
-			w.t.Fatalf("%d trials, of which %d said nothing", w.trials, w.mutes)
+		if w.trials++; w.trials-w.ignored > w.opts.Breaker.Trials {
+			w.t.Fatalf("%d trials, of which %d said nothing", w.trials, w.ignored)
 		}
 	}
-	w.work = append(w.work, delivery{time.Now(), n, w.era})
+	w.work = append(w.work, allowedDelivery{time.Now(), n, w.generation})
 	w.starts = append(w.starts, begin{time.Now(), n})
 	w.checkCounts()
 	if w.batches {
@@ -95,7 +95,7 @@ func (w *world) allow(n int) (ok bool, wait time.Duration, reason string) {
 }
 
 // checkCounts compares what is in work with every limit of it.
-func (w *world) checkCounts() {
+func (w *modelCheck) checkCounts() {
 	s := w.Status()
 	if s.InWork != len(w.work) {
 		w.t.Fatalf("status has %d in work, there are %d", s.InWork, len(w.work))
@@ -108,7 +108,7 @@ func (w *world) checkCounts() {
 	}
 	young := 0
 	for _, d := range w.work {
-		if d.era == w.era {
+		if d.generation == w.generation {
 			young++
 		}
 	}
@@ -118,23 +118,23 @@ func (w *world) checkCounts() {
 }
 
 // end ends one delivery, all messages of it with results of their own.
-func (w *world) end(i int, results func() queue.Result) {
+func (w *modelCheck) end(i int, results func() queue.Result) {
 	d := w.work[i]
 	w.work = slices.Delete(w.work, i, i+1)
-	state, best := w.state, mute
+	state, best := w.state, resultIgnored
 	for range d.n {
 		res := results()
-		if v := judge(&res); v == well || best == mute {
+		if v := classify(&res); v == resultOK || best == resultIgnored {
 			best = v
 		}
 		w.Done(time.Now(), res, time.Since(d.began))
 	}
-	if state == StateHalfOpen && best == mute && d.era == w.era {
-		w.mutes++
+	if state == StateHalfOpen && best == resultIgnored && d.generation == w.generation {
+		w.ignored++
 	}
 }
 
-func (w *world) checkRate() {
+func (w *modelCheck) checkRate() {
 	if w.opts.Rate == 0 {
 		return
 	}
@@ -157,11 +157,11 @@ func (w *world) checkRate() {
 func TestLaws(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
-	law := func(t *rapid.T) {
+	property := func(t *rapid.T) {
 		steps := rapid.IntRange(1, 150).Draw(t, "steps")
 		sick := rapid.IntRange(0, 3).Draw(t, "sick")
 		rapid.SyncTest(t, func(t *rapid.T) {
-			w := newWorld(t)
+			w := newModelCheck(t)
 			result := func() queue.Result {
 				all := []queue.Result{success, poison, unreached, cutOff, broken, broken, broken, broken, broken}
 				return all[rapid.IntRange(0, 3+sick+min(sick, 2)).Draw(t, "result")]
@@ -190,7 +190,7 @@ func TestLaws(t *testing.T) {
 	// One round of a short run has few checks, and nothing rare in them.
 	const rounds = 50
 	for range rounds {
-		if rapid.Check(t, law); t.Failed() || unseen(seen) == nil {
+		if rapid.Check(t, property); t.Failed() || unseen(seen) == nil {
 			break
 		}
 	}
@@ -210,7 +210,7 @@ func unseen(seen map[string]int) (missing []string) {
 }
 
 // recover has the app be well again: everything must flow once more.
-func (w *world) recover() {
+func (w *modelCheck) recover() {
 	w.checkRate()
 	for len(w.work) > 0 {
 		w.end(0, func() queue.Result { return success })
@@ -240,7 +240,7 @@ func (w *world) recover() {
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, Options{})
+		r := newHarness(t, Options{})
 		r.Limiter = New(&Options{Rate: 1e6, Adaptive: &Adaptive{}, Breaker: &Breaker{Share: 0.9, Delay: 1, MaxDelay: 1},
 			Events: &Events{LimitChanged: func(LimitChanged) {}, Opened: func(Opened) {}}})
 		var wg sync.WaitGroup

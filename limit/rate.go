@@ -8,11 +8,11 @@ import (
 )
 
 // hair is the part of a message that rounding may take away.
-const hair = 1e-9
+const epsilon = 1e-9
 
 // pacer keeps the rate of messages. It must be asked with times that never run
 // backwards: the library below would pay the time between out twice.
-type pacer struct {
+type rateLimiter struct {
 	lib *rate.Limiter
 	// perSecond is the rate, above 0; batch is the most messages in one delivery;
 	// burst is the most that may be saved up.
@@ -22,12 +22,12 @@ type pacer struct {
 }
 
 // newPacer returns nil, which lets everything pass, for a rate of 0.
-func newPacer(perSecond float64, batch int) *pacer {
+func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	if perSecond == 0 {
 		return nil
 	}
 	burst := burstOf(perSecond, batch)
-	return &pacer{lib: rate.NewLimiter(rate.Limit(perSecond), burst), perSecond: perSecond, batch: batch, burst: burst}
+	return &rateLimiter{lib: rate.NewLimiter(rate.Limit(perSecond), burst), perSecond: perSecond, batch: batch, burst: burst}
 }
 
 // burstOf is the most that may be saved up: what the rate yields in a tenth of a
@@ -39,7 +39,7 @@ func burstOf(perSecond float64, batch int) int {
 }
 
 // set changes the rate; what was saved up stays, up to the new burst.
-func (p *pacer) set(now time.Time, perSecond float64) {
+func (p *rateLimiter) set(now time.Time, perSecond float64) {
 	p.perSecond, p.burst = perSecond, burstOf(perSecond, p.batch)
 	p.lib.SetLimitAt(now, rate.Limit(perSecond))
 	p.lib.SetBurstAt(now, p.burst)
@@ -49,7 +49,7 @@ func (p *pacer) set(now time.Time, perSecond float64) {
 // long they may begin. A batch of more than the burst begins when all that can be
 // saved up is there, and borrows the rest from the time to come, so that the rate
 // holds in the long run.
-func (p *pacer) begin(now time.Time, n int) time.Duration {
+func (p *rateLimiter) begin(now time.Time, n int) time.Duration {
 	if p == nil {
 		return 0
 	}
@@ -64,7 +64,7 @@ func (p *pacer) begin(now time.Time, n int) time.Duration {
 }
 
 // wait returns after how long n messages, no more than the burst, are saved up.
-func (p *pacer) wait(now time.Time, n int) time.Duration {
+func (p *rateLimiter) wait(now time.Time, n int) time.Duration {
 	seconds := (float64(n) - p.lib.TokensAt(now)) / p.perSecond
 	if seconds >= math.MaxInt64/float64(time.Second) {
 		return math.MaxInt64
@@ -73,10 +73,10 @@ func (p *pacer) wait(now time.Time, n int) time.Duration {
 }
 
 // room returns how many messages may begin within d.
-func (p *pacer) room(now time.Time, d time.Duration) int {
+func (p *rateLimiter) room(now time.Time, d time.Duration) int {
 	if p == nil {
 		return unlimited
 	}
-	messages := p.lib.TokensAt(now) + p.perSecond*max(d, 0).Seconds() + hair
+	messages := p.lib.TokensAt(now) + p.perSecond*max(d, 0).Seconds() + epsilon
 	return int(min(max(messages, 0), unlimited))
 }

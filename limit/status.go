@@ -34,15 +34,15 @@ type Refused struct {
 // Status returns what the limiter does now.
 func (l *Limiter) Status() Status {
 	l.mu.Lock()
-	defer l.unlock()
-	s := Status{InWork: l.flights.len(), Limit: l.adaptive.limit(), Refused: l.refused}
+	defer l.unlockAndNotify()
+	s := Status{InWork: l.deliveryList.len(), Limit: l.adaptive.limit(), Refused: l.refused}
 	if l.rate != nil {
 		s.Rate = l.rate.perSecond
 	}
 	if b := l.breaker; b != nil {
-		s.Breaker, s.SlowStart, s.Failing = b.state, b.permitted, b.lib.Metrics().FailureRate()
+		s.Breaker, s.SlowStart, s.Failing = b.state, b.slowStartLimit, b.lib.Metrics().FailureRate()
 		if b.state == StateOpen {
-			s.TrialAt = b.until
+			s.TrialAt = b.trialAt
 		}
 	}
 	return s

@@ -9,16 +9,16 @@ import (
 )
 
 // verdict is what one result says about the app's health.
-type verdict uint8
+type resultClass uint8
 
 const (
 	// mute: nothing. The message never reached the app, or the end of the
 	// delivery was not the app's doing.
-	mute verdict = iota
+	resultIgnored resultClass = iota
 	// well: the app answered, with whatever it thinks of the message.
-	well
+	resultOK
 	// ill: the app failed to answer, or said itself that it failed.
-	ill
+	resultFailed
 )
 
 // judge says what a result means for the breaker:
@@ -36,17 +36,17 @@ const (
 // A 4xx, also 429, is a judgement of the message or of the moment by an app that
 // works: one poison message that comes again and again must not stop the others. So
 // is a message that a function names as failed in a reply of its own.
-func judge(res *queue.Result) verdict {
+func classify(res *queue.Result) resultClass {
 	switch {
 	case res.Outcome == queue.Done:
-		return well
+		return resultOK
 	case res.Outcome != queue.Failed, res.Unsent:
-		return mute
+		return resultIgnored
 	case res.Err != nil && errors.Is(res.Err, context.Canceled):
-		return mute
+		return resultIgnored
 	case res.Err != nil, res.Fault, res.Status == 0, res.Status >= http.StatusInternalServerError:
-		return ill
+		return resultFailed
 	default:
-		return well
+		return resultOK
 	}
 }
