@@ -30,7 +30,7 @@ var rooms = []room{
 	{"worker", "Package worker polls queues, delivers each message and settles it.", []string{"queue"}},
 	{"deliver", "Package deliver hands one message, or one batch, to an app over HTTP or to a Lambda function.", []string{"queue"}},
 	{"envelope", "Package envelope unwraps messages that carry another: notifications of SNS and pointers into S3.", []string{"queue"}},
-	{"limit", "Package limit protects the app: a rate, an adaptive concurrency, and a breaker.", []string{"queue"}},
+	{"limit", "Package limit protects the app with a rate limit, an adaptive concurrency limit and a circuit breaker.", []string{"queue"}},
 	{"procgroup", "Package procgroup starts processes in groups of their own, which do not outlive us.", nil},
 	{"runtimeapi", "Package runtimeapi runs a Lambda function on this machine behind the Lambda Runtime API.", []string{"procgroup"}},
 	{"periodic", "Package periodic works out when tasks are due and enqueues them.", []string{"queue"}},

@@ -33,12 +33,12 @@ func (e *Environment) limitsByTarget() map[string]*limit.Limiter {
 }
 
 func (e *Environment) limitOptions(target string) *limit.Options {
-	opts := &limit.Options{Rate: e.s.Rate, Concurrency: e.s.HTTPConnections, Batch: e.s.BatchSize, Events: e.limitEvents(target)}
-	if e.s.AdaptiveConcurrency {
-		opts.Adaptive = &limit.Adaptive{}
+	opts := &limit.Options{
+		Rate: e.s.Rate, Concurrency: e.s.HTTPConnections, Batch: e.s.BatchSize,
+		Adaptive: e.s.AdaptiveConcurrency, Events: e.limitEvents(target),
 	}
 	if e.s.Breaker > 0 {
-		opts.Breaker = &limit.Breaker{Share: float64(e.s.Breaker) / 100, Window: e.s.BreakerWindow, Delay: e.s.BreakerDelay}
+		opts.Breaker = &limit.Breaker{FailureRatio: float64(e.s.Breaker) / 100, Window: e.s.BreakerWindow, Delay: e.s.BreakerDelay}
 	}
 	return opts
 }

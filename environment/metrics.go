@@ -170,7 +170,7 @@ func (e *Environment) limitReadings() (all []telemetry.Limit) {
 		told[limiter] = true
 		s := limiter.Status()
 		all = append(all, telemetry.Limit{
-			Target: l.target, Concurrency: s.Limit, Breaker: string(s.Breaker),
+			Target: l.target, Concurrency: s.Limit, Breaker: s.Breaker,
 			RateRefused: s.Refused.Rate, ConcurrencyRefused: s.Refused.Concurrency, BreakerRefused: s.Refused.Breaker,
 		})
 	}

@@ -53,7 +53,7 @@ func (e *Environment) Status() console.Status {
 	for target, l := range e.limitsByTarget() {
 		st := l.Status()
 		s.Limits = append(s.Limits, console.Limit{
-			Target: target, Rate: st.Rate, InWork: st.InWork, Concurrency: cmp.Or(st.SlowStart, st.Limit), Breaker: string(st.Breaker), TrialAt: st.TrialAt,
+			Target: target, Rate: st.Rate, InWork: st.InWork, Concurrency: cmp.Or(st.SlowStart, st.Limit), Breaker: st.Breaker, TrialAt: st.TrialAt,
 			Failing: st.Failing, Refused: st.Refused.Rate + st.Refused.Concurrency + st.Refused.Breaker,
 		})
 	}

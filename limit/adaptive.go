@@ -7,41 +7,42 @@ import (
 )
 
 const (
-	// stable is for how long a peak of deliveries in work keeps the limit from
-	// falling for lack of load.
+	// initialLimit is the adaptive limit at the beginning, unless
+	// [Options.Concurrency] is lower.
+	initialLimit = 10
+	// stabilizationWindow is how long a peak of deliveries in work keeps the limit
+	// from falling for lack of load.
 	stabilizationWindow = time.Minute
-	// baseline is over how many of the library's windows (of a second, or 50
-	// deliveries where that takes longer) it learns what is normal. Its own 10
-	// forgets within seconds of overload how fast the app once was, and swings to
-	// three times the concurrency that the app can take; with much more, an app
-	// whose work becomes longer by nature is held down for many minutes.
+	// baselineWindows is the number of the library's windows (one second, or 50
+	// deliveries where that takes longer) from which it learns what is normal. With
+	// the library's default of 10 it forgets within seconds of overload how fast the
+	// app was, and the limit swings to three times what the app can take. With far
+	// more, an app whose work legitimately slows down is held back for many minutes.
 	baselineWindows = 50
 )
 
-// adaptive finds a concurrency by what deliveries take. The library that does
-// the maths measures on its own clock, from take to release.
+// adaptive adjusts the concurrency to the duration of deliveries. The library
+// does the calculation and measures on its own clock, from acquire to release.
 type adaptive struct {
 	lib adaptivelimiter.AdaptiveLimiter[any]
 }
 
-// newAdaptive returns nil, which lets everything pass, without options.
-func newAdaptive(opts *Adaptive, onStateChanged func(from, to int)) *adaptive {
-	if opts == nil {
-		return nil
-	}
+// newAdaptive returns a limit that moves between least and most, from start.
+func newAdaptive(least, most, start int, changed func(from, to int)) *adaptive {
 	return &adaptive{lib: adaptivelimiter.NewBuilder[any]().
-		WithLimits(uint(opts.Min), uint(opts.Max), uint(opts.Start)).
+		WithLimits(uint(least), uint(most), uint(start)).
 		WithMaxLimitStabilizationWindow(stabilizationWindow).
 		WithBaselineWindow(baselineWindows).
-		OnLimitChanged(func(e adaptivelimiter.LimitChangedEvent) { onStateChanged(int(e.OldLimit), int(e.NewLimit)) }).
+		OnLimitChanged(func(e adaptivelimiter.LimitChangedEvent) { changed(int(e.OldLimit), int(e.NewLimit)) }).
 		Build()}
 }
 
-// free reports whether one more delivery may begin.
-func (a *adaptive) free() bool { return a == nil || a.lib.CanAcquirePermit() }
+// available reports whether one more delivery may start. A nil limit allows
+// everything.
+func (a *adaptive) available() bool { return a == nil || a.lib.CanAcquirePermit() }
 
-// take begins a delivery; call it only after free.
-func (a *adaptive) take() adaptivelimiter.Permit {
+// acquire starts a delivery; call it only when available.
+func (a *adaptive) acquire() adaptivelimiter.Permit {
 	if a == nil {
 		return nil
 	}
@@ -49,19 +50,19 @@ func (a *adaptive) take() adaptivelimiter.Permit {
 	return permit
 }
 
-// release ends a delivery. telling is true when its time says something about
-// the app's speed.
-func (a *adaptive) release(permit adaptivelimiter.Permit, showsSpeed bool) {
+// release ends a delivery. record is true when its duration says something
+// about the app's speed.
+func (a *adaptive) release(permit adaptivelimiter.Permit, record bool) {
 	switch {
 	case permit == nil:
-	case showsSpeed:
+	case record:
 		permit.Record()
 	default:
 		permit.Drop()
 	}
 }
 
-// limit returns the limit of now, 0 for none.
+// limit returns the current limit, 0 for none.
 func (a *adaptive) limit() int {
 	if a == nil {
 		return 0
@@ -69,10 +70,10 @@ func (a *adaptive) limit() int {
 	return a.lib.Limit()
 }
 
-// room returns how many messages may begin within d.
-func (a *adaptive) room(p *estimate, d time.Duration) int {
+// room returns how many messages may start within d.
+func (a *adaptive) room(e *estimate, d time.Duration) int {
 	if a == nil {
 		return unlimited
 	}
-	return p.room(a.lib.Limit(), a.lib.Inflight(), d)
+	return e.room(a.lib.Limit(), a.lib.Inflight(), d)
 }

@@ -6,108 +6,109 @@ import (
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 )
 
-// State is what a breaker does; "" where there is none.
-type State string
-
-// The states of a breaker.
+// The states of a breaker, as [Status.Breaker] reports them.
 const (
-	// StateClosed: deliveries flow.
-	StateClosed State = "closed"
-	// StateOpen: the app failed, and there are no deliveries.
-	StateOpen State = "open"
-	// StateHalfOpen: a few deliveries try the app out.
-	StateHalfOpen State = "half-open"
+	stateClosed   = "closed"    // deliveries start
+	stateOpen     = "open"      // the app failed; no delivery starts
+	stateHalfOpen = "half-open" // one delivery tests whether the app has recovered
 )
 
-// breaker stops deliveries to an app that fails. The library below counts
-// results over the window and decides on the state; when a trial is due, which
-// deliveries are trials, and the slow start are decided here.
+const (
+	// minDeliveries is how many deliveries must have ended within the window
+	// before the failure ratio counts.
+	minDeliveries = 10
+	// maxDelay is the longest time that a breaker stays open, unless
+	// [Breaker.Delay] is longer.
+	maxDelay = time.Minute
+)
+
+// breaker stops deliveries to an app that fails. The library counts results
+// over the window and decides on the state. When the trial is due, which delivery
+// is the trial, and the slow start are decided here.
 type breaker struct {
 	opts Breaker
-	// most is the concurrency at which a slow start is over.
-	most int
-	lib  circuitbreaker.CircuitBreaker[any]
-	tell func(any)
+	// fullConcurrency is the concurrency at which a slow start is over.
+	fullConcurrency int
+	lib             circuitbreaker.CircuitBreaker[any]
+	emit            func(event any)
 
-	state State
-	// era counts the changes of state. A result counts only in the era in which
-	// its delivery began: what is left of the time before an opening says nothing
-	// about the trials.
+	state string
+	// generation counts the changes of state. A result counts only in the generation
+	// in which its delivery started: a delivery from before the breaker opened says
+	// nothing about the trial.
 	generation uint32
-	// inWork counts the deliveries of this era that are in work.
+	// inWork counts the deliveries of this generation that are in work.
 	inWork int
-	// trials counts the deliveries begun while half-open, without those that said
-	// nothing.
-	trials int
-	// permitted is the concurrency of a slow start; 0 when there is none.
+	// trialRunning is true from the start of a trial to its result.
+	trialRunning bool
+	// slowStartLimit is the concurrency of a slow start; 0 when there is none.
 	slowStartLimit int
-	// failures counts the openings since the app was last at full concurrency.
-	failures int
-	// since is when the breaker opened first since it was closed last; until is
-	// when a trial may begin.
-	since, trialAt time.Time
-	// now is the time of the call that is being worked on, for changed.
+	// openings counts how often the breaker opened since the app was last at full
+	// concurrency.
+	openings int
+	// openedAt is when the breaker left the closed state; trialAt is when a trial may
+	// start.
+	openedAt, trialAt time.Time
+	// now is the time of the current call, for onStateChanged.
 	now time.Time
 }
 
-// newBreaker returns nil, which lets everything pass, without options.
-func newBreaker(opts *Breaker, most int, tell func(any)) *breaker {
+// newBreaker returns nil, which allows everything, without options.
+func newBreaker(opts *Breaker, fullConcurrency int, emit func(event any)) *breaker {
 	if opts == nil {
 		return nil
 	}
-	b := &breaker{opts: *opts, most: most, tell: tell, state: StateClosed}
+	b := &breaker{opts: *opts, fullConcurrency: fullConcurrency, emit: emit, state: stateClosed}
 	b.lib = circuitbreaker.NewBuilder[any]().
-		WithFailureRateThreshold(opts.Share, uint(opts.MinRequests), opts.Window).
-		WithSuccessThresholdRatio(uint(opts.Trials), uint(opts.Trials)).
+		WithFailureRateThreshold(opts.FailureRatio, minDeliveries, opts.Window).
+		WithSuccessThresholdRatio(1, 1).
 		OnStateChanged(b.onStateChanged).
 		Build()
 	return b
 }
 
-// mayBegin reports whether a delivery may begin by the state alone. If not, wait
-// says when to ask again; 0 means after the next result.
+// admits reports whether the state lets a delivery start. If not, wait says when
+// to ask again; 0 means after the next result.
 func (b *breaker) admits(now time.Time) (ok bool, wait time.Duration) {
 	switch {
-	case b == nil || b.state == StateClosed:
+	case b == nil || b.state == stateClosed:
 		return true, 0
-	case b.state == StateOpen:
+	case b.state == stateOpen:
 		wait = max(b.trialAt.Sub(now), 0)
 		return wait == 0, wait
 	default:
-		return b.trials < b.opts.Trials, 0
+		return !b.trialRunning, 0
 	}
 }
 
-// free reports whether a slow start lets one more delivery begin.
-func (b *breaker) free() bool {
+// available reports whether a slow start lets one more delivery start.
+func (b *breaker) available() bool {
 	return b == nil || b.slowStartLimit == 0 || b.inWork < b.slowStartLimit
 }
 
-// take begins a delivery and returns its era; call it only after mayBegin and
-// free.
-func (b *breaker) take(now time.Time) (generation uint32) {
+// acquire starts a delivery and returns its generation. Call it only after admits
+// and available said yes.
+func (b *breaker) acquire(now time.Time) (generation uint32) {
 	if b == nil {
 		return 0
 	}
-	if b.state == StateOpen {
+	if b.state == stateOpen {
 		b.now = now
 		b.lib.HalfOpen()
 	}
-	if b.state == StateHalfOpen {
-		b.trials++
-	}
+	b.trialRunning = b.state == stateHalfOpen
 	b.inWork++
 	return b.generation
 }
 
-// release ends a delivery that began in era.
-func (b *breaker) release(now time.Time, generation uint32, v resultClass) {
+// release ends a delivery that started in the given generation.
+func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	if b == nil || generation != b.generation {
 		return
 	}
 	b.now = now
 	b.inWork--
-	switch v {
+	switch class {
 	case resultOK:
 		b.growSlowStart()
 		b.lib.RecordSuccess()
@@ -117,75 +118,75 @@ func (b *breaker) release(now time.Time, generation uint32, v resultClass) {
 		}
 		b.lib.RecordFailure()
 	default:
-		if b.state == StateHalfOpen {
-			b.trials-- // it proved nothing: another may try
-		}
+		b.trialRunning = false // the trial proved nothing: another delivery may try
 	}
 }
 
-// quicken lets a slow start go on. One more for each answer doubles the
-// concurrency in the time of one delivery.
+// growSlowStart raises the limit of a slow start by one for each answer, which
+// doubles the concurrency in the duration of one delivery.
 func (b *breaker) growSlowStart() {
 	if b.slowStartLimit == 0 {
 		return
 	}
-	if b.slowStartLimit++; b.slowStartLimit >= b.most {
-		b.slowStartLimit, b.failures = 0, 0
+	if b.slowStartLimit++; b.slowStartLimit >= b.fullConcurrency {
+		b.slowStartLimit, b.openings = 0, 0
 	}
 }
 
-// changed follows each change of state, out of the library's own calls.
+// onStateChanged follows each change of state. The library calls it while a result
+// is recorded.
 func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
 	b.generation++
-	b.inWork, b.trials, b.slowStartLimit = 0, 0, 0
+	b.inWork, b.trialRunning, b.slowStartLimit = 0, false, 0
 	switch e.NewState {
 	case circuitbreaker.OpenState:
-		again := b.state == StateHalfOpen
-		if !again {
-			b.since = b.now
+		trialFailed := b.state == stateHalfOpen
+		if !trialFailed {
+			b.openedAt = b.now
 		}
-		b.state = StateOpen
+		b.state = stateOpen
 		delay := b.delay()
-		b.failures++
+		b.openings++
 		b.trialAt = b.now.Add(delay)
-		b.tell(Opened{Failures: int(e.Metrics().Failures()), Deliveries: int(e.Metrics().Executions()), Again: again, Delay: delay})
+		failures, deliveries := int(e.Metrics().Failures()), int(e.Metrics().Executions())
+		b.emit(Opened{Failures: failures, Deliveries: deliveries, TrialFailed: trialFailed, Delay: delay})
 	case circuitbreaker.HalfOpenState:
-		b.state = StateHalfOpen
-		b.tell(HalfOpened{Trials: b.opts.Trials})
+		b.state = stateHalfOpen
+		b.emit(HalfOpened{})
 	case circuitbreaker.ClosedState:
-		b.state = StateClosed
-		if b.most > 1 {
+		b.state = stateClosed
+		if b.fullConcurrency > 1 {
 			b.slowStartLimit = 1
 		} else {
-			b.failures = 0
+			b.openings = 0
 		}
-		b.tell(Closed{After: b.now.Sub(b.since)})
+		b.emit(Closed{After: b.now.Sub(b.openedAt)})
 	}
 }
 
 // delay returns how long the breaker stays open this time.
 func (b *breaker) delay() time.Duration {
-	delay := b.opts.Delay
-	for range b.failures {
-		if delay >= b.opts.MaxDelay/2 {
-			return b.opts.MaxDelay
+	delay, longest := b.opts.Delay, max(maxDelay, b.opts.Delay)
+	for range b.openings {
+		if delay >= longest/2 {
+			return longest
 		}
 		delay *= 2
 	}
 	return delay
 }
 
-// room returns how many messages may begin within d, and why no more.
-func (b *breaker) room(p *estimate, now time.Time, d time.Duration) (n int, reason string) {
+// room returns how many messages may start within d, and the reason for no more.
+func (b *breaker) room(e *estimate, now time.Time, d time.Duration) (n int, reason string) {
 	switch {
 	case b == nil:
 		return unlimited, ""
-	case b.state == StateOpen && b.trialAt.Sub(now) > max(d, 0):
+	case b.state == stateOpen && b.trialAt.Sub(now) > max(d, 0), b.trialRunning:
 		return 0, ReasonBreaker
-	case b.state != StateClosed:
-		return p.messagesIn(float64(b.opts.Trials - b.trials)), ReasonBreaker
+	case b.state != stateClosed:
+		return e.messages(1), ReasonBreaker
 	case b.slowStartLimit > 0:
-		return p.room(b.slowStartLimit, b.inWork, d), ReasonConcurrency
+		return e.room(b.slowStartLimit, b.inWork, d), ReasonConcurrency
 	default:
 		return unlimited, ""
 	}

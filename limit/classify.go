@@ -8,34 +8,34 @@ import (
 	"tendril/queue"
 )
 
-// verdict is what one result says about the app's health.
+// resultClass is what one result says about the app's health.
 type resultClass uint8
 
 const (
-	// mute: nothing. The message never reached the app, or the end of the
-	// delivery was not the app's doing.
+	// resultIgnored says nothing: the message never reached the app, or the app
+	// did not cause the end of the delivery.
 	resultIgnored resultClass = iota
-	// well: the app answered, with whatever it thinks of the message.
+	// resultOK: the app answered, whatever it did with the message.
 	resultOK
-	// ill: the app failed to answer, or said itself that it failed.
+	// resultFailed: the app did not answer, or answered that it failed itself.
 	resultFailed
 )
 
-// judge says what a result means for the breaker:
+// classify returns what a result means for the breaker:
 //
-//	done                                  well
-//	unreached, throttled, postponed       mute: the worker has other means
-//	failed unsent                         mute: the app was not asked
-//	cut off by the worker (Err is,
-//	or wraps, context.Canceled)           mute
-//	no answer, or only a part of one      ill
-//	an answer of 500 or more, or of a
-//	function that ended with an error     ill
-//	any other answer                      well
+//	done                                    ok
+//	unreached, throttled, postponed         ignored: the worker handles these itself
+//	failed, but never sent                  ignored: the app was not asked
+//	canceled by the worker (Err is,
+//	or wraps, context.Canceled)             ignored
+//	no answer, or an incomplete one         failed
+//	status 500 or more, or a function
+//	that ended with an error                failed
+//	any other answer                        ok
 //
-// A 4xx, also 429, is a judgement of the message or of the moment by an app that
-// works: one poison message that comes again and again must not stop the others. So
-// is a message that a function names as failed in a reply of its own.
+// A 4xx status, 429 included, comes from an app that works and rejects this
+// message, so a poison message that is retried again and again does not stop the
+// others. The same is true of a message that a function reports as failed.
 func classify(res *queue.Result) resultClass {
 	switch {
 	case res.Outcome == queue.Done:

@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-func TestWhatAResultSaysAboutTheApp(t *testing.T) {
+func TestClassify(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name string
@@ -18,19 +18,19 @@ func TestWhatAResultSaysAboutTheApp(t *testing.T) {
 	}{
 		{"done", queue.Result{Outcome: queue.Done, Status: 200}, resultOK},
 		{"done without a status", queue.Result{Outcome: queue.Done}, resultOK},
-		{"refused connection", queue.Result{Outcome: queue.Unreached, Err: io.EOF}, resultIgnored},
+		{"connection refused", queue.Result{Outcome: queue.Unreached, Err: io.EOF}, resultIgnored},
 		{"throttled", queue.Result{Outcome: queue.Throttled, Status: 429}, resultIgnored},
-		{"cut off", queue.Result{Err: fmt.Errorf("stopped: %w", context.Canceled)}, resultIgnored},
-		{"never packed", queue.Result{Unsent: true, Err: io.EOF}, resultIgnored},
+		{"canceled", queue.Result{Err: fmt.Errorf("stopped: %w", context.Canceled)}, resultIgnored},
+		{"not encodable", queue.Result{Unsent: true, Err: io.EOF}, resultIgnored},
 		{"too large to be sent", queue.Result{Unsent: true}, resultIgnored},
 		{"refused by the service before the app", queue.Result{Unsent: true, Status: 413, Err: io.EOF}, resultIgnored},
 		{"no answer in time", queue.Result{Err: context.DeadlineExceeded}, resultFailed},
 		{"no answer", queue.Result{}, resultFailed},
 		{"connection lost", queue.Result{Err: io.EOF}, resultFailed},
-		{"a success that broke off", queue.Result{Status: 200, Err: io.ErrUnexpectedEOF}, resultFailed},
+		{"incomplete success", queue.Result{Status: 200, Err: io.ErrUnexpectedEOF}, resultFailed},
 		{"500", queue.Result{Status: 500}, resultFailed},
 		{"503", queue.Result{Status: 503}, resultFailed},
-		{"a function's error or time-out", queue.Result{Status: 200, Fault: true}, resultFailed},
+		{"error or timeout of a function", queue.Result{Status: 200, Fault: true}, resultFailed},
 		{"reported by a function", queue.Result{Status: 200}, resultOK},
 		{"499", queue.Result{Status: 499}, resultOK},
 		{"429", queue.Result{Status: 429}, resultOK},
@@ -39,7 +39,7 @@ func TestWhatAResultSaysAboutTheApp(t *testing.T) {
 		{"204 where only 200 is success", queue.Result{Status: 204}, resultOK},
 	} {
 		if got := classify(&tt.res); got != tt.want {
-			t.Errorf("%s: verdict %d, want %d", tt.name, got, tt.want)
+			t.Errorf("%s: class %d, want %d", tt.name, got, tt.want)
 		}
 	}
 }

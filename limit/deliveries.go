@@ -7,109 +7,111 @@ import (
 	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
 )
 
-// flight is one delivery in work: of a message, or of a batch.
+// delivery is one delivery in work: of a message, or of a batch.
 type delivery struct {
-	// at is when it began, counted from the limiter's beginning.
-	at time.Duration
-	// left is how many of its messages have no result yet.
+	// startedAt is when it started, counted from the limiter's first call.
+	startedAt time.Duration
+	// pending is how many of its messages have no result yet.
 	pending int32
-	// era is the breaker's era in which it began.
+	// generation is the breaker's generation in which it started.
 	generation uint32
-	// verdict is what its results said so far of the app's health.
-	resultClass resultClass
+	// class is what its results say so far about the app's health.
+	class resultClass
 	// done is true when one of its messages is done.
 	done bool
 	// permit is the adaptive limit's; nil without one.
 	permit adaptivelimiter.Permit
 }
 
-// flights are the deliveries in work, in the order of their begin. A delivery
-// ends without saying which one it was, only when it began: the nearest is meant.
+// deliveryList holds the deliveries in work, ordered by their start. The end of a
+// delivery says when it started but not which one it was, so the delivery with the
+// nearest start is taken.
 type deliveryList struct {
 	list []delivery
-	// head is where they begin in list; what is before it is free.
+	// head is the index of the first delivery in list; the space before it is free.
 	head int
-	// batches counts those that lack more than one result.
+	// batches counts those with more than one result pending.
 	batches int
 }
 
-func (f *deliveryList) len() int { return len(f.list) - f.head }
+func (l *deliveryList) len() int { return len(l.list) - l.head }
 
-// add takes up a delivery, which began no earlier than all that are there.
-func (f *deliveryList) add(a delivery) {
-	if len(f.list) == cap(f.list) && f.head > len(f.list)/2 {
-		n := copy(f.list, f.list[f.head:])
-		clear(f.list[n:])
-		f.list, f.head = f.list[:n], 0
+// add appends a delivery, which must not have started before any other in the
+// list.
+func (l *deliveryList) add(d delivery) {
+	if len(l.list) == cap(l.list) && l.head > len(l.list)/2 {
+		n := copy(l.list, l.list[l.head:])
+		clear(l.list[n:])
+		l.list, l.head = l.list[:n], 0
 	}
-	f.list = append(f.list, a)
-	if a.pending > 1 {
-		f.batches++
+	l.list = append(l.list, d)
+	if d.pending > 1 {
+		l.batches++
 	}
 }
 
-// nearest returns the place of the delivery that began nearest to at; -1 when
-// none is in work. Of batches that began at one time it is the one that lacks most
-// results: should another have been meant, more seem to be in work than are, and
-// never fewer.
-func (f *deliveryList) nearestTo(at time.Duration) int {
-	if f.len() == 0 {
+// nearestTo returns the index of the delivery that started nearest to the given
+// time, or -1 when none is in work. Of batches that started at the same time it is
+// the one with most results pending. If the result belongs to another one, more
+// deliveries seem to be in work than are, never fewer.
+func (l *deliveryList) nearestTo(startedAt time.Duration) int {
+	if l.len() == 0 {
 		return -1
 	}
-	work := f.list[f.head:]
-	i := sort.Search(len(work), func(i int) bool { return work[i].at >= at })
-	if i == len(work) || i > 0 && at-work[i-1].at < work[i].at-at {
+	inWork := l.list[l.head:]
+	i := sort.Search(len(inWork), func(i int) bool { return inWork[i].startedAt >= startedAt })
+	if i == len(inWork) || i > 0 && startedAt-inWork[i-1].startedAt < inWork[i].startedAt-startedAt {
 		i--
 	}
-	if f.batches > 0 {
-		i = mostPending(work, i)
+	if l.batches > 0 {
+		i = mostPending(inWork, i)
 	}
-	return f.head + i
+	return l.head + i
 }
 
-// longest returns the place of the delivery that lacks most results among those
-// that began at the same time as the one at i.
-func mostPending(work []delivery, i int) int {
-	at := work[i].at
-	for i > 0 && work[i-1].at == at {
+// mostPending returns the index of the delivery with most results pending among
+// those that started at the same time as the one at index i.
+func mostPending(inWork []delivery, i int) int {
+	startedAt := inWork[i].startedAt
+	for i > 0 && inWork[i-1].startedAt == startedAt {
 		i--
 	}
 	best := i
-	for ; i < len(work) && work[i].at == at; i++ {
-		if work[i].pending > work[best].pending {
+	for ; i < len(inWork) && inWork[i].startedAt == startedAt; i++ {
+		if inWork[i].pending > inWork[best].pending {
 			best = i
 		}
 	}
 	return best
 }
 
-// hear takes in the result of one message of the delivery at place i and reports
-// whether it was the last one. The app is well if it managed one message of a
-// batch, and ill only if it managed none.
-func (f *deliveryList) recordResult(i int, v resultClass, done bool) (ended bool) {
-	a := &f.list[i]
-	a.done = a.done || done
-	if v == resultOK || a.resultClass == resultIgnored {
-		a.resultClass = v
+// recordResult adds the result of one message to the delivery at index i and
+// reports whether it was the last one. A batch is ok if one of its messages is, and
+// failed only if none is.
+func (l *deliveryList) recordResult(i int, class resultClass, done bool) (ended bool) {
+	d := &l.list[i]
+	d.done = d.done || done
+	if class == resultOK || d.class == resultIgnored {
+		d.class = class
 	}
-	if a.pending--; a.pending == 1 {
-		f.batches--
+	if d.pending--; d.pending == 1 {
+		l.batches--
 	}
-	return a.pending == 0
+	return d.pending == 0
 }
 
-// remove takes the delivery at place i out. It moves the shorter side.
-func (f *deliveryList) remove(i int) delivery {
-	gone := f.list[i]
-	if i-f.head < f.len()/2 {
-		copy(f.list[f.head+1:i+1], f.list[f.head:i])
-		f.list[f.head] = delivery{}
-		f.head++
-		return gone
+// remove removes the delivery at index i by moving the shorter side of the list.
+func (l *deliveryList) remove(i int) delivery {
+	removed := l.list[i]
+	if i-l.head < l.len()/2 {
+		copy(l.list[l.head+1:i+1], l.list[l.head:i])
+		l.list[l.head] = delivery{}
+		l.head++
+		return removed
 	}
-	last := len(f.list) - 1
-	copy(f.list[i:], f.list[i+1:])
-	f.list[last] = delivery{}
-	f.list = f.list[:last]
-	return gone
+	last := len(l.list) - 1
+	copy(l.list[i:], l.list[i+1:])
+	l.list[last] = delivery{}
+	l.list = l.list[:last]
+	return removed
 }

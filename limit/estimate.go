@@ -2,47 +2,51 @@ package limit
 
 import "time"
 
-// memory is over how many deliveries, roughly, an average is taken.
+// averageOver is the number of deliveries, roughly, that an average covers.
 const averageOver = 32
 
-// pace is how fast the app works and in what portions, learnt from deliveries.
+// estimate is what past deliveries tell about the app's speed and about the size
+// of batches.
 type estimate struct {
-	// took is the mean time that a delivery takes; 0 until one was answered.
-	took float64
-	// batch is the most messages that a delivery may have. It is no mean: batches
-	// are cut to the room there is, and a mean would shrink with what it causes.
+	// duration is the mean duration of a successful delivery; 0 before the first.
+	duration float64
+	// batch is the largest number of messages in one delivery. It is not a mean:
+	// the worker cuts batches to the room there is, and a mean would shrink with its
+	// own effect.
 	batch int
 }
 
-// answered takes in one delivery that is done.
-func (p *estimate) recordDuration(took time.Duration) {
+// recordDuration adds a successful delivery.
+func (e *estimate) recordDuration(took time.Duration) {
 	t := max(float64(took), 1)
-	if p.took == 0 {
-		p.took = t
+	if e.duration == 0 {
+		e.duration = t
 		return
 	}
-	p.took += (t - p.took) / averageOver
+	e.duration += (t - e.duration) / averageOver
 }
 
-// begun takes in the size of one delivery.
-func (p *estimate) begun(n int) { p.batch = max(p.batch, n) }
+// recordBatch adds the size of a delivery.
+func (e *estimate) recordBatch(n int) { e.batch = max(e.batch, n) }
 
-// telling reports whether a delivery that is not done says something about the
-// app's speed. What failed sooner than others succeed was not worked on: an app
-// that turns requests away at once must not pass for a fast one.
-func (p *estimate) showsSpeed(took time.Duration) bool { return p.took > 0 && float64(took) >= p.took }
+// showsSpeed reports whether a delivery that did not succeed says something about
+// the app's speed. A failure that is faster than a success was not worked on: an app
+// that rejects requests at once must not look fast.
+func (e *estimate) showsSpeed(took time.Duration) bool {
+	return e.duration > 0 && float64(took) >= e.duration
+}
 
-// room returns how many messages of deliveries may begin within d where limit
-// deliveries are allowed at once and used are in work.
-func (p *estimate) room(limit, used int, d time.Duration) int {
-	deliveries := float64(max(limit-used, 0))
-	if p.took > 0 {
-		deliveries += float64(limit) * max(float64(d), 0) / p.took
+// room returns how many messages may start within d where limit deliveries are
+// allowed at once and inWork are in work.
+func (e *estimate) room(limit, inWork int, d time.Duration) int {
+	deliveries := float64(max(limit-inWork, 0))
+	if e.duration > 0 {
+		deliveries += float64(limit) * max(float64(d), 0) / e.duration
 	}
-	return p.messagesIn(deliveries)
+	return e.messages(deliveries)
 }
 
-// inMessages says how many messages so many deliveries may carry.
-func (p *estimate) messagesIn(deliveries float64) int {
-	return int(min(deliveries*float64(p.batch), unlimited))
+// messages returns how many messages that many deliveries can carry.
+func (e *estimate) messages(deliveries float64) int {
+	return int(min(deliveries*float64(e.batch), unlimited))
 }

@@ -17,86 +17,78 @@ func TestWithoutLimitsEverythingPasses(t *testing.T) {
 			t.Fatalf("refused: %s %s", reason, wait)
 		}
 	}
-	if got, why := l.Room(noon, 0); got < 1_000_000 || why != "" {
-		t.Errorf("room for %d only: %q", got, why)
+	if got, reason := l.Room(noon, 0); got < 1_000_000 || reason != "" {
+		t.Errorf("room for %d only: %q", got, reason)
 	}
 	if got, want := l.Status(), (Status{InWork: 10_000}); got != want {
 		t.Errorf("status %+v, want %+v", got, want)
 	}
 }
 
-// TestRefusalTakesNothing: whichever limit says no, the others are as before.
-func TestRefusalTakesNothing(t *testing.T) {
+// TestRefusalConsumesNothing: when one limit refuses, the others are unchanged.
+func TestRefusalConsumesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newHarness(t, Options{Rate: 10, Batch: 10, Adaptive: &Adaptive{Start: 2, Max: 2}, Breaker: &Breaker{}})
-		r.want("")
-		r.want("")
+		h := newHarness(t, Options{Rate: 10, Batch: 10, Concurrency: 2, Adaptive: true, Breaker: &Breaker{}})
+		h.wantAllow("")
+		h.wantAllow("")
 		for range 50 {
-			r.want("concurrency 0s")
+			h.wantAllow("concurrency 0s")
 		}
-		if got, _ := r.Room(time.Now(), 0); got != 0 {
-			t.Errorf("room for %d where none is free", got)
+		if got, _ := h.Room(time.Now(), 0); got != 0 {
+			t.Errorf("room for %d, want none", got)
 		}
-		r.end(success, 0)
-		r.end(success, 0)
-		r.deliver(8, broken) // 50 refusals cost none of the 10 that were saved up
-		r.state(StateOpen)   // 8 of 10
+		h.done(success, 0)
+		h.done(success, 0)
+		h.deliver(8, serverError) // the 50 refusals cost none of the 10 that were saved up
+		h.wantState(stateOpen)    // 8 of 10
 		for range 50 {
-			if got := r.begin(); got[:7] != "breaker" {
+			if got := h.allow(); got[:7] != "breaker" {
 				t.Fatalf("answer %q", got)
 			}
 		}
 		time.Sleep(5 * time.Second)
-		r.Allow(time.Now(), 10) // all that is saved up, and the trial
-		r.wantLastEvent("breaker half-open: trials 1")
-		r.Done(time.Now(), queue.Result{Outcome: queue.Unreached}, 0)
+		h.Allow(time.Now(), 10) // the whole burst, and the trial
+		h.wantLastEvent("breaker half-open: one delivery on trial")
+		h.Done(time.Now(), queue.Result{Outcome: queue.Unreached}, 0)
 		for range 9 {
-			r.Done(time.Now(), queue.Result{Outcome: queue.Unreached}, 0)
+			h.Done(time.Now(), queue.Result{Outcome: queue.Unreached}, 0)
 		}
 		for range 50 {
-			r.want("rate 100ms")
+			h.wantAllow("rate 100ms")
 		}
 		time.Sleep(100 * time.Millisecond)
-		r.want("") // the trial is still free
-		if got, want := r.Status().Refused, (Refused{Breaker: 50, Concurrency: 50, Rate: 50}); got != want {
+		h.wantAllow("") // the trial has not been used
+		if got, want := h.Status().Refused, (Refused{Breaker: 50, Concurrency: 50, Rate: 50}); got != want {
 			t.Errorf("refused %+v, want %+v", got, want)
 		}
 	})
 }
 
-// heardLast compares what was told last.
-func (r *harness) wantLastEvent(want string) {
-	r.t.Helper()
-	if n := len(r.events); n == 0 || r.events[n-1] != want {
-		r.t.Fatalf("told %q, want %q at the end", r.events, want)
-	}
-}
-
-func TestDoneWithoutAllowIsHarmless(t *testing.T) {
+func TestDoneWithoutAllowIsIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newHarness(t, Options{Rate: 1, Adaptive: &Adaptive{Start: 2, Max: 2}, Breaker: &Breaker{MinRequests: 1}})
-		for _, res := range []queue.Result{broken, success, unreached, cutOff} {
+		h := newHarness(t, Options{Rate: 1, Concurrency: 2, Adaptive: true, Breaker: &Breaker{}})
+		for _, res := range []queue.Result{serverError, success, unreached, canceled} {
 			for range 20 {
-				r.end(res, time.Hour)
+				h.done(res, time.Hour)
 			}
 		}
-		r.state(StateClosed)
-		r.want("")
-		r.want("rate 1s")
-		r.end(success, 0)
-		r.end(success, 0)
-		r.end(success, 0)
-		if got := r.Status(); got.InWork != 0 {
+		h.wantState(stateClosed)
+		h.wantAllow("")
+		h.wantAllow("rate 1s")
+		h.done(success, 0)
+		h.done(success, 0)
+		h.done(success, 0)
+		if got := h.Status(); got.InWork != 0 {
 			t.Errorf("status %+v", got)
 		}
 	})
 }
 
-func TestNothingAskedIsNothingTaken(t *testing.T) {
+func TestAllowOfNoMessagesConsumesNothing(t *testing.T) {
 	t.Parallel()
-	l := New(&Options{Rate: 1, Adaptive: &Adaptive{Max: 1}})
+	l := New(&Options{Rate: 1, Concurrency: 1, Adaptive: true})
 	for _, n := range []int{0, -1} {
 		if ok, _, reason := l.Allow(noon, n); !ok {
 			t.Errorf("Allow(%d): refused for %q", n, reason)
@@ -109,53 +101,62 @@ func TestNothingAskedIsNothingTaken(t *testing.T) {
 
 func TestRoom(t *testing.T) {
 	t.Parallel()
-	opened := func(r *harness) { r.deliver(10, broken) }
+	open := func(h *harness) { h.deliver(10, serverError) }
+	openUntilTrial := func(h *harness) { open(h); time.Sleep(5 * time.Second) }
 	for _, tt := range []struct {
 		name    string
 		opts    Options
-		prepare func(r *harness)
+		prepare func(h *harness)
 		d       time.Duration
 		want    int
-		why     string
+		reason  string
 	}{
-		{"rate: saved up", Options{Rate: 100}, nil, 0, 10, ReasonRate},
-		{"rate: and to come", Options{Rate: 100}, nil, 2 * time.Second, 210, ReasonRate},
-		{"rate: a slow one", Options{Rate: 0.5}, func(r *harness) { r.want("") }, time.Second, 0, ReasonRate},
-		{"rate: a slow one later", Options{Rate: 0.5}, func(r *harness) { r.want("") }, 2 * time.Second, 1, ReasonRate},
-		{"rate: in debt", Options{Rate: 1}, func(r *harness) { r.Allow(time.Now(), 10) }, 5 * time.Second, 0, ReasonRate},
-		{"rate: a past time", Options{Rate: 100}, nil, -time.Hour, 10, ReasonRate},
-		{"concurrency: free", Options{Adaptive: &Adaptive{Start: 7}}, nil, time.Hour, 7, ReasonConcurrency},
-		{"concurrency: in use", Options{Adaptive: &Adaptive{Start: 7}}, func(r *harness) { r.want(""); r.want("") }, time.Hour, 5, ReasonConcurrency},
-		{"concurrency: turning over", Options{Adaptive: &Adaptive{Start: 7}}, func(r *harness) { r.deliver(1, success) }, 10 * time.Millisecond, 77, ReasonConcurrency},
-		{"concurrency: full but turning over", Options{Adaptive: &Adaptive{Start: 1}},
-			func(r *harness) { r.deliver(1, success); r.want("") }, 10 * time.Millisecond, 10, ReasonConcurrency},
-		{"concurrency: batches", Options{Batch: 10, Adaptive: &Adaptive{Start: 7}}, func(r *harness) { r.Allow(time.Now(), 1) }, 0, 60, ReasonConcurrency},
-		{"concurrency: batches that nobody named", Options{Adaptive: &Adaptive{Start: 7}}, func(r *harness) { r.Allow(time.Now(), 10); r.Allow(time.Now(), 1) }, 0, 50, ReasonConcurrency},
+		{"rate: burst", Options{Rate: 100}, nil, 0, 10, ReasonRate},
+		{"rate: burst and more to come", Options{Rate: 100}, nil, 2 * time.Second, 210, ReasonRate},
+		{"rate: below one per second", Options{Rate: 0.5}, func(h *harness) { h.wantAllow("") }, time.Second, 0, ReasonRate},
+		{"rate: below one per second, longer", Options{Rate: 0.5},
+			func(h *harness) { h.wantAllow("") }, 2 * time.Second, 1, ReasonRate},
+		{"rate: borrowed", Options{Rate: 1}, func(h *harness) { h.Allow(time.Now(), 10) }, 5 * time.Second, 0, ReasonRate},
+		{"rate: negative duration", Options{Rate: 100}, nil, -time.Hour, 10, ReasonRate},
+		{"concurrency: all free", Options{Concurrency: 7, Adaptive: true}, nil, time.Hour, 7, ReasonConcurrency},
+		{"concurrency: some in work", Options{Concurrency: 7, Adaptive: true},
+			func(h *harness) { h.wantAllow(""); h.wantAllow("") }, time.Hour, 5, ReasonConcurrency},
+		{"concurrency: free now and later", Options{Concurrency: 7, Adaptive: true},
+			func(h *harness) { h.deliver(1, success) }, 10 * time.Millisecond, 77, ReasonConcurrency},
+		{"concurrency: free later only", Options{Concurrency: 1, Adaptive: true},
+			func(h *harness) { h.deliver(1, success); h.wantAllow("") }, 10 * time.Millisecond, 10, ReasonConcurrency},
+		{"concurrency: batches", Options{Batch: 10, Concurrency: 7, Adaptive: true},
+			func(h *harness) { h.Allow(time.Now(), 1) }, 0, 60, ReasonConcurrency},
+		{"concurrency: larger batches than configured", Options{Concurrency: 7, Adaptive: true},
+			func(h *harness) { h.Allow(time.Now(), 10); h.Allow(time.Now(), 1) }, 0, 50, ReasonConcurrency},
 		{"breaker: closed", Options{Breaker: &Breaker{}}, nil, 0, unlimited, ""},
-		{"breaker: open", Options{Breaker: &Breaker{}}, opened, 4 * time.Second, 0, ReasonBreaker},
-		{"breaker: open, but not for long", Options{Breaker: &Breaker{Trials: 2}}, opened, 5 * time.Second, 2, ReasonBreaker},
-		{"breaker: a trial", Options{Breaker: &Breaker{}}, func(r *harness) { opened(r); time.Sleep(5 * time.Second); r.want("") }, time.Hour, 0, ReasonBreaker},
-		{"breaker: slow start", Options{Breaker: &Breaker{}}, func(r *harness) { opened(r); time.Sleep(5 * time.Second); r.deliver(3, success) }, 0, 3, ReasonConcurrency},
-		{"the least", Options{Rate: 40, Adaptive: &Adaptive{Start: 7}, Breaker: &Breaker{}}, nil, 0, 4, ReasonRate},
+		{"breaker: open", Options{Breaker: &Breaker{}}, open, 4 * time.Second, 0, ReasonBreaker},
+		{"breaker: trial within the duration", Options{Breaker: &Breaker{}}, open, 5 * time.Second, 1, ReasonBreaker},
+		{"breaker: trial running", Options{Breaker: &Breaker{}},
+			func(h *harness) { openUntilTrial(h); h.wantAllow("") }, time.Hour, 0, ReasonBreaker},
+		{"breaker: slow start", Options{Breaker: &Breaker{}},
+			func(h *harness) { openUntilTrial(h); h.deliver(3, success) }, 0, 3, ReasonConcurrency},
+		{"the strictest limit", Options{Rate: 40, Concurrency: 7, Adaptive: true, Breaker: &Breaker{}},
+			nil, 0, 4, ReasonRate},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := newHarness(t, tt.opts)
+				h := newHarness(t, tt.opts)
 				if tt.prepare != nil {
-					tt.prepare(r)
+					tt.prepare(h)
 				}
-				if got, why := r.Room(time.Now(), tt.d); got != tt.want || why != tt.why {
-					t.Errorf("room for %d because of %q, want %d because of %q", got, why, tt.want, tt.why)
+				if got, reason := h.Room(time.Now(), tt.d); got != tt.want || reason != tt.reason {
+					t.Errorf("room for %d, reason %q; want %d, reason %q", got, reason, tt.want, tt.reason)
 				}
 			})
 		})
 	}
 }
 
-// TestWhatTheAdaptiveLimitLearnsFrom: an app that turns requests away at once must
-// not pass for a fast one, and one that hangs must pass for a slow one.
-func TestWhatTheAdaptiveLimitLearnsFrom(t *testing.T) {
+// TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures: an app that rejects requests
+// at once must not look fast, and one that hangs must look slow.
+func TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
@@ -164,47 +165,47 @@ func TestWhatTheAdaptiveLimitLearnsFrom(t *testing.T) {
 		moves bool
 	}{
 		{"success", success, 100 * time.Millisecond, true},
-		{"fast failure", broken, time.Millisecond, false},
-		{"fast refusal", queue.Result{Status: 429}, time.Millisecond, false},
-		{"slow failure", broken, time.Second, true},
-		{"time-out", queue.Result{}, time.Second, true},
+		{"fast failure", serverError, time.Millisecond, false},
+		{"fast rejection", queue.Result{Status: 429}, time.Millisecond, false},
+		{"slow failure", serverError, time.Second, true},
+		{"timeout", queue.Result{}, time.Second, true},
 		{"unreached", unreached, time.Second, false},
-		{"cut off", cutOff, time.Second, false},
+		{"canceled", canceled, time.Second, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				r := newHarness(t, Options{Adaptive: &Adaptive{Start: 10}})
+				h := newHarness(t, Options{Adaptive: true})
 				deliver := func(n int, res queue.Result, took time.Duration) {
 					for range n {
-						r.want("")
+						h.wantAllow("")
 						time.Sleep(took)
-						r.end(res, took)
+						h.done(res, took)
 					}
 				}
 				deliver(1, success, 100*time.Millisecond)
-				r.events = nil
+				h.events = nil
 				deliver(200, tt.res, tt.took)
-				if moved := len(r.events) > 0; moved != tt.moves {
-					t.Errorf("told %q; want a move: %v", r.events, tt.moves)
+				if moved := len(h.events) > 0; moved != tt.moves {
+					t.Errorf("events %q; want a changed limit: %v", h.events, tt.moves)
 				}
 			})
 		})
 	}
 }
 
-func TestEventsReadWell(t *testing.T) {
+func TestEventStrings(t *testing.T) {
 	t.Parallel()
 	for want, event := range map[string]fmt.Stringer{
 		"breaker open: 6 of 10 deliveries failed, trial in 5s": Opened{Failures: 6, Deliveries: 10, Delay: 5 * time.Second},
-		"breaker open: a trial failed, next in 10s":            Opened{Failures: 1, Deliveries: 1, Again: true, Delay: 10 * time.Second},
-		"breaker half-open: trials 3":                          HalfOpened{Trials: 3},
+		"breaker open: the trial failed, next in 10s":          Opened{TrialFailed: true, Delay: 10 * time.Second},
+		"breaker half-open: one delivery on trial":             HalfOpened{},
 		"breaker closed after 1m0s":                            Closed{After: time.Minute},
 		"concurrency 9, was 10":                                LimitChanged{From: 10, To: 9},
 	} {
 		if got := event.String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-		(&Events{}).call(event) // nobody listens
+		(&Events{}).notify(event) // without listeners
 	}
 }

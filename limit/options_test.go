@@ -10,26 +10,25 @@ import (
 
 func TestOptionsAreBroughtIntoRange(t *testing.T) {
 	t.Parallel()
-	breaker := Breaker{Share: 0.5, MinRequests: 10, Window: 30 * time.Second, Delay: 5 * time.Second, MaxDelay: time.Minute, Trials: 1}
+	breaker := Breaker{FailureRatio: 0.5, Window: 30 * time.Second, Delay: 5 * time.Second}
 	for _, tt := range []struct {
 		name     string
 		in, want *Options
 	}{
-		{"none", nil, &Options{Batch: 1, Concurrency: 50}},
+		{"nil", nil, &Options{Batch: 1, Concurrency: 50}},
 		{"zero", &Options{}, &Options{Batch: 1, Concurrency: 50}},
-		{"zero parts", &Options{Adaptive: &Adaptive{}, Breaker: &Breaker{}},
-			&Options{Batch: 1, Concurrency: 50, Adaptive: &Adaptive{Min: 1, Max: 50, Start: 10}, Breaker: &breaker}},
-		{"negative", &Options{Rate: -1, Concurrency: -1, Adaptive: &Adaptive{Min: -1, Max: -1, Start: -1},
-			Breaker: &Breaker{Share: -1, MinRequests: -1, Window: -1, Delay: -1, MaxDelay: -1, Trials: -1}},
-			&Options{Batch: 1, Concurrency: 1, Adaptive: &Adaptive{Min: 1, Max: 1, Start: 1},
-				Breaker: &Breaker{Share: 0.5, MinRequests: 1, Window: time.Second, Delay: 5 * time.Second, MaxDelay: 5 * time.Second, Trials: 1}}},
-		{"no numbers", &Options{Rate: math.NaN(), Breaker: &Breaker{Share: math.NaN()}}, &Options{Batch: 1, Concurrency: 50, Breaker: &breaker}},
+		{"zero breaker", &Options{Breaker: &Breaker{}}, &Options{Batch: 1, Concurrency: 50, Breaker: &breaker}},
+		{"negative",
+			&Options{Rate: -1, Concurrency: -1, Batch: -1, Adaptive: true,
+				Breaker: &Breaker{FailureRatio: -1, Window: -1, Delay: -1}},
+			&Options{Batch: 1, Concurrency: 1, Adaptive: true,
+				Breaker: &Breaker{FailureRatio: 0.5, Window: time.Second, Delay: 5 * time.Second}}},
+		{"not a number", &Options{Rate: math.NaN(), Breaker: &Breaker{FailureRatio: math.NaN()}},
+			&Options{Batch: 1, Concurrency: 50, Breaker: &breaker}},
 		{"infinite", &Options{Rate: math.Inf(1)}, &Options{Batch: 1, Concurrency: 50}},
-		{"small concurrency", &Options{Concurrency: 4, Adaptive: &Adaptive{}}, &Options{Batch: 1, Concurrency: 4, Adaptive: &Adaptive{Min: 1, Max: 4, Start: 4}}},
-		{"max below min", &Options{Adaptive: &Adaptive{Min: 20, Max: 10}}, &Options{Batch: 1, Concurrency: 50, Adaptive: &Adaptive{Min: 20, Max: 20, Start: 20}}},
-		{"too much", &Options{Rate: 1e9, Adaptive: &Adaptive{Max: 8, Start: 9}, Breaker: &Breaker{Share: 7, Delay: time.Hour}},
-			&Options{Rate: 1e9, Batch: 1, Concurrency: 50, Adaptive: &Adaptive{Min: 1, Max: 8, Start: 8},
-				Breaker: &Breaker{Share: 1, MinRequests: 10, Window: 30 * time.Second, Delay: time.Hour, MaxDelay: time.Hour, Trials: 1}}},
+		{"too large", &Options{Rate: 1e9, Breaker: &Breaker{FailureRatio: 7, Delay: time.Hour}},
+			&Options{Rate: 1e9, Batch: 1, Concurrency: 50,
+				Breaker: &Breaker{FailureRatio: 1, Window: 30 * time.Second, Delay: time.Hour}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -39,9 +38,19 @@ func TestOptionsAreBroughtIntoRange(t *testing.T) {
 			}
 			got.Events = nil
 			if diff := cmp.Diff(*tt.want, got); diff != "" {
-				t.Errorf("settled (-want +got):\n%s", diff)
+				t.Errorf("withDefaults (-want +got):\n%s", diff)
 			}
-			New(tt.in) // the libraries panic at what they do not like
+			New(tt.in) // the libraries panic on invalid values
 		})
+	}
+}
+
+func TestAdaptiveLimitStartsWithinItsRange(t *testing.T) {
+	t.Parallel()
+	for concurrency, want := range map[int]int{0: 10, 1: 1, 4: 4, 10: 10, 100: 10} {
+		l := New(&Options{Concurrency: concurrency, Adaptive: true})
+		if got := l.Status().Limit; got != want {
+			t.Errorf("concurrency %d: the adaptive limit starts at %d, want %d", concurrency, got, want)
+		}
 	}
 }

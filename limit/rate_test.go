@@ -10,17 +10,19 @@ import (
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
-func TestRateSavesUpLittle(t *testing.T) {
+func TestBurstIsSmall(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		perSecond    float64
 		batch, burst int
 		wait         time.Duration
 	}{
-		{0.1, 1, 1, 10 * time.Second}, {0.5, 1, 1, 2 * time.Second}, {1, 1, 1, time.Second}, {2.5, 1, 1, 400 * time.Millisecond},
+		{0.1, 1, 1, 10 * time.Second}, {0.5, 1, 1, 2 * time.Second},
+		{1, 1, 1, time.Second}, {2.5, 1, 1, 400 * time.Millisecond},
 		{10, 1, 1, 100 * time.Millisecond}, {20, 1, 2, 50 * time.Millisecond}, {1000, 1, 100, time.Millisecond},
-		// A whole batch, within a second's worth.
-		{0.1, 10, 1, 10 * time.Second}, {2.5, 10, 2, 400 * time.Millisecond}, {20, 10, 10, 50 * time.Millisecond}, {1000, 10, 100, time.Millisecond},
+		// A whole batch, but no more than a second's worth.
+		{0.1, 10, 1, 10 * time.Second}, {2.5, 10, 2, 400 * time.Millisecond},
+		{20, 10, 10, 50 * time.Millisecond}, {1000, 10, 100, time.Millisecond},
 	} {
 		l := New(&Options{Rate: tt.perSecond, Batch: tt.batch})
 		for i := range tt.burst {
@@ -38,35 +40,35 @@ func TestRateSavesUpLittle(t *testing.T) {
 	}
 }
 
-// TestTheFirstSecondIsLikeTheOthers: after a rest, with work for ever, as many begin as
-// the rate says, and at most a tenth more of them.
-func TestTheFirstSecondIsLikeTheOthers(t *testing.T) {
+// TestBurstAddsAtMostATenthInTheFirstSecond: after a pause, with endless work, as
+// many messages start as the rate allows, and at most a tenth more.
+func TestBurstAddsAtMostATenthInTheFirstSecond(t *testing.T) {
 	t.Parallel()
 	for _, perSecond := range []int{10, 20, 100, 1000} {
 		l := New(&Options{Rate: float64(perSecond)})
 		l.Allow(noon.Add(-time.Hour), 1)
-		var begun [10]int
+		var started [10]int
 		for now := noon; now.Before(noon.Add(10 * time.Second)); {
 			ok, wait, _ := l.Allow(now, 1)
 			if ok {
-				begun[now.Sub(noon)/time.Second]++
+				started[now.Sub(noon)/time.Second]++
 			}
 			now = now.Add(wait)
 		}
-		for i, n := range begun {
+		for i, n := range started {
 			if n < perSecond || n > perSecond+perSecond/10 {
-				t.Errorf("rate %d: %d began in second %d", perSecond, n, i+1)
+				t.Errorf("rate %d: %d started in second %d", perSecond, n, i+1)
 			}
 		}
 	}
 }
 
-func TestABatchBeyondTheBurstPaysAfterwards(t *testing.T) {
+func TestBatchAboveTheBurstBorrows(t *testing.T) {
 	t.Parallel()
 	l := New(&Options{Rate: 2})
 	now := noon
 	if ok, _, _ := l.Allow(now, 10); !ok {
-		t.Fatal("a batch of 10 at 2 a second must not wait for ever")
+		t.Fatal("a batch of 10 at 2 per second must not wait for ever")
 	}
 	ok, wait, _ := l.Allow(now, 10)
 	if ok || wait != 5*time.Second {
@@ -77,7 +79,7 @@ func TestABatchBeyondTheBurstPaysAfterwards(t *testing.T) {
 	}
 }
 
-func TestRateChangesWhileRunning(t *testing.T) {
+func TestSetRate(t *testing.T) {
 	t.Parallel()
 	l := New(nil)
 	for range 1000 {
@@ -99,12 +101,13 @@ func TestRateChangesWhileRunning(t *testing.T) {
 		after     time.Duration
 		want      int
 	}{
-		{"a limit where none was", 50, 0, 5}, {"nothing saved up", 100, 0, 0}, {"the new rate", 100, time.Second, 10},
-		{"slower", 30, time.Second, 3}, {"none", 0, 0, 1000}, {"negative is none", -1, 0, 1000}, {"no number is none", math.NaN(), 0, 1000},
+		{"a limit after none", 50, 0, 5}, {"nothing saved up", 100, 0, 0}, {"the new rate", 100, time.Second, 10},
+		{"slower", 30, time.Second, 3}, {"none", 0, 0, 1000},
+		{"negative is none", -1, 0, 1000}, {"NaN is none", math.NaN(), 0, 1000},
 	} {
 		l.SetRate(noon, tt.perSecond)
 		if got := l.Status().Rate; tt.perSecond > 0 && got != tt.perSecond {
-			t.Errorf("%s: status tells of a rate of %v", tt.name, got)
+			t.Errorf("%s: status reports a rate of %v", tt.name, got)
 		}
 		noon := noon
 		if tt.after > 0 {
@@ -116,10 +119,9 @@ func TestRateChangesWhileRunning(t *testing.T) {
 	}
 }
 
-// TestRateHoldsOverEveryWindow: no stretch of time sees more than the rate yields
-// in it and what may be saved up, in whatever order callers come, and who waits
-// as told is served.
-func TestRateHoldsOverEveryWindow(t *testing.T) {
+// TestRateHoldsInEveryPeriod: no period has more messages than the rate allows plus
+// one burst, whatever the order of the calls, and a message is allowed after its wait.
+func TestRateHoldsInEveryPeriod(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		perSecond := rapid.SampledFrom([]float64{0.3, 1, 2.5, 7, 100}).Draw(t, "rate")
@@ -137,7 +139,7 @@ func TestRateHoldsOverEveryWindow(t *testing.T) {
 			seen := l.last.Sub(noon)
 			if !ok && n == 1 {
 				if room, _ := l.Room(noon.Add(at), wait); room < 1 {
-					t.Fatalf("no room within %s, although one may begin then", wait)
+					t.Fatalf("no room within %s, although a message may start then", wait)
 				}
 			}
 			if !ok && rapid.Bool().Draw(t, "wait") {

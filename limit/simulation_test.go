@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-// server is an app that works on so many requests at once, for about work each;
-// the others queue up inside of it, as they do in most.
+// server is an app that works on a fixed number of requests at once, for about
+// work each. Further requests wait inside it, as in most apps.
 type server struct {
-	places chan struct{}
+	slots  chan struct{}
 	work   time.Duration
 	mu     sync.Mutex
 	random *rand.Rand
 }
 
-func newServer(places int, work time.Duration) *server {
-	return &server{places: make(chan struct{}, places), work: work, random: rand.New(rand.NewPCG(1, 2))}
+func newServer(slots int, work time.Duration) *server {
+	return &server{slots: make(chan struct{}, slots), work: work, random: rand.New(rand.NewPCG(1, 2))}
 }
 
 func (s *server) serve() {
-	s.places <- struct{}{}
+	s.slots <- struct{}{}
 	s.mu.Lock()
 	d := time.Duration(float64(s.work) * (0.8 + 0.4*s.random.Float64()))
 	s.mu.Unlock()
 	time.Sleep(d)
-	<-s.places
+	<-s.slots
 }
 
-// drive has 100 slots deliver to s through l until end and returns how many
-// deliveries there were.
+// drive has 100 workers deliver to s through l until end and returns the number of
+// deliveries.
 func drive(l *Limiter, s *server, end time.Time) (served int) {
 	var mu sync.Mutex
-	var slots sync.WaitGroup
+	var workers sync.WaitGroup
 	done := sync.NewCond(&mu)
 	for range 100 {
-		slots.Go(func() {
+		workers.Go(func() {
 			mu.Lock()
 			defer mu.Unlock()
 			for time.Now().Before(end) {
@@ -46,47 +46,48 @@ func drive(l *Limiter, s *server, end time.Time) (served int) {
 					continue
 				}
 				mu.Unlock()
-				begun := time.Now()
+				startedAt := time.Now()
 				s.serve()
 				mu.Lock()
 				served++
-				l.Done(time.Now(), success, time.Since(begun))
+				l.Done(time.Now(), success, time.Since(startedAt))
 				done.Signal()
 			}
 			done.Broadcast()
 		})
 	}
-	slots.Wait()
+	workers.Wait()
 	return served
 }
 
-// TestAdaptiveLimitSettlesNearTheApp holds the figures that doc.go promises: an
-// app with k places never stands before all 100 slots, and loses little of what it
-// could do.
-func TestAdaptiveLimitSettlesNearTheApp(t *testing.T) {
+// TestAdaptiveLimitSettlesNearTheCapacityOfTheApp checks the figures in doc.go: an
+// app with k slots never gets all 100 requests at once and loses little of its
+// throughput.
+func TestAdaptiveLimitSettlesNearTheCapacityOfTheApp(t *testing.T) {
 	t.Parallel()
 	for _, k := range []int{5, 10, 30} {
 		synctest.Test(t, func(t *testing.T) {
 			const work, length = 100 * time.Millisecond, 20 * time.Minute
-			l := New(&Options{Concurrency: 100, Adaptive: &Adaptive{}})
-			begun := time.Now()
+			l := New(&Options{Concurrency: 100, Adaptive: true})
+			start := time.Now()
 			var sum, n, most int
-			var watch sync.WaitGroup
-			watch.Go(func() {
+			var sampler sync.WaitGroup
+			sampler.Go(func() {
 				time.Sleep(length / 4)
-				for time.Since(begun) < length {
+				for time.Since(start) < length {
 					limit := l.Status().Limit
 					sum, n, most = sum+limit, n+1, max(most, limit)
 					time.Sleep(time.Second)
 				}
 			})
-			served := drive(l, newServer(k, work), begun.Add(length))
-			watch.Wait()
+			served := drive(l, newServer(k, work), start.Add(length))
+			sampler.Wait()
 			mean := float64(sum) / float64(n)
-			share := float64(served) * work.Seconds() / length.Seconds() / float64(k)
-			t.Logf("an app with %d places: limit %.1f on average, %d at most; %.0f %% of its best", k, mean, most, 100*share)
-			if mean < 0.7*float64(k) || mean > float64(k)+10 || most > k+20 || share < 0.75 {
-				t.Errorf("an app with %d places: limit %.1f on average, %d at most; %.0f %% of its best", k, mean, most, 100*share)
+			throughput := float64(served) * work.Seconds() / length.Seconds() / float64(k)
+			const format = "an app with %d slots: mean limit %.1f, highest %d; %.0f %% of its maximum throughput"
+			t.Logf(format, k, mean, most, 100*throughput)
+			if mean < 0.7*float64(k) || mean > float64(k)+10 || most > k+20 || throughput < 0.75 {
+				t.Errorf(format, k, mean, most, 100*throughput)
 			}
 		})
 	}
