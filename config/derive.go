@@ -15,6 +15,7 @@ func (l *loader) derive() {
 	l.deriveTarget()
 	l.deriveQueues()
 	l.deriveMetrics()
+	l.deriveConsole()
 	l.deriveScaling()
 	l.deriveOutput()
 	l.deriveBackoff()
@@ -268,5 +269,20 @@ func (l *loader) deriveStop() {
 		l.settle("shutdown-timeout", "that of app-grace and 5 seconds")
 	case s.ShutdownTimeout < s.AppGrace:
 		l.about("shutdown-timeout", fmt.Sprintf("shutdown-timeout %s ends a stop before app-grace %s is over", s.ShutdownTimeout, s.AppGrace), "raise it, or lower app-grace")
+	}
+}
+
+// deriveConsole refuses a console that other machines can reach in clear text.
+func (l *loader) deriveConsole() {
+	s := &l.cfg.Settings
+	switch {
+	case s.ConsoleTLSCert != "" && s.ConsoleTLSKey == "":
+		l.clash("console-tls-cert", "console-tls-cert is set without its private key", "add console-tls-key")
+	case s.ConsoleTLSCert == "" && s.ConsoleTLSKey != "":
+		l.clash("console-tls-key", "console-tls-key is set without its certificate", "add console-tls-cert")
+	case s.Console == Off || isLoopback(s.Console) || s.ConsoleTLSCert != "" || s.ConsoleInsecure:
+	default:
+		l.clash("console", fmt.Sprintf("%s would serve the token and deployments in clear text to other machines", l.named("console")),
+			"add console-tls-cert and console-tls-key, or console-insecure on a network that you trust, or use 127.0.0.1")
 	}
 }

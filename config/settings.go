@@ -282,6 +282,11 @@ type Settings struct {
 
 	// Console is a host and a port, port 0 meaning any free one, or [Off].
 	Console string
+	// ConsoleTLSCert and ConsoleTLSKey are PEM files, both set or both "": with
+	// them the console speaks TLS.
+	ConsoleTLSCert, ConsoleTLSKey string
+	// ConsoleInsecure allows the console in clear text on any address.
+	ConsoleInsecure bool
 	// ConsoleHosts are host names that requests to the console may address beside
 	// localhost and its own addresses.
 	ConsoleHosts []string

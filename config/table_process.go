@@ -124,8 +124,20 @@ func periodicOptions() []Option {
 func consoleOptions() []Option {
 	return []Option{{
 		Name: "console", Group: GroupConsole, Default: "127.0.0.1:9325", Serve: true,
-		Help:  "Where health, metrics and the API are served that tendril's other commands use; port 0 takes any free one, off is none. On another address than loopback, whoever reaches it sees counts and health; acts and message bodies ask for the token.",
+		Help:  "Where health, metrics and the API are served that tendril's other commands use; port 0 takes any free one, off is none. Another address than loopback needs TLS or console-insecure; whoever reaches it sees counts and health, while acts and message bodies ask for the token.",
 		value: checked(func(s *Settings) *string { return &s.Console }, "an address and a port, such as 127.0.0.1:9325, or off", consoleAddress),
+	}, {
+		Name: "console-tls-cert", Group: GroupConsole, Serve: true, Example: "/etc/tendril/tls.crt", DefaultNote: "none: plain HTTP",
+		Help:  "The certificate of the console in PEM, with its chain, which makes it HTTPS; the file is read again when it changes.",
+		value: checked(func(s *Settings) *string { return &s.ConsoleTLSCert }, "a path of a file", filePath),
+	}, {
+		Name: "console-tls-key", Group: GroupConsole, Serve: true, Example: "/etc/tendril/tls.key", DefaultNote: "none",
+		Help:  "The private key of console-tls-cert in PEM; read again when it changes.",
+		value: checked(func(s *Settings) *string { return &s.ConsoleTLSKey }, "a path of a file", filePath),
+	}, {
+		Name: "console-insecure", Group: GroupConsole, Serve: true, Default: "false",
+		Help:  "Serve the console in clear text on another address than loopback: whoever can read that network's traffic can read the token and deploy.",
+		value: onOff(func(s *Settings) *bool { return &s.ConsoleInsecure }),
 	}, {
 		Name: "console-hosts", Group: GroupConsole, Serve: true, list: true, Example: "tendril,worker.internal", DefaultNote: "none",
 		Help:  "Names by which the console is addressed, beside localhost and its own addresses: a scraper's for instance. Requests to other names are refused, since a web page can have any name point here.",

@@ -19,6 +19,7 @@ func (l *loader) warn() {
 	l.warnLimits()
 	l.warnOrder()
 	l.warnMetrics()
+	l.warnConsole()
 	l.warnScaling()
 	for i := range l.views {
 		l.views[i].warnTimes()
@@ -291,5 +292,19 @@ func (v *view) warnQueue(q *QueueSettings) {
 	}
 	if v.concerns("max-wait", "retention-period") && q.MaxWait > q.RetentionPeriod {
 		v.about("max-wait", fmt.Sprintf("%s is longer than %s", v.named("max-wait"), v.cite("retention-period")), "")
+	}
+}
+
+// warnConsole tells of options of a console that is off or not reached from elsewhere.
+func (l *loader) warnConsole() {
+	switch s := &l.cfg.Settings; {
+	case s.Console == Off:
+		for _, name := range []string{"console-tls-cert", "console-tls-key", "console-insecure"} {
+			l.idleFor(name, "the console is off")
+		}
+	case s.ConsoleInsecure && s.ConsoleTLSCert != "":
+		l.idleFor("console-insecure", "the console speaks TLS")
+	case s.ConsoleInsecure && isLoopback(s.Console):
+		l.idleFor("console-insecure", l.named("console")+" is a loopback address")
 	}
 }

@@ -25,8 +25,12 @@ type Instance struct {
 	PID         int    `json:"pid"`
 	Version     string `json:"version"`
 	Environment string `json:"environment"`
-	// Console is the console's host:port; "" when it is off.
+	// Console is the host:port at which this machine reaches the console; ""
+	// when it is off.
 	Console string `json:"console"`
+	// ConsoleCertificate is the fingerprint of the one certificate that the
+	// console shows, see [Certificate]; "" where it speaks plain HTTP.
+	ConsoleCertificate string `json:"console_certificate,omitempty"`
 	// Endpoint is the URL of the embedded SQS endpoint; "" when the environment
 	// works on Amazon SQS.
 	Endpoint string `json:"endpoint"`
@@ -60,6 +64,17 @@ func (i *Instance) Queue(name string) InstanceQueue {
 		}
 	}
 	return InstanceQueue{}
+}
+
+// ConsoleURL is the URL of the console; "" when it is off.
+func (i *Instance) ConsoleURL() string {
+	switch {
+	case i.Console == "":
+		return ""
+	case i.ConsoleCertificate != "":
+		return "https://" + i.Console
+	}
+	return "http://" + i.Console
 }
 
 // Embedded reports whether the instance serves its own queues.

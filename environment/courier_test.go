@@ -134,16 +134,16 @@ func TestMemoryStoreIsAPeriodicStore(t *testing.T) {
 
 func TestConflictKeepsItsText(t *testing.T) {
 	t.Parallel()
-	_, err := listen("listen", "127.0.0.1:notaport")
+	_, err := listen("listen", "127.0.0.1:notaport", true)
 	if err == nil {
 		t.Fatal("listened on no port")
 	}
-	l, err := listen("listen", "127.0.0.1:0")
+	l, err := listen("listen", "127.0.0.1:0", true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, err = listen("console", l.Addr().String())
+	_, err = listen("console", l.Addr().String(), true)
 	if err == nil || err.Error() != "--console "+l.Addr().String()+": the port is in use; stop what listens there, or give another port (0 takes any free one)" {
 		t.Errorf("error = %v", err)
 	}

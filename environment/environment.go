@@ -106,8 +106,14 @@ type Environment struct {
 	// deployment is the last one; nil before the first. Under copyMu.
 	deployment *console.Deployment
 	shown      *console.Deliveries
-	address    string // the console's; "" when off
-	token      string // the console's; "" when off
+	address    string // at which this machine reaches the console; "" when off
+	// instanceFile is what the other commands read.
+	instanceFile struct {
+		mu          sync.Mutex
+		written     bool
+		certificate string // the fingerprint of the console's; "" for plain HTTP
+	}
+	token string // the console's; "" when off
 
 	// announced is closed when the queues and their workers are there; started when
 	// the start is over; ready when the app was ready for the first time; welcomed

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"syscall"
 	"time"
@@ -133,7 +134,7 @@ func (e *Environment) openBroker(context.Context) error {
 
 // serveBroker serves the embedded queues over the SQS protocol.
 func (e *Environment) serveBroker(context.Context) error {
-	l, err := listen("listen", e.s.Listen)
+	l, err := listen("listen", e.s.Listen, true)
 	if err != nil {
 		return err
 	}
@@ -161,8 +162,10 @@ func (e *Environment) serve(name string, server *http.Server, l net.Listener, be
 	})
 }
 
-// listen binds an address; the error names the option that gave it.
-func listen(option, address string) (net.Listener, error) {
+// listen binds an address; the error names the option that gave it. With
+// localOnly, the address must be one that only this machine reaches: a name may
+// stand for another one than it says.
+func listen(option, address string, localOnly bool) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, conflict(fmt.Errorf("--%s %s: the port is in use; stop what listens there, or give another port (0 takes any free one)", option, address))
@@ -170,7 +173,27 @@ func listen(option, address string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--%s %s: %w", option, address, err)
 	}
+	if bound := addressOf(l); localOnly && !bound.Addr().IsLoopback() {
+		l.Close()
+		return nil, fmt.Errorf("%w: --%s %s: the name stands for %s, which other machines can reach; write 127.0.0.1:%d", ErrSettings, option, address, bound.Addr(), bound.Port())
+	}
 	return l, nil
+}
+
+// addressOf is the address that a listener is bound to.
+func addressOf(l net.Listener) netip.AddrPort {
+	bound := l.Addr().(*net.TCPAddr).AddrPort()
+	return netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
+}
+
+// localAddress is the address at which this machine reaches a listener: that of
+// loopback where it is bound to every address.
+func localAddress(l net.Listener) string {
+	bound := addressOf(l)
+	if bound.Addr().IsUnspecified() {
+		bound = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), bound.Port())
+	}
+	return bound.String()
 }
 
 // createOwnQueue makes a worker queue and its dead-letter queue, or brings the

@@ -3,9 +3,11 @@ package environment
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -46,11 +48,17 @@ func (e *Environment) startConsole(context.Context) error {
 	if e.s.Console == config.Off {
 		return nil
 	}
-	l, err := listen("console", e.s.Console)
+	encrypted := e.s.ConsoleTLSCert != ""
+	l, err := listen("console", e.s.Console, !encrypted && !e.s.ConsoleInsecure)
 	if err != nil {
 		return err
 	}
-	e.address = l.Addr().String()
+	e.address = localAddress(l)
+	if encrypted {
+		if l, err = e.encrypt(l); err != nil {
+			return err
+		}
+	}
 	if e.token = e.s.ConsoleToken; e.token == "" {
 		e.token = console.NewToken()
 	}
@@ -65,6 +73,38 @@ func (e *Environment) startConsole(context.Context) error {
 	server := console.New(opts)
 	e.serve("the console", console.HTTPServer(server), l, server.Close)
 	return nil
+}
+
+// encrypt has the console's listener speak TLS, with a certificate that the other
+// commands know from the instance file.
+func (e *Environment) encrypt(l net.Listener) (net.Listener, error) {
+	certificate, err := console.OpenCertificate(e.s.ConsoleTLSCert, e.s.ConsoleTLSKey, console.CertificateEvents{
+		Changed: e.certificateChanged,
+		Rejected: func(err error) {
+			e.report.note(slog.LevelError, "console", fmt.Sprintf("the certificate stays as it was: %v", err))
+		},
+	})
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("%w: --console-tls-cert: %w", ErrSettings, err)
+	}
+	e.instanceFile.certificate = certificate.Fingerprint()
+	return tls.NewListener(l, certificate.TLSConfig()), nil
+}
+
+// certificateChanged writes the instance file anew, where it is written already.
+func (e *Environment) certificateChanged(fingerprint string) {
+	e.instanceFile.mu.Lock()
+	defer e.instanceFile.mu.Unlock()
+	e.instanceFile.certificate = fingerprint
+	if !e.instanceFile.written {
+		return
+	}
+	if err := e.instance().Write(e.s.DataDir); err != nil {
+		e.report.note(slog.LevelError, "console", fmt.Sprintf("writing the instance file: %v", err))
+		return
+	}
+	e.report.note(slog.LevelInfo, "console", "the certificate is another one now")
 }
 
 // drainForConsole is Drain, which tells the caller of the console when work was cut
@@ -101,6 +141,9 @@ func (e *Environment) visible() bool { return e.address != "" || e.broker != nil
 func (e *Environment) claimFiles(context.Context) error {
 	if e.visible() {
 		e.steps.push("the instance file", func(context.Context) error {
+			e.instanceFile.mu.Lock()
+			defer e.instanceFile.mu.Unlock()
+			e.instanceFile.written = false
 			return errors.Join(console.RemoveInstance(e.s.DataDir), console.RemoveToken(e.s.DataDir))
 		})
 	}
@@ -116,7 +159,7 @@ func (e *Environment) announce(context.Context) error {
 		}
 	}
 	if e.visible() {
-		if err := e.instance().Write(e.s.DataDir); err != nil {
+		if err := e.writeInstance(); err != nil {
 			return fmt.Errorf("writing the instance file: %w", err)
 		}
 	}
@@ -125,10 +168,18 @@ func (e *Environment) announce(context.Context) error {
 	return nil
 }
 
+func (e *Environment) writeInstance() error {
+	e.instanceFile.mu.Lock()
+	defer e.instanceFile.mu.Unlock()
+	e.instanceFile.written = true
+	return e.instance().Write(e.s.DataDir)
+}
+
+// instance is what the instance file says; the caller holds its lock.
 func (e *Environment) instance() *console.Instance {
 	i := &console.Instance{
-		PID: os.Getpid(), Version: e.Version, Environment: e.s.Name, Console: e.address, Endpoint: e.endpoint,
-		Region: e.s.Region, AccountID: e.s.AccountID, StartedAt: e.began,
+		PID: os.Getpid(), Version: e.Version, Environment: e.s.Name, Console: e.address, ConsoleCertificate: e.instanceFile.certificate,
+		Endpoint: e.endpoint, Region: e.s.Region, AccountID: e.s.AccountID, StartedAt: e.began,
 	}
 	for _, l := range e.lines {
 		i.Queues = append(i.Queues, console.InstanceQueue{Name: l.queue.name, URL: l.queue.url, DeadLetterQueue: l.queue.dead, Embedded: l.embedded})
@@ -141,6 +192,9 @@ func (e *Environment) greet() {
 	show := "off"
 	if e.address != "" {
 		show = "http://" + e.address
+		if e.s.ConsoleTLSCert != "" {
+			show = "https://" + e.address
+		}
 	}
 	if !e.report.text {
 		attrs := []slog.Attr{slog.String("environment", e.s.Name), slog.String("version", e.Version), slog.String("backend", e.s.Backend),

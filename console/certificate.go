@@ -1,0 +1,122 @@
+package console
+
+import (
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"sync"
+)
+
+// Certificate is the console's TLS certificate, which is read again when its
+// files change. Its methods are safe for concurrent use.
+type Certificate struct {
+	certFile, keyFile string
+	events            CertificateEvents
+
+	mu      sync.Mutex
+	current *tls.Certificate
+	seen    [2]os.FileInfo // of the files as they were read last
+}
+
+// CertificateEvents are the listeners of a [Certificate]; a nil one is not
+// called. They are called during a handshake, one at a time.
+type CertificateEvents struct {
+	// Changed is told the fingerprint of a new certificate, before any client is
+	// shown it.
+	Changed func(fingerprint string)
+	// Rejected is told why files that changed are not used: the certificate
+	// stays what it was.
+	Rejected func(error)
+}
+
+// OpenCertificate reads a certificate with its chain, and its private key, both
+// in PEM.
+func OpenCertificate(certFile, keyFile string, events CertificateEvents) (*Certificate, error) {
+	c := &Certificate{certFile: certFile, keyFile: keyFile, events: events}
+	seen, err := c.look()
+	if err != nil {
+		return nil, err
+	}
+	if c.current, err = c.read(); err != nil {
+		return nil, err
+	}
+	c.seen = seen
+	return c, nil
+}
+
+// TLSConfig returns the configuration of a server that shows the certificate.
+func (c *Certificate) TLSConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			return c.refresh(), nil
+		},
+	}
+}
+
+// Fingerprint returns the SHA-256 of the certificate in hexadecimal digits.
+func (c *Certificate) Fingerprint() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return fingerprint(c.current.Certificate[0])
+}
+
+// fingerprint is that of a certificate in DER.
+func fingerprint(der []byte) string {
+	sum := sha256.Sum256(der)
+	return hex.EncodeToString(sum[:])
+}
+
+// refresh returns the certificate in force, read again if a file has changed.
+// Files that do not belong together, as between the writing of one and of the
+// other, are looked at again as soon as one of them changes.
+func (c *Certificate) refresh() *tls.Certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	seen, err := c.look()
+	if err != nil || same(seen, c.seen) {
+		return c.current // a file that is away for a moment is being replaced
+	}
+	c.seen = seen
+	fresh, err := c.read()
+	if err != nil {
+		if c.events.Rejected != nil {
+			c.events.Rejected(err)
+		}
+		return c.current
+	}
+	if c.events.Changed != nil {
+		c.events.Changed(fingerprint(fresh.Certificate[0]))
+	}
+	c.current = fresh
+	return c.current
+}
+
+func (c *Certificate) read() (*tls.Certificate, error) {
+	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate %s with the key %s: %w", c.certFile, c.keyFile, err)
+	}
+	return &pair, nil
+}
+
+func (c *Certificate) look() (seen [2]os.FileInfo, err error) {
+	for i, path := range []string{c.certFile, c.keyFile} {
+		if seen[i], err = os.Stat(path); err != nil {
+			return seen, fmt.Errorf("reading the console's certificate: %w", err)
+		}
+	}
+	return seen, nil
+}
+
+func same(a, b [2]os.FileInfo) bool {
+	for i := range a {
+		if !os.SameFile(a[i], b[i]) || a[i].Size() != b[i].Size() || !a[i].ModTime().Equal(b[i].ModTime()) {
+			return false
+		}
+	}
+	return true
+}
