@@ -41,7 +41,7 @@ var rooms = []room{
 	{"health", "Package health turns what the parts report into one status, one colour and its causes.", nil},
 	{"telemetry", "Package telemetry turns events into metrics and traces.", []string{"queue", "worker", "deliver", "periodic", "leader", "supervisor", "broker", "limit"}},
 	{"rollout", "Package rollout runs copies of the app side by side and moves deliveries between them.", nil},
-	{"isolate", "Package isolate finds the messages that kill the app.", nil},
+	{"poison", "Package poison finds the messages that kill the app.", nil},
 	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", nil},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.", []string{"bundle"}},
 	{"notify", "Package notify tells systemd how the service is doing.", nil},
@@ -50,7 +50,7 @@ var rooms = []room{
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows the environment in a browser and over a JSON API.", []string{"queue", "broker", "worker", "supervisor", "periodic", "health", "autoscale"}},
 	{"environment", "Package environment builds every part of a worker environment, starts them in order and stops them in reverse.",
-		[]string{"queue", "broker", "sqsapi", "worker", "deliver", "periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale", "health", "rollout", "isolate", "notify", "procgroup"}},
+		[]string{"queue", "broker", "sqsapi", "worker", "deliver", "periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale", "health", "rollout", "poison", "notify", "procgroup"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "periodic", "bundle", "config", "environment", "console", "aws", "health"}},
 }

@@ -214,7 +214,7 @@ func (c *appCopy) exited(how supervisor.Exit, now time.Time) {
 	c.died = make(chan struct{})
 	c.mu.Unlock()
 	slices.Sort(ids)
-	c.e.finder.Died(ids, now)
+	c.e.finder.Crashed(ids, now)
 	close(died)
 }
 

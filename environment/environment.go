@@ -16,9 +16,9 @@ import (
 	"tendril/console"
 	"tendril/envelope"
 	"tendril/health"
-	"tendril/isolate"
 	"tendril/limit"
 	"tendril/notify"
+	"tendril/poison"
 	"tendril/rollout"
 	"tendril/runtimeapi"
 	"tendril/supervisor"
@@ -84,8 +84,8 @@ type Environment struct {
 	// nobody runs one here.
 	app    *rollout.Manager[version]
 	router *rollout.Router
-	appRun context.Context // done when the app is stopped for good
-	finder *isolate.Finder // of messages that end the app
+	appRun context.Context  // done when the app is stopped for good
+	finder *poison.Detector // of messages that end the app
 	lone   *lone
 	pid    *pidFile
 	// gateTimer closes the workers' gates when the app stays away; under gateMu.
@@ -154,7 +154,7 @@ func New(opts Options) *Environment {
 	}
 	e.deploying <- struct{}{}
 	e.router = rollout.NewRouter(e.appGate)
-	e.finder = isolate.New(&isolate.Options{Events: e.finderEvents()})
+	e.finder = poison.New(&poison.Options{Events: e.finderEvents()})
 	e.lone = newLone(e)
 	e.system = notify.New(&notify.Options{Events: notify.Events{Withheld: func(w notify.Withheld) {
 		e.report.note(slog.LevelError, "environment", "this process does not get on; systemd will restart it unless it does within "+short(w.Within))

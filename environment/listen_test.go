@@ -42,13 +42,13 @@ func TestDeathOfACopyIsKnownAtOnce(t *testing.T) {
 	exit := supervisor.Exit{Code: 9}
 	died := c.begin("poison")
 	events.Ended(supervisor.Ended{Process: "web", PID: 7})
-	if !isDone(died) || !c.e.finder.Alone("poison") {
+	if !isDone(died) || !c.e.finder.Quarantined("poison") {
 		t.Error("the end of the process is not known before what it started is gone")
 	}
 	c.end("poison")
 	innocent := c.begin("innocent") // taken meanwhile
 	events.Exited(supervisor.Exited{Process: "web", PID: 7, Exit: exit})
-	if isDone(innocent) || c.e.finder.Alone("innocent") || c.e.finder.Kills("poison") != 1 {
+	if isDone(innocent) || c.e.finder.Quarantined("innocent") || c.e.finder.Kills("poison") != 1 {
 		t.Error("one end counts twice")
 	}
 	if !c.excused("web", exit) {

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"tendril/isolate"
+	"tendril/poison"
 	"tendril/queue"
 	"tendril/rollout"
 )
@@ -169,18 +169,18 @@ func (l *lone) tidy(ctx context.Context) {
 }
 
 // finderEvents tells what is found out about messages that end the app.
-func (e *Environment) finderEvents() isolate.Events {
+func (e *Environment) finderEvents() poison.Events {
 	note := func(level slog.Level, text string, attrs ...slog.Attr) {
 		e.report.note(level, "isolate", text, attrs...)
 	}
-	return isolate.Events{
-		Suspected: func(ids []string) {
+	return poison.Events{
+		Quarantined: func(ids []string) {
 			note(slog.LevelWarn, fmt.Sprintf("the app ended with %d messages in work; each is tried alone now", len(ids)), slog.Int("messages", len(ids)))
 		},
 		Cleared: func(id string) {
 			note(slog.LevelDebug, fmt.Sprintf("message %s did not end the app", id), slog.String("message_id", id))
 		},
-		Found: func(id string, times int) {
+		Detected: func(id string, times int) {
 			note(slog.LevelError, fmt.Sprintf("message %s ends the app (%d times so far); it is tried alone until its queue dead-letters it", id, times), slog.String("message_id", id))
 		},
 		Broken: func(broken bool) {

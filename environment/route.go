@@ -30,7 +30,7 @@ type route struct {
 
 // Deliver hands over one message.
 func (r *route) Deliver(ctx context.Context, m *queue.Message) queue.Result {
-	if r.e.finder.Alone(m.ID) {
+	if r.e.finder.Quarantined(m.ID) {
 		return r.e.lone.deliver(ctx, r, m)
 	}
 	member, err := r.e.router.AcquireWithin(ctx, briefly)
@@ -72,7 +72,7 @@ func (r *route) to(ctx context.Context, c *appCopy, m *queue.Message, alone bool
 		}
 	}
 	if result.Outcome != queue.Unreached {
-		r.e.finder.Lived(m.ID, alone)
+		r.e.finder.Survived(m.ID, alone)
 	}
 	return result, false
 }

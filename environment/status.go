@@ -12,7 +12,7 @@ import (
 	"tendril/config"
 	"tendril/console"
 	"tendril/health"
-	"tendril/isolate"
+	"tendril/poison"
 	"tendril/supervisor"
 	"tendril/worker"
 )
@@ -45,8 +45,8 @@ func (e *Environment) Status() console.Status {
 	if e.app != nil {
 		s.App = e.processStatus()
 		s.Deployment = e.lastDeployment()
-		if found := e.finder.Status(); found != (isolate.Status{}) {
-			s.Isolation = &console.Isolation{Suspects: found.Suspects, Killers: found.Killers, Broken: found.Broken}
+		if found := e.finder.Status(); found != (poison.Status{}) {
+			s.Isolation = &console.Isolation{Suspects: found.Quarantined, Killers: found.Poison, Broken: found.Broken}
 		}
 	}
 	s.Scaling = e.scalingStatus()

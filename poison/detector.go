@@ -1,4 +1,4 @@
-package isolate
+package poison
 
 import (
 	"sync"
@@ -21,12 +21,12 @@ type Options struct {
 // Events are a finder's listeners; every field may be nil.
 type Events struct {
 	// Suspected: messages were in work on a copy of the app when it died.
-	Suspected func(ids []string)
+	Quarantined func(ids []string)
 	// Cleared: a suspect was tried alone, and the app lived.
 	Cleared func(id string)
 	// Found: a message killed the app while it was alone with it, for the
 	// times-th time.
-	Found func(id string, times int)
+	Detected func(id string, times int)
 	// Broken: one message after the other kills the app, so it is the app; or,
 	// with false, it lives again.
 	Broken func(broken bool)
@@ -34,7 +34,7 @@ type Events struct {
 
 // Finder remembers which messages are suspected. Make it with [New]; its methods
 // are safe for concurrent use.
-type Finder struct {
+type Detector struct {
 	opts Options
 
 	mu       sync.Mutex
@@ -52,8 +52,8 @@ type suspect struct {
 }
 
 // New returns a finder that suspects nobody. opts may be nil.
-func New(opts *Options) *Finder {
-	f := &Finder{suspects: map[string]*suspect{}}
+func New(opts *Options) *Detector {
+	f := &Detector{suspects: map[string]*suspect{}}
 	if opts != nil {
 		f.opts = *opts
 	}
@@ -65,7 +65,7 @@ func New(opts *Options) *Finder {
 }
 
 // Alone reports whether a message must be delivered alone.
-func (f *Finder) Alone(id string) bool {
+func (f *Detector) Quarantined(id string) bool {
 	if f.quiet.Load() {
 		return false
 	}
@@ -75,7 +75,7 @@ func (f *Finder) Alone(id string) bool {
 }
 
 // Kills returns how often a message killed the app while alone with it.
-func (f *Finder) Kills(id string) int {
+func (f *Detector) Kills(id string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if s := f.suspects[id]; s != nil {
@@ -85,7 +85,7 @@ func (f *Finder) Kills(id string) int {
 }
 
 // Broken reports whether it is the app that dies, whatever it is given.
-func (f *Finder) Broken() bool {
+func (f *Detector) Broken() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.broken
@@ -95,19 +95,19 @@ func (f *Finder) Broken() bool {
 type Status struct {
 	// Suspects counts the messages to be tried alone, Killers those of them
 	// that were found to kill.
-	Suspects, Killers int
+	Quarantined, Poison int
 	// Broken is as [Finder.Broken] says.
 	Broken bool
 }
 
 // Status returns how many messages are suspected now.
-func (f *Finder) Status() Status {
+func (f *Detector) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s := Status{Suspects: len(f.suspects), Broken: f.broken}
+	s := Status{Quarantined: len(f.suspects), Broken: f.broken}
 	for _, x := range f.suspects {
 		if x.kills > 0 {
-			s.Killers++
+			s.Poison++
 		}
 	}
 	return s
@@ -116,7 +116,7 @@ func (f *Finder) Status() Status {
 // Died tells that a copy of the app died by itself at now, with these messages
 // in work. Exactly one message is found out; several become suspects; none
 // tells nothing.
-func (f *Finder) Died(ids []string, now time.Time) {
+func (f *Detector) Crashed(ids []string, now time.Time) {
 	f.mu.Lock()
 	var tell []func()
 	switch {
@@ -126,7 +126,7 @@ func (f *Finder) Died(ids []string, now time.Time) {
 		for _, id := range ids {
 			f.suspect(id, now)
 		}
-		if on := f.opts.Events.Suspected; on != nil {
+		if on := f.opts.Events.Quarantined; on != nil {
 			tell = append(tell, func() { on(ids) })
 		}
 	}
@@ -137,11 +137,11 @@ func (f *Finder) Died(ids []string, now time.Time) {
 	}
 }
 
-func (f *Finder) killed(id string, now time.Time) (tell []func()) {
+func (f *Detector) killed(id string, now time.Time) (tell []func()) {
 	s := f.suspect(id, now)
 	s.kills++
 	kills := s.kills
-	if on := f.opts.Events.Found; on != nil {
+	if on := f.opts.Events.Detected; on != nil {
 		tell = append(tell, func() { on(id, kills) })
 	}
 	if kills == 1 {
@@ -152,7 +152,7 @@ func (f *Finder) killed(id string, now time.Time) (tell []func()) {
 
 // Lived tells that the app lived through a delivery. alone tells that it had
 // nothing else to do: then the message is not suspected any more.
-func (f *Finder) Lived(id string, alone bool) {
+func (f *Detector) Survived(id string, alone bool) {
 	if f.quiet.Load() {
 		return
 	}
@@ -174,17 +174,17 @@ func (f *Finder) Lived(id string, alone bool) {
 }
 
 // settle notes whether there is anything to look out for.
-func (f *Finder) settle() { f.quiet.Store(len(f.suspects) == 0 && f.streak == 0 && !f.broken) }
+func (f *Detector) settle() { f.quiet.Store(len(f.suspects) == 0 && f.streak == 0 && !f.broken) }
 
 // Forget drops a message that is gone from its queue.
-func (f *Finder) Forget(id string) {
+func (f *Detector) Forget(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.suspects, id)
 	f.settle()
 }
 
-func (f *Finder) suspect(id string, now time.Time) *suspect {
+func (f *Detector) suspect(id string, now time.Time) *suspect {
 	s := f.suspects[id]
 	if s == nil {
 		if len(f.suspects) >= f.opts.Most {
@@ -196,7 +196,7 @@ func (f *Finder) suspect(id string, now time.Time) *suspect {
 	return s
 }
 
-func (f *Finder) forgetOldest() {
+func (f *Detector) forgetOldest() {
 	oldest := ""
 	for id, s := range f.suspects {
 		if oldest == "" || s.since.Before(f.suspects[oldest].since) {
@@ -207,7 +207,7 @@ func (f *Finder) forgetOldest() {
 }
 
 // judge says whether it is the app.
-func (f *Finder) judge() (tell []func()) {
+func (f *Detector) judge() (tell []func()) {
 	broken := f.streak >= enough
 	if broken == f.broken {
 		return nil

@@ -1,4 +1,4 @@
-package isolate
+package poison
 
 import (
 	"fmt"
@@ -23,7 +23,7 @@ func TestKillersAreFound(t *testing.T) {
 	for len(work) > 0 {
 		now = now.Add(time.Second)
 		var together []int
-		for len(together) < slots && len(work) > 0 && !f.Alone(fmt.Sprint(work[0])) {
+		for len(together) < slots && len(work) > 0 && !f.Quarantined(fmt.Sprint(work[0])) {
 			together, work = append(together, work[0]), work[1:]
 		}
 		if len(together) == 0 { // the head of the line is a suspect
@@ -31,11 +31,11 @@ func TestKillersAreFound(t *testing.T) {
 			work = work[1:]
 			tries[n]++
 			if !kills(n) {
-				f.Lived(fmt.Sprint(n), true)
+				f.Survived(fmt.Sprint(n), true)
 				done++
 				continue
 			}
-			f.Died([]string{fmt.Sprint(n)}, now)
+			f.Crashed([]string{fmt.Sprint(n)}, now)
 			if tries[n] < most {
 				work = append(work, n)
 			} else {
@@ -50,12 +50,12 @@ func TestKillersAreFound(t *testing.T) {
 			tries[n]++
 		}
 		if slices.ContainsFunc(together, kills) {
-			f.Died(ids, now)
+			f.Crashed(ids, now)
 			work = append(work, together...)
 			continue
 		}
 		for _, id := range ids {
-			f.Lived(id, false)
+			f.Survived(id, false)
 			done++
 		}
 	}
@@ -77,26 +77,26 @@ func TestVerdicts(t *testing.T) {
 	var heard []string
 	hear := func(format string, args ...any) { heard = append(heard, fmt.Sprintf(format, args...)) }
 	f := New(&Options{Events: Events{
-		Suspected: func(ids []string) { hear("suspected %v", ids) },
-		Cleared:   func(id string) { hear("cleared %s", id) },
-		Found:     func(id string, times int) { hear("found %s %d", id, times) },
-		Broken:    func(b bool) { hear("broken %t", b) },
+		Quarantined: func(ids []string) { hear("suspected %v", ids) },
+		Cleared:     func(id string) { hear("cleared %s", id) },
+		Detected:    func(id string, times int) { hear("found %s %d", id, times) },
+		Broken:      func(b bool) { hear("broken %t", b) },
 	}})
 	now := time.Unix(0, 0)
-	f.Died(nil, now)
-	f.Lived("x", true)
-	f.Died([]string{"a", "b"}, now)
-	f.Lived("a", false) // not alone: says nothing about a
-	if !f.Alone("a") || !f.Alone("b") || f.Alone("c") {
+	f.Crashed(nil, now)
+	f.Survived("x", true)
+	f.Crashed([]string{"a", "b"}, now)
+	f.Survived("a", false) // not alone: says nothing about a
+	if !f.Quarantined("a") || !f.Quarantined("b") || f.Quarantined("c") {
 		t.Error("a and b are suspects, and nobody else")
 	}
-	f.Lived("a", true)
-	f.Died([]string{"b"}, now)
-	f.Died([]string{"b"}, now)
-	if f.Alone("a") || !f.Alone("b") || f.Kills("b") != 2 || f.Kills("a") != 0 {
+	f.Survived("a", true)
+	f.Crashed([]string{"b"}, now)
+	f.Crashed([]string{"b"}, now)
+	if f.Quarantined("a") || !f.Quarantined("b") || f.Kills("b") != 2 || f.Kills("a") != 0 {
 		t.Error("b kills, a does not")
 	}
-	if s := f.Status(); s != (Status{Suspects: 1, Killers: 1}) {
+	if s := f.Status(); s != (Status{Quarantined: 1, Poison: 1}) {
 		t.Errorf("%+v", s)
 	}
 	f.Forget("b")
@@ -113,23 +113,23 @@ func TestItIsTheApp(t *testing.T) {
 	f := New(nil)
 	now := time.Unix(0, 0)
 	for range 50 {
-		f.Died([]string{"poison"}, now)
+		f.Crashed([]string{"poison"}, now)
 	}
 	if f.Broken() {
 		t.Error("one message makes no broken app")
 	}
-	f.Lived("fine", false)
+	f.Survived("fine", false)
 	for i := range enough - 1 {
-		f.Died([]string{fmt.Sprint(i)}, now)
+		f.Crashed([]string{fmt.Sprint(i)}, now)
 	}
 	if f.Broken() {
 		t.Error("too early")
 	}
-	f.Died([]string{"last"}, now)
+	f.Crashed([]string{"last"}, now)
 	if !f.Broken() {
 		t.Error("ten in a row are the app's fault")
 	}
-	f.Lived("fine", false)
+	f.Survived("fine", false)
 	if f.Broken() {
 		t.Error("it lives")
 	}
@@ -139,9 +139,9 @@ func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	f := New(&Options{Most: 3})
 	for i := range 10 {
-		f.Died([]string{fmt.Sprint(i), fmt.Sprint(i, "b")}, time.Unix(int64(i), 0))
+		f.Crashed([]string{fmt.Sprint(i), fmt.Sprint(i, "b")}, time.Unix(int64(i), 0))
 	}
-	if s := f.Status(); s.Suspects != 3 || !f.Alone("9") || f.Alone("0") {
+	if s := f.Status(); s.Quarantined != 3 || !f.Quarantined("9") || f.Quarantined("0") {
 		t.Errorf("%+v", s)
 	}
 }

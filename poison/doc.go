@@ -1,4 +1,4 @@
-// Package isolate finds the messages that kill the app.
+// Package poison finds the messages that kill the app.
 //
 // When a copy of the app dies, each message that it had in work may have done
 // it. Tried together again they would die together again, and after enough
@@ -27,4 +27,4 @@
 //     forgotten, and is found again if it kills again.
 //
 // What is known is this process's own: another instance finds its killers itself.
-package isolate
+package poison
