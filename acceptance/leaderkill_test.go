@@ -2,13 +2,17 @@ package acceptance
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -128,7 +132,7 @@ func fifoAttributes(name string) map[string]string {
 }
 
 func killLeaders(t *testing.T, p *place, faults int) {
-	fleet := &fleet{t: t, place: p, nodes: map[string]*node{}}
+	fleet := &fleet{t: t, place: p, nodes: map[string]*node{}, told: filepath.Join(t.TempDir(), "told")}
 	for range 3 {
 		fleet.add()
 	}
@@ -147,12 +151,32 @@ func killLeaders(t *testing.T, p *place, faults int) {
 	fleet.catchUp()
 	last := time.Now()
 	fleet.stop()
-	checkTicks(t, p, faults, takeovers, first, last)
+	checkTicks(t, p, faults, takeovers, first, last, readTold(t, fleet.told))
+}
+
+// readTold returns how often each second was told as missed.
+func readTold(t *testing.T, path string) map[int64]int {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	told := map[int64]int{}
+	for _, line := range strings.Fields(string(data)) {
+		tick, err := strconv.ParseInt(line, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told[tick]++
+	}
+	return told
 }
 
 // checkTicks holds what lies in the queue against the seconds that passed
-// between the first leader and the end.
-func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, began, ended time.Time) {
+// between the first leader and the end, and with what was told as missed.
+func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, began, ended time.Time,
+	told map[int64]int,
+) {
 	t.Helper()
 	count, ids, early := map[int64]int{}, map[int64]string{}, 0
 	var first, last int64
@@ -178,6 +202,11 @@ func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, b
 	for tick := first; tick <= last; tick++ {
 		if count[tick] == 0 {
 			missed++
+		}
+	}
+	for tick, n := range told {
+		if count[tick] > 0 || n > 1 {
+			t.Errorf("%v was told as missed %d times, and is in the queue %d times", time.Unix(tick, 0).UTC(), n, count[tick])
 		}
 	}
 	var latest time.Duration
@@ -210,6 +239,7 @@ type fleet struct {
 	t     *testing.T
 	made  int
 	nodes map[string]*node
+	told  string // where instances write what they tell as missed
 }
 
 type node struct {
@@ -223,7 +253,8 @@ func (f *fleet) add() {
 	f.made++
 	n := &node{name: fmt.Sprintf("node-%d", f.made), wire: newWire(f.t, f.endpoint[len("http://"):])}
 	n.cmd = exec.Command(os.Args[0])
-	n.cmd.Env = append(os.Environ(), "ACCEPTANCE_ROLE="+f.role, "ACCEPTANCE_NAME="+n.name, "ACCEPTANCE_QUEUE="+f.queue, "ACCEPTANCE_ENDPOINT=http://"+n.wire.address(), "AWS_ENDPOINT_URL=http://"+n.wire.address(),
+	n.cmd.Env = append(os.Environ(), "ACCEPTANCE_ROLE="+f.role, "ACCEPTANCE_NAME="+n.name, "ACCEPTANCE_QUEUE="+f.queue, "ACCEPTANCE_TOLD="+f.told,
+		"ACCEPTANCE_ENDPOINT=http://"+n.wire.address(), "AWS_ENDPOINT_URL=http://"+n.wire.address(),
 		"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true")
 	n.cmd.Stderr = os.Stderr
 	if err := n.cmd.Start(); err != nil {

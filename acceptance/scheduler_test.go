@@ -3,8 +3,10 @@ package acceptance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,11 +22,15 @@ import (
 // election and enqueues the ticks when it leads. Its role says where.
 type instance struct {
 	endpoint, name, queue string
+	told                  string // the file to which it adds the times that it tells as missed
 }
 
 // play plays the role, until TERM; known is false when there is no such role.
 func play(role string) (known bool, err error) {
-	i := instance{os.Getenv("ACCEPTANCE_ENDPOINT"), os.Getenv("ACCEPTANCE_NAME"), os.Getenv("ACCEPTANCE_QUEUE")}
+	i := instance{
+		endpoint: os.Getenv("ACCEPTANCE_ENDPOINT"), name: os.Getenv("ACCEPTANCE_NAME"),
+		queue: os.Getenv("ACCEPTANCE_QUEUE"), told: os.Getenv("ACCEPTANCE_TOLD"),
+	}
 	switch role {
 	case "app":
 		return true, serveApp()
@@ -49,13 +55,34 @@ func (i instance) run(store leader.Store, registry func(periodic.Leadership) per
 		return err
 	}
 	tasks := &periodic.File{Tasks: []periodic.Task{{Name: tickTask, URL: "/tick", Schedule: periodic.Every(time.Second), Missed: periodic.MissedAll}}}
-	scheduler := periodic.New(tasks, elector, registry(elector), periodic.Options{Queue: i.queue, CallTimeout: testCall})
+	scheduler := periodic.New(tasks, elector, registry(elector), periodic.Options{
+		Queue: i.queue, CallTimeout: testCall, Events: periodic.Events{Skipped: i.skipped},
+	})
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	done := make(chan error, 2)
 	go func() { done <- elector.Run(ctx) }()
 	go func() { done <- scheduler.Run(ctx) }()
 	return errors.Join(<-done, <-done)
+}
+
+// skipped notes each time that was told as missed.
+func (i instance) skipped(s periodic.Skipped) {
+	if s.Reason != periodic.ReasonMissed {
+		return
+	}
+	var lines strings.Builder
+	for at := s.From; !at.After(s.To); at = at.Add(time.Second) {
+		fmt.Fprintln(&lines, at.Unix())
+	}
+	f, err := os.OpenFile(i.told, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(lines.String())
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, i.name, err)
+	}
 }
 
 // shared is the registry of a `tendril serve`.
@@ -70,8 +97,17 @@ func (s shared) Enqueue(ctx context.Context, term int64, f periodic.Fire) (perio
 	return periodic.Enqueued{Sent: sent, Already: already}, err
 }
 
-func (s shared) Skip(ctx context.Context, term int64, f periodic.Fire) error {
-	return s.RegistryClient.Skip(ctx, s.request(term, f))
+func (s shared) Skip(ctx context.Context, term int64, runs []periodic.Fire) (map[string]periodic.Claim, error) {
+	ids := make([]string, len(runs))
+	for i := range runs {
+		ids[i] = runs[i].ID
+	}
+	made, err := s.RegistryClient.Skip(ctx, s.request(term, runs[len(runs)-1]), ids)
+	found := map[string]periodic.Claim{}
+	for id, message := range made {
+		found[id] = periodic.Claim{Settled: true, MessageID: message}
+	}
+	return found, err
 }
 
 func (s shared) request(term int64, f periodic.Fire) broker.FireRequest {
@@ -120,6 +156,19 @@ func (r records) Since(ctx context.Context, term int64, from map[string]time.Tim
 func (r records) Claim(ctx context.Context, term int64, f periodic.Fire, try int) (periodic.Claim, error) {
 	c, err := r.fires.Claim(ctx, term, r.fire(f), try)
 	return periodic.Claim{Tries: c.Tries, Term: c.Term, Settled: c.Settled, MessageID: c.MessageID}, err
+}
+
+func (r records) Records(ctx context.Context, runs []periodic.Fire) (map[string]periodic.Claim, error) {
+	ids := make([]string, len(runs))
+	for i := range runs {
+		ids[i] = runs[i].ID
+	}
+	known, err := r.fires.Records(ctx, ids)
+	found := map[string]periodic.Claim{}
+	for id, c := range known {
+		found[id] = periodic.Claim{Tries: c.Tries, Settled: c.Settled, MessageID: c.MessageID}
+	}
+	return found, err
 }
 
 func (r records) Mark(ctx context.Context, term int64, f periodic.Fire, messageID string) error {

@@ -142,6 +142,24 @@ func (f *Fires) record(ctx context.Context, id string) (FireRecord, error) {
 	return recordOf(out.Item), nil
 }
 
+// Records returns what is known of the fires called ids; one without a record is
+// not in the map.
+func (f *Fires) Records(ctx context.Context, ids []string) (map[string]FireRecord, error) {
+	byKey := make(map[string]string, len(ids))
+	for _, id := range ids {
+		byKey[f.fireKey(id)] = id
+	}
+	items, err := f.table.items(ctx, slices.Sorted(maps.Keys(byKey)))
+	if err != nil {
+		return nil, err
+	}
+	records := make(map[string]FireRecord, len(items))
+	for _, item := range items {
+		records[byKey[stringOf(item["id"])]] = recordOf(item)
+	}
+	return records, nil
+}
+
 func recordOf(item attributes) FireRecord {
 	tries, _ := intOf(item["tries"])
 	term, _ := intOf(item["term"])
@@ -301,29 +319,41 @@ type taskRow struct {
 func (f *Fires) last(ctx context.Context, tasks []string) (map[string]taskRow, error) {
 	last := map[string]taskRow{}
 	byKey := map[string]string{}
-	var keys []attributes
 	for _, task := range tasks {
 		byKey[f.taskKey(task)] = task
-		keys = append(keys, key(f.taskKey(task)))
+	}
+	items, err := f.table.items(ctx, slices.Sorted(maps.Keys(byKey)))
+	if err != nil {
+		return nil, err
+	}
+	for _, item := range items {
+		if ms, ok := intOf(item["last_ms"]); ok {
+			last[byKey[stringOf(item["id"])]] = taskRow{true, time.UnixMilli(ms).UTC(), stringOf(item["schedule"])}
+		}
+	}
+	return last, nil
+}
+
+// items reads those of the items called ids that there are.
+func (t *Table) items(ctx context.Context, ids []string) (items []attributes, err error) {
+	var keys []attributes
+	for _, id := range ids {
+		keys = append(keys, key(id))
 	}
 	for len(keys) > 0 {
 		n := min(len(keys), 100) // the most that DynamoDB takes
-		items, left, err := f.table.batch(ctx, keys[:n])
+		some, left, err := t.batch(ctx, keys[:n])
 		if err != nil {
 			return nil, err
 		}
-		for _, item := range items {
-			if ms, ok := intOf(item["last_ms"]); ok {
-				last[byKey[stringOf(item["id"])]] = taskRow{true, time.UnixMilli(ms).UTC(), stringOf(item["schedule"])}
-			}
-		}
+		items = append(items, some...)
 		if len(left) == n {
 			return nil, &queue.Error{Code: queue.CodeRequestThrottled,
-				Message: fmt.Sprintf("reading the last fires: registry table %s is throttled", f.table.name)}
+				Message: fmt.Sprintf("reading the last fires: registry table %s is throttled", t.name)}
 		}
 		keys = append(left, keys[n:]...)
 	}
-	return last, nil
+	return items, nil
 }
 
 // batch reads items; left are the keys that DynamoDB did not get to.

@@ -61,19 +61,36 @@ func enterTask(c *conn, task string, at time.Time, schedule string) error {
 	return err
 }
 
-// Skip accounts for the times of req.Task up to req.At without a message.
-func (r *Registry) Skip(ctx context.Context, req FireRequest) error {
+// Skip accounts for the times of req.Task up to req.At without a message. It
+// returns which of the fires called ids were made all the same, with the message of
+// each.
+func (r *Registry) Skip(ctx context.Context, req FireRequest, ids []string) (made map[string]string, err error) {
 	if err := req.check(); err != nil {
-		return err
+		return nil, err
 	}
 	if err := checkRegistryName("task", req.Task); err != nil {
-		return err
+		return nil, err
 	}
-	return r.fenced(ctx, req.Lease, req.Term, func(c *conn) error {
+	found := map[string]string{}
+	err = r.fenced(ctx, req.Lease, req.Term, func(c *conn) error {
+		clear(found)
+		for _, id := range ids {
+			err := c.query(func(row []driver.Value) error {
+				found[id], _ = row[0].(string)
+				return nil
+			}, `SELECT message FROM fires WHERE id = ?`, id)
+			if err != nil {
+				return err
+			}
+		}
 		_, err := c.exec(`INSERT INTO tasks (task, last) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET last = max(last, excluded.last)`,
 			req.Task, req.At.UnixMilli())
 		return err
 	})
+	if err != nil {
+		return nil, err // the writer may be at it still: found is not looked at
+	}
+	return found, nil
 }
 
 // Fired reports whether a fire of that id was made in the last 30 days.

@@ -31,7 +31,7 @@ func TestTasksAreAccountedFor(t *testing.T) {
 		t.Errorf("a known task is since %v, want the first entry %v", since["audit"], at)
 	}
 	later := FireRequest{ID: "audit@2", Task: "audit", At: at.Add(2 * time.Hour), Lease: "lead", Term: 3}
-	if err := r.Skip(ctx, later); err != nil {
+	if _, err := r.Skip(ctx, later, nil); err != nil {
 		t.Fatal(err)
 	}
 	if since, _ = r.Since(ctx, "", 0, map[string]time.Time{"audit": at}); !since["audit"].Equal(later.At) {
@@ -50,7 +50,7 @@ func TestTasksAreAccountedFor(t *testing.T) {
 
 	stale := map[string]error{}
 	_, stale["since"] = r.Since(ctx, "lead", 2, map[string]time.Time{"audit": at})
-	stale["skip"] = r.Skip(ctx, FireRequest{ID: "a", Task: "audit", At: at, Lease: "lead", Term: 4})
+	_, stale["skip"] = r.Skip(ctx, FireRequest{ID: "a", Task: "audit", At: at, Lease: "lead", Term: 4}, nil)
 	for what, err := range stale {
 		if !errors.Is(err, queue.ErrStaleTerm) {
 			t.Errorf("%s of another term: %v", what, err)
@@ -59,7 +59,7 @@ func TestTasksAreAccountedFor(t *testing.T) {
 	bad := map[string]error{}
 	_, bad["half a fence"] = r.Since(ctx, "lead", 0, map[string]time.Time{"audit": at})
 	_, bad["no task name"] = r.Since(ctx, "lead", 3, map[string]time.Time{"": at})
-	bad["skip of no task"] = r.Skip(ctx, FireRequest{ID: "a", At: at})
+	_, bad["skip of no task"] = r.Skip(ctx, FireRequest{ID: "a", At: at}, nil)
 	for what, err := range bad {
 		if want := (&queue.Error{Code: queue.CodeInvalidParameterValue}); !errors.Is(err, want) {
 			t.Errorf("%s: %v", what, err)
@@ -119,7 +119,7 @@ func TestSinceUnderAnotherSchedule(t *testing.T) {
 			t.Errorf("step %d: since %v, %v; want %v", i, since["audit"], err, hours(step.want))
 		}
 	}
-	if err := r.Skip(ctx, FireRequest{ID: "audit@7", Task: "audit", At: hours(7)}); err != nil {
+	if _, err := r.Skip(ctx, FireRequest{ID: "audit@7", Task: "audit", At: hours(7)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	since, err := r.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": hours(9)}, map[string]string{"audit": "0 5 * * *"})

@@ -44,7 +44,7 @@ type tendrilRegistry interface {
 	leader.Store
 	pauses
 	Fire(ctx context.Context, req broker.FireRequest, m queue.Outgoing) (sent queue.Sent, already bool, err error)
-	Skip(ctx context.Context, req broker.FireRequest) error
+	Skip(ctx context.Context, req broker.FireRequest, ids []string) (made map[string]string, err error)
 	SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error)
 	FiredTo(ctx context.Context, id, path string) (bool, error)
 }
@@ -183,10 +183,10 @@ func (w watchedTerm) Enqueue(ctx context.Context, term int64, run periodic.Fire)
 }
 
 // Skip is [periodic.Registry.Skip].
-func (w watchedTerm) Skip(ctx context.Context, term int64, run periodic.Fire) error {
-	err := w.Registry.Skip(ctx, term, run)
+func (w watchedTerm) Skip(ctx context.Context, term int64, runs []periodic.Fire) (map[string]periodic.Claim, error) {
+	records, err := w.Registry.Skip(ctx, term, runs)
 	w.see(term, err)
-	return err
+	return records, err
 }
 
 // fenced enqueues runs in one transaction with the check of the leader's term.
@@ -245,9 +245,19 @@ func (f fenced) Enqueue(ctx context.Context, term int64, run periodic.Fire) (per
 	return periodic.Enqueued{Sent: sent, Already: already}, err
 }
 
-// Skip accounts for the run without a message.
-func (f fenced) Skip(ctx context.Context, term int64, run periodic.Fire) error {
-	return f.registry.Skip(ctx, f.request(term, run))
+// Skip accounts for the runs without a message. Of those that were made all the same
+// it returns the records.
+func (f fenced) Skip(ctx context.Context, term int64, runs []periodic.Fire) (map[string]periodic.Claim, error) {
+	ids := make([]string, len(runs))
+	for i := range runs {
+		ids[i] = f.own + runs[i].ID
+	}
+	made, err := f.registry.Skip(ctx, f.request(term, runs[len(runs)-1]), ids)
+	records := make(map[string]periodic.Claim, len(made))
+	for id, message := range made {
+		records[strings.TrimPrefix(id, f.own)] = periodic.Claim{Tries: 1, Settled: true, MessageID: message}
+	}
+	return records, err
 }
 
 // ownPauses are the pauses of one environment in a registry that others share.

@@ -175,6 +175,20 @@ func (s tableStore) Mark(ctx context.Context, term int64, f periodic.Fire, messa
 	return s.fires.Mark(ctx, s.written(term), s.fire(f), messageID)
 }
 
+// Records returns what is known of runs.
+func (s tableStore) Records(ctx context.Context, runs []periodic.Fire) (map[string]periodic.Claim, error) {
+	ids := make([]string, len(runs))
+	for i := range runs {
+		ids[i] = runs[i].ID
+	}
+	known, err := s.fires.Records(ctx, ids)
+	records := make(map[string]periodic.Claim, len(known))
+	for id, r := range known {
+		records[id] = periodic.Claim{Tries: r.Tries, Settled: r.Settled, MessageID: r.MessageID}
+	}
+	return records, err
+}
+
 // known reports whether a run was claimed for this path.
 func (s tableStore) known(ctx context.Context, id, path string) (bool, error) {
 	return s.fires.Known(ctx, id, path)
@@ -280,6 +294,19 @@ func (s *memoryStore) Mark(_ context.Context, _ int64, f periodic.Fire, messageI
 		s.since[f.Task] = f.ScheduledAt
 	}
 	return nil
+}
+
+// Records returns what is known of runs.
+func (s *memoryStore) Records(_ context.Context, runs []periodic.Fire) (map[string]periodic.Claim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	records := map[string]periodic.Claim{}
+	for i := range runs {
+		if r, ok := s.records[runs[i].ID]; ok {
+			records[runs[i].ID] = r.Claim
+		}
+	}
+	return records, nil
 }
 
 // known reports whether this process enqueued a run for this path.

@@ -184,7 +184,9 @@ func (refusing) Enqueue(context.Context, int64, periodic.Fire) (periodic.Enqueue
 	return periodic.Enqueued{}, queue.ErrStaleTerm
 }
 
-func (refusing) Skip(context.Context, int64, periodic.Fire) error { return queue.ErrStaleTerm }
+func (refusing) Skip(context.Context, int64, []periodic.Fire) (map[string]periodic.Claim, error) {
+	return nil, queue.ErrStaleTerm
+}
 
 type leads struct {
 	alone
@@ -209,7 +211,7 @@ func TestRefusedTermIsTold(t *testing.T) {
 		if _, err := r.Enqueue(ctx, step.term, periodic.Fire{}); !errors.Is(err, queue.ErrStaleTerm) {
 			t.Errorf("Enqueue: %v", err)
 		}
-		if err := r.Skip(ctx, step.term, periodic.Fire{}); !errors.Is(err, queue.ErrStaleTerm) {
+		if _, err := r.Skip(ctx, step.term, nil); !errors.Is(err, queue.ErrStaleTerm) {
 			t.Errorf("Skip: %v", err)
 		}
 		if got := strings.Count(log.String(), "the registry refuses its tasks"); got != step.want {

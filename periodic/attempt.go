@@ -19,22 +19,27 @@ func (s *Scheduler) call(ctx context.Context, f func(context.Context)) {
 	})
 }
 
+// mostSkipped is how many slots are left out by one call of the registry.
+const mostSkipped = 1000
+
 // begin enqueues the one slot, or leaves all of them out for a reason that is
 // not "". Called with the lock held.
 func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Reason) {
 	e.busy = true
 	s.busy++
-	term, last := s.term, slots[len(slots)-1]
-	f := s.fire(&e.task, last)
-	var out *Skipped
+	term := s.term
+	slots = slots[:min(len(slots), mostSkipped)]
+	f := s.fire(&e.task, slots[len(slots)-1])
+	var out []Fire
 	if reason != "" {
-		skipped := skip(e, slots, reason)
-		out = &skipped
+		for _, slot := range slots {
+			out = append(out, s.fire(&e.task, slot))
+		}
 	}
 	s.call(ctx, func(ctx context.Context) {
-		a := attempt{fire: f, term: term, out: out, start: s.opts.Wall().Round(0)}
+		a := attempt{fire: f, term: term, out: out, reason: reason, start: s.opts.Wall().Round(0)}
 		began := time.Now()
-		a.answer, a.err = s.effect(ctx, a)
+		a.err = s.effect(ctx, &a)
 		a.took = time.Since(began)
 		s.settle(e, a)
 	})
@@ -53,24 +58,28 @@ func (s *Scheduler) queueOf(t *Task) string {
 
 // attempt is one try to enqueue a run, or to leave some out.
 type attempt struct {
-	fire   Fire
+	fire   Fire // the last of out, when there are any
 	term   int64
-	out    *Skipped // what is left out; nil when the run is enqueued
+	out    []Fire // what is left out; nil when the run is enqueued
+	reason Reason // why
 	start  time.Time
 	took   time.Duration
 	answer Enqueued
+	found  map[string]Claim // the records of those of out that have one
 	err    error
 }
 
 // effect asks once more whether this instance leads, and calls the registry.
-func (s *Scheduler) effect(ctx context.Context, a attempt) (Enqueued, error) {
+func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	if term, ok := s.lead.Term(); !ok || term != a.term {
-		return Enqueued{}, queue.ErrStaleTerm
+		return queue.ErrStaleTerm
 	}
 	if a.out != nil {
-		return Enqueued{}, s.registry.Skip(ctx, a.term, a.fire)
+		a.found, err = s.registry.Skip(ctx, a.term, a.out)
+	} else {
+		a.answer, err = s.registry.Enqueue(ctx, a.term, a.fire)
 	}
-	return s.registry.Enqueue(ctx, a.term, a.fire)
+	return err
 }
 
 // settle takes the outcome of an attempt.
@@ -110,7 +119,7 @@ func (s *Scheduler) report(a attempt, retry time.Duration) {
 	case a.err != nil:
 		call(s.opts.Events.Failed, Failed{Task: a.fire.Task, ID: a.fire.ID, Err: a.err, Retry: retry})
 	case a.out != nil:
-		s.skipped(*a.out)
+		s.leftOut(a)
 	case a.answer.Already:
 		if id := a.answer.Sent.ID; id != "" { // else it had been left out before
 			s.history.already(one.Task, one.To, id)
@@ -134,17 +143,39 @@ func (s *Scheduler) fired(a attempt) {
 	})
 }
 
+// leftOut tells of the runs that were left out, neighbours with the same reason
+// together. One that the registry has a record of is in its queue, or may be.
+func (s *Scheduler) leftOut(a attempt) {
+	var all []Skipped
+	for i := range a.out {
+		f := &a.out[i]
+		one := Skipped{Task: f.Task, From: f.ScheduledAt, To: f.ScheduledAt, Count: 1, Reason: a.reason}
+		switch record := a.found[f.ID]; {
+		case record.MessageID != "":
+			s.history.already(one.Task, one.To, record.MessageID)
+			one.Reason = ReasonAlready
+		case record.Tries > 0:
+			one.Reason = ReasonUncertain
+		}
+		if n := len(all) - 1; n >= 0 && all[n].Reason == one.Reason {
+			all[n].To, all[n].Count = one.To, all[n].Count+1
+		} else {
+			all = append(all, one)
+		}
+	}
+	for _, one := range all {
+		if one.Reason == ReasonAlready {
+			call(s.opts.Events.Skipped, one)
+		} else {
+			s.skipped(one)
+		}
+	}
+}
+
 // skipped tells of times that were left out; the history has the last.
 func (s *Scheduler) skipped(out Skipped) {
 	s.history.add(Run{Task: out.Task, ScheduledAt: out.To, ID: fireID(out.Task, out.To), Skipped: out.Reason})
 	call(s.opts.Events.Skipped, out)
-}
-
-func skip(e *entry, slots []Slot, reason Reason) Skipped {
-	return Skipped{
-		Task: e.task.Name, Count: len(slots), Reason: reason,
-		From: slots[0].ScheduledAt.UTC(), To: slots[len(slots)-1].ScheduledAt.UTC(),
-	}
 }
 
 // backoff is the pause after some failures in a row and one more.

@@ -77,9 +77,39 @@ func (c *Claims) Since(ctx context.Context, term int64, from map[string]time.Tim
 	return c.store.Since(ctx, term, from)
 }
 
-// Skip settles the run as left out.
-func (c *Claims) Skip(ctx context.Context, term int64, f Fire) error {
-	return c.store.Mark(ctx, term, f, "")
+// Skip settles the last of runs, and those that this process sent and could not
+// mark. Whatever was claimed in an earlier term has a record by now, since claims
+// are fenced; a term that ended meanwhile is refused by the store.
+func (c *Claims) Skip(ctx context.Context, term int64, runs []Fire) (map[string]Claim, error) {
+	records, err := c.store.Records(ctx, runs)
+	if err != nil {
+		return nil, fmt.Errorf("looking for runs before leaving them out: %w", err)
+	}
+	for i := range runs {
+		f, sent := runs[i], c.sentAs(runs[i].ID)
+		if sent != "" {
+			records[f.ID] = Claim{Settled: true, MessageID: sent}
+		} else if i < len(runs)-1 {
+			continue
+		}
+		if err := c.store.Mark(ctx, term, f, sent); err != nil {
+			return nil, fmt.Errorf("leaving out the run %s: %w", f.ID, err)
+		}
+	}
+	for i := range runs {
+		c.forget(runs[i].ID, nil)
+	}
+	return records, nil
+}
+
+// sentAs returns the message of a run that this process sent and did not mark yet.
+func (c *Claims) sentAs(id string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if t := c.open[id]; t != nil {
+		return t.sent.ID
+	}
+	return ""
 }
 
 // Enqueue claims, sends and marks.

@@ -46,6 +46,8 @@
 //     first leader that reached the registry first knew it: what was due before
 //     that leader's process began, while no leader had ever been there, is not
 //     made up for.
+//   - A run is told as missed once: when the registry has accounted for it and has
+//     no record that anybody sent or claimed it.
 //   - A task's runs are enqueued one after the other, in the order of their
 //     times; tasks do not wait for each other, up to Concurrency.
 //

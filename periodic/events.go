@@ -60,8 +60,8 @@ const (
 	ReasonOverlap Reason = "previous run unfinished"
 	// ReasonPaused: the task was paused.
 	ReasonPaused Reason = "paused"
-	// ReasonUncertain: it may have been enqueued, and was not tried again, since
-	// an answer was lost or a clock ran ahead before this instance led.
+	// ReasonUncertain: it may have been enqueued, and was not tried again: an
+	// answer was lost, or a leader ended between sending and noting it.
 	ReasonUncertain Reason = "perhaps enqueued"
 	// ReasonAlready: it was enqueued before, by another instance or before the
 	// clock was set back.

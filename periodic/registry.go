@@ -31,8 +31,10 @@ type Registry interface {
 	// task's times up to f.ScheduledAt, unless f is manual. It is called again
 	// with the same run after an error, except after [ErrUncertain].
 	Enqueue(ctx context.Context, term int64, f Fire) (Enqueued, error)
-	// Skip accounts for the task's times up to f.ScheduledAt without sending.
-	Skip(ctx context.Context, term int64, f Fire) error
+	// Skip accounts for the task's times up to the last of runs without sending.
+	// runs are of one task, in order, at most 1000. It returns the records of
+	// those that were sent or claimed before, by id.
+	Skip(ctx context.Context, term int64, runs []Fire) (map[string]Claim, error)
 }
 
 // Enqueued is what a [Registry] answers about a run that is in its queue.
@@ -81,6 +83,8 @@ type Store interface {
 	// and accounts for the task's times up to f.ScheduledAt unless f is manual.
 	// A settled record stays as it is.
 	Mark(ctx context.Context, term int64, f Fire, messageID string) error
+	// Records returns the records of those of runs that have one, by id.
+	Records(ctx context.Context, runs []Fire) (map[string]Claim, error)
 }
 
 // Claim is the record of one run in a [Store]. The zero value is no record.

@@ -90,10 +90,8 @@ type entry struct {
 	// since is up to when its times are accounted for; valid when known.
 	since time.Time
 	known bool
-	// unsure is up to when it is not known what was enqueued; zero for nothing.
-	unsure time.Time
-	next   Slot
-	busy   bool
+	next  Slot
+	busy  bool
 	// failures in a row; nothing is tried before retryAt, a monotonic time.
 	failures int
 	retryAt  time.Time
@@ -162,7 +160,7 @@ func (s *Scheduler) round(ctx context.Context) time.Duration {
 	if s.term > 0 {
 		s.ask(ctx, mono)
 		for _, e := range s.entries {
-			tell = append(tell, s.advance(ctx, e, now, mono)...)
+			s.advance(ctx, e, now, mono)
 			wait = min(wait, e.pause(now, mono))
 		}
 	}
@@ -259,20 +257,20 @@ func (s *Scheduler) answered(term int64, from, since map[string]time.Time, err e
 // led: as much is looked at as may be made up for, and the registry tells by the
 // run's id what was enqueued.
 func (e *entry) learn(since, now time.Time) {
-	e.known, e.since, e.next, e.unsure = true, since, Slot{}, time.Time{}
+	e.known, e.since, e.next = true, since, Slot{}
 	if since.Sub(now) > time.Second {
-		e.since, e.unsure = now.Add(-e.task.grace()-e.task.Jitter), now
+		e.since = now.Add(-e.task.grace() - e.task.Jitter)
 	}
 	if e.since.Before(e.changed) {
 		e.since = e.changed
 	}
 }
 
-// advance begins the first run of a task that is due. Called with the lock
-// held.
-func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) (tell []func()) {
+// advance begins what is first in a task's plan: to leave out what was missed, or
+// else the first run that is due. Called with the lock held.
+func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) {
 	if !e.known || e.busy {
-		return nil
+		return
 	}
 	if e.since.Sub(now) > time.Second {
 		// The clock was set back while we led. What it showed before is told from
@@ -281,25 +279,18 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 		e.since, e.next = now.Add(-Punctual), Slot{}
 	}
 	if mono.Before(e.retryAt) || now.Before(e.next.DueAt) {
-		return nil
+		return
 	}
 	p := e.task.Plan(e.since, now)
-	e.next = p.Next
-	if len(p.Passed) > 0 {
-		reason := ReasonMissed
-		if !p.Passed[len(p.Passed)-1].ScheduledAt.After(e.unsure) {
-			reason = ReasonUncertain
-		}
-		skipped := skip(e, p.Passed, reason)
-		tell = append(tell, func() { s.skipped(skipped) })
-		e.since = skipped.To
-	}
-	if len(p.Fire) == 0 {
-		return tell
+	if len(p.Passed)+len(p.Fire) == 0 {
+		e.next = p.Next
+		return
 	}
 	e.next = Slot{}
 	switch {
 	case s.busy >= s.opts.Concurrency: // whoever ends wakes the loop
+	case len(p.Passed) > 0: // the registry knows which of them were enqueued after all
+		s.begin(ctx, e, p.Passed, ReasonMissed)
 	case s.held[e.task.Name]:
 		s.begin(ctx, e, p.Fire, ReasonPaused)
 	case e.task.Overlap == SkipOverlap && s.opts.Running(e.task):
@@ -307,5 +298,4 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 	default:
 		s.begin(ctx, e, p.Fire[:1], "")
 	}
-	return tell
 }

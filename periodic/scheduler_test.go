@@ -407,12 +407,14 @@ func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 		s.until(t, 200*time.Second, "")
 		s.elect(s.node)
 		s.until(t, 235*time.Second, `3m20s led 2
-			3m20s skipped a -1m0s to 2m0s: 4 perhaps enqueued
+			3m20s skipped a -1m0s to 1m0s: 3 missed
+			3m20s skipped a 2m0s to 2m0s: 1 enqueued before
 			3m20s fired a 3m0s late 20s`)
 		s.until(t, 245*time.Second, "4m0s fired a 4m0s late 0s")
 		s.elect(s.node) // nothing is doubled
 		s.until(t, 250*time.Second, `4m5s led 3
-			4m5s skipped a 0s to 3m0s: 4 perhaps enqueued
+			4m5s skipped a 0s to 1m0s: 2 missed
+			4m5s skipped a 2m0s to 3m0s: 2 enqueued before
 			4m5s skipped a 4m0s to 4m0s: 1 enqueued before`)
 	})
 }

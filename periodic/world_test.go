@@ -221,6 +221,20 @@ func (n *node) Mark(ctx context.Context, term int64, f Fire, messageID string) e
 	})
 }
 
+// Records is that of a Store.
+func (n *node) Records(ctx context.Context, runs []Fire) (records map[string]Claim, err error) {
+	err = n.do(ctx, func() error {
+		records = map[string]Claim{}
+		for i := range runs {
+			if r, ok := n.records[runs[i].ID]; ok {
+				records[runs[i].ID] = r
+			}
+		}
+		return nil
+	})
+	return records, err
+}
+
 // Send is a queue that fences nothing; a FIFO queue knows what it has seen for
 // five minutes.
 func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (sent queue.Sent, err error) {
@@ -266,12 +280,19 @@ func (e embedded) Enqueue(ctx context.Context, term int64, f Fire) (answer Enque
 	return answer, err
 }
 
-func (e embedded) Skip(ctx context.Context, term int64, f Fire) error {
-	return e.do(ctx, func() error {
+func (e embedded) Skip(ctx context.Context, term int64, runs []Fire) (records map[string]Claim, err error) {
+	err = e.do(ctx, func() error {
 		if err := e.fence(term); err != nil {
 			return err
 		}
-		e.account(f)
+		records = map[string]Claim{}
+		for _, f := range runs {
+			if sent, ok := e.rows[f.ID]; ok {
+				records[f.ID] = Claim{Tries: 1, Settled: true, MessageID: sent.ID}
+			}
+		}
+		e.account(runs[len(runs)-1])
 		return nil
 	})
+	return records, err
 }

@@ -35,9 +35,15 @@ type skipFireRequest struct {
 	AtMilliseconds *int64
 	Lease          string
 	Term           int64
+	// IDs are fires to look for; absent from clients that look for none.
+	IDs []string `json:"Ids,omitempty"`
 }
 
-type skipFireResponse struct{ Skipped *bool }
+type skipFireResponse struct {
+	Skipped *bool
+	// Made holds the messages by fire; absent when there are none.
+	Made map[string]string `json:",omitempty"`
+}
 
 type firedRequest struct {
 	ID string `json:"Id"`
@@ -60,11 +66,12 @@ func (h *Handler) skipFire(ctx context.Context, _ caller, in *skipFireRequest) (
 		return nil, missing("AtMilliseconds")
 	}
 	req := broker.FireRequest{ID: in.ID, Task: in.Task, At: time.UnixMilli(*in.AtMilliseconds), Lease: in.Lease, Term: in.Term}
-	if err := h.broker.Registry().Skip(ctx, req); err != nil {
+	made, err := h.broker.Registry().Skip(ctx, req, in.IDs)
+	if err != nil {
 		return nil, err
 	}
 	yes := true
-	return &skipFireResponse{&yes}, nil
+	return &skipFireResponse{&yes, made}, nil
 }
 
 func (h *Handler) fired(ctx context.Context, _ caller, in *firedRequest) (*firedResponse, error) {
@@ -99,12 +106,16 @@ func (c *RegistryClient) SinceUnder(ctx context.Context, lease string, term int6
 	return fromMilli(out.Since), nil
 }
 
-// Skip is [broker.Registry.Skip].
-func (c *RegistryClient) Skip(ctx context.Context, req broker.FireRequest) error {
+// Skip is [broker.Registry.Skip]. A server of an older version looks for no fires.
+func (c *RegistryClient) Skip(ctx context.Context, req broker.FireRequest, ids []string) (made map[string]string, err error) {
 	at := req.At.UnixMilli()
 	var out skipFireResponse
-	in := skipFireRequest{ID: req.ID, Task: req.Task, AtMilliseconds: &at, Lease: req.Lease, Term: req.Term}
-	return c.call(ctx, "SkipFire", in, &out, func() bool { return out.Skipped != nil }, req.ID, req.Task, req.Lease)
+	in := skipFireRequest{ID: req.ID, Task: req.Task, AtMilliseconds: &at, Lease: req.Lease, Term: req.Term, IDs: ids}
+	texts := append([]string{req.ID, req.Task, req.Lease}, ids...)
+	if err := c.call(ctx, "SkipFire", in, &out, func() bool { return out.Skipped != nil }, texts...); err != nil {
+		return nil, err
+	}
+	return out.Made, nil
 }
 
 // FiredTo is [broker.Registry.FiredTo].

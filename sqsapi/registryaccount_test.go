@@ -25,7 +25,7 @@ func TestAccountOverTheWire(t *testing.T) {
 	if since, err := c.Since(ctx, "", 0, map[string]time.Time{"audit": at}); err != nil || !since["audit"].Equal(at) {
 		t.Fatalf("Since = %v, %v", since, err)
 	}
-	if err := c.Skip(ctx, broker.FireRequest{ID: "audit@1", Task: "audit", At: at.Add(time.Hour)}); err != nil {
+	if _, err := c.Skip(ctx, broker.FireRequest{ID: "audit@1", Task: "audit", At: at.Add(time.Hour)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if since, err := c.Since(ctx, "", 0, map[string]time.Time{"audit": at}); err != nil || !since["audit"].Equal(at.Add(time.Hour)) {
@@ -63,7 +63,7 @@ func TestAccountOverTheWire(t *testing.T) {
 	if _, err := c.Since(ctx, "lead", 7, map[string]time.Time{"audit": at}); !errors.Is(err, queue.ErrStaleTerm) {
 		t.Errorf("Since of another term: %v", err)
 	}
-	if err := c.Skip(ctx, broker.FireRequest{ID: "x", At: at}); err == nil {
+	if _, err := c.Skip(ctx, broker.FireRequest{ID: "x", At: at}, nil); err == nil {
 		t.Error("a skip of no task was accepted")
 	}
 }

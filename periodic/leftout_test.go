@@ -1,0 +1,122 @@
+package periodic
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// endsAfterSend is a leader that ends, or has no answers for a while, between
+// sending a run and noting that it was sent.
+type endsAfterSend struct {
+	*node
+	dies   bool      // else answers are lost
+	healed time.Time // when they are not lost any more
+}
+
+func (l *endsAfterSend) after(err error) error {
+	if l.dies {
+		l.kill()
+		return errLost
+	}
+	if time.Now().Before(l.healed) {
+		return errLost
+	}
+	return err
+}
+
+// Mark notes nothing about a run that was sent.
+func (l *endsAfterSend) Mark(ctx context.Context, term int64, f Fire, messageID string) error {
+	if err := l.after(nil); err != nil && messageID != "" {
+		return err
+	}
+	return l.node.Mark(ctx, term, f, messageID)
+}
+
+// embeddedEndsAfterSend is the same on an embedded queue, which sends and notes in
+// one transaction: only the answer is lost.
+type embeddedEndsAfterSend struct {
+	embedded
+	leader *endsAfterSend
+}
+
+func (l embeddedEndsAfterSend) Enqueue(ctx context.Context, term int64, f Fire) (Enqueued, error) {
+	answer, err := l.embedded.Enqueue(ctx, term, f)
+	return answer, l.leader.after(err)
+}
+
+// TestRunsInTheQueueAreNotToldAsMissed: leaders end, one after the other, between
+// sending a run and noting that, or get no answers for longer than a run may be
+// late. The next, or the same, leaves out what is too old by the task's policy,
+// and tells of each time once: as enqueued before, or perhaps, where it was, and as
+// missed where it was not.
+func TestRunsInTheQueueAreNotToldAsMissed(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"embedded", "fifo", "standard"} {
+		for _, missed := range []Missed{MissedOne, MissedSkip, MissedAll} {
+			for changes := range 4 {
+				t.Run(fmt.Sprintf("%s/%s/%d changes of leader", kind, missed, changes), func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) { leadersEndAfterSend(t, kind, missed, changes) })
+				})
+			}
+		}
+	}
+}
+
+func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) {
+	const period = 20 * time.Second
+	th := &theatre{world: newWorld(), script: script{kind: kind}, told: map[int64]bool{}}
+	th.file = &File{Tasks: []Task{{Name: "t", URL: "/t", Schedule: Every(period), Missed: missed, Grace: time.Minute}}}
+	times := map[int64]int{} // how often a time was told as missed
+	start := time.Now()
+	var last *instance
+	for i := range changes + 1 {
+		l := &endsAfterSend{node: &node{world: th.world}, dies: i < changes}
+		if changes == 0 {
+			l.healed = start.Add(2 * time.Minute)
+		}
+		var r Registry = embeddedEndsAfterSend{embedded{l.node}, l}
+		if kind != "embedded" {
+			r = NewClaims(l, l, l.node)
+		}
+		s := New(th.file, l.node, r, Options{Queue: map[string]string{"fifo": "jobs.fifo"}[kind], Events: Events{Skipped: func(e Skipped) {
+			th.skipped(e)
+			for at := e.From; e.Reason == ReasonMissed && !at.After(e.To); at = at.Add(period) {
+				times[at.Unix()]++
+			}
+		}}})
+		ctx, cancel := context.WithCancel(t.Context())
+		last = &instance{node: l.node, cancel: cancel, done: make(chan error, 1)}
+		go func() { last.done <- s.Run(ctx) }()
+		th.elect(l.node)
+		time.Sleep(95 * time.Second) // each leader finds times that are too old, and sends one run at least
+		synctest.Wait()
+		if i < changes {
+			cancel()
+			<-last.done
+		}
+	}
+	time.Sleep(5 * time.Minute)
+	synctest.Wait()
+	last.cancel()
+	<-last.done
+
+	sent := 0
+	for _, arrivals := range th.queues {
+		sent += len(arrivals)
+	}
+	if sent < changes+5 {
+		t.Errorf("only %d runs were enqueued", sent)
+	}
+	for _, wrong := range th.wrong {
+		t.Error(wrong)
+	}
+	for at, n := range times {
+		if n > 1 {
+			t.Errorf("%v was told as missed %d times", time.Unix(at, 0).UTC(), n)
+		}
+	}
+}
