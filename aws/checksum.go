@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tendril/queue"
+	"tendril/sqswire"
 )
 
 // SQS answers every send and every receive with MD5 digests of what it holds.
@@ -42,14 +43,7 @@ func (c *checker) attributes(attrs []attribute, want []byte) bool {
 	}
 	c.buf = c.buf[:0]
 	for _, a := range attrs {
-		c.buf = appendSized(c.buf, a.name)
-		c.buf = appendSized(c.buf, a.typ)
-		if a.binary {
-			c.buf = append(c.buf, 2)
-		} else {
-			c.buf = append(c.buf, 1)
-		}
-		c.buf = appendSized(c.buf, a.value)
+		c.buf = sqswire.AppendAttribute(c.buf, a.name, a.typ, a.value, a.binary)
 	}
 	c.hash.Reset()
 	c.hash.Write(c.buf)
@@ -59,13 +53,6 @@ func (c *checker) attributes(attrs []attribute, want []byte) bool {
 func (c *checker) matches(want []byte) bool {
 	hex.Encode(c.text[:], c.hash.Sum(c.sum[:0]))
 	return bytes.EqualFold(c.text[:], want)
-}
-
-// appendSized appends the length as four bytes, high byte first, and the data.
-func appendSized(dst, data []byte) []byte {
-	n := len(data)
-	dst = append(dst, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
-	return append(dst, data...)
 }
 
 // sent returns the part of m, "body" or "attributes", that does not match the

@@ -18,29 +18,6 @@ import (
 // hard holds what needs care inside a JSON string.
 const hard = "plain \"quoted\" \\ back\nnew\rret\ttab\x00\x1f\x7f é \u2028 😀 </script>"
 
-func TestAppendTextRoundTrip(t *testing.T) {
-	t.Parallel()
-	for _, want := range []string{"", "a", hard, `"`, `\`, "\x00"} {
-		var got string
-		if err := json.Unmarshal(appendText(nil, want), &got); err != nil || got != want {
-			t.Errorf("%q became %q, %v", want, got, err)
-		}
-	}
-}
-
-func FuzzAppendText(f *testing.F) {
-	f.Add(hard)
-	f.Fuzz(func(t *testing.T, s string) {
-		if sendable(&queue.Outgoing{Body: s}) != nil {
-			return
-		}
-		var got string
-		if err := json.Unmarshal(appendText(nil, s), &got); err != nil || got != s {
-			t.Errorf("%q became %q, %v", s, got, err)
-		}
-	})
-}
-
 func TestSecondsRoundUp(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Second: 1, 1500 * time.Millisecond: 2, queue.MaxVisibility: 43200} {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tendril/queue"
+	"tendril/sqswire"
 )
 
 const (
@@ -104,7 +105,7 @@ func (x *exchange) failJSON(err error) {
 	x.w.Header().Set("X-Amzn-Query-Error", f.query+";"+f.side())
 	body := append([]byte(`{"__type":"com.amazonaws.sqs#`), refusal.Code...)
 	body = append(body, `","message":`...)
-	body = appendString(body, textOf(refusal))
+	body = sqswire.AppendString(body, textOf(refusal))
 	body = append(body, '}')
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	x.answer(f.status, jsonType, body, report)

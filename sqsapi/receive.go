@@ -2,9 +2,11 @@ package sqsapi
 
 import (
 	"context"
+	"encoding/base64"
 	"time"
 
 	"tendril/queue"
+	"tendril/sqswire"
 )
 
 type receiveMessageRequest struct {
@@ -106,13 +108,13 @@ func (r *receiveMessageResponse) appendJSON(dst []byte) []byte {
 		}
 		m := &r.received[i]
 		dst = append(dst, `{"MessageId":`...)
-		dst = appendString(dst, m.ID)
+		dst = sqswire.AppendString(dst, m.ID)
 		dst = append(dst, `,"ReceiptHandle":`...)
-		dst = appendString(dst, m.ReceiptHandle)
+		dst = sqswire.AppendString(dst, m.ReceiptHandle)
 		dst = append(dst, `,"MD5OfBody":"`...)
 		dst = appendBodyMD5(dst, m.Body)
 		dst = append(dst, `","Body":`...)
-		dst = appendString(dst, m.Body)
+		dst = sqswire.AppendString(dst, m.Body)
 		dst = appendPairs(dst, r.system.of(m, scratch[:0]))
 		dst = appendAttributes(dst, selectAttributes(m.Attributes, r.attributes))
 		dst = append(dst, '}')
@@ -130,7 +132,7 @@ func appendPairs(dst []byte, pairs []pair) []byte {
 		dst = append(dst, separator, '"')
 		dst = append(dst, p.name...)
 		dst = append(dst, '"', ':')
-		dst = appendString(dst, p.value)
+		dst = sqswire.AppendString(dst, p.value)
 		separator = ','
 	}
 	return append(dst, '}')
@@ -149,16 +151,16 @@ func appendAttributes(dst []byte, attributes []queue.Attribute) []byte {
 	for i := range attributes {
 		a := &attributes[i]
 		dst = append(dst, separator)
-		dst = appendString(dst, a.Name)
+		dst = sqswire.AppendString(dst, a.Name)
 		if a.IsBinary() {
 			dst = append(dst, `:{"BinaryValue":`...)
-			dst = appendBase64(dst, a.Value)
+			dst = append(base64.StdEncoding.AppendEncode(append(dst, '"'), []byte(a.Value)), '"')
 		} else {
 			dst = append(dst, `:{"StringValue":`...)
-			dst = appendString(dst, a.Value)
+			dst = sqswire.AppendString(dst, a.Value)
 		}
 		dst = append(dst, `,"DataType":`...)
-		dst = appendString(dst, a.Type)
+		dst = sqswire.AppendString(dst, a.Type)
 		dst = append(dst, '}')
 		separator = ','
 	}
