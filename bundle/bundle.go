@@ -39,7 +39,7 @@ type Bundle struct {
 	Cron string
 	// Settings are the options that .ebextensions and env.yaml set, from the
 	// weakest to the strongest: the last one of an option is in force. A value of
-	// "" sets an option to nothing.
+	// "" sets an option to nothing, unless the setting is Computed.
 	Settings []Setting
 	// Manifest is what env.yaml says about the environment.
 	Manifest Manifest

@@ -90,7 +90,7 @@ func TestOpenNamesWhatItLeavesAside(t *testing.T) {
 	want := []string{
 		".ebextensions/02-wrong.yaml",
 		".platform/confighooks/postdeploy/x", ".platform/hooks/predeploy/10-migrate", ".platform/nginx",
-		"Dockerfile", "cron.yml",
+		".platform/notes.txt", "Dockerfile", "cron.yml",
 	}
 	if diff := cmp.Diff(want, files); diff != "" {
 		t.Error(diff)

@@ -80,11 +80,7 @@ func (o *opening) goApp() *Default {
 // server.js.
 func (o *opening) nodeApp() *Default {
 	if o.has("package.json") {
-		manifest := o.packageJSON()
-		if len(manifest.Dependencies) > 0 && !o.has("node_modules") && len(o.bundle.Build) == 0 && len(o.bundle.Hooks) == 0 {
-			o.aside("package.json", `packages are not installed by themselves: write a Buildfile with the line "packages: npm install --omit=dev", or install them before`)
-		}
-		if manifest.Scripts["start"] != "" || o.has("server.js") && !o.has("app.js") {
+		if manifest := o.packageJSON(); manifest.Scripts["start"] != "" || o.has("server.js") && !o.has("app.js") {
 			return &Default{Platform: "Node.js", File: "package.json", Process: web("npm start")}
 		}
 	}
@@ -138,6 +134,7 @@ func (o *opening) pythonApp() *Default {
 	workers, err1 := strconv.Atoi(option("NumProcesses", "1"))
 	threads, err2 := strconv.Atoi(option("NumThreads", "15"))
 	if err1 != nil || err2 != nil || workers < 1 || threads < 1 {
+		o.refusePythonNumbers()
 		return nil
 	}
 	return &Default{Platform: "Python", File: file, Process: web(
@@ -190,4 +187,43 @@ func (o *opening) wrapped() string {
 		return ""
 	}
 	return "the folder " + printable(inner) + " in it has one: name that folder, or zip what is in it and not the folder itself"
+}
+
+// pythonOptions are those of the Python platform's namespace that count here.
+func pythonOptions() []string { return []string{"WSGIPath", "NumProcesses", "NumThreads"} }
+
+// refusePythonNumbers refuses the numbers of the Python platform that are not
+// numbers from 1.
+func (o *opening) refusePythonNumbers() {
+	for _, name := range []string{"NumProcesses", "NumThreads"} {
+		s, found := o.bundle.Setting(namespacePython, name)
+		if n, err := strconv.Atoi(s.Value); found && s.Value != "" && (err != nil || n < 1) {
+			o.refuseLine(s.File, s.Line, name+" "+printable(s.Value)+" is no whole number from 1", "write "+name+": 1")
+		}
+	}
+}
+
+// namePythonSettings names the settings of the Python platform that change nothing:
+// they say how it starts an app that has no Procfile.
+func (o *opening) namePythonSettings() {
+	for _, s := range o.bundle.InForce() {
+		if s.Namespace != namespacePython || s.Computed {
+			continue
+		}
+		why := ""
+		switch d := o.bundle.Default; {
+		case !slices.Contains(pythonOptions(), s.Option):
+			why = "tendril knows only " + strings.Join(pythonOptions(), ", ") + " of " + namespacePython
+		case o.has(procfileName):
+			why = "the Procfile says how the app is started"
+		case d == nil:
+			why = "the file that it starts is not there; write a Procfile that says how the app is started"
+		case d.Platform != "Python":
+			why = "the app is started as " + d.Platform + " does, because of " + d.File
+		default:
+			continue
+		}
+		f := o.bundle.Finding(s.File, s.Line, printable(s.Option)+" has no effect: "+why)
+		o.bundle.Unsupported = append(o.bundle.Unsupported, f)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 )
 
 const (
@@ -26,7 +27,7 @@ func (o *opening) readExtensions() error {
 		switch extension := path.Ext(e.Name()); {
 		case e.IsDir():
 			o.extensionsFolder(name)
-		case extension == ".yaml" || extension == ".yml" || extension == ".json":
+		case extension == ".yaml" || extension == ".yml" || extension == ".json" || extension == ".conf" || extension != ".config" && strings.EqualFold(extension, ".config"):
 			o.aside(name, "this name is not read by Elastic Beanstalk either: its suffix must be .config")
 		case extension != ".config":
 		case read == maxExtensions:

@@ -67,10 +67,22 @@ func (o *opening) readPlatform() error {
 		}
 		o.strayStages(path.Join(platformName, kind.name))
 	}
-	for _, proxy := range []string{"nginx", "httpd"} {
-		below := path.Join(platformName, proxy)
-		if info, err := os.Stat(filepath.Join(o.dir, filepath.FromSlash(below))); err == nil && info.IsDir() {
-			o.aside(below, noProxy)
+	return o.nameInPlatform()
+}
+
+// nameInPlatform names what is in .platform beside the hooks.
+func (o *opening) nameInPlatform() error {
+	entries, err := os.ReadDir(filepath.Join(o.dir, platformName))
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", platformName, err)
+	}
+	for _, e := range entries {
+		switch name := e.Name(); name {
+		case "hooks", "confighooks", ".gitkeep", ".DS_Store":
+		case "nginx", "httpd":
+			o.aside(path.Join(platformName, name), noProxy)
+		default:
+			o.aside(path.Join(platformName, name), "only the folders hooks and confighooks are read: nothing is done about it")
 		}
 	}
 	return nil
@@ -104,6 +116,9 @@ func (o *opening) readStage(below string, stage Stage, into *[]Hook) error {
 	for _, e := range entries {
 		file := path.Join(below, e.Name())
 		if strings.HasPrefix(e.Name(), ".") {
+			if info, err := e.Info(); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+				o.aside(file, "hidden files are not run: give it a name without the dot if it is a hook")
+			}
 			continue // .gitkeep, .DS_Store
 		}
 		h, ok, err := o.readHook(file, stage)

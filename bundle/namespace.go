@@ -25,6 +25,7 @@ func NoEffect(namespace string) string {
 		{"aws:elasticbeanstalk:hostmanager", "no logs are published: they go to standard output"},
 		{"aws:elasticbeanstalk:sns:topics", "no notifications are sent: watch the metrics or the health"},
 		{"aws:elasticbeanstalk:xray", "no X-Ray daemon is started: start it on this machine"},
+		{"aws:elasticbeanstalk:application:environmentsecrets", "secrets are not fetched: give the app these variables through tendril's own environment"},
 		{"aws:elasticbeanstalk:application", "checks of the app are set with --healthcheck"},
 		{"aws:elasticbeanstalk:container:", "no platform is installed: this machine's own runtime starts what the Procfile says"},
 		{"aws:elasticbeanstalk:customoption", "custom options are for resources, and none are created"},

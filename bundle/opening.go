@@ -45,6 +45,7 @@ func (o *opening) read() error {
 	if !o.has(procfileName) {
 		o.conclude()
 	}
+	o.namePythonSettings()
 	slices.SortStableFunc(o.bundle.Unsupported, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 )
 
@@ -70,4 +71,15 @@ func (f Finding) String() string {
 		return f.File + ": " + f.What
 	}
 	return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.What)
+}
+
+// Finding returns a finding about a file of the bundle, which is named as the
+// bundle was opened with, as Settings name it.
+func (b *Bundle) Finding(file string, line int, what string) Finding {
+	if abs, err := filepath.Abs(file); err == nil {
+		if below, err := filepath.Rel(b.Dir, abs); err == nil {
+			file = filepath.ToSlash(below)
+		}
+	}
+	return Finding{File: file, Line: line, What: what}
 }

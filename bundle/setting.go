@@ -41,6 +41,9 @@ type Setting struct {
 	// as they are. It is "" where the file gives none, and JSON where it gives a
 	// map or a list. It may be secret: print Shown.
 	Value string
+	// Computed tells that CloudFormation computes the value, which is not known
+	// here; Value is "" then.
+	Computed bool
 	// File is the path as the bundle was opened with.
 	File string
 	// Line is where the value stands, from 1.
@@ -48,7 +51,12 @@ type Setting struct {
 }
 
 // Shown returns the value for people: hidden where it looks secret.
-func (s Setting) Shown() string { return shown(s.Option, s.Value) }
+func (s Setting) Shown() string {
+	if s.Computed {
+		return "(computed by CloudFormation)"
+	}
+	return shown(s.Option, s.Value)
+}
 
 // String returns "file:line: namespace option = value", with a secret hidden.
 func (s Setting) String() string {
@@ -74,24 +82,28 @@ func (p Property) Shown() string { return shown(p.Name, p.Value) }
 func (p Property) String() string { return p.Name + "=" + p.Shown() }
 
 // Setting returns the setting in force of an option: the last one in Settings.
+// There is none when CloudFormation computes its value.
 func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 	for _, s := range slices.Backward(b.Settings) {
 		if s.Namespace == namespace && s.Option == option {
-			return s, true
+			return s, !s.Computed
 		}
 	}
 	return Setting{}, false
 }
 
 // Environment returns the variables that the bundle gives the app, each once
-// and with the value in force, sorted by name.
+// and with the value in force, sorted by name. Those whose value CloudFormation
+// computes are not among them.
 func (b *Bundle) Environment() []Property {
 	var found []Property
 	seen := map[string]bool{}
 	for _, s := range slices.Backward(b.Settings) {
 		if s.Namespace == NamespaceEnvironment && !seen[s.Option] {
 			seen[s.Option] = true
-			found = append(found, Property{Name: s.Option, Value: s.Value, File: s.File, Line: s.Line})
+			if !s.Computed {
+				found = append(found, Property{Name: s.Option, Value: s.Value, File: s.File, Line: s.Line})
+			}
 		}
 	}
 	slices.SortFunc(found, func(a, b Property) int { return strings.Compare(a.Name, b.Name) })
@@ -205,10 +217,12 @@ func (r *settingsReader) item(n *node) {
 // take adds one setting, unless its value is none that is known here.
 func (r *settingsReader) take(namespace, option string, n *node, line, column int) {
 	name := printable(option)
+	computed := fromCloudFormation(n)
+	if computed {
+		r.aside(line, fmt.Sprintf("CloudFormation computes the value of %s, which is not known here: it is not set; write the value itself", name))
+		n = &node{kind: null, line: line, column: column}
+	}
 	switch {
-	case fromCloudFormation(n):
-		r.aside(line, fmt.Sprintf("the value of %s is worked out by CloudFormation, which knows the resources: it is not set here; set the value itself", name))
-		return
 	case (n.kind == sequence || n.kind == mapping) && !structured(namespace):
 		r.refuse(line, column, fmt.Sprintf("the value of %s is no plain text", name), "write one value; a list is written with commas")
 		return
@@ -233,7 +247,7 @@ func (r *settingsReader) take(namespace, option string, n *node, line, column in
 		r.refuse(line, column, fmt.Sprintf("the value of %s %v", name, err), "keep data in files of the app")
 		return
 	}
-	r.settings = append(r.settings, Setting{Namespace: namespace, Option: option, Value: value, File: r.path, Line: line})
+	r.settings = append(r.settings, Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: r.path, Line: line})
 	if why := NoEffect(namespace); why != "" && !r.aboutNamespace[namespace] {
 		r.aboutNamespace[namespace] = true
 		r.aside(line, fmt.Sprintf("settings of %s have no effect: %s", printable(namespace), why))

@@ -19,12 +19,7 @@ func (o *opening) nameUnread() {
 			o.nestedExtensions(name)
 		}
 	}
-	if o.has("requirements.txt") && len(o.bundle.Build) == 0 && len(o.bundle.Hooks) == 0 {
-		o.aside("requirements.txt", `packages are not installed by themselves: write a Buildfile with the line "packages: pip install -r requirements.txt", or install them on this machine`)
-	}
-	if o.has("Gemfile") && len(o.bundle.Build) == 0 && len(o.bundle.Hooks) == 0 {
-		o.aside("Gemfile", `gems are not installed by themselves: write a Buildfile with the line "gems: bundle install", or install them on this machine`)
-	}
+	o.namePackages()
 }
 
 // nestedExtensions names configuration files in a folder that is no root of a
@@ -57,9 +52,11 @@ func meaning(name string) string {
 	return ""
 }
 
-// similar reports whether two names differ by case, a leading dot and a plural
-// alone.
+// similar reports whether two names differ by case, a leading dot, a plural and
+// the suffix .txt alone.
 func similar(a, b string) bool {
-	plain := func(s string) string { return strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(s), "."), "s") }
+	plain := func(s string) string {
+		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(s), ".txt"), "."), "s")
+	}
 	return plain(a) == plain(b) && (strings.HasPrefix(a, ".") || !strings.HasPrefix(b, ".") || b == extensionsName)
 }

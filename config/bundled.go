@@ -30,7 +30,16 @@ func (l *loader) readBundle() {
 // bundle set before. The bundle itself tells of namespaces that have no effect.
 func (l *loader) takeSetting(s bundle.Setting) {
 	origin := Origin{FromBundle, place(s.File, s.Line)}
-	if s.Namespace == bundle.NamespaceHealth {
+	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
+		l.computedQueue = Origin{}
+	}
+	switch {
+	case s.Computed && s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL:
+		l.computedQueue = origin
+		return
+	case s.Computed:
+		return // the bundle itself names it
+	case s.Namespace == bundle.NamespaceHealth:
 		l.takeHealthSetting(origin, s)
 		return
 	}
@@ -46,7 +55,11 @@ func (l *loader) takeSetting(s bundle.Setting) {
 		if a.text == "" {
 			a.text = o.Default
 		}
-		if s.Value != "" || o.Default != "" && l.isSet(o.Name) {
+		switch set := l.isSet(o.Name); {
+		case s.Value == "" && !set:
+		case s.Value == "" && o.Default == "":
+			l.warning(origin.Where, o.Name, s.Option+" has no value here, and keeps the one of "+l.origin(o.Name).Where, "delete one of the two")
+		default:
 			l.assign(a)
 		}
 		return
@@ -55,6 +68,28 @@ func (l *loader) takeSetting(s bundle.Setting) {
 	case bundle.NamespaceWorker, bundle.NamespaceGroup, bundle.NamespaceTrigger:
 		l.unknownSetting(origin, s)
 	}
+}
+
+// workerQueueURL is the option that says which queue the worker takes its
+// messages from.
+const workerQueueURL = "WorkerQueueURL"
+
+// refuseComputedQueue refuses a bundle whose queue CloudFormation names, unless a
+// stronger layer names one: a worker on an empty queue of its own looks healthy and
+// does nothing.
+func (l *loader) refuseComputedQueue() {
+	if l.computedQueue == (Origin{}) {
+		return
+	}
+	for _, name := range []string{"queue-url", "queue", "queues", "backend"} {
+		if l.origin(name).Layer > FromBundle {
+			return
+		}
+	}
+	l.refuse(Problem{
+		Where: l.computedQueue.Where, Option: "queue-url", Text: "CloudFormation computes the value of " + workerQueueURL + ": the worker's queue is not known here",
+		Hint: "give its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=embedded to try the app with a queue on this machine",
+	})
 }
 
 // isBundled reports whether a bundle's setting is this option's.

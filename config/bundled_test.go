@@ -161,3 +161,104 @@ func TestBundleSettingsThatAreRefused(t *testing.T) {
 		t.Errorf("warnings %v", cfg.Warnings)
 	}
 }
+
+// TestBundleSettingsAreAppliedOrNamed: settings of scaling that change nothing are
+// named with the reason, and those that count are not.
+func TestBundleSettingsAreAppliedOrNamed(t *testing.T) {
+	t.Parallel()
+	const (
+		noTarget  = " has no effect: nothing is scaled; --scale-target=processes scales the processes of the app on this machine"
+		noMeasure = " has no effect: no measure is named that there is here, so that the size follows the backlog and the deliveries in work"
+	)
+	all := []bundle.Setting{
+		setting(bundle.NamespaceGroup, "MinSize", "2", 3),
+		setting(bundle.NamespaceGroup, "MaxSize", "6", 4),
+		setting(bundle.NamespaceTrigger, "MeasureName", "NetworkOut", 5),
+		setting(bundle.NamespaceTrigger, "UpperThreshold", "6000000", 6),
+		setting(bundle.NamespaceTrigger, "Period", "5", 7),
+		setting(bundle.NamespaceWorker, "HttpPath", "/jobs", 8),
+	}
+	for name, c := range map[string]struct {
+		flags map[string]string
+		want  []string
+	}{
+		"nothing is scaled": {nil, []string{"4: MaxSize 6" + noTarget, "3: MinSize 2" + noTarget, "5: MeasureName NetworkOut" + noTarget, "7: Period 5" + noTarget, "6: UpperThreshold 6000000" + noTarget}},
+		"set otherwise": {map[string]string{"scale-min-size": "3", "scale-measure-name": "BusyShare"},
+			[]string{"4: MaxSize 6" + noTarget, "7: Period 5" + noTarget}},
+		"processes":      {map[string]string{"scale-target": "processes"}, []string{"7: Period 5" + noMeasure}},
+		"a measure":      {map[string]string{"scale-target": "processes", "scale-measure-name": "BusyShare"}, nil},
+		"other bounds":   {map[string]string{"scale-target": "processes", "scale-measure-name": "BusyShare", "processes-max": "3"}, []string{"4: MaxSize 6 has no effect: nothing is scaled by it: processes-max 3 (--processes-max) counts"}},
+		"a group":        {map[string]string{"scale-target": "asg:jobs", "scale-measure-name": "BusyShare", "queue-url": someURL}, nil},
+		"an adviser":     {map[string]string{"scale-target": "publish", "queue-url": someURL}, []string{"7: Period 5" + noMeasure}},
+		"the path alone": {map[string]string{"http-path": "/", "scale-target": "publish", "scale-measure-name": "BusyShare", "queue-url": someURL}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := mustLoad(t, Sources{Environ: home(), Flags: c.flags, Bundle: withSettings(all...)})
+			var got []string
+			for _, f := range cfg.Aside {
+				got = append(got, strings.TrimPrefix(f.String(), "app/.ebextensions/worker.config:"))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+			for option, idle := range map[string]bool{"http-path": false, "scale-max-size": slices.ContainsFunc(c.want, func(s string) bool { return strings.HasPrefix(s, "4: MaxSize") })} {
+				if cfg.Idle(option) != idle {
+					t.Errorf("%s is idle: %t", option, !idle)
+				}
+			}
+		})
+	}
+}
+
+// TestComputedQueueURLIsRefused: a worker whose queue is not known must not start
+// on an empty one of its own.
+func TestComputedQueueURLIsRefused(t *testing.T) {
+	t.Parallel()
+	computed := setting(bundle.NamespaceWorker, "WorkerQueueURL", "", 7)
+	computed.Computed = true
+	literal := setting(bundle.NamespaceWorker, "WorkerQueueURL", someURL, 9)
+	for name, c := range map[string]struct {
+		settings []bundle.Setting
+		flags    map[string]string
+		refused  bool
+		url      string
+	}{
+		"alone":                   {settings: []bundle.Setting{computed}, refused: true},
+		"after the URL itself":    {settings: []bundle.Setting{literal, computed}, refused: true},
+		"with a function":         {settings: []bundle.Setting{computed}, flags: map[string]string{"lambda": "./f"}, refused: true},
+		"with a target":           {settings: []bundle.Setting{computed}, flags: map[string]string{"target": "http://app"}, refused: true},
+		"before the URL itself":   {settings: []bundle.Setting{computed, literal}, url: someURL},
+		"with a queue URL":        {settings: []bundle.Setting{computed}, flags: map[string]string{"queue-url": someURL}, url: someURL},
+		"with a queue's name":     {settings: []bundle.Setting{computed}, flags: map[string]string{"queue": "jobs"}},
+		"with several queues":     {settings: []bundle.Setting{computed}, flags: map[string]string{"queues": "jobs,mail"}},
+		"with the embedded queue": {settings: []bundle.Setting{computed}, flags: map[string]string{"backend": "embedded"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg, err := Load(Sources{Environ: home(), Dir: t.TempDir(), Flags: c.flags, Bundle: withSettings(c.settings...)})
+			const want = "/app/.ebextensions/worker.config:7: CloudFormation computes the value of WorkerQueueURL: the worker's queue is not known here\n" +
+				"  give its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=embedded to try the app with a queue on this machine"
+			switch {
+			case c.refused && (err == nil || err.Error() != want):
+				t.Errorf("got  %v\nwant %s", err, want)
+			case !c.refused && err != nil:
+				t.Error(err)
+			case !c.refused && cfg.QueueURL != c.url:
+				t.Errorf("the queue's URL is %q, want %q", cfg.QueueURL, c.url)
+			}
+		})
+	}
+}
+
+// TestBundleSettingWithoutValue: what has no default cannot be taken back, and the
+// value that stays is named.
+func TestBundleSettingWithoutValue(t *testing.T) {
+	t.Parallel()
+	cfg := mustLoad(t, Sources{Environ: home(), Bundle: withSettings(
+		setting(bundle.NamespaceWorker, "WorkerQueueURL", someURL, 3), setting(bundle.NamespaceWorker, "WorkerQueueURL", "", 7))})
+	const want = "/app/.ebextensions/worker.config:7: WorkerQueueURL has no value here, and keeps the one of /app/.ebextensions/worker.config:3"
+	if cfg.QueueURL != someURL || len(cfg.Warnings) != 1 || cfg.Warnings[0].String() != want {
+		t.Errorf("queue %s, warnings %v, want %s", cfg.QueueURL, cfg.Warnings, want)
+	}
+}

@@ -13,6 +13,7 @@ func (l *loader) derive() {
 	l.deriveName()
 	l.deriveDestination()
 	l.deriveTarget()
+	l.refuseComputedQueue()
 	l.deriveQueues()
 	l.deriveMetrics()
 	l.deriveConsole()

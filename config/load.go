@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"tendril/bundle"
 )
 
 // Config is the outcome of reading the settings.
@@ -14,9 +16,14 @@ type Config struct {
 	// Warnings are what is allowed and worth knowing, in no particular order
 	// of weight. They name places and options as problems do.
 	Warnings []Problem
+	// Aside names the settings of the bundle that change nothing because of what
+	// else is set. Empty when all of them count.
+	Aside []bundle.Finding
 
 	options []Option
-	chains  map[string][]Setting
+	// idle are the options whose value in force is one of Aside.
+	idle   map[string]bool
+	chains map[string][]Setting
 	// queueOrigins are where the own settings of each of Queues come from, by
 	// key.
 	queueOrigins []map[string]Origin
@@ -52,6 +59,9 @@ func (c *Config) Origin(name string) Origin {
 	return c.chains[o.Name][len(c.chains[o.Name])-1].Origin
 }
 
+// Idle reports whether the option's value in force is one of Aside.
+func (c *Config) Idle(name string) bool { return c.idle[name] }
+
 // IsSet reports whether somebody set the option, in whatever layer.
 func (c *Config) IsSet(name string) bool { return c.Origin(name).Layer != Default }
 
@@ -70,6 +80,9 @@ type loader struct {
 	own [][]assignment
 	// views are the settings as each of Queues sees them.
 	views []view
+	// computedQueue is where the bundle has CloudFormation compute WorkerQueueURL;
+	// the zero value when it does not.
+	computedQueue Origin
 }
 
 // newLoader starts with the defaults.
@@ -77,7 +90,7 @@ func newLoader(src Sources) *loader {
 	l := &loader{
 		src:  src,
 		vars: src.variables(),
-		cfg:  &Config{options: Options(), chains: map[string][]Setting{}},
+		cfg:  &Config{options: Options(), chains: map[string][]Setting{}, idle: map[string]bool{}},
 	}
 	for i := range l.cfg.options {
 		o := &l.cfg.options[i]

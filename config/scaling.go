@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"tendril/bundle"
 )
 
 // scaleTarget takes what is scaled.
@@ -77,9 +79,15 @@ func (l *loader) deriveProcesses() {
 			field      *int
 			size       int
 		}{{"processes-min", "scale-min-size", &s.ProcessesMin, s.ScaleMinSize}, {"processes-max", "scale-max-size", &s.ProcessesMax, s.ScaleMaxSize}} {
-			if !l.isSet(bound.name) {
+			switch {
+			case l.isSet(bound.name):
+				l.setAside("nothing is scaled by it: "+l.cite(bound.name)+" counts", bound.from)
+			default:
 				*bound.field = min(bound.size, maxProcesses)
 				l.settle(bound.name, bound.from)
+				if bound.size > maxProcesses {
+					l.about(bound.from, fmt.Sprintf("%s counts as %d: there are no more processes on one machine", l.named(bound.from), maxProcesses), "")
+				}
 			}
 		}
 	}
@@ -108,6 +116,7 @@ func (l *loader) deriveMeasure() {
 	for _, name := range []string{"scale-measure-name", "scale-unit", "scale-lower-threshold", "scale-upper-threshold"} {
 		if l.isSet(name) {
 			l.record(name, from)
+			l.cfg.idle[name] = s.ScaleTarget != ScaleNone // else setAside names it
 		}
 	}
 }
@@ -212,6 +221,29 @@ func (l *loader) derivePeriod() {
 	}
 }
 
+// setAside names the bundle's settings of these options as without effect.
+func (l *loader) setAside(why string, options ...string) {
+	for _, s := range l.bundled() {
+		for _, name := range options {
+			o := l.option(name)
+			if l.origin(name).Layer != FromBundle || !o.isBundled(s) || l.cfg.idle[name] {
+				continue
+			}
+			l.cfg.idle[name] = true
+			text := fmt.Sprintf("%s %s has no effect: %s", o.Beanstalk, shown(s.Value), why)
+			l.cfg.Aside = append(l.cfg.Aside, l.src.Bundle.Finding(s.File, s.Line, text))
+		}
+	}
+}
+
+// bundled are the settings of the bundle that are in force in it.
+func (l *loader) bundled() []bundle.Setting {
+	if l.src.Bundle == nil {
+		return nil
+	}
+	return l.src.Bundle.InForce()
+}
+
 // warnScaling tells of scaling that scales nothing.
 func (l *loader) warnScaling() {
 	s := &l.cfg.Settings
@@ -219,6 +251,7 @@ func (l *loader) warnScaling() {
 		"scale-period", "scale-evaluation-periods", "scale-breach-duration"}
 	switch {
 	case s.ScaleTarget == ScaleNone:
+		l.setAside("nothing is scaled; --scale-target=processes scales the processes of the app on this machine", slices.Concat([]string{"scale-min-size", "scale-max-size", "scale-cooldown", "scale-measure-name"}, trigger)...)
 		for _, name := range append([]string{"scale-drain-within", "scale-target-busy", "scale-cooldown", "scale-measure-name"}, trigger...) {
 			if l.origin(name).Layer > FromBundle { // a bundle made for a fleet has them, and is right
 				l.idle(name, "with scale-target none", "set scale-target, to processes for instance")
@@ -228,6 +261,7 @@ func (l *loader) warnScaling() {
 			l.idle("processes-max", "with scale-target none", "set scale-target to processes")
 		}
 	case s.ScaleMeasureName == "":
+		l.setAside("no measure is named that there is here, so that the size follows the backlog and the deliveries in work", trigger...)
 		for _, name := range trigger {
 			if l.origin(name).Layer > FromBundle {
 				l.idle(name, "without scale-measure-name", "set scale-measure-name, to BacklogPerProcess for instance")

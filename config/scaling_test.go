@@ -38,10 +38,11 @@ func TestScaling(t *testing.T) {
 		"a range": {flags: map[string]string{"processes-max": "3"}, check: func(s *Settings) bool {
 			return s.ScaleTarget == ScaleProcesses && s.ProcessesMin == 1 && s.ProcessesMax == 3
 		}},
-		"a range upside down":  {flags: map[string]string{"processes-min": "5", "processes-max": "3"}, want: "--processes-max: processes-max 3 is less than processes-min 5 (--processes-min)"},
-		"a range not scaled":   {flags: map[string]string{"processes-max": "3", "scale-target": "none"}, check: func(s *Settings) bool { return s.ScaleTarget == ScaleNone }, warning: "processes-max 3 has no effect with scale-target none"},
-		"processes":            {flags: map[string]string{"scale-target": "processes"}, check: func(s *Settings) bool { return s.ProcessesMin == 1 && s.ProcessesMax == 4 }},
-		"processes of a group": {bundle: inBundle("MinSize", "2", "MaxSize", "100"), flags: map[string]string{"scale-target": "processes"}, check: func(s *Settings) bool { return s.ProcessesMin == 2 && s.ProcessesMax == 64 }},
+		"a range upside down": {flags: map[string]string{"processes-min": "5", "processes-max": "3"}, want: "--processes-max: processes-max 3 is less than processes-min 5 (--processes-min)"},
+		"a range not scaled":  {flags: map[string]string{"processes-max": "3", "scale-target": "none"}, check: func(s *Settings) bool { return s.ScaleTarget == ScaleNone }, warning: "processes-max 3 has no effect with scale-target none"},
+		"processes":           {flags: map[string]string{"scale-target": "processes"}, check: func(s *Settings) bool { return s.ProcessesMin == 1 && s.ProcessesMax == 4 }},
+		"processes of a group": {bundle: inBundle("MinSize", "2", "MaxSize", "100"), flags: map[string]string{"scale-target": "processes"}, check: func(s *Settings) bool { return s.ProcessesMin == 2 && s.ProcessesMax == 64 },
+			warning: "scale-max-size 100 counts as 64: there are no more processes on one machine"},
 		"a group in a bundle": {bundle: inBundle("MinSize", "2", "MaxSize", "6", "Cooldown", "60"), check: func(s *Settings) bool {
 			return s.ProcessesMax == 1 && s.ScaleTarget == ScaleNone && s.ScaleMinSize == 2 && s.ScaleMaxSize == 6 && s.ScaleCooldown == time.Minute
 		}},

@@ -11,11 +11,6 @@ import (
 	"tendril/supervisor"
 )
 
-// hasApp reports whether tendril runs the app, rather than standing beside it.
-func (e *Environment) hasApp() bool {
-	return len(e.Command) > 0 || e.Bundle != nil && len(e.Bundle.Processes) > 0
-}
-
 // startApp does what the bundle wants done before, starts the copies of the app
 // and its helpers, and lets the readiness of the copies open the workers' gates.
 func (e *Environment) startApp(ctx context.Context) error {

@@ -372,13 +372,11 @@ func (e *Environment) processEnvironment(v version, port int) []string {
 // name, or the first where it names this very environment; nil for another
 // environment, whose queue is not known here.
 func (e *Environment) linked(link bundle.Link) *line {
-	if l := e.lineOf(link.Environment); l != nil {
-		return l
+	var names []string
+	for _, l := range e.lines {
+		names = append(names, l.queue.name)
 	}
-	if link.Environment == e.s.Name || link.Environment == e.s.EnvironmentName {
-		return e.home()
-	}
-	return nil
+	return e.lineOf(linkedQueue(e.s, names, link.Environment))
 }
 
 // restartLimit: a chosen 0 means never, which the supervisor says as -1.

@@ -187,6 +187,7 @@ func (e *Environment) change(b *bundle.Bundle) (config.Change, error) {
 	if err != nil {
 		return config.Change{}, wrongBundle(err)
 	}
+	e.reportAside(cfg, b)
 	change := config.Changed(e.inForce(), cfg)
 	if !e.connectionsLive() {
 		keepConnections(&change, e.inForce())

@@ -123,13 +123,13 @@ func (e *Environment) newElector(reg *registry) (*leader.Elector, error) {
 	return leader.New(reg.leases, leader.Options{Name: e.leaseName(), Data: e.address, Lease: e.s.Lease, Events: e.leaderEvents()})
 }
 
-// cronFile is the path of the file of tasks; "" when there is none.
-func (e *Environment) cronFile() string {
-	if e.s.Cron != "" {
-		return e.s.Cron
+// CronFile is the path of the file of tasks; "" when there is none.
+func (o *Options) CronFile() string {
+	if o.Config.Cron != "" {
+		return o.Config.Cron
 	}
-	if e.Bundle != nil {
-		return e.Bundle.Cron
+	if o.Bundle != nil {
+		return o.Bundle.Cron
 	}
 	return ""
 }
@@ -139,7 +139,7 @@ func (e *Environment) tasksFile() string {
 	if t := e.cron.Load(); t != nil {
 		return t.file()
 	}
-	return e.cronFile()
+	return e.CronFile()
 }
 
 // ReadTasks reads a cron.yaml from disk, bounded. The error is a
@@ -161,7 +161,7 @@ func ReadTasks(path string) (*periodic.File, error) {
 // readTasks reads the file of tasks before anything else starts, so that a bad
 // file stops the start.
 func (e *Environment) readTasks(context.Context) (err error) {
-	if path := e.cronFile(); path != "" {
+	if path := e.CronFile(); path != "" {
 		e.firstTasks, err = e.readTaskFile(path)
 	}
 	return err

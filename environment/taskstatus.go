@@ -18,7 +18,7 @@ func (e *Environment) taskOptions() *console.TaskOptions {
 		return nil
 	}
 	return &console.TaskOptions{
-		Any:    func() bool { return e.cronFile() != "" || e.cron.Load() != nil },
+		Any:    func() bool { return e.CronFile() != "" || e.cron.Load() != nil },
 		Status: e.tasksStatus, Run: e.runTask, Pause: e.pauseTask, Resume: e.resumeTask, History: e.taskHistory, Reload: e.Reload,
 	}
 }

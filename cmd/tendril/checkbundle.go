@@ -5,6 +5,7 @@ import (
 
 	"tendril/bundle"
 	"tendril/config"
+	"tendril/environment"
 )
 
 // checkBundle prints what is in a bundle: the steps of a deployment in their
@@ -23,22 +24,27 @@ func (c *cli) checkBundle(cfg *config.Config, b *bundle.Bundle, command []string
 			return fail(exitUsage, err)
 		}
 	}
-	for _, step := range b.Plan() {
-		if step.Phase == bundle.PhaseStart && len(command) > 0 {
-			continue
+	opts := environment.Options{Config: cfg, Bundle: b, Command: command, AppEnv: c.environ}
+	if len(command) == 0 && runs {
+		for _, step := range b.Plan() {
+			fmt.Fprintln(c.out, stepLine(step))
 		}
-		fmt.Fprintln(c.out, stepLine(step))
 	}
 	if err := c.checkSettings(cfg, b); err != nil {
 		return err
 	}
 	for _, p := range b.Environment() {
-		fmt.Fprintf(c.out, "property %s=%s (%s)\n", plain(p.Name, false), plain(p.Shown(), false), position(p.File, p.Line))
+		if opts.Withheld(p) == "" {
+			s, _ := b.Setting(bundle.NamespaceEnvironment, p.Name)
+			fmt.Fprintf(c.out, "property %s=%s (%s)\n", plain(s.Option, false), plain(c.shownSetting(s), false), c.setBy(s))
+		}
 	}
 	for _, l := range b.Links {
-		fmt.Fprintf(c.out, "link     %s to environment %s (%s)\n", plain(l.Variable, false), plain(l.Environment, false), position(l.File, l.Line))
+		if queue := opts.LinkedQueue(l); queue != "" {
+			fmt.Fprintf(c.out, "link     %s to the queue %s (%s)\n", plain(l.Variable, false), plain(queue, false), position(l.File, l.Line))
+		}
 	}
-	for _, f := range b.Unsupported {
+	for _, f := range environment.Aside(&opts) {
 		fmt.Fprintf(c.out, "aside    %s\n", plain(f.String(), false))
 	}
 	return nil
@@ -61,7 +67,7 @@ func stepLine(s bundle.Step) string {
 func (c *cli) checkSettings(cfg *config.Config, b *bundle.Bundle) error {
 	for _, o := range config.Options() {
 		from := cfg.Origin(o.Name)
-		if from.Layer != config.FromBundle || from.Where == b.Dir {
+		if from.Layer != config.FromBundle || from.Where == b.Dir || cfg.Idle(o.Name) {
 			continue
 		}
 		e, err := cfg.Explain(o.Name)

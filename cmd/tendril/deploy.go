@@ -79,7 +79,7 @@ func (c *cli) candidate(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, w := range bundleWarnings(b) {
+	for _, w := range bundleWarnings(b, b.Unsupported) {
 		c.printWarning(w.String(), w.Hint)
 	}
 	return filepath.Abs(path)

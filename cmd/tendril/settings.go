@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -79,24 +80,24 @@ func (c *cli) printWarnings(cfg *config.Config) {
 	}
 }
 
-// bundleWarnings are what is done with a bundle in spite of a flaw, and that
-// parts of it are left aside.
-func bundleWarnings(b *bundle.Bundle) []bundle.Problem {
+// bundleWarnings are what is done with a bundle in spite of a flaw, and the parts of
+// it that are left aside.
+func bundleWarnings(b *bundle.Bundle, aside []bundle.Finding) []bundle.Problem {
 	if b == nil {
 		return nil
 	}
 	warnings := slices.Clone(b.Warnings)
-	if n := len(b.Unsupported); n > 0 {
-		warnings = append(warnings, bundle.Problem{File: b.Dir, Text: plural(n, "thing") + " in it without effect", Hint: "'tendril check " + b.Dir + "' lists what Elastic Beanstalk would act on and tendril does not"})
+	for _, f := range aside {
+		warnings = append(warnings, bundle.Problem{File: filepath.Join(b.Dir, f.File), Line: f.Line, Text: f.What})
 	}
 	return warnings
 }
 
 // printWarning tells one such thing; the hint may be "".
 func (c *cli) printWarning(text, hint string) {
-	fmt.Fprintf(c.err, "warning: %s\n", text)
+	fmt.Fprintf(c.err, "warning: %s\n", plain(text, false))
 	if hint != "" {
-		fmt.Fprintf(c.err, "hint: %s\n", hint)
+		fmt.Fprintf(c.err, "hint: %s\n", plain(hint, false))
 	}
 }
 

@@ -129,20 +129,21 @@ func (c *cli) runEnvironment(cfg *config.Config, opts environment.Options) error
 	text := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.tty
 	c.buffer(text)
 	log := c.logger(cfg, text)
+	opts.Config, opts.AppEnv, opts.Version = cfg, c.environ, version
+	ofBundle := bundleWarnings(opts.Bundle, environment.Aside(&opts))
 	if text {
 		c.printWarnings(cfg)
-		for _, w := range bundleWarnings(opts.Bundle) {
+		for _, w := range ofBundle {
 			c.printWarning(w.String(), w.Hint)
 		}
 	} else {
 		for _, w := range cfg.Warnings {
 			logWarning(log, "config", w.String(), w.Hint)
 		}
-		for _, w := range bundleWarnings(opts.Bundle) {
+		for _, w := range ofBundle {
 			logWarning(log, "bundle", w.String(), w.Hint)
 		}
 	}
-	opts.Config, opts.AppEnv, opts.Version = cfg, c.environ, version
 	opts.Out, opts.Terminal, opts.Color = c.out, text, text && c.color()
 	opts.Logger = log
 	stop, stopNow := context.WithCancel(context.Background())

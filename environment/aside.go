@@ -1,0 +1,150 @@
+package environment
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"tendril/bundle"
+	"tendril/config"
+)
+
+// Aside names everything in the bundle that an environment with these options does
+// not act on, with the reason and what to do instead; empty when everything counts,
+// and without a bundle.
+func Aside(opts *Options) []bundle.Finding {
+	b := opts.Bundle
+	if b == nil {
+		return nil
+	}
+	found := slices.Concat(b.Unsupported, opts.Config.Aside)
+	found = append(found, opts.unrunSteps()...)
+	for _, p := range b.Environment() {
+		if what := opts.Withheld(p); what != "" {
+			found = append(found, b.Finding(p.File, p.Line, what))
+		}
+	}
+	for _, link := range b.Links {
+		if what := opts.brokenLink(link); what != "" {
+			found = append(found, b.Finding(link.File, link.Line, what))
+		}
+	}
+	slices.SortStableFunc(found, func(a, b bundle.Finding) int {
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
+	})
+	return found
+}
+
+// reportAside logs what is left aside of a bundle that is read while the environment
+// runs, unless it was left aside before.
+func (e *Environment) reportAside(cfg *config.Config, b *bundle.Bundle) {
+	before, now := e.Options, e.Options
+	now.Config, now.Bundle = cfg, b
+	known := Aside(&before)
+	for _, f := range Aside(&now) {
+		if !slices.Contains(known, f) {
+			e.report.note(slog.LevelWarn, "bundle", f.String(), slog.String("file", f.File), slog.Int("line", f.Line))
+		}
+	}
+}
+
+// hasApp reports whether tendril runs the app, rather than standing beside it.
+func (o *Options) hasApp() bool {
+	return len(o.Command) > 0 || o.Bundle != nil && len(o.Bundle.Processes) > 0
+}
+
+// unrunSteps names what a deployment does not run: a command takes the place of all
+// that the bundle runs, and where no app is run, nothing is prepared for it.
+func (o *Options) unrunSteps() (found []bundle.Finding) {
+	why := ": the app is not started here"
+	switch {
+	case len(o.Command) > 0:
+		why = ": a command is given in the place of all that the bundle runs; name the folder without a command to run it"
+	case o.hasApp():
+		return nil
+	}
+	b := o.Bundle
+	if len(b.Build) > 0 {
+		found = append(found, bundle.Finding{File: "Buildfile", What: "it is not run" + why})
+	}
+	if len(b.Hooks)+len(b.ConfigHooks) > 0 {
+		found = append(found, bundle.Finding{File: ".platform", What: "the hooks are not run" + why})
+	}
+	var others []string
+	for _, p := range b.Processes {
+		if p.Name != bundle.MainProcess {
+			others = append(others, p.Name)
+		}
+	}
+	if len(others) > 0 {
+		found = append(found, bundle.Finding{File: "Procfile", What: strings.Join(others, ", ") + " is not run" + why})
+	}
+	return found
+}
+
+// Withheld says why the app does not get an environment property of the bundle; ""
+// when it does, or when the one who starts tendril sets that variable.
+func (o *Options) Withheld(p bundle.Property) string {
+	q := appQueue{name: "-", url: "-"}
+	if len(o.Config.Queues) > 0 && o.Config.Queues[0].Backend == config.BackendEmbedded {
+		q.endpoint = "-"
+	}
+	entry := p.Name + "=" + p.Value
+	option, isOption := config.Lookup(p.Name)
+	switch {
+	case p.Name == "PORT" || has(o.AppEnv, p.Name): // an option; set otherwise
+		return ""
+	case slices.Contains(appEnvironment([]string{entry}, 0, q), entry):
+		return ""
+	case isOption && option.Variable == p.Name:
+		return p.Name + " is tendril's own variable, which is not read from a bundle and not given to the app: set it where tendril is started"
+	}
+	return p.Name + " has no effect: the app gets another value from tendril, or none"
+}
+
+// brokenLink says why a link of env.yaml gives the app nothing; "" when it does, or
+// when the variable is set by the one who starts tendril.
+func (o *Options) brokenLink(link bundle.Link) string {
+	if has(o.AppEnv, link.Variable) {
+		return ""
+	}
+	if slices.ContainsFunc(o.Bundle.Environment(), func(p bundle.Property) bool { return p.Name == link.Variable }) {
+		return fmt.Sprintf("the link %s has no effect: the environment property of that name counts", link.Variable)
+	}
+	if o.LinkedQueue(link) == "" {
+		return fmt.Sprintf("the queue of the environment %s is not known here, so %s is not set: set it to the URL of that queue where tendril is started, or as an environment property",
+			link.Environment, link.Variable)
+	}
+	return ""
+}
+
+// LinkedQueue returns the name of the queue that a link of env.yaml means: the one of
+// that name, or the first where it names this very environment; "" for another
+// environment, whose queue is not known here.
+func (o *Options) LinkedQueue(link bundle.Link) string {
+	var names []string
+	for i := range o.Config.Queues {
+		names = append(names, o.Config.Queues[i].Name)
+	}
+	if file := o.CronFile(); file != "" && o.Config.AnyEmbedded() {
+		if tasks, err := ReadTasks(file); err == nil {
+			for i := range tasks.Tasks {
+				names = append(names, tasks.Tasks[i].Queue)
+			}
+		}
+	}
+	return linkedQueue(&o.Config.Settings, names, link.Environment)
+}
+
+// linkedQueue returns which of the queues an environment's name means; "" for none.
+func linkedQueue(s *config.Settings, queues []string, environment string) string {
+	switch {
+	case slices.Contains(queues, environment):
+		return environment
+	case len(queues) > 0 && (environment == s.Name || environment == s.EnvironmentName):
+		return queues[0]
+	}
+	return ""
+}
