@@ -156,16 +156,21 @@ func (h *HTTP) unreached(ctx context.Context, err error, end time.Time) queue.Re
 	return queue.Result{Outcome: queue.Unreached, Reason: reason, Err: err}
 }
 
-// Probe returns nil when the app takes connections. It sends nothing. The error
-// says in a few words why not.
+// probeWait bounds a probe: long enough for two repeats of a connection's first
+// packet.
+const probeWait = 4 * time.Second
+
+// Probe returns nil when the app takes connections. It sends no request. With TLS
+// it ends the handshake, since servers log a connection that breaks off before. The
+// error says in a few words why not.
 func (h *HTTP) Probe(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, h.dialer.timeout)
-	defer cancel()
-	raw, err := h.dialer.connect(ctx)
+	d := *h.dialer
+	d.timeout = min(d.timeout, probeWait)
+	c, err := d.dial(ctx)
 	if err != nil {
-		return &probeError{reason: h.dialer.reason(err), err: err}
+		return &probeError{reason: d.reason(err), err: err}
 	}
-	return raw.Close()
+	return c.stream.Close()
 }
 
 // probeError is a probe that failed.

@@ -268,10 +268,45 @@ func TestProbe(t *testing.T) {
 	if err := h.Probe(t.Context()); err != nil {
 		t.Errorf("the app listens: %v", err)
 	}
+	plain, _ := start(t, func(c *appConn) { c.write("hello, who is there?\r\n") })
+	plain.dialer.tls = &tls.Config{ServerName: "localhost"}
+	if err := plain.Probe(t.Context()); err == nil || err.Error() != "TLS handshake failed" {
+		t.Errorf("no TLS where it is wanted: %v", err)
+	}
 	down := newHTTP(t, func(o *HTTPOptions) { o.Target = "http://" + freeAddress(t) })
 	err := down.Probe(t.Context())
 	if err == nil || err.Error() != "connection refused" || errors.Unwrap(err) == nil {
 		t.Errorf("nobody listens: %v", err)
+	}
+}
+
+// A server of TLS logs a connection that breaks off during the handshake, or is
+// reset.
+func TestProbeIsNothingThatATLSServerLogs(t *testing.T) {
+	t.Parallel()
+	var logged strings.Builder
+	app := httptest.NewUnstartedServer(http.NotFoundHandler())
+	app.Config.ErrorLog = log.New(&logged, "", 0)
+	closed := make(chan struct{}, 3)
+	app.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateClosed {
+			closed <- struct{}{}
+		}
+	}
+	app.StartTLS()
+	h := newHTTP(t, func(o *HTTPOptions) {
+		o.Target = app.URL
+		o.tls = app.Client().Transport.(*http.Transport).TLSClientConfig
+	})
+	for range 3 {
+		if err := h.Probe(t.Context()); err != nil {
+			t.Error(err)
+		}
+		<-closed
+	}
+	app.Close()
+	if logged.Len() > 0 {
+		t.Errorf("the server logged: %s", &logged)
 	}
 }
 

@@ -30,6 +30,8 @@ type line struct {
 	renew func()
 	// probe asks whether the target takes messages.
 	probe func(context.Context) error
+	// checked tells that probe is a health check, and no bare connection.
+	checked bool
 	// forTask tells that the queue was made because a periodic task names it.
 	forTask bool
 	// close drops the connections to the target.
@@ -114,14 +116,35 @@ func (e *Environment) workerOptions(l *line) *worker.Options {
 		VisibilityTimeout: zeroMeant(l.settings().VisibilityTimeout), ErrorVisibilityTimeout: tuning.ErrorVisibilityTimeout,
 		Backoff: tuning.Backoff, RespectRetryAfter: tuning.RespectRetryAfter, Retention: tuning.Retention, WaitTime: zeroMeant(e.s.WaitTime),
 		FIFO: l.queue.fifo, TakesBack: l.embedded, DeleteLinger: e.deleteLinger(l), Events: counted(e.workerEvents(l), e.telemetry.Worker(l.queue.name, l.target)),
-		Batch: worker.Batch{Size: l.settings().BatchSize, Window: l.settings().BatchWindow, Bytes: maxBatchBytes},
-		Pool:  e.pool, Weight: l.settings().Weight, MaxWait: l.settings().MaxWait, Limiter: e.limiter(l),
+		ProbeIdle: l.probeIdle(),
+		Batch:     worker.Batch{Size: l.settings().BatchSize, Window: l.settings().BatchWindow, Bytes: maxBatchBytes},
+		Pool:      e.pool, Weight: l.settings().Weight, MaxWait: l.settings().MaxWait, Limiter: e.limiter(l),
 	}
 }
 
 // maxBatchBytes keeps the event of a batch below what Lambda takes, 6 MiB, as
 // long as no more than two bytes of JSON stand for one of a body.
 const maxBatchBytes = 5 << 19
+
+// How long a target has to be idle before it is probed: with a health check, that
+// exists to be asked, and with a bare connection, of which some servers log each.
+const (
+	checkIdle   = 5 * time.Second
+	connectIdle = 10 * time.Second
+)
+
+// probeIdle is when the worker probes an idle target. The supervisor watches the app
+// that runs here. A function of AWS Lambda is started by its messages: a probe
+// would be a paid call that tells nothing of the next.
+func (l *line) probeIdle() time.Duration {
+	switch {
+	case l.settings().ToOwnApp() || l.settings().Function != "":
+		return 0
+	case l.checked:
+		return checkIdle
+	}
+	return connectIdle
+}
 
 // deleteLinger: on Amazon SQS a delete waits for others, because each call
 // costs money; on the embedded queue it does not unless somebody says so, which

@@ -178,6 +178,10 @@ func (r *report) settledText(b *bytes.Buffer, s worker.Settled, now time.Time) {
 	r.paint(b, dim, s.ID)
 	switch {
 	case s.Outcome != queue.Done:
+		if s.Outcome == queue.Unreached && s.NextRetry.IsZero() {
+			fmt.Fprintf(b, "  no attempt: %s; again when the app is ready", s.Reason)
+			return
+		}
 		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, s.Reason)
 		if !s.NextRetry.IsZero() {
 			fmt.Fprintf(b, "; again in %s", short(max(s.NextRetry.Sub(now), 0)))

@@ -53,7 +53,7 @@ func (e *Environment) openApp(l *line, c *courier) error {
 		if err != nil {
 			return err
 		}
-		d.check = check
+		d.check, l.checked = check, true
 	}
 	if err := d.renew(); err != nil {
 		return fmt.Errorf("the app's address: %w", err)

@@ -259,7 +259,9 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 				r := startBatches(t, fake, app, &Options{Batch: Batch{Size: 10}, ErrorVisibilityTimeout: ptr(10 * time.Second),
 					Events: &Events{Settled: func(s Settled) { attempts.Store(s.ID, s.Attempt) }}})
 				after(500 * ms)
-				r.place(queuetest.FakeDeleted, tt.done)
+				if tt.name != "unreached" { // those come again as soon as the app answers a probe
+					r.place(queuetest.FakeDeleted, tt.done)
+				}
 				after(3 * time.Minute)
 				r.place(queuetest.FakeDeleted, 10)
 				again := 0

@@ -188,11 +188,14 @@ func (w *Worker) finish(h *held, res queue.Result, now time.Time) (settled Settl
 	h.dead = w.dies(h, &res)
 	act := w.decide(h, &res, now)
 	w.brake.done(now, res, now.Sub(h.startedAt))
-	if res.Outcome == queue.Postponed {
-		w.putOff([]*held{h}, []queue.Result{res}, []action{act}, now)
-	} else {
+	if res.Outcome != queue.Postponed {
 		settled, tried = w.apply(h, &res, act, now), true
 		settled.Batch = 1
+	}
+	if act.verb == keep || act.verb == surrender {
+		w.putOff([]*held{h}, []queue.Result{res}, []action{act}, now)
+	}
+	if tried {
 		w.learn(h, &res, settled.Aborted, now)
 	}
 	w.flushReturning(now)
@@ -213,7 +216,7 @@ func (w *Worker) decide(h *held, res *queue.Result, now time.Time) action {
 	aborted := w.aborted(res)
 	h.throttled = res.Outcome == queue.Throttled
 	d := delivery{result: *res, attempt: h.attempt, receivedAt: h.receivedAt, due: w.dueAt(h), lapsed: h.lapsed || aborted,
-		extended: h.extended, keepable: w.keepable(h, now), random: rand.Float64()}
+		extended: h.extended, keepable: w.keepable(h, now), returnable: w.returnable(), random: rand.Float64()}
 	if res.Outcome == queue.Throttled && !aborted {
 		d.pause = w.throttled(res, h.startedAt, now)
 		if d.keepable = w.keepable(h, now); d.keepable && !d.lapsed {
@@ -236,7 +239,7 @@ func (w *Worker) apply(h *held, res *queue.Result, act action, now time.Time) Se
 		Duration: now.Sub(h.startedAt), Wait: h.waited, Held: h.startedAt.Sub(h.readyAt),
 		Late: h.lapsed, Aborted: aborted,
 	}
-	if !aborted && (res.Outcome == queue.Unreached || res.Outcome == queue.Throttled) {
+	if act.verb != surrender && !aborted && (res.Outcome == queue.Unreached || res.Outcome == queue.Throttled) {
 		w.skip(h.msg.ID, true)
 	}
 	switch act.verb {
@@ -245,6 +248,7 @@ func (w *Worker) apply(h *held, res *queue.Result, act action, now time.Time) Se
 	case retry:
 		settled.NextRetry = now.Add(act.after)
 		w.delay(h, settled.NextRetry, now)
+	case surrender: // given back by putOff
 	default:
 		settled.NextRetry = w.dueAt(h)
 		if h.hiddenUntil.After(settled.NextRetry) {
@@ -264,6 +268,9 @@ func (w *Worker) learn(h *held, res *queue.Result, aborted bool, now time.Time) 
 		w.unreached(res.Reason, h.startedAt, now)
 	default:
 		w.gate.downs = 0
+		if res.Outcome == queue.Done || res.Status != 0 {
+			w.gate.alive = now
+		}
 		if h.startedAt.After(w.throttle.from) {
 			w.throttle.count = 0
 		}

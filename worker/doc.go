@@ -26,8 +26,9 @@
 //     an order in a box (box.go) that travels with up to nine others.
 //   - fifo.go: one at a time, in order, within a group.
 //   - batch.go: several messages in one delivery.
-//   - gate.go: what keeps the worker from receiving, and the prober; throttle.go
-//     the pause that a target asks for; limiter.go what protects the app.
+//   - gate.go: what keeps the worker from receiving, the prober, and its watch over
+//     an idle app; throttle.go the pause that a target asks for; limiter.go what
+//     protects the app.
 //   - pool.go: who gets a free slot, and what each queue may receive; order.go
 //     the draw, pure; share.go what a pool knows of one queue; rest.go its sleep.
 //   - clock.go: noticing that the process stood still.
@@ -137,10 +138,14 @@
 //
 // # When something fails
 //
-//   - The app refuses connections: that message counts as failed, receiving stops,
-//     what is prefetched is given back, the app is probed (250 ms to 5 s apart),
-//     and then work begins again with one delivery at a time, one more with
-//     each answer.
+//   - The app refuses connections: that is no attempt. Receiving stops, that
+//     message and what is prefetched are given back, the app is probed (250 ms to
+//     5 s apart), and then work begins again with one delivery at a time, one more
+//     with each answer. Where a receive counts although its message was given back,
+//     a message that an app refuses right after it passed a probe keeps its
+//     visibility instead.
+//   - The app ends while there is nothing to do: with ProbeIdle it is probed, and
+//     the gate closes after two probes in a row that fail.
 //   - The target throttles: that is no attempt. Receiving and delivering stop for
 //     as long as it asks, else for 2 to 30 s; what is in hand is given back if
 //     it cannot wait for so long; then work begins again as after an outage.

@@ -56,6 +56,8 @@ type gate struct {
 	// answered is when the app last began to answer. A delivery begun before
 	// that says nothing about the app of now.
 	answered time.Time
+	// alive is when the app last answered a delivery or passed a probe.
+	alive time.Time
 }
 
 const (
@@ -70,8 +72,9 @@ const (
 
 func (g *gate) open() bool { return g.n == 0 }
 
-// close adds or renews a reason and reports whether that changed anything.
-func (g *gate) close(kind int, text string, now time.Time) bool {
+// close adds or renews a reason that holds since a time, and reports whether that
+// changed anything.
+func (g *gate) close(kind int, text string, since time.Time) bool {
 	if g.shut[kind] {
 		changed := g.reasons[kind].Text != text
 		g.reasons[kind].Text = text
@@ -80,7 +83,7 @@ func (g *gate) close(kind int, text string, now time.Time) bool {
 	g.shut[kind] = true
 	g.n++
 	name := [blocks]Block{Paused, NotReady, AppDown, DeleteRefused, Throttling, Draining}[kind]
-	g.reasons[kind] = Reason{Block: name, Text: text, Since: now}
+	g.reasons[kind] = Reason{Block: name, Text: text, Since: since}
 	return true
 }
 
@@ -146,9 +149,12 @@ func (w *Worker) Gate(open bool, reason string) {
 }
 
 // shut adds a reason; the first one withdraws what is not in work yet.
-func (w *Worker) shut(kind int, text string, now time.Time) {
+func (w *Worker) shut(kind int, text string, now time.Time) { w.shutSince(kind, text, now, now) }
+
+// shutSince is shut for a reason that holds since a time in the past.
+func (w *Worker) shutSince(kind int, text string, since, now time.Time) {
 	wasOpen, kept := w.gate.open(), w.keeping(now)
-	if !w.gate.close(kind, text, now) {
+	if !w.gate.close(kind, text, since) {
 		return
 	}
 	w.noteGate()
@@ -198,8 +204,20 @@ func (w *Worker) unreached(reason string, started, now time.Time) {
 	if !w.gate.shut[appDown] {
 		w.gate.downs++
 	}
-	w.shut(appDown, "the app does not accept connections: "+reason, now)
+	w.shut(appDown, "the app is not ready: "+reason, now)
 	w.probe(again(w.gate.downs, probeEvery, probeLimit, rand.Float64()))
+}
+
+// returnable reports whether a message that did not reach the app is given back at
+// once. Where that costs a receive, it is so only for the first outage since the
+// app last answered: an app that passes probes and takes no delivery would use up
+// all receives of a message within seconds.
+func (w *Worker) returnable() bool {
+	outages := w.gate.downs
+	if !w.gate.shut[appDown] {
+		outages++
+	}
+	return w.opts.TakesBack || outages <= 1
 }
 
 // appAnswers opens the gate for an app that accepts connections (again), and
@@ -209,6 +227,7 @@ func (w *Worker) appAnswers(now time.Time) {
 		w.gate.stopProbe()
 		w.gate.stopProbe = nil
 	}
+	w.gate.alive = now
 	if !w.gate.shut[appDown] {
 		return
 	}
@@ -219,12 +238,28 @@ func (w *Worker) appAnswers(now time.Time) {
 	w.lift(appDown, now)
 }
 
-// The rhythm of probing: the first wait, the longest, and the longest probe.
+// The rhythm of probing: the first wait, the longest, the longest probe, and the
+// wait after the first failure of an idle app.
 const (
 	probeEvery   = 250 * time.Millisecond
 	probeLimit   = 5 * time.Second
 	probeTimeout = 60 * time.Second
+	probeAgain   = time.Second
 )
+
+// downAfter is how many probes in a row an idle app has to fail before the gate
+// closes: a single failure may be chance.
+const downAfter = 2
+
+// watchIdle probes an app that has answered nothing for a while, has nothing in
+// work, and would otherwise be found dead only by its next message.
+func (w *Worker) watchIdle(now time.Time) {
+	if w.opts.ProbeIdle == 0 || w.phase != running || w.inWork > 0 || w.gate.shut[notReady] || w.gate.shut[appDown] ||
+		now.Sub(w.gate.alive) < w.opts.ProbeIdle {
+		return
+	}
+	w.probe(0)
+}
 
 // probe starts a prober whose first probe comes after wait, unless one runs.
 func (w *Worker) probe(wait time.Duration) {
@@ -238,7 +273,12 @@ func (w *Worker) probe(wait time.Duration) {
 
 // prober probes the app until it answers or ctx is done.
 func (w *Worker) prober(ctx context.Context, wait time.Duration) {
+	var first time.Time // the begin of the first probe
 	for failures := 1; sleep(ctx, wait); failures++ {
+		began := time.Now()
+		if first.IsZero() {
+			first = began
+		}
 		probing, cancel := context.WithTimeout(ctx, probeTimeout)
 		err := w.app.Probe(probing)
 		cancel()
@@ -248,16 +288,31 @@ func (w *Worker) prober(ctx context.Context, wait time.Duration) {
 			w.unlock()
 			return
 		}
-		if err == nil {
+		closed := w.gate.shut[appDown]
+		if err == nil || !closed && began.Before(w.gate.alive) {
 			w.appAnswers(now)
 			w.unlock()
 			return
 		}
-		w.shut(appDown, "the app does not accept connections: "+err.Error(), now)
+		if !closed && failures < downAfter {
+			w.unlock()
+			wait = probeAgain
+			continue
+		}
+		w.shutSince(appDown, "the app is not ready: "+err.Error(), w.lastAlive(first), now)
 		w.yield(now)
 		w.unlock()
 		wait = again(failures, probeEvery, probeLimit, rand.Float64())
 	}
+}
+
+// lastAlive returns since when an idle app that fails its probes is taken to be
+// down: from its last sign of life on, as far as it was watched.
+func (w *Worker) lastAlive(firstProbe time.Time) time.Time {
+	if watched := firstProbe.Add(-w.opts.ProbeIdle); w.gate.alive.Before(watched) {
+		return watched
+	}
+	return w.gate.alive
 }
 
 // sleep waits for d and reports whether ctx is still alive.

@@ -52,6 +52,9 @@ type Options struct {
 	// FIFO group go on at once behind a message that failed for the last time,
 	// and must then be right: see [Worker.SetMaxReceives].
 	MaxReceives int
+	// ProbeIdle is after how long without an answer an app that has nothing in work
+	// is probed, so that its end is noticed before the next message; 0 means never.
+	ProbeIdle time.Duration
 	// DeleteLinger is the longest time that a delete or a change of visibility
 	// waits for others to share a call with; 0 means 100 ms, negative none.
 	DeleteLinger time.Duration

@@ -131,10 +131,14 @@ func (w *Worker) stepAside(h *held, now time.Time) bool {
 	return true
 }
 
-// putOff keeps those of a delivery that were not tried, or gives them back. It
-// begins with the last one, so that none overtakes another of its FIFO group.
+// putOff keeps those of a delivery that were postponed, or gives them back, as it
+// does with those that did not reach the app. It begins with the last one, so that
+// none overtakes another of its FIFO group.
 func (w *Worker) putOff(batch []*held, results []queue.Result, actions []action, now time.Time) {
 	for i := len(batch) - 1; i >= 0; i-- {
+		if results[i].Outcome == queue.Unreached && actions[i].verb == surrender {
+			w.giveBackGroup(batch[i], now)
+		}
 		if results[i].Outcome != queue.Postponed {
 			continue
 		}

@@ -89,6 +89,7 @@ func (w *Worker) round(now time.Time) time.Time {
 		w.brake.calm(now)
 	}
 	w.unthrottle(now)
+	w.watchIdle(now)
 	cut := w.cancelPolls(now)
 	w.flushReturning(now)
 	w.flush(now)

@@ -18,7 +18,7 @@ const (
 	retry
 	// keep: it was not tried; hold it and ask again after the action's delay.
 	keep
-	// surrender: it was not tried and cannot be held; give it back.
+	// surrender: it was not tried and is not held; give it back.
 	surrender
 )
 
@@ -45,6 +45,8 @@ type delivery struct {
 	extended bool
 	// keepable: what was not tried may stay in hand.
 	keepable bool
+	// returnable: what did not reach the app may come again at once.
+	returnable bool
 	// pause is how long the target is left alone that throttled it.
 	pause time.Duration
 	// random is in [0,1).
@@ -69,6 +71,9 @@ func settle(o *Options, d delivery, now time.Time) action {
 	}
 	if d.lapsed {
 		return action{verb: leave}
+	}
+	if d.result.Outcome == queue.Unreached && d.returnable {
+		return action{verb: surrender}
 	}
 	after, ok := retryDelay(o, d)
 	switch {
