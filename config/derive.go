@@ -268,8 +268,6 @@ func (l *loader) deriveStop() {
 	case !l.isSet("shutdown-timeout"):
 		s.ShutdownTimeout = min(s.AppGrace+stopMargin, twelveHours)
 		l.settle("shutdown-timeout", "that of app-grace and 5 seconds")
-	case s.ShutdownTimeout < s.AppGrace:
-		l.about("shutdown-timeout", fmt.Sprintf("shutdown-timeout %s ends a stop before app-grace %s is over", s.ShutdownTimeout, s.AppGrace), "raise it, or lower app-grace")
 	}
 }
 

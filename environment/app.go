@@ -40,11 +40,12 @@ func (e *Environment) startApp(ctx context.Context) error {
 	var endRun context.CancelFunc
 	e.appRun, endRun = context.WithCancel(context.Background())
 	var beside sync.WaitGroup
-	e.steps.push("the app", func(ctx context.Context) error {
+	e.steps.push("the app", func(context.Context) error {
 		endRun()
-		e.lone.stop(ctx)
-		err := e.app.Stop(ctx)
-		e.awaitSteps(ctx, &beside)
+		// The app has its grace however late the deliveries ended: only a hurry cuts it short.
+		beside.Go(e.lone.stop)
+		err := e.app.Stop(e.hurry)
+		e.awaitSteps(e.hurry, &beside)
 		return err
 	})
 	beside.Go(func() { e.lone.tidy(e.appRun) })

@@ -223,7 +223,7 @@ func (e *Environment) deploy(ctx context.Context, old, v version) (console.Deplo
 	// The caller's time may be over by now: the old version may have taken all of it to finish.
 	after, over := e.untilStop(context.WithoutCancel(ctx))
 	defer over()
-	e.lone.renew(after)
+	e.lone.renew()
 	e.adoptTasks(after, v.bundle)
 	if err := e.runSteps(after, v, afterStart); err != nil {
 		e.report.note(slog.LevelError, "deploy", "the new version has the messages, but a hook after that failed: "+err.Error())

@@ -202,7 +202,7 @@ func (e *Environment) Run(stop, now context.Context) error {
 func (e *Environment) lastPhase(now context.Context) (context.Context, func()) {
 	e.beginDrain()
 	e.system.Stopping()
-	e.system.Extend(e.s.ShutdownTimeout + e.s.AppGrace + systemMargin)
+	e.system.Extend(e.s.ShutdownTimeout + 2*e.s.AppGrace + systemMargin)
 	ctx, cancel := context.WithTimeout(context.Background(), e.s.ShutdownTimeout)
 	ctx, cut := context.WithCancelCause(ctx)
 	hurried := context.AfterFunc(now, func() { cut(ErrCutShort) })
@@ -255,8 +255,8 @@ func (e *Environment) Start(ctx context.Context) error {
 }
 
 // Stop drains and stops everything in reverse order of the start. ctx bounds
-// it: when it is done, deliveries are cut off and the app is killed. The error
-// wraps [ErrLate] when that happened, or [ErrCutShort] where that is ctx's cause.
+// the drain: when it is done, deliveries are cut off. The app then has its grace, unless
+// [Environment.Run] was told to hurry. The error wraps [ErrLate] when that happened, or [ErrCutShort] where that is ctx's cause.
 func (e *Environment) Stop(ctx context.Context) error {
 	e.beginDrain()
 	err := e.steps.unwind(ctx, e.Logger)

@@ -63,7 +63,7 @@ func (e *Environment) openLocalFunction(l *line, c *courier) error {
 func (e *Environment) startFunction(l *line) (*runtimeapi.Pool, error) {
 	opts := runtimeapi.Options{
 		Command: []string{"/bin/sh", "-c", l.settings().Lambda}, Env: appEnvironment(e.AppEnv, 0, e.appQueue()), Instances: e.s.HTTPConnections,
-		Timeout: e.s.FunctionTimeout, Name: e.s.Name, Region: e.s.Region, AccountID: e.s.AccountID,
+		Timeout: e.s.FunctionTimeout, Grace: max(e.s.AppGrace, time.Nanosecond), Hurry: e.hurry, Name: e.s.Name, Region: e.s.Region, AccountID: e.s.AccountID,
 		Output: func(instance int, stream string, text []byte) {
 			e.report.app(fmt.Sprintf("function.%d", instance), stream, text)
 		},

@@ -69,7 +69,7 @@ func (l *lone) ready(ctx context.Context) (*appCopy, error) {
 	stale := c != nil && l.version != v.number
 	l.mu.Unlock()
 	if stale {
-		l.stop(ctx)
+		l.stop()
 		c = nil
 	}
 	if c == nil {
@@ -86,7 +86,7 @@ func (l *lone) ready(ctx context.Context) (*appCopy, error) {
 		select {
 		case <-look.C:
 		case <-c.Failed():
-			l.stop(ctx) // the next suspect has it started anew
+			l.stop() // the next suspect has it started anew
 			return nil, c.Err()
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -123,22 +123,22 @@ func (l *lone) current() *appCopy {
 	return l.copy
 }
 
-// stop ends the copy, if there is one.
-func (l *lone) stop(ctx context.Context) {
+// stop ends the copy, if there is one, within its grace.
+func (l *lone) stop() {
 	l.mu.Lock()
 	c := l.copy
 	l.copy = nil
 	l.mu.Unlock()
 	if c != nil {
-		_ = c.Stop(ctx) // what outlives its KILL is told by the supervisor
+		_ = c.Stop(l.e.hurry) // what outlives its KILL is told by the supervisor
 	}
 }
 
 // renew ends the copy of an old version as soon as it is not in use.
-func (l *lone) renew(ctx context.Context) {
+func (l *lone) renew() {
 	select {
 	case <-l.turn:
-		l.stop(ctx)
+		l.stop()
 		l.turn <- struct{}{}
 	default: // whoever uses it now sees the version change
 	}
@@ -159,7 +159,7 @@ func (l *lone) tidy(ctx context.Context) {
 			select {
 			case <-l.turn:
 				if idle {
-					l.stop(ctx)
+					l.stop()
 				}
 				l.turn <- struct{}{}
 			default:

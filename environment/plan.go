@@ -111,7 +111,7 @@ func runGroup(ctx, hurry context.Context, cmd *exec.Cmd, grace time.Duration) er
 	select {
 	case <-ended:
 	case <-ctx.Done():
-		endGroup(hurry, leader.PID(), grace, ended)
+		endGroup(hurry, &leader, grace, ended)
 	}
 	guard.Remove(leader.PID())
 	if err = leader.Reap(); errors.Is(err, exec.ErrWaitDelay) {
@@ -120,17 +120,30 @@ func runGroup(ctx, hurry context.Context, cmd *exec.Cmd, grace time.Duration) er
 	return err
 }
 
-// endGroup ends a group and returns when its leader, which must not be reaped, has.
-func endGroup(hurry context.Context, group int, grace time.Duration, ended <-chan struct{}) {
+// groupLook is the time between two looks whether a group is gone.
+const groupLook = 50 * time.Millisecond
+
+// endGroup ends a group and returns when its leader, which must not be reaped, has. A
+// shell ends at once, and what it runs has its grace all the same.
+func endGroup(hurry context.Context, leader *procgroup.Leader, grace time.Duration, ended <-chan struct{}) {
+	group := leader.PID()
 	_ = syscall.Kill(-group, syscall.SIGTERM)
-	limit := time.NewTimer(grace)
-	defer limit.Stop()
+	_ = syscall.Kill(-group, syscall.SIGCONT) // what is stopped could not obey
+	limit, cancel := context.WithTimeout(hurry, grace)
+	defer cancel()
 	select {
 	case <-ended:
-	case <-limit.C:
-	case <-hurry.Done():
+	case <-limit.Done():
 	}
-	_ = syscall.Kill(-group, syscall.SIGKILL) // the leader may have been the first to go
+	look := time.NewTicker(groupLook)
+	defer look.Stop()
+	for limit.Err() == nil && leader.HasOthers() {
+		select {
+		case <-look.C:
+		case <-limit.Done():
+		}
+	}
+	_ = syscall.Kill(-group, syscall.SIGKILL)
 	<-ended
 }
 

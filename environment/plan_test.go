@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,7 +29,10 @@ func beginStep(t *testing.T, ctx, hurry context.Context, grace time.Duration, tr
 		t.Fatal(err)
 	}
 	out, in := io.Pipe()
-	cmd := exec.Command("/bin/sh", "-c", trap+"\nsleep 1000 >/dev/null 2>&1 & echo $!\n"+script)
+	// What is left behind has its own handling of signals, not the shell's, when it is told of.
+	const leave = `/bin/sh -c 'echo $$ >"$0"; exec sleep 1000' "$0" >/dev/null 2>&1 &
+until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
+	cmd := exec.Command("/bin/sh", "-c", trap+"\n"+leave+"\n"+script, filepath.Join(t.TempDir(), "pid"))
 	cmd.Stdout, cmd.WaitDelay, cmd.ExtraFiles = in, 10*time.Millisecond, []*os.File{held}
 	g := &stepGroup{err: make(chan error, 1), left: left}
 	go func() { g.err <- runGroup(ctx, hurry, cmd, grace) }()
@@ -89,6 +94,35 @@ func TestGroupIsAskedToEnd(t *testing.T) {
 	g.mustLoseAll(t)
 	if err := runGroup(ctx, t.Context(), exec.Command("/bin/true"), 0); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: %v", err)
+	}
+}
+
+// A shell ends at once when it is asked to, and what it runs has the grace all the same.
+func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
+	t.Parallel()
+	const child = `trap 'sleep 0.2; echo cleaned up; exit' TERM; echo ready; while :; do sleep 0.01; done`
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out, in := io.Pipe()
+	cmd := exec.Command("/bin/sh", "-c", "/bin/sh -c \"$0\"; exit 1", child)
+	cmd.Stdout, cmd.WaitDelay = in, 10*time.Second
+	said := make(chan string)
+	go func() {
+		lines := bufio.NewScanner(out)
+		for lines.Scan() {
+			if said <- lines.Text(); lines.Text() == "ready" {
+				cancel()
+			}
+		}
+		close(said)
+	}()
+	go func() { _ = runGroup(ctx, t.Context(), cmd, time.Hour); in.Close() }()
+	var all []string
+	for line := range said {
+		all = append(all, line)
+	}
+	if want := []string{"ready", "cleaned up"}; !slices.Equal(all, want) {
+		t.Errorf("it said %q, want %q", all, want)
 	}
 }
 

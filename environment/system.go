@@ -10,7 +10,8 @@ import (
 	"tendril/console"
 )
 
-// systemMargin is what a stop may take beyond the drain and the app's grace.
+// systemMargin is what a stop may take beyond the drain and the app's grace, which counts
+// twice: a deployment under way ends its copies first.
 const systemMargin = 30 * time.Second
 
 const (

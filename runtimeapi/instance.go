@@ -117,8 +117,12 @@ func (inst *instance) disarm() {
 	}
 }
 
-// terminate asks the process to end, and kills it after the grace.
+// terminate asks the process to end, and kills it after the grace. One that is being
+// ended already keeps its time.
 func (inst *instance) terminate(why asked) {
+	if inst.asked != "" {
+		return
+	}
 	inst.signal(why, syscall.SIGTERM)
 	inst.arm(inst.pool.set.Grace, why)
 }

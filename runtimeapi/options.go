@@ -1,6 +1,7 @@
 package runtimeapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -35,9 +36,12 @@ type Options struct {
 	// for its first invocation; 0 means one minute. (Lambda gives 10 s, then
 	// starts over within the time limit of the first invocation.)
 	InitTimeout time.Duration
-	// Grace is how long an idle process may take to end after TERM before its
-	// group gets KILL; 0 means 2 s.
+	// Grace is how long a process may take to end after TERM before its group gets
+	// KILL; 0 means 2 s. One that is past its time limit gets KILL at once, as at
+	// Lambda.
 	Grace time.Duration
+	// Hurry ends the graces of [Pool.Stop] when it is done; nil is never.
+	Hurry context.Context
 
 	// Name is the function's name, 1 to 64 of A-Z a-z 0-9 _ and -; "" means
 	// "function".
@@ -91,6 +95,9 @@ func (o Options) withDefaults() (Options, error) {
 		if *n.value == 0 {
 			*n.value = n.zero
 		}
+	}
+	if o.Hurry == nil {
+		o.Hurry = context.Background()
 	}
 	if o.Name == "" {
 		o.Name = "function"

@@ -108,8 +108,8 @@ func (p *Pool) Ready(ctx context.Context) error {
 //
 // The error is nil whenever there is an [Invocation], also one that failed. An
 // error that is [ErrNotInvoked] says that the function did not see the payload.
-// When ctx ends while the function works, its process is killed and the error is
-// that of ctx.
+// When ctx ends while the function works, its process gets TERM, and KILL after the
+// grace, and the error is that of ctx.
 func (p *Pool) Invoke(ctx context.Context, payload []byte) (Invocation, error) {
 	if len(payload) > MaxRequest {
 		return tooLarge(len(payload)), nil
@@ -152,15 +152,15 @@ func (p *Pool) abandon(inv *invocation, cause error) (Invocation, error) {
 		p.waiting = slices.DeleteFunc(p.waiting, func(other *invocation) bool { return other == inv })
 		return Invocation{}, fmt.Errorf("%w: no process was free: %w", ErrNotInvoked, cause)
 	}
-	inv.at.kill(byCaller)
-	return Invocation{}, fmt.Errorf("invocation %s was given up and its process killed: %w", inv.id, cause)
+	inv.at.terminate(byCaller)
+	return Invocation{}, fmt.Errorf("invocation %s was given up and its process ended: %w", inv.id, cause)
 }
 
 // Stop ends every process and returns when none is left. Invocations that wait
 // get [ErrNotInvoked] at once, as later ones do. Idle processes get TERM, and
-// KILL after the grace. Those at work may finish until ctx ends; then all that
-// still runs is killed. The error names processes that even KILL did not end.
-// Later calls wait for the first.
+// KILL after the grace. Those at work may finish until ctx ends; then they get the
+// same, without the grace once [Options.Hurry] is done. The error names processes
+// that even KILL did not end. Later calls wait for the first.
 func (p *Pool) Stop(ctx context.Context) error {
 	if !p.beginStop() {
 		<-p.stopped
@@ -177,22 +177,36 @@ func (p *Pool) Stop(ctx context.Context) error {
 	case <-ended:
 		return nil
 	case <-ctx.Done():
+	case <-p.set.Hurry.Done():
 	}
-	p.mu.Lock()
-	for _, inst := range p.slots {
-		if inst != nil {
-			inst.kill(byStop)
-		}
-	}
-	p.mu.Unlock()
-	patience := time.NewTimer(killPatience)
+	p.endAll((*instance).terminate)
+	patience := time.NewTimer(p.set.Grace)
 	defer patience.Stop()
+	select {
+	case <-ended:
+		return nil
+	case <-patience.C:
+	case <-p.set.Hurry.Done():
+	}
+	p.endAll((*instance).kill)
+	patience.Reset(killPatience)
 	select {
 	case <-ended:
 	case <-patience.C:
 		p.stopErr = fmt.Errorf("processes %v of the function did not end within %s of KILL", p.pids(), killPatience)
 	}
 	return p.stopErr
+}
+
+// endAll ends every process in one way.
+func (p *Pool) endAll(end func(*instance, asked)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, inst := range p.slots {
+		if inst != nil {
+			end(inst, byStop)
+		}
+	}
 }
 
 // beginStop refuses what waits and asks the idle to end. It returns false when

@@ -481,7 +481,14 @@ func TestCallerGivesUp(t *testing.T) {
 			}
 		})
 		calls.Wait()
-		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		h.mu.Lock()
+		asked := slices.Clone(h.signals)
+		h.mu.Unlock()
+		if !slices.Equal(asked, []syscall.Signal{syscall.SIGTERM}) || h.started() != 1 {
+			t.Errorf("%d processes, signals %v: want TERM alone at first", h.started(), asked)
+		}
+		time.Sleep(2*time.Second + time.Millisecond) // the grace
 		if h.started() != 2 || h.mostAlive != 1 {
 			t.Errorf("%d processes, %d at once: the work that nobody waits for should have been killed, then replaced", h.started(), h.mostAlive)
 		}
@@ -519,35 +526,42 @@ func TestStop(t *testing.T) {
 	slow := func(f *function) Exit {
 		return f.serve(func(e event) string { f.sleep(20 * time.Second); return "whole" })
 	}
+	term, termKill := []syscall.Signal{syscall.SIGTERM}, []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL}
 	for name, c := range map[string]struct {
 		behave  func(f *function) Exit
 		invoked bool
 		patient time.Duration // of Stop
+		hurry   time.Duration // when there is no more grace
 		takes   time.Duration
 		answer  string // "" for an error
+		signals []syscall.Signal
 	}{
-		"idle":                 {echo, false, time.Minute, 0, ""},
-		"idle and deaf":        {deaf, false, time.Minute, 2 * time.Second, ""},
-		"idle, deaf, no time":  {deaf, false, time.Second, time.Second, ""},
-		"at work":              {slow, true, time.Minute, 20 * time.Second, "whole"},
-		"at work, no time":     {slow, true, 5 * time.Second, 5 * time.Second, ""},
-		"not even initialized": {func(f *function) Exit { f.sleep(time.Hour); return Exit{} }, false, time.Minute, 2 * time.Second, ""},
-		"in the pause":         {func(f *function) Exit { return Exit{Code: 1} }, false, time.Minute, 0, ""},
+		"idle":                 {echo, false, time.Minute, time.Hour, 0, "", term},
+		"idle and deaf":        {deaf, false, time.Minute, time.Hour, 2 * time.Second, "", termKill},
+		"idle, deaf, no time":  {deaf, false, time.Second, time.Hour, 2 * time.Second, "", termKill},
+		"idle, deaf, in hurry": {deaf, false, time.Minute, time.Second, time.Second, "", termKill},
+		"at work":              {slow, true, time.Minute, time.Hour, 20 * time.Second, "whole", term},
+		"at work, no time":     {slow, true, 5 * time.Second, time.Hour, 7 * time.Second, "", termKill},
+		"at work, in hurry":    {slow, true, 5 * time.Second, 3 * time.Second, 3 * time.Second, "", termKill},
+		"not even initialized": {func(f *function) Exit { f.sleep(time.Hour); return Exit{} }, false, time.Minute, time.Hour, 2 * time.Second, "", termKill},
+		"in the pause":         {func(f *function) Exit { return Exit{Code: 1} }, false, time.Minute, time.Hour, 0, "", nil},
 		"answered, asks no more": {func(f *function) Exit {
 			e, _ := f.next()
 			f.post("invocation/"+e.id+"/response", "whole")
 			f.sleep(time.Hour)
 			return Exit{}
-		}, true, 7 * time.Second, 7 * time.Second, "whole"},
+		}, true, 7 * time.Second, time.Hour, 9 * time.Second, "whole", termKill},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				if name == "idle and deaf" || name == "idle, deaf, no time" {
+				if strings.Contains(name, "deaf") {
 					inner := c.behave
 					c.behave = func(f *function) Exit { f.once.Do(func() {}); return inner(f) }
 				}
-				p, h := newFakePool(t, Options{}, c.behave)
+				hurry, inHurry := context.WithCancel(context.Background())
+				defer inHurry()
+				p, h := newFakePool(t, Options{Hurry: hurry}, c.behave)
 				synctest.Wait()
 				var calls sync.WaitGroup
 				if c.invoked {
@@ -562,8 +576,12 @@ func TestStop(t *testing.T) {
 				ctx, cancel := context.WithTimeout(context.Background(), c.patient)
 				defer cancel()
 				began := time.Now()
+				defer time.AfterFunc(c.hurry, inHurry).Stop()
 				if err := p.Stop(ctx); err != nil {
 					t.Error(err)
+				}
+				if !slices.Equal(h.signals, c.signals) {
+					t.Errorf("signals %v, want %v", h.signals, c.signals)
 				}
 				if took := time.Since(began); took != c.takes {
 					t.Errorf("Stop took %s, want %s", took, c.takes)
@@ -620,7 +638,7 @@ func TestStopNamesWhatDoesNotEnd(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		err := p.Stop(ctx)
-		if err == nil || !strings.Contains(err.Error(), "[1001]") || time.Since(began) != time.Second+killPatience {
+		if err == nil || !strings.Contains(err.Error(), "[1001]") || time.Since(began) != time.Second+2*time.Second+killPatience {
 			t.Errorf("Stop: %v after %s", err, time.Since(began))
 		}
 		close(stuck)

@@ -194,21 +194,27 @@ func TestStopThatCannotWaitKills(t *testing.T) {
 
 func TestStopGivesUpOnWhatOutlivesKill(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		m := newMachine(t, life{lasts: never, onTerm: never, immortal: true})
-		s := m.supervisor(Options{}, Process{Name: "w", Shell: "app"})
-		if err := s.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		err := s.Stop(ctx)
-		if err == nil || !strings.Contains(err.Error(), "after KILL: w (pid 101)") {
-			t.Errorf("stop error = %v, want one that names the process", err)
-		}
-		m.current.end(Exit{})
-		if err := s.Stop(t.Context()); err != nil {
-			t.Errorf("once it is gone: %v", err)
+		for _, patience := range []time.Duration{time.Second, time.Hour} {
+			m := newMachine(t, life{lasts: never, onTerm: never, immortal: true})
+			s := m.supervisor(Options{}, Process{Name: "w", Shell: "app"})
+			if err := s.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			began := time.Now()
+			err := s.Stop(ctx)
+			if err == nil || !strings.Contains(err.Error(), "after KILL: w (pid 101)") {
+				t.Errorf("stop error = %v, want one that names the process", err)
+			}
+			if took := time.Since(began); took > time.Minute {
+				t.Errorf("a stop with %s for it took %s", patience, took)
+			}
+			m.current.end(Exit{})
+			if err := s.Stop(t.Context()); err != nil {
+				t.Errorf("once it is gone: %v", err)
+			}
 		}
 	})
 }

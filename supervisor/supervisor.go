@@ -194,7 +194,7 @@ func (s *Supervisor) abandon(process string, cause error) error {
 
 // Stop has every process end with all that it started: TERM, KILL after the
 // grace, or as soon as ctx or [Options.Hurry] is done. It returns when all are gone,
-// with an error only when a process outlives its KILL. It may be called again, also
+// with an error only when a process outlives its KILL, whatever ctx allows. It may be called again, also
 // while another call waits, and the first ctx that is done counts.
 func (s *Supervisor) Stop(ctx context.Context) error {
 	s.mu.Lock()
@@ -206,9 +206,12 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 		}
 	}
 	s.mu.Unlock()
+	gentle := time.NewTimer(s.opts.Grace + killWait) // by then each process got its KILL
+	defer gentle.Stop()
 	select {
 	case <-s.done:
 		return nil
+	case <-gentle.C:
 	case <-ctx.Done():
 	case <-s.opts.Hurry.Done():
 	}
