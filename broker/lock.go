@@ -9,13 +9,15 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"tendril/datadir"
 )
 
 // lockDir takes the directory for this process until the returned file is
 // closed or the process ends, however it ends. The lock lies in a file of its
 // own: opening and closing the database file would drop SQLite's locks on it.
 func lockDir(dir string) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := datadir.OpenFile(filepath.Join(dir, "lock"))
 	if err != nil {
 		return nil, err
 	}

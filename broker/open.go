@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"tendril/datadir"
 	"tendril/queue"
 )
 
@@ -48,10 +49,11 @@ type Broker struct {
 }
 
 // Open opens the queues in dir (created with mode 0700 when missing).
-// It returns an error wrapping [ErrInUse] when another process holds dir.
+// It returns an error wrapping [ErrInUse] when another process holds dir, and
+// one wrapping [datadir.ErrUnsafe] when another user may write there.
 func Open(dir string, opts *Options) (*Broker, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("creating the data directory: %w", err)
+	if err := datadir.Make(dir); err != nil {
+		return nil, err
 	}
 	lock, err := lockDir(dir)
 	if err != nil {

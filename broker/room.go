@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tendril/datadir"
 )
 
 // room watches the free space of the disk. Sends are refused while less than
@@ -103,7 +105,7 @@ func (r *room) wanted() int64 {
 
 // hold makes the file as long as wanted, with real blocks behind it.
 func (r *room) hold(size int64) error {
-	f, err := os.OpenFile(r.path(), os.O_WRONLY|os.O_CREATE, 0o600)
+	f, err := datadir.OpenFile(r.path())
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"tendril/datadir"
 )
 
 // store is the database file: one connection that writes and checkpoints,
@@ -25,6 +27,11 @@ const (
 // openStore opens or creates the database in dir.
 func openStore(dir, vfs string) (*store, error) {
 	path := filepath.Join(dir, databaseName)
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		if err := datadir.CheckFile(path + suffix); err != nil {
+			return nil, err
+		}
+	}
 	if err := createFile(path); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tendril/datadir"
 )
 
 const (
@@ -31,8 +33,8 @@ func UnpackVersion(dataDir, archive string, now time.Time) (string, error) {
 		return "", err
 	}
 	versions := filepath.Join(dataDir, versionsFolder)
-	if err := os.MkdirAll(dataDir, 0o700); err != nil {
-		return "", fmt.Errorf("making the data directory: %w; name another with --data-dir", err)
+	if err := datadir.Make(dataDir); err != nil {
+		return "", err
 	}
 	if err := os.MkdirAll(versions, 0o755); err != nil {
 		return "", fmt.Errorf("making a folder for versions of the app: %w", err)

@@ -3,9 +3,10 @@ package console
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"syscall"
+
+	"tendril/datadir"
 )
 
 // claimFile is the name of the file in the data directory whose lock the one
@@ -22,7 +23,7 @@ var ErrClaimed = errors.New("another environment runs")
 // remove them when it ends. The error wraps [ErrClaimed] when another living
 // process has them.
 func Claim(dataDir string) (release func() error, err error) {
-	f, err := os.OpenFile(filepath.Join(dataDir, claimFile), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := datadir.OpenFile(filepath.Join(dataDir, claimFile))
 	if err != nil {
 		return nil, fmt.Errorf("claiming the data directory: %w; name another with --data-dir", err)
 	}

@@ -17,6 +17,7 @@ import (
 	"tendril/aws"
 	"tendril/broker"
 	"tendril/config"
+	"tendril/datadir"
 	"tendril/queue"
 	"tendril/sqsapi"
 	"tendril/worker"
@@ -123,6 +124,9 @@ func (e *Environment) openBroker(context.Context) error {
 	})
 	if errors.Is(err, broker.ErrInUse) {
 		return conflict(fmt.Errorf("%w; a second environment needs its own --data-dir, --listen, --console and --port", err))
+	}
+	if errors.Is(err, datadir.ErrUnsafe) {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	if err != nil {
 		return fmt.Errorf("opening the embedded queues: %w", err)

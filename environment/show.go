@@ -15,6 +15,7 @@ import (
 
 	"tendril/config"
 	"tendril/console"
+	"tendril/datadir"
 )
 
 // claimData makes this process the one that the other commands find in the data
@@ -24,8 +25,8 @@ func (e *Environment) claimData(context.Context) error {
 	if e.s.Console == config.Off && e.broker == nil {
 		return nil // no file is written
 	}
-	if err := os.MkdirAll(e.s.DataDir, 0o700); err != nil {
-		return fmt.Errorf("making the data directory: %w; name another with --data-dir", err)
+	if err := datadir.Make(e.s.DataDir); err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	release, err := console.Claim(e.s.DataDir)
 	if errors.Is(err, console.ErrClaimed) {

@@ -12,7 +12,7 @@ COPY --from=tendril /usr/local/bin/tendril /usr/local/bin/tendril
 RUN install -d -o 65532 -g 65532 -m 0700 /var/lib/tendril /var/lib/app
 WORKDIR /srv/app
 COPY . .
-ENV TENDRIL_DATA_DIR=/var/lib/tendril \
+ENV TENDRIL_DATA_DIR=/var/lib/tendril/data \
     REPORTS_DIR=/var/lib/app \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1

@@ -1,0 +1,92 @@
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+// ErrUnsafe means that another user decides, or can decide, what is in the data
+// directory.
+var ErrUnsafe = errors.New("unsafe data directory")
+
+// Make makes the data directory where it is missing, with mode 0700, and checks
+// who may write one that was there. A symbolic link to a directory stands for
+// that. The error says what to type; it wraps [ErrUnsafe] where another user
+// owns or may write the directory.
+func Make(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("making the data directory: %w; name another with --data-dir", err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("checking the data directory: %w; name another with --data-dir", err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	return check(dir, info.Mode(), stat.Uid, stat.Gid, uint32(os.Geteuid()))
+}
+
+// check judges a directory for the user self. Root may own it, since root can do
+// everything anyway. The group may write where it is the user's own, which then
+// has the user's number.
+func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
+	writable := mode.Perm() & 0o002
+	if gid != self {
+		writable = mode.Perm() & 0o022
+	}
+	switch {
+	case uid != self && uid != 0:
+		return fmt.Errorf("%w: %s belongs to the user %d, and this is the user %d; run tendril as its owner, or name another with --data-dir", ErrUnsafe, dir, uid, self)
+	case writable != 0:
+		return fmt.Errorf("%w: other users may write to %s (mode %04o); type 'chmod go-w %s', or name another with --data-dir", ErrUnsafe, dir, mode.Perm(), dir)
+	}
+	return nil
+}
+
+// OpenFile opens a file of the data directory for reading and writing, and makes
+// it with mode 0600 where it is missing. A symbolic link is refused, and so is
+// what is no regular file.
+func OpenFile(path string) (*os.File, error) {
+	// NONBLOCK, so that a FIFO does not wait for its other end.
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if errors.Is(err, syscall.ELOOP) {
+		return nil, irregular(path, "a symbolic link")
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = irregular(path, "no regular file")
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// CheckFile refuses what OpenFile refuses, for files that others open. A file
+// that is missing is in order.
+func CheckFile(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return irregular(path, "a symbolic link")
+	case !info.Mode().IsRegular():
+		return irregular(path, "no regular file")
+	}
+	return nil
+}
+
+func irregular(path, what string) error {
+	return fmt.Errorf("%s is %s; remove it, or name another data directory with --data-dir", path, what)
+}

@@ -1,0 +1,114 @@
+package datadir
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestDirectoriesThatOthersOwnOrMayWriteAreUnsafe(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		mode           fs.FileMode
+		uid, gid, self uint32
+		want           string // of the error; "" for none
+	}{
+		"private":                         {0o700, 1000, 1000, 1000, ""},
+		"readable":                        {0o755, 1000, 100, 1000, ""},
+		"root's own":                      {0o755, 0, 0, 0, ""},
+		"root's, used by another":         {0o755, 0, 0, 1000, ""},
+		"writable by the user's group":    {0o775, 1000, 1000, 1000, ""},
+		"a volume of the user's group":    {fs.ModeSetgid | 0o775, 0, 65532, 65532, ""},
+		"writable by a group of many":     {0o775, 1000, 100, 1000, "chmod go-w /data"},
+		"writable by everybody":           {0o777, 1000, 1000, 1000, "chmod go-w /data"},
+		"writable by everybody, sticky":   {fs.ModeSticky | 0o777, 0, 0, 1000, "(mode 0777)"},
+		"root's, writable by its group":   {0o775, 0, 0, 1000, "chmod go-w /data"},
+		"another user's":                  {0o700, 1001, 1001, 1000, "belongs to the user 1001, and this is the user 1000"},
+		"another user's, used by root":    {0o700, 1001, 1001, 0, "belongs to the user 1001, and this is the user 0"},
+		"another user's that all may use": {0o777, 1001, 1001, 1000, "belongs to the user 1001"},
+	} {
+		err := check("/data", c.mode, c.uid, c.gid, c.self)
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+func TestMake(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	if err := Make(dir); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("made with %v, %v", info.Mode(), err)
+	}
+	if err := Make(dir); err != nil {
+		t.Errorf("the second time: %v", err)
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := Make(dir); !errors.Is(err, ErrUnsafe) {
+		t.Errorf("a directory of mode 0777: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Make(filepath.Join(dir, "file")); err == nil || !strings.Contains(err.Error(), "--data-dir") {
+		t.Errorf("a file in its place: %v", err)
+	}
+}
+
+// TestFilesAreRegular: a link is not followed, neither to a file nor to nothing, and a
+// FIFO is not waited for.
+func TestFilesAreRegular(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := errors.Join(
+		os.WriteFile(at("precious"), []byte("precious"), 0o600),
+		os.Symlink(at("precious"), at("link")),
+		os.Symlink(at("nothing"), at("dangling")),
+		syscall.Mkfifo(at("fifo"), 0o600),
+		os.Mkdir(at("folder"), 0o700),
+	); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"link", "dangling", "fifo", "folder"} {
+		if f, err := OpenFile(at(name)); err == nil {
+			f.Close()
+			t.Errorf("%s was opened", name)
+		}
+		if err := CheckFile(at(name)); err == nil || !strings.Contains(err.Error(), at(name)) || !strings.Contains(err.Error(), "remove it") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := os.Lstat(at("nothing")); err == nil {
+		t.Error("a file was made behind a link")
+	}
+	for _, name := range []string{"new", "new", "precious"} {
+		f, err := OpenFile(at(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := f.Stat()
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v, %v", name, info.Mode(), err)
+		}
+		f.Close()
+		if err := CheckFile(at(name)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := CheckFile(at("missing")); err != nil {
+		t.Errorf("a file that is missing: %v", err)
+	}
+	if data, err := os.ReadFile(at("precious")); err != nil || string(data) != "precious" {
+		t.Errorf("the content became %q, %v", data, err)
+	}
+}
