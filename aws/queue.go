@@ -74,6 +74,11 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	})
 }
 
+// Expire is Delete: SQS keeps no account of why a message is deleted.
+func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
+	return q.Delete(ctx, receipts)
+}
+
 // ChangeVisibility applies the changes, in calls of ten; durations are rounded
 // up to whole seconds. It returns one error for each change, and nil when all
 // succeeded. Failed calls are repeated.

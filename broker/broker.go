@@ -67,6 +67,11 @@ func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return q.b.Delete(ctx, q.name, receipts)
 }
 
+// Expire is [Broker.Expire] on this queue.
+func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
+	return q.b.Expire(ctx, q.name, receipts)
+}
+
 // ChangeVisibility is [Broker.ChangeVisibility] on this queue.
 func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
 	return q.b.ChangeVisibility(ctx, q.name, changes)

@@ -13,6 +13,16 @@ import (
 // also after its visibility timeout, and an older one succeeds without
 // effect; on a FIFO queue only the receipt of a message in flight deletes.
 func (b *Broker) Delete(ctx context.Context, name string, receipts []string) []error {
+	return b.remove(ctx, name, receipts, false)
+}
+
+// Expire is Delete of messages that nobody was done with, but whose time is over:
+// the account counts them as expired.
+func (b *Broker) Expire(ctx context.Context, name string, receipts []string) []error {
+	return b.remove(ctx, name, receipts, true)
+}
+
+func (b *Broker) remove(ctx context.Context, name string, receipts []string, expired bool) []error {
 	q, err := b.queue(name)
 	if err == nil {
 		err = checkCount(len(receipts))
@@ -23,7 +33,7 @@ func (b *Broker) Delete(ctx context.Context, name string, receipts []string) []e
 	if err != nil {
 		return repeated(err, len(receipts))
 	}
-	d := &deletion{q: q, errs: make([]error, len(receipts)), done: make(chan error, 1)}
+	d := &deletion{q: q, expired: expired, errs: make([]error, len(receipts)), done: make(chan error, 1)}
 	d.messages = make([]*message, 0, len(receipts))
 	work := new(block)
 	q.mu.Lock()
@@ -47,9 +57,10 @@ func (b *Broker) Delete(ctx context.Context, name string, receipts []string) []e
 // repeated answers each of n entries with the same error.
 func repeated(err error, n int) []error { return slices.Repeat([]error{err}, max(1, n)) }
 
-// deletion is the request of one Delete.
+// deletion is the request of one Delete or Expire.
 type deletion struct {
 	q        *liveQueue
+	expired  bool
 	messages []*message
 	counted  int // those of them that a purge did not take before
 	older    []olderReceipt
@@ -130,6 +141,14 @@ func (q *liveQueue) unclaim(m *message) {
 	q.resetWindow()
 }
 
+// count returns the counter of an account in which the messages are booked.
+func (d *deletion) count(k *books) *int64 {
+	if d.expired {
+		return &k.expired
+	}
+	return &k.done
+}
+
 func (d *deletion) durable() bool { return false }
 func (d *deletion) grows() bool   { return false }
 
@@ -138,6 +157,7 @@ func (d *deletion) apply(t *tx) error {
 		return nil
 	}
 	k := t.books(d.q)
+	count := d.count(k)
 	d.counted = 0
 	for _, m := range d.messages {
 		if keySeq(m.key) > k.floor {
@@ -145,7 +165,7 @@ func (d *deletion) apply(t *tx) error {
 			d.counted++
 		}
 	}
-	k.done += int64(d.counted)
+	*count += int64(d.counted)
 	for i := range d.older {
 		o := &d.older[i]
 		found, err := t.exists(d.q, o.m.key)
@@ -154,7 +174,7 @@ func (d *deletion) apply(t *tx) error {
 		}
 		if o.found = found; o.found && !d.q.fifo() {
 			t.remove(o.m.key, true)
-			k.done++
+			*count++
 		}
 	}
 	return nil
@@ -172,7 +192,7 @@ func (d *deletion) settle(err error) {
 		}
 	}
 	if err == nil {
-		q.books.done += int64(d.counted)
+		*d.count(&q.books) += int64(d.counted)
 	}
 	for _, o := range d.older {
 		q.unclaim(o.m)
@@ -181,7 +201,7 @@ func (d *deletion) settle(err error) {
 		case q.set.fifo:
 			d.errs[o.index] = errReceipt(o.text, receiptExpired)
 		default:
-			q.books.done++
+			*d.count(&q.books)++
 		}
 	}
 	q.settled(len(d.messages) + len(d.older))

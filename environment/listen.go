@@ -52,6 +52,7 @@ func (e *Environment) workerEvents(l *line) *worker.Events {
 			}
 		},
 		Expired: func(x worker.Expired) {
+			e.well.expired.Add(1)
 			r.note(slog.LevelWarn, "worker", fmt.Sprintf("message %s is past its retention period and was deleted: first received %s, %d receives", x.ID,
 				x.FirstReceivedAt.UTC().Format(time.RFC3339), x.ReceiveCount), slog.String("queue", name), slog.String("message_id", x.ID), slog.String("outcome", "expired"))
 		},
@@ -138,6 +139,7 @@ func (e *Environment) brokerEvents() *broker.Events {
 		},
 		Expired: func(name string, n int) {
 			counts.Expired(name, n)
+			e.well.expired.Add(int64(n))
 			r.note(slog.LevelWarn, "broker", fmt.Sprintf("%d messages of %s passed its retention period and are gone", n, name),
 				slog.String("queue", name), slog.String("outcome", "expired"))
 		},

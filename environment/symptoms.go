@@ -162,6 +162,7 @@ func (e *Environment) readQueueHealth(q *health.Queue, now time.Time) {
 			share, q.Oldest, q.Retention = s, d.oldest, retention
 		}
 	}
+	q.Expired = e.well.expiries.within("", 0, e.well.expired.Load(), now)
 	q.NewDeadLetters = min(q.NewDeadLetters, q.DeadLetters)
 }
 

@@ -22,12 +22,15 @@ type wellbeing struct {
 	polls  polls
 	// everReady tells that every target was seen to be ready at once.
 	everReady atomic.Bool
+	// expired counts the messages that were deleted because their retention was over.
+	expired atomic.Int64
 
 	// steady, the status told last, what rose and the times since when something is wrong belong to the
 	// one goroutine that judges.
 	steady             health.Steady
 	shown              health.Status
 	restarts, deaths   rises
+	expiries           rises
 	notReady, noLeader time.Time
 
 	mu     sync.Mutex

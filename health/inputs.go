@@ -86,6 +86,9 @@ type Queue struct {
 	// dead-letter queue, NewDeadLetters how many of them came within the last
 	// five minutes.
 	Backlog, DeadLetters, NewDeadLetters int64
+	// Expired is how many messages were deleted within the last five minutes
+	// because their retention was over.
+	Expired int64
 	// Oldest is how long the oldest message waits, Retention how long one may;
 	// 0 where not known.
 	Oldest, Retention time.Duration

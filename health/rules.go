@@ -27,7 +27,7 @@ func rules() []rule {
 	return []rule{
 		{"app", appRule}, {"processes", processRule}, {"operation", operationRule}, {"deployment", deploymentRule},
 		{"server errors", serverErrorRule}, {"client errors", clientErrorRule}, {"unreached", unreachedRule}, {"latency", latencyRule},
-		{"age", ageRule}, {"backlog", backlogRule}, {"dead letters", deadLetterRule}, {"store", storeRule},
+		{"age", ageRule}, {"backlog", backlogRule}, {"dead letters", deadLetterRule}, {"expired", expiredRule}, {"store", storeRule},
 		{"poll", pollRule}, {"leader", leaderRule},
 		{"cpu", cpuRule}, {"memory", memoryRule}, {"disk", diskRule},
 		{"stop", stopRule},

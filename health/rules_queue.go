@@ -41,6 +41,15 @@ func deadLetterRule(in *Inputs, now time.Time) []finding {
 	return at(Info, "%s in the dead-letter queue%s.", count(q.DeadLetters, "message"), in.read(now))
 }
 
+// expiredRule holds for what this instance itself deleted, also while the figures
+// of the queue are not known.
+func expiredRule(in *Inputs, _ time.Time) []finding {
+	if in.Queue.Expired == 0 {
+		return nil
+	}
+	return at(Warning, "%s deleted in the last 5 minutes because the retention period was over.", count(in.Queue.Expired, "message"))
+}
+
 // read says when the figures of the queue are from.
 func (in *Inputs) read(now time.Time) string {
 	if in.Queue.Taken.IsZero() {

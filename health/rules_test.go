@@ -114,6 +114,7 @@ func TestRules(t *testing.T) {
 		{"a backlog of a minute", func(in *Inputs) { in.Queue.Backlog, in.Queue.Oldest = 20, min }, Info, "20 messages waiting in the queue."},
 		{"dead letters", func(in *Inputs) { in.Queue.DeadLetters, in.Queue.Taken = 5, before(15*s) }, Info, "5 messages in the dead-letter queue (15 seconds ago)."},
 		{"new dead letters", func(in *Inputs) { in.Queue.DeadLetters, in.Queue.NewDeadLetters = 5, 2 }, Warning, "5 messages in the dead-letter queue, 2 of them from the last 5 minutes."},
+		{"expired messages", func(in *Inputs) { in.Queue = Queue{Expired: 1} }, Warning, "1 message deleted in the last 5 minutes because the retention period was over."},
 		{"a failed store", func(in *Inputs) { in.Queue.Failed = "input/output error" }, Severe, "The queue accepts no messages. Input/output error."},
 
 		{"a short silence of the queue", func(in *Inputs) { in.Poll.FailingSince = before(29 * s) }, Ok, ""},

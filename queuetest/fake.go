@@ -485,6 +485,9 @@ func (f *Fake) Delete(ctx context.Context, receipts []string) []error {
 	return f.batch(ctx, call, func(i int, now time.Time) error { return f.delete(receipts[i], now) })
 }
 
+// Expire is Delete.
+func (f *Fake) Expire(ctx context.Context, receipts []string) []error { return f.Delete(ctx, receipts) }
+
 // ChangeVisibility sets the remaining hidden time of received messages.
 func (f *Fake) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
 	call := FakeCall{Action: FakeChangeVisibility, Entries: len(changes), Changes: slices.Clone(changes)}

@@ -55,6 +55,10 @@ func (q *endless) Delete(_ context.Context, receipts []string) []error {
 	return nil
 }
 
+func (q *endless) Expire(ctx context.Context, receipts []string) []error {
+	return q.Delete(ctx, receipts)
+}
+
 func (q *endless) ChangeVisibility(context.Context, []queue.VisibilityChange) []error { return nil }
 
 type instant struct{}

@@ -85,15 +85,12 @@ func (w *Worker) deletable(batch []order, now time.Time) []order {
 	return kept
 }
 
-// sendDeletes makes one call.
+// sendDeletes makes one call, or two where some messages are done and others
+// expired.
 func (w *Worker) sendDeletes(batch []order) {
-	receipts := make([]string, len(batch))
-	for i := range batch {
-		receipts[i] = batch[i].receipt
-	}
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(w.callCtx, callTimeout)
-	errs := w.queue.Delete(ctx, receipts)
+	errs := w.deleteAll(ctx, batch)
 	cancel()
 	now := time.Now()
 	w.mu.Lock()
@@ -104,6 +101,32 @@ func (w *Worker) sendDeletes(batch []order) {
 	w.poll(now)
 	w.checkDrained()
 	w.unlock()
+}
+
+// deleteAll deletes what is done and what is expired, and returns one error for
+// each order.
+func (w *Worker) deleteAll(ctx context.Context, batch []order) []error {
+	errs := make([]error, len(batch))
+	for _, expired := range [...]bool{false, true} {
+		remove := w.queue.Delete
+		if expired {
+			remove = w.queue.Expire
+		}
+		receipts, places := make([]string, 0, len(batch)), make([]int, 0, len(batch))
+		for i, o := range batch {
+			if o.h.expired == expired {
+				receipts, places = append(receipts, o.receipt), append(places, i)
+			}
+		}
+		if len(receipts) == 0 {
+			continue
+		}
+		answered := remove(ctx, receipts)
+		for i, place := range places {
+			errs[place] = entryErr(answered, i)
+		}
+	}
+	return errs
 }
 
 // deletesReturned takes the results of one call.
@@ -159,7 +182,7 @@ func (w *Worker) deleteConfirmed(o order, sent, now time.Time) {
 	switch {
 	case w.opts.FIFO || sent.Before(h.hiddenUntil):
 		w.done.forget(h.msg.ID)
-	case !h.lapsed:
+	case !h.lapsed && !h.expired:
 		w.done.put(h.msg.ID, struct{}{})
 	}
 	w.advance(h, now)
@@ -192,7 +215,7 @@ func (w *Worker) deleteLost(o order, err error, now time.Time) {
 	}
 	w.status.failed("delete", err, now)
 	w.noteDeleteFailed(o, err, true)
-	if !h.lapsed {
+	if !h.lapsed && !h.expired {
 		w.done.put(h.msg.ID, struct{}{})
 	}
 	w.release(h, now)

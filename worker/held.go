@@ -60,6 +60,8 @@ type held struct {
 	waited time.Duration
 	// lapsed: hiddenUntil passed. The receipt must not change any visibility.
 	lapsed bool
+	// expired: it is deleted because its retention is over.
+	expired bool
 	// throttled: the latest delivery was refused by the target.
 	throttled bool
 	// last: it is handed over at the last receive that the queue grants it. dead:

@@ -347,6 +347,7 @@ func (w *Worker) accept(m *queue.Message, began, now time.Time) {
 		return
 	}
 	if expired(&w.opts, m, now) {
+		h.expired = true
 		w.status.counts.Expired++
 		if f := w.events.Expired; f != nil {
 			event := Expired{ID: m.ID, ReceiveCount: m.ReceiveCount, FirstReceivedAt: m.FirstReceivedAt, SentAt: m.SentAt}

@@ -409,6 +409,58 @@ func TestQueueThatDoesNotWaitIsNotHammered(t *testing.T) {
 	})
 }
 
+// expiries is a queue that counts the messages of its two ways to delete.
+type expiries struct {
+	*queuetest.Fake
+	mu            sync.Mutex
+	done, expired int
+}
+
+func (q *expiries) Delete(ctx context.Context, receipts []string) []error {
+	q.mu.Lock()
+	q.done += len(receipts)
+	q.mu.Unlock()
+	return q.Fake.Delete(ctx, receipts)
+}
+
+func (q *expiries) Expire(ctx context.Context, receipts []string) []error {
+	q.mu.Lock()
+	q.expired += len(receipts)
+	q.mu.Unlock()
+	return q.Fake.Expire(ctx, receipts)
+}
+
+// A call never says of an expired message that it is done, nor the reverse, and
+// each entry of the two calls of a batch gets its own result.
+func TestExpiredMessagesAreNotDeletedAsDone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := &expiries{Fake: queuetest.NewFake(nil)}
+		old := send(t, q.Fake, 7, "")
+		if msgs, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 7, Visibility: ptr(time.Second)}); len(msgs) != 7 || err != nil {
+			t.Fatal(msgs, err)
+		}
+		after(2 * time.Hour)
+		young := send(t, q.Fake, 7, "")
+		q.Fail(queuetest.FakeDelete, queuetest.FakeFault{Err: queue.ErrThrottled, Entries: []int{1}})
+		r := prepare(t, q.Fake, &testApp{}, nil)
+		r.w = New(q, r.app, &Options{Retention: time.Hour, DeleteLinger: time.Second})
+		r.run()
+		after(time.Minute)
+		r.place(queuetest.FakeDeleted, 14)
+		seen := r.app.byID()
+		for i := range old {
+			if len(seen[old[i]]) != 0 || len(seen[young[i]]) != 1 {
+				t.Errorf("an expired message was posted %d times, another one %d times", len(seen[old[i]]), len(seen[young[i]]))
+			}
+		}
+		if q.done+q.expired != 15 || q.done < 7 || q.expired < 7 {
+			t.Errorf("%d deleted as done and %d as expired, want 7 each and one of them twice", q.done, q.expired)
+		}
+		r.stop()
+	})
+}
+
 func TestExpiredMessagesAreDeletedUnposted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

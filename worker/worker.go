@@ -18,6 +18,9 @@ type Queue interface {
 	// Delete deletes the messages of up to [queue.MaxBatch] receipts. It
 	// returns nil when all were, or one error for each (nil for those deleted).
 	Delete(ctx context.Context, receipts []string) []error
+	// Expire is Delete of messages past their retention. A queue that keeps an
+	// account does not count them as done.
+	Expire(ctx context.Context, receipts []string) []error
 	// ChangeVisibility applies up to [queue.MaxBatch] changes, in order; its
 	// result is that of Delete.
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error

@@ -1,0 +1,38 @@
+package environment
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/health"
+	"tendril/queue"
+)
+
+// TestExpiredMessageIsNotDone: what the worker deletes because its retention is
+// over counts as expired, and health warns of it.
+func TestExpiredMessageIsNotDone(t *testing.T) {
+	t.Parallel()
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	t.Cleanup(app.Close)
+	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "100", "error-visibility-timeout": "0"}, func(e *Environment) {
+		e.s.Queues[0].RetentionPeriod = time.Millisecond
+	})
+	if _, err := r.broker.Send(t.Context(), "jobs", []queue.Outgoing{{Body: "work"}}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the message deleted", func() bool { l, _ := r.broker.Ledger("jobs"); return l.Live == 0 })
+	if l, _ := r.broker.Ledger("jobs"); l.Sent != 1 || l.Done != 0 || l.Expired != 1 {
+		t.Errorf("the ledger is %+v", l)
+	}
+	now := time.Now()
+	report := health.Judge(r.gatherHealth(now), now)
+	if !strings.Contains(report.String(), "1 message deleted in the last 5 minutes because the retention period was over") {
+		t.Errorf("the judgement is %s", report)
+	}
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+}
