@@ -43,7 +43,7 @@ var rooms = []room{
 	{"health", "Package health turns what the parts report into one status, one colour and its causes.", nil},
 	{"telemetry", "Package telemetry turns events into metrics and traces.", []string{"queue", "worker", "deliver", "periodic", "leader", "supervisor", "broker", "limit"}},
 	{"rollout", "Package rollout runs copies of the app side by side and moves deliveries between them.", nil},
-	{"poison", "Package poison finds the messages that kill the app.", nil},
+	{"poison", "Package poison detects the messages that crash the app.", nil},
 	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"datadir"}},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.", []string{"bundle"}},
 	{"notify", "Package notify tells systemd how the service is doing.", nil},

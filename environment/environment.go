@@ -154,7 +154,7 @@ func New(opts Options) *Environment {
 	}
 	e.deploying <- struct{}{}
 	e.router = rollout.NewRouter(e.appGate)
-	e.finder = poison.New(&poison.Options{Events: e.finderEvents()})
+	e.finder = poison.New(e.finderEvents())
 	e.lone = newLone(e)
 	e.system = notify.New(&notify.Options{Events: notify.Events{Withheld: func(w notify.Withheld) {
 		e.report.note(slog.LevelError, "environment", "this process does not get on; systemd will restart it unless it does within "+short(w.Within))

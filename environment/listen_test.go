@@ -48,7 +48,7 @@ func TestDeathOfACopyIsKnownAtOnce(t *testing.T) {
 	c.end("poison")
 	innocent := c.begin("innocent") // taken meanwhile
 	events.Exited(supervisor.Exited{Process: "web", PID: 7, Exit: exit})
-	if isDone(innocent) || c.e.finder.Quarantined("innocent") || c.e.finder.Kills("poison") != 1 {
+	if isDone(innocent) || c.e.finder.Quarantined("innocent") || c.e.finder.Status().Poison != 1 {
 		t.Error("one end counts twice")
 	}
 	if !c.excused("web", exit) {

@@ -6,215 +6,197 @@ import (
 	"time"
 )
 
-// enough is how many different messages must kill the app in a row, with none
-// that it lives through, until it is the app.
-const enough = 10
+const (
+	// brokenAfter is how many different messages must crash the app in a row,
+	// without one that it survives, before the app itself counts as broken.
+	brokenAfter = 10
+	// maxQuarantined is the number of messages that are remembered.
+	maxQuarantined = 10_000
+)
 
-// Options configure a [Finder]. The zero value, and a nil *Options, are valid.
-type Options struct {
-	// Most is how many suspects are remembered; 0 means 10,000.
-	Most int
-	// Events are the listeners.
-	Events Events
-}
-
-// Events are a finder's listeners; every field may be nil.
+// Events are the listeners of a [Detector]; every field may be nil.
 type Events struct {
-	// Suspected: messages were in work on a copy of the app when it died.
+	// Quarantined: messages were in work on a replica when it crashed.
 	Quarantined func(ids []string)
-	// Cleared: a suspect was tried alone, and the app lived.
+	// Cleared: a quarantined message was delivered alone, and the app survived.
 	Cleared func(id string)
-	// Found: a message killed the app while it was alone with it, for the
-	// times-th time.
-	Detected func(id string, times int)
-	// Broken: one message after the other kills the app, so it is the app; or,
-	// with false, it lives again.
+	// Detected: a message crashed the app while it was the only one in work;
+	// crashes counts how often it has done so.
+	Detected func(id string, crashes int)
+	// Broken: one message after the other crashes the app, so the app itself is
+	// broken; or, with false, it works again.
 	Broken func(broken bool)
 }
 
-// Finder remembers which messages are suspected. Make it with [New]; its methods
-// are safe for concurrent use.
+// Detector remembers which messages may crash the app. Make one with [New]; its
+// methods are safe for concurrent use.
 type Detector struct {
-	opts Options
+	events Events
 
-	mu       sync.Mutex
-	suspects map[string]*suspect
-	streak   int // messages found to kill since the app last lived through one
-	broken   bool
-	// quiet is set while nothing is suspected and the streak is 0: then most
+	mu          sync.Mutex
+	quarantined map[string]*message
+	streak      int // different messages that crashed the app since it last survived one
+	broken      bool
+	// idle is true while nothing is quarantined and streak is 0, so that most
 	// deliveries need no lock.
-	quiet atomic.Bool
+	idle atomic.Bool
 }
 
-type suspect struct {
-	since time.Time
-	kills int
+// message is a quarantined message.
+type message struct {
+	since   time.Time
+	crashes int
 }
 
-// New returns a finder that suspects nobody. opts may be nil.
-func New(opts *Options) *Detector {
-	f := &Detector{suspects: map[string]*suspect{}}
-	if opts != nil {
-		f.opts = *opts
-	}
-	if f.opts.Most <= 0 {
-		f.opts.Most = 10_000
-	}
-	f.quiet.Store(true)
-	return f
+// New returns a detector that reports to the listeners.
+func New(events Events) *Detector {
+	d := &Detector{events: events, quarantined: map[string]*message{}}
+	d.idle.Store(true)
+	return d
 }
 
-// Alone reports whether a message must be delivered alone.
-func (f *Detector) Quarantined(id string) bool {
-	if f.quiet.Load() {
+// Quarantined reports whether a message must be delivered alone.
+func (d *Detector) Quarantined(id string) bool {
+	if d.idle.Load() {
 		return false
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.suspects[id] != nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.quarantined[id] != nil
 }
 
-// Kills returns how often a message killed the app while alone with it.
-func (f *Detector) Kills(id string) int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if s := f.suspects[id]; s != nil {
-		return s.kills
-	}
-	return 0
+// Broken reports whether the app crashes on every message that it is given.
+func (d *Detector) Broken() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.broken
 }
 
-// Broken reports whether it is the app that dies, whatever it is given.
-func (f *Detector) Broken() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.broken
-}
-
-// Status is a snapshot for people.
+// Status is a snapshot of a [Detector].
 type Status struct {
-	// Suspects counts the messages to be tried alone, Killers those of them
-	// that were found to kill.
+	// Quarantined counts the messages that are delivered alone, Poison those of
+	// them that crashed the app alone.
 	Quarantined, Poison int
-	// Broken is as [Finder.Broken] says.
+	// Broken is the answer of [Detector.Broken].
 	Broken bool
 }
 
-// Status returns how many messages are suspected now.
-func (f *Detector) Status() Status {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s := Status{Quarantined: len(f.suspects), Broken: f.broken}
-	for _, x := range f.suspects {
-		if x.kills > 0 {
+// Status returns the current counts.
+func (d *Detector) Status() Status {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := Status{Quarantined: len(d.quarantined), Broken: d.broken}
+	for _, m := range d.quarantined {
+		if m.crashes > 0 {
 			s.Poison++
 		}
 	}
 	return s
 }
 
-// Died tells that a copy of the app died by itself at now, with these messages
-// in work. Exactly one message is found out; several become suspects; none
-// tells nothing.
-func (f *Detector) Crashed(ids []string, now time.Time) {
-	f.mu.Lock()
-	var tell []func()
+// Crashed reports that a replica of the app crashed at now with these messages in
+// work. A single message is poison; several are quarantined.
+func (d *Detector) Crashed(ids []string, now time.Time) {
+	var notify []func()
+	d.mu.Lock()
 	switch {
 	case len(ids) == 1:
-		tell = f.killed(ids[0], now)
+		notify = d.detect(ids[0], now)
 	case len(ids) > 1:
 		for _, id := range ids {
-			f.suspect(id, now)
+			d.quarantine(id, now)
 		}
-		if on := f.opts.Events.Quarantined; on != nil {
-			tell = append(tell, func() { on(ids) })
+		if on := d.events.Quarantined; on != nil {
+			notify = append(notify, func() { on(ids) })
 		}
 	}
-	f.settle()
-	f.mu.Unlock()
-	for _, t := range tell {
-		t()
+	d.updateIdle()
+	d.mu.Unlock()
+	for _, f := range notify {
+		f()
 	}
 }
 
-func (f *Detector) killed(id string, now time.Time) (tell []func()) {
-	s := f.suspect(id, now)
-	s.kills++
-	kills := s.kills
-	if on := f.opts.Events.Detected; on != nil {
-		tell = append(tell, func() { on(id, kills) })
+// detect counts a crash with a single message in work.
+func (d *Detector) detect(id string, now time.Time) (notify []func()) {
+	m := d.quarantine(id, now)
+	m.crashes++
+	crashes := m.crashes
+	if on := d.events.Detected; on != nil {
+		notify = append(notify, func() { on(id, crashes) })
 	}
-	if kills == 1 {
-		f.streak++
+	if crashes == 1 {
+		d.streak++
 	}
-	return append(tell, f.judge()...)
+	return append(notify, d.updateBroken()...)
 }
 
-// Lived tells that the app lived through a delivery. alone tells that it had
-// nothing else to do: then the message is not suspected any more.
-func (f *Detector) Survived(id string, alone bool) {
-	if f.quiet.Load() {
+// Survived reports that a delivery ended without a crash. When the replica had no
+// other message, alone is true and the message leaves the quarantine.
+func (d *Detector) Survived(id string, alone bool) {
+	if d.idle.Load() {
 		return
 	}
-	f.mu.Lock()
-	cleared := alone && f.suspects[id] != nil
+	d.mu.Lock()
+	cleared := alone && d.quarantined[id] != nil
 	if cleared {
-		delete(f.suspects, id)
+		delete(d.quarantined, id)
 	}
-	f.streak = 0
-	tell := f.judge()
-	f.settle()
-	f.mu.Unlock()
-	if on := f.opts.Events.Cleared; on != nil && cleared {
+	d.streak = 0
+	notify := d.updateBroken()
+	d.updateIdle()
+	d.mu.Unlock()
+	if on := d.events.Cleared; on != nil && cleared {
 		on(id)
 	}
-	for _, t := range tell {
-		t()
+	for _, f := range notify {
+		f()
 	}
 }
 
-// settle notes whether there is anything to look out for.
-func (f *Detector) settle() { f.quiet.Store(len(f.suspects) == 0 && f.streak == 0 && !f.broken) }
-
-// Forget drops a message that is gone from its queue.
-func (f *Detector) Forget(id string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	delete(f.suspects, id)
-	f.settle()
+// Forget drops a message that has left its queue.
+func (d *Detector) Forget(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.quarantined, id)
+	d.updateIdle()
 }
 
-func (f *Detector) suspect(id string, now time.Time) *suspect {
-	s := f.suspects[id]
-	if s == nil {
-		if len(f.suspects) >= f.opts.Most {
-			f.forgetOldest()
+func (d *Detector) quarantine(id string, now time.Time) *message {
+	m := d.quarantined[id]
+	if m == nil {
+		if len(d.quarantined) >= maxQuarantined {
+			d.forgetOldest()
 		}
-		s = &suspect{since: now}
-		f.suspects[id] = s
+		m = &message{since: now}
+		d.quarantined[id] = m
 	}
-	return s
+	return m
 }
 
-func (f *Detector) forgetOldest() {
+func (d *Detector) forgetOldest() {
 	oldest := ""
-	for id, s := range f.suspects {
-		if oldest == "" || s.since.Before(f.suspects[oldest].since) {
+	for id, m := range d.quarantined {
+		if oldest == "" || m.since.Before(d.quarantined[oldest].since) {
 			oldest = id
 		}
 	}
-	delete(f.suspects, oldest)
+	delete(d.quarantined, oldest)
 }
 
-// judge says whether it is the app.
-func (f *Detector) judge() (tell []func()) {
-	broken := f.streak >= enough
-	if broken == f.broken {
+func (d *Detector) updateIdle() {
+	d.idle.Store(len(d.quarantined) == 0 && d.streak == 0 && !d.broken)
+}
+
+// updateBroken decides whether the app itself is broken.
+func (d *Detector) updateBroken() (notify []func()) {
+	broken := d.streak >= brokenAfter
+	if broken == d.broken {
 		return nil
 	}
-	f.broken = broken
-	if on := f.opts.Events.Broken; on != nil {
-		tell = append(tell, func() { on(broken) })
+	d.broken = broken
+	if on := d.events.Broken; on != nil {
+		notify = append(notify, func() { on(broken) })
 	}
-	return tell
+	return notify
 }

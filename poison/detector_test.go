@@ -8,39 +8,39 @@ import (
 	"time"
 )
 
-// TestKillersAreFound runs 10,000 messages through an app of ten slots that
-// some of them kill: exactly those are found, and nobody else is tried more
-// than twice.
-func TestKillersAreFound(t *testing.T) {
+// TestExactlyThePoisonMessagesAreDetected delivers 10,000 messages to an app with
+// ten slots, of which one in a hundred crashes it. Harmless messages are delivered
+// at most twice.
+func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 	t.Parallel()
-	const messages, slots, most = 10_000, 10, 3
+	const messages, slots, maxReceives = 10_000, 10, 3
 	random := rand.New(rand.NewPCG(1, 2))
-	kills := func(n int) bool { return n%100 == 42 }
-	f := New(nil)
+	crashes := func(n int) bool { return n%100 == 42 }
+	d := New(Events{})
 	now := time.Unix(0, 0)
-	tries, dead, done := map[int]int{}, 0, 0
-	work := random.Perm(messages)
-	for len(work) > 0 {
+	tries, deadLettered, done := map[int]int{}, 0, 0
+	backlog := random.Perm(messages)
+	for len(backlog) > 0 {
 		now = now.Add(time.Second)
 		var together []int
-		for len(together) < slots && len(work) > 0 && !f.Quarantined(fmt.Sprint(work[0])) {
-			together, work = append(together, work[0]), work[1:]
+		for len(together) < slots && len(backlog) > 0 && !d.Quarantined(fmt.Sprint(backlog[0])) {
+			together, backlog = append(together, backlog[0]), backlog[1:]
 		}
-		if len(together) == 0 { // the head of the line is a suspect
-			n := work[0]
-			work = work[1:]
+		if len(together) == 0 { // the next message is quarantined
+			n := backlog[0]
+			backlog = backlog[1:]
 			tries[n]++
-			if !kills(n) {
-				f.Survived(fmt.Sprint(n), true)
+			if !crashes(n) {
+				d.Survived(fmt.Sprint(n), true)
 				done++
 				continue
 			}
-			f.Crashed([]string{fmt.Sprint(n)}, now)
-			if tries[n] < most {
-				work = append(work, n)
+			d.Crashed([]string{fmt.Sprint(n)}, now)
+			if tries[n] < maxReceives {
+				backlog = append(backlog, n)
 			} else {
-				dead++
-				f.Forget(fmt.Sprint(n))
+				deadLettered++
+				d.Forget(fmt.Sprint(n))
 			}
 			continue
 		}
@@ -49,99 +49,103 @@ func TestKillersAreFound(t *testing.T) {
 			ids = append(ids, fmt.Sprint(n))
 			tries[n]++
 		}
-		if slices.ContainsFunc(together, kills) {
-			f.Crashed(ids, now)
-			work = append(work, together...)
+		if slices.ContainsFunc(together, crashes) {
+			d.Crashed(ids, now)
+			backlog = append(backlog, together...)
 			continue
 		}
 		for _, id := range ids {
-			f.Survived(id, false)
+			d.Survived(id, false)
 			done++
 		}
 	}
 	for n, times := range tries {
-		if want := 2; !kills(n) && times > want {
-			t.Errorf("message %d was tried %d times", n, times)
+		if want := 2; !crashes(n) && times > want {
+			t.Errorf("message %d was delivered %d times", n, times)
 		}
 	}
-	if dead != messages/100 || done != messages-dead {
-		t.Errorf("%d dead, %d done", dead, done)
+	if deadLettered != messages/100 || done != messages-deadLettered {
+		t.Errorf("%d dead-lettered, %d done", deadLettered, done)
 	}
-	if s := f.Status(); s != (Status{}) {
-		t.Errorf("at the end: %+v", s)
+	if s := d.Status(); s != (Status{}) {
+		t.Errorf("status at the end: %+v", s)
 	}
 }
 
-func TestVerdicts(t *testing.T) {
+func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	t.Parallel()
-	var heard []string
-	hear := func(format string, args ...any) { heard = append(heard, fmt.Sprintf(format, args...)) }
-	f := New(&Options{Events: Events{
-		Quarantined: func(ids []string) { hear("suspected %v", ids) },
-		Cleared:     func(id string) { hear("cleared %s", id) },
-		Detected:    func(id string, times int) { hear("found %s %d", id, times) },
-		Broken:      func(b bool) { hear("broken %t", b) },
-	}})
+	var events []string
+	record := func(format string, args ...any) { events = append(events, fmt.Sprintf(format, args...)) }
+	d := New(Events{
+		Quarantined: func(ids []string) { record("quarantined %v", ids) },
+		Cleared:     func(id string) { record("cleared %s", id) },
+		Detected:    func(id string, crashes int) { record("detected %s %d", id, crashes) },
+		Broken:      func(broken bool) { record("broken %t", broken) },
+	})
 	now := time.Unix(0, 0)
-	f.Crashed(nil, now)
-	f.Survived("x", true)
-	f.Crashed([]string{"a", "b"}, now)
-	f.Survived("a", false) // not alone: says nothing about a
-	if !f.Quarantined("a") || !f.Quarantined("b") || f.Quarantined("c") {
-		t.Error("a and b are suspects, and nobody else")
+	d.Crashed(nil, now)
+	d.Survived("x", true)
+	d.Crashed([]string{"a", "b"}, now)
+	d.Survived("a", false) // not alone: proves nothing about a
+	if !d.Quarantined("a") || !d.Quarantined("b") || d.Quarantined("c") {
+		t.Error("want a and b quarantined, and no other message")
 	}
-	f.Survived("a", true)
-	f.Crashed([]string{"b"}, now)
-	f.Crashed([]string{"b"}, now)
-	if f.Quarantined("a") || !f.Quarantined("b") || f.Kills("b") != 2 || f.Kills("a") != 0 {
-		t.Error("b kills, a does not")
+	d.Survived("a", true)
+	d.Crashed([]string{"b"}, now)
+	d.Crashed([]string{"b"}, now)
+	if d.Quarantined("a") || !d.Quarantined("b") {
+		t.Error("want b quarantined, and not a")
 	}
-	if s := f.Status(); s != (Status{Quarantined: 1, Poison: 1}) {
-		t.Errorf("%+v", s)
+	if s := d.Status(); s != (Status{Quarantined: 1, Poison: 1}) {
+		t.Errorf("status %+v", s)
 	}
-	f.Forget("b")
-	want := []string{"suspected [a b]", "cleared a", "found b 1", "found b 2"}
-	if !slices.Equal(heard, want) {
-		t.Errorf("heard %q, want %q", heard, want)
+	d.Forget("b")
+	want := []string{"quarantined [a b]", "cleared a", "detected b 1", "detected b 2"}
+	if !slices.Equal(events, want) {
+		t.Errorf("events %q, want %q", events, want)
 	}
 }
 
-// TestItIsTheApp: many messages that kill one after the other are no killers,
-// the same one many times is.
-func TestItIsTheApp(t *testing.T) {
+// TestTheAppIsBrokenAfterTenDifferentMessages: one message that crashes it many
+// times is not enough.
+func TestTheAppIsBrokenAfterTenDifferentMessages(t *testing.T) {
 	t.Parallel()
-	f := New(nil)
+	d := New(Events{})
 	now := time.Unix(0, 0)
 	for range 50 {
-		f.Crashed([]string{"poison"}, now)
+		d.Crashed([]string{"poison"}, now)
 	}
-	if f.Broken() {
-		t.Error("one message makes no broken app")
+	if d.Broken() {
+		t.Error("broken after 50 crashes with the same message")
 	}
-	f.Survived("fine", false)
-	for i := range enough - 1 {
-		f.Crashed([]string{fmt.Sprint(i)}, now)
+	d.Survived("harmless", false)
+	for i := range brokenAfter - 1 {
+		d.Crashed([]string{fmt.Sprint(i)}, now)
 	}
-	if f.Broken() {
-		t.Error("too early")
+	if d.Broken() {
+		t.Error("broken one message too early")
 	}
-	f.Crashed([]string{"last"}, now)
-	if !f.Broken() {
-		t.Error("ten in a row are the app's fault")
+	d.Crashed([]string{"last"}, now)
+	if !d.Broken() {
+		t.Error("not broken after ten different messages in a row")
 	}
-	f.Survived("fine", false)
-	if f.Broken() {
-		t.Error("it lives")
+	d.Survived("harmless", false)
+	if d.Broken() {
+		t.Error("still broken after a survived delivery")
 	}
 }
 
-func TestMemoryIsBounded(t *testing.T) {
+func TestOldestMessageIsForgottenAboveTheMaximum(t *testing.T) {
 	t.Parallel()
-	f := New(&Options{Most: 3})
-	for i := range 10 {
-		f.Crashed([]string{fmt.Sprint(i), fmt.Sprint(i, "b")}, time.Unix(int64(i), 0))
+	d := New(Events{})
+	var ids []string
+	for i := range maxQuarantined - 1 {
+		ids = append(ids, fmt.Sprint(i))
 	}
-	if s := f.Status(); s.Quarantined != 3 || !f.Quarantined("9") || f.Quarantined("0") {
-		t.Errorf("%+v", s)
+	d.Crashed([]string{"oldest"}, time.Unix(0, 0))
+	d.Crashed(ids, time.Unix(1, 0))
+	d.Crashed([]string{"newest"}, time.Unix(2, 0))
+	if s := d.Status(); s.Quarantined != maxQuarantined || !d.Quarantined("newest") || d.Quarantined("oldest") {
+		t.Errorf("status %+v", s)
 	}
 }

@@ -1,30 +1,35 @@
-// Package poison finds the messages that kill the app.
+// Package poison detects the messages that crash the app.
 //
-// When a copy of the app dies, each message that it had in work may have done
-// it. Tried together again they would die together again, and after enough
-// receives the innocent would lie in the dead-letter queue beside the killer.
+// When a replica of the app crashes, each message that it had in work may be the
+// cause. Delivered together again they would crash it again, and after enough
+// receives harmless messages would be dead-lettered beside the poison message.
 //
-//	              its copy died,         alone, and
-//	              others were in work    its copy died
-//	unsuspected ------------------> suspect ---------> killer
-//	     ^                             |                  |
-//	     '---- alone, and lived -------'                  | stays alone until its queue
-//	                                                      v dead-letters it
+//	            the replica crashed with      delivered alone, and
+//	            several messages in work      the replica crashed
+//	harmless -------------------------> quarantined ----------> poison
+//	    ^                                    |                     |
+//	    '---- delivered alone, survived -----'                     | stays quarantined until
+//	                                                               v its queue dead-letters it
 //
-// A suspect is delivered alone, to a copy of the app that has nothing else, so
-// that its death tells on exactly one message, and the others work on meanwhile.
+// A quarantined message is delivered alone, to a replica that has no other message.
+// A crash then points at exactly one message, and the other replicas keep working.
 //
-// When ten different messages in a row kill it, and it lives through none between,
-// it is not the messages: [Finder.Broken] says so, and the app is treated as one
-// that crashes by itself.
+// When ten different messages in a row crash the app, and it survives none in
+// between, the app itself is broken: [Detector.Broken] reports that, and the app is
+// treated as one that crashes by itself.
 //
 // # Invariants
 //
-//   - A message is called a killer only when nothing else was in work on the
-//     copy that died.
-//   - What lived alone once is not suspected any more, whatever it answered.
-//   - Memory is bounded: of more than [Options.Most] suspects the oldest is
-//     forgotten, and is found again if it kills again.
+//   - A message is called poison only when nothing else was in work on the replica
+//     that crashed.
+//   - A message that was delivered alone and survived is released, whatever the
+//     answer was.
+//   - Memory is bounded: at most 10,000 messages are quarantined. Beyond that the
+//     oldest is forgotten, and detected again if it crashes the app again.
 //
-// What is known is this process's own: another instance finds its killers itself.
+// # What it does not do
+//
+// It starts nothing and delivers nothing: the caller asks [Detector.Quarantined]
+// before a delivery and reports its end. Its knowledge is that of one process, and
+// another instance detects its poison messages itself.
 package poison
