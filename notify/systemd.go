@@ -21,24 +21,24 @@ type Options struct {
 type Systemd struct {
 	events Events
 	// send delivers one message, limit is the watchdog's time, 0 for none.
-	send  func(message string) error
-	limit func() (time.Duration, error)
+	write  func(message string) error
+	watchdogTimeout func() (time.Duration, error)
 	// patience is how long a call waits for its turn, and how long for systemd.
-	patience time.Duration
-	turn     chan struct{} // holds one token while a message is on its way
+	timeout time.Duration
+	sending     chan struct{} // holds one token while a message is on its way
 	failing  atomic.Bool
 }
 
 // New returns a way to systemd; nil options are the zero value.
 func New(opts *Options) *Systemd {
 	s := &Systemd{
-		send: func(message string) error {
+		write: func(message string) error {
 			_, err := daemon.SdNotify(false, message)
 			return err
 		},
-		limit:    func() (time.Duration, error) { return daemon.SdWatchdogEnabled(false) },
-		patience: time.Second,
-		turn:     make(chan struct{}, 1),
+		watchdogTimeout:    func() (time.Duration, error) { return daemon.SdWatchdogEnabled(false) },
+		timeout: time.Second,
+		sending:     make(chan struct{}, 1),
 	}
 	if opts != nil {
 		s.events = opts.Events
@@ -48,23 +48,23 @@ func New(opts *Options) *Systemd {
 
 // Ready says that the service is up, or has been reloaded, with a status to
 // show. Call it after the start, and after each [Systemd.Reloading].
-func (s *Systemd) Ready(status string) { s.say(daemon.SdNotifyReady, statusLine(status)) }
+func (s *Systemd) Ready(status string) { s.send(daemon.SdNotifyReady, statusLine(status)) }
 
 // Reloading says that the service reads its settings again. [Systemd.Ready] must
 // follow, also when the settings were refused: until then systemd holds the unit
 // for one that reloads.
 func (s *Systemd) Reloading() {
 	// The time tells a unit of Type=notify-reload that this answers its signal.
-	s.say(daemon.SdNotifyReloading, strings.TrimSuffix(daemon.SdNotifyMonotonicUsec(), "\n"))
+	s.send(daemon.SdNotifyReloading, strings.TrimSuffix(daemon.SdNotifyMonotonicUsec(), "\n"))
 }
 
 // Stopping says that the service has begun to stop by itself or was asked to.
 // From then on systemd counts TimeoutStopSec, if it did not before.
-func (s *Systemd) Stopping() { s.say(daemon.SdNotifyStopping) }
+func (s *Systemd) Stopping() { s.send(daemon.SdNotifyStopping) }
 
 // Status sets the text that is shown with the unit. Control characters become
 // spaces, and what is beyond [MaxStatus] bytes is cut off; "" shows none.
-func (s *Systemd) Status(text string) { s.say(statusLine(text)) }
+func (s *Systemd) Status(text string) { s.send(statusLine(text)) }
 
 // Extend asks systemd not to give up a start or a stop before by from now, even
 // where TimeoutStartSec or TimeoutStopSec is shorter; it never shortens
@@ -72,7 +72,7 @@ func (s *Systemd) Status(text string) { s.say(statusLine(text)) }
 // again before. A time of 0 or less asks for nothing.
 func (s *Systemd) Extend(by time.Duration) {
 	if by > 0 {
-		s.say("EXTEND_TIMEOUT_USEC=" + strconv.FormatInt(max(by.Microseconds(), 1), 10))
+		s.send("EXTEND_TIMEOUT_USEC=" + strconv.FormatInt(max(by.Microseconds(), 1), 10))
 	}
 }
 

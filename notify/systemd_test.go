@@ -19,13 +19,13 @@ import (
 const hangGuard = time.Minute
 
 // manager is the service manager's end of a real socket.
-type manager struct {
+type systemdSocket struct {
 	t    *testing.T
 	conn *net.UnixConn
 }
 
 // newManager listens where NOTIFY_SOCKET says from now on.
-func newManager(t *testing.T) *manager {
+func newSystemdSocket(t *testing.T) *systemdSocket {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sd") // a socket's path is short
 	if err != nil {
@@ -35,7 +35,7 @@ func newManager(t *testing.T) *manager {
 	return listenAt(t, filepath.Join(dir, "notify"))
 }
 
-func listenAt(t *testing.T, address string) *manager {
+func listenAt(t *testing.T, address string) *systemdSocket {
 	t.Helper()
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})
 	if err != nil {
@@ -43,11 +43,11 @@ func listenAt(t *testing.T, address string) *manager {
 	}
 	t.Cleanup(func() { conn.Close() })
 	t.Setenv("NOTIFY_SOCKET", address)
-	return &manager{t, conn}
+	return &systemdSocket{t, conn}
 }
 
 // hears returns the next message.
-func (m *manager) hears() string {
+func (m *systemdSocket) next() string {
 	m.t.Helper()
 	if err := m.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {
 		m.t.Fatal(err)
@@ -60,40 +60,40 @@ func (m *manager) hears() string {
 	return string(buf[:n])
 }
 
-func (m *manager) mustHear(want string) {
+func (m *systemdSocket) want(want string) {
 	m.t.Helper()
-	if got := m.hears(); got != want {
+	if got := m.next(); got != want {
 		m.t.Errorf("systemd hears %q, want %q", got, want)
 	}
 }
 
 // strict fails the test for whatever does not arrive.
-func strict(t *testing.T) *Options {
+func failOnUnsent(t *testing.T) *Options {
 	return &Options{Events: Events{Unsent: func(u Unsent) { t.Errorf("unsent: %v", u.Err) }}}
 }
 
 func TestALifeIsTold(t *testing.T) {
-	m, s := newManager(t), New(strict(t))
+	m, s := newSystemdSocket(t), New(failOnUnsent(t))
 	s.Extend(5 * time.Minute)
-	m.mustHear("EXTEND_TIMEOUT_USEC=300000000")
+	m.want("EXTEND_TIMEOUT_USEC=300000000")
 	s.Ready("2 queues")
-	m.mustHear("READY=1\nSTATUS=2 queues")
+	m.want("READY=1\nSTATUS=2 queues")
 	s.Status("7 in work")
-	m.mustHear("STATUS=7 in work")
+	m.want("STATUS=7 in work")
 	s.Stopping()
-	m.mustHear("STOPPING=1")
+	m.want("STOPPING=1")
 	s.Extend(time.Nanosecond)
-	m.mustHear("EXTEND_TIMEOUT_USEC=1")
+	m.want("EXTEND_TIMEOUT_USEC=1")
 	s.Extend(0)
 	s.Extend(-time.Second)
 	s.Status("")
-	m.mustHear("STATUS=") // and nothing of the two before
+	m.want("STATUS=") // and nothing of the two before
 }
 
 func TestAReloadHasItsTime(t *testing.T) {
-	m, s := newManager(t), New(strict(t))
+	m, s := newSystemdSocket(t), New(failOnUnsent(t))
 	s.Reloading()
-	first, rest, _ := strings.Cut(m.hears(), "\n")
+	first, rest, _ := strings.Cut(m.next(), "\n")
 	if first != "RELOADING=1" {
 		t.Errorf("systemd hears %q first", first)
 	}
@@ -110,15 +110,15 @@ func TestAbstractSocket(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("abstract sockets are Linux's")
 	}
-	m, s := listenAt(t, "@tendril-notify-"+strconv.Itoa(os.Getpid())), New(strict(t))
+	m, s := listenAt(t, "@tendril-notify-"+strconv.Itoa(os.Getpid())), New(failOnUnsent(t))
 	s.Ready("up")
-	m.mustHear("READY=1\nSTATUS=up")
+	m.want("READY=1\nSTATUS=up")
 }
 
 func TestWithoutSystemdNothingHappens(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	t.Setenv("WATCHDOG_USEC", "")
-	s := New(strict(t))
+	s := New(failOnUnsent(t))
 	s.Ready("up")
 	s.Reloading()
 	s.Status("fine")
@@ -137,9 +137,9 @@ func TestAFailureIsToldOnce(t *testing.T) {
 	if len(unsent) != 1 || !strings.HasPrefix(unsent[0], "STATUS: telling systemd STATUS: ") || strings.Contains(unsent[0], "customer") {
 		t.Errorf("two failures were told as %q", unsent)
 	}
-	m := newManager(t)
+	m := newSystemdSocket(t)
 	s.Stopping()
-	m.mustHear("STOPPING=1")
+	m.want("STOPPING=1")
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(dir, "gone"))
 	s.Ready("again")
 	if len(unsent) != 2 || !strings.HasPrefix(unsent[1], "READY=1: ") {
@@ -148,23 +148,23 @@ func TestAFailureIsToldOnce(t *testing.T) {
 }
 
 func TestADeafSystemdHoldsNobodyUp(t *testing.T) {
-	m := newManager(t)
+	m := newSystemdSocket(t)
 	var unsent []Unsent
 	s := New(&Options{Events: Events{Unsent: func(u Unsent) { unsent = append(unsent, u) }}})
-	s.patience = 10 * time.Millisecond
+	s.timeout = 10 * time.Millisecond
 	for range 100_000 { // until the socket is full: 10 messages on old kernels, 512 on new ones
 		if s.Stopping(); len(unsent) > 0 {
 			break
 		}
 	}
 	s.Status("told while another message waits")
-	if len(unsent) != 1 || !errors.Is(unsent[0].Err, errDeaf) {
+	if len(unsent) != 1 || !errors.Is(unsent[0].Err, errNotReading) {
 		t.Fatalf("a full socket was told as %v", unsent)
 	}
-	s.patience = hangGuard
+	s.timeout = hangGuard
 	told := make(chan struct{})
 	go func() { defer close(told); s.Ready("up") }() // waits until systemd reads again
-	for heard := m.hears(); heard != "READY=1\nSTATUS=up"; heard = m.hears() {
+	for heard := m.next(); heard != "READY=1\nSTATUS=up"; heard = m.next() {
 		if heard != "STOPPING=1" {
 			t.Fatalf("systemd hears %q", heard)
 		}

@@ -18,9 +18,9 @@ import (
 //
 // Let it run through the drain, and end ctx after it.
 func (s *Systemd) Watchdog(ctx context.Context, alive func() bool) {
-	within, err := s.limit()
+	within, err := s.watchdogTimeout()
 	if err != nil {
-		s.tell(daemon.SdNotifyWatchdog, err)
+		s.reportError(daemon.SdNotifyWatchdog, err)
 		return
 	}
 	if within <= 0 {
@@ -36,7 +36,7 @@ func (s *Systemd) Watchdog(ctx context.Context, alive func() bool) {
 			return
 		}
 		if alive() {
-			s.say(daemon.SdNotifyWatchdog)
+			s.send(daemon.SdNotifyWatchdog)
 			told = true
 			next.Reset(within / 2)
 			continue

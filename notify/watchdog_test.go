@@ -12,7 +12,7 @@ import (
 )
 
 // watched is a watchdog in virtual time, and what it did when.
-type watched struct {
+type watchdogHarness struct {
 	*Systemd
 	begin    time.Time
 	told     []time.Duration
@@ -20,8 +20,8 @@ type watched struct {
 	unsent   []error
 }
 
-func newWatched(within time.Duration, err error) *watched {
-	w := &watched{begin: time.Now()}
+func newWatchdogHarness(within time.Duration, err error) *watchdogHarness {
+	w := &watchdogHarness{begin: time.Now()}
 	w.Systemd = New(&Options{Events: Events{
 		Withheld: func(h Withheld) {
 			if h.Within != within {
@@ -31,8 +31,8 @@ func newWatched(within time.Duration, err error) *watched {
 		},
 		Unsent: func(u Unsent) { w.unsent = append(w.unsent, u.Err) },
 	}})
-	w.limit = func() (time.Duration, error) { return within, err }
-	w.send = func(message string) error {
+	w.watchdogTimeout = func() (time.Duration, error) { return within, err }
+	w.write = func(message string) error {
 		if message != "WATCHDOG=1" {
 			return errors.New("sent " + message)
 		}
@@ -43,7 +43,7 @@ func newWatched(within time.Duration, err error) *watched {
 }
 
 // run watches for a time.
-func (w *watched) run(t *testing.T, d time.Duration, alive func() bool) {
+func (w *watchdogHarness) run(t *testing.T, d time.Duration, alive func() bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	w.Watchdog(ctx, alive)
@@ -52,7 +52,7 @@ func (w *watched) run(t *testing.T, d time.Duration, alive func() bool) {
 func TestTheWatchdogIsToldTwiceInItsTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWatched(30*time.Second, nil)
+		w := newWatchdogHarness(30*time.Second, nil)
 		w.run(t, 50*time.Second, func() bool { return true })
 		if want := []time.Duration{0, 15 * time.Second, 30 * time.Second, 45 * time.Second}; !slices.Equal(w.told, want) {
 			t.Errorf("told at %v, want %v", w.told, want)
@@ -66,7 +66,7 @@ func TestTheWatchdogIsToldTwiceInItsTime(t *testing.T) {
 func TestTheWatchdogIsNotToldOfADeadLoop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWatched(16*time.Second, nil)
+		w := newWatchdogHarness(16*time.Second, nil)
 		dead := func(at time.Duration) bool {
 			return at >= 10*time.Second && at < 19*time.Second || at >= 40*time.Second
 		}
@@ -87,7 +87,7 @@ func TestTheWatchdogIsNotToldOfADeadLoop(t *testing.T) {
 func TestAHangingCheckKeepsTheWatchdogSilent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWatched(10*time.Second, nil)
+		w := newWatchdogHarness(10*time.Second, nil)
 		asked := 0
 		w.run(t, 45*time.Second, func() bool {
 			if asked++; asked == 3 {
@@ -105,10 +105,10 @@ func TestAWatchdogThatIsNotOurs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, within := range []time.Duration{0, -time.Second} {
-			w := newWatched(within, nil)
+			w := newWatchdogHarness(within, nil)
 			w.Watchdog(t.Context(), func() bool { t.Error("asked"); return true })
 		}
-		w := newWatched(time.Second, errors.New("no number"))
+		w := newWatchdogHarness(time.Second, errors.New("no number"))
 		w.Watchdog(t.Context(), func() bool { t.Error("asked"); return true })
 		if len(w.unsent) != 1 {
 			t.Errorf("a limit that cannot be read was told as %v", w.unsent)
@@ -120,7 +120,7 @@ func TestAWatchdogThatIsNotOurs(t *testing.T) {
 func TestTheWatchdogOfAUnit(t *testing.T) {
 	for _, c := range []struct {
 		name, usec, pid string
-		watched         bool
+		watchdogHarness         bool
 	}{
 		{"this process", "50000", strconv.Itoa(os.Getpid()), true},
 		{"any process", "50000", "", true},
@@ -128,15 +128,15 @@ func TestTheWatchdogOfAUnit(t *testing.T) {
 		{"none", "", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, s := newManager(t), New(strict(t))
+			m, s := newSystemdSocket(t), New(failOnUnsent(t))
 			t.Setenv("WATCHDOG_USEC", c.usec)
 			t.Setenv("WATCHDOG_PID", c.pid)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() { defer close(done); s.Watchdog(ctx, func() bool { return true }) }()
-			if c.watched {
-				m.mustHear("WATCHDOG=1")
-				m.mustHear("WATCHDOG=1")
+			if c.watchdogHarness {
+				m.want("WATCHDOG=1")
+				m.want("WATCHDOG=1")
 				cancel()
 			}
 			<-done

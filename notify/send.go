@@ -36,36 +36,36 @@ type Withheld struct {
 }
 
 // errDeaf means that systemd has stopped to read: its socket is full.
-var errDeaf = errors.New("systemd does not read its notification socket")
+var errNotReading = errors.New("systemd does not read its notification socket")
 
 // say sends assignments as one message, after those that are on their way. The
 // sending has a goroutine of its own, because a write to a full socket waits
 // for ever and the library sets it no limit.
-func (s *Systemd) say(assignments ...string) {
-	late := time.NewTimer(s.patience)
+func (s *Systemd) send(assignments ...string) {
+	late := time.NewTimer(s.timeout)
 	defer late.Stop()
 	select {
-	case s.turn <- struct{}{}:
+	case s.sending <- struct{}{}:
 	case <-late.C:
-		s.tell(assignments[0], errDeaf)
+		s.reportError(assignments[0], errNotReading)
 		return
 	}
 	sent := make(chan error, 1)
 	go func() {
-		defer func() { <-s.turn }()
-		sent <- s.send(strings.Join(assignments, "\n"))
+		defer func() { <-s.sending }()
+		sent <- s.write(strings.Join(assignments, "\n"))
 	}()
-	late.Reset(s.patience)
+	late.Reset(s.timeout)
 	select {
 	case err := <-sent:
-		s.tell(assignments[0], err)
+		s.reportError(assignments[0], err)
 	case <-late.C:
-		s.tell(assignments[0], errDeaf)
+		s.reportError(assignments[0], errNotReading)
 	}
 }
 
 // tell reports the first failure of a row.
-func (s *Systemd) tell(assignment string, err error) {
+func (s *Systemd) reportError(assignment string, err error) {
 	if err == nil {
 		s.failing.Store(false)
 		return
