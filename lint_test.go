@@ -46,7 +46,7 @@ var rooms = []room{
 	{"poison", "Package poison detects the messages that crash the app.", nil},
 	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"datadir"}},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.", []string{"bundle"}},
-	{"notify", "Package notify tells systemd how the service is doing.", nil},
+	{"notify", "Package notify tells systemd about the state of the service.", nil},
 	{"aws", "Package aws is the only place that talks to Amazon.", []string{"queue", "leader", "periodic", "sqswire"}},
 	{"testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},

@@ -156,9 +156,14 @@ func New(opts Options) *Environment {
 	e.router = rollout.NewRouter(e.appGate)
 	e.finder = poison.New(e.finderEvents())
 	e.lone = newLone(e)
-	e.system = notify.New(&notify.Options{Events: notify.Events{Withheld: func(w notify.Withheld) {
-		e.report.note(slog.LevelError, "environment", "this process does not get on; systemd will restart it unless it does within "+short(w.Within))
-	}}})
+	e.system = notify.New(notify.Events{
+		SendFailed: func(err error) {
+			e.report.note(slog.LevelWarn, "environment", "systemd not notified: "+err.Error())
+		},
+		WatchdogSkipped: func(within time.Duration) {
+			e.report.note(slog.LevelError, "environment", "process not responding: systemd will restart it within "+short(within))
+		},
+	})
 	e.well.host = health.NewHost(e.s.DataDir)
 	return e
 }

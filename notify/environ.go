@@ -6,9 +6,8 @@ import (
 )
 
 // WithoutVariables returns a copy of an environment, entries NAME=value, without
-// the variables by which systemd is spoken to. A program that is started with
-// them may take itself for the service and say that it is ready, or expect to
-// be watched.
+// the variables of systemd's notification protocol. A child process that has them may
+// report itself as the service, or expect to be watched.
 func WithoutVariables(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -9,77 +9,69 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Options configure a [Systemd]. The zero value reports nothing to anybody but
-// systemd.
-type Options struct {
-	// Events are told what went wrong.
-	Events Events
-}
-
-// Systemd speaks to the service manager that started this process, if one did.
-// Its methods may be called from several goroutines.
+// Systemd talks to the service manager that started this process, if one did. Its
+// methods are safe for concurrent use.
 type Systemd struct {
 	events Events
-	// send delivers one message, limit is the watchdog's time, 0 for none.
-	write  func(message string) error
+	// write sends one message. watchdogTimeout is the unit's WatchdogSec, 0 for none.
+	write           func(message string) error
 	watchdogTimeout func() (time.Duration, error)
-	// patience is how long a call waits for its turn, and how long for systemd.
+	// timeout limits how long a call waits for another message, and how long for
+	// systemd.
 	timeout time.Duration
-	sending     chan struct{} // holds one token while a message is on its way
-	failing  atomic.Bool
+	sending chan struct{} // holds one token while a message is being sent
+	failing atomic.Bool
 }
 
-// New returns a way to systemd; nil options are the zero value.
-func New(opts *Options) *Systemd {
-	s := &Systemd{
+// New returns a connection to systemd that reports problems to the listeners.
+func New(events Events) *Systemd {
+	return &Systemd{
+		events: events,
 		write: func(message string) error {
 			_, err := daemon.SdNotify(false, message)
 			return err
 		},
-		watchdogTimeout:    func() (time.Duration, error) { return daemon.SdWatchdogEnabled(false) },
-		timeout: time.Second,
-		sending:     make(chan struct{}, 1),
+		watchdogTimeout: func() (time.Duration, error) { return daemon.SdWatchdogEnabled(false) },
+		timeout:         time.Second,
+		sending:         make(chan struct{}, 1),
 	}
-	if opts != nil {
-		s.events = opts.Events
-	}
-	return s
 }
 
-// Ready says that the service is up, or has been reloaded, with a status to
-// show. Call it after the start, and after each [Systemd.Reloading].
+// Ready reports that the service is up or has been reloaded, and sets the status.
+// Call it after the start and after each [Systemd.Reloading].
 func (s *Systemd) Ready(status string) { s.send(daemon.SdNotifyReady, statusLine(status)) }
 
-// Reloading says that the service reads its settings again. [Systemd.Ready] must
-// follow, also when the settings were refused: until then systemd holds the unit
-// for one that reloads.
+// Reloading reports that the service reloads its settings. [Systemd.Ready] must
+// follow, even when the settings are rejected: until then systemd considers the unit
+// to be reloading.
 func (s *Systemd) Reloading() {
 	// The time tells a unit of Type=notify-reload that this answers its signal.
 	s.send(daemon.SdNotifyReloading, strings.TrimSuffix(daemon.SdNotifyMonotonicUsec(), "\n"))
 }
 
-// Stopping says that the service has begun to stop by itself or was asked to.
-// From then on systemd counts TimeoutStopSec, if it did not before.
+// Stopping reports that the service has begun to stop. systemd starts to count
+// TimeoutStopSec, if it has not done so before.
 func (s *Systemd) Stopping() { s.send(daemon.SdNotifyStopping) }
 
 // Status sets the text that is shown with the unit. Control characters become
-// spaces, and what is beyond [MaxStatus] bytes is cut off; "" shows none.
+// spaces, and text beyond 1024 bytes is cut off; "" shows none.
 func (s *Systemd) Status(text string) { s.send(statusLine(text)) }
 
-// Extend asks systemd not to give up a start or a stop before by from now, even
-// where TimeoutStartSec or TimeoutStopSec is shorter; it never shortens
-// them. A start or stop that outlasts it is ended by systemd, unless Extend is called
-// again before. A time of 0 or less asks for nothing.
+// Extend asks systemd to allow the current start or stop at least the given time
+// from now, even where TimeoutStartSec or TimeoutStopSec is shorter. It never shortens
+// them. systemd ends a start or stop that takes longer, unless Extend is called again
+// before. A duration of 0 or less does nothing.
 func (s *Systemd) Extend(by time.Duration) {
 	if by > 0 {
 		s.send("EXTEND_TIMEOUT_USEC=" + strconv.FormatInt(max(by.Microseconds(), 1), 10))
 	}
 }
 
-// MaxStatus is the most bytes of a status; systemd reads 4096 of a message.
-const MaxStatus = 1024
+// maxStatus is the maximum number of bytes of a status. systemd reads 4096 bytes of
+// a message.
+const maxStatus = 1024
 
-// statusLine makes any text one assignment.
+// statusLine turns any text into one assignment.
 func statusLine(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
@@ -87,8 +79,8 @@ func statusLine(text string) string {
 		}
 		return r
 	}, strings.ToValidUTF8(text, "\uFFFD"))
-	if len(text) > MaxStatus {
-		text = strings.ToValidUTF8(text[:MaxStatus], "") // half a character at the cut
+	if len(text) > maxStatus {
+		text = strings.ToValidUTF8(text[:maxStatus], "") // removes half a character at the end
 	}
 	return "STATUS=" + text
 }

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// hangGuard ends a test that would otherwise wait for ever.
+// hangGuard ends a test that would otherwise never end.
 const hangGuard = time.Minute
 
 // manager is the service manager's end of a real socket.
@@ -24,10 +24,10 @@ type systemdSocket struct {
 	conn *net.UnixConn
 }
 
-// newManager listens where NOTIFY_SOCKET says from now on.
+// newSystemdSocket listens on a new socket and sets NOTIFY_SOCKET to it.
 func newSystemdSocket(t *testing.T) *systemdSocket {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sd") // a socket's path is short
+	dir, err := os.MkdirTemp("", "sd") // a socket path must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func listenAt(t *testing.T, address string) *systemdSocket {
 	return &systemdSocket{t, conn}
 }
 
-// hears returns the next message.
+// next returns the next message.
 func (m *systemdSocket) next() string {
 	m.t.Helper()
 	if err := m.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {
@@ -63,17 +63,17 @@ func (m *systemdSocket) next() string {
 func (m *systemdSocket) want(want string) {
 	m.t.Helper()
 	if got := m.next(); got != want {
-		m.t.Errorf("systemd hears %q, want %q", got, want)
+		m.t.Errorf("systemd received %q, want %q", got, want)
 	}
 }
 
-// strict fails the test for whatever does not arrive.
-func failOnUnsent(t *testing.T) *Options {
-	return &Options{Events: Events{Unsent: func(u Unsent) { t.Errorf("unsent: %v", u.Err) }}}
+// failOnError fails the test when a message does not arrive.
+func failOnError(t *testing.T) Events {
+	return Events{SendFailed: func(err error) { t.Error(err) }}
 }
 
-func TestALifeIsTold(t *testing.T) {
-	m, s := newSystemdSocket(t), New(failOnUnsent(t))
+func TestMessagesOfAWholeLife(t *testing.T) {
+	m, s := newSystemdSocket(t), New(failOnError(t))
 	s.Extend(5 * time.Minute)
 	m.want("EXTEND_TIMEOUT_USEC=300000000")
 	s.Ready("2 queues")
@@ -87,15 +87,15 @@ func TestALifeIsTold(t *testing.T) {
 	s.Extend(0)
 	s.Extend(-time.Second)
 	s.Status("")
-	m.want("STATUS=") // and nothing of the two before
+	m.want("STATUS=") // and nothing for the two calls before
 }
 
-func TestAReloadHasItsTime(t *testing.T) {
-	m, s := newSystemdSocket(t), New(failOnUnsent(t))
+func TestReloadSendsItsTime(t *testing.T) {
+	m, s := newSystemdSocket(t), New(failOnError(t))
 	s.Reloading()
 	first, rest, _ := strings.Cut(m.next(), "\n")
 	if first != "RELOADING=1" {
-		t.Errorf("systemd hears %q first", first)
+		t.Errorf("systemd received %q first", first)
 	}
 	if runtime.GOOS != "linux" {
 		return
@@ -110,72 +110,73 @@ func TestAbstractSocket(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("abstract sockets are Linux's")
 	}
-	m, s := listenAt(t, "@tendril-notify-"+strconv.Itoa(os.Getpid())), New(failOnUnsent(t))
+	m, s := listenAt(t, "@tendril-notify-"+strconv.Itoa(os.Getpid())), New(failOnError(t))
 	s.Ready("up")
 	m.want("READY=1\nSTATUS=up")
 }
 
-func TestWithoutSystemdNothingHappens(t *testing.T) {
+func TestNothingIsSentWithoutSystemd(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
 	t.Setenv("WATCHDOG_USEC", "")
-	s := New(failOnUnsent(t))
+	s := New(failOnError(t))
 	s.Ready("up")
 	s.Reloading()
 	s.Status("fine")
 	s.Extend(time.Second)
 	s.Stopping()
-	s.Watchdog(t.Context(), func() bool { t.Error("asked"); return true })
+	s.Watchdog(t.Context(), func() bool { t.Error("alive was called"); return true })
 }
 
-func TestAFailureIsToldOnce(t *testing.T) {
+func TestFirstFailureOfASeriesIsReported(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(dir, "gone"))
-	var unsent []string
-	s := New(&Options{Events: Events{Unsent: func(u Unsent) { unsent = append(unsent, u.Message+": "+u.Err.Error()) }}})
+	var failures []string
+	s := New(Events{SendFailed: func(err error) { failures = append(failures, err.Error()) }})
 	s.Status("customer 17 waits")
 	s.Stopping()
-	if len(unsent) != 1 || !strings.HasPrefix(unsent[0], "STATUS: telling systemd STATUS: ") || strings.Contains(unsent[0], "customer") {
-		t.Errorf("two failures were told as %q", unsent)
+	const want = "sending STATUS to systemd: "
+	if len(failures) != 1 || !strings.HasPrefix(failures[0], want) || strings.Contains(failures[0], "customer") {
+		t.Errorf("two failures were reported as %q", failures)
 	}
 	m := newSystemdSocket(t)
 	s.Stopping()
 	m.want("STOPPING=1")
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(dir, "gone"))
 	s.Ready("again")
-	if len(unsent) != 2 || !strings.HasPrefix(unsent[1], "READY=1: ") {
-		t.Errorf("after a success the next failure was told as %q", unsent)
+	if len(failures) != 2 || !strings.HasPrefix(failures[1], "sending READY=1 to systemd: ") {
+		t.Errorf("after a success the next failure was reported as %q", failures)
 	}
 }
 
-func TestADeafSystemdHoldsNobodyUp(t *testing.T) {
+func TestCallsReturnWhenSystemdStopsReading(t *testing.T) {
 	m := newSystemdSocket(t)
-	var unsent []Unsent
-	s := New(&Options{Events: Events{Unsent: func(u Unsent) { unsent = append(unsent, u) }}})
+	var failures []error
+	s := New(Events{SendFailed: func(err error) { failures = append(failures, err) }})
 	s.timeout = 10 * time.Millisecond
 	for range 100_000 { // until the socket is full: 10 messages on old kernels, 512 on new ones
-		if s.Stopping(); len(unsent) > 0 {
+		if s.Stopping(); len(failures) > 0 {
 			break
 		}
 	}
-	s.Status("told while another message waits")
-	if len(unsent) != 1 || !errors.Is(unsent[0].Err, errNotReading) {
-		t.Fatalf("a full socket was told as %v", unsent)
+	s.Status("sent while another message waits")
+	if len(failures) != 1 || !errors.Is(failures[0], errNotReading) {
+		t.Fatalf("a full socket was reported as %v", failures)
 	}
 	s.timeout = hangGuard
-	told := make(chan struct{})
-	go func() { defer close(told); s.Ready("up") }() // waits until systemd reads again
-	for heard := m.next(); heard != "READY=1\nSTATUS=up"; heard = m.next() {
-		if heard != "STOPPING=1" {
-			t.Fatalf("systemd hears %q", heard)
+	sent := make(chan struct{})
+	go func() { defer close(sent); s.Ready("up") }() // waits until systemd reads again
+	for got := m.next(); got != "READY=1\nSTATUS=up"; got = m.next() {
+		if got != "STOPPING=1" {
+			t.Fatalf("systemd received %q", got)
 		}
 	}
-	<-told
+	<-sent
 	if s.failing.Load() {
-		t.Error("the last message arrived, and counts as failed")
+		t.Error("the last message arrived but counts as failed")
 	}
 }
 
-func TestAStatusIsOneLine(t *testing.T) {
+func TestStatusLine(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                              "STATUS=",
@@ -192,11 +193,11 @@ func TestAStatusIsOneLine(t *testing.T) {
 	}
 }
 
-func TestNoTextPassesForAMessage(t *testing.T) {
+func TestStatusIsAlwaysOneValidLine(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		line := statusLine(string(rapid.SliceOf(rapid.Byte()).Draw(t, "text")))
-		if strings.ContainsAny(line, "\n\r\x00") || !utf8.ValidString(line) || len(line) > len("STATUS=")+MaxStatus {
+		if strings.ContainsAny(line, "\n\r\x00") || !utf8.ValidString(line) || len(line) > len("STATUS=")+maxStatus {
 			t.Errorf("a status became %q", line)
 		}
 	})

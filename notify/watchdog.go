@@ -7,20 +7,20 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// Watchdog tells systemd that the process works, until ctx is done: twice in each
-// WatchdogSec of the unit, and only after alive returned true. It returns at
-// once when the unit has no watchdog, or watches another process.
+// Watchdog notifies systemd's watchdog until ctx is done: twice in each WatchdogSec
+// of the unit, and only after alive returned true. It returns at once when the unit has
+// no watchdog or watches another process.
 //
-// alive should ask what a restart would mend, such as the process's main loop, and
-// nothing outside of the process. It is called on this goroutine: one that hangs keeps
-// the watchdog from being told, which is right for a process that hangs. After a no
-// it is asked again soon, so that one slow moment is no reason for a restart.
+// alive should check what a restart can fix, such as the process's main loop, and
+// nothing outside the process. It runs on this goroutine, so a check that hangs keeps
+// the watchdog from being notified. After false it is called again soon, so that one
+// slow moment does not cause a restart.
 //
-// Let it run through the drain, and end ctx after it.
+// Keep it running during the drain, and end ctx afterwards.
 func (s *Systemd) Watchdog(ctx context.Context, alive func() bool) {
 	within, err := s.watchdogTimeout()
 	if err != nil {
-		s.reportError(daemon.SdNotifyWatchdog, err)
+		s.report(daemon.SdNotifyWatchdog, err)
 		return
 	}
 	if within <= 0 {
@@ -28,7 +28,7 @@ func (s *Systemd) Watchdog(ctx context.Context, alive func() bool) {
 	}
 	next := time.NewTimer(0)
 	defer next.Stop()
-	told := true
+	wasAlive := true
 	for {
 		select {
 		case <-next.C:
@@ -37,14 +37,14 @@ func (s *Systemd) Watchdog(ctx context.Context, alive func() bool) {
 		}
 		if alive() {
 			s.send(daemon.SdNotifyWatchdog)
-			told = true
+			wasAlive = true
 			next.Reset(within / 2)
 			continue
 		}
-		if told && s.events.Withheld != nil {
-			s.events.Withheld(Withheld{Within: within})
+		if wasAlive && s.events.WatchdogSkipped != nil {
+			s.events.WatchdogSkipped(within)
 		}
-		told = false
+		wasAlive = false
 		next.Reset(max(within/16, time.Millisecond))
 	}
 }

@@ -11,116 +11,117 @@ import (
 	"time"
 )
 
-// watched is a watchdog in virtual time, and what it did when.
+// watchdogHarness is a watchdog in virtual time and the times of what it did.
 type watchdogHarness struct {
 	*Systemd
-	begin    time.Time
-	told     []time.Duration
-	withheld []time.Duration
-	unsent   []error
+	start    time.Time
+	notified []time.Duration
+	skipped  []time.Duration
+	failures []error
 }
 
 func newWatchdogHarness(within time.Duration, err error) *watchdogHarness {
-	w := &watchdogHarness{begin: time.Now()}
-	w.Systemd = New(&Options{Events: Events{
-		Withheld: func(h Withheld) {
-			if h.Within != within {
-				w.unsent = append(w.unsent, errors.New("withheld with "+h.Within.String()))
+	w := &watchdogHarness{start: time.Now()}
+	w.Systemd = New(Events{
+		WatchdogSkipped: func(got time.Duration) {
+			if got != within {
+				w.failures = append(w.failures, errors.New("skipped with "+got.String()))
 			}
-			w.withheld = append(w.withheld, time.Since(w.begin))
+			w.skipped = append(w.skipped, time.Since(w.start))
 		},
-		Unsent: func(u Unsent) { w.unsent = append(w.unsent, u.Err) },
-	}})
+		SendFailed: func(err error) { w.failures = append(w.failures, err) },
+	})
 	w.watchdogTimeout = func() (time.Duration, error) { return within, err }
 	w.write = func(message string) error {
 		if message != "WATCHDOG=1" {
 			return errors.New("sent " + message)
 		}
-		w.told = append(w.told, time.Since(w.begin))
+		w.notified = append(w.notified, time.Since(w.start))
 		return nil
 	}
 	return w
 }
 
-// run watches for a time.
+// run runs the watchdog for d.
 func (w *watchdogHarness) run(t *testing.T, d time.Duration, alive func() bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	w.Watchdog(ctx, alive)
 }
 
-func TestTheWatchdogIsToldTwiceInItsTime(t *testing.T) {
+func TestWatchdogIsNotifiedTwiceWithinItsTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatchdogHarness(30*time.Second, nil)
 		w.run(t, 50*time.Second, func() bool { return true })
-		if want := []time.Duration{0, 15 * time.Second, 30 * time.Second, 45 * time.Second}; !slices.Equal(w.told, want) {
-			t.Errorf("told at %v, want %v", w.told, want)
+		if want := []time.Duration{0, 15 * time.Second, 30 * time.Second, 45 * time.Second}; !slices.Equal(w.notified, want) {
+			t.Errorf("notified at %v, want %v", w.notified, want)
 		}
-		if len(w.withheld) != 0 || len(w.unsent) != 0 {
-			t.Errorf("withheld at %v, unsent %v", w.withheld, w.unsent)
+		if len(w.skipped) != 0 || len(w.failures) != 0 {
+			t.Errorf("skipped at %v, failures %v", w.skipped, w.failures)
 		}
 	})
 }
 
-func TestTheWatchdogIsNotToldOfADeadLoop(t *testing.T) {
+func TestWatchdogIsSkippedWhileTheCheckFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatchdogHarness(16*time.Second, nil)
 		dead := func(at time.Duration) bool {
 			return at >= 10*time.Second && at < 19*time.Second || at >= 40*time.Second
 		}
-		w.run(t, 80*time.Second, func() bool { return !dead(time.Since(w.begin)) })
-		if slices.ContainsFunc(w.told, dead) {
-			t.Errorf("told at %v, also while dead", w.told)
+		w.run(t, 80*time.Second, func() bool { return !dead(time.Since(w.start)) })
+		if slices.ContainsFunc(w.notified, dead) {
+			t.Errorf("notified at %v, also while the check fails", w.notified)
 		}
-		// Asked again each second after a no, and told as soon as it lives.
-		if want := []time.Duration{0, 8 * time.Second, 19 * time.Second, 27 * time.Second, 35 * time.Second}; !slices.Equal(w.told, want) {
-			t.Errorf("told at %v, want %v", w.told, want)
+		// The check runs each second after it failed, and the watchdog is notified as soon as it succeeds.
+		want := []time.Duration{0, 8 * time.Second, 19 * time.Second, 27 * time.Second, 35 * time.Second}
+		if !slices.Equal(w.notified, want) {
+			t.Errorf("notified at %v, want %v", w.notified, want)
 		}
-		if want := []time.Duration{16 * time.Second, 43 * time.Second}; !slices.Equal(w.withheld, want) {
-			t.Errorf("withheld at %v, want %v", w.withheld, want)
+		if want := []time.Duration{16 * time.Second, 43 * time.Second}; !slices.Equal(w.skipped, want) {
+			t.Errorf("skipped at %v, want %v", w.skipped, want)
 		}
 	})
 }
 
-func TestAHangingCheckKeepsTheWatchdogSilent(t *testing.T) {
+func TestHangingCheckSkipsTheWatchdog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatchdogHarness(10*time.Second, nil)
-		asked := 0
+		calls := 0
 		w.run(t, 45*time.Second, func() bool {
-			if asked++; asked == 3 {
+			if calls++; calls == 3 {
 				time.Sleep(33 * time.Second)
 			}
 			return true
 		})
-		if want := []time.Duration{0, 5 * time.Second, 43 * time.Second}; !slices.Equal(w.told, want) {
-			t.Errorf("told at %v, want %v", w.told, want)
+		if want := []time.Duration{0, 5 * time.Second, 43 * time.Second}; !slices.Equal(w.notified, want) {
+			t.Errorf("notified at %v, want %v", w.notified, want)
 		}
 	})
 }
 
-func TestAWatchdogThatIsNotOurs(t *testing.T) {
+func TestWatchdogReturnsWithoutATimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for _, within := range []time.Duration{0, -time.Second} {
 			w := newWatchdogHarness(within, nil)
-			w.Watchdog(t.Context(), func() bool { t.Error("asked"); return true })
+			w.Watchdog(t.Context(), func() bool { t.Error("alive was called"); return true })
 		}
 		w := newWatchdogHarness(time.Second, errors.New("no number"))
-		w.Watchdog(t.Context(), func() bool { t.Error("asked"); return true })
-		if len(w.unsent) != 1 {
-			t.Errorf("a limit that cannot be read was told as %v", w.unsent)
+		w.Watchdog(t.Context(), func() bool { t.Error("alive was called"); return true })
+		if len(w.failures) != 1 {
+			t.Errorf("an invalid timeout was reported as %v", w.failures)
 		}
 	})
 }
 
-// The real variables, and the real socket.
-func TestTheWatchdogOfAUnit(t *testing.T) {
+// TestWatchdogReadsTheVariablesOfTheUnit uses real variables and a real socket.
+func TestWatchdogReadsTheVariablesOfTheUnit(t *testing.T) {
 	for _, c := range []struct {
 		name, usec, pid string
-		watchdogHarness         bool
+		want            bool
 	}{
 		{"this process", "50000", strconv.Itoa(os.Getpid()), true},
 		{"any process", "50000", "", true},
@@ -128,13 +129,13 @@ func TestTheWatchdogOfAUnit(t *testing.T) {
 		{"none", "", "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, s := newSystemdSocket(t), New(failOnUnsent(t))
+			m, s := newSystemdSocket(t), New(failOnError(t))
 			t.Setenv("WATCHDOG_USEC", c.usec)
 			t.Setenv("WATCHDOG_PID", c.pid)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
 			go func() { defer close(done); s.Watchdog(ctx, func() bool { return true }) }()
-			if c.watchdogHarness {
+			if c.want {
 				m.want("WATCHDOG=1")
 				m.want("WATCHDOG=1")
 				cancel()
@@ -145,14 +146,16 @@ func TestTheWatchdogOfAUnit(t *testing.T) {
 	}
 }
 
-func TestVariablesAreKeptFromChildren(t *testing.T) {
+func TestWithoutVariables(t *testing.T) {
 	t.Parallel()
-	given := []string{"PATH=/bin", "NOTIFY_SOCKET=/run/systemd/notify", "WATCHDOG_USEC=1", "WATCHDOG_PID=2", "NOTIFY_SOCKETS=3", "WATCHDOG=4", "ODD"}
+	given := []string{"PATH=/bin", "NOTIFY_SOCKET=/run/systemd/notify", "WATCHDOG_USEC=1", "WATCHDOG_PID=2",
+		"NOTIFY_SOCKETS=3", "WATCHDOG=4", "ODD"}
 	before := slices.Clone(given)
-	if got, want := WithoutVariables(given), []string{"PATH=/bin", "NOTIFY_SOCKETS=3", "WATCHDOG=4", "ODD"}; !slices.Equal(got, want) {
-		t.Errorf("children get %q, want %q", got, want)
+	want := []string{"PATH=/bin", "NOTIFY_SOCKETS=3", "WATCHDOG=4", "ODD"}
+	if got := WithoutVariables(given); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 	if !slices.Equal(given, before) {
-		t.Errorf("the environment given became %q", given)
+		t.Errorf("the given environment was changed to %q", given)
 	}
 }
