@@ -40,6 +40,7 @@ var rooms = []room{
 	{"leader/leadertest", "Package leadertest checks that something behaves like a lease store.", []string{"queue"}},
 	{"supervisor", "Package supervisor runs the user's app and keeps it healthy.", []string{"procgroup"}},
 	{"autoscale", "Package autoscale turns backlog and load into a desired size.", nil},
+	{"fleet", "Package fleet makes this process a member of a group of instances that share a queue.", []string{"queue", "autoscale", "aws"}},
 	{"health", "Package health turns what the parts report into one status, one colour and its causes.", nil},
 	{"telemetry", "Package telemetry turns events into metrics and traces.", []string{"queue", "worker", "deliver", "periodic", "leader", "supervisor", "broker", "limit"}},
 	{"rollout", "Package rollout runs copies of the app side by side and moves deliveries between them.", nil},
@@ -52,7 +53,7 @@ var rooms = []room{
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows the environment in a browser and over a JSON API.", []string{"queue", "datadir", "broker", "worker", "supervisor", "periodic", "health", "autoscale"}},
 	{"environment", "Package environment builds every part of a worker environment, starts them in order and stops them in reverse.",
-		[]string{"queue", "datadir", "broker", "sqsapi", "worker", "deliver", "periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale", "health", "rollout", "poison", "notify", "procgroup"}},
+		[]string{"queue", "datadir", "broker", "sqsapi", "worker", "deliver", "periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale", "fleet", "health", "rollout", "poison", "notify", "procgroup"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "periodic", "bundle", "config", "environment", "console", "aws", "health"}},
 }

@@ -204,28 +204,3 @@ func TestScalePolicy(t *testing.T) {
 		}
 	}
 }
-
-func TestHand(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var h hand
-		if w := h.work(); w != (autoscale.Work{}) {
-			t.Errorf("empty: %+v", w)
-		}
-		first := h.take(time.Now())
-		time.Sleep(time.Minute)
-		second := h.take(time.Now())
-		time.Sleep(time.Second)
-		if w := h.work(); w != (autoscale.Work{InWork: 2, Longest: 61 * time.Second}) {
-			t.Errorf("two: %+v", w)
-		}
-		h.drop(first)
-		if w := h.work(); w != (autoscale.Work{InWork: 1, Longest: time.Second}) {
-			t.Errorf("the young one: %+v", w)
-		}
-		h.drop(second)
-		if w := h.work(); w != (autoscale.Work{}) {
-			t.Errorf("none: %+v", w)
-		}
-	})
-}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tendril/config"
+	"tendril/fleet"
 )
 
 // TestTaskIsProtected: in a task of Amazon ECS the agent is told while long work runs, and
@@ -31,14 +32,14 @@ func TestTaskIsProtected(t *testing.T) {
 		io.WriteString(w, text)
 	}))
 	defer agent.Close()
-	t.Setenv(agentVariable, agent.URL+"/api/x")
+	t.Setenv("ECS_AGENT_URI", agent.URL+"/api/x")
 	heard := func() []bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Clone(asked)
 	}
 	app, release := slowApp(t)
-	r := run(t, map[string]string{"target": app, "queue": "jobs"}, func(e *Environment) { e.pace = fleetPace{protectAfter: -1, look: 20 * time.Millisecond} })
+	r := run(t, map[string]string{"target": app, "queue": "jobs"}, func(e *Environment) { e.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 20 * time.Millisecond} })
 	sendOne(t, r, "work")
 	eventually(t, "protection", func() bool { return slices.Contains(heard(), true) })
 	r.stop()
@@ -64,11 +65,11 @@ func TestTaskIsLeftAlone(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer agent.Close()
-	t.Setenv(agentVariable, agent.URL)
+	t.Setenv("ECS_AGENT_URI", agent.URL)
 	for protection, work := range map[string]bool{"off": true, "auto": false} {
 		app, release := slowApp(t)
 		r := run(t, map[string]string{"target": app, "queue": "jobs", "scale-in-protection": protection}, func(e *Environment) {
-			e.pace = fleetPace{protectAfter: -1, look: 10 * time.Millisecond}
+			e.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 10 * time.Millisecond}
 		})
 		if work {
 			sendOne(t, r, "work")
@@ -88,9 +89,9 @@ func TestTaskIsLeftAlone(t *testing.T) {
 
 // TestNoTask: a variable that is none stops the start.
 func TestNoTask(t *testing.T) {
-	t.Setenv(agentVariable, "169.254.170.2")
+	t.Setenv("ECS_AGENT_URI", "169.254.170.2")
 	e := &Environment{s: new(config.Settings)}
-	if err := e.protectTask(t.Context()); err == nil || !strings.Contains(err.Error(), agentVariable) {
+	if err := e.protectTask(t.Context()); err == nil || !strings.Contains(err.Error(), "ECS_AGENT_URI") {
 		t.Error(err)
 	}
 }

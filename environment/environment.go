@@ -15,6 +15,7 @@ import (
 	"tendril/config"
 	"tendril/console"
 	"tendril/envelope"
+	"tendril/fleet"
 	"tendril/health"
 	"tendril/limit"
 	"tendril/notify"
@@ -93,16 +94,16 @@ type Environment struct {
 	gateTimer *time.Timer
 	appLogs   *supervisor.LogFolder // nil when no folder is named
 	// deploying holds one token: who has it may deploy.
-	deploying chan struct{}
-	copyMu    sync.Mutex
-	copies    []*appCopy
-	scaling   *scaling
-	fleet     *fleet // nil for an instance on its own
-	pace      fleetPace
-	wall      func() time.Time // for tests that do not wait; nil for the system's clock
-	well      wellbeing
-	counts    counts // of queues on Amazon SQS
-	hand      hand   // what is in work; empty where nothing protects it
+	deploying   chan struct{}
+	copyMu      sync.Mutex
+	copies      []*appCopy
+	scaling     *scaling
+	fleet       *instanceFleet // nil for an instance on its own
+	fleetTiming fleet.Timing
+	wall        func() time.Time // for tests that do not wait; nil for the system's clock
+	well        wellbeing
+	counts      counts          // of queues on Amazon SQS
+	inFlight    inFlightTracker // empty where nothing protects what is in flight
 	// deployment is the last one; nil before the first. Under copyMu.
 	deployment *console.Deployment
 	shown      *console.Deliveries

@@ -6,49 +6,32 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"time"
 
 	"tendril/autoscale"
 	"tendril/aws"
 	"tendril/config"
+	"tendril/fleet"
 	"tendril/leader"
 )
 
-// fleet is this instance's part in a group of instances that share a queue. A
-// nil *fleet is an instance on its own.
+// instanceFleet is this instance's part in a group of instances that share a queue. A
+// nil *instanceFleet is an instance on its own.
 //
 //	in charge:     sets the group's size, or publishes the load
-//	every member:  kept from being taken away while long work runs; when it is
-//	               taken away, drains, and lets the group go on at the very end
-//
-// Nothing of it is in the way of a message: what it cannot reach is told, and
-// the work goes on.
-type fleet struct {
-	e *Environment
-	// scaling is the service; group the one named in the settings, nil for
-	// publishing.
-	scaling *aws.AutoScaling
-	group   *aws.Group
+//	every member:  protected from scale-in while long work runs; when it is
+//	               terminated, drains, and lets the group go on at the very end
+type instanceFleet struct {
+	service *aws.AutoScaling
+	group   *aws.Group // the one named in the settings; nil for publishing
+	member  *fleet.Member
 	// leads reports whether this instance is in charge. elector decides it, nil
 	// where something else does.
 	leads   func() bool
 	elector *leader.Elector
 	// reporter publishes the load; nil unless that was asked for.
 	reporter *autoscale.Reporter
-
-	members membership
-	pace    fleetPace
 	// charge are what ends first in a stop: elector and reporter.
 	charge sync.WaitGroup
-}
-
-// fleetPace are the times of a member, for tests that do not wait; the zero
-// value is the usual ones.
-type fleetPace struct {
-	// protectAfter is how long work lasts before the instance is protected, look
-	// the time between two looks at the work, poll that between two questions
-	// whether to leave.
-	protectAfter, look, poll time.Duration
 }
 
 // isFleet reports whether the settings scale instances.
@@ -62,42 +45,57 @@ func (e *Environment) openFleet(ctx context.Context) error {
 	if !isFleet(e.s) {
 		return nil
 	}
-	f := &fleet{e: e, pace: e.pace}
+	f := &instanceFleet{}
 	opts := &aws.AutoScalingOptions{}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}
 	var err error
-	if f.scaling, err = aws.OpenAutoScaling(ctx, opts); err != nil {
+	if f.service, err = aws.OpenAutoScaling(ctx, opts); err != nil {
 		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, e.s.ScaleTarget, err)
 	}
 	if name, ok := strings.CutPrefix(e.s.ScaleTarget, config.ScaleGroup); ok {
-		f.group = f.scaling.Group(name)
+		f.group = f.service.Group(name)
 	}
-	f.members.open(f)
+	f.member = fleet.NewMember(fleet.Options{
+		Scaling: f.service, Group: f.group, Work: e.inFlight.work, Unprotected: e.s.ScaleInProtection == config.ProtectionOff,
+		Drain: e.Drain, Events: e.fleetEvents(), Timing: e.fleetTiming,
+	})
 	e.fleet = f
 	e.steps.push("the group of instances", f.leave)
-	if err := f.elect(ctx); err != nil {
+	if err := e.electForFleet(ctx, f); err != nil {
 		return err
 	}
 	if e.s.ScaleTarget == config.ScalePublish {
-		return f.openPublishing(ctx)
+		return e.openPublishing(ctx, f)
 	}
 	return nil
 }
 
+// fleetEvents tells what this instance does as a member of a group.
+func (e *Environment) fleetEvents() fleet.Events {
+	return fleet.Events{
+		Events: e.scaleEvents("instance", "instances"),
+		NotAMember: func(err error) {
+			e.report.note(slog.LevelWarn, "scale", fmt.Sprintf("instance not found in any Auto Scaling group: scale-in protection and the drain before termination are off: %v", err))
+		},
+		NoHook: func(group string) {
+			e.report.note(slog.LevelWarn, "scale", fmt.Sprintf("the group %s has no lifecycle hook for autoscaling:EC2_INSTANCE_TERMINATING: an instance that is terminated has no more time to finish its work than its shutdown takes", group))
+		},
+	}
+}
+
 // leader decides who is in charge, where nothing else did before; nil where it does not.
-func (f *fleet) leader() *leader.Elector {
+func (f *instanceFleet) leader() *leader.Elector {
 	if f == nil {
 		return nil
 	}
 	return f.elector
 }
 
-// elect settles who is in charge: whoever enqueues the periodic tasks, or would, where
+// electForFleet settles who is in charge: whoever enqueues the periodic tasks, or would, where
 // there is a registry to agree in.
-func (f *fleet) elect(ctx context.Context) error {
-	e := f.e
+func (e *Environment) electForFleet(ctx context.Context, f *instanceFleet) error {
 	f.leads = func() bool { return true }
 	if t := e.cron.Load(); t != nil && t.elector != nil {
 		f.leads = leading(t.elector)
@@ -111,7 +109,7 @@ func (f *fleet) elect(ctx context.Context) error {
 		return err
 	}
 	if reg == nil || reg.leases == nil {
-		e.report.note(slog.LevelWarn, "scale", "this instance believes to be alone in charge of the size: where there are others, give all of them the same --registry-table, so that one is elected")
+		e.report.note(slog.LevelWarn, "scale", "this instance assumes that no other one sets the size: where there are others, give all of them the same --registry-table, so that one is elected")
 		return nil
 	}
 	if f.elector, err = e.newElector(reg); err != nil {
@@ -129,11 +127,10 @@ func leading(l *leader.Elector) func() bool {
 }
 
 // inCharge reports whether this instance sets the size.
-func (f *fleet) inCharge() bool { return f == nil || f.leads() }
+func (f *instanceFleet) inCharge() bool { return f == nil || f.leads() }
 
-// openPublishing opens the way of the load to CloudWatch.
-func (f *fleet) openPublishing(ctx context.Context) error {
-	e := f.e
+// openPublishing opens the connection over which the load goes to CloudWatch.
+func (e *Environment) openPublishing(ctx context.Context, f *instanceFleet) error {
 	opts := &aws.CloudWatchOptions{}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
@@ -144,42 +141,26 @@ func (f *fleet) openPublishing(ctx context.Context) error {
 	}
 	e.steps.push("the figures of the load", func(context.Context) error { client.Close(); return nil })
 	f.reporter = &autoscale.Reporter{
-		Gauge: e.instanceGauge(), Publisher: loadPublisher{client, "tendril/" + e.s.Name}, Instances: f.members.count,
-		InCharge: f.inCharge, Events: e.scaleEvents("instance", "instances"),
+		Gauge: e.instanceGauge(), Publisher: fleet.Publisher{Client: client, Namespace: "tendril/" + e.s.Name},
+		Instances: f.member.Count, InCharge: f.inCharge, Events: e.scaleEvents("instance", "instances"),
 	}
 	return nil
 }
 
-// loadPublisher writes the load into a namespace of CloudWatch.
-type loadPublisher struct {
-	client    *aws.CloudWatch
-	namespace string
-}
-
-// Publish sends the values, as of now.
-func (p loadPublisher) Publish(ctx context.Context, metrics []autoscale.Metric) error {
-	now := time.Now()
-	data := make([]aws.Datum, len(metrics))
-	for i, m := range metrics {
-		data[i] = aws.Datum{Name: m.Name, Unit: m.Unit, At: now, Samples: 1, Sum: m.Value, Minimum: m.Value, Maximum: m.Value}
-	}
-	return p.client.PutMetricData(ctx, p.namespace, data)
-}
-
 // run begins this instance's part: what ctx ends is being in charge; being a
-// member lasts until leave.
-func (f *fleet) run(ctx context.Context) {
+// member lasts until leave. The load is published from when it is known, which
+// counted tells.
+func (f *instanceFleet) run(ctx context.Context, counted <-chan struct{}) {
 	if f == nil {
 		return
 	}
 	if f.elector != nil {
 		f.charge.Go(func() { f.elector.Run(ctx) })
 	}
-	f.members.run()
+	f.member.Start()
 	if f.reporter != nil {
 		f.charge.Go(func() {
-			// What waits, and for how many, should be known by then.
-			for _, known := range []chan struct{}{f.members.looked, f.e.counts.asked} {
+			for _, known := range []<-chan struct{}{f.member.Looked(), counted} {
 				select {
 				case <-known:
 				case <-ctx.Done():
@@ -191,23 +172,42 @@ func (f *fleet) run(ctx context.Context) {
 }
 
 // rest waits until this instance is not in charge any more.
-func (f *fleet) rest() {
+func (f *instanceFleet) rest() {
 	if f != nil {
 		f.charge.Wait()
 	}
 }
 
 // leave ends the membership, after everything else has ended.
-func (f *fleet) leave(ctx context.Context) error {
-	f.members.leave(ctx)
-	f.scaling.Close()
+func (f *instanceFleet) leave(ctx context.Context) error {
+	f.member.Leave(ctx)
+	f.service.Close()
 	return nil
 }
 
 // problem is what keeps this instance from being a full member; "" for nothing.
-func (f *fleet) problem() string {
+func (f *instanceFleet) problem() string {
 	if f == nil {
 		return ""
 	}
-	return f.members.problem()
+	return f.member.Problem()
+}
+
+// inTask reports whether this process runs in a task of Amazon ECS, and is to protect it.
+func (e *Environment) inTask() bool {
+	return e.s.ScaleInProtection != config.ProtectionOff && fleet.InTask()
+}
+
+// protectTask keeps the task of Amazon ECS that this is, if it is one, from being
+// stopped by scale-in or a deployment while long work runs. It ends after the drain.
+func (e *Environment) protectTask(context.Context) error {
+	if !e.inTask() {
+		return nil
+	}
+	end, err := fleet.ProtectTask(e.inFlight.work, e.fleetTiming, e.scaleEvents("task", "tasks"))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	e.steps.push("the protection of the task", func(ctx context.Context) error { end(ctx); return nil })
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/fleet"
 	"tendril/queue"
 )
 
@@ -41,7 +42,7 @@ func testMember(t *testing.T, c *cloud) {
 		"queue-url": queueURL, "target": app, "http-connections": "1", "scale-target": "asg:workers", "scale-cooldown": "0", "scale-max-size": "3",
 		"scale-measure-name": "BacklogPerProcess", "scale-lower-threshold": "1", "scale-upper-threshold": "5", "scale-period": "1s",
 	}, func(e *Environment) {
-		e.pace = fleetPace{protectAfter: -1, look: 50 * time.Millisecond, poll: 50 * time.Millisecond}
+		e.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 50 * time.Millisecond, Poll: 50 * time.Millisecond}
 	})
 
 	eventually(t, "a group of three", func() bool { return group(t, c).Desired == 3 })
@@ -55,8 +56,8 @@ func testMember(t *testing.T, c *cloud) {
 	if scale := r.scale(); scale.Desired != 3 || scale.Backlog == 0 || scale.Queues["jobs"].Backlog != scale.Backlog {
 		t.Errorf("a scaler outside reads %+v", scale)
 	}
-	if !strings.Contains(r.log.String(), "believes to be alone") {
-		t.Error("it should say that it believes to be alone")
+	if !strings.Contains(r.log.String(), "assumes that no other one") {
+		t.Error("it should say that it assumes that no other one")
 	}
 
 	leaving.Store(true)
@@ -121,9 +122,9 @@ func testStranger(t *testing.T, c *cloud) {
 	}, nil)
 	eventually(t, "a group of two", func() bool { return group(t, c).Desired == 2 })
 	eventually(t, "a warning", func() bool {
-		return strings.Contains(r.log.String(), "known as no instance of a group") && strings.Contains(r.scalingStatus().Problem, "is none of the group workers")
+		return strings.Contains(r.log.String(), "instance not found in any Auto Scaling group") && strings.Contains(r.scalingStatus().Problem, "is not in the group workers")
 	})
-	if log := r.log.String(); !strings.Contains(log, "periodic:jobs: in charge") || strings.Contains(log, "believes to be alone") {
+	if log := r.log.String(); !strings.Contains(log, "periodic:jobs: in charge") || strings.Contains(log, "assumes that no other one") {
 		t.Error("a leader should be elected")
 	}
 	eventually(t, "the dead letters", func() bool {

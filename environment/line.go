@@ -79,7 +79,7 @@ func (e *Environment) buildWorkers(ctx context.Context) error {
 			d = batchCourier{c}
 		}
 		if isFleet(e.s) || e.inTask() {
-			d = e.hand.watch(d)
+			d = e.inFlight.track(d)
 		}
 		l.probe = c.Probe
 		l.worker = worker.New(l.queue, d, e.workerOptions(l))

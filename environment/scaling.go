@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"tendril/autoscale"
-	"tendril/aws"
 	"tendril/config"
 	"tendril/console"
+	"tendril/fleet"
 )
 
 const (
@@ -43,7 +43,7 @@ func (e *Environment) runScaling(context.Context) error {
 	e.scaling = s
 	ended := make(chan struct{})
 	go func() { s.loop.Run(run); close(ended) }()
-	e.fleet.run(run)
+	e.fleet.run(run, e.counts.asked)
 	e.steps.push("the scaling", func(context.Context) error {
 		stop()
 		<-ended
@@ -69,7 +69,7 @@ func (e *Environment) newScaling(run context.Context) (*scaling, error) {
 		target, opts.Events = s.copies, e.scaleEvents("copy of the app", "copies of the app")
 	case isGroup && e.fleet != nil:
 		policy = e.withinGroup(policy)
-		target, opts.InCharge = &groupTarget{Group: e.fleet.group}, e.fleet.inCharge
+		target, opts.InCharge = &fleet.Group{Group: e.fleet.group}, e.fleet.inCharge
 		opts.Interval, opts.Events = rhythm(groupRhythm, policy), e.scaleEvents("instance in the group "+group, "instances in the group "+group)
 	default:
 		// An advice: said when somebody asks.
@@ -93,25 +93,6 @@ func (e *Environment) withinGroup(p autoscale.Policy) autoscale.Policy {
 	}
 	return p
 }
-
-// groupTarget is an Auto Scaling group, which package autoscale sizes within the group's
-// own bounds.
-type groupTarget struct {
-	*aws.Group
-	least, most int
-}
-
-// Size returns how many instances are in service, and how many the group wants.
-func (g *groupTarget) Size(ctx context.Context) (current, desired int, err error) {
-	s, err := g.Describe(ctx)
-	if err == nil {
-		g.least, g.most = s.Min, s.Max
-	}
-	return s.InService(), s.Desired, err
-}
-
-// Bounds returns the group's bounds.
-func (g *groupTarget) Bounds() (least, most int) { return g.least, g.most }
 
 // mostCopies is the largest number of copies of use: one that never gets a
 // message because others may have all there may be in work is of none.

@@ -1,0 +1,34 @@
+package environment
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/autoscale"
+)
+
+func TestInFlightTrackerKnowsTheOldestDelivery(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var tracker inFlightTracker
+		if w := tracker.work(); w != (autoscale.Work{}) {
+			t.Errorf("empty: %+v", w)
+		}
+		first := tracker.begin(time.Now())
+		time.Sleep(time.Minute)
+		second := tracker.begin(time.Now())
+		time.Sleep(time.Second)
+		if w := tracker.work(); w != (autoscale.Work{InWork: 2, Longest: 61 * time.Second}) {
+			t.Errorf("two: %+v", w)
+		}
+		tracker.end(first)
+		if w := tracker.work(); w != (autoscale.Work{InWork: 1, Longest: time.Second}) {
+			t.Errorf("the young one: %+v", w)
+		}
+		tracker.end(second)
+		if w := tracker.work(); w != (autoscale.Work{}) {
+			t.Errorf("none: %+v", w)
+		}
+	})
+}

@@ -1,0 +1,285 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tendril/autoscale"
+	"tendril/aws"
+	"tendril/queue"
+)
+
+const (
+	// lookAgain is the time between two attempts to find out which member of
+	// which group this instance is.
+	lookAgain = time.Minute
+	// metadataTries is how often the metadata are asked for who this is. Outside
+	// of EC2 they never answer.
+	metadataTries = 3
+)
+
+// Options say what a [Member] needs. Scaling, Work and Drain are required.
+type Options struct {
+	// Scaling is the Auto Scaling service.
+	Scaling *aws.AutoScaling
+	// Group is the group that this instance should be in; nil means whichever it is in.
+	Group *aws.Group
+	// Work tells how much is in flight; it decides about protection from scale-in.
+	Work func() autoscale.Work
+	// Unprotected leaves protection from scale-in to others.
+	Unprotected bool
+	// Drain finishes what is in flight, before the group terminates this instance.
+	Drain func(context.Context) error
+	// Events are the listeners.
+	Events Events
+	// Timing is for tests that do not wait; the zero value means the usual times.
+	Timing Timing
+}
+
+// Timing are the times of a [Member]; 0 means the default of each.
+type Timing struct {
+	// ProtectAfter is how long a delivery lasts before the instance is protected; negative
+	// means at once. Look is the time between two looks at the work, Poll that between two
+	// questions whether the instance is being terminated.
+	ProtectAfter, Look, Poll time.Duration
+}
+
+// Events are what this package tells. Each func may be nil and must return soon.
+type Events struct {
+	autoscale.Events
+	// NotAMember: the instance was not found in a group, or could not be looked up, for the
+	// reason given. It is told again when the reason is another.
+	NotAMember func(error)
+	// NoHook: the group has no lifecycle hook for the termination of instances, so it does
+	// not wait for a drain.
+	NoHook func(group string)
+}
+
+// Member is this instance as a member of a group. Make it with [NewMember], begin with
+// [Member.Start], and end with [Member.Leave].
+type Member struct {
+	opts Options
+	// looked is closed after the first attempt to find out.
+	looked chan struct{}
+	// keep ends protection and the watch for termination; letGo is closed when
+	// everything else has ended.
+	keep    context.Context
+	endKeep context.CancelFunc
+	letGo   chan struct{}
+	// departing tells that the group terminates this instance; departed is closed
+	// when it was told to go on.
+	departing atomic.Bool
+	departed  chan struct{}
+	all       sync.WaitGroup
+
+	mu sync.Mutex
+	// group is the one found; nil for none, or while it is not known.
+	group *aws.Group
+	// why says why the group, or this instance in it, is not known; known that
+	// there is nothing more to find out.
+	why   error
+	known bool
+}
+
+// NewMember returns a member that does nothing until [Member.Start].
+func NewMember(opts Options) *Member {
+	m := &Member{opts: opts, looked: make(chan struct{}), letGo: make(chan struct{}), departed: make(chan struct{})}
+	m.keep, m.endKeep = context.WithCancel(context.Background())
+	return m
+}
+
+// Start finds out, in the background, who this instance is. It then protects the instance
+// while it works, and drains it when the group terminates it.
+func (m *Member) Start() {
+	m.all.Go(func() {
+		looked := sync.OnceFunc(func() { close(m.looked) })
+		defer looked()
+		tick := time.NewTicker(lookAgain)
+		defer tick.Stop()
+		for try := 1; ; try++ {
+			self, err := m.find(m.keep, try)
+			if m.keep.Err() != nil {
+				return
+			}
+			m.learn(self, err)
+			looked()
+			if m.settled() {
+				m.hold(self)
+				return
+			}
+			select {
+			case <-tick.C:
+			case <-m.keep.Done():
+				return
+			}
+		}
+	})
+}
+
+// identity is what was found out; the zero value is an instance of no group.
+type identity struct {
+	id    string
+	group *aws.Group
+	hook  string // "" for none
+}
+
+// notAMember is a reason to look no further.
+type notAMember struct{ error }
+
+// Unwrap returns the reason.
+func (e notAMember) Unwrap() error { return e.error }
+
+// find asks the metadata and the group. A [notAMember] is an instance of no group.
+func (m *Member) find(ctx context.Context, try int) (identity, error) {
+	instance, err := aws.NewInstance("")
+	if err != nil {
+		return identity{}, notAMember{err}
+	}
+	id, err := instance.ID(ctx)
+	if err != nil {
+		if try >= metadataTries || errors.Is(err, queue.ErrDenied) {
+			err = notAMember{err}
+		}
+		return identity{}, err
+	}
+	self := identity{id: id, group: m.opts.Group}
+	if self.group == nil {
+		name, err := m.opts.Scaling.GroupOf(ctx, id)
+		if err != nil {
+			return self, final(err)
+		}
+		self.group = m.opts.Scaling.Group(name)
+	}
+	state, err := self.group.Describe(ctx)
+	if err != nil {
+		return self, err // a group that is made later is found later
+	}
+	if !slices.ContainsFunc(state.Instances, func(i aws.GroupInstance) bool { return i.ID == id }) {
+		return self, notAMember{fmt.Errorf("instance %s is not in the group %s", id, self.group.Name())}
+	}
+	self.hook, _, err = self.group.TerminationHook(ctx)
+	return self, err
+}
+
+// final marks the error of an instance that is in no group as final.
+func final(err error) error {
+	if errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
+		return notAMember{err}
+	}
+	return err
+}
+
+// learn keeps what was found out, and tells what is missing when it is news.
+func (m *Member) learn(self identity, err error) {
+	m.mu.Lock()
+	before := m.why
+	m.why = err
+	if err == nil {
+		m.group, m.known = self.group, true
+	}
+	m.known = m.known || errors.As(err, &notAMember{})
+	m.mu.Unlock()
+	switch {
+	case err != nil && (before == nil || before.Error() != err.Error()):
+		if f := m.opts.Events.NotAMember; f != nil {
+			f(err)
+		}
+	case err == nil && self.hook == "":
+		if f := m.opts.Events.NoHook; f != nil {
+			f(self.group.Name())
+		}
+	}
+}
+
+func (m *Member) settled() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.known
+}
+
+// hold protects the instance while it works, and drains it when the group terminates it.
+func (m *Member) hold(self identity) {
+	if self.group == nil || m.Problem() != "" {
+		return
+	}
+	one, timing, events := self.group.Member(self.id), m.opts.Timing, m.opts.Events.Events
+	protector := &autoscale.Protector{
+		Guard: one, Work: m.opts.Work, Protection: autoscale.Protection{After: timing.ProtectAfter},
+		Interval: timing.Look, Events: events,
+	}
+	if !m.opts.Unprotected {
+		m.all.Go(func() { protector.Run(m.keep) })
+	}
+	if self.hook == "" {
+		return
+	}
+	instance, err := aws.NewInstance("")
+	if err != nil {
+		return // it was made once before
+	}
+	departure := &autoscale.Departure{
+		Exit: instance, Hook: one.Hook(self.hook), Drain: m.drain, Poll: timing.Poll, Events: events,
+	}
+	m.all.Go(func() { departure.Run(m.keep); close(m.departed) })
+}
+
+// drain finishes the work, and returns when everything but the connection to the
+// group has ended: then the group may terminate the machine.
+func (m *Member) drain(ctx context.Context) error {
+	m.departing.Store(true)
+	err := m.opts.Drain(ctx)
+	select {
+	case <-m.letGo:
+	case <-ctx.Done():
+	}
+	return err
+}
+
+// Leave lets the group go on, where it waits, and takes the protection away. ctx bounds it.
+// It is to be called when everything else has ended.
+func (m *Member) Leave(ctx context.Context) {
+	close(m.letGo)
+	if m.departing.Load() {
+		select {
+		case <-m.departed:
+		case <-ctx.Done():
+		}
+	}
+	m.endKeep()
+	m.all.Wait()
+}
+
+// Looked is closed after the first attempt to find out which instance this is.
+func (m *Member) Looked() <-chan struct{} { return m.looked }
+
+// Count returns how many instances share the queue: those in service in the
+// group, or this one.
+func (m *Member) Count(ctx context.Context) (int, error) {
+	m.mu.Lock()
+	group, known, why := m.group, m.known, m.why
+	m.mu.Unlock()
+	switch {
+	case group != nil:
+		n, _, err := group.Size(ctx)
+		return n, err
+	case known:
+		return 1, nil
+	}
+	return 0, why
+}
+
+// Problem says why this instance is not a member of a group; "" where it is, or where
+// that is not known yet.
+func (m *Member) Problem() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.why == nil {
+		return ""
+	}
+	return m.why.Error()
+}

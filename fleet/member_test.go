@@ -1,0 +1,90 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/queue"
+)
+
+// The group waits until not only the work, but everything that is stopped before the
+// membership has ended.
+func TestGroupWaitsForTheWholeStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		drained := make(chan error)
+		m := NewMember(Options{Drain: func(context.Context) error { return <-drained }})
+		done := make(chan error, 1)
+		go func() { done <- m.drain(m.keep) }()
+		synctest.Wait()
+		if !m.departing.Load() {
+			t.Error("the drain should have begun")
+		}
+		drained <- nil
+		synctest.Wait()
+		if len(done) > 0 {
+			t.Error("the group was let go before the end")
+		}
+		left := make(chan struct{})
+		go func() { m.Leave(t.Context()); close(left) }()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		select {
+		case <-left:
+			t.Error("the membership ended before the group was told")
+		default:
+		}
+		close(m.departed)
+		<-left
+		if m.keep.Err() == nil {
+			t.Error("the protection should end with the membership")
+		}
+	})
+}
+
+// A group that cannot be told holds up the stop no longer than
+// the stop may take.
+func TestLeaveEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := NewMember(Options{})
+		m.departing.Store(true)
+		m.all.Go(func() { <-m.keep.Done() })
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		m.Leave(ctx)
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+func TestCountOutsideOfGroups(t *testing.T) {
+	t.Parallel()
+	var told []string
+	m := NewMember(Options{Events: Events{NotAMember: func(err error) { told = append(told, err.Error()) }}})
+	slow, none := errors.New("no answer"), notAMember{&queue.Error{Code: queue.CodeResourceNotFound, Message: "in no group"}}
+	m.learn(identity{}, slow)
+	if n, err := m.Count(t.Context()); n != 0 || !errors.Is(err, slow) || m.settled() || m.Problem() != "no answer" {
+		t.Errorf("without an answer: %d, %v, settled %t", n, err, m.settled())
+	}
+	m.learn(identity{}, none)
+	if n, err := m.Count(t.Context()); n != 1 || err != nil || !m.settled() || m.Problem() != "in no group" {
+		t.Errorf("outside of groups: %d, %v, settled %t, %q", n, err, m.settled(), m.Problem())
+	}
+	m.learn(identity{}, none)
+	if len(told) != 2 {
+		t.Errorf("told %q, want each reason once", told)
+	}
+	for err, want := range map[error]bool{slow: false, none.error: true} {
+		if got := errors.As(final(err), &notAMember{}); got != want {
+			t.Errorf("%v is final: %t", err, got)
+		}
+	}
+}
