@@ -17,7 +17,7 @@ func (e *Environment) startApp(ctx context.Context) error {
 	if !e.hasApp() {
 		return nil
 	}
-	if err := e.refuseRoot(); err != nil {
+	if err := e.refuseRoot("the app"); err != nil {
 		return err
 	}
 	if err := e.openAppLogs(); err != nil {

@@ -286,7 +286,7 @@ func (e *Environment) appOutput(process, stream string, line []byte) {
 
 // openAppLogs opens the folder of the app's log files, where one is named.
 func (e *Environment) openAppLogs() error {
-	if e.s.AppLogDir == "" {
+	if e.s.AppLogDir == "" || e.appLogs != nil {
 		return nil
 	}
 	logs, err := supervisor.NewLogFolder(e.s.AppLogDir, nil)

@@ -21,7 +21,6 @@ import (
 	"tendril/notify"
 	"tendril/poison"
 	"tendril/rollout"
-	"tendril/runtimeapi"
 	"tendril/supervisor"
 	"tendril/telemetry"
 	"tendril/worker"
@@ -71,7 +70,7 @@ type Environment struct {
 	endpoint string         // of the embedded queue; "" on Amazon SQS
 	lines    []*line        // none with QueuesOnly
 	// functions are those that run on this machine, by their command.
-	functions  map[string]*runtimeapi.Pool
+	functions  map[string]*localFunction
 	firstTasks taskFile // as they were when the start began
 	system     *notify.Systemd
 	telemetry  *telemetry.Telemetry
@@ -141,7 +140,7 @@ func New(opts Options) *Environment {
 		report:    newReport(&opts),
 		began:     time.Now(),
 		shown:     console.NewDeliveries(deliveriesShown),
-		functions: map[string]*runtimeapi.Pool{},
+		functions: map[string]*localFunction{},
 		limiters:  map[string]*limit.Limiter{},
 		fatal:     make(chan error, 1),
 		deploying: make(chan struct{}, 1),

@@ -5,11 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path"
+	"regexp"
+	"strings"
 	"time"
 
 	"tendril/aws"
 	"tendril/deliver"
 	"tendril/runtimeapi"
+	"tendril/supervisor"
 	"tendril/telemetry"
 )
 
@@ -48,24 +52,36 @@ func (e *Environment) warnOfFunction(ctx context.Context, l *line, function *aws
 // openLocalFunction runs a function on this machine. Queues with the same
 // command share its processes.
 func (e *Environment) openLocalFunction(l *line, c *courier) error {
-	pool := e.functions[l.settings().Lambda]
-	if pool == nil {
+	command := l.settings().Lambda
+	f := e.functions[command]
+	if f == nil {
 		var err error
-		if pool, err = e.startFunction(l); err != nil {
+		if f, err = e.startFunction(command); err != nil {
 			return err
 		}
-		e.functions[l.settings().Lambda] = pool
+		e.functions[command] = f
 	}
-	l.target, l.close = "lambda: "+l.settings().Lambda, func() {}
-	return e.invokeBy(l, c, localFunction{pool})
+	l.target, l.close = f.name, func() {}
+	return e.invokeBy(l, c, f)
 }
 
-func (e *Environment) startFunction(l *line) (*runtimeapi.Pool, error) {
+// startFunction starts a function as the app's processes are: as whom, within which
+// limits and with which variables the settings and the bundle say.
+func (e *Environment) startFunction(command string) (*localFunction, error) {
+	if err := e.refuseRoot("the function"); err != nil {
+		return nil, err
+	}
+	if err := e.openAppLogs(); err != nil {
+		return nil, err
+	}
+	process := e.guarded(supervisor.Process{})
 	opts := runtimeapi.Options{
-		Command: []string{"/bin/sh", "-c", l.settings().Lambda}, Env: appEnvironment(e.AppEnv, 0, e.appQueue()), Instances: e.s.HTTPConnections,
+		Command: []string{"/bin/sh", "-c", command}, Env: e.processEnvironment(version{bundle: e.Bundle}, 0), Instances: e.s.HTTPConnections,
+		User: process.User, Limits: process.Limits,
 		Timeout: e.s.FunctionTimeout, Grace: max(e.s.AppGrace, time.Nanosecond), Hurry: e.hurry, Name: e.s.Name, Region: e.s.Region, AccountID: e.s.AccountID,
+		LinesPerSecond: e.s.AppLogRate,
 		Output: func(instance int, stream string, text []byte) {
-			e.report.app(fmt.Sprintf("function.%d", instance), stream, text)
+			e.appOutput(fmt.Sprintf("function.%d", instance), stream, text)
 		},
 		Events: e.functionEvents(),
 	}
@@ -78,7 +94,44 @@ func (e *Environment) startFunction(l *line) (*runtimeapi.Pool, error) {
 	}
 	pool.Start()
 	e.steps.push("the function", pool.Stop)
-	return pool, nil
+	return &localFunction{pool, e.functionName(command)}, nil
+}
+
+// functionName is what a function on this machine is called in logs, metrics and the
+// status, which are read without the token: its program's name, since arguments may
+// hold secrets, with a number where another function has that name.
+func (e *Environment) functionName(command string) string {
+	same := 1
+	for other := range e.functions {
+		if programName(other) == programName(command) {
+			same++
+		}
+	}
+	name := "lambda: " + programName(command)
+	if same > 1 {
+		name += fmt.Sprintf(" (%d)", same)
+	}
+	return name
+}
+
+var (
+	plainAssignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=[A-Za-z0-9_./:@%+,-]*$`)
+	plainPath       = regexp.MustCompile(`^[A-Za-z0-9_./@%+-]+$`)
+)
+
+// programName is the base name of the program that a command line for the shell runs;
+// "function" where only a shell can tell it from a part of something else.
+func programName(command string) string {
+	for word := range strings.FieldsSeq(command) {
+		switch {
+		case word == "exec", plainAssignment.MatchString(word):
+		case plainPath.MatchString(word):
+			return path.Base(word)
+		default:
+			return "function"
+		}
+	}
+	return "function"
 }
 
 func (e *Environment) functionEvents() runtimeapi.Events {
@@ -95,6 +148,11 @@ func (e *Environment) functionEvents() runtimeapi.Events {
 		TimedOut: func(t runtimeapi.TimedOut) {
 			note(slog.LevelWarn, t.Instance, fmt.Sprintf("the function took longer than %s and was killed", short(t.Limit)))
 		},
+		Refused: func(r runtimeapi.Refused) {
+			note(slog.LevelWarn, r.Instance, "a program that the function did not start asked for its messages, and was refused",
+				slog.String("client", r.Client), slog.Int("refused", r.Total))
+		},
+		LinesDropped: e.linesDropped,
 		Exited: func(x runtimeapi.Exited) {
 			level := slog.LevelWarn
 			if x.Asked != "" || e.stopping() {
@@ -126,10 +184,14 @@ func (f cloudFunction) Invoke(ctx context.Context, payload []byte) (deliver.Invo
 }
 
 // localFunction is a function on this machine.
-type localFunction struct{ pool *runtimeapi.Pool }
+type localFunction struct {
+	pool *runtimeapi.Pool
+	// name is what people are shown.
+	name string
+}
 
 // Invoke runs the function once.
-func (f localFunction) Invoke(ctx context.Context, payload []byte) (deliver.Invocation, error) {
+func (f *localFunction) Invoke(ctx context.Context, payload []byte) (deliver.Invocation, error) {
 	i, err := f.pool.Invoke(ctx, payload)
 	if errors.Is(err, runtimeapi.ErrNotInvoked) {
 		err = unsent{err}
@@ -140,7 +202,7 @@ func (f localFunction) Invoke(ctx context.Context, payload []byte) (deliver.Invo
 }
 
 // Check waits until a process of the function takes work.
-func (f localFunction) Check(ctx context.Context) error { return f.pool.Ready(ctx) }
+func (f *localFunction) Check(ctx context.Context) error { return f.pool.Ready(ctx) }
 
 // unsent marks an error as one after which nothing was sent.
 type unsent struct{ error }

@@ -199,10 +199,7 @@ func (e *Environment) appEvents(c *appCopy) supervisor.Events {
 		Killed: func(s supervisor.Killed) {
 			r.note(slog.LevelWarn, s.Process, fmt.Sprintf("%s was killed: %s", s.Process, s.Reason), slog.Int("pid", s.PID))
 		},
-		LinesDropped: func(s supervisor.LinesDropped) {
-			counts.LinesDropped(s)
-			r.note(slog.LevelWarn, s.Process, fmt.Sprintf("%d lines of the output of %s were dropped: it writes faster than they can be passed on", s.Lines, s.Process))
-		},
+		LinesDropped: e.linesDropped,
 		Gate: func(g supervisor.Gate) {
 			if c != nil {
 				if g.Open {
@@ -212,6 +209,12 @@ func (e *Environment) appEvents(c *appCopy) supervisor.Events {
 			}
 		},
 	}
+}
+
+// linesDropped tells of output that was lost, of the app or of a function.
+func (e *Environment) linesDropped(d supervisor.LinesDropped) {
+	e.telemetry.Supervisor().LinesDropped(d)
+	e.report.note(slog.LevelWarn, d.Process, fmt.Sprintf("%d lines of the output of %s were dropped: it writes faster than they can be passed on", d.Lines, d.Process))
 }
 
 // hadMessages reports whether messages may have been in work on the copy, which must

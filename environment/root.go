@@ -1,35 +1,75 @@
 package environment
 
 import (
+	"cmp"
 	"fmt"
 	"os"
-	"slices"
+	"regexp"
 	"strings"
 )
 
-// refuseRoot does not let an app run as root on a machine of its own, unless
-// somebody said so: there it could do anything. In a container it cannot.
-func (e *Environment) refuseRoot() error {
+// refuseRoot does not let what runs the user's code ("the app") run as root on a
+// machine of its own, unless somebody said so: there it could do anything. In a
+// container it cannot.
+func (e *Environment) refuseRoot(what string) error {
 	if os.Geteuid() != 0 || e.s.AppUser != "" || e.s.AllowRoot || inContainer() {
 		return nil
 	}
-	return fmt.Errorf("%w: tendril runs as root, and so would the app: name whom it should run as with --app-user, or allow this with --allow-root", ErrSettings)
+	return fmt.Errorf("%w: tendril runs as root, and so would %s: name whom it should run as with --app-user, or allow this with --allow-root", ErrSettings, what)
 }
 
-// inContainer reports whether this seems to be a container: one of the marks that
-// the engines leave, or a first process that is no system's init.
+// inContainer reports whether this is certainly a container.
 func inContainer() bool {
-	for _, mark := range []string{"/.dockerenv", "/run/.containerenv", "/run/systemd/container"} {
-		if _, err := os.Stat(mark); err == nil {
-			return true
+	return containerMark(func(path string) (string, bool) {
+		text, err := os.ReadFile(path)
+		return string(text), err == nil
+	}, os.Getenv) != ""
+}
+
+var (
+	// containerGroup finds the control group of a container in /proc/1/cgroup.
+	containerGroup = regexp.MustCompile(`[/:-](docker|kubepods|libpod|crio|cri-containerd|containerd|lxc|lxc\.payload\.[^/]*|ecs|actions_job|buildkit|garden)([/.-]|$)`)
+	// containerMount finds a file in /proc/self/mountinfo that engines bind into each container
+	// from a folder of their own.
+	containerMount = regexp.MustCompile(`(?m)^\S+ \S+ \S+ (\S*/(?:docker/containers|containers/storage|overlay-containers|kubelet/pods|nerdctl|io\.containerd[^/]*|buildkit)/\S*) /etc/(?:hosts|hostname|resolv\.conf) `)
+)
+
+// containerMark returns what shows that this is a container, "" when nothing does: an
+// unknown system counts as a machine, where the app needs a user of its own. read returns
+// the content of a file, and whether there is one.
+func containerMark(read func(path string) (string, bool), getenv func(string) string) string {
+	for _, path := range []string{"/.dockerenv", "/run/.containerenv"} {
+		if _, found := read(path); found {
+			return path
 		}
 	}
-	if os.Getenv("container") != "" || os.Getenv("KUBERNETES_SERVICE_HOST") != "" || os.Getpid() == 1 {
-		return true
+	for _, name := range []string{"KUBERNETES_SERVICE_HOST", "ECS_CONTAINER_METADATA_URI_V4", "ECS_CONTAINER_METADATA_URI"} {
+		if getenv(name) != "" {
+			return name
+		}
 	}
-	first, err := os.ReadFile("/proc/1/comm")
-	if err != nil {
-		return false // not Linux, or nothing to go by
+	systemd, _ := read("/run/systemd/container")
+	first, _ := read("/proc/1/environ")
+	if engine := cmp.Or(getenv("container"), strings.TrimSpace(systemd), variable(first, "container")); engine != "" && engine != "wsl" {
+		return "container=" + engine // wsl is a machine
 	}
-	return !slices.Contains([]string{"systemd", "init", "openrc-init", "runit", "s6-svscan", "dinit"}, strings.TrimSpace(string(first)))
+	groups, _ := read("/proc/1/cgroup")
+	if found := containerGroup.FindStringSubmatch(groups); found != nil {
+		return "control group " + found[1]
+	}
+	mounts, _ := read("/proc/self/mountinfo")
+	if found := containerMount.FindStringSubmatch(mounts); found != nil {
+		return "mount of " + found[1]
+	}
+	return ""
+}
+
+// variable returns the value of a variable in the text of a /proc/PID/environ.
+func variable(environ, name string) string {
+	for entry := range strings.SplitSeq(environ, "\x00") {
+		if value, found := strings.CutPrefix(entry, name+"="); found {
+			return value
+		}
+	}
+	return ""
 }

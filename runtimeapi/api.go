@@ -37,20 +37,19 @@ func newAPI(inst *instance, address string) *api {
 }
 
 // ServeHTTP refuses what does not come from the function: the port is open to
-// every page that a browser on this machine shows.
+// every program on this machine, and to every page that a browser on it shows.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
+	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" || !a.inst.started(r) {
+		w.Header().Set("Connection", "close")
 		refuse(w, http.StatusForbidden, "Forbidden", "only the function's own process is answered here, by the address in AWS_LAMBDA_RUNTIME_API")
 		return
 	}
 	a.routes.ServeHTTP(w, r)
 }
 
-// next answers when there is an invocation for the process; not before the
-// process is known to all that would end it.
+// next answers when there is an invocation for the process.
 func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	pool := a.inst.pool
-	<-a.inst.announced
 	offer, first, allowed := pool.poll(a.inst)
 	if !allowed {
 		refuse(w, http.StatusForbidden, "InvalidStateTransition", "the invocation at hand has no response yet")

@@ -55,7 +55,7 @@ func (p *Pool) answerFor(inst *instance, exit Exit) (tell func()) {
 	inv := inst.current
 	switch inst.asked {
 	case "":
-		inv.end(outcome{Invocation: failure("Runtime.ExitError", inv.id, exit.lambda())})
+		inv.end(outcome{Invocation: failure("Runtime.ExitError", inv.id, exitMessage(exit))})
 	case byTimeLimit:
 		inv.end(outcome{Invocation: taskTimedOut(inv.id, inv.limit)})
 		if told := p.set.Events.TimedOut; told != nil {
@@ -98,8 +98,8 @@ func (p *Pool) initFailure(inst *instance, id string, exit Exit) (answer Invocat
 		text := fmt.Sprintf("Init timed out after %.2f seconds", seconds(p.set.InitTimeout))
 		return failure("Sandbox.Timedout", id, text), fmt.Sprintf("it did not ask for an invocation within %s", p.set.InitTimeout)
 	case exit.Err != nil:
-		return failure("Runtime.InvalidEntrypoint", id, exit.lambda()), exit.String()
+		return failure("Runtime.InvalidEntrypoint", id, exitMessage(exit)), exit.String()
 	default:
-		return failure("Runtime.ExitError", id, exit.lambda()), "its process ended before it asked for an invocation: " + exit.String()
+		return failure("Runtime.ExitError", id, exitMessage(exit)), "its process ended before it asked for an invocation: " + exit.String()
 	}
 }

@@ -42,8 +42,11 @@
 //     free again when it asks for the next invocation.
 //   - What ends, ends whole: the rest of a process's group gets KILL before an
 //     invocation that died with it is answered.
-//   - Only the function is answered: a request with another host name, or from a
-//     page in a browser, is refused.
+//   - Only the function is answered. On Linux the system says which program made a
+//     connection (package supervisor): one that is not the process, of its group or
+//     started by these is refused, whoever its user is, and [Events.Refused] tells.
+//     Elsewhere that is not known. A request with another host name, or from a page in
+//     a browser, is refused everywhere.
 //
 // # When the function fails
 //
@@ -59,15 +62,14 @@
 //
 // # When this process dies
 //
-// A kill -9 of ours leaves no process of the function. On Linux the kernel kills
-// those that we started (one locked thread starts them, because the signal is
-// bound to the thread), and a small shell at the end of a pipe ([procgroup.Guard]) kills
-// their groups when the pipe closes.
+// A kill -9 of ours leaves no process of the function: package supervisor, which starts
+// them, sees to that.
 //
 // # What it does not do
 //
-// No sandbox: the function runs as our user, with no limit on memory, and what
-// leaves its process group (setsid) outlives it. No extensions, no telemetry API,
+// No sandbox: the function runs as our user unless Options has another, within no
+// limits but those of Options, and what leaves its process group (setsid) outlives it.
+// No extensions, no telemetry API,
 // no SnapStart, no streaming of responses, no freezing between invocations.
 // Whether an answer is JSON is left to who asked for it.
 package runtimeapi

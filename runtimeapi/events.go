@@ -1,6 +1,10 @@
 package runtimeapi
 
-import "time"
+import (
+	"time"
+
+	"tendril/supervisor"
+)
 
 // Events are what a pool tells. Each func may be nil. Those of one process come
 // in order and one at a time; those of two processes may come at once. A func
@@ -17,6 +21,11 @@ type Events struct {
 	// Exited: a process ended, and its group with it; also one that could not be
 	// started.
 	Exited func(Exited)
+	// Refused: a program that is not the function asked for its invocations. It is told
+	// of the first, the tenth, the hundredth of the pool, and so on.
+	Refused func(Refused)
+	// LinesDropped: output was lost. Its process is "function-" and the instance.
+	LinesDropped func(supervisor.LinesDropped)
 }
 
 // Started says that a process runs.
@@ -63,4 +72,13 @@ type Exited struct {
 	// Asked tells why we ended it ("stopped", "time limit"); "" when it ended by
 	// itself.
 	Asked string
+}
+
+// Refused says that a program was refused that the process did not start.
+type Refused struct {
+	Instance int
+	// Client names the program, as "curl (pid 123) of user 1000".
+	Client string
+	// Total is how many requests the pool has refused.
+	Total int
 }

@@ -53,6 +53,8 @@ func (h *fakeHost) listen() (net.Listener, error) {
 	return l, nil
 }
 
+func (h *fakeHost) client(net.Conn) string { return "a client" }
+
 func (h *fakeHost) start(c command) (process, error) {
 	h.mu.Lock()
 	hold := h.hold
@@ -104,6 +106,8 @@ type function struct {
 	ended  chan struct{}
 	exit   Exit
 	killed atomic.Bool
+	// disowned: its requests are held for a stranger's.
+	disowned atomic.Bool
 }
 
 func (f *function) run() {
@@ -118,6 +122,7 @@ func (f *function) run() {
 
 func (f *function) pid() int                { return 1000 + f.number }
 func (f *function) exited() <-chan struct{} { return f.ended }
+func (f *function) owns(net.Conn) bool      { return !f.disowned.Load() }
 
 func (f *function) signal(sig syscall.Signal) {
 	f.host.mu.Lock()

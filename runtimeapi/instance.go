@@ -154,7 +154,9 @@ func (inst *instance) live() Exit {
 		return Exit{Code: -1, Err: fmt.Errorf("listening for its requests: %w", err)}
 	}
 	address := listener.Addr().String()
-	server := &http.Server{Handler: newAPI(inst, address), ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: headerPatience}
+	server := &http.Server{
+		Handler: newAPI(inst, address), ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: headerPatience, ConnContext: withCaller,
+	}
 	serving := make(chan struct{})
 	go func() {
 		defer close(serving)

@@ -46,6 +46,8 @@ func play(role string) int {
 		select {}
 	case "pool":
 		return playPool()
+	case "stranger":
+		return playStranger()
 	}
 	return 99
 }
@@ -83,6 +85,10 @@ func playFunction() int {
 }
 
 func act(how string) ([]byte, error) {
+	if url, ok := strings.CutPrefix(how, "ask "); ok {
+		status, err := ask(url, "")
+		return []byte(status), err
+	}
 	switch how {
 	case "environment":
 		dir, _ := os.Getwd()

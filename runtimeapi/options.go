@@ -26,6 +26,10 @@ type Options struct {
 	// Lambda reserves is set over it; nothing else is inherited.
 	Env []string
 
+	// User and Limits are those of the processes: see [supervisor.Process].
+	User   string
+	Limits map[string]string
+
 	// Instances is how many processes may live at once, 1 to [MaxInstances];
 	// 0 means 1.
 	Instances int
@@ -57,12 +61,15 @@ type Options struct {
 
 	// Output takes every line that a process writes, without its end and with
 	// control characters escaped. instance is 1 to Instances; stream is "stdout" or
-	// "stderr". It may be called by several goroutines at once, must not keep
-	// line, and holds the function up while it runs. nil throws output away.
+	// "stderr". It may be called by several goroutines at once and must not keep
+	// line. A sink that stalls costs lines, which are counted. nil discards output.
 	Output func(instance int, stream string, line []byte)
 	// MaxLine is the longest line in bytes; the rest of a longer one is cut and
 	// its length told in its place. 0 means 16 KiB.
 	MaxLine int
+	// LinesPerSecond is how many lines a process may write per second, averaged over
+	// five seconds; more are dropped and counted. 0 means 1000.
+	LinesPerSecond int
 
 	// Events are called as things happen.
 	Events Events
@@ -88,7 +95,7 @@ func (o Options) withDefaults() (Options, error) {
 		name      string
 		value     *int
 		zero, max int
-	}{{"Instances", &o.Instances, 1, MaxInstances}, {"MemoryMB", &o.MemoryMB, 128, 1 << 20}, {"MaxLine", &o.MaxLine, 16 << 10, 1 << 20}} {
+	}{{"Instances", &o.Instances, 1, MaxInstances}, {"MemoryMB", &o.MemoryMB, 128, 1 << 20}, {"MaxLine", &o.MaxLine, 16 << 10, 1 << 20}, {"LinesPerSecond", &o.LinesPerSecond, 1000, 1_000_000}} {
 		if *n.value < 0 || *n.value > n.max {
 			return o, fmt.Errorf("%s is %d: use 1 to %d, or 0 for %d", n.name, *n.value, n.max, n.zero)
 		}

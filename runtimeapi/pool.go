@@ -41,6 +41,9 @@ type Pool struct {
 	lastFailure string
 	// changed is closed and replaced when a process got ready or ended.
 	changed chan struct{}
+	// refused counts connections that were not the function's; refusedNext is at how
+	// many it is told next.
+	refused, refusedNext int
 	// stopErr is set before stopped is closed.
 	stopErr error
 	stopped chan struct{}
@@ -55,15 +58,20 @@ func New(o Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newPool(set, newSystem(&set)), nil
+	h, err := newSystem(&set)
+	if err != nil {
+		return nil, err
+	}
+	return newPool(set, h), nil
 }
 
 // newPool takes options without zeros, and the host to run processes on.
 func newPool(set Options, h host) *Pool {
 	return &Pool{
 		set: set, arn: functionARN(&set), host: h,
-		slots:   make([]*instance, set.Instances),
-		changed: make(chan struct{}), stopped: make(chan struct{}),
+		slots:       make([]*instance, set.Instances),
+		refusedNext: 1,
+		changed:     make(chan struct{}), stopped: make(chan struct{}),
 	}
 }
 

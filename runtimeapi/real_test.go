@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -184,32 +183,4 @@ func TestKilledPoolLeavesNoOrphan(t *testing.T) {
 			t.Error("the pool was not killed")
 		}
 	}
-}
-
-// A guard that is gone is replaced at the next start.
-func TestGuardIsReplaced(t *testing.T) {
-	t.Parallel()
-	w := newWitness(t)
-	p := newRealPool(t, "function", w, Options{Instances: 2})
-	invoke(t, p, "one")
-	g := &p.host.(*system).guard
-	first := g.PID()
-	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := syscall.Wait4(first, nil, 0, nil); err != nil { // until then its pipe is open
-		t.Fatal(err)
-	}
-	var calls sync.WaitGroup
-	for range 2 {
-		calls.Go(func() { invoke(t, p, "meet") })
-	}
-	both := []*guest{w.meet(), w.meet()}
-	if now := g.PID(); now == 0 || now == first {
-		t.Errorf("the guard is process %d, and was %d", now, first)
-	}
-	for _, one := range both {
-		one.conn.Write([]byte("x"))
-	}
-	calls.Wait()
 }

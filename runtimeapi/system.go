@@ -2,85 +2,57 @@ package runtimeapi
 
 import (
 	"fmt"
-	"io"
 	"net"
-	"os/exec"
+	"strconv"
 	"syscall"
-	"time"
 
-	"tendril/procgroup"
+	"tendril/supervisor"
 )
-
-// outputPatience is how long the output of a process that ended may be kept
-// open by what has left its group.
-const outputPatience = 500 * time.Millisecond
 
 // system starts real processes.
 type system struct {
 	set    *Options
-	thread procgroup.Thread
-	guard  procgroup.Guard
+	runner *supervisor.Runner
 }
 
-func newSystem(set *Options) *system { return &system{set: set} }
-
-func (s *system) listen() (net.Listener, error) { return net.Listen("tcp4", "127.0.0.1:0") }
-
-func (s *system) close() {
-	s.thread.Close()
-	s.guard.Close()
-}
-
-// start finds the program anew: it may have been built again since.
-func (s *system) start(c command) (process, error) {
-	path, err := findProgram(s.set.Command[0], s.set.Dir, lookup(c.env, "PATH"))
+func newSystem(set *Options) (*system, error) {
+	p := supervisor.Process{Name: processName, Argv: set.Command, Dir: set.Dir, User: set.User, Limits: set.Limits}
+	opts := supervisor.Options{MaxLine: set.MaxLine, LinesPerSecond: set.LinesPerSecond}
+	opts.Events.LinesDropped = set.Events.LinesDropped
+	runner, err := supervisor.NewRunner(&p, &opts)
 	if err != nil {
 		return nil, err
 	}
-	p := &osProcess{guard: &s.guard, ended: make(chan struct{})}
-	p.Cmd = &exec.Cmd{
-		Path: path, Args: s.set.Command, Dir: s.set.Dir, Env: c.env,
-		SysProcAttr: procgroup.Attributes(), WaitDelay: outputPatience,
-	}
+	return &system{set, runner}, nil
+}
+
+func (s *system) listen() (net.Listener, error) { return net.Listen("tcp4", "127.0.0.1:0") }
+
+func (s *system) client(conn net.Conn) string { return supervisor.Client(conn) }
+
+func (s *system) close() { s.runner.Close() }
+
+// processName is what package supervisor calls the processes, with their number behind.
+const processName = "function"
+
+func (s *system) start(c command) (process, error) {
+	var output func(stream string, line []byte)
 	if s.set.Output != nil {
-		stdout := &lineWriter{instance: c.instance, stream: "stdout", max: s.set.MaxLine, sink: s.set.Output}
-		stderr := &lineWriter{instance: c.instance, stream: "stderr", max: s.set.MaxLine, sink: s.set.Output}
-		p.Cmd.Stdout, p.Cmd.Stderr, p.streams = stdout, stderr, []io.Closer{stdout, stderr}
+		output = func(stream string, line []byte) { s.set.Output(c.instance, stream, line) }
 	}
-	s.guard.Watch() // before there is anything to guard
-	s.thread.Do(func() { err = p.Cmd.Start() })
+	run, err := s.runner.Start(processName+"-"+strconv.Itoa(c.instance), c.env, output)
 	if err != nil {
-		return nil, fmt.Errorf("running %s: %w", path, err)
+		return nil, fmt.Errorf("starting the function: %w", err)
 	}
-	s.guard.Add(p.PID(), "")
-	go func() {
-		defer close(p.ended)
-		p.Await()
-	}()
-	return p, nil
+	return osProcess{run}, nil
 }
 
 // osProcess is a real process.
-type osProcess struct {
-	procgroup.Leader
-	guard   *procgroup.Guard
-	ended   chan struct{}
-	streams []io.Closer
-}
+type osProcess struct{ run *supervisor.Run }
 
-func (p *osProcess) pid() int                { return p.PID() }
-func (p *osProcess) exited() <-chan struct{} { return p.ended }
+func (p osProcess) pid() int                  { return p.run.PID() }
+func (p osProcess) exited() <-chan struct{}   { return p.run.Exited() }
+func (p osProcess) signal(sig syscall.Signal) { p.run.Signal(sig) }
+func (p osProcess) reap() Exit                { return p.run.Reap() }
 
-// signal reaches all that the process started and that did not leave its group.
-// An error means that nothing of it is left.
-func (p *osProcess) signal(sig syscall.Signal) { _ = syscall.Kill(-p.pid(), sig) }
-
-func (p *osProcess) reap() Exit {
-	p.signal(syscall.SIGKILL)
-	p.guard.Remove(p.PID())
-	err := p.Reap()
-	for _, stream := range p.streams {
-		_ = stream.Close()
-	}
-	return exitOf(p.Cmd.ProcessState, err)
-}
+func (p osProcess) owns(conn net.Conn) bool { return p.run.Owns(conn) }

@@ -80,6 +80,13 @@
 // RetryAfter, brings it back. A process that is not ready is never killed for
 // it: its gate stays closed, and [Events.ReadyLate] tells.
 //
+// # Runs on their own
+//
+// A [Runner] starts a process for a caller that keeps account of it by itself, as package
+// runtimeapi does with the processes of a function: with the same user, limits, output
+// and guard, but bound by the process group alone. A [Run] also knows whether the
+// program at the other end of a connection belongs to it.
+//
 // # Process 1
 //
 // As process 1, or with [Options.Reap], orphans are reaped (reaper_linux.go).

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"io"
+	"net"
 	"os"
 	"strconv"
 	"syscall"
@@ -26,6 +27,8 @@ type child struct {
 	// place of this run of the process, and names them where that can be seen.
 	// May be nil.
 	stranger func(port int) (holder string, is bool)
+	// owns reports whether the other end of a connection belongs to this run.
+	owns func(net.Conn) bool
 	// usage is what the run takes of the machine. May be nil.
 	usage func() Usage
 }
@@ -50,6 +53,9 @@ type host struct {
 	// is nowhere.
 	cgroups cgroupFolder
 	reaper  *reaper
+	// groupsOnly has a run consist of its process group and the children of those in
+	// it, which costs neither a control group nor a search of all processes.
+	groupsOnly bool
 }
 
 // newHost returns a host, to be closed. adopt has it take in orphans.

@@ -22,7 +22,7 @@ type kin struct {
 	// doomed is set once all kin got KILL.
 	doomed atomic.Bool
 
-	// seen are the processes that were found by the mark, by number and time of
+	// seen are the living processes that were found last, by number and time of
 	// start: they remain kin when they wipe their environment later.
 	mu   sync.Mutex
 	seen map[processID]bool

@@ -35,12 +35,14 @@ func (k *kin) members() []process {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var found []process
+	seen := map[processID]bool{}
 	for _, p := range descent(processes(), leader, k.isMarked) {
 		if p.alive() {
-			k.seen[p.id()] = true
+			seen[p.id()] = true
 			found = append(found, p)
 		}
 	}
+	k.seen = seen // what is gone never comes back
 	return found
 }
 
@@ -48,6 +50,9 @@ func (k *kin) members() []process {
 func (k *kin) isMarked(p process) bool {
 	if k.seen[p.id()] {
 		return true
+	}
+	if k.mark == "" {
+		return false
 	}
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
 	if errors.Is(err, os.ErrPermission) {

@@ -70,13 +70,17 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 	return &child{
 		pid: g.PID(), exited: exited, group: g,
 		stranger: func(port int) (string, bool) { return strangerOn(port, g.kin) },
+		owns:     g.kin.owns,
 		usage:    g.kin.usage,
 	}, nil
 }
 
 // launch starts o in a control group where one can be made and entered, and
-// else with a mark.
+// else with a mark; with neither where process groups are enough.
 func (h *host) launch(o *order) (*osGroup, *latch, error) {
+	if h.groupsOnly {
+		return h.begin(o, &kin{seen: map[processID]bool{}})
+	}
 	if k := newCgroupKin(h.cgroups); k != nil {
 		if g, latch, err := h.begin(o, k); err == nil {
 			return g, latch, nil

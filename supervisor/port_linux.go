@@ -17,7 +17,12 @@ func wildcardTaken(int) bool { return false }
 // portHolder names the program that listens on port, or returns "" when this
 // user may not see it.
 func portHolder(port int) string {
-	sockets := listeningSockets(port, func(string) bool { return true })
+	return holderOf(listeningSockets(port, func(string) bool { return true }))
+}
+
+// holderOf names the program that holds one of the sockets, or returns "" when this
+// user may not see it.
+func holderOf(sockets map[string]bool) string {
 	if len(sockets) == 0 {
 		return ""
 	}
@@ -39,21 +44,8 @@ func portHolder(port int) string {
 // What cannot be seen for certain counts as kin.
 func strangerOn(port int, k *kin) (holder string, is bool) {
 	sockets := listeningSockets(port, takesLoopback)
-	if len(sockets) == 0 {
+	if hidden := removeHeld(sockets, k.members()); len(sockets) == 0 || len(hidden) > 0 {
 		return "", false
-	}
-	for _, p := range k.members() {
-		files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.pid))
-		if err != nil {
-			return "", false
-		}
-		for _, file := range files {
-			target, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", p.pid, file.Name()))
-			delete(sockets, target)
-		}
-		if len(sockets) == 0 {
-			return "", false
-		}
 	}
 	// A socket that closed meanwhile is nobody's.
 	now := listeningSockets(port, takesLoopback)
@@ -63,6 +55,32 @@ func strangerOn(port int, k *kin) (holder string, is bool) {
 		}
 	}
 	return "", false
+}
+
+// removeHeld removes the sockets that one of the processes holds, and returns the
+// processes whose open files it may not see.
+func removeHeld(sockets map[string]bool, processes []process) (hidden []process) {
+	for _, p := range processes {
+		if len(sockets) == 0 {
+			return nil
+		}
+		seen := false
+		look := func(proc string) {
+			files, err := os.ReadDir(proc + "/fd")
+			seen = err == nil
+			for i := 0; i < len(files) && len(sockets) > 0; i++ {
+				target, _ := os.Readlink(proc + "/fd/" + files[i].Name())
+				delete(sockets, target)
+			}
+		}
+		if look("/proc/" + strconv.Itoa(p.pid)); !seen {
+			asOwner(p.pid, look)
+		}
+		if !seen {
+			hidden = append(hidden, p)
+		}
+	}
+	return hidden
 }
 
 // takesLoopback reports whether a socket at address, as /proc/net writes it,

@@ -129,22 +129,30 @@ func descent(all []process, leader int, marked func(process) bool) []process {
 }
 
 // environAsOwner reads the environment of a process of another user as that
-// user: in a container even root may lack the right to look. Only the thread
-// that does it changes, and only what it may do with files.
+// user: in a container even root may lack the right to look.
 func environAsOwner(pid int) []byte {
+	var env []byte
+	asOwner(pid, func(proc string) { env, _ = os.ReadFile(proc + "/environ") })
+	return env
+}
+
+// asOwner calls look with the folder of a process of another user, as that user. Only
+// the thread that does it changes, and only what it may do with files. Without the
+// right to change it, or for a process of root, look is not called.
+func asOwner(pid int, look func(proc string)) {
 	proc := "/proc/" + strconv.Itoa(pid)
 	var owner unix.Stat_t
 	if os.Geteuid() != 0 || unix.Stat(proc, &owner) != nil || owner.Uid == 0 {
-		return nil
+		return
 	}
-	read := make(chan []byte)
+	looked := make(chan struct{})
 	go func() {
+		defer close(looked)
 		// Never unlocked: the thread ends with the goroutine.
 		runtime.LockOSThread()
 		_, _ = unix.SetfsgidRetGid(int(owner.Gid))
 		_, _ = unix.SetfsuidRetUid(int(owner.Uid))
-		env, _ := os.ReadFile(proc + "/environ")
-		read <- env
+		look(proc)
 	}()
-	return <-read
+	<-looked
 }

@@ -1,0 +1,189 @@
+package supervisor
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// client is the socket at the other end of a connection, by its number and its user's.
+// Number 0 is a socket that its program has closed.
+type client struct{ inode, uid string }
+
+// sockets is the client's socket, written as the links of /proc/PID/fd are.
+func (c client) sockets() map[string]bool { return map[string]bool{"socket:[" + c.inode + "]": true} }
+
+// String names the program.
+func (c client) String() string {
+	if holder := holderOf(c.sockets()); holder != "" {
+		return holder + " of user " + c.uid
+	}
+	return "a program of user " + c.uid
+}
+
+// clientOf finds the other end of a connection from this machine. known is false where
+// the system does not show connections.
+func clientOf(conn net.Conn) (c client, known bool) {
+	here, err := netip.ParseAddrPort(conn.LocalAddr().String())
+	there, err2 := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil || err2 != nil || !here.Addr().Unmap().Is4() {
+		return client{}, false
+	}
+	if c, ok := askKernel(there, here); ok {
+		return c, true
+	}
+	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		file, err := os.Open(name)
+		if err != nil {
+			continue
+		}
+		known = true
+		found, ok := findClient(file, there, here)
+		_ = file.Close()
+		if ok {
+			return found, true
+		}
+	}
+	return client{}, known
+}
+
+// askKernel asks for the socket that is connected from one IPv4 address to another,
+// over sock_diag(7). That takes microseconds, where the text of /proc/net/tcp takes
+// milliseconds; not every kernel and every container has it.
+func askKernel(from, to netip.AddrPort) (client, bool) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return client{}, false
+	}
+	defer unix.Close(fd)
+	_ = unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
+	if err := unix.Sendto(fd, diagRequest(from, to), 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return client{}, false
+	}
+	answer := make([]byte, 4096)
+	n, _, err := unix.Recvfrom(fd, answer, 0)
+	if err != nil {
+		return client{}, false
+	}
+	return parseDiag(answer[:n])
+}
+
+// sockDiagByFamily is the type of a request about sockets and of its answer.
+const sockDiagByFamily = 20
+
+// diagRequest is a netlink message with a struct inet_diag_req_v2.
+func diagRequest(from, to netip.AddrPort) []byte {
+	const size = unix.SizeofNlMsghdr + 56
+	native, network := binary.NativeEndian, binary.BigEndian
+	m := make([]byte, 0, size)
+	m = native.AppendUint32(m, size)
+	m = native.AppendUint16(m, sockDiagByFamily)
+	m = native.AppendUint16(m, unix.NLM_F_REQUEST)
+	m = append(m, 0, 0, 0, 0, 0, 0, 0, 0) // sequence and port
+	m = append(m, unix.AF_INET, unix.IPPROTO_TCP, 0, 0)
+	m = native.AppendUint32(m, 0xffffffff) // in whatever state
+	m = network.AppendUint16(m, from.Port())
+	m = network.AppendUint16(m, to.Port())
+	for _, a := range []netip.AddrPort{from, to} {
+		ip := a.Addr().Unmap().As4()
+		m = append(m, ip[:]...)
+		m = append(m, make([]byte, 12)...)
+	}
+	m = native.AppendUint32(m, 0)                 // any interface
+	return native.AppendUint64(m, math.MaxUint64) // no cookie
+}
+
+// parseDiag reads the client from a struct inet_diag_msg.
+func parseDiag(m []byte) (client, bool) {
+	const uid, inode = unix.SizeofNlMsghdr + 64, unix.SizeofNlMsghdr + 68
+	if len(m) < inode+4 || binary.NativeEndian.Uint16(m[4:]) != sockDiagByFamily {
+		return client{}, false
+	}
+	number := func(at int) string { return strconv.FormatUint(uint64(binary.NativeEndian.Uint32(m[at:])), 10) }
+	return client{inode: number(inode), uid: number(uid)}, true
+}
+
+// findClient finds the socket that is connected from one address to another, in the
+// text of /proc/net/tcp or tcp6.
+func findClient(text io.Reader, from, to netip.AddrPort) (client, bool) {
+	const local, remote, uid, inode = 1, 2, 7, 9
+	here, there := procAddresses(from), procAddresses(to)
+	lines := bufio.NewScanner(text)
+	for lines.Scan() {
+		if !bytes.Contains(lines.Bytes(), []byte(here[0])) { // quick: the longer form ends with it
+			continue
+		}
+		fields := strings.Fields(lines.Text())
+		if len(fields) > inode && slices.Contains(here, fields[local]) && slices.Contains(there, fields[remote]) {
+			return client{inode: fields[inode], uid: fields[uid]}, true
+		}
+	}
+	return client{}, false
+}
+
+// procAddresses writes an IPv4 address as /proc/net/tcp does, and as tcp6 does for a
+// socket of both families.
+func procAddresses(a netip.AddrPort) []string {
+	ip := a.Addr().Unmap().As4()
+	short := fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), a.Port())
+	mapped := binary.NativeEndian.Uint32([]byte{0, 0, 0xff, 0xff})
+	return []string{short, fmt.Sprintf("%024X", mapped) + short}
+}
+
+// owns reports whether the other end of a connection from this machine belongs to a
+// process of k. Where open files cannot be seen, the user decides; where nothing can be
+// seen, everybody counts as kin.
+func (k *kin) owns(conn net.Conn) bool {
+	if !seesItself() {
+		return true
+	}
+	c, known := clientOf(conn)
+	if !known {
+		return true
+	}
+	if c.inode == "" || c.inode == "0" {
+		return false
+	}
+	sockets := c.sockets()
+	leader := process{pid: int(k.pid.Load())}
+	if removeHeld(sockets, []process{leader}); len(sockets) == 0 { // most often it is the one
+		return true
+	}
+	hidden := removeHeld(sockets, k.members())
+	return len(sockets) == 0 || slices.ContainsFunc(hidden, func(p process) bool { return runsAs(p, c.uid) })
+}
+
+// runsAs reports whether one of a process's user ids is uid.
+func runsAs(p process, uid string) bool {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/status")
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(text)) {
+		if ids, ok := strings.CutPrefix(line, "Uid:"); ok {
+			return slices.Contains(strings.Fields(ids), uid)
+		}
+	}
+	return false
+}
+
+// clientName names the program at the other end of a connection from this machine; ""
+// when it is gone.
+func clientName(conn net.Conn) string {
+	c, _ := clientOf(conn)
+	if c.inode == "" || c.inode == "0" {
+		return ""
+	}
+	return c.String()
+}
