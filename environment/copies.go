@@ -115,6 +115,3 @@ func (c *copies) settle(n int, err error) (over bool) {
 	c.wanted = 0
 	return true
 }
-
-// wait returns when no change is under way.
-func (c *copies) wait() { c.all.Wait() }

@@ -52,7 +52,7 @@ func newTestCopies(t *testing.T, f *fakeCopies) (c *copies, stop context.CancelF
 	run, stop := context.WithCancel(context.Background())
 	failures = &[]string{}
 	c = &copies{resizer: f, ready: f.Size, run: run, failed: func(n int, err error) { *failures = append(*failures, fmt.Sprintf("%d: %v", n, err)) }}
-	t.Cleanup(func() { stop(); c.wait() })
+	t.Cleanup(func() { stop(); c.all.Wait() })
 	return c, stop, failures
 }
 

@@ -40,7 +40,7 @@
 // # Who may call
 //
 // Requests are not authenticated: whoever can connect may do everything.
-// Therefore [CheckListenAddress] accepts loopback addresses only, and every
+// Therefore the server is to listen on loopback addresses only, and every
 // request passes a guard first, because loopback keeps other machines away but
 // not the web pages that are open on this one. A page can send a form or an
 // image request to any port of this machine; it shows in the headers Origin,

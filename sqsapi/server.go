@@ -1,11 +1,7 @@
 package sqsapi
 
 import (
-	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
-	"strconv"
 	"time"
 )
 
@@ -40,26 +36,4 @@ func Server(h *Handler) *http.Server {
 	}
 	server.RegisterOnShutdown(h.Stop)
 	return server
-}
-
-// CheckListenAddress returns an error unless addr, in the form HOST:PORT, can
-// be reached from this machine alone: a loopback address or localhost, with
-// any port, 0 included. Whoever can connect may do everything, because
-// requests are not authenticated.
-func CheckListenAddress(addr string) error {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return fmt.Errorf("listen address %q is not of the form HOST:PORT; give for example 127.0.0.1:9324", addr)
-	}
-	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return fmt.Errorf("listen address %q has the port %q; give a number from 0 (any free port) to 65535", addr, port)
-	}
-	if host == "localhost" {
-		return nil
-	}
-	if ip, err := netip.ParseAddr(host); err == nil && ip.Unmap().IsLoopback() {
-		return nil
-	}
-	return fmt.Errorf("listen address %q can be reached from other machines, and since requests are not authenticated yet, "+
-		"the queue is served to this machine only; give 127.0.0.1:%s, [::1]:%s or localhost:%s", addr, port, port, port)
 }
