@@ -27,6 +27,7 @@ var rooms = []room{
 	{"queue", "Package queue holds the words everything else shares.", nil},
 	{"sqswire", "Package sqswire holds what both ends of the SQS protocol write alike.", []string{"queue"}},
 	{"datadir", "Package datadir makes the data directory and its files, for their owner alone.", nil},
+	{"httplimit", "Package httplimit bounds the connections of an HTTP server and the request bodies it holds at once.", []string{"queue"}},
 	{"broker", "Package broker is a durable queue that behaves like SQS.", []string{"queue", "datadir"}},
 	{"sqsapi", "Package sqsapi serves a broker over the SQS wire protocol.", []string{"queue", "broker", "sqswire"}},
 	{"worker", "Package worker polls queues, delivers each message and settles it.", []string{"queue"}},
@@ -53,7 +54,7 @@ var rooms = []room{
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows the environment in a browser and over a JSON API.", []string{"queue", "datadir", "broker", "worker", "supervisor", "periodic", "health", "autoscale"}},
 	{"environment", "Package environment builds every part of a worker environment, starts them in order and stops them in reverse.",
-		[]string{"queue", "datadir", "broker", "sqsapi", "worker", "deliver", "periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale", "fleet", "health", "rollout", "poison", "notify", "procgroup"}},
+		[]string{"queue", "datadir", "httplimit", "broker", "sqsapi", "worker", "deliver", "periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale", "fleet", "health", "rollout", "poison", "notify", "procgroup"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "periodic", "bundle", "config", "environment", "console", "aws", "health"}},
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,27 +16,60 @@ import (
 const (
 	maxIDs    = 1000
 	maxReason = 200
+	// maxValues bounds the JSON values of one request: the largest send, ten
+	// messages with ten attributes each, has less than a thousand, and so many ids
+	// as one act may name are a thousand.
+	maxValues = 10_000
 )
 
 // readBody reads a JSON object with known fields only; an empty body is {}.
 func readBody(r *http.Request, into any) error {
-	dec := json.NewDecoder(r.Body)
+	var body bytes.Buffer
+	_, err := body.ReadFrom(r.Body)
+	var tooLarge *http.MaxBytesError
+	var throttled *queue.Error
+	switch {
+	case errors.As(err, &tooLarge):
+		return refuse(http.StatusRequestEntityTooLarge, "the request is larger than "+strconv.Itoa(MaxBody)+" bytes", "send less at once")
+	case errors.As(err, &throttled):
+		return throttled
+	case err != nil:
+		return refuse(http.StatusBadRequest, "the request could not be read to its end", "send it again")
+	}
+	// A few bytes of text can ask for a hundred times as much memory.
+	if countValues(body.Bytes()) > maxValues {
+		return refuse(http.StatusBadRequest, "the request holds more than "+strconv.Itoa(maxValues)+" JSON values", "send less at once")
+	}
+	dec := json.NewDecoder(&body)
 	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
+	err = dec.Decode(into)
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	if err == nil && dec.More() {
 		err = errors.New("more than one JSON value")
 	}
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		return refuse(http.StatusRequestEntityTooLarge, "the request is larger than "+strconv.Itoa(maxBody)+" bytes", "send less at once")
-	case err != nil:
+	if err != nil {
 		return refuse(http.StatusBadRequest, "the request is not understood: "+err.Error(), "send one JSON object with known fields")
 	}
 	return nil
+}
+
+// countValues counts the values in a JSON text; what is no JSON has any number.
+func countValues(text []byte) (n int) {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '{', '[', ',':
+			n++
+		case '"':
+			for i++; i < len(text) && text[i] != '"'; i++ {
+				if text[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return n
 }
 
 // readReason reads {"reason": "..."}.

@@ -18,9 +18,9 @@ import (
 // and deployments apart.
 const MaxWait = 25 * time.Second
 
-// maxBody bounds what a request may send: room for ten messages that fill a
-// megabyte together, with every byte of them escaped.
-const maxBody = 8 << 20
+// MaxBody bounds what a request may send, in bytes: room for ten messages that
+// fill a megabyte together, with every byte of them escaped.
+const MaxBody = 8 << 20
 
 // Server answers the console's requests. It is an [http.Handler].
 type Server struct {
@@ -91,7 +91,7 @@ func (s *Server) serve(rt route) http.HandlerFunc {
 		if rt.limit > 0 {
 			extend(w, rt.limit)
 		}
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
 		answer, err := rt.handle(r)
 		if err != nil {
 			refusal := asRefusal(err)
@@ -135,7 +135,7 @@ func (s *Server) permit(rt route, r *http.Request) *Error {
 // against slow and large requests. Its write time-out leaves room for
 // [MaxWait].
 func HTTPServer(h http.Handler) *http.Server {
-	srv := &http.Server{
+	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
@@ -143,8 +143,4 @@ func HTTPServer(h http.Handler) *http.Server {
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
-	if s, ok := h.(*Server); ok {
-		srv.ErrorLog = slog.NewLogLogger(s.log.Handler(), slog.LevelWarn)
-	}
-	return srv
 }

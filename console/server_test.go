@@ -150,7 +150,7 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 		"a form that plays JSON":       {with(post(path, "{}"), "Content-Type", "text/plain"), 415},
 		"no type at all":               {with(post(path, "{}"), "Content-Type", ""), 415},
 		"JSON with a character set":    {with(post(path, "{}"), "Content-Type", "application/json; charset=utf-8"), 200},
-		"a body beyond the bound":      {post(path, `{"reason":"`+strings.Repeat("x", maxBody)+`"}`), 413},
+		"a body beyond the bound":      {post(path, `{"reason":"`+strings.Repeat("x", MaxBody)+`"}`), 413},
 		"an unknown field":             {post(path, `{"raeson":"x"}`), 400},
 		"two values":                   {post(path, `{}{}`), 400},
 		"no JSON":                      {post(path, `x`), 400},
@@ -257,18 +257,31 @@ func TestActsAreLoggedWithoutReasons(t *testing.T) {
 	}
 }
 
+// TestRequestsOfManyValuesAreRefused before they are taken apart: each empty object
+// would take a hundred bytes.
+func TestRequestsOfManyValuesAreRefused(t *testing.T) {
+	t.Parallel()
+	s := New(&Options{Token: testToken, Broker: newBroker(t)})
+	for name, body := range map[string]string{
+		"objects": `{"messages":[` + strings.Repeat("{},", 2_000_000) + `{}]}`,
+		"arrays":  `{"messages":` + strings.Repeat("[", 2_000_000),
+		"numbers": `{"ids":[` + strings.Repeat("1,", 2_000_000) + `1]}`,
+	} {
+		code, answer := ask(t, s, post("/api/v1/queues/jobs/messages", body))
+		if text, _ := answer["error"].(string); code != http.StatusBadRequest || !strings.Contains(text, "more than 10000 JSON values") {
+			t.Errorf("%s: %d %v", name, code, answer)
+		}
+	}
+	quoted := `{"messages":[{"body":"` + strings.Repeat(`,[{\\\"`, 20_000) + `"}]}`
+	if code, answer := ask(t, s, post("/api/v1/queues/jobs/messages", quoted)); code == http.StatusBadRequest && strings.Contains(answer["error"].(string), "JSON values") {
+		t.Errorf("what is in a string was counted: %v", answer)
+	}
+}
+
 func TestHTTPServerHasLimits(t *testing.T) {
 	t.Parallel()
-	var log strings.Builder
-	srv := HTTPServer(New(&Options{Logger: textLogger(&log)}))
+	srv := HTTPServer(New(nil))
 	if srv.ReadHeaderTimeout == 0 || srv.ReadTimeout <= MaxWait || srv.WriteTimeout <= MaxWait || srv.IdleTimeout == 0 || srv.MaxHeaderBytes == 0 {
 		t.Errorf("limits are missing: %+v", srv)
-	}
-	srv.ErrorLog.Print("a slow client")
-	if !strings.Contains(log.String(), "a slow client") {
-		t.Error("the HTTP server's own words do not reach the logger")
-	}
-	if HTTPServer(http.NotFoundHandler()).ErrorLog != nil {
-		t.Error("a handler without a logger has an error log")
 	}
 }

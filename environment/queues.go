@@ -18,6 +18,7 @@ import (
 	"tendril/broker"
 	"tendril/config"
 	"tendril/datadir"
+	"tendril/httplimit"
 	"tendril/queue"
 	"tendril/sqsapi"
 	"tendril/worker"
@@ -144,12 +145,18 @@ func (e *Environment) serveBroker(context.Context) error {
 	}
 	e.endpoint = "http://" + l.Addr().String()
 	handler := sqsapi.New(e.broker, nil)
-	e.serve("the queue endpoint", sqsapi.Server(handler), l, handler.Stop)
+	most, _ := connectionShares(openFiles(), e.deliveryDescriptors())
+	server := sqsapi.Server(handler)
+	server.Handler = httplimit.NewBodies(endpointBodies, sqsapi.MaxBody).Handler(handler)
+	e.serve("the queue endpoint", server, l, most, handler.Stop)
 	return nil
 }
 
-// serve runs an HTTP server until the stop reaches it; before is called first.
-func (e *Environment) serve(name string, server *http.Server, l net.Listener, before func()) {
+// serve runs an HTTP server until the stop reaches it, with so many connections
+// at most; before is called first.
+func (e *Environment) serve(name string, server *http.Server, l net.Listener, most int, before func()) {
+	server.ErrorLog = newErrorLog(e.Logger, name)
+	l = e.limitConnections(name, server, l, most)
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			e.fail(fmt.Errorf("serving %s: %w", name, err))

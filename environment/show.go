@@ -16,6 +16,7 @@ import (
 	"tendril/config"
 	"tendril/console"
 	"tendril/datadir"
+	"tendril/httplimit"
 )
 
 // claimData makes this process the one that the other commands find in the data
@@ -72,7 +73,9 @@ func (e *Environment) startConsole(context.Context) error {
 		opts.Health, opts.Scale = e.healthReport, e.scale
 	}
 	server := console.New(opts)
-	e.serve("the console", console.HTTPServer(server), l, server.Close)
+	_, most := connectionShares(openFiles(), e.deliveryDescriptors())
+	limited := httplimit.NewBodies(consoleBodies, console.MaxBody).Handler(server)
+	e.serve("the console", console.HTTPServer(limited), l, most, server.Close)
 	return nil
 }
 

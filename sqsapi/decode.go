@@ -18,11 +18,11 @@ import (
 const (
 	// maxMessage is the size limit of one message and of a batch together.
 	maxMessage = 1 << 20
-	// maxBody is the largest request body that is read. JSON may write any
+	// MaxBody is the largest request body that is read. JSON may write any
 	// byte of a message as six (\u003c), and base64 stretches a Binary value
 	// by a third, so six times the largest batch plus room for names,
 	// handles and URLs holds every legal request.
-	maxBody = 6*maxMessage + 256<<10
+	MaxBody = 6*maxMessage + 256<<10
 	// maxDepth bounds nesting. The deepest request needs six levels: request,
 	// entries, entry, attributes, value, value list.
 	maxDepth = 16

@@ -132,7 +132,7 @@ func TestEnvelope(t *testing.T) {
 		{"Query by URL", "GET", "/000000000000/jobs?Action=PurgeQueue", "", "", "", 400, "text/xml", "not the Query protocol"},
 		{"no action", "GET", "/", "", "", "", 404, "text/xml", "<UnknownOperationException"},
 		{"no action to a queue", "POST", "/000000000000/jobs", "", "text/plain", "hello", 404, "text/xml", "<UnknownOperationException"},
-		{"too large, announced", "POST", "/", "AmazonSQS.SendMessage", jsonType, strings.Repeat(" ", maxBody+1), 413, jsonType, "larger than 6553600 bytes"},
+		{"too large, announced", "POST", "/", "AmazonSQS.SendMessage", jsonType, strings.Repeat(" ", MaxBody+1), 413, jsonType, "larger than 6553600 bytes"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestEnvelope(t *testing.T) {
 func TestLargeBodiesAreNotRead(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
-	for announced, most := range map[int64]int{maxBody + 1: 0, 1 << 40: 0, -1: 2 * maxBody} {
+	for announced, most := range map[int64]int{MaxBody + 1: 0, 1 << 40: 0, -1: 2 * MaxBody} {
 		r := newRequest(t.Context(), "SendMessage", "")
 		endless := &spaces{}
 		r.Body, r.ContentLength = io.NopCloser(endless), announced

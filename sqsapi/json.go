@@ -145,19 +145,26 @@ func (h *Handler) release(b *buffer) {
 	}
 }
 
-// fill reads a request's body up to [maxBody].
+// trusted is how much of a body arrives before its announced length is believed.
+const trusted = 64 << 10
+
+// fill reads a request's body up to [MaxBody].
 func (b *buffer) fill(w http.ResponseWriter, r *http.Request) error {
 	b.bytes = b.bytes[:0]
-	if r.ContentLength > maxBody {
+	if r.ContentLength > MaxBody {
 		w.Header().Set("Connection", "close")
 		return tooLarge()
 	}
 	// The announced length is a claim: a large buffer is for what arrived.
 	b.bytes = slices.Grow(b.bytes, int(min(max(r.ContentLength, 511), 32<<10))+1)
-	body := http.MaxBytesReader(w, r.Body, maxBody)
+	body := http.MaxBytesReader(w, r.Body, MaxBody)
 	for {
-		if len(b.bytes) == cap(b.bytes) {
-			b.bytes = slices.Grow(b.bytes, len(b.bytes))
+		if have := len(b.bytes); have == cap(b.bytes) {
+			more := have
+			if have >= trusted {
+				more = max(have, int(r.ContentLength)+1-have)
+			}
+			b.bytes = slices.Grow(b.bytes, more)
 		}
 		n, err := body.Read(b.bytes[len(b.bytes):cap(b.bytes)])
 		b.bytes = b.bytes[:len(b.bytes)+n]
@@ -167,6 +174,9 @@ func (b *buffer) fill(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		case errors.As(err, &over):
 			return tooLarge()
+		case asQueueError(err) != nil:
+			w.Header().Set("Connection", "close")
+			return err
 		case err != nil:
 			return queue.Errorf(codeSerialization, "The request's body could not be read to its end.")
 		}
@@ -174,7 +184,7 @@ func (b *buffer) fill(w http.ResponseWriter, r *http.Request) error {
 }
 
 func tooLarge() error {
-	return queue.Errorf(codeTooLarge, "The request's body is larger than %d bytes, the most that a legal request can need.", maxBody)
+	return queue.Errorf(codeTooLarge, "The request's body is larger than %d bytes, the most that a legal request can need.", MaxBody)
 }
 
 // quote returns untrusted text fit for an error message.

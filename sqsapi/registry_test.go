@@ -86,7 +86,7 @@ func TestRegistryIsGuarded(t *testing.T) {
 		"a page":         {func(r *http.Request) { r.Header.Set("Origin", "http://localhost:9324") }, 403},
 		"another host":   {func(r *http.Request) { r.Host = "rebound.example" }, 403},
 		"another method": {func(r *http.Request) { r.Method = http.MethodGet }, 405},
-		"large":          {func(r *http.Request) { r.ContentLength = maxBody + 1 }, 413},
+		"large":          {func(r *http.Request) { r.ContentLength = MaxBody + 1 }, 413},
 		"as it should":   {func(*http.Request) {}, 200},
 	} {
 		r := newRequest(t.Context(), "x", `{"Task":"a","Paused":true}`)

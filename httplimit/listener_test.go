@@ -1,0 +1,166 @@
+package httplimit
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// limited is a server with a bounded number of connections.
+type limited struct {
+	*httptest.Server
+	t        *testing.T
+	listener *listener
+	full     atomic.Int64
+	entered  chan struct{} // gets a value when /wait begins
+	leave    chan struct{} // ends every /wait
+}
+
+func newLimited(t *testing.T, most int, encrypted bool) *limited {
+	t.Helper()
+	s := &limited{t: t, entered: make(chan struct{}, 100), leave: make(chan struct{})}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wait" {
+			s.entered <- struct{}{}
+			<-s.leave
+		}
+		fmt.Fprint(w, "ok")
+	}))
+	if encrypted {
+		donor := httptest.NewTLSServer(http.NotFoundHandler())
+		certificates := donor.TLS.Certificates
+		donor.Close()
+		s.Listener = tls.NewListener(s.Listener, &tls.Config{Certificates: certificates})
+	}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	// The test server has a ConnState of its own, which calls the one that is set.
+	s.Listener = Listen(s.Config, s.Listener, most, func() { s.full.Add(1) })
+	s.listener = s.Listener.(*listener)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s
+}
+
+// dial opens a connection, over TLS where the server speaks that.
+func (s *limited) dial(encrypted bool) net.Conn {
+	s.t.Helper()
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { conn.Close() })
+	if encrypted {
+		return tls.Client(conn, &tls.Config{InsecureSkipVerify: true})
+	}
+	return conn
+}
+
+func (s *limited) send(conn net.Conn, path string) {
+	s.t.Helper()
+	if _, err := fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// answer reads the status of one answer; 0 when the connection was closed.
+func (s *limited) answer(conn net.Conn) int {
+	s.t.Helper()
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		s.t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		if e, ok := err.(net.Error); ok && e.Timeout() {
+			s.t.Fatal(err)
+		}
+		return 0
+	}
+	resp.Body.Close()
+	return resp.StatusCode
+}
+
+// TestIdleConnectionsGiveWay: however many connections say nothing, one that asks is
+// answered, and the oldest were closed for it.
+func TestIdleConnectionsGiveWay(t *testing.T) {
+	t.Parallel()
+	for _, encrypted := range []bool{false, true} {
+		t.Run(fmt.Sprint("TLS ", encrypted), func(t *testing.T) {
+			t.Parallel()
+			s := newLimited(t, 4, encrypted)
+			var silent []net.Conn
+			for range 40 {
+				silent = append(silent, s.dial(false))
+			}
+			for range 3 {
+				conn := s.dial(encrypted)
+				s.send(conn, "/")
+				if got := s.answer(conn); got != http.StatusOK {
+					t.Fatalf("beside silent connections: %d", got)
+				}
+			}
+			for i, conn := range silent[:30] {
+				if got := s.answer(conn); got != 0 {
+					t.Errorf("silent connection %d got %d", i, got)
+				}
+			}
+			s.listener.mu.Lock()
+			defer s.listener.mu.Unlock()
+			if n := len(s.listener.conns); n > 4 {
+				t.Errorf("%d connections", n)
+			}
+			if s.full.Load() == 0 {
+				t.Error("nobody was told")
+			}
+		})
+	}
+}
+
+// TestRequestsAreNotCutOff: a new connection waits for those that are being answered.
+func TestRequestsAreNotCutOff(t *testing.T) {
+	t.Parallel()
+	s := newLimited(t, 2, false)
+	busy := []net.Conn{s.dial(false), s.dial(false)}
+	for _, conn := range busy {
+		s.send(conn, "/wait")
+		<-s.entered
+	}
+	late := s.dial(false)
+	s.send(late, "/")
+	close(s.leave)
+	for _, conn := range append(busy[:2:2], late) {
+		if got := s.answer(conn); got != http.StatusOK {
+			t.Errorf("a request was answered with %d", got)
+		}
+	}
+}
+
+// TestCloseEndsAWaitForRoom, so that a server stops while it is full.
+func TestCloseEndsAWaitForRoom(t *testing.T) {
+	t.Parallel()
+	s := newLimited(t, 1, false)
+	busy := s.dial(false)
+	s.send(busy, "/wait")
+	<-s.entered
+	late := s.dial(false)
+	for s.full.Load() == 0 { // Accept has it and waits
+		if _, err := late.Write([]byte{'G'}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Listener.Close()
+	if got := s.answer(late); got != 0 {
+		t.Errorf("a connection after the close got %d", got)
+	}
+	close(s.leave)
+	if got := s.answer(busy); got != http.StatusOK {
+		t.Errorf("the request in work got %d", got)
+	}
+}
