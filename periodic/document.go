@@ -29,16 +29,17 @@ const (
 // reader reads one file and collects what is wrong with it.
 type reader struct {
 	file     string
+	at       string // the task that is being read, as in [Problem]; "" for none
 	problems []Problem
 	warnings []Problem
 }
 
 func (r *reader) refuse(line int, option, text, hint string) {
-	r.problems = append(r.problems, Problem{Where: r.place(line), Option: option, Text: text, Hint: hint})
+	r.problems = append(r.problems, Problem{Where: r.place(line), Task: r.at, Option: option, Text: text, Hint: hint})
 }
 
 func (r *reader) warn(line int, option, text, hint string) {
-	r.warnings = append(r.warnings, Problem{Where: r.place(line), Option: option, Text: text, Hint: hint})
+	r.warnings = append(r.warnings, Problem{Where: r.place(line), Task: r.at, Option: option, Text: text, Hint: hint})
 }
 
 // place is "file:line", or the file alone for line 0.
@@ -73,10 +74,33 @@ func (r *reader) parse(data []byte) *ast.MappingNode {
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		r.refuseSyntax(err)
+		r.refuseSyntax(err, tokens)
 		return nil
 	}
 	return r.root(file)
+}
+
+// taskAround returns the label of the task that a line of a file belongs to that cannot
+// be parsed, as [taskLabel] does; "" for none. A name below the line is not seen.
+func taskAround(tokens token.Tokens, line int) string {
+	number, name := 0, ""
+	for i, t := range tokens {
+		if t.Position.Line > line {
+			break
+		}
+		switch {
+		case t.Type == token.SequenceEntryType:
+			number, name = number+1, ""
+		case t.Type == token.MappingValueType && i > 0 && i+1 < len(tokens) && tokens[i-1].Value == "name":
+			if value := tokens[i+1]; value.Position.Line == t.Position.Line && strings.TrimSpace(value.Value) != "" && checkName(value.Value) == nil {
+				name = shown(value.Value)
+			}
+		}
+	}
+	if name == "" && number > 0 {
+		return fmt.Sprintf("number %d", number)
+	}
+	return name
 }
 
 // admit keeps out the parts of YAML that a list of tasks does not need and
@@ -89,6 +113,7 @@ func (r *reader) admit(tokens token.Tokens) bool {
 	var depth nesting
 	for i, t := range tokens {
 		if what := unread(t.Type); what != "" {
+			r.at = taskAround(tokens, t.Position.Line)
 			hint := `write plain "key: value" lines; a value that begins with a special character needs quotes`
 			if t.Type == token.AliasType && i >= 2 && tokens[i-2].Value == "schedule" {
 				what, hint = "an expression that begins with * is no YAML without quotes, and aliases", fmt.Sprintf("put it in quotes: schedule: %q", restOfLine(tokens[i:]))
@@ -169,7 +194,7 @@ var repeated = regexp.MustCompile(`:? "(\\.|[^"\\])*"|(escape character) .*`)
 
 // refuseSyntax tells the parser's message without what it repeats, which may be half of
 // a payload that should have been in quotes.
-func (r *reader) refuseSyntax(err error) {
+func (r *reader) refuseSyntax(err error, tokens token.Tokens) {
 	line, message := 0, err.Error()
 	var syntax yaml.Error
 	if errors.As(err, &syntax) {
@@ -186,6 +211,9 @@ func (r *reader) refuseSyntax(err error) {
 		}
 		return c
 	}, message)
+	if line > 0 {
+		r.at = taskAround(tokens, line)
+	}
 	r.refuse(line, "", "this is no YAML: "+message, `write one "key: value" per line, with a blank after the colon and without tabs in front; put an expression in quotes`)
 }
 

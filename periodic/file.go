@@ -115,7 +115,9 @@ func (r *reader) tasks(pair *ast.MappingValueNode) []Task {
 			r.refuse(lineOf(node), "cron", fmt.Sprintf("there are more than %d tasks", MaxTasks), "let one task do the work of several")
 			break
 		}
+		r.at = taskLabel(node, i+1)
 		t, ok := r.task(node)
+		r.at = ""
 		if !ok {
 			continue
 		}
@@ -127,6 +129,19 @@ func (r *reader) tasks(pair *ast.MappingValueNode) []Task {
 		tasks = append(tasks, t)
 	}
 	return tasks
+}
+
+// taskLabel is how problems call an item of the list: by its name where it has a good
+// one, wherever that stands in it, else by its number.
+func taskLabel(node ast.Node, number int) string {
+	if mapping, ok := node.(*ast.MappingNode); ok {
+		for _, pair := range mapping.Values {
+			if name, ok := scalar(pair.Value); ok && keyOf(pair) == "name" && strings.TrimSpace(name) != "" && checkName(name) == nil {
+				return shown(name)
+			}
+		}
+	}
+	return fmt.Sprintf("number %d", number)
 }
 
 // task takes one item of the list. ok is false when it is no task at all.

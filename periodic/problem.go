@@ -10,6 +10,9 @@ import (
 type Problem struct {
 	// Where is the place to mend, "cron.yaml:3", or the file alone.
 	Where string
+	// Task is the task concerned: its name, or "number 3" in the list where it has
+	// none; "" when the problem is with no task.
+	Task string
 	// Option is the key concerned, such as "schedule"; "" when the problem is
 	// with the whole file.
 	Option string
@@ -19,8 +22,13 @@ type Problem struct {
 	Hint string
 }
 
-// String returns "where: text", without the hint.
-func (p Problem) String() string { return p.Where + ": " + p.Text }
+// String returns "where: task name: text", without the hint.
+func (p Problem) String() string {
+	if p.Task != "" {
+		return p.Where + ": task " + p.Task + ": " + p.Text
+	}
+	return p.Where + ": " + p.Text
+}
 
 // Error holds everything that is wrong with a file; it is never empty.
 type Error struct {
