@@ -35,6 +35,8 @@ type AutoScalingOptions struct {
 	// Endpoint is the URL of a server that speaks the protocol; "" means
 	// AWS_ENDPOINT_URL_AUTO_SCALING and AWS_ENDPOINT_URL, else Amazon's own.
 	Endpoint string
+	// Log takes what the SDK logs; nil drops it.
+	Log LogFunc
 }
 
 // OpenAutoScaling reads the AWS configuration. It asks at most the metadata of
@@ -43,7 +45,7 @@ func OpenAutoScaling(ctx context.Context, opts *AutoScalingOptions) (*AutoScalin
 	if opts == nil {
 		opts = &AutoScalingOptions{}
 	}
-	cfg, err := loadConfig(ctx, opts.Region, opts.Profile)
+	cfg, err := loadConfig(ctx, opts.Region, opts.Profile, opts.Log)
 	if err != nil {
 		return nil, err
 	}

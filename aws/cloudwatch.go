@@ -60,6 +60,8 @@ type CloudWatchOptions struct {
 	// Endpoint is the URL of a server that speaks the CloudWatch protocol; ""
 	// means AWS_ENDPOINT_URL_CLOUDWATCH and AWS_ENDPOINT_URL, else Amazon's own.
 	Endpoint string
+	// Log takes what the SDK logs; nil drops it.
+	Log LogFunc
 }
 
 // OpenCloudWatch reads the AWS configuration. It calls nobody. The error names
@@ -68,7 +70,7 @@ func OpenCloudWatch(ctx context.Context, opts *CloudWatchOptions) (*CloudWatch, 
 	if opts == nil {
 		opts = &CloudWatchOptions{}
 	}
-	cfg, err := loadConfig(ctx, opts.Region, opts.Profile)
+	cfg, err := loadConfig(ctx, opts.Region, opts.Profile, opts.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +147,8 @@ func (c *CloudWatch) explain(ctx context.Context, namespace string, err error) e
 			return cause
 		}
 		return &queue.Error{Code: queue.CodeUnreachable, Err: cause,
-			Message: fmt.Sprintf("writing the metrics of %s: %s did not answer in time", namespace, c.host)}
+			Message: fmt.Sprintf("writing the metrics of %s: %s did not answer in time; check the network, the region and AWS_ENDPOINT_URL_CLOUDWATCH",
+				namespace, c.host)}
 	}
 	if refused == nil {
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
@@ -153,8 +156,9 @@ func (c *CloudWatch) explain(ctx context.Context, namespace string, err error) e
 			namespace, c.host, firstLine(plain(err).Error()))}
 	}
 	code, message := refused.code(), refused.Error()
-	if refused.message == "" && refused.ErrorCode() == "" {
-		message = fmt.Sprintf("HTTP status %d %s; check AWS_ENDPOINT_URL_CLOUDWATCH", refused.status, http.StatusText(refused.status))
+	if refused.foreign() {
+		return &queue.Error{Code: code, Err: refused, Message: fmt.Sprintf("writing the metrics of %s: %s",
+			namespace, refused.foreignAnswer(c.host, "CloudWatch", "AWS_ENDPOINT_URL_CLOUDWATCH"))}
 	}
 	switch code {
 	case queue.CodeAccessDenied:

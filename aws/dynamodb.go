@@ -44,6 +44,8 @@ type TableOptions struct {
 	// Endpoint is the URL of a server that speaks the DynamoDB protocol; ""
 	// means AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL, else Amazon's own.
 	Endpoint string
+	// Log takes what the SDK logs; nil drops it.
+	Log LogFunc
 }
 
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
@@ -59,7 +61,7 @@ func OpenTable(ctx context.Context, name string, opts *TableOptions) (*Table, er
 		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf(
 			"registry table %q is no name of a DynamoDB table: give 3 to 255 letters, digits, '-', '_' and '.', not an ARN or a URL", name)}
 	}
-	cfg, err := loadConfig(ctx, opts.Region, opts.Profile)
+	cfg, err := loadConfig(ctx, opts.Region, opts.Profile, opts.Log)
 	if err != nil {
 		return nil, err
 	}

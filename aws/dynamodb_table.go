@@ -143,31 +143,39 @@ func isCode(err error, code string) bool { return errors.Is(err, &queue.Error{Co
 // and what to do. The cancelling of the caller's own context stays what it is.
 func (t *Table) explain(ctx context.Context, doing string, err error) error {
 	refused := answer(err)
+	what := "registry table " + t.name
+	if action := operation("dynamodb", err); action != "" {
+		what = action + " on " + what
+	}
 	if cause := ctx.Err(); cause != nil && refused == nil {
 		if errors.Is(cause, context.Canceled) {
 			return cause
 		}
-		return &queue.Error{Code: queue.CodeUnreachable, Err: cause,
-			Message: fmt.Sprintf("%s (registry table %s): %s did not answer in time", doing, t.name, t.host)}
+		return &queue.Error{Code: queue.CodeUnreachable, Err: cause, Message: fmt.Sprintf(
+			"%s (%s): %s did not answer in time; check the network, the region and AWS_ENDPOINT_URL_DYNAMODB", doing, what, t.host)}
 	}
 	if refused == nil {
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"%s (registry table %s): %s did not answer: %s; check the network, the region, the credentials and AWS_ENDPOINT_URL_DYNAMODB",
-			doing, t.name, t.host, firstLine(plain(err).Error()))}
+			"%s (%s): %s did not answer: %s; check the network, the region, the credentials and AWS_ENDPOINT_URL_DYNAMODB",
+			doing, what, t.host, firstLine(plain(err).Error()))}
 	}
 	code, message := tableCode(refused.shape, refused.code()), refused.Error()
-	switch code {
-	case queue.CodeResourceNotFound:
+	switch {
+	case refused.foreign():
+		message = fmt.Sprintf("%s (%s): %s", doing, what, refused.foreignAnswer(t.host, "DynamoDB", "AWS_ENDPOINT_URL_DYNAMODB"))
+	case code == queue.CodeResourceNotFound:
 		message = fmt.Sprintf("registry table %s does not exist at %s: check its name and the region, or create it with --registry-create "+
 			"(registry_create: true)", t.name, t.host)
-	case queue.CodeAccessDenied:
+	case code == queue.CodeAccessDenied:
 		message = fmt.Sprintf("%s: %s refused access to registry table %s: %s; allow these credentials dynamodb:GetItem, BatchGetItem, PutItem, "+
 			"UpdateItem, ConditionCheckItem and DescribeTable on it, and CreateTable, UpdateTimeToLive and DescribeTimeToLive where it is to be created",
 			doing, t.host, t.name, message)
-	case queue.CodeRequestThrottled:
+	case code == queue.CodeRequestThrottled:
 		message = fmt.Sprintf("%s: registry table %s is throttled: %s; use on-demand capacity, or at least 5 write and read units", doing, t.name, message)
+	case code == queue.CodeUnreachable:
+		message = fmt.Sprintf("%s (%s): %s failed: %s; try again later", doing, what, t.host, message)
 	default:
-		message = fmt.Sprintf("%s (registry table %s): %s", doing, t.name, message)
+		message = fmt.Sprintf("%s (%s): %s refused: %s; check that no other program writes to this table, or name another one", doing, what, t.host, message)
 	}
 	return &queue.Error{Code: code, Message: message, Err: refused}
 }

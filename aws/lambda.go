@@ -55,6 +55,8 @@ type LambdaOptions struct {
 	// Connections is how many idle connections are kept for the next call; it should
 	// be at least the number of calls made at the same time. 0 means 1000.
 	Connections int
+	// Log takes what the SDK logs; nil drops it.
+	Log LogFunc
 }
 
 // Invocation is a whole answer to one call of a function: the function's own, or
@@ -124,7 +126,7 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 }
 
 func (l *Lambda) open(ctx context.Context, opts *LambdaOptions) error {
-	cfg, err := loadConfig(ctx, opts.Region, opts.Profile)
+	cfg, err := loadConfig(ctx, opts.Region, opts.Profile, opts.Log)
 	if err != nil {
 		return err
 	}
@@ -294,10 +296,10 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 	case code == queue.CodeAccessDenied:
 		message = fmt.Sprintf("%s refused access to Lambda function %s: %s; allow these credentials %s on it, and check that they have not expired",
 			l.host, l.function, message, permission)
-	case refused.shape == "" && refused.status < 500 && refused.status != http.StatusTooManyRequests:
-		message = fmt.Sprintf("%s does not answer as Lambda does (status %d): check the region and AWS_ENDPOINT_URL_LAMBDA", l.host, refused.status)
+	case refused.foreign() && refused.status != http.StatusTooManyRequests:
+		message = fmt.Sprintf("Lambda function %s: %s", l.function, refused.foreignAnswer(l.host, "Lambda", "the region, AWS_ENDPOINT_URL_LAMBDA"))
 	default:
-		message = fmt.Sprintf("Lambda function %s: %s", l.function, message)
+		message = fmt.Sprintf("Lambda function %s at %s: %s; check the function in the console of Lambda", l.function, l.host, message)
 	}
 	return &queue.Error{Code: code, Message: message, Err: refused}
 }

@@ -152,9 +152,9 @@ func TestCheckAFunction(t *testing.T) {
 		{404, "ResourceNotFoundException", `{"Message":"Function not found: x"}`, queue.CodeResourceNotFound, []string{"Lambda function resize does not exist at http://127.0.0.1", "region"}},
 		{403, "AccessDeniedException", `{"Message":"User x is not authorized"}`, queue.CodeAccessDenied, []string{"User x is not authorized", "lambda:InvokeFunction"}},
 		{403, "ExpiredTokenException", `{}`, queue.CodeAccessDenied, []string{"have not expired"}},
-		{404, "", "<html>", queue.CodeUnreachable, []string{"does not answer as Lambda does (status 404)", "AWS_ENDPOINT_URL_LAMBDA"}},
+		{404, "", "<html>", queue.CodeUnreachable, []string{"does not answer as Lambda does (HTTP status 404", "AWS_ENDPOINT_URL_LAMBDA"}},
 		{429, "TooManyRequestsException", `{"message":"slow"}`, queue.CodeRequestThrottled, []string{"slow"}},
-		{500, "ServiceException", `{"message":"oh"}`, queue.CodeUnreachable, []string{"Lambda function resize: oh"}},
+		{500, "ServiceException", `{"message":"oh"}`, queue.CodeUnreachable, []string{"oh; check the function"}},
 	} {
 		l := lambdaServer(t, "resize", func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)

@@ -25,6 +25,8 @@ type Options struct {
 	Connections int
 	// Events are the listeners; nil for none.
 	Events *Events
+	// Log takes what the SDK logs; nil drops it.
+	Log LogFunc
 }
 
 // Events are the listeners of the calls to Amazon. Every field may be nil.
@@ -94,6 +96,13 @@ func (o *Options) region() string {
 		return ""
 	}
 	return o.Region
+}
+
+func (o *Options) log() LogFunc {
+	if o == nil {
+		return nil
+	}
+	return o.Log
 }
 
 func (o *Options) profile() string {

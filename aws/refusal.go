@@ -39,7 +39,34 @@ func (r *refusal) Error() string {
 	case r.ErrorCode() != "":
 		return r.ErrorCode()
 	}
-	return fmt.Sprintf("HTTP status %d %s, with no explanation that an SQS client understands", r.status, http.StatusText(r.status))
+	return fmt.Sprintf("HTTP status %d %s without an explanation", r.status, http.StatusText(r.status))
+}
+
+// foreign reports whether the answer is no error of the service that was asked: that of
+// a proxy, or of a server that knows another protocol.
+func (r *refusal) foreign() bool {
+	switch r.ErrorCode() {
+	case "":
+		return r.message == ""
+	case "UnknownOperationException", "UnknownOperation", "InvalidAction", queue.CodeInvalidAddress:
+		return true
+	}
+	return false
+}
+
+// foreignAnswer says of a foreign answer from host what to look at.
+func (r *refusal) foreignAnswer(host, service, variable string) string {
+	return fmt.Sprintf("%s does not answer as %s does (%s): check %s, and any proxy in between", host, service, r.Error(), variable)
+}
+
+// operation returns the name of the action that an error of the SDK's client is about,
+// with the prefix of its permission; "" when it is not known.
+func operation(service string, err error) string {
+	var op *smithy.OperationError
+	if errors.As(err, &op) && op.OperationName != "" {
+		return service + ":" + op.OperationName
+	}
+	return ""
 }
 
 // ErrorCode returns the shape's name, or the query code where there is none.
@@ -153,6 +180,9 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 			Message: fmt.Sprintf("%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, plain(err))}
 	}
 	code, message := refused.code(), refused.Error()
+	if refused.message == "" && refused.ErrorCode() == "" {
+		message = fmt.Sprintf("queue %s: %s", queueName, refused.foreignAnswer(host, "SQS", "AWS_ENDPOINT_URL_SQS"))
+	}
 	switch code {
 	case queue.CodeQueueDoesNotExist:
 		message = fmt.Sprintf("queue %s does not exist at %s: check its name, the account and the region", queueName, host)
@@ -179,8 +209,19 @@ func answer(err error) *refusal {
 			own = &refusal{}
 		}
 		own.shape, own.message = api.ErrorCode(), firstLine(api.ErrorMessage())
+		if own.madeUp() {
+			own.shape, own.message = "", ""
+		}
 	}
 	return own
+}
+
+// madeUp reports whether the words are the SDK's client's own, for an answer that it did
+// not understand.
+func (r *refusal) madeUp() bool {
+	text := http.StatusText(r.status)
+	return r.shape == "UnknownError" && (r.message == "" || r.message == r.shape) ||
+		text != "" && r.message == text && r.shape == strings.ReplaceAll(text, " ", "")
 }
 
 // plain takes the SDK's wrapping off an error, for people.

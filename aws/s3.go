@@ -41,6 +41,8 @@ type S3Options struct {
 	// Connections is how many idle connections are kept for the next call. 0 means
 	// 64.
 	Connections int
+	// Log takes what the SDK logs; nil drops it.
+	Log LogFunc
 }
 
 // fetchTries is how often an object is asked for in all whose contents broke off.
@@ -52,7 +54,7 @@ func OpenS3(ctx context.Context, opts *S3Options) (*S3, error) {
 	if opts == nil {
 		opts = &S3Options{}
 	}
-	cfg, err := loadConfig(ctx, opts.Region, opts.Profile)
+	cfg, err := loadConfig(ctx, opts.Region, opts.Profile, opts.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -158,8 +160,10 @@ func (s *S3) explain(ctx context.Context, bucket, key string, err error) error {
 			"(without s3:ListBucket an object that does not exist looks the same)", key, bucket, message)
 	case refused.status/100 == 3, refused.shape == "AuthorizationHeaderMalformed":
 		message = fmt.Sprintf("bucket %s is in another region than %s: set the region of the bucket", bucket, s.host)
+	case refused.foreign():
+		message = fmt.Sprintf("fetching object %q from bucket %s: %s", key, bucket, refused.foreignAnswer(s.host, "S3", "AWS_ENDPOINT_URL_S3"))
 	default:
-		message = fmt.Sprintf("fetching object %q from bucket %s: %s", key, bucket, message)
+		message = fmt.Sprintf("fetching object %q from bucket %s: %s refused s3:GetObject: %s", key, bucket, s.host, message)
 	}
 	return &queue.Error{Code: code, Message: message, Err: refused}
 }

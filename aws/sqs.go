@@ -27,7 +27,7 @@ type SQS struct {
 // AWS tool reads them. It calls nobody: [SQS.Check] and [SQS.Queue] do. The
 // error names the file or the variable at fault.
 func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
-	cfg, err := loadConfig(ctx, opts.region(), opts.profile())
+	cfg, err := loadConfig(ctx, opts.region(), opts.profile(), opts.log())
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (e *Environment) openFleet(ctx context.Context) error {
 		return nil
 	}
 	f := &instanceFleet{}
-	opts := &aws.AutoScalingOptions{}
+	opts := &aws.AutoScalingOptions{Log: e.report.sdk}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}
@@ -131,7 +131,7 @@ func (f *instanceFleet) inCharge() bool { return f == nil || f.leads() }
 
 // openPublishing opens the connection over which the load goes to CloudWatch.
 func (e *Environment) openPublishing(ctx context.Context, f *instanceFleet) error {
-	opts := &aws.CloudWatchOptions{}
+	opts := &aws.CloudWatchOptions{Log: e.report.sdk}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}

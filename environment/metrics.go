@@ -48,7 +48,7 @@ func (e *Environment) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch
 	if e.s.CloudWatch != config.On || e.QueuesOnly {
 		return nil, nil
 	}
-	opts := &aws.CloudWatchOptions{}
+	opts := &aws.CloudWatchOptions{Log: e.report.sdk}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}

@@ -239,7 +239,7 @@ func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second))
 
 // openSQS opens the way to Amazon SQS.
 func (e *Environment) openSQS(ctx context.Context) error {
-	opts := &aws.Options{Endpoint: e.s.EndpointURL, Connections: e.s.HTTPConnections + 16, Events: e.awsEvents()}
+	opts := &aws.Options{Endpoint: e.s.EndpointURL, Connections: e.s.HTTPConnections + 16, Events: e.awsEvents(), Log: e.report.sdk}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}

@@ -62,7 +62,7 @@ func (e *Environment) tendrilEndpoint(ctx context.Context) (*sqsapi.RegistryClie
 // tableRegistry opens the DynamoDB table, and makes it where that was asked for.
 // A table that is missing stops no message: tasks wait until it is there.
 func (e *Environment) tableRegistry(ctx context.Context) (*registry, error) {
-	opts := &aws.TableOptions{Region: e.s.Region}
+	opts := &aws.TableOptions{Region: e.s.Region, Log: e.report.sdk}
 	table, err := aws.OpenTable(ctx, e.s.RegistryTable, opts)
 	if err != nil {
 		return nil, err

@@ -215,6 +215,16 @@ func (r *report) app(process, stream string, line []byte) {
 	r.log.LogAttrs(context.Background(), slog.LevelInfo, "app output", slog.String("component", process), slog.String("stream", stream), slog.String("line", string(line)))
 }
 
+// sdk prints what the AWS SDK logs: on a terminal in one sentence, else with a constant
+// message.
+func (r *report) sdk(level slog.Level, text string) {
+	if r.text {
+		r.note(level, "aws", "the AWS SDK says: "+text)
+		return
+	}
+	r.note(level, "aws", "AWS SDK message", slog.String("text", text))
+}
+
 // note prints what changed: a gate, a process, a warning. attrs appear in logs;
 // the sentence alone must tell a person enough.
 func (r *report) note(level slog.Level, component, sentence string, attrs ...slog.Attr) {

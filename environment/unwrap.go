@@ -18,7 +18,7 @@ func (e *Environment) openBuckets(ctx context.Context) error {
 	if len(e.s.S3Payloads) == 0 {
 		return nil
 	}
-	opts := &aws.S3Options{}
+	opts := &aws.S3Options{Log: e.report.sdk}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}
