@@ -24,7 +24,7 @@ type room struct {
 // them, is a decision: change this table in the same commit and write the
 // reason into docs/decisions.
 var rooms = []room{
-	{"queue", "Package queue holds the words everything else shares.", nil},
+	{"queue", "Package queue defines the types that every other package shares.", nil},
 	{"sqswire", "Package sqswire holds what both ends of the SQS protocol write alike.", []string{"queue"}},
 	{"datadir", "Package datadir makes the data directory and its files, for their owner alone.", nil},
 	{"httplimit", "Package httplimit bounds the connections of an HTTP server and the request bodies it holds at once.", []string{"queue"}},
@@ -32,7 +32,7 @@ var rooms = []room{
 	{"sqsapi", "Package sqsapi serves a broker over the SQS wire protocol.", []string{"queue", "broker", "sqswire"}},
 	{"worker", "Package worker polls queues, delivers each message and settles it.", []string{"queue"}},
 	{"deliver", "Package deliver hands one message, or one batch, to an app over HTTP or to a Lambda function.", []string{"queue", "sqswire"}},
-	{"envelope", "Package envelope unwraps messages that carry another: notifications of SNS and pointers into S3.", []string{"queue"}},
+	{"envelope", "Package envelope unwraps messages that contain another message: SNS notifications and pointers to S3 objects.", []string{"queue"}},
 	{"limit", "Package limit protects the app with a rate limit, an adaptive concurrency limit and a circuit breaker.", []string{"queue"}},
 	{"procgroup", "Package procgroup starts processes in groups of their own, which do not outlive us.", nil},
 	{"runtimeapi", "Package runtimeapi runs a Lambda function on this machine behind the Lambda Runtime API.", []string{"supervisor"}},

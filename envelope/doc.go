@@ -1,32 +1,31 @@
-// Package envelope unwraps messages that carry another: notifications of SNS and
-// pointers into S3.
+// Package envelope unwraps messages that contain another message: SNS notifications and pointers to S3 objects.
 //
-// Both are pure look-ups in the message; only an [Opener] asks somebody else, the
+// Both are parsed from the message alone. Only an [Opener] does I/O, through the
 // [Fetcher] that it was given.
 //
 //	message --> SNS --> inner message --> Opener.Open --> the message for the app
 //	             |                            |
-//	             | no envelope, a raw one,    | no pointer: as it is
-//	             | a confirmation: as it is   | a pointer: the payload of the S3 object
+//	             | plain, raw delivery or     | not a pointer: unchanged
+//	             | confirmation: unchanged    | a pointer: the payload of the S3 object
 //	                                          | refused, not found, too large: an error
 //
-// In this order, because the extended client for SNS puts its pointer, and the
-// attribute that marks it, into a notification.
+// The order matters: the extended client for SNS puts its pointer, and the attribute
+// that marks it, into a notification.
 //
 // # Invariants
 //
-//   - The message that is given is never changed. The inner one has its id, receipt
-//     handle, counts and times: it is settled under the same receipt.
-//   - Nothing is fetched because a message says so alone. An address in a
-//     notification is never visited, also not the one that confirms a subscription;
-//     an object is fetched only from a bucket that the user named.
-//   - What comes by a topic cannot be a run of a periodic task: attributes of that
-//     name are left behind.
-//   - The error of an Opener tells neither the body nor the object's key.
+//   - The given message is never changed. The inner message has its id, receipt
+//     handle, counts and times, and is deleted with the same receipt handle.
+//   - A message alone cannot cause a request. A URL in a notification is never visited,
+//     not even the one that confirms a subscription. An object is fetched only from a
+//     bucket that the user allowed.
+//   - A notification cannot pass for a scheduled run of a periodic task: attributes
+//     with those names are left out.
+//   - The errors of an Opener contain neither the body nor the object key.
 //
 // # What it does not do
 //
-// The signature of a notification is not checked: who may send to the queue is
-// for the queue's policy to say. A payload is not deleted from S3 when its message
-// is; give the bucket a lifecycle rule.
+// It does not verify the signature of a notification: the queue's policy decides who
+// may send. It does not delete a payload from S3 when the message is deleted; give the
+// bucket a lifecycle rule.
 package envelope

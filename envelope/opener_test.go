@@ -17,10 +17,11 @@ func TestPointer(t *testing.T) {
 	const v2 = `["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k/ä"}]`
 	for body, want := range map[string]bool{
 		v2: true,
-		strings.Replace(v2, "software.amazon.payloadoffloading.PayloadS3Pointer", "com.amazon.sqs.javamessaging.MessageS3Pointer", 1): true,
-		strings.Replace(v2, "software", "shaded.software", 1):                                                                         true,
-		" \n" + strings.ReplaceAll(v2, ",", " , ") + "\n":                                                                             true,
-		strings.Replace(v2, `"s3Key"`, `"more":[1],"s3Key"`, 1):                                                                       true,
+		strings.Replace(v2, "software.amazon.payloadoffloading.PayloadS3Pointer",
+			"com.amazon.sqs.javamessaging.MessageS3Pointer", 1): true,
+		strings.Replace(v2, "software", "shaded.software", 1):   true,
+		" \n" + strings.ReplaceAll(v2, ",", " , ") + "\n":       true,
+		strings.Replace(v2, `"s3Key"`, `"more":[1],"s3Key"`, 1): true,
 		"":                                   false,
 		"[]":                                 false,
 		`["x"]`:                              false,
@@ -53,33 +54,35 @@ func FuzzPointer(f *testing.F) {
 		if !ok {
 			return
 		}
-		if bucket == "" || key == "" || len(bucket) > maxBucket || len(key) > maxKey || len(body) < len(`["..S3Pointer",{}]`) {
+		if bucket == "" || key == "" || len(bucket) > maxBucket || len(key) > maxKey ||
+			len(body) < len(`["..S3Pointer",{}]`) {
 			t.Errorf("%q %q", bucket, key)
 		}
 		if b, k, ok := Pointer(pointerTo(bucket, key)); !ok || b != bucket || k != key {
-			t.Errorf("written again it is %q %q", b, k)
+			t.Errorf("encoded and parsed again: %q %q", b, k)
 		}
 	})
 }
 
-// pointerTo writes what the extended client writes.
+// pointerTo returns a pointer as the extended client writes it.
 func pointerTo(bucket, key string) string {
-	text, _ := json.Marshal([]any{"software.amazon.payloadoffloading.PayloadS3Pointer", map[string]string{"s3BucketName": bucket, "s3Key": key}})
+	text, _ := json.Marshal([]any{"software.amazon.payloadoffloading.PayloadS3Pointer",
+		map[string]string{"s3BucketName": bucket, "s3Key": key}})
 	return string(text)
 }
 
-// shelf is a Fetcher of what it holds. It counts what it is asked for.
-type shelf struct {
+// fakeS3 is a Fetcher that records its calls.
+type fakeS3 struct {
 	objects map[string]string
-	asked   []string
+	fetched []string
 	// ignoresLimit returns objects whatever their size.
 	ignoresLimit bool
 }
 
-var errNoObject = errors.New("there is no such object")
+var errNoObject = errors.New("object not found")
 
-func (s *shelf) Fetch(_ context.Context, bucket, key string, limit int64) ([]byte, error) {
-	s.asked = append(s.asked, bucket+"/"+key)
+func (s *fakeS3) Fetch(_ context.Context, bucket, key string, limit int64) ([]byte, error) {
+	s.fetched = append(s.fetched, bucket+"/"+key)
 	text, ok := s.objects[bucket+"/"+key]
 	switch {
 	case !ok:
@@ -93,48 +96,60 @@ func (s *shelf) Fetch(_ context.Context, bucket, key string, limit int64) ([]byt
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	mark := func(name, size string) []queue.Attribute {
-		return []queue.Attribute{{Name: "Aa", Type: "String", Value: "1"}, {Name: name, Type: "Number", Value: size}, {Name: "z", Type: "String", Value: "2"}}
+		return []queue.Attribute{{Name: "Aa", Type: "String", Value: "1"}, {Name: name, Type: "Number", Value: size},
+			{Name: "z", Type: "String", Value: "2"}}
 	}
 	for name, c := range map[string]struct {
 		body       string
 		attributes []queue.Attribute
-		rude       bool
+		noLimit    bool
 		want       string // the body; "" for an error
 		err        error
-		says       string
-		asked      int
+		text       string // part of the error
+		fetches    int
 	}{
 		"pointer":              {pointerTo("mine", "k"), mark("ExtendedPayloadSize", "5"), false, "hello", nil, "", 1},
-		"of an older client":   {pointerTo("mine", "k"), mark("SQSLargePayloadSize", "5"), false, "hello", nil, "", 1},
-		"size is no number":    {pointerTo("mine", "k"), mark("ExtendedPayloadSize", "five"), false, "hello", nil, "", 1},
-		"another bucket":       {pointerTo("theirs", "k"), mark("ExtendedPayloadSize", "5"), false, "", ErrNotAllowed, `"theirs", and only these are allowed: other, mine`, 0},
-		"in another case":      {pointerTo("Mine", "k"), mark("ExtendedPayloadSize", "5"), false, "", ErrNotAllowed, `"Mine"`, 0},
-		"missing":              {pointerTo("mine", "secret-key"), mark("ExtendedPayloadSize", "5"), false, "", errNoObject, "fetching the payload from the S3 bucket mine", 1},
-		"announced too large":  {pointerTo("mine", "k"), mark("ExtendedPayloadSize", "101"), false, "", ErrTooLarge, "101 bytes", 0},
-		"too large":            {pointerTo("mine", "large"), mark("ExtendedPayloadSize", "5"), false, "", ErrTooLarge, "fetching", 1},
-		"too large and unseen": {pointerTo("mine", "large"), mark("ExtendedPayloadSize", "5"), true, "", ErrTooLarge, "the 100 bytes", 1},
-		"no pointer":           {"secret body", mark("ExtendedPayloadSize", "5"), false, "", ErrNoPointer, "ExtendedPayloadSize", 0},
-		"not marked":           {pointerTo("mine", "k"), mark("extendedpayloadsize", "5"), false, pointerTo("mine", "k"), nil, "", 0},
-		"plain":                {"secret body", nil, false, "secret body", nil, "", 0},
+		"older client":         {pointerTo("mine", "k"), mark("SQSLargePayloadSize", "5"), false, "hello", nil, "", 1},
+		"size is not a number": {pointerTo("mine", "k"), mark("ExtendedPayloadSize", "five"), false, "hello", nil, "", 1},
+		"another bucket": {pointerTo("theirs", "k"), mark("ExtendedPayloadSize", "5"), false, "", ErrNotAllowed,
+			`"theirs", and only these are allowed: other, mine`, 0},
+		"in another case": {pointerTo("Mine", "k"), mark("ExtendedPayloadSize", "5"), false, "", ErrNotAllowed,
+			`"Mine"`, 0},
+		"missing": {pointerTo("mine", "secret-key"), mark("ExtendedPayloadSize", "5"), false, "",
+			errNoObject, "fetching the payload from S3 bucket mine", 1},
+		"announced too large": {pointerTo("mine", "k"), mark("ExtendedPayloadSize", "101"), false, "", ErrTooLarge,
+			"101 bytes", 0},
+		"too large": {pointerTo("mine", "large"), mark("ExtendedPayloadSize", "5"), false, "", ErrTooLarge,
+			"fetching", 1},
+		"too large, limit ignored": {pointerTo("mine", "large"), mark("ExtendedPayloadSize", "5"), true, "", ErrTooLarge,
+			"more than 100 bytes", 1},
+		"not a pointer": {"secret body", mark("ExtendedPayloadSize", "5"), false, "", ErrNoPointer,
+			"ExtendedPayloadSize", 0},
+		"not marked": {pointerTo("mine", "k"), mark("extendedpayloadsize", "5"), false,
+			pointerTo("mine", "k"), nil, "", 0},
+		"plain": {"secret body", nil, false, "secret body", nil, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &shelf{objects: map[string]string{"mine/k": "hello", "mine/large": strings.Repeat("x", 101), "theirs/k": "evil"}, ignoresLimit: c.rude}
+			s := &fakeS3{objects: map[string]string{"mine/k": "hello", "mine/large": strings.Repeat("x", 101),
+				"theirs/k": "evil"}, ignoresLimit: c.noLimit}
 			o := &Opener{Fetcher: s, Buckets: []string{"other", "mine"}, Limit: 100}
 			m := queue.Message{ID: "id", Body: c.body, Attributes: c.attributes, ReceiptHandle: "r"}
 			given := m
 			given.Attributes = append([]queue.Attribute(nil), m.Attributes...)
 			inner, opened, err := o.Open(t.Context(), &m)
-			if !cmp.Equal(m, given) || len(s.asked) != c.asked {
-				t.Errorf("changed: %s; asked for %v", cmp.Diff(given, m), s.asked)
+			if !cmp.Equal(m, given) || len(s.fetched) != c.fetches {
+				t.Errorf("changed: %s; fetched %v", cmp.Diff(given, m), s.fetched)
 			}
 			if c.want == "" {
-				if opened || !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret") {
-					t.Errorf("%v, %v, want %v that says %q", opened, err, c.err, c.says)
+				if opened || !errors.Is(err, c.err) || !strings.Contains(err.Error(), c.text) ||
+					strings.Contains(err.Error(), "secret") {
+					t.Errorf("%v, %v, want %v with %q", opened, err, c.err, c.text)
 				}
 				return
 			}
-			if err != nil || inner.Body != c.want || inner.ID != "id" || inner.ReceiptHandle != "r" || opened != (c.asked == 1) {
+			if err != nil || inner.Body != c.want || inner.ID != "id" || inner.ReceiptHandle != "r" ||
+				opened != (c.fetches == 1) {
 				t.Errorf("%+v, %v, %v", inner, opened, err)
 			}
 			if opened && text(inner.Attributes) != "Aa:String=1 z:String=2" || !opened && !cmp.Equal(inner, m) {
@@ -144,14 +159,17 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-func TestOpenerWithoutBuckets(t *testing.T) {
+func TestNothingIsFetchedWithoutAllowedBuckets(t *testing.T) {
 	t.Parallel()
-	s := &shelf{objects: map[string]string{"b/k": "x"}}
-	m := queue.Message{Body: pointerTo("b", "k"), Attributes: []queue.Attribute{{Name: "ExtendedPayloadSize", Type: "Number", Value: "1"}}}
-	if _, _, err := (&Opener{Fetcher: s}).Open(t.Context(), &m); !errors.Is(err, ErrNotAllowed) || !strings.Contains(err.Error(), "no bucket is allowed") || s.asked != nil {
-		t.Error(err, s.asked)
+	s := &fakeS3{objects: map[string]string{"b/k": "x"}}
+	m := queue.Message{Body: pointerTo("b", "k"),
+		Attributes: []queue.Attribute{{Name: "ExtendedPayloadSize", Type: "Number", Value: "1"}}}
+	if _, _, err := (&Opener{Fetcher: s}).Open(t.Context(), &m); !errors.Is(err, ErrNotAllowed) ||
+		!strings.Contains(err.Error(), "no bucket is allowed") || s.fetched != nil {
+		t.Error(err, s.fetched)
 	}
-	if inner, opened, err := (&Opener{Fetcher: s, Buckets: []string{"b"}}).Open(t.Context(), &m); inner.Body != "x" || !opened || err != nil {
+	if inner, opened, err := (&Opener{Fetcher: s, Buckets: []string{"b"}}).Open(t.Context(), &m); inner.Body != "x" ||
+		!opened || err != nil {
 		t.Error(inner, opened, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"tendril/testpeer"
 )
 
-// received is one message as testdata/peers.py shows it.
+// received is one message as testdata/peers.py prints it.
 type received struct {
 	Kind, Body, Topic, Key, Object string
 	Attributes                     map[string]struct{ Type, Value string }
@@ -29,9 +29,9 @@ func (r *received) message() *queue.Message {
 	return m
 }
 
-// What others write, not what we think that they write: moto as SNS, and the
+// TestMessagesOfForeignImplementations unwraps messages of moto's SNS and of the
 // public extended client.
-func TestPeers(t *testing.T) {
+func TestMessagesOfForeignImplementations(t *testing.T) {
 	t.Parallel()
 	var counts struct{ notifications, raw, pointers int }
 	for _, r := range peers(t) {
@@ -40,21 +40,26 @@ func TestPeers(t *testing.T) {
 		case "notification":
 			counts.notifications++
 			inner, kind := SNS(m)
-			if kind != Notification || inner.Body != `{"total": "3 €"}` || inner.Attribute(TopicAttribute) != r.Topic || inner.Attribute(SubjectAttribute) != "new order" ||
+			if kind != Notification || inner.Body != `{"total": "3 €"}` || inner.Attribute(TopicAttribute) != r.Topic ||
+				inner.Attribute(SubjectAttribute) != "new order" ||
 				inner.Attribute("tenant") != "acme" || inner.Attribute("n") != "7" || inner.Attribute("raw") != "\x00\xff" {
 				t.Errorf("%v %q %s", kind, inner.Body, text(inner.Attributes))
 			}
 		case "raw":
 			counts.raw++
-			if inner, kind := SNS(m); kind != Plain || inner.Body != `{"total": "3 €"}` || inner.Attribute("tenant") != "acme" {
+			inner, kind := SNS(m)
+			if kind != Plain || inner.Body != `{"total": "3 €"}` || inner.Attribute("tenant") != "acme" {
 				t.Errorf("%v %q %s", kind, inner.Body, text(inner.Attributes))
 			}
 		case "pointer":
 			counts.pointers++
-			o := Opener{Fetcher: &shelf{objects: map[string]string{"payloads/" + r.Key: r.Object}}, Buckets: []string{"payloads"}}
+			o := Opener{Fetcher: &fakeS3{objects: map[string]string{"payloads/" + r.Key: r.Object}},
+				Buckets: []string{"payloads"}}
 			inner, opened, err := o.Open(t.Context(), m)
-			if err != nil || !opened || inner.Body != "a large one, more or less" || text(inner.Attributes) != "tenant:String=acme" {
-				t.Errorf("%q %s, %v, %v; the pointer was %s with %s", inner.Body, text(inner.Attributes), opened, err, m.Body, text(m.Attributes))
+			if err != nil || !opened || inner.Body != "a large one, more or less" ||
+				text(inner.Attributes) != "tenant:String=acme" {
+				t.Errorf("%q %s, %v, %v; the pointer was %s with %s", inner.Body, text(inner.Attributes), opened, err, m.Body,
+					text(m.Attributes))
 			}
 		}
 	}
@@ -63,10 +68,12 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// peers runs the script, or skips the test.
+// peers runs the script and returns its messages. It skips the test without the
+// needed Python packages.
 func peers(t *testing.T) (all []received) {
 	t.Helper()
-	python := testpeer.Python(t, "moto[sqs,sns,s3] amazon-sqs-extended-client", "moto.sns", "moto.s3", "moto.sqs", "boto3", "sqs_extended_client")
+	python := testpeer.Python(t, "moto[sqs,sns,s3] amazon-sqs-extended-client", "moto.sns", "moto.s3", "moto.sqs",
+		"boto3", "sqs_extended_client")
 	cmd := exec.Command(python, "testdata/peers.py")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

@@ -9,38 +9,37 @@ import (
 	"tendril/queue"
 )
 
-// The attributes that tell the app where a notification came from. Over HTTP
-// they arrive as X-Aws-Sqsd-Attr-Sns-Topic-Arn and so on. A publisher cannot set
-// them.
+// The attributes that tell the app where a notification came from. Over HTTP they
+// arrive as X-Aws-Sqsd-Attr-Sns-Topic-Arn and so on. A publisher cannot set them.
 const (
-	// TopicAttribute has the ARN of the topic.
+	// TopicAttribute holds the ARN of the topic.
 	TopicAttribute = "sns-topic-arn"
-	// MessageIDAttribute has the id of the publication, the same for every
-	// subscriber and in every delivery of it.
+	// MessageIDAttribute holds the id of the publication, which is the same for every
+	// subscriber and every delivery.
 	MessageIDAttribute = "sns-message-id"
-	// SubjectAttribute has the subject; it is absent when there is none.
+	// SubjectAttribute holds the subject; it is absent when there is none.
 	SubjectAttribute = "sns-subject"
 )
 
 const (
-	// maxAttributes is how many attributes a message of SQS may have. A
+	// maxAttributes is the maximum number of attributes of an SQS message. A
 	// notification may have more.
 	maxAttributes = 10
-	// daemonPrefix begins the attributes by which a message says that it is the
-	// run of a periodic task.
+	// daemonPrefix is the prefix of the attributes that mark a scheduled run of a
+	// periodic task.
 	daemonPrefix = "beanstalk.sqsd."
 )
 
-// Kind is what a message is to SNS.
+// Kind says how SNS is involved in a message.
 type Kind int
 
 const (
-	// Plain: no envelope. A raw delivery of SNS is one of these.
+	// Plain: the message is not an SNS envelope. A raw delivery of SNS is plain too.
 	Plain Kind = iota
-	// Notification: an envelope around somebody's message.
+	// Notification: an envelope around a published message.
 	Notification
-	// Confirmation: SNS asks to confirm that a subscription begins or ends, by
-	// visiting an address. That is never done here, and there is no inner message.
+	// Confirmation: SNS asks to confirm the start or end of a subscription by
+	// visiting a URL. This package never does that, and there is no inner message.
 	Confirmation
 )
 
@@ -59,11 +58,11 @@ func (k Kind) String() string {
 // SNS returns the message inside a [Notification], and m itself for every other
 // kind.
 //
-// The inner message has the text of the notification as its body. Its attributes
-// are those of m, the three of this package, and those of the notification in the
-// order of their names, as long as m's and they are at most ten together. Left out
-// are those of a name that is taken, in whatever case, that SQS does not allow, or
-// that marks periodic tasks, and those whose value cannot be read.
+// The body of the inner message is the text of the notification. Its attributes are
+// those of m, the three of this package, and those of the notification in the order
+// of their names, up to ten together with those of m. An attribute of the notification
+// is left out when its name is already used (ignoring case), is not allowed by SQS or
+// marks periodic tasks, and when its value cannot be decoded.
 func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	n, kind := parseNotification(m.Body)
 	if kind != Notification {
@@ -75,7 +74,7 @@ func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	return inner, Notification
 }
 
-// notification is the part of an envelope that is used.
+// notification holds the fields of an envelope that are used.
 type notification struct {
 	Type, MessageID, Topic string
 	Subject, Message       *string
@@ -84,14 +83,14 @@ type notification struct {
 
 type snsAttribute struct{ Type, Value string }
 
-// parseNotification reads a body if it is an envelope of SNS to the letter:
-// anything else may be a message that only looks like one.
+// parseNotification parses a body that is exactly an SNS envelope. Anything else may
+// be an ordinary message that only looks like one.
 func parseNotification(body string) (n notification, kind Kind) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"TopicArn"`) {
 		return n, Plain
 	}
-	var fields map[string]json.RawMessage // a struct would also take "type" and "TYPE"
+	var fields map[string]json.RawMessage // a struct would also accept "type" and "TYPE"
 	if json.Unmarshal([]byte(text), &fields) != nil {
 		return n, Plain
 	}
@@ -114,24 +113,27 @@ func parseNotification(body string) (n notification, kind Kind) {
 
 // merge returns the attributes of the inner message, sorted by name.
 func (n *notification) merge(outer []queue.Attribute) []queue.Attribute {
-	told := []queue.Attribute{{Name: TopicAttribute, Type: "String", Value: n.Topic}, {Name: MessageIDAttribute, Type: "String", Value: n.MessageID}}
-	if n.Subject != nil && *n.Subject != "" {
-		told = append(told, queue.Attribute{Name: SubjectAttribute, Type: "String", Value: *n.Subject})
+	source := []queue.Attribute{
+		{Name: TopicAttribute, Type: "String", Value: n.Topic},
+		{Name: MessageIDAttribute, Type: "String", Value: n.MessageID},
 	}
-	merged := slices.DeleteFunc(slices.Clone(outer), func(a queue.Attribute) bool { return isOurs(a.Name) })
-	room := maxAttributes - len(merged)
+	if n.Subject != nil && *n.Subject != "" {
+		source = append(source, queue.Attribute{Name: SubjectAttribute, Type: "String", Value: *n.Subject})
+	}
+	merged := slices.DeleteFunc(slices.Clone(outer), func(a queue.Attribute) bool { return isSourceAttribute(a.Name) })
+	free := maxAttributes - len(merged)
 	for _, name := range sortedNames(n.Attributes) {
-		if a, ok := n.Attributes[name].translate(name); ok && room > 0 && !isOurs(name) && !has(merged, name) {
+		if a, ok := n.Attributes[name].translate(name); ok && free > 0 && !isSourceAttribute(name) && !has(merged, name) {
 			merged = append(merged, a)
-			room--
+			free--
 		}
 	}
-	merged = append(merged, told...)
+	merged = append(merged, source...)
 	slices.SortFunc(merged, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
 	return merged
 }
 
-// translate makes an attribute of a notification one of SQS.
+// translate converts an attribute of a notification to one of SQS.
 func (a snsAttribute) translate(name string) (queue.Attribute, bool) {
 	if !validName(name) || len(name) >= len(daemonPrefix) && strings.EqualFold(name[:len(daemonPrefix)], daemonPrefix) {
 		return queue.Attribute{}, false
@@ -149,17 +151,19 @@ func (a snsAttribute) translate(name string) (queue.Attribute, bool) {
 	return out, false
 }
 
-// isOurs reports whether the name is one of this package's attributes.
-func isOurs(name string) bool {
-	return strings.EqualFold(name, TopicAttribute) || strings.EqualFold(name, MessageIDAttribute) || strings.EqualFold(name, SubjectAttribute)
+// isSourceAttribute reports whether the name is one of the attributes of this
+// package.
+func isSourceAttribute(name string) bool {
+	return strings.EqualFold(name, TopicAttribute) || strings.EqualFold(name, MessageIDAttribute) ||
+		strings.EqualFold(name, SubjectAttribute)
 }
 
-// has reports whether the name is taken. Case does not count in headers.
+// has reports whether the name is used. Case is ignored, as in HTTP headers.
 func has(attributes []queue.Attribute, name string) bool {
 	return slices.ContainsFunc(attributes, func(a queue.Attribute) bool { return strings.EqualFold(a.Name, name) })
 }
 
-// validName reports whether SQS allows the name of an attribute.
+// validName reports whether SQS allows the attribute name.
 func validName(name string) bool {
 	if name == "" || len(name) > 256 || name[0] == '.' || name[len(name)-1] == '.' || strings.Contains(name, "..") {
 		return false

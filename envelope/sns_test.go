@@ -12,13 +12,13 @@ import (
 	"tendril/queue"
 )
 
-// notificationOf is the body of a notification with more fields.
-func notificationOf(more string) string {
+// notificationWith returns the body of a notification with additional fields.
+func notificationWith(more string) string {
 	return `{"Type":"Notification","MessageId":"pub-1","TopicArn":"arn:aws:sns:eu-west-1:1:t","Message":"inner \u00e4","Timestamp":"2026-11-03T00:00:00.000Z",
 		"SignatureVersion":"1","Signature":"x==","SigningCertURL":"https://example.com/c.pem","UnsubscribeURL":"https://example.com/u"` + more + `}`
 }
 
-// text shows attributes in one line.
+// text returns attributes in one line.
 func text(attributes []queue.Attribute) string {
 	var parts []string
 	for _, a := range attributes {
@@ -27,7 +27,7 @@ func text(attributes []queue.Attribute) string {
 	return strings.Join(parts, " ")
 }
 
-const told = "sns-message-id:String=pub-1 sns-topic-arn:String=arn:aws:sns:eu-west-1:1:t"
+const source = "sns-message-id:String=pub-1 sns-topic-arn:String=arn:aws:sns:eu-west-1:1:t"
 
 func TestSNS(t *testing.T) {
 	t.Parallel()
@@ -40,25 +40,28 @@ func TestSNS(t *testing.T) {
 		outer []queue.Attribute
 		want  string // the attributes
 	}{
-		"bare":       {notificationOf(""), nil, told},
-		"spaced":     {" \r\n\t" + notificationOf(""), nil, told},
-		"subject":    {notificationOf(`,"Subject":"hi there"`), nil, "sns-message-id:String=pub-1 sns-subject:String=hi there sns-topic-arn:String=arn:aws:sns:eu-west-1:1:t"},
-		"no subject": {notificationOf(`,"Subject":null`), nil, told},
-		"attributes": {notificationOf(`,"MessageAttributes":{"z":{"Type":"Number","Value":"7"},"b":{"Type":"Binary","Value":"AP8="},
-			"l":{"Type":"String.Array","Value":"[1]"}}`), nil, "b:Binary=\x00\xff l:String.Array=[1] " + told + " z:Number=7"},
-		"of the outer message": {notificationOf(`,"MessageAttributes":{"x":{"Type":"String","Value":"inner"},"y":{"Type":"String","Value":"inner"}}`),
-			[]queue.Attribute{{Name: "X", Type: "String", Value: "outer"}}, "X:String=outer " + told + " y:String=inner"},
-		"not to be carried": {notificationOf(`,"MessageAttributes":{"a":{"Type":"Binary","Value":"?"},"b":{"Type":"Odd","Value":"1"},"b c":{"Type":"String","Value":"1"},
+		"bare":   {notificationWith(""), nil, source},
+		"spaced": {" \r\n\t" + notificationWith(""), nil, source},
+		"subject": {notificationWith(`,"Subject":"hi there"`), nil,
+			"sns-message-id:String=pub-1 sns-subject:String=hi there sns-topic-arn:String=arn:aws:sns:eu-west-1:1:t"},
+		"no subject": {notificationWith(`,"Subject":null`), nil, source},
+		"attributes": {notificationWith(`,"MessageAttributes":{"z":{"Type":"Number","Value":"7"},"b":{"Type":"Binary","Value":"AP8="},
+			"l":{"Type":"String.Array","Value":"[1]"}}`), nil, "b:Binary=\x00\xff l:String.Array=[1] " + source + " z:Number=7"},
+		"same name as in the outer message": {notificationWith(`,"MessageAttributes":{"x":{"Type":"String","Value":"inner"},"y":{"Type":"String","Value":"inner"}}`),
+			[]queue.Attribute{{Name: "X", Type: "String", Value: "outer"}}, "X:String=outer " + source + " y:String=inner"},
+		"invalid names and values": {notificationWith(`,"MessageAttributes":{"a":{"Type":"Binary","Value":"?"},"b":{"Type":"Odd","Value":"1"},"b c":{"Type":"String","Value":"1"},
 			"":{"Type":"String","Value":"1"},"AWS.x":{"Type":"String","Value":"1"},".x":{"Type":"String","Value":"1"},"x..y":{"Type":"String","Value":"1"},
-			"beanstalk.sqsd.path":{"Type":"String","Value":"/admin"},"Beanstalk.SQSD.task_name":{"Type":"String","Value":"1"}}`), nil, told},
-		"pretended": {notificationOf(`,"MessageAttributes":{"SNS-Topic-Arn":{"Type":"String","Value":"arn:evil"},"sns-subject":{"Type":"String","Value":"evil"}}`),
-			[]queue.Attribute{{Name: "sns-message-id", Type: "String", Value: "evil"}}, told},
-		"no room": {notificationOf(`,"MessageAttributes":{` + strings.Join(many, ",") + `}`), []queue.Attribute{{Name: "o", Type: "String", Value: "v"}},
-			"a00:String=v a01:String=v a02:String=v a03:String=v a04:String=v a05:String=v a06:String=v a07:String=v a08:String=v o:String=v " + told},
+			"beanstalk.sqsd.path":{"Type":"String","Value":"/admin"},"Beanstalk.SQSD.task_name":{"Type":"String","Value":"1"}}`), nil, source},
+		"names of this package": {notificationWith(`,"MessageAttributes":{"SNS-Topic-Arn":{"Type":"String","Value":"arn:evil"},"sns-subject":{"Type":"String","Value":"evil"}}`),
+			[]queue.Attribute{{Name: "sns-message-id", Type: "String", Value: "evil"}}, source},
+		"more than ten": {notificationWith(`,"MessageAttributes":{` + strings.Join(many, ",") + `}`),
+			[]queue.Attribute{{Name: "o", Type: "String", Value: "v"}},
+			"a00:String=v a01:String=v a02:String=v a03:String=v a04:String=v a05:String=v a06:String=v a07:String=v a08:String=v o:String=v " + source},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := queue.Message{ID: "id", Body: c.body, Attributes: c.outer, ReceiptHandle: "r", ReceiveCount: 3, SentAt: time.Unix(1, 0), GroupID: "g", TraceHeader: "t"}
+			m := queue.Message{ID: "id", Body: c.body, Attributes: c.outer, ReceiptHandle: "r", ReceiveCount: 3,
+				SentAt: time.Unix(1, 0), GroupID: "g", TraceHeader: "t"}
 			given := m
 			given.Attributes = append([]queue.Attribute(nil), m.Attributes...)
 			inner, kind := SNS(&m)
@@ -73,32 +76,36 @@ func TestSNS(t *testing.T) {
 			}
 			inner.Body, inner.Attributes = m.Body, m.Attributes
 			if !cmp.Equal(inner, m) {
-				t.Errorf("the rest: %s", cmp.Diff(m, inner))
+				t.Errorf("other fields: %s", cmp.Diff(m, inner))
 			}
 		})
 	}
 }
 
-func TestNotSNS(t *testing.T) {
+func TestOtherBodiesAreUnchanged(t *testing.T) {
 	t.Parallel()
+	with := func(old, replacement string) string {
+		return strings.Replace(notificationWith(""), old, replacement, 1)
+	}
 	for body, want := range map[string]Kind{
-		"":                             Plain,
-		"plain text":                   Plain,
-		`{"order":1}`:                  Plain,
-		`"TopicArn"`:                   Plain,
-		`[` + notificationOf("") + `]`: Plain,
-		notificationOf("") + "{}":      Plain,
-		strings.Replace(notificationOf(""), `"Type"`, `"type"`, 1):                                                                                Plain,
-		strings.Replace(notificationOf(""), `"Notification"`, `"notification"`, 1):                                                                Plain,
-		strings.Replace(notificationOf(""), `"Notification"`, `7`, 1):                                                                             Plain,
-		strings.Replace(notificationOf(""), `arn:aws`, `urn:aws`, 1):                                                                              Plain,
-		strings.Replace(notificationOf(""), `"Message"`, `"Text"`, 1):                                                                             Plain,
-		strings.Replace(notificationOf(""), `"inner \u00e4"`, `{"an":"object"}`, 1):                                                               Plain,
-		strings.Replace(notificationOf(""), `"inner \u00e4"`, `null`, 1):                                                                          Plain,
-		strings.Replace(notificationOf(""), `"pub-1"`, `""`, 1):                                                                                   Plain,
-		notificationOf(`,"MessageAttributes":["x"]`):                                                                                              Plain,
-		strings.Replace(notificationOf(`,"SubscribeURL":"https://example.com/s","Token":"t"`), `"Notification"`, `"SubscriptionConfirmation"`, 1): Confirmation,
-		strings.Replace(notificationOf(""), `"Notification"`, `"UnsubscribeConfirmation"`, 1):                                                     Confirmation,
+		"":                                             Plain,
+		"plain text":                                   Plain,
+		`{"order":1}`:                                  Plain,
+		`"TopicArn"`:                                   Plain,
+		`[` + notificationWith("") + `]`:               Plain,
+		notificationWith("") + "{}":                    Plain,
+		with(`"Type"`, `"type"`):                       Plain,
+		with(`"Notification"`, `"notification"`):       Plain,
+		with(`"Notification"`, `7`):                    Plain,
+		with(`arn:aws`, `urn:aws`):                     Plain,
+		with(`"Message"`, `"Text"`):                    Plain,
+		with(`"inner \u00e4"`, `{"an":"object"}`):      Plain,
+		with(`"inner \u00e4"`, `null`):                 Plain,
+		with(`"pub-1"`, `""`):                          Plain,
+		notificationWith(`,"MessageAttributes":["x"]`): Plain,
+		strings.Replace(notificationWith(`,"SubscribeURL":"https://example.com/s","Token":"t"`), `"Notification"`,
+			`"SubscriptionConfirmation"`, 1): Confirmation,
+		with(`"Notification"`, `"UnsubscribeConfirmation"`): Confirmation,
 	} {
 		m := queue.Message{Body: body, Attributes: []queue.Attribute{{Name: "a", Type: "String", Value: "1"}}}
 		inner, kind := SNS(&m)
@@ -108,17 +115,17 @@ func TestNotSNS(t *testing.T) {
 	}
 }
 
-func TestKindWords(t *testing.T) {
+func TestKindStrings(t *testing.T) {
 	t.Parallel()
 	if got := fmt.Sprint(Plain, Notification, Confirmation); got != "plain notification confirmation" {
 		t.Error(got)
 	}
 }
 
-// Whatever the body, the message given is not changed, and what comes out can be
-// a message of SQS.
+// FuzzSNS: the given message is never changed, and the result is a valid SQS
+// message.
 func FuzzSNS(f *testing.F) {
-	f.Add(notificationOf(`,"Subject":"s","MessageAttributes":{"z":{"Type":"Number","Value":"7"},"b":{"Type":"Binary","Value":"AP8="}}`))
+	f.Add(notificationWith(`,"Subject":"s","MessageAttributes":{"z":{"Type":"Number","Value":"7"},"b":{"Type":"Binary","Value":"AP8="}}`))
 	f.Add(`{"TopicArn":{},"Type":"Notification"}`)
 	f.Add(`{"TopicArn":"arn:","Type":"Notification","MessageId":"1","Message":"","MessageAttributes":{"a":null}}`)
 	f.Fuzz(func(t *testing.T, body string) {
@@ -130,14 +137,15 @@ func FuzzSNS(f *testing.F) {
 		}
 		if kind != Notification {
 			if inner.Body != body {
-				t.Errorf("%v, but another body", kind)
+				t.Errorf("%v, but the body differs", kind)
 			}
 			return
 		}
 		if !json.Valid([]byte(strings.TrimSpace(body))) {
-			t.Error("an envelope that is no JSON")
+			t.Error("an envelope that is not JSON")
 		}
-		if n := len(inner.Attributes); n > maxAttributes+3 || inner.Attribute("o") != "1" || inner.Attribute("z") != "2" || inner.Attribute(TopicAttribute) == "" {
+		if n := len(inner.Attributes); n > maxAttributes+3 || inner.Attribute("o") != "1" || inner.Attribute("z") != "2" ||
+			inner.Attribute(TopicAttribute) == "" {
 			t.Errorf("attributes %s", text(inner.Attributes))
 		}
 		for i, a := range inner.Attributes {

@@ -1,11 +1,13 @@
-// Package queue holds the words everything else shares.
+// Package queue defines the types that every other package shares.
 //
-// A [Message] is what one receive gave out; an [Outgoing] is what a producer
-// hands in; a [Result] is what became of one delivery; an [Error] says why a
-// queue refused. There is no I/O here and nothing here imports another package
-// of this module, so that the steps of a message's way can talk about the same
-// things without knowing each other.
+// A [Message] is the result of one receive; an [Outgoing] is a message to send; a
+// [Result] is the outcome of one delivery to the app; an [Error] is the answer of a
+// queue that rejected a request. A [Lease] decides which instance is the leader.
 //
-// Names follow Amazon SQS: message, receipt handle, visibility timeout, in
-// flight, receive count, dead-letter queue, redrive.
+// There is no I/O here, and the package imports no other package of this module, so
+// the packages that handle a message one after the other can share these types without
+// knowing each other.
+//
+// Names follow Amazon SQS: message, receipt handle, visibility timeout, in flight,
+// receive count, dead-letter queue, redrive.
 package queue

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// Error is a queue's refusal. Code is the name of the error's shape in the
-// SQS JSON protocol, or one of tendril's own codes below.
+// Error is the error of a queue that rejected a request. Code is the name of the
+// error in the SQS JSON protocol, or one of tendril's own codes below.
 type Error struct {
 	// Code is one of the Code constants.
 	Code string
-	// Message is the sentence for people; "" says no more than Code.
+	// Message is a sentence for people; may be "".
 	Message string
 	// Err is the cause; may be nil.
 	Err error
@@ -22,7 +22,7 @@ func Errorf(code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// Error returns the message, or the code where there is none.
+// Error returns the message, or the code when there is no message.
 func (e *Error) Error() string {
 	if e.Message == "" {
 		return e.Code
@@ -33,16 +33,16 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is reports whether target is an [Error] of the same code, so that
-// errors.Is(err, queue.ErrNoQueue) asks for the kind of refusal.
+// Is reports whether target is an [Error] with the same code, so that
+// errors.Is(err, queue.ErrNoQueue) checks the kind of error.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Code == e.Code
 }
 
-// The codes of refusals, as the SQS JSON protocol names them. The last two of
-// this group are not in Amazon's model; their query codes are
-// InvalidParameterValue and MissingParameter.
+// Error codes with the names of the SQS JSON protocol. The last two are not in
+// Amazon's model; their codes in the query protocol are InvalidParameterValue and
+// MissingParameter.
 const (
 	CodeQueueDoesNotExist            = "QueueDoesNotExist"
 	CodeQueueNameExists              = "QueueNameExists"
@@ -69,19 +69,19 @@ const (
 	CodeMissingRequiredParameter     = "MissingRequiredParameterException"
 )
 
-// Codes of tendril's own, for what has no shape in the SQS model.
+// Error codes of tendril that the SQS model does not have.
 const (
-	// CodeAccessDenied: the credentials may not do this, or there are none.
+	// CodeAccessDenied: the credentials are missing or do not allow the request.
 	CodeAccessDenied = "AccessDenied"
 	// CodeUnreachable: the queue did not answer.
 	CodeUnreachable = "Unreachable"
-	// CodeStorageFull: the disk that holds the embedded queue has no room for
-	// sends; receives and deletes still work.
+	// CodeStorageFull: the disk of the embedded queue has no space left for sends;
+	// receives and deletes still work.
 	CodeStorageFull = "StorageFull"
-	// CodeStorageFailed: the disk refused a write; nothing is accepted until
-	// the store was reopened and verified.
+	// CodeStorageFailed: a write to the disk failed; nothing is accepted until the
+	// store has been reopened and verified.
 	CodeStorageFailed = "StorageFailed"
-	// CodeClosed: the queue was closed by its own process.
+	// CodeClosed: this process has closed the queue.
 	CodeClosed = "Closed"
 )
 

@@ -5,26 +5,26 @@ import (
 	"time"
 )
 
-// MaxBatch is the largest number of entries one queue call takes (SQS: 10).
+// MaxBatch is the maximum number of entries in one request (SQS: 10).
 const MaxBatch = 10
 
-// MaxVisibility is the longest time a message may stay hidden, counted from
+// MaxVisibility is the longest time that a message may stay invisible, counted from
 // its receive (SQS: 12 hours).
 const MaxVisibility = 12 * time.Hour
 
-// Message is one message as one receive gave it out.
+// Message is one message as one receive returned it.
 type Message struct {
-	// ID is the queue's message id; it stays the same over all receives, also
-	// in the dead-letter queue.
+	// ID is the queue's message id. It stays the same in all receives and in the
+	// dead-letter queue.
 	ID string
-	// Body is the text byte for byte.
+	// Body is the text, byte for byte.
 	Body string
 	// Attributes are the message's own attributes, sorted by name.
 	Attributes []Attribute
-	// ReceiptHandle names this receive. Delete and ChangeVisibility take it.
+	// ReceiptHandle identifies this receive for Delete and ChangeVisibility.
 	ReceiptHandle string
-	// ReceiveCount is how often the message was received, this receive
-	// included: 1 the first time.
+	// ReceiveCount is how often the message was received, including this receive: 1
+	// the first time.
 	ReceiveCount int
 	// SentAt and FirstReceivedAt have millisecond precision.
 	SentAt, FirstReceivedAt time.Time
@@ -35,8 +35,8 @@ type Message struct {
 	GroupID, DedupID, SequenceNumber string
 	// TraceHeader is the AWSTraceHeader system attribute; "" when absent.
 	TraceHeader string
-	// DeadLetterSource is the ARN of the queue that the message was
-	// dead-lettered from; "" for a message that never was.
+	// DeadLetterSource is the ARN of the queue from which the message was
+	// dead-lettered; "" if it never was.
 	DeadLetterSource string
 }
 
@@ -53,8 +53,8 @@ func (a Attribute) IsBinary() bool {
 	return a.Type == "Binary" || strings.HasPrefix(a.Type, "Binary.")
 }
 
-// Attribute returns the value of the attribute called name, "" when the
-// message has none of that name.
+// Attribute returns the value of the named attribute, "" when the message does not
+// have it.
 func (m *Message) Attribute(name string) string {
 	for i := range m.Attributes {
 		if m.Attributes[i].Name == name {
@@ -64,15 +64,15 @@ func (m *Message) Attribute(name string) string {
 	return ""
 }
 
-// Outgoing is one message on its way into a queue.
+// Outgoing is one message to send.
 type Outgoing struct {
 	Body       string
 	Attributes []Attribute
-	// Delay hides the new message for 0 to 15 minutes; nil means the queue's
-	// own DelaySeconds.
+	// Delay keeps the new message invisible for 0 to 15 minutes; nil means the
+	// queue's own DelaySeconds.
 	Delay *time.Duration
-	// GroupID is required on FIFO queues; DedupID there too, unless the queue
-	// has content-based deduplication.
+	// GroupID is required on FIFO queues, and so is DedupID unless the queue has
+	// content-based deduplication.
 	GroupID, DedupID string
 	// TraceHeader becomes the AWSTraceHeader system attribute; "" for none.
 	TraceHeader string
@@ -84,33 +84,33 @@ type Sent struct {
 	ID string
 	// SequenceNumber is set on FIFO queues.
 	SequenceNumber string
-	// Err is why this entry was refused; nil means accepted: the message is
-	// durable.
+	// Err is why this entry was rejected; nil means that the message is stored
+	// durably.
 	Err error
 }
 
-// ReceiveRequest asks for up to Max messages.
+// ReceiveRequest is a request for up to Max messages.
 type ReceiveRequest struct {
 	// Max is 1 to [MaxBatch].
 	Max int
 	// Wait is how long to wait for a first message, 0 to 20 s; nil means the
 	// queue's own ReceiveMessageWaitTimeSeconds.
 	Wait *time.Duration
-	// Visibility hides what is received, 0 to [MaxVisibility]; nil means the
-	// queue's own VisibilityTimeout.
+	// Visibility is the visibility timeout of the received messages, 0 to
+	// [MaxVisibility]; nil means the queue's own VisibilityTimeout.
 	Visibility *time.Duration
 	// AttemptID makes a FIFO receive repeatable for 5 minutes
 	// (ReceiveRequestAttemptId); "" for none.
 	AttemptID string
 }
 
-// VisibilityChange sets the remaining hidden time of one received message.
+// VisibilityChange sets the visibility timeout of one received message.
 type VisibilityChange struct {
 	ReceiptHandle string
-	// Visibility counts from now, 0 to [MaxVisibility]; 0 makes the message
-	// visible at once.
+	// Visibility counts from now, 0 to [MaxVisibility]; 0 makes the message visible at
+	// once.
 	Visibility time.Duration
-	// Unread tells that nobody was handed the message: a queue that can takes the
-	// receive out of the count. The embedded queue does; Amazon SQS has no way to.
+	// Unread means that the message was not delivered to the app. The embedded queue
+	// then does not count the receive; Amazon SQS cannot do that.
 	Unread bool
 }

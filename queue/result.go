@@ -5,25 +5,24 @@ import "time"
 // Outcome says how one delivery ended.
 type Outcome int
 
-// The outcomes of a delivery. The zero value is Failed: what nobody vouched
-// for is not done.
+// The outcomes of a delivery. The zero value is Failed, so that a message counts as
+// done only if a delivery says so.
 const (
-	// Failed: the app answered something else than success, or may have seen
-	// the message without answering.
+	// Failed: the app did not answer with success, or may have seen the message
+	// without answering.
 	Failed Outcome = iota
-	// Done: the complete success answer for this very receive was read.
+	// Done: the complete success answer for this receive was read.
 	Done
-	// Unreached: nothing of the message was put on the wire (refused
-	// connection, failed name look-up, connect timeout). It is not the app's
-	// judgement of the message.
+	// Unreached: no part of the message was sent (connection refused, failed DNS
+	// lookup, connect timeout). It says nothing about the message.
 	Unreached
-	// Throttled: the target refused to take anything for now, without running
-	// it. It is no attempt, and no judgement of the message: deliveries slow
-	// down, and the message comes again after RetryAfter.
+	// Throttled: the target accepts nothing for now and did not process the message.
+	// It does not count as an attempt and says nothing about the message: deliveries
+	// slow down, and the message is retried after RetryAfter.
 	Throttled
-	// Postponed: nothing was tried, and nothing is wrong with the target or the
-	// message. The worker keeps the message hidden and asks again after
-	// RetryAfter; it is no attempt, and others go on meanwhile.
+	// Postponed: no delivery was tried, and nothing is wrong with the target or the
+	// message. The worker keeps the message invisible and tries again after
+	// RetryAfter. It does not count as an attempt, and other messages continue.
 	Postponed
 )
 
@@ -43,28 +42,27 @@ func (o Outcome) String() string {
 	}
 }
 
-// Result is what became of one delivery.
+// Result is the result of one delivery.
 type Result struct {
 	Outcome Outcome
 	// Status is the HTTP status; 0 when there was no answer.
 	Status int
-	// Reason says in a few words why the delivery is not done ("status 500",
-	// "no answer within 3m0s", "connection refused"); "" when done. It never
-	// holds a part of the message or of the answer's body.
+	// Reason says in a few words why the delivery is not done ("status 500", "no
+	// answer within 3m0s", "connection refused"); "" when done. It never contains a part
+	// of the message or of the answer's body.
 	Reason string
-	// Err is the cause below Reason, for logs; nil when the app answered.
+	// Err is the cause of Reason, for logs; nil when the app answered.
 	Err error
 	// Duration is the time from the first dial to the end of the answer.
 	Duration time.Duration
-	// RetryAfter is what the app's Retry-After asked for; 0 when it did not.
+	// RetryAfter is the time of the app's Retry-After header; 0 without one.
 	RetryAfter time.Duration
-	// Unsent: the delivery failed without the app having been given any of the
-	// message, for a reason that lies in the message or on the way to it (a path
-	// that is refused, a body that cannot be had or is too large). It says nothing
-	// about the app. Only of what is Failed.
+	// Unsent: the delivery Failed before the app got any part of the message, because
+	// of the message itself (an invalid path, a body that cannot be fetched or is too
+	// large). It says nothing about the app.
 	Unsent bool
-	// Fault: the app failed as a whole, although its status does not say so: a
-	// function ended with an error, or was stopped at its time limit. It is what an
-	// answer of 500 is for an app over HTTP.
+	// Fault: the app itself failed although Status does not say so: a function ended
+	// with an error or was stopped at its time limit. It corresponds to status 500 of an
+	// app over HTTP.
 	Fault bool
 }

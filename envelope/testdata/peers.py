@@ -1,6 +1,6 @@
-"""Prints what a queue receives, one JSON object per line: first a notification
-of SNS and a raw one, then what the public extended client sends. All of it
-happens in moto, in this process."""
+"""Prints what a queue receives, one JSON object per line: an SNS notification,
+a raw SNS delivery, and the messages of the public extended client. Everything
+runs in moto, in this process."""
 import json
 import os
 
