@@ -97,6 +97,7 @@ var notYetPlain = []string{
 	"deliver",
 	"environment",
 	"examples/thumbnails",
+	"fleet",
 	"health",
 	"leader",
 	"leader/leadertest",
