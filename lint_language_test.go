@@ -52,7 +52,6 @@ var bannedWords = map[string]string{
 // something else, as a name in code.
 var bannedIdentifiers = map[string]string{
 	"hand":    "in-flight tracker",
-	"way":     "target, or connection",
 	"box":     "batcher",
 	"aside":   "deferred messages",
 	"hope":    "expected messages",
