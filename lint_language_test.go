@@ -98,6 +98,7 @@ var notYetPlain = []string{
 	"examples/thumbnails",
 	"fleet",
 	"health",
+	"httplimit",
 	"leader",
 	"leader/leadertest",
 	"periodic",
