@@ -108,6 +108,9 @@ func (c *Certificate) look() (seen [2]os.FileInfo, err error) {
 		if seen[i], err = os.Stat(path); err != nil {
 			return seen, fmt.Errorf("reading the console's certificate: %w", err)
 		}
+		if !seen[i].Mode().IsRegular() {
+			return seen, fmt.Errorf("reading the console's certificate: %s is not a regular file", path)
+		}
 	}
 	return seen, nil
 }

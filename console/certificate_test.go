@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -150,5 +151,17 @@ func TestCertificateThatCannotBeReadNamesItsFile(t *testing.T) {
 		if _, err := OpenCertificate(f.cert, f.key, CertificateEvents{}); err == nil || !strings.Contains(err.Error(), filepath.Dir(f.cert)) {
 			t.Errorf("%v: %v", f, err)
 		}
+	}
+}
+
+// A FIFO would hold up the start, and later every handshake.
+func TestCertificateIsReadFromRegularFiles(t *testing.T) {
+	t.Parallel()
+	fifo := filepath.Join(t.TempDir(), "tls.key")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenCertificate(fifo, fifo, CertificateEvents{}); err == nil || !strings.Contains(err.Error(), fifo+" is not a regular file") {
+		t.Errorf("%v", err)
 	}
 }

@@ -3,6 +3,7 @@ package environment
 import (
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -31,6 +32,9 @@ func (e *Environment) newPIDFile() (*pidFile, error) {
 	}
 	var err error
 	if f.path, err = filepath.Abs(e.s.PIDFile); err == nil {
+		if info, cannot := os.Lstat(f.path); cannot == nil && !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%w: pid-file %s: %w: choose another path", ErrSettings, f.path, errIrregular)
+		}
 		var probe *os.File
 		if probe, err = f.beside(); err == nil {
 			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
@@ -114,7 +118,12 @@ func (f *pidFile) remove(pid int) {
 	if f.path == "" {
 		return
 	}
-	text, err := os.ReadFile(f.path)
+	file, err := openRegular(f.path)
+	if err != nil {
+		return // it is gone, or not ours
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, 32))
 	if err == nil && strings.TrimSpace(string(text)) == strconv.Itoa(pid) {
 		_ = os.Remove(f.path)
 	}

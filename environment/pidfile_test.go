@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"tendril/config"
@@ -93,5 +94,47 @@ func TestPIDFileThatCannotBeWritten(t *testing.T) {
 	e := &Environment{s: &config.Settings{PIDFile: filepath.Join(t.TempDir(), "none", "app.pid")}}
 	if _, err := e.newPIDFile(); !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), "choose a path in a folder that exists") {
 		t.Errorf("err = %v", err)
+	}
+}
+
+// A FIFO has nobody at its other end, and a device is not ours to replace.
+func TestPIDFileIsARegularFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	fifo, link := filepath.Join(dir, "fifo"), filepath.Join(dir, "link")
+	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.Symlink("/dev/null", link)); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{fifo, link, dir, "/dev/null"} {
+		_, err := (&Environment{s: &config.Settings{PIDFile: path}}).newPIDFile()
+		if !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), path+": it is not a regular file: choose another path") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// What took the place of the file is neither waited for nor removed.
+func TestPIDFileThatBecameAFIFO(t *testing.T) {
+	t.Parallel()
+	f, _ := newTestPIDFile(t)
+	c := &appCopy{}
+	f.started(c, 11)
+	if err := errors.Join(os.Remove(f.path), syscall.Mkfifo(f.path, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	f.ended(c)
+	if info, err := os.Lstat(f.path); err != nil || info.Mode().Type() != os.ModeNamedPipe {
+		t.Errorf("%v, %v, want the FIFO left alone", info, err)
+	}
+}
+
+func TestTasksAreReadFromARegularFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "cron.yaml")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadTasks(path); !errors.Is(err, errIrregular) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v", err)
 	}
 }

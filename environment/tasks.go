@@ -145,7 +145,7 @@ func (e *Environment) tasksFile() string {
 // ReadTasks reads a cron.yaml from disk, bounded. The error is a
 // [*periodic.Error] when the file is wrong.
 func ReadTasks(path string) (*periodic.File, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the periodic tasks: %w", err)
 	}
