@@ -19,7 +19,8 @@
 //   - Every route is a line of one table. A method and path that are not in it
 //     are 404, whatever the path alone would have matched.
 //   - A route that changes something, or that shows message bodies, asks for the
-//     token. Health and counts do not.
+//     token. Health and counts do not, but what an app, a hook or another
+//     server said is withheld without it.
 //   - Loopback is no wall: a request whose Host is not ours, or that another
 //     site's page makes a browser send, is refused before anything is looked up.
 //   - A refusal is JSON with the fields error, hint and code; the error

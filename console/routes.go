@@ -9,7 +9,8 @@ import (
 type kind int
 
 const (
-	// open routes show health and counts to whoever reaches the listener.
+	// open routes show health and counts to whoever reaches the listener, and to
+	// callers with the token the details, see [publisher].
 	open kind = iota
 	// private routes show message bodies: they need the token.
 	private

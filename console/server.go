@@ -104,6 +104,9 @@ func (s *Server) serve(rt route) http.HandlerFunc {
 		if rt.kind == act || rt.kind == hook {
 			s.log.Info("console act", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr, "status", answer.status)
 		}
+		if full, ok := answer.body.(publisher); ok && !authorized(r, s.opts.Token) {
+			answer.body = full.public()
+		}
 		writeJSON(w, answer.status, answer.body)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -47,12 +48,14 @@ func newLine(set *config.QueueSettings) *line {
 // settings are those in force for the queue. They must not be changed.
 func (l *line) settings() *config.QueueSettings { return l.set.Load() }
 
-// goesTo names what the messages go to now, for people.
+// goesTo names what the messages go to now, for people, logs and metrics: without
+// the query of the path, which may hold a secret.
 func (l *line) goesTo() string {
 	if l.base == "" {
 		return l.target
 	}
-	return l.base + l.settings().HTTPPath
+	path, _, _ := strings.Cut(l.settings().HTTPPath, "?")
+	return l.base + path
 }
 
 // home is the line of the queue that was named first: periodic tasks go there,

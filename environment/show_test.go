@@ -7,13 +7,17 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
+	"io"
 	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"tendril/console"
+	"tendril/queue"
 )
 
 // writeCertificate puts a new self-signed certificate and its key into a folder.
@@ -110,4 +114,62 @@ func TestNameOfAnAddressIsNotBelieved(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.Close()
+}
+
+// TestQueryOfThePathIsNotShown: it may hold a secret, and status, metrics and log lines
+// are read by many.
+func TestQueryOfThePathIsNotShown(t *testing.T) {
+	t.Parallel()
+	paths := make(chan string, 1)
+	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			select {
+			case paths <- r.URL.String():
+			default:
+			}
+		}
+	}))
+	defer app.Close()
+	for _, format := range []string{"json", "sqsd"} {
+		var out safeBuffer
+		r := run(t, map[string]string{"target": app.URL, "http-path": "/jobs?key=hush", "log-format": format, "breaker": "50"}, func(e *Environment) {
+			e.Out, e.report.out, e.report.sqsd = &out, &out, format == "sqsd"
+		})
+		client, err := console.Dial(r.s.DataDir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.Send(t.Context(), "tendril", []queue.Outgoing{{Body: "{}"}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-paths; got != "/jobs?key=hush" {
+			t.Errorf("posted to %s", got)
+		}
+		seen := func(what, text string) {
+			if strings.Contains(text, "hush") {
+				t.Errorf("%s, %s: %s", format, what, text)
+			}
+		}
+		for _, path := range []string{"/metrics", "/api/v1/status", "/api/v1/health", "/api/v1/deliveries"} {
+			resp, err := http.Get(client.Instance.ConsoleURL() + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(resp.Body)
+			if err := errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusOK {
+				t.Errorf("%s answered %d, %v", path, resp.StatusCode, err)
+			}
+			seen(path, string(body))
+		}
+		st, err := client.Status(t.Context())
+		if err != nil || st.Workers[0].Target != app.URL+"/jobs" {
+			t.Errorf("the worker's target: %+v, %v", st.Workers, err)
+		}
+		client.Close()
+		if err := r.end(); err != nil {
+			t.Errorf("the end: %v", err)
+		}
+		seen("the log", r.log.String())
+		seen("the output", out.String())
+	}
 }

@@ -39,7 +39,8 @@ func (e *Environment) openApp(l *line, c *courier) error {
 	// The app's part of a trace belongs below the delivery's span.
 	c.tracer = e.otlp.Tracer(telemetry.Route{Queue: l.queue.name, QueueURL: l.queue.url, Target: sqsdTarget(target)})
 	c.goesTo = func(path string) string {
-		return strings.TrimSuffix(sqsdTarget(target), "/") + cmp.Or(path, l.settings().HTTPPath)
+		path, _, _ = strings.Cut(cmp.Or(path, l.settings().HTTPPath), "?")
+		return strings.TrimSuffix(sqsdTarget(target), "/") + path
 	}
 	open := func(address string) (*deliver.HTTP, error) { return e.openHTTP(l, address, c.tracer != nil) }
 	if l.settings().ToOwnApp() {

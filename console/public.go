@@ -1,0 +1,99 @@
+package console
+
+import (
+	"slices"
+	"strings"
+)
+
+// withheld stands in the place of a text that only a caller with the token sees.
+const withheld = "ask with the console's token"
+
+// publisher is an answer that shows less to callers without the token. What an
+// app, a hook or a server elsewhere said may hold secrets and personal data;
+// states, counts and times do not.
+type publisher interface{ public() any }
+
+// withhold hides a text, unless there is none.
+func withhold(text *string) {
+	if *text != "" {
+		*text = withheld
+	}
+}
+
+// withoutQuery is a URL or path without its query, which may hold a secret.
+func withoutQuery(url string) string {
+	url, _, _ = strings.Cut(url, "?")
+	return url
+}
+
+func (st Status) public() any {
+	if st.Deployment != nil {
+		d := *st.Deployment
+		withhold(&d.Error)
+		withhold(&d.Step)
+		st.Deployment = &d
+	}
+	if st.Scaling != nil {
+		s := *st.Scaling
+		withhold(&s.Problem)
+		s.Decisions = slices.Clone(s.Decisions)
+		for i := range s.Decisions {
+			withhold(&s.Decisions[i].NotApplied)
+		}
+		st.Scaling = &s
+	}
+	if st.Tasks != nil {
+		tasks := st.Tasks.public().(TasksStatus)
+		st.Tasks = &tasks
+	}
+	st.Workers = slices.Clone(st.Workers)
+	for i := range st.Workers {
+		withhold(&st.Workers[i].LastError)
+	}
+	st.Problems = slices.Clone(st.Problems)
+	for i := range st.Problems {
+		withhold(&st.Problems[i].Reason)
+	}
+	return st
+}
+
+// public names the fields that are shown, so that one that is new is not.
+func (d Delivery) public() any {
+	shown := Delivery{
+		MessageID: d.MessageID, Queue: d.Queue, Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,
+		Attempt: d.Attempt, ReceiveCount: d.ReceiveCount, DurationMS: d.DurationMS, WaitMS: d.WaitMS, At: d.At, RetryAt: d.RetryAt,
+	}
+	withhold(&shown.Reason)
+	return shown
+}
+
+func (l deliveryList) public() any {
+	l.Deliveries = slices.Clone(l.Deliveries)
+	for i := range l.Deliveries {
+		l.Deliveries[i] = l.Deliveries[i].public().(Delivery)
+	}
+	return l
+}
+
+func (st TasksStatus) public() any {
+	withhold(&st.Leader.Error)
+	st.Tasks = slices.Clone(st.Tasks)
+	for i := range st.Tasks {
+		t := &st.Tasks[i]
+		t.URL = withoutQuery(t.URL)
+		if t.Last != nil {
+			last := *t.Last
+			withhold(&last.Reason)
+			t.Last = &last
+		}
+	}
+	return st
+}
+
+func (l runList) public() any {
+	l.Runs = slices.Clone(l.Runs)
+	for i := range l.Runs {
+		withhold(&l.Runs[i].Reason)
+	}
+	return l
+}

@@ -1,0 +1,65 @@
+package console
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDetailsNeedTheToken: what an app, a hook or a server said is shown to callers with
+// the token alone, on every route that is open.
+func TestDetailsNeedTheToken(t *testing.T) {
+	t.Parallel()
+	const secret = "pass" + "word"
+	run := TaskRun{Task: "tidy", Outcome: "failed", Reason: secret}
+	ds := NewDeliveries(0)
+	ds.Record(Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Status: 500, Reason: secret, At: time.Now()})
+	tasks := TasksStatus{Leader: Leader{Error: secret}, Tasks: []Task{{Name: "tidy", URL: "/tidy?key=" + secret, Last: &run}}}
+	status := Status{
+		State:      StateRunning,
+		Deployment: &Deployment{State: DeployRolledBack, To: "two", Step: "hook " + secret, Error: secret},
+		Workers:    []Worker{{Queue: "jobs", Received: 7, LastError: secret}},
+		Scaling:    &Scaling{Problem: secret, Decisions: []ScaleDecision{{Rule: "backlog", NotApplied: secret}}},
+		Tasks:      &tasks,
+	}
+	s := New(&Options{
+		Token: testToken, Deliveries: ds, Status: func() Status { return status },
+		Tasks: &TaskOptions{Status: func() TasksStatus { return tasks }, History: func(string) []TaskRun { return []TaskRun{run} }},
+	})
+	shown := 0
+	for _, rt := range s.routes() {
+		method, path := example(rt.pattern)
+		if rt.kind != open || method != http.MethodGet {
+			continue
+		}
+		_, without := ask(t, s, get(path))
+		_, with := ask(t, s, with(get(path), "Authorization", "Bearer "+testToken))
+		if text := encode(t, without); strings.Contains(text, secret) {
+			t.Errorf("%s says to everybody: %s", path, text)
+		}
+		if strings.Contains(encode(t, with), secret) {
+			shown++
+		}
+	}
+	if shown != 6 { // status, deliveries, an outcome, tasks, two histories
+		t.Errorf("%d routes show details to a caller with the token", shown)
+	}
+	_, answer := ask(t, s, get("/api/v1/status"))
+	if text := encode(t, answer); !strings.Contains(text, `"received":7`) || !strings.Contains(text, `"state":"rolled back"`) || !strings.Contains(text, withheld) {
+		t.Errorf("states, counts and a hint are missing: %s", text)
+	}
+	if status.Workers[0].LastError != secret || status.Deployment.Error != secret || tasks.Tasks[0].Last.Reason != secret || ds.Recent(1)[0].Reason != secret {
+		t.Error("what the environment holds was changed")
+	}
+}
+
+func encode(t *testing.T, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
