@@ -28,7 +28,7 @@ func (u *unpacking) link(root *os.Root) error {
 		if err != nil {
 			return err
 		}
-		if err := root.MkdirAll(filepath.Dir(e.path), 0o755); err != nil {
+		if err := root.MkdirAll(filepath.Dir(e.path), 0o750); err != nil {
 			return fmt.Errorf("unpacking %s: %w", u.archive, err)
 		}
 		if err := root.Symlink(target, e.path); err != nil {

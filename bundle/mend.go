@@ -34,16 +34,16 @@ func (u *unpacking) mendHook(root *os.Root, e *entry) error {
 	text := string(data)
 	if !strings.HasPrefix(text, "#!") {
 		if strings.HasPrefix(text, "\x7fELF") {
-			return root.Chmod(e.path, 0o755)
+			return root.Chmod(e.path, 0o750)
 		}
 		return nil
 	}
 	if strings.Contains(text, "\r\n") {
-		if err := root.WriteFile(e.path, []byte(strings.ReplaceAll(text, "\r\n", "\n")), 0o755); err != nil {
+		if err := root.WriteFile(e.path, []byte(strings.ReplaceAll(text, "\r\n", "\n")), 0o750); err != nil {
 			return err
 		}
 	}
-	return root.Chmod(e.path, 0o755)
+	return root.Chmod(e.path, 0o750)
 }
 
 // isHook reports whether a path is that of a hook: .platform/hooks/STAGE/FILE.

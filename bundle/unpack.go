@@ -62,7 +62,7 @@ func (l *Limits) filled() Limits {
 // everything is right. The folder that dir lies in must exist, dir must not: the
 // error then wraps fs.ErrExist. Nothing is written anywhere else, whatever the
 // archive says, and nothing is left behind by a failure. Files get the permission
-// 0644, or 0755 where the archive has them executable, folders 0755; owners,
+// 0640, or 0750 where the archive has them executable, folders 0750; owners,
 // times and set-user bits are not kept. Hooks get what the platforms of Elastic
 // Beanstalk give them: the execute permission, and LF for CR LF. Links that stay
 // inside are kept.
@@ -137,7 +137,7 @@ func (u *unpacking) open() (*os.File, error) {
 // fill writes every entry below the folder. Links come last, so that nothing is
 // ever written through one.
 func (u *unpacking) fill(folder string) error {
-	if err := os.Chmod(folder, 0o755); err != nil {
+	if err := os.Chmod(folder, 0o750); err != nil {
 		return fmt.Errorf("unpacking %s: %w", u.archive, err)
 	}
 	root, err := os.OpenRoot(folder)
@@ -161,9 +161,9 @@ func (u *unpacking) write(root *os.Root, e entry) error {
 	var err error
 	switch e.kind {
 	case folderEntry:
-		err = root.MkdirAll(e.path, 0o755)
+		err = root.MkdirAll(e.path, 0o750)
 	case fileEntry:
-		if err = root.MkdirAll(filepath.Dir(e.path), 0o755); err == nil {
+		if err = root.MkdirAll(filepath.Dir(e.path), 0o750); err == nil {
 			err = u.writeFile(root, e)
 		}
 	}
@@ -180,9 +180,9 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 		return u.damaged(e, err)
 	}
 	defer from.Close()
-	permission := fs.FileMode(0o644)
+	permission := fs.FileMode(0o640)
 	if e.executable {
-		permission = 0o755
+		permission = 0o750
 	}
 	to, err := root.OpenFile(e.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, permission)
 	if err != nil {

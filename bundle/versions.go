@@ -26,7 +26,8 @@ const (
 )
 
 // UnpackVersion unpacks an archive into a fresh folder in the data directory,
-// which it makes where need be, and returns the folder's absolute path.
+// which it makes where need be, and returns the folder's absolute path. Only the
+// owner can enter it: see [ShareVersion].
 func UnpackVersion(dataDir, archive string, now time.Time) (string, error) {
 	dataDir, err := filepath.Abs(dataDir)
 	if err != nil {
@@ -36,15 +37,12 @@ func UnpackVersion(dataDir, archive string, now time.Time) (string, error) {
 	if err := datadir.Make(dataDir); err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(versions, 0o755); err != nil {
+	if err := os.MkdirAll(versions, 0o700); err != nil {
 		return "", fmt.Errorf("making a folder for versions of the app: %w", err)
-	}
-	if err := letThrough(dataDir); err != nil {
-		return "", err
 	}
 	for ; ; now = now.Add(time.Millisecond) {
 		fresh := filepath.Join(versions, now.UTC().Format(versionTime))
-		if err := os.Mkdir(fresh, 0o755); errors.Is(err, fs.ErrExist) {
+		if err := os.Mkdir(fresh, 0o700); errors.Is(err, fs.ErrExist) {
 			continue
 		} else if err != nil {
 			return "", fmt.Errorf("making a folder for a version of the app: %w", err)
@@ -55,23 +53,6 @@ func UnpackVersion(dataDir, archive string, now time.Time) (string, error) {
 		}
 		return dir, nil
 	}
-}
-
-// letThrough lets other users pass the data directory on their way to a version,
-// without a look at what else is in it: root may run the app as one of them.
-// Whatever else lies there is the owner's alone.
-func letThrough(dataDir string) error {
-	if os.Geteuid() != 0 {
-		return nil
-	}
-	info, err := os.Stat(dataDir)
-	if err == nil {
-		err = os.Chmod(dataDir, info.Mode().Perm()|0o011)
-	}
-	if err != nil {
-		return fmt.Errorf("letting the app's user into the versions of the app: %w", err)
-	}
-	return nil
 }
 
 // ArchiveName is the name of an archive without its ending, fit to be that of a

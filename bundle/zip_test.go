@@ -144,26 +144,26 @@ func TestUnpack(t *testing.T) {
 		"nothing": {nil, nil},
 		"files and folders": {
 			[]item{{name: "Procfile", data: "web: x\n", method: zip.Deflate}, {name: "empty/"}, {name: "a/b/c.txt", data: "c"}},
-			[]string{`-rw-r--r-- /Procfile "web: x\n"`, "drwxr-xr-x /a", "drwxr-xr-x /a/b", `-rw-r--r-- /a/b/c.txt "c"`, "drwxr-xr-x /empty"},
+			[]string{`-rw-r----- /Procfile "web: x\n"`, "drwxr-x--- /a", "drwxr-x--- /a/b", `-rw-r----- /a/b/c.txt "c"`, "drwxr-x--- /empty"},
 		},
 		"modes": {
 			[]item{{name: "run", mode: 0o700}, {name: "data", mode: 0o666}, {name: "root", mode: 0o755 | fs.ModeSetuid | fs.ModeSetgid}, {name: "shut/", mode: fs.ModeDir}, {name: "none", mode: fs.ModeSticky}},
-			[]string{`-rw-r--r-- /data ""`, `-rw-r--r-- /none ""`, `-rwxr-xr-x /root ""`, `-rwxr-xr-x /run ""`, "drwxr-xr-x /shut"},
+			[]string{`-rw-r----- /data ""`, `-rw-r----- /none ""`, `-rwxr-x--- /root ""`, `-rwxr-x--- /run ""`, "drwxr-x--- /shut"},
 		},
 		"made on Windows": {
 			[]item{{name: "Procfile", data: "web: x\r\n", foreign: true}, {name: "folder/", foreign: true}},
-			[]string{`-rw-r--r-- /Procfile "web: x\r\n"`, "drwxr-xr-x /folder"},
+			[]string{`-rw-r----- /Procfile "web: x\r\n"`, "drwxr-x--- /folder"},
 		},
 		"names beyond ASCII": {
 			[]item{{name: "über/日本.txt", data: "x"}, {name: "with blank:and colon"}, {name: "...three"}},
-			[]string{`-rw-r--r-- /...three ""`, `-rw-r--r-- /with blank:and colon ""`, "drwxr-xr-x /über", `-rw-r--r-- /über/日本.txt "x"`},
+			[]string{`-rw-r----- /...three ""`, `-rw-r----- /with blank:and colon ""`, "drwxr-x--- /über", `-rw-r----- /über/日本.txt "x"`},
 		},
 		"links inside": {
 			[]item{link("node_modules/.bin/tool", "../tool/cli.js"), {name: "node_modules/tool/cli.js", data: "x"}, link("latest", "node_modules"), link("again", "./latest/tool/../tool")},
 			[]string{
 				"link /again to ./latest/tool/../tool", "link /latest to node_modules",
-				"drwxr-xr-x /node_modules", "drwxr-xr-x /node_modules/.bin", "link /node_modules/.bin/tool to ../tool/cli.js",
-				"drwxr-xr-x /node_modules/tool", `-rw-r--r-- /node_modules/tool/cli.js "x"`,
+				"drwxr-x--- /node_modules", "drwxr-x--- /node_modules/.bin", "link /node_modules/.bin/tool to ../tool/cli.js",
+				"drwxr-x--- /node_modules/tool", `-rw-r----- /node_modules/tool/cli.js "x"`,
 			},
 		},
 		"hooks are made to start": {
@@ -175,11 +175,11 @@ func TestUnpack(t *testing.T) {
 				{name: "scripts/d.sh", data: "#!/bin/sh\r\n"},
 			},
 			[]string{
-				"drwxr-xr-x /.platform", "drwxr-xr-x /.platform/confighooks", "drwxr-xr-x /.platform/confighooks/postdeploy",
-				`-rwxr-xr-x /.platform/confighooks/postdeploy/b "\x7fELF"`, "drwxr-xr-x /.platform/hooks", "drwxr-xr-x /.platform/hooks/other",
-				`-rw-r--r-- /.platform/hooks/other/c.sh "#!/bin/sh\r\n"`, "drwxr-xr-x /.platform/hooks/prebuild",
-				`-rw-r--r-- /.platform/hooks/prebuild/README "text\r\n"`, `-rwxr-xr-x /.platform/hooks/prebuild/a.sh "#!/bin/sh\necho\n"`,
-				"drwxr-xr-x /scripts", `-rw-r--r-- /scripts/d.sh "#!/bin/sh\r\n"`,
+				"drwxr-x--- /.platform", "drwxr-x--- /.platform/confighooks", "drwxr-x--- /.platform/confighooks/postdeploy",
+				`-rwxr-x--- /.platform/confighooks/postdeploy/b "\x7fELF"`, "drwxr-x--- /.platform/hooks", "drwxr-x--- /.platform/hooks/other",
+				`-rw-r----- /.platform/hooks/other/c.sh "#!/bin/sh\r\n"`, "drwxr-x--- /.platform/hooks/prebuild",
+				`-rw-r----- /.platform/hooks/prebuild/README "text\r\n"`, `-rwxr-x--- /.platform/hooks/prebuild/a.sh "#!/bin/sh\necho\n"`,
+				"drwxr-x--- /scripts", `-rw-r----- /scripts/d.sh "#!/bin/sh\r\n"`,
 			},
 		},
 	} {

@@ -118,6 +118,9 @@ func (e *Environment) openVersion(path string) (v version, err error) {
 		}
 		defer func() { e.keepVersion(path, err) }()
 	}
+	if err := e.shareVersion(path, archive); err != nil {
+		return version{}, err
+	}
 	v = version{command: e.Command, read: readFiles(path)}
 	b, err := bundle.Open(path)
 	if err != nil {

@@ -41,6 +41,7 @@ func (e *Environment) claimData(context.Context) error {
 		return err
 	}
 	e.steps.push("the claim of the data directory", func(context.Context) error { return release() })
+	e.closeVersions()
 	return nil
 }
 

@@ -53,6 +53,16 @@ func identityOf(text string) (*identity, error) {
 	return id, nil
 }
 
+// GroupOf returns the number of the group that a process with the [Process.User] user
+// belongs to first; ours for "".
+func GroupOf(user string) (gid int, err error) {
+	id, err := identityOf(user)
+	if err != nil || id == nil {
+		return os.Getegid(), err
+	}
+	return int(id.gid), nil
+}
+
 func lookUser(who string) (*user.User, error) {
 	if isNumber(who) {
 		return user.LookupId(who)

@@ -117,24 +117,22 @@ func TestOldVersionsGo(t *testing.T) {
 	}
 }
 
-// TestTheDataDirectoryStaysShut: root may run the app as somebody else, who must
-// get through to its version and see nothing else.
-func TestTheDataDirectoryStaysShut(t *testing.T) {
+// TestUnpackedVersionsStayShut: until somebody is let in, a version is its owner's alone.
+func TestUnpackedVersionsStayShut(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
-	if _, err := bundle.UnpackVersion(data, writeArchive(t, "a.zip", map[string]string{"Procfile": "web: x\n"}), time.Now()); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(data)
+	dir, err := bundle.UnpackVersion(data, writeArchive(t, "a.zip", map[string]string{"Procfile": "web: x\n"}), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := os.FileMode(0o700)
-	if os.Geteuid() == 0 {
-		want = 0o711
-	}
-	if got := info.Mode().Perm(); got != want {
-		t.Errorf("the data directory has the mode %o, want %o", got, want)
+	for _, folder := range []string{data, filepath.Join(data, "versions"), filepath.Dir(dir)} {
+		info, err := os.Stat(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != 0o700 {
+			t.Errorf("%s has the mode %o, want 700", folder, got)
+		}
 	}
 }
 
