@@ -13,7 +13,7 @@ func appOptions() []Option {
 		value: integer(func(s *Settings) *int { return &s.Port }, 1, 65535),
 	}, {
 		Name: "healthcheck", Group: GroupApp, Example: "HTTP:5000/health", DaemonKey: "healthcheck", DefaultNote: "TCP on the app's port",
-		Help:  "What must answer before messages are received.",
+		Help:  "What must answer before messages are received; the port stands for that of each copy.",
 		value: checked(func(s *Settings) *string { return &s.Healthcheck }, "TCP:PORT or HTTP:PORT/PATH", healthcheck),
 	}, {
 		Name: "app-ready-timeout", Group: GroupApp, Default: "300s",

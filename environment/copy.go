@@ -261,7 +261,7 @@ func (e *Environment) supervisorOptions(c *appCopy) *supervisor.Options {
 	return &supervisor.Options{
 		Grace: max(e.s.AppGrace, time.Nanosecond), RestartMin: restartMin, RestartLimit: restartLimit(e.s.RestartLimit), RestartWindow: e.s.RestartWindow,
 		KeepTrying: true, RetryAfter: retryGivenUp, Excused: c.excused, Hurry: e.hurry,
-		LinesPerSecond: e.s.AppLogRate, Output: e.appOutput, Events: e.appEvents(c),
+		ReadyLateAfter: readyLate, LinesPerSecond: e.s.AppLogRate, Output: e.appOutput, Events: e.appEvents(c),
 	}
 }
 
@@ -270,6 +270,8 @@ const (
 	restartMin = 100 * time.Millisecond
 	// retryGivenUp is how often an app that was given up is tried once.
 	retryGivenUp = time.Minute
+	// readyLate is when a copy that does not pass its check is reported first.
+	readyLate = 10 * time.Second
 	// hopeless is after how many ends a copy that was never ready counts as one
 	// that will not be.
 	hopeless = 3
@@ -310,15 +312,9 @@ func (e *Environment) guarded(p supervisor.Process) supervisor.Process {
 
 // webProcess is the app of a version, to listen on the port of a copy.
 func (e *Environment) webProcess(v version, c *appCopy) (supervisor.Process, error) {
-	check := supervisor.Check{Port: c.port}
-	if e.s.Healthcheck != "" {
-		var err error
-		if check, err = supervisor.ParseCheck(e.s.Healthcheck); err != nil {
-			return supervisor.Process{}, err
-		}
-		if check.Port == e.s.Port {
-			check.Port = c.port
-		}
+	check, err := appCheck(e.s.Healthcheck, c.port)
+	if err != nil {
+		return supervisor.Process{}, err
 	}
 	web := supervisor.Process{Name: c.name(), Argv: v.command, Port: c.port, Check: check, Env: e.processEnvironment(v, c.port)}
 	web = e.guarded(web)
@@ -332,6 +328,17 @@ func (e *Environment) webProcess(v version, c *appCopy) (supervisor.Process, err
 	main, err := v.bundle.Web()
 	web.Shell = main.Command
 	return web, err
+}
+
+// appCheck is how to see whether the copy of the app at a port is ready. The number in a
+// health check stands for the port of each copy.
+func appCheck(healthcheck string, port int) (supervisor.Check, error) {
+	if healthcheck == "" {
+		return supervisor.Check{Port: port}, nil
+	}
+	check, err := supervisor.ParseCheck(healthcheck)
+	check.Port = port
+	return check, err
 }
 
 // helperProcesses are the processes of a version that take no messages.

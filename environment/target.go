@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -54,7 +56,7 @@ func (e *Environment) openApp(l *line, c *courier) error {
 		if err != nil {
 			return err
 		}
-		d.check, l.checked = check, true
+		d.check, l.checked = atTarget(check, target), true
 	}
 	if err := d.renew(); err != nil {
 		return fmt.Errorf("the app's address: %w", err)
@@ -66,6 +68,20 @@ func (e *Environment) openApp(l *line, c *courier) error {
 		}
 	}
 	return nil
+}
+
+// atTarget is a health check for the host of a target. At the target's own port it
+// speaks TLS where the target does.
+func atTarget(check supervisor.Check, target string) supervisor.Check {
+	u, err := url.Parse(target)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" { // a socket has no host
+		return check
+	}
+	if host := u.Hostname(); !strings.EqualFold(host, "localhost") {
+		check.Host = host
+	}
+	check.TLS = u.Scheme == "https" && check.Path != "" && strconv.Itoa(check.Port) == cmp.Or(u.Port(), "443")
+	return check
 }
 
 // openHTTP opens connections to an address by the settings in force.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tendril/config"
+	"tendril/supervisor"
 	"tendril/telemetry"
 	"tendril/testpeer"
 )
@@ -73,6 +74,48 @@ func TestProbeOfTheOwnApp(t *testing.T) {
 	later.SetReady(false, "it fails its health check")
 	if err := c.Probe(t.Context()); err == nil {
 		t.Error("the later version is not ready, and the probe passes")
+	}
+}
+
+// TestHealthCheckOfTheOwnApp: its number stands for the port of each copy, whatever it
+// is.
+func TestHealthCheckOfTheOwnApp(t *testing.T) {
+	t.Parallel()
+	for _, check := range []string{"HTTP:5000/health", "HTTP:9483/health", "TCP:80", ""} {
+		want := supervisor.Check{Port: 20001, Path: "/health"}
+		if !strings.HasPrefix(check, "HTTP") {
+			want.Path = ""
+		}
+		if got, err := appCheck(check, 20001); err != nil || got != want {
+			t.Errorf("--healthcheck %q: %+v, %v, want %+v", check, got, err, want)
+		}
+	}
+}
+
+// TestHealthCheckAtATarget: it asks the host of the target, in its protocol.
+func TestHealthCheckAtATarget(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		target, check string
+		want          supervisor.Check
+	}{
+		{"http://localhost:8080/", "HTTP:8080/health", supervisor.Check{Port: 8080, Path: "/health"}},
+		{"http://app:8080", "HTTP:8080/health", supervisor.Check{Host: "app", Port: 8080, Path: "/health"}},
+		{"http://app", "TCP:80", supervisor.Check{Host: "app", Port: 80}},
+		{"https://app/in", "HTTP:443/health", supervisor.Check{Host: "app", Port: 443, Path: "/health", TLS: true}},
+		{"https://app:8443", "HTTP:8443/health", supervisor.Check{Host: "app", Port: 8443, Path: "/health", TLS: true}},
+		{"https://app:8443", "HTTP:8081/health", supervisor.Check{Host: "app", Port: 8081, Path: "/health"}},
+		{"http://[::1]:8080", "HTTP:8080/health", supervisor.Check{Host: "::1", Port: 8080, Path: "/health"}},
+		{"unix:///run/app.sock", "HTTP:8080/health", supervisor.Check{Port: 8080, Path: "/health"}},
+		{"http+unix://%2Frun%2Fapp.sock", "HTTP:8080/health", supervisor.Check{Port: 8080, Path: "/health"}},
+	} {
+		check, err := supervisor.ParseCheck(tt.check)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := atTarget(check, tt.target); got != tt.want {
+			t.Errorf("%s of %s: %+v, want %+v", tt.check, tt.target, got, tt.want)
+		}
 	}
 }
 

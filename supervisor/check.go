@@ -1,9 +1,11 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -16,10 +18,13 @@ import (
 // checkTimeout bounds one check.
 const checkTimeout = 5 * time.Second
 
-// Check says how to see on this host whether a process is ready. The zero
-// value is no check.
+// Check says how to see whether an app is ready. The zero value is no check.
 type Check struct {
-	// Port is the TCP port to reach on 127.0.0.1, or where that refuses on ::1.
+	// Host is where to ask; "" is this host: 127.0.0.1, or where that refuses ::1.
+	Host string
+	// TLS makes the HTTP GET one over TLS. It needs a Path.
+	TLS bool
+	// Port is the TCP port to reach.
 	Port int
 	// Path makes it an HTTP GET, which passes with a status of 200 to 399
 	// (redirects are not followed); "" is satisfied with a TCP connection.
@@ -81,9 +86,9 @@ func (c Check) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	if c.Path == "" {
-		conn, err := dialLoopback(ctx, c.Port)
+		conn, err := c.dial(ctx)
 		if err != nil {
-			return plainReason(err, c.Port)
+			return fmt.Errorf("TCP connection to %s: %w", c.address(), plainReason(err))
 		}
 		return conn.Close()
 	}
@@ -95,27 +100,41 @@ func (c Check) get(ctx context.Context) error {
 		DisableKeepAlives:      true,
 		MaxResponseHeaderBytes: 64 << 10,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return dialLoopback(ctx, c.Port)
+			return c.dial(ctx)
 		},
 	}
-	target := "http://localhost:" + strconv.Itoa(c.Port) + c.Path
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	target := "http://" + c.address()
+	if c.TLS {
+		target = "https://" + c.address()
+	}
+	path, _, _ := strings.Cut(c.Path, "?") // a query may hold what is not to be told
+	asked := "GET " + target + path
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target+c.Path, nil)
 	if err != nil {
 		return fmt.Errorf("checking %s: %w", c, err)
 	}
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
-		return plainReason(err, c.Port)
+		return fmt.Errorf("%s: %w", asked, plainReason(err))
 	}
 	resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode > 399 {
-		return fmt.Errorf("GET %s answers status %d", c.Path, resp.StatusCode)
+		return fmt.Errorf("%s: answered with status %d; 200 to 399 is expected", asked, resp.StatusCode)
 	}
 	return nil
 }
 
-func dialLoopback(ctx context.Context, port int) (net.Conn, error) {
+// address is what the check reaches, as a URL has it.
+func (c Check) address() string {
+	return net.JoinHostPort(cmp.Or(c.Host, "localhost"), strconv.Itoa(c.Port))
+}
+
+func (c Check) dial(ctx context.Context) (net.Conn, error) {
 	var d net.Dialer
+	port := c.Port
+	if c.Host != "" {
+		return d.DialContext(ctx, "tcp", c.address())
+	}
 	conn, err := d.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err == nil {
 		return conn, nil
@@ -128,12 +147,14 @@ func dialLoopback(ctx context.Context, port int) (net.Conn, error) {
 
 // plainReason puts the commonest failures into words that need no knowledge of
 // system calls.
-func plainReason(err error, port int) error {
+func plainReason(err error) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing listens on port %d", port)
+		return errors.New("connection refused, nothing listens there")
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("no answer on port %d within %s", port, checkTimeout)
+		return fmt.Errorf("no answer within %s", checkTimeout)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the connection was closed without an answer")
 	default:
 		return err
 	}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -93,10 +94,14 @@ func TestProbe(t *testing.T) {
 		{Check{Port: port, Path: "/status/200"}, ""},
 		{Check{Port: port, Path: "/status/204"}, ""},
 		{Check{Port: port, Path: "/status/302"}, ""},
-		{Check{Port: port, Path: "/status/404"}, "GET /status/404 answers status 404"},
-		{Check{Port: port, Path: "/status/503"}, "GET /status/503 answers status 503"},
-		{Check{Port: deaf}, "nothing listens on port"},
-		{Check{Port: deaf, Path: "/"}, "nothing listens on port"},
+		{Check{Port: port, Path: "/status/404"}, "/status/404: answered with status 404; 200 to 399 is expected"},
+		{Check{Port: port, Path: "/status/503"}, "/status/503: answered with status 503;"},
+		{Check{Port: deaf}, fmt.Sprintf("TCP connection to localhost:%d: connection refused, nothing listens there", deaf)},
+		{Check{Port: deaf, Path: "/health?token=secret"}, fmt.Sprintf("GET http://localhost:%d/health: connection refused, nothing listens there", deaf)},
+		{Check{Host: "127.0.0.1", Port: port}, ""},
+		{Check{Host: "127.0.0.1", Port: port, Path: "/status/204"}, ""},
+		{Check{Host: "127.0.0.1", Port: deaf}, fmt.Sprintf("TCP connection to 127.0.0.1:%d: connection refused", deaf)},
+		{Check{Host: "127.0.0.1", Port: port, Path: "/status/204", TLS: true}, "GET https://127.0.0.1"},
 	}
 	for _, tt := range tests {
 		err := tt.check.Probe(context.Background())

@@ -40,6 +40,7 @@ type machine struct {
 
 	mu         sync.Mutex
 	starts     int
+	probes     int
 	current    *fakeGroup
 	ready      bool
 	taken      bool
@@ -100,6 +101,7 @@ func (m *machine) start(p *Process, _ *output) (*child, error) {
 func (m *machine) probe(context.Context, Check) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.probes++
 	if m.ready {
 		return nil
 	}

@@ -54,7 +54,7 @@ type Options struct {
 	// that is longer.
 	ReadyInterval time.Duration
 	// HealthInterval is the time between two checks of a ready process; 0 means
-	// 5 s. Three failed checks in a row, 1 s apart, make it not ready.
+	// 5 s. Two failed checks in a row, 1 s apart, make it not ready.
 	HealthInterval time.Duration
 	// ReadyLateAfter is when a process that is still not ready is reported by
 	// [Events.ReadyLate], and again after twice, four times... as long; it is

@@ -12,7 +12,7 @@ import (
 func wildcardTaken(port int) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	conn, err := dialLoopback(ctx, port)
+	conn, err := Check{Port: port}.dial(ctx)
 	if err != nil {
 		return false
 	}

@@ -35,9 +35,14 @@ func (k *keeper) probeUntil(ctx context.Context, check Check, c *child) {
 			return
 		case <-timer.C:
 		}
-		err := k.probe(ctx, check, c)
+		err := k.probe(ctx, check, c, state.ready)
 		if ctx.Err() != nil {
 			return
+		}
+		if err == nil {
+			k.mu.Lock()
+			k.status.LastReady = time.Now()
+			k.mu.Unlock()
 		}
 		step := state.next(err == nil, time.Now(), k.opts)
 		timer.Reset(step.wait)
@@ -47,8 +52,8 @@ func (k *keeper) probeUntil(ctx context.Context, check Check, c *child) {
 
 // probe passes when the check does and it is the app that answered it, as far
 // as one can see.
-func (k *keeper) probe(ctx context.Context, check Check, c *child) error {
-	err := k.sys.probe(ctx, check)
+func (k *keeper) probe(ctx context.Context, check Check, c *child, ready bool) error {
+	err := k.ask(ctx, check, ready)
 	if err != nil || c.stranger == nil || k.proc.AnyListener || check.Port != k.proc.Port {
 		return err
 	}
@@ -56,6 +61,15 @@ func (k *keeper) probe(ctx context.Context, check Check, c *child) error {
 		return &PortError{Process: k.proc.Name, Port: check.Port, Holder: holder}
 	}
 	return nil
+}
+
+// ask makes the check. Of a process that was ready it asks the system first whether
+// somebody still listens: some servers log each connection that brings no request.
+func (k *keeper) ask(ctx context.Context, check Check, ready bool) error {
+	if ready && check.Path == "" && k.sys.taken(check.Port) {
+		return nil
+	}
+	return k.sys.probe(ctx, check)
 }
 
 // apply tells what one check changed.
@@ -85,6 +99,9 @@ func (k *keeper) setReady(ready bool, reason string, after time.Duration) {
 	k.mu.Lock()
 	changed := k.status.Ready != ready
 	k.status.Ready, k.status.Reason = ready, reason
+	if changed && !ready && after == 0 { // it was until it ended
+		k.status.LastReady = time.Now()
+	}
 	k.mu.Unlock()
 	if !changed {
 		return

@@ -5,7 +5,7 @@ import "time"
 const (
 	// unhealthyAfter is how many failed checks in a row undo readiness: one
 	// alone may be a full backlog.
-	unhealthyAfter = 3
+	unhealthyAfter = 2
 	// recheckInterval is the time between the checks that decide about it.
 	recheckInterval = time.Second
 	// eagerFor is how long a new process is checked at the short interval.

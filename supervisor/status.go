@@ -36,6 +36,9 @@ type Status struct {
 	// where that is not known.
 	Ready  bool
 	Reason string
+	// LastReady is when it last passed its check or was last known to be ready; zero
+	// when it never was, or has no check.
+	LastReady time.Time
 	// LastExit is how the last run ended; nil when none has.
 	LastExit *Exit
 	// LinesDropped counts lost lines of output.

@@ -37,9 +37,9 @@ func TestGateFollowsReadiness(t *testing.T) {
 			2s web not ready after 2s: nothing listens
 			2.1s gate open
 			2.1s web ready after 2.1s
-			24.1s gate closed: web is not ready: nothing listens
-			24.1s not ready: web is not ready: nothing listens
-			25.1s web not ready after 13s: nothing listens
+			23.1s gate closed: web is not ready: nothing listens
+			23.1s not ready: web is not ready: nothing listens
+			24.1s web not ready after 12s: nothing listens
 			28.1s web not ready after 16s: nothing listens
 			37.1s gate open
 			37.1s web ready after 25s
@@ -208,6 +208,34 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		}
 		if took := time.Since(m.began); took != 70*time.Second {
 			t.Errorf("ended after %s, want a minute and the grace", took)
+		}
+	})
+}
+
+// Some servers log each connection that brings no request, so that none is made to
+// an app that is known to listen.
+func TestReadyAppIsNotConnectedToWhileItsPortIsTaken(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{lasts: never})
+		s := m.supervisor(Options{}, web())
+		if err := s.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		m.setTaken(true)
+		time.Sleep(time.Hour)
+		if m.probes != 1 || !s.Ready() {
+			t.Errorf("%d connections, ready %t", m.probes, s.Ready())
+		}
+		last := time.Now()
+		m.setTaken(false)
+		m.setReady(false)
+		time.Sleep(7 * time.Second)
+		if st := s.Status()[0]; st.Ready || last.Sub(st.LastReady) > 5*time.Second || st.LastReady.After(last) {
+			t.Errorf("7 s after it closed its port: %+v", st)
+		}
+		if err := s.Stop(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	})
 }
