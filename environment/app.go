@@ -171,7 +171,12 @@ func (e *Environment) watchReadiness() {
 		case <-e.ready:
 		case <-e.draining:
 		case <-time.After(e.s.AppReadyTimeout):
-			e.fail(fmt.Errorf("%w: it was not ready within %s; see its output above, or give it longer with --app-ready-timeout", ErrAppFailed, e.s.AppReadyTimeout))
+			reason, _ := e.notReady()
+			if reason != "" {
+				reason = " (" + reason + ")"
+			}
+			e.fail(fmt.Errorf("%w: it was not ready within %s%s; see its output above, correct --healthcheck, or give it longer with --app-ready-timeout",
+				ErrAppFailed, e.s.AppReadyTimeout, reason))
 		}
 	}()
 }

@@ -165,6 +165,7 @@ func New(opts Options) *Environment {
 		},
 	})
 	e.well.host = health.NewHost(e.s.DataDir)
+	e.well.again = make(chan struct{}, 1)
 	return e
 }
 

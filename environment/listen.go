@@ -76,6 +76,7 @@ func (e *Environment) gateVoice(name string) func(worker.GateChanged) {
 	var mu sync.Mutex
 	said := ""
 	return func(g worker.GateChanged) {
+		e.well.judgeSoon()
 		mu.Lock()
 		defer mu.Unlock()
 		if g.Open {

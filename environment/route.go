@@ -63,6 +63,9 @@ func (r *route) to(ctx context.Context, c *appCopy, m *queue.Message, alone bool
 	death := c.begin(m.ID)
 	defer c.end(m.ID)
 	result = way.Deliver(ctx, m)
+	if result.Unsent {
+		return result, false // which says nothing of the app
+	}
 	if result.Outcome == queue.Failed && result.Status == 0 && ctx.Err() == nil {
 		select {
 		case <-death:

@@ -32,6 +32,9 @@ func (e *Environment) condition(now time.Time) health.Inputs {
 		for _, r := range st.Reasons {
 			switch r.Block {
 			case worker.NotReady, worker.AppDown:
+				if in.App.Ready || r.Since.Before(in.App.Since) {
+					in.App.Since = r.Since
+				}
 				in.App.Ready, in.App.Reason = false, r.Text
 			case worker.DeleteRefused:
 				in.Poll.FailingSince, in.Poll.Error, in.Poll.Refused = r.Since, l.queue.name+": "+r.Text, true
@@ -41,21 +44,56 @@ func (e *Environment) condition(now time.Time) health.Inputs {
 			trouble.tell(&in, l.queue.name, l.embedded)
 		}
 	}
-	if in.App.Ready {
+	switch {
+	case in.App.Ready:
 		e.well.everReady.Store(true)
+	case e.app != nil:
+		e.ownAppNotReady(&in.App)
 	}
 	in.App.WasReady = e.well.everReady.Load() || e.app != nil && e.wasReady()
 	return in
 }
 
-// gatherHealth reads everything that health is judged by.
+// ownAppNotReady adds what the processes tell of an app that runs here and is not
+// ready: which check it fails, and when it was last seen ready.
+func (e *Environment) ownAppNotReady(app *health.App) {
+	reason, lastReady := e.notReady()
+	if reason != "" {
+		app.Reason = reason
+	}
+	if !lastReady.IsZero() && lastReady.Before(app.Since) {
+		app.Since = lastReady
+	}
+}
+
+// notReady tells why the first copy of the app that is not ready is not, and when a
+// copy was last seen ready; "" and zero where that is not known.
+func (e *Environment) notReady() (reason string, lastReady time.Time) {
+	for _, r := range e.app.Replicas() {
+		c, ok := r.(*appCopy)
+		if !ok {
+			continue
+		}
+		for _, p := range c.app.Status() {
+			if !p.Ready {
+				reason = cmp.Or(reason, p.Reason)
+			}
+			if p.LastReady.After(lastReady) {
+				lastReady = p.LastReady
+			}
+		}
+	}
+	return reason, lastReady
+}
+
+// gatherHealth reads everything that health is judged by. It needs the lock of
+// judging.
 func (e *Environment) gatherHealth(now time.Time) health.Inputs {
 	if !e.running() {
 		return e.starting(now)
 	}
 	w := &e.well
 	in := e.condition(now)
-	in.App.Since = sinceWhen(&w.notReady, !in.App.Ready, now)
 	if e.app != nil {
 		in.App.Processes = w.processes(e.app.Replicas(), now)
 		in.Operation, in.Deployment = deploymentHealth(e.lastDeployment(), e.s.DeployTimeout)
@@ -65,7 +103,7 @@ func (e *Environment) gatherHealth(now time.Time) health.Inputs {
 	in.IgnoreClientErrors = e.s.HealthIgnoreClientErrors
 	e.readQueueHealth(&in.Queue, now)
 	in.Leader = e.leaderHealth(now)
-	in.Host = w.host.Read()
+	in.Host = w.reading
 	in.Paused = len(e.lines) > 0 && !slices.ContainsFunc(e.lines, func(l *line) bool { return !isPaused(l.worker.Status()) })
 	return in
 }
@@ -188,6 +226,10 @@ func (w *wellbeing) observe(s worker.Settled, toFunction bool, now time.Time) {
 	case queue.Unreached:
 		class = health.Unreached
 	case queue.Failed:
+		if s.Unsent {
+			class = health.Unsent
+			break
+		}
 		if class = health.ClassOf(s.Status); class == health.Success {
 			class = health.Other // no success here
 			if toFunction {
@@ -294,7 +336,11 @@ func (r *rises) within(name string, before, value int64, now time.Time) int64 {
 	}
 	c.total += max(value-c.last, 0)
 	c.last = value
-	c.past = append(c.past, riseMark{now, c.total})
+	if last := &c.past[len(c.past)-1]; len(c.past) > 1 && now.Sub(last.at) < time.Second {
+		last.total = c.total // somebody asks often
+	} else {
+		c.past = append(c.past, riseMark{now, c.total})
+	}
 	// The last mark that is old enough is what to count from.
 	from := 0
 	for from+1 < len(c.past) && now.Sub(c.past[from+1].at) >= riseSpan {

@@ -25,17 +25,20 @@ type wellbeing struct {
 	// expired counts the messages that were deleted because their retention was over.
 	expired atomic.Int64
 
-	// steady, the status told last, what rose and the times since when something is wrong belong to the
-	// one goroutine that judges.
-	steady             health.Steady
-	shown              health.Status
-	restarts, deaths   rises
-	expiries           rises
-	notReady, noLeader time.Time
+	// again asks for a judgement before the next is due.
+	again chan struct{}
 
-	mu     sync.Mutex
-	beat   time.Time
-	report health.Report
+	// judging guards the state of judgements.
+	judging          sync.Mutex
+	steady           health.Steady
+	reading          health.Reading // of the host, as of the last round
+	shown            health.Status  // told last
+	restarts, deaths rises
+	expiries         rises
+	noLeader         time.Time
+
+	mu   sync.Mutex
+	beat time.Time
 }
 
 // startHealth judges until the stop is nearly over: the console shows the drain.
@@ -52,45 +55,96 @@ func (e *Environment) startHealth(context.Context) error {
 }
 
 // watchHealth judges every ten seconds, and at once when the start is over, the
-// app is ready first, or a drain begins.
+// app is ready first, a drain begins, receiving stops or goes on, or the app has been
+// away for long.
 func (e *Environment) watchHealth(ctx context.Context) {
 	tick := time.NewTicker(healthRhythm)
 	defer tick.Stop()
+	severe := time.NewTimer(healthRhythm)
+	defer severe.Stop()
 	started, ready, draining := e.started, e.ready, e.draining
+	e.healthRound(time.Now())
 	for {
-		e.judge(time.Now())
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case now := <-tick.C:
+			e.healthRound(now)
+		case <-e.well.again:
+			e.judge(time.Now(), false)
+		case <-severe.C:
+			e.judge(time.Now(), false)
 		case <-started:
 			started = nil
+			e.healthRound(time.Now())
 		case <-ready:
 			ready = nil
+			e.healthRound(time.Now())
 		case <-draining:
 			draining = nil
+			e.healthRound(time.Now())
+		}
+		if at := e.severeAt(); !at.IsZero() {
+			severe.Reset(time.Until(at))
 		}
 	}
 }
 
-// judge makes one judgement, and tells when the status is another.
-func (e *Environment) judge(now time.Time) {
+// severeAt is when the app will have been away for too long; zero when it is there, or
+// has been.
+func (e *Environment) severeAt() time.Time {
+	if !e.running() {
+		return time.Time{}
+	}
+	now := time.Now()
+	app := e.condition(now).App
+	if at := app.Since.Add(health.NotReadyGrace); !app.Ready && at.After(now) {
+		return at
+	}
+	return time.Time{}
+}
+
+// healthRound is one of the judgements that are made all ten seconds.
+func (e *Environment) healthRound(now time.Time) {
+	reading := e.well.host.Read()
+	e.well.judging.Lock()
+	e.well.reading = reading
+	e.well.judging.Unlock()
+	e.judge(now, true)
+	e.well.mu.Lock()
+	e.well.beat = now
+	e.well.mu.Unlock()
+}
+
+// judgeSoon asks for a judgement without waiting for it.
+func (w *wellbeing) judgeSoon() {
+	select {
+	case w.again <- struct{}{}:
+	default:
+	}
+}
+
+// judge makes one judgement, and tells when the status is another. Between rounds it
+// has no vote on what needs several that agree, unless the status changes.
+func (e *Environment) judge(now time.Time, round bool) health.Report {
 	w := &e.well
+	w.judging.Lock()
+	defer w.judging.Unlock()
 	steady, r := w.steady.Settle(health.Judge(e.gatherHealth(now), now), now)
-	w.steady = steady
-	w.mu.Lock()
-	w.beat, w.report = now, r
-	w.mu.Unlock()
+	if round || r.Status != w.shown {
+		w.steady = steady
+	}
 	if r.Status == w.shown {
-		return
+		return r
 	}
 	before := w.shown
 	w.shown = r.Status
 	if before == "" && r.Status == health.Pending {
-		return // every start is
+		return r // every start is
 	}
 	e.report.note(healthLevel(before, r.Status), "health", "the environment's health is "+r.String(),
 		slog.String("status", string(r.Status)), slog.String("was", string(before)))
+	return r
 }
 
 // healthLevel is how loudly a change of status is told. To and fro between the
@@ -107,11 +161,11 @@ func healthLevel(before, now health.Status) slog.Level {
 	return slog.LevelInfo
 }
 
-// healthReport is the last judgement; where that is long ago, that nothing is
-// known.
+// healthReport is the judgement of now; where the last round is long ago, that
+// nothing is known.
 func (e *Environment) healthReport() health.Report {
 	e.well.mu.Lock()
-	beat, r := e.well.beat, e.well.report
+	beat := e.well.beat
 	e.well.mu.Unlock()
 	now := time.Now()
 	if beat.IsZero() {
@@ -121,7 +175,7 @@ func (e *Environment) healthReport() health.Report {
 		old.Since = beat
 		return old
 	}
-	return r
+	return e.judge(now, false)
 }
 
 // isGreen reports whether the environment's health is Ok or Info.

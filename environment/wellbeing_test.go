@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"tendril/config"
 	"tendril/console"
 	"tendril/health"
 	"tendril/queue"
@@ -63,6 +62,8 @@ func TestObserved(t *testing.T) {
 		{worker.Settled{Outcome: queue.Failed, Status: 500}, false, health.Requests{Server: 1}},
 		{worker.Settled{Outcome: queue.Failed, Status: 404}, false, health.Requests{Client: 1}},
 		{worker.Settled{Outcome: queue.Failed}, false, health.Requests{NoAnswer: 1}},
+		{worker.Settled{Outcome: queue.Failed, Unsent: true}, false, health.Requests{Unsent: 1}},
+		{worker.Settled{Outcome: queue.Failed, Unsent: true}, true, health.Requests{Unsent: 1}},
 		{worker.Settled{Outcome: queue.Failed, Status: 204}, false, health.Requests{Other: 1}},
 		{worker.Settled{Outcome: queue.Failed, Status: 200}, true, health.Requests{FailedInside: 1}},
 		{worker.Settled{Outcome: queue.Failed}, true, health.Requests{NoAnswer: 1}},
@@ -215,16 +216,18 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Failures become Severe when three judgements agree.
+	if !r.isGreen() {
+		t.Errorf("the health is %s", r.healthReport())
+	}
+
+	// Failures are Severe as soon as somebody asks.
 	status.Store(http.StatusInternalServerError)
 	if _, err := r.broker.Send(t.Context(), "jobs", []queue.Outgoing{{Body: "work"}}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a dozen failures", func() bool { return r.well.window.Requests(time.Now()).Server >= 12 })
-	now := time.Now()
-	report := health.Judge(r.gatherHealth(now), now)
-	if report.Status != health.Severe || !strings.Contains(report.String(), "100.0 % of the deliveries are failing with HTTP 5xx") {
-		t.Errorf("the judgement is %s", report)
+	if code, got := get("/api/v1/health"); code != http.StatusOK || !strings.Contains(got, `"status":"Severe"`) || !strings.Contains(got, ") are failing with HTTP 5xx.") {
+		t.Errorf("the health is %d %s", code, got)
 	}
 	status.Store(http.StatusOK)
 	eventually(t, "the message done", func() bool { l, _ := r.broker.Ledger("jobs"); return l.Live == 0 })
@@ -264,12 +267,12 @@ func TestSharedQueueFails(t *testing.T) {
 // TestHealthReport: what was judged long ago is not shown as if it were of now.
 func TestHealthReport(t *testing.T) {
 	t.Parallel()
-	e := &Environment{s: &config.Settings{}, began: time.Now(), draining: make(chan struct{})}
+	e := unstarted(t, map[string]string{})
 	if r := e.healthReport(); r.Status != health.Pending {
 		t.Errorf("before the first judgement: %s", r)
 	}
-	e.well.beat, e.well.report = time.Now(), health.Report{Status: health.Ok, Color: health.Green}
-	if r := e.healthReport(); r.Status != health.Ok || !e.isGreen() || !e.liveChecks()[0].OK {
+	e.healthRound(time.Now())
+	if r := e.healthReport(); r.Status != health.Pending || !e.liveChecks()[0].OK {
 		t.Errorf("right after one: %s", r)
 	}
 	e.well.beat = time.Now().Add(-2 * time.Minute)

@@ -12,7 +12,8 @@ import (
 type finding struct {
 	status Status
 	cause  string
-	// certain findings are not smoothed: they are facts, not measurements.
+	// certain findings are not smoothed: they are facts or counts, not measurements
+	// of a moment.
 	certain bool
 }
 
@@ -26,7 +27,7 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{"app", appRule}, {"processes", processRule}, {"operation", operationRule}, {"deployment", deploymentRule},
-		{"server errors", serverErrorRule}, {"client errors", clientErrorRule}, {"unreached", unreachedRule}, {"latency", latencyRule},
+		{"server errors", serverErrorRule}, {"client errors", clientErrorRule}, {"unreached", unreachedRule}, {"unsent", unsentRule}, {"latency", latencyRule},
 		{"age", ageRule}, {"backlog", backlogRule}, {"dead letters", deadLetterRule}, {"expired", expiredRule}, {"store", storeRule},
 		{"poll", pollRule}, {"leader", leaderRule},
 		{"cpu", cpuRule}, {"memory", memoryRule}, {"disk", diskRule},
@@ -60,8 +61,13 @@ func at(s Status, format string, args ...any) []finding {
 	return []finding{{status: s, cause: fmt.Sprintf(format, args...)}}
 }
 
+// fact is at for a finding that is certain.
 func fact(s Status, format string, args ...any) []finding {
-	return []finding{{status: s, cause: fmt.Sprintf(format, args...), certain: true}}
+	found := at(s, format, args...)
+	for i := range found {
+		found[i].certain = true
+	}
+	return found
 }
 
 const (
@@ -86,14 +92,16 @@ func Judge(in Inputs, now time.Time) Report {
 		found = append(found, r.look(&in, now)...)
 	}
 	slices.SortStableFunc(found, func(a, b finding) int { return b.status.trait().rank - a.status.trait().rank })
-	out := Report{Status: Ok, certain: Ok}
+	out := Report{Status: Ok, certain: Ok, calm: Ok}
 	for _, f := range found {
 		out.Causes = append(out.Causes, f.cause)
-		if f.status.trait().rank > out.Status.trait().rank {
-			out.Status = f.status
+		if f.status.Color() == Green {
+			out.green = append(out.green, f.cause)
+			out.calm = worse(out.calm, f.status)
 		}
-		if f.certain && f.status.trait().rank > out.certain.trait().rank {
-			out.certain = f.status
+		out.Status = worse(out.Status, f.status)
+		if f.certain {
+			out.certain = worse(out.certain, f.status)
 		}
 	}
 	if out.Status == Ok && !in.App.Checked && !in.Poll.Reached && in.Requests.Total() == 0 {
@@ -101,6 +109,14 @@ func Judge(in Inputs, now time.Time) Report {
 	}
 	out.Color = out.Status.Color()
 	return out
+}
+
+// worse returns the worse of two statuses that are not grey.
+func worse(a, b Status) Status {
+	if b.trait().rank > a.trait().rank {
+		return b
+	}
+	return a
 }
 
 // report is one of a grey status, or of one cause.

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// An app that is not ready for a moment, as between two restarts, is not yet
-// a matter of severity.
-const notReadyGrace = 20 * time.Second
+// NotReadyGrace is how long an app that was ready may be away before that is
+// Severe: as between two restarts it is a Warning.
+const NotReadyGrace = 20 * time.Second
 
 func appRule(in *Inputs, now time.Time) []finding {
 	a := in.App
@@ -20,10 +20,10 @@ func appRule(in *Inputs, now time.Time) []finding {
 		return fact(Severe, "The app has not become ready in %s.%s", ago(now.Sub(in.Started)), because(a.Reason))
 	}
 	status := Warning
-	if now.Sub(a.Since) >= notReadyGrace {
+	if now.Sub(a.Since) >= NotReadyGrace {
 		status = Severe
 	}
-	return at(status, "The app has not been ready for %s, and gets no messages.%s", ago(now.Sub(a.Since)), because(a.Reason))
+	return fact(status, "The app has not been ready for %s, and gets no messages.%s", ago(now.Sub(a.Since)), because(a.Reason))
 }
 
 func processRule(in *Inputs, _ time.Time) []finding {
@@ -41,7 +41,7 @@ func processRule(in *Inputs, _ time.Time) []finding {
 			found = append(found, fact(Severe, "Process %s failed too often and %s.%s", p.Name, prospect, last)...)
 			continue
 		}
-		found = append(found, at(reach(float64(p.Restarts), level{1, Warning}, level{3, Degraded}, level{10, Severe}),
+		found = append(found, fact(reach(float64(p.Restarts), level{1, Warning}, level{3, Degraded}, level{10, Severe}),
 			"Process %s was started again %s in the last 5 minutes.%s", p.Name, count(int64(p.Restarts), "time"), last)...)
 	}
 	return found
@@ -74,8 +74,10 @@ func deploymentRule(in *Inputs, now time.Time) []finding {
 	return nil
 }
 
-// fewRequests is the number in five minutes below which a share says little.
-const fewRequests = 10
+// fewRequests is the number in five minutes below which a share says little, and
+// fewFailures the number of failures that are worth a Warning all the same, where
+// they are most of what there was.
+const fewRequests, fewFailures = 10, 3
 
 // share makes a finding of a share of failed deliveries.
 func share(in *Inputs, failed int64, words string, levels ...level) []finding {
@@ -89,29 +91,33 @@ func share(in *Inputs, failed int64, words string, levels ...level) []finding {
 		return nil
 	}
 	if total < fewRequests {
-		return at(Info, "%.1f %% of the deliveries %s. There were only %d in the last 5 minutes, too few for a judgement.", percent, words, total)
+		if status != Severe || failed < fewFailures {
+			status = Info
+		} else {
+			status = Warning
+		}
+		return fact(status, "%.1f %% of the deliveries (%d of %d) %s. There were too few in the last 5 minutes for more than that.", percent, failed, total, words)
 	}
-	return at(status, "%.1f %% of the deliveries %s.", percent, words)
+	return fact(status, "%.1f %% of the deliveries (%d of %d) %s.", percent, failed, total, words)
 }
 
 func serverErrorRule(in *Inputs, _ time.Time) []finding {
 	r := in.Requests
 	failed := r.Server + r.FailedInside + r.NoAnswer
 	var ways []string // only those that there were: a function knows no 5xx
-	if r.Server > 0 {
-		ways = append(ways, "failing with HTTP 5xx")
+	for _, way := range []struct {
+		n     int64
+		words string
+	}{{r.Server, "failing with HTTP 5xx"}, {r.FailedInside, "failed by the function"}, {r.NoAnswer, "without an answer"}} {
+		switch way.n {
+		case 0:
+		case failed:
+			ways = append(ways, way.words)
+		default:
+			ways = append(ways, fmt.Sprintf("%s (%d)", way.words, way.n))
+		}
 	}
-	if r.FailedInside > 0 {
-		ways = append(ways, "failed by the function")
-	}
-	if r.NoAnswer > 0 {
-		ways = append(ways, "without an answer")
-	}
-	words := "are " + strings.Join(ways, " or ")
-	if r.NoAnswer > 0 && r.NoAnswer < failed {
-		words += fmt.Sprintf(" (%d of %d)", r.NoAnswer, failed)
-	}
-	return share(in, failed, words, level{3, Warning}, level{15, Degraded}, level{30, Severe})
+	return share(in, failed, "are "+strings.Join(ways, " or "), level{3, Warning}, level{15, Degraded}, level{30, Severe})
 }
 
 // clientErrorRule is milder: an app may refuse what was sent to it.
@@ -126,6 +132,12 @@ func clientErrorRule(in *Inputs, _ time.Time) []finding {
 
 func unreachedRule(in *Inputs, _ time.Time) []finding {
 	return share(in, in.Requests.Unreached, "did not reach the app", level{5, Warning}, level{25, Degraded}, level{60, Severe})
+}
+
+// unsentRule is the mildest: neither the app nor the way to it is at fault, and
+// whoever may send could send more of the kind.
+func unsentRule(in *Inputs, _ time.Time) []finding {
+	return share(in, in.Requests.Unsent, "failed before they were sent, such as for a task path that is refused; the log says why", level{10, Warning})
 }
 
 func latencyRule(in *Inputs, _ time.Time) []finding {

@@ -36,9 +36,9 @@ func deadLetterRule(in *Inputs, now time.Time) []finding {
 		return nil
 	}
 	if q.NewDeadLetters > 0 {
-		return at(Warning, "%s in the dead-letter queue, %d of them from the last 5 minutes%s.", count(q.DeadLetters, "message"), q.NewDeadLetters, in.read(now))
+		return fact(Warning, "%s in the dead-letter queue, %d of them from the last 5 minutes%s.", count(q.DeadLetters, "message"), q.NewDeadLetters, in.read(now))
 	}
-	return at(Info, "%s in the dead-letter queue%s.", count(q.DeadLetters, "message"), in.read(now))
+	return fact(Info, "%s in the dead-letter queue%s.", count(q.DeadLetters, "message"), in.read(now))
 }
 
 // expiredRule holds for what this instance itself deleted, also while the figures
@@ -47,7 +47,7 @@ func expiredRule(in *Inputs, _ time.Time) []finding {
 	if in.Queue.Expired == 0 {
 		return nil
 	}
-	return at(Warning, "%s deleted in the last 5 minutes because the retention period was over.", count(in.Queue.Expired, "message"))
+	return fact(Warning, "%s deleted in the last 5 minutes because the retention period was over.", count(in.Queue.Expired, "message"))
 }
 
 // read says when the figures of the queue are from.

@@ -78,28 +78,32 @@ func TestRules(t *testing.T) {
 		}, Warning, "failed 9 hours ago, and the version before it runs. It was not ready in 60s."},
 
 		{"2.9 % of 5xx", func(in *Inputs) { requests(in, 971, 0, 29) }, Ok, ""},
-		{"3 % of 5xx", func(in *Inputs) { requests(in, 970, 0, 30) }, Warning, "3.0 % of the deliveries are failing with HTTP 5xx."},
+		{"3 % of 5xx", func(in *Inputs) { requests(in, 970, 0, 30) }, Warning, "3.0 % of the deliveries (30 of 1000) are failing with HTTP 5xx."},
 		{"15 % of 5xx", func(in *Inputs) { requests(in, 850, 0, 150) }, Degraded, "15.0 %"},
-		{"60 % of 5xx", func(in *Inputs) { requests(in, 40, 0, 60) }, Severe, "60.0 % of the deliveries are failing with HTTP 5xx."},
+		{"60 % of 5xx", func(in *Inputs) { requests(in, 40, 0, 60) }, Severe, "60.0 % of the deliveries (60 of 100) are failing with HTTP 5xx."},
 		{"30 % of 5xx", func(in *Inputs) { requests(in, 70, 0, 30) }, Severe, "30.0 %"},
-		{"no answers", func(in *Inputs) { in.Requests = Requests{Success: 50, Server: 10, NoAnswer: 40} }, Severe, "HTTP 5xx or without an answer (40 of 50)"},
-		{"nothing but no answers", func(in *Inputs) { in.Requests = Requests{Success: 60, NoAnswer: 40} }, Severe, "40.0 % of the deliveries are without an answer."},
-		{"a function that fails", func(in *Inputs) { in.Requests = Requests{Success: 970, FailedInside: 30} }, Warning, "3.0 % of the deliveries are failed by the function."},
-		{"a function that fails or hangs", func(in *Inputs) { in.Requests = Requests{Success: 80, FailedInside: 5, NoAnswer: 15} }, Degraded, "20.0 % of the deliveries are failed by the function or without an answer (15 of 20)."},
-		{"an app and a function that fail", func(in *Inputs) { in.Requests = Requests{Server: 20, FailedInside: 30} }, Severe, "are failing with HTTP 5xx or failed by the function."},
+		{"no answers", func(in *Inputs) { in.Requests = Requests{Success: 50, Server: 10, NoAnswer: 40} }, Severe, "50.0 % of the deliveries (50 of 100) are failing with HTTP 5xx (10) or without an answer (40)."},
+		{"nothing but no answers", func(in *Inputs) { in.Requests = Requests{Success: 60, NoAnswer: 40} }, Severe, "40.0 % of the deliveries (40 of 100) are without an answer."},
+		{"a function that fails", func(in *Inputs) { in.Requests = Requests{Success: 970, FailedInside: 30} }, Warning, "3.0 % of the deliveries (30 of 1000) are failed by the function."},
+		{"a function that fails or hangs", func(in *Inputs) { in.Requests = Requests{Success: 80, FailedInside: 5, NoAnswer: 15} }, Degraded, "20.0 % of the deliveries (20 of 100) are failed by the function (5) or without an answer (15)."},
+		{"an app and a function that fail", func(in *Inputs) { in.Requests = Requests{Server: 20, FailedInside: 30} }, Severe, "100.0 % of the deliveries (50 of 50) are failing with HTTP 5xx (20) or failed by the function (30)."},
 		{"9.9 % of 4xx", func(in *Inputs) { requests(in, 901, 99, 0) }, Ok, ""},
-		{"10 % of 4xx", func(in *Inputs) { requests(in, 90, 10, 0) }, Warning, "10.0 % of the deliveries are erroring with HTTP 4xx"},
+		{"10 % of 4xx", func(in *Inputs) { requests(in, 90, 10, 0) }, Warning, "10.0 % of the deliveries (10 of 100) are erroring with HTTP 4xx"},
 		{"30 % of 4xx", func(in *Inputs) { requests(in, 70, 30, 0) }, Degraded, ""},
 		{"60 % of 4xx", func(in *Inputs) { requests(in, 40, 60, 0) }, Severe, ""},
 		{"60 % of 4xx, ignored", func(in *Inputs) { requests(in, 40, 60, 0); in.IgnoreClientErrors = true }, Ok, ""},
 		{"redirects, 4xx ignored", func(in *Inputs) {
 			in.Requests, in.IgnoreClientErrors = Requests{Success: 30, Client: 10, Other: 60}, true
-		}, Severe, "60.0 % of the deliveries are answered with a redirect."},
+		}, Severe, "60.0 % of the deliveries (60 of 100) are answered with a redirect."},
 		{"redirects", func(in *Inputs) { in.Requests = Requests{Success: 40, Other: 60} }, Severe, "or a redirect"},
-		{"too few", func(in *Inputs) { requests(in, 0, 9, 0) }, Info, "100.0 % of the deliveries are erroring with HTTP 4xx, or a redirect. There were only 9 in the last"},
-		{"unreached", func(in *Inputs) { in.Requests = Requests{Success: 40, Unreached: 60} }, Severe, "60.0 % of the deliveries did not reach the app."},
+		{"too few", func(in *Inputs) { requests(in, 0, 9, 0) }, Warning, "100.0 % of the deliveries (9 of 9) are erroring with HTTP 4xx, or a redirect. There were too few"},
+		{"far too few", func(in *Inputs) { requests(in, 0, 2, 0) }, Info, "(2 of 2)"},
+		{"too few, and some went well", func(in *Inputs) { requests(in, 5, 4, 0) }, Info, "44.4 % of the deliveries (4 of 9)"},
+		{"unreached", func(in *Inputs) { in.Requests = Requests{Success: 40, Unreached: 60} }, Severe, "60.0 % of the deliveries (60 of 100) did not reach the app."},
 		{"some unreached", func(in *Inputs) { in.Requests = Requests{Success: 95, Unreached: 5} }, Warning, ""},
 		{"more unreached", func(in *Inputs) { in.Requests = Requests{Success: 75, Unreached: 25} }, Degraded, ""},
+		{"9 % unsent", func(in *Inputs) { in.Requests = Requests{Success: 91, Unsent: 9} }, Ok, ""},
+		{"unsent", func(in *Inputs) { in.Requests = Requests{Unsent: 100} }, Warning, "100.0 % of the deliveries (100 of 100) failed before they were sent"},
 		{"near the limit", func(in *Inputs) { in.Requests.Limit, in.Requests.Percentiles.P95 = 180*s, 144*s }, Warning, "takes 144 s or longer, and 180 s is the limit."},
 		{"below the limit", func(in *Inputs) { in.Requests.Limit, in.Requests.Percentiles.P95 = 180*s, 143*s }, Ok, ""},
 		{"no limit", func(in *Inputs) { in.Requests.Percentiles.P95 = h }, Ok, ""},
@@ -176,7 +180,7 @@ func TestTheWorstComesFirst(t *testing.T) {
 	in.Host.CPU = known(99)
 	in.Requests = Requests{Success: 40, Server: 60}
 	r := Judge(in, noon)
-	want := []string{"60.0 % of the deliveries are failing with HTTP 5xx.", "99 % of CPU is in use.", "Receiving is paused."}
+	want := []string{"60.0 % of the deliveries (60 of 100) are failing with HTTP 5xx.", "99 % of CPU is in use.", "Receiving is paused."}
 	if diff := cmp.Diff(want, r.Causes); diff != "" || r.Status != Severe {
 		t.Errorf("%s %s", r.Status, diff)
 	}

@@ -85,6 +85,9 @@ type Report struct {
 
 	// certain is the worst status that is no matter of measuring.
 	certain Status
+	// calm is the worst of the green statuses, and green are the causes with one.
+	calm  Status
+	green []string
 }
 
 // String returns the status and its causes in one line.

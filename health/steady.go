@@ -31,7 +31,8 @@ type Steady struct {
 // least that bad (all of them, where there are fewer), and better when all
 // within a minute are better. What is grey, and what is certain, is shown at
 // once. The causes are those of now; while the status is worse than they are,
-// those that made it so stand behind them.
+// those that made it so stand behind them, and while it is green, one that is
+// not has to wait: nobody looks for a fault below the word Ok.
 func (s Steady) Settle(r Report, now time.Time) (Steady, Report) {
 	out := r
 	if r.Status.grey() {
@@ -41,8 +42,14 @@ func (s Steady) Settle(r Report, now time.Time) (Steady, Report) {
 		s.checks = append(s.recent(now), check{now, r.Status, r.Causes})
 		out.Status = s.status(r)
 		out.Color = out.Status.Color()
-		if out.Status.trait().rank > r.Status.trait().rank {
+		if out.Color == Green && r.Color != Green {
+			out.Causes = r.green
+		}
+		if out.Status.trait().rank > r.Status.trait().rank || out.Status == Info && len(out.Causes) == 0 {
 			out.Causes = s.remembered(out)
+		}
+		if out.Status == Info && len(out.Causes) == 0 {
+			out.Status = Ok
 		}
 	}
 	out.Since = now
@@ -75,7 +82,7 @@ func (s Steady) status(r Report) Status {
 	switch {
 	case was == 0 && agreed == 0:
 		// At the start, and after a grey time, the first checks count as good.
-		rank = min(worst, Info.trait().rank)
+		rank = r.calm.trait().rank
 	case agreed > was:
 		rank = agreed
 	case worst < was:
@@ -109,13 +116,12 @@ func (s Steady) agreed(ranks []int) int {
 func (s Steady) remembered(out Report) []string {
 	causes := slices.Clone(out.Causes)
 	for _, c := range slices.Backward(s.checks) {
-		if c.status.trait().rank < out.Status.trait().rank {
+		if c.status.trait().rank < out.Status.trait().rank || out.Color == Green && c.status.Color() != Green {
 			continue
 		}
 		for _, cause := range c.causes {
-			cause = "Within the last minute: " + cause
-			if !slices.Contains(causes, cause) {
-				causes = append(causes, cause)
+			if past := "Within the last minute: " + cause; !slices.Contains(causes, cause) && !slices.Contains(causes, past) {
+				causes = append(causes, past)
 			}
 		}
 		break

@@ -17,9 +17,12 @@ func letter(s Status) string {
 func reportOf(c rune) Report {
 	for _, s := range []Status{Ok, Info, Warning, Degraded, Severe, Pending, NoData, Unknown} {
 		if letter(s) == strings.ToLower(string(c)) {
-			r := Report{Status: s, Color: s.Color(), certain: Ok}
+			r := Report{Status: s, Color: s.Color(), certain: Ok, calm: Ok}
 			if s != Ok {
 				r.Causes = []string{"Cause " + letter(s) + "."}
+			}
+			if s == Info {
+				r.calm, r.green = Info, r.Causes
 			}
 			if letter(s) != string(c) {
 				r.certain = s // a capital letter is certain
@@ -56,8 +59,8 @@ func TestSteady(t *testing.T) {
 		{"three of mixed badness", "ooowsdoo", "ooooowww", 0},
 		{"better after a minute", "ooosssoooooooo", "ooooossssssooo", 0},
 		{"better in steps", "ooossswwwwwwwwooooooo", "ooooosssssswwwwwwwwoo", 0},
-		{"to and fro", "sosososososososososososo", "iiiissssssssssssssssssss", 0},
-		{"the first checks count as good", "wwwo", "iiww", 0},
+		{"to and fro", "sosososososososososososo", "oooossssssssssssssssssss", 0},
+		{"the first checks count as good", "wwwo", "ooww", 0},
 		{"certain", "ooSo", "ooss", 0},
 		{"certain at the start", "S", "s", 0},
 		{"a pause", "ooIIoooooooo", "ooiiiiiiiooo", 0},
@@ -127,6 +130,51 @@ func TestSteadyNeverFlaps(t *testing.T) {
 				}
 				if as < 3 {
 					t.Fatalf("%s became %s: worse at %d by %d checks", in, out, i, as)
+				}
+			}
+		}
+	})
+}
+
+// A fault that was counted, or that is a fact, is shown by the first check; one that
+// was measured is not told below a green status.
+func TestNoFaultStandsBelowAGreenStatus(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(*Inputs)
+		want   Status
+	}{
+		{"all deliveries fail", func(in *Inputs) { in.Requests = Requests{Server: 12} }, Severe},
+		{"all deliveries are refused", func(in *Inputs) { in.Requests = Requests{Client: 12} }, Severe},
+		{"none reaches the app", func(in *Inputs) { in.Requests = Requests{Unreached: 12} }, Severe},
+		{"too few for a judgement", func(in *Inputs) { in.Requests = Requests{Server: 2} }, Info},
+		{"too few for more than a Warning", func(in *Inputs) { in.Requests = Requests{Server: 9} }, Warning},
+		{"the app is away", func(in *Inputs) { in.App.Ready, in.App.Since = false, noon.Add(-10*time.Second) }, Warning},
+		{"the app stays away", func(in *Inputs) { in.App.Ready, in.App.Since = false, noon.Add(-NotReadyGrace) }, Severe},
+		{"a restart", func(in *Inputs) { in.App.Processes = []Process{{Name: "web", Restarts: 1}} }, Warning},
+		{"a dead letter", func(in *Inputs) { in.Queue.DeadLetters, in.Queue.NewDeadLetters = 1, 1 }, Warning},
+		{"a moment's load", func(in *Inputs) { in.Host.CPU, in.Host.Load = known(100), known(12) }, Ok},
+	} {
+		var s Steady
+		s, _ = s.Settle(Judge(well(), noon), noon)
+		in := well()
+		c.change(&in)
+		if _, r := s.Settle(Judge(in, noon), noon); r.Status != c.want || (r.Status == Ok) != (len(r.Causes) == 0) {
+			t.Errorf("%s: %s", c.name, r)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var s Steady
+		for i, c := range rapid.StringMatching(`[oiwdsIWDS]{1,60}`).Draw(t, "in") {
+			var r Report
+			s, r = s.Settle(reportOf(c), noon.Add(time.Duration(i)*10*time.Second))
+			if r.Status != Ok && len(r.Causes) == 0 {
+				t.Fatalf("check %d: %s has no cause", i, r)
+			}
+			for _, cause := range r.Causes {
+				if r.Color == Green && !strings.HasSuffix(cause, "Cause i.") {
+					t.Fatalf("check %d: %s", i, r)
 				}
 			}
 		}

@@ -25,6 +25,9 @@ const (
 	// FailedInside: a function was run and did not do its work: it ended with an
 	// error, or named the message as failed.
 	FailedInside
+	// Unsent: the delivery failed before the app was given any of it, for a reason
+	// that lies in the message or on the way to it.
+	Unsent
 	classes
 )
 
@@ -75,7 +78,7 @@ type bucket struct {
 // Requests are what a window holds.
 type Requests struct {
 	// The counts of each class.
-	Success, Client, Server, Other, NoAnswer, Unreached, FailedInside int64
+	Success, Client, Server, Other, NoAnswer, Unreached, FailedInside, Unsent int64
 	// Percentiles are of the deliveries that were answered.
 	Percentiles Percentiles
 	// Limit is the longest that a delivery may take; 0 when not known. A window
@@ -85,7 +88,7 @@ type Requests struct {
 
 // Total is how many deliveries there were.
 func (r Requests) Total() int64 {
-	return r.Success + r.Client + r.Server + r.Other + r.NoAnswer + r.Unreached + r.FailedInside
+	return r.Success + r.Client + r.Server + r.Other + r.NoAnswer + r.Unreached + r.FailedInside + r.Unsent
 }
 
 // Percentiles are those that Elastic Beanstalk shows, to within a tenth of
@@ -110,7 +113,7 @@ func (w *Window) Count(c Class, d time.Duration, now time.Time) {
 		*b = bucket{tick: tick}
 	}
 	b.classes[c]++
-	if c != NoAnswer && c != Unreached {
+	if c != NoAnswer && c != Unreached && c != Unsent {
 		b.latencies[stepOf(d)]++
 	}
 }
@@ -136,8 +139,8 @@ func (w *Window) Requests(now time.Time) Requests {
 	return Requests{
 		Success: sum.classes[Success], Client: sum.classes[Client], Server: sum.classes[Server],
 		Other: sum.classes[Other], NoAnswer: sum.classes[NoAnswer], Unreached: sum.classes[Unreached],
-		FailedInside: sum.classes[FailedInside],
-		Percentiles:  percentiles(&sum.latencies),
+		FailedInside: sum.classes[FailedInside], Unsent: sum.classes[Unsent],
+		Percentiles: percentiles(&sum.latencies),
 	}
 }
 

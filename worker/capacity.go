@@ -237,7 +237,7 @@ func (w *Worker) apply(h *held, res *queue.Result, act action, now time.Time) Se
 		ID: h.msg.ID, GroupID: h.msg.GroupID, ReceiveCount: h.msg.ReceiveCount, Attempt: h.attempt,
 		Outcome: res.Outcome, Status: res.Status, Reason: res.Reason, Err: res.Err,
 		Duration: now.Sub(h.startedAt), Wait: h.waited, Held: h.startedAt.Sub(h.readyAt),
-		Late: h.lapsed, Aborted: aborted,
+		Late: h.lapsed, Aborted: aborted, Unsent: res.Unsent,
 	}
 	if act.verb != surrender && !aborted && (res.Outcome == queue.Unreached || res.Outcome == queue.Throttled) {
 		w.skip(h.msg.ID, true)

@@ -125,6 +125,8 @@ type Settled struct {
 	Late bool
 	// Aborted is true when the delivery was cut off by the end of Run.
 	Aborted bool
+	// Unsent is that of the [queue.Result].
+	Unsent bool
 }
 
 // Postponed is one delivery that tried nothing.
