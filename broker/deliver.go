@@ -26,7 +26,7 @@ func (q *liveQueue) deliver(list []given) ([]queue.Message, error) {
 			continue
 		}
 		m.ReceiptHandle = q.b.seal.handle(work, g.receipt)
-		m.ReceiveCount = int(g.count)
+		m.ReceiveCount, m.Attempt = int(g.count), int(g.count-g.arrived)
 		m.FirstReceivedAt = date(g.first)
 		out = append(out, m)
 	}

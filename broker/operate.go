@@ -135,7 +135,8 @@ func (r *removal) settle(err error) {
 // Move moves messages by id to another queue, in one transaction, keeping id,
 // body and attributes and beginning a new receive count for redrive purposes;
 // the receive count that receivers see goes on. The sent time and with it the
-// retention begin anew, a delay ends. An empty to means the queue each was
+// retention begin anew, in another queue than a dead-letter queue also the time of
+// the first receive; a delay ends. An empty to means the queue each was
 // dead-lettered from. It returns how many were moved; ids that are gone, or
 // have no such queue any more, are passed over.
 func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, error) {
@@ -194,6 +195,7 @@ func (b *Broker) newMove(from, target *liveQueue, held []*message) (*transfer, e
 	}
 	t := &transfer{b: b, from: from, done: make(chan error, 1)}
 	var rest []*message
+	isDead := map[*liveQueue]bool{}
 	for _, m := range held {
 		to := target
 		if to == nil {
@@ -203,7 +205,11 @@ func (b *Broker) newMove(from, target *liveQueue, held []*message) (*transfer, e
 			rest = append(rest, m)
 			continue
 		}
-		t.items = append(t.items, &transferItem{m: m, to: to})
+		if _, known := isDead[to]; !known {
+			sources, err := b.DeadLetterSources(to.name)
+			isDead[to] = err == nil && len(sources) > 0
+		}
+		t.items = append(t.items, &transferItem{m: m, to: to, toDead: isDead[to]})
 	}
 	from.letGo(rest)
 	return t, nil

@@ -125,6 +125,7 @@ type given struct {
 	m       *message
 	receipt receipt
 	count   int32 // receive count
+	arrived int32 // what it was on arrival in this queue
 	first   int64
 	content *record
 }
@@ -261,7 +262,7 @@ func (q *liveQueue) start(m *message, visibility time.Duration, now, wall int64)
 	}
 	m.receivedAt, m.until = now, now+int64(visibility)
 	q.held[m.key] = m
-	g := given{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, count: m.received(), first: m.first, content: m.content}
+	g := given{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, count: m.received(), arrived: m.arrived, first: m.first, content: m.content}
 	q.drop(m)
 	if visibility > 0 {
 		m.flying = true

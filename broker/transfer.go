@@ -14,6 +14,7 @@ type transfer struct {
 type transferItem struct {
 	m      *message // leaving; a claim if memory did not hold the message
 	to     *liveQueue
+	toDead bool   // which is a dead-letter queue
 	record record // the new row, without content
 	due    int64  // of the old row
 	moved  bool
@@ -59,7 +60,8 @@ func (t *transfer) account(from, to *books) {
 // plan works out the new row. Id and content stay, and so does the receive
 // count, while the count that triggers redrive starts anew. The sent time
 // stays when a standard queue dead-letters, so that retention goes on; in all
-// other cases the message begins a new life in its new queue.
+// other cases the message begins a new life in its new queue: it is no dead letter
+// there unless that is a dead-letter queue too, and was not received yet.
 func (t *transfer) plan(it *transferItem, old record, to *books) {
 	r := &it.record
 	*r = old
@@ -73,8 +75,11 @@ func (t *transfer) plan(it *transferItem, old record, to *books) {
 	if !t.dead || it.to.fifo() {
 		r.sent = now
 	}
-	if t.dead {
+	switch {
+	case t.dead:
 		r.dead, r.source = now, t.from.arn
+	case !it.toDead:
+		r.dead, r.first = 0, 0
 	}
 }
 

@@ -53,6 +53,11 @@ func (h *head) append(b []byte, m *queue.Message, t *task, size int, trace *trac
 	b = append(b, "X-Aws-Sqsd-Receive-Count: "...)
 	b = strconv.AppendInt(b, int64(m.ReceiveCount), 10)
 	b = append(b, "\r\n"...)
+	if m.Attempt > 0 {
+		b = append(b, "X-Tendril-Attempt: "...)
+		b = strconv.AppendInt(b, int64(m.Attempt), 10)
+		b = append(b, "\r\n"...)
+	}
 	b = appendTime(b, "X-Aws-Sqsd-First-Received-At", m.FirstReceivedAt)
 	b = appendTime(b, "X-Aws-Sqsd-Sent-At", m.SentAt)
 	b = appendField(b, "X-Aws-Sqsd-Sender-Id", m.SenderID)

@@ -53,8 +53,10 @@ func attributeLines(lines []string) []string {
 func TestOrdinaryHead(t *testing.T) {
 	t.Parallel()
 	h := newHTTP(t, func(o *HTTPOptions) { o.Path = "/worker?a=b" })
-	got, _ := rendered(t, h, message(text("fooBar", "x"), queue.Attribute{Name: "n", Type: "Number.int", Value: "7"},
-		queue.Attribute{Name: "b", Type: "Binary.png", Value: "\x00"}))
+	m := message(text("fooBar", "x"), queue.Attribute{Name: "n", Type: "Number.int", Value: "7"},
+		queue.Attribute{Name: "b", Type: "Binary.png", Value: "\x00"})
+	m.Attempt = 2
+	got, _ := rendered(t, h, m)
 	want := []string{
 		"POST /worker?a=b HTTP/1.1",
 		"Host: localhost:5000",
@@ -64,6 +66,7 @@ func TestOrdinaryHead(t *testing.T) {
 		"X-Aws-Sqsd-Path: /worker?a=b",
 		"X-Aws-Sqsd-Msgid: 059f36b4-87a3-44ab-83d2-661975830a7d",
 		"X-Aws-Sqsd-Receive-Count: 3",
+		"X-Tendril-Attempt: 2",
 		"X-Aws-Sqsd-First-Received-At: 2026-11-20T13:00:01Z",
 		"X-Aws-Sqsd-Sent-At: 2026-11-20T12:00:00Z",
 		"X-Aws-Sqsd-Sender-Id: 123456789012",

@@ -26,6 +26,11 @@ type Message struct {
 	// ReceiveCount is how often the message was received, including this receive: 1
 	// the first time.
 	ReceiveCount int
+	// Attempt is ReceiveCount without the receives before the message came to this
+	// queue, by a dead-lettering or a redrive. 0 means that the queue does not tell.
+	// A worker sets it before a delivery, and leaves out receives that, as far as it
+	// knows, never reached the app.
+	Attempt int
 	// SentAt and FirstReceivedAt have millisecond precision.
 	SentAt, FirstReceivedAt time.Time
 	// SenderID is the sender's account or principal id; "" when unknown.

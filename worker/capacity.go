@@ -234,13 +234,13 @@ func (w *Worker) decide(h *held, res *queue.Result, now time.Time) action {
 func (w *Worker) apply(h *held, res *queue.Result, act action, now time.Time) Settled {
 	aborted := w.aborted(res)
 	settled := Settled{
-		ID: h.msg.ID, GroupID: h.msg.GroupID, ReceiveCount: h.msg.ReceiveCount, Attempt: h.attempt,
+		ID: h.msg.ID, GroupID: h.msg.GroupID, ReceiveCount: h.msg.ReceiveCount, ReceivesHere: h.here, Attempt: h.attempt,
 		Outcome: res.Outcome, Status: res.Status, Reason: res.Reason, Err: res.Err,
 		Duration: now.Sub(h.startedAt), Wait: h.waited, Held: h.startedAt.Sub(h.readyAt),
 		Late: h.lapsed, Aborted: aborted, Unsent: res.Unsent,
 	}
 	if act.verb != surrender && !aborted && (res.Outcome == queue.Unreached || res.Outcome == queue.Throttled) {
-		w.skip(h.msg.ID, true)
+		w.skip(h.life, true)
 	}
 	switch act.verb {
 	case remove:

@@ -178,7 +178,7 @@ func (w *Worker) deleteConfirmed(o order, sent, now time.Time) {
 	}
 	w.unconfirmed--
 	w.forget(h)
-	w.unposted.forget(h.msg.ID)
+	w.unposted.forget(h.life)
 	switch {
 	case w.opts.FIFO || sent.Before(h.hiddenUntil):
 		w.done.forget(h.msg.ID)

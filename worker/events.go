@@ -92,8 +92,9 @@ type Duplicate struct {
 type Started struct {
 	ID, GroupID  string
 	ReceiveCount int
-	// Attempt is ReceiveCount without those receives of which this process
-	// knows that they never reached the app.
+	// Attempt is ReceiveCount without the receives before a redrive, where the queue
+	// tells of them, and those of which this process knows that they never reached the
+	// app.
 	Attempt int
 	// Batch is how many messages the delivery has.
 	Batch int
@@ -106,7 +107,10 @@ type Started struct {
 type Settled struct {
 	ID, GroupID           string
 	ReceiveCount, Attempt int
-	Outcome               queue.Outcome
+	// ReceivesHere is how often the message was received since it came to its queue:
+	// what the queue's redrive policy counts, as far as the queue tells.
+	ReceivesHere int
+	Outcome      queue.Outcome
 	// Status is the HTTP status, 0 without an answer; Reason says why it is
 	// not done; Err is the cause, for logs.
 	Status int

@@ -38,7 +38,11 @@ type held struct {
 	// message out again while it is here.
 	receipt  string
 	receives int
-	// attempt is receives without those that never reached the app.
+	// here is how often it was received since it came to its queue, and life its
+	// name for that time.
+	here int
+	life string
+	// attempt is here without the receives that never reached the app.
 	attempt int
 	stage   stage
 	group   *group

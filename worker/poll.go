@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"tendril/queue"
@@ -61,7 +62,7 @@ func (w *Worker) waited(o *openPoll, msgs []queue.Message, now time.Time) bool {
 // returned reports whether a message was received before, also if that does not
 // count any more.
 func (w *Worker) returned(m *queue.Message) bool {
-	_, here := w.unposted.get(m.ID)
+	_, here := w.unposted.get(life(m))
 	return here || m.ReceiveCount > 1
 }
 
@@ -338,8 +339,10 @@ func (w *Worker) accept(m *queue.Message, began, now time.Time) {
 	h := &held{msg: *m, receipt: m.ReceiptHandle, receives: m.ReceiveCount, receivedAt: began, arrivedAt: now}
 	h.hide(began, w.opts.VisibilityTimeout)
 	w.held[m.ID] = h
-	skipped, _ := w.unposted.get(m.ID)
-	h.attempt = max(m.ReceiveCount-skipped, 1)
+	h.life, h.here = life(m), receivesHere(m)
+	skipped, _ := w.unposted.get(h.life)
+	h.attempt = max(h.here-skipped, 1)
+	h.msg.Attempt = h.attempt
 	w.pace.weighed(len(m.Body))
 	if _, ok := w.done.get(m.ID); ok {
 		w.noteDuplicate(m, "done")
@@ -365,7 +368,8 @@ func (w *Worker) accept(m *queue.Message, began, now time.Time) {
 // replaces the old one, and it is not posted a second time.
 func (w *Worker) receivedAgain(h *held, m *queue.Message, began, now time.Time) {
 	w.noteDuplicate(m, h.stage.String())
-	w.skip(m.ID, true)
+	w.skip(h.life, true)
+	h.here = receivesHere(m)
 	h.receipt, h.receives, h.receivedAt, h.arrivedAt = m.ReceiptHandle, m.ReceiveCount, began, now
 	h.hide(began, w.opts.VisibilityTimeout)
 	h.lapsed, h.extended, h.nextExtend = false, false, time.Time{}
@@ -382,14 +386,26 @@ func (w *Worker) noteDuplicate(m *queue.Message, stage string) {
 	}
 }
 
+// receivesHere returns how often a message was received since it came to its queue.
+func receivesHere(m *queue.Message) int { return or(m.Attempt, m.ReceiveCount) }
+
+// life names the time of a message in its queue: after a redrive its receives are
+// counted anew.
+func life(m *queue.Message) string {
+	if m.Attempt == 0 || m.Attempt == m.ReceiveCount {
+		return m.ID
+	}
+	return m.ID + " " + strconv.Itoa(m.ReceiveCount-m.Attempt)
+}
+
 // skip notes a receive of a message that never reached the app; counted tells
 // that it is among those that the queue counts.
-func (w *Worker) skip(id string, counted bool) {
-	n, _ := w.unposted.get(id)
+func (w *Worker) skip(life string, counted bool) {
+	n, _ := w.unposted.get(life)
 	if counted {
 		n++
 	}
-	w.unposted.put(id, n)
+	w.unposted.put(life, n)
 }
 
 // pollGrace is how old a receive is when it is taken to wait on a dry queue. A
