@@ -114,14 +114,18 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 }
 
 // Outcome returns the most recent delivery of a message, waiting up to wait for
-// the first one. The bool is false when there was none in that time.
+// the end of the first one, or what is in work then. The bool is false when there is
+// neither.
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Delivery, bool, error) {
 	until := time.Now().Add(wait)
 	for {
 		left := min(max(time.Until(until), 0), MaxWait)
 		var d Delivery
 		_, err := c.call(ctx, http.MethodGet, "/api/v1/messages/"+url.PathEscape(id)+"/outcome?wait="+left.String(), nil, &d)
-		if err == nil {
+		switch {
+		case err == nil && d.Outcome == InWork && left == MaxWait:
+			continue
+		case err == nil:
 			return d, true, nil
 		}
 		var refusal *Error

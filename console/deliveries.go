@@ -18,12 +18,16 @@ type Delivery struct {
 	// MessageID and Queue name the message.
 	MessageID string `json:"message_id"`
 	Queue     string `json:"queue"`
-	// Outcome is "done", "failed" or "unreached".
+	// Outcome is "done", "failed" or "unreached"; [InWork] while the app has not
+	// answered yet.
 	Outcome string `json:"outcome"`
 	// Status is the HTTP status; 0 without an answer.
 	Status int `json:"status,omitempty"`
 	// Reason says in a few words why it is not done.
 	Reason string `json:"reason,omitempty"`
+	// Answer is the begin of an answer that is no success. It is told with the token
+	// alone.
+	Answer string `json:"answer,omitempty"`
 	// Attempt counts deliveries of the message by this process, ReceiveCount
 	// the receives as the queue counts them.
 	Attempt      int `json:"attempt,omitempty"`
@@ -36,7 +40,13 @@ type Delivery struct {
 	At time.Time `json:"at"`
 	// RetryAt is when the message becomes visible again, where that is known.
 	RetryAt time.Time `json:"retry_at,omitzero"`
+	// DeadLetterQueue is where the message goes instead, after its last attempt.
+	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
 }
+
+// InWork is the outcome of an attempt that has not ended. Its DurationMS is how long
+// it has taken so far.
+const InWork = "in work"
 
 // Done reports whether the app answered with success.
 func (d Delivery) Done() bool { return d.Outcome == queue.Done.String() }

@@ -69,6 +69,9 @@ type Options struct {
 	// Deliveries remembers outcomes; nil for none, and the routes that show
 	// outcomes then answer 409.
 	Deliveries *Deliveries
+	// InWork returns the attempt at a message that the app works on now; false for
+	// none. Nil means never.
+	InWork func(id string) (Delivery, bool)
 	// Tasks are the periodic tasks; nil where there can be none, and the routes of
 	// tasks then answer 409.
 	Tasks *TaskOptions

@@ -29,11 +29,24 @@ func (s *Server) getDeliveries(r *http.Request) (answer, error) {
 	if limit == 0 {
 		limit = 100
 	}
-	return ok(deliveryList{ds.Recent(limit)}), err
+	list := ds.Recent(limit)
+	for i := range list {
+		list[i] = s.forCaller(r, list[i])
+	}
+	return ok(deliveryList{list}), err
+}
+
+// forCaller leaves out of a delivery what only those may know who have the token.
+func (s *Server) forCaller(r *http.Request, d Delivery) Delivery {
+	if !authorized(r, s.opts.Token) {
+		d.Answer = ""
+	}
+	return d
 }
 
 // getOutcome answers with the most recent delivery of a message. With wait it
-// waits for the first one; without one in time it is 404.
+// waits for the end of the first one; without it in time it is the attempt that is
+// in work, or else 404.
 func (s *Server) getOutcome(r *http.Request) (answer, error) {
 	ds, err := s.deliveries()
 	if err != nil {
@@ -46,11 +59,16 @@ func (s *Server) getOutcome(r *http.Request) (answer, error) {
 	ctx, cancel := s.bounded(r.Context(), wait)
 	defer cancel()
 	d, err := ds.Wait(ctx, r.PathValue("id"))
+	if err != nil && s.opts.InWork != nil {
+		if d, inWork := s.opts.InWork(r.PathValue("id")); inWork {
+			return ok(d), nil
+		}
+	}
 	if err != nil {
 		return answer{}, refuse(http.StatusNotFound, "no delivery of message "+strconv.Quote(r.PathValue("id"))+" is remembered",
 			"ask again with ?wait=20s; the message may still wait its turn")
 	}
-	return ok(d), nil
+	return ok(s.forCaller(r, d)), nil
 }
 
 // waitTime reads a duration of 0 to MaxWait; "" is 0.

@@ -34,6 +34,7 @@ type conn struct {
 	peek   *peeker       // nil where the system cannot look without waiting
 	out    []byte        // the request's head, then each part of its body
 	scrap  []byte        // where an answer's body is read to
+	first  []byte        // the begin of the body of an answer that is no success
 
 	reused    bool      // an earlier exchange ended well on it
 	idleSince time.Time // when that was

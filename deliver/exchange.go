@@ -21,6 +21,7 @@ const (
 // answer is what became of one exchange.
 type answer struct {
 	head    *http.Response // nil when none was read
+	first   []byte         // the begin of its body where it is no success; good until the next exchange
 	sent    bool           // a byte of the request may have reached the app
 	started bool           // a byte of the answer was read
 	broken  bool           // head is a success, but its body did not arrive whole
@@ -126,12 +127,13 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	a := answer{head: head, started: true}
 	var whole, written bool
 	if p.success.Has(head.StatusCode) {
-		whole, a.err = c.readBody(head.Body, p.maxBody)
+		whole, a.err = c.readBody(head.Body, p.maxBody, 0)
 		a.broken = a.err != nil
 		written = w.finish(whole)
 	} else if written = w.finish(true); written {
 		c.hurry(drainTime)
-		whole, _ = c.readBody(head.Body, p.maxBody)
+		whole, _ = c.readBody(head.Body, p.maxBody, answerRead)
+		a.first = c.first
 	}
 	// Bytes beyond the answer could be taken for the answer to the next request.
 	a.keep = written && whole && !head.Close && head.StatusCode != http.StatusSwitchingProtocols && c.buf.Buffered() == 0
@@ -155,9 +157,10 @@ func (c *conn) readHead() (*http.Response, error) {
 	}
 }
 
-// readBody reads at most maxBody bytes and reports whether that was the whole
-// body. An error means that it broke off before.
-func (c *conn) readBody(body io.Reader, maxBody int) (whole bool, err error) {
+// readBody reads at most maxBody bytes, keeps the first ones, and reports whether
+// that was the whole body. An error means that it broke off before.
+func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err error) {
+	c.first = c.first[:0]
 	if body == http.NoBody {
 		return true, nil
 	}
@@ -167,6 +170,7 @@ func (c *conn) readBody(body io.Reader, maxBody int) (whole bool, err error) {
 	for n := 0; n <= maxBody; {
 		k, err := body.Read(c.scrap)
 		n += k
+		c.first = append(c.first, c.scrap[:min(k, keep-len(c.first))]...)
 		switch {
 		case err == io.EOF:
 			return n <= maxBody, nil

@@ -57,6 +57,7 @@ func (h *HTTP) judge(ctx context.Context, a *answer, t *task, end time.Time) que
 		return queue.Result{
 			Status:     a.head.StatusCode,
 			Reason:     h.statusReason(a.head, t),
+			Answer:     answerHead(a.head.Header, a.first),
 			RetryAfter: retryAfter(a.head.Header.Get("Retry-After"), time.Now()),
 		}
 	}

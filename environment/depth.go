@@ -27,8 +27,10 @@ type depth struct {
 	// inFlight and delayed are messages that nobody can receive now; only for a queue on
 	// Amazon SQS.
 	inFlight, delayed int64
-	// maxReceives is how often it hands a message out; also only there, 0 when not known.
+	// maxReceives is how often it hands a message out, and deadName the queue that it
+	// goes to then; also only there, zero when there is none.
 	maxReceives int
+	deadName    string
 	// taken is when the queue told.
 	taken time.Time
 }
@@ -202,7 +204,7 @@ func askDepth(ctx context.Context, q *aws.Queue) (depth, error) {
 	if err != nil {
 		return depth{}, err
 	}
-	d := depth{taken: time.Now(), maxReceives: aws.MaxReceives(attrs)}
+	d := depth{taken: time.Now(), maxReceives: aws.MaxReceives(attrs), deadName: deadLetterName(attrs)}
 	for name, n := range map[string]*int64{
 		"ApproximateNumberOfMessages": &d.backlog, "ApproximateNumberOfMessagesNotVisible": &d.inFlight, "ApproximateNumberOfMessagesDelayed": &d.delayed,
 	} {

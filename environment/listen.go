@@ -21,9 +21,10 @@ func (e *Environment) workerEvents(l *line) *worker.Events {
 	return &worker.Events{
 		Received: func(worker.Received) { e.well.polls.answered(name) },
 		Settled: func(s worker.Settled) {
-			e.remember(name, s)
+			next := e.afterFailure(l, &s)
+			e.remember(name, s, next)
 			e.well.observe(s, l.settings().ToFunction(), time.Now())
-			r.settled(name, l.goesTo(), s)
+			r.settled(name, l.goesTo(), s, next)
 		},
 		GateChanged: e.gateVoice(name),
 		PollFailed: func(p worker.PollFailed) {
@@ -119,12 +120,19 @@ func (e *Environment) throttleVoice(name, target string) func(worker.Throttled) 
 }
 
 // remember keeps a delivery for the console and for those who wait for it.
-func (e *Environment) remember(name string, s worker.Settled) {
-	e.shown.Record(console.Delivery{
-		MessageID: s.ID, Queue: name, Outcome: s.Outcome.String(), Status: s.Status, Reason: s.Reason,
+func (e *Environment) remember(name string, s worker.Settled, next afterFailure) {
+	d := console.Delivery{
+		MessageID: s.ID, Queue: name, Outcome: s.Outcome.String(), Status: s.Status, Reason: s.Reason, Answer: s.Answer,
 		Attempt: s.Attempt, ReceiveCount: s.ReceiveCount, DurationMS: s.Duration.Milliseconds(), WaitMS: s.Wait.Milliseconds(),
 		At: time.Now(), RetryAt: s.NextRetry,
-	})
+	}
+	if next.dead != "" {
+		d.RetryAt, d.DeadLetterQueue = time.Time{}, next.dead
+	}
+	if e.report.quiet {
+		d.Answer = ""
+	}
+	e.shown.Record(d)
 }
 
 func (e *Environment) brokerEvents() *broker.Events {

@@ -112,7 +112,7 @@ func (r *report) paint(b *bytes.Buffer, code, text string) {
 }
 
 // settled prints the end of one delivery.
-func (r *report) settled(name, target string, s worker.Settled) {
+func (r *report) settled(name, target string, s worker.Settled, next afterFailure) {
 	failed := s.Outcome != queue.Done
 	if r.quiet && !failed || r.sqsd && !failed {
 		return
@@ -130,7 +130,7 @@ func (r *report) settled(name, target string, s worker.Settled) {
 		return
 	}
 	if r.text {
-		r.line(func(b *bytes.Buffer) { r.settledText(b, s, now) })
+		r.line(func(b *bytes.Buffer) { r.settledText(b, s, next, now) })
 		return
 	}
 	level := slog.LevelInfo
@@ -147,7 +147,13 @@ func (r *report) settled(name, target string, s worker.Settled) {
 	if s.Reason != "" {
 		attrs = append(attrs, slog.String("reason", s.Reason))
 	}
-	if !s.NextRetry.IsZero() {
+	if s.Answer != "" && !r.quiet {
+		attrs = append(attrs, slog.String("answer", s.Answer))
+	}
+	switch {
+	case next.dead != "":
+		attrs = append(attrs, slog.Bool("last_attempt", true), slog.String("dead_letter_queue", next.dead))
+	case !s.NextRetry.IsZero():
 		attrs = append(attrs, slog.Time("next_retry_at", s.NextRetry))
 	}
 	if s.Late {
@@ -162,8 +168,9 @@ func (r *report) settled(name, target string, s worker.Settled) {
 // settledText is one line such as
 //
 //	12:00:01 ✓ 200   12ms  4f0c2b1e-...
-//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 2: status 500; again in 5m0s
-func (r *report) settledText(b *bytes.Buffer, s worker.Settled, now time.Time) {
+//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 2: status 500 "no such order"; again in 5m0s
+//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 3: status 500; last of 3, goes to jobs-dead in 5m0s
+func (r *report) settledText(b *bytes.Buffer, s worker.Settled, next afterFailure, now time.Time) {
 	r.paint(b, dim, now.Format("15:04:05"))
 	mark, code := " ✓ ", green
 	if s.Outcome != queue.Done {
@@ -183,8 +190,20 @@ func (r *report) settledText(b *bytes.Buffer, s worker.Settled, now time.Time) {
 			return
 		}
 		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, s.Reason)
-		if !s.NextRetry.IsZero() {
-			fmt.Fprintf(b, "; again in %s", short(max(s.NextRetry.Sub(now), 0)))
+		if s.Answer != "" && !r.quiet {
+			fmt.Fprintf(b, " \"%s\"", s.Answer)
+		}
+		if s.NextRetry.IsZero() {
+			return
+		}
+		in := short(max(s.NextRetry.Sub(now), 0))
+		switch {
+		case next.dead != "":
+			fmt.Fprintf(b, "; last of %d, goes to %s in %s", next.most, next.dead, in)
+		case next.known:
+			fmt.Fprintf(b, "; again in %s", in)
+		default:
+			fmt.Fprintf(b, "; visible again in %s", in)
 		}
 	case s.Attempt > 1:
 		fmt.Fprintf(b, "  attempt %d", s.Attempt)

@@ -68,7 +68,7 @@ func (e *Environment) startConsole(context.Context) error {
 	opts := &console.Options{
 		Environment: e.s.Name, Version: e.Version, Status: e.Status, Ready: e.checks, Live: e.liveChecks, Started: e.startedChecks,
 		Metrics: e.telemetry.Handler(), Pause: e.pause, Deploy: e.deployer(), Reload: e.reloader(), Resume: e.resume, Drain: e.drainForConsole,
-		Tasks: e.taskOptions(), Broker: e.broker, Deliveries: e.shown, Token: e.token, Hosts: e.s.ConsoleHosts, Logger: e.Logger,
+		Tasks: e.taskOptions(), Broker: e.broker, Deliveries: e.shown, InWork: e.inWork, Token: e.token, Hosts: e.s.ConsoleHosts, Logger: e.Logger,
 	}
 	if !e.QueuesOnly {
 		opts.Health, opts.Scale = e.healthReport, e.scale

@@ -51,6 +51,10 @@ type Result struct {
 	// answer within 3m0s", "connection refused"); "" when done. It never contains a part
 	// of the message or of the answer's body.
 	Reason string
+	// Answer is the start of an HTTP answer that is not a success: one line of printable
+	// text, bounded; "" for none. It can contain anything that the app says, so only
+	// its operators see it.
+	Answer string
 	// Err is the cause of Reason, for logs; nil when the app answered.
 	Err error
 	// Duration is the time from the first dial to the end of the answer.

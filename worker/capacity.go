@@ -235,7 +235,7 @@ func (w *Worker) apply(h *held, res *queue.Result, act action, now time.Time) Se
 	aborted := w.aborted(res)
 	settled := Settled{
 		ID: h.msg.ID, GroupID: h.msg.GroupID, ReceiveCount: h.msg.ReceiveCount, ReceivesHere: h.here, Attempt: h.attempt,
-		Outcome: res.Outcome, Status: res.Status, Reason: res.Reason, Err: res.Err,
+		Outcome: res.Outcome, Status: res.Status, Reason: res.Reason, Answer: res.Answer, Err: res.Err,
 		Duration: now.Sub(h.startedAt), Wait: h.waited, Held: h.startedAt.Sub(h.readyAt),
 		Late: h.lapsed, Aborted: aborted, Unsent: res.Unsent,
 	}

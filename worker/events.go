@@ -108,9 +108,11 @@ type Settled struct {
 	ID, GroupID           string
 	ReceiveCount, Attempt int
 	// ReceivesHere is how often the message was received since it came to its queue:
-	// what the queue's redrive policy counts, as far as the queue tells.
+	// what the queue's redrive policy counts. 0 where that is not known.
 	ReceivesHere int
 	Outcome      queue.Outcome
+	// Answer is the begin of an answer that is no success.
+	Answer string
 	// Status is the HTTP status, 0 without an answer; Reason says why it is
 	// not done; Err is the cause, for logs.
 	Status int

@@ -38,8 +38,8 @@ type held struct {
 	// message out again while it is here.
 	receipt  string
 	receives int
-	// here is how often it was received since it came to its queue, and life its
-	// name for that time.
+	// here is how often it was received since it came to its queue, 0 where that is
+	// not known, and life its name for that time.
 	here int
 	life string
 	// attempt is here without the receives that never reached the app.

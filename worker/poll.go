@@ -341,7 +341,7 @@ func (w *Worker) accept(m *queue.Message, began, now time.Time) {
 	w.held[m.ID] = h
 	h.life, h.here = life(m), receivesHere(m)
 	skipped, _ := w.unposted.get(h.life)
-	h.attempt = max(h.here-skipped, 1)
+	h.attempt = max(or(h.here, m.ReceiveCount)-skipped, 1)
 	h.msg.Attempt = h.attempt
 	w.pace.weighed(len(m.Body))
 	if _, ok := w.done.get(m.ID); ok {
@@ -386,8 +386,14 @@ func (w *Worker) noteDuplicate(m *queue.Message, stage string) {
 	}
 }
 
-// receivesHere returns how often a message was received since it came to its queue.
-func receivesHere(m *queue.Message) int { return or(m.Attempt, m.ReceiveCount) }
+// receivesHere returns how often a message was received since it came to its queue;
+// 0 for one that came from another, where the queue does not tell.
+func receivesHere(m *queue.Message) int {
+	if m.Attempt == 0 && m.DeadLetterSource == "" {
+		return m.ReceiveCount
+	}
+	return m.Attempt
+}
 
 // life names the time of a message in its queue: after a redrive its receives are
 // counted anew.

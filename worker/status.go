@@ -114,6 +114,17 @@ func (w *Worker) Status() Status {
 	return s
 }
 
+// InWork returns which attempt at a message the app works on now, and since when;
+// false when it works on none.
+func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if h := w.held[id]; h != nil && h.stage == posting {
+		return h.attempt, h.startedAt, true
+	}
+	return 0, time.Time{}, false
+}
+
 // statusOfTurns adds how the queue fares among others and under its limiter.
 func (w *Worker) statusOfTurns(s *Status, now time.Time) {
 	for _, h := range w.held {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -38,7 +37,7 @@ func (c *cli) watcher(cmd *cobra.Command, p *place) (*console.Client, error) {
 // await prints what became of each message that was sent. The error says how
 // many did not succeed in time.
 func (c *cli) await(ctx context.Context, watch *console.Client, o *outbox, timeout time.Duration) error {
-	failed, unknown := 0, 0
+	failed, running, unknown := 0, 0, 0
 	for _, id := range o.sent {
 		d, known, err := watch.Outcome(ctx, id, timeout)
 		if err != nil {
@@ -48,6 +47,8 @@ func (c *cli) await(ctx context.Context, watch *console.Client, o *outbox, timeo
 		case !known:
 			unknown++
 			d = console.Delivery{MessageID: id, Outcome: "unknown", Reason: "no attempt within " + timeout.String()}
+		case d.Outcome == console.InWork:
+			running++
 		case !d.Done():
 			failed++
 		}
@@ -55,7 +56,7 @@ func (c *cli) await(ctx context.Context, watch *console.Client, o *outbox, timeo
 			return err
 		}
 	}
-	return verdict(failed, unknown)
+	return verdict(failed, running, unknown)
 }
 
 func (c *cli) printOutcome(d console.Delivery, f format) error {
@@ -67,16 +68,18 @@ func (c *cli) printOutcome(d console.Delivery, f format) error {
 }
 
 // verdict is the error of messages that did not succeed.
-func verdict(failed, unknown int) error {
+func verdict(failed, running, unknown int) error {
 	switch {
-	case failed == 0 && unknown == 0:
+	case failed+running+unknown == 0:
 		return nil
-	case unknown == 0:
+	case running+unknown == 0:
 		return fail(exitFailed, fmt.Errorf("the first attempt of %s failed", plural(failed, "message")), "it is tried again until it is dead-lettered; see 'tendril status'")
-	case failed == 0:
+	case failed+running == 0:
 		return fail(exitFailed, fmt.Errorf("%s not attempted in time", plural(unknown, "message")), "see 'tendril status' for what holds the worker up")
+	case failed+unknown == 0:
+		return fail(exitFailed, fmt.Errorf("%s still in work", plural(running, "message")), "the app has not answered yet; wait longer with --timeout")
 	}
-	return fail(exitFailed, errors.New(plural(failed, "message")+" failed, "+plural(unknown, "message")+" not attempted in time"), "see 'tendril status'")
+	return fail(exitFailed, fmt.Errorf("%s failed, %d still in work, %d not attempted in time", plural(failed, "message"), running, unknown), "see 'tendril status'")
 }
 
 // deliveryText is a line for people about one attempt.
@@ -85,11 +88,20 @@ func deliveryText(d console.Delivery) string {
 	if d.Done() {
 		return fmt.Sprintf("%s: status %d in %d ms, %d ms after the send", text, d.Status, d.DurationMS, d.WaitMS+d.DurationMS)
 	}
+	if d.Outcome == console.InWork {
+		return text + fmt.Sprintf(": attempt %d has been running for %d ms", d.Attempt, d.DurationMS)
+	}
 	text += ": " + d.Reason
+	if d.Answer != "" {
+		text += ` "` + d.Answer + `"`
+	}
 	if d.ReceiveCount > 0 {
 		text += fmt.Sprintf(" (receive %d)", d.ReceiveCount)
 	}
-	if !d.RetryAt.IsZero() {
+	switch {
+	case d.DeadLetterQueue != "":
+		text += ", the last attempt: it goes to " + d.DeadLetterQueue
+	case !d.RetryAt.IsZero():
 		text += ", next attempt at " + d.RetryAt.Local().Format("15:04:05")
 	}
 	return text

@@ -1,0 +1,105 @@
+package environment
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"tendril/console"
+	"tendril/queue"
+	"tendril/worker"
+)
+
+// TestLastAttemptIsTold: what a log says of a failed attempt is what becomes of the
+// message, and nothing where that is not known.
+func TestLastAttemptIsTold(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := worker.Settled{ID: "m1", Status: 500, Reason: "status 500", Attempt: 3, Answer: "no such order", NextRetry: now.Add(5 * time.Minute)}
+	for _, tt := range []struct {
+		next  afterFailure
+		quiet bool
+		want  string
+	}{
+		{afterFailure{known: true}, false, `attempt 3: status 500 "no such order"; again in 5m0s`},
+		{afterFailure{known: true, most: 3, dead: "jobs-dead"}, false, `attempt 3: status 500 "no such order"; last of 3, goes to jobs-dead in 5m0s`},
+		{afterFailure{}, true, `attempt 3: status 500; visible again in 5m0s`},
+	} {
+		var b bytes.Buffer
+		(&report{quiet: tt.quiet}).settledText(&b, s, tt.next, now)
+		if !strings.HasSuffix(b.String(), tt.want) {
+			t.Errorf("%+v: got %q, want %q", tt.next, b.String(), tt.want)
+		}
+	}
+}
+
+// TestWhatBecomesOfAMessage: the console tells of an attempt that runs, of the answer
+// with the token alone, and of the last attempt that the message goes to the
+// dead-letter queue.
+func TestWhatBecomesOfAMessage(t *testing.T) {
+	t.Parallel()
+	answer := make(chan struct{})
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		<-answer
+		http.Error(w, "no such order\nat line 3", http.StatusInternalServerError)
+	}))
+	t.Cleanup(app.Close)
+	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "2", "error-visibility-timeout": "0"}, nil)
+	sent, err := r.broker.Send(t.Context(), "jobs", []queue.Outgoing{{Body: "work"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := sent[0].ID
+	var d console.Delivery
+	eventually(t, "the attempt in work", func() bool { d, _ = r.inWork(id); return d.Outcome == console.InWork && d.Attempt == 1 })
+	answer <- struct{}{}
+	if d, err = r.shown.Wait(t.Context(), id); err != nil || d.Answer != "no such order" || d.RetryAt.IsZero() || d.DeadLetterQueue != "" {
+		t.Errorf("the first attempt: %+v, %v", d, err)
+	}
+	answer <- struct{}{}
+	eventually(t, "the second attempt", func() bool { d, _ = r.shown.Latest(id); return d.Attempt == 2 })
+	if d.DeadLetterQueue != "jobs-dead" || !d.RetryAt.IsZero() {
+		t.Errorf("the last attempt: %+v", d)
+	}
+	res, err := http.Get("http://" + r.address + "/api/v1/messages/" + id + "/outcome")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	var open bytes.Buffer
+	if _, err := open.ReadFrom(res.Body); err != nil || !strings.Contains(open.String(), "jobs-dead") || strings.Contains(open.String(), "no such order") {
+		t.Errorf("without the token: %s, %v", open.String(), err)
+	}
+	// Of the redrive policy, what is in force counts.
+	l := r.lines[0]
+	for _, tt := range []struct {
+		name    string
+		policy  string
+		outcome queue.Outcome
+		here    int
+		want    afterFailure
+	}{
+		{"before the last", "", queue.Failed, 1, afterFailure{known: true, most: 2}},
+		{"the last", "", queue.Failed, 2, afterFailure{known: true, most: 2, dead: "jobs-dead"}},
+		{"not received", "", queue.Unreached, 2, afterFailure{known: true}},
+		{"done", "", queue.Done, 2, afterFailure{}},
+		{"a count that is not known", "", queue.Failed, 0, afterFailure{}},
+		{"no policy", "none", queue.Failed, 2, afterFailure{known: true}},
+	} {
+		if tt.policy == "none" {
+			if err := r.broker.SetAttributes(context.Background(), "jobs", map[string]string{"RedrivePolicy": ""}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := r.afterFailure(l, &worker.Settled{Outcome: tt.outcome, ReceivesHere: tt.here}); got != tt.want {
+			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+}
