@@ -46,17 +46,18 @@ var rooms = []room{
 	{"telemetry", "Package telemetry turns events into metrics and traces.", []string{"queue", "worker", "deliver", "periodic", "leader", "supervisor", "broker", "limit"}},
 	{"rollout", "Package rollout runs copies of the app side by side and moves deliveries between them.", nil},
 	{"poison", "Package poison detects the messages that crash the app.", nil},
-	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"datadir"}},
-	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.", []string{"bundle"}},
+	{"trust", "Package trust tells whether other users decide what is in a file.", nil},
+	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"datadir", "trust"}},
+	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.", []string{"bundle", "trust"}},
 	{"notify", "Package notify tells systemd about the state of the service.", nil},
 	{"aws", "Package aws is the only place that talks to Amazon.", []string{"queue", "leader", "periodic", "sqswire"}},
 	{"testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows the environment in a browser and over a JSON API.", []string{"queue", "datadir", "broker", "worker", "supervisor", "periodic", "health", "autoscale"}},
 	{"environment", "Package environment builds every part of a worker environment, starts them in order and stops them in reverse.",
-		[]string{"queue", "datadir", "httplimit", "broker", "sqsapi", "worker", "deliver", "periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale", "fleet", "health", "rollout", "poison", "notify", "procgroup"}},
+		[]string{"queue", "datadir", "httplimit", "broker", "sqsapi", "worker", "deliver", "periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale", "fleet", "health", "rollout", "poison", "notify", "procgroup", "trust"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
-		[]string{"queue", "periodic", "bundle", "config", "environment", "console", "aws", "health"}},
+		[]string{"queue", "periodic", "bundle", "config", "environment", "console", "aws", "health", "trust"}},
 }
 
 // lone names the libraries that only these packages may import, and why.

@@ -4,8 +4,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"tendril/testpeer"
 )
 
 // page reads a page of the documentation.
@@ -38,14 +41,18 @@ func tendril(t *testing.T, dir string, env []string, args ...string) (output str
 	t.Helper()
 	cmd := program(t, args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir())
+	cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir(),
+		"TENDRIL_LISTEN=127.0.0.1:0", "TENDRIL_CONSOLE=127.0.0.1:0", "TENDRIL_PORT="+testpeer.FreePort(t)) // no other test's
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
 		t.Fatal(err)
 	}
-	return string(out), cmd.ProcessState.ExitCode()
+	return ownWarning.ReplaceAllString(string(out), ""), cmd.ProcessState.ExitCode()
 }
+
+// ownWarning is told of the variable that tendril sets here, where it has no effect.
+var ownWarning = regexp.MustCompile("(?m)^warning: TENDRIL_LISTEN: .*\n")
 
 // typedUp finds command lines that begin with "tendril up", indented or in back
 // quotes; shellWords splits them.
@@ -67,8 +74,8 @@ func TestPagesSettings(t *testing.T) {
 		for _, m := range typedUp.FindAllStringSubmatch(page(t, name), -1) {
 			args := []string{"check"}
 			for _, w := range shellWords.FindAllString(m[1], -1) {
-				if w == "--" || w == "…" {
-					break
+				if w == "…" {
+					w = app
 				}
 				args = append(args, strings.Trim(strings.ReplaceAll(w, "path/to/app", app), "'"))
 			}
@@ -76,7 +83,11 @@ func TestPagesSettings(t *testing.T) {
 				continue // what is not here
 			}
 			found++
-			if out, code := tendril(t, "..", nil, args...); code != 0 || strings.Contains(out, "warning") {
+			dir := ".."
+			if len(args) == 1 || args[1] == "." {
+				dir = app
+			}
+			if out, code := tendril(t, dir, nil, args...); code != 0 || strings.Contains(out, "warning") {
 				t.Errorf("%s: tendril up%s: %d\n%s", name, m[1], code, out)
 			}
 		}
@@ -93,8 +104,9 @@ func TestQueuesPageSettings(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "tendril.yaml"), []byte(fenced(t, text, "name: shop")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	want := fenced(t, text, "file     tendril.yaml")
-	for _, args := range [][]string{{"check"}, {"check", "--config", "tendril.yaml"}} {
+	want := fenced(t, text, "process  web: python3 app.py\nfile")
+	check := typedLine(t, text, "check -- ")
+	for _, args := range [][]string{check, slices.Insert(slices.Clone(check), 1, "--config", "tendril.yaml")} {
 		if out, code := tendril(t, dir, nil, args...); code != 0 || out != want {
 			t.Errorf("%v: %d\n%s\nwant\n%s", args, code, out, want)
 		}

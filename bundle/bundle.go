@@ -8,7 +8,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+
+	"tendril/trust"
 )
 
 // cronName is the file of periodic tasks.
@@ -87,7 +90,7 @@ func Open(dir string) (*Bundle, error) {
 	case err != nil:
 		return nil, fmt.Errorf("opening the folder %s: %w", dir, err)
 	case !info.IsDir():
-		return nil, fmt.Errorf("%s is a file: name the folder that holds the app and its Procfile", dir)
+		return nil, notABundle(dir, info)
 	}
 	entries, err := os.ReadDir(abs)
 	if err != nil {
@@ -101,6 +104,25 @@ func Open(dir string) (*Bundle, error) {
 		return nil, &Error{Problems: o.problems}
 	}
 	return o.bundle, nil
+}
+
+// notABundle says what a file is that is neither a folder nor a zip archive.
+func notABundle(path string, info fs.FileInfo) error {
+	what := "is not a zip archive"
+	begin, err := readBeginning(path)
+	switch {
+	case !info.Mode().IsRegular():
+		what = "is neither a folder nor a file"
+	case err != nil:
+		return err
+	case len(begin) == 0:
+		what = "is an empty file"
+	case bytes.HasPrefix(begin, []byte("\x1f\x8b")), bytes.HasPrefix(begin, []byte("BZh")), bytes.HasPrefix(begin, []byte("\xfd7zXZ")), bytes.HasPrefix(begin, []byte("7z\xbc\xaf")):
+		what = "is an archive of another kind than zip"
+	case strings.EqualFold(filepath.Ext(path), ".zip"):
+		what = "is not a zip archive, in spite of its name, or it is damaged"
+	}
+	return fmt.Errorf("%s %s: name the folder that holds the app and its Procfile, or a zip archive of what is in that folder", path, what)
 }
 
 // Web returns the process that is the app. The error says what to write when
@@ -149,6 +171,21 @@ func (b *Bundle) Name() string {
 		clean = clean[:maxName]
 	}
 	return strings.Trim(clean, "-")
+}
+
+// MarksFolder reports whether a folder holds a file by which tendril takes it for an
+// app's without being told: a Procfile, Buildfile, cron.yaml or tendril.yaml.
+func MarksFolder(dir string) bool {
+	return slices.ContainsFunc([]string{procfileName, buildfileName, cronName, "tendril.yaml"}, func(name string) bool {
+		info, err := os.Stat(filepath.Join(dir, name))
+		return err == nil && info.Mode().IsRegular()
+	})
+}
+
+// Trusted returns a [*trust.Error] when other users decide what is run from the
+// folder; nil when only this user does. The app's own code is not looked at.
+func (b *Bundle) Trusted() error {
+	return trust.Folder(b.Dir, procfileName, buildfileName, cronName, manifestName, extensionsName, platformName)
 }
 
 // IsArchive reports whether path is a regular file that begins as zip archives

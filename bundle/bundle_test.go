@@ -108,9 +108,18 @@ func TestOpenRefuses(t *testing.T) {
 	})
 	t.Run("a file", func(t *testing.T) {
 		t.Parallel()
-		_, err := Open(filepath.Join(folder(t, map[string]string{"x": ""}), "x"))
-		if err == nil || !strings.Contains(err.Error(), "is a file: name the folder") {
-			t.Errorf("got %v", err)
+		for name, c := range map[string]struct{ content, want string }{
+			"x":       {"", "is an empty file"},
+			"x.txt":   {"text", "is not a zip archive"},
+			"x.zip":   {"text", "is not a zip archive, in spite of its name, or it is damaged"},
+			"x.tgz":   {"\x1f\x8b\x08", "is an archive of another kind than zip"},
+			"tar.zip": {"\x1f\x8b\x08", "is an archive of another kind than zip"},
+		} {
+			path := filepath.Join(folder(t, map[string]string{name: c.content}), name)
+			want := path + " " + c.want + ": name the folder that holds the app and its Procfile, or a zip archive of what is in that folder"
+			if _, err := Open(path); err == nil || err.Error() != want {
+				t.Errorf("got  %v\nwant %s", err, want)
+			}
 		}
 	})
 	t.Run("a bad Procfile, by the path that was given", func(t *testing.T) {

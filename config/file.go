@@ -8,12 +8,15 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"tendril/trust"
 )
 
 // settingsFile is a file that was found and read.
 type settingsFile struct {
 	path string
 	data []byte
+	info fs.FileInfo
 	// explicit: somebody named it.
 	explicit bool
 }
@@ -33,7 +36,7 @@ func findFile(named string, src *Sources, vars map[string]string) (*settingsFile
 		f, err := readFile(path)
 		switch {
 		case err == nil:
-			return f, nil
+			return f, f.untrusted()
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		default:
 			return nil, unreadable(path, err)
@@ -71,11 +74,35 @@ func readFile(path string) (*settingsFile, error) {
 		return nil, err
 	}
 	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, err
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return nil, err
 	}
-	return &settingsFile{path: path, data: data}, nil
+	return &settingsFile{path: path, data: data, info: info}, nil
+}
+
+// untrusted refuses a file that nobody named and that others decide on: it may name
+// commands to run.
+func (f *settingsFile) untrusted() *Problem {
+	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if it is to be trusted"
+	var wrong *trust.Error
+	switch err := trust.File(f.path); {
+	case errors.As(err, &wrong):
+		whose := wrong.Text
+		if wrong.Path != f.path {
+			whose = "it is in the folder " + wrong.Path + ": " + wrong.Text
+		}
+		return &Problem{Where: f.path, Option: "config", Text: "the settings file is not trusted: " + whose, Hint: "type '" + wrong.Fix + "', or " + hint}
+	case err != nil:
+		return unreadable(f.path, err)
+	}
+	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.info, now) { // what was checked is not what was read
+		return &Problem{Where: f.path, Option: "config", Text: "the settings file was replaced while it was read", Hint: "try again"}
+	}
+	return nil
 }
 
 func unreadable(path string, err error) *Problem {

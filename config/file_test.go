@@ -145,3 +145,59 @@ func TestDaemonFileRule(t *testing.T) {
 		})
 	}
 }
+
+// TestFoundFileMustBeTrusted: what nobody named may name commands, so that nobody else
+// may have written it.
+func TestFoundFileMustBeTrusted(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		change func(dir, file string) error
+		root   bool // only root can try it
+		want   string
+	}{
+		"own":                      {change: func(string, string) error { return nil }},
+		"for everybody":            {change: func(_, file string) error { return os.Chmod(file, 0o666) }, want: "FILE: the settings file is not trusted: every user may write to it (mode 0666)\n  type 'chmod go-w FILE', or name the file with --config=FILE or TENDRIL_CONFIG"},
+		"in a folder for all":      {change: func(dir, _ string) error { return os.Chmod(dir, 0o777) }, want: "FILE: the settings file is not trusted: it is in the folder DIR: every user may write to it (mode 0777)\n  type 'chmod go-w DIR', or"},
+		"another user's":           {change: func(_, file string) error { return os.Chown(file, 4_000_001, 0) }, root: true, want: "FILE: the settings file is not trusted: it belongs to the user 4000001\n  type 'chown root FILE', or"},
+		"in another user's folder": {change: func(dir, _ string) error { return os.Chown(dir, 4_000_001, 0) }, root: true, want: "FILE: the settings file is not trusted: it is in the folder DIR: it belongs to the user 4000001"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.root && os.Geteuid() != 0 {
+				t.Skip("only root can give files away")
+			}
+			dir := write(t, "tendril.yaml", "lambda: ./function\n")
+			file := filepath.Join(dir, "tendril.yaml")
+			if err := c.change(dir, file); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Load(Sources{Dir: dir, Environ: home()})
+			want := strings.NewReplacer("FILE", file, "DIR", dir).Replace(c.want)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+				t.Errorf("found: %v\nwant   %s", err, want)
+			}
+			elsewhere := write(t, "config.yaml", "")
+			for place, src := range map[string]Sources{
+				"the user's": {Environ: []string{"HOME=/absent", "XDG_CONFIG_HOME=" + linked(t, "tendril/config.yaml", file)}, Dir: elsewhere},
+				"the system": {Environ: home(), Dir: elsewhere, SystemFile: file},
+			} {
+				if _, err := Load(src); (err == nil) != (c.want == "") {
+					t.Errorf("found as %s: %v", place, err)
+				}
+			}
+			if _, err := Load(Sources{Dir: dir, Environ: home(), Flags: map[string]string{"config": file}}); err != nil {
+				t.Errorf("named: %v", err)
+			}
+		})
+	}
+}
+
+// linked is a folder with a symbolic link of that name to a file.
+func linked(t *testing.T, name, file string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.Symlink(file, filepath.Join(dir, name))); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}

@@ -17,9 +17,6 @@ func (e *Environment) startApp(ctx context.Context) error {
 	if !e.hasApp() {
 		return nil
 	}
-	if err := e.refuseRoot("the app"); err != nil {
-		return err
-	}
 	if err := e.openAppLogs(); err != nil {
 		return err
 	}
@@ -27,6 +24,7 @@ func (e *Environment) startApp(ctx context.Context) error {
 	if e.pid, err = e.newPIDFile(); err != nil {
 		return err
 	}
+	e.warnOfForeignBundle(e.Bundle, isMachineRoot())
 	v := version{number: 1, bundle: e.Bundle, command: e.Command}
 	if v.bundle != nil {
 		v.read = readFiles(v.bundle.Dir)
@@ -51,7 +49,7 @@ func (e *Environment) startApp(ctx context.Context) error {
 	beside.Go(func() { e.lone.tidy(e.appRun) })
 	if err := e.app.Start(ctx, v, e.s.ProcessesMin); err != nil {
 		if taken := (*supervisor.PortError)(nil); errors.As(err, &taken) {
-			return conflict(fmt.Errorf("%w with --port", err))
+			return portConflict(err)
 		}
 		return fmt.Errorf("%w: %w", ErrAppFailed, err)
 	}

@@ -134,6 +134,10 @@ func (e *Environment) openVersion(path string) (v version, err error) {
 			return version{}, wrongBundle(err)
 		}
 	}
+	if err := refuseForeignBundle(b, isMachineRoot()); err != nil {
+		return version{}, wrongBundle(err)
+	}
+	e.warnOfForeignBundle(b, isMachineRoot())
 	if err := e.checkVersionTasks(b); err != nil {
 		return version{}, wrongBundle(err)
 	}

@@ -247,7 +247,7 @@ func (e *Environment) startUnlessStopped(stop, now context.Context) error {
 // run, whose gate the app's readiness opens. When it fails, Stop undoes what
 // was done.
 func (e *Environment) Start(ctx context.Context) error {
-	parts := []func(context.Context) error{e.readTasks, e.openTelemetry, e.openBroker, e.claimData, e.shareBundle, e.startHealth, e.startConsole, e.claimFiles, e.openQueues, e.openBuckets, e.buildWorkers, e.buildTasks, e.openFleet, e.protectTask, e.announce, e.startApp, e.runWorkers, e.runTasks, e.watchCounts, e.runScaling}
+	parts := []func(context.Context) error{e.validate, e.readTasks, e.openTelemetry, e.openBroker, e.claimData, e.shareBundle, e.startHealth, e.startConsole, e.claimFiles, e.openQueues, e.openBuckets, e.buildWorkers, e.buildTasks, e.openFleet, e.protectTask, e.announce, e.startApp, e.runWorkers, e.runTasks, e.watchCounts, e.runScaling}
 	if e.QueuesOnly {
 		parts = []func(context.Context) error{e.openTelemetry, e.openBroker, e.claimData, e.startConsole, e.claimFiles, e.serveBroker, e.announce}
 	}

@@ -3,6 +3,7 @@ package environment
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Errors that tell the command how an environment ended.
@@ -35,6 +36,9 @@ func cutBy(ctx context.Context) error {
 
 // conflict marks an error as an [ErrConflict] without changing its text.
 func conflict(err error) error { return &conflictError{err} }
+
+// portConflict is the conflict of the app's port.
+func portConflict(err error) error { return conflict(fmt.Errorf("%w with --port", err)) }
 
 type conflictError struct{ err error }
 

@@ -83,14 +83,8 @@ func (e *Environment) openTaskQueues(ctx context.Context) error {
 		if t.Queue == "" {
 			continue
 		}
-		if l := e.lineOf(t.Queue); l != nil && l.embedded != e.home().embedded {
-			return fmt.Errorf("task %s cannot go to %s: runs are accounted for where the first queue %s lives, and only one of the two is embedded; name the other one first, or another queue for the task",
-				t.Name, t.Queue, e.home().queue.name)
-		} else if l != nil || !e.home().embedded {
+		if e.lineOf(t.Queue) != nil || !e.home().embedded {
 			continue
-		}
-		if strings.Contains(t.Queue, ":") {
-			return fmt.Errorf("%w: task %s: on the embedded backend a queue has a name alone, not %s", ErrSettings, t.Name, t.Queue)
 		}
 		set := *e.home().settings()
 		set.Name = t.Queue

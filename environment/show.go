@@ -51,13 +51,12 @@ func (e *Environment) startConsole(context.Context) error {
 	if e.s.Console == config.Off {
 		return nil
 	}
-	encrypted := e.s.ConsoleTLSCert != ""
-	l, err := listen("console", e.s.Console, !encrypted && !e.s.ConsoleInsecure)
+	l, err := e.listenConsole()
 	if err != nil {
 		return err
 	}
 	e.address = localAddress(l)
-	if encrypted {
+	if e.s.ConsoleTLSCert != "" {
 		if l, err = e.encrypt(l); err != nil {
 			return err
 		}
@@ -78,6 +77,11 @@ func (e *Environment) startConsole(context.Context) error {
 	limited := httplimit.NewBodies(consoleBodies, console.MaxBody).Handler(server)
 	e.serve("the console", console.HTTPServer(limited), l, most, server.Close)
 	return nil
+}
+
+// listenConsole binds the console's address.
+func (e *Environment) listenConsole() (net.Listener, error) {
+	return listen("console", e.s.Console, e.s.ConsoleTLSCert == "" && !e.s.ConsoleInsecure)
 }
 
 // encrypt has the console's listener speak TLS, with a certificate that the other

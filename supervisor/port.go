@@ -54,6 +54,15 @@ func (e *PortError) Error() string {
 		e.Port, e.Process, e.Holder)
 }
 
+// CheckPort returns a [*PortError] when the port on which a process is to listen is
+// taken at this moment.
+func CheckPort(process string, port int) error {
+	if portTaken(port) {
+		return &PortError{Process: process, Port: port, Holder: portHolder(port)}
+	}
+	return nil
+}
+
 // portTaken reports whether somebody listens where the app is to be reached. It
 // binds and lets go again, which disturbs nobody.
 func portTaken(port int) bool {

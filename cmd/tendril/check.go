@@ -10,8 +10,8 @@ import (
 
 	"tendril/bundle"
 	"tendril/config"
+	"tendril/console"
 	"tendril/environment"
-	"tendril/periodic"
 )
 
 func (c *cli) newCheck() *cobra.Command {
@@ -19,7 +19,7 @@ func (c *cli) newCheck() *cobra.Command {
 		Use:   "check [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Validate settings, bundle and periodic tasks, offline",
 		Long: `Reads what 'tendril up' would read, with the same arguments, and says what is wrong
-(exit status 2), what to know, and what of the bundle is left aside. Lists what a
+(exit status 2), which port is in use (7), what to know, and what of the bundle is left aside. Lists what a
 deployment does, in order, the settings and environment properties of the bundle
 that count, with file and line, and the periodic tasks with the next five times at
 which each is due. Nothing is started, created or asked over the network.`,
@@ -31,44 +31,48 @@ which each is due. Nothing is started, created or asked over the network.`,
 }
 
 func (c *cli) check(cmd *cobra.Command, args []string) error {
-	var b *bundle.Bundle
-	var command []string
-	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		args, command = args[:dash], args[dash:]
-	}
-	if len(args) > 0 {
-		var err error
-		var done func()
-		b, done, err = c.lookInto(args[0])
-		defer done()
-		if err != nil {
-			return err
-		}
-	}
-	cfg, err := c.loadSettings(cmd, b)
-	if err != nil {
+	done := func() {}
+	defer func() { done() }()
+	opts, err := c.prepare(cmd, args, func(path string) (b *bundle.Bundle, err error) {
+		b, done, err = c.lookInto(path)
+		return b, err
+	})
+	if opts.Config == nil {
 		return err
 	}
+	refused := []error{err} // where there is no app to run, the rest is looked at all the same
+	cfg := opts.Config
 	c.printWarnings(cfg)
-	if b != nil {
-		if err := c.checkBundle(cfg, b, command); err != nil {
-			return err
-		}
-	}
-	if len(command) > 0 {
-		fmt.Fprintf(c.out, "process  %s: %s\n", bundle.MainProcess, plain(strings.Join(command, " "), false))
-	}
-	if err := c.checkTasks(cronFile(cfg, b), time.Now()); err != nil {
+	if err := c.checkBundle(&opts); err != nil {
 		return err
 	}
+	if len(opts.Command) > 0 {
+		fmt.Fprintf(c.out, "process  %s: %s\n", bundle.MainProcess, plain(strings.Join(opts.Command, " "), false))
+	}
+	c.listTasks(opts.CronFile(), time.Now())
 	if cfg.ConfigFile != "" {
 		fmt.Fprintf(c.out, "file     %s\n", cfg.ConfigFile)
 	}
 	for _, q := range cfg.Queues {
 		fmt.Fprintf(c.out, "queue    %s\n", queueText(&q))
 	}
+	refused = append(refused, opts.Validate(), c.checkPorts(&opts))
+	if err := errors.Join(refused...); err != nil {
+		return err
+	}
 	fmt.Fprintln(c.out, "ok")
 	return nil
+}
+
+// checkPorts looks whether the ports are free. Where an environment runs on the data
+// directory they are its own, and what is checked is to be deployed there.
+func (c *cli) checkPorts(opts *environment.Options) error {
+	if i, err := console.ReadInstance(opts.Config.DataDir); err == nil {
+		c.printWarning(fmt.Sprintf("environment %q runs on %s, process %d: 'tendril up' would be refused", i.Environment, opts.Config.DataDir, i.PID),
+			"'tendril deploy' puts this in the place of what it runs; a second environment needs its own --data-dir, --listen, --console and --port")
+		return nil
+	}
+	return opts.ProbePorts()
 }
 
 // queueText says where a queue is and who gets its messages.
@@ -91,34 +95,15 @@ func queueText(q *config.QueueSettings) string {
 	return text
 }
 
-// cronFile is the path of the file of periodic tasks that 'tendril up' would
-// read; "" when there is none.
-func cronFile(cfg *config.Config, b *bundle.Bundle) string {
-	switch {
-	case cfg.Cron != "":
-		return cfg.Cron
-	case b != nil:
-		return b.Cron
-	}
-	return ""
-}
-
 // shownTimes is how many times of a schedule are listed.
 const shownTimes = 5
 
-// checkTasks lists the tasks of a file with the times at which they are due
-// after now. The error holds everything that is wrong with it.
-func (c *cli) checkTasks(path string, now time.Time) error {
-	if path == "" {
-		return nil
-	}
+// listTasks lists the tasks of a file with the times at which they are due after
+// now. What is wrong with the file is told with the other problems.
+func (c *cli) listTasks(path string, now time.Time) {
 	file, err := environment.ReadTasks(path)
-	var wrong *periodic.Error
-	switch {
-	case errors.As(err, &wrong):
-		return err
-	case err != nil:
-		return fail(exitUsage, err)
+	if path == "" || err != nil {
+		return
 	}
 	for _, w := range file.Warnings {
 		c.printWarning(w.String(), w.Hint)
@@ -133,5 +118,4 @@ func (c *cli) checkTasks(path string, now time.Time) error {
 		}
 		fmt.Fprintf(c.out, "         next %s\n", strings.Join(times, ", "))
 	}
-	return nil
 }

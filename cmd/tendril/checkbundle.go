@@ -11,21 +11,15 @@ import (
 // checkBundle prints what is in a bundle: the steps of a deployment in their
 // order, what it sets, and what is left aside. A command runs in the place of the
 // bundle's own processes.
-func (c *cli) checkBundle(cfg *config.Config, b *bundle.Bundle, command []string) error {
+func (c *cli) checkBundle(opts *environment.Options) error {
+	cfg, b := opts.Config, opts.Bundle
+	if b == nil {
+		return nil
+	}
 	for _, w := range b.Warnings {
 		c.printWarning(w.String(), w.Hint)
 	}
-	runs := len(b.Processes) > 0
-	if len(command) == 0 && !runs && cfg.AnyToOwnApp() && !cfg.DaemonFile() {
-		b, runs = c.withDefault(b), true
-	}
-	if len(command) == 0 && runs {
-		if _, err := b.Web(); err != nil {
-			return fail(exitUsage, err)
-		}
-	}
-	opts := environment.Options{Config: cfg, Bundle: b, Command: command, AppEnv: c.environ}
-	if len(command) == 0 && runs {
+	if len(opts.Command) == 0 && len(b.Processes) > 0 {
 		for _, step := range b.Plan() {
 			fmt.Fprintln(c.out, stepLine(step))
 		}
@@ -44,7 +38,7 @@ func (c *cli) checkBundle(cfg *config.Config, b *bundle.Bundle, command []string
 			fmt.Fprintf(c.out, "link     %s to the queue %s (%s)\n", plain(l.Variable, false), plain(queue, false), position(l.File, l.Line))
 		}
 	}
-	for _, f := range environment.Aside(&opts) {
+	for _, f := range environment.Aside(opts) {
 		fmt.Fprintf(c.out, "aside    %s\n", plain(f.String(), false))
 	}
 	return nil

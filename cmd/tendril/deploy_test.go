@@ -62,8 +62,7 @@ func TestDeployTellsWhatHappens(t *testing.T) {
 	s := newStage(t, func(o *console.Options, _ *console.Instance) { o.Deploy, o.Status = r.deploy, r.status })
 	app := writeFiles(t, filepath.Join(t.TempDir(), "letters"), map[string]string{"Procfile": "web: ./app\n", ".ebextensions/a.config": "packages: {yum: {git: []}}\n"})
 	out, talk, code := s.tendril("", "deploy", app)
-	want := "warning: " + app + ": 1 thing in it without effect\n" +
-		"hint: 'tendril check " + app + "' lists what Elastic Beanstalk would act on and tendril does not\n" +
+	want := "warning: " + app + "/.ebextensions/a.config:1: packages are not installed: install them on this machine or in a script in .platform/hooks/prebuild (packages: yum)\n" +
 		"preparing version 2\n" +
 		"preparing version 2: build: make\\x1b\n" +
 		"starting version 2 beside version 1\n" +

@@ -94,6 +94,12 @@ func exitCode(err error) int {
 
 // printError writes one line for each thing that is wrong, and its hint below.
 func printError(w io.Writer, err error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && err.Error() == errors.Join(joined.Unwrap()...).Error() {
+		for _, one := range joined.Unwrap() {
+			printError(w, one)
+		}
+		return
+	}
 	var settings *config.Error
 	if errors.As(err, &settings) {
 		for _, p := range settings.Problems {

@@ -35,6 +35,13 @@ where. Takes the flags of 'tendril up'.`,
 	addSettings(cmd, func(config.Option) bool { return true })
 	cmd.Flags().StringVar(&dir, "dir", "", "The app's folder or archive, as 'tendril up' would be given it.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if dir == "" {
+			here, err := c.currentFolder(cmd, nil)
+			if err != nil {
+				return err
+			}
+			dir = strings.Join(here, "")
+		}
 		var b *bundle.Bundle
 		if dir != "" {
 			var err error

@@ -100,7 +100,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"running": scriptRunning, "exits": scriptExits, "until": scriptUntil, "signal": scriptSignal, "http": scriptHTTP,
-			"zip": scriptZip,
+			"zip": scriptZip, "agree": scriptAgree,
 		},
 	})
 }
@@ -173,6 +173,27 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if strconv.Itoa(got) != args[0] {
 		ts.Fatalf("exit status %d, want %s", got, args[0])
+	}
+}
+
+// scriptAgree runs tendril check and tendril up with the same arguments, which both
+// must refuse with a status and in the same words; check goes on where up ends with the
+// first port in use: agree 2 app --pid-file none/pid
+func scriptAgree(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: agree STATUS [ARGS...]")
+	}
+	refused := map[string]string{}
+	for _, verb := range []string{"check", "up"} {
+		scriptExits(ts, false, append([]string{args[0], "tendril", verb}, args[1:]...))
+		for line := range strings.Lines(ts.ReadFile("stderr")) {
+			if strings.HasPrefix(line, "tendril: ") || strings.HasPrefix(line, "hint: ") {
+				refused[verb] += strings.ReplaceAll(line, "tendril check", "tendril up")
+			}
+		}
+	}
+	if refused["up"] == "" || !strings.Contains(refused["check"], refused["up"]) {
+		ts.Fatalf("check says\n%sup says\n%s", refused["check"], refused["up"])
 	}
 }
 

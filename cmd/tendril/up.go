@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 
 	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
@@ -12,6 +13,7 @@ import (
 	"tendril/bundle"
 	"tendril/config"
 	"tendril/environment"
+	"tendril/trust"
 )
 
 func (c *cli) newUp() *cobra.Command {
@@ -19,7 +21,9 @@ func (c *cli) newUp() *cobra.Command {
 		Use:   "up [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Run a worker environment: queue, worker and app",
 		Long: `Runs a worker environment. The app is the "web" line of DIR's Procfile, or
-COMMAND, or runs already where --target says. Messages come from an embedded,
+COMMAND, or runs already where --target says. Where nothing says what gets the
+messages, DIR is the working folder, if it holds a Procfile, Buildfile, cron.yaml or
+tendril.yaml. Messages come from an embedded,
 durable queue, or from Amazon SQS with --queue-url. DIR may be a zip archive of
 what would be in the folder: it is unpacked below the data directory, and the
 newest three versions of its name are kept.`,
@@ -49,20 +53,71 @@ func oneApp(cmd *cobra.Command, args []string) error {
 }
 
 func (c *cli) up(cmd *cobra.Command, args []string) error {
-	b, command, err := c.app(cmd, args)
-	if err != nil {
-		return err
-	}
-	cfg, err := c.loadSettings(cmd, b)
-	if err != nil {
-		return err
-	}
-	opts, err := c.upOptions(cfg, b, command)
+	opts, err := c.prepare(cmd, args, func(path string) (*bundle.Bundle, error) { return c.openApp(cmd, path) })
 	if err != nil {
 		return err
 	}
 	opts.Load = func(b *bundle.Bundle) (*config.Config, error) { return c.loadSettings(cmd, b) }
-	return c.runEnvironment(cfg, opts)
+	return c.runEnvironment(opts.Config, opts)
+}
+
+// prepare reads the arguments and the settings, and opens the app's folder: all that
+// 'tendril up' does before it starts anything, and what 'tendril check' looks at.
+func (c *cli) prepare(cmd *cobra.Command, args []string, open func(path string) (*bundle.Bundle, error)) (environment.Options, error) {
+	dirs, command := args, []string(nil)
+	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
+		dirs, command = args[:dash], args[dash:]
+	}
+	var err error
+	if len(dirs) == 0 {
+		if dirs, err = c.currentFolder(cmd, command); err != nil {
+			return environment.Options{}, err
+		}
+	}
+	var b *bundle.Bundle
+	if len(dirs) > 0 {
+		if b, err = open(dirs[0]); err != nil {
+			return environment.Options{}, err
+		}
+	}
+	cfg, err := c.loadSettings(cmd, b)
+	if err != nil {
+		return environment.Options{}, err
+	}
+	opts, err := c.upOptions(cfg, b, command)
+	opts.Config, opts.AppEnv, opts.Version = cfg, c.environ, version
+	return opts, err
+}
+
+// currentFolder is the working folder where nothing says what gets the messages and a
+// file marks it as an app's; else nothing. Nobody named it, so that it is refused
+// where others decide what is run from it.
+func (c *cli) currentFolder(cmd *cobra.Command, command []string) ([]string, error) {
+	const here = "."
+	if !bundle.MarksFolder(here) {
+		return nil, nil
+	}
+	cfg, err := c.loadSettings(cmd, nil)
+	if err != nil {
+		return nil, err
+	}
+	if len(command) > 0 || !cfg.AnyToOwnApp() || cfg.DaemonFile() {
+		if _, err := os.Stat("cron.yaml"); err == nil && cfg.Cron == "" {
+			c.printWarning("cron.yaml: this file is not read: it is no folder's that is run", "give --cron=cron.yaml, or name the folder: tendril "+cmd.Name()+" .")
+		}
+		return nil, nil
+	}
+	b, err := openBundle(here)
+	if err != nil {
+		return nil, err
+	}
+	var wrong *trust.Error
+	if err := b.Trusted(); errors.As(err, &wrong) {
+		return nil, fail(exitUsage, fmt.Errorf("the working folder is not trusted: %w", wrong), "type '"+wrong.Fix+"'", "or name the folder if what it says is to be run: tendril "+cmd.Name()+" .")
+	} else if err != nil {
+		return nil, err
+	}
+	return []string{here}, nil
 }
 
 // upOptions settles where the app is and refuses when nobody said.
@@ -108,19 +163,6 @@ func (c *cli) withDefault(b *bundle.Bundle) *bundle.Bundle {
 	d := b.Default
 	fmt.Fprintf(c.err, "no Procfile: %s is run, as Elastic Beanstalk's platform for %s does for %s\n", plain(d.Process.Command, false), d.Platform, d.File)
 	return b.WithDefault()
-}
-
-// app reads the arguments: a folder, and a command after two dashes.
-func (c *cli) app(cmd *cobra.Command, args []string) (*bundle.Bundle, []string, error) {
-	dirs, command := args, []string(nil)
-	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		dirs, command = args[:dash], args[dash:]
-	}
-	if len(dirs) == 0 {
-		return nil, command, nil
-	}
-	b, err := c.openApp(cmd, dirs[0])
-	return b, command, err
 }
 
 // runEnvironment fills what all environments need, and runs one until it ends

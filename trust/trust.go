@@ -1,0 +1,122 @@
+package trust
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// Error says that others decide what is in a file or folder.
+type Error struct {
+	// Path is the file or folder.
+	Path string
+	// Text says who decides: "it belongs to the user alice".
+	Text string
+	// Fix is the command that changes that.
+	Fix string
+	// Everybody tells that any user of the machine may write there.
+	Everybody bool
+}
+
+// Error names the path and says who decides.
+func (e *Error) Error() string { return e.Path + ": " + e.Text }
+
+// File returns an [*Error] when another user decides what is in a file, or may
+// replace it; nil when only this user does. What is missing is not checked.
+func File(path string) error {
+	if err := check(path); err != nil {
+		return err
+	}
+	if err := check(filepath.Dir(path)); err != nil {
+		return err
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return missing(err)
+	}
+	return check(filepath.Dir(real))
+}
+
+// mostChecked bounds how many files Folder looks at.
+const mostChecked = 2000
+
+// Folder returns an [*Error] when another user decides what is in a folder, or in one
+// of the files and folders in it, with all that is below them; nil when only this user
+// does. What is missing is not checked.
+func Folder(dir string, inside ...string) error {
+	if err := check(dir); err != nil {
+		return err
+	}
+	left := mostChecked
+	for _, name := range inside {
+		err := filepath.WalkDir(filepath.Join(dir, name), func(path string, _ fs.DirEntry, err error) error {
+			if left--; err != nil || left < 0 {
+				return missing(err)
+			}
+			return check(path)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func missing(err error) error {
+	if os.IsNotExist(err) {
+		return nil
+	}
+	return err
+}
+
+// check judges one file or folder.
+func check(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return missing(err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	if wrong := judge(info.Mode(), stat.Uid, stat.Gid, uint32(os.Geteuid())); wrong != nil {
+		wrong.Path, wrong.Fix = path, wrong.Fix+" "+path
+		return wrong
+	}
+	return nil
+}
+
+// judge says who beside the user self, and root, decides what is in a file or folder;
+// nil for nobody.
+func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
+	sticky := mode.IsDir() && mode&fs.ModeSticky != 0
+	switch {
+	case uid != self && uid != 0:
+		return &Error{Text: "it belongs to the user " + userName(uid), Fix: "chown " + userName(self)}
+	case mode&0o002 != 0 && !sticky:
+		return &Error{Text: fmt.Sprintf("every user may write to it (mode %04o)", mode.Perm()), Fix: "chmod go-w", Everybody: true}
+	case mode&0o020 != 0 && gid != self && !sticky:
+		return &Error{Text: fmt.Sprintf("the group %s may write to it (mode %04o)", groupName(gid), mode.Perm()), Fix: "chmod g-w"}
+	}
+	return nil
+}
+
+func userName(uid uint32) string {
+	id := strconv.Itoa(int(uid))
+	if u, err := user.LookupId(id); err == nil {
+		return u.Username
+	}
+	return id
+}
+
+func groupName(gid uint32) string {
+	id := strconv.Itoa(int(gid))
+	if g, err := user.LookupGroupId(id); err == nil {
+		return g.Name
+	}
+	return id
+}
