@@ -48,6 +48,8 @@ func ParseFunction(s string) (FunctionReference, error) {
 			problem = fmt.Sprintf("it names the service %q, not lambda", a.Service)
 		case a.Region == "" || a.AccountID == "":
 			problem = "the region or the account is empty"
+		case !hostLabel(a.Region):
+			problem = fmt.Sprintf("%q is no region", a.Region)
 		case !found:
 			problem = "it names no function"
 		}

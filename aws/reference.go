@@ -56,6 +56,8 @@ func parseARN(s string) (Reference, error) {
 		err = fmt.Errorf("it names the service %q, not sqs", a.Service)
 	case a.Region == "" || a.AccountID == "":
 		err = fmt.Errorf("the region or the account is empty")
+	case !hostLabel(a.Region):
+		err = fmt.Errorf("%q is no region", a.Region)
 	case !validName(a.Resource):
 		err = fmt.Errorf("%q is no queue name", a.Resource)
 	}
@@ -120,6 +122,12 @@ func regionOfHost(host string) (region string, public bool) {
 		}
 	}
 	return "", public
+}
+
+// hostLabel reports whether a region can stand in the name of a host, so that no
+// reference makes calls go to another host than Amazon's.
+func hostLabel(region string) bool {
+	return regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString(region)
 }
 
 func looksLikeRegion(label string) bool {

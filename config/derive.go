@@ -15,6 +15,7 @@ func (l *loader) derive() {
 	l.deriveTarget()
 	l.refuseComputedQueue()
 	l.deriveQueues()
+	l.refuseClearQueue()
 	l.deriveMetrics()
 	l.deriveConsole()
 	l.deriveScaling()

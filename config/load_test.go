@@ -163,7 +163,7 @@ func TestVariablesThatWarn(t *testing.T) {
 		"TENDRIL_HTP_PATH=/a":           "TENDRIL_HTP_PATH: this variable is no option and has no effect; did you mean TENDRIL_HTTP_PATH?",
 		"TENDRIL_SQSD_HttpPaht=/a":      "TENDRIL_SQSD_HttpPaht: this variable is no option and has no effect; did you mean TENDRIL_SQSD_HttpPath?",
 		"TENDRIL_SQSD_Nothing=/a":       "TENDRIL_SQSD_Nothing: this variable is no option and has no effect; ",
-		"SQSD_QUEUE_URL=http://h/1/q":   "SQSD_QUEUE_URL: this variable is read for the sake of other daemons' users; write TENDRIL_QUEUE_URL instead",
+		"SQSD_QUEUE_URL=https://h/1/q":  "SQSD_QUEUE_URL: this variable is read for the sake of other daemons' users; write TENDRIL_QUEUE_URL instead",
 		"SQSD_WORKER_TIMEOUT=60000":     "SQSD_WORKER_TIMEOUT: this variable of another daemon is not read; docs/options.md lists every option",
 		"WORKERLESS_METRICS_INTERVAL=5": "WORKERLESS_METRICS_INTERVAL: metrics-interval 5s has no effect: no metrics are sent to CloudWatch; ",
 	} {

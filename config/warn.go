@@ -15,6 +15,7 @@ func (l *loader) warn() {
 	l.warnRetries()
 	l.warnBackoff()
 	l.warnBackend()
+	l.warnClear()
 	l.warnDestinations()
 	l.warnLimits()
 	l.warnOrder()

@@ -19,6 +19,9 @@ const defaultLimit = 16 << 20
 var (
 	// ErrNotAllowed: the pointer names a bucket that is not in [Opener.Buckets].
 	ErrNotAllowed = errors.New("bucket not allowed")
+	// ErrBadKey: a proxy on the way to S3 could take the pointer's key for an object of
+	// another bucket.
+	ErrBadKey = errors.New("key not allowed")
 	// ErrTooLarge: the payload is larger than the limit.
 	ErrTooLarge = errors.New("payload too large")
 	// ErrNoPointer: an attribute says that the payload is in S3, but the body is not a
@@ -66,6 +69,10 @@ func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Messag
 	if !slices.Contains(o.Buckets, bucket) {
 		return *m, false, fmt.Errorf("%w: the payload is in S3 bucket %q, and %s; allow the bucket if its objects are yours",
 			ErrNotAllowed, bucket, o.allowed())
+	}
+	if leavesBucket(key) {
+		return *m, false, fmt.Errorf("%w: the key of the payload in S3 bucket %q has a path segment . or .., which a proxy may resolve to another bucket; "+
+			"store payloads under keys without such segments", ErrBadKey, bucket)
 	}
 	payload, err := o.fetch(ctx, bucket, key, m.Attributes[mark].Value)
 	if err != nil {

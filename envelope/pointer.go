@@ -2,6 +2,7 @@ package envelope
 
 import (
 	"encoding/json"
+	"strconv"
 	"strings"
 )
 
@@ -45,4 +46,39 @@ func Pointer(body string) (bucket, key string, ok bool) {
 func isPointerClass(class string) bool {
 	name := class[strings.LastIndexByte(class, '.')+1:]
 	return name != class && (name == "PayloadS3Pointer" || name == "MessageS3Pointer")
+}
+
+// leavesBucket reports whether a key has a part that a server which normalises paths
+// takes for a step to another folder, and so to another bucket: . or .. between
+// slashes of either kind, also where it is percent-encoded, once or several times.
+func leavesBucket(key string) bool {
+	for {
+		for part := range strings.FieldsFuncSeq(key, func(r rune) bool { return r == '/' || r == '\\' }) {
+			name, _, _ := strings.Cut(part, ";") // some servers leave parameters out
+			if name == "." || name == ".." {
+				return true
+			}
+		}
+		decoded := percentDecoded(key)
+		if decoded == key {
+			return false
+		}
+		key = decoded
+	}
+}
+
+// percentDecoded decodes what can be decoded, once.
+func percentDecoded(text string) string {
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '%' && i+2 < len(text) {
+			if c, err := strconv.ParseUint(text[i+1:i+3], 16, 8); err == nil {
+				b.WriteByte(byte(c))
+				i += 2
+				continue
+			}
+		}
+		b.WriteByte(text[i])
+	}
+	return b.String()
 }

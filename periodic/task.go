@@ -2,6 +2,8 @@ package periodic
 
 import (
 	"fmt"
+	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -174,6 +176,9 @@ func checkQueue(text string) error {
 	switch {
 	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
 		return fmt.Errorf("the queue %s is none: write a name, URL or ARN", shown(text))
+	case leavesInClear(text):
+		return fmt.Errorf("the queue %s is not encrypted on the way, and credentials' session tokens go there: "+
+			"write https, or the queue's name, and where it is with --endpoint-url", shown(text))
 	case strings.Contains(text, "://"), strings.HasPrefix(text, "arn:"):
 		return nil
 	case name == "", len(text) > 80, strings.ContainsFunc(name, other):
@@ -214,6 +219,17 @@ func loadZone(name string) (*time.Location, error) {
 		return nil, fmt.Errorf("the time zone %s is not known", shown(name))
 	}
 	return zone, nil
+}
+
+// leavesInClear reports whether a URL leads to another machine without encryption. A
+// file of tasks often comes with the app: where signed calls go is not for it to say.
+func leavesInClear(text string) bool {
+	u, err := url.Parse(text)
+	if err != nil || !strings.EqualFold(u.Scheme, "http") {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return !strings.EqualFold(u.Hostname(), "localhost") && (err != nil || !ip.IsLoopback())
 }
 
 func checkName(name string) error {

@@ -25,7 +25,7 @@ func newApp(dir string) http.Handler {
 	mux.HandleFunc("POST /tidy", a.tidy)
 	mux.HandleFunc("GET /{$}", a.gallery)
 	mux.Handle("GET /thumbs/", http.StripPrefix("/thumbs/", http.FileServer(http.Dir(dir))))
-	return mux
+	return guarded(mux)
 }
 
 // fileName is what an image may be called: never a path.

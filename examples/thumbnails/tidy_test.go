@@ -27,7 +27,7 @@ func TestTidyRemovesTheOldest(t *testing.T) {
 	app := newApp(dir)
 	for range 2 { // the second time there is nothing to do
 		w := httptest.NewRecorder()
-		r := httptest.NewRequest(http.MethodPost, "/tidy", nil)
+		r := httptest.NewRequest(http.MethodPost, "http://localhost/tidy", nil)
 		r.Header.Set("X-Aws-Sqsd-Taskname", "tidy")
 		if app.ServeHTTP(w, r); w.Code != http.StatusOK {
 			t.Fatalf("status %d: %s", w.Code, w.Body)
