@@ -170,7 +170,7 @@ func (e *Environment) invokeBy(l *line, c *courier, invoker deliver.Invoker) err
 		return err
 	}
 	c.to, c.goesTo = function, func(path string) string { return l.target + path }
-	c.tracer = e.otlp.Tracer(telemetry.Route{Queue: l.queue.name, QueueURL: l.queue.url, Function: l.target})
+	c.tracer = e.otlp.Tracer(telemetry.TracerOptions{Queue: l.queue.name, QueueURL: l.queue.url, Function: l.target})
 	return nil
 }
 

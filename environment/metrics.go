@@ -36,7 +36,7 @@ func (e *Environment) openTelemetry(ctx context.Context) error {
 	e.telemetry = telemetry.New(&telemetry.Options{
 		Version: e.Version, CloudWatch: cloud, OTLP: otlp, Logger: e.Logger,
 		Sources: telemetry.Sources{
-			Lines: e.lineReadings, Queues: e.queueReadings, Processes: e.processReadings,
+			Workers: e.lineReadings, Queues: e.queueReadings, Processes: e.processReadings,
 			Tasks: e.taskReadings, Leader: e.leads, Limits: e.limitReadings,
 		},
 	})
@@ -93,12 +93,12 @@ func (e *Environment) running() bool {
 	}
 }
 
-func (e *Environment) lineReadings() (all []telemetry.Line) {
+func (e *Environment) lineReadings() (all []telemetry.WorkerStatus) {
 	if !e.running() {
 		return nil
 	}
 	for _, l := range e.lines {
-		all = append(all, telemetry.Line{Queue: l.queue.name, Target: l.target, Status: l.worker.Status()})
+		all = append(all, telemetry.WorkerStatus{Queue: l.queue.name, Target: l.target, Status: l.worker.Status()})
 	}
 	return all
 }

@@ -20,56 +20,56 @@ type catalogue struct {
 	list     []Metric
 }
 
-func (c *catalogue) note(name, kind, help string, labels []string) {
+func (c *catalogue) add(name, kind, help string, labels []string) {
 	c.list = append(c.list, Metric{Name: name, Type: kind, Help: help, Labels: labels})
 }
 
 func (c *catalogue) counter(name, help string, labels ...string) *prometheus.CounterVec {
-	c.note(name, "counter", help, labels)
+	c.add(name, "counter", help, labels)
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	c.registry.MustRegister(v)
 	return v
 }
 
-func (c *catalogue) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
-	c.note(name, "gauge", help, labels)
+func (c *catalogue) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	c.add(name, "gauge", help, labels)
 	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 	c.registry.MustRegister(v)
 	return v
 }
 
 func (c *catalogue) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	c.note(name, "histogram", help, labels)
+	c.add(name, "histogram", help, labels)
 	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	c.registry.MustRegister(v)
 	return v
 }
 
 // read describes a metric that is read when somebody asks for it.
-func (c *catalogue) read(kind prometheus.ValueType, name, help string, labels ...string) *readMetric {
+func (c *catalogue) read(kind prometheus.ValueType, name, help string, labels ...string) *sourceMetric {
 	word := "gauge"
 	if kind == prometheus.CounterValue {
 		word = "counter"
 	}
-	c.note(name, word, help, labels)
-	return &readMetric{prometheus.NewDesc(name, help, labels, nil), kind}
+	c.add(name, word, help, labels)
+	return &sourceMetric{prometheus.NewDesc(name, help, labels, nil), kind}
 }
 
 // readMetric is one metric that is read.
-type readMetric struct {
+type sourceMetric struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 }
 
 // tell sends one value. A value that does not fit is left out, as is any that a
 // source names twice.
-func (m *readMetric) tell(out chan<- prometheus.Metric, value float64, labels ...string) {
+func (m *sourceMetric) send(out chan<- prometheus.Metric, value float64, labels ...string) {
 	if v, err := prometheus.NewConstMetric(m.desc, m.kind, value, labels...); err == nil {
 		out <- v
 	}
 }
 
-func oneIf(yes bool) float64 {
+func boolValue(yes bool) float64 {
 	if yes {
 		return 1
 	}

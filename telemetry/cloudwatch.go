@@ -60,7 +60,7 @@ type CloudWatch struct {
 	health   sink
 	mu       sync.Mutex
 	tallies  []*tally
-	waiting  []Datum // in the order of time; Run's own
+	pending  []Datum // in the order of time; Run's own
 	failures int     // in a row; Run's own
 }
 
@@ -68,11 +68,11 @@ const (
 	workerlessPrefix = "Workerless-"
 	healthNamespace  = "ElasticBeanstalk/SQSD"
 
-	putMost = 1000
+	maxPut = 1000
 	// putTimeout bounds one call, lastFlush all that Run still does after its
 	// end was asked for.
-	putTimeout = 10 * time.Second
-	lastFlush  = 5 * time.Second
+	putTimeout   = 10 * time.Second
+	flushTimeout = 5 * time.Second
 )
 
 // NewCloudWatch returns a counter that sends nothing before [CloudWatch.Run].
@@ -85,7 +85,7 @@ func NewCloudWatch(put Putter, opts *CloudWatchOptions) *CloudWatch {
 		c.opts.Interval = time.Minute
 	}
 	c.opts.Interval = max(c.opts.Interval, time.Second)
-	log := orDiscard(c.opts.Logger)
+	log := loggerOrDiscard(c.opts.Logger)
 	c.sink = sink{name: "cloudwatch", what: "metrics for CloudWatch", log: log}
 	c.health = sink{name: "cloudwatch", what: "the environment's health for CloudWatch", log: log}
 	return c
@@ -122,25 +122,25 @@ func (c *CloudWatch) Run(ctx context.Context) {
 	calls, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
 	defer context.AfterFunc(ctx, func() {
-		bound := time.AfterFunc(lastFlush, abort)
+		bound := time.AfterFunc(flushTimeout, abort)
 		context.AfterFunc(calls, func() { bound.Stop() })
 	})()
-	cut, retry := time.Now().Add(c.opts.Interval), time.Time{}
+	endInterval, retry := time.Now().Add(c.opts.Interval), time.Time{}
 	for {
-		wake := cut
-		if !retry.IsZero() && retry.Before(cut) {
+		wake := endInterval
+		if !retry.IsZero() && retry.Before(endInterval) {
 			wake = retry
 		}
 		if !sleepUntil(ctx, wake) {
-			c.cut(time.Now())
+			c.endInterval(time.Now())
 			c.flush(calls)
 			return
 		}
 		now := time.Now()
-		if due := !now.Before(cut); due {
-			c.cut(now)
-			cut = nextCut(cut, now, c.opts.Interval)
-			c.tellHealth(calls, now)
+		if due := !now.Before(endInterval); due {
+			c.endInterval(now)
+			endInterval = nextInterval(endInterval, now, c.opts.Interval)
+			c.sendHealth(calls, now)
 		}
 		if retry.IsZero() || !now.Before(retry) {
 			retry = c.flush(calls)
@@ -149,8 +149,8 @@ func (c *CloudWatch) Run(ctx context.Context) {
 }
 
 // nextCut is the first multiple of the interval after cut that lies ahead.
-func nextCut(cut, now time.Time, interval time.Duration) time.Time {
-	return cut.Add((now.Sub(cut)/interval + 1) * interval)
+func nextInterval(endInterval, now time.Time, interval time.Duration) time.Time {
+	return endInterval.Add((now.Sub(endInterval)/interval + 1) * interval)
 }
 
 // sleepUntil reports false when ctx ended first.
@@ -166,7 +166,7 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 }
 
 // cut ends the interval.
-func (c *CloudWatch) cut(now time.Time) {
+func (c *CloudWatch) endInterval(now time.Time) {
 	if c.opts.Name == "" {
 		return
 	}
@@ -174,16 +174,16 @@ func (c *CloudWatch) cut(now time.Time) {
 	tallies := slices.Clone(c.tallies)
 	c.mu.Unlock()
 	for _, t := range tallies {
-		c.waiting = t.cut(c.waiting, now)
+		c.pending = t.endInterval(c.pending, now)
 	}
-	c.waiting = shorten(c.waiting, keptIntervals)
+	c.pending = mergeOldest(c.pending, maxIntervals)
 }
 
 // flush sends what waits, and returns when to try again: the zero time when all
 // is sent.
 func (c *CloudWatch) flush(ctx context.Context) (retry time.Time) {
-	for len(c.waiting) > 0 {
-		batch := c.waiting[:min(len(c.waiting), putMost)]
+	for len(c.pending) > 0 {
+		batch := c.pending[:min(len(c.pending), maxPut)]
 		err := c.send(ctx, workerlessPrefix+c.opts.Name, batch)
 		c.sink.done(err)
 		if err != nil && !isRefused(err) {
@@ -194,7 +194,7 @@ func (c *CloudWatch) flush(ctx context.Context) (retry time.Time) {
 			c.sink.dropped.Add(int64(len(batch)))
 		}
 		c.failures = 0
-		c.waiting = slices.Delete(c.waiting, 0, len(batch))
+		c.pending = slices.Delete(c.pending, 0, len(batch))
 	}
 	return time.Time{}
 }
@@ -207,7 +207,7 @@ func (c *CloudWatch) send(ctx context.Context, namespace string, data []Datum) e
 
 // tellHealth sends the health of this moment. It is not sent again when that
 // fails: the next interval has a newer one.
-func (c *CloudWatch) tellHealth(ctx context.Context, now time.Time) {
+func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if c.opts.Environment == "" || c.opts.Health == nil {
 		return
 	}

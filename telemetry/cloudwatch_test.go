@@ -19,7 +19,7 @@ import (
 )
 
 // puts is a CloudWatch that remembers.
-type puts struct {
+type fakePutter struct {
 	mu    sync.Mutex
 	calls []put
 	err   error
@@ -32,7 +32,7 @@ type put struct {
 	err       error
 }
 
-func (p *puts) PutMetricData(ctx context.Context, namespace string, data []Datum) error {
+func (p *fakePutter) PutMetricData(ctx context.Context, namespace string, data []Datum) error {
 	p.mu.Lock()
 	err, hang := p.err, p.hang
 	p.calls = append(p.calls, put{namespace, append([]Datum(nil), data...), err})
@@ -44,19 +44,19 @@ func (p *puts) PutMetricData(ctx context.Context, namespace string, data []Datum
 	return err
 }
 
-func (p *puts) fail(err error) {
+func (p *fakePutter) fail(err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.err = err
 }
 
-func (p *puts) count() int {
+func (p *fakePutter) count() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.calls)
 }
 
-func (p *puts) taken() (calls []put) {
+func (p *fakePutter) accepted() (calls []put) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.calls {
@@ -82,7 +82,7 @@ func running(c *CloudWatch) (stop func()) {
 func TestOneCallForEachInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &puts{}
+		p := &fakePutter{}
 		c := NewCloudWatch(p, &CloudWatchOptions{Name: "app"})
 		jobs, mail := c.Worker("jobs"), c.Worker("mail")
 		c.Worker("idle")
@@ -119,7 +119,7 @@ func TestOneCallForEachInterval(t *testing.T) {
 				figure("Duration", "Milliseconds", "jobs", later, 1, 1, 1, 1),
 			}, nil},
 		}
-		if diff := cmp.Diff(want, p.taken(), cmp.AllowUnexported(put{})); diff != "" {
+		if diff := cmp.Diff(want, p.accepted(), cmp.AllowUnexported(put{})); diff != "" {
 			t.Errorf("the calls are not those wanted (-want +got):\n%s", diff)
 		}
 	})
@@ -128,7 +128,7 @@ func TestOneCallForEachInterval(t *testing.T) {
 func TestHealthIsToldAsBeanstalkDoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, red := &puts{}, atomic.Bool{}
+		p, red := &fakePutter{}, atomic.Bool{}
 		c := NewCloudWatch(p, &CloudWatchOptions{Environment: "shop", Health: func() bool { return !red.Load() }, Interval: 10 * time.Second})
 		c.Worker("jobs").Settled(ended(queue.Done, time.Second)) // no name: no figures of queues
 		stop := running(c)
@@ -137,7 +137,7 @@ func TestHealthIsToldAsBeanstalkDoes(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		stop()
 		var values []float64
-		for _, call := range p.taken() {
+		for _, call := range p.accepted() {
 			d := call.data[0]
 			if call.namespace != "ElasticBeanstalk/SQSD" || len(call.data) != 1 || d.Name != "Health" || d.Dimension != "EnvironmentName" || d.DimensionValue != "shop" {
 				t.Errorf("unexpected call %+v", call)
@@ -154,7 +154,7 @@ func TestAFailingCloudWatchLosesNoFigure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lines strings.Builder
-		p := &puts{err: &queue.Error{Code: queue.CodeUnreachable, Message: "no answer"}}
+		p := &fakePutter{err: &queue.Error{Code: queue.CodeUnreachable, Message: "no answer"}}
 		c := NewCloudWatch(p, &CloudWatchOptions{Name: "app", Interval: 30 * time.Second, Logger: slog.New(slog.NewTextHandler(&lines, nil))})
 		jobs := c.Worker("jobs")
 		stop := running(c)
@@ -172,10 +172,10 @@ func TestAFailingCloudWatchLosesNoFigure(t *testing.T) {
 		p.fail(nil)
 		time.Sleep(10 * time.Minute)
 		stop()
-		if got := p.taken(); len(got) != 1 || len(got[0].data) != 3*keptIntervals {
-			t.Errorf("%d calls succeeded, want one that brings %d intervals", len(got), keptIntervals)
+		if got := p.accepted(); len(got) != 1 || len(got[0].data) != 3*maxIntervals {
+			t.Errorf("%d calls succeeded, want one that brings %d intervals", len(got), maxIntervals)
 		}
-		if got := total(p.taken(), "MessagesProcessed"); got != 40 {
+		if got := total(p.accepted(), "MessagesProcessed"); got != 40 {
 			t.Errorf("%v of 40 deliveries arrived", got)
 		}
 		if c.failures != 0 {
@@ -201,7 +201,7 @@ func total(calls []put, name string) (sum float64) {
 func TestManyQueuesAreSplit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &puts{}
+		p := &fakePutter{}
 		c := NewCloudWatch(p, &CloudWatchOptions{Name: "app"})
 		for i := range 400 {
 			c.Worker(strings.Repeat("q", i+1)).Settled(ended(queue.Done, time.Second))
@@ -209,7 +209,7 @@ func TestManyQueuesAreSplit(t *testing.T) {
 		stop := running(c)
 		time.Sleep(61 * time.Second)
 		stop()
-		if got := p.taken(); len(got) != 2 || len(got[0].data) != 1000 || len(got[1].data) != 200 {
+		if got := p.accepted(); len(got) != 2 || len(got[0].data) != 1000 || len(got[1].data) != 200 {
 			t.Errorf("1200 figures went out in %d calls", len(got))
 		}
 	})
@@ -218,7 +218,7 @@ func TestManyQueuesAreSplit(t *testing.T) {
 func TestFiguresRefusedForGoodAreDropped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &puts{err: &queue.Error{Code: queue.CodeInvalidParameterValue, Message: "bad name"}}
+		p := &fakePutter{err: &queue.Error{Code: queue.CodeInvalidParameterValue, Message: "bad name"}}
 		c := NewCloudWatch(p, &CloudWatchOptions{Name: "app"})
 		stop := running(c)
 		c.Worker("jobs").Settled(ended(queue.Done, time.Second))
@@ -235,13 +235,13 @@ func TestFiguresRefusedForGoodAreDropped(t *testing.T) {
 func TestTheStopSendsWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p := &puts{}
+		p := &fakePutter{}
 		c := NewCloudWatch(p, &CloudWatchOptions{Name: "app"})
 		stop := running(c)
 		c.Worker("jobs").Settled(ended(queue.Done, time.Second))
 		time.Sleep(time.Second)
 		stop()
-		if got := total(p.taken(), "MessagesProcessed"); got != 1 {
+		if got := total(p.accepted(), "MessagesProcessed"); got != 1 {
 			t.Errorf("%v of 1 delivery was sent at the stop", got)
 		}
 	})
@@ -251,15 +251,15 @@ func TestTheStopIsBounded(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]time.Duration{"idle": time.Second, "in a call": 62 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			p := &puts{hang: true}
+			p := &fakePutter{hang: true}
 			c := NewCloudWatch(p, &CloudWatchOptions{Name: "app"})
 			stop := running(c)
 			c.Worker("jobs").Settled(ended(queue.Done, time.Second))
 			time.Sleep(wait)
 			began := time.Now()
 			stop()
-			if took := time.Since(began); took > lastFlush {
-				t.Errorf("%s: the stop took %s, want at most %s", name, took, lastFlush)
+			if took := time.Since(began); took > flushTimeout {
+				t.Errorf("%s: the stop took %s, want at most %s", name, took, flushTimeout)
 			}
 		})
 	}
@@ -276,9 +276,9 @@ func TestRetryAfter(t *testing.T) {
 
 func TestNextCutSkipsWhatWasMissed(t *testing.T) {
 	t.Parallel()
-	cut := time.Unix(1000, 0)
+	endInterval := time.Unix(1000, 0)
 	for late, want := range map[time.Duration]time.Duration{0: time.Minute, 59 * time.Second: time.Minute, time.Minute: 2 * time.Minute, time.Hour: 61 * time.Minute} {
-		if got := nextCut(cut, cut.Add(late), time.Minute).Sub(cut); got != want {
+		if got := nextInterval(endInterval, endInterval.Add(late), time.Minute).Sub(endInterval); got != want {
 			t.Errorf("%s late: the next is %s on, want %s", late, got, want)
 		}
 	}
@@ -298,11 +298,11 @@ func TestShortenKeepsEveryValue(t *testing.T) {
 		}
 		most := rapid.IntRange(1, 5).Draw(t, "most")
 		want := sums(data)
-		got := shorten(append([]Datum(nil), data...), most)
+		got := mergeOldest(append([]Datum(nil), data...), most)
 		if diff := cmp.Diff(want, sums(got)); diff != "" {
 			t.Fatalf("values changed: %s", diff)
 		}
-		if _, _, n := ends(got); n > most {
+		if _, n := secondInterval(got); n > most {
 			t.Fatalf("%d intervals are left, want at most %d", n, most)
 		}
 		for i := 1; i < len(got); i++ {
@@ -318,7 +318,7 @@ func sums(data []Datum) map[string]Datum {
 	for _, d := range data {
 		d.At = time.Time{}
 		if have, ok := all[d.DimensionValue]; ok {
-			have.absorb(&d)
+			have.add(&d)
 			d = have
 		}
 		all[d.DimensionValue] = d

@@ -22,7 +22,7 @@ import (
 )
 
 // scope names this instrumentation in what it sends.
-const scope = "tendril"
+const instrumentationName = "tendril"
 
 // OTLPOptions configure [OpenOTLP]. A nil *OTLPOptions is valid.
 type OTLPOptions struct {
@@ -46,11 +46,11 @@ type OTLP struct {
 	life            context.Context
 	end             context.CancelFunc
 
-	tracer  trace.Tracer // nil when no traces are sent
-	spans   *sdktrace.TracerProvider
-	gate    *spanGate
-	meter   *meter // nil when no metrics are sent
-	figures *sdkmetric.MeterProvider
+	tracer        trace.Tracer // nil when no traces are sent
+	spans         *sdktrace.TracerProvider
+	gate          *boundedProcessor
+	meter         *meter // nil when no metrics are sent
+	meterProvider *sdkmetric.MeterProvider
 }
 
 // OpenOTLP reads the OTEL_ variables of this process. It returns nil without an
@@ -61,25 +61,25 @@ func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	if opts == nil {
 		opts = &OTLPOptions{}
 	}
-	plan, err := planOTLP(os.Getenv)
+	plan, err := readOTLPSettings(os.Getenv)
 	if err != nil || !plan.traces && !plan.metrics {
 		return nil, err
 	}
-	about, err := describe(ctx, opts)
+	attributes, err := newResource(ctx, opts)
 	if err != nil {
 		return nil, fmt.Errorf("describing this process by OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME: %w; give name=value pairs with commas between", err)
 	}
-	log := orDiscard(opts.Logger)
+	log := loggerOrDiscard(opts.Logger)
 	o := &OTLP{
 		traces:  sink{name: "otlp_traces", what: "traces", log: log},
 		metrics: sink{name: "otlp_metrics", what: "metrics", log: log},
 	}
 	o.life, o.end = context.WithCancel(context.Background())
 	if plan.traces {
-		err = o.openTraces(ctx, about)
+		err = o.openTraces(ctx, attributes)
 	}
 	if err == nil && plan.metrics {
-		err = o.openMetrics(ctx, about, opts.Version)
+		err = o.openMetrics(ctx, attributes, opts.Version)
 	}
 	if err != nil {
 		return nil, errors.Join(err, o.Close(ctx))
@@ -89,8 +89,8 @@ func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 
 // describe is what OpenTelemetry calls the resource: the variables come last, so
 // that they win.
-func describe(ctx context.Context, opts *OTLPOptions) (*resource.Resource, error) {
-	attrs := []attribute.KeyValue{keyService.String(cmp.Or(opts.Service, scope)), keyInstance.String(uuid.NewString())}
+func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, error) {
+	attrs := []attribute.KeyValue{keyService.String(cmp.Or(opts.Service, instrumentationName)), keyInstance.String(uuid.NewString())}
 	if opts.Version != "" {
 		attrs = append(attrs, keyVersion.String(opts.Version))
 	}
@@ -105,29 +105,29 @@ const (
 	retryFor   = 5 * time.Second
 )
 
-func (o *OTLP) openTraces(ctx context.Context, about *resource.Resource) error {
+func (o *OTLP) openTraces(ctx context.Context, attributes *resource.Resource) error {
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
 		Enabled: true, InitialInterval: retryFirst, MaxInterval: retryMost, MaxElapsedTime: retryFor}))
 	if err != nil {
 		return fmt.Errorf("setting up the export of traces: %w; check the OTEL_EXPORTER_OTLP_ variables", err)
 	}
 	size := spanQueueSize(os.Getenv)
-	o.gate = &spanGate{most: int64(size), sink: &o.traces}
-	o.gate.SpanProcessor = sdktrace.NewBatchSpanProcessor(&spanExporter{exporter, o, &o.gate.waiting}, sdktrace.WithMaxQueueSize(size))
-	o.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(about), sdktrace.WithSpanProcessor(o.gate))
-	o.tracer = o.spans.Tracer(scope, trace.WithSchemaURL(schemaURL))
+	o.gate = &boundedProcessor{most: int64(size), sink: &o.traces}
+	o.gate.SpanProcessor = sdktrace.NewBatchSpanProcessor(&spanExporter{exporter, o, &o.gate.pending}, sdktrace.WithMaxQueueSize(size))
+	o.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(attributes), sdktrace.WithSpanProcessor(o.gate))
+	o.tracer = o.spans.Tracer(instrumentationName, trace.WithSchemaURL(schemaURL))
 	return nil
 }
 
-func (o *OTLP) openMetrics(ctx context.Context, about *resource.Resource, version string) error {
+func (o *OTLP) openMetrics(ctx context.Context, attributes *resource.Resource, version string) error {
 	exporter, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{
 		Enabled: true, InitialInterval: retryFirst, MaxInterval: retryMost, MaxElapsedTime: retryFor}))
 	if err != nil {
 		return fmt.Errorf("setting up the export of metrics: %w; check the OTEL_EXPORTER_OTLP_ variables", err)
 	}
 	reader := sdkmetric.NewPeriodicReader(&metricExporter{exporter, o})
-	o.figures = sdkmetric.NewMeterProvider(sdkmetric.WithResource(about), sdkmetric.WithReader(reader))
-	o.meter, err = newMeter(o.figures, version)
+	o.meterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithResource(attributes), sdkmetric.WithReader(reader))
+	o.meter, err = newMeter(o.meterProvider, version)
 	return err
 }
 
@@ -144,8 +144,8 @@ func (o *OTLP) Close(ctx context.Context) error {
 		// The provider forgets its processor when ctx has ended already.
 		err = errors.Join(o.gate.Shutdown(ctx), o.spans.Shutdown(ctx))
 	}
-	if o.figures != nil {
-		err = errors.Join(err, o.figures.Shutdown(ctx))
+	if o.meterProvider != nil {
+		err = errors.Join(err, o.meterProvider.Shutdown(ctx))
 	}
 	if err != nil {
 		err = fmt.Errorf("sending the last traces and metrics: %w", err)
@@ -170,17 +170,17 @@ func (o *OTLP) Stats() []SinkStats {
 
 // spanGate lets as many spans wait as the processor behind it has room for, and
 // counts those that it turns away; the processor would drop them silently.
-type spanGate struct {
+type boundedProcessor struct {
 	sdktrace.SpanProcessor
-	waiting atomic.Int64
+	pending atomic.Int64
 	most    int64
 	sink    *sink
 }
 
 // OnEnd takes a finished span.
-func (g *spanGate) OnEnd(s sdktrace.ReadOnlySpan) {
-	if g.waiting.Add(1) > g.most {
-		g.waiting.Add(-1)
+func (g *boundedProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
+	if g.pending.Add(1) > g.most {
+		g.pending.Add(-1)
 		g.sink.dropped.Add(1)
 		return
 	}
@@ -191,13 +191,13 @@ func (g *spanGate) OnEnd(s sdktrace.ReadOnlySpan) {
 type spanExporter struct {
 	sdktrace.SpanExporter
 	o       *OTLP
-	waiting *atomic.Int64
+	pending *atomic.Int64
 }
 
 // ExportSpans sends one batch. Its error is dealt with here: nobody else hears
 // of it.
 func (e *spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	defer e.waiting.Add(-int64(len(spans)))
+	defer e.pending.Add(-int64(len(spans)))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(e.o.life, cancel)()

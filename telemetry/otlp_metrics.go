@@ -19,7 +19,7 @@ type meter struct {
 }
 
 func newMeter(provider metric.MeterProvider, version string) (*meter, error) {
-	m := provider.Meter(scope, metric.WithInstrumentationVersion(version), metric.WithSchemaURL(schemaURL))
+	m := provider.Meter(instrumentationName, metric.WithInstrumentationVersion(version), metric.WithSchemaURL(schemaURL))
 	bounds := metric.WithExplicitBucketBoundaries(seconds()...)
 	operation, err1 := m.Float64Histogram(metricOperationDuration, metric.WithUnit("s"), bounds,
 		metric.WithDescription("Duration of one call of the queue: a receive with its long poll, a delete, a change of visibility."))
@@ -31,7 +31,7 @@ func newMeter(provider metric.MeterProvider, version string) (*meter, error) {
 }
 
 // lineMeter records for one queue. What it says with each value is made once.
-type lineMeter struct {
+type workerMeter struct {
 	*meter
 	receive, remove, change []metric.RecordOption
 	consume                 []metric.AddOption
@@ -45,18 +45,18 @@ func (o *OTLP) Worker(queue string) *worker.Events {
 	if o == nil || o.meter == nil {
 		return nil
 	}
-	l := newLineMeter(o.meter, queue)
+	l := newWorkerMeter(o.meter, queue)
 	return &worker.Events{Received: l.received, Deleted: l.deleted, Extended: l.extended, Settled: l.settled, Postponed: l.postponed}
 }
 
-func newLineMeter(m *meter, queue string) *lineMeter {
+func newWorkerMeter(m *meter, queue string) *workerMeter {
 	set := func(operation string, more ...attribute.KeyValue) attribute.Set {
 		return attribute.NewSet(append(more, system(), keyDestination.String(queue), keyOperation.String(operation), operationType(operation))...)
 	}
 	record := func(operation string, more ...attribute.KeyValue) []metric.RecordOption {
 		return []metric.RecordOption{metric.WithAttributeSet(set(operation, more...))}
 	}
-	l := &lineMeter{meter: m, receive: record(operationReceive), remove: record(operationDelete), change: record(operationChange),
+	l := &workerMeter{meter: m, receive: record(operationReceive), remove: record(operationDelete), change: record(operationChange),
 		consume: []metric.AddOption{metric.WithAttributeSet(set(operationReceive))}, process: map[string][]metric.RecordOption{}}
 	for _, class := range append(codeClasses(), "unreached", "throttled") {
 		l.process[class] = record(operationProcess, keyErrorType.String(class))
@@ -65,22 +65,22 @@ func newLineMeter(m *meter, queue string) *lineMeter {
 	return l
 }
 
-func (l *lineMeter) received(r worker.Received) {
+func (l *workerMeter) received(r worker.Received) {
 	l.operation.Record(context.Background(), r.Duration.Seconds(), l.receive...)
 	if r.Messages > 0 {
 		l.consumed.Add(context.Background(), int64(r.Messages), l.consume...)
 	}
 }
 
-func (l *lineMeter) deleted(d worker.Deleted) {
+func (l *workerMeter) deleted(d worker.Deleted) {
 	l.operation.Record(context.Background(), d.Duration.Seconds(), l.remove...)
 }
 
-func (l *lineMeter) extended(e worker.Extended) {
+func (l *workerMeter) extended(e worker.Extended) {
 	l.operation.Record(context.Background(), e.Duration.Seconds(), l.change...)
 }
 
-func (l *lineMeter) settled(s worker.Settled) {
+func (l *workerMeter) settled(s worker.Settled) {
 	class := s.Outcome.String()
 	if s.Outcome == queue.Failed {
 		class = codeClass(s.Status)
@@ -88,7 +88,7 @@ func (l *lineMeter) settled(s worker.Settled) {
 	l.meter.process.Record(context.Background(), s.Duration.Seconds(), l.process[class]...)
 }
 
-func (l *lineMeter) postponed(p worker.Postponed) {
+func (l *workerMeter) postponed(p worker.Postponed) {
 	if p.Throttled {
 		l.meter.process.Record(context.Background(), p.Duration.Seconds(), l.process[queue.Throttled.String()]...)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // otlpPlan is what the OTEL_ variables ask for.
-type otlpPlan struct {
+type otlpSettings struct {
 	traces, metrics bool
 }
 
@@ -16,15 +16,15 @@ type otlpPlan struct {
 // set: a worker must not look for collectors that nobody named. The rest of the
 // variables (endpoints, headers, certificates, time-outs, batches, the interval)
 // is read by the exporters.
-func planOTLP(getenv func(string) string) (plan otlpPlan, err error) {
+func readOTLPSettings(getenv func(string) string) (plan otlpSettings, err error) {
 	if strings.EqualFold(strings.TrimSpace(getenv("OTEL_SDK_DISABLED")), "true") {
-		return otlpPlan{}, nil
+		return otlpSettings{}, nil
 	}
-	if plan.traces, err = planSignal(getenv, "TRACES"); err != nil {
-		return otlpPlan{}, err
+	if plan.traces, err = readSignal(getenv, "TRACES"); err != nil {
+		return otlpSettings{}, err
 	}
-	if plan.metrics, err = planSignal(getenv, "METRICS"); err != nil {
-		return otlpPlan{}, err
+	if plan.metrics, err = readSignal(getenv, "METRICS"); err != nil {
+		return otlpSettings{}, err
 	}
 	if plan.traces {
 		err = checkSampler(getenv)
@@ -33,7 +33,7 @@ func planOTLP(getenv func(string) string) (plan otlpPlan, err error) {
 }
 
 // planSignal decides for traces or for metrics.
-func planSignal(getenv func(string) string, signal string) (on bool, err error) {
+func readSignal(getenv func(string) string, signal string) (on bool, err error) {
 	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	if getenv(endpoint) == "" && getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") == "" {
 		return false, nil

@@ -173,7 +173,7 @@ func TestADeliveryIsTwoSpans(t *testing.T) {
 	t.Setenv("OTEL_SERVICE_NAME", "shop")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging")
 	o := open(t, &OTLPOptions{Version: "1.2.3"})
-	tracer := o.Tracer(Route{Queue: "jobs", QueueURL: "http://q/0/jobs", Target: "http://localhost:8080/"})
+	tracer := o.Tracer(TracerOptions{Queue: "jobs", QueueURL: "http://q/0/jobs", Target: "http://localhost:8080/"})
 	around, outer := o.tracer.Start(context.Background(), "around") // must not become the parent
 	defer outer.End()
 	ctx, end := tracer.Begin(around, &queue.Message{ID: "m-1", ReceiveCount: 2,
@@ -213,7 +213,7 @@ func TestADeliveryIsTwoSpans(t *testing.T) {
 func TestABatchLinksEachMessage(t *testing.T) {
 	c := newCollector(t)
 	o := open(t, nil)
-	_, end := o.Tracer(Route{Queue: "jobs", Function: "resize"}).BeginBatch(context.Background(), []*queue.Message{
+	_, end := o.Tracer(TracerOptions{Queue: "jobs", Function: "resize"}).BeginBatch(context.Background(), []*queue.Message{
 		{ID: "a", Attributes: []queue.Attribute{{Name: "traceparent", Type: "String", Value: parentOfTest}}},
 		{ID: "b"},
 		{ID: "c", TraceHeader: "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"},
@@ -234,7 +234,7 @@ func TestMetricsArrive(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_TRACES_EXPORTER", "none")
 	o := open(t, nil)
-	if o.Tracer(Route{}) != nil {
+	if o.Tracer(TracerOptions{}) != nil {
 		t.Error("there is a tracer although OTEL_TRACES_EXPORTER is none")
 	}
 	w := o.Worker("jobs")
@@ -282,9 +282,9 @@ func TestMetricsArrive(t *testing.T) {
 func TestAFailingCollectorIsOneLine(t *testing.T) {
 	c := newCollector(t)
 	c.set(http.StatusBadRequest, nil) // not worth a repetition
-	var lines lockedText
+	var lines syncBuffer
 	o := open(t, &OTLPOptions{Logger: slog.New(slog.NewTextHandler(&lines, nil))})
-	tracer := o.Tracer(Route{Queue: "jobs"})
+	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
 	deliver := func() {
 		_, end := tracer.Begin(context.Background(), &queue.Message{ID: "m"})
 		end(queue.Result{Outcome: queue.Done})
@@ -305,18 +305,18 @@ func TestAFailingCollectorIsOneLine(t *testing.T) {
 }
 
 // lockedText is a strings.Builder for many goroutines.
-type lockedText struct {
+type syncBuffer struct {
 	mu sync.Mutex
 	b  strings.Builder
 }
 
-func (l *lockedText) Write(b []byte) (int, error) {
+func (l *syncBuffer) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.Write(b)
 }
 
-func (l *lockedText) String() string {
+func (l *syncBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
@@ -330,7 +330,7 @@ func TestAHangingCollectorHoldsUpNobody(t *testing.T) {
 	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "10")
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	o := open(t, nil)
-	tracer := o.Tracer(Route{Queue: "jobs"})
+	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
 	for range 100 { // 200 spans: a gate that waited would wait forever
 		_, end := tracer.Begin(context.Background(), &queue.Message{ID: "m"})
 		end(queue.Result{Outcome: queue.Done})
@@ -350,7 +350,7 @@ func TestRoomComesBackWithEachExport(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "2")
 	o := open(t, nil)
-	tracer := o.Tracer(Route{Queue: "jobs"})
+	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
 	for i := range 10 {
 		c.set(map[bool]int{true: http.StatusBadRequest}[i%2 == 0], nil) // room comes back from a failure too
 		_, end := tracer.Begin(context.Background(), &queue.Message{ID: "m"})
@@ -370,7 +370,7 @@ func TestWithoutAnEndpointThereIsNothing(t *testing.T) {
 	if o != nil || err != nil {
 		t.Fatalf("OpenOTLP: %v, %v, want nothing", o, err)
 	}
-	tracer := o.Tracer(Route{Queue: "jobs"})
+	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
 	ctx, end := tracer.Begin(context.Background(), &queue.Message{})
 	end(queue.Result{})
 	_, endBatch := tracer.BeginBatch(ctx, nil)
@@ -390,7 +390,7 @@ func TestSamplingStillTellsTheApp(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
 	o := open(t, nil)
-	ctx, end := o.Tracer(Route{Queue: "jobs"}).Begin(context.Background(), &queue.Message{ID: "m"})
+	ctx, end := o.Tracer(TracerOptions{Queue: "jobs"}).Begin(context.Background(), &queue.Message{ID: "m"})
 	if h := Traceparent(ctx); !strings.HasSuffix(h, "-00") {
 		t.Errorf("the app is told %q, want a trace that is not sampled", h)
 	}
@@ -404,30 +404,30 @@ func TestPlanOTLP(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name, env string
-		want      otlpPlan
+		want      otlpSettings
 		refused   string
 	}{
-		{"nothing", "", otlpPlan{}, ""},
-		{"both", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", otlpPlan{true, true}, ""},
-		{"traces only", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://c", otlpPlan{traces: true}, ""},
-		{"metrics only", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://c", otlpPlan{metrics: true}, ""},
-		{"disabled", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_SDK_DISABLED=TRUE", otlpPlan{}, ""},
-		{"no traces", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_EXPORTER=none", otlpPlan{metrics: true}, ""},
-		{"no metrics", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_METRICS_EXPORTER=none", otlpPlan{traces: true}, ""},
-		{"another exporter", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_EXPORTER=zipkin", otlpPlan{}, "OTEL_TRACES_EXPORTER"},
-		{"grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_EXPORTER_OTLP_PROTOCOL=grpc", otlpPlan{}, "4318"},
-		{"grpc but not here", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=http/protobuf", otlpPlan{true, true}, ""},
-		{"grpc and off", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", otlpPlan{}, ""},
-		{"a sampler", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=0.1", otlpPlan{true, true}, ""},
-		{"an unknown sampler", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_SAMPLER=jaeger_remote", otlpPlan{}, "parentbased_traceidratio"},
-		{"a bad share", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=NaN", otlpPlan{}, "from 0 to 1"},
+		{"nothing", "", otlpSettings{}, ""},
+		{"both", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c:4318", otlpSettings{true, true}, ""},
+		{"traces only", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://c", otlpSettings{traces: true}, ""},
+		{"metrics only", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT=http://c", otlpSettings{metrics: true}, ""},
+		{"disabled", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_SDK_DISABLED=TRUE", otlpSettings{}, ""},
+		{"no traces", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_EXPORTER=none", otlpSettings{metrics: true}, ""},
+		{"no metrics", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_METRICS_EXPORTER=none", otlpSettings{traces: true}, ""},
+		{"another exporter", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_EXPORTER=zipkin", otlpSettings{}, "OTEL_TRACES_EXPORTER"},
+		{"grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_EXPORTER_OTLP_PROTOCOL=grpc", otlpSettings{}, "4318"},
+		{"grpc but not here", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=http/protobuf", otlpSettings{true, true}, ""},
+		{"grpc and off", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", otlpSettings{}, ""},
+		{"a sampler", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=0.1", otlpSettings{true, true}, ""},
+		{"an unknown sampler", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_SAMPLER=jaeger_remote", otlpSettings{}, "parentbased_traceidratio"},
+		{"a bad share", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=NaN", otlpSettings{}, "from 0 to 1"},
 	} {
 		env := map[string]string{}
 		for _, v := range strings.Fields(tc.env) {
 			name, value, _ := strings.Cut(v, "=")
 			env[name] = value
 		}
-		got, err := planOTLP(func(name string) string { return env[name] })
+		got, err := readOTLPSettings(func(name string) string { return env[name] })
 		if (err != nil) != (tc.refused != "") || err != nil && !strings.Contains(err.Error(), tc.refused) {
 			t.Errorf("%s: the error is %v, want it to say %q", tc.name, err, tc.refused)
 		}

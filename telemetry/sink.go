@@ -54,7 +54,7 @@ func (s *sink) stats() SinkStats {
 }
 
 // orDiscard is log, or one that writes nothing.
-func orDiscard(log *slog.Logger) *slog.Logger {
+func loggerOrDiscard(log *slog.Logger) *slog.Logger {
 	if log == nil {
 		return slog.New(slog.DiscardHandler)
 	}

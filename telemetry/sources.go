@@ -16,7 +16,7 @@ import (
 // absent.
 type Sources struct {
 	// Lines tells of the workers.
-	Lines func() []Line
+	Workers func() []WorkerStatus
 	// Queues tells what lies in the queues. Its context ends with the process's
 	// patience: a queue far away may answer late or not at all.
 	Queues func(ctx context.Context) []Queue
@@ -31,7 +31,7 @@ type Sources struct {
 }
 
 // Line is a worker with its target.
-type Line struct {
+type WorkerStatus struct {
 	// Queue and Target are the labels that [Telemetry.Worker] got.
 	Queue, Target string
 	Status        worker.Status

@@ -54,11 +54,11 @@ func New(opts *Options) *Telemetry {
 	t.periodic = newPeriodicMetrics(c)
 	t.leader = newLeaderMetrics(c)
 	t.broker = newBrokerMetrics(c)
-	t.reloadOK = c.gauges("tendril_config_last_reload_successful", "Whether the last reload was put in force, 1 or 0; 1 before the first.").WithLabelValues()
-	t.reloadAt = c.gauges("tendril_config_last_reload_timestamp_seconds", "When a reload was last put in force, or the process began, in seconds since 1970.").WithLabelValues()
+	t.reloadOK = c.gauge("tendril_config_last_reload_successful", "Whether the last reload was put in force, 1 or 0; 1 before the first.").WithLabelValues()
+	t.reloadAt = c.gauge("tendril_config_last_reload_timestamp_seconds", "When a reload was last put in force, or the process began, in seconds since 1970.").WithLabelValues()
 	t.Reloaded(nil)
-	c.gauges("tendril_build_info", "The version that runs; always 1.", "version", "goversion").WithLabelValues(t.opts.Version, runtime.Version()).Set(1)
-	t.registry.MustRegister(newReadings(c, &t.opts))
+	c.gauge("tendril_build_info", "The version that runs; always 1.", "version", "goversion").WithLabelValues(t.opts.Version, runtime.Version()).Set(1)
+	t.registry.MustRegister(newSourceCollector(c, &t.opts))
 	slices.SortFunc(c.list, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
 	return t
 }
@@ -80,7 +80,7 @@ func (t *Telemetry) Metrics() []Metric { return slices.Clone(t.list) }
 // Reloaded tells how a reload of the settings or the tasks ended; a nil error is
 // a success.
 func (t *Telemetry) Reloaded(err error) {
-	t.reloadOK.Set(oneIf(err == nil))
+	t.reloadOK.Set(boolValue(err == nil))
 	if err == nil {
 		t.reloadAt.Set(timestamp(time.Now()))
 	}

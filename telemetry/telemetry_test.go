@@ -30,11 +30,11 @@ import (
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // everything returns a telemetry in which every metric has a value.
-func everything() *Telemetry {
-	cw := NewCloudWatch(&puts{}, &CloudWatchOptions{Name: "app"})
+func newFullTelemetry() *Telemetry {
+	cw := NewCloudWatch(&fakePutter{}, &CloudWatchOptions{Name: "app"})
 	t := New(&Options{Version: "1.2.3", CloudWatch: cw, Sources: Sources{
-		Lines: func() []Line {
-			return []Line{
+		Workers: func() []WorkerStatus {
+			return []WorkerStatus{
 				{Queue: "jobs", Target: "http://app/", Status: worker.Status{Limit: 50, InWork: 7, Prefetched: 2, Waiting: 1, Receiving: true, Oldest: 90 * time.Second, LongestWait: 1500 * time.Millisecond}},
 				{Queue: "mail", Target: "http://app/", Status: worker.Status{Limit: 40, Reasons: []worker.Reason{{Block: worker.AppDown}, {Block: worker.Tripped}}}},
 			}
@@ -53,12 +53,12 @@ func everything() *Telemetry {
 			return []Limit{{Target: "http://app/", Concurrency: 20, Breaker: "half-open", RateRefused: 5, ConcurrencyRefused: 6, BreakerRefused: 7}}
 		},
 	}})
-	happen(t)
+	emitAll(t)
 	return t
 }
 
 // happen lets one of everything happen.
-func happen(t *Telemetry) {
+func emitAll(t *Telemetry) {
 	w := t.Worker("jobs", "http://app/")
 	w.Received(worker.Received{Messages: 8})
 	w.Received(worker.Received{})
@@ -133,7 +133,7 @@ func read(t testing.TB, tel *Telemetry, accept string) string {
 }
 
 // golden compares with a file, or writes it.
-func golden(t *testing.T, path, got string) {
+func compareGolden(t *testing.T, path, got string) {
 	t.Helper()
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -154,7 +154,7 @@ func golden(t *testing.T, path, got string) {
 
 func TestEveryMetricHasTheRightValue(t *testing.T) {
 	t.Parallel()
-	text := read(t, everything(), "text/plain")
+	text := read(t, newFullTelemetry(), "text/plain")
 	text = strings.ReplaceAll(text, runtime.Version(), "GOVERSION")
 	var stable []string
 	for line := range strings.Lines(text) {
@@ -162,12 +162,12 @@ func TestEveryMetricHasTheRightValue(t *testing.T) {
 			stable = append(stable, line)
 		}
 	}
-	golden(t, "testdata/metrics.txt", strings.Join(stable, ""))
+	compareGolden(t, "testdata/metrics.txt", strings.Join(stable, ""))
 }
 
 func TestEveryMetricOfTheCatalogueIsServed(t *testing.T) {
 	t.Parallel()
-	tel := everything()
+	tel := newFullTelemetry()
 	text := read(t, tel, "text/plain")
 	for _, m := range tel.Metrics() {
 		if !strings.Contains(text, "# TYPE "+m.Name+" "+m.Type+"\n") {
@@ -181,7 +181,7 @@ func TestEveryMetricOfTheCatalogueIsServed(t *testing.T) {
 
 func TestMetricsFollowPrometheusRules(t *testing.T) {
 	t.Parallel()
-	problems, err := testutil.GatherAndLint(everything().registry)
+	problems, err := testutil.GatherAndLint(newFullTelemetry().registry)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,7 +194,7 @@ func TestMetricsFollowPrometheusRules(t *testing.T) {
 
 func TestOpenMetricsIsServed(t *testing.T) {
 	t.Parallel()
-	text := read(t, everything(), "application/openmetrics-text; version=1.0.0")
+	text := read(t, newFullTelemetry(), "application/openmetrics-text; version=1.0.0")
 	for _, want := range []string{"# TYPE tendril_deliveries counter\n", `tendril_deliveries_total{code="2xx",outcome="ok",queue="jobs",target="http://app/"} 2.0`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
@@ -237,13 +237,13 @@ func TestReloaded(t *testing.T) {
 func TestSettledReachesEverySink(t *testing.T) {
 	c := newCollector(t)
 	o := open(t, nil)
-	cw := NewCloudWatch(&puts{}, &CloudWatchOptions{Name: "app"})
+	cw := NewCloudWatch(&fakePutter{}, &CloudWatchOptions{Name: "app"})
 	tel := New(&Options{CloudWatch: cw, OTLP: o})
 	tel.Worker("jobs", "t").Settled(worker.Settled{Outcome: queue.Done, Status: 200, Duration: time.Second})
 	if err := o.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if data := cw.tallies[0].cut(nil, time.Now()); len(data) != 3 {
+	if data := cw.tallies[0].endInterval(nil, time.Now()); len(data) != 3 {
 		t.Errorf("CloudWatch got %v", data)
 	}
 	if len(c.metrics) == 0 {
@@ -282,7 +282,7 @@ func TestQueueNamesAreBounded(t *testing.T) {
 }
 
 func TestSettledIsCheap(t *testing.T) {
-	settled := New(&Options{CloudWatch: NewCloudWatch(&puts{}, nil)}).Worker("jobs", "t").Settled
+	settled := New(&Options{CloudWatch: NewCloudWatch(&fakePutter{}, nil)}).Worker("jobs", "t").Settled
 	s := worker.Settled{Outcome: queue.Done, Status: 200, Attempt: 1, Duration: time.Millisecond}
 	if n := testing.AllocsPerRun(1000, func() { settled(s) }); n != 0 {
 		t.Errorf("a settled delivery allocates %v times", n)
@@ -299,7 +299,7 @@ func BenchmarkSettled(b *testing.B) {
 		}
 	})
 	b.Run("prometheus and cloudwatch", func(b *testing.B) {
-		settled := New(&Options{CloudWatch: NewCloudWatch(&puts{}, nil)}).Worker("jobs", "t").Settled
+		settled := New(&Options{CloudWatch: NewCloudWatch(&fakePutter{}, nil)}).Worker("jobs", "t").Settled
 		b.ReportAllocs()
 		for b.Loop() {
 			settled(s)

@@ -13,7 +13,7 @@ import (
 )
 
 // Route says whence and whither the deliveries of a [Tracer] go.
-type Route struct {
+type TracerOptions struct {
 	// Queue is the queue's name; QueueURL its URL, "" when unknown.
 	Queue, QueueURL string
 	// Target is the app's URL; "" for a Lambda function. Function is the
@@ -29,20 +29,20 @@ type Route struct {
 // below it "POST" or "invoke", the call. Every delivery is a trace of its own: a
 // message may be delivered days after it was sent, and more than once.
 type Tracer struct {
-	tracer        trace.Tracer
-	process, call string
-	about, client []attribute.KeyValue
+	tracer             trace.Tracer
+	process, call      string
+	attributes, client []attribute.KeyValue
 }
 
 // Tracer returns the tracer for a route; nil when no traces are sent.
-func (o *OTLP) Tracer(r Route) *Tracer {
+func (o *OTLP) Tracer(r TracerOptions) *Tracer {
 	if o == nil || o.tracer == nil {
 		return nil
 	}
 	t := &Tracer{tracer: o.tracer, process: operationProcess + " " + r.Queue, call: "POST"}
-	t.about = []attribute.KeyValue{system(), keyDestination.String(r.Queue), keyOperation.String(operationProcess), operationType(operationProcess)}
+	t.attributes = []attribute.KeyValue{system(), keyDestination.String(r.Queue), keyOperation.String(operationProcess), operationType(operationProcess)}
 	if r.QueueURL != "" {
-		t.about = append(t.about, keyQueueURL.String(r.QueueURL))
+		t.attributes = append(t.attributes, keyQueueURL.String(r.QueueURL))
 	}
 	if r.Function != "" {
 		t.call, t.client = "invoke", []attribute.KeyValue{keyFunction.String(r.Function)}
@@ -59,7 +59,7 @@ func (t *Tracer) Begin(ctx context.Context, m *queue.Message) (_ context.Context
 	if t == nil {
 		return ctx, ignoreResult
 	}
-	attrs := append(t.about[:len(t.about):len(t.about)], keyMessageID.String(m.ID), keyReceiveCount.Int(m.ReceiveCount))
+	attrs := append(t.attributes[:len(t.attributes):len(t.attributes)], keyMessageID.String(m.ID), keyReceiveCount.Int(m.ReceiveCount))
 	ctx, work, call := t.begin(ctx, attrs, links(m))
 	return ctx, func(r queue.Result) {
 		finish(call, &r)
@@ -74,7 +74,7 @@ func (t *Tracer) BeginBatch(ctx context.Context, ms []*queue.Message) (_ context
 	if t == nil {
 		return ctx, ignoreResults
 	}
-	attrs := append(t.about[:len(t.about):len(t.about)], keyBatchSize.Int(len(ms)))
+	attrs := append(t.attributes[:len(t.attributes):len(t.attributes)], keyBatchSize.Int(len(ms)))
 	ctx, work, call := t.begin(ctx, attrs, links(ms...))
 	return ctx, func(rs []queue.Result) {
 		r := worst(rs, len(ms))

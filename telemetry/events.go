@@ -46,9 +46,9 @@ func newAppMetrics(c *catalogue) appMetrics {
 
 // Supervisor returns the listeners of the app's supervisor.
 func (t *Telemetry) Supervisor() *supervisor.Events {
-	m, ends := &t.app, lastEnds{by: map[string]string{}}
+	m, ends := &t.app, lastExits{by: map[string]string{}}
 	return &supervisor.Events{
-		Exited:       func(e supervisor.Exited) { ends.set(e.Process, endName(&e.Exit)) },
+		Exited:       func(e supervisor.Exited) { ends.set(e.Process, exitReason(&e.Exit)) },
 		Restarting:   func(r supervisor.Restarting) { m.restarts.WithLabelValues(r.Process, ends.get(r.Process)).Inc() },
 		GaveUp:       func(g supervisor.GaveUp) { m.gaveUp.WithLabelValues(g.Process).Inc() },
 		LinesDropped: func(l supervisor.LinesDropped) { m.linesDropped.WithLabelValues(l.Process).Add(float64(l.Lines)) },
@@ -56,18 +56,18 @@ func (t *Telemetry) Supervisor() *supervisor.Events {
 }
 
 // lastEnds remembers how each process last ended.
-type lastEnds struct {
+type lastExits struct {
 	mu sync.Mutex
 	by map[string]string
 }
 
-func (l *lastEnds) set(process, end string) {
+func (l *lastExits) set(process, end string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.by[process] = end
 }
 
-func (l *lastEnds) get(process string) string {
+func (l *lastExits) get(process string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if end, ok := l.by[process]; ok {
@@ -76,7 +76,7 @@ func (l *lastEnds) get(process string) string {
 	return "exit"
 }
 
-func endName(e *supervisor.Exit) string {
+func exitReason(e *supervisor.Exit) string {
 	switch {
 	case e.Err != nil:
 		return "not_started"

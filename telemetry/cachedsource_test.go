@@ -14,8 +14,8 @@ func TestSourcesAreAskedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines, queues atomic.Int32
 		tel := New(&Options{Sources: Sources{
-			Lines:  func() []Line { lines.Add(1); return nil },
-			Queues: func(context.Context) []Queue { queues.Add(1); return nil },
+			Workers: func() []WorkerStatus { lines.Add(1); return nil },
+			Queues:  func(context.Context) []Queue { queues.Add(1); return nil },
 		}})
 		for range 40 {
 			read(t, tel, "")
@@ -49,8 +49,8 @@ func TestASlowSourceIsLeftOut(t *testing.T) {
 		for range 3 {
 			began := time.Now()
 			text := read(t, tel, "")
-			if took := time.Since(began); took > readPatience {
-				t.Errorf("a reading took %s, want at most %s", took, readPatience)
+			if took := time.Since(began); took > sourceTimeout {
+				t.Errorf("a reading took %s, want at most %s", took, sourceTimeout)
 			}
 			if strings.Contains(text, "tendril_queue_messages{") || !strings.Contains(text, "tendril_leader 1") {
 				t.Error("the quick source must be told, the slow one left out")

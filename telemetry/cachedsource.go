@@ -7,7 +7,7 @@ import (
 )
 
 // reading is the latest answer of one source.
-type reading[T any] struct {
+type cachedSource[T any] struct {
 	read func(context.Context) T
 
 	mu    sync.Mutex
@@ -19,25 +19,25 @@ type reading[T any] struct {
 const (
 	// readEvery is how long an answer is good for, readPatience how long one
 	// reader waits for one.
-	readEvery    = time.Second
-	readPatience = 2 * time.Second
+	cacheFor      = time.Second
+	sourceTimeout = 2 * time.Second
 )
 
 // begin asks the source unless its last answer is fresh or it is still busy with
 // an earlier question.
-func (r *reading[T]) begin() {
+func (r *cachedSource[T]) refresh() {
 	if r == nil {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.busy != nil || !r.at.IsZero() && time.Since(r.at) < readEvery {
+	if r.busy != nil || !r.at.IsZero() && time.Since(r.at) < cacheFor {
 		return
 	}
 	busy := make(chan struct{})
 	r.busy = busy
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), readPatience)
+		ctx, cancel := context.WithTimeout(context.Background(), sourceTimeout)
 		defer cancel()
 		value := r.read(ctx)
 		r.mu.Lock()
@@ -49,7 +49,7 @@ func (r *reading[T]) begin() {
 
 // answer waits for what begin asked; ok is false when ctx ended first, or there
 // is no such source. An old answer is never given for a new one.
-func (r *reading[T]) answer(ctx context.Context) (value T, ok bool) {
+func (r *cachedSource[T]) get(ctx context.Context) (value T, ok bool) {
 	if r == nil {
 		return value, false
 	}
@@ -69,9 +69,9 @@ func (r *reading[T]) answer(ctx context.Context) (value T, ok bool) {
 }
 
 // newReading returns nil for a source that is not there.
-func newReading[T any](there bool, read func(context.Context) T) *reading[T] {
+func newCachedSource[T any](there bool, read func(context.Context) T) *cachedSource[T] {
 	if !there {
 		return nil
 	}
-	return &reading[T]{read: read}
+	return &cachedSource[T]{read: read}
 }

@@ -17,7 +17,7 @@ const (
 	outcomeUnreached
 	outcomeThrottled
 	outcomeExpired
-	outcomeHandedBack
+	outcomeReturned
 	outcomes
 )
 
@@ -59,7 +59,7 @@ func newWorkerMetrics(c *catalogue) workerMetrics {
 // a target. Fields for which there is nothing to count are nil. Calling Settled
 // allocates nothing and takes well below a microsecond.
 func (t *Telemetry) Worker(queue, target string) *worker.Events {
-	l := newLineCounts(&t.worker, queue, target)
+	l := newWorkerCounters(&t.worker, queue, target)
 	all := []*worker.Events{{
 		Received: l.gotMessages, PollFailed: l.pollFailed, Duplicate: l.duplicate, Settled: l.settled, Postponed: l.postponed, Deleted: l.deleted, DeleteFailed: l.deleteFailed,
 		Extended: l.extended, ChangeFailed: l.changeFailed, GivenBack: l.givenBack, Lapsed: l.receiptLapsed, Expired: l.expired, Stalled: l.stalled,
@@ -94,7 +94,7 @@ func both[T any](f, g func(T)) func(T) {
 
 // lineCounts counts for one queue and one target. Whatever happens for each
 // message has its child made before.
-type lineCounts struct {
+type workerCounters struct {
 	all           *workerMetrics
 	queue, target string
 
@@ -107,8 +107,8 @@ type lineCounts struct {
 	deliveries [outcomes][6]atomic.Pointer[prometheus.Counter]
 }
 
-func newLineCounts(m *workerMetrics, queue, target string) *lineCounts {
-	l := &lineCounts{
+func newWorkerCounters(m *workerMetrics, queue, target string) *workerCounters {
+	l := &workerCounters{
 		all: m, queue: queue, target: target,
 		received:  m.received.WithLabelValues(queue),
 		pollsFull: m.polls.WithLabelValues(queue, "messages"), pollsEmpty: m.polls.WithLabelValues(queue, "empty"), pollsFailed: m.polls.WithLabelValues(queue, "failed"),
@@ -126,7 +126,7 @@ func newLineCounts(m *workerMetrics, queue, target string) *lineCounts {
 }
 
 // delivery is the counter of one outcome and one class of status.
-func (l *lineCounts) delivery(outcome, status int) prometheus.Counter {
+func (l *workerCounters) delivery(outcome, status int) prometheus.Counter {
 	code := codeIndex(status)
 	slot := &l.deliveries[outcome][code]
 	if c := slot.Load(); c != nil {
@@ -137,7 +137,7 @@ func (l *lineCounts) delivery(outcome, status int) prometheus.Counter {
 	return c
 }
 
-func (l *lineCounts) gotMessages(r worker.Received) {
+func (l *workerCounters) gotMessages(r worker.Received) {
 	if r.Messages == 0 {
 		l.pollsEmpty.Inc()
 		return
@@ -146,11 +146,11 @@ func (l *lineCounts) gotMessages(r worker.Received) {
 	l.received.Add(float64(r.Messages))
 }
 
-func (l *lineCounts) pollFailed(worker.PollFailed) { l.pollsFailed.Inc() }
+func (l *workerCounters) pollFailed(worker.PollFailed) { l.pollsFailed.Inc() }
 
-func (l *lineCounts) duplicate(worker.Duplicate) { l.duplicates.Inc() }
+func (l *workerCounters) duplicate(worker.Duplicate) { l.duplicates.Inc() }
 
-func (l *lineCounts) settled(s worker.Settled) {
+func (l *workerCounters) settled(s worker.Settled) {
 	outcome := outcomeRetry
 	switch s.Outcome {
 	case queue.Done:
@@ -176,15 +176,15 @@ func (l *lineCounts) settled(s worker.Settled) {
 
 // postponed counts what a target threw back and the worker keeps until the target
 // takes it. What nobody was asked to take is no delivery.
-func (l *lineCounts) postponed(p worker.Postponed) {
+func (l *workerCounters) postponed(p worker.Postponed) {
 	if p.Throttled {
 		l.delivery(outcomeThrottled, p.Status).Inc()
 	}
 }
 
-func (l *lineCounts) deleted(d worker.Deleted) { l.deletes.Add(float64(d.Messages)) }
+func (l *workerCounters) deleted(d worker.Deleted) { l.deletes.Add(float64(d.Messages)) }
 
-func (l *lineCounts) deleteFailed(d worker.DeleteFailed) {
+func (l *workerCounters) deleteFailed(d worker.DeleteFailed) {
 	if d.Final {
 		l.deletesLost.Inc()
 		return
@@ -192,20 +192,20 @@ func (l *lineCounts) deleteFailed(d worker.DeleteFailed) {
 	l.deletesFailed.Inc()
 }
 
-func (l *lineCounts) extended(e worker.Extended) { l.extensions.Add(float64(e.Messages)) }
+func (l *workerCounters) extended(e worker.Extended) { l.extensions.Add(float64(e.Messages)) }
 
-func (l *lineCounts) changeFailed(c worker.ChangeFailed) {
+func (l *workerCounters) changeFailed(c worker.ChangeFailed) {
 	if c.Kind == "extend" {
 		l.extensionsFailed.Inc()
 	}
 }
 
-func (l *lineCounts) givenBack(g worker.GivenBack) {
-	l.delivery(outcomeHandedBack, 0).Add(float64(g.Messages))
+func (l *workerCounters) givenBack(g worker.GivenBack) {
+	l.delivery(outcomeReturned, 0).Add(float64(g.Messages))
 }
 
-func (l *lineCounts) receiptLapsed(worker.Lapsed) { l.lapsed.Inc() }
+func (l *workerCounters) receiptLapsed(worker.Lapsed) { l.lapsed.Inc() }
 
-func (l *lineCounts) expired(worker.Expired) { l.delivery(outcomeExpired, 0).Inc() }
+func (l *workerCounters) expired(worker.Expired) { l.delivery(outcomeExpired, 0).Inc() }
 
-func (l *lineCounts) stalled(worker.Stalled) { l.stalls.Inc() }
+func (l *workerCounters) stalled(worker.Stalled) { l.stalls.Inc() }
