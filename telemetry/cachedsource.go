@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// reading is the latest answer of one source.
+// cachedSource is a source with its latest value.
 type cachedSource[T any] struct {
 	read func(context.Context) T
 
 	mu    sync.Mutex
 	value T
-	at    time.Time     // of the answer; zero before the first
-	busy  chan struct{} // closed when the source has answered; nil while it is not asked
+	at    time.Time     // when value was read; zero before the first
+	busy  chan struct{} // closed when the call returns; nil when no call is running
 }
 
 const (
-	// readEvery is how long an answer is good for, readPatience how long one
-	// reader waits for one.
+	// cacheFor is how long a value is used; sourceTimeout is how long a reader waits
+	// for one.
 	cacheFor      = time.Second
 	sourceTimeout = 2 * time.Second
 )
 
-// begin asks the source unless its last answer is fresh or it is still busy with
-// an earlier question.
+// refresh starts a call of the source, unless the cached value is fresh or a call is
+// still running.
 func (r *cachedSource[T]) refresh() {
 	if r == nil {
 		return
@@ -47,8 +47,8 @@ func (r *cachedSource[T]) refresh() {
 	}()
 }
 
-// answer waits for what begin asked; ok is false when ctx ended first, or there
-// is no such source. An old answer is never given for a new one.
+// get waits for the call that refresh started. ok is false when ctx ends first or
+// there is no such source. An old value is never returned for a new one.
 func (r *cachedSource[T]) get(ctx context.Context) (value T, ok bool) {
 	if r == nil {
 		return value, false
@@ -68,9 +68,9 @@ func (r *cachedSource[T]) get(ctx context.Context) (value T, ok bool) {
 	return r.value, true
 }
 
-// newReading returns nil for a source that is not there.
-func newCachedSource[T any](there bool, read func(context.Context) T) *cachedSource[T] {
-	if !there {
+// newCachedSource returns nil for a source that is not set.
+func newCachedSource[T any](set bool, read func(context.Context) T) *cachedSource[T] {
+	if !set {
 		return nil
 	}
 	return &cachedSource[T]{read: read}

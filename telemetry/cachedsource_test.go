@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestSourcesAreAskedOnceASecond(t *testing.T) {
+func TestSourcesAreCalledOncePerSecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lines, queues atomic.Int32
@@ -30,7 +30,7 @@ func TestSourcesAreAskedOnceASecond(t *testing.T) {
 	})
 }
 
-func TestASlowSourceIsLeftOut(t *testing.T) {
+func TestMetricsOfASlowSourceAreAbsent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
@@ -53,7 +53,7 @@ func TestASlowSourceIsLeftOut(t *testing.T) {
 				t.Errorf("a reading took %s, want at most %s", took, sourceTimeout)
 			}
 			if strings.Contains(text, "tendril_queue_messages{") || !strings.Contains(text, "tendril_leader 1") {
-				t.Error("the quick source must be told, the slow one left out")
+				t.Error("want the fast source and not the slow one")
 			}
 			time.Sleep(5 * time.Second)
 		}
@@ -68,7 +68,7 @@ func TestASlowSourceIsLeftOut(t *testing.T) {
 	})
 }
 
-func TestAnOldAnswerIsNotGivenForANewOne(t *testing.T) {
+func TestOldValueIsNotReturnedForANewOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
@@ -85,7 +85,7 @@ func TestAnOldAnswerIsNotGivenForANewOne(t *testing.T) {
 		slow.Store(true)
 		time.Sleep(time.Minute)
 		if strings.Contains(read(t, tel, ""), "tendril_leader 1") {
-			t.Error("an answer of a minute ago is told as one of now")
+			t.Error("a value from a minute ago is reported as current")
 		}
 		close(hang)
 	})

@@ -4,24 +4,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metric describes one metric of Prometheus, for documentation.
-type Metric struct {
-	// Name is the metric's full name, Type "counter", "gauge" or "histogram".
-	Name, Type string
-	// Help says in a sentence what it tells.
-	Help string
-	// Labels are the names of its labels.
-	Labels []string
+// metricInfo describes one Prometheus metric, for the documentation.
+type metricInfo struct {
+	name   string
+	kind   string // "counter", "gauge" or "histogram"
+	help   string
+	labels []string
 }
 
-// catalogue makes metrics and remembers what it made.
+// catalogue creates metrics and remembers their descriptions.
 type catalogue struct {
 	registry *prometheus.Registry
-	list     []Metric
+	list     []metricInfo
 }
 
 func (c *catalogue) add(name, kind, help string, labels []string) {
-	c.list = append(c.list, Metric{Name: name, Type: kind, Help: help, Labels: labels})
+	c.list = append(c.list, metricInfo{name: name, kind: kind, help: help, labels: labels})
 }
 
 func (c *catalogue) counter(name, help string, labels ...string) *prometheus.CounterVec {
@@ -45,8 +43,8 @@ func (c *catalogue) histogram(name, help string, buckets []float64, labels ...st
 	return v
 }
 
-// read describes a metric that is read when somebody asks for it.
-func (c *catalogue) read(kind prometheus.ValueType, name, help string, labels ...string) *sourceMetric {
+// fromSource describes a metric whose value is read from a source.
+func (c *catalogue) fromSource(kind prometheus.ValueType, name, help string, labels ...string) *sourceMetric {
 	word := "gauge"
 	if kind == prometheus.CounterValue {
 		word = "counter"
@@ -55,14 +53,13 @@ func (c *catalogue) read(kind prometheus.ValueType, name, help string, labels ..
 	return &sourceMetric{prometheus.NewDesc(name, help, labels, nil), kind}
 }
 
-// readMetric is one metric that is read.
+// sourceMetric is a metric whose value is read from a source.
 type sourceMetric struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 }
 
-// tell sends one value. A value that does not fit is left out, as is any that a
-// source names twice.
+// send sends one value. A value with invalid labels is left out.
 func (m *sourceMetric) send(out chan<- prometheus.Metric, value float64, labels ...string) {
 	if v, err := prometheus.NewConstMetric(m.desc, m.kind, value, labels...); err == nil {
 		out <- v

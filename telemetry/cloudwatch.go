@@ -12,56 +12,55 @@ import (
 	"tendril/worker"
 )
 
-// Putter writes figures into a namespace of CloudWatch, up to 1000 at a time. A
-// [queue.Error] whose code says that nothing is wrong with the connection or
-// the permission means that the figures themselves were refused.
+// Putter writes metric data to a namespace of CloudWatch, at most 1000 sets at a
+// time. A [queue.Error] whose code is not about the connection or the permission means
+// that the data is invalid.
 type Putter interface {
 	PutMetricData(ctx context.Context, namespace string, data []Datum) error
 }
 
 // CloudWatchOptions configure [NewCloudWatch].
 type CloudWatchOptions struct {
-	// Name makes the namespace: "Workerless-" and Name. "" sends no figures of
+	// Name is the part of the namespace after "Workerless-". "" sends no metrics of
 	// queues.
 	Name string
-	// Interval is the time from one call to the next; 0 means 60 s, and anything
-	// below 1 s counts as 1 s.
+	// Interval is the time between two calls, at least 1 s; 0 means 60 s.
 	Interval time.Duration
-	// Environment is the EnvironmentName under which Health is told; "" tells
-	// no health.
+	// Environment is the EnvironmentName dimension of the Health metric; "" sends no
+	// health.
 	Environment string
-	// Health reports whether the environment is green; nil tells no health. It
-	// must answer at once.
+	// Health reports whether the environment is green; nil sends no health. It must
+	// not block.
 	Health func() bool
-	// Logger hears when sending begins to fail and when it works again; nil for
-	// nobody.
+	// Logger gets a line when sending starts to fail and when it works again; may be
+	// nil.
 	Logger *slog.Logger
 }
 
-// CloudWatch adds up deliveries and sends one statistic set for each figure, each
-// queue and each interval, in one call:
+// CloudWatch counts deliveries and sends one statistic set for each metric, queue and
+// interval, all in one call:
 //
-//	MessagesProcessed  Count         one for each delivery that the app answered
+//	MessagesProcessed  Count         1 for each delivery that the app answered
 //	                                 or failed; Sum is their number
 //	MessagesFailed     Count         0 or 1 for each of them; Sum is the number of
-//	                                 failures, Average their share
-//	Duration           Milliseconds  of each of them
+//	                                 failures, Average the failure ratio
+//	Duration           Milliseconds  the duration of each of them
 //
-// with the dimension Queue. A queue without deliveries sends nothing, so an
-// alarm on it should treat missing data as fine.
+// with the dimension Queue. A queue without deliveries sends nothing, so an alarm
+// should treat missing data as not breaching.
 //
-// Where an environment has a name, its Health goes to the namespace
-// ElasticBeanstalk/SQSD with the dimension EnvironmentName, as that of an
-// Elastic Beanstalk worker environment does: 1 is green, 0 anything else.
+// When the environment has a name, its Health goes to the namespace
+// ElasticBeanstalk/SQSD with the dimension EnvironmentName, like that of an Elastic
+// Beanstalk worker environment: 1 is green, 0 is any other color.
 type CloudWatch struct {
 	put      Putter
 	opts     CloudWatchOptions
-	sink     sink // of the queues' figures
+	sink     sink // of the queues' metrics
 	health   sink
 	mu       sync.Mutex
 	tallies  []*tally
-	pending  []Datum // in the order of time; Run's own
-	failures int     // in a row; Run's own
+	pending  []Datum // ordered by time; used by Run only
+	failures int     // consecutive; used by Run only
 }
 
 const (
@@ -69,13 +68,13 @@ const (
 	healthNamespace  = "ElasticBeanstalk/SQSD"
 
 	maxPut = 1000
-	// putTimeout bounds one call, lastFlush all that Run still does after its
-	// end was asked for.
+	// putTimeout limits one call, flushTimeout everything that Run does after its
+	// context has ended.
 	putTimeout   = 10 * time.Second
 	flushTimeout = 5 * time.Second
 )
 
-// NewCloudWatch returns a counter that sends nothing before [CloudWatch.Run].
+// NewCloudWatch returns a CloudWatch that sends nothing before [CloudWatch.Run].
 func NewCloudWatch(put Putter, opts *CloudWatchOptions) *CloudWatch {
 	c := &CloudWatch{put: put}
 	if opts != nil {
@@ -86,14 +85,13 @@ func NewCloudWatch(put Putter, opts *CloudWatchOptions) *CloudWatch {
 	}
 	c.opts.Interval = max(c.opts.Interval, time.Second)
 	log := loggerOrDiscard(c.opts.Logger)
-	c.sink = sink{name: "cloudwatch", what: "metrics for CloudWatch", log: log}
-	c.health = sink{name: "cloudwatch", what: "the environment's health for CloudWatch", log: log}
+	c.sink = sink{name: "cloudwatch", data: "metrics", log: log}
+	c.health = sink{name: "cloudwatch", data: "health", log: log}
 	return c
 }
 
-// Worker returns the listener that counts the deliveries from a queue; only
-// Settled is set. It may be called again for the same queue: the counts are
-// joined.
+// Worker returns a listener that counts the deliveries from a queue; only Settled is
+// set. Listeners of the same queue share one count.
 func (c *CloudWatch) Worker(queue string) *worker.Events {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,19 +103,18 @@ func (c *CloudWatch) Worker(queue string) *worker.Events {
 	return &worker.Events{Settled: c.tallies[i].settled}
 }
 
-// Stats counts the calls that failed, and the figures that CloudWatch refused
-// for good.
-func (c *CloudWatch) Stats() SinkStats {
+// stats counts the failed calls and the statistic sets that were dropped.
+func (c *CloudWatch) stats() sinkStats {
 	s := c.sink.stats()
-	s.Errors += c.health.errors.Load()
+	s.errors += c.health.errors.Load()
 	return s
 }
 
-// Run sends until ctx ends, and then what is left, for at most 5 s more. When a
-// call fails, its figures are sent again after 5 s, then 10 s, up to 5 minutes;
-// figures of later intervals join them. More than 15 intervals are never kept:
-// the oldest are added together. A call whose answer was lost is repeated, so
-// figures may be counted twice then; they are not lost.
+// Run sends until ctx ends, and then sends what is left for at most 5 s. After a
+// failed call it sends the data again after 5 s, then 10 s, up to 5 minutes, together
+// with the data of later intervals. It keeps at most 15 intervals and merges the
+// oldest. It repeats a call whose answer was lost, so data may be counted twice, but is
+// never lost.
 func (c *CloudWatch) Run(ctx context.Context) {
 	calls, abort := context.WithCancel(context.WithoutCancel(ctx))
 	defer abort()
@@ -125,10 +122,10 @@ func (c *CloudWatch) Run(ctx context.Context) {
 		bound := time.AfterFunc(flushTimeout, abort)
 		context.AfterFunc(calls, func() { bound.Stop() })
 	})()
-	endInterval, retry := time.Now().Add(c.opts.Interval), time.Time{}
+	intervalEnd, retry := time.Now().Add(c.opts.Interval), time.Time{}
 	for {
-		wake := endInterval
-		if !retry.IsZero() && retry.Before(endInterval) {
+		wake := intervalEnd
+		if !retry.IsZero() && retry.Before(intervalEnd) {
 			wake = retry
 		}
 		if !sleepUntil(ctx, wake) {
@@ -137,9 +134,9 @@ func (c *CloudWatch) Run(ctx context.Context) {
 			return
 		}
 		now := time.Now()
-		if due := !now.Before(endInterval); due {
+		if due := !now.Before(intervalEnd); due {
 			c.endInterval(now)
-			endInterval = nextInterval(endInterval, now, c.opts.Interval)
+			intervalEnd = nextInterval(intervalEnd, now, c.opts.Interval)
 			c.sendHealth(calls, now)
 		}
 		if retry.IsZero() || !now.Before(retry) {
@@ -148,12 +145,12 @@ func (c *CloudWatch) Run(ctx context.Context) {
 	}
 }
 
-// nextCut is the first multiple of the interval after cut that lies ahead.
-func nextInterval(endInterval, now time.Time, interval time.Duration) time.Time {
-	return endInterval.Add((now.Sub(endInterval)/interval + 1) * interval)
+// nextInterval returns the next end of an interval after now.
+func nextInterval(intervalEnd, now time.Time, interval time.Duration) time.Time {
+	return intervalEnd.Add((now.Sub(intervalEnd)/interval + 1) * interval)
 }
 
-// sleepUntil reports false when ctx ended first.
+// sleepUntil returns false when ctx ends first.
 func sleepUntil(ctx context.Context, at time.Time) bool {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()
@@ -165,7 +162,7 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 	}
 }
 
-// cut ends the interval.
+// endInterval adds the statistic sets of the interval to those that are pending.
 func (c *CloudWatch) endInterval(now time.Time) {
 	if c.opts.Name == "" {
 		return
@@ -179,14 +176,14 @@ func (c *CloudWatch) endInterval(now time.Time) {
 	c.pending = mergeOldest(c.pending, maxIntervals)
 }
 
-// flush sends what waits, and returns when to try again: the zero time when all
-// is sent.
+// flush sends the pending data and returns when to try again: the zero time when
+// everything is sent.
 func (c *CloudWatch) flush(ctx context.Context) (retry time.Time) {
 	for len(c.pending) > 0 {
 		batch := c.pending[:min(len(c.pending), maxPut)]
 		err := c.send(ctx, workerlessPrefix+c.opts.Name, batch)
-		c.sink.done(err)
-		if err != nil && !isRefused(err) {
+		c.sink.recordResult(err)
+		if err != nil && !isRejected(err) {
 			c.failures++
 			return time.Now().Add(retryAfter(c.failures))
 		}
@@ -205,33 +202,35 @@ func (c *CloudWatch) send(ctx context.Context, namespace string, data []Datum) e
 	return c.put.PutMetricData(ctx, namespace, data)
 }
 
-// tellHealth sends the health of this moment. It is not sent again when that
-// fails: the next interval has a newer one.
+// sendHealth sends the current health. It is not repeated after a failure: the next
+// interval sends a newer value.
 func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if c.opts.Environment == "" || c.opts.Health == nil {
 		return
 	}
-	d := Datum{Name: "Health", Dimension: "EnvironmentName", DimensionValue: c.opts.Environment, Unit: "None", At: now, Samples: 1}
+	d := Datum{Name: "Health", Unit: "None", At: now, Samples: 1}
+	d.Dimension, d.DimensionValue = "EnvironmentName", c.opts.Environment
 	if c.opts.Health() {
 		d.Sum, d.Minimum, d.Maximum = 1, 1, 1
 	}
-	c.health.done(c.send(ctx, healthNamespace, []Datum{d}))
+	c.health.recordResult(c.send(ctx, healthNamespace, []Datum{d}))
 }
 
-// retryAfter is the pause after the nth failure in a row.
+// retryAfter returns the delay after the nth consecutive failure.
 func retryAfter(n int) time.Duration {
 	return min(5*time.Second<<min(n-1, 10), 5*time.Minute)
 }
 
-// isRefused reports whether the figures themselves were refused: sending them
-// again would keep all later ones waiting for nothing.
-func isRefused(err error) bool {
-	var refused *queue.Error
-	if !errors.As(err, &refused) {
+// isRejected reports whether CloudWatch rejected the data as invalid. Sending it
+// again would only delay the data of later intervals.
+func isRejected(err error) bool {
+	var rejected *queue.Error
+	if !errors.As(err, &rejected) {
 		return false
 	}
-	switch refused.Code {
-	case queue.CodeUnreachable, queue.CodeRequestThrottled, queue.CodeAccessDenied, queue.CodeOverLimit, queue.CodeClosed:
+	switch rejected.Code {
+	case queue.CodeUnreachable, queue.CodeRequestThrottled, queue.CodeAccessDenied, queue.CodeOverLimit,
+		queue.CodeClosed:
 		return false
 	}
 	return true

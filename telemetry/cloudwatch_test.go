@@ -18,7 +18,7 @@ import (
 	"tendril/worker"
 )
 
-// puts is a CloudWatch that remembers.
+// fakePutter is a Putter that records its calls.
 type fakePutter struct {
 	mu    sync.Mutex
 	calls []put
@@ -71,7 +71,7 @@ func ended(outcome queue.Outcome, d time.Duration) worker.Settled {
 	return worker.Settled{Outcome: outcome, Duration: d}
 }
 
-// running runs c in a bubble until stop is called.
+// running runs c until stop is called.
 func running(c *CloudWatch) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -79,7 +79,7 @@ func running(c *CloudWatch) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-func TestOneCallForEachInterval(t *testing.T) {
+func TestCloudWatchMakesOneCallPerInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakePutter{}
@@ -102,7 +102,8 @@ func TestOneCallForEachInterval(t *testing.T) {
 
 		at, later := start.Add(time.Minute), start.Add(2*time.Minute)
 		figure := func(name, unit, q string, at time.Time, samples, sum, least, most float64) Datum {
-			return Datum{Name: name, Dimension: "Queue", DimensionValue: q, Unit: unit, At: at, Samples: samples, Sum: sum, Minimum: least, Maximum: most}
+			return Datum{Name: name, Dimension: "Queue", DimensionValue: q, Unit: unit, At: at, Samples: samples, Sum: sum,
+				Minimum: least, Maximum: most}
 		}
 		want := []put{
 			{"Workerless-app", []Datum{
@@ -125,11 +126,12 @@ func TestOneCallForEachInterval(t *testing.T) {
 	})
 }
 
-func TestHealthIsToldAsBeanstalkDoes(t *testing.T) {
+func TestHealthIsSentLikeElasticBeanstalkDoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p, red := &fakePutter{}, atomic.Bool{}
-		c := NewCloudWatch(p, &CloudWatchOptions{Environment: "shop", Health: func() bool { return !red.Load() }, Interval: 10 * time.Second})
+		c := NewCloudWatch(p, &CloudWatchOptions{Environment: "shop", Health: func() bool { return !red.Load() },
+			Interval: 10 * time.Second})
 		c.Worker("jobs").Settled(ended(queue.Done, time.Second)) // no name: no figures of queues
 		stop := running(c)
 		time.Sleep(11 * time.Second)
@@ -139,7 +141,8 @@ func TestHealthIsToldAsBeanstalkDoes(t *testing.T) {
 		var values []float64
 		for _, call := range p.accepted() {
 			d := call.data[0]
-			if call.namespace != "ElasticBeanstalk/SQSD" || len(call.data) != 1 || d.Name != "Health" || d.Dimension != "EnvironmentName" || d.DimensionValue != "shop" {
+			if call.namespace != "ElasticBeanstalk/SQSD" || len(call.data) != 1 || d.Name != "Health" ||
+				d.Dimension != "EnvironmentName" || d.DimensionValue != "shop" {
 				t.Errorf("unexpected call %+v", call)
 			}
 			values = append(values, d.Sum)
@@ -150,12 +153,13 @@ func TestHealthIsToldAsBeanstalkDoes(t *testing.T) {
 	})
 }
 
-func TestAFailingCloudWatchLosesNoFigure(t *testing.T) {
+func TestNoValueIsLostWhileCloudWatchFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lines strings.Builder
 		p := &fakePutter{err: &queue.Error{Code: queue.CodeUnreachable, Message: "no answer"}}
-		c := NewCloudWatch(p, &CloudWatchOptions{Name: "app", Interval: 30 * time.Second, Logger: slog.New(slog.NewTextHandler(&lines, nil))})
+		c := NewCloudWatch(p, &CloudWatchOptions{Name: "app", Interval: 30 * time.Second,
+			Logger: slog.New(slog.NewTextHandler(&lines, nil))})
 		jobs := c.Worker("jobs")
 		stop := running(c)
 		for range 40 { // far more intervals than are kept
@@ -166,7 +170,7 @@ func TestAFailingCloudWatchLosesNoFigure(t *testing.T) {
 		if failures < 5 || failures > 20 {
 			t.Errorf("%d calls in 20 minutes of failure: the pause should grow from 5 s to 5 minutes", failures)
 		}
-		if got := c.Stats(); got.Errors != int64(failures) || got.Sink != "cloudwatch" {
+		if got := c.stats(); got.errors != int64(failures) || got.sink != "cloudwatch" {
 			t.Errorf("Stats are %+v after %d failed calls", got, failures)
 		}
 		p.fail(nil)
@@ -181,8 +185,9 @@ func TestAFailingCloudWatchLosesNoFigure(t *testing.T) {
 		if c.failures != 0 {
 			t.Errorf("%d failures are still counted after a success: the next pause would be too long", c.failures)
 		}
-		if n := strings.Count(lines.String(), "cannot be sent"); n != 1 || strings.Count(lines.String(), "can be sent again") != 1 {
-			t.Errorf("the log should have one line for the failure and one for its end:\n%s", lines.String())
+		text := lines.String()
+		if strings.Count(text, "sending telemetry failed") != 1 || strings.Count(text, "sending telemetry resumed") != 1 {
+			t.Errorf("want one log line for the failure and one for its end:\n%s", text)
 		}
 	})
 }
@@ -198,7 +203,7 @@ func total(calls []put, name string) (sum float64) {
 	return sum
 }
 
-func TestManyQueuesAreSplit(t *testing.T) {
+func TestDataOfManyQueuesIsSplitIntoCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakePutter{}
@@ -215,7 +220,7 @@ func TestManyQueuesAreSplit(t *testing.T) {
 	})
 }
 
-func TestFiguresRefusedForGoodAreDropped(t *testing.T) {
+func TestInvalidDataIsDropped(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakePutter{err: &queue.Error{Code: queue.CodeInvalidParameterValue, Message: "bad name"}}
@@ -226,13 +231,13 @@ func TestFiguresRefusedForGoodAreDropped(t *testing.T) {
 		p.fail(nil)
 		time.Sleep(time.Hour)
 		stop()
-		if got := c.Stats(); got.Dropped != 3 || got.Errors != 1 || len(p.calls) != 1 {
+		if got := c.stats(); got.dropped != 3 || got.errors != 1 || len(p.calls) != 1 {
 			t.Errorf("Stats are %+v after %d calls, want 3 dropped, 1 error, 1 call", got, len(p.calls))
 		}
 	})
 }
 
-func TestTheStopSendsWhatIsLeft(t *testing.T) {
+func TestStopSendsPendingData(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := &fakePutter{}
@@ -247,7 +252,7 @@ func TestTheStopSendsWhatIsLeft(t *testing.T) {
 	})
 }
 
-func TestTheStopIsBounded(t *testing.T) {
+func TestStopEndsWithinItsTimeout(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string]time.Duration{"idle": time.Second, "in a call": 62 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
@@ -267,33 +272,37 @@ func TestTheStopIsBounded(t *testing.T) {
 
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int]time.Duration{1: 5 * time.Second, 2: 10 * time.Second, 6: 160 * time.Second, 7: 5 * time.Minute, 1000: 5 * time.Minute} {
+	for n, want := range map[int]time.Duration{1: 5 * time.Second, 2: 10 * time.Second, 6: 160 * time.Second,
+		7: 5 * time.Minute, 1000: 5 * time.Minute} {
 		if got := retryAfter(n); got != want {
 			t.Errorf("retryAfter(%d) = %s, want %s", n, got, want)
 		}
 	}
 }
 
-func TestNextCutSkipsWhatWasMissed(t *testing.T) {
+func TestNextIntervalSkipsMissedIntervals(t *testing.T) {
 	t.Parallel()
 	endInterval := time.Unix(1000, 0)
-	for late, want := range map[time.Duration]time.Duration{0: time.Minute, 59 * time.Second: time.Minute, time.Minute: 2 * time.Minute, time.Hour: 61 * time.Minute} {
+	for late, want := range map[time.Duration]time.Duration{0: time.Minute, 59 * time.Second: time.Minute,
+		time.Minute: 2 * time.Minute, time.Hour: 61 * time.Minute} {
 		if got := nextInterval(endInterval, endInterval.Add(late), time.Minute).Sub(endInterval); got != want {
 			t.Errorf("%s late: the next is %s on, want %s", late, got, want)
 		}
 	}
 }
 
-// TestShortenKeepsEveryValue: whatever is merged, sums, numbers, least and most
+// TestMergeOldestKeepsEveryValue: whatever is merged, sums, numbers, least and most
 // stay, and never more intervals than allowed.
-func TestShortenKeepsEveryValue(t *testing.T) {
+func TestMergeOldestKeepsEveryValue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var data []Datum
 		for i := range rapid.IntRange(0, 12).Draw(t, "intervals") {
-			for _, q := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3, rapid.ID[string]).Draw(t, "queues") {
+			for _, q := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3,
+				rapid.ID[string]).Draw(t, "queues") {
 				v := float64(rapid.IntRange(0, 99).Draw(t, "value"))
-				data = append(data, Datum{Name: "Duration", DimensionValue: q, At: time.Unix(int64(i), 0), Samples: 1, Sum: v, Minimum: v, Maximum: v})
+				data = append(data, Datum{Name: "Duration", DimensionValue: q, At: time.Unix(int64(i), 0), Samples: 1, Sum: v,
+					Minimum: v, Maximum: v})
 			}
 		}
 		most := rapid.IntRange(1, 5).Draw(t, "most")
@@ -326,7 +335,7 @@ func sums(data []Datum) map[string]Datum {
 	return all
 }
 
-func TestIsRefused(t *testing.T) {
+func TestIsRejected(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		err  error
@@ -337,8 +346,8 @@ func TestIsRefused(t *testing.T) {
 		{queue.Errorf(queue.CodeRequestThrottled, "slow"), false},
 		{queue.Errorf("InvalidParameterCombination", "bad"), true},
 	} {
-		if got := isRefused(tc.err); got != tc.want {
-			t.Errorf("isRefused(%v) = %v, want %v", tc.err, got, tc.want)
+		if got := isRejected(tc.err); got != tc.want {
+			t.Errorf("isRejected(%v) = %v, want %v", tc.err, got, tc.want)
 		}
 	}
 }

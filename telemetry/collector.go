@@ -10,7 +10,7 @@ import (
 	"tendril/supervisor"
 )
 
-// readings collects what the sources say.
+// sourceCollector is a Prometheus collector of the values of all sources.
 type sourceCollector struct {
 	workers   *cachedSource[[]WorkerStatus]
 	queues    *cachedSource[[]Queue]
@@ -18,7 +18,7 @@ type sourceCollector struct {
 	tasks     *cachedSource[[]periodic.TaskStatus]
 	leader    *cachedSource[bool]
 	limits    *cachedSource[[]Limit]
-	sinks     func() []SinkStats
+	sinks     func() []sinkStats
 	names     *boundedNames
 
 	inFlight, waiting, receiving, blocked, concurrency *sourceMetric
@@ -37,50 +37,70 @@ func newSourceCollector(c *catalogue, opts *Options) *sourceCollector {
 		workers:   newCachedSource(s.Workers != nil, func(context.Context) []WorkerStatus { return s.Workers() }),
 		queues:    newCachedSource(s.Queues != nil, func(ctx context.Context) []Queue { return s.Queues(ctx) }),
 		processes: newCachedSource(s.Processes != nil, func(context.Context) []supervisor.Status { return s.Processes() }),
-		tasks:     newCachedSource(s.Tasks != nil, func(context.Context) []periodic.TaskStatus { t, _ := s.Tasks(); return t }),
-		leader:    newCachedSource(s.Leader != nil, func(context.Context) bool { return s.Leader() }),
-		limits:    newCachedSource(s.Limits != nil, func(context.Context) []Limit { return s.Limits() }),
-		sinks:     func() []SinkStats { return sinkStats(opts) },
-		names:     &boundedNames{most: maxQueueNames, seen: map[string]bool{}},
+		tasks: newCachedSource(s.Tasks != nil, func(context.Context) []periodic.TaskStatus {
+			tasks, _ := s.Tasks()
+			return tasks
+		}),
+		leader: newCachedSource(s.Leader != nil, func(context.Context) bool { return s.Leader() }),
+		limits: newCachedSource(s.Limits != nil, func(context.Context) []Limit { return s.Limits() }),
+		sinks:  func() []sinkStats { return allSinkStats(opts) },
+		names:  &boundedNames{limit: maxQueueNames, seen: map[string]bool{}},
 
-		inFlight:    c.read(gauge, "tendril_inflight", "Deliveries that run now.", "queue", "target"),
-		waiting:     c.read(gauge, "tendril_waiting", "Messages that were received and wait here for their turn.", "queue"),
-		receiving:   c.read(gauge, "tendril_receiving", "Whether the worker receives, 1 or 0.", "queue"),
-		blocked:     c.read(gauge, "tendril_receiving_blocked", "Why the worker does not receive, 1 for each reason, such as paused, not_ready, app_down, delete_refused, breaker, draining; absent when nothing is in the way.", "queue", "reason"),
-		concurrency: c.read(gauge, "tendril_concurrency_limit", "The most deliveries at once to a target as of now: as configured, or lower after an outage of the app or by the adaptive limit.", "target"),
-		longestWait: c.read(gauge, "tendril_queue_longest_wait_seconds", "The longest time from the sending of a message to its delivery, of those begun in the last minute; 0 when none was. "+
-			"It grows where the order of the queues, or a limit, starves a queue.", "queue"),
-		oldestReceived: c.read(gauge, "tendril_queue_oldest_in_hand_seconds", "Age of the oldest message that was received and is not done; 0 when there is none.", "queue"),
-		messages:       c.read(gauge, "tendril_queue_messages", "Messages in a queue: visible, inflight or delayed. Amazon SQS tells approximate numbers.", "queue", "state"),
-		oldest:         c.read(gauge, "tendril_queue_oldest_message_age_seconds", "Age of the oldest message in a queue, 0 when it is empty; only of embedded queues.", "queue"),
-		up:             c.read(gauge, "tendril_app_up", "Whether a process of the app runs and passes its check, 1 or 0.", "process"),
-		next:           c.read(gauge, "tendril_cron_next_run_timestamp_seconds", "When a periodic task is due next, in seconds since 1970; absent for a paused one.", "task"),
-		leading:        c.read(gauge, "tendril_leader", "Whether this instance is in charge of periodic tasks, 1 or 0."),
-		breaker:        c.read(gauge, "tendril_breaker_state", "State of a target's breaker: 1 for the one of closed, open and half_open that it is in, 0 for the others.", "target", "state"),
-		rateLimited:    c.read(counter, "tendril_rate_limited_total", "How often a delivery had to wait because of the rate limit.", "target"),
-		refusals:       c.read(counter, "tendril_limit_refusals_total", "How often a delivery had to wait because of a limit: rate, concurrency or breaker.", "target", "reason"),
-		sinkErrors:     c.read(counter, "tendril_sink_errors_total", "Calls that failed of a way out for figures and spans: cloudwatch, otlp_traces or otlp_metrics.", "sink"),
-		sinkDropped:    c.read(counter, "tendril_sink_dropped_total", "Spans, or figures for CloudWatch, that were given up.", "sink"),
+		inFlight:  c.fromSource(gauge, "tendril_inflight", "Deliveries in work now.", "queue", "target"),
+		waiting:   c.fromSource(gauge, "tendril_waiting", "Messages that were received and wait for a free slot.", "queue"),
+		receiving: c.fromSource(gauge, "tendril_receiving", "Whether the worker is receiving, 1 or 0.", "queue"),
+		blocked: c.fromSource(gauge, "tendril_receiving_blocked",
+			"Why the worker is not receiving, 1 for each reason, such as paused, not_ready, "+
+				"app_down, delete_refused, breaker, draining; absent while it is receiving.", "queue", "reason"),
+		concurrency: c.fromSource(gauge, "tendril_concurrency_limit",
+			"Current maximum of concurrent deliveries to a target: as configured, or lower "+
+				"after an outage of the app or because of the adaptive limit.", "target"),
+		longestWait: c.fromSource(gauge, "tendril_queue_longest_wait_seconds",
+			"Longest time from the send of a message to the start of its delivery, over the last minute; 0 without deliveries. "+
+				"It grows when other queues or a limit starve this queue.", "queue"),
+		oldestReceived: c.fromSource(gauge, "tendril_queue_oldest_in_hand_seconds",
+			"Age of the oldest message that was received and is not done; 0 when there is none.", "queue"),
+		messages: c.fromSource(gauge, "tendril_queue_messages",
+			"Messages in a queue: visible, inflight or delayed. Amazon SQS reports approximate numbers.", "queue", "state"),
+		oldest: c.fromSource(gauge, "tendril_queue_oldest_message_age_seconds",
+			"Age of the oldest message in a queue, 0 when it is empty; only of embedded queues.", "queue"),
+		up: c.fromSource(gauge, "tendril_app_up", "Whether a process of the app is running and healthy, 1 or 0.", "process"),
+		next: c.fromSource(gauge, "tendril_cron_next_run_timestamp_seconds",
+			"When a periodic task is due next, in seconds since 1970; absent while it is paused.", "task"),
+		leading: c.fromSource(gauge, "tendril_leader",
+			"Whether this instance is the leader and sends the scheduled runs, 1 or 0."),
+		breaker: c.fromSource(gauge, "tendril_breaker_state",
+			"State of a target's breaker: 1 for the current state of closed, open and half_open, 0 for the others.", "target",
+			"state"),
+		rateLimited: c.fromSource(counter, "tendril_rate_limited_total",
+			"How often a delivery had to wait because of the rate limit.", "target"),
+		refusals: c.fromSource(counter, "tendril_limit_refusals_total",
+			"How often a delivery had to wait because of a limit: rate, concurrency or breaker.", "target", "reason"),
+		sinkErrors: c.fromSource(counter, "tendril_sink_errors_total",
+			"Failed calls of a telemetry sink: cloudwatch, otlp_traces or otlp_metrics.", "sink"),
+		sinkDropped: c.fromSource(counter, "tendril_sink_dropped_total",
+			"Spans, or statistic sets for CloudWatch, that were dropped.", "sink"),
 	}
 }
 
-func sinkStats(opts *Options) []SinkStats {
-	all := opts.OTLP.Stats()
+func allSinkStats(opts *Options) []sinkStats {
+	all := opts.OTLP.stats()
 	if opts.CloudWatch != nil {
-		all = append(all, opts.CloudWatch.Stats())
+		all = append(all, opts.CloudWatch.stats())
 	}
 	return all
 }
 
-// Describe sends what may be collected.
+// Describe sends the descriptions of all metrics.
 func (r *sourceCollector) Describe(out chan<- *prometheus.Desc) {
-	for _, m := range []*sourceMetric{r.inFlight, r.waiting, r.receiving, r.blocked, r.concurrency, r.longestWait, r.oldestReceived, r.messages, r.oldest, r.up, r.next, r.leading,
+	for _, m := range []*sourceMetric{r.inFlight, r.waiting, r.receiving, r.blocked, r.concurrency, r.longestWait,
+		r.oldestReceived, r.messages, r.oldest, r.up, r.next, r.leading,
 		r.breaker, r.rateLimited, r.refusals, r.sinkErrors, r.sinkDropped} {
 		out <- m.desc
 	}
 }
 
-// Collect asks all sources at once and sends what they say in time.
+// Collect calls all sources at once and sends the values that arrive in time.
 func (r *sourceCollector) Collect(out chan<- prometheus.Metric) {
 	r.workers.refresh()
 	r.queues.refresh()
@@ -114,21 +134,21 @@ func (r *sourceCollector) Collect(out chan<- prometheus.Metric) {
 		r.sendQueues(out, queues)
 	}
 	for _, s := range r.sinks() {
-		r.sinkErrors.send(out, float64(s.Errors), s.Sink)
-		r.sinkDropped.send(out, float64(s.Dropped), s.Sink)
+		r.sinkErrors.send(out, float64(s.errors), s.sink)
+		r.sinkDropped.send(out, float64(s.dropped), s.sink)
 	}
 }
 
-// tellLines tells of the workers. What several of them share, a target or a
-// queue, is told once.
+// sendWorkers sends the metrics of workers. The limit of a target that several
+// workers share is sent once.
 func (r *sourceCollector) sendWorkers(out chan<- prometheus.Metric, workers []WorkerStatus, limits []Limit) {
-	lowest := map[string]int{}
+	adaptiveLimits := map[string]int{}
 	for _, l := range limits {
 		if l.Concurrency > 0 {
-			lowest[l.Target] = l.Concurrency
+			adaptiveLimits[l.Target] = l.Concurrency
 		}
 	}
-	permitted, targets := map[string]int{}, []string{}
+	configured, targets := map[string]int{}, []string{}
 	for _, l := range workers {
 		s := &l.Status
 		r.inFlight.send(out, float64(s.InWork), l.Queue, l.Target)
@@ -139,14 +159,14 @@ func (r *sourceCollector) sendWorkers(out chan<- prometheus.Metric, workers []Wo
 		for _, reason := range s.Reasons {
 			r.blocked.send(out, 1, l.Queue, strings.ReplaceAll(string(reason.Block), " ", "_"))
 		}
-		if _, seen := permitted[l.Target]; !seen {
+		if _, seen := configured[l.Target]; !seen {
 			targets = append(targets, l.Target)
 		}
-		permitted[l.Target] = max(permitted[l.Target], s.Limit)
+		configured[l.Target] = max(configured[l.Target], s.Limit)
 	}
 	for _, target := range targets {
-		n := permitted[target]
-		if adaptive, ok := lowest[target]; ok {
+		n := configured[target]
+		if adaptive, ok := adaptiveLimits[target]; ok {
 			n = min(n, adaptive)
 		}
 		r.concurrency.send(out, float64(n), target)
@@ -168,8 +188,8 @@ func (r *sourceCollector) sendLimits(out chan<- prometheus.Metric, limits []Limi
 	}
 }
 
-// tellQueues tells of the first queues, up to the bound, and leaves the others
-// out: a sum of some of them would say nothing.
+// sendQueues sends the metrics of the first queues, up to the bound. The others are
+// left out, because a sum of some of them would be misleading.
 func (r *sourceCollector) sendQueues(out chan<- prometheus.Metric, queues []Queue) {
 	for _, q := range queues {
 		if r.names.label(q.Name) != q.Name {

@@ -5,8 +5,8 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 )
 
-// The names of OpenTelemetry's semantic conventions that are used here. Those
-// of messaging are not stable yet: when they change, they change in this file.
+// Names of OpenTelemetry's semantic conventions. Those for messaging are not stable
+// yet; this is the only file to change when they do.
 const (
 	schemaURL = semconv.SchemaURL
 
@@ -36,10 +36,10 @@ const (
 	operationChange  = "change_visibility"
 )
 
-// system names the protocol, also where the queue is the embedded one.
+// system names the messaging system, which is SQS for the embedded queue as well.
 func system() attribute.KeyValue { return semconv.MessagingSystemAWSSQS }
 
-// operationType is the kind of one of the operations above.
+// operationType returns the type of one of the operations above.
 func operationType(operation string) attribute.KeyValue {
 	switch operation {
 	case operationReceive:

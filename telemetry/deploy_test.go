@@ -27,7 +27,7 @@ type dashboard struct {
 	}
 }
 
-func TestTheDashboardFits(t *testing.T) {
+func TestDashboardUsesExistingMetrics(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../deploy/grafana/tendril.json")
 	if err != nil {
@@ -79,7 +79,7 @@ type rules struct {
 	}
 }
 
-func TestTheAlertsFit(t *testing.T) {
+func TestAlertsUseExistingMetrics(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("../deploy/prometheus/alerts.yml")
 	if err != nil {
@@ -123,13 +123,13 @@ func checkTemplates(t *testing.T, alert, expr string, texts map[string]string) {
 // names are the series that can be asked for, with their labels.
 func names() map[string][]string {
 	known := map[string][]string{"process_cpu_seconds_total": nil, "process_resident_memory_bytes": nil}
-	for _, m := range newFullTelemetry().Metrics() {
-		if m.Type != "histogram" {
-			known[m.Name] = m.Labels
+	for _, m := range newFullTelemetry().metrics() {
+		if m.kind != "histogram" {
+			known[m.name] = m.labels
 			continue
 		}
-		known[m.Name+"_bucket"] = append([]string{"le"}, m.Labels...)
-		known[m.Name+"_sum"], known[m.Name+"_count"] = m.Labels, m.Labels
+		known[m.name+"_bucket"] = append([]string{"le"}, m.labels...)
+		known[m.name+"_sum"], known[m.name+"_count"] = m.labels, m.labels
 	}
 	return known
 }

@@ -2,7 +2,7 @@
 //
 //	worker, deliver, periodic, leader, supervisor, broker
 //	   | Events                                    ^
-//	   v                                           | asked at a reading
+//	   v                                           | called when metrics are read
 //	Telemetry ---- counters, histograms        Sources: in flight, depth, age,
 //	   |                    |                      |     limit, breaker, up ...
 //	   |                    +----- registry <------+
@@ -11,60 +11,59 @@
 //	   +--> CloudWatch: sums of an interval ---> Putter --------> Amazon
 //	   +--> OTLP: histograms --------------------> exporter ----> collector
 //	                                                 ^
-//	courier --> Tracer: a span for each delivery ----+  bounded queue
+//	delivery --> Tracer: a span for each delivery ---+  bounded queue
 //
-// A [Telemetry] has one method for each package that reports events; it returns
-// that package's Events with the fields set for which there is something to
-// count. Whoever builds the parts calls these beside its own listeners:
+// A [Telemetry] has one method for each package that reports events. The method
+// returns that package's Events with listeners that count. The code that builds the
+// packages calls them beside its own listeners:
 //
-//	counted := tel.Worker(queue, target)
-//	events.Settled = func(s worker.Settled) { counted.Settled(s); show(s) }
-//	events.Deleted = counted.Deleted
+//	counters := tel.Worker(queue, target)
+//	events.Settled = func(s worker.Settled) { counters.Settled(s); show(s) }
+//	events.Deleted = counters.Deleted
 //
-// What changes without an event, and what would cost too much to follow, is read
-// from [Sources] when somebody looks.
+// State that changes without an event, or too often to follow, is read from
+// [Sources] when the metrics are read.
 //
-// What each file is about:
+// # Files
 //
-//   - telemetry.go, catalogue.go: the registry, and what is in it, for the
-//     documentation.
-//   - worker.go: counting deliveries, the one place that runs for every message;
-//     listeners.go: the other packages.
-//   - sources.go, reading.go, collector.go: what is read instead of counted.
-//   - cloudwatch.go, interval.go: statistic sets; the second is pure.
-//   - otlp.go, otlp_settings.go, otlp_metrics.go: OpenTelemetry's way out.
-//   - trace.go, xray.go: spans, and the contexts that messages carry; semantics.go
-//     has all names of OpenTelemetry's conventions.
-//   - sink.go: noticing that a way out is shut.
+//   - telemetry.go, catalogue.go: the registry and the list of its metrics.
+//   - workercounters.go: counts deliveries, the only code that runs for every
+//     message; events.go: the listeners of the other packages.
+//   - sources.go, cachedsource.go, collector.go: metrics that are read from sources.
+//   - cloudwatch.go, statisticset.go: CloudWatch; the second file is pure.
+//   - otlp.go, otlp_settings.go, otlp_metrics.go: export to an OpenTelemetry collector.
+//   - trace.go, xray.go: spans and the trace contexts of messages; conventions.go
+//     has all names of OpenTelemetry's semantic conventions.
+//   - sink.go: logs when an export starts and stops failing.
 //
 // # Invariants
 //
-//   - Nothing here makes a delivery wait for a network, a disk or a lock that is
-//     held for longer than a few additions. Counting one allocates nothing.
-//   - Whatever waits is bounded: 15 intervals of figures, 2048 spans, one
-//     outstanding question to each source.
-//   - The values of labels are bounded: names from the settings, words of fixed
-//     lists, classes of statuses, and of the names of embedded queues the first
-//     200. No message id is a label.
-//   - No body, attribute or answer of a message is told to anybody; its id, in
+//   - No delivery waits for a network, a disk or a lock that is held for longer than a
+//     few additions. Counting a delivery allocates nothing.
+//   - Everything that waits is bounded: 15 intervals of statistic sets, 2048 spans, one
+//     outstanding call of each source.
+//   - Label values are bounded: names from the settings, fixed words, classes of
+//     HTTP statuses, and the names of the first 200 embedded queues. No message id is a
+//     label.
+//   - No body, attribute or answer of a message is exported. Its id is exported in
 //     spans only.
 //
 // # When something fails
 //
-//   - A source does not answer within two seconds: its metrics are absent from
-//     this reading, and it is not asked again before it has answered. An old
-//     value is never shown as a new one.
-//   - CloudWatch does not answer: figures wait and are sent again, less and less
-//     often; old intervals are added together, so sums stay right. Figures that
-//     it refuses as such are dropped.
-//   - A collector of OTLP does not answer: spans wait, then are dropped; metrics
-//     are cumulative and lose nothing.
-//   - Each of these is an error counted, and one line in the log when it begins
-//     and one when it ends.
+//   - A source does not answer within two seconds: its metrics are absent from this
+//     reading, and it is not called again before it has answered. An old value is never
+//     reported as a new one.
+//   - CloudWatch does not answer: statistic sets wait and are sent again after growing
+//     delays. Old intervals are merged, so sums stay right. Sets that CloudWatch rejects
+//     as invalid are dropped.
+//   - An OTLP collector does not answer: spans wait and are then dropped. Metrics are
+//     cumulative, so nothing is lost.
+//   - Each failure is counted as an error. The log has one line when failures start and
+//     one when they end.
 //
 // # What it does not do
 //
-// It decides nothing about messages, and raises no alarm: package health does.
-// It knows nothing of Amazon's client ([Putter] is filled elsewhere) and starts
-// no listener of its own. It writes no log lines about messages.
+// It decides nothing about messages and raises no alarm: package health does. It does
+// not contain Amazon's client (package aws implements [Putter]) and opens no listener.
+// It logs nothing about messages.
 package telemetry

@@ -13,7 +13,7 @@ import (
 	"tendril/supervisor"
 )
 
-// Deliver returns the listeners of the way from a queue to an app.
+// Deliver returns the listeners of the deliveries from a queue to a target.
 func (t *Telemetry) Deliver(queue, target string) deliver.Events {
 	m := &t.worker
 	ok, failed := m.connects.WithLabelValues(target, "ok"), m.connects.WithLabelValues(target, "failed")
@@ -31,47 +31,49 @@ func (t *Telemetry) Deliver(queue, target string) deliver.Events {
 	}
 }
 
-// appMetrics are those of the app's processes.
+// appMetrics are the metrics of the app's processes.
 type appMetrics struct {
 	restarts, gaveUp, linesDropped *prometheus.CounterVec
 }
 
 func newAppMetrics(c *catalogue) appMetrics {
 	return appMetrics{
-		restarts:     c.counter("tendril_app_restarts_total", "Restarts of a process after it failed, by how it ended: exit, signal, or not_started.", "process", "reason"),
-		gaveUp:       c.counter("tendril_app_given_up_total", "Processes that failed too often and stay down.", "process"),
-		linesDropped: c.counter("tendril_app_output_lines_dropped_total", "Lines of the app's output that were lost because they came too fast.", "process"),
+		restarts: c.counter("tendril_app_restarts_total",
+			"Restarts of a process after it failed, by how it exited: exit, signal, or not_started.", "process", "reason"),
+		gaveUp: c.counter("tendril_app_given_up_total", "Processes that failed too often and are not restarted.", "process"),
+		linesDropped: c.counter("tendril_app_output_lines_dropped_total",
+			"Lines of the app's output that were dropped because they came too fast.", "process"),
 	}
 }
 
 // Supervisor returns the listeners of the app's supervisor.
 func (t *Telemetry) Supervisor() *supervisor.Events {
-	m, ends := &t.app, lastExits{by: map[string]string{}}
+	m, exits := &t.app, lastExits{byProcess: map[string]string{}}
 	return &supervisor.Events{
-		Exited:       func(e supervisor.Exited) { ends.set(e.Process, exitReason(&e.Exit)) },
-		Restarting:   func(r supervisor.Restarting) { m.restarts.WithLabelValues(r.Process, ends.get(r.Process)).Inc() },
+		Exited:       func(e supervisor.Exited) { exits.set(e.Process, exitReason(&e.Exit)) },
+		Restarting:   func(r supervisor.Restarting) { m.restarts.WithLabelValues(r.Process, exits.get(r.Process)).Inc() },
 		GaveUp:       func(g supervisor.GaveUp) { m.gaveUp.WithLabelValues(g.Process).Inc() },
 		LinesDropped: func(l supervisor.LinesDropped) { m.linesDropped.WithLabelValues(l.Process).Add(float64(l.Lines)) },
 	}
 }
 
-// lastEnds remembers how each process last ended.
+// lastExits remembers how each process exited the last time.
 type lastExits struct {
-	mu sync.Mutex
-	by map[string]string
+	mu        sync.Mutex
+	byProcess map[string]string
 }
 
-func (l *lastExits) set(process, end string) {
+func (l *lastExits) set(process, reason string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.by[process] = end
+	l.byProcess[process] = reason
 }
 
 func (l *lastExits) get(process string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if end, ok := l.by[process]; ok {
-		return end
+	if reason, ok := l.byProcess[process]; ok {
+		return reason
 	}
 	return "exit"
 }
@@ -86,7 +88,7 @@ func exitReason(e *supervisor.Exit) string {
 	return "exit"
 }
 
-// periodicMetrics are those of periodic tasks.
+// periodicMetrics are the metrics of periodic tasks.
 type periodicMetrics struct {
 	runs     *prometheus.CounterVec
 	errors   *prometheus.CounterVec
@@ -95,11 +97,14 @@ type periodicMetrics struct {
 
 func newPeriodicMetrics(c *catalogue) periodicMetrics {
 	m := periodicMetrics{
-		runs: c.counter("tendril_cron_runs_total", "Times of periodic tasks by what this instance did: enqueued, or why not: missed, overlap, paused, uncertain, already, or other. "+
-			"failed counts tries that were not confirmed and are repeated.", "task", "outcome"),
-		errors: c.counter("tendril_cron_registry_errors_total", "Times that the registry of periodic tasks could not be read."),
+		runs: c.counter("tendril_cron_runs_total",
+			"Scheduled runs by what this instance did: enqueued, or why not: "+
+				"missed, overlap, paused, uncertain, already, or other. "+
+				"failed counts sends that were not confirmed and are repeated.", "task", "outcome"),
+		errors: c.counter("tendril_cron_registry_errors_total", "Failed reads of the registry of periodic tasks."),
 	}
-	late := c.histogram("tendril_cron_lateness_seconds", "How much later than due runs of periodic tasks were enqueued.", seconds())
+	late := c.histogram("tendril_cron_lateness_seconds", "How much later than due scheduled runs were enqueued.",
+		seconds())
 	m.lateness = late.WithLabelValues()
 	m.errors.WithLabelValues()
 	return m
@@ -128,7 +133,7 @@ func (t *Telemetry) Periodic() *periodic.Events {
 	}
 }
 
-// skipName is a reason as a label.
+// skipName returns a reason as a label.
 func skipName(r periodic.Reason) string {
 	switch r {
 	case periodic.ReasonMissed:
@@ -145,15 +150,16 @@ func skipName(r periodic.Reason) string {
 	return "other"
 }
 
-// leaderMetrics are those of the lease.
+// leaderMetrics are the metrics of the leader election.
 type leaderMetrics struct {
 	terms, errors *prometheus.CounterVec
 }
 
 func newLeaderMetrics(c *catalogue) leaderMetrics {
 	m := leaderMetrics{
-		terms:  c.counter("tendril_leader_terms_total", "How often this instance was put in charge."),
-		errors: c.counter("tendril_leader_store_errors_total", "Calls of the lease's store that failed. As long as they do, nobody new is put in charge."),
+		terms: c.counter("tendril_leader_terms_total", "How often this instance became the leader."),
+		errors: c.counter("tendril_leader_store_errors_total",
+			"Failed calls of the lease store. While they fail, no new leader is elected."),
 	}
 	m.terms.WithLabelValues()
 	m.errors.WithLabelValues()
@@ -169,10 +175,10 @@ func (t *Telemetry) Leader() *leader.Events {
 	}
 }
 
-// reasonReceives is why a message was dead-lettered: it was received too often.
+// reasonReceives is the reason of messages that were received too often.
 const reasonReceives = "receives"
 
-// brokerMetrics are those of the embedded queues.
+// brokerMetrics are the metrics of the embedded queues.
 type brokerMetrics struct {
 	dead, expired *prometheus.CounterVec
 	names         *boundedNames
@@ -180,15 +186,18 @@ type brokerMetrics struct {
 
 func newBrokerMetrics(c *catalogue) brokerMetrics {
 	return brokerMetrics{
-		dead:    c.counter("tendril_dead_lettered_total", "Messages that an embedded queue moved to its dead-letter queue; the reason is receives: they were received too often.", "queue", "reason"),
-		expired: c.counter("tendril_queue_expired_total", "Messages that an embedded queue dropped because its retention was over.", "queue"),
-		names:   &boundedNames{most: maxQueueNames, seen: map[string]bool{}},
+		dead: c.counter("tendril_dead_lettered_total",
+			"Messages that an embedded queue moved to its dead-letter queue, by reason: receives means received too often.",
+			"queue", "reason"),
+		expired: c.counter("tendril_queue_expired_total",
+			"Messages that an embedded queue deleted at the end of their retention period.", "queue"),
+		names: &boundedNames{limit: maxQueueNames, seen: map[string]bool{}},
 	}
 }
 
-// Broker returns the listeners of the embedded queues. The queues named are
-// counted from 0 on, so that their first dead letter shows as a change; others
-// appear when something happens to them.
+// Broker returns the listeners of the embedded queues. The counters of the named
+// queues start at 0, so that their first dead-lettered message shows as a change. Other
+// queues appear with their first event.
 func (t *Telemetry) Broker(queues ...string) *broker.Events {
 	m := &t.broker
 	for _, name := range queues {
@@ -203,22 +212,22 @@ func (t *Telemetry) Broker(queues ...string) *broker.Events {
 	}
 }
 
-// maxQueueNames bounds the names of queues that are shown apart: anybody who may
+// maxQueueNames limits the label values for queue names, because any client that may
 // create queues chooses them.
 const maxQueueNames = 200
 
-// boundedNames lets the first names through and calls all others "other".
+// boundedNames keeps the first names and replaces all others by "other".
 type boundedNames struct {
-	mu   sync.Mutex
-	most int
-	seen map[string]bool
+	mu    sync.Mutex
+	limit int
+	seen  map[string]bool
 }
 
 func (b *boundedNames) label(name string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.seen[name] {
-		if len(b.seen) >= b.most {
+		if len(b.seen) >= b.limit {
 			return "other"
 		}
 		b.seen[name] = true
@@ -226,5 +235,5 @@ func (b *boundedNames) label(name string) string {
 	return name
 }
 
-// timestamp is a time in seconds since 1970.
+// timestamp returns a time in seconds since 1970.
 func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

@@ -21,65 +21,66 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// scope names this instrumentation in what it sends.
+// instrumentationName is the instrumentation scope of spans and metrics.
 const instrumentationName = "tendril"
 
 // OTLPOptions configure [OpenOTLP]. A nil *OTLPOptions is valid.
 type OTLPOptions struct {
-	// Version is tendril's own; may be "".
+	// Version is the version of tendril; may be "".
 	Version string
-	// Service is the service's name where OTEL_SERVICE_NAME and
-	// OTEL_RESOURCE_ATTRIBUTES give none; "" means tendril.
+	// Service is the service name when OTEL_SERVICE_NAME and
+	// OTEL_RESOURCE_ATTRIBUTES do not set one; "" means tendril.
 	Service string
-	// Logger hears when sending begins to fail and when it works again; nil for
-	// nobody.
+	// Logger gets a line when sending starts to fail and when it works again; may be
+	// nil.
 	Logger *slog.Logger
 }
 
-// OTLP sends traces and metrics to a collector of OpenTelemetry, over HTTP. A nil
-// *OTLP is one that is switched off: its methods do nothing.
+// OTLP sends traces and metrics to an OpenTelemetry collector over HTTP. A nil *OTLP
+// is switched off: its methods do nothing.
 //
-// Sending never makes a delivery wait. Spans wait for it in a queue of bounded
-// length (OTEL_BSP_MAX_QUEUE_SIZE, 2048); those on top are dropped and counted.
+// No delivery waits for sending. Spans wait in a bounded queue
+// (OTEL_BSP_MAX_QUEUE_SIZE, default 2048); further spans are dropped and counted.
 type OTLP struct {
 	traces, metrics sink
-	life            context.Context
-	end             context.CancelFunc
+	exports         context.Context // canceled when Close ends
+	cancelExports   context.CancelFunc
 
-	tracer        trace.Tracer // nil when no traces are sent
-	spans         *sdktrace.TracerProvider
-	gate          *boundedProcessor
-	meter         *meter // nil when no metrics are sent
-	meterProvider *sdkmetric.MeterProvider
+	tracer         trace.Tracer // nil when no traces are sent
+	tracerProvider *sdktrace.TracerProvider
+	processor      *boundedProcessor
+	meter          *meter // nil when no metrics are sent
+	meterProvider  *sdkmetric.MeterProvider
 }
 
-// OpenOTLP reads the OTEL_ variables of this process. It returns nil without an
-// error where they name no endpoint, or switch OpenTelemetry off. It calls
-// nobody: an unreachable collector is no error here. The error names the
-// variable at fault and what it may be.
+// OpenOTLP reads the OTEL_ variables of this process. It returns nil, without an error,
+// when they set no endpoint or switch OpenTelemetry off. It makes no request, so an
+// unreachable collector is not an error. An error names the invalid variable and its
+// allowed values.
 func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	if opts == nil {
 		opts = &OTLPOptions{}
 	}
-	plan, err := readOTLPSettings(os.Getenv)
-	if err != nil || !plan.traces && !plan.metrics {
+	settings, err := readOTLPSettings(os.Getenv)
+	if err != nil || !settings.traces && !settings.metrics {
 		return nil, err
 	}
-	attributes, err := newResource(ctx, opts)
+	resource, err := newResource(ctx, opts)
 	if err != nil {
-		return nil, fmt.Errorf("describing this process by OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME: %w; give name=value pairs with commas between", err)
+		return nil, fmt.Errorf(
+			"reading OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME: %w; use name=value pairs separated by commas", err)
 	}
 	log := loggerOrDiscard(opts.Logger)
 	o := &OTLP{
-		traces:  sink{name: "otlp_traces", what: "traces", log: log},
-		metrics: sink{name: "otlp_metrics", what: "metrics", log: log},
+		traces:  sink{name: "otlp_traces", data: "traces", log: log},
+		metrics: sink{name: "otlp_metrics", data: "metrics", log: log},
 	}
-	o.life, o.end = context.WithCancel(context.Background())
-	if plan.traces {
-		err = o.openTraces(ctx, attributes)
+	o.exports, o.cancelExports = context.WithCancel(context.Background())
+	if settings.traces {
+		err = o.openTraces(ctx, resource)
 	}
-	if err == nil && plan.metrics {
-		err = o.openMetrics(ctx, attributes, opts.Version)
+	if err == nil && settings.metrics {
+		err = o.openMetrics(ctx, resource, opts.Version)
 	}
 	if err != nil {
 		return nil, errors.Join(err, o.Close(ctx))
@@ -87,62 +88,64 @@ func OpenOTLP(ctx context.Context, opts *OTLPOptions) (*OTLP, error) {
 	return o, nil
 }
 
-// describe is what OpenTelemetry calls the resource: the variables come last, so
-// that they win.
+// newResource returns the OpenTelemetry resource of this process. The variables come
+// last, so they take precedence.
 func newResource(ctx context.Context, opts *OTLPOptions) (*resource.Resource, error) {
-	attrs := []attribute.KeyValue{keyService.String(cmp.Or(opts.Service, instrumentationName)), keyInstance.String(uuid.NewString())}
+	attrs := []attribute.KeyValue{keyService.String(cmp.Or(opts.Service, instrumentationName)),
+		keyInstance.String(uuid.NewString())}
 	if opts.Version != "" {
 		attrs = append(attrs, keyVersion.String(opts.Version))
 	}
 	return resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 }
 
-// A failed call is repeated for a few seconds, so that a collector that restarts
-// costs nothing and one that is gone is noticed soon.
+// A failed call is retried for a few seconds, so that a restart of the collector loses
+// nothing and a missing collector is noticed soon.
 const (
-	retryFirst = 500 * time.Millisecond
-	retryMost  = 2 * time.Second
-	retryFor   = 5 * time.Second
+	retryInitial = 500 * time.Millisecond
+	retryMax     = 2 * time.Second
+	retryFor     = 5 * time.Second
 )
 
-func (o *OTLP) openTraces(ctx context.Context, attributes *resource.Resource) error {
+func (o *OTLP) openTraces(ctx context.Context, res *resource.Resource) error {
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithRetry(otlptracehttp.RetryConfig{
-		Enabled: true, InitialInterval: retryFirst, MaxInterval: retryMost, MaxElapsedTime: retryFor}))
+		Enabled: true, InitialInterval: retryInitial, MaxInterval: retryMax, MaxElapsedTime: retryFor}))
 	if err != nil {
-		return fmt.Errorf("setting up the export of traces: %w; check the OTEL_EXPORTER_OTLP_ variables", err)
+		return fmt.Errorf("creating the trace exporter: %w; check the OTEL_EXPORTER_OTLP_ variables", err)
 	}
 	size := spanQueueSize(os.Getenv)
-	o.gate = &boundedProcessor{most: int64(size), sink: &o.traces}
-	o.gate.SpanProcessor = sdktrace.NewBatchSpanProcessor(&spanExporter{exporter, o, &o.gate.pending}, sdktrace.WithMaxQueueSize(size))
-	o.spans = sdktrace.NewTracerProvider(sdktrace.WithResource(attributes), sdktrace.WithSpanProcessor(o.gate))
-	o.tracer = o.spans.Tracer(instrumentationName, trace.WithSchemaURL(schemaURL))
+	o.processor = &boundedProcessor{limit: int64(size), sink: &o.traces}
+	o.processor.SpanProcessor = sdktrace.NewBatchSpanProcessor(
+		&spanExporter{exporter, o, &o.processor.pending}, sdktrace.WithMaxQueueSize(size))
+	o.tracerProvider = sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithSpanProcessor(o.processor))
+	o.tracer = o.tracerProvider.Tracer(instrumentationName, trace.WithSchemaURL(schemaURL))
 	return nil
 }
 
-func (o *OTLP) openMetrics(ctx context.Context, attributes *resource.Resource, version string) error {
+func (o *OTLP) openMetrics(ctx context.Context, res *resource.Resource, version string) error {
 	exporter, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{
-		Enabled: true, InitialInterval: retryFirst, MaxInterval: retryMost, MaxElapsedTime: retryFor}))
+		Enabled: true, InitialInterval: retryInitial, MaxInterval: retryMax, MaxElapsedTime: retryFor}))
 	if err != nil {
-		return fmt.Errorf("setting up the export of metrics: %w; check the OTEL_EXPORTER_OTLP_ variables", err)
+		return fmt.Errorf("creating the metric exporter: %w; check the OTEL_EXPORTER_OTLP_ variables", err)
 	}
 	reader := sdkmetric.NewPeriodicReader(&metricExporter{exporter, o})
-	o.meterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithResource(attributes), sdkmetric.WithReader(reader))
+	o.meterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithResource(res), sdkmetric.WithReader(reader))
 	o.meter, err = newMeter(o.meterProvider, version)
 	return err
 }
 
-// Close sends what waits and ends. It returns when ctx does, at the latest; what
-// was not sent by then is lost.
+// Close sends the pending data and stops. It returns when ctx ends at the latest; data
+// that was not sent by then is lost.
 func (o *OTLP) Close(ctx context.Context) error {
 	if o == nil {
 		return nil
 	}
-	defer o.end()
-	defer context.AfterFunc(ctx, o.end)()
+	defer o.cancelExports()
+	defer context.AfterFunc(ctx, o.cancelExports)()
 	var err error
-	if o.spans != nil {
-		// The provider forgets its processor when ctx has ended already.
-		err = errors.Join(o.gate.Shutdown(ctx), o.spans.Shutdown(ctx))
+	if o.tracerProvider != nil {
+		// The provider does not shut down its processor when ctx has already ended.
+		err = errors.Join(o.processor.Shutdown(ctx), o.tracerProvider.Shutdown(ctx))
 	}
 	if o.meterProvider != nil {
 		err = errors.Join(err, o.meterProvider.Shutdown(ctx))
@@ -153,12 +156,12 @@ func (o *OTLP) Close(ctx context.Context) error {
 	return err
 }
 
-// Stats counts what did not arrive, for each of the two ways that is on.
-func (o *OTLP) Stats() []SinkStats {
+// stats returns the failures of traces and metrics, for those that are sent.
+func (o *OTLP) stats() []sinkStats {
 	if o == nil {
 		return nil
 	}
-	var all []SinkStats
+	var all []sinkStats
 	if o.tracer != nil {
 		all = append(all, o.traces.stats())
 	}
@@ -168,18 +171,18 @@ func (o *OTLP) Stats() []SinkStats {
 	return all
 }
 
-// spanGate lets as many spans wait as the processor behind it has room for, and
-// counts those that it turns away; the processor would drop them silently.
+// boundedProcessor passes on as many spans as the processor behind it can queue, and
+// counts the others as dropped. That processor would drop them silently.
 type boundedProcessor struct {
 	sdktrace.SpanProcessor
 	pending atomic.Int64
-	most    int64
+	limit   int64
 	sink    *sink
 }
 
-// OnEnd takes a finished span.
+// OnEnd queues a finished span.
 func (g *boundedProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
-	if g.pending.Add(1) > g.most {
+	if g.pending.Add(1) > g.limit {
 		g.pending.Add(-1)
 		g.sink.dropped.Add(1)
 		return
@@ -187,40 +190,40 @@ func (g *boundedProcessor) OnEnd(s sdktrace.ReadOnlySpan) {
 	g.SpanProcessor.OnEnd(s)
 }
 
-// spanExporter follows how the export of spans goes.
+// spanExporter records the results of exports in the sink.
 type spanExporter struct {
 	sdktrace.SpanExporter
 	o       *OTLP
 	pending *atomic.Int64
 }
 
-// ExportSpans sends one batch. Its error is dealt with here: nobody else hears
-// of it.
+// ExportSpans sends one batch. It always returns nil, because the error is recorded
+// here.
 func (e *spanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	defer e.pending.Add(-int64(len(spans)))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(e.o.life, cancel)()
+	defer context.AfterFunc(e.o.exports, cancel)()
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	if err != nil {
 		e.o.traces.dropped.Add(int64(len(spans)))
 	}
-	e.o.traces.done(err)
+	e.o.traces.recordResult(err)
 	return nil
 }
 
-// metricExporter follows how the export of metrics goes.
+// metricExporter records the results of exports in the sink.
 type metricExporter struct {
 	sdkmetric.Exporter
 	o *OTLP
 }
 
-// Export sends all metrics. They are cumulative, so a failed call loses nothing
-// but points in between.
+// Export sends all metrics. They are cumulative, so a failed call loses only
+// intermediate points.
 func (e *metricExporter) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(e.o.life, cancel)()
-	e.o.metrics.done(e.Exporter.Export(ctx, m))
+	defer context.AfterFunc(e.o.exports, cancel)()
+	e.o.metrics.recordResult(e.Exporter.Export(ctx, m))
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"tendril/worker"
 )
 
-// meter has the instruments of OpenTelemetry.
+// meter holds the OpenTelemetry instruments.
 type meter struct {
 	operation, process metric.Float64Histogram
 	consumed           metric.Int64Counter
@@ -22,7 +22,7 @@ func newMeter(provider metric.MeterProvider, version string) (*meter, error) {
 	m := provider.Meter(instrumentationName, metric.WithInstrumentationVersion(version), metric.WithSchemaURL(schemaURL))
 	bounds := metric.WithExplicitBucketBoundaries(seconds()...)
 	operation, err1 := m.Float64Histogram(metricOperationDuration, metric.WithUnit("s"), bounds,
-		metric.WithDescription("Duration of one call of the queue: a receive with its long poll, a delete, a change of visibility."))
+		metric.WithDescription("Duration of one queue request: a receive with its long poll, a delete, a visibility change."))
 	process, err2 := m.Float64Histogram(metricProcessDuration, metric.WithUnit("s"), bounds,
 		metric.WithDescription("Duration of one delivery."))
 	consumed, err3 := m.Int64Counter(metricConsumed, metric.WithUnit("{message}"),
@@ -30,34 +30,40 @@ func newMeter(provider metric.MeterProvider, version string) (*meter, error) {
 	return &meter{operation, process, consumed}, errors.Join(err1, err2, err3)
 }
 
-// lineMeter records for one queue. What it says with each value is made once.
+// workerMeter records the metrics of one queue. Attribute sets are created once.
 type workerMeter struct {
 	*meter
 	receive, remove, change []metric.RecordOption
 	consume                 []metric.AddOption
-	// process is by the class of the result.
+	// process has the options by class of the result.
 	process map[string][]metric.RecordOption
 }
 
-// Worker returns a listener that records OpenTelemetry's metrics of a worker,
-// with the fields nil that it does not need; nil when no metrics are sent.
+// Worker returns listeners that record the OpenTelemetry metrics of a worker; nil when
+// no metrics are sent. Listeners that it does not need are nil.
 func (o *OTLP) Worker(queue string) *worker.Events {
 	if o == nil || o.meter == nil {
 		return nil
 	}
 	l := newWorkerMeter(o.meter, queue)
-	return &worker.Events{Received: l.received, Deleted: l.deleted, Extended: l.extended, Settled: l.settled, Postponed: l.postponed}
+	return &worker.Events{
+		Received: l.received, Deleted: l.deleted, Extended: l.extended, Settled: l.settled, Postponed: l.postponed,
+	}
 }
 
 func newWorkerMeter(m *meter, queue string) *workerMeter {
 	set := func(operation string, more ...attribute.KeyValue) attribute.Set {
-		return attribute.NewSet(append(more, system(), keyDestination.String(queue), keyOperation.String(operation), operationType(operation))...)
+		attrs := append(more, system(), keyDestination.String(queue), keyOperation.String(operation),
+			operationType(operation))
+		return attribute.NewSet(attrs...)
 	}
 	record := func(operation string, more ...attribute.KeyValue) []metric.RecordOption {
 		return []metric.RecordOption{metric.WithAttributeSet(set(operation, more...))}
 	}
-	l := &workerMeter{meter: m, receive: record(operationReceive), remove: record(operationDelete), change: record(operationChange),
-		consume: []metric.AddOption{metric.WithAttributeSet(set(operationReceive))}, process: map[string][]metric.RecordOption{}}
+	l := &workerMeter{meter: m, receive: record(operationReceive), remove: record(operationDelete),
+		change:  record(operationChange),
+		consume: []metric.AddOption{metric.WithAttributeSet(set(operationReceive))},
+		process: map[string][]metric.RecordOption{}}
 	for _, class := range append(codeClasses(), "unreached", "throttled") {
 		l.process[class] = record(operationProcess, keyErrorType.String(class))
 	}
@@ -94,12 +100,13 @@ func (l *workerMeter) postponed(p worker.Postponed) {
 	}
 }
 
-// codeClass is "2xx" and so on for an HTTP status, "none" without an answer.
+// codeClass returns the class of an HTTP status, such as "2xx", or "none" without an
+// answer.
 func codeClass(status int) string {
 	return [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}[codeIndex(status)]
 }
 
-// codeClasses are all that codeClass can answer, in the order of codeIndex.
+// codeClasses returns all results of codeClass, in the order of codeIndex.
 func codeClasses() (all []string) {
 	for status := 0; status < 600; status += 100 {
 		all = append(all, codeClass(status))
@@ -114,13 +121,15 @@ func codeIndex(status int) int {
 	return status / 100
 }
 
-// seconds are the bounds of durations, from 1 ms to 1 h. The steps are fine where
-// web apps answer, and at common time limits.
+// seconds returns the histogram bounds for durations, from 1 ms to 1 h. They are dense
+// at typical answer times of web apps and at common timeouts.
 func seconds() []float64 {
 	var bounds []float64
 	for _, d := range []time.Duration{
-		time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond,
-		100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second, 2500 * time.Millisecond, 5 * time.Second,
+		time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
+		50 * time.Millisecond,
+		100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second,
+		2500 * time.Millisecond, 5 * time.Second,
 		10 * time.Second, 30 * time.Second, time.Minute, 3 * time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour,
 	} {
 		bounds = append(bounds, d.Seconds())

@@ -168,7 +168,7 @@ func expect(t *testing.T, what string, got, want map[string]string) {
 
 const parentOfTest = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-func TestADeliveryIsTwoSpans(t *testing.T) {
+func TestDeliveryHasTwoSpans(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_SERVICE_NAME", "shop")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=staging")
@@ -178,7 +178,7 @@ func TestADeliveryIsTwoSpans(t *testing.T) {
 	defer outer.End()
 	ctx, end := tracer.Begin(around, &queue.Message{ID: "m-1", ReceiveCount: 2,
 		Attributes: []queue.Attribute{{Name: "traceparent", Type: "String", Value: parentOfTest}}})
-	header, xray := Traceparent(ctx), XRayHeader(ctx)
+	header := Traceparent(ctx)
 	end(queue.Result{Outcome: queue.Failed, Status: 503, Reason: "status 503"})
 	if err := o.Close(context.Background()); err != nil {
 		t.Fatal(err)
@@ -195,22 +195,22 @@ func TestADeliveryIsTwoSpans(t *testing.T) {
 		t.Errorf("the links are %v, want the message's creation", process.Links)
 	}
 	if want := fmt.Sprintf("00-%x-%x-01", call.TraceId, call.SpanId); header != want {
-		t.Errorf("the app is told %s, want %s", header, want)
+		t.Errorf("the app gets %s, want %s", header, want)
 	}
-	if sc, ok := parseXRay(xray); !ok || sc.SpanID().String() != fmt.Sprintf("%x", call.SpanId) {
-		t.Errorf("the app is told %s", xray)
-	}
-	expect(t, "process", texts(process.Attributes), map[string]string{"messaging.system": "aws_sqs", "messaging.destination.name": "jobs",
-		"messaging.operation.name": "process", "messaging.operation.type": "process", "messaging.message.id": "m-1", "aws.sqs.queue.url": "http://q/0/jobs",
+	expect(t, "process", texts(process.Attributes), map[string]string{"messaging.system": "aws_sqs",
+		"messaging.destination.name": "jobs",
+		"messaging.operation.name":   "process", "messaging.operation.type": "process", "messaging.message.id": "m-1", "aws.sqs.queue.url": "http://q/0/jobs",
 		"tendril.message.receive_count": "2", "error.type": "503", "tendril.outcome": "failed"})
-	expect(t, "POST", texts(call.Attributes), map[string]string{"http.request.method": "POST", "url.full": "http://localhost:8080/", "http.response.status_code": "503"})
+	expect(t, "POST", texts(call.Attributes), map[string]string{"http.request.method": "POST",
+		"url.full": "http://localhost:8080/", "http.response.status_code": "503"})
 	if process.Status.Code != tracepb.Status_STATUS_CODE_ERROR || process.Status.Message != "status 503" {
 		t.Errorf("the status is %v", process.Status)
 	}
-	expect(t, "resource", c.about, map[string]string{"service.name": "shop", "service.version": "1.2.3", "deployment.environment.name": "staging", "telemetry.sdk.language": "go"})
+	expect(t, "resource", c.about, map[string]string{"service.name": "shop", "service.version": "1.2.3",
+		"deployment.environment.name": "staging", "telemetry.sdk.language": "go"})
 }
 
-func TestABatchLinksEachMessage(t *testing.T) {
+func TestBatchIsLinkedToEachMessage(t *testing.T) {
 	c := newCollector(t)
 	o := open(t, nil)
 	_, end := o.Tracer(TracerOptions{Queue: "jobs", Function: "resize"}).BeginBatch(context.Background(), []*queue.Message{
@@ -226,11 +226,12 @@ func TestABatchLinksEachMessage(t *testing.T) {
 	if len(process.Links) != 2 || texts(process.Links[1].Attributes)["messaging.message.id"] != "c" {
 		t.Errorf("the links are %v, want those of a and c", process.Links)
 	}
-	expect(t, "process", texts(process.Attributes), map[string]string{"messaging.batch.message_count": "3", "error.type": "failed"})
+	expect(t, "process", texts(process.Attributes), map[string]string{"messaging.batch.message_count": "3",
+		"error.type": "failed"})
 	expect(t, "invoke", texts(call.Attributes), map[string]string{"faas.invoked_name": "resize"})
 }
 
-func TestMetricsArrive(t *testing.T) {
+func TestMetricsAreExported(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_TRACES_EXPORTER", "none")
 	o := open(t, nil)
@@ -279,28 +280,29 @@ func TestMetricsArrive(t *testing.T) {
 	}
 }
 
-func TestAFailingCollectorIsOneLine(t *testing.T) {
+func TestFailingCollectorIsLoggedOnce(t *testing.T) {
 	c := newCollector(t)
-	c.set(http.StatusBadRequest, nil) // not worth a repetition
+	c.set(http.StatusBadRequest, nil) // the exporter does not retry this status
 	var lines syncBuffer
 	o := open(t, &OTLPOptions{Logger: slog.New(slog.NewTextHandler(&lines, nil))})
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
 	deliver := func() {
 		_, end := tracer.Begin(context.Background(), &queue.Message{ID: "m"})
 		end(queue.Result{Outcome: queue.Done})
-		if err := o.spans.ForceFlush(context.Background()); err != nil {
+		if err := o.tracerProvider.ForceFlush(context.Background()); err != nil {
 			t.Error(err)
 		}
 	}
 	deliver()
 	deliver()
-	if got := o.Stats()[0]; got.Sink != "otlp_traces" || got.Errors != 2 || got.Dropped != 4 {
-		t.Errorf("Stats are %+v, want 2 errors and 4 spans dropped", got)
+	if got := o.stats()[0]; got.sink != "otlp_traces" || got.errors != 2 || got.dropped != 4 {
+		t.Errorf("stats are %+v, want 2 errors and 4 spans dropped", got)
 	}
 	c.set(0, nil)
 	deliver()
-	if text := lines.String(); strings.Count(text, "traces cannot be sent") != 1 || strings.Count(text, "traces can be sent again") != 1 {
-		t.Errorf("the log should have one line for the failure and one for its end:\n%s", text)
+	text := lines.String()
+	if strings.Count(text, "sending telemetry failed") != 1 || strings.Count(text, "sending telemetry resumed") != 1 {
+		t.Errorf("want one log line for the failure and one for its end:\n%s", text)
 	}
 }
 
@@ -322,7 +324,7 @@ func (l *syncBuffer) String() string {
 	return l.b.String()
 }
 
-func TestAHangingCollectorHoldsUpNobody(t *testing.T) {
+func TestHangingCollectorDoesNotBlockDeliveries(t *testing.T) {
 	c := newCollector(t)
 	hold := make(chan struct{})
 	defer close(hold)
@@ -336,17 +338,17 @@ func TestAHangingCollectorHoldsUpNobody(t *testing.T) {
 		end(queue.Result{Outcome: queue.Done})
 	}
 	<-c.arrived
-	if got := o.Stats()[0].Dropped; got < 180 || got > 190 {
+	if got := o.stats()[0].dropped; got < 180 || got > 190 {
 		t.Errorf("%d of 200 spans were dropped, with room for 10", got)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := o.Close(ctx); err == nil {
-		t.Error("Close should tell that spans were lost")
+		t.Error("Close returned no error although spans were lost")
 	}
 }
 
-func TestRoomComesBackWithEachExport(t *testing.T) {
+func TestExportedSpansMakeRoomForNewOnes(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_BSP_MAX_QUEUE_SIZE", "2")
 	o := open(t, nil)
@@ -355,16 +357,16 @@ func TestRoomComesBackWithEachExport(t *testing.T) {
 		c.set(map[bool]int{true: http.StatusBadRequest}[i%2 == 0], nil) // room comes back from a failure too
 		_, end := tracer.Begin(context.Background(), &queue.Message{ID: "m"})
 		end(queue.Result{Outcome: queue.Done})
-		if err := o.spans.ForceFlush(context.Background()); err != nil {
+		if err := o.tracerProvider.ForceFlush(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(c.spans) != 10 || o.Stats()[0].Dropped != 10 {
-		t.Errorf("%d spans arrived and %d were dropped, want 10 of each", len(c.spans), o.Stats()[0].Dropped)
+	if len(c.spans) != 10 || o.stats()[0].dropped != 10 {
+		t.Errorf("%d spans arrived and %d were dropped, want 10 of each", len(c.spans), o.stats()[0].dropped)
 	}
 }
 
-func TestWithoutAnEndpointThereIsNothing(t *testing.T) {
+func TestNothingIsExportedWithoutAnEndpoint(t *testing.T) {
 	clearOTEL(t)
 	o, err := OpenOTLP(context.Background(), nil)
 	if o != nil || err != nil {
@@ -375,7 +377,7 @@ func TestWithoutAnEndpointThereIsNothing(t *testing.T) {
 	end(queue.Result{})
 	_, endBatch := tracer.BeginBatch(ctx, nil)
 	endBatch(nil)
-	if Traceparent(ctx) != "" || XRayHeader(ctx) != "" || o.Worker("jobs") != nil || o.Stats() != nil || o.Close(ctx) != nil {
+	if Traceparent(ctx) != "" || o.Worker("jobs") != nil || o.stats() != nil || o.Close(ctx) != nil {
 		t.Error("what is off must do nothing")
 	}
 	if n := testing.AllocsPerRun(100, func() {
@@ -386,13 +388,13 @@ func TestWithoutAnEndpointThereIsNothing(t *testing.T) {
 	}
 }
 
-func TestSamplingStillTellsTheApp(t *testing.T) {
+func TestUnsampledTraceIsStillPropagatedToTheApp(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
 	o := open(t, nil)
 	ctx, end := o.Tracer(TracerOptions{Queue: "jobs"}).Begin(context.Background(), &queue.Message{ID: "m"})
 	if h := Traceparent(ctx); !strings.HasSuffix(h, "-00") {
-		t.Errorf("the app is told %q, want a trace that is not sampled", h)
+		t.Errorf("the app gets %q, want a trace that is not sampled", h)
 	}
 	end(queue.Result{})
 	if err := o.Close(context.Background()); err != nil || len(c.spans) != 0 {
@@ -400,7 +402,7 @@ func TestSamplingStillTellsTheApp(t *testing.T) {
 	}
 }
 
-func TestPlanOTLP(t *testing.T) {
+func TestReadOTLPSettings(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name, env string
@@ -414,13 +416,17 @@ func TestPlanOTLP(t *testing.T) {
 		{"disabled", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_SDK_DISABLED=TRUE", otlpSettings{}, ""},
 		{"no traces", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_EXPORTER=none", otlpSettings{metrics: true}, ""},
 		{"no metrics", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_METRICS_EXPORTER=none", otlpSettings{traces: true}, ""},
-		{"another exporter", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_EXPORTER=zipkin", otlpSettings{}, "OTEL_TRACES_EXPORTER"},
+		{"another exporter", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_EXPORTER=zipkin", otlpSettings{},
+			"OTEL_TRACES_EXPORTER"},
 		{"grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_EXPORTER_OTLP_PROTOCOL=grpc", otlpSettings{}, "4318"},
 		{"grpc but not here", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=http/protobuf", otlpSettings{true, true}, ""},
 		{"grpc and off", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", otlpSettings{}, ""},
-		{"a sampler", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=0.1", otlpSettings{true, true}, ""},
-		{"an unknown sampler", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_SAMPLER=jaeger_remote", otlpSettings{}, "parentbased_traceidratio"},
-		{"a bad share", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=NaN", otlpSettings{}, "from 0 to 1"},
+		{"a sampler", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=0.1",
+			otlpSettings{true, true}, ""},
+		{"an unknown sampler", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_SAMPLER=jaeger_remote", otlpSettings{},
+			"parentbased_traceidratio"},
+		{"a bad share", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=NaN",
+			otlpSettings{}, "0 to 1"},
 	} {
 		env := map[string]string{}
 		for _, v := range strings.Fields(tc.env) {
@@ -437,10 +443,11 @@ func TestPlanOTLP(t *testing.T) {
 	}
 }
 
-func TestABadVariableIsNamed(t *testing.T) {
+func TestErrorNamesTheInvalidVariable(t *testing.T) {
 	newCollector(t)
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "novalue")
-	if o, err := OpenOTLP(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "OTEL_RESOURCE_ATTRIBUTES") {
+	if o, err := OpenOTLP(context.Background(), nil); err == nil ||
+		!strings.Contains(err.Error(), "OTEL_RESOURCE_ATTRIBUTES") {
 		t.Errorf("OpenOTLP: %v, %v", o, err)
 	}
 }

@@ -6,23 +6,22 @@ import (
 	"sync/atomic"
 )
 
-// SinkStats counts what became of figures and spans on their way out of the
-// process.
-type SinkStats struct {
-	// Sink is "cloudwatch", "otlp_traces" or "otlp_metrics".
-	Sink string
-	// Errors counts the calls that failed. What they carried may have been sent
-	// again since.
-	Errors int64
-	// Dropped counts what was given up: spans, or figures of CloudWatch.
-	Dropped int64
+// sinkStats counts the failures of one sink.
+type sinkStats struct {
+	// sink is "cloudwatch", "otlp_traces" or "otlp_metrics".
+	sink string
+	// errors counts the failed calls. Their data may have been sent again since.
+	errors int64
+	// dropped counts the spans, or statistic sets of CloudWatch, that were dropped.
+	dropped int64
 }
 
-// sink follows whether one way out works, and says so when that changes: a
-// collector that is down for a day is two lines in the log.
+// sink is a destination of telemetry. It logs when sending starts and stops failing,
+// so a collector that is down for a day causes two lines in the log.
 type sink struct {
-	name, what string
-	log        *slog.Logger
+	name string
+	data string // what is sent: "metrics", "traces" or "health"
+	log  *slog.Logger
 
 	errors, dropped atomic.Int64
 
@@ -30,8 +29,8 @@ type sink struct {
 	failing bool
 }
 
-// done takes the end of one call.
-func (s *sink) done(err error) {
+// recordResult records the result of one call.
+func (s *sink) recordResult(err error) {
 	if err != nil {
 		s.errors.Add(1)
 	}
@@ -42,18 +41,19 @@ func (s *sink) done(err error) {
 	switch {
 	case !changed:
 	case err != nil:
-		s.log.Warn(s.what+" cannot be sent; deliveries go on, and sending is tried again", "component", "telemetry", "sink", s.name, "err", err)
+		s.log.Warn("sending telemetry failed, retrying: deliveries are not affected",
+			"component", "telemetry", "sink", s.name, "data", s.data, "err", err)
 	default:
-		s.log.Info(s.what+" can be sent again", "component", "telemetry", "sink", s.name,
+		s.log.Info("sending telemetry resumed", "component", "telemetry", "sink", s.name, "data", s.data,
 			"errors", s.errors.Load(), "dropped", s.dropped.Load())
 	}
 }
 
-func (s *sink) stats() SinkStats {
-	return SinkStats{Sink: s.name, Errors: s.errors.Load(), Dropped: s.dropped.Load()}
+func (s *sink) stats() sinkStats {
+	return sinkStats{sink: s.name, errors: s.errors.Load(), dropped: s.dropped.Load()}
 }
 
-// orDiscard is log, or one that writes nothing.
+// loggerOrDiscard returns log, or a logger that writes nothing for nil.
 func loggerOrDiscard(log *slog.Logger) *slog.Logger {
 	if log == nil {
 		return slog.New(slog.DiscardHandler)

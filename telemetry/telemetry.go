@@ -15,19 +15,19 @@ import (
 
 // Options configure [New]. A nil *Options is valid.
 type Options struct {
-	// Version is tendril's own, for tendril_build_info; may be "".
+	// Version is the version of tendril, for tendril_build_info; may be "".
 	Version string
-	// Sources are asked when somebody reads the metrics.
+	// Sources are called when the metrics are read.
 	Sources Sources
-	// CloudWatch and OTLP hear of what workers do too; each may be nil. Starting
-	// and stopping them is the caller's.
+	// CloudWatch and OTLP get the events of workers as well; each may be nil. The
+	// caller starts and stops them.
 	CloudWatch *CloudWatch
 	OTLP       *OTLP
-	// Logger hears of metrics that could not be collected; nil for nobody.
+	// Logger gets errors of the collection of metrics; may be nil.
 	Logger *slog.Logger
 }
 
-// Telemetry counts what happens. Its methods are safe for concurrent use.
+// Telemetry counts events. Its methods are safe for concurrent use.
 type Telemetry struct {
 	catalogue
 	opts Options
@@ -41,7 +41,7 @@ type Telemetry struct {
 	reloadOK, reloadAt prometheus.Gauge
 }
 
-// New makes the metrics. It starts nothing.
+// New creates the metrics. It starts nothing.
 func New(opts *Options) *Telemetry {
 	t := &Telemetry{catalogue: catalogue{registry: prometheus.NewRegistry()}}
 	if opts != nil {
@@ -54,17 +54,20 @@ func New(opts *Options) *Telemetry {
 	t.periodic = newPeriodicMetrics(c)
 	t.leader = newLeaderMetrics(c)
 	t.broker = newBrokerMetrics(c)
-	t.reloadOK = c.gauge("tendril_config_last_reload_successful", "Whether the last reload was put in force, 1 or 0; 1 before the first.").WithLabelValues()
-	t.reloadAt = c.gauge("tendril_config_last_reload_timestamp_seconds", "When a reload was last put in force, or the process began, in seconds since 1970.").WithLabelValues()
+	t.reloadOK = c.gauge("tendril_config_last_reload_successful",
+		"Whether the last reload succeeded, 1 or 0; 1 before the first.").WithLabelValues()
+	t.reloadAt = c.gauge("tendril_config_last_reload_timestamp_seconds",
+		"When the last successful reload happened, or the process started, in seconds since 1970.").WithLabelValues()
 	t.Reloaded(nil)
-	c.gauge("tendril_build_info", "The version that runs; always 1.", "version", "goversion").WithLabelValues(t.opts.Version, runtime.Version()).Set(1)
+	c.gauge("tendril_build_info", "The running version; always 1.", "version",
+		"goversion").WithLabelValues(t.opts.Version, runtime.Version()).Set(1)
 	t.registry.MustRegister(newSourceCollector(c, &t.opts))
-	slices.SortFunc(c.list, func(a, b Metric) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.list, func(a, b metricInfo) int { return strings.Compare(a.name, b.name) })
 	return t
 }
 
-// Handler serves the metrics to Prometheus, as OpenMetrics where it asks for
-// that. Readers that come at the same time share one collection.
+// Handler serves the metrics to Prometheus, in OpenMetrics format if requested.
+// Concurrent requests share one collection.
 func (t *Telemetry) Handler() http.Handler {
 	opts := promhttp.HandlerOpts{EnableOpenMetrics: true, ErrorHandling: promhttp.ContinueOnError, CoalesceGather: true}
 	if t.opts.Logger != nil {
@@ -73,12 +76,12 @@ func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.registry, opts)
 }
 
-// Metrics describes all metrics of tendril's own in the order of their names.
-// Beside them are go_* and process_*, those of every Go program.
-func (t *Telemetry) Metrics() []Metric { return slices.Clone(t.list) }
+// metrics describes all metrics of tendril, ordered by name. Handler also serves the
+// metrics of every Go program, go_* and process_*.
+func (t *Telemetry) metrics() []metricInfo { return slices.Clone(t.list) }
 
-// Reloaded tells how a reload of the settings or the tasks ended; a nil error is
-// a success.
+// Reloaded records the result of a reload of the settings or the tasks; nil means
+// success.
 func (t *Telemetry) Reloaded(err error) {
 	t.reloadOK.Set(boolValue(err == nil))
 	if err == nil {

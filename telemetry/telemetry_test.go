@@ -27,46 +27,54 @@ import (
 	"tendril/worker"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// everything returns a telemetry in which every metric has a value.
+// newFullTelemetry returns a Telemetry in which every metric has a value.
 func newFullTelemetry() *Telemetry {
 	cw := NewCloudWatch(&fakePutter{}, &CloudWatchOptions{Name: "app"})
 	t := New(&Options{Version: "1.2.3", CloudWatch: cw, Sources: Sources{
 		Workers: func() []WorkerStatus {
 			return []WorkerStatus{
-				{Queue: "jobs", Target: "http://app/", Status: worker.Status{Limit: 50, InWork: 7, Prefetched: 2, Waiting: 1, Receiving: true, Oldest: 90 * time.Second, LongestWait: 1500 * time.Millisecond}},
-				{Queue: "mail", Target: "http://app/", Status: worker.Status{Limit: 40, Reasons: []worker.Reason{{Block: worker.AppDown}, {Block: worker.Tripped}}}},
+				{Queue: "jobs", Target: "http://app/", Status: worker.Status{Limit: 50, InWork: 7, Prefetched: 2, Waiting: 1,
+					Receiving: true, Oldest: 90 * time.Second, LongestWait: 1500 * time.Millisecond}},
+				{Queue: "mail", Target: "http://app/", Status: worker.Status{Limit: 40,
+					Reasons: []worker.Reason{{Block: worker.AppDown}, {Block: worker.Tripped}}}},
 			}
 		},
 		Queues: func(context.Context) []Queue {
-			return []Queue{{Name: "jobs", Visible: 12, InFlight: 7, Delayed: 1, OldestAge: 90 * time.Second, HasAge: true}, {Name: "mail", Visible: 3}}
+			return []Queue{{Name: "jobs", Visible: 12, InFlight: 7, Delayed: 1, OldestAge: 90 * time.Second, HasAge: true},
+				{Name: "mail", Visible: 3}}
 		},
 		Processes: func() []supervisor.Status {
-			return []supervisor.Status{{Name: "web", State: supervisor.Running, Ready: true}, {Name: "clock", State: supervisor.Waiting}}
+			return []supervisor.Status{{Name: "web", State: supervisor.Running, Ready: true},
+				{Name: "clock", State: supervisor.Waiting}}
 		},
 		Tasks: func() ([]periodic.TaskStatus, int64) {
-			return []periodic.TaskStatus{{Task: periodic.Task{Name: "report"}, Next: time.Unix(1000, 0)}, {Task: periodic.Task{Name: "held"}, Paused: true, Next: time.Unix(1, 0)}}, 1
+			return []periodic.TaskStatus{{Task: periodic.Task{Name: "report"}, Next: time.Unix(1000, 0)},
+				{Task: periodic.Task{Name: "held"}, Paused: true, Next: time.Unix(1, 0)}}, 1
 		},
 		Leader: func() bool { return true },
 		Limits: func() []Limit {
-			return []Limit{{Target: "http://app/", Concurrency: 20, Breaker: "half-open", RateRefused: 5, ConcurrencyRefused: 6, BreakerRefused: 7}}
+			return []Limit{{Target: "http://app/", Concurrency: 20, Breaker: "half-open", RateRefused: 5,
+				ConcurrencyRefused: 6, BreakerRefused: 7}}
 		},
 	}})
 	emitAll(t)
 	return t
 }
 
-// happen lets one of everything happen.
+// emitAll calls every listener once.
 func emitAll(t *Telemetry) {
 	w := t.Worker("jobs", "http://app/")
 	w.Received(worker.Received{Messages: 8})
 	w.Received(worker.Received{})
 	w.PollFailed(worker.PollFailed{})
 	w.Duplicate(worker.Duplicate{})
-	w.Settled(worker.Settled{Outcome: queue.Done, Status: 204, Attempt: 1, Duration: 20 * time.Millisecond, Wait: 2 * time.Second})
+	w.Settled(worker.Settled{Outcome: queue.Done, Status: 204, Attempt: 1, Duration: 20 * time.Millisecond,
+		Wait: 2 * time.Second})
 	w.Settled(worker.Settled{Outcome: queue.Done, Status: 200, Attempt: 3, Duration: 20 * time.Minute, Wait: time.Hour})
-	w.Settled(worker.Settled{Outcome: queue.Failed, Status: 503, Attempt: 1, Duration: time.Second, Wait: 3 * time.Second, Late: true})
+	w.Settled(worker.Settled{Outcome: queue.Failed, Status: 503, Attempt: 1, Duration: time.Second,
+		Wait: 3 * time.Second, Late: true})
 	w.Settled(worker.Settled{Outcome: queue.Failed, Attempt: 2, Duration: 3 * time.Minute})
 	w.Settled(worker.Settled{Outcome: queue.Unreached})
 	w.Settled(worker.Settled{Outcome: queue.Throttled, Status: 429})
@@ -99,7 +107,8 @@ func emitAll(t *Telemetry) {
 	p := t.Periodic()
 	p.Fired(periodic.Fired{Task: "report", Lateness: 40 * time.Millisecond})
 	p.Fired(periodic.Fired{Task: "report", Lateness: time.Hour, Manual: true})
-	for i, r := range []periodic.Reason{periodic.ReasonMissed, periodic.ReasonOverlap, periodic.ReasonPaused, periodic.ReasonUncertain, periodic.ReasonAlready, "a new one"} {
+	for i, r := range []periodic.Reason{periodic.ReasonMissed, periodic.ReasonOverlap, periodic.ReasonPaused,
+		periodic.ReasonUncertain, periodic.ReasonAlready, "a new one"} {
 		p.Skipped(periodic.Skipped{Task: "report", Count: i + 1, Reason: r})
 	}
 	p.Failed(periodic.Failed{Task: "report"})
@@ -165,17 +174,17 @@ func TestEveryMetricHasTheRightValue(t *testing.T) {
 	compareGolden(t, "testdata/metrics.txt", strings.Join(stable, ""))
 }
 
-func TestEveryMetricOfTheCatalogueIsServed(t *testing.T) {
+func TestEveryMetricIsServed(t *testing.T) {
 	t.Parallel()
 	tel := newFullTelemetry()
 	text := read(t, tel, "text/plain")
-	for _, m := range tel.Metrics() {
-		if !strings.Contains(text, "# TYPE "+m.Name+" "+m.Type+"\n") {
-			t.Errorf("%s is described as a %s and is not served so", m.Name, m.Type)
+	for _, m := range tel.metrics() {
+		if !strings.Contains(text, "# TYPE "+m.name+" "+m.kind+"\n") {
+			t.Errorf("%s is described as a %s and is not served so", m.name, m.kind)
 		}
 	}
-	if n := strings.Count(text, "# TYPE "); n != len(tel.Metrics()) {
-		t.Errorf("%d metrics are served and %d described", n, len(tel.Metrics()))
+	if n := strings.Count(text, "# TYPE "); n != len(tel.metrics()) {
+		t.Errorf("%d metrics are served and %d described", n, len(tel.metrics()))
 	}
 }
 
@@ -195,24 +204,25 @@ func TestMetricsFollowPrometheusRules(t *testing.T) {
 func TestOpenMetricsIsServed(t *testing.T) {
 	t.Parallel()
 	text := read(t, newFullTelemetry(), "application/openmetrics-text; version=1.0.0")
-	for _, want := range []string{"# TYPE tendril_deliveries counter\n", `tendril_deliveries_total{code="2xx",outcome="ok",queue="jobs",target="http://app/"} 2.0`} {
+	for _, want := range []string{"# TYPE tendril_deliveries counter\n",
+		`tendril_deliveries_total{code="2xx",outcome="ok",queue="jobs",target="http://app/"} 2.0`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}
 	}
 }
 
-func TestNothingSetIsFine(t *testing.T) {
+func TestZeroOptionsAreValid(t *testing.T) {
 	t.Parallel()
 	tel := New(nil)
 	text := read(t, tel, "")
 	for _, absent := range []string{"tendril_leader ", "tendril_inflight", "tendril_sink_errors_total"} {
 		if strings.Contains(text, "\n"+absent) {
-			t.Errorf("%s is served although nobody can tell it", absent)
+			t.Errorf("%s is served without a source", absent)
 		}
 	}
 	if !strings.Contains(text, "tendril_build_info") {
-		t.Error("the version is not told")
+		t.Error("the version is missing")
 	}
 }
 
@@ -250,7 +260,8 @@ func TestSettledReachesEverySink(t *testing.T) {
 		t.Error("the collector got nothing")
 	}
 	text := read(t, tel, "")
-	for _, want := range []string{`outcome="ok",queue="jobs",target="t"} 1`, `tendril_sink_errors_total{sink="otlp_traces"} 0`, `tendril_sink_errors_total{sink="cloudwatch"} 0`} {
+	for _, want := range []string{`outcome="ok",queue="jobs",target="t"} 1`,
+		`tendril_sink_errors_total{sink="otlp_traces"} 0`, `tendril_sink_errors_total{sink="cloudwatch"} 0`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is missing in\n%s", want, text)
 		}
@@ -281,7 +292,7 @@ func TestQueueNamesAreBounded(t *testing.T) {
 	}
 }
 
-func TestSettledIsCheap(t *testing.T) {
+func TestSettledDoesNotAllocate(t *testing.T) {
 	settled := New(&Options{CloudWatch: NewCloudWatch(&fakePutter{}, nil)}).Worker("jobs", "t").Settled
 	s := worker.Settled{Outcome: queue.Done, Status: 200, Attempt: 1, Duration: time.Millisecond}
 	if n := testing.AllocsPerRun(1000, func() { settled(s) }); n != 0 {
@@ -290,7 +301,8 @@ func TestSettledIsCheap(t *testing.T) {
 }
 
 func BenchmarkSettled(b *testing.B) {
-	s := worker.Settled{Outcome: queue.Done, Status: 200, Attempt: 1, Duration: 3 * time.Millisecond, Wait: 20 * time.Millisecond}
+	s := worker.Settled{Outcome: queue.Done, Status: 200, Attempt: 1, Duration: 3 * time.Millisecond,
+		Wait: 20 * time.Millisecond}
 	b.Run("prometheus", func(b *testing.B) {
 		settled := New(nil).Worker("jobs", "t").Settled
 		b.ReportAllocs()

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// Route says whence and whither the deliveries of a [Tracer] go.
+// TracerOptions describe the queue and the target of the deliveries of a [Tracer].
 type TracerOptions struct {
 	// Queue is the queue's name; QueueURL its URL, "" when unknown.
 	Queue, QueueURL string
@@ -21,79 +21,83 @@ type TracerOptions struct {
 	Target, Function string
 }
 
-// Tracer makes the spans of deliveries on one route. A nil *Tracer makes none,
-// at no cost. Its methods are safe for concurrent use.
+// Tracer creates the spans of the deliveries from one queue to one target. A nil
+// *Tracer creates none, at no cost. Its methods are safe for concurrent use.
 //
-// A delivery has two spans: "process QUEUE", which stands for the work on the
-// message and is linked to the context in which the message was created, and
-// below it "POST" or "invoke", the call. Every delivery is a trace of its own: a
-// message may be delivered days after it was sent, and more than once.
+// A delivery has two spans: "process QUEUE" covers the delivery and is linked to the
+// context in which the message was created; its child "POST" or "invoke" covers the
+// request. Every delivery is a trace of its own, because a message may be delivered days
+// after it was sent, and more than once.
 type Tracer struct {
-	tracer             trace.Tracer
-	process, call      string
-	attributes, client []attribute.KeyValue
+	tracer                  trace.Tracer
+	process, call           string // span names
+	processAttrs, callAttrs []attribute.KeyValue
 }
 
-// Tracer returns the tracer for a route; nil when no traces are sent.
-func (o *OTLP) Tracer(r TracerOptions) *Tracer {
+// Tracer returns a tracer; nil when no traces are sent.
+func (o *OTLP) Tracer(opts TracerOptions) *Tracer {
 	if o == nil || o.tracer == nil {
 		return nil
 	}
-	t := &Tracer{tracer: o.tracer, process: operationProcess + " " + r.Queue, call: "POST"}
-	t.attributes = []attribute.KeyValue{system(), keyDestination.String(r.Queue), keyOperation.String(operationProcess), operationType(operationProcess)}
-	if r.QueueURL != "" {
-		t.attributes = append(t.attributes, keyQueueURL.String(r.QueueURL))
+	t := &Tracer{tracer: o.tracer, process: operationProcess + " " + opts.Queue, call: "POST"}
+	t.processAttrs = []attribute.KeyValue{system(), keyDestination.String(opts.Queue),
+		keyOperation.String(operationProcess), operationType(operationProcess)}
+	if opts.QueueURL != "" {
+		t.processAttrs = append(t.processAttrs, keyQueueURL.String(opts.QueueURL))
 	}
-	if r.Function != "" {
-		t.call, t.client = "invoke", []attribute.KeyValue{keyFunction.String(r.Function)}
+	if opts.Function != "" {
+		t.call, t.callAttrs = "invoke", []attribute.KeyValue{keyFunction.String(opts.Function)}
 	} else {
-		t.client = []attribute.KeyValue{keyMethod.String("POST"), keyURL.String(r.Target)}
+		t.callAttrs = []attribute.KeyValue{keyMethod.String("POST"), keyURL.String(opts.Target)}
 	}
 	return t
 }
 
-// Begin begins the spans of one delivery. The context is for the delivery:
-// [Traceparent] and [XRayHeader] read from it what to tell the app. end must be
-// called once, with the delivery's result.
+// Begin starts the spans of one delivery. The delivery must use the returned context,
+// from which [Traceparent] gets the header for the app. end must be called once, with
+// the delivery's result.
 func (t *Tracer) Begin(ctx context.Context, m *queue.Message) (_ context.Context, end func(queue.Result)) {
 	if t == nil {
 		return ctx, ignoreResult
 	}
-	attrs := append(t.attributes[:len(t.attributes):len(t.attributes)], keyMessageID.String(m.ID), keyReceiveCount.Int(m.ReceiveCount))
-	ctx, work, call := t.begin(ctx, attrs, links(m))
+	attrs := append(t.processAttrs[:len(t.processAttrs):len(t.processAttrs)], keyMessageID.String(m.ID),
+		keyReceiveCount.Int(m.ReceiveCount))
+	ctx, process, call := t.begin(ctx, attrs, links(m))
 	return ctx, func(r queue.Result) {
 		finish(call, &r)
-		finish(work, &r)
+		finish(process, &r)
 	}
 }
 
-// BeginBatch begins the spans of the delivery of a batch: one for all of its
-// messages, linked to the creation of each. end must be called once; a result
-// that is missing counts as failed.
+// BeginBatch starts the spans of the delivery of a batch. They cover all of its
+// messages and are linked to the creation context of each. end must be called once; a
+// missing result counts as failed.
 func (t *Tracer) BeginBatch(ctx context.Context, ms []*queue.Message) (_ context.Context, end func([]queue.Result)) {
 	if t == nil {
 		return ctx, ignoreResults
 	}
-	attrs := append(t.attributes[:len(t.attributes):len(t.attributes)], keyBatchSize.Int(len(ms)))
-	ctx, work, call := t.begin(ctx, attrs, links(ms...))
+	attrs := append(t.processAttrs[:len(t.processAttrs):len(t.processAttrs)], keyBatchSize.Int(len(ms)))
+	ctx, process, call := t.begin(ctx, attrs, links(ms...))
 	return ctx, func(rs []queue.Result) {
 		r := worst(rs, len(ms))
 		finish(call, &r)
-		finish(work, &r)
+		finish(process, &r)
 	}
 }
 
 func ignoreResult(queue.Result)    {}
 func ignoreResults([]queue.Result) {}
 
-func (t *Tracer) begin(ctx context.Context, attrs []attribute.KeyValue, from []trace.Link) (_ context.Context, work, call trace.Span) {
-	ctx, work = t.tracer.Start(ctx, t.process, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer),
-		trace.WithAttributes(attrs...), trace.WithLinks(from...))
-	ctx, call = t.tracer.Start(ctx, t.call, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(t.client...))
-	return ctx, work, call
+func (t *Tracer) begin(
+	ctx context.Context, attrs []attribute.KeyValue, links []trace.Link,
+) (_ context.Context, process, call trace.Span) {
+	ctx, process = t.tracer.Start(ctx, t.process, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithAttributes(attrs...), trace.WithLinks(links...))
+	ctx, call = t.tracer.Start(ctx, t.call, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(t.callAttrs...))
+	return ctx, process, call
 }
 
-// finish ends a span with what became of the delivery.
+// finish ends a span with the result of the delivery.
 func finish(span trace.Span, r *queue.Result) {
 	if span.IsRecording() {
 		attrs := append(make([]attribute.KeyValue, 0, 3), keyOutcome.String(r.Outcome.String()))
@@ -109,8 +113,8 @@ func finish(span trace.Span, r *queue.Result) {
 	span.End()
 }
 
-// errorType is one of few words, as OpenTelemetry asks: the status, or the
-// outcome when there was no answer.
+// errorType returns the status, or the outcome when there was no answer. OpenTelemetry
+// requires few different values.
 func errorType(r *queue.Result) string {
 	if r.Status != 0 {
 		return strconv.Itoa(r.Status)
@@ -118,7 +122,7 @@ func errorType(r *queue.Result) string {
 	return r.Outcome.String()
 }
 
-// worst is the result to show for a batch of n: the first that is not done.
+// worst returns the result to show for a batch of n: the first that is not done.
 func worst(rs []queue.Result, n int) queue.Result {
 	for _, r := range rs {
 		if r.Outcome != queue.Done {
@@ -134,7 +138,7 @@ func worst(rs []queue.Result, n int) queue.Result {
 	return rs[0]
 }
 
-// links are the contexts in which messages were created, where they tell.
+// links returns links to the contexts in which messages were created, if known.
 func links(ms ...*queue.Message) []trace.Link {
 	var all []trace.Link
 	for _, m := range ms {
@@ -151,8 +155,8 @@ func links(ms ...*queue.Message) []trace.Link {
 	return all
 }
 
-// creation is the context that a message carries: in its attributes traceparent
-// and tracestate, or else in the header of X-Ray.
+// creation returns the trace context of a message, from its attributes traceparent and
+// tracestate, or from its X-Ray header.
 func creation(m *queue.Message) trace.SpanContext {
 	if m.Attribute("traceparent") != "" {
 		ctx := propagation.TraceContext{}.Extract(context.Background(), carrier{m})
@@ -164,13 +168,13 @@ func creation(m *queue.Message) trace.SpanContext {
 	return sc
 }
 
-// carrier shows a message's attributes to the propagator.
+// carrier lets the propagator read the attributes of a message.
 type carrier struct{ m *queue.Message }
 
 // Get returns an attribute's value.
 func (c carrier) Get(name string) string { return c.m.Attribute(name) }
 
-// Set does nothing: messages are not changed on their way.
+// Set does nothing: messages are never changed.
 func (carrier) Set(string, string) {}
 
 // Keys returns the names of all attributes.
@@ -182,13 +186,10 @@ func (c carrier) Keys() []string {
 	return names
 }
 
-// Traceparent is the W3C header for a request that is made in ctx; "" when there
-// is no span in it, so when tracing is off.
+// Traceparent returns the W3C traceparent header for a request in ctx; "" without a
+// span, so when tracing is off.
 func Traceparent(ctx context.Context) string {
 	headers := propagation.MapCarrier{}
 	propagation.TraceContext{}.Inject(ctx, headers)
 	return headers["traceparent"]
 }
-
-// XRayHeader is the same for X-Amzn-Trace-Id.
-func XRayHeader(ctx context.Context) string { return formatXRay(trace.SpanContextFromContext(ctx)) }

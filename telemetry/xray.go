@@ -6,12 +6,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// parseXRay reads the context of a trace as X-Ray writes it:
+// parseXRay parses a trace context in the format of X-Ray:
 //
 //	Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1
 //
-// in any order, with unknown fields between. Root and Parent are needed; ok is
-// false without them, and for anything that is not well formed.
+// The fields may have any order, and unknown fields are ignored. ok is false without
+// Root or Parent, and when one of them is malformed.
 func parseXRay(header string) (sc trace.SpanContext, ok bool) {
 	if len(header) > 1024 {
 		return sc, false
@@ -28,7 +28,7 @@ func parseXRay(header string) (sc trace.SpanContext, ok bool) {
 			sampled = value
 		}
 	}
-	// The version, 8 digits of time, 24 of chance.
+	// The version, 8 digits of the time, 24 random digits.
 	if len(root) != 35 || root[:2] != "1-" || root[10] != '-' {
 		return sc, false
 	}
@@ -42,16 +42,4 @@ func parseXRay(header string) (sc trace.SpanContext, ok bool) {
 	}
 	flags := trace.TraceFlags(0).WithSampled(sampled == "1")
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: flags, Remote: true}), true
-}
-
-// formatXRay is the inverse of parseXRay; "" for an invalid context.
-func formatXRay(sc trace.SpanContext) string {
-	if !sc.IsValid() {
-		return ""
-	}
-	id, sampled := sc.TraceID().String(), "0"
-	if sc.IsSampled() {
-		sampled = "1"
-	}
-	return "Root=1-" + id[:8] + "-" + id[8:] + ";Parent=" + sc.SpanID().String() + ";Sampled=" + sampled
 }
