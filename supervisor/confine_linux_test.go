@@ -181,6 +181,27 @@ func TestLimitsHold(t *testing.T) {
 	}
 }
 
+// Limits of another user's process can be set where root lacks the right to do so, as in
+// a container, and this process stays who it is.
+func TestLimitsOfAUserHold(t *testing.T) {
+	t.Parallel()
+	needRoot(t)
+	p := Process{Shell: `echo $(id -u) $(id -g) $(ulimit -Sn) $(ulimit -Hn)`, User: "54350:54351", Limits: map[string]string{"nofile": "64:128"}}
+	if got := outputOf(t, p); len(got) != 1 || got[0] != "stdout 54350 54351 64 128" {
+		t.Errorf("output %q", got)
+	}
+	tasks, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		status, _ := os.ReadFile("/proc/self/task/" + task.Name() + "/status")
+		if strings.Contains(string(status), "Uid:\t54350") {
+			t.Errorf("thread %s is still the user", task.Name())
+		}
+	}
+}
+
 // Behind the latch there is no shell left: signals and statuses are the
 // program's own.
 func TestALimitedProgramIsTheLeader(t *testing.T) {

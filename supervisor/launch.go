@@ -55,7 +55,7 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 		return nil, o.explain(err)
 	}
 	h.guard.Add(g.PID(), g.kin.tie())
-	if err = latch.open(g.PID(), o.limits); err != nil {
+	if err = latch.open(g.PID(), o.limits, o.user); err != nil {
 		latch.close()
 		g.signal(syscall.SIGKILL)
 		g.Await()

@@ -99,12 +99,12 @@ func (l *latch) started() {
 }
 
 // open sets the limits of the program and lets it go.
-func (l *latch) open(pid int, limits []rlimit) error {
+func (l *latch) open(pid int, limits []rlimit, user *identity) error {
 	if l == nil {
 		return nil
 	}
 	for _, limit := range limits {
-		if err := setLimit(pid, limit); err != nil {
+		if err := setLimit(pid, limit, user); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -30,9 +31,13 @@ func limitNumbers() map[string]int {
 }
 
 // setLimit sets one limit of a process that waits behind its latch.
-func setLimit(pid int, l rlimit) error {
+func setLimit(pid int, l rlimit, user *identity) error {
 	resource := limitNumbers()[l.name]
-	err := unix.Prlimit(pid, resource, &unix.Rlimit{Cur: l.soft, Max: l.hard}, nil)
+	set := func() error { return unix.Prlimit(pid, resource, &unix.Rlimit{Cur: l.soft, Max: l.hard}, nil) }
+	err := set()
+	if errors.Is(err, unix.EPERM) && user.credential() != nil {
+		err = withRealUser(user, set)
+	}
 	var own unix.Rlimit
 	if errors.Is(err, unix.EPERM) && unix.Getrlimit(resource, &own) == nil {
 		return fmt.Errorf("setting the limit %s to %s: only root may go above the limit of this program, which is %s, and nobody above that of the kernel: lower the one or raise the other",
@@ -40,6 +45,36 @@ func setLimit(pid int, l rlimit) error {
 	}
 	if err != nil {
 		return fmt.Errorf("setting the limit %s to %s: %w", l.name, limitText(l.hard), err)
+	}
+	return nil
+}
+
+// withRealUser calls f while this thread's real user and group are those of user. In a
+// container root often lacks the right to set the limits of another user's process
+// (CAP_SYS_RESOURCE), and that user may lower them. What else the thread may do does not
+// change.
+func withRealUser(user *identity, f func() error) error {
+	runtime.LockOSThread()
+	ownUser, ownGroup := unix.Getuid(), unix.Getgid()
+	err := setRealIDs(int(user.uid), int(user.gid))
+	if err == nil {
+		err = f()
+	}
+	if back := setRealIDs(ownUser, ownGroup); back != nil {
+		return errors.Join(err, back) // with the thread locked, for nobody else
+	}
+	runtime.UnlockOSThread()
+	return err
+}
+
+// setRealIDs changes this thread alone, where package unix would change all.
+func setRealIDs(user, group int) error {
+	const same = ^uintptr(0)
+	if _, _, failed := unix.RawSyscall(unix.SYS_SETRESGID, uintptr(group), same, same); failed != 0 {
+		return failed
+	}
+	if _, _, failed := unix.RawSyscall(unix.SYS_SETRESUID, uintptr(user), same, same); failed != 0 {
+		return failed
 	}
 	return nil
 }

@@ -137,7 +137,7 @@ func environAsOwner(pid int) []byte {
 }
 
 // asOwner calls look with the folder of a process of another user, as that user. Only
-// the thread that does it changes, and only what it may do with files. Without the
+// this thread changes, only meanwhile, and only what it may do with files. Without the
 // right to change it, or for a process of root, look is not called.
 func asOwner(pid int, look func(proc string)) {
 	proc := "/proc/" + strconv.Itoa(pid)
@@ -145,14 +145,11 @@ func asOwner(pid int, look func(proc string)) {
 	if os.Geteuid() != 0 || unix.Stat(proc, &owner) != nil || owner.Uid == 0 {
 		return
 	}
-	looked := make(chan struct{})
-	go func() {
-		defer close(looked)
-		// Never unlocked: the thread ends with the goroutine.
-		runtime.LockOSThread()
-		_, _ = unix.SetfsgidRetGid(int(owner.Gid))
-		_, _ = unix.SetfsuidRetUid(int(owner.Uid))
-		look(proc)
-	}()
-	<-looked
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	group, _ := unix.SetfsgidRetGid(int(owner.Gid))
+	user, _ := unix.SetfsuidRetUid(int(owner.Uid))
+	look(proc)
+	_, _ = unix.SetfsuidRetUid(user)
+	_, _ = unix.SetfsgidRetGid(group)
 }
