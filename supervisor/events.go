@@ -91,6 +91,9 @@ type Restarting struct {
 	// Excused: the end did not count; see [Options.Excused]. Requested: it is a
 	// [Supervisor.Restart].
 	Excused, Requested bool
+	// OnTrial: the process was given up, and this is a single try; see
+	// [Options.RetryAfter].
+	OnTrial bool
 }
 
 // GaveUp says that a process stays down.

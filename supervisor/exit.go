@@ -16,6 +16,9 @@ type Exit struct {
 	Code int
 	// Signal is the name of the signal that ended the process ("SIGKILL"), or "".
 	Signal string
+	// Missing says which program or file of the command does not exist; "" when that
+	// is not known to be the reason.
+	Missing string
 	// Err is why the process could not be started; nil when it ran.
 	Err error
 	// At is when the end was seen; Ran is how long the process had run.
@@ -30,6 +33,8 @@ func (e Exit) String() string {
 		return "could not start: " + e.Err.Error()
 	case e.Signal != "":
 		return "killed by " + e.Signal
+	case e.Missing != "":
+		return fmt.Sprintf("exit status %d: %s", e.Code, e.Missing)
 	case e.Code == 126:
 		return "exit status 126 (the command cannot be executed)"
 	case e.Code == 127:
@@ -42,7 +47,7 @@ func (e Exit) String() string {
 // notRunnable reports whether the end shows that there is nothing to run: 126
 // and 127 are a shell's answers for what it cannot execute and cannot find.
 func (e Exit) notRunnable() bool {
-	return e.Code == 126 || e.Code == 127
+	return e.Code == 126 || e.Code == 127 || e.Missing != ""
 }
 
 // exitOf translates what Wait left behind. An error beside a state is the

@@ -142,6 +142,9 @@ func (m *machine) events() Events {
 		Exited:    func(e Exited) { m.note("%s exited, pid %d, %s after %s", e.Process, e.PID, e.Exit, e.Exit.Ran) },
 		Restarting: func(e Restarting) {
 			m.note("%s restarts in %s, failure %d/%d", e.Process, e.Delay, e.Failures, e.Limit)
+			if e.OnTrial {
+				m.note("which is a trial")
+			}
 		},
 		GaveUp:   func(e GaveUp) { m.note("gave up: %v", e.Err) },
 		Stopping: func(e Stopping) { m.note("%s stopping, pid %d", e.Process, e.PID) },

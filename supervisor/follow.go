@@ -48,7 +48,7 @@ func (k *keeper) giveUp(failures int, last Exit) (*FailedError, bool) {
 	k.onTrial = true
 	if k.opts.RetryAfter > 0 {
 		call(k.opts.Events.Restarting, Restarting{
-			Process: k.proc.Name, Delay: k.opts.RetryAfter, Failures: failures, Limit: k.rule.limit,
+			Process: k.proc.Name, Delay: k.opts.RetryAfter, Failures: failures, Limit: k.rule.limit, OnTrial: true,
 		})
 	}
 	return nil, k.await(k.opts.RetryAfter)

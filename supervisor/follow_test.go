@@ -81,16 +81,16 @@ func TestACrashLoopIsTriedAgain(t *testing.T) {
 		}
 		var told []string
 		for _, line := range m.transcript {
-			if strings.Contains(line, "gave up") || strings.Contains(line, "restarts in") {
+			if strings.Contains(line, "gave up") || strings.Contains(line, "restarts in") || strings.Contains(line, "trial") {
 				told = append(told, strings.Join(strings.Fields(line), " "))
 			}
 		}
 		want := []string{
 			"0s web restarts in 500ms, failure 1/1",
 			"500ms gave up: web failed 2 times in 5m0s and is tried again every 1m0s; last: exit status 1 after 0s",
-			"500ms web restarts in 1m0s, failure 2/1",
-			"1m0.5s web restarts in 1m0s, failure 2/1",
-			"2m0.5s web restarts in 1m0s, failure 2/1",
+			"500ms web restarts in 1m0s, failure 2/1", "500ms which is a trial",
+			"1m0.5s web restarts in 1m0s, failure 2/1", "1m0.5s which is a trial",
+			"2m0.5s web restarts in 1m0s, failure 2/1", "2m0.5s which is a trial",
 			"1h3m0.5s web restarts in 500ms, failure 1/1",
 		}
 		if strings.Join(told, "\n") != strings.Join(want, "\n") {

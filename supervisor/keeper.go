@@ -148,6 +148,9 @@ func (k *keeper) watch(c *child) Exit {
 	k.mu.Unlock()
 	exit := c.group.reap()
 	exit.At, exit.Ran = at, at.Sub(began)
+	if exit.Code > 0 && exit.Ran < soon {
+		exit.Missing = k.proc.missing(exit.Code)
+	}
 	return exit
 }
 

@@ -1,0 +1,79 @@
+package supervisor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestMissingProgramsAndFilesAreNamed(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"app.py": 0o644, "run": 0o755, "plain": 0o644, "python3": 0o755} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for line, want := range map[string]string{
+		"./run":                       "",
+		"./missing":                   "there is no file ./missing in DIR",
+		"./missing --port 1 'a b'":    "there is no file ./missing in DIR",
+		"/no/such/program":            "there is no file /no/such/program",
+		"./plain":                     "DIR/plain is not an executable file: try chmod +x",
+		"no-such-program x":           `no program named "no-such-program" in PATH "DIR": install it, or give its full path`,
+		"python3 app.py":              "",
+		"python3 gone.py":             "there is no file gone.py in DIR",
+		"exec python3 -u gone.py arg": "there is no file gone.py in DIR",
+		"python3 sub/gone.py --x":     "there is no file sub/gone.py in DIR",
+		"python3 /no/such.py":         "there is no file /no/such.py",
+		"python3":                     "",
+		"python3 -m http.server":      "",
+		"python3 -c gone.py":          "",
+		"python3 $FILE":               "",
+		"python3 'gone.py'":           "",
+		"$RUN gone.py":                "",
+		"./run gone.py":               "",
+		"cd x && ./missing":           "",
+		"A=1 ./missing":               "",
+		"./missing | cat":             "",
+	} {
+		p := &Process{Name: "web", Shell: line, Dir: dir, Env: []string{"PATH=" + dir}}
+		code := 127
+		if strings.Contains(line, "python3") {
+			code = 2
+		}
+		if got := p.missing(code); got != strings.ReplaceAll(want, "DIR", dir) {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+		if got := p.missing(129 - code); got != "" {
+			t.Errorf("%s: with another status: %q", line, got)
+		}
+	}
+	argv := &Process{Name: "web", Argv: []string{"python3", "$gone.py"}, Env: []string{"PATH=" + dir}}
+	if got := argv.missing(1); got != "there is no file $gone.py" {
+		t.Errorf("without a shell: %q", got)
+	}
+	for arguments, want := range map[string]string{
+		"-Xmx1g -jar app.jar": "", "-jar app.jar": "app.jar", "--max-old-space-size=4 a.js b.js": "a.js", "-e x": "", "": "", "-jar": "",
+	} {
+		if got := scriptOf(strings.Fields(arguments)); got != want {
+			t.Errorf("%s: %q, want %q", arguments, got, want)
+		}
+	}
+}
+
+// A command that names what does not exist is not tried again at the start.
+func TestMissingFilesAreNotWaitedFor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		m := newMachine(t, life{exit: Exit{Code: 2}})
+		s := m.supervisor(Options{}, Process{Name: "w", Shell: "sh gone.sh", Dir: "/no/such", Env: []string{"PATH=/bin"}})
+		err := s.Run(t.Context())
+		if want := "w failed and is not started again: exit status 2: there is no file gone.sh in /no/such"; err == nil || err.Error() != want {
+			t.Errorf("Run: %v, want %s", err, want)
+		}
+	})
+}
