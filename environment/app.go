@@ -25,7 +25,8 @@ func (e *Environment) startApp(ctx context.Context) error {
 		return err
 	}
 	e.warnOfForeignBundle(e.Bundle, isMachineRoot())
-	v := version{number: 1, bundle: e.Bundle, command: e.Command}
+	e.firstVersion = e.nextVersion()
+	v := version{number: e.firstVersion, bundle: e.Bundle, command: e.Command}
 	if v.bundle != nil {
 		v.read = readFiles(v.bundle.Dir)
 	}

@@ -17,7 +17,7 @@ import (
 
 // version is what one deployment runs.
 type version struct {
-	// number counts the deployments of this process, from 1.
+	// number is [Environment.nextVersion]'s.
 	number int
 	// bundle is nil for a command without a folder; command is empty when the
 	// bundle's Procfile says what to run.
@@ -111,6 +111,7 @@ type appCopy struct {
 	version      int // its version's number
 	member       *rollout.Member
 	app          *supervisor.Supervisor
+	said         lastLines
 
 	mu       sync.Mutex
 	stopping bool
@@ -261,7 +262,7 @@ func (e *Environment) supervisorOptions(c *appCopy) *supervisor.Options {
 	return &supervisor.Options{
 		Grace: max(e.s.AppGrace, time.Nanosecond), RestartMin: restartMin, RestartLimit: restartLimit(e.s.RestartLimit), RestartWindow: e.s.RestartWindow,
 		KeepTrying: true, RetryAfter: retryGivenUp, Excused: c.excused, Hurry: e.hurry,
-		ReadyLateAfter: readyLate, LinesPerSecond: e.s.AppLogRate, Output: e.appOutput, Events: e.appEvents(c),
+		ReadyLateAfter: readyLate, LinesPerSecond: e.s.AppLogRate, Output: e.outputOf(c), Events: e.appEvents(c),
 	}
 }
 
@@ -284,6 +285,18 @@ func (e *Environment) appOutput(process, stream string, line []byte) {
 		e.appLogs.Line(process, stream, line)
 	}
 	e.report.app(process, stream, line)
+}
+
+// outputOf is appOutput for a copy, or for the helpers for nil; a copy keeps its last
+// lines.
+func (e *Environment) outputOf(c *appCopy) func(process, stream string, line []byte) {
+	if c == nil {
+		return e.appOutput
+	}
+	return func(process, stream string, line []byte) {
+		e.appOutput(process, stream, line)
+		c.said.add(string(line))
+	}
 }
 
 // openAppLogs opens the folder of the app's log files, where one is named.

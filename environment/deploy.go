@@ -101,8 +101,18 @@ func (e *Environment) DeployPath(ctx context.Context, path string) (console.Depl
 			return console.DeployResult{}, err
 		}
 	}
-	v.number = old.number + 1
+	v.number = e.nextVersion()
 	return e.deploy(ctx, old, v)
+}
+
+// tellRefusal logs why what somebody asked for over the console was not begun. What was
+// begun and failed tells by itself.
+func (e *Environment) tellRefusal(what string, err error) {
+	var begun *console.DeployError
+	if err == nil || errors.As(err, &begun) {
+		return
+	}
+	e.report.note(slog.LevelWarn, "deploy", what+" was refused, and nothing changed: "+err.Error())
 }
 
 // openVersion opens a folder or an archive, and says how its settings differ from
@@ -255,8 +265,14 @@ func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ro
 func deployError(ctx context.Context, err error, switched bool) error {
 	failed := &console.DeployError{Switched: switched, Stopped: stopped(ctx), Err: err}
 	var step *StepError
-	if errors.As(err, &step) {
+	var replica *rollout.ReplicaError
+	switch {
+	case errors.As(err, &step):
 		failed.Step, failed.Output = step.Name, step.Output
+	case errors.As(err, &replica) && !failed.Stopped:
+		if c, ok := replica.Replica.(*appCopy); ok {
+			failed.Step, failed.Output = c.name(), c.said.lines()
+		}
 	}
 	return failed
 }
@@ -409,7 +425,7 @@ func (e *Environment) reloadChanged(ctx context.Context) (console.ReloadResult, 
 	if err != nil {
 		return console.ReloadResult{}, err
 	}
-	next.number, next.configOnly = v.number+1, onlySettings(app)
+	next.number, next.configOnly = e.nextVersion(), onlySettings(app)
 	if next.configOnly && e.sameApp(v, next) {
 		return e.configure(ctx, v, next)
 	}
@@ -500,12 +516,14 @@ func (e *Environment) configure(ctx context.Context, old, v version) (console.Re
 		err = e.app.Adopt(ctx, v)
 	}
 	if err != nil {
+		e.report.note(slog.LevelError, "deploy", "the settings stay as they were: "+err.Error())
 		e.endDeployment(console.DeployRolledBack, err)
 		return console.ReloadResult{}, deployError(ctx, err, false)
 	}
 	e.tune(v.change, false)
 	e.adoptTasks(ctx, v.bundle)
 	if err := e.runSteps(ctx, v, afterStart); err != nil {
+		e.report.note(slog.LevelError, "deploy", "the settings are in force, but a hook after that failed: "+err.Error())
 		e.endDeployment(console.DeployFailed, err)
 		return console.ReloadResult{}, deployError(ctx, err, true)
 	}

@@ -82,12 +82,15 @@ type Environment struct {
 	agreed     atomic.Pointer[registry]  // nil while nothing asked for it, and where there is none
 	// app runs the copies of the app that get messages through router; nil when
 	// nobody runs one here.
-	app    *rollout.Manager[version]
-	router *rollout.Router
-	appRun context.Context  // done when the app is stopped for good
-	finder *poison.Detector // of messages that end the app
-	lone   *lone
-	pid    *pidFile
+	app *rollout.Manager[version]
+	// lastVersion is the number that was given to a version last, firstVersion that of
+	// the start.
+	lastVersion, firstVersion int
+	router                    *rollout.Router
+	appRun                    context.Context  // done when the app is stopped for good
+	finder                    *poison.Detector // of messages that end the app
+	lone                      *lone
+	pid                       *pidFile
 	// gateTimer closes the workers' gates when the app stays away; under gateMu.
 	gateMu    sync.Mutex
 	gateTimer *time.Timer

@@ -163,10 +163,16 @@ func (e *Environment) appEvents(c *appCopy) supervisor.Events {
 			if c != nil {
 				e.pid.started(c, s.PID)
 			}
-			r.note(slog.LevelDebug, s.Process, fmt.Sprintf("%s started as process %d", s.Process, s.PID), slog.Int("pid", s.PID))
+			level := slog.LevelDebug
+			if c == nil {
+				level = slog.LevelInfo // nothing says whether it is ready
+			}
+			r.note(level, s.Process, fmt.Sprintf("%s started as process %d", s.Process, s.PID), slog.Int("pid", s.PID))
 		},
 		Ready: func(s supervisor.Ready) {
-			r.note(slog.LevelInfo, s.Process, fmt.Sprintf("%s is ready after %s", s.Process, short(s.After)))
+			if c != nil {
+				r.note(slog.LevelInfo, s.Process, fmt.Sprintf("%s is ready after %s", s.Process, short(s.After)))
+			}
 		},
 		ReadyLate: func(s supervisor.ReadyLate) {
 			r.note(slog.LevelWarn, s.Process, fmt.Sprintf("%s is not ready after %s: %s", s.Process, short(s.After), s.Reason))
@@ -195,6 +201,9 @@ func (e *Environment) appEvents(c *appCopy) supervisor.Events {
 		},
 		Restarting: func(s supervisor.Restarting) {
 			counts.Restarting(s)
+			if s.OnTrial {
+				return // it was told with the end of the restarts
+			}
 			if s.Excused || s.Requested {
 				r.note(slog.LevelInfo, s.Process, fmt.Sprintf("%s starts again in %s", s.Process, short(s.Delay)))
 				return
@@ -240,21 +249,23 @@ func (c *appCopy) hadMessages() bool {
 // kept up: nothing is received, and the status says why. A version that is being
 // deployed is rolled back by whoever deploys it.
 func (e *Environment) gaveUp(c *appCopy, s supervisor.GaveUp) {
-	if c != nil {
-		c.gaveUp(s.Err)
+	deployed := c != nil && e.app != nil && c.version > max(e.app.Version().number, e.firstVersion)
+	last := *s.Err
+	ends := e.app == nil || !e.wasReady() && !deployed
+	if ends || deployed {
+		last.KeptTrying, last.RetryAfter = false, 0 // the environment, or the deployment, ends with it
 	}
-	deployed := c != nil && e.app != nil && c.version > max(e.app.Version().number, 1)
-	if e.app == nil || !e.wasReady() && !deployed {
-		last := *s.Err
-		last.KeptTrying, last.RetryAfter = false, 0 // the environment ends with it
+	if c != nil {
+		c.gaveUp(&last)
+	}
+	switch {
+	case ends:
 		e.fail(fmt.Errorf("%w: %w", ErrAppFailed, &last))
-		return
+	case c != nil && !deployed:
+		e.report.note(slog.LevelError, s.Process, last.Error()+"; 'tendril deploy' replaces it")
+	default:
+		e.report.note(slog.LevelError, s.Process, last.Error())
 	}
-	text := s.Err.Error()
-	if c != nil {
-		text += "; 'tendril deploy' replaces it"
-	}
-	e.report.note(slog.LevelError, s.Process, text)
 }
 
 func (e *Environment) awsEvents() *aws.Events {

@@ -19,9 +19,6 @@ import (
 // stepLimit bounds one hook or build command.
 const stepLimit = time.Hour
 
-// keptOutput is how many of the last lines of a step that failed are shown.
-const keptOutput = 20
-
 func beforeStart(p bundle.Phase) bool {
 	return p == bundle.PhasePrebuild || p == bundle.PhaseBuild || p == bundle.PhasePredeploy
 }
@@ -81,7 +78,7 @@ func (e *Environment) runStep(ctx context.Context, v version, step bundle.Step) 
 	case ctx.Err() != nil:
 		err = fmt.Errorf("it was given up: %w", err)
 	}
-	return &StepError{Phase: string(step.Phase), Name: step.Name, Where: where, Took: time.Since(began), Output: out.last(), Err: err}
+	return &StepError{Phase: string(step.Phase), Name: step.Name, Where: where, Took: time.Since(began), Output: out.kept.lines(), Err: err}
 }
 
 // outputPatience is how long what a step left behind may hold its output open.
@@ -159,13 +156,10 @@ type StepError struct {
 	Err error
 }
 
-// Error names the step, how it ended, and what it said last.
+// Error names the step and how it ended, but not what it wrote: that may be secret, and
+// the text is shown to whoever reaches the console.
 func (e *StepError) Error() string {
-	text := fmt.Sprintf("%s: the %s step %s failed after %s: %v", e.Where, e.Phase, e.Name, short(e.Took), e.Err)
-	if len(e.Output) > 0 {
-		text += "; it said last: " + e.Output[len(e.Output)-1]
-	}
-	return text
+	return fmt.Sprintf("%s: the %s step %s failed after %s: %v", e.Where, e.Phase, e.Name, short(e.Took), e.Err)
 }
 
 // Unwrap returns how the step ended.
@@ -178,7 +172,7 @@ type stepOutput struct {
 
 	mu   sync.Mutex
 	part []byte
-	kept []string
+	kept lastLines
 }
 
 // Write takes the next bytes.
@@ -216,13 +210,5 @@ func (o *stepOutput) line(text []byte) {
 		return r
 	}, strings.ToValidUTF8(string(text), "?"))
 	o.report.app(o.name, "stdout", []byte(clean))
-	if o.kept = append(o.kept, clean); len(o.kept) > keptOutput {
-		o.kept = o.kept[1:]
-	}
-}
-
-func (o *stepOutput) last() []string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.kept
+	o.kept.add(clean)
 }

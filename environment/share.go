@@ -13,7 +13,7 @@ import (
 // closeVersions leaves the versions of earlier starts to their owner alone.
 func (e *Environment) closeVersions() {
 	if err := bundle.CloseVersions(e.s.DataDir); err != nil {
-		e.report.note(slog.LevelWarn, "environment", "other users may be able to read versions of the app", slog.String("err", err.Error()))
+		e.report.note(slog.LevelWarn, "environment", "other users may be able to read versions of the app: "+err.Error())
 	}
 }
 

@@ -131,7 +131,11 @@ func (e *Environment) deployer() func(context.Context, string) (console.DeployRe
 	if !e.hasApp() {
 		return nil
 	}
-	return e.DeployPath
+	return func(ctx context.Context, path string) (console.DeployResult, error) {
+		done, err := e.DeployPath(ctx, path)
+		e.tellRefusal("a deployment", err)
+		return done, err
+	}
 }
 
 // reloader is how the console does what HUP does; nil where queues are served alone.
@@ -139,7 +143,11 @@ func (e *Environment) reloader() func(context.Context) (console.ReloadResult, er
 	if e.QueuesOnly {
 		return nil
 	}
-	return e.reloadChanged
+	return func(ctx context.Context) (console.ReloadResult, error) {
+		done, err := e.reloadChanged(ctx)
+		e.tellRefusal("a reload", err)
+		return done, err
+	}
 }
 
 // visible reports whether the other commands can find this environment.

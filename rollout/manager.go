@@ -29,6 +29,20 @@ type Replica interface {
 	Stop(ctx context.Context) error
 }
 
+// ReplicaError says which replica kept a new version from serving.
+type ReplicaError struct {
+	// Replica is stopped by the time that [Manager.Deploy] returns.
+	Replica Replica
+	// Err says why.
+	Err error
+}
+
+// Error returns the text of the reason.
+func (e *ReplicaError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *ReplicaError) Unwrap() error { return e.Err }
+
 // Launcher starts what a version consists of. V is what describes a version.
 type Launcher[V any] interface {
 	// Address returns where the next copy of v will listen.
@@ -331,7 +345,7 @@ func (m *Manager[V]) awaitReady(ctx context.Context, copies []running) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limit.C:
-			return fmt.Errorf("the new version was not ready within %s: %s", m.opts.ReadyTimeout, late.why())
+			return &ReplicaError{late.replica, fmt.Errorf("the new version was not ready within %s: %s", m.opts.ReadyTimeout, late.member.why())}
 		case <-look.C:
 		}
 	}
@@ -341,22 +355,22 @@ func (m *Manager[V]) awaitReady(ctx context.Context, copies []running) error {
 func stillReady(copies []running) error {
 	late, err := unready(copies)
 	if err == nil && late != nil {
-		err = fmt.Errorf("the new version was ready and is no longer: %s", late.why())
+		err = &ReplicaError{late.replica, fmt.Errorf("the new version was ready and is no longer: %s", late.member.why())}
 	}
 	return err
 }
 
 // unready returns the first copy that is not ready, nil when all are. The error is
 // that of one that was given up, whatever the others do.
-func unready(copies []running) (late *Member, err error) {
-	for _, c := range copies {
+func unready(copies []running) (late *running, err error) {
+	for i, c := range copies {
 		select {
 		case <-c.replica.Failed():
-			return nil, c.replica.Err()
+			return nil, &ReplicaError{c.replica, c.replica.Err()}
 		default:
 		}
 		if late == nil && !c.member.Ready() {
-			late = c.member
+			late = &copies[i]
 		}
 	}
 	return late, nil

@@ -237,6 +237,10 @@ func TestHundredDeployments(t *testing.T) {
 			if (err != nil) != (k != good) || err != nil && !errors.Is(err, ErrRolledBack) {
 				t.Fatalf("deploying a version that %s: %v", k, err)
 			}
+			var replica *ReplicaError
+			if named := errors.As(err, &replica); named != (k == crashing || k == never) {
+				t.Errorf("deploying a version that %s: %v, and a replica is named: %v", k, err, named)
+			}
 			if err == nil {
 				serving = i
 			}

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -60,7 +62,46 @@ signal.`,
 	add("look", c.newStatus(), c.newHealth(), c.newTasks(), c.newReload(), c.newDrain())
 	add("settings", c.newCheck(), c.newExplain(), c.newVersion())
 	usageErrors(root)
+	root.InitDefaultCompletionCmd()
+	plainBash(root)
 	return root
+}
+
+// wordsOfPackage is the line of cobra's script that calls a function of the package
+// bash-completion, wordsOfBash what does without it. Bash alone also splits words at "="
+// and ":", where nothing is completed then.
+const (
+	wordsOfPackage = `    _get_comp_words_by_ref "$@" cur prev words cword
+`
+	wordsOfBash = `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
+        _get_comp_words_by_ref "$@" cur prev words cword
+    else
+        words=("${COMP_WORDS[@]}")
+        cword=$COMP_CWORD
+        cur=${words[cword]}
+        prev=${words[cword-1]}
+    fi
+`
+)
+
+// plainBash makes the completions for bash work where bash-completion is not installed.
+func plainBash(root *cobra.Command) {
+	bash, _, err := root.Find([]string{"completion", "bash"})
+	if err != nil {
+		return
+	}
+	bash.RunE = func(cmd *cobra.Command, _ []string) error {
+		bare, err := cmd.Flags().GetBool("no-descriptions")
+		if err != nil {
+			return err
+		}
+		var script bytes.Buffer
+		if err := root.GenBashCompletionV2(&script, !bare); err != nil {
+			return err
+		}
+		_, err = io.WriteString(root.OutOrStdout(), strings.Replace(script.String(), wordsOfPackage, wordsOfBash, 1))
+		return err
+	}
 }
 
 // usageErrors gives wrong arguments, which cobra reports as plain errors, the
