@@ -123,7 +123,7 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (De
 		var d Delivery
 		_, err := c.call(ctx, http.MethodGet, "/api/v1/messages/"+url.PathEscape(id)+"/outcome?wait="+left.String(), nil, &d)
 		switch {
-		case err == nil && d.Outcome == InWork && left == MaxWait:
+		case err == nil && (d.Outcome == InWork || !d.Tried()) && left == MaxWait:
 			continue
 		case err == nil:
 			return d, true, nil

@@ -48,6 +48,12 @@ type Delivery struct {
 // it has taken so far.
 const InWork = "in work"
 
+// Tried reports whether the delivery was an attempt: not where nothing reached the app,
+// and the message comes again as soon as the app is ready.
+func (d Delivery) Tried() bool {
+	return d.Outcome != queue.Unreached.String() || !d.RetryAt.IsZero()
+}
+
 // Done reports whether the app answered with success.
 func (d Delivery) Done() bool { return d.Outcome == queue.Done.String() }
 
@@ -123,11 +129,13 @@ func (ds *Deliveries) Latest(id string) (Delivery, bool) {
 }
 
 // Wait returns the most recent delivery of a message, waiting for the first
-// one where none is remembered. It returns ctx's error when ctx is done first.
+// one that is an attempt where none is remembered. When ctx is done first it returns
+// the most recent one that is no attempt, or ctx's error.
 func (ds *Deliveries) Wait(ctx context.Context, id string) (Delivery, error) {
 	for {
 		arrived, stop := ds.subscribe(id)
-		if d, ok := ds.Latest(id); ok {
+		d, ok := ds.Latest(id)
+		if ok && d.Tried() {
 			stop()
 			return d, nil
 		}
@@ -135,6 +143,9 @@ func (ds *Deliveries) Wait(ctx context.Context, id string) (Delivery, error) {
 		case <-arrived:
 		case <-ctx.Done():
 			stop()
+			if ok {
+				return d, nil
+			}
 			return Delivery{}, ctx.Err()
 		}
 	}

@@ -55,6 +55,35 @@ func TestWaitWakesAtTheFirstDelivery(t *testing.T) {
 	})
 }
 
+// A refused connection is no attempt: whoever waits for one goes on waiting, and learns
+// of it in the end.
+func TestWaitGoesOnWhileTheAppIsNotReached(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var ds Deliveries
+		refused := Delivery{MessageID: "m1", Outcome: "unreached", Reason: "connection refused"}
+		ds.Record(refused)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		begin := time.Now()
+		if d, err := ds.Wait(ctx, "m1"); err != nil || d != refused || time.Since(begin) != 20*time.Second {
+			t.Errorf("after %v: %+v, %v", time.Since(begin), d, err)
+		}
+		time.AfterFunc(time.Second, func() { ds.Record(Delivery{MessageID: "m1", Outcome: "done"}) })
+		if d, err := ds.Wait(t.Context(), "m1"); err != nil || !d.Done() {
+			t.Errorf("when the app is ready: %+v, %v", d, err)
+		}
+		waits := Delivery{MessageID: "m2", Outcome: "unreached", RetryAt: begin}
+		ds.Record(waits)
+		if d, err := ds.Wait(t.Context(), "m2"); err != nil || d != waits {
+			t.Errorf("one that waits for its visibility timeout: %+v, %v", d, err)
+		}
+		if len(ds.waiting) != 0 {
+			t.Errorf("%d waits are still kept", len(ds.waiting))
+		}
+	})
+}
+
 func TestWaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

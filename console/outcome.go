@@ -59,7 +59,7 @@ func (s *Server) getOutcome(r *http.Request) (answer, error) {
 	ctx, cancel := s.bounded(r.Context(), wait)
 	defer cancel()
 	d, err := ds.Wait(ctx, r.PathValue("id"))
-	if err != nil && s.opts.InWork != nil {
+	if (err != nil || !d.Tried()) && s.opts.InWork != nil {
 		if d, inWork := s.opts.InWork(r.PathValue("id")); inWork {
 			return ok(d), nil
 		}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"tendril/config"
 	"tendril/supervisor"
@@ -89,6 +90,39 @@ func TestHealthCheckOfTheOwnApp(t *testing.T) {
 		if got, err := appCheck(check, 20001); err != nil || got != want {
 			t.Errorf("--healthcheck %q: %+v, %v, want %+v", check, got, err, want)
 		}
+	}
+}
+
+// TestIdleProbes: the app that runs here is watched by its supervisor, and a function of
+// AWS Lambda is not asked.
+func TestIdleProbes(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name    string
+		set     config.QueueSettings
+		checked bool
+		want    time.Duration
+	}{
+		{"the app that runs here", config.QueueSettings{}, false, 0},
+		{"a target", config.QueueSettings{Target: "http://app"}, false, 10 * time.Second},
+		{"a target with a health check", config.QueueSettings{Target: "http://app"}, true, 5 * time.Second},
+		{"a function here", config.QueueSettings{Lambda: "fn"}, false, 10 * time.Second},
+		{"a function of AWS Lambda", config.QueueSettings{Function: "fn"}, false, 0},
+	} {
+		l := newLine(&tt.set)
+		l.checked = tt.checked
+		if got := l.probeIdle(); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+	e := unstarted(t, map[string]string{"target": "http://localhost:8080/", "healthcheck": "HTTP:8080/health"})
+	l := newLine(&e.s.Queues[0])
+	if err := e.openTarget(t.Context(), l, &courier{e: e}); err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	if got := l.probeIdle(); got != checkIdle {
+		t.Errorf("the target of the settings is probed after %v", got)
 	}
 }
 

@@ -49,6 +49,8 @@ func (c *cli) await(ctx context.Context, watch *console.Client, o *outbox, timeo
 			d = console.Delivery{MessageID: id, Outcome: "unknown", Reason: "no attempt within " + timeout.String()}
 		case d.Outcome == console.InWork:
 			running++
+		case !d.Tried():
+			unknown++
 		case !d.Done():
 			failed++
 		}
