@@ -48,10 +48,7 @@ func (l *loader) takeSetting(s bundle.Setting) {
 		if !o.isBundled(s) {
 			continue
 		}
-		a := assignment{option: o, origin: origin, name: s.Option, text: s.Value, minutes: o.beanstalkMinutes}
-		if a.minutes && s.Value != "" && strings.Trim(s.Value, "0123456789") == "" {
-			a.text += "m"
-		}
+		a := assignment{option: o, origin: origin, name: s.Option, text: s.Value, unit: bareUnit(o, o.beanstalkMinutes)}
 		if a.text == "" {
 			a.text = o.Default
 		}

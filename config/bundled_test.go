@@ -140,7 +140,11 @@ func TestBundleSettingsThatAreRefused(t *testing.T) {
 		want    string
 	}{
 		"out of range": {setting(bundle.NamespaceWorker, "HttpConnections", "0", 7), at + "HttpConnections 0 is out of range; allowed: 1 to 1000\n  write HttpConnections: 1"},
-		"in minutes":   {setting(bundle.NamespaceTrigger, "Period", "601", 7), at + "Period 601m is out of range; allowed: 1s to 36000s\n  write Period: 600"},
+		"in minutes":   {setting(bundle.NamespaceTrigger, "Period", "601", 7), at + "Period 601 is out of range; allowed: 1 to 600 minutes\n  write Period: 600"},
+		"in seconds":   {setting(bundle.NamespaceWorker, "VisibilityTimeout", "50000", 7), at + "VisibilityTimeout 50000 is out of range; allowed: 0 to 43200 seconds\n  write VisibilityTimeout: 43200"},
+		"no duration":  {setting(bundle.NamespaceWorker, "InactivityTimeout", "x", 7), at + "InactivityTimeout x is no duration; allowed: 1 to 36000 seconds\n  write InactivityTimeout: 180"},
+		"or unset":     {setting(bundle.NamespaceWorker, "ErrorVisibilityTimeout", "99999", 7), at + "ErrorVisibilityTimeout 99999 is out of range; allowed: 0 to 43200 seconds, or unset\n  write ErrorVisibilityTimeout: 43200"},
+		"the delay":    {setting(bundle.NamespaceEnvironment, "WORKER_SHUTDOWN_DELAY", "99999", 7), at + "WORKER_SHUTDOWN_DELAY 99999 is out of range; allowed: 0 to 43200 seconds\n  write WORKER_SHUTDOWN_DELAY: 43200"},
 		"no number":    {setting(bundle.NamespaceGroup, "MaxSize", "many", 7), at + "MaxSize many is no whole number; allowed: 1 to 10000\n  write MaxSize: 4"},
 		"a property":   {setting(bundle.NamespaceEnvironment, "PORT", "http", 7), at + "PORT http is no whole number; allowed: 1 to 65535\n  write PORT: 5000"},
 		"a mistyped name": {setting(bundle.NamespaceWorker, "HttpPaht", "/", 7),

@@ -80,7 +80,7 @@ func (d *daemonReader) take(e entry) {
 			d.warning(where, "", shown(e.key)+" is no key that tendril knows; it has no effect", "")
 			return
 		}
-		d.assign(assignment{option: o, origin: Origin{FromFile, where}, name: e.key, text: e.text})
+		d.assign(assignment{option: o, origin: Origin{FromFile, where}, name: e.key, text: e.text, unit: bareUnit(o, false)})
 	}
 }
 

@@ -116,7 +116,7 @@ func (l *loader) assign(a assignment) {
 	if a.option.Name == "config" {
 		return // in force since the file was found, see configPath
 	}
-	if err := a.option.value.set(&l.cfg.Settings, a.text); err != nil {
+	if err := a.option.value.set(&l.cfg.Settings, a.withUnit()); err != nil {
 		l.refuse(refusal(a, err))
 		return
 	}

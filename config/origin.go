@@ -2,6 +2,7 @@ package config
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -73,15 +74,59 @@ type assignment struct {
 	origin Origin
 	// name is the option's name as it was written there.
 	name, text string
-	// minutes tells that a bare number counts minutes there.
-	minutes bool
+	// unit is what a bare number counts, second or minute, in a place where durations
+	// are bare numbers; 0 where they carry units.
+	unit time.Duration
+}
+
+// bareUnit is the unit of an option's bare numbers in a bundle and in aws-sqsd's file;
+// 0 for what is no duration.
+func bareUnit(o *Option, minutes bool) time.Duration {
+	switch {
+	case o.Kind != Duration:
+		return 0
+	case minutes:
+		return time.Minute
+	}
+	return time.Second
+}
+
+// withUnit is the text as every other place has it: bare minutes carry their unit.
+func (a assignment) withUnit() string {
+	if a.unit == time.Minute && a.text != "" && strings.Trim(a.text, "0123456789") == "" {
+		return a.text + "m"
+	}
+	return a.text
+}
+
+// bare is a number of units for a duration, rounded up; other values stay as they are.
+func (a assignment) bare(value string) string {
+	if d, err := parseDuration(value); a.unit > 0 && err == nil {
+		return strconv.FormatInt(int64((d+a.unit-1)/a.unit), 10)
+	}
+	return value
+}
+
+// allowed says what the option takes, as it is written in this place.
+func (a assignment) allowed() string {
+	low, rest, found := strings.Cut(a.option.Allowed, " to ")
+	if a.unit == 0 || !found {
+		return a.option.Allowed
+	}
+	high, rest, more := strings.Cut(rest, ",")
+	if more {
+		rest = "," + rest
+	}
+	units := " seconds"
+	if a.unit == time.Minute {
+		units = " minutes"
+	}
+	return a.bare(low) + " to " + a.bare(high) + units + rest
 }
 
 // line returns what to write in this place to give the option a value.
 func (a assignment) line(value string) string {
-	if d, err := parseDuration(value); a.minutes && err == nil {
-		value = strconv.FormatInt(int64((d+time.Minute-1)/time.Minute), 10)
-	}
+	value = a.bare(value)
 	switch a.origin.Layer {
 	case FromFlag:
 		return "--" + a.name + "=" + value

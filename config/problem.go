@@ -53,7 +53,7 @@ func (e *Error) Error() string {
 func refusal(a assignment, err error) Problem {
 	advice := ""
 	if a.option.value.nearest != nil {
-		advice = a.option.value.nearest(a.text)
+		advice = a.option.value.nearest(a.withUnit())
 	}
 	if advice == "" {
 		advice = a.option.example()
@@ -65,7 +65,7 @@ func refusal(a assignment, err error) Problem {
 	return Problem{
 		Where:  a.origin.Where,
 		Option: a.option.Name,
-		Text:   fmt.Sprintf("%s%s %v; allowed: %s", a.shownName(), text, err, a.option.Allowed),
+		Text:   fmt.Sprintf("%s%s %v; allowed: %s", a.shownName(), text, err, a.allowed()),
 		Hint:   "write " + a.line(advice),
 	}
 }

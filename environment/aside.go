@@ -37,6 +37,24 @@ func Aside(opts *Options) []bundle.Finding {
 	return found
 }
 
+// MissingPrograms names the programs that the bundle runs and that are not on this
+// machine; nothing where it runs none.
+func (o *Options) MissingPrograms() []bundle.Problem {
+	if o.Bundle == nil || len(o.Command) > 0 || !o.hasApp() {
+		return nil
+	}
+	path := ""
+	if s, found := o.Bundle.Setting(bundle.NamespaceEnvironment, "PATH"); found {
+		path = s.Value
+	}
+	for _, entry := range o.AppEnv {
+		if value, found := strings.CutPrefix(entry, "PATH="); found {
+			path = value
+		}
+	}
+	return o.Bundle.MissingPrograms(path)
+}
+
 // reportAside logs what is left aside of a bundle that is read while the environment
 // runs, unless it was left aside before.
 func (e *Environment) reportAside(cfg *config.Config, b *bundle.Bundle) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	"tendril/bundle"
 	"tendril/config"
@@ -16,7 +17,7 @@ func (c *cli) checkBundle(opts *environment.Options) error {
 	if b == nil {
 		return nil
 	}
-	for _, w := range b.Warnings {
+	for _, w := range slices.Concat(b.Warnings, opts.MissingPrograms()) {
 		c.printWarning(w.String(), w.Hint)
 	}
 	if len(opts.Command) == 0 && len(b.Processes) > 0 {

@@ -172,7 +172,7 @@ func (c *cli) runEnvironment(cfg *config.Config, opts environment.Options) error
 	c.buffer(text)
 	log := c.logger(cfg, text)
 	opts.Config, opts.AppEnv, opts.Version = cfg, c.environ, version
-	ofBundle := bundleWarnings(opts.Bundle, environment.Aside(&opts))
+	ofBundle := append(bundleWarnings(opts.Bundle, environment.Aside(&opts)), opts.MissingPrograms()...)
 	if text {
 		c.printWarnings(cfg)
 		for _, w := range ofBundle {
