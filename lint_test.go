@@ -26,6 +26,7 @@ type room struct {
 var rooms = []room{
 	{"queue", "Package queue defines the types that every other package shares.", nil},
 	{"sqswire", "Package sqswire holds what both ends of the SQS protocol write alike.", []string{"queue"}},
+	{"terminal", "Package terminal makes text safe to print where a person reads it.", nil},
 	{"datadir", "Package datadir makes the data directory and its files, for their owner alone.", nil},
 	{"httplimit", "Package httplimit bounds the connections of an HTTP server and the request bodies it holds at once.", []string{"queue"}},
 	{"broker", "Package broker is a durable queue that behaves like SQS.", []string{"queue", "datadir"}},
@@ -55,9 +56,9 @@ var rooms = []room{
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows the environment in a browser and over a JSON API.", []string{"queue", "datadir", "broker", "worker", "supervisor", "periodic", "health", "autoscale"}},
 	{"environment", "Package environment builds every part of a worker environment, starts them in order and stops them in reverse.",
-		[]string{"queue", "datadir", "httplimit", "broker", "sqsapi", "worker", "deliver", "periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale", "fleet", "health", "rollout", "poison", "notify", "procgroup", "trust"}},
+		[]string{"queue", "terminal", "datadir", "httplimit", "broker", "sqsapi", "worker", "deliver", "periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale", "fleet", "health", "rollout", "poison", "notify", "procgroup", "trust"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
-		[]string{"queue", "periodic", "bundle", "config", "environment", "console", "aws", "health", "trust"}},
+		[]string{"queue", "terminal", "periodic", "bundle", "config", "environment", "console", "aws", "health", "trust"}},
 }
 
 // lone names the libraries that only these packages may import, and why.

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
 	"tendril/config"
 	"tendril/queue"
+	"tendril/terminal"
 	"tendril/worker"
 )
 
@@ -186,12 +188,12 @@ func (r *report) settledText(b *bytes.Buffer, s worker.Settled, next afterFailur
 	switch {
 	case s.Outcome != queue.Done:
 		if s.Outcome == queue.Unreached && s.NextRetry.IsZero() {
-			fmt.Fprintf(b, "  no attempt: %s; again when the app is ready", s.Reason)
+			fmt.Fprintf(b, "  no attempt: %s; again when the app is ready", terminal.Plain(s.Reason, false))
 			return
 		}
-		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, s.Reason)
+		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, terminal.Plain(s.Reason, false))
 		if s.Answer != "" && !r.quiet {
-			fmt.Fprintf(b, " \"%s\"", s.Answer)
+			fmt.Fprintf(b, " \"%s\"", terminal.Plain(s.Answer, false))
 		}
 		if s.NextRetry.IsZero() {
 			return
@@ -245,7 +247,8 @@ func (r *report) sdk(level slog.Level, text string) {
 }
 
 // note prints what changed: a gate, a process, a warning. attrs appear in logs;
-// the sentence alone must tell a person enough.
+// the sentence alone must tell a person enough. A further line of it is indented,
+// so that no text of others looks like a line of ours.
 func (r *report) note(level slog.Level, component, sentence string, attrs ...slog.Attr) {
 	if r.quiet && level < slog.LevelWarn || !r.log.Enabled(context.Background(), level) {
 		return
@@ -264,6 +267,6 @@ func (r *report) note(level slog.Level, component, sentence string, attrs ...slo
 			code = red
 		}
 		r.paint(b, code, mark)
-		b.WriteString(sentence)
+		b.WriteString(strings.ReplaceAll(terminal.Plain(sentence, true), "\n", "\n  "))
 	})
 }

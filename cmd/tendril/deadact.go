@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"strconv"
@@ -112,7 +111,7 @@ sends such lines again. Without ids, --match or --limit all are exported.`,
 
 func (c *cli) export(ctx context.Context, g *graveyard, which *pick, path string) (n int, err error) {
 	outliveReader() // what is held has to be given back
-	var to io.Writer = c.out
+	to := c.programs()
 	if path != "" && path != "-" {
 		file, cannot := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 		if cannot != nil {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"runtime/debug"
 	_ "time/tzdata" // time zones of periodic tasks, for machines without the data
+
+	"tendril/terminal"
 )
 
 // version is set at release builds by the linker.
@@ -19,6 +21,7 @@ func main() {
 // run carries out one command line and returns its exit status.
 func (c *cli) run(args []string) int {
 	defer c.closeBuffers()
+	c.out, c.err = &terminal.Writer{To: c.out}, &terminal.Writer{To: c.err}
 	args, noticed := singleDash(args)
 	if noticed {
 		printLine(c.err, "long flags with a single dash are understood; the usual form has two")

@@ -131,7 +131,7 @@ func (o *outbox) print(r queue.Sent) error {
 		_, err := fmt.Fprintf(o.c.err, "message %s is sent; waiting for its first attempt\n", r.ID)
 		return err
 	case o.format == asJSON:
-		return printLineJSON(o.c.out, struct {
+		return printLineJSON(o.c.programs(), struct {
 			ID             string `json:"message_id"`
 			SequenceNumber string `json:"sequence_number,omitempty"`
 		}{r.ID, r.SequenceNumber})

@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"tendril/terminal"
 )
 
 // buffer keeps what is printed from now on from waiting for who reads it, and
@@ -20,6 +22,11 @@ func (c *cli) buffer(text bool) {
 	delay, tell := lineBufferDelay, tellJSON
 	if text {
 		delay, tell = 0, tellText
+	}
+	if c.err = (&terminal.Writer{To: behind(c.err), Colors: text && c.color()}); text {
+		c.out = &terminal.Writer{To: behind(c.out), Colors: c.color()}
+	} else {
+		c.out = c.programs()
 	}
 	out := newLineBuffer(c.out, delay, tell)
 	c.buffers = append(c.buffers, out)
@@ -61,10 +68,27 @@ func (c *cli) closeBuffers() {
 	}
 }
 
+// behind is where a writer that escapes writes to, or the writer itself.
+func behind(w io.Writer) io.Writer {
+	if escaping, ok := w.(*terminal.Writer); ok {
+		return escaping.To
+	}
+	return w
+}
+
+// programs is standard output for JSON, which no escape may change unless a person
+// looks at it.
+func (c *cli) programs() io.Writer {
+	if c.tty {
+		return c.out
+	}
+	return behind(c.out)
+}
+
 // sameFile reports whether two writers lead to the same place.
 func sameFile(a, b io.Writer) bool {
-	f, isFile := a.(*os.File)
-	g, also := b.(*os.File)
+	f, isFile := behind(a).(*os.File)
+	g, also := behind(b).(*os.File)
 	if !isFile || !also {
 		return false
 	}

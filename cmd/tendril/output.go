@@ -7,10 +7,11 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"tendril/terminal"
 )
 
 // format is the value of -o.
@@ -44,7 +45,7 @@ func addOutput(cmd *cobra.Command) *format {
 
 // printJSON writes one value, indented.
 func (c *cli) printJSON(v any) error {
-	enc := json.NewEncoder(c.out)
+	enc := json.NewEncoder(c.programs())
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
@@ -61,7 +62,11 @@ func printLineJSON(w io.Writer, v any) error {
 func (c *cli) printTable(rows [][]string) error {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		fmt.Fprintln(w, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = plain(cell, false)
+		}
+		fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 	}
 	return w.Flush()
 }
@@ -73,23 +78,7 @@ func (c *cli) warn(text string, args ...any) {
 
 // plain makes text safe for a terminal: what is not printable is escaped, line
 // ends and tabs stay when lines is true.
-func plain(text string, lines bool) string {
-	var b strings.Builder
-	for i, r := range text {
-		switch {
-		case lines && (r == '\n' || r == '\t'):
-			b.WriteRune(r)
-		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
-			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case unicode.IsPrint(r):
-			b.WriteRune(r)
-		default:
-			quoted := fmt.Sprintf("%q", r)
-			b.WriteString(quoted[1 : len(quoted)-1])
-		}
-	}
-	return b.String()
-}
+func plain(text string, lines bool) string { return terminal.Plain(text, lines) }
 
 // preview is the beginning of a text on one line, at most limit characters.
 func preview(text string, limit int) string {

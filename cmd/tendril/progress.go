@@ -13,7 +13,7 @@ import (
 // counter when total is less than 0. Where nobody watches, or shown is false,
 // it prints nothing.
 func (c *cli) progress(total int, what string, shown bool) *progressbar.ProgressBar {
-	w := c.err
+	w := behind(c.err) // it moves the cursor
 	if f, ok := w.(*os.File); !shown || !ok || !term.IsTerminal(int(f.Fd())) {
 		w = io.Discard
 	}

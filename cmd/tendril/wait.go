@@ -63,7 +63,7 @@ func (c *cli) await(ctx context.Context, watch *console.Client, o *outbox, timeo
 
 func (c *cli) printOutcome(d console.Delivery, f format) error {
 	if f == asJSON {
-		return printLineJSON(c.out, d)
+		return printLineJSON(c.programs(), d)
 	}
 	_, err := fmt.Fprintln(c.out, plain(deliveryText(d), false))
 	return err

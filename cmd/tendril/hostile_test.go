@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"tendril/console"
+	"tendril/health"
+)
+
+// hostile is a text that would change a terminal, by control characters of both
+// sets, by marks of direction and by bytes that are no text.
+const hostile = "x\x1b[2J\u009b2J\u202e\x07\rx"
+
+func assertHarmless(t *testing.T, what, text string) {
+	t.Helper()
+	if i := strings.IndexFunc(text, func(r rune) bool {
+		return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
+	}); i >= 0 {
+		t.Errorf("%s prints %q", what, text[max(0, i-40):min(len(text), i+20)])
+	}
+}
+
+// TestTextOfOthersIsHarmless in all that the commands print of a running environment.
+func TestTextOfOthersIsHarmless(t *testing.T) {
+	t.Parallel()
+	run := console.TaskRun{Task: hostile, Outcome: hostile, Reason: hostile, Skipped: hostile, MessageID: hostile}
+	tasks := console.TasksStatus{
+		File: hostile, Leader: console.Leader{Holder: hostile, Term: 3, Error: hostile},
+		Tasks: []console.Task{{Name: hostile, URL: hostile, Words: hostile, Zone: "UTC", Next: []time.Time{time.Now()}, Paused: true, PauseReason: hostile, Queue: hostile, Last: &run}},
+	}
+	report := health.Report{Status: health.Severe, Causes: []string{hostile}}
+	s := newStage(t, func(o *console.Options, _ *console.Instance) {
+		o.Environment, o.Version = hostile, hostile
+		o.Health = func() health.Report { return report }
+		o.Ready = func() []console.Check { return []console.Check{{Name: hostile, Detail: hostile}} }
+		o.Tasks = &console.TaskOptions{Status: func() console.TasksStatus { return tasks }, History: func(string) []console.TaskRun { return []console.TaskRun{run} },
+			Pause: func(context.Context, string, string) error { return errors.New(hostile) }}
+		o.Status = func() console.Status {
+			return console.Status{
+				State:      hostile,
+				Workers:    []console.Worker{{Queue: hostile, Target: hostile, Paused: true, PauseReason: hostile, GateReasons: []string{hostile}, LimitedBy: hostile, LastError: hostile}},
+				App:        []console.Process{{Name: hostile, State: hostile, LastExit: hostile}},
+				Deployment: &console.Deployment{State: console.DeployRolledBack, To: hostile, Error: hostile, Ended: time.Now()},
+				Limits:     []console.Limit{{Target: hostile, Breaker: hostile}, {Target: "y" + hostile, Breaker: "open"}},
+				Scaling:    &console.Scaling{Target: "asg:" + hostile, Problem: hostile, Decisions: []console.ScaleDecision{{From: 1, Desired: 2, Applied: true, Why: hostile}}},
+				Tasks:      &tasks,
+			}
+		}
+	})
+	for _, args := range [][]string{{"status"}, {"health"}, {"tasks"}, {"tasks", "history"}, {"queues", "list"}, {"peek", hostile}, {"tasks", "pause", hostile}, {hostile}} {
+		stdout, stderr, _ := s.tendril("", args...)
+		assertHarmless(t, strings.Join(args, " "), stdout)
+		assertHarmless(t, strings.Join(args, " "), stderr)
+		if stdout+stderr == "" {
+			t.Errorf("%q prints nothing", args)
+		}
+	}
+}
+
+// TestWhateverIsPrintedIsHarmless, on a terminal and where lines are for people: there is
+// one place that sees to it.
+func TestWhateverIsPrintedIsHarmless(t *testing.T) {
+	t.Parallel()
+	var talk bytes.Buffer
+	c := &cli{in: strings.NewReader(""), out: io.Discard, err: &talk}
+	c.run([]string{"peek", hostile, "--data-dir", hostile})
+	assertHarmless(t, "an error", talk.String())
+
+	var out, log bytes.Buffer
+	c = &cli{out: &out, err: &log}
+	c.buffer(true)
+	if _, err := c.out.Write([]byte(hostile + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.err.Write([]byte(hostile + "\n")); err != nil {
+		t.Fatal(err)
+	}
+	c.closeBuffers()
+	assertHarmless(t, "a line of the environment", out.String())
+	assertHarmless(t, "a log line", log.String())
+	if !strings.Contains(out.String(), `x\x1b[2J`) || !strings.Contains(log.String(), `x\x1b[2J`) {
+		t.Errorf("the text is gone: %q, %q", &out, &log)
+	}
+}

@@ -1,0 +1,117 @@
+package terminal
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The joiners of scripts and emoji, the only invisible characters that are safe.
+const (
+	nonJoiner = '\u200c'
+	joiner    = '\u200d'
+)
+
+// Plain returns text with all that is not printable escaped; line ends and tabs
+// stay when lines is true.
+func Plain(text string, lines bool) string {
+	if isPlain(text, lines) {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		appendRune(&b, r, text[:size], lines)
+		text = text[size:]
+	}
+	return b.String()
+}
+
+// isPlain reports whether text is ASCII that needs no escape.
+func isPlain(text string, lines bool) bool {
+	for i := range len(text) {
+		if c := text[i]; (c < ' ' || c > '~') && !(lines && (c == '\n' || c == '\t')) {
+			return false
+		}
+	}
+	return true
+}
+
+func appendRune(b *strings.Builder, r rune, raw string, lines bool) {
+	switch {
+	case lines && (r == '\n' || r == '\t'):
+		b.WriteRune(r)
+	case r == utf8.RuneError && len(raw) == 1:
+		fmt.Fprintf(b, `\x%02x`, raw[0])
+	case unicode.IsGraphic(r), r == joiner, r == nonJoiner, unicode.Is(unicode.Co, r):
+		b.WriteString(raw)
+	default:
+		quoted := fmt.Sprintf("%q", r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+}
+
+// Writer escapes what is written to it and passes it on. Line ends and tabs
+// stay. Each Write must hold whole characters: half a one is escaped.
+type Writer struct {
+	To io.Writer
+	// Colors lets the sequences pass that choose a colour or how bright it is,
+	// and nothing that hides text.
+	Colors bool
+}
+
+// Write passes p on. It reports all of p as written, or the error.
+func (w *Writer) Write(p []byte) (int, error) {
+	text := p
+	if !isPlain(string(p), true) {
+		text = w.escape(p)
+	}
+	if _, err := w.To.Write(text); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+func (w *Writer) escape(p []byte) []byte {
+	var b strings.Builder
+	for len(p) > 0 {
+		if n := colorLength(p); w.Colors && n > 0 {
+			b.Write(p[:n])
+			p = p[n:]
+			continue
+		}
+		r, size := utf8.DecodeRune(p)
+		appendRune(&b, r, string(p[:size]), true)
+		p = p[size:]
+	}
+	return []byte(b.String())
+}
+
+// colorLength is the length of the sequence for a colour that p begins with; 0
+// for none.
+func colorLength(p []byte) int {
+	rest, ok := bytes.CutPrefix(p, []byte("\x1b["))
+	end := bytes.IndexByte(rest[:min(len(rest), 16)], 'm')
+	if !ok || end < 0 {
+		return 0
+	}
+	for code := range bytes.SplitSeq(rest[:end], []byte{';'}) {
+		if !isColor(string(code)) {
+			return 0
+		}
+	}
+	return len("\x1b[") + end + 1
+}
+
+// isColor takes what resets, brightens or dims text, and the colours of text but
+// for black and its own, which can make it unreadable.
+func isColor(code string) bool {
+	switch code {
+	case "", "0", "1", "2", "22", "31", "32", "33", "34", "35", "36", "39", "91", "92", "93", "94", "95", "96":
+		return true
+	}
+	return false
+}
