@@ -36,7 +36,7 @@ var rooms = []room{
 	{"envelope", "Package envelope unwraps messages that contain another message: SNS notifications and pointers to S3 objects.", []string{"queue"}},
 	{"limit", "Package limit protects the app with a rate limit, an adaptive concurrency limit and a circuit breaker.", []string{"queue"}},
 	{"procgroup", "Package procgroup starts processes in groups of their own, which do not outlive us.", nil},
-	{"runtimeapi", "Package runtimeapi runs a Lambda function on this machine behind the Lambda Runtime API.", []string{"supervisor"}},
+	{"runtimeapi", "Package runtimeapi runs a Lambda function on this machine behind the Lambda Runtime API.", []string{"supervisor", "httplimit"}},
 	{"periodic", "Package periodic works out when tasks are due and enqueues them.", []string{"queue"}},
 	{"leader", "Package leader keeps at most one instance in charge by holding a lease.", []string{"queue"}},
 	{"leader/leadertest", "Package leadertest checks that something behaves like a lease store.", []string{"queue"}},

@@ -13,6 +13,9 @@ import (
 const (
 	// headerPatience bounds how long a request's header may take to arrive.
 	headerPatience = 10 * time.Second
+	// maxConnections is how many connections a process may have. A function needs one or
+	// two; more would let any program on this machine use up the descriptors.
+	maxConnections = 16
 	// drainLimit is how much of a response that is too large is still read, so
 	// that the function gets to see the refusal.
 	drainLimit = 64 << 20

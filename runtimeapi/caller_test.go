@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // A refused program gets no invocation, answers none, and is told of the first time and
@@ -51,6 +53,40 @@ func TestStrangersAreRefused(t *testing.T) {
 		want := []Refused{{1, "a client", 1}, {1, "a client", 10}}
 		if !slices.Equal(told, want) {
 			t.Errorf("told %+v, want %+v", told, want)
+		}
+	})
+}
+
+// Connections of a program that sends nothing are closed for new ones.
+func TestIdleConnectionsGiveWay(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, h := newFakePool(t, Options{}, echo)
+		defer stop(t, p, h)
+		invoke(t, p, "x")
+		began := time.Now()
+		var idle []net.Conn
+		for _, l := range h.listeners {
+			for range 5 * maxConnections {
+				conn, err := l.dial(t.Context(), "", "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				idle = append(idle, conn)
+				synctest.Wait()
+			}
+		}
+		for i, conn := range idle[:4*maxConnections] {
+			if n, err := conn.Read(make([]byte, 1)); n > 0 || err == nil {
+				t.Errorf("connection %d: read %d, %v", i, n, err)
+			}
+		}
+		if after := time.Since(began); after > 0 {
+			t.Errorf("they were closed after %s", after)
+		}
+		if a := invoke(t, p, "still here"); string(a.Payload) != "still here" {
+			t.Errorf("answer %q", a.Payload)
 		}
 	})
 }

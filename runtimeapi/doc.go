@@ -45,7 +45,8 @@
 //   - Only the function is answered. On Linux the system says which program made a
 //     connection (package supervisor): one that is not the process, of its group or
 //     started by these is refused, whoever its user is, and [Events.Refused] tells.
-//     Elsewhere that is not known. A request with another host name, or from a page in
+//     Elsewhere that is not known. A process has at most 16 connections: an idle one is
+//     closed for a new one. A request with another host name, or from a page in
 //     a browser, is refused everywhere.
 //
 // # When the function fails

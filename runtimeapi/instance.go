@@ -8,6 +8,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"tendril/httplimit"
 )
 
 // phase is what a process is doing.
@@ -157,10 +159,11 @@ func (inst *instance) live() Exit {
 	server := &http.Server{
 		Handler: newAPI(inst, address), ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: headerPatience, ConnContext: withCaller,
 	}
+	limited := httplimit.Listen(server, listener, maxConnections, func() {})
 	serving := make(chan struct{})
 	go func() {
 		defer close(serving)
-		_ = server.Serve(listener) // always an error: the server was closed
+		_ = server.Serve(limited) // always an error: the server was closed
 	}()
 	defer func() {
 		_ = server.Close() // nobody is left to talk to
