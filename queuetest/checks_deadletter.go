@@ -10,62 +10,62 @@ import (
 func deadLetterChecks() []check {
 	return []check{
 		{name: "dead letters: moved when the count would be exceeded", run: checkDeadLetterMove},
-		{name: "dead letters: they name their source", run: func(e *exam) {
-			q, dead := e.withDeadLetters("1", nil)
+		{name: "dead letters: they name their source", run: func(e *checkRun) {
+			q, dead := e.withDeadLetterQueue("1", nil)
 			e.send(q, text("b"))
 			if m := e.one(q, 0); m.DeadLetterSource != "" {
 				e.errorf("before the move the dead-letter source is %q", m.DeadLetterSource)
 			}
-			e.none("it is used up", q)
+			e.wantEmpty("it is used up", q)
 			if m, want := e.one(dead, time.Minute), e.attribute(q, "QueueArn"); m.DeadLetterSource != want {
 				e.errorf("dead-letter source %q, want %q", m.DeadLetterSource, want)
 			}
 		}},
 		{name: "dead letters: not before the receive that exceeds", run: checkDeadLetterLazy},
-		{name: "dead letters: the count may be a string", run: func(e *exam) {
-			q, dead := e.withDeadLetters(`"1"`, nil)
+		{name: "dead letters: the count may be a string", run: func(e *checkRun) {
+			q, dead := e.withDeadLetterQueue(`"1"`, nil)
 			e.send(q, text("b"))
 			e.one(q, 0)
-			e.none("its one receive is used up", q)
+			e.wantEmpty("its one receive is used up", q)
 			e.wantBodies("the dead letters", e.take(dead, 1, time.Minute), "b")
 		}},
 		{name: "dead letters: a policy is refused when it cannot work", run: checkPolicies},
 		{name: "dead letters: a FIFO group goes on without the message", run: checkDeadLetterFIFO},
-		{name: "dead letters: from one dead-letter queue to the next", run: func(e *exam) {
-			q, dead := e.withDeadLetters("1", nil)
+		{name: "dead letters: from one dead-letter queue to the next", run: func(e *checkRun) {
+			q, dead := e.withDeadLetterQueue("1", nil)
 			last := e.create(nil)
 			if err := dead.SetAttributes(e.ctx, attrs{"RedrivePolicy": e.policy(last, "1")}); err != nil {
 				e.fatalf("setting the policy of the dead-letter queue: %v", err)
 			}
 			e.send(q, text("b"))
 			e.one(q, 0)
-			e.none("it is used up", q)
+			e.wantEmpty("it is used up", q)
 			e.one(dead, 0)
-			e.none("it is used up there too", dead)
+			e.wantEmpty("it is used up there too", dead)
 			if m := e.one(last, time.Minute); m.Body != "b" {
 				e.errorf("the last queue holds %q", m.Body)
 			}
 		}},
-		{name: "dead letters: deleted in time is not moved", run: func(e *exam) {
-			q, dead := e.withDeadLetters("1", nil)
+		{name: "dead letters: deleted in time is not moved", run: func(e *checkRun) {
+			q, dead := e.withDeadLetterQueue("1", nil)
 			e.send(q, text("b"))
 			e.remove(q, e.one(q, short))
 			e.wait(2 * short)
-			e.none("it was deleted", q)
-			e.none("it was deleted", dead)
+			e.wantEmpty("it was deleted", q)
+			e.wantEmpty("it was deleted", dead)
 		}},
 	}
 }
 
-func checkDeadLetterMove(e *exam) {
-	q, dead := e.withDeadLetters("2", nil)
+func checkDeadLetterMove(e *checkRun) {
+	q, dead := e.withDeadLetterQueue("2", nil)
 	attributes := []queue.Attribute{{Name: "bin", Type: "Binary", Value: "\x00\xff"}, {Name: "s", Type: "String", Value: awkward}}
 	e.send(q, queue.Outgoing{Body: awkward, Attributes: attributes})
 	first := e.one(q, 0)
 	if second := e.one(q, 0); second.ReceiveCount != 2 {
 		e.errorf("the second receive: %+v", second)
 	}
-	e.none("two receives are used up", q)
+	e.wantEmpty("two receives are used up", q)
 	m := e.one(dead, time.Minute)
 	if m.ID != first.ID || m.Body != awkward || !slices.Equal(m.Attributes, attributes) {
 		e.errorf("the message changed on its way to the dead-letter queue: %+v", m)
@@ -78,19 +78,19 @@ func checkDeadLetterMove(e *exam) {
 	}
 }
 
-func checkDeadLetterLazy(e *exam) {
-	q, dead := e.withDeadLetters("1", nil)
+func checkDeadLetterLazy(e *checkRun) {
+	q, dead := e.withDeadLetterQueue("1", nil)
 	e.send(q, text("b"))
 	e.one(q, short)
 	e.wait(2 * short)
 	if in, moved := e.attribute(q, "ApproximateNumberOfMessages"), e.attribute(dead, "ApproximateNumberOfMessages"); in != "1" || moved != "0" {
 		e.errorf("when the timeout has passed the queue holds %s and the dead-letter queue %s, want 1 and 0: it moves at a receive", in, moved)
 	}
-	e.none("its one receive is used up", q)
+	e.wantEmpty("its one receive is used up", q)
 	e.one(dead, time.Minute)
 }
 
-func checkPolicies(e *exam) {
+func checkPolicies(e *checkRun) {
 	q, standard, fifo := e.create(nil), e.create(nil), e.fifo(nil)
 	for what, policy := range map[string]string{
 		"a dead-letter queue that does not exist":  `{"deadLetterTargetArn":"` + e.attribute(standard, "QueueArn") + `-none","maxReceiveCount":3}`,
@@ -108,8 +108,8 @@ func checkPolicies(e *exam) {
 	e.wantCode("creating a standard queue with a FIFO dead-letter queue", err, queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue)
 }
 
-func checkDeadLetterFIFO(e *exam) {
-	q, dead := e.withDeadLetters("1", attrs{"FifoQueue": "true"})
+func checkDeadLetterFIFO(e *checkRun) {
+	q, dead := e.withDeadLetterQueue("1", attrs{"FifoQueue": "true"})
 	sent := e.send(q, grouped("g", "d1", "first"), grouped("g", "d2", "second"))
 	e.wantBodies("at first", e.take(q, 1, 0), "first")
 	e.wantBodies("when the first is used up", e.take(q, 1, time.Minute), "second")

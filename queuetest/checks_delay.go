@@ -9,51 +9,51 @@ import (
 
 func delayChecks() []check {
 	return []check{
-		{name: "delay: the queue's delay hides and is counted apart", run: func(e *exam) {
+		{name: "delay: the queue's delay hides and is counted apart", run: func(e *checkRun) {
 			q := e.create(attrs{"DelaySeconds": "2"})
-			e.window(2 * short)
+			e.validFor(2 * short)
 			e.send(q, text("b"))
-			e.none("it is delayed", q)
+			e.wantEmpty("it is delayed", q)
 			if n := e.attribute(q, "ApproximateNumberOfMessagesDelayed"); n != "1" {
 				e.errorf("%s delayed messages, want 1", n)
 			}
 			if n := e.attribute(q, "ApproximateNumberOfMessages"); n != "0" {
 				e.errorf("%s visible messages, want 0", n)
 			}
-			e.settled()
+			e.endValidity()
 			if m := e.one(q, time.Minute); m.ReceiveCount != 1 {
 				e.errorf("receive count %d after the delay, want 1", m.ReceiveCount)
 			}
 		}},
-		{name: "delay: a message's own delay wins, 0 too", run: func(e *exam) {
+		{name: "delay: a message's own delay wins, 0 too", run: func(e *checkRun) {
 			q := e.create(attrs{"DelaySeconds": "60"})
 			now, later := time.Duration(0), 2*short
-			e.window(later)
+			e.validFor(later)
 			e.send(q, queue.Outgoing{Body: "later", Delay: &later}, queue.Outgoing{Body: "now", Delay: &now}, text("much later"))
 			e.wantBodies("at once", e.take(q, 1, time.Minute), "now")
-			e.none("the others are delayed", q)
-			e.settled()
+			e.wantEmpty("the others are delayed", q)
+			e.endValidity()
 			e.wantBodies("when its delay is over", e.take(q, 1, time.Minute), "later")
 		}},
-		{name: "delay: a FIFO message has none of its own", run: func(e *exam) {
+		{name: "delay: a FIFO message has none of its own", run: func(e *checkRun) {
 			q := e.fifo(nil)
-			some, none := 2*short, time.Duration(0)
+			some, wantEmpty := 2*short, time.Duration(0)
 			m := grouped("g", "d", "b")
 			m.Delay = &some
-			e.refuse("a delay of 2 s", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue)
-			m.Delay = &none
+			e.wantRefused("a delay of 2 s", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue)
+			m.Delay = &wantEmpty
 			e.send(q, m)
 			e.one(q, time.Minute)
 		}},
-		{name: "delay: a FIFO queue's delay holds for all", run: func(e *exam) {
+		{name: "delay: a FIFO queue's delay holds for all", run: func(e *checkRun) {
 			q := e.fifo(attrs{"DelaySeconds": "2"})
-			none := time.Duration(0)
+			wantEmpty := time.Duration(0)
 			m := grouped("g", "d", "b")
-			m.Delay = &none // means the queue's
-			e.window(2 * short)
+			m.Delay = &wantEmpty // means the queue's
+			e.validFor(2 * short)
 			e.send(q, m)
-			e.none("the queue delays it", q)
-			e.settled()
+			e.wantEmpty("the queue delays it", q)
+			e.endValidity()
 			e.one(q, time.Minute)
 		}},
 	}
@@ -61,7 +61,7 @@ func delayChecks() []check {
 
 func pollChecks() []check {
 	return []check{
-		{name: "poll: the call's wait wins over the queue's", run: func(e *exam) {
+		{name: "poll: the call's wait wins over the queue's", run: func(e *checkRun) {
 			q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": "20"})
 			e.within(10*time.Second, func(ctx context.Context) {
 				if got, err := q.Receive(ctx, queue.ReceiveRequest{Max: 1, Wait: new(time.Duration)}); err != nil || len(got) > 0 {
@@ -69,7 +69,7 @@ func pollChecks() []check {
 				}
 			})
 		}},
-		{name: "poll: the queue's wait holds without another", run: func(e *exam) {
+		{name: "poll: the queue's wait holds without another", run: func(e *checkRun) {
 			q := e.create(attrs{"ReceiveMessageWaitTimeSeconds": "20"})
 			e.later(short, func() { e.sendLater(q, "b") })
 			e.within(10*time.Second, func(ctx context.Context) {
@@ -78,7 +78,7 @@ func pollChecks() []check {
 				}
 			})
 		}},
-		{name: "poll: returns with the first message, does not wait to fill", run: func(e *exam) {
+		{name: "poll: returns with the first message, does not wait to fill", run: func(e *checkRun) {
 			q := e.create(nil)
 			wait := 20 * time.Second
 			e.later(short, func() { e.sendLater(q, "b") })
@@ -89,7 +89,7 @@ func pollChecks() []check {
 				}
 			})
 		}},
-		{name: "poll: sees what becomes visible again", run: func(e *exam) {
+		{name: "poll: sees what becomes visible again", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, text("b"))
 			m := e.one(q, time.Hour)
@@ -106,7 +106,7 @@ func pollChecks() []check {
 
 // within runs do and notes a fault if it was not done in time. The limit only
 // tells waiting for ever from answering: it is far from both.
-func (e *exam) within(limit time.Duration, do func(ctx context.Context)) {
+func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
 	do(ctx)
@@ -116,12 +116,12 @@ func (e *exam) within(limit time.Duration, do func(ctx context.Context)) {
 }
 
 // later starts do in a while. What it starts must end before the check does.
-func (e *exam) later(d time.Duration, do func()) {
+func (e *checkRun) later(d time.Duration, do func()) {
 	time.AfterFunc(d, do)
 }
 
 // sendLater is send for another goroutine than the check's.
-func (e *exam) sendLater(q Queue, body string) {
+func (e *checkRun) sendLater(q Queue, body string) {
 	if sent, err := q.Send(e.ctx, []queue.Outgoing{text(body)}); err != nil || sent[0].Err != nil {
 		e.errorf("sending %q: %v, %v", body, sent, err)
 	}
@@ -130,7 +130,7 @@ func (e *exam) sendLater(q Queue, body string) {
 // checkManyPolls lets several receivers wait, and then work through more
 // messages than one call can carry. Without faults nobody gets one twice, but
 // from a server that Repeats.
-func checkManyPolls(e *exam) {
+func checkManyPolls(e *checkRun) {
 	const receivers, messages = 4, 60
 	q := e.create(nil)
 	got := make(chan string, 2*messages)

@@ -11,36 +11,36 @@ import (
 func fifoChecks() []check {
 	return []check{
 		{name: "fifo: one receive gives a group in order", run: checkFIFOOrder},
-		{name: "fifo: a group waits for its message in flight, others flow", run: func(e *exam) {
+		{name: "fifo: a group waits for its message in flight, others flow", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			e.send(q, grouped("a", "1", "a1"), grouped("a", "2", "a2"), grouped("b", "3", "b1"))
 			first := e.take(q, 1, time.Minute)
 			e.wantBodies("at first", first, "a1")
 			e.wantBodies("beside a1 in flight", e.take(q, 1, time.Minute), "b1")
-			e.none("both groups have a message in flight", q)
+			e.wantEmpty("both groups have a message in flight", q)
 			e.remove(q, first...)
 			e.wantBodies("when a1 is deleted", e.take(q, 1, time.Minute), "a2")
 		}},
-		{name: "fifo: a part deleted, the rest still holds the group", run: func(e *exam) {
+		{name: "fifo: a part deleted, the rest still holds the group", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			e.send(q, grouped("g", "1", "1"), grouped("g", "2", "2"), grouped("g", "3", "3"))
 			got := e.take(q, 2, time.Minute)
 			e.remove(q, got[0])
-			e.none("2 is in flight", q)
+			e.wantEmpty("2 is in flight", q)
 			e.remove(q, got[1])
 			e.wantBodies("when both are deleted", e.take(q, 1, time.Minute), "3")
 		}},
-		{name: "fifo: extending one message holds the whole group", run: func(e *exam) {
+		{name: "fifo: extending one message holds the whole group", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			e.send(q, grouped("g", "1", "1"), grouped("g", "2", "2"), grouped("g", "3", "3"))
-			e.window(2 * short)
+			e.validFor(2 * short)
 			got := e.take(q, 2, 2*short)
 			e.hide(q, got[0], time.Minute)
-			e.settled()
+			e.endValidity()
 			e.wait(3 * short)
-			e.none("1 was extended", q)
+			e.wantEmpty("1 was extended", q)
 		}},
-		{name: "fifo: a message that returns is first again", run: func(e *exam) {
+		{name: "fifo: a message that returns is first again", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			e.send(q, grouped("g", "1", "1"), grouped("g", "2", "2"), grouped("g", "3", "3"))
 			got := e.take(q, 2, time.Minute)
@@ -48,7 +48,7 @@ func fifoChecks() []check {
 			e.hide(q, got[0], 0)
 			e.wantBodies("afterwards", e.take(q, 3, time.Minute), "1", "2", "3")
 		}},
-		{name: "fifo: order holds over timeouts", run: func(e *exam) {
+		{name: "fifo: order holds over timeouts", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			e.send(q, grouped("g", "1", "1"), grouped("g", "2", "2"))
 			e.wantBodies("at first", e.take(q, 1, short), "1")
@@ -60,18 +60,18 @@ func fifoChecks() []check {
 			}
 		}},
 		{name: "fifo: sequence numbers grow", run: checkSequence},
-		{name: "fifo: a group id is required", run: func(e *exam) {
-			e.refuse("no group id", e.fifo(nil), []queue.Outgoing{{Body: "b", DedupID: "d"}},
+		{name: "fifo: a group id is required", run: func(e *checkRun) {
+			e.wantRefused("no group id", e.fifo(nil), []queue.Outgoing{{Body: "b", DedupID: "d"}},
 				queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue)
 		}},
-		{name: "fifo: ids are 1 to 128 plain characters", run: func(e *exam) {
+		{name: "fifo: ids are 1 to 128 plain characters", run: func(e *checkRun) {
 			q := e.fifo(nil)
-			e.refuse("a group id with a space", q, []queue.Outgoing{grouped("a b", "d", "b")}, queue.CodeInvalidParameterValue)
-			e.refuse("a deduplication id of 129", q, []queue.Outgoing{grouped("g", fmt.Sprintf("%0129d", 1), "b")}, queue.CodeInvalidParameterValue)
+			e.wantRefused("a group id with a space", q, []queue.Outgoing{grouped("a b", "d", "b")}, queue.CodeInvalidParameterValue)
+			e.wantRefused("a deduplication id of 129", q, []queue.Outgoing{grouped("g", fmt.Sprintf("%0129d", 1), "b")}, queue.CodeInvalidParameterValue)
 			e.send(q, grouped("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", fmt.Sprintf("%0128d", 1), "b"))
 		}},
 		{name: "fifo: an attempt id repeats a receive", run: checkAttemptID},
-		{name: "fifo: purge empties groups in flight", run: func(e *exam) {
+		{name: "fifo: purge empties groups in flight", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			e.send(q, grouped("g", "1", "1"), grouped("g", "2", "2"))
 			e.take(q, 1, time.Hour)
@@ -84,7 +84,7 @@ func fifoChecks() []check {
 	}
 }
 
-func checkFIFOOrder(e *exam) {
+func checkFIFOOrder(e *checkRun) {
 	q := e.fifo(nil)
 	var want []string
 	for i := range 25 {
@@ -109,7 +109,7 @@ func checkFIFOOrder(e *exam) {
 	}
 }
 
-func checkSequence(e *exam) {
+func checkSequence(e *checkRun) {
 	q := e.fifo(nil)
 	var sent []queue.Sent
 	for i := range 12 {
@@ -126,7 +126,7 @@ func checkSequence(e *exam) {
 	}
 }
 
-func checkAttemptID(e *exam) {
+func checkAttemptID(e *checkRun) {
 	q := e.fifo(nil)
 	e.send(q, grouped("g", "1", "1"), grouped("g", "2", "2"))
 	visibility := time.Minute
@@ -143,13 +143,13 @@ func checkAttemptID(e *exam) {
 	if !same {
 		e.fatalf("the same attempt id gave %s, want the same messages with the same receipts", bodies(again))
 	}
-	e.none("both are in flight", q)
+	e.wantEmpty("both are in flight", q)
 	e.remove(q, first...)
 }
 
 func deduplicationChecks() []check {
 	return []check{
-		{name: "deduplication: the second send is answered with the first", run: func(e *exam) {
+		{name: "deduplication: the second send is answered with the first", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			first := e.send(q, grouped("g", "d", "first"))[0]
 			second := e.send(q, grouped("other", "d", "second"))[0]
@@ -160,9 +160,9 @@ func deduplicationChecks() []check {
 			e.wantBodies("in the queue", []queue.Message{m}, "first")
 			e.remove(q, m)
 			e.send(q, grouped("g", "d", "third"))
-			e.none("the id is remembered after the delete", q)
+			e.wantEmpty("the id is remembered after the delete", q)
 		}},
-		{name: "deduplication: within one batch", run: func(e *exam) {
+		{name: "deduplication: within one batch", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			sent := e.send(q, grouped("g", "d", "1"), grouped("g", "d", "2"), grouped("g", "e", "3"))
 			if sent[0].ID != sent[1].ID || sent[0].ID == sent[2].ID {
@@ -170,26 +170,26 @@ func deduplicationChecks() []check {
 			}
 			e.wantBodies("in the queue", e.take(q, 2, time.Minute), "1", "3")
 		}},
-		{name: "deduplication: for five minutes from the first send", long: true, run: func(e *exam) {
+		{name: "deduplication: for five minutes from the first send", long: true, run: func(e *checkRun) {
 			q := e.fifo(nil)
 			e.send(q, grouped("g", "d", "first"))
 			e.remove(q, e.one(q, time.Minute))
 			e.wait(5*time.Minute - 2*time.Second)
 			e.send(q, grouped("g", "d", "second")) // does not begin a new window
-			e.none("five minutes have not passed", q)
+			e.wantEmpty("five minutes have not passed", q)
 			e.wait(4 * time.Second)
 			e.send(q, grouped("g", "d", "third"))
 			e.wantBodies("after five minutes", e.take(q, 1, time.Minute), "third")
 		}},
-		{name: "deduplication: by group when the queue says so", run: func(e *exam) {
+		{name: "deduplication: by group when the queue says so", run: func(e *checkRun) {
 			q := e.fifo(attrs{"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId"})
 			e.send(q, grouped("a", "d", "1"), grouped("b", "d", "2"), grouped("a", "d", "3"))
 			got := e.take(q, 2, time.Minute)
 			slices.SortFunc(got, func(x, y queue.Message) int { return slices.Compare([]byte(x.Body), []byte(y.Body)) })
 			e.wantBodies("in the queue", got, "1", "2")
-			e.none("3 is a duplicate of 1", q)
+			e.wantEmpty("3 is a duplicate of 1", q)
 		}},
-		{name: "deduplication: by content, body only", run: func(e *exam) {
+		{name: "deduplication: by content, body only", run: func(e *checkRun) {
 			q := e.fifo(attrs{"ContentBasedDeduplication": "true"})
 			with := func(body, dedup, value string) queue.Outgoing {
 				m := grouped("g", dedup, body)
@@ -203,11 +203,11 @@ func deduplicationChecks() []check {
 				e.errorf("got %+v and %+v; an id of one's own wins over the content", got[0], got[1])
 			}
 		}},
-		{name: "deduplication: an id is required without content", run: func(e *exam) {
-			e.refuse("no deduplication id", e.fifo(nil), []queue.Outgoing{grouped("g", "", "b")},
+		{name: "deduplication: an id is required without content", run: func(e *checkRun) {
+			e.wantRefused("no deduplication id", e.fifo(nil), []queue.Outgoing{grouped("g", "", "b")},
 				queue.CodeInvalidParameterValue, queue.CodeMissingRequiredParameter)
 		}},
-		{name: "deduplication: purge forgets", run: func(e *exam) {
+		{name: "deduplication: purge forgets", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			e.send(q, grouped("g", "d", "first"))
 			if err := q.Purge(e.ctx); err != nil {

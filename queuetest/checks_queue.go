@@ -11,7 +11,7 @@ func queueChecks() []check {
 	return []check{
 		{name: "queue: the defaults of SQS", run: checkDefaults},
 		{name: "queue: creating twice", run: checkCreateTwice},
-		{name: "queue: names that SQS refuses", run: func(e *exam) {
+		{name: "queue: names that SQS refuses", run: func(e *checkRun) {
 			for _, name := range []string{"", "a b", "a.b", strings.Repeat("n", 81), "ümlaut", "standard.fifo"} {
 				_, err := e.server.Create(e.ctx, name, nil)
 				if err == nil {
@@ -23,7 +23,7 @@ func queueChecks() []check {
 			}
 		}},
 		{name: "queue: attributes out of range are refused", run: checkAttributeRanges},
-		{name: "queue: changed attributes hold", run: func(e *exam) {
+		{name: "queue: changed attributes hold", run: func(e *checkRun) {
 			q := e.create(nil)
 			if err := q.SetAttributes(e.ctx, attrs{"DelaySeconds": "60", "VisibilityTimeout": "2"}); err != nil {
 				e.fatalf("setting attributes: %v", err)
@@ -32,13 +32,13 @@ func queueChecks() []check {
 				e.errorf("DelaySeconds %s and VisibilityTimeout %s, want 60 and 2", d, v)
 			}
 			e.send(q, text("b"))
-			e.none("the queue now delays", q)
+			e.wantEmpty("the queue now delays", q)
 		}},
 		{name: "queue: counts are right at once", run: checkCounts},
 		{name: "queue: purge takes everything, once a minute", run: checkPurge},
 		{name: "queue: one that does not exist", run: checkAbsent},
 		{name: "queue: retention ends, in flight or not", long: true, run: checkRetention},
-		{name: "queue: a shorter retention holds for old messages", long: true, run: func(e *exam) {
+		{name: "queue: a shorter retention holds for old messages", long: true, run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, text("old"))
 			e.wait(10 * time.Minute)
@@ -48,22 +48,22 @@ func queueChecks() []check {
 			}
 			e.wait(time.Minute)
 			e.wantBodies("after the change", e.take(q, 1, time.Minute), "new")
-			e.none("the old message is past the new retention", q)
+			e.wantEmpty("the old message is past the new retention", q)
 		}},
-		{name: "queue: dead letters of a standard queue keep their age", long: true, run: func(e *exam) {
-			q, dead := e.withDeadLetters("1", attrs{"MessageRetentionPeriod": "300"})
+		{name: "queue: dead letters of a standard queue keep their age", long: true, run: func(e *checkRun) {
+			q, dead := e.withDeadLetterQueue("1", attrs{"MessageRetentionPeriod": "300"})
 			e.send(q, text("b"))
 			e.wait(4 * time.Minute)
 			e.one(q, 0)
-			e.none("it is used up", q)
+			e.wantEmpty("it is used up", q)
 			e.wantBodies("the dead letters", e.take(dead, 1, 0), "b")
 			e.wait(2 * time.Minute)
-			e.none("it was sent six minutes ago", dead)
+			e.wantEmpty("it was sent six minutes ago", dead)
 		}},
 	}
 }
 
-func checkDefaults(e *exam) {
+func checkDefaults(e *checkRun) {
 	a, err := e.create(nil).Attributes(e.ctx)
 	if err != nil {
 		e.fatalf("asking for attributes: %v", err)
@@ -91,7 +91,7 @@ func checkDefaults(e *exam) {
 	}
 }
 
-func checkCreateTwice(e *exam) {
+func checkCreateTwice(e *checkRun) {
 	name, a := e.name(nil), attrs{"DelaySeconds": "1", "VisibilityTimeout": "45"}
 	if _, err := e.server.Create(e.ctx, name, a); err != nil {
 		e.fatalf("creating: %v", err)
@@ -105,7 +105,7 @@ func checkCreateTwice(e *exam) {
 	e.wantCode("creating again with another delay", err, queue.CodeQueueNameExists)
 }
 
-func checkAttributeRanges(e *exam) {
+func checkAttributeRanges(e *checkRun) {
 	q := e.create(nil)
 	for name, values := range map[string][]string{
 		"VisibilityTimeout":             {"-1", "43201", "thirty", ""},
@@ -126,7 +126,7 @@ func checkAttributeRanges(e *exam) {
 	}
 }
 
-func checkCounts(e *exam) {
+func checkCounts(e *checkRun) {
 	q := e.create(nil)
 	delay := 15 * time.Minute
 	e.send(q, text("1"), text("2"), text("3"), queue.Outgoing{Body: "4", Delay: &delay})
@@ -139,7 +139,7 @@ func checkCounts(e *exam) {
 	e.wantCounts(q, "with the other visible again", "2", "0", "1")
 }
 
-func (e *exam) wantCounts(q Queue, when, visible, inFlight, delayed string) {
+func (e *checkRun) wantCounts(q Queue, when, visible, inFlight, delayed string) {
 	a, err := q.Attributes(e.ctx)
 	if err != nil {
 		e.fatalf("asking for attributes: %v", err)
@@ -150,7 +150,7 @@ func (e *exam) wantCounts(q Queue, when, visible, inFlight, delayed string) {
 	}
 }
 
-func checkPurge(e *exam) {
+func checkPurge(e *checkRun) {
 	q := e.create(nil)
 	delay := 2 * short
 	e.send(q, text("visible"), text("in flight"), queue.Outgoing{Body: "delayed", Delay: &delay})
@@ -160,12 +160,12 @@ func checkPurge(e *exam) {
 	}
 	e.wantCode("a second purge", q.Purge(e.ctx), queue.CodePurgeQueueInProgress)
 	e.wait(3 * short)
-	e.none("everything was purged", q)
+	e.wantEmpty("everything was purged", q)
 	e.send(q, text("later"))
 	e.wantBodies("after the purge", e.take(q, 1, time.Minute), "later")
 }
 
-func checkAbsent(e *exam) {
+func checkAbsent(e *checkRun) {
 	q := e.server.Handle(e.name(nil))
 	_, err := q.Send(e.ctx, []queue.Outgoing{text("b")})
 	e.wantCode("sending", err, queue.CodeQueueDoesNotExist)
@@ -178,14 +178,14 @@ func checkAbsent(e *exam) {
 	e.wantCode("purging", q.Purge(e.ctx), queue.CodeQueueDoesNotExist)
 }
 
-func checkRetention(e *exam) {
+func checkRetention(e *checkRun) {
 	q := e.create(attrs{"MessageRetentionPeriod": "60"})
 	e.send(q, text("visible"), text("in flight"))
 	m := e.one(q, time.Hour)
 	e.wait(59 * time.Second)
 	e.wantCounts(q, "after 59 s", "1", "1", "0")
 	e.wait(3 * time.Second)
-	e.none("its retention is over", q)
+	e.wantEmpty("its retention is over", q)
 	_ = e.change(q, m.ReceiptHandle, 0) // there is nothing left to show
-	e.none("retention ends in flight too", q)
+	e.wantEmpty("retention ends in flight too", q)
 }

@@ -15,21 +15,21 @@ func sendChecks() []check {
 	return []check{
 		{name: "send: a message comes back as it was sent", run: checkRoundTrip},
 		{name: "send: results are in order, ids are new", run: checkSendOrder},
-		{name: "send: the trace header comes back", run: func(e *exam) {
+		{name: "send: the trace header comes back", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, queue.Outgoing{Body: "b", TraceHeader: "Root=1-5759e988-bd862e3fe1be46a994272793"})
 			if m := e.one(q, time.Minute); m.TraceHeader != "Root=1-5759e988-bd862e3fe1be46a994272793" {
 				e.errorf("trace header %q", m.TraceHeader)
 			}
 		}},
-		{name: "send: a group id on a standard queue comes back", run: func(e *exam) {
+		{name: "send: a group id on a standard queue comes back", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, queue.Outgoing{Body: "b", GroupID: "tenant-1"})
 			if m := e.one(q, time.Minute); m.GroupID != "tenant-1" {
 				e.errorf("group id %q", m.GroupID)
 			}
 		}},
-		{name: "send: the sender is known", run: func(e *exam) {
+		{name: "send: the sender is known", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, text("b"))
 			if m := e.one(q, time.Minute); m.SenderID == "" {
@@ -40,7 +40,7 @@ func sendChecks() []check {
 	}
 }
 
-func checkRoundTrip(e *exam) {
+func checkRoundTrip(e *checkRun) {
 	q := e.create(nil)
 	began := time.Now()
 	attributes := []queue.Attribute{
@@ -73,7 +73,7 @@ func checkRoundTrip(e *exam) {
 	}
 }
 
-func checkSendOrder(e *exam) {
+func checkSendOrder(e *checkRun) {
 	q := e.create(nil)
 	var msgs []queue.Outgoing
 	for _, c := range "0123456789" {
@@ -93,7 +93,7 @@ func checkSendOrder(e *exam) {
 	}
 }
 
-func checkBadEntry(e *exam) {
+func checkBadEntry(e *checkRun) {
 	q := e.create(nil)
 	sent, err := q.Send(e.ctx, []queue.Outgoing{text("first"), text("not allowed: \x01"), text("last")})
 	if err != nil {
@@ -110,24 +110,24 @@ func checkBadEntry(e *exam) {
 
 func limitChecks() []check {
 	return []check{
-		{name: "limits: an empty body is refused", run: func(e *exam) {
-			e.refuse("an empty body", e.create(nil), []queue.Outgoing{text("")}, queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue)
+		{name: "limits: an empty body is refused", run: func(e *checkRun) {
+			e.wantRefused("an empty body", e.create(nil), []queue.Outgoing{text("")}, queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue)
 		}},
 		{name: "limits: characters outside XML are refused", run: checkCharacters},
 		{name: "limits: MaximumMessageSize counts body and attributes", run: checkMessageSize},
 		{name: "limits: one message may fill a megabyte", run: checkMegabyte},
-		{name: "limits: a batch may not exceed a megabyte", run: func(e *exam) {
+		{name: "limits: a batch may not exceed a megabyte", run: func(e *checkRun) {
 			half := text(strings.Repeat("x", 600_000))
-			e.refuse("1.2 MB in a batch", e.create(nil), []queue.Outgoing{half, half}, queue.CodeBatchRequestTooLong)
+			e.wantRefused("1.2 MB in a batch", e.create(nil), []queue.Outgoing{half, half}, queue.CodeBatchRequestTooLong)
 		}},
-		{name: "limits: a batch has 1 to 10 entries", run: func(e *exam) {
+		{name: "limits: a batch has 1 to 10 entries", run: func(e *checkRun) {
 			q := e.create(nil)
-			e.refuse("11 entries", q, slices.Repeat([]queue.Outgoing{text("b")}, 11), queue.CodeTooManyEntriesInBatchRequest)
+			e.wantRefused("11 entries", q, slices.Repeat([]queue.Outgoing{text("b")}, 11), queue.CodeTooManyEntriesInBatchRequest)
 			_, err := q.Send(e.ctx, nil)
 			e.wantCode("no entries", err, queue.CodeEmptyBatchRequest)
 		}},
 		{name: "limits: attributes that SQS refuses", run: checkAttributeRules},
-		{name: "limits: a message has at most 10 attributes", run: func(e *exam) {
+		{name: "limits: a message has at most 10 attributes", run: func(e *checkRun) {
 			q := e.create(nil)
 			m := text("b")
 			for _, c := range "abcdefghij" {
@@ -135,29 +135,29 @@ func limitChecks() []check {
 			}
 			e.send(q, m)
 			m.Attributes = append(m.Attributes, queue.Attribute{Name: "k", Type: "String", Value: "v"})
-			e.refuse("11 attributes", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue)
+			e.wantRefused("11 attributes", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue)
 		}},
 		{name: "limits: what a receive may ask for", run: checkReceiveLimits},
-		{name: "limits: a delay is at most 15 minutes", run: func(e *exam) {
+		{name: "limits: a delay is at most 15 minutes", run: func(e *checkRun) {
 			q := e.create(nil)
 			delay := 901 * time.Second
-			e.refuse("901 s", q, []queue.Outgoing{{Body: "b", Delay: &delay}}, queue.CodeInvalidParameterValue)
+			e.wantRefused("901 s", q, []queue.Outgoing{{Body: "b", Delay: &delay}}, queue.CodeInvalidParameterValue)
 			delay = 900 * time.Second
 			e.send(q, queue.Outgoing{Body: "b", Delay: &delay})
 		}},
 	}
 }
 
-func checkCharacters(e *exam) {
+func checkCharacters(e *checkRun) {
 	q := e.create(nil)
 	for _, bad := range []string{"\x00", "\x08", "\x0b", "\x1f", "\uFFFE", "\uFFFF"} {
-		e.refuse("the character "+strings.ToValidUTF8(strings.Trim(strings.ToUpper(bad), " "), "?")+" in a body", q,
+		e.wantRefused("the character "+strings.ToValidUTF8(strings.Trim(strings.ToUpper(bad), " "), "?")+" in a body", q,
 			[]queue.Outgoing{text("a" + bad + "b")}, queue.CodeInvalidMessageContents)
 	}
 	e.send(q, text("\t\n\r \uD7FF\uE000\uFFFD\U00010000\U0010FFFF"))
 }
 
-func checkMessageSize(e *exam) {
+func checkMessageSize(e *checkRun) {
 	q := e.create(attrs{"MaximumMessageSize": "1024"})
 	fits := text(strings.Repeat("x", 1024-3-6-5))
 	fits.Attributes = []queue.Attribute{{Name: "abc", Type: "String", Value: "12345"}}
@@ -175,7 +175,7 @@ func checkMessageSize(e *exam) {
 	}
 }
 
-func checkMegabyte(e *exam) {
+func checkMegabyte(e *checkRun) {
 	q := e.create(nil)
 	// Quotes and newlines grow on the wire; the limit counts them once.
 	body := strings.Repeat("\"\n", 1<<19)
@@ -183,10 +183,10 @@ func checkMegabyte(e *exam) {
 	if m := e.one(q, time.Minute); m.Body != body {
 		e.errorf("the body of %d bytes came back as %d other ones", len(body), len(m.Body))
 	}
-	e.refuse("one byte more", q, []queue.Outgoing{text(body + "x")}, queue.CodeInvalidParameterValue, queue.CodeBatchRequestTooLong)
+	e.wantRefused("one byte more", q, []queue.Outgoing{text(body + "x")}, queue.CodeInvalidParameterValue, queue.CodeBatchRequestTooLong)
 }
 
-func checkAttributeRules(e *exam) {
+func checkAttributeRules(e *checkRun) {
 	q := e.create(nil)
 	for what, a := range map[string]queue.Attribute{
 		"a name beginning with AWS.":   {Name: "AWS.x", Type: "String", Value: "v"},
@@ -200,13 +200,13 @@ func checkAttributeRules(e *exam) {
 		"an unknown type":              {Name: "a", Type: "Text", Value: "v"},
 		"a number that is none":        {Name: "a", Type: "Number", Value: "twelve"},
 	} {
-		e.refuse(what, q, []queue.Outgoing{{Body: "b", Attributes: []queue.Attribute{a}}},
+		e.wantRefused(what, q, []queue.Outgoing{{Body: "b", Attributes: []queue.Attribute{a}}},
 			queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue, queue.CodeMissingRequiredParameter)
 	}
-	e.none("it was refused", q)
+	e.wantEmpty("it was refused", q)
 }
 
-func checkReceiveLimits(e *exam) {
+func checkReceiveLimits(e *checkRun) {
 	q := e.create(nil)
 	second, long, tooLong := time.Second, 21*time.Second, 43201*time.Second
 	for what, req := range map[string]queue.ReceiveRequest{

@@ -10,15 +10,15 @@ import (
 func receiptChecks() []check {
 	return []check{
 		{name: "receipt: each receive has its own, the newest deletes", run: checkNewReceipts},
-		{name: "receipt: a standard queue deletes after the timeout", run: func(e *exam) {
+		{name: "receipt: a standard queue deletes after the timeout", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, text("b"))
 			m := e.one(q, short)
 			e.wait(2 * short)
 			e.remove(q, m)
-			e.none("it was deleted", q)
+			e.wantEmpty("it was deleted", q)
 		}},
-		{name: "receipt: a FIFO queue refuses one that has expired", run: func(e *exam) {
+		{name: "receipt: a FIFO queue refuses one that has expired", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			e.send(q, grouped("g", "d", "b"))
 			m := e.one(q, short)
@@ -30,18 +30,18 @@ func receiptChecks() []check {
 			e.wantCode("the delete of an expired receipt", errs[0], queue.CodeInvalidParameterValue)
 			e.wantBodies("afterwards", e.take(q, 1, time.Minute), "b")
 		}},
-		{name: "receipt: a FIFO queue deletes when it was extended in time", run: func(e *exam) {
+		{name: "receipt: a FIFO queue deletes when it was extended in time", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			e.send(q, grouped("g", "d", "b"))
-			e.window(2 * short)
+			e.validFor(2 * short)
 			m := e.one(q, 2*short)
 			e.hide(q, m, time.Minute)
-			e.settled()
+			e.endValidity()
 			e.wait(3 * short)
 			e.remove(q, m)
-			e.none("it was deleted", q)
+			e.wantEmpty("it was deleted", q)
 		}},
-		{name: "receipt: deleting twice is no error", run: func(e *exam) {
+		{name: "receipt: deleting twice is no error", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, text("b"))
 			m := e.one(q, time.Minute)
@@ -53,7 +53,7 @@ func receiptChecks() []check {
 	}
 }
 
-func checkNewReceipts(e *exam) {
+func checkNewReceipts(e *checkRun) {
 	q := e.create(nil)
 	e.send(q, text("b"))
 	first := e.one(q, 0)
@@ -67,10 +67,10 @@ func checkNewReceipts(e *exam) {
 	e.remove(q, first) // may or may not delete, but does not fail
 	e.remove(q, second)
 	e.wait(short)
-	e.none("it was deleted", q)
+	e.wantEmpty("it was deleted", q)
 }
 
-func checkMalformedReceipt(e *exam) {
+func checkMalformedReceipt(e *checkRun) {
 	q := e.create(nil)
 	e.send(q, text("b"))
 	m := e.one(q, time.Minute)
@@ -96,7 +96,7 @@ func visibilityChecks() []check {
 	return []check{
 		{name: "visibility: received is hidden, then back with a count", run: checkHidden},
 		{name: "visibility: the call's value wins over the queue's", run: checkVisibilityPrecedence},
-		{name: "visibility: a receive with 0 leaves it visible", run: func(e *exam) {
+		{name: "visibility: a receive with 0 leaves it visible", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, text("b"))
 			for want := 1; want <= 3; want++ {
@@ -105,30 +105,30 @@ func visibilityChecks() []check {
 				}
 			}
 		}},
-		{name: "visibility: extended from the moment of the change", run: func(e *exam) {
+		{name: "visibility: extended from the moment of the change", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, text("b"))
-			e.window(2 * short)
+			e.validFor(2 * short)
 			m := e.one(q, 2*short)
 			e.wait(short)
 			e.hide(q, m, 3*short)
-			e.window(3 * short)
+			e.validFor(3 * short)
 			e.wait(2 * short)
-			e.none("its visibility was extended", q)
-			e.settled()
+			e.wantEmpty("its visibility was extended", q)
+			e.endValidity()
 			e.wantBodies("when the extension is over", e.take(q, 1, time.Minute), "b")
 		}},
-		{name: "visibility: 0 shows it at once and is not remembered", run: func(e *exam) {
+		{name: "visibility: 0 shows it at once and is not remembered", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, text("b"))
 			e.hide(q, e.one(q, time.Hour), 0)
 			if got := e.receive(q, 1, soon, nil); len(got) != 1 || got[0].ReceiveCount != 2 {
 				e.fatalf("received %s after the change to 0, want the message for the second time", bodies(got))
 			}
-			e.none("the queue's own 30 s hide it", q)
+			e.wantEmpty("the queue's own 30 s hide it", q)
 		}},
 		{name: "visibility: what was given back unread was not received", run: checkUnread},
-		{name: "visibility: a change never hides what is visible again", run: func(e *exam) {
+		{name: "visibility: a change never hides what is visible again", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, text("b"))
 			m := e.one(q, short)
@@ -136,14 +136,14 @@ func visibilityChecks() []check {
 			_ = e.change(q, m.ReceiptHandle, time.Hour) // SQS answers with or without an error
 			e.wantBodies("afterwards", e.take(q, 1, time.Minute), "b")
 		}},
-		{name: "visibility: a deleted message cannot be changed", run: func(e *exam) {
+		{name: "visibility: a deleted message cannot be changed", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, text("b"))
 			m := e.one(q, time.Minute)
 			e.remove(q, m)
 			e.wantCode("the change", e.change(q, m.ReceiptHandle, time.Minute), queue.CodeInvalidParameterValue, queue.CodeMessageNotInflight)
 		}},
-		{name: "visibility: 12 hours in all from the receive", run: func(e *exam) {
+		{name: "visibility: 12 hours in all from the receive", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, text("b"))
 			m := e.one(q, time.Minute)
@@ -152,7 +152,7 @@ func visibilityChecks() []check {
 			e.wantCode("43201 s", e.change(q, m.ReceiptHandle, queue.MaxVisibility+time.Second), queue.CodeInvalidParameterValue)
 			e.hide(q, m, queue.MaxVisibility-time.Minute)
 		}},
-		{name: "visibility: 12 hours are not begun anew by extending", long: true, run: func(e *exam) {
+		{name: "visibility: 12 hours are not begun anew by extending", long: true, run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, text("b"))
 			m := e.one(q, time.Hour)
@@ -167,13 +167,13 @@ func visibilityChecks() []check {
 	}
 }
 
-func checkHidden(e *exam) {
+func checkHidden(e *checkRun) {
 	q := e.create(nil)
 	e.send(q, text("b"))
-	e.window(2 * short)
+	e.validFor(2 * short)
 	first := e.one(q, 2*short)
-	e.none("it is hidden", q)
-	e.settled()
+	e.wantEmpty("it is hidden", q)
+	e.endValidity()
 	second := e.one(q, time.Minute)
 	if second.ReceiveCount != 2 || second.ID != first.ID || !second.SentAt.Equal(first.SentAt) {
 		e.errorf("the second receive is %+v, the first was %+v", second, first)
@@ -181,18 +181,18 @@ func checkHidden(e *exam) {
 	if !second.FirstReceivedAt.Equal(first.FirstReceivedAt) {
 		e.errorf("first received at %s, then at %s", first.FirstReceivedAt, second.FirstReceivedAt)
 	}
-	e.none("it is hidden again", q)
+	e.wantEmpty("it is hidden again", q)
 }
 
 // checkUnread: the queue that can, takes receives back. It does so once for each,
 // and with no harm to receipts.
-func checkUnread(e *exam) {
-	q, dead := e.withDeadLetters("3", attrs{"FifoQueue": "true"})
+func checkUnread(e *checkRun) {
+	q, dead := e.withDeadLetterQueue("3", attrs{"FifoQueue": "true"})
 	e.send(q, grouped("g", "1", "b"))
 	giveBack := func(m queue.Message) error {
 		return onlyError(q.ChangeVisibility(e.ctx, []queue.VisibilityChange{{ReceiptHandle: m.ReceiptHandle, Unread: true}}))
 	}
-	if !e.takesBack {
+	if !e.uncountsUnread {
 		if err := giveBack(e.one(q, time.Minute)); err != nil {
 			e.errorf("giving back unread: %v", err)
 		}
@@ -228,22 +228,22 @@ func checkUnread(e *exam) {
 	} else {
 		e.hide(q, m, 0)
 	}
-	e.none("three receives counted, and the policy allows no more", q)
+	e.wantEmpty("three receives counted, and the policy allows no more", q)
 	if m := e.one(dead, time.Minute); m.ReceiveCount != 4 {
 		e.errorf("the dead letter is received for the %d. time, want the 4.", m.ReceiveCount)
 	}
 }
 
-func checkVisibilityPrecedence(e *exam) {
+func checkVisibilityPrecedence(e *checkRun) {
 	q := e.create(attrs{"VisibilityTimeout": "2"})
 	e.send(q, text("b"))
-	e.window(2 * short)
+	e.validFor(2 * short)
 	if got := e.receive(q, 1, soon, nil); len(got) != 1 {
 		e.fatalf("received %d messages, want 1", len(got))
 	}
-	e.none("the queue's 2 s hide it", q)
-	e.settled()
+	e.wantEmpty("the queue's 2 s hide it", q)
+	e.endValidity()
 	e.one(q, time.Minute) // back after 2 s, and now hidden for a minute
 	e.wait(3 * short)
-	e.none("the call's minute hides it", q)
+	e.wantEmpty("the call's minute hides it", q)
 }

@@ -135,7 +135,7 @@ type fakeMessage struct {
 	visibleAt time.Time
 	received  time.Time // the latest receive
 	serial    int       // of the latest receipt
-	undone    bool      // the latest receive was taken out of the count
+	uncounted bool      // the latest receive was taken out of the count
 	deleted   bool
 	dead      bool
 }
@@ -156,10 +156,10 @@ func NewFake(opts *FakeOptions) *Fake {
 }
 
 // Fail scripts the faults of the next calls of an action, one for each call.
-func (f *Fake) Fail(action FakeAction, faults ...FakeFault) {
+func (f *Fake) Fail(action FakeAction, failures ...FakeFault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.script[action] = append(f.script[action], faults...)
+	f.script[action] = append(f.script[action], failures...)
 }
 
 // SetFault replaces [FakeOptions].Fault; nil heals the queue.
@@ -256,19 +256,19 @@ func (f *Fake) Redeliver(id string) {
 	defer f.mu.Unlock()
 	if m := f.byID[id]; m != nil && !m.deleted && !m.dead {
 		m.visibleAt = time.Now()
-		f.rouse()
+		f.wakeReceives()
 	}
 }
 
 // rouse wakes the long polls.
-func (f *Fake) rouse() {
+func (f *Fake) wakeReceives() {
 	close(f.wake)
 	f.wake = make(chan struct{})
 }
 
 // arrive counts a call, lets the first half of its round trip pass and returns
 // its fault. A context done by then ends the call without effect.
-func (f *Fake) arrive(ctx context.Context, call FakeCall) (FakeFault, error) {
+func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) {
 	call.At = time.Now()
 	f.mu.Lock()
 	f.calls[call.Action]++
@@ -288,17 +288,17 @@ func (f *Fake) arrive(ctx context.Context, call FakeCall) (FakeFault, error) {
 	if hook != nil {
 		fault = hook(call)
 	}
-	return fault, pass(ctx, latency+fault.Latency)
+	return fault, sleep(ctx, latency+fault.Latency)
 }
 
 // depart lets the second half of the round trip pass. A context done by then
 // loses the answer of a call that took effect.
-func (f *Fake) depart(ctx context.Context) error {
-	return pass(ctx, f.opts.Latency-f.opts.Latency/2)
+func (f *Fake) endCall(ctx context.Context) error {
+	return sleep(ctx, f.opts.Latency-f.opts.Latency/2)
 }
 
 // pass waits for d, or until ctx is done.
-func pass(ctx context.Context, d time.Duration) error {
+func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
@@ -314,7 +314,7 @@ func pass(ctx context.Context, d time.Duration) error {
 
 // Send appends messages. Their ids are "m-000001" and so on.
 func (f *Fake) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
-	fault, err := f.arrive(ctx, FakeCall{Action: FakeSend, Entries: len(msgs)})
+	fault, err := f.beginCall(ctx, FakeCall{Action: FakeSend, Entries: len(msgs)})
 	if err != nil || (fault.Err != nil && !fault.Apply) {
 		return nil, first(err, fault.Err)
 	}
@@ -323,9 +323,9 @@ func (f *Fake) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, e
 	for i := range msgs {
 		sent[i] = f.send(&msgs[i])
 	}
-	f.rouse()
+	f.wakeReceives()
 	f.mu.Unlock()
-	if err := first(fault.Err, f.depart(ctx)); err != nil {
+	if err := first(fault.Err, f.endCall(ctx)); err != nil {
 		return nil, err
 	}
 	return sent, nil
@@ -357,12 +357,12 @@ func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	others := f.opened(1)
 	defer f.opened(-1)
-	fault, err := f.arrive(ctx, FakeCall{Action: FakeReceive, Entries: req.Max, OpenReceives: others})
+	fault, err := f.beginCall(ctx, FakeCall{Action: FakeReceive, Entries: req.Max, OpenReceives: others})
 	if err != nil || (fault.Err != nil && !fault.Apply) {
 		return nil, first(err, fault.Err)
 	}
 	msgs, err := f.await(ctx, req)
-	if err := first(err, fault.Err, f.depart(ctx)); err != nil {
+	if err := first(err, fault.Err, f.endCall(ctx)); err != nil {
 		return nil, err
 	}
 	return msgs, nil
@@ -441,7 +441,7 @@ func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Messa
 			f.settled++
 			continue
 		}
-		msgs = append(msgs, f.hand(m, req, now))
+		msgs = append(msgs, f.receive(m, req, now))
 		if len(msgs) >= max(req.Max, 1) {
 			break
 		}
@@ -450,14 +450,14 @@ func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Messa
 }
 
 // hand gives one message out.
-func (f *Fake) hand(m *fakeMessage, req queue.ReceiveRequest, now time.Time) queue.Message {
+func (f *Fake) receive(m *fakeMessage, req queue.ReceiveRequest, now time.Time) queue.Message {
 	visibility := f.opts.Visibility
 	if req.Visibility != nil {
 		visibility = *req.Visibility
 	}
 	m.ReceiveCount++
 	m.serial++
-	m.undone = false
+	m.uncounted = false
 	m.received, m.visibleAt = now, now.Add(visibility)
 	m.ReceiptHandle = m.ID + "#" + strconv.Itoa(m.serial)
 	if m.FirstReceivedAt.IsZero() {
@@ -500,7 +500,7 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 	if n < 1 || n > queue.MaxBatch {
 		return all(max(n, 1), queue.Errorf(queue.CodeTooManyEntriesInBatchRequest, "a call takes 1 to %d entries, not %d", queue.MaxBatch, n))
 	}
-	fault, err := f.arrive(ctx, call)
+	fault, err := f.beginCall(ctx, call)
 	if err != nil {
 		return all(n, err)
 	}
@@ -516,9 +516,9 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 			errs[i] = fault.Err
 		}
 	}
-	f.rouse()
+	f.wakeReceives()
 	f.mu.Unlock()
-	if err := f.depart(ctx); err != nil {
+	if err := f.endCall(ctx); err != nil {
 		return all(n, err)
 	}
 	if slices.IndexFunc(errs, func(err error) bool { return err != nil }) < 0 {
@@ -567,8 +567,8 @@ func (f *Fake) change(c queue.VisibilityChange, now time.Time) error {
 	case now.Add(c.Visibility).After(m.received.Add(queue.MaxVisibility)):
 		return queue.Errorf(queue.CodeInvalidParameterValue, "Value %d for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", int(c.Visibility.Seconds()))
 	}
-	if m.visibleAt = now.Add(c.Visibility); c.Unread && f.opts.TakesBack && !m.undone {
-		m.undone = true
+	if m.visibleAt = now.Add(c.Visibility); c.Unread && f.opts.TakesBack && !m.uncounted {
+		m.uncounted = true
 		if m.ReceiveCount--; m.ReceiveCount == 0 {
 			m.FirstReceivedAt = time.Time{}
 		}

@@ -13,18 +13,18 @@ import (
 )
 
 // fakeRig wraps a fake in the calls that its tests make most.
-type fakeRig struct {
+type fakeHarness struct {
 	*Fake
 	t *testing.T
 }
 
-func inBubble(t *testing.T, opts *FakeOptions, test func(f fakeRig)) {
+func inBubble(t *testing.T, opts *FakeOptions, test func(f fakeHarness)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) { test(fakeRig{NewFake(opts), t}) })
+	synctest.Test(t, func(t *testing.T) { test(fakeHarness{NewFake(opts), t}) })
 }
 
-func (f fakeRig) send(groups ...string) {
+func (f fakeHarness) send(groups ...string) {
 	f.t.Helper()
 	for i, group := range groups {
 		sent, err := f.Send(f.t.Context(), []queue.Outgoing{{Body: fmt.Sprint("body ", i), GroupID: group}})
@@ -35,7 +35,7 @@ func (f fakeRig) send(groups ...string) {
 }
 
 // get receives up to n messages without waiting and wants these ids.
-func (f fakeRig) get(n int, visibility time.Duration, want ...string) []queue.Message {
+func (f fakeHarness) wantReceived(n int, visibility time.Duration, want ...string) []queue.Message {
 	f.t.Helper()
 	msgs, err := f.Receive(f.t.Context(), queue.ReceiveRequest{Max: n, Visibility: &visibility})
 	if err != nil {
@@ -51,21 +51,21 @@ func (f fakeRig) get(n int, visibility time.Duration, want ...string) []queue.Me
 	return msgs
 }
 
-func (f fakeRig) delete1(receipt string) error {
+func (f fakeHarness) deleteOne(receipt string) error {
 	if errs := f.Delete(f.t.Context(), []string{receipt}); errs != nil {
 		return errs[0]
 	}
 	return nil
 }
 
-func (f fakeRig) change1(receipt string, v time.Duration) error {
+func (f fakeHarness) changeOne(receipt string, v time.Duration) error {
 	if errs := f.ChangeVisibility(f.t.Context(), []queue.VisibilityChange{{ReceiptHandle: receipt, Visibility: v}}); errs != nil {
 		return errs[0]
 	}
 	return nil
 }
 
-func (f fakeRig) count(place FakePlace, want int) {
+func (f fakeHarness) count(place FakePlace, want int) {
 	f.t.Helper()
 	if got := f.Count(place); got != want {
 		f.t.Errorf("%d messages are %s, want %d", got, place, want)
@@ -73,105 +73,105 @@ func (f fakeRig) count(place FakePlace, want int) {
 }
 
 func TestFakeStandardReceipts(t *testing.T) {
-	inBubble(t, nil, func(f fakeRig) {
+	inBubble(t, nil, func(f fakeHarness) {
 		f.send("", "", "")
-		first := f.get(10, 30*time.Second, "m-000001", "m-000002", "m-000003")
-		f.get(10, 30*time.Second)
+		first := f.wantReceived(10, 30*time.Second, "m-000001", "m-000002", "m-000003")
+		f.wantReceived(10, 30*time.Second)
 		if first[0].ReceiveCount != 1 || first[0].Body != "body 0" || first[0].FirstReceivedAt.IsZero() || first[0].SentAt.IsZero() {
 			t.Errorf("%+v", first[0])
 		}
-		if err := f.delete1(first[0].ReceiptHandle); err != nil {
+		if err := f.deleteOne(first[0].ReceiptHandle); err != nil {
 			t.Error(err)
 		}
-		if err := f.delete1(first[0].ReceiptHandle); err != nil {
+		if err := f.deleteOne(first[0].ReceiptHandle); err != nil {
 			t.Errorf("deleting twice: %v", err)
 		}
 		time.Sleep(30 * time.Second)
-		if err := f.delete1(first[1].ReceiptHandle); err != nil {
+		if err := f.deleteOne(first[1].ReceiptHandle); err != nil {
 			t.Errorf("after the visibility: %v", err)
 		}
 		f.count(FakeDeleted, 2)
-		again := f.get(10, 30*time.Second, "m-000003")
+		again := f.wantReceived(10, 30*time.Second, "m-000003")
 		if again[0].ReceiveCount != 2 || again[0].ReceiptHandle == first[2].ReceiptHandle || again[0].FirstReceivedAt != first[2].FirstReceivedAt {
 			t.Errorf("second receive: %+v", again[0])
 		}
-		if err := f.delete1(first[2].ReceiptHandle); err != nil {
+		if err := f.deleteOne(first[2].ReceiptHandle); err != nil {
 			t.Errorf("an outdated receipt: %v", err)
 		}
 		f.count(FakeInFlight, 1)
-		if err := f.delete1("nonsense"); !errors.Is(err, queue.ErrReceiptInvalid) {
+		if err := f.deleteOne("nonsense"); !errors.Is(err, queue.ErrReceiptInvalid) {
 			t.Errorf("a malformed receipt: %v", err)
 		}
 	})
 }
 
 func TestFakeChangesOfVisibility(t *testing.T) {
-	inBubble(t, nil, func(f fakeRig) {
+	inBubble(t, nil, func(f fakeHarness) {
 		f.send("")
-		m := f.get(1, 10*time.Second, "m-000001")[0]
+		m := f.wantReceived(1, 10*time.Second, "m-000001")[0]
 		time.Sleep(5 * time.Second)
-		if err := f.change1(m.ReceiptHandle, 20*time.Second); err != nil {
+		if err := f.changeOne(m.ReceiptHandle, 20*time.Second); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(19 * time.Second)
-		f.get(1, time.Second)
-		if err := f.change1(m.ReceiptHandle, 0); err != nil {
+		f.wantReceived(1, time.Second)
+		if err := f.changeOne(m.ReceiptHandle, 0); err != nil {
 			t.Error(err)
 		}
-		n := f.get(1, time.Second, "m-000001")[0]
+		n := f.wantReceived(1, time.Second, "m-000001")[0]
 		time.Sleep(time.Second)
 		if f.StaleChanges() != 0 {
 			t.Error("no change was stale so far")
 		}
-		if err := f.change1(n.ReceiptHandle, time.Hour); err != nil || f.Count(FakeVisible) != 1 {
+		if err := f.changeOne(n.ReceiptHandle, time.Hour); err != nil || f.Count(FakeVisible) != 1 {
 			t.Errorf("a change never hides what is visible: %v", err)
 		}
-		o := f.get(1, time.Minute, "m-000001")[0]
-		if err := f.change1(m.ReceiptHandle, 0); err != nil || f.Count(FakeInFlight) != 1 {
+		o := f.wantReceived(1, time.Minute, "m-000001")[0]
+		if err := f.changeOne(m.ReceiptHandle, 0); err != nil || f.Count(FakeInFlight) != 1 {
 			t.Errorf("an outdated receipt changes nothing: %v", err)
 		}
 		if f.StaleChanges() != 2 {
 			t.Errorf("%d stale changes, want 2", f.StaleChanges())
 		}
-		if err := f.change1(o.ReceiptHandle, queue.MaxVisibility); err != nil {
+		if err := f.changeOne(o.ReceiptHandle, queue.MaxVisibility); err != nil {
 			t.Errorf("12 h from the receive: %v", err)
 		}
 		time.Sleep(time.Second)
-		if err := f.change1(o.ReceiptHandle, queue.MaxVisibility); err == nil {
+		if err := f.changeOne(o.ReceiptHandle, queue.MaxVisibility); err == nil {
 			t.Error("more than 12 h from the receive must be refused")
 		}
-		if err := f.delete1(o.ReceiptHandle); err != nil {
+		if err := f.deleteOne(o.ReceiptHandle); err != nil {
 			t.Error(err)
 		}
-		if err := f.change1(o.ReceiptHandle, 0); err == nil {
+		if err := f.changeOne(o.ReceiptHandle, 0); err == nil {
 			t.Error("a deleted message has no visibility")
 		}
-		if err := f.change1("nonsense", 0); !errors.Is(err, queue.ErrReceiptInvalid) {
+		if err := f.changeOne("nonsense", 0); !errors.Is(err, queue.ErrReceiptInvalid) {
 			t.Errorf("a malformed receipt: %v", err)
 		}
 	})
 }
 
 func TestFakeFIFOGroups(t *testing.T) {
-	inBubble(t, &FakeOptions{FIFO: true}, func(f fakeRig) {
+	inBubble(t, &FakeOptions{FIFO: true}, func(f fakeHarness) {
 		f.send("a", "a", "b", "a")
-		msgs := f.get(2, 10*time.Second, "m-000001", "m-000002")
+		msgs := f.wantReceived(2, 10*time.Second, "m-000001", "m-000002")
 		if msgs[0].SequenceNumber >= msgs[1].SequenceNumber || msgs[0].GroupID != "a" {
 			t.Errorf("%+v", msgs)
 		}
-		f.get(10, 20*time.Second, "m-000003")
-		if err := f.delete1(msgs[0].ReceiptHandle); err != nil {
+		f.wantReceived(10, 20*time.Second, "m-000003")
+		if err := f.deleteOne(msgs[0].ReceiptHandle); err != nil {
 			t.Error(err)
 		}
-		f.get(10, time.Second) // the second still locks its group
+		f.wantReceived(10, time.Second) // the second still locks its group
 		time.Sleep(10 * time.Second)
-		for name, err := range map[string]error{"delete": f.delete1(msgs[1].ReceiptHandle), "change": f.change1(msgs[1].ReceiptHandle, time.Minute)} {
+		for name, err := range map[string]error{"delete": f.deleteOne(msgs[1].ReceiptHandle), "change": f.changeOne(msgs[1].ReceiptHandle, time.Minute)} {
 			var e *queue.Error
 			if !errors.As(err, &e) || e.Code != queue.CodeInvalidParameterValue {
 				t.Errorf("%s under an expired receipt: %v", name, err)
 			}
 		}
-		f.get(10, time.Second, "m-000002", "m-000004")
+		f.wantReceived(10, time.Second, "m-000002", "m-000004")
 		sent, err := f.Send(f.t.Context(), []queue.Outgoing{{Body: "no group"}})
 		if err != nil || sent[0].Err == nil {
 			t.Errorf("a message without a group: %v, %v", sent, err)
@@ -180,20 +180,20 @@ func TestFakeFIFOGroups(t *testing.T) {
 }
 
 func TestFakeDeadLettersAtTheReceiveThatIsTooMany(t *testing.T) {
-	inBubble(t, &FakeOptions{MaxReceives: 2}, func(f fakeRig) {
+	inBubble(t, &FakeOptions{MaxReceives: 2}, func(f fakeHarness) {
 		f.send("")
-		f.get(1, time.Second, "m-000001")
+		f.wantReceived(1, time.Second, "m-000001")
 		time.Sleep(time.Second)
-		f.get(1, time.Second, "m-000001")
+		f.wantReceived(1, time.Second, "m-000001")
 		time.Sleep(time.Minute)
 		f.count(FakeVisible, 1)
-		f.get(1, time.Second)
+		f.wantReceived(1, time.Second)
 		f.count(FakeDead, 1)
 	})
 }
 
 func TestFakeLongPoll(t *testing.T) {
-	inBubble(t, nil, func(f fakeRig) {
+	inBubble(t, nil, func(f fakeHarness) {
 		wait := 20 * time.Second
 		poll := func() (int, time.Duration) {
 			start := time.Now()
@@ -228,7 +228,7 @@ func TestFakeLongPoll(t *testing.T) {
 
 func TestFakeFaults(t *testing.T) {
 	boom := errors.New("boom")
-	inBubble(t, &FakeOptions{KeepLog: true}, func(f fakeRig) {
+	inBubble(t, &FakeOptions{KeepLog: true}, func(f fakeHarness) {
 		f.send("", "", "")
 		f.Fail(FakeReceive, FakeFault{Err: boom}, FakeFault{Err: boom, Apply: true}, FakeFault{Latency: time.Second})
 		for i, want := range []int{3, 0} {
@@ -238,7 +238,7 @@ func TestFakeFaults(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		start := time.Now()
-		msgs := f.get(10, time.Minute, "m-000001", "m-000002", "m-000003")
+		msgs := f.wantReceived(10, time.Minute, "m-000001", "m-000002", "m-000003")
 		if got := time.Since(start); got != time.Second {
 			t.Errorf("the slow receive took %v", got)
 		}
@@ -255,7 +255,7 @@ func TestFakeFaults(t *testing.T) {
 		}
 		f.count(FakeDeleted, 2)
 		f.SetFault(func(FakeCall) FakeFault { return FakeFault{Err: boom, Apply: true} })
-		if err := f.delete1(receipts[1]); err != boom || f.Count(FakeDeleted) != 3 {
+		if err := f.deleteOne(receipts[1]); err != boom || f.Count(FakeDeleted) != 3 {
 			t.Errorf("a lost answer: %v, %d deleted", err, f.Count(FakeDeleted))
 		}
 		if _, err := f.Send(f.t.Context(), make([]queue.Outgoing, 1)); err != boom || f.Count(FakeVisible) != 1 {
@@ -276,7 +276,7 @@ func TestFakeFaults(t *testing.T) {
 }
 
 func TestFakeLatency(t *testing.T) {
-	inBubble(t, &FakeOptions{Latency: 10 * time.Second}, func(f fakeRig) {
+	inBubble(t, &FakeOptions{Latency: 10 * time.Second}, func(f fakeHarness) {
 		f.send("")
 		cut := func(after time.Duration) error {
 			ctx, cancel := context.WithTimeout(f.t.Context(), after)
@@ -292,7 +292,7 @@ func TestFakeLatency(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		start := time.Now()
-		f.get(1, time.Minute, "m-000001")
+		f.wantReceived(1, time.Minute, "m-000001")
 		if took := time.Since(start); took != 10*time.Second {
 			t.Errorf("a round trip took %v", took)
 		}
@@ -300,19 +300,19 @@ func TestFakeLatency(t *testing.T) {
 }
 
 func TestFakeRedeliver(t *testing.T) {
-	inBubble(t, nil, func(f fakeRig) {
+	inBubble(t, nil, func(f fakeHarness) {
 		f.send("")
-		first := f.get(1, time.Hour, "m-000001")[0]
+		first := f.wantReceived(1, time.Hour, "m-000001")[0]
 		f.Redeliver(first.ID)
-		second := f.get(1, time.Hour, "m-000001")[0]
+		second := f.wantReceived(1, time.Hour, "m-000001")[0]
 		if second.ReceiptHandle == first.ReceiptHandle {
 			t.Error("each receive has its own receipt")
 		}
-		if err := f.delete1(second.ReceiptHandle); err != nil {
+		if err := f.deleteOne(second.ReceiptHandle); err != nil {
 			t.Error(err)
 		}
 		f.Redeliver(first.ID)
-		f.get(1, time.Hour)
+		f.wantReceived(1, time.Hour)
 		if m, ok := f.Message(first.ID); !ok || m.Place != FakeDeleted || m.Receives != 2 {
 			t.Errorf("%+v", m)
 		}
@@ -323,15 +323,15 @@ func TestFakeRedeliver(t *testing.T) {
 }
 
 func TestFakeForgetsSettledMessages(t *testing.T) {
-	inBubble(t, nil, func(f fakeRig) {
+	inBubble(t, nil, func(f fakeHarness) {
 		for range 300 {
 			f.send("")
 			m, _ := f.Receive(f.t.Context(), queue.ReceiveRequest{Max: 1})
-			if err := f.delete1(m[0].ReceiptHandle); err != nil {
+			if err := f.deleteOne(m[0].ReceiptHandle); err != nil {
 				t.Fatal(err)
 			}
 		}
-		f.get(1, time.Second)
+		f.wantReceived(1, time.Second)
 		if len(f.messages) > 130 || f.Count(FakeDeleted) != 300 {
 			t.Errorf("%d messages are searched, %d deleted", len(f.messages), f.Count(FakeDeleted))
 		}

@@ -70,7 +70,7 @@ type check struct {
 	name string
 	// long tells that it needs minutes, and so virtual time.
 	long bool
-	run  func(e *exam)
+	run  func(e *checkRun)
 }
 
 // Run runs every check as a subtest of t, in parallel. Checks against a real
@@ -87,11 +87,11 @@ func (s *Suite) Run(t *testing.T) {
 			t.Parallel()
 			switch {
 			case s.Virtual:
-				synctest.Test(t, func(t *testing.T) { s.examine(t, c) })
+				synctest.Test(t, func(t *testing.T) { s.runCheck(t, c) })
 			case c.long:
 				t.Skip("needs minutes: runs in virtual time only")
 			default:
-				s.examine(t, c)
+				s.runCheck(t, c)
 			}
 		})
 	}
@@ -103,19 +103,19 @@ func allChecks() []check {
 }
 
 // examine runs one check and judges how it went.
-func (s *Suite) examine(t *testing.T, c check) {
+func (s *Suite) runCheck(t *testing.T, c check) {
 	ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
 	defer cancel()
 	server := s.Start(t)
-	e := &exam{ctx: ctx, server: server, repeats: s.Repeats, takesBack: s.TakesBack, prefix: prefix(c.name)}
-	for tries := 1; !e.perform(c); tries++ {
+	e := &checkRun{ctx: ctx, server: server, repeats: s.Repeats, uncountsUnread: s.TakesBack, prefix: prefix(c.name)}
+	for tries := 1; !e.execute(c); tries++ {
 		if tries == 5 {
 			t.Fatal("the machine was too slow, five times, to look while a message was hidden for a second or two")
 		}
-		e = &exam{ctx: ctx, server: server, repeats: s.Repeats, takesBack: s.TakesBack, prefix: prefix(c.name)}
+		e = &checkRun{ctx: ctx, server: server, repeats: s.Repeats, uncountsUnread: s.TakesBack, prefix: prefix(c.name)}
 	}
 	reason, known := s.Differs[c.name]
-	errs, skip := judge(e.faults, known, reason)
+	errs, skip := outcome(e.failures, known, reason)
 	for _, err := range errs {
 		t.Error(err)
 	}
@@ -126,14 +126,14 @@ func (s *Suite) examine(t *testing.T, c check) {
 
 // judge turns the faults of a check into errors, or into the reason to skip it
 // when it is known to differ.
-func judge(faults []string, known bool, reason string) (errs []string, skip string) {
+func outcome(failures []string, known bool, reason string) (errs []string, skip string) {
 	switch {
 	case !known:
-		return faults, ""
-	case len(faults) == 0:
+		return failures, ""
+	case len(failures) == 0:
 		return []string{"passes, though it is listed as a difference (" + reason + "): take it off the list"}, ""
 	}
-	return nil, "known difference: " + reason + "\nseen: " + strings.Join(faults, "\n")
+	return nil, "known difference: " + reason + "\nseen: " + strings.Join(failures, "\n")
 }
 
 // prefix makes queue names that no other check uses, nor another run against a

@@ -14,11 +14,11 @@ import (
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name   string
-		faults []string
-		known  bool
-		errs   int
-		skips  bool
+		name     string
+		failures []string
+		known    bool
+		errs     int
+		skips    bool
 	}{
 		{"passes", nil, false, 0, false},
 		{"fails", []string{"a", "b"}, false, 2, false},
@@ -26,7 +26,7 @@ func TestJudge(t *testing.T) {
 		{"differs no more", nil, true, 1, false},
 	}
 	for _, test := range tests {
-		errs, skip := judge(test.faults, test.known, "why")
+		errs, skip := outcome(test.failures, test.known, "why")
 		if len(errs) != test.errs || (skip != "") != test.skips || test.skips && !strings.Contains(skip, "why") {
 			t.Errorf("%s: errors %q, skip %q", test.name, errs, skip)
 		}
@@ -37,53 +37,53 @@ func TestPerform(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tests := []struct {
-			name   string
-			run    func(*exam)
-			inTime bool
-			faults []string
+			name     string
+			run      func(*checkRun)
+			inTime   bool
+			failures []string
 		}{
-			{"nothing wrong", func(*exam) {}, true, nil},
-			{"goes on after an error", func(e *exam) { e.errorf("1"); e.errorf("2") }, true, []string{"1", "2"}},
-			{"ends at a fatal one", func(e *exam) { e.fatalf("1"); e.errorf("2") }, true, []string{"1"}},
-			{"a fault in its window", func(e *exam) { e.window(2 * time.Second); e.wait(time.Second); e.errorf("1") }, true, []string{"1"}},
-			{"a fault seen too late", func(e *exam) { e.window(2 * time.Second); e.wait(2 * time.Second); e.errorf("1") }, false, nil},
-			{"a fault after the window was settled", func(e *exam) { e.window(1); e.wait(2); e.settled(); e.errorf("1") }, true, []string{"1"}},
+			{"nothing wrong", func(*checkRun) {}, true, nil},
+			{"goes on after an error", func(e *checkRun) { e.errorf("1"); e.errorf("2") }, true, []string{"1", "2"}},
+			{"ends at a fatal one", func(e *checkRun) { e.fatalf("1"); e.errorf("2") }, true, []string{"1"}},
+			{"a fault in its window", func(e *checkRun) { e.validFor(2 * time.Second); e.wait(time.Second); e.errorf("1") }, true, []string{"1"}},
+			{"a fault seen too late", func(e *checkRun) { e.validFor(2 * time.Second); e.wait(2 * time.Second); e.errorf("1") }, false, nil},
+			{"a fault after the window was settled", func(e *checkRun) { e.validFor(1); e.wait(2); e.endValidity(); e.errorf("1") }, true, []string{"1"}},
 		}
 		for _, test := range tests {
-			e := &exam{ctx: t.Context()}
-			if inTime := e.perform(check{run: test.run}); inTime != test.inTime || !slices.Equal(e.faults, test.faults) {
-				t.Errorf("%s: in time %v, faults %q", test.name, inTime, e.faults)
+			e := &checkRun{ctx: t.Context()}
+			if inTime := e.execute(check{run: test.run}); inTime != test.inTime || !slices.Equal(e.failures, test.failures) {
+				t.Errorf("%s: in time %v, faults %q", test.name, inTime, e.failures)
 			}
 		}
-		e := &exam{}
-		if e.perform(check{run: func(*exam) { panic("boom") }}); len(e.faults) != 1 || !strings.Contains(e.faults[0], "boom") {
-			t.Errorf("a panic gave %q", e.faults)
+		e := &checkRun{}
+		if e.execute(check{run: func(*checkRun) { panic("boom") }}); len(e.failures) != 1 || !strings.Contains(e.failures[0], "boom") {
+			t.Errorf("a panic gave %q", e.failures)
 		}
 	})
 }
 
 // forgetful is a queue that takes everything, keeps nothing, finds nothing
 // wrong and is slow: every check must notice.
-type forgetful struct{}
+type brokenQueue struct{}
 
-func (forgetful) Create(context.Context, string, map[string]string) (Queue, error) {
-	return forgetful{}, nil
+func (brokenQueue) Create(context.Context, string, map[string]string) (Queue, error) {
+	return brokenQueue{}, nil
 }
-func (forgetful) Handle(string) Queue { return forgetful{} }
-func (forgetful) Send(_ context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
+func (brokenQueue) Handle(string) Queue { return brokenQueue{} }
+func (brokenQueue) Send(_ context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	return make([]queue.Sent, len(msgs)), nil
 }
-func (forgetful) Receive(context.Context, queue.ReceiveRequest) ([]queue.Message, error) {
+func (brokenQueue) Receive(context.Context, queue.ReceiveRequest) ([]queue.Message, error) {
 	time.Sleep(30 * time.Second)
 	return nil, nil
 }
-func (forgetful) Delete(context.Context, []string) []error { return nil }
-func (forgetful) ChangeVisibility(context.Context, []queue.VisibilityChange) []error {
+func (brokenQueue) Delete(context.Context, []string) []error { return nil }
+func (brokenQueue) ChangeVisibility(context.Context, []queue.VisibilityChange) []error {
 	return nil
 }
-func (forgetful) Attributes(context.Context) (map[string]string, error)  { return nil, nil }
-func (forgetful) SetAttributes(context.Context, map[string]string) error { return nil }
-func (forgetful) Purge(context.Context) error                            { return nil }
+func (brokenQueue) Attributes(context.Context) (map[string]string, error)  { return nil, nil }
+func (brokenQueue) SetAttributes(context.Context, map[string]string) error { return nil }
+func (brokenQueue) Purge(context.Context) error                            { return nil }
 
 func TestEveryCheckCanFail(t *testing.T) {
 	t.Parallel()
@@ -91,8 +91,8 @@ func TestEveryCheckCanFail(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := &exam{ctx: t.Context(), server: forgetful{}, prefix: prefix(c.name)}
-				if e.perform(c) && len(e.faults) == 0 {
+				e := &checkRun{ctx: t.Context(), server: brokenQueue{}, prefix: prefix(c.name)}
+				if e.execute(c) && len(e.failures) == 0 {
 					t.Error("a queue that forgets everything passes")
 				}
 			})

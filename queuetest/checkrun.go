@@ -15,35 +15,35 @@ import (
 
 // exam is one run of one check: the server, and what went wrong so far. Its
 // methods end the check at once when they cannot do what they are named for.
-type exam struct {
-	ctx       context.Context
-	server    Server
-	repeats   bool // see Suite
-	takesBack bool // see Suite
-	prefix    string
-	made      int
+type checkRun struct {
+	ctx            context.Context
+	server         Server
+	repeats        bool // see Suite
+	uncountsUnread bool // see Suite
+	prefix         string
+	queues         int
 
-	mu     sync.Mutex
-	faults []string
+	mu       sync.Mutex
+	failures []string
 	// valid is when what is being looked at changes by itself; zero for never.
 	valid time.Time
 }
 
 // stopped is the panic by which a fatal fault ends a check.
-type stopped struct{}
+type fatalFailure struct{}
 
 // late is the panic by which a check ends that was too slow to see what it
 // looks for.
-type late struct{}
+type tooLate struct{}
 
 // perform runs the check to its end, or to its first fatal fault. It returns
 // false when the check must be run again because the machine was too slow.
-func (e *exam) perform(c check) (inTime bool) {
+func (e *checkRun) execute(c check) (inTime bool) {
 	defer func() {
 		switch r := recover().(type) {
-		case nil, stopped:
+		case nil, fatalFailure:
 			inTime = true
-		case late:
+		case tooLate:
 		default:
 			inTime = true
 			e.errorf("the check panicked: %v\n%s", r, debug.Stack())
@@ -55,34 +55,34 @@ func (e *exam) perform(c check) (inTime bool) {
 
 // window tells that what is looked at from now on stays so only for d, as a
 // message stays hidden. A fault that is seen later than that is none.
-func (e *exam) window(d time.Duration) { e.valid = time.Now().Add(d) }
+func (e *checkRun) validFor(d time.Duration) { e.valid = time.Now().Add(d) }
 
 // settled ends a window.
-func (e *exam) settled() { e.valid = time.Time{} }
+func (e *checkRun) endValidity() { e.valid = time.Time{} }
 
 // errorf notes a fault and goes on.
-func (e *exam) errorf(format string, args ...any) {
+func (e *checkRun) errorf(format string, args ...any) {
 	if !e.valid.IsZero() && !time.Now().Before(e.valid) {
-		panic(late{})
+		panic(tooLate{})
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.faults = append(e.faults, fmt.Sprintf(format, args...))
+	e.failures = append(e.failures, fmt.Sprintf(format, args...))
 }
 
 // fatalf notes a fault and ends the check. Only its own goroutine may call it.
-func (e *exam) fatalf(format string, args ...any) {
+func (e *checkRun) fatalf(format string, args ...any) {
 	e.errorf(format, args...)
-	panic(stopped{})
+	panic(fatalFailure{})
 }
 
 // attrs are queue attributes.
 type attrs = map[string]string
 
 // name returns a new queue name of the right kind.
-func (e *exam) name(a attrs) string {
-	e.made++
-	name := e.prefix + "-" + strconv.Itoa(e.made)
+func (e *checkRun) name(a attrs) string {
+	e.queues++
+	name := e.prefix + "-" + strconv.Itoa(e.queues)
 	if a["FifoQueue"] == "true" {
 		name += ".fifo"
 	}
@@ -90,7 +90,7 @@ func (e *exam) name(a attrs) string {
 }
 
 // create makes a new queue.
-func (e *exam) create(a attrs) Queue {
+func (e *checkRun) create(a attrs) Queue {
 	q, err := e.server.Create(e.ctx, e.name(a), a)
 	if err != nil {
 		e.fatalf("creating a queue with %v: %v", a, err)
@@ -99,7 +99,7 @@ func (e *exam) create(a attrs) Queue {
 }
 
 // fifo makes a new FIFO queue with more attributes, if any.
-func (e *exam) fifo(more attrs) Queue {
+func (e *checkRun) fifo(more attrs) Queue {
 	a := attrs{"FifoQueue": "true"}
 	for k, v := range more {
 		a[k] = v
@@ -109,7 +109,7 @@ func (e *exam) fifo(more attrs) Queue {
 
 // withDeadLetters makes a dead-letter queue, and a queue that sends messages
 // there which were received most times.
-func (e *exam) withDeadLetters(most string, more attrs) (q, dead Queue) {
+func (e *checkRun) withDeadLetterQueue(most string, more attrs) (q, dead Queue) {
 	dead = e.create(more)
 	a := attrs{"RedrivePolicy": e.policy(dead, most)}
 	for k, v := range more {
@@ -119,11 +119,11 @@ func (e *exam) withDeadLetters(most string, more attrs) (q, dead Queue) {
 }
 
 // policy is a redrive policy; most is written as it stands.
-func (e *exam) policy(dead Queue, most string) string {
+func (e *checkRun) policy(dead Queue, most string) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%s}`, e.attribute(dead, "QueueArn"), most)
 }
 
-func (e *exam) attribute(q Queue, name string) string {
+func (e *checkRun) attribute(q Queue, name string) string {
 	a, err := q.Attributes(e.ctx)
 	if err != nil {
 		e.fatalf("asking for attributes: %v", err)
@@ -140,7 +140,7 @@ func grouped(group, dedup, body string) queue.Outgoing {
 }
 
 // send sends messages that must be accepted.
-func (e *exam) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
+func (e *checkRun) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 	sent, err := q.Send(e.ctx, msgs)
 	if err != nil {
 		e.fatalf("sending: %v", err)
@@ -158,7 +158,7 @@ func (e *exam) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 
 // refuse sends messages of which each must be refused, by itself or with the
 // whole call, with one of the codes; no codes mean any.
-func (e *exam) refuse(what string, q Queue, msgs []queue.Outgoing, codes ...string) {
+func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, codes ...string) {
 	sent, err := q.Send(e.ctx, msgs)
 	if err != nil {
 		e.wantCode(what, err, codes...)
@@ -170,7 +170,7 @@ func (e *exam) refuse(what string, q Queue, msgs []queue.Outgoing, codes ...stri
 }
 
 // wantCode notes a fault unless err is a refusal with one of the codes.
-func (e *exam) wantCode(what string, err error, codes ...string) {
+func (e *checkRun) wantCode(what string, err error, codes ...string) {
 	var refused *queue.Error
 	switch {
 	case err == nil:
@@ -190,7 +190,7 @@ const (
 )
 
 // receive asks once, waiting as long as wait says.
-func (e *exam) receive(q Queue, most int, wait time.Duration, visibility *time.Duration) []queue.Message {
+func (e *checkRun) receive(q Queue, most int, wait time.Duration, visibility *time.Duration) []queue.Message {
 	messages, err := q.Receive(e.ctx, queue.ReceiveRequest{Max: most, Wait: &wait, Visibility: visibility})
 	if err != nil {
 		e.fatalf("receiving: %v", err)
@@ -203,12 +203,12 @@ func (e *exam) receive(q Queue, most int, wait time.Duration, visibility *time.D
 
 // take receives exactly n messages that are there or soon will be, hidden for
 // the given time; a standard queue may need more than one call for that.
-func (e *exam) take(q Queue, n int, visibility time.Duration) []queue.Message {
+func (e *checkRun) take(q Queue, n int, visibility time.Duration) []queue.Message {
 	var got []queue.Message
 	for len(got) < n {
 		part := e.receive(q, min(n-len(got), queue.MaxBatch), soon, &visibility)
 		if len(part) == 0 {
-			e.settled() // not a matter of looking in time: it never came
+			e.endValidity() // not a matter of looking in time: it never came
 			e.fatalf("received %d messages (%s), want %d", len(got), bodies(got), n)
 		}
 		got = append(got, part...)
@@ -217,19 +217,19 @@ func (e *exam) take(q Queue, n int, visibility time.Duration) []queue.Message {
 }
 
 // one receives exactly one message, hidden for the given time.
-func (e *exam) one(q Queue, visibility time.Duration) queue.Message {
+func (e *checkRun) one(q Queue, visibility time.Duration) queue.Message {
 	return e.take(q, 1, visibility)[0]
 }
 
 // none checks that nothing can be received now.
-func (e *exam) none(why string, q Queue) {
+func (e *checkRun) wantEmpty(why string, q Queue) {
 	if got := e.receive(q, queue.MaxBatch, 0, nil); len(got) > 0 {
 		e.fatalf("received %s: %s", bodies(got), why)
 	}
 }
 
 // remove deletes messages; it must succeed.
-func (e *exam) remove(q Queue, messages ...queue.Message) {
+func (e *checkRun) remove(q Queue, messages ...queue.Message) {
 	receipts := make([]string, len(messages))
 	for i := range messages {
 		receipts[i] = messages[i].ReceiptHandle
@@ -240,19 +240,19 @@ func (e *exam) remove(q Queue, messages ...queue.Message) {
 }
 
 // hide changes the visibility of a received message; it must succeed.
-func (e *exam) hide(q Queue, m queue.Message, d time.Duration) {
+func (e *checkRun) hide(q Queue, m queue.Message, d time.Duration) {
 	if err := e.change(q, m.ReceiptHandle, d); err != nil {
 		e.fatalf("changing the visibility to %s: %v", d, err)
 	}
 }
 
 // change changes the visibility and returns the error of that one entry.
-func (e *exam) change(q Queue, receipt string, d time.Duration) error {
+func (e *checkRun) change(q Queue, receipt string, d time.Duration) error {
 	return errors.Join(q.ChangeVisibility(e.ctx, []queue.VisibilityChange{{ReceiptHandle: receipt, Visibility: d}})...)
 }
 
 // wait lets time pass, on the clock of the bubble or on the wall.
-func (e *exam) wait(d time.Duration) {
+func (e *checkRun) wait(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -271,7 +271,7 @@ func bodies(messages []queue.Message) string {
 }
 
 // wantBodies notes a fault unless the messages have these bodies in this order.
-func (e *exam) wantBodies(what string, got []queue.Message, want ...string) {
+func (e *checkRun) wantBodies(what string, got []queue.Message, want ...string) {
 	same := slices.EqualFunc(got, want, func(m queue.Message, body string) bool { return m.Body == body })
 	if !same {
 		e.errorf("%s: received %s, want %q", what, bodies(got), want)
