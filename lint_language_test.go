@@ -103,7 +103,6 @@ var notYetPlain = []string{
 	"leader/leadertest",
 	"periodic",
 	"procgroup",
-	"queuetest",
 	"rollout",
 	"runtimeapi",
 	"sqsapi",

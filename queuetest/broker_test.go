@@ -16,13 +16,14 @@ import (
 // with the adapter for Amazon SQS on the other end. What passes the first and
 // fails the second is lost on the wire.
 
-func TestBroker(t *testing.T) {
+func TestBrokerConforms(t *testing.T) {
 	t.Parallel()
-	suite := queuetest.Suite{Virtual: true, TakesBack: true, Start: func(t testing.TB) queuetest.Server { return brokerServer{openBroker(t)} }}
+	suite := queuetest.Suite{Virtual: true, TakesBack: true,
+		Start: func(t testing.TB) queuetest.Server { return brokerServer{openBroker(t)} }}
 	suite.Run(t)
 }
 
-func TestSQSOverBroker(t *testing.T) {
+func TestSQSOverBrokerConforms(t *testing.T) {
 	t.Parallel()
 	listener := httptest.NewServer(sqsapi.New(openBroker(t), nil))
 	t.Cleanup(listener.Close)
@@ -44,7 +45,7 @@ func openBroker(t testing.TB) *broker.Broker {
 	return b
 }
 
-// brokerServer makes queues in a broker.
+// brokerServer creates queues in a broker.
 type brokerServer struct{ *broker.Broker }
 
 func (s brokerServer) Create(ctx context.Context, name string, attrs map[string]string) (queuetest.Queue, error) {

@@ -13,8 +13,8 @@ import (
 	"tendril/queue"
 )
 
-// exam is one run of one check: the server, and what went wrong so far. Its
-// methods end the check at once when they cannot do what they are named for.
+// checkRun is one run of one check: the server, and the failures so far. Its methods
+// end the check at once when they cannot do their job.
 type checkRun struct {
 	ctx            context.Context
 	server         Server
@@ -25,19 +25,18 @@ type checkRun struct {
 
 	mu       sync.Mutex
 	failures []string
-	// valid is when what is being looked at changes by itself; zero for never.
-	valid time.Time
+	// validUntil is when the observed state changes by itself; zero for never.
+	validUntil time.Time
 }
 
-// stopped is the panic by which a fatal fault ends a check.
+// fatalFailure is the panic value of a fatal failure, which ends a check.
 type fatalFailure struct{}
 
-// late is the panic by which a check ends that was too slow to see what it
-// looks for.
+// tooLate is the panic value of a check that was too slow to observe a state.
 type tooLate struct{}
 
-// perform runs the check to its end, or to its first fatal fault. It returns
-// false when the check must be run again because the machine was too slow.
+// execute runs the check to its end, or to its first fatal failure. It returns false
+// when the check must run again because the machine was too slow.
 func (e *checkRun) execute(c check) (inTime bool) {
 	defer func() {
 		switch r := recover().(type) {
@@ -53,16 +52,16 @@ func (e *checkRun) execute(c check) (inTime bool) {
 	return true
 }
 
-// window tells that what is looked at from now on stays so only for d, as a
-// message stays hidden. A fault that is seen later than that is none.
-func (e *checkRun) validFor(d time.Duration) { e.valid = time.Now().Add(d) }
+// validFor says that the observed state lasts only for d from now, like the
+// invisibility of a message. A failure after that does not count.
+func (e *checkRun) validFor(d time.Duration) { e.validUntil = time.Now().Add(d) }
 
-// settled ends a window.
-func (e *checkRun) endValidity() { e.valid = time.Time{} }
+// endValidity ends the effect of validFor.
+func (e *checkRun) endValidity() { e.validUntil = time.Time{} }
 
-// errorf notes a fault and goes on.
+// errorf records a failure and continues.
 func (e *checkRun) errorf(format string, args ...any) {
-	if !e.valid.IsZero() && !time.Now().Before(e.valid) {
+	if !e.validUntil.IsZero() && !time.Now().Before(e.validUntil) {
 		panic(tooLate{})
 	}
 	e.mu.Lock()
@@ -70,7 +69,8 @@ func (e *checkRun) errorf(format string, args ...any) {
 	e.failures = append(e.failures, fmt.Sprintf(format, args...))
 }
 
-// fatalf notes a fault and ends the check. Only its own goroutine may call it.
+// fatalf records a failure and ends the check. Only the check's own goroutine may call
+// it.
 func (e *checkRun) fatalf(format string, args ...any) {
 	e.errorf(format, args...)
 	panic(fatalFailure{})
@@ -79,7 +79,7 @@ func (e *checkRun) fatalf(format string, args ...any) {
 // attrs are queue attributes.
 type attrs = map[string]string
 
-// name returns a new queue name of the right kind.
+// name returns a new queue name, with the suffix .fifo if needed.
 func (e *checkRun) name(a attrs) string {
 	e.queues++
 	name := e.prefix + "-" + strconv.Itoa(e.queues)
@@ -89,7 +89,7 @@ func (e *checkRun) name(a attrs) string {
 	return name
 }
 
-// create makes a new queue.
+// create creates a queue.
 func (e *checkRun) create(a attrs) Queue {
 	q, err := e.server.Create(e.ctx, e.name(a), a)
 	if err != nil {
@@ -98,7 +98,7 @@ func (e *checkRun) create(a attrs) Queue {
 	return q
 }
 
-// fifo makes a new FIFO queue with more attributes, if any.
+// fifo creates a FIFO queue with additional attributes.
 func (e *checkRun) fifo(more attrs) Queue {
 	a := attrs{"FifoQueue": "true"}
 	for k, v := range more {
@@ -107,8 +107,8 @@ func (e *checkRun) fifo(more attrs) Queue {
 	return e.create(a)
 }
 
-// withDeadLetters makes a dead-letter queue, and a queue that sends messages
-// there which were received most times.
+// withDeadLetterQueue creates a dead-letter queue, and a queue that moves messages to
+// it after most receives.
 func (e *checkRun) withDeadLetterQueue(most string, more attrs) (q, dead Queue) {
 	dead = e.create(more)
 	a := attrs{"RedrivePolicy": e.policy(dead, most)}
@@ -118,7 +118,7 @@ func (e *checkRun) withDeadLetterQueue(most string, more attrs) (q, dead Queue) 
 	return e.create(a), dead
 }
 
-// policy is a redrive policy; most is written as it stands.
+// policy returns a redrive policy; most is inserted unchanged.
 func (e *checkRun) policy(dead Queue, most string) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%s}`, e.attribute(dead, "QueueArn"), most)
 }
@@ -126,20 +126,20 @@ func (e *checkRun) policy(dead Queue, most string) string {
 func (e *checkRun) attribute(q Queue, name string) string {
 	a, err := q.Attributes(e.ctx)
 	if err != nil {
-		e.fatalf("asking for attributes: %v", err)
+		e.fatalf("getting attributes: %v", err)
 	}
 	return a[name]
 }
 
-// text is a message with nothing but a body.
+// text returns a message with only a body.
 func text(body string) queue.Outgoing { return queue.Outgoing{Body: body} }
 
-// grouped is a FIFO message.
+// grouped returns a FIFO message.
 func grouped(group, dedup, body string) queue.Outgoing {
 	return queue.Outgoing{Body: body, GroupID: group, DedupID: dedup}
 }
 
-// send sends messages that must be accepted.
+// send sends messages, all of which must be accepted.
 func (e *checkRun) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 	sent, err := q.Send(e.ctx, msgs)
 	if err != nil {
@@ -156,8 +156,8 @@ func (e *checkRun) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 	return sent
 }
 
-// refuse sends messages of which each must be refused, by itself or with the
-// whole call, with one of the codes; no codes mean any.
+// wantRefused sends messages, all of which must be rejected, one by one or with the
+// whole call, with one of the codes. Without codes any code is accepted.
 func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, codes ...string) {
 	sent, err := q.Send(e.ctx, msgs)
 	if err != nil {
@@ -169,27 +169,27 @@ func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, code
 	}
 }
 
-// wantCode notes a fault unless err is a refusal with one of the codes.
+// wantCode records a failure unless err has one of the codes.
 func (e *checkRun) wantCode(what string, err error, codes ...string) {
-	var refused *queue.Error
+	var rejected *queue.Error
 	switch {
 	case err == nil:
 		e.errorf("%s: was accepted", what)
-	case !errors.As(err, &refused):
-		e.errorf("%s: the error is no *queue.Error: %v", what, err)
-	case len(codes) > 0 && !slices.Contains(codes, refused.Code):
-		e.errorf("%s: code %s (%v), want %v", what, refused.Code, err, codes)
+	case !errors.As(err, &rejected):
+		e.errorf("%s: the error is not a *queue.Error: %v", what, err)
+	case len(codes) > 0 && !slices.Contains(codes, rejected.Code):
+		e.errorf("%s: code %s (%v), want %v", what, rejected.Code, err, codes)
 	}
 }
 
 const (
-	// soon bounds the wait for what is there, or will be in a moment.
+	// soon limits the wait for a message that is visible, or will be in a moment.
 	soon = 5 * time.Second
-	// short is the least time that SQS can hide a message.
+	// short is the shortest visibility timeout of SQS above 0.
 	short = time.Second
 )
 
-// receive asks once, waiting as long as wait says.
+// receive makes one receive with the given wait time.
 func (e *checkRun) receive(q Queue, most int, wait time.Duration, visibility *time.Duration) []queue.Message {
 	messages, err := q.Receive(e.ctx, queue.ReceiveRequest{Max: most, Wait: &wait, Visibility: visibility})
 	if err != nil {
@@ -201,14 +201,14 @@ func (e *checkRun) receive(q Queue, most int, wait time.Duration, visibility *ti
 	return messages
 }
 
-// take receives exactly n messages that are there or soon will be, hidden for
-// the given time; a standard queue may need more than one call for that.
+// take receives exactly n messages with the given visibility timeout. A standard queue
+// may need more than one call for that.
 func (e *checkRun) take(q Queue, n int, visibility time.Duration) []queue.Message {
 	var got []queue.Message
 	for len(got) < n {
 		part := e.receive(q, min(n-len(got), queue.MaxBatch), soon, &visibility)
 		if len(part) == 0 {
-			e.endValidity() // not a matter of looking in time: it never came
+			e.endValidity() // the message never came, so this was not too late
 			e.fatalf("received %d messages (%s), want %d", len(got), bodies(got), n)
 		}
 		got = append(got, part...)
@@ -216,19 +216,19 @@ func (e *checkRun) take(q Queue, n int, visibility time.Duration) []queue.Messag
 	return got
 }
 
-// one receives exactly one message, hidden for the given time.
+// one receives exactly one message with the given visibility timeout.
 func (e *checkRun) one(q Queue, visibility time.Duration) queue.Message {
 	return e.take(q, 1, visibility)[0]
 }
 
-// none checks that nothing can be received now.
+// wantEmpty checks that nothing can be received now.
 func (e *checkRun) wantEmpty(why string, q Queue) {
 	if got := e.receive(q, queue.MaxBatch, 0, nil); len(got) > 0 {
 		e.fatalf("received %s: %s", bodies(got), why)
 	}
 }
 
-// remove deletes messages; it must succeed.
+// remove deletes messages and must succeed.
 func (e *checkRun) remove(q Queue, messages ...queue.Message) {
 	receipts := make([]string, len(messages))
 	for i := range messages {
@@ -239,19 +239,19 @@ func (e *checkRun) remove(q Queue, messages ...queue.Message) {
 	}
 }
 
-// hide changes the visibility of a received message; it must succeed.
+// hide changes the visibility timeout of a received message and must succeed.
 func (e *checkRun) hide(q Queue, m queue.Message, d time.Duration) {
 	if err := e.change(q, m.ReceiptHandle, d); err != nil {
 		e.fatalf("changing the visibility to %s: %v", d, err)
 	}
 }
 
-// change changes the visibility and returns the error of that one entry.
+// change changes the visibility timeout and returns the error of that entry.
 func (e *checkRun) change(q Queue, receipt string, d time.Duration) error {
 	return errors.Join(q.ChangeVisibility(e.ctx, []queue.VisibilityChange{{ReceiptHandle: receipt, Visibility: d}})...)
 }
 
-// wait lets time pass, on the clock of the bubble or on the wall.
+// wait waits, in virtual or in real time.
 func (e *checkRun) wait(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -261,7 +261,7 @@ func (e *checkRun) wait(d time.Duration) {
 	}
 }
 
-// bodies lists the bodies of messages, for faults.
+// bodies lists the bodies of messages, for failures.
 func bodies(messages []queue.Message) string {
 	var out []string
 	for _, m := range messages {
@@ -270,7 +270,7 @@ func bodies(messages []queue.Message) string {
 	return fmt.Sprint(out)
 }
 
-// wantBodies notes a fault unless the messages have these bodies in this order.
+// wantBodies records a failure unless the messages have these bodies in this order.
 func (e *checkRun) wantBodies(what string, got []queue.Message, want ...string) {
 	same := slices.EqualFunc(got, want, func(m queue.Message, body string) bool { return m.Body == body })
 	if !same {

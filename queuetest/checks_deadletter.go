@@ -59,7 +59,8 @@ func deadLetterChecks() []check {
 
 func checkDeadLetterMove(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("2", nil)
-	attributes := []queue.Attribute{{Name: "bin", Type: "Binary", Value: "\x00\xff"}, {Name: "s", Type: "String", Value: awkward}}
+	attributes := []queue.Attribute{{Name: "bin", Type: "Binary", Value: "\x00\xff"},
+		{Name: "s", Type: "String", Value: awkward}}
 	e.send(q, queue.Outgoing{Body: awkward, Attributes: attributes})
 	first := e.one(q, 0)
 	if second := e.one(q, 0); second.ReceiveCount != 2 {
@@ -83,8 +84,9 @@ func checkDeadLetterLazy(e *checkRun) {
 	e.send(q, text("b"))
 	e.one(q, short)
 	e.wait(2 * short)
-	if in, moved := e.attribute(q, "ApproximateNumberOfMessages"), e.attribute(dead, "ApproximateNumberOfMessages"); in != "1" || moved != "0" {
-		e.errorf("when the timeout has passed the queue holds %s and the dead-letter queue %s, want 1 and 0: it moves at a receive", in, moved)
+	if in, moved := e.attribute(q, "ApproximateNumberOfMessages"), e.attribute(dead,
+		"ApproximateNumberOfMessages"); in != "1" || moved != "0" {
+		e.errorf("after the timeout the queue holds %s and the dead-letter queue %s, want 1 and 0", in, moved)
 	}
 	e.wantEmpty("its one receive is used up", q)
 	e.one(dead, time.Minute)
@@ -93,7 +95,8 @@ func checkDeadLetterLazy(e *checkRun) {
 func checkPolicies(e *checkRun) {
 	q, standard, fifo := e.create(nil), e.create(nil), e.fifo(nil)
 	for what, policy := range map[string]string{
-		"a dead-letter queue that does not exist":  `{"deadLetterTargetArn":"` + e.attribute(standard, "QueueArn") + `-none","maxReceiveCount":3}`,
+		"a dead-letter queue that does not exist": `{"deadLetterTargetArn":"` + e.attribute(standard, "QueueArn") +
+			`-none","maxReceiveCount":3}`,
 		"a FIFO queue for a standard one":          e.policy(fifo, "3"),
 		"a count of 0":                             e.policy(standard, "0"),
 		"a count of 1001":                          e.policy(standard, "1001"),
@@ -105,7 +108,8 @@ func checkPolicies(e *checkRun) {
 		e.wantCode(what, err, queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue, queue.CodeQueueDoesNotExist)
 	}
 	_, err := e.server.Create(e.ctx, e.name(nil), attrs{"RedrivePolicy": e.policy(fifo, "3")})
-	e.wantCode("creating a standard queue with a FIFO dead-letter queue", err, queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue)
+	e.wantCode("creating a standard queue with a FIFO dead-letter queue", err, queue.CodeInvalidParameterValue,
+		queue.CodeInvalidAttributeValue)
 }
 
 func checkDeadLetterFIFO(e *checkRun) {

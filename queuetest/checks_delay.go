@@ -37,19 +37,19 @@ func delayChecks() []check {
 		}},
 		{name: "delay: a FIFO message has none of its own", run: func(e *checkRun) {
 			q := e.fifo(nil)
-			some, wantEmpty := 2*short, time.Duration(0)
+			some, none := 2*short, time.Duration(0)
 			m := grouped("g", "d", "b")
 			m.Delay = &some
 			e.wantRefused("a delay of 2 s", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue)
-			m.Delay = &wantEmpty
+			m.Delay = &none
 			e.send(q, m)
 			e.one(q, time.Minute)
 		}},
 		{name: "delay: a FIFO queue's delay holds for all", run: func(e *checkRun) {
 			q := e.fifo(attrs{"DelaySeconds": "2"})
-			wantEmpty := time.Duration(0)
+			none := time.Duration(0)
 			m := grouped("g", "d", "b")
-			m.Delay = &wantEmpty // means the queue's
+			m.Delay = &none // means the queue's
 			e.validFor(2 * short)
 			e.send(q, m)
 			e.wantEmpty("the queue delays it", q)
@@ -104,8 +104,8 @@ func pollChecks() []check {
 	}
 }
 
-// within runs do and notes a fault if it was not done in time. The limit only
-// tells waiting for ever from answering: it is far from both.
+// within runs do and records a failure if it takes too long. The limit only
+// distinguishes an answer from waiting for ever.
 func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
@@ -115,21 +115,20 @@ func (e *checkRun) within(limit time.Duration, do func(ctx context.Context)) {
 	}
 }
 
-// later starts do in a while. What it starts must end before the check does.
+// later starts do after a while. It must end before the check does.
 func (e *checkRun) later(d time.Duration, do func()) {
 	time.AfterFunc(d, do)
 }
 
-// sendLater is send for another goroutine than the check's.
+// sendLater is send for goroutines other than the check's.
 func (e *checkRun) sendLater(q Queue, body string) {
 	if sent, err := q.Send(e.ctx, []queue.Outgoing{text(body)}); err != nil || sent[0].Err != nil {
 		e.errorf("sending %q: %v, %v", body, sent, err)
 	}
 }
 
-// checkManyPolls lets several receivers wait, and then work through more
-// messages than one call can carry. Without faults nobody gets one twice, but
-// from a server that Repeats.
+// checkManyPolls lets several receivers wait and then receive more messages than one
+// call can return. No message is received twice, except from a server that Repeats.
 func checkManyPolls(e *checkRun) {
 	const receivers, messages = 4, 60
 	q := e.create(nil)

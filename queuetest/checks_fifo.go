@@ -66,8 +66,10 @@ func fifoChecks() []check {
 		}},
 		{name: "fifo: ids are 1 to 128 plain characters", run: func(e *checkRun) {
 			q := e.fifo(nil)
-			e.wantRefused("a group id with a space", q, []queue.Outgoing{grouped("a b", "d", "b")}, queue.CodeInvalidParameterValue)
-			e.wantRefused("a deduplication id of 129", q, []queue.Outgoing{grouped("g", fmt.Sprintf("%0129d", 1), "b")}, queue.CodeInvalidParameterValue)
+			e.wantRefused("a group id with a space", q, []queue.Outgoing{grouped("a b", "d", "b")},
+				queue.CodeInvalidParameterValue)
+			e.wantRefused("a deduplication id of 129", q, []queue.Outgoing{grouped("g", fmt.Sprintf("%0129d", 1), "b")},
+				queue.CodeInvalidParameterValue)
 			e.send(q, grouped("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~", fmt.Sprintf("%0128d", 1), "b"))
 		}},
 		{name: "fifo: an attempt id repeats a receive", run: checkAttemptID},
@@ -101,7 +103,8 @@ func checkFIFOOrder(e *checkRun) {
 		e.wantBodies("the next of the group", got, want[:n]...)
 		for _, m := range got {
 			if m.GroupID != "g" || m.DedupID != m.Body || m.SequenceNumber == "" {
-				e.fatalf("message %s has group %q, deduplication id %q, sequence number %q", m.Body, m.GroupID, m.DedupID, m.SequenceNumber)
+				e.fatalf("message %s has group %q, deduplication id %q, sequence number %q", m.Body, m.GroupID, m.DedupID,
+					m.SequenceNumber)
 			}
 		}
 		e.remove(q, got...)
@@ -139,7 +142,10 @@ func checkAttemptID(e *checkRun) {
 	if err != nil {
 		e.fatalf("receiving again with the same attempt id: %v", err)
 	}
-	same := slices.EqualFunc(first, again, func(x, y queue.Message) bool { return x.ID == y.ID && x.ReceiptHandle == y.ReceiptHandle })
+	same := slices.EqualFunc(first, again, func(x, y queue.Message) bool {
+		return x.ID == y.ID &&
+			x.ReceiptHandle == y.ReceiptHandle
+	})
 	if !same {
 		e.fatalf("the same attempt id gave %s, want the same messages with the same receipts", bodies(again))
 	}
@@ -175,7 +181,7 @@ func deduplicationChecks() []check {
 			e.send(q, grouped("g", "d", "first"))
 			e.remove(q, e.one(q, time.Minute))
 			e.wait(5*time.Minute - 2*time.Second)
-			e.send(q, grouped("g", "d", "second")) // does not begin a new window
+			e.send(q, grouped("g", "d", "second")) // does not start a new deduplication interval
 			e.wantEmpty("five minutes have not passed", q)
 			e.wait(4 * time.Second)
 			e.send(q, grouped("g", "d", "third"))

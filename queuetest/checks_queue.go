@@ -71,7 +71,8 @@ func checkDefaults(e *checkRun) {
 	defaults := attrs{
 		"VisibilityTimeout": "30", "DelaySeconds": "0", "ReceiveMessageWaitTimeSeconds": "0",
 		"MaximumMessageSize": "1048576", "MessageRetentionPeriod": "345600",
-		"ApproximateNumberOfMessages": "0", "ApproximateNumberOfMessagesNotVisible": "0", "ApproximateNumberOfMessagesDelayed": "0",
+		"ApproximateNumberOfMessages": "0", "ApproximateNumberOfMessagesNotVisible": "0",
+		"ApproximateNumberOfMessagesDelayed": "0",
 	}
 	for name, want := range defaults {
 		if a[name] != want {
@@ -86,8 +87,10 @@ func checkDefaults(e *checkRun) {
 			e.errorf("a standard queue without dead letters has %s %q", name, value)
 		}
 	}
-	if a, err = e.fifo(nil).Attributes(e.ctx); err != nil || a["FifoQueue"] != "true" || a["ContentBasedDeduplication"] != "false" {
-		e.errorf("a FIFO queue has FifoQueue %q, ContentBasedDeduplication %q, %v", a["FifoQueue"], a["ContentBasedDeduplication"], err)
+	if a, err = e.fifo(nil).Attributes(e.ctx); err != nil || a["FifoQueue"] != "true" ||
+		a["ContentBasedDeduplication"] != "false" {
+		e.errorf("a FIFO queue has FifoQueue %q, ContentBasedDeduplication %q, %v", a["FifoQueue"],
+			a["ContentBasedDeduplication"], err)
 	}
 }
 
@@ -96,7 +99,8 @@ func checkCreateTwice(e *checkRun) {
 	if _, err := e.server.Create(e.ctx, name, a); err != nil {
 		e.fatalf("creating: %v", err)
 	}
-	for what, same := range map[string]attrs{"with the same attributes": a, "with one of them": {"VisibilityTimeout": "45"}, "with none": nil} {
+	for what, same := range map[string]attrs{"with the same attributes": a,
+		"with one of them": {"VisibilityTimeout": "45"}, "with none": nil} {
 		if _, err := e.server.Create(e.ctx, name, same); err != nil {
 			e.errorf("creating again %s: %v", what, err)
 		}
@@ -115,10 +119,12 @@ func checkAttributeRanges(e *checkRun) {
 		"MessageRetentionPeriod":        {"59", "1209601"},
 	} {
 		for _, value := range values {
-			e.wantCode(name+" "+value, q.SetAttributes(e.ctx, attrs{name: value}), queue.CodeInvalidAttributeValue, queue.CodeInvalidParameterValue)
+			e.wantCode(name+" "+value, q.SetAttributes(e.ctx, attrs{name: value}), queue.CodeInvalidAttributeValue,
+				queue.CodeInvalidParameterValue)
 		}
 	}
-	e.wantCode("an attribute that does not exist", q.SetAttributes(e.ctx, attrs{"Colour": "red"}), queue.CodeInvalidAttributeName)
+	e.wantCode("an attribute that does not exist", q.SetAttributes(e.ctx, attrs{"Colour": "red"}),
+		queue.CodeInvalidAttributeName)
 	e.wantCode("a good and a bad one", q.SetAttributes(e.ctx, attrs{"DelaySeconds": "5", "VisibilityTimeout": "-1"}),
 		queue.CodeInvalidAttributeValue, queue.CodeInvalidParameterValue)
 	if d := e.attribute(q, "DelaySeconds"); d != "0" {
@@ -144,7 +150,8 @@ func (e *checkRun) wantCounts(q Queue, when, visible, inFlight, delayed string) 
 	if err != nil {
 		e.fatalf("asking for attributes: %v", err)
 	}
-	got := [3]string{a["ApproximateNumberOfMessages"], a["ApproximateNumberOfMessagesNotVisible"], a["ApproximateNumberOfMessagesDelayed"]}
+	got := [3]string{a["ApproximateNumberOfMessages"], a["ApproximateNumberOfMessagesNotVisible"],
+		a["ApproximateNumberOfMessagesDelayed"]}
 	if want := [3]string{visible, inFlight, delayed}; got != want {
 		e.errorf("%s: visible, in flight, delayed are %v, want %v", when, got, want)
 	}
@@ -186,6 +193,6 @@ func checkRetention(e *checkRun) {
 	e.wantCounts(q, "after 59 s", "1", "1", "0")
 	e.wait(3 * time.Second)
 	e.wantEmpty("its retention is over", q)
-	_ = e.change(q, m.ReceiptHandle, 0) // there is nothing left to show
+	_ = e.change(q, m.ReceiptHandle, 0) // cleanup: the error does not matter
 	e.wantEmpty("retention ends in flight too", q)
 }

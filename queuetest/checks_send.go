@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// awkward is text that SQS takes and that careless encoders damage.
+// awkward is text that SQS accepts and that careless encoders damage.
 const awkward = "tab\t newline\n return\r quote\" back\\slash </x>&amp; é \u2028 \uE000 \U0001F600 \u007f"
 
 func sendChecks() []check {
@@ -64,7 +64,7 @@ func checkRoundTrip(e *checkRun) {
 	if m.ReceiptHandle == "" || m.ReceiveCount != 1 {
 		e.errorf("receipt %q, receive count %d; want one and 1", m.ReceiptHandle, m.ReceiveCount)
 	}
-	// Another machine's clock, and whole milliseconds: a minute is near enough.
+	// The clock of another machine, in whole milliseconds: a minute is close enough.
 	if m.SentAt.Sub(began).Abs() > time.Minute || m.FirstReceivedAt.Before(m.SentAt) {
 		e.errorf("sent at %s, first received at %s, the test began at %s", m.SentAt, m.FirstReceivedAt, began)
 	}
@@ -111,7 +111,8 @@ func checkBadEntry(e *checkRun) {
 func limitChecks() []check {
 	return []check{
 		{name: "limits: an empty body is refused", run: func(e *checkRun) {
-			e.wantRefused("an empty body", e.create(nil), []queue.Outgoing{text("")}, queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue)
+			e.wantRefused("an empty body", e.create(nil), []queue.Outgoing{text("")}, queue.CodeMissingRequiredParameter,
+				queue.CodeInvalidParameterValue)
 		}},
 		{name: "limits: characters outside XML are refused", run: checkCharacters},
 		{name: "limits: MaximumMessageSize counts body and attributes", run: checkMessageSize},
@@ -122,7 +123,8 @@ func limitChecks() []check {
 		}},
 		{name: "limits: a batch has 1 to 10 entries", run: func(e *checkRun) {
 			q := e.create(nil)
-			e.wantRefused("11 entries", q, slices.Repeat([]queue.Outgoing{text("b")}, 11), queue.CodeTooManyEntriesInBatchRequest)
+			e.wantRefused("11 entries", q, slices.Repeat([]queue.Outgoing{text("b")}, 11),
+				queue.CodeTooManyEntriesInBatchRequest)
 			_, err := q.Send(e.ctx, nil)
 			e.wantCode("no entries", err, queue.CodeEmptyBatchRequest)
 		}},
@@ -135,7 +137,8 @@ func limitChecks() []check {
 			}
 			e.send(q, m)
 			m.Attributes = append(m.Attributes, queue.Attribute{Name: "k", Type: "String", Value: "v"})
-			e.wantRefused("11 attributes", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue)
+			e.wantRefused("11 attributes", q, []queue.Outgoing{m}, queue.CodeInvalidParameterValue,
+				queue.CodeInvalidAttributeValue)
 		}},
 		{name: "limits: what a receive may ask for", run: checkReceiveLimits},
 		{name: "limits: a delay is at most 15 minutes", run: func(e *checkRun) {
@@ -177,13 +180,14 @@ func checkMessageSize(e *checkRun) {
 
 func checkMegabyte(e *checkRun) {
 	q := e.create(nil)
-	// Quotes and newlines grow on the wire; the limit counts them once.
+	// Quotes and newlines are longer on the wire; the limit counts them once.
 	body := strings.Repeat("\"\n", 1<<19)
 	e.send(q, text(body))
 	if m := e.one(q, time.Minute); m.Body != body {
 		e.errorf("the body of %d bytes came back as %d other ones", len(body), len(m.Body))
 	}
-	e.wantRefused("one byte more", q, []queue.Outgoing{text(body + "x")}, queue.CodeInvalidParameterValue, queue.CodeBatchRequestTooLong)
+	e.wantRefused("one byte more", q, []queue.Outgoing{text(body + "x")}, queue.CodeInvalidParameterValue,
+		queue.CodeBatchRequestTooLong)
 }
 
 func checkAttributeRules(e *checkRun) {

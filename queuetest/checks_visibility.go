@@ -81,7 +81,8 @@ func checkMalformedReceipt(e *checkRun) {
 	}
 	e.wantCode("deleting junk", errs[0], queue.CodeReceiptHandleIsInvalid)
 	e.wantCode("hiding junk", e.change(q, junk, time.Minute), queue.CodeReceiptHandleIsInvalid)
-	e.wantCode("deleting long junk", onlyError(q.Delete(e.ctx, []string{strings.Repeat("A", 300)})), queue.CodeReceiptHandleIsInvalid)
+	e.wantCode("deleting long junk", onlyError(q.Delete(e.ctx, []string{strings.Repeat("A", 300)})),
+		queue.CodeReceiptHandleIsInvalid)
 }
 
 // onlyError returns the error of a batch of one.
@@ -141,14 +142,16 @@ func visibilityChecks() []check {
 			e.send(q, text("b"))
 			m := e.one(q, time.Minute)
 			e.remove(q, m)
-			e.wantCode("the change", e.change(q, m.ReceiptHandle, time.Minute), queue.CodeInvalidParameterValue, queue.CodeMessageNotInflight)
+			e.wantCode("the change", e.change(q, m.ReceiptHandle, time.Minute), queue.CodeInvalidParameterValue,
+				queue.CodeMessageNotInflight)
 		}},
 		{name: "visibility: 12 hours in all from the receive", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.send(q, text("b"))
 			m := e.one(q, time.Minute)
 			e.wait(short + short/2)
-			e.wantCode("43200 s a while after the receive", e.change(q, m.ReceiptHandle, queue.MaxVisibility), queue.CodeInvalidParameterValue)
+			e.wantCode("43200 s a while after the receive", e.change(q, m.ReceiptHandle, queue.MaxVisibility),
+				queue.CodeInvalidParameterValue)
 			e.wantCode("43201 s", e.change(q, m.ReceiptHandle, queue.MaxVisibility+time.Second), queue.CodeInvalidParameterValue)
 			e.hide(q, m, queue.MaxVisibility-time.Minute)
 		}},
@@ -184,8 +187,8 @@ func checkHidden(e *checkRun) {
 	e.wantEmpty("it is hidden again", q)
 }
 
-// checkUnread: the queue that can, takes receives back. It does so once for each,
-// and with no harm to receipts.
+// checkUnread checks that a queue with TakesBack uncounts each receive once, and that
+// receipt handles stay valid.
 func checkUnread(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("3", attrs{"FifoQueue": "true"})
 	e.send(q, grouped("g", "1", "b"))
@@ -207,7 +210,8 @@ func checkUnread(e *checkRun) {
 	for range 5 {
 		m := e.one(q, time.Minute)
 		if m.ReceiveCount != 2 || !m.FirstReceivedAt.Equal(before.FirstReceivedAt) {
-			e.errorf("received for the %d. time, first at %v; want the 2., first at %v", m.ReceiveCount, m.FirstReceivedAt, before.FirstReceivedAt)
+			e.errorf("received for the %d. time, first at %v; want the 2., first at %v", m.ReceiveCount, m.FirstReceivedAt,
+				before.FirstReceivedAt)
 		}
 		if m.ReceiptHandle == last.ReceiptHandle {
 			e.errorf("two receives gave the same receipt")
@@ -243,7 +247,7 @@ func checkVisibilityPrecedence(e *checkRun) {
 	}
 	e.wantEmpty("the queue's 2 s hide it", q)
 	e.endValidity()
-	e.one(q, time.Minute) // back after 2 s, and now hidden for a minute
+	e.one(q, time.Minute) // visible again after 2 s, and now invisible for a minute
 	e.wait(3 * short)
 	e.wantEmpty("the call's minute hides it", q)
 }

@@ -15,7 +15,7 @@ import (
 // FakeAction names one action of a [Fake].
 type FakeAction string
 
-// The actions that a fake counts and that faults can be scripted for.
+// The actions of a fake, for its counts and faults.
 const (
 	FakeSend             FakeAction = "Send"
 	FakeReceive          FakeAction = "Receive"
@@ -23,43 +23,42 @@ const (
 	FakeChangeVisibility FakeAction = "ChangeVisibility"
 )
 
-// FakeOptions configure a [Fake]. The zero value, and nil, are valid: a
-// standard queue that answers at once and never dead-letters.
+// FakeOptions configure a [Fake]. The zero value, and nil, are valid: a standard queue
+// that answers at once and has no dead-letter queue.
 type FakeOptions struct {
-	// FIFO makes the groups of messages strict; every message then needs a
-	// GroupID. There is no deduplication.
+	// FIFO delivers each message group in order; every message then needs a GroupID.
+	// There is no deduplication.
 	FIFO bool
-	// Visibility hides a received message when the receive names no time; 0
-	// means 30 s.
+	// Visibility is the visibility timeout of receives that do not set one; 0 means
+	// 30 s.
 	Visibility time.Duration
-	// MaxReceives moves a message to the dead letters at the receive that
-	// would exceed it; 0 means never.
+	// MaxReceives is the number of receives after which the next one dead-letters the
+	// message; 0 means never.
 	MaxReceives int
-	// TakesBack lets a change of visibility that says Unread take its receive out
-	// of the count, as the embedded queue does and SQS does not.
+	// TakesBack makes a visibility change with Unread uncount its receive, as the
+	// embedded queue does and SQS does not.
 	TakesBack bool
-	// Latency is the round trip of every call: half of it passes before the
-	// call takes effect, half before its answer returns.
+	// Latency is the round-trip time of every call: half of it passes before the call
+	// takes effect, half before it returns.
 	Latency time.Duration
-	// Fault, when set, is asked for each call for which nothing is scripted
-	// with [Fake.Fail]. It must be safe for concurrent use.
+	// Fault, if set, returns the fault of each call that [Fake.Fail] does not cover. It
+	// must be safe for concurrent use.
 	Fault func(FakeCall) FakeFault
 	// KeepLog keeps every call for [Fake.Log].
 	KeepLog bool
 }
 
-// FakeFault is what goes wrong with one call. The zero value is a healthy call.
+// FakeFault is a fault of one call. The zero value is no fault.
 type FakeFault struct {
-	// Err is returned: for the whole call, or for each of Entries. Nil means
-	// that the call succeeds, after Latency.
+	// Err is returned for the whole call, or for each of Entries. nil means that the
+	// call succeeds after Latency.
 	Err error
-	// Apply lets the call take effect nevertheless, as when only its answer
-	// is lost.
+	// Apply lets the call take effect nevertheless, as if only its answer were lost.
 	Apply bool
-	// Entries are the entries of a batch that fail, by position; nil means all.
-	// Receives and sends fail as a whole.
+	// Entries are the indexes of the batch entries that fail; nil means all. Receives
+	// and sends fail as a whole.
 	Entries []int
-	// Latency comes on top of the fake's own, before the call takes effect.
+	// Latency is an additional delay before the call takes effect.
 	Latency time.Duration
 }
 
@@ -68,20 +67,19 @@ type FakeCall struct {
 	Action FakeAction
 	// At is when the call arrived.
 	At time.Time
-	// Entries is the number of entries, or the number of messages asked for.
+	// Entries is the number of entries, or the maximum of a receive.
 	Entries int
-	// Receipts are those of a delete, Changes those of a change of visibility.
+	// Receipts are the arguments of a delete, Changes those of a visibility change.
 	Receipts []string
 	Changes  []queue.VisibilityChange
-	// OpenReceives is how many receives were open when the call arrived, this
-	// one not included.
+	// OpenReceives is how many other receives were open when the call arrived.
 	OpenReceives int
 }
 
-// FakePlace is where a message of a [Fake] is.
+// FakePlace is the state of a message of a [Fake].
 type FakePlace string
 
-// The places of a message. Each message is in exactly one.
+// The states of a message.
 const (
 	FakeVisible  FakePlace = "visible"
 	FakeDelayed  FakePlace = "delayed"
@@ -90,36 +88,39 @@ const (
 	FakeDead     FakePlace = "dead-lettered"
 )
 
-// FakeMessage is what a [Fake] knows of one message.
+// FakeMessage is a snapshot of one message of a [Fake].
 type FakeMessage struct {
 	ID, Body, GroupID string
 	Place             FakePlace
 	// Receives is how often it was received.
 	Receives int
-	// VisibleAt is when it becomes, or became, visible.
+	// VisibleAt is when it becomes or became visible.
 	VisibleAt time.Time
 	SentAt    time.Time
 }
 
-// Fake is an SQS-like queue in memory for tests of those who use a queue. It
-// keeps time with the time package alone, so that inside a bubble of
-// testing/synctest visibility timeouts, long polls and latencies pass in
-// virtual time. It starts no goroutines.
+// Fake is an SQS-like queue in memory, for tests of code that uses a queue. It uses
+// the time package alone, so that visibility timeouts, long polls and latencies pass in
+// virtual time inside a testing/synctest bubble. It starts no goroutines.
 //
-// It behaves as SQS does where it matters to a consumer: a new receipt for
-// each receive; a standard queue accepts a delete after the visibility ended
-// and one with an outdated receipt, the latter without effect; a FIFO queue
-// refuses both; a change of visibility never hides what is visible already
-// and hides nothing for more than 12 hours from its receive; a long poll
-// returns with the first message; a group of a FIFO queue is locked while one
-// of its messages is in flight. It keeps no retention and no deduplication.
+// It behaves like SQS where it matters to a consumer:
+//
+//   - Each receive has a new receipt handle.
+//   - A standard queue accepts a delete after the visibility timeout, and one with an
+//     outdated receipt handle, which has no effect. A FIFO queue rejects both.
+//   - A visibility change never hides a visible message, and hides no message for more
+//     than 12 hours from its receive.
+//   - A long poll returns with the first message.
+//   - A message group of a FIFO queue is locked while one of its messages is in flight.
+//
+// It has no retention period and no deduplication.
 //
 // All methods are safe for concurrent use.
 type Fake struct {
 	opts FakeOptions
 
 	mu       sync.Mutex
-	messages []*fakeMessage // in the order of sending; those settled are cut out now and then
+	messages []*fakeMessage // in the order of sends; settled ones are removed now and then
 	settled  int            // how many of messages are settled
 	byID     map[string]*fakeMessage
 	wake     chan struct{} // closed and replaced when something may have become visible
@@ -127,15 +128,15 @@ type Fake struct {
 	calls    map[FakeAction]int
 	log      []FakeCall
 	open     int // receives
-	stale    int // changes of visibility
+	stale    int // visibility changes
 }
 
 type fakeMessage struct {
 	queue.Message
 	visibleAt time.Time
 	received  time.Time // the latest receive
-	serial    int       // of the latest receipt
-	uncounted bool      // the latest receive was taken out of the count
+	serial    int       // of the latest receipt handle
+	uncounted bool      // the latest receive does not count
 	deleted   bool
 	dead      bool
 }
@@ -155,14 +156,14 @@ func NewFake(opts *FakeOptions) *Fake {
 	return f
 }
 
-// Fail scripts the faults of the next calls of an action, one for each call.
-func (f *Fake) Fail(action FakeAction, failures ...FakeFault) {
+// Fail sets the faults of the next calls of an action, one for each call.
+func (f *Fake) Fail(action FakeAction, faults ...FakeFault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.script[action] = append(f.script[action], failures...)
+	f.script[action] = append(f.script[action], faults...)
 }
 
-// SetFault replaces [FakeOptions].Fault; nil heals the queue.
+// SetFault replaces [FakeOptions].Fault; nil means no faults.
 func (f *Fake) SetFault(fault func(FakeCall) FakeFault) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -176,7 +177,7 @@ func (f *Fake) Calls(action FakeAction) int {
 	return f.calls[action]
 }
 
-// Log returns the calls so far, in the order of their arrival; nil without
+// Log returns the calls so far in the order of their arrival; nil without
 // [FakeOptions].KeepLog.
 func (f *Fake) Log() []FakeCall {
 	f.mu.Lock()
@@ -199,16 +200,16 @@ func (f *Fake) OpenReceives() int {
 	return f.open
 }
 
-// StaleChanges returns how many changes of visibility came with a receipt that
-// was outdated or whose visibility had ended. They have no effect here; on a
-// real standard queue they may act on what another consumer has in hand.
+// StaleChanges returns how many visibility changes had an outdated receipt handle, or
+// came after the visibility timeout. They have no effect here. On a real standard queue
+// they may affect a message that another consumer has received.
 func (f *Fake) StaleChanges() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.stale
 }
 
-// Message returns what is known of one message; false when it was never sent.
+// Message returns one message; false when it was never sent.
 func (f *Fake) Message(id string) (FakeMessage, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -222,7 +223,7 @@ func (f *Fake) Message(id string) (FakeMessage, bool) {
 	}, true
 }
 
-// Count returns how many messages are in a place.
+// Count returns how many messages are in a state.
 func (f *Fake) Count(place FakePlace) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -249,8 +250,8 @@ func (m *fakeMessage) place(now time.Time) FakePlace {
 	return FakeInFlight
 }
 
-// Redeliver makes a message in flight visible again while its receipt stays
-// good, as a standard queue may do at any time.
+// Redeliver makes a message in flight visible again while its receipt handle stays
+// valid, as a standard queue may do at any time.
 func (f *Fake) Redeliver(id string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -260,14 +261,14 @@ func (f *Fake) Redeliver(id string) {
 	}
 }
 
-// rouse wakes the long polls.
+// wakeReceives wakes the long polls.
 func (f *Fake) wakeReceives() {
 	close(f.wake)
 	f.wake = make(chan struct{})
 }
 
-// arrive counts a call, lets the first half of its round trip pass and returns
-// its fault. A context done by then ends the call without effect.
+// beginCall counts a call, waits for half of its latency and returns its fault. If ctx
+// ends before, the call has no effect.
 func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) {
 	call.At = time.Now()
 	f.mu.Lock()
@@ -291,13 +292,13 @@ func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) 
 	return fault, sleep(ctx, latency+fault.Latency)
 }
 
-// depart lets the second half of the round trip pass. A context done by then
-// loses the answer of a call that took effect.
+// endCall waits for the second half of the latency. If ctx ends before, the answer of a
+// call that took effect is lost.
 func (f *Fake) endCall(ctx context.Context) error {
 	return sleep(ctx, f.opts.Latency-f.opts.Latency/2)
 }
 
-// pass waits for d, or until ctx is done.
+// sleep waits for d, or until ctx ends.
 func sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
@@ -333,12 +334,14 @@ func (f *Fake) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, e
 
 func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 	if f.opts.FIFO && out.GroupID == "" {
-		return queue.Sent{Err: queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter MessageGroupId.")}
+		return queue.Sent{Err: queue.Errorf(queue.CodeMissingRequiredParameter,
+			"The request must contain the parameter MessageGroupId.")}
 	}
 	now := time.Now()
 	m := &fakeMessage{visibleAt: now}
 	m.ID = fmt.Sprintf("m-%06d", len(f.byID)+1)
-	m.Body, m.Attributes, m.GroupID, m.DedupID, m.TraceHeader = out.Body, out.Attributes, out.GroupID, out.DedupID, out.TraceHeader
+	m.Body, m.Attributes, m.TraceHeader = out.Body, out.Attributes, out.TraceHeader
+	m.GroupID, m.DedupID = out.GroupID, out.DedupID
 	m.SentAt, m.SenderID = now.Truncate(time.Millisecond), "000000000000"
 	if out.Delay != nil {
 		m.visibleAt = now.Add(*out.Delay)
@@ -351,9 +354,8 @@ func (f *Fake) send(out *queue.Outgoing) queue.Sent {
 	return queue.Sent{ID: m.ID, SequenceNumber: m.SequenceNumber}
 }
 
-// Receive hands out visible messages, oldest first. A fault with Apply hides
-// them and returns only its error. A context that ends during the wait ends
-// the receive without taking messages.
+// Receive returns visible messages, oldest first. A fault with Apply hides them and
+// returns only its error. If ctx ends during the wait, no message is received.
 func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
 	others := f.opened(1)
 	defer f.opened(-1)
@@ -408,8 +410,8 @@ func waitFor(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
 	return nil
 }
 
-// take hands out up to req.Max messages, and says when the next one becomes
-// visible when there are none.
+// take receives up to req.Max messages. Without any it returns when the next one
+// becomes visible.
 func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Message, next time.Time) {
 	f.compact()
 	locked := map[string]bool{}
@@ -449,7 +451,7 @@ func (f *Fake) take(req queue.ReceiveRequest, now time.Time) (msgs []queue.Messa
 	return msgs, next
 }
 
-// hand gives one message out.
+// receive receives one message.
 func (f *Fake) receive(m *fakeMessage, req queue.ReceiveRequest, now time.Time) queue.Message {
 	visibility := f.opts.Visibility
 	if req.Visibility != nil {
@@ -466,8 +468,8 @@ func (f *Fake) receive(m *fakeMessage, req queue.ReceiveRequest, now time.Time) 
 	return m.Message
 }
 
-// compact cuts settled messages off the front, and out of the middle when they
-// are the greater part.
+// compact removes settled messages from the front, and from the middle when they are
+// the majority.
 func (f *Fake) compact() {
 	for len(f.messages) > 0 && (f.messages[0].deleted || f.messages[0].dead) {
 		f.messages = f.messages[1:]
@@ -479,7 +481,7 @@ func (f *Fake) compact() {
 	}
 }
 
-// Delete deletes messages by their receipts.
+// Delete deletes messages by their receipt handles.
 func (f *Fake) Delete(ctx context.Context, receipts []string) []error {
 	call := FakeCall{Action: FakeDelete, Entries: len(receipts), Receipts: slices.Clone(receipts)}
 	return f.batch(ctx, call, func(i int, now time.Time) error { return f.delete(receipts[i], now) })
@@ -488,17 +490,18 @@ func (f *Fake) Delete(ctx context.Context, receipts []string) []error {
 // Expire is Delete.
 func (f *Fake) Expire(ctx context.Context, receipts []string) []error { return f.Delete(ctx, receipts) }
 
-// ChangeVisibility sets the remaining hidden time of received messages.
+// ChangeVisibility sets the visibility timeout of received messages.
 func (f *Fake) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
 	call := FakeCall{Action: FakeChangeVisibility, Entries: len(changes), Changes: slices.Clone(changes)}
 	return f.batch(ctx, call, func(i int, now time.Time) error { return f.change(changes[i], now) })
 }
 
-// batch makes a call of several entries.
+// batch makes a call with several entries.
 func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now time.Time) error) []error {
 	n := call.Entries
 	if n < 1 || n > queue.MaxBatch {
-		return all(max(n, 1), queue.Errorf(queue.CodeTooManyEntriesInBatchRequest, "a call takes 1 to %d entries, not %d", queue.MaxBatch, n))
+		return all(max(n, 1), queue.Errorf(queue.CodeTooManyEntriesInBatchRequest, "a call takes 1 to %d entries, not %d",
+			queue.MaxBatch, n))
 	}
 	fault, err := f.beginCall(ctx, call)
 	if err != nil {
@@ -527,7 +530,7 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 	return errs
 }
 
-// find returns the message of a receipt and whether it is the latest one's.
+// find returns the message of a receipt handle, and whether the handle is its latest.
 func (f *Fake) find(receipt string) (m *fakeMessage, latest bool) {
 	id, serial, _ := strings.Cut(receipt, "#")
 	m = f.byID[id]
@@ -542,7 +545,8 @@ func (f *Fake) delete(receipt string, now time.Time) error {
 	case m.deleted || m.dead:
 		return nil
 	case f.opts.FIFO && (!latest || !now.Before(m.visibleAt)):
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", receipt)
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", receipt)
 	case latest:
 		m.deleted = true
 		f.settled++
@@ -559,13 +563,18 @@ func (f *Fake) change(c queue.VisibilityChange, now time.Time) error {
 	case m == nil:
 		return queue.Errorf(queue.CodeReceiptHandleIsInvalid, "The input receipt handle %q is invalid.", c.ReceiptHandle)
 	case m.deleted || m.dead:
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change.", c.ReceiptHandle)
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Value %s for parameter ReceiptHandle is invalid. Reason: "+
+				"Message does not exist or is not available for visibility timeout change.", c.ReceiptHandle)
 	case f.opts.FIFO && (!latest || !now.Before(m.visibleAt)):
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", c.ReceiptHandle)
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", c.ReceiptHandle)
 	case !latest || !now.Before(m.visibleAt):
 		return nil
 	case now.Add(c.Visibility).After(m.received.Add(queue.MaxVisibility)):
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Value %d for parameter VisibilityTimeout is invalid. Reason: Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", int(c.Visibility.Seconds()))
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Value %d for parameter VisibilityTimeout is invalid. Reason: "+
+				"Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", int(c.Visibility.Seconds()))
 	}
 	if m.visibleAt = now.Add(c.Visibility); c.Unread && f.opts.TakesBack && !m.uncounted {
 		m.uncounted = true
@@ -576,7 +585,7 @@ func (f *Fake) change(c queue.VisibilityChange, now time.Time) error {
 	return nil
 }
 
-// all returns n times the same error.
+// all returns the same error n times.
 func all(n int, err error) []error {
 	errs := make([]error, n)
 	for i := range errs {
@@ -585,7 +594,7 @@ func all(n int, err error) []error {
 	return errs
 }
 
-// first returns the first error that is not nil.
+// first returns the first non-nil error.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {

@@ -59,7 +59,8 @@ func (f fakeHarness) deleteOne(receipt string) error {
 }
 
 func (f fakeHarness) changeOne(receipt string, v time.Duration) error {
-	if errs := f.ChangeVisibility(f.t.Context(), []queue.VisibilityChange{{ReceiptHandle: receipt, Visibility: v}}); errs != nil {
+	if errs := f.ChangeVisibility(f.t.Context(),
+		[]queue.VisibilityChange{{ReceiptHandle: receipt, Visibility: v}}); errs != nil {
 		return errs[0]
 	}
 	return nil
@@ -77,7 +78,8 @@ func TestFakeStandardReceipts(t *testing.T) {
 		f.send("", "", "")
 		first := f.wantReceived(10, 30*time.Second, "m-000001", "m-000002", "m-000003")
 		f.wantReceived(10, 30*time.Second)
-		if first[0].ReceiveCount != 1 || first[0].Body != "body 0" || first[0].FirstReceivedAt.IsZero() || first[0].SentAt.IsZero() {
+		if first[0].ReceiveCount != 1 || first[0].Body != "body 0" || first[0].FirstReceivedAt.IsZero() ||
+			first[0].SentAt.IsZero() {
 			t.Errorf("%+v", first[0])
 		}
 		if err := f.deleteOne(first[0].ReceiptHandle); err != nil {
@@ -92,7 +94,8 @@ func TestFakeStandardReceipts(t *testing.T) {
 		}
 		f.count(FakeDeleted, 2)
 		again := f.wantReceived(10, 30*time.Second, "m-000003")
-		if again[0].ReceiveCount != 2 || again[0].ReceiptHandle == first[2].ReceiptHandle || again[0].FirstReceivedAt != first[2].FirstReceivedAt {
+		if again[0].ReceiveCount != 2 || again[0].ReceiptHandle == first[2].ReceiptHandle ||
+			again[0].FirstReceivedAt != first[2].FirstReceivedAt {
 			t.Errorf("second receive: %+v", again[0])
 		}
 		if err := f.deleteOne(first[2].ReceiptHandle); err != nil {
@@ -105,7 +108,7 @@ func TestFakeStandardReceipts(t *testing.T) {
 	})
 }
 
-func TestFakeChangesOfVisibility(t *testing.T) {
+func TestFakeVisibilityChanges(t *testing.T) {
 	inBubble(t, nil, func(f fakeHarness) {
 		f.send("")
 		m := f.wantReceived(1, 10*time.Second, "m-000001")[0]
@@ -165,7 +168,8 @@ func TestFakeFIFOGroups(t *testing.T) {
 		}
 		f.wantReceived(10, time.Second) // the second still locks its group
 		time.Sleep(10 * time.Second)
-		for name, err := range map[string]error{"delete": f.deleteOne(msgs[1].ReceiptHandle), "change": f.changeOne(msgs[1].ReceiptHandle, time.Minute)} {
+		for name, err := range map[string]error{"delete": f.deleteOne(msgs[1].ReceiptHandle),
+			"change": f.changeOne(msgs[1].ReceiptHandle, time.Minute)} {
 			var e *queue.Error
 			if !errors.As(err, &e) || e.Code != queue.CodeInvalidParameterValue {
 				t.Errorf("%s under an expired receipt: %v", name, err)
@@ -179,7 +183,7 @@ func TestFakeFIFOGroups(t *testing.T) {
 	})
 }
 
-func TestFakeDeadLettersAtTheReceiveThatIsTooMany(t *testing.T) {
+func TestFakeDeadLettersAtTheReceiveAboveTheMaximum(t *testing.T) {
 	inBubble(t, &FakeOptions{MaxReceives: 2}, func(f fakeHarness) {
 		f.send("")
 		f.wantReceived(1, time.Second, "m-000001")
@@ -220,7 +224,8 @@ func TestFakeLongPoll(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
 		defer cancel()
-		if _, err := f.Receive(ctx, queue.ReceiveRequest{Max: 1, Wait: &wait}); !errors.Is(err, context.DeadlineExceeded) || f.OpenReceives() != 0 {
+		if _, err := f.Receive(ctx, queue.ReceiveRequest{Max: 1, Wait: &wait}); !errors.Is(err, context.DeadlineExceeded) ||
+			f.OpenReceives() != 0 {
 			t.Errorf("a context that ends: %v, %d open", err, f.OpenReceives())
 		}
 	})

@@ -9,15 +9,16 @@ import (
 	"tendril/testpeer"
 )
 
-// TestAgainstMoto runs the adapter on foreign ground: moto is a well-known
-// stand-in for Amazon that nobody here wrote.
-func TestAgainstMoto(t *testing.T) {
+// TestMotoConforms runs the suite with the adapter against moto, an independent
+// implementation of Amazon's services.
+func TestMotoConforms(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		t.Skip("a Python server is slow: not with -short")
 	}
 	python := testpeer.Python(t, "moto[server,sqs]=="+motoVersion, "moto.server")
-	if out, err := exec.Command(python, "-c", "import moto; print(moto.__version__)").Output(); err != nil || strings.TrimSpace(string(out)) != motoVersion {
+	if out, err := exec.Command(python, "-c", "import moto; print(moto.__version__)").Output(); err != nil ||
+		strings.TrimSpace(string(out)) != motoVersion {
 		testpeer.Missing(t, "moto "+motoVersion, "pip install 'moto[server,sqs]=="+motoVersion+"'")
 	}
 	endpoint := testpeer.Moto(t, "sqs")
@@ -36,26 +37,27 @@ const motoVersion = "5.2.5"
 
 // motoDiffers is what moto does otherwise than SQS.
 var motoDiffers = map[string]string{
-	"send: the trace header comes back":                         "system attributes of a batch are dropped",
-	"send: a bad entry does not harm the others":                "control characters are accepted",
-	"limits: an empty body is refused":                          "an empty body in a batch is accepted",
-	"limits: characters outside XML are refused":                "every character is accepted",
-	"limits: MaximumMessageSize counts body and attributes":     "one message too large fails the whole batch",
-	"limits: a message has at most 10 attributes":               "any number is accepted in a batch",
-	"limits: attributes that SQS refuses":                       "names and values in a batch are not checked",
-	"receipt: a FIFO queue refuses one that has expired":        "an expired receipt deletes",
-	"visibility: a deleted message cannot be changed":           "the receipt counts as malformed",
-	"visibility: a change never hides what is visible again":    "it is hidden",
-	"dead letters: they name their source":                      "the attribute is missing",
-	"dead letters: a policy is refused when it cannot work":     "the policy is hardly checked",
-	"dead letters: from one dead-letter queue to the next":      "the receive count blocks the second move",
-	"delay: a FIFO queue's delay holds for all":                 "a message's delay of 0 wins",
-	"fifo: sequence numbers grow":                               "they are random",
-	"fifo: ids are 1 to 128 plain characters":                   "ids are not checked",
-	"fifo: an attempt id repeats a receive":                     "attempt ids are ignored",
-	"deduplication: the second send is answered with the first": "the duplicate is dropped, but has its own id, and the id is forgotten at the delete",
-	"deduplication: within one batch":                           "the duplicate is dropped, but has its own id",
-	"deduplication: by group when the queue says so":            "the scope is ignored",
-	"queue: names that SQS refuses":                             "a standard queue may be called .fifo",
-	"queue: attributes out of range are refused":                "values are not checked",
+	"send: the trace header comes back":                      "system attributes of a batch are dropped",
+	"send: a bad entry does not harm the others":             "control characters are accepted",
+	"limits: an empty body is refused":                       "an empty body in a batch is accepted",
+	"limits: characters outside XML are refused":             "every character is accepted",
+	"limits: MaximumMessageSize counts body and attributes":  "one message too large fails the whole batch",
+	"limits: a message has at most 10 attributes":            "any number is accepted in a batch",
+	"limits: attributes that SQS refuses":                    "names and values in a batch are not checked",
+	"receipt: a FIFO queue refuses one that has expired":     "an expired receipt deletes",
+	"visibility: a deleted message cannot be changed":        "the receipt counts as malformed",
+	"visibility: a change never hides what is visible again": "it is hidden",
+	"dead letters: they name their source":                   "the attribute is missing",
+	"dead letters: a policy is refused when it cannot work":  "the policy is hardly checked",
+	"dead letters: from one dead-letter queue to the next":   "the receive count blocks the second move",
+	"delay: a FIFO queue's delay holds for all":              "a message's delay of 0 wins",
+	"fifo: sequence numbers grow":                            "they are random",
+	"fifo: ids are 1 to 128 plain characters":                "ids are not checked",
+	"fifo: an attempt id repeats a receive":                  "attempt ids are ignored",
+	"deduplication: the second send is answered with the first": "" +
+		"the duplicate is dropped, but has its own id, and the id is forgotten at the delete",
+	"deduplication: within one batch":                "the duplicate is dropped, but has its own id",
+	"deduplication: by group when the queue says so": "the scope is ignored",
+	"queue: names that SQS refuses":                  "a standard queue may be called .fifo",
+	"queue: attributes out of range are refused":     "values are not checked",
 }

@@ -8,7 +8,7 @@ import (
 	"tendril/queuetest"
 )
 
-// sqsServer makes queues through the adapter for Amazon SQS.
+// sqsServer creates queues through the adapter for Amazon SQS.
 type sqsServer struct {
 	t         testing.TB
 	sqs       *aws.SQS

@@ -13,18 +13,17 @@ import (
 	"tendril/queue"
 )
 
-// Queue is what the suite asks of a queue.
+// Queue has the methods that the suite needs.
 type Queue interface {
 	// Send sends up to ten messages and returns one result for each.
 	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
 	// Receive returns up to req.Max messages.
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
-	// Delete returns one error for each receipt, or nil when all went well.
+	// Delete returns one error for each receipt handle, or nil when all succeeded.
 	Delete(ctx context.Context, receipts []string) []error
-	// ChangeVisibility returns one error for each change, or nil when all
-	// went well.
+	// ChangeVisibility returns one error for each change, or nil when all succeeded.
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
-	// Attributes returns all attributes under their SQS names.
+	// Attributes returns all attributes by their SQS names.
 	Attributes(ctx context.Context) (map[string]string, error)
 	// SetAttributes changes some of them.
 	SetAttributes(ctx context.Context, attrs map[string]string) error
@@ -32,54 +31,52 @@ type Queue interface {
 	Purge(ctx context.Context) error
 }
 
-// Server holds queues.
+// Server creates queues.
 type Server interface {
-	// Create creates a queue. nil attributes are the defaults of SQS.
+	// Create creates a queue. nil attributes mean the defaults of SQS.
 	Create(ctx context.Context, name string, attrs map[string]string) (Queue, error)
-	// Handle returns a queue without asking whether it exists.
+	// Handle returns a queue without checking that it exists.
 	Handle(name string) Queue
 }
 
-// Suite is the conformance suite: some seventy checks of what SQS documents,
-// or was seen to do, and of what the rest of this module relies on.
+// Suite is the conformance suite: about seventy checks of what SQS documents, or was
+// observed to do, and of what this module relies on.
 type Suite struct {
-	// Start returns the server for one check. It is called once for each, and
-	// may return the same server every time: the checks use queue names of
-	// their own.
+	// Start returns the server for one check. It is called for each check and may
+	// return the same server every time, because each check uses its own queue names.
 	Start func(t testing.TB) Server
-	// Virtual runs each check in a bubble of testing/synctest, so that hours
-	// pass at once. Start is then called in the bubble, and the server must
-	// live in the memory of this process. Without it the checks that need
-	// minutes are skipped.
+	// Virtual runs each check in a testing/synctest bubble, in virtual time. Start is
+	// then called in the bubble, and the server must run in this process. Without it the
+	// checks that need minutes are skipped.
 	Virtual bool
-	// Differs lists the checks that the server is known not to pass, each with
-	// what it does instead. They are run all the same and reported as skipped;
-	// one that passes fails the suite, so that the list stays true.
+	// Differs lists the checks that the server is known to fail, each with what it does
+	// instead. They run nevertheless and are reported as skipped. One that passes fails
+	// the suite, so that the list stays true.
 	Differs map[string]string
-	// Repeats tells that two receives at once may both get a message of a
-	// standard queue, which SQS allows itself too ("at-least-once delivery"). A
-	// check then forgives a second time, never a message that does not come.
+	// Repeats allows two concurrent receives of a standard queue to return the same
+	// message, as SQS may do too ("at-least-once delivery"). A check then accepts a
+	// repeated message, but never a missing one.
 	Repeats bool
-	// TakesBack tells that a receive does not count when its message is given back
-	// unread ([queue.VisibilityChange]). Without it the suite wants that it counts.
+	// TakesBack expects that a receive does not count when its message is returned
+	// undelivered ([queue.VisibilityChange]). Without it the suite expects that it does.
 	TakesBack bool
 }
 
 // check is one behaviour.
 type check struct {
 	name string
-	// long tells that it needs minutes, and so virtual time.
+	// long checks need minutes, and so virtual time.
 	long bool
 	run  func(e *checkRun)
 }
 
-// Run runs every check as a subtest of t, in parallel. Checks against a real
-// clock spend their time waiting: give them a high -parallel.
+// Run runs every check as a parallel subtest of t. In real time most of a check is
+// waiting, so use a high -parallel.
 func (s *Suite) Run(t *testing.T) {
 	checks := allChecks()
 	for name := range s.Differs {
 		if !slices.ContainsFunc(checks, func(c check) bool { return c.name == name }) {
-			t.Errorf("Differs names %q, which is no check", name)
+			t.Errorf("Differs contains %q, which is not a check", name)
 		}
 	}
 	for _, c := range checks {
@@ -102,7 +99,7 @@ func allChecks() []check {
 		delayChecks(), pollChecks(), fifoChecks(), deduplicationChecks(), queueChecks())
 }
 
-// examine runs one check and judges how it went.
+// runCheck runs one check and reports its outcome.
 func (s *Suite) runCheck(t *testing.T, c check) {
 	ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
 	defer cancel()
@@ -110,7 +107,7 @@ func (s *Suite) runCheck(t *testing.T, c check) {
 	e := &checkRun{ctx: ctx, server: server, repeats: s.Repeats, uncountsUnread: s.TakesBack, prefix: prefix(c.name)}
 	for tries := 1; !e.execute(c); tries++ {
 		if tries == 5 {
-			t.Fatal("the machine was too slow, five times, to look while a message was hidden for a second or two")
+			t.Fatal("the machine was too slow, five times, to look while a message was invisible for a second or two")
 		}
 		e = &checkRun{ctx: ctx, server: server, repeats: s.Repeats, uncountsUnread: s.TakesBack, prefix: prefix(c.name)}
 	}
@@ -124,20 +121,20 @@ func (s *Suite) runCheck(t *testing.T, c check) {
 	}
 }
 
-// judge turns the faults of a check into errors, or into the reason to skip it
-// when it is known to differ.
+// outcome turns the failures of a check into errors, or into the reason to skip it if
+// it is known to differ.
 func outcome(failures []string, known bool, reason string) (errs []string, skip string) {
 	switch {
 	case !known:
 		return failures, ""
 	case len(failures) == 0:
-		return []string{"passes, though it is listed as a difference (" + reason + "): take it off the list"}, ""
+		return []string{"passes, but is listed as a difference (" + reason + "): remove it from the list"}, ""
 	}
-	return nil, "known difference: " + reason + "\nseen: " + strings.Join(failures, "\n")
+	return nil, "known difference: " + reason + "\nobserved: " + strings.Join(failures, "\n")
 }
 
-// prefix makes queue names that no other check uses, nor another run against a
-// server that outlives this process.
+// prefix returns a prefix of queue names that is unique to the check and to this run,
+// because a server may outlive this process.
 func prefix(name string) string {
 	clean := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

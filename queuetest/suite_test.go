@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-func TestJudge(t *testing.T) {
+func TestKnownDifferenceIsSkippedUntilItPasses(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name     string
@@ -33,7 +33,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestPerform(t *testing.T) {
+func TestExecuteRepeatsACheckThatWasTooLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tests := []struct {
@@ -45,9 +45,15 @@ func TestPerform(t *testing.T) {
 			{"nothing wrong", func(*checkRun) {}, true, nil},
 			{"goes on after an error", func(e *checkRun) { e.errorf("1"); e.errorf("2") }, true, []string{"1", "2"}},
 			{"ends at a fatal one", func(e *checkRun) { e.fatalf("1"); e.errorf("2") }, true, []string{"1"}},
-			{"a fault in its window", func(e *checkRun) { e.validFor(2 * time.Second); e.wait(time.Second); e.errorf("1") }, true, []string{"1"}},
-			{"a fault seen too late", func(e *checkRun) { e.validFor(2 * time.Second); e.wait(2 * time.Second); e.errorf("1") }, false, nil},
-			{"a fault after the window was settled", func(e *checkRun) { e.validFor(1); e.wait(2); e.endValidity(); e.errorf("1") }, true, []string{"1"}},
+			{"a fault in its window", func(e *checkRun) { e.validFor(2 * time.Second); e.wait(time.Second); e.errorf("1") },
+				true, []string{"1"}},
+			{"a failure seen too late", func(e *checkRun) {
+				e.validFor(2 * time.Second)
+				e.wait(2 * time.Second)
+				e.errorf("1")
+			}, false, nil},
+			{"a fault after the window was settled",
+				func(e *checkRun) { e.validFor(1); e.wait(2); e.endValidity(); e.errorf("1") }, true, []string{"1"}},
 		}
 		for _, test := range tests {
 			e := &checkRun{ctx: t.Context()}
@@ -56,7 +62,8 @@ func TestPerform(t *testing.T) {
 			}
 		}
 		e := &checkRun{}
-		if e.execute(check{run: func(*checkRun) { panic("boom") }}); len(e.failures) != 1 || !strings.Contains(e.failures[0], "boom") {
+		if e.execute(check{run: func(*checkRun) { panic("boom") }}); len(e.failures) != 1 ||
+			!strings.Contains(e.failures[0], "boom") {
 			t.Errorf("a panic gave %q", e.failures)
 		}
 	})
