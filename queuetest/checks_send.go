@@ -202,7 +202,7 @@ func checkAttributeRules(e *checkRun) {
 		"an empty value":               {Name: "a", Type: "String", Value: ""},
 		"an empty type":                {Name: "a", Type: "", Value: "v"},
 		"an unknown type":              {Name: "a", Type: "Text", Value: "v"},
-		"a number that is none":        {Name: "a", Type: "Number", Value: "twelve"},
+		"not a number":                 {Name: "a", Type: "Number", Value: "twelve"},
 	} {
 		e.wantRefused(what, q, []queue.Outgoing{{Body: "b", Attributes: []queue.Attribute{a}}},
 			queue.CodeInvalidParameterValue, queue.CodeInvalidAttributeValue, queue.CodeMissingRequiredParameter)

@@ -12,7 +12,7 @@ import (
 	"tendril/queue"
 )
 
-// fakeRig wraps a fake in the calls that its tests make most.
+// fakeHarness adds the calls that most tests make to a fake.
 type fakeHarness struct {
 	*Fake
 	t *testing.T
