@@ -11,10 +11,10 @@ import (
 // is wrong when the load of the last minute, at its least, or what waits would
 // need what is taken away; out is wrong when twice the load of the last
 // minutes, at its most, and what waits would fit into what there was.
-func (w *world) judge(p Policy, d Decision) string {
+func (w *simulation) judge(p Policy, d Decision) string {
 	p = p.complete()
 	in := Inputs{Slots: w.c.slots, ServiceTime: w.c.service}
-	each, _ := p.backlogEach(in)
+	each, _ := p.backlogPerProcess(in)
 	span := p.ScaleOutAfter
 	if p.Measure != "" {
 		span = p.BreachDuration
@@ -110,7 +110,7 @@ func curves() []curve {
 		add(curve{family: "a ramp", length: 5 * time.Hour, load: ramp(high, 90*time.Minute, 60*time.Minute, 90*time.Minute), turns: 1})
 		add(curve{family: "a noisy load", length: 6 * time.Hour, load: shaken(steady(high/2), 0.3), turns: 0})
 		add(curve{family: "readings get lost", length: 12 * time.Hour, load: wave(0.2, high, 6*time.Hour), turns: 3,
-			lost: func(t time.Duration, r *rand.Rand) (cpu, backlog, busy, all bool) {
+			missing: func(t time.Duration, r *rand.Rand) (cpu, backlog, busy, all bool) {
 				dark := t%(3*time.Hour) < 12*time.Minute
 				return r.Float64() < 0.2, r.Float64() < 0.1, r.Float64() < 0.1, dark || r.Float64() < 0.05
 			}})

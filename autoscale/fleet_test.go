@@ -51,8 +51,8 @@ func (f guardFunc) Protect(ctx context.Context, on bool) error { return f(ctx, o
 func TestProtector(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		var refuse box[error]
+		var j recorder
+		var refuse synchronized[error]
 		var busy atomic.Bool
 		began := time.Now()
 		p := &Protector{
@@ -106,7 +106,7 @@ func TestProtector(t *testing.T) {
 func TestProtectionIsRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var j journal
+		var j recorder
 		began := time.Now()
 		calls := 0
 		p := &Protector{
@@ -156,7 +156,7 @@ func TestProtectionLeftOut(t *testing.T) {
 		{true, []string{"set true", "setting the protection from scale-in: no answer (1)", "set false", "setting the protection from scale-in: no answer (2)"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			var j journal
+			var j recorder
 			p := &Protector{
 				Guard: guardFunc(func(_ context.Context, on bool) error { j.add("set %v", on); return errors.New("no answer") }),
 				Work: func() Work {
@@ -190,7 +190,7 @@ func TestPartsAreNeeded(t *testing.T) {
 
 // group is the group's side of a departure.
 type group struct {
-	j       *journal
+	j       *recorder
 	leaving atomic.Bool
 	// silent makes the question fail; refuse is how many completions do.
 	silent atomic.Bool
@@ -232,7 +232,7 @@ func TestDeparture(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var j journal
+				var j recorder
 				g := &group{j: &j}
 				g.refuse.Store(c.refuse)
 				d := &Departure{Exit: g, Hook: g, Events: j.events(), Drain: func(context.Context) error { time.Sleep(c.drain); return nil }}
@@ -246,7 +246,7 @@ func TestDeparture(t *testing.T) {
 				synctest.Wait()
 				got := strings.Join(j.take(), ", ")
 				if c.refuse == 99 {
-					for i := range completions {
+					for i := range completionAttempts {
 						got = strings.Replace(got, fmt.Sprintf("telling the group that the drain is done: throttled (%d)", i), fmt.Sprint(i), 1)
 					}
 				}
@@ -264,7 +264,7 @@ func TestDeparture(t *testing.T) {
 func TestDepartureCutShort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var j journal
+		var j recorder
 		g := &group{j: &j}
 		d := &Departure{Exit: g, Hook: g, Events: j.events(), Drain: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		stop := start(d.Run)
@@ -306,9 +306,9 @@ func (f publisherFunc) Publish(ctx context.Context, m []Metric) error { return f
 func TestReporter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		var in box[Inputs]
-		var refuse box[error]
+		var j recorder
+		var in synchronized[Inputs]
+		var refuse synchronized[error]
 		var notInCharge atomic.Bool
 		in.set(Inputs{Backlog: Of(90), OldestAge: Of(12)})
 		r := &Reporter{

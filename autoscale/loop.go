@@ -92,7 +92,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	ticker := time.NewTicker(l.opts.Interval)
 	defer ticker.Stop()
 	for {
-		l.round(ctx)
+		l.decideOnce(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -102,9 +102,9 @@ func (l *Loop) Run(ctx context.Context) error {
 }
 
 // round makes one decision.
-func (l *Loop) round(ctx context.Context) {
+func (l *Loop) decideOnce(ctx context.Context) {
 	var current, desired int
-	err := l.try(ctx, "reading the size", func(ctx context.Context) (err error) {
+	err := l.callWithTimeout(ctx, "reading the size", func(ctx context.Context) (err error) {
 		current, desired, err = l.target.Size(ctx)
 		return err
 	})
@@ -112,7 +112,7 @@ func (l *Loop) round(ctx context.Context) {
 		return
 	}
 	var in Inputs
-	_ = l.try(ctx, "reading the load", func(ctx context.Context) (err error) {
+	_ = l.callWithTimeout(ctx, "reading the load", func(ctx context.Context) (err error) {
 		in, err = l.gauge.Read(ctx)
 		if err != nil {
 			in = Inputs{} // told by try; the policy holds
@@ -148,7 +148,7 @@ func (l *Loop) apply(ctx context.Context, d Decision) Decided {
 	case l.opts.InCharge != nil && !l.opts.InCharge():
 		done.NotApplied = "another instance is in charge"
 	default:
-		err := l.try(ctx, "setting the size", func(ctx context.Context) error { return l.target.SetSize(ctx, d.Desired) })
+		err := l.callWithTimeout(ctx, "setting the size", func(ctx context.Context) error { return l.target.SetSize(ctx, d.Desired) })
 		if err != nil {
 			done.NotApplied = err.Error()
 		}
@@ -159,7 +159,7 @@ func (l *Loop) apply(ctx context.Context, d Decision) Decided {
 
 // try makes one call within CallTimeout, and tells of its failure, unless ctx
 // has ended.
-func (l *Loop) try(ctx context.Context, doing string, f func(context.Context) error) error {
+func (l *Loop) callWithTimeout(ctx context.Context, doing string, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, l.opts.CallTimeout)
 	defer cancel()
 	err := f(limited)

@@ -48,18 +48,18 @@ func (g *target) SetSize(_ context.Context, n int) error {
 }
 
 // box holds a value that a test changes while a loop runs.
-type box[T any] struct {
+type synchronized[T any] struct {
 	mu    sync.Mutex
 	value T
 }
 
-func (b *box[T]) set(v T) {
+func (b *synchronized[T]) set(v T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.value = v
 }
 
-func (b *box[T]) get() T {
+func (b *synchronized[T]) get() T {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.value
@@ -73,18 +73,18 @@ func (g *target) fail(read, set error) {
 }
 
 // journal listens to everything.
-type journal struct {
+type recorder struct {
 	mu    sync.Mutex
 	lines []string
 }
 
-func (j *journal) add(format string, args ...any) {
+func (j *recorder) add(format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.lines = append(j.lines, fmt.Sprintf(format, args...))
 }
 
-func (j *journal) take() []string {
+func (j *recorder) take() []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	lines := j.lines
@@ -92,7 +92,7 @@ func (j *journal) take() []string {
 	return lines
 }
 
-func (j *journal) events() Events {
+func (j *recorder) events() Events {
 	return Events{
 		Decided:   func(d Decided) { j.add("%s %d to %d %v %s", d.Rule, d.From, d.Desired, d.Applied, d.NotApplied) },
 		Failed:    func(f Failed) { j.add("%s: %v (%d)", f.Doing, f.Err, f.InARow) },
@@ -113,7 +113,7 @@ func start(run func(context.Context) error) (stop func() error) {
 func TestLoop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var j journal
+		var j recorder
 		busy := func(context.Context) (Inputs, error) { return measured(100, 1e6), nil }
 		g := &target{size: 1}
 		l, err := New(gaugeFunc(busy), g, Options{Policy: Policy{MaxSize: 8}, Events: j.events()})
@@ -143,8 +143,8 @@ func TestLoop(t *testing.T) {
 func TestLoopThatSetsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		var inCharge box[bool]
+		var j recorder
+		var inCharge synchronized[bool]
 		g := &target{size: 1}
 		l, err := New(gaugeFunc(func(context.Context) (Inputs, error) { return measured(100, 1e6), nil }), g,
 			Options{DryRun: true, InCharge: inCharge.get, Events: j.events()})
@@ -178,8 +178,8 @@ func TestLoopThatSetsNothing(t *testing.T) {
 func TestLoopMeetsFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		var gaugeErr box[error]
+		var j recorder
+		var gaugeErr synchronized[error]
 		g := &target{size: 1, unread: errors.New("no group")}
 		l, err := New(gaugeFunc(func(context.Context) (Inputs, error) { return measured(100, 1e6), gaugeErr.get() }), g, Options{Events: j.events()})
 		if err != nil {
@@ -225,7 +225,7 @@ func TestLoopMeetsFailures(t *testing.T) {
 func TestLoopBoundsItsCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var j journal
+		var j recorder
 		hangs := gaugeFunc(func(ctx context.Context) (Inputs, error) { <-ctx.Done(); return Inputs{}, ctx.Err() })
 		l, err := New(hangs, &target{size: 1}, Options{CallTimeout: 3 * time.Second, Events: j.events()})
 		if err != nil {
@@ -358,7 +358,7 @@ func TestLoopWithinTheBoundsOfTheTarget(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var j journal
+				var j recorder
 				load := func(context.Context) (Inputs, error) {
 					if c.load == 0 {
 						return measured(0, 0), nil

@@ -34,7 +34,7 @@ const (
 )
 
 // trait is what is particular to a measure.
-type trait struct {
+type measureInfo struct {
 	measure      Measure
 	unit         string
 	lower, upper float64
@@ -42,8 +42,8 @@ type trait struct {
 	shared bool
 }
 
-func traits() []trait {
-	return []trait{
+func measureInfos() []measureInfo {
+	return []measureInfo{
 		{CPUUtilization, "Percent", 25, 75, true},
 		{BacklogPerProcess, "Count", 10, 100, true},
 		{OldestMessageAge, "Seconds", 10, 60, false},
@@ -51,20 +51,20 @@ func traits() []trait {
 	}
 }
 
-func (m Measure) trait() (trait, bool) {
-	for _, t := range traits() {
+func (m Measure) measureInfo() (measureInfo, bool) {
+	for _, t := range measureInfos() {
 		if t.measure == m {
 			return t, true
 		}
 	}
-	return trait{}, false
+	return measureInfo{}, false
 }
 
 // ParseMeasure reads the value of MeasureName, in any case of letters. The
 // error of a measure that Elastic Beanstalk knows and a worker has no use for,
 // NetworkOut for one, says which to take instead.
 func ParseMeasure(name string) (Measure, error) {
-	for _, t := range traits() {
+	for _, t := range measureInfos() {
 		if strings.EqualFold(name, string(t.measure)) {
 			return t.measure, nil
 		}

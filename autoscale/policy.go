@@ -69,7 +69,7 @@ const MaxSize = 10000
 // names each value out of its range.
 func (p Policy) Complete() (Policy, error) {
 	c := p.complete()
-	t, known := c.Measure.trait()
+	t, known := c.Measure.measureInfo()
 	var errs []error
 	refuse := func(bad bool, format string, args ...any) {
 		if bad {
@@ -111,7 +111,7 @@ func (p Policy) complete() Policy {
 	p.DrainWithin = cmp.Or(p.DrainWithin, time.Minute)
 	p.ScaleOutAfter = cmp.Or(p.ScaleOutAfter, 20*time.Second)
 	p.ScaleInAfter = cmp.Or(p.ScaleInAfter, 5*time.Minute)
-	t, ok := p.Measure.trait()
+	t, ok := p.Measure.measureInfo()
 	if !ok {
 		return p
 	}
@@ -146,9 +146,9 @@ type State struct {
 	begun   bool
 	desired int
 	// changed is when the size was last seen to have changed.
-	changed time.Time
-	votes   []vote
-	period  period
+	changed         time.Time
+	recommendations []recommendation
+	period          period
 	// over and under are how many periods in a row have breached a threshold,
 	// value that of the last, work the most that was in work in it.
 	over, under int
@@ -235,12 +235,12 @@ func (s State) observe(desired int, now time.Time) State {
 
 // forget drops what was measured.
 func (s State) forget() State {
-	s.votes, s.period, s.over, s.under = nil, period{}, 0, 0
+	s.recommendations, s.period, s.over, s.under = nil, period{}, 0, 0
 	return s
 }
 
 // cooling returns how long a change is still barred; 0 when it is not.
-func (p Policy) cooling(s State, now time.Time) time.Duration {
+func (p Policy) cooldownLeft(s State, now time.Time) time.Duration {
 	if s.changed.IsZero() {
 		return 0
 	}

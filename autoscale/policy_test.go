@@ -93,7 +93,7 @@ func TestOf(t *testing.T) {
 }
 
 // script feeds a policy and looks at what it says.
-type script struct {
+type policyScript struct {
 	t   *testing.T
 	p   Policy
 	s   State
@@ -102,16 +102,16 @@ type script struct {
 	size int
 }
 
-func newScript(t *testing.T, p Policy, size int) *script {
+func newPolicyScript(t *testing.T, p Policy, size int) *policyScript {
 	t.Helper()
 	if _, err := p.Complete(); err != nil {
 		t.Fatal(err)
 	}
-	return &script{t: t, p: p, now: time.Unix(1_800_000_000, 0), size: size}
+	return &policyScript{t: t, p: p, now: time.Unix(1_800_000_000, 0), size: size}
 }
 
 // step decides once, ten seconds after the last.
-func (s *script) step(in Inputs) Decision {
+func (s *policyScript) step(in Inputs) Decision {
 	s.now = s.now.Add(10 * time.Second)
 	in.Desired = s.size
 	if in.Ready == 0 {
@@ -124,7 +124,7 @@ func (s *script) step(in Inputs) Decision {
 }
 
 // run feeds the same for a time and returns the first change, or the last hold.
-func (s *script) run(in Inputs, long time.Duration) Decision {
+func (s *policyScript) run(in Inputs, long time.Duration) Decision {
 	var d Decision
 	for end := s.now.Add(long); s.now.Before(end); {
 		if d = s.step(in); d.Changes() {
@@ -134,7 +134,7 @@ func (s *script) run(in Inputs, long time.Duration) Decision {
 	return d
 }
 
-func (s *script) want(d Decision, rule Rule, size int) {
+func (s *policyScript) want(d Decision, rule Rule, size int) {
 	s.t.Helper()
 	if d.Rule != rule || d.Desired != size {
 		s.t.Errorf("the decision is %s to %d (%s), want %s to %d", d.Rule, d.Desired, d.Why, rule, size)
@@ -152,7 +152,7 @@ func measured(busy, backlog float64) Inputs {
 func TestBeforeAnyRule(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Policy{{MinSize: 2, MaxSize: 5}, {MinSize: 2, MaxSize: 5, Measure: CPUUtilization}} {
-		s := newScript(t, p, 1)
+		s := newPolicyScript(t, p, 1)
 		s.want(s.step(Inputs{}), RuleBounds, 2)
 		s.size = 9
 		s.want(s.step(measured(100, 1e6)), RuleBounds, 5)
@@ -169,40 +169,40 @@ func TestBeforeAnyRule(t *testing.T) {
 func TestTracking(t *testing.T) {
 	t.Parallel()
 	t.Run("one reading is not enough", func(t *testing.T) {
-		s := newScript(t, Policy{MaxSize: 20}, 2)
+		s := newPolicyScript(t, Policy{MaxSize: 20}, 2)
 		s.want(s.step(measured(100, 1e6)), RuleSteady, 2)
 		s.want(s.step(measured(50, 0)), RuleSteady, 2)
 		s.want(s.step(measured(100, 1e6)), RuleSteady, 2)
 	})
 	t.Run("by the backlog", func(t *testing.T) {
-		s := newScript(t, Policy{MaxSize: 20}, 5)
+		s := newPolicyScript(t, Policy{MaxSize: 20}, 5)
 		// 10 slots of 1 s do 600 in a minute.
 		s.step(measured(70, 4800))
 		s.want(s.step(measured(70, 4800)), RuleOut, 8)
 	})
 	t.Run("by long work", func(t *testing.T) {
-		s := newScript(t, Policy{MaxSize: 20}, 2)
+		s := newPolicyScript(t, Policy{MaxSize: 20}, 2)
 		in := measured(50, 45)
 		in.ServiceTime = 600 // ten begin at once, and no more within a minute
 		s.step(in)
 		s.want(s.step(in), RuleOut, 5)
 	})
 	t.Run("by a backlog given", func(t *testing.T) {
-		s := newScript(t, Policy{MaxSize: 20, TargetBacklog: 5}, 2)
+		s := newPolicyScript(t, Policy{MaxSize: 20, TargetBacklog: 5}, 2)
 		s.step(measured(50, 20))
 		s.want(s.step(measured(50, 20)), RuleOut, 4)
 	})
 	t.Run("by busy slots", func(t *testing.T) {
-		s := newScript(t, Policy{MaxSize: 20}, 4)
+		s := newPolicyScript(t, Policy{MaxSize: 20}, 4)
 		s.step(measured(90, 0))
 		s.want(s.step(measured(90, 0)), RuleOut, 5)
 	})
 	t.Run("but not while slots are free", func(t *testing.T) {
-		s := newScript(t, Policy{MaxSize: 20}, 4)
+		s := newPolicyScript(t, Policy{MaxSize: 20}, 4)
 		s.want(s.run(measured(30, 1e6), time.Hour), RuleIdle, 4)
 	})
 	t.Run("in steps", func(t *testing.T) {
-		s := newScript(t, Policy{MaxSize: 40}, 1)
+		s := newPolicyScript(t, Policy{MaxSize: 40}, 1)
 		s.step(measured(100, 1e6))
 		s.want(s.step(measured(100, 1e6)), RuleOut, 5)
 		s.want(s.step(measured(100, 1e6)), RuleOut, 10)
@@ -211,7 +211,7 @@ func TestTracking(t *testing.T) {
 		s.want(s.step(measured(100, 1e6)), RuleLimit, 40)
 	})
 	t.Run("down after a while, by halves, with a cooldown", func(t *testing.T) {
-		s := newScript(t, Policy{MaxSize: 20}, 16)
+		s := newPolicyScript(t, Policy{MaxSize: 20}, 16)
 		began := s.now
 		s.want(s.run(measured(5, 0), time.Hour), RuleIn, 8)
 		if waited := s.now.Sub(began); waited < 270*time.Second || waited > 310*time.Second {
@@ -228,28 +228,28 @@ func TestTracking(t *testing.T) {
 		s.want(s.run(measured(20, 0), time.Hour), RuleSteady, 1)
 	})
 	t.Run("to what the busiest moment needed", func(t *testing.T) {
-		s := newScript(t, Policy{MaxSize: 20}, 16)
+		s := newPolicyScript(t, Policy{MaxSize: 20}, 16)
 		s.step(measured(50, 0)) // 10.7, and room
 		s.want(s.run(measured(5, 0), 290*time.Second), RuleIn, 13)
 	})
 	t.Run("nothing is taken away on half the facts", func(t *testing.T) {
 		for _, in := range []Inputs{{Busy: Of(1)}, {Backlog: Of(0)}, {Busy: Of(1), Backlog: Of(3)}} {
-			s := newScript(t, Policy{MaxSize: 20}, 16)
+			s := newPolicyScript(t, Policy{MaxSize: 20}, 16)
 			s.want(s.run(in, time.Hour), RuleMissing, 16)
 		}
 	})
 	t.Run("but is added", func(t *testing.T) {
-		s := newScript(t, Policy{MaxSize: 20}, 2)
+		s := newPolicyScript(t, Policy{MaxSize: 20}, 2)
 		in := measured(100, 0)
 		in.Backlog = Reading{}
 		s.want(s.run(in, time.Minute), RuleOut, 3)
-		s = newScript(t, Policy{MaxSize: 20}, 2)
+		s = newPolicyScript(t, Policy{MaxSize: 20}, 2)
 		in = measured(0, 3000)
 		in.Busy = Reading{}
 		s.want(s.run(in, time.Minute), RuleOut, 5)
 	})
 	t.Run("a gap starts anew", func(t *testing.T) {
-		s := newScript(t, Policy{MaxSize: 20}, 16)
+		s := newPolicyScript(t, Policy{MaxSize: 20}, 16)
 		s.run(measured(5, 0), 250*time.Second)
 		s.now = s.now.Add(10 * time.Minute)
 		s.want(s.run(measured(5, 0), 250*time.Second), RuleSteady, 16)
@@ -261,7 +261,7 @@ func TestTrigger(t *testing.T) {
 	cpu := Policy{MaxSize: 10, Measure: CPUUtilization, Period: time.Minute, EvaluationPeriods: 3, Cooldown: 2 * time.Minute,
 		LowerThreshold: 20, UpperThreshold: 80, UpperBreachScaleIncrement: 2}
 	t.Run("up after all periods", func(t *testing.T) {
-		s := newScript(t, cpu, 3)
+		s := newPolicyScript(t, cpu, 3)
 		began := s.now
 		s.want(s.run(measured(90, 0), time.Hour), RuleOut, 5)
 		if waited := s.now.Sub(began); waited < 3*time.Minute || waited > 190*time.Second {
@@ -269,52 +269,52 @@ func TestTrigger(t *testing.T) {
 		}
 	})
 	t.Run("a threshold is to be exceeded", func(t *testing.T) {
-		s := newScript(t, cpu, 3)
+		s := newPolicyScript(t, cpu, 3)
 		s.want(s.run(measured(80, 0), time.Hour), RuleSteady, 3)
 		s.want(s.run(measured(20, 0), time.Hour), RuleSteady, 3)
 	})
 	t.Run("a good period starts anew", func(t *testing.T) {
-		s := newScript(t, cpu, 3)
+		s := newPolicyScript(t, cpu, 3)
 		for range 10 {
 			s.run(measured(90, 0), 2*time.Minute)
 			s.want(s.run(measured(50, 0), time.Minute), RuleSteady, 3)
 		}
 	})
 	t.Run("down, and not below the minimum", func(t *testing.T) {
-		s := newScript(t, cpu, 2)
+		s := newPolicyScript(t, cpu, 2)
 		s.want(s.run(measured(5, 0), time.Hour), RuleIn, 1)
 		s.want(s.run(measured(5, 0), time.Hour), RuleLimit, 1)
 	})
 	t.Run("the cooldown, by whomever the change was", func(t *testing.T) {
 		p := cpu
 		p.Cooldown = 10 * time.Minute
-		s := newScript(t, p, 3)
+		s := newPolicyScript(t, p, 3)
 		s.step(measured(50, 0))
 		s.size = 4
 		s.want(s.run(measured(90, 0), 9*time.Minute), RuleCooldown, 4)
 		s.want(s.run(measured(90, 0), 2*time.Minute), RuleOut, 6)
 	})
 	t.Run("lost readings", func(t *testing.T) {
-		s := newScript(t, cpu, 3)
-		lost := measured(5, 0)
-		lost.CPU = Reading{}
+		s := newPolicyScript(t, cpu, 3)
+		missing := measured(5, 0)
+		missing.CPU = Reading{}
 		for range 60 {
 			s.step(measured(5, 0))
-			s.step(lost)
-			s.want(s.step(lost), RuleMissing, 3)
+			s.step(missing)
+			s.want(s.step(missing), RuleMissing, 3)
 		}
-		s.want(s.run(lost, time.Hour), RuleMissing, 3)
+		s.want(s.run(missing, time.Hour), RuleMissing, 3)
 	})
 	t.Run("a size at which it would grow again", func(t *testing.T) {
 		p := cpu
 		p.LowerThreshold, p.UpperThreshold = 45, 80
-		s := newScript(t, p, 2)
+		s := newPolicyScript(t, p, 2)
 		in := measured(43, 0)
 		in.Busy = Reading{}
 		s.want(s.run(in, time.Hour), RuleNeeded, 2)
 	})
 	t.Run("work in hand", func(t *testing.T) {
-		s := newScript(t, cpu, 4)
+		s := newPolicyScript(t, cpu, 4)
 		in := measured(5, 0)
 		in.Busy = Of(60)
 		s.want(s.run(in, time.Hour), RuleNeeded, 4)
@@ -325,19 +325,19 @@ func TestTrigger(t *testing.T) {
 	})
 	t.Run("a spike that is over", func(t *testing.T) {
 		p := Policy{MaxSize: 10, Measure: OldestMessageAge, Period: time.Minute}
-		s := newScript(t, p, 2)
+		s := newPolicyScript(t, p, 2)
 		in := measured(50, 100)
 		in.OldestAge = Of(600)
 		s.run(in, 50*time.Second)
 		s.want(s.run(measured(50, 0), 20*time.Second), RuleSteady, 2)
 	})
 	t.Run("free slots", func(t *testing.T) {
-		s := newScript(t, Policy{MaxSize: 10, Measure: BacklogPerProcess, Period: time.Minute}, 2)
+		s := newPolicyScript(t, Policy{MaxSize: 10, Measure: BacklogPerProcess, Period: time.Minute}, 2)
 		s.want(s.run(measured(30, 1e6), time.Hour), RuleIdle, 2)
 		s.want(s.run(measured(60, 1e6), time.Hour), RuleOut, 3)
 	})
 	t.Run("no backlog, and nobody knows how busy", func(t *testing.T) {
-		s := newScript(t, Policy{MaxSize: 10, Measure: BacklogPerProcess, Period: time.Minute}, 2)
+		s := newPolicyScript(t, Policy{MaxSize: 10, Measure: BacklogPerProcess, Period: time.Minute}, 2)
 		in := measured(0, 0)
 		in.Busy = Reading{}
 		s.want(s.run(in, time.Hour), RuleNeeded, 2)
@@ -396,7 +396,7 @@ func TestAnything(t *testing.T) {
 			before := s
 			next, d := p.Decide(s, in, now)
 			again, d2 := p.Decide(before, in, now)
-			if d != d2 || again.value != next.value || len(again.votes) != len(next.votes) {
+			if d != d2 || again.value != next.value || len(again.recommendations) != len(next.recommendations) {
 				t.Fatalf("asked twice, it said %+v and %+v", d, d2)
 			}
 			switch {

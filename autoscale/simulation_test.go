@@ -16,7 +16,7 @@ import (
 var update = flag.Bool("update", false, "rewrite docs/scaling.md and testdata")
 
 // contender is a policy that is put to the test.
-type contender struct {
+type policyCase struct {
 	name   string
 	policy Policy
 	// turns is how many more changes of direction than the load's own are
@@ -24,11 +24,11 @@ type contender struct {
 	turns, misled int
 }
 
-func contenders() []contender {
+func policyCases() []policyCase {
 	quick := func(m Measure) Policy {
 		return Policy{MaxSize: 20, Measure: m, Period: time.Minute, Cooldown: 2 * time.Minute}
 	}
-	return []contender{
+	return []policyCase{
 		{"tracking (the default)", Policy{MaxSize: 20}, 2, 2},
 		{"BusyShare, 1 min", quick(BusyShare), 1, 1},
 		{"BacklogPerProcess, 1 min", quick(BacklogPerProcess), 2, 14},
@@ -48,7 +48,7 @@ func TestSimulation(t *testing.T) {
 	if len(all) != 100 {
 		t.Fatalf("there are %d curves", len(all))
 	}
-	policies := contenders()
+	policies := policyCases()
 	if raceDetector {
 		policies = policies[:1] // a pure function has no races; it is slow with the detector
 	}
@@ -70,11 +70,11 @@ func TestSimulation(t *testing.T) {
 	if raceDetector {
 		return
 	}
-	golden(t, "testdata/simulation.txt", func(string) string { return lines(results) })
-	golden(t, "../docs/scaling.md", func(old string) string { return insert(t, old, tables(results)) })
+	compareGolden(t, "testdata/simulation.txt", func(string) string { return lines(results) })
+	compareGolden(t, "../docs/scaling.md", func(old string) string { return insert(t, old, tables(results)) })
 }
 
-func check(t *testing.T, one contender, o outcome, tracking bool) {
+func check(t *testing.T, one policyCase, o outcome, tracking bool) {
 	t.Helper()
 	say := func(format string, args ...any) {
 		t.Errorf("%s, %s of %g s: %s", one.name, o.c.family, o.c.service, fmt.Sprintf(format, args...))
@@ -104,7 +104,7 @@ func check(t *testing.T, one contender, o outcome, tracking bool) {
 func lines(results [][]outcome) string {
 	var out bytes.Buffer
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
-	for i, one := range contenders() {
+	for i, one := range policyCases() {
 		fmt.Fprintf(w, "# %s\n", one.name)
 		for _, o := range results[i] {
 			fmt.Fprintf(w, "%s\tservice %gs\tneeds %.1f\tpeak %d\tchanges %d\tturns %d (%d)\twrong %d\twaited %v\tleft %.0f\tused %.2f\n",
@@ -142,7 +142,7 @@ func tables(results [][]outcome) string {
 		fmt.Fprintf(&out, "| %s | %.1f | %d | %d | %d (%d) | %d | %v (%v) |\n", first.c.family, most.needed, most.peak, most.changes, most.turns, first.c.turns, wrong, waited, allowed)
 	}
 	out.WriteString("\n| policy | changes in all | most turns beyond the load's own | wrong way | longest wait | process time per work |\n|---|---|---|---|---|---|\n")
-	for i, one := range contenders() {
+	for i, one := range policyCases() {
 		var changes, extra, wrong int
 		var waited time.Duration
 		var used float64
@@ -171,7 +171,7 @@ func insert(t *testing.T, page, tables string) string {
 	return before + opening + tables + closing + after
 }
 
-func golden(t *testing.T, path string, now func(old string) string) {
+func compareGolden(t *testing.T, path string, now func(old string) string) {
 	t.Helper()
 	if runtime.GOARCH != "amd64" {
 		return // others round products otherwise

@@ -6,7 +6,7 @@ import (
 )
 
 // logged is how many decisions a status holds.
-const logged = 100
+const maxDecisions = 100
 
 // Status is a snapshot of a loop.
 type Status struct {
@@ -58,7 +58,7 @@ func (s *Status) note(d Decided) (news bool) {
 			last.Times++
 			return false
 		}
-		if n == logged {
+		if n == maxDecisions {
 			s.Decisions = slices.Delete(s.Decisions, 0, 1)
 		}
 	}

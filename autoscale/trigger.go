@@ -7,10 +7,10 @@ import (
 
 // period gathers the readings of one period.
 type period struct {
-	begun, last time.Time
-	known, lost int
-	sum         float64
-	least, most float64
+	begun, last    time.Time
+	known, missing int
+	sum            float64
+	least, most    float64
 	// work is the most that was in work, in processes with all their slots busy.
 	work float64
 }
@@ -23,7 +23,7 @@ func (q period) add(r Reading, work float64, now time.Time) period {
 	q.last = now
 	q.work = max(q.work, work)
 	if !r.Known {
-		q.lost++
+		q.missing++
 		return q
 	}
 	if q.known == 0 {
@@ -37,7 +37,7 @@ func (q period) add(r Reading, work float64, now time.Time) period {
 
 // value returns the statistic; false when more readings are lost than known.
 func (q period) value(s Statistic) (float64, bool) {
-	if q.known == 0 || q.lost > q.known {
+	if q.known == 0 || q.missing > q.known {
 		return 0, false
 	}
 	switch s {
@@ -76,7 +76,7 @@ func (p Policy) measure(s State, in Inputs, now time.Time) State {
 	if !s.period.last.IsZero() && now.Sub(s.period.last) > p.Period {
 		s.period, s.over, s.under = period{}, 0, 0
 	}
-	s.period = s.period.add(in.read(p.Measure), in.working(), now)
+	s.period = s.period.add(in.read(p.Measure), in.busyProcesses(), now)
 	if now.Sub(s.period.begun) < p.Period {
 		return s
 	}
@@ -101,7 +101,7 @@ func (p Policy) breach(s State, in Inputs, d Decision, by int, why string) Decis
 		d.Rule, d.Why = RuleLimit, fmt.Sprintf("%s, but the size is between MinSize %d and MaxSize %d", why, p.MinSize, p.MaxSize)
 		return d
 	}
-	if p.cooling(s, d.At) > 0 {
+	if p.cooldownLeft(s, d.At) > 0 {
 		d.Rule, d.Why = RuleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", why, p.Cooldown)
 		return d
 	}
@@ -121,7 +121,7 @@ func (p Policy) breach(s State, in Inputs, d Decision, by int, why string) Decis
 		d.Rule, d.Desired = RuleOut, next
 		return d
 	}
-	if reason := p.needs(s, in, next); reason != "" {
+	if reason := p.whyNotSmaller(s, in, next); reason != "" {
 		d.Rule, d.Why = RuleNeeded, fmt.Sprintf("%s, but %s", why, reason)
 		return d
 	}
@@ -141,12 +141,12 @@ func (in Inputs) idle() bool { return in.Busy.Known && in.Busy.Value < 50 }
 
 // working is what is in work, in processes with all their slots busy; 0 when
 // not known.
-func (in Inputs) working() float64 { return float64(in.Ready) * min(in.Busy.Value, 100) / 100 }
+func (in Inputs) busyProcesses() float64 { return float64(in.Ready) * min(in.Busy.Value, 100) / 100 }
 
 // needs says why a smaller size would not do; "" when nothing speaks against
 // it.
-func (p Policy) needs(s State, in Inputs, next int) string {
-	t, _ := p.Measure.trait()
+func (p Policy) whyNotSmaller(s State, in Inputs, next int) string {
+	t, _ := p.Measure.measureInfo()
 	if then := s.value * float64(in.Desired) / float64(next); t.shared && then >= p.UpperThreshold {
 		return fmt.Sprintf("%d would have %.4g, and grow again", next, then)
 	}
@@ -154,10 +154,10 @@ func (p Policy) needs(s State, in Inputs, next int) string {
 	if !in.Busy.Known && (p.Measure == BacklogPerProcess || p.Measure == OldestMessageAge) {
 		return "how busy the slots are is not known"
 	}
-	if then := max(s.work, in.working()) * 100 / float64(next); then > p.TargetBusy {
+	if then := max(s.work, in.busyProcesses()) * 100 / float64(next); then > p.TargetBusy {
 		return fmt.Sprintf("%d would have %.0f %% of their slots busy", next, then)
 	}
-	if each, ok := p.backlogEach(in); ok && in.Backlog.Known && in.Backlog.Value > each*float64(next) {
+	if each, ok := p.backlogPerProcess(in); ok && in.Backlog.Known && in.Backlog.Value > each*float64(next) {
 		return fmt.Sprintf("%.0f messages wait", in.Backlog.Value)
 	}
 	return ""

@@ -28,7 +28,7 @@ type curve struct {
 	slots   int
 	start   time.Duration
 	// lost tells what cannot be measured at t.
-	lost func(t time.Duration, r *rand.Rand) (cpu, backlog, busy, all bool)
+	missing func(t time.Duration, r *rand.Rand) (cpu, backlog, busy, all bool)
 	// noise is the spread of the CPU readings in percent; glitches are backlogs
 	// misread a thousand times too large, or as zero.
 	noise    float64
@@ -38,7 +38,7 @@ type curve struct {
 }
 
 // world is an app under a load.
-type world struct {
+type simulation struct {
 	c       curve
 	r       *rand.Rand
 	now     time.Duration
@@ -55,9 +55,9 @@ type world struct {
 }
 
 // rate is how many messages one process does in a second.
-func (w *world) rate() float64 { return float64(w.c.slots) / w.c.service }
+func (w *simulation) rate() float64 { return float64(w.c.slots) / w.c.service }
 
-func (w *world) working() int {
+func (w *simulation) busyProcesses() int {
 	n := 0
 	for _, at := range w.ready {
 		if at <= w.now {
@@ -69,7 +69,7 @@ func (w *world) working() int {
 
 // resize starts processes, or stops those that started last; what they have in
 // work is done nevertheless.
-func (w *world) resize(n int) {
+func (w *simulation) resize(n int) {
 	for len(w.ready) < n {
 		w.ready = append(w.ready, w.now+w.c.start)
 	}
@@ -77,7 +77,7 @@ func (w *world) resize(n int) {
 }
 
 // advance lets one step pass.
-func (w *world) advance() {
+func (w *simulation) advance() {
 	dt := step.Seconds()
 	load := max(w.c.load(w.now, w.r), 0)
 	arrivals := load * w.rate() * dt
@@ -88,7 +88,7 @@ func (w *world) advance() {
 	w.arrived += arrivals
 	w.backlog += arrivals
 	w.came = append(w.came, w.arrived)
-	slots := float64(w.working() * w.c.slots)
+	slots := float64(w.busyProcesses() * w.c.slots)
 	if w.c.service <= dt {
 		most := slots * dt / w.c.service
 		did := min(w.backlog, most)
@@ -112,13 +112,13 @@ func (w *world) advance() {
 }
 
 // age is that of the oldest waiting message.
-func (w *world) age() time.Duration {
+func (w *simulation) age() time.Duration {
 	return time.Duration(len(w.came)-w.oldest) * step
 }
 
 // inputs is what can be measured.
-func (w *world) inputs() Inputs {
-	in := Inputs{Desired: len(w.ready), Ready: w.working(), Slots: w.c.slots, ServiceTime: w.c.service}
+func (w *simulation) inputs() Inputs {
+	in := Inputs{Desired: len(w.ready), Ready: w.busyProcesses(), Slots: w.c.slots, ServiceTime: w.c.service}
 	share := 0.0
 	if in.Ready > 0 {
 		share = min(w.inWork/float64(in.Ready*w.c.slots), 1)
@@ -130,8 +130,8 @@ func (w *world) inputs() Inputs {
 	if w.r.Float64() < w.c.glitches {
 		in.Backlog = Of(float64(w.r.IntN(2)) * (w.backlog + 10) * 1000)
 	}
-	if w.c.lost != nil {
-		cpu, backlog, busy, all := w.c.lost(w.now, w.r)
+	if w.c.missing != nil {
+		cpu, backlog, busy, all := w.c.missing(w.now, w.r)
 		if cpu || all {
 			in.CPU = Reading{}
 		}
@@ -146,7 +146,7 @@ func (w *world) inputs() Inputs {
 }
 
 // demand returns the least and the most load of the last while.
-func (w *world) demand(last time.Duration) (least, most float64) {
+func (w *simulation) demand(last time.Duration) (least, most float64) {
 	from := max(len(w.recent)-int(last/step), 0)
 	least = math.Inf(1)
 	for _, l := range w.recent[from:] {
@@ -176,7 +176,7 @@ type outcome struct {
 
 // simulate runs a policy against a curve.
 func simulate(p Policy, c curve) outcome {
-	w := &world{c: c, r: rand.New(rand.NewPCG(c.seed, 7))}
+	w := &simulation{c: c, r: rand.New(rand.NewPCG(c.seed, 7))}
 	w.resize(1)
 	w.ready[0] = 0
 	o := outcome{c: c, peak: 1}

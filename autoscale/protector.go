@@ -77,8 +77,8 @@ type Protector struct {
 
 // The pauses after a call that failed.
 const (
-	firstPause = 10 * time.Second
-	lastPause  = 5 * time.Minute
+	minRetryDelay = 10 * time.Second
+	maxRetryDelay = 5 * time.Minute
 )
 
 // Run keeps the protection until ctx ends; it then takes away what it may have
@@ -94,12 +94,12 @@ func (p *Protector) Run(ctx context.Context) error {
 	}
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
-	k := keeper{Protector: p, known: p.Renew > 0}
+	k := protectorRun{Protector: p, known: p.Renew > 0}
 	for {
-		k.look(ctx, time.Now())
+		k.update(ctx, time.Now())
 		select {
 		case <-ctx.Done():
-			if k.perhaps {
+			if k.maybeSet {
 				_ = k.set(context.WithoutCancel(ctx), false) // told, and the group outlives us
 			}
 			return nil
@@ -109,13 +109,13 @@ func (p *Protector) Run(ctx context.Context) error {
 }
 
 // keeper is a protector at work.
-type keeper struct {
+type protectorRun struct {
 	*Protector
 	state ProtectionState
 	// on is what was set last; known is false until a call has worked.
 	on, known bool
 	// perhaps: protection was asked for, and not taken away since.
-	perhaps   bool
+	maybeSet  bool
 	renewAt   time.Time // zero for never
 	failures  int
 	pause     time.Duration
@@ -123,7 +123,7 @@ type keeper struct {
 }
 
 // look sets what the work asks for, unless it is set or a call has just failed.
-func (k *keeper) look(ctx context.Context, now time.Time) {
+func (k *protectorRun) update(ctx context.Context, now time.Time) {
 	var want bool
 	k.state, want = k.Protection.Decide(k.state, k.Work(), now)
 	expires := want && !k.renewAt.IsZero() && !now.Before(k.renewAt)
@@ -131,20 +131,20 @@ func (k *keeper) look(ctx context.Context, now time.Time) {
 		return
 	}
 	if err := k.set(ctx, want); err != nil {
-		k.pause = min(max(2*k.pause, firstPause), lastPause)
+		k.pause = min(max(2*k.pause, minRetryDelay), maxRetryDelay)
 		k.notBefore = now.Add(k.pause)
 	}
 }
 
 // set makes the call and tells of it.
-func (k *keeper) set(ctx context.Context, on bool) error {
+func (k *protectorRun) set(ctx context.Context, on bool) error {
 	timeout := k.CallTimeout
 	if timeout <= 0 {
 		timeout = 10 * time.Second
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	k.perhaps = k.perhaps || on
+	k.maybeSet = k.maybeSet || on
 	err := k.Guard.Protect(limited, on)
 	if err != nil {
 		// It may have been applied.
@@ -156,7 +156,7 @@ func (k *keeper) set(ctx context.Context, on bool) error {
 		return err
 	}
 	changed := k.on != on
-	k.on, k.perhaps, k.known, k.failures, k.pause = on, on, true, 0, 0
+	k.on, k.maybeSet, k.known, k.failures, k.pause = on, on, true, 0, 0
 	if k.Renew > 0 {
 		k.renewAt = time.Now().Add(k.Renew)
 	}

@@ -42,7 +42,7 @@ type Departure struct {
 
 // completions is how often the completion is tried, with a second between,
 // then two, four and so on.
-const completions = 6
+const completionAttempts = 6
 
 // Run waits until the instance has to leave, drains it, completes the hook, and
 // returns nil. When ctx ends before, it returns nil and does nothing; when it
@@ -51,7 +51,7 @@ func (d *Departure) Run(ctx context.Context) error {
 	if d.Exit == nil || d.Hook == nil || d.Drain == nil {
 		return errors.New("a departure needs an exit to watch, a hook and a way to drain")
 	}
-	if !d.await(ctx) {
+	if !d.waitForTermination(ctx) {
 		return nil
 	}
 	call(d.Events.Departing, Departing{})
@@ -62,13 +62,13 @@ func (d *Departure) Run(ctx context.Context) error {
 }
 
 // await returns true when the instance has to leave, and false when ctx ends.
-func (d *Departure) await(ctx context.Context) bool {
-	ticker := time.NewTicker(orDefault(d.Poll, 5*time.Second))
+func (d *Departure) waitForTermination(ctx context.Context) bool {
+	ticker := time.NewTicker(durationOr(d.Poll, 5*time.Second))
 	defer ticker.Stop()
 	failures := 0
 	for {
 		var leaving bool
-		err := d.try(ctx, func(ctx context.Context) (err error) {
+		err := d.callWithTimeout(ctx, func(ctx context.Context) (err error) {
 			leaving, err = d.Exit.Leaving(ctx)
 			return err
 		})
@@ -95,15 +95,15 @@ func (d *Departure) await(ctx context.Context) bool {
 func (d *Departure) drain(ctx context.Context) error {
 	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var beats sync.WaitGroup
-	beats.Go(func() { d.beat(beating) })
+	beats.Go(func() { d.heartbeat(beating) })
 	err := d.Drain(ctx)
 	stop()
 	beats.Wait()
 	return err
 }
 
-func (d *Departure) beat(ctx context.Context) {
-	ticker := time.NewTicker(orDefault(d.Beat, 15*time.Second))
+func (d *Departure) heartbeat(ctx context.Context) {
+	ticker := time.NewTicker(durationOr(d.Beat, 15*time.Second))
 	defer ticker.Stop()
 	failures := 0
 	for {
@@ -112,7 +112,7 @@ func (d *Departure) beat(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		err := d.try(ctx, d.Hook.Heartbeat)
+		err := d.callWithTimeout(ctx, d.Hook.Heartbeat)
 		failures++
 		switch {
 		case err == nil:
@@ -130,8 +130,8 @@ func (d *Departure) complete(ctx context.Context) error {
 	defer timer.Stop()
 	<-timer.C
 	for attempt := 1; ; attempt++ {
-		err := d.try(context.WithoutCancel(ctx), d.Hook.Complete)
-		if err == nil || attempt == completions {
+		err := d.callWithTimeout(context.WithoutCancel(ctx), d.Hook.Complete)
+		if err == nil || attempt == completionAttempts {
 			return err
 		}
 		call(d.Events.Failed, Failed{Doing: "telling the group that the drain is done", Err: err, InARow: attempt})
@@ -143,13 +143,13 @@ func (d *Departure) complete(ctx context.Context) error {
 	}
 }
 
-func (d *Departure) try(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, orDefault(d.CallTimeout, 10*time.Second))
+func (d *Departure) callWithTimeout(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, durationOr(d.CallTimeout, 10*time.Second))
 	defer cancel()
 	return f(ctx)
 }
 
-func orDefault(d, otherwise time.Duration) time.Duration {
+func durationOr(d, otherwise time.Duration) time.Duration {
 	if d <= 0 {
 		return otherwise
 	}

@@ -15,7 +15,7 @@ const (
 )
 
 // vote is the size that one reading asks for.
-type vote struct {
+type recommendation struct {
 	at time.Time
 	// exact is in fractions of a process, size in whole ones.
 	exact float64
@@ -34,12 +34,12 @@ func (p Policy) track(s State, in Inputs, d Decision) (State, Decision) {
 		d.Rule, d.Why = RuleMissing, "neither the busy slots nor the backlog is known"
 		return s, d
 	}
-	s.votes = p.remember(s.votes, v)
-	if out, ok := p.growth(s.votes); ok && out.size > in.Desired {
-		return s, p.grow(out, d)
+	s.recommendations = p.appendRecent(s.recommendations, v)
+	if out, ok := p.leastRecent(s.recommendations); ok && out.size > in.Desired {
+		return s, p.scaleOut(out, d)
 	}
-	top, covered := p.shrinkage(s.votes, v.at)
-	floor := max(wanted(top.exact*headroom), (in.Desired+1)/2, p.MinSize)
+	top, covered := p.mostRecent(s.recommendations, v.at)
+	floor := max(roundUp(top.exact*headroom), (in.Desired+1)/2, p.MinSize)
 	switch {
 	case v.idle:
 		d.Rule, d.Why = RuleIdle, v.why
@@ -53,7 +53,7 @@ func (p Policy) track(s State, in Inputs, d Decision) (State, Decision) {
 		d.Rule, d.Why = RuleLimit, v.why+", and MinSize is "+fmt.Sprint(p.MinSize)
 	case !covered || floor >= in.Desired:
 		d.Rule, d.Why = RuleSteady, v.why+", but not for "+p.ScaleInAfter.String()+" yet"
-	case p.cooling(s, d.At) > 0:
+	case p.cooldownLeft(s, d.At) > 0:
 		d.Rule, d.Why = RuleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", v.why, p.Cooldown)
 	default:
 		// Half at most: a lull is not the end of the load.
@@ -64,11 +64,11 @@ func (p Policy) track(s State, in Inputs, d Decision) (State, Decision) {
 }
 
 // recommend turns one reading into a vote; false when nothing is known.
-func (p Policy) recommend(in Inputs, now time.Time) (vote, bool) {
+func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	busy, busyWhy := p.byBusy(in)
 	backlog, drained, backlogWhy := p.byBacklog(in)
-	v := vote{at: now, exact: max(busy, backlog), whole: in.Busy.Known && drained}
-	v.size = max(wanted(v.exact), 1)
+	v := recommendation{at: now, exact: max(busy, backlog), whole: in.Busy.Known && drained}
+	v.size = max(roundUp(v.exact), 1)
 	if v.idle = in.idle() && v.size > in.Desired; v.idle {
 		v.exact, v.size = float64(in.Desired), in.Desired
 	}
@@ -89,7 +89,7 @@ func (p Policy) recommend(in Inputs, now time.Time) (vote, bool) {
 }
 
 // wanted rounds up to whole processes.
-func wanted(x float64) int { return int(math.Ceil(min(x, MaxSize) - tolerance)) }
+func roundUp(x float64) int { return int(math.Ceil(min(x, MaxSize) - tolerance)) }
 
 // byBusy returns how many it takes to have TargetBusy percent of their slots
 // in use.
@@ -105,7 +105,7 @@ func (p Policy) byBusy(in Inputs) (size float64, why string) {
 // byBacklog returns how many it takes to get done what waits. known is false
 // when that cannot be said.
 func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
-	each, eachKnown := p.backlogEach(in)
+	each, eachKnown := p.backlogPerProcess(in)
 	switch {
 	case !in.Backlog.Known:
 		return 0, false, "the backlog is not known"
@@ -118,7 +118,7 @@ func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 }
 
 // backlogEach returns how many waiting messages per process are fine.
-func (p Policy) backlogEach(in Inputs) (float64, bool) {
+func (p Policy) backlogPerProcess(in Inputs) (float64, bool) {
 	if p.TargetBacklog > 0 {
 		return p.TargetBacklog, true
 	}
@@ -131,29 +131,29 @@ func (p Policy) backlogEach(in Inputs) (float64, bool) {
 
 // remember returns the votes that still count, with v behind them: one that is
 // as old as ScaleInAfter, and all younger ones. A gap ends what was before.
-func (p Policy) remember(votes []vote, v vote) []vote {
-	if n := len(votes); n > 0 && v.at.Sub(votes[n-1].at) > p.ScaleInAfter/2 {
-		votes = nil
+func (p Policy) appendRecent(recommendations []recommendation, v recommendation) []recommendation {
+	if n := len(recommendations); n > 0 && v.at.Sub(recommendations[n-1].at) > p.ScaleInAfter/2 {
+		recommendations = nil
 	}
 	first := 0
-	for first+1 < len(votes) && v.at.Sub(votes[first+1].at) >= p.ScaleInAfter {
+	for first+1 < len(recommendations) && v.at.Sub(recommendations[first+1].at) >= p.ScaleInAfter {
 		first++
 	}
-	kept := make([]vote, 0, len(votes)-first+1)
-	return append(append(kept, votes[first:]...), v)
+	kept := make([]recommendation, 0, len(recommendations)-first+1)
+	return append(append(kept, recommendations[first:]...), v)
 }
 
 // growth returns the least that was asked for within ScaleOutAfter, by two
 // votes at least.
-func (p Policy) growth(votes []vote) (least vote, ok bool) {
-	last := len(votes) - 1
-	least = votes[last]
+func (p Policy) leastRecent(recommendations []recommendation) (least recommendation, ok bool) {
+	last := len(recommendations) - 1
+	least = recommendations[last]
 	for i := last - 1; i >= 0; i-- {
-		if last-i >= 2 && votes[last].at.Sub(votes[i].at) > p.ScaleOutAfter {
+		if last-i >= 2 && recommendations[last].at.Sub(recommendations[i].at) > p.ScaleOutAfter {
 			break
 		}
-		if votes[i].size < least.size {
-			least = votes[i]
+		if recommendations[i].size < least.size {
+			least = recommendations[i]
 		}
 	}
 	return least, last >= 1
@@ -161,7 +161,7 @@ func (p Policy) growth(votes []vote) (least vote, ok bool) {
 
 // grow makes the decision: to what is asked for, but not by more than double
 // or four at once.
-func (p Policy) grow(v vote, d Decision) Decision {
+func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	if d.From == p.MaxSize {
 		d.Rule, d.Why = RuleLimit, fmt.Sprintf("%s, but MaxSize is %d", v.why, p.MaxSize)
 		return d
@@ -173,9 +173,9 @@ func (p Policy) grow(v vote, d Decision) Decision {
 
 // shrinkage returns the most that was asked for within ScaleInAfter. covered
 // is false unless whole votes reach that far back without a large gap.
-func (p Policy) shrinkage(votes []vote, now time.Time) (most vote, covered bool) {
+func (p Policy) mostRecent(recommendations []recommendation, now time.Time) (most recommendation, covered bool) {
 	var seen time.Time
-	for _, v := range votes {
+	for _, v := range recommendations {
 		if v.exact >= most.exact {
 			most = v
 		}
