@@ -112,7 +112,8 @@ func (e *Environment) tellRefusal(what string, err error) {
 	if err == nil || errors.As(err, &begun) {
 		return
 	}
-	e.report.note(slog.LevelWarn, "deploy", what+" was refused, and nothing changed: "+err.Error())
+	why := strings.ReplaceAll(err.Error(), "\n  ", "; ") // a problem's advice is on a line of its own
+	e.report.note(slog.LevelWarn, "deploy", what+" was refused, and nothing changed: "+why)
 }
 
 // openVersion opens a folder or an archive, and says how its settings differ from
