@@ -62,6 +62,7 @@ func (d Delivery) public() any {
 	shown := Delivery{
 		MessageID: d.MessageID, Queue: d.Queue, Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,
 		Attempt: d.Attempt, ReceiveCount: d.ReceiveCount, DurationMS: d.DurationMS, WaitMS: d.WaitMS, At: d.At, RetryAt: d.RetryAt,
+		DeadLetterQueue: d.DeadLetterQueue,
 	}
 	withhold(&shown.Reason)
 	return shown

@@ -2,6 +2,7 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -115,6 +116,9 @@ func (c *courier) pack(ctx context.Context, m *queue.Message, by time.Time) (p *
 	task, at, isRun := periodic.RunOf(m)
 	if m.Attribute(periodic.AttributePath) != "" && c.e.s.PeriodicTrust == config.TrustRegistry {
 		known, err := c.isKnown(ctx, m)
+		if errors.Is(err, errSeeking) {
+			return nil, &queue.Result{Outcome: queue.Postponed, Reason: err.Error(), RetryAfter: firstSeekPause}
+		}
 		if err != nil {
 			return nil, &queue.Result{Reason: "the registry of periodic tasks did not answer", Err: err, Unsent: true}
 		}
@@ -158,10 +162,23 @@ func (c *courier) arrive(p *parcel, result queue.Result) {
 func (c *courier) isKnown(ctx context.Context, m *queue.Message) (bool, error) {
 	id, ok := periodic.IDOf(m)
 	reg := c.e.agreed.Load()
-	if !ok || id == "" || reg == nil {
+	if !ok || id == "" {
 		return false, nil
 	}
+	if reg == nil {
+		return false, c.e.stillSeeking()
+	}
 	return reg.known(ctx, id, m.Attribute(periodic.AttributePath))
+}
+
+// errSeeking: it is not known yet whether there is a registry.
+var errSeeking = errors.New("the registry of periodic tasks is still looked for")
+
+func (e *Environment) stillSeeking() error {
+	if e.seeking.Load() {
+		return errSeeking
+	}
+	return nil
 }
 
 // pathOf is the path that a run's message goes to.

@@ -102,10 +102,12 @@ type Environment struct {
 	scaling     *scaling
 	fleet       *instanceFleet // nil for an instance on its own
 	fleetTiming fleet.Timing
-	wall        func() time.Time // for tests that do not wait; nil for the system's clock
-	well        wellbeing
-	counts      counts          // of queues on Amazon SQS
-	inFlight    inFlightTracker // empty where nothing protects what is in flight
+	// seeking tells that it is not known yet whether the queue's server keeps a registry.
+	seeking  atomic.Bool
+	wall     func() time.Time // for tests that do not wait; nil for the system's clock
+	well     wellbeing
+	counts   counts          // of queues on Amazon SQS
+	inFlight inFlightTracker // empty where nothing protects what is in flight
 	// deployment is the last one; nil before the first. Under copyMu.
 	deployment *console.Deployment
 	shown      *console.Deliveries
@@ -250,7 +252,7 @@ func (e *Environment) startUnlessStopped(stop, now context.Context) error {
 // run, whose gate the app's readiness opens. When it fails, Stop undoes what
 // was done.
 func (e *Environment) Start(ctx context.Context) error {
-	parts := []func(context.Context) error{e.validate, e.readTasks, e.openTelemetry, e.openBroker, e.claimData, e.shareBundle, e.startHealth, e.startConsole, e.claimFiles, e.openQueues, e.openBuckets, e.buildWorkers, e.buildTasks, e.openFleet, e.protectTask, e.announce, e.startApp, e.runWorkers, e.runTasks, e.watchCounts, e.runScaling}
+	parts := []func(context.Context) error{e.validate, e.readTasks, e.openTelemetry, e.openBroker, e.claimData, e.shareBundle, e.startHealth, e.startConsole, e.claimFiles, e.openQueues, e.openBuckets, e.buildWorkers, e.buildTasks, e.openFleet, e.protectTask, e.announce, e.startApp, e.runWorkers, e.runTasks, e.seekRegistry, e.watchCounts, e.runScaling}
 	if e.QueuesOnly {
 		parts = []func(context.Context) error{e.openTelemetry, e.openBroker, e.claimData, e.startConsole, e.claimFiles, e.serveBroker, e.announce}
 	}

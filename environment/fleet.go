@@ -108,6 +108,10 @@ func (e *Environment) electForFleet(ctx context.Context, f *instanceFleet) error
 	if err != nil {
 		return err
 	}
+	if e.seeking.Load() {
+		f.leads = func() bool { return !e.seeking.Load() && e.agreed.Load() == nil }
+		return nil
+	}
 	if reg == nil || reg.leases == nil {
 		e.report.note(slog.LevelWarn, "scale", "this instance assumes that no other one sets the size: where there are others, give all of them the same --registry-table, so that one is elected")
 		return nil

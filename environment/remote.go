@@ -24,7 +24,11 @@ func (e *Environment) remoteRegistry(ctx context.Context) (*registry, error) {
 	if e.s.RegistryTable != "" {
 		return e.tableRegistry(ctx)
 	}
-	if client, ok := e.tendrilEndpoint(ctx); ok {
+	client, found, decided := e.tendrilEndpoint(ctx)
+	if e.seeking.Store(!decided); !decided {
+		return nil, nil
+	}
+	if found {
 		return e.embeddedRegistry(client), nil
 	}
 	if e.s.Leader == config.LeaderLocal {
@@ -36,26 +40,79 @@ func (e *Environment) remoteRegistry(ctx context.Context) (*registry, error) {
 	return nil, nil
 }
 
+// registryPatience is how long the start waits for a registry: deliveries do not
+// wait for it any longer.
+const registryPatience = time.Second
+
 // tendrilEndpoint returns a client of the tendril that serves the queue, if it
-// is one: Amazon's own endpoints are not asked.
-func (e *Environment) tendrilEndpoint(ctx context.Context) (*sqsapi.RegistryClient, bool) {
+// is one: Amazon's own endpoints are not asked. decided is false where the server
+// did not tell, as one that is just starting.
+func (e *Environment) tendrilEndpoint(ctx context.Context) (client *sqsapi.RegistryClient, found, decided bool) {
 	u, err := url.Parse(e.home().queue.url)
 	if err != nil || strings.Contains(u.Hostname(), ".amazonaws.") || strings.HasSuffix(u.Hostname(), ".api.aws") {
-		return nil, false
+		return nil, false, true
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, registryPatience)
 	defer cancel()
-	client := sqsapi.NewRegistryClient(u.Scheme+"://"+u.Host, nil)
-	for { // an error is no answer: the server may just be starting
-		ok, err := client.Probe(ctx)
-		if err == nil {
-			return client, ok
+	client = sqsapi.NewRegistryClient(u.Scheme+"://"+u.Host, nil)
+	found, err = client.Probe(ctx)
+	return client, found, err == nil
+}
+
+// Pauses between two looks for a registry whose server did not tell.
+const (
+	firstSeekPause   = time.Second
+	longestSeekPause = 30 * time.Second
+)
+
+// seekRegistry goes on looking for a registry that the start did not find out about,
+// until the server tells. Then the periodic tasks begin, if there is one.
+func (e *Environment) seekRegistry(context.Context) error {
+	if !e.seeking.Load() {
+		return nil
+	}
+	run, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for pause := firstSeekPause; e.seeking.Load(); pause = min(2*pause, longestSeekPause) {
+			select {
+			case <-time.After(pause):
+			case <-run.Done():
+				return
+			}
+			e.seekOnce(run)
 		}
-		select {
-		case <-time.After(500 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, false
-		}
+	}()
+	e.steps.push("the search for the registry", func(context.Context) error {
+		stop()
+		<-ended
+		return nil
+	})
+	return nil
+}
+
+// seekOnce looks once, and begins the periodic tasks where there are some. A
+// deployment, which may bring others, comes before or after.
+func (e *Environment) seekOnce(ctx context.Context) {
+	select {
+	case <-e.deploying:
+		defer func() { e.deploying <- struct{}{} }()
+	case <-ctx.Done():
+		return
+	}
+	reg, err := e.openRegistry(ctx)
+	if e.seeking.Load() || ctx.Err() != nil {
+		return
+	}
+	if reg != nil && e.fleet != nil {
+		e.report.note(slog.LevelWarn, "scale", "the registry was not reached at the start, so this instance does not set the size; start tendril again to have it take its turn")
+	}
+	if t := e.cron.Load(); t != nil && err == nil {
+		err = e.reloadAnyTasks(ctx, t.file())
+	}
+	if err != nil && !errors.Is(err, errNotScheduled) && ctx.Err() == nil {
+		e.report.note(slog.LevelError, "periodic", err.Error())
 	}
 }
 
@@ -68,16 +125,7 @@ func (e *Environment) tableRegistry(ctx context.Context) (*registry, error) {
 		return nil, err
 	}
 	e.steps.push("the connections to DynamoDB", func(context.Context) error { table.Close(); return nil })
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	if err = table.Check(ctx); err != nil && e.s.RegistryCreate {
-		err = table.Create(ctx)
-	}
-	if err != nil {
-		e.report.note(slog.LevelWarn, "periodic", fmt.Sprintf("periodic tasks wait for the registry: %v", err))
-	} else {
-		e.expireRecords(ctx, table)
-	}
+	e.checkTable(table)
 	fires := table.Fires(e.leaseName())
 	store := tableStore{fires: fires}
 	if e.s.Leader == config.LeaderLocal {
@@ -88,6 +136,37 @@ func (e *Environment) tableRegistry(ctx context.Context) (*registry, error) {
 		keeper.Registry, keeper.lead = periodic.NewClaims(store, e.sender(), lead), lead
 		return e.watchTerm(keeper, lead)
 	}}, nil
+}
+
+// checkTable checks the table, or makes it, and does not wait for long.
+func (e *Environment) checkTable(table *aws.Table) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	checked := make(chan struct{})
+	go func() {
+		defer close(checked)
+		defer cancel()
+		err := table.Check(ctx)
+		if err != nil && e.s.RegistryCreate {
+			err = table.Create(ctx)
+		}
+		switch {
+		case err == nil:
+			e.expireRecords(ctx, table)
+		case !errors.Is(err, context.Canceled):
+			e.report.note(slog.LevelWarn, "periodic", fmt.Sprintf("periodic tasks wait for the registry: %v", err))
+		}
+	}()
+	e.steps.push("the check of the registry table", func(context.Context) error {
+		cancel()
+		<-checked
+		return nil
+	})
+	patience := time.NewTimer(registryPatience)
+	defer patience.Stop()
+	select {
+	case <-checked:
+	case <-patience.C:
+	}
 }
 
 // expireRecords sees to it that the records of old runs leave the table, or

@@ -208,6 +208,11 @@ func (e *Environment) newTasks(ctx context.Context, file taskFile) (*tasks, erro
 	if err != nil {
 		return nil, err
 	}
+	if reg == nil && e.seeking.Load() {
+		t.off = "the server of the queue does not tell yet whether it keeps a registry; it is asked again"
+		e.report.note(slog.LevelWarn, "periodic", fmt.Sprintf("the periodic tasks of %s wait: %s", file.path, t.off))
+		return t, nil
+	}
 	if reg == nil {
 		t.off = "no leader can be elected: give --registry-table NAME (and --registry-create to make it), or --leader local when this is the only instance"
 		e.report.note(slog.LevelWarn, "periodic", fmt.Sprintf("the periodic tasks of %s are not scheduled: %s", file.path, t.off))
@@ -223,8 +228,12 @@ func (e *Environment) newTasks(ctx context.Context, file taskFile) (*tasks, erro
 		}
 		lead = t.elector
 	}
+	var paused []string
+	if e.home().embedded {
+		paused = e.pausedAtStart(ctx, t)
+	}
 	t.scheduler = periodic.New(file.read, lead, reg.runs(lead), periodic.Options{
-		Queue: e.home().queue.name, Running: e.taskRunning, Paused: e.pausedAtStart(ctx, t), Wall: e.wall, Events: e.taskEvents(),
+		Queue: e.home().queue.name, Running: e.taskRunning, Paused: paused, Wall: e.wall, Events: e.taskEvents(),
 	})
 	return t, nil
 }
@@ -288,7 +297,15 @@ func (e *Environment) schedule(t *tasks) {
 	run, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{}, 2)
 	n := 1
-	go func() { t.scheduler.Run(run); ended <- struct{}{} }()
+	go func() {
+		if !e.home().embedded { // elsewhere it may take a while, which deliveries do not wait for
+			for _, name := range e.pausedAtStart(run, t) {
+				_ = t.scheduler.Pause(name) // one that this file does not have
+			}
+		}
+		t.scheduler.Run(run)
+		ended <- struct{}{}
+	}()
 	lease, release := context.WithCancel(context.Background())
 	if t.elector != nil && t.elector != e.fleet.leader() { // a fleet lets its own run
 		n++

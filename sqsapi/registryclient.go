@@ -52,10 +52,31 @@ func NewRegistryClient(endpoint string, hc *http.Client) *RegistryClient {
 // not work, or would not for this caller.
 func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 	_, err := c.Last(ctx, nil)
-	if errors.Is(err, errNoRegistry) {
+	if err == nil {
+		return true, nil
+	}
+	if u, bad := url.Parse(c.endpoint); bad != nil || u.Host == "" {
+		return false, err // nobody was asked
+	}
+	if errors.Is(err, errNoRegistry) || ctx.Err() == nil && !mayPass(err) {
 		return false, nil
 	}
-	return err == nil, err
+	return false, err
+}
+
+// mayPass reports whether a registry can answer this call with an error. Other SQS
+// servers refuse an action that they do not know with all kinds of codes.
+func mayPass(err error) bool {
+	var e *queue.Error
+	if !errors.As(err, &e) {
+		return true
+	}
+	switch e.Code {
+	case queue.CodeUnreachable, queue.CodeAccessDenied, queue.CodeInvalidSecurity, queue.CodeRequestThrottled, queue.CodeOverLimit,
+		queue.CodeStorageFailed, queue.CodeStorageFull, queue.CodeClosed:
+		return true
+	}
+	return false
 }
 
 // Read is [broker.Registry.Read].

@@ -213,6 +213,8 @@ func TestProbe(t *testing.T) {
 	}{
 		"an SQS server":           {400, jsonType, `{"__type":"com.amazonaws.sqs#UnknownOperationException","message":""}`, false},
 		"Amazon, unsigned":        {403, jsonType, `{"__type":"com.amazon.coral.service#MissingAuthenticationTokenException"}`, false},
+		"an address":              {400, jsonType, `{"__type":"com.amazonaws.sqs#InvalidAddress","message":"The address is not valid"}`, false},
+		"a queue":                 {400, jsonType, `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"no"}`, false},
 		"XML":                     {400, "text/xml", `<ErrorResponse><Error><Code>InvalidAction</Code></Error></ErrorResponse>`, false},
 		"a server that likes all": {200, jsonType, `{}`, false},
 		"a page":                  {200, "text/html", `<html>`, false},
