@@ -5,15 +5,15 @@ import (
 	"sync"
 )
 
-// Advice is a [Target] that sets nothing: it remembers the size, for a scaler
-// outside to ask for. It takes its advice for done, since it cannot know how
-// many there are. The zero value has the size 1.
+// Advice is a [Target] that only remembers the size, for an external scaler to read. It
+// reports the advised size as the current one, because it cannot know the real one. The
+// zero value has the size 1.
 type Advice struct {
 	mu   sync.Mutex
 	size int
 }
 
-// Size returns the size advised last, twice. The error is always nil.
+// Size returns the last advised size as both sizes. The error is always nil.
 func (a *Advice) Size(context.Context) (current, desired int, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -23,9 +23,12 @@ func (w *simulation) judge(p Policy, d Decision) string {
 	_, most := w.demand(span + time.Minute)
 	switch {
 	case d.Desired < d.From && (least > float64(d.Desired) || w.backlog > each*float64(d.Desired)):
-		return fmt.Sprintf("%v: %d to %d at a load of %.1f with %.0f waiting: %s", w.now, d.From, d.Desired, least, w.backlog, d.Why)
-	case d.Desired > d.From && 2*most < float64(d.From) && w.backlog < each*float64(d.From) && w.inWork < 0.5*float64(d.From*w.c.slots):
-		return fmt.Sprintf("%v: %d to %d at a load of %.1f with %.0f waiting: %s", w.now, d.From, d.Desired, most, w.backlog, d.Why)
+		return fmt.Sprintf("%v: %d to %d at a load of %.1f with %.0f waiting: %s", w.now, d.From, d.Desired, least,
+			w.backlog, d.Why)
+	case d.Desired > d.From && 2*most < float64(d.From) && w.backlog < each*float64(d.From) &&
+		w.inWork < 0.5*float64(d.From*w.c.slots):
+		return fmt.Sprintf("%v: %d to %d at a load of %.1f with %.0f waiting: %s", w.now, d.From, d.Desired, most,
+			w.backlog, d.Why)
 	}
 	return ""
 }
@@ -91,7 +94,8 @@ func curves() []curve {
 			all = append(all, c)
 		}
 		add(curve{family: "a step up", length: 3 * time.Hour, load: pulse(0.3, high, 30*time.Minute, day)})
-		add(curve{family: "a step up and down", length: 4 * time.Hour, load: pulse(0.3, high, 30*time.Minute, 90*time.Minute), turns: 1})
+		add(curve{family: "a step up and down", length: 4 * time.Hour,
+			load: pulse(0.3, high, 30*time.Minute, 90*time.Minute), turns: 1})
 		add(curve{family: "a spike at once", length: 3 * time.Hour, load: steady(0.2), turns: 1,
 			burst: func(t time.Duration) float64 {
 				if t == 30*time.Minute {
@@ -107,16 +111,19 @@ func curves() []curve {
 				return 0
 			}})
 		add(curve{family: "a day's wave", length: day, load: wave(0.2, high, day), turns: 1})
-		add(curve{family: "a ramp", length: 5 * time.Hour, load: ramp(high, 90*time.Minute, 60*time.Minute, 90*time.Minute), turns: 1})
+		add(curve{family: "a ramp", length: 5 * time.Hour, load: ramp(high, 90*time.Minute, 60*time.Minute, 90*time.Minute),
+			turns: 1})
 		add(curve{family: "a noisy load", length: 6 * time.Hour, load: shaken(steady(high/2), 0.3), turns: 0})
 		add(curve{family: "readings get lost", length: 12 * time.Hour, load: wave(0.2, high, 6*time.Hour), turns: 3,
 			missing: func(t time.Duration, r *rand.Rand) (cpu, backlog, busy, all bool) {
 				dark := t%(3*time.Hour) < 12*time.Minute
 				return r.Float64() < 0.2, r.Float64() < 0.1, r.Float64() < 0.1, dark || r.Float64() < 0.05
 			}})
-		add(curve{family: "a slow start", length: 5 * time.Hour, load: pulse(0.3, high, 30*time.Minute, 150*time.Minute), turns: 1,
+		add(curve{family: "a slow start", length: 5 * time.Hour, load: pulse(0.3, high, 30*time.Minute, 150*time.Minute),
+			turns: 1,
 			start: time.Duration(2+i/2) * time.Minute})
-		add(curve{family: "wrong and noisy readings", length: 6 * time.Hour, load: pulse(0.5, high, time.Hour, 3*time.Hour), turns: 1,
+		add(curve{family: "wrong and noisy readings", length: 6 * time.Hour, load: pulse(0.5, high, time.Hour, 3*time.Hour),
+			turns: 1,
 			noise: 15, glitches: 0.02})
 	}
 	return all

@@ -7,49 +7,48 @@ import (
 	"time"
 )
 
-// Exit tells when this instance has to go.
+// Exit reports when this instance will be terminated.
 type Exit interface {
-	// Leaving tells whether the group has chosen this instance to be terminated
-	// and waits for it.
+	// Leaving reports whether the group has chosen this instance for termination and
+	// waits for it.
 	Leaving(ctx context.Context) (bool, error)
 }
 
-// Hook is the lifecycle hook at which a group waits for an instance.
+// Hook is the lifecycle hook at which the group waits for the instance.
 type Hook interface {
-	// Heartbeat asks the group to wait on.
+	// Heartbeat asks the group to keep waiting.
 	Heartbeat(ctx context.Context) error
-	// Complete tells it to wait no longer.
+	// Complete lets the group continue with the termination.
 	Complete(ctx context.Context) error
 }
 
-// Departure watches for the end of this instance, drains it, and lets it go.
-// Its zero value has no parts and cannot run.
+// Departure waits for the termination of this instance, drains it, and completes the
+// hook. Exit, Hook and Drain are required.
 type Departure struct {
 	Exit Exit
 	Hook Hook
-	// Drain stops receiving and returns when nothing is in work any more, or
-	// when ctx ends.
+	// Drain stops receiving and returns when nothing is in work, or when ctx ends.
 	Drain func(ctx context.Context) error
-	// Poll is the time between two questions whether to leave; 0 means 5 s.
+	// Poll is the time between two calls of Exit; 0 means 5 s.
 	Poll time.Duration
-	// Beat is the time between two heartbeats while draining; 0 means 15 s,
-	// half of the shortest time for which a hook can be set to wait.
+	// Beat is the time between two heartbeats while draining; 0 means 15 s, half of the
+	// shortest heartbeat timeout of a hook.
 	Beat time.Duration
-	// CallTimeout bounds one call; 0 means 10 s.
+	// CallTimeout limits one call; 0 means 10 s.
 	CallTimeout time.Duration
 	Events      Events
 }
 
-// completions is how often the completion is tried, with a second between,
-// then two, four and so on.
+// completionAttempts is how often Complete is tried, after delays of 1 s, 2 s, 4 s and
+// so on.
 const completionAttempts = 6
 
-// Run waits until the instance has to leave, drains it, completes the hook, and
-// returns nil. When ctx ends before, it returns nil and does nothing; when it
-// ends during the drain, the hook is completed all the same.
+// Run waits until the instance will be terminated, drains it, completes the hook, and
+// returns nil. If ctx ends before, it returns nil and does nothing. If ctx ends during
+// the drain, it completes the hook nevertheless.
 func (d *Departure) Run(ctx context.Context) error {
 	if d.Exit == nil || d.Hook == nil || d.Drain == nil {
-		return errors.New("a departure needs an exit to watch, a hook and a way to drain")
+		return errors.New("watching for termination: Exit, Hook and Drain are required")
 	}
 	if !d.waitForTermination(ctx) {
 		return nil
@@ -61,7 +60,8 @@ func (d *Departure) Run(ctx context.Context) error {
 	return nil
 }
 
-// await returns true when the instance has to leave, and false when ctx ends.
+// waitForTermination returns true when the instance will be terminated, and false when
+// ctx ends.
 func (d *Departure) waitForTermination(ctx context.Context) bool {
 	ticker := time.NewTicker(durationOr(d.Poll, 5*time.Second))
 	defer ticker.Stop()
@@ -77,7 +77,7 @@ func (d *Departure) waitForTermination(ctx context.Context) bool {
 			return false
 		case err != nil:
 			failures++
-			call(d.Events.Failed, Failed{Doing: "asking whether this instance has to go", Err: err, InARow: failures})
+			call(d.Events.Failed, Failed{Doing: "checking for termination", Err: err, InARow: failures})
 		case leaving:
 			return true
 		default:
@@ -91,14 +91,14 @@ func (d *Departure) waitForTermination(ctx context.Context) bool {
 	}
 }
 
-// drain runs the drain with heartbeats beside it.
+// drain runs Drain and sends heartbeats meanwhile.
 func (d *Departure) drain(ctx context.Context) error {
-	beating, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var beats sync.WaitGroup
-	beats.Go(func() { d.heartbeat(beating) })
+	heartbeats, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { d.heartbeat(heartbeats) })
 	err := d.Drain(ctx)
 	stop()
-	beats.Wait()
+	running.Wait()
 	return err
 }
 
@@ -118,13 +118,12 @@ func (d *Departure) heartbeat(ctx context.Context) {
 		case err == nil:
 			failures = 0
 		case ctx.Err() == nil:
-			call(d.Events.Failed, Failed{Doing: "asking the group to wait for the drain", Err: err, InARow: failures})
+			call(d.Events.Failed, Failed{Doing: "sending the lifecycle heartbeat", Err: err, InARow: failures})
 		}
 	}
 }
 
-// complete tells the group, several times if need be, but not with pauses when
-// ctx has ended.
+// complete completes the hook and retries a failure, without delays after ctx has ended.
 func (d *Departure) complete(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -134,7 +133,7 @@ func (d *Departure) complete(ctx context.Context) error {
 		if err == nil || attempt == completionAttempts {
 			return err
 		}
-		call(d.Events.Failed, Failed{Doing: "telling the group that the drain is done", Err: err, InARow: attempt})
+		call(d.Events.Failed, Failed{Doing: "completing the lifecycle hook", Err: err, InARow: attempt})
 		timer.Reset(time.Second << (attempt - 1))
 		select {
 		case <-ctx.Done():
@@ -149,9 +148,9 @@ func (d *Departure) callWithTimeout(ctx context.Context, f func(context.Context)
 	return f(ctx)
 }
 
-func durationOr(d, otherwise time.Duration) time.Duration {
+func durationOr(d, fallback time.Duration) time.Duration {
 	if d <= 0 {
-		return otherwise
+		return fallback
 	}
 	return d
 }

@@ -6,7 +6,7 @@
 //
 //	 Gauge                     Policy.Decide                       Target
 //	backlog, age,   ┌──────────────────────────────────────┐
-//	busy share, CPU │ outside Min..Max?       to the bound │   processes here,
+//	busy slots, CPU │ outside Min..Max?       to the bound │   processes here,
 //	 ──────────────>│ held, or none ready?    hold         ├──> an Auto Scaling
 //	 every 10 s     │ a measure missing?      no scale-in  │    group, or Advice
 //	   size, ready  │ Measure set?    trigger │ else track │    for /api/v1/scale
@@ -14,46 +14,45 @@
 //	                      │
 //	                      v  Events, Status: the last hundred decisions, in words
 //
-// Two laws are on offer.
+// There are two kinds of policy.
 //
-// Tracking is the default. The size wanted is the larger of two: the busy
-// slots of today spread so that TargetBusy percent are in use, and the waiting
-// messages shared so that they are done within DrainWithin. It grows when every
-// reading of the last seconds asks for more, and shrinks to the most that any
-// reading of the last minutes asked for.
+// Tracking is the default. The desired size is the larger of two: the number at which
+// TargetBusy percent of the slots would be busy, and the number that finishes the
+// waiting messages within DrainWithin. It scales out when all recent readings ask for
+// more, and scales in to the largest size that any reading of the last minutes asked
+// for.
 //
-// A trigger, for who names a Measure, means what the options of the same names
-// mean in aws:autoscaling:trigger: a statistic over a period, outside of a
-// threshold for so many periods in a row, then an increment and a cooldown.
+// A trigger is used when Measure is set. Its options mean the same as in
+// aws:autoscaling:trigger: a statistic over a period that is outside a threshold for a
+// number of consecutive periods, then an increment and a cooldown.
 //
-// Beside the loop, protect.go keeps an instance from being scaled in while it
-// does long work, depart.go drains one that its group has chosen to terminate,
-// publish.go hands two figures to a service of metrics, scale.go is what an
-// outside scaler reads.
+// Beside the loop, protector.go protects an instance from scale-in while it does long
+// work, departure.go drains an instance that its group has chosen to terminate,
+// publish.go publishes two metrics for an external scaler, and scale.go is the answer
+// that an external scaler reads.
 //
 // # Invariants
 //
-//   - The policy is a function of (state, inputs, now). It holds whatever it is
-//     not sure of: a missing measure never shrinks anything.
-//   - A scale-in never leaves fewer than the work in hand needs, as far as that
-//     is known, nor a size at which the trigger would grow at once again.
-//   - The size set lies within MinSize and MaxSize.
-//   - What was measured before a change of size is no evidence for a trigger
-//     after it, whoever made the change.
-//   - Scaling is beside the way of a message: with this package stopped, work
-//     goes on with the size there is.
+//   - The policy is a function of (state, inputs, now). It holds the size when it is not
+//     sure: a missing measure never causes a scale-in.
+//   - A scale-in never leaves fewer than the work in progress needs, as far as that is
+//     known, nor a size at which the trigger would scale out again at once.
+//   - The desired size is within MinSize and MaxSize.
+//   - A trigger ignores values that were measured before the last change of size,
+//     whoever made the change.
+//   - Scaling is independent of deliveries: when this package stops, work continues with
+//     the current size.
 //
 // # When something fails
 //
-// A gauge or target that fails is an event and a hold; the next interval tries
-// again. After a gap in the readings (half of ScaleInAfter, or a period) what
-// was gathered before is forgotten. A group that refuses a size is asked again.
-// Protection that cannot be set is tried again with growing pauses.
+// A failing gauge or target is reported as an event and the size is held; the next
+// interval tries again. After a gap in the readings (half of ScaleInAfter, or a period)
+// earlier readings are dropped. A group that rejects a size is called again. Protection
+// that cannot be set is retried with growing delays.
 //
 // # What it does not do
 //
-// It does not scale to zero, for it runs in what it scales. It does not choose
-// which process or instance goes, and does not drain it: that is the target's
-// part. It does not foresee: a load that comes every morning is met when it
-// comes.
+// It does not scale to zero, because it runs in what it scales. It does not choose
+// which process or instance stops, and does not drain it: the target does. It does not
+// predict: it reacts to load that has arrived.
 package autoscale

@@ -1,52 +1,51 @@
 package autoscale
 
-// Events are what this package tells. Each func may be nil. Those of one loop
-// come in order and one at a time; a func must return soon.
+// Events are the listeners of this package. Each may be nil. A loop calls its listeners
+// in order and one at a time; a listener must return soon.
 type Events struct {
-	// Decided: the size is to change, or another rule than before says that it
-	// is not. A decision that stays the same is told once.
+	// Decided: the size changes, or it stays for another reason than before. A repeated
+	// decision is reported once.
 	Decided func(Decided)
-	// Failed: a call was not answered, or refused.
+	// Failed: a call failed.
 	Failed func(Failed)
-	// Protected: the protection of this instance from scale-in was set or taken
-	// away.
+	// Protected: the scale-in protection of this instance was set or removed.
 	Protected func(Protected)
-	// Departing: this instance was chosen to be terminated and begins to drain.
+	// Departing: this instance was chosen for termination and starts to drain.
 	Departing func(Departing)
-	// Departed: it drained, and its group was told.
+	// Departed: the drain has ended, and the lifecycle hook is completed.
 	Departed func(Departed)
 }
 
 // Decided is one decision.
 type Decided struct {
 	Decision
-	// Applied tells that the target was set; false too where nothing changes.
+	// Applied is true when the target was set; false also when nothing changes.
 	Applied bool
-	// NotApplied says why a change was not carried out; "" where it was, or
-	// where nothing changes.
+	// NotApplied says why a change was not applied; "" when it was, or when nothing
+	// changes.
 	NotApplied string
 }
 
 // Failed is one call that failed.
 type Failed struct {
-	// Doing says what, as in "reading the size".
+	// Doing names the call, as in "reading the size".
 	Doing string
 	Err   error
-	// InARow counts the failures of that call since it last worked, from 1.
+	// InARow counts the consecutive failures of that call, from 1.
 	InARow int
 }
 
-// Protected is a change of protection.
+// Protected is a change of scale-in protection.
 type Protected struct {
 	On bool
 }
 
-// Departing is the begin of a drain.
+// Departing is the start of a drain before termination.
 type Departing struct{}
 
-// Departed is its end. Err is not nil when the drain did not end well, or the
-// group could not be told: it then terminates the instance when its own time is
-// over.
+// Departed is the end of a drain before termination. Err is not nil when the drain
+// failed, or when the hook could not be completed: the group then terminates the
+// instance after the hook's timeout.
 type Departed struct {
 	Err error
 }

@@ -89,9 +89,9 @@ func TestProtector(t *testing.T) {
 			"0s: set false",
 			"1h0m5s: set true", "protected true",
 			"2h0m30s: set false", "protected false",
-			"2h1m5s: set true", "setting the protection from scale-in: throttled (1)",
-			"2h1m15s: set true", "setting the protection from scale-in: throttled (2)",
-			"2h1m35s: set true", "setting the protection from scale-in: throttled (3)",
+			"2h1m5s: set true", "setting scale-in protection: throttled (1)",
+			"2h1m15s: set true", "setting scale-in protection: throttled (2)",
+			"2h1m35s: set true", "setting scale-in protection: throttled (3)",
 			"2h2m15s: set true", "protected true",
 			"2h3m1s: set false", "protected false",
 		}
@@ -133,7 +133,7 @@ func TestProtectionIsRenewed(t *testing.T) {
 		}
 		want := []string{
 			"0s: set true", "protected true",
-			"30m0s: set true", "setting the protection from scale-in: no answer (1)",
+			"30m0s: set true", "setting scale-in protection: no answer (1)",
 			"30m10s: set true",
 			"1h0m10s: set true",
 			"1h10m25s: set false", "protected false",
@@ -144,16 +144,17 @@ func TestProtectionIsRenewed(t *testing.T) {
 	})
 }
 
-// TestProtectionLeftOut: what was never asked for is not taken away at the end, and what may have
+// TestProtectionOfAnEarlierProcessIsRemoved: what was never asked for is not taken away at the end, and what may have
 // been set is.
-func TestProtectionLeftOut(t *testing.T) {
+func TestProtectionOfAnEarlierProcessIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		busy bool
 		want []string
 	}{
-		{false, []string{"set false", "setting the protection from scale-in: no answer (1)"}},
-		{true, []string{"set true", "setting the protection from scale-in: no answer (1)", "set false", "setting the protection from scale-in: no answer (2)"}},
+		{false, []string{"set false", "setting scale-in protection: no answer (1)"}},
+		{true, []string{"set true", "setting scale-in protection: no answer (1)", "set false",
+			"setting scale-in protection: no answer (2)"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var j recorder
@@ -179,11 +180,11 @@ func TestProtectionLeftOut(t *testing.T) {
 	}
 }
 
-func TestPartsAreNeeded(t *testing.T) {
+func TestMissingFieldsAreErrors(t *testing.T) {
 	t.Parallel()
 	for _, run := range []func(context.Context) error{new(Protector).Run, new(Departure).Run, new(Reporter).Run} {
-		if err := run(context.Background()); err == nil || !strings.Contains(err.Error(), "need") {
-			t.Errorf("without parts it returned %v", err)
+		if err := run(context.Background()); err == nil || !strings.Contains(err.Error(), "required") {
+			t.Errorf("error %v, want one about required fields", err)
 		}
 	}
 }
@@ -225,8 +226,10 @@ func TestDeparture(t *testing.T) {
 		want   string
 	}{
 		{"at once", 0, 0, "departing, complete, departed <nil>"},
-		{"after a minute", time.Minute + time.Second, 0, "departing, heartbeat, heartbeat, heartbeat, heartbeat, complete, departed <nil>"},
-		{"refused twice", 0, 2, "departing, telling the group that the drain is done: throttled (1), telling the group that the drain is done: throttled (2), complete, departed <nil>"},
+		{"after a minute", time.Minute + time.Second, 0,
+			"departing, heartbeat, heartbeat, heartbeat, heartbeat, complete, departed <nil>"},
+		{"refused twice", 0, 2, "departing, completing the lifecycle hook: throttled (1), " +
+			"completing the lifecycle hook: throttled (2), complete, departed <nil>"},
 		{"refused for good", 0, 99, "departing, 1, 2, 3, 4, 5, departed throttled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -235,7 +238,8 @@ func TestDeparture(t *testing.T) {
 				var j recorder
 				g := &group{j: &j}
 				g.refuse.Store(c.refuse)
-				d := &Departure{Exit: g, Hook: g, Events: j.events(), Drain: func(context.Context) error { time.Sleep(c.drain); return nil }}
+				d := &Departure{Exit: g, Hook: g, Events: j.events(),
+					Drain: func(context.Context) error { time.Sleep(c.drain); return nil }}
 				stop := start(d.Run)
 				time.Sleep(time.Hour)
 				if lines := j.take(); len(lines) != 0 {
@@ -247,7 +251,7 @@ func TestDeparture(t *testing.T) {
 				got := strings.Join(j.take(), ", ")
 				if c.refuse == 99 {
 					for i := range completionAttempts {
-						got = strings.Replace(got, fmt.Sprintf("telling the group that the drain is done: throttled (%d)", i), fmt.Sprint(i), 1)
+						got = strings.Replace(got, fmt.Sprintf("completing the lifecycle hook: throttled (%d)", i), fmt.Sprint(i), 1)
 					}
 				}
 				if got != c.want {
@@ -261,12 +265,13 @@ func TestDeparture(t *testing.T) {
 	}
 }
 
-func TestDepartureCutShort(t *testing.T) {
+func TestDepartureCompletesTheHookWhenCanceled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var j recorder
 		g := &group{j: &j}
-		d := &Departure{Exit: g, Hook: g, Events: j.events(), Drain: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+		d := &Departure{Exit: g, Hook: g, Events: j.events(),
+			Drain: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		stop := start(d.Run)
 		time.Sleep(time.Minute)
 		if err := stop(); err != nil {
@@ -288,9 +293,9 @@ func TestDepartureCutShort(t *testing.T) {
 			t.Errorf("the stop took %v, %v", time.Since(began), err)
 		}
 		want := []string{
-			"asking whether this instance has to go: no metadata (1)", "asking whether this instance has to go: no metadata (2)",
+			"checking for termination: no metadata (1)", "checking for termination: no metadata (2)",
 			"departing",
-			"telling the group that the drain is done: throttled (1)", "telling the group that the drain is done: throttled (2)",
+			"completing the lifecycle hook: throttled (1)", "completing the lifecycle hook: throttled (2)",
 			"complete", "departed context canceled",
 		}
 		if diff := cmp.Diff(want, j.take()); diff != "" {

@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Gauge measures. What it cannot measure it leaves out: an error means that
+// Gauge measures the load. It leaves out what it cannot measure; an error means that
 // nothing was measured.
 type Gauge interface {
-	// Read returns what is known now; Desired and Ready are not looked at.
+	// Read returns the current measures. Desired and Ready are ignored.
 	Read(ctx context.Context) (Inputs, error)
 }
 
-// Target is what has a size.
+// Target is what the loop scales.
 type Target interface {
-	// Size returns how many can work now, and how many it was told to have.
+	// Size returns how many are ready now, and how many were last requested.
 	Size(ctx context.Context) (current, desired int, err error)
-	// SetSize tells it how many to have. It returns when that is accepted, not
-	// when it is done; the same number again is not an error.
+	// SetSize requests a size. It returns when the request is accepted, not when it is
+	// fulfilled. Requesting the same size again is not an error.
 	SetSize(ctx context.Context, n int) error
 }
 
-// Bounded is a [Target] with bounds of its own, within which those of the policy count.
+// Bounded is a [Target] with its own bounds, which limit those of the policy.
 type Bounded interface {
-	// Bounds returns the least and the largest size that it had at the last Size.
+	// Bounds returns the smallest and the largest allowed size, as of the last Size.
 	Bounds() (least, most int)
 }
 
@@ -35,24 +35,21 @@ type Options struct {
 	Policy Policy
 	// Interval is the time between two readings; 0 means 10 s.
 	Interval time.Duration
-	// CallTimeout bounds each call of the gauge and of the target; 0 means 10 s.
+	// CallTimeout limits each call of the gauge and of the target; 0 means 10 s.
 	CallTimeout time.Duration
-	// DryRun decides and tells, and sets nothing. [Loop.SetDryRun] changes it.
-	DryRun bool
-	// InCharge, unless nil, is asked before each change of size: of several
-	// instances that look at one group, only one should set it.
+	// InCharge, unless nil, is called before each change of size, which is applied only
+	// if it returns true: only one instance should set the size of a group.
 	InCharge func() bool
 	Events   Events
 }
 
-// Loop carries a policy out. Every method but Run may be called at any time by
-// any goroutine.
+// Loop applies a policy. All methods but Run are safe for concurrent use.
 type Loop struct {
 	gauge  Gauge
 	target Target
 	opts   Options
 
-	// state and failures belong to Run; failures counts by what was done.
+	// state and failures are used by Run only; failures counts by call.
 	state    State
 	failures map[string]int
 
@@ -60,11 +57,11 @@ type Loop struct {
 	status Status
 }
 
-// New returns a loop; [Loop.Run] starts it. It refuses a policy with values
+// New returns a loop; [Loop.Run] starts it. It returns an error for a policy with values
 // out of range.
 func New(gauge Gauge, target Target, opts Options) (*Loop, error) {
 	if gauge == nil || target == nil {
-		return nil, errors.New("scaling needs a gauge and a target")
+		return nil, errors.New("creating the scaling loop: a gauge and a target are required")
 	}
 	policy, err := opts.Policy.Complete()
 	if err != nil {
@@ -78,16 +75,17 @@ func New(gauge Gauge, target Target, opts Options) (*Loop, error) {
 		opts.CallTimeout = 10 * time.Second
 	}
 	if policy.Measure != "" && opts.Interval > policy.Period {
-		return nil, fmt.Errorf("the measure is read every %v, less than once in a Period of %v: make the period longer", opts.Interval, policy.Period)
+		return nil, fmt.Errorf("invalid Period %v: use at least the interval of the readings, %v", policy.Period,
+			opts.Interval)
 	}
 	return &Loop{
 		gauge: gauge, target: target, opts: opts, failures: map[string]int{},
-		status: Status{Policy: policy, DryRun: opts.DryRun},
+		status: Status{Policy: policy},
 	}, nil
 }
 
-// Run reads and decides every interval, at once for the first time, until ctx
-// ends, and returns nil. The size stays what it is then.
+// Run reads and decides at once and then every interval until ctx ends, and returns nil.
+// It leaves the size unchanged at the end.
 func (l *Loop) Run(ctx context.Context) error {
 	ticker := time.NewTicker(l.opts.Interval)
 	defer ticker.Stop()
@@ -101,7 +99,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// round makes one decision.
+// decideOnce makes one decision and applies it.
 func (l *Loop) decideOnce(ctx context.Context) {
 	var current, desired int
 	err := l.callWithTimeout(ctx, "reading the size", func(ctx context.Context) (err error) {
@@ -115,7 +113,7 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	_ = l.callWithTimeout(ctx, "reading the load", func(ctx context.Context) (err error) {
 		in, err = l.gauge.Read(ctx)
 		if err != nil {
-			in = Inputs{} // told by try; the policy holds
+			in = Inputs{} // reported by callWithTimeout; the policy holds
 		}
 		return err
 	})
@@ -126,8 +124,8 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	policy, now := l.opts.Policy, time.Now()
 	if own, ok := l.target.(Bounded); ok {
 		least, most := own.Bounds()
-		if most < 1 { // which somebody wanted so
-			d := Decision{At: now, From: desired, Desired: desired, Rule: RuleHeld, Why: "it may have none, by its own bounds"}
+		if most < 1 { // set to 0 by the user
+			d := Decision{At: now, From: desired, Desired: desired, Rule: RuleHeld, Why: "the bounds of the target allow none"}
 			l.decided(policy, in, l.apply(ctx, d))
 			return
 		}
@@ -138,17 +136,16 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	l.decided(policy, in, l.apply(ctx, d))
 }
 
-// apply carries a decision out, unless something bars it.
+// apply applies a decision, unless another instance is in charge.
 func (l *Loop) apply(ctx context.Context, d Decision) Decided {
 	done := Decided{Decision: d}
 	switch {
 	case !d.Changes():
-	case l.Status().DryRun:
-		done.NotApplied = "dry run"
 	case l.opts.InCharge != nil && !l.opts.InCharge():
 		done.NotApplied = "another instance is in charge"
 	default:
-		err := l.callWithTimeout(ctx, "setting the size", func(ctx context.Context) error { return l.target.SetSize(ctx, d.Desired) })
+		err := l.callWithTimeout(ctx, "setting the size",
+			func(ctx context.Context) error { return l.target.SetSize(ctx, d.Desired) })
 		if err != nil {
 			done.NotApplied = err.Error()
 		}
@@ -157,7 +154,7 @@ func (l *Loop) apply(ctx context.Context, d Decision) Decided {
 	return done
 }
 
-// try makes one call within CallTimeout, and tells of its failure, unless ctx
+// callWithTimeout makes one call within CallTimeout and reports its failure, unless ctx
 // has ended.
 func (l *Loop) callWithTimeout(ctx context.Context, doing string, f func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, l.opts.CallTimeout)
@@ -184,21 +181,14 @@ func (l *Loop) callWithTimeout(ctx context.Context, doing string, f func(context
 	return err
 }
 
-// decided keeps a decision in the log, and tells it if it is news.
+// decided records a decision, and reports it if it differs from the last.
 func (l *Loop) decided(policy Policy, in Inputs, d Decided) {
 	l.mu.Lock()
 	l.status.Policy = policy
 	l.status.Inputs, l.status.Desired, l.status.Ready = in, d.Desired, in.Ready
-	news := l.status.note(d)
+	changed := l.status.record(d)
 	l.mu.Unlock()
-	if news {
+	if changed {
 		call(l.opts.Events.Decided, d)
 	}
-}
-
-// SetDryRun makes the loop decide and set nothing, or set again.
-func (l *Loop) SetDryRun(on bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.status.DryRun = on
 }

@@ -131,7 +131,8 @@ func TestLoop(t *testing.T) {
 			t.Error(diff)
 		}
 		s := l.Status()
-		if s.Desired != 8 || s.Ready != 8 || len(s.Decisions) != 4 || s.Decisions[0].Rule != RuleLimit || s.Decisions[0].Times != 3 || s.Inputs.Backlog.Value != 1e6 {
+		if s.Desired != 8 || s.Ready != 8 || len(s.Decisions) != 4 || s.Decisions[0].Rule != RuleLimit ||
+			s.Decisions[0].Times != 3 || s.Inputs.Backlog.Value != 1e6 {
 			t.Errorf("the status is %+v", s)
 		}
 		if s.Decisions[0].Until.Sub(s.Decisions[0].At) != 20*time.Second {
@@ -140,32 +141,29 @@ func TestLoop(t *testing.T) {
 	})
 }
 
-func TestLoopThatSetsNothing(t *testing.T) {
+func TestLoopSetsNothingUnlessInCharge(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var j recorder
 		var inCharge synchronized[bool]
 		g := &target{size: 1}
 		l, err := New(gaugeFunc(func(context.Context) (Inputs, error) { return measured(100, 1e6), nil }), g,
-			Options{DryRun: true, InCharge: inCharge.get, Events: j.events()})
+			Options{InCharge: inCharge.get, Events: j.events()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		stop := start(l.Run)
 		time.Sleep(35 * time.Second)
 		synctest.Wait()
-		if s := l.Status(); s.Desired != 4 || !s.DryRun {
+		if s := l.Status(); s.Desired != 4 {
 			t.Errorf("the status is %+v", s)
 		}
-		l.SetDryRun(false)
-		time.Sleep(20 * time.Second)
-		synctest.Wait()
 		inCharge.set(true)
 		time.Sleep(10 * time.Second)
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-		want := []string{"steady 1 to 1 false ", "out 1 to 4 false dry run", "out 1 to 4 false another instance is in charge", "out 1 to 4 true "}
+		want := []string{"steady 1 to 1 false ", "out 1 to 4 false another instance is in charge", "out 1 to 4 true "}
 		if diff := cmp.Diff(want, j.take()); diff != "" {
 			t.Error(diff)
 		}
@@ -175,13 +173,14 @@ func TestLoopThatSetsNothing(t *testing.T) {
 	})
 }
 
-func TestLoopMeetsFailures(t *testing.T) {
+func TestLoopContinuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var j recorder
 		var gaugeErr synchronized[error]
 		g := &target{size: 1, unread: errors.New("no group")}
-		l, err := New(gaugeFunc(func(context.Context) (Inputs, error) { return measured(100, 1e6), gaugeErr.get() }), g, Options{Events: j.events()})
+		l, err := New(gaugeFunc(func(context.Context) (Inputs, error) { return measured(100, 1e6), gaugeErr.get() }), g,
+			Options{Events: j.events()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +221,7 @@ func TestLoopMeetsFailures(t *testing.T) {
 	})
 }
 
-func TestLoopBoundsItsCalls(t *testing.T) {
+func TestLoopLimitsItsCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var j recorder
@@ -234,7 +233,8 @@ func TestLoopBoundsItsCalls(t *testing.T) {
 		stop := start(l.Run)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"reading the load: context deadline exceeded (1)", "missing 1 to 1 false "}, j.take()); diff != "" {
+		if diff := cmp.Diff([]string{"reading the load: context deadline exceeded (1)", "missing 1 to 1 false "},
+			j.take()); diff != "" {
 			t.Error(diff)
 		}
 		time.Sleep(6 * time.Second) // amid the second call
@@ -247,24 +247,26 @@ func TestLoopBoundsItsCalls(t *testing.T) {
 	})
 }
 
-func TestTheLogIsBounded(t *testing.T) {
+func TestNumberOfDecisionsIsLimited(t *testing.T) {
 	t.Parallel()
 	var s Status
 	for i := range 250 {
-		s.note(Decided{Decision: Decision{From: i, Desired: i, Rule: RuleSteady}})
+		s.record(Decided{Decision: Decision{From: i, Desired: i, Rule: RuleSteady}})
 	}
 	if len(s.Decisions) != 100 || s.Decisions[99].From != 249 || s.Decisions[0].From != 150 {
 		t.Errorf("the log has %d entries", len(s.Decisions))
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
 	g := gaugeFunc(func(context.Context) (Inputs, error) { return Inputs{}, nil })
 	for want, make := range map[string]func() (*Loop, error){
-		"needs a gauge": func() (*Loop, error) { return New(nil, &target{}, Options{}) },
-		"MinSize is -1": func() (*Loop, error) { return New(g, &target{}, Options{Policy: Policy{MinSize: -1}}) },
-		"make the period longer": func() (*Loop, error) {
+		"a gauge and a target are required": func() (*Loop, error) { return New(nil, &target{}, Options{}) },
+		"invalid MinSize -1": func() (*Loop, error) {
+			return New(g, &target{}, Options{Policy: Policy{MinSize: -1}})
+		},
+		"invalid Period 5s": func() (*Loop, error) {
 			return New(g, &target{}, Options{Policy: Policy{Measure: BusyShare, Period: 5 * time.Second}})
 		},
 	} {
@@ -291,7 +293,8 @@ func TestAdvice(t *testing.T) {
 
 func TestScale(t *testing.T) {
 	t.Parallel()
-	out, err := json.Marshal(NewScale(map[string]QueueLoad{"jobs": {Backlog: 7, OldestSeconds: 3}, "mail": {Backlog: 5, OldestSeconds: 90}}, 4))
+	out, err := json.Marshal(NewScale(map[string]QueueLoad{"jobs": {Backlog: 7, OldestSeconds: 3},
+		"mail": {Backlog: 5, OldestSeconds: 90}}, 4))
 	want := `{"queues":{"jobs":{"backlog":7,"oldestSeconds":3},"mail":{"backlog":5,"oldestSeconds":90}},"backlog":12,"oldestSeconds":90,"desired":4}`
 	if err != nil || string(out) != want {
 		t.Errorf("it is %s, %v", out, err)
@@ -366,7 +369,8 @@ func TestLoopWithinTheBoundsOfTheTarget(t *testing.T) {
 					return measured(100, c.load), nil
 				}
 				g := &bounded{target: target{size: c.size}, least: c.least, most: c.most}
-				l, err := New(gaugeFunc(load), g, Options{Policy: Policy{MinSize: c.minimum, MaxSize: c.max, Cooldown: -1}, Events: j.events()})
+				l, err := New(gaugeFunc(load), g, Options{Policy: Policy{MinSize: c.minimum, MaxSize: c.max, Cooldown: -1},
+					Events: j.events()})
 				if err != nil {
 					t.Fatal(err)
 				}

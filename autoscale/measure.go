@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// Measure is what a trigger watches, by the name that the option MeasureName
-// has for it. The zero value is no trigger.
+// Measure is the metric of a trigger, as in the option MeasureName. The zero value means
+// no trigger.
 type Measure string
 
 // The measures of a trigger.
 const (
-	// CPUUtilization is how much of the processors is in use, in Percent.
+	// CPUUtilization is the CPU usage, in Percent.
 	CPUUtilization Measure = "CPUUtilization"
-	// BacklogPerProcess is the messages that wait, divided by the size, in Count.
+	// BacklogPerProcess is the number of waiting messages divided by the size, in Count.
 	BacklogPerProcess Measure = "BacklogPerProcess"
-	// OldestMessageAge is how long the oldest waiting message waits, in Seconds.
+	// OldestMessageAge is the age of the oldest waiting message, in Seconds.
 	OldestMessageAge Measure = "OldestMessageAge"
-	// BusyShare is how many of the slots for deliveries are in use, in Percent.
+	// BusyShare is the part of the delivery slots that are busy, in Percent.
 	BusyShare Measure = "BusyShare"
 )
 
-// Statistic is how the readings of one period become one value.
+// Statistic combines the readings of one period into one value.
 type Statistic string
 
-// The statistics of a trigger. Sum depends on how often is measured.
+// The statistics of a trigger. Sum depends on the number of readings.
 const (
 	Average Statistic = "Average"
 	Minimum Statistic = "Minimum"
@@ -33,12 +33,12 @@ const (
 	Sum     Statistic = "Sum"
 )
 
-// trait is what is particular to a measure.
+// measureInfo describes a measure.
 type measureInfo struct {
 	measure      Measure
 	unit         string
 	lower, upper float64
-	// shared tells that the value falls as the size grows, in proportion.
+	// shared is true when the value is inversely proportional to the size.
 	shared bool
 }
 
@@ -60,26 +60,26 @@ func (m Measure) measureInfo() (measureInfo, bool) {
 	return measureInfo{}, false
 }
 
-// ParseMeasure reads the value of MeasureName, in any case of letters. The
-// error of a measure that Elastic Beanstalk knows and a worker has no use for,
-// NetworkOut for one, says which to take instead.
+// ParseMeasure parses the value of MeasureName, ignoring case. The error for other
+// measures of Elastic Beanstalk, such as NetworkOut, lists those that are supported.
 func ParseMeasure(name string) (Measure, error) {
 	for _, t := range measureInfos() {
 		if strings.EqualFold(name, string(t.measure)) {
 			return t.measure, nil
 		}
 	}
-	return "", fmt.Errorf("MeasureName %q is not measured here: write CPUUtilization, BacklogPerProcess, OldestMessageAge or BusyShare, "+
+	return "", fmt.Errorf("unsupported MeasureName %q: "+
+		"use CPUUtilization, BacklogPerProcess, OldestMessageAge or BusyShare, "+
 		"or leave the option out to follow the backlog and the busy slots", name)
 }
 
-// Reading is one measured value. The zero value is a missing one.
+// Reading is one measured value. The zero value is a missing value.
 type Reading struct {
 	Value float64
 	Known bool
 }
 
-// Of returns a known reading; a value that is negative or no number is missing.
+// Of returns a reading. A value that is negative, infinite or NaN is missing.
 func Of(v float64) Reading {
 	if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
 		return Reading{}
@@ -87,29 +87,29 @@ func Of(v float64) Reading {
 	return Reading{v, true}
 }
 
-// Inputs are what a decision rests on.
+// Inputs are the inputs of a decision.
 type Inputs struct {
-	// Desired is the size that the target was told last, Ready how many of it
-	// can work now. The [Loop] fills both from its target.
+	// Desired is the size that was last requested, and Ready the number that is ready.
+	// The [Loop] gets both from its target.
 	Desired, Ready int
-	// CPU is the use of the processors in percent of all of them.
+	// CPU is the CPU usage in percent of all processors.
 	CPU Reading
-	// Backlog is how many messages wait, those in work not among them.
+	// Backlog is the number of waiting messages, without those in work.
 	Backlog Reading
-	// OldestAge is how long the oldest waiting message waits, in seconds.
+	// OldestAge is the age of the oldest waiting message, in seconds.
 	OldestAge Reading
-	// Busy is how many of the slots of the ready ones are in use, in percent.
+	// Busy is the part of the slots of the ready ones that are busy, in percent.
 	Busy Reading
-	// Slots is how many deliveries one process or instance makes at once, and
-	// ServiceTime how long one takes in seconds; 0 where not known.
+	// Slots is the number of concurrent deliveries of one process or instance, and
+	// ServiceTime the duration of one in seconds; 0 when unknown.
 	Slots       int
 	ServiceTime float64
-	// Hold, unless empty, keeps the size as it is, and says why: a deployment
-	// under way, receiving paused by a person.
+	// Hold, unless empty, is the reason to keep the size, such as a running deployment,
+	// or receiving that a user has paused.
 	Hold string
 }
 
-// read returns the value that a trigger watches.
+// read returns the value of a trigger's measure.
 func (in Inputs) read(m Measure) Reading {
 	switch m {
 	case CPUUtilization:

@@ -16,7 +16,8 @@ func TestComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The defaults of Elastic Beanstalk: 5 minutes, once, and 360 seconds.
-	if p.Period != 5*time.Minute || p.EvaluationPeriods != 1 || p.BreachDuration != 5*time.Minute || p.Cooldown != 360*time.Second ||
+	if p.Period != 5*time.Minute || p.EvaluationPeriods != 1 || p.BreachDuration != 5*time.Minute ||
+		p.Cooldown != 360*time.Second ||
 		p.MinSize != 1 || p.MaxSize != 4 || p.LowerBreachScaleIncrement != -1 || p.UpperBreachScaleIncrement != 1 ||
 		p.Statistic != Average || p.Unit != "Percent" {
 		t.Errorf("the defaults are %+v", p)
@@ -28,21 +29,25 @@ func TestComplete(t *testing.T) {
 	}{
 		{"none", Policy{}, ""},
 		{"a minimum above the default maximum", Policy{MinSize: 9}, ""},
-		{"a minimum above the maximum", Policy{MinSize: 3, MaxSize: 2}, "MaxSize is 2: give MinSize (3) to 10000"},
-		{"a negative minimum", Policy{MinSize: -1}, "MinSize is -1"},
-		{"too many", Policy{MaxSize: 10001}, "MaxSize is 10001"},
-		{"a measure of the network", Policy{Measure: "NetworkOut"}, "write CPUUtilization, BacklogPerProcess, OldestMessageAge or BusyShare"},
-		{"another unit", Policy{Measure: BusyShare, Unit: "Bytes"}, "BusyShare is measured in Percent"},
+		{"a minimum above the maximum", Policy{MinSize: 3, MaxSize: 2}, "invalid MaxSize 2: use MinSize (3) to 10000"},
+		{"a negative minimum", Policy{MinSize: -1}, "invalid MinSize -1"},
+		{"too many", Policy{MaxSize: 10001}, "invalid MaxSize 10001"},
+		{"a measure of the network", Policy{Measure: "NetworkOut"},
+			"use CPUUtilization, BacklogPerProcess, OldestMessageAge or BusyShare"},
+		{"another unit", Policy{Measure: BusyShare, Unit: "Bytes"}, "use Percent"},
 		{"no statistic", Policy{Measure: BusyShare, Statistic: "p99"}, "Average, Minimum, Maximum or Sum"},
-		{"thresholds crossed", Policy{Measure: BusyShare, LowerThreshold: 80, UpperThreshold: 20}, "the upper must be larger"},
-		{"increments turned round", Policy{Measure: BusyShare, LowerBreachScaleIncrement: 1, UpperBreachScaleIncrement: -1}, "give a negative number"},
-		{"half a second", Policy{Measure: BusyShare, Period: time.Second / 2}, "give 1 second to 600 minutes"},
-		{"many hours", Policy{Measure: BusyShare, Period: 601 * time.Minute}, "give 1 second to 600 minutes"},
+		{"thresholds crossed", Policy{Measure: BusyShare, LowerThreshold: 80, UpperThreshold: 20},
+			"the upper must be larger"},
+		{"increments turned round", Policy{Measure: BusyShare, LowerBreachScaleIncrement: 1, UpperBreachScaleIncrement: -1},
+			"use a negative number"},
+		{"half a second", Policy{Measure: BusyShare, Period: time.Second / 2}, "use 1s to 600m"},
+		{"many hours", Policy{Measure: BusyShare, Period: 601 * time.Minute}, "use 1s to 600m"},
 		{"twelve hours of periods", Policy{Measure: BusyShare, Period: 5 * time.Minute, EvaluationPeriods: 150}, ""},
-		{"in quicker than out", Policy{ScaleOutAfter: time.Minute, ScaleInAfter: time.Second}, "in must not be quicker than out"},
-		{"no share", Policy{TargetBusy: 101}, "give 1 to 100 percent"},
-		{"a negative backlog", Policy{TargetBacklog: -1}, "give 0 or more"},
-		{"no time", Policy{DrainWithin: time.Millisecond}, "give 1s or more"},
+		{"scale-in faster than scale-out", Policy{ScaleOutAfter: time.Minute, ScaleInAfter: time.Second},
+			"use at least the scale-out delay"},
+		{"no share", Policy{TargetBusy: 101}, "use 1 to 100 percent"},
+		{"a negative backlog", Policy{TargetBacklog: -1}, "use 0 or more"},
+		{"no time", Policy{DrainWithin: time.Millisecond}, "use 1s or more"},
 	} {
 		_, err := c.p.Complete()
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
@@ -75,7 +80,8 @@ func TestBreachDuration(t *testing.T) {
 	} {
 		p := Policy{Measure: BusyShare, Period: c.period, EvaluationPeriods: c.periods, BreachDuration: c.breach}.complete()
 		if p.Period != c.wantP || p.EvaluationPeriods != c.wantN || p.BreachDuration != c.wantP*time.Duration(c.wantN) {
-			t.Errorf("%v x %d = %v became %v x %d = %v", c.period, c.periods, c.breach, p.Period, p.EvaluationPeriods, p.BreachDuration)
+			t.Errorf("%v x %d = %v became %v x %d = %v", c.period, c.periods, c.breach, p.Period, p.EvaluationPeriods,
+				p.BreachDuration)
 		}
 	}
 }
@@ -149,7 +155,7 @@ func measured(busy, backlog float64) Inputs {
 	return Inputs{Busy: Of(busy), Backlog: Of(backlog), Slots: 10, ServiceTime: 1, CPU: Of(busy), OldestAge: Of(0)}
 }
 
-func TestBeforeAnyRule(t *testing.T) {
+func TestBoundsHoldAndReadyComeFirst(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Policy{{MinSize: 2, MaxSize: 5}, {MinSize: 2, MaxSize: 5, Measure: CPUUtilization}} {
 		s := newPolicyScript(t, p, 1)
@@ -258,7 +264,8 @@ func TestTracking(t *testing.T) {
 
 func TestTrigger(t *testing.T) {
 	t.Parallel()
-	cpu := Policy{MaxSize: 10, Measure: CPUUtilization, Period: time.Minute, EvaluationPeriods: 3, Cooldown: 2 * time.Minute,
+	cpu := Policy{MaxSize: 10, Measure: CPUUtilization, Period: time.Minute, EvaluationPeriods: 3,
+		Cooldown:       2 * time.Minute,
 		LowerThreshold: 20, UpperThreshold: 80, UpperBreachScaleIncrement: 2}
 	t.Run("up after all periods", func(t *testing.T) {
 		s := newPolicyScript(t, cpu, 3)
@@ -374,8 +381,8 @@ func TestParseMeasure(t *testing.T) {
 	}
 }
 
-// TestAnything feeds anything at all, and looks for what must always hold.
-func TestAnything(t *testing.T) {
+// TestPolicyPropertiesUnderRandomInputs feeds anything at all, and looks for what must always hold.
+func TestPolicyPropertiesUnderRandomInputs(t *testing.T) {
 	t.Parallel()
 	reading := rapid.Custom(func(t *rapid.T) Reading {
 		return rapid.SampledFrom([]Reading{{}, Of(0), Of(5), Of(50), Of(95), Of(100), Of(1e3), Of(1e12)}).Draw(t, "reading")
@@ -383,8 +390,9 @@ func TestAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Policy{
 			MinSize: rapid.IntRange(1, 3).Draw(t, "min"), MaxSize: rapid.IntRange(3, 12).Draw(t, "max"),
-			Measure: rapid.SampledFrom([]Measure{"", CPUUtilization, BacklogPerProcess, OldestMessageAge, BusyShare}).Draw(t, "measure"),
-			Period:  time.Minute, Cooldown: time.Minute,
+			Measure: rapid.SampledFrom([]Measure{"", CPUUtilization, BacklogPerProcess, OldestMessageAge, BusyShare}).Draw(t,
+				"measure"),
+			Period: time.Minute, Cooldown: time.Minute,
 		}
 		var s State
 		size, now := rapid.IntRange(0, 15).Draw(t, "size"), time.Unix(1_800_000_000, 0)
@@ -392,7 +400,8 @@ func TestAnything(t *testing.T) {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{10, 10, 10, 60, 1000}).Draw(t, "gap")) * time.Second)
 			in := Inputs{Desired: size, Ready: rapid.IntRange(0, size).Draw(t, "ready"), CPU: reading.Draw(t, "cpu"),
 				Backlog: reading.Draw(t, "backlog"), OldestAge: reading.Draw(t, "age"), Busy: reading.Draw(t, "busy"),
-				Slots: rapid.IntRange(0, 10).Draw(t, "slots"), ServiceTime: rapid.SampledFrom([]float64{0, 1, 600}).Draw(t, "service")}
+				Slots: rapid.IntRange(0, 10).Draw(t, "slots"), ServiceTime: rapid.SampledFrom([]float64{0, 1, 600}).Draw(t,
+					"service")}
 			before := s
 			next, d := p.Decide(s, in, now)
 			again, d2 := p.Decide(before, in, now)

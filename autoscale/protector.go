@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// Work is what an instance has in hand.
+// Work is the work in progress of an instance.
 type Work struct {
-	// InWork is how many deliveries run.
+	// InWork is the number of deliveries in work.
 	InWork int
 	// Longest is how long the oldest of them has been running.
 	Longest time.Duration
 }
 
-// Protection says when an instance is to be kept from scale-in. The zero value
-// works. Short work needs none, for a drain waits for it, and instances that
-// are all protected all the time can never be scaled in.
+// Protection configures when an instance is protected from scale-in. The zero value is
+// valid. Short work needs no protection, because a drain waits for it, and a group can
+// never scale in if all instances are protected all the time.
 type Protection struct {
 	// After is how long a delivery must have been running; 0 means 10 s,
 	// negative means none.
 	After time.Duration
-	// Linger is how long protection stays when there is no such work; 0 means
-	// 30 s. It keeps the calls few.
+	// Linger is how long protection lasts without such work; 0 means 30 s. It keeps the
+	// number of calls low.
 	Linger time.Duration
 }
 
-// ProtectionState is what a Protection remembers. The zero value is a start.
+// ProtectionState is the state of a Protection. The zero value is the initial state.
 type ProtectionState struct {
 	on bool
-	// until is when protection ends if no long work is seen before.
+	// until is when protection ends without further long work.
 	until time.Time
 }
 
-// Decide tells whether the instance is to be protected now.
+// Decide returns whether the instance should be protected now.
 func (p Protection) Decide(s ProtectionState, w Work, now time.Time) (next ProtectionState, on bool) {
 	after, linger := p.After, p.Linger
 	if after == 0 {
@@ -51,42 +51,42 @@ func (p Protection) Decide(s ProtectionState, w Work, now time.Time) (next Prote
 	return ProtectionState{}, false
 }
 
-// Guard sets and takes away the protection of this instance.
+// Guard sets and removes the scale-in protection of this instance.
 type Guard interface {
-	// Protect sets protection from scale-in, or takes it away.
+	// Protect sets the protection, or removes it.
 	Protect(ctx context.Context, on bool) error
 }
 
-// Protector keeps the protection of this instance as its work asks for. Its
-// zero value has no parts and cannot run.
+// Protector protects this instance from scale-in while it does long work. Guard and Work
+// are required.
 type Protector struct {
 	Guard Guard
-	// Work returns what is in hand.
+	// Work returns the current work.
 	Work func() Work
-	// Protection says when.
+	// Protection configures when to protect.
 	Protection Protection
-	// Interval is the time between two looks at the work; 0 means 5 s.
+	// Interval is the time between two calls of Work; 0 means 5 s.
 	Interval time.Duration
-	// CallTimeout bounds one call; 0 means 10 s.
+	// CallTimeout limits one call; 0 means 10 s.
 	CallTimeout time.Duration
-	// Renew is how often protection is set again while it lasts, where it would
-	// end by itself; 0 means that it does not.
+	// Renew is how often protection is set again, if it expires by itself; 0 means that
+	// it does not expire.
 	Renew  time.Duration
 	Events Events
 }
 
-// The pauses after a call that failed.
+// The delays after a failed call.
 const (
 	minRetryDelay = 10 * time.Second
 	maxRetryDelay = 5 * time.Minute
 )
 
-// Run keeps the protection until ctx ends; it then takes away what it may have
-// set, and returns nil. A protection left behind by a process that was killed
-// is taken away at the start, unless it ends by itself.
+// Run sets and removes the protection until ctx ends. It then removes the protection
+// that it may have set, and returns nil. At the start it removes the protection of an
+// earlier process that was killed, unless that expires by itself.
 func (p *Protector) Run(ctx context.Context) error {
 	if p.Guard == nil || p.Work == nil {
-		return errors.New("protection from scale-in needs a guard and a look at the work")
+		return errors.New("protecting from scale-in: Guard and Work are required")
 	}
 	interval := p.Interval
 	if interval <= 0 {
@@ -100,7 +100,7 @@ func (p *Protector) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			if k.maybeSet {
-				_ = k.set(context.WithoutCancel(ctx), false) // told, and the group outlives us
+				_ = k.set(context.WithoutCancel(ctx), false) // reported by set
 			}
 			return nil
 		case <-ticker.C:
@@ -108,13 +108,13 @@ func (p *Protector) Run(ctx context.Context) error {
 	}
 }
 
-// keeper is a protector at work.
+// protectorRun is one run of a Protector.
 type protectorRun struct {
 	*Protector
 	state ProtectionState
-	// on is what was set last; known is false until a call has worked.
+	// on is the protection that was last set; known is false until a call succeeded.
 	on, known bool
-	// perhaps: protection was asked for, and not taken away since.
+	// maybeSet is true when protection was requested and not removed since.
 	maybeSet  bool
 	renewAt   time.Time // zero for never
 	failures  int
@@ -122,7 +122,8 @@ type protectorRun struct {
 	notBefore time.Time
 }
 
-// look sets what the work asks for, unless it is set or a call has just failed.
+// update sets the protection that the work needs, unless it is set already or a call has
+// just failed.
 func (k *protectorRun) update(ctx context.Context, now time.Time) {
 	var want bool
 	k.state, want = k.Protection.Decide(k.state, k.Work(), now)
@@ -136,7 +137,7 @@ func (k *protectorRun) update(ctx context.Context, now time.Time) {
 	}
 }
 
-// set makes the call and tells of it.
+// set makes the call and reports its result.
 func (k *protectorRun) set(ctx context.Context, on bool) error {
 	timeout := k.CallTimeout
 	if timeout <= 0 {
@@ -151,7 +152,7 @@ func (k *protectorRun) set(ctx context.Context, on bool) error {
 		k.known = false
 		k.failures++
 		if ctx.Err() == nil {
-			call(k.Events.Failed, Failed{Doing: "setting the protection from scale-in", Err: err, InARow: k.failures})
+			call(k.Events.Failed, Failed{Doing: "setting scale-in protection", Err: err, InARow: k.failures})
 		}
 		return err
 	}

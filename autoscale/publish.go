@@ -15,9 +15,9 @@ type Metric struct {
 	Unit string
 }
 
-// Metrics returns what an Auto Scaling group can track: the waiting messages
-// divided by how many instances there are, and the age of the oldest. What is
-// not known is left out, so that an alarm sees no data rather than a zero.
+// Metrics returns the metrics that an Auto Scaling group can track: the waiting messages
+// per instance, and the age of the oldest one. Unknown values are left out, so that an
+// alarm sees missing data rather than 0.
 func Metrics(in Inputs, instances int) []Metric {
 	var out []Metric
 	if in.Backlog.Known {
@@ -29,33 +29,32 @@ func Metrics(in Inputs, instances int) []Metric {
 	return out
 }
 
-// Publisher hands metrics to a service.
+// Publisher sends metrics to a service.
 type Publisher interface {
-	// Publish sends the values, as of now.
+	// Publish sends the current values.
 	Publish(ctx context.Context, metrics []Metric) error
 }
 
-// Reporter publishes [Metrics] for a scaler outside. Its zero value has no
-// parts and cannot run.
+// Reporter publishes [Metrics] for an external scaler. Gauge and Publisher are required.
 type Reporter struct {
 	Gauge     Gauge
 	Publisher Publisher
 	// Instances returns how many instances share the queue; nil means 1.
 	Instances func(ctx context.Context) (int, error)
-	// Every is the time between two; 0 means 60 s.
+	// Every is the time between two calls; 0 means 60 s.
 	Every time.Duration
-	// CallTimeout bounds one turn; 0 means 10 s.
+	// CallTimeout limits one round of calls; 0 means 10 s.
 	CallTimeout time.Duration
-	// InCharge, unless nil, is asked before: one instance is enough.
+	// InCharge, unless nil, is called before: only one instance needs to publish.
 	InCharge func() bool
 	Events   Events
 }
 
-// Run publishes until ctx ends, then returns nil. What fails is told, and tried
-// again at the next turn.
+// Run publishes until ctx ends, then returns nil. It reports failures and tries again in
+// the next round.
 func (r *Reporter) Run(ctx context.Context) error {
 	if r.Gauge == nil || r.Publisher == nil {
-		return errors.New("publishing the load needs a gauge and a publisher")
+		return errors.New("publishing the load: Gauge and Publisher are required")
 	}
 	every := r.Every
 	if every <= 0 {
@@ -67,7 +66,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 	for {
 		if r.InCharge == nil || r.InCharge() {
 			failures++
-			if err := r.turn(ctx); err == nil {
+			if err := r.publish(ctx); err == nil {
 				failures = 0
 			} else if ctx.Err() == nil {
 				call(r.Events.Failed, Failed{Doing: "publishing the load", Err: err, InARow: failures})
@@ -81,7 +80,7 @@ func (r *Reporter) Run(ctx context.Context) error {
 	}
 }
 
-func (r *Reporter) turn(ctx context.Context) error {
+func (r *Reporter) publish(ctx context.Context) error {
 	timeout := r.CallTimeout
 	if timeout <= 0 {
 		timeout = 10 * time.Second

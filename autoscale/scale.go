@@ -1,28 +1,28 @@
 package autoscale
 
-// Scale is what a scaler outside reads, KEDA's metrics-api for one. The names
-// in JSON are its interface.
+// Scale is the answer for an external scaler such as KEDA's metrics-api. Its JSON names
+// are a stable interface.
 type Scale struct {
-	// Queues are the loads by the name of the queue.
+	// Queues are the loads by queue name.
 	Queues map[string]QueueLoad `json:"queues"`
-	// Backlog is the sum of the queues'.
+	// Backlog is the sum over all queues.
 	Backlog int64 `json:"backlog"`
-	// OldestSeconds is the largest of the queues'.
+	// OldestSeconds is the maximum over all queues.
 	OldestSeconds int64 `json:"oldestSeconds"`
-	// Desired is the size wanted, at least 1.
+	// Desired is the desired size, at least 1.
 	Desired int `json:"desired"`
 }
 
-// QueueLoad is what waits in one queue.
+// QueueLoad is the load of one queue.
 type QueueLoad struct {
-	// Backlog is how many messages wait, those in work not among them.
+	// Backlog is the number of waiting messages, without those in work.
 	Backlog int64 `json:"backlog"`
-	// OldestSeconds is how long the oldest of them waits, in whole seconds.
+	// OldestSeconds is the age of the oldest of them, in whole seconds.
 	OldestSeconds int64 `json:"oldestSeconds"`
 }
 
-// NewScale adds the queues up. desired is [Status].Desired, or the size there
-// is where nothing was decided yet.
+// NewScale adds up the queues. desired is [Status].Desired, or the current size before
+// the first decision.
 func NewScale(queues map[string]QueueLoad, desired int) Scale {
 	s := Scale{Queues: map[string]QueueLoad{}, Desired: max(desired, 1)}
 	for name, q := range queues {

@@ -139,7 +139,8 @@ func tables(results [][]outcome) string {
 				waited, allowed = o.waited, o.c.allowed()
 			}
 		}
-		fmt.Fprintf(&out, "| %s | %.1f | %d | %d | %d (%d) | %d | %v (%v) |\n", first.c.family, most.needed, most.peak, most.changes, most.turns, first.c.turns, wrong, waited, allowed)
+		fmt.Fprintf(&out, "| %s | %.1f | %d | %d | %d (%d) | %d | %v (%v) |\n", first.c.family, most.needed, most.peak,
+			most.changes, most.turns, first.c.turns, wrong, waited, allowed)
 	}
 	out.WriteString("\n| policy | changes in all | most turns beyond the load's own | wrong way | longest wait | process time per work |\n|---|---|---|---|---|---|\n")
 	for i, one := range policyCases() {

@@ -5,30 +5,27 @@ import (
 	"time"
 )
 
-// logged is how many decisions a status holds.
+// maxDecisions is the number of decisions in a status.
 const maxDecisions = 100
 
 // Status is a snapshot of a loop.
 type Status struct {
-	// Policy is complete, with its defaults.
+	// Policy is the policy with its defaults.
 	Policy Policy
-	DryRun bool
-	// Inputs are the last that were decided on. Desired is the size that the
-	// policy wants, whether it was set or not; 0 before the first decision. Ready
-	// is how many can work.
+	// Inputs are those of the last decision. Desired is the size that the policy wants,
+	// applied or not; 0 before the first decision. Ready is the number that is ready.
 	Inputs         Inputs
 	Desired, Ready int
-	// Decisions are the last hundred, newest first; equal ones in a row are one
-	// entry.
+	// Decisions are the last hundred, newest first. Repeated decisions are one entry.
 	Decisions []Entry
-	// Failed is the last call that failed, while it has not worked since.
+	// Failed is the last failed call, until it succeeds again.
 	Failed *Failed
 }
 
-// Entry is a line of the log of decisions.
+// Entry is one decision, with its repetitions.
 type Entry struct {
 	Decided
-	// Until is when the same was decided last, Times how often.
+	// Until is when the decision was last repeated, Times how often it was made.
 	Until time.Time
 	Times int
 }
@@ -47,13 +44,13 @@ func (l *Loop) Status() Status {
 	return s
 }
 
-// note adds a decision to the log, oldest first, and tells whether it is
-// another than the one before. The sentence of the latest is kept: its figures
-// are the newer ones.
-func (s *Status) note(d Decided) (news bool) {
+// record adds a decision, oldest first, and reports whether it differs from the one
+// before. A repeated decision keeps the newer sentence, because its numbers are newer.
+func (s *Status) record(d Decided) (changed bool) {
 	if n := len(s.Decisions); n > 0 {
 		last := &s.Decisions[n-1]
-		if last.Rule == d.Rule && last.From == d.From && last.Desired == d.Desired && last.Applied == d.Applied && last.NotApplied == d.NotApplied {
+		if last.Rule == d.Rule && last.From == d.From && last.Desired == d.Desired &&
+			last.Applied == d.Applied && last.NotApplied == d.NotApplied {
 			last.Until, last.Why = d.At, d.Why
 			last.Times++
 			return false

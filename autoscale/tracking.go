@@ -7,27 +7,27 @@ import (
 )
 
 const (
-	// tolerance is the fraction of a process for which none is added.
+	// tolerance is the fraction of a process that does not add a process.
 	tolerance = 0.1
-	// headroom is how much more than what was asked for is left when it shrinks,
-	// so that a load at the edge of two sizes does not go to and fro.
+	// headroom is the factor by which a scale-in exceeds the needed size, so that a load
+	// between two sizes does not alternate between them.
 	headroom = 1.15
 )
 
-// vote is the size that one reading asks for.
+// recommendation is the size that one reading asks for.
 type recommendation struct {
 	at time.Time
-	// exact is in fractions of a process, size in whole ones.
+	// exact is the size before rounding, size after it.
 	exact float64
 	size  int
-	// idle tells that it would be more if most slots were not free.
+	// idle is true when the size would be larger if most slots were not free.
 	idle bool
-	// whole is false where a measure was missing: size is then a lower bound.
+	// whole is false when a measure was missing: size is then a lower bound.
 	whole bool
 	why   string
 }
 
-// track follows the backlog and the busy slots.
+// track tracks the backlog and the busy slots.
 func (p Policy) track(s State, in Inputs, d Decision) (State, Decision) {
 	v, ok := p.recommend(in, d.At)
 	if !ok {
@@ -56,14 +56,14 @@ func (p Policy) track(s State, in Inputs, d Decision) (State, Decision) {
 	case p.cooldownLeft(s, d.At) > 0:
 		d.Rule, d.Why = RuleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", v.why, p.Cooldown)
 	default:
-		// Half at most: a lull is not the end of the load.
+		// At most half of the size: the load may come back.
 		d.Desired = floor
 		d.Rule, d.Why = RuleIn, fmt.Sprintf("%s, the most in %v", top.why, p.ScaleInAfter)
 	}
 	return s, d
 }
 
-// recommend turns one reading into a vote; false when nothing is known.
+// recommend turns one reading into a recommendation; false when nothing is known.
 func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	busy, busyWhy := p.byBusy(in)
 	backlog, drained, backlogWhy := p.byBacklog(in)
@@ -88,11 +88,10 @@ func (p Policy) recommend(in Inputs, now time.Time) (recommendation, bool) {
 	return v, in.Busy.Known || in.Backlog.Known
 }
 
-// wanted rounds up to whole processes.
+// roundUp rounds up to whole processes.
 func roundUp(x float64) int { return int(math.Ceil(min(x, MaxSize) - tolerance)) }
 
-// byBusy returns how many it takes to have TargetBusy percent of their slots
-// in use.
+// byBusy returns the size at which TargetBusy percent of the slots are busy.
 func (p Policy) byBusy(in Inputs) (size float64, why string) {
 	if !in.Busy.Known {
 		return 0, "the busy slots are not known"
@@ -102,8 +101,8 @@ func (p Policy) byBusy(in Inputs) (size float64, why string) {
 		fmt.Sprintf("%.0f %% of the slots of %d are busy, and %g %% is the aim", share, in.Ready, p.TargetBusy)
 }
 
-// byBacklog returns how many it takes to get done what waits. known is false
-// when that cannot be said.
+// byBacklog returns the size that finishes the waiting messages in time. known is false
+// when that cannot be calculated.
 func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 	each, eachKnown := p.backlogPerProcess(in)
 	switch {
@@ -114,10 +113,11 @@ func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 	case !eachKnown:
 		return 0, false, fmt.Sprintf("%.0f messages wait, and how long one takes is not known yet", in.Backlog.Value)
 	}
-	return in.Backlog.Value / each, true, fmt.Sprintf("%.0f messages wait, and %.0f for each are fine", in.Backlog.Value, each)
+	return in.Backlog.Value / each, true, fmt.Sprintf("%.0f messages wait, and %.0f for each are fine", in.Backlog.Value,
+		each)
 }
 
-// backlogEach returns how many waiting messages per process are fine.
+// backlogPerProcess returns the allowed number of waiting messages per process.
 func (p Policy) backlogPerProcess(in Inputs) (float64, bool) {
 	if p.TargetBacklog > 0 {
 		return p.TargetBacklog, true
@@ -125,12 +125,12 @@ func (p Policy) backlogPerProcess(in Inputs) (float64, bool) {
 	if in.Slots <= 0 || in.ServiceTime <= 0 {
 		return 0, false
 	}
-	// Work longer than DrainWithin is fine when it has begun within it.
+	// A message that takes longer than DrainWithin must only start within it.
 	return float64(in.Slots) * max(1, p.DrainWithin.Seconds()/in.ServiceTime), true
 }
 
-// remember returns the votes that still count, with v behind them: one that is
-// as old as ScaleInAfter, and all younger ones. A gap ends what was before.
+// appendRecent returns the recommendations that still count, and v: one that is as old
+// as ScaleInAfter, and all younger ones. Recommendations before a gap do not count.
 func (p Policy) appendRecent(recommendations []recommendation, v recommendation) []recommendation {
 	if n := len(recommendations); n > 0 && v.at.Sub(recommendations[n-1].at) > p.ScaleInAfter/2 {
 		recommendations = nil
@@ -143,8 +143,7 @@ func (p Policy) appendRecent(recommendations []recommendation, v recommendation)
 	return append(append(kept, recommendations[first:]...), v)
 }
 
-// growth returns the least that was asked for within ScaleOutAfter, by two
-// votes at least.
+// leastRecent returns the smallest recommendation within ScaleOutAfter, of at least two.
 func (p Policy) leastRecent(recommendations []recommendation) (least recommendation, ok bool) {
 	last := len(recommendations) - 1
 	least = recommendations[last]
@@ -159,8 +158,8 @@ func (p Policy) leastRecent(recommendations []recommendation) (least recommendat
 	return least, last >= 1
 }
 
-// grow makes the decision: to what is asked for, but not by more than double
-// or four at once.
+// scaleOut decides to scale out to the recommended size, but at most to double the size
+// or by four at once.
 func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	if d.From == p.MaxSize {
 		d.Rule, d.Why = RuleLimit, fmt.Sprintf("%s, but MaxSize is %d", v.why, p.MaxSize)
@@ -171,8 +170,8 @@ func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	return d
 }
 
-// shrinkage returns the most that was asked for within ScaleInAfter. covered
-// is false unless whole votes reach that far back without a large gap.
+// mostRecent returns the largest recommendation within ScaleInAfter. covered is false
+// unless whole recommendations reach that far back without a large gap.
 func (p Policy) mostRecent(recommendations []recommendation, now time.Time) (most recommendation, covered bool) {
 	var seen time.Time
 	for _, v := range recommendations {

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// period gathers the readings of one period.
+// period collects the readings of one period.
 type period struct {
 	begun, last    time.Time
 	known, missing int
 	sum            float64
 	least, most    float64
-	// work is the most that was in work, in processes with all their slots busy.
+	// work is the maximum work in progress, in processes with all slots busy.
 	work float64
 }
 
-// add notes one reading, and what is in work.
+// add adds one reading and the work in progress.
 func (q period) add(r Reading, work float64, now time.Time) period {
 	if q.begun.IsZero() {
 		q.begun = now
@@ -35,7 +35,7 @@ func (q period) add(r Reading, work float64, now time.Time) period {
 	return q
 }
 
-// value returns the statistic; false when more readings are lost than known.
+// value returns the statistic; false when more readings are missing than known.
 func (q period) value(s Statistic) (float64, bool) {
 	if q.known == 0 || q.missing > q.known {
 		return 0, false
@@ -52,26 +52,29 @@ func (q period) value(s Statistic) (float64, bool) {
 	}
 }
 
-// trigger watches one measure against two thresholds.
+// trigger compares one measure with two thresholds.
 func (p Policy) trigger(s State, in Inputs, d Decision) (State, Decision) {
 	s = p.measure(s, in, d.At)
 	was := fmt.Sprintf("%s of %s is %.4g %s", p.Statistic, p.Measure, s.value, p.Unit)
 	switch {
 	case s.over >= p.EvaluationPeriods:
-		return s, p.breach(s, in, d, p.UpperBreachScaleIncrement, fmt.Sprintf("%s, above %g for %v", was, p.UpperThreshold, p.BreachDuration))
+		return s, p.breach(s, in, d, p.UpperBreachScaleIncrement, fmt.Sprintf("%s, above %g for %v", was, p.UpperThreshold,
+			p.BreachDuration))
 	case s.under >= p.EvaluationPeriods:
-		return s, p.breach(s, in, d, p.LowerBreachScaleIncrement, fmt.Sprintf("%s, below %g for %v", was, p.LowerThreshold, p.BreachDuration))
+		return s, p.breach(s, in, d, p.LowerBreachScaleIncrement, fmt.Sprintf("%s, below %g for %v", was, p.LowerThreshold,
+			p.BreachDuration))
 	case !in.read(p.Measure).Known:
 		d.Rule, d.Why = RuleMissing, fmt.Sprintf("%s is not known", p.Measure)
 	case s.over > 0 || s.under > 0:
 		d.Rule, d.Why = RuleSteady, fmt.Sprintf("%s, but not for %v yet", was, p.BreachDuration)
 	default:
-		d.Rule, d.Why = RuleSteady, fmt.Sprintf("%s is not outside of %g to %g", p.Measure, p.LowerThreshold, p.UpperThreshold)
+		d.Rule, d.Why = RuleSteady, fmt.Sprintf("%s is not outside of %g to %g", p.Measure, p.LowerThreshold,
+			p.UpperThreshold)
 	}
 	return s, d
 }
 
-// measure takes a reading in, and closes the period when its time is over.
+// measure adds a reading, and evaluates the period when it is over.
 func (p Policy) measure(s State, in Inputs, now time.Time) State {
 	if !s.period.last.IsZero() && now.Sub(s.period.last) > p.Period {
 		s.period, s.over, s.under = period{}, 0, 0
@@ -93,12 +96,13 @@ func (p Policy) measure(s State, in Inputs, now time.Time) State {
 	return s
 }
 
-// breach makes the decision after a threshold was breached long enough.
+// breach decides after a threshold was breached for long enough.
 func (p Policy) breach(s State, in Inputs, d Decision, by int, why string) Decision {
 	next := min(max(d.From+by, p.MinSize), p.MaxSize)
 	d.Why = why
 	if next == d.From {
-		d.Rule, d.Why = RuleLimit, fmt.Sprintf("%s, but the size is between MinSize %d and MaxSize %d", why, p.MinSize, p.MaxSize)
+		d.Rule, d.Why = RuleLimit, fmt.Sprintf("%s, but the size is between MinSize %d and MaxSize %d", why, p.MinSize,
+			p.MaxSize)
 		return d
 	}
 	if p.cooldownLeft(s, d.At) > 0 {
@@ -114,7 +118,8 @@ func (p Policy) breach(s State, in Inputs, d Decision, by int, why string) Decis
 		return d
 	}
 	if next > d.From && p.Measure != CPUUtilization && in.idle() {
-		d.Rule, d.Why = RuleIdle, fmt.Sprintf("%s, but %.0f %% of the slots are free: more would not help", why, 100-in.Busy.Value)
+		d.Rule, d.Why = RuleIdle, fmt.Sprintf("%s, but %.0f %% of the slots are free: more would not help", why,
+			100-in.Busy.Value)
 		return d
 	}
 	if next > d.From {
@@ -129,28 +134,27 @@ func (p Policy) breach(s State, in Inputs, d Decision, by int, why string) Decis
 	return d
 }
 
-// over tells on which side of the middle between the thresholds the measure is
-// now: a period that is over says little of a spike that is over too.
+// over reports whether the measure is above the middle between the thresholds now. The
+// value of the last period may come from a spike that is over.
 func (p Policy) over(in Inputs) bool {
 	return in.read(p.Measure).Value > (p.LowerThreshold+p.UpperThreshold)/2
 }
 
-// idle tells whether most slots are free. Messages that wait nevertheless wait
-// for something else: their FIFO group, a limit, the queue itself.
+// idle reports whether most slots are free. Messages that wait nevertheless wait for
+// something else: their message group, a limit, or the queue itself.
 func (in Inputs) idle() bool { return in.Busy.Known && in.Busy.Value < 50 }
 
-// working is what is in work, in processes with all their slots busy; 0 when
-// not known.
+// busyProcesses returns the work in progress, in processes with all slots busy; 0 when
+// unknown.
 func (in Inputs) busyProcesses() float64 { return float64(in.Ready) * min(in.Busy.Value, 100) / 100 }
 
-// needs says why a smaller size would not do; "" when nothing speaks against
-// it.
+// whyNotSmaller returns the reason against a smaller size; "" when there is none.
 func (p Policy) whyNotSmaller(s State, in Inputs, next int) string {
 	t, _ := p.Measure.measureInfo()
 	if then := s.value * float64(in.Desired) / float64(next); t.shared && then >= p.UpperThreshold {
 		return fmt.Sprintf("%d would have %.4g, and grow again", next, then)
 	}
-	// A backlog of none says nothing of how much is being done about it.
+	// An empty backlog says nothing about the work that keeps it empty.
 	if !in.Busy.Known && (p.Measure == BacklogPerProcess || p.Measure == OldestMessageAge) {
 		return "how busy the slots are is not known"
 	}
