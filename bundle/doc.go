@@ -32,8 +32,9 @@
 //     forms, and what is said of those that have no effect.
 //   - tree.go, yaml.go, json.go: documents, bounded before they are parsed.
 //   - hook.go, plan.go: what a deployment runs, and how.
-//   - default.go, unsupported.go: the files of the platforms; names that nobody
-//     reads.
+//   - default.go, unsupported.go, packages.go: the files of the platforms; names that
+//     nobody reads; packages that nothing installs.
+//   - programs.go: programs that are not on this machine.
 //   - secret.go: which values are shown nowhere.
 //   - unpack.go, survey.go, links.go, mend.go: archives.
 //

@@ -172,7 +172,8 @@ sqsd:
 ` + "```" + `
 
 A key that is not known, or is there twice, is an error. The file may have 64 KiB; anchors, aliases, tags and merge keys are
-not read. A relative path in it counts from the working folder.
+not read. A relative path in it counts from the working folder. A file that nobody named is refused where another user owns it
+or may write to it, or to the folder it is in: name it if it is to be trusted.
 `
 
 const referenceQueues = `
