@@ -15,7 +15,7 @@ func TestDetailsNeedTheToken(t *testing.T) {
 	const secret = "pass" + "word"
 	run := TaskRun{Task: "tidy", Outcome: "failed", Reason: secret}
 	ds := NewDeliveries(0)
-	ds.Record(Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Status: 500, Reason: secret, At: time.Now()})
+	ds.Record(Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Status: 500, Reason: secret, Answer: secret, At: time.Now()})
 	tasks := TasksStatus{Leader: Leader{Error: secret}, Tasks: []Task{{Name: "tidy", URL: "/tidy?key=" + secret, Last: &run}}}
 	status := Status{
 		State:      StateRunning,
