@@ -87,8 +87,6 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 	uncertain := errors.Is(a.err, ErrUncertain)
 	var retry time.Duration
 	s.mu.Lock()
-	e.busy = false
-	s.busy--
 	e.next = Slot{}
 	switch {
 	case a.err == nil || uncertain:
@@ -102,8 +100,12 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 		e.retryAt = time.Now().Add(retry)
 	}
 	s.mu.Unlock()
+	s.report(a, retry) // before the task's next attempt, so that its events are in order
+	s.mu.Lock()
+	e.busy = false
+	s.busy--
+	s.mu.Unlock()
 	s.wake()
-	s.report(a, retry)
 }
 
 // report tells the listeners and the history.
@@ -150,7 +152,11 @@ func (s *Scheduler) leftOut(a attempt) {
 	for i := range a.out {
 		f := &a.out[i]
 		one := Skipped{Task: f.Task, From: f.ScheduledAt, To: f.ScheduledAt, Count: 1, Reason: a.reason}
-		switch record := a.found[f.ID]; {
+		record := a.found[f.ID]
+		if record.Tries > 0 && record.MessageID == "" { // perhaps its message was delivered here
+			record.MessageID = s.history.messageOf(one.Task, one.To)
+		}
+		switch {
 		case record.MessageID != "":
 			s.history.already(one.Task, one.To, record.MessageID)
 			one.Reason = ReasonAlready

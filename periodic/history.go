@@ -108,6 +108,18 @@ func (h *history) find(task string, at time.Time, messageID string) *Run {
 	return nil
 }
 
+// messageOf returns the message of a scheduled run, "" when none is known.
+func (h *history) messageOf(task string, at time.Time) string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.ring {
+		if r := &h.ring[i]; r.Task == task && r.ScheduledAt.Equal(at) && !r.Manual && r.MessageID != "" {
+			return r.MessageID
+		}
+	}
+	return ""
+}
+
 // outcome notes how a delivery ended, also of a run that another instance
 // enqueued.
 func (h *history) outcome(o Outcome) {

@@ -120,3 +120,46 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 		}
 	}
 }
+
+// TestADeliveredRunIsNotPerhapsEnqueued: an instance that saw the run's message, though
+// the leader before it ended without noting that it was sent, tells no doubt.
+func TestADeliveredRunIsNotPerhapsEnqueued(t *testing.T) {
+	t.Parallel()
+	for _, seen := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			th := &theatre{world: w, told: map[int64]bool{}}
+			l := &endsAfterSend{node: &node{world: w}, dies: true}
+			th.elect(l.node)
+			at := time.Now().Add(time.Minute).UTC().Truncate(time.Second)
+			task := Task{Name: "t", URL: "/t", Schedule: Every(time.Minute), Missed: MissedSkip}
+			if _, err := l.node.Since(t.Context(), w.term, map[string]time.Time{"t": at.Add(-time.Second)}); err != nil {
+				t.Fatal(err)
+			}
+			f := newFire(&task, Slot{ScheduledAt: at, DueAt: at}, fireID("t", at), "jobs.fifo", false)
+			time.Sleep(time.Minute)
+			if _, err := NewClaims(l, l, l.node).Enqueue(t.Context(), w.term, f); err == nil {
+				t.Fatal("the leader did not end")
+			}
+			time.Sleep(20 * time.Second)
+			next := &node{world: w}
+			s := New(&File{Tasks: []Task{task}}, next, NewClaims(next, next, next), Options{Queue: "jobs.fifo", Events: Events{Skipped: th.skipped}})
+			if seen {
+				s.Outcome(Outcome{Task: "t", ScheduledAt: at, MessageID: "m1", Attempt: 1, At: time.Now()})
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan error, 1)
+			go func() { done <- s.Run(ctx) }()
+			th.elect(next)
+			time.Sleep(5 * time.Second)
+			cancel()
+			<-done
+			if len(th.wrong) > 0 || th.told[at.Unix()] == seen {
+				t.Errorf("delivered here %v: told as perhaps enqueued %v, wrong %v", seen, th.told, th.wrong)
+			}
+			if runs := s.History("t"); len(runs) != 1 || seen != (runs[0].Skipped == "" && runs[0].Attempts == 1) {
+				t.Errorf("delivered here %v: history %+v", seen, runs)
+			}
+		})
+	}
+}
