@@ -102,7 +102,7 @@ func TestProtector(t *testing.T) {
 }
 
 // TestProtectionIsRenewed: one that ends by itself is set again while the work lasts, also
-// when that failed once, and is told once.
+// when that failed once, and is reported once.
 func TestProtectionIsRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

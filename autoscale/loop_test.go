@@ -242,7 +242,7 @@ func TestLoopLimitsItsCalls(t *testing.T) {
 			t.Error(err)
 		}
 		if lines := j.take(); len(lines) != 0 {
-			t.Errorf("the stop is told as a failure: %v", lines)
+			t.Errorf("the stop is reported as a failure: %v", lines)
 		}
 	})
 }
@@ -295,7 +295,8 @@ func TestScale(t *testing.T) {
 	t.Parallel()
 	out, err := json.Marshal(NewScale(map[string]QueueLoad{"jobs": {Backlog: 7, OldestSeconds: 3},
 		"mail": {Backlog: 5, OldestSeconds: 90}}, 4))
-	want := `{"queues":{"jobs":{"backlog":7,"oldestSeconds":3},"mail":{"backlog":5,"oldestSeconds":90}},"backlog":12,"oldestSeconds":90,"desired":4}`
+	want := `{"queues":{"jobs":{"backlog":7,"oldestSeconds":3},"mail":{"backlog":5,"oldestSeconds":90}},` +
+		`"backlog":12,"oldestSeconds":90,"desired":4}`
 	if err != nil || string(out) != want {
 		t.Errorf("it is %s, %v", out, err)
 	}

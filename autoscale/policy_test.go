@@ -254,7 +254,7 @@ func TestTracking(t *testing.T) {
 		in.Busy = Reading{}
 		s.want(s.run(in, time.Minute), RuleOut, 5)
 	})
-	t.Run("a gap starts anew", func(t *testing.T) {
+	t.Run("a gap drops earlier readings", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 16)
 		s.run(measured(5, 0), 250*time.Second)
 		s.now = s.now.Add(10 * time.Minute)
@@ -280,7 +280,7 @@ func TestTrigger(t *testing.T) {
 		s.want(s.run(measured(80, 0), time.Hour), RuleSteady, 3)
 		s.want(s.run(measured(20, 0), time.Hour), RuleSteady, 3)
 	})
-	t.Run("a good period starts anew", func(t *testing.T) {
+	t.Run("a good period resets the count", func(t *testing.T) {
 		s := newPolicyScript(t, cpu, 3)
 		for range 10 {
 			s.run(measured(90, 0), 2*time.Minute)
@@ -320,7 +320,7 @@ func TestTrigger(t *testing.T) {
 		in.Busy = Reading{}
 		s.want(s.run(in, time.Hour), RuleNeeded, 2)
 	})
-	t.Run("work in hand", func(t *testing.T) {
+	t.Run("work in progress", func(t *testing.T) {
 		s := newPolicyScript(t, cpu, 4)
 		in := measured(5, 0)
 		in.Busy = Of(60)
@@ -343,7 +343,7 @@ func TestTrigger(t *testing.T) {
 		s.want(s.run(measured(30, 1e6), time.Hour), RuleIdle, 2)
 		s.want(s.run(measured(60, 1e6), time.Hour), RuleOut, 3)
 	})
-	t.Run("no backlog, and nobody knows how busy", func(t *testing.T) {
+	t.Run("no backlog, and the busy slots unknown", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 10, Measure: BacklogPerProcess, Period: time.Minute}, 2)
 		in := measured(0, 0)
 		in.Busy = Reading{}

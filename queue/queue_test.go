@@ -54,7 +54,8 @@ func TestAttributeKinds(t *testing.T) {
 func TestOutcomeZeroValueIsFailed(t *testing.T) {
 	t.Parallel()
 	var r Result
-	if r.Outcome != Failed || r.Outcome.String() != "failed" || Done.String() != "done" || Unreached.String() != "unreached" {
+	if r.Outcome != Failed || r.Outcome.String() != "failed" || Done.String() != "done" ||
+		Unreached.String() != "unreached" {
 		t.Errorf("outcomes read %v %v %v", r.Outcome, Done, Unreached)
 	}
 }

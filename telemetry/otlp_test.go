@@ -49,7 +49,7 @@ func newCollector(t *testing.T) *collector {
 	return c
 }
 
-// clearOTEL takes the variables of whoever runs the test away.
+// clearOTEL removes the OTEL_ variables of the environment.
 func clearOTEL(t *testing.T) {
 	t.Helper()
 	for _, v := range os.Environ() {
