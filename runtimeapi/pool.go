@@ -187,23 +187,22 @@ func (p *Pool) Stop(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-p.set.Hurry.Done():
 	}
-	p.endAll((*instance).terminate)
-	patience := time.NewTimer(p.set.Grace)
+	p.endAll((*instance).terminate) // each gets KILL after its grace
+	patience := time.NewTimer(p.set.Grace + killPatience)
 	defer patience.Stop()
-	select {
-	case <-ended:
-		return nil
-	case <-patience.C:
-	case <-p.set.Hurry.Done():
+	for hurry := p.set.Hurry.Done(); ; {
+		select {
+		case <-ended:
+			return nil
+		case <-hurry:
+			hurry = nil
+			p.endAll((*instance).kill)
+			patience.Reset(killPatience)
+		case <-patience.C:
+			p.stopErr = fmt.Errorf("processes %v of the function did not end within %s of KILL", p.pids(), killPatience)
+			return p.stopErr
+		}
 	}
-	p.endAll((*instance).kill)
-	patience.Reset(killPatience)
-	select {
-	case <-ended:
-	case <-patience.C:
-		p.stopErr = fmt.Errorf("processes %v of the function did not end within %s of KILL", p.pids(), killPatience)
-	}
-	return p.stopErr
 }
 
 // endAll ends every process in one way.
