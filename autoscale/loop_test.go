@@ -306,9 +306,9 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// TestNoCooldown: a cooldown that is none stays none in a loop, which completes
-// a policy more than once.
-func TestNoCooldown(t *testing.T) {
+// TestNegativeCooldownStaysOff: a loop completes a policy more than once, which must
+// not bring the default cooldown back.
+func TestNegativeCooldownStaysOff(t *testing.T) {
 	t.Parallel()
 	p, err := Policy{Cooldown: -1, Measure: BusyShare, Period: time.Second}.Complete()
 	if err != nil {
