@@ -92,8 +92,8 @@ func TestSystemdIsTold(t *testing.T) {
 	s.await("READY=1\n")
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	s.await("STOPPING=1")
-	if heard := s.await("EXTEND"); heard[len(heard)-1] != "EXTEND_TIMEOUT_USEC=55000000" {
-		t.Errorf("the stop may take %q", heard)
+	if heard := s.await("EXTEND"); heard[len(heard)-1] != "EXTEND_TIMEOUT_USEC=60000000" {
+		t.Errorf("the stop may take %q, want the shutdown, twice the grace and half a minute", heard)
 	}
 	<-p.exited
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {

@@ -3,6 +3,7 @@ package health
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,7 +24,11 @@ func appRule(in *Inputs, now time.Time) []finding {
 	if now.Sub(a.Since) >= NotReadyGrace {
 		status = Severe
 	}
-	return fact(status, "The app has not been ready for %s, and gets no messages.%s", ago(now.Sub(a.Since)), because(a.Reason))
+	reason := because(a.Reason)
+	if slices.ContainsFunc(a.Processes, func(p Process) bool { return p.GivenUp && strings.HasPrefix(a.Reason, p.Name+" ") }) {
+		reason = "" // processRule tells it
+	}
+	return fact(status, "The app has not been ready for %s, and gets no messages.%s", ago(now.Sub(a.Since)), reason)
 }
 
 func processRule(in *Inputs, _ time.Time) []finding {

@@ -52,6 +52,10 @@ func TestRules(t *testing.T) {
 			in.App = App{Checked: true, Processes: []Process{{Name: "web", GivenUp: true, LastExit: "exit status 1"}}}
 			in.Started = before(12 * s)
 		}, Severe, "Process web failed too often and is not started again. Its last run ended with exit status 1."},
+		{"not ready while another process was given up", func(in *Inputs) {
+			in.App.Ready, in.App.Since, in.App.Reason = false, before(20*s), "web ended"
+			in.App.Processes = []Process{{Name: "clock", GivenUp: true}}
+		}, Severe, "and gets no messages. Web ended."},
 		{"not ready for a moment", func(in *Inputs) { in.App.Ready, in.App.Since = false, before(10*s) }, Warning, "has not been ready for 10 seconds"},
 		{"not ready", func(in *Inputs) { in.App.Ready, in.App.Since, in.App.Reason = false, before(20*s), "it exited" }, Severe, "and gets no messages. It exited."},
 		{"not ready while draining", func(in *Inputs) { in.App.Ready, in.Draining = false, true }, Info, "Draining"},
@@ -264,5 +268,19 @@ func TestDurationsInWords(t *testing.T) {
 		if got := ago(d); got != want {
 			t.Errorf("%v is %q", d, got)
 		}
+	}
+}
+
+func TestReasonOfAProcessThatWasGivenUpIsToldOnce(t *testing.T) {
+	t.Parallel()
+	in := well()
+	in.App.Ready, in.App.Since, in.App.Reason = false, noon.Add(-20*time.Second), "web failed 3 times"
+	in.App.Processes = []Process{{Name: "web", GivenUp: true, LastExit: "exit status 7"}}
+	want := []string{
+		"The app has not been ready for 20 seconds, and gets no messages.",
+		"Process web failed too often and is not started again. Its last run ended with exit status 7.",
+	}
+	if got := Judge(in, noon).Causes; !slices.Equal(got, want) {
+		t.Errorf("causes %q, want %q", got, want)
 	}
 }
