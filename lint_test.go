@@ -28,35 +28,47 @@ var rooms = []room{
 	{"sqswire", "Package sqswire holds what both ends of the SQS protocol write alike.", []string{"queue"}},
 	{"terminal", "Package terminal makes text safe to print where a person reads it.", nil},
 	{"datadir", "Package datadir makes the data directory and its files, for their owner alone.", nil},
-	{"httplimit", "Package httplimit bounds the connections of an HTTP server and the request bodies it holds at once.", []string{"queue"}},
+	{"httplimit", "Package httplimit bounds the connections of an HTTP server and the request bodies it holds at once.",
+		[]string{"queue"}},
 	{"broker", "Package broker is a durable queue that behaves like SQS.", []string{"queue", "datadir"}},
 	{"sqsapi", "Package sqsapi serves a broker over the SQS wire protocol.", []string{"queue", "broker", "sqswire"}},
 	{"worker", "Package worker polls queues, delivers each message and settles it.", []string{"queue"}},
-	{"deliver", "Package deliver hands one message, or one batch, to an app over HTTP or to a Lambda function.", []string{"queue", "sqswire"}},
-	{"envelope", "Package envelope unwraps messages that contain another message: SNS notifications and pointers to S3 objects.", []string{"queue"}},
-	{"limit", "Package limit protects the app with a rate limit, an adaptive concurrency limit and a circuit breaker.", []string{"queue"}},
+	{"deliver", "Package deliver hands one message, or one batch, to an app over HTTP or to a Lambda function.",
+		[]string{"queue", "sqswire"}},
+	{"envelope", "Package envelope unwraps messages that contain another message: SNS notifications and pointers to S3 " +
+		"objects.", []string{"queue"}},
+	{"limit", "Package limit protects the app with a rate limit, an adaptive concurrency limit and a circuit breaker.",
+		[]string{"queue"}},
 	{"procgroup", "Package procgroup starts processes in groups of their own, which do not outlive us.", nil},
-	{"runtimeapi", "Package runtimeapi runs a Lambda function on this machine behind the Lambda Runtime API.", []string{"supervisor", "httplimit"}},
+	{"runtimeapi", "Package runtimeapi runs a Lambda function on this machine behind the Lambda Runtime API.",
+		[]string{"supervisor", "httplimit"}},
 	{"periodic", "Package periodic works out when tasks are due and enqueues them.", []string{"queue"}},
 	{"leader", "Package leader keeps at most one instance in charge by holding a lease.", []string{"queue"}},
 	{"leader/leadertest", "Package leadertest checks that something behaves like a lease store.", []string{"queue"}},
 	{"supervisor", "Package supervisor runs the user's app and keeps it healthy.", []string{"procgroup"}},
 	{"autoscale", "Package autoscale turns backlog and load into a desired size.", nil},
-	{"fleet", "Package fleet makes this process a member of a group of instances that share a queue.", []string{"queue", "autoscale", "aws"}},
+	{"fleet", "Package fleet makes this process a member of a group of instances that share a queue.",
+		[]string{"queue", "autoscale", "aws"}},
 	{"health", "Package health turns what the parts report into one status, one colour and its causes.", nil},
-	{"telemetry", "Package telemetry turns events into metrics and traces.", []string{"queue", "worker", "deliver", "periodic", "leader", "supervisor", "broker", "limit"}},
+	{"telemetry", "Package telemetry turns events into metrics and traces.",
+		[]string{"queue", "worker", "deliver", "periodic", "leader", "supervisor", "broker", "limit"}},
 	{"rollout", "Package rollout runs copies of the app side by side and moves deliveries between them.", nil},
 	{"poison", "Package poison detects the messages that crash the app.", nil},
 	{"trust", "Package trust tells whether other users decide what is in a file.", nil},
 	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"datadir", "trust"}},
-	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.", []string{"bundle", "trust"}},
+	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.",
+		[]string{"bundle", "trust"}},
 	{"notify", "Package notify tells systemd about the state of the service.", nil},
 	{"aws", "Package aws is the only place that talks to Amazon.", []string{"queue", "leader", "periodic", "sqswire"}},
 	{"testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
-	{"console", "Package console shows the environment in a browser and over a JSON API.", []string{"queue", "datadir", "broker", "worker", "supervisor", "periodic", "health", "autoscale"}},
-	{"environment", "Package environment builds every part of a worker environment, starts them in order and stops them in reverse.",
-		[]string{"queue", "terminal", "datadir", "httplimit", "broker", "sqsapi", "worker", "deliver", "periodic", "leader", "supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale", "fleet", "health", "rollout", "poison", "notify", "procgroup", "trust"}},
+	{"console", "Package console shows the environment in a browser and over a JSON API.",
+		[]string{"queue", "datadir", "broker", "worker", "supervisor", "periodic", "health", "autoscale"}},
+	{"environment", "Package environment builds every part of a worker environment, starts them in order and stops " +
+		"them in reverse.",
+		[]string{"queue", "terminal", "datadir", "httplimit", "broker", "sqsapi", "worker", "deliver", "periodic", "leader",
+			"supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale",
+			"fleet", "health", "rollout", "poison", "notify", "procgroup", "trust"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "periodic", "bundle", "config", "environment", "console", "aws", "health", "trust"}},
 }
@@ -65,12 +77,15 @@ var rooms = []room{
 var lone = []struct {
 	prefix, rooms, why string
 }{
-	{"github.com/aws/", "aws", "the cloud SDK stays behind package aws: declare a small interface where you need it and let aws fill it"},
+	{"github.com/aws/", "aws",
+		"the cloud SDK stays behind package aws: declare a small interface where you need it and let aws fill it"},
 	{"modernc.org/sqlite", "broker", "the database stays behind package broker"},
 	{"github.com/failsafe-go/", "limit", "the library of limits is not at 1.0 yet: it stays behind package limit"},
-	{"golang.org/x/time/rate", "limit supervisor cmd/tendril", "limits of messages are kept in package limit, of the app's output in supervisor, of a redrive in the command"},
+	{"golang.org/x/time/rate", "limit supervisor cmd/tendril",
+		"limits of messages are kept in package limit, of the app's output in supervisor, of a redrive in the command"},
 	{"github.com/go-json-experiment/", "sqsapi sqswire", "the JSON of the SQS protocol is read and written there"},
-	{"github.com/prometheus/client_golang", "telemetry", "no step knows a metrics library: it has Events, and telemetry listens"},
+	{"github.com/prometheus/client_golang", "telemetry",
+		"no step knows a metrics library: it has Events, and telemetry listens"},
 	{"go.opentelemetry.io/", "telemetry", "no step knows a tracing library: it has Events, and telemetry listens"},
 	{"github.com/coreos/go-systemd", "notify", "only one package speaks to the service manager: call it there"},
 	{"github.com/spf13/cobra", "cmd/tendril", "flags and exit codes live in the command only"},
@@ -93,7 +108,8 @@ func sources(t *testing.T) []sourceFile {
 			return err
 		}
 		if d.IsDir() {
-			if name := d.Name(); path != "." && (strings.HasPrefix(name, ".") || name == "testdata" || name == "tools" || name == "out") {
+			if name := d.Name(); path != "." &&
+				(strings.HasPrefix(name, ".") || name == "testdata" || name == "tools" || name == "out") {
 				return filepath.SkipDir
 			}
 			return nil
@@ -106,7 +122,8 @@ func sources(t *testing.T) []sourceFile {
 		if err != nil {
 			return err
 		}
-		files = append(files, sourceFile{path, filepath.ToSlash(filepath.Dir(path)), strings.HasSuffix(path, "_test.go"), f, fset})
+		files = append(files,
+			sourceFile{path, filepath.ToSlash(filepath.Dir(path)), strings.HasSuffix(path, "_test.go"), f, fset})
 		return nil
 	})
 	if err != nil {
@@ -118,7 +135,8 @@ func sources(t *testing.T) []sourceFile {
 // inHouse reports whether the rules of the rooms apply to a file: examples and
 // benchmarks are programs of their own, and deploy holds tests of files only.
 func (s sourceFile) inHouse() bool {
-	return s.room != "." && s.room != "bench" && s.room != "acceptance" && s.room != "deploy" && !strings.HasPrefix(s.room, "examples")
+	return s.room != "." && s.room != "bench" && s.room != "acceptance" && s.room != "deploy" &&
+		!strings.HasPrefix(s.room, "examples")
 }
 
 func TestEveryPackageHasItsRoom(t *testing.T) {
@@ -136,7 +154,8 @@ func TestEveryPackageHasItsRoom(t *testing.T) {
 	}
 	for _, s := range sources(t) {
 		if s.inHouse() && !known[s.room] {
-			t.Errorf("%s: package %s is not in the table of rooms; add it there with its sentence and what it may import", s.path, s.room)
+			t.Errorf("%s: package %s is not in the table of rooms; add it there with its sentence and what it may import",
+				s.path, s.room)
 		}
 	}
 }
@@ -160,7 +179,8 @@ func TestImportsFollowTheTable(t *testing.T) {
 		for _, spec := range s.file.Imports {
 			path := strings.Trim(spec.Path.Value, `"`)
 			if own, ok := strings.CutPrefix(path, "tendril/"); ok && !slices.Contains(may[s.room], own) {
-				t.Errorf("%s imports %s; package %s may import %v: declare the one to three methods you need here and let environment plug them together",
+				t.Errorf("%s imports %s; package %s may import %v: declare the one to three methods you need here and let "+
+					"environment plug them together",
 					s.path, path, s.room, may[s.room])
 			}
 			for _, l := range lone {
@@ -188,7 +208,8 @@ func TestExportedNamesAreCommented(t *testing.T) {
 		}
 		for _, decl := range s.file.Decls {
 			for _, name := range uncommented(decl) {
-				t.Errorf("%s: %s is exported and has no comment: say what it is, its unit, range, zero value and errors", s.fset.Position(decl.Pos()), name)
+				t.Errorf("%s: %s is exported and has no comment: say what it is, its unit, range, zero value and errors",
+					s.fset.Position(decl.Pos()), name)
 			}
 		}
 	}
@@ -291,7 +312,8 @@ func TestNoSleepInTests(t *testing.T) {
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			if x, ok := n.(*ast.SelectorExpr); ok && x.Sel.Name == "Sleep" {
 				if id, ok := x.X.(*ast.Ident); ok && id.Name == "time" {
-					t.Errorf("%s: tests do not sleep: wait for an event, or use virtual time (testing/synctest)", s.fset.Position(x.Pos()))
+					t.Errorf("%s: tests do not sleep: wait for an event, or use virtual time (testing/synctest)",
+						s.fset.Position(x.Pos()))
 				}
 			}
 			return true

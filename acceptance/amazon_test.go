@@ -25,7 +25,8 @@ const amazonTable = "tendril-registry"
 // and not on Amazon, two calls at once may both succeed: here they take turns.
 func amazonPlace(t *testing.T, name string) *place {
 	endpoint := oneAtATime(t, testpeer.Moto(t, "sqs", "dynamodb"))
-	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"} {
+	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
+		"AWS_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true"} {
 		os.Setenv(k, v) // the same for every test of this package
 	}
 	ctx := context.Background()
@@ -46,13 +47,15 @@ func amazonPlace(t *testing.T, name string) *place {
 	}
 	lease := func(ctx context.Context) (queue.Lease, error) { return table.Read(ctx, leaseName) }
 	runs := func(t *testing.T) []run { return receivedRuns(t, q) }
-	return &place{endpoint: endpoint, queue: name, role: "amazon scheduler", term: 4 * time.Second, lease: lease, since: table.Fires(leaseName).Since, runs: runs, twice: !periodic.FIFO(name)}
+	return &place{endpoint: endpoint, queue: name, role: "amazon scheduler", term: 4 * time.Second, lease: lease,
+		since: table.Fires(leaseName).Since, runs: runs, twice: !periodic.FIFO(name)}
 }
 
 // receivedRuns takes everything out of a queue.
 func receivedRuns(t *testing.T, q *aws.Queue) (runs []run) {
 	for empty := 0; empty < 3; {
-		got, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: queue.MaxBatch, Wait: new(time.Second), Visibility: new(time.Hour)})
+		got, err := q.Receive(t.Context(),
+			queue.ReceiveRequest{Max: queue.MaxBatch, Wait: new(time.Second), Visibility: new(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,8 @@ func deathsOf(journal string) string { return journal + ".deaths" }
 
 // appLine is the Procfile's line that runs serveApp.
 func appLine(journal, version string) string {
-	return fmt.Sprintf("web: ACCEPTANCE_ROLE=app ACCEPTANCE_JOURNAL=%s ACCEPTANCE_VERSION=%s exec %s\n", journal, version, os.Args[0])
+	return fmt.Sprintf("web: ACCEPTANCE_ROLE=app ACCEPTANCE_JOURNAL=%s ACCEPTANCE_VERSION=%s exec %s\n", journal,
+		version, os.Args[0])
 }
 
 // writeBundle makes a folder of files.

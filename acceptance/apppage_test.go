@@ -57,7 +57,8 @@ func TestBundlesPageExamples(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"thumbnails", "letters", "reports"} {
 		out, code := tendril(t, "..", nil, "check", "examples/"+name)
-		if code != 0 || strings.Contains(out, "warning") || strings.Contains(out, "\naside") || !strings.Contains(out, "\nprocess  web: ") {
+		if code != 0 || strings.Contains(out, "warning") || strings.Contains(out, "\naside") ||
+			!strings.Contains(out, "\nprocess  web: ") {
 			t.Errorf("%s: %d\n%s", name, code, out)
 		}
 	}
@@ -86,8 +87,9 @@ func tracedBundle(t *testing.T, trace string) string {
 	t.Helper()
 	hook := func(name string) string { return fmt.Sprintf("#!/bin/sh\necho %s >> %s\n", name, trace) }
 	return writeBundle(t, map[string]string{
-		"Procfile":                            appLine(filepath.Join(t.TempDir(), "journal"), "1"),
-		"cron.yaml":                           "version: 1\ncron:\n  - name: tidy\n    url: /tidy\n    schedule: \"0 3 * * *\"\n",
+		"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1"),
+		"cron.yaml": "version: 1\ncron:\n  - name: tidy\n    url: /tidy\n" +
+			"    schedule: \"0 3 * * *\"\n",
 		".ebextensions/a.config":              "option_settings:\n  - option_name: MODE\n    value: one\n",
 		".platform/hooks/predeploy/10.sh":     hook("hook"),
 		".platform/hooks/postdeploy/10.sh":    hook("after"),
@@ -166,7 +168,8 @@ func TestAppPageReloadWaits(t *testing.T) {
 			}
 			return hooks == version-1
 		})
-		replaceIn(t, filepath.Join(dir, "Procfile"), fmt.Sprint("ACCEPTANCE_VERSION=", version-1), fmt.Sprint("ACCEPTANCE_VERSION=", version))
+		replaceIn(t, filepath.Join(dir, "Procfile"), fmt.Sprint("ACCEPTANCE_VERSION=", version-1),
+			fmt.Sprint("ACCEPTANCE_VERSION=", version))
 		s.cmd.Process.Signal(syscall.SIGHUP)
 		if version == 2 { // the first one's hook; the second is a deployment's
 			os.WriteFile(goOn, nil, 0o644)
@@ -188,10 +191,12 @@ func TestAppPageReloadWaits(t *testing.T) {
 func TestAppPageRollBack(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
-	s := open(t, t.TempDir(), nil, "--name", "jobs", "--port", testpeer.FreePort(t), writeBundle(t, map[string]string{"Procfile": appLine(journal, "1")}))
+	s := open(t, t.TempDir(), nil, "--name", "jobs", "--port", testpeer.FreePort(t),
+		writeBundle(t, map[string]string{"Procfile": appLine(journal, "1")}))
 	awaitWeb(t, s.process)
 	out, code := s.do("deploy", writeBundle(t, map[string]string{
-		"Procfile": appLine(journal, "2"), ".platform/hooks/predeploy/20-migrate.sh": "#!/bin/sh\necho 'no such table: orders'\nexit 7\n",
+		"Procfile": appLine(journal, "2"),
+		".platform/hooks/predeploy/20-migrate.sh": "#!/bin/sh\necho 'no such table: orders'\nexit 7\n",
 	}))
 	// What is told on the way depends on how quick it is.
 	_, want, _ := strings.Cut(fenced(t, page(t, "docs/app.md"), "preparing version 2"), "migrate.sh\n")
@@ -218,7 +223,8 @@ func awaitLines(t *testing.T, p *process, block string) {
 // TestAppPagePoison: messages that end the app are told as the page shows it.
 func TestAppPagePoison(t *testing.T) {
 	t.Parallel()
-	p, started, _ := appUp(t, map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1")}, "--error-visibility-timeout", "1", "--max-retries", "3")
+	p, started, _ := appUp(t, map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1")},
+		"--error-visibility-timeout", "1", "--max-retries", "3")
 	awaitWeb(t, p)
 	for range 3 {
 		sendBody(t, started, "5s")
@@ -233,23 +239,29 @@ func TestAppPagePoison(t *testing.T) {
 func TestAppPageCrashLoop(t *testing.T) {
 	t.Parallel()
 	once := filepath.Join(t.TempDir(), "once")
-	line := strings.Replace(appLine(filepath.Join(t.TempDir(), "journal"), "1"), "web: ", fmt.Sprintf("web: if [ -e %s ]; then exit 7; fi; touch %s; ", once, once), 1)
-	s := open(t, t.TempDir(), nil, "--name", "jobs", "--port", testpeer.FreePort(t), "--restart-limit", "2", "--restart-window", "60",
+	line := strings.Replace(appLine(filepath.Join(t.TempDir(), "journal"), "1"), "web: ",
+		fmt.Sprintf("web: if [ -e %s ]; then exit 7; fi; touch %s; ", once, once), 1)
+	s := open(t, t.TempDir(), nil, "--name", "jobs", "--port", testpeer.FreePort(t), "--restart-limit", "2",
+		"--restart-window", "60",
 		writeBundle(t, map[string]string{"Procfile": line}))
 	awaitWeb(t, s.process)
 	sendBody(t, s.started, "poison")
 	awaitLines(t, s.process, fenced(t, page(t, "docs/app.md"), "17:59:08 ! web failed"))
-	s.await(t, "it is Severe", func(e event) bool { return strings.HasPrefix(e.Msg, "the environment's health is Severe") })
+	s.await(t, "it is Severe", func(e event) bool {
+		return strings.HasPrefix(e.Msg, "the environment's health is Severe")
+	})
 	out, code := s.do("health")
 	if code != 2 {
 		t.Errorf("tendril health exits with %d, want 2", code)
 	}
 	for line := range strings.Lines(fenced(t, page(t, "docs/health.md"), "Severe (Red)")) {
-		if want := shape(strings.TrimSpace(line)); !strings.Contains(line, "waiting in the queue") && !strings.Contains(shape(out), want) {
+		if want := shape(strings.TrimSpace(line)); !strings.Contains(line, "waiting in the queue") &&
+			!strings.Contains(shape(out), want) {
 			t.Errorf("health does not say %q:\n%s", line, out)
 		}
 	}
-	for path, want := range map[string]int{"/livez": 200, "/healthz": 200, "/readyz": 503, "/startupz": 200, "/api/v1/health": 200} {
+	for path, want := range map[string]int{"/livez": 200, "/healthz": 200, "/readyz": 503, "/startupz": 200,
+		"/api/v1/health": 200} {
 		resp, err := http.Get(s.started.Console + path)
 		if err != nil {
 			t.Fatal(err)
@@ -264,7 +276,8 @@ func TestAppPageCrashLoop(t *testing.T) {
 func TestHealthPageStatuses(t *testing.T) {
 	t.Parallel()
 	text := page(t, "docs/health.md")
-	for _, s := range []health.Status{health.Ok, health.Info, health.Unknown, health.Pending, health.NoData, health.Warning, health.Degraded, health.Severe} {
+	for _, s := range []health.Status{health.Ok, health.Info, health.Unknown, health.Pending, health.NoData,
+		health.Warning, health.Degraded, health.Severe} {
 		if row := fmt.Sprintf("\n| %s | %s | %d | ", s, s.Color(), s.ExitCode()); !strings.Contains(text, row) {
 			t.Errorf("no row begins with %q", row)
 		}

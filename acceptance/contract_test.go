@@ -126,17 +126,19 @@ func TestContractRequest(t *testing.T) {
 		return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &v}
 	}
 	body := "{\"order\":\t\"é…\"}\r\n"
-	id := send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body, MessageAttributes: map[string]types.MessageAttributeValue{
-		"fooBar": text("x"), "amount": {DataType: aws.String("Number.int"), StringValue: aws.String("3")},
-		"picture": {DataType: aws.String("Binary"), BinaryValue: []byte{1, 2}}, "lines": text("a\r\nb"),
-	}})
+	id := send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body,
+		MessageAttributes: map[string]types.MessageAttributeValue{
+			"fooBar": text("x"), "amount": {DataType: aws.String("Number.int"), StringValue: aws.String("3")},
+			"picture": {DataType: aws.String("Binary"), BinaryValue: []byte{1, 2}}, "lines": text("a\r\nb"),
+		}})
 	p := app.await(t, "the message came", func(all []posted) bool { return len(all) > 0 })[0]
 	if p.body != body || p.location != "/worker/queue" {
 		t.Errorf("posted %q to %s", p.body, p.location)
 	}
 	for name, want := range map[string]string{
-		"Content-Type": "application/json", "X-Aws-Sqsd-Msgid": id, "X-Aws-Sqsd-Queue": "orders", "X-Aws-Sqsd-Receive-Count": "1",
-		"X-Aws-Sqsd-Path": "/worker/queue", "X-Aws-Sqsd-Sender-Id": "000000000000", "X-Aws-Sqsd-Attr-Foobar": "x",
+		"Content-Type": "application/json", "X-Aws-Sqsd-Msgid": id, "X-Aws-Sqsd-Queue": "orders",
+		"X-Aws-Sqsd-Receive-Count": "1",
+		"X-Aws-Sqsd-Path":          "/worker/queue", "X-Aws-Sqsd-Sender-Id": "000000000000", "X-Aws-Sqsd-Attr-Foobar": "x",
 		"X-Aws-Sqsd-Attr-Amount": "3", "X-Aws-Sqsd-Attr-Picture": "", "Content-Length": fmt.Sprint(len(body)),
 	} {
 		if got := p.header.Get(name); got != want {
@@ -151,7 +153,8 @@ func TestContractRequest(t *testing.T) {
 	if ua := p.header.Get("User-Agent"); !strings.HasPrefix(ua, "aws-sqsd/") {
 		t.Errorf("User-Agent = %q", ua)
 	}
-	if got := p.header.Get("X-Aws-Sqsd-Attr-Lines") + p.header.Get("X-Aws-Sqsd-Attr-Dropped"); got == "" || strings.ContainsAny(got, "\r\n") {
+	if got := p.header.Get("X-Aws-Sqsd-Attr-Lines") + p.header.Get("X-Aws-Sqsd-Attr-Dropped"); got == "" ||
+		strings.ContainsAny(got, "\r\n") {
 		t.Errorf("an attribute with a line break arrived as %q: it must be made safe or counted as dropped", got)
 	}
 }
@@ -189,8 +192,12 @@ func TestContractOutcomes(t *testing.T) {
 			http.NewResponseController(w).Flush()
 			<-hang
 		}, true},
-		"silent":  {func(http.ResponseWriter) { <-hang }, true},
-		"garbage": {func(w http.ResponseWriter) { conn := hijack(t, w); io.WriteString(conn, "what?\r\n\r\n"); conn.Close() }, true},
+		"silent": {func(http.ResponseWriter) { <-hang }, true},
+		"garbage": {func(w http.ResponseWriter) {
+			conn := hijack(t, w)
+			io.WriteString(conn, "what?\r\n\r\n")
+			conn.Close()
+		}, true},
 	}
 	app := newScript(t, func(w http.ResponseWriter, r *http.Request, p posted) {
 		if b, ok := behaviours[p.body]; ok && p.count == 1 {
@@ -208,7 +215,9 @@ func TestContractOutcomes(t *testing.T) {
 			retried++
 		}
 	}
-	all := app.await(t, "every failed message came again", func(all []posted) bool { return len(all) >= len(behaviours)+retried })
+	all := app.await(t, "every failed message came again", func(all []posted) bool {
+		return len(all) >= len(behaviours)+retried
+	})
 	for name, b := range behaviours {
 		want := []int{1}
 		if b.retried {
@@ -295,7 +304,8 @@ func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 		send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(fmt.Sprint(i))})
 	}
 	p.await(t, "it does not receive", func(e event) bool { return strings.HasPrefix(e.Msg, "not receiving") })
-	if a := attributes(t.Context(), t, c, url); a["ApproximateNumberOfMessages"] != "100" || a["ApproximateNumberOfMessagesNotVisible"] != "0" {
+	if a := attributes(t.Context(), t, c, url); a["ApproximateNumberOfMessages"] != "100" ||
+		a["ApproximateNumberOfMessagesNotVisible"] != "0" {
 		t.Errorf("while the app is down: %v", a)
 	}
 	app := newScript(t, func(http.ResponseWriter, *http.Request, posted) {})
@@ -330,7 +340,8 @@ func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
 			var url string
 			fill := func() {
 				for _, body := range []string{"a1", "bad", "a3", "a4", "a5", "a6"} {
-					send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body, MessageGroupId: aws.String("g"), MessageDeduplicationId: &body})
+					send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body, MessageGroupId: aws.String("g"),
+						MessageDeduplicationId: &body})
 				}
 			}
 			if elsewhere {
@@ -338,7 +349,8 @@ func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
 				dead := createQueue(t, c, "dead.fifo", map[string]string{"FifoQueue": "true"})
 				arn := attributes(t.Context(), t, c, dead)["QueueArn"]
 				_, err := c.SetQueueAttributes(t.Context(), &sqs.SetQueueAttributesInput{QueueUrl: &url,
-					Attributes: map[string]string{"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":3}`, arn)}})
+					Attributes: map[string]string{"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":3}`,
+						arn)}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -346,7 +358,8 @@ func TestContractFIFOFailureSparesItsGroup(t *testing.T) {
 				start(t, append(flags, "--queue-url", url, "--console", "off")...)
 			} else {
 				dir := t.TempDir()
-				args := append(flags, "--queue", "jobs.fifo", "--max-retries", "3", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off")
+				args := append(flags, "--queue", "jobs.fifo", "--max-retries", "3", "--data-dir", dir, "--listen", "127.0.0.1:0",
+					"--console", "off")
 				// A first tendril makes the queue; a second finds what was sent meanwhile.
 				p, _ := start(t, args...)
 				p.terminate(t)
@@ -386,7 +399,8 @@ func TestContractFIFOKeepsOrderWithinAGroup(t *testing.T) {
 	c, url := endpoint(t, "orders.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
 	for i := range 5 {
 		for _, group := range []string{"a", "b", "c"} {
-			send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(fmt.Sprintf("%s%d", group, i)), MessageGroupId: &group})
+			send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(fmt.Sprintf("%s%d", group, i)),
+				MessageGroupId: &group})
 		}
 	}
 	start(t, "up", "--queue-url", url, "--target", app.URL, "--console", "off", "--error-visibility-timeout", "1")
@@ -398,7 +412,8 @@ func TestContractFIFOKeepsOrderWithinAGroup(t *testing.T) {
 				order = append(order, p.body)
 			}
 		}
-		if diff := cmp.Diff([]string{group + "0", group + "1", group + "2", group + "2", group + "3", group + "4"}, order); diff != "" {
+		if diff := cmp.Diff([]string{group + "0", group + "1", group + "2", group + "2", group + "3", group + "4"},
+			order); diff != "" {
 			t.Errorf("group %s (-want +got)\n%s", group, diff)
 		}
 	}
@@ -415,7 +430,9 @@ func TestContractSuccessCodesWiden(t *testing.T) {
 	for _, status := range []string{"200", "202", "204", "302"} {
 		send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &status})
 	}
-	p.await(t, "the redirect failed", func(e event) bool { return e.Outcome == "failed" && strings.HasPrefix(e.Reason, "status 302") })
+	p.await(t, "the redirect failed", func(e event) bool {
+		return e.Outcome == "failed" && strings.HasPrefix(e.Reason, "status 302")
+	})
 	app.await(t, "all came", func(all []posted) bool { return len(all) == 4 })
 	if n := p.count(func(e event) bool { return e.Outcome == "failed" }); n != 1 {
 		t.Errorf("%d of the four failed, want only the redirect", n)

@@ -36,7 +36,8 @@ func TestDeploymentsUnderLoad(t *testing.T) {
 	bundle := func(version string) map[string]string {
 		return map[string]string{"Procfile": appLine(journal, version)}
 	}
-	p, started := start(t, "up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port", testpeer.FreePort(t), "--name", "jobs",
+	p, started := start(t, "up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port",
+		testpeer.FreePort(t), "--name", "jobs",
 		"--deploy-timeout", "2s", "--processes-min", "2", "--processes-max", "2", writeBundle(t, bundle("0")))
 	load := newLoad(t, started)
 	serving, bad, rolledBack := "0", 0, 0
@@ -78,7 +79,8 @@ func TestDeploymentsUnderLoad(t *testing.T) {
 			twice++
 		}
 	}
-	t.Logf("%d deployments, %d of them broken and %d rolled back; %d messages by %d versions: lost %d, worked on twice %d; the last version had %d",
+	t.Logf("%d deployments, %d of them broken and %d rolled back; %d messages by %d versions: lost %d, worked on twice "+
+		"%d; the last version had %d",
 		deployments, bad, rolledBack, len(sent), len(versions), lost, twice, versions[serving])
 	if lost > 0 || twice > 0 || rolledBack != bad {
 		t.Error("lost, worked on twice, and broken but not rolled back should all be 0")
@@ -98,12 +100,14 @@ func TestDeploymentDuringTheStart(t *testing.T) {
 		"Procfile":  appLine(journal, "1"),
 		"Buildfile": "build: until [ -e " + built + " ]; do sleep 0.02; done\n",
 	})
-	p, started := start(t, "up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port", testpeer.FreePort(t), "--name", "jobs", first)
+	p, started := start(t, "up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port",
+		testpeer.FreePort(t), "--name", "jobs", first)
 	p.await(t, "it builds", func(e event) bool { return strings.HasPrefix(e.Msg, "build: ") })
 	p.cmd.Process.Signal(syscall.SIGHUP)
 	var asked sync.WaitGroup
 	asked.Go(func() {
-		if status, answer := deploy(t, data, started, writeBundle(t, map[string]string{"Procfile": appLine(journal, "2")})); status != http.StatusOK {
+		if status, answer := deploy(t, data, started,
+			writeBundle(t, map[string]string{"Procfile": appLine(journal, "2")})); status != http.StatusOK {
 			t.Errorf("status %d: %s", status, answer)
 		}
 	})
@@ -138,7 +142,8 @@ func newLoad(t *testing.T, started event) *load {
 	for range 2 {
 		l.all.Go(func() {
 			for ctx.Err() == nil {
-				out, err := c.SendMessage(context.Background(), &sqs.SendMessageInput{QueueUrl: &started.QueueURL, MessageBody: new("20ms")})
+				out, err := c.SendMessage(context.Background(),
+					&sqs.SendMessageInput{QueueUrl: &started.QueueURL, MessageBody: new("20ms")})
 				if err != nil {
 					t.Errorf("sending: %v", err)
 					return
@@ -168,7 +173,8 @@ func deploy(t *testing.T, dataDir string, started event, dir string) (status int
 		t.Fatal(err)
 	}
 	body, _ := json.Marshal(map[string]string{"path": dir})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, started.Console+"/api/v1/deploy", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, started.Console+"/api/v1/deploy",
+		bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,10 +98,11 @@ func servedPlace(t *testing.T, name string) *place {
 	createQueue(t, client(started.Endpoint), name, fifoAttributes(name))
 	registry := sqsapi.NewRegistryClient(started.Endpoint, &http.Client{Transport: &http.Transport{}})
 	lease := func(ctx context.Context) (queue.Lease, error) { return registry.Read(ctx, leaseName) }
-	return &place{endpoint: started.Endpoint, queue: name, role: "scheduler", term: 1500 * time.Millisecond, lease: lease, since: shared{registry}.Since, runs: func(t *testing.T) []run {
-		serve.terminate(t)
-		return storedRuns(t, dir, name)
-	}}
+	return &place{endpoint: started.Endpoint, queue: name, role: "scheduler", term: 1500 * time.Millisecond,
+		lease: lease, since: shared{registry}.Since, runs: func(t *testing.T) []run {
+			serve.terminate(t)
+			return storedRuns(t, dir, name)
+		}}
 }
 
 func storedRuns(t *testing.T, dir, name string) (runs []run) {
@@ -220,7 +221,8 @@ func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, b
 	at := func(share float64) time.Duration {
 		return takeovers[int(share*float64(len(takeovers)-1))].Round(10 * time.Millisecond)
 	}
-	t.Logf("%d ticks over %d faults of the leader: doubles %d (with another id %d), missed %d, early %d; %d takeovers, p50 %v, p99 %v, longest %v, with a lease of %v; latest run %v late",
+	t.Logf("%d ticks over %d faults of the leader: doubles %d (with another id %d), missed %d, early %d; %d takeovers, "+
+		"p50 %v, p99 %v, longest %v, with a lease of %v; latest run %v late",
 		len(count), faults, doubles, foreign, missed, early, len(takeovers), at(0.5), at(0.99), at(1), testLease, latest)
 	if foreign > 0 || missed > 0 || early > 0 || doubles > 0 && !p.twice {
 		t.Errorf("doubles %d (with another id %d), missed %d, early %d: all should be 0", doubles, foreign, missed, early)
@@ -253,7 +255,8 @@ func (f *fleet) add() {
 	f.made++
 	n := &node{name: fmt.Sprintf("node-%d", f.made), wire: newWire(f.t, f.endpoint[len("http://"):])}
 	n.cmd = exec.Command(os.Args[0])
-	n.cmd.Env = append(os.Environ(), "ACCEPTANCE_ROLE="+f.role, "ACCEPTANCE_NAME="+n.name, "ACCEPTANCE_QUEUE="+f.queue, "ACCEPTANCE_TOLD="+f.told,
+	n.cmd.Env = append(os.Environ(), "ACCEPTANCE_ROLE="+f.role, "ACCEPTANCE_NAME="+n.name, "ACCEPTANCE_QUEUE="+f.queue,
+		"ACCEPTANCE_TOLD="+f.told,
 		"ACCEPTANCE_ENDPOINT=http://"+n.wire.address(), "AWS_ENDPOINT_URL=http://"+n.wire.address(),
 		"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true")
 	n.cmd.Stderr = os.Stderr

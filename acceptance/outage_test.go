@@ -27,7 +27,8 @@ func TestOutageBurnsNoReceives(t *testing.T) {
 		outage = d
 	}
 	address, dir := "127.0.0.1:"+testpeer.FreePort(t), t.TempDir() // whoever asks there is refused
-	p, started := start(t, "up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off", "--name", "jobs", "--target", "http://"+address,
+	p, started := start(t, "up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off", "--name", "jobs",
+		"--target", "http://"+address,
 		"--http-connections", fmt.Sprint(connections), "--visibility-timeout", "1", "--max-retries", "3")
 	c := client(started.Endpoint)
 	preload(t, c, started.QueueURL, messages, func(i int) string { return fmt.Sprint(i) })
@@ -46,10 +47,12 @@ func TestOutageBurnsNoReceives(t *testing.T) {
 	if err != nil {
 		t.Skipf("NOT RUN to its end: the port of the app was taken meanwhile: %v", err)
 	}
-	app := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}}
+	app := &httptest.Server{Listener: l,
+		Config: &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}}
 	app.Start()
 	t.Cleanup(app.Close)
-	p, started = start(t, "up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off", "--name", "jobs", "--target", "http://"+address, "--max-retries", "3")
+	p, started = start(t, "up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "off", "--name", "jobs",
+		"--target", "http://"+address, "--max-retries", "3")
 	awaitEmpty(t, started)
 	p.terminate(t)
 	checkLedger(t, dir, messages)
@@ -61,7 +64,8 @@ func preload(t *testing.T, c *sqs.Client, url string, n int, body func(i int) st
 	for first := 0; first < n; first += 10 {
 		batch := &sqs.SendMessageBatchInput{QueueUrl: &url}
 		for i := first; i < min(n, first+10); i++ {
-			batch.Entries = append(batch.Entries, types.SendMessageBatchRequestEntry{Id: new(fmt.Sprint(i)), MessageBody: new(body(i))})
+			batch.Entries = append(batch.Entries,
+				types.SendMessageBatchRequestEntry{Id: new(fmt.Sprint(i)), MessageBody: new(body(i))})
 		}
 		out, err := c.SendMessageBatch(t.Context(), batch)
 		if err != nil || len(out.Failed) > 0 {

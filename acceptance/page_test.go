@@ -70,7 +70,8 @@ func TestPagesSettings(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := 0
-	for _, name := range []string{"README.md", "docs/guide.md", "docs/workerless.md", "docs/queues.md", "docs/lambda.md", "docs/bundles.md", "docs/app.md", "docs/scaling.md"} {
+	for _, name := range []string{"README.md", "docs/guide.md", "docs/workerless.md", "docs/queues.md", "docs/lambda.md",
+		"docs/bundles.md", "docs/app.md", "docs/scaling.md"} {
 		for _, m := range typedUp.FindAllStringSubmatch(page(t, name), -1) {
 			args := []string{"check"}
 			for _, w := range shellWords.FindAllString(m[1], -1) {
@@ -111,8 +112,11 @@ func TestQueuesPageSettings(t *testing.T) {
 			t.Errorf("%v: %d\n%s\nwant\n%s", args, code, out, want)
 		}
 	}
-	for key, value := range map[string]string{"max_wait": "60s", "max": "2", "target": "http://127.0.0.1:8080", "function": "make-report", "lambda": "./bin/resize"} {
-		if out, _ := tendril(t, dir, nil, "explain", "queues"); !regexp.MustCompile(`(?m)^    ` + key + ` +` + regexp.QuoteMeta(value) + ` \(tendril.yaml:\d+\)$`).MatchString(out) {
+	for key, value := range map[string]string{"max_wait": "60s", "max": "2", "target": "http://127.0.0.1:8080",
+		"function": "make-report", "lambda": "./bin/resize"} {
+		if out, _ := tendril(t, dir, nil, "explain",
+			"queues"); !regexp.MustCompile(`(?m)^    ` + key + ` +` + regexp.QuoteMeta(value) +
+			` \(tendril.yaml:\d+\)$`).MatchString(out) {
 			t.Errorf("no queue has %s %s:\n%s", key, value, out)
 		}
 	}
@@ -124,20 +128,24 @@ func TestWorkerlessPageSettings(t *testing.T) {
 	t.Parallel()
 	text := page(t, "docs/workerless.md")
 	want := fenced(t, text, "queue    payments (sqs)")
-	flags := []string{"--function=my-function", "--queues=payments:3,submissions:2,default:1", "--poll-for=10", "--sleep=0"}
+	flags := []string{"--function=my-function", "--queues=payments:3,submissions:2,default:1", "--poll-for=10",
+		"--sleep=0"}
 	if !strings.Contains(text, "tendril check "+strings.Join(flags, " ")+"\n") {
 		t.Error("the page shows the output of another command")
 	}
 	if out, code := tendril(t, t.TempDir(), nil, append([]string{"check"}, flags...)...); code != 0 || out != want {
 		t.Errorf("%d\n%s\nwant\n%s", code, out, want)
 	}
-	env := []string{"WORKERLESS_FUNCTION=my-function", "WORKERLESS_QUEUES=payments:3,submissions:2,default:1", "WORKERLESS_POLL_FOR=10", "WORKERLESS_SLEEP=0",
+	env := []string{"WORKERLESS_FUNCTION=my-function", "WORKERLESS_QUEUES=payments:3,submissions:2,default:1",
+		"WORKERLESS_POLL_FOR=10", "WORKERLESS_SLEEP=0",
 		"WORKERLESS_CONCURRENCY=20", "WORKERLESS_NAME=my-app-staging", "WORKERLESS_METRICS_INTERVAL=30"}
 	if out, code := tendril(t, t.TempDir(), env, "check"); code != 0 || out != want {
 		t.Errorf("with variables: %d\n%s\nwant\n%s", code, out, want)
 	}
-	for option, value := range map[string]string{"wait-time": "10s", "http-connections": "20", "name": "my-app-staging", "metrics-interval": "30s", "cloudwatch": "on"} {
-		if out, code := tendril(t, t.TempDir(), env, "explain", option); code != 0 || !regexp.MustCompile(`(?m)^  value +`+value+`\b`).MatchString(out) {
+	for option, value := range map[string]string{"wait-time": "10s", "http-connections": "20", "name": "my-app-staging",
+		"metrics-interval": "30s", "cloudwatch": "on"} {
+		if out, code := tendril(t, t.TempDir(), env, "explain", option); code != 0 ||
+			!regexp.MustCompile(`(?m)^  value +`+value+`\b`).MatchString(out) {
 			t.Errorf("%s is not %s:\n%s", option, value, out)
 		}
 	}
@@ -162,7 +170,8 @@ func TestWorkerlessPageSurprises(t *testing.T) {
 		{"explain cloudwatch --queues a,b --name n", 0, "off (default: no queue and no function is Amazon's)"},
 		{"explain http-connections -concurrency=20", 0, "20 (--concurrency)"},
 	} {
-		if out, code := tendril(t, t.TempDir(), nil, strings.Fields(c.args)...); code != c.code || !strings.Contains(out, c.says) {
+		if out, code := tendril(t, t.TempDir(), nil, strings.Fields(c.args)...); code != c.code ||
+			!strings.Contains(out, c.says) {
 			t.Errorf("tendril %s: %d, want %d and %q\n%s", c.args, code, c.code, c.says, out)
 		}
 	}

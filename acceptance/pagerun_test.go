@@ -36,7 +36,9 @@ func open(t *testing.T, dir string, env []string, args ...string) *shop {
 	args = append([]string{"up", "--data-dir", dir, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0"}, args...)
 	p := launchIn(t, dir, env, args...)
 	// Lines for people have no event of that name: there the first receive tells.
-	return &shop{p, t, dir, p.await(t, "it started", func(e event) bool { return e.Msg == "started" || strings.Contains(e.Msg, " · receiving from ") })}
+	return &shop{p, t, dir, p.await(t, "it started", func(e event) bool {
+		return e.Msg == "started" || strings.Contains(e.Msg, " · receiving from ")
+	})}
 }
 
 // do runs another command of tendril against the environment.
@@ -92,7 +94,8 @@ func shape(text string) string {
 func TestLambdaPageGo(t *testing.T) {
 	t.Parallel()
 	text, dir := page(t, "docs/lambda.md"), t.TempDir()
-	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "bin", "resize"), "tendril/examples/lambda-resize").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, "bin", "resize"),
+		"tendril/examples/lambda-resize").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var photo bytes.Buffer
@@ -115,7 +118,8 @@ func TestLambdaPageGo(t *testing.T) {
 		t.Errorf("%+v, %v", made, err)
 	}
 	out, code := s.do(typedLine(t, text, `send --queue jobs --wait '{"source":"nothing.png"`)...)
-	if want := shape(fenced(t, strings.ReplaceAll(text, "\n   ", "\n"), "2da64e0d")); code != 1 || !strings.Contains(shape(out), want) {
+	if want := shape(fenced(t, strings.ReplaceAll(text, "\n   ", "\n"), "2da64e0d")); code != 1 ||
+		!strings.Contains(shape(out), want) {
 		t.Errorf("%d %s\nwant 1 and\n%s", code, out, want)
 	}
 	if code := s.terminate(t); code != 0 {
@@ -158,7 +162,8 @@ func TestQueuesPageStatus(t *testing.T) {
 	s.must(typedLine(t, text, "queues pause")...)
 	s.must("send", "--queue", "default", "waits")
 	out := s.must("status")
-	if first := "tendril: running, ready, PAUSED: database upgrade (default)"; !strings.HasPrefix(out, first) || !strings.Contains(text, first) {
+	if first := "tendril: running, ready, PAUSED: database upgrade (default)"; !strings.HasPrefix(out, first) ||
+		!strings.Contains(text, first) {
 		t.Errorf("the first line is not %s:\n%s", first, out)
 	}
 	// The health above changes from moment to moment.
@@ -170,7 +175,9 @@ func TestQueuesPageStatus(t *testing.T) {
 		t.Errorf("%d POSTs while the queue is paused, want 3", n)
 	}
 	s.must(typedLine(t, text, "queues resume")...)
-	app.await(t, "the paused message comes", func(all []posted) bool { return len(all) == 4 && all[3].header.Get("X-Aws-Sqsd-Queue") == "default" })
+	app.await(t, "the paused message comes", func(all []posted) bool {
+		return len(all) == 4 && all[3].header.Get("X-Aws-Sqsd-Queue") == "default"
+	})
 }
 
 // TestQueuesPageTask: a task's own queue is made and worked on.
@@ -198,7 +205,8 @@ func TestQueuesPageOwnSettings(t *testing.T) {
 	one, other := newScript(t, ok), newScript(t, ok)
 	dir := t.TempDir()
 	settings := "target: " + one.URL + "\nqueues:\n  - name: payments\n    weight: 3\n    http_path: /payments\n" +
-		"  - name: emails.fifo\n    weight: 2\n    http_path: /emails\n    mime_type: text/plain\n  - name: invoices\n    weight: 1\n    http_path: /invoices\n    target: " + other.URL + "\n"
+		"  - name: emails.fifo\n    weight: 2\n    http_path: /emails\n    mime_type: text/plain\n  - name: invoices\n" +
+		"    weight: 1\n    http_path: /invoices\n    target: " + other.URL + "\n"
 	if err := os.WriteFile(filepath.Join(dir, "tendril.yaml"), []byte(settings), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -210,7 +218,8 @@ func TestQueuesPageOwnSettings(t *testing.T) {
 	for _, p := range append(one.all(), other.all()...) {
 		got = append(got, p.header.Get("X-Aws-Sqsd-Queue")+" "+p.location+" "+p.header.Get("Content-Type"))
 	}
-	if want := "payments /payments application/json, emails.fifo /emails text/plain, invoices /invoices application/json"; strings.Join(got, ", ") != want {
+	want := "payments /payments application/json, emails.fifo /emails text/plain, invoices /invoices application/json"
+	if strings.Join(got, ", ") != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
@@ -222,22 +231,28 @@ func TestGuideNotification(t *testing.T) {
 	app := newScript(t, func(w http.ResponseWriter, _ *http.Request, _ posted) { w.WriteHeader(http.StatusOK) })
 	s := open(t, t.TempDir(), nil, "--queue", "jobs", "--via-sns", "--target", app.URL)
 	var envelope bytes.Buffer
-	if err := json.Compact(&envelope, []byte(fenced(t, page(t, "docs/guide.md"), "{\n  \"Type\": \"Notification\""))); err != nil {
+	if err := json.Compact(&envelope,
+		[]byte(fenced(t, page(t, "docs/guide.md"), "{\n  \"Type\": \"Notification\""))); err != nil {
 		t.Fatal(err)
 	}
 	s.must("send", "--wait", envelope.String())
-	const parent, xray = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"
+	const parent, xray = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"
 	text := "String"
 	if _, err := client(s.started.Endpoint).SendMessage(t.Context(), &sqs.SendMessageInput{
 		QueueUrl: &s.started.QueueURL, MessageBody: new("raw"),
-		MessageAttributes:       map[string]types.MessageAttributeValue{"traceparent": {DataType: &text, StringValue: new(parent)}},
-		MessageSystemAttributes: map[string]types.MessageSystemAttributeValue{"AWSTraceHeader": {DataType: &text, StringValue: new(xray)}},
+		MessageAttributes: map[string]types.MessageAttributeValue{"traceparent": {DataType: &text,
+			StringValue: new(parent)}},
+		MessageSystemAttributes: map[string]types.MessageSystemAttributeValue{"AWSTraceHeader": {DataType: &text,
+			StringValue: new(xray)}},
 	}); err != nil {
 		t.Fatal(err)
 	}
 	all := app.await(t, "both come", func(all []posted) bool { return len(all) == 2 })
-	if p := all[0]; p.body != `{"order":42}` || p.header.Get("X-Aws-Sqsd-Attr-Tenant") != "acme" || p.header.Get("X-Aws-Sqsd-Attr-Sns-Subject") != "new order" ||
-		p.header.Get("X-Aws-Sqsd-Attr-Sns-Topic-Arn") != "arn:aws:sns:us-west-2:123456789012:orders" || p.header.Get("X-Aws-Sqsd-Attr-Sns-Message-Id") == "" {
+	if p := all[0]; p.body != `{"order":42}` || p.header.Get("X-Aws-Sqsd-Attr-Tenant") != "acme" ||
+		p.header.Get("X-Aws-Sqsd-Attr-Sns-Subject") != "new order" ||
+		p.header.Get("X-Aws-Sqsd-Attr-Sns-Topic-Arn") != "arn:aws:sns:us-west-2:123456789012:orders" ||
+		p.header.Get("X-Aws-Sqsd-Attr-Sns-Message-Id") == "" {
 		t.Errorf("%q %v", p.body, p.header)
 	}
 	if p := all[1]; p.body != "raw" || p.header.Get("Traceparent") != parent || p.header.Get("X-Amzn-Trace-Id") != xray {
@@ -261,8 +276,12 @@ func TestGuideLogs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			app := newScript(t, func(w http.ResponseWriter, _ *http.Request, _ posted) { w.WriteHeader(http.StatusInternalServerError) })
-			s := open(t, t.TempDir(), nil, append(c.args, "--queue", "jobs", "--log-format", "sqsd", "--error-visibility-timeout", "1", "--target", app.URL)...)
+			app := newScript(t, func(w http.ResponseWriter, _ *http.Request, _ posted) {
+				w.WriteHeader(http.StatusInternalServerError)
+			})
+			s := open(t, t.TempDir(), nil,
+				append(c.args, "--queue", "jobs", "--log-format", "sqsd", "--error-visibility-timeout", "1", "--target",
+					app.URL)...)
 			file := filepath.Join(s.dir, "work.ndjson")
 			if err := os.WriteFile(file, []byte(strings.Repeat("{}\n", 60)), 0o644); err != nil {
 				t.Fatal(err)
@@ -295,11 +314,15 @@ func TestWorkerlessName(t *testing.T) {
 	t.Cleanup(watch.Close)
 	lambda := httptest.NewServer(http.HandlerFunc(a.invoke))
 	t.Cleanup(lambda.Close)
-	env := []string{"AWS_ENDPOINT_URL_SQS=" + a.endpoint, "AWS_ENDPOINT_URL_LAMBDA=" + lambda.URL, "AWS_ENDPOINT_URL_CLOUDWATCH=" + watch.URL, "TENDRIL_CONSOLE=127.0.0.1:0"}
+	env := []string{"AWS_ENDPOINT_URL_SQS=" + a.endpoint, "AWS_ENDPOINT_URL_LAMBDA=" + lambda.URL,
+		"AWS_ENDPOINT_URL_CLOUDWATCH=" + watch.URL, "TENDRIL_CONSOLE=127.0.0.1:0"}
 	a.fill(1)
-	p, _ := startWith(t, env, "up", "--function=my-function", "--queues=payments,submissions,default", "--name=my-app-staging", "--metrics-interval=1")
+	p, _ := startWith(t, env, "up", "--function=my-function", "--queues=payments,submissions,default",
+		"--name=my-app-staging", "--metrics-interval=1")
 	a.await(3)
-	p.await(t, "all are settled", func(event) bool { return p.count(func(e event) bool { return e.Outcome == "done" }) == 3 })
+	p.await(t, "all are settled", func(event) bool {
+		return p.count(func(e event) bool { return e.Outcome == "done" }) == 3
+	})
 	if code := p.terminate(t); code != 0 {
 		t.Errorf("exit status %d", code)
 	}
@@ -311,7 +334,8 @@ func TestWorkerlessName(t *testing.T) {
 		}
 		all += c
 	}
-	for _, want := range []string{"MessagesProcessed", "MessagesFailed", "Duration", "payments", "submissions", "default"} {
+	for _, want := range []string{"MessagesProcessed", "MessagesFailed", "Duration", "payments", "submissions",
+		"default"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("CloudWatch was not told of %s: %q", want, all)
 		}

@@ -36,8 +36,10 @@ func TestPoisonIsFoundAndTheInnocentAreSpared(t *testing.T) {
 		return fmt.Sprintf("5ms %d", i)
 	}
 	journal, data := filepath.Join(t.TempDir(), "journal"), t.TempDir()
-	p, started := start(t, "up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port", testpeer.FreePort(t), "--name", "jobs",
-		"--http-connections", "10", "--visibility-timeout", "20", "--error-visibility-timeout", "2", "--max-retries", "6", "--shutdown-timeout", "30s",
+	p, started := start(t, "up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port",
+		testpeer.FreePort(t), "--name", "jobs",
+		"--http-connections", "10", "--visibility-timeout", "20", "--error-visibility-timeout", "2", "--max-retries", "6",
+		"--shutdown-timeout", "30s",
 		writeBundle(t, map[string]string{"Procfile": appLine(journal, "1")}))
 	awaitWeb(t, p)
 	c := client(started.Endpoint)
@@ -78,7 +80,9 @@ func TestPoisonIsFoundAndTheInnocentAreSpared(t *testing.T) {
 		}
 	}
 	done := len(times)
-	t.Logf("%d messages, %d of them poison, in %v: %d done, %d dead-lettered (with those sent again), of which innocent %d; good messages flow at %.0f/s beside killers, of which the app died %d times meanwhile, and %.0f/s alone, %.0f %%",
+	t.Logf("%d messages, %d of them poison, in %v: %d done, %d dead-lettered (with those sent again), of which "+
+		"innocent %d; good messages flow at %.0f/s beside killers, of which the app died %d times meanwhile, and %.0f/s "+
+		"alone, %.0f %%",
 		messages, messages/100, all.Round(time.Second), done, dead, innocent, beside, died, alone, 100*beside/alone)
 	if want := messages - messages/100 + 2*per; dead != messages/100+known || innocent != 0 || done != want {
 		t.Errorf("%d done, %d dead of which %d innocent; want %d, %d, 0", done, dead, innocent, want, messages/100+known)
@@ -154,7 +158,8 @@ func awaitQuiet(t *testing.T, started event) {
 	c := client(started.Endpoint)
 	for range 3000 {
 		a := attributes(t.Context(), t, c, started.QueueURL)
-		if a["ApproximateNumberOfMessages"] == "0" && a["ApproximateNumberOfMessagesNotVisible"] == "0" && a["ApproximateNumberOfMessagesDelayed"] == "0" {
+		if a["ApproximateNumberOfMessages"] == "0" && a["ApproximateNumberOfMessagesNotVisible"] == "0" &&
+			a["ApproximateNumberOfMessagesDelayed"] == "0" {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)

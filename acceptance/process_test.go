@@ -125,7 +125,8 @@ func launchWith(t *testing.T, env []string, args ...string) *process {
 // launchIn is launchWith in a folder; "" means this one.
 func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: program(t, args...), stderr: new(strings.Builder), exited: make(chan struct{}), news: make(chan struct{})}
+	p := &process{cmd: program(t, args...), stderr: new(strings.Builder), exited: make(chan struct{}),
+		news: make(chan struct{})}
 	p.cmd.Dir = dir
 	p.cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1",
 		"AWS_EC2_METADATA_DISABLED=true", "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir())
@@ -243,7 +244,8 @@ func (p *process) terminate(t *testing.T) int {
 // an acknowledged send is one that this very call saw acknowledged.
 func client(endpoint string) *sqs.Client {
 	return sqs.New(sqs.Options{
-		BaseEndpoint: &endpoint, Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+		BaseEndpoint: &endpoint, Region: "us-east-1",
+		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
 		// A transport of its own: closing a test server closes the idle
 		// connections of the default one, whoever uses them.
 		Retryer: aws.NopRetryer{}, HTTPClient: &http.Client{Transport: &http.Transport{}, Timeout: 30 * time.Second},
@@ -262,7 +264,8 @@ func createQueue(t *testing.T, c *sqs.Client, name string, attrs map[string]stri
 // attributes returns all attributes of a queue.
 func attributes(ctx context.Context, t *testing.T, c *sqs.Client, url string) map[string]string {
 	t.Helper()
-	out, err := c.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqsAttribute{"All"}})
+	out, err := c.GetQueueAttributes(ctx,
+		&sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: []sqsAttribute{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}

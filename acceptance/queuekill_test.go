@@ -98,7 +98,9 @@ func (ps *producers) produce(ctx context.Context, who int, c *sqs.Client, queueU
 	for seq := 0; ctx.Err() == nil; seq++ {
 		in := &sqs.SendMessageBatchInput{QueueUrl: &queueURL}
 		for i := range 10 {
-			in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), MessageBody: aws.String(fmt.Sprintf("%d/%d/%d", who, seq, i))})
+			in.Entries = append(in.Entries,
+				types.SendMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)),
+					MessageBody: aws.String(fmt.Sprintf("%d/%d/%d", who, seq, i))})
 		}
 		out, err := c.SendMessageBatch(ctx, in)
 		if err != nil {
@@ -138,7 +140,8 @@ func drain(t *testing.T, c *sqs.Client, queueURL string) map[string]string {
 	t.Helper()
 	got := map[string]string{}
 	for {
-		out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &queueURL, MaxNumberOfMessages: 10, VisibilityTimeout: 600})
+		out, err := c.ReceiveMessage(t.Context(),
+			&sqs.ReceiveMessageInput{QueueUrl: &queueURL, MaxNumberOfMessages: 10, VisibilityTimeout: 600})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +154,8 @@ func drain(t *testing.T, c *sqs.Client, queueURL string) map[string]string {
 				t.Errorf("message %s was received twice", *m.MessageId)
 			}
 			got[*m.MessageId] = *m.Body
-			in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), ReceiptHandle: m.ReceiptHandle})
+			in.Entries = append(in.Entries,
+				types.DeleteMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), ReceiptHandle: m.ReceiptHandle})
 		}
 		if del, err := c.DeleteMessageBatch(t.Context(), in); err != nil || len(del.Failed) > 0 {
 			t.Fatalf("deleting: %v, failed %v", err, del)

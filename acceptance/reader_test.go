@@ -43,10 +43,13 @@ const noiseLines = 900
 func pipe(t *testing.T, connect func(cmd *exec.Cmd) *os.File, args ...string) *piped {
 	t.Helper()
 	dir := t.TempDir()
-	p := &piped{dir: t.TempDir(), journal: filepath.Join(dir, "journal"), noise: filepath.Join(dir, "noise"), silent: filepath.Join(dir, "silent"), exited: make(chan struct{})}
+	p := &piped{dir: t.TempDir(), journal: filepath.Join(dir, "journal"), noise: filepath.Join(dir, "noise"),
+		silent: filepath.Join(dir, "silent"), exited: make(chan struct{})}
 	app := writeBundle(t, map[string]string{"Procfile": appLine(p.journal, "1") +
-		fmt.Sprintf("noise: while [ ! -e %s ]; do sleep 0.05; done; yes %s | head -n %d; touch %s; exec sleep 1000\n", p.noise, strings.Repeat("x", 8000), noiseLines, p.silent)})
-	p.cmd = program(t, append(append([]string{"up", "--data-dir", p.dir, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0",
+		fmt.Sprintf("noise: while [ ! -e %s ]; do sleep 0.05; done; yes %s | head -n %d; touch %s; exec sleep 1000\n",
+			p.noise, strings.Repeat("x", 8000), noiseLines, p.silent)})
+	p.cmd = program(t, append(append([]string{"up", "--data-dir", p.dir, "--listen", "127.0.0.1:0", "--console",
+		"127.0.0.1:0",
 		"--port", testpeer.FreePort(t), "--name", "jobs"}, args...), app)...)
 	p.cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir())
 	p.out = bufio.NewReader(connect(p.cmd))
@@ -286,7 +289,8 @@ func TestShortCommandsEndWithTheirReader(t *testing.T) {
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = w, &said
 	cmd.Run()
-	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGPIPE || said.Len() > 0 {
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGPIPE ||
+		said.Len() > 0 {
 		t.Errorf("it ended with %v\n%s", cmd.ProcessState, &said)
 	}
 }
@@ -300,22 +304,28 @@ func TestExportGivesBackWhatNobodyReads(t *testing.T) {
 	jobs := createQueue(t, c, "jobs", map[string]string{"VisibilityTimeout": "600"})
 	const sent = 25
 	for range sent {
-		if _, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &jobs, MessageBody: new(strings.Repeat("x", 2000))}); err != nil {
+		if _, err := c.SendMessage(t.Context(),
+			&sqs.SendMessageInput{QueueUrl: &jobs, MessageBody: new(strings.Repeat("x", 2000))}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	createQueue(t, c, "app", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + attributes(t.Context(), t, c, jobs)["QueueArn"] + `","maxReceiveCount":"3"}`})
+	createQueue(t, c, "app",
+		map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + attributes(t.Context(), t, c, jobs)["QueueArn"] +
+			`","maxReceiveCount":"3"}`})
 	r, w := osPipe(t)
 	r.Close()
 	cmd := program(t, "dead", "export", "--queue", strings.TrimSuffix(jobs, "jobs")+"app")
-	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1", "XDG_CONFIG_HOME="+t.TempDir())
+	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1",
+		"XDG_CONFIG_HOME="+t.TempDir())
 	var said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = w, &said
 	cmd.Run()
-	if code := cmd.ProcessState.ExitCode(); code != 128+int(syscall.SIGPIPE) || strings.Contains(said.String(), "tendril:") {
+	if code := cmd.ProcessState.ExitCode(); code != 128+int(syscall.SIGPIPE) ||
+		strings.Contains(said.String(), "tendril:") {
 		t.Errorf("exit status %d\n%s", code, &said)
 	}
 	if now := attributes(t.Context(), t, c, jobs); now["ApproximateNumberOfMessages"] != strconv.Itoa(sent) {
-		t.Errorf("%s of %d messages are visible, %s in flight", now["ApproximateNumberOfMessages"], sent, now["ApproximateNumberOfMessagesNotVisible"])
+		t.Errorf("%s of %d messages are visible, %s in flight", now["ApproximateNumberOfMessages"], sent,
+			now["ApproximateNumberOfMessagesNotVisible"])
 	}
 }

@@ -21,7 +21,8 @@ func TestReadmeFirstCommand(t *testing.T) {
 		t.Fatal("the README's first command is another one now: test that")
 	}
 	began := time.Now()
-	p, _ := start(t, "up", "../examples/thumbnails", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port", testpeer.FreePort(t))
+	p, _ := start(t, "up", "../examples/thumbnails", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console",
+		"127.0.0.1:0", "--port", testpeer.FreePort(t))
 	// A minute may begin meanwhile, and with it the example's periodic task: what
 	// counts is pictures.
 	p.await(t, "24 thumbnails were made", func(e event) bool {

@@ -50,11 +50,13 @@ func play(role string) (known bool, err error) {
 }
 
 func (i instance) run(store leader.Store, registry func(periodic.Leadership) periodic.Registry) error {
-	elector, err := leader.New(store, leader.Options{Name: leaseName, Owner: i.name, Lease: testLease, Renew: testRenew, CallTimeout: testCall})
+	elector, err := leader.New(store,
+		leader.Options{Name: leaseName, Owner: i.name, Lease: testLease, Renew: testRenew, CallTimeout: testCall})
 	if err != nil {
 		return err
 	}
-	tasks := &periodic.File{Tasks: []periodic.Task{{Name: tickTask, URL: "/tick", Schedule: periodic.Every(time.Second), Missed: periodic.MissedAll}}}
+	tasks := &periodic.File{Tasks: []periodic.Task{{Name: tickTask, URL: "/tick", Schedule: periodic.Every(time.Second),
+		Missed: periodic.MissedAll}}}
 	scheduler := periodic.New(tasks, elector, registry(elector), periodic.Options{
 		Queue: i.queue, CallTimeout: testCall, Events: periodic.Events{Skipped: i.skipped},
 	})

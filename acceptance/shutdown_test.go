@@ -23,14 +23,16 @@ import (
 func appUp(t *testing.T, files map[string]string, args ...string) (p *process, started event, port string) {
 	t.Helper()
 	port = testpeer.FreePort(t)
-	args = append([]string{"up", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port", port, "--name", "jobs"}, args...)
+	args = append([]string{"up", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0",
+		"--port", port, "--name", "jobs"}, args...)
 	p, started = start(t, append(args, writeBundle(t, files))...)
 	return p, started, port
 }
 
 func sendBody(t *testing.T, started event, body string) (id string) {
 	t.Helper()
-	out, err := client(started.Endpoint).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &started.QueueURL, MessageBody: &body})
+	out, err := client(started.Endpoint).SendMessage(t.Context(),
+		&sqs.SendMessageInput{QueueUrl: &started.QueueURL, MessageBody: &body})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +103,8 @@ func TestStuckJob(t *testing.T) {
 	files := map[string]string{
 		"Procfile": appLine(journal, "1"),
 		// The one setting that the article's script was about.
-		".ebextensions/worker.config": "option_settings:\n  aws:elasticbeanstalk:application:environment:\n    WORKER_SHUTDOWN_DELAY: 1\n",
+		".ebextensions/worker.config": "option_settings:\n  aws:elasticbeanstalk:application:environment:\n" +
+			"    WORKER_SHUTDOWN_DELAY: 1\n",
 	}
 	p, started, port := appUp(t, files, "--shutdown-timeout", "1s")
 	sendBody(t, started, "stuck")
@@ -124,11 +127,14 @@ func TestCrashLoop(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
 	once := filepath.Join(t.TempDir(), "once")
-	line := strings.Replace(appLine(journal, "1"), "web: ", fmt.Sprintf("web: if [ -e %s ]; then exit 7; fi; touch %s; ", once, once), 1)
+	line := strings.Replace(appLine(journal, "1"), "web: ",
+		fmt.Sprintf("web: if [ -e %s ]; then exit 7; fi; touch %s; ", once, once), 1)
 	p, started, _ := appUp(t, map[string]string{"Procfile": line}, "--restart-limit", "2", "--restart-window", "60")
 	awaitWeb(t, p)
 	id := sendBody(t, started, "poison") // ends the app, which then cannot start any more
-	p.await(t, "the app was given up", func(e event) bool { return e.Level == "ERROR" && strings.Contains(e.Msg, "failed 3 times") })
+	p.await(t, "the app was given up", func(e event) bool {
+		return e.Level == "ERROR" && strings.Contains(e.Msg, "failed 3 times")
+	})
 	time.Sleep(5 * time.Second) // an app that is away is waited for a moment, in case it comes back
 	a := attributes(t.Context(), t, client(started.Endpoint), started.QueueURL)
 	if a["ApproximateNumberOfMessages"] == "" {
@@ -141,7 +147,8 @@ func TestCrashLoop(t *testing.T) {
 		sendBody(t, started, "1ms")
 	}
 	time.Sleep(time.Second)
-	if n := attributes(t.Context(), t, client(started.Endpoint), started.QueueURL)["ApproximateNumberOfMessages"]; n != "3" {
+	if n := attributes(t.Context(), t, client(started.Endpoint),
+		started.QueueURL)["ApproximateNumberOfMessages"]; n != "3" {
 		t.Errorf("%s messages are visible, want the 3 that nobody received (beside %s, which hides)", n, id)
 	}
 	p.terminate(t)
@@ -183,7 +190,8 @@ func TestStopDuringTheStart(t *testing.T) {
 func TestStopDuringADeployment(t *testing.T) {
 	t.Parallel()
 	journal, mark := filepath.Join(t.TempDir(), "journal"), "ACCEPTANCE_MARK="+t.TempDir()
-	s := open(t, t.TempDir(), nil, "--name", "jobs", "--port", testpeer.FreePort(t), writeBundle(t, map[string]string{"Procfile": appLine(journal, "1")}))
+	s := open(t, t.TempDir(), nil, "--name", "jobs", "--port", testpeer.FreePort(t),
+		writeBundle(t, map[string]string{"Procfile": appLine(journal, "1")}))
 	awaitWeb(t, s.process)
 	deployed := make(chan string)
 	go func() {
@@ -239,7 +247,8 @@ func TestKilledTendrilLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	journal := filepath.Join(t.TempDir(), "journal")
 	mark := "ACCEPTANCE_JOURNAL=" + journal
-	line := strings.Replace(appLine(journal, "1"), " exec ", " ; export ACCEPTANCE_ROLE ACCEPTANCE_JOURNAL; sleep 1000 & ", 1)
+	line := strings.Replace(appLine(journal, "1"), " exec ",
+		" ; export ACCEPTANCE_ROLE ACCEPTANCE_JOURNAL; sleep 1000 & ", 1)
 	p, _, port := appUp(t, map[string]string{"Procfile": line})
 	awaitWeb(t, p)
 	if len(survivors(mark)) == 0 {

@@ -75,9 +75,11 @@ func (s *systemd) silent(word string) {
 func TestSystemdIsTold(t *testing.T) {
 	t.Parallel()
 	s, allowed := newSystemd(t), filepath.Join(t.TempDir(), "allowed")
-	line := strings.Replace(appLine(filepath.Join(t.TempDir(), "journal"), "1"), "web: ", fmt.Sprintf("web: until [ -e %s ]; do sleep 0.05; done; ", allowed), 1)
+	line := strings.Replace(appLine(filepath.Join(t.TempDir(), "journal"), "1"), "web: ",
+		fmt.Sprintf("web: until [ -e %s ]; do sleep 0.05; done; ", allowed), 1)
 	dir := writeBundle(t, map[string]string{"Procfile": line})
-	p := launchWith(t, []string{"NOTIFY_SOCKET=" + s.path}, "up", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0",
+	p := launchWith(t, []string{"NOTIFY_SOCKET=" + s.path}, "up", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0",
+		"--console", "127.0.0.1:0",
 		"--port", testpeer.FreePort(t), "--app-ready-timeout", "50s", "--shutdown-timeout", "20s", "--app-grace", "5s", dir)
 	if heard := s.await("EXTEND"); heard[len(heard)-1] != "EXTEND_TIMEOUT_USEC=80000000" {
 		t.Errorf("a start may take %q, want what the app has and half a minute", heard)
@@ -105,8 +107,10 @@ func TestSystemdIsTold(t *testing.T) {
 func TestSystemdIsNotToldOfAnAppThatDoesNotComeUp(t *testing.T) {
 	t.Parallel()
 	s := newSystemd(t)
-	p := launchWith(t, []string{"NOTIFY_SOCKET=" + s.path}, "up", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off",
-		"--port", testpeer.FreePort(t), "--app-ready-timeout", "1s", writeBundle(t, map[string]string{"Procfile": "web: sleep 1000\n"}))
+	p := launchWith(t, []string{"NOTIFY_SOCKET=" + s.path}, "up", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0",
+		"--console", "off",
+		"--port", testpeer.FreePort(t), "--app-ready-timeout", "1s",
+		writeBundle(t, map[string]string{"Procfile": "web: sleep 1000\n"}))
 	for _, heard := range s.await("STOPPING=1") {
 		if strings.HasPrefix(heard, "READY") {
 			t.Errorf("systemd heard %q", heard)

@@ -102,7 +102,8 @@ func TestKilledEnvironmentLosesNothing(t *testing.T) {
 	app := newRecorder(t, 5*time.Millisecond)
 	dir := t.TempDir()
 	up := func() (*process, event) {
-		return start(t, "up", "--data-dir", dir, "--name", "jobs", "--target", app.URL, "--listen", "127.0.0.1:0", "--console", "off",
+		return start(t, "up", "--data-dir", dir, "--name", "jobs", "--target", app.URL, "--listen", "127.0.0.1:0",
+			"--console", "off",
 			"--http-connections", fmt.Sprint(connections), "--visibility-timeout", "2", "--max-retries", "100")
 	}
 	p, started := up()
@@ -140,7 +141,8 @@ func TestTermUnderLoadLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	sent := 0
 	for i := range stops {
-		p, started := start(t, "up", "--data-dir", dir, "--name", "jobs", "--target", app.URL, "--listen", "127.0.0.1:0", "--console", "off",
+		p, started := start(t, "up", "--data-dir", dir, "--name", "jobs", "--target", app.URL, "--listen", "127.0.0.1:0",
+			"--console", "off",
 			"--http-connections", "20")
 		sendMany(t, client(started.Endpoint), started.QueueURL, per)
 		sent += per
@@ -156,7 +158,8 @@ func TestTermUnderLoadLosesNothing(t *testing.T) {
 	if app.aborted > 0 || app.repeats() > 0 {
 		t.Errorf("%d POSTs were cut off, %d repeated; both should be 0", app.aborted, app.repeats())
 	}
-	t.Logf("%d messages over %d stops under load: lost 0, cut off %d, repeated %d", sent, stops, app.aborted, app.repeats())
+	t.Logf("%d messages over %d stops under load: lost 0, cut off %d, repeated %d", sent, stops, app.aborted,
+		app.repeats())
 }
 
 func sendMany(t *testing.T, c *sqs.Client, queueURL string, n int) {
@@ -164,7 +167,9 @@ func sendMany(t *testing.T, c *sqs.Client, queueURL string, n int) {
 	for from := 0; from < n; from += 10 {
 		in := &sqs.SendMessageBatchInput{QueueUrl: &queueURL}
 		for i := from; i < min(from+10, n); i++ {
-			in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), MessageBody: aws.String(fmt.Sprintf("job %d", i))})
+			in.Entries = append(in.Entries,
+				types.SendMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)),
+					MessageBody: aws.String(fmt.Sprintf("job %d", i))})
 		}
 		out, err := c.SendMessageBatch(t.Context(), in)
 		if err != nil || len(out.Failed) > 0 {

@@ -33,7 +33,8 @@ func TestTasksComeAndGoWithVersions(t *testing.T) {
 	for _, c := range []struct{ cron, says, tasks string }{
 		{strings.ReplaceAll(dailyTasks, "tidy", "sweep"), "runs version 2 ", "sweep"},
 		{strings.ReplaceAll(dailyTasks, "0 3", "0 33"), "cron.yaml:3", "sweep"},
-		{strings.ReplaceAll(dailyTasks, "url:", "queue: others, url:"), "the queue others was not there at the start", "sweep"},
+		{strings.ReplaceAll(dailyTasks, "url:", "queue: others, url:"), "the queue others was not there at the start",
+			"sweep"},
 		{"", "runs version 3 ", ""},
 		{dailyTasks, "runs version 4 ", "tidy"},
 	} {
@@ -55,13 +56,15 @@ func TestTasksComeAndGoWithVersions(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(without, "cron.yaml"), []byte(dailyTasks), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out := s.must("reload"); !strings.Contains(out, "1 periodic task of ") || !strings.Contains(s.must("tasks", "list"), "tidy") {
+	if out := s.must("reload"); !strings.Contains(out, "1 periodic task of ") ||
+		!strings.Contains(s.must("tasks", "list"), "tidy") {
 		t.Errorf("a file that came into the folder of a version without: %s", out)
 	}
 	if err := os.Remove(filepath.Join(without, "cron.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	if out := s.must("reload"); !strings.Contains(out, "0 periodic tasks of ") || strings.Contains(s.must("tasks", "list"), "tidy") {
+	if out := s.must("reload"); !strings.Contains(out, "0 periodic tasks of ") ||
+		strings.Contains(s.must("tasks", "list"), "tidy") {
 		t.Errorf("a file that was taken out of the folder: %s", out)
 	}
 }
@@ -106,12 +109,15 @@ func TestTasksThatCameLater(t *testing.T) {
 func TestVersionForOneThatNeverCameUp(t *testing.T) {
 	t.Parallel()
 	journal, data := filepath.Join(t.TempDir(), "journal"), t.TempDir()
-	p, started := start(t, "up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port", testpeer.FreePort(t), "--name", "jobs",
+	p, started := start(t, "up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port",
+		testpeer.FreePort(t), "--name", "jobs",
 		"--restart-limit", "1", writeBundle(t, map[string]string{"Procfile": "web: sleep 1000\n"}))
-	if status, answer := deploy(t, data, started, writeBundle(t, map[string]string{"Procfile": "web: exit 1\n"})); status != http.StatusUnprocessableEntity {
+	if status, answer := deploy(t, data, started,
+		writeBundle(t, map[string]string{"Procfile": "web: exit 1\n"})); status != http.StatusUnprocessableEntity {
 		t.Errorf("deploying what ends at once: %d %s", status, answer)
 	}
-	if status, answer := deploy(t, data, started, writeBundle(t, map[string]string{"Procfile": appLine(journal, "3")})); status != http.StatusOK {
+	if status, answer := deploy(t, data, started,
+		writeBundle(t, map[string]string{"Procfile": appLine(journal, "3")})); status != http.StatusOK {
 		t.Errorf("deploying what works: %d %s", status, answer)
 	}
 	id := sendBody(t, started, "1ms")
@@ -138,7 +144,8 @@ func TestReloadIsNotTakenBackByADeployment(t *testing.T) {
 	}
 	write(config, "http_path: /a\n")
 	line := appLine(filepath.Join(dir, "journal"), "1")
-	s := open(t, t.TempDir(), nil, "--name", "jobs", "--port", testpeer.FreePort(t), "--config", config, writeBundle(t, map[string]string{"Procfile": line}))
+	s := open(t, t.TempDir(), nil, "--name", "jobs", "--port", testpeer.FreePort(t), "--config", config,
+		writeBundle(t, map[string]string{"Procfile": line}))
 	awaitWeb(t, s.process)
 	next := writeBundle(t, map[string]string{
 		"Procfile":                    line,
@@ -161,7 +168,8 @@ func TestReloadIsNotTakenBackByADeployment(t *testing.T) {
 	}
 	write(goOn, "")
 	for range 2 {
-		if out := <-both; !strings.Contains(out, " 0 ") || strings.HasPrefix(out, "reload") && !strings.Contains(out, "in force now: http-path") {
+		if out := <-both; !strings.Contains(out, " 0 ") || strings.HasPrefix(out, "reload") &&
+			!strings.Contains(out, "in force now: http-path") {
 			t.Error(out)
 		}
 	}
@@ -175,7 +183,8 @@ func TestReloadIsNotTakenBackByADeployment(t *testing.T) {
 func TestRefusedArchiveLeavesNothing(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	p, started := start(t, "up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port", testpeer.FreePort(t), "--name", "jobs",
+	p, started := start(t, "up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port",
+		testpeer.FreePort(t), "--name", "jobs",
 		writeBundle(t, map[string]string{"Procfile": appLine(filepath.Join(t.TempDir(), "journal"), "1")}))
 	awaitWeb(t, p)
 	archive := filepath.Join(t.TempDir(), "broken.zip")

@@ -106,7 +106,8 @@ func (a *arena) up(args ...string) *process {
 	a.t.Helper()
 	lambda := httptest.NewServer(http.HandlerFunc(a.invoke))
 	a.t.Cleanup(lambda.Close)
-	env := []string{"AWS_ENDPOINT_URL_SQS=" + a.endpoint, "AWS_ENDPOINT_URL_LAMBDA=" + lambda.URL, "TENDRIL_CONSOLE=127.0.0.1:0", "TENDRIL_CLOUDWATCH=off"}
+	env := []string{"AWS_ENDPOINT_URL_SQS=" + a.endpoint, "AWS_ENDPOINT_URL_LAMBDA=" + lambda.URL,
+		"TENDRIL_CONSOLE=127.0.0.1:0", "TENDRIL_CLOUDWATCH=off"}
 	p, _ := startWith(a.t, env, append([]string{"up"}, args...)...)
 	return p
 }
@@ -158,7 +159,8 @@ func (a *arena) fill(n int) {
 		for first := 0; first < n; first += 10 {
 			batch := &sqs.SendMessageBatchInput{QueueUrl: new(a.urls[name])}
 			for i := first; i < min(n, first+10); i++ {
-				batch.Entries = append(batch.Entries, types.SendMessageBatchRequestEntry{Id: new(fmt.Sprint(i)), MessageBody: new(fmt.Sprintf("%s %d", name, i))})
+				batch.Entries = append(batch.Entries,
+					types.SendMessageBatchRequestEntry{Id: new(fmt.Sprint(i)), MessageBody: new(fmt.Sprintf("%s %d", name, i))})
 			}
 			if _, err := a.sqs.SendMessageBatch(a.t.Context(), batch); err != nil {
 				a.t.Fatal(err)
@@ -212,7 +214,8 @@ func (a *arena) everyOnce(n int) {
 func TestWorkerlessWeights(t *testing.T) { // not beside the tests that take all of the machine: shares are measured
 	eachPlace(t, func(t *testing.T, a *arena) {
 		a.fill(a.sample * 2 / 3) // the sample takes half of it from payments
-		a.up("--function=my-function", "--queues=payments:3,submissions:2,default:1", "--poll-for=10", "--sleep=0", "-concurrency=4")
+		a.up("--function=my-function", "--queues=payments:3,submissions:2,default:1", "--poll-for=10", "--sleep=0",
+			"-concurrency=4")
 		full := a.await(a.sample)[:a.sample]
 		got := shares(full)
 		for name, want := range map[string]float64{"payments": 50, "submissions": 100. / 3, "default": 100. / 6} {
@@ -272,7 +275,8 @@ func TestWorkerlessStrictOrder(t *testing.T) {
 func TestWorkerlessIdle(t *testing.T) {
 	t.Parallel()
 	eachPlace(t, func(t *testing.T, a *arena) {
-		a.up("--function=my-function", "--queues=payments:3,submissions:2,default:1", "--poll-for=10", "--sleep=0", "--concurrency=50")
+		a.up("--function=my-function", "--queues=payments:3,submissions:2,default:1", "--poll-for=10", "--sleep=0",
+			"--concurrency=50")
 		time.Sleep(2 * time.Second)
 		a.mu.Lock()
 		before := a.receives
@@ -286,7 +290,8 @@ func TestWorkerlessIdle(t *testing.T) {
 		}
 		for i, name := range []string{"default", "payments", "submissions"} {
 			sent := time.Now()
-			if _, err := a.sqs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: new(a.urls[name]), MessageBody: new("now")}); err != nil {
+			if _, err := a.sqs.SendMessage(t.Context(),
+				&sqs.SendMessageInput{QueueUrl: new(a.urls[name]), MessageBody: new("now")}); err != nil {
 				t.Fatal(err)
 			}
 			got := a.await(i + 1)[i]

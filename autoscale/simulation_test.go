@@ -107,7 +107,8 @@ func lines(results [][]outcome) string {
 	for i, one := range policyCases() {
 		fmt.Fprintf(w, "# %s\n", one.name)
 		for _, o := range results[i] {
-			fmt.Fprintf(w, "%s\tservice %gs\tneeds %.1f\tpeak %d\tchanges %d\tturns %d (%d)\twrong %d\twaited %v\tleft %.0f\tused %.2f\n",
+			fmt.Fprintf(w, "%s\tservice %gs\tneeds %.1f\tpeak %d\tchanges %d\tturns %d (%d)\twrong %d\twaited %v\tleft "+
+				"%.0f\tused %.2f\n",
 				o.c.family, o.c.service, o.needed, o.peak, o.changes, o.turns, o.c.turns, len(o.wrong), o.waited, o.left, o.used)
 		}
 	}
@@ -118,7 +119,8 @@ func lines(results [][]outcome) string {
 // tables are the two tables of the documentation.
 func tables(results [][]outcome) string {
 	var out strings.Builder
-	out.WriteString("| load | needs at most | peak size | changes | turns (the load's own) | wrong way | longest wait (allowed) |\n|---|---|---|---|---|---|---|\n")
+	out.WriteString("| load | needs at most | peak size | changes | turns (the load's own) | wrong way | longest wait " +
+		"(allowed) |\n|---|---|---|---|---|---|---|\n")
 	seen := map[string]bool{}
 	for _, first := range results[0] {
 		if seen[first.c.family] {
@@ -142,7 +144,8 @@ func tables(results [][]outcome) string {
 		fmt.Fprintf(&out, "| %s | %.1f | %d | %d | %d (%d) | %d | %v (%v) |\n", first.c.family, most.needed, most.peak,
 			most.changes, most.turns, first.c.turns, wrong, waited, allowed)
 	}
-	out.WriteString("\n| policy | changes in all | most turns beyond the load's own | wrong way | longest wait | process time per work |\n|---|---|---|---|---|---|\n")
+	out.WriteString("\n| policy | changes in all | most turns beyond the load's own | wrong way | longest wait | " +
+		"process time per work |\n|---|---|---|---|---|---|\n")
 	for i, one := range policyCases() {
 		var changes, extra, wrong int
 		var waited time.Duration

@@ -81,7 +81,8 @@ func (a *AutoScaling) Close() { a.transport.CloseIdleConnections() }
 
 // GroupOf returns the name of the group that an instance is in.
 func (a *AutoScaling) GroupOf(ctx context.Context, instance string) (string, error) {
-	out, err := a.api.DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: []string{instance}})
+	out, err := a.api.DescribeAutoScalingInstances(ctx,
+		&autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: []string{instance}})
 	if err != nil {
 		return "", a.explain(ctx, "DescribeAutoScalingInstances", "instance "+instance, err)
 	}
@@ -136,7 +137,8 @@ func (g *Group) Name() string { return g.name }
 
 // Describe asks for the group's sizes and instances.
 func (g *Group) Describe(ctx context.Context) (GroupState, error) {
-	out, err := g.scaling.api.DescribeAutoScalingGroups(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{g.name}})
+	out, err := g.scaling.api.DescribeAutoScalingGroups(ctx,
+		&autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{g.name}})
 	if err != nil {
 		return GroupState{}, g.explain(ctx, "DescribeAutoScalingGroups", err)
 	}
@@ -173,7 +175,8 @@ func (g *Group) Size(ctx context.Context) (current, desired int, err error) {
 // bounds, which [Group.Describe] knows, is refused by the group.
 func (g *Group) SetSize(ctx context.Context, n int) error {
 	_, err := g.scaling.api.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
-		AutoScalingGroupName: &g.name, DesiredCapacity: sdk.Int32(int32(min(max(n, 0), 1<<30))), HonorCooldown: sdk.Bool(false),
+		AutoScalingGroupName: &g.name, DesiredCapacity: sdk.Int32(int32(min(max(n, 0), 1<<30))),
+		HonorCooldown: sdk.Bool(false),
 	})
 	if err != nil {
 		return g.explain(ctx, "SetDesiredCapacity", err)
@@ -214,9 +217,10 @@ type LifecycleHook struct {
 
 // Heartbeat asks the group to wait on, for the hook's timeout from now.
 func (h *LifecycleHook) Heartbeat(ctx context.Context) error {
-	_, err := h.member.group.scaling.api.RecordLifecycleActionHeartbeat(ctx, &autoscaling.RecordLifecycleActionHeartbeatInput{
-		AutoScalingGroupName: &h.member.group.name, InstanceId: &h.member.id, LifecycleHookName: &h.name,
-	})
+	_, err := h.member.group.scaling.api.RecordLifecycleActionHeartbeat(ctx,
+		&autoscaling.RecordLifecycleActionHeartbeatInput{
+			AutoScalingGroupName: &h.member.group.name, InstanceId: &h.member.id, LifecycleHookName: &h.name,
+		})
 	if err != nil {
 		return h.member.group.explain(ctx, "RecordLifecycleActionHeartbeat", err)
 	}
@@ -238,7 +242,8 @@ func (h *LifecycleHook) Complete(ctx context.Context) error {
 // TerminationHook returns the name and the timeout of the group's lifecycle hook
 // for terminations, "" when it has none.
 func (g *Group) TerminationHook(ctx context.Context) (name string, timeout time.Duration, err error) {
-	out, err := g.scaling.api.DescribeLifecycleHooks(ctx, &autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &g.name})
+	out, err := g.scaling.api.DescribeLifecycleHooks(ctx,
+		&autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &g.name})
 	if err != nil {
 		return "", 0, g.explain(ctx, "DescribeLifecycleHooks", err)
 	}

@@ -38,7 +38,8 @@ func NewInstance(endpoint string) (*Instance, error) {
 	}
 	if endpoint != "" {
 		if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, fmt.Errorf("the metadata service %q is no URL: write one such as http://169.254.169.254 into AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint)
+			return nil, fmt.Errorf("the metadata service %q is no URL: write one such as http://169.254.169.254 into "+
+				"AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint)
 		}
 	}
 	return &Instance{api: imds.New(imds.Options{
@@ -99,5 +100,6 @@ func (i *Instance) explain(ctx context.Context, path string, err error) error {
 		return cause
 	}
 	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-		"the instance's metadata did not tell %s: %s; this works on an EC2 instance only", path, firstLine(plain(err).Error()))}
+		"the instance's metadata did not tell %s: %s; this works on an EC2 instance only", path,
+		firstLine(plain(err).Error()))}
 }

@@ -22,7 +22,9 @@ func (a *AutoScaling) explain(ctx context.Context, action, what string, err erro
 		if errors.Is(cause, context.Canceled) {
 			return cause
 		}
-		return &queue.Error{Code: queue.CodeUnreachable, Err: cause, Message: fmt.Sprintf("%s (%s): %s did not answer in time; check the network, the region and AWS_ENDPOINT_URL_AUTO_SCALING", action, what, a.host)}
+		return &queue.Error{Code: queue.CodeUnreachable, Err: cause,
+			Message: fmt.Sprintf("%s (%s): %s did not answer in time; check the network, the region and "+
+				"AWS_ENDPOINT_URL_AUTO_SCALING", action, what, a.host)}
 	}
 	if refused == nil {
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
@@ -32,13 +34,15 @@ func (a *AutoScaling) explain(ctx context.Context, action, what string, err erro
 	code, message := scalingCode(refused), fmt.Sprintf("%s (%s): %s: %s", action, what, a.host, refused.Error())
 	switch {
 	case refused.foreign():
-		message = fmt.Sprintf("%s (%s): %s", action, what, refused.foreignAnswer(a.host, "Auto Scaling", "AWS_ENDPOINT_URL_AUTO_SCALING"))
+		message = fmt.Sprintf("%s (%s): %s", action, what,
+			refused.foreignAnswer(a.host, "Auto Scaling", "AWS_ENDPOINT_URL_AUTO_SCALING"))
 	case code == queue.CodeResourceNotFound:
 		message += "; check the name, the account and the region"
 	case code == queue.CodeUnreachable, code == queue.CodeRequestThrottled:
 		message += "; it is tried again"
 	case code == queue.CodeAccessDenied:
-		message = fmt.Sprintf("%s refused %s on %s: %s; allow these credentials autoscaling:%s", a.host, action, what, refused.Error(), action)
+		message = fmt.Sprintf("%s refused %s on %s: %s; allow these credentials autoscaling:%s", a.host, action, what,
+			refused.Error(), action)
 	}
 	return &queue.Error{Code: code, Message: message, Err: refused}
 }

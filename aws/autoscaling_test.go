@@ -75,9 +75,13 @@ func TestScalingCalls(t *testing.T) {
 			"AutoScalingGroupName=workers DesiredCapacity=7 HonorCooldown=false"},
 		{"SetInstanceProtection", func(ctx context.Context, g *Group) error { return g.Member("i-1").Protect(ctx, true) },
 			"AutoScalingGroupName=workers InstanceIds.member.1=i-1 ProtectedFromScaleIn=true"},
-		{"RecordLifecycleActionHeartbeat", func(ctx context.Context, g *Group) error { return g.Member("i-1").Hook("drain").Heartbeat(ctx) },
+		{"RecordLifecycleActionHeartbeat", func(ctx context.Context, g *Group) error {
+			return g.Member("i-1").Hook("drain").Heartbeat(ctx)
+		},
 			"AutoScalingGroupName=workers InstanceId=i-1 LifecycleHookName=drain"},
-		{"CompleteLifecycleAction", func(ctx context.Context, g *Group) error { return g.Member("i-1").Hook("drain").Complete(ctx) },
+		{"CompleteLifecycleAction", func(ctx context.Context, g *Group) error {
+			return g.Member("i-1").Hook("drain").Complete(ctx)
+		},
 			"AutoScalingGroupName=workers InstanceId=i-1 LifecycleHookName=drain LifecycleActionResult=CONTINUE"},
 	} {
 		t.Run(c.action, func(t *testing.T) {
@@ -113,10 +117,14 @@ func TestScalingRefusals(t *testing.T) {
 		code, message string
 		want, says    string
 	}{
-		{400, "ValidationError", "AutoScalingGroup name not found - AutoScalingGroup workers not found", queue.CodeResourceNotFound, "check the name, the account and the region"},
-		{400, "ValidationError", "No active Lifecycle Action found with instance ID i-1", queue.CodeResourceNotFound, "No active Lifecycle Action"},
-		{400, "ValidationError", "New SetDesiredCapacity value 9 is above max value 5 for the AutoScalingGroup.", queue.CodeInvalidParameterValue, "above max value 5"},
-		{403, "AccessDenied", "User is not authorized", queue.CodeAccessDenied, "allow these credentials autoscaling:SetDesiredCapacity"},
+		{400, "ValidationError", "AutoScalingGroup name not found - AutoScalingGroup workers not found",
+			queue.CodeResourceNotFound, "check the name, the account and the region"},
+		{400, "ValidationError", "No active Lifecycle Action found with instance ID i-1", queue.CodeResourceNotFound,
+			"No active Lifecycle Action"},
+		{400, "ValidationError", "New SetDesiredCapacity value 9 is above max value 5 for the AutoScalingGroup.",
+			queue.CodeInvalidParameterValue, "above max value 5"},
+		{403, "AccessDenied", "User is not authorized", queue.CodeAccessDenied,
+			"allow these credentials autoscaling:SetDesiredCapacity"},
 		{400, "Throttling", "Rate exceeded", queue.CodeRequestThrottled, "Rate exceeded"},
 		{500, "ResourceContention", "an update is pending", queue.CodeRequestThrottled, "an update is pending"},
 		{403, "ScalingActivityInProgress", "one is in progress", queue.CodeRequestThrottled, "one is in progress"},
@@ -124,7 +132,8 @@ func TestScalingRefusals(t *testing.T) {
 	} {
 		a := openStandIn(t, &scalingStandIn{status: c.status, body: scalingRefusal(c.code, c.message)})
 		err := a.Group("workers").SetSize(context.Background(), 9)
-		if !errors.Is(err, &queue.Error{Code: c.want}) || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "workers") {
+		if !errors.Is(err, &queue.Error{Code: c.want}) || !strings.Contains(err.Error(), c.says) ||
+			!strings.Contains(err.Error(), "workers") {
 			t.Errorf("%s became %v", c.code, err)
 		}
 	}
@@ -143,7 +152,8 @@ func TestScalingThatDoesNotAnswer(t *testing.T) {
 	t.Cleanup(a.Close)
 	late, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
-	if err := a.Group("workers").SetSize(late, 1); !errors.Is(err, queue.ErrUnreachable) || !strings.Contains(err.Error(), "did not answer in time") {
+	if err := a.Group("workers").SetSize(late, 1); !errors.Is(err, queue.ErrUnreachable) ||
+		!strings.Contains(err.Error(), "did not answer in time") {
 		t.Errorf("the error is %v", err)
 	}
 	stopped, cancel := context.WithCancel(context.Background())
@@ -182,7 +192,8 @@ func metadata(t *testing.T, values map[string]string) *Instance {
 func TestInstance(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "false")
 	ctx := context.Background()
-	in := metadata(t, map[string]string{"instance-id": "i-0abc", "placement/region": "eu-west-1", "autoscaling/target-lifecycle-state": "InService"})
+	in := metadata(t, map[string]string{"instance-id": "i-0abc", "placement/region": "eu-west-1",
+		"autoscaling/target-lifecycle-state": "InService"})
 	if id, err := in.ID(ctx); id != "i-0abc" || err != nil {
 		t.Errorf("%q, %v", id, err)
 	}
@@ -192,14 +203,16 @@ func TestInstance(t *testing.T) {
 	if leaving, err := in.Leaving(ctx); leaving || err != nil {
 		t.Errorf("%v, %v", leaving, err)
 	}
-	if leaving, err := metadata(t, map[string]string{"autoscaling/target-lifecycle-state": "Terminated"}).Leaving(ctx); !leaving || err != nil {
+	if leaving, err := metadata(t,
+		map[string]string{"autoscaling/target-lifecycle-state": "Terminated"}).Leaving(ctx); !leaving || err != nil {
 		t.Errorf("%v, %v", leaving, err)
 	}
 	alone := metadata(t, nil)
 	if leaving, err := alone.Leaving(ctx); leaving || err != nil {
 		t.Errorf("an instance of no group: %v, %v", leaving, err)
 	}
-	if _, err := alone.ID(ctx); !errors.Is(err, queue.ErrUnreachable) || !strings.Contains(err.Error(), "TENDRIL_INSTANCE_ID") {
+	if _, err := alone.ID(ctx); !errors.Is(err, queue.ErrUnreachable) ||
+		!strings.Contains(err.Error(), "TENDRIL_INSTANCE_ID") {
 		t.Errorf("the error is %v", err)
 	}
 	t.Setenv("TENDRIL_INSTANCE_ID", "i-given")
@@ -221,7 +234,8 @@ func TestInstanceElsewhere(t *testing.T) {
 	if _, err := NewInstance("169.254.169.254"); err == nil || !strings.Contains(err.Error(), "is no URL") {
 		t.Errorf("the error is %v", err)
 	}
-	if _, err := OpenAutoScaling(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "set AWS_REGION") {
+	if _, err := OpenAutoScaling(context.Background(), nil); err == nil ||
+		!strings.Contains(err.Error(), "set AWS_REGION") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -79,7 +79,9 @@ func benchmarkLean(b *testing.B, q *Queue) {
 }
 
 func benchmarkSDK(b *testing.B, q *Queue, transport http.RoundTripper) {
-	client := sqs.New(q.sqs.api.Options(), q.site.at, func(o *sqs.Options) { o.HTTPClient = &http.Client{Transport: transport} })
+	client := sqs.New(q.sqs.api.Options(), q.site.at, func(o *sqs.Options) {
+		o.HTTPClient = &http.Client{Transport: transport}
+	})
 	url := q.URL()
 	b.ReportAllocs()
 	spent := meter(b)
@@ -92,7 +94,8 @@ func benchmarkSDK(b *testing.B, q *Queue, transport http.RoundTripper) {
 		}
 		remove := &sqs.DeleteMessageBatchInput{QueueUrl: &url}
 		for i, m := range out.Messages {
-			remove.Entries = append(remove.Entries, types.DeleteMessageBatchRequestEntry{Id: sdk.String(fmt.Sprint(i)), ReceiptHandle: m.ReceiptHandle})
+			remove.Entries = append(remove.Entries,
+				types.DeleteMessageBatchRequestEntry{Id: sdk.String(fmt.Sprint(i)), ReceiptHandle: m.ReceiptHandle})
 		}
 		if _, err := client.DeleteMessageBatch(b.Context(), remove); err != nil {
 			b.Fatal(err)
@@ -128,7 +131,8 @@ func serveCanned(b *testing.B, receive, remove []byte) (address string) {
 	}
 	b.Cleanup(func() { l.Close() })
 	answer := func(body []byte) []byte {
-		return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		return fmt.Appendf(nil,
+			"HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	}
 	answers := map[bool][]byte{true: answer(receive), false: answer(remove)}
 	go func() {

@@ -109,7 +109,8 @@ func (c *caller) pause(ctx context.Context, attempt int, cause error) (release f
 
 // attempt makes one HTTP exchange. A status of 0 means that there was no
 // answer.
-func (c *caller) attempt(ctx context.Context, call call, offset time.Duration, read func([]byte) error) (status int, err error) {
+func (c *caller) attempt(ctx context.Context, call call, offset time.Duration, read func([]byte) error) (status int,
+	err error) {
 	limited, cancel := context.WithTimeout(ctx, call.patience)
 	defer cancel()
 	req, err := c.request(limited, call, time.Now().Add(offset))
@@ -134,7 +135,8 @@ func (c *caller) attempt(ctx context.Context, call call, offset time.Duration, r
 	}
 	if err := read(*buffer); err != nil {
 		return resp.StatusCode, &queue.Error{Code: queue.CodeUnreachable, Err: err,
-			Message: fmt.Sprintf("%s gave an answer to %s that is not one of SQS: %v; check AWS_ENDPOINT_URL_SQS", call.site.endpoint.Host, call.action, err)}
+			Message: fmt.Sprintf("%s gave an answer to %s that is not one of SQS: %v; check AWS_ENDPOINT_URL_SQS",
+				call.site.endpoint.Host, call.action, err)}
 	}
 	return resp.StatusCode, nil
 }
@@ -167,7 +169,8 @@ func (c *caller) request(ctx context.Context, call call, at time.Time) (*http.Re
 		Body: io.NopCloser(bytes.NewReader(call.body)), ContentLength: int64(len(call.body)),
 	}
 	sum := sha256.Sum256(call.body)
-	if err := c.signer.SignHTTP(ctx, credentials, req, hex.EncodeToString(sum[:]), "sqs", call.site.region, at); err != nil {
+	if err := c.signer.SignHTTP(ctx, credentials, req, hex.EncodeToString(sum[:]), "sqs", call.site.region,
+		at); err != nil {
 		return nil, fmt.Errorf("signing %s: %w", call.action, err)
 	}
 	return req.WithContext(ctx), nil

@@ -67,7 +67,8 @@ func TestAttempts(t *testing.T) {
 		return refuse(403, "AccessDeniedException", "AccessDenied", "User is not authorized to perform: sqs:deletemessage")
 	}
 	gone := func() *http.Response {
-		return refuse(400, "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", "The specified queue does not exist.")
+		return refuse(400, "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue",
+			"The specified queue does not exist.")
 	}
 	odd := func() *http.Response { return reply(200, `<html>hello</html>`) }
 	receive := func(q *Queue) error {
@@ -83,6 +84,8 @@ func TestAttempts(t *testing.T) {
 		sent, err := q.SendOnce(context.Background(), queue.Outgoing{Body: "b"})
 		return errors.Join(err, sent.Err)
 	}
+	answered := func(*http.Request) (*http.Response, error) { return ok(), nil }
+	steps := func(each ...func(*http.Request) (*http.Response, error)) *script { return &script{steps: each} }
 	tests := []struct {
 		name  string
 		do    func(*Queue) error
@@ -95,17 +98,20 @@ func TestAttempts(t *testing.T) {
 		{"delete, throttled for ever", remove, answers(throttled), 3, queue.ErrThrottled, "Rate exceeded"},
 		{"delete, a bad gateway once", remove, answers(unavailable, ok), 2, nil, ""},
 		{"delete, a bad gateway for ever", remove, answers(unavailable), 3, queue.ErrUnreachable, "HTTP status 503"},
-		{"delete, answer lost once", remove, &script{steps: []func(*http.Request) (*http.Response, error){lost, func(*http.Request) (*http.Response, error) { return ok(), nil }}}, 2, nil, ""},
-		{"delete, connection reset for ever", remove, &script{steps: []func(*http.Request) (*http.Response, error){reset}}, 3, queue.ErrUnreachable, "AWS_ENDPOINT_URL_SQS"},
+		{"delete, answer lost once", remove, steps(lost, answered), 2, nil, ""},
+		{"delete, connection reset for ever", remove, steps(reset), 3, queue.ErrUnreachable, "AWS_ENDPOINT_URL_SQS"},
 		{"delete, denied", remove, answers(denied), 1, queue.ErrDenied, "not authorized"},
-		{"delete, queue gone", remove, answers(gone), 1, queue.ErrNoQueue, "queue jobs does not exist at sqs.eu-west-1.amazonaws.com"},
+		{"delete, queue gone", remove, answers(gone), 1, queue.ErrNoQueue,
+			"queue jobs does not exist at sqs.eu-west-1.amazonaws.com"},
 		{"delete, not an SQS server", remove, answers(odd), 1, queue.ErrUnreachable, "not one of SQS"},
-		{"delete, entry not in the answer", remove, answers(func() *http.Response { return reply(200, `{}`) }), 1, queue.ErrUnreachable, "does not mention entry 1 of 1"},
+		{"delete, entry not in the answer", remove, answers(func() *http.Response {
+			return reply(200, `{}`)
+		}), 1, queue.ErrUnreachable, "does not mention entry 1 of 1"},
 		{"send, throttled once", send, answers(throttled, ok), 2, nil, ""},
 		{"send once, throttled", sendOnce, answers(throttled), 1, queue.ErrThrottled, "Rate exceeded"},
-		{"send once, answer lost", sendOnce, &script{steps: []func(*http.Request) (*http.Response, error){lost}}, 1, queue.ErrUnreachable, "did not answer"},
+		{"send once, answer lost", sendOnce, steps(lost), 1, queue.ErrUnreachable, "did not answer"},
 		{"receive, throttled", receive, answers(throttled), 1, queue.ErrThrottled, "Rate exceeded"},
-		{"receive, answer lost", receive, &script{steps: []func(*http.Request) (*http.Response, error){lost}}, 1, queue.ErrUnreachable, "did not answer"},
+		{"receive, answer lost", receive, steps(lost), 1, queue.ErrUnreachable, "did not answer"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -201,13 +207,15 @@ func TestRequestsAreSigned(t *testing.T) {
 		}
 		again := r.Clone(r.Context())
 		for name := range again.Header {
-			if !strings.Contains(strings.ToLower(r.Header.Get("Authorization")), strings.ToLower(name)+";") && name != "X-Amzn-Query-Mode" {
+			if !strings.Contains(strings.ToLower(r.Header.Get("Authorization")), strings.ToLower(name)+";") &&
+				name != "X-Amzn-Query-Mode" {
 				again.Header.Del(name)
 			}
 		}
 		sum := sha256.Sum256(body)
 		key := sdk.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "not a secret"}
-		if err := v4.NewSigner().SignHTTP(r.Context(), key, again, hex.EncodeToString(sum[:]), "sqs", "eu-west-1", at); err != nil {
+		if err := v4.NewSigner().SignHTTP(r.Context(), key, again, hex.EncodeToString(sum[:]), "sqs", "eu-west-1",
+			at); err != nil {
 			return nil, err
 		}
 		got, want := r.Header.Get("Authorization"), again.Header.Get("Authorization")
@@ -266,10 +274,12 @@ func TestWrongClockIsCorrected(t *testing.T) {
 func TestARefusalThatIsNotAboutTheClock(t *testing.T) {
 	t.Parallel()
 	now := func() *http.Response {
-		return refuse(403, "SignatureDoesNotMatch", "SignatureDoesNotMatch", "The secret is wrong", "Date", time.Now().UTC().Format(http.TimeFormat))
+		return refuse(403, "SignatureDoesNotMatch", "SignatureDoesNotMatch", "The secret is wrong", "Date",
+			time.Now().UTC().Format(http.TimeFormat))
 	}
 	stale := func() *http.Response {
-		return refuse(403, "SignatureDoesNotMatch", "SignatureDoesNotMatch", "The secret is wrong", "Date", "Mon, 02 Jan 2006 15:04:05 GMT", "Age", "600")
+		return refuse(403, "SignatureDoesNotMatch", "SignatureDoesNotMatch", "The secret is wrong", "Date",
+			"Mon, 02 Jan 2006 15:04:05 GMT", "Age", "600")
 	}
 	for _, answer := range []func() *http.Response{now, stale} {
 		s := answers(answer)
@@ -286,7 +296,9 @@ func TestDamagedMessages(t *testing.T) {
 	var mu sync.Mutex
 	events := &Events{Corrupted: func(c Corruption) { mu.Lock(); defer mu.Unlock(); found = append(found, c.String()) }}
 	damaged := strings.Replace(wireMessage("m-1", "hello"), `"Body":"hello"`, `"Body":"hellO"`, 1)
-	q := openCanned(t, answers(func() *http.Response { return reply(200, `{"Messages":[`+damaged+`,`+wireMessage("m-2", "hello")+`]}`) }), events)
+	q := openCanned(t, answers(func() *http.Response {
+		return reply(200, `{"Messages":[`+damaged+`,`+wireMessage("m-2", "hello")+`]}`)
+	}), events)
 	messages, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 2})
 	if err != nil || len(messages) != 1 || messages[0].ID != "m-2" {
 		t.Errorf("got %v, %v; want m-2 alone", messages, err)
@@ -311,11 +323,14 @@ func TestSendRefusesWhatJSONCannotCarry(t *testing.T) {
 	t.Parallel()
 	s := answers(func() *http.Response { return reply(200, `{"Successful":[{"Id":"0","MessageId":"good"}]}`) })
 	q := openCanned(t, s, nil)
-	sent, err := q.Send(t.Context(), []queue.Outgoing{{Body: "\xff"}, {Body: "fine"}, {Body: "b", Attributes: []queue.Attribute{{Name: "a", Type: "String", Value: "\xff"}}}})
+	sent, err := q.Send(t.Context(),
+		[]queue.Outgoing{{Body: "\xff"}, {Body: "fine"},
+			{Body: "b", Attributes: []queue.Attribute{{Name: "a", Type: "String", Value: "\xff"}}}})
 	if err != nil || sent[0].Err == nil || sent[1].ID != "good" || sent[1].Err != nil || sent[2].Err == nil {
 		t.Errorf("got %+v, %v; want the second accepted", sent, err)
 	}
-	if sent, err = q.Send(t.Context(), []queue.Outgoing{{Body: "\xff"}}); err != nil || sent[0].Err == nil || s.calls.Load() != 1 {
+	if sent, err = q.Send(t.Context(), []queue.Outgoing{{Body: "\xff"}}); err != nil || sent[0].Err == nil ||
+		s.calls.Load() != 1 {
 		t.Errorf("got %+v, %v after %d requests; want no request for nothing", sent, err, s.calls.Load())
 	}
 }

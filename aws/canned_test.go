@@ -52,7 +52,8 @@ func reply(status int, body string, header ...string) *http.Response {
 	for i := 0; i+1 < len(header); i += 2 {
 		h.Set(header[i], header[i+1])
 	}
-	return &http.Response{StatusCode: status, Header: h, ContentLength: int64(len(body)), Body: io.NopCloser(strings.NewReader(body))}
+	return &http.Response{StatusCode: status, Header: h, ContentLength: int64(len(body)),
+		Body: io.NopCloser(strings.NewReader(body))}
 }
 
 // refuse is an error answer in the words of SQS.

@@ -147,12 +147,14 @@ func (c *CloudWatch) explain(ctx context.Context, namespace string, err error) e
 			return cause
 		}
 		return &queue.Error{Code: queue.CodeUnreachable, Err: cause,
-			Message: fmt.Sprintf("writing the metrics of %s: %s did not answer in time; check the network, the region and AWS_ENDPOINT_URL_CLOUDWATCH",
+			Message: fmt.Sprintf("writing the metrics of %s: %s did not answer in time; check the network, the region and "+
+				"AWS_ENDPOINT_URL_CLOUDWATCH",
 				namespace, c.host)}
 	}
 	if refused == nil {
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"writing the metrics of %s: %s did not answer: %s; check the network, the region, the credentials and AWS_ENDPOINT_URL_CLOUDWATCH",
+			"writing the metrics of %s: %s did not answer: %s; check the network, the region, the credentials and "+
+				"AWS_ENDPOINT_URL_CLOUDWATCH",
 			namespace, c.host, firstLine(plain(err).Error()))}
 	}
 	code, message := refused.code(), refused.Error()
@@ -166,5 +168,6 @@ func (c *CloudWatch) explain(ctx context.Context, namespace string, err error) e
 	case queue.CodeRequestThrottled:
 		message += "; a longer --metrics-interval means fewer calls"
 	}
-	return &queue.Error{Code: code, Message: fmt.Sprintf("writing the metrics of %s: %s refused: %s", namespace, c.host, message), Err: refused}
+	return &queue.Error{Code: code,
+		Message: fmt.Sprintf("writing the metrics of %s: %s refused: %s", namespace, c.host, message), Err: refused}
 }

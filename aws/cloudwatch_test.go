@@ -38,7 +38,8 @@ func TestCloudWatchTakesTheEndpointVariable(t *testing.T) {
 	if err := c.PutMetricData(context.Background(), "Workerless-x", []Datum{{Name: "Duration", Samples: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if r := <-called; !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".PutMetricData") || !strings.Contains(r.Header.Get("Authorization"), "/eu-west-1/monitoring/") {
+	if r := <-called; !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".PutMetricData") ||
+		!strings.Contains(r.Header.Get("Authorization"), "/eu-west-1/monitoring/") {
 		t.Errorf("the call was %s, signed as %q", r.Header.Get("X-Amz-Target"), r.Header.Get("Authorization"))
 	}
 }
@@ -97,8 +98,12 @@ func TestCloudWatchRefusals(t *testing.T) {
 		{"denied", queue.CodeAccessDenied, "cloudwatch:PutMetricData", refuseMetrics(403, "AccessDenied")},
 		{"throttled", queue.CodeRequestThrottled, "--metrics-interval", refuseMetrics(400, "Throttling")},
 		{"failing", queue.CodeUnreachable, "Workerless-x", refuseMetrics(500, "InternalServiceFault")},
-		{"a proxy's page", queue.CodeUnreachable, "HTTP status 502", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) }},
-		{"cut off", queue.CodeUnreachable, "AWS_ENDPOINT_URL_CLOUDWATCH", func(w http.ResponseWriter, _ *http.Request) { panic(http.ErrAbortHandler) }},
+		{"a proxy's page", queue.CodeUnreachable, "HTTP status 502", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "<html>", http.StatusBadGateway)
+		}},
+		{"cut off", queue.CodeUnreachable, "AWS_ENDPOINT_URL_CLOUDWATCH", func(w http.ResponseWriter, _ *http.Request) {
+			panic(http.ErrAbortHandler)
+		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c, calls := metricsServer(t, tc.answer)
@@ -119,7 +124,8 @@ func TestCloudWatchBounds(t *testing.T) {
 	if err := c.PutMetricData(context.Background(), "n", nil); err != nil || calls.Load() != 0 {
 		t.Errorf("no figures: %v after %d calls, want nothing done", err, calls.Load())
 	}
-	if err := c.PutMetricData(context.Background(), "n", make([]Datum, MaxDatums+1)); !isCode(err, queue.CodeInvalidParameterValue) {
+	if err := c.PutMetricData(context.Background(), "n", make([]Datum, MaxDatums+1)); !isCode(err,
+		queue.CodeInvalidParameterValue) {
 		t.Errorf("too many figures: %v", err)
 	}
 }
@@ -154,7 +160,8 @@ func TestCloudWatchLargeBodiesAreWhole(t *testing.T) {
 	})
 	data := make([]Datum, MaxDatums)
 	for i := range data {
-		data[i] = Datum{Name: "Duration", Dimension: "Queue", DimensionValue: strings.Repeat("q", 80), Unit: "Milliseconds", Samples: 1, At: time.Unix(1, 0)}
+		data[i] = Datum{Name: "Duration", Dimension: "Queue", DimensionValue: strings.Repeat("q", 80), Unit: "Milliseconds",
+			Samples: 1, At: time.Unix(1, 0)}
 	}
 	if err := c.PutMetricData(context.Background(), "n", data); err != nil {
 		t.Fatal(err)

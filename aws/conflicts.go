@@ -71,23 +71,28 @@ func Conflicts(s Settings, attrs map[string]string) []Conflict {
 	judgeRedrive(attrs["RedrivePolicy"], add)
 	judgeRetention(s, attrs, add)
 	if s.Inactivity > 0 && s.Visibility < s.Inactivity {
-		add(VisibilityShort, "visibility timeout %s is shorter than the inactivity timeout %s: the worker extends it while the app works, "+
-			"but if the worker is paused or killed, a second attempt may begin while the first still runs; set the visibility timeout above %[2]s",
+		add(VisibilityShort,
+			"visibility timeout %s is shorter than the inactivity timeout %s: the worker extends it while the app works, "+
+				"but if the worker is paused or killed, a second attempt may begin while the first still runs; set the "+
+				"visibility timeout above %[2]s",
 			s.Visibility, s.Inactivity)
 	}
 	if attrs["FifoQueue"] == "true" {
 		judgeFIFO(attrs, add)
 	}
 	if delay, ok := attributeSeconds(attrs, "DelaySeconds"); ok && delay > 0 {
-		add(DelayedDelivery, "the queue hides every new message for %s before the worker can receive it (its DelaySeconds)", delay)
+		add(DelayedDelivery, "the queue hides every new message for %s before the worker can receive it (its DelaySeconds)",
+			delay)
 	}
 	return found
 }
 
 func judgeRedrive(policy string, add func(ConflictName, string, ...any)) {
 	if strings.TrimSpace(policy) == "" {
-		add(NoDeadLetterQueue, "the queue has no dead-letter queue: a message that always fails is tried again until its retention ends, and is then gone; "+
-			"create one and set the queue's RedrivePolicy (maxReceiveCount 10 is a good start)")
+		add(NoDeadLetterQueue,
+			"the queue has no dead-letter queue: a message that always fails is tried again until its retention ends, and is "+
+				"then gone; "+
+				"create one and set the queue's RedrivePolicy (maxReceiveCount 10 is a good start)")
 		return
 	}
 	most, err := maxReceiveCount(policy)
@@ -95,7 +100,8 @@ func judgeRedrive(policy string, add func(ConflictName, string, ...any)) {
 	case err != nil:
 		add(PolicyUnreadable, "the queue's RedrivePolicy cannot be read (%v): check it in the SQS console", err)
 	case most == 1:
-		add(OneReceive, "the queue's maxReceiveCount is 1: a message whose first receive is lost on the way, or cut short by a restart, "+
+		add(OneReceive, "the queue's maxReceiveCount is 1: a message whose first receive is lost on the way, or cut short "+
+			"by a restart, "+
 			"goes to the dead-letter queue without ever being tried; set it to 3 or more")
 	}
 }
@@ -135,12 +141,14 @@ func judgeRetention(s Settings, attrs map[string]string, add func(ConflictName, 
 			"raise the retention period of the worker if late messages still matter", s.Retention, keeps)
 	case s.Retention > keeps:
 		add(RetentionLonger, "the worker tries a message for %s, but the queue drops it %s after it was sent: "+
-			"raise the queue's MessageRetentionPeriod (up to 336h0m0s), or lower the retention period of the worker", s.Retention, keeps)
+			"raise the queue's MessageRetentionPeriod (up to 336h0m0s), or lower the retention period of the worker",
+			s.Retention, keeps)
 	}
 }
 
 func judgeFIFO(attrs map[string]string, add func(ConflictName, string, ...any)) {
-	add(FIFOOrder, "this is a FIFO queue: messages of one group run one at a time and in order, so a failing message holds up its group "+
+	add(FIFOOrder, "this is a FIFO queue: messages of one group run one at a time and in order, so a failing message "+
+		"holds up its group "+
 		"until it succeeds, expires or is dead-lettered; parallel work needs several groups")
 	if attrs["ContentBasedDeduplication"] == "false" {
 		add(FIFODeduplication, "the queue has no content-based deduplication: every sender must give a deduplication id")

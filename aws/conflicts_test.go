@@ -30,17 +30,24 @@ func TestConflicts(t *testing.T) {
 		says     string
 	}{
 		{"all fits", settings, good, nil, ""},
-		{"queue keeps longer", settings, with("MessageRetentionPeriod", "1209600"), []ConflictName{RetentionShorter}, "96h0m0s after its first receive, though the queue keeps it for 336h0m0s"},
-		{"queue keeps shorter", settings, with("MessageRetentionPeriod", "60"), []ConflictName{RetentionLonger}, "drops it 1m0s after it was sent"},
+		{"queue keeps longer", settings, with("MessageRetentionPeriod", "1209600"), []ConflictName{RetentionShorter},
+			"96h0m0s after its first receive, though the queue keeps it for 336h0m0s"},
+		{"queue keeps shorter", settings, with("MessageRetentionPeriod", "60"), []ConflictName{RetentionLonger},
+			"drops it 1m0s after it was sent"},
 		{"no retention of the worker", Settings{Visibility: time.Hour}, with("MessageRetentionPeriod", "60"), nil, ""},
-		{"short visibility", Settings{Retention: settings.Retention, Visibility: time.Minute, Inactivity: 3 * time.Minute}, good,
+		{"short visibility", Settings{Retention: settings.Retention, Visibility: time.Minute, Inactivity: 3 * time.Minute},
+			good,
 			[]ConflictName{VisibilityShort}, "visibility timeout 1m0s is shorter than the inactivity timeout 3m0s"},
 		{"visibility that equals", Settings{Visibility: time.Minute, Inactivity: time.Minute}, good, nil, ""},
 		{"visibility of zero", Settings{Inactivity: time.Minute}, good, []ConflictName{VisibilityShort}, "above 1m0s"},
-		{"no dead-letter queue", settings, with("RedrivePolicy", ""), []ConflictName{NoDeadLetterQueue}, "has no dead-letter queue"},
-		{"one receive", settings, with("RedrivePolicy", `{"maxReceiveCount":1}`), []ConflictName{OneReceive}, "set it to 3 or more"},
-		{"one receive, as a string", settings, with("RedrivePolicy", `{"maxReceiveCount":"1"}`), []ConflictName{OneReceive}, ""},
-		{"odd policy", settings, with("RedrivePolicy", `{"maxReceiveCount":"many"}`), []ConflictName{PolicyUnreadable}, `"many" is no number`},
+		{"no dead-letter queue", settings, with("RedrivePolicy", ""), []ConflictName{NoDeadLetterQueue},
+			"has no dead-letter queue"},
+		{"one receive", settings, with("RedrivePolicy", `{"maxReceiveCount":1}`), []ConflictName{OneReceive},
+			"set it to 3 or more"},
+		{"one receive, as a string", settings, with("RedrivePolicy", `{"maxReceiveCount":"1"}`), []ConflictName{OneReceive},
+			""},
+		{"odd policy", settings, with("RedrivePolicy", `{"maxReceiveCount":"many"}`), []ConflictName{PolicyUnreadable},
+			`"many" is no number`},
 		{"broken policy", settings, with("RedrivePolicy", `{`), []ConflictName{PolicyUnreadable}, ""},
 		{"FIFO", settings, with("FifoQueue", "true"), []ConflictName{FIFOOrder}, "one at a time and in order"},
 		{"delay", settings, with("DelaySeconds", "900"), []ConflictName{DelayedDelivery}, "15m0s"},
@@ -66,7 +73,9 @@ func TestConflicts(t *testing.T) {
 
 func TestConflictsOfAFIFOQueue(t *testing.T) {
 	t.Parallel()
-	got := Conflicts(Settings{}, map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "false", "RedrivePolicy": `{"maxReceiveCount":5}`})
+	got := Conflicts(Settings{},
+		map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "false",
+			"RedrivePolicy": `{"maxReceiveCount":5}`})
 	if len(got) != 2 || got[0].Name != FIFOOrder || got[1].Name != FIFODeduplication || !got[0].Fact || !got[1].Fact {
 		t.Errorf("got %v", got)
 	}

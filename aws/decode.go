@@ -134,7 +134,9 @@ func (r *messageReader) readAttribute(name []byte) {
 	if a.binary = (queue.Attribute{Type: string(a.typ)}).IsBinary(); a.binary {
 		a.value = r.base64(raw)
 	}
-	at, twice := slices.BinarySearchFunc(r.message.attributes, a, func(x, y attribute) int { return slices.Compare(x.name, y.name) })
+	at, twice := slices.BinarySearchFunc(r.message.attributes, a, func(x, y attribute) int {
+		return slices.Compare(x.name, y.name)
+	})
 	if twice {
 		r.message.attributes[at] = a
 		return

@@ -122,8 +122,10 @@ func TestBrokenAnswersAreErrors(t *testing.T) {
 		}
 	}
 	for _, answer := range []string{
-		`[]`, `"x"`, `{"Messages":{}}`, `{"Messages":[1]}`, `{"Messages":[{"Body":1}]}`, `{"Messages":[{}],}`, `{"Messages":[{},]}`,
-		`{} {}`, `{"a" 1}`, `{"a":nil}`, `{"a":"\x"}`, `{"a":"\u12g4"}`, `{"Messages":[{"Attributes":{"ApproximateReceiveCount":"one"}}]}`,
+		`[]`, `"x"`, `{"Messages":{}}`, `{"Messages":[1]}`, `{"Messages":[{"Body":1}]}`, `{"Messages":[{}],}`,
+		`{"Messages":[{},]}`,
+		`{} {}`, `{"a" 1}`, `{"a":nil}`, `{"a":"\x"}`, `{"a":"\u12g4"}`,
+		`{"Messages":[{"Attributes":{"ApproximateReceiveCount":"one"}}]}`,
 		`{"Messages":[{"MessageAttributes":{"a":{"DataType":"Binary","BinaryValue":"?"}}}]}`,
 		`{"a":` + strings.Repeat(`[`, 100) + strings.Repeat(`]`, 100) + `}`, "{\"a\":\x00}", `<html>`,
 	} {
@@ -148,7 +150,8 @@ func TestReadBatch(t *testing.T) {
 	if !errors.Is(results[1].err, queue.ErrUnreachable) {
 		t.Errorf("entry 1: %v, want what can be tried again", results[1].err)
 	}
-	if r := results[2]; r.err != nil || !r.answered || r.id != "m" || r.sequence != "7" || r.bodySum != "b" || r.attributesSum != "a" {
+	if r := results[2]; r.err != nil || !r.answered || r.id != "m" || r.sequence != "7" || r.bodySum != "b" ||
+		r.attributesSum != "a" {
 		t.Errorf("entry 2: %+v", r)
 	}
 	if !errors.Is(results[4].err, &queue.Error{Code: "Odd"}) {
@@ -157,7 +160,8 @@ func TestReadBatch(t *testing.T) {
 	if results[3].answered {
 		t.Error("entry 3 was not in the answer")
 	}
-	for _, answer := range []string{`{"Successful":[{"Id":"4"}]}`, `{"Failed":[{"Id":"x"}]}`, `{"Successful":[{"Id":"-1"}]}`, `{"Failed":[{"Id":"0","SenderFault":"yes"}]}`} {
+	for _, answer := range []string{`{"Successful":[{"Id":"4"}]}`, `{"Failed":[{"Id":"x"}]}`,
+		`{"Successful":[{"Id":"-1"}]}`, `{"Failed":[{"Id":"0","SenderFault":"yes"}]}`} {
 		if _, err := readBatch([]byte(answer), 4); err == nil {
 			t.Errorf("%s: no error", answer)
 		}
@@ -299,9 +303,12 @@ func slowMessage(raw json.RawMessage) (m queue.Message, sums [2]string, err erro
 	}
 	m = queue.Message{
 		ID: text(fields, "MessageId"), Body: text(fields, "Body"), ReceiptHandle: text(fields, "ReceiptHandle"),
-		ReceiveCount: int(number("ApproximateReceiveCount")), SentAt: at("SentTimestamp"), FirstReceivedAt: at("ApproximateFirstReceiveTimestamp"),
-		SenderID: text(system, "SenderId"), GroupID: text(system, "MessageGroupId"), DedupID: text(system, "MessageDeduplicationId"),
-		SequenceNumber: text(system, "SequenceNumber"), TraceHeader: text(system, "AWSTraceHeader"), DeadLetterSource: text(system, "DeadLetterQueueSourceArn"),
+		ReceiveCount: int(number("ApproximateReceiveCount")), SentAt: at("SentTimestamp"),
+		FirstReceivedAt: at("ApproximateFirstReceiveTimestamp"),
+		SenderID:        text(system, "SenderId"), GroupID: text(system, "MessageGroupId"),
+		DedupID:        text(system, "MessageDeduplicationId"),
+		SequenceNumber: text(system, "SequenceNumber"), TraceHeader: text(system, "AWSTraceHeader"),
+		DeadLetterSource: text(system, "DeadLetterQueueSourceArn"),
 	}
 	attrs := map[string]map[string]json.RawMessage{}
 	if fields["MessageAttributes"] != nil {

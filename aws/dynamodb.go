@@ -59,7 +59,8 @@ func OpenTable(ctx context.Context, name string, opts *TableOptions) (*Table, er
 	}
 	if !tableName.MatchString(name) {
 		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf(
-			"registry table %q is no name of a DynamoDB table: give 3 to 255 letters, digits, '-', '_' and '.', not an ARN or a URL", name)}
+			"registry table %q is no name of a DynamoDB table: give 3 to 255 letters, digits, '-', '_' and '.', not an ARN "+
+				"or a URL", name)}
 	}
 	cfg, err := loadConfig(ctx, opts.Region, opts.Profile, opts.Log)
 	if err != nil {
@@ -103,7 +104,8 @@ func (t *Table) Read(ctx context.Context, name string) (queue.Lease, error) {
 // call. A Swap whose next is stored already has won: it repeats a call whose
 // answer was lost. After an error the write may have been applied, or may still
 // be.
-func (t *Table) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error) {
+func (t *Table) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease,
+	err error) {
 	if next.Version == "" {
 		return false, queue.Lease{}, &queue.Error{Code: queue.CodeInvalidParameterValue,
 			Message: fmt.Sprintf("lease %s was to be written without a version", name)}
@@ -172,7 +174,8 @@ func (t *Table) lease(name string, item attributes) (queue.Lease, error) {
 	ms, msOK := intOf(item["duration_ms"])
 	released, boolOK := item["released"].(*types.AttributeValueMemberBOOL)
 	if l.Version == "" || !termOK || !msOK || !boolOK {
-		return queue.Lease{}, fmt.Errorf("item %q of registry table %s is no lease: delete it, or use another table", leaseID(name), t.name)
+		return queue.Lease{},
+			fmt.Errorf("item %q of registry table %s is no lease: delete it, or use another table", leaseID(name), t.name)
 	}
 	l.Term, l.Duration, l.Released = term, time.Duration(ms)*time.Millisecond, released.Value
 	return l, nil

@@ -20,7 +20,8 @@ func handOver(t *testing.T, table *Table) {
 	var runs []run
 	var all sync.WaitGroup
 	for i := range 2 {
-		e, err := leader.New(table, leader.Options{Name: "handover", Owner: fmt.Sprint("node-", i), Lease: 3 * time.Second, Standstill: 2 * time.Second})
+		e, err := leader.New(table,
+			leader.Options{Name: "handover", Owner: fmt.Sprint("node-", i), Lease: 3 * time.Second, Standstill: 2 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -173,7 +173,8 @@ func recordOf(item attributes) FireRecord {
 
 // write makes one fenced write. changed is false when its own condition does
 // not hold; stored is the item then, nil where the server does not show it.
-func (f *Fires) write(ctx context.Context, term int64, doing string, item types.TransactWriteItem) (stored attributes, changed bool, err error) {
+func (f *Fires) write(ctx context.Context, term int64, doing string, item types.TransactWriteItem) (stored attributes,
+	changed bool, err error) {
 	items := append(f.fence(term), item)
 	_, err = f.table.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	if err == nil {
@@ -255,7 +256,8 @@ func (f *Fires) Since(ctx context.Context, term int64, from map[string]time.Time
 // task that is known with another schedule is accounted for up to its time in
 // from at least: earlier times of the new schedule were never due. Of a task
 // that has no schedule here, or was entered without one, nothing is compared.
-func (f *Fires) SinceUnder(ctx context.Context, _ int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error) {
+func (f *Fires) SinceUnder(ctx context.Context, _ int64, from map[string]time.Time,
+	schedules map[string]string) (map[string]time.Time, error) {
 	rows, err := f.last(ctx, slices.Sorted(maps.Keys(from)))
 	if err != nil {
 		return nil, err
@@ -284,7 +286,8 @@ func (f *Fires) SinceUnder(ctx context.Context, _ int64, from map[string]time.Ti
 
 // enter changes the row of a task, and returns up to when it is accounted for
 // then. A schedule of "" is left as it is.
-func (f *Fires) enter(ctx context.Context, task, schedule string, at time.Time, update, condition string) (time.Time, error) {
+func (f *Fires) enter(ctx context.Context, task, schedule string, at time.Time, update, condition string) (time.Time,
+	error) {
 	in := &dynamodb.UpdateItemInput{
 		TableName:                 &f.table.name,
 		Key:                       key(f.taskKey(task)),

@@ -21,7 +21,9 @@ import (
 
 // rewired returns the table's client on another transport.
 func rewired(table *Table, transport http.RoundTripper) *dynamodb.Client {
-	return dynamodb.New(table.api.Options(), func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: transport} })
+	return dynamodb.New(table.api.Options(), func(o *dynamodb.Options) {
+		o.HTTPClient = &http.Client{Transport: transport}
+	})
 }
 
 // oneAtATime returns a client whose calls take turns with all others of the
@@ -116,7 +118,8 @@ func lead(t testing.TB, table *Table, name string, term int64, released bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := queue.Lease{Owner: "test", Version: fmt.Sprintf("%d-%v", term, released), Term: term, Duration: time.Second, Released: released}
+	next := queue.Lease{Owner: "test", Version: fmt.Sprintf("%d-%v", term, released), Term: term, Duration: time.Second,
+		Released: released}
 	if won, _, err := table.Swap(context.Background(), name, old, next); !won || err != nil {
 		t.Fatalf("Swap: %v, %v", won, err)
 	}
@@ -218,7 +221,8 @@ func paths(t *testing.T, table *Table) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.Mark(ctx, 0, Fire{ID: "t@3", Task: "t", At: time.UnixMilli(1_700_000_000_000), Path: "/t"}, ""); err != nil {
+	if err := f.Mark(ctx, 0, Fire{ID: "t@3", Task: "t", At: time.UnixMilli(1_700_000_000_000), Path: "/t"},
+		""); err != nil {
 		t.Fatal(err)
 	}
 	for ask, want := range map[[2]string]bool{
@@ -250,7 +254,8 @@ func schedules(t *testing.T, table *Table) {
 		{"0 5 * * *", 3, 4}, // changed back, by who knows it for longer: times only move on
 		{"0 5 * * *", 6, 4},
 	} {
-		since, err := f.SinceUnder(ctx, 1, map[string]time.Time{"audit": hours(step.from)}, map[string]string{"audit": step.schedule})
+		since, err := f.SinceUnder(ctx, 1, map[string]time.Time{"audit": hours(step.from)},
+			map[string]string{"audit": step.schedule})
 		if err != nil || !since["audit"].Equal(hours(step.want)) {
 			t.Errorf("step %d: since %v, %v; want %v", i, since["audit"], err, hours(step.want))
 		}
@@ -367,7 +372,8 @@ func lostClaim(t *testing.T, lossy, table *Table) {
 		return resp, err
 	}))
 	f, fire := lossy.Fires("lossy"), Fire{ID: "t@1", Task: "t"}
-	if record, err := f.Claim(context.Background(), 1, fire, 1); record != (FireRecord{}) || !isCode(err, queue.CodeUnreachable) {
+	if record, err := f.Claim(context.Background(), 1, fire, 1); record != (FireRecord{}) ||
+		!isCode(err, queue.CodeUnreachable) {
 		t.Errorf("the claim whose reply was lost: %+v, %v", record, err)
 	}
 	if record, err := f.Claim(context.Background(), 1, fire, 1); record != (FireRecord{Tries: 1, Term: 1}) || err != nil {

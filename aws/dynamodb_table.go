@@ -55,7 +55,8 @@ func (t *Table) describe(ctx context.Context) (ready bool, err error) {
 	}
 	if !right {
 		return false, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf(
-			"registry table %s has another key than ours: it needs the hash key \"id\" of type string and no sort key; name another table", t.name)}
+			"registry table %s has another key than ours: it needs the hash key \"id\" of type string and no sort key; name "+
+				"another table", t.name)}
 	}
 	status := out.Table.TableStatus
 	return status == types.TableStatusActive || status == types.TableStatusUpdating, nil
@@ -68,10 +69,11 @@ func (t *Table) Create(ctx context.Context) error {
 		return err
 	}
 	_, err := t.api.CreateTable(ctx, &dynamodb.CreateTableInput{
-		TableName:            &t.name,
-		BillingMode:          types.BillingModePayPerRequest,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: sdk.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: sdk.String("id"), KeyType: types.KeyTypeHash}},
+		TableName:   &t.name,
+		BillingMode: types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: sdk.String("id"),
+			AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema: []types.KeySchemaElement{{AttributeName: sdk.String("id"), KeyType: types.KeyTypeHash}},
 	})
 	var exists *types.ResourceInUseException
 	if err != nil && !errors.As(err, &exists) {
@@ -121,11 +123,13 @@ func (t *Table) Expire(ctx context.Context) error {
 		return err
 	case by != "":
 		return &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf(
-			"registry table %s deletes items by the attribute %q, and a table can have one such attribute only: ours is %q; name another table", t.name, by, expiryAttribute)}
+			"registry table %s deletes items by the attribute %q, and a table can have one such attribute only: ours is %q; "+
+				"name another table", t.name, by, expiryAttribute)}
 	}
 	_, err = t.api.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
-		TableName:               &t.name,
-		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: sdk.String(expiryAttribute), Enabled: sdk.Bool(true)},
+		TableName: &t.name,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: sdk.String(expiryAttribute),
+			Enabled: sdk.Bool(true)},
 	})
 	if err == nil {
 		return nil
@@ -152,7 +156,8 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 			return cause
 		}
 		return &queue.Error{Code: queue.CodeUnreachable, Err: cause, Message: fmt.Sprintf(
-			"%s (%s): %s did not answer in time; check the network, the region and AWS_ENDPOINT_URL_DYNAMODB", doing, what, t.host)}
+			"%s (%s): %s did not answer in time; check the network, the region and AWS_ENDPOINT_URL_DYNAMODB", doing, what,
+			t.host)}
 	}
 	if refused == nil {
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
@@ -162,20 +167,26 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 	code, message := tableCode(refused.shape, refused.code()), refused.Error()
 	switch {
 	case refused.foreign():
-		message = fmt.Sprintf("%s (%s): %s", doing, what, refused.foreignAnswer(t.host, "DynamoDB", "AWS_ENDPOINT_URL_DYNAMODB"))
+		message = fmt.Sprintf("%s (%s): %s", doing, what,
+			refused.foreignAnswer(t.host, "DynamoDB", "AWS_ENDPOINT_URL_DYNAMODB"))
 	case code == queue.CodeResourceNotFound:
-		message = fmt.Sprintf("registry table %s does not exist at %s: check its name and the region, or create it with --registry-create "+
+		message = fmt.Sprintf("registry table %s does not exist at %s: check its name and the region, or create it with "+
+			"--registry-create "+
 			"(registry_create: true)", t.name, t.host)
 	case code == queue.CodeAccessDenied:
-		message = fmt.Sprintf("%s: %s refused access to registry table %s: %s; allow these credentials dynamodb:GetItem, BatchGetItem, PutItem, "+
-			"UpdateItem, ConditionCheckItem and DescribeTable on it, and CreateTable, UpdateTimeToLive and DescribeTimeToLive where it is to be created",
+		message = fmt.Sprintf("%s: %s refused access to registry table %s: %s; allow these credentials dynamodb:GetItem, "+
+			"BatchGetItem, PutItem, "+
+			"UpdateItem, ConditionCheckItem and DescribeTable on it, and CreateTable, UpdateTimeToLive and "+
+			"DescribeTimeToLive where it is to be created",
 			doing, t.host, t.name, message)
 	case code == queue.CodeRequestThrottled:
-		message = fmt.Sprintf("%s: registry table %s is throttled: %s; use on-demand capacity, or at least 5 write and read units", doing, t.name, message)
+		message = fmt.Sprintf("%s: registry table %s is throttled: %s; use on-demand capacity, or at least 5 write and "+
+			"read units", doing, t.name, message)
 	case code == queue.CodeUnreachable:
 		message = fmt.Sprintf("%s (%s): %s failed: %s; try again later", doing, what, t.host, message)
 	default:
-		message = fmt.Sprintf("%s (%s): %s refused: %s; check that no other program writes to this table, or name another one", doing, what, t.host, message)
+		message = fmt.Sprintf("%s (%s): %s refused: %s; check that no other program writes to this table, or name another "+
+			"one", doing, what, t.host, message)
 	}
 	return &queue.Error{Code: code, Message: message, Err: refused}
 }

@@ -60,7 +60,8 @@ func (l *ledger) actions() string {
 }
 
 func refuseTable(status int, shape, rest string) *http.Response {
-	return reply(status, fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"said Amazon"%s}`, shape, rest))
+	return reply(status,
+		fmt.Sprintf(`{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"said Amazon"%s}`, shape, rest))
 }
 
 func TestTableErrorsSayWhatToDo(t *testing.T) {
@@ -71,11 +72,15 @@ func TestTableErrorsSayWhatToDo(t *testing.T) {
 		code   string
 		says   []string
 	}{
-		{"no table", refuseTable(400, "ResourceNotFoundException", ""), queue.CodeResourceNotFound, []string{"registry table registry does not exist", "--registry-create"}},
-		{"denied", refuseTable(400, "AccessDeniedException", ""), queue.CodeAccessDenied, []string{"refused access", "dynamodb:GetItem"}},
+		{"no table", refuseTable(400, "ResourceNotFoundException", ""), queue.CodeResourceNotFound,
+			[]string{"registry table registry does not exist", "--registry-create"}},
+		{"denied", refuseTable(400, "AccessDeniedException", ""), queue.CodeAccessDenied,
+			[]string{"refused access", "dynamodb:GetItem"}},
 		{"expired", refuseTable(400, "ExpiredTokenException", ""), queue.CodeAccessDenied, []string{"refused access"}},
-		{"throttled", refuseTable(400, "ProvisionedThroughputExceededException", ""), queue.CodeRequestThrottled, []string{"throttled", "on-demand"}},
-		{"throttled otherwise", refuseTable(400, "ThrottlingException", ""), queue.CodeRequestThrottled, []string{"throttled"}},
+		{"throttled", refuseTable(400, "ProvisionedThroughputExceededException", ""), queue.CodeRequestThrottled,
+			[]string{"throttled", "on-demand"}},
+		{"throttled otherwise", refuseTable(400, "ThrottlingException", ""), queue.CodeRequestThrottled,
+			[]string{"throttled"}},
 		{"broken", refuseTable(500, "InternalServerError", ""), queue.CodeUnreachable, []string{"said Amazon"}},
 		{"a proxy", reply(502, "<html>"), queue.CodeUnreachable, []string{"registry"}},
 		{"nobody", nil, queue.CodeUnreachable, []string{"did not answer", "AWS_ENDPOINT_URL_DYNAMODB"}},
@@ -115,7 +120,8 @@ func TestTableCallsEndWithTheirContext(t *testing.T) {
 		defer cancel()
 		begin := time.Now()
 		_, err := table.Read(ctx, "jobs")
-		if !isCode(err, queue.CodeUnreachable) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "did not answer in time") {
+		if !isCode(err, queue.CodeUnreachable) || !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(), "did not answer in time") {
 			t.Errorf("the error is %v", err)
 		}
 		if took := time.Since(begin); took != 2*time.Second {
@@ -137,7 +143,8 @@ func TestSwapKnowsItsOwn(t *testing.T) {
 	next := queue.Lease{Owner: "me", Version: "b", Term: 7, Duration: 15 * time.Second}
 	for name, answers := range map[string][]*http.Response{
 		"the refusal shows the item": {refuseTable(400, "ConditionalCheckFailedException", `,"Item":`+item)},
-		"the refusal shows nothing":  {refuseTable(400, "ConditionalCheckFailedException", ""), reply(200, `{"Item":`+item+`}`)},
+		"the refusal shows nothing": {refuseTable(400, "ConditionalCheckFailedException", ""),
+			reply(200, `{"Item":`+item+`}`)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -164,7 +171,8 @@ func TestForeignItemIsAnError(t *testing.T) {
 		`{"id":{"S":"lease:jobs"},"version":{"S":"a"},"term":{"N":"1"},"duration_ms":{"N":"1"}}`,
 	} {
 		asked := &ledger{answers: []*http.Response{reply(200, `{"Item":`+item+`}`)}}
-		if l, err := openTable(t, asked).Read(context.Background(), "jobs"); err == nil || !strings.Contains(err.Error(), "is no lease") {
+		if l, err := openTable(t, asked).Read(context.Background(), "jobs"); err == nil ||
+			!strings.Contains(err.Error(), "is no lease") {
 			t.Errorf("%s was read as %+v, %v", item, l, err)
 		}
 		if !strings.Contains(asked.asked[0], `"ConsistentRead":true`) {
@@ -177,7 +185,8 @@ func TestClaimRefusals(t *testing.T) {
 	t.Parallel()
 	reasons := func(fence, own string) *http.Response {
 		return refuseTable(400, "TransactionCanceledException",
-			fmt.Sprintf(`,"CancellationReasons":[{"Code":%q},{"Code":%q,"Item":{"tries":{"N":"1"},"term":{"N":"2"}}}]`, fence, own))
+			fmt.Sprintf(`,"CancellationReasons":[{"Code":%q},{"Code":%q,"Item":{"tries":{"N":"1"},"term":{"N":"2"}}}]`, fence,
+				own))
 	}
 	for _, test := range []struct {
 		name, fence, own string
@@ -224,8 +233,10 @@ func TestSinceReadsInHundreds(t *testing.T) {
 	if n, m := strings.Count(asked.asked[0], `"S"`), strings.Count(asked.asked[1], `"S"`); n != 100 || m != 50 {
 		t.Errorf("asked for %d and %d items", n, m)
 	}
-	starved := &ledger{answers: []*http.Response{reply(200, `{"Responses":{},"UnprocessedKeys":{"registry":{"Keys":[{"id":{"S":"task:jobs/t"}}]}}}`)}}
-	if _, err := openTable(t, starved).Fires("jobs").Since(context.Background(), 1, map[string]time.Time{"t": {}}); !isCode(err, queue.CodeRequestThrottled) {
+	starved := &ledger{answers: []*http.Response{reply(200,
+		`{"Responses":{},"UnprocessedKeys":{"registry":{"Keys":[{"id":{"S":"task:jobs/t"}}]}}}`)}}
+	if _, err := openTable(t, starved).Fires("jobs").Since(context.Background(), 1,
+		map[string]time.Time{"t": {}}); !isCode(err, queue.CodeRequestThrottled) {
 		t.Errorf("Since of a table that reads nothing: %v", err)
 	}
 }
@@ -234,7 +245,8 @@ func TestCreateWaitsForTheTable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		table := func(status string) *http.Response {
-			return reply(200, fmt.Sprintf(`{"Table":{"TableStatus":%q,"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}}`, status))
+			return reply(200, fmt.Sprintf(
+				`{"Table":{"TableStatus":%q,"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}}`, status))
 		}
 		asked := &ledger{answers: []*http.Response{
 			reply(200, `{}`), refuseTable(400, "ResourceNotFoundException", ""), table("CREATING"), table("ACTIVE"),
@@ -252,7 +264,8 @@ func TestCreateWaitsForTheTable(t *testing.T) {
 func TestExpire(t *testing.T) {
 	t.Parallel()
 	ttl := func(status, attribute string) *http.Response {
-		return reply(200, fmt.Sprintf(`{"TimeToLiveDescription":{"TimeToLiveStatus":%q,"AttributeName":%q}}`, status, attribute))
+		return reply(200, fmt.Sprintf(`{"TimeToLiveDescription":{"TimeToLiveStatus":%q,"AttributeName":%q}}`, status,
+			attribute))
 	}
 	denied := func() *http.Response { return refuseTable(400, "AccessDeniedException", "") }
 	for _, test := range []struct {
@@ -265,10 +278,12 @@ func TestExpire(t *testing.T) {
 		{"on", []*http.Response{ttl("ENABLED", "expires")}, "DescribeTimeToLive", ""},
 		{"on soon", []*http.Response{ttl("ENABLING", "expires")}, "DescribeTimeToLive", ""},
 		{"on for another", []*http.Response{ttl("ENABLED", "ttl")}, "DescribeTimeToLive", `by the attribute "ttl"`},
-		{"another was faster", []*http.Response{ttl("DISABLED", ""), refuseTable(400, "ValidationException", ""), ttl("ENABLING", "expires")},
+		{"another was faster",
+			[]*http.Response{ttl("DISABLED", ""), refuseTable(400, "ValidationException", ""), ttl("ENABLING", "expires")},
 			"DescribeTimeToLive UpdateTimeToLive DescribeTimeToLive", ""},
 		{"may not look", []*http.Response{denied()}, "DescribeTimeToLive", "UpdateTimeToLive and DescribeTimeToLive"},
-		{"may not set", []*http.Response{ttl("DISABLED", ""), denied(), ttl("DISABLED", "")}, "DescribeTimeToLive UpdateTimeToLive DescribeTimeToLive", "setting the table's time to live"},
+		{"may not set", []*http.Response{ttl("DISABLED", ""), denied(), ttl("DISABLED", "")},
+			"DescribeTimeToLive UpdateTimeToLive DescribeTimeToLive", "setting the table's time to live"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -300,11 +315,13 @@ func TestCheckRefusesAnotherKey(t *testing.T) {
 
 func TestOpenTableRefuses(t *testing.T) {
 	for _, name := range []string{"", "ab", "arn:aws:dynamodb:eu-west-1:1:table/x", "a b c", strings.Repeat("a", 256)} {
-		if _, err := OpenTable(context.Background(), name, nil); !isCode(err, queue.CodeInvalidParameterValue) || !strings.Contains(err.Error(), "is no name") {
+		if _, err := OpenTable(context.Background(), name, nil); !isCode(err, queue.CodeInvalidParameterValue) ||
+			!strings.Contains(err.Error(), "is no name") {
 			t.Errorf("OpenTable(%q): %v", name, err)
 		}
 	}
-	if _, err := OpenTable(context.Background(), "registry", nil); !isCode(err, queue.CodeInvalidParameterValue) || !strings.Contains(err.Error(), "AWS_REGION") {
+	if _, err := OpenTable(context.Background(), "registry", nil); !isCode(err, queue.CodeInvalidParameterValue) ||
+		!strings.Contains(err.Error(), "AWS_REGION") {
 		t.Errorf("OpenTable without a region: %v", err)
 	}
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://127.0.0.1:1")

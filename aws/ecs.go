@@ -34,10 +34,12 @@ type Task struct {
 func NewTask(agent string) (*Task, error) {
 	u, err := url.Parse(agent)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("ECS_AGENT_URI %q is no URL: Amazon ECS sets it in its containers; take it out of the environment elsewhere", agent)
+		return nil, fmt.Errorf("ECS_AGENT_URI %q is no URL: Amazon ECS sets it in its containers; take it out of the "+
+			"environment elsewhere", agent)
 	}
 	// Its own transport without kept connections: it is used twice in an hour.
-	return &Task{state: strings.TrimSuffix(agent, "/") + "/task-protection/v1/state", client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, nil
+	return &Task{state: strings.TrimSuffix(agent, "/") + "/task-protection/v1/state",
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, nil
 }
 
 // Protect keeps the task from being stopped by scale-in and by deployments of
@@ -88,13 +90,15 @@ func readProtection(status int, text []byte, on bool) error {
 	unread := json.Unmarshal(text, &answer)
 	switch {
 	case answer.Failure != nil:
-		return agentError(queue.CodeInvalidParameterValue, strings.TrimSuffix(answer.Failure.Reason+": "+answer.Failure.Detail, ": "))
+		return agentError(queue.CodeInvalidParameterValue,
+			strings.TrimSuffix(answer.Failure.Reason+": "+answer.Failure.Detail, ": "))
 	case answer.Error != nil && strings.HasPrefix(answer.Error.Code, "AccessDenied"):
 		return agentError(queue.CodeAccessDenied, "the task's role needs ecs:UpdateTaskProtection: "+answer.Error.Message)
 	case answer.Error != nil:
 		return agentError(queue.CodeUnreachable, strings.TrimSuffix(answer.Error.Code+": "+answer.Error.Message, ": "))
 	case status != http.StatusOK || unread != nil || answer.Protection == nil || answer.Protection.ProtectionEnabled != on:
-		return agentError(queue.CodeUnreachable, fmt.Sprintf("status %d, and no word that the protection is set as it should be", status))
+		return agentError(queue.CodeUnreachable,
+			fmt.Sprintf("status %d, and no word that the protection is set as it should be", status))
 	}
 	return nil
 }

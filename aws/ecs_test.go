@@ -24,7 +24,8 @@ func TestTaskIsNeeded(t *testing.T) {
 // TestTaskProtection: what the agent is asked, and what each of its answers means.
 func TestTaskProtection(t *testing.T) {
 	t.Parallel()
-	const yes, no = `{"protection":{"ExpirationDate":"2026-11-22T01:00:00Z","ProtectionEnabled":true,"TaskArn":"arn"}}`, `{"protection":{"ProtectionEnabled":false,"TaskArn":"arn"}}`
+	const yes, no = `{"protection":{"ExpirationDate":"2026-11-22T01:00:00Z","ProtectionEnabled":true,"TaskArn":"arn"}}`,
+		`{"protection":{"ProtectionEnabled":false,"TaskArn":"arn"}}`
 	for _, tt := range []struct {
 		on      bool
 		status  int
@@ -36,9 +37,12 @@ func TestTaskProtection(t *testing.T) {
 		{false, 200, no, "", ""},
 		{true, 200, no, queue.CodeUnreachable, "no word"},
 		{false, 200, yes, queue.CodeUnreachable, "no word"},
-		{true, 200, `{"failure":{"Arn":"arn","Detail":null,"Reason":"TASK_NOT_VALID"}}`, queue.CodeInvalidParameterValue, "ECS: TASK_NOT_VALID"},
-		{true, 200, `{"failure":{"Reason":"DEPLOYMENT_BLOCKED","Detail":"it lasts too long"}}`, queue.CodeInvalidParameterValue, "DEPLOYMENT_BLOCKED: it lasts too long"},
-		{true, 400, `{"requestID":"1","error":{"Arn":"arn","Code":"AccessDeniedException","Message":"is not authorized"}}`, queue.CodeAccessDenied, "needs ecs:UpdateTaskProtection: is not authorized"},
+		{true, 200, `{"failure":{"Arn":"arn","Detail":null,"Reason":"TASK_NOT_VALID"}}`, queue.CodeInvalidParameterValue,
+			"ECS: TASK_NOT_VALID"},
+		{true, 200, `{"failure":{"Reason":"DEPLOYMENT_BLOCKED","Detail":"it lasts too long"}}`,
+			queue.CodeInvalidParameterValue, "DEPLOYMENT_BLOCKED: it lasts too long"},
+		{true, 400, `{"requestID":"1","error":{"Arn":"arn","Code":"AccessDeniedException","Message":"is not authorized"}}`,
+			queue.CodeAccessDenied, "needs ecs:UpdateTaskProtection: is not authorized"},
 		{true, 500, `{"error":{"Code":"ServerException","Message":""}}`, queue.CodeUnreachable, "ECS: ServerException"},
 		{true, 404, "page not found", queue.CodeUnreachable, "status 404"},
 		{true, 200, strings.Repeat(" ", maxAgentAnswer) + yes, queue.CodeUnreachable, "no word"},
@@ -63,7 +67,8 @@ func TestTaskProtection(t *testing.T) {
 			t.Errorf("asked %s\nwant %s", asked, want)
 		}
 		var known *queue.Error
-		if tt.code == "" && err != nil || tt.code != "" && (!errors.As(err, &known) || known.Code != tt.code || !strings.Contains(err.Error(), tt.message)) {
+		if tt.code == "" && err != nil || tt.code != "" &&
+			(!errors.As(err, &known) || known.Code != tt.code || !strings.Contains(err.Error(), tt.message)) {
 			t.Errorf("%.100s: %v, want %s %q", tt.answer, err, tt.code, tt.message)
 		}
 		agent.Close()

@@ -20,7 +20,8 @@ import (
 // server that speaks another protocol says which service was asked for what, and
 // which variable to look at, in the words of that service.
 func TestForeignAnswersAreCalledThat(t *testing.T) {
-	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"} {
+	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
+		"AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(k, v)
 	}
 	status, body := 0, ""
@@ -48,7 +49,8 @@ func TestForeignAnswersAreCalledThat(t *testing.T) {
 				t.Errorf("%s answered %d %s: no error", service, status, body)
 				continue
 			}
-			if got := err.Error(); !strings.Contains(got, "does not answer as "+service+" does") || !strings.Contains(got, c.variable) ||
+			if got := err.Error(); !strings.Contains(got, "does not answer as "+service+" does") ||
+				!strings.Contains(got, c.variable) ||
 				!strings.Contains(got, c.subject) || !strings.Contains(got, server.URL) || strings.Contains(got, "SQS") {
 				t.Errorf("%s answered %d %s:\n  %s", service, status, body, got)
 			}
@@ -97,10 +99,22 @@ func foreignCalls(t *testing.T, endpoint string) map[string]foreignCall {
 	}
 	t.Cleanup(func() { table.Close(); buckets.Close(); metrics.Close(); scaling.Close(); function.Close() })
 	return map[string]foreignCall{
-		"DynamoDB":     {"AWS_ENDPOINT_URL_DYNAMODB", "dynamodb:GetItem on registry table registry", func(ctx context.Context) error { _, err := table.Read(ctx, "l"); return err }},
-		"S3":           {"AWS_ENDPOINT_URL_S3", `object "k" from bucket b`, func(ctx context.Context) error { _, err := buckets.Fetch(ctx, "b", "k", 1); return err }},
-		"CloudWatch":   {"AWS_ENDPOINT_URL_CLOUDWATCH", "metrics of n", func(ctx context.Context) error { return metrics.PutMetricData(ctx, "n", []Datum{{Name: "x"}}) }},
-		"Auto Scaling": {"AWS_ENDPOINT_URL_AUTO_SCALING", "instance i-1", func(ctx context.Context) error { _, err := scaling.GroupOf(ctx, "i-1"); return err }},
-		"Lambda":       {"AWS_ENDPOINT_URL_LAMBDA", "Lambda function resize", function.Check},
+		"DynamoDB": {"AWS_ENDPOINT_URL_DYNAMODB", "dynamodb:GetItem on registry table registry",
+			func(ctx context.Context) error {
+				_, err := table.Read(ctx, "l")
+				return err
+			}},
+		"S3": {"AWS_ENDPOINT_URL_S3", `object "k" from bucket b`, func(ctx context.Context) error {
+			_, err := buckets.Fetch(ctx, "b", "k", 1)
+			return err
+		}},
+		"CloudWatch": {"AWS_ENDPOINT_URL_CLOUDWATCH", "metrics of n", func(ctx context.Context) error {
+			return metrics.PutMetricData(ctx, "n", []Datum{{Name: "x"}})
+		}},
+		"Auto Scaling": {"AWS_ENDPOINT_URL_AUTO_SCALING", "instance i-1", func(ctx context.Context) error {
+			_, err := scaling.GroupOf(ctx, "i-1")
+			return err
+		}},
+		"Lambda": {"AWS_ENDPOINT_URL_LAMBDA", "Lambda function resize", function.Check},
 	}
 }

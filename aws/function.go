@@ -72,8 +72,9 @@ func ParseFunction(s string) (FunctionReference, error) {
 		problem = fmt.Sprintf("%q is no alias or version", r.Qualifier)
 	}
 	if problem != "" {
-		return FunctionReference{}, fmt.Errorf("%q is no Lambda function: %s; write its name, such as resize or resize:live, "+
-			"or its ARN, such as arn:aws:lambda:us-east-1:123456789012:function:resize", s, problem)
+		return FunctionReference{},
+			fmt.Errorf("%q is no Lambda function: %s; write its name, such as resize or resize:live, "+
+				"or its ARN, such as arn:aws:lambda:us-east-1:123456789012:function:resize", s, problem)
 	}
 	r.called = r.Name
 	switch {

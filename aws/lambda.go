@@ -116,7 +116,8 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	o := l.api.Options()
 	if o.Region == "" {
 		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf(
-			"no AWS region for Lambda function %s: set AWS_REGION, or a region in the profile, or give the function by its ARN", function)}
+			"no AWS region for Lambda function %s: set AWS_REGION, or a region in the profile, or give the function "+
+				"by its ARN", function)}
 	}
 	l.host = "Lambda in " + o.Region
 	if o.BaseEndpoint != nil {
@@ -239,7 +240,8 @@ func (l *Lambda) Check(ctx context.Context) error {
 	case answered.Status/100 == 2:
 		return nil
 	}
-	return l.explain(&refusal{status: answered.Status, shape: answered.Code, message: answered.Message}, "lambda:InvokeFunction")
+	return l.explain(&refusal{status: answered.Status, shape: answered.Code, message: answered.Message},
+		"lambda:InvokeFunction")
 }
 
 // Describe asks Lambda about the function. It needs lambda:GetFunctionConfiguration,
@@ -292,14 +294,18 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 	code, message := refused.code(), refused.Error()
 	switch {
 	case code == queue.CodeResourceNotFound:
-		message = fmt.Sprintf("Lambda function %s does not exist at %s: check its name, its alias or version, the account and the region", l.function, l.host)
+		message = fmt.Sprintf("Lambda function %s does not exist at %s: check its name, its alias or version, the account "+
+			"and the region", l.function, l.host)
 	case code == queue.CodeAccessDenied:
-		message = fmt.Sprintf("%s refused access to Lambda function %s: %s; allow these credentials %s on it, and check that they have not expired",
+		message = fmt.Sprintf("%s refused access to Lambda function %s: %s; allow these credentials %s on it, and check "+
+			"that they have not expired",
 			l.host, l.function, message, permission)
 	case refused.foreign() && refused.status != http.StatusTooManyRequests:
-		message = fmt.Sprintf("Lambda function %s: %s", l.function, refused.foreignAnswer(l.host, "Lambda", "the region, AWS_ENDPOINT_URL_LAMBDA"))
+		message = fmt.Sprintf("Lambda function %s: %s", l.function,
+			refused.foreignAnswer(l.host, "Lambda", "the region, AWS_ENDPOINT_URL_LAMBDA"))
 	default:
-		message = fmt.Sprintf("Lambda function %s at %s: %s; check the function in the console of Lambda", l.function, l.host, message)
+		message = fmt.Sprintf("Lambda function %s at %s: %s; check the function in the console of Lambda", l.function,
+			l.host, message)
 	}
 	return &queue.Error{Code: code, Message: message, Err: refused}
 }

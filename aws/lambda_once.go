@@ -97,7 +97,8 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // tapDial makes the connections of dial tapped ones.
-func tapDial(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
+func tapDial(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string,
+	string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {

@@ -26,16 +26,19 @@ func TestFunctionReferences(t *testing.T) {
 	t.Parallel()
 	const arn = "arn:aws:lambda:us-east-1:123456789012:function:resize"
 	for s, want := range map[string]FunctionReference{
-		"resize":                            {Name: "resize", called: "resize"},
-		"re-size_2":                         {Name: "re-size_2", called: "re-size_2"},
-		"resize:live":                       {Name: "resize", Qualifier: "live", called: "resize"},
-		"resize:7":                          {Name: "resize", Qualifier: "7", called: "resize"},
-		"resize:$LATEST":                    {Name: "resize", Qualifier: "$LATEST", called: "resize"},
-		"123456789012:function:resize":      {Name: "resize", Account: "123456789012", called: "123456789012:function:resize"},
-		"123456789012:function:resize:live": {Name: "resize", Qualifier: "live", Account: "123456789012", called: "123456789012:function:resize"},
-		arn:                                 {Name: "resize", Region: "us-east-1", Account: "123456789012", called: arn},
-		arn + ":live":                       {Name: "resize", Qualifier: "live", Region: "us-east-1", Account: "123456789012", called: arn},
-		"arn:aws-cn:lambda:cn-north-1:1:function:a": {Name: "a", Region: "cn-north-1", Account: "1", called: "arn:aws-cn:lambda:cn-north-1:1:function:a"},
+		"resize":         {Name: "resize", called: "resize"},
+		"re-size_2":      {Name: "re-size_2", called: "re-size_2"},
+		"resize:live":    {Name: "resize", Qualifier: "live", called: "resize"},
+		"resize:7":       {Name: "resize", Qualifier: "7", called: "resize"},
+		"resize:$LATEST": {Name: "resize", Qualifier: "$LATEST", called: "resize"},
+		"123456789012:function:resize": {Name: "resize", Account: "123456789012",
+			called: "123456789012:function:resize"},
+		"123456789012:function:resize:live": {Name: "resize", Qualifier: "live", Account: "123456789012",
+			called: "123456789012:function:resize"},
+		arn:           {Name: "resize", Region: "us-east-1", Account: "123456789012", called: arn},
+		arn + ":live": {Name: "resize", Qualifier: "live", Region: "us-east-1", Account: "123456789012", called: arn},
+		"arn:aws-cn:lambda:cn-north-1:1:function:a": {Name: "a", Region: "cn-north-1", Account: "1",
+			called: "arn:aws-cn:lambda:cn-north-1:1:function:a"},
 	} {
 		got, err := ParseFunction(s)
 		if err != nil || got != want {
@@ -43,15 +46,20 @@ func TestFunctionReferences(t *testing.T) {
 		}
 	}
 	for s, advice := range map[string]string{
-		"": `"" is no name of 1 to 64`, "a b": `"a b" is no name`, "resize:": `"" is no alias`, "resize:a:b": `"a:b" is no alias`,
-		strings.Repeat("x", 65): "is no name", "https://x.lambda-url.us-east-1.on.aws/": "it is a URL, and functions are invoked by name",
-		"arn:aws:sqs:us-east-1:123456789012:jobs": `it names the service "sqs", not lambda`, "arn:aws:lambda:us-east-1:123456789012:layer:x": "it names no function",
+		"": `"" is no name of 1 to 64`, "a b": `"a b" is no name`, "resize:": `"" is no alias`,
+		"resize:a:b":                                                `"a:b" is no alias`,
+		strings.Repeat("x", 65):                                     "is no name",
+		"https://x.lambda-url.us-east-1.on.aws/":                    "it is a URL, and functions are invoked by name",
+		"arn:aws:sqs:us-east-1:123456789012:jobs":                   `it names the service "sqs", not lambda`,
+		"arn:aws:lambda:us-east-1:123456789012:layer:x":             "it names no function",
 		"arn:aws:lambda:evil.example/:123456789012:function:resize": `"evil.example/" is no region`,
-		"arn:aws:lambda::123456789012:function:resize":              "the region or the account is empty", "arn:x": "not enough sections",
+		"arn:aws:lambda::123456789012:function:resize":              "the region or the account is empty",
+		"arn:x":                "not enough sections",
 		"1234:function:resize": `"1234" is no account`, "resize:$latest": `"$latest" is no alias`,
 	} {
 		_, err := ParseFunction(s)
-		if err == nil || !strings.Contains(err.Error(), advice) || !strings.Contains(err.Error(), "write its name, such as resize or resize:live") {
+		if err == nil || !strings.Contains(err.Error(), advice) ||
+			!strings.Contains(err.Error(), "write its name, such as resize or resize:live") {
 			t.Errorf("%q: %v", s, err)
 		}
 	}
@@ -80,19 +88,22 @@ func openLambda(t *testing.T, opts *LambdaOptions) *Lambda {
 
 func TestInvoke(t *testing.T) {
 	t.Parallel()
-	l := lambdaServer(t, "arn:aws:lambda:us-east-1:123456789012:function:resize:live", func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if string(body) != `{"a":1}` || r.URL.Query().Get("Qualifier") != "live" || !strings.Contains(r.Header.Get("Authorization"), "/us-east-1/lambda/") ||
-			!strings.HasSuffix(r.URL.Path, "/functions/arn:aws:lambda:us-east-1:123456789012:function:resize/invocations") ||
-			r.Header.Get("X-Amz-Invocation-Type") != "RequestResponse" || r.Header.Get("Accept-Encoding") == "gzip" {
-			t.Errorf("asked %s %q with %v", r.URL, body, r.Header)
-		}
-		w.Header().Set("X-Amzn-Requestid", "id-1")
-		w.Header().Set("X-Amz-Function-Error", "Handled")
-		io.WriteString(w, "{}")
-	})
+	l := lambdaServer(t, "arn:aws:lambda:us-east-1:123456789012:function:resize:live",
+		func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if string(body) != `{"a":1}` || r.URL.Query().Get("Qualifier") != "live" ||
+				!strings.Contains(r.Header.Get("Authorization"), "/us-east-1/lambda/") ||
+				!strings.HasSuffix(r.URL.Path, "/functions/arn:aws:lambda:us-east-1:123456789012:function:resize/invocations") ||
+				r.Header.Get("X-Amz-Invocation-Type") != "RequestResponse" || r.Header.Get("Accept-Encoding") == "gzip" {
+				t.Errorf("asked %s %q with %v", r.URL, body, r.Header)
+			}
+			w.Header().Set("X-Amzn-Requestid", "id-1")
+			w.Header().Set("X-Amz-Function-Error", "Handled")
+			io.WriteString(w, "{}")
+		})
 	got, err := l.Invoke(t.Context(), []byte(`{"a":1}`))
-	if err != nil || got.Status != 200 || got.FunctionError != "Handled" || string(got.Payload) != "{}" || got.RequestID != "id-1" {
+	if err != nil || got.Status != 200 || got.FunctionError != "Handled" || string(got.Payload) != "{}" ||
+		got.RequestID != "id-1" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -107,8 +118,12 @@ func TestRefusedInvocations(t *testing.T) {
 		io.WriteString(w, `{"Type":"User","message":"Rate Exceeded.","Reason":"ReservedFunctionConcurrentInvocationLimitExceeded"}`)
 	})
 	got, err := l.Invoke(t.Context(), nil)
-	want := Invocation{Status: 429, Code: "TooManyRequestsException", Reason: "ReservedFunctionConcurrentInvocationLimitExceeded", Message: "Rate Exceeded.", RetryAfter: 9 * time.Second, RequestID: "id-2"}
-	if err != nil || got.Payload != nil || got.Code != want.Code || got.Reason != want.Reason || got.Message != want.Message || got.RetryAfter != want.RetryAfter || got.RequestID != want.RequestID || got.Status != 429 {
+	want := Invocation{Status: 429, Code: "TooManyRequestsException",
+		Reason: "ReservedFunctionConcurrentInvocationLimitExceeded", Message: "Rate Exceeded.", RetryAfter: 9 * time.Second,
+		RequestID: "id-2"}
+	if err != nil || got.Payload != nil || got.Code != want.Code || got.Reason != want.Reason ||
+		got.Message != want.Message || got.RetryAfter != want.RetryAfter || got.RequestID != want.RequestID ||
+		got.Status != 429 {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
@@ -118,7 +133,8 @@ func TestRetryAfterHeaders(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for value, want := range map[string]time.Duration{
 		"": 0, "0": 0, " 3 ": 3 * time.Second, "-1": 0, "soon": 0, "4000000000": queue.MaxVisibility, "99999999999": 0,
-		"Fri, 20 Nov 2026 12:01:30 GMT": 90 * time.Second, "Fri, 20 Nov 2020 12:01:30 GMT": 0, "Fri, 20 Nov 9999 12:01:30 GMT": queue.MaxVisibility,
+		"Fri, 20 Nov 2026 12:01:30 GMT": 90 * time.Second, "Fri, 20 Nov 2020 12:01:30 GMT": 0,
+		"Fri, 20 Nov 9999 12:01:30 GMT": queue.MaxVisibility,
 	} {
 		if got := retryAfter(value, now); got != want {
 			t.Errorf("%q: %v, want %v", value, got, want)
@@ -150,10 +166,13 @@ func TestCheckAFunction(t *testing.T) {
 	}{
 		{204, "", "", "", nil},
 		{200, "", "{}", "", nil},
-		{404, "ResourceNotFoundException", `{"Message":"Function not found: x"}`, queue.CodeResourceNotFound, []string{"Lambda function resize does not exist at http://127.0.0.1", "region"}},
-		{403, "AccessDeniedException", `{"Message":"User x is not authorized"}`, queue.CodeAccessDenied, []string{"User x is not authorized", "lambda:InvokeFunction"}},
+		{404, "ResourceNotFoundException", `{"Message":"Function not found: x"}`, queue.CodeResourceNotFound,
+			[]string{"Lambda function resize does not exist at http://127.0.0.1", "region"}},
+		{403, "AccessDeniedException", `{"Message":"User x is not authorized"}`, queue.CodeAccessDenied,
+			[]string{"User x is not authorized", "lambda:InvokeFunction"}},
 		{403, "ExpiredTokenException", `{}`, queue.CodeAccessDenied, []string{"have not expired"}},
-		{404, "", "<html>", queue.CodeUnreachable, []string{"does not answer as Lambda does (HTTP status 404", "AWS_ENDPOINT_URL_LAMBDA"}},
+		{404, "", "<html>", queue.CodeUnreachable,
+			[]string{"does not answer as Lambda does (HTTP status 404", "AWS_ENDPOINT_URL_LAMBDA"}},
 		{429, "TooManyRequestsException", `{"message":"slow"}`, queue.CodeRequestThrottled, []string{"slow"}},
 		{500, "ServiceException", `{"message":"oh"}`, queue.CodeUnreachable, []string{"oh; check the function"}},
 	} {
@@ -181,7 +200,8 @@ func TestDescribeAFunction(t *testing.T) {
 	t.Parallel()
 	denied := false
 	l := lambdaServer(t, "resize:live", func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet || r.URL.Path != "/2015-03-31/functions/resize/configuration" || r.URL.Query().Get("Qualifier") != "live" {
+		if r.Method != http.MethodGet || r.URL.Path != "/2015-03-31/functions/resize/configuration" ||
+			r.URL.Query().Get("Qualifier") != "live" {
 			t.Errorf("asked %s %s", r.Method, r.URL)
 		}
 		if denied {
@@ -206,10 +226,12 @@ func TestLambdaSettings(t *testing.T) {
 	wantCode(t, err, queue.CodeInvalidParameterValue, "write its name")
 	_, err = OpenLambda(t.Context(), &LambdaOptions{Function: "resize"})
 	wantCode(t, err, queue.CodeInvalidParameterValue, "no AWS region for Lambda function resize: set AWS_REGION")
-	if l := openLambda(t, &LambdaOptions{Function: "arn:aws:lambda:eu-north-1:1:function:a"}); l.host != "Lambda in eu-north-1" {
+	if l := openLambda(t,
+		&LambdaOptions{Function: "arn:aws:lambda:eu-north-1:1:function:a"}); l.host != "Lambda in eu-north-1" {
 		t.Errorf("the host is %s", l.host)
 	}
-	if _, err := OpenLambda(t.Context(), &LambdaOptions{Function: "a", Profile: "nobody"}); err == nil || !strings.Contains(err.Error(), "AWS_PROFILE") {
+	if _, err := OpenLambda(t.Context(), &LambdaOptions{Function: "a", Profile: "nobody"}); err == nil ||
+		!strings.Contains(err.Error(), "AWS_PROFILE") {
 		t.Errorf("a profile that is not there: %v", err)
 	}
 	asked := make(chan string, 1)
@@ -277,8 +299,14 @@ func TestHowFarACallCame(t *testing.T) {
 		left, stale bool
 	}{
 		{"no connection", func(func(net.Conn, bool)) error { return lost }, false, false},
-		{"a new connection without a write", func(got func(net.Conn, bool)) error { got(tapped(), false); return lost }, false, false},
-		{"a kept connection without a write", func(got func(net.Conn, bool)) error { got(tapped(), true); return lost }, false, true},
+		{"a new connection without a write", func(got func(net.Conn, bool)) error {
+			got(tapped(), false)
+			return lost
+		}, false, false},
+		{"a kept connection without a write", func(got func(net.Conn, bool)) error {
+			got(tapped(), true)
+			return lost
+		}, false, true},
 		{"a kept connection, written before", func(got func(net.Conn, bool)) error {
 			c := tapped()
 			c.Write(nil)
@@ -295,7 +323,10 @@ func TestHowFarACallCame(t *testing.T) {
 			got(tls.Client(tls.Client(tapped(), nil), nil), true)
 			return lost
 		}, false, true},
-		{"a connection that is not tapped", func(got func(net.Conn, bool)) error { got(memoryConn{}, true); return lost }, true, false},
+		{"a connection that is not tapped", func(got func(net.Conn, bool)) error {
+			got(memoryConn{}, true)
+			return lost
+		}, true, false},
 		{"an answer", func(got func(net.Conn, bool)) error { got(tapped(), true); return nil }, true, false},
 	} {
 		var sent sending
@@ -307,7 +338,8 @@ func TestHowFarACallCame(t *testing.T) {
 			}
 			return reply(200, ""), nil
 		})}
-		req, _ := http.NewRequestWithContext(withSending(t.Context(), &sent), http.MethodPost, "http://x/", strings.NewReader("{}"))
+		req, _ := http.NewRequestWithContext(withSending(t.Context(), &sent), http.MethodPost, "http://x/",
+			strings.NewReader("{}"))
 		resp, err := once.RoundTrip(req)
 		if err == nil {
 			resp.Body.Close()
@@ -357,7 +389,8 @@ func TestDeadConnectionsAreReplaced(t *testing.T) {
 	l := openLambda(t, &LambdaOptions{Function: "resize", Region: "eu-west-1"})
 	l.api = rewiredLambda(l, roundTrip(func(r *http.Request) (*http.Response, error) {
 		calls++
-		httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Conn: &tappedConn{Conn: memoryConn{}}, Reused: calls < 3})
+		httptrace.ContextClientTrace(r.Context()).GotConn(httptrace.GotConnInfo{Conn: &tappedConn{Conn: memoryConn{}},
+			Reused: calls < 3})
 		if body, err := io.ReadAll(r.Body); calls < 4 || err != nil || string(body) != "{}" {
 			return nil, errors.New("closed by the server")
 		}
@@ -386,7 +419,8 @@ func TestBoundedBodies(t *testing.T) {
 	} {
 		b := &boundedBody{ReadCloser: io.NopCloser(bytes.NewBufferString(test.body)), left: test.most, needed: test.needed}
 		got, err := io.ReadAll(b)
-		if (err == nil) != (test.want == "") || err != nil && err.Error() != test.want || err == nil && string(got) != test.body {
+		if (err == nil) != (test.want == "") || err != nil && err.Error() != test.want || err == nil &&
+			string(got) != test.body {
 			t.Errorf("%+v: %q, %v", test, got, err)
 		}
 	}
@@ -397,7 +431,8 @@ func TestLargePayloads(t *testing.T) {
 	t.Parallel()
 	payload, _ := json.Marshal(strings.Repeat("é\"", 1<<20))
 	l := lambdaServer(t, "resize", func(w http.ResponseWriter, r *http.Request) {
-		if body, err := io.ReadAll(r.Body); err != nil || !bytes.Equal(body, payload) || r.ContentLength != int64(len(payload)) {
+		if body, err := io.ReadAll(r.Body); err != nil || !bytes.Equal(body, payload) ||
+			r.ContentLength != int64(len(payload)) {
 			t.Errorf("%d bytes of %d came: %v", len(body), len(payload), err)
 		}
 		io.WriteString(w, "null")

@@ -27,7 +27,8 @@ func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]st
 	}
 	q := &Queue{sqs: s, site: where, name: ref.Name}
 	err = q.operate(ctx, func(ctx context.Context) error {
-		out, err := s.api.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &ref.Name, Attributes: attrs, Tags: tags}, where.at)
+		out, err := s.api.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &ref.Name, Attributes: attrs, Tags: tags},
+			where.at)
 		if err == nil {
 			q.url = sdk.ToString(out.QueueUrl)
 		}
@@ -113,7 +114,8 @@ func (q *Queue) Attributes(ctx context.Context) (attrs map[string]string, err er
 // retention a quarter of an hour, until they hold everywhere.
 func (q *Queue) SetAttributes(ctx context.Context, attrs map[string]string) error {
 	return q.operate(ctx, func(ctx context.Context) error {
-		_, err := q.sqs.api.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: &q.url, Attributes: attrs}, q.site.at)
+		_, err := q.sqs.api.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: &q.url, Attributes: attrs},
+			q.site.at)
 		return err
 	})
 }

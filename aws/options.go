@@ -63,7 +63,8 @@ type Call struct {
 // String returns the call in one line.
 func (c Call) String() string {
 	if c.Err != nil {
-		return fmt.Sprintf("%s %s attempt %d: status %d after %s: %v", c.Action, c.Queue, c.Attempt, c.Status, c.Duration, c.Err)
+		return fmt.Sprintf("%s %s attempt %d: status %d after %s: %v", c.Action, c.Queue, c.Attempt, c.Status, c.Duration,
+			c.Err)
 	}
 	return fmt.Sprintf("%s %s attempt %d: status %d after %s", c.Action, c.Queue, c.Attempt, c.Status, c.Duration)
 }

@@ -158,7 +158,8 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 		if part := checker.sent(&msgs[good[i]], &r); r.err == nil && part != "" {
 			q.sqs.caller.events.corrupted(Corruption{Queue: q.name, MessageID: r.id, Part: part, Sent: true})
 			out.Err = queue.Errorf(queue.CodeInvalidMessageContents,
-				"message %s was damaged on its way: the checksum of its %s does not match; send it again and delete this one", r.id, part)
+				"message %s was damaged on its way: the checksum of its %s does not match; send it again and delete this one",
+				r.id, part)
 		}
 	}
 	return sent, nil
@@ -175,7 +176,8 @@ func sendable(m *queue.Outgoing) error {
 	}
 	for _, t := range texts {
 		if !utf8.ValidString(t) {
-			return queue.Errorf(queue.CodeInvalidMessageContents, "the message is not valid UTF-8: send bytes as a Binary attribute, or encode them (base64)")
+			return queue.Errorf(queue.CodeInvalidMessageContents,
+				"the message is not valid UTF-8: send bytes as a Binary attribute, or encode them (base64)")
 		}
 	}
 	return nil
@@ -183,11 +185,13 @@ func sendable(m *queue.Outgoing) error {
 
 // batch makes a batch call with n entries. An entry that the answer does not
 // mention counts as failed: nothing confirms it.
-func (q *Queue) batch(ctx context.Context, action string, n int, entry func(dst []byte, i int) []byte) ([]entryResult, error) {
+func (q *Queue) batch(ctx context.Context, action string, n int, entry func(dst []byte, i int) []byte) ([]entryResult,
+	error) {
 	return q.batchCall(ctx, action, false, n, entry)
 }
 
-func (q *Queue) batchCall(ctx context.Context, action string, once bool, n int, entry func(dst []byte, i int) []byte) ([]entryResult, error) {
+func (q *Queue) batchCall(ctx context.Context, action string, once bool, n int,
+	entry func(dst []byte, i int) []byte) ([]entryResult, error) {
 	var results []entryResult
 	err := q.call(ctx, call{
 		action:   action,
@@ -203,7 +207,8 @@ func (q *Queue) batchCall(ctx context.Context, action string, once bool, n int, 
 	}
 	for i := range results {
 		if !results[i].answered {
-			results[i].err = &queue.Error{Code: queue.CodeUnreachable, Message: fmt.Sprintf("the answer to %s does not mention entry %d of %d", action, i+1, n)}
+			results[i].err = &queue.Error{Code: queue.CodeUnreachable,
+				Message: fmt.Sprintf("the answer to %s does not mention entry %d of %d", action, i+1, n)}
 		}
 	}
 	return results, nil

@@ -42,8 +42,10 @@ func ParseReference(s string) (Reference, error) {
 	case strings.Contains(s, "://"):
 		return parseURL(s)
 	case !validName(s):
-		return Reference{}, fmt.Errorf("%q is no queue: a queue name is 1 to 80 letters, digits, - and _ (and may end in .fifo); "+
-			"or give a URL like https://sqs.us-east-1.amazonaws.com/123456789012/jobs or an ARN like arn:aws:sqs:us-east-1:123456789012:jobs", s)
+		return Reference{}, fmt.Errorf("%q is no queue: a queue name is 1 to 80 letters, digits, - and _ (and may end in "+
+			".fifo); "+
+			"or give a URL like https://sqs.us-east-1.amazonaws.com/123456789012/jobs or an ARN like "+
+			"arn:aws:sqs:us-east-1:123456789012:jobs", s)
 	}
 	return Reference{Name: s}, nil
 }
@@ -62,7 +64,8 @@ func parseARN(s string) (Reference, error) {
 		err = fmt.Errorf("%q is no queue name", a.Resource)
 	}
 	if err != nil {
-		return Reference{}, fmt.Errorf("%q is no queue ARN: %w; it should look like arn:aws:sqs:us-east-1:123456789012:jobs", s, err)
+		return Reference{}, fmt.Errorf(
+			"%q is no queue ARN: %w; it should look like arn:aws:sqs:us-east-1:123456789012:jobs", s, err)
 	}
 	return Reference{Name: a.Resource, Region: a.Region, Account: a.AccountID}, nil
 }
@@ -87,7 +90,8 @@ func parseURL(s string) (Reference, error) {
 		err = fmt.Errorf("its last part, %q, is no queue name", name)
 	}
 	if err != nil {
-		return Reference{}, fmt.Errorf("%q is no queue URL: %w; it should look like https://sqs.us-east-1.amazonaws.com/123456789012/jobs", s, err)
+		return Reference{}, fmt.Errorf("%q is no queue URL: %w; it should look like "+
+			"https://sqs.us-east-1.amazonaws.com/123456789012/jobs", s, err)
 	}
 	r := Reference{Name: name, URL: s}
 	if len(segments) > 1 {

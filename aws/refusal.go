@@ -56,7 +56,8 @@ func (r *refusal) foreign() bool {
 
 // foreignAnswer says of a foreign answer from host what to look at.
 func (r *refusal) foreignAnswer(host, service, variable string) string {
-	return fmt.Sprintf("%s does not answer as %s does (%s): check %s, and any proxy in between", host, service, r.Error(), variable)
+	return fmt.Sprintf("%s does not answer as %s does (%s): check %s, and any proxy in between", host, service,
+		r.Error(), variable)
 }
 
 // operation returns the name of the action that an error of the SDK's client is about,
@@ -177,7 +178,8 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 		return told
 	case refused == nil:
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err,
-			Message: fmt.Sprintf("%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, plain(err))}
+			Message: fmt.Sprintf("%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host,
+				plain(err))}
 	}
 	code, message := refused.code(), refused.Error()
 	if refused.message == "" && refused.ErrorCode() == "" {
@@ -187,7 +189,8 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 	case queue.CodeQueueDoesNotExist:
 		message = fmt.Sprintf("queue %s does not exist at %s: check its name, the account and the region", queueName, host)
 	case queue.CodeAccessDenied:
-		message = fmt.Sprintf("%s refused access to queue %s: %s; check the policy of these credentials, and that they have not expired", host, queueName, message)
+		message = fmt.Sprintf("%s refused access to queue %s: %s; check the policy of these credentials, and that they "+
+			"have not expired", host, queueName, message)
 	}
 	return &queue.Error{Code: code, Message: message, Err: refused}
 }

@@ -55,17 +55,22 @@ func TestCodeOfARefusal(t *testing.T) {
 func TestErrorsOfTheSDK(t *testing.T) {
 	t.Parallel()
 	gone := &smithy.OperationError{ServiceID: "SQS", OperationName: "GetQueueUrl",
-		Err: &smithy.GenericAPIError{Code: "AWS.SimpleQueueService.NonExistentQueue", Message: "The specified queue does not exist."}}
+		Err: &smithy.GenericAPIError{Code: "AWS.SimpleQueueService.NonExistentQueue",
+			Message: "The specified queue does not exist."}}
 	down := &smithy.OperationError{Err: &smithyhttp.RequestSendError{Err: errors.New("dial tcp: refused")}}
-	proxy := &smithy.OperationError{Err: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: &http.Response{StatusCode: 503}}, Err: errors.New("bad JSON")}}
+	unavailable := &smithyhttp.Response{Response: &http.Response{StatusCode: 503}}
+	proxy := &smithy.OperationError{Err: &smithyhttp.ResponseError{Response: unavailable, Err: errors.New("bad JSON")}}
 	for _, test := range []struct {
 		err  error
 		want error
 		says string
 	}{
 		{gone, queue.ErrNoQueue, "queue jobs does not exist at host: check its name, the account and the region"},
-		{down, queue.ErrUnreachable, "host did not answer: dial tcp: refused; check the network, the region and AWS_ENDPOINT_URL_SQS"},
-		{proxy, queue.ErrUnreachable, "queue jobs: host does not answer as SQS does (HTTP status 503 Service Unavailable without an explanation): check AWS_ENDPOINT_URL_SQS, and any proxy in between"},
+		{down, queue.ErrUnreachable,
+			"host did not answer: dial tcp: refused; check the network, the region and AWS_ENDPOINT_URL_SQS"},
+		{proxy, queue.ErrUnreachable,
+			"queue jobs: host does not answer as SQS does (HTTP status 503 Service Unavailable without an explanation): " +
+				"check AWS_ENDPOINT_URL_SQS, and any proxy in between"},
 	} {
 		got := explain(t.Context(), "jobs", "host", test.err)
 		if !errors.Is(got, test.want) || got.Error() != test.says {
@@ -94,10 +99,14 @@ func TestReadRefusal(t *testing.T) {
 // been signed, session token included. That must not reach a log.
 func TestNoTokenInErrors(t *testing.T) {
 	t.Parallel()
-	const text = "The request signature we calculated does not match.\n\nThe Canonical String should have been\n'POST\n/\nx-amz-security-token:CANARY'"
-	q := openCanned(t, answers(func() *http.Response { return refuse(403, "SignatureDoesNotMatch", "SignatureDoesNotMatch", text) }), nil)
+	const text = "The request signature we calculated does not match.\n\nThe Canonical String should have been\n" +
+		"'POST\n/\nx-amz-security-token:CANARY'"
+	q := openCanned(t, answers(func() *http.Response {
+		return refuse(403, "SignatureDoesNotMatch", "SignatureDoesNotMatch", text)
+	}), nil)
 	ours := q.Delete(t.Context(), []string{"r"})[0]
-	sdks := explain(t.Context(), "jobs", "host", &smithy.OperationError{Err: &smithy.GenericAPIError{Code: "SignatureDoesNotMatch", Message: text}})
+	sdks := explain(t.Context(), "jobs", "host",
+		&smithy.OperationError{Err: &smithy.GenericAPIError{Code: "SignatureDoesNotMatch", Message: text}})
 	for _, err := range []error{ours, sdks} {
 		if !errors.Is(err, queue.ErrDenied) || !strings.Contains(err.Error(), "we calculated does not match") {
 			t.Errorf("got %v", err)

@@ -94,7 +94,8 @@ func (s *S3) Close() { s.transport.CloseIdleConnections() }
 // the deadline of ctx is too; or the cancelling of ctx.
 func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte, error) {
 	if bucket == "" || key == "" {
-		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: "an object in S3 has a bucket and a key: one of them is empty"}
+		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue,
+			Message: "an object in S3 has a bucket and a key: one of them is empty"}
 	}
 	var broken error
 	for range fetchTries {
@@ -146,7 +147,8 @@ func (s *S3) explain(ctx context.Context, bucket, key string, err error) error {
 			why = "it took too long"
 		}
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"fetching object %q from bucket %s: %s gave no whole answer: %s; check the network, the region and AWS_ENDPOINT_URL_S3",
+			"fetching object %q from bucket %s: %s gave no whole answer: %s; check the network, the region and "+
+				"AWS_ENDPOINT_URL_S3",
 			key, bucket, s.host, why)}
 	}
 	code, message := objectCode(refused), refused.Error()
@@ -161,7 +163,8 @@ func (s *S3) explain(ctx context.Context, bucket, key string, err error) error {
 	case refused.status/100 == 3, refused.shape == "AuthorizationHeaderMalformed":
 		message = fmt.Sprintf("bucket %s is in another region than %s: set the region of the bucket", bucket, s.host)
 	case refused.foreign():
-		message = fmt.Sprintf("fetching object %q from bucket %s: %s", key, bucket, refused.foreignAnswer(s.host, "S3", "AWS_ENDPOINT_URL_S3"))
+		message = fmt.Sprintf("fetching object %q from bucket %s: %s", key, bucket,
+			refused.foreignAnswer(s.host, "S3", "AWS_ENDPOINT_URL_S3"))
 	default:
 		message = fmt.Sprintf("fetching object %q from bucket %s: %s refused s3:GetObject: %s", key, bucket, s.host, message)
 	}

@@ -24,12 +24,15 @@ func TestAgainstAForeignS3(t *testing.T) {
 	ctx := context.Background()
 	s := openS3(t, &S3Options{Region: "eu-west-1", Endpoint: endpoint})
 	bucket := "payloads"
-	if _, err := s.api.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &bucket,
-		CreateBucketConfiguration: &types.CreateBucketConfiguration{LocationConstraint: types.BucketLocationConstraintEuWest1}}); err != nil {
+	place := &types.CreateBucketConfiguration{LocationConstraint: types.BucketLocationConstraintEuWest1}
+	create := &s3.CreateBucketInput{Bucket: &bucket, CreateBucketConfiguration: place}
+	if _, err := s.api.CreateBucket(ctx, create); err != nil {
 		t.Fatal(err)
 	}
-	for key, contents := range map[string]string{"a/ü ?+%.json": "{\"n\":1}", "empty": "", "large": strings.Repeat("x", 3<<20)} {
-		if _, err := s.api.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader([]byte(contents))}); err != nil {
+	for key, contents := range map[string]string{"a/ü ?+%.json": "{\"n\":1}", "empty": "",
+		"large": strings.Repeat("x", 3<<20)} {
+		if _, err := s.api.PutObject(ctx,
+			&s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader([]byte(contents))}); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := s.Fetch(ctx, bucket, key, int64(len(contents))); err != nil || string(got) != contents {
@@ -49,7 +52,8 @@ func TestAgainstAForeignS3(t *testing.T) {
 	wantCode(t, l.Check(ctx), queue.CodeResourceNotFound, "Lambda function missing does not exist")
 	_, err = l.Describe(ctx)
 	wantCode(t, err, queue.CodeResourceNotFound, "Lambda function missing does not exist")
-	if got, err := l.Invoke(ctx, []byte("{}")); err != nil || got.Status != 404 || got.Code != "ResourceNotFoundException" {
+	if got, err := l.Invoke(ctx, []byte("{}")); err != nil || got.Status != 404 ||
+		got.Code != "ResourceNotFoundException" {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }

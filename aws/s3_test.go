@@ -54,7 +54,8 @@ func refuseObject(status int, code, message string) http.HandlerFunc {
 		w.Header().Set("Content-Type", "application/xml")
 		w.WriteHeader(status)
 		if code != "" {
-			fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>%s</Message></Error>`, code, message)
+			fmt.Fprintf(w, `<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>%s</Message></Error>`, code,
+				message)
 		}
 	}
 }
@@ -62,7 +63,8 @@ func refuseObject(status int, code, message string) http.HandlerFunc {
 func TestFetch(t *testing.T) {
 	t.Parallel()
 	s, calls := objectServer(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet || r.URL.Path != "/payloads/a b/ü?.json" || !strings.Contains(r.Header.Get("Authorization"), "/eu-west-1/s3/") {
+		if r.Method != http.MethodGet || r.URL.Path != "/payloads/a b/ü?.json" ||
+			!strings.Contains(r.Header.Get("Authorization"), "/eu-west-1/s3/") {
 			t.Errorf("asked %s %s", r.Method, r.URL)
 		}
 		io.WriteString(w, "12345")
@@ -106,14 +108,18 @@ func TestRefusedFetches(t *testing.T) {
 		calls         int32
 		words         []string
 	}{
-		{404, "NoSuchKey", "The specified key does not exist.", queue.CodeResourceNotFound, 1, []string{`object "k" does not exist in bucket b`}},
-		{404, "NoSuchBucket", "The specified bucket does not exist", queue.CodeResourceNotFound, 1, []string{"bucket b does not exist at http://"}},
+		{404, "NoSuchKey", "The specified key does not exist.", queue.CodeResourceNotFound, 1,
+			[]string{`object "k" does not exist in bucket b`}},
+		{404, "NoSuchBucket", "The specified bucket does not exist", queue.CodeResourceNotFound, 1,
+			[]string{"bucket b does not exist at http://"}},
 		{404, "", "", queue.CodeResourceNotFound, 1, []string{`object "k" does not exist`}},
 		{403, "AccessDenied", "Access Denied", queue.CodeAccessDenied, 1, []string{"s3:GetObject", "s3:ListBucket"}},
 		{403, "InvalidObjectState", "in Glacier", queue.CodeAccessDenied, 1, []string{"in Glacier"}},
 		{301, "PermanentRedirect", "use the other endpoint", queue.CodeInvalidParameterValue, 1, []string{"another region"}},
-		{400, "AuthorizationHeaderMalformed", "expecting us-east-1", queue.CodeInvalidParameterValue, 1, []string{"another region"}},
-		{503, "SlowDown", "Please reduce your request rate.", queue.CodeRequestThrottled, 3, []string{"reduce your request rate"}},
+		{400, "AuthorizationHeaderMalformed", "expecting us-east-1", queue.CodeInvalidParameterValue, 1,
+			[]string{"another region"}},
+		{503, "SlowDown", "Please reduce your request rate.", queue.CodeRequestThrottled, 3,
+			[]string{"reduce your request rate"}},
 		{503, "", "", queue.CodeUnreachable, 3, []string{"Service Unavailable"}},
 		{502, "", "", queue.CodeUnreachable, 3, []string{"Bad Gateway"}},
 		{500, "InternalError", "We encountered an internal error.", queue.CodeUnreachable, 3, []string{"internal error"}},
@@ -188,10 +194,12 @@ func TestS3Settings(t *testing.T) {
 	}
 	t.Setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:1")
 	s = openS3(t, nil)
-	if o := s.api.Options(); !o.UsePathStyle || sdk.ToString(o.BaseEndpoint) != "http://127.0.0.1:1" || o.Region != localRegion {
+	if o := s.api.Options(); !o.UsePathStyle || sdk.ToString(o.BaseEndpoint) != "http://127.0.0.1:1" ||
+		o.Region != localRegion {
 		t.Errorf("path style %v, endpoint %v, region %s", o.UsePathStyle, o.BaseEndpoint, o.Region)
 	}
-	if _, err := OpenS3(t.Context(), &S3Options{Profile: "nobody"}); err == nil || !strings.Contains(err.Error(), "AWS_PROFILE") {
+	if _, err := OpenS3(t.Context(), &S3Options{Profile: "nobody"}); err == nil ||
+		!strings.Contains(err.Error(), "AWS_PROFILE") {
 		t.Errorf("a profile that is not there: %v", err)
 	}
 }

@@ -13,7 +13,8 @@ import (
 // TestSDKLogsToUs: what the SDK's clients log goes to who opened them, line by line
 // and with a level, and nothing of it to the process's own stderr.
 func TestSDKLogsToUs(t *testing.T) {
-	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"} {
+	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
+		"AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"} {
 		t.Setenv(k, v)
 	}
 	r, w, err := os.Pipe()

@@ -106,7 +106,8 @@ func (s *SQS) Check(ctx context.Context) error {
 
 func noCredentials(cause error) error {
 	return &queue.Error{Code: queue.CodeAccessDenied, Err: cause, Message: fmt.Sprintf("no AWS credentials: %s. "+
-		"Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile of ~/.aws in AWS_PROFILE (after \"aws configure\" or \"aws sso login\"), "+
+		"Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile of ~/.aws in AWS_PROFILE (after \"aws "+
+		"configure\" or \"aws sso login\"), "+
 		"or run where a role is attached (EC2, ECS, EKS, Lambda)", firstLine(cause.Error()))}
 }
 
@@ -150,8 +151,9 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	}
 	if region == "" {
 		if base == nil {
-			return site{}, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf("no AWS region for queue %s: "+
-				"set AWS_REGION, or a region in the profile, or give the queue by its URL or ARN", ref.Name)}
+			return site{}, &queue.Error{Code: queue.CodeInvalidParameterValue,
+				Message: fmt.Sprintf("no AWS region for queue %s: "+
+					"set AWS_REGION, or a region in the profile, or give the queue by its URL or ARN", ref.Name)}
 		}
 		region = localRegion
 	}
@@ -162,11 +164,13 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 		UseFIPS:      sdk.Bool(o.EndpointOptions.UseFIPSEndpoint == sdk.FIPSEndpointStateEnabled),
 	})
 	if err != nil {
-		return site{}, fmt.Errorf("finding the SQS endpoint of region %s: %w; check AWS_REGION and AWS_ENDPOINT_URL_SQS", region, err)
+		return site{}, fmt.Errorf("finding the SQS endpoint of region %s: %w; check AWS_REGION and AWS_ENDPOINT_URL_SQS",
+			region, err)
 	}
 	endpoint := resolved.URI
 	if endpoint.Host == "" {
-		return site{}, fmt.Errorf("the SQS endpoint %q is no URL with a host: set AWS_ENDPOINT_URL_SQS to one like http://127.0.0.1:9324", endpoint.String())
+		return site{}, fmt.Errorf("the SQS endpoint %q is no URL with a host: set AWS_ENDPOINT_URL_SQS to one like "+
+			"http://127.0.0.1:9324", endpoint.String())
 	}
 	if endpoint.Path == "" {
 		endpoint.Path = "/"

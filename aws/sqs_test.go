@@ -32,26 +32,36 @@ func TestSite(t *testing.T) {
 		{name: "URL tells all", ref: cannedURL, region: "eu-west-1", endpoint: "https://sqs.eu-west-1.amazonaws.com/"},
 		{name: "the queue's region wins", ref: cannedURL, env: map[string]string{"AWS_REGION": "us-west-2"},
 			region: "eu-west-1", endpoint: "https://sqs.eu-west-1.amazonaws.com/"},
-		{name: "old host", ref: "https://eu-west-3.queue.amazonaws.com/1/jobs", region: "eu-west-3", endpoint: "https://sqs.eu-west-3.amazonaws.com/"},
-		{name: "China", ref: "https://sqs.cn-north-1.amazonaws.com.cn/1/jobs", region: "cn-north-1", endpoint: "https://sqs.cn-north-1.amazonaws.com.cn/"},
+		{name: "old host", ref: "https://eu-west-3.queue.amazonaws.com/1/jobs", region: "eu-west-3",
+			endpoint: "https://sqs.eu-west-3.amazonaws.com/"},
+		{name: "China", ref: "https://sqs.cn-north-1.amazonaws.com.cn/1/jobs", region: "cn-north-1",
+			endpoint: "https://sqs.cn-north-1.amazonaws.com.cn/"},
 		{name: "VPC endpoint", ref: "https://vpce-0a-1.sqs.eu-west-1.vpce.amazonaws.com/1/jobs",
 			region: "eu-west-1", endpoint: "https://vpce-0a-1.sqs.eu-west-1.vpce.amazonaws.com/"},
 		{name: "dual stack", ref: cannedURL, env: map[string]string{"AWS_USE_DUALSTACK_ENDPOINT": "true"},
 			region: "eu-west-1", endpoint: "https://sqs.eu-west-1.api.aws/"},
-		{name: "a server of one's own", ref: "http://127.0.0.1:9324/0/jobs", region: "us-east-1", endpoint: "http://127.0.0.1:9324/"},
-		{name: "a server of one's own, region set", ref: "http://127.0.0.1:9324/0/jobs", env: map[string]string{"AWS_REGION": "eu-north-1"},
+		{name: "a server of one's own", ref: "http://127.0.0.1:9324/0/jobs", region: "us-east-1",
+			endpoint: "http://127.0.0.1:9324/"},
+		{name: "a server of one's own, region set", ref: "http://127.0.0.1:9324/0/jobs",
+			env:    map[string]string{"AWS_REGION": "eu-north-1"},
 			region: "eu-north-1", endpoint: "http://127.0.0.1:9324/"},
-		{name: "endpoint configured for SQS", ref: cannedURL, env: map[string]string{"AWS_ENDPOINT_URL_SQS": "http://127.0.0.1:1/base", "AWS_ENDPOINT_URL": "http://127.0.0.1:2"},
+		{name: "endpoint configured for SQS", ref: cannedURL,
+			env: map[string]string{"AWS_ENDPOINT_URL_SQS": "http://127.0.0.1:1/base",
+				"AWS_ENDPOINT_URL": "http://127.0.0.1:2"},
 			region: "eu-west-1", endpoint: "http://127.0.0.1:1/base"},
-		{name: "endpoint configured, and a server of one's own in the URL", ref: "http://127.0.0.1:9324/0/jobs", env: map[string]string{"AWS_ENDPOINT_URL_SQS": "http://127.0.0.1:1"},
+		{name: "endpoint configured, and a server of one's own in the URL", ref: "http://127.0.0.1:9324/0/jobs",
+			env:    map[string]string{"AWS_ENDPOINT_URL_SQS": "http://127.0.0.1:1"},
 			region: "us-east-1", endpoint: "http://127.0.0.1:1/"},
-		{name: "endpoint of the options", ref: "http://127.0.0.1:9324/0/jobs", env: map[string]string{"AWS_ENDPOINT_URL_SQS": "http://127.0.0.1:1"},
+		{name: "endpoint of the options", ref: "http://127.0.0.1:9324/0/jobs",
+			env:  map[string]string{"AWS_ENDPOINT_URL_SQS": "http://127.0.0.1:1"},
 			opts: &Options{Endpoint: "http://127.0.0.1:3"}, region: "us-east-1", endpoint: "http://127.0.0.1:3/"},
 		{name: "endpoint configured for all", ref: "jobs", env: map[string]string{"AWS_ENDPOINT_URL": "http://127.0.0.1:2"},
 			region: "us-east-1", endpoint: "http://127.0.0.1:2/"},
-		{name: "name with a region", ref: "jobs", env: map[string]string{"AWS_REGION": "us-west-2"}, region: "us-west-2", endpoint: "https://sqs.us-west-2.amazonaws.com/"},
+		{name: "name with a region", ref: "jobs", env: map[string]string{"AWS_REGION": "us-west-2"}, region: "us-west-2",
+			endpoint: "https://sqs.us-west-2.amazonaws.com/"},
 		{name: "name without a region", ref: "jobs", says: "no AWS region for queue jobs: set AWS_REGION"},
-		{name: "endpoint that is none", ref: "jobs", env: map[string]string{"AWS_ENDPOINT_URL_SQS": "localhost:9324"}, says: "AWS_ENDPOINT_URL_SQS"},
+		{name: "endpoint that is none", ref: "jobs", env: map[string]string{"AWS_ENDPOINT_URL_SQS": "localhost:9324"},
+			says: "AWS_ENDPOINT_URL_SQS"},
 		{name: "region that is none", ref: "jobs", env: map[string]string{"AWS_REGION": "us east 1"}, says: "AWS_REGION"},
 	}
 	for _, test := range tests {
@@ -110,7 +120,9 @@ func TestProfileThatDoesNotExist(t *testing.T) {
 
 func TestProfileOfTheOptions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
-	if err := os.WriteFile(file, []byte("[profile work]\nregion = ap-south-1\naws_access_key_id = FROMPROFILE\naws_secret_access_key = s\n"), 0o600); err != nil {
+	if err := os.WriteFile(file,
+		[]byte("[profile work]\nregion = ap-south-1\naws_access_key_id = FROMPROFILE\naws_secret_access_key = s\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Setenv("AWS_CONFIG_FILE", file)
@@ -197,21 +209,25 @@ func TestOperatorCalls(t *testing.T) {
 	if err != nil || created.URL() != url {
 		t.Errorf("create: %v, %v", created, err)
 	}
-	want := map[string]any{"QueueName": "jobs", "Attributes": map[string]any{"DelaySeconds": "1"}, "tags": map[string]any{"team": "a"}}
+	want := map[string]any{"QueueName": "jobs", "Attributes": map[string]any{"DelaySeconds": "1"},
+		"tags": map[string]any{"team": "a"}}
 	if diff := cmp.Diff(want, asked["CreateQueue"]); diff != "" {
 		t.Errorf("create:\n%s", diff)
 	}
 	listed, err := s.List(ctx, "jo")
-	if err != nil || len(listed) != 2 || listed[1].Name() != "jobs-dead" || asked["ListQueues"]["QueueNamePrefix"] != "jo" {
+	if err != nil || len(listed) != 2 || listed[1].Name() != "jobs-dead" ||
+		asked["ListQueues"]["QueueNamePrefix"] != "jo" {
 		t.Errorf("list: %v, %v", listed, err)
 	}
 	if attrs, err := q.Attributes(ctx); err != nil || attrs["VisibilityTimeout"] != "30" {
 		t.Errorf("attributes: %v, %v", attrs, err)
 	}
-	if err := q.SetAttributes(ctx, map[string]string{"DelaySeconds": "2"}); err != nil || asked["SetQueueAttributes"]["QueueUrl"] != url {
+	if err := q.SetAttributes(ctx, map[string]string{"DelaySeconds": "2"}); err != nil ||
+		asked["SetQueueAttributes"]["QueueUrl"] != url {
 		t.Errorf("set attributes: %v", err)
 	}
-	if err := q.Purge(ctx); !errors.Is(err, &queue.Error{Code: queue.CodePurgeQueueInProgress}) || !strings.Contains(err.Error(), "60 seconds") {
+	if err := q.Purge(ctx); !errors.Is(err, &queue.Error{Code: queue.CodePurgeQueueInProgress}) ||
+		!strings.Contains(err.Error(), "60 seconds") {
 		t.Errorf("purge: %v", err)
 	}
 	if sources, err := q.DeadLetterSources(ctx); err != nil || len(sources) != 2 {
@@ -223,7 +239,8 @@ func TestOperatorCalls(t *testing.T) {
 }
 
 func TestQueueThatDoesNotExist(t *testing.T) {
-	endpoint, _ := operatorServer(t, map[string]string{"GetQueueUrl": `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"The specified queue does not exist."}`})
+	endpoint, _ := operatorServer(t,
+		map[string]string{"GetQueueUrl": `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"The specified queue does not exist."}`})
 	t.Setenv("AWS_ENDPOINT_URL_SQS", endpoint)
 	s, err := OpenSQS(t.Context(), nil)
 	if err != nil {
@@ -259,7 +276,8 @@ func TestServerThatIsNotThere(t *testing.T) {
 	}
 	s.api = sqs.New(s.api.Options(), once)
 	_, err = q.Attributes(t.Context())
-	if !errors.Is(err, queue.ErrUnreachable) || !strings.Contains(err.Error(), "127.0.0.1:1 did not answer: dial tcp: connection refused") {
+	if !errors.Is(err, queue.ErrUnreachable) ||
+		!strings.Contains(err.Error(), "127.0.0.1:1 did not answer: dial tcp: connection refused") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // credentials for the stand-in, which accepts any.
-var credentials = []string{"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true"}
+var credentials = []string{"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1",
+	"AWS_EC2_METADATA_DISABLED=true"}
 
 // BenchmarkDaemon is the table of docs/performance.md: for each combination of
 // concurrency, latency of the queue's API and time the app thinks, the share of
@@ -97,7 +98,8 @@ func BenchmarkEmbedded(b *testing.B) {
 				preload(b, bin, dir, c.messages)
 				ceiling := runCeiling(b, app, c.messages, c.connections)
 				get(b, app+"/reset", nil)
-				d := startDaemon(b, bin, nil, "up", "--data-dir", dir, "--name", "bench", "--listen", "127.0.0.1:0", "--console", "off",
+				d := startDaemon(b, bin, nil, "up", "--data-dir", dir, "--name", "bench", "--listen", "127.0.0.1:0", "--console",
+					"off",
 					"--target", app+"/", "--http-connections", fmt.Sprint(c.connections))
 				s := waitFor(b, app, int64(c.messages))
 				used, _, _ := d.stop(b)

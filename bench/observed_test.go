@@ -31,7 +31,8 @@ func BenchmarkObserved(b *testing.B) {
 				get(b, app+"/reset", nil)
 				sqs := role(b, "sqs", fmt.Sprintf("BENCH_MESSAGES=%d", c.messages), "BENCH_API="+c.api.String())
 				d := startDaemon(b, bin, append(append(env, credentials...), "AWS_ENDPOINT_URL_SQS="+sqs), append([]string{"up",
-					"--queue-url", sqs + "/000000000000/bench", "--target", app + "/", "--http-connections", fmt.Sprint(c.connections)}, args...)...)
+					"--queue-url", sqs + "/000000000000/bench", "--target", app + "/", "--http-connections",
+					fmt.Sprint(c.connections)}, args...)...)
 				s := waitFor(b, app, int64(c.messages))
 				used, _, _ := d.stop(b)
 				return daemonRun{perSecond: s.perSecond(), cpuPerMessage: float64(used.Microseconds()) / float64(c.messages)}
@@ -40,8 +41,10 @@ func BenchmarkObserved(b *testing.B) {
 			for range max(b.N, 3) {
 				silent := run(nil, "--console", "off", "--quiet")
 				loud := run([]string{
-					"OTEL_EXPORTER_OTLP_ENDPOINT=" + sink, "OTEL_TRACES_SAMPLER=" + c.traces, "OTEL_METRIC_EXPORT_INTERVAL=1000", "AWS_ENDPOINT_URL_CLOUDWATCH=" + sink,
-				}, "--console", "127.0.0.1:0", "--data-dir", b.TempDir(), "--log-sample", "0", "--cloudwatch", "on", "--name", "bench", "--metrics-interval", "1")
+					"OTEL_EXPORTER_OTLP_ENDPOINT=" + sink, "OTEL_TRACES_SAMPLER=" + c.traces, "OTEL_METRIC_EXPORT_INTERVAL=1000",
+					"AWS_ENDPOINT_URL_CLOUDWATCH=" + sink,
+				}, "--console", "127.0.0.1:0", "--data-dir", b.TempDir(), "--log-sample", "0", "--cloudwatch", "on", "--name",
+					"bench", "--metrics-interval", "1")
 				share = append(share, 100*loud.perSecond/silent.perSecond)
 				more = append(more, loud.cpuPerMessage-silent.cpuPerMessage)
 			}

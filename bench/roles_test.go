@@ -88,7 +88,8 @@ func newStandIn(total int, api time.Duration) *standIn {
 	quoted, _ := json.Marshal(body)
 	s.parts[0] = `{"Attributes":{"ApproximateFirstReceiveTimestamp":"` + strconv.FormatInt(now, 10) +
 		`","ApproximateReceiveCount":"1","SenderId":"000000000000","SentTimestamp":"` + strconv.FormatInt(now, 10) +
-		`"},"Body":` + string(quoted) + `,"MD5OfBody":"` + hex.EncodeToString(sum[:]) + `","MD5OfMessageAttributes":"` + attributesMD5() +
+		`"},"Body":` + string(quoted) + `,"MD5OfBody":"` + hex.EncodeToString(sum[:]) + `","MD5OfMessageAttributes":"` +
+		attributesMD5() +
 		`","MessageAttributes":{"tenant":{"DataType":"String","StringValue":"acme"},"trace":{"DataType":"String","StringValue":"1-5759e988-bd862e3fe1be46a994272793"}},"MessageId":"`
 	s.parts[1] = `","ReceiptHandle":"AQEBwJnKyrHigUMZj6rYigCgxlaS3SLy0a`
 	s.parts[2] = `"}`

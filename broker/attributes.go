@@ -86,7 +86,8 @@ func (s *settings) apply(name, value string) (err error) {
 func (s *settings) applyFIFO(name, value string) (err error) {
 	unknown := queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute %s.", clip(name))
 	switch {
-	case !slices.Contains([]string{"FifoQueue", "ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit"}, name):
+	case !slices.Contains([]string{"FifoQueue", "ContentBasedDeduplication", "DeduplicationScope",
+		"FifoThroughputLimit"}, name):
 		return unknown
 	case !s.fifo:
 		return unknown
@@ -114,7 +115,8 @@ func (s *settings) checkTogether(attributes map[string]string) error {
 	}
 	if attributes["FifoThroughputLimit"] == "perMessageGroupId" && !s.dedupPerGroup {
 		return queue.Errorf(queue.CodeInvalidAttributeValue,
-			"Invalid value for the parameter FifoThroughputLimit. Reason: perMessageGroupId needs DeduplicationScope messageGroup.")
+			"Invalid value for the parameter FifoThroughputLimit. Reason: perMessageGroupId needs DeduplicationScope "+
+				"messageGroup.")
 	}
 	return nil
 }

@@ -50,7 +50,8 @@ func checkBooks(t testing.TB, b *Broker) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l.Sent+l.MovedIn != l.Done+l.DeadLettered+l.MovedOut+l.Expired+l.Purged+l.Live || l.Live != l.Visible+l.Delayed+l.InFlight || l.Visible < 0 {
+		if l.Sent+l.MovedIn != l.Done+l.DeadLettered+l.MovedOut+l.Expired+l.Purged+l.Live ||
+			l.Live != l.Visible+l.Delayed+l.InFlight || l.Visible < 0 {
 			t.Errorf("%s: the ledger does not balance: %+v", name, l)
 		}
 		q, _ := b.queue(name)

@@ -60,7 +60,9 @@ func TestMovesAndActsAreSynced(t *testing.T) {
 		}
 	}
 	synced("create", func() { create(t, b, "dead", nil) })
-	q := create(t, b, "work", map[string]string{"VisibilityTimeout": "0", "RedrivePolicy": `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`})
+	q := create(t, b, "work",
+		map[string]string{"VisibilityTimeout": "0",
+			"RedrivePolicy": `{"deadLetterTargetArn":"` + b.ARN("dead") + `","maxReceiveCount":1}`})
 	send(t, q, body("a", "b")...)
 	take(t, q, 10)
 	synced("dead-letter move", func() { take(t, q, 10) })
@@ -244,7 +246,8 @@ func TestEveryCallFails(t *testing.T) {
 		code map[string]int32
 	}{
 		{"io", map[string]int32{
-			"open": sqlite3.SQLITE_CANTOPEN, "write": sqlite3.SQLITE_IOERR | 3<<8, "sync": sqlite3.SQLITE_IOERR | 4<<8, "truncate": sqlite3.SQLITE_IOERR | 6<<8,
+			"open": sqlite3.SQLITE_CANTOPEN, "write": sqlite3.SQLITE_IOERR | 3<<8, "sync": sqlite3.SQLITE_IOERR | 4<<8,
+			"truncate": sqlite3.SQLITE_IOERR | 6<<8,
 		}},
 		{"full", map[string]int32{"write": sqlite3.SQLITE_FULL, "sync": sqlite3.SQLITE_FULL}},
 	}

@@ -12,7 +12,8 @@ func TestExpiredMessagesAreNotBookedAsDone(t *testing.T) {
 	send(t, q, body("a", "b", "c", "d")...)
 	msgs := take(t, q, 4)
 	remove(t, q, msgs[0].ReceiptHandle)
-	if errs := q.Expire(t.Context(), []string{msgs[1].ReceiptHandle, "nonsense"}); len(errs) != 2 || errs[0] != nil || errs[1] == nil {
+	if errs := q.Expire(t.Context(), []string{msgs[1].ReceiptHandle, "nonsense"}); len(errs) != 2 || errs[0] != nil ||
+		errs[1] == nil {
 		t.Fatal(errs)
 	}
 	want := Ledger{Sent: 4, Done: 1, Expired: 1, Live: 2, Visible: 2}

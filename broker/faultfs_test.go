@@ -176,7 +176,8 @@ func newFaultFS(t testing.TB) *faultFS {
 	t.Helper()
 	tls := libc.NewTLS()
 	sqlite3.Xsqlite3_initialize(tls)
-	f := &faultFS{name: strings.ReplaceAll(t.Name(), "/", "-") + "-faults", syncs: map[string]int{}, disk: map[string]*shadow{}}
+	f := &faultFS{name: strings.ReplaceAll(t.Name(), "/", "-") + "-faults", syncs: map[string]int{},
+		disk: map[string]*shadow{}}
 	size := unsafe.Sizeof(sqlite3.Tsqlite3_vfs{})
 	vfs := libc.Xcalloc(tls, 1, libc.Tsize_t(size))
 	*at[sqlite3.Tsqlite3_vfs](vfs) = *at[sqlite3.Tsqlite3_vfs](sqlite3.Xsqlite3_vfs_find(tls, 0))
@@ -188,7 +189,8 @@ func newFaultFS(t testing.TB) *faultFS {
 	table.FzName, table.FpNext, table.FxOpen = name, 0, pointer[openFunc](faultOpen)
 	registered.Lock()
 	if registered.systems == nil {
-		registered.systems, registered.files, registered.methods = map[uintptr]*faultFS{}, map[uintptr]*faultFile{}, map[uintptr]uintptr{}
+		registered.systems, registered.files, registered.methods = map[uintptr]*faultFS{}, map[uintptr]*faultFile{},
+			map[uintptr]uintptr{}
 	}
 	registered.systems[vfs] = f
 	registered.Unlock()

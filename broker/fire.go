@@ -45,7 +45,8 @@ type FireRequest struct {
 // A term that is over gets queue.ErrStaleTerm, also for a fire that was made.
 // Refusals of the message are those of [Broker.Send]. Fires are remembered for
 // 30 days.
-func (r *Registry) Fire(ctx context.Context, req FireRequest, m queue.Outgoing) (sent queue.Sent, already bool, err error) {
+func (r *Registry) Fire(ctx context.Context, req FireRequest, m queue.Outgoing) (sent queue.Sent, already bool,
+	err error) {
 	if err := req.check(); err != nil {
 		return queue.Sent{}, false, err
 	}
@@ -73,11 +74,13 @@ func (req *FireRequest) check() error {
 		}
 	}
 	if req.At.IsZero() {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Fire %s has no time; give the time that it was scheduled for.", req.ID)
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Fire %s has no time; give the time that it was scheduled for.", req.ID)
 	}
 	if (req.Lease == "") != (req.Term == 0) || req.Term < 0 {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Fire %s names lease %q with term %d; give a lease and its term, which counts from 1, or neither.", req.ID, clip(req.Lease), req.Term)
+			"Fire %s names lease %q with term %d; give a lease and its term, which counts from 1, or neither.", req.ID,
+			clip(req.Lease), req.Term)
 	}
 	return nil
 }
@@ -126,7 +129,8 @@ func (f *firing) fence(c *conn) (refusal, err error) {
 	if err != nil || l.Term == f.req.Term && !l.Released {
 		return nil, err
 	}
-	return queue.Errorf(queue.CodeStaleTerm, "Fire %s was not made: term %d of lease %s is over.", f.req.ID, f.req.Term, f.req.Lease), nil
+	return queue.Errorf(queue.CodeStaleTerm, "Fire %s was not made: term %d of lease %s is over.", f.req.ID, f.req.Term,
+		f.req.Lease), nil
 }
 
 // first finds the message of a fire that was made before.

@@ -60,7 +60,8 @@ func TestFire(t *testing.T) {
 			t.Parallel()
 			b := openTest(t, nil)
 			q, r := create(t, b, name, attrs), b.Registry()
-			m := queue.Outgoing{Body: "run", Attributes: []queue.Attribute{{Name: "beanstalk.sqsd.path", Type: "String", Value: "/a"}}}
+			m := queue.Outgoing{Body: "run",
+				Attributes: []queue.Attribute{{Name: "beanstalk.sqsd.path", Type: "String", Value: "/a"}}}
 			if attrs != nil {
 				m.GroupID, m.DedupID = "g", "d"
 			}
@@ -69,7 +70,8 @@ func TestFire(t *testing.T) {
 				t.Fatalf("fired %+v, %v, %v", first, already, err)
 			}
 			got := one(t, q)
-			if got.ID != first.ID || got.Body != "run" || got.Attribute("beanstalk.sqsd.path") != "/a" || got.SequenceNumber != first.SequenceNumber {
+			if got.ID != first.ID || got.Body != "run" || got.Attribute("beanstalk.sqsd.path") != "/a" ||
+				got.SequenceNumber != first.SequenceNumber {
 				t.Errorf("received %+v", got)
 			}
 			remove(t, q, got.ReceiptHandle)
@@ -199,9 +201,11 @@ func TestFireRefusals(t *testing.T) {
 		"no time":            {change(func(r *FireRequest) { r.At = time.Time{} }), "x", queue.CodeInvalidParameterValue},
 		"term without lease": {change(func(r *FireRequest) { r.Term = 1 }), "x", queue.CodeInvalidParameterValue},
 		"lease without term": {change(func(r *FireRequest) { r.Lease = "tasks" }), "x", queue.CodeInvalidParameterValue},
-		"negative term":      {change(func(r *FireRequest) { r.Lease, r.Term = "tasks", -1 }), "x", queue.CodeInvalidParameterValue},
-		"bad message":        {fireOf("work", "report", 0), "\x00", queue.CodeInvalidMessageContents},
-		"empty message":      {fireOf("work", "report", 0), "", queue.CodeMissingRequiredParameter},
+		"negative term": {change(func(r *FireRequest) {
+			r.Lease, r.Term = "tasks", -1
+		}), "x", queue.CodeInvalidParameterValue},
+		"bad message":   {fireOf("work", "report", 0), "\x00", queue.CodeInvalidMessageContents},
+		"empty message": {fireOf("work", "report", 0), "", queue.CodeMissingRequiredParameter},
 	} {
 		_, _, err := b.Registry().Fire(t.Context(), c.req, queue.Outgoing{Body: c.body})
 		if !errors.Is(err, &queue.Error{Code: c.code}) {
@@ -446,7 +450,8 @@ func TestFireEndsWithItsContext(t *testing.T) {
 		t.Errorf("answered %v", err)
 	}
 	close(release)
-	if _, already, err := b.Registry().Fire(t.Context(), fireOf("work", "report", 0), queue.Outgoing{Body: "x"}); !already || err != nil {
+	if _, already, err := b.Registry().Fire(t.Context(), fireOf("work", "report", 0),
+		queue.Outgoing{Body: "x"}); !already || err != nil {
 		t.Errorf("repeated: %v, %v", already, err)
 	}
 }
@@ -474,7 +479,8 @@ func TestFileOfVersion1(t *testing.T) {
 	}
 	for i := range 2 { // the second time it is a file of today
 		b := openDir(t, dir, nil)
-		if _, already, err := b.Registry().Fire(t.Context(), fireOf("work", "report", 0), queue.Outgoing{Body: "x"}); err != nil || already != (i == 1) {
+		if _, already, err := b.Registry().Fire(t.Context(), fireOf("work", "report", 0),
+			queue.Outgoing{Body: "x"}); err != nil || already != (i == 1) {
 			t.Errorf("fired: %v, %v", already, err)
 		}
 		if err := b.Close(); err != nil {
@@ -509,11 +515,13 @@ func TestFileOfVersion2(t *testing.T) {
 	}
 	for range 2 { // the second time it is a file of today
 		b := openDir(t, dir, nil)
-		m := queue.Outgoing{Body: "x", Attributes: []queue.Attribute{{Name: "beanstalk.sqsd.path", Type: "String", Value: "/report"}}}
+		m := queue.Outgoing{Body: "x",
+			Attributes: []queue.Attribute{{Name: "beanstalk.sqsd.path", Type: "String", Value: "/report"}}}
 		if _, _, err := b.Registry().Fire(t.Context(), fresh, m); err != nil {
 			t.Error(err)
 		}
-		for ask, want := range map[[2]string]bool{{old.ID, "/any"}: true, {fresh.ID, "/report"}: true, {fresh.ID, "/any"}: false} {
+		for ask, want := range map[[2]string]bool{{old.ID, "/any"}: true, {fresh.ID, "/report"}: true,
+			{fresh.ID, "/any"}: false} {
 			if got, err := b.Registry().FiredTo(t.Context(), ask[0], ask[1]); got != want || err != nil {
 				t.Errorf("FiredTo(%q, %q) = %v, %v", ask[0], ask[1], got, err)
 			}

@@ -12,7 +12,8 @@ import (
 // are accounted for: fired, or skipped. A task that is not known is entered
 // with its time in from, so that a later leader looks back to it. lease and
 // term are the fence, as in [FireRequest].
-func (r *Registry) Since(ctx context.Context, lease string, term int64, from map[string]time.Time) (map[string]time.Time, error) {
+func (r *Registry) Since(ctx context.Context, lease string, term int64,
+	from map[string]time.Time) (map[string]time.Time, error) {
 	return r.SinceUnder(ctx, lease, term, from, nil)
 }
 
@@ -20,7 +21,8 @@ func (r *Registry) Since(ctx context.Context, lease string, term int64, from map
 // task that is known with another schedule is accounted for up to its time in
 // from at least: earlier times of the new schedule were never due. Of a task
 // that has no schedule here, or was entered without one, nothing is compared.
-func (r *Registry) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error) {
+func (r *Registry) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
+	schedules map[string]string) (map[string]time.Time, error) {
 	for task := range from {
 		if err := checkRegistryName("task", task); err != nil {
 			return nil, err
@@ -52,7 +54,8 @@ func (r *Registry) SinceUnder(ctx context.Context, lease string, term int64, fro
 
 // enterTask makes the row of a task right for its schedule, "" for any.
 func enterTask(c *conn, task string, at time.Time, schedule string) error {
-	_, err := c.exec(`INSERT OR IGNORE INTO tasks (task, last, schedule) VALUES (?, ?, nullif(?, ''))`, task, at.UnixMilli(), schedule)
+	_, err := c.exec(`INSERT OR IGNORE INTO tasks (task, last, schedule) VALUES (?, ?, nullif(?, ''))`, task,
+		at.UnixMilli(), schedule)
 	if err == nil && schedule != "" {
 		// A row without a schedule is an older version's, or a skip's.
 		_, err = c.exec(`UPDATE tasks SET last = CASE WHEN schedule IS NULL THEN last ELSE max(last, ?) END, schedule = ?
@@ -110,7 +113,10 @@ const pathAttribute = "beanstalk.sqsd.path"
 // was to go.
 func (r *Registry) FiredTo(ctx context.Context, id, path string) (bool, error) {
 	return lookUp(ctx, r.b, func(c *conn) (found bool, err error) {
-		err = c.query(func([]driver.Value) error { found = true; return nil }, `SELECT 1 FROM fires WHERE id = ? AND (path IS NULL OR path = ?)`, id, path)
+		err = c.query(func([]driver.Value) error {
+			found = true
+			return nil
+		}, `SELECT 1 FROM fires WHERE id = ? AND (path IS NULL OR path = ?)`, id, path)
 		return found, err
 	})
 }
@@ -128,7 +134,8 @@ func pathOf(m *queue.Outgoing) string {
 // fenced makes a change unless the term of the lease is over.
 func (r *Registry) fenced(ctx context.Context, lease string, term int64, change func(c *conn) error) error {
 	if (lease == "") != (term == 0) || term < 0 {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Lease %q with term %d is no fence; give a lease and its term, which counts from 1, or neither.", clip(lease), term)
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Lease %q with term %d is no fence; give a lease and its term, which counts from 1, or neither.", clip(lease), term)
 	}
 	var refusal error
 	err := r.write(ctx, func(t *tx) error {

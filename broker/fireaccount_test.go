@@ -19,7 +19,8 @@ func TestTasksAreAccountedFor(t *testing.T) {
 	if err := b.CreateQueue(ctx, "jobs", nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if won, _, err := r.Swap(ctx, "lead", queue.Lease{}, queue.Lease{Version: "v1", Term: 3, Duration: time.Second}); !won || err != nil {
+	if won, _, err := r.Swap(ctx, "lead", queue.Lease{},
+		queue.Lease{Version: "v1", Term: 3, Duration: time.Second}); !won || err != nil {
 		t.Fatal(won, err)
 	}
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -74,7 +75,8 @@ func TestFiredTo(t *testing.T) {
 	create(t, b, "work", nil)
 	r := b.Registry()
 	to := func(path string) queue.Outgoing {
-		return queue.Outgoing{Body: "x", Attributes: []queue.Attribute{{Name: "beanstalk.sqsd.path", Type: "String", Value: path}}}
+		return queue.Outgoing{Body: "x",
+			Attributes: []queue.Attribute{{Name: "beanstalk.sqsd.path", Type: "String", Value: path}}}
 	}
 	fire, plain := fireOf("work", "report", 0), fireOf("work", "report", 1)
 	for req, m := range map[FireRequest]queue.Outgoing{fire: to("/report?full=1"), plain: {Body: "x"}} {
@@ -114,7 +116,8 @@ func TestSinceUnderAnotherSchedule(t *testing.T) {
 		{"0 5 * * *", 3, 4}, // changed back, by who knows it for longer: times only move on
 		{"0 5 * * *", 6, 4},
 	} {
-		since, err := r.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": hours(step.from)}, map[string]string{"audit": step.schedule})
+		since, err := r.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": hours(step.from)},
+			map[string]string{"audit": step.schedule})
 		if err != nil || !since["audit"].Equal(hours(step.want)) {
 			t.Errorf("step %d: since %v, %v; want %v", i, since["audit"], err, hours(step.want))
 		}
@@ -122,7 +125,8 @@ func TestSinceUnderAnotherSchedule(t *testing.T) {
 	if _, err := r.Skip(ctx, FireRequest{ID: "audit@7", Task: "audit", At: hours(7)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	since, err := r.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": hours(9)}, map[string]string{"audit": "0 5 * * *"})
+	since, err := r.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": hours(9)},
+		map[string]string{"audit": "0 5 * * *"})
 	if err != nil || !since["audit"].Equal(hours(7)) {
 		t.Errorf("after a skip the schedule is forgotten: %v, %v", since, err)
 	}

@@ -42,7 +42,9 @@ func TestActsMeet(t *testing.T) {
 		"drop":   func(t *testing.T, s stage) { s.b.DeleteQueue(t.Context(), s.q.Name()) },
 		"expire": nil, // nothing but time does that
 		"show": func(t *testing.T, s stage) { // visible again, and received once too often
-			s.b.SetAttributes(t.Context(), s.q.Name(), map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + s.b.ARN("other"+suffixOf(s.q)) + `","maxReceiveCount":1}`})
+			s.b.SetAttributes(t.Context(), s.q.Name(),
+				map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + s.b.ARN("other"+suffixOf(s.q)) +
+					`","maxReceiveCount":1}`})
 			s.b.ChangeVisibility(t.Context(), s.q.Name(), changes(s.handle))
 			s.q.Receive(t.Context(), queue.ReceiveRequest{Max: 1})
 		},

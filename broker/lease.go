@@ -45,7 +45,8 @@ func (r *Registry) Read(ctx context.Context, name string) (queue.Lease, error) {
 // whether it won and what is stored after the call. A Swap whose next is stored
 // already has won: it repeats a call whose answer was lost. A next without a
 // Version is refused. The Duration is stored in whole milliseconds.
-func (r *Registry) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error) {
+func (r *Registry) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease,
+	err error) {
 	if err := checkLease(name, next); err != nil {
 		return false, queue.Lease{}, err
 	}
@@ -100,10 +101,12 @@ func checkLease(name string, l queue.Lease) error {
 		return err
 	}
 	if l.Version == "" {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Lease %s was to be written without a version; give each write a new one.", name)
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Lease %s was to be written without a version; give each write a new one.", name)
 	}
 	if l.Term < 0 || l.Duration < 0 {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Lease %s was to be written with a negative term or duration; terms count from 1.", name)
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Lease %s was to be written with a negative term or duration; terms count from 1.", name)
 	}
 	for field, text := range map[string]string{"version": l.Version, "owner": l.Owner, "data": l.Data} {
 		if err := checkRegistryText(fmt.Sprintf("%s of lease %s", field, name), text); err != nil {
@@ -116,7 +119,8 @@ func checkLease(name string, l queue.Lease) error {
 // checkRegistryName refuses what cannot name a lease, a fire or a task.
 func checkRegistryName(what, name string) error {
 	if name == "" || len(name) > maxRegistryName || !validText(name) {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "The name %q of a %s is not allowed: give 1 to %d bytes of text without control characters.",
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"The name %q of a %s is not allowed: give 1 to %d bytes of text without control characters.",
 			clip(name), what, maxRegistryName)
 	}
 	return nil
@@ -126,7 +130,8 @@ func checkRegistryName(what, name string) error {
 // what is out of all proportion.
 func checkRegistryText(what, text string) error {
 	if len(text) > maxRegistryText || !validText(text) {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "The %s is not allowed: give at most %d bytes of text without control characters.",
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"The %s is not allowed: give at most %d bytes of text without control characters.",
 			what, maxRegistryText)
 	}
 	return nil

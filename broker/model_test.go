@@ -109,7 +109,8 @@ func newModel(t *rapid.T, dir string, fifo, tiny bool) *model {
 		attrs["FifoQueue"], attrs["ContentBasedDeduplication"] = "true", "true"
 	}
 	m.must(m.b.CreateQueue(context.Background(), modelDead+m.suffix, attrs, nil))
-	attrs["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, m.b.ARN(modelDead+m.suffix), modelMax)
+	attrs["RedrivePolicy"] = fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, m.b.ARN(modelDead+m.suffix),
+		modelMax)
 	m.must(m.b.CreateQueue(context.Background(), modelWork+m.suffix, attrs, nil))
 	return m
 }
@@ -177,7 +178,8 @@ func (m *model) send(t *rapid.T) {
 	for i, s := range sent {
 		m.must(s.Err)
 		m.arrivals++
-		x := &modelled{id: s.ID, body: out[i].Body, group: out[i].GroupID, place: modelWork, arrival: m.arrivals, sentAt: time.Now()}
+		x := &modelled{id: s.ID, body: out[i].Body, group: out[i].GroupID, place: modelWork, arrival: m.arrivals,
+			sentAt: time.Now()}
 		if out[i].Delay != nil {
 			x.due = time.Now().Add(*out[i].Delay)
 		}
@@ -190,7 +192,8 @@ func (m *model) receive(t *rapid.T) {
 	place := rapid.SampledFrom([]string{modelWork, modelWork, modelDead}).Draw(t, "queue")
 	limit := rapid.IntRange(1, 6).Draw(t, "max")
 	visibility := time.Duration(rapid.SampledFrom([]int{0, 1, 5, 20}).Draw(t, "visibility")) * time.Second
-	msgs, err := m.b.Receive(context.Background(), place+m.suffix, queue.ReceiveRequest{Max: limit, Visibility: &visibility})
+	msgs, err := m.b.Receive(context.Background(), place+m.suffix,
+		queue.ReceiveRequest{Max: limit, Visibility: &visibility})
 	m.must(err)
 	switch {
 	case m.fifo && m.tiny:
@@ -402,7 +405,8 @@ func (m *model) gone(x *modelled) {
 func (m *model) visibility(t *rapid.T) {
 	r := m.receipt(t)
 	visibility := time.Duration(rapid.SampledFrom([]int{0, 1, 10}).Draw(t, "visibility")) * time.Second
-	errs := m.b.ChangeVisibility(context.Background(), r.place+m.suffix, []queue.VisibilityChange{{ReceiptHandle: r.handle, Visibility: visibility}})
+	errs := m.b.ChangeVisibility(context.Background(), r.place+m.suffix,
+		[]queue.VisibilityChange{{ReceiptHandle: r.handle, Visibility: visibility}})
 	there := r.m.place == r.place
 	if there && r.m.forgotten {
 		m.observe(r.m)

@@ -206,7 +206,8 @@ func (b *Broker) read(f func(*conn) error) error {
 		return queue.ErrClosed
 	}
 	if err != nil {
-		return &queue.Error{Code: queue.CodeStorageFailed, Message: "Reading the queues' file failed; look at the log and the disk.", Err: err}
+		return &queue.Error{Code: queue.CodeStorageFailed,
+			Message: "Reading the queues' file failed; look at the log and the disk.", Err: err}
 	}
 	return nil
 }

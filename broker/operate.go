@@ -175,10 +175,12 @@ func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, 
 
 func (q *liveQueue) checkMove(to *liveQueue) error {
 	if q == to {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Source and destination of a move are both %s; name another queue.", q.name)
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Source and destination of a move are both %s; name another queue.", q.name)
 	}
 	if q.fifo() != to.fifo() {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Messages cannot move between a standard and a FIFO queue (%s, %s).", q.name, to.name)
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Messages cannot move between a standard and a FIFO queue (%s, %s).", q.name, to.name)
 	}
 	return nil
 }

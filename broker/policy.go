@@ -35,7 +35,8 @@ const (
 )
 
 func errPolicy(name, value, reason string) error {
-	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter %s is invalid. Reason: %s", clip(value), name, reason)
+	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter %s is invalid. Reason: %s", clip(value),
+		name, reason)
 }
 
 // parseRedrivePolicy reads the attribute RedrivePolicy; "" is none. The count
@@ -61,7 +62,8 @@ func parseRedrivePolicy(value string) (*redrivePolicy, error) {
 	if text := strings.Trim(string(p.Max), `"`); len(p.Max) > 0 && text != "null" {
 		var err error
 		if most, err = strconv.Atoi(text); err != nil || most < 1 || most > mostReceives {
-			return refuse(fmt.Sprintf("Invalid value for maxReceiveCount: %s, valid values are from 1 to %d both inclusive.", clip(text), mostReceives))
+			return refuse(fmt.Sprintf("Invalid value for maxReceiveCount: %s, valid values are from 1 to %d both inclusive.",
+				clip(text), mostReceives))
 		}
 	}
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil

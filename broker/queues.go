@@ -139,9 +139,11 @@ func checkName(name string, attrs map[string]string) (fifo bool, err error) {
 	switch {
 	case wanted && (!valid || !hasSuffix):
 		return false, queue.Errorf(queue.CodeInvalidParameterValue,
-			"The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo suffix and be 1 to 80 in length.")
+			"The name of a FIFO queue can only include alphanumeric characters, hyphens, or underscores, must end with .fifo "+
+				"suffix and be 1 to 80 in length.")
 	case !wanted && (!valid || hasSuffix):
-		return false, queue.Errorf(queue.CodeInvalidParameterValue, "Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
+		return false, queue.Errorf(queue.CodeInvalidParameterValue,
+			"Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
 	}
 	return wanted, nil
 }
@@ -151,7 +153,8 @@ func (q *liveQueue) compare(wanted map[string]string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if name := differing(effectiveAttributes(q.set.fifo, q.attributes), wanted); name != "" {
-		return queue.Errorf(queue.CodeQueueNameExists, "A queue already exists with the same name and a different value for attribute %s", name)
+		return queue.Errorf(queue.CodeQueueNameExists,
+			"A queue already exists with the same name and a different value for attribute %s", name)
 	}
 	return nil
 }
@@ -161,7 +164,8 @@ func (b *Broker) checkDeparted(name string) error {
 	defer b.mu.RUnlock()
 	at, ok := b.departed[name]
 	if ok && !b.opts.NoWaits && stamp()-at < deletedWait.Milliseconds() {
-		return queue.Errorf(queue.CodeQueueDeletedRecently, "You must wait 60 seconds after deleting a queue before you can create another with the same name.")
+		return queue.Errorf(queue.CodeQueueDeletedRecently,
+			"You must wait 60 seconds after deleting a queue before you can create another with the same name.")
 	}
 	return nil
 }
@@ -238,7 +242,8 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (int, error) {
 	last := q.purgedAt
 	q.mu.Unlock()
 	if !b.opts.NoWaits && now-last < purgeWait.Milliseconds() {
-		return 0, queue.Errorf(queue.CodePurgeQueueInProgress, "Only one PurgeQueue operation on %s is allowed every 60 seconds.", name)
+		return 0, queue.Errorf(queue.CodePurgeQueueInProgress,
+			"Only one PurgeQueue operation on %s is allowed every 60 seconds.", name)
 	}
 	n := 0
 	err = b.change(

@@ -62,12 +62,14 @@ func (s seal) open(work *block, handle string) (receipt, error) {
 
 // errHandle refuses a handle that is none of this queue's.
 func errHandle(handle string) error {
-	return queue.Errorf(queue.CodeReceiptHandleIsInvalid, `The input receipt handle "%s" is not a valid receipt handle.`, clip(handle))
+	return queue.Errorf(queue.CodeReceiptHandleIsInvalid, `The input receipt handle "%s" is not a valid receipt handle.`,
+		clip(handle))
 }
 
 // errReceipt refuses a handle that was good once.
 func errReceipt(handle, reason string) error {
-	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter ReceiptHandle is invalid. Reason: %s", clip(handle), reason)
+	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter ReceiptHandle is invalid. Reason: %s",
+		clip(handle), reason)
 }
 
 // clip bounds what a request can put into an error message.

@@ -213,7 +213,8 @@ func (q *liveQueue) take(r *receive) (c catch, err error) {
 		if q.set.fifo {
 			return c, nil
 		}
-		return c, queue.Errorf(queue.CodeOverLimit, "Too many messages in flight: %d. Delete some, or wait until their visibility timeout ends.", most)
+		return c, queue.Errorf(queue.CodeOverLimit,
+			"Too many messages in flight: %d. Delete some, or wait until their visibility timeout ends.", most)
 	}
 	now, wall := q.b.clock.now(), stamp()
 	taken := q.order.take(taking{
@@ -262,7 +263,8 @@ func (q *liveQueue) start(m *message, visibility time.Duration, now, wall int64)
 	}
 	m.receivedAt, m.until = now, now+int64(visibility)
 	q.held[m.key] = m
-	g := given{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, count: m.received(), arrived: m.arrived, first: m.first, content: m.content}
+	g := given{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, count: m.received(), arrived: m.arrived,
+		first: m.first, content: m.content}
 	q.drop(m)
 	if visibility > 0 {
 		m.flying = true

@@ -26,7 +26,8 @@ func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[strin
 		if !old.fifo {
 			return queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute FifoQueue.")
 		}
-		return queue.Errorf(queue.CodeInvalidAttributeValue, "Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
+		return queue.Errorf(queue.CodeInvalidAttributeValue,
+			"Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
 	}
 	merged := mergeAttributes(current, attrs)
 	set, err := parseSettings(old.fifo, merged)
@@ -49,7 +50,8 @@ func (q *liveQueue) writeSettings(t *tx, attributes map[string]string, old, set 
 	if t.gone(q) {
 		return nil
 	}
-	if _, err := t.c.exec(`UPDATE queues SET attributes = ?, modified = ? WHERE number = ?`, toJSON(attributes), now, q.number); err != nil {
+	if _, err := t.c.exec(`UPDATE queues SET attributes = ?, modified = ? WHERE number = ?`, toJSON(attributes), now,
+		q.number); err != nil {
 		return err
 	}
 	if !set.fifo || old.delay == set.delay {
@@ -75,7 +77,8 @@ func (q *liveQueue) redelay(t *tx, delay time.Duration) error {
 	if delay == 0 {
 		due = nil
 	}
-	_, err = t.c.exec(`UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`, due, max(low, oldest), q.high())
+	_, err = t.c.exec(`UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`, due,
+		max(low, oldest), q.high())
 	return err
 }
 

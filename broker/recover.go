@@ -13,9 +13,10 @@ import (
 // that was ever acknowledged.
 func (w *writer) fail(group []request, cause error) {
 	err := &queue.Error{
-		Code:    queue.CodeStorageFailed,
-		Message: "The disk refused a write; the queues accept nothing until their file was opened again and verified. Look at the log and the disk.",
-		Err:     cause,
+		Code: queue.CodeStorageFailed,
+		Message: "The disk refused a write; the queues accept nothing until their file was opened again and verified. " +
+			"Look at the log and the disk.",
+		Err: cause,
 	}
 	w.b.log.Error("Writing the queues' file failed; opening it again", "dir", w.b.dir, "err", cause)
 	w.mu.Lock()

@@ -51,7 +51,8 @@ func TestRedrivenMessageBeginsAnew(t *testing.T) {
 		if to == "" {
 			to = "work"
 		}
-		if m, err := b.Message(t.Context(), to, id); err != nil || m.DeadAt.IsZero() == move.dead || m.FirstReceivedAt.IsZero() == move.dead {
+		if m, err := b.Message(t.Context(), to, id); err != nil || m.DeadAt.IsZero() == move.dead ||
+			m.FirstReceivedAt.IsZero() == move.dead {
 			t.Errorf("moved to %s: %+v, %v", to, m, err)
 		}
 	}

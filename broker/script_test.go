@@ -81,7 +81,8 @@ func runScript(t *testing.T, dir, body string) string {
 			continue
 		}
 		var want []string
-		for ; i < len(lines) && lines[i] != "" && !strings.HasPrefix(lines[i], ">") && !strings.HasPrefix(lines[i], "#"); i++ {
+		for ; i < len(lines) && lines[i] != "" && !strings.HasPrefix(lines[i], ">") &&
+			!strings.HasPrefix(lines[i], "#"); i++ {
 			want = append(want, lines[i])
 		}
 		got := s.run(strings.Fields(command))
@@ -244,7 +245,8 @@ func (s *script) kill() {
 func (s *script) send(name string, bodies []string, opts map[string]string) (out []string) {
 	var msgs []queue.Outgoing
 	for _, body := range bodies {
-		m := queue.Outgoing{Body: body, GroupID: opts["group"], DedupID: opts["dedup"], Delay: s.duration(opts["delay"]), TraceHeader: opts["trace"]}
+		m := queue.Outgoing{Body: body, GroupID: opts["group"], DedupID: opts["dedup"], Delay: s.duration(opts["delay"]),
+			TraceHeader: opts["trace"]}
 		for _, k := range slices.Sorted(maps.Keys(opts)) {
 			if attr, kind, ok := strings.Cut(k, ":"); ok {
 				m.Attributes = append(m.Attributes, queue.Attribute{Name: attr, Type: kind, Value: opts[k]})
@@ -360,7 +362,8 @@ func (s *script) answers(errs []error, labels []string) (out []string) {
 func (s *script) visibility(name string, words []string) []string {
 	var changes []queue.VisibilityChange
 	for i := 0; i+1 < len(words); i += 2 {
-		changes = append(changes, queue.VisibilityChange{ReceiptHandle: s.receipts(words[i : i+1])[0], Visibility: *s.duration(words[i+1])})
+		changes = append(changes,
+			queue.VisibilityChange{ReceiptHandle: s.receipts(words[i : i+1])[0], Visibility: *s.duration(words[i+1])})
 	}
 	return s.answers(s.b.ChangeVisibility(s.t.Context(), name, changes), words)
 }

@@ -93,11 +93,13 @@ func (s *store) migrate() error {
 	case err != nil:
 		return err
 	case version > schemaVersion:
-		return fmt.Errorf("the file has format %d, this program writes format %d: use the newer program that wrote it", version, schemaVersion)
+		return fmt.Errorf("the file has format %d, this program writes format %d: use the newer program that wrote it",
+			version, schemaVersion)
 	case version == schemaVersion:
 		return nil
 	}
-	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, schemaSince(version), schemaVersion))
+	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, schemaSince(version),
+		schemaVersion))
 }
 
 // synchronous chooses whether the next commit waits for the disk. The pragma

@@ -59,7 +59,8 @@ func TestTidy(t *testing.T) {
 			}
 			return n
 		}
-		if messages, receipts, garbage := count("messages"), count("receipts"), count("garbage"); messages != 1 || receipts != 0 || garbage != 0 {
+		if messages, receipts, garbage := count("messages"), count("receipts"), count("garbage"); messages != 1 ||
+			receipts != 0 || garbage != 0 {
 			t.Errorf("%d messages, %d receipts, %d ranges of garbage", messages, receipts, garbage)
 		}
 		if count("dedup") != 1 {

@@ -141,7 +141,8 @@ func (t *tx) insertRun(run []*record, plain bool, form int) error {
 			args = append(args, r.key, r.sent, r.sum, r.size, blob(r.attributes), r.body)
 			continue
 		}
-		args = append(args, r.key, r.sent, r.sum, r.size, number(r.due), number(r.origin), number(r.received), number(r.first),
+		args = append(args, r.key, r.sent, r.sum, r.size, number(r.due), number(r.origin), number(r.received),
+			number(r.first),
 			number(r.dead), text(r.source), text(r.group), text(r.dedup), text(r.trace), blob(r.attributes), r.body)
 	}
 	statement := insertAny[form]

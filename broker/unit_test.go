@@ -43,7 +43,8 @@ func TestMessageIDs(t *testing.T) {
 			rt.Fatalf("%s is taken by another store", id)
 		}
 	})
-	for _, bad := range []string{"", "x", "00000000-0000-4000-8000-000000000000", strings.Repeat("-", 36), strings.Repeat("0", 36)} {
+	for _, bad := range []string{"", "x", "00000000-0000-4000-8000-000000000000", strings.Repeat("-", 36),
+		strings.Repeat("0", 36)} {
 		if _, ok := s.origin(bad); ok {
 			t.Errorf("%q is taken for an id", bad)
 		}
@@ -116,7 +117,8 @@ func FuzzMessageID(f *testing.F) {
 
 func TestAttributesEncoding(t *testing.T) {
 	t.Parallel()
-	list := []queue.Attribute{{Name: "b", Type: "String", Value: "x\ny"}, {Name: "a", Type: "Binary", Value: "\x00\xff"}, {Name: "c", Type: "Number.int", Value: "1"}}
+	list := []queue.Attribute{{Name: "b", Type: "String", Value: "x\ny"}, {Name: "a", Type: "Binary", Value: "\x00\xff"},
+		{Name: "c", Type: "Number.int", Value: "1"}}
 	got, err := decodeAttributes(encodeAttributes(list))
 	want := []queue.Attribute{list[1], list[0], list[2]}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
@@ -246,7 +248,8 @@ func TestClockIgnoresWallSteps(t *testing.T) {
 		t.Errorf("a reading of %d", now)
 	}
 	at := int64(1500*time.Millisecond) + 1
-	if c.milli(at) != c.anchor+1501 || c.floor(at) != c.anchor+1500 || c.reading(c.anchor+1500) != int64(1500*time.Millisecond) {
+	if c.milli(at) != c.anchor+1501 || c.floor(at) != c.anchor+1500 ||
+		c.reading(c.anchor+1500) != int64(1500*time.Millisecond) {
 		t.Error("conversions")
 	}
 }

@@ -25,7 +25,8 @@ func TestUnreadHoldsOverARestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	b := openDir(t, dir, nil)
-	q := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true", "VisibilityTimeout": "600"})
+	q := create(t, b, "work.fifo",
+		map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true", "VisibilityTimeout": "600"})
 	send(t, q, queue.Outgoing{Body: "a", GroupID: "a"}, queue.Outgoing{Body: "b", GroupID: "b"})
 	for range 3 {
 		for _, m := range take(t, q, 2) {

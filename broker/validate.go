@@ -21,7 +21,8 @@ const (
 // checkBatch refuses a call as a whole.
 func checkBatch(msgs []queue.Outgoing) error {
 	if len(msgs) == 0 {
-		return queue.Errorf(queue.CodeEmptyBatchRequest, "There should be at least one SendMessageBatchRequestEntry in the request.")
+		return queue.Errorf(queue.CodeEmptyBatchRequest,
+			"There should be at least one SendMessageBatchRequestEntry in the request.")
 	}
 	if err := checkCount(len(msgs)); err != nil {
 		return err
@@ -34,14 +35,16 @@ func checkBatch(msgs []queue.Outgoing) error {
 		total += weight(&msgs[i])
 	}
 	if total > maxMessageSize {
-		return queue.Errorf(queue.CodeBatchRequestTooLong, "Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessageSize, total)
+		return queue.Errorf(queue.CodeBatchRequestTooLong,
+			"Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessageSize, total)
 	}
 	return nil
 }
 
 func checkCount(n int) error {
 	if n > queue.MaxBatch {
-		return queue.Errorf(queue.CodeTooManyEntriesInBatchRequest, "Maximum number of entries per request are %d. You have sent %d.", queue.MaxBatch, n)
+		return queue.Errorf(queue.CodeTooManyEntriesInBatchRequest,
+			"Maximum number of entries per request are %d. You have sent %d.", queue.MaxBatch, n)
 	}
 	return nil
 }
@@ -61,7 +64,8 @@ func (s *settings) checkOutgoing(m *queue.Outgoing) error {
 		return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter MessageBody.")
 	}
 	if weight(m) > s.maxSize {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", s.maxSize)
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", s.maxSize)
 	}
 	if !validText(m.Body) {
 		return errCharacters
@@ -79,7 +83,8 @@ func (s *settings) checkOutgoing(m *queue.Outgoing) error {
 }
 
 var errCharacters = queue.Errorf(queue.CodeInvalidMessageContents,
-	"Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | #x10000 to #x10FFFF")
+	"Invalid characters found. Valid unicode characters are #x9 | #xA | #xD | #x20 to #xD7FF | #xE000 to #xFFFD | "+
+		"#x10000 to #x10FFFF")
 
 // validText reports whether SQS takes the characters of a text.
 func validText(s string) bool {
@@ -125,7 +130,8 @@ func (s *settings) checkDelay(m *queue.Outgoing) error {
 const notForThisType = "The request include parameter that is not valid for this queue type."
 
 func errParameter(name, value, reason string) error {
-	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter %s is invalid. Reason: %s", clip(value), name, reason)
+	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter %s is invalid. Reason: %s", clip(value),
+		name, reason)
 }
 
 // inSeconds renders a duration as SQS takes it.
@@ -172,12 +178,14 @@ func validID(s string) bool {
 // checkAttributes refuses message attributes, with the texts of SQS.
 func checkAttributes(attributes []queue.Attribute) error {
 	if len(attributes) > maxAttributes {
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Number of message attributes [%d] exceeds the allowed maximum [%d].", len(attributes), maxAttributes)
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Number of message attributes [%d] exceeds the allowed maximum [%d].", len(attributes), maxAttributes)
 	}
 	for i, a := range attributes {
 		for _, before := range attributes[:i] {
 			if before.Name == a.Name {
-				return queue.Errorf(queue.CodeInvalidParameterValue, "Message (user) attribute name '%s' already exists.", clip(a.Name))
+				return queue.Errorf(queue.CodeInvalidParameterValue, "Message (user) attribute name '%s' already exists.",
+					clip(a.Name))
 			}
 		}
 		if err := checkAttributeName(a.Name); err != nil {
@@ -201,11 +209,13 @@ func checkAttributeName(name string) error {
 		return refuse("Message (user) attribute name must be shorter than %d Bytes", maxAttributeName)
 	}
 	if lower := strings.ToLower(name); strings.HasPrefix(lower, "aws.") || strings.HasPrefix(lower, "amazon.") {
-		return refuse("You can't use message attribute names beginning with 'AWS.' or 'Amazon.'. These strings are reserved for internal use.")
+		return refuse("You can't use message attribute names beginning with 'AWS.' or 'Amazon.'. These strings are " +
+			"reserved for internal use.")
 	}
 	for i := range len(name) {
 		if !nameByte(name[i]) && name[i] != '.' {
-			return refuse("Invalid non-alphanumeric character '#x%X' was found in the message attribute name. Can only include alphanumeric characters, hyphens, underscores, or dots.", name[i])
+			return refuse("Invalid non-alphanumeric character '#x%X' was found in the message attribute name. Can only "+
+				"include alphanumeric characters, hyphens, underscores, or dots.", name[i])
 		}
 	}
 	switch {
@@ -228,16 +238,20 @@ func checkAttributeValue(a queue.Attribute) error {
 	base, _, _ := strings.Cut(a.Type, ".")
 	switch {
 	case a.Type == "":
-		return queue.Errorf(queue.CodeInvalidParameterValue, "The message attribute '%s' must contain a non-empty message attribute type.", a.Name)
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"The message attribute '%s' must contain a non-empty message attribute type.", a.Name)
 	case base != "String" && base != "Number" && base != "Binary" || len(a.Type) > maxAttributeName || !validText(a.Type):
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"The type of message (user) attribute '%s' is invalid. You must use only the following supported type prefixes: Binary, Number, String.", a.Name)
+			"The type of message (user) attribute '%s' is invalid. You must use only the following supported type prefixes: "+
+				"Binary, Number, String.", a.Name)
 	case a.Value == "":
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Message (user) attribute '%s' must contain a non-empty value of type '%s'.", a.Name, base)
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Message (user) attribute '%s' must contain a non-empty value of type '%s'.", a.Name, base)
 	case base != "Binary" && !validText(a.Value):
 		return errCharacters
 	case base == "Number" && !validNumber(a.Value):
-		return queue.Errorf(queue.CodeInvalidParameterValue, "Can't cast the value of message (user) attribute '%s' to a number.", a.Name)
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Can't cast the value of message (user) attribute '%s' to a number.", a.Name)
 	}
 	return nil
 }

@@ -30,12 +30,17 @@ func TestCheckOutgoing(t *testing.T) {
 		want string // code and the beginning of the message; "" for accepted
 	}{
 		{"plain", queue.Outgoing{Body: "x"}, ""},
-		{"no body", queue.Outgoing{}, queue.CodeMissingRequiredParameter + ": The request must contain the parameter MessageBody."},
+		{"no body", queue.Outgoing{},
+			queue.CodeMissingRequiredParameter + ": The request must contain the parameter MessageBody."},
 		{"largest", queue.Outgoing{Body: limit}, ""},
-		{"too large", queue.Outgoing{Body: limit + "x"}, queue.CodeInvalidParameterValue + ": One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes."},
-		{"attributes count", queue.Outgoing{Body: limit[:1020], Attributes: attrs("a", "String", "x")}, queue.CodeInvalidParameterValue + ": One or more"},
+		{"too large", queue.Outgoing{Body: limit + "x"},
+			queue.CodeInvalidParameterValue +
+				": One or more parameters are invalid. Reason: Message must be shorter than 1024 bytes."},
+		{"attributes count", queue.Outgoing{Body: limit[:1020], Attributes: attrs("a", "String", "x")},
+			queue.CodeInvalidParameterValue + ": One or more"},
 		{"white space", queue.Outgoing{Body: "\t\n\r ü € 😀 \ud7ff\ue000\ufffd"}, ""},
-		{"control", queue.Outgoing{Body: "a\x01"}, queue.CodeInvalidMessageContents + ": Invalid characters found. Valid unicode characters are #x9 | #xA"},
+		{"control", queue.Outgoing{Body: "a\x01"},
+			queue.CodeInvalidMessageContents + ": Invalid characters found. Valid unicode characters are #x9 | #xA"},
 		{"NUL", queue.Outgoing{Body: "\x00"}, queue.CodeInvalidMessageContents},
 		{"DEL is fine", queue.Outgoing{Body: "\x7f"}, ""},
 		{"FFFE", queue.Outgoing{Body: "\ufffe"}, queue.CodeInvalidMessageContents},
@@ -44,28 +49,40 @@ func TestCheckOutgoing(t *testing.T) {
 		{"no UTF-8", queue.Outgoing{Body: "\xff"}, queue.CodeInvalidMessageContents},
 		{"trace", queue.Outgoing{Body: "x", TraceHeader: "\x01"}, queue.CodeInvalidMessageContents},
 		{"ten attributes", queue.Outgoing{Body: "x", Attributes: many[:10]}, ""},
-		{"eleven", queue.Outgoing{Body: "x", Attributes: many}, queue.CodeInvalidParameterValue + ": Number of message attributes [11] exceeds the allowed maximum [10]."},
-		{"twice", queue.Outgoing{Body: "x", Attributes: attrs("a", "String", "x", "a", "String", "y")}, queue.CodeInvalidParameterValue},
+		{"eleven", queue.Outgoing{Body: "x", Attributes: many},
+			queue.CodeInvalidParameterValue + ": Number of message attributes [11] exceeds the allowed maximum [10]."},
+		{"twice", queue.Outgoing{Body: "x", Attributes: attrs("a", "String", "x", "a", "String", "y")},
+			queue.CodeInvalidParameterValue},
 		{"no name", queue.Outgoing{Body: "x", Attributes: attrs("", "String", "x")}, queue.CodeInvalidParameterValue},
-		{"long name", queue.Outgoing{Body: "x", Attributes: attrs(strings.Repeat("n", 257), "String", "x")}, queue.CodeInvalidParameterValue},
+		{"long name", queue.Outgoing{Body: "x", Attributes: attrs(strings.Repeat("n", 257), "String", "x")},
+			queue.CodeInvalidParameterValue},
 		{"longest name", queue.Outgoing{Body: "x", Attributes: attrs(strings.Repeat("n", 256), "String", "x")}, ""},
-		{"AWS", queue.Outgoing{Body: "x", Attributes: attrs("aWs.x", "String", "x")}, queue.CodeInvalidParameterValue + ": You can't use message attribute names beginning with 'AWS.'"},
+		{"AWS", queue.Outgoing{Body: "x", Attributes: attrs("aWs.x", "String", "x")},
+			queue.CodeInvalidParameterValue + ": You can't use message attribute names beginning with 'AWS.'"},
 		{"Amazon", queue.Outgoing{Body: "x", Attributes: attrs("AMAZON.x", "String", "x")}, queue.CodeInvalidParameterValue},
 		{"awsome", queue.Outgoing{Body: "x", Attributes: attrs("awsome", "String", "x")}, ""},
 		{"dots", queue.Outgoing{Body: "x", Attributes: attrs("a.b-c_d", "String", "x")}, ""},
 		{"leading dot", queue.Outgoing{Body: "x", Attributes: attrs(".a", "String", "x")}, queue.CodeInvalidParameterValue},
 		{"trailing dot", queue.Outgoing{Body: "x", Attributes: attrs("a.", "String", "x")}, queue.CodeInvalidParameterValue},
 		{"two dots", queue.Outgoing{Body: "x", Attributes: attrs("a..b", "String", "x")}, queue.CodeInvalidParameterValue},
-		{"blank", queue.Outgoing{Body: "x", Attributes: attrs("a b", "String", "x")}, queue.CodeInvalidParameterValue + ": Invalid non-alphanumeric character '#x20'"},
-		{"no type", queue.Outgoing{Body: "x", Attributes: attrs("a", "", "x")}, queue.CodeInvalidParameterValue + ": The message attribute 'a' must contain a non-empty message attribute type."},
-		{"wrong type", queue.Outgoing{Body: "x", Attributes: attrs("a", "Text", "x")}, queue.CodeInvalidParameterValue + ": The type of message (user) attribute 'a' is invalid."},
+		{"blank", queue.Outgoing{Body: "x", Attributes: attrs("a b", "String", "x")},
+			queue.CodeInvalidParameterValue + ": Invalid non-alphanumeric character '#x20'"},
+		{"no type", queue.Outgoing{Body: "x", Attributes: attrs("a", "", "x")},
+			queue.CodeInvalidParameterValue + ": The message attribute 'a' must contain a non-empty message attribute type."},
+		{"wrong type", queue.Outgoing{Body: "x", Attributes: attrs("a", "Text", "x")},
+			queue.CodeInvalidParameterValue + ": The type of message (user) attribute 'a' is invalid."},
 		{"type prefix", queue.Outgoing{Body: "x", Attributes: attrs("a", "Stringy", "x")}, queue.CodeInvalidParameterValue},
-		{"custom type", queue.Outgoing{Body: "x", Attributes: attrs("a", "Number.int", "-1.5e+3", "b", "Binary.png", "\x00\xff")}, ""},
-		{"no value", queue.Outgoing{Body: "x", Attributes: attrs("a", "String", "")}, queue.CodeInvalidParameterValue + ": Message (user) attribute 'a' must contain a non-empty value of type 'String'."},
-		{"no number", queue.Outgoing{Body: "x", Attributes: attrs("a", "Number", "one")}, queue.CodeInvalidParameterValue + ": Can't cast the value of message (user) attribute 'a' to a number."},
-		{"value characters", queue.Outgoing{Body: "x", Attributes: attrs("a", "String", "\x02")}, queue.CodeInvalidMessageContents},
+		{"custom type", queue.Outgoing{Body: "x",
+			Attributes: attrs("a", "Number.int", "-1.5e+3", "b", "Binary.png", "\x00\xff")}, ""},
+		{"no value", queue.Outgoing{Body: "x", Attributes: attrs("a", "String", "")},
+			queue.CodeInvalidParameterValue + ": Message (user) attribute 'a' must contain a non-empty value of type 'String'."},
+		{"no number", queue.Outgoing{Body: "x", Attributes: attrs("a", "Number", "one")},
+			queue.CodeInvalidParameterValue + ": Can't cast the value of message (user) attribute 'a' to a number."},
+		{"value characters", queue.Outgoing{Body: "x", Attributes: attrs("a", "String", "\x02")},
+			queue.CodeInvalidMessageContents},
 		{"delay", queue.Outgoing{Body: "x", Delay: ptr(900 * time.Second)}, ""},
-		{"long delay", queue.Outgoing{Body: "x", Delay: ptr(901 * time.Second)}, queue.CodeInvalidParameterValue + ": Value 901 for parameter DelaySeconds"},
+		{"long delay", queue.Outgoing{Body: "x", Delay: ptr(901 * time.Second)},
+			queue.CodeInvalidParameterValue + ": Value 901 for parameter DelaySeconds"},
 		{"group", queue.Outgoing{Body: "x", GroupID: strings.Repeat("~", 128)}, ""},
 		{"long group", queue.Outgoing{Body: "x", GroupID: strings.Repeat("g", 129)}, queue.CodeInvalidParameterValue},
 		{"blank in group", queue.Outgoing{Body: "x", GroupID: "a b"}, queue.CodeInvalidParameterValue},
@@ -90,7 +107,8 @@ func TestValidText(t *testing.T) {
 		text string
 		ok   bool
 	}{
-		{"", true}, {"\t\n\r ~\x7f", true}, {"ü", true}, {"\u0085", true}, {"\x0b", false}, {"\x1f", false}, {"\ufffd", true}, {"\uffff", false}, {"\xc3", false},
+		{"", true}, {"\t\n\r ~\x7f", true}, {"ü", true}, {"\u0085", true}, {"\x0b", false}, {"\x1f", false},
+		{"\ufffd", true}, {"\uffff", false}, {"\xc3", false},
 	} {
 		// Wherever it lies among other characters.
 		for before := range 20 {
@@ -106,7 +124,8 @@ func TestValidText(t *testing.T) {
 
 func TestValidNumber(t *testing.T) {
 	t.Parallel()
-	for _, good := range []string{"0", "-1", "+1", "1.5", ".5", "5.", "1e9", "1E-9", "-1.5e+3", "123456789012345678901234567890"} {
+	for _, good := range []string{"0", "-1", "+1", "1.5", ".5", "5.", "1e9", "1E-9", "-1.5e+3",
+		"123456789012345678901234567890"} {
 		if !validNumber(good) {
 			t.Errorf("%q is refused", good)
 		}
@@ -144,8 +163,11 @@ func TestBatches(t *testing.T) {
 		want string
 	}{
 		{"none", nil, queue.CodeEmptyBatchRequest + ": There should be at least one"},
-		{"eleven", body(strings.Fields(strings.Repeat("x ", 11))...), queue.CodeTooManyEntriesInBatchRequest + ": Maximum number of entries per request are 10. You have sent 11."},
-		{"too long", body(half, half, "x"), queue.CodeBatchRequestTooLong + ": Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes."},
+		{"eleven", body(strings.Fields(strings.Repeat("x ", 11))...),
+			queue.CodeTooManyEntriesInBatchRequest + ": Maximum number of entries per request are 10. You have sent 11."},
+		{"too long", body(half, half, "x"),
+			queue.CodeBatchRequestTooLong +
+				": Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes."},
 	} {
 		_, err := q.Send(t.Context(), c.msgs)
 		if err == nil || !strings.HasPrefix(describe(err), c.want) {
@@ -154,13 +176,15 @@ func TestBatches(t *testing.T) {
 	}
 	// One bad entry does not keep the others back.
 	sent, err := q.Send(t.Context(), body("a", strings.Repeat("x", 1025), "", "b"))
-	if err != nil || sent[0].Err != nil || sent[3].Err != nil || sent[1].Err == nil || sent[2].Err == nil || sent[0].ID == "" || sent[1].ID != "" {
+	if err != nil || sent[0].Err != nil || sent[3].Err != nil || sent[1].Err == nil || sent[2].Err == nil ||
+		sent[0].ID == "" || sent[1].ID != "" {
 		t.Errorf("%+v %v", sent, err)
 	}
 	if got := texts(take(t, q, 10)); got != "a b" {
 		t.Errorf("got %q", got)
 	}
-	if errs := q.Delete(t.Context(), make([]string, 11)); !strings.HasPrefix(describe(errs[0]), queue.CodeTooManyEntriesInBatchRequest) {
+	if errs := q.Delete(t.Context(), make([]string, 11)); !strings.HasPrefix(describe(errs[0]),
+		queue.CodeTooManyEntriesInBatchRequest) {
 		t.Error(errs)
 	}
 }

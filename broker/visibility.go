@@ -79,7 +79,8 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 		return 0, nil
 	case now-m.receivedAt+int64(c.Visibility) >= int64(queue.MaxVisibility):
 		return 0, errParameter("VisibilityTimeout", inSeconds(c.Visibility),
-			fmt.Sprintf("Total VisibilityTimeout for the message is beyond the limit [%d seconds]", int(queue.MaxVisibility/time.Second)))
+			fmt.Sprintf("Total VisibilityTimeout for the message is beyond the limit [%d seconds]",
+				int(queue.MaxVisibility/time.Second)))
 	}
 	q.forgetAttempt(m)
 	if c.Unread {

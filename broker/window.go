@@ -44,7 +44,8 @@ type limits struct {
 }
 
 func defaultLimits() limits {
-	return limits{total: 100_000, least: 256, standard: 8_192, fifo: 20_000, fill: 1_024, cache: 24 << 20, inFlight: 120_000}
+	return limits{total: 100_000, least: 256, standard: 8_192, fifo: 20_000, fill: 1_024, cache: 24 << 20,
+		inFlight: 120_000}
 }
 
 // cache counts the bytes of message contents in memory.

@@ -287,6 +287,7 @@ func (w *writer) applyAll(group []request) error {
 
 // errFull refuses what takes up room on a full disk.
 var errFull = &queue.Error{
-	Code:    queue.CodeStorageFull,
-	Message: "The disk that holds the queues has no room for more messages; receiving and deleting still work. Free some space, or drain a queue.",
+	Code: queue.CodeStorageFull,
+	Message: "The disk that holds the queues has no room for more messages; receiving and deleting still work. Free " +
+		"some space, or drain a queue.",
 }

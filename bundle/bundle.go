@@ -86,7 +86,8 @@ func Open(dir string) (*Bundle, error) {
 	info, err := os.Stat(abs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no folder %s: name the folder that holds the app and its Procfile: %w", dir, fs.ErrNotExist)
+		return nil, fmt.Errorf("there is no folder %s: name the folder that holds the app and its Procfile: %w", dir,
+			fs.ErrNotExist)
 	case err != nil:
 		return nil, fmt.Errorf("opening the folder %s: %w", dir, err)
 	case !info.IsDir():
@@ -117,12 +118,14 @@ func notABundle(path string, info fs.FileInfo) error {
 		return err
 	case len(begin) == 0:
 		what = "is an empty file"
-	case bytes.HasPrefix(begin, []byte("\x1f\x8b")), bytes.HasPrefix(begin, []byte("BZh")), bytes.HasPrefix(begin, []byte("\xfd7zXZ")), bytes.HasPrefix(begin, []byte("7z\xbc\xaf")):
+	case bytes.HasPrefix(begin, []byte("\x1f\x8b")), bytes.HasPrefix(begin, []byte("BZh")),
+		bytes.HasPrefix(begin, []byte("\xfd7zXZ")), bytes.HasPrefix(begin, []byte("7z\xbc\xaf")):
 		what = "is an archive of another kind than zip"
 	case strings.EqualFold(filepath.Ext(path), ".zip"):
 		what = "is not a zip archive, in spite of its name, or it is damaged"
 	}
-	return fmt.Errorf("%s %s: name the folder that holds the app and its Procfile, or a zip archive of what is in that folder", path, what)
+	return fmt.Errorf("%s %s: name the folder that holds the app and its Procfile, or a zip archive of what is in that "+
+		"folder", path, what)
 }
 
 // Web returns the process that is the app. The error says what to write when
@@ -145,14 +148,16 @@ func (b *Bundle) Web() (Process, error) {
 // noProcess says what to write for want of a Procfile.
 func (b *Bundle) noProcess() error {
 	if b.Default != nil {
-		return fmt.Errorf("%s has no Procfile that names a process: write one with the line %q, which is what Elastic Beanstalk runs for %s, or give the command after --",
+		return fmt.Errorf("%s has no Procfile that names a process: write one with the line %q, which is what Elastic "+
+			"Beanstalk runs for %s, or give the command after --",
 			b.Dir, MainProcess+": "+b.Default.Process.Command, b.Default.File)
 	}
 	advice := ""
 	if b.Advice != "" {
 		advice = " (" + b.Advice + ")"
 	}
-	return fmt.Errorf("%s has no Procfile that names a process: write one with the line %q, or give the command after --%s", b.Dir, "web: COMMAND", advice)
+	return fmt.Errorf("%s has no Procfile that names a process: write one with the line %q, or give the command after "+
+		"--%s", b.Dir, "web: COMMAND", advice)
 }
 
 // Name returns a name for the environment: that of env.yaml, else Called, else the

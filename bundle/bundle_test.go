@@ -116,7 +116,8 @@ func TestOpenRefuses(t *testing.T) {
 			"tar.zip": {"\x1f\x8b\x08", "is an archive of another kind than zip"},
 		} {
 			path := filepath.Join(folder(t, map[string]string{name: c.content}), name)
-			want := path + " " + c.want + ": name the folder that holds the app and its Procfile, or a zip archive of what is in that folder"
+			want := path + " " + c.want +
+				": name the folder that holds the app and its Procfile, or a zip archive of what is in that folder"
 			if _, err := Open(path); err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
@@ -153,9 +154,10 @@ func TestWebAdvises(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"no Procfile":     {map[string]string{"app.js": ""}, "has no Procfile that names a process"},
-		"wrong spelling":  {map[string]string{"procfile": "web: x"}, "has no Procfile that names a process"},
-		"no web":          {map[string]string{"Procfile": "clock: a\nWeb: b"}, `names no process "web", only clock, Web: the app that gets the messages must be called "web"`},
+		"no Procfile":    {map[string]string{"app.js": ""}, "has no Procfile that names a process"},
+		"wrong spelling": {map[string]string{"procfile": "web: x"}, "has no Procfile that names a process"},
+		"no web": {map[string]string{"Procfile": "clock: a\nWeb: b"},
+			`names no process "web", only clock, Web: the app that gets the messages must be called "web"`},
 		"an empty one":    {map[string]string{"Procfile": "# later"}, "has no Procfile that names a process"},
 		"the way out too": {map[string]string{}, "give the command after --"},
 	} {

@@ -138,7 +138,8 @@ func (o *opening) pythonApp() *Default {
 		return nil
 	}
 	return &Default{Platform: "Python", File: file, Process: web(
-		"gunicorn --bind 127.0.0.1:$PORT --workers " + strconv.Itoa(workers) + " --threads " + strconv.Itoa(threads) + " " + module + ":" + callable)}
+		"gunicorn --bind 127.0.0.1:$PORT --workers " + strconv.Itoa(workers) + " --threads " + strconv.Itoa(threads) + " " +
+			module + ":" + callable)}
 }
 
 // isModule reports whether s is a dotted name, and so safe for a shell.
@@ -159,7 +160,9 @@ func (o *opening) javaApp() *Default {
 			jars = append(jars, e.Name())
 		}
 	}
-	if len(jars) != 1 || strings.ContainsFunc(strings.TrimSuffix(jars[0], ".jar"), func(r rune) bool { return r != '.' && !isNameByte(r) }) || strings.HasPrefix(jars[0], "-") {
+	if len(jars) != 1 || strings.ContainsFunc(strings.TrimSuffix(jars[0], ".jar"), func(r rune) bool {
+		return r != '.' && !isNameByte(r)
+	}) || strings.HasPrefix(jars[0], "-") {
 		return nil
 	}
 	return &Default{Platform: "Java", File: jars[0], Process: web("java -jar " + jars[0])}
@@ -186,7 +189,8 @@ func (o *opening) wrapped() string {
 	if _, err := os.Stat(filepath.Join(o.dir, inner, procfileName)); err != nil {
 		return ""
 	}
-	return "the folder " + printable(inner) + " in it has one: name that folder, or zip what is in it and not the folder itself"
+	return "the folder " + printable(inner) +
+		" in it has one: name that folder, or zip what is in it and not the folder itself"
 }
 
 // pythonOptions are those of the Python platform's namespace that count here.

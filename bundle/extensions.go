@@ -27,11 +27,13 @@ func (o *opening) readExtensions() error {
 		switch extension := path.Ext(e.Name()); {
 		case e.IsDir():
 			o.extensionsFolder(name)
-		case extension == ".yaml" || extension == ".yml" || extension == ".json" || extension == ".conf" || extension != ".config" && strings.EqualFold(extension, ".config"):
+		case extension == ".yaml" || extension == ".yml" || extension == ".json" || extension == ".conf" ||
+			extension != ".config" && strings.EqualFold(extension, ".config"):
 			o.aside(name, "this name is not read by Elastic Beanstalk either: its suffix must be .config")
 		case extension != ".config":
 		case read == maxExtensions:
-			o.refuse(filepath.Join(o.dir, extensionsName), fmt.Sprintf("there are more than %d configuration files", maxExtensions), "join some of them")
+			o.refuse(filepath.Join(o.dir, extensionsName),
+				fmt.Sprintf("there are more than %d configuration files", maxExtensions), "join some of them")
 			return nil
 		default:
 			read++
@@ -85,7 +87,8 @@ func (d *document) section(p pair) {
 	case why == "" && known != "":
 		d.refuse(p.line, p.column, fmt.Sprintf("%s is no section of a configuration file", printable(p.key)), "write "+known)
 	case why == "":
-		d.aside(p.line, fmt.Sprintf("%s is no section that Elastic Beanstalk knows: nothing is done about it", printable(p.key)))
+		d.aside(p.line, fmt.Sprintf("%s is no section that Elastic Beanstalk knows: nothing is done about it",
+			printable(p.key)))
 	case p.value.kind == null:
 	default:
 		var names []string

@@ -17,7 +17,8 @@ func readFile(path string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("reading the bundle: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &Error{Problems: []Problem{{File: path, Text: "this is no regular file", Hint: "put a text file in its place, or delete it"}}}
+		return nil, &Error{Problems: []Problem{{File: path, Text: "this is no regular file",
+			Hint: "put a text file in its place, or delete it"}}}
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -110,7 +110,8 @@ func (o *opening) readStage(below string, stage Stage, into *[]Hook) error {
 	case err != nil:
 		return fmt.Errorf("listing the hooks: %w", err)
 	case len(entries) > maxHooks:
-		o.refuse(filepath.Join(o.dir, filepath.FromSlash(below)), fmt.Sprintf("there are more than %d hooks", maxHooks), "let one script do the work of several")
+		o.refuse(filepath.Join(o.dir, filepath.FromSlash(below)), fmt.Sprintf("there are more than %d hooks", maxHooks),
+			"let one script do the work of several")
 		return nil
 	}
 	for _, e := range entries {
@@ -152,7 +153,8 @@ func (o *opening) readHook(file string, stage Stage) (Hook, bool, error) {
 	line, script := shebang(begin)
 	switch {
 	case script && strings.HasSuffix(line, "\r"):
-		o.refuseLine(at, 1, "the line ends in CR and LF: the system would look for a program whose name ends in CR", "save the script with the line ends of Unix (LF), for instance with dos2unix")
+		o.refuseLine(at, 1, "the line ends in CR and LF: the system would look for a program whose name ends in CR",
+			"save the script with the line ends of Unix (LF), for instance with dos2unix")
 		return h, false, nil
 	case script && len(strings.Fields(line)) == 0:
 		o.refuseLine(at, 1, `no program follows "#!"`, `write it there, for instance "#!/bin/sh"`)
@@ -166,7 +168,8 @@ func (o *opening) readHook(file string, stage Stage) (Hook, bool, error) {
 		return h, false, nil
 	case isText(begin):
 		h.Interpreter = []string{"/bin/sh"}
-		o.warn(at, `the script names no program in its first line: it is handed to /bin/sh`, `begin it with "#!/bin/sh", or whatever reads it`)
+		o.warn(at, `the script names no program in its first line: it is handed to /bin/sh`,
+			`begin it with "#!/bin/sh", or whatever reads it`)
 	}
 	return h, true, nil
 }

@@ -34,7 +34,8 @@ func parseJSON(data []byte) (*node, *Problem) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("the file ends too early")
 	}
-	return nil, &Problem{Line: line, Column: column, Text: "this is no JSON: " + printable(err.Error()), Hint: "mend it there, or write it as YAML"}
+	return nil, &Problem{Line: line, Column: column, Text: "this is no JSON: " + printable(err.Error()),
+		Hint: "mend it there, or write it as YAML"}
 }
 
 // jsonDepthError says that a document is nested too deep.

@@ -43,7 +43,8 @@ func (u *unpacking) link(root *os.Root) error {
 			if errors.Is(err, fs.ErrNotExist) {
 				return u.errorf("leave the link out", "%s is a link that leads nowhere", e.shown())
 			}
-			return u.errorf("let links lead to files of the bundle", "%s is a link that leads out of the bundle, or in a circle", e.shown())
+			return u.errorf("let links lead to files of the bundle",
+				"%s is a link that leads out of the bundle, or in a circle", e.shown())
 		}
 	}
 	return nil
@@ -62,10 +63,12 @@ func (u *unpacking) target(e entry) (string, error) {
 	}
 	target := string(data)
 	switch {
-	case target == "" || len(target) > maxLink || !utf8.ValidString(target) || strings.ContainsFunc(target, isControl) || strings.Contains(target, `\`):
+	case target == "" || len(target) > maxLink || !utf8.ValidString(target) || strings.ContainsFunc(target, isControl) ||
+		strings.Contains(target, `\`):
 		return "", u.errorf("let links lead to files of the bundle", "%s is a link whose target is no path", e.shown())
 	case path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(e.path), target)):
-		return "", u.errorf("let links lead to files of the bundle, by a relative path", "%s is a link that leads out of the bundle", e.shown())
+		return "", u.errorf("let links lead to files of the bundle, by a relative path",
+			"%s is a link that leads out of the bundle", e.shown())
 	}
 	return target, nil
 }

@@ -44,7 +44,8 @@ func (o *opening) readManifest() error {
 	if err != nil {
 		return o.keep(err)
 	}
-	m := manifestReader{settingsReader: settingsReader{document: &document{path: file, name: manifestName}, aboutNamespace: map[string]bool{}}}
+	m := manifestReader{settingsReader: settingsReader{document: &document{path: file, name: manifestName},
+		aboutNamespace: map[string]bool{}}}
 	if root := m.parse(data); root != nil {
 		for _, p := range root.pairs {
 			m.key(p)
@@ -67,13 +68,15 @@ func (m *manifestReader) key(p pair) {
 	switch p.key {
 	case "EnvironmentName":
 		if name, ok := m.text(p); ok {
-			m.manifest.Name, m.manifest.Group, m.manifest.NameLine = strings.TrimSuffix(name, "+"), strings.HasSuffix(name, "+"), p.line
+			m.manifest.Name, m.manifest.Group, m.manifest.NameLine = strings.TrimSuffix(name, "+"),
+				strings.HasSuffix(name, "+"), p.line
 		}
 	case "EnvironmentTier":
 		m.tier(p)
 	case "OptionSettings":
 		if p.value.kind == sequence {
-			m.refuse(p.line, p.column, "OptionSettings is a list", `write "namespace:" and below it, further to the right, "option: value"`)
+			m.refuse(p.line, p.column, "OptionSettings is a list",
+				`write "namespace:" and below it, further to the right, "option: value"`)
 			return
 		}
 		m.read(p, p.value)
@@ -87,7 +90,8 @@ func (m *manifestReader) key(p pair) {
 		m.aside(p.line, "nothing is created on Amazon's side that could be tagged")
 	case "Extensions", "Resources":
 		m.aside(p.line, section("Resources"))
-	case "AWSConfigurationTemplateVersion", "EnvironmentConfigurationMetadata", "Description", "DateCreated", "DateModified":
+	case "AWSConfigurationTemplateVersion", "EnvironmentConfigurationMetadata", "Description", "DateCreated",
+		"DateModified":
 	default:
 		for _, known := range []string{"EnvironmentName", "EnvironmentTier", "OptionSettings", "EnvironmentLinks"} {
 			if plainName(known) == plainName(p.key) {
@@ -121,13 +125,15 @@ func (m *manifestReader) tier(p pair) {
 	switch m.manifest.Tier = name.text; name.text {
 	case "Worker":
 	case "WebServer":
-		m.aside(p.line, "this is the manifest of a web server: no web traffic is routed here; the app is run as a worker and gets messages")
+		m.aside(p.line, "this is the manifest of a web server: no web traffic is routed here; the app is run as a worker "+
+			"and gets messages")
 	default:
 		m.refuse(p.line, p.column, fmt.Sprintf("%s is no tier", printable(name.text)), "write {Name: Worker, Type: SQS/HTTP}")
 		return
 	}
 	if kind := p.value.get("Type"); name.text == "Worker" && kind != nil && kind.text != "SQS/HTTP" {
-		m.refuse(p.line, p.column, fmt.Sprintf("%s is no type of a worker", printable(kind.text)), "write {Name: Worker, Type: SQS/HTTP}")
+		m.refuse(p.line, p.column, fmt.Sprintf("%s is no type of a worker", printable(kind.text)),
+			"write {Name: Worker, Type: SQS/HTTP}")
 	}
 }
 
@@ -141,11 +147,14 @@ func (m *manifestReader) environmentLinks(p pair) {
 	}
 	for _, link := range p.value.pairs {
 		if link.key == "" || strings.ContainsAny(link.key, "=\x00") || strings.ContainsFunc(link.key, isControl) {
-			m.refuse(link.line, link.column, fmt.Sprintf("%q is no name for a variable", printable(link.key)), `a name holds letters, digits and "_", and no "="`)
+			m.refuse(link.line, link.column, fmt.Sprintf("%q is no name for a variable", printable(link.key)),
+				`a name holds letters, digits and "_", and no "="`)
 			continue
 		}
 		if name, ok := m.text(link); ok {
-			m.links = append(m.links, Link{Variable: link.key, Environment: strings.TrimSuffix(name, "+"), Group: strings.HasSuffix(name, "+"), File: m.path, Line: link.line})
+			m.links = append(m.links,
+				Link{Variable: link.key, Environment: strings.TrimSuffix(name, "+"), Group: strings.HasSuffix(name, "+"),
+					File: m.path, Line: link.line})
 		}
 	}
 }

@@ -49,7 +49,8 @@ func (u *unpacking) mendHook(root *os.Root, e *entry) error {
 // isHook reports whether a path is that of a hook: .platform/hooks/STAGE/FILE.
 func isHook(name string) bool {
 	parts := strings.Split(name, "/")
-	if len(parts) != 4 || parts[0] != platformName || parts[1] != "hooks" && parts[1] != "confighooks" || strings.HasPrefix(parts[3], ".") {
+	if len(parts) != 4 || parts[0] != platformName || parts[1] != "hooks" && parts[1] != "confighooks" ||
+		strings.HasPrefix(parts[3], ".") {
 		return false
 	}
 	switch Stage(parts[2]) {

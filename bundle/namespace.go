@@ -15,19 +15,23 @@ func NoEffect(namespace string) string {
 		{"aws:rds:", "no database is created: create it, and give the app its address in " + NamespaceEnvironment},
 		{"aws:ec2:", noInstances},
 		{"aws:autoscaling:launchconfiguration", noInstances},
-		{"aws:autoscaling:", "no Auto Scaling group is created: sizes belong in " + NamespaceGroup + ", what they follow in " + NamespaceTrigger},
+		{"aws:autoscaling:",
+			"no Auto Scaling group is created: sizes belong in " + NamespaceGroup + ", what they follow in " + NamespaceTrigger},
 		{"aws:elasticbeanstalk:environment:process:", noBalancer},
 		{"aws:elasticbeanstalk:environment:proxy", noProxy},
 		{"aws:elasticbeanstalk:environment", noInstances},
 		{"aws:elasticbeanstalk:command", "this machine is deployed to, and no fleet in batches"},
 		{"aws:elasticbeanstalk:managedactions", "no platform is updated: update this machine as you always do"},
-		{"aws:elasticbeanstalk:cloudwatch:logs", "no logs are sent to CloudWatch: they go to standard output, for whatever collects them on this machine"},
+		{"aws:elasticbeanstalk:cloudwatch:logs",
+			"no logs are sent to CloudWatch: they go to standard output, for whatever collects them on this machine"},
 		{"aws:elasticbeanstalk:hostmanager", "no logs are published: they go to standard output"},
 		{"aws:elasticbeanstalk:sns:topics", "no notifications are sent: watch the metrics or the health"},
 		{"aws:elasticbeanstalk:xray", "no X-Ray daemon is started: start it on this machine"},
-		{"aws:elasticbeanstalk:application:environmentsecrets", "secrets are not fetched: give the app these variables through tendril's own environment"},
+		{"aws:elasticbeanstalk:application:environmentsecrets",
+			"secrets are not fetched: give the app these variables through tendril's own environment"},
 		{"aws:elasticbeanstalk:application", "checks of the app are set with --healthcheck"},
-		{"aws:elasticbeanstalk:container:", "no platform is installed: this machine's own runtime starts what the Procfile says"},
+		{"aws:elasticbeanstalk:container:",
+			"no platform is installed: this machine's own runtime starts what the Procfile says"},
 		{"aws:elasticbeanstalk:customoption", "custom options are for resources, and none are created"},
 	} {
 		if strings.HasPrefix(namespace, n.prefix) {
@@ -50,7 +54,8 @@ func section(name string) string {
 	case "packages":
 		return "packages are not installed: install them on this machine or in a script in .platform/hooks/prebuild"
 	case "sources":
-		return "archives are not downloaded: make what is in them part of the bundle, or fetch it in a script in .platform/hooks/prebuild"
+		return "archives are not downloaded: make what is in them part of the bundle, or fetch it in a script in " +
+			".platform/hooks/prebuild"
 	case "files":
 		return "files are not written: make them part of the bundle, or write them in a script in .platform/hooks/prebuild"
 	case "commands":
@@ -62,7 +67,8 @@ func section(name string) string {
 	case "services":
 		return "services are not started: let this machine's init do it, or give them a line in the Procfile"
 	case "Resources":
-		return "resources are not created: create them with CloudFormation, and give the app their names in " + NamespaceEnvironment
+		return "resources are not created: create them with CloudFormation, and give the app their names in " +
+			NamespaceEnvironment
 	case "Outputs", "Mappings", "Parameters", "Conditions", "Metadata":
 		return "nothing is created by CloudFormation"
 	}
@@ -71,7 +77,8 @@ func section(name string) string {
 
 // sections are the names that section knows, with the one that is acted on.
 func sections() []string {
-	return []string{"option_settings", "packages", "sources", "files", "commands", "container_commands", "users", "groups", "services", "Resources"}
+	return []string{"option_settings", "packages", "sources", "files", "commands", "container_commands", "users",
+		"groups", "services", "Resources"}
 }
 
 // meant returns the section that a mistyped name stands for, by case, blanks

@@ -53,7 +53,9 @@ func (l packageList) installedBy(line []string) bool {
 	if i < 0 {
 		return false
 	}
-	arguments := slices.DeleteFunc(slices.Clone(line[i+1:]), func(word string) bool { return strings.HasPrefix(word, "-") })
+	arguments := slices.DeleteFunc(slices.Clone(line[i+1:]), func(word string) bool {
+		return strings.HasPrefix(word, "-")
+	})
 	return len(arguments) == 0 || slices.ContainsFunc(arguments, func(word string) bool {
 		return slices.Contains([]string{"install", "ci", "sync", "i", "add", "update"}, word)
 	})

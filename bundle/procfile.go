@@ -23,7 +23,8 @@ const (
 // command. The result has web first, then the others as the file has them.
 // The name file is used in messages only. The error is an [*Error].
 func ParseProcfile(file string, data []byte) ([]Process, error) {
-	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes", example: MainProcess}, data)
+	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes",
+		example: MainProcess}, data)
 	if err != nil {
 		return nil, err
 	}
@@ -34,12 +35,14 @@ func ParseProcfile(file string, data []byte) ([]Process, error) {
 // "name: command" per line. The result has the order of the file, in which the
 // commands are run to their end. The error is an [*Error].
 func ParseBuildfile(file string, data []byte) ([]Process, error) {
-	return parseLines(&lines{file: file, kind: buildfileName, what: "build command", plural: "build commands", example: "build"}, data)
+	return parseLines(&lines{file: file, kind: buildfileName, what: "build command", plural: "build commands",
+		example: "build"}, data)
 }
 
 func parseLines(p *lines, data []byte) ([]Process, error) {
 	if len(data) > maxProcfile {
-		p.refuse(0, fmt.Sprintf("the file has more than %d bytes", maxProcfile), fmt.Sprintf("a %s holds one line per %s: move long commands into scripts", p.kind, p.what))
+		p.refuse(0, fmt.Sprintf("the file has more than %d bytes", maxProcfile),
+			fmt.Sprintf("a %s holds one line per %s: move long commands into scripts", p.kind, p.what))
 		return nil, &Error{Problems: p.problems}
 	}
 	text := strings.TrimPrefix(string(data), "\uFEFF")
@@ -47,7 +50,8 @@ func parseLines(p *lines, data []byte) ([]Process, error) {
 		p.line(i+1, strings.TrimSpace(line))
 	}
 	if len(p.processes) > maxProcesses {
-		p.refuse(p.processes[maxProcesses].Line, fmt.Sprintf("more than %d %s", maxProcesses, p.plural), "start the rest from a script")
+		p.refuse(p.processes[maxProcesses].Line, fmt.Sprintf("more than %d %s", maxProcesses, p.plural),
+			"start the rest from a script")
 	}
 	if len(p.problems) > 0 {
 		return nil, &Error{Problems: p.problems}
@@ -80,14 +84,17 @@ func (p *lines) line(number int, line string) {
 	name, command = strings.TrimSpace(name), strings.TrimSpace(command)
 	switch {
 	case !found:
-		p.refuse(number, fmt.Sprintf("%q is no %s", shorten(line), p.what), fmt.Sprintf(`write "name: command", for instance "%s: %s"`, p.example, shorten(line)))
+		p.refuse(number, fmt.Sprintf("%q is no %s", shorten(line), p.what),
+			fmt.Sprintf(`write "name: command", for instance "%s: %s"`, p.example, shorten(line)))
 	case !isName(name):
 		p.refuse(number, fmt.Sprintf("%q is no name for a %s", shorten(name), p.what),
 			fmt.Sprintf("a name is 1 to %d letters, digits, \"_\" and \"-\"", maxName))
 	case command == "":
-		p.refuse(number, fmt.Sprintf("%s has no command", name), fmt.Sprintf("write %q, or delete the line", name+": COMMAND"))
+		p.refuse(number, fmt.Sprintf("%s has no command", name),
+			fmt.Sprintf("write %q, or delete the line", name+": COMMAND"))
 	case p.lineOf[name] != 0:
-		p.refuse(number, fmt.Sprintf("%s is already in line %d", name, p.lineOf[name]), "give each "+p.what+" a name of its own")
+		p.refuse(number, fmt.Sprintf("%s is already in line %d", name, p.lineOf[name]),
+			"give each "+p.what+" a name of its own")
 	default:
 		if p.lineOf == nil {
 			p.lineOf = map[string]int{}

@@ -53,7 +53,9 @@ func (m *missingPrograms) hook(file string, argv []string) {
 		return
 	}
 	if filepath.Base(name) == "env" {
-		words := slices.DeleteFunc(strings.Fields(strings.Join(program[1:], " ")), func(w string) bool { return w[0] == '-' || strings.Contains(w, "=") })
+		words := slices.DeleteFunc(strings.Fields(strings.Join(program[1:], " ")), func(w string) bool {
+			return w[0] == '-' || strings.Contains(w, "=")
+		})
 		if len(words) == 0 {
 			return
 		}
@@ -71,8 +73,10 @@ var (
 	assignment   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 	programName  = regexp.MustCompile(`^[A-Za-z0-9_./+-]+$`)
 	functionName = regexp.MustCompile(`(?m)^\s*(?:function\s+)?([A-Za-z0-9_.-]+)\s*\(\)`)
-	shellWords   = strings.Fields(". : [ alias bg break cd command continue echo eval exec exit export false fg getopts hash jobs kill local printf pwd read readonly return set shift source test " +
-		"times trap true type ulimit umask unalias unset wait declare let pushd popd shopt typeset builtin then else elif do in ! time function [[")
+	shellWords   = strings.Fields(". : [ alias bg break cd command continue echo eval exec exit export false fg " +
+		"getopts hash jobs kill local printf pwd read readonly return set shift source test " +
+		"times trap true type ulimit umask unalias unset wait declare let pushd popd shopt typeset builtin then else elif " +
+		"do in ! time function [[")
 	opensBlock  = strings.Fields("if while until for case select {")
 	closesBlock = strings.Fields("fi done esac }")
 )
@@ -101,13 +105,17 @@ func (m *missingPrograms) script(file string, line int, text string) {
 				depth--
 			}
 		}
-		unclear := strings.Contains(one, "<<") || strings.HasSuffix(one, `\`) || strings.Count(one, `"`)%2+strings.Count(one, "'")%2 > 0 ||
-			strings.Count(one, "(") != strings.Count(one, ")") || slices.Contains([]string{"alias", ".", "source", "eval", "cd", "exit", "return"}, words[0]) ||
+		unclear := strings.Contains(one, "<<") || strings.HasSuffix(one, `\`) ||
+			strings.Count(one, `"`)%2+strings.Count(one, "'")%2 > 0 ||
+			strings.Count(one, "(") != strings.Count(one, ")") ||
+			slices.Contains([]string{"alias", ".", "source", "eval", "cd", "exit", "return"}, words[0]) ||
 			strings.Contains(one, "PATH=")
 		if depth == 0 && before == 0 && !strings.Contains(one, "||") && !strings.Contains(one, "()") {
 			m.command(file, line+i, words, known)
 		}
-		if slices.ContainsFunc(words, func(w string) bool { return slices.Contains([]string{"install", "add", "ci", "sync"}, w) }) {
+		if slices.ContainsFunc(words, func(w string) bool {
+			return slices.Contains([]string{"install", "add", "ci", "sync"}, w)
+		}) {
 			m.installs = true
 		}
 		if unclear {
@@ -123,7 +131,8 @@ func (m *missingPrograms) command(file string, line int, words, known []string) 
 		words = words[1:]
 	}
 	name := strings.TrimRight(words[0], ";")
-	if name == "" || !programName.MatchString(name) || slices.Contains(known, name) || slices.Contains(opensBlock, name) || slices.Contains(closesBlock, name) {
+	if name == "" || !programName.MatchString(name) || slices.Contains(known, name) ||
+		slices.Contains(opensBlock, name) || slices.Contains(closesBlock, name) {
 		return
 	}
 	if strings.Contains(name, "/") && !filepath.IsAbs(name) && m.after {

@@ -21,7 +21,8 @@ const (
 func Secret(name string) bool {
 	words := words(name)
 	joined := strings.Join(words, "")
-	for _, part := range []string{"password", "passwd", "passphrase", "secret", "token", "credential", "apikey", "accesskey", "privatekey", "connectionstring", "webhook"} {
+	for _, part := range []string{"password", "passwd", "passphrase", "secret", "token", "credential", "apikey",
+		"accesskey", "privatekey", "connectionstring", "webhook"} {
 		if strings.Contains(joined, part) {
 			return true
 		}
@@ -57,11 +58,13 @@ func secretWord(word string) bool {
 // that nothing separates from it: DBPASS, PASSPHRASE1.
 func passWord(word string) bool {
 	switch word {
-	case "bypass", "compass", "encompass", "surpass", "trespass", "overpass", "underpass", "lowpass", "highpass", "bandpass", "oldpwd":
+	case "bypass", "compass", "encompass", "surpass", "trespass", "overpass", "underpass", "lowpass", "highpass",
+		"bandpass", "oldpwd":
 		return false
 	}
 	if strings.HasPrefix(word, "pass") {
-		for _, other := range []string{"passenger", "passiv", "passthr", "passage", "passed", "passes", "passing", "passion", "passable", "passover", "passport"} {
+		for _, other := range []string{"passenger", "passiv", "passthr", "passage", "passed", "passes", "passing",
+			"passion", "passable", "passover", "passport"} {
 			if strings.HasPrefix(word, other) {
 				return false
 			}
@@ -76,7 +79,8 @@ func passWord(word string) bool {
 func keyWord(word string) bool {
 	word = strings.TrimSuffix(word, "s")
 	switch word {
-	case "monkey", "surveymonkey", "donkey", "turkey", "hockey", "jockey", "whiskey", "lackey", "mickey", "hotkey", "turnkey", "valkey":
+	case "monkey", "surveymonkey", "donkey", "turkey", "hockey", "jockey", "whiskey", "lackey", "mickey", "hotkey",
+		"turnkey", "valkey":
 		return false
 	}
 	return strings.HasSuffix(word, "key")
@@ -85,7 +89,8 @@ func keyWord(word string) bool {
 // keeper reports whether an address of that kind usually has a password in it.
 func keeper(word string) bool {
 	switch word {
-	case "database", "db", "redis", "mongo", "mongodb", "postgres", "postgresql", "mysql", "amqp", "rabbitmq", "cloudamqp", "jdbc", "smtp", "broker", "sentry":
+	case "database", "db", "redis", "mongo", "mongodb", "postgres", "postgresql", "mysql", "amqp", "rabbitmq",
+		"cloudamqp", "jdbc", "smtp", "broker", "sentry":
 		return true
 	}
 	return false
@@ -154,7 +159,8 @@ func secretPart(name string, bareColon bool) bool {
 		return false
 	}
 	joined, last := strings.Join(words, ""), words[len(words)-1]
-	for _, end := range []string{"password", "passwd", "passphrase", "pwd", "secret", "token", "apikey", "accesskey", "accountkey", "secretkey", "privatekey", "credential", "credentials", "authorization", "signature", "sig"} {
+	for _, end := range []string{"password", "passwd", "passphrase", "pwd", "secret", "token", "apikey", "accesskey",
+		"accountkey", "secretkey", "privatekey", "credential", "credentials", "authorization", "signature", "sig"} {
 		if strings.HasSuffix(joined, end) {
 			return true
 		}

@@ -200,7 +200,8 @@ func (r *settingsReader) item(n *node) {
 			value = &p
 		case "resource_name": // narrows a setting to a resource; none of ours has any
 		default:
-			r.refuse(p.line, p.column, fmt.Sprintf("%s is no key of an option setting", printable(p.key)), "the keys are namespace, option_name and value")
+			r.refuse(p.line, p.column, fmt.Sprintf("%s is no key of an option setting", printable(p.key)),
+				"the keys are namespace, option_name and value")
 			return
 		}
 	}
@@ -208,7 +209,8 @@ func (r *settingsReader) item(n *node) {
 	case option == "":
 		r.refuse(n.line, n.column, "this entry has no option_name", settingsForm)
 	case value == nil:
-		r.refuse(n.line, n.column, fmt.Sprintf("%s has no value", printable(option)), `write "value: ..." beside the option_name; "value: ''" for an empty one`)
+		r.refuse(n.line, n.column, fmt.Sprintf("%s has no value", printable(option)),
+			`write "value: ..." beside the option_name; "value: ''" for an empty one`)
 	default:
 		r.take(namespace, option, value.value, value.line, value.column)
 	}
@@ -219,21 +221,26 @@ func (r *settingsReader) take(namespace, option string, n *node, line, column in
 	name := printable(option)
 	computed := fromCloudFormation(n)
 	if computed {
-		r.aside(line, fmt.Sprintf("CloudFormation computes the value of %s, which is not known here: it is not set; write the value itself", name))
+		r.aside(line, fmt.Sprintf("CloudFormation computes the value of %s, which is not known here: it is not set; write "+
+			"the value itself", name))
 		n = &node{kind: null, line: line, column: column}
 	}
 	switch {
 	case (n.kind == sequence || n.kind == mapping) && !structured(namespace):
-		r.refuse(line, column, fmt.Sprintf("the value of %s is no plain text", name), "write one value; a list is written with commas")
+		r.refuse(line, column, fmt.Sprintf("the value of %s is no plain text", name),
+			"write one value; a list is written with commas")
 		return
 	case namespace == "" || option == "" || len(namespace) > maxOption || len(option) > maxOption:
-		r.refuse(line, column, fmt.Sprintf("a namespace and an option's name have 1 to %d characters", maxOption), settingsForm)
+		r.refuse(line, column, fmt.Sprintf("a namespace and an option's name have 1 to %d characters", maxOption),
+			settingsForm)
 		return
 	case namespace == NamespaceEnvironment && strings.ContainsAny(option, "=\x00\r\n"):
-		r.refuse(line, column, fmt.Sprintf("%s is no name for a variable", name), `a name holds letters, digits and "_", and no "="`)
+		r.refuse(line, column, fmt.Sprintf("%s is no name for a variable", name),
+			`a name holds letters, digits and "_", and no "="`)
 		return
 	case strings.ContainsRune(n.text, 0):
-		r.refuse(line, column, fmt.Sprintf("the value of %s holds a NUL byte", name), "an environment cannot carry it: encode it, as base64 for instance")
+		r.refuse(line, column, fmt.Sprintf("the value of %s holds a NUL byte", name),
+			"an environment cannot carry it: encode it, as base64 for instance")
 		return
 	}
 	if len(r.settings) >= maxSettings {
@@ -247,7 +254,8 @@ func (r *settingsReader) take(namespace, option string, n *node, line, column in
 		r.refuse(line, column, fmt.Sprintf("the value of %s %v", name, err), "keep data in files of the app")
 		return
 	}
-	r.settings = append(r.settings, Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: r.path, Line: line})
+	r.settings = append(r.settings,
+		Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: r.path, Line: line})
 	if why := NoEffect(namespace); why != "" && !r.aboutNamespace[namespace] {
 		r.aboutNamespace[namespace] = true
 		r.aside(line, fmt.Sprintf("settings of %s have no effect: %s", printable(namespace), why))

@@ -37,22 +37,30 @@ func TestSettingInForce(t *testing.T) {
 func TestSecret(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
-		"DB_PASSWORD", "db.password", "DBPassword", "dbPassword", "RDS_PASSWORD", "PASSWORD", "PGPASSWORD", "MYSQL_PWD", "DB_PASS", "SMTP_PW",
-		"API_KEY", "APIKey", "apikey", "STRIPE_SECRET", "SECRET_KEY_BASE", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "PRIVATE_KEY", "TLS_KEY",
-		"GITHUB_TOKEN", "accessToken", "CLIENT_CREDENTIALS", "DATABASE_URL", "REDIS_URL", "SENTRY_DSN", "PASSWORD_SALT", "SLACK_WEBHOOK",
+		"DB_PASSWORD", "db.password", "DBPassword", "dbPassword", "RDS_PASSWORD", "PASSWORD", "PGPASSWORD", "MYSQL_PWD",
+		"DB_PASS", "SMTP_PW",
+		"API_KEY", "APIKey", "apikey", "STRIPE_SECRET", "SECRET_KEY_BASE", "AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID",
+		"PRIVATE_KEY", "TLS_KEY",
+		"GITHUB_TOKEN", "accessToken", "CLIENT_CREDENTIALS", "DATABASE_URL", "REDIS_URL", "SENTRY_DSN", "PASSWORD_SALT",
+		"SLACK_WEBHOOK",
 		"AzureConnectionString", "JWT", "COOKIE_SECRET", "ssh-passphrase", "HTTPAuth", "DB_URI",
-		"DBPASS", "DB_PASS1", "dbPass2", "DB_PASS_2", "PASS", "PASSCODE", "PASSKEY", "PASSW", "MYSQLPWD", "DBPWD1", "PASSWORD1", "PW2", "BYPASSKEY",
-		"MASTERKEY", "LICENSEKEY", "LICENSE_KEY2", "APPKEY", "AppKey", "appkey1", "SSHKEYS", "KEY", "KEY1", "ENCRYPTIONKEYS", "MONKEY_KEY", "DATABASE2_URL", "DATABASE_2_URL",
+		"DBPASS", "DB_PASS1", "dbPass2", "DB_PASS_2", "PASS", "PASSCODE", "PASSKEY", "PASSW", "MYSQLPWD", "DBPWD1",
+		"PASSWORD1", "PW2", "BYPASSKEY",
+		"MASTERKEY", "LICENSEKEY", "LICENSE_KEY2", "APPKEY", "AppKey", "appkey1", "SSHKEYS", "KEY", "KEY1",
+		"ENCRYPTIONKEYS", "MONKEY_KEY", "DATABASE2_URL", "DATABASE_2_URL",
 	} {
 		if !Secret(name) {
 			t.Errorf("%s is shown", name)
 		}
 	}
 	for _, name := range []string{
-		"", "PORT", "PWD", "OLDPWD", "PATH", "HttpPath", "WORKER_SHUTDOWN_DELAY", "LOG_LEVEL", "NODE_ENV", "DJANGO_SETTINGS_MODULE", "BASE_URL", "API_URL",
+		"", "PORT", "PWD", "OLDPWD", "PATH", "HttpPath", "WORKER_SHUTDOWN_DELAY", "LOG_LEVEL", "NODE_ENV",
+		"DJANGO_SETTINGS_MODULE", "BASE_URL", "API_URL",
 		"KEYBOARD", "MONKEY", "COMPASS_HOST", "AUTHOR", "PASSENGER_COUNT", "QUEUE_URL", "MaxSize", "MeasureName", "TZ",
-		"PASSENGER", "PASSENGERS2", "PASSIVE", "PASSIVE_MODE", "PassiveFTP", "PASSTHROUGH", "PASSTHRU_HEADERS", "PASSAGE", "PASSED", "PASSPORT_STRATEGY", "COMPASS", "BYPASS_PROXY",
-		"TURKEY", "HOTKEY", "HOTKEYS", "DONKEYS1", "VALKEY_HOST", "KEYCLOAK_HOST", "KEYSPACE", "KEYWORDS", "HOCKEY_LEAGUE", "AUTH0_DOMAIN", "S3_BUCKET", "HTTP2", "PORT1", "1",
+		"PASSENGER", "PASSENGERS2", "PASSIVE", "PASSIVE_MODE", "PassiveFTP", "PASSTHROUGH", "PASSTHRU_HEADERS", "PASSAGE",
+		"PASSED", "PASSPORT_STRATEGY", "COMPASS", "BYPASS_PROXY",
+		"TURKEY", "HOTKEY", "HOTKEYS", "DONKEYS1", "VALKEY_HOST", "KEYCLOAK_HOST", "KEYSPACE", "KEYWORDS", "HOCKEY_LEAGUE",
+		"AUTH0_DOMAIN", "S3_BUCKET", "HTTP2", "PORT1", "1",
 		"OLDPWD", "SPINNER", "CERTAIN", "SALTY", "PASTE",
 	} {
 		if Secret(name) {
@@ -71,7 +79,8 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 		{Namespace: NamespaceEnvironment, Option: "PEM", Value: "-----BEGIN KEY-----hunter2"},
 		{Namespace: "aws:rds:dbinstance", Option: "DBPassword", Value: "hunter2"},
 	}}
-	for _, text := range []string{fmt.Sprint(b.Settings), fmt.Sprintf("%+v", *b), fmt.Sprint(b.Environment()), fmt.Sprintf("%v", b.Environment()[0].Shown())} {
+	for _, text := range []string{fmt.Sprint(b.Settings), fmt.Sprintf("%+v", *b), fmt.Sprint(b.Environment()),
+		fmt.Sprintf("%v", b.Environment()[0].Shown())} {
 		if strings.Contains(text, "hunter2") || !strings.Contains(text, hidden) {
 			t.Errorf("printed: %s", text)
 		}
@@ -90,17 +99,28 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 func TestSecretValues(t *testing.T) {
 	t.Parallel()
 	for _, value := range []string{
-		"https://me:hunter2@example.com/", "jdbc:mysql://root:hunter2@db/x", "jdbc:postgresql://db/app?user=app&password=hunter2", "postgres://u:hun/ter2@db/x",
-		"http://a:80,http://u:hunter2@b/", "see http://x/y,u:hunter2@host:3306/db", "redis://:hunter2@cache:6379/0", "mongodb+srv://u:hunter2@c.example/x?w=1",
-		"amqp://u:1234@mq:5672", "mongodb://u:hunter2@a:1,b:2/x", "http://u:hun,ter2@x/", "ftp://u:hun ter2@x/", "postgres://u@srv:hunter2@srv.example/x",
-		"https://hunter2hunter2@github.com/org/repo", "git+https://hunter2@github.com/org/repo@v1", "https://me:hunter2%zz@example.com/",
-		"u:hunter2@host:3306/db", "u:hunter2@tcp(db:3306)/x", "u:hunter2@/db", "-x u:hunter2@host", "jdbc:oracle:thin:scott/hunter2@db:1521:x", "url=u:hunter2@host",
-		"host=db user=app password=hunter2", "Server=db;Password=hunter2;", "Server=db;Pwd=hunter2", "password = 'hunter 2'", "AccountName=x;AccountKey=hunter2==;",
-		"Endpoint=sb://x/;SharedAccessKeyName=n;SharedAccessKey=hunter2=", "https://x/y?sv=1&sig=hunter2", "https://s3/x?X-Amz-Signature=hunter2", "https://x/?key=hunter2",
-		"-Xmx512m -Djavax.net.ssl.keyStorePassword=hunter2", "-Dspring.datasource.password=hunter2", "--db-password=hunter2 -v", "a=password=hunter2", "a=b=key=hunter2",
-		"PASSWORD1=hunter2", "DBPASS=hunter2", "password:hunter2", "user: app, password: hunter2", "pass:hunter2", "X-Api-Key: hunter2", "Authorization: Bearer hunter2", "token: hunter2",
-		`{"user":"app","password":"hunter2"}`, `{"key": "hunter2"}`, `{\"token\":\"hunter2\"}`, `{'secret' : 'hunter2'}`, `$c["password"] = "hunter2"`, "a\npassword=hunter2\n",
-		"-----BEGIN KEY-----hunter2", "arn:aws:sns:eu-west-1:1:x password=hunter2", "mailto:x@y.example,u:hunter2@host", "token=\nhunter2",
+		"https://me:hunter2@example.com/", "jdbc:mysql://root:hunter2@db/x",
+		"jdbc:postgresql://db/app?user=app&password=hunter2", "postgres://u:hun/ter2@db/x",
+		"http://a:80,http://u:hunter2@b/", "see http://x/y,u:hunter2@host:3306/db", "redis://:hunter2@cache:6379/0",
+		"mongodb+srv://u:hunter2@c.example/x?w=1",
+		"amqp://u:1234@mq:5672", "mongodb://u:hunter2@a:1,b:2/x", "http://u:hun,ter2@x/", "ftp://u:hun ter2@x/",
+		"postgres://u@srv:hunter2@srv.example/x",
+		"https://hunter2hunter2@github.com/org/repo", "git+https://hunter2@github.com/org/repo@v1",
+		"https://me:hunter2%zz@example.com/",
+		"u:hunter2@host:3306/db", "u:hunter2@tcp(db:3306)/x", "u:hunter2@/db", "-x u:hunter2@host",
+		"jdbc:oracle:thin:scott/hunter2@db:1521:x", "url=u:hunter2@host",
+		"host=db user=app password=hunter2", "Server=db;Password=hunter2;", "Server=db;Pwd=hunter2",
+		"password = 'hunter 2'", "AccountName=x;AccountKey=hunter2==;",
+		"Endpoint=sb://x/;SharedAccessKeyName=n;SharedAccessKey=hunter2=", "https://x/y?sv=1&sig=hunter2",
+		"https://s3/x?X-Amz-Signature=hunter2", "https://x/?key=hunter2",
+		"-Xmx512m -Djavax.net.ssl.keyStorePassword=hunter2", "-Dspring.datasource.password=hunter2",
+		"--db-password=hunter2 -v", "a=password=hunter2", "a=b=key=hunter2",
+		"PASSWORD1=hunter2", "DBPASS=hunter2", "password:hunter2", "user: app, password: hunter2", "pass:hunter2",
+		"X-Api-Key: hunter2", "Authorization: Bearer hunter2", "token: hunter2",
+		`{"user":"app","password":"hunter2"}`, `{"key": "hunter2"}`, `{\"token\":\"hunter2\"}`, `{'secret' : 'hunter2'}`,
+		`$c["password"] = "hunter2"`, "a\npassword=hunter2\n",
+		"-----BEGIN KEY-----hunter2", "arn:aws:sns:eu-west-1:1:x password=hunter2", "mailto:x@y.example,u:hunter2@host",
+		"token=\nhunter2",
 		strings.Repeat("x", maxSearched+1),
 	} {
 		if got := shown("X", value); got != hidden {
@@ -108,17 +128,28 @@ func TestSecretValues(t *testing.T) {
 		}
 	}
 	for _, value := range []string{
-		"production", "NODE_ENV=production", "KEYBOARD=us", "true", "10:30", "10:30:00", "2026-11-20T10:30:00+01:00", "*/5 * * * *", "/usr/local/bin:/usr/bin:/bin", `C:\app\bin;D:\x`,
-		"a@b.example", "Shop <a@b.example>", "a@b.example, c@d.example", "From: a@b.example", "mailto:x@y.z", "git@github.com:org/repo", "git@github.com:org/repo.git",
-		"ssh://git@github.com/org/repo", "ssh://git@github.com:22/org/repo", "https://git@github.com/org/repo", "git+https://github.com/org/repo@v1#egg=x", "user@host:/srv",
-		"https://example.com/x?y=z#part", "http://localhost:8080/a:b", "https://registry.example:4873/@org/x", "https://unpkg.example/x@1.2.3/y", "https://x/reset-password", "https://x/oauth/token?grant=code",
-		"https://example.com/@me", "http://a:9200,http://b:9200", "a:9092,b:9092,c:9092", "redis://cache:6379/0", "jdbc:postgresql://db:5432/app?sslmode=require", "jdbc:oracle:thin:@db:1521:x",
-		"mongodb://db:27017/x?authSource=admin", "amqps://mq:5671", "s3://bucket/key", "[::1]:80", "org/app:1.2", "1.dkr.ecr.eu-west-1.amazonaws.com/app:1@sha256:0123456789abcdef",
-		"arn:aws:sqs:eu-west-1:123456789012:orders", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-AbCdEf", "arn:aws-cn:iam::123456789012:user/me@example.com",
-		"arn:aws:ssm:eu-west-1:1:parameter/db/password:3", "arn:aws:iam::aws:policy/ReadOnly", "https://sqs.eu-west-1.amazonaws.com/123456789012/orders",
-		"host=db user=app dbname=x", "Server=db;Database=x;", "-Xmx512m -Dfile.encoding=UTF-8", "-Djavax.net.ssl.keyStore=/etc/x", "--max_tokens=500 --tokenizer=gpt", "tokens: 5", "monkey=1", "compass: n",
-		"passive=true", "secretary=anna", "pin_count=4", "password", "password=", "token: ", "forgot-password", "cn=app,ou=x", "a=b&c=d", "key", "text/plain; charset=utf-8", "%h %l %u [%t]",
-		`{"Version":1,"Rules":{"Environment":{"ELB":{"ELBRequests4xx":{"Enabled":false}}}}}`, `{"name":"x","at":"10:30"}`, "sha256:0123456789abcdef", "config: x", "foo:bar", "", strings.Repeat("x", maxSearched),
+		"production", "NODE_ENV=production", "KEYBOARD=us", "true", "10:30", "10:30:00", "2026-11-20T10:30:00+01:00",
+		"*/5 * * * *", "/usr/local/bin:/usr/bin:/bin", `C:\app\bin;D:\x`,
+		"a@b.example", "Shop <a@b.example>", "a@b.example, c@d.example", "From: a@b.example", "mailto:x@y.z",
+		"git@github.com:org/repo", "git@github.com:org/repo.git",
+		"ssh://git@github.com/org/repo", "ssh://git@github.com:22/org/repo", "https://git@github.com/org/repo",
+		"git+https://github.com/org/repo@v1#egg=x", "user@host:/srv",
+		"https://example.com/x?y=z#part", "http://localhost:8080/a:b", "https://registry.example:4873/@org/x",
+		"https://unpkg.example/x@1.2.3/y", "https://x/reset-password", "https://x/oauth/token?grant=code",
+		"https://example.com/@me", "http://a:9200,http://b:9200", "a:9092,b:9092,c:9092", "redis://cache:6379/0",
+		"jdbc:postgresql://db:5432/app?sslmode=require", "jdbc:oracle:thin:@db:1521:x",
+		"mongodb://db:27017/x?authSource=admin", "amqps://mq:5671", "s3://bucket/key", "[::1]:80", "org/app:1.2",
+		"1.dkr.ecr.eu-west-1.amazonaws.com/app:1@sha256:0123456789abcdef",
+		"arn:aws:sqs:eu-west-1:123456789012:orders", "arn:aws:secretsmanager:eu-west-1:123456789012:secret:db-AbCdEf",
+		"arn:aws-cn:iam::123456789012:user/me@example.com",
+		"arn:aws:ssm:eu-west-1:1:parameter/db/password:3", "arn:aws:iam::aws:policy/ReadOnly",
+		"https://sqs.eu-west-1.amazonaws.com/123456789012/orders",
+		"host=db user=app dbname=x", "Server=db;Database=x;", "-Xmx512m -Dfile.encoding=UTF-8",
+		"-Djavax.net.ssl.keyStore=/etc/x", "--max_tokens=500 --tokenizer=gpt", "tokens: 5", "monkey=1", "compass: n",
+		"passive=true", "secretary=anna", "pin_count=4", "password", "password=", "token: ", "forgot-password",
+		"cn=app,ou=x", "a=b&c=d", "key", "text/plain; charset=utf-8", "%h %l %u [%t]",
+		`{"Version":1,"Rules":{"Environment":{"ELB":{"ELBRequests4xx":{"Enabled":false}}}}}`, `{"name":"x","at":"10:30"}`,
+		"sha256:0123456789abcdef", "config: x", "foo:bar", "", strings.Repeat("x", maxSearched),
 	} {
 		if got := shown("X", value); got != value {
 			t.Errorf("%q is shown as %q", value, got)
@@ -131,8 +162,10 @@ func TestAnyPasswordIsHidden(t *testing.T) {
 	t.Parallel()
 	password := rapid.StringOfN(rapid.RuneFrom([]rune("aZ09!\"$%&'()*+,-.;<=>[\\]^_`{|}~ü")), 1, 20, -1)
 	form := rapid.SampledFrom([]string{
-		"u:%s@host:3306/db", "u:%s@tcp(db:3306)/x", "jdbc:mysql://root:%s@db/x", "redis://:%s@cache", "http://a:80,http://u:%s@b:80/x", "x, u:%s@h",
-		"host=db password=%s", "Server=db;Password=%s;", "jdbc:postgresql://db/app?user=app&password=%s", "password: %s", `{"password":"%s"}`, "-Dx.y.password=%s -Xmx1g",
+		"u:%s@host:3306/db", "u:%s@tcp(db:3306)/x", "jdbc:mysql://root:%s@db/x", "redis://:%s@cache",
+		"http://a:80,http://u:%s@b:80/x", "x, u:%s@h",
+		"host=db password=%s", "Server=db;Password=%s;", "jdbc:postgresql://db/app?user=app&password=%s", "password: %s",
+		`{"password":"%s"}`, "-Dx.y.password=%s -Xmx1g",
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		value := fmt.Sprintf(form.Draw(t, "form"), password.Draw(t, "password"))
@@ -202,13 +235,19 @@ func TestOpenBoundsSettings(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"files":          {many, ".ebextensions: there are more than 200 configuration files"},
-		"settings":       {map[string]string{".ebextensions/a.config": manySettings(maxSettings + 2)}, "a.config:2003:3: there are more than 2000 settings"},
-		"problems":       {map[string]string{".ebextensions/a.config": "option_settings:\n" + strings.Repeat("- x\n", 500)}, "a.config:21:3: "},
-		"long names":     {map[string]string{".ebextensions/a.config": "option_settings:\n- option_name: " + strings.Repeat("n", 257) + "\n  value: x"}, "an option's name have 1 to 256 characters"},
-		"a huge file":    {map[string]string{".ebextensions/a.config": strings.Repeat("# x\n", 1<<20)}, "the file has more than 131072 bytes"},
-		"a huge env":     {map[string]string{"env.yaml": strings.Repeat("# x\n", 1<<20)}, "env.yaml: the file has more than 131072 bytes"},
-		"no file":        {map[string]string{".ebextensions/a.config/x": "", "Buildfile/": "", "env.yaml/": ""}, "Buildfile: this is no regular file"},
+		"files": {many, ".ebextensions: there are more than 200 configuration files"},
+		"settings": {map[string]string{".ebextensions/a.config": manySettings(maxSettings + 2)},
+			"a.config:2003:3: there are more than 2000 settings"},
+		"problems": {map[string]string{".ebextensions/a.config": "option_settings:\n" + strings.Repeat("- x\n", 500)},
+			"a.config:21:3: "},
+		"long names": {map[string]string{".ebextensions/a.config": "option_settings:\n- option_name: " +
+			strings.Repeat("n", 257) + "\n  value: x"}, "an option's name have 1 to 256 characters"},
+		"a huge file": {map[string]string{".ebextensions/a.config": strings.Repeat("# x\n", 1<<20)},
+			"the file has more than 131072 bytes"},
+		"a huge env": {map[string]string{"env.yaml": strings.Repeat("# x\n", 1<<20)},
+			"env.yaml: the file has more than 131072 bytes"},
+		"no file": {map[string]string{".ebextensions/a.config/x": "", "Buildfile/": "", "env.yaml/": ""},
+			"Buildfile: this is no regular file"},
 		"many hooks":     {manyHooks(maxHooks + 1), "prebuild: there are more than 200 hooks"},
 		"NUL in a value": {map[string]string{".ebextensions/a.config": `{"option_settings": [{"option_name": "A", "value": "\u0000"}]}`}, "the value of A holds a NUL byte"},
 	} {
@@ -328,11 +367,15 @@ func asYAML(settings map[string]map[string]string) string {
 // gives settings that an environment can carry.
 func FuzzSettings(f *testing.F) {
 	for _, seed := range []string{
-		"option_settings:\n  - option_name: A\n    value: b\n", "option_settings:\n  aws:elasticbeanstalk:sqsd:\n    HttpPath: /x\n",
-		`{"option_settings": [{"option_name": "A", "value": 010}]}`, "a: &a [*a]", "option_settings: &x {<<: *x}", "? a\n: b", "--- a\n--- b", "\xff", "{a: b}",
-		"EnvironmentName: a+\nEnvironmentLinks: {A: b}\nEnvironmentTier: {Name: Worker}\n", "commands: {a: b}\n!!map {a: b}", "a: |\n  b\n- c", "a: !Ref b", "{\"a\":[{}]}",
+		"option_settings:\n  - option_name: A\n    value: b\n",
+		"option_settings:\n  aws:elasticbeanstalk:sqsd:\n    HttpPath: /x\n",
+		`{"option_settings": [{"option_name": "A", "value": 010}]}`, "a: &a [*a]", "option_settings: &x {<<: *x}",
+		"? a\n: b", "--- a\n--- b", "\xff", "{a: b}",
+		"EnvironmentName: a+\nEnvironmentLinks: {A: b}\nEnvironmentTier: {Name: Worker}\n",
+		"commands: {a: b}\n!!map {a: b}", "a: |\n  b\n- c", "a: !Ref b", "{\"a\":[{}]}",
 		"option_settings:\n- {option_name: ! , value: ! a}\n", "&a &b c", "*", "[",
-		"a: &a {b: c}\noption_settings:\n  aws:elasticbeanstalk:application:environment: {<<: [*a, *a], ? d\n : e}\n", "%YAML 1.1\n---\n? a\n: b\n", "? <<\n: &a {<<: *a}", "a:\n\tb", ": :",
+		"a: &a {b: c}\noption_settings:\n  aws:elasticbeanstalk:application:environment: {<<: [*a, *a], ? d\n : e}\n",
+		"%YAML 1.1\n---\n? a\n: b\n", "? <<\n: &a {<<: *a}", "a:\n\tb", ": :",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -361,7 +404,8 @@ func FuzzSettings(f *testing.F) {
 			}
 		}
 		for _, p := range o.bundle.Environment() {
-			if p.Name == "" || strings.ContainsAny(p.Name, "=\x00") || strings.ContainsRune(p.Value, 0) || p.Line < 1 || p.Line > lines {
+			if p.Name == "" || strings.ContainsAny(p.Name, "=\x00") || strings.ContainsRune(p.Value, 0) || p.Line < 1 ||
+				p.Line > lines {
 				t.Errorf("variable %+v of %q", p, data)
 			}
 		}

@@ -48,7 +48,8 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 		t.Skip("NOT CHECKED that other users cannot read versions of the app: this needs root")
 	}
 	data := filepath.Join(publicFolder(t), "data")
-	zipped := archive(t, item{name: "Procfile", data: "web: ./run"}, item{name: "bin/run", data: "#!/bin/sh\ncat ../secret", mode: 0o755}, item{name: "secret", data: "x"})
+	zipped := archive(t, item{name: "Procfile", data: "web: ./run"},
+		item{name: "bin/run", data: "#!/bin/sh\ncat ../secret", mode: 0o755}, item{name: "secret", data: "x"})
 	path := filepath.Join(t.TempDir(), "app.zip")
 	if err := os.WriteFile(path, zipped, 0o600); err != nil {
 		t.Fatal(err)
@@ -94,7 +95,8 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 	if err := ShareVersion(data, dir, otherGroup, true); err != nil {
 		t.Fatal(err)
 	}
-	if mayRun(t, otherUser, otherGroup, dir, "cat", "secret") || !mayRun(t, otherUser, otherGroup, dir, "cat", "Procfile") {
+	if mayRun(t, otherUser, otherGroup, dir, "cat", "secret") ||
+		!mayRun(t, otherUser, otherGroup, dir, "cat", "Procfile") {
 		t.Error("a file with another name elsewhere was given away, or one without was not")
 	}
 	if err := CloseVersions(data); err != nil {
@@ -103,7 +105,8 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 	if mayRun(t, otherUser, otherGroup, dir, "cat", "Procfile") || mayRun(t, appUser, appGroup, dir, "cat", "Procfile") {
 		t.Error("a closed version can be read")
 	}
-	if err := ShareVersion(data, dir, otherGroup, false); err != nil || !mayRun(t, otherUser, otherGroup, dir, "cat", "Procfile") {
+	if err := ShareVersion(data, dir, otherGroup, false); err != nil ||
+		!mayRun(t, otherUser, otherGroup, dir, "cat", "Procfile") {
 		t.Errorf("a version that ran before cannot be read: %v", err)
 	}
 	if err := ShareVersion(data, t.TempDir(), appGroup, true); err != nil {
@@ -115,7 +118,8 @@ func TestOnlyTheGroupOfTheAppGetsIntoItsVersion(t *testing.T) {
 // directory stays.
 func TestVersionsAreClosed(t *testing.T) {
 	t.Parallel()
-	for chosen, want := range map[fs.FileMode]fs.FileMode{0o711: 0o700, 0o710: 0o700, 0o700: 0o700, 0o755: 0o755, 0o750: 0o750} {
+	for chosen, want := range map[fs.FileMode]fs.FileMode{0o711: 0o700, 0o710: 0o700, 0o700: 0o700, 0o755: 0o755,
+		0o750: 0o750} {
 		if os.Geteuid() != 0 {
 			want = chosen
 		}

@@ -54,7 +54,8 @@ func (u *unpacking) survey(file *os.File) error {
 	archive, err := zip.NewReader(reader, u.size)
 	switch {
 	case reader.left < 0, err == nil && len(archive.File) > u.limits.Entries:
-		return u.errorf("leave out what the app does not need to run", "the archive has more than %d entries", u.limits.Entries)
+		return u.errorf("leave out what the app does not need to run", "the archive has more than %d entries",
+			u.limits.Entries)
 	case errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF):
 		return u.errorf("make it with zip, or name a folder", "this is no zip archive, or not the whole of one")
 	case err != nil && !errors.Is(err, zip.ErrInsecurePath):
@@ -121,7 +122,8 @@ func (u *unpacking) admit(f *zip.File, names *names) (entry, *Problem) {
 	case f.Flags&1 != 0:
 		return refuse("zip the bundle without a password", "is encrypted")
 	case e.kind == fileEntry && f.UncompressedSize64 > uint64(u.limits.FileBytes):
-		return refuse("leave the file out and fetch it when the app starts", fmt.Sprintf("has more than %d bytes", u.limits.FileBytes))
+		return refuse("leave the file out and fetch it when the app starts",
+			fmt.Sprintf("has more than %d bytes", u.limits.FileBytes))
 	}
 	if text := names.add(e.path, e.kind); text != "" {
 		return refuse("give each file a place of its own, also for systems that take A and a for the same", text)
@@ -223,7 +225,8 @@ func (u *unpacking) refuseOverlap() {
 		begin, err := e.file.DataOffset()
 		size := e.file.CompressedSize64
 		if err != nil || size > uint64(u.size) || begin+int64(size) > u.size {
-			u.problems = append(u.problems, Problem{File: u.archive, Text: e.shown() + " lies outside of the archive", Hint: "make the archive anew"})
+			u.problems = append(u.problems,
+				Problem{File: u.archive, Text: e.shown() + " lies outside of the archive", Hint: "make the archive anew"})
 			return
 		}
 		if size > 0 {
@@ -233,7 +236,9 @@ func (u *unpacking) refuseOverlap() {
 	slices.SortFunc(spans, func(a, b span) int { return cmp.Compare(a.begin, b.begin) })
 	for i := 1; i < len(spans); i++ {
 		if spans[i].begin < spans[i-1].end {
-			u.problems = append(u.problems, Problem{File: u.archive, Text: spans[i].e.shown() + " shares bytes with " + spans[i-1].e.shown(), Hint: "this archive was made to do harm; make it anew with zip"})
+			u.problems = append(u.problems,
+				Problem{File: u.archive, Text: spans[i].e.shown() + " shares bytes with " + spans[i-1].e.shown(),
+					Hint: "this archive was made to do harm; make it anew with zip"})
 			return
 		}
 	}

@@ -82,7 +82,8 @@ func (d *document) aside(line int, what string) {
 // looks like; nil when it is empty or wrong. Keys that come twice are refused.
 func (d *document) parse(data []byte) *node {
 	if len(data) > maxDocument {
-		d.refuse(0, 0, fmt.Sprintf("the file has more than %d bytes", maxDocument), "keep settings in it, and scripts and data in files of their own")
+		d.refuse(0, 0, fmt.Sprintf("the file has more than %d bytes", maxDocument),
+			"keep settings in it, and scripts and data in files of their own")
 		return nil
 	}
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
@@ -93,7 +94,8 @@ func (d *document) parse(data []byte) *node {
 	var root *node
 	var problem *Problem
 	if begin := bytes.TrimLeft(data, " \t\r\n"); len(begin) > 0 && begin[0] == '{' {
-		if root, problem = parseJSON(data); problem != nil && !bytes.HasPrefix(bytes.TrimLeft(begin[1:], " \t\r\n"), []byte(`"`)) {
+		if root, problem = parseJSON(data); problem != nil &&
+			!bytes.HasPrefix(bytes.TrimLeft(begin[1:], " \t\r\n"), []byte(`"`)) {
 			root, problem = parseYAML(data) // {a: b} is YAML, though no JSON
 		}
 	} else {
@@ -106,7 +108,8 @@ func (d *document) parse(data []byte) *node {
 	case root == nil || root.kind == null:
 		return nil
 	case root.kind != mapping:
-		d.refuse(root.line, root.column, "this is no map of settings", `begin with a key and a colon, such as "option_settings:"`)
+		d.refuse(root.line, root.column, "this is no map of settings",
+			`begin with a key and a colon, such as "option_settings:"`)
 		return nil
 	}
 	if !d.admitKeys(root, map[*node]bool{}) {
@@ -126,7 +129,8 @@ func (d *document) admitKeys(n *node, seen map[*node]bool) bool {
 	good := true
 	for _, p := range n.pairs {
 		if first, twice := lines[p.key]; twice {
-			d.refuse(p.line, p.column, fmt.Sprintf("%q is already in line %d", shorten(p.key), first), "join the two: one of them would be dropped")
+			d.refuse(p.line, p.column, fmt.Sprintf("%q is already in line %d", shorten(p.key), first),
+				"join the two: one of them would be dropped")
 			good = false
 		} else {
 			lines[p.key] = p.line

@@ -48,7 +48,8 @@ func TestDocumentsAreBounded(t *testing.T) {
 		"colon elsewhere":  {"a:\n  ? b\n: c", `f:2:3: a key that begins with "? " must be plain text`},
 		"list for a key":   {"[a, b]: c", "f:1:7: this is no YAML"},
 		"merge keys":       {merges(100, maxMerged/100), ""},
-		"one more":         {merges(100, maxMerged/100+1), "f:203:5: the keys << of this file stand for more than 10000 keys"},
+		"one more": {merges(100, maxMerged/100+1),
+			"f:203:5: the keys << of this file stand for more than 10000 keys"},
 		"merge of itself":  {"a: &a {<<: *a}", "this alias names nothing before it"},
 		"merge twice":      {"a: &a {x: y}\nb:\n  <<: *a\n  z: w\n  ? <<\n  : *a", "f:5:3: << is already in line 3"},
 		"merge of a text":  {"a: &a x\nb: {<<: *a}", "f:2:9: << is followed by an alias of something else than a map"},
@@ -73,7 +74,9 @@ func TestDocumentsAreBounded(t *testing.T) {
 			switch {
 			case c.want == "" && (root == nil || len(d.problems) > 0):
 				t.Errorf("refused: %v", d.problems)
-			case c.want != "" && (root != nil || len(d.problems) != 1 || !strings.Contains(d.problems[0].String(), c.want) || d.problems[0].Hint == ""):
+			case c.want != "" &&
+				(root != nil || len(d.problems) != 1 || !strings.Contains(d.problems[0].String(), c.want) ||
+					d.problems[0].Hint == ""):
 				t.Errorf("got %v, %v; want %s, and a hint", root, d.problems, c.want)
 			}
 		})
@@ -98,10 +101,12 @@ func merges(keys, n int) string {
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"YAML":        "a:\n  b:   c\n  \"ü\": d\n  e:\n  - f\n  -   g: h\n",
-		"keys with ?": "? a\n:\n  ? b\n  : c\n  # what\n  ? \"ü\"\n  # what\n  : # what\n    d\n  e: [? f : g, {? h : i}]\n  ? j\n  ? k\n    l\n  :\n  - m\n",
-		"merge keys":  "x: &x {a: b, c: d}\ny: &y\n  a: e\n  f:\n  - g\nz:\n  c: h\n  <<: [*x, *y]\n  i: j\nv: {? <<\n : *y}\nw: {\"<<\": x}\n",
-		"JSON":        "{\"a\":\n {\"b\":   \"c\",\n  \"ü\": \"d\", \"e\"\n  : [ \"f\",\n  {   \"g\": \"h\"}]}}\n",
+		"YAML": "a:\n  b:   c\n  \"ü\": d\n  e:\n  - f\n  -   g: h\n",
+		"keys with ?": "? a\n:\n  ? b\n  : c\n  # what\n  ? \"ü\"\n  # what\n  : # what\n    d\n" +
+			"  e: [? f : g, {? h : i}]\n  ? j\n  ? k\n    l\n  :\n  - m\n",
+		"merge keys": "x: &x {a: b, c: d}\ny: &y\n  a: e\n  f:\n  - g\nz:\n  c: h\n  <<: [*x, *y]\n  i: j\nv: {? <<\n" +
+			" : *y}\nw: {\"<<\": x}\n",
+		"JSON": "{\"a\":\n {\"b\":   \"c\",\n  \"ü\": \"d\", \"e\"\n  : [ \"f\",\n  {   \"g\": \"h\"}]}}\n",
 	} {
 		d := document{path: "f", name: "f"}
 		root := d.parse([]byte(text))
@@ -124,8 +129,9 @@ func TestPlaces(t *testing.T) {
 		}
 		walk(root)
 		want := map[string][]string{
-			"YAML":        {"a 1:1", "b 2:3", "c 2:8", "ü 3:3", "d 3:8", "e 4:3", "f 5:5", "g 6:7", "h 6:10"},
-			"keys with ?": {"a 1:3", "b 3:5", "c 4:5", "ü 6:5", "d 9:5", "e 10:3", "f 10:9", "g 10:13", "h 10:19", "i 10:23", "j 11:5", "k l 12:5", "m 15:5"},
+			"YAML": {"a 1:1", "b 2:3", "c 2:8", "ü 3:3", "d 3:8", "e 4:3", "f 5:5", "g 6:7", "h 6:10"},
+			"keys with ?": {"a 1:3", "b 3:5", "c 4:5", "ü 6:5", "d 9:5", "e 10:3", "f 10:9", "g 10:13", "h 10:19", "i 10:23",
+				"j 11:5", "k l 12:5", "m 15:5"},
 			"merge keys": {
 				"x 1:1", "a 1:8", "b 1:11", "c 1:14", "d 1:17", "y 2:1", "a 3:3", "e 3:6", "f 4:3", "g 5:5",
 				"z 6:1", "c 7:3", "h 7:6", "a 1:8", "b 1:11", "f 4:3", "g 5:5", "i 9:3", "j 9:6",
@@ -143,7 +149,8 @@ func TestPlaces(t *testing.T) {
 // in the same places.
 func TestLineEnds(t *testing.T) {
 	t.Parallel()
-	text := "# first\na:\n  b: \"one\n    two\n\n    three\"\n  c: 'one\n    two'\n  d: \"one \\\n    two\"\n  e: |\n    one\n\n    two\n  f: >-\n    one\n    two\n" +
+	text := "# first\na:\n  b: \"one\n    two\n\n    three\"\n  c: 'one\n    two'\n  d: \"one \\\n    two\"\n  e: |\n" +
+		"    one\n\n    two\n  f: >-\n    one\n    two\n" +
 		"  g: one\n    two # what\n  # last\n  h:\n  - i\n\n  - {j: k,\n     l: m}\n\nn: o\n"
 	read := func(text string) *node {
 		t.Helper()

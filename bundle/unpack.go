@@ -125,7 +125,8 @@ func (u *unpacking) open() (*os.File, error) {
 		return nil, u.errorf("name a zip archive, or a folder", "this is no regular file")
 	}
 	if u.size = info.Size(); u.size > u.limits.Archive {
-		return nil, u.errorf("leave out what the app does not need to run", "the archive has %d bytes, more than %d", u.size, u.limits.Archive)
+		return nil, u.errorf("leave out what the app does not need to run", "the archive has %d bytes, more than %d",
+			u.size, u.limits.Archive)
 	}
 	file, err := os.Open(u.archive)
 	if err != nil {
@@ -210,9 +211,11 @@ func (u *unpacking) left() int64 {
 func (u *unpacking) tooMuch(e entry, count int64) error {
 	switch {
 	case count > u.limits.FileBytes:
-		return u.errorf("leave the file out and fetch it when the app starts", "%s has more than %d bytes", e.shown(), u.limits.FileBytes)
+		return u.errorf("leave the file out and fetch it when the app starts", "%s has more than %d bytes", e.shown(),
+			u.limits.FileBytes)
 	case u.written > u.limits.Bytes:
-		return u.errorf("leave out what the app does not need to run", "the files have more than %d bytes together", u.limits.Bytes)
+		return u.errorf("leave out what the app does not need to run", "the files have more than %d bytes together",
+			u.limits.Bytes)
 	}
 	return u.errorf("this looks like an archive made to fill disks; leave out files that hold the same byte over and over",
 		"the files have more than %d times the bytes of the archive", u.limits.Ratio)
@@ -221,7 +224,8 @@ func (u *unpacking) tooMuch(e entry, count int64) error {
 // damaged is the problem of an entry whose data cannot be read.
 func (u *unpacking) damaged(e entry, err error) error {
 	if errors.Is(err, zip.ErrAlgorithm) {
-		return u.errorf("zip the bundle with the usual method (deflate)", "%s is packed by a method that is not read", e.shown())
+		return u.errorf("zip the bundle with the usual method (deflate)", "%s is packed by a method that is not read",
+			e.shown())
 	}
 	return u.errorf("make the archive anew", "%s is damaged: %v", e.shown(), err)
 }

@@ -27,7 +27,8 @@ func (o *opening) nameUnread() {
 func (o *opening) nestedExtensions(folder string) {
 	inside, _ := filepath.Glob(filepath.Join(o.dir, folder, extensionsName, "*.config"))
 	if len(inside) > 0 {
-		o.aside(path.Join(folder, extensionsName), "only the folder .ebextensions at the root of the bundle is read: move its files there")
+		o.aside(path.Join(folder, extensionsName),
+			"only the folder .ebextensions at the root of the bundle is read: move its files there")
 	}
 }
 

@@ -23,20 +23,25 @@ func TestPruneVersions(t *testing.T) {
 		gone       []string
 	}{
 		"one name": {
-			[]string{day(1) + "/shop/", day(2) + "/shop/", day(3) + "/shop/", day(4) + "/shop/"}, day(4) + "/shop", "", []string{day(1)},
+			[]string{day(1) + "/shop/", day(2) + "/shop/", day(3) + "/shop/", day(4) + "/shop/"}, day(4) + "/shop", "",
+			[]string{day(1)},
 		},
 		"numbers in the names": {
-			[]string{day(1) + "/shop-1.0.1/", day(2) + "/shop-1.0.2/", day(3) + "/shop-1.0.3/", day(4) + "/shop-1.0.4/", day(5) + "/shop-1.0.5/"}, day(5) + "/shop-1.0.5", "",
+			[]string{day(1) + "/shop-1.0.1/", day(2) + "/shop-1.0.2/", day(3) + "/shop-1.0.3/", day(4) + "/shop-1.0.4/",
+				day(5) + "/shop-1.0.5/"}, day(5) + "/shop-1.0.5", "",
 			[]string{day(1), day(2)},
 		},
 		"an old one serves": {
-			[]string{day(1) + "/a/", day(2) + "/b/", day(3) + "/c/", day(4) + "/d/", day(5) + "/e/"}, day(5) + "/e", day(1) + "/a", []string{day(2)},
+			[]string{day(1) + "/a/", day(2) + "/b/", day(3) + "/c/", day(4) + "/d/", day(5) + "/e/"}, day(5) + "/e",
+			day(1) + "/a", []string{day(2)},
 		},
 		"a folder in an old one serves": {
-			[]string{day(1) + "/a/app/", day(2) + "/b/", day(3) + "/c/", day(4) + "/d/", day(5) + "/e/"}, day(5) + "/e", day(1) + "/a/app", []string{day(2)},
+			[]string{day(1) + "/a/app/", day(2) + "/b/", day(3) + "/c/", day(4) + "/d/", day(5) + "/e/"}, day(5) + "/e",
+			day(1) + "/a/app", []string{day(2)},
 		},
 		"the clock was set back": {
-			[]string{day(1) + "/e/", day(2) + "/a/", day(3) + "/b/", day(4) + "/c/", day(5) + "/d/"}, day(1) + "/e", day(4) + "/c", []string{day(2)},
+			[]string{day(1) + "/e/", day(2) + "/a/", day(3) + "/b/", day(4) + "/c/", day(5) + "/d/"}, day(1) + "/e",
+			day(4) + "/c", []string{day(2)},
 		},
 		"the new one was removed": {
 			[]string{day(1) + "/a/", day(2) + "/b/", day(3) + "/c/", day(4) + "/d/"}, day(5) + "/e", "", []string{day(1)},
@@ -45,11 +50,13 @@ func TestPruneVersions(t *testing.T) {
 			[]string{day(1) + "/a/", day(2) + "/b/", day(3) + "/c/"}, day(3) + "/c", "", nil,
 		},
 		"broken off, or under way": {
-			[]string{day(1) + "/.a.unpacking-1/", day(2) + "/", day(3) + "/b/", day(4) + "/c/", day(5) + "/.d.unpacking-2/x/", day(6) + "/", day(7) + "/e/"}, day(7) + "/e", "",
+			[]string{day(1) + "/.a.unpacking-1/", day(2) + "/", day(3) + "/b/", day(4) + "/c/", day(5) + "/.d.unpacking-2/x/",
+				day(6) + "/", day(7) + "/e/"}, day(7) + "/e", "",
 			[]string{day(1), day(2)},
 		},
 		"no versions": {
-			[]string{"mine/shop/", "20261120/shop/", "2026-11-20/", day(1), day(2) + "/a/", day(3) + "/b/", day(4) + "/c/", day(5) + "/d/"}, day(5) + "/d", "", []string{day(2)},
+			[]string{"mine/shop/", "20261120/shop/", "2026-11-20/", day(1), day(2) + "/a/", day(3) + "/b/", day(4) + "/c/",
+				day(5) + "/d/"}, day(5) + "/d", "", []string{day(2)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,7 +59,8 @@ func parseYAML(data []byte) (*node, *Problem) {
 // admitTokens keeps away what would keep the parser busy.
 func admitTokens(tokens token.Tokens) *Problem {
 	if len(tokens) > maxTokens {
-		return at(tokens[maxTokens], fmt.Sprintf("there are more than %d words and signs", maxTokens), "spread the settings over several files")
+		return at(tokens[maxTokens], fmt.Sprintf("there are more than %d words and signs", maxTokens),
+			"spread the settings over several files")
 	}
 	var depth nesting
 	for i, t := range tokens {
@@ -73,7 +74,8 @@ func admitTokens(tokens token.Tokens) *Problem {
 			}
 		case token.DirectiveType:
 			if !yamlVersion(tokens, i) {
-				return at(t, "this directive is not read", `delete the line; only %YAML 1.1 or 1.2 may be there, at the top and with --- below it`)
+				return at(t, "this directive is not read",
+					`delete the line; only %YAML 1.1 or 1.2 may be there, at the top and with --- below it`)
 			}
 		}
 	}
@@ -88,23 +90,27 @@ func plainKey(tokens token.Tokens, flow bool) bool {
 		return false
 	}
 	switch rest[0].Type {
-	case token.StringType, token.SingleQuoteType, token.DoubleQuoteType, token.BoolType, token.NullType, token.InfinityType, token.NanType,
+	case token.StringType, token.SingleQuoteType, token.DoubleQuoteType, token.BoolType, token.NullType,
+		token.InfinityType, token.NanType,
 		token.IntegerType, token.BinaryIntegerType, token.OctetIntegerType, token.HexIntegerType, token.FloatType:
 	default:
 		return false
 	}
 	rest = withoutComments(rest[1:])
-	return flow || len(rest) == 0 || rest[0].Type != token.MappingValueType || rest[0].Position.Column == tokens[0].Position.Column
+	return flow || len(rest) == 0 || rest[0].Type != token.MappingValueType ||
+		rest[0].Position.Column == tokens[0].Position.Column
 }
 
 // yamlVersion reports whether directive i is the file's first line and says which
 // YAML the document below it is: one of those that are read alike here.
 func yamlVersion(tokens token.Tokens, i int) bool {
-	if len(withoutComments(tokens[:i])) > 0 || len(tokens) < i+3 || tokens[i+1].Value != "YAML" || tokens[i+2].Position.Line != tokens[i].Position.Line {
+	if len(withoutComments(tokens[:i])) > 0 || len(tokens) < i+3 || tokens[i+1].Value != "YAML" ||
+		tokens[i+2].Position.Line != tokens[i].Position.Line {
 		return false
 	}
 	rest := withoutComments(tokens[i+3:])
-	return (tokens[i+2].Value == "1.1" || tokens[i+2].Value == "1.2") && len(rest) > 0 && rest[0].Type == token.DocumentHeaderType
+	return (tokens[i+2].Value == "1.1" || tokens[i+2].Value == "1.2") && len(rest) > 0 &&
+		rest[0].Type == token.DocumentHeaderType
 }
 
 // withoutComments leaves out the comments that tokens begin with.
@@ -136,7 +142,8 @@ func syntaxProblem(err error) *Problem {
 		message, where = syntax.GetMessage(), syntax.GetToken()
 	}
 	message = repeated.ReplaceAllString(strings.ReplaceAll(message, "'\t'", "tab"), "$2")
-	return at(where, "this is no YAML: "+printable(message), `indent with blanks, put a blank after each colon, and put values with ": " or " #" in quotes`)
+	return at(where, "this is no YAML: "+printable(message),
+		`indent with blanks, put a blank after each colon, and put values with ": " or " #" in quotes`)
 }
 
 // nesting follows how deep the tokens of a file are nested, without parsing.
@@ -217,7 +224,8 @@ func (y *yamlReader) node(n ast.Node) *node {
 			return named
 		}
 		// Without its name: it may be a password that was meant to begin with *.
-		return y.refuse(n, "this alias names nothing before it", "write the value itself, or put it in quotes if it begins with *")
+		return y.refuse(n, "this alias names nothing before it",
+			"write the value itself, or put it in quotes if it begins with *")
 	case *ast.TagNode:
 		tagged := *y.node(v.Value)
 		tagged.tag = v.Start.Value
@@ -251,12 +259,14 @@ func (y *yamlReader) mapping(n ast.Node, values []*ast.MappingValueNode) *node {
 		}
 		if isMergeKey(key) {
 			if merge != nil {
-				return y.refuse(v.Key, fmt.Sprintf("<< is already in line %d", plainText(merge.Key).Position.Line), "join the two: <<: [*one, *other]")
+				return y.refuse(v.Key, fmt.Sprintf("<< is already in line %d", plainText(merge.Key).Position.Line),
+					"join the two: <<: [*one, *other]")
 			}
 			merge, place = v, len(m.pairs)
 			continue
 		}
-		m.pairs = append(m.pairs, pair{key: key.Value, line: key.Position.Line, column: key.Position.Column, value: y.node(v.Value)})
+		m.pairs = append(m.pairs,
+			pair{key: key.Value, line: key.Position.Line, column: key.Position.Column, value: y.node(v.Value)})
 	}
 	if merge != nil {
 		y.merge(&m, place, merge)
@@ -274,7 +284,8 @@ func plainText(key ast.Node) *token.Token {
 		key = explicit.Value
 	}
 	switch key.(type) {
-	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode, *ast.InfinityNode, *ast.NanNode, *ast.MergeKeyNode:
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode, *ast.InfinityNode,
+		*ast.NanNode, *ast.MergeKeyNode:
 		return key.GetToken()
 	}
 	return nil
@@ -285,7 +296,8 @@ func isMergeKey(key *token.Token) bool {
 	return key.Type == token.MergeKeyType || key.Type == token.StringType && key.Value == "<<"
 }
 
-const mergeForm = "write <<: *name, or <<: [*one, *other], where &name stands before a map further up; or write the keys themselves"
+const mergeForm = "write <<: *name, or <<: [*one, *other], where &name stands before a map further up; or write the " +
+	"keys themselves"
 
 // merge puts the keys of the maps that a merge key names in its place. A key that is
 // there already stays what it is: those of the map itself are the strongest, then
@@ -311,7 +323,8 @@ func (y *yamlReader) merge(m *node, place int, merge *ast.MappingValueNode) {
 			y.refuse(alias, "<< is followed by an alias of something else than a map", mergeForm)
 		}
 		if y.merged += len(named.pairs); y.merged > maxMerged {
-			y.refuse(merge.Key, fmt.Sprintf("the keys << of this file stand for more than %d keys", maxMerged), "write the keys themselves, or spread them over several files")
+			y.refuse(merge.Key, fmt.Sprintf("the keys << of this file stand for more than %d keys", maxMerged),
+				"write the keys themselves, or spread them over several files")
 		}
 		if y.problem != nil {
 			return

@@ -19,7 +19,9 @@ func (l *loader) readBundle() {
 		l.assign(assignment{option: l.option("name"), origin: Origin{FromBundle, b.Dir}, name: "name", text: name})
 	}
 	if m := b.Manifest; m.Name != "" {
-		l.assign(assignment{option: l.option("name"), origin: Origin{FromBundle, place(filepath.Join(b.Dir, "env.yaml"), m.NameLine)}, name: "EnvironmentName", text: m.Name})
+		l.assign(assignment{option: l.option("name"),
+			origin: Origin{FromBundle, place(filepath.Join(b.Dir, "env.yaml"), m.NameLine)}, name: "EnvironmentName",
+			text: m.Name})
 	}
 	for _, s := range b.Settings {
 		l.takeSetting(s)
@@ -55,7 +57,8 @@ func (l *loader) takeSetting(s bundle.Setting) {
 		switch set := l.isSet(o.Name); {
 		case s.Value == "" && !set:
 		case s.Value == "" && o.Default == "":
-			l.warning(origin.Where, o.Name, s.Option+" has no value here, and keeps the one of "+l.origin(o.Name).Where, "delete one of the two")
+			l.warning(origin.Where, o.Name, s.Option+" has no value here, and keeps the one of "+l.origin(o.Name).Where,
+				"delete one of the two")
 		default:
 			l.assign(a)
 		}
@@ -84,8 +87,10 @@ func (l *loader) refuseComputedQueue() {
 		}
 	}
 	l.refuse(Problem{
-		Where: l.computedQueue.Where, Option: "queue-url", Text: "CloudFormation computes the value of " + workerQueueURL + ": the worker's queue is not known here",
-		Hint: "give its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=embedded to try the app with a queue on this machine",
+		Where: l.computedQueue.Where, Option: "queue-url",
+		Text: "CloudFormation computes the value of " + workerQueueURL + ": the worker's queue is not known here",
+		Hint: "give its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=embedded to try " +
+			"the app with a queue on this machine",
 	})
 }
 
@@ -94,13 +99,15 @@ func (o *Option) isBundled(s bundle.Setting) bool {
 	if s.Namespace == bundle.NamespaceEnvironment {
 		return slices.Contains(o.properties, s.Option)
 	}
-	return o.Beanstalk != "" && s.Namespace == o.Namespace && (s.Option == o.Beanstalk || slices.Contains(o.beanstalkAliases, s.Option))
+	return o.Beanstalk != "" && s.Namespace == o.Namespace &&
+		(s.Option == o.Beanstalk || slices.Contains(o.beanstalkAliases, s.Option))
 }
 
 // unknownSetting refuses a mistyped name, and tells of an option that
 // Elastic Beanstalk has and that means nothing here.
 func (l *loader) unknownSetting(origin Origin, s bundle.Setting) {
-	if s.Namespace == bundle.NamespaceGroup && slices.Contains([]string{"Availability Zones", "Custom Availability Zones", "EnableCapacityRebalancing"}, s.Option) {
+	if s.Namespace == bundle.NamespaceGroup &&
+		slices.Contains([]string{"Availability Zones", "Custom Availability Zones", "EnableCapacityRebalancing"}, s.Option) {
 		l.warning(origin.Where, "", s.Option+" has no effect: no instances are created", "")
 		return
 	}
@@ -110,7 +117,9 @@ func (l *loader) unknownSetting(origin Origin, s bundle.Setting) {
 			known = append(known, o.Beanstalk)
 		}
 	}
-	p := Problem{Where: origin.Where, Text: fmt.Sprintf("%s is no option of Elastic Beanstalk's %s", shown(s.Option), s.Namespace), Hint: "it has " + strings.Join(known, ", ")}
+	p := Problem{Where: origin.Where,
+		Text: fmt.Sprintf("%s is no option of Elastic Beanstalk's %s", shown(s.Option), s.Namespace),
+		Hint: "it has " + strings.Join(known, ", ")}
 	if near := nearest(s.Option, known); len(near) > 0 {
 		p.Hint = "did you mean " + orList(near) + "?"
 	}

@@ -42,7 +42,9 @@ func (l *loader) takeHealthSetting(origin Origin, s bundle.Setting) {
 			l.warning(origin.Where, "", "SystemType basic has no effect: health is always judged as enhanced health is", "")
 		}
 	case "HealthCheckSuccessThreshold":
-		l.warning(origin.Where, "", "HealthCheckSuccessThreshold has no effect: a new version gets messages when it is ready", "set when that is with --healthcheck")
+		l.warning(origin.Where, "",
+			"HealthCheckSuccessThreshold has no effect: a new version gets messages when it is ready",
+			"set when that is with --healthcheck")
 	case "EnhancedHealthAuthEnabled":
 		l.warning(origin.Where, "", "EnhancedHealthAuthEnabled has no effect: no health is sent to AWS by an agent", "")
 	default:
@@ -58,20 +60,23 @@ func (l *loader) takeHealthDocument(origin Origin, text string) {
 	var doc healthDocument
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		l.refuse(Problem{
-			Where: origin.Where, Option: "health-ignore-client-errors", Text: "ConfigDocument cannot be read: " + strings.TrimPrefix(err.Error(), "json: "),
+			Where: origin.Where, Option: "health-ignore-client-errors",
+			Text: "ConfigDocument cannot be read: " + strings.TrimPrefix(err.Error(), "json: "),
 			Hint: `it is a map, or JSON: {"Rules": {"Environment": {"Application": {"ApplicationRequests4xx": {"Enabled": false}}}}, "Version": 1}`,
 		})
 		return
 	}
 	if enabled := doc.Rules.Environment.Application.ApplicationRequests4xx.Enabled; enabled != nil {
-		l.assign(assignment{option: l.option("health-ignore-client-errors"), origin: origin, name: "ConfigDocument", text: strconv.FormatBool(!*enabled)})
+		l.assign(assignment{option: l.option("health-ignore-client-errors"), origin: origin, name: "ConfigDocument",
+			text: strconv.FormatBool(!*enabled)})
 	}
 	if len(doc.Rules.Environment.ELB) > 0 {
 		l.warning(origin.Where, "", "the rules of ConfigDocument for ELB have no effect: a worker has no load balancer", "")
 	}
 	for _, metrics := range doc.CloudWatchMetrics {
 		if len(metrics) > 0 {
-			l.warning(origin.Where, "", "the CloudWatchMetrics of ConfigDocument are not published", "tendril publishes its own with --cloudwatch on")
+			l.warning(origin.Where, "", "the CloudWatchMetrics of ConfigDocument are not published",
+				"tendril publishes its own with --cloudwatch on")
 			break
 		}
 	}

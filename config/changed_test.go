@@ -46,15 +46,21 @@ func TestChanged(t *testing.T) {
 		flags         map[string]string
 		live, later   []string
 	}{
-		"nothing":             {before: one, after: one},
-		"what can":            {before: one, after: "http_path: /b\nhttp_connections: 7\nerror_visibility_timeout: 9s\n", live: []string{"http-path", "http-connections", "error-visibility-timeout"}},
-		"what cannot":         {before: one, after: one + "rate: 10/s\n", later: []string{"rate"}},
-		"both":                {before: one, after: one, flags: map[string]string{"deadline": "9s", "visibility-timeout": "77s"}, live: []string{"deadline"}, later: []string{"visibility-timeout"}},
-		"for one queue":       {before: two, after: two7, live: []string{"inactivity-timeout of a"}, later: []string{"max-wait of a"}},
-		"the most of a queue": {before: "queues: [{name: a, max: 2}, {name: b}]\n", after: "queues: [{name: a, max: 3}, {name: b, max: 4}]\n", later: []string{"max of a", "max of b"}},
-		"the most of all":     {before: two, after: two + "http_connections: 7\n", live: []string{"http-connections"}},
-		"for all the others":  {before: two, after: two, flags: map[string]string{"mime-type": "text/plain"}, live: []string{"mime-type"}},
-		"other queues":        {before: two, after: three, later: []string{"queues"}},
+		"nothing": {before: one, after: one},
+		"what can": {before: one, after: "http_path: /b\nhttp_connections: 7\nerror_visibility_timeout: 9s\n",
+			live: []string{"http-path", "http-connections", "error-visibility-timeout"}},
+		"what cannot": {before: one, after: one + "rate: 10/s\n", later: []string{"rate"}},
+		"both": {before: one, after: one,
+			flags: map[string]string{"deadline": "9s", "visibility-timeout": "77s"}, live: []string{"deadline"},
+			later: []string{"visibility-timeout"}},
+		"for one queue": {before: two, after: two7, live: []string{"inactivity-timeout of a"},
+			later: []string{"max-wait of a"}},
+		"the most of a queue": {before: "queues: [{name: a, max: 2}, {name: b}]\n",
+			after: "queues: [{name: a, max: 3}, {name: b, max: 4}]\n", later: []string{"max of a", "max of b"}},
+		"the most of all": {before: two, after: two + "http_connections: 7\n", live: []string{"http-connections"}},
+		"for all the others": {before: two, after: two, flags: map[string]string{"mime-type": "text/plain"},
+			live: []string{"mime-type"}},
+		"other queues": {before: two, after: three, later: []string{"queues"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -68,9 +74,11 @@ func TestChanged(t *testing.T) {
 			}
 		})
 	}
-	before, after := loaded(t, one, nil), loaded(t, "http_path: /b\nhttp_connections: 7\nvisibility_timeout: 77s\ninactivity_timeout: 8s\n", nil)
+	before, after := loaded(t, one, nil),
+		loaded(t, "http_path: /b\nhttp_connections: 7\nvisibility_timeout: 77s\ninactivity_timeout: 8s\n", nil)
 	got := Changed(&before.Settings, after).Settings
-	if q := got.Queues[0]; q.HTTPPath != "/b" || q.Concurrency != 7 || q.InactivityTimeout != 8*time.Second || q.VisibilityTimeout != before.VisibilityTimeout {
+	if q := got.Queues[0]; q.HTTPPath != "/b" || q.Concurrency != 7 || q.InactivityTimeout != 8*time.Second ||
+		q.VisibilityTimeout != before.VisibilityTimeout {
 		t.Errorf("in force: %+v", q)
 	}
 	if q := before.Queues[0]; q.HTTPPath != "/a" || before.HTTPPath != "/a" {

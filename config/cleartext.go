@@ -22,7 +22,8 @@ func (l *loader) refuseClearQueue() {
 		}
 		l.refuse(Problem{
 			Where: from.Where, Option: "queue-url",
-			Text: fmt.Sprintf("the bundle's queue URL %s is not encrypted: messages and credentials' session tokens would be readable on the way", shown(q.URL)),
+			Text: fmt.Sprintf("the bundle's queue URL %s is not encrypted: messages and credentials' session tokens would be "+
+				"readable on the way", shown(q.URL)),
 			Hint: "write https://, or, where the network to that host is yours, give the URL yourself: --queue-url=" + q.URL,
 		})
 	}
@@ -41,7 +42,8 @@ func (l *loader) warnClear() {
 			name, address = "queue-url", q.URL
 		}
 		if leavesInClear(address) {
-			l.about(name, fmt.Sprintf("calls to %s are not encrypted: messages and credentials' session tokens are readable on the way", shown(address)),
+			l.about(name, fmt.Sprintf("calls to %s are not encrypted: messages and credentials' session tokens are readable "+
+				"on the way", shown(address)),
 				"use https, unless the network to that host is yours")
 			return
 		}

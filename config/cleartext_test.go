@@ -43,7 +43,8 @@ func TestClearQueueURLs(t *testing.T) {
 			switch {
 			case errors.As(err, &bad):
 				got = refused
-				if p := bad.Problems[0]; len(bad.Problems) != 1 || p.Where != "/app/.ebextensions/worker.config:3" || !strings.Contains(p.Hint, "--queue-url="+address) {
+				if p := bad.Problems[0]; len(bad.Problems) != 1 || p.Where != "/app/.ebextensions/worker.config:3" ||
+					!strings.Contains(p.Hint, "--queue-url="+address) {
 					t.Errorf("%s: %+v", address, bad.Problems)
 				}
 			case strings.Contains(problemTexts(cfg.Warnings), "not encrypted"):
@@ -60,12 +61,14 @@ func TestClearQueueURLs(t *testing.T) {
 func TestClearEndpointIsTold(t *testing.T) {
 	t.Parallel()
 	const queue = "http://queue.example/123456789012/jobs"
-	for endpoint, want := range map[string]bool{"http://sqs.example:9324": true, "https://sqs.example": false, "http://127.0.0.1:9324": false} {
+	for endpoint, want := range map[string]bool{"http://sqs.example:9324": true, "https://sqs.example": false,
+		"http://127.0.0.1:9324": false} {
 		for _, src := range []Sources{
 			{Environ: home(), Flags: map[string]string{"queue-url": queue, "endpoint-url": endpoint}},
 			{Environ: home("AWS_ENDPOINT_URL_SQS=" + endpoint), Flags: map[string]string{"queue-url": queue}},
 		} {
-			if got := strings.Contains(problemTexts(mustLoad(t, src).Warnings), "calls to "+endpoint+" are not encrypted"); got != want {
+			if got := strings.Contains(problemTexts(mustLoad(t, src).Warnings),
+				"calls to "+endpoint+" are not encrypted"); got != want {
 				t.Errorf("%s: told %v", endpoint, got)
 			}
 		}

@@ -49,7 +49,8 @@ func (l *loader) readDaemonFile(path string, entries []entry) {
 	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
 	for _, e := range entries {
 		if first, twice := d.lines[e.key]; twice && !e.sqsd {
-			l.refuse(Problem{Where: place(path, e.line), Text: fmt.Sprintf("%s is already set in line %d", shown(e.key), first.line), Hint: "keep one of the two lines"})
+			l.refuse(Problem{Where: place(path, e.line),
+				Text: fmt.Sprintf("%s is already set in line %d", shown(e.key), first.line), Hint: "keep one of the two lines"})
 			continue
 		}
 		d.lines[e.key] = e
@@ -110,7 +111,8 @@ func (d *daemonReader) target() {
 	}
 	if n, err := strconv.Atoi(port.text); err != nil || n < 1 || n > 65535 {
 		d.refuse(Problem{Where: place(d.path, port.line), Option: "target",
-			Text: fmt.Sprintf("http_port %s is no port; allowed: 1 to 65535", shown(port.text)), Hint: "write http_port: " + defaultPort})
+			Text: fmt.Sprintf("http_port %s is no port; allowed: 1 to 65535", shown(port.text)),
+			Hint: "write http_port: " + defaultPort})
 		return
 	}
 	text := base.text
@@ -118,7 +120,8 @@ func (d *daemonReader) target() {
 		u.Host += ":" + port.text
 		text = u.String()
 	}
-	d.assign(assignment{option: d.option("target"), origin: Origin{FromFile, place(d.path, base.line)}, name: base.key, text: text})
+	d.assign(assignment{option: d.option("target"), origin: Origin{FromFile, place(d.path, base.line)}, name: base.key,
+		text: text})
 }
 
 // debug asks for more output than verbose; here both are one.

@@ -64,7 +64,8 @@ func (l *loader) cite(name string) string {
 // deriveName takes an environment's name that was set over one that was
 // guessed.
 func (l *loader) deriveName() {
-	if from := l.origin("environment-name"); l.cfg.EnvironmentName != "" && from.Layer > l.origin("name").Layer && l.origin("name").Layer <= FromBundle {
+	if from := l.origin("environment-name"); l.cfg.EnvironmentName != "" && from.Layer > l.origin("name").Layer &&
+		l.origin("name").Layer <= FromBundle {
 		l.cfg.Name = l.cfg.EnvironmentName
 		l.record("name", from)
 	}
@@ -81,7 +82,8 @@ func (l *loader) deriveBackend() {
 		s.Backend = BackendSQS
 		l.settle("backend", "queue-url is set")
 	case s.Backend == BackendAuto && s.Function != "" && s.Queue == "":
-		l.clash("function", "a function on AWS takes its messages from Amazon SQS, and no queue is named there", "add queues with a name or more, or backend: embedded for the embedded queue")
+		l.clash("function", "a function on AWS takes its messages from Amazon SQS, and no queue is named there",
+			"add queues with a name or more, or backend: embedded for the embedded queue")
 	case s.Backend == BackendAuto && s.Function != "":
 		s.Backend = BackendSQS
 		l.settle("backend", "messages go to a function on AWS")
@@ -100,10 +102,12 @@ func (l *loader) deriveBackend() {
 func (l *loader) setAsideQueueURL() {
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {
-		l.clash("backend", fmt.Sprintf("the queue cannot be embedded and be at the queue-url of %s", queue), "delete one of them")
+		l.clash("backend", fmt.Sprintf("the queue cannot be embedded and be at the queue-url of %s", queue),
+			"delete one of them")
 		return
 	}
-	l.warning(queue.Where, "queue-url", fmt.Sprintf("this queue is set aside: %s says that the queue is embedded", backend), "")
+	l.warning(queue.Where, "queue-url",
+		fmt.Sprintf("this queue is set aside: %s says that the queue is embedded", backend), "")
 	l.cfg.QueueURL = ""
 	l.record("queue-url", backend)
 }
@@ -112,7 +116,8 @@ func (l *loader) deriveQueue() {
 	s := &l.cfg.Settings
 	switch {
 	case s.QueueURL != "" && s.Queue != "":
-		l.clash("queue", fmt.Sprintf("a queue is named here and by the queue-url of %s", l.origin("queue-url")), "delete one of them")
+		l.clash("queue", fmt.Sprintf("a queue is named here and by the queue-url of %s", l.origin("queue-url")),
+			"delete one of them")
 	case s.QueueURL != "":
 		s.Queue = lastSegment(s.QueueURL)
 		l.settle("queue", "the end of queue-url")
@@ -191,7 +196,8 @@ func (l *loader) deriveTarget() {
 		return
 	}
 	if chosen.Layer == target.Layer && s.HTTPPath != path {
-		l.clash("target", fmt.Sprintf("the target has the path %s and http-path is %s (%s)", shown(path), s.HTTPPath, chosen), "leave the path out of one of them")
+		l.clash("target", fmt.Sprintf("the target has the path %s and http-path is %s (%s)", shown(path), s.HTTPPath,
+			chosen), "leave the path out of one of them")
 		return
 	}
 	l.assign(assignment{option: l.option("http-path"), origin: target, name: "target", text: path})
@@ -249,7 +255,8 @@ func (l *loader) deriveDataDir() {
 	}
 	var reason string
 	if l.cfg.DataDir, reason = dataDir(l.vars, l.src.Root); l.cfg.DataDir == "" {
-		l.refuse(Problem{Option: "data-dir", Text: "there is no place for data: neither STATE_DIRECTORY nor XDG_STATE_HOME nor HOME is set",
+		l.refuse(Problem{Option: "data-dir",
+			Text: "there is no place for data: neither STATE_DIRECTORY nor XDG_STATE_HOME nor HOME is set",
 			Hint: "give --data-dir=/var/lib/tendril"})
 		return
 	}
@@ -282,7 +289,8 @@ func (l *loader) deriveConsole() {
 		l.clash("console-tls-key", "console-tls-key is set without its certificate", "add console-tls-cert")
 	case s.Console == Off || isLoopback(s.Console) || s.ConsoleTLSCert != "" || s.ConsoleInsecure:
 	default:
-		l.clash("console", fmt.Sprintf("%s would serve the token and deployments in clear text to other machines", l.named("console")),
+		l.clash("console", fmt.Sprintf("%s would serve the token and deployments in clear text to other machines",
+			l.named("console")),
 			"add console-tls-cert and console-tls-key, or console-insecure on a network that you trust, or use 127.0.0.1")
 	}
 }

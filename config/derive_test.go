@@ -11,7 +11,8 @@ import (
 // stronger layer counts; in one layer it is a mistake.
 func TestLayersDecide(t *testing.T) {
 	t.Parallel()
-	const file, amazon = "queue_url: https://sqs.eu-west-1.amazonaws.com/123456789012/jobs\n", "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"
+	const file, amazon = "queue_url: https://sqs.eu-west-1.amazonaws.com/123456789012/jobs\n",
+		"https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"
 	for name, c := range map[string]struct {
 		file  string
 		flags map[string]string
@@ -23,8 +24,9 @@ func TestLayersDecide(t *testing.T) {
 				return c.Backend == BackendEmbedded && c.QueueURL == "" && c.Queue == "tendril" && c.Region == "us-east-1" &&
 					len(c.Warnings) == 1 && strings.Contains(c.Warnings[0].Text, "set aside: --backend")
 			}},
-		"embedded in the file, a queue on the command line": {file: "backend: embedded\n", flags: map[string]string{"queue-url": amazon},
-			want: "the queue cannot be embedded and be at the queue-url of --queue-url"},
+		"embedded in the file, a queue on the command line": {file: "backend: embedded\n",
+			flags: map[string]string{"queue-url": amazon},
+			want:  "the queue cannot be embedded and be at the queue-url of --queue-url"},
 		"a queue in each layer": {file: file, flags: map[string]string{"queue": "x"},
 			want: "--queue: a queue is named here and by the queue-url of"},
 		"auto said aloud": {flags: map[string]string{"backend": "auto"},
@@ -87,8 +89,10 @@ func TestDataDir(t *testing.T) {
 		flags   map[string]string
 		want    string
 	}{
-		"systemd":               {[]string{"STATE_DIRECTORY=/var/lib/a:/var/lib/b", "XDG_STATE_HOME=/x", "HOME=/h"}, true, nil, "/var/lib/a"},
-		"systemd, and the app":  {[]string{"STATE_DIRECTORY=/var/lib/orders:/var/lib/tendril"}, false, nil, "/var/lib/tendril"},
+		"systemd": {[]string{"STATE_DIRECTORY=/var/lib/a:/var/lib/b", "XDG_STATE_HOME=/x", "HOME=/h"}, true,
+			nil, "/var/lib/a"},
+		"systemd, and the app": {[]string{"STATE_DIRECTORY=/var/lib/orders:/var/lib/tendril"}, false, nil,
+			"/var/lib/tendril"},
 		"XDG":                   {[]string{"XDG_STATE_HOME=/x", "HOME=/h"}, true, nil, "/x/tendril"},
 		"a relative XDG folder": {[]string{"XDG_STATE_HOME=x", "HOME=/h"}, false, nil, "/h/.local/state/tendril"},
 		"root":                  {[]string{"HOME=/root"}, true, nil, "/var/lib/tendril"},
@@ -104,7 +108,8 @@ func TestDataDir(t *testing.T) {
 		})
 	}
 	_, err := Load(Sources{Dir: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "there is no place for data") || !strings.Contains(err.Error(), "--data-dir=/var/lib/tendril") {
+	if err == nil || !strings.Contains(err.Error(), "there is no place for data") ||
+		!strings.Contains(err.Error(), "--data-dir=/var/lib/tendril") {
 		t.Errorf("without a home: %v", err)
 	}
 	relative := mustLoad(t, Sources{Environ: home(), Flags: map[string]string{"data-dir": "data"}})

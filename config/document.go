@@ -99,7 +99,8 @@ func (d *document) parse(data []byte) *ast.MappingNode {
 // parsers slow or readers err.
 func (d *document) admit(tokens token.Tokens) bool {
 	if len(tokens) > maxTokens {
-		d.refuse(tokens[maxTokens].Position.Line, fmt.Sprintf("more than %d words and signs", maxTokens), "this is no settings file")
+		d.refuse(tokens[maxTokens].Position.Line, fmt.Sprintf("more than %d words and signs", maxTokens),
+			"this is no settings file")
 		return false
 	}
 	for _, t := range tokens {
@@ -118,7 +119,8 @@ func (d *document) admit(tokens token.Tokens) bool {
 		default:
 			continue
 		}
-		d.refuse(t.Position.Line, what+" are not read", `write plain "key: value" lines; a value that begins with a special character needs quotes`)
+		d.refuse(t.Position.Line, what+" are not read",
+			`write plain "key: value" lines; a value that begins with a special character needs quotes`)
 		return false
 	}
 	return true
@@ -147,7 +149,8 @@ func (d *document) refuseSyntax(err error) {
 		}
 		return r
 	}, message)
-	d.refuse(line, "this is no YAML: "+message, `write one "key: value" per line, with a blank after the colon and without tabs in front`)
+	d.refuse(line, "this is no YAML: "+message,
+		`write one "key: value" per line, with a blank after the colon and without tabs in front`)
 }
 
 func (d *document) root(file *ast.File) *ast.MappingNode {
@@ -210,7 +213,8 @@ func (d *document) take(pair *ast.MappingValueNode, sqsd bool) {
 		for _, item := range v.Values {
 			text, ok := scalar(item)
 			if !ok {
-				d.refuse(lineOf(pair), shown(e.key)+" is a list of something else than plain values", "write them on one line, with commas between")
+				d.refuse(lineOf(pair), shown(e.key)+" is a list of something else than plain values",
+					"write them on one line, with commas between")
 				return
 			}
 			items = append(items, text)
@@ -249,7 +253,8 @@ func (d *document) takeQueues(e entry, list *ast.SequenceNode) {
 			item.pairs, item.line = inner.entries, lineOf(m)
 			d.problems = append(d.problems, inner.problems...)
 		} else if item.text, ok = scalar(n); !ok {
-			d.refuse(item.line, "queues holds something else than queues", "write - jobs, or - name: jobs and its settings below")
+			d.refuse(item.line, "queues holds something else than queues",
+				"write - jobs, or - name: jobs and its settings below")
 		}
 		e.items = append(e.items, item)
 	}

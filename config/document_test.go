@@ -61,9 +61,12 @@ sqsd: {q: 1, r: [a]}
 		{key: "a", text: "000000000012", line: 1}, {key: "b", text: "off", line: 2}, {key: "c", text: "0x10", line: 3},
 		{key: "d", text: "1_000", line: 4}, {key: "e", text: "-5", line: 5}, {key: "f", text: "1.50", line: 6},
 		{key: "g", text: ".inf", line: 7}, {key: "h", text: "a: b", line: 8}, {key: "i", text: "it's", line: 9},
-		{key: "j", text: "two words", line: 10}, {key: "k", text: "block", line: 11}, {key: "l", text: "folded text", line: 13},
-		{key: "m", line: 16, null: true}, {key: "n", line: 17, null: true}, {key: "o", text: "200,2xx,off", line: 18, list: true},
-		{key: "p", text: "http://h:80/x?y=z", line: 19}, {key: "q", text: "1", line: 20, sqsd: true}, {key: "r", text: "a", line: 20, sqsd: true, list: true},
+		{key: "j", text: "two words", line: 10}, {key: "k", text: "block", line: 11},
+		{key: "l", text: "folded text", line: 13},
+		{key: "m", line: 16, null: true}, {key: "n", line: 17, null: true},
+		{key: "o", text: "200,2xx,off", line: 18, list: true},
+		{key: "p", text: "http://h:80/x?y=z", line: 19}, {key: "q", text: "1", line: 20, sqsd: true},
+		{key: "r", text: "a", line: 20, sqsd: true, list: true},
 	}
 	if diff := cmp.Diff(want, entries, cmp.AllowUnexported(entry{})); diff != "" || len(problems) > 0 {
 		t.Errorf("%v\n%s", problems, diff)
@@ -76,7 +79,8 @@ func TestParseDocumentLineEnds(t *testing.T) {
 	t.Parallel()
 	text := "a: \"one\n  two\"\nb: 'one\n  two'\nc: |\n  one\n  two\nd: one\n  two\ne:\n- f\n- g\nsqsd:\n  HttpPath: /x\n"
 	want := []entry{
-		{key: "a", text: "one two", line: 1}, {key: "b", text: "one two", line: 3}, {key: "c", text: "one\ntwo", line: 5}, {key: "d", text: "one two", line: 8},
+		{key: "a", text: "one two", line: 1}, {key: "b", text: "one two", line: 3}, {key: "c", text: "one\ntwo", line: 5},
+		{key: "d", text: "one two", line: 8},
 		{key: "e", text: "f,g", line: 10, list: true}, {key: "HttpPath", text: "/x", line: 14, sqsd: true},
 	}
 	for name, end := range map[string]string{"LF": "\n", "CR LF": "\r\n", "CR": "\r"} {
@@ -85,7 +89,9 @@ func TestParseDocumentLineEnds(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, problems, diff)
 		}
 	}
-	if _, problems := parseDocument("f", []byte("a: |\r\n  x\r\n  y\r\nb: \"x\r\n  y\"\r\nc: {\r\n")); len(problems) != 1 || !strings.HasPrefix(problems[0].String(), "f:6: ") {
+	if _, problems := parseDocument("f",
+		[]byte("a: |\r\n  x\r\n  y\r\nb: \"x\r\n  y\"\r\nc: {\r\n")); len(problems) != 1 ||
+		!strings.HasPrefix(problems[0].String(), "f:6: ") {
 		t.Errorf("got %v", problems)
 	}
 }

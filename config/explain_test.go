@@ -98,7 +98,8 @@ func TestExplainUnknown(t *testing.T) {
 func TestReadable(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"5s": "5s", "90s": "90s", "150s": "150s", "180s": "180s, that is 3 minutes", "3600s": "3600s, that is 1 hour", "86400s": "86400s, that is 1 day",
+		"5s": "5s", "90s": "90s", "150s": "150s", "180s": "180s, that is 3 minutes", "3600s": "3600s, that is 1 hour",
+		"86400s":  "86400s, that is 1 day",
 		"345600s": "345600s, that is 4 days", "5400s": "5400s, that is 90 minutes", "unset": "unset", "": "",
 	} {
 		if got := readable(Duration, text); got != want {
@@ -114,7 +115,8 @@ func TestNearest(t *testing.T) {
 	t.Parallel()
 	known := []string{"http-path", "http-connections", "name", "port", "HttpPath"}
 	for name, want := range map[string]string{
-		"htpt-path": "http-path", "HTTP_PATH": "http-path", "nmae": "name", "prot": "port", "http_conns": "", "xxxx": "", "": "",
+		"htpt-path": "http-path", "HTTP_PATH": "http-path", "nmae": "name", "prot": "port", "http_conns": "", "xxxx": "",
+		"":                               "",
 		strings.Repeat("http-path", 100): "",
 	} {
 		if got := nearestOne(name, known); got != want {
@@ -127,7 +129,8 @@ func TestNearest(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "axc", 1}, {"kitten", "sitting", 3}} {
+	}{{"", "", 0}, {"a", "", 1}, {"", "ab", 2}, {"abc", "abc", 0}, {"abc", "acb", 1}, {"abc", "axc", 1},
+		{"kitten", "sitting", 3}} {
 		if got := distance(c.a, c.b); got != c.want {
 			t.Errorf("from %q to %q are %d edits, want %d", c.a, c.b, got, c.want)
 		}

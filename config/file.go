@@ -95,12 +95,14 @@ func (f *settingsFile) untrusted() *Problem {
 		if wrong.Path != f.path {
 			whose = "it is in the folder " + wrong.Path + ": " + wrong.Text
 		}
-		return &Problem{Where: f.path, Option: "config", Text: "the settings file is not trusted: " + whose, Hint: "type '" + wrong.Fix + "', or " + hint}
+		return &Problem{Where: f.path, Option: "config", Text: "the settings file is not trusted: " + whose,
+			Hint: "type '" + wrong.Fix + "', or " + hint}
 	case err != nil:
 		return unreadable(f.path, err)
 	}
 	if now, err := os.Stat(f.path); err != nil || !os.SameFile(f.info, now) { // what was checked is not what was read
-		return &Problem{Where: f.path, Option: "config", Text: "the settings file was replaced while it was read", Hint: "try again"}
+		return &Problem{Where: f.path, Option: "config", Text: "the settings file was replaced while it was read",
+			Hint: "try again"}
 	}
 	return nil
 }

@@ -59,14 +59,22 @@ func TestUnreadableFiles(t *testing.T) {
 		src  Sources
 		want string
 	}{
-		"absent and named":       {Sources{Flags: map[string]string{"config": "/absent/x.yaml"}}, "/absent/x.yaml: there is no such settings file\n  give --config the path"},
-		"absent, in a variable":  {Sources{Environ: []string{"TENDRIL_CONFIG=/absent/x.yaml"}}, "/absent/x.yaml: there is no such settings file"},
-		"a folder, named":        {Sources{Flags: map[string]string{"config": dir}}, dir + ": the settings file cannot be read: it is no regular file"},
-		"a folder, found":        {Sources{Dir: dir}, filepath.Join(dir, "tendril.yaml") + ": the settings file cannot be read: it is no regular file"},
-		"below a file":           {Sources{Flags: map[string]string{"config": long + "/x"}}, "the settings file cannot be read: not a directory"},
-		"far too long":           {Sources{Flags: map[string]string{"config": long}}, long + ": the file has more than 65536 bytes"},
-		"forbidden":              {Sources{Flags: map[string]string{"config": secret}}, secret + ": the settings file cannot be read: permission denied"},
-		"a name with a NUL byte": {Sources{Flags: map[string]string{"config": "a\x00b"}}, "the settings file cannot be read: invalid argument"},
+		"absent and named": {Sources{Flags: map[string]string{"config": "/absent/x.yaml"}},
+			"/absent/x.yaml: there is no such settings file\n  give --config the path"},
+		"absent, in a variable": {Sources{Environ: []string{"TENDRIL_CONFIG=/absent/x.yaml"}},
+			"/absent/x.yaml: there is no such settings file"},
+		"a folder, named": {Sources{Flags: map[string]string{"config": dir}},
+			dir + ": the settings file cannot be read: it is no regular file"},
+		"a folder, found": {Sources{Dir: dir},
+			filepath.Join(dir, "tendril.yaml") + ": the settings file cannot be read: it is no regular file"},
+		"below a file": {Sources{Flags: map[string]string{"config": long + "/x"}},
+			"the settings file cannot be read: not a directory"},
+		"far too long": {Sources{Flags: map[string]string{"config": long}},
+			long + ": the file has more than 65536 bytes"},
+		"forbidden": {Sources{Flags: map[string]string{"config": secret}},
+			secret + ": the settings file cannot be read: permission denied"},
+		"a name with a NUL byte": {Sources{Flags: map[string]string{"config": "a\x00b"}},
+			"the settings file cannot be read: invalid argument"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -95,13 +103,15 @@ func TestFileBesideTheApp(t *testing.T) {
 		t.Fatal(err)
 	}
 	apart := mustLoad(t, Sources{Bundle: app, Environ: home()})
-	if apart.HTTPPath != "/" || len(apart.Warnings) != 1 || apart.Warnings[0].Where != filepath.Join(dir, "tendril.yaml") ||
+	if apart.HTTPPath != "/" || len(apart.Warnings) != 1 ||
+		apart.Warnings[0].Where != filepath.Join(dir, "tendril.yaml") ||
 		!strings.Contains(apart.Warnings[0].Text, "not read") {
 		t.Errorf("path %s, warnings %v", apart.HTTPPath, apart.Warnings)
 	}
 	for name, src := range map[string]Sources{
 		"in the working folder": {Bundle: app, Environ: home(), Dir: dir},
-		"named":                 {Bundle: app, Environ: home(), Flags: map[string]string{"config": filepath.Join(dir, "tendril.yaml")}},
+		"named": {Bundle: app, Environ: home(),
+			Flags: map[string]string{"config": filepath.Join(dir, "tendril.yaml")}},
 	} {
 		if cfg := mustLoad(t, src); cfg.HTTPPath != "/app" || len(cfg.Warnings) > 0 {
 			t.Errorf("%s: path %s, warnings %v", name, cfg.HTTPPath, cfg.Warnings)
@@ -118,12 +128,14 @@ func TestDaemonFileRule(t *testing.T) {
 		daemon     bool
 		want       string // part of the error
 	}{
-		"by its folder":             {file: "aws-sqsd.d/default.yaml", text: "http_path: /a\n", daemon: true},
-		"by a key":                  {file: "x.yaml", text: "http_path: /a\nhttp_port: 80\n", daemon: true},
-		"neither":                   {file: "default.yaml", text: "http_path: /a\n"},
-		"neither, unknown key":      {file: "default.yaml", text: "max_cats: 5\n", want: "max_cats is no option"},
-		"its key in our own file":   {file: "tendril.yaml", text: "http_port: 80\n", found: true, want: "http_port is a key of aws-sqsd's own file\n  write target: http://HOST:PORT"},
-		"a key below sqsd is not":   {file: "x.yaml", text: "sqsd:\n  http_port: 80\n", want: "http_port is no option of Elastic Beanstalk's"},
+		"by its folder":        {file: "aws-sqsd.d/default.yaml", text: "http_path: /a\n", daemon: true},
+		"by a key":             {file: "x.yaml", text: "http_path: /a\nhttp_port: 80\n", daemon: true},
+		"neither":              {file: "default.yaml", text: "http_path: /a\n"},
+		"neither, unknown key": {file: "default.yaml", text: "max_cats: 5\n", want: "max_cats is no option"},
+		"its key in our own file": {file: "tendril.yaml", text: "http_port: 80\n", found: true,
+			want: "http_port is a key of aws-sqsd's own file\n  write target: http://HOST:PORT"},
+		"a key below sqsd is not": {file: "x.yaml", text: "sqsd:\n  http_port: 80\n",
+			want: "http_port is no option of Elastic Beanstalk's"},
 		"nothing in it, its folder": {file: "aws-sqsd.d/default.yaml", text: "", daemon: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,11 +167,23 @@ func TestFoundFileMustBeTrusted(t *testing.T) {
 		root   bool // only root can try it
 		want   string
 	}{
-		"own":                      {change: func(string, string) error { return nil }},
-		"for everybody":            {change: func(_, file string) error { return os.Chmod(file, 0o666) }, want: "FILE: the settings file is not trusted: every user may write to it (mode 0666)\n  type 'chmod go-w FILE', or name the file with --config=FILE or TENDRIL_CONFIG"},
-		"in a folder for all":      {change: func(dir, _ string) error { return os.Chmod(dir, 0o777) }, want: "FILE: the settings file is not trusted: it is in the folder DIR: every user may write to it (mode 0777)\n  type 'chmod go-w DIR', or"},
-		"another user's":           {change: func(_, file string) error { return os.Chown(file, 4_000_001, 0) }, root: true, want: "FILE: the settings file is not trusted: it belongs to the user 4000001\n  type 'chown root FILE', or"},
-		"in another user's folder": {change: func(dir, _ string) error { return os.Chown(dir, 4_000_001, 0) }, root: true, want: "FILE: the settings file is not trusted: it is in the folder DIR: it belongs to the user 4000001"},
+		"own": {change: func(string, string) error { return nil }},
+		"for everybody": {change: func(_, file string) error {
+			return os.Chmod(file, 0o666)
+		}, want: "FILE: the settings file is not trusted: every user may write to it (mode 0666)\n" +
+			"  type 'chmod go-w FILE', or name the file with --config=FILE or TENDRIL_CONFIG"},
+		"in a folder for all": {change: func(dir, _ string) error {
+			return os.Chmod(dir, 0o777)
+		}, want: "FILE: the settings file is not trusted: it is in the folder DIR: every user may write to it (mode " +
+			"0777)\n  type 'chmod go-w DIR', or"},
+		"another user's": {change: func(_, file string) error {
+			return os.Chown(file, 4_000_001, 0)
+		}, root: true, want: "FILE: the settings file is not trusted: it belongs to the user 4000001\n" +
+			"  type 'chown root FILE', or"},
+		"in another user's folder": {change: func(dir, _ string) error {
+			return os.Chown(dir, 4_000_001, 0)
+		}, root: true, want: "FILE: the settings file is not trusted: it is in the folder DIR: it belongs to the user " +
+			"4000001"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -178,7 +202,8 @@ func TestFoundFileMustBeTrusted(t *testing.T) {
 			}
 			elsewhere := write(t, "config.yaml", "")
 			for place, src := range map[string]Sources{
-				"the user's": {Environ: []string{"HOME=/absent", "XDG_CONFIG_HOME=" + linked(t, "tendril/config.yaml", file)}, Dir: elsewhere},
+				"the user's": {Environ: []string{"HOME=/absent", "XDG_CONFIG_HOME=" + linked(t, "tendril/config.yaml", file)},
+					Dir: elsewhere},
 				"the system": {Environ: home(), Dir: elsewhere, SystemFile: file},
 			} {
 				if _, err := Load(src); (err == nil) != (c.want == "") {
@@ -196,7 +221,8 @@ func TestFoundFileMustBeTrusted(t *testing.T) {
 func linked(t *testing.T, name, file string) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755), os.Symlink(file, filepath.Join(dir, name))); err != nil {
+	if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755),
+		os.Symlink(file, filepath.Join(dir, name))); err != nil {
 		t.Fatal(err)
 	}
 	return dir

@@ -66,8 +66,10 @@ func checkLoaded(t *testing.T, cfg *Config) {
 	}
 	for i := range cfg.Queues {
 		q := &cfg.Queues[i]
-		if q.Name == "" || q.Region == "" || q.Backend != BackendEmbedded && q.Backend != BackendSQS || q.Backend == BackendEmbedded && q.URL != "" ||
-			q.Target != "" && q.ToFunction() || q.Function != "" && q.Lambda != "" || q.Concurrency < 1 || (q.Weight == 0) != cfg.Strict {
+		if q.Name == "" || q.Region == "" || q.Backend != BackendEmbedded && q.Backend != BackendSQS ||
+			q.Backend == BackendEmbedded && q.URL != "" ||
+			q.Target != "" && q.ToFunction() || q.Function != "" && q.Lambda != "" || q.Concurrency < 1 ||
+			(q.Weight == 0) != cfg.Strict {
 			t.Fatalf("the queue %+v is not worked out", q)
 		}
 	}
@@ -76,11 +78,14 @@ func checkLoaded(t *testing.T, cfg *Config) {
 			t.Fatalf("%+v is no warning to print", w)
 		}
 	}
-	if cfg.Backend == BackendAuto || cfg.CloudWatch == Auto || len(cfg.Queues) == 0 || cfg.Name == "" || cfg.Queue == "" || cfg.DataDir == "" || cfg.Quiet && cfg.Verbose || cfg.BackoffMax < cfg.BackoffMin {
+	if cfg.Backend == BackendAuto || cfg.CloudWatch == Auto || len(cfg.Queues) == 0 || cfg.Name == "" ||
+		cfg.Queue == "" || cfg.DataDir == "" || cfg.Quiet && cfg.Verbose || cfg.BackoffMax < cfg.BackoffMin {
 		t.Fatalf("%+v is not worked out", cfg.Settings)
 	}
 }
 
 func printable(s string) bool {
-	return utf8.ValidString(s) && len(s) < 2000 && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+	return utf8.ValidString(s) && len(s) < 2000 && !strings.ContainsFunc(s, func(r rune) bool {
+		return r < ' ' || r == 0x7f
+	})
 }

@@ -18,7 +18,8 @@ func userName(text string) (string, error) {
 	switch {
 	case hasGroup && (!isID(name) || !isID(group)):
 		return "", errors.New("is no number of a user and one of a group")
-	case len(name) > longest || name == "" || strings.HasPrefix(name, "-") || !isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")):
+	case len(name) > longest || name == "" || strings.HasPrefix(name, "-") ||
+		!isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")):
 		return "", errors.New("is no name or number of a user")
 	}
 	return text, nil

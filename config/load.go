@@ -130,7 +130,8 @@ func (l *loader) assign(a assignment) {
 // queues anew.
 func (l *loader) dropOwn(by Origin) {
 	if slices.ContainsFunc(l.own, func(own []assignment) bool { return len(own) > 0 }) {
-		l.warning(l.origin("queues").Where, "queues", fmt.Sprintf("these queues and their own settings are set aside: %s names the queues", by), "")
+		l.warning(l.origin("queues").Where, "queues",
+			fmt.Sprintf("these queues and their own settings are set aside: %s names the queues", by), "")
 	}
 	l.own = nil
 }
@@ -239,7 +240,8 @@ func (l *loader) readOwnFile(path string, entries []entry) {
 			lines[o.Name] = e.line
 			l.takeQueues(path, e)
 		case e.list && !o.list:
-			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " is a list, and takes one value", Hint: "write " + e.key + ": " + o.example()})
+			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " is a list, and takes one value",
+				Hint: "write " + e.key + ": " + o.example()})
 		case e.null && o.Default != unset:
 			a := assignment{option: o, name: e.key}
 			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " has no value",

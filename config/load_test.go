@@ -48,22 +48,30 @@ func write(t *testing.T, name, text string) string {
 func TestDefaults(t *testing.T) {
 	t.Parallel()
 	want := Settings{
-		Name: "tendril", Backend: BackendEmbedded, Queue: "tendril", Region: "us-east-1", WaitTime: 20 * time.Second, DeleteLinger: 100 * time.Millisecond,
-		HTTPPath: "/", MimeType: "application/json", HTTPConnections: 50, SuccessCodes: "200", HeaderBudget: 8192, Keepalive: true,
-		ConnectTimeout: 5 * time.Second, InactivityTimeout: 180 * time.Second, VisibilityTimeout: 300 * time.Second, RetentionPeriod: 345600 * time.Second,
-		MaxRetries: 10, BackoffMax: time.Hour, BackoffDoublings: 16,
-		Port: 5000, AppReadyTimeout: 5 * time.Minute, AppGrace: 10 * time.Second, RestartLimit: 10, RestartWindow: 300 * time.Second,
-		DataDir: "/home/someone/.local/state/tendril", Listen: "127.0.0.1:9324", AccountID: "000000000000", Console: "127.0.0.1:9325",
-		Leader: LeaderElect, PeriodicTrust: TrustAll, Lease: 15 * time.Second,
+		Name: "tendril", Backend: BackendEmbedded, Queue: "tendril", Region: "us-east-1", WaitTime: 20 * time.Second,
+		DeleteLinger: 100 * time.Millisecond,
+		HTTPPath:     "/", MimeType: "application/json", HTTPConnections: 50, SuccessCodes: "200", HeaderBudget: 8192,
+		Keepalive:      true,
+		ConnectTimeout: 5 * time.Second, InactivityTimeout: 180 * time.Second, VisibilityTimeout: 300 * time.Second,
+		RetentionPeriod: 345600 * time.Second,
+		MaxRetries:      10, BackoffMax: time.Hour, BackoffDoublings: 16,
+		Port: 5000, AppReadyTimeout: 5 * time.Minute, AppGrace: 10 * time.Second, RestartLimit: 10,
+		RestartWindow: 300 * time.Second,
+		DataDir:       "/home/someone/.local/state/tendril", Listen: "127.0.0.1:9324", AccountID: "000000000000",
+		Console: "127.0.0.1:9325",
+		Leader:  LeaderElect, PeriodicTrust: TrustAll, Lease: 15 * time.Second,
 		FunctionTimeout: 900 * time.Second, BatchSize: 1, BreakerWindow: 30 * time.Second, BreakerDelay: 15 * time.Second,
 		CloudWatch: Off, MetricsInterval: time.Minute,
 		DeployTimeout: 5 * time.Minute, ProcessesMin: 1, ProcessesMax: 1, AppLogRate: 1000,
-		ScaleTarget: ScaleNone, ScaleDrainWithin: time.Minute, ScaleTargetBusy: 75, ScaleInProtection: ProtectionAuto, ScaleMinSize: 1, ScaleMaxSize: 4, ScaleCooldown: 360 * time.Second,
-		ScaleStatistic: "Average", ScaleLowerBreachScaleIncrement: -1, ScaleUpperBreachScaleIncrement: 1, ScalePeriod: 5 * time.Minute, ScaleEvaluationPeriods: 1,
+		ScaleTarget: ScaleNone, ScaleDrainWithin: time.Minute, ScaleTargetBusy: 75, ScaleInProtection: ProtectionAuto,
+		ScaleMinSize: 1, ScaleMaxSize: 4, ScaleCooldown: 360 * time.Second,
+		ScaleStatistic: "Average", ScaleLowerBreachScaleIncrement: -1, ScaleUpperBreachScaleIncrement: 1,
+		ScalePeriod: 5 * time.Minute, ScaleEvaluationPeriods: 1,
 		LogFormat: "auto", LogSample: 100, ShutdownTimeout: 30 * time.Second,
 		Strict: true,
 		Queues: []QueueSettings{{
-			Name: "tendril", Backend: BackendEmbedded, Region: "us-east-1", Concurrency: 50, HTTPPath: "/", MimeType: "application/json", BatchSize: 1,
+			Name: "tendril", Backend: BackendEmbedded, Region: "us-east-1", Concurrency: 50, HTTPPath: "/",
+			MimeType: "application/json", BatchSize: 1,
 			InactivityTimeout: 180 * time.Second, VisibilityTimeout: 300 * time.Second, RetentionPeriod: 345600 * time.Second,
 		}},
 	}
@@ -115,7 +123,8 @@ func TestPrecedence(t *testing.T) {
 	step("file", "/file", Origin{FromFile, file + ":1"}, Origin{FromFile, file + ":2"})
 
 	src.Environ = append(src.Environ, "WORKERLESS_NAME=workerless", "SQSD_WORKER_HTTP_PATH=/clone")
-	step("workerless", "/clone", Origin{FromEnvironment, "WORKERLESS_NAME"}, Origin{FromEnvironment, "SQSD_WORKER_HTTP_PATH"})
+	step("workerless", "/clone", Origin{FromEnvironment, "WORKERLESS_NAME"},
+		Origin{FromEnvironment, "SQSD_WORKER_HTTP_PATH"})
 
 	src.Environ = append(src.Environ, "TENDRIL_NAME=own", "TENDRIL_SQSD_HttpPath=/beanstalk")
 	step("own", "/beanstalk", Origin{FromEnvironment, "TENDRIL_NAME"}, Origin{FromEnvironment, "TENDRIL_SQSD_HttpPath"})
@@ -133,20 +142,44 @@ func TestEnvironment(t *testing.T) {
 		environ []string
 		check   func(*Config) bool
 	}{
-		"PORT":                          {[]string{"PORT=8123"}, func(c *Config) bool { return c.Port == 8123 }},
-		"AWS_REGION":                    {[]string{"AWS_REGION=eu-west-1"}, func(c *Config) bool { return c.Region == "eu-west-1" && c.IsSet("region") }},
-		"AWS_REGION before the other":   {[]string{"AWS_DEFAULT_REGION=a-1", "AWS_REGION=b-1"}, func(c *Config) bool { return c.Region == "b-1" }},
-		"AWS_DEFAULT_REGION":            {[]string{"AWS_DEFAULT_REGION=a-1"}, func(c *Config) bool { return c.Region == "a-1" }},
-		"the environment beats the URL": {[]string{"AWS_REGION=a-1", "TENDRIL_QUEUE_URL=arn:aws:sqs:b-1:123456789012:q"}, func(c *Config) bool { return c.Region == "a-1" }},
-		"WORKER_SHUTDOWN_DELAY":         {[]string{"WORKER_SHUTDOWN_DELAY=25"}, func(c *Config) bool { return c.AppGrace == 25*time.Second }},
-		"WORKERLESS_CONCURRENCY":        {[]string{"WORKERLESS_CONCURRENCY=7"}, func(c *Config) bool { return c.HTTPConnections == 7 }},
-		"an empty one is not set":       {[]string{"TENDRIL_PORT=", "PORT="}, func(c *Config) bool { return c.Port == 5000 && !c.IsSet("port") }},
-		"the last of two":               {[]string{"PORT=1", "PORT=2"}, func(c *Config) bool { return c.Port == 2 }},
-		"an = in the value":             {[]string{"TENDRIL_HTTP_PATH=/a?b=c"}, func(c *Config) bool { return c.HTTPPath == "/a?b=c" }},
-		"no = at all":                   {[]string{"PORT"}, func(c *Config) bool { return c.Port == 5000 }},
-		"ConnectionTimeout":             {[]string{"TENDRIL_SQSD_ConnectionTimeout=7"}, func(c *Config) bool { return c.ConnectTimeout == 7*time.Second }},
-		"unset over a file's value":     {[]string{"TENDRIL_SQSD_ErrorVisibilityTimeout=3", "TENDRIL_ERROR_VISIBILITY_TIMEOUT=unset"}, func(c *Config) bool { return c.ErrorVisibilityTimeout == nil && c.IsSet("error-visibility-timeout") }},
-		"zero is not unset":             {[]string{"TENDRIL_ERROR_VISIBILITY_TIMEOUT=0"}, func(c *Config) bool { return c.ErrorVisibilityTimeout != nil && *c.ErrorVisibilityTimeout == 0 }},
+		"PORT": {[]string{"PORT=8123"}, func(c *Config) bool { return c.Port == 8123 }},
+		"AWS_REGION": {[]string{"AWS_REGION=eu-west-1"}, func(c *Config) bool {
+			return c.Region == "eu-west-1" && c.IsSet("region")
+		}},
+		"AWS_REGION before the other": {[]string{"AWS_DEFAULT_REGION=a-1", "AWS_REGION=b-1"}, func(c *Config) bool {
+			return c.Region == "b-1"
+		}},
+		"AWS_DEFAULT_REGION": {[]string{"AWS_DEFAULT_REGION=a-1"}, func(c *Config) bool {
+			return c.Region == "a-1"
+		}},
+		"the environment beats the URL": {[]string{"AWS_REGION=a-1", "TENDRIL_QUEUE_URL=arn:aws:sqs:b-1:123456789012:q"},
+			func(c *Config) bool {
+				return c.Region == "a-1"
+			}},
+		"WORKER_SHUTDOWN_DELAY": {[]string{"WORKER_SHUTDOWN_DELAY=25"}, func(c *Config) bool {
+			return c.AppGrace == 25*time.Second
+		}},
+		"WORKERLESS_CONCURRENCY": {[]string{"WORKERLESS_CONCURRENCY=7"}, func(c *Config) bool {
+			return c.HTTPConnections == 7
+		}},
+		"an empty one is not set": {[]string{"TENDRIL_PORT=", "PORT="}, func(c *Config) bool {
+			return c.Port == 5000 && !c.IsSet("port")
+		}},
+		"the last of two": {[]string{"PORT=1", "PORT=2"}, func(c *Config) bool { return c.Port == 2 }},
+		"an = in the value": {[]string{"TENDRIL_HTTP_PATH=/a?b=c"}, func(c *Config) bool {
+			return c.HTTPPath == "/a?b=c"
+		}},
+		"no = at all": {[]string{"PORT"}, func(c *Config) bool { return c.Port == 5000 }},
+		"ConnectionTimeout": {[]string{"TENDRIL_SQSD_ConnectionTimeout=7"}, func(c *Config) bool {
+			return c.ConnectTimeout == 7*time.Second
+		}},
+		"unset over a file's value": {[]string{"TENDRIL_SQSD_ErrorVisibilityTimeout=3",
+			"TENDRIL_ERROR_VISIBILITY_TIMEOUT=unset"}, func(c *Config) bool {
+			return c.ErrorVisibilityTimeout == nil && c.IsSet("error-visibility-timeout")
+		}},
+		"zero is not unset": {[]string{"TENDRIL_ERROR_VISIBILITY_TIMEOUT=0"}, func(c *Config) bool {
+			return c.ErrorVisibilityTimeout != nil && *c.ErrorVisibilityTimeout == 0
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,12 +193,17 @@ func TestEnvironment(t *testing.T) {
 func TestVariablesThatWarn(t *testing.T) {
 	t.Parallel()
 	for environ, want := range map[string]string{
-		"TENDRIL_HTP_PATH=/a":           "TENDRIL_HTP_PATH: this variable is no option and has no effect; did you mean TENDRIL_HTTP_PATH?",
-		"TENDRIL_SQSD_HttpPaht=/a":      "TENDRIL_SQSD_HttpPaht: this variable is no option and has no effect; did you mean TENDRIL_SQSD_HttpPath?",
-		"TENDRIL_SQSD_Nothing=/a":       "TENDRIL_SQSD_Nothing: this variable is no option and has no effect; ",
-		"SQSD_QUEUE_URL=https://h/1/q":  "SQSD_QUEUE_URL: this variable is read for the sake of other daemons' users; write TENDRIL_QUEUE_URL instead",
-		"SQSD_WORKER_TIMEOUT=60000":     "SQSD_WORKER_TIMEOUT: this variable of another daemon is not read; docs/options.md lists every option",
-		"WORKERLESS_METRICS_INTERVAL=5": "WORKERLESS_METRICS_INTERVAL: metrics-interval 5s has no effect: no metrics are sent to CloudWatch; ",
+		"TENDRIL_HTP_PATH=/a": "TENDRIL_HTP_PATH: this variable is no option and has no effect; did you mean " +
+			"TENDRIL_HTTP_PATH?",
+		"TENDRIL_SQSD_HttpPaht=/a": "TENDRIL_SQSD_HttpPaht: this variable is no option and has no effect; did you " +
+			"mean TENDRIL_SQSD_HttpPath?",
+		"TENDRIL_SQSD_Nothing=/a": "TENDRIL_SQSD_Nothing: this variable is no option and has no effect; ",
+		"SQSD_QUEUE_URL=https://h/1/q": "SQSD_QUEUE_URL: this variable is read for the sake of other daemons' users; " +
+			"write TENDRIL_QUEUE_URL instead",
+		"SQSD_WORKER_TIMEOUT=60000": "SQSD_WORKER_TIMEOUT: this variable of another daemon is not read; " +
+			"docs/options.md lists every option",
+		"WORKERLESS_METRICS_INTERVAL=5": "WORKERLESS_METRICS_INTERVAL: metrics-interval 5s has no effect: no metrics are " +
+			"sent to CloudWatch; ",
 	} {
 		cfg := mustLoad(t, Sources{Environ: home(environ)})
 		if len(cfg.Warnings) != 1 {
@@ -176,7 +214,8 @@ func TestVariablesThatWarn(t *testing.T) {
 			t.Errorf("%s\n got %s\nwant %s", environ, got, want)
 		}
 	}
-	quiet := mustLoad(t, Sources{Environ: home("TENDRIL_REQUIRE_PEERS=1", "TENDRIL_CI_CACHE=/x", "WORKERLESS_LICENCE=x", "TENDRILS=1")})
+	quiet := mustLoad(t,
+		Sources{Environ: home("TENDRIL_REQUIRE_PEERS=1", "TENDRIL_CI_CACHE=/x", "WORKERLESS_LICENCE=x", "TENDRILS=1")})
 	if len(quiet.Warnings) > 0 {
 		t.Errorf("variables that are nobody's options warn: %v", quiet.Warnings)
 	}
@@ -197,20 +236,28 @@ func TestRefusals(t *testing.T) {
 		"a variable of another program": {Sources{Environ: []string{"PORT=http"}},
 			"PORT: port http is no whole number; allowed: 1 to 65535\n  write PORT=5000"},
 		"a Beanstalk variable": {Sources{Environ: []string{"TENDRIL_SQSD_RetentionPeriod=1"}},
-			"TENDRIL_SQSD_RetentionPeriod: retention-period 1 is out of range; allowed: 60s to 1209600s\n  write TENDRIL_SQSD_RetentionPeriod=60s"},
+			"TENDRIL_SQSD_RetentionPeriod: retention-period 1 is out of range; allowed: 60s to 1209600s\n" +
+				"  write TENDRIL_SQSD_RetentionPeriod=60s"},
 		"an empty flag": {Sources{Flags: map[string]string{"queue": ""}},
-			"--queue: \"\" holds other characters than those of a name; allowed: 1 to 80 letters, digits, \"_\" and \"-\", of which the end may be .fifo\n  write --queue=jobs"},
-		"a value that another layer overrides": {Sources{Environ: []string{"TENDRIL_PORT=0"}, Flags: map[string]string{"port": "80"}},
+			"--queue: \"\" holds other characters than those of a name; allowed: 1 to 80 letters, digits, \"_\" and \"-\", " +
+				"of which the end may be .fifo\n  write --queue=jobs"},
+		"a value that another layer overrides": {Sources{Environ: []string{"TENDRIL_PORT=0"},
+			Flags: map[string]string{"port": "80"}},
 			"TENDRIL_PORT: 0 is out of range; allowed: 1 to 65535\n  write TENDRIL_PORT=1"},
 		"an alias that says otherwise": {Sources{Flags: map[string]string{"http-connections": "5", "concurrency": "6"}},
 			"--concurrency: this is the same option as --http-connections, with another value\n  give one of them"},
 		"a password that is no part of a URL": {Sources{Flags: map[string]string{"target": "http://u:hunter2@a b"}},
-			"--target: \"...@a b\" is no URL; allowed: http://HOST:PORT, https://HOST:PORT or unix:///PATH\n  write --target=http://127.0.0.1:8080"},
+			"--target: \"...@a b\" is no URL; allowed: http://HOST:PORT, https://HOST:PORT or unix:///PATH\n" +
+				"  write --target=http://127.0.0.1:8080"},
 		"control characters": {Sources{Flags: map[string]string{"mime-type": "a\x1b[2Jb"}},
-			"--mime-type: \"a\\x1b[2Jb\" cannot be sent in a header; allowed: 1 to 255 printable ASCII characters\n  write --mime-type=application/json"},
+			"--mime-type: \"a\\x1b[2Jb\" cannot be sent in a header; allowed: 1 to 255 printable ASCII characters\n" +
+				"  write --mime-type=application/json"},
 		"a very long value": {Sources{Flags: map[string]string{"region": strings.Repeat("x", 5000)}},
-			"--region: " + strings.Repeat("x", 80) + "... is no name of a region; allowed: lower-case letters, digits and \"-\", such as eu-west-1\n  write --region=us-east-1"},
-		"several at once": {Sources{Environ: []string{"TENDRIL_PORT=x"}, Flags: map[string]string{"log-format": "jsn", "max-retries": "0"}},
+			"--region: " + strings.Repeat("x", 80) +
+				"... is no name of a region; allowed: lower-case letters, digits and \"-\", such as eu-west-1\n" +
+				"  write --region=us-east-1"},
+		"several at once": {Sources{Environ: []string{"TENDRIL_PORT=x"},
+			Flags: map[string]string{"log-format": "jsn", "max-retries": "0"}},
 			"TENDRIL_PORT: x is no whole number; allowed: 1 to 65535\n  write TENDRIL_PORT=5000\n" +
 				"--max-retries: 0 is out of range; allowed: 1 to 1000\n  write --max-retries=1\n" +
 				"--log-format: jsn is unknown; allowed: auto, text, json or sqsd\n  write --log-format=json"},
@@ -250,7 +297,8 @@ func TestEveryOptionIsCheckedEverywhere(t *testing.T) {
 			o.Variable:    {Environ: []string{o.Variable + "=" + wrong}},
 		}
 		if o.Beanstalk != "" {
-			names["/app/x.config:7"] = Sources{Bundle: withSettings(bundle.Setting{Namespace: o.Namespace, Option: o.Beanstalk, Value: wrong, File: "/app/x.config", Line: 7})}
+			names["/app/x.config:7"] = Sources{Bundle: withSettings(bundle.Setting{Namespace: o.Namespace, Option: o.Beanstalk,
+				Value: wrong, File: "/app/x.config", Line: 7})}
 		}
 		if o.Namespace == bundle.NamespaceWorker {
 			names[variablePrefix+o.Beanstalk] = Sources{Environ: []string{variablePrefix + o.Beanstalk + "=" + wrong}}
@@ -267,7 +315,8 @@ func TestEveryOptionIsCheckedEverywhere(t *testing.T) {
 			}
 			_, err := Load(src)
 			var bad *Error
-			if !errors.As(err, &bad) || len(bad.Problems) != 1 || bad.Problems[0].Where != where || bad.Problems[0].Option != o.Name || bad.Problems[0].Hint == "" {
+			if !errors.As(err, &bad) || len(bad.Problems) != 1 || bad.Problems[0].Where != where ||
+				bad.Problems[0].Option != o.Name || bad.Problems[0].Hint == "" {
 				t.Errorf("%s at %s: %v", o.Name, where, err)
 			}
 		}

@@ -92,7 +92,8 @@ type Option struct {
 // the groups. The slice is the caller's.
 func Options() []Option {
 	all := slices.Concat(
-		queueOptions(), deliveryOptions(), functionOptions(), timeoutOptions(), retryOptions(), limitOptions(), appOptions(), ownAppOptions(), scalingOptions(),
+		queueOptions(), deliveryOptions(), functionOptions(), timeoutOptions(), retryOptions(), limitOptions(),
+		appOptions(), ownAppOptions(), scalingOptions(),
 		embeddedOptions(), periodicOptions(), consoleOptions(), metricsOptions(), outputOptions(), stopOptions(),
 	)
 	for i := range all {

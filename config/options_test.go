@@ -161,11 +161,12 @@ func TestBeanstalkOptions(t *testing.T) {
 func TestScalingOptions(t *testing.T) {
 	t.Parallel()
 	want := map[string][4]string{
-		"MinSize":                   {bundle.NamespaceGroup, "scale_min_size", "1", "1 to 10000"},
-		"MaxSize":                   {bundle.NamespaceGroup, "scale_max_size", "4", "1 to 10000"},
-		"Cooldown":                  {bundle.NamespaceGroup, "scale_cooldown", "360s", "0s to 10000s"},
-		"MeasureName":               {bundle.NamespaceTrigger, "scale_measure_name", "", ""}, // there NetworkOut
-		"Statistic":                 {bundle.NamespaceTrigger, "scale_statistic", "Average", "Average, Minimum, Maximum or Sum"},
+		"MinSize":     {bundle.NamespaceGroup, "scale_min_size", "1", "1 to 10000"},
+		"MaxSize":     {bundle.NamespaceGroup, "scale_max_size", "4", "1 to 10000"},
+		"Cooldown":    {bundle.NamespaceGroup, "scale_cooldown", "360s", "0s to 10000s"},
+		"MeasureName": {bundle.NamespaceTrigger, "scale_measure_name", "", ""}, // there NetworkOut
+		"Statistic": {bundle.NamespaceTrigger, "scale_statistic", "Average",
+			"Average, Minimum, Maximum or Sum"},
 		"Unit":                      {bundle.NamespaceTrigger, "scale_unit", "", ""},                         // there Bytes
 		"LowerThreshold":            {bundle.NamespaceTrigger, "scale_lower_threshold", "", "0 to 20000000"}, // there 2000000
 		"UpperThreshold":            {bundle.NamespaceTrigger, "scale_upper_threshold", "", "0 to 20000000"}, // there 6000000
@@ -173,7 +174,8 @@ func TestScalingOptions(t *testing.T) {
 		"UpperBreachScaleIncrement": {bundle.NamespaceTrigger, "scale_upper_breach_scale_increment", "1", "1 to 10000"},
 		"Period":                    {bundle.NamespaceTrigger, "scale_period", "300s", "1s to 36000s"},
 		"EvaluationPeriods":         {bundle.NamespaceTrigger, "scale_evaluation_periods", "1", "1 to 600"},
-		"BreachDuration":            {bundle.NamespaceTrigger, "scale_breach_duration", "0s", "0s to 36000s"}, // there 5 minutes
+		// there 5 minutes
+		"BreachDuration": {bundle.NamespaceTrigger, "scale_breach_duration", "0s", "0s to 36000s"},
 	}
 	got := map[string][4]string{}
 	for _, o := range Options() {
@@ -193,13 +195,15 @@ func TestScalingOptions(t *testing.T) {
 
 func TestLookup(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"http-connections", "--http-connections", "http_connections", "TENDRIL_HTTP_CONNECTIONS", "HttpConnections",
+	for _, name := range []string{"http-connections", "--http-connections", "http_connections",
+		"TENDRIL_HTTP_CONNECTIONS", "HttpConnections",
 		"TENDRIL_SQSD_HttpConnections", "concurrency", "-concurrency", "WORKERLESS_CONCURRENCY"} {
 		if o, found := Lookup(name); !found || o.Name != "http-connections" {
 			t.Errorf("%s finds %q", name, o.Name)
 		}
 	}
-	for name, want := range map[string]string{"drain_timeout": "shutdown-timeout", "ConnectionTimeout": "connect-timeout", "poll-for": "wait-time"} {
+	for name, want := range map[string]string{"drain_timeout": "shutdown-timeout",
+		"ConnectionTimeout": "connect-timeout", "poll-for": "wait-time"} {
 		if o, _ := Lookup(name); o.Name != want {
 			t.Errorf("%s finds %q, want %s", name, o.Name, want)
 		}

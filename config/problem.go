@@ -95,7 +95,9 @@ func shown(text string) string {
 		text = "..." + text[i:] // no URL, and perhaps a password in it
 	}
 	text = cut(text)
-	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r == utf8.RuneError }) {
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool {
+		return r <= ' ' || r == 0x7f || r == utf8.RuneError
+	}) {
 		return fmt.Sprintf("%q", text)
 	}
 	return text

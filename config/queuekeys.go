@@ -29,12 +29,15 @@ func queueKeys() []Option {
 		value: checked(func(s *Settings) *string { return &one(s).Name }, allowedQueueName, queueName),
 	}, {
 		Key: "url", Example: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs", Help: "The queue's URL on Amazon SQS.",
-		value: checked(func(s *Settings) *string { return &one(s).URL }, "an http or https URL that ends in the queue's name", queueURL),
+		value: checked(func(s *Settings) *string {
+			return &one(s).URL
+		}, "an http or https URL that ends in the queue's name", queueURL),
 	}, {
 		Key: "arn", Example: "arn:aws:sqs:eu-west-1:123456789012:jobs", Help: "The queue's ARN, in place of its URL.",
 		value: checked(func(s *Settings) *string { return &one(s).URL }, "an ARN that ends in the queue's name", queueURL),
 	}, {
-		Key: "weight", Example: "1", Help: "The queue's share of the first looks; without weights the order of the list is strict.",
+		Key: "weight", Example: "1",
+		Help:  "The queue's share of the first looks; without weights the order of the list is strict.",
 		value: integer(func(s *Settings) *int { return &one(s).Weight }, 1, maxWeight),
 	}, {
 		Key: "max", Example: "10", Help: "The most messages of this queue in work at once.",
@@ -88,7 +91,8 @@ func (l *loader) takeQueues(file string, e entry) {
 		return // of checks among queues that are not right by themselves
 	}
 	if err := checkQueues(queues); err != nil {
-		l.refuse(Problem{Where: origin.Where, Option: "queues", Text: "queues " + err.Error(), Hint: "write weight: 1 below a queue that has none; each name once"})
+		l.refuse(Problem{Where: origin.Where, Option: "queues", Text: "queues " + err.Error(),
+			Hint: "write weight: 1 below a queue that has none; each name once"})
 		return
 	}
 	l.cfg.Queues, l.own = queues, own
@@ -102,7 +106,8 @@ func (l *loader) readQueue(file string, item queueItem) (QueueSettings, []assign
 	if item.pairs == nil {
 		q, err := parseQueue(item.text)
 		if err != nil {
-			l.refuse(Problem{Where: where, Option: "queues", Text: fmt.Sprintf("%s %v", shown(item.text), err), Hint: "write - jobs, or - name: jobs and its settings below"})
+			l.refuse(Problem{Where: where, Option: "queues", Text: fmt.Sprintf("%s %v", shown(item.text), err),
+				Hint: "write - jobs, or - name: jobs and its settings below"})
 		}
 		return q, nil
 	}
@@ -133,10 +138,12 @@ func (l *loader) readQueueKey(file string, e entry, lines map[string]int, scratc
 		l.refuse(l.unknownQueueKey(where, e))
 		return assignment{}, false
 	case lines[e.key] != 0:
-		l.refuse(Problem{Where: where, Option: o.Name, Text: fmt.Sprintf("%s is already set in line %d", e.key, lines[e.key]), Hint: "keep one of the two lines"})
+		l.refuse(Problem{Where: where, Option: o.Name,
+			Text: fmt.Sprintf("%s is already set in line %d", e.key, lines[e.key]), Hint: "keep one of the two lines"})
 		return assignment{}, false
 	case e.null && o.Default != unset:
-		l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " has no value", Hint: fmt.Sprintf("write %s: %s, or delete the line", e.key, o.example())})
+		l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " has no value",
+			Hint: fmt.Sprintf("write %s: %s, or delete the line", e.key, o.example())})
 		return assignment{}, false
 	case e.null:
 		e.text = unset
@@ -161,13 +168,16 @@ func (l *loader) checkQueueKeys(where string, lines map[string]int, refused bool
 			case first == "":
 				first = k
 			default:
-				l.refuse(Problem{Where: where, Option: "queues", Text: fmt.Sprintf("this queue has %s (line %d) and %s (line %d), of which one can be", first, lines[first], k, lines[k]), Hint: "delete one of them"})
+				l.refuse(Problem{Where: where, Option: "queues",
+					Text: fmt.Sprintf("this queue has %s (line %d) and %s (line %d), of which one can be", first, lines[first], k,
+						lines[k]), Hint: "delete one of them"})
 			}
 		}
 		return first
 	}
 	if one("name", "url", "arn") == "" && !refused {
-		l.refuse(Problem{Where: where, Option: "queues", Text: "this queue is not named", Hint: "write name: jobs, or url: or arn: for a queue on Amazon SQS"})
+		l.refuse(Problem{Where: where, Option: "queues", Text: "this queue is not named",
+			Hint: "write name: jobs, or url: or arn: for a queue on Amazon SQS"})
 	}
 	one("target", "function", "lambda")
 }
@@ -192,7 +202,8 @@ func (l *loader) unknownQueueKey(where string, e entry) Problem {
 	case len(near) > 0:
 		p.Hint = "did you mean " + orList(near) + "?"
 	case err == nil && nameErr == nil:
-		p.Hint = fmt.Sprintf("for a queue and its weight write %s:%s without a blank, or name: %s and weight: %s", e.key, cut(e.text), e.key, cut(e.text))
+		p.Hint = fmt.Sprintf("for a queue and its weight write %s:%s without a blank, or name: %s and weight: %s", e.key,
+			cut(e.text), e.key, cut(e.text))
 	default:
 		p.Hint = "a queue may have " + strings.Join(names, ", ")
 	}

@@ -125,8 +125,9 @@ func (s *Settings) AnyToOwnApp() bool {
 // queueList is the option queues in its text form.
 func queueList() value {
 	return value{
-		kind:    List,
-		allowed: fmt.Sprintf("1 to %d names, URLs or ARNs of queues with commas between, either all with \":1\" to \":%d\" behind for a weight or none", maxQueues, maxWeight),
+		kind: List,
+		allowed: fmt.Sprintf("1 to %d names, URLs or ARNs of queues with commas between, either all with \":1\" to "+
+			"\":%d\" behind for a weight or none", maxQueues, maxWeight),
 		nearest: mendQueues,
 		set: func(s *Settings, text string) error {
 			queues, err := parseQueues(text)
@@ -158,7 +159,8 @@ func parseQueue(item string) (QueueSettings, error) {
 	if weighted {
 		n, err := strconv.Atoi(weight)
 		if err != nil || n < 1 || n > maxWeight {
-			return q, fmt.Errorf("has the weight %s for %s, which is no number from 1 to %d", shown(weight), shown(ref), maxWeight)
+			return q, fmt.Errorf("has the weight %s for %s, which is no number from 1 to %d", shown(weight), shown(ref),
+				maxWeight)
 		}
 		q.Weight = n
 	}
@@ -215,7 +217,8 @@ func checkQueues(queues []QueueSettings) error {
 			if first.Weight > 0 {
 				with, without = without, with
 			}
-			return fmt.Errorf("has a weight for %s and none for %s: give every queue a weight, or none for strict order", with, without)
+			return fmt.Errorf("has a weight for %s and none for %s: give every queue a weight, or none for strict order", with,
+				without)
 		}
 	}
 	return nil

@@ -90,10 +90,12 @@ func TestQueuesKeepTheirText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		weighted := rapid.Bool().Draw(t, "weighted")
-		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Za-z0-9_-]{1,20}(\.fifo)?`), 1, 10, rapid.ID[string]).Draw(t, "names")
+		names := rapid.SliceOfNDistinct(rapid.StringMatching(`[A-Za-z0-9_-]{1,20}(\.fifo)?`), 1, 10,
+			rapid.ID[string]).Draw(t, "names")
 		var items []string
 		for _, n := range names {
-			item := rapid.SampledFrom([]string{"", "http://127.0.0.1:9324/000000000000/", "arn:aws:sqs:eu-west-1:123456789012:"}).Draw(t, "place") + n
+			item := rapid.SampledFrom([]string{"", "http://127.0.0.1:9324/000000000000/",
+				"arn:aws:sqs:eu-west-1:123456789012:"}).Draw(t, "place") + n
 			if weighted {
 				item += fmt.Sprint(":", rapid.IntRange(1, maxWeight).Draw(t, "weight"))
 			}
@@ -115,7 +117,8 @@ func TestQueuesKeepTheirText(t *testing.T) {
 // FuzzQueues: any text is read as a list of queues that are told apart, or is
 // refused.
 func FuzzQueues(f *testing.F) {
-	for _, text := range []string{"a,b", "a:3,b:2", someURL + ":2," + someARN + ":1", "a::1", "arn:,://:", "https://u:p@h/q:1"} {
+	for _, text := range []string{"a,b", "a:3,b:2", someURL + ":2," + someARN + ":1", "a::1", "arn:,://:",
+		"https://u:p@h/q:1"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

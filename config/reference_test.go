@@ -8,7 +8,8 @@ import (
 
 // Groups returns the groups in the order in which they are shown.
 func Groups() []Group {
-	return []Group{GroupQueue, GroupDelivery, GroupFunction, GroupTimeouts, GroupRetries, GroupLimits, GroupApp, GroupScaling, GroupEmbedded, GroupPeriodic, GroupConsole, GroupMetrics, GroupOutput, GroupStop}
+	return []Group{GroupQueue, GroupDelivery, GroupFunction, GroupTimeouts, GroupRetries, GroupLimits, GroupApp,
+		GroupScaling, GroupEmbedded, GroupPeriodic, GroupConsole, GroupMetrics, GroupOutput, GroupStop}
 }
 
 // Reference returns the page that documents every option, in Markdown:
@@ -22,13 +23,14 @@ func Reference() string {
 		if g == GroupScaling {
 			b.WriteString(referenceScaling)
 		}
-		writeTable(&b, []string{"flag", "variable", "key", "Elastic Beanstalk", "default", "allowed", "meaning"}, func(row func(...string)) {
-			for _, o := range options {
-				if o.Group == g {
-					row(code("--"+o.Name), code(o.Variable), code(o.Key), code(o.Beanstalk), defaultCell(&o), o.Allowed, o.Help)
+		writeTable(&b, []string{"flag", "variable", "key", "Elastic Beanstalk", "default", "allowed", "meaning"},
+			func(row func(...string)) {
+				for _, o := range options {
+					if o.Group == g {
+						row(code("--"+o.Name), code(o.Variable), code(o.Key), code(o.Beanstalk), defaultCell(&o), o.Allowed, o.Help)
+					}
 				}
-			}
-		})
+			})
 	}
 	b.WriteString(referenceServe)
 	var serve []string
@@ -70,18 +72,19 @@ func Reference() string {
 // writeOtherNames lists the names that other programs have for an option.
 func writeOtherNames(b *strings.Builder, options []Option) {
 	b.WriteString(referenceNames)
-	writeTable(b, []string{"key", "other flags", "other variables", "variables of other daemons"}, func(row func(...string)) {
-		for _, o := range options {
-			if len(o.Aliases)+len(o.OtherVariables)+len(o.cloneVariables) == 0 {
-				continue
+	writeTable(b, []string{"key", "other flags", "other variables", "variables of other daemons"},
+		func(row func(...string)) {
+			for _, o := range options {
+				if len(o.Aliases)+len(o.OtherVariables)+len(o.cloneVariables) == 0 {
+					continue
+				}
+				var flags []string
+				for _, a := range o.Aliases {
+					flags = append(flags, "--"+a)
+				}
+				row(code(o.Key), codes(flags), codes(o.OtherVariables), codes(o.cloneVariables))
 			}
-			var flags []string
-			for _, a := range o.Aliases {
-				flags = append(flags, "--"+a)
-			}
-			row(code(o.Key), codes(flags), codes(o.OtherVariables), codes(o.cloneVariables))
-		}
-	})
+		})
 }
 
 // writeTable writes a Markdown table; fill calls row for each line of it.

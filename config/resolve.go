@@ -141,7 +141,8 @@ func (v *view) overlay(own []assignment) {
 		v.s.HTTPPath = path
 		v.own["http_path"] = v.own["target"]
 	case v.s.HTTPPath != path:
-		v.refuse(Problem{Where: v.own["target"].Where, Option: "target", Text: fmt.Sprintf("the target has the path %s and http_path is %s (%s)", shown(path), v.s.HTTPPath, chosen),
+		v.refuse(Problem{Where: v.own["target"].Where, Option: "target",
+			Text: fmt.Sprintf("the target has the path %s and http_path is %s (%s)", shown(path), v.s.HTTPPath, chosen),
 			Hint: "leave the path out of one of them"})
 	}
 }
@@ -162,12 +163,15 @@ func (v *view) place() {
 	case q.URL != "" && s.Backend != BackendEmbedded:
 		because(BackendSQS, "it has a URL or an ARN")
 	case q.URL != "" && own.Layer != Default:
-		v.refuse(Problem{Where: own.Where, Option: "backend", Text: fmt.Sprintf("the queue cannot be embedded and be at %s", shown(q.URL)), Hint: "delete one of them"})
+		v.refuse(Problem{Where: own.Where, Option: "backend",
+			Text: fmt.Sprintf("the queue cannot be embedded and be at %s", shown(q.URL)), Hint: "delete one of them"})
 	case q.URL != "" && chosen.Layer <= queues.Layer:
-		v.refuse(Problem{Where: chosen.Where, Option: "backend", Text: fmt.Sprintf("the queue %s cannot be embedded and be at the URL of %s", q.Name, queues),
+		v.refuse(Problem{Where: chosen.Where, Option: "backend",
+			Text: fmt.Sprintf("the queue %s cannot be embedded and be at the URL of %s", q.Name, queues),
 			Hint: "write its name alone there, or delete the backend"})
 	case q.URL != "":
-		v.warning(queues.Where, "queues", fmt.Sprintf("the URL of %s is set aside: %s says that the queue is embedded", q.Name, chosen), "")
+		v.warning(queues.Where, "queues",
+			fmt.Sprintf("the URL of %s is set aside: %s says that the queue is embedded", q.Name, chosen), "")
 		q.URL = ""
 	case s.Backend == BackendAuto && s.Function != "":
 		because(BackendSQS, "its messages go to a function on AWS")
@@ -184,10 +188,12 @@ func (l *loader) deriveDestination() {
 	for _, other := range names[min(1, len(names)):] {
 		first := names[0]
 		if l.origin(first).Layer == l.origin(other).Layer {
-			l.clash(other, fmt.Sprintf("messages can go to the %s of %s or to this %s", first, l.origin(first), other), "delete one of them, or set each for a queue of its own below queues")
+			l.clash(other, fmt.Sprintf("messages can go to the %s of %s or to this %s", first, l.origin(first), other),
+				"delete one of them, or set each for a queue of its own below queues")
 			continue
 		}
-		l.about(other, fmt.Sprintf("%s is set aside: messages go to the %s of %s", l.named(other), first, l.origin(first)), "")
+		l.about(other, fmt.Sprintf("%s is set aside: messages go to the %s of %s", l.named(other), first, l.origin(first)),
+			"")
 		switch other {
 		case "target":
 			l.cfg.Target = ""

@@ -307,7 +307,8 @@ func healthcheck(text string) (string, error) {
 func loopbackAddress(text string) (string, error) {
 	text, err := listenAddress(text)
 	if err == nil && !isLoopback(text) {
-		err = errors.New("is no loopback address: this release does not ask who connects, so that it serves its own machine only")
+		err = errors.New("is no loopback address: this release does not ask who connects, so that it serves its own " +
+			"machine only")
 	}
 	return text, err
 }

@@ -49,7 +49,9 @@ func (l *loader) deriveScaling() {
 	l.deriveThresholds()
 	l.derivePeriod()
 	if s := &l.cfg.Settings; s.ScaleMaxSize < s.ScaleMinSize {
-		l.deriveLargest("scale-max-size", "scale-min-size", func() { s.ScaleMaxSize = s.ScaleMinSize }, func() { s.ScaleMinSize = s.ScaleMaxSize })
+		l.deriveLargest("scale-max-size", "scale-min-size", func() {
+			s.ScaleMaxSize = s.ScaleMinSize
+		}, func() { s.ScaleMinSize = s.ScaleMaxSize })
 	}
 }
 
@@ -78,7 +80,8 @@ func (l *loader) deriveProcesses() {
 			name, from string
 			field      *int
 			size       int
-		}{{"processes-min", "scale-min-size", &s.ProcessesMin, s.ScaleMinSize}, {"processes-max", "scale-max-size", &s.ProcessesMax, s.ScaleMaxSize}} {
+		}{{"processes-min", "scale-min-size", &s.ProcessesMin, s.ScaleMinSize},
+			{"processes-max", "scale-max-size", &s.ProcessesMax, s.ScaleMaxSize}} {
 			switch {
 			case l.isSet(bound.name):
 				l.setAside("nothing is scaled by it: "+l.cite(bound.name)+" counts", bound.from)
@@ -86,13 +89,16 @@ func (l *loader) deriveProcesses() {
 				*bound.field = min(bound.size, maxProcesses)
 				l.settle(bound.name, bound.from)
 				if bound.size > maxProcesses {
-					l.about(bound.from, fmt.Sprintf("%s counts as %d: there are no more processes on one machine", l.named(bound.from), maxProcesses), "")
+					l.about(bound.from, fmt.Sprintf("%s counts as %d: there are no more processes on one machine",
+						l.named(bound.from), maxProcesses), "")
 				}
 			}
 		}
 	}
 	if s.ProcessesMax < s.ProcessesMin {
-		l.deriveLargest("processes-max", "processes-min", func() { s.ProcessesMax = s.ProcessesMin }, func() { s.ProcessesMin = s.ProcessesMax })
+		l.deriveLargest("processes-max", "processes-min", func() {
+			s.ProcessesMax = s.ProcessesMin
+		}, func() { s.ProcessesMin = s.ProcessesMax })
 	}
 	if !l.isSet("scale-target") && s.ProcessesMax > s.ProcessesMin {
 		s.ScaleTarget = ScaleProcesses
@@ -109,7 +115,9 @@ func (l *loader) deriveMeasure() {
 	}
 	from := l.origin("scale-measure-name")
 	if s.ScaleTarget != ScaleNone {
-		l.about("scale-measure-name", fmt.Sprintf("%s is not measured here, and is set aside with its thresholds: the size follows the backlog and the deliveries in work", s.ScaleMeasureName),
+		l.about("scale-measure-name",
+			fmt.Sprintf("%s is not measured here, and is set aside with its thresholds: the size follows the backlog and the "+
+				"deliveries in work", s.ScaleMeasureName),
 			"write "+orList(ownMeasures())+" to have a trigger")
 	}
 	s.ScaleMeasureName, s.ScaleUnit, s.ScaleLowerThreshold, s.ScaleUpperThreshold = "", "", 0, 0
@@ -148,7 +156,9 @@ func (l *loader) setAsideThresholds() {
 		l.cfg.chains[t.name] = append(l.cfg.chains[t.name], Setting{}) // nobody's, to be settled
 	}
 	if len(aside) > 0 && s.ScaleTarget != ScaleNone {
-		l.about("scale-measure-name", "set aside, as meant for another measure than "+s.ScaleMeasureName+": "+strings.Join(aside, ", "), "set the thresholds where the measure is set, unless its usual ones will do")
+		l.about("scale-measure-name",
+			"set aside, as meant for another measure than "+s.ScaleMeasureName+": "+strings.Join(aside, ", "),
+			"set the thresholds where the measure is set, unless its usual ones will do")
 	}
 }
 
@@ -186,7 +196,8 @@ func (l *loader) deriveThresholds() {
 		return
 	}
 	if s.ScaleUnit != "" && s.ScaleUnit != unit {
-		l.about("scale-unit", fmt.Sprintf("%s has no effect: %s is measured in %s", l.named("scale-unit"), s.ScaleMeasureName, unit), "")
+		l.about("scale-unit",
+			fmt.Sprintf("%s has no effect: %s is measured in %s", l.named("scale-unit"), s.ScaleMeasureName, unit), "")
 		s.ScaleUnit = unit
 		l.record("scale-unit", l.origin("scale-unit"))
 	} else if s.ScaleUnit == "" {
@@ -207,7 +218,9 @@ func (l *loader) deriveThresholds() {
 		l.settle("scale-lower-threshold", s.ScaleMeasureName)
 	}
 	if s.ScaleLowerThreshold >= s.ScaleUpperThreshold {
-		l.clash("scale-lower-threshold", fmt.Sprintf("%s is not below %s", l.named("scale-lower-threshold"), l.cite("scale-upper-threshold")), "leave room between them: else the size goes to and fro")
+		l.clash("scale-lower-threshold",
+			fmt.Sprintf("%s is not below %s", l.named("scale-lower-threshold"), l.cite("scale-upper-threshold")),
+			"leave room between them: else the size goes to and fro")
 	}
 }
 
@@ -247,12 +260,15 @@ func (l *loader) bundled() []bundle.Setting {
 // warnScaling tells of scaling that scales nothing.
 func (l *loader) warnScaling() {
 	s := &l.cfg.Settings
-	trigger := []string{"scale-statistic", "scale-unit", "scale-lower-threshold", "scale-upper-threshold", "scale-lower-breach-scale-increment", "scale-upper-breach-scale-increment",
+	trigger := []string{"scale-statistic", "scale-unit", "scale-lower-threshold", "scale-upper-threshold",
+		"scale-lower-breach-scale-increment", "scale-upper-breach-scale-increment",
 		"scale-period", "scale-evaluation-periods", "scale-breach-duration"}
 	switch {
 	case s.ScaleTarget == ScaleNone:
-		l.setAside("nothing is scaled; --scale-target=processes scales the processes of the app on this machine", slices.Concat([]string{"scale-min-size", "scale-max-size", "scale-cooldown", "scale-measure-name"}, trigger)...)
-		for _, name := range append([]string{"scale-drain-within", "scale-target-busy", "scale-cooldown", "scale-measure-name"}, trigger...) {
+		l.setAside("nothing is scaled; --scale-target=processes scales the processes of the app on this machine",
+			slices.Concat([]string{"scale-min-size", "scale-max-size", "scale-cooldown", "scale-measure-name"}, trigger)...)
+		for _, name := range append([]string{"scale-drain-within", "scale-target-busy", "scale-cooldown",
+			"scale-measure-name"}, trigger...) {
 			if l.origin(name).Layer > FromBundle { // a bundle made for a fleet has them, and is right
 				l.idle(name, "with scale-target none", "set scale-target, to processes for instance")
 			}
@@ -261,7 +277,8 @@ func (l *loader) warnScaling() {
 			l.idle("processes-max", "with scale-target none", "set scale-target to processes")
 		}
 	case s.ScaleMeasureName == "":
-		l.setAside("no measure is named that there is here, so that the size follows the backlog and the deliveries in work", trigger...)
+		l.setAside("no measure is named that there is here, so that the size follows the backlog and the deliveries "+
+			"in work", trigger...)
 		for _, name := range trigger {
 			if l.origin(name).Layer > FromBundle {
 				l.idle(name, "without scale-measure-name", "set scale-measure-name, to BacklogPerProcess for instance")
@@ -273,7 +290,9 @@ func (l *loader) warnScaling() {
 		}
 	}
 	if s.ScaleTarget != ScaleNone && s.ScaleTarget != ScaleProcesses && !l.cfg.AnyOnSQS() {
-		l.about("scale-target", fmt.Sprintf("%s scales instances, and the queue of each is its own: it is embedded", l.named("scale-target")), "scale processes, or take a queue on Amazon SQS that the instances share")
+		l.about("scale-target",
+			fmt.Sprintf("%s scales instances, and the queue of each is its own: it is embedded", l.named("scale-target")),
+			"scale processes, or take a queue on Amazon SQS that the instances share")
 	}
 	if s.ProcessesMax > 1 && !l.cfg.AnyToOwnApp() {
 		l.idle("processes-max", "where no messages go to an app that is started here", "")

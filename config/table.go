@@ -11,39 +11,52 @@ const (
 
 func queueOptions() []Option {
 	return []Option{{
-		Name: "queue-url", Group: GroupQueue, Example: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs", Beanstalk: "WorkerQueueURL", DaemonKey: "queue_url",
+		Name: "queue-url", Group: GroupQueue, Example: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
+		Beanstalk: "WorkerQueueURL", DaemonKey: "queue_url",
 		cloneVariables: []string{"SQSD_QUEUE_URL"},
 		DefaultNote:    "none: the queue is embedded",
 		Help:           "The URL or ARN of an Amazon SQS queue, standard or FIFO, to take messages from.",
-		value:          checked(func(s *Settings) *string { return &s.QueueURL }, "an http or https URL that ends in the queue's name, or an ARN", queueURL),
+		value: checked(func(s *Settings) *string {
+			return &s.QueueURL
+		}, "an http or https URL that ends in the queue's name, or an ARN", queueURL),
 	}, {
 		Name: "queue", Group: GroupQueue, Example: "jobs",
 		cloneVariables: []string{"SQSD_QUEUE_NAME"},
 		DefaultNote:    "the environment's name",
-		Help:           "The name of the queue: embedded, or with --backend sqs on Amazon SQS. A name that ends in .fifo makes a FIFO queue.",
-		value:          checked(func(s *Settings) *string { return &s.Queue }, allowedQueueName, queueName),
+		Help: "The name of the queue: embedded, or with --backend sqs on Amazon SQS. A name that ends in .fifo " +
+			"makes a FIFO queue.",
+		value: checked(func(s *Settings) *string { return &s.Queue }, allowedQueueName, queueName),
 	}, {
-		Name: "queues", Group: GroupQueue, Example: "payments:3,submissions:2,default:1", OtherVariables: []string{"WORKERLESS_QUEUES"}, list: true,
+		Name: "queues", Group: GroupQueue, Example: "payments:3,submissions:2,default:1",
+		OtherVariables: []string{"WORKERLESS_QUEUES"}, list: true,
 		DefaultNote: "the one queue of --queue or --queue-url",
-		Help:        "Several queues, in strict order of priority, or each with a weight that is its share of the first looks.",
-		value:       queueList(),
+		Help: "Several queues, in strict order of priority, or each with a weight that is its share of the first " +
+			"looks.",
+		value: queueList(),
 	}, {
 		Name: "name", Group: GroupQueue, Example: "jobs", OtherVariables: []string{"WORKERLESS_NAME"},
 		DefaultNote: "the environment-name, else the name of the app's folder, else tendril",
-		Help:        "The environment's name; the embedded queue is named after it, and the namespace of its metrics in CloudWatch.",
-		value:       checked(func(s *Settings) *string { return &s.Name }, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
+		Help: "The environment's name; the embedded queue is named after it, and the namespace of its metrics in " +
+			"CloudWatch.",
+		value: checked(func(s *Settings) *string {
+			return &s.Name
+		}, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
 	}, {
 		Name: "backend", Group: GroupQueue, Default: BackendAuto, PerQueue: true,
 		Help:  "Where the queue lives; auto is sqs for a URL or an ARN and where --function is given, else embedded.",
 		value: choice(func(s *Settings) *string { return &s.Backend }, BackendAuto, BackendEmbedded, BackendSQS),
 	}, {
-		Name: "region", Group: GroupQueue, Default: "us-east-1", DefaultNote: "or the one in the queue's URL or ARN", Serve: true,
+		Name: "region", Group: GroupQueue, Default: "us-east-1", DefaultNote: "or the one in the queue's URL or ARN",
+		Serve:          true,
 		OtherVariables: []string{"AWS_REGION", "AWS_DEFAULT_REGION"},
 		cloneVariables: []string{"SQSD_QUEUE_REGION", "SQSD_QUEUE_REGION_NAME"},
 		Help:           "The AWS region of the queue; also the one that the app and the embedded queues' ARNs get.",
-		value:          checked(func(s *Settings) *string { return &s.Region }, "lower-case letters, digits and \"-\", such as eu-west-1", region),
+		value: checked(func(s *Settings) *string {
+			return &s.Region
+		}, "lower-case letters, digits and \"-\", such as eu-west-1", region),
 	}, {
-		Name: "endpoint-url", Group: GroupQueue, Example: "http://127.0.0.1:4566", DefaultNote: "AWS_ENDPOINT_URL_SQS, else Amazon's",
+		Name: "endpoint-url", Group: GroupQueue, Example: "http://127.0.0.1:4566",
+		DefaultNote:    "AWS_ENDPOINT_URL_SQS, else Amazon's",
 		cloneVariables: []string{"SQSD_AWS_ENDPOINT"},
 		Help:           "Where the SQS protocol is spoken, for a server that is not Amazon's.",
 		value:          checked(func(s *Settings) *string { return &s.EndpointURL }, "an http or https URL", endpointURL),
@@ -59,44 +72,59 @@ func queueOptions() []Option {
 		value: duration(func(s *Settings) *time.Duration { return &s.Sleep }, 0, time.Hour),
 	}, {
 		Name: "max-wait", Group: GroupQueue, Default: "0s", DefaultNote: "off", PerQueue: true,
-		Help:  "At what age a message gets the next turn whatever the order of the queues says, so that none starves; 0 is off.",
+		Help: "At what age a message gets the next turn whatever the order of the queues says, so that none starves; 0 " +
+			"is off.",
 		value: duration(func(s *Settings) *time.Duration { return &s.MaxWait }, 0, twoWeeks),
 	}, {
 		Name: "delete-linger", Group: GroupQueue, Default: "100ms",
-		Help:  "How long the delete of a finished message may wait for others, so that ten share one call; FIFO queues never wait.",
+		Help: "How long the delete of a finished message may wait for others, so that ten share one call; FIFO queues " +
+			"never wait.",
 		value: duration(func(s *Settings) *time.Duration { return &s.DeleteLinger }, 0, time.Second),
 	}}
 }
 
 func deliveryOptions() []Option {
 	return []Option{{
-		Name: "target", Group: GroupDelivery, PerQueue: true, Example: "http://127.0.0.1:8080", DefaultNote: "the app that tendril starts, on its port",
+		Name: "target", Group: GroupDelivery, PerQueue: true, Example: "http://127.0.0.1:8080",
+		DefaultNote:    "the app that tendril starts, on its port",
 		cloneVariables: []string{"SQSD_HTTP_URL", "SQSD_WORKER_HTTP_URL", "SQSD_WORKER_HTTP_HOST"},
 		Help:           "The URL of an app that runs already; a path in it is the http-path.",
-		value:          checked(func(s *Settings) *string { return &s.Target }, "http://HOST:PORT, https://HOST:PORT or unix:///PATH", targetURL),
+		value: checked(func(s *Settings) *string {
+			return &s.Target
+		}, "http://HOST:PORT, https://HOST:PORT or unix:///PATH", targetURL),
 	}, {
-		Name: "http-path", Live: true, Group: GroupDelivery, PerQueue: true, Beanstalk: "HttpPath", DaemonKey: "http_path", Default: "/",
+		Name: "http-path", Live: true, Group: GroupDelivery, PerQueue: true, Beanstalk: "HttpPath", DaemonKey: "http_path",
+		Default:        "/",
 		cloneVariables: []string{"SQSD_WORKER_HTTP_PATH"},
 		Help:           "The path that every message is posted to.",
-		value:          checked(func(s *Settings) *string { return &s.HTTPPath }, "a path on the app, such as /jobs, without .. and // and #, up to 2048 bytes", httpPath),
+		value: checked(func(s *Settings) *string {
+			return &s.HTTPPath
+		}, "a path on the app, such as /jobs, without .. and // and #, up to 2048 bytes", httpPath),
 	}, {
-		Name: "mime-type", Live: true, Group: GroupDelivery, PerQueue: true, Beanstalk: "MimeType", DaemonKey: "mime_type", Default: "application/json",
+		Name: "mime-type", Live: true, Group: GroupDelivery, PerQueue: true, Beanstalk: "MimeType", DaemonKey: "mime_type",
+		Default:        "application/json",
 		cloneVariables: []string{"SQSD_HTTP_CONTENT_TYPE", "SQSD_WORKER_HTTP_REQUEST_CONTENT_TYPE"},
 		Help:           "The Content-Type of every POST.",
-		value:          checked(func(s *Settings) *string { return &s.MimeType }, "1 to 255 printable ASCII characters", mimeType),
+		value: checked(func(s *Settings) *string {
+			return &s.MimeType
+		}, "1 to 255 printable ASCII characters", mimeType),
 	}, {
-		Name: "http-connections", Live: true, Group: GroupDelivery, Beanstalk: "HttpConnections", DaemonKey: "http_connections", Default: "50",
+		Name: "http-connections", Live: true, Group: GroupDelivery, Beanstalk: "HttpConnections",
+		DaemonKey: "http_connections", Default: "50",
 		Aliases: []string{"concurrency"}, OtherVariables: []string{"WORKERLESS_CONCURRENCY"},
 		cloneVariables: []string{"SQSD_HTTP_MAX_CONNS", "SQSD_WORKER_CONCURRENCY"},
 		Help:           "The most messages in work at once, over all queues; in batches, the most invocations.",
 		value:          integer(func(s *Settings) *int { return &s.HTTPConnections }, 1, 1000),
 	}, {
 		Name: "success-codes", Live: true, Group: GroupDelivery, Default: "200", list: true,
-		Help:  "The statuses of an answer that mean the message is done and can be deleted.",
-		value: checked(func(s *Settings) *string { return &s.SuccessCodes }, "statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", successCodes),
+		Help: "The statuses of an answer that mean the message is done and can be deleted.",
+		value: checked(func(s *Settings) *string {
+			return &s.SuccessCodes
+		}, "statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", successCodes),
 	}, {
 		Name: "header-budget", Group: GroupDelivery, Default: "8KiB",
-		Help:  "How many bytes the headers made of message attributes may take; what does not fit is left out and counted in a header.",
+		Help: "How many bytes the headers made of message attributes may take; what does not fit is left out and counted " +
+			"in a header.",
 		value: size(func(s *Settings) *int64 { return &s.HeaderBudget }, 256, 64<<10),
 	}, {
 		Name: "keepalive", Group: GroupDelivery, DaemonKey: "keepalive", Default: "true",
@@ -107,20 +135,26 @@ func deliveryOptions() []Option {
 		Help:  "Whether a message that is a notification of SNS is delivered without its envelope.",
 		value: onOff(func(s *Settings) *bool { return &s.ViaSNS }),
 	}, {
-		Name: "s3-payloads", Group: GroupDelivery, Example: "my-payloads", DefaultNote: "off: a pointer is delivered as it is", list: true,
-		Help:  "The S3 buckets from which large bodies are fetched that a message only points to; a pointer to any other bucket is refused.",
-		value: list(func(s *Settings) *[]string { return &s.S3Payloads }, "names of buckets with commas between, or off", bucketName),
+		Name: "s3-payloads", Group: GroupDelivery, Example: "my-payloads",
+		DefaultNote: "off: a pointer is delivered as it is", list: true,
+		Help: "The S3 buckets from which large bodies are fetched that a message only points to; a pointer to any other " +
+			"bucket is refused.",
+		value: list(func(s *Settings) *[]string {
+			return &s.S3Payloads
+		}, "names of buckets with commas between, or off", bucketName),
 	}}
 }
 
 func timeoutOptions() []Option {
 	return []Option{{
-		Name: "connect-timeout", Live: true, Group: GroupTimeouts, Beanstalk: "ConnectTimeout", DaemonKey: "connect_timeout", Default: "5s",
+		Name: "connect-timeout", Live: true, Group: GroupTimeouts, Beanstalk: "ConnectTimeout",
+		DaemonKey: "connect_timeout", Default: "5s",
 		beanstalkAliases: []string{"ConnectionTimeout", "Connection timeout"},
 		Help:             "How long a connect to the app may take.",
 		value:            duration(func(s *Settings) *time.Duration { return &s.ConnectTimeout }, time.Second, time.Minute),
 	}, {
-		Name: "inactivity-timeout", Live: true, Group: GroupTimeouts, PerQueue: true, Beanstalk: "InactivityTimeout", DaemonKey: "inactivity_timeout", Default: "180s",
+		Name: "inactivity-timeout", Live: true, Group: GroupTimeouts, PerQueue: true, Beanstalk: "InactivityTimeout",
+		DaemonKey: "inactivity_timeout", Default: "180s",
 		Help:  "How long the app may be silent before the attempt has failed; each byte from it starts the time anew.",
 		value: duration(func(s *Settings) *time.Duration { return &s.InactivityTimeout }, time.Second, 36000*time.Second),
 	}, {
@@ -128,15 +162,18 @@ func timeoutOptions() []Option {
 		Help:  "How long one attempt may take in all, however lively the app is; 0 is off.",
 		value: duration(func(s *Settings) *time.Duration { return &s.Deadline }, 0, twelveHours),
 	}, {
-		Name: "visibility-timeout", Group: GroupTimeouts, PerQueue: true, Beanstalk: "VisibilityTimeout", DaemonKey: "visibility_timeout", Default: "300s",
+		Name: "visibility-timeout", Group: GroupTimeouts, PerQueue: true, Beanstalk: "VisibilityTimeout",
+		DaemonKey: "visibility_timeout", Default: "300s",
 		Help:  "How long a received message is hidden from other receivers; extended while the app works on it.",
 		value: duration(func(s *Settings) *time.Duration { return &s.VisibilityTimeout }, 0, twelveHours),
 	}, {
-		Name: "error-visibility-timeout", Live: true, Group: GroupTimeouts, PerQueue: true, Example: "30s", Beanstalk: "ErrorVisibilityTimeout", DaemonKey: "error_visibility_timeout", Default: unset,
+		Name: "error-visibility-timeout", Live: true, Group: GroupTimeouts, PerQueue: true, Example: "30s",
+		Beanstalk: "ErrorVisibilityTimeout", DaemonKey: "error_visibility_timeout", Default: unset,
 		Help:  "How long a failed message is hidden before the next attempt; unset lets its visibility timeout run out.",
 		value: optionalDuration(func(s *Settings) **time.Duration { return &s.ErrorVisibilityTimeout }, 0, twelveHours),
 	}, {
-		Name: "retention-period", Live: true, Group: GroupTimeouts, PerQueue: true, Beanstalk: "RetentionPeriod", DaemonKey: "retention_period", Default: "345600s",
+		Name: "retention-period", Live: true, Group: GroupTimeouts, PerQueue: true, Beanstalk: "RetentionPeriod",
+		DaemonKey: "retention_period", Default: "345600s",
 		Help:  "How long after its first receive a message is still tried; an older one is deleted unposted, and counted.",
 		value: duration(func(s *Settings) *time.Duration { return &s.RetentionPeriod }, time.Minute, twoWeeks),
 	}}
@@ -145,7 +182,8 @@ func timeoutOptions() []Option {
 func retryOptions() []Option {
 	return []Option{{
 		Name: "max-retries", Group: GroupRetries, Beanstalk: "MaxRetries", Default: "10",
-		Help:  "How often a message is received before it goes to the dead-letter queue; a queue on Amazon SQS keeps its own redrive policy.",
+		Help: "How often a message is received before it goes to the dead-letter queue; a queue on Amazon SQS keeps its " +
+			"own redrive policy.",
 		value: integer(func(s *Settings) *int { return &s.MaxRetries }, 1, 1000),
 	}, {
 		Name: "respect-retry-after", Live: true, Group: GroupRetries, Default: "false",
@@ -165,7 +203,8 @@ func retryOptions() []Option {
 		value: integer(func(s *Settings) *int { return &s.BackoffDoublings }, 0, 16),
 	}, {
 		Name: "backoff-jitter", Live: true, Group: GroupRetries, Default: "0",
-		Help:  "By how many per cent a pause may be shortened at random, so that what failed together does not return together.",
+		Help: "By how many per cent a pause may be shortened at random, so that what failed together does not return " +
+			"together.",
 		value: integer(func(s *Settings) *int { return &s.BackoffJitter }, 0, 100),
 	}}
 }

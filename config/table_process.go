@@ -12,17 +12,19 @@ func appOptions() []Option {
 		Help:  "The port that the app is told to listen on, as its PORT.",
 		value: integer(func(s *Settings) *int { return &s.Port }, 1, 65535),
 	}, {
-		Name: "healthcheck", Group: GroupApp, Example: "HTTP:5000/health", DaemonKey: "healthcheck", DefaultNote: "TCP on the app's port",
-		Help:  "What must answer before messages are received; the port stands for that of each copy.",
-		value: checked(func(s *Settings) *string { return &s.Healthcheck }, "TCP:PORT or HTTP:PORT/PATH", healthcheck),
+		Name: "healthcheck", Group: GroupApp, Example: "HTTP:5000/health", DaemonKey: "healthcheck",
+		DefaultNote: "TCP on the app's port",
+		Help:        "What must answer before messages are received; the port stands for that of each copy.",
+		value:       checked(func(s *Settings) *string { return &s.Healthcheck }, "TCP:PORT or HTTP:PORT/PATH", healthcheck),
 	}, {
 		Name: "app-ready-timeout", Group: GroupApp, Default: "300s",
 		Help:  "How long the app may take to be ready at the start before tendril gives up; 0 is for ever.",
 		value: duration(func(s *Settings) *time.Duration { return &s.AppReadyTimeout }, 0, twelveHours),
 	}, {
-		Name: "app-grace", Group: GroupApp, Default: "10s", OtherVariables: []string{"WORKER_SHUTDOWN_DELAY"}, properties: []string{"WORKER_SHUTDOWN_DELAY"},
-		Help:  "How long the app may take to end after TERM before its whole process group gets KILL.",
-		value: duration(func(s *Settings) *time.Duration { return &s.AppGrace }, 0, twelveHours),
+		Name: "app-grace", Group: GroupApp, Default: "10s", OtherVariables: []string{"WORKER_SHUTDOWN_DELAY"},
+		properties: []string{"WORKER_SHUTDOWN_DELAY"},
+		Help:       "How long the app may take to end after TERM before its whole process group gets KILL.",
+		value:      duration(func(s *Settings) *time.Duration { return &s.AppGrace }, 0, twelveHours),
 	}, {
 		Name: "restart-limit", Group: GroupApp, Default: "10",
 		Help:  "How many restarts of a process that ends the restart window may hold before tendril gives up; 0 is none.",
@@ -52,22 +54,27 @@ func ownAppOptions() []Option {
 		Name: "app-user", Group: GroupApp, Example: "webapp",
 		DefaultNote: "the user that tendril runs as",
 		Help:        "The user that the app's processes run as; tendril must be root's to change it.",
-		value:       checked(func(s *Settings) *string { return &s.AppUser }, "the name or number of a user, or UID:GID", userName),
+		value: checked(func(s *Settings) *string {
+			return &s.AppUser
+		}, "the name or number of a user, or UID:GID", userName),
 	}, {
 		Name: "allow-root", Group: GroupApp, Default: "false",
 		Help:  "Whether the app may run as root outside of a container.",
 		value: onOff(func(s *Settings) *bool { return &s.AllowRoot }),
 	}, {
 		Name: "app-limit", Group: GroupApp, Example: "nofile=1024", DefaultNote: "none", list: true,
-		Help:  "Limits of each of the app's processes, as ulimit has them, in bytes, seconds or numbers.",
-		value: list(func(s *Settings) *[]string { return &s.AppLimit }, "NAME=VALUE or NAME=unlimited with commas between, or off; NAME is "+orList(resources()), processLimit),
+		Help: "Limits of each of the app's processes, as ulimit has them, in bytes, seconds or numbers.",
+		value: list(func(s *Settings) *[]string {
+			return &s.AppLimit
+		}, "NAME=VALUE or NAME=unlimited with commas between, or off; NAME is "+orList(resources()), processLimit),
 	}, {
 		Name: "app-log-dir", Group: GroupApp, Example: "/var/log/tendril", DefaultNote: "off: the app's output is printed",
 		Help:  "The folder of files that also get the app's output; they are rotated.",
 		value: checked(func(s *Settings) *string { return &s.AppLogDir }, "a path of a folder, or off", appLogFolder),
 	}, {
 		Name: "app-log-rate", Group: GroupApp, Default: "1000",
-		Help:  "The most lines of output in a second, over five seconds, for each process; how many were left out is printed too.",
+		Help: "The most lines of output in a second, over five seconds, for each process; how many were left out is " +
+			"printed too.",
 		value: integer(func(s *Settings) *int { return &s.AppLogRate }, 1, 1_000_000),
 	}, {
 		Name: "pid-file", Group: GroupApp, Example: "/run/tendril/app.pid", DefaultNote: "none",
@@ -79,9 +86,10 @@ func ownAppOptions() []Option {
 func embeddedOptions() []Option {
 	return []Option{{
 		Name: "data-dir", Group: GroupEmbedded, Example: "/var/lib/tendril", Serve: true,
-		DefaultNote: "$STATE_DIRECTORY (of several, the one called tendril), else $XDG_STATE_HOME/tendril, else ~/.local/state/tendril, for root /var/lib/tendril",
-		Help:        "The folder that holds the embedded queues; one process at a time uses it.",
-		value:       checked(func(s *Settings) *string { return &s.DataDir }, "a path of a folder", folderPath),
+		DefaultNote: "$STATE_DIRECTORY (of several, the one called tendril), else $XDG_STATE_HOME/tendril, else " +
+			"~/.local/state/tendril, for root /var/lib/tendril",
+		Help:  "The folder that holds the embedded queues; one process at a time uses it.",
+		value: checked(func(s *Settings) *string { return &s.DataDir }, "a path of a folder", folderPath),
 	}, {
 		Name: "listen", Group: GroupEmbedded, Default: "127.0.0.1:9324", Serve: true,
 		Help:  "Where the embedded queues are served over the SQS protocol; port 0 takes any free one.",
@@ -95,13 +103,17 @@ func embeddedOptions() []Option {
 
 func periodicOptions() []Option {
 	return []Option{{
-		Name: "cron", Group: GroupPeriodic, Example: "cron.yaml", DefaultNote: "cron.yaml in the app's folder, where there is one",
-		Help:  "The file of periodic tasks.",
-		value: checked(func(s *Settings) *string { return &s.Cron }, "a path of a file", filePath),
+		Name: "cron", Group: GroupPeriodic, Example: "cron.yaml",
+		DefaultNote: "cron.yaml in the app's folder, where there is one",
+		Help:        "The file of periodic tasks.",
+		value:       checked(func(s *Settings) *string { return &s.Cron }, "a path of a file", filePath),
 	}, {
-		Name: "registry-table", Group: GroupPeriodic, Example: "jobs-registry", DaemonKey: "registry_table", DefaultNote: "none: the registry is embedded",
-		Help:  "The DynamoDB table by which instances on Amazon SQS agree on who enqueues periodic tasks.",
-		value: checked(func(s *Settings) *string { return &s.RegistryTable }, "3 to 255 letters, digits, \"_\", \"-\" and \".\"", tableName),
+		Name: "registry-table", Group: GroupPeriodic, Example: "jobs-registry", DaemonKey: "registry_table",
+		DefaultNote: "none: the registry is embedded",
+		Help:        "The DynamoDB table by which instances on Amazon SQS agree on who enqueues periodic tasks.",
+		value: checked(func(s *Settings) *string {
+			return &s.RegistryTable
+		}, "3 to 255 letters, digits, \"_\", \"-\" and \".\"", tableName),
 	}, {
 		Name: "registry-create", Group: GroupPeriodic, Default: "false",
 		Help:  "Create the registry table when it is missing.",
@@ -112,11 +124,13 @@ func periodicOptions() []Option {
 		value: choice(func(s *Settings) *string { return &s.Leader }, LeaderElect, LeaderLocal),
 	}, {
 		Name: "lease", Group: GroupPeriodic, Default: "15s",
-		Help:  "How long a leader that is not heard of is waited for before another one is elected; the same on all instances.",
+		Help: "How long a leader that is not heard of is waited for before another one is elected; the same on all " +
+			"instances.",
 		value: duration(func(s *Settings) *time.Duration { return &s.Lease }, 5*time.Second, 300*time.Second),
 	}, {
 		Name: "periodic-trust", Group: GroupPeriodic, Default: TrustAll,
-		Help:  "Which messages are delivered as periodic tasks: all that have a task's attributes, or only those whose run is in the registry.",
+		Help: "Which messages are delivered as periodic tasks: all that have a task's attributes, or only those whose " +
+			"run is in the registry.",
 		value: choice(func(s *Settings) *string { return &s.PeriodicTrust }, TrustAll, TrustRegistry),
 	}}
 }
@@ -124,11 +138,17 @@ func periodicOptions() []Option {
 func consoleOptions() []Option {
 	return []Option{{
 		Name: "console", Group: GroupConsole, Default: "127.0.0.1:9325", Serve: true,
-		Help:  "Where health, metrics and the API are served that tendril's other commands use; port 0 takes any free one, off is none. Another address than loopback needs TLS or console-insecure; whoever reaches it sees counts and health, while acts and message bodies ask for the token.",
-		value: checked(func(s *Settings) *string { return &s.Console }, "an address and a port, such as 127.0.0.1:9325, or off", consoleAddress),
+		Help: "Where health, metrics and the API are served that tendril's other commands use; port 0 takes any free " +
+			"one, off is none. Another address than loopback needs TLS or console-insecure; whoever reaches it sees counts " +
+			"and health, while acts and message bodies ask for the token.",
+		value: checked(func(s *Settings) *string {
+			return &s.Console
+		}, "an address and a port, such as 127.0.0.1:9325, or off", consoleAddress),
 	}, {
-		Name: "console-tls-cert", Group: GroupConsole, Serve: true, Example: "/etc/tendril/tls.crt", DefaultNote: "none: plain HTTP",
-		Help:  "The certificate of the console in PEM, with its chain, which makes it HTTPS; the file is read again when it changes.",
+		Name: "console-tls-cert", Group: GroupConsole, Serve: true, Example: "/etc/tendril/tls.crt",
+		DefaultNote: "none: plain HTTP",
+		Help: "The certificate of the console in PEM, with its chain, which makes it HTTPS; the file is read again " +
+			"when it changes.",
 		value: checked(func(s *Settings) *string { return &s.ConsoleTLSCert }, "a path of a file", filePath),
 	}, {
 		Name: "console-tls-key", Group: GroupConsole, Serve: true, Example: "/etc/tendril/tls.key", DefaultNote: "none",
@@ -136,21 +156,31 @@ func consoleOptions() []Option {
 		value: checked(func(s *Settings) *string { return &s.ConsoleTLSKey }, "a path of a file", filePath),
 	}, {
 		Name: "console-insecure", Group: GroupConsole, Serve: true, Default: "false",
-		Help:  "Serve the console in clear text on another address than loopback: whoever can read that network's traffic can read the token and deploy.",
+		Help: "Serve the console in clear text on another address than loopback: whoever can read that network's traffic " +
+			"can read the token and deploy.",
 		value: onOff(func(s *Settings) *bool { return &s.ConsoleInsecure }),
 	}, {
-		Name: "console-hosts", Group: GroupConsole, Serve: true, list: true, Example: "tendril,worker.internal", DefaultNote: "none",
-		Help:  "Names by which the console is addressed, beside localhost and its own addresses: a scraper's for instance. Requests to other names are refused, since a web page can have any name point here.",
-		value: list(func(s *Settings) *[]string { return &s.ConsoleHosts }, "host names or addresses without ports, with commas between, or off", hostName),
+		Name: "console-hosts", Group: GroupConsole, Serve: true, list: true, Example: "tendril,worker.internal",
+		DefaultNote: "none",
+		Help: "Names by which the console is addressed, beside localhost and its own addresses: a scraper's for " +
+			"instance. Requests to other names are refused, since a web page can have any name point here.",
+		value: list(func(s *Settings) *[]string {
+			return &s.ConsoleHosts
+		}, "host names or addresses without ports, with commas between, or off", hostName),
 	}, {
-		Name: "health-ignore-client-errors", Group: GroupConsole, Namespace: bundle.NamespaceHealth, Beanstalk: "ConfigDocument", Default: "false",
-		Help:  "Judge the environment's health without the deliveries that the app answers with 4xx; in a ConfigDocument it is the rule ApplicationRequests4xx.",
+		Name: "health-ignore-client-errors", Group: GroupConsole, Namespace: bundle.NamespaceHealth,
+		Beanstalk: "ConfigDocument", Default: "false",
+		Help: "Judge the environment's health without the deliveries that the app answers with 4xx; in a ConfigDocument " +
+			"it is the rule ApplicationRequests4xx.",
 		value: onOff(func(s *Settings) *bool { return &s.HealthIgnoreClientErrors }),
 	}, {
 		Name: "console-token", Group: GroupConsole, Serve: true, secret: true, Example: "4f1b0c2a9d8e7f60",
 		DefaultNote: "a new one at each start, in the data directory",
-		Help:        "The token that acts and message bodies on the console ask for. Better set as a variable than as a flag, which other users can see.",
-		value:       checked(func(s *Settings) *string { return &s.ConsoleToken }, "16 to 256 printable ASCII characters without blanks", consoleToken),
+		Help: "The token that acts and message bodies on the console ask for. Better set as a variable than as a " +
+			"flag, which other users can see.",
+		value: checked(func(s *Settings) *string {
+			return &s.ConsoleToken
+		}, "16 to 256 printable ASCII characters without blanks", consoleToken),
 	}}
 }
 
@@ -165,11 +195,13 @@ func outputOptions() []Option {
 		value: onOff(func(s *Settings) *bool { return &s.Verbose }),
 	}, {
 		Name: "log-format", Group: GroupOutput, Default: LogAuto, Serve: true,
-		Help:  "How lines are printed; auto is text on a terminal and JSON elsewhere, sqsd has a line per delivery as aws-sqsd writes it.",
+		Help: "How lines are printed; auto is text on a terminal and JSON elsewhere, sqsd has a line per delivery as " +
+			"aws-sqsd writes it.",
 		value: choice(func(s *Settings) *string { return &s.LogFormat }, LogAuto, LogText, LogJSON, LogSQSD),
 	}, {
 		Name: "log-sample", Group: GroupOutput, Default: "100",
-		Help:  "The most lines about deliveries that are printed in a second; how many were left out is printed too. 0 is all.",
+		Help: "The most lines about deliveries that are printed in a second; how many were left out is printed too. 0 is " +
+			"all.",
 		value: integer(func(s *Settings) *int { return &s.LogSample }, 0, 100_000),
 	}, {
 		Name: "config", Group: GroupOutput, Example: "tendril.yaml", Serve: true,

@@ -42,8 +42,11 @@ func scalingOptions() []Option {
 	options := []Option{{
 		Name: "scale-target", Default: ScaleNone,
 		DefaultNote: "or processes where processes-max is more than processes-min",
-		Help:        "What is scaled: the app's processes on this machine, an EC2 Auto Scaling group, or nothing here while the backlog per instance is published.",
-		value:       checked(func(s *Settings) *string { return &s.ScaleTarget }, "none, processes, publish or asg: with the name of a group", scaleTarget),
+		Help: "What is scaled: the app's processes on this machine, an EC2 Auto Scaling group, or nothing here " +
+			"while the backlog per instance is published.",
+		value: checked(func(s *Settings) *string {
+			return &s.ScaleTarget
+		}, "none, processes, publish or asg: with the name of a group", scaleTarget),
 	}, {
 		Name: "scale-drain-within", Default: "60s",
 		Help:  "The time in which the waiting messages are to be done, where no measure is named.",
@@ -54,7 +57,8 @@ func scalingOptions() []Option {
 		value: integer(func(s *Settings) *int { return &s.ScaleTargetBusy }, 1, 100),
 	}, {
 		Name: "scale-in-protection", Default: ProtectionAuto,
-		Help:  "Whether the instance of an Auto Scaling group, or the task of Amazon ECS, that this is, is kept from being taken away while long work runs.",
+		Help: "Whether the instance of an Auto Scaling group, or the task of Amazon ECS, that this is, is kept from " +
+			"being taken away while long work runs.",
 		value: choice(func(s *Settings) *string { return &s.ScaleInProtection }, ProtectionAuto, ProtectionOff),
 	}}
 	options = append(options, groupOptions()...)
@@ -68,13 +72,15 @@ func scalingOptions() []Option {
 // groupOptions are those of aws:autoscaling:asg.
 func groupOptions() []Option {
 	return []Option{{
-		Name: "scale-min-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MinSize", Default: "1", DefaultNote: "within the bounds of the group, where one is scaled",
-		Help:  "The least number of instances in the group.",
-		value: integer(func(s *Settings) *int { return &s.ScaleMinSize }, 1, maxSize),
+		Name: "scale-min-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MinSize", Default: "1",
+		DefaultNote: "within the bounds of the group, where one is scaled",
+		Help:        "The least number of instances in the group.",
+		value:       integer(func(s *Settings) *int { return &s.ScaleMinSize }, 1, maxSize),
 	}, {
-		Name: "scale-max-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MaxSize", Default: "4", DefaultNote: "that of the group, where one is scaled",
-		Help:  "The most instances in the group.",
-		value: integer(func(s *Settings) *int { return &s.ScaleMaxSize }, 1, maxSize),
+		Name: "scale-max-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MaxSize", Default: "4",
+		DefaultNote: "that of the group, where one is scaled",
+		Help:        "The most instances in the group.",
+		value:       integer(func(s *Settings) *int { return &s.ScaleMaxSize }, 1, maxSize),
 	}, {
 		Name: "scale-cooldown", Namespace: bundle.NamespaceGroup, Beanstalk: "Cooldown", Default: "360s",
 		Help:  "How long after a change of size no other is made; without a measure, no smaller one.",
@@ -85,10 +91,14 @@ func groupOptions() []Option {
 // triggerOptions are those of aws:autoscaling:trigger.
 func triggerOptions() []Option {
 	return []Option{{
-		Name: "scale-measure-name", Namespace: bundle.NamespaceTrigger, Beanstalk: "MeasureName", Example: "BacklogPerProcess",
+		Name: "scale-measure-name", Namespace: bundle.NamespaceTrigger, Beanstalk: "MeasureName",
+		Example:     "BacklogPerProcess",
 		DefaultNote: "none: the size follows the backlog and the deliveries in work",
 		Help:        "What triggers a change of size.",
-		value:       words(func(s *Settings) *string { return &s.ScaleMeasureName }, "CPUUtilization, BacklogPerProcess, OldestMessageAge, BusyShare, or a measure of AWS's, which none is here", ownMeasures(), foreignMeasures()...),
+		value: words(func(s *Settings) *string {
+			return &s.ScaleMeasureName
+		}, "CPUUtilization, BacklogPerProcess, OldestMessageAge, BusyShare, or a measure of AWS's, which none is here",
+			ownMeasures(), foreignMeasures()...),
 	}, {
 		Name: "scale-statistic", Namespace: bundle.NamespaceTrigger, Beanstalk: "Statistic", Default: "Average",
 		Help:  "How the readings of a period become one value.",
@@ -109,23 +119,27 @@ func triggerOptions() []Option {
 		Help:        "The value above which the size grows.",
 		value:       number(func(s *Settings) *float64 { return &s.ScaleUpperThreshold }, 0, maxThreshold),
 	}, {
-		Name: "scale-lower-breach-scale-increment", Namespace: bundle.NamespaceTrigger, Beanstalk: "LowerBreachScaleIncrement", Default: "-1",
+		Name: "scale-lower-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
+		Beanstalk: "LowerBreachScaleIncrement", Default: "-1",
 		Help:  "How many to add when the size shrinks: a negative number.",
 		value: integer(func(s *Settings) *int { return &s.ScaleLowerBreachScaleIncrement }, -maxSize, -1),
 	}, {
-		Name: "scale-upper-breach-scale-increment", Namespace: bundle.NamespaceTrigger, Beanstalk: "UpperBreachScaleIncrement", Default: "1",
+		Name: "scale-upper-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
+		Beanstalk: "UpperBreachScaleIncrement", Default: "1",
 		Help:  "How many to add when the size grows.",
 		value: integer(func(s *Settings) *int { return &s.ScaleUpperBreachScaleIncrement }, 1, maxSize),
 	}, {
-		Name: "scale-period", Namespace: bundle.NamespaceTrigger, Beanstalk: "Period", Default: "300s", beanstalkMinutes: true,
-		Help:  "The time over which one value is made.",
-		value: duration(func(s *Settings) *time.Duration { return &s.ScalePeriod }, time.Second, maxPeriod),
+		Name: "scale-period", Namespace: bundle.NamespaceTrigger, Beanstalk: "Period", Default: "300s",
+		beanstalkMinutes: true,
+		Help:             "The time over which one value is made.",
+		value:            duration(func(s *Settings) *time.Duration { return &s.ScalePeriod }, time.Second, maxPeriod),
 	}, {
 		Name: "scale-evaluation-periods", Namespace: bundle.NamespaceTrigger, Beanstalk: "EvaluationPeriods", Default: "1",
 		Help:  "How many periods in a row must be beyond a threshold.",
 		value: integer(func(s *Settings) *int { return &s.ScaleEvaluationPeriods }, 1, 600),
 	}, {
-		Name: "scale-breach-duration", Namespace: bundle.NamespaceTrigger, Beanstalk: "BreachDuration", Default: "0s", DefaultNote: "as long as the periods", beanstalkMinutes: true,
+		Name: "scale-breach-duration", Namespace: bundle.NamespaceTrigger, Beanstalk: "BreachDuration", Default: "0s",
+		DefaultNote: "as long as the periods", beanstalkMinutes: true,
 		Help:  "How long a threshold must be passed; of this and the periods the longer time counts.",
 		value: duration(func(s *Settings) *time.Duration { return &s.ScaleBreachDuration }, 0, maxPeriod),
 	}}
@@ -138,7 +152,8 @@ func ownMeasures() []string {
 
 // foreignMeasures are those of Elastic Beanstalk that nobody measures here.
 func foreignMeasures() []string {
-	return []string{"NetworkIn", "NetworkOut", "DiskWriteOps", "DiskReadBytes", "DiskReadOps", "DiskWriteBytes", "Latency", "RequestCount",
+	return []string{"NetworkIn", "NetworkOut", "DiskWriteOps", "DiskReadBytes", "DiskReadOps", "DiskWriteBytes",
+		"Latency", "RequestCount",
 		"HealthyHostCount", "UnhealthyHostCount", "TargetResponseTime"}
 }
 

@@ -63,7 +63,8 @@ func outcome(cfg *Config, err error) string {
 	b.WriteByte('\n')
 	for _, o := range cfg.options {
 		from := cfg.Origin(o.Name)
-		if o.Name == "config" || from == (Origin{}) || strings.HasPrefix(from.Where, "below the home") || strings.HasPrefix(from.Where, "there is no app") ||
+		if o.Name == "config" || from == (Origin{}) || strings.HasPrefix(from.Where, "below the home") ||
+			strings.HasPrefix(from.Where, "there is no app") ||
 			from.Where == onlyQueue || from.Where == "no queue and no function is Amazon's" {
 			continue
 		}

@@ -21,8 +21,9 @@ func TestParseDuration(t *testing.T) {
 		}
 	}
 	for text, outOfRange := range map[string]bool{
-		"": false, "soon": false, "5 s": false, "1e3": false, "0x10": false, "1_000": false, "inf": false, "NaN": false, "5x": false,
-		"d": false, "--5": false, "1.2.3": false, "٣": false,
+		"": false, "soon": false, "5 s": false, "1e3": false, "0x10": false, "1_000": false, "inf": false, "NaN": false,
+		"5x": false,
+		"d":  false, "--5": false, "1.2.3": false, "٣": false,
 		"99999999999999999999": true, "999999999d": true,
 	} {
 		if got, err := parseDuration(text); err == nil || errors.Is(err, errRange) != outOfRange {
@@ -33,7 +34,8 @@ func TestParseDuration(t *testing.T) {
 
 func TestFormatDuration(t *testing.T) {
 	t.Parallel()
-	for d, want := range map[time.Duration]string{0: "0s", 5 * time.Minute: "300s", 96 * time.Hour: "345600s", 100 * time.Millisecond: "100ms", 1500 * time.Millisecond: "1.5s"} {
+	for d, want := range map[time.Duration]string{0: "0s", 5 * time.Minute: "300s", 96 * time.Hour: "345600s",
+		100 * time.Millisecond: "100ms", 1500 * time.Millisecond: "1.5s"} {
 		got := formatDuration(d)
 		if back, err := parseDuration(got); got != want || err != nil || back != d {
 			t.Errorf("%v is written %q and read back as %v, %v; want %q", d, got, back, err, want)
@@ -43,17 +45,20 @@ func TestFormatDuration(t *testing.T) {
 
 func TestParseSize(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]int64{"0": 0, "512": 512, "512B": 512, "8KiB": 8192, "8 KiB": 8192, "1MiB": 1 << 20, "2GiB": 2 << 30} {
+	for text, want := range map[string]int64{"0": 0, "512": 512, "512B": 512, "8KiB": 8192, "8 KiB": 8192,
+		"1MiB": 1 << 20, "2GiB": 2 << 30} {
 		if got, err := parseSize(text); err != nil || got != want {
 			t.Errorf("%q is %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "KiB", "8K", "8KB", "8kib", "1.5KiB", "many", "-9223372036854775807KiB", "9223372036854775807KiB", "99999999999999999999"} {
+	for _, text := range []string{"", "KiB", "8K", "8KB", "8kib", "1.5KiB", "many", "-9223372036854775807KiB",
+		"9223372036854775807KiB", "99999999999999999999"} {
 		if got, err := parseSize(text); err == nil {
 			t.Errorf("%q is %d, want an error", text, got)
 		}
 	}
-	for n, want := range map[int64]string{0: "0B", 512: "512B", 8192: "8KiB", 8193: "8193B", 1 << 20: "1MiB", 3 << 30: "3GiB"} {
+	for n, want := range map[int64]string{0: "0B", 512: "512B", 8192: "8KiB", 8193: "8193B", 1 << 20: "1MiB",
+		3 << 30: "3GiB"} {
 		if got := formatSize(n); got != want {
 			t.Errorf("%d is written %q, want %q", n, got, want)
 		}
@@ -66,8 +71,10 @@ func TestParseRate(t *testing.T) {
 		perSecond float64
 		usual     string
 	}{
-		"0": {0, "0"}, "10": {10, "10/s"}, "10/s": {10, "10/s"}, "600/m": {10, "10/s"}, "36000/h": {10, "10/s"}, "30/m": {0.5, "30/m"}, "0.5": {0.5, "30/m"},
-		"1/m": {1.0 / 60, "1/m"}, "7/h": {7.0 / 3600, "7/h"}, "2.5 /s": {2.5, "150/m"}, "1000000": {1e6, "1000000/s"}, "1.001": {1.001, "1.001/s"}, "-5": {-5, "-5/s"},
+		"0": {0, "0"}, "10": {10, "10/s"}, "10/s": {10, "10/s"}, "600/m": {10, "10/s"}, "36000/h": {10, "10/s"},
+		"30/m": {0.5, "30/m"}, "0.5": {0.5, "30/m"},
+		"1/m": {1.0 / 60, "1/m"}, "7/h": {7.0 / 3600, "7/h"}, "2.5 /s": {2.5, "150/m"}, "1000000": {1e6, "1000000/s"},
+		"1.001": {1.001, "1.001/s"}, "-5": {-5, "-5/s"},
 	} {
 		got, err := parseRate(text)
 		if err != nil || got != want.perSecond {
@@ -106,7 +113,8 @@ func TestRateKeepsItsText(t *testing.T) {
 
 func TestParseSwitch(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]bool{"true": true, "True": true, "yes": true, "on": true, "1": true, "false": false, "NO": false, "off": false, "0": false} {
+	for text, want := range map[string]bool{"true": true, "True": true, "yes": true, "on": true, "1": true,
+		"false": false, "NO": false, "off": false, "0": false} {
 		if got, err := parseSwitch(text); err != nil || got != want {
 			t.Errorf("%q is %v, %v", text, got, err)
 		}

@@ -68,7 +68,9 @@ func (v *view) cite(name string) string { return fmt.Sprintf("%s (%s)", v.named(
 // concerns reports whether one of the options differs for this view: what holds
 // for all queues is told once, and not again for each.
 func (v *view) concerns(names ...string) bool {
-	return v.prefix == "" || slices.ContainsFunc(names, func(name string) bool { return v.own[v.option(name).Key] != Origin{} })
+	return v.prefix == "" || slices.ContainsFunc(names, func(name string) bool {
+		return v.own[v.option(name).Key] != Origin{}
+	})
 }
 
 // toFunction and toApp report whether this view's messages go to functions, and
@@ -100,40 +102,50 @@ func (l *loader) warnRanges() {
 			l.named("inactivity-timeout"), formatDuration(older)), "")
 	}
 	if l.cfg.MaxRetries > newer {
-		l.about("max-retries", fmt.Sprintf("%s is more than the %d that Elastic Beanstalk allows today", l.named("max-retries"), newer), "")
+		l.about("max-retries",
+			fmt.Sprintf("%s is more than the %d that Elastic Beanstalk allows today", l.named("max-retries"), newer), "")
 	}
 	if all := (&view{loader: l, s: &l.cfg.Settings}); l.cfg.HTTPConnections > connections && all.toApp() {
-		l.about("http-connections", fmt.Sprintf("%s is more than the %d that Elastic Beanstalk takes", l.named("http-connections"), connections), "")
+		l.about("http-connections",
+			fmt.Sprintf("%s is more than the %d that Elastic Beanstalk takes", l.named("http-connections"), connections), "")
 	}
 }
 
 func (v *view) warnVisibility() {
 	s := v.s
 	if v.concerns("visibility-timeout") && s.VisibilityTimeout == 0 {
-		v.about("visibility-timeout", "visibility-timeout 0 does not hide a message while it is worked on: it may be delivered many times at once",
+		v.about("visibility-timeout",
+			"visibility-timeout 0 does not hide a message while it is worked on: it may be delivered many times at once",
 			"set it longer than one message takes")
 	}
-	if (v.concerns("visibility-timeout", "inactivity-timeout") || v.apart()) && v.toApp() && !v.hasFunction() && s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.InactivityTimeout {
+	if (v.concerns("visibility-timeout", "inactivity-timeout") || v.apart()) && v.toApp() && !v.hasFunction() &&
+		s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.InactivityTimeout {
 		v.warnShort("inactivity-timeout")
 	}
-	if chosen := v.isSet("visibility-timeout") || v.isSet("function-timeout"); chosen && (v.concerns("visibility-timeout") || v.apart()) &&
+	if chosen := v.isSet("visibility-timeout") || v.isSet("function-timeout"); chosen &&
+		(v.concerns("visibility-timeout") || v.apart()) &&
 		v.hasFunction() && s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.FunctionTimeout {
 		v.warnShort("function-timeout")
 	}
-	if v.concerns("visibility-timeout", "retention-period") && s.VisibilityTimeout > s.RetentionPeriod && s.ErrorVisibilityTimeout == nil && s.BackoffMin == 0 {
+	if v.concerns("visibility-timeout", "retention-period") && s.VisibilityTimeout > s.RetentionPeriod &&
+		s.ErrorVisibilityTimeout == nil && s.BackoffMin == 0 {
 		v.about("retention-period", fmt.Sprintf("%s is shorter than %s: a message that fails once is never tried again",
 			v.named("retention-period"), v.cite("visibility-timeout")), "make it several times as long")
 	}
-	if v.concerns("deadline", "inactivity-timeout") && s.Deadline > 0 && s.Deadline < s.InactivityTimeout && v.isSet("inactivity-timeout") {
-		v.about("inactivity-timeout", fmt.Sprintf("%s has no effect: %s ends an attempt before", v.named("inactivity-timeout"), v.cite("deadline")), "")
+	if v.concerns("deadline", "inactivity-timeout") && s.Deadline > 0 && s.Deadline < s.InactivityTimeout &&
+		v.isSet("inactivity-timeout") {
+		v.about("inactivity-timeout",
+			fmt.Sprintf("%s has no effect: %s ends an attempt before", v.named("inactivity-timeout"), v.cite("deadline")), "")
 	}
 }
 
 // warnShort tells that the visibility is shorter than the time that an attempt
 // may take.
 func (v *view) warnShort(longest string) {
-	v.about("visibility-timeout", fmt.Sprintf("%s is shorter than %s: tendril extends it while the app works, but another daemon on the same queue does not, and a message whose tendril is gone returns early",
-		v.named("visibility-timeout"), v.cite(longest)), "")
+	v.about("visibility-timeout",
+		fmt.Sprintf("%s is shorter than %s: tendril extends it while the app works, but another daemon on the same queue "+
+			"does not, and a message whose tendril is gone returns early",
+			v.named("visibility-timeout"), v.cite(longest)), "")
 }
 
 func (v *view) warnErrorVisibility() {
@@ -143,11 +155,14 @@ func (v *view) warnErrorVisibility() {
 	}
 	switch {
 	case *after == 0:
-		v.about("error-visibility-timeout", "error-visibility-timeout 0 tries a failed message again at once: an app that fails for a minute uses up all attempts in that minute",
+		v.about("error-visibility-timeout",
+			"error-visibility-timeout 0 tries a failed message again at once: an app that fails for a minute uses up all "+
+				"attempts in that minute",
 			"set it to some seconds, or see backoff-min")
 	case *after > v.s.RetentionPeriod:
-		v.about("error-visibility-timeout", fmt.Sprintf("%s is longer than %s: a message that fails once is never tried again",
-			v.named("error-visibility-timeout"), v.cite("retention-period")), "")
+		v.about("error-visibility-timeout",
+			fmt.Sprintf("%s is longer than %s: a message that fails once is never tried again",
+				v.named("error-visibility-timeout"), v.cite("retention-period")), "")
 	}
 	if v.s.BackoffMin > 0 {
 		v.about("error-visibility-timeout", fmt.Sprintf("%s has no effect: %s chooses the pause after a failure",
@@ -168,16 +183,21 @@ func (v *view) warnBatch() {
 	switch s := v.s; {
 	case !v.hasFunction() || s.BatchWindow == 0:
 	case s.BatchSize == 1:
-		v.about("batch-window", fmt.Sprintf("%s has no effect: %s is full at once", v.named("batch-window"), v.cite("batch-size")), "set batch-size, to 10 for instance")
+		v.about("batch-window",
+			fmt.Sprintf("%s has no effect: %s is full at once", v.named("batch-window"), v.cite("batch-size")),
+			"set batch-size, to 10 for instance")
 	case s.BatchWindow > s.VisibilityTimeout/2:
-		v.about("batch-window", fmt.Sprintf("%s is more than half of %s: a message that waits for others so long is given back unworked",
-			v.named("batch-window"), v.cite("visibility-timeout")), "make the visibility timeout six times as long")
+		v.about("batch-window",
+			fmt.Sprintf("%s is more than half of %s: a message that waits for others so long is given back unworked",
+				v.named("batch-window"), v.cite("visibility-timeout")), "make the visibility timeout six times as long")
 	}
 }
 
 func (l *loader) warnRetries() {
 	if l.cfg.MaxRetries == 1 && l.cfg.AnyEmbedded() {
-		l.about("max-retries", "max-retries 1 lets a message go to the dead-letter queue after one receive, which counts also when nobody saw the message",
+		l.about("max-retries",
+			"max-retries 1 lets a message go to the dead-letter queue after one receive, which counts also when nobody saw "+
+				"the message",
 			"set it to 2 or more")
 	}
 }
@@ -214,7 +234,9 @@ func (l *loader) warnBackend() {
 	}
 	if !l.cfg.AnyEmbedded() {
 		if l.isSet("max-retries") {
-			l.about("max-retries", fmt.Sprintf("%s has no effect: a queue on Amazon SQS keeps the maxReceiveCount of its own redrive policy", l.named("max-retries")), "")
+			l.about("max-retries",
+				fmt.Sprintf("%s has no effect: a queue on Amazon SQS keeps the maxReceiveCount of its own redrive policy",
+					l.named("max-retries")), "")
 		}
 		for _, name := range []string{"listen", "account-id"} {
 			l.idleFor(name, where("the queue is on Amazon SQS", "the queues are on Amazon SQS"))
@@ -234,7 +256,8 @@ func (l *loader) idleFor(name, why string) {
 func (l *loader) warnDestinations() {
 	all := &view{loader: l, s: &l.cfg.Settings}
 	if !all.toApp() {
-		for _, name := range []string{"http-path", "mime-type", "success-codes", "header-budget", "keepalive", "connect-timeout", "inactivity-timeout", "deadline", "respect-retry-after"} {
+		for _, name := range []string{"http-path", "mime-type", "success-codes", "header-budget", "keepalive",
+			"connect-timeout", "inactivity-timeout", "deadline", "respect-retry-after"} {
 			l.idleFor(name, "messages go to a function")
 		}
 	}
@@ -252,12 +275,15 @@ func (l *loader) warnLimits() {
 		}
 	}
 	if s.AdaptiveConcurrency && s.HTTPConnections == 1 {
-		l.about("adaptive-concurrency", fmt.Sprintf("adaptive-concurrency has no effect: %s leaves nothing to adapt", l.cite("http-connections")), "")
+		l.about("adaptive-concurrency",
+			fmt.Sprintf("adaptive-concurrency has no effect: %s leaves nothing to adapt", l.cite("http-connections")), "")
 	}
 	if s.Rate > 0 {
 		if apart := time.Duration(float64(time.Second) / s.Rate); apart > s.VisibilityTimeout/2 {
-			l.about("rate", fmt.Sprintf("%s begins a delivery every %s, and %s is not twice as long: a message that is received and must wait is given back, which counts as a receive",
-				l.named("rate"), formatDuration(apart.Round(time.Second)), l.cite("visibility-timeout")), "make the visibility timeout longer")
+			l.about("rate", fmt.Sprintf("%s begins a delivery every %s, and %s is not twice as long: a message that is "+
+				"received and must wait is given back, which counts as a receive",
+				l.named("rate"), formatDuration(apart.Round(time.Second)), l.cite("visibility-timeout")),
+				"make the visibility timeout longer")
 		}
 	}
 }
@@ -282,7 +308,9 @@ func (l *loader) warnMetrics() {
 // warnQueue tells of a queue's own settings that the common ones make idle.
 func (v *view) warnQueue(q *QueueSettings) {
 	if most := v.cfg.HTTPConnections; q.Concurrency > most {
-		v.warning(v.own["max"].Where, "queues", fmt.Sprintf("%smax %d has no effect: %s is the most for all queues", v.prefix, q.Concurrency, v.loader.cite("http-connections")), "")
+		v.warning(v.own["max"].Where, "queues",
+			fmt.Sprintf("%smax %d has no effect: %s is the most for all queues", v.prefix, q.Concurrency,
+				v.loader.cite("http-connections")), "")
 	}
 	if q.ToFunction() {
 		for _, key := range []string{"http_path", "mime_type", "inactivity_timeout", "deadline"} {

@@ -30,7 +30,8 @@ func readBody(r *http.Request, into any) error {
 	var throttled *queue.Error
 	switch {
 	case errors.As(err, &tooLarge):
-		return refuse(http.StatusRequestEntityTooLarge, "the request is larger than "+strconv.Itoa(MaxBody)+" bytes", "send less at once")
+		return refuse(http.StatusRequestEntityTooLarge, "the request is larger than "+strconv.Itoa(MaxBody)+" bytes",
+			"send less at once")
 	case errors.As(err, &throttled):
 		return throttled
 	case err != nil:
@@ -38,7 +39,8 @@ func readBody(r *http.Request, into any) error {
 	}
 	// A few bytes of text can ask for a hundred times as much memory.
 	if countValues(body.Bytes()) > maxValues {
-		return refuse(http.StatusBadRequest, "the request holds more than "+strconv.Itoa(maxValues)+" JSON values", "send less at once")
+		return refuse(http.StatusBadRequest, "the request holds more than "+strconv.Itoa(maxValues)+" JSON values",
+			"send less at once")
 	}
 	dec := json.NewDecoder(&body)
 	dec.DisallowUnknownFields()
@@ -50,7 +52,8 @@ func readBody(r *http.Request, into any) error {
 		err = errors.New("more than one JSON value")
 	}
 	if err != nil {
-		return refuse(http.StatusBadRequest, "the request is not understood: "+err.Error(), "send one JSON object with known fields")
+		return refuse(http.StatusBadRequest, "the request is not understood: "+err.Error(),
+			"send one JSON object with known fields")
 	}
 	return nil
 }
@@ -81,7 +84,8 @@ func readReason(r *http.Request) (string, error) {
 		return "", err
 	}
 	if len(body.Reason) > maxReason || !utf8.ValidString(body.Reason) {
-		return "", refuse(http.StatusBadRequest, "the reason is longer than "+strconv.Itoa(maxReason)+" bytes", "say it in a few words")
+		return "", refuse(http.StatusBadRequest, "the reason is longer than "+strconv.Itoa(maxReason)+" bytes",
+			"say it in a few words")
 	}
 	return body.Reason, nil
 }
@@ -92,7 +96,8 @@ type paused struct {
 }
 
 func noWorker() error {
-	return refuse(http.StatusConflict, "this process has no worker: it serves queues only", "pause the environment that works on the queue, where 'tendril up' runs")
+	return refuse(http.StatusConflict, "this process has no worker: it serves queues only",
+		"pause the environment that works on the queue, where 'tendril up' runs")
 }
 
 func (s *Server) postPause(r *http.Request) (answer, error) { return s.pause(r, r.PathValue("name")) }
@@ -166,7 +171,8 @@ func readSelection(r *http.Request) (selection, error) {
 		return sel, err
 	}
 	if len(sel.IDs) == 0 || len(sel.IDs) > maxIDs {
-		return sel, refuse(http.StatusBadRequest, "ids holds "+strconv.Itoa(len(sel.IDs))+" message ids", "name 1 to "+strconv.Itoa(maxIDs)+" of them")
+		return sel, refuse(http.StatusBadRequest, "ids holds "+strconv.Itoa(len(sel.IDs))+" message ids",
+			"name 1 to "+strconv.Itoa(maxIDs)+" of them")
 	}
 	return sel, nil
 }
@@ -182,7 +188,8 @@ func (s *Server) postMove(r *http.Request) (answer, error) {
 	}
 	if sel.To != "" {
 		if _, err := b.Ledger(sel.To); err != nil {
-			return answer{}, refuse(http.StatusNotFound, "there is no queue "+strconv.Quote(sel.To)+" to move to", hintOf(queue.CodeQueueDoesNotExist))
+			return answer{}, refuse(http.StatusNotFound, "there is no queue "+strconv.Quote(sel.To)+" to move to",
+				hintOf(queue.CodeQueueDoesNotExist))
 		}
 	}
 	n, err := b.Move(r.Context(), r.PathValue("name"), sel.To, sel.IDs)
@@ -199,7 +206,8 @@ func (s *Server) postDelete(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	if sel.To != "" {
-		return answer{}, refuse(http.StatusBadRequest, `"to" means nothing when messages are deleted`, "leave it out, or use /move")
+		return answer{}, refuse(http.StatusBadRequest, `"to" means nothing when messages are deleted`,
+			"leave it out, or use /move")
 	}
 	n, err := b.DeleteMessages(r.Context(), r.PathValue("name"), sel.IDs)
 	return ok(counted{Deleted: &n}), err
@@ -213,7 +221,8 @@ func (s *Server) deleteMessage(r *http.Request) (answer, error) {
 	name, id := r.PathValue("name"), r.PathValue("id")
 	n, err := b.DeleteMessages(r.Context(), name, []string{id})
 	if err == nil && n == 0 {
-		return answer{}, refuse(http.StatusNotFound, "queue "+name+" holds no message "+strconv.Quote(id), "it may have been delivered since")
+		return answer{}, refuse(http.StatusNotFound, "queue "+name+" holds no message "+strconv.Quote(id),
+			"it may have been delivered since")
 	}
 	return ok(counted{Deleted: &n}), err
 }

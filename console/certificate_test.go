@@ -52,7 +52,8 @@ func newCertificate(t *testing.T) (cert, key []byte) {
 		t.Fatal(err)
 	}
 	// Long over and for another name: only the fingerprint counts here.
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "elsewhere"}, NotAfter: time.Unix(1, 0)}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "elsewhere"},
+		NotAfter: time.Unix(1, 0)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +62,8 @@ func newCertificate(t *testing.T) (cert, key []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: raw})
 }
 
 // TestClientTrustsTheInstancesCertificateAlone, also one that was renewed since Dial.
@@ -132,7 +134,8 @@ func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 	if err := instance.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := client().Live(t.Context()); err == nil || !strings.Contains(err.Error(), "its certificate is not the one that "+dir) {
+	if err := client().Live(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), "its certificate is not the one that "+dir) {
 		t.Errorf("another certificate than the instance's: %v", err)
 	}
 	instance.ConsoleCertificate = ""
@@ -147,8 +150,10 @@ func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 func TestCertificateThatCannotBeReadNamesItsFile(t *testing.T) {
 	t.Parallel()
 	files := newCertificateFiles(t)
-	for _, f := range []certificateFiles{{files.cert + "x", files.key}, {files.cert, files.key + "x"}, {files.key, files.cert}} {
-		if _, err := OpenCertificate(f.cert, f.key, CertificateEvents{}); err == nil || !strings.Contains(err.Error(), filepath.Dir(f.cert)) {
+	for _, f := range []certificateFiles{{files.cert + "x", files.key}, {files.cert, files.key + "x"},
+		{files.key, files.cert}} {
+		if _, err := OpenCertificate(f.cert, f.key, CertificateEvents{}); err == nil ||
+			!strings.Contains(err.Error(), filepath.Dir(f.cert)) {
 			t.Errorf("%v: %v", f, err)
 		}
 	}
@@ -161,7 +166,8 @@ func TestCertificateIsReadFromRegularFiles(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenCertificate(fifo, fifo, CertificateEvents{}); err == nil || !strings.Contains(err.Error(), fifo+" is not a regular file") {
+	if _, err := OpenCertificate(fifo, fifo, CertificateEvents{}); err == nil ||
+		!strings.Contains(err.Error(), fifo+" is not a regular file") {
 		t.Errorf("%v", err)
 	}
 }

@@ -60,13 +60,15 @@ func dialServer(t *testing.T, opts *Options, edit func(*http.Server)) (*Client, 
 func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 	t.Parallel()
 	ds := NewDeliveries(0)
-	ds.Record(Delivery{MessageID: "m1", Queue: "photos", Outcome: "failed", Reason: "status 500", At: time.Unix(5, 0).UTC()})
+	ds.Record(Delivery{MessageID: "m1", Queue: "photos", Outcome: "failed", Reason: "status 500",
+		At: time.Unix(5, 0).UTC()})
 	workers := []Worker{{Queue: "photos", Concurrency: 50, InWork: 2, GateReasons: []string{"app not ready"}}}
 	c := dial(t, &Options{
 		Environment: "photos", Version: "1.2.3", Deliveries: ds,
 		Status: func() Status {
-			return Status{State: StateRunning, Workers: workers, Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}},
-				App: []Process{{Name: "web", State: "running", PID: 7, Ready: true}}}
+			return Status{State: StateRunning, Workers: workers,
+				Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}},
+				App:    []Process{{Name: "web", State: "running", PID: 7, Ready: true}}}
 		},
 		Ready: func() []Check { return []Check{{Name: "app", Detail: "not ready"}} },
 	})
@@ -76,9 +78,11 @@ func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 	}
 	want := Status{
 		Environment: "photos", Version: "1.2.3", PID: os.Getpid(), State: StateRunning, Backend: BackendSQS,
-		Checks: []Check{{Name: "app", Detail: "not ready"}}, Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}}, Workers: workers,
-		App:      []Process{{Name: "web", State: "running", PID: 7, Ready: true}},
-		Problems: []Problem{{Queue: "photos", Reason: "status 500", Count: 1, First: time.Unix(5, 0).UTC(), Last: time.Unix(5, 0).UTC(), LastMessageID: "m1"}},
+		Checks: []Check{{Name: "app", Detail: "not ready"}},
+		Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}}, Workers: workers,
+		App: []Process{{Name: "web", State: "running", PID: 7, Ready: true}},
+		Problems: []Problem{{Queue: "photos", Reason: "status 500", Count: 1, First: time.Unix(5, 0).UTC(),
+			Last: time.Unix(5, 0).UTC(), LastMessageID: "m1"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -113,7 +117,8 @@ func TestClientPausesAndResumes(t *testing.T) {
 		Resume: func(name string) error { said = append(said, "resume "+name); return nil },
 	})
 	ctx := t.Context()
-	if err := errors.Join(c.Pause(ctx, "a b/c?d", "deploy"), c.Resume(ctx, "a b/c?d"), c.Quiet(ctx, "night"), c.ResumeAll(ctx)); err != nil {
+	if err := errors.Join(c.Pause(ctx, "a b/c?d", "deploy"), c.Resume(ctx, "a b/c?d"), c.Quiet(ctx, "night"),
+		c.ResumeAll(ctx)); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"pause a b/c?d deploy", "resume a b/c?d", "pause  night", "resume "}
@@ -180,7 +185,8 @@ func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken, Deliveries: NewDeliveries(0), Drain: func(context.Context) error { return nil }})
 	for _, wait := range []string{"26s", "-1s", "x", "20"} {
-		if code, body := ask(t, s, get("/api/v1/messages/m1/outcome?wait="+wait)); code != 400 || !strings.Contains(body["hint"].(string), "25s") {
+		if code, body := ask(t, s, get("/api/v1/messages/m1/outcome?wait="+wait)); code != 400 ||
+			!strings.Contains(body["hint"].(string), "25s") {
 			t.Errorf("outcome?wait=%s: %d %v", wait, code, body)
 		}
 		if code, body := ask(t, s, post("/api/v1/drain", `{"wait":"`+wait+`"}`)); code != 400 {
@@ -209,7 +215,10 @@ func TestDrain(t *testing.T) {
 		{"late", func(context.Context) error {
 			return &Error{Status: 500, Message: "2 deliveries were aborted", Late: true}
 		}, false, "2 deliveries were aborted", true},
-		{"wrapped", func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("draining: %w", ctx.Err()) }, false, "", false},
+		{"wrapped", func(ctx context.Context) error {
+			<-ctx.Done()
+			return fmt.Errorf("draining: %w", ctx.Err())
+		}, false, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -239,7 +248,9 @@ func TestDialSaysWhatIsMissing(t *testing.T) {
 	if _, err := Dial(t.TempDir()); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("an empty folder: %v", err)
 	}
-	if _, err := Dial(write(t, func(i *Instance) { i.Console = "" })); !errors.Is(err, ErrOff) || !strings.Contains(err.Error(), "photos") {
+	if _, err := Dial(write(t, func(i *Instance) {
+		i.Console = ""
+	})); !errors.Is(err, ErrOff) || !strings.Contains(err.Error(), "photos") {
 		t.Errorf("console off: %v", err)
 	}
 	closed := httptest.NewServer(http.NotFoundHandler())
@@ -258,7 +269,8 @@ func TestClientTellsStrangersApart(t *testing.T) {
 	c := dial(t, &Options{Drain: func(context.Context) error { return nil }})
 	c.token = NewToken()
 	var refusal *Error
-	if _, err := c.Drain(t.Context(), 0); !errors.As(err, &refusal) || !strings.Contains(refusal.Hint, "another environment") {
+	if _, err := c.Drain(t.Context(), 0); !errors.As(err, &refusal) ||
+		!strings.Contains(refusal.Hint, "another environment") {
 		t.Errorf("with another token: %#v", err)
 	}
 	c.token = ""

@@ -135,7 +135,8 @@ func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) (
 		return nil, err
 	}
 	if len(answer.Results) != len(msgs) {
-		return nil, fmt.Errorf("the console at %s answered %d messages with %d results", c.Instance.Console, len(msgs), len(answer.Results))
+		return nil, fmt.Errorf("the console at %s answered %d messages with %d results", c.Instance.Console, len(msgs),
+			len(answer.Results))
 	}
 	sent := make([]queue.Sent, len(msgs))
 	for i, r := range answer.Results {

@@ -118,7 +118,9 @@ func TestDeliveriesAgainstASlice(t *testing.T) {
 		}
 		recent := slices.Clone(model)
 		slices.Reverse(recent)
-		if diff := cmp.Diff(recent, ds.Recent(0), cmp.Transformer("nil", func(d []Delivery) []Delivery { return append([]Delivery{}, d...) })); diff != "" {
+		if diff := cmp.Diff(recent, ds.Recent(0), cmp.Transformer("nil", func(d []Delivery) []Delivery {
+			return append([]Delivery{}, d...)
+		})); diff != "" {
 			t.Fatalf("Recent: (-want +got)\n%s", diff)
 		}
 		for id := range 7 {

@@ -59,14 +59,16 @@ type deployment struct {
 // be begun. It goes on when the caller goes away.
 func (s *Server) postDeploy(r *http.Request) (answer, error) {
 	if s.opts.Deploy == nil {
-		return answer{}, refuse(http.StatusConflict, "this environment runs no app whose version could change", "start it with 'tendril up DIR'")
+		return answer{}, refuse(http.StatusConflict, "this environment runs no app whose version could change",
+			"start it with 'tendril up DIR'")
 	}
 	var body deployment
 	if err := readBody(r, &body); err != nil {
 		return answer{}, err
 	}
 	if body.Path != "" && !filepath.IsAbs(body.Path) {
-		return answer{}, refuse(http.StatusBadRequest, "the path "+strconv.Quote(body.Path)+" is not absolute", "name the folder from the root: the environment works in another one than you")
+		return answer{}, refuse(http.StatusBadRequest, "the path "+strconv.Quote(body.Path)+" is not absolute",
+			"name the folder from the root: the environment works in another one than you")
 	}
 	ctx, cancel := s.bounded(context.WithoutCancel(r.Context()), MaxDeploy)
 	defer cancel()
@@ -89,7 +91,8 @@ func deployRefusal(err error) error {
 		if failed.Stopped {
 			hint = "the environment stops; deploy again when it runs again"
 		}
-		return &Error{Status: http.StatusUnprocessableEntity, Message: err.Error(), Hint: hint, Switched: failed.Switched, Step: failed.Step, Output: failed.Output}
+		return &Error{Status: http.StatusUnprocessableEntity, Message: err.Error(), Hint: hint, Switched: failed.Switched,
+			Step: failed.Step, Output: failed.Output}
 	case errors.Is(err, fs.ErrNotExist):
 		return refuse(http.StatusNotFound, err.Error(), "name a folder that the environment can read")
 	}

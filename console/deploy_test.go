@@ -27,7 +27,8 @@ func TestClientDeploys(t *testing.T) {
 	}})
 	for _, path := range []string{"/srv/app v2", ""} {
 		got, err := c.Deploy(t.Context(), path)
-		if diff := cmp.Diff(DeployResult{From: "version 1", To: "version 2", DurationMS: 1200}, got); err != nil || diff != "" {
+		if diff := cmp.Diff(DeployResult{From: "version 1", To: "version 2", DurationMS: 1200}, got); err != nil ||
+			diff != "" {
 			t.Errorf("%v (-want +got)\n%s", err, diff)
 		}
 	}
@@ -39,16 +40,22 @@ func TestClientDeploys(t *testing.T) {
 func TestDeploymentsThatGoWrongSayHow(t *testing.T) {
 	t.Parallel()
 	errs := map[string]error{
-		"/rolled":   fmt.Errorf("deploying: %w", &DeployError{Step: ".platform/hooks/predeploy/10.sh", Output: []string{"migrating", "no table"}, Err: errors.New("exit status 1")}),
+		"/rolled": fmt.Errorf("deploying: %w",
+			&DeployError{Step: ".platform/hooks/predeploy/10.sh", Output: []string{"migrating", "no table"},
+				Err: errors.New("exit status 1")}),
 		"/switched": &DeployError{Switched: true, Err: errors.New("a hook after that failed")},
 		"/stopped":  &DeployError{Stopped: true, Err: errors.New("the environment is stopping")},
 		"/busy":     errors.New("another deployment is under way"),
 		"/missing":  fmt.Errorf("there is no folder: %w", fs.ErrNotExist),
-		"/wrong":    &Error{Status: 400, Message: "the bundle is wrong", Hint: "mend it", Details: []Detail{{Text: "Procfile:1: no colon"}}},
+		"/wrong": &Error{Status: 400, Message: "the bundle is wrong", Hint: "mend it",
+			Details: []Detail{{Text: "Procfile:1: no colon"}}},
 	}
-	c := dial(t, &Options{Deploy: func(_ context.Context, path string) (DeployResult, error) { return DeployResult{}, errs[path] }})
+	c := dial(t, &Options{Deploy: func(_ context.Context, path string) (DeployResult, error) {
+		return DeployResult{}, errs[path]
+	}})
 	for path, want := range map[string]Error{
-		"/rolled":   {Status: 422, Message: "deploying: exit status 1", Step: ".platform/hooks/predeploy/10.sh", Output: []string{"migrating", "no table"}},
+		"/rolled": {Status: 422, Message: "deploying: exit status 1", Step: ".platform/hooks/predeploy/10.sh",
+			Output: []string{"migrating", "no table"}},
 		"/switched": {Status: 422, Message: "a hook after that failed", Switched: true},
 		"/stopped":  {Status: 422, Message: "the environment is stopping"},
 		"/busy":     {Status: 409, Message: "another deployment is under way"},
@@ -148,7 +155,8 @@ func TestLongAnswersHaveTime(t *testing.T) {
 func TestDeploymentKnowsWhenItIsOver(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[string]bool{
-		DeployPreparing: false, DeployStarting: false, DeployDraining: false, DeployFinishing: false, DeployDone: true, DeployRolledBack: true, DeployFailed: true,
+		DeployPreparing: false, DeployStarting: false, DeployDraining: false, DeployFinishing: false, DeployDone: true,
+		DeployRolledBack: true, DeployFailed: true,
 	} {
 		if got := (&Deployment{State: state}).Over(); got != want {
 			t.Errorf("%s: over %v", state, got)

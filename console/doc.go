@@ -10,7 +10,7 @@
 //	        v
 //	     Client ── HTTP, loopback ──> guard ──> routes ──┬─> broker      queues, messages, ledger
 //	                                  │ Host list        ├─> Deliveries  outcomes, problems
-//	                                  │ cross-origin     └─> func fields status, health, probes, pause, deploy, drain, tasks
+//	                                  │ cross-origin     └─> func fields: status, health, pause, deploy, drain …
 //	                                  └ token
 //
 // What holds:

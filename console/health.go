@@ -72,7 +72,8 @@ func (s *Server) health() health.Report {
 // getHealth is 200 whatever the status: it is a report, not a probe.
 func (s *Server) getHealth(*http.Request) (answer, error) {
 	if s.opts.Health == nil {
-		return answer{}, refuse(http.StatusConflict, "nothing here judges how the environment does: this process serves queues only", "ask /readyz")
+		return answer{}, refuse(http.StatusConflict,
+			"nothing here judges how the environment does: this process serves queues only", "ask /readyz")
 	}
 	return ok(s.health()), nil
 }
@@ -80,7 +81,8 @@ func (s *Server) getHealth(*http.Request) (answer, error) {
 // getScale answers a scaler outside.
 func (s *Server) getScale(*http.Request) (answer, error) {
 	if s.opts.Scale == nil {
-		return answer{}, refuse(http.StatusConflict, "nothing here works out a size: this process works on no queue", "ask where 'tendril up' runs")
+		return answer{}, refuse(http.StatusConflict, "nothing here works out a size: this process works on no queue",
+			"ask where 'tendril up' runs")
 	}
 	return ok(s.opts.Scale()), nil
 }

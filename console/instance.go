@@ -115,7 +115,8 @@ func ReadInstance(dataDir string) (*Instance, error) {
 	}
 	var i Instance
 	if err := json.Unmarshal(data, &i); err != nil {
-		return nil, &Error{Message: fmt.Sprintf("%s is damaged: %v", path, err), Hint: "remove it if no environment runs there", cause: err}
+		return nil, &Error{Message: fmt.Sprintf("%s is damaged: %v", path, err),
+			Hint: "remove it if no environment runs there", cause: err}
 	}
 	if !ProcessAlive(i.PID) {
 		return nil, notRunning(dataDir)

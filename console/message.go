@@ -104,7 +104,9 @@ func (as *Attributes) UnmarshalJSON(data []byte) error {
 
 func parseAttribute(name string, raw json.RawMessage) (queue.Attribute, error) {
 	refuse := func(why string) (queue.Attribute, error) {
-		return queue.Attribute{}, fmt.Errorf(`attribute %q %s; write "text", 3, {"type":"Number","value":"3"} or {"type":"Binary","base64":"AAE="}`, name, why)
+		return queue.Attribute{},
+			fmt.Errorf(`attribute %q %s; write "text", 3, {"type":"Number","value":"3"} or {"type":"Binary","base64":"AAE="}`,
+				name, why)
 	}
 	switch raw[0] {
 	case '"':

@@ -20,9 +20,11 @@ func TestAttributesRead(t *testing.T) {
 		err      string
 	}{
 		{"none", `{}`, nil, ""},
-		{"text is a String", `{"b":"x","a":""}`, Attributes{{Name: "a", Type: "String"}, {Name: "b", Type: "String", Value: "x"}}, ""},
+		{"text is a String", `{"b":"x","a":""}`,
+			Attributes{{Name: "a", Type: "String"}, {Name: "b", Type: "String", Value: "x"}}, ""},
 		{"a number is a Number", `{"n":3.50}`, Attributes{{Name: "n", Type: "Number", Value: "3.50"}}, ""},
-		{"a large number stays exact", `{"n":12345678901234567890123}`, Attributes{{Name: "n", Type: "Number", Value: "12345678901234567890123"}}, ""},
+		{"a large number stays exact", `{"n":12345678901234567890123}`,
+			Attributes{{Name: "n", Type: "Number", Value: "12345678901234567890123"}}, ""},
 		{"a label", `{"n":{"type":"Number.int","value":"3"}}`, Attributes{{Name: "n", Type: "Number.int", Value: "3"}}, ""},
 		{"bytes", `{"n":{"type":"Binary","base64":"AP8="}}`, Attributes{{Name: "n", Type: "Binary", Value: "\x00\xff"}}, ""},
 		{"no object", `[1]`, nil, "attributes must be an object"},
@@ -80,7 +82,8 @@ func TestMessagesSurviveTheWire(t *testing.T) {
 }
 
 func FuzzAttributes(f *testing.F) {
-	for _, seed := range []string{`{"a":"x"}`, `{"a":3}`, `{"a":{"type":"Binary","base64":"AA=="}}`, `{"a":null}`, `{"a": [1]}`, `{"":{}}`} {
+	for _, seed := range []string{`{"a":"x"}`, `{"a":3}`, `{"a":{"type":"Binary","base64":"AA=="}}`, `{"a":null}`,
+		`{"a": [1]}`, `{"":{}}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -53,7 +53,8 @@ func (s *Server) getOutcome(r *http.Request) (answer, error) {
 		}
 	}
 	if err != nil {
-		return answer{}, refuse(http.StatusNotFound, "no delivery of message "+strconv.Quote(r.PathValue("id"))+" is remembered",
+		return answer{}, refuse(http.StatusNotFound,
+			"no delivery of message "+strconv.Quote(r.PathValue("id"))+" is remembered",
 			"ask again with ?wait=20s; the message may still wait its turn")
 	}
 	return ok(d), nil

@@ -16,7 +16,8 @@ import (
 
 func TestProbes(t *testing.T) {
 	t.Parallel()
-	live, started := []Check{{Name: "loop", OK: true}}, []Check{{Name: "app", Detail: "never ready"}, {Name: "queue", OK: true}}
+	live, started := []Check{{Name: "loop", OK: true}},
+		[]Check{{Name: "app", Detail: "never ready"}, {Name: "queue", OK: true}}
 	s := New(&Options{Live: func() []Check { return live }, Started: func() []Check { return started }})
 	said := func(path string) (int, any, int) {
 		code, body := ask(t, s, get(path))
@@ -46,7 +47,8 @@ func TestProbes(t *testing.T) {
 
 func TestHealthIsAReportAndNoProbe(t *testing.T) {
 	t.Parallel()
-	want := health.Report{Status: health.Severe, Color: health.Red, Causes: []string{"the app failed too often"}, Since: time.Unix(5, 0).UTC()}
+	want := health.Report{Status: health.Severe, Color: health.Red, Causes: []string{"the app failed too often"},
+		Since: time.Unix(5, 0).UTC()}
 	c := dial(t, &Options{Health: func() health.Report { return want }})
 	got, err := c.Health(t.Context())
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(health.Report{})); err != nil || diff != "" {
@@ -57,7 +59,9 @@ func TestHealthIsAReportAndNoProbe(t *testing.T) {
 		t.Errorf("status: %+v, %v", st.Health, err)
 	}
 	want = health.Report{Status: health.Ok, Color: health.Green}
-	if _, body := ask(t, New(&Options{Health: func() health.Report { return want }}), get("/api/v1/health")); body["causes"] == nil {
+	if _, body := ask(t, New(&Options{Health: func() health.Report {
+		return want
+	}}), get("/api/v1/health")); body["causes"] == nil {
 		t.Errorf("no causes are %v, want an empty list", body["causes"])
 	}
 }
@@ -68,7 +72,8 @@ func TestScaleSpeaksTheLanguageOfScalers(t *testing.T) {
 		return autoscale.NewScale(map[string]autoscale.QueueLoad{"jobs": {Backlog: 7, OldestSeconds: 30}}, 3)
 	}})
 	code, body := ask(t, s, get("/api/v1/scale"))
-	want := map[string]any{"queues": map[string]any{"jobs": map[string]any{"backlog": 7.0, "oldestSeconds": 30.0}}, "backlog": 7.0, "oldestSeconds": 30.0, "desired": 3.0}
+	want := map[string]any{"queues": map[string]any{"jobs": map[string]any{"backlog": 7.0, "oldestSeconds": 30.0}},
+		"backlog": 7.0, "oldestSeconds": 30.0, "desired": 3.0}
 	if diff := cmp.Diff(want, body); code != 200 || diff != "" {
 		t.Errorf("%d (-want +got)\n%s", code, diff)
 	}
@@ -98,7 +103,8 @@ func TestHooksNeedNoBody(t *testing.T) {
 		Drain: func(context.Context) error { said = append(said, "drain"); return nil },
 	})
 	for _, r := range []*http.Request{
-		hookCall("POST", "/-/quiet"), hookCall("POST", "/-/reload"), hookCall("GET", "/-/drain"), hookCall("POST", "/-/drain?wait=25s"), hookCall("GET", "/-/drain?wait=0s"),
+		hookCall("POST", "/-/quiet"), hookCall("POST", "/-/reload"), hookCall("GET", "/-/drain"),
+		hookCall("POST", "/-/drain?wait=25s"), hookCall("GET", "/-/drain?wait=0s"),
 	} {
 		if code, body := ask(t, s, r); code != 200 {
 			t.Errorf("%s %s: %d %v", r.Method, r.URL, code, body)

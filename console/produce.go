@@ -80,7 +80,8 @@ func (s *Server) postMessages(r *http.Request) (answer, error) {
 		return answer{}, err
 	}
 	if n := len(body.Messages); n == 0 || n > queue.MaxBatch {
-		return answer{}, refuse(http.StatusBadRequest, "messages holds "+strconv.Itoa(n)+" messages", "send 1 to 10 of them at once")
+		return answer{}, refuse(http.StatusBadRequest, "messages holds "+strconv.Itoa(n)+" messages",
+			"send 1 to 10 of them at once")
 	}
 	msgs := make([]queue.Outgoing, len(body.Messages))
 	for i := range body.Messages {

@@ -61,7 +61,8 @@ func (st Status) public() any {
 func (d Delivery) public() any {
 	shown := Delivery{
 		MessageID: d.MessageID, Queue: d.Queue, Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,
-		Attempt: d.Attempt, ReceiveCount: d.ReceiveCount, DurationMS: d.DurationMS, WaitMS: d.WaitMS, At: d.At, RetryAt: d.RetryAt,
+		Attempt: d.Attempt, ReceiveCount: d.ReceiveCount, DurationMS: d.DurationMS, WaitMS: d.WaitMS, At: d.At,
+		RetryAt:         d.RetryAt,
 		DeadLetterQueue: d.DeadLetterQueue,
 	}
 	withhold(&shown.Reason)

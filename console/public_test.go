@@ -15,8 +15,10 @@ func TestDetailsNeedTheToken(t *testing.T) {
 	const secret = "pass" + "word"
 	run := TaskRun{Task: "tidy", Outcome: "failed", Reason: secret}
 	ds := NewDeliveries(0)
-	ds.Record(Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Status: 500, Reason: secret, Answer: secret, At: time.Now()})
-	tasks := TasksStatus{Leader: Leader{Error: secret}, Tasks: []Task{{Name: "tidy", URL: "/tidy?key=" + secret, Last: &run}}}
+	ds.Record(Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Status: 500, Reason: secret, Answer: secret,
+		At: time.Now()})
+	tasks := TasksStatus{Leader: Leader{Error: secret},
+		Tasks: []Task{{Name: "tidy", URL: "/tidy?key=" + secret, Last: &run}}}
 	status := Status{
 		State:      StateRunning,
 		Deployment: &Deployment{State: DeployRolledBack, To: "two", Step: "hook " + secret, Error: secret},
@@ -26,7 +28,9 @@ func TestDetailsNeedTheToken(t *testing.T) {
 	}
 	s := New(&Options{
 		Token: testToken, Deliveries: ds, Status: func() Status { return status },
-		Tasks: &TaskOptions{Status: func() TasksStatus { return tasks }, History: func(string) []TaskRun { return []TaskRun{run} }},
+		Tasks: &TaskOptions{Status: func() TasksStatus {
+			return tasks
+		}, History: func(string) []TaskRun { return []TaskRun{run} }},
 	})
 	shown := 0
 	for _, rt := range s.routes() {
@@ -47,10 +51,12 @@ func TestDetailsNeedTheToken(t *testing.T) {
 		t.Errorf("%d routes show details to a caller with the token", shown)
 	}
 	_, answer := ask(t, s, get("/api/v1/status"))
-	if text := encode(t, answer); !strings.Contains(text, `"received":7`) || !strings.Contains(text, `"state":"rolled back"`) || !strings.Contains(text, withheld) {
+	if text := encode(t, answer); !strings.Contains(text, `"received":7`) ||
+		!strings.Contains(text, `"state":"rolled back"`) || !strings.Contains(text, withheld) {
 		t.Errorf("states, counts and a hint are missing: %s", text)
 	}
-	if status.Workers[0].LastError != secret || status.Deployment.Error != secret || tasks.Tasks[0].Last.Reason != secret || ds.Recent(1)[0].Reason != secret {
+	if status.Workers[0].LastError != secret || status.Deployment.Error != secret ||
+		tasks.Tasks[0].Last.Reason != secret || ds.Recent(1)[0].Reason != secret {
 		t.Error("what the environment holds was changed")
 	}
 }

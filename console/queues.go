@@ -161,7 +161,8 @@ func browseRequest(r *http.Request) (broker.BrowseRequest, error) {
 	case MessageInFlight, string(broker.InFlight):
 		req.State = broker.InFlight
 	default:
-		return req, refuse(http.StatusBadRequest, "state "+strconv.Quote(state)+" is not known", "use visible, delayed or in_flight")
+		return req, refuse(http.StatusBadRequest, "state "+strconv.Quote(state)+" is not known",
+			"use visible, delayed or in_flight")
 	}
 	limit, err := count(query.Get("limit"), 1, 1000)
 	req.Limit = cmp.Or(limit, 100)

@@ -59,7 +59,8 @@ func bury(t *testing.T, b *broker.Broker, n int) {
 	for range 2 {
 		for got := 0; got < n; {
 			now, brief := time.Duration(0), time.Duration(0)
-			msgs, err := b.Receive(t.Context(), "jobs", queue.ReceiveRequest{Max: queue.MaxBatch, Wait: &now, Visibility: &brief})
+			msgs, err := b.Receive(t.Context(), "jobs",
+				queue.ReceiveRequest{Max: queue.MaxBatch, Wait: &now, Visibility: &brief})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,18 +88,21 @@ func TestQueuesAreShownWithTheirLedger(t *testing.T) {
 		t.Fatalf("queues %v", got)
 	}
 	jobs := queues[0]
-	if jobs.Ledger.Sent != 2 || jobs.Ledger.Visible != 2 || jobs.DeadLetterQueue != "jobs-dead" || jobs.MaxReceives != 1 || !jobs.Paused || jobs.PauseReason != "deploy" {
+	if jobs.Ledger.Sent != 2 || jobs.Ledger.Visible != 2 || jobs.DeadLetterQueue != "jobs-dead" ||
+		jobs.MaxReceives != 1 || !jobs.Paused || jobs.PauseReason != "deploy" {
 		t.Errorf("jobs: %+v", jobs)
 	}
 	dead, err := c.Queue(t.Context(), "jobs-dead")
-	if err != nil || !slices.Equal(dead.DeadLetterSources, []string{"jobs"}) || dead.Attributes["VisibilityTimeout"] != "30" || dead.Paused {
+	if err != nil || !slices.Equal(dead.DeadLetterSources, []string{"jobs"}) ||
+		dead.Attributes["VisibilityTimeout"] != "30" || dead.Paused {
 		t.Errorf("jobs-dead: %+v, %v", dead, err)
 	}
 	if _, err := c.Queue(t.Context(), "nothing"); !errors.Is(err, queue.ErrNoQueue) {
 		t.Errorf("an unknown queue: %v", err)
 	}
 	st, err := c.Status(t.Context())
-	if err != nil || st.Backend != BackendEmbedded || st.Ledger == nil || st.Ledger.Sent != 2 || st.Ledger.Live != 2 || len(st.Queues) != 2 {
+	if err != nil || st.Backend != BackendEmbedded || st.Ledger == nil || st.Ledger.Sent != 2 || st.Ledger.Live != 2 ||
+		len(st.Queues) != 2 {
 		t.Errorf("status: %+v, %v", st, err)
 	}
 }
@@ -128,7 +132,8 @@ func TestLookingCountsNoReceive(t *testing.T) {
 		t.Errorf("message: %+v, %v", m, err)
 	}
 	var refusal *Error
-	if _, err := c.Message(t.Context(), "jobs", "00000000-0000-0000-0000-000000000000"); !errors.As(err, &refusal) || refusal.Status != 404 {
+	if _, err := c.Message(t.Context(), "jobs", "00000000-0000-0000-0000-000000000000"); !errors.As(err, &refusal) ||
+		refusal.Status != 404 {
 		t.Errorf("an unknown message: %v", err)
 	}
 	if page, _, err := c.Messages(t.Context(), "jobs", Filter{State: MessageInFlight}); err != nil || len(page) != 0 {
@@ -164,7 +169,8 @@ func TestPagesAddUpToTheQueue(t *testing.T) {
 		}
 	}
 	for _, limit := range []int{1, 10, 33} {
-		if page, next, err := c.Messages(t.Context(), "jobs", Filter{Limit: limit}); len(page) != limit || next == "" || err != nil {
+		if page, next, err := c.Messages(t.Context(), "jobs", Filter{Limit: limit}); len(page) != limit || next == "" ||
+			err != nil {
 			t.Errorf("a page of at most %d has %d messages, next %q, %v", limit, len(page), next, err)
 		}
 	}
@@ -217,7 +223,8 @@ func TestActsOnMessages(t *testing.T) {
 	if n, err := c.Purge(ctx, "jobs"); n != 2 || err != nil {
 		t.Errorf("Purge = %d, %v", n, err)
 	}
-	if _, err := c.Purge(ctx, "jobs"); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict || refusal.Hint == "" {
+	if _, err := c.Purge(ctx, "jobs"); !errors.As(err, &refusal) || refusal.Status != http.StatusConflict ||
+		refusal.Hint == "" {
 		t.Errorf("a second purge: %v", err)
 	}
 	if l := b.TotalLedger(); l.Sent != 4 || l.Purged != 4 || l.Live != 0 {
@@ -232,7 +239,8 @@ func TestSendingThroughTheConsole(t *testing.T) {
 	c := dial(t, &Options{Broker: b})
 	delay := 1500 * time.Millisecond
 	sent, err := c.Send(ctx, "jobs", []queue.Outgoing{
-		{Body: "héllo\n", Attributes: []queue.Attribute{{Name: "n", Type: "Number", Value: "3"}, {Name: "raw", Type: "Binary", Value: "\x00\xff"}}},
+		{Body: "héllo\n", Attributes: []queue.Attribute{{Name: "n", Type: "Number", Value: "3"},
+			{Name: "raw", Type: "Binary", Value: "\x00\xff"}}},
 		{Body: ""},
 		{Body: "later", Delay: &delay},
 	})
@@ -243,7 +251,8 @@ func TestSendingThroughTheConsole(t *testing.T) {
 	if err != nil || m.Body != "héllo\n" || len(m.Attributes) != 2 || m.Attributes[1].Value != "\x00\xff" {
 		t.Errorf("message %+v, %v", m, err)
 	}
-	if m, err = c.Message(ctx, "jobs", sent[2].ID); err != nil || m.State != MessageDelayed || m.VisibleAt.Sub(m.SentAt).Round(time.Second) != 2*time.Second {
+	if m, err = c.Message(ctx, "jobs", sent[2].ID); err != nil || m.State != MessageDelayed ||
+		m.VisibleAt.Sub(m.SentAt).Round(time.Second) != 2*time.Second {
 		t.Errorf("delayed message %+v, %v", m, err)
 	}
 	if _, err := c.Send(ctx, "nothing", []queue.Outgoing{{Body: "x"}}); !errors.Is(err, queue.ErrNoQueue) {
@@ -277,7 +286,8 @@ func TestCreatingAQueue(t *testing.T) {
 	if _, err := c.CreateQueue(t.Context(), "no/name", nil); !errors.As(err, &refusal) || refusal.Status != 400 {
 		t.Errorf("a bad name: %v", err)
 	}
-	if _, err := c.CreateQueue(t.Context(), "jobs", map[string]string{"VisibilityTimeout": "7"}); !errors.As(err, &refusal) || refusal.Status != 409 {
+	if _, err := c.CreateQueue(t.Context(), "jobs", map[string]string{"VisibilityTimeout": "7"}); !errors.As(err,
+		&refusal) || refusal.Status != 409 {
 		t.Errorf("another value: %v", err)
 	}
 }
@@ -289,14 +299,16 @@ func TestBadSelectionsAreRefused(t *testing.T) {
 	for _, c := range []struct{ path, body string }{
 		{"/api/v1/queues/jobs/move", `{}`}, {"/api/v1/queues/jobs/move", many}, {"/api/v1/queues/jobs/delete", `{"ids":[]}`},
 		{"/api/v1/queues/jobs/delete", `{"ids":["a"],"to":"x"}`}, {"/api/v1/queues/jobs/purge", `{"confirm":"jobs"}`},
-		{"/api/v1/queues/jobs/messages", `{"messages":[]}`}, {"/api/v1/queues/jobs/messages", `{"messages":[{"body":"x","attributes":{"a":null}}]}`},
+		{"/api/v1/queues/jobs/messages", `{"messages":[]}`},
+		{"/api/v1/queues/jobs/messages", `{"messages":[{"body":"x","attributes":{"a":null}}]}`},
 	} {
 		if code, body := ask(t, s, post(c.path, c.body)); code != 400 || body["hint"] == nil {
 			t.Errorf("%s %.40s: %d %v", c.path, c.body, code, body)
 		}
 	}
 	for _, query := range []string{"state=dead", "limit=0", "limit=1001", "limit=x"} {
-		r := with(httptest.NewRequest(http.MethodGet, "/api/v1/queues/jobs/messages?"+query, nil), "Authorization", "Bearer "+testToken)
+		r := with(httptest.NewRequest(http.MethodGet, "/api/v1/queues/jobs/messages?"+query, nil), "Authorization",
+			"Bearer "+testToken)
 		if code, body := ask(t, s, r); code != 400 || body["hint"] == nil {
 			t.Errorf("?%s: %d %v", query, code, body)
 		}
@@ -342,7 +354,8 @@ func TestMissingQueuesAreNamed(t *testing.T) {
 	if _, err := c.Queue(t.Context(), "nothing"); err == nil || !strings.Contains(err.Error(), `"nothing"`) {
 		t.Errorf("a queue that is not there: %v", err)
 	}
-	if _, err := c.Move(t.Context(), "jobs-dead", "elsewhere", []string{"m1"}); err == nil || !strings.Contains(err.Error(), `"elsewhere"`) {
+	if _, err := c.Move(t.Context(), "jobs-dead", "elsewhere", []string{"m1"}); err == nil ||
+		!strings.Contains(err.Error(), `"elsewhere"`) {
 		t.Errorf("a target that is not there: %v", err)
 	}
 }

@@ -77,7 +77,8 @@ func statusOf(code string) int {
 	switch code {
 	case queue.CodeQueueDoesNotExist, queue.CodeResourceNotFound:
 		return http.StatusNotFound
-	case queue.CodePurgeQueueInProgress, queue.CodeQueueNameExists, queue.CodeQueueDeletedRecently, queue.CodeUnsupportedOperation:
+	case queue.CodePurgeQueueInProgress, queue.CodeQueueNameExists, queue.CodeQueueDeletedRecently,
+		queue.CodeUnsupportedOperation:
 		return http.StatusConflict
 	case queue.CodeOverLimit, queue.CodeRequestThrottled:
 		return http.StatusTooManyRequests

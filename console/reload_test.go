@@ -26,7 +26,8 @@ func TestReloadDoesWhatTheEnvironmentDoes(t *testing.T) {
 		return done, failure
 	}})
 	for _, want := range []ReloadResult{
-		{File: "app/cron.yaml", Tasks: 2}, {Unchanged: "/app"}, {Deployed: &DeployResult{From: "version 1", To: "version 2", DurationMS: 7}},
+		{File: "app/cron.yaml", Tasks: 2}, {Unchanged: "/app"},
+		{Deployed: &DeployResult{From: "version 1", To: "version 2", DurationMS: 7}},
 	} {
 		done = want
 		got, err := c.Reload(t.Context())
@@ -38,9 +39,12 @@ func TestReloadDoesWhatTheEnvironmentDoes(t *testing.T) {
 		err    error
 		status int
 	}{
-		"a step failed":    {&DeployError{Step: "build", Output: []string{"no compiler"}, Err: errors.New("exit status 3")}, http.StatusUnprocessableEntity},
-		"tasks are wrong":  {fmt.Errorf("they stay: %w", &periodic.Error{Problems: []periodic.Problem{{Where: "cron.yaml:3", Text: "no url"}}}), http.StatusBadRequest},
-		"a wrong version":  {&Error{Status: http.StatusBadRequest, Message: "no Procfile", Hint: "write one"}, http.StatusBadRequest},
+		"a step failed": {&DeployError{Step: "build", Output: []string{"no compiler"}, Err: errors.New("exit status 3")},
+			http.StatusUnprocessableEntity},
+		"tasks are wrong": {fmt.Errorf("they stay: %w",
+			&periodic.Error{Problems: []periodic.Problem{{Where: "cron.yaml:3", Text: "no url"}}}), http.StatusBadRequest},
+		"a wrong version": {&Error{Status: http.StatusBadRequest, Message: "no Procfile", Hint: "write one"},
+			http.StatusBadRequest},
 		"another goes on":  {errors.New("another deployment is under way"), http.StatusConflict},
 		"nothing to do it": {errors.New("there are no periodic tasks to reload"), http.StatusConflict},
 	} {

@@ -71,7 +71,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// another method; here what is not in the table does not exist.
 	_, pattern := s.mux.Handler(r)
 	if pattern == "" || path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath() {
-		refusal := refuse(http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path, "GET /api/v1/status shows what there is")
+		refusal := refuse(http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path,
+			"GET /api/v1/status shows what there is")
 		writeJSON(w, refusal.Status, refusal)
 		return
 	}
@@ -95,7 +96,8 @@ func (s *Server) serve(rt route) http.HandlerFunc {
 		answer, err := rt.handle(r)
 		if err != nil {
 			refusal := asRefusal(err)
-			if name := r.PathValue("name"); name != "" && refusal.Code == queue.CodeQueueDoesNotExist && strings.Contains(rt.pattern, "/queues/{name}") {
+			if name := r.PathValue("name"); name != "" && refusal.Code == queue.CodeQueueDoesNotExist &&
+				strings.Contains(rt.pattern, "/queues/{name}") {
 				refusal.Message = "there is no queue " + strconv.Quote(name)
 			}
 			writeJSON(w, refusal.Status, refusal)
@@ -129,7 +131,8 @@ func (s *Server) permit(rt route, r *http.Request) *Error {
 	case rt.kind == act || rt.kind == produce:
 		return checkAct(r)
 	case rt.kind == hook && r.Method == http.MethodHead:
-		return refuse(http.StatusNotFound, "there is no HEAD "+r.URL.Path, "a look at a hook would be an act: send GET or POST")
+		return refuse(http.StatusNotFound, "there is no HEAD "+r.URL.Path,
+			"a look at a hook would be an act: send GET or POST")
 	}
 	return nil
 }

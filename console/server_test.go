@@ -66,7 +66,8 @@ func TestEveryProtectedRouteNeedsTheToken(t *testing.T) {
 		if strings.Contains(path, "/-/") && rt.kind != hook {
 			t.Errorf("%s is not declared a hook", rt.pattern)
 		}
-		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + testToken + "x", "Basic " + testToken, testToken, "Bearer \x00"} {
+		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + testToken + "x",
+			"Basic " + testToken, testToken, "Bearer \x00"} {
 			r := httptest.NewRequest(method, path, strings.NewReader("{}"))
 			r.Header.Set("Content-Type", "application/json")
 			if header != "" {
@@ -101,10 +102,14 @@ func TestUnknownRoutesAre404(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken})
 	for _, line := range []string{
-		"GET /", "GET /api", "GET /api/v1", "GET /api/v1/", "GET /api/v1/nothing", "GET /livez/", "GET //livez", "GET /api/../livez", "GET /debug/pprof/",
-		"POST /livez", "PUT /api/v1/queues/jobs/pause", "GET /api/v1/queues/jobs/purge", "DELETE /api/v1/queues/jobs", "PATCH /api/v1/status",
-		"POST /api/v1/queues/jobs/messages/m1", "DELETE /api/v1/queues/jobs/messages", "OPTIONS /api/v1/status", "GET /api/v1/drain", "TRACE /livez",
-		"HEAD /-/drain", "GET /-/quiet", "GET /-/reload", "GET /-/", "DELETE /-/drain", "GET /api/v1/deploy", "POST /api/v1/health",
+		"GET /", "GET /api", "GET /api/v1", "GET /api/v1/", "GET /api/v1/nothing", "GET /livez/", "GET //livez",
+		"GET /api/../livez", "GET /debug/pprof/",
+		"POST /livez", "PUT /api/v1/queues/jobs/pause", "GET /api/v1/queues/jobs/purge", "DELETE /api/v1/queues/jobs",
+		"PATCH /api/v1/status",
+		"POST /api/v1/queues/jobs/messages/m1", "DELETE /api/v1/queues/jobs/messages", "OPTIONS /api/v1/status",
+		"GET /api/v1/drain", "TRACE /livez",
+		"HEAD /-/drain", "GET /-/quiet", "GET /-/reload", "GET /-/", "DELETE /-/drain", "GET /api/v1/deploy",
+		"POST /api/v1/health",
 	} {
 		method, path, _ := strings.Cut(line, " ")
 		r := with(httptest.NewRequest(method, path, nil), "Authorization", "Bearer "+testToken)
@@ -119,9 +124,11 @@ func TestHostsOfOthersAreRefused(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Hosts: []string{"console.internal", "192.0.2.7"}})
 	for host, want := range map[string]int{
-		"127.0.0.1:9325": 200, "127.0.0.1": 200, "127.9.9.9:1": 200, "[::1]:9325": 200, "[::1]": 200, "localhost:9325": 200, "LOCALHOST": 200,
+		"127.0.0.1:9325": 200, "127.0.0.1": 200, "127.9.9.9:1": 200, "[::1]:9325": 200, "[::1]": 200, "localhost:9325": 200,
+		"LOCALHOST":           200,
 		"console.internal:80": 200, "Console.Internal": 200, "192.0.2.7:9325": 200,
-		"": 403, "evil.test": 403, "evil.test:9325": 403, "localhost.evil.test": 403, "127.0.0.1.evil.test": 403, "10.0.0.1:9325": 403, "0.0.0.0:9325": 403,
+		"": 403, "evil.test": 403, "evil.test:9325": 403, "localhost.evil.test": 403, "127.0.0.1.evil.test": 403,
+		"10.0.0.1:9325": 403, "0.0.0.0:9325": 403,
 		"[::]:9325": 403, "169.254.169.254": 403, "localhost.": 403, ":9325": 403, "192.0.2.8": 403,
 	} {
 		r := get("/livez")
@@ -208,21 +215,27 @@ func TestWithoutItsPartsARouteSaysSo(t *testing.T) {
 	s := New(&Options{Token: testToken})
 	for want, requests := range map[string][]*http.Request{
 		"Amazon SQS": {
-			get("/api/v1/queues"), get("/api/v1/queues/jobs"), with(get("/api/v1/queues/jobs/messages"), "Authorization", "Bearer "+testToken),
+			get("/api/v1/queues"), get("/api/v1/queues/jobs"),
+			with(get("/api/v1/queues/jobs/messages"), "Authorization", "Bearer "+testToken),
 			with(get("/api/v1/queues/jobs/messages/m1"), "Authorization", "Bearer "+testToken),
-			post("/api/v1/queues/jobs/purge", "{}"), post("/api/v1/queues/jobs/move", `{"ids":["m1"]}`), post("/api/v1/queues/jobs/delete", `{"ids":["m1"]}`),
-			with(httptest.NewRequest(http.MethodDelete, "/api/v1/queues/jobs/messages/m1", nil), "Authorization", "Bearer "+testToken),
+			post("/api/v1/queues/jobs/purge", "{}"), post("/api/v1/queues/jobs/move", `{"ids":["m1"]}`),
+			post("/api/v1/queues/jobs/delete", `{"ids":["m1"]}`),
+			with(httptest.NewRequest(http.MethodDelete, "/api/v1/queues/jobs/messages/m1", nil), "Authorization",
+				"Bearer "+testToken),
 		},
 		"runs no app":            {post("/api/v1/deploy", "{}")},
 		"nothing here judges":    {get("/api/v1/health")},
 		"nothing here works out": {get("/api/v1/scale")},
-		"no worker":              {post("/api/v1/queues/jobs/pause", "{}"), post("/api/v1/queues/jobs/resume", "{}"), post("/api/v1/quiet", "{}"), post("/-/quiet", ""), post("/api/v1/resume", "{}")},
+		"no worker": {post("/api/v1/queues/jobs/pause", "{}"), post("/api/v1/queues/jobs/resume", "{}"),
+			post("/api/v1/quiet", "{}"), post("/-/quiet", ""), post("/api/v1/resume", "{}")},
 		"no periodic tasks": {
-			get("/api/v1/tasks"), get("/api/v1/tasks/tidy/history"), get("/api/v1/history"), post("/api/v1/tasks/tidy/run", "{}"),
+			get("/api/v1/tasks"), get("/api/v1/tasks/tidy/history"), get("/api/v1/history"),
+			post("/api/v1/tasks/tidy/run", "{}"),
 			post("/api/v1/tasks/tidy/pause", "{}"), post("/api/v1/tasks/tidy/resume", "{}"), post("/api/v1/reload", "{}"),
 		},
-		"cannot be drained": {post("/api/v1/drain", "{}"), post("/-/drain", ""), with(get("/-/drain"), "Authorization", "Bearer "+testToken)},
-		"delivers nothing":  {get("/api/v1/deliveries"), get("/api/v1/messages/m1/outcome")},
+		"cannot be drained": {post("/api/v1/drain", "{}"), post("/-/drain", ""),
+			with(get("/-/drain"), "Authorization", "Bearer "+testToken)},
+		"delivers nothing": {get("/api/v1/deliveries"), get("/api/v1/messages/m1/outcome")},
 	} {
 		for _, r := range requests {
 			code, body := ask(t, s, r)
@@ -249,7 +262,8 @@ func TestActsAreLoggedWithoutReasons(t *testing.T) {
 	s := New(&Options{Token: testToken, Logger: textLogger(&log), Resume: func(string) error { return nil }})
 	ask(t, s, post("/api/v1/queues/jobs/resume", "{}"))
 	ask(t, s, get("/api/v1/status"))
-	if got := strings.Count(log.String(), "\n"); got != 1 || !strings.Contains(log.String(), "/api/v1/queues/jobs/resume") {
+	if got := strings.Count(log.String(), "\n"); got != 1 ||
+		!strings.Contains(log.String(), "/api/v1/queues/jobs/resume") {
 		t.Errorf("log: %q; want one line for the act", &log)
 	}
 	if strings.Contains(log.String(), testToken) {
@@ -268,12 +282,14 @@ func TestRequestsOfManyValuesAreRefused(t *testing.T) {
 		"numbers": `{"ids":[` + strings.Repeat("1,", 2_000_000) + `1]}`,
 	} {
 		code, answer := ask(t, s, post("/api/v1/queues/jobs/messages", body))
-		if text, _ := answer["error"].(string); code != http.StatusBadRequest || !strings.Contains(text, "more than 10000 JSON values") {
+		if text, _ := answer["error"].(string); code != http.StatusBadRequest ||
+			!strings.Contains(text, "more than 10000 JSON values") {
 			t.Errorf("%s: %d %v", name, code, answer)
 		}
 	}
 	quoted := `{"messages":[{"body":"` + strings.Repeat(`,[{\\\"`, 20_000) + `"}]}`
-	if code, answer := ask(t, s, post("/api/v1/queues/jobs/messages", quoted)); code == http.StatusBadRequest && strings.Contains(answer["error"].(string), "JSON values") {
+	if code, answer := ask(t, s, post("/api/v1/queues/jobs/messages", quoted)); code == http.StatusBadRequest &&
+		strings.Contains(answer["error"].(string), "JSON values") {
 		t.Errorf("what is in a string was counted: %v", answer)
 	}
 }
@@ -281,7 +297,8 @@ func TestRequestsOfManyValuesAreRefused(t *testing.T) {
 func TestHTTPServerHasLimits(t *testing.T) {
 	t.Parallel()
 	srv := HTTPServer(New(nil))
-	if srv.ReadHeaderTimeout == 0 || srv.ReadTimeout <= MaxWait || srv.WriteTimeout <= MaxWait || srv.IdleTimeout == 0 || srv.MaxHeaderBytes == 0 {
+	if srv.ReadHeaderTimeout == 0 || srv.ReadTimeout <= MaxWait || srv.WriteTimeout <= MaxWait || srv.IdleTimeout == 0 ||
+		srv.MaxHeaderBytes == 0 {
 		t.Errorf("limits are missing: %+v", srv)
 	}
 }

@@ -33,7 +33,8 @@ type taskPaused struct {
 
 func (s *Server) tasks() (*TaskOptions, error) {
 	if t := s.opts.Tasks; t == nil || t.Any != nil && !t.Any() {
-		return nil, refuse(http.StatusConflict, "this environment has no periodic tasks", "write cron.yaml or give --cron FILE")
+		return nil, refuse(http.StatusConflict, "this environment has no periodic tasks",
+			"write cron.yaml or give --cron FILE")
 	}
 	return s.opts.Tasks, nil
 }
@@ -126,7 +127,8 @@ func taskError(ctx context.Context, t *TaskOptions, name string, err error) erro
 		}
 		return refuse(http.StatusNotFound, err.Error(), noTaskHint)
 	case ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
-		return refuse(http.StatusServiceUnavailable, err.Error(), "it may have been done all the same: look at the tasks' history before you try again")
+		return refuse(http.StatusServiceUnavailable, err.Error(),
+			"it may have been done all the same: look at the tasks' history before you try again")
 	}
 	return unable(err)
 }

@@ -21,7 +21,8 @@ import (
 func pastRuns() []TaskRun {
 	at := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 	return []TaskRun{
-		{Task: "tidy", FireID: "tidy@2026-11-20T13:00:00Z", ScheduledAt: at, EnqueuedAt: at.Add(12 * time.Millisecond), LatenessMS: 12, MessageID: "m2",
+		{Task: "tidy", FireID: "tidy@2026-11-20T13:00:00Z", ScheduledAt: at, EnqueuedAt: at.Add(12 * time.Millisecond),
+			LatenessMS: 12, MessageID: "m2",
 			Attempts: 1, Outcome: "done", Status: 200, DurationMS: 41, FinishedAt: at.Add(time.Second)},
 		{Task: "gone", FireID: "gone@2026-11-20T12:30:00Z", ScheduledAt: at.Add(-30 * time.Minute), MessageID: "m1"},
 		{Task: "tidy", FireID: "tidy@2026-11-20T12:00:00Z", ScheduledAt: at.Add(-time.Hour), Skipped: "paused"},
@@ -40,10 +41,12 @@ func crew(said *[]string) *TaskOptions {
 	note := func(text string) { *said = append(*said, text) }
 	return &TaskOptions{
 		Status: func() TasksStatus {
-			return TasksStatus{File: "app/cron.yaml", Leader: Leader{Leading: true, Term: 4, Holder: "127.0.0.1:9325"}, Tasks: []Task{
-				{Name: "tidy", URL: "/tidy", Schedule: "0 * * * *", Words: "every hour UTC", Zone: "UTC", Overlap: "allow", Missed: "one", Last: &pastRuns()[0]},
-				{Name: "never ran", Zone: "UTC", Paused: true, PauseReason: "audit"},
-			}}
+			return TasksStatus{File: "app/cron.yaml", Leader: Leader{Leading: true, Term: 4, Holder: "127.0.0.1:9325"},
+				Tasks: []Task{
+					{Name: "tidy", URL: "/tidy", Schedule: "0 * * * *", Words: "every hour UTC", Zone: "UTC", Overlap: "allow",
+						Missed: "one", Last: &pastRuns()[0]},
+					{Name: "never ran", Zone: "UTC", Paused: true, PauseReason: "audit"},
+				}}
 		},
 		Run: func(_ context.Context, name string) (TaskRun, error) {
 			note("run " + name)
@@ -111,11 +114,13 @@ func TestClientSeesTheHistory(t *testing.T) {
 		}
 	}
 	var refusal *Error
-	if _, err := c.TaskHistory(t.Context(), "nobody", 0); !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound || refusal.Hint == "" {
+	if _, err := c.TaskHistory(t.Context(), "nobody", 0); !errors.As(err, &refusal) ||
+		refusal.Status != http.StatusNotFound || refusal.Hint == "" {
 		t.Errorf("history of nobody: %#v", err)
 	}
 	for _, limit := range []int{-1, 1001} {
-		if _, err := c.TaskHistory(t.Context(), "", limit); !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest {
+		if _, err := c.TaskHistory(t.Context(), "", limit); !errors.As(err, &refusal) ||
+			refusal.Status != http.StatusBadRequest {
 			t.Errorf("limit %d: %#v", limit, err)
 		}
 	}
@@ -161,7 +166,8 @@ func TestActsOnTasksAreRefused(t *testing.T) {
 		"a reason too long": {c.PauseTask(t.Context(), "tidy", strings.Repeat("x", maxReason+1)), 400, "200 bytes"},
 	} {
 		var refusal *Error
-		if !errors.As(want.err, &refusal) || refusal.Status != want.status || !strings.Contains(refusal.Message, want.says) || refusal.Hint == "" && what != "no table" {
+		if !errors.As(want.err, &refusal) || refusal.Status != want.status ||
+			!strings.Contains(refusal.Message, want.says) || refusal.Hint == "" && what != "no table" {
 			t.Errorf("%s: %#v; want a hint and %d saying %q", what, want.err, want.status, want.says)
 		}
 	}
@@ -178,14 +184,17 @@ func TestReloadSaysEverythingThatIsWrong(t *testing.T) {
 	}
 	opts.Reload = func() error {
 		return fmt.Errorf("they stay: %w", &periodic.Error{Problems: []periodic.Problem{
-			{Where: "cron.yaml:3", Text: "the task has no url", Hint: "write a line such as url: /backup"}, {Where: "cron.yaml:9", Text: "two tasks have the name a"},
+			{Where: "cron.yaml:3", Text: "the task has no url", Hint: "write a line such as url: /backup"},
+			{Where: "cron.yaml:9", Text: "two tasks have the name a"},
 		}})
 	}
 	var refusal *Error
-	if _, err = c.Reload(t.Context()); !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest || !strings.Contains(refusal.Message, "stay as they are") {
+	if _, err = c.Reload(t.Context()); !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest ||
+		!strings.Contains(refusal.Message, "stay as they are") {
 		t.Fatalf("a bad file: %#v", err)
 	}
-	want := []Detail{{"cron.yaml:3: the task has no url", "write a line such as url: /backup"}, {"cron.yaml:9: two tasks have the name a", ""}}
+	want := []Detail{{"cron.yaml:3: the task has no url", "write a line such as url: /backup"},
+		{"cron.yaml:9: two tasks have the name a", ""}}
 	if diff := cmp.Diff(want, refusal.Details); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -197,7 +206,9 @@ func TestReloadSaysEverythingThatIsWrong(t *testing.T) {
 
 func TestNoTasksAreAnEmptyList(t *testing.T) {
 	t.Parallel()
-	s := New(&Options{Tasks: &TaskOptions{Status: func() TasksStatus { return TasksStatus{Off: "no leader"} }, History: func(string) []TaskRun { return nil }}})
+	s := New(&Options{Tasks: &TaskOptions{Status: func() TasksStatus {
+		return TasksStatus{Off: "no leader"}
+	}, History: func(string) []TaskRun { return nil }}})
 	if _, body := ask(t, s, get("/api/v1/tasks")); fmt.Sprint(body["tasks"]) != "[]" || body["off"] != "no leader" {
 		t.Errorf("tasks: %v", body)
 	}

@@ -41,9 +41,11 @@ func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
 	}
 	switch {
 	case uid != self && uid != 0:
-		return fmt.Errorf("%w: %s belongs to the user %d, and this is the user %d; run tendril as its owner, or name another with --data-dir", ErrUnsafe, dir, uid, self)
+		return fmt.Errorf("%w: %s belongs to the user %d, and this is the user %d; run tendril as its owner, or name "+
+			"another with --data-dir", ErrUnsafe, dir, uid, self)
 	case writable != 0:
-		return fmt.Errorf("%w: other users may write to %s (mode %04o); type 'chmod go-w %s', or name another with --data-dir", ErrUnsafe, dir, mode.Perm(), dir)
+		return fmt.Errorf("%w: other users may write to %s (mode %04o); type 'chmod go-w %s', or name another with "+
+			"--data-dir", ErrUnsafe, dir, mode.Perm(), dir)
 	}
 	return nil
 }

@@ -32,7 +32,8 @@ func TestDirectoriesThatOthersOwnOrMayWriteAreUnsafe(t *testing.T) {
 		"another user's that all may use": {0o777, 1001, 1001, 1000, "belongs to the user 1001"},
 	} {
 		err := check("/data", c.mode, c.uid, c.gid, c.self)
-		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), c.want)) {
+		if c.want == "" && err != nil || c.want != "" &&
+			(!errors.Is(err, ErrUnsafe) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
 	}
@@ -84,7 +85,8 @@ func TestFilesAreRegular(t *testing.T) {
 			f.Close()
 			t.Errorf("%s was opened", name)
 		}
-		if err := CheckFile(at(name)); err == nil || !strings.Contains(err.Error(), at(name)) || !strings.Contains(err.Error(), "remove it") {
+		if err := CheckFile(at(name)); err == nil || !strings.Contains(err.Error(), at(name)) ||
+			!strings.Contains(err.Error(), "remove it") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -147,7 +147,8 @@ func newHTTP(t testing.TB, change ...func(*HTTPOptions)) *HTTP {
 
 func message(attributes ...queue.Attribute) *queue.Message {
 	return &queue.Message{
-		ID: "059f36b4-87a3-44ab-83d2-661975830a7d", Body: `{"n":1}`, Attributes: attributes, ReceiptHandle: "r", ReceiveCount: 3,
+		ID: "059f36b4-87a3-44ab-83d2-661975830a7d", Body: `{"n":1}`, Attributes: attributes, ReceiptHandle: "r",
+		ReceiveCount:    3,
 		SentAt:          time.Date(2026, 11, 20, 12, 0, 0, 999e6, time.UTC),
 		FirstReceivedAt: time.Date(2026, 11, 20, 14, 0, 1, 0, time.FixedZone("CET", 3600)),
 		SenderID:        "123456789012",
@@ -164,7 +165,8 @@ func deliver(h *HTTP, m *queue.Message) queue.Result { return h.Deliver(context.
 func want(t testing.TB, r queue.Result, outcome queue.Outcome, status int, reason string) {
 	t.Helper()
 	if r.Outcome != outcome || r.Status != status || r.Reason != reason {
-		t.Errorf("got %v, status %d, reason %q (%v); want %v, status %d, reason %q", r.Outcome, r.Status, r.Reason, r.Err, outcome, status, reason)
+		t.Errorf("got %v, status %d, reason %q (%v); want %v, status %d, reason %q", r.Outcome, r.Status, r.Reason, r.Err,
+			outcome, status, reason)
 	}
 	if strings.ContainsAny(r.Reason, "\r\n") {
 		t.Errorf("reason %q has line breaks", r.Reason)

@@ -41,7 +41,8 @@ func benchmarkDeliver(b *testing.B, connections int) {
 	m := &queue.Message{
 		ID: "059f36b4-87a3-44ab-83d2-661975830a7d", Body: strings.Repeat("x", 200), ReceiveCount: 1, SenderID: "000000000000",
 		SentAt: time.Unix(1e9, 0), FirstReceivedAt: time.Unix(1e9, 0),
-		Attributes: []queue.Attribute{{Name: "kind", Type: "String", Value: "thumbnail"}, {Name: "size", Type: "Number", Value: "320"}},
+		Attributes: []queue.Attribute{{Name: "kind", Type: "String", Value: "thumbnail"},
+			{Name: "size", Type: "Number", Value: "320"}},
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

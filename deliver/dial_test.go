@@ -35,7 +35,8 @@ func TestDialFailures(t *testing.T) {
 		{connect(syscall.ENOENT), "socket does not exist"},
 		{connect(syscall.EACCES), "no permission to connect"},
 		{connect(syscall.EADDRNOTAVAIL), "this machine is out of local ports"},
-		{&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}, "this machine is out of open files (raise ulimit -n)"},
+		{&net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)},
+			"this machine is out of open files (raise ulimit -n)"},
 		{&net.DNSError{UnwrapErr: syscall.ENFILE}, "this machine is out of open files (raise ulimit -n)"},
 		{&net.DNSError{IsNotFound: true}, "host name not found"},
 		{&net.DNSError{IsTimeout: true}, "no connection within 5s"},
@@ -84,7 +85,8 @@ func TestLocalhostIsDialledByNumber(t *testing.T) {
 	})
 	r := deliver(h, message())
 	want(t, r, queue.Unreached, 0, "connection refused")
-	if expected := []string{"tcp 127.0.0.1:8080", "tcp [::1]:8080"}; !slices.Equal(dialled, expected) || !errors.Is(r.Err, refused) {
+	if expected := []string{"tcp 127.0.0.1:8080", "tcp [::1]:8080"}; !slices.Equal(dialled, expected) ||
+		!errors.Is(r.Err, refused) {
 		t.Errorf("dialled %q, failed of %v", dialled, r.Err)
 	}
 }

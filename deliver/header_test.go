@@ -82,7 +82,8 @@ func TestOrdinaryHead(t *testing.T) {
 func TestPeriodicHead(t *testing.T) {
 	t.Parallel()
 	h := newHTTP(t, func(o *HTTPOptions) { o.Path, o.KeepAlive = "/worker", -1 })
-	m := message(text(periodicPath, "/backup?full"), text(periodicName, "back\nup"), text(periodicTime, "2017-03-22 23:10:00 UTC"), text("a", "b"))
+	m := message(text(periodicPath, "/backup?full"), text(periodicName, "back\nup"),
+		text(periodicTime, "2017-03-22 23:10:00 UTC"), text("a", "b"))
 	m.SentAt, m.FirstReceivedAt, m.SenderID = time.Time{}, time.Time{}, ""
 	got, _ := rendered(t, h, m)
 	want := []string{
@@ -122,14 +123,21 @@ func TestAttributes(t *testing.T) {
 		{"UTF-8 as it is", []queue.Attribute{text("a", "é 漢 😀")}, []string{"A: é 漢 😀"}},
 		{"invalid UTF-8", []queue.Attribute{text("a", "\xe9"), text("b", "1")}, []string{"B: 1", "Dropped: 1"}},
 		{"line feed", []queue.Attribute{text("a", "1\nEvil: 1"), text("b", "2")}, []string{"B: 2", "Dropped: 1"}},
-		{"other control bytes", []queue.Attribute{text("a", "\r"), text("b", "\x00"), text("c", "\x7f"), text("d", "\x1b")}, []string{"Dropped: 4"}},
-		{"names no header has", []queue.Attribute{text("a b", "1"), text("a:b", "2"), text("é", "3"), text("", "4"), text("a\n", "5")}, []string{"Dropped: 5"}},
-		{"case twins", []queue.Attribute{text("Foo", "1"), text("foo", "2"), text("fOO", "3")}, []string{"Foo: 1", "Dropped: 2"}},
+		{"other control bytes", []queue.Attribute{text("a", "\r"), text("b", "\x00"), text("c", "\x7f"), text("d", "\x1b")},
+			[]string{"Dropped: 4"}},
+		{"names no header has",
+			[]queue.Attribute{text("a b", "1"), text("a:b", "2"), text("é", "3"), text("", "4"), text("a\n", "5")},
+			[]string{"Dropped: 5"}},
+		{"case twins", []queue.Attribute{text("Foo", "1"), text("foo", "2"), text("fOO", "3")},
+			[]string{"Foo: 1", "Dropped: 2"}},
 		{"a twin does not step in", []queue.Attribute{text("Foo", "\n"), text("foo", "2")}, []string{"Dropped: 2"}},
-		{"a binary twin is none", []queue.Attribute{{Name: "Foo", Type: "Binary", Value: "1"}, text("foo", "2")}, []string{"Foo: 2"}},
-		{"our own", []queue.Attribute{text("beanstalk.sqsd.x", "1"), text("Beanstalk.SQSD.path", "/"), text("beanstalk.sqsd", "2")}, []string{"Beanstalk.sqsd: 2"}},
+		{"a binary twin is none", []queue.Attribute{{Name: "Foo", Type: "Binary", Value: "1"}, text("foo", "2")},
+			[]string{"Foo: 2"}},
+		{"our own", []queue.Attribute{text("beanstalk.sqsd.x", "1"), text("Beanstalk.SQSD.path", "/"),
+			text("beanstalk.sqsd", "2")}, []string{"Beanstalk.sqsd: 2"}},
 		{"unknown type", []queue.Attribute{{Name: "a", Type: "List", Value: "1"}}, nil},
-		{"budget", []queue.Attribute{text("a", long), text("b", long), text("c", long), text("d", "small")}, []string{"A: " + long, "B: " + long, "D: small", "Dropped: 1"}},
+		{"budget", []queue.Attribute{text("a", long), text("b", long), text("c", long), text("d", "small")},
+			[]string{"A: " + long, "B: " + long, "D: small", "Dropped: 1"}},
 		{"beyond the budget", []queue.Attribute{text("a", strings.Repeat("v", 100<<10))}, []string{"Dropped: 1"}},
 		{"called dropped", []queue.Attribute{text("dropped", "mine")}, []string{"Dropped: mine"}},
 		{"called dropped, and one is", []queue.Attribute{text("a", "\n"), text("dropped", "0")}, []string{"Dropped: 2"}},
@@ -177,11 +185,13 @@ func TestCoreHeadersCannotBreakOut(t *testing.T) {
 func FuzzHeaders(f *testing.F) {
 	f.Add("a", "String", "1", "b", "Number", "2", "beanstalk.sqsd.path", "String", "/x?y")
 	f.Add("Foo", "String", "x\r\ny: z", "foo", "String.x", "é", "Dropped", "Number", "9")
-	f.Add("traceparent", "String", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate", "String", "a=1", "baggage", "String", "k=v;p , l=w")
+	f.Add("traceparent", "String", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate", "String",
+		"a=1", "baggage", "String", "k=v;p , l=w")
 	f.Add("beanstalk.sqsd.task_name", "String", "a\nb", "beanstalk.sqsd.path", "String", "/ü", "x", "Binary", "\x00")
 	h := newHTTP(f, func(o *HTTPOptions) { o.HeaderBudget = 64 })
 	f.Fuzz(func(t *testing.T, n1, t1, v1, n2, t2, v2, n3, t3, v3 string) {
-		m := message(queue.Attribute{Name: n1, Type: t1, Value: v1}, queue.Attribute{Name: n2, Type: t2, Value: v2}, queue.Attribute{Name: n3, Type: t3, Value: v3})
+		m := message(queue.Attribute{Name: n1, Type: t1, Value: v1}, queue.Attribute{Name: n2, Type: t2, Value: v2},
+			queue.Attribute{Name: n3, Type: t3, Value: v3})
 		m.ID, m.SenderID = v1, v2
 		run, err := periodicTask(m)
 		if err != nil {
@@ -206,7 +216,8 @@ func FuzzHeaders(f *testing.F) {
 // checkHeaderSet fails the test if a header is missing, given twice, or not one of
 // those allowed.
 func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *task) {
-	core := []string{"User-Agent", "Content-Type", "Content-Length", "X-Aws-Sqsd-Queue", "X-Aws-Sqsd-Path", "X-Aws-Sqsd-Msgid",
+	core := []string{"User-Agent", "Content-Type", "Content-Length", "X-Aws-Sqsd-Queue", "X-Aws-Sqsd-Path",
+		"X-Aws-Sqsd-Msgid",
 		"X-Aws-Sqsd-Receive-Count", "X-Aws-Sqsd-First-Received-At", "X-Aws-Sqsd-Sent-At", "X-Aws-Sqsd-Sender-Id"}
 	if run != nil && run.name != "" {
 		core = append(core, "X-Aws-Sqsd-Taskname")

@@ -35,7 +35,8 @@ func TestBodyArrivesByteForByte(t *testing.T) {
 		}
 	})
 	long := strings.Repeat("0123456789abcdef", 64<<10) // 1 MiB
-	sent := []string{"", "x", "\x00\r\n\r\nPOST / HTTP/1.1\r\n", "é\xff", long[:writeChunk-1], long[:writeChunk], long[:writeChunk+1], long}
+	sent := []string{"", "x", "\x00\r\n\r\nPOST / HTTP/1.1\r\n", "é\xff", long[:writeChunk-1], long[:writeChunk],
+		long[:writeChunk+1], long}
 	for _, body := range sent {
 		m := message()
 		m.Body = body
@@ -75,7 +76,8 @@ func TestPeriodicMessageHasNoBodyAndItsOwnPath(t *testing.T) {
 		seen <- p
 		c.write(ok200)
 	})
-	m := message(text(periodicPath, "/backup?x=1"), text(periodicName, "job"), text(periodicTime, "2017-03-22 23:10:00 UTC"))
+	m := message(text(periodicPath, "/backup?x=1"), text(periodicName, "job"),
+		text(periodicTime, "2017-03-22 23:10:00 UTC"))
 	m.Body = "elasticbeanstalk scheduled job"
 	want(t, deliver(h, m), queue.Done, 200, "")
 	p := <-seen
@@ -141,7 +143,8 @@ func TestSuccessCodes(t *testing.T) {
 		code    int
 		outcome queue.Outcome
 		reason  string
-	}{{200, queue.Failed, "status 200 (not among the success codes)"}, {204, queue.Done, ""}, {500, queue.Done, ""}, {404, queue.Failed, "status 404 (no route for POST /)"}} {
+	}{{200, queue.Failed, "status 200 (not among the success codes)"}, {204, queue.Done, ""}, {500, queue.Done, ""},
+		{404, queue.Failed, "status 404 (no route for POST /)"}} {
 		m := message()
 		m.Body = strconv.Itoa(test.code)
 		want(t, deliver(h, m), test.outcome, test.code, test.reason)
@@ -221,7 +224,8 @@ func TestUnixSocket(t *testing.T) {
 		}
 	}}
 	a.listenOn(t, l)
-	for _, target := range []string{"unix://" + socket, "http+unix://" + socket, "http+unix://" + url.PathEscape(socket) + "/jobs"} {
+	for _, target := range []string{"unix://" + socket, "http+unix://" + socket,
+		"http+unix://" + url.PathEscape(socket) + "/jobs"} {
 		h := newHTTP(t, func(o *HTTPOptions) { o.Target = target })
 		if err := h.Probe(t.Context()); err != nil {
 			t.Errorf("%s: %v", target, err)
@@ -343,8 +347,10 @@ func TestEvents(t *testing.T) {
 	h, _ := start(t, alwaysAnswer(ok200), func(o *HTTPOptions) {
 		address = strings.TrimPrefix(o.Target, "http://")
 		o.Events = Events{
-			Connected:         func(c Connected) { seen = append(seen, fmt.Sprintf("connected %s %v", c.Address, c.Err)) },
-			AttributesDropped: func(d AttributesDropped) { seen = append(seen, fmt.Sprintf("dropped %d of %s", d.Count, d.MessageID)) },
+			Connected: func(c Connected) { seen = append(seen, fmt.Sprintf("connected %s %v", c.Address, c.Err)) },
+			AttributesDropped: func(d AttributesDropped) {
+				seen = append(seen, fmt.Sprintf("dropped %d of %s", d.Count, d.MessageID))
+			},
 		}
 	})
 	deliver(h, message())

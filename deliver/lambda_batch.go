@@ -78,7 +78,8 @@ func (b *batch) collect(from int) (event []byte, part []int, next int) {
 			break // it begins the next one
 		}
 		b.settle(next, queue.Result{Unsent: true, Reason: fmt.Sprintf(
-			"too large for a function: its event has %d bytes of at most %d (keep large bodies elsewhere, and send where)", size, l.maxEvent)})
+			"too large for a function: its event has %d bytes of at most %d (keep large bodies elsewhere, and send where)",
+			size, l.maxEvent)})
 	}
 	return append(event, eventEnd...), part, next
 }
@@ -117,7 +118,8 @@ func (b *batch) settle(place int, r queue.Result) {
 	if b.stopped == nil {
 		b.stopped = make(map[string]queue.Result)
 	}
-	b.stopped[m.GroupID] = queue.Result{Outcome: r.Outcome, RetryAfter: r.RetryAfter, Reason: "an earlier message of its group is not done",
+	b.stopped[m.GroupID] = queue.Result{Outcome: r.Outcome, RetryAfter: r.RetryAfter,
+		Reason: "an earlier message of its group is not done",
 		Unsent: r.Outcome == queue.Failed}
 }
 

@@ -34,7 +34,8 @@ type endpoint struct {
 // ServeHTTP serves Invoke.
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var event events.SQSEvent
-	if r.Method != http.MethodPost || r.URL.EscapedPath() != "/2015-03-31/functions/resize/invocations" || json.NewDecoder(r.Body).Decode(&event) != nil ||
+	if r.Method != http.MethodPost || r.URL.EscapedPath() != "/2015-03-31/functions/resize/invocations" ||
+		json.NewDecoder(r.Body).Decode(&event) != nil ||
 		r.Header.Get("X-Amz-Invocation-Type") != "RequestResponse" || r.Header.Get("Authorization") == "" {
 		http.Error(w, "no call of the function", http.StatusTeapot)
 		return
@@ -57,7 +58,8 @@ func (c courier) Invoke(ctx context.Context, payload []byte) (Invocation, error)
 }
 
 // serveFunction starts an endpoint and returns a deliverer to it.
-func serveFunction(t testing.TB, answer func(http.ResponseWriter, events.SQSEvent), change ...func(*aws.LambdaOptions)) (*Lambda, *endpoint) {
+func serveFunction(t testing.TB, answer func(http.ResponseWriter, events.SQSEvent),
+	change ...func(*aws.LambdaOptions)) (*Lambda, *endpoint) {
 	t.Helper()
 	e := &endpoint{answer: answer, ran: map[string]int{}}
 	server := httptest.NewServer(e)
@@ -73,12 +75,14 @@ func newFunction(t testing.TB, opts *aws.LambdaOptions) *Lambda {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "credentials")
-	if err := os.WriteFile(file, []byte("[test]\naws_access_key_id=AKIDEXAMPLE\naws_secret_access_key=none\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("[test]\naws_access_key_id=AKIDEXAMPLE\naws_secret_access_key=none\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, value := range map[string]string{
-		"AWS_SHARED_CREDENTIALS_FILE": file, "AWS_CONFIG_FILE": filepath.Join(dir, "none"), "AWS_EC2_METADATA_DISABLED": "true",
-		"AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_LAMBDA": "", "AWS_CA_BUNDLE": "",
+		"AWS_SHARED_CREDENTIALS_FILE": file, "AWS_CONFIG_FILE": filepath.Join(dir, "none"),
+		"AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_ENDPOINT_URL":          "", "AWS_ENDPOINT_URL_LAMBDA": "", "AWS_CA_BUNDLE": "",
 	} {
 		t.(*testing.T).Setenv(name, value)
 	}
@@ -146,23 +150,40 @@ func TestOutcomesOverHTTP(t *testing.T) {
 		{"success without a word", returning(``), "DDD", ""},
 		{"success of Go's empty list", returning(`{"batchItemFailures":null}`), "DDD", ""},
 		{"partial", returning(`{"batchItemFailures":[{"itemIdentifier":"b"}]}`), "DFD", "reported in batchItemFailures"},
-		{"malformed", returning(`{"batchItemFailures":[{"itemIdentifier":"b"},{"itemIdentifier":""}]}`), "FFF", "batchItemFailures has an entry without an itemIdentifier"},
-		{"of another batch", returning(`{"batchItemFailures":[{"itemIdentifier":"z"}]}`), "FFF", "batchItemFailures names a message that was not in the event"},
+		{"malformed", returning(`{"batchItemFailures":[{"itemIdentifier":"b"},{"itemIdentifier":""}]}`), "FFF",
+			"batchItemFailures has an entry without an itemIdentifier"},
+		{"of another batch", returning(`{"batchItemFailures":[{"itemIdentifier":"z"}]}`), "FFF",
+			"batchItemFailures names a message that was not in the event"},
 		{"an emulator's time-out", returning(`Task timed out after 3.00 seconds`), "FFF", "the function's reply is not JSON"},
-		{"FunctionError", returning(`{"errorMessage":"secret","errorType":"KeyError"}`, "Unhandled"), "FFF", "the function failed with KeyError (unhandled)"},
-		{"FunctionError with a report", returning(`{"batchItemFailures":[]}`, "Handled"), "FFF", "the function failed (handled)"},
-		{"a function's time-out", returning(`{"errorType":"Sandbox.Timedout","errorMessage":"RequestId: 1 Error: Task timed out after 3.00 seconds"}`, "Unhandled"), "FFF", "the function timed out (unhandled)"},
+		{"FunctionError", returning(`{"errorMessage":"secret","errorType":"KeyError"}`, "Unhandled"), "FFF",
+			"the function failed with KeyError (unhandled)"},
+		{"FunctionError with a report", returning(`{"batchItemFailures":[]}`, "Handled"), "FFF",
+			"the function failed (handled)"},
+		{"a function's time-out",
+			returning(`{"errorType":"Sandbox.Timedout","errorMessage":"RequestId: 1 Error: Task timed out after 3.00 seconds"}`, "Unhandled"), "FFF", "the function timed out (unhandled)"},
 		{"429", refusing(429, "TooManyRequestsException", `,"Reason":"CallerRateLimitExceeded"`, "Retry-After", "3"), "TTT",
 			"status 429 TooManyRequestsException CallerRateLimitExceeded: the function takes no more for now"},
-		{"413", refusing(413, "RequestTooLargeException", ""), "FFF", "status 413 RequestTooLargeException: the event is too large for the function (keep large bodies elsewhere, and send where)"},
-		{"500", refusing(500, "ServiceException", ""), "TTT", "status 500 ServiceException: the service cannot run the function for now"},
-		{"502", refusing(502, "ResourceNotReadyException", ""), "TTT", "status 502 ResourceNotReadyException: the service cannot run the function for now"},
-		{"404", refusing(404, "ResourceNotFoundException:http://internal.amazon.com/", ""), "UUU", "status 404 ResourceNotFoundException: there is no such function: check its name, its alias or version, the account and the region"},
-		{"403", refusing(403, "AccessDeniedException", ""), "UUU", "status 403 AccessDeniedException: access denied: allow these credentials lambda:InvokeFunction on the function"},
-		{"no Lambda", raw("HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nnot found"), "UUU", "status 404: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
-		{"redirected", raw("HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"), "UUU", "status 307: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
-		{"a cut refusal", raw("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 100\r\n\r\n{"), "TTT", "status 429: the function takes no more for now"},
-		{"slow", func(http.ResponseWriter, events.SQSEvent) { <-hold }, "FFF", "no answer in time; the function may be running"},
+		{"413", refusing(413, "RequestTooLargeException", ""), "FFF",
+			"status 413 RequestTooLargeException: the event is too large for the function (keep large bodies elsewhere, and " +
+				"send where)"},
+		{"500", refusing(500, "ServiceException", ""), "TTT",
+			"status 500 ServiceException: the service cannot run the function for now"},
+		{"502", refusing(502, "ResourceNotReadyException", ""), "TTT",
+			"status 502 ResourceNotReadyException: the service cannot run the function for now"},
+		{"404", refusing(404, "ResourceNotFoundException:http://internal.amazon.com/", ""), "UUU",
+			"status 404 ResourceNotFoundException: there is no such function: check its name, its alias or version, the " +
+				"account and the region"},
+		{"403", refusing(403, "AccessDeniedException", ""), "UUU",
+			"status 403 AccessDeniedException: access denied: allow these credentials lambda:InvokeFunction on the function"},
+		{"no Lambda", raw("HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nnot found"), "UUU",
+			"status 404: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
+		{"redirected", raw("HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"),
+			"UUU", "status 307: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
+		{"a cut refusal", raw("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 100\r\n\r\n{"), "TTT",
+			"status 429: the function takes no more for now"},
+		{"slow", func(http.ResponseWriter, events.SQSEvent) {
+			<-hold
+		}, "FFF", "no answer in time; the function may be running"},
 		{"slow in the middle", func(w http.ResponseWriter, _ events.SQSEvent) {
 			io.WriteString(w, `{"batchItemFailures":`)
 			w.(http.Flusher).Flush()
@@ -234,7 +255,8 @@ func TestNobodyAtTheEndpoint(t *testing.T) {
 	address := "http://" + listener.Addr().String()
 	l := newFunction(t, &aws.LambdaOptions{Function: "resize", Region: "us-east-2", Profile: "test", Endpoint: address})
 	r := l.Deliver(t.Context(), message())
-	if r.Outcome != queue.Unreached || !strings.Contains(r.Reason, "connection refused; check the network, the region and AWS_ENDPOINT_URL_LAMBDA") {
+	if r.Outcome != queue.Unreached ||
+		!strings.Contains(r.Reason, "connection refused; check the network, the region and AWS_ENDPOINT_URL_LAMBDA") {
 		t.Errorf("got %v %q", r.Outcome, r.Reason)
 	}
 }
@@ -275,7 +297,8 @@ func TestOneInvocationPerMessage(t *testing.T) {
 	for s := range senders {
 		all.Go(func() {
 			for i := range rounds {
-				results[s] = append(results[s], l.DeliverBatch(t.Context(), messages(fmt.Sprint(s, "-", i, "a"), fmt.Sprint(s, "-", i, "b")))...)
+				results[s] = append(results[s],
+					l.DeliverBatch(t.Context(), messages(fmt.Sprint(s, "-", i, "a"), fmt.Sprint(s, "-", i, "b")))...)
 			}
 		})
 	}

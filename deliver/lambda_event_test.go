@@ -38,10 +38,12 @@ func render(t testing.TB, ms ...*queue.Message) []byte {
 // The event of a message, byte for byte: its digests are those that other programs give.
 func TestEvent(t *testing.T) {
 	t.Parallel()
-	m := message(queue.Attribute{Name: "image", Type: "Binary.png", Value: "\x00\xff"}, text("kind", "a<b>&\"c\""), queue.Attribute{Name: "n", Type: "Number", Value: "7"})
+	m := message(queue.Attribute{Name: "image", Type: "Binary.png", Value: "\x00\xff"}, text("kind", "a<b>&\"c\""),
+		queue.Attribute{Name: "n", Type: "Number", Value: "7"})
 	m.Body, m.ReceiptHandle = "Test message.", "AQEB/+="
 	m.GroupID, m.DedupID, m.SequenceNumber = "g", "d", "18849496460467696128"
-	m.TraceHeader, m.DeadLetterSource = "Root=1-5759e988-bd862e3fe1be46a994272793", "arn:aws:sqs:us-east-2:123456789012:first"
+	m.TraceHeader, m.DeadLetterSource = "Root=1-5759e988-bd862e3fe1be46a994272793",
+		"arn:aws:sqs:us-east-2:123456789012:first"
 	want := `{"Records":[{"messageId":"059f36b4-87a3-44ab-83d2-661975830a7d","receiptHandle":"AQEB/+=","body":"Test message.",` +
 		`"attributes":{"ApproximateReceiveCount":"3","SentTimestamp":"1795176000999","ApproximateFirstReceiveTimestamp":"1795179601000",` +
 		`"SenderId":"123456789012","SequenceNumber":"18849496460467696128","MessageGroupId":"g","MessageDeduplicationId":"d",` +
@@ -59,10 +61,13 @@ func TestEvent(t *testing.T) {
 // What a message does not have is not there, as in the event of the specification.
 func TestEventOfABareMessage(t *testing.T) {
 	t.Parallel()
-	got := string(render(t, &queue.Message{ID: "a", ReceiptHandle: "r", Body: "Test message.", ReceiveCount: 1}, &queue.Message{ID: "b"}))
+	got := string(render(t, &queue.Message{ID: "a", ReceiptHandle: "r", Body: "Test message.", ReceiveCount: 1},
+		&queue.Message{ID: "b"}))
 	record := func(id, handle, body, count, sum string) string {
-		return `{"messageId":"` + id + `","receiptHandle":"` + handle + `","body":"` + body + `","attributes":{"ApproximateReceiveCount":"` + count +
-			`"},"messageAttributes":{},"md5OfBody":"` + sum + `","eventSource":"aws:sqs","eventSourceARN":"` + jobsARN + `","awsRegion":"us-east-2"}`
+		return `{"messageId":"` + id + `","receiptHandle":"` + handle + `","body":"` + body +
+			`","attributes":{"ApproximateReceiveCount":"` + count +
+			`"},"messageAttributes":{},"md5OfBody":"` + sum + `","eventSource":"aws:sqs","eventSourceARN":"` + jobsARN +
+			`","awsRegion":"us-east-2"}`
 	}
 	want := `{"Records":[` + record("a", "r", "Test message.", "1", "e4e68fb7bd0e697a0ae8f1bb342846b3") + "," +
 		record("b", "", "", "0", "d41d8cd98f00b204e9800998ecf8427e") + `]}`
@@ -80,21 +85,24 @@ func TestAttributesSum(t *testing.T) {
 	}
 }
 
-var anyText = rapid.OneOf(rapid.String(), rapid.StringOf(rapid.RuneFrom([]rune("a\"\\/<>&\b\f\n\r\t\x00\x1f\x7f\u2028\u2029é漢😀\ufffd"))))
+var anyText = rapid.OneOf(rapid.String(),
+	rapid.StringOf(rapid.RuneFrom([]rune("a\"\\/<>&\b\f\n\r\t\x00\x1f\x7f\u2028\u2029é漢😀\ufffd"))))
 
 func drawMessage(t *rapid.T) *queue.Message {
 	m := &queue.Message{
 		ID: rapid.StringN(1, 40, -1).Draw(t, "id"), Body: anyText.Draw(t, "body"), ReceiptHandle: anyText.Draw(t, "handle"),
 		ReceiveCount: rapid.IntRange(1, 1000).Draw(t, "count"), SenderID: anyText.Draw(t, "sender"),
-		GroupID: anyText.Draw(t, "group"), DedupID: anyText.Draw(t, "dedup"), SequenceNumber: rapid.StringMatching(`\d{0,20}`).Draw(t, "sequence"),
-		TraceHeader: anyText.Draw(t, "trace"), DeadLetterSource: anyText.Draw(t, "source"),
+		GroupID: anyText.Draw(t, "group"), DedupID: anyText.Draw(t, "dedup"),
+		SequenceNumber: rapid.StringMatching(`\d{0,20}`).Draw(t, "sequence"),
+		TraceHeader:    anyText.Draw(t, "trace"), DeadLetterSource: anyText.Draw(t, "source"),
 	}
 	if rapid.Bool().Draw(t, "has times") {
 		m.SentAt = time.UnixMilli(rapid.Int64Range(1, 1<<42).Draw(t, "sent"))
 		m.FirstReceivedAt = m.SentAt.Add(time.Duration(rapid.IntRange(0, 1e9).Draw(t, "wait")))
 	}
 	for _, name := range rapid.SliceOfNDistinct(rapid.StringN(1, 20, -1), 0, 10, rapid.ID[string]).Draw(t, "names") {
-		a := queue.Attribute{Name: name, Type: rapid.SampledFrom([]string{"String", "Number", "Number.int", "Binary", "Binary.png"}).Draw(t, "type")}
+		a := queue.Attribute{Name: name,
+			Type: rapid.SampledFrom([]string{"String", "Number", "Number.int", "Binary", "Binary.png"}).Draw(t, "type")}
 		if a.IsBinary() {
 			a.Value = string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))
 		} else {
@@ -110,11 +118,13 @@ func record(m *queue.Message) events.SQSMessage {
 	sum := md5.Sum([]byte(m.Body))
 	r := events.SQSMessage{
 		MessageId: m.ID, ReceiptHandle: m.ReceiptHandle, Body: m.Body, Md5OfBody: hex.EncodeToString(sum[:]),
-		Attributes: map[string]string{"ApproximateReceiveCount": strconv.Itoa(m.ReceiveCount)}, MessageAttributes: map[string]events.SQSMessageAttribute{},
-		EventSource: "aws:sqs", EventSourceARN: jobsARN, AWSRegion: "us-east-2",
+		Attributes:        map[string]string{"ApproximateReceiveCount": strconv.Itoa(m.ReceiveCount)},
+		MessageAttributes: map[string]events.SQSMessageAttribute{},
+		EventSource:       "aws:sqs", EventSourceARN: jobsARN, AWSRegion: "us-east-2",
 	}
 	for name, value := range map[string]string{
-		"SenderId": m.SenderID, "MessageGroupId": m.GroupID, "MessageDeduplicationId": m.DedupID, "SequenceNumber": m.SequenceNumber,
+		"SenderId": m.SenderID, "MessageGroupId": m.GroupID, "MessageDeduplicationId": m.DedupID,
+		"SequenceNumber": m.SequenceNumber,
 		"AWSTraceHeader": m.TraceHeader, "DeadLetterQueueSourceArn": m.DeadLetterSource,
 	} {
 		if value != "" {
@@ -169,13 +179,15 @@ func TestQueueARNs(t *testing.T) {
 	for arn, valid := range map[string]bool{
 		jobsARN: true, jobsARN + ".fifo": true, "arn:aws-cn:sqs:cn-north-1:123456789012:a": true,
 		"": false, "jobs": false, "arn:aws:sns:us-east-2:123456789012:jobs": false, "arn:aws:sqs::123456789012:jobs": false,
-		"arn:aws:sqs:us-east-2:123456789012:jobs:x": false, "arn:aws:sqs:us-east-2:123456789012:": false, "arn:aws:sqs:us\n:1:jobs": false,
+		"arn:aws:sqs:us-east-2:123456789012:jobs:x": false, "arn:aws:sqs:us-east-2:123456789012:": false,
+		"arn:aws:sqs:us\n:1:jobs": false,
 	} {
 		if _, err := NewLambda(&LambdaOptions{Invoker: &function{}, QueueARN: arn}); (err == nil) != valid {
 			t.Errorf("%q: %v", arn, err)
 		}
 	}
-	for _, opts := range []*LambdaOptions{nil, {QueueARN: jobsARN}, {QueueARN: jobsARN, Invoker: &function{}, MaxEvent: -1}} {
+	for _, opts := range []*LambdaOptions{nil, {QueueARN: jobsARN},
+		{QueueARN: jobsARN, Invoker: &function{}, MaxEvent: -1}} {
 		if _, err := NewLambda(opts); err == nil {
 			t.Errorf("%+v was accepted", opts)
 		}
@@ -184,9 +196,12 @@ func TestQueueARNs(t *testing.T) {
 
 func TestEstimateIsEnough(t *testing.T) {
 	t.Parallel()
-	m := message(text("a", "b"), queue.Attribute{Name: "c", Type: "Binary", Value: base64.StdEncoding.EncodeToString(make([]byte, 500))})
+	m := message(text("a", "b"),
+		queue.Attribute{Name: "c", Type: "Binary", Value: base64.StdEncoding.EncodeToString(make([]byte, 500))})
 	m.GroupID, m.DedupID, m.SequenceNumber = "group", "dedup", "18849496460467696128"
-	if event := render(t, m, m, m); cap(event) > 2*len(event)+2000 || cap(event) != (&batch{lambda: &Lambda{maxEvent: maxEvent}, messages: []*queue.Message{m, m, m}, most: 3}).estimate(0) {
+	if event := render(t, m, m, m); cap(event) > 2*len(event)+2000 ||
+		cap(event) != (&batch{lambda: &Lambda{maxEvent: maxEvent}, messages: []*queue.Message{m, m, m},
+			most: 3}).estimate(0) {
 		t.Errorf("room for %d bytes was made, %d were needed", cap(event), len(event))
 	}
 }

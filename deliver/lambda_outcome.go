@@ -146,8 +146,10 @@ func isThrottle(a *Invocation) bool {
 func isUnready(a *Invocation) bool {
 	switch a.Code {
 	case "ResourceNotReadyException", "ResourceConflictException", "ENILimitReachedException", "ENINotReadyException",
-		"SubnetIPAddressLimitReachedException", "SnapStartException", "SnapStartNotReadyException", "SnapStartTimeoutException",
-		"SnapStartRegenerationFailureException", "EFSMountConnectivityException", "EFSMountFailureException", "EFSMountTimeoutException",
+		"SubnetIPAddressLimitReachedException", "SnapStartException", "SnapStartNotReadyException",
+		"SnapStartTimeoutException",
+		"SnapStartRegenerationFailureException", "EFSMountConnectivityException", "EFSMountFailureException",
+		"EFSMountTimeoutException",
 		"S3FilesMountConnectivityException", "S3FilesMountFailureException", "S3FilesMountTimeoutException",
 		"CodeArtifactUserPendingException", "CodeArtifactUserFailedException", "CodeArtifactUserDeletedException",
 		"ServiceQuotaExceededException":
@@ -164,8 +166,10 @@ func setupAdvice(a *Invocation) string {
 		return "there is no such function: check its name, its alias or version, the account and the region"
 	case "NoPublishedVersionException", "ModeNotSupportedException", "UnsupportedMediaTypeException":
 		return "the function cannot be invoked this way: check its alias or version, and its configuration"
-	case "ExpiredToken", "ExpiredTokenException", "UnrecognizedClientException", "InvalidClientTokenId", "IncompleteSignature",
-		"InvalidSignatureException", "SignatureDoesNotMatch", "MissingAuthenticationToken", "MissingAuthenticationTokenException",
+	case "ExpiredToken", "ExpiredTokenException", "UnrecognizedClientException", "InvalidClientTokenId",
+		"IncompleteSignature",
+		"InvalidSignatureException", "SignatureDoesNotMatch", "MissingAuthenticationToken",
+		"MissingAuthenticationTokenException",
 		"RequestExpired":
 		return "the credentials were not accepted: check that they are current, and this machine's clock"
 	}

@@ -93,7 +93,8 @@ func failing(ids ...string) Invocation {
 func outcomes(results []queue.Result) string {
 	b := ""
 	for _, r := range results {
-		b += map[queue.Outcome]string{queue.Done: "D", queue.Failed: "F", queue.Unreached: "U", queue.Throttled: "T"}[r.Outcome]
+		b += map[queue.Outcome]string{queue.Done: "D", queue.Failed: "F", queue.Unreached: "U",
+			queue.Throttled: "T"}[r.Outcome]
 	}
 	return b
 }
@@ -133,39 +134,73 @@ func TestLambdaOutcomes(t *testing.T) {
 		{"done", Invocation{Status: 200, Payload: []byte(`null`)}, nil, queue.Done, ""},
 		{"reported", failing("m"), nil, queue.Failed, "reported in batchItemFailures"},
 		{"malformed", failing("other"), nil, queue.Failed, "batchItemFailures names a message that was not in the event"},
-		{"an error", Invocation{Status: 200, FunctionError: "Unhandled", Payload: fmt.Appendf(nil, secret, "ValueError")}, nil, queue.Failed, "the function failed with ValueError (unhandled)"},
-		{"an error that reports", Invocation{Status: 200, FunctionError: "Handled", Payload: []byte(`{"batchItemFailures":[]}`)}, nil, queue.Failed, "the function failed (handled)"},
-		{"an error of a strange type", Invocation{Status: 200, FunctionError: "Unhandled", Payload: fmt.Appendf(nil, secret, "the secret is")}, nil, queue.Failed, "the function failed (unhandled)"},
-		{"an error that is not JSON", Invocation{Status: 200, FunctionError: "Unhandled", Payload: []byte("secret")}, nil, queue.Failed, "the function failed (unhandled)"},
-		{"a time-out", Invocation{Status: 200, FunctionError: "Unhandled", Payload: []byte(`{"errorMessage":"2026-11-20T12:00:00.000Z 1 Task timed out after 3.00 seconds"}`)}, nil, queue.Failed, "the function timed out (unhandled)"},
-		{"a newer time-out", Invocation{Status: 200, FunctionError: "Unhandled", Payload: fmt.Appendf(nil, secret, "Sandbox.Timedout")}, nil, queue.Failed, "the function timed out (unhandled)"},
+		{"an error", Invocation{Status: 200, FunctionError: "Unhandled", Payload: fmt.Appendf(nil, secret, "ValueError")},
+			nil, queue.Failed, "the function failed with ValueError (unhandled)"},
+		{"an error that reports",
+			Invocation{Status: 200, FunctionError: "Handled", Payload: []byte(`{"batchItemFailures":[]}`)}, nil, queue.Failed,
+			"the function failed (handled)"},
+		{"an error of a strange type",
+			Invocation{Status: 200, FunctionError: "Unhandled", Payload: fmt.Appendf(nil, secret, "the secret is")}, nil,
+			queue.Failed, "the function failed (unhandled)"},
+		{"an error that is not JSON", Invocation{Status: 200, FunctionError: "Unhandled", Payload: []byte("secret")}, nil,
+			queue.Failed, "the function failed (unhandled)"},
+		{"a time-out", Invocation{Status: 200, FunctionError: "Unhandled",
+			Payload: []byte(`{"errorMessage":"2026-11-20T12:00:00.000Z 1 Task timed out after 3.00 seconds"}`)}, nil,
+			queue.Failed, "the function timed out (unhandled)"},
+		{"a newer time-out",
+			Invocation{Status: 200, FunctionError: "Unhandled", Payload: fmt.Appendf(nil, secret, "Sandbox.Timedout")}, nil,
+			queue.Failed, "the function timed out (unhandled)"},
 		{"only queued", Invocation{Status: 202}, nil, queue.Failed, "status 202"},
-		{"throttled", Invocation{Status: 429, Code: "TooManyRequestsException", Reason: "ReservedFunctionConcurrentInvocationLimitExceeded", RetryAfter: 7 * time.Second}, nil, queue.Throttled,
-			"status 429 TooManyRequestsException ReservedFunctionConcurrentInvocationLimitExceeded: the function takes no more for now"},
-		{"throttled without a name", Invocation{Status: 429, RetryAfter: 7 * time.Second}, nil, queue.Throttled, "status 429: the function takes no more for now"},
-		{"throttled by its code", Invocation{Status: 400, Code: "ThrottlingException", RetryAfter: 7 * time.Second}, nil, queue.Throttled, "status 400 ThrottlingException: the function takes no more for now"},
-		{"service", Invocation{Status: 500, Code: "ServiceException", RetryAfter: 7 * time.Second}, nil, queue.Throttled, "status 500 ServiceException: the service cannot run the function for now"},
-		{"network interfaces", Invocation{Status: 502, Code: "ENILimitReachedException", RetryAfter: 7 * time.Second}, nil, queue.Throttled, "status 502 ENILimitReachedException: the service cannot run the function for now"},
-		{"snapshot", Invocation{Status: 409, Code: "SnapStartNotReadyException", RetryAfter: 7 * time.Second}, nil, queue.Throttled, "status 409 SnapStartNotReadyException: the service cannot run the function for now"},
-		{"file system", Invocation{Status: 403, Code: "EFSMountFailureException", RetryAfter: 7 * time.Second}, nil, queue.Throttled, "status 403 EFSMountFailureException: the service cannot run the function for now"},
-		{"gateway", Invocation{Status: 503, RetryAfter: 7 * time.Second}, nil, queue.Throttled, "status 503: the service cannot run the function for now"},
+		{"throttled", Invocation{Status: 429, Code: "TooManyRequestsException",
+			Reason: "ReservedFunctionConcurrentInvocationLimitExceeded", RetryAfter: 7 * time.Second}, nil, queue.Throttled,
+			"status 429 TooManyRequestsException ReservedFunctionConcurrentInvocationLimitExceeded: the function takes no " +
+				"more for now"},
+		{"throttled without a name", Invocation{Status: 429, RetryAfter: 7 * time.Second}, nil, queue.Throttled,
+			"status 429: the function takes no more for now"},
+		{"throttled by its code", Invocation{Status: 400, Code: "ThrottlingException", RetryAfter: 7 * time.Second}, nil,
+			queue.Throttled, "status 400 ThrottlingException: the function takes no more for now"},
+		{"service", Invocation{Status: 500, Code: "ServiceException", RetryAfter: 7 * time.Second}, nil, queue.Throttled,
+			"status 500 ServiceException: the service cannot run the function for now"},
+		{"network interfaces", Invocation{Status: 502, Code: "ENILimitReachedException", RetryAfter: 7 * time.Second}, nil,
+			queue.Throttled, "status 502 ENILimitReachedException: the service cannot run the function for now"},
+		{"snapshot", Invocation{Status: 409, Code: "SnapStartNotReadyException", RetryAfter: 7 * time.Second}, nil,
+			queue.Throttled, "status 409 SnapStartNotReadyException: the service cannot run the function for now"},
+		{"file system", Invocation{Status: 403, Code: "EFSMountFailureException", RetryAfter: 7 * time.Second}, nil,
+			queue.Throttled, "status 403 EFSMountFailureException: the service cannot run the function for now"},
+		{"gateway", Invocation{Status: 503, RetryAfter: 7 * time.Second}, nil, queue.Throttled,
+			"status 503: the service cannot run the function for now"},
 		{"gateway's patience", Invocation{Status: 504}, nil, queue.Failed, "status 504"},
-		{"too large", Invocation{Status: 413, Code: "RequestTooLargeException"}, nil, queue.Failed, "status 413 RequestTooLargeException: the event is too large for the function (keep large bodies elsewhere, and send where)"},
-		{"no function", Invocation{Status: 404, Code: "ResourceNotFoundException", Message: "Function not found"}, nil, queue.Unreached,
-			"status 404 ResourceNotFoundException: there is no such function: check its name, its alias or version, the account and the region"},
-		{"no Lambda", Invocation{Status: 404}, nil, queue.Unreached, "status 404: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
-		{"a redirect", Invocation{Status: 307}, nil, queue.Unreached, "status 307: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
-		{"denied", Invocation{Status: 403, Code: "AccessDeniedException"}, nil, queue.Unreached, "status 403 AccessDeniedException: access denied: allow these credentials lambda:InvokeFunction on the function"},
-		{"expired", Invocation{Status: 403, Code: "ExpiredTokenException"}, nil, queue.Unreached, "status 403 ExpiredTokenException: the credentials were not accepted: check that they are current, and this machine's clock"},
-		{"bad request", Invocation{Status: 400, Code: "InvalidRequestContentException", Message: "x"}, nil, queue.Failed, "status 400 InvalidRequestContentException"},
-		{"a loop", Invocation{Status: 400, Code: "RecursiveInvocationException"}, nil, queue.Failed, "status 400 RecursiveInvocationException"},
+		{"too large", Invocation{Status: 413, Code: "RequestTooLargeException"}, nil, queue.Failed,
+			"status 413 RequestTooLargeException: the event is too large for the function (keep large bodies elsewhere, and " +
+				"send where)"},
+		{"no function", Invocation{Status: 404, Code: "ResourceNotFoundException", Message: "Function not found"}, nil,
+			queue.Unreached,
+			"status 404 ResourceNotFoundException: there is no such function: check its name, its alias or version, the " +
+				"account and the region"},
+		{"no Lambda", Invocation{Status: 404}, nil, queue.Unreached,
+			"status 404: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
+		{"a redirect", Invocation{Status: 307}, nil, queue.Unreached,
+			"status 307: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
+		{"denied", Invocation{Status: 403, Code: "AccessDeniedException"}, nil, queue.Unreached,
+			"status 403 AccessDeniedException: access denied: allow these credentials lambda:InvokeFunction on the function"},
+		{"expired", Invocation{Status: 403, Code: "ExpiredTokenException"}, nil, queue.Unreached,
+			"status 403 ExpiredTokenException: the credentials were not accepted: check that they are current, and this " +
+				"machine's clock"},
+		{"bad request", Invocation{Status: 400, Code: "InvalidRequestContentException", Message: "x"}, nil, queue.Failed,
+			"status 400 InvalidRequestContentException"},
+		{"a loop", Invocation{Status: 400, Code: "RecursiveInvocationException"}, nil, queue.Failed,
+			"status 400 RecursiveInvocationException"},
 		{"a strange code", Invocation{Status: 418, Code: "so\nwhat"}, nil, queue.Failed, "status 418"},
 		{"nothing", Invocation{}, nil, queue.Failed, "status 0"},
-		{"unsent", Invocation{}, unsentError{&queue.Error{Code: queue.CodeUnreachable, Message: "nobody is there"}}, queue.Unreached, "nobody is there"},
-		{"unsent, unexplained", Invocation{}, fmt.Errorf("calling: %w", unsentError{io.EOF}), queue.Unreached, "the function could not be called"},
-		{"cut off", Invocation{}, fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), queue.Failed, "connection closed before the whole answer; the function may have run"},
+		{"unsent", Invocation{}, unsentError{&queue.Error{Code: queue.CodeUnreachable, Message: "nobody is there"}},
+			queue.Unreached, "nobody is there"},
+		{"unsent, unexplained", Invocation{}, fmt.Errorf("calling: %w", unsentError{io.EOF}), queue.Unreached,
+			"the function could not be called"},
+		{"cut off", Invocation{}, fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), queue.Failed,
+			"connection closed before the whole answer; the function may have run"},
 		{"late", Invocation{}, context.DeadlineExceeded, queue.Failed, "no answer in time; the function may be running"},
-		{"late in the network", Invocation{}, &net.DNSError{IsTimeout: true}, queue.Failed, "no answer in time; the function may be running"},
+		{"late in the network", Invocation{}, &net.DNSError{IsTimeout: true}, queue.Failed,
+			"no answer in time; the function may be running"},
 		{"lost", Invocation{}, errors.New("who knows"), queue.Failed, "no whole answer; the function may have run"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -177,7 +212,8 @@ func TestLambdaOutcomes(t *testing.T) {
 			if r.Outcome != test.want || r.Reason != test.reason || r.Status != test.answer.Status {
 				t.Errorf("got %v %q status %d, want %v %q", r.Outcome, r.Reason, r.Status, test.want, test.reason)
 			}
-			if r.Outcome == queue.Throttled && r.RetryAfter != 7*time.Second || r.Outcome != queue.Throttled && r.RetryAfter != 0 {
+			if r.Outcome == queue.Throttled && r.RetryAfter != 7*time.Second || r.Outcome != queue.Throttled &&
+				r.RetryAfter != 0 {
 				t.Errorf("retry after %v", r.RetryAfter)
 			}
 			if r.Fault != (test.answer.FunctionError != "") {
@@ -189,7 +225,8 @@ func TestLambdaOutcomes(t *testing.T) {
 			if strings.Contains(fmt.Sprint(r), "secret") {
 				t.Errorf("the result holds the error's text: %v", r)
 			}
-			if test.err != nil && !errors.Is(r.Err, test.err) || test.answer.Message != "" && (r.Err == nil || r.Err.Error() != test.answer.Message) {
+			if test.err != nil && !errors.Is(r.Err, test.err) || test.answer.Message != "" &&
+				(r.Err == nil || r.Err.Error() != test.answer.Message) {
 				t.Errorf("the cause is %v", r.Err)
 			}
 			if len(f.calls) != 1 || len(told) != 1 || told[0].Messages != 1 || told[0].Status != r.Status || told[0].Bytes == 0 {
@@ -207,10 +244,12 @@ func TestLambdaEndsWithItsContext(t *testing.T) {
 		return Invocation{}, context.Canceled
 	}}
 	l := newLambda(t, f)
-	if r := l.Deliver(ctx, messages("m")[0]); r.Outcome != queue.Failed || r.Reason != "stopped before the function had answered" {
+	if r := l.Deliver(ctx, messages("m")[0]); r.Outcome != queue.Failed ||
+		r.Reason != "stopped before the function had answered" {
 		t.Errorf("got %v %q", r.Outcome, r.Reason)
 	}
-	if r := l.Deliver(ctx, messages("m")[0]); r.Outcome != queue.Unreached || r.Reason != "stopped before anything was sent" || len(f.calls) != 1 {
+	if r := l.Deliver(ctx, messages("m")[0]); r.Outcome != queue.Unreached ||
+		r.Reason != "stopped before anything was sent" || len(f.calls) != 1 {
 		t.Errorf("got %v %q after %d calls", r.Outcome, r.Reason, len(f.calls))
 	}
 	f.answer = func(int, events.SQSEvent, int) (Invocation, error) {
@@ -222,7 +261,8 @@ func TestLambdaEndsWithItsContext(t *testing.T) {
 		cancel()
 		return Invocation{}, unsentError{context.Canceled}
 	}
-	if r := l.Deliver(ctx, messages("m")[0]); r.Outcome != queue.Unreached || r.Reason != "stopped before anything was sent" {
+	if r := l.Deliver(ctx, messages("m")[0]); r.Outcome != queue.Unreached ||
+		r.Reason != "stopped before anything was sent" {
 		t.Errorf("got %v %q", r.Outcome, r.Reason)
 	}
 }
@@ -242,7 +282,8 @@ func TestErrorBodies(t *testing.T) {
 	t.Parallel()
 	for _, detect := range []bool{false, true} {
 		for reply, isError := range map[string]bool{
-			`{"errorMessage":"m","errorType":"E"}`: true, `{"errorMessage":"m"}`: false, `{"errorType":"E"}`: false, `[]`: false, `null`: false,
+			`{"errorMessage":"m","errorType":"E"}`: true, `{"errorMessage":"m"}`: false, `{"errorType":"E"}`: false,
+			`[]`: false, `null`: false,
 		} {
 			f := &function{answer: func(int, events.SQSEvent, int) (Invocation, error) {
 				return Invocation{Status: 200, Payload: []byte(reply)}, nil
@@ -320,7 +361,8 @@ func TestLargeBatchesAreSplit(t *testing.T) {
 		f.calls = nil
 		results := newLambda(t, f, fifo).DeliverBatch(t.Context(), ms)
 		wantDelivery(t, f, results, "DFFD", "1", "4")
-		if !strings.HasPrefix(results[1].Reason, "too large for a function: its event has 73") || results[2].Reason != "an earlier message of its group is not done" {
+		if !strings.HasPrefix(results[1].Reason, "too large for a function: its event has 73") ||
+			results[2].Reason != "an earlier message of its group is not done" {
 			t.Errorf("reasons %q, %q", results[1].Reason, results[2].Reason)
 		}
 		if !results[1].Unsent || !results[2].Unsent || results[0].Unsent || results[3].Unsent {
@@ -377,7 +419,8 @@ func TestBatchProperties(t *testing.T) {
 		ordered := rapid.Bool().Draw(rt, "fifo")
 		var ms []*queue.Message
 		for i := range rapid.IntRange(1, 10).Draw(rt, "messages") {
-			m := large(fmt.Sprint(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "group"), "/", i), rapid.IntRange(0, 3000).Draw(rt, "size"))
+			m := large(fmt.Sprint(rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, "group"), "/", i),
+				rapid.IntRange(0, 3000).Draw(rt, "size"))
 			ms = append(ms, m)
 		}
 		const most = 4000

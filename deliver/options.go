@@ -181,7 +181,8 @@ func (o *HTTPOptions) checkHeaders() error {
 		{"MIME type", o.MimeType}, {"queue name", o.QueueName}, {"user agent", o.UserAgent},
 	} {
 		if !isFieldValue(v.value) {
-			return fmt.Errorf("%s %q cannot be sent in a header: take out line breaks and other control characters", v.name, v.value)
+			return fmt.Errorf("%s %q cannot be sent in a header: take out line breaks and other control characters", v.name,
+				v.value)
 		}
 	}
 	return nil

@@ -15,8 +15,10 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o.Path != "/" || o.MimeType != "application/json" || o.Connections != 50 || o.HeaderBudget != 8192 || o.MaxResponseRead != 65536 ||
-		o.ConnectTimeout != 5*time.Second || o.InactivityTimeout != 180*time.Second || o.Deadline != 0 || o.KeepAlive != time.Second ||
+	if o.Path != "/" || o.MimeType != "application/json" || o.Connections != 50 || o.HeaderBudget != 8192 ||
+		o.MaxResponseRead != 65536 ||
+		o.ConnectTimeout != 5*time.Second || o.InactivityTimeout != 180*time.Second || o.Deadline != 0 ||
+		o.KeepAlive != time.Second ||
 		o.SuccessCodes.String() != "200" || o.UserAgent != "aws-sqsd/3.0 tendril" {
 		t.Errorf("%+v", o)
 	}
@@ -29,20 +31,26 @@ func TestParseTarget(t *testing.T) {
 		want target
 	}{
 		{"http://localhost", target{network: "tcp", dials: []string{"127.0.0.1:80", "[::1]:80"}, host: "localhost"}},
-		{"http://localhost:80/", target{network: "tcp", dials: []string{"127.0.0.1:80", "[::1]:80"}, host: "localhost", path: "/"}},
-		{"http://127.0.0.1:5000/worker", target{network: "tcp", dials: []string{"127.0.0.1:5000"}, host: "localhost:5000", path: "/worker"}},
+		{"http://localhost:80/",
+			target{network: "tcp", dials: []string{"127.0.0.1:80", "[::1]:80"}, host: "localhost", path: "/"}},
+		{"http://127.0.0.1:5000/worker",
+			target{network: "tcp", dials: []string{"127.0.0.1:5000"}, host: "localhost:5000", path: "/worker"}},
 		{"http://[::1]:5000", target{network: "tcp", dials: []string{"[::1]:5000"}, host: "localhost:5000"}},
 		{"https://127.0.0.1", target{network: "tcp", dials: []string{"127.0.0.1:443"}, host: "localhost", name: "127.0.0.1"}},
-		{"https://localhost:80", target{network: "tcp", dials: []string{"127.0.0.1:80", "[::1]:80"}, host: "localhost:80", name: "localhost"}},
+		{"https://localhost:80",
+			target{network: "tcp", dials: []string{"127.0.0.1:80", "[::1]:80"}, host: "localhost:80", name: "localhost"}},
 		{"http://app.internal", target{network: "tcp", dials: []string{"app.internal:80"}, host: "app.internal"}},
-		{"http://app_1.internal:8080", target{network: "tcp", dials: []string{"app_1.internal:8080"}, host: "app_1.internal:8080"}},
-		{"https://app.internal:443", target{network: "tcp", dials: []string{"app.internal:443"}, host: "app.internal", name: "app.internal"}},
+		{"http://app_1.internal:8080",
+			target{network: "tcp", dials: []string{"app_1.internal:8080"}, host: "app_1.internal:8080"}},
+		{"https://app.internal:443",
+			target{network: "tcp", dials: []string{"app.internal:443"}, host: "app.internal", name: "app.internal"}},
 		{"http://10.0.0.7:81", target{network: "tcp", dials: []string{"10.0.0.7:81"}, host: "10.0.0.7:81"}},
 		{"http://[fd00::7]", target{network: "tcp", dials: []string{"[fd00::7]:80"}, host: "[fd00::7]"}},
 		{"unix:///run/app.sock", target{network: "unix", dials: []string{"/run/app.sock"}, host: "localhost"}},
 		{"unix:/run/app.sock", target{network: "unix", dials: []string{"/run/app.sock"}, host: "localhost"}},
 		{"http+unix:///run/app.sock", target{network: "unix", dials: []string{"/run/app.sock"}, host: "localhost"}},
-		{"http+unix://%2Frun%2Fapp.sock/jobs", target{network: "unix", dials: []string{"/run/app.sock"}, host: "localhost", path: "/jobs"}},
+		{"http+unix://%2Frun%2Fapp.sock/jobs",
+			target{network: "unix", dials: []string{"/run/app.sock"}, host: "localhost", path: "/jobs"}},
 		{"http+unix://%2Frun%2Fapp.sock", target{network: "unix", dials: []string{"/run/app.sock"}, host: "localhost"}},
 	} {
 		got, err := parseTarget(test.raw)
@@ -130,7 +138,8 @@ func TestPathOfTheSettings(t *testing.T) {
 }
 
 func FuzzParseTarget(f *testing.F) {
-	for _, seed := range []string{"http://localhost:5000/a", "https://[::1]", "unix:///a", "http+unix://%2Fa/b", "http://a@b", "http://169.254.0.1"} {
+	for _, seed := range []string{"http://localhost:5000/a", "https://[::1]", "unix:///a", "http+unix://%2Fa/b",
+		"http://a@b", "http://169.254.0.1"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {

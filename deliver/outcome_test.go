@@ -66,7 +66,8 @@ func TestStatusReasons(t *testing.T) {
 		{307, "?a", "status 307 (redirects are not followed)"},
 		{307, "http://[::1", "status 307 (redirects are not followed)"},
 		{307, "/a\r\nb", "status 307 (redirects are not followed)"},
-		{308, "/" + strings.Repeat("x", 200), "status 308 to /" + strings.Repeat("x", 79) + "... (redirects are not followed)"},
+		{308, "/" + strings.Repeat("x", 200),
+			"status 308 to /" + strings.Repeat("x", 79) + "... (redirects are not followed)"},
 		{304, "", "status 304 (redirects are not followed)"},
 	} {
 		head := &http.Response{StatusCode: test.code, Header: http.Header{"Location": {test.location}}}
@@ -74,7 +75,8 @@ func TestStatusReasons(t *testing.T) {
 			t.Errorf("%d %s: %q, want %q", test.code, test.location, got, test.want)
 		}
 	}
-	if got := h.statusReason(&http.Response{StatusCode: 404}, &task{path: "/secret"}); got != "status 404 (no route for the task's path)" {
+	if got := h.statusReason(&http.Response{StatusCode: 404},
+		&task{path: "/secret"}); got != "status 404 (no route for the task's path)" {
 		t.Errorf("a task: %q", got)
 	}
 }

@@ -18,13 +18,15 @@ func TestPeriodicTask(t *testing.T) {
 	}{
 		{"ordinary", []queue.Attribute{text("path", "/x")}, nil},
 		{"whole", []queue.Attribute{
-			text(periodicPath, "/backup?full=1"), text(periodicTime, "2017-03-22 23:10:00 UTC"), text(periodicName, "backup-job"),
+			text(periodicPath, "/backup?full=1"), text(periodicTime, "2017-03-22 23:10:00 UTC"),
+			text(periodicName, "backup-job"),
 		}, &task{target: "/backup?full=1", path: "/backup?full=1", name: "backup-job", scheduled: "2017-03-22T23:10:00Z"}},
 		{"path alone", []queue.Attribute{text(periodicPath, "/a b")}, &task{target: "/a%20b", path: "/a b"}},
 		{"no path", []queue.Attribute{text(periodicName, "backup-job")}, nil},
 		{"binary path", []queue.Attribute{binary}, nil},
 		{"another case", []queue.Attribute{text("Beanstalk.Sqsd.Path", "/backup")}, nil},
-		{"time unread", []queue.Attribute{text(periodicPath, "/"), text(periodicTime, "noon")}, &task{target: "/", path: "/", scheduled: "noon"}},
+		{"time unread", []queue.Attribute{text(periodicPath, "/"), text(periodicTime, "noon")},
+			&task{target: "/", path: "/", scheduled: "noon"}},
 	} {
 		got, err := periodicTask(message(test.attributes...))
 		if err != nil {
@@ -62,7 +64,8 @@ func TestBadTaskPathIsNeverPosted(t *testing.T) {
 			t.Errorf("path %q: %+v", path, r)
 		}
 	}
-	want(t, deliver(h, message(text(periodicPath, "//evil"))), queue.Failed, 0, "task path refused: it has two slashes in a row")
+	want(t, deliver(h, message(text(periodicPath, "//evil"))), queue.Failed, 0,
+		"task path refused: it has two slashes in a row")
 	a.wantCounts(t, 0, 0)
 }
 

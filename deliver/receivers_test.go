@@ -75,18 +75,20 @@ func TestReceivers(t *testing.T) {
 		reached string
 		checks  func(request) error
 	}{
-		{"active-elastic-job", "/", message(text("message-digest", digest(railsBody)), text("origin", "AEJ")), railsBody, "/", func(r request) error {
-			if r.attr("Message-Digest") != digest(r.body) || r.attr("Origin") != "AEJ" {
-				return fmt.Errorf("digest %q, origin %q", r.attr("Message-Digest"), r.attr("Origin"))
-			}
-			return r.fromDaemon()
-		}},
-		{"active-elastic-job, periodic", "/", periodicMessage("/periodic_tasks/sweep"), "", "/periodic_tasks/sweep", func(r request) error {
-			if err := r.fromDaemon(); err != nil {
-				return err
-			}
-			return r.need("X-Aws-Sqsd-Taskname", "nightly")
-		}},
+		{"active-elastic-job", "/", message(text("message-digest", digest(railsBody)), text("origin", "AEJ")), railsBody,
+			"/", func(r request) error {
+				if r.attr("Message-Digest") != digest(r.body) || r.attr("Origin") != "AEJ" {
+					return fmt.Errorf("digest %q, origin %q", r.attr("Message-Digest"), r.attr("Origin"))
+				}
+				return r.fromDaemon()
+			}},
+		{"active-elastic-job, periodic", "/", periodicMessage("/periodic_tasks/sweep"), "", "/periodic_tasks/sweep",
+			func(r request) error {
+				if err := r.fromDaemon(); err != nil {
+					return err
+				}
+				return r.need("X-Aws-Sqsd-Taskname", "nightly")
+			}},
 		{"aws-sdk-rails, periodic", "/", periodicMessage("/"), "", "/", func(r request) error {
 			if err := r.fromDaemon(); err != nil {
 				return err
@@ -100,26 +102,32 @@ func TestReceivers(t *testing.T) {
 			return r.need("X-Aws-Sqsd-Queue", "jobs", "X-Aws-Sqsd-Msgid", message().ID,
 				"X-Aws-Sqsd-Receive-Count", "3", "X-Aws-Sqsd-First-Received-At", "2026-11-20T13:00:01Z")
 		}},
-		{"laravel-aws-worker, schedule", "/worker/queue", periodicMessage("/worker/schedule"), "", "/worker/schedule", func(r request) error {
-			return r.need("X-Aws-Sqsd-Taskname", "nightly")
-		}},
+		{"laravel-aws-worker, schedule", "/worker/queue", periodicMessage("/worker/schedule"), "", "/worker/schedule",
+			func(r request) error {
+				return r.need("X-Aws-Sqsd-Taskname", "nightly")
+			}},
 		{"django-eb-sqs-worker", "/worker/", message(), `{"n":1}`, "/worker/", func(r request) error {
-			if !strings.Contains(r.UserAgent(), "aws-sqsd") || r.Header.Get("X-Aws-Sqsd-Taskname") != "" || !json.Valid([]byte(r.body)) {
+			if !strings.Contains(r.UserAgent(), "aws-sqsd") || r.Header.Get("X-Aws-Sqsd-Taskname") != "" ||
+				!json.Valid([]byte(r.body)) {
 				return fmt.Errorf("%v, body %q", r.Header, r.body)
 			}
 			return nil
 		}},
-		{"zfr-eb-worker", "/internal/worker", message(text("Name", "user.created")), `{}`, "/internal/worker", func(r request) error {
-			return r.need("X-Aws-Sqsd-Attr-Name", "user.created", "X-Aws-Sqsd-Queue", "jobs", "X-Aws-Sqsd-Msgid", message().ID)
-		}},
-		{"zfr-eb-worker, periodic", "/internal/worker", periodicMessage("/internal/cron"), "", "/internal/cron", func(r request) error {
-			return r.need("X-Aws-Sqsd-Scheduled-At", "2026-11-20T00:00:00Z")
-		}},
-		{"Craft and Yii2", "/queue/exec", message(queue.Attribute{Name: "TTR", Type: "Number", Value: "300"}), "O:1", "/queue/exec", func(r request) error {
-			return r.need("X-Aws-Sqsd-Msgid", message().ID, "X-Aws-Sqsd-Receive-Count", "3", "X-Aws-Sqsd-Attr-Ttr", "300")
-		}},
+		{"zfr-eb-worker", "/internal/worker", message(text("Name", "user.created")), `{}`, "/internal/worker",
+			func(r request) error {
+				return r.need("X-Aws-Sqsd-Attr-Name", "user.created", "X-Aws-Sqsd-Queue", "jobs", "X-Aws-Sqsd-Msgid", message().ID)
+			}},
+		{"zfr-eb-worker, periodic", "/internal/worker", periodicMessage("/internal/cron"), "", "/internal/cron",
+			func(r request) error {
+				return r.need("X-Aws-Sqsd-Scheduled-At", "2026-11-20T00:00:00Z")
+			}},
+		{"Craft and Yii2", "/queue/exec", message(queue.Attribute{Name: "TTR", Type: "Number", Value: "300"}), "O:1",
+			"/queue/exec", func(r request) error {
+				return r.need("X-Aws-Sqsd-Msgid", message().ID, "X-Aws-Sqsd-Receive-Count", "3", "X-Aws-Sqsd-Attr-Ttr", "300")
+			}},
 		{"Spring samples", "/", message(), `{}`, "/", func(r request) error {
-			for _, name := range []string{"User-Agent", "X-Aws-Sqsd-Msgid", "X-Aws-Sqsd-Queue", "X-Aws-Sqsd-First-Received-At", "X-Aws-Sqsd-Sent-At",
+			for _, name := range []string{"User-Agent", "X-Aws-Sqsd-Msgid", "X-Aws-Sqsd-Queue", "X-Aws-Sqsd-First-Received-At",
+				"X-Aws-Sqsd-Sent-At",
 				"X-Aws-Sqsd-Receive-Count", "X-Aws-Sqsd-Path", "X-Aws-Sqsd-Sender-Id", "Content-Type"} {
 				if r.Header.Get(name) == "" {
 					return fmt.Errorf("%s is missing", name)
@@ -131,9 +139,12 @@ func TestReceivers(t *testing.T) {
 			_, err := strconv.Atoi(r.Header.Get("X-Aws-Sqsd-Receive-Count"))
 			return err
 		}},
-		{"sample apps", "/", message(), "", "/", func(r request) error { return r.need("Content-Length", "0", "Content-Type", "application/json") }},
+		{"sample apps", "/", message(), "", "/", func(r request) error {
+			return r.need("Content-Length", "0", "Content-Type", "application/json")
+		}},
 		{"sample apps, periodic", "/", periodicMessage("/scheduled"), "", "/scheduled", func(r request) error {
-			return r.need("Content-Length", "0", "X-Aws-Sqsd-Taskname", "nightly", "X-Aws-Sqsd-Scheduled-At", "2026-11-20T00:00:00Z",
+			return r.need("Content-Length", "0", "X-Aws-Sqsd-Taskname", "nightly", "X-Aws-Sqsd-Scheduled-At",
+				"2026-11-20T00:00:00Z",
 				"X-Aws-Sqsd-Path", "/scheduled", "X-Aws-Sqsd-Sender-Id", "123456789012")
 		}},
 		{".NET simple routing", "/", message(text("task", "resize")), `{}`, "/", func(r request) error {

@@ -28,7 +28,8 @@ func ParseStatusSet(list string) (StatusSet, error) {
 	for entry := range strings.SplitSeq(list, ",") {
 		from, to, ok := parseStatusRange(strings.TrimSpace(entry))
 		if !ok {
-			return StatusSet{}, fmt.Errorf("success codes %q: %q is not a status: write codes from %d to %d, ranges or classes, such as 200,202-204 or 2xx",
+			return StatusSet{}, fmt.Errorf("success codes %q: %q is not a status: write codes from %d to %d, ranges or "+
+				"classes, such as 200,202-204 or 2xx",
 				list, strings.TrimSpace(entry), minStatus, maxStatus)
 		}
 		for code := from; code <= to; code++ {

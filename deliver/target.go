@@ -31,11 +31,13 @@ func parseTarget(raw string) (*target, error) {
 	}
 	u, err := url.Parse(raw)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return nil, fmt.Errorf("target %q is not a URL that can be posted to: write one such as http://127.0.0.1:8080/ or unix:///run/app.sock", hideUser(raw))
+		return nil, fmt.Errorf("target %q is not a URL that can be posted to: write one such as http://127.0.0.1:8080/ or "+
+			"unix:///run/app.sock", hideUser(raw))
 	}
 	switch {
 	case u.User != nil:
-		return nil, fmt.Errorf("target %q has a user name: leave it out, the app is told nothing but the message", hideUser(raw))
+		return nil, fmt.Errorf("target %q has a user name: leave it out, the app is told nothing but the message",
+			hideUser(raw))
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("target %q has a query or a fragment: give a query with the HTTP path", raw)
 	}
@@ -93,9 +95,11 @@ func hostTarget(raw string, u *url.URL) (*target, error) {
 		t.dials = []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
 		t.host = localHost(port, standard)
 	case err != nil && !isHostName(host):
-		return nil, fmt.Errorf("target %q: the host may hold letters, digits, dots, hyphens and underscores; write an international name in its xn-- form", raw)
+		return nil, fmt.Errorf("target %q: the host may hold letters, digits, dots, hyphens and underscores; write an "+
+			"international name in its xn-- form", raw)
 	case err == nil && address.IsUnspecified():
-		return nil, fmt.Errorf("target %q: %s is an address to listen on; write 127.0.0.1 to reach an app on this machine", raw, host)
+		return nil, fmt.Errorf("target %q: %s is an address to listen on; write 127.0.0.1 to reach an app on this machine",
+			raw, host)
 	case err == nil && address.IsLoopback():
 		t.host = localHost(port, standard)
 	case err == nil:

@@ -39,10 +39,18 @@ func TestTimeouts(t *testing.T) {
 	}{
 		{"silence", 0, func(c *appConn) {}, queue.Failed, 0, "no answer within 3m0s", idle},
 		{"in time", 0, func(c *appConn) { c.drip(idle-1, ok200) }, queue.Done, 200, "", idle - 1},
-		{"informational answers", 0, func(c *appConn) { c.drip(idle-1, processing, processing, ok200) }, queue.Done, 200, "", 3 * (idle - 1)},
-		{"silence after one", 0, func(c *appConn) { c.drip(time.Second, processing) }, queue.Failed, 0, "no answer within 3m0s", time.Second + idle},
-		{"head in pieces", 0, func(c *appConn) { c.drip(idle-1, strings.SplitAfter(ok200, " ")...) }, queue.Done, 200, "", 4 * (idle - 1)},
-		{"silence in the head", 0, func(c *appConn) { c.drip(1, "HTTP/1.1 2") }, queue.Failed, 0, "answer stalled for 3m0s", idle + 1},
+		{"informational answers", 0, func(c *appConn) {
+			c.drip(idle-1, processing, processing, ok200)
+		}, queue.Done, 200, "", 3 * (idle - 1)},
+		{"silence after one", 0, func(c *appConn) {
+			c.drip(time.Second, processing)
+		}, queue.Failed, 0, "no answer within 3m0s", time.Second + idle},
+		{"head in pieces", 0, func(c *appConn) {
+			c.drip(idle-1, strings.SplitAfter(ok200, " ")...)
+		}, queue.Done, 200, "", 4 * (idle - 1)},
+		{"silence in the head", 0, func(c *appConn) {
+			c.drip(1, "HTTP/1.1 2")
+		}, queue.Failed, 0, "answer stalled for 3m0s", idle + 1},
 		{"body in pieces", 0, func(c *appConn) {
 			c.drip(idle-1, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n", "a", "b", "c")
 		}, queue.Done, 200, "", 4 * (idle - 1)},
@@ -63,12 +71,18 @@ func TestTimeouts(t *testing.T) {
 		{"deadline in the body", time.Minute, func(c *appConn) {
 			c.write("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n")
 		}, queue.Failed, 200, "deadline of 1m0s passed", time.Minute},
-		{"within the deadline", 10 * time.Minute, func(c *appConn) { c.drip(time.Minute, ok200) }, queue.Done, 200, "", time.Minute},
+		{"within the deadline", 10 * time.Minute, func(c *appConn) {
+			c.drip(time.Minute, ok200)
+		}, queue.Done, 200, "", time.Minute},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				h, a := startPiped(t, func(c *appConn) { c.read(); test.app(c); c.wait() }, func(o *HTTPOptions) { o.Deadline = test.deadline })
+				h, a := startPiped(t, func(c *appConn) {
+					c.read()
+					test.app(c)
+					c.wait()
+				}, func(o *HTTPOptions) { o.Deadline = test.deadline })
 				r := deliver(h, message())
 				want(t, r, test.outcome, test.status, test.reason)
 				if r.Duration != test.took {
@@ -105,7 +119,11 @@ func TestTimeoutsOfLongMessages(t *testing.T) {
 			io.CopyN(io.Discard, c.buf, writeChunk)
 			time.Sleep(time.Hour)
 		}, queue.Failed, 0, "no answer within 3m0s", 280 * time.Second},
-		{"success before it is taken", func(c *appConn) { c.readHead(); c.write(ok200); time.Sleep(time.Hour) }, queue.Done, 200, "", writeGrace},
+		{"success before it is taken", func(c *appConn) {
+			c.readHead()
+			c.write(ok200)
+			time.Sleep(time.Hour)
+		}, queue.Done, 200, "", writeGrace},
 		{"failure before it is taken", func(c *appConn) {
 			c.readHead()
 			c.write("HTTP/1.1 500 X\r\nContent-Length: 9\r\n\r\n")
@@ -150,7 +168,11 @@ func TestContextEnds(t *testing.T) {
 		{"before the answer", silent, 10, 0},
 		{"within a long message", deaf, 10 * writeChunk, 0},
 		{"within a long message that goes out", trickling, 10 * writeChunk, 0},
-		{"within the body", func(c *appConn) { c.read(); c.write("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n1"); c.wait() }, 10, 200},
+		{"within the body", func(c *appConn) {
+			c.read()
+			c.write("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n1")
+			c.wait()
+		}, 10, 200},
 	} {
 		for _, late := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
@@ -169,7 +191,8 @@ func TestContextEnds(t *testing.T) {
 				r := h.Deliver(ctx, m)
 				outcome := queue.Failed
 				if test.name == "within a long message" { // the pipe takes nothing
-					outcome, reason = queue.Unreached, map[bool]string{false: "stopped", true: "deadline passed"}[late]+" before anything was sent"
+					outcome, reason = queue.Unreached,
+						map[bool]string{false: "stopped", true: "deadline passed"}[late]+" before anything was sent"
 				}
 				want(t, r, outcome, test.status, reason)
 				if r.Duration != 10*time.Second {
@@ -224,7 +247,8 @@ func TestConnectTimeouts(t *testing.T) {
 				t.Errorf("%s: took %v, want %v", test.name, r.Duration, test.took)
 			}
 			start := time.Now()
-			if err := h.Probe(t.Context()); err == nil || err.Error() != "no connection within 4s" || time.Since(start) != probeWait {
+			if err := h.Probe(t.Context()); err == nil || err.Error() != "no connection within 4s" ||
+				time.Since(start) != probeWait {
 				t.Errorf("probe: %v after %v", err, time.Since(start))
 			}
 		})

@@ -220,5 +220,6 @@ func isXRay(s string) bool {
 // isXRayRoot reports whether s is 1, eight and twenty-four hexadecimal digits, with
 // hyphens between.
 func isXRayRoot(s string) bool {
-	return len(s) == 35 && s[:2] == "1-" && s[10] == '-' && isHex(strings.ToLower(s[2:10])) && isHex(strings.ToLower(s[11:]))
+	return len(s) == 35 && s[:2] == "1-" && s[10] == '-' && isHex(strings.ToLower(s[2:10])) &&
+		isHex(strings.ToLower(s[11:]))
 }

@@ -43,21 +43,35 @@ func TestTraceHeaders(t *testing.T) {
 		want       []string
 	}{
 		{"none", nil, "", nil, 0, nil},
-		{"all", all, aRoot, nil, 0, []string{"Traceparent: " + aParent, "X-Amzn-Trace-Id: " + aRoot, "Tracestate: a=1,b=2", "Baggage: user=7"}},
+		{"all", all, aRoot, nil, 0,
+			[]string{"Traceparent: " + aParent, "X-Amzn-Trace-Id: " + aRoot, "Tracestate: a=1,b=2", "Baggage: user=7"}},
 		{"a state alone", all[2:], "", nil, 0, nil},
 		{"baggage alone", all[:1], "", nil, 0, []string{"Baggage: user=7"}},
 		{"in other letters", []queue.Attribute{text("Traceparent", aParent)}, "", nil, 0, nil},
 		{"binary", []queue.Attribute{{Name: "traceparent", Type: "Binary", Value: aParent}}, "", nil, 0, nil},
-		{"a broken parent takes its state along", []queue.Attribute{text("traceparent", "x"+aParent), all[2]}, "Root=1", nil, 0, nil},
-		{"a broken state", []queue.Attribute{all[1], text("tracestate", "a")}, "", nil, 0, []string{"Traceparent: " + aParent}},
-		{"our span in its trace", all, "", func(context.Context, *queue.Message) string { return aParent[:36] + "1111111111111111-01" }, 0,
+		{"a broken parent takes its state along", []queue.Attribute{text("traceparent", "x"+aParent), all[2]}, "Root=1",
+			nil, 0, nil},
+		{"a broken state", []queue.Attribute{all[1], text("tracestate", "a")}, "", nil, 0,
+			[]string{"Traceparent: " + aParent}},
+		{"our span in its trace", all, "", func(context.Context, *queue.Message) string {
+			return aParent[:36] + "1111111111111111-01"
+		}, 0,
 			[]string{"Traceparent: " + aParent[:36] + "1111111111111111-01", "Tracestate: a=1,b=2", "Baggage: user=7"}},
-		{"our span in a trace of its own", all, "", func(context.Context, *queue.Message) string { return other }, 0, []string{"Traceparent: " + other, "Baggage: user=7"}},
-		{"our span where there is none", nil, "", func(context.Context, *queue.Message) string { return other }, 0, []string{"Traceparent: " + other}},
-		{"no span of ours", all, "", func(context.Context, *queue.Message) string { return "" }, 0, []string{"Traceparent: " + aParent, "Tracestate: a=1,b=2", "Baggage: user=7"}},
-		{"a broken span of ours", all[1:], "", func(context.Context, *queue.Message) string { return "a\r\nb: c" }, 0, []string{"Traceparent: " + aParent, "Tracestate: a=1,b=2"}},
+		{"our span in a trace of its own", all, "", func(context.Context, *queue.Message) string {
+			return other
+		}, 0, []string{"Traceparent: " + other, "Baggage: user=7"}},
+		{"our span where there is none", nil, "", func(context.Context, *queue.Message) string {
+			return other
+		}, 0, []string{"Traceparent: " + other}},
+		{"no span of ours", all, "", func(context.Context, *queue.Message) string {
+			return ""
+		}, 0, []string{"Traceparent: " + aParent, "Tracestate: a=1,b=2", "Baggage: user=7"}},
+		{"a broken span of ours", all[1:], "", func(context.Context, *queue.Message) string {
+			return "a\r\nb: c"
+		}, 0, []string{"Traceparent: " + aParent, "Tracestate: a=1,b=2"}},
 		{"no span at all", all[2:], "", func(context.Context, *queue.Message) string { return "" }, 0, nil},
-		{"beyond the budget", all, "", nil, len("Traceparent: \r\n") + parentLength + len("Baggage: user=7\r\n"), []string{"Traceparent: " + aParent, "Baggage: user=7"}},
+		{"beyond the budget", all, "", nil, len("Traceparent: \r\n") + parentLength + len("Baggage: user=7\r\n"),
+			[]string{"Traceparent: " + aParent, "Baggage: user=7"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -76,7 +90,8 @@ func TestTraceIsAnAttributeToo(t *testing.T) {
 	t.Parallel()
 	m := message(text("traceparent", aParent))
 	lines, dropped := rendered(t, newHTTP(t), m)
-	if !slices.Contains(lines, "Traceparent: "+aParent) || !slices.Contains(lines, "X-Aws-Sqsd-Attr-Traceparent: "+aParent) || dropped != 0 {
+	if !slices.Contains(lines, "Traceparent: "+aParent) ||
+		!slices.Contains(lines, "X-Aws-Sqsd-Attr-Traceparent: "+aParent) || dropped != 0 {
 		t.Errorf("%d dropped of %q", dropped, lines)
 	}
 	h := newHTTP(t, func(o *HTTPOptions) { o.HeaderBudget = 100 })
@@ -145,13 +160,22 @@ func TestOtherTraceHeaders(t *testing.T) {
 		valid []string
 		not   []string
 	}{
-		{"tracestate", isTracestate, []string{"a=1", "rojo=00f067aa0ba902b7 , congo=t61rcWkgMzE", "fw529a3039@dt=FfAAAA", "1a-2f@3=x y", "a=1,,b=2", "a=b c"},
-			[]string{"", ",", "a", "a=", "=1", "A=1", "a=1,a=2", "a=b=c", "a=\x01", "a=é", "a b=1", "a=" + strings.Repeat("x", 257), many(33), "a=" + strings.Repeat("x", 250) + ",b=" + strings.Repeat("x", 250) + ",c=" + strings.Repeat("x", 20)}},
-		{"baggage", isBaggage, []string{"userId=alice", "userId=alice,server=node%20DF,isProd=false", "a=1;p1;p2=x , b = 2", "a=", "a=b=c"},
-			[]string{"", "a", ",a=1", "a=1,", "=1", "a b=1", "a=1 2", "a=\"1\"", "a=\\", "a=é", "a=1;", "a=1;=", "a=1\r\nb: c", "a=" + strings.Repeat("x", maxBaggage)}},
-		{"X-Ray", isXRay, []string{aRoot, aRoot + ";Parent=53995c3f42cd8ad8;Sampled=1", "Self=1-a;" + aRoot + ";", "Root=1-5759E988-BD862E3FE1BE46A994272793;Lineage=1:a:0"},
-			[]string{"", "Sampled=1", "Root=1", aRoot + ";" + aRoot, aRoot + "0", aRoot + ";x", aRoot + ";=x", aRoot + "; Parent=1", aRoot + "\r\nb: c",
-				"Root=2-5759e988-bd862e3fe1be46a994272793", "Root=1-5759e98-8bd862e3fe1be46a994272793", "Root=1-5759e98x-bd862e3fe1be46a994272793", aRoot + ";a=" + strings.Repeat("x", maxXRay)}},
+		{"tracestate", isTracestate,
+			[]string{"a=1", "rojo=00f067aa0ba902b7 , congo=t61rcWkgMzE", "fw529a3039@dt=FfAAAA", "1a-2f@3=x y", "a=1,,b=2",
+				"a=b c"},
+			[]string{"", ",", "a", "a=", "=1", "A=1", "a=1,a=2", "a=b=c", "a=\x01", "a=é", "a b=1",
+				"a=" + strings.Repeat("x", 257), many(33),
+				"a=" + strings.Repeat("x", 250) + ",b=" + strings.Repeat("x", 250) + ",c=" + strings.Repeat("x", 20)}},
+		{"baggage", isBaggage,
+			[]string{"userId=alice", "userId=alice,server=node%20DF,isProd=false", "a=1;p1;p2=x , b = 2", "a=", "a=b=c"},
+			[]string{"", "a", ",a=1", "a=1,", "=1", "a b=1", "a=1 2", "a=\"1\"", "a=\\", "a=é", "a=1;", "a=1;=",
+				"a=1\r\nb: c", "a=" + strings.Repeat("x", maxBaggage)}},
+		{"X-Ray", isXRay, []string{aRoot, aRoot + ";Parent=53995c3f42cd8ad8;Sampled=1", "Self=1-a;" + aRoot + ";",
+			"Root=1-5759E988-BD862E3FE1BE46A994272793;Lineage=1:a:0"},
+			[]string{"", "Sampled=1", "Root=1", aRoot + ";" + aRoot, aRoot + "0", aRoot + ";x", aRoot + ";=x",
+				aRoot + "; Parent=1", aRoot + "\r\nb: c",
+				"Root=2-5759e988-bd862e3fe1be46a994272793", "Root=1-5759e98-8bd862e3fe1be46a994272793",
+				"Root=1-5759e98x-bd862e3fe1be46a994272793", aRoot + ";a=" + strings.Repeat("x", maxXRay)}},
 	} {
 		for _, s := range test.valid {
 			if !test.check(s) {
@@ -177,7 +201,8 @@ func FuzzTrace(f *testing.F) {
 		m.TraceHeader = xray
 		for _, line := range traceLines(h, m) {
 			_, value, _ := strings.Cut(line, ": ")
-			if value == "" || !slices.Contains([]string{parent, strings.Trim(state, " \t"), strings.Trim(baggage, " \t"), xray}, value) {
+			if value == "" || !slices.Contains([]string{parent, strings.Trim(state, " \t"), strings.Trim(baggage, " \t"),
+				xray}, value) {
 				t.Errorf("line %q", line)
 			}
 		}

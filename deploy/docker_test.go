@@ -77,7 +77,8 @@ func TestImagesRunTendrilAsTheyShould(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			stage := lastStage(read(t, file))
-			if entry := words(t, "ENTRYPOINT", only(t, stage, "ENTRYPOINT")); !slices.Equal(entry, []string{"/usr/local/bin/tendril"}) {
+			if entry := words(t, "ENTRYPOINT", only(t, stage, "ENTRYPOINT")); !slices.Equal(entry,
+				[]string{"/usr/local/bin/tendril"}) {
 				t.Errorf("the first process is %q", entry)
 			}
 			var environ []string
@@ -137,7 +138,9 @@ func TestNothingNeededIsLeftOut(t *testing.T) {
 	if !ignored[".git"] || !ignored["examples"] {
 		t.Fatalf("left out is only %v", ignored)
 	}
-	out, err := exec.Command("go", "list", "-deps", "-e", "-f", `{{if .Module}}{{if .Module.Main}}{{.ImportPath}} {{join .EmbedFiles " "}}{{end}}{{end}}`, "tendril/cmd/tendril").Output()
+	out, err := exec.Command("go", "list", "-deps", "-e", "-f",
+		`{{if .Module}}{{if .Module.Main}}{{.ImportPath}} {{join .EmbedFiles " "}}{{end}}{{end}}`,
+		"tendril/cmd/tendril").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,8 @@ func asJSON(t *testing.T, docs ...map[string]any) string {
 func with(t *testing.T, doc map[string]any, in, name string, value any) map[string]any {
 	t.Helper()
 	var clone map[string]any
-	if err := json.Unmarshal([]byte(strings.TrimSuffix(strings.TrimPrefix(asJSON(t, doc), "["), "]")), &clone); err != nil {
+	if err := json.Unmarshal([]byte(strings.TrimSuffix(strings.TrimPrefix(asJSON(t, doc), "["), "]")),
+		&clone); err != nil {
 		t.Fatal(err)
 	}
 	clone[in].(map[string]any)[name] = value
@@ -92,7 +93,8 @@ func TestKubernetesTakesTheManifests(t *testing.T) {
 	}
 	t.Run("a mistake is found", func(t *testing.T) {
 		t.Parallel()
-		if out, err := tool(asJSON(t, with(t, docs[0], "spec", "replica", 2)), python, "testdata/kubernetes.py", releases[0]); err == nil {
+		if out, err := tool(asJSON(t, with(t, docs[0], "spec", "replica", 2)), python, "testdata/kubernetes.py",
+			releases[0]); err == nil {
 			t.Errorf("a field that does not exist is accepted: %s", out)
 		}
 	})
@@ -110,7 +112,8 @@ func TestOperatorsTakeTheManifests(t *testing.T) {
 	}
 	for _, doc := range docs {
 		for name, value := range map[string]any{"minReplicas": 1, "selector": 7} {
-			if out, err := tool(asJSON(t, with(t, doc, "spec", name, value)), "node", "testdata/custom.mjs", modules); err == nil {
+			if out, err := tool(asJSON(t, with(t, doc, "spec", name, value)), "node", "testdata/custom.mjs",
+				modules); err == nil {
 				t.Errorf("%s accepts %s: %v: %s", doc["kind"], name, value, out)
 			}
 		}
@@ -275,13 +278,15 @@ func TestTheSidecarDrainsBeforeTheAppEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, body := ask(hook.HTTPGet.Path, token, hook.header); status != http.StatusOK || !strings.Contains(body, `"drained":true`) {
+	if status, body := ask(hook.HTTPGet.Path, token, hook.header); status != http.StatusOK ||
+		!strings.Contains(body, `"drained":true`) {
 		t.Errorf("the hook gets %d: %s", status, body)
 	}
 	if status, _ := ask(hook.HTTPGet.Path, "another token", hook.header); status != http.StatusUnauthorized {
 		t.Errorf("with another token the hook gets %d", status)
 	}
-	if wait, err := time.ParseDuration(asked.Query().Get("wait")); err != nil || wait != sidecar.settings(t).ShutdownTimeout {
+	if wait, err := time.ParseDuration(asked.Query().Get("wait")); err != nil ||
+		wait != sidecar.settings(t).ShutdownTimeout {
 		t.Errorf("the hook waits for %v (%v), and the drain may take %s", wait, err, sidecar.settings(t).ShutdownTimeout)
 	}
 }
@@ -348,7 +353,8 @@ func TestOthersFindTheConsole(t *testing.T) {
 	}
 	trigger := scaled.Spec.Triggers[0]
 	address, err := url.Parse(trigger.Metadata["url"])
-	if err != nil || address.Port() != strconv.Itoa(port.ContainerPort) || !strings.HasPrefix(address.Host, service.Metadata.Name+".") {
+	if err != nil || address.Port() != strconv.Itoa(port.ContainerPort) ||
+		!strings.HasPrefix(address.Host, service.Metadata.Name+".") {
 		t.Errorf("KEDA asks %v: %v", address, err)
 	}
 	localhost := func(name string) string { return map[string]string{"Host": "localhost"}[name] }
@@ -373,7 +379,8 @@ func TestOthersFindTheConsole(t *testing.T) {
 	if _, body := ask(end.Path, "", localhost); !strings.HasPrefix(body, "404 page") {
 		t.Errorf("Prometheus asks for %s, which the console does not pass to the metrics: %s", end.Path, body)
 	}
-	if trigger.MetricType != "AverageValue" || trigger.Metadata["aggregationType"] != "max" || trigger.Metadata["targetValue"] != "1" {
+	if trigger.MetricType != "AverageValue" || trigger.Metadata["aggregationType"] != "max" ||
+		trigger.Metadata["targetValue"] != "1" {
 		t.Errorf("a number of pods becomes one by %+v", trigger)
 	}
 	if scaled.Spec.ScaleTargetRef.Name != "orders" {

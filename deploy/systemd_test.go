@@ -88,7 +88,8 @@ func TestTheServiceFitsTheOptions(t *testing.T) {
 			}
 			u := parseUnit(texts...)
 			states := slices.Sorted(slices.Values(u["Service.StateDirectory"])) // as systemd sorts them
-			environ := append(slices.Clone(u["Service.Environment"]), "STATE_DIRECTORY=/var/lib/"+strings.Join(states, ":/var/lib/"))
+			environ := append(slices.Clone(u["Service.Environment"]),
+				"STATE_DIRECTORY=/var/lib/"+strings.Join(states, ":/var/lib/"))
 			if s.settings != "" {
 				environ = append(environ, variables(read(t, s.settings))...)
 			}
@@ -188,10 +189,13 @@ func TestSystemdTakesTheService(t *testing.T) {
 	}
 	t.Run("a mistake is found", func(t *testing.T) {
 		t.Parallel()
-		if out, _ := analyze(t, install(t, "", "[Service]\nWatchdogSecs=30\n"), "verify"); !strings.Contains(out, "WatchdogSecs") {
+		if out, _ := analyze(t, install(t, "", "[Service]\nWatchdogSecs=30\n"), "verify"); !strings.Contains(out,
+			"WatchdogSecs") {
 			t.Errorf("systemd-analyze verify says %q of an assignment that does not exist", out)
 		}
-		if out, err := analyze(t, install(t, "", "[Service]\nProtectSystem=no\nNoNewPrivileges=no\nPrivateDevices=no\nRestrictNamespaces=no\nSystemCallFilter=\n"), "security", "--offline=true", "--threshold=20", "--no-pager"); err == nil {
+		if out, err := analyze(t,
+			install(t, "", "[Service]\nProtectSystem=no\nNoNewPrivileges=no\nPrivateDevices=no\nRestrictNamespaces=no\n"+
+				"SystemCallFilter=\n"), "security", "--offline=true", "--threshold=20", "--no-pager"); err == nil {
 			t.Errorf("systemd-analyze security accepts a loose service:\n%s", out)
 		}
 	})
@@ -205,7 +209,8 @@ func TestTheServicesUserIsMade(t *testing.T) {
 	}
 	testpeer.Program(t, "systemd-sysusers")
 	root := t.TempDir()
-	if out, err := tool("", "systemd-sysusers", "--root="+root, "--dry-run", "--replace=/etc/sysusers.d/tendril.conf", mustAbs(t, "systemd/tendril.sysusers.conf")); err != nil {
+	if out, err := tool("", "systemd-sysusers", "--root="+root, "--dry-run", "--replace=/etc/sysusers.d/tendril.conf",
+		mustAbs(t, "systemd/tendril.sysusers.conf")); err != nil {
 		t.Errorf("systemd-sysusers: %v\n%s", err, out)
 	}
 }

@@ -71,7 +71,8 @@ func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Messag
 			ErrNotAllowed, bucket, o.allowed())
 	}
 	if leavesBucket(key) {
-		return *m, false, fmt.Errorf("%w: the key of the payload in S3 bucket %q has a path segment . or .., which a proxy may resolve to another bucket; "+
+		return *m, false, fmt.Errorf("%w: the key of the payload in S3 bucket %q has a path segment . or .., which a "+
+			"proxy may resolve to another bucket; "+
 			"store payloads under keys without such segments", ErrBadKey, bucket)
 	}
 	payload, err := o.fetch(ctx, bucket, key, m.Attributes[mark].Value)

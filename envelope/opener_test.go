@@ -51,15 +51,18 @@ func TestPointer(t *testing.T) {
 func TestKeysThatLeaveTheBucket(t *testing.T) {
 	t.Parallel()
 	for key, leaves := range map[string]bool{
-		"../other/k": true, "a/../../other/k": true, "a/..": true, "..": true, ".": true, "./k": true, "/../other/k": true, "a/./k": true,
+		"../other/k": true, "a/../../other/k": true, "a/..": true, "..": true, ".": true, "./k": true, "/../other/k": true,
+		"a/./k":      true,
 		`..\other\k`: true, "%2e%2e/other/k": true, "%2E./other/k": true, "..%2fother%2Fk": true, "%252e%252e/other/k": true,
 		"%25252e%25252e%25252fother": true, "a/..;x/k": true, "..%5cother": true,
-		"k": false, "2026/11/k": false, "..k": false, "k..": false, "a/...": false, "a/.hidden": false, "50%": false, "%zz/k": false, "a//k": false, "/k": false,
+		"k": false, "2026/11/k": false, "..k": false, "k..": false, "a/...": false, "a/.hidden": false, "50%": false,
+		"%zz/k": false, "a//k": false, "/k": false,
 		"%2f%2fk": false, "a.b/c..d": false, "😀/ä": false,
 	} {
 		fetched := false
 		o := &Opener{Buckets: []string{"b"}, Fetcher: fetchFunc(func(string) { fetched = true })}
-		m := &queue.Message{Body: pointerTo("b", key), Attributes: []queue.Attribute{{Name: "ExtendedPayloadSize", Type: "Number", Value: "1"}}}
+		m := &queue.Message{Body: pointerTo("b", key),
+			Attributes: []queue.Attribute{{Name: "ExtendedPayloadSize", Type: "Number", Value: "1"}}}
 		_, opened, err := o.Open(t.Context(), m)
 		if leaves != errors.Is(err, ErrBadKey) || fetched == leaves || opened == leaves {
 			t.Errorf("%q: fetched %v, opened %v, %v", key, fetched, opened, err)

@@ -47,16 +47,19 @@ func TestSNS(t *testing.T) {
 		"no subject": {notificationWith(`,"Subject":null`), nil, source},
 		"attributes": {notificationWith(`,"MessageAttributes":{"z":{"Type":"Number","Value":"7"},"b":{"Type":"Binary","Value":"AP8="},
 			"l":{"Type":"String.Array","Value":"[1]"}}`), nil, "b:Binary=\x00\xff l:String.Array=[1] " + source + " z:Number=7"},
-		"same name as in the outer message": {notificationWith(`,"MessageAttributes":{"x":{"Type":"String","Value":"inner"},"y":{"Type":"String","Value":"inner"}}`),
+		"same name as in the outer message": {notificationWith(
+			`,"MessageAttributes":{"x":{"Type":"String","Value":"inner"},"y":{"Type":"String","Value":"inner"}}`),
 			[]queue.Attribute{{Name: "X", Type: "String", Value: "outer"}}, "X:String=outer " + source + " y:String=inner"},
 		"invalid names and values": {notificationWith(`,"MessageAttributes":{"a":{"Type":"Binary","Value":"?"},"b":{"Type":"Odd","Value":"1"},"b c":{"Type":"String","Value":"1"},
 			"":{"Type":"String","Value":"1"},"AWS.x":{"Type":"String","Value":"1"},".x":{"Type":"String","Value":"1"},"x..y":{"Type":"String","Value":"1"},
 			"beanstalk.sqsd.path":{"Type":"String","Value":"/admin"},"Beanstalk.SQSD.task_name":{"Type":"String","Value":"1"}}`), nil, source},
-		"names of this package": {notificationWith(`,"MessageAttributes":{"SNS-Topic-Arn":{"Type":"String","Value":"arn:evil"},"sns-subject":{"Type":"String","Value":"evil"}}`),
+		"names of this package": {notificationWith(
+			`,"MessageAttributes":{"SNS-Topic-Arn":{"Type":"String","Value":"arn:evil"},"sns-subject":{"Type":"String","Value":"evil"}}`),
 			[]queue.Attribute{{Name: "sns-message-id", Type: "String", Value: "evil"}}, source},
 		"more than ten": {notificationWith(`,"MessageAttributes":{` + strings.Join(many, ",") + `}`),
 			[]queue.Attribute{{Name: "o", Type: "String", Value: "v"}},
-			"a00:String=v a01:String=v a02:String=v a03:String=v a04:String=v a05:String=v a06:String=v a07:String=v a08:String=v o:String=v " + source},
+			"a00:String=v a01:String=v a02:String=v a03:String=v a04:String=v a05:String=v a06:String=v a07:String=v " +
+				"a08:String=v o:String=v " + source},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +128,8 @@ func TestKindStrings(t *testing.T) {
 // FuzzSNS: the given message is never changed, and the result is a valid SQS
 // message.
 func FuzzSNS(f *testing.F) {
-	f.Add(notificationWith(`,"Subject":"s","MessageAttributes":{"z":{"Type":"Number","Value":"7"},"b":{"Type":"Binary","Value":"AP8="}}`))
+	f.Add(notificationWith(
+		`,"Subject":"s","MessageAttributes":{"z":{"Type":"Number","Value":"7"},"b":{"Type":"Binary","Value":"AP8="}}`))
 	f.Add(`{"TopicArn":{},"Type":"Notification"}`)
 	f.Add(`{"TopicArn":"arn:","Type":"Notification","MessageId":"1","Message":"","MessageAttributes":{"a":null}}`)
 	f.Fuzz(func(t *testing.T, body string) {

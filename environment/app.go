@@ -174,7 +174,8 @@ func (e *Environment) watchReadiness() {
 			if reason != "" {
 				reason = " (" + reason + ")"
 			}
-			e.fail(fmt.Errorf("%w: it was not ready within %s%s; see its output above, correct --healthcheck, or give it longer with --app-ready-timeout",
+			e.fail(fmt.Errorf("%w: it was not ready within %s%s; see its output above, correct --healthcheck, or give it "+
+				"longer with --app-ready-timeout",
 				ErrAppFailed, e.s.AppReadyTimeout, reason))
 		}
 	}()

@@ -117,7 +117,8 @@ func (o *Options) Withheld(p bundle.Property) string {
 	case slices.Contains(appEnvironment([]string{entry}, 0, q), entry):
 		return ""
 	case isOption && option.Variable == p.Name:
-		return p.Name + " is tendril's own variable, which is not read from a bundle and not given to the app: set it where tendril is started"
+		return p.Name + " is tendril's own variable, which is not read from a bundle and not given to the app: set it " +
+			"where tendril is started"
 	}
 	return p.Name + " has no effect: the app gets another value from tendril, or none"
 }
@@ -132,7 +133,8 @@ func (o *Options) brokenLink(link bundle.Link) string {
 		return fmt.Sprintf("the link %s has no effect: the environment property of that name counts", link.Variable)
 	}
 	if o.LinkedQueue(link) == "" {
-		return fmt.Sprintf("the queue of the environment %s is not known here, so %s is not set: set it to the URL of that queue where tendril is started, or as an environment property",
+		return fmt.Sprintf("the queue of the environment %s is not known here, so %s is not set: set it to the URL of "+
+			"that queue where tendril is started, or as an environment property",
 			link.Environment, link.Variable)
 	}
 	return ""

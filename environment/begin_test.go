@@ -21,7 +21,8 @@ const minutely = "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"* 
 // localKeys are credentials for servers of our own.
 func localKeys(t *testing.T) {
 	t.Helper()
-	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local", "AWS_REGION": "us-east-1"} {
+	for k, v := range map[string]string{"AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local",
+		"AWS_REGION": "us-east-1"} {
 		t.Setenv(k, v)
 	}
 }
@@ -111,7 +112,8 @@ func TestStopDuringABeginning(t *testing.T) {
 	}()
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "http://"+l.Addr().String())
 	served := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue": "jobs"}, nil)
-	r := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue-url": served.endpoint + "/000000000000/jobs", "registry-table": "registry", "shutdown-timeout": "1h"}, nil)
+	r := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue-url": served.endpoint + "/000000000000/jobs",
+		"registry-table": "registry", "shutdown-timeout": "1h"}, nil)
 	began := make(chan error, 1)
 	go func() { began <- r.beginTasks(t.Context(), writeTasks(t, minutely)) }()
 	<-asked
@@ -151,7 +153,10 @@ func TestRegistryComesLater(t *testing.T) {
 	}))
 	defer front.Close()
 	dir := t.TempDir()
-	r := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue-url": front.URL + "/000000000000/jobs"}, func(e *Environment) { e.Bundle = &bundle.Bundle{Dir: dir} })
+	r := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue-url": front.URL + "/000000000000/jobs"},
+		func(e *Environment) {
+			e.Bundle = &bundle.Bundle{Dir: dir}
+		})
 	if err := os.WriteFile(filepath.Join(dir, "cron.yaml"), []byte(minutely), 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,9 @@ func (f *fakeCopies) Scale(ctx context.Context, n int) error {
 func newTestCopies(t *testing.T, f *fakeCopies) (c *copies, stop context.CancelFunc, failures *[]string) {
 	run, stop := context.WithCancel(context.Background())
 	failures = &[]string{}
-	c = &copies{resizer: f, ready: f.Size, run: run, failed: func(n int, err error) { *failures = append(*failures, fmt.Sprintf("%d: %v", n, err)) }}
+	c = &copies{resizer: f, ready: f.Size, run: run, failed: func(n int, err error) {
+		*failures = append(*failures, fmt.Sprintf("%d: %v", n, err))
+	}}
 	t.Cleanup(func() { stop(); c.all.Wait() })
 	return c, stop, failures
 }
@@ -164,22 +166,27 @@ func TestScalePolicy(t *testing.T) {
 	}
 	e := load(map[string]string{"processes-max": "8", "http-connections": "5"})
 	p, err := e.scalePolicy(1, e.mostCopies()).Complete()
-	if err != nil || p.MaxSize != 5 || p.Cooldown != 360*time.Second || p.TargetBusy != 75 || p.DrainWithin != time.Minute || p.Measure != "" {
+	if err != nil || p.MaxSize != 5 || p.Cooldown != 360*time.Second || p.TargetBusy != 75 ||
+		p.DrainWithin != time.Minute || p.Measure != "" {
 		t.Errorf("the usual policy is %+v (%v)", p, err)
 	}
 	if got := rhythm(gaugeRhythm, p); got != gaugeRhythm {
 		t.Errorf("it is read each %s", got)
 	}
 	e = load(map[string]string{
-		"scale-target": "asg:g", "scale-cooldown": "0", "scale-measure-name": "BacklogPerProcess", "scale-statistic": "Maximum", "scale-lower-threshold": "2",
-		"scale-upper-threshold": "9", "scale-lower-breach-scale-increment": "-3", "scale-upper-breach-scale-increment": "4", "scale-period": "4s",
+		"scale-target": "asg:g", "scale-cooldown": "0", "scale-measure-name": "BacklogPerProcess",
+		"scale-statistic": "Maximum", "scale-lower-threshold": "2",
+		"scale-upper-threshold": "9", "scale-lower-breach-scale-increment": "-3", "scale-upper-breach-scale-increment": "4",
+		"scale-period":             "4s",
 		"scale-evaluation-periods": "2", "scale-breach-duration": "12s", "processes-min": "3", "http-connections": "2",
 	})
 	p, err = e.scalePolicy(2, 7).Complete()
 	want := autoscale.Policy{
-		MinSize: 2, MaxSize: 7, Cooldown: -1, Measure: autoscale.BacklogPerProcess, Statistic: autoscale.Maximum, Unit: "Count", LowerThreshold: 2, UpperThreshold: 9,
-		LowerBreachScaleIncrement: -3, UpperBreachScaleIncrement: 4, Period: 4 * time.Second, EvaluationPeriods: 3, BreachDuration: 12 * time.Second,
-		TargetBusy: 75, DrainWithin: time.Minute, ScaleOutAfter: 20 * time.Second, ScaleInAfter: 5 * time.Minute,
+		MinSize: 2, MaxSize: 7, Cooldown: -1, Measure: autoscale.BacklogPerProcess, Statistic: autoscale.Maximum,
+		Unit: "Count", LowerThreshold: 2, UpperThreshold: 9,
+		LowerBreachScaleIncrement: -3, UpperBreachScaleIncrement: 4, Period: 4 * time.Second, EvaluationPeriods: 3,
+		BreachDuration: 12 * time.Second,
+		TargetBusy:     75, DrainWithin: time.Minute, ScaleOutAfter: 20 * time.Second, ScaleInAfter: 5 * time.Minute,
 	}
 	if err != nil || p != want {
 		t.Errorf("the trigger is\n%+v, want\n%+v (%v)", p, want, err)

@@ -56,7 +56,8 @@ func (l launcher) Address(version) (string, error) {
 			return "", fmt.Errorf("finding a port for one more copy of the app: %w", err)
 		}
 	}
-	c := &appCopy{e: e, port: port, number: e.freeNumber(), work: map[string]int{}, died: make(chan struct{}), failed: make(chan struct{})}
+	c := &appCopy{e: e, port: port, number: e.freeNumber(), work: map[string]int{}, died: make(chan struct{}),
+		failed: make(chan struct{})}
 	e.copies = append(e.copies, c)
 	return c.address(), nil
 }
@@ -260,8 +261,9 @@ func (e *Environment) dropCopy(c *appCopy) {
 // supervisorOptions are those of a copy, or of the helpers for nil.
 func (e *Environment) supervisorOptions(c *appCopy) *supervisor.Options {
 	return &supervisor.Options{
-		Grace: max(e.s.AppGrace, time.Nanosecond), RestartMin: restartMin, RestartLimit: restartLimit(e.s.RestartLimit), RestartWindow: e.s.RestartWindow,
-		KeepTrying: true, RetryAfter: retryGivenUp, Excused: c.excused, Hurry: e.hurry,
+		Grace: max(e.s.AppGrace, time.Nanosecond), RestartMin: restartMin, RestartLimit: restartLimit(e.s.RestartLimit),
+		RestartWindow: e.s.RestartWindow,
+		KeepTrying:    true, RetryAfter: retryGivenUp, Excused: c.excused, Hurry: e.hurry,
 		ReadyLateAfter: readyLate, LinesPerSecond: e.s.AppLogRate, Output: e.outputOf(c), Events: e.appEvents(c),
 	}
 }
@@ -329,7 +331,8 @@ func (e *Environment) webProcess(v version, c *appCopy) (supervisor.Process, err
 	if err != nil {
 		return supervisor.Process{}, err
 	}
-	web := supervisor.Process{Name: c.name(), Argv: v.command, Port: c.port, Check: check, Env: e.processEnvironment(v, c.port)}
+	web := supervisor.Process{Name: c.name(), Argv: v.command, Port: c.port, Check: check,
+		Env: e.processEnvironment(v, c.port)}
 	web = e.guarded(web)
 	if v.bundle == nil {
 		return web, nil
@@ -361,7 +364,8 @@ func (e *Environment) helperProcesses(v version) (list []supervisor.Process) {
 	}
 	for _, p := range v.bundle.Processes {
 		if p.Name != bundle.MainProcess {
-			list = append(list, e.guarded(supervisor.Process{Name: p.Name, Shell: p.Command, Dir: v.bundle.Dir, Env: e.processEnvironment(v, 0)}))
+			list = append(list, e.guarded(supervisor.Process{Name: p.Name, Shell: p.Command, Dir: v.bundle.Dir,
+				Env: e.processEnvironment(v, 0)}))
 		}
 	}
 	return list

@@ -64,7 +64,8 @@ func (b batchCourier) DeliverBatch(ctx context.Context, msgs []*queue.Message) [
 		if failed != nil {
 			results[i] = *failed
 			if b.fifo && m.GroupID != "" {
-				stuck[m.GroupID] = queue.Result{Outcome: failed.Outcome, RetryAfter: failed.RetryAfter, Reason: "an earlier message of its group is not done", Unsent: true}
+				stuck[m.GroupID] = queue.Result{Outcome: failed.Outcome, RetryAfter: failed.RetryAfter,
+					Reason: "an earlier message of its group is not done", Unsent: true}
 			}
 			continue
 		}
@@ -154,7 +155,8 @@ func (c *courier) arrive(p *parcel, result queue.Result) {
 		return
 	}
 	p.tasks.ended(p.task)
-	p.tasks.scheduler.Outcome(periodic.Outcome{Task: p.task, ScheduledAt: p.at, MessageID: p.message.ID, Attempt: p.message.ReceiveCount, At: time.Now(), Result: result})
+	p.tasks.scheduler.Outcome(periodic.Outcome{Task: p.task, ScheduledAt: p.at, MessageID: p.message.ID,
+		Attempt: p.message.ReceiveCount, At: time.Now(), Result: result})
 }
 
 // isKnown reports whether the registry has the run that a message claims to be,

@@ -34,7 +34,8 @@ func TestCourierTrust(t *testing.T) {
 	var got []seen
 	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		got = append(got, seen{r.URL.Path, r.Header.Get("X-Aws-Sqsd-Taskname"), r.Header.Get("X-Aws-Sqsd-Attr-Tenant"), string(body)})
+		got = append(got, seen{r.URL.Path, r.Header.Get("X-Aws-Sqsd-Taskname"), r.Header.Get("X-Aws-Sqsd-Attr-Tenant"),
+			string(body)})
 	}))
 	t.Cleanup(app.Close)
 	h, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: app.URL})
@@ -120,7 +121,8 @@ func TestMemoryStoreIsAPeriodicStore(t *testing.T) {
 		t.Errorf("accounted for since %v, want %v", since["audit"], at)
 	}
 	s.Mark(ctx, 1, periodic.Fire{ID: "audit@0", Task: "audit", ScheduledAt: at}, "") // left out
-	for run, want := range map[[2]string]bool{{"audit@1", "/audit"}: true, {"audit@1", "/admin"}: false, {"audit@0", ""}: false} {
+	for run, want := range map[[2]string]bool{{"audit@1", "/audit"}: true, {"audit@1", "/admin"}: false,
+		{"audit@0", ""}: false} {
 		if known, _ := s.known(ctx, run[0], run[1]); known != want {
 			t.Errorf("known(%q) = %v", run, known)
 		}
@@ -144,7 +146,8 @@ func TestConflictKeepsItsText(t *testing.T) {
 	}
 	defer l.Close()
 	_, err = listen("console", l.Addr().String(), true)
-	if err == nil || err.Error() != "--console "+l.Addr().String()+": the port is in use; stop what listens there, or give another port (0 takes any free one)" {
+	if err == nil || err.Error() != "--console "+l.Addr().String()+
+		": the port is in use; stop what listens there, or give another port (0 takes any free one)" {
 		t.Errorf("error = %v", err)
 	}
 }

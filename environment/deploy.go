@@ -25,7 +25,8 @@ var ErrNoApp = errors.New("this environment runs no app")
 func (e *Environment) rolloutOptions() *rollout.Options {
 	note := func(level slog.Level, text string) { e.report.note(level, "deploy", text) }
 	return &rollout.Options{
-		ReadyTimeout: e.s.DeployTimeout, DrainTimeout: e.drainLimit, StopTimeout: e.s.AppGrace + 10*time.Second, Hurry: e.hurry,
+		ReadyTimeout: e.s.DeployTimeout, DrainTimeout: e.drainLimit, StopTimeout: e.s.AppGrace + 10*time.Second,
+		Hurry: e.hurry,
 		Events: rollout.Events{
 			Deploying: func(copies int) {
 				e.deployState(console.DeployStarting)
@@ -53,7 +54,8 @@ func (e *Environment) rolloutOptions() *rollout.Options {
 				if limit > 0 {
 					why = "they took longer than " + short(limit)
 				}
-				note(slog.LevelWarn, fmt.Sprintf("a copy of the app at %s is stopped with %d messages in work: %s", address, inWork, why))
+				note(slog.LevelWarn,
+					fmt.Sprintf("a copy of the app at %s is stopped with %d messages in work: %s", address, inWork, why))
 			},
 		},
 	}
@@ -180,7 +182,8 @@ func wrongBundle(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	wrong := &console.Error{Status: http.StatusBadRequest, Message: "the version cannot be deployed: " + err.Error(), Hint: "'tendril check' says what is wrong with it"}
+	wrong := &console.Error{Status: http.StatusBadRequest, Message: "the version cannot be deployed: " + err.Error(),
+		Hint: "'tendril check' says what is wrong with it"}
 	var settings *config.Error
 	if errors.As(err, &settings) {
 		for _, p := range settings.Problems {
@@ -244,12 +247,14 @@ func (e *Environment) deploy(ctx context.Context, old, v version) (console.Deplo
 	e.lone.renew()
 	e.adoptTasks(after, v.bundle)
 	if err := e.runSteps(after, v, afterStart); err != nil {
-		e.report.note(slog.LevelError, "deploy", "the new version has the messages, but a hook after that failed: "+err.Error())
+		e.report.note(slog.LevelError, "deploy",
+			"the new version has the messages, but a hook after that failed: "+err.Error())
 		e.endDeployment(console.DeployFailed, err)
 		return console.DeployResult{}, deployError(after, err, true)
 	}
 	e.endDeployment(console.DeployDone, nil)
-	return console.DeployResult{From: old.String(), To: v.String(), DurationMS: time.Since(began).Milliseconds(), Later: v.change.Later}, nil
+	return console.DeployResult{From: old.String(), To: v.String(), DurationMS: time.Since(began).Milliseconds(),
+		Later: v.change.Later}, nil
 }
 
 // untilStop returns a context that ends with ctx, and when the app is stopped for good,
@@ -440,7 +445,9 @@ func (v version) appChanges() []string {
 	if v.bundle == nil {
 		return nil
 	}
-	return slices.DeleteFunc(changedFiles(v.files, fingerprint(v.bundle.Dir)), func(name string) bool { return name == "cron.yaml" })
+	return slices.DeleteFunc(changedFiles(v.files, fingerprint(v.bundle.Dir)), func(name string) bool {
+		return name == "cron.yaml"
+	})
 }
 
 // reloadBeside is reloadChanged for an app that somebody else runs: of a folder only
@@ -502,7 +509,8 @@ func (e *Environment) folderTasks(b *bundle.Bundle) string {
 // sameApp reports whether the processes of two versions of the same files would be
 // the same: neither what is run nor its environment differs.
 func (e *Environment) sameApp(v, next version) bool {
-	return slices.Equal(v.bundle.Processes, next.bundle.Processes) && slices.Equal(e.processEnvironment(v, 0), e.processEnvironment(next, 0))
+	return slices.Equal(v.bundle.Processes, next.bundle.Processes) &&
+		slices.Equal(e.processEnvironment(v, 0), e.processEnvironment(next, 0))
 }
 
 // configure puts a version in force whose app is the one that runs: the hooks of a
@@ -535,6 +543,7 @@ func (e *Environment) configure(ctx context.Context, old, v version) (console.Re
 // onlySettings reports whether files hold settings and nothing of the app.
 func onlySettings(files []string) bool {
 	return !slices.ContainsFunc(files, func(name string) bool {
-		return name != "env.yaml" && !strings.HasPrefix(name, ".ebextensions/") && !strings.HasPrefix(name, ".platform/confighooks/")
+		return name != "env.yaml" && !strings.HasPrefix(name, ".ebextensions/") &&
+			!strings.HasPrefix(name, ".platform/confighooks/")
 	})
 }

@@ -19,12 +19,13 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	}
 	finish := make(chan struct{})
-	panic(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/finish" {
-			close(finish)
-		}
-		<-finish
-	})))
+	panic(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"),
+		http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/finish" {
+				close(finish)
+			}
+			<-finish
+		})))
 }
 
 // TestHooksAfterALongDrain: the hooks after a deployment run also when the old version took
@@ -48,13 +49,18 @@ func TestHooksAfterALongDrain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := run(t, map[string]string{"port": port, "queue": "jobs", "allow-root": "true"}, func(e *Environment) { e.Bundle, e.AppEnv = b, os.Environ() })
+	r := run(t, map[string]string{"port": port, "queue": "jobs", "allow-root": "true"}, func(e *Environment) {
+		e.Bundle, e.AppEnv = b, os.Environ()
+	})
 	sendOne(t, r, "work")
 	eventually(t, "the message is in work", func() bool { return r.lines[0].status().InWork > 0 })
 	ctx, cancel := context.WithCancel(t.Context())
 	deployed := make(chan error, 1)
 	go func() { _, err := r.DeployPath(ctx, dir); deployed <- err }()
-	eventually(t, "the old version finishes its work", func() bool { d := r.lastDeployment(); return d != nil && d.State == console.DeployDraining })
+	eventually(t, "the old version finishes its work", func() bool {
+		d := r.lastDeployment()
+		return d != nil && d.State == console.DeployDraining
+	})
 	cancel()
 	// Its work done, it may be stopped before it has answered this one.
 	if answer, err := http.Get("http://127.0.0.1:" + port + "/finish"); err == nil {

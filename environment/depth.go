@@ -206,7 +206,8 @@ func askDepth(ctx context.Context, q *aws.Queue) (depth, error) {
 	}
 	d := depth{taken: time.Now(), maxReceives: aws.MaxReceives(attrs), deadName: deadLetterName(attrs)}
 	for name, n := range map[string]*int64{
-		"ApproximateNumberOfMessages": &d.backlog, "ApproximateNumberOfMessagesNotVisible": &d.inFlight, "ApproximateNumberOfMessagesDelayed": &d.delayed,
+		"ApproximateNumberOfMessages": &d.backlog, "ApproximateNumberOfMessagesNotVisible": &d.inFlight,
+		"ApproximateNumberOfMessagesDelayed": &d.delayed,
 	} {
 		if *n, err = strconv.ParseInt(attrs[name], 10, 64); err != nil {
 			return depth{}, err

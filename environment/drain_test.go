@@ -24,10 +24,12 @@ func TestDrainLimit(t *testing.T) {
 		shutdown time.Duration
 		want     time.Duration
 	}{
-		{"no deadline, so that an app that streams may take any time", []config.QueueSettings{silent}, 30 * time.Second, most},
+		{"no deadline, so that an app that streams may take any time", []config.QueueSettings{silent}, 30 * time.Second,
+			most},
 		{"a deadline", []config.QueueSettings{bounded}, 30 * time.Second, 5 * time.Minute},
 		{"one of two has none", []config.QueueSettings{bounded, silent}, 30 * time.Second, most},
-		{"the other one goes elsewhere", []config.QueueSettings{bounded, elsewhere, function}, 30 * time.Second, 5 * time.Minute},
+		{"the other one goes elsewhere", []config.QueueSettings{bounded, elsewhere, function}, 30 * time.Second,
+			5 * time.Minute},
 		{"a deadline beyond that of a deployment", []config.QueueSettings{long}, 30 * time.Second, most},
 		{"a stop may take longer", []config.QueueSettings{bounded}, 7 * time.Minute, 7 * time.Minute},
 		{"nothing goes to the app", []config.QueueSettings{elsewhere}, 0, time.Second},
@@ -43,7 +45,8 @@ func TestDrainLimit(t *testing.T) {
 		reloaded := tt.queues[0]
 		reloaded.Deadline = 8 * time.Minute
 		e.lines[0].set.Store(&reloaded)
-		if got, want := limit(), max(tt.want, 8*time.Minute); e.lines[0].settings().ToOwnApp() && tt.want < 8*time.Minute && got != want {
+		if got, want := limit(), max(tt.want, 8*time.Minute); e.lines[0].settings().ToOwnApp() && tt.want < 8*time.Minute &&
+			got != want {
 			t.Errorf("%s, after a reload: %s, want %s", tt.name, got, want)
 		}
 	}

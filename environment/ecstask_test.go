@@ -39,7 +39,9 @@ func TestTaskIsProtected(t *testing.T) {
 		return slices.Clone(asked)
 	}
 	app, release := slowApp(t)
-	r := run(t, map[string]string{"target": app, "queue": "jobs"}, func(e *Environment) { e.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 20 * time.Millisecond} })
+	r := run(t, map[string]string{"target": app, "queue": "jobs"}, func(e *Environment) {
+		e.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 20 * time.Millisecond}
+	})
 	sendOne(t, r, "work")
 	eventually(t, "protection", func() bool { return slices.Contains(heard(), true) })
 	r.stop()
@@ -68,9 +70,10 @@ func TestTaskIsLeftAlone(t *testing.T) {
 	t.Setenv("ECS_AGENT_URI", agent.URL)
 	for protection, work := range map[string]bool{"off": true, "auto": false} {
 		app, release := slowApp(t)
-		r := run(t, map[string]string{"target": app, "queue": "jobs", "scale-in-protection": protection}, func(e *Environment) {
-			e.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 10 * time.Millisecond}
-		})
+		r := run(t, map[string]string{"target": app, "queue": "jobs", "scale-in-protection": protection},
+			func(e *Environment) {
+				e.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 10 * time.Millisecond}
+			})
 		if work {
 			sendOne(t, r, "work")
 			eventually(t, "work", func() bool { return r.lines[0].status().InWork > 0 })

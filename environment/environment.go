@@ -166,7 +166,8 @@ func New(opts Options) *Environment {
 			e.report.note(slog.LevelWarn, "environment", "systemd not notified: "+err.Error())
 		},
 		WatchdogSkipped: func(within time.Duration) {
-			e.report.note(slog.LevelError, "environment", "process not responding: systemd will restart it within "+short(within))
+			e.report.note(slog.LevelError, "environment",
+				"process not responding: systemd will restart it within "+short(within))
 		},
 	})
 	e.well.host = health.NewHost(e.s.DataDir)
@@ -252,10 +253,7 @@ func (e *Environment) startUnlessStopped(stop, now context.Context) error {
 // run, whose gate the app's readiness opens. When it fails, Stop undoes what
 // was done.
 func (e *Environment) Start(ctx context.Context) error {
-	parts := []func(context.Context) error{e.validate, e.readTasks, e.openTelemetry, e.openBroker, e.claimData, e.shareBundle, e.startHealth, e.startConsole, e.claimFiles, e.openQueues, e.openBuckets, e.buildWorkers, e.buildTasks, e.openFleet, e.protectTask, e.announce, e.startApp, e.runWorkers, e.runTasks, e.seekRegistry, e.watchCounts, e.runScaling}
-	if e.QueuesOnly {
-		parts = []func(context.Context) error{e.openTelemetry, e.openBroker, e.claimData, e.startConsole, e.claimFiles, e.serveBroker, e.announce}
-	}
+	parts := e.startOrder()
 	for _, start := range parts {
 		if err := start(ctx); err != nil {
 			return err
@@ -265,9 +263,49 @@ func (e *Environment) Start(ctx context.Context) error {
 	return nil
 }
 
+// startOrder returns the parts in the order in which they start. A stop is the reverse.
+func (e *Environment) startOrder() []func(context.Context) error {
+	if e.QueuesOnly {
+		return []func(context.Context) error{
+			e.openTelemetry, // before what it counts
+			e.openBroker,
+			e.claimData,    // no other environment may use the data directory
+			e.startConsole, // shows the rest of the start, and the whole stop
+			e.claimFiles,
+			e.serveBroker,
+			e.announce, // now clients and the other commands may come
+		}
+	}
+	return []func(context.Context) error{
+		e.validate,      // bad settings create nothing
+		e.readTasks,     // a bad cron.yaml creates nothing either
+		e.openTelemetry, // before what it counts, and ends after it
+		e.openBroker,    // fails where another environment has the data directory
+		e.claimData,
+		e.shareBundle,  // the app's user can read what was unpacked as root
+		e.startHealth,  // before the console that shows it
+		e.startConsole, // shows the rest of the start, and the whole stop
+		e.claimFiles,   // removed again when everything below has stopped
+		e.openQueues,   // what the workers receive from
+		e.openBuckets,  // what their messages point to
+		e.buildWorkers, // their gates exist before the app that opens them
+		e.buildTasks,   // needs the queues
+		e.openFleet,    // leaves its group after everything below has stopped
+		e.protectTask,  // likewise
+		e.announce,     // now the other commands can follow the start of the app
+		e.startApp,     // stops after the workers, since deliveries need it
+		e.runWorkers,   // stop after what produces messages
+		e.runTasks,     // need a queue that is worked on
+		e.seekRegistry, // tasks begin later where the server did not answer yet
+		e.watchCounts,  // what scaling and health read
+		e.runScaling,   // last to start and first to stop: nothing grows during a drain
+	}
+}
+
 // Stop drains and stops everything in reverse order of the start. ctx bounds
 // the drain: when it is done, deliveries are cut off. The app then has its grace, unless
-// [Environment.Run] was told to hurry. The error wraps [ErrLate] when that happened, or [ErrCutShort] where that is ctx's cause.
+// [Environment.Run] was told to hurry. The error wraps [ErrLate] when that happened, or [ErrCutShort] where that is
+// ctx's cause.
 func (e *Environment) Stop(ctx context.Context) error {
 	e.beginDrain()
 	err := e.steps.unwind(ctx, e.Logger)

@@ -15,9 +15,12 @@ import (
 // over counts as expired, and health warns of it.
 func TestExpiredMessageIsNotDone(t *testing.T) {
 	t.Parallel()
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }))
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
 	t.Cleanup(app.Close)
-	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "100", "error-visibility-timeout": "0"}, func(e *Environment) {
+	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "100",
+		"error-visibility-timeout": "0"}, func(e *Environment) {
 		e.s.Queues[0].RetentionPeriod = time.Millisecond
 	})
 	if _, err := r.broker.Send(t.Context(), "jobs", []queue.Outgoing{{Body: "work"}}); err != nil {
@@ -29,7 +32,8 @@ func TestExpiredMessageIsNotDone(t *testing.T) {
 	}
 	now := time.Now()
 	report := health.Judge(r.gatherHealth(now), now)
-	if !strings.Contains(report.String(), "1 message deleted in the last 5 minutes because the retention period was over") {
+	if !strings.Contains(report.String(),
+		"1 message deleted in the last 5 minutes because the retention period was over") {
 		t.Errorf("the judgement is %s", report)
 	}
 	if err := r.end(); err != nil {

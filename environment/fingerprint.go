@@ -45,7 +45,8 @@ func fingerprint(dir string) map[string]string {
 			return nil // gone meanwhile, or not ours to read
 		}
 		if d.IsDir() {
-			if path != dir && slices.Contains([]string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}, d.Name()) {
+			if path != dir && slices.Contains([]string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"},
+				d.Name()) {
 				return fs.SkipDir
 			}
 			return nil

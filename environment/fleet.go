@@ -77,10 +77,14 @@ func (e *Environment) fleetEvents() fleet.Events {
 	return fleet.Events{
 		Events: e.scaleEvents("instance", "instances"),
 		NotAMember: func(err error) {
-			e.report.note(slog.LevelWarn, "scale", fmt.Sprintf("instance not found in any Auto Scaling group: scale-in protection and the drain before termination are off: %v", err))
+			e.report.note(slog.LevelWarn, "scale",
+				fmt.Sprintf("instance not found in any Auto Scaling group: scale-in protection and the drain before termination "+
+					"are off: %v", err))
 		},
 		NoHook: func(group string) {
-			e.report.note(slog.LevelWarn, "scale", fmt.Sprintf("the group %s has no lifecycle hook for autoscaling:EC2_INSTANCE_TERMINATING: an instance that is terminated has no more time to finish its work than its shutdown takes", group))
+			e.report.note(slog.LevelWarn, "scale",
+				fmt.Sprintf("the group %s has no lifecycle hook for autoscaling:EC2_INSTANCE_TERMINATING: an instance that is "+
+					"terminated has no more time to finish its work than its shutdown takes", group))
 		},
 	}
 }
@@ -113,7 +117,9 @@ func (e *Environment) electForFleet(ctx context.Context, f *instanceFleet) error
 		return nil
 	}
 	if reg == nil || reg.leases == nil {
-		e.report.note(slog.LevelWarn, "scale", "this instance assumes that no other one sets the size: where there are others, give all of them the same --registry-table, so that one is elected")
+		e.report.note(slog.LevelWarn, "scale",
+			"this instance assumes that no other one sets the size: where there are others, give all of them the same "+
+				"--registry-table, so that one is elected")
 		return nil
 	}
 	if f.elector, err = e.newElector(reg); err != nil {

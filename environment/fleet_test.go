@@ -23,7 +23,11 @@ func TestFleet(t *testing.T) {
 		t.Skip("a Python server is slow: not with -short")
 	}
 	c := startCloud(t)
-	for name, test := range map[string]func(*testing.T, *cloud){"a member": testMember, "publishing": testPublishing, "a stranger": testStranger, "the group's own bounds": testOwnBounds, "tasks that nobody schedules": testNotScheduled, "tasks that come later": testTasksInAFleet} {
+	for name, test := range map[string]func(*testing.T, *cloud){
+		"a member": testMember, "publishing": testPublishing, "not a member": testNotAMember,
+		"the group's own bounds": testOwnBounds, "tasks that nobody schedules": testNotScheduled,
+		"tasks that come later": testTasksInAFleet,
+	} {
 		c.reset(t)
 		t.Run(name, func(t *testing.T) { test(t, c) })
 	}
@@ -39,8 +43,10 @@ func testMember(t *testing.T, c *cloud) {
 	app, release := slowApp(t)
 
 	r := run(t, map[string]string{
-		"queue-url": queueURL, "target": app, "http-connections": "1", "scale-target": "asg:workers", "scale-cooldown": "0", "scale-max-size": "3",
-		"scale-measure-name": "BacklogPerProcess", "scale-lower-threshold": "1", "scale-upper-threshold": "5", "scale-period": "1s",
+		"queue-url": queueURL, "target": app, "http-connections": "1", "scale-target": "asg:workers", "scale-cooldown": "0",
+		"scale-max-size":     "3",
+		"scale-measure-name": "BacklogPerProcess", "scale-lower-threshold": "1", "scale-upper-threshold": "5",
+		"scale-period": "1s",
 	}, func(e *Environment) {
 		e.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 50 * time.Millisecond, Poll: 50 * time.Millisecond}
 	})
@@ -50,7 +56,8 @@ func testMember(t *testing.T, c *cloud) {
 		return fmt.Sprint(group(t, c).protected()) == fmt.Sprint([]string{id})
 	})
 	st := r.scalingStatus()
-	if st.Target != "asg:workers" || st.MaxSize != 3 || st.Desired != 3 || !st.InCharge || st.Problem != "" || len(st.Decisions) == 0 {
+	if st.Target != "asg:workers" || st.MaxSize != 3 || st.Desired != 3 || !st.InCharge || st.Problem != "" ||
+		len(st.Decisions) == 0 {
 		t.Errorf("the status is %+v", st)
 	}
 	if scale := r.scale(); scale.Desired != 3 || scale.Backlog == 0 || scale.Queues["jobs"].Backlog != scale.Backlog {
@@ -89,14 +96,16 @@ func testPublishing(t *testing.T, c *cloud) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	c.ask(t, "autoscaling", "SetDesiredCapacity", "AutoScalingGroupName", "workers", "DesiredCapacity", "4")
 	app, release := slowApp(t)
-	r := run(t, map[string]string{"name": "shop", "queue-url": makeQueue(t, c, 20), "target": app, "http-connections": "1", "scale-target": "publish"}, nil)
+	r := run(t, map[string]string{"name": "shop", "queue-url": makeQueue(t, c, 20), "target": app,
+		"http-connections": "1", "scale-target": "publish"}, nil)
 	eventually(t, "figures", func() bool { return c.metrics() != "" })
 	release()
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
 	got := regexp.MustCompile(`"Maximum":([0-9.]+)`).FindStringSubmatch(c.metrics())
-	if !strings.Contains(c.metrics(), `"tendril/shop"`) || !strings.Contains(c.metrics(), `"BacklogPerInstance"`) || len(got) == 0 {
+	if !strings.Contains(c.metrics(), `"tendril/shop"`) || !strings.Contains(c.metrics(), `"BacklogPerInstance"`) ||
+		len(got) == 0 {
 		t.Fatalf("published: %s", c.metrics())
 	}
 	// One of 20 is in work, and there are 4 instances; SQS counts approximately.
@@ -105,9 +114,9 @@ func testPublishing(t *testing.T, c *cloud) {
 	}
 }
 
-// testStranger: a machine that is no instance says so, and scales the group all
+// testNotAMember: a machine that is no instance says so, and scales the group all
 // the same; its queue is another tendril's, by which a leader is elected.
-func testStranger(t *testing.T, c *cloud) {
+func testNotAMember(t *testing.T, c *cloud) {
 	makeFleet(t, c)
 	t.Setenv("TENDRIL_INSTANCE_ID", "i-00000000000000000")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -117,14 +126,17 @@ func testStranger(t *testing.T, c *cloud) {
 	app, release := slowApp(t)
 	defer release()
 	r := run(t, map[string]string{
-		"queue-url": server.endpoint + "/000000000000/jobs", "target": app, "scale-target": "asg:workers", "scale-min-size": "2",
+		"queue-url": server.endpoint + "/000000000000/jobs", "target": app, "scale-target": "asg:workers",
+		"scale-min-size":     "2",
 		"scale-measure-name": "BusyShare", "scale-period": "1s", // read often: the first readings come before the election
 	}, nil)
 	eventually(t, "a group of two", func() bool { return group(t, c).Desired == 2 })
 	eventually(t, "a warning", func() bool {
-		return strings.Contains(r.log.String(), "instance not found in any Auto Scaling group") && strings.Contains(r.scalingStatus().Problem, "is not in the group workers")
+		return strings.Contains(r.log.String(), "instance not found in any Auto Scaling group") &&
+			strings.Contains(r.scalingStatus().Problem, "is not in the group workers")
 	})
-	if log := r.log.String(); !strings.Contains(log, "periodic:jobs: in charge") || strings.Contains(log, "assumes that no other one") {
+	if log := r.log.String(); !strings.Contains(log, "periodic:jobs: in charge") ||
+		strings.Contains(log, "assumes that no other one") {
 		t.Error("a leader should be elected")
 	}
 	eventually(t, "the dead letters", func() bool {
@@ -146,7 +158,8 @@ func testStranger(t *testing.T, c *cloud) {
 func testOwnBounds(t *testing.T, c *cloud) {
 	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	c.ask(t, "autoscaling", "UpdateAutoScalingGroup", "AutoScalingGroupName", "workers", "MinSize", "2", "MaxSize", "20", "DesiredCapacity", "10")
+	c.ask(t, "autoscaling", "UpdateAutoScalingGroup", "AutoScalingGroupName", "workers", "MinSize", "2", "MaxSize", "20",
+		"DesiredCapacity", "10")
 	app, release := slowApp(t)
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 5), "target": app, "scale-target": "asg:workers"}, nil)
 	eventually(t, "the size of the group", func() bool { return r.scalingStatus().Desired != 0 })
@@ -171,7 +184,8 @@ func testNotScheduled(t *testing.T, c *cloud) {
 	if st := r.tasksStatus(); len(st.Tasks) != 1 || !strings.Contains(st.Off, "--registry-table") {
 		t.Errorf("the status is %+v", st)
 	}
-	if done, err := r.reloadChanged(t.Context()); err != nil || done.File != cron || done.Tasks != 1 || !strings.Contains(done.NotScheduled, "--registry-table") {
+	if done, err := r.reloadChanged(t.Context()); err != nil || done.File != cron || done.Tasks != 1 ||
+		!strings.Contains(done.NotScheduled, "--registry-table") {
 		t.Errorf("a reload: %+v, %v", done, err)
 	}
 	if err := r.Reload(); err == nil || !strings.Contains(err.Error(), "nothing is scheduled: ") {
@@ -185,7 +199,8 @@ func testNotScheduled(t *testing.T, c *cloud) {
 // testTasksInAFleet: whoever is in charge of the size enqueues the tasks that come later.
 func testTasksInAFleet(t *testing.T, c *cloud) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
-	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/", "scale-target": "publish", "registry-table": "registry", "registry-create": "true"}, nil)
+	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/",
+		"scale-target": "publish", "registry-table": "registry", "registry-create": "true"}, nil)
 	eventually(t, "somebody in charge", r.fleet.leads)
 	if err := r.beginTasks(t.Context(), writeTasks(t, minutely)); err != nil {
 		t.Fatal(err)
@@ -210,7 +225,9 @@ func makeDead(t *testing.T, server *running, messages int) {
 			t.Fatal(err)
 		}
 	}
-	if err := b.SetAttributes(ctx, "jobs", map[string]string{"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":3}`, b.ARN("jobs-dead"))}); err != nil {
+	if err := b.SetAttributes(ctx, "jobs",
+		map[string]string{"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":3}`,
+			b.ARN("jobs-dead"))}); err != nil {
 		t.Fatal(err)
 	}
 	for range messages {
@@ -251,7 +268,8 @@ func group(t *testing.T, c *cloud) (g fleetGroup) {
 // the instance's id.
 func makeFleet(t *testing.T, c *cloud) (id string) {
 	t.Helper()
-	c.ask(t, "autoscaling", "CreateLaunchConfiguration", "LaunchConfigurationName", "one", "ImageId", "ami-12c6146b", "InstanceType", "t2.micro")
+	c.ask(t, "autoscaling", "CreateLaunchConfiguration", "LaunchConfigurationName", "one", "ImageId", "ami-12c6146b",
+		"InstanceType", "t2.micro")
 	c.ask(t, "autoscaling", "CreateAutoScalingGroup", "AutoScalingGroupName", "workers", "LaunchConfigurationName", "one",
 		"AvailabilityZones.member.1", "eu-west-1a", "MinSize", "1", "MaxSize", "5", "DesiredCapacity", "1")
 	c.ask(t, "autoscaling", "PutLifecycleHook", "AutoScalingGroupName", "workers", "LifecycleHookName", "drain",

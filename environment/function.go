@@ -23,7 +23,8 @@ const lambdaMargin = 5 * time.Second
 
 // openFunction opens the way to a function of AWS Lambda.
 func (e *Environment) openFunction(ctx context.Context, l *line, c *courier) error {
-	opts := &aws.LambdaOptions{Function: l.settings().Function, Timeout: e.s.FunctionTimeout + lambdaMargin, Connections: l.settings().Concurrency, Log: e.report.sdk}
+	opts := &aws.LambdaOptions{Function: l.settings().Function, Timeout: e.s.FunctionTimeout + lambdaMargin,
+		Connections: l.settings().Concurrency, Log: e.report.sdk}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}
@@ -44,8 +45,11 @@ func (e *Environment) warnOfFunction(ctx context.Context, l *line, function *aws
 	defer cancel()
 	about, err := function.Describe(ctx)
 	if err == nil && about.Timeout > l.settings().VisibilityTimeout {
-		e.report.note(slog.LevelInfo, "aws", fmt.Sprintf("the function %s may run for %s, longer than the visibility timeout %s of %s: messages are hidden for longer while it works",
-			l.settings().Function, about.Timeout, l.settings().VisibilityTimeout, l.queue.name), slog.String("queue", l.queue.name))
+		e.report.note(slog.LevelInfo, "aws",
+			fmt.Sprintf("the function %s may run for %s, longer than the visibility timeout %s of %s: messages are hidden "+
+				"for longer while it works",
+				l.settings().Function, about.Timeout, l.settings().VisibilityTimeout, l.queue.name),
+			slog.String("queue", l.queue.name))
 	}
 }
 
@@ -76,9 +80,11 @@ func (e *Environment) startFunction(command string) (*localFunction, error) {
 	}
 	process := e.guarded(supervisor.Process{})
 	opts := runtimeapi.Options{
-		Command: []string{"/bin/sh", "-c", command}, Env: e.processEnvironment(version{bundle: e.Bundle}, 0), Instances: e.s.HTTPConnections,
-		User: process.User, Limits: process.Limits,
-		Timeout: e.s.FunctionTimeout, Grace: max(e.s.AppGrace, time.Nanosecond), Hurry: e.hurry, Name: e.s.Name, Region: e.s.Region, AccountID: e.s.AccountID,
+		Command: []string{"/bin/sh", "-c", command}, Env: e.processEnvironment(version{bundle: e.Bundle}, 0),
+		Instances: e.s.HTTPConnections,
+		User:      process.User, Limits: process.Limits,
+		Timeout: e.s.FunctionTimeout, Grace: max(e.s.AppGrace, time.Nanosecond), Hurry: e.hurry, Name: e.s.Name,
+		Region: e.s.Region, AccountID: e.s.AccountID,
 		LinesPerSecond: e.s.AppLogRate,
 		Output: func(instance int, stream string, text []byte) {
 			e.appOutput(fmt.Sprintf("function.%d", instance), stream, text)
@@ -140,10 +146,13 @@ func (e *Environment) functionEvents() runtimeapi.Events {
 	}
 	return runtimeapi.Events{
 		Ready: func(r runtimeapi.Ready) {
-			note(slog.LevelInfo, r.Instance, fmt.Sprintf("process %d of the function is ready after %s", r.PID, short(r.After)), slog.Int("pid", r.PID))
+			note(slog.LevelInfo, r.Instance,
+				fmt.Sprintf("process %d of the function is ready after %s", r.PID, short(r.After)), slog.Int("pid", r.PID))
 		},
 		InitFailed: func(f runtimeapi.InitFailed) {
-			note(slog.LevelWarn, f.Instance, fmt.Sprintf("the function does not start: %s; next try in %s", f.Reason, short(f.Pause)), slog.String("reason", f.Type))
+			note(slog.LevelWarn, f.Instance,
+				fmt.Sprintf("the function does not start: %s; next try in %s", f.Reason, short(f.Pause)),
+				slog.String("reason", f.Type))
 		},
 		TimedOut: func(t runtimeapi.TimedOut) {
 			note(slog.LevelWarn, t.Instance, fmt.Sprintf("the function took longer than %s and was killed", short(t.Limit)))
@@ -197,7 +206,8 @@ func (f *localFunction) Invoke(ctx context.Context, payload []byte) (deliver.Inv
 		err = unsent{err}
 	}
 	return deliver.Invocation{
-		Status: i.Status, FunctionError: i.FunctionError, Payload: i.Payload, Reason: i.Reason, RetryAfter: i.RetryAfter, RequestID: i.RequestID,
+		Status: i.Status, FunctionError: i.FunctionError, Payload: i.Payload, Reason: i.Reason, RetryAfter: i.RetryAfter,
+		RequestID: i.RequestID,
 	}, err
 }
 

@@ -20,16 +20,18 @@ func TestFunctionRunsAsTheSettingsSay(t *testing.T) {
 		dir := t.TempDir()
 		extensions := filepath.Join(dir, ".ebextensions")
 		property := "option_settings:\n  aws:elasticbeanstalk:application:environment:\n    COLOR: red\n"
-		if err := errors.Join(os.Mkdir(extensions, 0o755), os.WriteFile(filepath.Join(extensions, "env.config"), []byte(property), 0o644)); err != nil {
+		if err := errors.Join(os.Mkdir(extensions, 0o755),
+			os.WriteFile(filepath.Join(extensions, "env.config"), []byte(property), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 		b, err := bundle.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := run(t, map[string]string{"queue": "jobs", "lambda": show, "allow-root": "true", "app-limit": "nofile=77"}, func(e *Environment) {
-			e.Bundle, e.AppEnv = b, append(os.Environ(), "TENDRIL_CONSOLE_TOKEN=0123456789abcdef")
-		})
+		r := run(t, map[string]string{"queue": "jobs", "lambda": show, "allow-root": "true", "app-limit": "nofile=77"},
+			func(e *Environment) {
+				e.Bundle, e.AppEnv = b, append(os.Environ(), "TENDRIL_CONSOLE_TOKEN=0123456789abcdef")
+			})
 		eventually(t, "its output", func() bool { return strings.Contains(r.log.String(), "files 77, color red, token []") })
 		if err := r.end(); err != nil {
 			t.Error(err)

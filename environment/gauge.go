@@ -33,7 +33,10 @@ type gauge struct {
 
 // instanceGauge measures for what has instances like this one.
 func (e *Environment) instanceGauge() *gauge {
-	return &gauge{e: e, host: health.NewHost(""), lines: e.lines, slots: slotsOf(e.s.HTTPConnections, e.lines), ready: func() int { return 1 }}
+	return &gauge{e: e, host: health.NewHost(""), lines: e.lines, slots: slotsOf(e.s.HTTPConnections, e.lines),
+		ready: func() int {
+			return 1
+		}}
 }
 
 // copiesGauge measures for the copies of the app on this machine, of which there
@@ -45,7 +48,8 @@ func (e *Environment) copiesGauge(most int) *gauge {
 			own = append(own, l)
 		}
 	}
-	return &gauge{e: e, host: health.NewHost(""), lines: own, slots: max(slotsOf(e.s.HTTPConnections, own)/most, 1), ready: e.readyCopies}
+	return &gauge{e: e, host: health.NewHost(""), lines: own, slots: max(slotsOf(e.s.HTTPConnections, own)/most, 1),
+		ready: e.readyCopies}
 }
 
 // slotsOf is how many deliveries of some lines can be in work at once.

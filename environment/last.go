@@ -56,7 +56,8 @@ func (e *Environment) inWork(id string) (console.Delivery, bool) {
 	for _, l := range e.lines {
 		if attempt, since, ok := l.worker.InWork(id); ok {
 			now := time.Now()
-			return console.Delivery{MessageID: id, Queue: l.queue.name, Outcome: console.InWork, Attempt: attempt, DurationMS: now.Sub(since).Milliseconds(), At: now}, true
+			return console.Delivery{MessageID: id, Queue: l.queue.name, Outcome: console.InWork, Attempt: attempt,
+				DurationMS: now.Sub(since).Milliseconds(), At: now}, true
 		}
 	}
 	return console.Delivery{}, false

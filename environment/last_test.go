@@ -19,14 +19,16 @@ import (
 func TestLastAttemptIsTold(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := worker.Settled{ID: "m1", Status: 500, Reason: "status 500", Attempt: 3, Answer: "no such order", NextRetry: now.Add(5 * time.Minute)}
+	s := worker.Settled{ID: "m1", Status: 500, Reason: "status 500", Attempt: 3, Answer: "no such order",
+		NextRetry: now.Add(5 * time.Minute)}
 	for _, tt := range []struct {
 		next  afterFailure
 		quiet bool
 		want  string
 	}{
 		{afterFailure{known: true}, false, `attempt 3: status 500 "no such order"; again in 5m0s`},
-		{afterFailure{known: true, most: 3, dead: "jobs-dead"}, false, `attempt 3: status 500 "no such order"; last of 3, goes to jobs-dead in 5m0s`},
+		{afterFailure{known: true, most: 3, dead: "jobs-dead"}, false,
+			`attempt 3: status 500 "no such order"; last of 3, goes to jobs-dead in 5m0s`},
 		{afterFailure{}, true, `attempt 3: status 500; visible again in 5m0s`},
 	} {
 		var b bytes.Buffer
@@ -48,16 +50,21 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		http.Error(w, "no such order\nat line 3", http.StatusInternalServerError)
 	}))
 	t.Cleanup(app.Close)
-	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "2", "error-visibility-timeout": "0"}, nil)
+	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "2",
+		"error-visibility-timeout": "0"}, nil)
 	sent, err := r.broker.Send(t.Context(), "jobs", []queue.Outgoing{{Body: "work"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	id := sent[0].ID
 	var d console.Delivery
-	eventually(t, "the attempt in work", func() bool { d, _ = r.inWork(id); return d.Outcome == console.InWork && d.Attempt == 1 })
+	eventually(t, "the attempt in work", func() bool {
+		d, _ = r.inWork(id)
+		return d.Outcome == console.InWork && d.Attempt == 1
+	})
 	answer <- struct{}{}
-	if d, err = r.shown.Wait(t.Context(), id); err != nil || d.Answer != "no such order" || d.RetryAt.IsZero() || d.DeadLetterQueue != "" {
+	if d, err = r.shown.Wait(t.Context(), id); err != nil || d.Answer != "no such order" || d.RetryAt.IsZero() ||
+		d.DeadLetterQueue != "" {
 		t.Errorf("the first attempt: %+v, %v", d, err)
 	}
 	answer <- struct{}{}
@@ -71,7 +78,8 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 	}
 	defer res.Body.Close()
 	var open bytes.Buffer
-	if _, err := open.ReadFrom(res.Body); err != nil || !strings.Contains(open.String(), "jobs-dead") || strings.Contains(open.String(), "no such order") {
+	if _, err := open.ReadFrom(res.Body); err != nil || !strings.Contains(open.String(), "jobs-dead") ||
+		strings.Contains(open.String(), "no such order") {
 		t.Errorf("without the token: %s, %v", open.String(), err)
 	}
 	// Of the redrive policy, what is in force counts.

@@ -27,7 +27,8 @@ func TestLeftOutRunsAreLookedFor(t *testing.T) {
 	}
 	server := httptest.NewServer(sqsapi.New(b, nil))
 	t.Cleanup(server.Close)
-	served := fenced{registry: sqsapi.NewRegistryClient(server.URL, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}), own: "served/"}
+	served := fenced{registry: sqsapi.NewRegistryClient(server.URL,
+		&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}), own: "served/"}
 	memory, lone := newMemoryStore(), loneStore(table.Fires("periodic:jobs"))
 	for name, r := range map[string]struct {
 		runs  periodic.Registry
@@ -90,7 +91,8 @@ func TestSkipIsRefusedInAnotherTerm(t *testing.T) {
 	}
 	t.Cleanup(func() { b.Close() })
 	ctx := context.Background()
-	if won, _, err := b.Registry().Swap(ctx, "l", queue.Lease{}, queue.Lease{Version: "v", Term: 2, Duration: time.Second}); !won || err != nil {
+	if won, _, err := b.Registry().Swap(ctx, "l", queue.Lease{},
+		queue.Lease{Version: "v", Term: 2, Duration: time.Second}); !won || err != nil {
 		t.Fatal(won, err)
 	}
 	f := fenced{registry: b.Registry(), own: "periodic:jobs/", lease: "l"}

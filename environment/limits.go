@@ -38,7 +38,8 @@ func (e *Environment) limitOptions(target string) *limit.Options {
 		Adaptive: e.s.AdaptiveConcurrency, Events: e.limitEvents(target),
 	}
 	if e.s.Breaker > 0 {
-		opts.Breaker = &limit.Breaker{FailureRatio: float64(e.s.Breaker) / 100, Window: e.s.BreakerWindow, Delay: e.s.BreakerDelay}
+		opts.Breaker = &limit.Breaker{FailureRatio: float64(e.s.Breaker) / 100, Window: e.s.BreakerWindow,
+			Delay: e.s.BreakerDelay}
 	}
 	return opts
 }

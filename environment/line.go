@@ -117,8 +117,10 @@ func (e *Environment) workerOptions(l *line) *worker.Options {
 	return &worker.Options{
 		Name: l.queue.name, Concurrency: tuning.Concurrency,
 		VisibilityTimeout: zeroMeant(l.settings().VisibilityTimeout), ErrorVisibilityTimeout: tuning.ErrorVisibilityTimeout,
-		Backoff: tuning.Backoff, RespectRetryAfter: tuning.RespectRetryAfter, Retention: tuning.Retention, WaitTime: zeroMeant(e.s.WaitTime),
-		FIFO: l.queue.fifo, TakesBack: l.embedded, DeleteLinger: e.deleteLinger(l), Events: counted(e.workerEvents(l), e.telemetry.Worker(l.queue.name, l.target)),
+		Backoff: tuning.Backoff, RespectRetryAfter: tuning.RespectRetryAfter, Retention: tuning.Retention,
+		WaitTime: zeroMeant(e.s.WaitTime),
+		FIFO:     l.queue.fifo, TakesBack: l.embedded, DeleteLinger: e.deleteLinger(l),
+		Events:    counted(e.workerEvents(l), e.telemetry.Worker(l.queue.name, l.target)),
 		ProbeIdle: l.probeIdle(),
 		Batch:     worker.Batch{Size: l.settings().BatchSize, Window: l.settings().BatchWindow, Bytes: maxBatchBytes},
 		Pool:      e.pool, Weight: l.settings().Weight, MaxWait: l.settings().MaxWait, Limiter: e.limiter(l),
@@ -244,7 +246,8 @@ func awaitProbe(ctx context.Context, l *line, r *report) bool {
 			return false
 		case err.Error() != said:
 			said = err.Error()
-			r.note(slog.LevelWarn, "worker", fmt.Sprintf("%s does not answer: %s", l.target, said), slog.String("target", l.target))
+			r.note(slog.LevelWarn, "worker", fmt.Sprintf("%s does not answer: %s", l.target, said),
+				slog.String("target", l.target))
 		}
 		select {
 		case <-time.After(pause):

@@ -38,35 +38,45 @@ func (e *Environment) workerEvents(l *line) *worker.Events {
 		},
 		DeleteFailed: func(d worker.DeleteFailed) {
 			if d.Final {
-				r.note(slog.LevelError, "worker", fmt.Sprintf("message %s is done but could not be deleted, so it may be attempted again: %v", d.ID, d.Err),
+				r.note(slog.LevelError, "worker",
+					fmt.Sprintf("message %s is done but could not be deleted, so it may be attempted again: %v", d.ID, d.Err),
 					slog.String("queue", name), slog.String("message_id", d.ID))
 			}
 		},
 		ChangeFailed: func(c worker.ChangeFailed) {
-			r.note(slog.LevelWarn, "worker", fmt.Sprintf("message %s: changing its visibility (%s) failed: %v", c.ID, c.Kind, c.Err),
+			r.note(slog.LevelWarn, "worker",
+				fmt.Sprintf("message %s: changing its visibility (%s) failed: %v", c.ID, c.Kind, c.Err),
 				slog.String("queue", name), slog.String("message_id", c.ID))
 		},
 		Lapsed: func(l worker.Lapsed) {
 			if l.InWork {
-				r.note(slog.LevelWarn, "worker", fmt.Sprintf("message %s: its visibility ran out while the app works on it; another attempt may begin", l.ID),
+				r.note(slog.LevelWarn, "worker",
+					fmt.Sprintf("message %s: its visibility ran out while the app works on it; another attempt may begin", l.ID),
 					slog.String("queue", name), slog.String("message_id", l.ID))
 			}
 		},
 		Expired: func(x worker.Expired) {
 			e.well.expired.Add(1)
-			r.note(slog.LevelWarn, "worker", fmt.Sprintf("message %s is past its retention period and was deleted: first received %s, %d receives", x.ID,
-				x.FirstReceivedAt.UTC().Format(time.RFC3339), x.ReceiveCount), slog.String("queue", name), slog.String("message_id", x.ID), slog.String("outcome", "expired"))
+			r.note(slog.LevelWarn, "worker",
+				fmt.Sprintf("message %s is past its retention period and was deleted: first received %s, %d receives", x.ID,
+					x.FirstReceivedAt.UTC().Format(time.RFC3339), x.ReceiveCount), slog.String("queue", name),
+				slog.String("message_id", x.ID), slog.String("outcome", "expired"))
 		},
 		Throttled: e.throttleVoice(name, l.target),
 		Limited:   func(l worker.Limited) { e.limited(name, l) },
 		Stalled: func(s worker.Stalled) {
-			r.note(slog.LevelWarn, "worker", fmt.Sprintf("this process stood still for %s; messages whose visibility ran out meanwhile may be attempted twice", short(s.For)))
+			r.note(slog.LevelWarn, "worker",
+				fmt.Sprintf("this process stood still for %s; messages whose visibility ran out meanwhile may be attempted twice",
+					short(s.For)))
 		},
 		Duplicate: func(d worker.Duplicate) {
-			r.note(slog.LevelDebug, "worker", fmt.Sprintf("message %s came again while it was %s; not posted twice", d.ID, d.Stage), slog.String("message_id", d.ID))
+			r.note(slog.LevelDebug, "worker",
+				fmt.Sprintf("message %s came again while it was %s; not posted twice", d.ID, d.Stage),
+				slog.String("message_id", d.ID))
 		},
 		GivenBack: func(g worker.GivenBack) {
-			r.note(slog.LevelDebug, "worker", fmt.Sprintf("%d messages given back unposted", g.Messages), slog.String("queue", name))
+			r.note(slog.LevelDebug, "worker", fmt.Sprintf("%d messages given back unposted", g.Messages),
+				slog.String("queue", name))
 		},
 	}
 }
@@ -94,7 +104,8 @@ func (e *Environment) gateVoice(name string) func(worker.GateChanged) {
 		if reason.Block == worker.DeleteRefused || reason.Block == worker.AppDown {
 			level = slog.LevelWarn
 		}
-		e.report.note(level, "worker", "not receiving from "+name+": "+reason.Text, slog.String("queue", name), slog.String("reason", string(reason.Block)))
+		e.report.note(level, "worker", "not receiving from "+name+": "+reason.Text, slog.String("queue", name),
+			slog.String("reason", string(reason.Block)))
 	}
 }
 
@@ -114,7 +125,9 @@ func (e *Environment) throttleVoice(name, target string) func(worker.Throttled) 
 			return
 		}
 		said = time.Now()
-		e.report.note(slog.LevelWarn, "worker", fmt.Sprintf("%s takes nothing for now (%s): nothing is received from %s for %s", target, x.Reason, name, short(x.For)),
+		e.report.note(slog.LevelWarn, "worker",
+			fmt.Sprintf("%s takes nothing for now (%s): nothing is received from %s for %s", target, x.Reason, name,
+				short(x.For)),
 			slog.String("queue", name), slog.String("target", target), slog.String("reason", x.Reason))
 	}
 }
@@ -123,8 +136,9 @@ func (e *Environment) throttleVoice(name, target string) func(worker.Throttled) 
 func (e *Environment) remember(name string, s worker.Settled, next afterFailure) {
 	d := console.Delivery{
 		MessageID: s.ID, Queue: name, Outcome: s.Outcome.String(), Status: s.Status, Reason: s.Reason, Answer: s.Answer,
-		Attempt: s.Attempt, ReceiveCount: s.ReceiveCount, DurationMS: s.Duration.Milliseconds(), WaitMS: s.Wait.Milliseconds(),
-		At: time.Now(), RetryAt: s.NextRetry,
+		Attempt: s.Attempt, ReceiveCount: s.ReceiveCount, DurationMS: s.Duration.Milliseconds(),
+		WaitMS: s.Wait.Milliseconds(),
+		At:     time.Now(), RetryAt: s.NextRetry,
 	}
 	if next.dead != "" {
 		d.RetryAt, d.DeadLetterQueue = time.Time{}, next.dead
@@ -208,7 +222,9 @@ func (e *Environment) appEvents(c *appCopy) supervisor.Events {
 				r.note(slog.LevelInfo, s.Process, fmt.Sprintf("%s starts again in %s", s.Process, short(s.Delay)))
 				return
 			}
-			r.note(slog.LevelWarn, s.Process, fmt.Sprintf("%s starts again in %s (failure %d, at most %d restarts in the window)", s.Process, short(s.Delay), s.Failures, s.Limit))
+			r.note(slog.LevelWarn, s.Process,
+				fmt.Sprintf("%s starts again in %s (failure %d, at most %d restarts in the window)", s.Process, short(s.Delay),
+					s.Failures, s.Limit))
 		},
 		GaveUp: func(s supervisor.GaveUp) {
 			counts.GaveUp(s)
@@ -232,7 +248,9 @@ func (e *Environment) appEvents(c *appCopy) supervisor.Events {
 // linesDropped tells of output that was lost, of the app or of a function.
 func (e *Environment) linesDropped(d supervisor.LinesDropped) {
 	e.telemetry.Supervisor().LinesDropped(d)
-	e.report.note(slog.LevelWarn, d.Process, fmt.Sprintf("%d lines of the output of %s were dropped: it writes faster than they can be passed on", d.Lines, d.Process))
+	e.report.note(slog.LevelWarn, d.Process,
+		fmt.Sprintf("%d lines of the output of %s were dropped: it writes faster than they can be passed on", d.Lines,
+			d.Process))
 }
 
 // hadMessages reports whether messages may have been in work on the copy, which must
@@ -275,7 +293,8 @@ func (e *Environment) awsEvents() *aws.Events {
 			r.note(slog.LevelError, "aws", c.String(), slog.String("queue", c.Queue), slog.String("message_id", c.MessageID))
 		},
 		ClockAdjusted: func(offset time.Duration) {
-			r.note(slog.LevelWarn, "aws", fmt.Sprintf("the clock of this machine is off by %s; signatures allow for it, but set the clock", short(offset)))
+			r.note(slog.LevelWarn, "aws",
+				fmt.Sprintf("the clock of this machine is off by %s; signatures allow for it, but set the clock", short(offset)))
 		},
 	}
 }

@@ -49,7 +49,8 @@ func (l *lone) deliver(ctx context.Context, r *route, m *queue.Message) queue.Re
 	}
 	c, err := l.ready(ctx)
 	if err != nil {
-		return queue.Result{Outcome: queue.Postponed, Reason: "the copy of the app that tries suspects is not ready", Err: err, RetryAfter: 5 * postponed}
+		return queue.Result{Outcome: queue.Postponed, Reason: "the copy of the app that tries suspects is not ready",
+			Err: err, RetryAfter: 5 * postponed}
 	}
 	result, _ := r.to(ctx, c, m, true)
 	l.mu.Lock()
@@ -112,7 +113,8 @@ func (l *lone) launch(ctx context.Context, v version) (*appCopy, error) {
 	l.mu.Lock()
 	l.copy, l.version, l.used = c, v.number, time.Now()
 	l.mu.Unlock()
-	l.e.report.note(slog.LevelInfo, "isolate", fmt.Sprintf("%s is started to try messages alone that may have ended the app", c.name()))
+	l.e.report.note(slog.LevelInfo, "isolate",
+		fmt.Sprintf("%s is started to try messages alone that may have ended the app", c.name()))
 	return c, nil
 }
 
@@ -175,13 +177,16 @@ func (e *Environment) finderEvents() poison.Events {
 	}
 	return poison.Events{
 		Quarantined: func(ids []string) {
-			note(slog.LevelWarn, fmt.Sprintf("the app ended with %d messages in work; each is tried alone now", len(ids)), slog.Int("messages", len(ids)))
+			note(slog.LevelWarn, fmt.Sprintf("the app ended with %d messages in work; each is tried alone now", len(ids)),
+				slog.Int("messages", len(ids)))
 		},
 		Cleared: func(id string) {
 			note(slog.LevelDebug, fmt.Sprintf("message %s did not end the app", id), slog.String("message_id", id))
 		},
 		Detected: func(id string, times int) {
-			note(slog.LevelError, fmt.Sprintf("message %s ends the app (%d times so far); it is tried alone until its queue dead-letters it", id, times), slog.String("message_id", id))
+			note(slog.LevelError,
+				fmt.Sprintf("message %s ends the app (%d times so far); it is tried alone until its queue dead-letters it", id,
+					times), slog.String("message_id", id))
 		},
 		Broken: func(broken bool) {
 			if broken {

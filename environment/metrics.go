@@ -132,7 +132,8 @@ func (e *Environment) embeddedReading(name string) (telemetry.Queue, bool) {
 	}
 	oldest, err := e.broker.OldestAge(name)
 	return telemetry.Queue{
-		Name: name, Visible: ledger.Visible, InFlight: ledger.InFlight, Delayed: ledger.Delayed, OldestAge: oldest, HasAge: err == nil,
+		Name: name, Visible: ledger.Visible, InFlight: ledger.InFlight, Delayed: ledger.Delayed, OldestAge: oldest,
+		HasAge: err == nil,
 	}, true
 }
 

@@ -41,6 +41,7 @@ func (e *Environment) warnOfForeignBundle(b *bundle.Bundle, root bool) {
 	}
 	if wrong := othersDecide(b); wrong != nil {
 		text := "another user decides what is run as root: " + wrong.Error()
-		e.report.note(slog.LevelWarn, "bundle", text, slog.String("path", wrong.Path), slog.String("hint", "type '"+wrong.Fix+"'"))
+		e.report.note(slog.LevelWarn, "bundle", text, slog.String("path", wrong.Path),
+			slog.String("hint", "type '"+wrong.Fix+"'"))
 	}
 }

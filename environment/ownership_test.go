@@ -18,18 +18,25 @@ func TestRootAndFoldersOfOthers(t *testing.T) {
 		mode            os.FileMode
 		refused, warned string
 	}{
-		"nobody else":              {"Procfile", 0o644, "", ""},
-		"the app's code":           {"app.py", 0o666, "", ""},
-		"the folder, everybody":    {"", 0o777, "DIR: every user may write to it (mode 0777), and what it says would be run as root: type 'chmod go-w DIR'", "every user"},
-		"the Procfile, everybody":  {"Procfile", 0o666, "DIR/Procfile: every user may write to it (mode 0666), and what it says would be run as root: type 'chmod go-w DIR/Procfile'", "every user"},
-		"a hook, everybody":        {".platform/hooks/prebuild/a", 0o777, "DIR/.platform/hooks/prebuild/a: every user may write to it", "every user"},
-		"the settings, everybody":  {".ebextensions/a.config", 0o666, "DIR/.ebextensions/a.config: every user may write to it", "every user"},
+		"nobody else":    {"Procfile", 0o644, "", ""},
+		"the app's code": {"app.py", 0o666, "", ""},
+		"the folder, everybody": {"", 0o777,
+			"DIR: every user may write to it (mode 0777), and what it says would be run as root: type 'chmod go-w DIR'",
+			"every user"},
+		"the Procfile, everybody": {"Procfile", 0o666,
+			"DIR/Procfile: every user may write to it (mode 0666), and what it says would be run as root: type 'chmod go-w " +
+				"DIR/Procfile'", "every user"},
+		"a hook, everybody": {".platform/hooks/prebuild/a", 0o777,
+			"DIR/.platform/hooks/prebuild/a: every user may write to it", "every user"},
+		"the settings, everybody": {".ebextensions/a.config", 0o666,
+			"DIR/.ebextensions/a.config: every user may write to it", "every user"},
 		"the tasks, a group of us": {"cron.yaml", 0o664, "", "the group"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			for _, file := range []string{"Procfile", "app.py", "cron.yaml", ".ebextensions/a.config", ".platform/hooks/prebuild/a"} {
+			for _, file := range []string{"Procfile", "app.py", "cron.yaml", ".ebextensions/a.config",
+				".platform/hooks/prebuild/a"} {
 				path := filepath.Join(dir, file)
 				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 					t.Fatal(err)

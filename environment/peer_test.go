@@ -77,7 +77,8 @@ func run(t *testing.T, flags map[string]string, change func(*Environment)) *runn
 		t.Fatal(err)
 	}
 	log := &safeBuffer{}
-	e := New(Options{Config: cfg, Out: io.Discard, Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), Version: "test"})
+	e := New(Options{Config: cfg, Out: io.Discard,
+		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), Version: "test"})
 	if change != nil {
 		change(e)
 	}
@@ -197,7 +198,8 @@ func (c *cloud) ask(t *testing.T, service, action string, args ...string) string
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/eu-west-1/"+service+"/aws4_request, SignedHeaders=host, Signature=none")
+	req.Header.Set("Authorization",
+		"AWS4-HMAC-SHA256 Credential=test/20260101/eu-west-1/"+service+"/aws4_request, SignedHeaders=host, Signature=none")
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -44,7 +44,8 @@ func (e *Environment) newPIDFile() (*pidFile, error) {
 		err = wrong.Err // without the name of the probe
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: pid-file %s: %w: choose a path in a folder that exists and may be written to", ErrSettings, f.path, err)
+		return nil, fmt.Errorf("%w: pid-file %s: %w: choose a path in a folder that exists and may be written to",
+			ErrSettings, f.path, err)
 	}
 	return f, nil
 }

@@ -92,7 +92,8 @@ func TestPIDFileOfAnother(t *testing.T) {
 func TestPIDFileThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	e := &Environment{s: &config.Settings{PIDFile: filepath.Join(t.TempDir(), "none", "app.pid")}}
-	if _, err := e.newPIDFile(); !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), "choose a path in a folder that exists") {
+	if _, err := e.newPIDFile(); !errors.Is(err, ErrSettings) ||
+		!strings.Contains(err.Error(), "choose a path in a folder that exists") {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -107,7 +108,8 @@ func TestPIDFileIsARegularFile(t *testing.T) {
 	}
 	for _, path := range []string{fifo, link, dir, "/dev/null"} {
 		_, err := (&Environment{s: &config.Settings{PIDFile: path}}).newPIDFile()
-		if !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), path+": it is not a regular file: choose another path") {
+		if !errors.Is(err, ErrSettings) ||
+			!strings.Contains(err.Error(), path+": it is not a regular file: choose another path") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

@@ -78,7 +78,8 @@ func (e *Environment) runStep(ctx context.Context, v version, step bundle.Step) 
 	case ctx.Err() != nil:
 		err = fmt.Errorf("it was given up: %w", err)
 	}
-	return &StepError{Phase: string(step.Phase), Name: step.Name, Where: where, Took: time.Since(began), Output: out.kept.lines(), Err: err}
+	return &StepError{Phase: string(step.Phase), Name: step.Name, Where: where, Took: time.Since(began),
+		Output: out.kept.lines(), Err: err}
 }
 
 // outputPatience is how long what a step left behind may hold its output open.

@@ -173,14 +173,16 @@ func (e *Environment) serve(name string, server *http.Server, l net.Listener, mo
 func listen(option, address string, localOnly bool) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, conflict(fmt.Errorf("--%s %s: the port is in use; stop what listens there, or give another port (0 takes any free one)", option, address))
+		return nil, conflict(fmt.Errorf("--%s %s: the port is in use; stop what listens there, or give another port (0 "+
+			"takes any free one)", option, address))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--%s %s: %w", option, address, err)
 	}
 	if bound := addressOf(l); localOnly && !bound.Addr().IsLoopback() {
 		l.Close()
-		return nil, fmt.Errorf("%w: --%s %s: the name stands for %s, which other machines can reach; write 127.0.0.1:%d", ErrSettings, option, address, bound.Addr(), bound.Port())
+		return nil, fmt.Errorf("%w: --%s %s: the name stands for %s, which other machines can reach; write 127.0.0.1:%d",
+			ErrSettings, option, address, bound.Addr(), bound.Port())
 	}
 	return l, nil
 }
@@ -220,12 +222,14 @@ func (e *Environment) createOwnQueue(ctx context.Context, l *line) error {
 	}
 	own := map[string]string{
 		"VisibilityTimeout": seconds(l.settings().VisibilityTimeout),
-		"RedrivePolicy":     fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, e.broker.ARN(dead), e.s.MaxRetries),
+		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, e.broker.ARN(dead),
+			e.s.MaxRetries),
 	}
 	if err := e.broker.SetAttributes(ctx, name, own); err != nil {
 		return fmt.Errorf("setting up the queue %s: %w", name, err)
 	}
-	l.queue = queueRef{Queue: e.broker.Queue(name), name: name, url: e.endpoint + "/" + e.s.AccountID + "/" + name, arn: e.broker.ARN(name), dead: dead, fifo: fifo}
+	l.queue = queueRef{Queue: e.broker.Queue(name), name: name, url: e.endpoint + "/" + e.s.AccountID + "/" + name,
+		arn: e.broker.ARN(name), dead: dead, fifo: fifo}
 	return nil
 }
 
@@ -233,7 +237,8 @@ func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second))
 
 // openSQS opens the way to Amazon SQS.
 func (e *Environment) openSQS(ctx context.Context) error {
-	opts := &aws.Options{Endpoint: e.s.EndpointURL, Connections: e.s.HTTPConnections + 16, Events: e.awsEvents(), Log: e.report.sdk}
+	opts := &aws.Options{Endpoint: e.s.EndpointURL, Connections: e.s.HTTPConnections + 16, Events: e.awsEvents(),
+		Log: e.report.sdk}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}
@@ -261,7 +266,8 @@ func (e *Environment) findOnSQS(ctx context.Context, l *line) error {
 		return fmt.Errorf("%w: %s: %w", ErrQueue, reference, err)
 	}
 	e.warnOfConflicts(l, q, attrs, err)
-	l.queue = queueRef{Queue: q, name: q.Name(), url: q.URL(), arn: queueARN(attrs, q.URL(), l.settings()), fifo: q.FIFO(), dead: deadLetterName(attrs)}
+	l.queue = queueRef{Queue: q, name: q.Name(), url: q.URL(), arn: queueARN(attrs, q.URL(), l.settings()),
+		fifo: q.FIFO(), dead: deadLetterName(attrs)}
 	return nil
 }
 
@@ -269,17 +275,21 @@ func (e *Environment) findOnSQS(ctx context.Context, l *line) error {
 // attributes needs a permission of its own; without it the worker still works.
 func (e *Environment) warnOfConflicts(l *line, q *aws.Queue, attrs map[string]string, denied error) {
 	if denied != nil {
-		e.report.note(slog.LevelWarn, "aws", fmt.Sprintf("the attributes of %s cannot be read (%v), so its settings are not compared; allow sqs:GetQueueAttributes to have that", q.Name(), denied),
+		e.report.note(slog.LevelWarn, "aws",
+			fmt.Sprintf("the attributes of %s cannot be read (%v), so its settings are not compared; allow "+
+				"sqs:GetQueueAttributes to have that", q.Name(), denied),
 			slog.String("queue", q.Name()))
 		return
 	}
-	settings := aws.Settings{Retention: l.settings().RetentionPeriod, Visibility: l.settings().VisibilityTimeout, Inactivity: l.settings().InactivityTimeout}
+	settings := aws.Settings{Retention: l.settings().RetentionPeriod, Visibility: l.settings().VisibilityTimeout,
+		Inactivity: l.settings().InactivityTimeout}
 	for _, c := range aws.Conflicts(settings, attrs) {
 		level := slog.LevelWarn
 		if c.Fact {
 			level = slog.LevelInfo
 		}
-		e.report.note(level, "aws", fmt.Sprintf("%s: %s", q.Name(), c.Text), slog.String("queue", q.Name()), slog.String("reason", string(c.Name)))
+		e.report.note(level, "aws", fmt.Sprintf("%s: %s", q.Name(), c.Text), slog.String("queue", q.Name()),
+			slog.String("reason", string(c.Name)))
 	}
 }
 

@@ -45,7 +45,8 @@ type tendrilRegistry interface {
 	pauses
 	Fire(ctx context.Context, req broker.FireRequest, m queue.Outgoing) (sent queue.Sent, already bool, err error)
 	Skip(ctx context.Context, req broker.FireRequest, ids []string) (made map[string]string, err error)
-	SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error)
+	SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
+		schedules map[string]string) (map[string]time.Time, error)
 	FiredTo(ctx context.Context, id, path string) (bool, error)
 }
 
@@ -69,10 +70,11 @@ func (e *Environment) embeddedRegistry(r tendrilRegistry) *registry {
 		f.lease = e.leaseName()
 	}
 	keeper := &scheduleKeeper{inForce: e.schedules, since: f.sinceUnder}
-	return &registry{leases: r, known: f.known, pauses: keptPauses{ownPauses{r, f.own}, keeper}, pauseRhythm: pauseRhythm, runs: func(lead periodic.Leadership) periodic.Registry {
-		keeper.Registry, keeper.lead = f, lead
-		return e.watchTerm(keeper, lead)
-	}}
+	return &registry{leases: r, known: f.known, pauses: keptPauses{ownPauses{r, f.own}, keeper},
+		pauseRhythm: pauseRhythm, runs: func(lead periodic.Leadership) periodic.Registry {
+			keeper.Registry, keeper.lead = f, lead
+			return e.watchTerm(keeper, lead)
+		}}
 }
 
 // scheduleKeeper has the registry know by which schedule each task is accounted
@@ -82,14 +84,16 @@ type scheduleKeeper struct {
 	periodic.Registry
 	lead    periodic.Leadership
 	inForce func() map[string]string // schedules by task
-	since   func(ctx context.Context, term int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error)
+	since   func(ctx context.Context, term int64, from map[string]time.Time,
+		schedules map[string]string) (map[string]time.Time, error)
 
 	mu    sync.Mutex
 	noted map[string]string // what the registry was last told
 }
 
 // Since is [periodic.Registry.Since].
-func (k *scheduleKeeper) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
+func (k *scheduleKeeper) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time,
+	error) {
 	schedules := k.inForce()
 	since, err := k.since(ctx, term, from, schedules)
 	if err != nil {
@@ -160,8 +164,10 @@ type watchedTerm struct {
 
 func (e *Environment) watchTerm(r periodic.Registry, lead periodic.Leadership) periodic.Registry {
 	return watchedTerm{r, lead, func(term int64, err error) {
-		e.report.note(slog.LevelWarn, "periodic", fmt.Sprintf("this instance leads in term %d, but the registry refuses its tasks: %v; "+
-			"they wait until the two agree; look whether other instances run with --leader local on the same registry", term, err))
+		e.report.note(slog.LevelWarn, "periodic",
+			fmt.Sprintf("this instance leads in term %d, but the registry refuses its tasks: %v; "+
+				"they wait until the two agree; look whether other instances run with --leader local on the same registry", term,
+				err))
 	}, new(atomic.Int64)}
 }
 
@@ -199,7 +205,8 @@ type fenced struct {
 }
 
 func (f fenced) request(term int64, run periodic.Fire) broker.FireRequest {
-	req := broker.FireRequest{Queue: run.Queue, ID: f.own + run.ID, Task: f.own + run.Task, At: run.ScheduledAt, Lease: f.lease, Term: term}
+	req := broker.FireRequest{Queue: run.Queue, ID: f.own + run.ID, Task: f.own + run.Task, At: run.ScheduledAt,
+		Lease: f.lease, Term: term}
 	if run.Manual {
 		req.Task, req.Lease = "", ""
 	}
@@ -215,7 +222,8 @@ func (f fenced) Since(ctx context.Context, term int64, from map[string]time.Time
 }
 
 // sinceUnder is Since for tasks with these schedules.
-func (f fenced) sinceUnder(ctx context.Context, term int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error) {
+func (f fenced) sinceUnder(ctx context.Context, term int64, from map[string]time.Time,
+	schedules map[string]string) (map[string]time.Time, error) {
 	owned, words := make(map[string]time.Time, len(from)), make(map[string]string, len(from))
 	for task, at := range from {
 		owned[f.own+task], words[f.own+task] = at, schedules[task]

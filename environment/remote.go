@@ -106,7 +106,9 @@ func (e *Environment) seekOnce(ctx context.Context) {
 		return
 	}
 	if reg != nil && e.fleet != nil {
-		e.report.note(slog.LevelWarn, "scale", "the registry was not reached at the start, so this instance does not set the size; start tendril again to have it take its turn")
+		e.report.note(slog.LevelWarn, "scale",
+			"the registry was not reached at the start, so this instance does not set the size; start tendril again to have "+
+				"it take its turn")
 	}
 	if t := e.cron.Load(); t != nil && err == nil {
 		err = e.reloadAnyTasks(ctx, t.file())
@@ -132,10 +134,11 @@ func (e *Environment) tableRegistry(ctx context.Context) (*registry, error) {
 		store = loneStore(fires)
 	}
 	keeper := &scheduleKeeper{inForce: e.schedules, since: store.sinceUnder}
-	return &registry{leases: table, known: store.known, pauses: keptPauses{fires, keeper}, pauseRhythm: tablePauseRhythm, runs: func(lead periodic.Leadership) periodic.Registry {
-		keeper.Registry, keeper.lead = periodic.NewClaims(store, e.sender(), lead), lead
-		return e.watchTerm(keeper, lead)
-	}}, nil
+	return &registry{leases: table, known: store.known, pauses: keptPauses{fires, keeper}, pauseRhythm: tablePauseRhythm,
+		runs: func(lead periodic.Leadership) periodic.Registry {
+			keeper.Registry, keeper.lead = periodic.NewClaims(store, e.sender(), lead), lead
+			return e.watchTerm(keeper, lead)
+		}}, nil
 }
 
 // checkTable checks the table, or makes it, and does not wait for long.
@@ -183,13 +186,17 @@ func (e *Environment) expireRecords(ctx context.Context, table *aws.Table) {
 	yes, by, err := table.Expires(ctx)
 	switch {
 	case err != nil: // to look takes a permission that nothing else needs
-		e.report.note(slog.LevelDebug, "periodic", fmt.Sprintf("it is not known whether the records of old runs are removed: %v", err))
+		e.report.note(slog.LevelDebug, "periodic",
+			fmt.Sprintf("it is not known whether the records of old runs are removed: %v", err))
 	case yes:
 	case by != "":
-		e.report.note(slog.LevelWarn, "periodic", fmt.Sprintf("%s%s: it deletes items by the attribute %q, and ours is \"expires\"; name another table", stay, name, by))
+		e.report.note(slog.LevelWarn, "periodic",
+			fmt.Sprintf("%s%s: it deletes items by the attribute %q, and ours is \"expires\"; name another table", stay, name,
+				by))
 	default:
-		e.report.note(slog.LevelWarn, "periodic", fmt.Sprintf("%s%s: it has no time to live; give --registry-create, or run aws dynamodb update-time-to-live "+
-			"--table-name %s --time-to-live-specification Enabled=true,AttributeName=expires", stay, name, name))
+		e.report.note(slog.LevelWarn, "periodic",
+			fmt.Sprintf("%s%s: it has no time to live; give --registry-create, or run aws dynamodb update-time-to-live "+
+				"--table-name %s --time-to-live-specification Enabled=true,AttributeName=expires", stay, name, name))
 	}
 }
 
@@ -239,7 +246,8 @@ func (s tableStore) Since(ctx context.Context, term int64, from map[string]time.
 }
 
 // sinceUnder is Since for tasks with these schedules.
-func (s tableStore) sinceUnder(ctx context.Context, term int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error) {
+func (s tableStore) sinceUnder(ctx context.Context, term int64, from map[string]time.Time,
+	schedules map[string]string) (map[string]time.Time, error) {
 	return s.fires.SinceUnder(ctx, term, from, schedules)
 }
 

@@ -58,8 +58,11 @@ func TestLoneInstanceWithATable(t *testing.T) {
 		if err := os.WriteFile(file, []byte(cron), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r := run(t, map[string]string{"queue-url": queueURL, "target": app.URL, "registry-table": "registry", "leader": "local", "cron": file}, nil)
-		eventually(t, "the runs of "+task+" that were missed", func() bool { return strings.Count(r.log.String(), "task "+task+" is enqueued for") >= 3 })
+		r := run(t, map[string]string{"queue-url": queueURL, "target": app.URL, "registry-table": "registry",
+			"leader": "local", "cron": file}, nil)
+		eventually(t, "the runs of "+task+" that were missed", func() bool {
+			return strings.Count(r.log.String(), "task "+task+" is enqueued for") >= 3
+		})
 		if err := r.end(); err != nil {
 			t.Errorf("the end: %v", err)
 		}
@@ -79,16 +82,19 @@ func TestLoneInstanceWithATable(t *testing.T) {
 func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 	table, queueURL := lonePlace(t)
 	file := filepath.Join(t.TempDir(), "cron.yaml")
-	if err := os.WriteFile(file, []byte("version: 1\ncron:\n  - {name: audit, url: /a, schedule: \"@yearly\"}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("version: 1\ncron:\n  - {name: audit, url: /a, schedule: \"@yearly\"}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
-	const advice = "aws dynamodb update-time-to-live --table-name registry --time-to-live-specification Enabled=true,AttributeName=expires"
+	const advice = "aws dynamodb update-time-to-live --table-name registry --time-to-live-specification " +
+		"Enabled=true,AttributeName=expires"
 	for _, step := range []struct {
 		create     string
 		told, then bool
 	}{{"false", true, false}, {"true", false, true}, {"false", false, true}} {
 		r := run(t, map[string]string{
-			"queue-url": queueURL, "target": "http://127.0.0.1:1", "registry-table": "registry", "registry-create": step.create, "leader": "local", "cron": file,
+			"queue-url": queueURL, "target": "http://127.0.0.1:1", "registry-table": "registry",
+			"registry-create": step.create, "leader": "local", "cron": file,
 		}, nil)
 		if err := r.end(); err != nil {
 			t.Errorf("the end: %v", err)
@@ -122,7 +128,8 @@ func TestTimeToLiveWithoutPermission(t *testing.T) {
 		e := &Environment{s: &config.Settings{RegistryTable: "registry", RegistryCreate: create}}
 		e.report = &report{log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 		e.expireRecords(t.Context(), table)
-		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, want) || !strings.Contains(got, "said Amazon") {
+		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, want) ||
+			!strings.Contains(got, "said Amazon") {
 			t.Errorf("with registry-create=%v: %s", create, got)
 		}
 	}
@@ -232,9 +239,11 @@ func TestTrustInPaths(t *testing.T) {
 	if err := b.CreateQueue(t.Context(), "jobs", nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	f := periodic.Fire{ID: "audit@2026-03-22T23:10:00Z", Task: "audit", ScheduledAt: time.Date(2026, 3, 22, 23, 10, 0, 0, time.UTC), Queue: "jobs"}
+	f := periodic.Fire{ID: "audit@2026-03-22T23:10:00Z", Task: "audit",
+		ScheduledAt: time.Date(2026, 3, 22, 23, 10, 0, 0, time.UTC), Queue: "jobs"}
 	f.Message = queue.Outgoing{Body: "x", Attributes: runMessage("m", "/audit").Attributes}
-	embedded, memory, lone := fenced{registry: b.Registry(), own: "periodic:jobs/"}, newMemoryStore(), loneStore(table.Fires("periodic:jobs"))
+	embedded, memory, lone := fenced{registry: b.Registry(), own: "periodic:jobs/"}, newMemoryStore(),
+		loneStore(table.Fires("periodic:jobs"))
 	for name, r := range map[string]struct {
 		runs  periodic.Registry
 		known func(context.Context, string, string) (bool, error)
@@ -248,7 +257,8 @@ func TestTrustInPaths(t *testing.T) {
 		}
 		c := &courier{e: new(Environment)}
 		c.e.agreed.Store(&registry{known: r.known})
-		for path, want := range map[string]bool{"/audit": true, "/admin": false, "/audit?x=1": false, "/admin\n/audit": false} {
+		for path, want := range map[string]bool{"/audit": true, "/admin": false, "/audit?x=1": false,
+			"/admin\n/audit": false} {
 			if known, err := c.isKnown(t.Context(), runMessage("m", path)); known != want || err != nil {
 				t.Errorf("%s: a run with the path %q is known: %v, %v", name, path, known, err)
 			}
@@ -262,16 +272,21 @@ func TestScheduleChangedOverARestart(t *testing.T) {
 	table, queueURL := lonePlace(t)
 	fires, file := table.Fires("periodic:jobs"), filepath.Join(t.TempDir(), "cron.yaml")
 	before := map[string]time.Time{"audit": time.Now().Add(-3 * time.Minute), "mail": time.Now().Add(-3 * time.Minute)}
-	if _, err := fires.SinceUnder(t.Context(), 0, before, map[string]string{"audit": "0 5 * * * UTC", "mail": "* * * * * UTC"}); err != nil {
+	if _, err := fires.SinceUnder(t.Context(), 0, before,
+		map[string]string{"audit": "0 5 * * * UTC", "mail": "* * * * * UTC"}); err != nil {
 		t.Fatal(err)
 	}
 	const task = "  - {name: %s, url: /a, schedule: \"* * * * *\", missed: all, grace: 1h}\n"
-	if err := os.WriteFile(file, []byte("version: 1\ncron:\n"+fmt.Sprintf(task, "audit")+fmt.Sprintf(task, "mail")), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("version: 1\ncron:\n"+fmt.Sprintf(task, "audit")+fmt.Sprintf(task, "mail")),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	start := time.Now().UTC().Truncate(time.Second)
-	r := run(t, map[string]string{"queue-url": queueURL, "target": "http://127.0.0.1:1", "registry-table": "registry", "leader": "local", "cron": file}, nil)
-	eventually(t, "the runs of the task that stayed as it was", func() bool { return strings.Count(r.log.String(), "task mail is enqueued for") >= 3 })
+	r := run(t, map[string]string{"queue-url": queueURL, "target": "http://127.0.0.1:1", "registry-table": "registry",
+		"leader": "local", "cron": file}, nil)
+	eventually(t, "the runs of the task that stayed as it was", func() bool {
+		return strings.Count(r.log.String(), "task mail is enqueued for") >= 3
+	})
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
@@ -294,7 +309,9 @@ func TestScheduleKeeper(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	process := func(schedule *string) *scheduleKeeper {
 		f := fenced{registry: b.Registry(), own: "periodic:jobs/"}
-		return &scheduleKeeper{Registry: f, lead: alone{}, since: f.sinceUnder, inForce: func() map[string]string { return map[string]string{"audit": *schedule} }}
+		return &scheduleKeeper{Registry: f, lead: alone{}, since: f.sinceUnder, inForce: func() map[string]string {
+			return map[string]string{"audit": *schedule}
+		}}
 	}
 	ask := func(what string, k *scheduleKeeper, from, want time.Time) {
 		t.Helper()

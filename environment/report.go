@@ -57,7 +57,8 @@ func (r *report) leftOut(all []leftOut) {
 		if l.kind.outcome != queue.Done.String() {
 			level = slog.LevelWarn
 		}
-		r.note(level, l.kind.component, l.String()+" ("+l.kind.outcome+")", slog.String("outcome", l.kind.outcome), slog.Int("lines", l.lines))
+		r.note(level, l.kind.component, l.String()+" ("+l.kind.outcome+")", slog.String("outcome", l.kind.outcome),
+			slog.Int("lines", l.lines))
 	}
 }
 
@@ -142,7 +143,8 @@ func (r *report) settled(name, target string, s worker.Settled, next afterFailur
 	attrs := make([]slog.Attr, 0, 14)
 	attrs = append(attrs, slog.String("component", "worker"), slog.String("queue", name), slog.String("message_id", s.ID),
 		slog.String("target", target), slog.Int("attempt", s.Attempt), slog.Int("receive_count", s.ReceiveCount),
-		slog.String("outcome", s.Outcome.String()), slog.Int64("duration_ms", s.Duration.Milliseconds()), slog.Int64("wait_ms", s.Wait.Milliseconds()))
+		slog.String("outcome", s.Outcome.String()), slog.Int64("duration_ms", s.Duration.Milliseconds()),
+		slog.Int64("wait_ms", s.Wait.Milliseconds()))
 	if s.Status != 0 {
 		attrs = append(attrs, slog.Int("status", s.Status))
 	}
@@ -233,7 +235,8 @@ func (r *report) app(process, stream string, line []byte) {
 		})
 		return
 	}
-	r.log.LogAttrs(context.Background(), slog.LevelInfo, "app output", slog.String("component", process), slog.String("stream", stream), slog.String("line", string(line)))
+	r.log.LogAttrs(context.Background(), slog.LevelInfo, "app output", slog.String("component", process),
+		slog.String("stream", stream), slog.String("line", string(line)))
 }
 
 // sdk prints what the AWS SDK logs: on a terminal in one sentence, else with a constant
@@ -254,7 +257,8 @@ func (r *report) note(level slog.Level, component, sentence string, attrs ...slo
 		return
 	}
 	if !r.text {
-		r.log.LogAttrs(context.Background(), level, sentence, append([]slog.Attr{slog.String("component", component)}, attrs...)...)
+		r.log.LogAttrs(context.Background(), level, sentence,
+			append([]slog.Attr{slog.String("component", component)}, attrs...)...)
 		return
 	}
 	r.line(func(b *bytes.Buffer) {

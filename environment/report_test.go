@@ -19,7 +19,8 @@ func TestTextOfOthersStaysInItsLine(t *testing.T) {
 	r := &report{text: true, out: &out, log: slog.New(slog.NewTextHandler(&bytes.Buffer{}, nil))}
 	r.note(slog.LevelWarn, "worker", "receiving failed: \x1b[2Jx\n12:00:00 · all is well\u202e")
 	r.line(func(b *bytes.Buffer) {
-		r.settledText(b, worker.Settled{ID: "m1", Outcome: queue.Failed, Attempt: 2, Reason: "no\x1b[8m\n12:00:00 ✓", Answer: "\u202e"}, afterFailure{}, time.Now())
+		r.settledText(b, worker.Settled{ID: "m1", Outcome: queue.Failed, Attempt: 2, Reason: "no\x1b[8m\n12:00:00 ✓",
+			Answer: "\u202e"}, afterFailure{}, time.Now())
 	})
 	got := out.String()
 	if strings.ContainsAny(got, "\x1b\u202e") || strings.Contains(got, "\n12:00:00") {

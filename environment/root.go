@@ -15,7 +15,8 @@ func (e *Environment) refuseRoot(what string) error {
 	if os.Geteuid() != 0 || e.s.AppUser != "" || e.s.AllowRoot || inContainer() {
 		return nil
 	}
-	return fmt.Errorf("%w: tendril runs as root, and so would %s: name whom it should run as with --app-user, or allow this with --allow-root", ErrSettings, what)
+	return fmt.Errorf("%w: tendril runs as root, and so would %s: name whom it should run as with --app-user, or allow "+
+		"this with --allow-root", ErrSettings, what)
 }
 
 // inContainer reports whether this is certainly a container.
@@ -28,10 +29,12 @@ func inContainer() bool {
 
 var (
 	// containerGroup finds the control group of a container in /proc/1/cgroup.
-	containerGroup = regexp.MustCompile(`[/:-](docker|kubepods|libpod|crio|cri-containerd|containerd|lxc|lxc\.payload\.[^/]*|ecs|actions_job|buildkit|garden)([/.-]|$)`)
+	containerGroup = regexp.MustCompile(
+		`[/:-](docker|kubepods|libpod|crio|cri-containerd|containerd|lxc|lxc\.payload\.[^/]*|ecs|actions_job|buildkit|garden)([/.-]|$)`)
 	// containerMount finds a file in /proc/self/mountinfo that engines bind into each container
 	// from a folder of their own.
-	containerMount = regexp.MustCompile(`(?m)^\S+ \S+ \S+ (\S*/(?:docker/containers|containers/storage|overlay-containers|kubelet/pods|nerdctl|io\.containerd[^/]*|buildkit)/\S*) /etc/(?:hosts|hostname|resolv\.conf) `)
+	containerMount = regexp.MustCompile(
+		`(?m)^\S+ \S+ \S+ (\S*/(?:docker/containers|containers/storage|overlay-containers|kubelet/pods|nerdctl|io\.containerd[^/]*|buildkit)/\S*) /etc/(?:hosts|hostname|resolv\.conf) `)
 )
 
 // containerMark returns what shows that this is a container, "" when nothing does: an
@@ -43,14 +46,16 @@ func containerMark(read func(path string) (string, bool), getenv func(string) st
 			return path
 		}
 	}
-	for _, name := range []string{"KUBERNETES_SERVICE_HOST", "ECS_CONTAINER_METADATA_URI_V4", "ECS_CONTAINER_METADATA_URI"} {
+	for _, name := range []string{"KUBERNETES_SERVICE_HOST", "ECS_CONTAINER_METADATA_URI_V4",
+		"ECS_CONTAINER_METADATA_URI"} {
 		if getenv(name) != "" {
 			return name
 		}
 	}
 	systemd, _ := read("/run/systemd/container")
 	first, _ := read("/proc/1/environ")
-	if engine := cmp.Or(getenv("container"), strings.TrimSpace(systemd), variable(first, "container")); engine != "" && engine != "wsl" {
+	if engine := cmp.Or(getenv("container"), strings.TrimSpace(systemd), variable(first, "container")); engine != "" &&
+		engine != "wsl" {
 		return "container=" + engine // wsl is a machine
 	}
 	groups, _ := read("/proc/1/cgroup")

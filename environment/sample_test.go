@@ -107,7 +107,8 @@ func TestSamplerTellsWhatItLeftOut(t *testing.T) {
 
 func TestLeftOutReadsWell(t *testing.T) {
 	t.Parallel()
-	for n, want := range map[int]string{1: "1 line like this one was left out", 4211: "4211 lines like this one were left out"} {
+	for n, want := range map[int]string{1: "1 line like this one was left out",
+		4211: "4211 lines like this one were left out"} {
 		if got := (leftOut{doneLine, n}).String(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -70,7 +70,8 @@ func (e *Environment) newScaling(run context.Context) (*scaling, error) {
 	case isGroup && e.fleet != nil:
 		policy = e.withinGroup(policy)
 		target, opts.InCharge = &fleet.Group{Group: e.fleet.group}, e.fleet.inCharge
-		opts.Interval, opts.Events = rhythm(groupRhythm, policy), e.scaleEvents("instance in the group "+group, "instances in the group "+group)
+		opts.Interval, opts.Events = rhythm(groupRhythm, policy),
+			e.scaleEvents("instance in the group "+group, "instances in the group "+group)
 	default:
 		// An advice: said when somebody asks.
 		opts.Events.Decided = func(d autoscale.Decided) {
@@ -102,13 +103,16 @@ func (e *Environment) mostCopies() int {
 
 func (e *Environment) newCopies(run context.Context) *copies {
 	if most := e.mostCopies(); most < e.s.ProcessesMax {
-		e.report.note(slog.LevelWarn, "scale", fmt.Sprintf("at most %d messages are in work at once (http-connections), so that more than %s would be idle; processes-max %d is not used up",
-			e.s.HTTPConnections, plural(most, "process", "processes"), e.s.ProcessesMax))
+		e.report.note(slog.LevelWarn, "scale",
+			fmt.Sprintf("at most %d messages are in work at once (http-connections), so that more than %s would be idle; "+
+				"processes-max %d is not used up",
+				e.s.HTTPConnections, plural(most, "process", "processes"), e.s.ProcessesMax))
 	}
 	return &copies{
 		resizer: e.app, ready: e.readyCopies, run: run,
 		failed: func(n int, err error) {
-			e.report.note(slog.LevelWarn, "scale", fmt.Sprintf("the change to %s failed: %v", plural(n, "copy of the app", "copies of the app"), err))
+			e.report.note(slog.LevelWarn, "scale",
+				fmt.Sprintf("the change to %s failed: %v", plural(n, "copy of the app", "copies of the app"), err))
 		},
 	}
 }
@@ -124,9 +128,11 @@ func (e *Environment) scalePolicy(least, most int) autoscale.Policy {
 	if s.ScaleMeasureName == "" {
 		return p
 	}
-	p.Measure, p.Statistic, p.Unit = autoscale.Measure(s.ScaleMeasureName), autoscale.Statistic(s.ScaleStatistic), s.ScaleUnit
+	p.Measure, p.Statistic, p.Unit = autoscale.Measure(s.ScaleMeasureName), autoscale.Statistic(s.ScaleStatistic),
+		s.ScaleUnit
 	p.LowerThreshold, p.UpperThreshold = s.ScaleLowerThreshold, s.ScaleUpperThreshold
-	p.LowerBreachScaleIncrement, p.UpperBreachScaleIncrement = s.ScaleLowerBreachScaleIncrement, s.ScaleUpperBreachScaleIncrement
+	p.LowerBreachScaleIncrement, p.UpperBreachScaleIncrement = s.ScaleLowerBreachScaleIncrement,
+		s.ScaleUpperBreachScaleIncrement
 	p.Period, p.EvaluationPeriods, p.BreachDuration = s.ScalePeriod, s.ScaleEvaluationPeriods, s.ScaleBreachDuration
 	return p
 }
@@ -152,7 +158,9 @@ func (e *Environment) scaleEvents(one, many string) autoscale.Events {
 			case d.Applied:
 				note(slog.LevelInfo, fmt.Sprintf("%s wanted, was %d: %s", plural(d.Desired, one, many), d.From, d.Why), attrs...)
 			case d.Changes():
-				note(slog.LevelDebug, fmt.Sprintf("%s wanted, is %d: %s; not done: %s", plural(d.Desired, one, many), d.From, d.Why, d.NotApplied), attrs...)
+				note(slog.LevelDebug,
+					fmt.Sprintf("%s wanted, is %d: %s; not done: %s", plural(d.Desired, one, many), d.From, d.Why, d.NotApplied),
+					attrs...)
 			default:
 				note(slog.LevelDebug, fmt.Sprintf("%s, as before: %s", plural(d.Desired, one, many), d.Why), attrs...)
 			}
@@ -206,7 +214,8 @@ func (e *Environment) scalingStatus() *console.Scaling {
 	}
 	st := e.scaling.loop.Status()
 	out := &console.Scaling{
-		Target: e.scaling.target, MinSize: st.Policy.MinSize, MaxSize: st.Policy.MaxSize, Desired: st.Desired, Ready: st.Ready,
+		Target: e.scaling.target, MinSize: st.Policy.MinSize, MaxSize: st.Policy.MaxSize, Desired: st.Desired,
+		Ready:    st.Ready,
 		InCharge: e.fleet.inCharge(), Problem: e.fleet.problem(),
 	}
 	if st.Failed != nil {

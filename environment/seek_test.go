@@ -58,7 +58,8 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 			if _, err := b.Send(t.Context(), "jobs", []queue.Outgoing{{Body: "work"}}); err != nil {
 				t.Fatal(err)
 			}
-			r := run(t, map[string]string{"queue-url": server.URL + "/000000000000/jobs", "endpoint-url": server.URL, "region": "us-east-1",
+			r := run(t, map[string]string{"queue-url": server.URL + "/000000000000/jobs", "endpoint-url": server.URL,
+				"region": "us-east-1",
 				"target": app.URL, "cron": writeTasks(t, minutely)}, nil)
 			<-posted
 			if _, decided := map[string]bool{"an SQS error": true, "nonsense": true}[name]; r.seeking.Load() == decided {

@@ -95,6 +95,7 @@ func (w errorLog) Write(line []byte) (int, error) {
 	if strings.HasPrefix(text, "http: TLS handshake error") {
 		level = slog.LevelDebug
 	}
-	w.log.Log(context.Background(), level, "http server error", slog.String("component", w.name), slog.String("error", text))
+	w.log.Log(context.Background(), level, "http server error", slog.String("component", w.name),
+		slog.String("error", text))
 	return len(line), nil
 }

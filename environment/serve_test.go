@@ -34,12 +34,14 @@ func TestServerErrorsAreLogEvents(t *testing.T) {
 		"http: Accept error: too many open files; retrying in 5ms": "WARN",
 	} {
 		var out bytes.Buffer
-		newErrorLog(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})), "the console").Print(line)
+		newErrorLog(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})),
+			"the console").Print(line)
 		var event struct{ Level, Msg, Component, Error string }
 		if err := json.Unmarshal(out.Bytes(), &event); err != nil {
 			t.Fatalf("%v: %q", err, out.String())
 		}
-		if event.Msg != "http server error" || event.Level != level || event.Component != "the console" || event.Error != line {
+		if event.Msg != "http server error" || event.Level != level || event.Component != "the console" ||
+			event.Error != line {
 			t.Errorf("%q became %+v", line, event)
 		}
 	}

@@ -70,7 +70,8 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 	}
 	old := filepath.Join(data, "versions", "20200101T000000.000Z", "shop")
 	if err := errors.Join(os.MkdirAll(old, 0o755), os.WriteFile(filepath.Join(old, "secret"), nil, 0o644),
-		os.Chmod(filepath.Dir(old), 0o755), os.Chmod(filepath.Join(data, "versions"), 0o755), os.Chmod(data, 0o711)); err != nil {
+		os.Chmod(filepath.Dir(old), 0o755), os.Chmod(filepath.Join(data, "versions"), 0o755),
+		os.Chmod(data, 0o711)); err != nil {
 		t.Fatal(err)
 	}
 	b, err := bundle.Open(dir)
@@ -78,10 +79,13 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	const app, other = 61011, 61012
-	r := run(t, map[string]string{"data-dir": data, "queue": "jobs", "app-user": "61011:61011", "port": testpeer.FreePort(t)}, func(e *Environment) {
+	r := run(t, map[string]string{"data-dir": data, "queue": "jobs", "app-user": "61011:61011",
+		"port": testpeer.FreePort(t)}, func(e *Environment) {
 		e.Bundle, e.AppEnv = b, []string{"PATH=" + os.Getenv("PATH")}
 	})
-	eventually(t, "the mailer speaks", func() bool { return strings.Contains(r.log.String(), "the mailer reads a password") })
+	eventually(t, "the mailer speaks", func() bool {
+		return strings.Contains(r.log.String(), "the mailer reads a password")
+	})
 	mayRead := func(who uint32, path string) bool {
 		cmd := exec.Command("cat", path)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: who, Gid: who}}
@@ -92,7 +96,8 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]bool{
-		filepath.Join(dir, "secret"): true, filepath.Join(dir, "made/file"): true, filepath.Join(deployed.bundle.Dir, "secret"): true, filepath.Join(old, "secret"): false,
+		filepath.Join(dir, "secret"): true, filepath.Join(dir, "made/file"): true,
+		filepath.Join(deployed.bundle.Dir, "secret"): true, filepath.Join(old, "secret"): false,
 	} {
 		if mayRead(app, path) != want {
 			t.Errorf("the app can read %s: %v", path, !want)

@@ -65,9 +65,12 @@ func (e *Environment) startConsole(context.Context) error {
 		e.token = console.NewToken()
 	}
 	opts := &console.Options{
-		Environment: e.s.Name, Version: e.Version, Status: e.Status, Ready: e.checks, Live: e.liveChecks, Started: e.startedChecks,
-		Metrics: e.telemetry.Handler(), Pause: e.pause, Deploy: e.deployer(), Reload: e.reloader(), Resume: e.resume, Drain: e.drainForConsole,
-		Tasks: e.taskOptions(), Broker: e.broker, Deliveries: e.shown, InWork: e.inWork, Token: e.token, Hosts: e.s.ConsoleHosts, Logger: e.Logger,
+		Environment: e.s.Name, Version: e.Version, Status: e.Status, Ready: e.checks, Live: e.liveChecks,
+		Started: e.startedChecks,
+		Metrics: e.telemetry.Handler(), Pause: e.pause, Deploy: e.deployer(), Reload: e.reloader(), Resume: e.resume,
+		Drain: e.drainForConsole,
+		Tasks: e.taskOptions(), Broker: e.broker, Deliveries: e.shown, InWork: e.inWork, Token: e.token,
+		Hosts: e.s.ConsoleHosts, Logger: e.Logger,
 	}
 	if !e.QueuesOnly {
 		opts.Health, opts.Scale = e.healthReport, e.scale
@@ -195,11 +198,13 @@ func (e *Environment) writeInstance() error {
 // instance is what the instance file says; the caller holds its lock.
 func (e *Environment) instance() *console.Instance {
 	i := &console.Instance{
-		PID: os.Getpid(), Version: e.Version, Environment: e.s.Name, Console: e.address, ConsoleCertificate: e.instanceFile.certificate,
-		Endpoint: e.endpoint, Region: e.s.Region, AccountID: e.s.AccountID, StartedAt: e.began,
+		PID: os.Getpid(), Version: e.Version, Environment: e.s.Name, Console: e.address,
+		ConsoleCertificate: e.instanceFile.certificate,
+		Endpoint:           e.endpoint, Region: e.s.Region, AccountID: e.s.AccountID, StartedAt: e.began,
 	}
 	for _, l := range e.lines {
-		i.Queues = append(i.Queues, console.InstanceQueue{Name: l.queue.name, URL: l.queue.url, DeadLetterQueue: l.queue.dead, Embedded: l.embedded})
+		i.Queues = append(i.Queues,
+			console.InstanceQueue{Name: l.queue.name, URL: l.queue.url, DeadLetterQueue: l.queue.dead, Embedded: l.embedded})
 	}
 	return i
 }
@@ -214,7 +219,8 @@ func (e *Environment) greet() {
 		}
 	}
 	if !e.report.text {
-		attrs := []slog.Attr{slog.String("environment", e.s.Name), slog.String("version", e.Version), slog.String("backend", e.s.Backend),
+		attrs := []slog.Attr{slog.String("environment", e.s.Name), slog.String("version", e.Version),
+			slog.String("backend", e.s.Backend),
 			slog.String("endpoint", e.endpoint), slog.String("console", show)}
 		if home := e.home(); home != nil {
 			attrs = append(attrs, slog.String("queue", home.queue.name), slog.String("queue_url", home.queue.url),

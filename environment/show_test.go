@@ -37,8 +37,10 @@ func writeCertificate(t *testing.T, dir string) (cert, key string) {
 		t.Fatal(err)
 	}
 	cert, key = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: raw}} {
-		if err := errors.Join(os.WriteFile(path+".new", pem.EncodeToMemory(block), 0o600), os.Rename(path+".new", path)); err != nil {
+	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der},
+		key: {Type: "PRIVATE KEY", Bytes: raw}} {
+		if err := errors.Join(os.WriteFile(path+".new", pem.EncodeToMemory(block), 0o600),
+			os.Rename(path+".new", path)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,7 +84,8 @@ func TestCommandsReachAConsoleOnEveryAddress(t *testing.T) {
 					if _, err := client.Health(t.Context()); err != nil {
 						t.Errorf("the health after the certificate was renewed: %v", err)
 					}
-					if again, err := console.ReadInstance(r.s.DataDir); err != nil || again.ConsoleCertificate == client.Instance.ConsoleCertificate {
+					if again, err := console.ReadInstance(r.s.DataDir); err != nil ||
+						again.ConsoleCertificate == client.Instance.ConsoleCertificate {
 						t.Errorf("the instance file names the certificate from before: %v", err)
 					}
 				}
@@ -105,7 +108,8 @@ func TestNameOfAnAddressIsNotBelieved(t *testing.T) {
 		if err == nil {
 			l.Close()
 		}
-		if !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), "--listen "+address) || !strings.Contains(err.Error(), "write 127.0.0.1:") {
+		if !errors.Is(err, ErrSettings) || !strings.Contains(err.Error(), "--listen "+address) ||
+			!strings.Contains(err.Error(), "write 127.0.0.1:") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -132,7 +136,8 @@ func TestQueryOfThePathIsNotShown(t *testing.T) {
 	defer app.Close()
 	for _, format := range []string{"json", "sqsd"} {
 		var out safeBuffer
-		r := run(t, map[string]string{"target": app.URL, "http-path": "/jobs?key=hush", "log-format": format, "breaker": "50"}, func(e *Environment) {
+		r := run(t, map[string]string{"target": app.URL, "http-path": "/jobs?key=hush", "log-format": format,
+			"breaker": "50"}, func(e *Environment) {
 			e.Out, e.report.out, e.report.sqsd = &out, &out, format == "sqsd"
 		})
 		client, err := console.Dial(r.s.DataDir)

@@ -29,13 +29,19 @@ func TestSqsdLinesAsTheyAre(t *testing.T) {
 		s    worker.Settled
 	}{
 		{"2018-09-27T08:26:57Z http-err: ae772911-9a93-4d3f-9092-fc1970fe3807 (3) 500 - 1.466", sqsdTime,
-			worker.Settled{ID: "ae772911-9a93-4d3f-9092-fc1970fe3807", ReceiveCount: 3, Attempt: 1, Status: 500, Duration: 1466 * time.Millisecond}},
-		{"2016-12-30T17:15:18Z http-err: ebe0986e-b879-407f-be8b-04c078b10a0b (362) 404 - 0.002", time.Date(2016, 12, 30, 18, 15, 18, 0, time.FixedZone("CET", 3600)),
-			worker.Settled{ID: "ebe0986e-b879-407f-be8b-04c078b10a0b", ReceiveCount: 362, Status: 404, Duration: 2100 * time.Microsecond}},
-		{"2017-04-30T02:01:25Z socket-err: 96055c97-fc82-41d0-a3ec-4aa000fb970e (2) Errno::ETIMEDOUT - 1798.986", time.Date(2017, 4, 30, 2, 1, 25, 0, time.UTC),
-			worker.Settled{ID: "96055c97-fc82-41d0-a3ec-4aa000fb970e", ReceiveCount: 2, Err: os.ErrDeadlineExceeded, Duration: 1798986 * time.Millisecond}},
+			worker.Settled{ID: "ae772911-9a93-4d3f-9092-fc1970fe3807", ReceiveCount: 3, Attempt: 1, Status: 500,
+				Duration: 1466 * time.Millisecond}},
+		{"2016-12-30T17:15:18Z http-err: ebe0986e-b879-407f-be8b-04c078b10a0b (362) 404 - 0.002",
+			time.Date(2016, 12, 30, 18, 15, 18, 0, time.FixedZone("CET", 3600)),
+			worker.Settled{ID: "ebe0986e-b879-407f-be8b-04c078b10a0b", ReceiveCount: 362, Status: 404,
+				Duration: 2100 * time.Microsecond}},
+		{"2017-04-30T02:01:25Z socket-err: 96055c97-fc82-41d0-a3ec-4aa000fb970e (2) Errno::ETIMEDOUT - 1798.986",
+			time.Date(2017, 4, 30, 2, 1, 25, 0, time.UTC),
+			worker.Settled{ID: "96055c97-fc82-41d0-a3ec-4aa000fb970e", ReceiveCount: 2, Err: os.ErrDeadlineExceeded,
+				Duration: 1798986 * time.Millisecond}},
 		{"2018-09-27T08:26:57Z socket-err: m (1) Errno::ECONNREFUSED - 0.000", sqsdTime,
-			worker.Settled{ID: "m", ReceiveCount: 1, Outcome: queue.Unreached, Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}}},
+			worker.Settled{ID: "m", ReceiveCount: 1, Outcome: queue.Unreached,
+				Err: &net.OpError{Op: "dial", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}}},
 		{"2018-09-27T08:26:57Z socket-err: m (1) EOFError - 3.000", sqsdTime, // the body of a success broke off
 			worker.Settled{ID: "m", ReceiveCount: 1, Status: 200, Err: io.ErrUnexpectedEOF, Duration: 3 * time.Second}},
 		{"2018-09-27T08:26:57Z http-err: m (1) 429 - 0.010", sqsdTime,
@@ -103,7 +109,8 @@ func TestSqsdTarget(t *testing.T) {
 // log use.
 func TestSqsdLinesCanBeGrepped(t *testing.T) {
 	t.Parallel()
-	pattern := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (http-err: [0-9a-f-]+ \(\d+\) \d{3}|socket-err: [0-9a-f-]+ \(\d+\) [A-Z][A-Za-z:]+) - \d+\.\d{3}$`)
+	pattern := regexp.MustCompile(
+		`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ (http-err: [0-9a-f-]+ \(\d+\) \d{3}|socket-err: [0-9a-f-]+ \(\d+\) [A-Z][A-Za-z:]+) - \d+\.\d{3}$`)
 	rapid.Check(t, func(t *rapid.T) {
 		s := worker.Settled{
 			ID:           rapid.StringMatching(`[0-9a-f]{8}-[0-9a-f]{4}`).Draw(t, "id"),
@@ -121,7 +128,8 @@ func TestSqsdLinesCanBeGrepped(t *testing.T) {
 }
 
 func BenchmarkSqsdLine(b *testing.B) {
-	s := worker.Settled{ID: "ae772911-9a93-4d3f-9092-fc1970fe3807", ReceiveCount: 3, Status: 500, Duration: 1466 * time.Millisecond}
+	s := worker.Settled{ID: "ae772911-9a93-4d3f-9092-fc1970fe3807", ReceiveCount: 3, Status: 500,
+		Duration: 1466 * time.Millisecond}
 	buf := make([]byte, 0, 256)
 	b.ReportAllocs()
 	for b.Loop() {

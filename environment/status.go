@@ -35,7 +35,8 @@ func (e *Environment) Status() console.Status {
 	for _, l := range e.lines {
 		s.Workers = append(s.Workers, l.status())
 		if !l.embedded {
-			s.Queues = append(s.Queues, console.Queue{Name: l.queue.name, URL: l.queue.url, FIFO: l.queue.fifo, DeadLetterQueue: l.queue.dead})
+			s.Queues = append(s.Queues,
+				console.Queue{Name: l.queue.name, URL: l.queue.url, FIFO: l.queue.fifo, DeadLetterQueue: l.queue.dead})
 		}
 	}
 	if e.cron.Load() != nil {
@@ -53,7 +54,8 @@ func (e *Environment) Status() console.Status {
 	for target, l := range e.limitsByTarget() {
 		st := l.Status()
 		s.Limits = append(s.Limits, console.Limit{
-			Target: target, Rate: st.Rate, InWork: st.InWork, Concurrency: cmp.Or(st.SlowStart, st.Limit), Breaker: st.Breaker, TrialAt: st.TrialAt,
+			Target: target, Rate: st.Rate, InWork: st.InWork, Concurrency: cmp.Or(st.SlowStart, st.Limit), Breaker: st.Breaker,
+			TrialAt: st.TrialAt,
 			Failing: st.Failing, Refused: st.Refused.Rate + st.Refused.Concurrency + st.Refused.Breaker,
 		})
 	}
@@ -111,7 +113,8 @@ func (e *Environment) each(name string, do func(*line)) error {
 		}
 	}
 	if !found {
-		return &console.Error{Status: http.StatusNotFound, Message: "this environment does not receive from " + name, Hint: "it receives from " + strings.Join(names, ", ")}
+		return &console.Error{Status: http.StatusNotFound, Message: "this environment does not receive from " + name,
+			Hint: "it receives from " + strings.Join(names, ", ")}
 	}
 	return nil
 }
@@ -164,7 +167,8 @@ func (e *Environment) processes() (all []supervisor.Status) {
 func (e *Environment) processStatus() []console.Process {
 	var all []console.Process
 	for _, p := range e.processes() {
-		c := console.Process{Name: p.Name, State: string(p.State), PID: p.PID, Ready: p.Ready, Since: p.Since, Restarts: p.Restarts}
+		c := console.Process{Name: p.Name, State: string(p.State), PID: p.PID, Ready: p.Ready, Since: p.Since,
+			Restarts: p.Restarts}
 		if p.LastExit != nil {
 			c.LastExit = p.LastExit.String()
 		}
@@ -176,10 +180,12 @@ func (e *Environment) processStatus() []console.Process {
 func (l *line) status() console.Worker {
 	st := l.worker.Status()
 	w := console.Worker{
-		Queue: st.Name, Target: l.goesTo(), Concurrency: st.Concurrency, InWork: st.InWork, Prefetched: st.Prefetched + st.Waiting, Receiving: st.Receiving,
+		Queue: st.Name, Target: l.goesTo(), Concurrency: st.Concurrency, InWork: st.InWork,
+		Prefetched: st.Prefetched + st.Waiting, Receiving: st.Receiving,
 		Received: st.Counts.Received, Done: st.Counts.Done, Failed: st.Counts.Failed, Unreached: st.Counts.Unreached,
 		GivenBack: st.Counts.GivenBack, Expired: st.Counts.Expired, Throttled: st.Counts.Throttled, PerSecond: st.PerSecond,
-		OldestSeconds: st.Oldest.Seconds(), LongestWaitSeconds: st.LongestWait.Seconds(), TurnShare: st.TurnShare, LimitedBy: st.LimitedBy,
+		OldestSeconds: st.Oldest.Seconds(), LongestWaitSeconds: st.LongestWait.Seconds(), TurnShare: st.TurnShare,
+		LimitedBy: st.LimitedBy,
 	}
 	for _, r := range st.Reasons {
 		if r.Block == worker.Paused {

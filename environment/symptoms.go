@@ -17,7 +17,8 @@ import (
 
 // starting is what is known of the health before the start is over.
 func (e *Environment) starting(now time.Time) health.Inputs {
-	return health.Inputs{Taken: now, Started: e.began, StartLimit: e.s.AppReadyTimeout, App: health.App{Checked: true}, Draining: e.stopping()}
+	return health.Inputs{Taken: now, Started: e.began, StartLimit: e.s.AppReadyTimeout, App: health.App{Checked: true},
+		Draining: e.stopping()}
 }
 
 // condition is what decides whether this instance is to be counted on. Anybody
@@ -104,7 +105,9 @@ func (e *Environment) gatherHealth(now time.Time) health.Inputs {
 	e.readQueueHealth(&in.Queue, now)
 	in.Leader = e.leaderHealth(now)
 	in.Host = w.reading
-	in.Paused = len(e.lines) > 0 && !slices.ContainsFunc(e.lines, func(l *line) bool { return !isPaused(l.worker.Status()) })
+	in.Paused = len(e.lines) > 0 && !slices.ContainsFunc(e.lines, func(l *line) bool {
+		return !isPaused(l.worker.Status())
+	})
 	return in
 }
 
@@ -131,7 +134,8 @@ func (w *wellbeing) processes(replicas []rollout.Replica, now time.Time) (list [
 			all = r.Status()
 		}
 		for _, p := range all {
-			h := health.Process{Name: p.Name, GivenUp: p.State == supervisor.Failed, Restarts: int(w.restarts.within(p.Name, 0, int64(p.Restarts), now))}
+			h := health.Process{Name: p.Name, GivenUp: p.State == supervisor.Failed,
+				Restarts: int(w.restarts.within(p.Name, 0, int64(p.Restarts), now))}
 			if h.GivenUp {
 				h.RetryAfter = retryGivenUp
 			}
@@ -215,7 +219,8 @@ func (e *Environment) leaderHealth(now time.Time) health.Leader {
 	}
 	all, _ := t.scheduler.Status()
 	st := t.leaderStatus()
-	return health.Leader{Tasks: len(all), Unknown: sinceWhen(&e.well.noLeader, !st.Leading && st.Holder == "", now), Error: st.Error}
+	return health.Leader{Tasks: len(all), Unknown: sinceWhen(&e.well.noLeader, !st.Leading && st.Holder == "", now),
+		Error: st.Error}
 }
 
 // observe counts a delivery for the health.

@@ -58,13 +58,21 @@ func TestBuildsHaveTheirTime(t *testing.T) {
 		end    func(e *Environment, stop func())
 		want   []string
 	}{
-		{"the app's own time", map[string]string{"app-ready-timeout": "50s"}, nil, func(e *Environment, _ func()) { close(e.started) },
+		{"the app's own time", map[string]string{"app-ready-timeout": "50s"}, nil, func(e *Environment, _ func()) {
+			close(e.started)
+		},
 			[]string{preparing, "EXTEND_TIMEOUT_USEC=80000000", "EXTEND_TIMEOUT_USEC=80000000", "EXTEND_TIMEOUT_USEC=80000000"}},
-		{"an app that may take for ever", map[string]string{"app-ready-timeout": "0"}, nil, func(e *Environment, _ func()) { e.beginDrain() },
+		{"an app that may take for ever", map[string]string{"app-ready-timeout": "0"}, nil, func(e *Environment, _ func()) {
+			e.beginDrain()
+		},
 			[]string{preparing, "EXTEND_TIMEOUT_USEC=90000000", "EXTEND_TIMEOUT_USEC=90000000", "EXTEND_TIMEOUT_USEC=90000000"}},
 		{"no app", nil, func(e *Environment) { e.Command = nil }, func(_ *Environment, stop func()) { stop() }, nil},
-		{"queues that are not found", nil, func(e *Environment) { e.announced = make(chan struct{}) }, func(_ *Environment, stop func()) { stop() }, nil},
-		{"a start that is over", nil, func(e *Environment) { close(e.started) }, func(*Environment, func()) {}, []string{preparing}},
+		{"queues that are not found", nil, func(e *Environment) {
+			e.announced = make(chan struct{})
+		}, func(_ *Environment, stop func()) { stop() }, nil},
+		{"a start that is over", nil, func(e *Environment) {
+			close(e.started)
+		}, func(*Environment, func()) {}, []string{preparing}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			heard := newSystemd(t)

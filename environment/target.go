@@ -39,7 +39,8 @@ func (e *Environment) openApp(l *line, c *courier) error {
 	l.target = l.goesTo()
 	c.deadline = func() time.Duration { return l.settings().Deadline }
 	// The app's part of a trace belongs below the delivery's span.
-	c.tracer = e.otlp.Tracer(telemetry.TracerOptions{Queue: l.queue.name, QueueURL: l.queue.url, Target: sqsdTarget(target)})
+	c.tracer = e.otlp.Tracer(telemetry.TracerOptions{Queue: l.queue.name, QueueURL: l.queue.url,
+		Target: sqsdTarget(target)})
 	c.goesTo = func(path string) string {
 		path, _, _ = strings.Cut(cmp.Or(path, l.settings().HTTPPath), "?")
 		return strings.TrimSuffix(sqsdTarget(target), "/") + path

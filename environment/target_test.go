@@ -157,7 +157,9 @@ func TestHealthCheckAtATarget(t *testing.T) {
 // target is asked itself.
 func TestProbeOfATarget(t *testing.T) {
 	t.Parallel()
-	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
 	t.Cleanup(sick.Close)
 	well := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(well.Close)

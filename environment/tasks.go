@@ -120,7 +120,8 @@ func (e *Environment) taskRunning(task periodic.Task) bool {
 func (e *Environment) leaseName() string { return "periodic:" + e.home().queue.name }
 
 func (e *Environment) newElector(reg *registry) (*leader.Elector, error) {
-	return leader.New(reg.leases, leader.Options{Name: e.leaseName(), Data: e.address, Lease: e.s.Lease, Events: e.leaderEvents()})
+	return leader.New(reg.leases,
+		leader.Options{Name: e.leaseName(), Data: e.address, Lease: e.s.Lease, Events: e.leaderEvents()})
 }
 
 // CronFile is the path of the file of tasks; "" when there is none.
@@ -214,8 +215,10 @@ func (e *Environment) newTasks(ctx context.Context, file taskFile) (*tasks, erro
 		return t, nil
 	}
 	if reg == nil {
-		t.off = "no leader can be elected: give --registry-table NAME (and --registry-create to make it), or --leader local when this is the only instance"
-		e.report.note(slog.LevelWarn, "periodic", fmt.Sprintf("the periodic tasks of %s are not scheduled: %s", file.path, t.off))
+		t.off = "no leader can be elected: give --registry-table NAME (and --registry-create to make it), or --leader " +
+			"local when this is the only instance"
+		e.report.note(slog.LevelWarn, "periodic",
+			fmt.Sprintf("the periodic tasks of %s are not scheduled: %s", file.path, t.off))
 		return t, nil
 	}
 	t.pauses, t.pauseRhythm = reg.pauses, reg.pauseRhythm
@@ -409,7 +412,8 @@ func (e *Environment) reloadTasks() error {
 func (e *Environment) checkTaskQueues(file *periodic.File) error {
 	for _, t := range file.Tasks {
 		if t.Queue != "" && e.home().embedded && e.lineOf(t.Queue) == nil {
-			return fmt.Errorf("task %s: the queue %s was not there at the start; start the environment again to have it made and worked on", t.Name, t.Queue)
+			return fmt.Errorf("task %s: the queue %s was not there at the start; start the environment again to have it made "+
+				"and worked on", t.Name, t.Queue)
 		}
 	}
 	return nil
@@ -440,8 +444,10 @@ func (e *Environment) taskEvents() periodic.Events {
 	return periodic.Events{
 		Fired: func(f periodic.Fired) {
 			counts.Fired(f)
-			note(slog.LevelInfo, f.Task, fmt.Sprintf("task %s is enqueued for %s, %s late", f.Task, f.ScheduledAt.Format(time.RFC3339), short(f.Lateness)),
-				slog.String("fire_id", f.ID), slog.String("queue", f.Queue), slog.String("message_id", f.MessageID), slog.Bool("resent", f.Resent))
+			note(slog.LevelInfo, f.Task,
+				fmt.Sprintf("task %s is enqueued for %s, %s late", f.Task, f.ScheduledAt.Format(time.RFC3339), short(f.Lateness)),
+				slog.String("fire_id", f.ID), slog.String("queue", f.Queue), slog.String("message_id", f.MessageID),
+				slog.Bool("resent", f.Resent))
 		},
 		Skipped: func(s periodic.Skipped) {
 			counts.Skipped(s)
@@ -449,17 +455,21 @@ func (e *Environment) taskEvents() periodic.Events {
 			if s.Reason == periodic.ReasonPaused || s.Reason == periodic.ReasonAlready {
 				level = slog.LevelDebug
 			}
-			note(level, s.Task, fmt.Sprintf("task %s: %d runs up to %s are left out: %s", s.Task, s.Count, s.To.Format(time.RFC3339), s.Reason), slog.String("reason", string(s.Reason)))
+			note(level, s.Task, fmt.Sprintf("task %s: %d runs up to %s are left out: %s", s.Task, s.Count,
+				s.To.Format(time.RFC3339), s.Reason), slog.String("reason", string(s.Reason)))
 		},
 		Failed: func(f periodic.Failed) {
 			counts.Failed(f)
-			note(slog.LevelWarn, f.Task, fmt.Sprintf("task %s: %v; again in %s", f.Task, f.Err, short(f.Retry)), slog.String("fire_id", f.ID))
+			note(slog.LevelWarn, f.Task, fmt.Sprintf("task %s: %v; again in %s", f.Task, f.Err, short(f.Retry)),
+				slog.String("fire_id", f.ID))
 		},
 		Reloaded: func(r periodic.Reloaded) {
-			note(slog.LevelInfo, "", fmt.Sprintf("%d periodic tasks: %d new, %d gone, %d changed", r.Tasks, r.Added, r.Removed, r.Changed))
+			note(slog.LevelInfo, "",
+				fmt.Sprintf("%d periodic tasks: %d new, %d gone, %d changed", r.Tasks, r.Added, r.Removed, r.Changed))
 		},
 		ClockStepped: func(c periodic.ClockStepped) {
-			note(slog.LevelWarn, "", fmt.Sprintf("the clock was set, or the machine stood still: %s", c.By.Round(time.Millisecond)))
+			note(slog.LevelWarn, "",
+				fmt.Sprintf("the clock was set, or the machine stood still: %s", c.By.Round(time.Millisecond)))
 		},
 		Held: func(h periodic.Held) {
 			verb := "goes on"

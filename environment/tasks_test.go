@@ -45,7 +45,9 @@ cron:
   - {name: patient elsewhere, url: /elsewhere, schedule: "* * * * *", overlap: skip, queue: others}
   - {name: eager, url: /eager, schedule: "* * * * *"}
 `)
-	r := run(t, map[string]string{"cron": cron, "target": "http://127.0.0.1:1/"}, func(e *Environment) { e.wall = clock.now })
+	r := run(t, map[string]string{"cron": cron, "target": "http://127.0.0.1:1/"}, func(e *Environment) {
+		e.wall = clock.now
+	})
 	scheduler := r.cron.Load().scheduler
 	eventually(t, "a leader", func() bool { _, term := scheduler.Status(); return term > 0 })
 	for n := 1; n <= 3; n++ {
@@ -54,7 +56,8 @@ cron:
 			eventually(t, "a run of "+task, func() bool { return len(scheduler.History(task)) >= n })
 		}
 	}
-	for task, want := range map[string]periodic.Reason{"patient": periodic.ReasonOverlap, "patient elsewhere": periodic.ReasonOverlap, "eager": ""} {
+	for task, want := range map[string]periodic.Reason{"patient": periodic.ReasonOverlap,
+		"patient elsewhere": periodic.ReasonOverlap, "eager": ""} {
 		runs := scheduler.History(task)
 		if first := runs[len(runs)-1]; first.MessageID == "" || first.Skipped != "" {
 			t.Errorf("the first run of %s is %+v", task, first)
@@ -82,7 +85,8 @@ func TestTrustWithoutTasks(t *testing.T) {
 	defer app.Close()
 	cron := writeTasks(t, "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 1 1 *\"}\n")
 	schedules := run(t, map[string]string{"target": "http://127.0.0.1:1/", "cron": cron, "queue": "jobs"}, nil)
-	works := run(t, map[string]string{"target": app.URL, "queue-url": schedules.endpoint + "/000000000000/jobs", "periodic-trust": config.TrustRegistry}, nil)
+	works := run(t, map[string]string{"target": app.URL, "queue-url": schedules.endpoint + "/000000000000/jobs",
+		"periodic-trust": config.TrustRegistry}, nil)
 	if _, err := schedules.runTask(context.Background(), "tidy"); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,8 @@ func (e *Environment) taskOptions() *console.TaskOptions {
 	}
 	return &console.TaskOptions{
 		Any:    func() bool { return e.CronFile() != "" || e.cron.Load() != nil },
-		Status: e.tasksStatus, Run: e.runTask, Pause: e.pauseTask, Resume: e.resumeTask, History: e.taskHistory, Reload: e.Reload,
+		Status: e.tasksStatus, Run: e.runTask, Pause: e.pauseTask, Resume: e.resumeTask, History: e.taskHistory,
+		Reload: e.Reload,
 	}
 }
 
@@ -75,7 +76,8 @@ func shownTask(t *periodic.Task) console.Task {
 	return console.Task{
 		Name: t.Name, URL: t.URL, Schedule: t.Schedule.String(), Words: t.Schedule.Words(), Zone: t.Schedule.Zone().String(),
 		Next: t.Schedule.Upcoming(time.Now(), 5), Queue: t.Queue,
-		Overlap: orWord(string(t.Overlap), string(periodic.Allow)), Missed: orWord(string(t.Missed), string(periodic.MissedOne)),
+		Overlap: orWord(string(t.Overlap), string(periodic.Allow)),
+		Missed:  orWord(string(t.Missed), string(periodic.MissedOne)),
 	}
 }
 
@@ -91,7 +93,8 @@ func (t *tasks) leaderStatus() console.Leader {
 		return console.Leader{Leading: true, Local: true}
 	}
 	l := t.elector.Status()
-	out := console.Leader{Leading: l.Term > 0, Term: max(l.Term, l.LeaderTerm), Holder: l.Leader, AgeSeconds: l.Age.Seconds()}
+	out := console.Leader{Leading: l.Term > 0, Term: max(l.Term, l.LeaderTerm), Holder: l.Leader,
+		AgeSeconds: l.Age.Seconds()}
 	if l.Err != nil {
 		out.Error = l.Err.Error()
 	}
@@ -100,8 +103,9 @@ func (t *tasks) leaderStatus() console.Leader {
 
 func taskRun(r periodic.Run) console.TaskRun {
 	run := console.TaskRun{
-		Task: r.Task, FireID: r.ID, Manual: r.Manual, ScheduledAt: r.ScheduledAt, EnqueuedAt: r.EnqueuedAt, LatenessMS: r.Lateness.Milliseconds(),
-		Skipped: string(r.Skipped), MessageID: r.MessageID, Resent: r.Resent, Attempts: r.Attempts,
+		Task: r.Task, FireID: r.ID, Manual: r.Manual, ScheduledAt: r.ScheduledAt, EnqueuedAt: r.EnqueuedAt,
+		LatenessMS: r.Lateness.Milliseconds(),
+		Skipped:    string(r.Skipped), MessageID: r.MessageID, Resent: r.Resent, Attempts: r.Attempts,
 		Status: r.Status, Reason: r.Reason, DurationMS: r.Duration.Milliseconds(), FinishedAt: r.FinishedAt,
 	}
 	if r.Attempts > 0 {
@@ -131,7 +135,8 @@ func (e *Environment) runTask(ctx context.Context, name string) (console.TaskRun
 	if err != nil {
 		return console.TaskRun{}, err
 	}
-	return console.TaskRun{Task: f.Task, FireID: f.ID, Manual: true, ScheduledAt: f.ScheduledAt, EnqueuedAt: time.Now(), MessageID: sent.ID}, nil
+	return console.TaskRun{Task: f.Task, FireID: f.ID, Manual: true, ScheduledAt: f.ScheduledAt, EnqueuedAt: time.Now(),
+		MessageID: sent.ID}, nil
 }
 
 // pauseTask pauses a task on every instance that shares the registry, where the

@@ -19,7 +19,8 @@ func (e *Environment) tuning(l *line) worker.Tuning {
 	s, set := e.inForce(), l.settings()
 	return worker.Tuning{
 		Concurrency: set.Concurrency, ErrorVisibilityTimeout: set.ErrorVisibilityTimeout,
-		Backoff:           worker.Backoff{Min: s.BackoffMin, Max: s.BackoffMax, Doublings: s.BackoffDoublings, Jitter: float64(s.BackoffJitter) / 100},
+		Backoff: worker.Backoff{Min: s.BackoffMin, Max: s.BackoffMax, Doublings: s.BackoffDoublings,
+			Jitter: float64(s.BackoffJitter) / 100},
 		RespectRetryAfter: s.RespectRetryAfter, Retention: set.RetentionPeriod,
 	}
 }
@@ -29,7 +30,8 @@ func (e *Environment) tuning(l *line) worker.Tuning {
 // those that are there go on as they are.
 func (e *Environment) tune(c config.Change, newCopies bool) {
 	if len(c.Later) > 0 {
-		e.report.note(slog.LevelWarn, "config", "these settings changed, and take effect when tendril is started again: "+strings.Join(c.Later, ", "))
+		e.report.note(slog.LevelWarn, "config",
+			"these settings changed, and take effect when tendril is started again: "+strings.Join(c.Later, ", "))
 	}
 	if len(c.Live) == 0 {
 		return

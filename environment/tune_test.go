@@ -46,11 +46,13 @@ func TestConnectionsWaitWhereTheyAreSharedOut(t *testing.T) {
 		if c.live {
 			want = 9
 		}
-		if slices.Contains(done.Settings, connections) != c.live || slices.Contains(done.Later, connections) == c.live || !slices.Contains(done.Settings, "deadline") {
+		if slices.Contains(done.Settings, connections) != c.live || slices.Contains(done.Later, connections) == c.live ||
+			!slices.Contains(done.Settings, "deadline") {
 			t.Errorf("%v: in force %q, later %q", c.flags, done.Settings, done.Later)
 		}
 		if s := r.inForce(); s.HTTPConnections != want || s.Queues[0].Concurrency != want || s.Deadline != 33*time.Second {
-			t.Errorf("%v: %d and %d connections are in force, want %d", c.flags, s.HTTPConnections, s.Queues[0].Concurrency, want)
+			t.Errorf("%v: %d and %d connections are in force, want %d", c.flags, s.HTTPConnections, s.Queues[0].Concurrency,
+				want)
 		}
 		if err := r.end(); err != nil {
 			t.Errorf("%v: the end: %v", c.flags, err)

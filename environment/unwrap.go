@@ -55,11 +55,14 @@ func (c *courier) fetchBy(now time.Time) time.Time {
 // unwrap takes a message out of what carries it, which has to be over by a time.
 // failed says why it cannot be had; then nothing is delivered, for the body is not
 // what was sent.
-func (c *courier) unwrap(ctx context.Context, m *queue.Message, by time.Time) (inner *queue.Message, failed *queue.Result) {
+func (c *courier) unwrap(ctx context.Context, m *queue.Message, by time.Time) (inner *queue.Message,
+	failed *queue.Result) {
 	if c.viaSNS {
 		unwrapped, kind := envelope.SNS(m)
 		if kind == envelope.Confirmation {
-			c.e.report.note(slog.LevelWarn, "worker", fmt.Sprintf("message %s asks to confirm a subscription of SNS; tendril visits no address that a message names: confirm it in the console of SNS", m.ID),
+			c.e.report.note(slog.LevelWarn, "worker",
+				fmt.Sprintf("message %s asks to confirm a subscription of SNS; tendril visits no address that a message names: "+
+					"confirm it in the console of SNS", m.ID),
 				slog.String("message_id", m.ID))
 		}
 		m = &unwrapped
@@ -83,7 +86,8 @@ func (c *courier) unwrap(ctx context.Context, m *queue.Message, by time.Time) (i
 // mayComeLater reports whether an error is about S3, or the way to it, rather than
 // about the object.
 func mayComeLater(err error) bool {
-	return errors.Is(err, queue.ErrUnreachable) || errors.Is(err, queue.ErrThrottled) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, queue.ErrUnreachable) || errors.Is(err, queue.ErrThrottled) ||
+		errors.Is(err, context.DeadlineExceeded)
 }
 
 // later is the outcome where S3 did not answer, after a time, which is no fault of
@@ -92,9 +96,11 @@ func mayComeLater(err error) bool {
 func (c *courier) later(m *queue.Message, err error, took time.Duration, stopping bool) *queue.Result {
 	again := max(fetchPause, 2*took)
 	if !stopping {
-		c.e.report.postponed(m.ID, fmt.Sprintf("message %s waits for its payload, and is tried again in %s: %v", m.ID, short(again), err))
+		c.e.report.postponed(m.ID,
+			fmt.Sprintf("message %s waits for its payload, and is tried again in %s: %v", m.ID, short(again), err))
 	}
-	return &queue.Result{Outcome: queue.Postponed, Reason: "its payload in S3 cannot be had for now", Err: err, RetryAfter: again}
+	return &queue.Result{Outcome: queue.Postponed, Reason: "its payload in S3 cannot be had for now", Err: err,
+		RetryAfter: again}
 }
 
 // postponed tells of a message that was not tried, unless there are too many.
@@ -104,6 +110,7 @@ func (r *report) postponed(id, sentence string) {
 		r.leftOut([]leftOut{{lineKind{"worker", queue.Postponed.String()}, before}})
 	}
 	if ok {
-		r.note(slog.LevelWarn, "worker", sentence, slog.String("message_id", id), slog.String("outcome", queue.Postponed.String()))
+		r.note(slog.LevelWarn, "worker", sentence, slog.String("message_id", id),
+			slog.String("outcome", queue.Postponed.String()))
 	}
 }

@@ -88,7 +88,8 @@ func TestGroupsBehindWhatIsNotHandedOver(t *testing.T) {
 		bodies, wants []string // why each is not done; "" for done
 	}{
 		{"in a group", true, []string{"g/->none", "g/2", "h/3", "g/4"}, []string{"3"}, []string{gone, behind, "", behind}},
-		{"in the middle", true, []string{"g/1", "h/->have", "g/->none", "g/4", "h/5"}, []string{"1", "had", "5"}, []string{"", "", gone, behind, ""}},
+		{"in the middle", true, []string{"g/1", "h/->have", "g/->none", "g/4", "h/5"}, []string{"1", "had", "5"},
+			[]string{"", "", gone, behind, ""}},
 		{"nothing is left", true, []string{"g/->none", "g/->have"}, nil, []string{gone, behind}},
 		{"names of tenants", false, []string{"g/->none", "g/2"}, []string{"2"}, []string{gone, ""}},
 		{"no groups", false, []string{"->none", "2"}, []string{"2"}, []string{gone, ""}},
@@ -103,7 +104,8 @@ func TestGroupsBehindWhatIsNotHandedOver(t *testing.T) {
 		var reasons []string
 		for i, r := range (batchCourier{c}).DeliverBatch(t.Context(), letters(tt.given...)) {
 			reasons = append(reasons, r.Reason)
-			if want := r.Reason == ""; (r.Outcome == queue.Done) != want || r.Outcome != queue.Done && r.Outcome != queue.Failed {
+			if want := r.Reason == ""; (r.Outcome == queue.Done) != want || r.Outcome != queue.Done &&
+				r.Outcome != queue.Failed {
 				t.Errorf("%s: %s ended %v: %s", tt.name, tt.given[i], r.Outcome, r.Reason)
 			}
 		}
@@ -129,14 +131,16 @@ func TestPayloadsOfAnS3ThatHangs(t *testing.T) {
 		{"0s", []string{"->hangs", "->hangs", "2", "->hangs"}, fetchLimit, 2 * fetchLimit},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, d := openerOf(t, map[string]string{"deadline": tt.deadline}, fetch(func(ctx context.Context, _ string) ([]byte, error) {
-				<-ctx.Done()
-				return nil, &queue.Error{Code: queue.CodeUnreachable, Err: ctx.Err()}
-			}))
+			c, d := openerOf(t, map[string]string{"deadline": tt.deadline},
+				fetch(func(ctx context.Context, _ string) ([]byte, error) {
+					<-ctx.Done()
+					return nil, &queue.Error{Code: queue.CodeUnreachable, Err: ctx.Err()}
+				}))
 			begin := time.Now()
 			results := (batchCourier{c}).DeliverBatch(t.Context(), letters(tt.given...))
 			if took := time.Since(begin); took != tt.want || results[0].RetryAfter != tt.again {
-				t.Errorf("with a deadline of %s it took %s, and is tried again after %s; want %s and %s", tt.deadline, took, results[0].RetryAfter, tt.want, tt.again)
+				t.Errorf("with a deadline of %s it took %s, and is tried again after %s; want %s and %s", tt.deadline, took,
+					results[0].RetryAfter, tt.want, tt.again)
 			}
 			for i, r := range results {
 				want := queue.Postponed
@@ -196,11 +200,15 @@ func TestWhoseFaultAPayloadIs(t *testing.T) {
 			t.Errorf("%v: %+v, handed over %v", tt.err, r, d.bodies)
 		}
 		// The worker tells of failures.
-		if told := strings.Contains(log.String(), "waits for its payload") && strings.Contains(log.String(), tt.err.Error()); told != (tt.want == queue.Postponed) {
+		if told := strings.Contains(log.String(), "waits for its payload") &&
+			strings.Contains(log.String(), tt.err.Error()); told != (tt.want == queue.Postponed) {
 			t.Errorf("%v: the log is %q", tt.err, log)
 		}
 	}
-	c, _ := openerOf(t, map[string]string{}, fetch(func(context.Context, string) ([]byte, error) { t.Error("asked"); return nil, nil }))
+	c, _ := openerOf(t, map[string]string{}, fetch(func(context.Context, string) ([]byte, error) {
+		t.Error("asked")
+		return nil, nil
+	}))
 	broken := letter("->k")
 	broken.Body = "no pointer"
 	if r := c.Deliver(t.Context(), broken); r.Outcome != queue.Failed || !errors.Is(r.Err, envelope.ErrNoPointer) {
@@ -242,7 +250,9 @@ func TestPayloadsOverTheWire(t *testing.T) {
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}, "no whole answer"},
-		{"unavailable", "0s", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, "Service Unavailable"},
+		{"unavailable", "0s", func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}, "Service Unavailable"},
 	} {
 		server := httptest.NewServer(tt.answer)
 		t.Setenv("AWS_ENDPOINT_URL_S3", server.URL)

@@ -113,7 +113,8 @@ func (e *Environment) validateTargets() (problems []error) {
 		if q.ToFunction() || q.Target == "" {
 			continue
 		}
-		way, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: q.Target, Path: q.HTTPPath, MimeType: q.MimeType, QueueName: q.Name, SuccessCodes: codes, Version: e.Version})
+		way, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: q.Target, Path: q.HTTPPath, MimeType: q.MimeType,
+			QueueName: q.Name, SuccessCodes: codes, Version: e.Version})
 		if err != nil {
 			problems = append(problems, fmt.Errorf("the app's address: %w", err))
 			continue
@@ -138,7 +139,8 @@ func (e *Environment) validatePaths() (problems []error) {
 	if e.s.PIDFile != "" {
 		dir := filepath.Dir(e.s.PIDFile)
 		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			problems = append(problems, fmt.Errorf("pid-file %s: there is no folder %s: choose a path in a folder that exists", e.s.PIDFile, dir))
+			problems = append(problems,
+				fmt.Errorf("pid-file %s: there is no folder %s: choose a path in a folder that exists", e.s.PIDFile, dir))
 		} else {
 			problems = append(problems, creatable("pid-file", dir))
 		}
@@ -165,7 +167,8 @@ func creatable(option, dir string) error {
 			err = syscall.Access(at, writeAndSearch)
 		}
 		if err != nil {
-			return fmt.Errorf("%s %s cannot be used: %s: %w; choose a folder that may be written to with --%s", option, dir, at, withoutPath(err), option)
+			return fmt.Errorf("%s %s cannot be used: %s: %w; choose a folder that may be written to with --%s", option, dir,
+				at, withoutPath(err), option)
 		}
 		return nil
 	}
@@ -199,10 +202,13 @@ func (e *Environment) validateTasks() error {
 		switch embedded := first.Backend == config.BackendEmbedded; {
 		case t.Queue == "":
 		case named >= 0 && (e.s.Queues[named].Backend == config.BackendEmbedded) != embedded:
-			err = errors.Join(err, fmt.Errorf("%w: task %s cannot go to %s: runs are accounted for where the first queue %s lives, and only one of the two is embedded; name the other one first, or another queue for the task",
-				ErrSettings, t.Name, t.Queue, first.Name))
+			err = errors.Join(err,
+				fmt.Errorf("%w: task %s cannot go to %s: runs are accounted for where the first queue %s lives, and only one of "+
+					"the two is embedded; name the other one first, or another queue for the task",
+					ErrSettings, t.Name, t.Queue, first.Name))
 		case named < 0 && embedded && strings.Contains(t.Queue, ":"):
-			err = errors.Join(err, fmt.Errorf("%w: task %s: on the embedded backend a queue has a name alone, not %s", ErrSettings, t.Name, t.Queue))
+			err = errors.Join(err,
+				fmt.Errorf("%w: task %s: on the embedded backend a queue has a name alone, not %s", ErrSettings, t.Name, t.Queue))
 		}
 	}
 	return err

@@ -44,12 +44,14 @@ func TestThrottledIsSaidNowAndThen(t *testing.T) {
 func TestLimitsAreNamed(t *testing.T) {
 	t.Parallel()
 	for reason, want := range map[string]string{
-		"rate": "are kept back by the limit of rate", "breaker": "are kept back by the breaker", "limit": "are kept back by the limits", "": "are kept back by the limits",
+		"rate": "are kept back by the limit of rate", "breaker": "are kept back by the breaker",
+		"limit": "are kept back by the limits", "": "are kept back by the limits",
 	} {
 		e, out := spoken()
 		e.limited("jobs", worker.Limited{Reason: reason})
 		e.limited("jobs", worker.Limited{Reason: reason, Over: true, For: time.Second})
-		if was := strings.Replace(want, "are", "were", 1) + " for 1s\""; !strings.Contains(out.String(), want+"\"") || !strings.Contains(out.String(), was) {
+		if was := strings.Replace(want, "are", "were", 1) + " for 1s\""; !strings.Contains(out.String(), want+"\"") ||
+			!strings.Contains(out.String(), was) {
 			t.Errorf("%q: %s", reason, out)
 		}
 	}
@@ -88,7 +90,8 @@ func TestMessagesOfTheSDK(t *testing.T) {
 	if err := json.Unmarshal(log.Bytes(), &line); err != nil {
 		t.Fatalf("%v: %s", err, log.String())
 	}
-	if line["msg"] != "AWS SDK message" || line["level"] != "WARN" || line["component"] != "aws" || line["text"] != "failed to close" {
+	if line["msg"] != "AWS SDK message" || line["level"] != "WARN" || line["component"] != "aws" ||
+		line["text"] != "failed to close" {
 		t.Errorf("logged %v", line)
 	}
 	person := &report{log: slog.New(slog.NewJSONHandler(io.Discard, nil)), text: true, out: &terminal}

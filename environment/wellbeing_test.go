@@ -85,7 +85,8 @@ func TestObserved(t *testing.T) {
 // TestAProcessGivenUpIsTriedAgain: and the health says how often.
 func TestAProcessGivenUpIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	s, err := supervisor.New([]supervisor.Process{{Name: "mailer", Shell: "exit 7"}}, &supervisor.Options{RestartLimit: -1, KeepTrying: true, RetryAfter: retryGivenUp})
+	s, err := supervisor.New([]supervisor.Process{{Name: "mailer", Shell: "exit 7"}},
+		&supervisor.Options{RestartLimit: -1, KeepTrying: true, RetryAfter: retryGivenUp})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,9 +136,11 @@ func TestDeploymentHealth(t *testing.T) {
 			health.Operation{Name: "application deployment", Since: now, Limit: time.Hour}, health.Deployment{}},
 		{"done", &console.Deployment{State: console.DeployDone, To: "version 2", Since: now, Ended: now.Add(time.Minute)},
 			health.Operation{}, health.Deployment{Version: "version 2", Ended: now.Add(time.Minute), Took: time.Minute}},
-		{"rolled back", &console.Deployment{State: console.DeployRolledBack, To: "version 2", Since: now, Ended: now, Error: "it ends"},
+		{"rolled back", &console.Deployment{State: console.DeployRolledBack, To: "version 2", Since: now, Ended: now,
+			Error: "it ends"},
 			health.Operation{}, health.Deployment{Version: "version 2", Ended: now, Failed: "it ends"}},
-		{"a hook failed after it served", &console.Deployment{State: console.DeployFailed, To: "version 2", Since: now, Ended: now, Error: "a hook"},
+		{"a hook failed after it served",
+			&console.Deployment{State: console.DeployFailed, To: "version 2", Since: now, Ended: now, Error: "a hook"},
 			health.Operation{}, health.Deployment{Version: "version 2", Ended: now}},
 	} {
 		if o, last := deploymentHealth(tt.d, time.Hour); o != tt.o || last != tt.last {
@@ -152,9 +155,12 @@ func TestHealthLevel(t *testing.T) {
 		before, now health.Status
 		want        slog.Level
 	}{
-		{health.Pending, health.Ok, slog.LevelInfo}, {health.Ok, health.Info, slog.LevelDebug}, {health.Info, health.Ok, slog.LevelDebug},
-		{health.Ok, health.Warning, slog.LevelWarn}, {health.Warning, health.Degraded, slog.LevelWarn}, {health.Degraded, health.Severe, slog.LevelError},
-		{health.Severe, health.Ok, slog.LevelInfo}, {health.Ok, health.NoData, slog.LevelWarn}, {health.Warning, health.Info, slog.LevelInfo},
+		{health.Pending, health.Ok, slog.LevelInfo}, {health.Ok, health.Info, slog.LevelDebug},
+		{health.Info, health.Ok, slog.LevelDebug},
+		{health.Ok, health.Warning, slog.LevelWarn}, {health.Warning, health.Degraded, slog.LevelWarn},
+		{health.Degraded, health.Severe, slog.LevelError},
+		{health.Severe, health.Ok, slog.LevelInfo}, {health.Ok, health.NoData, slog.LevelWarn},
+		{health.Warning, health.Info, slog.LevelInfo},
 	} {
 		if got := healthLevel(tt.before, tt.now); got != tt.want {
 			t.Errorf("%s to %s: %s, want %s", tt.before, tt.now, got, tt.want)
@@ -168,9 +174,12 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 	t.Parallel()
 	var status atomic.Int32
 	status.Store(http.StatusOK)
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(int(status.Load())) }))
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(int(status.Load()))
+	}))
 	t.Cleanup(app.Close)
-	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "100", "error-visibility-timeout": "0"}, func(e *Environment) {
+	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "100",
+		"error-visibility-timeout": "0"}, func(e *Environment) {
 		e.well.host = health.NewHost("") // its disk and processors are not what is tried
 	})
 	get := func(path string) (int, string) {
@@ -206,10 +215,12 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 	if err := r.pause("", "a look"); err != nil {
 		t.Fatal(err)
 	}
-	if in := r.gatherHealth(time.Now()); !in.Paused || in.Queue.Failed != "" || !in.App.Checked || !in.App.Ready || !in.App.WasReady || !in.Queue.Known {
+	if in := r.gatherHealth(time.Now()); !in.Paused || in.Queue.Failed != "" || !in.App.Checked || !in.App.Ready ||
+		!in.App.WasReady || !in.Queue.Known {
 		t.Errorf("paused: %+v", in)
 	}
-	if in, _ := r.instanceGauge().Read(t.Context()); in.Hold != "receiving is paused" || in.Slots != 50 || !in.Backlog.Known || !in.OldestAge.Known || !in.Busy.Known {
+	if in, _ := r.instanceGauge().Read(t.Context()); in.Hold != "receiving is paused" || in.Slots != 50 ||
+		!in.Backlog.Known || !in.OldestAge.Known || !in.Busy.Known {
 		t.Errorf("the load while paused: %+v", in)
 	}
 	if err := r.resume(""); err != nil {
@@ -226,12 +237,14 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "a dozen failures", func() bool { return r.well.window.Requests(time.Now()).Server >= 12 })
-	if code, got := get("/api/v1/health"); code != http.StatusOK || !strings.Contains(got, `"status":"Severe"`) || !strings.Contains(got, ") are failing with HTTP 5xx.") {
+	if code, got := get("/api/v1/health"); code != http.StatusOK || !strings.Contains(got, `"status":"Severe"`) ||
+		!strings.Contains(got, ") are failing with HTTP 5xx.") {
 		t.Errorf("the health is %d %s", code, got)
 	}
 	status.Store(http.StatusOK)
 	eventually(t, "the message done", func() bool { l, _ := r.broker.Ledger("jobs"); return l.Live == 0 })
-	if code, got := get("/api/v1/health"); code != http.StatusOK || !json.Valid([]byte(got)) || !strings.Contains(got, `"color"`) {
+	if code, got := get("/api/v1/health"); code != http.StatusOK || !json.Valid([]byte(got)) ||
+		!strings.Contains(got, `"color"`) {
 		t.Errorf("the health is %d %s", code, got)
 	}
 	if err := r.end(); err != nil {
@@ -249,7 +262,8 @@ func TestSharedQueueFails(t *testing.T) {
 	shared := health.Inputs{Poll: health.Poll{Reached: true}}
 	trouble.tell(&shared, "jobs", false)
 	got := withQueue(nil, queue, health.Ready(shared, now))
-	if shared.Poll.Error != "jobs: no route" || len(got) != 1 || !got[0].OK || !strings.Contains(got[0].Detail, "it is shared") {
+	if shared.Poll.Error != "jobs: no route" || len(got) != 1 || !got[0].OK ||
+		!strings.Contains(got[0].Detail, "it is shared") {
 		t.Errorf("a shared one: %+v, %+v", shared.Poll, got)
 	}
 	own := health.Inputs{Poll: health.Poll{Reached: true}}

@@ -83,7 +83,8 @@ func TestLetters(t *testing.T) {
 	testpeer.Program(t, "node")
 	out := t.TempDir()
 	_, port, _ := runBundle(t, "letters", "LETTERS_DIR="+out, "LETTERS_FROM=Letters <letters@example.com>")
-	http, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: fmt.Sprintf("http://127.0.0.1:%d/letters", port), QueueName: "letters"})
+	http, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: fmt.Sprintf("http://127.0.0.1:%d/letters", port),
+		QueueName: "letters"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,8 @@ func TestLetters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "From: Letters <letters@example.com>\nTo: ada@example.com\nSubject: The engine\n\nIt weaves algebraic patterns.\n"; string(letter) != want {
+	if want := "From: Letters <letters@example.com>\nTo: ada@example.com\nSubject: The engine\n\n" +
+		"It weaves algebraic patterns.\n"; string(letter) != want {
 		t.Errorf("got %q, want %q", letter, want)
 	}
 	if files, _ := filepath.Glob(filepath.Join(out, "*")); len(files) != 1 {

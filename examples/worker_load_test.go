@@ -26,7 +26,8 @@ func TestReportsUnderAWorker(t *testing.T) {
 	testpeer.Program(t, "python3")
 	out := t.TempDir()
 	app, port, ended := runBundle(t, "reports", "REPORTS_DIR="+out)
-	http, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: fmt.Sprintf("http://127.0.0.1:%d/", port), QueueName: "orders"})
+	http, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: fmt.Sprintf("http://127.0.0.1:%d/", port),
+		QueueName: "orders"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,8 @@ func TestReportsUnderAWorker(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 50 {
 			all.Go(func() {
-				m := queue.Message{ID: fmt.Sprintf("order-%d", i), ReceiveCount: attempt, Body: `{"customer":"Ada","lines":[{"article":"gear","count":2,"cents":4500}]}`}
+				m := queue.Message{ID: fmt.Sprintf("order-%d", i), ReceiveCount: attempt,
+					Body: `{"customer":"Ada","lines":[{"article":"gear","count":2,"cents":4500}]}`}
 				if r := http.Deliver(t.Context(), &m); r.Outcome != queue.Done {
 					t.Errorf("%s, attempt %d: %s, %s", m.ID, attempt, r.Outcome, r.Reason)
 				}
@@ -68,7 +70,8 @@ func TestReportsUnderAWorker(t *testing.T) {
 
 // runBundle runs the app of a folder until the test ends, and returns when it
 // is ready. ended gets how the app ends.
-func runBundle(t *testing.T, dir string, env ...string) (app *supervisor.Supervisor, port int, ended <-chan supervisor.Exit) {
+func runBundle(t *testing.T, dir string, env ...string) (app *supervisor.Supervisor, port int,
+	ended <-chan supervisor.Exit) {
 	t.Helper()
 	b, err := bundle.Open(dir)
 	if err != nil {
@@ -87,7 +90,8 @@ func runBundle(t *testing.T, dir string, env ...string) (app *supervisor.Supervi
 			Exited: func(e supervisor.Exited) { exits <- e.Exit },
 		},
 	}
-	app, port = startOnFreePort(t, opts, supervisor.Process{Name: web.Name, Shell: web.Command, Dir: b.Dir, Env: append(os.Environ(), env...)})
+	app, port = startOnFreePort(t, opts,
+		supervisor.Process{Name: web.Name, Shell: web.Command, Dir: b.Dir, Env: append(os.Environ(), env...)})
 	select {
 	case <-ready:
 	case <-app.Failed():

@@ -69,7 +69,8 @@ func TestCountOutsideOfGroups(t *testing.T) {
 	t.Parallel()
 	var told []string
 	m := NewMember(Options{Events: Events{NotAMember: func(err error) { told = append(told, err.Error()) }}})
-	slow, none := errors.New("no answer"), notAMember{&queue.Error{Code: queue.CodeResourceNotFound, Message: "in no group"}}
+	slow, none := errors.New("no answer"),
+		notAMember{&queue.Error{Code: queue.CodeResourceNotFound, Message: "in no group"}}
 	m.learn(identity{}, slow)
 	if n, err := m.Count(t.Context()); n != 0 || !errors.Is(err, slow) || m.settled() || m.Problem() != "no answer" {
 		t.Errorf("without an answer: %d, %v, settled %t", n, err, m.settled())

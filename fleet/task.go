@@ -25,7 +25,8 @@ func InTask() bool { return os.Getenv(agentVariable) != "" }
 // scale-in or a deployment while long work runs. Call end when the work is over: it takes the
 // protection away, and waits for that no longer than its context. The error says that the agent's
 // address is not valid.
-func ProtectTask(work func() autoscale.Work, timing Timing, events autoscale.Events) (end func(context.Context), err error) {
+func ProtectTask(work func() autoscale.Work, timing Timing, events autoscale.Events) (end func(context.Context),
+	err error) {
 	task, err := aws.NewTask(os.Getenv(agentVariable))
 	if err != nil {
 		return nil, fmt.Errorf("protecting this task: %w", err)

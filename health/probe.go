@@ -49,7 +49,8 @@ func Ready(in Inputs, now time.Time) Probe {
 	case !in.Poll.Reached:
 		p.add("queue", false, true, in.Poll.Error, "no receive was answered yet")
 	case !in.Poll.FailingSince.IsZero() && now.Sub(in.Poll.FailingSince) >= stale:
-		reason := fmt.Sprintf("the queue has not answered for %s; it is shared, so that this instance stays in use", ago(now.Sub(in.Poll.FailingSince)))
+		reason := fmt.Sprintf("the queue has not answered for %s; it is shared, so that this instance stays in use",
+			ago(now.Sub(in.Poll.FailingSince)))
 		p.add("queue", false, false, reason, "")
 	default:
 		p.add("queue", true, true, "", "")

@@ -27,8 +27,10 @@ type rule struct {
 func rules() []rule {
 	return []rule{
 		{"app", appRule}, {"processes", processRule}, {"operation", operationRule}, {"deployment", deploymentRule},
-		{"server errors", serverErrorRule}, {"client errors", clientErrorRule}, {"unreached", unreachedRule}, {"unsent", unsentRule}, {"latency", latencyRule},
-		{"age", ageRule}, {"backlog", backlogRule}, {"dead letters", deadLetterRule}, {"expired", expiredRule}, {"store", storeRule},
+		{"server errors", serverErrorRule}, {"client errors", clientErrorRule}, {"unreached", unreachedRule},
+		{"unsent", unsentRule}, {"latency", latencyRule},
+		{"age", ageRule}, {"backlog", backlogRule}, {"dead letters", deadLetterRule}, {"expired", expiredRule},
+		{"store", storeRule},
 		{"poll", pollRule}, {"leader", leaderRule},
 		{"cpu", cpuRule}, {"memory", memoryRule}, {"disk", diskRule},
 		{"stop", stopRule},
@@ -84,8 +86,10 @@ func Judge(in Inputs, now time.Time) Report {
 	if age := now.Sub(in.Taken); !in.Taken.IsZero() && age > stale {
 		return report(NoData, "No data. Last seen "+ago(age)+" ago.")
 	}
-	if in.App.Checked && !in.App.WasReady && !in.App.Ready && !in.givenUp() && now.Sub(in.Started) < cmp.Or(in.StartLimit, startLimit) {
-		return report(Pending, fmt.Sprintf("Performing initialization (running for %s).%s", ago(now.Sub(in.Started)), because(in.App.Reason)))
+	if in.App.Checked && !in.App.WasReady && !in.App.Ready && !in.givenUp() &&
+		now.Sub(in.Started) < cmp.Or(in.StartLimit, startLimit) {
+		return report(Pending,
+			fmt.Sprintf("Performing initialization (running for %s).%s", ago(now.Sub(in.Started)), because(in.App.Reason)))
 	}
 	var found []finding
 	for _, r := range rules() {

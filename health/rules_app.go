@@ -25,7 +25,9 @@ func appRule(in *Inputs, now time.Time) []finding {
 		status = Severe
 	}
 	reason := because(a.Reason)
-	if slices.ContainsFunc(a.Processes, func(p Process) bool { return p.GivenUp && strings.HasPrefix(a.Reason, p.Name+" ") }) {
+	if slices.ContainsFunc(a.Processes, func(p Process) bool {
+		return p.GivenUp && strings.HasPrefix(a.Reason, p.Name+" ")
+	}) {
 		reason = "" // processRule tells it
 	}
 	return fact(status, "The app has not been ready for %s, and gets no messages.%s", ago(now.Sub(a.Since)), reason)
@@ -72,7 +74,8 @@ func deploymentRule(in *Inputs, now time.Time) []finding {
 		return nil
 	case d.Failed != "":
 		// It stays until another deployment has gone well.
-		return fact(Warning, "The deployment of %s failed %s ago, and the version before it runs.%s", d.Version, ago(since), because(d.Failed))
+		return fact(Warning, "The deployment of %s failed %s ago, and the version before it runs.%s", d.Version, ago(since),
+			because(d.Failed))
 	case since < recent:
 		return fact(Ok, "The deployment of %s was completed %s ago and took %s.", d.Version, ago(since), ago(d.Took))
 	}
@@ -101,7 +104,8 @@ func share(in *Inputs, failed int64, words string, levels ...level) []finding {
 		} else {
 			status = Warning
 		}
-		return fact(status, "%.1f %% of the deliveries (%d of %d) %s. There were too few in the last 5 minutes for more than that.", percent, failed, total, words)
+		return fact(status, "%.1f %% of the deliveries (%d of %d) %s. There were too few in the last 5 minutes for more "+
+			"than that.", percent, failed, total, words)
 	}
 	return fact(status, "%.1f %% of the deliveries (%d of %d) %s.", percent, failed, total, words)
 }
@@ -136,13 +140,15 @@ func clientErrorRule(in *Inputs, _ time.Time) []finding {
 }
 
 func unreachedRule(in *Inputs, _ time.Time) []finding {
-	return share(in, in.Requests.Unreached, "did not reach the app", level{5, Warning}, level{25, Degraded}, level{60, Severe})
+	return share(in, in.Requests.Unreached, "did not reach the app", level{5, Warning}, level{25, Degraded},
+		level{60, Severe})
 }
 
 // unsentRule is the mildest: neither the app nor the way to it is at fault, and
 // whoever may send could send more of the kind.
 func unsentRule(in *Inputs, _ time.Time) []finding {
-	return share(in, in.Requests.Unsent, "failed before they were sent, such as for a task path that is refused; the log says why", level{10, Warning})
+	return share(in, in.Requests.Unsent,
+		"failed before they were sent, such as for a task path that is refused; the log says why", level{10, Warning})
 }
 
 func latencyRule(in *Inputs, _ time.Time) []finding {
@@ -150,7 +156,8 @@ func latencyRule(in *Inputs, _ time.Time) []finding {
 	if r.Limit <= 0 || r.Total() < fewRequests || r.Percentiles.P95 < r.Limit*8/10 {
 		return nil
 	}
-	return at(Warning, "One in twenty deliveries takes %s or longer, and %s is the limit.", brief(r.Percentiles.P95), brief(r.Limit))
+	return at(Warning, "One in twenty deliveries takes %s or longer, and %s is the limit.", brief(r.Percentiles.P95),
+		brief(r.Limit))
 }
 
 // brief writes a duration with three digits.

@@ -10,7 +10,8 @@ func cpuRule(in *Inputs, _ time.Time) []finding {
 	status := reach(h.CPU.Value, level{95, Info})
 	// A worker that is busy uses it; with others waiting for it, it is short.
 	if status != "" && h.Load.Known && h.CPUs > 0 && h.Load.Value >= 3*float64(h.CPUs) {
-		return at(Warning, "%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value, count(int64(h.CPUs), "processor"))
+		return at(Warning, "%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value,
+			count(int64(h.CPUs), "processor"))
 	}
 	return at(status, "%.0f %% of CPU is in use.", h.CPU.Value)
 }

@@ -36,7 +36,8 @@ func deadLetterRule(in *Inputs, now time.Time) []finding {
 		return nil
 	}
 	if q.NewDeadLetters > 0 {
-		return fact(Warning, "%s in the dead-letter queue, %d of them from the last 5 minutes%s.", count(q.DeadLetters, "message"), q.NewDeadLetters, in.read(now))
+		return fact(Warning, "%s in the dead-letter queue, %d of them from the last 5 minutes%s.",
+			count(q.DeadLetters, "message"), q.NewDeadLetters, in.read(now))
 	}
 	return fact(Info, "%s in the dead-letter queue%s.", count(q.DeadLetters, "message"), in.read(now))
 }
@@ -47,7 +48,8 @@ func expiredRule(in *Inputs, _ time.Time) []finding {
 	if in.Queue.Expired == 0 {
 		return nil
 	}
-	return fact(Warning, "%s deleted in the last 5 minutes because the retention period was over.", count(in.Queue.Expired, "message"))
+	return fact(Warning, "%s deleted in the last 5 minutes because the retention period was over.",
+		count(in.Queue.Expired, "message"))
 }
 
 // read says when the figures of the queue are from.
@@ -85,5 +87,6 @@ func leaderRule(in *Inputs, now time.Time) []finding {
 	}
 	without := now.Sub(l.Unknown)
 	status := reach(without.Seconds(), level{60, Warning}, level{600, Degraded})
-	return at(status, "For %s no instance is known to be in charge of %s.%s", ago(without), count(int64(l.Tasks), "periodic task"), because(l.Error))
+	return at(status, "For %s no instance is known to be in charge of %s.%s", ago(without),
+		count(int64(l.Tasks), "periodic task"), because(l.Error))
 }

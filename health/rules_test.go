@@ -19,7 +19,8 @@ func well() Inputs {
 		Requests: Requests{Success: 1000},
 		Queue:    Queue{Known: true},
 		Poll:     Poll{Reached: true},
-		Host:     Reading{CPU: known(40), Load: known(1), CPUs: 4, MemoryFree: known(4 << 30), Memory: 8 << 30, DiskFree: known(50 << 30), Disk: 100 << 30, Path: "/data"},
+		Host: Reading{CPU: known(40), Load: known(1), CPUs: 4, MemoryFree: known(4 << 30), Memory: 8 << 30,
+			DiskFree: known(50 << 30), Disk: 100 << 30, Path: "/data"},
 	}
 }
 
@@ -46,8 +47,15 @@ func TestRules(t *testing.T) {
 			in.App = App{Checked: true, Reason: "port 5000 refused"}
 			in.Started = before(12 * s)
 		}, Pending, "Performing initialization (running for 12 seconds). Port 5000 refused."},
-		{"a long start", func(in *Inputs) { in.App = App{Checked: true}; in.Started = before(10 * min) }, Severe, "The app has not become ready in 10 minutes."},
-		{"a start with its own limit", func(in *Inputs) { in.App = App{Checked: true}; in.Started = before(20 * min); in.StartLimit = h }, Pending, ""},
+		{"a long start", func(in *Inputs) {
+			in.App = App{Checked: true}
+			in.Started = before(10 * min)
+		}, Severe, "The app has not become ready in 10 minutes."},
+		{"a start with its own limit", func(in *Inputs) {
+			in.App = App{Checked: true}
+			in.Started = before(20 * min)
+			in.StartLimit = h
+		}, Pending, ""},
 		{"a start given up", func(in *Inputs) {
 			in.App = App{Checked: true, Processes: []Process{{Name: "web", GivenUp: true, LastExit: "exit status 1"}}}
 			in.Started = before(12 * s)
@@ -56,43 +64,78 @@ func TestRules(t *testing.T) {
 			in.App.Ready, in.App.Since, in.App.Reason = false, before(20*s), "web ended"
 			in.App.Processes = []Process{{Name: "clock", GivenUp: true}}
 		}, Severe, "and gets no messages. Web ended."},
-		{"not ready for a moment", func(in *Inputs) { in.App.Ready, in.App.Since = false, before(10*s) }, Warning, "has not been ready for 10 seconds"},
-		{"not ready", func(in *Inputs) { in.App.Ready, in.App.Since, in.App.Reason = false, before(20*s), "it exited" }, Severe, "and gets no messages. It exited."},
+		{"not ready for a moment", func(in *Inputs) {
+			in.App.Ready, in.App.Since = false, before(10*s)
+		}, Warning, "has not been ready for 10 seconds"},
+		{"not ready", func(in *Inputs) {
+			in.App.Ready, in.App.Since, in.App.Reason = false, before(20*s), "it exited"
+		}, Severe, "and gets no messages. It exited."},
 		{"not ready while draining", func(in *Inputs) { in.App.Ready, in.Draining = false, true }, Info, "Draining"},
 		{"readiness not known", func(in *Inputs) { in.App = App{} }, Ok, ""},
-		{"nothing known", func(in *Inputs) { *in = Inputs{Taken: noon, Started: before(h)} }, Unknown, "Not enough is known yet"},
-		{"one restart", func(in *Inputs) { in.App.Processes = []Process{{Name: "web", Restarts: 1}} }, Warning, "Process web was started again 1 time in the last 5 minutes."},
-		{"three restarts", func(in *Inputs) { in.App.Processes = []Process{{Name: "web", Restarts: 3}} }, Degraded, "3 times"},
+		{"nothing known", func(in *Inputs) {
+			*in = Inputs{Taken: noon, Started: before(h)}
+		}, Unknown, "Not enough is known yet"},
+		{"one restart", func(in *Inputs) {
+			in.App.Processes = []Process{{Name: "web", Restarts: 1}}
+		}, Warning, "Process web was started again 1 time in the last 5 minutes."},
+		{"three restarts", func(in *Inputs) {
+			in.App.Processes = []Process{{Name: "web", Restarts: 3}}
+		}, Degraded, "3 times"},
 		{"ten restarts", func(in *Inputs) { in.App.Processes = []Process{{Name: "web", Restarts: 10}} }, Severe, "10 times"},
-		{"another process given up", func(in *Inputs) { in.App.Processes = []Process{{Name: "web"}, {Name: "clock", GivenUp: true}} }, Severe, "Process clock failed"},
+		{"another process given up", func(in *Inputs) {
+			in.App.Processes = []Process{{Name: "web"}, {Name: "clock", GivenUp: true}}
+		}, Severe, "Process clock failed"},
 		{"a process given up and tried", func(in *Inputs) {
 			in.App.Processes = []Process{{Name: "mailer", GivenUp: true, RetryAfter: min, LastExit: "exit status 1"}}
-		}, Severe, "Process mailer failed too often and is tried again every 60 seconds. Its last run ended with exit status 1."},
+		}, Severe, "Process mailer failed too often and is tried again every 60 seconds. Its last run ended with exit " +
+			"status 1."},
 
-		{"an operation", func(in *Inputs) { in.Operation = Operation{Name: "application deployment", Since: before(31 * s)} }, Info, "Performing application deployment (running for 31 seconds)."},
+		{"an operation", func(in *Inputs) {
+			in.Operation = Operation{Name: "application deployment", Since: before(31 * s)}
+		}, Info, "Performing application deployment (running for 31 seconds)."},
 		{"an operation while not ready", func(in *Inputs) {
 			in.Operation = Operation{Name: "deployment", Since: before(31 * s)}
 			in.App.Ready = false
 		}, Info, "Performing"},
-		{"a long operation", func(in *Inputs) { in.Operation = Operation{Name: "deployment", Since: before(10 * min)} }, Warning, "takes very long"},
-		{"a deployment", func(in *Inputs) { in.Deployment = Deployment{Version: "v2", Ended: before(23 * s), Took: 26 * s} }, Ok, "The deployment of v2 was completed 23 seconds ago and took 26 seconds."},
+		{"a long operation", func(in *Inputs) {
+			in.Operation = Operation{Name: "deployment", Since: before(10 * min)}
+		}, Warning, "takes very long"},
+		{"a deployment", func(in *Inputs) {
+			in.Deployment = Deployment{Version: "v2", Ended: before(23 * s), Took: 26 * s}
+		}, Ok, "The deployment of v2 was completed 23 seconds ago and took 26 seconds."},
 		{"an old deployment", func(in *Inputs) { in.Deployment = Deployment{Version: "v2", Ended: before(5 * min)} }, Ok, ""},
 		{"a deployment that failed", func(in *Inputs) {
 			in.Deployment = Deployment{Version: "v2", Ended: before(9 * h), Failed: "it was not ready in 60s"}
 		}, Warning, "failed 9 hours ago, and the version before it runs. It was not ready in 60s."},
 
 		{"2.9 % of 5xx", func(in *Inputs) { requests(in, 971, 0, 29) }, Ok, ""},
-		{"3 % of 5xx", func(in *Inputs) { requests(in, 970, 0, 30) }, Warning, "3.0 % of the deliveries (30 of 1000) are failing with HTTP 5xx."},
+		{"3 % of 5xx", func(in *Inputs) {
+			requests(in, 970, 0, 30)
+		}, Warning, "3.0 % of the deliveries (30 of 1000) are failing with HTTP 5xx."},
 		{"15 % of 5xx", func(in *Inputs) { requests(in, 850, 0, 150) }, Degraded, "15.0 %"},
-		{"60 % of 5xx", func(in *Inputs) { requests(in, 40, 0, 60) }, Severe, "60.0 % of the deliveries (60 of 100) are failing with HTTP 5xx."},
+		{"60 % of 5xx", func(in *Inputs) {
+			requests(in, 40, 0, 60)
+		}, Severe, "60.0 % of the deliveries (60 of 100) are failing with HTTP 5xx."},
 		{"30 % of 5xx", func(in *Inputs) { requests(in, 70, 0, 30) }, Severe, "30.0 %"},
-		{"no answers", func(in *Inputs) { in.Requests = Requests{Success: 50, Server: 10, NoAnswer: 40} }, Severe, "50.0 % of the deliveries (50 of 100) are failing with HTTP 5xx (10) or without an answer (40)."},
-		{"nothing but no answers", func(in *Inputs) { in.Requests = Requests{Success: 60, NoAnswer: 40} }, Severe, "40.0 % of the deliveries (40 of 100) are without an answer."},
-		{"a function that fails", func(in *Inputs) { in.Requests = Requests{Success: 970, FailedInside: 30} }, Warning, "3.0 % of the deliveries (30 of 1000) are failed by the function."},
-		{"a function that fails or hangs", func(in *Inputs) { in.Requests = Requests{Success: 80, FailedInside: 5, NoAnswer: 15} }, Degraded, "20.0 % of the deliveries (20 of 100) are failed by the function (5) or without an answer (15)."},
-		{"an app and a function that fail", func(in *Inputs) { in.Requests = Requests{Server: 20, FailedInside: 30} }, Severe, "100.0 % of the deliveries (50 of 50) are failing with HTTP 5xx (20) or failed by the function (30)."},
+		{"no answers", func(in *Inputs) {
+			in.Requests = Requests{Success: 50, Server: 10, NoAnswer: 40}
+		}, Severe, "50.0 % of the deliveries (50 of 100) are failing with HTTP 5xx (10) or without an answer (40)."},
+		{"nothing but no answers", func(in *Inputs) {
+			in.Requests = Requests{Success: 60, NoAnswer: 40}
+		}, Severe, "40.0 % of the deliveries (40 of 100) are without an answer."},
+		{"a function that fails", func(in *Inputs) {
+			in.Requests = Requests{Success: 970, FailedInside: 30}
+		}, Warning, "3.0 % of the deliveries (30 of 1000) are failed by the function."},
+		{"a function that fails or hangs", func(in *Inputs) {
+			in.Requests = Requests{Success: 80, FailedInside: 5, NoAnswer: 15}
+		}, Degraded, "20.0 % of the deliveries (20 of 100) are failed by the function (5) or without an answer (15)."},
+		{"an app and a function that fail", func(in *Inputs) {
+			in.Requests = Requests{Server: 20, FailedInside: 30}
+		}, Severe, "100.0 % of the deliveries (50 of 50) are failing with HTTP 5xx (20) or failed by the function (30)."},
 		{"9.9 % of 4xx", func(in *Inputs) { requests(in, 901, 99, 0) }, Ok, ""},
-		{"10 % of 4xx", func(in *Inputs) { requests(in, 90, 10, 0) }, Warning, "10.0 % of the deliveries (10 of 100) are erroring with HTTP 4xx"},
+		{"10 % of 4xx", func(in *Inputs) {
+			requests(in, 90, 10, 0)
+		}, Warning, "10.0 % of the deliveries (10 of 100) are erroring with HTTP 4xx"},
 		{"30 % of 4xx", func(in *Inputs) { requests(in, 70, 30, 0) }, Degraded, ""},
 		{"60 % of 4xx", func(in *Inputs) { requests(in, 40, 60, 0) }, Severe, ""},
 		{"60 % of 4xx, ignored", func(in *Inputs) { requests(in, 40, 60, 0); in.IgnoreClientErrors = true }, Ok, ""},
@@ -100,33 +143,61 @@ func TestRules(t *testing.T) {
 			in.Requests, in.IgnoreClientErrors = Requests{Success: 30, Client: 10, Other: 60}, true
 		}, Severe, "60.0 % of the deliveries (60 of 100) are answered with a redirect."},
 		{"redirects", func(in *Inputs) { in.Requests = Requests{Success: 40, Other: 60} }, Severe, "or a redirect"},
-		{"too few", func(in *Inputs) { requests(in, 0, 9, 0) }, Warning, "100.0 % of the deliveries (9 of 9) are erroring with HTTP 4xx, or a redirect. There were too few"},
+		{"too few", func(in *Inputs) {
+			requests(in, 0, 9, 0)
+		}, Warning, "100.0 % of the deliveries (9 of 9) are erroring with HTTP 4xx, or a redirect. There were too few"},
 		{"far too few", func(in *Inputs) { requests(in, 0, 2, 0) }, Info, "(2 of 2)"},
-		{"too few, and some went well", func(in *Inputs) { requests(in, 5, 4, 0) }, Info, "44.4 % of the deliveries (4 of 9)"},
-		{"unreached", func(in *Inputs) { in.Requests = Requests{Success: 40, Unreached: 60} }, Severe, "60.0 % of the deliveries (60 of 100) did not reach the app."},
+		{"too few, and some went well", func(in *Inputs) {
+			requests(in, 5, 4, 0)
+		}, Info, "44.4 % of the deliveries (4 of 9)"},
+		{"unreached", func(in *Inputs) {
+			in.Requests = Requests{Success: 40, Unreached: 60}
+		}, Severe, "60.0 % of the deliveries (60 of 100) did not reach the app."},
 		{"some unreached", func(in *Inputs) { in.Requests = Requests{Success: 95, Unreached: 5} }, Warning, ""},
 		{"more unreached", func(in *Inputs) { in.Requests = Requests{Success: 75, Unreached: 25} }, Degraded, ""},
 		{"9 % unsent", func(in *Inputs) { in.Requests = Requests{Success: 91, Unsent: 9} }, Ok, ""},
-		{"unsent", func(in *Inputs) { in.Requests = Requests{Unsent: 100} }, Warning, "100.0 % of the deliveries (100 of 100) failed before they were sent"},
-		{"near the limit", func(in *Inputs) { in.Requests.Limit, in.Requests.Percentiles.P95 = 180*s, 144*s }, Warning, "takes 144 s or longer, and 180 s is the limit."},
+		{"unsent", func(in *Inputs) {
+			in.Requests = Requests{Unsent: 100}
+		}, Warning, "100.0 % of the deliveries (100 of 100) failed before they were sent"},
+		{"near the limit", func(in *Inputs) {
+			in.Requests.Limit, in.Requests.Percentiles.P95 = 180*s, 144*s
+		}, Warning, "takes 144 s or longer, and 180 s is the limit."},
 		{"below the limit", func(in *Inputs) { in.Requests.Limit, in.Requests.Percentiles.P95 = 180*s, 143*s }, Ok, ""},
 		{"no limit", func(in *Inputs) { in.Requests.Percentiles.P95 = h }, Ok, ""},
 
 		{"a young message", func(in *Inputs) { in.Queue.Oldest = 5*min - 1 }, Ok, ""},
-		{"an old message", func(in *Inputs) { in.Queue.Oldest = 5 * min }, Warning, "The oldest message has waited for 5 minutes."},
+		{"an old message", func(in *Inputs) {
+			in.Queue.Oldest = 5 * min
+		}, Warning, "The oldest message has waited for 5 minutes."},
 		{"an older message", func(in *Inputs) { in.Queue.Oldest = 30 * min }, Degraded, "30 minutes"},
 		{"a patient queue", func(in *Inputs) { in.Queue.Oldest, in.Queue.Late = 30*min, h }, Ok, ""},
-		{"near the end of retention", func(in *Inputs) { in.Queue.Oldest, in.Queue.Retention = 77*h, 96*h }, Severe, "has waited for 3 days, and is deleted after 4 days."},
+		{"near the end of retention", func(in *Inputs) {
+			in.Queue.Oldest, in.Queue.Retention = 77*h, 96*h
+		}, Severe, "has waited for 3 days, and is deleted after 4 days."},
 		{"an age not known", func(in *Inputs) { in.Queue = Queue{Oldest: h} }, Ok, ""},
-		{"a backlog", func(in *Inputs) { in.Queue.Backlog, in.Queue.Taken = 20, before(25*s) }, Ok, "20 messages waiting in the queue (25 seconds ago)."},
-		{"a backlog of a minute", func(in *Inputs) { in.Queue.Backlog, in.Queue.Oldest = 20, min }, Info, "20 messages waiting in the queue."},
-		{"dead letters", func(in *Inputs) { in.Queue.DeadLetters, in.Queue.Taken = 5, before(15*s) }, Info, "5 messages in the dead-letter queue (15 seconds ago)."},
-		{"new dead letters", func(in *Inputs) { in.Queue.DeadLetters, in.Queue.NewDeadLetters = 5, 2 }, Warning, "5 messages in the dead-letter queue, 2 of them from the last 5 minutes."},
-		{"expired messages", func(in *Inputs) { in.Queue = Queue{Expired: 1} }, Warning, "1 message deleted in the last 5 minutes because the retention period was over."},
-		{"a failed store", func(in *Inputs) { in.Queue.Failed = "input/output error" }, Severe, "The queue accepts no messages. Input/output error."},
+		{"a backlog", func(in *Inputs) {
+			in.Queue.Backlog, in.Queue.Taken = 20, before(25*s)
+		}, Ok, "20 messages waiting in the queue (25 seconds ago)."},
+		{"a backlog of a minute", func(in *Inputs) {
+			in.Queue.Backlog, in.Queue.Oldest = 20, min
+		}, Info, "20 messages waiting in the queue."},
+		{"dead letters", func(in *Inputs) {
+			in.Queue.DeadLetters, in.Queue.Taken = 5, before(15*s)
+		}, Info, "5 messages in the dead-letter queue (15 seconds ago)."},
+		{"new dead letters", func(in *Inputs) {
+			in.Queue.DeadLetters, in.Queue.NewDeadLetters = 5, 2
+		}, Warning, "5 messages in the dead-letter queue, 2 of them from the last 5 minutes."},
+		{"expired messages", func(in *Inputs) {
+			in.Queue = Queue{Expired: 1}
+		}, Warning, "1 message deleted in the last 5 minutes because the retention period was over."},
+		{"a failed store", func(in *Inputs) {
+			in.Queue.Failed = "input/output error"
+		}, Severe, "The queue accepts no messages. Input/output error."},
 
 		{"a short silence of the queue", func(in *Inputs) { in.Poll.FailingSince = before(29 * s) }, Ok, ""},
-		{"a silence of the queue", func(in *Inputs) { in.Poll.FailingSince, in.Poll.Error = before(30*s), "no route to host" }, Warning, "The queue has not answered for 30 seconds. No route to host."},
+		{"a silence of the queue", func(in *Inputs) {
+			in.Poll.FailingSince, in.Poll.Error = before(30*s), "no route to host"
+		}, Warning, "The queue has not answered for 30 seconds. No route to host."},
 		{"a longer silence", func(in *Inputs) { in.Poll.FailingSince = before(2 * min) }, Degraded, ""},
 		{"a long silence", func(in *Inputs) { in.Poll.FailingSince = before(5 * min) }, Severe, "5 minutes"},
 		{"a refusal", func(in *Inputs) {
@@ -134,25 +205,37 @@ func TestRules(t *testing.T) {
 		}, Severe, "The queue refuses to be read, for 1 second. Access denied."},
 
 		{"no leader for a moment", func(in *Inputs) { in.Leader = Leader{Tasks: 2, Unknown: before(59 * s)} }, Ok, ""},
-		{"no leader", func(in *Inputs) { in.Leader = Leader{Tasks: 2, Unknown: before(min), Error: "throttled"} }, Warning, "For 60 seconds no instance is known to be in charge of 2 periodic tasks. Throttled."},
-		{"no leader for long", func(in *Inputs) { in.Leader = Leader{Tasks: 1, Unknown: before(10 * min)} }, Degraded, "1 periodic task."},
+		{"no leader", func(in *Inputs) {
+			in.Leader = Leader{Tasks: 2, Unknown: before(min), Error: "throttled"}
+		}, Warning, "For 60 seconds no instance is known to be in charge of 2 periodic tasks. Throttled."},
+		{"no leader for long", func(in *Inputs) {
+			in.Leader = Leader{Tasks: 1, Unknown: before(10 * min)}
+		}, Degraded, "1 periodic task."},
 		{"no leader and no tasks", func(in *Inputs) { in.Leader = Leader{Unknown: before(h)} }, Ok, ""},
 
 		{"94 % of CPU", func(in *Inputs) { in.Host.CPU = known(94) }, Ok, ""},
 		{"95 % of CPU", func(in *Inputs) { in.Host.CPU = known(95) }, Info, "95 % of CPU is in use."},
-		{"CPU and load", func(in *Inputs) { in.Host.CPU, in.Host.Load = known(100), known(12) }, Warning, "100 % of CPU is in use, with a load of 12.0 on 4 processors."},
+		{"CPU and load", func(in *Inputs) {
+			in.Host.CPU, in.Host.Load = known(100), known(12)
+		}, Warning, "100 % of CPU is in use, with a load of 12.0 on 4 processors."},
 		{"load alone", func(in *Inputs) { in.Host.Load = known(100) }, Ok, ""},
 		{"no machine", func(in *Inputs) { in.Host = Reading{} }, Ok, ""},
-		{"90 % of memory", func(in *Inputs) { in.Host.Memory, in.Host.MemoryFree = 1000, known(100) }, Warning, "90 % of memory is in use."},
+		{"90 % of memory", func(in *Inputs) {
+			in.Host.Memory, in.Host.MemoryFree = 1000, known(100)
+		}, Warning, "90 % of memory is in use."},
 		{"97 % of memory", func(in *Inputs) { in.Host.Memory, in.Host.MemoryFree = 1000, known(30) }, Degraded, ""},
-		{"90 % of the disk", func(in *Inputs) { in.Host.DiskFree = known(10 << 30) }, Warning, "90 % of the disk of /data is in use, 10240 MiB are free."},
+		{"90 % of the disk", func(in *Inputs) {
+			in.Host.DiskFree = known(10 << 30)
+		}, Warning, "90 % of the disk of /data is in use, 10240 MiB are free."},
 		{"95 % of the disk", func(in *Inputs) { in.Host.DiskFree = known(5 << 30) }, Degraded, ""},
 		{"99 % of the disk", func(in *Inputs) { in.Host.Disk, in.Host.DiskFree = 10<<30, known(100<<20) }, Severe, ""},
 		{"99 % of a large disk", func(in *Inputs) { in.Host.Disk, in.Host.DiskFree = 1<<40, known(8<<30) }, Degraded, ""},
 		{"99 % of a huge disk", func(in *Inputs) { in.Host.Disk, in.Host.DiskFree = 1<<50, known(100<<30) }, Ok, ""},
 		{"no room on a small disk", func(in *Inputs) { in.Host.Disk, in.Host.DiskFree = 256<<20, known(60<<20) }, Severe, ""},
 
-		{"draining", func(in *Inputs) { in.Draining, in.InWork = true, 3 }, Info, "Draining: no messages are received, and 3 deliveries are under way."},
+		{"draining", func(in *Inputs) {
+			in.Draining, in.InWork = true, 3
+		}, Info, "Draining: no messages are received, and 3 deliveries are under way."},
 		{"paused", func(in *Inputs) { in.Paused = true }, Info, "Receiving is paused."},
 	} {
 		in := well()
@@ -184,7 +267,8 @@ func TestTheWorstComesFirst(t *testing.T) {
 	in.Host.CPU = known(99)
 	in.Requests = Requests{Success: 40, Server: 60}
 	r := Judge(in, noon)
-	want := []string{"60.0 % of the deliveries (60 of 100) are failing with HTTP 5xx.", "99 % of CPU is in use.", "Receiving is paused."}
+	want := []string{"60.0 % of the deliveries (60 of 100) are failing with HTTP 5xx.", "99 % of CPU is in use.",
+		"Receiving is paused."}
 	if diff := cmp.Diff(want, r.Causes); diff != "" || r.Status != Severe {
 		t.Errorf("%s %s", r.Status, diff)
 	}
@@ -222,12 +306,20 @@ func TestProbes(t *testing.T) {
 		{"no app to ask", func(in *Inputs) { in.App = App{} }, true, true, ""},
 		{"the app starts", func(in *Inputs) { in.App = App{Checked: true} }, false, false, "the app is not ready"},
 		{"the app is down", func(in *Inputs) { in.App.Ready, in.App.Reason = false, "it exited" }, false, true, "it exited"},
-		{"the queue was never reached", func(in *Inputs) { in.Poll = Poll{FailingSince: long, Error: "access denied"} }, false, false, "access denied"},
+		{"the queue was never reached", func(in *Inputs) {
+			in.Poll = Poll{FailingSince: long, Error: "access denied"}
+		}, false, false, "access denied"},
 		{"no receive was made yet", func(in *Inputs) { in.Poll = Poll{} }, false, false, "no receive was answered yet"},
 		// Fails open: every instance would say so at once.
-		{"the queue is away", func(in *Inputs) { in.Poll.FailingSince = long }, true, true, "the queue has not answered for 60 minutes"},
-		{"the queue is gone", func(in *Inputs) { in.Poll.FailingSince, in.Poll.Refused = long, true }, true, true, "it is shared"},
-		{"the queue is away for a moment", func(in *Inputs) { in.Poll.FailingSince = noon.Add(-59 * time.Second) }, true, true, ""},
+		{"the queue is away", func(in *Inputs) {
+			in.Poll.FailingSince = long
+		}, true, true, "the queue has not answered for 60 minutes"},
+		{"the queue is gone", func(in *Inputs) {
+			in.Poll.FailingSince, in.Poll.Refused = long, true
+		}, true, true, "it is shared"},
+		{"the queue is away for a moment", func(in *Inputs) {
+			in.Poll.FailingSince = noon.Add(-59 * time.Second)
+		}, true, true, ""},
 		{"its own store is broken", func(in *Inputs) { in.Queue.Failed = "no space left" }, false, true, "no space left"},
 		{"draining", func(in *Inputs) { in.Draining = true }, false, true, "draining"},
 		{"paused", func(in *Inputs) { in.Paused = true }, true, true, ""},
@@ -252,7 +344,8 @@ func TestProbes(t *testing.T) {
 			t.Errorf("%s: it says %q, not %q", c.name, all, c.says)
 		}
 	}
-	for beat, want := range map[time.Time]bool{{}: true, noon.Add(-59 * time.Second): true, noon.Add(-time.Minute): false} {
+	for beat, want := range map[time.Time]bool{{}: true, noon.Add(-59 * time.Second): true,
+		noon.Add(-time.Minute): false} {
 		if p := Live(beat, noon); p.OK != want || p.Checks[0].OK != want || (p.Checks[0].Reason == "") != want {
 			t.Errorf("beat %v: %+v", beat, p)
 		}

@@ -11,7 +11,8 @@ import (
 
 // letters write a run of statuses in one line.
 func letter(s Status) string {
-	return map[Status]string{Ok: "o", Info: "i", Warning: "w", Degraded: "d", Severe: "s", Pending: "p", NoData: "n", Unknown: "u"}[s]
+	return map[Status]string{Ok: "o", Info: "i", Warning: "w", Degraded: "d", Severe: "s", Pending: "p", NoData: "n",
+		Unknown: "u"}[s]
 }
 
 func reportOf(c rune) Report {

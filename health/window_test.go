@@ -23,7 +23,8 @@ func TestWindow(t *testing.T) {
 	w.Count(FailedInside, 100*time.Millisecond, noon)
 	w.Count(Class(99), time.Second, noon)
 	r := w.Requests(noon)
-	if r.Success != 2 || r.Other != 2 || r.Client != 2 || r.Server != 3 || r.NoAnswer != 1 || r.Unreached != 1 || r.FailedInside != 1 || r.Total() != 12 {
+	if r.Success != 2 || r.Other != 2 || r.Client != 2 || r.Server != 3 || r.NoAnswer != 1 || r.Unreached != 1 ||
+		r.FailedInside != 1 || r.Total() != 12 {
 		t.Errorf("it holds %+v", r)
 	}
 	if p := r.Percentiles; p.P999 > 2*time.Second || p.P50 < 90*time.Millisecond || p.P50 > 110*time.Millisecond {
@@ -41,7 +42,8 @@ func TestWindowMovesOn(t *testing.T) {
 	for _, c := range []struct {
 		after time.Duration
 		want  int64
-	}{{0, 30}, {10 * time.Second, 29}, {290 * time.Second, 1}, {5 * time.Minute, 0}, {time.Hour, 0}, {-10 * time.Second, 29}} {
+	}{{0, 30}, {10 * time.Second, 29}, {290 * time.Second, 1}, {5 * time.Minute, 0}, {time.Hour, 0},
+		{-10 * time.Second, 29}} {
 		if got := w.Requests(end.Add(c.after)).Total(); got != c.want {
 			t.Errorf("%v later it holds %d, want %d", c.after, got, c.want)
 		}
@@ -62,7 +64,8 @@ func TestPercentiles(t *testing.T) {
 		}
 		slices.Sort(all)
 		p := w.Requests(noon).Percentiles
-		for share, got := range map[float64]time.Duration{0.1: p.P10, 0.5: p.P50, 0.75: p.P75, 0.85: p.P85, 0.9: p.P90, 0.95: p.P95, 0.99: p.P99, 0.999: p.P999} {
+		for share, got := range map[float64]time.Duration{0.1: p.P10, 0.5: p.P50, 0.75: p.P75, 0.85: p.P85, 0.9: p.P90,
+			0.95: p.P95, 0.99: p.P99, 0.999: p.P999} {
 			want := all[int(math.Ceil(share*float64(len(all))))-1]
 			if off := math.Abs(float64(got)/float64(want) - 1); off > 0.1 {
 				t.Fatalf("at %v it is %v, and %v is right", share, got, time.Duration(want))

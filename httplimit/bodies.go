@@ -79,7 +79,8 @@ func (b *body) claim() error {
 	ctx, cancel := context.WithTimeout(b.request.Context(), patience)
 	defer cancel()
 	if b.bodies.room.Acquire(ctx, claim) != nil {
-		return queue.Errorf(queue.CodeRequestThrottled, "Too many large requests are being read at once. Send fewer of them at once, or try again.")
+		return queue.Errorf(queue.CodeRequestThrottled,
+			"Too many large requests are being read at once. Send fewer of them at once, or try again.")
 	}
 	b.claimed = claim
 	return nil

@@ -94,7 +94,8 @@ func TestRoomIsWhatABodyCanNeed(t *testing.T) {
 		length    int
 		announced bool
 		want      int64
-	}{{Small, true, 0}, {Small, false, 0}, {Small + 1, true, Small + 1}, {Small + 1, false, 1 << 20}, {2 << 20, true, 1 << 20}} {
+	}{{Small, true, 0}, {Small, false, 0}, {Small + 1, true, Small + 1}, {Small + 1, false, 1 << 20},
+		{2 << 20, true, 1 << 20}} {
 		b := NewBodies(1<<20, 1<<20)
 		var claimed int64
 		b.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

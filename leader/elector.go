@@ -53,7 +53,8 @@ func New(store Store, opts Options) (*Elector, error) {
 		core:   core{rules: opts.rules(), session: rand.Text()},
 		status: Status{Name: opts.Name, Owner: opts.Owner},
 	}
-	e.gate = &gate{standstill: opts.Standstill, wall: opts.Wall, began: e.began, lost: e.lost, changed: make(chan struct{})}
+	e.gate = &gate{standstill: opts.Standstill, wall: opts.Wall, began: e.began, lost: e.lost,
+		changed: make(chan struct{})}
 	return e, nil
 }
 

@@ -510,11 +510,13 @@ func TestStatus(t *testing.T) {
 		b := r.start()
 		r.sleep(6 * time.Second)
 		s := a.Status()
-		if s.Term != 1 || s.Leader != "node-0" || s.Owner != "node-0" || s.TrustLeft != 11*time.Second || s.Age != time.Second {
+		if s.Term != 1 || s.Leader != "node-0" || s.Owner != "node-0" || s.TrustLeft != 11*time.Second ||
+			s.Age != time.Second {
 			t.Errorf("status of the leader: %+v", s)
 		}
 		s = b.Status()
-		if s.Term != 0 || s.Leader != "node-0" || s.LeaderTerm != 1 || s.LeaderData != "http://127.0.0.1:9325" || s.TrustLeft != 0 || s.Checked < 0 || s.Checked > 5*time.Second {
+		if s.Term != 0 || s.Leader != "node-0" || s.LeaderTerm != 1 || s.LeaderData != "http://127.0.0.1:9325" ||
+			s.TrustLeft != 0 || s.Checked < 0 || s.Checked > 5*time.Second {
 			t.Errorf("status of the follower: %+v", s)
 		}
 		e, err := New(r.store, Options{Name: "idle"})
@@ -551,7 +553,8 @@ func TestOptions(t *testing.T) {
 		t.Error("New without a store returned no error")
 	}
 	o, _ := Options{Name: "x"}.complete()
-	if o.Lease != 15*time.Second || o.Renew != 5*time.Second || o.CallTimeout != 2*time.Second || o.Margin != 3*time.Second {
+	if o.Lease != 15*time.Second || o.Renew != 5*time.Second || o.CallTimeout != 2*time.Second ||
+		o.Margin != 3*time.Second {
 		t.Errorf("defaults are %s %s %s %s", o.Lease, o.Renew, o.CallTimeout, o.Margin)
 	}
 }

@@ -73,7 +73,8 @@ type Failure struct {
 
 // String returns the event in one line.
 func (f Failure) String() string {
-	return fmt.Sprintf("%s: the lease store failed, %d in a row, again in %s: %v", f.Name, f.InARow, f.Retry.Round(time.Millisecond), f.Err)
+	return fmt.Sprintf("%s: the lease store failed, %d in a row, again in %s: %v", f.Name, f.InARow,
+		f.Retry.Round(time.Millisecond), f.Err)
 }
 
 // maxWaiting is how many events wait for a listener that takes long.

@@ -128,7 +128,8 @@ func (w *world) answers(i int, a *attempt, add func(func(*world))) {
 	add(func(n *world) { failed(n); n.apply(a) })                 // applied, reported as failed
 	add(func(n *world) { failed(n) })                             // not applied
 	add(func(n *world) { failed(n); n.late = append(n.late, a) }) // may be applied later
-	add(func(n *world) {                                          // the process gave up its term while it waited, for any reason
+	// the process gave up its term while it waited, for any reason
+	add(func(n *world) {
 		if n.nodes[i].term > 0 {
 			n.nodes[i].lose()
 		}
@@ -157,7 +158,8 @@ func (w *world) wrong() string {
 		}
 		inCharge++
 		if w.stored.Term != c.term || w.stored.Released {
-			return fmt.Sprintf("node %d is in charge in term %d, stored is term %d: its effects would be refused", i, c.term, w.stored.Term)
+			return fmt.Sprintf("node %d is in charge in term %d, stored is term %d: its effects would be refused", i, c.term,
+				w.stored.Term)
 		}
 	}
 	if inCharge > 1 {

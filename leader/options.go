@@ -51,7 +51,8 @@ func (o Options) complete() (Options, error) {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"lease", o.Lease}, {"renewal", o.Renew}, {"call limit", o.CallTimeout}, {"margin", o.Margin}, {"standstill", o.Standstill}} {
+	}{{"lease", o.Lease}, {"renewal", o.Renew}, {"call limit", o.CallTimeout}, {"margin", o.Margin},
+		{"standstill", o.Standstill}} {
 		if d.value < 0 {
 			return o, fmt.Errorf("the %s of lease %s is %s: give a positive time, or 0 for the default", d.name, o.Name, d.value)
 		}

@@ -183,7 +183,8 @@ func (c *Claims) claim(ctx context.Context, term int64, f Fire, t *try) (settled
 			t.claimed, t.term, t.used, t.resent = number, term, false, t.resent || number > 1
 			return nil, nil
 		case record.Tries < number:
-			return nil, fmt.Errorf("claiming the run %s: the record has %d tries where %d are known; records may have been removed", f.ID, record.Tries, number)
+			return nil, fmt.Errorf("claiming the run %s: the record has %d tries where %d are known; records may have been "+
+				"removed", f.ID, record.Tries, number)
 		}
 		number, last = record.Tries+1, record.Term
 	}

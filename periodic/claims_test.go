@@ -154,7 +154,8 @@ func TestADialThatFailsIsNoTry(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 	cut := &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
-	for err, want := range map[error]bool{fmt.Errorf("sending: %w", refused): true, fmt.Errorf("sending: %w", cut): false} {
+	for err, want := range map[error]bool{fmt.Errorf("sending: %w", refused): true,
+		fmt.Errorf("sending: %w", cut): false} {
 		if certainlyNot(err) != want {
 			t.Errorf("%v: certainly not sent %t", err, !want)
 		}
@@ -165,7 +166,8 @@ func TestADialThatFailsIsNoTry(t *testing.T) {
 // long as it takes, within one claim.
 func TestRefusedSendsAreRepeated(t *testing.T) {
 	t.Parallel()
-	for _, refusal := range []error{ErrNotSent, fmt.Errorf("dialling: %w", ErrNotSent), queue.ErrThrottled, queue.ErrDenied} {
+	for _, refusal := range []error{ErrNotSent, fmt.Errorf("dialling: %w", ErrNotSent), queue.ErrThrottled,
+		queue.ErrDenied} {
 		synctest.Test(t, func(t *testing.T) {
 			w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
 			n := &node{world: w}
@@ -219,7 +221,8 @@ func TestNothingIsSentWithoutTheLead(t *testing.T) {
 		w.elect(n)
 		f := newFire(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
 		losing := losesLead{n}
-		if _, err := NewClaims(losing, n, n).Enqueue(t.Context(), w.term, f); !errors.Is(err, queue.ErrStaleTerm) || len(w.queues) != 0 {
+		if _, err := NewClaims(losing, n, n).Enqueue(t.Context(), w.term, f); !errors.Is(err, queue.ErrStaleTerm) ||
+			len(w.queues) != 0 {
 			t.Errorf("%v, queues %v", err, w.queues)
 		}
 		f.Manual = true

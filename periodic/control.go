@@ -174,7 +174,8 @@ func (s *Scheduler) Status() (tasks []TaskStatus, term int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.entries {
-		tasks = append(tasks, TaskStatus{Task: e.task, Paused: s.held[e.task.Name], Next: e.task.Schedule.Next(now), Failing: e.failures})
+		tasks = append(tasks,
+			TaskStatus{Task: e.task, Paused: s.held[e.task.Name], Next: e.task.Schedule.Next(now), Failing: e.failures})
 	}
 	if ok {
 		term = current

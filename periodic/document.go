@@ -60,7 +60,8 @@ var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 // parse returns the file's one mapping; nil when it is empty or wrong.
 func (r *reader) parse(data []byte) *ast.MappingNode {
 	if len(data) > MaxFile {
-		r.refuse(0, "", fmt.Sprintf("the file has more than %d bytes", MaxFile), "this is no list of tasks; keep what the tasks work on elsewhere")
+		r.refuse(0, "", fmt.Sprintf("the file has more than %d bytes", MaxFile),
+			"this is no list of tasks; keep what the tasks work on elsewhere")
 		return nil
 	}
 	text := lineEnds.Replace(strings.TrimPrefix(string(data), "\uFEFF"))
@@ -92,7 +93,8 @@ func taskAround(tokens token.Tokens, line int) string {
 		case t.Type == token.SequenceEntryType:
 			number, name = number+1, ""
 		case t.Type == token.MappingValueType && i > 0 && i+1 < len(tokens) && tokens[i-1].Value == "name":
-			if value := tokens[i+1]; value.Position.Line == t.Position.Line && strings.TrimSpace(value.Value) != "" && checkName(value.Value) == nil {
+			if value := tokens[i+1]; value.Position.Line == t.Position.Line && strings.TrimSpace(value.Value) != "" &&
+				checkName(value.Value) == nil {
 				name = shown(value.Value)
 			}
 		}
@@ -107,7 +109,8 @@ func taskAround(tokens token.Tokens, line int) string {
 // that make parsers slow or readers err.
 func (r *reader) admit(tokens token.Tokens) bool {
 	if len(tokens) > maxTokens {
-		r.refuse(tokens[maxTokens].Position.Line, "", fmt.Sprintf("there are more than %d words and signs", maxTokens), "this is no list of tasks; let one task do the work of several")
+		r.refuse(tokens[maxTokens].Position.Line, "", fmt.Sprintf("there are more than %d words and signs", maxTokens),
+			"this is no list of tasks; let one task do the work of several")
 		return false
 	}
 	var depth nesting
@@ -116,7 +119,8 @@ func (r *reader) admit(tokens token.Tokens) bool {
 			r.at = taskAround(tokens, t.Position.Line)
 			hint := `write plain "key: value" lines; a value that begins with a special character needs quotes`
 			if t.Type == token.AliasType && i >= 2 && tokens[i-2].Value == "schedule" {
-				what, hint = "an expression that begins with * is no YAML without quotes, and aliases", fmt.Sprintf("put it in quotes: schedule: %q", restOfLine(tokens[i:]))
+				what, hint = "an expression that begins with * is no YAML without quotes, and aliases",
+					fmt.Sprintf("put it in quotes: schedule: %q", restOfLine(tokens[i:]))
 			}
 			r.refuse(t.Position.Line, "", what+" are not read", hint)
 			return false
@@ -214,7 +218,8 @@ func (r *reader) refuseSyntax(err error, tokens token.Tokens) {
 	if line > 0 {
 		r.at = taskAround(tokens, line)
 	}
-	r.refuse(line, "", "this is no YAML: "+message, `write one "key: value" per line, with a blank after the colon and without tabs in front; put an expression in quotes`)
+	r.refuse(line, "", "this is no YAML: "+message,
+		`write one "key: value" per line, with a blank after the colon and without tabs in front; put an expression in quotes`)
 }
 
 func (r *reader) root(file *ast.File) *ast.MappingNode {

@@ -68,7 +68,8 @@ func (r *reader) walk(root *ast.MappingNode) []Task {
 		r.refuse(lineOf(root), "version", "there is no version", `write "version: 1" above the tasks`)
 	}
 	if list == nil {
-		r.refuse(lineOf(root), "cron", "there is no list of tasks", `write "cron:" and below it one "- name: ..." for each task`)
+		r.refuse(lineOf(root), "cron", "there is no list of tasks",
+			`write "cron:" and below it one "- name: ..." for each task`)
 		return nil
 	}
 	return r.tasks(list)
@@ -112,7 +113,8 @@ func (r *reader) tasks(pair *ast.MappingValueNode) []Task {
 	names := map[string]int{}
 	for i, node := range list.Values {
 		if i == MaxTasks {
-			r.refuse(lineOf(node), "cron", fmt.Sprintf("there are more than %d tasks", MaxTasks), "let one task do the work of several")
+			r.refuse(lineOf(node), "cron", fmt.Sprintf("there are more than %d tasks", MaxTasks),
+				"let one task do the work of several")
 			break
 		}
 		r.at = taskLabel(node, i+1)
@@ -122,7 +124,8 @@ func (r *reader) tasks(pair *ast.MappingValueNode) []Task {
 			continue
 		}
 		if first := names[t.Name]; t.Name != "" && first > 0 {
-			r.refuse(t.Line, "name", fmt.Sprintf("two tasks have the name %s, the first is on line %d", shown(t.Name), first), "a name must be unique: it tells the runs apart")
+			r.refuse(t.Line, "name", fmt.Sprintf("two tasks have the name %s, the first is on line %d", shown(t.Name), first),
+				"a name must be unique: it tells the runs apart")
 		} else {
 			names[t.Name] = t.Line
 		}
@@ -136,7 +139,8 @@ func (r *reader) tasks(pair *ast.MappingValueNode) []Task {
 func taskLabel(node ast.Node, number int) string {
 	if mapping, ok := node.(*ast.MappingNode); ok {
 		for _, pair := range mapping.Values {
-			if name, ok := scalar(pair.Value); ok && keyOf(pair) == "name" && strings.TrimSpace(name) != "" && checkName(name) == nil {
+			if name, ok := scalar(pair.Value); ok && keyOf(pair) == "name" && strings.TrimSpace(name) != "" &&
+				checkName(name) == nil {
 				return shown(name)
 			}
 		}
@@ -148,7 +152,8 @@ func taskLabel(node ast.Node, number int) string {
 func (r *reader) task(node ast.Node) (t Task, ok bool) {
 	mapping, ok := node.(*ast.MappingNode)
 	if !ok {
-		r.refuse(lineOf(node), "cron", "this item is no task", "write name, url and schedule below it, each on a line of its own")
+		r.refuse(lineOf(node), "cron", "this item is no task",
+			"write name, url and schedule below it, each on a line of its own")
 		return Task{}, false
 	}
 	t = Task{Line: lineOf(mapping)}

@@ -60,7 +60,8 @@ func outcome(f *File, err error) string {
 	b.WriteString("accepted\n")
 	for _, t := range f.Tasks {
 		fmt.Fprintf(&b, "%d: %s -> %s, %s\n", t.Line, t.Name, t.URL, t.Schedule.Words())
-		if t.Jitter != 0 || t.Grace != 0 || t.Overlap != "" || t.Missed != "" || t.Payload != "" || t.Queue != "" || t.Attributes != nil {
+		if t.Jitter != 0 || t.Grace != 0 || t.Overlap != "" || t.Missed != "" || t.Payload != "" || t.Queue != "" ||
+			t.Attributes != nil {
 			fmt.Fprintf(&b, "  jitter %v, grace %v, overlap %s, missed %s, payload %q, queue %s, attributes %v\n",
 				t.Jitter, t.Grace, t.Overlap, t.Missed, t.Payload, t.Queue, t.Attributes)
 		}
@@ -99,8 +100,10 @@ func TestEveryRefusalGivesAdvice(t *testing.T) {
 func TestPathsAreDelivered(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
-		"/", "/a", "/a/b?c=d", "/a%20b", "/ü", "/a;b/c", "/.../a", "/a?" + strings.Repeat("ü", 300), "/" + strings.Repeat("%41", 600),
-		"/%2541", "/%252541", "/a?b?c", "/a?", "/a b", "/..;x/", "/%2f%2fa", "/%5c", "/a?b#c", "/a?//..", "/%00", "a", "", "//", "/%",
+		"/", "/a", "/a/b?c=d", "/a%20b", "/ü", "/a;b/c", "/.../a", "/a?" + strings.Repeat("ü", 300),
+		"/" + strings.Repeat("%41", 600),
+		"/%2541", "/%252541", "/a?b?c", "/a?", "/a b", "/..;x/", "/%2f%2fa", "/%5c", "/a?b#c", "/a?//..", "/%00", "a", "",
+		"//", "/%",
 		"/" + strings.Repeat("ü", 1000),
 	} {
 		_, err := deliver.ParsePath(path)
@@ -115,12 +118,17 @@ func TestPathsAreDelivered(t *testing.T) {
 func TestHostileFilesAreRefusedFast(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"brackets": strings.Repeat("[", MaxFile), "braces": strings.Repeat("{", MaxFile), "mixed": strings.Repeat("[{", MaxFile/2),
-		"dashes": strings.Repeat("- ", MaxFile/2), "commas": "[" + strings.Repeat(",", MaxFile-1), "colons": strings.Repeat(": ", MaxFile/2),
-		"stairs": stairs(), "keys": strings.Repeat("a:\n", MaxFile/3), "anchors": strings.Repeat("&a ", MaxFile/3), "quotes": strings.Repeat("\"", MaxFile),
-		"items": "cron:\n" + strings.Repeat("-\n", MaxFile/2-3), "pipes": strings.Repeat("a: |\n", MaxFile/5), "breaks": strings.Repeat("\n", MaxFile),
-		"documents": strings.Repeat("---\n", MaxFile/4), "pairs": "{" + strings.Repeat("a: b, ", MaxFile/6-1), "hashes": strings.Repeat("#\n", MaxFile/2),
-		"inner": strings.Repeat("a: [", MaxFile/4), "questions": strings.Repeat("? ", MaxFile/2),
+		"brackets": strings.Repeat("[", MaxFile), "braces": strings.Repeat("{", MaxFile),
+		"mixed":  strings.Repeat("[{", MaxFile/2),
+		"dashes": strings.Repeat("- ", MaxFile/2), "commas": "[" + strings.Repeat(",", MaxFile-1),
+		"colons": strings.Repeat(": ", MaxFile/2),
+		"stairs": stairs(), "keys": strings.Repeat("a:\n", MaxFile/3), "anchors": strings.Repeat("&a ", MaxFile/3),
+		"quotes": strings.Repeat("\"", MaxFile),
+		"items":  "cron:\n" + strings.Repeat("-\n", MaxFile/2-3), "pipes": strings.Repeat("a: |\n", MaxFile/5),
+		"breaks":    strings.Repeat("\n", MaxFile),
+		"documents": strings.Repeat("---\n", MaxFile/4), "pairs": "{" + strings.Repeat("a: b, ", MaxFile/6-1),
+		"hashes": strings.Repeat("#\n", MaxFile/2),
+		"inner":  strings.Repeat("a: [", MaxFile/4), "questions": strings.Repeat("? ", MaxFile/2),
 	} {
 		start := time.Now()
 		f, err := ParseFile("cron.yaml", []byte(text))
@@ -157,7 +165,8 @@ func FuzzParseFile(f *testing.F) {
 		}
 		names := map[string]bool{}
 		for _, task := range file.Tasks {
-			if task.Name == "" || names[task.Name] || task.Line < 1 || task.Schedule.Next(time.Unix(0, 0)).IsZero() || len(task.Attributes) > maxAttributes {
+			if task.Name == "" || names[task.Name] || task.Line < 1 || task.Schedule.Next(time.Unix(0, 0)).IsZero() ||
+				len(task.Attributes) > maxAttributes {
 				t.Errorf("accepted %+v", task)
 			}
 			if _, err := deliver.ParsePath(task.URL); err != nil {

@@ -16,7 +16,8 @@ func TestMessageOfARun(t *testing.T) {
 	task := Task{Name: "backup-job", URL: "/backup"}
 	f := newFire(&task, Slot{ScheduledAt: at, DueAt: at.Add(time.Second)}, fireID(task.Name, at), "jobs", false)
 	want := Fire{
-		Task: "backup-job", ScheduledAt: at.UTC(), DueAt: at.Add(time.Second), ID: "backup-job@2017-03-22T23:10:00Z", Queue: "jobs",
+		Task: "backup-job", ScheduledAt: at.UTC(), DueAt: at.Add(time.Second), ID: "backup-job@2017-03-22T23:10:00Z",
+		Queue: "jobs",
 		Message: queue.Outgoing{Body: "elasticbeanstalk scheduled job", Attributes: []queue.Attribute{
 			{Name: "beanstalk.sqsd.path", Type: "String", Value: "/backup"},
 			{Name: "beanstalk.sqsd.task_name", Type: "String", Value: "backup-job"},
@@ -45,10 +46,14 @@ func TestMessageOfARun(t *testing.T) {
 
 func TestMessageOnFIFO(t *testing.T) {
 	t.Parallel()
-	task := Task{Name: "reports für alle", URL: "/r", Payload: "full", Attributes: []queue.Attribute{{Name: "tenant", Type: "String", Value: "blue"}}}
-	one := newFire(&task, Slot{ScheduledAt: noon()}, fireID(task.Name, noon()), "https://sqs.eu-west-1.amazonaws.com/1/jobs.fifo", false).Message
-	two := newFire(&task, Slot{ScheduledAt: noon().Add(time.Minute)}, fireID(task.Name, noon().Add(time.Minute)), "jobs.fifo", false).Message
-	if one.GroupID != two.GroupID || one.DedupID == two.DedupID || len(one.DedupID) != 64 || len(one.GroupID) > 128 || strings.ContainsAny(one.GroupID, " ü") {
+	task := Task{Name: "reports für alle", URL: "/r", Payload: "full",
+		Attributes: []queue.Attribute{{Name: "tenant", Type: "String", Value: "blue"}}}
+	one := newFire(&task, Slot{ScheduledAt: noon()}, fireID(task.Name, noon()),
+		"https://sqs.eu-west-1.amazonaws.com/1/jobs.fifo", false).Message
+	two := newFire(&task, Slot{ScheduledAt: noon().Add(time.Minute)}, fireID(task.Name, noon().Add(time.Minute)),
+		"jobs.fifo", false).Message
+	if one.GroupID != two.GroupID || one.DedupID == two.DedupID || len(one.DedupID) != 64 || len(one.GroupID) > 128 ||
+		strings.ContainsAny(one.GroupID, " ü") {
 		t.Errorf("groups %q and %q, ids %q and %q", one.GroupID, two.GroupID, one.DedupID, two.DedupID)
 	}
 	if one.Body != "full" || len(one.Attributes) != 4 || one.Attributes[3].Value != "blue" {

@@ -64,7 +64,8 @@ func (h *history) add(r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if old := h.find(r.Task, r.ScheduledAt, r.MessageID); old != nil && old.ID == "" && r.MessageID != "" {
-		r.Attempts, r.Outcome, r.Status, r.Reason, r.Duration, r.FinishedAt = old.Attempts, old.Outcome, old.Status, old.Reason, old.Duration, old.FinishedAt
+		r.Attempts, r.Outcome, r.Status, r.Reason, r.Duration, r.FinishedAt = old.Attempts, old.Outcome, old.Status,
+			old.Reason, old.Duration, old.FinishedAt
 		*old = r
 		return
 	}
@@ -127,7 +128,8 @@ func (h *history) outcome(o Outcome) {
 	defer h.mu.Unlock()
 	r := h.seen(o.Task, o.ScheduledAt, o.MessageID)
 	r.Attempts = max(r.Attempts, o.Attempt)
-	r.Outcome, r.Status, r.Reason, r.Duration, r.FinishedAt = o.Result.Outcome, o.Result.Status, o.Result.Reason, o.Result.Duration, o.At
+	r.Outcome, r.Status, r.Reason, r.Duration, r.FinishedAt = o.Result.Outcome, o.Result.Status, o.Result.Reason,
+		o.Result.Duration, o.At
 }
 
 // runs returns those of a task, or of all for "", the newest first.

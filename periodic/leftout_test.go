@@ -82,12 +82,13 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 		if kind != "embedded" {
 			r = NewClaims(l, l, l.node)
 		}
-		s := New(th.file, l.node, r, Options{Queue: map[string]string{"fifo": "jobs.fifo"}[kind], Events: Events{Skipped: func(e Skipped) {
-			th.skipped(e)
-			for at := e.From; e.Reason == ReasonMissed && !at.After(e.To); at = at.Add(period) {
-				times[at.Unix()]++
-			}
-		}}})
+		s := New(th.file, l.node, r,
+			Options{Queue: map[string]string{"fifo": "jobs.fifo"}[kind], Events: Events{Skipped: func(e Skipped) {
+				th.skipped(e)
+				for at := e.From; e.Reason == ReasonMissed && !at.After(e.To); at = at.Add(period) {
+					times[at.Unix()]++
+				}
+			}}})
 		ctx, cancel := context.WithCancel(t.Context())
 		last = &instance{node: l.node, cancel: cancel, done: make(chan error, 1)}
 		go func() { last.done <- s.Run(ctx) }()
@@ -143,7 +144,8 @@ func TestADeliveredRunIsNotPerhapsEnqueued(t *testing.T) {
 			}
 			time.Sleep(20 * time.Second)
 			next := &node{world: w}
-			s := New(&File{Tasks: []Task{task}}, next, NewClaims(next, next, next), Options{Queue: "jobs.fifo", Events: Events{Skipped: th.skipped}})
+			s := New(&File{Tasks: []Task{task}}, next, NewClaims(next, next, next),
+				Options{Queue: "jobs.fifo", Events: Events{Skipped: th.skipped}})
 			if seen {
 				s.Outcome(Outcome{Task: "t", ScheduledAt: at, MessageID: "m1", Attempt: 1, At: time.Now()})
 			}

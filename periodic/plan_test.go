@@ -32,15 +32,24 @@ func TestPlan(t *testing.T) {
 		{name: "punctual", since: 0, now: 70 * time.Second, fire: "1m0s", next: 2 * time.Minute},
 		{name: "missed, made up for", since: 0, now: 71 * time.Second, fire: "1m0s", next: 2 * time.Minute},
 		{name: "two missed, one", since: 0, now: 150 * time.Second, fire: "2m0s", passed: "1m0s", next: 3 * time.Minute},
-		{name: "a newer one is due anyway", since: 0, now: 181 * time.Second, fire: "3m0s", passed: "1m0s 2m0s", next: 4 * time.Minute},
-		{name: "all", task: Task{Missed: MissedAll}, since: 0, now: 150 * time.Second, fire: "1m0s 2m0s", next: 3 * time.Minute},
-		{name: "none", task: Task{Missed: MissedSkip}, since: 0, now: 150 * time.Second, passed: "1m0s 2m0s", next: 3 * time.Minute},
-		{name: "none, but the punctual", task: Task{Missed: MissedSkip}, since: 0, now: 181 * time.Second, fire: "3m0s", passed: "1m0s 2m0s", next: 4 * time.Minute},
-		{name: "grace", task: Task{Missed: MissedAll, Grace: time.Minute}, since: 0, now: 3*time.Minute + 30*time.Second, fire: "3m0s", passed: "1m0s 2m0s", next: 4 * time.Minute},
-		{name: "the last of the grace", task: Task{Missed: MissedAll}, since: 0, now: 6 * time.Minute, fire: "1m0s 2m0s 3m0s 4m0s 5m0s 6m0s", next: 7 * time.Minute},
-		{name: "past the grace", task: Task{Missed: MissedAll}, since: 0, now: 6*time.Minute + 1, fire: "2m0s 3m0s 4m0s 5m0s 6m0s", passed: "1m0s", next: 7 * time.Minute},
-		{name: "long ago", since: -48 * time.Hour, now: 30 * time.Second, fire: "0s", next: time.Minute, passedOnlyCounts: 2879},
-		{name: "years ago", since: -90000 * time.Hour, now: 30 * time.Second, fire: "0s", next: time.Minute, passedOnlyCounts: maxCounted + 4},
+		{name: "a newer one is due anyway", since: 0, now: 181 * time.Second, fire: "3m0s", passed: "1m0s 2m0s",
+			next: 4 * time.Minute},
+		{name: "all", task: Task{Missed: MissedAll}, since: 0, now: 150 * time.Second, fire: "1m0s 2m0s",
+			next: 3 * time.Minute},
+		{name: "none", task: Task{Missed: MissedSkip}, since: 0, now: 150 * time.Second, passed: "1m0s 2m0s",
+			next: 3 * time.Minute},
+		{name: "none, but the punctual", task: Task{Missed: MissedSkip}, since: 0, now: 181 * time.Second, fire: "3m0s",
+			passed: "1m0s 2m0s", next: 4 * time.Minute},
+		{name: "grace", task: Task{Missed: MissedAll, Grace: time.Minute}, since: 0, now: 3*time.Minute + 30*time.Second,
+			fire: "3m0s", passed: "1m0s 2m0s", next: 4 * time.Minute},
+		{name: "the last of the grace", task: Task{Missed: MissedAll}, since: 0, now: 6 * time.Minute,
+			fire: "1m0s 2m0s 3m0s 4m0s 5m0s 6m0s", next: 7 * time.Minute},
+		{name: "past the grace", task: Task{Missed: MissedAll}, since: 0, now: 6*time.Minute + 1,
+			fire: "2m0s 3m0s 4m0s 5m0s 6m0s", passed: "1m0s", next: 7 * time.Minute},
+		{name: "long ago", since: -48 * time.Hour, now: 30 * time.Second, fire: "0s", next: time.Minute,
+			passedOnlyCounts: 2879},
+		{name: "years ago", since: -90000 * time.Hour, now: 30 * time.Second, fire: "0s", next: time.Minute,
+			passedOnlyCounts: maxCounted + 4},
 		{name: "all done", since: 3 * time.Minute, now: 3 * time.Minute, next: 4 * time.Minute},
 		{name: "the clock was set back", since: time.Hour, now: 90 * time.Second, next: 2 * time.Minute},
 	} {
@@ -84,7 +93,8 @@ func TestPlanRandomly(t *testing.T) {
 		}
 		since, now := noon(), noon()
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
-			now = now.Add(time.Duration(rapid.OneOf(rapid.IntRange(0, 3000), rapid.IntRange(0, 2_000_000)).Draw(t, "gap")) * time.Millisecond)
+			now = now.Add(time.Duration(rapid.OneOf(rapid.IntRange(0, 3000), rapid.IntRange(0, 2_000_000)).Draw(t,
+				"gap")) * time.Millisecond)
 			p := task.Plan(since, now)
 			for i, s := range append(append([]Slot{}, p.Passed...), p.Fire...) {
 				if want := task.Schedule.Next(since); !s.ScheduledAt.Equal(want) {
@@ -130,9 +140,11 @@ func TestJitterLosesNothing(t *testing.T) {
 		jitter     time.Duration
 		days       int
 	}{
-		{"* * * * *", 0, 2}, {"* * * * *", 55 * time.Second, 2}, {"* * * * *", 2 * time.Minute, 3}, {"* * * * *", time.Hour, 2},
+		{"* * * * *", 0, 2}, {"* * * * *", 55 * time.Second, 2}, {"* * * * *", 2 * time.Minute, 3},
+		{"* * * * *", time.Hour, 2},
 		{"*/5 * * * *", 10 * time.Minute, 30}, {"*/5 * * * *", time.Hour, 7}, {"*/15 * * * *", 30 * time.Minute, 100},
-		{"30 * * * *", time.Hour, 365}, {"*/20 2 * * *", time.Hour, 3652}, {"0,10 3 * * *", 30 * time.Minute, 3652}, {"0 0 1 * *", time.Hour, 3652},
+		{"30 * * * *", time.Hour, 365}, {"*/20 2 * * *", time.Hour, 3652}, {"0,10 3 * * *", 30 * time.Minute, 3652},
+		{"0 0 1 * *", time.Hour, 3652},
 	} {
 		t.Run(c.expression+" "+c.jitter.String(), func(t *testing.T) {
 			t.Parallel()
@@ -188,7 +200,8 @@ func TestJitterSpreads(t *testing.T) {
 		}
 	}
 	other := Task{Name: "b", Schedule: task.Schedule, Jitter: task.Jitter}
-	if task.jitter(noon()) == other.jitter(noon()) && task.jitter(noon().Add(time.Minute)) == other.jitter(noon().Add(time.Minute)) {
+	if task.jitter(noon()) == other.jitter(noon()) &&
+		task.jitter(noon().Add(time.Minute)) == other.jitter(noon().Add(time.Minute)) {
 		t.Error("two tasks have the same delays")
 	}
 }

@@ -54,7 +54,9 @@ func (e *Error) Error() string {
 // shown makes a piece of the file fit for a message: short and on one line.
 func shown(text string) string {
 	text = cut(text)
-	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r == 0x7f || r == utf8.RuneError }) {
+	if text == "" || strings.ContainsFunc(text, func(r rune) bool {
+		return r <= ' ' || r == 0x7f || r == utf8.RuneError
+	}) {
 		return fmt.Sprintf("%q", text)
 	}
 	return text

@@ -49,7 +49,8 @@ func draw(t *rapid.T) script {
 			after: time.Duration(rapid.IntRange(0, 15000).Draw(t, "after")) * time.Millisecond,
 			what:  rapid.SampledFrom([]string{"elect", "elect", "elect", "die", "step"}).Draw(t, "what"),
 			node:  rapid.IntRange(-1, 2).Draw(t, "node"),
-			step:  time.Duration(rapid.SampledFrom([]int{-86400, -3600, -20, -1, 1, 20, 3600, 86400}).Draw(t, "step")) * time.Second,
+			step: time.Duration(rapid.SampledFrom([]int{-86400, -3600, -20, -1, 1, 20, 3600, 86400}).Draw(t,
+				"step")) * time.Second,
 		}
 		if s.kind == "fifo" && e.step.Abs() > time.Minute { // its 5 minutes need clocks that agree
 			e.step /= 3600
@@ -108,7 +109,8 @@ func (th *theatre) skipped(e Skipped) {
 		for _, arrivals := range th.queues {
 			for _, a := range arrivals {
 				if a.task == e.Task && !a.scheduled.Before(e.From) && !a.scheduled.After(e.To) {
-					th.wrong = append(th.wrong, fmt.Sprintf("%v is in the queue since %v and was told as missed at %v", a.scheduled, a.at, time.Now().UTC()))
+					th.wrong = append(th.wrong,
+						fmt.Sprintf("%v is in the queue since %v and was told as missed at %v", a.scheduled, a.at, time.Now().UTC()))
 				}
 			}
 		}

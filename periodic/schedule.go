@@ -57,7 +57,8 @@ func ParseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	if err != nil {
 		return Schedule{}, err
 	}
-	parser := cron.MustNewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).WithMaxSearchYears(searchYears)
+	parser := cron.MustNewParser(
+		cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.DowOrDom).WithMaxSearchYears(searchYears)
 	parsed, err := parser.Parse(strings.Join(fields, " "))
 	if err != nil {
 		return Schedule{}, fmt.Errorf("the expression is not understood: %w", err)
@@ -70,7 +71,8 @@ func ParseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	calendar.Location = time.UTC
 	s := Schedule{expression: strings.Join(strings.Fields(expression), " "), zone: zone, bits: &calendar}
 	if calendar.Next(time.Date(2000, 3, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return Schedule{}, errors.New("the date never comes, since no month that it names has that day: write a day that there is, such as 0 0 28 2 *")
+		return Schedule{}, errors.New("the date never comes, since no month that it names has that day: write a day that " +
+			"there is, such as 0 0 28 2 *")
 	}
 	return s, nil
 }

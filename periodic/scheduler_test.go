@@ -156,7 +156,8 @@ func TestFailuresAreRepeated(t *testing.T) {
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
 		s.until(t, 59*time.Second, "0s led 1")
 		s.faults(1)
-		s.until(t, 68*time.Second, "1m0s failed a, again in 1s\n1m1s failed a, again in 2s\n1m3s failed a, again in 4s\n1m7s failed a, again in 8s")
+		s.until(t, 68*time.Second,
+			"1m0s failed a, again in 1s\n1m1s failed a, again in 2s\n1m3s failed a, again in 4s\n1m7s failed a, again in 8s")
 		if tasks, _ := s.Status(); tasks[0].Failing != 4 {
 			t.Errorf("failing %d times", tasks[0].Failing)
 		}
@@ -165,7 +166,8 @@ func TestFailuresAreRepeated(t *testing.T) {
 		synctest.Wait()
 		// It may have been applied by the tries: then it was there before.
 		got := s.tr.take()
-		if got != "1m15s fired a 1m0s late 15s" && got != "1m15s skipped a 1m0s to 1m0s: 1 enqueued before" || len(s.queues["jobs"]) != 1 {
+		if got != "1m15s fired a 1m0s late 15s" && got != "1m15s skipped a 1m0s to 1m0s: 1 enqueued before" ||
+			len(s.queues["jobs"]) != 1 {
 			t.Errorf("%s; %d messages", got, len(s.queues["jobs"]))
 		}
 	})
@@ -216,7 +218,8 @@ func TestPauseAndResume(t *testing.T) {
 		if _, _, err := s.RunNow(context.Background(), "a"); err != nil {
 			t.Error(err)
 		}
-		s.until(t, 3*time.Minute, "2m0s held {Task:a Paused:true}\n2m0s fired a 2m0s late 0s by hand\n3m0s skipped a 3m0s to 3m0s: 1 paused")
+		s.until(t, 3*time.Minute,
+			"2m0s held {Task:a Paused:true}\n2m0s fired a 2m0s late 0s by hand\n3m0s skipped a 3m0s to 3m0s: 1 paused")
 		// The registry knows that it was left out.
 		s.elect(s.node)
 		_ = s.Resume("a")
@@ -241,7 +244,8 @@ func TestOverlap(t *testing.T) {
 		set(true)
 		time.Sleep(61 * time.Second)
 		got := s.tr.take()
-		if !strings.Contains(got, "skipped a 1m0s to 1m0s: 1 previous run unfinished") || !strings.Contains(got, "fired b 1m0s") {
+		if !strings.Contains(got, "skipped a 1m0s to 1m0s: 1 previous run unfinished") ||
+			!strings.Contains(got, "fired b 1m0s") {
 			t.Error(got)
 		}
 		set(false)
@@ -259,7 +263,8 @@ func TestReload(t *testing.T) {
 		changed, url := every("a", 20), every("c", 45)
 		s.Reload(&File{Tasks: []Task{changed, url}})
 		// The times of the new schedule before now are not made up for.
-		s.until(t, 45*time.Second, "30s reloaded {Tasks:2 Added:1 Removed:1 Changed:1}\n40s fired a 40s late 0s\n45s fired c 45s late 0s")
+		s.until(t, 45*time.Second,
+			"30s reloaded {Tasks:2 Added:1 Removed:1 Changed:1}\n40s fired a 40s late 0s\n45s fired c 45s late 0s")
 		url.URL = "/elsewhere"
 		s.Reload(&File{Tasks: []Task{changed, url}})
 		s.elect(s.node) // what the registry says does not go back behind the change
@@ -301,7 +306,8 @@ func TestTheNextProcessMakesUp(t *testing.T) {
 		s.until(t, 135*time.Second, "")
 		n := &node{world: s.world}
 		s.elect(n)
-		next := New(&File{Tasks: []Task{every("a", 60)}}, n, embedded{n}, Options{Queue: "jobs", Events: s.tr.events(), Wall: s.world.wall})
+		next := New(&File{Tasks: []Task{every("a", 60)}}, n, embedded{n},
+			Options{Queue: "jobs", Events: s.tr.events(), Wall: s.world.wall})
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error)
 		go func() { done <- next.Run(ctx) }()
@@ -327,17 +333,22 @@ func TestRunNowAndHistory(t *testing.T) {
 			t.Error("no error")
 		}
 		s.faults(0)
-		s.Outcome(Outcome{Task: "a", ScheduledAt: f.ScheduledAt, MessageID: "m1", Attempt: 1, Result: queue.Result{Status: 500}})
-		s.Outcome(Outcome{Task: "a", ScheduledAt: f.ScheduledAt, MessageID: "m1", Attempt: 2, Result: queue.Result{Outcome: queue.Done, Status: 200, Duration: time.Second}})
-		other := Outcome{Task: "b", ScheduledAt: f.ScheduledAt, MessageID: "m9", Attempt: 1, Result: queue.Result{Outcome: queue.Done}}
+		s.Outcome(Outcome{Task: "a", ScheduledAt: f.ScheduledAt, MessageID: "m1", Attempt: 1,
+			Result: queue.Result{Status: 500}})
+		s.Outcome(Outcome{Task: "a", ScheduledAt: f.ScheduledAt, MessageID: "m1", Attempt: 2,
+			Result: queue.Result{Outcome: queue.Done, Status: 200, Duration: time.Second}})
+		other := Outcome{Task: "b", ScheduledAt: f.ScheduledAt, MessageID: "m9", Attempt: 1,
+			Result: queue.Result{Outcome: queue.Done}}
 		s.Outcome(other) // enqueued elsewhere
 		got := s.History("")
-		if len(got) != 2 || got[0].Task != "b" || got[0].ID != "" || got[1].Attempts != 2 || got[1].Status != 200 || got[1].Outcome != queue.Done || !got[1].Manual {
+		if len(got) != 2 || got[0].Task != "b" || got[0].ID != "" || got[1].Attempts != 2 || got[1].Status != 200 ||
+			got[1].Outcome != queue.Done || !got[1].Manual {
 			t.Errorf("history %+v", got)
 		}
 		// An outcome that comes before the answer to the enqueuing is kept.
 		s.history.add(Run{Task: "b", ScheduledAt: f.ScheduledAt, MessageID: "m9", ID: "late", Lateness: time.Second})
-		if got := s.History("b"); len(got) != 1 || got[0].Attempts != 1 || got[0].ID != "late" || got[0].Lateness != time.Second {
+		if got := s.History("b"); len(got) != 1 || got[0].Attempts != 1 || got[0].ID != "late" ||
+			got[0].Lateness != time.Second {
 			t.Errorf("history %+v", got)
 		}
 		for i := range 5 {
@@ -363,7 +374,8 @@ func TestHistoryOfWhatWasEnqueuedBefore(t *testing.T) {
 			2m30s skipped a 1m0s to 1m0s: 1 enqueued before
 			3m30s skipped a 2m0s to 2m0s: 1 enqueued before`)
 		got := s.History("")
-		if len(got) != 2 || got[1].MessageID != "m7" || got[1].ID != "" || got[1].Skipped != "" || got[0].ID == "" || got[0].Skipped != "" {
+		if len(got) != 2 || got[1].MessageID != "m7" || got[1].ID != "" || got[1].Skipped != "" || got[0].ID == "" ||
+			got[0].Skipped != "" {
 			t.Errorf("history %+v", got)
 		}
 	})
@@ -375,17 +387,21 @@ func TestClockIsSet(t *testing.T) {
 		s.until(t, 2*time.Minute+500*time.Millisecond, "0s led 1\n1m0s fired a 1m0s late 0s\n2m0s fired a 2m0s late 0s")
 		s.setClock(-90 * time.Second)
 		// The first two minutes come again: nothing is doubled.
-		s.until(t, 4*time.Minute+20*time.Second, "2m1s clock -1m30s\n2m30s skipped a 1m0s to 1m0s: 1 enqueued before\n3m30s skipped a 2m0s to 2m0s: 1 enqueued before")
+		s.until(t, 4*time.Minute+20*time.Second,
+			"2m1s clock -1m30s\n2m30s skipped a 1m0s to 1m0s: 1 enqueued before\n"+
+				"3m30s skipped a 2m0s to 2m0s: 1 enqueued before")
 		s.until(t, 4*time.Minute+31*time.Second, "4m30s fired a 3m0s late 0s")
 		s.setClock(time.Hour - 90*time.Second)
 		time.Sleep(2 * time.Second)
 		got := s.tr.take()
-		if !strings.Contains(got, "clock 1h0m0s") || !strings.Contains(got, "fired a 1h3m0s") || strings.Count(got, "fired") != 1 || !strings.Contains(got, "skipped a 4m0s to 1h2m0s: 59 missed") {
+		if !strings.Contains(got, "clock 1h0m0s") || !strings.Contains(got, "fired a 1h3m0s") ||
+			strings.Count(got, "fired") != 1 || !strings.Contains(got, "skipped a 4m0s to 1h2m0s: 59 missed") {
 			t.Error(got)
 		}
 		s.setClock(0) // and back again: what was jumped over is enqueued in its time
 		time.Sleep(2 * time.Minute)
-		if got := s.tr.take(); !strings.Contains(got, "fired a 5m0s late 0s") || !strings.Contains(got, "fired a 6m0s late 0s") {
+		if got := s.tr.take(); !strings.Contains(got, "fired a 5m0s late 0s") ||
+			!strings.Contains(got, "fired a 6m0s late 0s") {
 			t.Error(got)
 		}
 	})
@@ -453,7 +469,8 @@ func TestOneQueueDoesNotHoldUpAnother(t *testing.T) {
 		w := newWorld()
 		n, tr := &node{world: w}, &transcript{start: time.Now()}
 		w.elect(n)
-		s := New(&File{Tasks: []Task{every("hangs", 60), every("a", 60), every("b", 60)}}, n, hangs{embedded{n}}, Options{Queue: "jobs", Concurrency: 2, Events: tr.events()})
+		s := New(&File{Tasks: []Task{every("hangs", 60), every("a", 60), every("b", 60)}}, n, hangs{embedded{n}},
+			Options{Queue: "jobs", Concurrency: 2, Events: tr.events()})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- s.Run(ctx) }()

@@ -113,7 +113,8 @@ func (r *taskReader) take(key string, pair *ast.MappingValueNode) {
 	}
 	known := []string{"name", "url", "schedule", "timezone", "jitter", "overlap", "missed", "grace", "payload", "queue"}
 	if !slices.Contains(known, key) {
-		r.warn(line, key, shown(key)+" is not known and was ignored", "a task has the keys "+list(append(known, "attributes")))
+		r.warn(line, key, shown(key)+" is not known and was ignored",
+			"a task has the keys "+list(append(known, "attributes")))
 		return
 	}
 	text, ok := scalar(pair.Value)
@@ -130,8 +131,10 @@ func (r *taskReader) take(key string, pair *ast.MappingValueNode) {
 // example is the advice for a key without a usable value.
 func example(key string) string {
 	examples := map[string]string{
-		"name": "name: backup-job", "url": "url: /backup", "schedule": `schedule: "0 23 * * *"`, "timezone": "timezone: Europe/Berlin",
-		"jitter": "jitter: 30s", "overlap": "overlap: skip", "missed": "missed: one", "grace": "grace: 300s", "queue": "queue: punctual", "payload": "payload: full",
+		"name": "name: backup-job", "url": "url: /backup", "schedule": `schedule: "0 23 * * *"`,
+		"timezone": "timezone: Europe/Berlin",
+		"jitter":   "jitter: 30s", "overlap": "overlap: skip", "missed": "missed: one", "grace": "grace: 300s",
+		"queue": "queue: punctual", "payload": "payload: full",
 	}
 	return "write a line such as " + examples[key]
 }
@@ -182,7 +185,8 @@ func checkQueue(text string) error {
 	case strings.Contains(text, "://"), strings.HasPrefix(text, "arn:"):
 		return nil
 	case name == "", len(text) > 80, strings.ContainsFunc(name, other):
-		return fmt.Errorf("the queue %s is none: a name has 1 to 80 letters, digits, hyphens and underscores, and ends with .fifo for a FIFO queue", shown(text))
+		return fmt.Errorf("the queue %s is none: a name has 1 to 80 letters, digits, hyphens and underscores, and ends "+
+			"with .fifo for a FIFO queue", shown(text))
 	}
 	return nil
 }
@@ -196,7 +200,8 @@ func (r *taskReader) finish() {
 	}
 	zone, err := loadZone(r.zone)
 	if err != nil {
-		r.refuse(r.lines["timezone"], "timezone", err.Error(), "write a name such as Europe/Berlin, or leave the line out for UTC")
+		r.refuse(r.lines["timezone"], "timezone", err.Error(),
+			"write a name such as Europe/Berlin, or leave the line out for UTC")
 	}
 	if r.expression == "" {
 		return
@@ -237,7 +242,8 @@ func checkName(name string) error {
 		return fmt.Errorf("the name is longer than %d bytes: write a shorter one", maxName)
 	}
 	if name != strings.TrimSpace(name) || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
-		return fmt.Errorf("the name %s has characters that cannot be seen: write letters, digits and hyphens, such as backup-job", shown(name))
+		return fmt.Errorf("the name %s has characters that cannot be seen: write letters, digits and hyphens, such as "+
+			"backup-job", shown(name))
 	}
 	return nil
 }
@@ -259,7 +265,8 @@ func duration(key, text string, low, top time.Duration) (time.Duration, error) {
 		d, err = time.ParseDuration(strings.TrimSpace(text) + "s")
 	}
 	if err != nil || d < low || d > top {
-		return 0, fmt.Errorf("the %s %s is no time from %s to %s: write a line such as %s: 30s", key, shown(text), low, top, key)
+		return 0, fmt.Errorf("the %s %s is no time from %s to %s: write a line such as %s: 30s", key, shown(text), low, top,
+			key)
 	}
 	return d, nil
 }
@@ -293,11 +300,13 @@ func (r *taskReader) attributes(pair *ast.MappingValueNode) {
 			r.refuse(line, "attributes", "the attribute "+shown(name)+" has no value, or no plain one", hint)
 		case !attributeName(name):
 			r.refuse(line, "attributes", "the attribute's name "+shown(name)+" is not allowed",
-				"use letters, digits, hyphens, underscores and single dots; names that begin with aws., amazon. or beanstalk.sqsd. are taken")
+				"use letters, digits, hyphens, underscores and single dots; names that begin with aws., amazon. or "+
+					"beanstalk.sqsd. are taken")
 		case checkText("attribute", value) != nil:
 			r.refuse(line, "attributes", "the attribute "+shown(name)+" has a character that no queue takes", "write text")
 		case len(r.task.Attributes) == maxAttributes:
-			r.refuse(line, "attributes", fmt.Sprintf("there are more than %d attributes", maxAttributes), "put what the task needs into payload")
+			r.refuse(line, "attributes", fmt.Sprintf("there are more than %d attributes", maxAttributes),
+				"put what the task needs into payload")
 			return
 		default:
 			r.task.Attributes = append(r.task.Attributes, queue.Attribute{Name: name, Type: "String", Value: value})

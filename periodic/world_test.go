@@ -49,7 +49,8 @@ type arrival struct {
 
 func newWorld() *world {
 	return &world{
-		changed: make(chan struct{}), since: map[string]time.Time{}, records: map[string]Claim{}, rows: map[string]queue.Sent{},
+		changed: make(chan struct{}), since: map[string]time.Time{}, records: map[string]Claim{},
+		rows:   map[string]queue.Sent{},
 		queues: map[string][]arrival{}, dedup: map[string]arrival{}, rng: rand.New(rand.NewPCG(1, 2)),
 	}
 }
@@ -157,7 +158,8 @@ func (n *node) fence(term int64) error {
 	return nil
 }
 
-func (n *node) Since(ctx context.Context, term int64, from map[string]time.Time) (since map[string]time.Time, err error) {
+func (n *node) Since(ctx context.Context, term int64, from map[string]time.Time) (since map[string]time.Time,
+	err error) {
 	err = n.do(ctx, func() error {
 		if err := n.fence(term); err != nil {
 			return err
@@ -187,7 +189,8 @@ func (n *node) push(f Fire, id string) queue.Sent {
 	if n.high.After(shown) {
 		shown = n.high
 	}
-	n.queues[f.Queue] = append(n.queues[f.Queue], arrival{id: id, task: f.Task, scheduled: f.ScheduledAt, wall: shown, at: time.Now(), message: sent.ID, term: n.led})
+	n.queues[f.Queue] = append(n.queues[f.Queue],
+		arrival{id: id, task: f.Task, scheduled: f.ScheduledAt, wall: shown, at: time.Now(), message: sent.ID, term: n.led})
 	return sent
 }
 

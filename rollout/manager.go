@@ -302,7 +302,8 @@ func (m *Manager[V]) Adopt(ctx context.Context, v V) error {
 // exchangeHelpers ends the old helpers and starts the new ones, or the old ones
 // again when the new ones cannot be started, or when a new copy went away meanwhile:
 // the end of the old helpers may take as long as a stop may.
-func (m *Manager[V]) exchangeHelpers(ctx context.Context, v, oldVersion V, old Replica, copies []running) (Replica, error) {
+func (m *Manager[V]) exchangeHelpers(ctx context.Context, v, oldVersion V, old Replica, copies []running) (Replica,
+	error) {
 	m.stop(old)
 	helpers, err := m.launch.Helpers(ctx, v)
 	if err == nil {
@@ -345,7 +346,8 @@ func (m *Manager[V]) awaitReady(ctx context.Context, copies []running) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-limit.C:
-			return &ReplicaError{late.replica, fmt.Errorf("the new version was not ready within %s: %s", m.opts.ReadyTimeout, late.member.why())}
+			return &ReplicaError{late.replica,
+				fmt.Errorf("the new version was not ready within %s: %s", m.opts.ReadyTimeout, late.member.why())}
 		case <-look.C:
 		}
 	}

@@ -44,7 +44,8 @@ type stage struct {
 	made    int
 	running map[string]*fakeReplica // by address
 	helpers int                     // running at once
-	// pause is how long the start of a copy takes; grace is how long what is stopped takes to end, unless it must end at once.
+	// pause is how long the start of a copy takes; grace is how long what is stopped takes to end, unless it must end at
+	// once.
 	pause, grace time.Duration
 	// hurry bounds the grace of a copy whose start is given up.
 	hurry context.Context
@@ -443,7 +444,8 @@ func TestStopEndsADeployment(t *testing.T) {
 		}
 		stopped := make(chan error)
 		go func() { stopped <- m.Stop(context.Background()) }()
-		if err := <-deployed; !errors.Is(err, ErrRolledBack) || !errors.Is(err, ErrStopped) || errors.Is(err, context.Canceled) {
+		if err := <-deployed; !errors.Is(err, ErrRolledBack) || !errors.Is(err, ErrStopped) ||
+			errors.Is(err, context.Canceled) {
 			t.Errorf("the deployment: %v", err)
 		}
 		if err := <-stopped; err != nil || s.copies() != 0 {
@@ -534,7 +536,8 @@ func TestAcquireWaits(t *testing.T) {
 		}
 		began := time.Now()
 		time.AfterFunc(300*time.Millisecond, func() { m.SetReady(true, "") })
-		if got, err := r.AcquireWithin(t.Context(), time.Second); got != m || err != nil || time.Since(began) != 300*time.Millisecond {
+		if got, err := r.AcquireWithin(t.Context(), time.Second); got != m || err != nil ||
+			time.Since(began) != 300*time.Millisecond {
 			t.Errorf("%v, %v after %v", got, err, time.Since(began))
 		}
 		m.SetReady(false, "gone")
@@ -630,7 +633,9 @@ func TestNoSwitchToWhatWentAwayMeanwhile(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := newStage(t)
 			router := NewRouter(nil)
-			m := NewManager(router, s, &Options{Events: Events{Switching: func(int) { t.Errorf("a version that %s got the messages", k) }}})
+			m := NewManager(router, s, &Options{Events: Events{Switching: func(int) {
+				t.Errorf("a version that %s got the messages", k)
+			}}})
 			if err := m.Start(t.Context(), version{1, good}, 2); err != nil {
 				t.Fatal(err)
 			}

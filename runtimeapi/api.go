@@ -44,7 +44,8 @@ func newAPI(inst *instance, address string) *api {
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" || !a.inst.started(r) {
 		w.Header().Set("Connection", "close")
-		refuse(w, http.StatusForbidden, "Forbidden", "only the function's own process is answered here, by the address in AWS_LAMBDA_RUNTIME_API")
+		refuse(w, http.StatusForbidden, "Forbidden",
+			"only the function's own process is answered here, by the address in AWS_LAMBDA_RUNTIME_API")
 		return
 	}
 	a.routes.ServeHTTP(w, r)
@@ -97,7 +98,8 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 	if mode := r.Header.Get("Lambda-Runtime-Function-Response-Mode"); mode != "" {
 		a.inst.pool.answer(a.inst, id, failure("Runtime.InvalidResponseModeHeader", id,
 			"the function streams its response, which is not supported here: return it as a whole"))
-		refuse(w, http.StatusBadRequest, "InvalidFunctionResponseMode", "responses cannot be streamed: send the whole response, without the header Lambda-Runtime-Function-Response-Mode")
+		refuse(w, http.StatusBadRequest, "InvalidFunctionResponseMode",
+			"responses cannot be streamed: send the whole response, without the header Lambda-Runtime-Function-Response-Mode")
 		return
 	}
 	body, err := readBody(r)

@@ -38,23 +38,33 @@ func TestAnswers(t *testing.T) {
 		"as large as can": {[]step{{"invocation/ID/response", big, nil, 202, ""}}, "", big},
 		"too large": {[]step{{"invocation/ID/response", big + "x", nil, 413, "RequestEntityTooLarge"}},
 			"Function.ResponseSizeTooLarge", "Response payload size exceeded maximum allowed payload size (6291556 bytes)."},
-		"error":          {[]step{{"invocation/ID/error", `{"errorType":"KeyError","errorMessage":"k","stackTrace":[]}`, nil, 202, "OK"}}, "KeyError", `"stackTrace":[]`},
-		"error by name":  {[]step{{"invocation/ID/error", `["odd"]`, []string{"Lambda-Runtime-Function-Error-Type", "Odd.Form"}, 202, ""}}, "Odd.Form", `["odd"]`},
-		"error in text":  {[]step{{"invocation/ID/error", `boom "x"`, []string{"Lambda-Runtime-Function-Error-Type", "Boom"}, 202, ""}}, "Boom", `{"errorType":"Boom","errorMessage":"boom \"x\""}`},
+		"error": {[]step{{"invocation/ID/error", `{"errorType":"KeyError","errorMessage":"k","stackTrace":[]}`,
+			nil, 202, "OK"}}, "KeyError", `"stackTrace":[]`},
+		"error by name": {[]step{{"invocation/ID/error", `["odd"]`,
+			[]string{"Lambda-Runtime-Function-Error-Type", "Odd.Form"}, 202, ""}}, "Odd.Form", `["odd"]`},
+		"error in text": {[]step{{"invocation/ID/error", `boom "x"`,
+			[]string{"Lambda-Runtime-Function-Error-Type", "Boom"}, 202, ""}}, "Boom",
+			`{"errorType":"Boom","errorMessage":"boom \"x\""}`},
 		"nameless error": {[]step{{"invocation/ID/error", ``, nil, 202, ""}}, "Runtime.UnknownReason", `"errorMessage":""`},
 		"a sentence for a type": {[]step{{"invocation/ID/error", `{"errorType":"customer 17 has no card"}`, nil, 202, ""}},
 			"Runtime.UnknownReason", "customer 17"},
-		"error too large": {[]step{{"invocation/ID/error", big + "x", []string{"Lambda-Runtime-Function-Error-Type", "Big"}, 202, ""}}, "Big", "too large to be shown"},
-		"streamed": {[]step{{"invocation/ID/response", `{"a":1}`, []string{"Lambda-Runtime-Function-Response-Mode", "streaming"}, 400, "InvalidFunctionResponseMode"}},
+		"error too large": {[]step{{"invocation/ID/error", big + "x", []string{"Lambda-Runtime-Function-Error-Type", "Big"},
+			202, ""}}, "Big", "too large to be shown"},
+		"streamed": {[]step{{"invocation/ID/response", `{"a":1}`,
+			[]string{"Lambda-Runtime-Function-Response-Mode", "streaming"}, 400, "InvalidFunctionResponseMode"}},
 			"Runtime.InvalidResponseModeHeader", "return it as a whole"},
-		"twice": {[]step{{"invocation/ID/response", "first", nil, 202, ""}, {"invocation/ID/response", "second", nil, 400, "InvalidRequestID"},
+		"twice": {[]step{{"invocation/ID/response", "first", nil, 202, ""},
+			{"invocation/ID/response", "second", nil, 400, "InvalidRequestID"},
 			{"invocation/ID/error", "third", nil, 400, "InvalidRequestID"}}, "", "first"},
-		"of another": {[]step{{"invocation/other/response", "1", nil, 400, "InvalidRequestID"}, {"invocation/other/error", "1", nil, 400, "InvalidRequestID"},
+		"of another": {[]step{{"invocation/other/response", "1", nil, 400, "InvalidRequestID"},
+			{"invocation/other/error", "1", nil, 400, "InvalidRequestID"},
 			{"invocation/ID/response", "2", nil, 202, ""}}, "", "2"},
-		"too late for init": {[]step{{"init/error", "{}", nil, 403, "InvalidStateTransition"}, {"invocation/ID/response", "2", nil, 202, ""}}, "", "2"},
+		"too late for init": {[]step{{"init/error", "{}", nil, 403, "InvalidStateTransition"},
+			{"invocation/ID/response", "2", nil, 202, ""}}, "", "2"},
 		"not of this API": {[]step{{"restore/error", "{}", nil, 404, ""}, {"invocation/next", "", nil, 405, ""},
 			{"invocation/ID/response", "2", nil, 202, ""}}, "", "2"},
-		"from a browser": {[]step{{"invocation/ID/response", "1", []string{"Origin", "https://example.com"}, 403, "only the function"},
+		"from a browser": {[]step{{"invocation/ID/response", "1", []string{"Origin", "https://example.com"}, 403,
+			"only the function"},
 			{"invocation/ID/response", "1", []string{"Sec-Fetch-Site", "cross-site"}, 403, "only the function"},
 			{"invocation/ID/response", "2", nil, 202, ""}}, "", "2"},
 	} {
@@ -98,7 +108,8 @@ func TestAnswers(t *testing.T) {
 func TestFailureInTheMiddleOfTheResponse(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{
-		"whole": base64.StdEncoding.EncodeToString([]byte(`{"errorType":"ReadError","errorMessage":"lost"}`)), "not base64": "?",
+		"whole":      base64.StdEncoding.EncodeToString([]byte(`{"errorType":"ReadError","errorMessage":"lost"}`)),
+		"not base64": "?",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,8 +119,10 @@ func TestFailureInTheMiddleOfTheResponse(t *testing.T) {
 					if err != nil {
 						return Exit{}
 					}
-					req, _ := http.NewRequest("POST", "http://"+f.address+"/2018-06-01/runtime/invocation/"+e.id+"/response", io.MultiReader(strings.NewReader("half")))
-					req.Trailer = http.Header{"Lambda-Runtime-Function-Error-Type": {"ReadError"}, "Lambda-Runtime-Function-Error-Body": {text}}
+					req, _ := http.NewRequest("POST", "http://"+f.address+"/2018-06-01/runtime/invocation/"+e.id+"/response",
+						io.MultiReader(strings.NewReader("half")))
+					req.Trailer = http.Header{"Lambda-Runtime-Function-Error-Type": {"ReadError"},
+						"Lambda-Runtime-Function-Error-Body": {text}}
 					resp, err := f.client.Do(req)
 					if err != nil || resp.StatusCode != 202 {
 						t.Errorf("%v, %v", resp, err)
@@ -130,7 +143,8 @@ func TestPayloadTooLarge(t *testing.T) {
 		p, h := newFakePool(t, Options{}, echo)
 		defer stop(t, p, h)
 		a, err := p.Invoke(context.Background(), make([]byte, MaxRequest+1))
-		if err != nil || a.Status != 413 || a.Code != "RequestTooLargeException" || !strings.Contains(a.Message, "6291457 bytes") {
+		if err != nil || a.Status != 413 || a.Code != "RequestTooLargeException" ||
+			!strings.Contains(a.Message, "6291457 bytes") {
 			t.Errorf("%+v, %v", a, err)
 		}
 		if a := invoke(t, p, string(make([]byte, MaxRequest))); a.Status != 200 || len(a.Payload) != MaxRequest {
@@ -201,7 +215,8 @@ func TestHangUp(t *testing.T) {
 		defer stop(t, p, h)
 		time.Sleep(2500 * time.Millisecond)
 		began := time.Now()
-		if a := invoke(t, p, "x"); a.Status != 429 || a.RetryAfter != 500*time.Millisecond || time.Since(began) != 9500*time.Millisecond {
+		if a := invoke(t, p, "x"); a.Status != 429 || a.RetryAfter != 500*time.Millisecond ||
+			time.Since(began) != 9500*time.Millisecond {
 			t.Errorf("after %s %+v: it left at 2 s and had until 12 s to come back", time.Since(began), a)
 		}
 		time.Sleep(time.Second)
@@ -257,7 +272,8 @@ func TestSecondWait(t *testing.T) {
 func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	t.Helper()
 	p := newPool(Options{Instances: 1, Timeout: time.Minute, InitTimeout: time.Minute}, &fakeHost{})
-	inst := &instance{pool: p, number: 1, phase: idle, initialized: true, gone: make(chan struct{}), offer: make(chan *invocation, 1)}
+	inst := &instance{pool: p, number: 1, phase: idle, initialized: true, gone: make(chan struct{}),
+		offer: make(chan *invocation, 1)}
 	p.slots[0], p.idle = inst, []*instance{inst}
 	for _, id := range []string{"first", "second"} {
 		p.waiting = append(p.waiting, &invocation{id: id, outcome: make(chan outcome, 1), limit: time.Minute})
@@ -338,30 +354,31 @@ func chaos(t *testing.T, seed uint64) {
 		return random.IntN(n)
 	}
 	seen := map[string]int{}
-	p, h := newFakePool(t, Options{Instances: 3, Timeout: 5 * time.Second, InitTimeout: 3 * time.Second}, func(f *function) Exit {
-		switch pick(12) {
-		case 0:
-			return Exit{Code: 1}
-		case 1:
-			f.post("init/error", "{}")
-		case 2:
-			f.sleep(time.Hour)
-			return Exit{}
-		}
-		for {
-			e, err := f.next()
-			if err != nil {
+	p, h := newFakePool(t, Options{Instances: 3, Timeout: 5 * time.Second, InitTimeout: 3 * time.Second},
+		func(f *function) Exit {
+			switch pick(12) {
+			case 0:
+				return Exit{Code: 1}
+			case 1:
+				f.post("init/error", "{}")
+			case 2:
+				f.sleep(time.Hour)
 				return Exit{}
 			}
-			mu.Lock()
-			seen[e.id]++
-			mu.Unlock()
-			f.sleep(time.Duration(pick(3000)) * time.Millisecond)
-			if exit, ended := misbehave(f, e, pick(10)); ended {
-				return exit
+			for {
+				e, err := f.next()
+				if err != nil {
+					return Exit{}
+				}
+				mu.Lock()
+				seen[e.id]++
+				mu.Unlock()
+				f.sleep(time.Duration(pick(3000)) * time.Millisecond)
+				if exit, ended := misbehave(f, e, pick(10)); ended {
+					return exit
+				}
 			}
-		}
-	})
+		})
 	var calls sync.WaitGroup
 	for i := range 60 {
 		calls.Go(func() {

@@ -62,7 +62,8 @@ func (p *Pool) answerFor(inst *instance, exit Exit) (tell func()) {
 			return func() { told(TimedOut{Instance: inst.number, RequestID: inv.id, Limit: inv.limit}) }
 		}
 	default:
-		inv.end(outcome{err: fmt.Errorf("invocation %s may have run in part: its process was killed: %s", inv.id, inst.asked)})
+		inv.end(outcome{err: fmt.Errorf("invocation %s may have run in part: its process was killed: %s", inv.id,
+			inst.asked)})
 	}
 	return nil
 }
@@ -84,7 +85,8 @@ func (p *Pool) initFailed(inst *instance, exit Exit) (tell func()) {
 	if told == nil {
 		return nil
 	}
-	event := InitFailed{Instance: inst.number, Type: answer.Reason, Reason: reason, Failures: p.failures, Pause: time.Until(p.pauseEnd)}
+	event := InitFailed{Instance: inst.number, Type: answer.Reason, Reason: reason, Failures: p.failures,
+		Pause: time.Until(p.pauseEnd)}
 	return func() { told(event) }
 }
 
@@ -96,10 +98,12 @@ func (p *Pool) initFailure(inst *instance, id string, exit Exit) (answer Invocat
 		return *inst.initError, "its initialization failed: " + inst.initError.Reason
 	case inst.asked == byInit:
 		text := fmt.Sprintf("Init timed out after %.2f seconds", seconds(p.set.InitTimeout))
-		return failure("Sandbox.Timedout", id, text), fmt.Sprintf("it did not ask for an invocation within %s", p.set.InitTimeout)
+		return failure("Sandbox.Timedout", id, text),
+			fmt.Sprintf("it did not ask for an invocation within %s", p.set.InitTimeout)
 	case exit.Err != nil:
 		return failure("Runtime.InvalidEntrypoint", id, exitMessage(exit)), exit.String()
 	default:
-		return failure("Runtime.ExitError", id, exitMessage(exit)), "its process ended before it asked for an invocation: " + exit.String()
+		return failure("Runtime.ExitError", id, exitMessage(exit)),
+			"its process ended before it asked for an invocation: " + exit.String()
 	}
 }

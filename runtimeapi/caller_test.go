@@ -25,7 +25,9 @@ func TestStrangersAreRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var told []Refused
-		p, h := newFakePool(t, Options{Events: Events{Refused: func(r Refused) { told = append(told, r) }}}, func(f *function) Exit {
+		p, h := newFakePool(t, Options{Events: Events{Refused: func(r Refused) {
+			told = append(told, r)
+		}}}, func(f *function) Exit {
 			e, err := f.next()
 			if err != nil {
 				return Exit{}
@@ -33,7 +35,8 @@ func TestStrangersAreRefused(t *testing.T) {
 			f.client.CloseIdleConnections()
 			f.disowned.Store(true)
 			for range 11 {
-				if status, text := f.post("invocation/"+e.id+"/response", "theirs"); status != 403 || !strings.Contains(text, "only the function's own process") {
+				if status, text := f.post("invocation/"+e.id+"/response", "theirs"); status != 403 ||
+					!strings.Contains(text, "only the function's own process") {
 					t.Errorf("response of a stranger: %d %s", status, text)
 				}
 			}
@@ -160,7 +163,8 @@ func TestRealStrangersAreRefused(t *testing.T) {
 	if got, err := ask(api+"invocation/next", ""); err != nil || got != "403 Forbidden" {
 		t.Errorf("this process: %s, %v", got, err)
 	}
-	if r := <-refused; r.Total != 1 || !strings.Contains(r.Client, fmt.Sprintf("(pid %d) of user %d", os.Getpid(), os.Geteuid())) {
+	if r := <-refused; r.Total != 1 ||
+		!strings.Contains(r.Client, fmt.Sprintf("(pid %d) of user %d", os.Getpid(), os.Geteuid())) {
 		t.Errorf("refused %+v, want this process", r)
 	}
 	others := map[string]stranger{"the same user": {program: os.Args[0]}}

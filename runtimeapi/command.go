@@ -34,7 +34,8 @@ func findProgram(name, dir, path string) (string, error) {
 		}
 	}
 	if executable(filepath.Join(dir, name)) == nil {
-		return "", fmt.Errorf("the function's command %s is not in the PATH of its environment; to run the one in %s write ./%s", name, dir, name)
+		return "", fmt.Errorf("the function's command %s is not in the PATH of its environment; to run the one in %s "+
+			"write ./%s", name, dir, name)
 	}
 	return "", fmt.Errorf("the function's command %s is not in the PATH of its environment: give its path", name)
 }
@@ -48,7 +49,8 @@ func executable(file string) error {
 	case info.IsDir():
 		return fmt.Errorf("%s is a folder: give the program in it", file)
 	case info.Mode()&0o111 == 0:
-		return fmt.Errorf("%s is not executable: run chmod +x on it, or name its interpreter first, as in python3 %s", file, filepath.Base(file))
+		return fmt.Errorf("%s is not executable: run chmod +x on it, or name its interpreter first, as in python3 %s", file,
+			filepath.Base(file))
 	}
 	return nil
 }

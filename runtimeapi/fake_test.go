@@ -48,7 +48,8 @@ func newFakePool(t *testing.T, o Options, behave func(f *function) Exit) (*Pool,
 func (h *fakeHost) listen() (net.Listener, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	l := &memoryListener{address: fmt.Sprintf("127.0.0.1:%d", 10_000+len(h.listeners)), conns: make(chan net.Conn), closed: make(chan struct{})}
+	l := &memoryListener{address: fmt.Sprintf("127.0.0.1:%d", 10_000+len(h.listeners)), conns: make(chan net.Conn),
+		closed: make(chan struct{})}
 	h.listeners[l.address] = l
 	return l, nil
 }
@@ -72,7 +73,8 @@ func (h *fakeHost) start(c command) (process, error) {
 	h.mostAlive = max(h.mostAlive, h.alive)
 	ctx, kill := context.WithCancel(context.Background())
 	address := lookup(c.env, "AWS_LAMBDA_RUNTIME_API")
-	f := &function{host: h, number: len(h.starts), env: c.env, address: address, ctx: ctx, kill: kill, term: make(chan struct{}), ended: make(chan struct{})}
+	f := &function{host: h, number: len(h.starts), env: c.env, address: address, ctx: ctx, kill: kill,
+		term: make(chan struct{}), ended: make(chan struct{})}
 	f.client = &http.Client{Transport: &http.Transport{DialContext: h.listeners[address].dial}}
 	go f.run()
 	return f, nil
@@ -176,7 +178,8 @@ func (f *function) next() (event, error) {
 }
 
 func (f *function) get(ctx context.Context) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+f.address+"/2018-06-01/runtime/invocation/next", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"http://"+f.address+"/2018-06-01/runtime/invocation/next", nil)
 	if err != nil {
 		return nil, err
 	}
@@ -186,7 +189,8 @@ func (f *function) get(ctx context.Context) (*http.Response, error) {
 // post posts to a path below /2018-06-01/runtime and returns the status and the
 // body of the answer; 0 when there is none.
 func (f *function) post(path, body string, header ...string) (int, string) {
-	req, err := http.NewRequestWithContext(f.ctx, http.MethodPost, "http://"+f.address+"/2018-06-01/runtime/"+path, bytes.NewReader([]byte(body)))
+	req, err := http.NewRequestWithContext(f.ctx, http.MethodPost, "http://"+f.address+"/2018-06-01/runtime/"+path,
+		bytes.NewReader([]byte(body)))
 	if err != nil {
 		return 0, err.Error()
 	}

@@ -59,11 +59,12 @@ func TestGoFunction(t *testing.T) {
 func goOutcomes(t *testing.T, program string) {
 	var mu sync.Mutex
 	var output strings.Builder
-	p := runPool(t, Options{Command: []string{program}, Name: "go-function", MemoryMB: 256, Output: func(_ int, _ string, line []byte) {
-		mu.Lock()
-		defer mu.Unlock()
-		output.Write(append(line, '\n'))
-	}})
+	p := runPool(t, Options{Command: []string{program}, Name: "go-function", MemoryMB: 256,
+		Output: func(_ int, _ string, line []byte) {
+			mu.Lock()
+			defer mu.Unlock()
+			output.Write(append(line, '\n'))
+		}})
 	if a := invoke(t, p, `"hello"`); string(a.Payload) != `"hello"` || a.FunctionError != "" {
 		t.Errorf("%+v", a)
 	}
@@ -72,7 +73,8 @@ func goOutcomes(t *testing.T, program string) {
 	if err := json.Unmarshal(a.Payload, &told); err != nil {
 		t.Fatal(err)
 	}
-	for key, want := range map[string]any{"id": a.RequestID, "arn": "arn:aws:lambda:us-east-1:000000000000:function:go-function",
+	for key, want := range map[string]any{"id": a.RequestID,
+		"arn":  "arn:aws:lambda:us-east-1:000000000000:function:go-function",
 		"name": "go-function", "memory": 256.0, "version": "$LATEST", "left": true} {
 		if told[key] != want {
 			t.Errorf("%s: %v, want %v", key, told[key], want)
@@ -118,7 +120,9 @@ func resizeExample(t *testing.T, program string) {
 	if a.FunctionError != "" || string(a.Payload) != `{"batchItemFailures":[{"itemIdentifier":"m-2"}]}` {
 		t.Errorf("%+v: %s", a, a.Payload)
 	}
-	if a := invoke(t, p, sqsEvent("m-1", `{"source":"in.png","target":"out.png","width":10}`)); string(a.Payload) != `{"batchItemFailures":null}` {
+	if a := invoke(t, p,
+		sqsEvent("m-1", `{"source":"in.png","target":"out.png","width":10}`)); string(
+		a.Payload) != `{"batchItemFailures":null}` {
 		t.Errorf("all done: %s", a.Payload)
 	}
 	out, err := os.ReadFile(filepath.Join(dir, "out.png"))
@@ -135,17 +139,20 @@ func TestPythonFunction(t *testing.T) {
 	t.Parallel()
 	interpreter := testpeer.Python(t, "awslambdaric", "awslambdaric")
 	run := func(t *testing.T, handler string, o Options) *Pool {
-		o.Command, o.Dir, o.Env = []string{interpreter, "-m", "awslambdaric", handler}, "testdata", []string{"PYTHONDONTWRITEBYTECODE=1"}
+		o.Command, o.Dir, o.Env = []string{interpreter, "-m", "awslambdaric", handler}, "testdata",
+			[]string{"PYTHONDONTWRITEBYTECODE=1"}
 		return runPool(t, o)
 	}
 	t.Run("outcomes", func(t *testing.T) {
 		t.Parallel()
 		p := run(t, "handler.handle", Options{Name: "py"})
-		if a := invoke(t, p, sqsEvent("a", "good", "b", "bad")); string(a.Payload) != `{"batchItemFailures": [{"itemIdentifier": "b"}]}` {
+		if a := invoke(t, p,
+			sqsEvent("a", "good", "b", "bad")); string(a.Payload) != `{"batchItemFailures": [{"itemIdentifier": "b"}]}` {
 			t.Errorf("%+v: %s", a, a.Payload)
 		}
 		a := invoke(t, p, `{"how":"context"}`)
-		want := fmt.Sprintf(`{"id": %q, "arn": "arn:aws:lambda:us-east-1:000000000000:function:py", "left": true}`, a.RequestID)
+		want := fmt.Sprintf(`{"id": %q, "arn": "arn:aws:lambda:us-east-1:000000000000:function:py", "left": true}`,
+			a.RequestID)
 		if string(a.Payload) != want {
 			t.Errorf("context %s, want %s", a.Payload, want)
 		}
@@ -175,7 +182,8 @@ func TestPythonExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := runPool(t, Options{Command: []string{interpreter, script}, Env: []string{"RECEIPTS_DIR=" + dir}, Instances: 2})
-	a := invoke(t, p, sqsEvent("m-1", `{"customer":"Ada","items":[{"cents":1250,"count":2}]}`, "m-2", "no order", "m-3", `[]`))
+	a := invoke(t, p, sqsEvent("m-1", `{"customer":"Ada","items":[{"cents":1250,"count":2}]}`, "m-2", "no order", "m-3",
+		`[]`))
 	if string(a.Payload) != `{"batchItemFailures": [{"itemIdentifier": "m-2"}, {"itemIdentifier": "m-3"}]}` {
 		t.Errorf("%+v: %s", a, a.Payload)
 	}

@@ -157,7 +157,8 @@ func (inst *instance) live() Exit {
 	}
 	address := listener.Addr().String()
 	server := &http.Server{
-		Handler: newAPI(inst, address), ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: headerPatience, ConnContext: withCaller,
+		Handler: newAPI(inst, address), ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: headerPatience,
+		ConnContext: withCaller,
 	}
 	limited := httplimit.Listen(server, listener, maxConnections, func() {})
 	serving := make(chan struct{})

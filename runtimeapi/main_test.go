@@ -76,7 +76,8 @@ func playFunction() int {
 		if err != nil {
 			return 91
 		}
-		resp, err = http.Post(base+resp.Header.Get("Lambda-Runtime-Aws-Request-Id")+"/response", "application/json", bytes.NewReader(answer))
+		resp, err = http.Post(base+resp.Header.Get("Lambda-Runtime-Aws-Request-Id")+"/response", "application/json",
+			bytes.NewReader(answer))
 		if err != nil || resp.StatusCode != 202 {
 			return 92
 		}

@@ -83,7 +83,8 @@ func (o Options) withDefaults() (Options, error) {
 		name  string
 		value *time.Duration
 		zero  time.Duration
-	}{{"Timeout", &o.Timeout, 15 * time.Minute}, {"InitTimeout", &o.InitTimeout, time.Minute}, {"Grace", &o.Grace, 2 * time.Second}} {
+	}{{"Timeout", &o.Timeout, 15 * time.Minute}, {"InitTimeout", &o.InitTimeout, time.Minute},
+		{"Grace", &o.Grace, 2 * time.Second}} {
 		if *d.value < 0 {
 			return o, fmt.Errorf("%s is %s: it cannot be negative; 0 means %s", d.name, *d.value, d.zero)
 		}
@@ -95,7 +96,8 @@ func (o Options) withDefaults() (Options, error) {
 		name      string
 		value     *int
 		zero, max int
-	}{{"Instances", &o.Instances, 1, MaxInstances}, {"MemoryMB", &o.MemoryMB, 128, 1 << 20}, {"MaxLine", &o.MaxLine, 16 << 10, 1 << 20}, {"LinesPerSecond", &o.LinesPerSecond, 1000, 1_000_000}} {
+	}{{"Instances", &o.Instances, 1, MaxInstances}, {"MemoryMB", &o.MemoryMB, 128, 1 << 20},
+		{"MaxLine", &o.MaxLine, 16 << 10, 1 << 20}, {"LinesPerSecond", &o.LinesPerSecond, 1000, 1_000_000}} {
 		if *n.value < 0 || *n.value > n.max {
 			return o, fmt.Errorf("%s is %d: use 1 to %d, or 0 for %d", n.name, *n.value, n.max, n.zero)
 		}
@@ -140,7 +142,8 @@ func (o *Options) checkEnv() error {
 			return fmt.Errorf("entry %d of the function's environment has no name: write NAME=value", i+1)
 		}
 		if strings.ContainsRune(entry, 0) {
-			return fmt.Errorf("the variable %q of the function's environment contains a NUL byte, which no environment can carry", name)
+			return fmt.Errorf("the variable %q of the function's environment contains a NUL byte, which no environment can "+
+				"carry", name)
 		}
 	}
 	return nil
@@ -150,7 +153,8 @@ func (o *Options) checkEnv() error {
 // mistyped command is an error now and not a crash loop later.
 func (o *Options) resolve() error {
 	if len(o.Command) == 0 || o.Command[0] == "" {
-		return errors.New("no command for the function: give the program that speaks the Lambda Runtime API, such as ./bootstrap")
+		return errors.New("no command for the function: give the program that speaks the Lambda Runtime API, such as " +
+			"./bootstrap")
 	}
 	if strings.ContainsRune(strings.Join(o.Command, ""), 0) {
 		return errors.New("the function's command contains a NUL byte, which no command can carry")

@@ -16,8 +16,10 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir, _ := os.Getwd()
-	if o.Instances != 1 || o.Timeout != 15*time.Minute || o.InitTimeout != time.Minute || o.Grace != 2*time.Second || o.MemoryMB != 128 ||
-		o.Name != "function" || o.Region != "eu-west-3" || o.Dir != dir || functionARN(&o) != "arn:aws:lambda:eu-west-3:000000000000:function:function" {
+	if o.Instances != 1 || o.Timeout != 15*time.Minute || o.InitTimeout != time.Minute || o.Grace != 2*time.Second ||
+		o.MemoryMB != 128 ||
+		o.Name != "function" || o.Region != "eu-west-3" || o.Dir != dir ||
+		functionARN(&o) != "arn:aws:lambda:eu-west-3:000000000000:function:function" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -66,22 +68,26 @@ func TestRefusedOptions(t *testing.T) {
 // What Lambda reserves cannot be set; the rest is kept as it is.
 func TestEnviron(t *testing.T) {
 	t.Parallel()
-	o, err := Options{Command: []string{"/bin/sh"}, Name: "resize", Env: []string{"A=1", "A=2", "TZ=Europe/Berlin", "AWS_LAMBDA_RUNTIME_API=evil:1", "AWS_REGION=eu-west-1",
-		"_HANDLER=theirs", "_X_AMZN_TRACE_ID=old", "LANG=C.UTF-8", "AWS_SECRET_ACCESS_KEY=s=="}}.withDefaults()
+	o, err := Options{Command: []string{"/bin/sh"}, Name: "resize",
+		Env: []string{"A=1", "A=2", "TZ=Europe/Berlin", "AWS_LAMBDA_RUNTIME_API=evil:1", "AWS_REGION=eu-west-1",
+			"_HANDLER=theirs", "_X_AMZN_TRACE_ID=old", "LANG=C.UTF-8", "AWS_SECRET_ACCESS_KEY=s=="}}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
 	env := environ(&o, "127.0.0.1:9001", time.Date(2026, 11, 3, 23, 0, 0, 0, time.FixedZone("", -3*3600)))
 	for name, want := range map[string]string{
-		"A": "2", "TZ": ":UTC", "AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "AWS_REGION": "eu-west-1", "AWS_DEFAULT_REGION": "eu-west-1", "_HANDLER": "",
-		"_X_AMZN_TRACE_ID": "", "LANG": "C.UTF-8", "PATH": defaultPath, "AWS_SECRET_ACCESS_KEY": "s==", "AWS_LAMBDA_LOG_GROUP_NAME": "/aws/lambda/resize",
+		"A": "2", "TZ": ":UTC", "AWS_LAMBDA_RUNTIME_API": "127.0.0.1:9001", "AWS_REGION": "eu-west-1",
+		"AWS_DEFAULT_REGION": "eu-west-1", "_HANDLER": "",
+		"_X_AMZN_TRACE_ID": "", "LANG": "C.UTF-8", "PATH": defaultPath, "AWS_SECRET_ACCESS_KEY": "s==",
+		"AWS_LAMBDA_LOG_GROUP_NAME":      "/aws/lambda/resize",
 		"AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "128",
 	} {
 		if got := lookup(env, name); got != want {
 			t.Errorf("%s=%s, want %q", name, got, want)
 		}
 	}
-	if stream := lookup(env, "AWS_LAMBDA_LOG_STREAM_NAME"); !strings.HasPrefix(stream, "2026/11/04/[$LATEST]") || len(stream) != 20+32 {
+	if stream := lookup(env, "AWS_LAMBDA_LOG_STREAM_NAME"); !strings.HasPrefix(stream, "2026/11/04/[$LATEST]") ||
+		len(stream) != 20+32 {
 		t.Errorf("log stream %q", stream)
 	}
 	names := map[string]int{}
@@ -110,7 +116,8 @@ func TestExitWords(t *testing.T) {
 		{Exit{}, "exit status 0", "Runtime exited without providing a reason"},
 		{Exit{Code: 7}, "exit status 7", "Runtime exited with error: exit status 7"},
 		{Exit{Code: -1, Signal: "SIGTERM"}, "killed by SIGTERM", "Runtime exited with error: signal: terminated"},
-		{Exit{Code: -1, Err: os.ErrPermission}, "could not start: permission denied", "Couldn't start the runtime: permission denied"},
+		{Exit{Code: -1, Err: os.ErrPermission}, "could not start: permission denied",
+			"Couldn't start the runtime: permission denied"},
 	} {
 		if got := c.exit.String(); got != c.words {
 			t.Errorf("%q, want %q", got, c.words)

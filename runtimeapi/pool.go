@@ -91,7 +91,9 @@ func (p *Pool) Start() {
 func (p *Pool) Ready(ctx context.Context) error {
 	for {
 		p.mu.Lock()
-		ready := slices.ContainsFunc(p.slots, func(inst *instance) bool { return inst != nil && inst.usable() && inst.phase != starting })
+		ready := slices.ContainsFunc(p.slots, func(inst *instance) bool {
+			return inst != nil && inst.usable() && inst.phase != starting
+		})
 		changed, last, stopping := p.changed, p.lastFailure, p.stopping
 		p.mu.Unlock()
 		switch {

@@ -55,13 +55,15 @@ func TestInvoke(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var seen event
-		p, h := newFakePool(t, Options{Name: "resize", Region: "eu-west-1", Timeout: 3 * time.Second}, func(f *function) Exit {
-			return f.serve(func(e event) string { seen = e; return "answer to " + string(e.body) })
-		})
+		p, h := newFakePool(t, Options{Name: "resize", Region: "eu-west-1", Timeout: 3 * time.Second},
+			func(f *function) Exit {
+				return f.serve(func(e event) string { seen = e; return "answer to " + string(e.body) })
+			})
 		defer stop(t, p, h)
 		now := time.Now()
 		a := invoke(t, p, `{"n":1}`)
-		if a.Status != 200 || a.FunctionError != "" || a.Reason != "" || string(a.Payload) != `answer to {"n":1}` || a.RequestID != seen.id {
+		if a.Status != 200 || a.FunctionError != "" || a.Reason != "" || string(a.Payload) != `answer to {"n":1}` ||
+			a.RequestID != seen.id {
 			t.Errorf("answer %+v to the invocation %q", a, seen.id)
 		}
 		for name, want := range map[string]string{
@@ -73,7 +75,8 @@ func TestInvoke(t *testing.T) {
 				t.Errorf("%s: %q, want %q", name, got, want)
 			}
 		}
-		if trace := seen.header.Get("Lambda-Runtime-Trace-Id"); !strings.HasPrefix(trace, "Root=1-") || len(trace) != 35+5+24+10 {
+		if trace := seen.header.Get("Lambda-Runtime-Trace-Id"); !strings.HasPrefix(trace, "Root=1-") ||
+			len(trace) != 35+5+24+10 {
 			t.Errorf("trace %q", trace)
 		}
 	})
@@ -154,7 +157,11 @@ func TestTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var told []TimedOut
-		p, h := newFakePool(t, Options{Timeout: 1500 * time.Millisecond, Events: Events{TimedOut: func(e TimedOut) { mu.Lock(); defer mu.Unlock(); told = append(told, e) }}},
+		p, h := newFakePool(t, Options{Timeout: 1500 * time.Millisecond, Events: Events{TimedOut: func(e TimedOut) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, e)
+		}}},
 			func(f *function) Exit {
 				return f.serve(func(e event) string {
 					if string(e.body) == "hang" {
@@ -166,7 +173,9 @@ func TestTimeLimit(t *testing.T) {
 		defer stop(t, p, h)
 		began := time.Now()
 		a := invoke(t, p, "hang")
-		wantError(t, a, "Sandbox.Timedout", `{"errorType":"Sandbox.Timedout","errorMessage":"RequestId: `+a.RequestID+` Error: Task timed out after 1.50 seconds"}`)
+		wantError(t, a, "Sandbox.Timedout",
+			`{"errorType":"Sandbox.Timedout","errorMessage":"RequestId: `+a.RequestID+
+				` Error: Task timed out after 1.50 seconds"}`)
 		if took := time.Since(began); took != 1500*time.Millisecond {
 			t.Errorf("it took %s", took)
 		}
@@ -248,7 +257,11 @@ func TestInitFailure(t *testing.T) {
 		broken.Store(true)
 		var mu sync.Mutex
 		var told []InitFailed
-		p, h := newFakePool(t, Options{Instances: 2, Events: Events{InitFailed: func(e InitFailed) { mu.Lock(); defer mu.Unlock(); told = append(told, e) }}}, func(f *function) Exit {
+		p, h := newFakePool(t, Options{Instances: 2, Events: Events{InitFailed: func(e InitFailed) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, e)
+		}}}, func(f *function) Exit {
 			if broken.Load() {
 				f.sleep(time.Second)
 				return Exit{Code: 1}
@@ -267,7 +280,8 @@ func TestInitFailure(t *testing.T) {
 			if a.Status == 200 {
 				errors++
 				wantError(t, a, "Runtime.ExitError", "exit status 1")
-			} else if a.Status != 429 || a.RetryAfter != 500*time.Millisecond || a.Reason != "FunctionKeepsEnding" || !strings.Contains(a.Message, "again in 0.5 s") || a.RequestID != "" {
+			} else if a.Status != 429 || a.RetryAfter != 500*time.Millisecond || a.Reason != "FunctionKeepsEnding" ||
+				!strings.Contains(a.Message, "again in 0.5 s") || a.RequestID != "" {
 				t.Errorf("answer %+v, want a throttle for the pause", a)
 			}
 		}
@@ -287,7 +301,8 @@ func TestInitFailure(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if len(told) < 2 || told[0].Type != "Runtime.ExitError" || told[0].Failures != 1 || told[0].Pause != 500*time.Millisecond ||
+		if len(told) < 2 || told[0].Type != "Runtime.ExitError" || told[0].Failures != 1 ||
+			told[0].Pause != 500*time.Millisecond ||
 			!strings.Contains(told[0].Reason, "exit status 1") {
 			t.Errorf("told %+v", told)
 		}
@@ -315,7 +330,10 @@ func TestInitFailures(t *testing.T) {
 			f.post("init/error", "oh no", "Lambda-Runtime-Function-Error-Type", "Runtime.Odd")
 			return Exit{Code: 1}
 		}, "Runtime.Odd", "oh no", 0},
-		"never asks": {func(f *function) Exit { f.sleep(time.Hour); return Exit{} }, "Sandbox.Timedout", "Init timed out after 20.00 seconds", 20 * time.Second},
+		"never asks": {func(f *function) Exit {
+			f.sleep(time.Hour)
+			return Exit{}
+		}, "Sandbox.Timedout", "Init timed out after 20.00 seconds", 20 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -375,7 +393,8 @@ func TestDeathWhileIdle(t *testing.T) {
 			gaps = append(gaps, h.starts[i+1].Sub(h.starts[i])-time.Second)
 		}
 		h.mu.Unlock()
-		want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
+		want := []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second,
+			16 * time.Second}
 		if !slices.Equal(gaps, want) {
 			t.Errorf("pauses %v, want %v", gaps, want)
 		}
@@ -447,7 +466,8 @@ func TestLingering(t *testing.T) {
 func TestPauseAfter(t *testing.T) {
 	t.Parallel()
 	for failures, want := range map[int]time.Duration{
-		-1: 0, 0: 0, 1: 500 * time.Millisecond, 2: time.Second, 6: 16 * time.Second, 7: 30 * time.Second, 8: 30 * time.Second, 1 << 40: 30 * time.Second,
+		-1: 0, 0: 0, 1: 500 * time.Millisecond, 2: time.Second, 6: 16 * time.Second, 7: 30 * time.Second,
+		8: 30 * time.Second, 1 << 40: 30 * time.Second,
 	} {
 		if got := pauseAfter(failures); got != want {
 			t.Errorf("pauseAfter(%d) = %s, want %s", failures, got, want)
@@ -490,7 +510,8 @@ func TestCallerGivesUp(t *testing.T) {
 		}
 		time.Sleep(2*time.Second + time.Millisecond) // the grace
 		if h.started() != 2 || h.mostAlive != 1 {
-			t.Errorf("%d processes, %d at once: the work that nobody waits for should have been killed, then replaced", h.started(), h.mostAlive)
+			t.Errorf("%d processes, %d at once: the work that nobody waits for should have been killed, then replaced",
+				h.started(), h.mostAlive)
 		}
 	})
 }
@@ -507,7 +528,8 @@ func TestReady(t *testing.T) {
 		})
 		short, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
-		if err := p.Ready(short); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "exit status 9") {
+		if err := p.Ready(short); !errors.Is(err, context.DeadlineExceeded) ||
+			!strings.Contains(err.Error(), "exit status 9") {
 			t.Errorf("Ready: %v", err)
 		}
 		if err := p.Ready(context.Background()); err != nil || h.started() != 3 {
@@ -543,8 +565,11 @@ func TestStop(t *testing.T) {
 		"at work":              {slow, true, time.Minute, time.Hour, 20 * time.Second, "whole", term},
 		"at work, no time":     {slow, true, 5 * time.Second, time.Hour, 7 * time.Second, "", termKill},
 		"at work, in hurry":    {slow, true, 5 * time.Second, 3 * time.Second, 3 * time.Second, "", termKill},
-		"not even initialized": {func(f *function) Exit { f.sleep(time.Hour); return Exit{} }, false, time.Minute, time.Hour, 2 * time.Second, "", termKill},
-		"in the pause":         {func(f *function) Exit { return Exit{Code: 1} }, false, time.Minute, time.Hour, 0, "", nil},
+		"not even initialized": {func(f *function) Exit {
+			f.sleep(time.Hour)
+			return Exit{}
+		}, false, time.Minute, time.Hour, 2 * time.Second, "", termKill},
+		"in the pause": {func(f *function) Exit { return Exit{Code: 1} }, false, time.Minute, time.Hour, 0, "", nil},
 		"answered, asks no more": {func(f *function) Exit {
 			e, _ := f.next()
 			f.post("invocation/"+e.id+"/response", "whole")
@@ -638,7 +663,8 @@ func TestStopNamesWhatDoesNotEnd(t *testing.T) {
 		defer cancel()
 		began := time.Now()
 		err := p.Stop(ctx)
-		if err == nil || !strings.Contains(err.Error(), "[1001]") || time.Since(began) != time.Second+2*time.Second+killPatience {
+		if err == nil || !strings.Contains(err.Error(), "[1001]") ||
+			time.Since(began) != time.Second+2*time.Second+killPatience {
 			t.Errorf("Stop: %v after %s", err, time.Since(began))
 		}
 		close(stuck)
@@ -670,7 +696,8 @@ func TestEventsOfOneProcess(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		stop(t, p, h)
 		want := []string{
-			"started 1 1001", "failed Runtime.ExitError: its process ended before it asked for an invocation: exit status 7", `exited 1001: exit status 7, "", ran 1s`,
+			"started 1 1001", "failed Runtime.ExitError: its process ended before it asked for an invocation: exit status 7",
+			`exited 1001: exit status 7, "", ran 1s`,
 			"started 1 1002", "ready 1002 after 1s", `exited 1002: exit status 0, "stopped", ran 3.5s`,
 		}
 		if !slices.Equal(told, want) {

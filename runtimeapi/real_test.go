@@ -45,7 +45,8 @@ func TestRealProcess(t *testing.T) {
 
 func TestRealEnvironment(t *testing.T) {
 	t.Parallel()
-	p := newRealPool(t, "function", nil, Options{Name: "mine", Handler: "app.handle", MemoryMB: 512, Env: []string{"AWS_REGION=eu-north-1", "COLOR=red"}})
+	p := newRealPool(t, "function", nil,
+		Options{Name: "mine", Handler: "app.handle", MemoryMB: 512, Env: []string{"AWS_REGION=eu-north-1", "COLOR=red"}})
 	var env []string
 	if err := json.Unmarshal(invoke(t, p, "environment").Payload, &env); err != nil {
 		t.Fatal(err)
@@ -54,7 +55,8 @@ func TestRealEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"AWS_LAMBDA_FUNCTION_NAME=mine", "_HANDLER=app.handle", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=512", "AWS_REGION=eu-north-1",
+	for _, want := range []string{"AWS_LAMBDA_FUNCTION_NAME=mine", "_HANDLER=app.handle",
+		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=512", "AWS_REGION=eu-north-1",
 		"AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "LAMBDA_TASK_ROOT=" + p.set.Dir, "cwd=" + dir, "COLOR=red", "TZ=:UTC"} {
 		if !slices.Contains(env, want) {
 			t.Errorf("%s is missing in %q", want, env)

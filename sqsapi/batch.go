@@ -31,7 +31,8 @@ func checkBatch[E entry](entries []E, kind string) error {
 	for i, e := range entries {
 		if !validEntryID(e.entryID()) {
 			return queue.Errorf(queue.CodeInvalidBatchEntryID,
-				"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most %d letters long.", maxEntryID)
+				"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most %d "+
+					"letters long.", maxEntryID)
 		}
 		for _, earlier := range entries[:i] {
 			if earlier.entryID() == e.entryID() {

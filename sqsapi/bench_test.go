@@ -154,7 +154,9 @@ func cpuTime(b *testing.B) time.Duration {
 func (s *bench) fill(b *testing.B, n int) {
 	batch := make([]queue.Outgoing, queue.MaxBatch)
 	for i := range batch {
-		batch[i] = queue.Outgoing{Body: benchBody, Attributes: []queue.Attribute{{Name: "kind", Type: "String", Value: "thumbnail"}, {Name: "size", Type: "Number", Value: "200"}}}
+		batch[i] = queue.Outgoing{Body: benchBody,
+			Attributes: []queue.Attribute{{Name: "kind", Type: "String", Value: "thumbnail"},
+				{Name: "size", Type: "Number", Value: "200"}}}
 	}
 	for n > 0 {
 		k := min(n, len(batch))
@@ -180,7 +182,8 @@ func each(callers, n int, step func()) {
 }
 
 func sendBody() string {
-	return `{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","MessageBody":"` + benchBody + `",` + benchAttributes + `}`
+	return `{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","MessageBody":"` + benchBody + `",` + benchAttributes +
+		`}`
 }
 
 func sendTenBody() string {
@@ -230,8 +233,9 @@ func BenchmarkReceiveDelete(b *testing.B) {
 
 // receiveDelete receives n messages and deletes them.
 func (s *bench) receiveDelete(b *testing.B, call func(*testing.B, string, string) []byte, n int) {
-	answer := call(b, "ReceiveMessage", `{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","MaxNumberOfMessages":`+strconv.Itoa(n)+
-		`,"AttributeNames":["All"],"MessageAttributeNames":["All"]}`)
+	answer := call(b, "ReceiveMessage",
+		`{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","MaxNumberOfMessages":`+strconv.Itoa(n)+
+			`,"AttributeNames":["All"],"MessageAttributeNames":["All"]}`)
 	handles := handlesIn(string(answer))
 	if len(handles) != n {
 		b.Errorf("received %d messages of %d", len(handles), n)
@@ -248,7 +252,8 @@ func (s *bench) receiveDelete(b *testing.B, call func(*testing.B, string, string
 		}
 		entries.WriteString(`{"Id":"` + strconv.Itoa(i) + `","ReceiptHandle":"` + handle + `"}`)
 	}
-	call(b, "DeleteMessageBatch", `{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","Entries":[`+entries.String()+`]}`)
+	call(b, "DeleteMessageBatch",
+		`{"QueueUrl":"http://127.0.0.1:9324/000000000000/jobs","Entries":[`+entries.String()+`]}`)
 }
 
 // handlesIn finds receipt handles at little cost, so that the client does not
@@ -270,9 +275,11 @@ func handlesIn(answer string) (handles []string) {
 func BenchmarkEncode(b *testing.B) {
 	r := receiveMessageResponse{system: systemEnd - 1, attributes: []string{"All"}}
 	for range 10 {
-		r.received = append(r.received, queue.Message{ID: "8f3c6f0e-0000-4000-8000-000000000000", Body: benchBody, ReceiptHandle: strings.Repeat("h", 64),
-			ReceiveCount: 1, SentAt: time.UnixMilli(1), FirstReceivedAt: time.UnixMilli(2), SenderID: "000000000000",
-			Attributes: []queue.Attribute{{Name: "kind", Type: "String", Value: "thumbnail"}, {Name: "size", Type: "Number", Value: "200"}}})
+		r.received = append(r.received,
+			queue.Message{ID: "8f3c6f0e-0000-4000-8000-000000000000", Body: benchBody, ReceiptHandle: strings.Repeat("h", 64),
+				ReceiveCount: 1, SentAt: time.UnixMilli(1), FirstReceivedAt: time.UnixMilli(2), SenderID: "000000000000",
+				Attributes: []queue.Attribute{{Name: "kind", Type: "String", Value: "thumbnail"},
+					{Name: "size", Type: "Number", Value: "200"}}})
 	}
 	b.Run("ours", func(b *testing.B) {
 		var buf []byte
@@ -293,7 +300,8 @@ func BenchmarkEncode(b *testing.B) {
 
 func BenchmarkDecode(b *testing.B) {
 	table := actions()
-	for _, test := range []struct{ action, body string }{{"SendMessage", sendBody()}, {"SendMessageBatch", sendTenBody()}} {
+	for _, test := range []struct{ action, body string }{{"SendMessage", sendBody()},
+		{"SendMessageBatch", sendTenBody()}} {
 		b.Run(test.action, func(b *testing.B) {
 			body := []byte(test.body)
 			b.ReportAllocs()

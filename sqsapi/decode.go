@@ -54,7 +54,8 @@ func decodeJSON(body []byte, request any) error {
 		return malformed("it is not valid JSON from byte " + strconv.Itoa(at) + " on")
 	}
 	var kind *json.SemanticError
-	if !errors.As(err, &kind) || kind.GoType == nil || typeNames[kind.GoType.Kind()] == "" || errors.As(err, new(base64.CorruptInputError)) {
+	if !errors.As(err, &kind) || kind.GoType == nil || typeNames[kind.GoType.Kind()] == "" ||
+		errors.As(err, new(base64.CorruptInputError)) {
 		return malformed("a value does not have the form that its parameter needs")
 	}
 	return malformed(parameterName(kind.JSONPointer) + " must be of type " + typeNames[kind.GoType.Kind()] +

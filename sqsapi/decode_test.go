@@ -30,13 +30,16 @@ func TestDecodeJSON(t *testing.T) {
 		{"unknown parameters", `{"Future":{"a":[1,{"b":null}]},"QueueUrl":"q"}`, sendMessageRequest{QueueURL: "q"}},
 		{"every parameter", `{"QueueUrl":"q","MessageBody":"b","DelaySeconds":10,"MessageGroupId":"g","MessageDeduplicationId":"d",
 			"MessageAttributes":{"s":{"DataType":"String","StringValue":"v"},"b":{"DataType":"Binary","BinaryValue":"AP8="}}}`,
-			sendMessageRequest{"q", outgoing{MessageBody: "b", DelaySeconds: &ten, MessageGroupID: "g", MessageDeduplicationID: "d",
-				MessageAttributes: map[string]attributeValue{
-					"s": {DataType: "String", StringValue: &text},
-					"b": {DataType: "Binary", BinaryValue: []byte{0, 255}},
-				}}}},
-		{"escapes", `{"MessageBody":"a\"\\\/\n\u00e9\ud83d\ude00\u0041 {[,]}"}`, sendMessageRequest{outgoing: outgoing{MessageBody: "a\"\\/\né😀A {[,]}"}}},
-		{"deep enough", `{"x":` + strings.Repeat("[", maxDepth-1) + strings.Repeat("]", maxDepth-1) + `}`, sendMessageRequest{}},
+			sendMessageRequest{"q",
+				outgoing{MessageBody: "b", DelaySeconds: &ten, MessageGroupID: "g", MessageDeduplicationID: "d",
+					MessageAttributes: map[string]attributeValue{
+						"s": {DataType: "String", StringValue: &text},
+						"b": {DataType: "Binary", BinaryValue: []byte{0, 255}},
+					}}}},
+		{"escapes", `{"MessageBody":"a\"\\\/\n\u00e9\ud83d\ude00\u0041 {[,]}"}`,
+			sendMessageRequest{outgoing: outgoing{MessageBody: "a\"\\/\né😀A {[,]}"}}},
+		{"deep enough", `{"x":` + strings.Repeat("[", maxDepth-1) + strings.Repeat("]", maxDepth-1) + `}`,
+			sendMessageRequest{}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -64,15 +67,18 @@ func TestDecodeJSONRefuses(t *testing.T) {
 		{"number for text", `{"MessageBody":5}`, codeSerialization, "MessageBody must be of type string, not number"},
 		{"text for a number", `{"DelaySeconds":"5"}`, codeSerialization, "DelaySeconds must be of type integer, not string"},
 		{"fraction", `{"DelaySeconds":1.5}`, codeSerialization, "DelaySeconds must be of type integer, not number 1.5"},
-		{"list for a map", `{"MessageAttributes":[]}`, codeSerialization, "MessageAttributes must be of type object, not array"},
+		{"list for a map", `{"MessageAttributes":[]}`, codeSerialization,
+			"MessageAttributes must be of type object, not array"},
 		{"no base64", `{"MessageAttributes":{"a":{"BinaryValue":"%%%"}}}`, codeSerialization, "does not have the form"},
 		{"Latin-1", "{\"MessageBody\":\"\xe9\"}", codeSerialization, "not valid UTF-8"},
 		{"half a surrogate pair", `{"MessageBody":"\ud83d"}`, queue.CodeInvalidMessageContents, "'#xD83D'"},
 		{"wrong half first", `{"MessageBody":"\ude00\ud83d"}`, queue.CodeInvalidMessageContents, "'#xDE00'"},
 		{"two second halves", `{"MessageBody":"\ude00\ude00"}`, queue.CodeInvalidMessageContents, "'#xDE00'"},
 		{"half and a letter", `{"MessageBody":"\ud83d\u0041"}`, queue.CodeInvalidMessageContents, "'#xD83D'"},
-		{"too deep", `{"x":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`, codeSerialization, "more than 16 levels"},
-		{"too many values", `{"Entries":[` + strings.Repeat("{},", maxValues) + `{}]}`, codeSerialization, "more than 10000 values"},
+		{"too deep", `{"x":` + strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth) + `}`, codeSerialization,
+			"more than 16 levels"},
+		{"too many values", `{"Entries":[` + strings.Repeat("{},", maxValues) + `{}]}`, codeSerialization,
+			"more than 10000 values"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -93,7 +99,8 @@ func FuzzDecode(f *testing.F) {
 		``, `{}`, `null`, `[{}]`, `{"QueueUrl":"http://localhost/1/q","MessageBody":"hi"}`,
 		`{"QueueUrl":"q","Entries":[{"Id":"a","MessageBody":"b","DelaySeconds":1,"MessageAttributes":{"n":{"DataType":"Binary","BinaryValue":"AA=="}}}]}`,
 		`{"QueueUrl":"q","AttributeNames":["All"],"MessageAttributeNames":["a.*"],"MaxNumberOfMessages":10,"WaitTimeSeconds":0}`,
-		`{"MessageBody":"\ud83d\ude00\u0000\\\""}`, `{"MessageBody":"\ud83d"}`, `{"tags":{"a":"b"},"Attributes":{"DelaySeconds":"1"}}`,
+		`{"MessageBody":"\ud83d\ude00\u0000\\\""}`, `{"MessageBody":"\ud83d"}`,
+		`{"tags":{"a":"b"},"Attributes":{"DelaySeconds":"1"}}`,
 		strings.Repeat("[", 20), strings.Repeat(`{"a":`, 20), `"`, `"\`, `"\u`, `"\ud800\u`,
 	} {
 		f.Add([]byte(seed))
@@ -154,11 +161,13 @@ func decodeCases() []decodeCase {
 	const attributes = `{"a":{"DataType":"String","StringValue":"v"},"b":{"BinaryValue":"AP8=","DataType":"Binary.x"}}`
 	return []decodeCase{
 		{"SendMessage", `{"QueueUrl":"q","MessageBody":"b","DelaySeconds":10,"MessageGroupId":"g","MessageDeduplicationId":"d","MessageAttributes":` + attributes + `,"MessageSystemAttributes":` + attributes + `}`, true},
-		{"SendMessage", " {\n\t\"QueueUrl\" : \"q\" ,\r\n\"MessageBody\": \"{\\\"json\\\": [\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\ud83d\\ude00 é 😀\\\"]}\" } ", true},
+		{"SendMessage", " {\n\t\"QueueUrl\" : \"q\" ,\r\n\"MessageBody\": \"{\\\"json\\\": " +
+			"[\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0041\\u00e9\\ud83d\\ude00 é 😀\\\"]}\" } ", true},
 		{"SendMessage", `{}`, true},
 		{"SendMessage", `{"MessageAttributes":{},"MessageBody":""}`, true},
 		{"SendMessage", `{"MessageBody":"x","DelaySeconds":-0}`, true},
-		{"SendMessageBatch", `{"QueueUrl":"q","Entries":[{"Id":"a","MessageBody":"b","MessageAttributes":` + attributes + `},{"Id":"b"}]}`, true},
+		{"SendMessageBatch",
+			`{"QueueUrl":"q","Entries":[{"Id":"a","MessageBody":"b","MessageAttributes":` + attributes + `},{"Id":"b"}]}`, true},
 		{"SendMessageBatch", `{"Entries":[]}`, true},
 		{"ReceiveMessage", `{"QueueUrl":"q","AttributeNames":["All"],"MessageSystemAttributeNames":[],"MessageAttributeNames":["a.*","b"],"MaxNumberOfMessages":10,"VisibilityTimeout":0,"WaitTimeSeconds":20}`, true},
 		{"DeleteMessage", `{"QueueUrl":"q","ReceiptHandle":"h"}`, true},

@@ -84,9 +84,12 @@ func TestReceiveMessageEncoder(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1767225600123)
 	full := queue.Message{
-		ID: "8f3c", Body: "a \"body\"\n", ReceiptHandle: "h+/=", ReceiveCount: 3, SentAt: at, FirstReceivedAt: at.Add(time.Second),
-		SenderID: "000000000000", GroupID: "g", DedupID: "d", SequenceNumber: "10", TraceHeader: "Root=1", DeadLetterSource: "arn:aws:sqs:r:a:q",
-		Attributes: []queue.Attribute{{Name: "b", Type: "Binary.x", Value: "\x00\xff"}, {Name: "n", Type: "Number", Value: "1"}, {Name: "s", Type: "String", Value: "é\t"}},
+		ID: "8f3c", Body: "a \"body\"\n", ReceiptHandle: "h+/=", ReceiveCount: 3, SentAt: at,
+		FirstReceivedAt: at.Add(time.Second),
+		SenderID:        "000000000000", GroupID: "g", DedupID: "d", SequenceNumber: "10", TraceHeader: "Root=1",
+		DeadLetterSource: "arn:aws:sqs:r:a:q",
+		Attributes: []queue.Attribute{{Name: "b", Type: "Binary.x", Value: "\x00\xff"},
+			{Name: "n", Type: "Number", Value: "1"}, {Name: "s", Type: "String", Value: "é\t"}},
 	}
 	tests := []struct {
 		name string
@@ -96,9 +99,12 @@ func TestReceiveMessageEncoder(t *testing.T) {
 		{"nothing received", receiveMessageResponse{}, `{}`},
 		{"nothing asked for", receiveMessageResponse{received: []queue.Message{{ID: "i", Body: "b", ReceiptHandle: "h"}}},
 			`{"Messages":[{"MessageId":"i","ReceiptHandle":"h","MD5OfBody":"92eb5ffee6ae2fec3ad71c777531578f","Body":"b"}]}`},
-		{"two messages", receiveMessageResponse{received: []queue.Message{full, {ID: "i", Body: "b"}}, system: systemEnd - 1, attributes: []string{"All"}}, ""},
-		{"some attributes", receiveMessageResponse{received: []queue.Message{full}, system: receiveCount, attributes: []string{"n"}}, ""},
-		{"attributes that it has not", receiveMessageResponse{received: []queue.Message{full}, attributes: []string{"x"}}, ""},
+		{"two messages", receiveMessageResponse{received: []queue.Message{full, {ID: "i", Body: "b"}},
+			system: systemEnd - 1, attributes: []string{"All"}}, ""},
+		{"some attributes", receiveMessageResponse{received: []queue.Message{full}, system: receiveCount,
+			attributes: []string{"n"}}, ""},
+		{"attributes that it has not", receiveMessageResponse{received: []queue.Message{full}, attributes: []string{"x"}},
+			""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -119,8 +125,11 @@ func FuzzReceiveMessageEncoder(f *testing.F) {
 		if all {
 			names = []string{"All"}
 		}
-		m := queue.Message{ID: id, ReceiptHandle: handle, Body: body, SentAt: time.UnixMilli(millis % (1 << 45)), ReceiveCount: int(millis),
-			SenderID: kind, GroupID: name, TraceHeader: value, Attributes: []queue.Attribute{{Name: name, Type: kind, Value: value}}}
-		checkReceived(t, &receiveMessageResponse{received: []queue.Message{m, m}, system: systemSet(system), attributes: names})
+		m := queue.Message{ID: id, ReceiptHandle: handle, Body: body, SentAt: time.UnixMilli(millis % (1 << 45)),
+			ReceiveCount: int(millis),
+			SenderID:     kind, GroupID: name, TraceHeader: value,
+			Attributes: []queue.Attribute{{Name: name, Type: kind, Value: value}}}
+		checkReceived(t, &receiveMessageResponse{received: []queue.Message{m, m}, system: systemSet(system),
+			attributes: names})
 	})
 }

@@ -64,7 +64,8 @@ func TestErrorTable(t *testing.T) {
 		{"StaleTerm", "StaleTerm", 409},
 	}
 	left := maps.Clone(faults)
-	for _, code := range []string{codeUnknownOperation, codeSerialization, codeTooLarge, codeMethodNotAllowed, codeInternal} {
+	for _, code := range []string{codeUnknownOperation, codeSerialization, codeTooLarge, codeMethodNotAllowed,
+		codeInternal} {
 		delete(left, code) // these reach no action: TestEnvelope has them
 	}
 	for _, test := range tests {
@@ -76,7 +77,8 @@ func TestErrorTable(t *testing.T) {
 			side = "Receiver"
 		}
 		if w.Code != test.status || w.Header().Get("X-Amzn-Query-Error") != test.query+";"+side {
-			t.Errorf("%s: status %d, query error %q; want %d, %q", test.shape, w.Code, w.Header().Get("X-Amzn-Query-Error"), test.status, test.query)
+			t.Errorf("%s: status %d, query error %q; want %d, %q", test.shape, w.Code, w.Header().Get("X-Amzn-Query-Error"),
+				test.status, test.query)
 		}
 		var body map[string]string
 		if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
@@ -100,7 +102,9 @@ func TestUnexpectedErrorsStayInside(t *testing.T) {
 	t.Parallel()
 	var seen Answer
 	w := httptest.NewRecorder()
-	x := exchange{h: &Handler{events: Events{Answered: func(a Answer) { seen = a }}}, w: w, id: "request-7", began: time.Now()}
+	x := exchange{h: &Handler{events: Events{Answered: func(a Answer) {
+		seen = a
+	}}}, w: w, id: "request-7", began: time.Now()}
 	cause := errors.New("open /var/lib/secret: permission denied")
 	x.failJSON(cause)
 	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") || !strings.Contains(w.Body.String(), "request-7") {
@@ -125,14 +129,21 @@ func TestEnvelope(t *testing.T) {
 		{"JSON without a body", "POST", "/", "AmazonSQS.ListQueues", jsonType, "", 200, jsonType, "{}"},
 		{"JSON, type of another tool", "POST", "/", "AmazonSQS.ListQueues", "application/json", "{}", 200, jsonType, "{}"},
 		{"JSON to a queue's path", "POST", "/000000000000/jobs", "AmazonSQS.ListQueues", jsonType, "{}", 200, jsonType, "{}"},
-		{"unknown action", "POST", "/", "AmazonSQS.Explode", jsonType, "{}", 400, jsonType, `{"__type":"com.amazonaws.sqs#UnknownOperationException","message":"The operation \"AmazonSQS.Explode\" is not served by this endpoint."}`},
-		{"another service", "POST", "/", "DynamoDB_20120810.ListTables", jsonType, "{}", 400, jsonType, `UnknownOperationException`},
-		{"JSON by GET", "GET", "/", "AmazonSQS.ListQueues", jsonType, "", 405, jsonType, `takes the method POST, not \"GET\"`},
-		{"Query by form", "POST", "/", "", "application/x-www-form-urlencoded; charset=utf-8", "Action=ListQueues", 400, "text/xml", "<Code>AWS.SimpleQueueService.UnsupportedOperation</Code>"},
-		{"Query by URL", "GET", "/000000000000/jobs?Action=PurgeQueue", "", "", "", 400, "text/xml", "not the Query protocol"},
+		{"unknown action", "POST", "/", "AmazonSQS.Explode", jsonType, "{}", 400, jsonType,
+			`{"__type":"com.amazonaws.sqs#UnknownOperationException","message":"The operation \"AmazonSQS.Explode\" is not served by this endpoint."}`},
+		{"another service", "POST", "/", "DynamoDB_20120810.ListTables", jsonType, "{}", 400, jsonType,
+			`UnknownOperationException`},
+		{"JSON by GET", "GET", "/", "AmazonSQS.ListQueues", jsonType, "", 405, jsonType,
+			`takes the method POST, not \"GET\"`},
+		{"Query by form", "POST", "/", "", "application/x-www-form-urlencoded; charset=utf-8", "Action=ListQueues", 400,
+			"text/xml", "<Code>AWS.SimpleQueueService.UnsupportedOperation</Code>"},
+		{"Query by URL", "GET", "/000000000000/jobs?Action=PurgeQueue", "", "", "", 400, "text/xml",
+			"not the Query protocol"},
 		{"no action", "GET", "/", "", "", "", 404, "text/xml", "<UnknownOperationException"},
-		{"no action to a queue", "POST", "/000000000000/jobs", "", "text/plain", "hello", 404, "text/xml", "<UnknownOperationException"},
-		{"too large, announced", "POST", "/", "AmazonSQS.SendMessage", jsonType, strings.Repeat(" ", MaxBody+1), 413, jsonType, "larger than 6553600 bytes"},
+		{"no action to a queue", "POST", "/000000000000/jobs", "", "text/plain", "hello", 404, "text/xml",
+			"<UnknownOperationException"},
+		{"too large, announced", "POST", "/", "AmazonSQS.SendMessage", jsonType, strings.Repeat(" ", MaxBody+1), 413,
+			jsonType, "larger than 6553600 bytes"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -145,7 +156,8 @@ func TestEnvelope(t *testing.T) {
 			r.Header.Set("Content-Type", test.contentType)
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)
-			if w.Code != test.status || w.Header().Get("Content-Type") != test.wantType || !strings.Contains(w.Body.String(), test.want) {
+			if w.Code != test.status || w.Header().Get("Content-Type") != test.wantType ||
+				!strings.Contains(w.Body.String(), test.want) {
 				t.Errorf("answer %d %s %s", w.Code, w.Header().Get("Content-Type"), w.Body)
 			}
 			if allow := w.Header().Get("Allow"); (allow == "POST") != (test.status == 405) {
@@ -189,9 +201,11 @@ func TestLargestMessageInItsLongestForm(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
 	mustCall(t, h, "CreateQueue", `{"QueueName":"jobs"}`)
-	mustCall(t, h, "SendMessage", `{"QueueUrl":"http://localhost:9324/000000000000/jobs","MessageBody":"`+strings.Repeat(`\u003c`, maxMessage)+`"}`)
+	mustCall(t, h, "SendMessage",
+		`{"QueueUrl":"http://localhost:9324/000000000000/jobs","MessageBody":"`+strings.Repeat(`\u003c`, maxMessage)+`"}`)
 	w := call(h, "SendMessage", `{"QueueUrl":"jobs","MessageBody":"`+strings.Repeat(`\u003c`, maxMessage)+`x"}`)
-	if want := "One or more parameters are invalid. Reason: Message must be shorter than 1048576 bytes."; w.Code != 400 || !strings.Contains(w.Body.String(), want) {
+	want := "One or more parameters are invalid. Reason: Message must be shorter than 1048576 bytes."
+	if w.Code != 400 || !strings.Contains(w.Body.String(), want) {
 		t.Errorf("one byte more: %d %s", w.Code, w.Body)
 	}
 }
@@ -228,7 +242,8 @@ func TestEvents(t *testing.T) {
 		seen = append(seen, a)
 	}}})
 	call(h, "CreateQueue", `{"QueueName":"jobs"}`)
-	call(h, "SendMessageBatch", `{"QueueUrl":"jobs","Entries":[{"Id":"a","MessageBody":"x"},{"Id":"b","MessageBody":"x"},{"Id":"c","MessageBody":""}]}`)
+	call(h, "SendMessageBatch",
+		`{"QueueUrl":"jobs","Entries":[{"Id":"a","MessageBody":"x"},{"Id":"b","MessageBody":"x"},{"Id":"c","MessageBody":""}]}`)
 	call(h, "SendMessage", `{"QueueUrl":"jobs","MessageBody":"x"}`)
 	call(h, "ReceiveMessage", `{"QueueUrl":"jobs","MaxNumberOfMessages":10}`)
 	call(h, "DeleteMessage", `{"QueueUrl":"jobs","ReceiptHandle":"x"}`)

@@ -121,5 +121,6 @@ func missing(parameter string) *queue.Error {
 
 // invalid refuses a parameter's value for a reason.
 func invalid(value any, parameter, reason string) *queue.Error {
-	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %v for parameter %s is invalid. Reason: %s", value, parameter, reason)
+	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %v for parameter %s is invalid. Reason: %s", value,
+		parameter, reason)
 }

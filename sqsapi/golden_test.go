@@ -52,7 +52,8 @@ func TestGolden(t *testing.T) {
 				}
 				return
 			}
-			t.Errorf("%s: the handler answers otherwise (go test -update rewrites it):\n%s", file, firstDifference(string(want), got))
+			t.Errorf("%s: the handler answers otherwise (go test -update rewrites it):\n%s", file,
+				firstDifference(string(want), got))
 		})
 	}
 }
@@ -63,7 +64,8 @@ func replay(t *testing.T, script string) string {
 	p := player{h: newHandler(t, nil)}
 	for line := range strings.Lines(script) {
 		line = strings.TrimRight(line, "\n")
-		if p.answered && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ">") && !strings.HasPrefix(line, "+") && line != "" {
+		if p.answered && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ">") && !strings.HasPrefix(line, "+") &&
+			line != "" {
 			continue // an old answer
 		}
 		p.answered = false

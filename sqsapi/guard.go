@@ -28,12 +28,14 @@ func newGuard(hosts []string) guard {
 func (g guard) check(r *http.Request) error {
 	if !g.allows(r.Host) {
 		return queue.Errorf(queue.CodeAccessDenied,
-			"This endpoint does not answer to the host %s. Call it as localhost, by a loopback address such as 127.0.0.1, or by a host name that it is configured to answer to.",
+			"This endpoint does not answer to the host %s. Call it as localhost, by a loopback address such as 127.0.0.1, or "+
+				"by a host name that it is configured to answer to.",
 			quote(r.Host))
 	}
 	if header := browserHeader(r.Header); header != "" {
 		return queue.Errorf(queue.CodeAccessDenied,
-			"The request carries the header %s, which browsers add, and requests from web pages are refused. Call the endpoint from a program that does not send it.",
+			"The request carries the header %s, which browsers add, and requests from web pages are refused. Call the "+
+				"endpoint from a program that does not send it.",
 			quote(header))
 	}
 	return nil

@@ -67,21 +67,34 @@ var browserAttacks = []struct {
 	host    string
 	headers map[string]string
 }{
-	{"script of another site", "POST", "/", "127.0.0.1:9324", map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}},
-	{"script without CORS", "POST", "/", "127.0.0.1:9324", map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Mode": "no-cors", "Content-Type": "text/plain"}},
-	{"form of another site", "POST", "/?Action=DeleteQueue", "127.0.0.1:9324", map[string]string{"Origin": "https://evil.example", "Content-Type": "application/x-www-form-urlencoded"}},
-	{"form in a sandbox", "POST", "/", "127.0.0.1:9324", map[string]string{"Origin": "null", "Content-Type": "application/x-www-form-urlencoded"}},
+	{"script of another site", "POST", "/", "127.0.0.1:9324",
+		map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}},
+	{"script without CORS", "POST", "/", "127.0.0.1:9324",
+		map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Mode": "no-cors", "Content-Type": "text/plain"}},
+	{"form of another site", "POST", "/?Action=DeleteQueue", "127.0.0.1:9324",
+		map[string]string{"Origin": "https://evil.example", "Content-Type": "application/x-www-form-urlencoded"}},
+	{"form in a sandbox", "POST", "/", "127.0.0.1:9324",
+		map[string]string{"Origin": "null", "Content-Type": "application/x-www-form-urlencoded"}},
 	{"empty origin", "POST", "/", "127.0.0.1:9324", map[string]string{"Origin": ""}},
 	{"origin of this machine", "POST", "/", "localhost:9324", map[string]string{"Origin": "http://localhost:9324"}},
-	{"image", "GET", "/000000000000/jobs?Action=PurgeQueue", "127.0.0.1:9324", map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "image"}},
-	{"image in an old browser", "GET", "/000000000000/jobs?Action=PurgeQueue", "127.0.0.1:9324", map[string]string{"Referer": "https://evil.example/"}},
-	{"link", "GET", "/?Action=DeleteQueue", "localhost:9324", map[string]string{"Sec-Fetch-Mode": "navigate", "Sec-Fetch-User": "?1"}},
+	{"image", "GET", "/000000000000/jobs?Action=PurgeQueue", "127.0.0.1:9324",
+		map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "image"}},
+	{"image in an old browser", "GET", "/000000000000/jobs?Action=PurgeQueue", "127.0.0.1:9324",
+		map[string]string{"Referer": "https://evil.example/"}},
+	{"link", "GET", "/?Action=DeleteQueue", "localhost:9324",
+		map[string]string{"Sec-Fetch-Mode": "navigate", "Sec-Fetch-User": "?1"}},
 	{"address bar", "GET", "/", "localhost:9324", map[string]string{"Sec-Fetch-Site": "none"}},
 	{"client hint alone", "GET", "/", "localhost:9324", map[string]string{"Sec-Ch-Ua": `"Chromium"`}},
-	{"preflight", "OPTIONS", "/", "127.0.0.1:9324", map[string]string{"Origin": "https://evil.example", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-amz-target"}},
-	{"preflight of a private network", "OPTIONS", "/", "127.0.0.1:9324", map[string]string{"Origin": "https://evil.example", "Access-Control-Request-Private-Network": "true"}},
-	{"WebSocket", "GET", "/", "127.0.0.1:9324", map[string]string{"Origin": "https://evil.example", "Upgrade": "websocket", "Connection": "Upgrade", "Sec-Websocket-Key": "x"}},
-	{"rebound name", "POST", "/", "evil.example:9324", map[string]string{"Origin": "http://evil.example:9324", "Sec-Fetch-Site": "same-origin"}},
+	{"preflight", "OPTIONS", "/", "127.0.0.1:9324",
+		map[string]string{"Origin": "https://evil.example", "Access-Control-Request-Method": "POST",
+			"Access-Control-Request-Headers": "x-amz-target"}},
+	{"preflight of a private network", "OPTIONS", "/", "127.0.0.1:9324",
+		map[string]string{"Origin": "https://evil.example", "Access-Control-Request-Private-Network": "true"}},
+	{"WebSocket", "GET", "/", "127.0.0.1:9324",
+		map[string]string{"Origin": "https://evil.example", "Upgrade": "websocket", "Connection": "Upgrade",
+			"Sec-Websocket-Key": "x"}},
+	{"rebound name", "POST", "/", "evil.example:9324",
+		map[string]string{"Origin": "http://evil.example:9324", "Sec-Fetch-Site": "same-origin"}},
 	{"rebound name, no other trace", "POST", "/", "evil.example:9324", nil},
 	{"rebound name, GET", "GET", "/?Action=ListQueues", "evil.example:9324", nil},
 	{"address that means this host", "POST", "/", "0.0.0.0:9324", map[string]string{"Origin": "https://evil.example"}},
@@ -135,8 +148,10 @@ func checkRefusal(t *testing.T, w *httptest.ResponseRecorder) {
 func TestProgramsPassTheGuard(t *testing.T) {
 	t.Parallel()
 	headers := map[string]string{
-		"User-Agent": "aws-sdk-go-v2/1.47.6", "Authorization": "AWS4-HMAC-SHA256 Credential=x", "X-Amz-Date": "20260101T000000Z",
-		"Amz-Sdk-Request": "attempt=1; max=3", "X-Amzn-Query-Mode": "true", "Content-Type": jsonType, "X-Forwarded-For": "127.0.0.1",
+		"User-Agent": "aws-sdk-go-v2/1.47.6", "Authorization": "AWS4-HMAC-SHA256 Credential=x",
+		"X-Amz-Date":      "20260101T000000Z",
+		"Amz-Sdk-Request": "attempt=1; max=3", "X-Amzn-Query-Mode": "true", "Content-Type": jsonType,
+		"X-Forwarded-For": "127.0.0.1",
 	}
 	for _, host := range []string{"127.0.0.1:9324", "localhost:9324", "[::1]:9324"} {
 		r := httptest.NewRequest(http.MethodPost, "/", nil)

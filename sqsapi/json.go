@@ -184,7 +184,8 @@ func (b *buffer) fill(w http.ResponseWriter, r *http.Request) error {
 }
 
 func tooLarge() error {
-	return queue.Errorf(codeTooLarge, "The request's body is larger than %d bytes, the most that a legal request can need.", MaxBody)
+	return queue.Errorf(codeTooLarge,
+		"The request's body is larger than %d bytes, the most that a legal request can need.", MaxBody)
 }
 
 // quote returns untrusted text fit for an error message.

@@ -98,8 +98,10 @@ func TestPageRefuses(t *testing.T) {
 		token string
 		want  string
 	}{
-		{"no results", &zero, "", "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and 1000."},
-		{"too many", &many, "", "Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and 1000."},
+		{"no results", &zero, "",
+			"Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and 1000."},
+		{"too many", &many, "",
+			"Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and 1000."},
 		{"forged token", &one, "!", "Invalid or expired next token."},
 		{"token alone", nil, "YQ==", "MaxResults is a mandatory parameter when you provide a value for NextToken."},
 	}
@@ -119,24 +121,34 @@ func TestReceiveParameters(t *testing.T) {
 		in   receiveMessageRequest
 		want string
 	}{
-		{"no messages", receiveMessageRequest{MaxNumberOfMessages: number(0)}, "Value 0 for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, if provided."},
-		{"eleven messages", receiveMessageRequest{MaxNumberOfMessages: number(11)}, "Value 11 for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, if provided."},
-		{"wait 21 s", receiveMessageRequest{WaitTimeSeconds: number(21)}, "Value 21 for parameter WaitTimeSeconds is invalid. Reason: Must be >= 0 and <= 20, if provided."},
-		{"wait -1 s", receiveMessageRequest{WaitTimeSeconds: number(-1)}, "Value -1 for parameter WaitTimeSeconds is invalid. Reason: Must be >= 0 and <= 20, if provided."},
-		{"hidden too long", receiveMessageRequest{VisibilityTimeout: number(43201)}, "Value 43201 for parameter VisibilityTimeout is invalid. Reason: Must be >= 0 and <= 43200, if provided."},
-		{"number that overflows a duration", receiveMessageRequest{VisibilityTimeout: number(1 << 62)}, "Value 4611686018427387904 for parameter VisibilityTimeout is invalid. Reason: Must be >= 0 and <= 43200, if provided."},
+		{"no messages", receiveMessageRequest{MaxNumberOfMessages: number(0)},
+			"Value 0 for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, if provided."},
+		{"eleven messages", receiveMessageRequest{MaxNumberOfMessages: number(11)},
+			"Value 11 for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, if provided."},
+		{"wait 21 s", receiveMessageRequest{WaitTimeSeconds: number(21)},
+			"Value 21 for parameter WaitTimeSeconds is invalid. Reason: Must be >= 0 and <= 20, if provided."},
+		{"wait -1 s", receiveMessageRequest{WaitTimeSeconds: number(-1)},
+			"Value -1 for parameter WaitTimeSeconds is invalid. Reason: Must be >= 0 and <= 20, if provided."},
+		{"hidden too long", receiveMessageRequest{VisibilityTimeout: number(43201)},
+			"Value 43201 for parameter VisibilityTimeout is invalid. Reason: Must be >= 0 and <= 43200, if provided."},
+		{"number that overflows a duration", receiveMessageRequest{VisibilityTimeout: number(1 << 62)},
+			"Value 4611686018427387904 for parameter VisibilityTimeout is invalid. Reason: Must be >= 0 and <= 43200, if " +
+				"provided."},
 	}
 	for _, test := range tests {
 		if _, err := test.in.prepare(); codeOf(err) != queue.CodeInvalidParameterValue || err.Error() != test.want {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
 		}
 	}
-	got, err := (&receiveMessageRequest{MaxNumberOfMessages: number(10), WaitTimeSeconds: number(0), VisibilityTimeout: number(43200), ReceiveRequestAttemptID: "a"}).prepare()
+	got, err := (&receiveMessageRequest{MaxNumberOfMessages: number(10), WaitTimeSeconds: number(0),
+		VisibilityTimeout: number(43200), ReceiveRequestAttemptID: "a"}).prepare()
 	wait, visibility := time.Duration(0), 12*time.Hour
-	if want := (queue.ReceiveRequest{Max: 10, Wait: &wait, Visibility: &visibility, AttemptID: "a"}); err != nil || !reflect.DeepEqual(got, want) {
+	if want := (queue.ReceiveRequest{Max: 10, Wait: &wait, Visibility: &visibility, AttemptID: "a"}); err != nil ||
+		!reflect.DeepEqual(got, want) {
 		t.Errorf("prepare = %+v, %v; want %+v", got, err, want)
 	}
-	if got, err := new(receiveMessageRequest).prepare(); err != nil || !reflect.DeepEqual(got, queue.ReceiveRequest{Max: 1}) {
+	if got, err := new(receiveMessageRequest).prepare(); err != nil ||
+		!reflect.DeepEqual(got, queue.ReceiveRequest{Max: 1}) {
 		t.Errorf("prepare of nothing = %+v, %v", got, err)
 	}
 }
@@ -183,8 +195,12 @@ func TestSystemAttributes(t *testing.T) {
 		want     string
 	}{
 		{nil, nil, ""},
-		{[]string{"All"}, nil, "SenderId=s SentTimestamp=1001 ApproximateReceiveCount=2 ApproximateFirstReceiveTimestamp=2002 SequenceNumber=7 MessageDeduplicationId=d MessageGroupId=g AWSTraceHeader=t DeadLetterQueueSourceArn=arn"},
-		{nil, []string{"All"}, "SenderId=s SentTimestamp=1001 ApproximateReceiveCount=2 ApproximateFirstReceiveTimestamp=2002 SequenceNumber=7 MessageDeduplicationId=d MessageGroupId=g AWSTraceHeader=t DeadLetterQueueSourceArn=arn"},
+		{[]string{"All"}, nil,
+			"SenderId=s SentTimestamp=1001 ApproximateReceiveCount=2 ApproximateFirstReceiveTimestamp=2002 SequenceNumber=7 " +
+				"MessageDeduplicationId=d MessageGroupId=g AWSTraceHeader=t DeadLetterQueueSourceArn=arn"},
+		{nil, []string{"All"},
+			"SenderId=s SentTimestamp=1001 ApproximateReceiveCount=2 ApproximateFirstReceiveTimestamp=2002 SequenceNumber=7 " +
+				"MessageDeduplicationId=d MessageGroupId=g AWSTraceHeader=t DeadLetterQueueSourceArn=arn"},
 		{[]string{"SenderId"}, []string{"SentTimestamp", "SenderId"}, "SenderId=s SentTimestamp=1001"},
 		{[]string{"Bogus"}, []string{"Unknown", "MessageGroupId"}, "MessageGroupId=g"},
 		{nil, []string{"AWSTraceHeader"}, "AWSTraceHeader=t"},
@@ -198,7 +214,8 @@ func TestSystemAttributes(t *testing.T) {
 			t.Errorf("asked for %q and %q: got %q, want %q", test.old, test.new, got, test.want)
 		}
 	}
-	if pairs := systemSetOf([]string{"All"}).of(&queue.Message{}, nil); len(pairs) != 1 || pairs[0].name != "ApproximateReceiveCount" {
+	if pairs := systemSetOf([]string{"All"}).of(&queue.Message{}, nil); len(pairs) != 1 ||
+		pairs[0].name != "ApproximateReceiveCount" {
 		t.Errorf("a message without any has %v", pairs)
 	}
 }
@@ -211,7 +228,9 @@ func TestMessageAttributes(t *testing.T) {
 		letters[name] = attributeValue{DataType: "String", StringValue: &text}
 	}
 	sorted, err := messageAttributes(letters)
-	if err != nil || !slices.IsSortedFunc(sorted, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) }) {
+	if err != nil || !slices.IsSortedFunc(sorted, func(a, b queue.Attribute) int {
+		return strings.Compare(a.Name, b.Name)
+	}) {
 		t.Errorf("not sorted: %v, %v", sorted, err)
 	}
 	got, err := messageAttributes(map[string]attributeValue{
@@ -219,7 +238,8 @@ func TestMessageAttributes(t *testing.T) {
 		"b": {DataType: "Binary.gif", BinaryValue: []byte("x")},
 		"e": {DataType: "String", StringValue: &empty},
 	})
-	want := []queue.Attribute{{Name: "b", Type: "Binary.gif", Value: "x"}, {Name: "e", Type: "String"}, {Name: "n", Type: "Number.int", Value: "v"}}
+	want := []queue.Attribute{{Name: "b", Type: "Binary.gif", Value: "x"}, {Name: "e", Type: "String"},
+		{Name: "n", Type: "Number.int", Value: "v"}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("messageAttributes = %v, %v; want %v", got, err, want)
 	}
@@ -229,11 +249,16 @@ func TestMessageAttributes(t *testing.T) {
 		code  string
 		text  string
 	}{
-		{"text as binary", attributeValue{DataType: "String", BinaryValue: []byte("x")}, queue.CodeInvalidParameterValue, "The message attribute 'a' with type 'String' must use field 'String'."},
-		{"binary as text", attributeValue{DataType: "Binary", StringValue: &text}, queue.CodeInvalidParameterValue, "The message attribute 'a' with type 'Binary' must use field 'Binary'."},
-		{"both", attributeValue{DataType: "String", StringValue: &text, BinaryValue: []byte("x")}, queue.CodeInvalidParameterValue, "The message attribute 'a' with type 'String' must use field 'String'."},
-		{"text list", attributeValue{DataType: "String", StringListValues: []string{"x"}}, queue.CodeUnsupportedOperation, "Message attribute list values in SendMessage operation are not supported."},
-		{"binary list", attributeValue{DataType: "Binary", BinaryListValues: [][]byte{{1}}}, queue.CodeUnsupportedOperation, "Message attribute list values in SendMessage operation are not supported."},
+		{"text as binary", attributeValue{DataType: "String", BinaryValue: []byte("x")}, queue.CodeInvalidParameterValue,
+			"The message attribute 'a' with type 'String' must use field 'String'."},
+		{"binary as text", attributeValue{DataType: "Binary", StringValue: &text}, queue.CodeInvalidParameterValue,
+			"The message attribute 'a' with type 'Binary' must use field 'Binary'."},
+		{"both", attributeValue{DataType: "String", StringValue: &text, BinaryValue: []byte("x")},
+			queue.CodeInvalidParameterValue, "The message attribute 'a' with type 'String' must use field 'String'."},
+		{"text list", attributeValue{DataType: "String", StringListValues: []string{"x"}}, queue.CodeUnsupportedOperation,
+			"Message attribute list values in SendMessage operation are not supported."},
+		{"binary list", attributeValue{DataType: "Binary", BinaryListValues: [][]byte{{1}}}, queue.CodeUnsupportedOperation,
+			"Message attribute list values in SendMessage operation are not supported."},
 	}
 	for _, test := range tests {
 		_, err := messageAttributes(map[string]attributeValue{"a": test.value})
@@ -260,10 +285,14 @@ func TestTraceHeader(t *testing.T) {
 		{"HTTP header", nil, "Root=1-header", "Root=1-header", false, false},
 		{"attribute over header", explicit, "Root=1-header", "Root=1-explicit", true, false},
 		{"header too long is left out", nil, strings.Repeat("x", maxTrace+1), "", false, false},
-		{"unknown name", map[string]attributeValue{"Other": {DataType: "String", StringValue: value("x")}}, "", "", false, true},
-		{"number", map[string]attributeValue{"AWSTraceHeader": {DataType: "Number", StringValue: value("1")}}, "", "", false, true},
-		{"empty", map[string]attributeValue{"AWSTraceHeader": {DataType: "String", StringValue: value("")}}, "", "", false, true},
-		{"too long", map[string]attributeValue{"AWSTraceHeader": {DataType: "String", StringValue: value(strings.Repeat("x", maxTrace+1))}}, "", "", false, true},
+		{"unknown name", map[string]attributeValue{"Other": {DataType: "String", StringValue: value("x")}}, "", "", false,
+			true},
+		{"number", map[string]attributeValue{"AWSTraceHeader": {DataType: "Number", StringValue: value("1")}}, "", "",
+			false, true},
+		{"empty", map[string]attributeValue{"AWSTraceHeader": {DataType: "String", StringValue: value("")}}, "", "", false,
+			true},
+		{"too long", map[string]attributeValue{"AWSTraceHeader": {DataType: "String",
+			StringValue: value(strings.Repeat("x", maxTrace+1))}}, "", "", false, true},
 	}
 	for _, test := range tests {
 		o := outgoing{MessageBody: "b", MessageSystemAttributes: test.attributes}
@@ -295,12 +324,21 @@ func TestCheckBatch(t *testing.T) {
 		{"ten", ids("a", "b", "c", "d", "e", "f", "g", "h", "i", strings.Repeat("Z", 80)), "", ""},
 		{"every letter", ids("-_azAZ09"), "", ""},
 		{"empty", nil, queue.CodeEmptyBatchRequest, "There should be at least one Entry in the request."},
-		{"twenty", twenty, queue.CodeTooManyEntriesInBatchRequest, "Maximum number of entries per request are 10. You have sent 20."},
+		{"twenty", twenty, queue.CodeTooManyEntriesInBatchRequest,
+			"Maximum number of entries per request are 10. You have sent 20."},
 		{"repeated", ids("a", "b", "b", "a"), queue.CodeBatchEntryIdsNotDistinct, "Id b repeated."},
-		{"no id", ids(""), queue.CodeInvalidBatchEntryID, "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long."},
-		{"space", ids("a b"), queue.CodeInvalidBatchEntryID, "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long."},
-		{"long", ids(strings.Repeat("a", 81)), queue.CodeInvalidBatchEntryID, "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long."},
-		{"umlaut", ids("ä"), queue.CodeInvalidBatchEntryID, "A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 letters long."},
+		{"no id", ids(""), queue.CodeInvalidBatchEntryID,
+			"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 " +
+				"letters long."},
+		{"space", ids("a b"), queue.CodeInvalidBatchEntryID,
+			"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 " +
+				"letters long."},
+		{"long", ids(strings.Repeat("a", 81)), queue.CodeInvalidBatchEntryID,
+			"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 " +
+				"letters long."},
+		{"umlaut", ids("ä"), queue.CodeInvalidBatchEntryID,
+			"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most 80 " +
+				"letters long."},
 	}
 	for _, test := range tests {
 		err := checkBatch(test.entries, "Entry")
@@ -315,8 +353,9 @@ func TestCheckBatchSize(t *testing.T) {
 	value := "val"
 	entry := func(body int) sendEntry {
 		return sendEntry{ID: "a", outgoing: outgoing{
-			MessageBody:             strings.Repeat("x", body),
-			MessageAttributes:       map[string]attributeValue{"nm": {DataType: "String", StringValue: &value}, "b": {DataType: "Binary", BinaryValue: []byte("1234")}},
+			MessageBody: strings.Repeat("x", body),
+			MessageAttributes: map[string]attributeValue{"nm": {DataType: "String", StringValue: &value},
+				"b": {DataType: "Binary", BinaryValue: []byte("1234")}},
 			MessageSystemAttributes: map[string]attributeValue{"AWSTraceHeader": {DataType: "String", StringValue: &value}},
 		}}
 	}
@@ -325,7 +364,8 @@ func TestCheckBatchSize(t *testing.T) {
 		t.Errorf("a batch of exactly the limit: %v", err)
 	}
 	err := checkBatchSize([]sendEntry{entry(maxMessage/2 - attributes), entry(maxMessage/2 - attributes + 1)})
-	if codeOf(err) != queue.CodeBatchRequestTooLong || err.Error() != "Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes." {
+	if codeOf(err) != queue.CodeBatchRequestTooLong ||
+		err.Error() != "Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes." {
 		t.Errorf("one byte more: %v", err)
 	}
 }

@@ -63,7 +63,8 @@ var queueAttributeNames = map[string]bool{
 
 // getQueueAttributes returns the attributes that were named and that the
 // queue has; without names it returns none, as SQS does.
-func (h *Handler) getQueueAttributes(_ context.Context, _ caller, in *getQueueAttributesRequest) (*queueAttributes, error) {
+func (h *Handler) getQueueAttributes(_ context.Context, _ caller, in *getQueueAttributesRequest) (*queueAttributes,
+	error) {
 	name, err := queueName(in.QueueURL)
 	if err != nil {
 		return nil, err

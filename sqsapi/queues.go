@@ -109,7 +109,8 @@ func (h *Handler) listQueues(_ context.Context, c caller, in *listQueuesRequest)
 	return &listQueuesResponse{h.queueURLs(c, names), next}, nil
 }
 
-func (h *Handler) listDeadLetterSourceQueues(_ context.Context, c caller, in *listDeadLetterSourceQueuesRequest) (*listDeadLetterSourceQueuesResponse, error) {
+func (h *Handler) listDeadLetterSourceQueues(_ context.Context, c caller,
+	in *listDeadLetterSourceQueuesRequest) (*listDeadLetterSourceQueuesResponse, error) {
 	name, err := queueName(in.QueueURL)
 	if err != nil {
 		return nil, err

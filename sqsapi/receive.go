@@ -32,7 +32,8 @@ func (r *receiveMessageResponse) messages() int { return len(r.received) }
 
 // receiveMessage waits while the queue is empty. The wait ends when the
 // client leaves, and with no messages when the handler is stopped.
-func (h *Handler) receiveMessage(ctx context.Context, _ caller, in *receiveMessageRequest) (*receiveMessageResponse, error) {
+func (h *Handler) receiveMessage(ctx context.Context, _ caller, in *receiveMessageRequest) (*receiveMessageResponse,
+	error) {
 	name, err := queueName(in.QueueURL)
 	if err != nil {
 		return nil, err

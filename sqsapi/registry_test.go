@@ -31,18 +31,21 @@ func TestRegistryProtocol(t *testing.T) {
 		status       int
 		want         string
 	}{
-		{"ReadLease", `{"Name":"tasks"}`, 200, `{"Lease":{"Owner":"","Version":"","Term":0,"DurationMilliseconds":0,"Released":false,"Data":""}}`},
+		{"ReadLease", `{"Name":"tasks"}`, 200,
+			`{"Lease":{"Owner":"","Version":"","Term":0,"DurationMilliseconds":0,"Released":false,"Data":""}}`},
 		{"SwapLease", `{"Name":"tasks","Next":{"Owner":"n","Version":"v","Term":7,"DurationMilliseconds":15000,"Data":"d"}}`, 200,
 			`{"Won":true,"Current":{"Owner":"n","Version":"v","Term":7,"DurationMilliseconds":15000,"Released":false,"Data":"d"}}`},
 		{"SwapLease", `{"Name":"tasks","OldVersion":"w","Next":{"Version":"x","Term":8}}`, 200,
 			`{"Won":false,"Current":{"Owner":"n","Version":"v","Term":7,"DurationMilliseconds":15000,"Released":false,"Data":"d"}}`},
 		{"SwapLease", `{"Name":"tasks"}`, 400, "The request must contain the parameter Next."},
-		{"SwapLease", `{"Name":"tasks","Next":{"Version":"x","DurationMilliseconds":9223372036854775807}}`, 400, "A lease lasts at most a year."},
+		{"SwapLease", `{"Name":"tasks","Next":{"Version":"x","DurationMilliseconds":9223372036854775807}}`, 400,
+			"A lease lasts at most a year."},
 		{"SwapLease", `{"Name":"tasks","Next":{"Term":8}}`, 400, "without a version"},
 		{"ReadLease", `{}`, 400, "InvalidParameterValueException"},
 		{"Fire", fire, 200, `,"SequenceNumber":"","Already":false}`},
 		{"Fire", fire, 200, `,"SequenceNumber":"","Already":true}`},
-		{"Fire", strings.Replace(fire, `:7`, `:6`, 1), 409, `{"__type":"com.amazonaws.sqs#StaleTerm","message":"Fire a@1 was not made: term 6 of lease tasks is over."}`},
+		{"Fire", strings.Replace(fire, `:7`, `:6`, 1), 409,
+			`{"__type":"com.amazonaws.sqs#StaleTerm","message":"Fire a@1 was not made: term 6 of lease tasks is over."}`},
 		{"Fire", strings.Replace(fire, `"x"`, `""`, 1), 400, "MessageBody"},
 		{"Fire", strings.Replace(fire, `jobs`, `other`, 1), 400, "QueueDoesNotExist"},
 		{"Fire", `{"Id":"a","AtMilliseconds":1,"Message":{}}`, 400, "parameter Queue."},
@@ -51,7 +54,8 @@ func TestRegistryProtocol(t *testing.T) {
 		{"LastFires", `{"Tasks":["a","b"]}`, 200, `{"Last":{"a":1000}}`},
 		{"SkipFire", `{"Id":"a@1","Task":"a","AtMilliseconds":1000}`, 200, `{"Skipped":true}`},
 		{"SkipFire", `{"Id":"a@1","Task":"a","AtMilliseconds":1000,"Ids":["a@0"]}`, 200, `{"Skipped":true}`},
-		{"SkipFire", `{"Id":"a@1","Task":"a","AtMilliseconds":1000,"Ids":["a@0","a@1"]}`, 200, `{"Skipped":true,"Made":{"a@1":"`},
+		{"SkipFire", `{"Id":"a@1","Task":"a","AtMilliseconds":1000,"Ids":["a@0","a@1"]}`, 200,
+			`{"Skipped":true,"Made":{"a@1":"`},
 		{"LastFires", ``, 200, `{"Last":{}}`},
 		{"Paused", ``, 200, `{"Paused":{}}`},
 		{"SetPaused", `{"Task":"a","Reason":"why"}`, 400, "parameter Paused."},
@@ -63,7 +67,8 @@ func TestRegistryProtocol(t *testing.T) {
 		{"SendMessage", `{}`, 400, unknown},
 	} {
 		w := callRegistry(t, h, step.action, step.body)
-		if w.Code != step.status || w.Header().Get("Content-Type") != jsonType || !strings.Contains(w.Body.String(), step.want) {
+		if w.Code != step.status || w.Header().Get("Content-Type") != jsonType ||
+			!strings.Contains(w.Body.String(), step.want) {
 			t.Errorf("step %d, %s %s: %d %s, want %s", i, step.action, step.body, w.Code, w.Body, step.want)
 		}
 	}

@@ -65,7 +65,8 @@ func (h *Handler) skipFire(ctx context.Context, _ caller, in *skipFireRequest) (
 	if in.AtMilliseconds == nil {
 		return nil, missing("AtMilliseconds")
 	}
-	req := broker.FireRequest{ID: in.ID, Task: in.Task, At: time.UnixMilli(*in.AtMilliseconds), Lease: in.Lease, Term: in.Term}
+	req := broker.FireRequest{ID: in.ID, Task: in.Task, At: time.UnixMilli(*in.AtMilliseconds), Lease: in.Lease,
+		Term: in.Term}
 	made, err := h.broker.Registry().Skip(ctx, req, in.IDs)
 	if err != nil {
 		return nil, err
@@ -88,12 +89,14 @@ func (h *Handler) fired(ctx context.Context, _ caller, in *firedRequest) (*fired
 }
 
 // Since is [broker.Registry.Since].
-func (c *RegistryClient) Since(ctx context.Context, lease string, term int64, from map[string]time.Time) (map[string]time.Time, error) {
+func (c *RegistryClient) Since(ctx context.Context, lease string, term int64,
+	from map[string]time.Time) (map[string]time.Time, error) {
 	return c.SinceUnder(ctx, lease, term, from, nil)
 }
 
 // SinceUnder is [broker.Registry.SinceUnder].
-func (c *RegistryClient) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time, schedules map[string]string) (map[string]time.Time, error) {
+func (c *RegistryClient) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
+	schedules map[string]string) (map[string]time.Time, error) {
 	texts := []string{lease}
 	for task := range from {
 		texts = append(texts, task, schedules[task])
@@ -107,7 +110,8 @@ func (c *RegistryClient) SinceUnder(ctx context.Context, lease string, term int6
 }
 
 // Skip is [broker.Registry.Skip]. A server of an older version looks for no fires.
-func (c *RegistryClient) Skip(ctx context.Context, req broker.FireRequest, ids []string) (made map[string]string, err error) {
+func (c *RegistryClient) Skip(ctx context.Context, req broker.FireRequest, ids []string) (made map[string]string,
+	err error) {
 	at := req.At.UnixMilli()
 	var out skipFireResponse
 	in := skipFireRequest{ID: req.ID, Task: req.Task, AtMilliseconds: &at, Lease: req.Lease, Term: req.Term, IDs: ids}
@@ -121,7 +125,9 @@ func (c *RegistryClient) Skip(ctx context.Context, req broker.FireRequest, ids [
 // FiredTo is [broker.Registry.FiredTo].
 func (c *RegistryClient) FiredTo(ctx context.Context, id, path string) (bool, error) {
 	var out firedResponse
-	if err := c.call(ctx, "Fired", firedRequest{id, &path}, &out, func() bool { return out.Fired != nil }, id, path); err != nil {
+	if err := c.call(ctx, "Fired", firedRequest{id, &path}, &out, func() bool {
+		return out.Fired != nil
+	}, id, path); err != nil {
 		return false, err
 	}
 	return *out.Fired, nil

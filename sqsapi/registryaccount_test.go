@@ -28,7 +28,8 @@ func TestAccountOverTheWire(t *testing.T) {
 	if _, err := c.Skip(ctx, broker.FireRequest{ID: "audit@1", Task: "audit", At: at.Add(time.Hour)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if since, err := c.Since(ctx, "", 0, map[string]time.Time{"audit": at}); err != nil || !since["audit"].Equal(at.Add(time.Hour)) {
+	if since, err := c.Since(ctx, "", 0, map[string]time.Time{"audit": at}); err != nil ||
+		!since["audit"].Equal(at.Add(time.Hour)) {
 		t.Errorf("after Skip: %v, %v", since, err)
 	}
 	if fired, err := c.FiredTo(ctx, "audit@1", "/"); fired || err != nil {
@@ -48,15 +49,20 @@ func TestAccountOverTheWire(t *testing.T) {
 		}
 	}
 	var anyPath firedResponse // as a client asks that compares none
-	if err := c.call(ctx, "Fired", firedRequest{ID: "sweep@1"}, &anyPath, func() bool { return anyPath.Fired != nil }); err != nil || !*anyPath.Fired {
+	if err := c.call(ctx, "Fired", firedRequest{ID: "sweep@1"}, &anyPath, func() bool {
+		return anyPath.Fired != nil
+	}); err != nil || !*anyPath.Fired {
 		t.Errorf("Fired with any path: %v", err)
 	}
 	for schedule, want := range map[string]time.Time{"0 5 * * *": at, "* * * * *": at.Add(time.Minute)} {
-		if _, err := c.SinceUnder(ctx, "", 0, map[string]time.Time{"sweep": at}, map[string]string{"sweep": "0 5 * * *"}); err != nil {
+		if _, err := c.SinceUnder(ctx, "", 0, map[string]time.Time{"sweep": at},
+			map[string]string{"sweep": "0 5 * * *"}); err != nil {
 			t.Fatal(err)
 		}
-		since, err := c.SinceUnder(ctx, "", 0, map[string]time.Time{"sweep": at.Add(time.Minute)}, map[string]string{"sweep": schedule})
-		if err != nil || schedule == "0 5 * * *" && since["sweep"].Before(want) || schedule == "* * * * *" && !since["sweep"].Equal(want) {
+		since, err := c.SinceUnder(ctx, "", 0, map[string]time.Time{"sweep": at.Add(time.Minute)},
+			map[string]string{"sweep": schedule})
+		if err != nil || schedule == "0 5 * * *" && since["sweep"].Before(want) || schedule == "* * * * *" &&
+			!since["sweep"].Equal(want) {
 			t.Errorf("SinceUnder %s: %v, %v, want %v", schedule, since, err, want)
 		}
 	}

@@ -72,7 +72,8 @@ func mayPass(err error) bool {
 		return true
 	}
 	switch e.Code {
-	case queue.CodeUnreachable, queue.CodeAccessDenied, queue.CodeInvalidSecurity, queue.CodeRequestThrottled, queue.CodeOverLimit,
+	case queue.CodeUnreachable, queue.CodeAccessDenied, queue.CodeInvalidSecurity, queue.CodeRequestThrottled,
+		queue.CodeOverLimit,
 		queue.CodeStorageFailed, queue.CodeStorageFull, queue.CodeClosed:
 		return true
 	}
@@ -82,25 +83,30 @@ func mayPass(err error) bool {
 // Read is [broker.Registry.Read].
 func (c *RegistryClient) Read(ctx context.Context, name string) (queue.Lease, error) {
 	var out readLeaseResponse
-	if err := c.call(ctx, "ReadLease", readLeaseRequest{name}, &out, func() bool { return out.Lease != nil }, name); err != nil {
+	if err := c.call(ctx, "ReadLease", readLeaseRequest{name}, &out, func() bool {
+		return out.Lease != nil
+	}, name); err != nil {
 		return queue.Lease{}, err
 	}
 	return out.Lease.lease(), nil
 }
 
 // Swap is [broker.Registry.Swap].
-func (c *RegistryClient) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error) {
+func (c *RegistryClient) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease,
+	err error) {
 	in := swapLeaseRequest{name, old.Version, toWire(next)}
 	var out swapLeaseResponse
 	complete := func() bool { return out.Won != nil && out.Current != nil }
-	if err := c.call(ctx, "SwapLease", in, &out, complete, name, old.Version, next.Version, next.Owner, next.Data); err != nil {
+	if err := c.call(ctx, "SwapLease", in, &out, complete, name, old.Version, next.Version, next.Owner,
+		next.Data); err != nil {
 		return false, queue.Lease{}, err
 	}
 	return *out.Won, out.Current.lease(), nil
 }
 
 // Fire is [broker.Registry.Fire]. The message's Delay is in whole seconds.
-func (c *RegistryClient) Fire(ctx context.Context, req broker.FireRequest, m queue.Outgoing) (sent queue.Sent, already bool, err error) {
+func (c *RegistryClient) Fire(ctx context.Context, req broker.FireRequest, m queue.Outgoing) (sent queue.Sent,
+	already bool, err error) {
 	message, texts, err := messageWire(&m)
 	if err != nil {
 		return queue.Sent{}, false, err
@@ -112,7 +118,8 @@ func (c *RegistryClient) Fire(ctx context.Context, req broker.FireRequest, m que
 	}
 	var out fireResponse
 	complete := func() bool { return out.Already != nil && out.MessageID != "" }
-	if err := c.call(ctx, "Fire", in, &out, complete, append(texts, req.Queue, req.ID, req.Task, req.Lease)...); err != nil {
+	if err := c.call(ctx, "Fire", in, &out, complete,
+		append(texts, req.Queue, req.ID, req.Task, req.Lease)...); err != nil {
 		return queue.Sent{}, false, err
 	}
 	return queue.Sent{ID: out.MessageID, SequenceNumber: out.SequenceNumber}, *out.Already, nil
@@ -121,7 +128,9 @@ func (c *RegistryClient) Fire(ctx context.Context, req broker.FireRequest, m que
 // Last is [broker.Registry.Last].
 func (c *RegistryClient) Last(ctx context.Context, tasks []string) (map[string]time.Time, error) {
 	var out lastFiresResponse
-	if err := c.call(ctx, "LastFires", lastFiresRequest{tasks}, &out, func() bool { return out.Last != nil }, tasks...); err != nil {
+	if err := c.call(ctx, "LastFires", lastFiresRequest{tasks}, &out, func() bool {
+		return out.Last != nil
+	}, tasks...); err != nil {
 		return nil, err
 	}
 	last := make(map[string]time.Time, len(out.Last))
@@ -160,11 +169,13 @@ func messageWire(m *queue.Outgoing) (*outgoing, []string, error) {
 		o.DelaySeconds = &n
 	}
 	if m.TraceHeader != "" {
-		o.MessageSystemAttributes = map[string]attributeValue{traceAttribute: {DataType: "String", StringValue: &m.TraceHeader}}
+		o.MessageSystemAttributes = map[string]attributeValue{traceAttribute: {DataType: "String",
+			StringValue: &m.TraceHeader}}
 	}
 	for _, a := range m.Attributes {
 		if _, twice := o.MessageAttributes[a.Name]; twice {
-			return nil, nil, queue.Errorf(queue.CodeInvalidParameterValue, "Message (user) attribute name '%s' already exists.", a.Name)
+			return nil, nil, queue.Errorf(queue.CodeInvalidParameterValue,
+				"Message (user) attribute name '%s' already exists.", a.Name)
 		}
 		if o.MessageAttributes == nil {
 			o.MessageAttributes = map[string]attributeValue{}
@@ -183,7 +194,8 @@ func messageWire(m *queue.Outgoing) (*outgoing, []string, error) {
 // call makes one call. complete says whether the answer has all that this
 // server puts into it. texts are those of the request: JSON would change the
 // ones that are not UTF-8.
-func (c *RegistryClient) call(ctx context.Context, action string, in, out any, complete func() bool, texts ...string) error {
+func (c *RegistryClient) call(ctx context.Context, action string, in, out any, complete func() bool,
+	texts ...string) error {
 	for _, s := range texts {
 		if !utf8.ValidString(s) {
 			return queue.Errorf(queue.CodeInvalidMessageContents, "A text in the call of %s is not valid UTF-8.", action)
@@ -210,7 +222,8 @@ func (c *RegistryClient) call(ctx context.Context, action string, in, out any, c
 func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (status int, answer []byte, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.endpoint, bytes.NewReader(body))
 	if err != nil || req.URL.Host == "" {
-		return 0, nil, queue.Errorf(queue.CodeInvalidAddress, "The address %s of a registry is not of the form http://HOST:PORT.", quote(c.endpoint))
+		return 0, nil, queue.Errorf(queue.CodeInvalidAddress,
+			"The address %s of a registry is not of the form http://HOST:PORT.", quote(c.endpoint))
 	}
 	req.Header.Set("Content-Type", jsonType)
 	req.Header.Set("X-Amz-Target", registryPrefix+action)
@@ -227,7 +240,8 @@ func (c *RegistryClient) post(ctx context.Context, action string, body []byte) (
 		if errors.As(err, &outer) {
 			err = outer.Err
 		}
-		return 0, nil, queue.Errorf(queue.CodeUnreachable, "The registry at %s did not answer: %w; check that tendril serve runs there.", c.shown(), err)
+		return 0, nil, queue.Errorf(queue.CodeUnreachable,
+			"The registry at %s did not answer: %w; check that tendril serve runs there.", c.shown(), err)
 	}
 	return resp.StatusCode, answer, nil
 }
@@ -257,7 +271,8 @@ var errNoRegistry = errors.New("not a registry's answer")
 
 func (c *RegistryClient) noRegistry(status int) error {
 	return &queue.Error{Code: queue.CodeUnsupportedOperation, Err: errNoRegistry, Message: fmt.Sprintf(
-		"The server at %s answered with status %d and is no tendril that keeps a registry; give the address of tendril serve, of this version or later.",
+		"The server at %s answered with status %d and is no tendril that keeps a registry; give the address of tendril "+
+			"serve, of this version or later.",
 		c.shown(), status)}
 }
 

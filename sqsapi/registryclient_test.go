@@ -169,7 +169,9 @@ func TestRegistryClientRefusals(t *testing.T) {
 	if err := fire(func(r *broker.FireRequest) { r.Queue = "other" }, "x")(c); !errors.Is(err, queue.ErrNoQueue) {
 		t.Errorf("no queue: %v", err)
 	}
-	if err := fire(func(r *broker.FireRequest) { r.At = time.Time{} }, "x")(c); !errors.Is(err, &queue.Error{Code: queue.CodeMissingRequiredParameter}) {
+	if err := fire(func(r *broker.FireRequest) {
+		r.At = time.Time{}
+	}, "x")(c); !errors.Is(err, &queue.Error{Code: queue.CodeMissingRequiredParameter}) {
 		t.Errorf("no time: %v", err)
 	}
 }
@@ -211,11 +213,15 @@ func TestProbe(t *testing.T) {
 		contentType, body string
 		unknown           bool // the caller learns that nobody can tell
 	}{
-		"an SQS server":           {400, jsonType, `{"__type":"com.amazonaws.sqs#UnknownOperationException","message":""}`, false},
-		"Amazon, unsigned":        {403, jsonType, `{"__type":"com.amazon.coral.service#MissingAuthenticationTokenException"}`, false},
-		"an address":              {400, jsonType, `{"__type":"com.amazonaws.sqs#InvalidAddress","message":"The address is not valid"}`, false},
-		"a queue":                 {400, jsonType, `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"no"}`, false},
-		"XML":                     {400, "text/xml", `<ErrorResponse><Error><Code>InvalidAction</Code></Error></ErrorResponse>`, false},
+		"an SQS server": {400, jsonType, `{"__type":"com.amazonaws.sqs#UnknownOperationException","message":""}`,
+			false},
+		"Amazon, unsigned": {403, jsonType,
+			`{"__type":"com.amazon.coral.service#MissingAuthenticationTokenException"}`, false},
+		"an address": {400, jsonType,
+			`{"__type":"com.amazonaws.sqs#InvalidAddress","message":"The address is not valid"}`, false},
+		"a queue": {400, jsonType, `{"__type":"com.amazonaws.sqs#QueueDoesNotExist","message":"no"}`, false},
+		"XML": {400, "text/xml",
+			`<ErrorResponse><Error><Code>InvalidAction</Code></Error></ErrorResponse>`, false},
 		"a server that likes all": {200, jsonType, `{}`, false},
 		"a page":                  {200, "text/html", `<html>`, false},
 		"nothing there":           {404, "text/plain", `404 page not found`, false},
@@ -238,7 +244,8 @@ func TestProbe(t *testing.T) {
 			if won, _, err := c.Swap(t.Context(), "tasks", queue.Lease{}, queue.Lease{Version: "a"}); won || err == nil {
 				t.Error("a lease was written")
 			}
-			if _, _, err := c.Fire(t.Context(), broker.FireRequest{Queue: "jobs", ID: "a", At: time.Unix(1, 0)}, queue.Outgoing{Body: "x"}); err == nil {
+			if _, _, err := c.Fire(t.Context(), broker.FireRequest{Queue: "jobs", ID: "a", At: time.Unix(1, 0)},
+				queue.Outgoing{Body: "x"}); err == nil {
 				t.Error("a fire was made")
 			}
 			if n := calls.Load(); n != 4 {
@@ -251,7 +258,8 @@ func TestProbe(t *testing.T) {
 func TestRegistryClientCodes(t *testing.T) {
 	t.Parallel()
 	c, _ := answering(t, 503, jsonType, `{"__type":"com.amazonaws.sqs#StorageFailed","message":"The disk"}`)
-	if _, err := c.Read(t.Context(), "l"); !errors.Is(err, &queue.Error{Code: queue.CodeStorageFailed}) || err.Error() != "The disk" {
+	if _, err := c.Read(t.Context(), "l"); !errors.Is(err, &queue.Error{Code: queue.CodeStorageFailed}) ||
+		err.Error() != "The disk" {
 		t.Errorf("a store that failed: %v", err)
 	}
 	c, _ = answering(t, 502, "text/html", `<html>`)

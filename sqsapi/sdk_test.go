@@ -60,7 +60,8 @@ func TestSDKSendReceiveDelete(t *testing.T) {
 	sent, err := c.SendMessage(ctx, &sqs.SendMessageInput{
 		QueueUrl: url, MessageBody: aws.String(body), MessageAttributes: attributes,
 		MessageSystemAttributes: map[string]types.MessageSystemAttributeValue{
-			"AWSTraceHeader": {DataType: aws.String("String"), StringValue: aws.String("Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1")},
+			"AWSTraceHeader": {DataType: aws.String("String"),
+				StringValue: aws.String("Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=1")},
 		},
 	})
 	if err != nil {
@@ -78,18 +79,22 @@ func TestSDKSendReceiveDelete(t *testing.T) {
 	}
 	m := received.Messages[0]
 	if aws.ToString(m.Body) != body || aws.ToString(m.MessageId) != aws.ToString(sent.MessageId) {
-		t.Errorf("received %q (%s), want %q (%s)", aws.ToString(m.Body), aws.ToString(m.MessageId), body, aws.ToString(sent.MessageId))
+		t.Errorf("received %q (%s), want %q (%s)", aws.ToString(m.Body), aws.ToString(m.MessageId), body,
+			aws.ToString(sent.MessageId))
 	}
 	if diff := cmp.Diff(attributes, m.MessageAttributes, cmp.AllowUnexported(types.MessageAttributeValue{})); diff != "" {
 		t.Errorf("attributes (-sent +received):\n%s", diff)
 	}
 	if aws.ToString(m.MD5OfMessageAttributes) != aws.ToString(sent.MD5OfMessageAttributes) {
-		t.Errorf("digest of the attributes %q at the receive, %q at the send", aws.ToString(m.MD5OfMessageAttributes), aws.ToString(sent.MD5OfMessageAttributes))
+		t.Errorf("digest of the attributes %q at the receive, %q at the send", aws.ToString(m.MD5OfMessageAttributes),
+			aws.ToString(sent.MD5OfMessageAttributes))
 	}
-	if m.Attributes["ApproximateReceiveCount"] != "1" || m.Attributes["AWSTraceHeader"] == "" || m.Attributes["SenderId"] == "" {
+	if m.Attributes["ApproximateReceiveCount"] != "1" || m.Attributes["AWSTraceHeader"] == "" ||
+		m.Attributes["SenderId"] == "" {
 		t.Errorf("system attributes %v", m.Attributes)
 	}
-	if _, err := c.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{QueueUrl: url, ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: 60}); err != nil {
+	if _, err := c.ChangeMessageVisibility(ctx,
+		&sqs.ChangeMessageVisibilityInput{QueueUrl: url, ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: 60}); err != nil {
 		t.Error(err)
 	}
 	if _, err := c.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: url, ReceiptHandle: m.ReceiptHandle}); err != nil {
@@ -103,28 +108,32 @@ func TestSDKSendReceiveDelete(t *testing.T) {
 // count returns the visible, hidden and delayed messages of a queue.
 func count(t *testing.T, c *sqs.Client, url *string) string {
 	t.Helper()
-	out, err := c.GetQueueAttributes(context.Background(), &sqs.GetQueueAttributesInput{QueueUrl: url, AttributeNames: []types.QueueAttributeName{"All"}})
+	out, err := c.GetQueueAttributes(context.Background(),
+		&sqs.GetQueueAttributesInput{QueueUrl: url, AttributeNames: []types.QueueAttributeName{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := out.Attributes
-	return a["ApproximateNumberOfMessages"] + "/" + a["ApproximateNumberOfMessagesNotVisible"] + "/" + a["ApproximateNumberOfMessagesDelayed"]
+	return a["ApproximateNumberOfMessages"] + "/" + a["ApproximateNumberOfMessagesNotVisible"] + "/" +
+		a["ApproximateNumberOfMessagesDelayed"]
 }
 
 func TestSDKBatches(t *testing.T) {
 	t.Parallel()
 	ctx, c := context.Background(), newClient(t)
 	url := newQueue(t, c, "jobs", nil)
-	sent, err := c.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: url, Entries: []types.SendMessageBatchRequestEntry{
-		{Id: aws.String("a"), MessageBody: aws.String("one")},
-		{Id: aws.String("b"), MessageBody: aws.String("two"), DelaySeconds: 901},
-		{Id: aws.String("c"), MessageBody: aws.String("three"), DelaySeconds: 900},
-		{Id: aws.String("d"), MessageBody: aws.String("four")},
-	}})
+	sent, err := c.SendMessageBatch(ctx,
+		&sqs.SendMessageBatchInput{QueueUrl: url, Entries: []types.SendMessageBatchRequestEntry{
+			{Id: aws.String("a"), MessageBody: aws.String("one")},
+			{Id: aws.String("b"), MessageBody: aws.String("two"), DelaySeconds: 901},
+			{Id: aws.String("c"), MessageBody: aws.String("three"), DelaySeconds: 900},
+			{Id: aws.String("d"), MessageBody: aws.String("four")},
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(sent.Successful) != 3 || len(sent.Failed) != 1 || aws.ToString(sent.Failed[0].Id) != "b" || !sent.Failed[0].SenderFault {
+	if len(sent.Successful) != 3 || len(sent.Failed) != 1 || aws.ToString(sent.Failed[0].Id) != "b" ||
+		!sent.Failed[0].SenderFault {
 		t.Errorf("sent %+v", sent)
 	}
 	if got := count(t, c, url); got != "2/0/1" {
@@ -138,15 +147,18 @@ func TestSDKBatches(t *testing.T) {
 	deletes := []types.DeleteMessageBatchRequestEntry{{Id: aws.String("bad"), ReceiptHandle: aws.String("nonsense")}}
 	for i, m := range received.Messages {
 		id := aws.String(string(rune('a' + i)))
-		changes = append(changes, types.ChangeMessageVisibilityBatchRequestEntry{Id: id, ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: 99})
+		changes = append(changes,
+			types.ChangeMessageVisibilityBatchRequestEntry{Id: id, ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: 99})
 		deletes = append(deletes, types.DeleteMessageBatchRequestEntry{Id: id, ReceiptHandle: m.ReceiptHandle})
 	}
-	changed, err := c.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: url, Entries: changes})
+	changed, err := c.ChangeMessageVisibilityBatch(ctx,
+		&sqs.ChangeMessageVisibilityBatchInput{QueueUrl: url, Entries: changes})
 	if err != nil || len(changed.Successful) != 2 || len(changed.Failed) != 0 {
 		t.Errorf("changed %+v, %v", changed, err)
 	}
 	deleted, err := c.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: url, Entries: deletes})
-	if err != nil || len(deleted.Successful) != 2 || len(deleted.Failed) != 1 || aws.ToString(deleted.Failed[0].Code) != "ReceiptHandleIsInvalid" {
+	if err != nil || len(deleted.Successful) != 2 || len(deleted.Failed) != 1 ||
+		aws.ToString(deleted.Failed[0].Code) != "ReceiptHandleIsInvalid" {
 		t.Errorf("deleted %+v, %v", deleted, err)
 	}
 	if got := count(t, c, url); got != "0/0/1" {
@@ -160,7 +172,8 @@ func TestSDKFIFO(t *testing.T) {
 	url := newQueue(t, c, "steps.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
 	var last string
 	for _, body := range []string{"1", "2", "2", "3"} {
-		out, err := c.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: url, MessageBody: &body, MessageGroupId: aws.String("g")})
+		out, err := c.SendMessage(ctx,
+			&sqs.SendMessageInput{QueueUrl: url, MessageBody: &body, MessageGroupId: aws.String("g")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +183,9 @@ func TestSDKFIFO(t *testing.T) {
 			last = sequence
 		}
 	}
-	out, err := c.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}})
+	out, err := c.ReceiveMessage(ctx,
+		&sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: 10,
+			MessageSystemAttributeNames: []types.MessageSystemAttributeName{"All"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +205,8 @@ func TestSDKQueueLife(t *testing.T) {
 	url := newQueue(t, c, "jobs", map[string]string{
 		"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":"3"}`,
 	})
-	if found, err := c.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("jobs")}); err != nil || *found.QueueUrl != *url {
+	if found, err := c.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String("jobs")}); err != nil ||
+		*found.QueueUrl != *url {
 		t.Errorf("GetQueueUrl = %v, %v; want %s", found, err, *url)
 	}
 	var listed []string
@@ -209,10 +225,13 @@ func TestSDKQueueLife(t *testing.T) {
 	if err != nil || !slices.Equal(sources.QueueUrls, []string{*url}) {
 		t.Errorf("sources %v, %v", sources, err)
 	}
-	if _, err := c.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: url, Attributes: map[string]string{"VisibilityTimeout": "7"}}); err != nil {
+	if _, err := c.SetQueueAttributes(ctx,
+		&sqs.SetQueueAttributesInput{QueueUrl: url, Attributes: map[string]string{"VisibilityTimeout": "7"}}); err != nil {
 		t.Error(err)
 	}
-	got, err := c.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: url, AttributeNames: []types.QueueAttributeName{"VisibilityTimeout", "QueueArn"}})
+	got, err := c.GetQueueAttributes(ctx,
+		&sqs.GetQueueAttributesInput{QueueUrl: url,
+			AttributeNames: []types.QueueAttributeName{"VisibilityTimeout", "QueueArn"}})
 	want := map[string]string{"VisibilityTimeout": "7", "QueueArn": "arn:aws:sqs:us-east-1:000000000000:jobs"}
 	if err != nil || !maps.Equal(got.Attributes, want) {
 		t.Errorf("attributes %v, %v; want %v", got, err, want)
@@ -236,7 +255,8 @@ func TestSDKTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.TagQueue(ctx, &sqs.TagQueueInput{QueueUrl: out.QueueUrl, Tags: map[string]string{"b": "2", "c": ""}}); err != nil {
+	if _, err := c.TagQueue(ctx,
+		&sqs.TagQueueInput{QueueUrl: out.QueueUrl, Tags: map[string]string{"b": "2", "c": ""}}); err != nil {
 		t.Error(err)
 	}
 	if _, err := c.UntagQueue(ctx, &sqs.UntagQueueInput{QueueUrl: out.QueueUrl, TagKeys: []string{"a"}}); err != nil {
@@ -264,7 +284,8 @@ func TestSDKErrors(t *testing.T) {
 			return err
 		}, new(types.QueueDoesNotExist)},
 		{"other attributes", func() error {
-			_, err := c.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("jobs"), Attributes: map[string]string{"DelaySeconds": "9"}})
+			_, err := c.CreateQueue(ctx,
+				&sqs.CreateQueueInput{QueueName: aws.String("jobs"), Attributes: map[string]string{"DelaySeconds": "9"}})
 			return err
 		}, new(types.QueueNameExists)},
 		{"bad handle", func() error {
@@ -272,7 +293,8 @@ func TestSDKErrors(t *testing.T) {
 			return err
 		}, new(types.ReceiptHandleIsInvalid)},
 		{"empty batch", func() error {
-			_, err := c.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: url, Entries: []types.SendMessageBatchRequestEntry{}})
+			_, err := c.SendMessageBatch(ctx,
+				&sqs.SendMessageBatchInput{QueueUrl: url, Entries: []types.SendMessageBatchRequestEntry{}})
 			return err
 		}, new(types.EmptyBatchRequest)},
 		{"bad character", func() error {
@@ -280,7 +302,8 @@ func TestSDKErrors(t *testing.T) {
 			return err
 		}, new(types.InvalidMessageContents)},
 		{"unknown attribute", func() error {
-			_, err := c.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: url, AttributeNames: []types.QueueAttributeName{"X"}})
+			_, err := c.GetQueueAttributes(ctx,
+				&sqs.GetQueueAttributesInput{QueueUrl: url, AttributeNames: []types.QueueAttributeName{"X"}})
 			return err
 		}, new(types.InvalidAttributeName)},
 		{"bad address", func() error {
@@ -296,8 +319,10 @@ func TestSDKErrors(t *testing.T) {
 	}
 	var api smithy.APIError
 	_, err := c.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: url, MaxNumberOfMessages: 11})
-	if !errors.As(err, &api) || api.ErrorCode() != "InvalidParameterValue" && api.ErrorCode() != "InvalidParameterValueException" ||
-		api.ErrorMessage() != "Value 11 for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, if provided." {
+	if !errors.As(err, &api) || api.ErrorCode() != "InvalidParameterValue" &&
+		api.ErrorCode() != "InvalidParameterValueException" ||
+		api.ErrorMessage() != "Value 11 for parameter MaxNumberOfMessages is invalid. Reason: Must be between 1 and 10, "+
+			"if provided." {
 		t.Errorf("eleven messages: %v", err)
 	}
 }

@@ -78,7 +78,8 @@ func (h *Handler) sendMessage(ctx context.Context, c caller, in *sendMessageRequ
 	return &answer, nil
 }
 
-func (h *Handler) sendMessageBatch(ctx context.Context, c caller, in *sendMessageBatchRequest) (*sendMessageBatchResponse, error) {
+func (h *Handler) sendMessageBatch(ctx context.Context, c caller,
+	in *sendMessageBatchRequest) (*sendMessageBatchResponse, error) {
 	name, err := queueName(in.QueueURL)
 	if err != nil {
 		return nil, err

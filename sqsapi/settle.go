@@ -68,7 +68,8 @@ func (h *Handler) deleteMessage(ctx context.Context, in *deleteMessageRequest) e
 	return first(h.broker.Delete(ctx, name, []string{in.ReceiptHandle}))
 }
 
-func (h *Handler) deleteMessageBatch(ctx context.Context, _ caller, in *deleteMessageBatchRequest) (*settleResponse, error) {
+func (h *Handler) deleteMessageBatch(ctx context.Context, _ caller, in *deleteMessageBatchRequest) (*settleResponse,
+	error) {
 	name, err := queueName(in.QueueURL)
 	if err != nil {
 		return nil, err
@@ -104,7 +105,8 @@ func (h *Handler) changeMessageVisibility(ctx context.Context, in *changeMessage
 	return first(h.broker.ChangeVisibility(ctx, name, []queue.VisibilityChange{change}))
 }
 
-func (h *Handler) changeMessageVisibilityBatch(ctx context.Context, _ caller, in *changeMessageVisibilityBatchRequest) (*settleResponse, error) {
+func (h *Handler) changeMessageVisibilityBatch(ctx context.Context, _ caller,
+	in *changeMessageVisibilityBatchRequest) (*settleResponse, error) {
 	name, err := queueName(in.QueueURL)
 	if err != nil {
 		return nil, err

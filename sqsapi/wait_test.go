@@ -39,8 +39,13 @@ func TestReceiveWaits(t *testing.T) {
 		want  polled
 	}{
 		{"until the time is over", 0, nil, polled{200, "{}", 20 * time.Second}},
-		{"until the client leaves", 3 * time.Second, func(_ *testing.T, _ *Handler, leave context.CancelFunc) { leave() }, polled{200, "", 3 * time.Second}},
-		{"until the handler stops", 4 * time.Second, func(_ *testing.T, h *Handler, _ context.CancelFunc) { h.Stop(); h.Stop() }, polled{200, "{}", 4 * time.Second}},
+		{"until the client leaves", 3 * time.Second, func(_ *testing.T, _ *Handler, leave context.CancelFunc) {
+			leave()
+		}, polled{200, "", 3 * time.Second}},
+		{"until the handler stops", 4 * time.Second, func(_ *testing.T, h *Handler, _ context.CancelFunc) {
+			h.Stop()
+			h.Stop()
+		}, polled{200, "{}", 4 * time.Second}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

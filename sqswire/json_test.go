@@ -26,7 +26,8 @@ func TestAppendString(t *testing.T) {
 // FuzzAppendString compares with the standard encoder: both must decode to
 // the same text.
 func FuzzAppendString(f *testing.F) {
-	for _, seed := range []string{"", "plain", "\"\\/", "\x00\x1f\x7f", "é😀\u2028\u2029\ufffd", "\xff\xc3\x28\xed\xa0\x80"} {
+	for _, seed := range []string{"", "plain", "\"\\/", "\x00\x1f\x7f", "é😀\u2028\u2029\ufffd",
+		"\xff\xc3\x28\xed\xa0\x80"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {

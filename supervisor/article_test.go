@@ -84,7 +84,8 @@ func TestCrashLoopLeavesTheRestRunning(t *testing.T) {
 	}, Process{Name: "worker", Shell: "exit 9"}, self("helper", "idle", w))
 	start(t, s)
 	g := w.next()
-	if e := <-gaveUp; e.Process != "worker" || !strings.Contains(e.Err.Error(), "stays down until it is restarted by hand") {
+	if e := <-gaveUp; e.Process != "worker" ||
+		!strings.Contains(e.Err.Error(), "stays down until it is restarted by hand") {
 		t.Errorf("gave up %+v: %v", e, e.Err)
 	}
 	g.answers()

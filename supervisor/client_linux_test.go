@@ -28,7 +28,8 @@ func TestFindClient(t *testing.T) {
 		"127.0.0.1:50000": {"55", "1004"}, "127.0.0.1:50001": {"66", "1005"}, "127.0.0.2:50000": {"44", "1003"},
 		"127.0.0.1:50002": {"0", "0"}, "127.0.0.1:50003": {}, "127.0.0.1:50004": {},
 	} {
-		got, ok := findClient(strings.NewReader(text), netip.MustParseAddrPort(from), netip.MustParseAddrPort("127.0.0.1:8080"))
+		got, ok := findClient(strings.NewReader(text), netip.MustParseAddrPort(from),
+			netip.MustParseAddrPort("127.0.0.1:8080"))
 		if got != want || ok != (want != client{}) {
 			t.Errorf("client at %s: %+v, %t, want %+v", from, got, ok, want)
 		}
@@ -49,7 +50,8 @@ func TestClientOfAConnection(t *testing.T) {
 	other.born(bystander(t).pid)
 	port := listener.Addr().(*net.TCPAddr).Port
 	mapped := &unix.SockaddrInet6{Port: port, Addr: netip.MustParseAddr("::ffff:127.0.0.1").As16()}
-	for address, to := range map[string]unix.Sockaddr{"IPv4": &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}, "both families": mapped} {
+	for address, to := range map[string]unix.Sockaddr{"IPv4": &unix.SockaddrInet4{Port: port,
+		Addr: [4]byte{127, 0, 0, 1}}, "both families": mapped} {
 		family := map[bool]int{false: unix.AF_INET, true: unix.AF_INET6}[to == mapped]
 		theirs, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err == unix.EAFNOSUPPORT {

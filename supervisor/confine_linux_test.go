@@ -103,7 +103,8 @@ func TestEnvironmentIsReadAsItsOwner(t *testing.T) {
 	}
 	cmd.SysProcAttr = procgroup.Attributes()
 	cmd.SysProcAttr.Credential = id.credential()
-	var thread procgroup.Thread // or the child would go with whatever thread had started it: looking as another user ends one
+	// or the child would go with whatever thread had started it: looking as another user ends one
+	var thread procgroup.Thread
 	if thread.Do(func() { err = cmd.Start() }); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,8 @@ func TestUnprivilegedIsTold(t *testing.T) {
 	if len(lines) != 3 {
 		t.Fatalf("it says %q", lines)
 	}
-	for i, want := range []string{"only root may change the user", "setting the limit nofile to unlimited: only root", "exit status 5"} {
+	for i, want := range []string{"only root may change the user", "setting the limit nofile to unlimited: only root",
+		"exit status 5"} {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("error %q, want %q in it", lines[i], want)
 		}
@@ -186,7 +188,8 @@ func TestLimitsHold(t *testing.T) {
 func TestLimitsOfAUserHold(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	p := Process{Shell: `echo $(id -u) $(id -g) $(ulimit -Sn) $(ulimit -Hn)`, User: "54350:54351", Limits: map[string]string{"nofile": "64:128"}}
+	p := Process{Shell: `echo $(id -u) $(id -g) $(ulimit -Sn) $(ulimit -Hn)`, User: "54350:54351",
+		Limits: map[string]string{"nofile": "64:128"}}
 	if got := outputOf(t, p); len(got) != 1 || got[0] != "stdout 54350 54351 64 128" {
 		t.Errorf("output %q", got)
 	}
@@ -228,7 +231,8 @@ func TestLimitErrors(t *testing.T) {
 		{"nofile", "unlimited:8", "cannot be above the second"},
 	} {
 		_, err := New([]Process{{Name: "w", Shell: "true", Limits: map[string]string{tt.name: tt.value}}}, nil)
-		if err == nil || !strings.HasPrefix(err.Error(), "process w: limit "+tt.name) || !strings.Contains(err.Error(), tt.want) {
+		if err == nil || !strings.HasPrefix(err.Error(), "process w: limit "+tt.name) ||
+			!strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s=%s: %v, want %q", tt.name, tt.value, err, tt.want)
 		}
 	}

@@ -50,7 +50,9 @@ func TestAnExcusedEndDoesNotCount(t *testing.T) {
 func TestAFailedStartIsNotExcused(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{lasts: time.Second, exit: Exit{Code: 1}}, life{startErr: errors.New("no such program")})
-		err := m.supervisor(Options{RestartLimit: 2, Excused: func(_ string, e Exit) bool { return true }}, web()).Run(t.Context())
+		err := m.supervisor(Options{RestartLimit: 2, Excused: func(_ string, e Exit) bool {
+			return true
+		}}, web()).Run(t.Context())
 		if err == nil || !strings.Contains(err.Error(), "web failed 3 times") {
 			t.Errorf("Run = %v, want it to give up on starts that fail", err)
 		}
@@ -66,7 +68,8 @@ func TestACrashLoopIsTriedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
-		if st := s.Status()[0]; st.State != Failed || s.Ready() || !strings.HasPrefix(st.Reason, "web failed 2 times in 5m0s and is tried again every 1m0s") {
+		if st := s.Status()[0]; st.State != Failed || s.Ready() ||
+			!strings.HasPrefix(st.Reason, "web failed 2 times in 5m0s and is tried again every 1m0s") {
 			t.Errorf("status %+v, want failed", st)
 		}
 		if open, reason := s.gateNow(); open || !strings.HasPrefix(reason, "web failed 2 times") {
@@ -108,7 +111,8 @@ func TestRestartBringsBackWhatFailed(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
-		if st := s.Status()[0]; st.State != Failed || m.starts != 2 || !strings.Contains(st.Reason, "until it is restarted by hand") {
+		if st := s.Status()[0]; st.State != Failed || m.starts != 2 ||
+			!strings.Contains(st.Reason, "until it is restarted by hand") {
 			t.Errorf("%d starts, status %+v, want failed for good", m.starts, st)
 		}
 		// Its record is clean again: one failure is followed by a restart.
@@ -161,7 +165,8 @@ func TestRestartOfARunningProcess(t *testing.T) {
 
 func TestRestartThatCannotBe(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		m := newMachine(t, life{lasts: never, onTerm: never}, life{startErr: errors.New("no such program")}, life{lasts: never, onTerm: never})
+		m := newMachine(t, life{lasts: never, onTerm: never}, life{startErr: errors.New("no such program")},
+			life{lasts: never, onTerm: never})
 		s := m.supervisor(Options{Grace: 5 * time.Second}, web())
 		if err := s.Restart(t.Context(), "web"); err == nil || !strings.Contains(err.Error(), "nothing was started yet") {
 			t.Errorf("before the start: %v", err)

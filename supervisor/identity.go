@@ -40,7 +40,8 @@ func identityOf(text string) (*identity, error) {
 	case !isNumber(who):
 		return nil, fmt.Errorf("user %q: there is no user named %s on this machine: create it, or write uid:gid", text, who)
 	case !hasGroup:
-		return nil, fmt.Errorf("user %q: no user has the number %s, so that its group is not known: write uid:gid, for example %s:%s", text, who, who, who)
+		return nil, fmt.Errorf("user %q: no user has the number %s, so that its group is not known: write uid:gid, for "+
+			"example %s:%s", text, who, who, who)
 	default:
 		id.uid = number(who)
 	}

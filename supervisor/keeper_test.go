@@ -274,7 +274,8 @@ func TestStatusZeroIsAFailureToo(t *testing.T) {
 		}
 		synctest.Wait()
 		time.Sleep(61 * time.Minute)
-		if st := s.Status()[0]; st.State != Running || !st.Ready || st.Restarts != 1 || st.LastExit.String() != "exit status 0" {
+		if st := s.Status()[0]; st.State != Running || !st.Ready || st.Restarts != 1 ||
+			st.LastExit.String() != "exit status 0" {
 			t.Errorf("status %+v, want running again", st)
 		}
 		if err := s.Stop(t.Context()); err != nil {
@@ -287,7 +288,8 @@ func TestACommandThatCannotRunIsNotTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{exit: Exit{Code: 127}})
 		err := m.supervisor(Options{}, web()).Run(t.Context())
-		if want := `web failed and is not started again: exit status 127: no program named "app" in PATH`; err == nil || !strings.HasPrefix(err.Error(), want) {
+		if want := `web failed and is not started again: exit status 127: no program named "app" in PATH`; err == nil ||
+			!strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	})
@@ -400,10 +402,12 @@ func TestAnEndIsToldBeforeTheGroupIsCleared(t *testing.T) {
 // A start that is undone is as gentle as a stop, and no longer than somebody waits.
 func TestAStartThatIsUndoneCanBeHurried(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		for patience, want := range map[time.Duration]time.Duration{time.Hour: 7 * time.Second, 2 * time.Second: 2 * time.Second, 0: 0} {
+		for patience, want := range map[time.Duration]time.Duration{time.Hour: 7 * time.Second,
+			2 * time.Second: 2 * time.Second, 0: 0} {
 			m := newMachine(t, life{lasts: never, onTerm: never}, life{startErr: errors.New("no such program")})
 			hurry, cancel := context.WithTimeout(t.Context(), patience)
-			s := m.supervisor(Options{Grace: 7 * time.Second, Hurry: hurry}, Process{Name: "a", Shell: "app"}, Process{Name: "b", Shell: "app"})
+			s := m.supervisor(Options{Grace: 7 * time.Second, Hurry: hurry}, Process{Name: "a", Shell: "app"},
+				Process{Name: "b", Shell: "app"})
 			began := time.Now()
 			if err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "no such program") {
 				t.Errorf("the start: %v", err)

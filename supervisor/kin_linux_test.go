@@ -171,7 +171,8 @@ func FuzzCgroupMount(f *testing.F) {
 	f.Fuzz(func(t *testing.T, mounts, own string) {
 		root, point := cgroupMount(mounts)
 		at := cgroupAt(root, point, cgroupPath(own))
-		if at.folder != "" && (!strings.HasPrefix(at.folder, filepath.Clean(point)) || strings.ContainsAny(at.folder, " \n$`")) {
+		if at.folder != "" &&
+			(!strings.HasPrefix(at.folder, filepath.Clean(point)) || strings.ContainsAny(at.folder, " \n$`")) {
 			t.Errorf("folder %q is not in %q, or not fit for a shell", at.folder, point)
 		}
 	})

@@ -106,7 +106,8 @@ func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
 	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		w := newWitness(t)
 		s, _ := realSupervisor(t, Options{RestartLimit: -1, Grace: time.Second}, daemoniser("deserter", w, "deaf"))
-		if err := with(s).Run(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "exit status 3") && !strings.Contains(err.Error(), "exit status 3") {
+		if err := with(s).Run(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "exit status 3") &&
+			!strings.Contains(err.Error(), "exit status 3") {
 			t.Errorf("Run = %v, want status 3", err)
 		}
 		// Whether it came to report or not: it hangs up when it is gone.

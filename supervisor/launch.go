@@ -129,9 +129,11 @@ func (o *order) explain(err error) error {
 	case o.user.credential() == nil:
 		return fmt.Errorf("running %s: %w", o.path, err)
 	case errors.Is(err, syscall.EPERM):
-		return fmt.Errorf("running %s as %s: %w: only root may change the user: start this program as root, or as that user and leave the user out", o.path, o.process.User, err)
+		return fmt.Errorf("running %s as %s: %w: only root may change the user: start this program as root, or as that "+
+			"user and leave the user out", o.path, o.process.User, err)
 	case errors.Is(err, syscall.EACCES):
-		return fmt.Errorf("running %s as %s: %w: that user must be able to enter %s and to execute the program", o.path, o.process.User, err, cmp.Or(o.process.Dir, "the working directory"))
+		return fmt.Errorf("running %s as %s: %w: that user must be able to enter %s and to execute the program", o.path,
+			o.process.User, err, cmp.Or(o.process.Dir, "the working directory"))
 	default:
 		return fmt.Errorf("running %s as %s: %w", o.path, o.process.User, err)
 	}

@@ -35,10 +35,12 @@ func parseLimits(limits map[string]string) ([]rlimit, error) {
 		soft, err := parseLimit(softText)
 		hard, err2 := parseLimit(hardText)
 		if err != nil || err2 != nil {
-			return nil, fmt.Errorf("limit %s=%s: write a whole number or unlimited, or both limits as soft:hard, for example %s=1024 or %s=1024:unlimited", name, limits[name], name, name)
+			return nil, fmt.Errorf("limit %s=%s: write a whole number or unlimited, or both limits as soft:hard, for example "+
+				"%s=1024 or %s=1024:unlimited", name, limits[name], name, name)
 		}
 		if soft > hard {
-			return nil, fmt.Errorf("limit %s=%s: the first, which counts, cannot be above the second, up to which a program may raise it", name, limits[name])
+			return nil, fmt.Errorf("limit %s=%s: the first, which counts, cannot be above the second, up to which a program "+
+				"may raise it", name, limits[name])
 		}
 		parsed = append(parsed, rlimit{name, soft, hard})
 	}
@@ -79,7 +81,8 @@ func newLatch(cmd *exec.Cmd, limits []rlimit) (*latch, error) {
 		return nil, nil
 	}
 	if err := executable(shellPath); err != nil {
-		return nil, fmt.Errorf("limits are set with the help of %s: install a shell, or leave the limits out: %w", shellPath, err)
+		return nil, fmt.Errorf("limits are set with the help of %s: install a shell, or leave the limits out: %w",
+			shellPath, err)
 	}
 	inside, pipe, err := os.Pipe()
 	if err != nil {

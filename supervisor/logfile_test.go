@@ -55,7 +55,8 @@ func TestLogFileRotates(t *testing.T) {
 		fmt.Fprintf(l, "line %d\n", i)
 	}
 	fmt.Fprintln(l, "far too long for this file")
-	want := map[string]string{"web.log": "line 3\nline 4\n", "web.log.1": "line 1\nline 2\n", "web.log.2": "from before\nline 0\n"}
+	want := map[string]string{"web.log": "line 3\nline 4\n", "web.log.1": "line 1\nline 2\n",
+		"web.log.2": "from before\nline 0\n"}
 	if diff := cmp.Diff(want, contents(t, dir)); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
@@ -246,7 +247,8 @@ func TestLogFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New([]Process{{Name: "web", Shell: "echo out; echo err >&2; exit 1"}}, &Options{RestartLimit: -1, Output: f.Line})
+	s, err := New([]Process{{Name: "web", Shell: "echo out; echo err >&2; exit 1"}},
+		&Options{RestartLimit: -1, Output: f.Line})
 	if err != nil {
 		t.Fatal(err)
 	}

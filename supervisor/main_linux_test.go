@@ -20,8 +20,9 @@ func selfPath() string { return os.Args[0] }
 func reapMany() int {
 	n := os.Getenv("ORPHANS")
 	s, err := New([]Process{{
-		Name:  "litter",
-		Shell: "i=0; while [ $i -lt " + n + " ]; do (j=0; while [ $j -lt 100 ]; do : & j=$((j+1)); done); i=$((i+100)); done; exit 42",
+		Name: "litter",
+		Shell: "i=0; while [ $i -lt " + n +
+			" ]; do (j=0; while [ $j -lt 100 ]; do : & j=$((j+1)); done); i=$((i+100)); done; exit 42",
 	}}, &Options{RestartLimit: -1})
 	if err != nil {
 		return 1
@@ -40,7 +41,8 @@ func reapMany() int {
 		code := started % 100
 		runErr := exec.Command("/bin/sh", "-c", "exit "+strconv.Itoa(code)).Run()
 		var exit *exec.ExitError
-		if got := 0; errors.As(runErr, &exit) && exit.ExitCode() != code || runErr != nil && exit == nil || runErr == nil && got != code {
+		if got := 0; errors.As(runErr, &exit) && exit.ExitCode() != code || runErr != nil && exit == nil || runErr == nil &&
+			got != code {
 			wrong++
 		}
 	}

@@ -204,7 +204,8 @@ func supervise() int {
 	s, err := New([]Process{
 		{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("WITNESS"))},
 		{Name: "nested", Shell: os.Args[0] + " & wait", Env: childEnv("parent", os.Getenv("WITNESS"))},
-		{Name: "daemons", Argv: []string{os.Args[0]}, Env: append(childEnv("daemoniser", os.Getenv("WITNESS")), "DAEMONS=idle deaf")},
+		{Name: "daemons", Argv: []string{os.Args[0]},
+			Env: append(childEnv("daemoniser", os.Getenv("WITNESS")), "DAEMONS=idle deaf")},
 	}, nil)
 	if err != nil {
 		return 1

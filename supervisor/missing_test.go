@@ -58,7 +58,8 @@ func TestMissingProgramsAndFilesAreNamed(t *testing.T) {
 		t.Errorf("without a shell: %q", got)
 	}
 	for arguments, want := range map[string]string{
-		"-Xmx1g -jar app.jar": "", "-jar app.jar": "app.jar", "--max-old-space-size=4 a.js b.js": "a.js", "-e x": "", "": "", "-jar": "",
+		"-Xmx1g -jar app.jar": "", "-jar app.jar": "app.jar", "--max-old-space-size=4 a.js b.js": "a.js", "-e x": "",
+		"": "", "-jar": "",
 	} {
 		if got := scriptOf(strings.Fields(arguments)); got != want {
 			t.Errorf("%s: %q, want %q", arguments, got, want)
@@ -72,7 +73,8 @@ func TestMissingFilesAreNotWaitedFor(t *testing.T) {
 		m := newMachine(t, life{exit: Exit{Code: 2}})
 		s := m.supervisor(Options{}, Process{Name: "w", Shell: "sh gone.sh", Dir: "/no/such", Env: []string{"PATH=/bin"}})
 		err := s.Run(t.Context())
-		if want := "w failed and is not started again: exit status 2: there is no file gone.sh in /no/such"; err == nil || err.Error() != want {
+		if want := "w failed and is not started again: exit status 2: there is no file gone.sh in /no/such"; err == nil ||
+			err.Error() != want {
 			t.Errorf("Run: %v, want %s", err, want)
 		}
 	})

@@ -118,7 +118,8 @@ func (o *Options) withDefaults() (Options, error) {
 		}
 	}
 	if set.RestartMin > set.RestartMax {
-		return set, fmt.Errorf("RestartMin %s is longer than RestartMax %s: make it the same or shorter", set.RestartMin, set.RestartMax)
+		return set, fmt.Errorf("RestartMin %s is longer than RestartMax %s: make it the same or shorter", set.RestartMin,
+			set.RestartMax)
 	}
 	if set.RetryAfter > 0 && !set.KeepTrying {
 		return set, fmt.Errorf("RetryAfter is %s without KeepTrying: set that too", set.RetryAfter)

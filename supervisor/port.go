@@ -31,7 +31,8 @@ func FreePort() (int, error) {
 			return port, nil
 		}
 	}
-	return 0, fmt.Errorf("a hundred ports between %d and %d were tried, and each is in use or may not be listened on", firstFreePort, lastFreePort)
+	return 0, fmt.Errorf("a hundred ports between %d and %d were tried, and each is in use or may not be listened on",
+		firstFreePort, lastFreePort)
 }
 
 // PortError says that a process was not started because its port is taken:
@@ -47,10 +48,12 @@ type PortError struct {
 // Error says who holds the port and what to do.
 func (e *PortError) Error() string {
 	if e.Holder == "" {
-		return fmt.Sprintf("port %d, where %s is to listen, is already in use by another program: stop that program, or choose another port",
+		return fmt.Sprintf("port %d, where %s is to listen, is already in use by another program: stop that program, or "+
+			"choose another port",
 			e.Port, e.Process)
 	}
-	return fmt.Sprintf("port %d, where %s is to listen, is already in use by %s: stop that program, or choose another port",
+	return fmt.Sprintf("port %d, where %s is to listen, is already in use by %s: stop that program, or choose another "+
+		"port",
 		e.Port, e.Process, e.Holder)
 }
 

@@ -86,7 +86,8 @@ func removeHeld(sockets map[string]bool, processes []process) (hidden []process)
 // takesLoopback reports whether a socket at address, as /proc/net writes it,
 // is reached through 127.0.0.1 or ::1.
 func takesLoopback(address string) bool {
-	const anyV6, loopV6, loopV4in6 = "00000000000000000000000000000000", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"
+	const anyV6, loopV6, loopV4in6 = "00000000000000000000000000000000", "00000000000000000000000001000000",
+		"0000000000000000FFFF00000100007F"
 	switch address {
 	case "00000000", "0100007F", anyV6, loopV6, loopV4in6:
 		return true

@@ -29,8 +29,11 @@ func TestPortErrorSaysWhatToDo(t *testing.T) {
 		err  PortError
 		want string
 	}{
-		{PortError{"web", 5000, "nginx (pid 7)"}, "port 5000, where web is to listen, is already in use by nginx (pid 7): stop that program, or choose another port"},
-		{PortError{"web", 5000, ""}, "port 5000, where web is to listen, is already in use by another program: stop that program, or choose another port"},
+		{PortError{"web", 5000, "nginx (pid 7)"},
+			"port 5000, where web is to listen, is already in use by nginx (pid 7): stop that program, or choose another port"},
+		{PortError{"web", 5000, ""},
+			"port 5000, where web is to listen, is already in use by another program: stop that program, or choose another " +
+				"port"},
 	}
 	for _, tt := range tests {
 		if got := tt.err.Error(); got != tt.want {

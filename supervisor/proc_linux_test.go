@@ -72,7 +72,8 @@ func TestParseStat(t *testing.T) {
 	if !ok {
 		t.Skip("SKIPPED: no /proc here")
 	}
-	if own.pid != os.Getpid() || own.ppid != os.Getppid() || own.pgrp != syscall.Getpgrp() || !own.alive() || own.start == 0 || own.pages == 0 {
+	if own.pid != os.Getpid() || own.ppid != os.Getppid() || own.pgrp != syscall.Getpgrp() || !own.alive() ||
+		own.start == 0 || own.pages == 0 {
 		t.Errorf("this process is %+v", own)
 	}
 }

@@ -26,9 +26,11 @@ func TestNewRefusesBadProcesses(t *testing.T) {
 		{"bad port", []Process{{Name: "web", Shell: "true", Port: 70000}}, "port 70000: use 1 to 65535"},
 		{"bad check", []Process{{Name: "web", Shell: "true", Check: Check{Port: 80, Path: "x"}}}, "begins with a slash"},
 		{"check without a port", []Process{{Name: "web", Shell: "true", Check: Check{Path: "/x"}}}, "check on port 0"},
-		{"nameless variable", []Process{{Name: "web", Shell: "true", Env: []string{"A=1", "=x"}}}, "entry 2 of the environment"},
+		{"nameless variable", []Process{{Name: "web", Shell: "true", Env: []string{"A=1", "=x"}}},
+			"entry 2 of the environment"},
 		{"variable without a value", []Process{{Name: "web", Shell: "true", Env: []string{"SECRET"}}}, "write NAME=value"},
-		{"NUL in a variable", []Process{{Name: "web", Shell: "true", Env: []string{"A=hunter2\x00"}}}, `variable "A" contains a NUL`},
+		{"NUL in a variable", []Process{{Name: "web", Shell: "true", Env: []string{"A=hunter2\x00"}}},
+			`variable "A" contains a NUL`},
 		{"same name", []Process{web, {Name: "web", Shell: "true"}}, "two processes are called web"},
 		{"same port", []Process{web, {Name: "api", Shell: "true", Port: 5000}}, "web and api both want port 5000"},
 	}
@@ -41,7 +43,8 @@ func TestNewRefusesBadProcesses(t *testing.T) {
 			t.Errorf("%s: the error shows a variable's value: %v", tt.name, err)
 		}
 	}
-	if _, err := New([]Process{web, {Name: "clock-1", Argv: []string{"true"}}, {Name: "clock_2", Shell: "true"}}, nil); err != nil {
+	if _, err := New([]Process{web, {Name: "clock-1", Argv: []string{"true"}}, {Name: "clock_2", Shell: "true"}},
+		nil); err != nil {
 		t.Errorf("good processes are refused: %v", err)
 	}
 }

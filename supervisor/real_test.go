@@ -178,7 +178,9 @@ func TestRealEndIsToldBeforeTheChildIsGone(t *testing.T) {
 	w := newWitness(t)
 	p := Process{Name: "w", Shell: os.Args[0] + " & wait", Env: childEnv("slow", w.address())}
 	ended := make(chan Ended, 1)
-	s, r := realSupervisor(t, Options{Grace: hangGuard, RestartLimit: -1, Events: Events{Ended: func(e Ended) { ended <- e }}}, p)
+	s, r := realSupervisor(t, Options{Grace: hangGuard, RestartLimit: -1, Events: Events{Ended: func(e Ended) {
+		ended <- e
+	}}}, p)
 	start(t, s)
 	g, leader := w.next(), s.Status()[0].PID
 	if err := syscall.Kill(leader, syscall.SIGKILL); err != nil {
@@ -359,11 +361,15 @@ func TestRealMissingPrograms(t *testing.T) {
 		proc Process
 		want string
 	}{
-		{"program", Process{Argv: []string{"no-such-program-here"}}, `process w: no program named "no-such-program-here" in PATH`},
-		{"shell line", Process{Shell: "no-such-program-here --flag"}, `exit status 127: no program named "no-such-program-here" in PATH`},
-		{"not executable", Process{Shell: "/etc/passwd"}, "exit status 126: /etc/passwd is not an executable file: try chmod +x"},
+		{"program", Process{Argv: []string{"no-such-program-here"}},
+			`process w: no program named "no-such-program-here" in PATH`},
+		{"shell line", Process{Shell: "no-such-program-here --flag"},
+			`exit status 127: no program named "no-such-program-here" in PATH`},
+		{"not executable", Process{Shell: "/etc/passwd"},
+			"exit status 126: /etc/passwd is not an executable file: try chmod +x"},
 		{"part of a shell line", Process{Shell: "true && no-such-program-here"}, "exit status 127 (command not found)"},
-		{"folder", Process{Shell: "true", Dir: "/no/such/folder"}, "process w: its working directory /no/such/folder is not a folder that can be entered"},
+		{"folder", Process{Shell: "true", Dir: "/no/such/folder"},
+			"process w: its working directory /no/such/folder is not a folder that can be entered"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -37,7 +37,8 @@ func TestRestartRule(t *testing.T) {
 		{"failures older than the window are forgotten", rule, ago(400, 301, 300, 299), 1, 2, time.Second, false},
 		{"a long healthy time starts anew", rule, ago(900, 800, 700), 1, 1, 500 * time.Millisecond, false},
 		{"limit 0 never restarts", restartRule{min: 1, max: 1, limit: 0, window: time.Second}, nil, 0, 1, 0, true},
-		{"equal bounds give a constant", restartRule{min: 5, max: 5, limit: 9, window: time.Hour}, ago(3, 2, 1), 0.7, 4, 5, false},
+		{"equal bounds give a constant", restartRule{min: 5, max: 5, limit: 9, window: time.Hour}, ago(3, 2, 1), 0.7, 4, 5,
+			false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -29,7 +29,8 @@ func TestAListenerThatIsNotTheApp(t *testing.T) {
 		}
 		defer stranger.Close()
 		for e := range late {
-			if strings.Contains(e.Reason, "already in use by") && strings.Contains(e.Reason, "(pid "+strconv.Itoa(os.Getpid())+")") {
+			if strings.Contains(e.Reason, "already in use by") &&
+				strings.Contains(e.Reason, "(pid "+strconv.Itoa(os.Getpid())+")") {
 				break
 			}
 			if !strings.Contains(e.Reason, "nothing listens") && !strings.Contains(e.Reason, "already in use") {
@@ -96,7 +97,8 @@ func TestAStrangerTakesThePortOfADeadApp(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ends
-	if e := <-ends; e.PID != 0 || !strings.Contains(e.Exit.String(), "already in use by") || !strings.Contains(e.Exit.String(), strconv.Itoa(os.Getpid())) {
+	if e := <-ends; e.PID != 0 || !strings.Contains(e.Exit.String(), "already in use by") ||
+		!strings.Contains(e.Exit.String(), strconv.Itoa(os.Getpid())) {
 		t.Errorf("ended %+v: %s, want a start that failed because of us", e, e.Exit)
 	}
 	if s.Ready() || len(r.gate) != 0 {

@@ -199,7 +199,8 @@ func TestDeliveryHasTwoSpans(t *testing.T) {
 	}
 	expect(t, "process", texts(process.Attributes), map[string]string{"messaging.system": "aws_sqs",
 		"messaging.destination.name": "jobs",
-		"messaging.operation.name":   "process", "messaging.operation.type": "process", "messaging.message.id": "m-1", "aws.sqs.queue.url": "http://q/0/jobs",
+		"messaging.operation.name":   "process", "messaging.operation.type": "process", "messaging.message.id": "m-1",
+		"aws.sqs.queue.url":             "http://q/0/jobs",
 		"tendril.message.receive_count": "2", "error.type": "503", "tendril.outcome": "failed"})
 	expect(t, "POST", texts(call.Attributes), map[string]string{"http.request.method": "POST",
 		"url.full": "http://localhost:8080/", "http.response.status_code": "503"})
@@ -419,7 +420,10 @@ func TestReadOTLPSettings(t *testing.T) {
 		{"another exporter", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_EXPORTER=zipkin", otlpSettings{},
 			"OTEL_TRACES_EXPORTER"},
 		{"grpc", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_EXPORTER_OTLP_PROTOCOL=grpc", otlpSettings{}, "4318"},
-		{"grpc but not here", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_EXPORTER_OTLP_PROTOCOL=grpc OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=http/protobuf", otlpSettings{true, true}, ""},
+		{"grpc but not here",
+			"OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_EXPORTER_OTLP_PROTOCOL=grpc " +
+				"OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf OTEL_EXPORTER_OTLP_METRICS_PROTOCOL=http/protobuf",
+			otlpSettings{true, true}, ""},
 		{"grpc and off", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc", otlpSettings{}, ""},
 		{"a sampler", "OTEL_EXPORTER_OTLP_ENDPOINT=http://c OTEL_TRACES_SAMPLER=traceidratio OTEL_TRACES_SAMPLER_ARG=0.1",
 			otlpSettings{true, true}, ""},

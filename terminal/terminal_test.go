@@ -11,8 +11,10 @@ import (
 
 // hostile is what must never reach a terminal as it is.
 var hostile = []string{
-	"\x1b[2J", "\x1b]0;title\x07", "\x1b]8;;http://evil\x1b\\", "\x1bPq", "\x1b[8m", "\x1b[30m", "\x1b[6n", "\x1b[31", "\x1b[31;8m", "\x1b",
-	"\x07", "\b", "\r", "\x00", "\x7f", "\u009b2J", "\x9b2J", "\u202e", "\u2066", "\u061c", "\u200e", "\u2028", "\ufeff", "\U000e0041", "\xe2\x80",
+	"\x1b[2J", "\x1b]0;title\x07", "\x1b]8;;http://evil\x1b\\", "\x1bPq", "\x1b[8m", "\x1b[30m", "\x1b[6n", "\x1b[31",
+	"\x1b[31;8m", "\x1b",
+	"\x07", "\b", "\r", "\x00", "\x7f", "\u009b2J", "\x9b2J", "\u202e", "\u2066", "\u061c", "\u200e", "\u2028", "\ufeff",
+	"\U000e0041", "\xe2\x80",
 }
 
 func TestPlain(t *testing.T) {
@@ -48,7 +50,8 @@ func TestNothingHostileIsWritten(t *testing.T) {
 			bad := func(r rune) bool {
 				return r != '\n' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028')
 			}
-			if got := out.String(); strings.ContainsFunc(got, bad) || strings.Contains(got, text) || !strings.HasPrefix(got, "before \\") || !strings.HasSuffix(got, " after\n") {
+			if got := out.String(); strings.ContainsFunc(got, bad) || strings.Contains(got, text) ||
+				!strings.HasPrefix(got, "before \\") || !strings.HasSuffix(got, " after\n") {
 				t.Errorf("colours %t: %q became %q", colors, text, got)
 			}
 		}

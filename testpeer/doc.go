@@ -6,4 +6,6 @@
 //	TENDRIL_PYTHON         a Python with what the test needs; python3 when unset
 //	TENDRIL_NODE_MODULES   a folder node_modules
 //	TENDRIL_REQUIRE_PEERS  1 for failing instead of skipping
+//
+// The gate installs all of them and sets the last one.
 package testpeer

@@ -38,7 +38,8 @@ func Python(t testing.TB, install string, modules ...string) (path string) {
 		return path
 	}
 	if out, err := exec.Command(path, "-c", "import "+strings.Join(modules, ", ")).CombinedOutput(); err != nil {
-		Missing(t, install, "python3 -m venv venv && venv/bin/pip install '"+install+"', and set TENDRIL_PYTHON=$PWD/venv/bin/python: "+lastLine(out))
+		Missing(t, install, "python3 -m venv venv && venv/bin/pip install '"+install+
+			"', and set TENDRIL_PYTHON=$PWD/venv/bin/python: "+lastLine(out))
 	}
 	return path
 }

@@ -41,8 +41,12 @@ func TestWhatIsMissingIsTold(t *testing.T) {
 		want []string
 	}{
 		{"a program", func(t testing.TB) { Program(t, "no-such-program") }, []string{"no-such-program", "PATH"}},
-		{"a module", func(t testing.TB) { Python(t, "some[thing]", "no_such_module") }, []string{"pip install 'some[thing]'", "TENDRIL_PYTHON=", "no_such_module"}},
-		{"a package", func(t testing.TB) { NodeModules(t, "@no/such-package") }, []string{"npm install @no/such-package", "TENDRIL_NODE_MODULES"}},
+		{"a module", func(t testing.TB) {
+			Python(t, "some[thing]", "no_such_module")
+		}, []string{"pip install 'some[thing]'", "TENDRIL_PYTHON=", "no_such_module"}},
+		{"a package", func(t testing.TB) {
+			NodeModules(t, "@no/such-package")
+		}, []string{"npm install @no/such-package", "TENDRIL_NODE_MODULES"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			switch c.name {

@@ -98,9 +98,11 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	case uid != self && uid != 0:
 		return &Error{Text: "it belongs to the user " + userName(uid), Fix: "chown " + userName(self)}
 	case mode&0o002 != 0 && !sticky:
-		return &Error{Text: fmt.Sprintf("every user may write to it (mode %04o)", mode.Perm()), Fix: "chmod go-w", Everybody: true}
+		return &Error{Text: fmt.Sprintf("every user may write to it (mode %04o)", mode.Perm()), Fix: "chmod go-w",
+			Everybody: true}
 	case mode&0o020 != 0 && gid != self && !sticky:
-		return &Error{Text: fmt.Sprintf("the group %s may write to it (mode %04o)", groupName(gid), mode.Perm()), Fix: "chmod g-w"}
+		return &Error{Text: fmt.Sprintf("the group %s may write to it (mode %04o)", groupName(gid), mode.Perm()),
+			Fix: "chmod g-w"}
 	}
 	return nil
 }

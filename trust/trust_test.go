@@ -18,20 +18,25 @@ func TestWhoDecides(t *testing.T) {
 		self      uint32
 		text, fix string
 	}{
-		"own":                            {0o644, me, other, me, "", ""},
-		"root's, for a user":             {0o644, root, root, me, "", ""},
-		"another user's":                 {0o600, other, me, me, "it belongs to the user 4000002", "chown 4000001"},
-		"another user's, for root":       {0o600, other, other, root, "it belongs to the user 4000002", "chown root"},
-		"for everybody":                  {0o666, me, me, me, "every user may write to it (mode 0666)", "chmod go-w"},
-		"for the group":                  {0o664, me, other, me, "the group 4000002 may write to it (mode 0664)", "chmod g-w"},
-		"for the user's own group":       {0o664, me, me, me, "", ""},
-		"root's, for the user's group":   {0o664, root, me, me, "", ""},
-		"root's, for a group, for root":  {0o664, root, me, root, "the group 4000001 may write to it (mode 0664)", "chmod g-w"},
-		"root's, for root's, for root":   {0o664, root, root, root, "", ""},
-		"a folder for everybody":         {fs.ModeDir | 0o777, root, root, me, "every user may write to it (mode 0777)", "chmod go-w"},
-		"a sticky folder":                {fs.ModeDir | fs.ModeSticky | 0o777, root, root, me, "", ""},
-		"a sticky folder of another one": {fs.ModeDir | fs.ModeSticky | 0o777, other, root, me, "it belongs to the user 4000002", "chown 4000001"},
-		"a file with the sticky bit":     {fs.ModeSticky | 0o666, me, me, me, "every user may write to it (mode 0666)", "chmod go-w"},
+		"own":                      {0o644, me, other, me, "", ""},
+		"root's, for a user":       {0o644, root, root, me, "", ""},
+		"another user's":           {0o600, other, me, me, "it belongs to the user 4000002", "chown 4000001"},
+		"another user's, for root": {0o600, other, other, root, "it belongs to the user 4000002", "chown root"},
+		"for everybody":            {0o666, me, me, me, "every user may write to it (mode 0666)", "chmod go-w"},
+		"for the group": {0o664, me, other, me, "the group 4000002 may write to it (mode 0664)",
+			"chmod g-w"},
+		"for the user's own group":     {0o664, me, me, me, "", ""},
+		"root's, for the user's group": {0o664, root, me, me, "", ""},
+		"root's, for a group, for root": {0o664, root, me, root, "the group 4000001 may write to it (mode 0664)",
+			"chmod g-w"},
+		"root's, for root's, for root": {0o664, root, root, root, "", ""},
+		"a folder for everybody": {fs.ModeDir | 0o777, root, root, me, "every user may write to it (mode 0777)",
+			"chmod go-w"},
+		"a sticky folder": {fs.ModeDir | fs.ModeSticky | 0o777, root, root, me, "", ""},
+		"a sticky folder of another one": {fs.ModeDir | fs.ModeSticky | 0o777, other, root, me,
+			"it belongs to the user 4000002", "chown 4000001"},
+		"a file with the sticky bit": {fs.ModeSticky | 0o666, me, me, me, "every user may write to it (mode 0666)",
+			"chmod go-w"},
 	} {
 		var got Error
 		if wrong := judge(c.mode, c.uid, c.gid, c.self); wrong != nil {
@@ -49,12 +54,14 @@ func TestFilesAndFolders(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	at := func(name string) string { return filepath.Join(root, name) }
-	for name, mode := range map[string]fs.FileMode{"good": 0o755, "good/deep": 0o755, "open": 0o777, "sticky": 0o777 | fs.ModeSticky} {
+	for name, mode := range map[string]fs.FileMode{"good": 0o755, "good/deep": 0o755, "open": 0o777,
+		"sticky": 0o777 | fs.ModeSticky} {
 		if err := errors.Join(os.MkdirAll(at(name), 0o755), os.Chmod(at(name), mode)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for name, mode := range map[string]fs.FileMode{"good/file": 0o644, "good/open": 0o666, "good/deep/file": 0o644, "open/file": 0o644, "sticky/file": 0o644} {
+	for name, mode := range map[string]fs.FileMode{"good/file": 0o644, "good/open": 0o666, "good/deep/file": 0o644,
+		"open/file": 0o644, "sticky/file": 0o644} {
 		if err := errors.Join(os.WriteFile(at(name), nil, mode), os.Chmod(at(name), mode)); err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +69,8 @@ func TestFilesAndFolders(t *testing.T) {
 	if err := os.Symlink(at("open/file"), at("good/link")); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]string{"good/file": "", "good/open": "good/open", "open/file": "open", "sticky/file": "", "good/link": "open", "good/missing": ""} {
+	for path, want := range map[string]string{"good/file": "", "good/open": "good/open", "open/file": "open",
+		"sticky/file": "", "good/link": "open", "good/missing": ""} {
 		expect(t, path, File(at(path)), want, root)
 	}
 	expect(t, "all below", Folder(at("good"), "deep", "file", "missing"), "", root)

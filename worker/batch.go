@@ -50,7 +50,8 @@ func (b Batch) settled(visibility time.Duration) Batch {
 // when that is now, because a whole batch is there or nothing is waited for.
 func (w *Worker) due(now time.Time) time.Time {
 	h := w.ready.first()
-	if h == nil || w.batch.Window == 0 || !h.postponed.IsZero() || w.ready.len() >= w.batch.Size || len(w.gather(now)) >= w.batch.Size {
+	if h == nil || w.batch.Window == 0 || !h.postponed.IsZero() || w.ready.len() >= w.batch.Size ||
+		len(w.gather(now)) >= w.batch.Size {
 		return time.Time{}
 	}
 	return w.windowEnd(h)
@@ -97,7 +98,8 @@ func (w *Worker) gather(now time.Time) []*held {
 			continue
 		}
 		for _, next := range h.group.waiting {
-			if h.attempt > 1 || w.last(h) || now.Sub(next.hiddenFrom) >= w.opts.VisibilityTimeout/2 || next.lapsed || !add(next) {
+			if h.attempt > 1 || w.last(h) || now.Sub(next.hiddenFrom) >= w.opts.VisibilityTimeout/2 || next.lapsed ||
+				!add(next) {
 				break
 			}
 			h = next

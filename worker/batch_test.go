@@ -103,11 +103,12 @@ func TestBatchesFillTheirDeliveries(t *testing.T) {
 		app := &batchApp{work: 50 * ms}
 		var mu sync.Mutex
 		told := map[int]int{}
-		r := startBatches(t, fake, app, &Options{Concurrency: 4, Batch: Batch{Size: 10}, Events: &Events{Settled: func(s Settled) {
-			mu.Lock()
-			told[s.Batch]++
-			mu.Unlock()
-		}}})
+		r := startBatches(t, fake, app,
+			&Options{Concurrency: 4, Batch: Batch{Size: 10}, Events: &Events{Settled: func(s Settled) {
+				mu.Lock()
+				told[s.Batch]++
+				mu.Unlock()
+			}}})
 		after(3 * time.Second)
 		r.place(queuetest.FakeDeleted, 500)
 		if n := len(app.seen()); n > 55 {
@@ -230,9 +231,13 @@ func TestResultsOfABatchAreThoseOfItsMessages(t *testing.T) {
 			}
 			return l
 		}, 6, false},
-		{"results missing", func(msgs []*queue.Message) []queue.Result { return all(7, queue.Result{Outcome: queue.Done}) }, 7, false},
+		{"results missing", func(msgs []*queue.Message) []queue.Result {
+			return all(7, queue.Result{Outcome: queue.Done})
+		}, 7, false},
 		{"no result", func(msgs []*queue.Message) []queue.Result { return nil }, 0, false},
-		{"too many results", func(msgs []*queue.Message) []queue.Result { return all(30, queue.Result{Outcome: queue.Done}) }, 10, false},
+		{"too many results", func(msgs []*queue.Message) []queue.Result {
+			return all(30, queue.Result{Outcome: queue.Done})
+		}, 10, false},
 		{"panic", func(msgs []*queue.Message) []queue.Result { panic("of a test") }, 0, false},
 		{"unreached", func(msgs []*queue.Message) []queue.Result {
 			return all(len(msgs), queue.Result{Outcome: queue.Unreached})
@@ -356,7 +361,8 @@ func TestInOrder(t *testing.T) {
 				h.msg.GroupID = string(g)
 			}
 			msgs = append(msgs, h)
-			outcome := map[byte]queue.Outcome{'d': queue.Done, 'f': queue.Failed, 'u': queue.Unreached, 't': queue.Throttled}[tt.outcomes[i]]
+			outcome := map[byte]queue.Outcome{'d': queue.Done, 'f': queue.Failed, 'u': queue.Unreached,
+				't': queue.Throttled}[tt.outcomes[i]]
 			results = append(results, queue.Result{Outcome: outcome})
 		}
 		behind := inOrder(msgs, results)
@@ -434,7 +440,8 @@ func TestBatchesInAPool(t *testing.T) {
 		for i, fake := range fakes {
 			send(t, fake, 3000, "")
 			fake.SetFault(func(queuetest.FakeCall) queuetest.FakeFault { return queuetest.FakeFault{Latency: 5 * ms} })
-			rigs = append(rigs, startBatches(t, fake, apps[i], &Options{Pool: p, Weight: 2 - i, Batch: Batch{Size: 10, Window: time.Second}}))
+			rigs = append(rigs, startBatches(t, fake, apps[i],
+				&Options{Pool: p, Weight: 2 - i, Batch: Batch{Size: 10, Window: time.Second}}))
 		}
 		after(2 * time.Second)
 		a, b := float64(len(apps[0].seen())), float64(len(apps[1].seen()))
@@ -466,14 +473,15 @@ func TestBehindAFailureIsAsLate(t *testing.T) {
 		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
 		send(t, fake, 4, "g")
 		begin := time.Now()
-		r := startBatches(t, fake, app, &Options{FIFO: true, RespectRetryAfter: true, ErrorVisibilityTimeout: ptr(time.Duration(0)), Batch: Batch{Size: 10},
-			Events: &Events{Settled: func(s Settled) {
-				mu.Lock()
-				defer mu.Unlock()
-				if !s.NextRetry.IsZero() {
-					retries = append(retries, s.NextRetry.Sub(begin))
-				}
-			}}})
+		r := startBatches(t, fake, app,
+			&Options{FIFO: true, RespectRetryAfter: true, ErrorVisibilityTimeout: ptr(time.Duration(0)), Batch: Batch{Size: 10},
+				Events: &Events{Settled: func(s Settled) {
+					mu.Lock()
+					defer mu.Unlock()
+					if !s.NextRetry.IsZero() {
+						retries = append(retries, s.NextRetry.Sub(begin))
+					}
+				}}})
 		after(time.Minute)
 		mu.Lock()
 		if want := []time.Duration{30 * time.Second, 30 * time.Second, 30 * time.Second}; !reflect.DeepEqual(retries, want) {
@@ -550,11 +558,12 @@ func TestFIFOBatchInWorkKeepsItsOldPolicy(t *testing.T) {
 		}
 		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
 		send(t, fake, 6, "g")
-		opts := &Options{FIFO: true, ErrorVisibilityTimeout: ptr(time.Second), Batch: Batch{Size: 3}, Events: &Events{Settled: func(s Settled) {
-			if s.Outcome == queue.Done {
-				done = append(done, s.ID)
-			}
-		}}}
+		opts := &Options{FIFO: true, ErrorVisibilityTimeout: ptr(time.Second), Batch: Batch{Size: 3},
+			Events: &Events{Settled: func(s Settled) {
+				if s.Outcome == queue.Done {
+					done = append(done, s.ID)
+				}
+			}}}
 		app.testApp = &testApp{fake: fake}
 		r = &rig{t: t, fake: fake, app: app.testApp, w: New(fake, app, opts), ended: make(chan error, 1)}
 		r.run()

@@ -89,7 +89,8 @@ func BenchmarkOverhead(b *testing.B) {
 		b.Run(bm.name, func(b *testing.B) {
 			b.ReportAllocs()
 			q := newEndless(b.N)
-			w := New(q, instant{}, &Options{Concurrency: bm.slots, DeleteLinger: bm.linger, Events: &Events{Settled: func(Settled) {}}})
+			w := New(q, instant{},
+				&Options{Concurrency: bm.slots, DeleteLinger: bm.linger, Events: &Events{Settled: func(Settled) {}}})
 			ctx, cancel := context.WithCancel(context.Background())
 			b.ResetTimer()
 			before := processorTime(b)

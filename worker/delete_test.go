@@ -106,8 +106,10 @@ func TestFailedDeletesAreRepeatedNotThePosts(t *testing.T) {
 		fifo   bool
 		faults []queuetest.FakeFault
 	}{
-		{"answers lost", false, []queuetest.FakeFault{{Err: queue.ErrUnreachable, Apply: true}, {Err: queue.ErrUnreachable, Apply: true}}},
-		{"answers lost, FIFO", true, []queuetest.FakeFault{{Err: queue.ErrUnreachable, Apply: true}, {Err: queue.ErrUnreachable, Apply: true}}},
+		{"answers lost", false,
+			[]queuetest.FakeFault{{Err: queue.ErrUnreachable, Apply: true}, {Err: queue.ErrUnreachable, Apply: true}}},
+		{"answers lost, FIFO", true,
+			[]queuetest.FakeFault{{Err: queue.ErrUnreachable, Apply: true}, {Err: queue.ErrUnreachable, Apply: true}}},
 		{"never arrived", false, []queuetest.FakeFault{unreachable, unreachable, unreachable, unreachable}},
 		{"never arrived, FIFO", true, []queuetest.FakeFault{unreachable, unreachable, unreachable, unreachable}},
 		{"throttled", false, []queuetest.FakeFault{{Err: queue.ErrThrottled}, {Err: queue.ErrThrottled}}},
@@ -146,13 +148,14 @@ func TestDoneMessageThatComesAgainIsDeletedUnposted(t *testing.T) {
 			}
 			return queuetest.FakeFault{}
 		})
-		r := start(t, fake, &testApp{}, &Options{VisibilityTimeout: 30 * time.Second, Events: &Events{DeleteFailed: func(e DeleteFailed) {
-			mu.Lock()
-			defer mu.Unlock()
-			if e.Final {
-				final++
-			}
-		}}})
+		r := start(t, fake, &testApp{},
+			&Options{VisibilityTimeout: 30 * time.Second, Events: &Events{DeleteFailed: func(e DeleteFailed) {
+				mu.Lock()
+				defer mu.Unlock()
+				if e.Final {
+					final++
+				}
+			}}})
 		r.send(5, "")
 		after(time.Second)
 		r.w.Pause("let the visibility pass")
@@ -209,11 +212,12 @@ func TestDeletesRefusedForGoodStopTheReceives(t *testing.T) {
 					}
 					return queuetest.FakeFault{}
 				})
-				r := start(t, fake, &testApp{}, &Options{Concurrency: 5, VisibilityTimeout: time.Minute, Events: &Events{GateChanged: func(g GateChanged) {
-					mu.Lock()
-					defer mu.Unlock()
-					gates = append(gates, g)
-				}}})
+				r := start(t, fake, &testApp{},
+					&Options{Concurrency: 5, VisibilityTimeout: time.Minute, Events: &Events{GateChanged: func(g GateChanged) {
+						mu.Lock()
+						defer mu.Unlock()
+						gates = append(gates, g)
+					}}})
 				r.send(200, "")
 				after(time.Hour)
 				posts := r.app.byID()

@@ -78,7 +78,8 @@ func TestIdleDrainIsQuick(t *testing.T) {
 func TestDrainKeepsLongWorkHidden(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := start(t, queuetest.NewFake(nil), &testApp{handle: done(10 * time.Minute)}, &Options{VisibilityTimeout: time.Minute})
+		r := start(t, queuetest.NewFake(nil), &testApp{handle: done(10 * time.Minute)},
+			&Options{VisibilityTimeout: time.Minute})
 		r.send(5, "")
 		after(time.Second)
 		began := time.Now()
@@ -112,14 +113,15 @@ func TestAbortLeavesItsMessagesToTheirVisibility(t *testing.T) {
 			}
 			return done(time.Hour)(ctx, m)
 		}}
-		r := start(t, fake, app, &Options{Concurrency: 5, VisibilityTimeout: 2 * time.Minute, ErrorVisibilityTimeout: ptr(time.Duration(0)),
-			Events: &Events{Settled: func(s Settled) {
-				mu.Lock()
-				defer mu.Unlock()
-				if s.Aborted {
-					aborted++
-				}
-			}}})
+		r := start(t, fake, app,
+			&Options{Concurrency: 5, VisibilityTimeout: 2 * time.Minute, ErrorVisibilityTimeout: ptr(time.Duration(0)),
+				Events: &Events{Settled: func(s Settled) {
+					mu.Lock()
+					defer mu.Unlock()
+					if s.Aborted {
+						aborted++
+					}
+				}}})
 		r.send(5, "")
 		after(10 * time.Second)
 		r.drain()

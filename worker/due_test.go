@@ -80,7 +80,8 @@ func (a *firstFails) DeliverBatch(ctx context.Context, msgs []*queue.Message) []
 func TestFailedMessageIsDueAsIfItHadNotBeenExtended(t *testing.T) {
 	t.Parallel()
 	type attempt struct{ visibility, work time.Duration }
-	attempts := []attempt{{12 * time.Hour, 7 * time.Hour}, {11 * time.Hour, 10 * time.Hour}, {7 * time.Hour, 11 * time.Hour}}
+	attempts := []attempt{{12 * time.Hour, 7 * time.Hour}, {11 * time.Hour, 10 * time.Hour},
+		{7 * time.Hour, 11 * time.Hour}}
 	for _, v := range []time.Duration{1, 5, 10, 12, 300} {
 		for _, percent := range []time.Duration{1, 30, 49, 50, 51, 60, 99, 100, 101, 150, 200, 370} {
 			attempts = append(attempts, attempt{v * time.Second, v * time.Second * percent / 100})

@@ -90,7 +90,8 @@ func (w *Worker) changeable(batch []order, now time.Time) []order {
 func (w *Worker) sendChanges(batch []order) {
 	changes := make([]queue.VisibilityChange, len(batch))
 	for i := range batch {
-		changes[i] = queue.VisibilityChange{ReceiptHandle: batch[i].receipt, Visibility: batch[i].visibility, Unread: batch[i].kind == giveBack}
+		changes[i] = queue.VisibilityChange{ReceiptHandle: batch[i].receipt, Visibility: batch[i].visibility,
+			Unread: batch[i].kind == giveBack}
 	}
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(w.callCtx, callTimeout)

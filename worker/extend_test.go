@@ -16,7 +16,8 @@ func TestLongWorkIsKeptHidden(t *testing.T) {
 	for _, fifo := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: fifo, KeepLog: true})
-			r := start(t, fake, &testApp{handle: done(time.Hour)}, &Options{FIFO: fifo, Concurrency: 10, VisibilityTimeout: time.Minute})
+			r := start(t, fake, &testApp{handle: done(time.Hour)},
+				&Options{FIFO: fifo, Concurrency: 10, VisibilityTimeout: time.Minute})
 			for _, group := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 				r.send(1, group)
 			}
@@ -160,13 +161,14 @@ func TestLapsedReceiptIsLeftAlone(t *testing.T) {
 			sleep(ctx, 100*time.Second)
 			return failed(ctx, m)
 		}}
-		r := start(t, fake, app, &Options{VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: ptr(time.Duration(0)), Events: &Events{
-			Settled: func(s Settled) {
-				mu.Lock()
-				defer mu.Unlock()
-				late = append(late, s)
-			},
-		}})
+		r := start(t, fake, app,
+			&Options{VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: ptr(time.Duration(0)), Events: &Events{
+				Settled: func(s Settled) {
+					mu.Lock()
+					defer mu.Unlock()
+					late = append(late, s)
+				},
+			}})
 		ids := r.send(1, "")
 		r.w.Pause("take no second receive")
 		r.w.Resume()

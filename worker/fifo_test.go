@@ -131,7 +131,8 @@ func TestFIFOWaitsForTheConfirmedDelete(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
-		fake.Fail(queuetest.FakeDelete, queuetest.FakeFault{Err: queue.ErrThrottled}, queuetest.FakeFault{Latency: 3 * time.Second})
+		fake.Fail(queuetest.FakeDelete, queuetest.FakeFault{Err: queue.ErrThrottled},
+			queuetest.FakeFault{Latency: 3 * time.Second})
 		r := start(t, fake, &testApp{}, &Options{FIFO: true})
 		sent := time.Now()
 		r.send(3, "g")
@@ -191,7 +192,9 @@ func TestFIFOUnderTrouble(t *testing.T) {
 				}
 				return queue.Result{Outcome: queue.Done}
 			}}
-			r := start(t, fake, app, &Options{FIFO: true, MaxReceives: most, VisibilityTimeout: 10 * time.Second, ErrorVisibilityTimeout: ptr(time.Second)})
+			r := start(t, fake, app,
+				&Options{FIFO: true, MaxReceives: most, VisibilityTimeout: 10 * time.Second,
+					ErrorVisibilityTimeout: ptr(time.Second)})
 			for _, group := range []string{"a", "b", "c", "d"} {
 				r.send(15, group)
 			}
@@ -265,12 +268,13 @@ func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: 3, TakesBack: true})
 			app := &testApp{handle: failing("body 1", "body 4")}
-			r := start(t, fake, app, &Options{FIFO: true, TakesBack: true, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: evt,
-				Events: &Events{Settled: func(s Settled) {
-					if s.Attempt != s.ReceiveCount {
-						t.Errorf("%s: attempt %d at receive %d", s.ID, s.Attempt, s.ReceiveCount)
-					}
-				}}})
+			r := start(t, fake, app,
+				&Options{FIFO: true, TakesBack: true, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: evt,
+					Events: &Events{Settled: func(s Settled) {
+						if s.Attempt != s.ReceiveCount {
+							t.Errorf("%s: attempt %d at receive %d", s.ID, s.Attempt, s.ReceiveCount)
+						}
+					}}})
 			ids := r.send(25, "g")
 			after(20 * time.Minute)
 			r.place(queuetest.FakeDeleted, 23)
@@ -295,7 +299,8 @@ func TestFIFOGroupGoesOnBehindADeadMessage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: 3})
 			app := &testApp{handle: failing("body 1", "body 4")}
-			r := start(t, fake, app, &Options{FIFO: true, MaxReceives: 3, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: evt})
+			r := start(t, fake, app,
+				&Options{FIFO: true, MaxReceives: 3, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: evt})
 			ids := r.send(10, "g")
 			after(20 * time.Minute)
 			r.place(queuetest.FakeDeleted, 8)
@@ -331,7 +336,8 @@ func TestFIFOGroupWaitsBehindWhatMayComeAgain(t *testing.T) {
 				during(r.w)
 				return queue.Result{Outcome: queue.Failed}
 			}}
-			r = prepare(t, fake, app, &Options{FIFO: true, MaxReceives: 1, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: ptr(3 * time.Second)})
+			r = prepare(t, fake, app,
+				&Options{FIFO: true, MaxReceives: 1, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: ptr(3 * time.Second)})
 			r.run()
 			r.send(4, "g")
 			after(10 * time.Minute)

@@ -236,7 +236,8 @@ func TestPauseAndResume(t *testing.T) {
 		after(time.Minute)
 		r.once(2) // what was in work was finished
 		s := r.w.Status()
-		if s.Receiving || len(s.Reasons) != 1 || s.Reasons[0].Block != Paused || s.Reasons[0].Text != "maintenance until noon" {
+		if s.Receiving || len(s.Reasons) != 1 || s.Reasons[0].Block != Paused ||
+			s.Reasons[0].Text != "maintenance until noon" {
 			t.Errorf("status: %+v", s)
 		}
 		if got := r.fake.Count(queuetest.FakeVisible); got != 20 || r.fake.OpenReceives() != 0 {

@@ -50,7 +50,8 @@ func (w *Worker) giveBackFor(h *held, pause time.Duration, now time.Time) {
 		}
 		return
 	}
-	o := order{h: h, kind: giveBack, receipt: h.receipt, at: now.Add(min(pause, max(h.left(now), 0))), until: h.hiddenUntil}
+	o := order{h: h, kind: giveBack, receipt: h.receipt, at: now.Add(min(pause, max(h.left(now), 0))),
+		until: h.hiddenUntil}
 	if h.changing {
 		h.after = &o
 		return

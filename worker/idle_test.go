@@ -51,7 +51,8 @@ func TestGateClosesWhenAnIdleAppGoesAway(t *testing.T) {
 			gone := time.Now()
 			after(tt.within)
 			reasons := r.w.Status().Reasons
-			if len(reasons) != 1 || reasons[0].Block != AppDown || reasons[0].Text != "the app is not ready: connection refused" {
+			if len(reasons) != 1 || reasons[0].Block != AppDown ||
+				reasons[0].Text != "the app is not ready: connection refused" {
 				t.Fatalf("%s: %v after its end the reasons are %+v", tt.name, tt.within, reasons)
 			}
 			if since := gone.Sub(reasons[0].Since); since < 0 || since > tt.every+time.Second {
@@ -96,11 +97,12 @@ func TestOneFailedProbeOfAnIdleAppIsNoOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := &testApp{}
 		closed := 0
-		r := start(t, queuetest.NewFake(nil), app, &Options{ProbeIdle: 10 * time.Second, Events: &Events{GateChanged: func(g GateChanged) {
-			if !g.Open {
-				closed++
-			}
-		}}})
+		r := start(t, queuetest.NewFake(nil), app,
+			&Options{ProbeIdle: 10 * time.Second, Events: &Events{GateChanged: func(g GateChanged) {
+				if !g.Open {
+					closed++
+				}
+			}}})
 		after(5 * time.Second)
 		app.setDown(true)
 		after(5*time.Second + 500*time.Millisecond)
@@ -123,7 +125,9 @@ func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 			fake := queuetest.NewFake(&queuetest.FakeOptions{TakesBack: takesBack, MaxReceives: 3})
 			app := &testApp{}
 			var ends []Settled
-			r := start(t, fake, app, &Options{TakesBack: takesBack, Events: &Events{Settled: func(s Settled) { ends = append(ends, s) }}})
+			r := start(t, fake, app, &Options{TakesBack: takesBack, Events: &Events{Settled: func(s Settled) {
+				ends = append(ends, s)
+			}}})
 			after(time.Second)
 			app.setDown(true)
 			ids := r.send(1, "")
@@ -139,7 +143,8 @@ func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 			if p := app.byID()[ids[0]]; len(p) != 1 || p[0].receives != receives {
 				t.Errorf("takes back %t: the deliveries are %+v", takesBack, p)
 			}
-			if len(ends) != 2 || ends[0].Outcome != queue.Unreached || !ends[0].NextRetry.IsZero() || ends[1].Outcome != queue.Done || ends[1].Attempt != 1 {
+			if len(ends) != 2 || ends[0].Outcome != queue.Unreached || !ends[0].NextRetry.IsZero() ||
+				ends[1].Outcome != queue.Done || ends[1].Attempt != 1 {
 				t.Errorf("takes back %t: settled %+v", takesBack, ends)
 			}
 			r.stop()

@@ -184,7 +184,8 @@ func TestIdleQueuesUnderASharedLimiter(t *testing.T) {
 func TestOrderUnderASharedLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := poolOf(t, nil, &queuetest.FakeOptions{Latency: 3 * ms}, sharing(&testLimiter{rate: 0.1, burst: 1}, weights(0, 0, 0))...)
+		c := poolOf(t, nil, &queuetest.FakeOptions{Latency: 3 * ms},
+			sharing(&testLimiter{rate: 0.1, burst: 1}, weights(0, 0, 0))...)
 		c.by["b"].send(30, "")
 		c.by["c"].send(30, "")
 		c.run()
@@ -211,7 +212,8 @@ func TestOrderUnderASharedLimiter(t *testing.T) {
 func TestLimitersOfTwoTargets(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		opts := append(sharing(&testLimiter{rate: 0.1, burst: 1}, weights(1, 1)), sharing(&testLimiter{rate: 10, burst: 10}, weights(1, 1))...)
+		opts := append(sharing(&testLimiter{rate: 0.1, burst: 1}, weights(1, 1)),
+			sharing(&testLimiter{rate: 10, burst: 10}, weights(1, 1))...)
 		c := poolOf(t, &PoolOptions{Concurrency: 4}, &queuetest.FakeOptions{Latency: 3 * ms}, opts...)
 		for _, r := range c.all {
 			r.send(300, "")

@@ -186,7 +186,8 @@ func TestConcurrencyLimiter(t *testing.T) {
 		fake := queuetest.NewFake(nil)
 		send(t, fake, 300, "")
 		fake.SetFault(func(queuetest.FakeCall) queuetest.FakeFault { return queuetest.FakeFault{Latency: 5 * ms} })
-		r := start(t, fake, &testApp{handle: done(20 * ms)}, &Options{Concurrency: 10, Limiter: l, Events: &Events{Limited: told.hear}})
+		r := start(t, fake, &testApp{handle: done(20 * ms)},
+			&Options{Concurrency: 10, Limiter: l, Events: &Events{Limited: told.hear}})
 		after(4 * time.Second)
 		r.place(queuetest.FakeDeleted, 300)
 		if r.app.most != 3 {
@@ -314,7 +315,8 @@ func TestOpenBreakerIsToldOfEveryQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &testLimiter{rate: 2, burst: 1}
 		var told limits
-		c := poolOf(t, &PoolOptions{Concurrency: 10}, nil, sharing(l, []*Options{{}, {Events: &Events{Limited: told.hear}}, {}})...)
+		c := poolOf(t, &PoolOptions{Concurrency: 10}, nil,
+			sharing(l, []*Options{{}, {Events: &Events{Limited: told.hear}}, {}})...)
 		c.every(done(20 * ms))
 		c.run()
 		c.by["a"].send(100, "")

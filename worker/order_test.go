@@ -137,7 +137,8 @@ func TestFirstChecksFollowTheWeights(t *testing.T) {
 	for _, tt := range []struct {
 		weights []int
 		want    []float64
-	}{{[]int{3, 2, 1}, []float64{50, 100. / 3, 50. / 3}}, {[]int{1, 1, 1}, []float64{100. / 3, 100. / 3, 100. / 3}}, {[]int{5}, []float64{100}}} {
+	}{{[]int{3, 2, 1}, []float64{50, 100. / 3, 50. / 3}}, {[]int{1, 1, 1}, []float64{100. / 3, 100. / 3, 100. / 3}},
+		{[]int{5}, []float64{100}}} {
 		const n = 100000
 		queues := make([]entry, len(tt.weights))
 		for i, w := range tt.weights {

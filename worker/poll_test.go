@@ -104,7 +104,8 @@ func TestFullQueueKeepsEverySlotBusy(t *testing.T) {
 func TestCallsPerMessageOfAThinStream(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := start(t, queuetest.NewFake(&queuetest.FakeOptions{Latency: 10 * time.Millisecond}), &testApp{handle: done(5 * time.Millisecond)}, nil)
+		r := start(t, queuetest.NewFake(&queuetest.FakeOptions{Latency: 10 * time.Millisecond}),
+			&testApp{handle: done(5 * time.Millisecond)}, nil)
 		const n = 1000
 		for range n {
 			go r.fake.Send(t.Context(), make([]queue.Outgoing, 1))
@@ -229,7 +230,8 @@ func TestPrefetchStopsAtItsBytes(t *testing.T) {
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	fast := pace{service: 10 * time.Millisecond, roundTrip: 10 * time.Millisecond, finished: now} // 25 to prefetch with 10 slots
+	// 25 to prefetch with 10 slots
+	fast := pace{service: 10 * time.Millisecond, roundTrip: 10 * time.Millisecond, finished: now}
 	slow := pace{service: 5 * time.Second, finished: now}
 	tests := []struct {
 		name                                        string
@@ -245,7 +247,8 @@ func TestRoom(t *testing.T) {
 		{name: "room for ten more", pace: fast, limit: 10, inWork: 10, ready: 15, want: 10},
 		{name: "not for ten: later", pace: fast, limit: 10, inWork: 10, ready: 16, want: 0},
 		{name: "more than a receive can bring", pace: slow, limit: 10, inWork: 0, want: 10},
-		{name: "too many bytes are held: only for free slots", pace: fast, limit: 10, inWork: 6, ready: 1, bytes: 16 << 20, want: 3},
+		{name: "too many bytes are held: only for free slots", pace: fast, limit: 10, inWork: 6, ready: 1, bytes: 16 << 20,
+			want: 3},
 		{name: "slow start: no prefetch", pace: fast, limit: 4, inWork: 3, want: 1},
 		{name: "groups between two messages", pace: slow, limit: 10, inWork: 4, turning: 4, want: 2},
 	}
@@ -437,7 +440,8 @@ func TestExpiredMessagesAreNotDeletedAsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := &expiries{Fake: queuetest.NewFake(nil)}
 		old := send(t, q.Fake, 7, "")
-		if msgs, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 7, Visibility: ptr(time.Second)}); len(msgs) != 7 || err != nil {
+		if msgs, err := q.Receive(t.Context(),
+			queue.ReceiveRequest{Max: 7, Visibility: ptr(time.Second)}); len(msgs) != 7 || err != nil {
 			t.Fatal(msgs, err)
 		}
 		after(2 * time.Hour)
@@ -548,7 +552,8 @@ func TestAttemptsDoNotCountReceivesThatReachedNobody(t *testing.T) {
 		after(time.Hour)
 		mu.Lock()
 		defer mu.Unlock()
-		for i, want := range []Settled{{ReceiveCount: 1, Attempt: 1, Status: 500}, {ReceiveCount: 2, Attempt: 2}, {ReceiveCount: 3, Attempt: 2, Status: 500}, {ReceiveCount: 4, Attempt: 3, Status: 500}} {
+		for i, want := range []Settled{{ReceiveCount: 1, Attempt: 1, Status: 500}, {ReceiveCount: 2, Attempt: 2},
+			{ReceiveCount: 3, Attempt: 2, Status: 500}, {ReceiveCount: 4, Attempt: 3, Status: 500}} {
 			got := settled[i]
 			if got.ReceiveCount != want.ReceiveCount || got.Attempt != want.Attempt || got.Status != want.Status {
 				t.Errorf("delivery %d: got %+v, want %+v", i+1, got, want)

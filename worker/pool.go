@@ -102,7 +102,8 @@ func (p *Pool) Status() PoolStatus {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	s := PoolStatus{Workers: len(p.members), Strict: p.strict, Concurrency: p.opts.Concurrency, InWork: p.inWork, Reserved: p.granted}
+	s := PoolStatus{Workers: len(p.members), Strict: p.strict, Concurrency: p.opts.Concurrency, InWork: p.inWork,
+		Reserved: p.granted}
 	s.Turns, _ = p.turns.sum(now)
 	if now.Before(p.restUntil) {
 		s.RestsUntil = p.restUntil

@@ -102,8 +102,9 @@ func TestInvariantsOfAPool(t *testing.T) {
 
 // unseen returns what a run has to meet and did not.
 func unseen(seen *Counts) (missing []string) {
-	for what, n := range map[string]int64{"given back": seen.GivenBack, "throttled": seen.Throttled, "unreached": seen.Unreached,
-		"lifted": seen.Lifted, "limited": seen.Limited, "extended": seen.Extended, "postponed": seen.Postponed} {
+	for what, n := range map[string]int64{"given back": seen.GivenBack, "throttled": seen.Throttled,
+		"unreached": seen.Unreached,
+		"lifted":    seen.Lifted, "limited": seen.Limited, "extended": seen.Extended, "postponed": seen.Postponed} {
 		if n == 0 {
 			missing = append(missing, what)
 		}
@@ -161,7 +162,8 @@ func (l *lanes) run(t tester, seen *Counts) {
 // lane makes one queue of the pool with its messages, worker and app.
 func (l *lanes) lane(t tester, i int, c *crowd, d *dice, healed *atomic.Bool, early *atomic.Int64) *rig {
 	w := &l.lanes[i]
-	r := &rig{fake: queuetest.NewFake(&queuetest.FakeOptions{FIFO: w.fifo, Latency: w.latency}), app: &testApp{}, ended: make(chan error, 1)}
+	r := &rig{fake: queuetest.NewFake(&queuetest.FakeOptions{FIFO: w.fifo, Latency: w.latency}), app: &testApp{},
+		ended: make(chan error, 1)}
 	r.app.fake = r.fake
 	r.app.handle = func(ctx context.Context, m *queue.Message) queue.Result {
 		if !healed.Load() && d.chance(w.postponing) {
@@ -185,7 +187,8 @@ func (l *lanes) lane(t tester, i int, c *crowd, d *dice, healed *atomic.Bool, ea
 		early.Add(int64(len(w.undue(r.app, call))))
 		return w.fault(d, call.Action, healed.Load())
 	})
-	o := Options{Name: fmt.Sprint(i), Pool: c.pool, Concurrency: w.most, Weight: w.weight, MaxWait: w.maxWait, FIFO: w.fifo,
+	o := Options{Name: fmt.Sprint(i), Pool: c.pool, Concurrency: w.most, Weight: w.weight, MaxWait: w.maxWait,
+		FIFO:              w.fifo,
 		VisibilityTimeout: w.visibility, ErrorVisibilityTimeout: w.evt, Batch: Batch{Size: w.batch, Window: w.window}}
 	r.w = New(r.fake, &batchLane{&lane{r.app, o.Name, c.counter}}, &o)
 	return r

@@ -112,7 +112,8 @@ func (c *crowd) stop() {
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
 	if c.pool.inWork != 0 || c.pool.granted != 0 || len(c.pool.members) != 0 {
-		c.t.Errorf("after the end %d are in work, %d slots reserved, %d members left", c.pool.inWork, c.pool.granted, len(c.pool.members))
+		c.t.Errorf("after the end %d are in work, %d slots reserved, %d members left", c.pool.inWork, c.pool.granted,
+			len(c.pool.members))
 	}
 }
 
@@ -153,7 +154,8 @@ func (c *crowd) String() string {
 	s := fmt.Sprintf("%+v", c.pool.Status())
 	for _, r := range c.all {
 		st := r.w.Status()
-		s += fmt.Sprintf("\n  %s: %d in work, %d in hand, %d polls, %+v", st.Name, st.InWork, st.Prefetched, st.Polls, st.Counts)
+		s += fmt.Sprintf("\n  %s: %d in work, %d in hand, %d polls, %+v", st.Name, st.InWork, st.Prefetched, st.Polls,
+			st.Counts)
 	}
 	return s
 }

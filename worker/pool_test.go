@@ -35,7 +35,8 @@ func TestSharesOfThreeFullQueues(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const n = 600
-				c := poolOf(t, &PoolOptions{Concurrency: tt.slots}, &queuetest.FakeOptions{Latency: tt.api}, weights(tt.weights...)...)
+				c := poolOf(t, &PoolOptions{Concurrency: tt.slots}, &queuetest.FakeOptions{Latency: tt.api},
+					weights(tt.weights...)...)
 				c.every(done(tt.think))
 				for _, r := range c.all {
 					r.send(4000, "")
@@ -76,7 +77,8 @@ func TestStrictOrderLeavesTheLowerQueueAlone(t *testing.T) {
 	t.Parallel()
 	for _, think := range []time.Duration{5 * ms, 2 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
-			c := poolOf(t, &PoolOptions{Concurrency: 10}, &queuetest.FakeOptions{Latency: 10 * ms, KeepLog: true}, &Options{}, &Options{}, &Options{})
+			c := poolOf(t, &PoolOptions{Concurrency: 10}, &queuetest.FakeOptions{Latency: 10 * ms, KeepLog: true}, &Options{},
+				&Options{}, &Options{})
 			c.every(done(think))
 			for _, r := range c.all {
 				r.send(200, "")
@@ -96,7 +98,8 @@ func TestStrictOrderLeavesTheLowerQueueAlone(t *testing.T) {
 					last, first := seen[200*i-1].at, c.by[name].fake.Log()
 					for _, call := range first {
 						if call.Action == queuetest.FakeReceive && call.At.Before(last) {
-							t.Errorf("think %v: %s was received from %v before the last message above it began", think, name, last.Sub(call.At))
+							t.Errorf("think %v: %s was received from %v before the last message above it began", think, name,
+								last.Sub(call.At))
 						}
 					}
 				}
@@ -276,7 +279,8 @@ func TestTroubleOfOneQueueDoesNotStopTheOthers(t *testing.T) {
 func TestOwnMostInsideThePool(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := poolOf(t, &PoolOptions{Concurrency: 10}, &queuetest.FakeOptions{Latency: 2 * ms}, &Options{Concurrency: 3}, &Options{})
+		c := poolOf(t, &PoolOptions{Concurrency: 10}, &queuetest.FakeOptions{Latency: 2 * ms}, &Options{Concurrency: 3},
+			&Options{})
 		c.every(done(50 * ms))
 		for _, r := range c.all {
 			r.send(2000, "")
@@ -298,7 +302,8 @@ func TestOwnMostInsideThePool(t *testing.T) {
 func TestMaxWaitLiftsAnOldMessage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := poolOf(t, &PoolOptions{Concurrency: 2}, &queuetest.FakeOptions{Latency: 2 * ms}, &Options{}, &Options{MaxWait: time.Minute}, &Options{})
+		c := poolOf(t, &PoolOptions{Concurrency: 2}, &queuetest.FakeOptions{Latency: 2 * ms}, &Options{},
+			&Options{MaxWait: time.Minute}, &Options{})
 		c.every(done(time.Second))
 		c.by["a"].send(2000, "")
 		c.by["b"].send(20, "")
@@ -460,7 +465,8 @@ func TestOpenPollOfALowerQueueIsHarmless(t *testing.T) {
 func TestFIFOAndStandardQueuesInOnePool(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := poolOf(t, &PoolOptions{Concurrency: 5}, &queuetest.FakeOptions{Latency: 4 * ms}, &Options{FIFO: true}, &Options{})
+		c := poolOf(t, &PoolOptions{Concurrency: 5}, &queuetest.FakeOptions{Latency: 4 * ms}, &Options{FIFO: true},
+			&Options{})
 		c.every(done(20 * ms))
 		for g := range 3 {
 			c.by["a"].send(50, fmt.Sprint("g", g))

@@ -155,7 +155,8 @@ func (w *Worker) putOff(batch []*held, results []queue.Result, actions []action,
 		}
 		w.status.counts.Postponed++
 		if f := w.events.Postponed; f != nil {
-			event := Postponed{ID: h.msg.ID, GroupID: h.msg.GroupID, Reason: results[i].Reason, Kept: h.stage != gone, For: after,
+			event := Postponed{ID: h.msg.ID, GroupID: h.msg.GroupID, Reason: results[i].Reason, Kept: h.stage != gone,
+				For:       after,
 				Throttled: h.throttled, Status: results[i].Status, Duration: now.Sub(h.startedAt)}
 			w.note(func() { f(event) })
 		}

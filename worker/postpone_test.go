@@ -354,7 +354,8 @@ func TestPostponedLapses(t *testing.T) {
 func TestPostponedBlocksItsGroupAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, p := porterRig(t, &queuetest.FakeOptions{FIFO: true}, &Options{FIFO: true, VisibilityTimeout: 10 * time.Second}, 500*ms)
+		r, p := porterRig(t, &queuetest.FakeOptions{FIFO: true}, &Options{FIFO: true, VisibilityTimeout: 10 * time.Second},
+			500*ms)
 		r.app.handle = done(10 * ms)
 		a, b := r.send(5, "a"), r.send(5, "b")
 		p.put(time.Minute, a[1])
@@ -421,7 +422,8 @@ func TestPostponedOfAGroupInABatch(t *testing.T) {
 		t.Run(tt.what, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				opts := &Options{FIFO: true, Batch: Batch{Size: 10}, VisibilityTimeout: 20 * time.Second, ErrorVisibilityTimeout: ptr(5 * time.Second)}
+				opts := &Options{FIFO: true, Batch: Batch{Size: 10}, VisibilityTimeout: 20 * time.Second,
+					ErrorVisibilityTimeout: ptr(5 * time.Second)}
 				r, p := porterRig(t, &queuetest.FakeOptions{FIFO: true, Latency: 4 * ms}, opts, 300*ms)
 				ids := r.send(len(tt.what), "g")
 				failing := map[string]bool{}

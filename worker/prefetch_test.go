@@ -29,9 +29,11 @@ func TestPrefetch(t *testing.T) {
 		{name: "one slot, 900 ms", limit: 1, service: 900 * ms, roundTrip: 10 * ms, want: 1},
 		{name: "one second: none", limit: 50, service: time.Second, roundTrip: 10 * ms, want: 0},
 		{name: "a minute: none", limit: 50, service: time.Minute, roundTrip: 10 * ms, want: 0},
-		{name: "nothing ended for a second: none", limit: 50, service: 10 * ms, roundTrip: 10 * ms, idle: time.Second, want: 0},
+		{name: "nothing ended for a second: none", limit: 50, service: 10 * ms, roundTrip: 10 * ms, idle: time.Second,
+			want: 0},
 		{name: "large bodies", limit: 50, service: 10 * ms, roundTrip: 10 * ms, body: 1 << 20, want: 16},
-		{name: "short visibility: no more than the app takes in an eighth of it", limit: 50, service: 500 * ms, roundTrip: 2 * time.Second, visibility: time.Second, want: 12},
+		{name: "short visibility: no more than the app takes in an eighth of it", limit: 50, service: 500 * ms,
+			roundTrip: 2 * time.Second, visibility: time.Second, want: 12},
 		{name: "bounded", limit: 1000, service: ms, roundTrip: time.Second, want: maxPrefetch},
 	}
 	for _, tt := range tests {

@@ -41,7 +41,8 @@ type tester interface {
 // knownWorlds are arrangements in which everything that a worker has to live
 // through happens for certain.
 func knownWorlds() []world {
-	base := world{messages: 100, groups: 10, concurrency: 10, visibility: 20 * time.Second, work: 30 * time.Millisecond, latency: 4 * time.Millisecond}
+	base := world{messages: 100, groups: 10, concurrency: 10, visibility: 20 * time.Second, work: 30 * time.Millisecond,
+		latency: 4 * time.Millisecond}
 	fifo, long, deaf, twice, down := base, base, base, base, base
 	fifo.fifo, fifo.failing, fifo.broken, fifo.work = true, 0.3, 0.3, 2*time.Second
 	long.dead, long.work = queuetest.FakeChangeVisibility, 30*time.Second
@@ -65,8 +66,10 @@ func drawWorld(t *rapid.T) world {
 		visibility:  time.Duration(rapid.IntRange(5, 60).Draw(t, "visibility")) * time.Second,
 		work:        time.Duration(rapid.SampledFrom([]int{0, 1, 30, 2000, 20000}).Draw(t, "work")) * time.Millisecond,
 		latency:     time.Duration(rapid.SampledFrom([]int{0, 4, 50, 400}).Draw(t, "latency")) * time.Millisecond,
-		failing:     chance("failing"), postponing: chance("postponing"), lost: chance("lost"), broken: chance("broken"), throttled: chance("throttled"),
-		dead:   rapid.SampledFrom([]queuetest.FakeAction{"", "", "", queuetest.FakeDelete, queuetest.FakeChangeVisibility}).Draw(t, "dead"),
+		failing:     chance("failing"), postponing: chance("postponing"), lost: chance("lost"), broken: chance("broken"),
+		throttled: chance("throttled"),
+		dead: rapid.SampledFrom([]queuetest.FakeAction{"", "", "", queuetest.FakeDelete,
+			queuetest.FakeChangeVisibility}).Draw(t, "dead"),
 		outage: chance("outage"), flap: rapid.Bool().Draw(t, "flap"),
 	}
 	if rapid.Bool().Draw(t, "evt") {
@@ -93,7 +96,8 @@ func TestInvariants(t *testing.T) {
 		w := drawWorld(t)
 		rapid.SyncTest(t, func(t *rapid.T) { w.run(t, sometimes) })
 	})
-	for _, what := range []string{"duplicate", "lapsed", "given back", "unreached", "extended", "delete lost", "postponed"} {
+	for _, what := range []string{"duplicate", "lapsed", "given back", "unreached", "extended", "delete lost",
+		"postponed"} {
 		t.Logf("%s in %d worlds", what, sometimes[what])
 		if sometimes[what] == 0 {
 			t.Errorf("no world saw this: %s; the property is not tested", what)
@@ -260,7 +264,8 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 		t.Errorf("%d changes of visibility under a receipt that was over", fake.StaleChanges())
 	}
 	if left := len(wk.held) + wk.unconfirmed + len(wk.groups) + wk.turning + wk.aside.Len() + wk.aside.bytes; left != 0 {
-		t.Errorf("%d held, %d unconfirmed, %d groups, %d turning, %d postponed after the end", len(wk.held), wk.unconfirmed, len(wk.groups), wk.turning, wk.aside.Len())
+		t.Errorf("%d held, %d unconfirmed, %d groups, %d turning, %d postponed after the end", len(wk.held), wk.unconfirmed,
+			len(wk.groups), wk.turning, wk.aside.Len())
 	}
 }
 

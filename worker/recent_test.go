@@ -16,7 +16,8 @@ func TestRecent(t *testing.T) {
 	for _, tt := range []struct {
 		at, count int
 		largest   time.Duration
-	}{{25, 3, 9 * time.Second}, {59, 3, 9 * time.Second}, {60, 1, 3 * time.Second}, {79, 1, 3 * time.Second}, {80, 0, 0}, {10000, 0, 0}} {
+	}{{25, 3, 9 * time.Second}, {59, 3, 9 * time.Second}, {60, 1, 3 * time.Second}, {79, 1, 3 * time.Second}, {80, 0, 0},
+		{10000, 0, 0}} {
 		count, largest := r.sum(at(tt.at))
 		if int(count) != tt.count || largest != tt.largest {
 			t.Errorf("after %d s: %d things, the largest %v; want %d and %v", tt.at, count, largest, tt.count, tt.largest)

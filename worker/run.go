@@ -22,7 +22,8 @@ type StopError struct {
 
 // Error says both counts.
 func (e *StopError) Error() string {
-	return fmt.Sprintf("worker stopped with %d deliveries aborted and %d done messages not deleted; they return after their visibility timeout",
+	return fmt.Sprintf("worker stopped with %d deliveries aborted and %d done messages not deleted; they return after "+
+		"their visibility timeout",
 		e.Aborted, e.Undeleted)
 }
 

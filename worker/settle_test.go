@@ -15,7 +15,8 @@ func TestSettle(t *testing.T) {
 	asks := queue.Result{Outcome: queue.Failed, Status: 429, RetryAfter: 90 * time.Second}
 	evt := Options{ErrorVisibilityTimeout: ptr(2 * time.Second)}
 	zero := Options{ErrorVisibilityTimeout: ptr(time.Duration(0))}
-	growing := Options{ErrorVisibilityTimeout: ptr(2 * time.Second), Backoff: Backoff{Min: 10 * time.Second, Max: time.Hour, Doublings: 9}}
+	growing := Options{ErrorVisibilityTimeout: ptr(2 * time.Second),
+		Backoff: Backoff{Min: 10 * time.Second, Max: time.Hour, Doublings: 9}}
 	polite := growing
 	polite.RespectRetryAfter = true
 	tests := []struct {
@@ -24,11 +25,14 @@ func TestSettle(t *testing.T) {
 		d    delivery
 		want action
 	}{
-		{"done is deleted", Options{}, delivery{result: queue.Result{Outcome: queue.Done, Status: 200}}, action{verb: remove}},
-		{"done is deleted under a lapsed receipt too", evt, delivery{result: queue.Result{Outcome: queue.Done}, lapsed: true}, action{verb: remove}},
+		{"done is deleted", Options{}, delivery{result: queue.Result{Outcome: queue.Done, Status: 200}},
+			action{verb: remove}},
+		{"done is deleted under a lapsed receipt too", evt,
+			delivery{result: queue.Result{Outcome: queue.Done}, lapsed: true}, action{verb: remove}},
 		{"failed is left alone by default", Options{}, delivery{result: failure}, action{verb: leave}},
 		{"the zero result is a failure", Options{}, delivery{}, action{verb: leave}},
-		{"failed after an extension: when the visibility timeout of the receive ends", Options{VisibilityTimeout: 10 * time.Second},
+		{"failed after an extension: when the visibility timeout of the receive ends",
+			Options{VisibilityTimeout: 10 * time.Second},
 			delivery{result: failure, due: now.Add(4 * time.Second), extended: true}, action{retry, 4 * time.Second}},
 		{"failed after that: at once", Options{VisibilityTimeout: 10 * time.Second},
 			delivery{result: failure, due: now.Add(-6 * time.Second), extended: true}, action{retry, 0}},
@@ -37,34 +41,44 @@ func TestSettle(t *testing.T) {
 		{"failed after an extension, lapsed", Options{VisibilityTimeout: 10 * time.Second},
 			delivery{result: failure, due: now.Add(4 * time.Second), extended: true, lapsed: true}, action{verb: leave}},
 		{"unreached comes again at once", growing, delivery{result: unreached, returnable: true}, action{verb: surrender}},
-		{"unreached, but the receipt lapsed", Options{}, delivery{result: unreached, returnable: true, lapsed: true}, action{verb: leave}},
+		{"unreached, but the receipt lapsed", Options{}, delivery{result: unreached, returnable: true, lapsed: true},
+			action{verb: leave}},
 		{"unreached again and again is as failed", Options{}, delivery{result: unreached}, action{verb: leave}},
 		{"error visibility timeout", evt, delivery{result: failure}, action{retry, 2 * time.Second}},
 		{"error visibility timeout for unreached", evt, delivery{result: unreached}, action{retry, 2 * time.Second}},
 		{"error visibility timeout of zero is at once", zero, delivery{result: failure}, action{retry, 0}},
 		{"a lapsed receipt changes nothing", evt, delivery{result: failure, lapsed: true}, action{verb: leave}},
-		{"back-off goes before the error visibility timeout", growing, delivery{result: failure, attempt: 3}, action{retry, 40 * time.Second}},
+		{"back-off goes before the error visibility timeout", growing, delivery{result: failure, attempt: 3},
+			action{retry, 40 * time.Second}},
 		{"Retry-After is ignored by default", growing, delivery{result: asks, attempt: 1}, action{retry, 10 * time.Second}},
-		{"Retry-After goes first when respected", polite, delivery{result: asks, attempt: 1}, action{retry, 90 * time.Second}},
+		{"Retry-After goes first when respected", polite, delivery{result: asks, attempt: 1},
+			action{retry, 90 * time.Second}},
 		{"respected but not given", polite, delivery{result: failure, attempt: 1}, action{retry, 10 * time.Second}},
 		{"never hidden for more than 12 h from the receive", Options{ErrorVisibilityTimeout: ptr(12 * time.Hour)},
 			delivery{result: failure, receivedAt: now.Add(-2 * time.Hour)}, action{retry, 10*time.Hour - time.Second}},
-		{"throttled: after the pause, whatever a failure would wait", Options{ErrorVisibilityTimeout: ptr(time.Hour), Backoff: Backoff{Min: time.Hour}},
+		{"throttled: after the pause, whatever a failure would wait",
+			Options{ErrorVisibilityTimeout: ptr(time.Hour), Backoff: Backoff{Min: time.Hour}},
 			delivery{result: queue.Result{Outcome: queue.Throttled}, pause: 3 * time.Second}, action{retry, 3 * time.Second}},
 		{"throttled, nothing configured", Options{},
-			delivery{result: queue.Result{Outcome: queue.Throttled, RetryAfter: time.Hour}, pause: 3 * time.Second}, action{retry, 3 * time.Second}},
+			delivery{result: queue.Result{Outcome: queue.Throttled, RetryAfter: time.Hour}, pause: 3 * time.Second},
+			action{retry, 3 * time.Second}},
 		{"throttled, but the receipt lapsed", Options{},
 			delivery{result: queue.Result{Outcome: queue.Throttled}, pause: 3 * time.Second, lapsed: true}, action{verb: leave}},
 		{"postponed: kept, whatever is configured", growing,
 			delivery{result: queue.Result{Outcome: queue.Postponed}, keepable: true}, action{keep, 100 * time.Millisecond}},
 		{"postponed for a time", Options{},
-			delivery{result: queue.Result{Outcome: queue.Postponed, RetryAfter: 7 * time.Second}, keepable: true}, action{keep, 7 * time.Second}},
+			delivery{result: queue.Result{Outcome: queue.Postponed, RetryAfter: 7 * time.Second}, keepable: true},
+			action{keep, 7 * time.Second}},
 		{"postponed for too short a time", Options{},
-			delivery{result: queue.Result{Outcome: queue.Postponed, RetryAfter: 1}, keepable: true}, action{keep, 10 * time.Millisecond}},
+			delivery{result: queue.Result{Outcome: queue.Postponed, RetryAfter: 1}, keepable: true},
+			action{keep, 10 * time.Millisecond}},
 		{"postponed for too long a time", Options{},
-			delivery{result: queue.Result{Outcome: queue.Postponed, RetryAfter: time.Hour}, keepable: true}, action{keep, time.Minute}},
-		{"postponed, cannot be kept", Options{}, delivery{result: queue.Result{Outcome: queue.Postponed}}, action{verb: surrender}},
-		{"postponed, lapsed", Options{}, delivery{result: queue.Result{Outcome: queue.Postponed}, keepable: true, lapsed: true}, action{verb: surrender}},
+			delivery{result: queue.Result{Outcome: queue.Postponed, RetryAfter: time.Hour}, keepable: true},
+			action{keep, time.Minute}},
+		{"postponed, cannot be kept", Options{}, delivery{result: queue.Result{Outcome: queue.Postponed}},
+			action{verb: surrender}},
+		{"postponed, lapsed", Options{},
+			delivery{result: queue.Result{Outcome: queue.Postponed}, keepable: true, lapsed: true}, action{verb: surrender}},
 		{"nor for less than nothing", Options{ErrorVisibilityTimeout: ptr(12 * time.Hour)},
 			delivery{result: failure, receivedAt: now.Add(-13 * time.Hour)}, action{retry, 0}},
 	}
@@ -111,10 +125,12 @@ func TestBackoff(t *testing.T) {
 		random float64
 		want   []time.Duration // in seconds, from attempt 1 on
 	}{
-		{"doubles, then grows by the last step, up to the maximum", Backoff{Min: 10 * time.Second, Max: 300 * time.Second, Doublings: 3}, 0.9,
+		{"doubles, then grows by the last step, up to the maximum",
+			Backoff{Min: 10 * time.Second, Max: 300 * time.Second, Doublings: 3}, 0.9,
 			[]time.Duration{10, 20, 40, 80, 160, 240, 300, 300}},
 		{"no doubling grows linearly", Backoff{Min: 5 * time.Second, Max: time.Minute}, 0, []time.Duration{5, 10, 15}},
-		{"jitter takes off its share", Backoff{Min: 100 * time.Second, Doublings: 1, Jitter: 0.5}, 0.5, []time.Duration{75, 150, 300}},
+		{"jitter takes off its share", Backoff{Min: 100 * time.Second, Doublings: 1, Jitter: 0.5}, 0.5,
+			[]time.Duration{75, 150, 300}},
 		{"full jitter", Backoff{Min: 100 * time.Second, Jitter: 1}, 0.25, []time.Duration{75, 150}},
 		{"jitter beyond its range", Backoff{Min: 100 * time.Second, Jitter: 7}, 0.25, []time.Duration{75}},
 	}

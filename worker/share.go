@@ -144,7 +144,8 @@ func (p *Pool) opening(w *Worker, o *openPoll) {
 	if o.hope = w.expected(o.asked, o.start); o.hope == 0 {
 		return
 	}
-	if until := w.hopeEnd(o, min(w.glance(o.start), glanceNewLeast)); w.polls.hope == 0 || until.Before(w.share.hopeUntil) {
+	if until := w.hopeEnd(o, min(w.glance(o.start), glanceNewLeast)); w.polls.hope == 0 ||
+		until.Before(w.share.hopeUntil) {
 		w.share.hopeUntil = until
 	}
 	w.polls.hope += o.hope
@@ -251,7 +252,8 @@ func (w *Worker) able(now time.Time) int {
 // limited reports whether a limiter lets the worker have no more than the slots
 // that it was granted.
 func (w *Worker) limited(now time.Time) bool {
-	return w.brake != nil && w.phase == running && w.gate.open() && (w.brake.refusing(now) || w.roomAhead(now) <= w.share.granted)
+	return w.brake != nil && w.phase == running && w.gate.open() &&
+		(w.brake.refusing(now) || w.roomAhead(now) <= w.share.granted)
 }
 
 // near returns how many messages are in hand or expected of open receives.

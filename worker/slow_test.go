@@ -111,13 +111,18 @@ func TestGlance(t *testing.T) {
 		{name: "its deletes are known", pace: pace{call: ms}, want: 250 * ms},
 		{name: "rich", pace: pace{roundTrip: 2 * ms}, share: share{asked: true, rich: true}, want: 250 * ms},
 		{name: "rich and far away", pace: pace{roundTrip: 120 * ms}, share: share{asked: true, rich: true}, want: 600 * ms},
-		{name: "rich on a busy machine", pace: pace{roundTrip: 2 * ms}, peak: 150 * ms, share: share{asked: true, rich: true}, want: 750 * ms},
-		{name: "rich, very slow", pace: pace{roundTrip: 2 * ms}, peak: 3 * time.Second, share: share{asked: true, rich: true}, want: 10 * time.Second},
-		{name: "rich, hardly answering", pace: pace{roundTrip: 2 * ms}, peak: 7 * time.Second, share: share{asked: true, rich: true}, want: 14 * time.Second},
+		{name: "rich on a busy machine", pace: pace{roundTrip: 2 * ms}, peak: 150 * ms,
+			share: share{asked: true, rich: true}, want: 750 * ms},
+		{name: "rich, very slow", pace: pace{roundTrip: 2 * ms}, peak: 3 * time.Second,
+			share: share{asked: true, rich: true}, want: 10 * time.Second},
+		{name: "rich, hardly answering", pace: pace{roundTrip: 2 * ms}, peak: 7 * time.Second,
+			share: share{asked: true, rich: true}, want: 14 * time.Second},
 		{name: "the machine was busy some time ago", pace: pace{roundTrip: 2 * ms}, peak: 700 * ms, peakAge: 30 * time.Second,
 			share: share{asked: true, rich: true}, want: 250 * ms},
-		{name: "ran dry two seconds ago", pace: pace{roundTrip: 2 * ms}, share: share{asked: true, rich: true, quit: now.Add(-2 * time.Second)}, want: 100 * ms},
-		{name: "ran dry just now", pace: pace{roundTrip: 2 * ms}, share: share{asked: true, rich: true, quit: now}, want: 6 * ms},
+		{name: "ran dry two seconds ago", pace: pace{roundTrip: 2 * ms},
+			share: share{asked: true, rich: true, quit: now.Add(-2 * time.Second)}, want: 100 * ms},
+		{name: "ran dry just now", pace: pace{roundTrip: 2 * ms}, share: share{asked: true, rich: true, quit: now},
+			want: 6 * ms},
 		{name: "a thin stream", pace: pace{roundTrip: 20 * ms}, peak: 700 * ms, share: share{asked: true}, want: 60 * ms},
 		{name: "a thin stream near by", pace: pace{roundTrip: ms}, share: share{asked: true}, want: 5 * ms},
 		{name: "a thin stream of unknown speed", share: share{asked: true}, want: 300 * ms},
@@ -222,7 +227,8 @@ func TestReservedSlotsHaveABound(t *testing.T) {
 		c.run()
 		after(400 * ms)
 		if s := c.pool.Status(); s.Reserved != 3 {
-			t.Errorf("%d slots are reserved, want 3 for the queue whose first receive is slow: a sixth of 12, and one", s.Reserved)
+			t.Errorf("%d slots are reserved, want 3 for the queue whose first receive is slow: a sixth of 12, and one",
+				s.Reserved)
 		}
 		if got := len(c.seen()); got > 36 {
 			t.Errorf("%d messages began while one queue had got none, want about five times its 3, and 12 in work", got)
@@ -263,9 +269,13 @@ func TestWaited(t *testing.T) {
 		want bool
 	}{
 		{"were there", time.Second, []queue.Message{{SentAt: start.Add(-time.Hour), ReceiveCount: 1}}, false},
-		{"sent meanwhile", time.Second, []queue.Message{{SentAt: start.Add(500 * ms), ReceiveCount: 1}, {SentAt: start.Add(600 * ms), ReceiveCount: 1}}, true},
-		{"one of them was there", time.Second, []queue.Message{{SentAt: start.Add(500 * ms), ReceiveCount: 1}, {SentAt: start, ReceiveCount: 1}}, false},
-		{"sent in the future of this clock", time.Second, []queue.Message{{SentAt: start.Add(time.Minute), ReceiveCount: 1}}, false},
+		{"sent meanwhile", time.Second,
+			[]queue.Message{{SentAt: start.Add(500 * ms), ReceiveCount: 1}, {SentAt: start.Add(600 * ms), ReceiveCount: 1}},
+			true},
+		{"one of them was there", time.Second,
+			[]queue.Message{{SentAt: start.Add(500 * ms), ReceiveCount: 1}, {SentAt: start, ReceiveCount: 1}}, false},
+		{"sent in the future of this clock", time.Second,
+			[]queue.Message{{SentAt: start.Add(time.Minute), ReceiveCount: 1}}, false},
 		{"came back meanwhile", time.Second, []queue.Message{{SentAt: start.Add(-time.Hour), ReceiveCount: 2}}, true},
 		{"had come back before", 20 * ms, []queue.Message{{SentAt: start.Add(-time.Hour), ReceiveCount: 2}}, false},
 	} {
@@ -288,7 +298,8 @@ func TestLatelyForgets(t *testing.T) {
 	l.add(9*ms, now.Add(3*time.Second))
 	l.add(5*ms, now.Add(6*time.Second))
 	l.add(7*ms, now.Add(18*time.Second))
-	for after, want := range map[time.Duration]extent{18: {3 * ms, 9 * ms}, 32: {3 * ms, 9 * ms}, 34: {7 * ms, 7 * ms}, 47: {7 * ms, 7 * ms}, 50: {}} {
+	for after, want := range map[time.Duration]extent{18: {3 * ms, 9 * ms}, 32: {3 * ms, 9 * ms}, 34: {7 * ms, 7 * ms},
+		47: {7 * ms, 7 * ms}, 50: {}} {
 		m := l
 		if got := m.extent(now.Add(after * time.Second)); got != want {
 			t.Errorf("after %d s it is %v, want %v", after, got, want)
@@ -351,7 +362,8 @@ func TestLoad(t *testing.T) {
 	if got := loadOf(time.Hour, 0); got != light {
 		t.Errorf("before anything is known: got %v", got)
 	}
-	for took, want := range map[time.Duration]load{50 * ms: light, 550 * ms: light, 551 * ms: heavy, 1100 * ms: heavy, 1101 * ms: crowded} {
+	for took, want := range map[time.Duration]load{50 * ms: light, 550 * ms: light, 551 * ms: heavy, 1100 * ms: heavy,
+		1101 * ms: crowded} {
 		if got := loadOf(took, 100*ms); got != want {
 			t.Errorf("%v, when the shortest of late took 100 ms: got %v, want %v", took, got, want)
 		}

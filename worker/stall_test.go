@@ -37,12 +37,13 @@ func TestSuspendLapsesWhatIsInWork(t *testing.T) {
 						sleep(ctx, 50*time.Second)
 						return queue.Result{Outcome: outcome}
 					}}
-					r := start(t, fake, app, &Options{FIFO: fifo, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: ptr(time.Duration(0)),
-						Events: &Events{
-							Settled: func(s Settled) { mu.Lock(); settled = append(settled, s); mu.Unlock() },
-							Stalled: func(Stalled) { mu.Lock(); stalls++; mu.Unlock() },
-							Lapsed:  func(Lapsed) { mu.Lock(); lapsed++; mu.Unlock() },
-						}})
+					r := start(t, fake, app,
+						&Options{FIFO: fifo, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: ptr(time.Duration(0)),
+							Events: &Events{
+								Settled: func(s Settled) { mu.Lock(); settled = append(settled, s); mu.Unlock() },
+								Stalled: func(Stalled) { mu.Lock(); stalls++; mu.Unlock() },
+								Lapsed:  func(Lapsed) { mu.Lock(); lapsed++; mu.Unlock() },
+							}})
 					ids := r.send(1, "g")
 					after(10 * time.Second)
 					r.w.Pause("others receive now")
@@ -136,7 +137,9 @@ func TestLapsedMessageIsDroppedNotGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var lapsed []Lapsed
-		w := New(queuetest.NewFake(nil), &testApp{}, &Options{Events: &Events{Lapsed: func(l Lapsed) { lapsed = append(lapsed, l) }}})
+		w := New(queuetest.NewFake(nil), &testApp{}, &Options{Events: &Events{Lapsed: func(l Lapsed) {
+			lapsed = append(lapsed, l)
+		}}})
 		now := time.Now()
 		w.mu.Lock()
 		h := &held{msg: queue.Message{ID: "m"}, stage: ready}

@@ -100,7 +100,8 @@ func (w *Worker) Status() Status {
 		Receiving:   w.phase == running && w.gate.open(),
 		Reasons:     w.gate.list(),
 		Concurrency: w.opts.Concurrency, Limit: w.limit,
-		InWork: w.inWork, Prefetched: w.ready.len(), Postponed: w.aside.Len(), Unconfirmed: w.unconfirmed, Polls: len(w.polls.open),
+		InWork: w.inWork, Prefetched: w.ready.len(), Postponed: w.aside.Len(), Unconfirmed: w.unconfirmed,
+		Polls:     len(w.polls.open),
 		Counts:    w.status.counts,
 		PerSecond: w.status.perSecond, ServiceTime: w.pace.service, RoundTrip: w.pace.roundTrip,
 	}

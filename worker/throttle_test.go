@@ -27,12 +27,21 @@ func TestThrottlePause(t *testing.T) {
 	}{
 		{name: "the first", started: in(-time.Second), want: 2 * time.Second, fresh: true},
 		{name: "the first, with all chance", started: in(-time.Second), random: 1, want: time.Second, fresh: true},
-		{name: "the third in a row", t: throttle{from: in(-9 * time.Second), until: in(-5 * time.Second), count: 2}, started: in(-time.Second), want: 8 * time.Second, fresh: true},
-		{name: "the tenth", t: throttle{from: in(-90 * time.Second), until: in(-50 * time.Second), count: 9}, started: in(-time.Second), want: 30 * time.Second, fresh: true},
-		{name: "the target names a time", asked: 7 * time.Second, started: in(-time.Second), want: 7 * time.Second, fresh: true},
-		{name: "begun before the pause: nothing new", t: throttle{from: in(-time.Second), until: in(3 * time.Second), count: 1}, started: in(-2 * time.Second), want: 3 * time.Second},
-		{name: "begun before, and names a longer time", t: throttle{from: in(-time.Second), until: in(3 * time.Second), count: 1}, asked: time.Minute, started: in(-2 * time.Second), want: time.Minute},
-		{name: "begun before, pause all but over", t: throttle{from: in(-time.Second), until: in(time.Millisecond), count: 1}, started: in(-2 * time.Second), want: time.Second},
+		{name: "the third in a row", t: throttle{from: in(-9 * time.Second), until: in(-5 * time.Second), count: 2},
+			started: in(-time.Second), want: 8 * time.Second, fresh: true},
+		{name: "the tenth", t: throttle{from: in(-90 * time.Second), until: in(-50 * time.Second), count: 9},
+			started: in(-time.Second), want: 30 * time.Second, fresh: true},
+		{name: "the target names a time", asked: 7 * time.Second, started: in(-time.Second), want: 7 * time.Second,
+			fresh: true},
+		{name: "begun before the pause: nothing new",
+			t: throttle{from: in(-time.Second), until: in(3 * time.Second), count: 1}, started: in(-2 * time.Second),
+			want: 3 * time.Second},
+		{name: "begun before, and names a longer time",
+			t: throttle{from: in(-time.Second), until: in(3 * time.Second), count: 1}, asked: time.Minute,
+			started: in(-2 * time.Second), want: time.Minute},
+		{name: "begun before, pause all but over",
+			t: throttle{from: in(-time.Second), until: in(time.Millisecond), count: 1}, started: in(-2 * time.Second),
+			want: time.Second},
 	} {
 		got, fresh := tt.t.pause(tt.asked, tt.started, now, tt.random)
 		if got != tt.want || fresh != tt.fresh {
@@ -116,17 +125,18 @@ func TestThrottledIsNoAttempt(t *testing.T) {
 			}
 			return queue.Result{Outcome: queue.Done}
 		}}
-		r := start(t, queuetest.NewFake(nil), app, &Options{ErrorVisibilityTimeout: ptr(time.Hour), Events: &Events{Settled: func(s Settled) {
-			mu.Lock()
-			attempts, receives = append(attempts, s.Attempt), append(receives, s.ReceiveCount)
-			mu.Unlock()
-		}, Postponed: func(p Postponed) {
-			mu.Lock()
-			if p.Throttled && p.Status == 429 && p.Kept {
-				told++
-			}
-			mu.Unlock()
-		}}})
+		r := start(t, queuetest.NewFake(nil), app,
+			&Options{ErrorVisibilityTimeout: ptr(time.Hour), Events: &Events{Settled: func(s Settled) {
+				mu.Lock()
+				attempts, receives = append(attempts, s.Attempt), append(receives, s.ReceiveCount)
+				mu.Unlock()
+			}, Postponed: func(p Postponed) {
+				mu.Lock()
+				if p.Throttled && p.Status == 429 && p.Kept {
+					told++
+				}
+				mu.Unlock()
+			}}})
 		r.send(1, "")
 		after(5 * time.Minute)
 		if told != 3 {
@@ -164,7 +174,8 @@ func TestThrottledPrefetch(t *testing.T) {
 			after(200 * ms)
 			s := r.w.Status()
 			if s.Prefetched+s.Postponed < 10 || s.Counts.GivenBack > 0 {
-				t.Errorf("pause of %v: %d in hand, %d set aside, %d given back", pause, s.Prefetched, s.Postponed, s.Counts.GivenBack)
+				t.Errorf("pause of %v: %d in hand, %d set aside, %d given back", pause, s.Prefetched, s.Postponed,
+					s.Counts.GivenBack)
 			}
 			app.mu.Lock()
 			app.handle = nil

@@ -20,7 +20,8 @@ func (w *Worker) Tune(t *Tuning) {
 	w.mu.Lock()
 	defer w.unlock()
 	o := &w.opts // field by field: others are read without the lock
-	o.ErrorVisibilityTimeout, o.Backoff, o.RespectRetryAfter, o.Retention = t.ErrorVisibilityTimeout, t.Backoff, t.RespectRetryAfter, or(t.Retention, DefaultRetention)
+	o.ErrorVisibilityTimeout, o.Backoff, o.RespectRetryAfter, o.Retention = t.ErrorVisibilityTimeout, t.Backoff,
+		t.RespectRetryAfter, or(t.Retention, DefaultRetention)
 	if w.pool == nil {
 		full := w.limit == o.Concurrency
 		if o.Concurrency = clamp(or(t.Concurrency, DefaultConcurrency), 1, MaxConcurrency); full {

@@ -46,7 +46,8 @@ func TestTuneChangesWhatFollowsAFailure(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		app := &testApp{handle: failed}
-		r := prepare(t, queuetest.NewFake(nil), app, &Options{Concurrency: 1, VisibilityTimeout: time.Hour, ErrorVisibilityTimeout: new(10 * time.Second)})
+		r := prepare(t, queuetest.NewFake(nil), app,
+			&Options{Concurrency: 1, VisibilityTimeout: time.Hour, ErrorVisibilityTimeout: new(10 * time.Second)})
 		r.send(1, "")
 		r.run()
 		after(time.Second)

@@ -39,8 +39,10 @@ func writeArchive(t *testing.T, name string, files map[string]string) string {
 func TestArchivesNameFoldersOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	for path, want := range map[string]string{
-		"letters.zip": "letters", "/x/Letters.ZIP": "Letters", "app": "app", "my app (2).zip": "my-app--2", ".zip": "app", "...zip": "app", "..": "app",
-		"v1.2.zip": "v1.2", "-.zip": "app", "a/b.tar.zip": "b.tar", "ä.zip": "app", strings.Repeat("x", 300) + ".zip": strings.Repeat("x", 100),
+		"letters.zip": "letters", "/x/Letters.ZIP": "Letters", "app": "app", "my app (2).zip": "my-app--2", ".zip": "app",
+		"...zip": "app", "..": "app",
+		"v1.2.zip": "v1.2", "-.zip": "app", "a/b.tar.zip": "b.tar", "ä.zip": "app",
+		strings.Repeat("x", 300) + ".zip": strings.Repeat("x", 100),
 	} {
 		if got := bundle.ArchiveName(path); got != want {
 			t.Errorf("archiveName(%q) = %q, want %q", path, got, want)
@@ -96,7 +98,8 @@ func TestOldVersionsGo(t *testing.T) {
 	if err := bundle.PruneVersions(early); err != nil {
 		t.Error(err)
 	}
-	for dir, want := range map[string]bool{dirs[0]: false, dirs[1]: false, dirs[2]: true, dirs[3]: true, dirs[4]: true, foreign: false, stranger: true, early: true} {
+	for dir, want := range map[string]bool{dirs[0]: false, dirs[1]: false, dirs[2]: true, dirs[3]: true, dirs[4]: true,
+		foreign: false, stranger: true, early: true} {
 		if _, err := os.Stat(dir); (err == nil) != want {
 			t.Errorf("%s is there: %v, want %v", dir, err == nil, want)
 		}
@@ -148,7 +151,8 @@ func TestLooksIntoArchivesLeaveNothing(t *testing.T) {
 	if b.Name() != "letters" {
 		t.Errorf("the environment would be called %q", b.Name())
 	}
-	if _, err := c.out.Write([]byte("in " + b.Dir + "/Procfile\n")); err != nil || out.String() != "in "+archive+"/Procfile\n" {
+	if _, err := c.out.Write([]byte("in " + b.Dir + "/Procfile\n")); err != nil ||
+		out.String() != "in "+archive+"/Procfile\n" {
 		t.Errorf("printed %q, %v", &out, err)
 	}
 	done()

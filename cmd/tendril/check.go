@@ -68,8 +68,10 @@ func (c *cli) check(cmd *cobra.Command, args []string) error {
 // directory they are its own, and what is checked is to be deployed there.
 func (c *cli) checkPorts(opts *environment.Options) error {
 	if i, err := console.ReadInstance(opts.Config.DataDir); err == nil {
-		c.printWarning(fmt.Sprintf("environment %q runs on %s, process %d: 'tendril up' would be refused", i.Environment, opts.Config.DataDir, i.PID),
-			"'tendril deploy' puts this in the place of what it runs; a second environment needs its own --data-dir, --listen, --console and --port")
+		c.printWarning(fmt.Sprintf("environment %q runs on %s, process %d: 'tendril up' would be refused", i.Environment,
+			opts.Config.DataDir, i.PID),
+			"'tendril deploy' puts this in the place of what it runs; a second environment needs its own --data-dir, "+
+				"--listen, --console and --port")
 		return nil
 	}
 	return opts.ProbePorts()

@@ -36,7 +36,8 @@ func (c *cli) checkBundle(opts *environment.Options) error {
 	}
 	for _, l := range b.Links {
 		if queue := opts.LinkedQueue(l); queue != "" {
-			fmt.Fprintf(c.out, "link     %s to the queue %s (%s)\n", plain(l.Variable, false), plain(queue, false), position(l.File, l.Line))
+			fmt.Fprintf(c.out, "link     %s to the queue %s (%s)\n", plain(l.Variable, false), plain(queue, false),
+				position(l.File, l.Line))
 		}
 	}
 	for _, f := range environment.Aside(opts) {

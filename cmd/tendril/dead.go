@@ -174,7 +174,8 @@ func (c *cli) printDead(ctx context.Context, g *graveyard, messages []console.Me
 	reasons := g.reasons(ctx)
 	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
 	for _, m := range messages {
-		rows = append(rows, []string{m.ID, since(m.SentAt), since(m.DeadAt), fmt.Sprint(m.ReceiveCount), or(afterColon(m.DeadLetterSource)),
+		rows = append(rows, []string{m.ID, since(m.SentAt), since(m.DeadAt), fmt.Sprint(m.ReceiveCount),
+			or(afterColon(m.DeadLetterSource)),
 			or(preview(reasons[m.ID], 40)), preview(m.Body, previewWidth)})
 	}
 	if err := c.printTable(rows); err != nil {

@@ -93,7 +93,8 @@ sends such lines again. Without ids, --match or --limit all are exported.`,
 	}
 	w := addQueue(cmd)
 	addMatch(cmd, which)
-	cmd.Flags().StringVarP(&path, "file", "f", "", "Write to this file, readable by its owner only, instead of standard output.")
+	cmd.Flags().StringVarP(&path, "file", "f", "",
+		"Write to this file, readable by its owner only, instead of standard output.")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		which.all = len(args) == 0 && which.match == "" && which.limit == 0
 		if err := which.check(args); err != nil {
@@ -121,14 +122,15 @@ func (c *cli) export(ctx context.Context, g *graveyard, which *pick, path string
 		to = file
 	}
 	buffered := bufio.NewWriter(to)
-	n, err = c.act(ctx, g, g.pile(which), which, rate.Inf, "exported", func(_ context.Context, messages []held) (int, error) {
-		for i := range messages {
-			if err := printLineJSON(buffered, &messages[i].Message); err != nil {
-				return i, written(err)
+	n, err = c.act(ctx, g, g.pile(which), which, rate.Inf, "exported",
+		func(_ context.Context, messages []held) (int, error) {
+			for i := range messages {
+				if err := printLineJSON(buffered, &messages[i].Message); err != nil {
+					return i, written(err)
+				}
 			}
-		}
-		return len(messages), nil
-	})
+			return len(messages), nil
+		})
 	return n, errors.Join(err, written(buffered.Flush()))
 }
 

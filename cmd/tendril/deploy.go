@@ -55,7 +55,8 @@ func (c *cli) deploy(ctx context.Context, cmd *cobra.Command, path string, f for
 	case errors.As(err, &refused):
 		return c.refusal(refused)
 	case err != nil && ctx.Err() != nil:
-		return fail(exitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment goes on"), "'tendril status' shows it")
+		return fail(exitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment goes on"),
+			"'tendril status' shows it")
 	case err != nil:
 		return err
 	case f == asJSON:
@@ -125,7 +126,8 @@ func (c *cli) follow(ctx context.Context, client *console.Client, path string) (
 		case <-tick.C:
 			// A status that does not come is no reason to stop: the outcome will.
 			now, err := client.Status(ctx)
-			if err != nil || now.Deployment == nil || before.Deployment != nil && now.Deployment.Since.Equal(before.Deployment.Since) {
+			if err != nil || now.Deployment == nil || before.Deployment != nil &&
+				now.Deployment.Since.Equal(before.Deployment.Since) {
 				continue
 			}
 			if text := stepText(now.Deployment); text != told && !now.Deployment.Over() {

@@ -38,7 +38,8 @@ func (r *rehearsal) deploy(ctx context.Context, path string) (console.DeployResu
 
 // status shows an old deployment until the new one has begun.
 func (r *rehearsal) status() console.Status {
-	st := console.Status{Deployment: &console.Deployment{State: console.DeployDone, To: "version 1", Since: time.Unix(1, 0)}}
+	st := console.Status{Deployment: &console.Deployment{State: console.DeployDone, To: "version 1",
+		Since: time.Unix(1, 0)}}
 	select {
 	case <-r.begun:
 	default:
@@ -55,14 +56,20 @@ func (r *rehearsal) status() console.Status {
 
 func TestDeployTellsWhatHappens(t *testing.T) {
 	t.Parallel()
-	r := &rehearsal{paths: make(chan string, 1), begun: make(chan struct{}), over: make(chan struct{}), states: []console.Deployment{
-		{State: console.DeployPreparing}, {State: console.DeployPreparing, Step: "build: make\x1b"}, {State: console.DeployPreparing, Step: "build: make\x1b"},
-		{State: console.DeployStarting}, {State: console.DeployDraining}, {State: console.DeployFinishing, Step: "10.sh"}, {State: console.DeployDone},
-	}}
+	r := &rehearsal{paths: make(chan string, 1), begun: make(chan struct{}), over: make(chan struct{}),
+		states: []console.Deployment{
+			{State: console.DeployPreparing}, {State: console.DeployPreparing, Step: "build: make\x1b"},
+			{State: console.DeployPreparing, Step: "build: make\x1b"},
+			{State: console.DeployStarting}, {State: console.DeployDraining}, {State: console.DeployFinishing, Step: "10.sh"},
+			{State: console.DeployDone},
+		}}
 	s := newStage(t, func(o *console.Options, _ *console.Instance) { o.Deploy, o.Status = r.deploy, r.status })
-	app := writeFiles(t, filepath.Join(t.TempDir(), "letters"), map[string]string{"Procfile": "web: ./app\n", ".ebextensions/a.config": "packages: {yum: {git: []}}\n"})
+	app := writeFiles(t, filepath.Join(t.TempDir(), "letters"),
+		map[string]string{"Procfile": "web: ./app\n", ".ebextensions/a.config": "packages: {yum: {git: []}}\n"})
 	out, talk, code := s.tendril("", "deploy", app)
-	want := "warning: " + app + "/.ebextensions/a.config:1: packages are not installed: install them on this machine or in a script in .platform/hooks/prebuild (packages: yum)\n" +
+	want := "warning: " + app +
+		"/.ebextensions/a.config:1: packages are not installed: install them on this machine or in a script in " +
+		".platform/hooks/prebuild (packages: yum)\n" +
 		"preparing version 2\n" +
 		"preparing version 2: build: make\\x1b\n" +
 		"starting version 2 beside version 1\n" +
@@ -115,11 +122,16 @@ func TestDeploymentsThatFailSayWhy(t *testing.T) {
 		code   int
 		says   []string
 	}{
-		{&console.DeployError{Step: "10.sh", Output: []string{"migrating", "no \x1b[1mtable"}, Err: errors.New("rolled back: exit status 1")}, exitFailed,
-			[]string{"10.sh wrote last:\n  | migrating\n  | no \\x1b[1mtable\n", "tendril: rolled back: exit status 1\n", "hint: what served before serves on"}},
-		{&console.DeployError{Switched: true, Err: errors.New("a hook failed")}, exitFailed, []string{"tendril: a hook failed\n", "hint: the new version has the messages"}},
-		{errors.New("another deployment is under way"), exitConflict, []string{"tendril: another deployment is under way\n", "'tendril status'"}},
-		{&console.Error{Status: 400, Message: "the bundle is wrong", Details: []console.Detail{{Text: "Procfile:1: no colon", Hint: "write one"}}}, exitUsage,
+		{&console.DeployError{Step: "10.sh", Output: []string{"migrating", "no \x1b[1mtable"},
+			Err: errors.New("rolled back: exit status 1")}, exitFailed,
+			[]string{"10.sh wrote last:\n  | migrating\n  | no \\x1b[1mtable\n", "tendril: rolled back: exit status 1\n",
+				"hint: what served before serves on"}},
+		{&console.DeployError{Switched: true, Err: errors.New("a hook failed")}, exitFailed,
+			[]string{"tendril: a hook failed\n", "hint: the new version has the messages"}},
+		{errors.New("another deployment is under way"), exitConflict,
+			[]string{"tendril: another deployment is under way\n", "'tendril status'"}},
+		{&console.Error{Status: 400, Message: "the bundle is wrong",
+			Details: []console.Detail{{Text: "Procfile:1: no colon", Hint: "write one"}}}, exitUsage,
 			[]string{"tendril: Procfile:1: no colon\nhint: write one\ntendril: the bundle is wrong\n"}},
 	} {
 		answer = c.answer
@@ -135,15 +147,18 @@ func TestDeploymentsThatFailSayWhy(t *testing.T) {
 	}
 	asked = 0
 	bad := writeArchive(t, "bad.zip", map[string]string{"Procfile": "web ./app\n"})
-	for path, says := range map[string]string{bad: bad + "/Procfile:1:", filepath.Join(s.dir, "nothing"): "there is no folder"} {
+	for path, says := range map[string]string{bad: bad + "/Procfile:1:",
+		filepath.Join(s.dir, "nothing"): "there is no folder"} {
 		if _, talk, code := s.tendril("", "deploy", path); code != exitUsage || !strings.Contains(talk, says) || asked != 0 {
 			t.Errorf("%s: exit %d, asked %d times: %s", path, code, asked, talk)
 		}
 	}
-	if _, talk, code := s.tendril("", "deploy", "--data-dir", t.TempDir()); code != exitNotFound || !strings.Contains(talk, "no environment runs on") {
+	if _, talk, code := s.tendril("", "deploy", "--data-dir", t.TempDir()); code != exitNotFound ||
+		!strings.Contains(talk, "no environment runs on") {
 		t.Errorf("nothing runs: exit %d, %s", code, talk)
 	}
-	if _, talk, code := newStage(t, nil).tendril("", "deploy"); code != exitConflict || !strings.Contains(talk, "runs no app") {
+	if _, talk, code := newStage(t, nil).tendril("", "deploy"); code != exitConflict ||
+		!strings.Contains(talk, "runs no app") {
 		t.Errorf("no app: exit %d, %s", code, talk)
 	}
 }
@@ -171,11 +186,14 @@ func TestHealthExitsAsACheckDoes(t *testing.T) {
 	var report health.Report
 	s := newStage(t, func(o *console.Options, _ *console.Instance) { o.Health = func() health.Report { return report } })
 	for status, want := range map[health.Status]int{
-		health.Ok: 0, health.Info: 0, health.Warning: 1, health.Degraded: 2, health.Severe: 2, health.Pending: 3, health.NoData: 3, health.Unknown: 3,
+		health.Ok: 0, health.Info: 0, health.Warning: 1, health.Degraded: 2, health.Severe: 2, health.Pending: 3,
+		health.NoData: 3, health.Unknown: 3,
 	} {
-		report = health.Report{Status: status, Color: status.Color(), Causes: []string{"a cause\x1b"}, Since: time.Now().Add(-90 * time.Second)}
+		report = health.Report{Status: status, Color: status.Color(), Causes: []string{"a cause\x1b"},
+			Since: time.Now().Add(-90 * time.Second)}
 		out, talk, code := s.tendril("", "health")
-		if line := string(status) + " (" + string(status.Color()) + ") for 1m\n        a cause\\x1b\n"; code != want || out != line {
+		if line := string(status) + " (" + string(status.Color()) + ") for 1m\n        a cause\\x1b\n"; code != want ||
+			out != line {
 			t.Errorf("%s: exit %d, %q; want %d, %q", status, code, out, want, line)
 		}
 		if (talk == "") != (want == 0) {
@@ -202,10 +220,12 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 		Deployment: &console.Deployment{State: console.DeployRolledBack, To: "version 3", Ended: ago, Error: "exit status 1"},
 		Isolation:  &console.Isolation{Suspects: 4, Killers: 1},
 		Workers: []console.Worker{
-			{Queue: "jobs", Receiving: true, Concurrency: 50, Throttled: 3, TurnShare: 0.75, OldestSeconds: 61, LongestWaitSeconds: 2, LimitedBy: "rate"},
+			{Queue: "jobs", Receiving: true, Concurrency: 50, Throttled: 3, TurnShare: 0.75, OldestSeconds: 61,
+				LongestWaitSeconds: 2, LimitedBy: "rate"},
 			{Queue: "mail", Receiving: true, Concurrency: 50, TurnShare: 1},
 		},
-		Limits: []console.Limit{{Target: "http://localhost:8080", Rate: 10, InWork: 3, Concurrency: 5, Breaker: "open", TrialAt: time.Now().Add(time.Minute), Failing: 0.5, Refused: 9}, {Target: "f"}},
+		Limits: []console.Limit{{Target: "http://localhost:8080", Rate: 10, InWork: 3, Concurrency: 5, Breaker: "open",
+			TrialAt: time.Now().Add(time.Minute), Failing: 0.5, Refused: 9}, {Target: "f"}},
 	}
 	s := newStage(t, func(o *console.Options, _ *console.Instance) {
 		o.Status = func() console.Status { return st }
@@ -218,8 +238,11 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 		"\nhealth: Warning (Yellow) for 2m\n        work waits\n",
 		"\ndeployment: version 3 was rolled back 2m ago: exit status 1\n",
 		"\nmessages that may end the app: 4 tried alone, 1 seen to end it\n",
-		"expired 0, throttled 3\n        held back by the limit of rate, 75% of the deliveries of the last minute, oldest in hand 1m, waited at most 2s in the last minute\n",
-		"\nlimit: http://localhost:8080\n        3 of 5 in work, 10/s at most, breaker open, next trial in 1m, 50% failing, kept back 9 times\n",
+		"expired 0, throttled 3\n" +
+			"        held back by the limit of rate, 75% of the deliveries of the last minute, oldest in hand 1m, waited at " +
+			"most 2s in the last minute\n",
+		"\nlimit: http://localhost:8080\n" +
+			"        3 of 5 in work, 10/s at most, breaker open, next trial in 1m, 50% failing, kept back 9 times\n",
 		"\nlimit: f\n        0 in work\n",
 	} {
 		if !strings.Contains(out, want) {
@@ -229,14 +252,17 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	if n := strings.Count(out, "of the deliveries"); n != 1 {
 		t.Errorf("a lone queue's share is told: %d", n)
 	}
-	st = console.Status{Isolation: &console.Isolation{Broken: true}, Deployment: &console.Deployment{State: console.DeployStarting, To: "version 2", Since: ago}}
+	st = console.Status{Isolation: &console.Isolation{Broken: true},
+		Deployment: &console.Deployment{State: console.DeployStarting, To: "version 2", Since: ago}}
 	out = s.must("status")
-	for _, want := range []string{"\nwhatever message it gets ends the app", "\ndeployment: starting version 2 beside the old version, for 2m\n"} {
+	for _, want := range []string{"\nwhatever message it gets ends the app",
+		"\ndeployment: starting version 2 beside the old version, for 2m\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	for state, want := range map[string]string{console.DeployDone: "version 2, 2m ago", console.DeployFailed: "version 2 has the messages, and failed 2m ago: why"} {
+	for state, want := range map[string]string{console.DeployDone: "version 2, 2m ago",
+		console.DeployFailed: "version 2 has the messages, and failed 2m ago: why"} {
 		if got := deploymentText(&console.Deployment{State: state, To: "version 2", Ended: ago, Error: "why"}); got != want {
 			t.Errorf("%s: %q, want %q", state, got, want)
 		}

@@ -52,7 +52,8 @@ func (c *cli) drain(ctx context.Context, cmd *cobra.Command, wait time.Duration)
 		fmt.Fprintf(c.err, "environment %q drains and ends\n", name)
 		return nil
 	case !drained || !ended(ctx, client.Instance.PID, until):
-		return fail(exitLate, fmt.Errorf("environment %q has not ended within %s", name, wait), "the drain goes on; 'tendril status' shows it")
+		return fail(exitLate, fmt.Errorf("environment %q has not ended within %s", name, wait),
+			"the drain goes on; 'tendril status' shows it")
 	}
 	fmt.Fprintf(c.err, "environment %q has drained and ended\n", name)
 	return nil

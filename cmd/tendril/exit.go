@@ -36,7 +36,8 @@ type exitError struct {
 }
 
 // errReaderGone ends a command without a word, as SIGPIPE ends others.
-var errReaderGone = &exitError{code: exitSignal + int(syscall.SIGPIPE), err: errors.New("nobody reads the output any more")}
+var errReaderGone = &exitError{code: exitSignal + int(syscall.SIGPIPE),
+	err: errors.New("nobody reads the output any more")}
 
 // worthSaying is what an error has to say but for errReaderGone; nil for nothing.
 func worthSaying(err error) error {

@@ -17,7 +17,8 @@ func TestWorthSaying(t *testing.T) {
 		}
 	}
 	both := errors.Join(errors.Join(gone, other), gone)
-	if said := worthSaying(both); said == nil || said.Error() != other.Error() || exitCode(both) != exitSignal+int(syscall.SIGPIPE) {
+	if said := worthSaying(both); said == nil || said.Error() != other.Error() ||
+		exitCode(both) != exitSignal+int(syscall.SIGPIPE) {
 		t.Errorf("said %v, status %d", said, exitCode(both))
 	}
 	if said := worthSaying(fmt.Errorf("%w: %w", other, other)); said.Error() != "not given back: not given back" {

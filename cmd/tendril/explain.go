@@ -116,7 +116,8 @@ func (c *cli) explainBundled(settings []bundle.Setting) {
 		fmt.Fprintf(c.out, "    %-12s %s (%s)\n", "bundle", plain(s.Shown(), false), position(s.File, s.Line))
 	}
 	if c.overrides(last) {
-		fmt.Fprintf(c.out, "    %-12s %s (%s)\n", "environment", plain(c.shownSetting(last), false), plain(last.Option, false))
+		fmt.Fprintf(c.out, "    %-12s %s (%s)\n", "environment", plain(c.shownSetting(last), false),
+			plain(last.Option, false))
 	}
 }
 
@@ -134,7 +135,9 @@ func bundledMeaning(s bundle.Setting) string {
 // overrides reports whether the app gets a variable of tendril's own environment in
 // the place of the bundle's property.
 func (c *cli) overrides(s bundle.Setting) bool {
-	return s.Namespace == bundle.NamespaceEnvironment && slices.ContainsFunc(c.environ, func(v string) bool { return strings.HasPrefix(v, s.Option+"=") })
+	return s.Namespace == bundle.NamespaceEnvironment && slices.ContainsFunc(c.environ, func(v string) bool {
+		return strings.HasPrefix(v, s.Option+"=")
+	})
 }
 
 // setBy says where the value in force is from.

@@ -33,28 +33,34 @@ func TestTextOfOthersIsHarmless(t *testing.T) {
 	run := console.TaskRun{Task: hostile, Outcome: hostile, Reason: hostile, Skipped: hostile, MessageID: hostile}
 	tasks := console.TasksStatus{
 		File: hostile, Leader: console.Leader{Holder: hostile, Term: 3, Error: hostile},
-		Tasks: []console.Task{{Name: hostile, URL: hostile, Words: hostile, Zone: "UTC", Next: []time.Time{time.Now()}, Paused: true, PauseReason: hostile, Queue: hostile, Last: &run}},
+		Tasks: []console.Task{{Name: hostile, URL: hostile, Words: hostile, Zone: "UTC", Next: []time.Time{time.Now()},
+			Paused: true, PauseReason: hostile, Queue: hostile, Last: &run}},
 	}
 	report := health.Report{Status: health.Severe, Causes: []string{hostile}}
 	s := newStage(t, func(o *console.Options, _ *console.Instance) {
 		o.Environment, o.Version = hostile, hostile
 		o.Health = func() health.Report { return report }
 		o.Ready = func() []console.Check { return []console.Check{{Name: hostile, Detail: hostile}} }
-		o.Tasks = &console.TaskOptions{Status: func() console.TasksStatus { return tasks }, History: func(string) []console.TaskRun { return []console.TaskRun{run} },
+		o.Tasks = &console.TaskOptions{Status: func() console.TasksStatus {
+			return tasks
+		}, History: func(string) []console.TaskRun { return []console.TaskRun{run} },
 			Pause: func(context.Context, string, string) error { return errors.New(hostile) }}
 		o.Status = func() console.Status {
 			return console.Status{
-				State:      hostile,
-				Workers:    []console.Worker{{Queue: hostile, Target: hostile, Paused: true, PauseReason: hostile, GateReasons: []string{hostile}, LimitedBy: hostile, LastError: hostile}},
+				State: hostile,
+				Workers: []console.Worker{{Queue: hostile, Target: hostile, Paused: true, PauseReason: hostile,
+					GateReasons: []string{hostile}, LimitedBy: hostile, LastError: hostile}},
 				App:        []console.Process{{Name: hostile, State: hostile, LastExit: hostile}},
 				Deployment: &console.Deployment{State: console.DeployRolledBack, To: hostile, Error: hostile, Ended: time.Now()},
 				Limits:     []console.Limit{{Target: hostile, Breaker: hostile}, {Target: "y" + hostile, Breaker: "open"}},
-				Scaling:    &console.Scaling{Target: "asg:" + hostile, Problem: hostile, Decisions: []console.ScaleDecision{{From: 1, Desired: 2, Applied: true, Why: hostile}}},
-				Tasks:      &tasks,
+				Scaling: &console.Scaling{Target: "asg:" + hostile, Problem: hostile,
+					Decisions: []console.ScaleDecision{{From: 1, Desired: 2, Applied: true, Why: hostile}}},
+				Tasks: &tasks,
 			}
 		}
 	})
-	for _, args := range [][]string{{"status"}, {"health"}, {"tasks"}, {"tasks", "history"}, {"queues", "list"}, {"peek", hostile}, {"tasks", "pause", hostile}, {hostile}} {
+	for _, args := range [][]string{{"status"}, {"health"}, {"tasks"}, {"tasks", "history"}, {"queues", "list"},
+		{"peek", hostile}, {"tasks", "pause", hostile}, {hostile}} {
 		stdout, stderr, _ := s.tendril("", args...)
 		assertHarmless(t, strings.Join(args, " "), stdout)
 		assertHarmless(t, strings.Join(args, " "), stderr)

@@ -117,7 +117,8 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 					t.Fatalf("line %d is %q", i, lines[i])
 				}
 			}
-			if want := fmt.Sprintf("%d lines were left out", sent-kept); !strings.Contains(lines[kept], want) || len(lines) != kept+2 {
+			if want := fmt.Sprintf("%d lines were left out", sent-kept); !strings.Contains(lines[kept], want) ||
+				len(lines) != kept+2 {
 				t.Errorf("after those kept comes %q and %d more, want %q", lines[kept], len(lines)-kept-2, want)
 			}
 			if n, most := int(s.writes.Load()), lineBufferMost/lineBufferSize+4; n > most {
@@ -186,7 +187,8 @@ func TestEndsDoNotWaitForReaders(t *testing.T) {
 			{"one does not read", never(), &told, lineBufferPatience},
 			{"none reads", never(), never(), lineBufferPatience},
 		} {
-			c := &cli{buffers: []*lineBuffer{newLineBuffer(tt.out, lineBufferDelay, tellJSON), newLineBuffer(tt.err, 0, tellText)}}
+			c := &cli{buffers: []*lineBuffer{newLineBuffer(tt.out, lineBufferDelay, tellJSON),
+				newLineBuffer(tt.err, 0, tellText)}}
 			for _, b := range c.buffers {
 				fmt.Fprintln(b, "the last line")
 			}
@@ -214,7 +216,8 @@ func TestLinesLeftOutAreToldInTheFormatOfTheOthers(t *testing.T) {
 		Level, Msg, Component string
 		Lines                 int
 	}
-	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line.Level != "WARN" || line.Component != "output" || line.Lines != 3 ||
+	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line.Level != "WARN" || line.Component != "output" ||
+		line.Lines != 3 ||
 		line.Msg != "3 lines were left out here: this output was not read" || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("%q: %v", &out, err)
 	}
@@ -236,7 +239,8 @@ func TestSameFile(t *testing.T) {
 		return f
 	}
 	dir := t.TempDir()
-	one, again, other := open(filepath.Join(dir, "one")), open(filepath.Join(dir, "one")), open(filepath.Join(dir, "other"))
+	one, again, other := open(filepath.Join(dir, "one")), open(filepath.Join(dir, "one")),
+		open(filepath.Join(dir, "other"))
 	if !sameFile(one, again) || sameFile(one, other) || sameFile(one, new(bytes.Buffer)) {
 		t.Error("files are taken for one another")
 	}

@@ -52,7 +52,8 @@ func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 			}
 		}
 		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-			yield(line{number: number + 1}, fail(exitUsage, fmt.Errorf("line %d is longer than %s", number+1, size(maxLine)), "SQS takes messages up to 1 MiB"))
+			yield(line{number: number + 1},
+				fail(exitUsage, fmt.Errorf("line %d is longer than %s", number+1, size(maxLine)), "SQS takes messages up to 1 MiB"))
 		} else if err != nil {
 			yield(line{}, fmt.Errorf("reading messages: %w", err))
 		}
@@ -91,8 +92,11 @@ func parseLine(text []byte) (queue.Outgoing, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&message); err != nil {
-		return queue.Outgoing{}, fail(exitUsage, fmt.Errorf("the object has a body, so it is read as a message, but %s", strings.TrimPrefix(err.Error(), "json: ")),
-			"a message has body, attributes, group_id, dedup_id, trace_header and delay_seconds; add --raw to send every line as it stands")
+		return queue.Outgoing{},
+			fail(exitUsage, fmt.Errorf("the object has a body, so it is read as a message, but %s",
+				strings.TrimPrefix(err.Error(), "json: ")),
+				"a message has body, attributes, group_id, dedup_id, trace_header and delay_seconds; add --raw to send every "+
+					"line as it stands")
 	}
 	out := console.Outgoing{
 		Body: string(message.Body), Attributes: message.Attributes, DelaySeconds: message.DelaySeconds,

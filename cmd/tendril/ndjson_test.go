@@ -28,9 +28,11 @@ func TestParseLine(t *testing.T) {
 		{"a body of text", `{"body":"héllo\n"}`, queue.Outgoing{Body: "héllo\n"}},
 		{"a body of JSON is kept as written", `{"body":{"order": 42.0}}`, queue.Outgoing{Body: `{"order": 42.0}`}},
 		{"everything", `{"body":"x","attributes":{"b":3,"a":"t"},"delay_seconds":10,"group_id":"g","dedup_id":"d","trace_header":"Root=1"}`,
-			queue.Outgoing{Body: "x", Attributes: []queue.Attribute{{Name: "a", Type: "String", Value: "t"}, {Name: "b", Type: "Number", Value: "3"}},
-				Delay: &ten, GroupID: "g", DedupID: "d", TraceHeader: "Root=1"}},
-		{"what an export tells is passed over", `{"id":"m1","queue":"jobs-dead","state":"visible","receive_count":3,"sent_at":"2026-01-02T03:04:05Z","body":"x"}`,
+			queue.Outgoing{Body: "x",
+				Attributes: []queue.Attribute{{Name: "a", Type: "String", Value: "t"}, {Name: "b", Type: "Number", Value: "3"}},
+				Delay:      &ten, GroupID: "g", DedupID: "d", TraceHeader: "Root=1"}},
+		{"what an export tells is passed over",
+			`{"id":"m1","queue":"jobs-dead","state":"visible","receive_count":3,"sent_at":"2026-01-02T03:04:05Z","body":"x"}`,
 			queue.Outgoing{Body: "x"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -70,7 +72,8 @@ func TestReadLines(t *testing.T) {
 		return bodies, numbers, nil
 	}
 	bodies, numbers, err := read("1\n\n  \n\"two\"\r\n{\"body\":\"three\"}", false)
-	if diff := cmp.Diff([]string{"1", `"two"`, "three"}, bodies); diff != "" || err != nil || numbers[1] != 4 || numbers[2] != 5 {
+	if diff := cmp.Diff([]string{"1", `"two"`, "three"}, bodies); diff != "" || err != nil || numbers[1] != 4 ||
+		numbers[2] != 5 {
 		t.Errorf("lines %v, %v: (-want +got)\n%s", numbers, err, diff)
 	}
 	bodies, _, err = read("{\"body\":\"x\"}\nplain text \n", true)
@@ -78,10 +81,12 @@ func TestReadLines(t *testing.T) {
 		t.Errorf("raw lines, %v: (-want +got)\n%s", err, diff)
 	}
 	bodies, _, err = read("1\nnonsense\n3\n", false)
-	if len(bodies) != 1 || err == nil || !strings.Contains(err.Error(), "line 2") || exitCode(err) != exitUsage || len(hintsOf(err)) == 0 {
+	if len(bodies) != 1 || err == nil || !strings.Contains(err.Error(), "line 2") || exitCode(err) != exitUsage ||
+		len(hintsOf(err)) == 0 {
 		t.Errorf("a bad line: %v, %v", bodies, err)
 	}
-	if _, _, err = read(strings.Repeat("x", maxLine+1), true); err == nil || !strings.Contains(err.Error(), "longer than 8.0 MiB") {
+	if _, _, err = read(strings.Repeat("x", maxLine+1), true); err == nil ||
+		!strings.Contains(err.Error(), "longer than 8.0 MiB") {
 		t.Errorf("an endless line: %v", err)
 	}
 	for _, err := range readLines(failingReader{}, true) {
@@ -102,7 +107,8 @@ func TestExportIsSentAsItWas(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		m := console.Message{
-			ID: "m1", Queue: "jobs-dead", Body: rapid.StringN(1, 50, -1).Draw(t, "body"), ReceiveCount: 3, SentAt: time.UnixMilli(1).UTC(),
+			ID: "m1", Queue: "jobs-dead", Body: rapid.StringN(1, 50, -1).Draw(t, "body"), ReceiveCount: 3,
+			SentAt: time.UnixMilli(1).UTC(),
 			Attributes: console.Attributes{
 				{Name: "b", Type: "Binary", Value: string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))},
 				{Name: "n", Type: "Number", Value: rapid.StringMatching(`-?[0-9]{1,30}`).Draw(t, "number")},
@@ -125,7 +131,8 @@ func TestExportIsSentAsItWas(t *testing.T) {
 }
 
 func FuzzParseLine(f *testing.F) {
-	for _, seed := range []string{`{"body":"x"}`, `{"body":{"a":1},"attributes":{"n":3}}`, `[]`, `{"body":null}`, `{"Body":"x"}`, "\xff", `{"body":1,"delay_seconds":-1}`} {
+	for _, seed := range []string{`{"body":"x"}`, `{"body":{"a":1},"attributes":{"n":3}}`, `[]`, `{"body":null}`,
+		`{"Body":"x"}`, "\xff", `{"body":1,"delay_seconds":-1}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

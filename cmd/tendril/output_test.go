@@ -49,8 +49,9 @@ func TestPreview(t *testing.T) {
 func TestAge(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]string{
-		-time.Second: "0s", 0: "0s", 999 * time.Millisecond: "0s", 59 * time.Second: "59s", time.Minute: "1m", 59*time.Minute + 59*time.Second: "59m",
-		time.Hour: "1h", 47 * time.Hour: "47h", 48 * time.Hour: "2d", 1000 * time.Hour: "41d",
+		-time.Second: "0s", 0: "0s", 999 * time.Millisecond: "0s", 59 * time.Second: "59s", time.Minute: "1m",
+		59*time.Minute + 59*time.Second: "59m",
+		time.Hour:                       "1h", 47 * time.Hour: "47h", 48 * time.Hour: "2d", 1000 * time.Hour: "41d",
 	} {
 		if got := age(d); got != want {
 			t.Errorf("age(%v) = %s, want %s", d, got, want)
@@ -78,16 +79,27 @@ func TestFormatFlag(t *testing.T) {
 func TestStatusTexts(t *testing.T) {
 	t.Parallel()
 	for got, want := range map[string]string{
-		healthText(&console.Status{State: "running", Ready: true}):                                                                             "running, ready",
-		healthText(&console.Status{State: "draining", Workers: []console.Worker{{Paused: true}}}):                                              "draining, NOT READY, PAUSED",
-		healthText(&console.Status{Workers: []console.Worker{{Paused: true, PauseReason: "n\x1bight"}}}):                                       `NOT READY, PAUSED: n\x1bight`,
-		accountText(console.Account{Sent: 9, Done: 3, DeadLettered: 1, Expired: 2, Purged: 1, Live: 2}):                                        "sent 9 = done 3 + dead-lettered 1 + expired 2 + purged 1 + live 2",
-		accountText(console.Account{Sent: 9}):                                                                                                  "sent 9 = done 0 + dead-lettered 0 + expired 0 + purged 0 + live 0 (DOES NOT BALANCE: off by 9; please report this)",
-		deliveryText(console.Delivery{MessageID: "m1", Outcome: "done", Status: 200, DurationMS: 12, WaitMS: 3}):                               "m1 done: status 200 in 12 ms, 15 ms after the send",
-		deliveryText(console.Delivery{MessageID: "m1", Outcome: "failed", Reason: "status 500", ReceiveCount: 2}):                              "m1 failed: status 500 (receive 2)",
-		deliveryText(console.Delivery{MessageID: "m1", Outcome: "unreached", Reason: "connection refused", RetryAt: time.Unix(0, 0)}):          "m1 unreached: connection refused, next attempt at " + time.Unix(0, 0).Format("15:04:05"),
-		deliveryText(console.Delivery{MessageID: "m1", Outcome: console.InWork, Attempt: 2, DurationMS: 900}):                                  "m1 in work: attempt 2 has been running for 900 ms",
-		deliveryText(console.Delivery{MessageID: "m1", Outcome: "failed", Reason: "status 500", Answer: "oops", DeadLetterQueue: "jobs-dead"}): `m1 failed: status 500 "oops", the last attempt: it goes to jobs-dead`,
+		healthText(&console.Status{State: "running",
+			Ready: true}): "running, ready",
+		healthText(&console.Status{State: "draining",
+			Workers: []console.Worker{{Paused: true}}}): "draining, NOT READY, PAUSED",
+		healthText(&console.Status{Workers: []console.Worker{{Paused: true,
+			PauseReason: "n\x1bight"}}}): `NOT READY, PAUSED: n\x1bight`,
+		accountText(console.Account{Sent: 9, Done: 3, DeadLettered: 1, Expired: 2, Purged: 1,
+			Live: 2}): "sent 9 = done 3 + dead-lettered 1 + expired 2 + purged 1 + live 2",
+		accountText(console.Account{Sent: 9}): "sent 9 = done 0 + dead-lettered 0 + expired 0 + purged 0 + live 0 (DOES " +
+			"NOT BALANCE: off by 9; please report this)",
+		deliveryText(console.Delivery{MessageID: "m1", Outcome: "done", Status: 200, DurationMS: 12,
+			WaitMS: 3}): "m1 done: status 200 in 12 ms, 15 ms after the send",
+		deliveryText(console.Delivery{MessageID: "m1", Outcome: "failed", Reason: "status 500",
+			ReceiveCount: 2}): "m1 failed: status 500 (receive 2)",
+		deliveryText(console.Delivery{MessageID: "m1", Outcome: "unreached", Reason: "connection refused",
+			RetryAt: time.Unix(0, 0)}): "m1 unreached: connection refused, next attempt at " +
+			time.Unix(0, 0).Format("15:04:05"),
+		deliveryText(console.Delivery{MessageID: "m1", Outcome: console.InWork, Attempt: 2,
+			DurationMS: 900}): "m1 in work: attempt 2 has been running for 900 ms",
+		deliveryText(console.Delivery{MessageID: "m1", Outcome: "failed", Reason: "status 500", Answer: "oops",
+			DeadLetterQueue: "jobs-dead"}): `m1 failed: status 500 "oops", the last attempt: it goes to jobs-dead`,
 		plural(1, "message"): "1 message",
 		plural(0, "message"): "0 messages",
 	} {
@@ -107,7 +119,8 @@ func TestVerdict(t *testing.T) {
 		{0, 2, 0, "2 messages still in work"}, {1, 0, 1, "1 message failed, 0 still in work, 1 not attempted in time"},
 	} {
 		err := verdict(c.failed, c.running, c.unknown)
-		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(err.Error(), c.want) || exitCode(err) != exitFailed || len(hintsOf(err)) == 0) {
+		if (err == nil) != (c.want == "") || err != nil &&
+			(!strings.Contains(err.Error(), c.want) || exitCode(err) != exitFailed || len(hintsOf(err)) == 0) {
 			t.Errorf("verdict(%d, %d, %d) = %v, want %q", c.failed, c.running, c.unknown, err, c.want)
 		}
 	}

@@ -44,8 +44,11 @@ from others until it is given back at the end, at most 5 minutes.`,
 	cmd.Flags().BoolVar(&f.full, "full", false, "Show whole bodies and attributes.")
 	f.out = addOutput(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(
-		[]string{console.MessageVisible, console.MessageDelayed, console.MessageInFlight}, cobra.ShellCompDirectiveNoFileComp))
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error { return c.peek(ctx, cmd, args, f) })
+		[]string{console.MessageVisible, console.MessageDelayed, console.MessageInFlight},
+		cobra.ShellCompDirectiveNoFileComp))
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		return c.peek(ctx, cmd, args, f)
+	})
 	return cmd
 }
 
@@ -66,7 +69,8 @@ func (c *cli) peek(ctx context.Context, cmd *cobra.Command, args []string, f *pe
 		embedded.filter.State = f.state
 	default:
 		if f.state != "" {
-			return fail(exitUsage, fmt.Errorf("--state works on the embedded queue only"), "Amazon SQS shows visible messages only")
+			return fail(exitUsage, fmt.Errorf("--state works on the embedded queue only"),
+				"Amazon SQS shows visible messages only")
 		}
 		c.warnOfReceives(p.name)
 	}
@@ -79,7 +83,8 @@ func (c *cli) peek(ctx context.Context, cmd *cobra.Command, args []string, f *pe
 
 // warnOfReceives says what looking at a queue on Amazon SQS does.
 func (c *cli) warnOfReceives(name string) {
-	c.warn("%s is on Amazon SQS: looking at a message counts as a receive and hides it until it is given back at the end", name)
+	c.warn("%s is on Amazon SQS: looking at a message counts as a receive and hides it until it is given back "+
+		"at the end", name)
 }
 
 // collect reads the picked messages and gives them back.
@@ -125,7 +130,8 @@ func (c *cli) printMessages(messages []console.Message, f format, full bool) err
 	}
 	rows := [][]string{{"ID", "STATE", "AGE", "RECEIVES", "BODY"}}
 	for _, m := range messages {
-		rows = append(rows, []string{m.ID, or(m.State), since(m.SentAt), fmt.Sprint(m.ReceiveCount), preview(m.Body, previewWidth)})
+		rows = append(rows, []string{m.ID, or(m.State), since(m.SentAt), fmt.Sprint(m.ReceiveCount),
+			preview(m.Body, previewWidth)})
 	}
 	return c.printTable(rows)
 }

@@ -39,7 +39,8 @@ func (p *pick) check(args []string) error {
 	case p.limit < 0:
 		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", p.limit), "use 1 or more")
 	case len(p.ids) > 0 && broad:
-		return fail(exitUsage, errors.New("messages are named by id and by --all, --match or --limit"), "leave one of them out")
+		return fail(exitUsage, errors.New("messages are named by id and by --all, --match or --limit"),
+			"leave one of them out")
 	case len(p.ids) == 0 && !broad:
 		return fail(exitUsage, errors.New("no messages are named"), "give ids, or --all, --match TEXT or --limit N")
 	}
@@ -115,5 +116,6 @@ func (p *picking) lost(queueName string) error {
 		names = append(names, id)
 	}
 	slices.Sort(names)
-	return fail(exitNotFound, fmt.Errorf("queue %s holds no message %s", queueName, strings.Join(names, ", ")), "'tendril dead list' shows what it holds")
+	return fail(exitNotFound, fmt.Errorf("queue %s holds no message %s", queueName, strings.Join(names, ", ")),
+		"'tendril dead list' shows what it holds")
 }

@@ -50,7 +50,8 @@ func TestPickTakes(t *testing.T) {
 			if strings.Join(got, " ") != c.want || p.done() != c.done {
 				t.Errorf("took %v, done %v; want %q, %v", got, p.done(), c.want, c.done)
 			}
-			if lost := p.lost("dead"); (lost != nil) != (len(p.missing) > 0) || lost != nil && (!strings.Contains(lost.Error(), "id-x") || exitCode(lost) != exitNotFound) {
+			if lost := p.lost("dead"); (lost != nil) != (len(p.missing) > 0) || lost != nil &&
+				(!strings.Contains(lost.Error(), "id-x") || exitCode(lost) != exitNotFound) {
 				t.Errorf("lost: %v", lost)
 			}
 		})
@@ -101,14 +102,16 @@ func TestPickInWords(t *testing.T) {
 	for _, p := range []pick{{all: true}, {ids: []string{"a"}}, {match: "x"}, {limit: 3}, {limit: 1, match: "x"}} {
 		got = append(got, p.text())
 	}
-	want := []string{"all messages", "1 message", `all messages containing "x"`, "the oldest 3 messages", `at most 1 message containing "x"`}
+	want := []string{"all messages", "1 message", `all messages containing "x"`, "the oldest 3 messages",
+		`at most 1 message containing "x"`}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 	for _, c := range []struct {
 		pick pick
 		want int
-	}{{pick{all: true}, 50}, {pick{limit: 7}, 7}, {pick{limit: 70}, 50}, {pick{match: "x"}, -1}, {pick{ids: []string{"a", "b"}}, 2}} {
+	}{{pick{all: true}, 50}, {pick{limit: 7}, 7}, {pick{limit: 70}, 50}, {pick{match: "x"}, -1},
+		{pick{ids: []string{"a", "b"}}, 2}} {
 		if got := c.pick.expect(50); got != c.want {
 			t.Errorf("%s of 50: expects %d, want %d", c.pick.text(), got, c.want)
 		}

@@ -143,7 +143,8 @@ func (p *sqsPile) sameTarget(messages []held, to string) (string, int, error) {
 	}
 	first := target(&messages[0])
 	if first == "" {
-		return "", 0, fail(exitUsage, fmt.Errorf("message %s does not say which queue it came from", messages[0].ID), "say where to with --to QUEUE")
+		return "", 0, fail(exitUsage, fmt.Errorf("message %s does not say which queue it came from", messages[0].ID),
+			"say where to with --to QUEUE")
 	}
 	n := 1
 	for !p.fifo && n < len(messages) && target(&messages[n]) == first {
@@ -236,7 +237,8 @@ func (p *sqsPile) release(ctx context.Context) error {
 		}
 	}
 	if failed > 0 {
-		return fmt.Errorf("%s could not be given back, but will be visible again within %s: %w", plural(failed, "message"), holdTime, cause)
+		return fmt.Errorf("%s could not be given back, but will be visible again within %s: %w", plural(failed, "message"),
+			holdTime, cause)
 	}
 	return nil
 }

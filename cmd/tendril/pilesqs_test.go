@@ -76,7 +76,8 @@ func newPile(t *testing.T, n int, fifo bool) (*sqsPile, *queuetest.Fake, *outlet
 }
 
 // run does what the verbs do with a pile.
-func run(t *testing.T, p pile, which *pick, limit rate.Limit, do func(context.Context, []held) (int, error)) (int, error) {
+func run(t *testing.T, p pile, which *pick, limit rate.Limit, do func(context.Context, []held) (int, error)) (int,
+	error) {
 	t.Helper()
 	c := &cli{err: &strings.Builder{}}
 	return c.act(t.Context(), &graveyard{place: &place{name: "dead"}, count: 10}, p, which, limit, "done", do)
@@ -123,7 +124,8 @@ func TestGivingBackSurvivesAnInterruption(t *testing.T) {
 		}
 		fake.SetFault(func(queuetest.FakeCall) queuetest.FakeFault { return queuetest.FakeFault{Err: queue.ErrUnreachable} })
 		p.holding["x"] = "receipt"
-		if err := p.release(t.Context()); !errors.Is(err, queue.ErrUnreachable) || !strings.Contains(err.Error(), "within 5m") {
+		if err := p.release(t.Context()); !errors.Is(err, queue.ErrUnreachable) ||
+			!strings.Contains(err.Error(), "within 5m") {
 			t.Errorf("a release that fails: %v", err)
 		}
 	})
@@ -166,7 +168,8 @@ func TestRedriveByIDSaysWhatIsMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 		n, err := run(t, p, &pick{ids: []string{all[7].ID, "gone"}}, rate.Inf, redriven(p, ""))
-		if n != 1 || exitCode(err) != exitNotFound && !strings.Contains(fmt.Sprint(err), "gone") || !slices.Equal(to.bodies(), []string{"7"}) {
+		if n != 1 || exitCode(err) != exitNotFound && !strings.Contains(fmt.Sprint(err), "gone") ||
+			!slices.Equal(to.bodies(), []string{"7"}) {
 			t.Errorf("moved %d %v, %v", n, to.bodies(), err)
 		}
 		if got := fake.Count(queuetest.FakeVisible); got != 11 {
@@ -291,7 +294,9 @@ func TestARefusedMessageIsNotOvertaken(t *testing.T) {
 
 func TestCopiesKeepEverything(t *testing.T) {
 	t.Parallel()
-	m := console.Message{ID: "m1", Body: "x", Attributes: console.Attributes{{Name: "raw", Type: "Binary", Value: "\x00"}}, GroupID: "g", TraceHeader: "Root=1", DedupID: "old"}
+	m := console.Message{ID: "m1", Body: "x",
+		Attributes: console.Attributes{{Name: "raw", Type: "Binary", Value: "\x00"}}, GroupID: "g", TraceHeader: "Root=1",
+		DedupID: "old"}
 	n, got := copies([]held{{Message: m}}, false)
 	want := []queue.Outgoing{{Body: "x", Attributes: m.Attributes, GroupID: "g", TraceHeader: "Root=1"}}
 	if diff := cmp.Diff(want, got); diff != "" || n != 1 {
@@ -339,7 +344,8 @@ func TestRedriveKnowsWhereTo(t *testing.T) {
 
 func TestSiblingURL(t *testing.T) {
 	t.Parallel()
-	if got := siblingURL("https://sqs.eu-west-1.amazonaws.com/123456789012/jobs", "jobs-dead"); got != "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs-dead" {
+	if got := siblingURL("https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
+		"jobs-dead"); got != "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs-dead" {
 		t.Error(got)
 	}
 }

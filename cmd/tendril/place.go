@@ -38,7 +38,8 @@ func addWhere(cmd *cobra.Command) *where {
 	w := &where{}
 	addDataDir(cmd)
 	choices := []string{backendAuto, backendEmbedded, backendSQS}
-	cmd.Flags().StringVar(&w.backend, "backend", backendAuto, "Where a bare queue name is looked up: embedded is the running environment, sqs Amazon SQS; auto is embedded.")
+	cmd.Flags().StringVar(&w.backend, "backend", backendAuto,
+		"Where a bare queue name is looked up: embedded is the running environment, sqs Amazon SQS; auto is embedded.")
 	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
 	return w
 }
@@ -46,7 +47,8 @@ func addWhere(cmd *cobra.Command) *where {
 // addQueue gives a verb --queue beside them.
 func addQueue(cmd *cobra.Command) *where {
 	w := addWhere(cmd)
-	cmd.Flags().StringVarP(&w.queue, "queue", "q", "", "The queue: a name, URL or ARN (default: the one that the running environment works on).")
+	cmd.Flags().StringVarP(&w.queue, "queue", "q", "",
+		"The queue: a name, URL or ARN (default: the one that the running environment works on).")
 	return w
 }
 
@@ -124,7 +126,8 @@ func ownQueue(ctx context.Context, client *console.Client, name string) (*place,
 	case instance.Embedded():
 		return &place{name: name, client: client}, nil
 	}
-	return nil, fail(exitNotFound, fmt.Errorf("environment %q works on Amazon SQS and has no queue %s of its own", instance.Environment, name),
+	return nil, fail(exitNotFound,
+		fmt.Errorf("environment %q works on Amazon SQS and has no queue %s of its own", instance.Environment, name),
 		"give the queue's URL or ARN, or add --backend sqs")
 }
 

@@ -22,7 +22,8 @@ func (c *cli) newQueues() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(c.newQueuesList(), c.newQueuesShow(), c.newQueuesCreate(), c.newQueuesPurge(), c.newQueuesPause(), c.newQueuesResume())
+	cmd.AddCommand(c.newQueuesList(), c.newQueuesShow(), c.newQueuesCreate(), c.newQueuesPurge(), c.newQueuesPause(),
+		c.newQueuesResume())
 	return cmd
 }
 
@@ -64,7 +65,8 @@ func (c *cli) listQueues(ctx context.Context, cmd *cobra.Command, w *where, pref
 		return nil, err
 	}
 	if !client.Instance.Embedded() {
-		return nil, fail(exitUsage, fmt.Errorf("environment %q works on Amazon SQS and has no queues of its own", client.Instance.Environment),
+		return nil, fail(exitUsage,
+			fmt.Errorf("environment %q works on Amazon SQS and has no queues of its own", client.Instance.Environment),
 			"add --backend sqs to list those of the account")
 	}
 	all, err := client.Queues(ctx)
@@ -113,7 +115,8 @@ func queueTable(queues []console.Queue) [][]string {
 		if q.OldestSeconds > 0 {
 			oldest = age(time.Duration(q.OldestSeconds * float64(time.Second)))
 		}
-		rows = append(rows, []string{q.Name, fmt.Sprint(q.Ledger.Visible), fmt.Sprint(q.Ledger.InFlight), fmt.Sprint(q.Ledger.Delayed),
+		rows = append(rows, []string{q.Name, fmt.Sprint(q.Ledger.Visible), fmt.Sprint(q.Ledger.InFlight),
+			fmt.Sprint(q.Ledger.Delayed),
 			oldest, or(q.DeadLetterQueue), pausedText(q.Paused, q.PauseReason)})
 	}
 	return rows
@@ -185,7 +188,8 @@ func (c *cli) printQueue(q console.Queue) error {
 	add("url", q.URL)
 	add("arn", q.ARN)
 	add("paused", pausedText(q.Paused, q.PauseReason))
-	add("messages", fmt.Sprintf("%d visible, %d in flight, %d delayed", q.Ledger.Visible, q.Ledger.InFlight, q.Ledger.Delayed))
+	add("messages", fmt.Sprintf("%d visible, %d in flight, %d delayed", q.Ledger.Visible, q.Ledger.InFlight,
+		q.Ledger.Delayed))
 	if q.URL == "" {
 		add("ledger", ledgerText(q))
 	}
@@ -202,7 +206,8 @@ func (c *cli) printQueue(q console.Queue) error {
 // ledgerText is the account of one queue in one line.
 func ledgerText(q console.Queue) string {
 	l := q.Ledger
-	return fmt.Sprintf("sent %d + moved in %d = done %d + dead-lettered %d + moved out %d + expired %d + purged %d + live %d",
+	return fmt.Sprintf("sent %d + moved in %d = done %d + dead-lettered %d + moved out %d + expired %d + purged %d + "+
+		"live %d",
 		l.Sent, l.MovedIn, l.Done, l.DeadLettered, l.MovedOut, l.Expired, l.Purged, l.Live)
 }
 
@@ -259,7 +264,8 @@ func (c *cli) newQueuesPause() *cobra.Command {
 			return err
 		}
 		goOn := strings.TrimSpace("tendril queues resume " + name)
-		fmt.Fprintf(c.err, "environment %q receives no more from %s; '%s' goes on\n", client.Instance.Environment, queueNames(&client.Instance, name), goOn)
+		fmt.Fprintf(c.err, "environment %q receives no more from %s; '%s' goes on\n", client.Instance.Environment,
+			queueNames(&client.Instance, name), goOn)
 		return nil
 	})
 	return cmd
@@ -285,7 +291,8 @@ func (c *cli) newQueuesResume() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(c.err, "environment %q receives from %s\n", client.Instance.Environment, queueNames(&client.Instance, name))
+		fmt.Fprintf(c.err, "environment %q receives from %s\n", client.Instance.Environment,
+			queueNames(&client.Instance, name))
 		return nil
 	})
 	return cmd

@@ -42,12 +42,15 @@ created too, with the longest retention there is.`,
 	w := addWhere(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&fifo, "fifo", false, "Keep the order within message groups; .fifo is added to the name.")
-	flags.StringArrayVarP(&attributes, "attribute", "a", nil, "An SQS attribute of the queue, such as VisibilityTimeout=300; may be given again.")
+	flags.StringArrayVarP(&attributes, "attribute", "a", nil,
+		"An SQS attribute of the queue, such as VisibilityTimeout=300; may be given again.")
 	flags.StringVar(&n.deadLetter, "dead-letter", "", "Move messages that were received too often to this queue.")
-	flags.IntVar(&n.maxReceives, "max-receives", 10, "How often a message is received before it is moved there, 1 to 1000.")
+	flags.IntVar(&n.maxReceives, "max-receives", 10,
+		"How often a message is received before it is moved there, 1 to 1000.")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if n.deadLetter == "" && cmd.Flags().Changed("max-receives") {
-			return fail(exitUsage, errors.New("--max-receives means nothing without --dead-letter"), "name the dead-letter queue too")
+			return fail(exitUsage, errors.New("--max-receives means nothing without --dead-letter"),
+				"name the dead-letter queue too")
 		}
 		if err := n.complete(args[0], fifo, attributes); err != nil {
 			return err
@@ -63,7 +66,8 @@ func (n *newQueue) complete(name string, fifo bool, attributes []string) error {
 	for _, text := range attributes {
 		key, value, found := strings.Cut(text, "=")
 		if !found || key == "" {
-			return fail(exitUsage, fmt.Errorf("--attribute %s has no = between name and value", text), "write it as VisibilityTimeout=300")
+			return fail(exitUsage, fmt.Errorf("--attribute %s has no = between name and value", text),
+				"write it as VisibilityTimeout=300")
 		}
 		n.attributes[key] = value
 	}

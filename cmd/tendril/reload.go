@@ -56,7 +56,9 @@ func reloadText(environment string, done *console.ReloadResult) string {
 	case done.Unchanged != "":
 		lines = append(lines, "nothing changed in "+plain(done.Unchanged, false))
 	case done.NotScheduled != "":
-		lines = append(lines, fmt.Sprintf("%s of %s not scheduled: %s", plural(done.Tasks, "periodic task"), plain(done.File, false), plain(done.NotScheduled, false)))
+		lines = append(lines,
+			fmt.Sprintf("%s of %s not scheduled: %s", plural(done.Tasks, "periodic task"), plain(done.File, false),
+				plain(done.NotScheduled, false)))
 	case done.File != "":
 		lines = append(lines, fmt.Sprintf("%s of %s in force", plural(done.Tasks, "periodic task"), plain(done.File, false)))
 	case len(done.Settings)+len(done.Later) == 0:

@@ -152,7 +152,8 @@ func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	token, _ := console.ReadToken(dir) // there is none without a console
 	for name, value := range map[string]string{
-		"PID": strconv.Itoa(i.PID), "ENDPOINT": i.Endpoint, "CONSOLE": i.Console, "QUEUE_URL": i.Queue("").URL, "TOKEN": token,
+		"PID": strconv.Itoa(i.PID), "ENDPOINT": i.Endpoint, "CONSOLE": i.Console, "QUEUE_URL": i.Queue("").URL,
+		"TOKEN": token,
 	} {
 		ts.Setenv(name, value)
 	}
@@ -219,7 +220,8 @@ func scriptUntil(ts *testscript.TestScript, neg bool, args []string) {
 // scriptSignal sends a signal to the environment of the last 'running'; wait
 // for its end with the command wait.
 func scriptSignal(ts *testscript.TestScript, neg bool, args []string) {
-	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL, "HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "TSTP": syscall.SIGTSTP}
+	signals := map[string]syscall.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT, "KILL": syscall.SIGKILL,
+		"HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1, "TSTP": syscall.SIGTSTP}
 	if neg || len(args) != 1 || signals[args[0]] == 0 {
 		ts.Fatalf("usage: signal TERM|INT|KILL|HUP|USR1|TSTP")
 	}
@@ -253,7 +255,8 @@ func scriptHTTP(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: http METHOD PATH [TOKEN [BODY]]")
 	}
 	args = append(args, "", "")
-	req, err := http.NewRequestWithContext(context.Background(), args[0], "http://"+ts.Getenv("CONSOLE")+args[1], strings.NewReader(args[3]))
+	req, err := http.NewRequestWithContext(context.Background(), args[0], "http://"+ts.Getenv("CONSOLE")+args[1],
+		strings.NewReader(args[3]))
 	ts.Check(err)
 	if args[2] != "" {
 		req.Header.Set("Authorization", "Bearer "+args[2])

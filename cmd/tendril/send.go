@@ -61,14 +61,19 @@ line does not say.`,
 	flags.StringVarP(&f.file, "file", "f", "", "Read the body, or the lines, from this file; - is standard input.")
 	flags.BoolVar(&f.ndjson, "ndjson", false, "Send one message for each line of JSON.")
 	flags.BoolVar(&f.raw, "raw", false, "Send one message for each line as it stands.")
-	flags.StringArrayVarP(&f.attributes, "attr", "a", nil, "A message attribute, name=text, name:Number=3 or name:Binary=BASE64; may be given again.")
-	flags.StringVar(&f.delay, "delay", "", "Hide the message for this long first, 0 to 15m (default: what the queue says).")
+	flags.StringArrayVarP(&f.attributes, "attr", "a", nil,
+		"A message attribute, name=text, name:Number=3 or name:Binary=BASE64; may be given again.")
+	flags.StringVar(&f.delay, "delay", "",
+		"Hide the message for this long first, 0 to 15m (default: what the queue says).")
 	flags.StringVarP(&f.group, "group", "g", "", "The message group; FIFO queues need one.")
 	flags.StringVar(&f.dedup, "dedup", "", "The deduplication id, for FIFO queues without content-based deduplication.")
-	flags.BoolVarP(&f.wait, "wait", "w", false, "Wait for the first attempt and print what became of it; exit status 1 when it failed.")
+	flags.BoolVarP(&f.wait, "wait", "w", false,
+		"Wait for the first attempt and print what became of it; exit status 1 when it failed.")
 	flags.DurationVar(&f.timeout, "timeout", time.Minute, "How long --wait waits for each message.")
 	f.format = addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error { return c.send(ctx, cmd, args, f) })
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		return c.send(ctx, cmd, args, f)
+	})
 	return cmd
 }
 
@@ -132,7 +137,8 @@ func (f *sendFlags) template() (queue.Outgoing, error) {
 		return queue.Outgoing{}, err
 	}
 	if f.many() && f.dedup != "" {
-		return queue.Outgoing{}, fail(exitUsage, errors.New("--dedup would make one message of all lines"), `write "dedup_id" into each line`)
+		return queue.Outgoing{},
+			fail(exitUsage, errors.New("--dedup would make one message of all lines"), `write "dedup_id" into each line`)
 	}
 	out := queue.Outgoing{Attributes: attributes, GroupID: f.group, DedupID: f.dedup}
 	if f.delay != "" {
@@ -162,7 +168,8 @@ func parseDelay(text string) (time.Duration, error) {
 func (c *cli) input(args []string, f *sendFlags) (io.ReadCloser, error) {
 	switch {
 	case len(args) == 1 && (f.file != "" || f.many()):
-		return nil, fail(exitUsage, errors.New("the body is given as an argument and as a file or lines"), "leave one of them out")
+		return nil, fail(exitUsage, errors.New("the body is given as an argument and as a file or lines"),
+			"leave one of them out")
 	case len(args) == 1 && args[0] != "-":
 		return nil, nil
 	case f.file != "" && f.file != "-":

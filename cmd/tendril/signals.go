@@ -25,7 +25,8 @@ func quietSignals() map[os.Signal]string {
 // watchSignals drains at the first TERM or INT and stops at the second, which
 // it reports. HUP puts in force what changed in the app's folder; what is wrong
 // with it is told, and changes nothing. A closed terminal must not lose work.
-func watchSignals(env *environment.Environment, drain, stop context.CancelFunc, log *slog.Logger) <-chan syscall.Signal {
+func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
+	log *slog.Logger) <-chan syscall.Signal {
 	signals := make(chan os.Signal, 4)
 	quiet := quietSignals()
 	signal.Notify(signals, append(slices.Collect(maps.Keys(quiet)), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)...)
@@ -69,7 +70,8 @@ func setQuiet(env *environment.Environment, name string, log *slog.Logger) {
 	case err != nil:
 		log.Warn("nothing was paused", "component", "environment", "reason", name, "err", err)
 	case paused:
-		log.Info("all queues are paused; the same signal, or 'tendril queues resume', goes on", "component", "environment", "reason", name)
+		log.Info("all queues are paused; the same signal, or 'tendril queues resume', goes on", "component", "environment",
+			"reason", name)
 	default:
 		log.Info("all queues go on", "component", "environment", "reason", name)
 	}

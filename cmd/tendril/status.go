@@ -133,7 +133,8 @@ func workerText(w *console.Worker) string {
 	if len(w.GateReasons) > 0 {
 		state += ": " + plain(strings.Join(w.GateReasons, "; "), false)
 	}
-	text := fmt.Sprintf("%s\n        %d of %d in work, %d waiting for a slot\n        received %d, done %d, failed %d, unreached %d, given back %d, expired %d",
+	text := fmt.Sprintf("%s\n        %d of %d in work, %d waiting for a slot\n"+
+		"        received %d, done %d, failed %d, unreached %d, given back %d, expired %d",
 		state, w.InWork, w.Concurrency, w.Prefetched, w.Received, w.Done, w.Failed, w.Unreached, w.GivenBack, w.Expired)
 	if w.Throttled > 0 {
 		text += fmt.Sprintf(", throttled %d", w.Throttled)
@@ -160,7 +161,8 @@ func appTable(app []console.Process) [][]string {
 		if p.PID != 0 {
 			pid = fmt.Sprint(p.PID)
 		}
-		rows = append(rows, []string{p.Name, p.State, ready, pid, since(p.Since), fmt.Sprint(p.Restarts), or(plain(p.LastExit, false))})
+		rows = append(rows, []string{p.Name, p.State, ready, pid, since(p.Since), fmt.Sprint(p.Restarts),
+			or(plain(p.LastExit, false))})
 	}
 	return rows
 }
@@ -168,7 +170,8 @@ func appTable(app []console.Process) [][]string {
 func problemTable(problems []console.Problem) [][]string {
 	rows := [][]string{{"FAILED", "QUEUE", "LAST", "REASON", "LAST MESSAGE"}}
 	for _, p := range problems {
-		rows = append(rows, []string{fmt.Sprint(p.Count), p.Queue, since(p.Last) + " ago", plain(p.Reason, false), p.LastMessageID})
+		rows = append(rows, []string{fmt.Sprint(p.Count), p.Queue, since(p.Last) + " ago", plain(p.Reason, false),
+			p.LastMessageID})
 	}
 	return rows
 }

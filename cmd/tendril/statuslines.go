@@ -153,7 +153,8 @@ func scalingText(s *console.Scaling) string {
 	}
 	for _, d := range s.Decisions {
 		if d.From != d.Desired && d.Applied {
-			text += fmt.Sprintf("\n        last change %s ago, from %d to %d: %s", since(d.At), d.From, d.Desired, plain(d.Why, false))
+			text += fmt.Sprintf("\n        last change %s ago, from %d to %d: %s", since(d.At), d.From, d.Desired,
+				plain(d.Why, false))
 			break
 		}
 	}

@@ -19,21 +19,25 @@ func TestAnOpenBreakerIsSaidFirst(t *testing.T) {
 		var out bytes.Buffer
 		c := &cli{out: &out}
 		st := &console.Status{Environment: "letters", State: console.StateRunning, Ready: true,
-			Workers: []console.Worker{{Queue: "jobs", Target: "a"}, {Queue: "logs", Target: "b", Receiving: true}, {Queue: "mails", Target: "a"}},
+			Workers: []console.Worker{{Queue: "jobs", Target: "a"}, {Queue: "logs", Target: "b", Receiving: true},
+				{Queue: "mails", Target: "a"}},
 			Limits: []console.Limit{
-				{Target: "b", Breaker: "closed"}, {Target: "a", Breaker: "open", TrialAt: time.Now().Add(12*time.Second - time.Millisecond)},
+				{Target: "b", Breaker: "closed"},
+				{Target: "a", Breaker: "open", TrialAt: time.Now().Add(12*time.Second - time.Millisecond)},
 			},
 		}
 		if err := c.printStatus(st); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(out.String(), "\n")
-		if want := "NOT receiving from jobs, mails: the breaker is open, next trial in 12s"; len(lines) < 3 || lines[2] != want {
+		if want := "NOT receiving from jobs, mails: the breaker is open, next trial in 12s"; len(lines) < 3 ||
+			lines[2] != want {
 			t.Errorf("the third line is not %q:\n%s", want, &out)
 		}
 		st.Limits[1].TrialAt = time.Now()
 		st.Workers[2].Receiving = true // and jobs is paused
-		want := []string{"NOT receiving from jobs: the breaker is open, the next message is a trial", "receiving from mails for a trial: the breaker is open"}
+		want := []string{"NOT receiving from jobs: the breaker is open, the next message is a trial",
+			"receiving from mails for a trial: the breaker is open"}
 		if diff := cmp.Diff(want, breakerLines(st)); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
@@ -49,17 +53,23 @@ func TestScalingTellsTheLastChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
 		for want, s := range map[string]console.Scaling{
-			"processes on this machine: no decision yet (1 to 4), 1 ready": {Target: "processes", MinSize: 1, MaxSize: 4, Ready: 1, InCharge: true},
+			"processes on this machine: no decision yet (1 to 4), 1 ready": {Target: "processes", MinSize: 1, MaxSize: 4,
+				Ready: 1, InCharge: true},
 			"processes on this machine: 3 wanted (1 to 4), 2 ready\n        last change 2m ago, from 1 to 3: 90 messages wait": {
-				Target: "processes", MinSize: 1, MaxSize: 4, Desired: 3, Ready: 2, InCharge: true, Decisions: []console.ScaleDecision{
-					{At: ago(time.Second), From: 3, Desired: 4, Why: "refused"}, {At: ago(time.Minute), From: 3, Desired: 3, Applied: true, Why: "enough"},
-					{At: ago(2 * time.Minute), From: 1, Desired: 3, Applied: true, Why: "90 messages wait"}, {At: ago(time.Hour), From: 3, Desired: 1, Applied: true, Why: "idle"},
+				Target: "processes", MinSize: 1, MaxSize: 4, Desired: 3, Ready: 2, InCharge: true,
+				Decisions: []console.ScaleDecision{
+					{At: ago(time.Second), From: 3, Desired: 4, Why: "refused"},
+					{At: ago(time.Minute), From: 3, Desired: 3, Applied: true, Why: "enough"},
+					{At: ago(2 * time.Minute), From: 1, Desired: 3, Applied: true, Why: "90 messages wait"},
+					{At: ago(time.Hour), From: 3, Desired: 1, Applied: true, Why: "idle"},
 				},
 			},
-			"the group workers: 2 wanted (2 to 8), 2 ready, another instance is in charge\n        PROBLEM: setting the size: denied": {
+			"the group workers: 2 wanted (2 to 8), 2 ready, another instance is in charge\n" +
+				"        PROBLEM: setting the size: denied": {
 				Target: "asg:workers", MinSize: 2, MaxSize: 8, Desired: 2, Ready: 2, Problem: "setting the size: denied",
 			},
-			"instances, by figures that are published: 5 wanted (1 to 9), 4 ready": {Target: "publish", MinSize: 1, MaxSize: 9, Desired: 5, Ready: 4, InCharge: true},
+			"instances, by figures that are published: 5 wanted (1 to 9), 4 ready": {Target: "publish", MinSize: 1, MaxSize: 9,
+				Desired: 5, Ready: 4, InCharge: true},
 		} {
 			if got := scalingText(&s); got != want {
 				t.Errorf("got  %q\nwant %q", got, want)
@@ -70,7 +80,8 @@ func TestScalingTellsTheLastChange(t *testing.T) {
 
 func TestPaceNamesWhatHoldsBack(t *testing.T) {
 	t.Parallel()
-	for reason, want := range map[string]string{"": "", "limit": "held back by the limits", "breaker": "held back by the breaker", "rate": "held back by the limit of rate"} {
+	for reason, want := range map[string]string{"": "", "limit": "held back by the limits",
+		"breaker": "held back by the breaker", "rate": "held back by the limit of rate"} {
 		if got := paceText(&console.Worker{LimitedBy: reason}); got != want {
 			t.Errorf("%q: %q, want %q", reason, got, want)
 		}

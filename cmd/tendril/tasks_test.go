@@ -21,14 +21,17 @@ var noon = time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 func TestTaskTable(t *testing.T) {
 	t.Parallel()
 	got := taskTable([]console.Task{
-		{Name: "tidy", Words: "every day at 14:00 Europe/Berlin", Zone: "Europe/Berlin", Next: []time.Time{noon, noon.Add(time.Hour)},
-			Last: &console.TaskRun{ScheduledAt: noon.Add(-time.Hour), Outcome: "failed", Status: 500, Reason: "status 500", DurationMS: 1500, Attempts: 3}},
+		{Name: "tidy", Words: "every day at 14:00 Europe/Berlin", Zone: "Europe/Berlin",
+			Next: []time.Time{noon, noon.Add(time.Hour)},
+			Last: &console.TaskRun{ScheduledAt: noon.Add(-time.Hour), Outcome: "failed", Status: 500, Reason: "status 500",
+				DurationMS: 1500, Attempts: 3}},
 		{Name: "a\x1b[31m", Words: "every minute UTC", Zone: "UTC", Paused: true, PauseReason: "audit", Failing: 2},
 		{Name: "far", Zone: "No/Where", Next: []time.Time{noon.In(time.FixedZone("", 3600)).Add(time.Second)}},
 	})
 	want := [][]string{
 		{"TASK", "SCHEDULE", "NEXT", "LAST RUN", "OUTCOME", "NOTE"},
-		{"tidy", "every day at 14:00 Europe/Berlin", "2026-07-01 14:00 CEST", "2026-07-01 13:00 CEST", "failed 500: status 500 in 1.5s (attempt 3)", ""},
+		{"tidy", "every day at 14:00 Europe/Berlin", "2026-07-01 14:00 CEST", "2026-07-01 13:00 CEST",
+			"failed 500: status 500 in 1.5s (attempt 3)", ""},
 		{`a\x1b[31m`, "every minute UTC", "-", "-", "-", "PAUSED: audit; ENQUEUEING FAILS, 2 times in a row"},
 		{"far", "", "2026-07-01 13:00:01 +0100", "-", "-", ""},
 	}
@@ -40,10 +43,12 @@ func TestTaskTable(t *testing.T) {
 func TestRunTable(t *testing.T) {
 	t.Parallel()
 	got := runTable([]console.TaskRun{
-		{Task: "tidy", FireID: "x", ScheduledAt: noon, EnqueuedAt: noon, LatenessMS: 12, MessageID: "m1", Manual: true, Resent: true},
+		{Task: "tidy", FireID: "x", ScheduledAt: noon, EnqueuedAt: noon, LatenessMS: 12, MessageID: "m1", Manual: true,
+			Resent: true},
 		{Task: "tidy", ScheduledAt: noon, MessageID: "m2", Attempts: 1, Outcome: "done", Status: 200, DurationMS: 41},
 		{Task: "tidy", ScheduledAt: noon, Skipped: "paused"},
-		{Task: "tidy", FireID: "y", ScheduledAt: noon, EnqueuedAt: noon, MessageID: "m3", Attempts: 1, Outcome: "unreached", Reason: "connection refused"},
+		{Task: "tidy", FireID: "y", ScheduledAt: noon, EnqueuedAt: noon, MessageID: "m3", Attempts: 1, Outcome: "unreached",
+			Reason: "connection refused"},
 	})[1:]
 	want := [][]string{
 		{"tidy", "2026-07-01 12:00 UTC", "12ms", "not delivered here yet", "m1", "run by hand, perhaps sent twice"},
@@ -58,17 +63,24 @@ func TestRunTable(t *testing.T) {
 
 func TestStatusSaysWhoLeads(t *testing.T) {
 	t.Parallel()
-	tasks := []console.Task{{Name: "b", Zone: "UTC", Next: []time.Time{noon.Add(time.Hour)}}, {Name: "a", Zone: "UTC", Next: []time.Time{noon}},
+	tasks := []console.Task{{Name: "b", Zone: "UTC", Next: []time.Time{noon.Add(time.Hour)}},
+		{Name: "a", Zone: "UTC", Next: []time.Time{noon}},
 		{Name: "held", Zone: "UTC", Paused: true, Next: []time.Time{noon.Add(-time.Hour)}}}
 	const next = "; next a, 2026-07-01 12:00 UTC; 1 PAUSED"
 	for want, st := range map[string]console.TasksStatus{
-		"3, led by this instance (term 4)" + next:                                    {Leader: console.Leader{Leading: true, Term: 4, Holder: "me"}, Tasks: tasks},
-		"3, led by web-2 (term 7), seen 3s ago" + next:                               {Leader: console.Leader{Term: 7, Holder: "web-2", AgeSeconds: 3.4}, Tasks: tasks},
-		"3, led by this instance, declared the only one (--leader local)" + next:     {Leader: console.Leader{Leading: true, Local: true}, Tasks: tasks},
-		"3, led by nobody that is known; the registry: table jobs is missing" + next: {Leader: console.Leader{Error: "table jobs is missing"}, Tasks: tasks},
-		"3, NOT SCHEDULED: no leader can be elected: give --registry-table NAME":     {Off: "no leader can be elected: give --registry-table NAME", Tasks: tasks},
-		"0, led by this instance (term 1)":                                           {Leader: console.Leader{Leading: true, Term: 1}},
-		"3, led by this instance (term 4); the registry: timed out" + next:           {Leader: console.Leader{Leading: true, Term: 4, Error: "timed out"}, Tasks: tasks},
+		"3, led by this instance (term 4)" +
+			next: {Leader: console.Leader{Leading: true, Term: 4, Holder: "me"}, Tasks: tasks},
+		"3, led by web-2 (term 7), seen 3s ago" +
+			next: {Leader: console.Leader{Term: 7, Holder: "web-2", AgeSeconds: 3.4}, Tasks: tasks},
+		"3, led by this instance, declared the only one (--leader local)" +
+			next: {Leader: console.Leader{Leading: true, Local: true}, Tasks: tasks},
+		"3, led by nobody that is known; the registry: table jobs is missing" +
+			next: {Leader: console.Leader{Error: "table jobs is missing"}, Tasks: tasks},
+		"3, NOT SCHEDULED: no leader can be elected: give --registry-table NAME": {Off: "no leader can be elected: give " +
+			"--registry-table NAME", Tasks: tasks},
+		"0, led by this instance (term 1)": {Leader: console.Leader{Leading: true, Term: 1}},
+		"3, led by this instance (term 4); the registry: timed out" +
+			next: {Leader: console.Leader{Leading: true, Term: 4, Error: "timed out"}, Tasks: tasks},
 	} {
 		if got := tasksText(&st); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -97,7 +109,8 @@ func TestTaskVerbs(t *testing.T) {
 			Pause:  func(_ context.Context, name, why string) error { said = append(said, name+": "+why); return nil },
 			Resume: func(context.Context, string) error { return errors.New("nothing is scheduled") },
 			Reload: func() error {
-				return &periodic.Error{Problems: []periodic.Problem{{Where: "cron.yaml:3", Text: "one"}, {Where: "cron.yaml:4", Text: "two", Hint: "do that"}}}
+				return &periodic.Error{Problems: []periodic.Problem{{Where: "cron.yaml:3", Text: "one"},
+					{Where: "cron.yaml:4", Text: "two", Hint: "do that"}}}
 			},
 		}
 	})
@@ -115,10 +128,14 @@ func TestTaskVerbs(t *testing.T) {
 		code int
 		talk string
 	}{
-		{"tasks run nobody", exitNotFound, "tendril: there is no task nobody\nhint: 'tendril tasks' lists the tasks that there are\n"},
-		{"tasks run late", exitFailed, "tendril: running the task late: context deadline exceeded\nhint: it may have been done all the same"},
+		{"tasks run nobody", exitNotFound,
+			"tendril: there is no task nobody\nhint: 'tendril tasks' lists the tasks that there are\n"},
+		{"tasks run late", exitFailed,
+			"tendril: running the task late: context deadline exceeded\nhint: it may have been done all the same"},
 		{"tasks resume tidy", exitConflict, "tendril: nothing is scheduled\nhint: "},
-		{"reload", exitUsage, "tendril: cron.yaml:3: one\ntendril: cron.yaml:4: two\nhint: do that\ntendril: the file of tasks is refused; the tasks in force stay as they are\n"},
+		{"reload", exitUsage,
+			"tendril: cron.yaml:3: one\ntendril: cron.yaml:4: two\nhint: do that\n" +
+				"tendril: the file of tasks is refused; the tasks in force stay as they are\n"},
 		{"tasks history -n 1001", exitUsage, "tendril: --limit 1001 is out of range"},
 	} {
 		out, talk, code := s.tendril("", strings.Fields(c.args)...)
@@ -130,10 +147,13 @@ func TestTaskVerbs(t *testing.T) {
 
 func TestBadTasksAreAUsageError(t *testing.T) {
 	t.Parallel()
-	err := fmt.Errorf("starting: %w", &periodic.Error{Problems: []periodic.Problem{{Where: "cron.yaml:3", Text: "one", Hint: "do this"}, {Where: "cron.yaml", Text: "two"}}})
+	err := fmt.Errorf("starting: %w",
+		&periodic.Error{Problems: []periodic.Problem{{Where: "cron.yaml:3", Text: "one", Hint: "do this"},
+			{Where: "cron.yaml", Text: "two"}}})
 	var out strings.Builder
 	printError(&out, err)
-	if want := "tendril: cron.yaml:3: one\nhint: do this\ntendril: cron.yaml: two\n"; out.String() != want || exitCode(err) != exitUsage {
+	if want := "tendril: cron.yaml:3: one\nhint: do this\ntendril: cron.yaml: two\n"; out.String() != want ||
+		exitCode(err) != exitUsage {
 		t.Errorf("printed %q, exit %d; want %q, %d", out.String(), exitCode(err), want, exitUsage)
 	}
 }

@@ -84,7 +84,8 @@ func runTable(runs []console.TaskRun) [][]string {
 		if !r.EnqueuedAt.IsZero() {
 			late = (time.Duration(r.LatenessMS) * time.Millisecond).String()
 		}
-		rows = append(rows, []string{plain(r.Task, false), clock(r.ScheduledAt, "UTC"), late, runText(r), or(r.MessageID), originText(r)})
+		rows = append(rows, []string{plain(r.Task, false), clock(r.ScheduledAt, "UTC"), late, runText(r), or(r.MessageID),
+			originText(r)})
 	}
 	return rows
 }

@@ -63,7 +63,8 @@ func (c *cli) up(cmd *cobra.Command, args []string) error {
 
 // prepare reads the arguments and the settings, and opens the app's folder: all that
 // 'tendril up' does before it starts anything, and what 'tendril check' looks at.
-func (c *cli) prepare(cmd *cobra.Command, args []string, open func(path string) (*bundle.Bundle, error)) (environment.Options, error) {
+func (c *cli) prepare(cmd *cobra.Command, args []string,
+	open func(path string) (*bundle.Bundle, error)) (environment.Options, error) {
 	dirs, command := args, []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
 		dirs, command = args[:dash], args[dash:]
@@ -103,7 +104,8 @@ func (c *cli) currentFolder(cmd *cobra.Command, command []string) ([]string, err
 	}
 	if len(command) > 0 || !cfg.AnyToOwnApp() || cfg.DaemonFile() {
 		if _, err := os.Stat("cron.yaml"); err == nil && cfg.Cron == "" {
-			c.printWarning("cron.yaml: this file is not read: it is no folder's that is run", "give --cron=cron.yaml, or name the folder: tendril "+cmd.Name()+" .")
+			c.printWarning("cron.yaml: this file is not read: it is no folder's that is run",
+				"give --cron=cron.yaml, or name the folder: tendril "+cmd.Name()+" .")
 		}
 		return nil, nil
 	}
@@ -113,7 +115,8 @@ func (c *cli) currentFolder(cmd *cobra.Command, command []string) ([]string, err
 	}
 	var wrong *trust.Error
 	if err := b.Trusted(); errors.As(err, &wrong) {
-		return nil, fail(exitUsage, fmt.Errorf("the working folder is not trusted: %w", wrong), "type '"+wrong.Fix+"'", "or name the folder if what it says is to be run: tendril "+cmd.Name()+" .")
+		return nil, fail(exitUsage, fmt.Errorf("the working folder is not trusted: %w", wrong), "type '"+wrong.Fix+"'",
+			"or name the folder if what it says is to be run: tendril "+cmd.Name()+" .")
 	} else if err != nil {
 		return nil, err
 	}
@@ -161,7 +164,8 @@ func (c *cli) withDefault(b *bundle.Bundle) *bundle.Bundle {
 		return b
 	}
 	d := b.Default
-	fmt.Fprintf(c.err, "no Procfile: %s is run, as Elastic Beanstalk's platform for %s does for %s\n", plain(d.Process.Command, false), d.Platform, d.File)
+	fmt.Fprintf(c.err, "no Procfile: %s is run, as Elastic Beanstalk's platform for %s does for %s\n",
+		plain(d.Process.Command, false), d.Platform, d.File)
 	return b.WithDefault()
 }
 

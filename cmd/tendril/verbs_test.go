@@ -41,12 +41,15 @@ func newStage(t *testing.T, edit func(*console.Options, *console.Instance)) *sta
 	if err := b.CreateQueue(t.Context(), "jobs-dead", nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.CreateQueue(t.Context(), "jobs", map[string]string{"RedrivePolicy": redrivePolicy(b.ARN("jobs-dead"), 1)}, nil); err != nil {
+	if err := b.CreateQueue(t.Context(), "jobs",
+		map[string]string{"RedrivePolicy": redrivePolicy(b.ARN("jobs-dead"), 1)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	s := &stage{t: t, dir: t.TempDir(), b: b, ds: console.NewDeliveries(0)}
-	opts := &console.Options{Environment: "photos", Version: "1.2.3", Broker: b, Deliveries: s.ds, Token: console.NewToken()}
-	instance := &console.Instance{PID: os.Getpid(), Environment: "photos", Endpoint: "http://127.0.0.1:1", Queues: []console.InstanceQueue{{Name: "jobs", DeadLetterQueue: "jobs-dead", Embedded: true}}}
+	opts := &console.Options{Environment: "photos", Version: "1.2.3", Broker: b, Deliveries: s.ds,
+		Token: console.NewToken()}
+	instance := &console.Instance{PID: os.Getpid(), Environment: "photos", Endpoint: "http://127.0.0.1:1",
+		Queues: []console.InstanceQueue{{Name: "jobs", DeadLetterQueue: "jobs-dead", Embedded: true}}}
 	if edit != nil {
 		edit(opts, instance)
 	}
@@ -69,7 +72,8 @@ func newStage(t *testing.T, edit func(*console.Options, *console.Instance)) *sta
 func (s *stage) tendril(input string, args ...string) (stdout, stderr string, code int) {
 	s.t.Helper()
 	var out, talk bytes.Buffer
-	c := &cli{in: strings.NewReader(input), out: &out, err: &talk, environ: []string{"TENDRIL_DATA_DIR=" + s.dir, "HOME=" + s.dir}}
+	c := &cli{in: strings.NewReader(input), out: &out, err: &talk,
+		environ: []string{"TENDRIL_DATA_DIR=" + s.dir, "HOME=" + s.dir}}
 	code = c.run(args)
 	return out.String(), talk.String(), code
 }
@@ -162,11 +166,14 @@ func TestSendRefusesWhatMakesNoSense(t *testing.T) {
 		"wait in vain":               {"send", "x", "--wait", "--queue", "jobs-dead"},
 	} {
 		out, talk, code := s.tendril("", args...)
-		if code != exitUsage || out != "" || !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool { return strings.Contains(talk, w) }) {
+		if code != exitUsage || out != "" || !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool {
+			return strings.Contains(talk, w)
+		}) {
 			t.Errorf("%v: exit %d, said %q; want a usage error with %q", args, code, talk, want)
 		}
 	}
-	if _, talk, code := s.tendril("", "send", "x", "-q", "nothing"); code != exitNotFound || !strings.Contains(talk, `"nothing"`) || !strings.Contains(talk, "queues list") {
+	if _, talk, code := s.tendril("", "send", "x", "-q", "nothing"); code != exitNotFound ||
+		!strings.Contains(talk, `"nothing"`) || !strings.Contains(talk, "queues list") {
 		t.Errorf("no such queue: exit %d, %s", code, talk)
 	}
 	if _, talk, code := s.tendril("", "send", ""); code == 0 || !strings.Contains(talk, "tendril: ") {
@@ -193,11 +200,13 @@ func TestSendMany(t *testing.T) {
 		t.Errorf("the last message: %+v, %v", m, err)
 	}
 	out, talk, code = s.tendril("1\n{\"body\":\"\"}\n3\n", "send", "--ndjson")
-	if code != exitFailed || strings.Count(out, "\n") != 2 || !strings.Contains(talk, "line 2:") || !strings.Contains(talk, "1 of 3 messages refused") {
+	if code != exitFailed || strings.Count(out, "\n") != 2 || !strings.Contains(talk, "line 2:") ||
+		!strings.Contains(talk, "1 of 3 messages refused") {
 		t.Errorf("a refused line: exit %d\n%s%s", code, out, talk)
 	}
 	out, talk, code = s.tendril("1\n2\nnonsense\n", "send", "--ndjson", "-o", "json")
-	if code != exitUsage || strings.Count(out, "message_id") != 2 || !strings.Contains(talk, "2 messages sent before this") || !strings.Contains(talk, "line 3") {
+	if code != exitUsage || strings.Count(out, "message_id") != 2 ||
+		!strings.Contains(talk, "2 messages sent before this") || !strings.Contains(talk, "line 3") {
 		t.Errorf("a line that is not JSON: exit %d\n%s%s", code, out, talk)
 	}
 }
@@ -215,7 +224,8 @@ func TestSendWaits(t *testing.T) {
 				t.Error(got, err)
 				return
 			}
-			s.ds.Record(console.Delivery{MessageID: got[0].ID, Queue: "jobs", Outcome: []string{"done", "failed"}[i], Status: 200 + 300*i, Reason: []string{"", "status 500"}[i]})
+			s.ds.Record(console.Delivery{MessageID: got[0].ID, Queue: "jobs", Outcome: []string{"done", "failed"}[i],
+				Status: 200 + 300*i, Reason: []string{"", "status 500"}[i]})
 		}
 	}()
 	out, talk, code := s.tendril("", "send", "good", "--wait")
@@ -223,11 +233,13 @@ func TestSendWaits(t *testing.T) {
 		t.Errorf("exit %d\n%s%s", code, out, talk)
 	}
 	out, talk, code = s.tendril("", "send", "bad", "--wait", "-o", "json")
-	if code != exitFailed || !strings.Contains(out, `"outcome":"failed"`) || !strings.Contains(talk, "hint: it is tried again") {
+	if code != exitFailed || !strings.Contains(out, `"outcome":"failed"`) ||
+		!strings.Contains(talk, "hint: it is tried again") {
 		t.Errorf("exit %d\n%s%s", code, out, talk)
 	}
 	<-done
-	if out, talk, code = s.tendril("", "send", "never", "--wait", "--timeout", "1ms"); code != exitFailed || !strings.Contains(out, "unknown: no attempt within 1ms") {
+	if out, talk, code = s.tendril("", "send", "never", "--wait", "--timeout", "1ms"); code != exitFailed ||
+		!strings.Contains(out, "unknown: no attempt within 1ms") {
 		t.Errorf("exit %d\n%s%s", code, out, talk)
 	}
 }
@@ -242,20 +254,24 @@ func TestPeekShowsAndChangesNothing(t *testing.T) {
 	s.must("send", strings.Repeat("x", 100))
 	s.must("send", "--delay", "15m", "apple pie")
 	out := s.must("peek")
-	if strings.Count(out, "\n") != 4 || strings.Contains(out, "\u009b") || !strings.Contains(out, "… (100 B)") || !strings.Contains(out, "delayed") {
+	if strings.Count(out, "\n") != 4 || strings.Contains(out, "\u009b") || !strings.Contains(out, "… (100 B)") ||
+		!strings.Contains(out, "delayed") {
 		t.Errorf("peek:\n%s", out)
 	}
 	out = s.must("peek", "--full", "-n", "1")
-	for _, want := range []string{`apple \u009b31m`, "attribute raw", "2 bytes (Binary)", "3 (Number)", "receives", "visible"} {
+	for _, want := range []string{`apple \u009b31m`, "attribute raw", "2 bytes (Binary)", "3 (Number)", "receives",
+		"visible"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("peek --full lacks %q:\n%s", want, out)
 		}
 	}
 	var got []console.Message
-	if err := json.Unmarshal([]byte(s.must("peek", "jobs", "-o", "json", "--match", "apple", "--state", "delayed")), &got); err != nil || len(got) != 1 || got[0].Body != "apple pie" || got[0].ReceiveCount != 0 {
+	if err := json.Unmarshal([]byte(s.must("peek", "jobs", "-o", "json", "--match", "apple", "--state", "delayed")),
+		&got); err != nil || len(got) != 1 || got[0].Body != "apple pie" || got[0].ReceiveCount != 0 {
 		t.Errorf("peek -o json: %+v, %v", got, err)
 	}
-	if _, talk, code := s.tendril("", "peek", "--state", "dead"); code != exitUsage || !strings.Contains(talk, "in_flight") {
+	if _, talk, code := s.tendril("", "peek", "--state", "dead"); code != exitUsage ||
+		!strings.Contains(talk, "in_flight") {
 		t.Errorf("an unknown state: exit %d, %s", code, talk)
 	}
 	if _, talk, code := s.tendril("", "peek", "-n", "0"); code != exitUsage || !strings.Contains(talk, "out of range") {
@@ -270,21 +286,26 @@ func TestQueuesVerbs(t *testing.T) {
 		o.Pause = func(name, why string) error { paused = name + " " + why; return nil }
 		o.Resume = func(name string) error { paused = ""; return nil }
 	})
-	if out := s.must("queues", "create", "mails", "--fifo", "--dead-letter", "mails-dead", "--max-receives", "3", "-a", "VisibilityTimeout=7"); out != "mails.fifo\n" {
+	if out := s.must("queues", "create", "mails", "--fifo", "--dead-letter", "mails-dead", "--max-receives", "3", "-a",
+		"VisibilityTimeout=7"); out != "mails.fifo\n" {
 		t.Errorf("create printed %q", out)
 	}
-	s.must("queues", "create", "mails.fifo", "--dead-letter", "mails-dead.fifo", "--max-receives", "3", "-a", "VisibilityTimeout=7")
-	if out := s.must("queues", "list", "--prefix", "mails"); !strings.Contains(out, "mails.fifo") || !strings.Contains(out, "mails-dead.fifo") || strings.Contains(out, "jobs") {
+	s.must("queues", "create", "mails.fifo", "--dead-letter", "mails-dead.fifo", "--max-receives", "3", "-a",
+		"VisibilityTimeout=7")
+	if out := s.must("queues", "list", "--prefix", "mails"); !strings.Contains(out, "mails.fifo") ||
+		!strings.Contains(out, "mails-dead.fifo") || strings.Contains(out, "jobs") {
 		t.Errorf("list:\n%s", out)
 	}
 	out := s.must("queues", "show", "mails.fifo")
-	for _, want := range []string{"mails-dead.fifo after 3 receives", "VisibilityTimeout", "sent 0 + moved in 0 = done 0"} {
+	for _, want := range []string{"mails-dead.fifo after 3 receives", "VisibilityTimeout",
+		"sent 0 + moved in 0 = done 0"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("show lacks %q:\n%s", want, out)
 		}
 	}
 	var q console.Queue
-	if err := json.Unmarshal([]byte(s.must("queues", "show", "-o", "json")), &q); err != nil || q.Name != "jobs" || q.MaxReceives != 1 {
+	if err := json.Unmarshal([]byte(s.must("queues", "show", "-o", "json")), &q); err != nil || q.Name != "jobs" ||
+		q.MaxReceives != 1 {
 		t.Errorf("show -o json: %+v, %v", q, err)
 	}
 	if s.must("queues", "pause", "--reason", "deploy"); paused != "jobs deploy" {
@@ -294,7 +315,8 @@ func TestQueuesVerbs(t *testing.T) {
 		t.Errorf("still paused: %q", paused)
 	}
 	s.must("send", "x")
-	if _, talk, code := s.tendril("", "queues", "purge", "jobs"); code != exitUsage || !strings.Contains(talk, "--yes") || s.live("jobs") != 1 {
+	if _, talk, code := s.tendril("", "queues", "purge", "jobs"); code != exitUsage ||
+		!strings.Contains(talk, "--yes") || s.live("jobs") != 1 {
 		t.Errorf("purge without a word: exit %d, %s", code, talk)
 	}
 	if s.must("queues", "purge", "jobs", "--yes"); s.live("jobs") != 0 {
@@ -327,7 +349,8 @@ func TestConfirm(t *testing.T) {
 		want     int
 	}{
 		{"", false, true, 0}, {"", false, false, exitUsage}, {"jobs\n", true, false, 0}, {"jobs", true, false, 0},
-		{"job\n", true, false, exitFailed}, {"\n", true, false, exitFailed}, {"", true, false, exitFailed}, {"yes\n", true, false, exitFailed},
+		{"job\n", true, false, exitFailed}, {"\n", true, false, exitFailed}, {"", true, false, exitFailed},
+		{"yes\n", true, false, exitFailed},
 	} {
 		var talk bytes.Buffer
 		world := &cli{in: strings.NewReader(c.typed), err: &talk, ttyIn: c.tty}
@@ -340,23 +363,28 @@ func TestConfirm(t *testing.T) {
 func TestDeadVerbs(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, nil)
-	if _, talk, code := s.tendril("", "dead", "list"); code != 0 || !strings.Contains(talk, "no dead letters in jobs-dead") {
+	if _, talk, code := s.tendril("", "dead", "list"); code != 0 ||
+		!strings.Contains(talk, "no dead letters in jobs-dead") {
 		t.Errorf("no dead letters: exit %d, %s", code, talk)
 	}
 	ids := s.bury("apple", "banana", "cherry", "apple pie", "plum")
 	s.ds.Record(console.Delivery{MessageID: ids[1], Outcome: "failed", Reason: "status 422"})
 	for _, args := range [][]string{{"dead", "list"}, {"dead", "ls", "-q", "jobs-dead"}} {
-		if out := s.must(args...); strings.Count(out, "\n") != 6 || !strings.Contains(out, "status 422") || !strings.Contains(out, " jobs ") {
+		if out := s.must(args...); strings.Count(out, "\n") != 6 || !strings.Contains(out, "status 422") ||
+			!strings.Contains(out, " jobs ") {
 			t.Errorf("%v:\n%s", args, out)
 		}
 	}
-	if out := s.must("dead", "show", ids[1]); !strings.Contains(out, "banana") || !strings.Contains(out, "dead-lettered from") {
+	if out := s.must("dead", "show", ids[1]); !strings.Contains(out, "banana") ||
+		!strings.Contains(out, "dead-lettered from") {
 		t.Errorf("show:\n%s", out)
 	}
-	if _, talk, code := s.tendril("", "dead", "show", "nothing"); code != exitNotFound || !strings.Contains(talk, "holds no message nothing") {
+	if _, talk, code := s.tendril("", "dead", "show", "nothing"); code != exitNotFound ||
+		!strings.Contains(talk, "holds no message nothing") {
 		t.Errorf("show nothing: exit %d, %s", code, talk)
 	}
-	if _, talk, code := s.tendril("", "dead", "redrive", ids[0], "nothing"); code != exitNotFound || !strings.Contains(talk, "1 message moved") || s.live("jobs") != 1 {
+	if _, talk, code := s.tendril("", "dead", "redrive", ids[0], "nothing"); code != exitNotFound ||
+		!strings.Contains(talk, "1 message moved") || s.live("jobs") != 1 {
 		t.Errorf("redrive one: exit %d, %s", code, talk)
 	}
 	if s.must("dead", "redrive", "--match", "apple", "--rate", "1000/s"); s.live("jobs") != 2 || s.live("jobs-dead") != 3 {
@@ -368,7 +396,8 @@ func TestDeadVerbs(t *testing.T) {
 	if _, talk, code := s.tendril("", "dead", "delete", "--all"); code != exitUsage || s.live("jobs-dead") != 2 {
 		t.Errorf("delete all without a word: exit %d, %s", code, talk)
 	}
-	if s.must("queues", "create", "elsewhere"); s.must("dead", "redrive", "--limit", "1", "--to", "elsewhere") != "" || s.live("elsewhere") != 1 {
+	if s.must("queues", "create", "elsewhere"); s.must("dead", "redrive", "--limit", "1", "--to", "elsewhere") != "" ||
+		s.live("elsewhere") != 1 {
 		t.Errorf("redrive elsewhere: %d", s.live("elsewhere"))
 	}
 	if s.must("dead", "delete", "--all", "--yes"); s.live("jobs-dead") != 0 {
@@ -384,7 +413,8 @@ func TestDeadVerbs(t *testing.T) {
 			t.Errorf("%v: exit %d, %s; want a usage error with %q", args, code, talk, want)
 		}
 	}
-	if _, talk, code := s.tendril("", "dead", "list", "-q", "elsewhere"); code != exitNotFound || !strings.Contains(talk, "has no dead-letter queue") {
+	if _, talk, code := s.tendril("", "dead", "list", "-q", "elsewhere"); code != exitNotFound ||
+		!strings.Contains(talk, "has no dead-letter queue") {
 		t.Errorf("a queue without one: exit %d, %s", code, talk)
 	}
 }
@@ -405,10 +435,12 @@ func TestExportAndSendAgain(t *testing.T) {
 	if s.live("jobs") != 2 {
 		t.Errorf("%d were sent again", s.live("jobs"))
 	}
-	if out := s.must("dead", "export", "--match", "banana"); strings.Count(out, "\n") != 1 || !strings.Contains(out, `"body":"banana"`) {
+	if out := s.must("dead", "export", "--match", "banana"); strings.Count(out, "\n") != 1 ||
+		!strings.Contains(out, `"body":"banana"`) {
 		t.Errorf("export a match:\n%s", out)
 	}
-	if _, talk, code := s.tendril("", "dead", "export", "--file", filepath.Join(path, "x")); code != exitUsage || !strings.Contains(talk, "--file") {
+	if _, talk, code := s.tendril("", "dead", "export", "--file", filepath.Join(path, "x")); code != exitUsage ||
+		!strings.Contains(talk, "--file") {
 		t.Errorf("a file that cannot be: exit %d, %s", code, talk)
 	}
 }
@@ -418,22 +450,26 @@ func TestStatusVerb(t *testing.T) {
 	s := newStage(t, func(o *console.Options, _ *console.Instance) {
 		o.Status = func() console.Status {
 			return console.Status{State: console.StateRunning, StartedAt: time.Now(),
-				Workers: []console.Worker{{Queue: "jobs", Concurrency: 50, GateReasons: []string{"app not ready"}, LastError: "throttled", PerSecond: 2}},
-				App:     []console.Process{{Name: "web", State: "running", PID: 7, Restarts: 2, LastExit: "status 1"}}}
+				Workers: []console.Worker{{Queue: "jobs", Concurrency: 50, GateReasons: []string{"app not ready"},
+					LastError: "throttled", PerSecond: 2}},
+				App: []console.Process{{Name: "web", State: "running", PID: 7, Restarts: 2, LastExit: "status 1"}}}
 		}
 		o.Ready = func() []console.Check { return []console.Check{{Name: "app", Detail: "connection refused"}} }
 	})
 	s.must("send", "x")
 	s.ds.Record(console.Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Reason: "status 500", At: time.Now()})
 	out := s.must("status")
-	for _, want := range []string{"photos: running, NOT READY", "not ready: app: connection refused", "ledger: sent 1 = done 0 + dead-lettered 0 + expired 0 + purged 0 + live 1",
-		"NOT receiving from jobs: app not ready", "last error: throttled", "2.0/s", "web      running  no     7", "status 500"} {
+	for _, want := range []string{"photos: running, NOT READY", "not ready: app: connection refused",
+		"ledger: sent 1 = done 0 + dead-lettered 0 + expired 0 + purged 0 + live 1",
+		"NOT receiving from jobs: app not ready", "last error: throttled", "2.0/s", "web      running  no     7",
+		"status 500"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("status lacks %q:\n%s", want, out)
 		}
 	}
 	var st console.Status
-	if err := json.Unmarshal([]byte(s.must("status", "-o", "json")), &st); err != nil || st.Ledger.Off() != 0 || len(st.Queues) != 2 {
+	if err := json.Unmarshal([]byte(s.must("status", "-o", "json")), &st); err != nil || st.Ledger.Off() != 0 ||
+		len(st.Queues) != 2 {
 		t.Errorf("status -o json: %+v, %v", st, err)
 	}
 }
@@ -449,9 +485,14 @@ func TestDrainVerb(t *testing.T) {
 		want  string
 	}{
 		{"asked for", drain(nil), []string{"drain", "--wait", "0s"}, 0, "drains and ends"},
-		{"drained, and the process lives on", drain(nil), []string{"drain", "--wait", "1ms"}, exitLate, "has not ended within 1ms"},
-		{"still going", func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, []string{"drain", "--wait", "1ms"}, exitLate, "the drain goes on"},
-		{"work was cut off", drain(errors.New("2 deliveries were aborted")), []string{"drain"}, exitFailed, "2 deliveries were aborted"},
+		{"drained, and the process lives on", drain(nil), []string{"drain", "--wait", "1ms"}, exitLate,
+			"has not ended within 1ms"},
+		{"still going", func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}, []string{"drain", "--wait", "1ms"}, exitLate, "the drain goes on"},
+		{"work was cut off", drain(errors.New("2 deliveries were aborted")), []string{"drain"}, exitFailed,
+			"2 deliveries were aborted"},
 		{"a bad wait", drain(nil), []string{"drain", "--wait", "-1s"}, exitUsage, "out of range"},
 		{"no way to", nil, []string{"drain"}, exitConflict, "signal TERM"},
 	} {
@@ -471,11 +512,14 @@ func TestVerbsSayWhenNothingRuns(t *testing.T) {
 	t.Parallel()
 	s := &stage{t: t, dir: t.TempDir()}
 	for _, args := range [][]string{
-		{"send", "x"}, {"peek"}, {"queues", "list"}, {"queues", "show"}, {"queues", "create", "x"}, {"queues", "purge", "x"}, {"queues", "pause"}, {"queues", "resume"},
-		{"dead", "list"}, {"dead", "show", "m1"}, {"dead", "redrive", "--all"}, {"dead", "delete", "m1"}, {"dead", "export"}, {"status"}, {"drain"},
+		{"send", "x"}, {"peek"}, {"queues", "list"}, {"queues", "show"}, {"queues", "create", "x"},
+		{"queues", "purge", "x"}, {"queues", "pause"}, {"queues", "resume"},
+		{"dead", "list"}, {"dead", "show", "m1"}, {"dead", "redrive", "--all"}, {"dead", "delete", "m1"},
+		{"dead", "export"}, {"status"}, {"drain"},
 	} {
 		_, talk, code := s.tendril("", args...)
-		want := "tendril: no environment runs on " + s.dir + "\nhint: start one with 'tendril up' or name another --data-dir\n"
+		want := "tendril: no environment runs on " + s.dir +
+			"\nhint: start one with 'tendril up' or name another --data-dir\n"
 		if code != exitNotFound || talk != want {
 			t.Errorf("%v: exit %d, said %q", args, code, talk)
 		}
@@ -489,14 +533,16 @@ func TestVerbsOfOtherEnvironments(t *testing.T) {
 	if err := i.Write(off.dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, talk, code := off.tendril("", "peek"); code != exitUnreachable || !strings.Contains(talk, "console off") || !strings.Contains(talk, "hint: start it with --console") {
+	if _, talk, code := off.tendril("", "peek"); code != exitUnreachable || !strings.Contains(talk, "console off") ||
+		!strings.Contains(talk, "hint: start it with --console") {
 		t.Errorf("console off: exit %d, %s", code, talk)
 	}
 	serve := newStage(t, func(o *console.Options, i *console.Instance) { i.Queues, o.Deliveries = nil, nil })
 	if _, talk, code := serve.tendril("", "peek"); code != exitUsage || !strings.Contains(talk, "queues list") {
 		t.Errorf("no queue of its own: exit %d, %s", code, talk)
 	}
-	if _, talk, code := serve.tendril("", "queues", "pause"); code != exitConflict || !strings.Contains(talk, "no worker") {
+	if _, talk, code := serve.tendril("", "queues", "pause"); code != exitConflict ||
+		!strings.Contains(talk, "no worker") {
 		t.Errorf("no worker: exit %d, %s", code, talk)
 	}
 	serve.must("send", "x", "-q", "http://127.0.0.1:1/000000000000/jobs")
@@ -519,17 +565,18 @@ func TestVerbsOfOtherEnvironments(t *testing.T) {
 func TestSendKeepsWithinTheSizeOfABatch(t *testing.T) {
 	t.Parallel()
 	var calls []int
-	o := &outbox{c: &cli{out: io.Discard, err: io.Discard}, many: true, to: sendFunc(func(msgs []queue.Outgoing) []queue.Sent {
-		bytes := 0
-		for i := range msgs {
-			bytes += weight(&msgs[i])
-		}
-		if bytes > maxBatchBytes && len(msgs) > 1 {
-			t.Errorf("%d messages of %d bytes in one call", len(msgs), bytes)
-		}
-		calls = append(calls, len(msgs))
-		return make([]queue.Sent, len(msgs))
-	})}
+	o := &outbox{c: &cli{out: io.Discard, err: io.Discard}, many: true,
+		to: sendFunc(func(msgs []queue.Outgoing) []queue.Sent {
+			bytes := 0
+			for i := range msgs {
+				bytes += weight(&msgs[i])
+			}
+			if bytes > maxBatchBytes && len(msgs) > 1 {
+				t.Errorf("%d messages of %d bytes in one call", len(msgs), bytes)
+			}
+			calls = append(calls, len(msgs))
+			return make([]queue.Sent, len(msgs))
+		})}
 	o.bar = o.c.progress(-1, "sent", false)
 	var lines strings.Builder
 	for range 3 {

@@ -30,7 +30,8 @@ func (c *cli) watcher(cmd *cobra.Command, p *place) (*console.Client, error) {
 	if len(names) > 0 {
 		works = "on queue " + strings.Join(names, ", ")
 	}
-	return nil, fail(exitUsage, fmt.Errorf("--wait would wait in vain: environment %q works %s, not on %s", i.Environment, works, p.name),
+	return nil, fail(exitUsage,
+		fmt.Errorf("--wait would wait in vain: environment %q works %s, not on %s", i.Environment, works, p.name),
 		"leave --wait out, or name the --data-dir of the environment that works on it")
 }
 
@@ -75,20 +76,26 @@ func verdict(failed, running, unknown int) error {
 	case failed+running+unknown == 0:
 		return nil
 	case running+unknown == 0:
-		return fail(exitFailed, fmt.Errorf("the first attempt of %s failed", plural(failed, "message")), "it is tried again until it is dead-lettered; see 'tendril status'")
+		return fail(exitFailed, fmt.Errorf("the first attempt of %s failed", plural(failed, "message")),
+			"it is tried again until it is dead-lettered; see 'tendril status'")
 	case failed+running == 0:
-		return fail(exitFailed, fmt.Errorf("%s not attempted in time", plural(unknown, "message")), "see 'tendril status' for what holds the worker up")
+		return fail(exitFailed, fmt.Errorf("%s not attempted in time", plural(unknown, "message")),
+			"see 'tendril status' for what holds the worker up")
 	case failed+unknown == 0:
-		return fail(exitFailed, fmt.Errorf("%s still in work", plural(running, "message")), "the app has not answered yet; wait longer with --timeout")
+		return fail(exitFailed, fmt.Errorf("%s still in work", plural(running, "message")),
+			"the app has not answered yet; wait longer with --timeout")
 	}
-	return fail(exitFailed, fmt.Errorf("%s failed, %d still in work, %d not attempted in time", plural(failed, "message"), running, unknown), "see 'tendril status'")
+	return fail(exitFailed,
+		fmt.Errorf("%s failed, %d still in work, %d not attempted in time", plural(failed, "message"), running, unknown),
+		"see 'tendril status'")
 }
 
 // deliveryText is a line for people about one attempt.
 func deliveryText(d console.Delivery) string {
 	text := fmt.Sprintf("%s %s", d.MessageID, d.Outcome)
 	if d.Done() {
-		return fmt.Sprintf("%s: status %d in %d ms, %d ms after the send", text, d.Status, d.DurationMS, d.WaitMS+d.DurationMS)
+		return fmt.Sprintf("%s: status %d in %d ms, %d ms after the send", text, d.Status, d.DurationMS,
+			d.WaitMS+d.DurationMS)
 	}
 	if d.Outcome == console.InWork {
 		return text + fmt.Sprintf(": attempt %d has been running for %d ms", d.Attempt, d.DurationMS)

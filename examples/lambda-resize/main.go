@@ -35,7 +35,8 @@ func handle(_ context.Context, batch events.SQSEvent) (events.SQSEventResponse, 
 	for _, record := range batch.Records {
 		if err := resize(record.Body); err != nil {
 			log.Printf("message %s: %v", record.MessageId, err)
-			answer.BatchItemFailures = append(answer.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})
+			answer.BatchItemFailures = append(answer.BatchItemFailures,
+				events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})
 		}
 	}
 	return answer, nil
@@ -72,7 +73,8 @@ func shrink(source image.Image, width int) image.Image {
 		for x := range width {
 			target.SetRGBA64(x, y, average(source, image.Rect(
 				from.Min.X+x*from.Dx()/width, from.Min.Y+y*from.Dy()/height,
-				from.Min.X+max((x+1)*from.Dx()/width, x*from.Dx()/width+1), from.Min.Y+max((y+1)*from.Dy()/height, y*from.Dy()/height+1))))
+				from.Min.X+max((x+1)*from.Dx()/width, x*from.Dx()/width+1),
+				from.Min.Y+max((y+1)*from.Dy()/height, y*from.Dy()/height+1))))
 		}
 	}
 	return target

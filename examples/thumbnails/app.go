@@ -52,7 +52,8 @@ func (a *app) work(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	default:
-		log.Printf("made %s/%s (%dx%d) in %s", filepath.Base(a.dir), j.Image, size.X, size.Y, time.Since(begin).Round(time.Millisecond))
+		log.Printf("made %s/%s (%dx%d) in %s", filepath.Base(a.dir), j.Image, size.X, size.Y,
+			time.Since(begin).Round(time.Millisecond))
 	}
 }
 

@@ -34,7 +34,8 @@ func TestStopFinishesTheJobInHand(t *testing.T) {
 	conn := dial(t, port, ended)
 	defer conn.Close()
 	const body = `{"image":"001-dawn.png","width":24}`
-	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", len(body))
+	fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n",
+		len(body))
 	answer := bufio.NewReader(conn)
 	if line, err := answer.ReadString('\n'); err != nil || !strings.Contains(line, "100") {
 		t.Fatalf("the job is not in hand: %q, %v", line, err)

@@ -40,7 +40,8 @@ func draw(seed uint64, width, height int) *image.RGBA {
 	if m.stars {
 		paintStars(img, dice, horizon)
 	}
-	paintDisc(img, m.disc, float64(width)*(0.2+0.6*dice.Float64()), horizon*(0.25+0.5*dice.Float64()), float64(height)*(0.05+0.05*dice.Float64()))
+	paintDisc(img, m.disc, float64(width)*(0.2+0.6*dice.Float64()), horizon*(0.25+0.5*dice.Float64()),
+		float64(height)*(0.05+0.05*dice.Float64()))
 	const ranges = 4
 	for i := range ranges {
 		depth := float64(i) / (ranges - 1)
@@ -90,7 +91,9 @@ func paintHills(img *image.RGBA, c color.RGBA, base, relief float64, dice *rand.
 	type wave struct{ length, phase, height float64 }
 	var waves []wave
 	for i := range 5 {
-		waves = append(waves, wave{float64(size.X) / (0.8 + float64(i)*1.7*(0.7+dice.Float64())), dice.Float64() * 2 * math.Pi, relief / float64(i+1)})
+		waves = append(waves,
+			wave{float64(size.X) / (0.8 + float64(i)*1.7*(0.7+dice.Float64())), dice.Float64() * 2 * math.Pi,
+				relief / float64(i+1)})
 	}
 	for x := range size.X {
 		crest := base

@@ -112,7 +112,8 @@ func roundTrip(b *bench) {
 	var old queue.Lease
 	for i, next := range []queue.Lease{
 		{Owner: "node-1", Version: "a", Term: 1, Duration: 15 * time.Second, Data: "http://127.0.0.1:9325"},
-		{Owner: "Knoten \u00fc \u2713 'quoted\" \\", Version: "b", Term: math.MaxInt64, Duration: time.Millisecond, Data: "line\nline\ttab"},
+		{Owner: "Knoten \u00fc \u2713 'quoted\" \\", Version: "b", Term: math.MaxInt64, Duration: time.Millisecond,
+			Data: "line\nline\ttab"},
 		{Version: "c", Term: 1<<53 + 1, Duration: 90 * time.Minute, Released: true},
 	} {
 		won, current := b.swap(old, next)
@@ -173,7 +174,8 @@ func repeatedLate(b *bench) {
 }
 
 func noVersion(b *bench) {
-	if _, _, err := b.store.Swap(context.Background(), b.name, queue.Lease{}, queue.Lease{Owner: "node", Term: 1}); err == nil {
+	if _, _, err := b.store.Swap(context.Background(), b.name, queue.Lease{},
+		queue.Lease{Owner: "node", Term: 1}); err == nil {
 		b.Error("Swap took a lease without a version")
 	}
 	if got := b.read(); got != (queue.Lease{}) {
