@@ -43,18 +43,6 @@ const (
 	Confirmation
 )
 
-// String returns "plain", "notification" or "confirmation".
-func (k Kind) String() string {
-	switch k {
-	case Notification:
-		return "notification"
-	case Confirmation:
-		return "confirmation"
-	default:
-		return "plain"
-	}
-}
-
 // SNS returns the message inside a [Notification], and m itself for every other
 // kind.
 //

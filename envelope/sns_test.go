@@ -118,13 +118,6 @@ func TestOtherBodiesAreUnchanged(t *testing.T) {
 	}
 }
 
-func TestKindStrings(t *testing.T) {
-	t.Parallel()
-	if got := fmt.Sprint(Plain, Notification, Confirmation); got != "plain notification confirmation" {
-		t.Error(got)
-	}
-}
-
 // FuzzSNS: the given message is never changed, and the result is a valid SQS
 // message.
 func FuzzSNS(f *testing.F) {

@@ -76,10 +76,6 @@ func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.registry, opts)
 }
 
-// metrics describes all metrics of tendril, ordered by name. Handler also serves the
-// metrics of every Go program, go_* and process_*.
-func (t *Telemetry) metrics() []metricInfo { return slices.Clone(t.list) }
-
 // Reloaded records the result of a reload of the settings or the tasks; nil means
 // success.
 func (t *Telemetry) Reloaded(err error) {

@@ -178,13 +178,13 @@ func TestEveryMetricIsServed(t *testing.T) {
 	t.Parallel()
 	tel := newFullTelemetry()
 	text := read(t, tel, "text/plain")
-	for _, m := range tel.metrics() {
+	for _, m := range tel.list {
 		if !strings.Contains(text, "# TYPE "+m.name+" "+m.kind+"\n") {
 			t.Errorf("%s is described as a %s and is not served so", m.name, m.kind)
 		}
 	}
-	if n := strings.Count(text, "# TYPE "); n != len(tel.metrics()) {
-		t.Errorf("%d metrics are served and %d described", n, len(tel.metrics()))
+	if n := strings.Count(text, "# TYPE "); n != len(tel.list) {
+		t.Errorf("%d metrics are served and %d described", n, len(tel.list))
 	}
 }
 
