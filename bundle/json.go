@@ -35,7 +35,7 @@ func parseJSON(data []byte) (*node, *Problem) {
 		err = errors.New("the file ends too early")
 	}
 	return nil, &Problem{Line: line, Column: column, Text: "this is no JSON: " + printable(err.Error()),
-		Hint: "mend it there, or write it as YAML"}
+		Hint: "fix it there, or write it as YAML"}
 }
 
 // jsonDepthError says that a document is nested too deep.

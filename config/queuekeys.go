@@ -37,7 +37,7 @@ func queueKeys() []Option {
 		value: checked(func(s *Settings) *string { return &one(s).URL }, "an ARN that ends in the queue's name", queueURL),
 	}, {
 		Key: "weight", Example: "1",
-		Help:  "The queue's share of the first looks; without weights the order of the list is strict.",
+		Help:  "The queue's share of free slots; without weights the order of the list is strict.",
 		value: integer(func(s *Settings) *int { return &one(s).Weight }, 1, maxWeight),
 	}, {
 		Key: "max", Example: "10", Help: "The most messages of this queue in work at once.",

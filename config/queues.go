@@ -30,7 +30,7 @@ type QueueSettings struct {
 	Backend string
 	// Region is the AWS region in the URL or ARN, else Settings.Region.
 	Region string
-	// Weight is the queue's share of the first looks, 1 to 1000; 0 in every
+	// Weight is the queue's share of free slots, 1 to 1000; 0 in every
 	// queue means strict order.
 	Weight int
 	// Concurrency is the most deliveries in work for this queue, 1 to 1000; all

@@ -61,7 +61,7 @@ type Settings struct {
 	// each with all that holds for it. Strict says what their order means.
 	Queues []QueueSettings
 	// Strict tells that a queue is only taken from while those before it are
-	// empty; else Weight is each one's share of the first looks. True as well
+	// empty; else Weight is each one's share of free slots. True as well
 	// for a single queue without a weight.
 	Strict bool
 	// Backend, QueueURL and Queue are those of the first of Queues. Backend is

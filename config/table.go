@@ -30,8 +30,8 @@ func queueOptions() []Option {
 		Name: "queues", Group: GroupQueue, Example: "payments:3,submissions:2,default:1",
 		OtherVariables: []string{"WORKERLESS_QUEUES"}, list: true,
 		DefaultNote: "the one queue of --queue or --queue-url",
-		Help: "Several queues, in strict order of priority, or each with a weight that is its share of the first " +
-			"looks.",
+		Help: "Several queues, in strict order of priority, or each with a weight that is its share of free " +
+			"slots.",
 		value: queueList(),
 	}, {
 		Name: "name", Group: GroupQueue, Example: "jobs", OtherVariables: []string{"WORKERLESS_NAME"},

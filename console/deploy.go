@@ -30,9 +30,9 @@ type DeployResult struct {
 // DeployError is a deployment that was begun and went wrong.
 type DeployError struct {
 	// Switched tells that the new version has the messages all the same: what
-	// failed came after. Otherwise what served before serves on.
+	// failed came after. Otherwise the previous version is still serving.
 	Switched bool
-	// Stopped tells that it ended since the environment stops, and no version serves on.
+	// Stopped tells that it ended since the environment stops, and no version is serving.
 	Stopped bool
 	// Step names the hook, the build command or the process that failed; "" when
 	// it was none of them. Output holds the last lines that it wrote.
@@ -84,9 +84,9 @@ func deployRefusal(err error) error {
 	case err == nil || errors.As(err, &own):
 		return err
 	case errors.As(err, &failed):
-		hint := "what served before serves on; mend it and deploy again"
+		hint := "the previous version is still serving; fix the problem and redeploy"
 		if failed.Switched {
-			hint = "the new version has the messages; mend it and deploy again"
+			hint = "the new version is serving; fix the problem and redeploy"
 		}
 		if failed.Stopped {
 			hint = "the environment stops; deploy again when it runs again"

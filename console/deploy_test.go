@@ -47,7 +47,7 @@ func TestDeploymentsThatGoWrongSayHow(t *testing.T) {
 		"/stopped":  &DeployError{Stopped: true, Err: errors.New("the environment is stopping")},
 		"/busy":     errors.New("another deployment is under way"),
 		"/missing":  fmt.Errorf("there is no folder: %w", fs.ErrNotExist),
-		"/wrong": &Error{Status: 400, Message: "the bundle is wrong", Hint: "mend it",
+		"/wrong": &Error{Status: 400, Message: "the bundle is wrong", Hint: "fix it",
 			Details: []Detail{{Text: "Procfile:1: no colon"}}},
 	}
 	c := dial(t, &Options{Deploy: func(_ context.Context, path string) (DeployResult, error) {
@@ -69,7 +69,7 @@ func TestDeploymentsThatGoWrongSayHow(t *testing.T) {
 			t.Errorf("%s: %#v, want a refusal with a hint", path, err)
 			continue
 		}
-		if serves := strings.Contains(got.Hint, "serves on"); serves != (path == "/rolled") {
+		if serves := strings.Contains(got.Hint, "still serving"); serves != (path == "/rolled") {
 			t.Errorf("%s: the hint is %q", path, got.Hint)
 		}
 		want.Hint = got.Hint

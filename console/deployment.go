@@ -14,7 +14,7 @@ const (
 	DeployFinishing = "finishing"
 	// DeployDone: it went well.
 	DeployDone = "done"
-	// DeployRolledBack: what served before serves on.
+	// DeployRolledBack: the previous version is still serving.
 	DeployRolledBack = "rolled back"
 	// DeployFailed: the new version serves, and something after that failed.
 	DeployFailed = "failed"

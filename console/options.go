@@ -23,7 +23,7 @@ type Options struct {
 	// Ready returns the checks behind /readyz; all of them must be OK. Nil
 	// means always ready.
 	Ready func() []Check
-	// Live returns the checks behind /livez, of what a restart would mend and
+	// Live returns the checks behind /livez, of what a restart would fix and
 	// nothing else. Nil means that a process which answers is alive.
 	Live func() []Check
 	// Started returns the checks behind /startupz, which stay OK once they were:

@@ -19,7 +19,7 @@ type probed struct {
 }
 
 // livez says that the process works. It never asks the queue or the app: a
-// restart would not mend those.
+// restart would not fix those.
 func (s *Server) livez(r *http.Request) (answer, error) { return probe(r, s.opts.Live) }
 
 // startupz says that the start is over, whatever became of it later.

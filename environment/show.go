@@ -116,7 +116,7 @@ func (e *Environment) certificateChanged(fingerprint string) {
 		e.report.note(slog.LevelError, "console", fmt.Sprintf("writing the instance file: %v", err))
 		return
 	}
-	e.report.note(slog.LevelInfo, "console", "the certificate is another one now")
+	e.report.note(slog.LevelInfo, "console", "certificate replaced")
 }
 
 // drainForConsole is Drain, which tells the caller of the console when work was cut
@@ -273,7 +273,7 @@ func (e *Environment) orderText() string {
 		words = append(words, word)
 	}
 	if total > 0 {
-		return strings.Join(words, ", ") + " of the first looks"
+		return strings.Join(words, ", ") + " of free slots"
 	}
 	return strings.Join(words, ", then ")
 }

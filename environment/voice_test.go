@@ -73,7 +73,7 @@ func TestOrderIsThatOfJoining(t *testing.T) {
 	if got, want := of(0).orderText(), "nightly, then jobs, then mails"; got != want {
 		t.Errorf("strict: %q, want %q", got, want)
 	}
-	if got, want := of(1).orderText(), "nightly 33%, jobs 33%, mails 33% of the first looks"; got != want {
+	if got, want := of(1).orderText(), "nightly 33%, jobs 33%, mails 33% of free slots"; got != want {
 		t.Errorf("by weight: %q, want %q", got, want)
 	}
 }

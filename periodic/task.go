@@ -178,7 +178,7 @@ func checkQueue(text string) error {
 	}
 	switch {
 	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
-		return fmt.Errorf("the queue %s is none: write a name, URL or ARN", shown(text))
+		return fmt.Errorf("invalid queue %s: use a name, URL or ARN", shown(text))
 	case leavesInClear(text):
 		return fmt.Errorf("the queue %s is not encrypted on the way, and credentials' session tokens go there: "+
 			"write https, or the queue's name, and where it is with --endpoint-url", shown(text))

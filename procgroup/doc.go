@@ -1,4 +1,4 @@
-// Package procgroup starts processes in groups of their own, which do not outlive us.
+// Package procgroup starts processes in their own process groups, which are killed when tendril exits.
 //
 //	Thread.Do(cmd.Start) ---> leader of a new process group <--- PDEATHSIG, when we die
 //	                             '-- its children            <--- Guard: KILL to the group

@@ -15,7 +15,7 @@ var (
 	ErrBusy = errors.New("another deployment or change of size is under way; wait for its end")
 	// ErrStopped: the manager was stopped.
 	ErrStopped = errors.New("the environment is stopping")
-	// ErrRolledBack: the new version did not come up; the old one serves on.
+	// ErrRolledBack: the new version did not come up; the old one is still serving.
 	ErrRolledBack = errors.New("the deployment was rolled back")
 )
 
