@@ -195,6 +195,10 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 		}
 		return res.StatusCode, strings.TrimSpace(string(body))
 	}
+	eventually(t, "the app answered a probe", func() bool {
+		code, _ := get("/readyz")
+		return code == http.StatusOK
+	})
 	for path, want := range map[string]string{
 		"/livez?verbose":    `{"status":"ok","checks":[{"name":"process","ok":true}]}`,
 		"/readyz?verbose":   `{"ready":true,"checks":[{"name":"environment","ok":true},{"name":"app","ok":true},{"name":"queue","ok":true}]}`,

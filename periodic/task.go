@@ -185,8 +185,8 @@ func checkQueue(text string) error {
 	case strings.Contains(text, "://"), strings.HasPrefix(text, "arn:"):
 		return nil
 	case name == "", len(text) > 80, strings.ContainsFunc(name, other):
-		return fmt.Errorf("the queue %s is none: a name has 1 to 80 letters, digits, hyphens and underscores, and ends "+
-			"with .fifo for a FIFO queue", shown(text))
+		return fmt.Errorf("invalid queue name %s: use 1 to 80 letters, digits, hyphens and underscores, with .fifo at "+
+			"the end for a FIFO queue", shown(text))
 	}
 	return nil
 }

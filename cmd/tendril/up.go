@@ -104,7 +104,7 @@ func (c *cli) currentFolder(cmd *cobra.Command, command []string) ([]string, err
 	}
 	if len(command) > 0 || !cfg.AnyToOwnApp() || cfg.DaemonFile() {
 		if _, err := os.Stat("cron.yaml"); err == nil && cfg.Cron == "" {
-			c.printWarning("cron.yaml: this file is not read: it is no folder's that is run",
+			c.printWarning("cron.yaml: this file is not read, since the app does not run from this folder",
 				"give --cron=cron.yaml, or name the folder: tendril "+cmd.Name()+" .")
 		}
 		return nil, nil
