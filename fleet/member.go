@@ -18,8 +18,8 @@ const (
 	// lookAgain is the time between two attempts to find out which member of
 	// which group this instance is.
 	lookAgain = time.Minute
-	// metadataTries is how often the metadata are asked for who this is. Outside
-	// of EC2 they never answer.
+	// metadataTries is how often the metadata service is asked for the instance id. Outside
+	// of EC2 it never answers.
 	metadataTries = 3
 )
 

@@ -67,8 +67,8 @@ func TestLeaveEndsWithItsContext(t *testing.T) {
 
 func TestCountOutsideOfGroups(t *testing.T) {
 	t.Parallel()
-	var told []string
-	m := NewMember(Options{Events: Events{NotAMember: func(err error) { told = append(told, err.Error()) }}})
+	var reported []string
+	m := NewMember(Options{Events: Events{NotAMember: func(err error) { reported = append(reported, err.Error()) }}})
 	slow, none := errors.New("no answer"),
 		notAMember{&queue.Error{Code: queue.CodeResourceNotFound, Message: "in no group"}}
 	m.learn(identity{}, slow)
@@ -80,8 +80,8 @@ func TestCountOutsideOfGroups(t *testing.T) {
 		t.Errorf("outside of groups: %d, %v, settled %t, %q", n, err, m.settled(), m.Problem())
 	}
 	m.learn(identity{}, none)
-	if len(told) != 2 {
-		t.Errorf("told %q, want each reason once", told)
+	if len(reported) != 2 {
+		t.Errorf("reported %q, want each reason once", reported)
 	}
 	for err, want := range map[error]bool{slow: false, none.error: true} {
 		if got := errors.As(final(err), &notAMember{}); got != want {

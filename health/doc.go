@@ -37,7 +37,7 @@
 //   - Judge, Live, Ready and Startup are functions of what they are given.
 //   - A figure that is not known raises no cause; none is made up.
 //   - A report that is not Ok has at least one cause.
-//   - A probe never fails for what a restart or another instance would not mend:
+//   - A probe never fails for what a restart or another instance would not fix:
 //     a queue that does not answer makes all instances look ill, so that none is
 //     taken out for it, except one that has never reached it.
 //

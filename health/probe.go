@@ -25,7 +25,7 @@ type Probe struct {
 const silent = time.Minute
 
 // Live answers whether the process works at all: beat is when its main loop
-// last came round. It looks at nothing that a restart would not mend. The zero
+// last came round. It looks at nothing that a restart would not fix. The zero
 // time is no loop, and passes.
 func Live(beat, now time.Time) Probe {
 	c := Check{Name: "process", OK: beat.IsZero() || now.Sub(beat) < silent}

@@ -364,7 +364,7 @@ func TestDurationsInWords(t *testing.T) {
 	}
 }
 
-func TestReasonOfAProcessThatWasGivenUpIsToldOnce(t *testing.T) {
+func TestReasonOfAProcessThatWasGivenUpAppearsOnce(t *testing.T) {
 	t.Parallel()
 	in := well()
 	in.App.Ready, in.App.Since, in.App.Reason = false, noon.Add(-20*time.Second), "web failed 3 times"

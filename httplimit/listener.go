@@ -41,10 +41,10 @@ func (l *listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	for told := false; !l.makeRoom(); {
-		if !told {
+	for reported := false; !l.makeRoom(); {
+		if !reported {
 			l.full()
-			told = true
+			reported = true
 		}
 		select {
 		case <-l.changed:

@@ -14,10 +14,10 @@ import (
 // Elector takes part in the election of one leader. Every method but Run may
 // be called at any time, by any goroutine.
 type Elector struct {
-	store Store
-	opts  Options
-	gate  *gate
-	tell  *teller
+	store  Store
+	opts   Options
+	gate   *gate
+	events *dispatcher
 	// poke wakes the loop when the gate closed; it holds 1.
 	poke chan struct{}
 
@@ -48,7 +48,7 @@ func New(store Store, opts Options) (*Elector, error) {
 	e := &Elector{
 		store:  store,
 		opts:   opts,
-		tell:   newTeller(),
+		events: newDispatcher(),
 		poke:   make(chan struct{}, 1),
 		core:   core{rules: opts.rules(), session: rand.Text()},
 		status: Status{Name: opts.Name, Owner: opts.Owner},
@@ -86,8 +86,8 @@ func (e *Elector) Run(ctx context.Context) error {
 	if started {
 		return fmt.Errorf("the elector of lease %s was run before: make a new one", e.opts.Name)
 	}
-	go e.tell.run()
-	defer e.tell.end(e.opts.CallTimeout)
+	go e.events.run()
+	defer e.events.end(e.opts.CallTimeout)
 	ticking, stop := context.WithCancel(context.Background())
 	defer stop()
 	e.gate.tick()
@@ -260,19 +260,19 @@ func (e *Elector) failed(ctx context.Context, err error) {
 	}
 	e.status.Failures, e.status.Err = failure.InARow, err
 	e.mu.Unlock()
-	e.tell.tell(func() { call(e.opts.Events.Failed, failure) })
+	e.events.dispatch(func() { call(e.opts.Events.Failed, failure) })
 }
 
 // began is called by the gate, with its lock held.
 func (e *Elector) began(term int64) {
 	elected := Elected{Name: e.opts.Name, Term: term}
-	e.tell.tell(func() { call(e.opts.Events.Elected, elected) })
+	e.events.dispatch(func() { call(e.opts.Events.Elected, elected) })
 }
 
 // lost is called by the gate, with its lock held.
 func (e *Elector) lost(term int64, reason string) {
 	lost := Lost{Name: e.opts.Name, Term: term, Reason: reason}
-	e.tell.tell(func() { call(e.opts.Events.Lost, lost) })
+	e.events.dispatch(func() { call(e.opts.Events.Lost, lost) })
 	select {
 	case e.poke <- struct{}{}:
 	default:

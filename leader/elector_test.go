@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// rig is electors on one store, in virtual time.
-type rig struct {
+// harness is electors on one store, in virtual time.
+type harness struct {
 	t     *testing.T
 	store *memory
 	nodes []*node
@@ -30,21 +30,21 @@ type node struct {
 	stop func() // ends Run and waits for it
 	kill func() // as kill -9: Run stops without a word to the store
 
-	mu   sync.Mutex
-	told []string
-	wall time.Duration // what was added to its time of day
+	mu       sync.Mutex
+	reported []string
+	wall     time.Duration // what was added to its time of day
 }
 
-func (n *node) tell(e fmt.Stringer) {
+func (n *node) report(e fmt.Stringer) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.told = append(n.told, e.String())
+	n.reported = append(n.reported, e.String())
 }
 
 func (n *node) events() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return strings.Join(n.told, "\n")
+	return strings.Join(n.reported, "\n")
 }
 
 // cuttable is a node's own way to the store.
@@ -83,10 +83,10 @@ func (c *cuttable) Swap(ctx context.Context, name string, old, next queue.Lease)
 }
 
 // in runs a test in a bubble of virtual time.
-func in(t *testing.T, test func(r *rig)) {
+func in(t *testing.T, test func(r *harness)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rig{t: t, store: newMemory()}
+		r := &harness{t: t, store: newMemory()}
 		test(r)
 		for _, n := range r.nodes {
 			n.stop()
@@ -95,7 +95,7 @@ func in(t *testing.T, test func(r *rig)) {
 }
 
 // start runs one more elector.
-func (r *rig) start(change ...func(*Options)) *node {
+func (r *harness) start(change ...func(*Options)) *node {
 	r.t.Helper()
 	n := &node{}
 	way := &cuttable{memory: r.store}
@@ -108,10 +108,10 @@ func (r *rig) start(change ...func(*Options)) *node {
 			return time.Now().Add(n.wall)
 		},
 		Events: &Events{
-			Elected:   func(e Elected) { n.tell(e) },
-			Lost:      func(e Lost) { n.tell(e) },
-			Following: func(e Following) { n.tell(e) },
-			Failed:    func(e Failure) { n.tell(e) },
+			Elected:   func(e Elected) { n.report(e) },
+			Lost:      func(e Lost) { n.report(e) },
+			Following: func(e Following) { n.report(e) },
+			Failed:    func(e Failure) { n.report(e) },
 		},
 	}
 	for _, c := range change {
@@ -137,14 +137,14 @@ func (r *rig) start(change ...func(*Options)) *node {
 	return n
 }
 
-func (r *rig) sleep(d time.Duration) {
+func (r *harness) sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 	r.atMostOne()
 }
 
 // atMostOne fails the test when two are in charge, and returns who is.
-func (r *rig) atMostOne() *node {
+func (r *harness) atMostOne() *node {
 	r.t.Helper()
 	var leader *node
 	for _, n := range r.nodes {
@@ -160,7 +160,7 @@ func (r *rig) atMostOne() *node {
 
 // until waits in small steps until one of the nodes given is in charge, and
 // returns how long that took.
-func (r *rig) until(limit time.Duration, of ...*node) (*node, time.Duration) {
+func (r *harness) until(limit time.Duration, of ...*node) (*node, time.Duration) {
 	r.t.Helper()
 	begin := time.Now()
 	for time.Since(begin) < limit {
@@ -185,7 +185,7 @@ func (n *node) wants(t *testing.T, term int64) {
 }
 
 func TestFirstIsElectedAtOnceAndStays(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		a, b := r.start(), r.start()
 		a.wants(t, 1)
 		b.wants(t, 0)
@@ -209,7 +209,7 @@ func TestFirstIsElectedAtOnceAndStays(t *testing.T) {
 }
 
 func TestTenStartTogether(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		r.store.fail(func(bool) fault { return fault{takes: 100 * time.Millisecond} })
 		for range 10 {
 			r.start()
@@ -222,7 +222,7 @@ func TestTenStartTogether(t *testing.T) {
 }
 
 func TestTakeoverAfterAKill(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		var longest time.Duration
 		alive := r.start()
 		for i := range 100 {
@@ -242,8 +242,8 @@ func TestTakeoverAfterAKill(t *testing.T) {
 	})
 }
 
-func TestAStopHandsOver(t *testing.T) {
-	in(t, func(r *rig) {
+func TestStopReleasesTheLease(t *testing.T) {
+	in(t, func(r *harness) {
 		a, b := r.start(), r.start()
 		r.sleep(7 * time.Second)
 		changed := a.Changed()
@@ -273,7 +273,7 @@ func TestAStopHandsOver(t *testing.T) {
 // At a stop the lease is given back also when the outcome of the last write is
 // not known.
 func TestAStopAmidALostReply(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		r.store.fail(func(swap bool) fault {
 			if swap {
 				return fault{err: errors.New("reply lost")}
@@ -290,7 +290,7 @@ func TestAStopAmidALostReply(t *testing.T) {
 }
 
 func TestLeaderCutFromTheStore(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		a, b := r.start(), r.start()
 		r.sleep(7 * time.Second) // the last renewal began at 5 s
 		a.store.(*cuttable).set(true)
@@ -318,7 +318,7 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 // The store is away for everybody: nobody is in charge; afterwards somebody is,
 // within the longest back-off.
 func TestStoreAwayForAll(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		a, b := r.start(), r.start()
 		r.sleep(time.Second)
 		calls := 0
@@ -340,7 +340,7 @@ func TestStoreAwayForAll(t *testing.T) {
 }
 
 func TestSlowStore(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		r.store.fail(func(bool) fault { return fault{takes: 1900 * time.Millisecond} })
 		a, b := r.start(), r.start()
 		r.until(10*time.Second, a, b)
@@ -362,7 +362,7 @@ func TestSlowStore(t *testing.T) {
 // Every second reply is lost after the write was applied: the leader finds its
 // own success and nothing changes hands.
 func TestLostReplies(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		n := 0
 		r.store.fail(func(swap bool) fault {
 			if n++; swap && n%2 == 0 {
@@ -383,7 +383,7 @@ func TestLostReplies(t *testing.T) {
 // A write whose first try was applied counts from that try on, not from the
 // try that found it.
 func TestTrustCountsFromTheFirstTry(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		first := true
 		r.store.fail(func(swap bool) fault {
 			if swap && first {
@@ -406,7 +406,7 @@ func TestTrustCountsFromTheFirstTry(t *testing.T) {
 }
 
 func TestSuspendedMachine(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		a, b := r.start(), r.start()
 		r.sleep(6 * time.Second)
 		a.mu.Lock()
@@ -428,7 +428,7 @@ func TestSuspendedMachine(t *testing.T) {
 
 // Small steps of the clock, as time synchronisation makes them, change nothing.
 func TestSmallClockSteps(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		a := r.start()
 		for i := range 60 {
 			a.mu.Lock()
@@ -443,7 +443,7 @@ func TestSmallClockSteps(t *testing.T) {
 // A listener that blocks for two leases keeps neither the gate open nor the
 // instance from leading again.
 func TestBlockedListener(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		var a *node
 		blocked := make(chan bool, 1)
 		a = r.start(func(o *Options) {
@@ -477,7 +477,7 @@ func TestBlockedListener(t *testing.T) {
 }
 
 func TestRemovedLeaseEndsTheTerm(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		a := r.start()
 		r.sleep(time.Second)
 		r.store.mu.Lock()
@@ -492,7 +492,7 @@ func TestRemovedLeaseEndsTheTerm(t *testing.T) {
 }
 
 func TestContradictingStoreIsNotAskedInALoop(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		asked := 0
 		r.store.fail(func(bool) fault { asked++; return fault{drop: true} })
 		a := r.start()
@@ -505,7 +505,7 @@ func TestContradictingStoreIsNotAskedInALoop(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	in(t, func(r *rig) {
+	in(t, func(r *harness) {
 		a := r.start(func(o *Options) { o.Data = "http://127.0.0.1:9325" })
 		b := r.start()
 		r.sleep(6 * time.Second)

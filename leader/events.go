@@ -80,8 +80,8 @@ func (f Failure) String() string {
 // maxWaiting is how many events wait for a listener that takes long.
 const maxWaiting = 1000
 
-// teller calls listeners in order, one at a time, without making anybody wait.
-type teller struct {
+// dispatcher calls listeners in order, one at a time, without making anybody wait.
+type dispatcher struct {
 	mu      sync.Mutex
 	waiting []func()
 	ended   bool
@@ -89,35 +89,35 @@ type teller struct {
 	done    chan struct{} // closed when run has returned
 }
 
-func newTeller() *teller {
-	return &teller{wake: make(chan struct{}, 1), done: make(chan struct{})}
+func newDispatcher() *dispatcher {
+	return &dispatcher{wake: make(chan struct{}, 1), done: make(chan struct{})}
 }
 
-// tell has f called after what was told before.
-func (t *teller) tell(f func()) {
-	t.mu.Lock()
-	if len(t.waiting) < maxWaiting {
-		t.waiting = append(t.waiting, f)
+// dispatch has f called after what was dispatched before.
+func (d *dispatcher) dispatch(f func()) {
+	d.mu.Lock()
+	if len(d.waiting) < maxWaiting {
+		d.waiting = append(d.waiting, f)
 	}
-	t.mu.Unlock()
-	t.nudge()
+	d.mu.Unlock()
+	d.nudge()
 }
 
-func (t *teller) nudge() {
+func (d *dispatcher) nudge() {
 	select {
-	case t.wake <- struct{}{}:
+	case d.wake <- struct{}{}:
 	default:
 	}
 }
 
 // run calls what it is told until end, and what waits by then.
-func (t *teller) run() {
-	defer close(t.done)
+func (d *dispatcher) run() {
+	defer close(d.done)
 	for {
-		t.mu.Lock()
-		calls, ended := t.waiting, t.ended
-		t.waiting = nil
-		t.mu.Unlock()
+		d.mu.Lock()
+		calls, ended := d.waiting, d.ended
+		d.waiting = nil
+		d.mu.Unlock()
 		for _, call := range calls {
 			call()
 		}
@@ -125,21 +125,21 @@ func (t *teller) run() {
 			return
 		}
 		if len(calls) == 0 {
-			<-t.wake
+			<-d.wake
 		}
 	}
 }
 
 // end lets run return, and waits for it up to a limit.
-func (t *teller) end(limit time.Duration) {
-	t.mu.Lock()
-	t.ended = true
-	t.mu.Unlock()
-	t.nudge()
+func (d *dispatcher) end(limit time.Duration) {
+	d.mu.Lock()
+	d.ended = true
+	d.mu.Unlock()
+	d.nudge()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case <-t.done:
+	case <-d.done:
 	case <-timer.C:
 	}
 }

@@ -13,15 +13,17 @@ import (
 // it tells.
 func rigged(t *testing.T) (*gate, *[]string) {
 	t.Helper()
-	told := &[]string{}
+	reported := &[]string{}
 	g := &gate{standstill: time.Second, wall: time.Now, changed: make(chan struct{}), ticked: time.Now(),
-		began: func(term int64) { *told = append(*told, fmt.Sprint("began ", term)) },
-		lost:  func(term int64, reason string) { *told = append(*told, fmt.Sprint("lost ", term, ": ", reason)) },
+		began: func(term int64) { *reported = append(*reported, fmt.Sprint("began ", term)) },
+		lost: func(term int64, reason string) {
+			*reported = append(*reported, fmt.Sprint("lost ", term, ": ", reason))
+		},
 	}
 	if !g.open(tryOf(1), time.Now().Add(12*time.Second)) {
 		t.Fatal("the gate did not open")
 	}
-	return g, told
+	return g, reported
 }
 
 func tryOf(term int64) *attempt {
@@ -31,10 +33,10 @@ func tryOf(term int64) *attempt {
 func TestGateClosesWhenTheProcessStoodStill(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g, told := rigged(t)
+		g, reported := rigged(t)
 		time.Sleep(1900 * time.Millisecond) // one tick is late by 0.9 s
 		if _, ok := g.holds(); !ok {
-			t.Errorf("closed after a tick that was a little late: %v", *told)
+			t.Errorf("closed after a tick that was a little late: %v", *reported)
 		}
 		g.tick()
 		time.Sleep(2100 * time.Millisecond)
@@ -45,8 +47,8 @@ func TestGateClosesWhenTheProcessStoodStill(t *testing.T) {
 		if _, ok := g.holds(); ok {
 			t.Error("a term that was closed was opened by a tick")
 		}
-		if want := "[began 1 lost 1: the process stood still for 2.1s]"; fmt.Sprint(*told) != want {
-			t.Errorf("told %v, want %s", *told, want)
+		if want := "[began 1 lost 1: the process stood still for 2.1s]"; fmt.Sprint(*reported) != want {
+			t.Errorf("told %v, want %s", *reported, want)
 		}
 	})
 }
@@ -54,7 +56,7 @@ func TestGateClosesWhenTheProcessStoodStill(t *testing.T) {
 func TestGateIsOneWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g, told := rigged(t)
+		g, reported := rigged(t)
 		g.close("enough")
 		g.close("twice")
 		if g.open(tryOf(1), time.Now().Add(time.Minute)) {
@@ -70,8 +72,8 @@ func TestGateIsOneWay(t *testing.T) {
 		if g.open(tryOf(3), time.Now().Add(time.Minute)) {
 			t.Error("a stopped gate was opened")
 		}
-		if want := "[began 1 lost 1: enough began 2 lost 2: over]"; fmt.Sprint(*told) != want {
-			t.Errorf("told %v, want %s", *told, want)
+		if want := "[began 1 lost 1: enough began 2 lost 2: over]"; fmt.Sprint(*reported) != want {
+			t.Errorf("told %v, want %s", *reported, want)
 		}
 	})
 }
@@ -95,14 +97,14 @@ func TestGateStaysClosedAfterASuspendDuringTheCall(t *testing.T) {
 func TestEventsAreBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		teller, called := newTeller(), 0
+		events, called := newDispatcher(), 0
 		for range 2 * maxWaiting {
-			teller.tell(func() { called++ })
+			events.dispatch(func() { called++ })
 		}
-		go teller.run()
-		teller.end(time.Second)
+		go events.run()
+		events.end(time.Second)
 		if called != maxWaiting {
-			t.Errorf("%d events were told, want %d", called, maxWaiting)
+			t.Errorf("%d events were reported, want %d", called, maxWaiting)
 		}
 	})
 }

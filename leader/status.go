@@ -71,6 +71,6 @@ func (e *Elector) publish() {
 	}
 	if now := (Following{Name: e.opts.Name, Owner: c.seen.Owner, Term: c.seen.Term}); now != e.following {
 		e.following = now
-		e.tell.tell(func() { call(e.opts.Events.Following, now) })
+		e.events.dispatch(func() { call(e.opts.Events.Following, now) })
 	}
 }

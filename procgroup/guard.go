@@ -28,18 +28,18 @@ for run in $live; do
   kill -s KILL -- "-${run%%:*}"
 done
 for run in $live; do
-  tie=${run#*:}
-  case $tie in
+  marker=${run#*:}
+  case $marker in
   /*)
     for try in 1 2 3 4 5 6 7 8 9 10; do
-      echo 1 >"$tie/cgroup.kill" || while read -r pid; do kill -s KILL "$pid"; done <"$tie/cgroup.procs"
-      find "$tie" -depth -type d -exec rmdir {} \;
-      [ -d "$tie" ] || break
+      echo 1 >"$marker/cgroup.kill" || while read -r pid; do kill -s KILL "$pid"; done <"$marker/cgroup.procs"
+      find "$marker" -depth -type d -exec rmdir {} \;
+      [ -d "$marker" ] || break
       sleep 0.1
     done ;;
   ?*)
     for try in 1 2 3 4 5; do
-      found=$(grep -ls "` + MarkVariable + `=$tie" /proc/[0-9]*/environ)
+      found=$(grep -ls "` + MarkVariable + `=$marker" /proc/[0-9]*/environ)
       [ -n "$found" ] || break
       for path in $found; do
         pid=${path#/proc/}
@@ -50,7 +50,7 @@ for run in $live; do
 done`
 
 // MarkVariable is the environment variable by which a [Guard] finds what left its
-// process group: a run's processes carry it with the run's tie.
+// process group: a run's processes carry it with the run's marker.
 const MarkVariable = "TENDRIL_RUN"
 
 // Guard is a small shell beside us that outlives us by a moment: it kills what
@@ -62,24 +62,24 @@ const MarkVariable = "TENDRIL_RUN"
 // is ready; its methods are safe for concurrent use.
 type Guard struct {
 	mu sync.Mutex
-	// live holds the tie of each run by its process group.
+	// live holds the marker of each run by its process group.
 	live map[int]string
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
 }
 
-// Add puts the run that pid leads under guard. tie finds what leaves its group: the
+// Add puts the run that pid leads under guard. marker finds what leaves its group: the
 // path of a control group's folder, or the value of [MarkVariable]; "" where nothing is
 // looked for.
-func (g *Guard) Add(pid int, tie string) {
+func (g *Guard) Add(pid int, marker string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.live == nil {
 		g.live = map[int]string{}
 	}
-	g.live[pid] = tie
+	g.live[pid] = marker
 	if g.pipe != nil {
-		if _, err := fmt.Fprintf(g.pipe, "+ %d:%s\n", pid, tie); err == nil {
+		if _, err := fmt.Fprintf(g.pipe, "+ %d:%s\n", pid, marker); err == nil {
 			return
 		}
 		g.release()
@@ -153,8 +153,8 @@ func (g *Guard) start() {
 	}
 	g.cmd, g.pipe = cmd, pipe
 	_, _ = bufio.NewReader(ready).ReadString('\n')
-	for pid, tie := range g.live {
-		_, _ = fmt.Fprintf(pipe, "+ %d:%s\n", pid, tie)
+	for pid, marker := range g.live {
+		_, _ = fmt.Fprintf(pipe, "+ %d:%s\n", pid, marker)
 	}
 }
 

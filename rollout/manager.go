@@ -115,7 +115,7 @@ type Manager[V any] struct {
 	copies  []running
 	helpers Replica
 
-	telling sync.Mutex // copies that are stopped beside each other tell of it one by one
+	eventMu sync.Mutex // copies that are stopped beside each other tell of it one by one
 }
 
 type running struct {
@@ -263,7 +263,7 @@ func (m *Manager[V]) Deploy(ctx context.Context, v V) error {
 	old, oldHelpers, oldVersion := m.copies, m.helpers, m.version
 	m.mu.Unlock()
 	n := max(len(old), 1)
-	tell(&m.telling, m.opts.Events.Deploying, n)
+	notify(&m.eventMu, m.opts.Events.Deploying, n)
 	copies, err := m.launchAll(ctx, v, n)
 	if err == nil {
 		err = m.awaitReady(ctx, copies)
@@ -277,11 +277,11 @@ func (m *Manager[V]) Deploy(ctx context.Context, v V) error {
 	}
 	m.become(v, copies, helpers)
 	limit := m.drainTimeout() // of the old version, before the settings of the new one are in force
-	tell(&m.telling, m.opts.Events.Switching, n)
+	notify(&m.eventMu, m.opts.Events.Switching, n)
 	m.router.Switch(members(copies), members(old))
-	tell(&m.telling, m.opts.Events.Switched, time.Since(began))
+	notify(&m.eventMu, m.opts.Events.Switched, time.Since(began))
 	m.retireAll(old, limit)
-	tell(&m.telling, m.opts.Events.Deployed, time.Since(began))
+	notify(&m.eventMu, m.opts.Events.Deployed, time.Since(began))
 	return nil
 }
 
@@ -327,7 +327,7 @@ func (m *Manager[V]) rollBack(ctx context.Context, copies []running, cause error
 		cause = ErrStopped
 	}
 	m.discard(copies)
-	tell(&m.telling, m.opts.Events.RolledBack, cause)
+	notify(&m.eventMu, m.opts.Events.RolledBack, cause)
 	return fmt.Errorf("%w: %w", ErrRolledBack, cause)
 }
 
@@ -423,8 +423,8 @@ func (m *Manager[V]) Scale(ctx context.Context, n int) error {
 		return nil
 	}
 	if f := m.opts.Events.Scaled; f != nil {
-		m.telling.Lock()
-		defer m.telling.Unlock()
+		m.eventMu.Lock()
+		defer m.eventMu.Unlock()
 		f(from, n)
 	}
 	return nil
@@ -491,8 +491,8 @@ func (m *Manager[V]) force(c *Member, limit time.Duration) {
 		limit = 0
 	}
 	if f := m.opts.Events.Forced; f != nil {
-		m.telling.Lock()
-		defer m.telling.Unlock()
+		m.eventMu.Lock()
+		defer m.eventMu.Unlock()
 		f(c.Address, c.InWork(), limit)
 	}
 }
@@ -574,11 +574,11 @@ func members(copies []running) []*Member {
 	return list
 }
 
-// tell calls f where there is one, in the turn that telling gives.
-func tell[E any](telling *sync.Mutex, f func(E), event E) {
+// notify calls f where there is one, while it holds mu.
+func notify[E any](mu *sync.Mutex, f func(E), event E) {
 	if f != nil {
-		telling.Lock()
-		defer telling.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
 		f(event)
 	}
 }

@@ -549,10 +549,10 @@ func TestAcquireWaits(t *testing.T) {
 	})
 }
 
-func TestRouterPicksTheLeastBusy(t *testing.T) {
+func TestRouterUsesTheLeastBusyReplica(t *testing.T) {
 	t.Parallel()
-	var heard []string
-	r := NewRouter(func(open bool, reason string) { heard = append(heard, fmt.Sprintf("%t %s", open, reason)) })
+	var events []string
+	r := NewRouter(func(open bool, reason string) { events = append(events, fmt.Sprintf("%t %s", open, reason)) })
 	a, b := r.Add("a"), r.Add("b")
 	if _, err := r.Acquire(); !errors.Is(err, ErrNone) {
 		t.Errorf("nobody is ready: %v", err)
@@ -576,8 +576,9 @@ func TestRouterPicksTheLeastBusy(t *testing.T) {
 	b.SetReady(false, "b ended")
 	b.SetReady(false, "b ended again")
 	b.SetReady(true, "")
-	if want := []string{"true ", "false a ended", "true "}; len(heard) != 3 || heard[0] != want[0] || heard[2] != want[2] {
-		t.Errorf("heard %q", heard)
+	want := []string{"true ", "false a ended", "true "}
+	if len(events) != 3 || events[0] != want[0] || events[2] != want[2] {
+		t.Errorf("events %q", events)
 	}
 	r.Remove(a)
 	for range 3 {

@@ -6,26 +6,26 @@ import (
 	"testing"
 )
 
-// witness is a test that is asked to end, and notes how.
-type witness struct {
+// observer is a test that is asked to end, and notes how.
+type observer struct {
 	testing.TB
 	ended, said string
 }
 
-func (w *witness) Helper() {}
+func (w *observer) Helper() {}
 
-func (w *witness) Skipf(format string, args ...any) { w.end("skipped", format, args) }
+func (w *observer) Skipf(format string, args ...any) { w.end("skipped", format, args) }
 
-func (w *witness) Fatalf(format string, args ...any) { w.end("failed", format, args) }
+func (w *observer) Fatalf(format string, args ...any) { w.end("failed", format, args) }
 
 // end ends the goroutine's work as the real ones do, by a panic that see catches.
-func (w *witness) end(how, format string, args []any) {
+func (w *observer) end(how, format string, args []any) {
 	w.ended, w.said = how, fmt.Sprintf(format, args...)
 	panic(w)
 }
 
 // see runs what may end the test.
-func (w *witness) see(f func(testing.TB)) {
+func (w *observer) see(f func(testing.TB)) {
 	defer func() {
 		if p := recover(); p != nil && p != any(w) {
 			panic(p)
@@ -34,7 +34,7 @@ func (w *witness) see(f func(testing.TB)) {
 	f(w)
 }
 
-func TestWhatIsMissingIsTold(t *testing.T) {
+func TestMissingPeersAreNamed(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		ask  func(testing.TB)
@@ -58,7 +58,7 @@ func TestWhatIsMissingIsTold(t *testing.T) {
 			}
 			for value, ended := range map[string]string{"": "skipped", "1": "failed"} {
 				t.Setenv("TENDRIL_REQUIRE_PEERS", value)
-				var w witness
+				var w observer
 				if w.see(c.ask); w.ended != ended {
 					t.Errorf("with TENDRIL_REQUIRE_PEERS=%q the test is %q: %s", value, w.ended, w.said)
 				}
@@ -74,7 +74,7 @@ func TestWhatIsMissingIsTold(t *testing.T) {
 
 func TestWhatIsThereIsFound(t *testing.T) {
 	t.Setenv("TENDRIL_REQUIRE_PEERS", "1")
-	w := witness{TB: t}
+	w := observer{TB: t}
 	if w.see(func(t testing.TB) { Program(t, "sh") }); w.ended != "" {
 		t.Errorf("there is no shell: %s", w.said)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // A stop waits for the job in hand, and takes no other.
-func TestStopFinishesTheJobInHand(t *testing.T) {
+func TestStopFinishesTheJobInFlight(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "source"), 0o755); err != nil {

@@ -203,7 +203,7 @@ func oneOfMany(b *bench) {
 	for round := range rounds {
 		var mu sync.Mutex
 		var winners []queue.Lease
-		var told []queue.Lease
+		var reported []queue.Lease
 		var all sync.WaitGroup
 		for n := range nodes {
 			all.Go(func() {
@@ -217,14 +217,14 @@ func oneOfMany(b *bench) {
 				if won {
 					winners = append(winners, next)
 				}
-				told = append(told, current)
+				reported = append(reported, current)
 			})
 		}
 		all.Wait()
 		if len(winners) != 1 {
 			b.Fatalf("round %d: %d winners: %+v", round, len(winners), winners)
 		}
-		for _, current := range told {
+		for _, current := range reported {
 			if current != winners[0] {
 				b.Errorf("round %d: one was told that %+v is stored, it is %+v", round, current, winners[0])
 			}
