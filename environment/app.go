@@ -117,8 +117,8 @@ func (e *Environment) appGate(open bool, reason string) {
 	}
 	switch {
 	case open:
+		e.passGate(true, "") // first: ready means that the workers may deliver, and health is judged then
 		e.readyOnce.Do(func() { close(e.ready) })
-		e.passGate(true, "")
 	case !e.wasReady():
 		e.passGate(false, reason)
 	default:

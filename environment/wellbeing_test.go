@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tendril/config"
 	"tendril/console"
 	"tendril/health"
 	"tendril/queue"
@@ -296,5 +297,27 @@ func TestHealthReport(t *testing.T) {
 	e.well.beat = time.Now().Add(-2 * time.Minute)
 	if r := e.healthReport(); r.Status != health.NoData || r.Since != e.well.beat || e.isGreen() || e.liveChecks()[0].OK {
 		t.Errorf("long after one: %s", r)
+	}
+}
+
+// Whoever learns that the app is ready may rely on it: the workers' gates are open by then. Health, which
+// is judged at that moment, would else report an app that is not ready.
+func TestGatesAreOpenWhenTheAppIsReady(t *testing.T) {
+	t.Parallel()
+	e := &Environment{ready: make(chan struct{}), draining: make(chan struct{})}
+	l := newLine(&config.QueueSettings{Name: "jobs"})
+	opened := 0
+	l.worker = worker.New(nil, nil, &worker.Options{Events: &worker.Events{GateChanged: func(g worker.GateChanged) {
+		if opened++; e.wasReady() {
+			t.Errorf("ready was announced before the gate changed: %+v", g)
+		}
+	}}})
+	e.lines = []*line{l}
+	if !l.settings().ToOwnApp() {
+		t.Fatal("the line should lead to the app that runs here")
+	}
+	e.appGate(true, "")
+	if opened == 0 || !e.wasReady() || len(l.worker.Status().Reasons) > 0 {
+		t.Errorf("%d changes of the gate, ready %t, reasons %v", opened, e.wasReady(), l.worker.Status().Reasons)
 	}
 }
