@@ -14,6 +14,7 @@ import (
 	"tendril/config"
 	"tendril/leader"
 	"tendril/periodic"
+	"tendril/rollout"
 )
 
 // tasks is the part that enqueues periodic tasks, on whichever instance leads.
@@ -269,6 +270,9 @@ func (e *Environment) beginTasks(ctx context.Context, path string) (err error) {
 		return err
 	}
 	t.setListed(tasks)
+	if e.stopping() { // asked directly: ctx ends a moment after the stop began
+		return rollout.ErrStopped
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
