@@ -53,8 +53,7 @@ var rooms = []room{
 	{"health", "Package health turns what the parts report into one status, one colour and its causes.", nil},
 	{"telemetry", "Package telemetry turns events into metrics and traces.",
 		[]string{"queue", "worker", "deliver", "periodic", "leader", "supervisor", "broker", "limit"}},
-	{"rollout", "Package rollout runs copies of the app side by side and moves deliveries between them.", nil},
-	{"poison", "Package poison detects the messages that crash the app.", nil},
+	{"app", "Package app runs the replicas of the app and moves deliveries between them.", nil},
 	{"trust", "Package trust tells whether other users decide what is in a file.", nil},
 	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"datadir", "trust"}},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.",
@@ -69,7 +68,7 @@ var rooms = []room{
 		"them in reverse.",
 		[]string{"queue", "terminal", "datadir", "httplimit", "broker", "sqsapi", "worker", "deliver", "periodic", "leader",
 			"supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale",
-			"fleet", "health", "rollout", "poison", "notify", "procgroup", "trust"}},
+			"fleet", "health", "app", "notify", "procgroup", "trust"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "periodic", "bundle", "config", "environment", "console", "aws", "health", "trust"}},
 }

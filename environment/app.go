@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"tendril/rollout"
+	"tendril/app"
 	"tendril/supervisor"
 )
 
@@ -34,7 +34,7 @@ func (e *Environment) startApp(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", ErrAppFailed, err)
 	}
 	v.look()
-	e.app = rollout.NewManager(e.router, launcher{e}, e.rolloutOptions())
+	e.app = app.NewManager(e.router, launcher{e}, e.rolloutOptions())
 	e.gate(false, "waiting for the app to be ready")
 	var endRun context.CancelFunc
 	e.appRun, endRun = context.WithCancel(context.Background())

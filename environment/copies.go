@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"tendril/rollout"
+	"tendril/app"
 )
 
 // The pauses after an attempt to start more copies that failed.
@@ -64,7 +64,7 @@ func (c *copies) SetSize(_ context.Context, n int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.run.Err() != nil {
-		return rollout.ErrStopped
+		return app.ErrStopped
 	}
 	has := c.resizer.Size()
 	if wait := time.Until(c.notBefore); n > has && wait > 0 {
@@ -105,7 +105,7 @@ func (c *copies) settle(n int, err error) (over bool) {
 			return false
 		}
 	case c.run.Err() != nil:
-	case errors.Is(err, rollout.ErrBusy), errors.Is(err, rollout.ErrStopped):
+	case errors.Is(err, app.ErrBusy), errors.Is(err, app.ErrStopped):
 		// A deployment came first. The next reading decides anew.
 	default:
 		c.pause = min(max(2*c.pause, firstGrowthPause), lastGrowthPause)

@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tendril/app"
 	"tendril/autoscale"
 	"tendril/config"
-	"tendril/rollout"
 )
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -132,7 +132,7 @@ func TestCopiesThatDoNotComeUp(t *testing.T) {
 func TestCopiesGiveWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fakeCopies{n: 1, takes: time.Second, err: fmt.Errorf("not now: %w", rollout.ErrBusy)}
+		f := &fakeCopies{n: 1, takes: time.Second, err: fmt.Errorf("not now: %w", app.ErrBusy)}
 		c, stop, failures := newTestCopies(t, f)
 		if err := c.SetSize(t.Context(), 2); err != nil {
 			t.Fatal(err)
@@ -145,7 +145,7 @@ func TestCopiesGiveWay(t *testing.T) {
 		}
 		stop() // in the middle of it
 		wantSize(t, c, 1, 1)
-		if err := c.SetSize(t.Context(), 2); !errors.Is(err, rollout.ErrStopped) {
+		if err := c.SetSize(t.Context(), 2); !errors.Is(err, app.ErrStopped) {
 			t.Errorf("during a stop: %v", err)
 		}
 		if len(*failures) > 0 {

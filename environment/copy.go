@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"tendril/app"
 	"tendril/bundle"
 	"tendril/config"
-	"tendril/rollout"
 	"tendril/supervisor"
 )
 
@@ -40,7 +40,7 @@ func (v version) String() string {
 	return fmt.Sprintf("version %d (%s)", v.number, v.bundle.Dir)
 }
 
-// launcher starts copies of the app for package rollout.
+// launcher starts copies of the app for package app.
 type launcher struct{ e *Environment }
 
 // Address finds a port for a copy: the one of the settings where it is free.
@@ -72,7 +72,7 @@ func (e *Environment) freeNumber() int {
 }
 
 // Launch starts a copy of the app.
-func (l launcher) Launch(ctx context.Context, v version, m *rollout.Member) (rollout.Replica, error) {
+func (l launcher) Launch(ctx context.Context, v version, m *app.Member) (app.Replica, error) {
 	c := l.e.copyAt(m.Address)
 	c.member, c.version = m, v.number
 	process, err := l.e.webProcess(v, c)
@@ -90,7 +90,7 @@ func (l launcher) Launch(ctx context.Context, v version, m *rollout.Member) (rol
 }
 
 // Helpers starts the processes of the Procfile other than web.
-func (l launcher) Helpers(ctx context.Context, v version) (rollout.Replica, error) {
+func (l launcher) Helpers(ctx context.Context, v version) (app.Replica, error) {
 	processes := l.e.helperProcesses(v)
 	if len(processes) == 0 {
 		return nil, nil
@@ -110,7 +110,7 @@ type appCopy struct {
 	e            *Environment
 	port, number int
 	version      int // its version's number
-	member       *rollout.Member
+	member       *app.Member
 	app          *supervisor.Supervisor
 	said         lastLines
 

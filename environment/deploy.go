@@ -13,21 +13,21 @@ import (
 	"strings"
 	"time"
 
+	"tendril/app"
 	"tendril/bundle"
 	"tendril/config"
 	"tendril/console"
-	"tendril/rollout"
 )
 
 // ErrNoApp: there is no app here whose version could be changed.
 var ErrNoApp = errors.New("this environment runs no app")
 
-func (e *Environment) rolloutOptions() *rollout.Options {
+func (e *Environment) rolloutOptions() *app.Options {
 	note := func(level slog.Level, text string) { e.report.note(level, "deploy", text) }
-	return &rollout.Options{
+	return &app.Options{
 		ReadyTimeout: e.s.DeployTimeout, DrainTimeout: e.drainLimit, StopTimeout: e.s.AppGrace + 10*time.Second,
 		Hurry: e.hurry,
-		Events: rollout.Events{
+		Events: app.Events{
 			Deploying: func(copies int) {
 				e.deployState(console.DeployStarting)
 				note(slog.LevelInfo, fmt.Sprintf("starting %s of the new version beside the old", plural(copies, "copy", "copies")))
@@ -40,7 +40,7 @@ func (e *Environment) rolloutOptions() *rollout.Options {
 			},
 			Deployed: func(took time.Duration) { note(slog.LevelInfo, "the old version is gone, after "+short(took)) },
 			RolledBack: func(cause error) {
-				if errors.Is(cause, rollout.ErrStopped) {
+				if errors.Is(cause, app.ErrStopped) {
 					note(slog.LevelWarn, "the deployment is given up: "+cause.Error())
 					return
 				}
@@ -87,10 +87,10 @@ func (e *Environment) DeployPath(ctx context.Context, path string) (console.Depl
 	case <-e.deploying:
 		defer func() { e.deploying <- struct{}{} }()
 	case <-moment.C:
-		return console.DeployResult{}, rollout.ErrBusy
+		return console.DeployResult{}, app.ErrBusy
 	}
 	if e.stopping() {
-		return console.DeployResult{}, rollout.ErrStopped
+		return console.DeployResult{}, app.ErrStopped
 	}
 	old := e.app.Version()
 	if path == "" && old.bundle != nil {
@@ -258,20 +258,20 @@ func (e *Environment) deploy(ctx context.Context, old, v version) (console.Deplo
 }
 
 // untilStop returns a context that ends with ctx, and when the app is stopped for good,
-// with the cause [rollout.ErrStopped] then.
+// with the cause [app.ErrStopped] then.
 func (e *Environment) untilStop(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := context.AfterFunc(e.appRun, func() { cancel(rollout.ErrStopped) })
+	stop := context.AfterFunc(e.appRun, func() { cancel(app.ErrStopped) })
 	return ctx, func() { stop(); cancel(nil) }
 }
 
 // stopped reports whether ctx ended since the app is stopped for good.
-func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), rollout.ErrStopped) }
+func stopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), app.ErrStopped) }
 
 func deployError(ctx context.Context, err error, switched bool) error {
 	failed := &console.DeployError{Switched: switched, Stopped: stopped(ctx), Err: err}
 	var step *StepError
-	var replica *rollout.ReplicaError
+	var replica *app.ReplicaError
 	switch {
 	case errors.As(err, &step):
 		failed.Step, failed.Output = step.Name, step.Output
@@ -367,18 +367,18 @@ func (e *Environment) checkVersionTasks(b *bundle.Bundle) error {
 }
 
 // awaitStart waits until the start is over, its hooks included where the app is ready:
-// what changes the environment comes after that. The error is [rollout.ErrStopped] when
+// what changes the environment comes after that. The error is [app.ErrStopped] when
 // the environment ends before, or ctx's.
 func (e *Environment) awaitStart(ctx context.Context) error {
 	wait := func(until <-chan struct{}) error {
 		select {
 		case <-until:
 			if e.stopping() {
-				return rollout.ErrStopped
+				return app.ErrStopped
 			}
 			return nil
 		case <-e.draining:
-			return rollout.ErrStopped
+			return app.ErrStopped
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -415,7 +415,7 @@ func (e *Environment) reloadChanged(ctx context.Context) (console.ReloadResult, 
 	case <-e.deploying:
 		defer func() { e.deploying <- struct{}{} }()
 	case <-e.draining:
-		return console.ReloadResult{}, rollout.ErrStopped
+		return console.ReloadResult{}, app.ErrStopped
 	case <-ctx.Done():
 		return console.ReloadResult{}, ctx.Err()
 	}

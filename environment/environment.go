@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tendril/app"
 	"tendril/aws"
 	"tendril/broker"
 	"tendril/bundle"
@@ -19,8 +20,6 @@ import (
 	"tendril/health"
 	"tendril/limit"
 	"tendril/notify"
-	"tendril/poison"
-	"tendril/rollout"
 	"tendril/supervisor"
 	"tendril/telemetry"
 	"tendril/worker"
@@ -82,13 +81,13 @@ type Environment struct {
 	agreed     atomic.Pointer[registry]  // nil while nothing asked for it, and where there is none
 	// app runs the copies of the app that get messages through router; nil when
 	// nobody runs one here.
-	app *rollout.Manager[version]
+	app *app.Manager[version]
 	// lastVersion is the number that was given to a version last, firstVersion that of
 	// the start.
 	lastVersion, firstVersion int
-	router                    *rollout.Router
-	appRun                    context.Context  // done when the app is stopped for good
-	finder                    *poison.Detector // of messages that end the app
+	router                    *app.Router
+	appRun                    context.Context // done when the app is stopped for good
+	finder                    *app.Detector   // of messages that end the app
 	lone                      *lone
 	pid                       *pidFile
 	// gateTimer closes the workers' gates when the app stays away; under gateMu.
@@ -158,8 +157,8 @@ func New(opts Options) *Environment {
 		drained:   make(chan struct{}),
 	}
 	e.deploying <- struct{}{}
-	e.router = rollout.NewRouter(e.appGate)
-	e.finder = poison.New(e.finderEvents())
+	e.router = app.NewRouter(e.appGate)
+	e.finder = app.NewDetector(e.finderEvents())
 	e.lone = newLone(e)
 	e.system = notify.New(notify.Events{
 		SendFailed: func(err error) {

@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"tendril/poison"
+	"tendril/app"
 	"tendril/queue"
-	"tendril/rollout"
 )
 
 const (
@@ -105,7 +104,7 @@ func (l *lone) launch(ctx context.Context, v version) (*appCopy, error) {
 		return nil, err
 	}
 	// A member that is never admitted gets nothing but what is handed to it here.
-	replica, err := launch.Launch(ctx, v, rollout.NewRouter(nil).Add(address))
+	replica, err := launch.Launch(ctx, v, app.NewRouter(nil).Add(address))
 	if err != nil {
 		return nil, err
 	}
@@ -171,11 +170,11 @@ func (l *lone) tidy(ctx context.Context) {
 }
 
 // finderEvents tells what is found out about messages that end the app.
-func (e *Environment) finderEvents() poison.Events {
+func (e *Environment) finderEvents() app.DetectorEvents {
 	note := func(level slog.Level, text string, attrs ...slog.Attr) {
 		e.report.note(level, "isolate", text, attrs...)
 	}
-	return poison.Events{
+	return app.DetectorEvents{
 		Quarantined: func(ids []string) {
 			note(slog.LevelWarn, fmt.Sprintf("the app ended with %d messages in work; each is tried alone now", len(ids)),
 				slog.Int("messages", len(ids)))

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"tendril/app"
 	"tendril/config"
 	"tendril/console"
 	"tendril/health"
-	"tendril/poison"
 	"tendril/supervisor"
 	"tendril/worker"
 )
@@ -46,7 +46,7 @@ func (e *Environment) Status() console.Status {
 	if e.app != nil {
 		s.App = e.processStatus()
 		s.Deployment = e.lastDeployment()
-		if found := e.finder.Status(); found != (poison.Status{}) {
+		if found := e.finder.Status(); found != (app.DetectorStatus{}) {
 			s.Isolation = &console.Isolation{Suspects: found.Quarantined, Killers: found.Poison, Broken: found.Broken}
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tendril/app"
 	"tendril/console"
 	"tendril/health"
 	"tendril/queue"
-	"tendril/rollout"
 	"tendril/supervisor"
 	"tendril/worker"
 )
@@ -124,7 +124,7 @@ func sinceWhen(began *time.Time, wrong bool, now time.Time) time.Time {
 
 // processes tells of the copies that serve and their helpers. The copy on which
 // suspects are tried is meant to die.
-func (w *wellbeing) processes(replicas []rollout.Replica, now time.Time) (list []health.Process) {
+func (w *wellbeing) processes(replicas []app.Replica, now time.Time) (list []health.Process) {
 	for _, r := range replicas {
 		var all []supervisor.Status
 		switch r := r.(type) {

@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
+	"tendril/app"
 	"tendril/config"
 	"tendril/leader"
 	"tendril/periodic"
-	"tendril/rollout"
 )
 
 // tasks is the part that enqueues periodic tasks, on whichever instance leads.
@@ -271,7 +271,7 @@ func (e *Environment) beginTasks(ctx context.Context, path string) (err error) {
 	}
 	t.setListed(tasks)
 	if e.stopping() { // asked directly: ctx ends a moment after the stop began
-		return rollout.ErrStopped
+		return app.ErrStopped
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -13,11 +13,11 @@ import (
 	"testing"
 	"time"
 
+	"tendril/app"
 	"tendril/config"
 	"tendril/console"
 	"tendril/health"
 	"tendril/queue"
-	"tendril/rollout"
 	"tendril/supervisor"
 	"tendril/worker"
 )
@@ -96,7 +96,7 @@ func TestAProcessGivenUpIsTriedAgain(t *testing.T) {
 	}
 	defer s.Stop(t.Context())
 	var w wellbeing
-	look := func() health.Process { return w.processes([]rollout.Replica{s}, time.Now())[0] }
+	look := func() health.Process { return w.processes([]app.Replica{s}, time.Now())[0] }
 	eventually(t, "the mailer given up", func() bool { return look().GivenUp })
 	if p := look(); p.RetryAfter != retryGivenUp || p.LastExit != "exit status 7" {
 		t.Errorf("the health takes it for %+v", p)

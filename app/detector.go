@@ -1,4 +1,4 @@
-package poison
+package app
 
 import (
 	"sync"
@@ -14,8 +14,8 @@ const (
 	maxQuarantined = 10_000
 )
 
-// Events are the listeners of a [Detector]; every field may be nil.
-type Events struct {
+// DetectorEvents are the listeners of a [Detector]; every field may be nil.
+type DetectorEvents struct {
 	// Quarantined: messages were in work on a replica when it crashed.
 	Quarantined func(ids []string)
 	// Cleared: a quarantined message was delivered alone, and the app survived.
@@ -28,10 +28,10 @@ type Events struct {
 	Broken func(broken bool)
 }
 
-// Detector remembers which messages may crash the app. Make one with [New]; its
+// Detector remembers which messages may crash the app. Make one with [NewDetector]; its
 // methods are safe for concurrent use.
 type Detector struct {
-	events Events
+	events DetectorEvents
 
 	mu          sync.Mutex
 	quarantined map[string]*message
@@ -49,7 +49,7 @@ type message struct {
 }
 
 // New returns a detector that reports to the listeners.
-func New(events Events) *Detector {
+func NewDetector(events DetectorEvents) *Detector {
 	d := &Detector{events: events, quarantined: map[string]*message{}}
 	d.idle.Store(true)
 	return d
@@ -72,8 +72,8 @@ func (d *Detector) Broken() bool {
 	return d.broken
 }
 
-// Status is a snapshot of a [Detector].
-type Status struct {
+// DetectorStatus is a snapshot of a [Detector].
+type DetectorStatus struct {
 	// Quarantined counts the messages that are delivered alone, Poison those of
 	// them that crashed the app alone.
 	Quarantined, Poison int
@@ -82,10 +82,10 @@ type Status struct {
 }
 
 // Status returns the current counts.
-func (d *Detector) Status() Status {
+func (d *Detector) Status() DetectorStatus {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	s := Status{Quarantined: len(d.quarantined), Broken: d.broken}
+	s := DetectorStatus{Quarantined: len(d.quarantined), Broken: d.broken}
 	for _, m := range d.quarantined {
 		if m.crashes > 0 {
 			s.Poison++

@@ -1,4 +1,4 @@
-package poison
+package app
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 	const messages, slots, maxReceives = 10_000, 10, 3
 	random := rand.New(rand.NewPCG(1, 2))
 	crashes := func(n int) bool { return n%100 == 42 }
-	d := New(Events{})
+	d := NewDetector(DetectorEvents{})
 	now := time.Unix(0, 0)
 	tries, deadLettered, done := map[int]int{}, 0, 0
 	backlog := random.Perm(messages)
@@ -67,7 +67,7 @@ func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 	if deadLettered != messages/100 || done != messages-deadLettered {
 		t.Errorf("%d dead-lettered, %d done", deadLettered, done)
 	}
-	if s := d.Status(); s != (Status{}) {
+	if s := d.Status(); s != (DetectorStatus{}) {
 		t.Errorf("status at the end: %+v", s)
 	}
 }
@@ -76,7 +76,7 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	t.Parallel()
 	var events []string
 	record := func(format string, args ...any) { events = append(events, fmt.Sprintf(format, args...)) }
-	d := New(Events{
+	d := NewDetector(DetectorEvents{
 		Quarantined: func(ids []string) { record("quarantined %v", ids) },
 		Cleared:     func(id string) { record("cleared %s", id) },
 		Detected:    func(id string, crashes int) { record("detected %s %d", id, crashes) },
@@ -96,7 +96,7 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	if d.Quarantined("a") || !d.Quarantined("b") {
 		t.Error("want b quarantined, and not a")
 	}
-	if s := d.Status(); s != (Status{Quarantined: 1, Poison: 1}) {
+	if s := d.Status(); s != (DetectorStatus{Quarantined: 1, Poison: 1}) {
 		t.Errorf("status %+v", s)
 	}
 	d.Forget("b")
@@ -110,7 +110,7 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 // times is not enough.
 func TestTheAppIsBrokenAfterTenDifferentMessages(t *testing.T) {
 	t.Parallel()
-	d := New(Events{})
+	d := NewDetector(DetectorEvents{})
 	now := time.Unix(0, 0)
 	for range 50 {
 		d.Crashed([]string{"poison"}, now)
@@ -137,7 +137,7 @@ func TestTheAppIsBrokenAfterTenDifferentMessages(t *testing.T) {
 
 func TestOldestMessageIsForgottenAboveTheMaximum(t *testing.T) {
 	t.Parallel()
-	d := New(Events{})
+	d := NewDetector(DetectorEvents{})
 	var ids []string
 	for i := range maxQuarantined - 1 {
 		ids = append(ids, fmt.Sprint(i))

@@ -1,0 +1,53 @@
+// Package app runs the replicas of the app and moves deliveries between them.
+//
+//	                       Acquire: the ready replica with the fewest deliveries
+//	deliveries --> Router ------+--> Member 5000   version 1, serving
+//	                            +--> Member 34561  version 1, serving
+//	                            '-x  Member 40123  version 2, held until all of it is ready
+//
+//	Deploy: start version 2 beside version 1 -> ready? -- no --> stop it again: rolled back
+//	                                              '- yes -> admit 2, retire 1 (drain), stop 1
+//	Scale:  out: start, ready, admit.  in: retire (drain), stop.
+//
+// A [Router] knows which replicas take deliveries; a [Manager] starts and stops replicas
+// through a function that it is given, and changes the Router in the right order.
+//
+// # Poison messages
+//
+// When a replica crashes, each message that it had in work may be the cause. Delivered
+// together again they would crash it again, and after enough receives harmless messages
+// would be dead-lettered beside the poison message.
+//
+//	            the replica crashed with      delivered alone, and
+//	            several messages in work      the replica crashed
+//	harmless -------------------------> quarantined ----------> poison
+//	    ^                                    |                     |
+//	    '---- delivered alone, survived -----'                     | stays quarantined until
+//	                                                               v its queue dead-letters it
+//
+// A quarantined message is delivered alone, to a replica that has no other message. A crash
+// then points at exactly one message, and the other replicas keep working. When ten different
+// messages in a row crash the app, and it survives none in between, the app itself is broken:
+// [Detector.Broken] reports that, and the app is treated as one that crashes by itself.
+//
+// # Invariants
+//
+//   - A delivery goes to a replica that is admitted and ready at that moment, and
+//     a replica is stopped only when nothing is in work on it, or when its drain
+//     took longer than its limit.
+//   - At most one change (start, scale, deploy) runs at a time; a second one is
+//     refused with [ErrBusy] rather than queued. But a deployment waits for nothing
+//     that only changes the size: growth is given up for it, and a replica that a
+//     scale-in retired drains beside it.
+//   - Deliveries move to a version only while all of its replicas are ready together
+//     and none was given up; that is checked again after the old helpers ended.
+//   - A deployment that fails leaves the replicas of the old version serving, and
+//     none of its own running.
+//   - Helpers, the processes that take no deliveries, run once per version, and
+//     not twice at a time: the old ones end before the new ones begin.
+//   - A message is called poison only when nothing else was in work on the replica
+//     that crashed. One that was delivered alone and survived leaves the quarantine,
+//     whatever the answer was.
+//   - Memory is bounded: at most 10,000 messages are quarantined. Beyond that the
+//     oldest is forgotten, and detected again if it crashes the app again.
+package app
