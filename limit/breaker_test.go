@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -28,6 +29,13 @@ type harness struct {
 	*Limiter
 	t      *testing.T
 	events []string
+	inWork []permitInWork
+}
+
+// permitInWork is a delivery that was allowed and has not ended.
+type permitInWork struct {
+	startedAt time.Time
+	release   func(time.Time, ...queue.Result)
 }
 
 func newHarness(t *testing.T, opts Options) *harness {
@@ -48,8 +56,9 @@ func newHarness(t *testing.T, opts Options) *harness {
 // refusal.
 func (h *harness) allow() string {
 	h.t.Helper()
-	ok, wait, reason := h.Allow(time.Now(), 1)
-	if ok {
+	release, wait, reason := h.Acquire(time.Now(), 1)
+	if release != nil {
+		h.inWork = append(h.inWork, permitInWork{time.Now(), release})
 		if wait != 0 || reason != "" {
 			h.t.Errorf("allowed, with a wait of %s and reason %q", wait, reason)
 		}
@@ -67,7 +76,16 @@ func (h *harness) wantAllow(answer string) {
 }
 
 // done ends a delivery that started took ago.
-func (h *harness) done(res queue.Result, took time.Duration) { h.Done(time.Now(), res, took) }
+func (h *harness) done(res queue.Result, took time.Duration) {
+	h.t.Helper()
+	startedAt := time.Now().Add(-took)
+	i := slices.IndexFunc(h.inWork, func(p permitInWork) bool { return p.startedAt.Equal(startedAt) })
+	if i < 0 {
+		h.t.Fatalf("no delivery in work started %s ago", took)
+	}
+	h.inWork[i].release(time.Now(), res)
+	h.inWork = slices.Delete(h.inWork, i, i+1)
+}
 
 // deliver makes n deliveries of a millisecond, one after the other.
 func (h *harness) deliver(n int, res queue.Result) {
@@ -349,16 +367,15 @@ func TestBatchCountsAsOneDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, Options{Breaker: &Breaker{}})
 		batch := func(results ...queue.Result) {
-			if ok, _, reason := h.Allow(time.Now(), len(results)); !ok {
+			release, _, reason := h.Acquire(time.Now(), len(results))
+			if release == nil {
 				t.Fatal(reason)
 			}
 			if got := h.Status().InWork; got != 1 {
 				t.Errorf("a batch counts as %d", got)
 			}
 			time.Sleep(time.Millisecond)
-			for _, res := range results {
-				h.done(res, time.Millisecond)
-			}
+			release(time.Now(), results...)
 		}
 		for range 3 {
 			batch(serverError, serverError, serverError, serverError, serverError)

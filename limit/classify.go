@@ -50,3 +50,15 @@ func classify(res *queue.Result) resultClass {
 		return resultOK
 	}
 }
+
+// classifyAll returns what the results of one delivery mean, and whether one of its
+// messages is done. A batch is ok if one of its messages is, and failed only if none is.
+func classifyAll(results []queue.Result) (class resultClass, done bool) {
+	for i := range results {
+		done = done || results[i].Outcome == queue.Done
+		if c := classify(&results[i]); c == resultOK || class == resultIgnored {
+			class = c
+		}
+	}
+	return class, done
+}

@@ -1,27 +1,27 @@
 // Package limit protects the app with a rate limit, an adaptive concurrency limit and a circuit breaker.
 //
 // A [Limiter] stands between a worker and its app. The worker calls
-// [Limiter.Allow] right before each delivery and [Limiter.Done] after it. Before it
+// [Limiter.Acquire] right before each delivery and releases what it got after it. Before it
 // receives, it calls [Limiter.Room], so that it takes no message from the queue that
 // could not start soon. Each of the three limits is off unless configured.
 //
-//	             Allow(n)
+//	             Acquire(n)
 //	                |
 //	   breaker  open? ------------> refused "breaker", ask again after the delay
 //	                |
-//	  slow start, adaptive full? -> refused "concurrency", ask again after a Done
+//	  slow start, adaptive full? -> refused "concurrency", ask again after a release
 //	                |
 //	    rate    n available? -----> refused "rate", ask again when they are
 //	                |
 //	          one delivery of n messages starts
 //	                |
-//	             Done, n times ---> adaptive: how long did it take?
+//	             release ---------> adaptive: how long did it take?
 //	                                breaker: did the app answer?
 //
 //	the breaker:
 //
 //	          failure ratio reached                 after the delay,
-//	          within the window                     with the next Allow
+//	          within the window                     with the next Acquire
 //	 closed ----------------------------> open ------------------------> half-open
 //	   ^                                   ^                              |     |
 //	   |                                   +-- the trial failed: the delay+     |
@@ -54,14 +54,13 @@
 //     however long ago that was.
 //   - A result counts for the breaker only in the state in which its delivery started:
 //     deliveries that were in work when it opened do not decide the trial.
-//   - When a refusal says to wait for the next Done, a delivery is in work.
+//   - When a refusal says to wait for the next release, a delivery is in work.
 //
 // # When something fails
 //
 // A trial that hangs keeps the breaker half-open until the delivery times out. A
-// Done without an Allow is ignored when nothing is in work; otherwise it ends another
-// delivery too early. A missing Done occupies a place for ever. A clock that runs
-// backwards counts as standing still.
+// delivery that is never released stays in work for ever. A clock that runs backwards
+// counts as standing still.
 //
 // # How the adaptive limit behaves
 //

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
+
 	"tendril/queue"
 )
 
@@ -25,16 +27,15 @@ type Limiter struct {
 	opts Options
 
 	mu sync.Mutex
-	// createdAt is the time of the first call; last is the latest time of any call.
-	// Time never runs backwards below this point, whatever the order in which callers
-	// get the lock.
-	createdAt, last time.Time
-	rate            *rateLimiter
-	adaptive        *adaptive
-	breaker         *breaker
-	deliveries      deliveryList
-	estimate        estimate
-	refused         Refused
+	// last is the latest time of any call. Time never runs backwards below this point,
+	// whatever the order in which callers get the lock.
+	last     time.Time
+	rate     *rateLimiter
+	adaptive *adaptive
+	breaker  *breaker
+	inWork   int // deliveries
+	estimate estimate
+	refused  Refused
 	// events are reported when the lock is released.
 	events []any
 }
@@ -52,67 +53,70 @@ func New(opts *Options) *Limiter {
 	return l
 }
 
-// Allow asks to start one delivery of n messages at now: 1, or the size of a
-// batch, which goes to the app as one request. Each of the n messages needs a
-// [Limiter.Done] later. A refusal consumes nothing: wait is the time after which to
-// ask again, 0 for after the next Done, and reason is one of the Reason constants. A
-// batch that is larger than the burst of the rate starts when the whole burst is
-// available, and the next deliveries wait longer. An n below 1 is allowed and
-// consumes nothing.
-func (l *Limiter) Allow(now time.Time, n int) (ok bool, wait time.Duration, reason string) {
+// Acquire asks to start one delivery of n messages at now: 1, or the size of a
+// batch, which goes to the app as one request. release must be called once, when the
+// delivery has ended; it is nil for a refusal. A refusal consumes nothing: wait is the
+// time after which to ask again, 0 for after the next release, and reason is one of the
+// Reason constants. A batch that is larger than the burst of the rate starts when the
+// whole burst is available, and the next deliveries wait longer. An n below 1 is
+// allowed and consumes nothing.
+//
+// release takes the time and the results of all messages of the delivery. When the
+// worker canceled it, Err must be or wrap [context.Canceled], so that the app is not
+// blamed. A second call does nothing.
+func (l *Limiter) Acquire(now time.Time, n int) (
+	release func(now time.Time, results ...queue.Result), wait time.Duration, reason string,
+) {
 	if n < 1 {
-		return true, 0, ""
+		return func(time.Time, ...queue.Result) {}, 0, ""
 	}
 	l.mu.Lock()
 	defer l.unlockAndNotify()
 	now = l.advanceTo(now)
 	if ok, wait := l.breaker.admits(now); !ok {
 		l.refused.Breaker++
-		return false, wait, ReasonBreaker
+		return nil, wait, ReasonBreaker
 	}
 	if !l.breaker.available() || !l.adaptive.available() {
 		l.refused.Concurrency++
-		return false, 0, ReasonConcurrency
+		return nil, 0, ReasonConcurrency
 	}
 	if wait := l.rate.acquire(now, n); wait > 0 {
 		l.refused.Rate++
-		return false, wait, ReasonRate
+		return nil, wait, ReasonRate
 	}
 	l.estimate.recordBatch(n)
-	l.deliveries.add(delivery{
-		startedAt:  now.Sub(l.createdAt),
-		pending:    int32(min(n, math.MaxInt32)),
-		generation: l.breaker.acquire(now),
-		permit:     l.adaptive.acquire(),
-	})
-	return true, 0, ""
+	l.inWork++
+	p := &permit{limiter: l, startedAt: now, generation: l.breaker.acquire(now), adaptive: l.adaptive.acquire()}
+	return p.release, 0, ""
 }
 
-// Done reports that the delivery of one allowed message ended at now, with which
-// result, and how long it took. Each message of a batch is reported with the
-// duration of the whole. When the worker canceled the delivery, Err must be or wrap
-// [context.Canceled], so that the app is not blamed. A Done without an Allow is
-// ignored as long as nothing is in work.
-func (l *Limiter) Done(now time.Time, res queue.Result, took time.Duration) {
+// permit is the right to one delivery, of a message or of a batch.
+type permit struct {
+	limiter    *Limiter
+	startedAt  time.Time
+	generation uint32                 // of the breaker
+	adaptive   adaptivelimiter.Permit // nil without an adaptive limit
+	released   bool
+}
+
+func (p *permit) release(now time.Time, results ...queue.Result) {
+	l := p.limiter
 	l.mu.Lock()
 	defer l.unlockAndNotify()
-	now = l.advanceTo(now)
-	i := l.deliveries.nearestTo(now.Sub(l.createdAt) - took)
-	if i < 0 {
+	if p.released {
 		return
 	}
-	if ended := l.deliveries.recordResult(i, classify(&res), res.Outcome == queue.Done); ended {
-		l.finish(now, l.deliveries.remove(i), took)
-	}
-}
-
-// finish ends a delivery whose results are complete.
-func (l *Limiter) finish(now time.Time, d delivery, took time.Duration) {
-	l.adaptive.release(d.permit, d.done || d.class != resultIgnored && l.estimate.showsSpeed(took))
-	if d.done {
+	p.released = true
+	l.inWork--
+	now = l.advanceTo(now)
+	took := now.Sub(p.startedAt)
+	class, done := classifyAll(results)
+	l.adaptive.release(p.adaptive, done || class != resultIgnored && l.estimate.showsSpeed(took))
+	if done {
 		l.estimate.recordDuration(took)
 	}
-	l.breaker.release(now, d.generation, d.class)
+	l.breaker.release(now, p.generation, class)
 }
 
 // Room returns how many messages may start between now and now + d, as far as the
@@ -149,9 +153,6 @@ func (l *Limiter) SetRate(now time.Time, perSecond float64) {
 
 // advanceTo moves the limiter's time forward and returns it.
 func (l *Limiter) advanceTo(now time.Time) time.Time {
-	if l.createdAt.IsZero() {
-		l.createdAt, l.last = now, now
-	}
 	if now.After(l.last) {
 		l.last = now
 	}

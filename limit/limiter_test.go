@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,7 @@ func TestWithoutLimitsEverythingPasses(t *testing.T) {
 	t.Parallel()
 	l := New(nil)
 	for range 10_000 {
-		if ok, wait, reason := l.Allow(noon, 1); !ok || wait != 0 || reason != "" {
+		if release, wait, reason := l.Acquire(noon, 1); release == nil || wait != 0 || reason != "" {
 			t.Fatalf("refused: %s %s", reason, wait)
 		}
 	}
@@ -48,12 +49,9 @@ func TestRefusalConsumesNothing(t *testing.T) {
 			}
 		}
 		time.Sleep(5 * time.Second)
-		h.Allow(time.Now(), 10) // the whole burst, and the trial
+		release, _, _ := h.Acquire(time.Now(), 10) // the whole burst, and the trial
 		h.wantLastEvent("breaker half-open: one delivery on trial")
-		h.Done(time.Now(), queue.Result{Outcome: queue.Unreached}, 0)
-		for range 9 {
-			h.Done(time.Now(), queue.Result{Outcome: queue.Unreached}, 0)
-		}
+		release(time.Now(), slices.Repeat([]queue.Result{unreached}, 10)...)
 		for range 50 {
 			h.wantAllow("rate 100ms")
 		}
@@ -65,36 +63,51 @@ func TestRefusalConsumesNothing(t *testing.T) {
 	})
 }
 
-func TestDoneWithoutAllowIsIgnored(t *testing.T) {
+func TestSecondReleaseIsIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, Options{Rate: 1, Concurrency: 2, Adaptive: true, Breaker: &Breaker{}})
-		for _, res := range []queue.Result{serverError, success, unreached, canceled} {
+		release, _, _ := h.Acquire(time.Now(), 1)
+		for _, res := range []queue.Result{success, serverError, unreached, canceled} {
 			for range 20 {
-				h.done(res, time.Hour)
+				release(time.Now(), res)
 			}
 		}
 		h.wantState(stateClosed)
-		h.wantAllow("")
 		h.wantAllow("rate 1s")
-		h.done(success, 0)
-		h.done(success, 0)
-		h.done(success, 0)
-		if got := h.Status(); got.InWork != 0 {
+		time.Sleep(time.Second)
+		h.wantAllow("")
+		release(time.Now(), success)
+		if got := h.Status(); got.InWork != 1 {
 			t.Errorf("status %+v", got)
 		}
 	})
 }
 
-func TestAllowOfNoMessagesConsumesNothing(t *testing.T) {
+func TestDeliveriesThatStartTogetherEndInAnyOrder(t *testing.T) {
+	t.Parallel()
+	l := New(&Options{Adaptive: true})
+	first, _, _ := l.Acquire(noon, 3)
+	second, _, _ := l.Acquire(noon, 1)
+	second(noon, success)
+	if got := l.Status().InWork; got != 1 {
+		t.Errorf("%d in work after the end of one, want 1", got)
+	}
+	first(noon, success, success, success)
+	if got := l.Status().InWork; got != 0 {
+		t.Errorf("%d in work at the end", got)
+	}
+}
+
+func TestAcquireOfNoMessagesConsumesNothing(t *testing.T) {
 	t.Parallel()
 	l := New(&Options{Rate: 1, Concurrency: 1, Adaptive: true})
 	for _, n := range []int{0, -1} {
-		if ok, _, reason := l.Allow(noon, n); !ok {
-			t.Errorf("Allow(%d): refused for %q", n, reason)
+		if release, _, reason := l.Acquire(noon, n); release == nil {
+			t.Errorf("Acquire(%d): refused for %q", n, reason)
 		}
 	}
-	if ok, _, reason := l.Allow(noon, 1); !ok {
+	if release, _, reason := l.Acquire(noon, 1); release == nil {
 		t.Errorf("refused for %q", reason)
 	}
 }
@@ -116,7 +129,7 @@ func TestRoom(t *testing.T) {
 		{"rate: below one per second", Options{Rate: 0.5}, func(h *harness) { h.wantAllow("") }, time.Second, 0, ReasonRate},
 		{"rate: below one per second, longer", Options{Rate: 0.5},
 			func(h *harness) { h.wantAllow("") }, 2 * time.Second, 1, ReasonRate},
-		{"rate: borrowed", Options{Rate: 1}, func(h *harness) { h.Allow(time.Now(), 10) }, 5 * time.Second, 0, ReasonRate},
+		{"rate: borrowed", Options{Rate: 1}, func(h *harness) { h.Acquire(time.Now(), 10) }, 5 * time.Second, 0, ReasonRate},
 		{"rate: negative duration", Options{Rate: 100}, nil, -time.Hour, 10, ReasonRate},
 		{"concurrency: all free", Options{Concurrency: 7, Adaptive: true}, nil, time.Hour, 7, ReasonConcurrency},
 		{"concurrency: some in work", Options{Concurrency: 7, Adaptive: true},
@@ -126,9 +139,9 @@ func TestRoom(t *testing.T) {
 		{"concurrency: free later only", Options{Concurrency: 1, Adaptive: true},
 			func(h *harness) { h.deliver(1, success); h.wantAllow("") }, 10 * time.Millisecond, 10, ReasonConcurrency},
 		{"concurrency: batches", Options{Batch: 10, Concurrency: 7, Adaptive: true},
-			func(h *harness) { h.Allow(time.Now(), 1) }, 0, 60, ReasonConcurrency},
+			func(h *harness) { h.Acquire(time.Now(), 1) }, 0, 60, ReasonConcurrency},
 		{"concurrency: larger batches than configured", Options{Concurrency: 7, Adaptive: true},
-			func(h *harness) { h.Allow(time.Now(), 10); h.Allow(time.Now(), 1) }, 0, 50, ReasonConcurrency},
+			func(h *harness) { h.Acquire(time.Now(), 10); h.Acquire(time.Now(), 1) }, 0, 50, ReasonConcurrency},
 		{"breaker: closed", Options{Breaker: &Breaker{}}, nil, 0, unlimited, ""},
 		{"breaker: open", Options{Breaker: &Breaker{}}, open, 4 * time.Second, 0, ReasonBreaker},
 		{"breaker: trial within the duration", Options{Breaker: &Breaker{}}, open, 5 * time.Second, 1, ReasonBreaker},

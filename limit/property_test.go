@@ -33,7 +33,7 @@ type modelCheck struct {
 }
 
 type allowedDelivery struct {
-	startedAt  time.Time
+	release    func(time.Time, ...queue.Result)
 	n          int
 	generation int
 }
@@ -66,12 +66,12 @@ func newModelCheck(t *rapid.T) *modelCheck {
 func (c *modelCheck) allow(n int) (ok bool, wait time.Duration, reason string) {
 	wasOpen := c.state == stateOpen
 	room, _ := c.Room(time.Now(), 0)
-	ok, wait, reason = c.Allow(time.Now(), n)
-	if !ok {
+	release, wait, reason := c.Acquire(time.Now(), n)
+	if release == nil {
 		if wait == 0 && len(c.inWork) == 0 {
 			c.t.Fatalf("refused for %s until the next result, and nothing is in work", reason)
 		}
-		return ok, wait, reason
+		return false, wait, reason
 	}
 	if room == 0 {
 		c.t.Fatal("allowed although there was no room")
@@ -84,13 +84,10 @@ func (c *modelCheck) allow(n int) (ok bool, wait time.Duration, reason string) {
 			c.t.Fatalf("%d trials, of which %d were ignored", c.trials, c.ignored)
 		}
 	}
-	c.inWork = append(c.inWork, allowedDelivery{time.Now(), n, c.generation})
+	c.inWork = append(c.inWork, allowedDelivery{release, n, c.generation})
 	c.starts = append(c.starts, messageStart{time.Now(), n})
 	c.checkCounts()
-	if c.batches {
-		time.Sleep(time.Microsecond) // batches with the same start cannot be told apart
-	}
-	return ok, wait, reason
+	return true, wait, reason
 }
 
 // checkCounts compares the number of deliveries in work with every limit of it.
@@ -121,13 +118,14 @@ func (c *modelCheck) end(i int, results func() queue.Result) {
 	d := c.inWork[i]
 	c.inWork = slices.Delete(c.inWork, i, i+1)
 	state, best := c.state, resultIgnored
-	for range d.n {
-		res := results()
-		if class := classify(&res); class == resultOK || best == resultIgnored {
+	all := make([]queue.Result, d.n)
+	for i := range all {
+		all[i] = results()
+		if class := classify(&all[i]); class == resultOK || best == resultIgnored {
 			best = class
 		}
-		c.Done(time.Now(), res, time.Since(d.startedAt))
 	}
+	d.release(time.Now(), all...)
 	if state == stateHalfOpen && best == resultIgnored && d.generation == c.generation {
 		c.ignored++
 	}
@@ -263,17 +261,18 @@ func use(l *Limiter, g int) {
 	for i := range 2000 {
 		startedAt, n := time.Now(), 1+i%3
 		time.Sleep(time.Duration(i%5) * time.Microsecond)
-		if ok, _, _ := l.Allow(startedAt, n); !ok {
+		release, _, _ := l.Acquire(startedAt, n)
+		if release == nil {
 			continue
 		}
 		time.Sleep(time.Duration(g) * time.Microsecond)
-		for m := range n {
-			res := success
+		results := slices.Repeat([]queue.Result{success}, n)
+		for m := range results {
 			if (g+i+m)%4 == 0 {
-				res = serverError
+				results[m] = serverError
 			}
-			l.Done(time.Now(), res, time.Since(startedAt))
 		}
+		release(time.Now(), results...)
 		l.Room(startedAt, time.Millisecond)
 		l.Status()
 		l.SetRate(startedAt, float64(1e6+i))

@@ -10,6 +10,12 @@ import (
 
 var noon = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
+// allow asks for a delivery that does not end.
+func allow(l *Limiter, now time.Time, n int) (ok bool, wait time.Duration, reason string) {
+	release, wait, reason := l.Acquire(now, n)
+	return release != nil, wait, reason
+}
+
 func TestBurstIsSmall(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -26,15 +32,15 @@ func TestBurstIsSmall(t *testing.T) {
 	} {
 		l := New(&Options{Rate: tt.perSecond, Batch: tt.batch})
 		for i := range tt.burst {
-			if ok, wait, reason := l.Allow(noon, 1); !ok {
+			if ok, wait, reason := allow(l, noon, 1); !ok {
 				t.Fatalf("rate %v: message %d refused: %s, %s", tt.perSecond, i+1, reason, wait)
 			}
 		}
-		ok, wait, reason := l.Allow(noon, 1)
+		ok, wait, reason := allow(l, noon, 1)
 		if ok || reason != ReasonRate || (wait-tt.wait).Abs() > time.Microsecond {
 			t.Errorf("rate %v: allowed %v, wait %s, reason %q; want a wait of %s", tt.perSecond, ok, wait, reason, tt.wait)
 		}
-		if ok, again, _ := l.Allow(noon.Add(wait), 1); !ok {
+		if ok, again, _ := allow(l, noon.Add(wait), 1); !ok {
 			t.Errorf("rate %v: refused after the wait of %s, for %s more", tt.perSecond, wait, again)
 		}
 	}
@@ -46,10 +52,10 @@ func TestBurstAddsAtMostATenthInTheFirstSecond(t *testing.T) {
 	t.Parallel()
 	for _, perSecond := range []int{10, 20, 100, 1000} {
 		l := New(&Options{Rate: float64(perSecond)})
-		l.Allow(noon.Add(-time.Hour), 1)
+		allow(l, noon.Add(-time.Hour), 1)
 		var started [10]int
 		for now := noon; now.Before(noon.Add(10 * time.Second)); {
-			ok, wait, _ := l.Allow(now, 1)
+			ok, wait, _ := allow(l, now, 1)
 			if ok {
 				started[now.Sub(noon)/time.Second]++
 			}
@@ -67,14 +73,14 @@ func TestBatchAboveTheBurstBorrows(t *testing.T) {
 	t.Parallel()
 	l := New(&Options{Rate: 2})
 	now := noon
-	if ok, _, _ := l.Allow(now, 10); !ok {
+	if ok, _, _ := allow(l, now, 10); !ok {
 		t.Fatal("a batch of 10 at 2 per second must not wait for ever")
 	}
-	ok, wait, _ := l.Allow(now, 10)
+	ok, wait, _ := allow(l, now, 10)
 	if ok || wait != 5*time.Second {
 		t.Errorf("the next batch: allowed %v, wait %s; want 5s", ok, wait)
 	}
-	if ok, wait, _ = l.Allow(now, 1); ok || wait != 5*time.Second {
+	if ok, wait, _ = allow(l, now, 1); ok || wait != 5*time.Second {
 		t.Errorf("the next message: allowed %v, wait %s; want 5s", ok, wait)
 	}
 }
@@ -83,13 +89,13 @@ func TestSetRate(t *testing.T) {
 	t.Parallel()
 	l := New(nil)
 	for range 1000 {
-		if ok, _, _ := l.Allow(noon, 1); !ok {
+		if ok, _, _ := allow(l, noon, 1); !ok {
 			t.Fatal("refused without a limit")
 		}
 	}
 	count := func(now time.Time) (n int) {
 		for ; n < 1000; n++ {
-			if ok, _, _ := l.Allow(now, 1); !ok {
+			if ok, _, _ := allow(l, now, 1); !ok {
 				break
 			}
 		}
@@ -135,7 +141,7 @@ func TestRateHoldsInEveryPeriod(t *testing.T) {
 		for range rapid.IntRange(1, 80).Draw(t, "calls") {
 			at += time.Duration(rapid.IntRange(-50, 400).Draw(t, "ms")) * time.Millisecond
 			n := rapid.SampledFrom([]int{1, 1, 1, 2, 10}).Draw(t, "n")
-			ok, wait, _ := l.Allow(noon.Add(at), n)
+			ok, wait, _ := allow(l, noon.Add(at), n)
 			seen := l.last.Sub(noon)
 			if !ok && n == 1 {
 				if room, _ := l.Room(noon.Add(at), wait); room < 1 {
@@ -144,7 +150,7 @@ func TestRateHoldsInEveryPeriod(t *testing.T) {
 			}
 			if !ok && rapid.Bool().Draw(t, "wait") {
 				at = seen + wait
-				if ok, wait, _ = l.Allow(noon.Add(at), n); !ok {
+				if ok, wait, _ = allow(l, noon.Add(at), n); !ok {
 					t.Fatalf("refused for %s more after the wait", wait)
 				}
 				seen = at

@@ -41,16 +41,16 @@ func drive(l *Limiter, s *server, end time.Time) (served int) {
 			mu.Lock()
 			defer mu.Unlock()
 			for time.Now().Before(end) {
-				if ok, _, _ := l.Allow(time.Now(), 1); !ok {
+				release, _, _ := l.Acquire(time.Now(), 1)
+				if release == nil {
 					done.Wait()
 					continue
 				}
 				mu.Unlock()
-				startedAt := time.Now()
 				s.serve()
 				mu.Lock()
 				served++
-				l.Done(time.Now(), success, time.Since(startedAt))
+				release(time.Now(), success)
 				done.Signal()
 			}
 			done.Broadcast()

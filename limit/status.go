@@ -25,7 +25,7 @@ type Status struct {
 	Refused Refused
 }
 
-// Refused counts how often [Limiter.Allow] refused, by reason. One message may be
+// Refused counts how often [Limiter.Acquire] refused, by reason. One message may be
 // refused many times.
 type Refused struct {
 	Breaker, Concurrency, Rate int64
@@ -35,7 +35,7 @@ type Refused struct {
 func (l *Limiter) Status() Status {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
-	s := Status{InWork: l.deliveries.len(), Limit: l.adaptive.limit(), Refused: l.refused}
+	s := Status{InWork: l.inWork, Limit: l.adaptive.limit(), Refused: l.refused}
 	if l.rate != nil {
 		s.Rate = l.rate.perSecond
 	}

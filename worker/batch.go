@@ -124,12 +124,12 @@ func (w *Worker) beginBatch(now time.Time) *held {
 		return nil
 	}
 	msgs := w.gather(now)
-	n := w.brake.allow(now, len(msgs))
-	if n == 0 {
+	p := w.brake.acquire(now, len(msgs))
+	if p.messages == 0 {
 		w.wakeAt(w.askAt())
 		return nil
 	}
-	msgs = append([]*held(nil), msgs[:n]...)
+	msgs = append([]*held(nil), msgs[:p.messages]...)
 	for _, h := range msgs {
 		if h.stage == ready {
 			w.ready.pop()
@@ -141,7 +141,7 @@ func (w *Worker) beginBatch(now time.Time) *held {
 		w.posted(h, now)
 	}
 	h := msgs[0]
-	h.mates = msgs
+	h.mates, h.permit = msgs, p
 	w.pace.loaded(len(msgs))
 	return h
 }
@@ -233,6 +233,7 @@ func (w *Worker) finishBatch(batch []*held, results []queue.Result, now time.Tim
 	if w.opts.FIFO {
 		behind = inOrder(batch, results)
 	}
+	w.brake.release(now, first.permit, results...)
 	settled := make([]Settled, 0, len(batch))
 	actions := make([]action, len(batch))
 	aborted := false
@@ -242,7 +243,6 @@ func (w *Worker) finishBatch(batch []*held, results []queue.Result, now time.Tim
 		if behind != nil && behind[i] >= 0 && actions[i].verb == retry && actions[behind[i]].verb == retry {
 			actions[i].after = actions[behind[i]].after
 		}
-		w.brake.done(now, results[i], now.Sub(h.startedAt))
 		if results[i].Outcome == queue.Postponed {
 			continue
 		}

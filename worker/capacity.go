@@ -73,7 +73,8 @@ func (w *Worker) begin(now time.Time) *held {
 			return nil
 		}
 	} else {
-		if w.brake.allow(now, 1) == 0 {
+		h.permit = w.brake.acquire(now, 1)
+		if h.permit.messages == 0 {
 			w.wakeAt(w.askAt())
 			return nil
 		}
@@ -187,7 +188,7 @@ func (w *Worker) finish(h *held, res queue.Result, now time.Time) (settled Settl
 	w.vacate()
 	h.dead = w.dies(h, &res)
 	act := w.decide(h, &res, now)
-	w.brake.done(now, res, now.Sub(h.startedAt))
+	w.brake.release(now, h.permit, res)
 	if res.Outcome != queue.Postponed {
 		settled, tried = w.apply(h, &res, act, now), true
 		settled.Batch = 1

@@ -29,6 +29,15 @@ func (s stage) String() string {
 	return [...]string{"waiting", "ready", "posting", "postponed", "deleting", "gone"}[s]
 }
 
+// handover is the delivery in work of a held message, or of the batch of which it is
+// the first.
+type handover struct {
+	// mates are all messages of the batch; nil for a delivery of one.
+	mates []*held
+	// permit is the limiter's.
+	permit permit
+}
+
 // held is one message between its receive and the end of what this worker has
 // to do with it. Everything but msg is guarded by the worker's lock; msg is
 // read by the delivery and never changes after accept.
@@ -46,9 +55,7 @@ type held struct {
 	attempt int
 	stage   stage
 	group   *group
-	// mates are all messages of its batch, this one first; nil for a delivery
-	// of one, and on the others of a batch.
-	mates []*held
+	handover
 
 	// receivedAt is when the newest receipt was given out, at the earliest;
 	// hiddenFrom and hiddenUntil are the present period of invisibility. arrivedAt

@@ -11,16 +11,15 @@ import (
 // must be safe for concurrent use and quick: they are called under a lock. Workers
 // of a pool may have the same one; it must be comparable, as a pointer is.
 type Limiter interface {
-	// Allow takes the right to begin n deliveries at now. When it refuses, it
-	// took nothing; wait says when to ask again (0: after the next Done) and
-	// reason why in a word ("rate", "concurrency", "breaker").
-	Allow(now time.Time, n int) (ok bool, wait time.Duration, reason string)
-	// Done tells how one allowed delivery ended and how long it took; it is
-	// called once for each message allowed.
-	Done(now time.Time, res queue.Result, took time.Duration)
+	// Acquire takes the right to begin one delivery of n messages at now. release is
+	// called once, when the delivery has ended, with the results of its messages. It
+	// is nil for a refusal, which took nothing; wait says when to ask again (0: after
+	// the next release) and reason why in a word ("rate", "concurrency", "breaker").
+	Acquire(now time.Time, n int) (release func(now time.Time, results ...queue.Result), wait time.Duration,
+		reason string)
 	// Room returns how many deliveries may begin within the next d, as far as
 	// it knows: receiving asks for no more. 0 stops receiving; reason is then why,
-	// as in Allow.
+	// as in Acquire.
 	Room(now time.Time, d time.Duration) (n int, reason string)
 }
 
@@ -87,28 +86,33 @@ func (b *brake) refusing(now time.Time) bool {
 	return b != nil && !b.askAt.IsZero() && now.Before(b.askAt)
 }
 
-// allow asks for the right to begin up to n deliveries and returns for how
-// many it got it.
-func (b *brake) allow(now time.Time, n int) int {
+// permit is the right to one delivery of so many messages, 0 for a refusal.
+type permit struct {
+	messages int
+	release  func(now time.Time, results ...queue.Result) // nil where nothing limits
+}
+
+// acquire asks for the right to begin a delivery of up to n messages.
+func (b *brake) acquire(now time.Time, n int) permit {
 	if b == nil {
-		return n
+		return permit{messages: n}
 	}
 	if b.refusing(now) {
-		return 0
+		return permit{}
 	}
 	if n > 1 {
 		room, _ := b.limiter.Room(now, 0)
 		n = clamp(room, 1, n)
 	}
 	b.changes++
-	ok, wait, reason := b.limiter.Allow(now, n)
-	if !ok {
+	release, wait, reason := b.limiter.Acquire(now, n)
+	if release == nil {
 		b.refuse(now, wait, reason)
-		return 0
+		return permit{}
 	}
 	b.askAt, b.onDone = time.Time{}, false
 	b.calm(now)
-	return n
+	return permit{n, release}
 }
 
 // room returns how many messages receiving may ask for at the most, so that
@@ -167,12 +171,12 @@ func (b *brake) tell(l Limited) {
 	}
 }
 
-// done tells the limiter about the end of a delivery.
-func (b *brake) done(now time.Time, res queue.Result, took time.Duration) {
+// release tells the limiter about the end of a delivery.
+func (b *brake) release(now time.Time, p permit, results ...queue.Result) {
 	if b == nil {
 		return
 	}
-	b.limiter.Done(now, res, took)
+	p.release(now, results...)
 	b.changes++
 	if b.onDone {
 		b.askAt, b.onDone = time.Time{}, false

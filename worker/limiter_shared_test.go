@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -22,29 +23,29 @@ type trialLimiter struct {
 	begun  int
 }
 
-func (l *trialLimiter) Allow(now time.Time, n int) (bool, time.Duration, string) {
+func (l *trialLimiter) Acquire(now time.Time, n int) (func(time.Time, ...queue.Result), time.Duration, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.closed:
 	case l.until.IsZero():
 		l.until = now.Add(l.pause)
-		return false, l.pause, "breaker"
+		return nil, l.pause, "breaker"
 	case now.Before(l.until):
-		return false, l.until.Sub(now), "breaker"
+		return nil, l.until.Sub(now), "breaker"
 	case l.trying:
-		return false, 0, "breaker"
+		return nil, 0, "breaker"
 	}
 	l.trying = true
 	l.begun += n
-	return true, 0, ""
+	return l.release, 0, ""
 }
 
-func (l *trialLimiter) Done(now time.Time, res queue.Result, _ time.Duration) {
+func (l *trialLimiter) release(now time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.trying, l.until = false, now.Add(l.pause)
-	l.closed = l.closed || res.Outcome == queue.Done
+	l.closed = l.closed || slices.ContainsFunc(results, func(r queue.Result) bool { return r.Outcome == queue.Done })
 }
 
 func (l *trialLimiter) Room(now time.Time, d time.Duration) (int, string) {

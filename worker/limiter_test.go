@@ -25,7 +25,7 @@ type testLimiter struct {
 	most    int
 	begun   []time.Time
 	done    int
-	asked   int // calls of Allow
+	asked   int // calls of Acquire
 }
 
 func (l *testLimiter) refill(now time.Time) {
@@ -37,7 +37,7 @@ func (l *testLimiter) refill(now time.Time) {
 	l.filled = now
 }
 
-func (l *testLimiter) Allow(now time.Time, n int) (bool, time.Duration, string) {
+func (l *testLimiter) Acquire(now time.Time, n int) (func(time.Time, ...queue.Result), time.Duration, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked++
@@ -46,11 +46,11 @@ func (l *testLimiter) Allow(now time.Time, n int) (bool, time.Duration, string) 
 	}
 	switch {
 	case l.open:
-		return false, 5 * time.Second, "breaker"
+		return nil, 5 * time.Second, "breaker"
 	case l.concurrency > 0 && l.working+n > l.concurrency:
-		return false, 0, "concurrency"
+		return nil, 0, "concurrency"
 	case l.rate > 0 && l.tokens+1e-9 < float64(n):
-		return false, time.Duration((float64(n)-l.tokens)/l.rate*1e9) + time.Microsecond, "rate"
+		return nil, time.Duration((float64(n)-l.tokens)/l.rate*1e9) + time.Microsecond, "rate"
 	}
 	l.tokens -= float64(n)
 	l.working += n
@@ -58,14 +58,14 @@ func (l *testLimiter) Allow(now time.Time, n int) (bool, time.Duration, string) 
 	for range n {
 		l.begun = append(l.begun, now)
 	}
-	return true, 0, ""
+	return l.release, 0, ""
 }
 
-func (l *testLimiter) Done(time.Time, queue.Result, time.Duration) {
+func (l *testLimiter) release(_ time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.working--
-	l.done++
+	l.working -= len(results)
+	l.done += len(results)
 }
 
 func (l *testLimiter) Room(now time.Time, d time.Duration) (room int, reason string) {
@@ -118,18 +118,21 @@ func (l *limits) heard() []Limited {
 	return append([]Limited(nil), l.told...)
 }
 
-// scripted answers Allow from a list.
+// scripted answers Acquire from a list.
 type scripted struct {
 	waits []time.Duration // -1 allows
 	room  int
 }
 
-func (s *scripted) Allow(time.Time, int) (bool, time.Duration, string) {
+func (s *scripted) Acquire(time.Time, int) (func(time.Time, ...queue.Result), time.Duration, string) {
 	wait := s.waits[0]
 	s.waits = s.waits[1:]
-	return wait < 0, max(wait, 0), "rate"
+	if wait >= 0 {
+		return nil, wait, "rate"
+	}
+	return func(time.Time, ...queue.Result) {}, 0, ""
 }
-func (s *scripted) Done(time.Time, queue.Result, time.Duration) {}
+
 func (s *scripted) Room(time.Time, time.Duration) (int, string) { return s.room, "rate" }
 
 func TestBrake(t *testing.T) {
@@ -140,10 +143,15 @@ func TestBrake(t *testing.T) {
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	s := &scripted{waits: []time.Duration{-1, 500 * ms, -1, 0, -1, 0, 3 * time.Second, -1, -1}}
 	b := newBrake(s, &d, l.hear)
+	var latest permit
 	step := func(ms, want int) {
 		t.Helper()
-		if got := b.allow(at(ms), 1); got != want {
-			t.Errorf("after %d ms %d are allowed, want %d", ms, got, want)
+		p := b.acquire(at(ms), 1)
+		if p.messages != want {
+			t.Errorf("after %d ms %d are allowed, want %d", ms, p.messages, want)
+		}
+		if p.release != nil {
+			latest = p
 		}
 	}
 	step(0, 1)
@@ -152,7 +160,7 @@ func TestBrake(t *testing.T) {
 	step(600, 1)
 	step(700, 0) // until the next end of a delivery
 	step(750, 0)
-	b.done(at(760), queue.Result{}, 0)
+	b.release(at(760), latest, queue.Result{})
 	step(760, 1)
 	step(800, 0)
 	step(901, 0) // no end came: asked again after a while
@@ -173,7 +181,7 @@ func TestBrake(t *testing.T) {
 		t.Errorf("told %+v, want %+v", l.told, want)
 	}
 	var none *brake
-	if none.allow(start, 7) != 7 || none.refusing(start) || none.room(start, 0) < queue.MaxBatch {
+	if none.acquire(start, 7).messages != 7 || none.refusing(start) || none.room(start, 0) < queue.MaxBatch {
 		t.Error("no limiter allows everything")
 	}
 }
