@@ -50,6 +50,7 @@ var rooms = []room{
 	{"autoscale", "Package autoscale turns backlog and load into a desired size.", nil},
 	{"fleet", "Package fleet makes this process a member of a group of instances that share a queue.",
 		[]string{"queue", "autoscale", "aws"}},
+	{"depth", "Package depth counts what waits in the queues.", []string{"queue", "broker", "aws"}},
 	{"health", "Package health turns what the parts report into one status, one colour and its causes.", nil},
 	{"telemetry", "Package telemetry turns events into metrics and traces.",
 		[]string{"queue", "worker", "deliver", "periodic", "leader", "supervisor", "broker", "limit"}},
@@ -68,7 +69,7 @@ var rooms = []room{
 		"them in reverse.",
 		[]string{"queue", "terminal", "datadir", "httplimit", "broker", "sqsapi", "worker", "deliver", "periodic", "leader",
 			"supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale",
-			"fleet", "health", "app", "notify", "procgroup", "trust"}},
+			"fleet", "depth", "health", "app", "notify", "procgroup", "trust"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "periodic", "bundle", "config", "environment", "console", "aws", "health", "trust"}},
 }

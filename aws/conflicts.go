@@ -106,14 +106,18 @@ func judgeRedrive(policy string, add func(ConflictName, string, ...any)) {
 	}
 }
 
-// MaxReceives returns how often a queue with these attributes hands a message out
-// before it goes to the dead-letter queue; 0 when it has none, or does not say.
-func MaxReceives(attrs map[string]string) int {
-	n, err := maxReceiveCount(attrs["RedrivePolicy"])
-	if err != nil {
-		return 0
+// RedrivePolicy returns the name of the dead-letter queue of a queue with these attributes,
+// and how often the queue delivers a message before it moves it there; "" and 0 without a
+// valid policy.
+func RedrivePolicy(attrs map[string]string) (deadLetterQueue string, maxReceives int) {
+	var policy struct {
+		ARN string `json:"deadLetterTargetArn"`
 	}
-	return n
+	if json.Unmarshal([]byte(attrs["RedrivePolicy"]), &policy) == nil {
+		deadLetterQueue = policy.ARN[strings.LastIndexByte(policy.ARN, ':')+1:]
+	}
+	maxReceives, _ = maxReceiveCount(attrs["RedrivePolicy"])
+	return deadLetterQueue, maxReceives
 }
 
 // maxReceiveCount reads a redrive policy, where the number may be a string.

@@ -15,6 +15,7 @@ import (
 	"tendril/bundle"
 	"tendril/config"
 	"tendril/console"
+	"tendril/depth"
 	"tendril/envelope"
 	"tendril/fleet"
 	"tendril/health"
@@ -105,7 +106,7 @@ type Environment struct {
 	seeking  atomic.Bool
 	wall     func() time.Time // for tests that do not wait; nil for the system's clock
 	well     wellbeing
-	counts   counts          // of queues on Amazon SQS
+	depths   *depth.Counter
 	inFlight inFlightTracker // empty where nothing protects what is in flight
 	// deployment is the last one; nil before the first. Under copyMu.
 	deployment *console.Deployment
@@ -272,7 +273,8 @@ func (e *Environment) startOrder() []func(context.Context) error {
 			e.startConsole, // shows the rest of the start, and the whole stop
 			e.claimFiles,
 			e.serveBroker,
-			e.announce, // now clients and the other commands may come
+			e.buildDepths, // what metrics read
+			e.announce,    // now clients and the other commands may come
 		}
 	}
 	return []func(context.Context) error{
@@ -288,6 +290,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.openQueues,   // what the workers receive from
 		e.openBuckets,  // what their messages point to
 		e.buildWorkers, // their gates exist before the app that opens them
+		e.buildDepths,  // what health, scaling and metrics read
 		e.buildTasks,   // needs the queues
 		e.openFleet,    // leaves its group after everything below has stopped
 		e.protectTask,  // likewise
@@ -296,7 +299,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.runWorkers,   // stop after what produces messages
 		e.runTasks,     // need a queue that is worked on
 		e.seekRegistry, // tasks begin later where the server did not answer yet
-		e.watchCounts,  // what scaling and health read
+		e.countDepths,  // scaling waits for the first figures
 		e.runScaling,   // last to start and first to stop: nothing grows during a drain
 	}
 }

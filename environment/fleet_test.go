@@ -140,8 +140,8 @@ func testNotAMember(t *testing.T, c *cloud) {
 		t.Error("a leader should be elected")
 	}
 	eventually(t, "the dead letters", func() bool {
-		d, known := r.depthOf(r.lines[0], time.Now())
-		return known && d.hasDead && d.dead == 2 && d.deaths == 2 && d.backlog == 0 && d.aged
+		d, known := r.depths.Read("jobs", time.Now())
+		return known && d.HasDeadLetters && d.DeadLetters == 2 && d.DeadLettered == 2 && d.Backlog == 0 && d.HasAge
 	})
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)

@@ -89,10 +89,10 @@ func (g *gauge) readQueues(in *autoscale.Inputs, now time.Time) {
 	var oldest time.Duration
 	known, aged := len(g.lines) > 0, len(g.lines) > 0
 	for _, l := range g.lines {
-		d, ok := g.e.depthOf(l, now)
-		backlog += d.backlog
-		oldest = max(oldest, d.oldest)
-		known, aged = known && ok, aged && ok && d.aged
+		r, ok := g.e.depths.Read(l.queue.name, now)
+		backlog += r.Backlog
+		oldest = max(oldest, r.Oldest)
+		known, aged = known && ok, aged && ok && r.HasAge
 	}
 	if known {
 		in.Backlog = autoscale.Of(float64(backlog))

@@ -34,13 +34,14 @@ func (e *Environment) afterFailure(l *line, s *worker.Settled) (next afterFailur
 		if err != nil {
 			return next
 		}
-		next.known, next.most, dead = true, aws.MaxReceives(attrs), deadLetterName(attrs)
+		next.known = true
+		dead, next.most = aws.RedrivePolicy(attrs)
 		if _, err := e.broker.Attributes(dead); err != nil {
 			return next // without it, the queue keeps its messages
 		}
 	} else {
-		d, ok := e.counts.of(l.queue.name, time.Now())
-		next.known, next.most, dead = ok, d.maxReceives, d.deadName
+		r, ok := e.depths.OnSQS(l.queue.name, time.Now())
+		next.known, next.most, dead = ok, r.MaxReceives, r.DeadLetterQueue
 	}
 	if next.known && next.most > 0 && s.ReceivesHere >= next.most {
 		next.dead = dead

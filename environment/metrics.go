@@ -7,16 +7,13 @@ import (
 
 	"tendril/aws"
 	"tendril/config"
+	"tendril/depth"
 	"tendril/limit"
 	"tendril/periodic"
 	"tendril/supervisor"
 	"tendril/telemetry"
 	"tendril/worker"
 )
-
-// amazonQueuesEvery is how old the counts of queues on Amazon SQS may be: each
-// look is a call that is paid for.
-const amazonQueuesEvery = time.Minute
 
 // openTelemetry makes what counts. It comes first, so that everything after can
 // be counted, and ends last, so that the end is sent too.
@@ -111,30 +108,23 @@ func (e *Environment) queueReadings(ctx context.Context) (all []telemetry.Queue)
 	}
 	if e.broker != nil {
 		for _, name := range e.broker.ListQueues("") {
-			if q, ok := e.embeddedReading(name); ok {
-				all = append(all, q)
+			if r, ok := e.depths.Embedded(name); ok {
+				all = append(all, queueMetrics(name, r))
 			}
 		}
 	}
 	now := time.Now()
 	for _, l := range e.lines {
-		if d, ok := e.counts.of(l.queue.name, now); ok {
-			all = append(all, telemetry.Queue{Name: l.queue.name, Visible: d.backlog, InFlight: d.inFlight, Delayed: d.delayed})
+		if r, ok := e.depths.OnSQS(l.queue.name, now); ok {
+			all = append(all, queueMetrics(l.queue.name, r))
 		}
 	}
 	return all
 }
 
-func (e *Environment) embeddedReading(name string) (telemetry.Queue, bool) {
-	ledger, err := e.broker.Ledger(name)
-	if err != nil {
-		return telemetry.Queue{}, false // deleted since it was listed, or closed
-	}
-	oldest, err := e.broker.OldestAge(name)
-	return telemetry.Queue{
-		Name: name, Visible: ledger.Visible, InFlight: ledger.InFlight, Delayed: ledger.Delayed, OldestAge: oldest,
-		HasAge: err == nil,
-	}, true
+func queueMetrics(name string, r depth.Reading) telemetry.Queue {
+	return telemetry.Queue{Name: name, Visible: r.Visible, InFlight: r.InFlight, Delayed: r.Delayed, OldestAge: r.Oldest,
+		HasAge: r.HasAge}
 }
 
 func (e *Environment) processReadings() []supervisor.Status {

@@ -3,7 +3,6 @@ package environment
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -266,8 +265,9 @@ func (e *Environment) findOnSQS(ctx context.Context, l *line) error {
 		return fmt.Errorf("%w: %s: %w", ErrQueue, reference, err)
 	}
 	e.warnOfConflicts(l, q, attrs, err)
+	dead, _ := aws.RedrivePolicy(attrs)
 	l.queue = queueRef{Queue: q, name: q.Name(), url: q.URL(), arn: queueARN(attrs, q.URL(), l.settings()),
-		fifo: q.FIFO(), dead: deadLetterName(attrs)}
+		fifo: q.FIFO(), dead: dead}
 	return nil
 }
 
@@ -307,15 +307,4 @@ func queueARN(attrs map[string]string, url string, set *config.QueueSettings) st
 		account = parts[len(parts)-2]
 	}
 	return fmt.Sprintf("arn:aws:sqs:%s:%s:%s", set.Region, account, name)
-}
-
-// deadLetterName is the name at the end of the ARN in the redrive policy.
-func deadLetterName(attrs map[string]string) string {
-	var policy struct {
-		ARN string `json:"deadLetterTargetArn"`
-	}
-	if json.Unmarshal([]byte(attrs["RedrivePolicy"]), &policy) != nil {
-		return ""
-	}
-	return policy.ARN[strings.LastIndexByte(policy.ARN, ':')+1:]
 }

@@ -43,7 +43,7 @@ func (e *Environment) runScaling(context.Context) error {
 	e.scaling = s
 	ended := make(chan struct{})
 	go func() { s.loop.Run(run); close(ended) }()
-	e.fleet.run(run, e.counts.asked)
+	e.fleet.run(run, e.depths.Asked())
 	e.steps.push("the scaling", func(context.Context) error {
 		stop()
 		<-ended
@@ -199,8 +199,8 @@ func (e *Environment) scale() autoscale.Scale {
 	}
 	queues, now := map[string]autoscale.QueueLoad{}, time.Now()
 	for _, l := range e.lines {
-		if d, ok := e.depthOf(l, now); ok {
-			queues[l.queue.name] = autoscale.QueueLoad{Backlog: d.backlog, OldestSeconds: int64(d.oldest / time.Second)}
+		if r, ok := e.depths.Read(l.queue.name, now); ok {
+			queues[l.queue.name] = autoscale.QueueLoad{Backlog: r.Backlog, OldestSeconds: int64(r.Oldest / time.Second)}
 		}
 	}
 	st := e.scaling.loop.Status()

@@ -29,6 +29,18 @@ func (s *steps) push(name string, stop func(ctx context.Context) error) {
 	s.list = append(s.list, step{name, stop})
 }
 
+// background runs a part until the stop reaches it, and waits for its end there.
+func (s *steps) background(name string, run func(context.Context)) {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); run(ctx) }()
+	s.push(name, func(context.Context) error {
+		stop()
+		<-ended
+		return nil
+	})
+}
+
 // unwind runs all steps, last in first out, each at most once, and joins their
 // errors. A failing step does not keep the ones below it from running. ctx
 // bounds the whole: a step is expected to hurry once it is done.

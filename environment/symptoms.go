@@ -186,22 +186,22 @@ func (e *Environment) readQueueHealth(q *health.Queue, now time.Time) {
 	q.Known = len(e.lines) > 0
 	var share float64
 	for _, l := range e.lines {
-		d, ok := e.depthOf(l, now)
+		d, ok := e.depths.Read(l.queue.name, now)
 		if !ok {
 			q.Known = false
 			continue
 		}
-		q.Backlog += d.backlog
-		q.DeadLetters += d.dead
-		if d.hasDead {
-			q.NewDeadLetters += e.well.deaths.within(l.queue.name, d.deaths, d.deaths, now)
+		q.Backlog += d.Backlog
+		q.DeadLetters += d.DeadLetters
+		if d.HasDeadLetters {
+			q.NewDeadLetters += e.well.deaths.within(l.queue.name, d.DeadLettered, d.DeadLettered, now)
 		}
-		if !l.embedded && (q.Taken.IsZero() || d.taken.Before(q.Taken)) {
-			q.Taken = d.taken
+		if !l.embedded && (q.Taken.IsZero() || d.Taken.Before(q.Taken)) {
+			q.Taken = d.Taken
 		}
 		retention := cmp.Or(l.settings().RetentionPeriod, queueRetention)
-		if s := d.oldest.Seconds() / retention.Seconds(); s > share {
-			share, q.Oldest, q.Retention = s, d.oldest, retention
+		if s := d.Oldest.Seconds() / retention.Seconds(); s > share {
+			share, q.Oldest, q.Retention = s, d.Oldest, retention
 		}
 	}
 	q.Expired = e.well.expiries.within("", 0, e.well.expired.Load(), now)
