@@ -33,7 +33,7 @@ const (
 	tickTask  = "tick"
 )
 
-// TestKilledLeadersFireEachTickOnce runs three instances that share a queue and
+// TestKilledLeadersEnqueueEachRunOnce runs three instances that share a queue and
 // a registry, with a task due every second, and does bad things to whichever
 // leads: kill -9, a standstill longer than the lease (SIGSTOP, CONT), and being
 // cut off from both. On an embedded queue and on a FIFO queue every second is
@@ -41,7 +41,7 @@ const (
 // the same run. None is early. TENDRIL_LEADER_KILLS sets how many faults there
 // are; without it the test is left out, since it needs a machine that is not
 // starved by other jobs.
-func TestKilledLeadersFireEachTickOnce(t *testing.T) {
+func TestKilledLeadersEnqueueEachRunOnce(t *testing.T) {
 	t.Parallel()
 	faults, err := strconv.Atoi(os.Getenv("TENDRIL_LEADER_KILLS"))
 	if err != nil {

@@ -43,7 +43,7 @@ func play(role string) (known bool, err error) {
 			return true, err
 		}
 		return true, i.run(table, func(lead periodic.Leadership) periodic.Registry {
-			return periodic.NewClaims(records{table.Fires(leaseName)}, sender, lead)
+			return periodic.NewClaims(records{table.Runs(leaseName)}, sender, lead)
 		})
 	}
 	return false, nil
@@ -94,12 +94,12 @@ func (s shared) Since(ctx context.Context, term int64, from map[string]time.Time
 	return s.RegistryClient.Since(ctx, leaseName, term, from)
 }
 
-func (s shared) Enqueue(ctx context.Context, term int64, f periodic.Fire) (periodic.Enqueued, error) {
-	sent, already, err := s.Fire(ctx, s.request(term, f), f.Message)
-	return periodic.Enqueued{Sent: sent, Already: already}, err
+func (s shared) Enqueue(ctx context.Context, term int64, f periodic.ScheduledRun) (periodic.EnqueueResult, error) {
+	sent, already, err := s.RegistryClient.Enqueue(ctx, s.request(term, f), f.Message)
+	return periodic.EnqueueResult{Sent: sent, Already: already}, err
 }
 
-func (s shared) Skip(ctx context.Context, term int64, runs []periodic.Fire) (map[string]periodic.Claim, error) {
+func (s shared) Skip(ctx context.Context, term int64, runs []periodic.ScheduledRun) (map[string]periodic.Claim, error) {
 	ids := make([]string, len(runs))
 	for i := range runs {
 		ids[i] = runs[i].ID
@@ -112,8 +112,8 @@ func (s shared) Skip(ctx context.Context, term int64, runs []periodic.Fire) (map
 	return found, err
 }
 
-func (s shared) request(term int64, f periodic.Fire) broker.FireRequest {
-	return broker.FireRequest{Queue: f.Queue, ID: f.ID, Task: f.Task, At: f.ScheduledAt, Lease: leaseName, Term: term}
+func (s shared) request(term int64, f periodic.ScheduledRun) broker.RunRequest {
+	return broker.RunRequest{Queue: f.Queue, ID: f.ID, Task: f.Task, At: f.ScheduledAt, Lease: leaseName, Term: term}
 }
 
 // openAmazon opens table and queue where the SDK's variables say.
@@ -145,27 +145,27 @@ func (s *sender) Send(ctx context.Context, _ string, m queue.Outgoing) (queue.Se
 }
 
 // records keeps what became of runs in a DynamoDB table.
-type records struct{ fires *aws.Fires }
+type records struct{ runs *aws.Runs }
 
-func (r records) fire(f periodic.Fire) aws.Fire {
-	return aws.Fire{ID: f.ID, Task: f.Task, At: f.ScheduledAt, Manual: f.Manual}
+func (r records) run(f periodic.ScheduledRun) aws.Run {
+	return aws.Run{ID: f.ID, Task: f.Task, At: f.ScheduledAt, Manual: f.Manual}
 }
 
 func (r records) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
-	return r.fires.Since(ctx, term, from)
+	return r.runs.Since(ctx, term, from)
 }
 
-func (r records) Claim(ctx context.Context, term int64, f periodic.Fire, try int) (periodic.Claim, error) {
-	c, err := r.fires.Claim(ctx, term, r.fire(f), try)
+func (r records) Claim(ctx context.Context, term int64, f periodic.ScheduledRun, try int) (periodic.Claim, error) {
+	c, err := r.runs.Claim(ctx, term, r.run(f), try)
 	return periodic.Claim{Tries: c.Tries, Term: c.Term, Settled: c.Settled, MessageID: c.MessageID}, err
 }
 
-func (r records) Records(ctx context.Context, runs []periodic.Fire) (map[string]periodic.Claim, error) {
+func (r records) Records(ctx context.Context, runs []periodic.ScheduledRun) (map[string]periodic.Claim, error) {
 	ids := make([]string, len(runs))
 	for i := range runs {
 		ids[i] = runs[i].ID
 	}
-	known, err := r.fires.Records(ctx, ids)
+	known, err := r.runs.Records(ctx, ids)
 	found := map[string]periodic.Claim{}
 	for id, c := range known {
 		found[id] = periodic.Claim{Tries: c.Tries, Settled: c.Settled, MessageID: c.MessageID}
@@ -173,6 +173,6 @@ func (r records) Records(ctx context.Context, runs []periodic.Fire) (map[string]
 	return found, err
 }
 
-func (r records) Mark(ctx context.Context, term int64, f periodic.Fire, messageID string) error {
-	return r.fires.Mark(ctx, term, r.fire(f), messageID)
+func (r records) Mark(ctx context.Context, term int64, f periodic.ScheduledRun, messageID string) error {
+	return r.runs.Mark(ctx, term, r.run(f), messageID)
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // Table is a DynamoDB table in which the instances of a fleet keep what they
-// must agree on: leases, and what became of periodic fires. It has one string
+// must agree on: leases, and what became of periodic runs. It has one string
 // hash key, id, as the registry of an Elastic Beanstalk worker environment has,
 // and may be that very table: the ids of ours begin with "lease:", "fire:",
 // "task:" and "pauses:". All methods are safe for concurrent use.

@@ -14,9 +14,9 @@ const pausePrefix = "task:"
 
 func pausesID(lease string) string { return "pauses:" + lease }
 
-// SetPaused notes for every instance that shares the fires' lease that a person
+// SetPaused notes for every instance that shares the runs' lease that a person
 // paused a task, and why, or that it goes on.
-func (f *Fires) SetPaused(ctx context.Context, task, reason string, paused bool) error {
+func (f *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) error {
 	in := &dynamodb.UpdateItemInput{
 		TableName: &f.table.name, Key: key(pausesID(f.lease)),
 		UpdateExpression:         sdk.String("REMOVE #task"),
@@ -33,7 +33,7 @@ func (f *Fires) SetPaused(ctx context.Context, task, reason string, paused bool)
 }
 
 // Paused returns the paused tasks and the reason of each.
-func (f *Fires) Paused(ctx context.Context) (map[string]string, error) {
+func (f *Runs) Paused(ctx context.Context) (map[string]string, error) {
 	out, err := f.table.api.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &f.table.name, Key: key(pausesID(f.lease)), ConsistentRead: sdk.Bool(true),
 	})

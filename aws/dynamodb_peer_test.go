@@ -71,7 +71,7 @@ func TestAgainstAForeignDynamoDB(t *testing.T) {
 	t.Run("a missing table", func(t *testing.T) {
 		_, _, err := table.Swap(ctx, "jobs", queue.Lease{}, queue.Lease{Version: "a"})
 		_, readErr := table.Read(ctx, "jobs")
-		_, claimErr := table.Fires("jobs").Claim(ctx, 1, Fire{ID: "t@1", Task: "t"}, 1)
+		_, claimErr := table.Runs("jobs").Claim(ctx, 1, Run{ID: "t@1", Task: "t"}, 1)
 		for _, err := range []error{err, readErr, claimErr, table.Check(ctx)} {
 			if !isCode(err, queue.CodeResourceNotFound) {
 				t.Errorf("the error is %v", err)
@@ -102,9 +102,9 @@ func TestAgainstAForeignDynamoDB(t *testing.T) {
 		leadertest.Run(t, func(t testing.TB) leadertest.Store { return open(t, "registry") })
 	})
 	t.Run("an elector", func(t *testing.T) { handOver(t, table) })
-	t.Run("fires", func(t *testing.T) { claims(t, table) })
-	t.Run("fires of the only instance", func(t *testing.T) { loneClaims(t, table) })
-	t.Run("paths of fires", func(t *testing.T) { paths(t, table) })
+	t.Run("runs", func(t *testing.T) { claims(t, table) })
+	t.Run("runs of the only instance", func(t *testing.T) { loneClaims(t, table) })
+	t.Run("paths of runs", func(t *testing.T) { paths(t, table) })
 	t.Run("schedules of tasks", func(t *testing.T) { schedules(t, table) })
 	t.Run("pauses", func(t *testing.T) { pauses(t, table) })
 	t.Run("rivals", func(t *testing.T) { rivals(t, table) })
@@ -127,50 +127,50 @@ func lead(t testing.TB, table *Table, name string, term int64, released bool) {
 
 func claims(t *testing.T, table *Table) {
 	ctx := context.Background()
-	f := table.Fires("claims")
+	f := table.Runs("claims")
 	at := time.UnixMilli(1_700_000_000_000).UTC()
-	report := Fire{ID: "report@1", Task: "report", At: at}
-	claim := func(term int64, try int, want FireRecord, stale bool) {
+	report := Run{ID: "report@1", Task: "report", At: at}
+	claim := func(term int64, try int, want RunRecord, stale bool) {
 		t.Helper()
 		got, err := f.Claim(ctx, term, report, try)
 		if got != want || errors.Is(err, queue.ErrStaleTerm) != stale || err != nil && !stale {
 			t.Errorf("Claim of try %d by term %d: %+v, %v, want %+v, stale %v", try, term, got, err, want, stale)
 		}
 	}
-	claim(1, 1, FireRecord{}, true) // no lease was ever written
+	claim(1, 1, RunRecord{}, true) // no lease was ever written
 	lead(t, table, "claims", 1, false)
-	claim(2, 1, FireRecord{}, true)
-	claim(1, 2, FireRecord{}, false) // there is no first try
-	first := FireRecord{Tries: 1, Term: 1}
+	claim(2, 1, RunRecord{}, true)
+	claim(1, 2, RunRecord{}, false) // there is no first try
+	first := RunRecord{Tries: 1, Term: 1}
 	claim(1, 1, first, false)
 	claim(1, 1, first, false) // a repeat, as after a lost reply
 	lead(t, table, "claims", 1, true)
-	claim(1, 2, FireRecord{}, true) // given back
+	claim(1, 2, RunRecord{}, true) // given back
 	lead(t, table, "claims", 2, false)
-	claim(1, 2, FireRecord{}, true)
+	claim(1, 2, RunRecord{}, true)
 	claim(2, 1, first, false) // term 1 claimed and never marked: the window for a duplicate
-	claim(2, 2, FireRecord{Tries: 2, Term: 2}, false)
+	claim(2, 2, RunRecord{Tries: 2, Term: 2}, false)
 	lead(t, table, "claims", 3, false)
-	claim(3, 2, FireRecord{Tries: 2, Term: 2}, false)       // a try has one claimer
+	claim(3, 2, RunRecord{Tries: 2, Term: 2}, false)        // a try has one claimer
 	for _, id := range []string{"message-1", "message-2"} { // the second changes nothing
 		if err := f.Mark(ctx, 1, report, id); err != nil { // sent is sent, also in an old term
 			t.Error(err)
 		}
 	}
-	settled := FireRecord{Tries: 2, Term: 2, Settled: true, MessageID: "message-1"}
+	settled := RunRecord{Tries: 2, Term: 2, Settled: true, MessageID: "message-1"}
 	claim(3, 3, settled, false)
 	claim(3, 1, settled, false)
-	claim(2, 3, FireRecord{}, true)
+	claim(2, 3, RunRecord{}, true)
 	leaveOut(t, f, at)
 
-	manual := Fire{ID: "report@1 by hand", Task: "report", At: at.Add(time.Hour), Manual: true}
-	if got, err := f.Claim(ctx, 0, manual, 1); err != nil || got != (FireRecord{Tries: 1}) {
+	manual := Run{ID: "report@1 by hand", Task: "report", At: at.Add(time.Hour), Manual: true}
+	if got, err := f.Claim(ctx, 0, manual, 1); err != nil || got != (RunRecord{Tries: 1}) {
 		t.Errorf("Claim by hand: %+v, %v", got, err)
 	}
 	if err := f.Mark(ctx, 0, manual, "message-9"); err != nil {
 		t.Error(err)
 	}
-	if err := f.Mark(ctx, 3, Fire{ID: "report@0", Task: "report", At: at.Add(-time.Hour)}, "message-0"); err != nil {
+	if err := f.Mark(ctx, 3, Run{ID: "report@0", Task: "report", At: at.Add(-time.Hour)}, "message-0"); err != nil {
 		t.Error(err)
 	}
 	from := map[string]time.Time{"report": at.Add(time.Minute), "new": at.Add(time.Second)}
@@ -181,47 +181,47 @@ func claims(t *testing.T, table *Table) {
 		}
 		from["new"] = at.Add(time.Hour) // it is known by now
 	}
-	if last, err := table.Fires("another").last(ctx, []string{"report"}); err != nil || len(last) != 0 {
-		t.Errorf("another lease's fires: %v, %v", last, err)
+	if last, err := table.Runs("another").last(ctx, []string{"report"}); err != nil || len(last) != 0 {
+		t.Errorf("another lease's runs: %v, %v", last, err)
 	}
 }
 
 // loneClaims claims in terms of which no lease was ever written.
 func loneClaims(t *testing.T, table *Table) {
 	ctx := context.Background()
-	f, fire := table.Fires("lone").Unfenced(), Fire{ID: "t@1", Task: "t", At: time.UnixMilli(1_700_000_000_000)}
-	if got, err := f.Claim(ctx, 7, fire, 1); err != nil || got != (FireRecord{Tries: 1, Term: 7}) {
+	f, run := table.Runs("lone").Unfenced(), Run{ID: "t@1", Task: "t", At: time.UnixMilli(1_700_000_000_000)}
+	if got, err := f.Claim(ctx, 7, run, 1); err != nil || got != (RunRecord{Tries: 1, Term: 7}) {
 		t.Errorf("Claim: %+v, %v", got, err)
 	}
-	if got, err := f.Claim(ctx, 8, fire, 1); err != nil || got != (FireRecord{Tries: 1, Term: 7}) {
+	if got, err := f.Claim(ctx, 8, run, 1); err != nil || got != (RunRecord{Tries: 1, Term: 7}) {
 		t.Errorf("Claim of what is claimed: %+v, %v", got, err)
 	}
-	if err := f.Mark(ctx, 8, fire, ""); err != nil {
+	if err := f.Mark(ctx, 8, run, ""); err != nil {
 		t.Errorf("leaving out: %v", err)
 	}
-	if got, err := f.Claim(ctx, 9, fire, 2); err != nil || !got.Settled {
+	if got, err := f.Claim(ctx, 9, run, 2); err != nil || !got.Settled {
 		t.Errorf("Claim of what was left out: %+v, %v", got, err)
 	}
-	if _, err := table.Fires("lone").Claim(ctx, 9, fire, 2); !errors.Is(err, queue.ErrStaleTerm) {
+	if _, err := table.Runs("lone").Claim(ctx, 9, run, 2); !errors.Is(err, queue.ErrStaleTerm) {
 		t.Errorf("Claim within the fence: %v", err)
 	}
 }
 
-// paths are part of what is known of a fire.
+// paths are part of what is known of a run.
 func paths(t *testing.T, table *Table) {
 	ctx := context.Background()
-	f := table.Fires("paths")
+	f := table.Runs("paths")
 	// One without a path is a record of an older version.
 	for id, path := range map[string]string{"t@1": "/t?full=1", "t@2": ""} {
-		fire := Fire{ID: id, Task: "t", At: time.UnixMilli(1_700_000_000_000), Path: path}
-		if _, err := f.Claim(ctx, 0, fire, 1); err != nil {
+		run := Run{ID: id, Task: "t", At: time.UnixMilli(1_700_000_000_000), Path: path}
+		if _, err := f.Claim(ctx, 0, run, 1); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Mark(ctx, 0, fire, "message-"+id); err != nil {
+		if err := f.Mark(ctx, 0, run, "message-"+id); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := f.Mark(ctx, 0, Fire{ID: "t@3", Task: "t", At: time.UnixMilli(1_700_000_000_000), Path: "/t"},
+	if err := f.Mark(ctx, 0, Run{ID: "t@3", Task: "t", At: time.UnixMilli(1_700_000_000_000), Path: "/t"},
 		""); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func paths(t *testing.T, table *Table) {
 // schedules of tasks change: times before that are no times of the new one.
 func schedules(t *testing.T, table *Table) {
 	ctx := context.Background()
-	f, at := table.Fires("schedules"), time.UnixMilli(1_700_000_000_000).UTC()
+	f, at := table.Runs("schedules"), time.UnixMilli(1_700_000_000_000).UTC()
 	hours := func(n int) time.Time { return at.Add(time.Duration(n) * time.Hour) }
 	for i, step := range []struct {
 		schedule   string
@@ -262,11 +262,11 @@ func schedules(t *testing.T, table *Table) {
 	}
 }
 
-// leaveOut settles a fire without sending it, which only the current term may.
-func leaveOut(t *testing.T, f *Fires, at time.Time) {
+// leaveOut settles a run without sending it, which only the current term may.
+func leaveOut(t *testing.T, f *Runs, at time.Time) {
 	t.Helper()
 	ctx := context.Background()
-	skipped := Fire{ID: "skipped@1", Task: "skipped", At: at}
+	skipped := Run{ID: "skipped@1", Task: "skipped", At: at}
 	if err := f.Mark(ctx, 2, skipped, ""); !errors.Is(err, queue.ErrStaleTerm) {
 		t.Errorf("leaving out in an old term: %v", err)
 	}
@@ -278,23 +278,23 @@ func leaveOut(t *testing.T, f *Fires, at time.Time) {
 	}
 }
 
-// rivals claim the tries of the same fires at once, each in the term that it
+// rivals claim the tries of the same runs at once, each in the term that it
 // thinks it has, while the lease goes from one to the next: no claim succeeds
 // in a term that was over before it began, and no try has two claimers.
 func rivals(t *testing.T, table *Table) {
 	const terms = 6
 	ctx := context.Background()
-	f := table.Fires("rivals")
+	f := table.Runs("rivals")
 	lead(t, table, "rivals", 1, false)
 	var all sync.WaitGroup
 	var mu sync.Mutex
 	over := int64(0)               // terms up to here are over
-	claimers := map[string]int64{} // by fire and try
+	claimers := map[string]int64{} // by run and try
 	claim := func(term int64, id string, try int) {
 		mu.Lock()
 		before := over
 		mu.Unlock()
-		record, err := f.Claim(ctx, term, Fire{ID: id, Task: "t"}, try)
+		record, err := f.Claim(ctx, term, Run{ID: id, Task: "t"}, try)
 		if err != nil && !errors.Is(err, queue.ErrStaleTerm) && !isCode(err, queue.CodeRequestThrottled) {
 			t.Error(err)
 		}
@@ -334,8 +334,8 @@ func rivals(t *testing.T, table *Table) {
 // pauses are seen by all who share the lease, and by nobody else.
 func pauses(t *testing.T, table *Table) {
 	ctx := context.Background()
-	one, two, other := table.Fires("shop"), table.Fires("shop"), table.Fires("shed")
-	read := func(f *Fires, want map[string]string) {
+	one, two, other := table.Runs("shop"), table.Runs("shop"), table.Runs("shed")
+	read := func(f *Runs, want map[string]string) {
 		t.Helper()
 		if got, err := f.Paused(ctx); err != nil || !maps.Equal(got, want) {
 			t.Errorf("paused: %v, %v; want %v", got, err, want)
@@ -371,12 +371,12 @@ func lostClaim(t *testing.T, lossy, table *Table) {
 		}
 		return resp, err
 	}))
-	f, fire := lossy.Fires("lossy"), Fire{ID: "t@1", Task: "t"}
-	if record, err := f.Claim(context.Background(), 1, fire, 1); record != (FireRecord{}) ||
+	f, run := lossy.Runs("lossy"), Run{ID: "t@1", Task: "t"}
+	if record, err := f.Claim(context.Background(), 1, run, 1); record != (RunRecord{}) ||
 		!isCode(err, queue.CodeUnreachable) {
 		t.Errorf("the claim whose reply was lost: %+v, %v", record, err)
 	}
-	if record, err := f.Claim(context.Background(), 1, fire, 1); record != (FireRecord{Tries: 1, Term: 1}) || err != nil {
+	if record, err := f.Claim(context.Background(), 1, run, 1); record != (RunRecord{Tries: 1, Term: 1}) || err != nil {
 		t.Errorf("its repeat: %+v, %v", record, err)
 	}
 }

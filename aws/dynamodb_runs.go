@@ -15,13 +15,13 @@ import (
 	"tendril/queue"
 )
 
-// fireKept is how long the record of a fire is kept: longer than any instance
-// looks back for missed fires.
-const fireKept = 30 * 24 * time.Hour
+// runRetention is how long the record of a run is kept: longer than any instance
+// looks back for missed runs.
+const runRetention = 30 * 24 * time.Hour
 
-// Fires remembers in a [Table] what became of periodic fires, for queues that
+// Runs remembers in a [Table] what became of periodic runs, for queues that
 // cannot tell a duplicate by themselves: a try is claimed, sent by the caller,
-// and the fire is marked. Who dies between the send and the mark leaves an
+// and the run is marked. Who dies between the send and the mark leaves an
 // unsettled record; the next leader claims the next try and sends again, with
 // the same id. That is the one window for a duplicate.
 //
@@ -30,23 +30,23 @@ const fireKept = 30 * 24 * time.Hour
 // puts each claim before or after each change of the leader. Term 0, for what a
 // person asked for, is not checked. After an error other than
 // queue.ErrStaleTerm a call may have been applied; to repeat it is harmless.
-type Fires struct {
+type Runs struct {
 	table    *Table
 	lease    string
 	unfenced bool
 }
 
-// Fires returns the fires that the holder of the lease called lease may claim.
+// Runs returns the runs that the holder of the lease called lease may claim.
 // They are apart from those of any other lease in the table.
-func (t *Table) Fires(lease string) *Fires { return &Fires{table: t, lease: lease} }
+func (t *Table) Runs(lease string) *Runs { return &Runs{table: t, lease: lease} }
 
-// Unfenced returns the same fires for an instance that is declared the only
+// Unfenced returns the same runs for an instance that is declared the only
 // one: no lease is held, so that no term is checked. Terms then only tell the
 // claims of one process from those of the processes before it.
-func (f *Fires) Unfenced() *Fires { return &Fires{table: f.table, lease: f.lease, unfenced: true} }
+func (f *Runs) Unfenced() *Runs { return &Runs{table: f.table, lease: f.lease, unfenced: true} }
 
-// Fire is one run of a task, in the words of [Fires].
-type Fire struct {
+// Run is one run of a task, in the words of [Runs].
+type Run struct {
 	// ID is the same on every instance for the same task and time.
 	ID string
 	// Task is the task's name.
@@ -59,8 +59,8 @@ type Fire struct {
 	Manual bool
 }
 
-// FireRecord is what is known of a fire. The zero value is no record.
-type FireRecord struct {
+// RunRecord is what is known of a run. The zero value is no record.
+type RunRecord struct {
 	// Tries is how many tries were claimed, Term the term of the last.
 	Tries int
 	Term  int64
@@ -68,17 +68,17 @@ type FireRecord struct {
 	// or left out when that is "".
 	Settled   bool
 	MessageID string
-	// Path is that of the fire as it was last claimed, "" where an older
+	// Path is that of the run as it was last claimed, "" where an older
 	// version claimed it, which kept none.
 	Path string
 }
 
-func (f *Fires) fireKey(id string) string { return "fire:" + f.lease + "/" + id }
+func (f *Runs) runKey(id string) string { return "fire:" + f.lease + "/" + id }
 
-func (f *Fires) taskKey(task string) string { return "task:" + f.lease + "/" + task }
+func (f *Runs) taskKey(task string) string { return "task:" + f.lease + "/" + task }
 
 // fence checks in a transaction that term is the current one.
-func (f *Fires) fence(term int64) []types.TransactWriteItem {
+func (f *Runs) fence(term int64) []types.TransactWriteItem {
 	if term == 0 || f.unfenced {
 		return nil
 	}
@@ -91,80 +91,80 @@ func (f *Fires) fence(term int64) []types.TransactWriteItem {
 	}}}
 }
 
-// Claim enters that try number try, from 1, of a fire is about to be made in
+// Claim enters that try number try, from 1, of a run is about to be made in
 // term, provided that its record has try-1 tries and is not settled; else it
 // changes nothing. It returns the record as it is then. A leader whose term is
 // not the current one gets queue.ErrStaleTerm, and must not send.
-func (f *Fires) Claim(ctx context.Context, term int64, fire Fire, try int) (FireRecord, error) {
+func (f *Runs) Claim(ctx context.Context, term int64, run Run, try int) (RunRecord, error) {
 	put := &types.Put{
 		TableName: &f.table.name,
 		Item: attributes{
-			"id":      text(f.fireKey(fire.ID)),
-			"task":    text(fire.Task),
-			"at_ms":   number(fire.At.UnixMilli()),
+			"id":      text(f.runKey(run.ID)),
+			"task":    text(run.Task),
+			"at_ms":   number(run.At.UnixMilli()),
 			"term":    number(term),
 			"tries":   number(int64(try)),
 			"settled": truth(false),
-			"expires": number(time.Now().Add(fireKept).Unix()),
+			"expires": number(time.Now().Add(runRetention).Unix()),
 		},
 		ConditionExpression:                 sdk.String("attribute_not_exists(id)"),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	if fire.Path != "" {
-		put.Item["path"] = text(fire.Path)
+	if run.Path != "" {
+		put.Item["path"] = text(run.Path)
 	}
 	if try > 1 {
 		put.ConditionExpression = sdk.String("#tries = :before AND #settled = :no")
 		put.ExpressionAttributeNames = map[string]string{"#tries": "tries", "#settled": "settled"}
 		put.ExpressionAttributeValues = attributes{":before": number(int64(try - 1)), ":no": truth(false)}
 	}
-	stored, changed, err := f.write(ctx, term, "claiming the fire "+fire.ID, types.TransactWriteItem{Put: put})
+	stored, changed, err := f.write(ctx, term, "claiming the run "+run.ID, types.TransactWriteItem{Put: put})
 	if err != nil {
-		return FireRecord{}, err
+		return RunRecord{}, err
 	}
 	if changed {
-		return FireRecord{Tries: try, Term: term, Path: fire.Path}, nil
+		return RunRecord{Tries: try, Term: term, Path: run.Path}, nil
 	}
 	if stored == nil {
-		return f.record(ctx, fire.ID)
+		return f.record(ctx, run.ID)
 	}
 	return recordOf(stored), nil
 }
 
-// record reads what is known of a fire.
-func (f *Fires) record(ctx context.Context, id string) (FireRecord, error) {
+// record reads what is known of a run.
+func (f *Runs) record(ctx context.Context, id string) (RunRecord, error) {
 	out, err := f.table.api.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &f.table.name, Key: key(f.fireKey(id)), ConsistentRead: sdk.Bool(true),
+		TableName: &f.table.name, Key: key(f.runKey(id)), ConsistentRead: sdk.Bool(true),
 	})
 	if err != nil {
-		return FireRecord{}, f.table.explain(ctx, "reading the fire "+id, err)
+		return RunRecord{}, f.table.explain(ctx, "reading the run "+id, err)
 	}
 	return recordOf(out.Item), nil
 }
 
-// Records returns what is known of the fires called ids; one without a record is
+// Records returns what is known of the runs called ids; one without a record is
 // not in the map.
-func (f *Fires) Records(ctx context.Context, ids []string) (map[string]FireRecord, error) {
+func (f *Runs) Records(ctx context.Context, ids []string) (map[string]RunRecord, error) {
 	byKey := make(map[string]string, len(ids))
 	for _, id := range ids {
-		byKey[f.fireKey(id)] = id
+		byKey[f.runKey(id)] = id
 	}
 	items, err := f.table.items(ctx, slices.Sorted(maps.Keys(byKey)))
 	if err != nil {
 		return nil, err
 	}
-	records := make(map[string]FireRecord, len(items))
+	records := make(map[string]RunRecord, len(items))
 	for _, item := range items {
 		records[byKey[stringOf(item["id"])]] = recordOf(item)
 	}
 	return records, nil
 }
 
-func recordOf(item attributes) FireRecord {
+func recordOf(item attributes) RunRecord {
 	tries, _ := intOf(item["tries"])
 	term, _ := intOf(item["term"])
 	settled, _ := item["settled"].(*types.AttributeValueMemberBOOL)
-	return FireRecord{
+	return RunRecord{
 		Tries: int(tries), Term: term,
 		Settled: settled != nil && settled.Value, MessageID: stringOf(item["message"]),
 		Path: stringOf(item["path"]),
@@ -173,7 +173,7 @@ func recordOf(item attributes) FireRecord {
 
 // write makes one fenced write. changed is false when its own condition does
 // not hold; stored is the item then, nil where the server does not show it.
-func (f *Fires) write(ctx context.Context, term int64, doing string, item types.TransactWriteItem) (stored attributes,
+func (f *Runs) write(ctx context.Context, term int64, doing string, item types.TransactWriteItem) (stored attributes,
 	changed bool, err error) {
 	items := append(f.fence(term), item)
 	_, err = f.table.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
@@ -204,17 +204,17 @@ func (f *Fires) write(ctx context.Context, term int64, doing string, item types.
 		Message: fmt.Sprintf("%s in registry table %s: %s; to be tried again", doing, f.table.name, reason)}
 }
 
-// Mark settles a fire: it was sent as messageID, or is left out when that is
-// "". It accounts for the task's times up to fire.At, unless the fire is
+// Mark settles a run: it was sent as messageID, or is left out when that is
+// "". It accounts for the task's times up to run.At, unless the run is
 // manual. A settled record stays as it is. Only leaving out is fenced by term:
 // that a message was sent is true whoever leads by now.
-func (f *Fires) Mark(ctx context.Context, term int64, fire Fire, messageID string) error {
+func (f *Runs) Mark(ctx context.Context, term int64, run Run, messageID string) error {
 	if messageID != "" {
 		term = 0
 	}
-	_, _, err := f.write(ctx, term, "settling the fire "+fire.ID, types.TransactWriteItem{Update: &types.Update{
+	_, _, err := f.write(ctx, term, "settling the run "+run.ID, types.TransactWriteItem{Update: &types.Update{
 		TableName:           &f.table.name,
-		Key:                 key(f.fireKey(fire.ID)),
+		Key:                 key(f.runKey(run.ID)),
 		UpdateExpression:    sdk.String("SET #settled = :yes, #message = :message, #expires = :expires"),
 		ConditionExpression: sdk.String("attribute_not_exists(#settled) OR #settled = :no"),
 		ExpressionAttributeNames: map[string]string{
@@ -222,41 +222,41 @@ func (f *Fires) Mark(ctx context.Context, term int64, fire Fire, messageID strin
 		},
 		ExpressionAttributeValues: attributes{
 			":yes": truth(true), ":no": truth(false), ":message": text(messageID),
-			":expires": number(time.Now().Add(fireKept).Unix()),
+			":expires": number(time.Now().Add(runRetention).Unix()),
 		},
 	}})
-	if err != nil || fire.Manual {
+	if err != nil || run.Manual {
 		return err
 	}
-	// After the fire's own record: a crash between the two costs the next
-	// leader one claim that finds the fire settled.
+	// After the run's own record: a crash between the two costs the next
+	// leader one claim that finds the run settled.
 	_, err = f.table.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 &f.table.name,
-		Key:                       key(f.taskKey(fire.Task)),
+		Key:                       key(f.taskKey(run.Task)),
 		UpdateExpression:          sdk.String("SET #last = :at"),
 		ConditionExpression:       sdk.String("attribute_not_exists(#last) OR #last < :at"),
 		ExpressionAttributeNames:  map[string]string{"#last": "last_ms"},
-		ExpressionAttributeValues: attributes{":at": number(fire.At.UnixMilli())},
+		ExpressionAttributeValues: attributes{":at": number(run.At.UnixMilli())},
 	})
 	var later *types.ConditionalCheckFailedException
 	if err != nil && !errors.As(err, &later) {
-		return f.table.explain(ctx, "accounting for the fire "+fire.ID, err)
+		return f.table.explain(ctx, "accounting for the run "+run.ID, err)
 	}
 	return nil
 }
 
 // Since returns, for each task of from, the scheduled time up to which its
-// fires are accounted for, in milliseconds. A task that is not known is entered
+// runs are accounted for, in milliseconds. A task that is not known is entered
 // with its time in from. term is not looked at: the times only move on.
-func (f *Fires) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
+func (f *Runs) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
 	return f.SinceUnder(ctx, term, from, nil)
 }
 
-// SinceUnder is [Fires.Since] for tasks with these schedules, in any words. A
+// SinceUnder is [Runs.Since] for tasks with these schedules, in any words. A
 // task that is known with another schedule is accounted for up to its time in
 // from at least: earlier times of the new schedule were never due. Of a task
 // that has no schedule here, or was entered without one, nothing is compared.
-func (f *Fires) SinceUnder(ctx context.Context, _ int64, from map[string]time.Time,
+func (f *Runs) SinceUnder(ctx context.Context, _ int64, from map[string]time.Time,
 	schedules map[string]string) (map[string]time.Time, error) {
 	rows, err := f.last(ctx, slices.Sorted(maps.Keys(from)))
 	if err != nil {
@@ -286,7 +286,7 @@ func (f *Fires) SinceUnder(ctx context.Context, _ int64, from map[string]time.Ti
 
 // enter changes the row of a task, and returns up to when it is accounted for
 // then. A schedule of "" is left as it is.
-func (f *Fires) enter(ctx context.Context, task, schedule string, at time.Time, update, condition string) (time.Time,
+func (f *Runs) enter(ctx context.Context, task, schedule string, at time.Time, update, condition string) (time.Time,
 	error) {
 	in := &dynamodb.UpdateItemInput{
 		TableName:                 &f.table.name,
@@ -319,7 +319,7 @@ type taskRow struct {
 }
 
 // last reads the rows of those tasks that are known.
-func (f *Fires) last(ctx context.Context, tasks []string) (map[string]taskRow, error) {
+func (f *Runs) last(ctx context.Context, tasks []string) (map[string]taskRow, error) {
 	last := map[string]taskRow{}
 	byKey := map[string]string{}
 	for _, task := range tasks {
@@ -352,7 +352,7 @@ func (t *Table) items(ctx context.Context, ids []string) (items []attributes, er
 		items = append(items, some...)
 		if len(left) == n {
 			return nil, &queue.Error{Code: queue.CodeRequestThrottled,
-				Message: fmt.Sprintf("reading the last fires: registry table %s is throttled", t.name)}
+				Message: fmt.Sprintf("reading the last runs: registry table %s is throttled", t.name)}
 		}
 		keys = append(left, keys[n:]...)
 	}
@@ -365,14 +365,14 @@ func (t *Table) batch(ctx context.Context, keys []attributes) (items, left []att
 		RequestItems: map[string]types.KeysAndAttributes{t.name: {Keys: keys, ConsistentRead: sdk.Bool(true)}},
 	})
 	if err != nil {
-		return nil, nil, t.explain(ctx, "reading the last fires", err)
+		return nil, nil, t.explain(ctx, "reading the last runs", err)
 	}
 	return out.Responses[t.name], out.UnprocessedKeys[t.name].Keys, nil
 }
 
-// Known reports whether the fire called id was claimed with a message to path,
-// by whichever instance. A fire that was only left out was not.
-func (f *Fires) Known(ctx context.Context, id, path string) (bool, error) {
+// Known reports whether the run called id was claimed with a message to path,
+// by whichever instance. A run that was only left out was not.
+func (f *Runs) Known(ctx context.Context, id, path string) (bool, error) {
 	r, err := f.record(ctx, id)
 	if err != nil || r.Tries == 0 && r.MessageID == "" {
 		return false, err

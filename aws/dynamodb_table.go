@@ -99,7 +99,7 @@ func (t *Table) Create(ctx context.Context) error {
 const expiryAttribute = "expires"
 
 // Expires reports whether DynamoDB deletes the records that are past their
-// time, such as those of old fires. Else they stay for ever. by is the
+// time, such as those of old runs. Else they stay for ever. by is the
 // attribute by which the table deletes items, "" when it deletes none.
 func (t *Table) Expires(ctx context.Context) (yes bool, by string, err error) {
 	out, err := t.api.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &t.name})

@@ -203,7 +203,7 @@ func TestClaimRefusals(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			table := openTable(t, &ledger{answers: []*http.Response{reasons(test.fence, test.own)}})
-			record, err := table.Fires("jobs").Claim(context.Background(), 3, Fire{ID: "t@1", Task: "t", At: time.Now()}, 1)
+			record, err := table.Runs("jobs").Claim(context.Background(), 3, Run{ID: "t@1", Task: "t", At: time.Now()}, 1)
 			if record.Term == 3 {
 				t.Error("claimed")
 			}
@@ -226,7 +226,7 @@ func TestSinceReadsInHundreds(t *testing.T) {
 		return reply(200, `{"Responses":{"registry":[`+strings.Join(items, ",")+`]},"UnprocessedKeys":{}}`)
 	}
 	asked := &ledger{answers: []*http.Response{answer(known[:100]), answer(known[100:])}}
-	since, err := openTable(t, asked).Fires("jobs").Since(context.Background(), 1, from)
+	since, err := openTable(t, asked).Runs("jobs").Since(context.Background(), 1, from)
 	if err != nil || len(since) != 150 || since["t-149"].UnixMilli() != 1700000000149 {
 		t.Fatalf("Since returned %d tasks, %v", len(since), err)
 	}
@@ -235,7 +235,7 @@ func TestSinceReadsInHundreds(t *testing.T) {
 	}
 	starved := &ledger{answers: []*http.Response{reply(200,
 		`{"Responses":{},"UnprocessedKeys":{"registry":{"Keys":[{"id":{"S":"task:jobs/t"}}]}}}`)}}
-	if _, err := openTable(t, starved).Fires("jobs").Since(context.Background(), 1,
+	if _, err := openTable(t, starved).Runs("jobs").Since(context.Background(), 1,
 		map[string]time.Time{"t": {}}); !isCode(err, queue.CodeRequestThrottled) {
 		t.Errorf("Since of a table that reads nothing: %v", err)
 	}

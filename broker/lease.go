@@ -10,15 +10,15 @@ import (
 )
 
 // Registry is what several instances agree on by way of the broker that they
-// share: who of them is in charge, which periodic fires were made, and which
-// tasks are paused. It lies in the same file as the queues, so that a fire and
+// share: who of them is in charge, which periodic runs were made, and which
+// tasks are paused. It lies in the same file as the queues, so that a run and
 // its message are one transaction.
 //
 // Every write is on the disk before it is answered. Each method returns when
 // its context ends; what a write has come to is unknown then, as after any
 // other error that is not a refusal, and to repeat it is harmless.
 //
-// Names of leases, tasks and fires mean nothing here and are shared by all who
+// Names of leases, tasks and runs mean nothing here and are shared by all who
 // share the broker: environments that are to be apart begin theirs differently.
 // All methods are safe for concurrent use.
 type Registry struct{ b *Broker }
@@ -116,7 +116,7 @@ func checkLease(name string, l queue.Lease) error {
 	return nil
 }
 
-// checkRegistryName refuses what cannot name a lease, a fire or a task.
+// checkRegistryName refuses what cannot name a lease, a run or a task.
 func checkRegistryName(what, name string) error {
 	if name == "" || len(name) > maxRegistryName || !validText(name) {
 		return queue.Errorf(queue.CodeInvalidParameterValue,

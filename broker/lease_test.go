@@ -156,9 +156,9 @@ func TestClosedRegistry(t *testing.T) {
 	}
 	_, readErr := r.Read(ctx, "tasks")
 	_, _, swapErr := r.Swap(ctx, "tasks", queue.Lease{}, queue.Lease{Version: "a"})
-	_, _, fireErr := r.Fire(ctx, broker.FireRequest{Queue: "work", ID: "a", At: time.Unix(1, 0)},
+	_, _, enqueueErr := r.Enqueue(ctx, broker.RunRequest{Queue: "work", ID: "a", At: time.Unix(1, 0)},
 		queue.Outgoing{Body: "x"})
-	for what, err := range map[string]error{"read": readErr, "swap": swapErr, "fire": fireErr} {
+	for what, err := range map[string]error{"read": readErr, "swap": swapErr, "run": enqueueErr} {
 		if !errors.Is(err, queue.ErrClosed) {
 			t.Errorf("%s: %v", what, err)
 		}

@@ -10,42 +10,42 @@ import (
 )
 
 const (
-	// fireKept is how long a fire is remembered: longer than anybody looks back
+	// runRetention is how long a run is remembered: longer than anybody looks back
 	// for missed ones.
-	fireKept = 30 * 24 * time.Hour
-	// fireSweep is the most that one fire removes of those that are older.
-	fireSweep = 64
+	runRetention = 30 * 24 * time.Hour
+	// runSweep is the most that one run removes of those that are older.
+	runSweep = 64
 )
 
-// FireRequest names one fire of a periodic task.
-type FireRequest struct {
+// RunRequest names one run of a periodic task.
+type RunRequest struct {
 	// Queue is the name of the queue that the message goes to.
 	Queue string
-	// ID names the fire: the same from every instance and at every try, made of
+	// ID names the run: the same from every instance and at every try, made of
 	// the task and the time. Of one ID there is never a second message.
 	ID string
-	// Task is the task whose last fire moves on to At, unless that is later
-	// already; "" moves none, for fires outside the schedule.
+	// Task is the task whose last run moves on to At, unless that is later
+	// already; "" moves none, for runs outside the schedule.
 	Task string
 	// At is the scheduled time; milliseconds count.
 	At time.Time
-	// Lease and Term are the fence: the fire is made only while the lease
+	// Lease and Term are the fence: the run is made only while the lease
 	// stored under that name has this term and was not released. "" and 0
 	// together leave it out; one without the other is refused.
 	Lease string
 	Term  int64
 }
 
-// Fire enqueues m as the fire that req names. In one transaction it checks
-// the fence, notes the fire, enqueues the message and moves the task's last
-// fire on; all of it is on the disk when Fire returns. already tells that the
-// fire was made before, by anybody: sent is then the first message, and nothing
+// Enqueue enqueues m as the run that req names. In one transaction it checks
+// the fence, notes the run, enqueues the message and moves the task's last
+// run on; all of it is on the disk when Enqueue returns. already tells that the
+// run was made before, by anybody: sent is then the first message, and nothing
 // has changed.
 //
-// A term that is over gets queue.ErrStaleTerm, also for a fire that was made.
-// Refusals of the message are those of [Broker.Send]. Fires are remembered for
+// A term that is over gets queue.ErrStaleTerm, also for a run that was made.
+// Refusals of the message are those of [Broker.Send]. Runs are remembered for
 // 30 days.
-func (r *Registry) Fire(ctx context.Context, req FireRequest, m queue.Outgoing) (sent queue.Sent, already bool,
+func (r *Registry) Enqueue(ctx context.Context, req RunRequest, m queue.Outgoing) (sent queue.Sent, already bool,
 	err error) {
 	if err := req.check(); err != nil {
 		return queue.Sent{}, false, err
@@ -54,7 +54,7 @@ func (r *Registry) Fire(ctx context.Context, req FireRequest, m queue.Outgoing) 
 	if err != nil {
 		return queue.Sent{}, false, err
 	}
-	f := &firing{sending: newSending(q, []queue.Outgoing{m}), req: req, path: pathOf(&m)}
+	f := &runSending{sending: newSending(q, []queue.Outgoing{m}), req: req, path: pathOf(&m)}
 	if err := f.sent[0].Err; err != nil {
 		return queue.Sent{}, false, err
 	}
@@ -64,8 +64,8 @@ func (r *Registry) Fire(ctx context.Context, req FireRequest, m queue.Outgoing) 
 	return f.sent[0], f.already, nil
 }
 
-func (req *FireRequest) check() error {
-	if err := checkRegistryName("fire", req.ID); err != nil {
+func (req *RunRequest) check() error {
+	if err := checkRegistryName("run", req.ID); err != nil {
 		return err
 	}
 	if req.Task != "" {
@@ -75,26 +75,26 @@ func (req *FireRequest) check() error {
 	}
 	if req.At.IsZero() {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Fire %s has no time; give the time that it was scheduled for.", req.ID)
+			"Run %s has no time; give the time that it was scheduled for.", req.ID)
 	}
 	if (req.Lease == "") != (req.Term == 0) || req.Term < 0 {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Fire %s names lease %q with term %d; give a lease and its term, which counts from 1, or neither.", req.ID,
+			"Run %s names lease %q with term %d; give a lease and its term, which counts from 1, or neither.", req.ID,
 			clip(req.Lease), req.Term)
 	}
 	return nil
 }
 
-// firing is the request of one Fire: a sending under conditions.
-type firing struct {
+// runSending is the request of one Enqueue: a sending under conditions.
+type runSending struct {
 	*sending
-	req     FireRequest
+	req     RunRequest
 	path    string // of the message
 	already bool
 	refusal error
 }
 
-func (f *firing) apply(t *tx) (err error) {
+func (f *runSending) apply(t *tx) (err error) {
 	f.fresh, f.already, f.refusal = f.fresh[:0], false, nil
 	if t.gone(f.q) {
 		f.refusal = errNoQueue()
@@ -112,7 +112,7 @@ func (f *firing) apply(t *tx) (err error) {
 	return f.note(t.c)
 }
 
-func (f *firing) settle(err error) {
+func (f *runSending) settle(err error) {
 	if err == nil && (f.refusal != nil || f.already) {
 		f.done <- f.refusal
 		return
@@ -120,8 +120,8 @@ func (f *firing) settle(err error) {
 	f.sending.settle(err)
 }
 
-// fence refuses a fire by whoever is not in charge any more.
-func (f *firing) fence(c *conn) (refusal, err error) {
+// fence refuses a run by whoever is not in charge any more.
+func (f *runSending) fence(c *conn) (refusal, err error) {
 	if f.req.Lease == "" {
 		return nil, nil
 	}
@@ -129,12 +129,12 @@ func (f *firing) fence(c *conn) (refusal, err error) {
 	if err != nil || l.Term == f.req.Term && !l.Released {
 		return nil, err
 	}
-	return queue.Errorf(queue.CodeStaleTerm, "Fire %s was not made: term %d of lease %s is over.", f.req.ID, f.req.Term,
+	return queue.Errorf(queue.CodeStaleTerm, "Run %s was not made: term %d of lease %s is over.", f.req.ID, f.req.Term,
 		f.req.Lease), nil
 }
 
-// first finds the message of a fire that was made before.
-func (f *firing) first(c *conn) (found bool, err error) {
+// first finds the message of a run that was made before.
+func (f *runSending) first(c *conn) (found bool, err error) {
 	err = c.query(func(row []driver.Value) error {
 		found = true
 		f.sent[0].ID, _ = row[0].(string)
@@ -144,9 +144,9 @@ func (f *firing) first(c *conn) (found bool, err error) {
 	return found, err
 }
 
-// note writes what has to be known of the fire later, and removes some of
+// note writes what has to be known of the run later, and removes some of
 // what has not.
-func (f *firing) note(c *conn) error {
+func (f *runSending) note(c *conn) error {
 	r, at, now := &f.req, f.req.At.UnixMilli(), stamp()
 	_, err := c.exec(`INSERT INTO fires (id, task, queue, at, term, recorded, message, sequence, path) VALUES (?,?,?,?,?,?,?,?,?)`,
 		r.ID, r.Task, r.Queue, at, r.Term, now, f.sent[0].ID, f.sent[0].SequenceNumber, f.path)
@@ -155,12 +155,12 @@ func (f *firing) note(c *conn) error {
 	}
 	if err == nil {
 		_, err = c.exec(`DELETE FROM fires WHERE id IN (SELECT id FROM fires WHERE recorded < ? ORDER BY recorded LIMIT ?)`,
-			now-fireKept.Milliseconds(), int64(fireSweep))
+			now-runRetention.Milliseconds(), int64(runSweep))
 	}
 	return err
 }
 
-// Last returns the time of the last fire of each task, in UTC; a task without
+// Last returns the time of the last run of each task, in UTC; a task without
 // one is not in the map.
 func (r *Registry) Last(ctx context.Context, tasks []string) (map[string]time.Time, error) {
 	return lookUp(ctx, r.b, func(c *conn) (map[string]time.Time, error) {

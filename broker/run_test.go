@@ -17,12 +17,12 @@ import (
 	"tendril/queue"
 )
 
-var fireTime = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
+var runTime = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 
-// fireOf is the unfenced fire of a task, n hours after fireTime.
-func fireOf(name, task string, n int) FireRequest {
-	at := fireTime.Add(time.Duration(n) * time.Hour)
-	return FireRequest{Queue: name, ID: task + "@" + at.Format(time.RFC3339), Task: task, At: at}
+// runOf is the unfenced run of a task, n hours after runTime.
+func runOf(name, task string, n int) RunRequest {
+	at := runTime.Add(time.Duration(n) * time.Hour)
+	return RunRequest{Queue: name, ID: task + "@" + at.Format(time.RFC3339), Task: task, At: at}
 }
 
 func holdLease(t testing.TB, r *Registry, version string, term int64, released bool) {
@@ -37,8 +37,8 @@ func holdLease(t testing.TB, r *Registry, version string, term int64, released b
 	}
 }
 
-// fireRows returns the noted fires: message ids by fire ids.
-func fireRows(t testing.TB, b *Broker) map[string]string {
+// runRows returns the noted runs: message ids by run ids.
+func runRows(t testing.TB, b *Broker) map[string]string {
 	t.Helper()
 	rows := map[string]string{}
 	err := b.read(func(c *conn) error {
@@ -53,7 +53,7 @@ func fireRows(t testing.TB, b *Broker) map[string]string {
 	return rows
 }
 
-func TestFire(t *testing.T) {
+func TestEnqueue(t *testing.T) {
 	t.Parallel()
 	for name, attrs := range map[string]map[string]string{"work": nil, "work.fifo": {"FifoQueue": "true"}} {
 		t.Run(name, func(t *testing.T) {
@@ -65,9 +65,9 @@ func TestFire(t *testing.T) {
 			if attrs != nil {
 				m.GroupID, m.DedupID = "g", "d"
 			}
-			first, already, err := r.Fire(t.Context(), fireOf(name, "report", 0), m)
+			first, already, err := r.Enqueue(t.Context(), runOf(name, "report", 0), m)
 			if already || err != nil || first.ID == "" || (first.SequenceNumber == "") != (attrs == nil) {
-				t.Fatalf("fired %+v, %v, %v", first, already, err)
+				t.Fatalf("enqueued %+v, %v, %v", first, already, err)
 			}
 			got := one(t, q)
 			if got.ID != first.ID || got.Body != "run" || got.Attribute("beanstalk.sqsd.path") != "/a" ||
@@ -75,10 +75,10 @@ func TestFire(t *testing.T) {
 				t.Errorf("received %+v", got)
 			}
 			remove(t, q, got.ReceiptHandle)
-			// The message is gone; the fire is not made again for that.
-			again, already, err := r.Fire(t.Context(), fireOf(name, "report", 0), m)
+			// The message is gone; the run is not made again for that.
+			again, already, err := r.Enqueue(t.Context(), runOf(name, "report", 0), m)
 			if !already || err != nil || again != first {
-				t.Errorf("fired again %+v, %v, %v; want %+v", again, already, err, first)
+				t.Errorf("enqueued again %+v, %v, %v; want %+v", again, already, err, first)
 			}
 			if l, _ := b.Ledger(name); l.Sent != 1 {
 				t.Errorf("%d messages sent, want 1", l.Sent)
@@ -87,32 +87,32 @@ func TestFire(t *testing.T) {
 	}
 }
 
-// A fire whose message was sent within the deduplication window, by whatever
+// A run whose message was sent within the deduplication window, by whatever
 // way, is noted with that message.
-func TestFireOfAFIFODuplicate(t *testing.T) {
+func TestEnqueueOfAFIFODuplicate(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	q := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"})
 	m := queue.Outgoing{Body: "run", GroupID: "g", DedupID: "d"}
 	first := send(t, q, m)[0]
-	sent, already, err := b.Registry().Fire(t.Context(), fireOf("work.fifo", "report", 0), m)
+	sent, already, err := b.Registry().Enqueue(t.Context(), runOf("work.fifo", "report", 0), m)
 	if sent != first || already || err != nil {
-		t.Errorf("fired %+v, %v, %v; want %+v", sent, already, err, first)
+		t.Errorf("enqueued %+v, %v, %v; want %+v", sent, already, err, first)
 	}
-	if rows := fireRows(t, b); len(rows) != 1 {
+	if rows := runRows(t, b); len(rows) != 1 {
 		t.Errorf("noted %v", rows)
 	}
 }
 
-func TestFireIsFenced(t *testing.T) {
+func TestEnqueueIsFenced(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	create(t, b, "work", nil)
 	r := b.Registry()
 	try := func(n int, term int64) error {
-		req := fireOf("work", "report", n)
+		req := runOf("work", "report", n)
 		req.Lease, req.Term = "tasks", term
-		_, _, err := r.Fire(t.Context(), req, queue.Outgoing{Body: "x"})
+		_, _, err := r.Enqueue(t.Context(), req, queue.Outgoing{Body: "x"})
 		return err
 	}
 	stale := func(what string, err error) {
@@ -129,21 +129,21 @@ func TestFireIsFenced(t *testing.T) {
 	stale("a term to come", try(2, 2))
 	holdLease(t, r, "b", 2, false)
 	stale("a term that is over", try(2, 1))
-	stale("a term that is over, a fire that was made", try(1, 1))
+	stale("a term that is over, a run that was made", try(1, 1))
 	if err := try(1, 2); err != nil {
-		t.Errorf("a fire that was made, by the next holder: %v", err)
+		t.Errorf("a run that was made, by the next holder: %v", err)
 	}
 	holdLease(t, r, "c", 2, true)
 	stale("a term that was given back", try(3, 2))
-	if _, _, err := r.Fire(t.Context(), fireOf("work", "by hand", 0), queue.Outgoing{Body: "x"}); err != nil {
+	if _, _, err := r.Enqueue(t.Context(), runOf("work", "by hand", 0), queue.Outgoing{Body: "x"}); err != nil {
 		t.Errorf("without a fence: %v", err)
 	}
 	if l, _ := b.Ledger("work"); l.Sent != 2 {
 		t.Errorf("%d messages sent, want 2", l.Sent)
 	}
 	last, err := r.Last(t.Context(), []string{"report"})
-	if err != nil || !last["report"].Equal(fireTime.Add(time.Hour)) {
-		t.Errorf("refused fires moved the last one: %v, %v", last, err)
+	if err != nil || !last["report"].Equal(runTime.Add(time.Hour)) {
+		t.Errorf("refused runs moved the last one: %v, %v", last, err)
 	}
 }
 
@@ -159,67 +159,67 @@ func TestLast(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, there := all["never"]; there {
-			t.Errorf("a task that never fired has a last fire: %v", all)
+			t.Errorf("a task that never ran has a last run: %v", all)
 		}
 		return all["report"]
 	}
 	if !last().IsZero() {
 		t.Errorf("last is %v before the first", last())
 	}
-	outside := fireOf("work", "report", 9)
+	outside := runOf("work", "report", 9)
 	outside.Task = ""
 	for _, step := range []struct {
-		req  FireRequest
+		req  RunRequest
 		want int
-	}{{fireOf("work", "report", 1), 1}, {fireOf("work", "report", 3), 3}, {fireOf("work", "report", 2), 3}, {outside, 3}} {
-		if _, _, err := r.Fire(t.Context(), step.req, queue.Outgoing{Body: "x"}); err != nil {
+	}{{runOf("work", "report", 1), 1}, {runOf("work", "report", 3), 3}, {runOf("work", "report", 2), 3}, {outside, 3}} {
+		if _, _, err := r.Enqueue(t.Context(), step.req, queue.Outgoing{Body: "x"}); err != nil {
 			t.Fatal(err)
 		}
-		if want := fireTime.Add(time.Duration(step.want) * time.Hour); !last().Equal(want) || last().Location() != time.UTC {
+		if want := runTime.Add(time.Duration(step.want) * time.Hour); !last().Equal(want) || last().Location() != time.UTC {
 			t.Errorf("last is %v, want %v", last(), want)
 		}
 	}
 }
 
-func TestFireRefusals(t *testing.T) {
+func TestEnqueueRefusals(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	create(t, b, "work", nil)
-	change := func(f func(r *FireRequest)) FireRequest {
-		req := fireOf("work", "report", 0)
+	change := func(f func(r *RunRequest)) RunRequest {
+		req := runOf("work", "report", 0)
 		f(&req)
 		return req
 	}
 	for name, c := range map[string]struct {
-		req  FireRequest
+		req  RunRequest
 		body string
 		code string
 	}{
-		"no queue":           {change(func(r *FireRequest) { r.Queue = "other" }), "x", queue.CodeQueueDoesNotExist},
-		"no id":              {change(func(r *FireRequest) { r.ID = "" }), "x", queue.CodeInvalidParameterValue},
-		"bad task":           {change(func(r *FireRequest) { r.Task = "\x00" }), "x", queue.CodeInvalidParameterValue},
-		"no time":            {change(func(r *FireRequest) { r.At = time.Time{} }), "x", queue.CodeInvalidParameterValue},
-		"term without lease": {change(func(r *FireRequest) { r.Term = 1 }), "x", queue.CodeInvalidParameterValue},
-		"lease without term": {change(func(r *FireRequest) { r.Lease = "tasks" }), "x", queue.CodeInvalidParameterValue},
-		"negative term": {change(func(r *FireRequest) {
+		"no queue":           {change(func(r *RunRequest) { r.Queue = "other" }), "x", queue.CodeQueueDoesNotExist},
+		"no id":              {change(func(r *RunRequest) { r.ID = "" }), "x", queue.CodeInvalidParameterValue},
+		"bad task":           {change(func(r *RunRequest) { r.Task = "\x00" }), "x", queue.CodeInvalidParameterValue},
+		"no time":            {change(func(r *RunRequest) { r.At = time.Time{} }), "x", queue.CodeInvalidParameterValue},
+		"term without lease": {change(func(r *RunRequest) { r.Term = 1 }), "x", queue.CodeInvalidParameterValue},
+		"lease without term": {change(func(r *RunRequest) { r.Lease = "tasks" }), "x", queue.CodeInvalidParameterValue},
+		"negative term": {change(func(r *RunRequest) {
 			r.Lease, r.Term = "tasks", -1
 		}), "x", queue.CodeInvalidParameterValue},
-		"bad message":   {fireOf("work", "report", 0), "\x00", queue.CodeInvalidMessageContents},
-		"empty message": {fireOf("work", "report", 0), "", queue.CodeMissingRequiredParameter},
+		"bad message":   {runOf("work", "report", 0), "\x00", queue.CodeInvalidMessageContents},
+		"empty message": {runOf("work", "report", 0), "", queue.CodeMissingRequiredParameter},
 	} {
-		_, _, err := b.Registry().Fire(t.Context(), c.req, queue.Outgoing{Body: c.body})
+		_, _, err := b.Registry().Enqueue(t.Context(), c.req, queue.Outgoing{Body: c.body})
 		if !errors.Is(err, &queue.Error{Code: c.code}) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if rows := fireRows(t, b); len(rows) != 0 {
+	if rows := runRows(t, b); len(rows) != 0 {
 		t.Errorf("refused, and noted: %v", rows)
 	}
 }
 
-// Of many that fire the same at once, one is first, and all are told its
+// Of many that enqueue the same run at once, one is first, and all are told its
 // message, also when their calls share a transaction.
-func TestOneFireOfMany(t *testing.T) {
+func TestOneRunOfMany(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	create(t, b, "work", nil)
@@ -229,7 +229,7 @@ func TestOneFireOfMany(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range ids {
 		all.Go(func() {
-			sent, already, err := b.Registry().Fire(t.Context(), fireOf("work", "report", 0), queue.Outgoing{Body: "x"})
+			sent, already, err := b.Registry().Enqueue(t.Context(), runOf("work", "report", 0), queue.Outgoing{Body: "x"})
 			mu.Lock()
 			defer mu.Unlock()
 			if ids[i] = sent.ID; err != nil {
@@ -251,8 +251,8 @@ func TestOneFireOfMany(t *testing.T) {
 	}
 }
 
-// A fire that comes to the disk after its queue has gone is not taken for made.
-func TestFireIntoAQueueThatHasGone(t *testing.T) {
+// A run that comes to the disk after its queue has gone is not taken for made.
+func TestEnqueueIntoAQueueThatHasGone(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	create(t, b, "work", nil)
@@ -260,19 +260,19 @@ func TestFireIntoAQueueThatHasGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &firing{sending: newSending(q, body("x")), req: fireOf("work", "report", 0)}
+	f := &runSending{sending: newSending(q, body("x")), req: runOf("work", "report", 0)}
 	if err := b.DeleteQueue(t.Context(), "work"); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.submit(t.Context(), f, f.done); !errors.Is(err, queue.ErrNoQueue) {
-		t.Errorf("fired: %v", err)
+		t.Errorf("enqueued: %v", err)
 	}
-	if rows := fireRows(t, b); len(rows) != 0 {
+	if rows := runRows(t, b); len(rows) != 0 {
 		t.Errorf("noted %v", rows)
 	}
 }
 
-// Fires are on the disk before they are answered, leases and pauses too.
+// Runs are on the disk before they are answered, leases and pauses too.
 func TestRegistryIsSynced(t *testing.T) {
 	t.Parallel()
 	fs := newFaultFS(t)
@@ -280,8 +280,8 @@ func TestRegistryIsSynced(t *testing.T) {
 	q, r := create(t, b, "work", nil), b.Registry()
 	for i := range 5 {
 		for what, act := range map[string]func() error{
-			"fire": func() error {
-				_, _, err := r.Fire(t.Context(), fireOf("work", "report", i), queue.Outgoing{Body: "x"})
+			"run": func() error {
+				_, _, err := r.Enqueue(t.Context(), runOf("work", "report", i), queue.Outgoing{Body: "x"})
 				return err
 			},
 			"swap":  func() error { holdLease(t, r, fmt.Sprint("v", i), 1, false); return nil },
@@ -298,9 +298,9 @@ func TestRegistryIsSynced(t *testing.T) {
 	}
 }
 
-// Whichever change of a file fails, a fire is noted exactly if its message is
+// Whichever change of a file fails, a run is noted exactly if its message is
 // there, and a repeat with the same id leaves one of both.
-func TestFireIsAtomic(t *testing.T) {
+func TestEnqueueIsAtomic(t *testing.T) {
 	t.Parallel()
 	for _, code := range []map[string]int32{
 		{"write": sqlite3.SQLITE_IOERR | 3<<8, "sync": sqlite3.SQLITE_IOERR | 4<<8, "truncate": sqlite3.SQLITE_IOERR | 6<<8},
@@ -312,21 +312,21 @@ func TestFireIsAtomic(t *testing.T) {
 			failed, n := 0, 1
 			for more := true; more && !t.Failed(); n++ {
 				var refused bool
-				more, refused = fireOnce(t, fs, code, n)
+				more, refused = enqueueOnce(t, fs, code, n)
 				if refused {
 					failed++
 				}
 			}
-			if t.Logf("failed %d calls, %d fires", n-1, failed); failed == 0 {
-				t.Error("no fire failed: nothing was shown")
+			if t.Logf("failed %d calls, %d runs", n-1, failed); failed == 0 {
+				t.Error("no enqueue failed: nothing was shown")
 			}
 		})
 	}
 }
 
-// fireOnce lets the n-th change of a file after the opening fail. It reports
-// whether there were so many, and whether a fire was answered with an error.
-func fireOnce(t *testing.T, fs *faultFS, code map[string]int32, n int) (reached, refused bool) {
+// enqueueOnce lets the n-th change of a file after the opening fail. It reports
+// whether there were so many, and whether a run was answered with an error.
+func enqueueOnce(t *testing.T, fs *faultFS, code map[string]int32, n int) (reached, refused bool) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		b := openDir(t, dir, &Options{NoWaits: true, Logger: quiet().Logger, vfs: fs.name})
@@ -343,24 +343,24 @@ func fireOnce(t *testing.T, fs *faultFS, code map[string]int32, n int) (reached,
 			return code[op]
 		}
 		fs.mu.Unlock()
-		fire := func(i int) error {
-			req := fireOf("work", "report", i)
+		run := func(i int) error {
+			req := runOf("work", "report", i)
 			req.Lease, req.Term = "tasks", 1
-			_, _, err := r.Fire(context.Background(), req, queue.Outgoing{Body: req.ID})
+			_, _, err := r.Enqueue(context.Background(), req, queue.Outgoing{Body: req.ID})
 			return err
 		}
 		for i := range 3 {
-			refused = fire(i) != nil || refused
+			refused = run(i) != nil || refused
 		}
 		fs.setFail(nil)
 		time.Sleep(time.Minute) // recovery
-		compareFires(t, b)
+		compareRuns(t, b)
 		for i := range 3 {
-			if err := fire(i); err != nil {
+			if err := run(i); err != nil {
 				t.Errorf("repeated: %v", err)
 			}
 		}
-		compareFires(t, b)
+		compareRuns(t, b)
 		if l, _ := b.Ledger("work"); l.Sent != 3 {
 			t.Errorf("%d messages sent, want 3", l.Sent)
 		}
@@ -371,57 +371,57 @@ func fireOnce(t *testing.T, fs *faultFS, code map[string]int32, n int) (reached,
 	return reached, refused
 }
 
-// compareFires compares the noted fires with the messages, whose bodies are
-// their fires' ids.
-func compareFires(t *testing.T, b *Broker) {
+// compareRuns compares the noted runs with the messages, whose bodies are
+// their runs' ids.
+func compareRuns(t *testing.T, b *Broker) {
 	t.Helper()
 	page, _, err := b.Browse(context.Background(), "work", BrowseRequest{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := fireRows(t, b)
+	rows := runRows(t, b)
 	for _, m := range page {
 		if rows[m.Body] != m.ID {
-			t.Errorf("message %s of fire %s is there; noted is %q", m.ID, m.Body, rows[m.Body])
+			t.Errorf("message %s of run %s is there; noted is %q", m.ID, m.Body, rows[m.Body])
 		}
 	}
 	if len(rows) != len(page) {
-		t.Errorf("%d fires noted, %d messages there", len(rows), len(page))
+		t.Errorf("%d runs noted, %d messages there", len(rows), len(page))
 	}
 	checkBooks(t, b)
 }
 
-// Old fires are forgotten, a few with each new one.
-func TestOldFiresAreForgotten(t *testing.T) {
+// Old runs are forgotten, a few with each new one.
+func TestOldRunsAreForgotten(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		b := openDir(t, dir, nil)
 		create(t, b, "work", nil)
 		r := b.Registry()
-		fire := func(n int) {
+		run := func(n int) {
 			t.Helper()
-			if _, _, err := r.Fire(t.Context(), fireOf("work", "report", n), queue.Outgoing{Body: "x"}); err != nil {
+			if _, _, err := r.Enqueue(t.Context(), runOf("work", "report", n), queue.Outgoing{Body: "x"}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		for n := range fireSweep + 10 {
-			fire(n)
+		for n := range runSweep + 10 {
+			run(n)
 		}
-		time.Sleep(fireKept)
-		fire(1000)
-		if n := len(fireRows(t, b)); n != fireSweep+11 {
-			t.Errorf("%d fires noted, want all within 30 days", n)
+		time.Sleep(runRetention)
+		run(1000)
+		if n := len(runRows(t, b)); n != runSweep+11 {
+			t.Errorf("%d runs noted, want all within 30 days", n)
 		}
 		time.Sleep(time.Minute)
 		for i, want := range []int{12, 3, 4} {
-			fire(1001 + i)
-			if n := len(fireRows(t, b)); n != want {
-				t.Errorf("%d fires noted, want %d", n, want)
+			run(1001 + i)
+			if n := len(runRows(t, b)); n != want {
+				t.Errorf("%d runs noted, want %d", n, want)
 			}
 		}
 		if last, err := r.Last(t.Context(), []string{"report"}); err != nil || len(last) != 1 {
-			t.Errorf("the last fire is forgotten: %v, %v", last, err)
+			t.Errorf("the last run is forgotten: %v, %v", last, err)
 		}
 		if err := b.Close(); err != nil {
 			t.Error(err)
@@ -429,8 +429,8 @@ func TestOldFiresAreForgotten(t *testing.T) {
 	})
 }
 
-// A call ends with its context, whatever the disk does; the fire may be made.
-func TestFireEndsWithItsContext(t *testing.T) {
+// A call ends with its context, whatever the disk does; the run may be made.
+func TestEnqueueEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	fs := newFaultFS(t)
 	b := openTest(t, &Options{vfs: fs.name})
@@ -445,12 +445,12 @@ func TestFireEndsWithItsContext(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-stuck; cancel() }()
-	_, _, err := b.Registry().Fire(ctx, fireOf("work", "report", 0), queue.Outgoing{Body: "x"})
+	_, _, err := b.Registry().Enqueue(ctx, runOf("work", "report", 0), queue.Outgoing{Body: "x"})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("answered %v", err)
 	}
 	close(release)
-	if _, already, err := b.Registry().Fire(t.Context(), fireOf("work", "report", 0),
+	if _, already, err := b.Registry().Enqueue(t.Context(), runOf("work", "report", 0),
 		queue.Outgoing{Body: "x"}); !already || err != nil {
 		t.Errorf("repeated: %v, %v", already, err)
 	}
@@ -479,9 +479,9 @@ func TestFileOfVersion1(t *testing.T) {
 	}
 	for i := range 2 { // the second time it is a file of today
 		b := openDir(t, dir, nil)
-		if _, already, err := b.Registry().Fire(t.Context(), fireOf("work", "report", 0),
+		if _, already, err := b.Registry().Enqueue(t.Context(), runOf("work", "report", 0),
 			queue.Outgoing{Body: "x"}); err != nil || already != (i == 1) {
-			t.Errorf("fired: %v, %v", already, err)
+			t.Errorf("enqueued: %v, %v", already, err)
 		}
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
@@ -489,7 +489,7 @@ func TestFileOfVersion1(t *testing.T) {
 	}
 }
 
-// A fire of a directory that was written before paths were kept is known with
+// A run of a directory that was written before paths were kept is known with
 // any path; new ones are known with their own.
 func TestFileOfVersion2(t *testing.T) {
 	t.Parallel()
@@ -497,7 +497,7 @@ func TestFileOfVersion2(t *testing.T) {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	old, fresh := fireOf("work", "report", 0), fireOf("work", "report", 1)
+	old, fresh := runOf("work", "report", 0), runOf("work", "report", 1)
 	c, err := openConn(filepath.Join(dir, databaseName), "")
 	if err == nil {
 		err = c.script(`PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; BEGIN;` + schema + registrySchema + `
@@ -517,13 +517,13 @@ func TestFileOfVersion2(t *testing.T) {
 		b := openDir(t, dir, nil)
 		m := queue.Outgoing{Body: "x",
 			Attributes: []queue.Attribute{{Name: "beanstalk.sqsd.path", Type: "String", Value: "/report"}}}
-		if _, _, err := b.Registry().Fire(t.Context(), fresh, m); err != nil {
+		if _, _, err := b.Registry().Enqueue(t.Context(), fresh, m); err != nil {
 			t.Error(err)
 		}
 		for ask, want := range map[[2]string]bool{{old.ID, "/any"}: true, {fresh.ID, "/report"}: true,
 			{fresh.ID, "/any"}: false} {
-			if got, err := b.Registry().FiredTo(t.Context(), ask[0], ask[1]); got != want || err != nil {
-				t.Errorf("FiredTo(%q, %q) = %v, %v", ask[0], ask[1], got, err)
+			if got, err := b.Registry().EnqueuedTo(t.Context(), ask[0], ask[1]); got != want || err != nil {
+				t.Errorf("EnqueuedTo(%q, %q) = %v, %v", ask[0], ask[1], got, err)
 			}
 		}
 		if err := b.Close(); err != nil {

@@ -9,9 +9,9 @@ import (
 )
 
 // Since returns, for each task of from, the scheduled time up to which its runs
-// are accounted for: fired, or skipped. A task that is not known is entered
+// are accounted for: enqueued, or skipped. A task that is not known is entered
 // with its time in from, so that a later leader looks back to it. lease and
-// term are the fence, as in [FireRequest].
+// term are the fence, as in [RunRequest].
 func (r *Registry) Since(ctx context.Context, lease string, term int64,
 	from map[string]time.Time) (map[string]time.Time, error) {
 	return r.SinceUnder(ctx, lease, term, from, nil)
@@ -65,9 +65,9 @@ func enterTask(c *conn, task string, at time.Time, schedule string) error {
 }
 
 // Skip accounts for the times of req.Task up to req.At without a message. It
-// returns which of the fires called ids were made all the same, with the message of
+// returns which of the runs called ids were made all the same, with the message of
 // each.
-func (r *Registry) Skip(ctx context.Context, req FireRequest, ids []string) (made map[string]string, err error) {
+func (r *Registry) Skip(ctx context.Context, req RunRequest, ids []string) (made map[string]string, err error) {
 	if err := req.check(); err != nil {
 		return nil, err
 	}
@@ -96,22 +96,22 @@ func (r *Registry) Skip(ctx context.Context, req FireRequest, ids []string) (mad
 	return found, nil
 }
 
-// Fired reports whether a fire of that id was made in the last 30 days.
-func (r *Registry) Fired(ctx context.Context, id string) (bool, error) {
+// Enqueued reports whether a run of that id was made in the last 30 days.
+func (r *Registry) Enqueued(ctx context.Context, id string) (bool, error) {
 	return lookUp(ctx, r.b, func(c *conn) (found bool, err error) {
 		err = c.query(func([]driver.Value) error { found = true; return nil }, `SELECT 1 FROM fires WHERE id = ?`, id)
 		return found, err
 	})
 }
 
-// pathAttribute is the message attribute with the path that a fire goes to.
+// pathAttribute is the message attribute with the path that a run goes to.
 const pathAttribute = "beanstalk.sqsd.path"
 
-// FiredTo reports whether a fire of that id was made in the last 30 days with a
-// message to path. Of fires that an older version made, no path is known: they
+// EnqueuedTo reports whether a run of that id was made in the last 30 days with a
+// message to path. Of runs that an older version made, no path is known: they
 // were made with any, so that what was enqueued before an upgrade goes where it
 // was to go.
-func (r *Registry) FiredTo(ctx context.Context, id, path string) (bool, error) {
+func (r *Registry) EnqueuedTo(ctx context.Context, id, path string) (bool, error) {
 	return lookUp(ctx, r.b, func(c *conn) (found bool, err error) {
 		err = c.query(func([]driver.Value) error {
 			found = true
@@ -139,7 +139,7 @@ func (r *Registry) fenced(ctx context.Context, lease string, term int64, change 
 	}
 	var refusal error
 	err := r.write(ctx, func(t *tx) error {
-		f := firing{req: FireRequest{Lease: lease, Term: term, ID: "accounting"}}
+		f := runSending{req: RunRequest{Lease: lease, Term: term, ID: "accounting"}}
 		var err error
 		if refusal, err = f.fence(t.c); refusal != nil || err != nil {
 			return err

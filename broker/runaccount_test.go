@@ -31,27 +31,27 @@ func TestTasksAreAccountedFor(t *testing.T) {
 	if since, _ = r.Since(ctx, "lead", 3, map[string]time.Time{"audit": at.Add(time.Hour)}); !since["audit"].Equal(at) {
 		t.Errorf("a known task is since %v, want the first entry %v", since["audit"], at)
 	}
-	later := FireRequest{ID: "audit@2", Task: "audit", At: at.Add(2 * time.Hour), Lease: "lead", Term: 3}
+	later := RunRequest{ID: "audit@2", Task: "audit", At: at.Add(2 * time.Hour), Lease: "lead", Term: 3}
 	if _, err := r.Skip(ctx, later, nil); err != nil {
 		t.Fatal(err)
 	}
 	if since, _ = r.Since(ctx, "", 0, map[string]time.Time{"audit": at}); !since["audit"].Equal(later.At) {
 		t.Errorf("after the skip: %v, want %v", since["audit"], later.At)
 	}
-	if fired, err := r.Fired(ctx, "audit@2"); fired || err != nil {
-		t.Errorf("a skipped run was fired: %v, %v", fired, err)
+	if enqueued, err := r.Enqueued(ctx, "audit@2"); enqueued || err != nil {
+		t.Errorf("a skipped run was enqueued: %v, %v", enqueued, err)
 	}
-	fire := FireRequest{Queue: "jobs", ID: "audit@3", Task: "audit", At: at.Add(3 * time.Hour), Lease: "lead", Term: 3}
-	if _, _, err := r.Fire(ctx, fire, queue.Outgoing{Body: "x"}); err != nil {
+	run := RunRequest{Queue: "jobs", ID: "audit@3", Task: "audit", At: at.Add(3 * time.Hour), Lease: "lead", Term: 3}
+	if _, _, err := r.Enqueue(ctx, run, queue.Outgoing{Body: "x"}); err != nil {
 		t.Fatal(err)
 	}
-	if fired, err := r.Fired(ctx, "audit@3"); !fired || err != nil {
-		t.Errorf("Fired = %v, %v", fired, err)
+	if enqueued, err := r.Enqueued(ctx, "audit@3"); !enqueued || err != nil {
+		t.Errorf("Enqueued = %v, %v", enqueued, err)
 	}
 
 	stale := map[string]error{}
 	_, stale["since"] = r.Since(ctx, "lead", 2, map[string]time.Time{"audit": at})
-	_, stale["skip"] = r.Skip(ctx, FireRequest{ID: "a", Task: "audit", At: at, Lease: "lead", Term: 4}, nil)
+	_, stale["skip"] = r.Skip(ctx, RunRequest{ID: "a", Task: "audit", At: at, Lease: "lead", Term: 4}, nil)
 	for what, err := range stale {
 		if !errors.Is(err, queue.ErrStaleTerm) {
 			t.Errorf("%s of another term: %v", what, err)
@@ -60,7 +60,7 @@ func TestTasksAreAccountedFor(t *testing.T) {
 	bad := map[string]error{}
 	_, bad["half a fence"] = r.Since(ctx, "lead", 0, map[string]time.Time{"audit": at})
 	_, bad["no task name"] = r.Since(ctx, "lead", 3, map[string]time.Time{"": at})
-	_, bad["skip of no task"] = r.Skip(ctx, FireRequest{ID: "a", At: at}, nil)
+	_, bad["skip of no task"] = r.Skip(ctx, RunRequest{ID: "a", At: at}, nil)
 	for what, err := range bad {
 		if want := (&queue.Error{Code: queue.CodeInvalidParameterValue}); !errors.Is(err, want) {
 			t.Errorf("%s: %v", what, err)
@@ -68,8 +68,8 @@ func TestTasksAreAccountedFor(t *testing.T) {
 	}
 }
 
-// A fire is known with the path of its message only.
-func TestFiredTo(t *testing.T) {
+// A run is known with the path of its message only.
+func TestEnqueuedTo(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	create(t, b, "work", nil)
@@ -78,21 +78,21 @@ func TestFiredTo(t *testing.T) {
 		return queue.Outgoing{Body: "x",
 			Attributes: []queue.Attribute{{Name: "beanstalk.sqsd.path", Type: "String", Value: path}}}
 	}
-	fire, plain := fireOf("work", "report", 0), fireOf("work", "report", 1)
-	for req, m := range map[FireRequest]queue.Outgoing{fire: to("/report?full=1"), plain: {Body: "x"}} {
-		if _, _, err := r.Fire(t.Context(), req, m); err != nil {
+	run, plain := runOf("work", "report", 0), runOf("work", "report", 1)
+	for req, m := range map[RunRequest]queue.Outgoing{run: to("/report?full=1"), plain: {Body: "x"}} {
+		if _, _, err := r.Enqueue(t.Context(), req, m); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, already, err := r.Fire(t.Context(), fire, to("/other")); !already || err != nil {
-		t.Fatalf("fired again: %v, %v", already, err)
+	if _, already, err := r.Enqueue(t.Context(), run, to("/other")); !already || err != nil {
+		t.Fatalf("enqueued again: %v, %v", already, err)
 	}
 	for ask, want := range map[[2]string]bool{
-		{fire.ID, "/report?full=1"}: true, {fire.ID, "/report"}: false, {fire.ID, "/other"}: false, {fire.ID, ""}: false,
+		{run.ID, "/report?full=1"}: true, {run.ID, "/report"}: false, {run.ID, "/other"}: false, {run.ID, ""}: false,
 		{plain.ID, "/report"}: false, {plain.ID, ""}: true, {"report@never", "/report"}: false,
 	} {
-		if got, err := r.FiredTo(t.Context(), ask[0], ask[1]); got != want || err != nil {
-			t.Errorf("FiredTo(%q, %q) = %v, %v", ask[0], ask[1], got, err)
+		if got, err := r.EnqueuedTo(t.Context(), ask[0], ask[1]); got != want || err != nil {
+			t.Errorf("EnqueuedTo(%q, %q) = %v, %v", ask[0], ask[1], got, err)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestSinceUnderAnotherSchedule(t *testing.T) {
 			t.Errorf("step %d: since %v, %v; want %v", i, since["audit"], err, hours(step.want))
 		}
 	}
-	if _, err := r.Skip(ctx, FireRequest{ID: "audit@7", Task: "audit", At: hours(7)}, nil); err != nil {
+	if _, err := r.Skip(ctx, RunRequest{ID: "audit@7", Task: "audit", At: hours(7)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	since, err := r.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": hours(9)},

@@ -20,10 +20,10 @@ import "strings"
 //	garbage    ranges of purged messages that wait to be removed
 //	meta       the secret behind ids and receipt handles, the epoch, the version
 //	leases     who is in charge, by the name of what
-//	fires      the periodic fires of the last 30 days, and the message of each.
+//	fires      the scheduled runs of the last 30 days, and the message of each.
 //	           at is the scheduled time, recorded that of the row, path where
 //	           on the app the message goes (NULL where version 2 wrote it).
-//	tasks      the scheduled time of each periodic task's last fire, and the
+//	tasks      the scheduled time of each periodic task's last run, and the
 //	           schedule that it was accounted for by (NULL: not known)
 //	paused     the paused periodic tasks
 const schema = `

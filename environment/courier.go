@@ -184,7 +184,7 @@ func (e *Environment) stillSeeking() error {
 }
 
 // pathOf is the path that a run's message goes to.
-func pathOf(run periodic.Fire) string {
+func pathOf(run periodic.ScheduledRun) string {
 	for _, a := range run.Message.Attributes {
 		if a.Name == periodic.AttributePath {
 			return a.Value

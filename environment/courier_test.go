@@ -100,7 +100,7 @@ func TestMemoryStoreIsAPeriodicStore(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), newMemoryStore()
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	f := periodic.Fire{ID: "audit@1", Task: "audit", ScheduledAt: at}
+	f := periodic.ScheduledRun{ID: "audit@1", Task: "audit", ScheduledAt: at}
 	f.Message.Attributes = []queue.Attribute{{Name: periodic.AttributePath, Type: "String", Value: "/audit"}}
 	since, _ := s.Since(ctx, 1, map[string]time.Time{"audit": at.Add(-time.Hour)})
 	if !since["audit"].Equal(at.Add(-time.Hour)) {
@@ -120,14 +120,14 @@ func TestMemoryStoreIsAPeriodicStore(t *testing.T) {
 	if since, _ := s.Since(ctx, 1, map[string]time.Time{"audit": at.Add(-time.Hour)}); !since["audit"].Equal(at) {
 		t.Errorf("accounted for since %v, want %v", since["audit"], at)
 	}
-	s.Mark(ctx, 1, periodic.Fire{ID: "audit@0", Task: "audit", ScheduledAt: at}, "") // left out
+	s.Mark(ctx, 1, periodic.ScheduledRun{ID: "audit@0", Task: "audit", ScheduledAt: at}, "") // left out
 	for run, want := range map[[2]string]bool{{"audit@1", "/audit"}: true, {"audit@1", "/admin"}: false,
 		{"audit@0", ""}: false} {
 		if known, _ := s.known(ctx, run[0], run[1]); known != want {
 			t.Errorf("known(%q) = %v", run, known)
 		}
 	}
-	later := periodic.Fire{ID: "audit@2", Task: "audit", ScheduledAt: at.Add(72 * time.Hour)}
+	later := periodic.ScheduledRun{ID: "audit@2", Task: "audit", ScheduledAt: at.Add(72 * time.Hour)}
 	s.Claim(ctx, 1, later, 1)
 	if known, _ := s.known(ctx, "audit@1", "/audit"); known {
 		t.Error("records are kept for ever")

@@ -29,7 +29,7 @@ func TestLeftOutRunsAreLookedFor(t *testing.T) {
 	t.Cleanup(server.Close)
 	served := fenced{registry: sqsapi.NewRegistryClient(server.URL,
 		&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}), own: "served/"}
-	memory, lone := newMemoryStore(), loneStore(table.Fires("periodic:jobs"))
+	memory, lone := newMemoryStore(), loneStore(table.Runs("periodic:jobs"))
 	for name, r := range map[string]struct {
 		runs  periodic.Registry
 		store periodic.Store // nil where sending and noting are one
@@ -72,10 +72,11 @@ func TestLeftOutRunsAreLookedFor(t *testing.T) {
 }
 
 // threeRuns are neighbours of one task.
-func threeRuns() (runs []periodic.Fire) {
+func threeRuns() (runs []periodic.ScheduledRun) {
 	at := time.Date(2026, 3, 22, 23, 10, 0, 0, time.UTC)
 	for range 3 {
-		f := periodic.Fire{ID: "audit@" + at.Format(time.RFC3339), Task: "audit", ScheduledAt: at, DueAt: at, Queue: "jobs"}
+		f := periodic.ScheduledRun{ID: "audit@" + at.Format(time.RFC3339), Task: "audit", ScheduledAt: at, DueAt: at,
+			Queue: "jobs"}
 		f.Message = queue.Outgoing{Body: "x", Attributes: runMessage("m", "/audit").Attributes}
 		runs, at = append(runs, f), at.Add(time.Minute)
 	}

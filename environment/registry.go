@@ -26,7 +26,7 @@ type registry struct {
 	// runs puts runs into queues for whoever leads.
 	runs func(lead periodic.Leadership) periodic.Registry
 	// known reports whether a run was made with this path.
-	known  func(ctx context.Context, fireID, path string) (bool, error)
+	known  func(ctx context.Context, runID, path string) (bool, error)
 	pauses pauses // nil when pauses are this instance's own
 	// pauseRhythm is how often to look for pauses by other instances.
 	pauseRhythm time.Duration
@@ -43,11 +43,11 @@ type pauses interface {
 type tendrilRegistry interface {
 	leader.Store
 	pauses
-	Fire(ctx context.Context, req broker.FireRequest, m queue.Outgoing) (sent queue.Sent, already bool, err error)
-	Skip(ctx context.Context, req broker.FireRequest, ids []string) (made map[string]string, err error)
+	Enqueue(ctx context.Context, req broker.RunRequest, m queue.Outgoing) (sent queue.Sent, already bool, err error)
+	Skip(ctx context.Context, req broker.RunRequest, ids []string) (made map[string]string, err error)
 	SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
 		schedules map[string]string) (map[string]time.Time, error)
-	FiredTo(ctx context.Context, id, path string) (bool, error)
+	EnqueuedTo(ctx context.Context, id, path string) (bool, error)
 }
 
 // openRegistry finds the registry, once; nil when there is none to be had.
@@ -182,14 +182,16 @@ func (w watchedTerm) see(term int64, err error) {
 }
 
 // Enqueue is [periodic.Registry.Enqueue].
-func (w watchedTerm) Enqueue(ctx context.Context, term int64, run periodic.Fire) (periodic.Enqueued, error) {
+func (w watchedTerm) Enqueue(ctx context.Context, term int64, run periodic.ScheduledRun) (periodic.EnqueueResult,
+	error) {
 	done, err := w.Registry.Enqueue(ctx, term, run)
 	w.see(term, err)
 	return done, err
 }
 
 // Skip is [periodic.Registry.Skip].
-func (w watchedTerm) Skip(ctx context.Context, term int64, runs []periodic.Fire) (map[string]periodic.Claim, error) {
+func (w watchedTerm) Skip(ctx context.Context, term int64, runs []periodic.ScheduledRun) (map[string]periodic.Claim,
+	error) {
 	records, err := w.Registry.Skip(ctx, term, runs)
 	w.see(term, err)
 	return records, err
@@ -204,8 +206,8 @@ type fenced struct {
 	lease string // "" leaves the fence out: there is one instance only
 }
 
-func (f fenced) request(term int64, run periodic.Fire) broker.FireRequest {
-	req := broker.FireRequest{Queue: run.Queue, ID: f.own + run.ID, Task: f.own + run.Task, At: run.ScheduledAt,
+func (f fenced) request(term int64, run periodic.ScheduledRun) broker.RunRequest {
+	req := broker.RunRequest{Queue: run.Queue, ID: f.own + run.ID, Task: f.own + run.Task, At: run.ScheduledAt,
 		Lease: f.lease, Term: term}
 	if run.Manual {
 		req.Task, req.Lease = "", ""
@@ -244,18 +246,18 @@ func (f fenced) sinceUnder(ctx context.Context, term int64, from map[string]time
 
 // known reports whether a run was made for this path.
 func (f fenced) known(ctx context.Context, id, path string) (bool, error) {
-	return f.registry.FiredTo(ctx, f.own+id, path)
+	return f.registry.EnqueuedTo(ctx, f.own+id, path)
 }
 
 // Enqueue puts the run into its queue unless it was there before.
-func (f fenced) Enqueue(ctx context.Context, term int64, run periodic.Fire) (periodic.Enqueued, error) {
-	sent, already, err := f.registry.Fire(ctx, f.request(term, run), run.Message)
-	return periodic.Enqueued{Sent: sent, Already: already}, err
+func (f fenced) Enqueue(ctx context.Context, term int64, run periodic.ScheduledRun) (periodic.EnqueueResult, error) {
+	sent, already, err := f.registry.Enqueue(ctx, f.request(term, run), run.Message)
+	return periodic.EnqueueResult{Sent: sent, Already: already}, err
 }
 
 // Skip accounts for the runs without a message. Of those that were made all the same
 // it returns the records.
-func (f fenced) Skip(ctx context.Context, term int64, runs []periodic.Fire) (map[string]periodic.Claim, error) {
+func (f fenced) Skip(ctx context.Context, term int64, runs []periodic.ScheduledRun) (map[string]periodic.Claim, error) {
 	ids := make([]string, len(runs))
 	for i := range runs {
 		ids[i] = f.own + runs[i].ID

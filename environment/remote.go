@@ -128,13 +128,13 @@ func (e *Environment) tableRegistry(ctx context.Context) (*registry, error) {
 	}
 	e.steps.push("the connections to DynamoDB", func(context.Context) error { table.Close(); return nil })
 	e.checkTable(table)
-	fires := table.Fires(e.leaseName())
-	store := tableStore{fires: fires}
+	runs := table.Runs(e.leaseName())
+	store := tableStore{runs: runs}
 	if e.s.Leader == config.LeaderLocal {
-		store = loneStore(fires)
+		store = loneStore(runs)
 	}
 	keeper := &scheduleKeeper{inForce: e.schedules, since: store.sinceUnder}
-	return &registry{leases: table, known: store.known, pauses: keptPauses{fires, keeper}, pauseRhythm: tablePauseRhythm,
+	return &registry{leases: table, known: store.known, pauses: keptPauses{runs, keeper}, pauseRhythm: tablePauseRhythm,
 		runs: func(lead periodic.Leadership) periodic.Registry {
 			keeper.Registry, keeper.lead = periodic.NewClaims(store, e.sender(), lead), lead
 			return e.watchTerm(keeper, lead)
@@ -202,7 +202,7 @@ func (e *Environment) expireRecords(ctx context.Context, table *aws.Table) {
 
 // tableStore puts the records of runs into a DynamoDB table.
 type tableStore struct {
-	fires *aws.Fires
+	runs *aws.Runs
 	// life stands in the records for the term of the only instance, which is
 	// the same after each start; 0 where a leader is elected. A claim that an
 	// earlier process left unsettled is another's by it: it takes a second try
@@ -212,8 +212,8 @@ type tableStore struct {
 
 // loneStore is the store of an instance that is declared the only one: nobody
 // writes a lease that could fence its claims.
-func loneStore(fires *aws.Fires) tableStore {
-	return tableStore{fires: fires.Unfenced(), life: time.Now().UnixNano()}
+func loneStore(runs *aws.Runs) tableStore {
+	return tableStore{runs: runs.Unfenced(), life: time.Now().UnixNano()}
 }
 
 // written is the term of a record for one of ours.
@@ -236,8 +236,8 @@ func (s tableStore) read(term, record int64) int64 {
 	return 0
 }
 
-func (s tableStore) fire(f periodic.Fire) aws.Fire {
-	return aws.Fire{ID: f.ID, Task: f.Task, At: f.ScheduledAt, Manual: f.Manual, Path: pathOf(f)}
+func (s tableStore) run(f periodic.ScheduledRun) aws.Run {
+	return aws.Run{ID: f.ID, Task: f.Task, At: f.ScheduledAt, Manual: f.Manual, Path: pathOf(f)}
 }
 
 // Since returns up to when the runs of each task are accounted for.
@@ -248,27 +248,27 @@ func (s tableStore) Since(ctx context.Context, term int64, from map[string]time.
 // sinceUnder is Since for tasks with these schedules.
 func (s tableStore) sinceUnder(ctx context.Context, term int64, from map[string]time.Time,
 	schedules map[string]string) (map[string]time.Time, error) {
-	return s.fires.SinceUnder(ctx, term, from, schedules)
+	return s.runs.SinceUnder(ctx, term, from, schedules)
 }
 
 // Claim enters that a try is about to be made.
-func (s tableStore) Claim(ctx context.Context, term int64, f periodic.Fire, try int) (periodic.Claim, error) {
-	r, err := s.fires.Claim(ctx, s.written(term), s.fire(f), try)
+func (s tableStore) Claim(ctx context.Context, term int64, f periodic.ScheduledRun, try int) (periodic.Claim, error) {
+	r, err := s.runs.Claim(ctx, s.written(term), s.run(f), try)
 	return periodic.Claim{Tries: r.Tries, Term: s.read(term, r.Term), Settled: r.Settled, MessageID: r.MessageID}, err
 }
 
 // Mark settles a run.
-func (s tableStore) Mark(ctx context.Context, term int64, f periodic.Fire, messageID string) error {
-	return s.fires.Mark(ctx, s.written(term), s.fire(f), messageID)
+func (s tableStore) Mark(ctx context.Context, term int64, f periodic.ScheduledRun, messageID string) error {
+	return s.runs.Mark(ctx, s.written(term), s.run(f), messageID)
 }
 
 // Records returns what is known of runs.
-func (s tableStore) Records(ctx context.Context, runs []periodic.Fire) (map[string]periodic.Claim, error) {
+func (s tableStore) Records(ctx context.Context, runs []periodic.ScheduledRun) (map[string]periodic.Claim, error) {
 	ids := make([]string, len(runs))
 	for i := range runs {
 		ids[i] = runs[i].ID
 	}
-	known, err := s.fires.Records(ctx, ids)
+	known, err := s.runs.Records(ctx, ids)
 	records := make(map[string]periodic.Claim, len(known))
 	for id, r := range known {
 		records[id] = periodic.Claim{Tries: r.Tries, Settled: r.Settled, MessageID: r.MessageID}
@@ -278,7 +278,7 @@ func (s tableStore) Records(ctx context.Context, runs []periodic.Fire) (map[stri
 
 // known reports whether a run was claimed for this path.
 func (s tableStore) known(ctx context.Context, id, path string) (bool, error) {
-	return s.fires.Known(ctx, id, path)
+	return s.runs.Known(ctx, id, path)
 }
 
 // sender puts runs into the worker's queue, or into another of the same place
@@ -352,7 +352,7 @@ func (s *memoryStore) Since(_ context.Context, _ int64, from map[string]time.Tim
 }
 
 // Claim enters that a try is about to be made.
-func (s *memoryStore) Claim(_ context.Context, term int64, f periodic.Fire, try int) (periodic.Claim, error) {
+func (s *memoryStore) Claim(_ context.Context, term int64, f periodic.ScheduledRun, try int) (periodic.Claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for id, r := range s.records {
@@ -369,7 +369,7 @@ func (s *memoryStore) Claim(_ context.Context, term int64, f periodic.Fire, try 
 }
 
 // Mark settles a run.
-func (s *memoryStore) Mark(_ context.Context, _ int64, f periodic.Fire, messageID string) error {
+func (s *memoryStore) Mark(_ context.Context, _ int64, f periodic.ScheduledRun, messageID string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.records[f.ID]
@@ -384,7 +384,7 @@ func (s *memoryStore) Mark(_ context.Context, _ int64, f periodic.Fire, messageI
 }
 
 // Records returns what is known of runs.
-func (s *memoryStore) Records(_ context.Context, runs []periodic.Fire) (map[string]periodic.Claim, error) {
+func (s *memoryStore) Records(_ context.Context, runs []periodic.ScheduledRun) (map[string]periodic.Claim, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	records := map[string]periodic.Claim{}

@@ -44,14 +44,14 @@ func TestLoneInstanceWithATable(t *testing.T) {
 	table, queueURL := lonePlace(t)
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(app.Close)
-	fires, file := table.Fires("periodic:jobs"), filepath.Join(t.TempDir(), "cron.yaml")
+	runs, file := table.Runs("periodic:jobs"), filepath.Join(t.TempDir(), "cron.yaml")
 	cron := "version: 1\ncron:\n"
 	enqueued := regexp.MustCompile(`fire_id=(\S+)`)
 	seen := map[string]int{}
 	// An earlier process accounted for each task up to three minutes ago. That
 	// of the second start tells that it is at work on the table.
 	for _, task := range []string{"audit", "mail"} {
-		if _, err := fires.Since(t.Context(), 0, map[string]time.Time{task: time.Now().Add(-3 * time.Minute)}); err != nil {
+		if _, err := runs.Since(t.Context(), 0, map[string]time.Time{task: time.Now().Add(-3 * time.Minute)}); err != nil {
 			t.Fatal(err)
 		}
 		cron += fmt.Sprintf("  - {name: %s, url: /a, schedule: \"* * * * *\", missed: all, grace: 1h}\n", task)
@@ -151,10 +151,10 @@ func (s *flakySender) Send(context.Context, string, queue.Outgoing) (queue.Sent,
 func TestLoneClaimsOverRestarts(t *testing.T) {
 	table, _ := lonePlace(t)
 	ctx, sender := t.Context(), &flakySender{lose: 1}
-	f := periodic.Fire{ID: "audit@1", Task: "audit", ScheduledAt: time.Now().Add(-10 * time.Minute), Queue: "jobs"}
+	f := periodic.ScheduledRun{ID: "audit@1", Task: "audit", ScheduledAt: time.Now().Add(-10 * time.Minute), Queue: "jobs"}
 	f.DueAt = f.ScheduledAt
 	process := func() periodic.Registry {
-		return periodic.NewClaims(loneStore(table.Fires("periodic:jobs")), sender, alone{})
+		return periodic.NewClaims(loneStore(table.Runs("periodic:jobs")), sender, alone{})
 	}
 	if _, err := process().Enqueue(ctx, 1, f); err == nil {
 		t.Fatal("the answer was lost, and it is enqueued")
@@ -187,11 +187,11 @@ func TestLoneClaimsOverRestarts(t *testing.T) {
 // refusing is a registry for which every term is over.
 type refusing struct{ periodic.Registry }
 
-func (refusing) Enqueue(context.Context, int64, periodic.Fire) (periodic.Enqueued, error) {
-	return periodic.Enqueued{}, queue.ErrStaleTerm
+func (refusing) Enqueue(context.Context, int64, periodic.ScheduledRun) (periodic.EnqueueResult, error) {
+	return periodic.EnqueueResult{}, queue.ErrStaleTerm
 }
 
-func (refusing) Skip(context.Context, int64, []periodic.Fire) (map[string]periodic.Claim, error) {
+func (refusing) Skip(context.Context, int64, []periodic.ScheduledRun) (map[string]periodic.Claim, error) {
 	return nil, queue.ErrStaleTerm
 }
 
@@ -215,7 +215,7 @@ func TestRefusedTermIsTold(t *testing.T) {
 		want        int // lines so far
 	}{{4, 4, 1}, {4, 4, 1}, {4, 0, 1}, {4, 5, 1}, {5, 5, 2}, {0, 5, 2}} {
 		lead.term = step.leads
-		if _, err := r.Enqueue(ctx, step.term, periodic.Fire{}); !errors.Is(err, queue.ErrStaleTerm) {
+		if _, err := r.Enqueue(ctx, step.term, periodic.ScheduledRun{}); !errors.Is(err, queue.ErrStaleTerm) {
 			t.Errorf("Enqueue: %v", err)
 		}
 		if _, err := r.Skip(ctx, step.term, nil); !errors.Is(err, queue.ErrStaleTerm) {
@@ -239,11 +239,11 @@ func TestTrustInPaths(t *testing.T) {
 	if err := b.CreateQueue(t.Context(), "jobs", nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	f := periodic.Fire{ID: "audit@2026-03-22T23:10:00Z", Task: "audit",
+	f := periodic.ScheduledRun{ID: "audit@2026-03-22T23:10:00Z", Task: "audit",
 		ScheduledAt: time.Date(2026, 3, 22, 23, 10, 0, 0, time.UTC), Queue: "jobs"}
 	f.Message = queue.Outgoing{Body: "x", Attributes: runMessage("m", "/audit").Attributes}
 	embedded, memory, lone := fenced{registry: b.Registry(), own: "periodic:jobs/"}, newMemoryStore(),
-		loneStore(table.Fires("periodic:jobs"))
+		loneStore(table.Runs("periodic:jobs"))
 	for name, r := range map[string]struct {
 		runs  periodic.Registry
 		known func(context.Context, string, string) (bool, error)
@@ -270,9 +270,9 @@ func TestTrustInPaths(t *testing.T) {
 // force then is not made up for.
 func TestScheduleChangedOverARestart(t *testing.T) {
 	table, queueURL := lonePlace(t)
-	fires, file := table.Fires("periodic:jobs"), filepath.Join(t.TempDir(), "cron.yaml")
+	runs, file := table.Runs("periodic:jobs"), filepath.Join(t.TempDir(), "cron.yaml")
 	before := map[string]time.Time{"audit": time.Now().Add(-3 * time.Minute), "mail": time.Now().Add(-3 * time.Minute)}
-	if _, err := fires.SinceUnder(t.Context(), 0, before,
+	if _, err := runs.SinceUnder(t.Context(), 0, before,
 		map[string]string{"audit": "0 5 * * * UTC", "mail": "* * * * * UTC"}); err != nil {
 		t.Fatal(err)
 	}

@@ -446,8 +446,8 @@ func (e *Environment) taskEvents() periodic.Events {
 	}
 	counts := e.telemetry.Periodic()
 	return periodic.Events{
-		Fired: func(f periodic.Fired) {
-			counts.Fired(f)
+		Enqueued: func(f periodic.Enqueued) {
+			counts.Enqueued(f)
 			note(slog.LevelInfo, f.Task,
 				fmt.Sprintf("task %s is enqueued for %s, %s late", f.Task, f.ScheduledAt.Format(time.RFC3339), short(f.Lateness)),
 				slog.String("fire_id", f.ID), slog.String("queue", f.Queue), slog.String("message_id", f.MessageID),

@@ -29,15 +29,15 @@ func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Re
 	s.busy++
 	term := s.term
 	slots = slots[:min(len(slots), mostSkipped)]
-	f := s.fire(&e.task, slots[len(slots)-1])
-	var out []Fire
+	f := s.scheduledRun(&e.task, slots[len(slots)-1])
+	var out []ScheduledRun
 	if reason != "" {
 		for _, slot := range slots {
-			out = append(out, s.fire(&e.task, slot))
+			out = append(out, s.scheduledRun(&e.task, slot))
 		}
 	}
 	s.call(ctx, func(ctx context.Context) {
-		a := attempt{fire: f, term: term, out: out, reason: reason, start: s.opts.Wall().Round(0)}
+		a := attempt{run: f, term: term, out: out, reason: reason, start: s.opts.Wall().Round(0)}
 		began := time.Now()
 		a.err = s.effect(ctx, &a)
 		a.took = time.Since(began)
@@ -45,8 +45,8 @@ func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Re
 	})
 }
 
-func (s *Scheduler) fire(t *Task, slot Slot) Fire {
-	return newFire(t, slot, fireID(t.Name, slot.ScheduledAt), s.queueOf(t), false)
+func (s *Scheduler) scheduledRun(t *Task, slot Slot) ScheduledRun {
+	return newScheduledRun(t, slot, runID(t.Name, slot.ScheduledAt), s.queueOf(t), false)
 }
 
 func (s *Scheduler) queueOf(t *Task) string {
@@ -58,13 +58,13 @@ func (s *Scheduler) queueOf(t *Task) string {
 
 // attempt is one try to enqueue a run, or to leave some out.
 type attempt struct {
-	fire   Fire // the last of out, when there are any
+	run    ScheduledRun // the last of out, when there are any
 	term   int64
-	out    []Fire // what is left out; nil when the run is enqueued
-	reason Reason // why
+	out    []ScheduledRun // what is left out; nil when the run is enqueued
+	reason Reason         // why
 	start  time.Time
 	took   time.Duration
-	answer Enqueued
+	answer EnqueueResult
 	found  map[string]Claim // the records of those of out that have one
 	err    error
 }
@@ -77,7 +77,7 @@ func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 	if a.out != nil {
 		a.found, err = s.registry.Skip(ctx, a.term, a.out)
 	} else {
-		a.answer, err = s.registry.Enqueue(ctx, a.term, a.fire)
+		a.answer, err = s.registry.Enqueue(ctx, a.term, a.run)
 	}
 	return err
 }
@@ -90,8 +90,8 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 	e.next = Slot{}
 	switch {
 	case a.err == nil || uncertain:
-		if e.since.Before(a.fire.ScheduledAt) {
-			e.since = a.fire.ScheduledAt
+		if e.since.Before(a.run.ScheduledAt) {
+			e.since = a.run.ScheduledAt
 		}
 		e.failures, e.retryAt = 0, time.Time{}
 	default:
@@ -110,16 +110,16 @@ func (s *Scheduler) settle(e *entry, a attempt) {
 
 // report tells the listeners and the history.
 func (s *Scheduler) report(a attempt, retry time.Duration) {
-	one := Skipped{Task: a.fire.Task, From: a.fire.ScheduledAt, To: a.fire.ScheduledAt, Count: 1}
+	one := Skipped{Task: a.run.Task, From: a.run.ScheduledAt, To: a.run.ScheduledAt, Count: 1}
 	switch {
 	case errors.Is(a.err, ErrUncertain):
-		call(s.opts.Events.Failed, Failed{Task: a.fire.Task, ID: a.fire.ID, Err: a.err})
+		call(s.opts.Events.Failed, Failed{Task: a.run.Task, ID: a.run.ID, Err: a.err})
 		one.Reason = ReasonUncertain
 		s.skipped(one)
 	case errors.Is(a.err, queue.ErrStaleTerm):
 		// Another instance's turn: the loop sees it by itself.
 	case a.err != nil:
-		call(s.opts.Events.Failed, Failed{Task: a.fire.Task, ID: a.fire.ID, Err: a.err, Retry: retry})
+		call(s.opts.Events.Failed, Failed{Task: a.run.Task, ID: a.run.ID, Err: a.err, Retry: retry})
 	case a.out != nil:
 		s.leftOut(a)
 	case a.answer.Already:
@@ -129,17 +129,17 @@ func (s *Scheduler) report(a attempt, retry time.Duration) {
 		one.Reason = ReasonAlready
 		call(s.opts.Events.Skipped, one)
 	default:
-		s.fired(a)
+		s.enqueued(a)
 	}
 }
 
-func (s *Scheduler) fired(a attempt) {
-	f, late := a.fire, max(0, a.start.Sub(a.fire.DueAt))
+func (s *Scheduler) enqueued(a attempt) {
+	f, late := a.run, max(0, a.start.Sub(a.run.DueAt))
 	s.history.add(Run{
 		Task: f.Task, ScheduledAt: f.ScheduledAt, ID: f.ID, Manual: f.Manual,
 		EnqueuedAt: a.start.Add(a.took), Lateness: late, MessageID: a.answer.Sent.ID, Resent: a.answer.Resent,
 	})
-	call(s.opts.Events.Fired, Fired{
+	call(s.opts.Events.Enqueued, Enqueued{
 		Task: f.Task, ID: f.ID, Queue: f.Queue, MessageID: a.answer.Sent.ID, ScheduledAt: f.ScheduledAt,
 		Lateness: late, Took: a.took, Manual: f.Manual, Resent: a.answer.Resent,
 	})
@@ -180,7 +180,7 @@ func (s *Scheduler) leftOut(a attempt) {
 
 // skipped tells of times that were left out; the history has the last.
 func (s *Scheduler) skipped(out Skipped) {
-	s.history.add(Run{Task: out.Task, ScheduledAt: out.To, ID: fireID(out.Task, out.To), Skipped: out.Reason})
+	s.history.add(Run{Task: out.Task, ScheduledAt: out.To, ID: runID(out.Task, out.To), Skipped: out.Reason})
 	call(s.opts.Events.Skipped, out)
 }
 

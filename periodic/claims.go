@@ -80,7 +80,7 @@ func (c *Claims) Since(ctx context.Context, term int64, from map[string]time.Tim
 // Skip settles the last of runs, and those that this process sent and could not
 // mark. Whatever was claimed in an earlier term has a record by now, since claims
 // are fenced; a term that ended meanwhile is refused by the store.
-func (c *Claims) Skip(ctx context.Context, term int64, runs []Fire) (map[string]Claim, error) {
+func (c *Claims) Skip(ctx context.Context, term int64, runs []ScheduledRun) (map[string]Claim, error) {
 	records, err := c.store.Records(ctx, runs)
 	if err != nil {
 		return nil, fmt.Errorf("looking for runs before leaving them out: %w", err)
@@ -113,7 +113,7 @@ func (c *Claims) sentAs(id string) string {
 }
 
 // Enqueue claims, sends and marks.
-func (c *Claims) Enqueue(ctx context.Context, term int64, f Fire) (Enqueued, error) {
+func (c *Claims) Enqueue(ctx context.Context, term int64, f ScheduledRun) (EnqueueResult, error) {
 	t := c.tryOf(f)
 	if t.sent.ID == "" {
 		settled, err := c.claim(ctx, term, f, t)
@@ -122,24 +122,24 @@ func (c *Claims) Enqueue(ctx context.Context, term int64, f Fire) (Enqueued, err
 			return deref(settled), err
 		}
 		if err := c.send(ctx, term, f, t); err != nil {
-			return Enqueued{}, err
+			return EnqueueResult{}, err
 		}
 	}
 	if err := c.mark(ctx, term, f, t); err != nil {
-		return Enqueued{}, err
+		return EnqueueResult{}, err
 	}
 	c.forget(f.ID, nil)
-	return Enqueued{Sent: t.sent, Resent: t.resent && !FIFO(f.Queue)}, nil
+	return EnqueueResult{Sent: t.sent, Resent: t.resent && !FIFO(f.Queue)}, nil
 }
 
-func deref(e *Enqueued) Enqueued {
+func deref(e *EnqueueResult) EnqueueResult {
 	if e == nil {
-		return Enqueued{}
+		return EnqueueResult{}
 	}
 	return *e
 }
 
-func (c *Claims) tryOf(f Fire) *try {
+func (c *Claims) tryOf(f ScheduledRun) *try {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.open[f.ID]
@@ -165,7 +165,7 @@ func (c *Claims) forget(id string, err error) {
 
 // claim leaves t with a claim of this term whose send was not made yet. settled
 // is not nil when there is nothing to send any more.
-func (c *Claims) claim(ctx context.Context, term int64, f Fire, t *try) (settled *Enqueued, err error) {
+func (c *Claims) claim(ctx context.Context, term int64, f ScheduledRun, t *try) (settled *EnqueueResult, err error) {
 	if t.claimed > 0 && !t.used && t.term == term {
 		return nil, nil
 	}
@@ -178,7 +178,7 @@ func (c *Claims) claim(ctx context.Context, term int64, f Fire, t *try) (settled
 		case err != nil:
 			return nil, fmt.Errorf("claiming the run %s: %w", f.ID, err)
 		case record.Settled:
-			return &Enqueued{Sent: queue.Sent{ID: record.MessageID}, Already: true}, nil
+			return &EnqueueResult{Sent: queue.Sent{ID: record.MessageID}, Already: true}, nil
 		case record.Tries == number && record.Term == term:
 			t.claimed, t.term, t.used, t.resent = number, term, false, t.resent || number > 1
 			return nil, nil
@@ -192,7 +192,7 @@ func (c *Claims) claim(ctx context.Context, term int64, f Fire, t *try) (settled
 
 // allowed reports whether try number may be made; again tells that the one
 // before it was made in the same term.
-func allowed(f Fire, t *try, number int, again bool) error {
+func allowed(f ScheduledRun, t *try, number int, again bool) error {
 	switch {
 	case number == 1:
 		return nil
@@ -205,7 +205,7 @@ func allowed(f Fire, t *try, number int, again bool) error {
 }
 
 // age is how long ago the run's first send was made, at most.
-func (t *try) age(f Fire) time.Duration {
+func (t *try) age(f ScheduledRun) time.Duration {
 	if !t.first.IsZero() && !t.resent {
 		return time.Since(t.first)
 	}
@@ -213,7 +213,7 @@ func (t *try) age(f Fire) time.Duration {
 }
 
 // send sends within the claim of t.
-func (c *Claims) send(ctx context.Context, term int64, f Fire, t *try) error {
+func (c *Claims) send(ctx context.Context, term int64, f ScheduledRun, t *try) error {
 	if !f.Manual {
 		if current, ok := c.lead.Term(); !ok || current != term {
 			return queue.ErrStaleTerm
@@ -247,7 +247,7 @@ func certainlyNot(err error) bool {
 
 // mark settles what was sent, at once or at the next Enqueue. A stale term ends
 // it: the next leader sees an unsettled claim.
-func (c *Claims) mark(ctx context.Context, term int64, f Fire, t *try) (err error) {
+func (c *Claims) mark(ctx context.Context, term int64, f ScheduledRun, t *try) (err error) {
 	for range markTries {
 		if err = c.store.Mark(ctx, term, f, t.sent.ID); err == nil || errors.Is(err, queue.ErrStaleTerm) || ctx.Err() != nil {
 			break

@@ -40,12 +40,12 @@ func (s *sweep) call(ctx context.Context, apply func() error) error {
 	return errLost
 }
 
-func (s *sweep) Claim(ctx context.Context, term int64, f Fire, number int) (c Claim, err error) {
+func (s *sweep) Claim(ctx context.Context, term int64, f ScheduledRun, number int) (c Claim, err error) {
 	err = s.call(ctx, func() (err error) { c, err = s.node.Claim(ctx, term, f, number); return err })
 	return c, err
 }
 
-func (s *sweep) Mark(ctx context.Context, term int64, f Fire, id string) error {
+func (s *sweep) Mark(ctx context.Context, term int64, f ScheduledRun, id string) error {
 	return s.call(ctx, func() error { return s.node.Mark(ctx, term, f, id) })
 }
 
@@ -76,7 +76,8 @@ func singleFault(t *testing.T, queueName string, n int, applied, dies bool) {
 	first := &sweep{node: &node{world: w}, nth: n, applied: applied, dies: dies}
 	w.elect(first.node)
 	now := time.Now().UTC().Truncate(time.Second)
-	f := newFire(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, fireID("t", now), queueName, false)
+	f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, runID("t", now), queueName,
+		false)
 	c := NewClaims(first, first, first.node)
 	answer, err := c.Enqueue(t.Context(), w.term, f)
 	for i := 0; err != nil && !dies && i < 3; i++ {
@@ -108,7 +109,7 @@ func TestEachLeaderHasATry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
-		f := newFire(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
+		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
 		for i := range 2 { // the second has one more call to claim
 			s := &sweep{node: &node{world: w}, nth: 2 + i, applied: true, dies: true}
 			w.elect(s.node)
@@ -134,7 +135,7 @@ func TestThirdTryIsUncertain(t *testing.T) {
 		w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
 		n := &node{world: w}
 		w.elect(n)
-		f := newFire(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
+		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
 		s := &sweep{node: n, applied: true}
 		c := NewClaims(n, s, n)
 		for range 2 {
@@ -172,7 +173,7 @@ func TestRefusedSendsAreRepeated(t *testing.T) {
 			w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
 			n := &node{world: w}
 			w.elect(n)
-			f := newFire(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
+			f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
 			s := &sweep{node: n, refusal: refusal}
 			c := NewClaims(n, s, n)
 			for range 10 {
@@ -194,7 +195,7 @@ func TestFIFOIsNotSentAgainAfterItsWindow(t *testing.T) {
 		w, now := newWorld(), time.Now().UTC().Truncate(time.Second)
 		n := &node{world: w}
 		w.elect(n)
-		f := newFire(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs.fifo", false)
+		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs.fifo", false)
 		s := &sweep{node: n, nth: 1, applied: true}
 		c := NewClaims(n, s, n)
 		for range 20 { // without an answer each time
@@ -219,7 +220,7 @@ func TestNothingIsSentWithoutTheLead(t *testing.T) {
 		w, now := newWorld(), time.Now()
 		n := &node{world: w}
 		w.elect(n)
-		f := newFire(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
+		f := newScheduledRun(&Task{Name: "t", URL: "/t"}, Slot{ScheduledAt: now, DueAt: now}, "t", "jobs", false)
 		losing := losesLead{n}
 		if _, err := NewClaims(losing, n, n).Enqueue(t.Context(), w.term, f); !errors.Is(err, queue.ErrStaleTerm) ||
 			len(w.queues) != 0 {
@@ -235,7 +236,7 @@ func TestNothingIsSentWithoutTheLead(t *testing.T) {
 // losesLead loses it between the claim and the send.
 type losesLead struct{ *node }
 
-func (l losesLead) Claim(ctx context.Context, term int64, f Fire, number int) (Claim, error) {
+func (l losesLead) Claim(ctx context.Context, term int64, f ScheduledRun, number int) (Claim, error) {
 	c, err := l.node.Claim(ctx, term, f, number)
 	l.elect(nil)
 	return c, err

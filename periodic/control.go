@@ -125,28 +125,29 @@ func (s *Scheduler) noTask(name string) error {
 
 // RunNow enqueues one run of a task at once, on any instance, also of a paused
 // one. It does not change when the task is due next.
-func (s *Scheduler) RunNow(ctx context.Context, name string) (Fire, queue.Sent, error) {
+func (s *Scheduler) RunNow(ctx context.Context, name string) (ScheduledRun, queue.Sent, error) {
 	s.mu.Lock()
 	e := s.entry(name)
 	if e == nil {
 		s.mu.Unlock()
-		return Fire{}, queue.Sent{}, s.noTask(name)
+		return ScheduledRun{}, queue.Sent{}, s.noTask(name)
 	}
 	task := e.task
 	s.mu.Unlock()
 
 	now := s.opts.Wall().Round(0)
 	slot := Slot{ScheduledAt: now, DueAt: now}
-	a := attempt{start: now, fire: newFire(&task, slot, fireID(name, now)+"#"+rand.Text()[:12], s.queueOf(&task), true)}
+	id := runID(name, now) + "#" + rand.Text()[:12]
+	a := attempt{start: now, run: newScheduledRun(&task, slot, id, s.queueOf(&task), true)}
 	ctx, cancel := context.WithTimeout(ctx, s.opts.CallTimeout)
 	defer cancel()
 	began := time.Now()
-	if a.answer, a.err = s.registry.Enqueue(ctx, 0, a.fire); a.err != nil {
-		return a.fire, queue.Sent{}, fmt.Errorf("running the task %s: %w", shown(name), a.err)
+	if a.answer, a.err = s.registry.Enqueue(ctx, 0, a.run); a.err != nil {
+		return a.run, queue.Sent{}, fmt.Errorf("running the task %s: %w", shown(name), a.err)
 	}
 	a.took = time.Since(began)
-	s.fired(a)
-	return a.fire, a.answer.Sent, nil
+	s.enqueued(a)
+	return a.run, a.answer.Sent, nil
 }
 
 // Outcome notes how a delivery of a run's message ended, whoever enqueued it.

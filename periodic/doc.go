@@ -4,12 +4,12 @@
 //	                               |
 //	    since (Registry) ----------+---------- now (time of day)
 //	                               v
-//	                        Task.Plan (pure): Fire, Passed, Next
+//	                        Task.Plan (pure): Enqueue, Passed, Next
 //	                               |
 //	   Leadership: Term ok? --> Scheduler, one run of a task at a time
 //	                               |
 //	                               v                 embedded queue: row and message in
-//	                   Registry.Enqueue(term, Fire)  one transaction, fenced by the term
+//	                   Registry.Enqueue(term, run)  one transaction, fenced by the term
 //	                               |
 //	                               '- Claims: Claim -> Send -> Mark, for queues that
 //	                                  know nothing of runs (Amazon SQS)
@@ -21,7 +21,7 @@
 //   - schedule.go, expression.go, words.go: expressions, when they are due, the
 //     rule for changes of the clocks (see [Schedule]), and their English.
 //   - plan.go: which runs are due and which are left out.
-//   - fire.go: the id and the message of a run.
+//   - scheduledrun.go: the id and the message of a run.
 //   - scheduler.go, attempt.go, control.go: the loop, one try, and what people
 //     may ask of it.
 //   - registry.go, claims.go: where runs are remembered and how they are sent.

@@ -8,8 +8,8 @@ import "time"
 type Events struct {
 	// Led says that this instance enqueues from now on.
 	Led func(Led)
-	// Fired follows each run that is in its queue because of this instance.
-	Fired func(Fired)
+	// Enqueued follows each run that is in its queue because of this instance.
+	Enqueued func(Enqueued)
 	// Skipped is one or more times of a task for which nothing was enqueued.
 	Skipped func(Skipped)
 	// Failed is a try that was not confirmed, of a run or, with an empty task,
@@ -31,9 +31,9 @@ type Led struct {
 	Tasks int
 }
 
-// Fired is a run that was enqueued. Lateness counts from the time it was due,
+// Enqueued is a run that was enqueued. Lateness counts from the time it was due,
 // jitter included; Took is the time the enqueuing took.
-type Fired struct {
+type Enqueued struct {
 	Task, ID, Queue, MessageID string
 	ScheduledAt                time.Time
 	Lateness, Took             time.Duration

@@ -11,7 +11,7 @@ import (
 type Run struct {
 	Task        string
 	ScheduledAt time.Time
-	// ID is that of the [Fire]; "" when another instance enqueued it, or this
+	// ID is that of the [ScheduledRun]; "" when another instance enqueued it, or this
 	// one in a try that had no answer.
 	ID     string
 	Manual bool

@@ -28,7 +28,7 @@ func (l *endsAfterSend) after(err error) error {
 }
 
 // Mark notes nothing about a run that was sent.
-func (l *endsAfterSend) Mark(ctx context.Context, term int64, f Fire, messageID string) error {
+func (l *endsAfterSend) Mark(ctx context.Context, term int64, f ScheduledRun, messageID string) error {
 	if err := l.after(nil); err != nil && messageID != "" {
 		return err
 	}
@@ -42,7 +42,7 @@ type embeddedEndsAfterSend struct {
 	leader *endsAfterSend
 }
 
-func (l embeddedEndsAfterSend) Enqueue(ctx context.Context, term int64, f Fire) (Enqueued, error) {
+func (l embeddedEndsAfterSend) Enqueue(ctx context.Context, term int64, f ScheduledRun) (EnqueueResult, error) {
 	answer, err := l.embedded.Enqueue(ctx, term, f)
 	return answer, l.leader.after(err)
 }
@@ -137,7 +137,7 @@ func TestADeliveredRunIsNotPerhapsEnqueued(t *testing.T) {
 			if _, err := l.node.Since(t.Context(), w.term, map[string]time.Time{"t": at.Add(-time.Second)}); err != nil {
 				t.Fatal(err)
 			}
-			f := newFire(&task, Slot{ScheduledAt: at, DueAt: at}, fireID("t", at), "jobs.fifo", false)
+			f := newScheduledRun(&task, Slot{ScheduledAt: at, DueAt: at}, runID("t", at), "jobs.fifo", false)
 			time.Sleep(time.Minute)
 			if _, err := NewClaims(l, l, l.node).Enqueue(t.Context(), w.term, f); err == nil {
 				t.Fatal("the leader did not end")

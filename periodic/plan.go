@@ -24,8 +24,8 @@ type Slot struct {
 
 // Plan says what to do about one task.
 type Plan struct {
-	// Fire are the slots to enqueue, in order.
-	Fire []Slot
+	// Enqueue are the slots to enqueue, in order.
+	Enqueue []Slot
 	// Passed are the slots that the task's policy leaves out, in order. Older
 	// ones may be missing when there are more than 10,000.
 	Passed []Slot
@@ -47,7 +47,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	}
 	var p Plan
 	due := t.dueSlots(since, now, &p.Next)
-	first := len(due) // the first that is fired
+	first := len(due) // the first that is enqueued
 	for first > 0 && now.Sub(due[first-1].DueAt) <= Punctual {
 		first--
 	}
@@ -62,7 +62,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	case first == len(due) && graced < first:
 		first-- // nothing punctual makes up for the missed
 	}
-	p.Passed, p.Fire = due[:first:first], due[first:]
+	p.Passed, p.Enqueue = due[:first:first], due[first:]
 	return p
 }
 
@@ -121,7 +121,7 @@ func (t *Task) jitter(at time.Time) time.Duration {
 		return 0
 	}
 	h := fnv.New64a()
-	h.Write([]byte(fireID(t.Name, at)))
+	h.Write([]byte(runID(t.Name, at)))
 	x := h.Sum64() // spread all of it over the low bits: names differ little
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd

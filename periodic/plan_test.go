@@ -22,41 +22,41 @@ func TestPlan(t *testing.T) {
 		name             string
 		task             Task
 		since, now       time.Duration
-		fire, passed     string
+		run, passed      string
 		next             time.Duration
 		passedOnlyCounts int
 	}{
 		{name: "nothing yet", since: 0, now: 59 * time.Second, next: time.Minute},
-		{name: "to the second", since: 0, now: time.Minute, fire: "1m0s", next: 2 * time.Minute},
+		{name: "to the second", since: 0, now: time.Minute, run: "1m0s", next: 2 * time.Minute},
 		{name: "a moment early", since: 0, now: time.Minute - 1, next: time.Minute},
-		{name: "punctual", since: 0, now: 70 * time.Second, fire: "1m0s", next: 2 * time.Minute},
-		{name: "missed, made up for", since: 0, now: 71 * time.Second, fire: "1m0s", next: 2 * time.Minute},
-		{name: "two missed, one", since: 0, now: 150 * time.Second, fire: "2m0s", passed: "1m0s", next: 3 * time.Minute},
-		{name: "a newer one is due anyway", since: 0, now: 181 * time.Second, fire: "3m0s", passed: "1m0s 2m0s",
+		{name: "punctual", since: 0, now: 70 * time.Second, run: "1m0s", next: 2 * time.Minute},
+		{name: "missed, made up for", since: 0, now: 71 * time.Second, run: "1m0s", next: 2 * time.Minute},
+		{name: "two missed, one", since: 0, now: 150 * time.Second, run: "2m0s", passed: "1m0s", next: 3 * time.Minute},
+		{name: "a newer one is due anyway", since: 0, now: 181 * time.Second, run: "3m0s", passed: "1m0s 2m0s",
 			next: 4 * time.Minute},
-		{name: "all", task: Task{Missed: MissedAll}, since: 0, now: 150 * time.Second, fire: "1m0s 2m0s",
+		{name: "all", task: Task{Missed: MissedAll}, since: 0, now: 150 * time.Second, run: "1m0s 2m0s",
 			next: 3 * time.Minute},
 		{name: "none", task: Task{Missed: MissedSkip}, since: 0, now: 150 * time.Second, passed: "1m0s 2m0s",
 			next: 3 * time.Minute},
-		{name: "none, but the punctual", task: Task{Missed: MissedSkip}, since: 0, now: 181 * time.Second, fire: "3m0s",
+		{name: "none, but the punctual", task: Task{Missed: MissedSkip}, since: 0, now: 181 * time.Second, run: "3m0s",
 			passed: "1m0s 2m0s", next: 4 * time.Minute},
 		{name: "grace", task: Task{Missed: MissedAll, Grace: time.Minute}, since: 0, now: 3*time.Minute + 30*time.Second,
-			fire: "3m0s", passed: "1m0s 2m0s", next: 4 * time.Minute},
+			run: "3m0s", passed: "1m0s 2m0s", next: 4 * time.Minute},
 		{name: "the last of the grace", task: Task{Missed: MissedAll}, since: 0, now: 6 * time.Minute,
-			fire: "1m0s 2m0s 3m0s 4m0s 5m0s 6m0s", next: 7 * time.Minute},
+			run: "1m0s 2m0s 3m0s 4m0s 5m0s 6m0s", next: 7 * time.Minute},
 		{name: "past the grace", task: Task{Missed: MissedAll}, since: 0, now: 6*time.Minute + 1,
-			fire: "2m0s 3m0s 4m0s 5m0s 6m0s", passed: "1m0s", next: 7 * time.Minute},
-		{name: "long ago", since: -48 * time.Hour, now: 30 * time.Second, fire: "0s", next: time.Minute,
+			run: "2m0s 3m0s 4m0s 5m0s 6m0s", passed: "1m0s", next: 7 * time.Minute},
+		{name: "long ago", since: -48 * time.Hour, now: 30 * time.Second, run: "0s", next: time.Minute,
 			passedOnlyCounts: 2879},
-		{name: "years ago", since: -90000 * time.Hour, now: 30 * time.Second, fire: "0s", next: time.Minute,
+		{name: "years ago", since: -90000 * time.Hour, now: 30 * time.Second, run: "0s", next: time.Minute,
 			passedOnlyCounts: maxCounted + 4},
 		{name: "all done", since: 3 * time.Minute, now: 3 * time.Minute, next: 4 * time.Minute},
 		{name: "the clock was set back", since: time.Hour, now: 90 * time.Second, next: 2 * time.Minute},
 	} {
 		c.task.Name, c.task.Schedule = "t", minutely
 		p := c.task.Plan(noon().Add(c.since), noon().Add(c.now))
-		if diff := cmp.Diff(c.fire, offsets(p.Fire)); diff != "" {
-			t.Errorf("%s: fired: %s", c.name, diff)
+		if diff := cmp.Diff(c.run, offsets(p.Enqueue)); diff != "" {
+			t.Errorf("%s: enqueued: %s", c.name, diff)
 		}
 		if c.passedOnlyCounts > 0 && len(p.Passed) != c.passedOnlyCounts {
 			t.Errorf("%s: %d passed, want %d", c.name, len(p.Passed), c.passedOnlyCounts)
@@ -78,7 +78,7 @@ func offsets(slots []Slot) string {
 }
 
 // TestPlanRandomly steps through time with random gaps: every slot is either
-// fired or passed, in order, once, never early, and none is passed that was
+// enqueued or passed, in order, once, never early, and none is passed that was
 // found punctual or, with "all", within its grace. Its time is that of the
 // schedule, its jitter, and what the jitter of those before it makes it wait.
 func TestPlanRandomly(t *testing.T) {
@@ -96,7 +96,7 @@ func TestPlanRandomly(t *testing.T) {
 			now = now.Add(time.Duration(rapid.OneOf(rapid.IntRange(0, 3000), rapid.IntRange(0, 2_000_000)).Draw(t,
 				"gap")) * time.Millisecond)
 			p := task.Plan(since, now)
-			for i, s := range append(append([]Slot{}, p.Passed...), p.Fire...) {
+			for i, s := range append(append([]Slot{}, p.Passed...), p.Enqueue...) {
 				if want := task.Schedule.Next(since); !s.ScheduledAt.Equal(want) {
 					t.Fatalf("slot %d is %v, want %v", i, s.ScheduledAt, want)
 				}
@@ -105,9 +105,9 @@ func TestPlanRandomly(t *testing.T) {
 				if longAgo := late > task.Grace+Punctual; !longAgo && !s.DueAt.Equal(dueNaively(&task, s.ScheduledAt)) {
 					t.Fatalf("%v is due at %v, want %v", s.ScheduledAt, s.DueAt, dueNaively(&task, s.ScheduledAt))
 				}
-				if fired := i >= len(p.Passed); fired && late < 0 {
+				if enqueued := i >= len(p.Passed); enqueued && late < 0 {
 					t.Fatalf("%v is early at %v", s, now)
-				} else if !fired && (late <= Punctual || task.Missed == MissedAll && late <= task.Grace) {
+				} else if !enqueued && (late <= Punctual || task.Missed == MissedAll && late <= task.Grace) {
 					t.Fatalf("%v passed at %v", s, now)
 				}
 			}
@@ -169,11 +169,11 @@ func neverAway(t *testing.T, task *Task, since, to time.Time) (found int) {
 		if len(p.Passed) > 0 {
 			t.Fatalf("%v was left out at %v", p.Passed, now)
 		}
-		if len(p.Fire) == 0 {
+		if len(p.Enqueue) == 0 {
 			now = p.Next.DueAt.Add(time.Duration(random.Int64N(int64(look))))
 			continue
 		}
-		s := p.Fire[0]
+		s := p.Enqueue[0]
 		if want := task.Schedule.Next(since); !s.ScheduledAt.Equal(want) || !s.DueAt.Equal(dueNaively(task, want)) {
 			t.Fatalf("found %v, want %v, due %v", s, want, dueNaively(task, want))
 		}

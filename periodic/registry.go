@@ -30,15 +30,15 @@ type Registry interface {
 	// Enqueue sends the run, unless it was sent before, and accounts for the
 	// task's times up to f.ScheduledAt, unless f is manual. It is called again
 	// with the same run after an error, except after [ErrUncertain].
-	Enqueue(ctx context.Context, term int64, f Fire) (Enqueued, error)
+	Enqueue(ctx context.Context, term int64, f ScheduledRun) (EnqueueResult, error)
 	// Skip accounts for the task's times up to the last of runs without sending.
 	// runs are of one task, in order, at most 1000. It returns the records of
 	// those that were sent or claimed before, by id.
-	Skip(ctx context.Context, term int64, runs []Fire) (map[string]Claim, error)
+	Skip(ctx context.Context, term int64, runs []ScheduledRun) (map[string]Claim, error)
 }
 
-// Enqueued is what a [Registry] answers about a run that is in its queue.
-type Enqueued struct {
+// EnqueueResult is what a [Registry] answers about a run that is in its queue.
+type EnqueueResult struct {
 	// Sent is the queue's answer; its ID may be "" when Already.
 	Sent queue.Sent
 	// Already tells that this run was in its queue before.
@@ -78,13 +78,13 @@ type Store interface {
 	// term, provided that the record has try-1 tries (0 when there is none) and
 	// is not settled; else it changes nothing. It returns the record as it is
 	// then. Records are kept for a day at least after f.ScheduledAt.
-	Claim(ctx context.Context, term int64, f Fire, try int) (Claim, error)
+	Claim(ctx context.Context, term int64, f ScheduledRun, try int) (Claim, error)
 	// Mark settles f: it was sent as messageID, or is left out when that is "",
 	// and accounts for the task's times up to f.ScheduledAt unless f is manual.
 	// A settled record stays as it is.
-	Mark(ctx context.Context, term int64, f Fire, messageID string) error
+	Mark(ctx context.Context, term int64, f ScheduledRun, messageID string) error
 	// Records returns the records of those of runs that have one, by id.
-	Records(ctx context.Context, runs []Fire) (map[string]Claim, error)
+	Records(ctx context.Context, runs []ScheduledRun) (map[string]Claim, error)
 }
 
 // Claim is the record of one run in a [Store]. The zero value is no record.

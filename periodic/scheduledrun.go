@@ -29,8 +29,8 @@ const (
 	timeLayout = "2006-01-02 15:04:05 UTC"
 )
 
-// Fire is one run of a task, on its way into a queue.
-type Fire struct {
+// ScheduledRun is one run of a task, on its way into a queue.
+type ScheduledRun struct {
 	// Task is the task's name.
 	Task string
 	// ScheduledAt is the time of the schedule, without jitter, in UTC and whole
@@ -50,8 +50,8 @@ type Fire struct {
 	Message queue.Outgoing
 }
 
-// newFire builds the run of t at a slot. queueName is where it goes.
-func newFire(t *Task, s Slot, id, queueName string, manual bool) Fire {
+// newScheduledRun builds the run of t at a slot. queueName is where it goes.
+func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) ScheduledRun {
 	at := s.ScheduledAt.UTC().Truncate(time.Second)
 	text := func(name, value string) queue.Attribute {
 		return queue.Attribute{Name: name, Type: "String", Value: value}
@@ -69,7 +69,8 @@ func newFire(t *Task, s Slot, id, queueName string, manual bool) Fire {
 	if FIFO(queueName) {
 		m.GroupID, m.DedupID = groupID(t.Name), digest(id)
 	}
-	return Fire{Task: t.Name, ScheduledAt: at, DueAt: s.DueAt, ID: id, Manual: manual, Queue: queueName, Message: m}
+	return ScheduledRun{Task: t.Name, ScheduledAt: at, DueAt: s.DueAt, ID: id, Manual: manual, Queue: queueName,
+		Message: m}
 }
 
 // RunOf returns which run of which task a message is. ok is false when it is no
@@ -83,7 +84,7 @@ func RunOf(m *queue.Message) (task string, at time.Time, ok bool) {
 	return task, at, true
 }
 
-func fireID(task string, at time.Time) string { return task + "@" + at.UTC().Format(time.RFC3339) }
+func runID(task string, at time.Time) string { return task + "@" + at.UTC().Format(time.RFC3339) }
 
 // IDOf returns the id of the run that a message is or claims to be, "" when
 // its claims do not agree. ok is that of [RunOf].
@@ -92,7 +93,7 @@ func IDOf(m *queue.Message) (id string, ok bool) {
 	if !ok {
 		return "", false
 	}
-	id = fireID(task, at)
+	id = runID(task, at)
 	if manual := m.Attribute(AttributeRun); manual != "" {
 		if !strings.HasPrefix(manual, id+"#") {
 			return "", true

@@ -14,8 +14,8 @@ func TestMessageOfARun(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2017, 3, 23, 0, 10, 0, 0, time.FixedZone("CET", 3600))
 	task := Task{Name: "backup-job", URL: "/backup"}
-	f := newFire(&task, Slot{ScheduledAt: at, DueAt: at.Add(time.Second)}, fireID(task.Name, at), "jobs", false)
-	want := Fire{
+	f := newScheduledRun(&task, Slot{ScheduledAt: at, DueAt: at.Add(time.Second)}, runID(task.Name, at), "jobs", false)
+	want := ScheduledRun{
 		Task: "backup-job", ScheduledAt: at.UTC(), DueAt: at.Add(time.Second), ID: "backup-job@2017-03-22T23:10:00Z",
 		Queue: "jobs",
 		Message: queue.Outgoing{Body: "elasticbeanstalk scheduled job", Attributes: []queue.Attribute{
@@ -28,7 +28,7 @@ func TestMessageOfARun(t *testing.T) {
 		t.Error(diff)
 	}
 	m := queue.Message{Attributes: f.Message.Attributes}
-	if name, when, ok := RunOf(&m); !ok || name != task.Name || !when.Equal(at) || fireID(name, when) != f.ID {
+	if name, when, ok := RunOf(&m); !ok || name != task.Name || !when.Equal(at) || runID(name, when) != f.ID {
 		t.Errorf("read back as %s at %v, %v", name, when, ok)
 	}
 	for _, missing := range []string{AttributePath, AttributeTask, AttributeTime} {
@@ -48,9 +48,9 @@ func TestMessageOnFIFO(t *testing.T) {
 	t.Parallel()
 	task := Task{Name: "reports für alle", URL: "/r", Payload: "full",
 		Attributes: []queue.Attribute{{Name: "tenant", Type: "String", Value: "blue"}}}
-	one := newFire(&task, Slot{ScheduledAt: noon()}, fireID(task.Name, noon()),
+	one := newScheduledRun(&task, Slot{ScheduledAt: noon()}, runID(task.Name, noon()),
 		"https://sqs.eu-west-1.amazonaws.com/1/jobs.fifo", false).Message
-	two := newFire(&task, Slot{ScheduledAt: noon().Add(time.Minute)}, fireID(task.Name, noon().Add(time.Minute)),
+	two := newScheduledRun(&task, Slot{ScheduledAt: noon().Add(time.Minute)}, runID(task.Name, noon().Add(time.Minute)),
 		"jobs.fifo", false).Message
 	if one.GroupID != two.GroupID || one.DedupID == two.DedupID || len(one.DedupID) != 64 || len(one.GroupID) > 128 ||
 		strings.ContainsAny(one.GroupID, " ü") {

@@ -282,7 +282,7 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 		return
 	}
 	p := e.task.Plan(e.since, now)
-	if len(p.Passed)+len(p.Fire) == 0 {
+	if len(p.Passed)+len(p.Enqueue) == 0 {
 		e.next = p.Next
 		return
 	}
@@ -292,10 +292,10 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 	case len(p.Passed) > 0: // the registry knows which of them were enqueued after all
 		s.begin(ctx, e, p.Passed, ReasonMissed)
 	case s.held[e.task.Name]:
-		s.begin(ctx, e, p.Fire, ReasonPaused)
+		s.begin(ctx, e, p.Enqueue, ReasonPaused)
 	case e.task.Overlap == SkipOverlap && s.opts.Running(e.task):
-		s.begin(ctx, e, p.Fire, ReasonOverlap)
+		s.begin(ctx, e, p.Enqueue, ReasonOverlap)
 	default:
-		s.begin(ctx, e, p.Fire[:1], "")
+		s.begin(ctx, e, p.Enqueue[:1], "")
 	}
 }

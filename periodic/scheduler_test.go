@@ -40,12 +40,12 @@ func (tr *transcript) events() Events {
 	since := func(at time.Time) time.Duration { return at.Sub(tr.start.Truncate(time.Second)) }
 	return Events{
 		Led: func(e Led) { tr.add("led %d", e.Term) },
-		Fired: func(e Fired) {
+		Enqueued: func(e Enqueued) {
 			manual := ""
 			if e.Manual {
 				manual = " by hand"
 			}
-			tr.add("fired %s %v late %v%s", e.Task, since(e.ScheduledAt), e.Lateness, manual)
+			tr.add("enqueued %s %v late %v%s", e.Task, since(e.ScheduledAt), e.Lateness, manual)
 		},
 		Skipped: func(e Skipped) {
 			tr.add("skipped %s %v to %v: %d %s", e.Task, since(e.From), since(e.To), e.Count, e.Reason)
@@ -105,13 +105,13 @@ func every(name string, seconds int) Task {
 	return Task{Name: name, URL: "/" + name, Schedule: Every(time.Duration(seconds) * time.Second)}
 }
 
-func TestFiresOnTime(t *testing.T) {
+func TestRunsAreEnqueuedOnTime(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 90)}, Options{}, func(s *stage) {
 		s.until(t, 2*time.Minute, `0s led 1
-			1m0s fired a 1m0s late 0s
-			1m30s fired b 1m30s late 0s
-			2m0s fired a 2m0s late 0s`)
+			1m0s enqueued a 1m0s late 0s
+			1m30s enqueued b 1m30s late 0s
+			2m0s enqueued a 2m0s late 0s`)
 		tasks, term := s.Status()
 		if term != 1 || len(tasks) != 2 || tasks[1].Next.Sub(s.tr.start) != 3*time.Minute {
 			t.Errorf("status %+v in term %d", tasks, term)
@@ -122,17 +122,17 @@ func TestFiresOnTime(t *testing.T) {
 func TestNextLeaderMakesUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
-		s.until(t, time.Minute, "0s led 1\n1m0s fired a 1m0s late 0s")
+		s.until(t, time.Minute, "0s led 1\n1m0s enqueued a 1m0s late 0s")
 		s.elect(nil)
 		s.until(t, 139*time.Second, "")
 		s.elect(s.node)
-		s.until(t, 140*time.Second, "2m19s led 2\n2m19s fired a 2m0s late 19s")
+		s.until(t, 140*time.Second, "2m19s led 2\n2m19s enqueued a 2m0s late 19s")
 		s.elect(&node{world: s.world})
 		s.until(t, 460*time.Second, "")
 		s.elect(s.node)
 		s.until(t, 461*time.Second, `7m40s led 4
 			7m40s skipped a 3m0s to 6m0s: 4 missed
-			7m40s fired a 7m0s late 40s`)
+			7m40s enqueued a 7m0s late 40s`)
 	})
 }
 
@@ -147,7 +147,7 @@ func TestAStandbyKnowsWhenItBegan(t *testing.T) {
 		s.world.mu.Unlock()
 		s.until(t, 75*time.Second, "0s led 1")
 		s.elect(s.node)
-		s.until(t, 76*time.Second, "1m15s led 2\n1m15s fired a 1m0s late 15s")
+		s.until(t, 76*time.Second, "1m15s led 2\n1m15s enqueued a 1m0s late 15s")
 	})
 }
 
@@ -166,7 +166,7 @@ func TestFailuresAreRepeated(t *testing.T) {
 		synctest.Wait()
 		// It may have been applied by the tries: then it was there before.
 		got := s.tr.take()
-		if got != "1m15s fired a 1m0s late 15s" && got != "1m15s skipped a 1m0s to 1m0s: 1 enqueued before" ||
+		if got != "1m15s enqueued a 1m0s late 15s" && got != "1m15s skipped a 1m0s to 1m0s: 1 enqueued before" ||
 			len(s.queues["jobs"]) != 1 {
 			t.Errorf("%s; %d messages", got, len(s.queues["jobs"]))
 		}
@@ -200,7 +200,7 @@ func TestRegistryIsAskedAgain(t *testing.T) {
 			15s failed , again in 16s
 			31s failed , again in 30s`)
 		s.faults(0)
-		s.until(t, 62*time.Second, "1m1s fired a 1m0s late 1s")
+		s.until(t, 62*time.Second, "1m1s enqueued a 1m0s late 1s")
 	})
 }
 
@@ -211,7 +211,7 @@ func TestPauseAndResume(t *testing.T) {
 		if err := s.Resume("a"); err != nil {
 			t.Error(err)
 		}
-		s.until(t, 2*time.Minute, "1m5s held {Task:a Paused:false}\n2m0s fired a 2m0s late 0s")
+		s.until(t, 2*time.Minute, "1m5s held {Task:a Paused:false}\n2m0s enqueued a 2m0s late 0s")
 		if err := s.Pause("a"); err != nil {
 			t.Error(err)
 		}
@@ -219,7 +219,7 @@ func TestPauseAndResume(t *testing.T) {
 			t.Error(err)
 		}
 		s.until(t, 3*time.Minute,
-			"2m0s held {Task:a Paused:true}\n2m0s fired a 2m0s late 0s by hand\n3m0s skipped a 3m0s to 3m0s: 1 paused")
+			"2m0s held {Task:a Paused:true}\n2m0s enqueued a 2m0s late 0s by hand\n3m0s skipped a 3m0s to 3m0s: 1 paused")
 		// The registry knows that it was left out.
 		s.elect(s.node)
 		_ = s.Resume("a")
@@ -245,12 +245,12 @@ func TestOverlap(t *testing.T) {
 		time.Sleep(61 * time.Second)
 		got := s.tr.take()
 		if !strings.Contains(got, "skipped a 1m0s to 1m0s: 1 previous run unfinished") ||
-			!strings.Contains(got, "fired b 1m0s") {
+			!strings.Contains(got, "enqueued b 1m0s") {
 			t.Error(got)
 		}
 		set(false)
 		time.Sleep(60 * time.Second)
-		if got := s.tr.take(); !strings.Contains(got, "fired a 2m0s") {
+		if got := s.tr.take(); !strings.Contains(got, "enqueued a 2m0s") {
 			t.Error(got)
 		}
 	})
@@ -264,7 +264,7 @@ func TestReload(t *testing.T) {
 		s.Reload(&File{Tasks: []Task{changed, url}})
 		// The times of the new schedule before now are not made up for.
 		s.until(t, 45*time.Second,
-			"30s reloaded {Tasks:2 Added:1 Removed:1 Changed:1}\n40s fired a 40s late 0s\n45s fired c 45s late 0s")
+			"30s reloaded {Tasks:2 Added:1 Removed:1 Changed:1}\n40s enqueued a 40s late 0s\n45s enqueued c 45s late 0s")
 		url.URL = "/elsewhere"
 		s.Reload(&File{Tasks: []Task{changed, url}})
 		s.elect(s.node) // what the registry says does not go back behind the change
@@ -282,17 +282,17 @@ func TestReload(t *testing.T) {
 func TestTaskComesBack(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60), every("b", 100)}, Options{}, func(s *stage) {
-		s.until(t, 70*time.Second, "0s led 1\n1m0s fired a 1m0s late 0s")
+		s.until(t, 70*time.Second, "0s led 1\n1m0s enqueued a 1m0s late 0s")
 		s.Reload(&File{Tasks: []Task{every("b", 100)}})
-		s.until(t, 190*time.Second, "1m10s reloaded {Tasks:1 Added:0 Removed:1 Changed:0}\n1m40s fired b 1m40s late 0s")
+		s.until(t, 190*time.Second, "1m10s reloaded {Tasks:1 Added:0 Removed:1 Changed:0}\n1m40s enqueued b 1m40s late 0s")
 		s.Reload(&File{Tasks: []Task{every("a", 60), every("b", 100)}})
 		s.until(t, 195*time.Second, "3m10s reloaded {Tasks:2 Added:1 Removed:0 Changed:0}")
 		s.elect(s.node)
-		s.until(t, 230*time.Second, "3m15s led 2\n3m20s fired b 3m20s late 0s")
+		s.until(t, 230*time.Second, "3m15s led 2\n3m20s enqueued b 3m20s late 0s")
 		s.elect(nil)
 		s.until(t, 255*time.Second, "")
 		s.elect(s.node)
-		s.until(t, 256*time.Second, "4m15s led 3\n4m15s fired a 4m0s late 15s")
+		s.until(t, 256*time.Second, "4m15s led 3\n4m15s enqueued a 4m0s late 15s")
 	})
 }
 
@@ -301,7 +301,7 @@ func TestTaskComesBack(t *testing.T) {
 func TestTheNextProcessMakesUp(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
-		s.until(t, 70*time.Second, "0s led 1\n1m0s fired a 1m0s late 0s")
+		s.until(t, 70*time.Second, "0s led 1\n1m0s enqueued a 1m0s late 0s")
 		s.elect(nil)
 		s.until(t, 135*time.Second, "")
 		n := &node{world: s.world}
@@ -311,7 +311,7 @@ func TestTheNextProcessMakesUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		done := make(chan error)
 		go func() { done <- next.Run(ctx) }()
-		s.until(t, 136*time.Second, "2m15s led 2\n2m15s fired a 2m0s late 15s")
+		s.until(t, 136*time.Second, "2m15s led 2\n2m15s enqueued a 2m0s late 15s")
 		cancel()
 		<-done
 	})
@@ -322,7 +322,7 @@ func TestRunNowAndHistory(t *testing.T) {
 	play(t, []Task{every("a", 60)}, Options{History: 3}, func(s *stage) {
 		s.elect(nil)
 		f, sent, err := s.RunNow(context.Background(), "a")
-		if err != nil || sent.ID != "m1" || !f.Manual || !strings.HasPrefix(f.ID, fireID("a", f.ScheduledAt)+"#") {
+		if err != nil || sent.ID != "m1" || !f.Manual || !strings.HasPrefix(f.ID, runID("a", f.ScheduledAt)+"#") {
 			t.Errorf("%+v, %+v, %v", f, sent, err)
 		}
 		if _, _, err := s.RunNow(context.Background(), "x"); err == nil {
@@ -366,9 +366,9 @@ func TestHistoryOfWhatWasEnqueuedBefore(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
 		s.world.mu.Lock()
-		s.rows[fireID("a", s.tr.start.Add(time.Minute))] = queue.Sent{ID: "m7"}
+		s.rows[runID("a", s.tr.start.Add(time.Minute))] = queue.Sent{ID: "m7"}
 		s.world.mu.Unlock()
-		s.until(t, 125*time.Second, "0s led 1\n1m0s skipped a 1m0s to 1m0s: 1 enqueued before\n2m0s fired a 2m0s late 0s")
+		s.until(t, 125*time.Second, "0s led 1\n1m0s skipped a 1m0s to 1m0s: 1 enqueued before\n2m0s enqueued a 2m0s late 0s")
 		s.setClock(-90 * time.Second)
 		s.until(t, 215*time.Second, `2m6s clock -1m30s
 			2m30s skipped a 1m0s to 1m0s: 1 enqueued before
@@ -384,24 +384,24 @@ func TestHistoryOfWhatWasEnqueuedBefore(t *testing.T) {
 func TestClockIsSet(t *testing.T) {
 	t.Parallel()
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
-		s.until(t, 2*time.Minute+500*time.Millisecond, "0s led 1\n1m0s fired a 1m0s late 0s\n2m0s fired a 2m0s late 0s")
+		s.until(t, 2*time.Minute+500*time.Millisecond, "0s led 1\n1m0s enqueued a 1m0s late 0s\n2m0s enqueued a 2m0s late 0s")
 		s.setClock(-90 * time.Second)
 		// The first two minutes come again: nothing is doubled.
 		s.until(t, 4*time.Minute+20*time.Second,
 			"2m1s clock -1m30s\n2m30s skipped a 1m0s to 1m0s: 1 enqueued before\n"+
 				"3m30s skipped a 2m0s to 2m0s: 1 enqueued before")
-		s.until(t, 4*time.Minute+31*time.Second, "4m30s fired a 3m0s late 0s")
+		s.until(t, 4*time.Minute+31*time.Second, "4m30s enqueued a 3m0s late 0s")
 		s.setClock(time.Hour - 90*time.Second)
 		time.Sleep(2 * time.Second)
 		got := s.tr.take()
-		if !strings.Contains(got, "clock 1h0m0s") || !strings.Contains(got, "fired a 1h3m0s") ||
-			strings.Count(got, "fired") != 1 || !strings.Contains(got, "skipped a 4m0s to 1h2m0s: 59 missed") {
+		if !strings.Contains(got, "clock 1h0m0s") || !strings.Contains(got, "enqueued a 1h3m0s") ||
+			strings.Count(got, "enqueued") != 1 || !strings.Contains(got, "skipped a 4m0s to 1h2m0s: 59 missed") {
 			t.Error(got)
 		}
 		s.setClock(0) // and back again: what was jumped over is enqueued in its time
 		time.Sleep(2 * time.Minute)
-		if got := s.tr.take(); !strings.Contains(got, "fired a 5m0s late 0s") ||
-			!strings.Contains(got, "fired a 6m0s late 0s") {
+		if got := s.tr.take(); !strings.Contains(got, "enqueued a 5m0s late 0s") ||
+			!strings.Contains(got, "enqueued a 6m0s late 0s") {
 			t.Error(got)
 		}
 	})
@@ -414,19 +414,19 @@ func TestNextLeaderAfterAClockThatRanAhead(t *testing.T) {
 	play(t, []Task{every("a", 60)}, Options{}, func(s *stage) {
 		s.setClock(time.Hour)
 		time.Sleep(70*time.Second + 500*time.Millisecond)
-		if got := s.tr.take(); !strings.Contains(got, "1m0s fired a 1h1m0s late 0s") {
+		if got := s.tr.take(); !strings.Contains(got, "1m0s enqueued a 1h1m0s late 0s") {
 			t.Error(got)
 		}
 		s.setClock(0)
-		s.until(t, 130*time.Second, "1m11s clock -1h0m0s\n2m0s fired a 2m0s late 0s")
+		s.until(t, 130*time.Second, "1m11s clock -1h0m0s\n2m0s enqueued a 2m0s late 0s")
 		s.elect(nil)
 		s.until(t, 200*time.Second, "")
 		s.elect(s.node)
 		s.until(t, 235*time.Second, `3m20s led 2
 			3m20s skipped a -1m0s to 1m0s: 3 missed
 			3m20s skipped a 2m0s to 2m0s: 1 enqueued before
-			3m20s fired a 3m0s late 20s`)
-		s.until(t, 245*time.Second, "4m0s fired a 4m0s late 0s")
+			3m20s enqueued a 3m0s late 20s`)
+		s.until(t, 245*time.Second, "4m0s enqueued a 4m0s late 0s")
 		s.elect(s.node) // nothing is doubled
 		s.until(t, 250*time.Second, `4m5s led 3
 			4m5s skipped a 0s to 1m0s: 2 missed
@@ -449,7 +449,7 @@ func TestStopFinishesWhatBegan(t *testing.T) {
 		time.Sleep(61 * time.Second)
 		cancel()
 		<-done
-		if got := tr.take(); got != "0s led 1\n1m4s fired a 1m0s late 0s" {
+		if got := tr.take(); got != "0s led 1\n1m4s enqueued a 1m0s late 0s" {
 			t.Error(got)
 		}
 	})
@@ -457,7 +457,7 @@ func TestStopFinishesWhatBegan(t *testing.T) {
 
 type slowly struct{ embedded }
 
-func (s slowly) Enqueue(ctx context.Context, term int64, f Fire) (Enqueued, error) {
+func (s slowly) Enqueue(ctx context.Context, term int64, f ScheduledRun) (EnqueueResult, error) {
 	pause(ctx, 4*time.Second)
 	return s.embedded.Enqueue(ctx, term, f)
 }
@@ -476,7 +476,7 @@ func TestOneQueueDoesNotHoldUpAnother(t *testing.T) {
 		go func() { done <- s.Run(ctx) }()
 		time.Sleep(75 * time.Second)
 		got := tr.take()
-		for _, want := range []string{"1m0s fired a 1m0s", "1m0s fired b 1m0s", "1m10s failed hangs, again in 1s"} {
+		for _, want := range []string{"1m0s enqueued a 1m0s", "1m0s enqueued b 1m0s", "1m10s failed hangs, again in 1s"} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no %q in %s", want, got)
 			}
@@ -488,10 +488,10 @@ func TestOneQueueDoesNotHoldUpAnother(t *testing.T) {
 
 type hangs struct{ embedded }
 
-func (h hangs) Enqueue(ctx context.Context, term int64, f Fire) (Enqueued, error) {
+func (h hangs) Enqueue(ctx context.Context, term int64, f ScheduledRun) (EnqueueResult, error) {
 	if f.Task == "hangs" {
 		<-ctx.Done()
-		return Enqueued{}, ctx.Err()
+		return EnqueueResult{}, ctx.Err()
 	}
 	return h.embedded.Enqueue(ctx, term, f)
 }

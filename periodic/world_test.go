@@ -176,13 +176,13 @@ func (n *node) Since(ctx context.Context, term int64, from map[string]time.Time)
 	return maps.Clone(since), err
 }
 
-func (n *node) account(f Fire) {
+func (n *node) account(f ScheduledRun) {
 	if !f.Manual && n.since[f.Task].Before(f.ScheduledAt) {
 		n.since[f.Task] = f.ScheduledAt
 	}
 }
 
-func (n *node) push(f Fire, id string) queue.Sent {
+func (n *node) push(f ScheduledRun, id string) queue.Sent {
 	n.sent++
 	sent := queue.Sent{ID: fmt.Sprintf("m%d", n.sent)}
 	shown := time.Now().Add(n.step).Round(0)
@@ -195,7 +195,7 @@ func (n *node) push(f Fire, id string) queue.Sent {
 }
 
 // Claim, Mark and Send make a node the Store and the Sender of Claims.
-func (n *node) Claim(ctx context.Context, term int64, f Fire, number int) (record Claim, err error) {
+func (n *node) Claim(ctx context.Context, term int64, f ScheduledRun, number int) (record Claim, err error) {
 	err = n.do(ctx, func() error {
 		if err := n.fence(term); err != nil {
 			return err
@@ -210,7 +210,7 @@ func (n *node) Claim(ctx context.Context, term int64, f Fire, number int) (recor
 	return record, err
 }
 
-func (n *node) Mark(ctx context.Context, term int64, f Fire, messageID string) error {
+func (n *node) Mark(ctx context.Context, term int64, f ScheduledRun, messageID string) error {
 	return n.do(ctx, func() error {
 		if err := n.fence(term); err != nil {
 			return err
@@ -225,7 +225,7 @@ func (n *node) Mark(ctx context.Context, term int64, f Fire, messageID string) e
 }
 
 // Records is that of a Store.
-func (n *node) Records(ctx context.Context, runs []Fire) (records map[string]Claim, err error) {
+func (n *node) Records(ctx context.Context, runs []ScheduledRun) (records map[string]Claim, err error) {
 	err = n.do(ctx, func() error {
 		records = map[string]Claim{}
 		for i := range runs {
@@ -247,7 +247,7 @@ func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (se
 			sent = queue.Sent{ID: seen.id}
 			return nil
 		}
-		sent = n.push(Fire{Task: task, ScheduledAt: at, Queue: queueName}, m.DedupID)
+		sent = n.push(ScheduledRun{Task: task, ScheduledAt: at, Queue: queueName}, m.DedupID)
 		n.dedup[m.DedupID] = arrival{id: sent.ID, at: time.Now()}
 		return nil
 	})
@@ -266,7 +266,7 @@ func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (se
 // embedded is a node as the Registry of an embedded queue: one transaction.
 type embedded struct{ *node }
 
-func (e embedded) Enqueue(ctx context.Context, term int64, f Fire) (answer Enqueued, err error) {
+func (e embedded) Enqueue(ctx context.Context, term int64, f ScheduledRun) (answer EnqueueResult, err error) {
 	err = e.do(ctx, func() error {
 		if err := e.fence(term); err != nil {
 			return err
@@ -277,13 +277,13 @@ func (e embedded) Enqueue(ctx context.Context, term int64, f Fire) (answer Enque
 			e.rows[f.ID] = sent
 		}
 		e.account(f)
-		answer = Enqueued{Sent: sent, Already: already}
+		answer = EnqueueResult{Sent: sent, Already: already}
 		return nil
 	})
 	return answer, err
 }
 
-func (e embedded) Skip(ctx context.Context, term int64, runs []Fire) (records map[string]Claim, err error) {
+func (e embedded) Skip(ctx context.Context, term int64, runs []ScheduledRun) (records map[string]Claim, err error) {
 	err = e.do(ctx, func() error {
 		if err := e.fence(term); err != nil {
 			return err

@@ -18,8 +18,8 @@ const registryPrefix = "Tendril_20261120."
 // registryActions returns the actions under registryPrefix, by name.
 func registryActions() map[string]action {
 	all := map[string]action{
-		"Fire":      typed((*Handler).fire),
-		"LastFires": typed((*Handler).lastFires),
+		"Fire":      typed((*Handler).enqueue),
+		"LastFires": typed((*Handler).lastRuns),
 		"Paused":    typed((*Handler).paused),
 		"ReadLease": typed((*Handler).readLease),
 		"SetPaused": typed((*Handler).setPaused),
@@ -68,7 +68,7 @@ type swapLeaseResponse struct {
 	Current *leaseWire
 }
 
-type fireRequest struct {
+type enqueueRequest struct {
 	Queue string // its name
 	ID    string `json:"Id"`
 	Task  string
@@ -79,23 +79,23 @@ type fireRequest struct {
 	Message        *outgoing
 }
 
-type fireResponse struct {
+type enqueueResponse struct {
 	MessageID      string `json:"MessageId"`
 	SequenceNumber string
 	Already        *bool
 }
 
-func (r *fireResponse) messages() int {
+func (r *enqueueResponse) messages() int {
 	if *r.Already {
 		return 0
 	}
 	return 1
 }
 
-type lastFiresRequest struct{ Tasks []string }
+type lastRunsRequest struct{ Tasks []string }
 
-// lastFiresResponse holds Unix milliseconds by task.
-type lastFiresResponse struct{ Last map[string]int64 }
+// lastRunsResponse holds Unix milliseconds by task.
+type lastRunsResponse struct{ Last map[string]int64 }
 
 type setPausedRequest struct {
 	Task, Reason string
@@ -135,7 +135,7 @@ func (h *Handler) swapLease(ctx context.Context, _ caller, in *swapLeaseRequest)
 // maxLease keeps a duration from overflowing.
 const maxLease = 366 * 24 * time.Hour
 
-func (h *Handler) fire(ctx context.Context, _ caller, in *fireRequest) (*fireResponse, error) {
+func (h *Handler) enqueue(ctx context.Context, _ caller, in *enqueueRequest) (*enqueueResponse, error) {
 	switch {
 	case in.Queue == "":
 		return nil, missing("Queue")
@@ -149,16 +149,16 @@ func (h *Handler) fire(ctx context.Context, _ caller, in *fireRequest) (*fireRes
 	if err != nil {
 		return nil, err
 	}
-	sent, already, err := h.broker.Registry().Fire(ctx, broker.FireRequest{
+	sent, already, err := h.broker.Registry().Enqueue(ctx, broker.RunRequest{
 		Queue: in.Queue, ID: in.ID, Task: in.Task, At: time.UnixMilli(*in.AtMilliseconds), Lease: in.Lease, Term: in.Term,
 	}, m)
 	if err != nil {
 		return nil, err
 	}
-	return &fireResponse{sent.ID, sent.SequenceNumber, &already}, nil
+	return &enqueueResponse{sent.ID, sent.SequenceNumber, &already}, nil
 }
 
-func (h *Handler) lastFires(ctx context.Context, _ caller, in *lastFiresRequest) (*lastFiresResponse, error) {
+func (h *Handler) lastRuns(ctx context.Context, _ caller, in *lastRunsRequest) (*lastRunsResponse, error) {
 	last, err := h.broker.Registry().Last(ctx, in.Tasks)
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (h *Handler) lastFires(ctx context.Context, _ caller, in *lastFiresRequest)
 	for task, at := range last {
 		milli[task] = at.UnixMilli()
 	}
-	return &lastFiresResponse{milli}, nil
+	return &lastRunsResponse{milli}, nil
 }
 
 func (h *Handler) setPaused(ctx context.Context, _ caller, in *setPausedRequest) (*setPausedResponse, error) {

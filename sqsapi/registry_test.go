@@ -24,7 +24,7 @@ func TestRegistryProtocol(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
 	mustCall(t, h, "CreateQueue", `{"QueueName":"jobs"}`)
-	fire := `{"Queue":"jobs","Id":"a@1","Task":"a","AtMilliseconds":1000,"Lease":"tasks","Term":7,"Message":{"MessageBody":"x"}}`
+	run := `{"Queue":"jobs","Id":"a@1","Task":"a","AtMilliseconds":1000,"Lease":"tasks","Term":7,"Message":{"MessageBody":"x"}}`
 	unknown := `{"__type":"com.amazonaws.sqs#UnknownOperationException","message":"The operation `
 	for i, step := range []struct {
 		action, body string
@@ -42,12 +42,12 @@ func TestRegistryProtocol(t *testing.T) {
 			"A lease lasts at most a year."},
 		{"SwapLease", `{"Name":"tasks","Next":{"Term":8}}`, 400, "without a version"},
 		{"ReadLease", `{}`, 400, "InvalidParameterValueException"},
-		{"Fire", fire, 200, `,"SequenceNumber":"","Already":false}`},
-		{"Fire", fire, 200, `,"SequenceNumber":"","Already":true}`},
-		{"Fire", strings.Replace(fire, `:7`, `:6`, 1), 409,
-			`{"__type":"com.amazonaws.sqs#StaleTerm","message":"Fire a@1 was not made: term 6 of lease tasks is over."}`},
-		{"Fire", strings.Replace(fire, `"x"`, `""`, 1), 400, "MessageBody"},
-		{"Fire", strings.Replace(fire, `jobs`, `other`, 1), 400, "QueueDoesNotExist"},
+		{"Fire", run, 200, `,"SequenceNumber":"","Already":false}`},
+		{"Fire", run, 200, `,"SequenceNumber":"","Already":true}`},
+		{"Fire", strings.Replace(run, `:7`, `:6`, 1), 409,
+			`{"__type":"com.amazonaws.sqs#StaleTerm","message":"Run a@1 was not made: term 6 of lease tasks is over."}`},
+		{"Fire", strings.Replace(run, `"x"`, `""`, 1), 400, "MessageBody"},
+		{"Fire", strings.Replace(run, `jobs`, `other`, 1), 400, "QueueDoesNotExist"},
 		{"Fire", `{"Id":"a","AtMilliseconds":1,"Message":{}}`, 400, "parameter Queue."},
 		{"Fire", `{"Queue":"jobs","Id":"a","Message":{}}`, 400, "parameter AtMilliseconds."},
 		{"Fire", `{"Queue":"jobs","Id":"a","AtMilliseconds":1}`, 400, "parameter Message."},
@@ -72,7 +72,7 @@ func TestRegistryProtocol(t *testing.T) {
 			t.Errorf("step %d, %s %s: %d %s, want %s", i, step.action, step.body, w.Code, w.Body, step.want)
 		}
 	}
-	if w := call(h, "Fire", fire); w.Code != 400 || !strings.Contains(w.Body.String(), unknown) {
+	if w := call(h, "Fire", run); w.Code != 400 || !strings.Contains(w.Body.String(), unknown) {
 		t.Errorf("AmazonSQS.Fire: %d %s", w.Code, w.Body)
 	}
 	if l, err := h.broker.Ledger("jobs"); l.Sent != 1 || err != nil {

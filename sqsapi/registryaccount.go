@@ -11,9 +11,9 @@ import (
 // without a message.
 func accountActions() map[string]action {
 	return map[string]action{
-		"Fired":     typed((*Handler).fired),
+		"Fired":     typed((*Handler).enqueued),
 		"SinceRuns": typed((*Handler).sinceRuns),
-		"SkipFire":  typed((*Handler).skipFire),
+		"SkipFire":  typed((*Handler).skipRuns),
 	}
 }
 
@@ -29,29 +29,31 @@ type sinceRunsRequest struct {
 // sinceRunsResponse holds Unix milliseconds by task.
 type sinceRunsResponse struct{ Since map[string]int64 }
 
-type skipFireRequest struct {
+type skipRunRequest struct {
 	ID             string `json:"Id"`
 	Task           string
 	AtMilliseconds *int64
 	Lease          string
 	Term           int64
-	// IDs are fires to look for; absent from clients that look for none.
+	// IDs are runs to look for; absent from clients that look for none.
 	IDs []string `json:"Ids,omitempty"`
 }
 
-type skipFireResponse struct {
+type skipRunResponse struct {
 	Skipped *bool
-	// Made holds the messages by fire; absent when there are none.
+	// Made holds the messages by run; absent when there are none.
 	Made map[string]string `json:",omitempty"`
 }
 
-type firedRequest struct {
+type enqueuedRequest struct {
 	ID string `json:"Id"`
 	// Path is absent from clients that compare none.
 	Path *string `json:",omitempty"`
 }
 
-type firedResponse struct{ Fired *bool }
+type enqueuedResponse struct {
+	Enqueued *bool `json:"Fired"`
+}
 
 func (h *Handler) sinceRuns(ctx context.Context, _ caller, in *sinceRunsRequest) (*sinceRunsResponse, error) {
 	since, err := h.broker.Registry().SinceUnder(ctx, in.Lease, in.Term, fromMilli(in.From), in.Schedules)
@@ -61,31 +63,31 @@ func (h *Handler) sinceRuns(ctx context.Context, _ caller, in *sinceRunsRequest)
 	return &sinceRunsResponse{toMilli(since)}, nil
 }
 
-func (h *Handler) skipFire(ctx context.Context, _ caller, in *skipFireRequest) (*skipFireResponse, error) {
+func (h *Handler) skipRuns(ctx context.Context, _ caller, in *skipRunRequest) (*skipRunResponse, error) {
 	if in.AtMilliseconds == nil {
 		return nil, missing("AtMilliseconds")
 	}
-	req := broker.FireRequest{ID: in.ID, Task: in.Task, At: time.UnixMilli(*in.AtMilliseconds), Lease: in.Lease,
+	req := broker.RunRequest{ID: in.ID, Task: in.Task, At: time.UnixMilli(*in.AtMilliseconds), Lease: in.Lease,
 		Term: in.Term}
 	made, err := h.broker.Registry().Skip(ctx, req, in.IDs)
 	if err != nil {
 		return nil, err
 	}
 	yes := true
-	return &skipFireResponse{&yes, made}, nil
+	return &skipRunResponse{&yes, made}, nil
 }
 
-func (h *Handler) fired(ctx context.Context, _ caller, in *firedRequest) (*firedResponse, error) {
+func (h *Handler) enqueued(ctx context.Context, _ caller, in *enqueuedRequest) (*enqueuedResponse, error) {
 	found, err := false, error(nil)
 	if in.Path == nil {
-		found, err = h.broker.Registry().Fired(ctx, in.ID)
+		found, err = h.broker.Registry().Enqueued(ctx, in.ID)
 	} else {
-		found, err = h.broker.Registry().FiredTo(ctx, in.ID, *in.Path)
+		found, err = h.broker.Registry().EnqueuedTo(ctx, in.ID, *in.Path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &firedResponse{&found}, nil
+	return &enqueuedResponse{&found}, nil
 }
 
 // Since is [broker.Registry.Since].
@@ -109,12 +111,12 @@ func (c *RegistryClient) SinceUnder(ctx context.Context, lease string, term int6
 	return fromMilli(out.Since), nil
 }
 
-// Skip is [broker.Registry.Skip]. A server of an older version looks for no fires.
-func (c *RegistryClient) Skip(ctx context.Context, req broker.FireRequest, ids []string) (made map[string]string,
+// Skip is [broker.Registry.Skip]. A server of an older version looks for no runs.
+func (c *RegistryClient) Skip(ctx context.Context, req broker.RunRequest, ids []string) (made map[string]string,
 	err error) {
 	at := req.At.UnixMilli()
-	var out skipFireResponse
-	in := skipFireRequest{ID: req.ID, Task: req.Task, AtMilliseconds: &at, Lease: req.Lease, Term: req.Term, IDs: ids}
+	var out skipRunResponse
+	in := skipRunRequest{ID: req.ID, Task: req.Task, AtMilliseconds: &at, Lease: req.Lease, Term: req.Term, IDs: ids}
 	texts := append([]string{req.ID, req.Task, req.Lease}, ids...)
 	if err := c.call(ctx, "SkipFire", in, &out, func() bool { return out.Skipped != nil }, texts...); err != nil {
 		return nil, err
@@ -122,15 +124,15 @@ func (c *RegistryClient) Skip(ctx context.Context, req broker.FireRequest, ids [
 	return out.Made, nil
 }
 
-// FiredTo is [broker.Registry.FiredTo].
-func (c *RegistryClient) FiredTo(ctx context.Context, id, path string) (bool, error) {
-	var out firedResponse
-	if err := c.call(ctx, "Fired", firedRequest{id, &path}, &out, func() bool {
-		return out.Fired != nil
+// EnqueuedTo is [broker.Registry.EnqueuedTo].
+func (c *RegistryClient) EnqueuedTo(ctx context.Context, id, path string) (bool, error) {
+	var out enqueuedResponse
+	if err := c.call(ctx, "Fired", enqueuedRequest{id, &path}, &out, func() bool {
+		return out.Enqueued != nil
 	}, id, path); err != nil {
 		return false, err
 	}
-	return *out.Fired, nil
+	return *out.Enqueued, nil
 }
 
 func toMilli(times map[string]time.Time) map[string]int64 {

@@ -25,34 +25,34 @@ func TestAccountOverTheWire(t *testing.T) {
 	if since, err := c.Since(ctx, "", 0, map[string]time.Time{"audit": at}); err != nil || !since["audit"].Equal(at) {
 		t.Fatalf("Since = %v, %v", since, err)
 	}
-	if _, err := c.Skip(ctx, broker.FireRequest{ID: "audit@1", Task: "audit", At: at.Add(time.Hour)}, nil); err != nil {
+	if _, err := c.Skip(ctx, broker.RunRequest{ID: "audit@1", Task: "audit", At: at.Add(time.Hour)}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if since, err := c.Since(ctx, "", 0, map[string]time.Time{"audit": at}); err != nil ||
 		!since["audit"].Equal(at.Add(time.Hour)) {
 		t.Errorf("after Skip: %v, %v", since, err)
 	}
-	if fired, err := c.FiredTo(ctx, "audit@1", "/"); fired || err != nil {
-		t.Errorf("FiredTo = %v, %v", fired, err)
+	if enqueued, err := c.EnqueuedTo(ctx, "audit@1", "/"); enqueued || err != nil {
+		t.Errorf("EnqueuedTo = %v, %v", enqueued, err)
 	}
 	if err := b.CreateQueue(ctx, "jobs", nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	run := broker.FireRequest{Queue: "jobs", ID: "sweep@1", Task: "sweep", At: at}
+	run := broker.RunRequest{Queue: "jobs", ID: "sweep@1", Task: "sweep", At: at}
 	path := []queue.Attribute{{Name: "beanstalk.sqsd.path", Type: "String", Value: "/sweep"}}
-	if _, _, err := c.Fire(ctx, run, queue.Outgoing{Body: "x", Attributes: path}); err != nil {
+	if _, _, err := c.Enqueue(ctx, run, queue.Outgoing{Body: "x", Attributes: path}); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]bool{"/sweep": true, "/wipe": false} {
-		if fired, err := c.FiredTo(ctx, "sweep@1", path); fired != want || err != nil {
-			t.Errorf("FiredTo %s = %v, %v", path, fired, err)
+		if enqueued, err := c.EnqueuedTo(ctx, "sweep@1", path); enqueued != want || err != nil {
+			t.Errorf("EnqueuedTo %s = %v, %v", path, enqueued, err)
 		}
 	}
-	var anyPath firedResponse // as a client asks that compares none
-	if err := c.call(ctx, "Fired", firedRequest{ID: "sweep@1"}, &anyPath, func() bool {
-		return anyPath.Fired != nil
-	}); err != nil || !*anyPath.Fired {
-		t.Errorf("Fired with any path: %v", err)
+	var anyPath enqueuedResponse // as a client asks that compares none
+	if err := c.call(ctx, "Fired", enqueuedRequest{ID: "sweep@1"}, &anyPath, func() bool {
+		return anyPath.Enqueued != nil
+	}); err != nil || !*anyPath.Enqueued {
+		t.Errorf("Enqueued with any path: %v", err)
 	}
 	for schedule, want := range map[string]time.Time{"0 5 * * *": at, "* * * * *": at.Add(time.Minute)} {
 		if _, err := c.SinceUnder(ctx, "", 0, map[string]time.Time{"sweep": at},
@@ -69,7 +69,7 @@ func TestAccountOverTheWire(t *testing.T) {
 	if _, err := c.Since(ctx, "lead", 7, map[string]time.Time{"audit": at}); !errors.Is(err, queue.ErrStaleTerm) {
 		t.Errorf("Since of another term: %v", err)
 	}
-	if _, err := c.Skip(ctx, broker.FireRequest{ID: "x", At: at}, nil); err == nil {
+	if _, err := c.Skip(ctx, broker.RunRequest{ID: "x", At: at}, nil); err == nil {
 		t.Error("a skip of no task was accepted")
 	}
 }

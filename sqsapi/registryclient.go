@@ -104,19 +104,19 @@ func (c *RegistryClient) Swap(ctx context.Context, name string, old, next queue.
 	return *out.Won, out.Current.lease(), nil
 }
 
-// Fire is [broker.Registry.Fire]. The message's Delay is in whole seconds.
-func (c *RegistryClient) Fire(ctx context.Context, req broker.FireRequest, m queue.Outgoing) (sent queue.Sent,
+// Enqueue is [broker.Registry.Enqueue]. The message's Delay is in whole seconds.
+func (c *RegistryClient) Enqueue(ctx context.Context, req broker.RunRequest, m queue.Outgoing) (sent queue.Sent,
 	already bool, err error) {
 	message, texts, err := messageWire(&m)
 	if err != nil {
 		return queue.Sent{}, false, err
 	}
-	in := fireRequest{Queue: req.Queue, ID: req.ID, Task: req.Task, Lease: req.Lease, Term: req.Term, Message: message}
+	in := enqueueRequest{Queue: req.Queue, ID: req.ID, Task: req.Task, Lease: req.Lease, Term: req.Term, Message: message}
 	if !req.At.IsZero() {
 		milli := req.At.UnixMilli()
 		in.AtMilliseconds = &milli
 	}
-	var out fireResponse
+	var out enqueueResponse
 	complete := func() bool { return out.Already != nil && out.MessageID != "" }
 	if err := c.call(ctx, "Fire", in, &out, complete,
 		append(texts, req.Queue, req.ID, req.Task, req.Lease)...); err != nil {
@@ -127,8 +127,8 @@ func (c *RegistryClient) Fire(ctx context.Context, req broker.FireRequest, m que
 
 // Last is [broker.Registry.Last].
 func (c *RegistryClient) Last(ctx context.Context, tasks []string) (map[string]time.Time, error) {
-	var out lastFiresResponse
-	if err := c.call(ctx, "LastFires", lastFiresRequest{tasks}, &out, func() bool {
+	var out lastRunsResponse
+	if err := c.call(ctx, "LastFires", lastRunsRequest{tasks}, &out, func() bool {
 		return out.Last != nil
 	}, tasks...); err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ var _ leader.Store = (*RegistryClient)(nil)
 // registry is what the client and the broker's own have in common.
 type registry interface {
 	leader.Store
-	Fire(ctx context.Context, req broker.FireRequest, m queue.Outgoing) (queue.Sent, bool, error)
+	Enqueue(ctx context.Context, req broker.RunRequest, m queue.Outgoing) (queue.Sent, bool, error)
 	Last(ctx context.Context, tasks []string) (map[string]time.Time, error)
 	SetPaused(ctx context.Context, task, reason string, paused bool) error
 	Paused(ctx context.Context) (map[string]string, error)
@@ -74,7 +74,7 @@ func TestRegistryClientIsALeaseStore(t *testing.T) {
 	leadertest.Run(t, func(testing.TB) leadertest.Store { return c })
 }
 
-func TestRegistryClientFires(t *testing.T) {
+func TestRegistryClientEnqueues(t *testing.T) {
 	t.Parallel()
 	c, b := newRegistry(t)
 	delay, at := time.Duration(0), time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
@@ -87,10 +87,10 @@ func TestRegistryClientFires(t *testing.T) {
 		"jobs":       {Body: "Zürich \u2028 <&>", Attributes: attributes, Delay: &delay, TraceHeader: "Root=1"},
 		"steps.fifo": {Body: "x", Attributes: attributes, GroupID: "g", DedupID: "d"},
 	} {
-		req := broker.FireRequest{Queue: name, ID: name + "@1", Task: name, At: at}
-		sent, already, err := c.Fire(t.Context(), req, m)
+		req := broker.RunRequest{Queue: name, ID: name + "@1", Task: name, At: at}
+		sent, already, err := c.Enqueue(t.Context(), req, m)
 		if already || err != nil || (sent.SequenceNumber != "") != (m.GroupID != "") {
-			t.Fatalf("%s: fired %+v, %v, %v", name, sent, already, err)
+			t.Fatalf("%s: enqueued %+v, %v, %v", name, sent, already, err)
 		}
 		got, err := b.Receive(t.Context(), name, queue.ReceiveRequest{Max: 10})
 		if err != nil || len(got) != 1 {
@@ -103,8 +103,8 @@ func TestRegistryClientFires(t *testing.T) {
 		if diff := cmp.Diff(m, back); diff != "" || got[0].ID != sent.ID {
 			t.Errorf("%s: message %s, sent as %s: %s", name, got[0].ID, sent.ID, diff)
 		}
-		if again, already, err := c.Fire(t.Context(), req, m); again != sent || !already || err != nil {
-			t.Errorf("%s: fired again %+v, %v, %v", name, again, already, err)
+		if again, already, err := c.Enqueue(t.Context(), req, m); again != sent || !already || err != nil {
+			t.Errorf("%s: enqueued again %+v, %v, %v", name, again, already, err)
 		}
 	}
 	last, err := c.Last(t.Context(), []string{"jobs", "never"})
@@ -136,12 +136,12 @@ func TestRegistryClientPauses(t *testing.T) {
 func TestRegistryClientRefusals(t *testing.T) {
 	t.Parallel()
 	c, b := newRegistry(t)
-	good := broker.FireRequest{Queue: "jobs", ID: "a@1", At: time.Unix(1, 0)}
-	fire := func(change func(req *broker.FireRequest), body string) func(r registry) error {
+	good := broker.RunRequest{Queue: "jobs", ID: "a@1", At: time.Unix(1, 0)}
+	run := func(change func(req *broker.RunRequest), body string) func(r registry) error {
 		req := good
 		change(&req)
 		return func(r registry) error {
-			_, _, err := r.Fire(t.Context(), req, queue.Outgoing{Body: body})
+			_, _, err := r.Enqueue(t.Context(), req, queue.Outgoing{Body: body})
 			return err
 		}
 	}
@@ -149,11 +149,11 @@ func TestRegistryClientRefusals(t *testing.T) {
 		try  func(r registry) error
 		code string
 	}{
-		"stale":    {fire(func(r *broker.FireRequest) { r.Lease, r.Term = "tasks", 3 }, "x"), queue.CodeStaleTerm},
-		"no term":  {fire(func(r *broker.FireRequest) { r.Lease = "tasks" }, "x"), queue.CodeInvalidParameterValue},
-		"no id":    {fire(func(r *broker.FireRequest) { r.ID = "" }, "x"), queue.CodeInvalidParameterValue},
-		"no body":  {fire(func(*broker.FireRequest) {}, ""), queue.CodeMissingRequiredParameter},
-		"bad body": {fire(func(*broker.FireRequest) {}, "\x01"), queue.CodeInvalidMessageContents},
+		"stale":    {run(func(r *broker.RunRequest) { r.Lease, r.Term = "tasks", 3 }, "x"), queue.CodeStaleTerm},
+		"no term":  {run(func(r *broker.RunRequest) { r.Lease = "tasks" }, "x"), queue.CodeInvalidParameterValue},
+		"no id":    {run(func(r *broker.RunRequest) { r.ID = "" }, "x"), queue.CodeInvalidParameterValue},
+		"no body":  {run(func(*broker.RunRequest) {}, ""), queue.CodeMissingRequiredParameter},
+		"bad body": {run(func(*broker.RunRequest) {}, "\x01"), queue.CodeInvalidMessageContents},
 		"version": {func(r registry) error {
 			_, _, err := r.Swap(t.Context(), "l", queue.Lease{}, queue.Lease{})
 			return err
@@ -166,10 +166,10 @@ func TestRegistryClientRefusals(t *testing.T) {
 			t.Errorf("%s: %v over HTTP, %v in the process; want %s", name, there, here, c2.code)
 		}
 	}
-	if err := fire(func(r *broker.FireRequest) { r.Queue = "other" }, "x")(c); !errors.Is(err, queue.ErrNoQueue) {
+	if err := run(func(r *broker.RunRequest) { r.Queue = "other" }, "x")(c); !errors.Is(err, queue.ErrNoQueue) {
 		t.Errorf("no queue: %v", err)
 	}
-	if err := fire(func(r *broker.FireRequest) {
+	if err := run(func(r *broker.RunRequest) {
 		r.At = time.Time{}
 	}, "x")(c); !errors.Is(err, &queue.Error{Code: queue.CodeMissingRequiredParameter}) {
 		t.Errorf("no time: %v", err)
@@ -190,7 +190,8 @@ func TestRegistryClientSendsWhatItWasGiven(t *testing.T) {
 		"attribute twice": {Body: "x", Attributes: twice},
 		"delay":           {Body: "x", Delay: &part},
 	} {
-		if _, _, err := c.Fire(t.Context(), broker.FireRequest{Queue: "jobs", ID: "a", At: time.Unix(1, 0)}, m); err == nil {
+		req := broker.RunRequest{Queue: "jobs", ID: "a", At: time.Unix(1, 0)}
+		if _, _, err := c.Enqueue(t.Context(), req, m); err == nil {
 			t.Errorf("%s: sent", name)
 		}
 	}
@@ -244,9 +245,9 @@ func TestProbe(t *testing.T) {
 			if won, _, err := c.Swap(t.Context(), "tasks", queue.Lease{}, queue.Lease{Version: "a"}); won || err == nil {
 				t.Error("a lease was written")
 			}
-			if _, _, err := c.Fire(t.Context(), broker.FireRequest{Queue: "jobs", ID: "a", At: time.Unix(1, 0)},
+			if _, _, err := c.Enqueue(t.Context(), broker.RunRequest{Queue: "jobs", ID: "a", At: time.Unix(1, 0)},
 				queue.Outgoing{Body: "x"}); err == nil {
-				t.Error("a fire was made")
+				t.Error("a run was made")
 			}
 			if n := calls.Load(); n != 4 {
 				t.Errorf("%d requests for 4 calls", n)

@@ -114,7 +114,7 @@ func newPeriodicMetrics(c *catalogue) periodicMetrics {
 func (t *Telemetry) Periodic() *periodic.Events {
 	m := &t.periodic
 	return &periodic.Events{
-		Fired: func(f periodic.Fired) {
+		Enqueued: func(f periodic.Enqueued) {
 			m.runs.WithLabelValues(f.Task, "enqueued").Inc()
 			if !f.Manual {
 				m.lateness.Observe(max(f.Lateness, 0).Seconds())

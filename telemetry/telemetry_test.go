@@ -105,8 +105,8 @@ func emitAll(t *Telemetry) {
 	s.GaveUp(supervisor.GaveUp{Process: "web"})
 	s.LinesDropped(supervisor.LinesDropped{Process: "web", Lines: 9, Total: 90})
 	p := t.Periodic()
-	p.Fired(periodic.Fired{Task: "report", Lateness: 40 * time.Millisecond})
-	p.Fired(periodic.Fired{Task: "report", Lateness: time.Hour, Manual: true})
+	p.Enqueued(periodic.Enqueued{Task: "report", Lateness: 40 * time.Millisecond})
+	p.Enqueued(periodic.Enqueued{Task: "report", Lateness: time.Hour, Manual: true})
 	for i, r := range []periodic.Reason{periodic.ReasonMissed, periodic.ReasonOverlap, periodic.ReasonPaused,
 		periodic.ReasonUncertain, periodic.ReasonAlready, "a new one"} {
 		p.Skipped(periodic.Skipped{Task: "report", Count: i + 1, Reason: r})
