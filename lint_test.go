@@ -35,6 +35,8 @@ var rooms = []room{
 	{"worker", "Package worker polls queues, delivers each message and settles it.", []string{"queue"}},
 	{"deliver", "Package deliver hands one message, or one batch, to an app over HTTP or to a Lambda function.",
 		[]string{"queue", "sqswire"}},
+	{"logging", "Package logging prints what happens: for a person at a terminal, as JSON, or in the format of aws-sqsd.",
+		[]string{"queue", "terminal", "worker"}},
 	{"envelope", "Package envelope unwraps messages that contain another message: SNS notifications and pointers to S3 " +
 		"objects.", []string{"queue"}},
 	{"limit", "Package limit protects the app with a rate limit, an adaptive concurrency limit and a circuit breaker.",
@@ -69,9 +71,10 @@ var rooms = []room{
 		"them in reverse.",
 		[]string{"queue", "terminal", "datadir", "httplimit", "broker", "sqsapi", "worker", "deliver", "periodic", "leader",
 			"supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale",
-			"fleet", "depth", "health", "app", "notify", "procgroup", "trust"}},
+			"fleet", "depth", "health", "app", "notify", "procgroup", "trust", "logging"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
-		[]string{"queue", "terminal", "periodic", "bundle", "config", "environment", "console", "aws", "health", "trust"}},
+		[]string{"queue", "terminal", "periodic", "bundle", "config", "environment", "console", "aws", "health", "trust",
+			"logging"}},
 }
 
 // lone names the libraries that only these packages may import, and why.

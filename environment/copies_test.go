@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -14,9 +14,10 @@ import (
 	"tendril/app"
 	"tendril/autoscale"
 	"tendril/config"
+	"tendril/logging"
 )
 
-func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
+func discard() *logging.Logger { return logging.New(logging.Options{Out: io.Discard}) }
 
 // fakeCopies takes a while for each change.
 type fakeCopies struct {

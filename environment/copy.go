@@ -286,7 +286,7 @@ func (e *Environment) appOutput(process, stream string, line []byte) {
 	if e.appLogs != nil {
 		e.appLogs.Line(process, stream, line)
 	}
-	e.report.app(process, stream, line)
+	e.report.AppOutput(process, stream, line)
 }
 
 // outputOf is appOutput for a copy, or for the helpers for nil; a copy keeps its last

@@ -141,9 +141,7 @@ func (c *courier) pack(ctx context.Context, m *queue.Message, by time.Time) (p *
 
 // leave notes that a parcel is on its way.
 func (c *courier) leave(p *parcel) {
-	if c.e.report.sqsd {
-		c.e.report.sent(c.goesTo(p.message.Attribute(periodic.AttributePath)))
-	}
+	c.e.report.Sent(func() string { return c.goesTo(p.message.Attribute(periodic.AttributePath)) })
 	if p.task != "" {
 		p.tasks.begun(p.task)
 	}

@@ -59,7 +59,7 @@ func TestCourierTrust(t *testing.T) {
 		if tt.name == "known with another path" {
 			path = "/admin"
 		}
-		e := &Environment{s: &config.Settings{PeriodicTrust: tt.trust}, report: &report{}}
+		e := &Environment{s: &config.Settings{PeriodicTrust: tt.trust}, report: &report{discard()}}
 		e.agreed.Store(&registry{known: func(_ context.Context, id, path string) (bool, error) {
 			return tt.known && id == run && path == "/audit", nil
 		}})

@@ -3,7 +3,6 @@ package environment
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -20,13 +19,14 @@ import (
 	"tendril/fleet"
 	"tendril/health"
 	"tendril/limit"
+	"tendril/logging"
 	"tendril/notify"
 	"tendril/supervisor"
 	"tendril/telemetry"
 	"tendril/worker"
 )
 
-// Options say what to build. Config, Out and Logger are required.
+// Options say what to build. Config and Logger are required.
 type Options struct {
 	// Config holds the settings in force, and who set them.
 	Config *config.Config
@@ -42,15 +42,8 @@ type Options struct {
 	QueuesOnly bool
 	// AppEnv is the environment that the app inherits, as NAME=value.
 	AppEnv []string
-	// Out gets the lines for people or machines: the start, one line for each
-	// settled message, and the app's output.
-	Out io.Writer
-	// Terminal says that Out is read by a person at a terminal.
-	Terminal bool
-	// Color allows colours in Out.
-	Color bool
-	// Logger gets everything else, one line per event.
-	Logger *slog.Logger
+	// Logger prints events, one line for each settled message, and the app's output.
+	Logger *logging.Logger
 	// Version is shown and sent in User-Agent.
 	Version string
 }
@@ -142,7 +135,7 @@ func New(opts Options) *Environment {
 	e := &Environment{
 		Options:   opts,
 		s:         &opts.Config.Settings,
-		report:    newReport(&opts),
+		report:    &report{opts.Logger},
 		began:     time.Now(),
 		shown:     console.NewDeliveries(deliveriesShown),
 		functions: map[string]*localFunction{},
@@ -185,7 +178,7 @@ func (e *Environment) Run(stop, now context.Context) error {
 	e.hurry = now
 	running, ended := context.WithCancel(context.Background())
 	told := make(chan struct{})
-	go func() { e.report.tally(running); close(told) }()
+	go func() { e.Logger.ReportOmitted(running); close(told) }()
 	defer func() { ended(); <-told }()
 	go e.extendStart(running)
 	if err := e.startUnlessStopped(stop, now); err != nil {
@@ -310,7 +303,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 // ctx's cause.
 func (e *Environment) Stop(ctx context.Context) error {
 	e.beginDrain()
-	err := e.steps.unwind(ctx, e.Logger)
+	err := e.steps.unwind(ctx, e.Logger.Logger)
 	e.finishDrain(err) // where there was no worker to do it
 	return err
 }

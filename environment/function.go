@@ -24,7 +24,7 @@ const lambdaMargin = 5 * time.Second
 // openFunction opens the way to a function of AWS Lambda.
 func (e *Environment) openFunction(ctx context.Context, l *line, c *courier) error {
 	opts := &aws.LambdaOptions{Function: l.settings().Function, Timeout: e.s.FunctionTimeout + lambdaMargin,
-		Connections: l.settings().Concurrency, Log: e.report.sdk}
+		Connections: l.settings().Concurrency, Log: e.report.SDK}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}

@@ -5,28 +5,18 @@ import (
 
 	"tendril/aws"
 	"tendril/console"
+	"tendril/logging"
 	"tendril/queue"
 	"tendril/worker"
 )
 
-// afterFailure is what becomes of a message that was not done.
-type afterFailure struct {
-	// known tells that the queue's redrive policy is, or that it has none.
-	known bool
-	// dead is the dead-letter queue that the message goes to next; "" where it comes
-	// again.
-	dead string
-	// most is how often the queue hands a message out before that.
-	most int
-}
-
 // afterFailure looks at the redrive policy of a message's queue.
-func (e *Environment) afterFailure(l *line, s *worker.Settled) (next afterFailure) {
+func (e *Environment) afterFailure(l *line, s *worker.Settled) (next logging.Redelivery) {
 	switch {
 	case s.Outcome == queue.Done, s.ReceivesHere == 0:
 		return next
 	case s.Outcome == queue.Unreached && l.embedded:
-		return afterFailure{known: true} // its receive does not count
+		return logging.Redelivery{Known: true} // its receive does not count
 	}
 	var dead string
 	if l.embedded {
@@ -34,17 +24,17 @@ func (e *Environment) afterFailure(l *line, s *worker.Settled) (next afterFailur
 		if err != nil {
 			return next
 		}
-		next.known = true
-		dead, next.most = aws.RedrivePolicy(attrs)
+		next.Known = true
+		dead, next.MaxReceives = aws.RedrivePolicy(attrs)
 		if _, err := e.broker.Attributes(dead); err != nil {
 			return next // without it, the queue keeps its messages
 		}
 	} else {
 		r, ok := e.depths.OnSQS(l.queue.name, time.Now())
-		next.known, next.most, dead = ok, r.MaxReceives, r.DeadLetterQueue
+		next.Known, next.MaxReceives, dead = ok, r.MaxReceives, r.DeadLetterQueue
 	}
-	if next.known && next.most > 0 && s.ReceivesHere >= next.most {
-		next.dead = dead
+	if next.Known && next.MaxReceives > 0 && s.ReceivesHere >= next.MaxReceives {
+		next.DeadLetterQueue = dead
 	}
 	return next
 }

@@ -7,37 +7,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"tendril/console"
+	"tendril/logging"
 	"tendril/queue"
 	"tendril/worker"
 )
-
-// TestLastAttemptIsTold: what a log says of a failed attempt is what becomes of the
-// message, and nothing where that is not known.
-func TestLastAttemptIsTold(t *testing.T) {
-	t.Parallel()
-	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s := worker.Settled{ID: "m1", Status: 500, Reason: "status 500", Attempt: 3, Answer: "no such order",
-		NextRetry: now.Add(5 * time.Minute)}
-	for _, tt := range []struct {
-		next  afterFailure
-		quiet bool
-		want  string
-	}{
-		{afterFailure{known: true}, false, `attempt 3: status 500 "no such order"; again in 5m0s`},
-		{afterFailure{known: true, most: 3, dead: "jobs-dead"}, false,
-			`attempt 3: status 500 "no such order"; last of 3, goes to jobs-dead in 5m0s`},
-		{afterFailure{}, true, `attempt 3: status 500; visible again in 5m0s`},
-	} {
-		var b bytes.Buffer
-		(&report{quiet: tt.quiet}).settledText(&b, s, tt.next, now)
-		if !strings.HasSuffix(b.String(), tt.want) {
-			t.Errorf("%+v: got %q, want %q", tt.next, b.String(), tt.want)
-		}
-	}
-}
 
 // TestWhatBecomesOfAMessage: the console tells of an attempt that runs, of the answer
 // with the token alone, and of the last attempt that the message goes to the
@@ -89,14 +64,14 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		policy  string
 		outcome queue.Outcome
 		here    int
-		want    afterFailure
+		want    logging.Redelivery
 	}{
-		{"before the last", "", queue.Failed, 1, afterFailure{known: true, most: 2}},
-		{"the last", "", queue.Failed, 2, afterFailure{known: true, most: 2, dead: "jobs-dead"}},
-		{"not received", "", queue.Unreached, 2, afterFailure{known: true}},
-		{"done", "", queue.Done, 2, afterFailure{}},
-		{"a count that is not known", "", queue.Failed, 0, afterFailure{}},
-		{"no policy", "none", queue.Failed, 2, afterFailure{known: true}},
+		{"before the last", "", queue.Failed, 1, logging.Redelivery{Known: true, MaxReceives: 2}},
+		{"the last", "", queue.Failed, 2, logging.Redelivery{Known: true, MaxReceives: 2, DeadLetterQueue: "jobs-dead"}},
+		{"not received", "", queue.Unreached, 2, logging.Redelivery{Known: true}},
+		{"done", "", queue.Done, 2, logging.Redelivery{}},
+		{"a count that is not known", "", queue.Failed, 0, logging.Redelivery{}},
+		{"no policy", "none", queue.Failed, 2, logging.Redelivery{Known: true}},
 	} {
 		if tt.policy == "none" {
 			if err := r.broker.SetAttributes(context.Background(), "jobs", map[string]string{"RedrivePolicy": ""}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"tendril/aws"
 	"tendril/broker"
 	"tendril/console"
+	"tendril/logging"
 	"tendril/supervisor"
 	"tendril/worker"
 )
@@ -24,7 +25,7 @@ func (e *Environment) workerEvents(l *line) *worker.Events {
 			next := e.afterFailure(l, &s)
 			e.remember(name, s, next)
 			e.well.observe(s, l.settings().ToFunction(), time.Now())
-			r.settled(name, l.goesTo(), s, next)
+			r.Settled(name, l.goesTo(), &s, next)
 		},
 		GateChanged: e.gateVoice(name),
 		PollFailed: func(p worker.PollFailed) {
@@ -116,15 +117,11 @@ const throttledEvery = 10 * time.Second
 // throttleVoice says that a target takes nothing for now: when that begins, and
 // every now and then as long as it lasts.
 func (e *Environment) throttleVoice(name, target string) func(worker.Throttled) {
-	var mu sync.Mutex
-	var said time.Time
+	again := logging.Interval{Every: throttledEvery}
 	return func(x worker.Throttled) {
-		mu.Lock()
-		defer mu.Unlock()
-		if !said.IsZero() && time.Since(said) < throttledEvery {
+		if !again.Allow() {
 			return
 		}
-		said = time.Now()
 		e.report.note(slog.LevelWarn, "worker",
 			fmt.Sprintf("%s takes nothing for now (%s): nothing is received from %s for %s", target, x.Reason, name,
 				short(x.For)),
@@ -133,17 +130,17 @@ func (e *Environment) throttleVoice(name, target string) func(worker.Throttled) 
 }
 
 // remember keeps a delivery for the console and for those who wait for it.
-func (e *Environment) remember(name string, s worker.Settled, next afterFailure) {
+func (e *Environment) remember(name string, s worker.Settled, next logging.Redelivery) {
 	d := console.Delivery{
 		MessageID: s.ID, Queue: name, Outcome: s.Outcome.String(), Status: s.Status, Reason: s.Reason, Answer: s.Answer,
 		Attempt: s.Attempt, ReceiveCount: s.ReceiveCount, DurationMS: s.Duration.Milliseconds(),
 		WaitMS: s.Wait.Milliseconds(),
 		At:     time.Now(), RetryAt: s.NextRetry,
 	}
-	if next.dead != "" {
-		d.RetryAt, d.DeadLetterQueue = time.Time{}, next.dead
+	if next.DeadLetterQueue != "" {
+		d.RetryAt, d.DeadLetterQueue = time.Time{}, next.DeadLetterQueue
 	}
-	if e.report.quiet {
+	if e.s.Quiet {
 		d.Answer = ""
 	}
 	e.shown.Record(d)

@@ -1,7 +1,6 @@
 package environment
 
 import (
-	"io"
 	"testing"
 
 	"tendril/config"
@@ -15,7 +14,7 @@ func newTestCopy(t *testing.T) *appCopy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := New(Options{Config: cfg, Out: io.Discard, Logger: discard()})
+	e := New(Options{Config: cfg, Logger: discard()})
 	if err := e.openTelemetry(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ import (
 // openTelemetry makes what counts. It comes first, so that everything after can
 // be counted, and ends last, so that the end is sent too.
 func (e *Environment) openTelemetry(ctx context.Context) error {
-	otlp, err := telemetry.OpenOTLP(ctx, &telemetry.OTLPOptions{Version: e.Version, Service: e.s.Name, Logger: e.Logger})
+	otlp, err := telemetry.OpenOTLP(ctx, &telemetry.OTLPOptions{Version: e.Version, Service: e.s.Name,
+		Logger: e.Logger.Logger})
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
@@ -31,7 +32,7 @@ func (e *Environment) openTelemetry(ctx context.Context) error {
 		return err
 	}
 	e.telemetry = telemetry.New(&telemetry.Options{
-		Version: e.Version, CloudWatch: cloud, OTLP: otlp, Logger: e.Logger,
+		Version: e.Version, CloudWatch: cloud, OTLP: otlp, Logger: e.Logger.Logger,
 		Sources: telemetry.Sources{
 			Workers: e.lineReadings, Queues: e.queueReadings, Processes: e.processReadings,
 			Tasks: e.taskReadings, Leader: e.leads, Limits: e.limitReadings,
@@ -45,7 +46,7 @@ func (e *Environment) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch
 	if e.s.CloudWatch != config.On || e.QueuesOnly {
 		return nil, nil
 	}
-	opts := &aws.CloudWatchOptions{Log: e.report.sdk}
+	opts := &aws.CloudWatchOptions{Log: e.report.SDK}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}
@@ -54,7 +55,8 @@ func (e *Environment) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch
 		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	cloud := telemetry.NewCloudWatch(putter{client}, &telemetry.CloudWatchOptions{
-		Name: e.s.Name, Interval: e.s.MetricsInterval, Environment: e.s.EnvironmentName, Health: e.isGreen, Logger: e.Logger,
+		Name: e.s.Name, Interval: e.s.MetricsInterval, Environment: e.s.EnvironmentName, Health: e.isGreen,
+		Logger: e.Logger.Logger,
 	})
 	run, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tendril/config"
+	"tendril/logging"
 	"tendril/testpeer"
 )
 
@@ -77,8 +78,7 @@ func run(t *testing.T, flags map[string]string, change func(*Environment)) *runn
 		t.Fatal(err)
 	}
 	log := &safeBuffer{}
-	e := New(Options{Config: cfg, Out: io.Discard,
-		Logger: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), Version: "test"})
+	e := New(Options{Config: cfg, Logger: logging.New(logging.Options{Out: log, Level: slog.LevelDebug}), Version: "test"})
 	if change != nil {
 		change(e)
 	}

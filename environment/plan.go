@@ -210,6 +210,6 @@ func (o *stepOutput) line(text []byte) {
 		}
 		return r
 	}, strings.ToValidUTF8(string(text), "?"))
-	o.report.app(o.name, "stdout", []byte(clean))
+	o.report.AppOutput(o.name, "stdout", []byte(clean))
 	o.kept.add(clean)
 }

@@ -114,7 +114,7 @@ func (e *Environment) openBroker(context.Context) error {
 		return nil
 	}
 	b, err := broker.Open(e.s.DataDir, &broker.Options{
-		Region: e.s.Region, AccountID: e.s.AccountID, Logger: e.Logger, Events: e.brokerEvents(),
+		Region: e.s.Region, AccountID: e.s.AccountID, Logger: e.Logger.Logger, Events: e.brokerEvents(),
 	})
 	if errors.Is(err, broker.ErrInUse) {
 		return conflict(fmt.Errorf("%w; a second environment needs its own --data-dir, --listen, --console and --port", err))
@@ -148,7 +148,7 @@ func (e *Environment) serveBroker(context.Context) error {
 // serve runs an HTTP server until the stop reaches it, with so many connections
 // at most; before is called first.
 func (e *Environment) serve(name string, server *http.Server, l net.Listener, most int, before func()) {
-	server.ErrorLog = newErrorLog(e.Logger, name)
+	server.ErrorLog = newErrorLog(e.Logger.Logger, name)
 	l = e.limitConnections(name, server, l, most)
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -237,7 +237,7 @@ func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second))
 // openSQS opens the way to Amazon SQS.
 func (e *Environment) openSQS(ctx context.Context) error {
 	opts := &aws.Options{Endpoint: e.s.EndpointURL, Connections: e.s.HTTPConnections + 16, Events: e.awsEvents(),
-		Log: e.report.sdk}
+		Log: e.report.SDK}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}

@@ -18,6 +18,7 @@ import (
 	"tendril/aws"
 	"tendril/broker"
 	"tendril/config"
+	"tendril/logging"
 	"tendril/periodic"
 	"tendril/queue"
 )
@@ -123,10 +124,10 @@ func TestTimeToLiveWithoutPermission(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(table.Close)
-	for create, want := range map[bool]string{false: "level=DEBUG", true: "level=WARN"} {
+	for create, want := range map[bool]string{false: `"level":"DEBUG"`, true: `"level":"WARN"`} {
 		log := &safeBuffer{}
 		e := &Environment{s: &config.Settings{RegistryTable: "registry", RegistryCreate: create}}
-		e.report = &report{log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+		e.report = &report{logging.New(logging.Options{Out: log, Level: slog.LevelDebug})}
 		e.expireRecords(t.Context(), table)
 		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, want) ||
 			!strings.Contains(got, "said Amazon") {
@@ -207,7 +208,7 @@ func (l *leads) Term() (int64, bool) { return l.term, l.term != 0 }
 func TestRefusedTermIsTold(t *testing.T) {
 	t.Parallel()
 	log, ctx := &safeBuffer{}, t.Context()
-	e := &Environment{report: &report{log: slog.New(slog.NewTextHandler(log, nil))}}
+	e := &Environment{report: &report{logging.New(logging.Options{Out: log})}}
 	lead := &leads{term: 4}
 	r := e.watchTerm(refusing{}, lead)
 	for _, step := range []struct {

@@ -7,11 +7,11 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"tendril/httplimit"
+	"tendril/logging"
 )
 
 // Bounds of what the listeners take.
@@ -63,17 +63,12 @@ func (e *Environment) deliveryDescriptors() int {
 // limitConnections bounds the connections of a server, and tells now and then
 // that there is no room.
 func (e *Environment) limitConnections(name string, server *http.Server, l net.Listener, most int) net.Listener {
-	var mu sync.Mutex
-	var told time.Time
+	full := logging.Interval{Every: fullEvery}
 	return httplimit.Listen(server, l, most, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if !told.IsZero() && time.Since(told) < fullEvery {
-			return
+		if full.Allow() {
+			e.Logger.Warn("connection limit reached, idle connections are closed for new ones",
+				"component", name, "connections", most, "open_files", openFiles())
 		}
-		told = time.Now()
-		e.Logger.Warn("connection limit reached, idle connections are closed for new ones",
-			slog.String("component", name), slog.Int("connections", most), slog.Int("open_files", openFiles()))
 	})
 }
 

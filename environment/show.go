@@ -1,7 +1,6 @@
 package environment
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -17,6 +16,7 @@ import (
 	"tendril/console"
 	"tendril/datadir"
 	"tendril/httplimit"
+	"tendril/logging"
 )
 
 // claimData makes this process the one that the other commands find in the data
@@ -70,7 +70,7 @@ func (e *Environment) startConsole(context.Context) error {
 		Metrics: e.telemetry.Handler(), Pause: e.pause, Deploy: e.deployer(), Reload: e.reloader(), Resume: e.resume,
 		Drain: e.drainForConsole,
 		Tasks: e.taskOptions(), Broker: e.broker, Deliveries: e.shown, InWork: e.inWork, Token: e.token,
-		Hosts: e.s.ConsoleHosts, Logger: e.Logger,
+		Hosts: e.s.ConsoleHosts, Logger: e.Logger.Logger,
 	}
 	if !e.QueuesOnly {
 		opts.Health, opts.Scale = e.healthReport, e.scale
@@ -218,44 +218,37 @@ func (e *Environment) greet() {
 			show = "https://" + e.address
 		}
 	}
-	if !e.report.text {
-		attrs := []slog.Attr{slog.String("environment", e.s.Name), slog.String("version", e.Version),
-			slog.String("backend", e.s.Backend),
-			slog.String("endpoint", e.endpoint), slog.String("console", show)}
-		if home := e.home(); home != nil {
-			attrs = append(attrs, slog.String("queue", home.queue.name), slog.String("queue_url", home.queue.url),
-				slog.String("dead_letter_queue", home.queue.dead), slog.String("target", home.goesTo()))
+	var rows []logging.Row
+	row := func(name, value string) { rows = append(rows, logging.Row{Name: name, Value: value}) }
+	if e.endpoint != "" {
+		row("queues", fmt.Sprintf("%s  (SQS protocol, in %s)", e.endpoint, e.s.DataDir))
+	}
+	for _, l := range e.lines {
+		row("queue", l.queue.url)
+		if l.queue.dead != "" {
+			row("dead letters", l.queue.dead)
 		}
-		if len(e.lines) > 1 {
-			attrs = append(attrs, slog.String("queues", e.orderText()))
-		}
-		e.report.note(slog.LevelInfo, "environment", "started", attrs...)
+	}
+	if len(e.lines) > 1 {
+		row("order", e.orderText())
+	}
+	for _, target := range e.targets() {
+		row("delivers", target)
+	}
+	row("console", show)
+	if e.Logger.Banner("tendril "+e.Version, e.s.Name, rows) {
 		return
 	}
-	if e.s.Quiet {
-		return
+	attrs := []any{"component", "environment", "environment", e.s.Name, "version", e.Version, "backend", e.s.Backend,
+		"endpoint", e.endpoint, "console", show}
+	if home := e.home(); home != nil {
+		attrs = append(attrs, "queue", home.queue.name, "queue_url", home.queue.url, "dead_letter_queue", home.queue.dead,
+			"target", home.goesTo())
 	}
-	e.report.line(func(b *bytes.Buffer) {
-		row := func(name, value string) { fmt.Fprintf(b, "\n  %-12s %s", name, value) }
-		e.report.paint(b, green, "tendril "+e.Version)
-		b.WriteString("  " + e.s.Name)
-		if e.endpoint != "" {
-			row("queues", fmt.Sprintf("%s  (SQS protocol, in %s)", e.endpoint, e.s.DataDir))
-		}
-		for _, l := range e.lines {
-			row("queue", l.queue.url)
-			if l.queue.dead != "" {
-				row("dead letters", l.queue.dead)
-			}
-		}
-		if len(e.lines) > 1 {
-			row("order", e.orderText())
-		}
-		for _, target := range e.targets() {
-			row("delivers", target)
-		}
-		row("console", show)
-	})
+	if len(e.lines) > 1 {
+		attrs = append(attrs, "queues", e.orderText())
+	}
+	e.Logger.Info("started", attrs...)
 }
 
 // orderText says which queue comes first.

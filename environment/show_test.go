@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"tendril/console"
+	"tendril/logging"
 	"tendril/queue"
 )
 
@@ -138,7 +139,8 @@ func TestQueryOfThePathIsNotShown(t *testing.T) {
 		var out safeBuffer
 		r := run(t, map[string]string{"target": app.URL, "http-path": "/jobs?key=hush", "log-format": format,
 			"breaker": "50"}, func(e *Environment) {
-			e.Out, e.report.out, e.report.sqsd = &out, &out, format == "sqsd"
+			e.Logger = logging.New(logging.Options{Out: &out, Format: map[string]logging.Format{"sqsd": logging.SQSD}[format]})
+			e.report = &report{e.Logger}
 		})
 		client, err := console.Dial(r.s.DataDir)
 		if err != nil {

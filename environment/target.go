@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tendril/deliver"
+	"tendril/logging"
 	"tendril/queue"
 	"tendril/supervisor"
 	"tendril/telemetry"
@@ -40,10 +41,10 @@ func (e *Environment) openApp(l *line, c *courier) error {
 	c.deadline = func() time.Duration { return l.settings().Deadline }
 	// The app's part of a trace belongs below the delivery's span.
 	c.tracer = e.otlp.Tracer(telemetry.TracerOptions{Queue: l.queue.name, QueueURL: l.queue.url,
-		Target: sqsdTarget(target)})
+		Target: logging.TargetAddress(target)})
 	c.goesTo = func(path string) string {
 		path, _, _ = strings.Cut(cmp.Or(path, l.settings().HTTPPath), "?")
-		return strings.TrimSuffix(sqsdTarget(target), "/") + path
+		return strings.TrimSuffix(logging.TargetAddress(target), "/") + path
 	}
 	open := func(address string) (*deliver.HTTP, error) { return e.openHTTP(l, address, c.tracer != nil) }
 	if l.settings().ToOwnApp() {

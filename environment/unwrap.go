@@ -18,7 +18,7 @@ func (e *Environment) openBuckets(ctx context.Context) error {
 	if len(e.s.S3Payloads) == 0 {
 		return nil
 	}
-	opts := &aws.S3Options{Log: e.report.sdk}
+	opts := &aws.S3Options{Log: e.report.SDK}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}
@@ -96,21 +96,8 @@ func mayComeLater(err error) bool {
 func (c *courier) later(m *queue.Message, err error, took time.Duration, stopping bool) *queue.Result {
 	again := max(fetchPause, 2*took)
 	if !stopping {
-		c.e.report.postponed(m.ID,
-			fmt.Sprintf("message %s waits for its payload, and is tried again in %s: %v", m.ID, short(again), err))
+		c.e.report.Postponed(m.ID, again, err)
 	}
 	return &queue.Result{Outcome: queue.Postponed, Reason: "its payload in S3 cannot be had for now", Err: err,
 		RetryAfter: again}
-}
-
-// postponed tells of a message that was not tried, unless there are too many.
-func (r *report) postponed(id, sentence string) {
-	ok, before := r.kinds[queue.Postponed].admit(time.Now())
-	if before > 0 {
-		r.leftOut([]leftOut{{lineKind{"worker", queue.Postponed.String()}, before}})
-	}
-	if ok {
-		r.note(slog.LevelWarn, "worker", sentence, slog.String("message_id", id),
-			slog.String("outcome", queue.Postponed.String()))
-	}
 }

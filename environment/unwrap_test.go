@@ -3,7 +3,6 @@ package environment
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"tendril/config"
 	"tendril/envelope"
+	"tendril/logging"
 	"tendril/queue"
 )
 
@@ -194,13 +194,13 @@ func TestWhoseFaultAPayloadIs(t *testing.T) {
 	} {
 		c, d := openerOf(t, map[string]string{}, fetch(func(context.Context, string) ([]byte, error) { return nil, tt.err }))
 		log := &safeBuffer{}
-		c.e.report.log = slog.New(slog.NewTextHandler(log, nil))
+		c.e.report = &report{logging.New(logging.Options{Out: log})}
 		r := c.Deliver(t.Context(), letter("->k"))
 		if r.Outcome != tt.want || !errors.Is(r.Err, tt.err) || r.Reason == "" || len(d.bodies) > 0 {
 			t.Errorf("%v: %+v, handed over %v", tt.err, r, d.bodies)
 		}
 		// The worker tells of failures.
-		if told := strings.Contains(log.String(), "waits for its payload") &&
+		if told := strings.Contains(log.String(), "payload not available") &&
 			strings.Contains(log.String(), tt.err.Error()); told != (tt.want == queue.Postponed) {
 			t.Errorf("%v: the log is %q", tt.err, log)
 		}
@@ -264,7 +264,7 @@ func TestPayloadsOverTheWire(t *testing.T) {
 		if r.Outcome != queue.Postponed || r.Err == nil || !strings.Contains(r.Err.Error(), tt.says) || len(d.bodies) > 0 {
 			t.Errorf("%s: %+v, handed over %v", tt.name, r, d.bodies)
 		}
-		c.e.steps.unwind(t.Context(), discard())
+		c.e.steps.unwind(t.Context(), discard().Logger)
 		server.Close()
 	}
 }

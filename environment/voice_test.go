@@ -2,22 +2,20 @@ package environment
 
 import (
 	"bytes"
-	"encoding/json"
-	"io"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"tendril/config"
+	"tendril/logging"
 	"tendril/worker"
 )
 
 // spoken is an environment whose lines go to the buffer.
 func spoken() (*Environment, *bytes.Buffer) {
 	var out bytes.Buffer
-	return &Environment{report: &report{log: slog.New(slog.NewTextHandler(&out, nil))}}, &out
+	return &Environment{report: &report{logging.New(logging.Options{Out: &out})}}, &out
 }
 
 // TestThrottledIsSaidNowAndThen: a function that refuses each invocation of many
@@ -75,28 +73,5 @@ func TestOrderIsThatOfJoining(t *testing.T) {
 	}
 	if got, want := of(1).orderText(), "nightly 33%, jobs 33%, mails 33% of free slots"; got != want {
 		t.Errorf("by weight: %q, want %q", got, want)
-	}
-}
-
-// TestMessagesOfTheSDK: what the AWS SDK logs is a line like any other, with a constant
-// message where lines are read by programs.
-func TestMessagesOfTheSDK(t *testing.T) {
-	t.Parallel()
-	var log, terminal bytes.Buffer
-	machine := &report{log: slog.New(slog.NewJSONHandler(&log, nil))}
-	machine.sdk(slog.LevelWarn, "failed to close")
-	machine.sdk(slog.LevelDebug, "attempt 2")
-	line := map[string]any{}
-	if err := json.Unmarshal(log.Bytes(), &line); err != nil {
-		t.Fatalf("%v: %s", err, log.String())
-	}
-	if line["msg"] != "AWS SDK message" || line["level"] != "WARN" || line["component"] != "aws" ||
-		line["text"] != "failed to close" {
-		t.Errorf("logged %v", line)
-	}
-	person := &report{log: slog.New(slog.NewJSONHandler(io.Discard, nil)), text: true, out: &terminal}
-	person.sdk(slog.LevelWarn, "failed to close")
-	if !strings.HasSuffix(terminal.String(), " ! the AWS SDK says: failed to close\n") {
-		t.Errorf("printed %q", terminal.String())
 	}
 }

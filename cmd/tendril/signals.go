@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"os"
 	"os/signal"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"tendril/environment"
+	"tendril/logging"
 )
 
 // sameSignal is the time within which a second signal is an echo of the first.
@@ -26,7 +26,7 @@ func quietSignals() map[os.Signal]string {
 // it reports. HUP puts in force what changed in the app's folder; what is wrong
 // with it is told, and changes nothing. A closed terminal must not lose work.
 func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
-	log *slog.Logger) <-chan syscall.Signal {
+	log *logging.Logger) <-chan syscall.Signal {
 	signals := make(chan os.Signal, 4)
 	quiet := quietSignals()
 	signal.Notify(signals, append(slices.Collect(maps.Keys(quiet)), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)...)
@@ -58,14 +58,14 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 	return killed
 }
 
-func hangup(env *environment.Environment, log *slog.Logger) {
+func hangup(env *environment.Environment, log *logging.Logger) {
 	if err := env.Hangup(); err != nil {
 		log.Warn("nothing was reloaded", "component", "environment", "err", err)
 	}
 }
 
 // setQuiet stops receiving, or goes on with it, and says how it ends.
-func setQuiet(env *environment.Environment, name string, log *slog.Logger) {
+func setQuiet(env *environment.Environment, name string, log *logging.Logger) {
 	switch paused, err := env.Quiet("the signal " + name); {
 	case err != nil:
 		log.Warn("nothing was paused", "component", "environment", "reason", name, "err", err)

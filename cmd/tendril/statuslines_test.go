@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tendril/console"
+	"tendril/logging"
 )
 
 func TestAnOpenBreakerIsSaidFirst(t *testing.T) {
@@ -90,9 +90,9 @@ func TestPaceNamesWhatHoldsBack(t *testing.T) {
 
 func TestWarningsHaveAHintOrNone(t *testing.T) {
 	t.Parallel()
-	for hint, want := range map[string]string{"": "component=config\n", "do that": "component=config hint=\"do that\"\n"} {
+	for hint, want := range map[string]string{"": " ! mind this\n", "do that": " ! mind this  hint=\"do that\"\n"} {
 		var out bytes.Buffer
-		logWarning(slog.New(slog.NewTextHandler(&out, nil)), "config", "mind this", hint)
+		logWarning(logging.New(logging.Options{Out: &out, Format: logging.Text}), "config", "mind this", hint)
 		if !strings.HasSuffix(out.String(), want) {
 			t.Errorf("%q: %q does not end with %q", hint, &out, want)
 		}

@@ -7,12 +7,12 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
 
 	"tendril/bundle"
 	"tendril/config"
 	"tendril/environment"
+	"tendril/logging"
 	"tendril/trust"
 )
 
@@ -190,7 +190,6 @@ func (c *cli) runEnvironment(cfg *config.Config, opts environment.Options) error
 			logWarning(log, "bundle", w.String(), w.Hint)
 		}
 	}
-	opts.Out, opts.Terminal, opts.Color = c.out, text, text && c.color()
 	opts.Logger = log
 	stop, stopNow := context.WithCancel(context.Background())
 	now, cancelNow := context.WithCancel(context.Background())
@@ -209,7 +208,7 @@ func (c *cli) runEnvironment(cfg *config.Config, opts environment.Options) error
 
 // logWarning logs what is allowed and worth knowing, and the hint where there is
 // one.
-func logWarning(log *slog.Logger, component, text, hint string) {
+func logWarning(log *logging.Logger, component, text, hint string) {
 	attrs := []any{"component", component}
 	if hint != "" {
 		attrs = append(attrs, "hint", hint)
@@ -217,17 +216,20 @@ func logWarning(log *slog.Logger, component, text, hint string) {
 	log.Warn(text, attrs...)
 }
 
-// logger prints for a person on a terminal and JSON lines elsewhere.
-func (c *cli) logger(cfg *config.Config, text bool) *slog.Logger {
-	level := slog.LevelInfo
+// logger prints for a person at a terminal, or JSON.
+func (c *cli) logger(cfg *config.Config, text bool) *logging.Logger {
+	opts := logging.Options{Out: c.out, Color: text && c.color(), PerSecond: cfg.LogSample}
+	switch {
+	case cfg.LogFormat == config.LogSQSD:
+		opts.Format = logging.SQSD
+	case text:
+		opts.Format = logging.Text
+	}
 	switch {
 	case cfg.Quiet:
-		level = slog.LevelWarn
+		opts.Level = slog.LevelWarn
 	case cfg.Verbose:
-		level = slog.LevelDebug
+		opts.Level = slog.LevelDebug
 	}
-	if text {
-		return slog.New(tint.NewTextHandler(c.err, &tint.Options{Level: level, TimeFormat: "15:04:05", NoColor: !c.color()}))
-	}
-	return slog.New(slog.NewJSONHandler(c.out, &slog.HandlerOptions{Level: level}))
+	return logging.New(opts)
 }

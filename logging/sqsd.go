@@ -1,4 +1,4 @@
-package environment
+package logging
 
 import (
 	"context"
@@ -26,7 +26,7 @@ import (
 // what it failed of, and the seconds it took. A success has no line of its own.
 
 // appendSqsdSent appends the line for a delivery that begins at the given time,
-// without a line feed. target is what [sqsdTarget] returned.
+// without a line feed. target is what [TargetAddress] returned.
 func appendSqsdSent(b []byte, at time.Time, target string) []byte {
 	b = appendSqsdTime(b, at)
 	b = append(b, "message: sent to "...)
@@ -106,10 +106,10 @@ func socketError(err error) string {
 	return "IOError"
 }
 
-// sqsdTarget returns the address of an app as the log shows it: with its port,
-// also when that is the scheme's own, and without user, password, query and
-// fragment, which may hold secrets. What is no http address is returned as it is.
-func sqsdTarget(target string) string {
+// TargetAddress returns the address of an app as the log shows it: with its port, also
+// when that is the scheme's own, and without user, password, query and fragment, which
+// may hold secrets. Anything but an HTTP address is returned as it is.
+func TargetAddress(target string) string {
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return target

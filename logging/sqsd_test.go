@@ -1,4 +1,4 @@
-package environment
+package logging
 
 import (
 	"context"
@@ -85,7 +85,7 @@ func TestSocketErrorsHaveRubysNames(t *testing.T) {
 	}
 }
 
-func TestSqsdTarget(t *testing.T) {
+func TestTargetAddress(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"http://localhost/":                     "http://localhost:80/",
@@ -99,7 +99,7 @@ func TestSqsdTarget(t *testing.T) {
 		"":                                      "",
 		"a\x00b":                                "a\x00b",
 	} {
-		if got := sqsdTarget(in); got != want {
+		if got := TargetAddress(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

@@ -1,0 +1,136 @@
+package logging
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"tendril/queue"
+	"tendril/terminal"
+	"tendril/worker"
+)
+
+// Redelivery says what the queue does next with a message that is not done.
+type Redelivery struct {
+	// Known reports whether the redrive policy of the queue is known, or that there is none.
+	Known bool
+	// DeadLetterQueue is where the message goes next; "" if it comes again.
+	DeadLetterQueue string
+	// MaxReceives is how often the queue gives out a message before that.
+	MaxReceives int
+}
+
+// Sent prints the begin of a delivery to a target, which only the format of aws-sqsd has.
+func (l *Logger) Sent(target func() string) {
+	if l.opts.Format != SQSD || l.quiet() {
+		return
+	}
+	if ok, _ := l.sampler.kinds[queue.Done].admit(time.Now()); ok {
+		l.print(func(b *bytes.Buffer) { b.Write(appendSqsdSent(b.AvailableBuffer(), time.Now(), target())) })
+	}
+}
+
+// Settled prints the end of a delivery.
+func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery) {
+	failed := s.Outcome != queue.Done
+	if !failed && (l.quiet() || l.opts.Format == SQSD) {
+		return
+	}
+	now := time.Now()
+	if !l.admit(s.Outcome, now) {
+		return
+	}
+	switch l.opts.Format {
+	case SQSD:
+		l.print(func(b *bytes.Buffer) { b.Write(appendSqsdSettled(b.AvailableBuffer(), now, s)) })
+	case Text:
+		l.print(func(b *bytes.Buffer) { l.settledText(b, s, next, now) })
+	default:
+		l.settledEvent(name, target, s, next)
+	}
+}
+
+func (l *Logger) settledEvent(name, target string, s *worker.Settled, next Redelivery) {
+	level := slog.LevelInfo
+	if s.Outcome != queue.Done {
+		level = slog.LevelWarn
+	}
+	attrs := make([]slog.Attr, 0, 14)
+	attrs = append(attrs, slog.String("component", "worker"), slog.String("queue", name), slog.String("message_id", s.ID),
+		slog.String("target", target), slog.Int("attempt", s.Attempt), slog.Int("receive_count", s.ReceiveCount),
+		slog.String("outcome", s.Outcome.String()), slog.Int64("duration_ms", s.Duration.Milliseconds()),
+		slog.Int64("wait_ms", s.Wait.Milliseconds()))
+	if s.Status != 0 {
+		attrs = append(attrs, slog.Int("status", s.Status))
+	}
+	if s.Reason != "" {
+		attrs = append(attrs, slog.String("reason", s.Reason))
+	}
+	if s.Answer != "" && !l.quiet() {
+		attrs = append(attrs, slog.String("answer", s.Answer))
+	}
+	switch {
+	case next.DeadLetterQueue != "":
+		attrs = append(attrs, slog.Bool("last_attempt", true), slog.String("dead_letter_queue", next.DeadLetterQueue))
+	case !s.NextRetry.IsZero():
+		attrs = append(attrs, slog.Time("next_retry_at", s.NextRetry))
+	}
+	if s.Late {
+		attrs = append(attrs, slog.Bool("late", true))
+	}
+	if s.Err != nil {
+		attrs = append(attrs, slog.String("err", s.Err.Error()))
+	}
+	l.LogAttrs(context.Background(), level, "settled", attrs...)
+}
+
+// settledText appends one line such as
+//
+//	12:00:01 ✓ 200   12ms  4f0c2b1e-...
+//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 2: status 500 "no such order"; again in 5m0s
+//	12:00:01 ✗ 500   12ms  4f0c2b1e-...  attempt 3: status 500; last of 3, goes to jobs-dead in 5m0s
+func (l *Logger) settledText(b *bytes.Buffer, s *worker.Settled, next Redelivery, now time.Time) {
+	l.paint(b, dim, now.Format(time.TimeOnly))
+	mark, color := " ✓ ", green
+	if s.Outcome != queue.Done {
+		mark, color = " ✗ ", red
+	}
+	l.paint(b, color, mark)
+	status := "---"
+	if s.Status != 0 {
+		status = fmt.Sprint(s.Status)
+	}
+	fmt.Fprintf(b, "%s %7s  ", status, Short(s.Duration))
+	l.paint(b, dim, s.ID)
+	switch {
+	case s.Outcome == queue.Done && s.Attempt > 1:
+		fmt.Fprintf(b, "  attempt %d", s.Attempt)
+	case s.Outcome == queue.Done:
+	case s.Outcome == queue.Unreached && s.NextRetry.IsZero():
+		fmt.Fprintf(b, "  no attempt: %s; again when the app is ready", terminal.Plain(s.Reason, false))
+	default:
+		fmt.Fprintf(b, "  attempt %d: %s", s.Attempt, terminal.Plain(s.Reason, false))
+		if s.Answer != "" && !l.quiet() {
+			fmt.Fprintf(b, " \"%s\"", terminal.Plain(s.Answer, false))
+		}
+		appendRetry(b, s.NextRetry, next, now)
+	}
+}
+
+// appendRetry appends when the message comes again, or where it goes instead.
+func appendRetry(b *bytes.Buffer, at time.Time, next Redelivery, now time.Time) {
+	if at.IsZero() {
+		return
+	}
+	in := Short(max(at.Sub(now), 0))
+	switch {
+	case next.DeadLetterQueue != "":
+		fmt.Fprintf(b, "; last of %d, goes to %s in %s", next.MaxReceives, next.DeadLetterQueue, in)
+	case next.Known:
+		fmt.Fprintf(b, "; again in %s", in)
+	default:
+		fmt.Fprintf(b, "; visible again in %s", in)
+	}
+}
