@@ -1,14 +1,22 @@
 package console
 
 import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
+
+	"tendril/datadir"
 )
 
 // InstanceFile is the name of the file in the data directory that says which
@@ -165,4 +173,89 @@ func writePrivate(path string, data []byte) error {
 		os.Remove(f.Name())
 	}
 	return err
+}
+
+// claimFile is the name of the file in the data directory whose lock the one
+// process holds that the other commands find there.
+const claimFile = "instance.lock"
+
+// ErrClaimed means that another process is the environment of the data
+// directory.
+var ErrClaimed = errors.New("another environment runs")
+
+// Claim makes this process the one whose instance file and token lie in dataDir,
+// which must exist, until release is called or the process ends, however it
+// ends. Without it a second process would overwrite the files of the first, and
+// remove them when it ends. The error wraps [ErrClaimed] when another living
+// process has them.
+func Claim(dataDir string) (release func() error, err error) {
+	f, err := datadir.OpenFile(filepath.Join(dataDir, claimFile))
+	if err != nil {
+		return nil, fmt.Errorf("claiming the data directory: %w; name another with --data-dir", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		err = claimed(dataDir)
+	case err != nil:
+		err = fmt.Errorf("locking %s: %w; name another folder with --data-dir", f.Name(), err)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	// Unlocked before it is closed: a process that is just being started may hold
+	// a copy of the descriptor.
+	return func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
+}
+
+// claimed says who has the directory, as far as that can be told: one that is
+// starting has not written it down yet.
+func claimed(dataDir string) error {
+	if i, err := ReadInstance(dataDir); err == nil {
+		return fmt.Errorf("%w on %s: %q, process %d", ErrClaimed, dataDir, i.Environment, i.PID)
+	}
+	return fmt.Errorf("%w on %s", ErrClaimed, dataDir)
+}
+
+// TokenFile is the name of the file in the data directory that holds the
+// console's token.
+const TokenFile = "console.token"
+
+// NewToken returns 256 random bits as 64 hexadecimal digits.
+func NewToken() string {
+	var raw [32]byte
+	rand.Read(raw[:]) // never fails: the runtime ends the program where no randomness is to be had
+	return hex.EncodeToString(raw[:])
+}
+
+// WriteToken puts the token into its file in dataDir, mode 0600, whatever the
+// mode of a file that was there.
+func WriteToken(dataDir, token string) error {
+	return writePrivate(filepath.Join(dataDir, TokenFile), []byte(token+"\n"))
+}
+
+// RemoveToken removes the file from dataDir; a missing one is no error.
+func RemoveToken(dataDir string) error {
+	err := os.Remove(filepath.Join(dataDir, TokenFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// ReadToken returns the token in dataDir.
+func ReadToken(dataDir string) (string, error) {
+	data, err := os.ReadFile(filepath.Join(dataDir, TokenFile))
+	return strings.TrimSpace(string(data)), err
+}
+
+// authorized reports whether the request carries the token. The comparison
+// takes the same time whatever was sent. An empty token lets nobody in.
+func authorized(r *http.Request, token string) bool {
+	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if token == "" || !strings.EqualFold(scheme, "Bearer") {
+		return false
+	}
+	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(strings.TrimSpace(given)))
+	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }
