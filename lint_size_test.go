@@ -41,8 +41,6 @@ var largeTypes = map[string]largeType{
 	"config.loader":             {7, 85, "one method per rule of the settings"},
 	"broker.liveQueue":          {31, 73, "the state of one queue, guarded by one lock"},
 	"broker.Broker":             {23, 56, "the package's surface"},
-	"console.Server":            {7, 48, "one method per route"},
-	"console.Client":            {5, 37, "one method per route"},
 	"sqsapi.Handler":            {9, 35, "one method per SQS action"},
 	"worker.held":               {28, 6, "the state of one message between receive and delete"},
 	"broker.message":            {24, 6, "a message as SQS describes it"},

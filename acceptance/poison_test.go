@@ -104,13 +104,13 @@ func awaitKillers(t *testing.T, started event, n int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var status struct{ Isolation *console.Isolation }
+		var status struct{ Isolation *console.PoisonMessages }
 		err = json.NewDecoder(resp.Body).Decode(&status)
 		resp.Body.Close()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if status.Isolation != nil && status.Isolation.Killers >= n {
+		if status.Isolation != nil && status.Isolation.Poison >= n {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)

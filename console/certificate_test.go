@@ -102,7 +102,7 @@ func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 		return c
 	}
 	early := client()
-	if err := early.Live(t.Context()); err != nil {
+	if err := live(t.Context(), early); err != nil {
 		t.Errorf("with the certificate of the instance: %v", err)
 	}
 
@@ -110,7 +110,7 @@ func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 	replace(t, files.cert, other)
 	for range 2 {
 		early.Close()
-		if err := early.Live(t.Context()); err != nil {
+		if err := live(t.Context(), early); err != nil {
 			t.Errorf("between two files of a renewal: %v", err)
 		}
 	}
@@ -122,7 +122,7 @@ func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 	files.renew(t)
 	early.Close()
 	for name, c := range map[string]*Client{"before": early, "after": client()} {
-		if err := c.Live(t.Context()); err != nil {
+		if err := live(t.Context(), c); err != nil {
 			t.Errorf("dialled %s the renewal: %v", name, err)
 		}
 	}
@@ -134,7 +134,7 @@ func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 	if err := instance.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := client().Live(t.Context()); err == nil ||
+	if err := live(t.Context(), client()); err == nil ||
 		!strings.Contains(err.Error(), "its certificate is not the one that "+dir) {
 		t.Errorf("another certificate than the instance's: %v", err)
 	}
@@ -142,7 +142,7 @@ func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 	if err := instance.Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := client().Live(t.Context()); err == nil {
+	if err := live(t.Context(), client()); err == nil {
 		t.Error("a console that speaks TLS answers plain HTTP")
 	}
 }

@@ -87,11 +87,7 @@ func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	checks, ready, err := c.Ready(t.Context())
-	if err != nil || ready || len(checks) != 1 {
-		t.Errorf("Ready = %v, %v, %v", checks, ready, err)
-	}
-	if err := c.Live(t.Context()); err != nil {
+	if err := live(t.Context(), c); err != nil {
 		t.Errorf("Live: %v", err)
 	}
 	recent, err := c.Deliveries(t.Context(), 5)
@@ -169,8 +165,8 @@ func TestCloseEndsWaits(t *testing.T) {
 		}})
 		start := time.Now()
 		codes := make(chan int, 2)
-		go func() { code, _ := ask(t, s, get("/api/v1/messages/m1/outcome?wait=25s")); codes <- code }()
-		go func() { code, _ := ask(t, s, post("/api/v1/drain", `{"wait":"25s"}`)); codes <- code }()
+		go func() { code, _ := exchange(t, s, get("/api/v1/messages/m1/outcome?wait=25s")); codes <- code }()
+		go func() { code, _ := exchange(t, s, post("/api/v1/drain", `{"wait":"25s"}`)); codes <- code }()
 		<-begun
 		synctest.Wait()
 		s.Close()
@@ -185,16 +181,16 @@ func TestWaitsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken, Deliveries: NewDeliveries(0), Drain: func(context.Context) error { return nil }})
 	for _, wait := range []string{"26s", "-1s", "x", "20"} {
-		if code, body := ask(t, s, get("/api/v1/messages/m1/outcome?wait="+wait)); code != 400 ||
+		if code, body := exchange(t, s, get("/api/v1/messages/m1/outcome?wait="+wait)); code != 400 ||
 			!strings.Contains(body["hint"].(string), "25s") {
 			t.Errorf("outcome?wait=%s: %d %v", wait, code, body)
 		}
-		if code, body := ask(t, s, post("/api/v1/drain", `{"wait":"`+wait+`"}`)); code != 400 {
+		if code, body := exchange(t, s, post("/api/v1/drain", `{"wait":"`+wait+`"}`)); code != 400 {
 			t.Errorf("drain %s: %d %v", wait, code, body)
 		}
 	}
 	for _, limit := range []string{"0", "-1", "x", "10001"} {
-		if code, _ := ask(t, s, get("/api/v1/deliveries?limit="+limit)); code != 400 {
+		if code, _ := exchange(t, s, get("/api/v1/deliveries?limit="+limit)); code != 400 {
 			t.Errorf("deliveries?limit=%s: %d", limit, code)
 		}
 	}
@@ -259,22 +255,22 @@ func TestDialSaysWhatIsMissing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Live(t.Context()); !errors.Is(err, ErrNotRunning) {
+	if err := live(t.Context(), c); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("nobody listens: %v", err)
 	}
 }
 
-func TestClientTellsStrangersApart(t *testing.T) {
+func TestClientDistinguishesForeignListeners(t *testing.T) {
 	t.Parallel()
 	c := dial(t, &Options{Drain: func(context.Context) error { return nil }})
-	c.token = NewToken()
+	c.conn.token = NewToken()
 	var refusal *Error
 	if _, err := c.Drain(t.Context(), 0); !errors.As(err, &refusal) ||
 		!strings.Contains(refusal.Hint, "another environment") {
 		t.Errorf("with another token: %#v", err)
 	}
-	c.token = ""
-	if err := os.Remove(filepath.Join(c.dataDir, TokenFile)); err != nil {
+	c.conn.token = ""
+	if err := os.Remove(filepath.Join(c.conn.dataDir, TokenFile)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Drain(t.Context(), 0); !errors.As(err, &refusal) || !strings.Contains(refusal.Hint, TokenFile) {
@@ -307,7 +303,7 @@ func TestClientReadsWhatOthersAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "does not understand") {
+	if _, err := c.Status(t.Context()); err == nil || !strings.Contains(err.Error(), "decoding the answer") {
 		t.Errorf("an empty answer: %v", err)
 	}
 	if _, err := c.Queues(t.Context()); err == nil || !strings.Contains(err.Error(), "418") {
@@ -315,7 +311,10 @@ func TestClientReadsWhatOthersAnswer(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.Live(ctx); !errors.Is(err, context.Canceled) {
+	if err := live(ctx, c); !errors.Is(err, context.Canceled) {
 		t.Errorf("a cancelled question: %v", err)
 	}
 }
+
+// live asks whether the console answers.
+func live(ctx context.Context, c *Client) error { return command(ctx, c.conn, "GET /livez", nil) }

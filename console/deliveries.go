@@ -44,6 +44,11 @@ type Delivery struct {
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
 }
 
+// deliveryList is the answer of /api/v1/deliveries.
+type deliveryList struct {
+	Deliveries []Delivery `json:"deliveries"`
+}
+
 // InWork is the outcome of an attempt that has not ended. Its DurationMS is how long
 // it has taken so far.
 const InWork = "in work"

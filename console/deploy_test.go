@@ -95,7 +95,7 @@ func TestADeploymentOutlivesItsCaller(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			answered := make(chan int)
 			go func() {
-				code, _ := ask(t, s, post("/api/v1/deploy", "{}").WithContext(ctx))
+				code, _ := exchange(t, s, post("/api/v1/deploy", "{}").WithContext(ctx))
 				answered <- code
 			}()
 			synctest.Wait()

@@ -2,9 +2,7 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 
 	"tendril/queue"
@@ -106,12 +104,13 @@ func hintOf(code string) string {
 	}
 }
 
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		status, data = http.StatusInternalServerError, fmt.Appendf(nil, `{"error":%q}`, "encoding the answer failed")
+// conflict turns the plain error of an environment that cannot do an act into a
+// refusal that is not the console's fault.
+func conflict(err error) error {
+	var own *Error
+	var refused *queue.Error
+	if err == nil || errors.As(err, &own) || errors.As(err, &refused) {
+		return err
 	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	w.Write(append(data, '\n'))
+	return refuse(http.StatusConflict, err.Error(), "GET /api/v1/status shows which queue the environment works on")
 }

@@ -2,14 +2,11 @@ package console
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,12 +96,13 @@ func (i *Instance) Write(dataDir string) error {
 }
 
 // RemoveInstance removes the file from dataDir; a missing one is no error.
-func RemoveInstance(dataDir string) error {
-	err := os.Remove(filepath.Join(dataDir, InstanceFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+func RemoveInstance(dataDir string) error { return remove(filepath.Join(dataDir, InstanceFile)) }
+
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return err
+	return nil
 }
 
 // ReadInstance returns the environment that runs on dataDir. The error wraps
@@ -235,27 +233,10 @@ func WriteToken(dataDir, token string) error {
 }
 
 // RemoveToken removes the file from dataDir; a missing one is no error.
-func RemoveToken(dataDir string) error {
-	err := os.Remove(filepath.Join(dataDir, TokenFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
-}
+func RemoveToken(dataDir string) error { return remove(filepath.Join(dataDir, TokenFile)) }
 
 // ReadToken returns the token in dataDir.
 func ReadToken(dataDir string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(dataDir, TokenFile))
 	return strings.TrimSpace(string(data)), err
-}
-
-// authorized reports whether the request carries the token. The comparison
-// takes the same time whatever was sent. An empty token lets nobody in.
-func authorized(r *http.Request, token string) bool {
-	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if token == "" || !strings.EqualFold(scheme, "Bearer") {
-		return false
-	}
-	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(strings.TrimSpace(given)))
-	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }

@@ -4,9 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -210,13 +208,12 @@ func fromQueue(o *queue.Outgoing) Outgoing {
 	return out
 }
 
-// sending is the body of a send, sendings its answer: one for each message, in
-// order.
+// The body of a send, and its answer: one result for each message, in order.
 type (
-	sending struct {
+	sendRequest struct {
 		Messages []Outgoing `json:"messages"`
 	}
-	sendings struct {
+	sendAnswer struct {
 		Results []sendResult `json:"results"`
 	}
 	sendResult struct {
@@ -227,64 +224,10 @@ type (
 	}
 )
 
-// postMessages sends up to ten messages. It is 200 as soon as the queue took
-// the call; entries may be refused one by one.
-func (s *Server) postMessages(r *http.Request) (answer, error) {
-	b, err := s.embedded()
-	if err != nil {
-		return answer{}, err
-	}
-	var body sending
-	if err := readBody(r, &body); err != nil {
-		return answer{}, err
-	}
-	if n := len(body.Messages); n == 0 || n > queue.MaxBatch {
-		return answer{}, refuse(http.StatusBadRequest, "messages holds "+strconv.Itoa(n)+" messages",
-			"send 1 to 10 of them at once")
-	}
-	msgs := make([]queue.Outgoing, len(body.Messages))
-	for i := range body.Messages {
-		msgs[i] = body.Messages[i].ToQueue()
-	}
-	sent, err := b.Send(r.Context(), r.PathValue("name"), msgs)
-	if err != nil {
-		return answer{}, err
-	}
-	results := make([]sendResult, len(sent))
-	for i, one := range sent {
-		results[i] = sendResult{ID: one.ID, SequenceNumber: one.SequenceNumber}
-		if one.Err != nil {
-			refusal := asRefusal(one.Err)
-			results[i] = sendResult{Error: refusal.Message, Code: refusal.Code}
-		}
-	}
-	return ok(sendings{results}), nil
-}
-
-// creation is the body of creating a queue.
-type creation struct {
-	Name string `json:"name"`
-	// Attributes are SQS attribute names and values.
-	Attributes map[string]string `json:"attributes,omitempty"`
-}
-
-// created is its answer.
-type created struct {
-	Name string `json:"name"`
-	ARN  string `json:"arn"`
-}
-
-func (s *Server) postQueue(r *http.Request) (answer, error) {
-	b, err := s.embedded()
-	if err != nil {
-		return answer{}, err
-	}
-	var body creation
-	if err := readBody(r, &body); err != nil {
-		return answer{}, err
-	}
-	if err := b.CreateQueue(r.Context(), body.Name, body.Attributes, nil); err != nil {
-		return answer{}, err
-	}
-	return ok(created{body.Name, b.ARN(body.Name)}), nil
+// messagePage is one page of the messages of a queue.
+type messagePage struct {
+	Messages []Message `json:"messages"`
+	// Next is the value of after for the next page; "" at the end. A page may
+	// hold fewer messages than its limit and still have a next one.
+	Next string `json:"next,omitempty"`
 }

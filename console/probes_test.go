@@ -20,7 +20,7 @@ func TestProbes(t *testing.T) {
 		[]Check{{Name: "app", Detail: "never ready"}, {Name: "queue", OK: true}}
 	s := New(&Options{Live: func() []Check { return live }, Started: func() []Check { return started }})
 	said := func(path string) (int, any, int) {
-		code, body := ask(t, s, get(path))
+		code, body := exchange(t, s, get(path))
 		list, _ := body["checks"].([]any)
 		return code, body["status"], len(list)
 	}
@@ -59,7 +59,7 @@ func TestHealthIsAReportAndNoProbe(t *testing.T) {
 		t.Errorf("status: %+v, %v", st.Health, err)
 	}
 	want = health.Report{Status: health.Ok, Color: health.Green}
-	if _, body := ask(t, New(&Options{Health: func() health.Report {
+	if _, body := exchange(t, New(&Options{Health: func() health.Report {
 		return want
 	}}), get("/api/v1/health")); body["causes"] == nil {
 		t.Errorf("no causes are %v, want an empty list", body["causes"])
@@ -71,7 +71,7 @@ func TestScaleSpeaksTheLanguageOfScalers(t *testing.T) {
 	s := New(&Options{Scale: func() autoscale.Scale {
 		return autoscale.NewScale(map[string]autoscale.QueueLoad{"jobs": {Backlog: 7, OldestSeconds: 30}}, 3)
 	}})
-	code, body := ask(t, s, get("/api/v1/scale"))
+	code, body := exchange(t, s, get("/api/v1/scale"))
 	want := map[string]any{"queues": map[string]any{"jobs": map[string]any{"backlog": 7.0, "oldestSeconds": 30.0}},
 		"backlog": 7.0, "oldestSeconds": 30.0, "desired": 3.0}
 	if diff := cmp.Diff(want, body); code != 200 || diff != "" {
@@ -85,7 +85,7 @@ func hookRequest(t *testing.T, c *Client, method, path string) *http.Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return with(r, "Authorization", "Bearer "+c.token)
+	return with(r, "Authorization", "Bearer "+c.conn.token)
 }
 
 func hookCall(method, path string) *http.Request {
@@ -106,7 +106,7 @@ func TestHooksNeedNoBody(t *testing.T) {
 		hookCall("POST", "/-/quiet"), hookCall("POST", "/-/reload"), hookCall("GET", "/-/drain"),
 		hookCall("POST", "/-/drain?wait=25s"), hookCall("GET", "/-/drain?wait=0s"),
 	} {
-		if code, body := ask(t, s, r); code != 200 {
+		if code, body := exchange(t, s, r); code != 200 {
 			t.Errorf("%s %s: %d %v", r.Method, r.URL, code, body)
 		}
 	}
@@ -114,11 +114,11 @@ func TestHooksNeedNoBody(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	for _, wait := range []string{"-1s", "16m", "soon", "25"} {
-		if code, body := ask(t, s, hookCall("GET", "/-/drain?wait="+wait)); code != 400 || body["hint"] == nil {
+		if code, body := exchange(t, s, hookCall("GET", "/-/drain?wait="+wait)); code != 400 || body["hint"] == nil {
 			t.Errorf("wait %s: %d %v", wait, code, body)
 		}
 	}
-	if code, _ := ask(t, s, hookCall("HEAD", "/-/drain")); code != 404 || len(said) != 5 {
+	if code, _ := exchange(t, s, hookCall("HEAD", "/-/drain")); code != 404 || len(said) != 5 {
 		t.Errorf("a look at the drain: %d, %v", code, said)
 	}
 }
@@ -143,7 +143,7 @@ func TestHookWaitsForTheDrain(t *testing.T) {
 				}
 			}})
 			began := time.Now()
-			code, body := ask(t, s, hookCall("GET", path))
+			code, body := exchange(t, s, hookCall("GET", path))
 			if code != want.code || time.Since(began) != want.after || body["drained"] != (code == 200) {
 				t.Errorf("%s: %d %v after %s; want %d after %s", path, code, body, time.Since(began), want.code, want.after)
 			}

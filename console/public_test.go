@@ -33,13 +33,13 @@ func TestDetailsNeedTheToken(t *testing.T) {
 		}, History: func(string) []TaskRun { return []TaskRun{run} }},
 	})
 	shown := 0
-	for _, rt := range s.routes() {
+	for _, rt := range routes(&s.opts, nil) {
 		method, path := example(rt.pattern)
 		if rt.kind != open || method != http.MethodGet {
 			continue
 		}
-		_, without := ask(t, s, get(path))
-		_, with := ask(t, s, with(get(path), "Authorization", "Bearer "+testToken))
+		_, without := exchange(t, s, get(path))
+		_, with := exchange(t, s, with(get(path), "Authorization", "Bearer "+testToken))
 		if text := encode(t, without); strings.Contains(text, secret) {
 			t.Errorf("%s says to everybody: %s", path, text)
 		}
@@ -50,7 +50,7 @@ func TestDetailsNeedTheToken(t *testing.T) {
 	if shown != 6 { // status, deliveries, an outcome, tasks, two histories
 		t.Errorf("%d routes show details to a caller with the token", shown)
 	}
-	_, answer := ask(t, s, get("/api/v1/status"))
+	_, answer := exchange(t, s, get("/api/v1/status"))
 	if text := encode(t, answer); !strings.Contains(text, `"received":7`) ||
 		!strings.Contains(text, `"state":"rolled back"`) || !strings.Contains(text, withheld) {
 		t.Errorf("states, counts and a hint are missing: %s", text)

@@ -1,56 +1,36 @@
 package console
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"tendril/broker"
 	"tendril/queue"
 )
 
-// embedded returns the broker, or the refusal of an environment without one.
-func (s *Server) embedded() (*broker.Broker, error) {
-	if s.opts.Broker == nil {
-		return nil, refuse(http.StatusConflict, "this environment uses Amazon SQS: the console holds no queues of its own",
-			"name the queue by its URL, as in 'tendril peek URL', or look at it in Amazon SQS")
-	}
-	return s.opts.Broker, nil
+// queueRoutes answers for the embedded queues.
+type queueRoutes struct {
+	broker      *broker.Broker
+	environment func() Status
 }
 
-// queueList is the answer of /api/v1/queues.
-type queueList struct {
-	Queues []Queue `json:"queues"`
+func (q *queueRoutes) list(*http.Request) (any, error) {
+	queues, err := listQueues(q.broker, q.environment().Workers)
+	return queueList{queues}, err
 }
 
-func (s *Server) getQueues(*http.Request) (answer, error) {
-	b, err := s.embedded()
-	if err != nil {
-		return answer{}, err
-	}
-	queues, err := listQueues(b, s.environment().Workers)
-	return ok(queueList{queues}), err
-}
-
-func (s *Server) getQueue(r *http.Request) (answer, error) {
-	b, err := s.embedded()
-	if err != nil {
-		return answer{}, err
-	}
+func (q *queueRoutes) get(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	q, attributes, err := readQueue(b, name, s.environment().Workers)
+	found, attributes, err := readQueue(q.broker, name, q.environment().Workers)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
-	q.Attributes = attributes
-	q.DeadLetterSources, err = b.DeadLetterSources(name)
-	return ok(q), err
+	found.Attributes = attributes
+	found.DeadLetterSources, err = q.broker.DeadLetterSources(name)
+	return found, err
 }
 
 // listQueues returns every embedded queue, without attributes.
@@ -107,14 +87,6 @@ func ParseRedrivePolicy(policy string) (deadLetterQueue string, maxReceives int)
 	return p.Target[strings.LastIndexByte(p.Target, ':')+1:], maxReceives
 }
 
-// messagePage is the answer of /api/v1/queues/{name}/messages.
-type messagePage struct {
-	Messages []Message `json:"messages"`
-	// Next is the value of after for the next page; "" at the end. A page may
-	// hold fewer messages than its limit and still have a next one.
-	Next string `json:"next,omitempty"`
-}
-
 // A page ends early once its bodies fill pageBytes, so that a page of large
 // messages cannot fill the memory: first a few messages are read, then more at
 // once while they are small.
@@ -124,21 +96,17 @@ const (
 	nextChunk  = 32
 )
 
-func (s *Server) getMessages(r *http.Request) (answer, error) {
-	b, err := s.embedded()
-	if err != nil {
-		return answer{}, err
-	}
+func (q *queueRoutes) messages(r *http.Request) (any, error) {
 	req, err := browseRequest(r)
 	if err != nil {
-		return answer{}, err
+		return nil, err
 	}
 	page := messagePage{Messages: []Message{}, Next: req.After}
 	for size, left, chunk := 0, req.Limit, firstChunk; size < pageBytes && left > 0; chunk = nextChunk {
 		req.After, req.Limit = page.Next, min(left, chunk)
-		stored, next, err := b.Browse(r.Context(), r.PathValue("name"), req)
+		stored, next, err := q.broker.Browse(r.Context(), r.PathValue("name"), req)
 		if err != nil {
-			return answer{}, err
+			return nil, err
 		}
 		for i := range stored {
 			page.Messages = append(page.Messages, fromStored(&stored[i]))
@@ -149,12 +117,12 @@ func (s *Server) getMessages(r *http.Request) (answer, error) {
 			break
 		}
 	}
-	return ok(page), nil
+	return page, nil
 }
 
-func browseRequest(r *http.Request) (broker.BrowseRequest, error) {
+func browseRequest(r *http.Request) (req broker.BrowseRequest, err error) {
 	query := r.URL.Query()
-	req := broker.BrowseRequest{Match: query.Get("match"), After: query.Get("after")}
+	req.Match, req.After = query.Get("match"), query.Get("after")
 	switch state := query.Get("state"); state {
 	case "":
 	case MessageVisible:
@@ -164,250 +132,82 @@ func browseRequest(r *http.Request) (broker.BrowseRequest, error) {
 	case MessageInFlight, string(broker.InFlight):
 		req.State = broker.InFlight
 	default:
-		return req, refuse(http.StatusBadRequest, "state "+strconv.Quote(state)+" is not known",
-			"use visible, delayed or in_flight")
+		return req, refuse(http.StatusBadRequest, "unknown state "+strconv.Quote(state), "use visible, delayed or in_flight")
 	}
-	limit, err := count(query.Get("limit"), 1, 1000)
-	req.Limit = cmp.Or(limit, 100)
+	req.Limit, err = limitOf(r, 1000, 100)
 	return req, err
 }
 
-// count reads a whole number of a query; "" is 0.
-func count(text string, low, high int) (int, error) {
-	if text == "" {
-		return 0, nil
+func (q *queueRoutes) message(r *http.Request) (any, error) {
+	stored, err := q.broker.Message(r.Context(), r.PathValue("name"), r.PathValue("id"))
+	if err != nil {
+		return nil, err
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < low || n > high {
-		return 0, refuse(http.StatusBadRequest, "limit "+strconv.Quote(text)+" is out of range",
-			"use a whole number from "+strconv.Itoa(low)+" to "+strconv.Itoa(high))
-	}
-	return n, nil
+	return fromStored(&stored), nil
 }
 
-func (s *Server) getMessage(r *http.Request) (answer, error) {
-	b, err := s.embedded()
-	if err != nil {
-		return answer{}, err
-	}
-	stored, err := b.Message(r.Context(), r.PathValue("name"), r.PathValue("id"))
-	if err != nil {
-		return answer{}, err
-	}
-	return ok(fromStored(&stored)), nil
+func (q *queueRoutes) create(r *http.Request, body creation) (any, error) {
+	err := q.broker.CreateQueue(r.Context(), body.Name, body.Attributes, nil)
+	return created{body.Name, q.broker.ARN(body.Name)}, err
 }
 
-// maxIDs bounds the messages of one act, maxReason the bytes of a reason.
-const (
-	maxIDs    = 1000
-	maxReason = 200
-	// maxValues bounds the JSON values of one request: the largest send, ten
-	// messages with ten attributes each, has less than a thousand, and so many ids
-	// as one act may name are a thousand.
-	maxValues = 10_000
-)
-
-// readBody reads a JSON object with known fields only; an empty body is {}.
-func readBody(r *http.Request, into any) error {
-	var body bytes.Buffer
-	_, err := body.ReadFrom(r.Body)
-	var tooLarge *http.MaxBytesError
-	var throttled *queue.Error
-	switch {
-	case errors.As(err, &tooLarge):
-		return refuse(http.StatusRequestEntityTooLarge, "the request is larger than "+strconv.Itoa(MaxBody)+" bytes",
-			"send less at once")
-	case errors.As(err, &throttled):
-		return throttled
-	case err != nil:
-		return refuse(http.StatusBadRequest, "the request could not be read to its end", "send it again")
+// send sends up to ten messages. It is 200 as soon as the queue took the call;
+// entries may be refused one by one.
+func (q *queueRoutes) send(r *http.Request, body sendRequest) (any, error) {
+	if n := len(body.Messages); n == 0 || n > queue.MaxBatch {
+		return nil, refuse(http.StatusBadRequest, "messages holds "+strconv.Itoa(n)+" messages",
+			"send 1 to 10 of them at once")
 	}
-	// A few bytes of text can ask for a hundred times as much memory.
-	if countValues(body.Bytes()) > maxValues {
-		return refuse(http.StatusBadRequest, "the request holds more than "+strconv.Itoa(maxValues)+" JSON values",
-			"send less at once")
+	msgs := make([]queue.Outgoing, len(body.Messages))
+	for i := range body.Messages {
+		msgs[i] = body.Messages[i].ToQueue()
 	}
-	dec := json.NewDecoder(&body)
-	dec.DisallowUnknownFields()
-	err = dec.Decode(into)
-	if errors.Is(err, io.EOF) {
-		return nil
-	}
-	if err == nil && dec.More() {
-		err = errors.New("more than one JSON value")
-	}
+	sent, err := q.broker.Send(r.Context(), r.PathValue("name"), msgs)
 	if err != nil {
-		return refuse(http.StatusBadRequest, "the request is not understood: "+err.Error(),
-			"send one JSON object with known fields")
+		return nil, err
 	}
-	return nil
-}
-
-// countValues counts the values in a JSON text; what is no JSON has any number.
-func countValues(text []byte) (n int) {
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '{', '[', ',':
-			n++
-		case '"':
-			for i++; i < len(text) && text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
+	results := make([]sendResult, len(sent))
+	for i, one := range sent {
+		results[i] = sendResult{ID: one.ID, SequenceNumber: one.SequenceNumber}
+		if one.Err != nil {
+			refusal := asRefusal(one.Err)
+			results[i] = sendResult{Error: refusal.Message, Code: refusal.Code}
 		}
 	}
-	return n
+	return sendAnswer{results}, nil
 }
 
-// readReason reads {"reason": "..."}.
-func readReason(r *http.Request) (string, error) {
-	var body struct {
-		Reason string `json:"reason"`
-	}
-	if err := readBody(r, &body); err != nil {
-		return "", err
-	}
-	if len(body.Reason) > maxReason || !utf8.ValidString(body.Reason) {
-		return "", refuse(http.StatusBadRequest, "the reason is longer than "+strconv.Itoa(maxReason)+" bytes",
-			"say it in a few words")
-	}
-	return body.Reason, nil
+func (q *queueRoutes) purge(r *http.Request) (any, error) {
+	n, err := q.broker.PurgeQueue(r.Context(), r.PathValue("name"))
+	return count{"purged": n}, err
 }
 
-// paused is the answer of pausing and resuming.
-type paused struct {
-	Paused bool `json:"paused"`
-}
-
-func noWorker() error {
-	return refuse(http.StatusConflict, "this process has no worker: it serves queues only",
-		"pause the environment that works on the queue, where 'tendril up' runs")
-}
-
-func (s *Server) postPause(r *http.Request) (answer, error) { return s.pause(r, r.PathValue("name")) }
-func (s *Server) postQuiet(r *http.Request) (answer, error) { return s.pause(r, "") }
-
-func (s *Server) pause(r *http.Request, name string) (answer, error) {
-	if s.opts.Pause == nil {
-		return answer{}, noWorker()
-	}
-	reason, err := readReason(r)
-	if err != nil {
-		return answer{}, err
-	}
-	return ok(paused{true}), unable(s.opts.Pause(name, reason))
-}
-
-func (s *Server) postResume(r *http.Request) (answer, error)    { return s.resume(r, r.PathValue("name")) }
-func (s *Server) postResumeAll(r *http.Request) (answer, error) { return s.resume(r, "") }
-
-func (s *Server) resume(r *http.Request, name string) (answer, error) {
-	if s.opts.Resume == nil {
-		return answer{}, noWorker()
-	}
-	if err := readBody(r, &struct{}{}); err != nil {
-		return answer{}, err
-	}
-	return ok(paused{false}), unable(s.opts.Resume(name))
-}
-
-// unable turns the plain error of an environment that cannot do an act into a
-// refusal that is not the console's fault.
-func unable(err error) error {
-	var own *Error
-	var refused *queue.Error
-	if err == nil || errors.As(err, &own) || errors.As(err, &refused) {
-		return err
-	}
-	return refuse(http.StatusConflict, err.Error(), "GET /api/v1/status shows which queue the environment works on")
-}
-
-// counted is the answer of acts on messages; one field is set.
-type counted struct {
-	Purged  *int `json:"purged,omitempty"`
-	Moved   *int `json:"moved,omitempty"`
-	Deleted *int `json:"deleted,omitempty"`
-}
-
-func (s *Server) postPurge(r *http.Request) (answer, error) {
-	b, err := s.embedded()
-	if err != nil {
-		return answer{}, err
-	}
-	if err := readBody(r, &struct{}{}); err != nil {
-		return answer{}, err
-	}
-	n, err := b.PurgeQueue(r.Context(), r.PathValue("name"))
-	return ok(counted{Purged: &n}), err
-}
-
-// selection is the body of acts on chosen messages.
-type selection struct {
-	IDs []string `json:"ids"`
-	// To is the name of the queue to move to; "" means the one that each
-	// message was dead-lettered from.
-	To string `json:"to,omitempty"`
-}
-
-func readSelection(r *http.Request) (selection, error) {
-	var sel selection
-	if err := readBody(r, &sel); err != nil {
-		return sel, err
-	}
-	if len(sel.IDs) == 0 || len(sel.IDs) > maxIDs {
-		return sel, refuse(http.StatusBadRequest, "ids holds "+strconv.Itoa(len(sel.IDs))+" message ids",
-			"name 1 to "+strconv.Itoa(maxIDs)+" of them")
-	}
-	return sel, nil
-}
-
-func (s *Server) postMove(r *http.Request) (answer, error) {
-	b, err := s.embedded()
-	if err != nil {
-		return answer{}, err
-	}
-	sel, err := readSelection(r)
-	if err != nil {
-		return answer{}, err
-	}
+func (q *queueRoutes) move(r *http.Request, sel selection) (any, error) {
 	if sel.To != "" {
-		if _, err := b.Ledger(sel.To); err != nil {
-			return answer{}, refuse(http.StatusNotFound, "there is no queue "+strconv.Quote(sel.To)+" to move to",
+		if _, err := q.broker.Ledger(sel.To); err != nil {
+			return nil, refuse(http.StatusNotFound, "there is no queue "+strconv.Quote(sel.To)+" to move to",
 				hintOf(queue.CodeQueueDoesNotExist))
 		}
 	}
-	n, err := b.Move(r.Context(), r.PathValue("name"), sel.To, sel.IDs)
-	return ok(counted{Moved: &n}), err
+	n, err := q.broker.Move(r.Context(), r.PathValue("name"), sel.To, sel.IDs)
+	return count{"moved": n}, err
 }
 
-func (s *Server) postDelete(r *http.Request) (answer, error) {
-	b, err := s.embedded()
-	if err != nil {
-		return answer{}, err
-	}
-	sel, err := readSelection(r)
-	if err != nil {
-		return answer{}, err
-	}
+func (q *queueRoutes) delete(r *http.Request, sel selection) (any, error) {
 	if sel.To != "" {
-		return answer{}, refuse(http.StatusBadRequest, `"to" means nothing when messages are deleted`,
+		return nil, refuse(http.StatusBadRequest, `"to" means nothing when messages are deleted`,
 			"leave it out, or use /move")
 	}
-	n, err := b.DeleteMessages(r.Context(), r.PathValue("name"), sel.IDs)
-	return ok(counted{Deleted: &n}), err
+	n, err := q.broker.DeleteMessages(r.Context(), r.PathValue("name"), sel.IDs)
+	return count{"deleted": n}, err
 }
 
-func (s *Server) deleteMessage(r *http.Request) (answer, error) {
-	b, err := s.embedded()
-	if err != nil {
-		return answer{}, err
-	}
+func (q *queueRoutes) deleteOne(r *http.Request) (any, error) {
 	name, id := r.PathValue("name"), r.PathValue("id")
-	n, err := b.DeleteMessages(r.Context(), name, []string{id})
+	n, err := q.broker.DeleteMessages(r.Context(), name, []string{id})
 	if err == nil && n == 0 {
-		return answer{}, refuse(http.StatusNotFound, "queue "+name+" holds no message "+strconv.Quote(id),
+		return nil, refuse(http.StatusNotFound, "queue "+name+" holds no message "+strconv.Quote(id),
 			"it may have been delivered since")
 	}
-	return ok(counted{Deleted: &n}), err
+	return count{"deleted": n}, err
 }

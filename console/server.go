@@ -1,13 +1,14 @@
 package console
 
 import (
+	"crypto/sha256"
+	"crypto/subtle"
 	"errors"
 	"log/slog"
 	"mime"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -18,21 +19,12 @@ import (
 	"tendril/queue"
 )
 
-// MaxWait is the longest that one request waits for an outcome or a drain, hooks
-// and deployments apart.
-const MaxWait = 25 * time.Second
-
-// MaxBody bounds what a request may send, in bytes: room for ten messages that
-// fill a megabyte together, with every byte of them escaped.
-const MaxBody = 8 << 20
-
 // Server answers the console's requests. It is an [http.Handler].
 type Server struct {
 	opts        Options
 	log         *slog.Logger
 	mux         *http.ServeMux
 	crossOrigin *http.CrossOriginProtection
-	pid         int
 
 	closed chan struct{}
 	close  sync.Once
@@ -42,7 +34,7 @@ type Server struct {
 func New(opts *Options) *Server {
 	s := &Server{
 		mux: http.NewServeMux(), crossOrigin: http.NewCrossOriginProtection(),
-		pid: os.Getpid(), closed: make(chan struct{}),
+		closed: make(chan struct{}),
 	}
 	if opts != nil {
 		s.opts = *opts
@@ -50,7 +42,7 @@ func New(opts *Options) *Server {
 	if s.log = s.opts.Logger; s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	for _, rt := range s.routes() {
+	for _, rt := range routes(&s.opts, s.closed) {
 		s.mux.Handle(rt.pattern, s.serve(rt))
 	}
 	if s.opts.Metrics != nil {
@@ -97,7 +89,7 @@ func (s *Server) serve(rt route) http.HandlerFunc {
 			extend(w, rt.limit)
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
-		answer, err := rt.handle(r)
+		body, err := rt.handle(r)
 		if err != nil {
 			refusal := asRefusal(err)
 			if name := r.PathValue("name"); name != "" && refusal.Code == queue.CodeQueueDoesNotExist &&
@@ -107,13 +99,17 @@ func (s *Server) serve(rt route) http.HandlerFunc {
 			writeJSON(w, refusal.Status, refusal)
 			return
 		}
+		status := http.StatusOK
+		if a, ok := body.(answer); ok {
+			status, body = a.status, a.body
+		}
 		if rt.kind == act || rt.kind == hook {
-			s.log.Info("console act", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr, "status", answer.status)
+			s.log.Info("console act", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr, "status", status)
 		}
-		if full, ok := answer.body.(publisher); ok && !authorized(r, s.opts.Token) {
-			answer.body = full.public()
+		if full, ok := body.(publisher); ok && !authorized(r, s.opts.Token) {
+			body = full.public()
 		}
-		writeJSON(w, answer.status, answer.body)
+		writeJSON(w, status, body)
 	}
 }
 
@@ -187,22 +183,22 @@ func isOwnAddress(r *http.Request) bool {
 	if !ok {
 		return false
 	}
-	host := r.Host
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	ip, err := netip.ParseAddr(hostOf(r.Host))
 	return err == nil && ip.Unmap() == local.AddrPort().Addr().Unmap()
+}
+
+// hostOf is the host of a Host header, without port and brackets.
+func hostOf(hostport string) string {
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		hostport = h
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]")
 }
 
 // allowedHost reports whether a Host header names this listener: localhost, a
 // loopback address, or one of the names given; ports do not matter.
 func allowedHost(hostport string, allowed []string) bool {
-	host := hostport
-	if h, _, err := net.SplitHostPort(hostport); err == nil {
-		host = h
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	host := hostOf(hostport)
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.IsLoopback() || slices.Contains(allowed, host)
 	}
@@ -221,4 +217,15 @@ func checkAct(r *http.Request) *Error {
 			"send the header Content-Type: application/json, and {} when there is nothing to say")
 	}
 	return nil
+}
+
+// authorized reports whether the request carries the token. The comparison
+// takes the same time whatever was sent. An empty token lets nobody in.
+func authorized(r *http.Request, token string) bool {
+	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if token == "" || !strings.EqualFold(scheme, "Bearer") {
+		return false
+	}
+	want, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(strings.TrimSpace(given)))
+	return subtle.ConstantTimeCompare(want[:], got[:]) == 1
 }

@@ -10,9 +10,9 @@ import (
 
 const testToken = "the-token"
 
-// ask sends one request to a server as a program would, and decodes what it
+// exchange sends one request to a server as a program would, and decodes what it
 // says.
-func ask(t *testing.T, h http.Handler, r *http.Request) (int, map[string]any) {
+func exchange(t *testing.T, h http.Handler, r *http.Request) (int, map[string]any) {
 	t.Helper()
 	if r.Host == "example.com" { // what httptest puts there
 		r.Host = "127.0.0.1:9325"
@@ -58,7 +58,7 @@ func example(pattern string) (method, path string) {
 func TestEveryProtectedRouteNeedsTheToken(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Token: testToken})
-	for _, rt := range s.routes() {
+	for _, rt := range routes(&s.opts, nil) {
 		method, path := example(rt.pattern)
 		if method != http.MethodGet && rt.kind != act && rt.kind != produce && rt.kind != hook {
 			t.Errorf("%s changes something and is not declared to", rt.pattern)
@@ -73,14 +73,14 @@ func TestEveryProtectedRouteNeedsTheToken(t *testing.T) {
 			if header != "" {
 				r.Header.Set("Authorization", header)
 			}
-			code, body := ask(t, s, r)
+			code, body := exchange(t, s, r)
 			if got, want := code == http.StatusUnauthorized, rt.kind != open; got != want {
 				t.Errorf("%s with Authorization %q answered %d: %v", rt.pattern, header, code, body)
 			}
 		}
 		r := httptest.NewRequest(method, path, strings.NewReader("{}"))
 		r.Header.Set("Content-Type", "application/json")
-		if code, body := ask(t, s, with(r, "Authorization", "bearer  "+testToken)); code == http.StatusUnauthorized {
+		if code, body := exchange(t, s, with(r, "Authorization", "bearer  "+testToken)); code == http.StatusUnauthorized {
 			t.Errorf("%s refused the right token: %v", rt.pattern, body)
 		}
 	}
@@ -92,7 +92,7 @@ func TestNoTokenLetsNobodyIn(t *testing.T) {
 	for _, header := range []string{"", "Bearer", "Bearer "} {
 		r := httptest.NewRequest(http.MethodPost, "/api/v1/drain", strings.NewReader("{}"))
 		r.Header.Set("Authorization", header)
-		if code, _ := ask(t, s, r); code != http.StatusUnauthorized {
+		if code, _ := exchange(t, s, r); code != http.StatusUnauthorized {
 			t.Errorf("Authorization %q answered %d", header, code)
 		}
 	}
@@ -113,7 +113,7 @@ func TestUnknownRoutesAre404(t *testing.T) {
 	} {
 		method, path, _ := strings.Cut(line, " ")
 		r := with(httptest.NewRequest(method, path, nil), "Authorization", "Bearer "+testToken)
-		code, body := ask(t, s, r)
+		code, body := exchange(t, s, r)
 		if code != http.StatusNotFound || !strings.Contains(body["error"].(string), path) {
 			t.Errorf("%s answered %d %v, want 404", line, code, body)
 		}
@@ -133,7 +133,7 @@ func TestHostsOfOthersAreRefused(t *testing.T) {
 	} {
 		r := get("/livez")
 		r.Host = host
-		if code, body := ask(t, s, r); code != want {
+		if code, body := exchange(t, s, r); code != want {
 			t.Errorf("Host %q answered %d %v, want %d", host, code, body, want)
 		}
 	}
@@ -166,7 +166,7 @@ func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 		"a reason of another type":     {post(path, `{"reason":1}`), 400},
 		"a rebound name with its page": {rebound(path), 403},
 	} {
-		code, body := ask(t, s, c.r)
+		code, body := exchange(t, s, c.r)
 		if code != c.want {
 			t.Errorf("%s: answered %d %v, want %d", name, code, body, c.want)
 		}
@@ -189,23 +189,23 @@ func TestHealthIsOpen(t *testing.T) {
 	checks := []Check{{Name: "queue", OK: true}, {Name: "app", Detail: "connection refused"}}
 	s := New(&Options{Ready: func() []Check { return checks }})
 	for _, path := range []string{"/livez", "/healthz"} {
-		if code, body := ask(t, s, get(path)); code != 200 || body["status"] != "ok" {
+		if code, body := exchange(t, s, get(path)); code != 200 || body["status"] != "ok" {
 			t.Errorf("%s: %d %v", path, code, body)
 		}
 	}
-	code, body := ask(t, s, get("/readyz"))
+	code, body := exchange(t, s, get("/readyz"))
 	if code != 503 || body["ready"] != false || len(body["checks"].([]any)) != 1 {
 		t.Errorf("/readyz: %d %v; want the one check that fails", code, body)
 	}
-	code, body = ask(t, s, get("/readyz?verbose"))
+	code, body = exchange(t, s, get("/readyz?verbose"))
 	if code != 503 || len(body["checks"].([]any)) != 2 {
 		t.Errorf("/readyz?verbose: %d %v; want both checks", code, body)
 	}
 	checks[1].OK = true
-	if code, body = ask(t, s, get("/readyz")); code != 200 || body["ready"] != true {
+	if code, body = exchange(t, s, get("/readyz")); code != 200 || body["ready"] != true {
 		t.Errorf("/readyz: %d %v; want 200", code, body)
 	}
-	if code, _ := ask(t, s, httptest.NewRequest(http.MethodHead, "/livez", nil)); code != 200 {
+	if code, _ := exchange(t, s, httptest.NewRequest(http.MethodHead, "/livez", nil)); code != 200 {
 		t.Errorf("HEAD /livez: %d", code)
 	}
 }
@@ -238,7 +238,7 @@ func TestWithoutItsPartsARouteSaysSo(t *testing.T) {
 		"delivers nothing": {get("/api/v1/deliveries"), get("/api/v1/messages/m1/outcome")},
 	} {
 		for _, r := range requests {
-			code, body := ask(t, s, r)
+			code, body := exchange(t, s, r)
 			if code != http.StatusConflict || !strings.Contains(body["error"].(string), want) || body["hint"] == "" {
 				t.Errorf("%s %s: %d %v; want 409 saying %q", r.Method, r.URL, code, body, want)
 			}
@@ -249,7 +249,7 @@ func TestWithoutItsPartsARouteSaysSo(t *testing.T) {
 	crew.Any = func() bool { return tasks }
 	s = New(&Options{Token: testToken, Tasks: crew})
 	for _, want := range []int{http.StatusConflict, http.StatusOK} {
-		if code, body := ask(t, s, get("/api/v1/tasks")); code != want {
+		if code, body := exchange(t, s, get("/api/v1/tasks")); code != want {
 			t.Errorf("tasks that come while it runs: %d %v, want %d", code, body, want)
 		}
 		tasks = true
@@ -260,8 +260,8 @@ func TestActsAreLoggedWithoutReasons(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	s := New(&Options{Token: testToken, Logger: textLogger(&log), Resume: func(string) error { return nil }})
-	ask(t, s, post("/api/v1/queues/jobs/resume", "{}"))
-	ask(t, s, get("/api/v1/status"))
+	exchange(t, s, post("/api/v1/queues/jobs/resume", "{}"))
+	exchange(t, s, get("/api/v1/status"))
 	if got := strings.Count(log.String(), "\n"); got != 1 ||
 		!strings.Contains(log.String(), "/api/v1/queues/jobs/resume") {
 		t.Errorf("log: %q; want one line for the act", &log)
@@ -281,14 +281,14 @@ func TestRequestsOfManyValuesAreRefused(t *testing.T) {
 		"arrays":  `{"messages":` + strings.Repeat("[", 2_000_000),
 		"numbers": `{"ids":[` + strings.Repeat("1,", 2_000_000) + `1]}`,
 	} {
-		code, answer := ask(t, s, post("/api/v1/queues/jobs/messages", body))
+		code, answer := exchange(t, s, post("/api/v1/queues/jobs/messages", body))
 		if text, _ := answer["error"].(string); code != http.StatusBadRequest ||
 			!strings.Contains(text, "more than 10000 JSON values") {
 			t.Errorf("%s: %d %v", name, code, answer)
 		}
 	}
 	quoted := `{"messages":[{"body":"` + strings.Repeat(`,[{\\\"`, 20_000) + `"}]}`
-	if code, answer := ask(t, s, post("/api/v1/queues/jobs/messages", quoted)); code == http.StatusBadRequest &&
+	if code, answer := exchange(t, s, post("/api/v1/queues/jobs/messages", quoted)); code == http.StatusBadRequest &&
 		strings.Contains(answer["error"].(string), "JSON values") {
 		t.Errorf("what is in a string was counted: %v", answer)
 	}

@@ -53,9 +53,8 @@ type Status struct {
 	// Deployment is the newest one, under way or over; nil when there was none
 	// since the start.
 	Deployment *Deployment `json:"deployment,omitempty"`
-	// Isolation is what is known of messages that end the app; nil when nothing
-	// is suspected.
-	Isolation *Isolation `json:"isolation,omitempty"`
+	// PoisonMessages counts the messages that crash the app; nil when there are none.
+	PoisonMessages *PoisonMessages `json:"isolation,omitempty"`
 	// Limits hold one entry for each target that is protected.
 	Limits []Limit `json:"limits,omitempty"`
 	// Scaling is how the size is chosen; nil where it is fixed.
@@ -177,13 +176,13 @@ type Worker struct {
 	Receiving   bool     `json:"receiving"`
 	GateReasons []string `json:"gate_reasons,omitempty"`
 	// The counts run since the process began. Done, Failed and Unreached are
-	// outcomes of deliveries; GivenBack were returned unposted; Expired were
+	// outcomes of deliveries; Returned were given back unposted; Expired were
 	// deleted unposted because they were older than the retention period.
 	Received  int64 `json:"received"`
 	Done      int64 `json:"done"`
 	Failed    int64 `json:"failed"`
 	Unreached int64 `json:"unreached"`
-	GivenBack int64 `json:"given_back"`
+	Returned  int64 `json:"given_back"`
 	Expired   int64 `json:"expired"`
 	// Throttled were refused by the target before it ran them.
 	Throttled int64 `json:"throttled"`
@@ -207,7 +206,7 @@ type Worker struct {
 
 // Process is one process of the app.
 type Process struct {
-	// Name is the one of the Procfile, "web" for a lone command.
+	// Name is the one of the Procfile, "web" for a single command.
 	Name string `json:"name"`
 	// State is a word of the supervisor: "running", "restarting", "stopped".
 	State string `json:"state"`
@@ -240,9 +239,9 @@ type Scaling struct {
 	// many can work now.
 	Desired int `json:"desired"`
 	Ready   int `json:"ready"`
-	// InCharge is whether this instance sets the size, or publishes: of those that
+	// IsLeader is whether this instance sets the size, or publishes: of those that
 	// share a queue only one does. Always true for processes.
-	InCharge bool `json:"in_charge"`
+	IsLeader bool `json:"in_charge"`
 	// Problem is the last call that failed and has not worked since; "" for none.
 	Problem string `json:"problem,omitempty"`
 	// Decisions are the last ones, at most [ShownDecisions], newest first.
@@ -309,14 +308,14 @@ func (d *Deployment) Over() bool {
 	return d.State == DeployDone || d.State == DeployRolledBack || d.State == DeployFailed
 }
 
-// Isolation is what is known of messages that end the app.
-type Isolation struct {
-	// Suspects counts the messages that are tried alone, Killers those of them
-	// that were seen to end the app.
-	Suspects int `json:"suspects"`
-	Killers  int `json:"killers"`
-	// Broken tells that whatever message it gets ends the app, so that it is the
-	// app and not the messages.
+// PoisonMessages counts the messages that crash the app.
+type PoisonMessages struct {
+	// Quarantined counts the messages that are delivered alone, Poison those of them
+	// that crashed the app.
+	Quarantined int `json:"suspects"`
+	Poison      int `json:"killers"`
+	// Broken tells that every message crashes the app, so that it is the app that is
+	// wrong and not the messages.
 	Broken bool `json:"broken,omitempty"`
 }
 
@@ -339,4 +338,59 @@ type Limit struct {
 	Failing float64 `json:"failing,omitempty"`
 	// Refused counts how often a message was kept back since the start.
 	Refused int64 `json:"refused"`
+}
+
+// DeployResult is a deployment that went well.
+type DeployResult struct {
+	// From and To name the version that served before and the one that serves
+	// now, for people.
+	From string `json:"from,omitempty"`
+	To   string `json:"to"`
+	// DurationMS is how long it took until the old version was gone, in
+	// milliseconds.
+	DurationMS int64 `json:"duration_ms"`
+	// Later names the settings that changed with it and wait for the next start.
+	Later []string `json:"later,omitempty"`
+}
+
+// DeployError is a deployment that was begun and went wrong.
+type DeployError struct {
+	// Switched tells that the new version has the messages all the same: what
+	// failed came after. Otherwise the previous version is still serving.
+	Switched bool
+	// Stopped tells that it ended since the environment stops, and no version is serving.
+	Stopped bool
+	// Step names the hook, the build command or the process that failed; "" when
+	// it was none of them. Output holds the last lines that it wrote.
+	Step   string
+	Output []string
+	// Err is the cause.
+	Err error
+}
+
+// Error returns the cause's text.
+func (e *DeployError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *DeployError) Unwrap() error { return e.Err }
+
+// ReloadResult says what a reload did. The zero value is a reload after which
+// everything is as it was.
+type ReloadResult struct {
+	// File is the file of periodic tasks that was read, Tasks how many of them are
+	// in force now; "" and 0 when none was read.
+	File  string `json:"file,omitempty"`
+	Tasks int    `json:"tasks"`
+	// NotScheduled says why those tasks are not in force; "" when they are.
+	NotScheduled string `json:"notScheduled,omitempty"`
+	// Deployed is what took the place of the app's version that ran, since files
+	// of it had changed; nil when the app runs on.
+	Deployed *DeployResult `json:"deployed,omitempty"`
+	// Settings names the settings that changed and are in force now, Later those
+	// that wait for the next start.
+	Settings []string `json:"settings,omitempty"`
+	Later    []string `json:"later,omitempty"`
+	// Unchanged is the folder in which nothing had changed; "" when something was
+	// reloaded.
+	Unchanged string `json:"unchanged,omitempty"`
 }

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestAccountTellsDeadLettersFromLive(t *testing.T) {
+func TestAccountCountsDeadLettersApartFromLive(t *testing.T) {
 	t.Parallel()
 	queues := []Queue{
 		{Name: "jobs", DeadLetterQueue: "jobs-dead", Ledger: broker.Ledger{Live: 3}},

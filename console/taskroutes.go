@@ -18,122 +18,93 @@ const (
 )
 
 // noTaskHint is what to do about a name that no task has.
-const noTaskHint = "'tendril tasks' lists the tasks that there are"
+const noTaskHint = "'tendril tasks' lists the tasks that exist"
 
-// runList is the answer of the histories.
-type runList struct {
-	Runs []TaskRun `json:"runs"`
-}
+// taskRoutes answers for the periodic tasks.
+type taskRoutes struct{ tasks *TaskOptions }
 
-// taskPaused is the answer of pausing and resuming a task.
-type taskPaused struct {
-	Task   string `json:"task"`
-	Paused bool   `json:"paused"`
-}
-
-func (s *Server) tasks() (*TaskOptions, error) {
-	if t := s.opts.Tasks; t == nil || t.Any != nil && !t.Any() {
-		return nil, refuse(http.StatusConflict, "this environment has no periodic tasks",
-			"write cron.yaml or give --cron FILE")
+// present returns a handler that refuses with status 409 while there are no tasks.
+func (t *taskRoutes) present(handle handler) handler {
+	return func(r *http.Request) (any, error) {
+		if t.tasks == nil || t.tasks.Any != nil && !t.tasks.Any() {
+			return nil, refuse(http.StatusConflict, "this environment has no periodic tasks",
+				"write cron.yaml or give --cron FILE")
+		}
+		return handle(r)
 	}
-	return s.opts.Tasks, nil
 }
 
-func (s *Server) getTasks(*http.Request) (answer, error) {
-	t, err := s.tasks()
-	if err != nil {
-		return answer{}, err
-	}
-	st := t.Status()
+func (t *taskRoutes) list(*http.Request) (any, error) {
+	st := t.tasks.Status()
 	if st.Tasks == nil {
 		st.Tasks = []Task{}
 	}
-	return ok(st), nil
+	return st, nil
 }
 
-// getHistory answers with the runs of all tasks, or of the one in the path. One
+// history answers with the runs of all tasks, or of the one in the path. One
 // that is in the file no more is known as long as a run of it is remembered.
-func (s *Server) getHistory(r *http.Request) (answer, error) {
-	t, err := s.tasks()
+func (t *taskRoutes) history(r *http.Request) (any, error) {
+	limit, err := limitOf(r, maxRuns, defaultRuns)
 	if err != nil {
-		return answer{}, err
-	}
-	limit, err := count(r.URL.Query().Get("limit"), 1, maxRuns)
-	if err != nil {
-		return answer{}, err
-	}
-	if limit == 0 {
-		limit = defaultRuns
+		return nil, err
 	}
 	name := r.PathValue("name")
-	runs := t.History(name)
+	runs := t.tasks.History(name)
 	if len(runs) == 0 && name != "" && !t.knows(name) {
-		return answer{}, refuse(http.StatusNotFound, "there is no task "+strconv.Quote(name), noTaskHint)
+		return nil, refuse(http.StatusNotFound, "there is no task "+strconv.Quote(name), noTaskHint)
 	}
 	if runs == nil {
 		runs = []TaskRun{}
 	}
-	return ok(runList{runs[:min(len(runs), limit)]}), nil
+	return runList{runs[:min(len(runs), limit)]}, nil
 }
 
-func (s *Server) postTaskRun(r *http.Request) (answer, error) {
-	t, err := s.tasks()
-	if err != nil {
-		return answer{}, err
-	}
-	if err := readBody(r, &struct{}{}); err != nil {
-		return answer{}, err
-	}
+func (t *taskRoutes) run(r *http.Request) (any, error) {
+	run, err := t.tasks.Run(r.Context(), r.PathValue("name"))
+	return run, t.refusal(r, err)
+}
+
+func (t *taskRoutes) pause(r *http.Request, why reason) (any, error) {
 	name := r.PathValue("name")
-	run, err := t.Run(r.Context(), name)
-	return ok(run), taskError(r.Context(), t, name, err)
+	return taskPaused{name, true}, t.refusal(r, t.tasks.Pause(r.Context(), name, why.Reason))
 }
 
-func (s *Server) postTaskPause(r *http.Request) (answer, error) {
-	t, err := s.tasks()
-	if err != nil {
-		return answer{}, err
-	}
-	why, err := readReason(r)
-	if err != nil {
-		return answer{}, err
-	}
+func (t *taskRoutes) resume(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	return ok(taskPaused{name, true}), taskError(r.Context(), t, name, t.Pause(r.Context(), name, why))
+	return taskPaused{name, false}, t.refusal(r, t.tasks.Resume(r.Context(), name))
 }
 
-func (s *Server) postTaskResume(r *http.Request) (answer, error) {
-	t, err := s.tasks()
-	if err != nil {
-		return answer{}, err
+// reload reads the tasks again, for an environment that has nothing else to
+// reload.
+func (t *taskRoutes) reload(*http.Request) (any, error) {
+	if err := t.tasks.Reload(); err != nil {
+		return nil, reloadRefusal(err)
 	}
-	if err := readBody(r, &struct{}{}); err != nil {
-		return answer{}, err
-	}
-	name := r.PathValue("name")
-	return ok(taskPaused{name, false}), taskError(r.Context(), t, name, t.Resume(r.Context(), name))
+	st := t.tasks.Status()
+	return ReloadResult{File: st.File, Tasks: len(st.Tasks)}, nil
 }
 
-// taskError turns the plain error of an act on a task into a refusal: 404 when
+// refusal turns the plain error of an act on a task into a refusal: 404 when
 // there is no such task, 503 when there was no answer in time and the act may
-// have been done all the same, 409 when the environment cannot do it. What else
-// is missing, such as the registry's table, is not the caller's mistake.
-func taskError(ctx context.Context, t *TaskOptions, name string, err error) error {
+// have been done all the same, 409 when the environment cannot do it. Anything else
+// that is missing, such as the registry's table, is not the caller's mistake.
+func (t *taskRoutes) refusal(r *http.Request, err error) error {
 	var refused *queue.Error
 	switch {
 	case errors.As(err, &refused) && refused.Code == queue.CodeResourceNotFound:
-		if t.knows(name) {
+		if t.knows(r.PathValue("name")) {
 			return refuse(http.StatusServiceUnavailable, err.Error(), "")
 		}
 		return refuse(http.StatusNotFound, err.Error(), noTaskHint)
-	case ctx.Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
+	case r.Context().Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
 		return refuse(http.StatusServiceUnavailable, err.Error(),
 			"it may have been done all the same: look at the tasks' history before you try again")
 	}
-	return unable(err)
+	return conflict(err)
 }
 
 // knows reports whether there is a task of that name now.
-func (t *TaskOptions) knows(name string) bool {
-	return slices.ContainsFunc(t.Status().Tasks, func(task Task) bool { return task.Name == name })
+func (t *taskRoutes) knows(name string) bool {
+	return slices.ContainsFunc(t.tasks.Status().Tasks, func(task Task) bool { return task.Name == name })
 }

@@ -94,7 +94,7 @@ type TaskRun struct {
 	Task string `json:"task"`
 	// FireID is the same for every message of this run; "" when another instance
 	// enqueued it.
-	FireID string `json:"fire_id,omitempty"`
+	RunID string `json:"fire_id,omitempty"`
 	// Manual is whether a person asked for the run.
 	Manual bool `json:"manual,omitempty"`
 	// ScheduledAt is the time at which the task was due. EnqueuedAt is zero, and
@@ -120,4 +120,9 @@ type TaskRun struct {
 	Reason     string    `json:"reason,omitempty"`
 	DurationMS int64     `json:"duration_ms"`
 	FinishedAt time.Time `json:"finished_at,omitzero"`
+}
+
+// runList is the answer of the histories.
+type runList struct {
+	Runs []TaskRun `json:"runs"`
 }

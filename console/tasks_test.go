@@ -21,11 +21,11 @@ import (
 func pastRuns() []TaskRun {
 	at := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 	return []TaskRun{
-		{Task: "tidy", FireID: "tidy@2026-11-20T13:00:00Z", ScheduledAt: at, EnqueuedAt: at.Add(12 * time.Millisecond),
+		{Task: "tidy", RunID: "tidy@2026-11-20T13:00:00Z", ScheduledAt: at, EnqueuedAt: at.Add(12 * time.Millisecond),
 			LatenessMS: 12, MessageID: "m2",
 			Attempts: 1, Outcome: "done", Status: 200, DurationMS: 41, FinishedAt: at.Add(time.Second)},
-		{Task: "gone", FireID: "gone@2026-11-20T12:30:00Z", ScheduledAt: at.Add(-30 * time.Minute), MessageID: "m1"},
-		{Task: "tidy", FireID: "tidy@2026-11-20T12:00:00Z", ScheduledAt: at.Add(-time.Hour), Skipped: "paused"},
+		{Task: "gone", RunID: "gone@2026-11-20T12:30:00Z", ScheduledAt: at.Add(-30 * time.Minute), MessageID: "m1"},
+		{Task: "tidy", RunID: "tidy@2026-11-20T12:00:00Z", ScheduledAt: at.Add(-time.Hour), Skipped: "paused"},
 	}
 }
 
@@ -209,10 +209,10 @@ func TestNoTasksAreAnEmptyList(t *testing.T) {
 	s := New(&Options{Tasks: &TaskOptions{Status: func() TasksStatus {
 		return TasksStatus{Off: "no leader"}
 	}, History: func(string) []TaskRun { return nil }}})
-	if _, body := ask(t, s, get("/api/v1/tasks")); fmt.Sprint(body["tasks"]) != "[]" || body["off"] != "no leader" {
+	if _, body := exchange(t, s, get("/api/v1/tasks")); fmt.Sprint(body["tasks"]) != "[]" || body["off"] != "no leader" {
 		t.Errorf("tasks: %v", body)
 	}
-	if _, body := ask(t, s, get("/api/v1/history")); fmt.Sprint(body["runs"]) != "[]" {
+	if _, body := exchange(t, s, get("/api/v1/history")); fmt.Sprint(body["runs"]) != "[]" {
 		t.Errorf("history: %v", body)
 	}
 }

@@ -56,7 +56,7 @@ func testMember(t *testing.T, c *cloud) {
 		return fmt.Sprint(group(t, c).protected()) == fmt.Sprint([]string{id})
 	})
 	st := r.scalingStatus()
-	if st.Target != "asg:workers" || st.MaxSize != 3 || st.Desired != 3 || !st.InCharge || st.Problem != "" ||
+	if st.Target != "asg:workers" || st.MaxSize != 3 || st.Desired != 3 || !st.IsLeader || st.Problem != "" ||
 		len(st.Decisions) == 0 {
 		t.Errorf("the status is %+v", st)
 	}

@@ -216,7 +216,7 @@ func (e *Environment) scalingStatus() *console.Scaling {
 	out := &console.Scaling{
 		Target: e.scaling.target, MinSize: st.Policy.MinSize, MaxSize: st.Policy.MaxSize, Desired: st.Desired,
 		Ready:    st.Ready,
-		InCharge: e.fleet.inCharge(), Problem: e.fleet.problem(),
+		IsLeader: e.fleet.inCharge(), Problem: e.fleet.problem(),
 	}
 	if st.Failed != nil {
 		out.Problem = fmt.Sprintf("%s: %v", st.Failed.Doing, st.Failed.Err)

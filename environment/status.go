@@ -47,7 +47,9 @@ func (e *Environment) Status() console.Status {
 		s.App = e.processStatus()
 		s.Deployment = e.lastDeployment()
 		if found := e.finder.Status(); found != (app.DetectorStatus{}) {
-			s.Isolation = &console.Isolation{Suspects: found.Quarantined, Killers: found.Poison, Broken: found.Broken}
+			s.PoisonMessages = &console.PoisonMessages{
+				Quarantined: found.Quarantined, Poison: found.Poison, Broken: found.Broken,
+			}
 		}
 	}
 	s.Scaling = e.scalingStatus()
@@ -183,7 +185,7 @@ func (l *line) status() console.Worker {
 		Queue: st.Name, Target: l.goesTo(), Concurrency: st.Concurrency, InWork: st.InWork,
 		Prefetched: st.Prefetched + st.Waiting, Receiving: st.Receiving,
 		Received: st.Counts.Received, Done: st.Counts.Done, Failed: st.Counts.Failed, Unreached: st.Counts.Unreached,
-		GivenBack: st.Counts.GivenBack, Expired: st.Counts.Expired, Throttled: st.Counts.Throttled, PerSecond: st.PerSecond,
+		Returned: st.Counts.GivenBack, Expired: st.Counts.Expired, Throttled: st.Counts.Throttled, PerSecond: st.PerSecond,
 		OldestSeconds: st.Oldest.Seconds(), LongestWaitSeconds: st.LongestWait.Seconds(), TurnShare: st.TurnShare,
 		LimitedBy: st.LimitedBy,
 	}

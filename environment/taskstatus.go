@@ -103,7 +103,7 @@ func (t *tasks) leaderStatus() console.Leader {
 
 func taskRun(r periodic.Run) console.TaskRun {
 	run := console.TaskRun{
-		Task: r.Task, FireID: r.ID, Manual: r.Manual, ScheduledAt: r.ScheduledAt, EnqueuedAt: r.EnqueuedAt,
+		Task: r.Task, RunID: r.ID, Manual: r.Manual, ScheduledAt: r.ScheduledAt, EnqueuedAt: r.EnqueuedAt,
 		LatenessMS: r.Lateness.Milliseconds(),
 		Skipped:    string(r.Skipped), MessageID: r.MessageID, Resent: r.Resent, Attempts: r.Attempts,
 		Status: r.Status, Reason: r.Reason, DurationMS: r.Duration.Milliseconds(), FinishedAt: r.FinishedAt,
@@ -135,7 +135,7 @@ func (e *Environment) runTask(ctx context.Context, name string) (console.TaskRun
 	if err != nil {
 		return console.TaskRun{}, err
 	}
-	return console.TaskRun{Task: f.Task, FireID: f.ID, Manual: true, ScheduledAt: f.ScheduledAt, EnqueuedAt: time.Now(),
+	return console.TaskRun{Task: f.Task, RunID: f.ID, Manual: true, ScheduledAt: f.ScheduledAt, EnqueuedAt: time.Now(),
 		MessageID: sent.ID}, nil
 }
 

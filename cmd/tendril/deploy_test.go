@@ -217,8 +217,10 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	t.Parallel()
 	ago := time.Now().Add(-125 * time.Second)
 	st := console.Status{
-		Deployment: &console.Deployment{State: console.DeployRolledBack, To: "version 3", Ended: ago, Error: "exit status 1"},
-		Isolation:  &console.Isolation{Suspects: 4, Killers: 1},
+		Deployment: &console.Deployment{
+			State: console.DeployRolledBack, To: "version 3", Ended: ago, Error: "exit status 1",
+		},
+		PoisonMessages: &console.PoisonMessages{Quarantined: 4, Poison: 1},
 		Workers: []console.Worker{
 			{Queue: "jobs", Receiving: true, Concurrency: 50, Throttled: 3, TurnShare: 0.75, OldestSeconds: 61,
 				LongestWaitSeconds: 2, LimitedBy: "rate"},
@@ -237,7 +239,7 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	for _, want := range []string{
 		"\nhealth: Warning (Yellow) for 2m\n        work waits\n",
 		"\ndeployment: version 3 was rolled back 2m ago: exit status 1\n",
-		"\nmessages that may end the app: 4 tried alone, 1 seen to end it\n",
+		"\nmessages that may crash the app: 4 in quarantine, 1 known as poison messages\n",
 		"expired 0, throttled 3\n" +
 			"        held back by the limit of rate, 75% of the deliveries of the last minute, oldest in hand 1m, waited at " +
 			"most 2s in the last minute\n",
@@ -252,10 +254,10 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 	if n := strings.Count(out, "of the deliveries"); n != 1 {
 		t.Errorf("a lone queue's share is told: %d", n)
 	}
-	st = console.Status{Isolation: &console.Isolation{Broken: true},
+	st = console.Status{PoisonMessages: &console.PoisonMessages{Broken: true},
 		Deployment: &console.Deployment{State: console.DeployStarting, To: "version 2", Since: ago}}
 	out = s.must("status")
-	for _, want := range []string{"\nwhatever message it gets ends the app",
+	for _, want := range []string{"\nevery message crashes the app",
 		"\ndeployment: starting version 2 beside the old version, for 2m\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -142,9 +142,9 @@ func scriptRunning(ts *testscript.TestScript, neg bool, args []string) {
 			return err
 		}
 		defer c.Close()
-		checks, ready, err := c.Ready(context.Background())
-		if err == nil && !ready {
-			err = fmt.Errorf("not ready: %v", checks)
+		st, err := c.Status(context.Background())
+		if err == nil && !st.Ready {
+			err = fmt.Errorf("not ready: %v", st.Checks)
 		}
 		return err
 	}))

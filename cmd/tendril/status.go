@@ -135,7 +135,7 @@ func workerText(w *console.Worker) string {
 	}
 	text := fmt.Sprintf("%s\n        %d of %d in work, %d waiting for a slot\n"+
 		"        received %d, done %d, failed %d, unreached %d, given back %d, expired %d",
-		state, w.InWork, w.Concurrency, w.Prefetched, w.Received, w.Done, w.Failed, w.Unreached, w.GivenBack, w.Expired)
+		state, w.InWork, w.Concurrency, w.Prefetched, w.Received, w.Done, w.Failed, w.Unreached, w.Returned, w.Expired)
 	if w.Throttled > 0 {
 		text += fmt.Sprintf(", throttled %d", w.Throttled)
 	}

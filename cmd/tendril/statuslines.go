@@ -17,8 +17,8 @@ func stateLines(st *console.Status) (lines []string) {
 	if st.Deployment != nil {
 		lines = append(lines, "deployment: "+deploymentText(st.Deployment))
 	}
-	if st.Isolation != nil {
-		lines = append(lines, isolationText(*st.Isolation))
+	if st.PoisonMessages != nil {
+		lines = append(lines, poisonText(*st.PoisonMessages))
 	}
 	return lines
 }
@@ -71,11 +71,12 @@ func deploymentText(d *console.Deployment) string {
 	return stepText(d) + ", for " + since(d.Since)
 }
 
-func isolationText(i console.Isolation) string {
+func poisonText(i console.PoisonMessages) string {
 	if i.Broken {
-		return "whatever message it gets ends the app: it is the app that is broken"
+		return "every message crashes the app: the app itself is broken"
 	}
-	return fmt.Sprintf("messages that may end the app: %d tried alone, %d seen to end it", i.Suspects, i.Killers)
+	return fmt.Sprintf("messages that may crash the app: %d in quarantine, %d known as poison messages",
+		i.Quarantined, i.Poison)
 }
 
 // paceText says how a queue fares among others and under its limits; "" when
@@ -148,7 +149,7 @@ func scalingText(s *console.Scaling) string {
 		wanted = fmt.Sprintf("%d wanted", s.Desired)
 	}
 	text := fmt.Sprintf("%s: %s (%d to %d), %d ready", what, wanted, s.MinSize, s.MaxSize, s.Ready)
-	if !s.InCharge {
+	if !s.IsLeader {
 		text += ", another instance is in charge"
 	}
 	for _, d := range s.Decisions {

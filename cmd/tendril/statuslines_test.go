@@ -54,9 +54,9 @@ func TestScalingTellsTheLastChange(t *testing.T) {
 		ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }
 		for want, s := range map[string]console.Scaling{
 			"processes on this machine: no decision yet (1 to 4), 1 ready": {Target: "processes", MinSize: 1, MaxSize: 4,
-				Ready: 1, InCharge: true},
+				Ready: 1, IsLeader: true},
 			"processes on this machine: 3 wanted (1 to 4), 2 ready\n        last change 2m ago, from 1 to 3: 90 messages wait": {
-				Target: "processes", MinSize: 1, MaxSize: 4, Desired: 3, Ready: 2, InCharge: true,
+				Target: "processes", MinSize: 1, MaxSize: 4, Desired: 3, Ready: 2, IsLeader: true,
 				Decisions: []console.ScaleDecision{
 					{At: ago(time.Second), From: 3, Desired: 4, Why: "refused"},
 					{At: ago(time.Minute), From: 3, Desired: 3, Applied: true, Why: "enough"},
@@ -69,7 +69,7 @@ func TestScalingTellsTheLastChange(t *testing.T) {
 				Target: "asg:workers", MinSize: 2, MaxSize: 8, Desired: 2, Ready: 2, Problem: "setting the size: denied",
 			},
 			"instances, by figures that are published: 5 wanted (1 to 9), 4 ready": {Target: "publish", MinSize: 1, MaxSize: 9,
-				Desired: 5, Ready: 4, InCharge: true},
+				Desired: 5, Ready: 4, IsLeader: true},
 		} {
 			if got := scalingText(&s); got != want {
 				t.Errorf("got  %q\nwant %q", got, want)

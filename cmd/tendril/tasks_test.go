@@ -43,11 +43,11 @@ func TestTaskTable(t *testing.T) {
 func TestRunTable(t *testing.T) {
 	t.Parallel()
 	got := runTable([]console.TaskRun{
-		{Task: "tidy", FireID: "x", ScheduledAt: noon, EnqueuedAt: noon, LatenessMS: 12, MessageID: "m1", Manual: true,
+		{Task: "tidy", RunID: "x", ScheduledAt: noon, EnqueuedAt: noon, LatenessMS: 12, MessageID: "m1", Manual: true,
 			Resent: true},
 		{Task: "tidy", ScheduledAt: noon, MessageID: "m2", Attempts: 1, Outcome: "done", Status: 200, DurationMS: 41},
 		{Task: "tidy", ScheduledAt: noon, Skipped: "paused"},
-		{Task: "tidy", FireID: "y", ScheduledAt: noon, EnqueuedAt: noon, MessageID: "m3", Attempts: 1, Outcome: "unreached",
+		{Task: "tidy", RunID: "y", ScheduledAt: noon, EnqueuedAt: noon, MessageID: "m3", Attempts: 1, Outcome: "unreached",
 			Reason: "connection refused"},
 	})[1:]
 	want := [][]string{

@@ -99,7 +99,7 @@ func originText(r *console.TaskRun) string {
 	if r.Resent {
 		notes = append(notes, "perhaps sent twice")
 	}
-	if r.FireID == "" && r.Skipped == "" {
+	if r.RunID == "" && r.Skipped == "" {
 		notes = append(notes, "enqueued elsewhere")
 	}
 	return strings.Join(notes, ", ")

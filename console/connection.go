@@ -1,0 +1,160 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// maxAnswer bounds what a client reads of one answer; a page of messages ends
+// well below it.
+const maxAnswer = 256 << 20
+
+// connection sends the requests of a [Client].
+type connection struct {
+	instance       Instance
+	dataDir, token string
+	http           *http.Client
+}
+
+// newConnection returns one that waits for the beginning of an answer for up to
+// patience, and follows no redirect.
+func newConnection(instance Instance, dataDir, token string, patience time.Duration) *connection {
+	c := &connection{instance: instance, dataDir: dataDir, token: token}
+	c.http = &http.Client{
+		Transport: &http.Transport{
+			// Whatever name it bears and whoever signed it: there is one certificate
+			// that is trusted.
+			TLSClientConfig:       &tls.Config{InsecureSkipVerify: true, VerifyConnection: c.checkCertificate},
+			DialContext:           (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
+			ResponseHeaderTimeout: patience,
+			IdleConnTimeout:       10 * time.Second,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c
+}
+
+// checkCertificate accepts the certificate that the instance file names, and no
+// other. The file is read again for one that is new since Dial.
+func (c *connection) checkCertificate(s tls.ConnectionState) error {
+	shown := fingerprint(s.PeerCertificates[0].Raw)
+	if shown == c.instance.ConsoleCertificate {
+		return nil
+	}
+	if i, err := ReadInstance(c.dataDir); err == nil && shown == i.ConsoleCertificate {
+		return nil
+	}
+	return &Error{
+		Message: "its certificate is not the one that " + filepath.Join(c.dataDir, InstanceFile) + " names",
+		Hint:    "another program may listen there; name the environment's own --data-dir, or restart it",
+	}
+}
+
+// ask sends a request to a route, whose pattern may be followed by a query and whose
+// wildcards stand for names in order, and returns the answer. A nil body sends no body.
+func ask[T any](ctx context.Context, c *connection, pattern string, body any, names ...string) (answer T, err error) {
+	err = c.call(ctx, pattern, body, &answer, names)
+	return answer, err
+}
+
+// command is ask for a route whose answer says nothing more than that it is done.
+func command(ctx context.Context, c *connection, pattern string, body any, names ...string) error {
+	return c.call(ctx, pattern, body, nil, names)
+}
+
+func (c *connection) call(ctx context.Context, pattern string, body, into any, names []string) error {
+	method, path, _ := strings.Cut(pattern, " ")
+	for _, name := range names {
+		start, end := strings.IndexByte(path, '{'), strings.IndexByte(path, '}')
+		// A name may be any text, "/" and ".." included: dots are escaped so that
+		// nobody takes them for steps.
+		path = path[:start] + strings.ReplaceAll(url.PathEscape(name), ".", "%2E") + path[end+1:]
+	}
+	var payload io.Reader
+	if body != nil {
+		data, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		payload = bytes.NewReader(data)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.instance.ConsoleURL()+path, payload)
+	if err != nil {
+		return fmt.Errorf("asking the console at %s: %w", c.instance.Console, err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return c.unanswered(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return c.unanswered(err)
+	}
+	return c.decode(resp.StatusCode, data, into)
+}
+
+// unanswered explains why there is no answer.
+func (c *connection) unanswered(err error) error {
+	if errors.Is(err, syscall.ECONNREFUSED) || !ProcessAlive(c.instance.PID) {
+		return notRunning(c.dataDir)
+	}
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return fmt.Errorf("asking the console at %s: %w", c.instance.Console, err)
+}
+
+func (c *connection) decode(status int, data []byte, into any) error {
+	if status >= 200 && status <= 299 {
+		if into == nil {
+			return nil
+		}
+		if err := json.Unmarshal(data, into); err != nil {
+			return fmt.Errorf("decoding the answer of the console at %s: %w", c.instance.Console, err)
+		}
+		return nil
+	}
+	refusal := &Error{Status: status}
+	if json.Unmarshal(data, refusal) != nil || refusal.Message == "" {
+		refusal.Message = fmt.Sprintf("the console at %s answered %d %s", c.instance.Console, status, http.StatusText(status))
+	}
+	if status == http.StatusUnauthorized {
+		return c.unauthorized(refusal)
+	}
+	return refusal
+}
+
+// unauthorized says where the token would have come from.
+func (c *connection) unauthorized(refusal *Error) error {
+	if c.token == "" {
+		if _, err := ReadToken(c.dataDir); errors.Is(err, fs.ErrPermission) {
+			return foreign(filepath.Join(c.dataDir, TokenFile))
+		}
+		refusal.Hint = "there is no " + TokenFile + " in " + c.dataDir + "; restart the environment to have one written"
+		return refusal
+	}
+	refusal.Message = "the console at " + c.instance.Console + " rejects the token of " + c.dataDir
+	refusal.Hint = "another environment may listen there; name its --data-dir"
+	return refusal
+}
