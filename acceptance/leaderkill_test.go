@@ -83,12 +83,12 @@ type run struct {
 
 func runOf(t *testing.T, m *queue.Message) run {
 	t.Helper()
-	_, at, ok := periodic.RunOf(m)
-	id, known := periodic.IDOf(m)
-	if !ok || !known {
+	scheduled := queue.ParseRun(m)
+	id := periodic.IDOf(scheduled)
+	if id == "" {
 		t.Fatalf("message %s is no run of a task", m.ID)
 	}
-	return run{id, at, m.SentAt}
+	return run{id, scheduled.ScheduledAt, m.SentAt}
 }
 
 // servedPlace is a queue of a `tendril serve`, which is the registry too.

@@ -146,13 +146,15 @@ func newHTTP(t testing.TB, change ...func(*HTTPOptions)) *HTTP {
 }
 
 func message(attributes ...queue.Attribute) *queue.Message {
-	return &queue.Message{
+	m := &queue.Message{
 		ID: "059f36b4-87a3-44ab-83d2-661975830a7d", Body: `{"n":1}`, Attributes: attributes, ReceiptHandle: "r",
 		ReceiveCount:    3,
 		SentAt:          time.Date(2026, 11, 20, 12, 0, 0, 999e6, time.UTC),
 		FirstReceivedAt: time.Date(2026, 11, 20, 14, 0, 1, 0, time.FixedZone("CET", 3600)),
 		SenderID:        "123456789012",
 	}
+	m.Run = queue.ParseRun(m)
+	return m
 }
 
 func text(name, value string) queue.Attribute {

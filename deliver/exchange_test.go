@@ -104,7 +104,7 @@ func TestNoSecondPostOnAReusedConnection(t *testing.T) {
 	for _, m := range []*queue.Message{
 		message(),
 		message(text("Idempotency-Key", "m1"), text("X-Idempotency-Key", "m1")),
-		message(text(periodicPath, "/backup")),
+		message(text(queue.AttributePath, "/backup")),
 	} {
 		h, a := start(t, func(c *appConn) {
 			c.read()

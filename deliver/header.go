@@ -40,14 +40,15 @@ func newHead(t *target, opts *HTTPOptions) *head {
 
 func field(name, value string) string { return name + ": " + value + "\r\n" }
 
-// append renders the head for m, as the run of t unless that is nil, with a
+// append renders the head for m, as that of a scheduled run unless run is nil, with a
 // body of size bytes to follow, as a part of trace. It returns how many attributes
 // were dropped.
-func (h *head) append(b []byte, m *queue.Message, t *task, size int, trace *trace) (out []byte, dropped int) {
-	if t == nil {
+func (h *head) append(b []byte, m *queue.Message, run *scheduledRun, size int, trace *trace) (out []byte,
+	dropped int) {
+	if run == nil {
 		b = append(b, h.ordinary...)
 	} else {
-		b = h.appendTask(b, t)
+		b = h.appendRun(b, run)
 	}
 	b = appendField(b, "X-Aws-Sqsd-Msgid", m.ID)
 	b = append(b, "X-Aws-Sqsd-Receive-Count: "...)
@@ -69,16 +70,16 @@ func (h *head) append(b []byte, m *queue.Message, t *task, size int, trace *trac
 	return append(b, "\r\n\r\n"...), dropped
 }
 
-func (h *head) appendTask(b []byte, t *task) []byte {
+func (h *head) appendRun(b []byte, run *scheduledRun) []byte {
 	b = append(b, "POST "...)
-	b = append(b, t.target...)
+	b = append(b, run.target...)
 	b = append(b, h.fixed...)
-	b = appendField(b, "X-Aws-Sqsd-Path", t.path)
-	if t.name != "" {
-		b = appendField(b, "X-Aws-Sqsd-Taskname", t.name)
+	b = appendField(b, "X-Aws-Sqsd-Path", run.path)
+	if run.task != "" {
+		b = appendField(b, "X-Aws-Sqsd-Taskname", run.task)
 	}
-	if t.scheduled != "" {
-		b = appendField(b, "X-Aws-Sqsd-Scheduled-At", t.scheduled)
+	if run.scheduledAt != "" {
+		b = appendField(b, "X-Aws-Sqsd-Scheduled-At", run.scheduledAt)
 	}
 	return b
 }
@@ -123,12 +124,8 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 // isForwarded reports whether a becomes a header if it can: it is text, and not
 // one of the daemon's own.
 func isForwarded(a *queue.Attribute) bool {
-	n := len(periodicPrefix)
-	return isText(a) && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], periodicPrefix))
-}
-
-func isText(a *queue.Attribute) bool {
-	return strings.HasPrefix(a.Type, "String") || strings.HasPrefix(a.Type, "Number")
+	n := len(queue.RunPrefix)
+	return a.IsText() && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], queue.RunPrefix))
 }
 
 // hasTwin reports whether one of the earlier attributes has the same header

@@ -18,7 +18,7 @@ import (
 // rendered returns the lines of the head of m, without the blank one.
 func rendered(t testing.TB, h *HTTP, m *queue.Message) (lines []string, dropped int) {
 	t.Helper()
-	run, err := periodicTask(m)
+	run, err := runOf(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +82,8 @@ func TestOrdinaryHead(t *testing.T) {
 func TestPeriodicHead(t *testing.T) {
 	t.Parallel()
 	h := newHTTP(t, func(o *HTTPOptions) { o.Path, o.KeepAlive = "/worker", -1 })
-	m := message(text(periodicPath, "/backup?full"), text(periodicName, "back\nup"),
-		text(periodicTime, "2017-03-22 23:10:00 UTC"), text("a", "b"))
+	m := message(text(queue.AttributePath, "/backup?full"), text(queue.AttributeTask, "back\nup"),
+		text(queue.AttributeTime, "2017-03-22 23:10:00 UTC"), text("a", "b"))
 	m.SentAt, m.FirstReceivedAt, m.SenderID = time.Time{}, time.Time{}, ""
 	got, _ := rendered(t, h, m)
 	want := []string{
@@ -193,7 +193,7 @@ func FuzzHeaders(f *testing.F) {
 		m := message(queue.Attribute{Name: n1, Type: t1, Value: v1}, queue.Attribute{Name: n2, Type: t2, Value: v2},
 			queue.Attribute{Name: n3, Type: t3, Value: v3})
 		m.ID, m.SenderID = v1, v2
-		run, err := periodicTask(m)
+		run, err := runOf(m)
 		if err != nil {
 			return
 		}
@@ -215,14 +215,14 @@ func FuzzHeaders(f *testing.F) {
 
 // checkHeaderSet fails the test if a header is missing, given twice, or not one of
 // those allowed.
-func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *task) {
+func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *scheduledRun) {
 	core := []string{"User-Agent", "Content-Type", "Content-Length", "X-Aws-Sqsd-Queue", "X-Aws-Sqsd-Path",
 		"X-Aws-Sqsd-Msgid",
 		"X-Aws-Sqsd-Receive-Count", "X-Aws-Sqsd-First-Received-At", "X-Aws-Sqsd-Sent-At", "X-Aws-Sqsd-Sender-Id"}
-	if run != nil && run.name != "" {
+	if run != nil && run.task != "" {
 		core = append(core, "X-Aws-Sqsd-Taskname")
 	}
-	if run != nil && run.scheduled != "" {
+	if run != nil && run.scheduledAt != "" {
 		core = append(core, "X-Aws-Sqsd-Scheduled-At")
 	}
 	for _, name := range core {

@@ -50,7 +50,7 @@ func NewHTTP(opts *HTTPOptions) (*HTTP, error) {
 // the timeouts has passed, or soon after ctx ended; in the last case the app may
 // be at work all the same, and the outcome is Failed.
 func (h *HTTP) Deliver(ctx context.Context, m *queue.Message) queue.Result {
-	t, err := periodicTask(m)
+	run, err := runOf(m)
 	if err != nil {
 		return queue.Result{Reason: err.Error(), Err: err, Unsent: true}
 	}
@@ -63,7 +63,7 @@ func (h *HTTP) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	}
 	defer h.release()
 	start := time.Now()
-	result, now := h.attempt(ctx, m, t, start, end)
+	result, now := h.attempt(ctx, m, run, start, end)
 	result.Duration = now.Sub(start)
 	return result
 }
@@ -94,7 +94,8 @@ func (h *HTTP) acquire(ctx context.Context, end time.Time) error {
 func (h *HTTP) release() { <-h.slots }
 
 // attempt makes the one POST. It returns the time at which it was over.
-func (h *HTTP) attempt(ctx context.Context, m *queue.Message, t *task, start, end time.Time) (queue.Result, time.Time) {
+func (h *HTTP) attempt(ctx context.Context, m *queue.Message, run *scheduledRun, start, end time.Time) (queue.Result,
+	time.Time) {
 	c := h.pool.get(start)
 	for {
 		if c == nil {
@@ -103,7 +104,7 @@ func (h *HTTP) attempt(ctx context.Context, m *queue.Message, t *task, start, en
 				return h.unreached(ctx, err, end), time.Now()
 			}
 		}
-		a := h.post(ctx, c, m, t, end)
+		a := h.post(ctx, c, m, run, end)
 		if !a.sent && c.reused && !isLate(a.err) {
 			c.close()
 			c = nil
@@ -112,7 +113,7 @@ func (h *HTTP) attempt(ctx context.Context, m *queue.Message, t *task, start, en
 			}
 			continue
 		}
-		result, now := h.judge(ctx, &a, t, end), time.Now()
+		result, now := h.judge(ctx, &a, run, end), time.Now()
 		if a.keep {
 			h.pool.put(c, now)
 		} else {
@@ -123,14 +124,14 @@ func (h *HTTP) attempt(ctx context.Context, m *queue.Message, t *task, start, en
 }
 
 // post renders m and exchanges it for an answer over c.
-func (h *HTTP) post(ctx context.Context, c *conn, m *queue.Message, t *task, end time.Time) answer {
+func (h *HTTP) post(ctx context.Context, c *conn, m *queue.Message, run *scheduledRun, end time.Time) answer {
 	body := m.Body
-	if t != nil {
-		body = "" // a task's run is told by its headers alone
+	if run != nil {
+		body = "" // a scheduled run is told by its headers alone
 	}
 	var dropped int
 	trace := traceOf(ctx, m, h.parent)
-	c.out, dropped = h.head.append(c.out[:0], m, t, len(body), &trace)
+	c.out, dropped = h.head.append(c.out[:0], m, run, len(body), &trace)
 	a := c.exchange(ctx, body, &h.protocol, end)
 	if dropped > 0 && a.sent && h.events.AttributesDropped != nil {
 		h.events.AttributesDropped(AttributesDropped{MessageID: m.ID, Count: dropped})

@@ -76,8 +76,8 @@ func TestPeriodicMessageHasNoBodyAndItsOwnPath(t *testing.T) {
 		seen <- p
 		c.write(ok200)
 	})
-	m := message(text(periodicPath, "/backup?x=1"), text(periodicName, "job"),
-		text(periodicTime, "2017-03-22 23:10:00 UTC"))
+	m := message(text(queue.AttributePath, "/backup?x=1"), text(queue.AttributeTask, "job"),
+		text(queue.AttributeTime, "2017-03-22 23:10:00 UTC"))
 	m.Body = "elasticbeanstalk scheduled job"
 	want(t, deliver(h, m), queue.Done, 200, "")
 	p := <-seen

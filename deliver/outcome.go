@@ -43,7 +43,7 @@ func newReasons(opts *HTTPOptions) reasons {
 //	a success whose body broke off    failed
 //	a success                         done
 //	any other status                  failed
-func (h *HTTP) judge(ctx context.Context, a *answer, t *task, end time.Time) queue.Result {
+func (h *HTTP) judge(ctx context.Context, a *answer, run *scheduledRun, end time.Time) queue.Result {
 	switch {
 	case a.head == nil && !a.sent:
 		return queue.Result{Outcome: queue.Unreached, Reason: h.unsentReason(ctx, end), Err: a.err}
@@ -56,7 +56,7 @@ func (h *HTTP) judge(ctx context.Context, a *answer, t *task, end time.Time) que
 	default:
 		return queue.Result{
 			Status:     a.head.StatusCode,
-			Reason:     h.statusReason(a.head, t),
+			Reason:     h.statusReason(a.head, run),
 			Answer:     answerHead(a.head.Header, a.first),
 			RetryAfter: retryAfter(a.head.Header.Get("Retry-After"), time.Now()),
 		}
@@ -125,7 +125,7 @@ func isLate(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 // statusReason says what a status that is no success means, at more length
 // where it is one that puzzles.
-func (h *HTTP) statusReason(head *http.Response, t *task) string {
+func (h *HTTP) statusReason(head *http.Response, run *scheduledRun) string {
 	status := "status " + strconv.Itoa(head.StatusCode)
 	switch code := head.StatusCode; {
 	case code == http.StatusSwitchingProtocols:
@@ -138,7 +138,7 @@ func (h *HTTP) statusReason(head *http.Response, t *task) string {
 		return status + " (the app asks for a login)"
 	case code == http.StatusForbidden:
 		return status + " (refused; a CSRF or host check?)"
-	case code == http.StatusNotFound && t != nil:
+	case code == http.StatusNotFound && run != nil:
 		return status + " (no route for the task's path)"
 	case code == http.StatusNotFound:
 		return status + " (no route for POST " + h.reasons.path + ")"

@@ -76,7 +76,7 @@ func TestStatusReasons(t *testing.T) {
 		}
 	}
 	if got := h.statusReason(&http.Response{StatusCode: 404},
-		&task{path: "/secret"}); got != "status 404 (no route for the task's path)" {
+		&scheduledRun{path: "/secret"}); got != "status 404 (no route for the task's path)" {
 		t.Errorf("a task: %q", got)
 	}
 }

@@ -8,31 +8,32 @@ import (
 	"tendril/queue"
 )
 
-func TestPeriodicTask(t *testing.T) {
+func TestScheduledRun(t *testing.T) {
 	t.Parallel()
-	binary := queue.Attribute{Name: periodicPath, Type: "Binary", Value: "/backup"}
+	binary := queue.Attribute{Name: queue.AttributePath, Type: "Binary", Value: "/backup"}
 	for _, test := range []struct {
 		name       string
 		attributes []queue.Attribute
-		want       *task
+		want       *scheduledRun
 	}{
 		{"ordinary", []queue.Attribute{text("path", "/x")}, nil},
 		{"whole", []queue.Attribute{
-			text(periodicPath, "/backup?full=1"), text(periodicTime, "2017-03-22 23:10:00 UTC"),
-			text(periodicName, "backup-job"),
-		}, &task{target: "/backup?full=1", path: "/backup?full=1", name: "backup-job", scheduled: "2017-03-22T23:10:00Z"}},
-		{"path alone", []queue.Attribute{text(periodicPath, "/a b")}, &task{target: "/a%20b", path: "/a b"}},
-		{"no path", []queue.Attribute{text(periodicName, "backup-job")}, nil},
+			text(queue.AttributePath, "/backup?full=1"), text(queue.AttributeTime, "2017-03-22 23:10:00 UTC"),
+			text(queue.AttributeTask, "backup-job"),
+		}, &scheduledRun{target: "/backup?full=1", path: "/backup?full=1", task: "backup-job",
+			scheduledAt: "2017-03-22T23:10:00Z"}},
+		{"path alone", []queue.Attribute{text(queue.AttributePath, "/a b")}, &scheduledRun{target: "/a%20b", path: "/a b"}},
+		{"no path", []queue.Attribute{text(queue.AttributeTask, "backup-job")}, nil},
 		{"binary path", []queue.Attribute{binary}, nil},
 		{"another case", []queue.Attribute{text("Beanstalk.Sqsd.Path", "/backup")}, nil},
-		{"time unread", []queue.Attribute{text(periodicPath, "/"), text(periodicTime, "noon")},
-			&task{target: "/", path: "/", scheduled: "noon"}},
+		{"time unread", []queue.Attribute{text(queue.AttributePath, "/"), text(queue.AttributeTime, "noon")},
+			&scheduledRun{target: "/", path: "/", scheduledAt: "noon"}},
 	} {
-		got, err := periodicTask(message(test.attributes...))
+		got, err := runOf(message(test.attributes...))
 		if err != nil {
 			t.Errorf("%s: %v", test.name, err)
 		}
-		if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(task{})); diff != "" {
+		if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(scheduledRun{})); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", test.name, diff)
 		}
 	}
@@ -59,12 +60,12 @@ func TestBadTaskPathIsNeverPosted(t *testing.T) {
 	t.Parallel()
 	h, a := start(t, alwaysAnswer(ok200))
 	for _, path := range []string{"//evil.example/", "http://evil.example/", "/../admin", "/a\r\nX: y", ""} {
-		r := deliver(h, message(text(periodicPath, path)))
+		r := deliver(h, message(text(queue.AttributePath, path)))
 		if r.Outcome != queue.Failed || r.Err == nil || r.Status != 0 || !r.Unsent {
 			t.Errorf("path %q: %+v", path, r)
 		}
 	}
-	want(t, deliver(h, message(text(periodicPath, "//evil"))), queue.Failed, 0,
+	want(t, deliver(h, message(text(queue.AttributePath, "//evil"))), queue.Failed, 0,
 		"task path refused: it has two slashes in a row")
 	a.wantCounts(t, 0, 0)
 }

@@ -52,7 +52,8 @@ func (r request) fromDaemon() error {
 }
 
 func periodicMessage(path string) *queue.Message {
-	m := message(text(periodicPath, path), text(periodicName, "nightly"), text(periodicTime, "2026-11-20 00:00:00 UTC"))
+	m := message(text(queue.AttributePath, path), text(queue.AttributeTask, "nightly"),
+		text(queue.AttributeTime, "2026-11-20 00:00:00 UTC"))
 	m.Body = "elasticbeanstalk scheduled job"
 	return m
 }
@@ -167,7 +168,7 @@ func TestReceivers(t *testing.T) {
 			}))
 			defer receiver.Close()
 			h := newHTTP(t, func(o *HTTPOptions) { o.Target, o.Path = receiver.URL, test.path })
-			if test.message.Attribute(periodicPath) == "" {
+			if test.message.Attribute(queue.AttributePath) == "" {
 				test.message.Body = test.body
 			}
 			want(t, deliver(h, test.message), queue.Done, 200, "")

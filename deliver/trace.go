@@ -40,15 +40,15 @@ func traceOf(ctx context.Context, m *queue.Message, replace func(context.Context
 		a := &m.Attributes[i]
 		switch a.Name {
 		case parentAttribute:
-			if isText(a) && isTraceparent(a.Value) {
+			if a.IsText() && isTraceparent(a.Value) {
 				t.parent = a.Value
 			}
 		case stateAttribute:
-			if isText(a) && isTracestate(a.Value) {
+			if a.IsText() && isTracestate(a.Value) {
 				t.state = strings.Trim(a.Value, " \t")
 			}
 		case baggageAttribute:
-			if isText(a) && isBaggage(a.Value) {
+			if a.IsText() && isBaggage(a.Value) {
 				t.baggage = strings.Trim(a.Value, " \t")
 			}
 		}

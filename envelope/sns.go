@@ -25,9 +25,6 @@ const (
 	// maxAttributes is the maximum number of attributes of an SQS message. A
 	// notification may have more.
 	maxAttributes = 10
-	// daemonPrefix is the prefix of the attributes that mark a scheduled run of a
-	// periodic task.
-	daemonPrefix = "beanstalk.sqsd."
 )
 
 // Kind says how SNS is involved in a message.
@@ -123,7 +120,7 @@ func (n *notification) merge(outer []queue.Attribute) []queue.Attribute {
 
 // translate converts an attribute of a notification to one of SQS.
 func (a snsAttribute) translate(name string) (queue.Attribute, bool) {
-	if !validName(name) || len(name) >= len(daemonPrefix) && strings.EqualFold(name[:len(daemonPrefix)], daemonPrefix) {
+	if !validName(name) || strings.HasPrefix(strings.ToLower(name), queue.RunPrefix) {
 		return queue.Attribute{}, false
 	}
 	out := queue.Attribute{Name: name, Type: a.Type, Value: a.Value}

@@ -114,8 +114,12 @@ type parcel struct {
 // pack makes a message ready, with what has to come from S3 until a time; failed says
 // why it cannot be handed over.
 func (c *courier) pack(ctx context.Context, m *queue.Message, by time.Time) (p *parcel, failed *queue.Result) {
-	task, at, isRun := periodic.RunOf(m)
-	if m.Attribute(periodic.AttributePath) != "" && c.e.s.PeriodicTrust == config.TrustRegistry {
+	if run := queue.ParseRun(m); run != nil {
+		parsed := *m
+		parsed.Run = run
+		m = &parsed
+	}
+	if m.Attribute(queue.AttributePath) != "" && c.e.s.PeriodicTrust == config.TrustRegistry {
 		known, err := c.isKnown(ctx, m)
 		if errors.Is(err, errSeeking) {
 			return nil, &queue.Result{Outcome: queue.Postponed, Reason: err.Error(), RetryAfter: firstSeekPause}
@@ -124,24 +128,29 @@ func (c *courier) pack(ctx context.Context, m *queue.Message, by time.Time) (p *
 			return nil, &queue.Result{Reason: "the registry of periodic tasks did not answer", Err: err, Unsent: true}
 		}
 		if !known {
-			m, isRun = ordinary(m), false
+			m = ordinary(m)
 		}
 	}
-	if !isRun {
+	if !m.Run.Named() {
 		if m, failed = c.unwrap(ctx, m, by); failed != nil {
 			return nil, failed
 		}
 	}
 	p = &parcel{message: m}
-	if t := c.e.cron.Load(); isRun && t != nil && t.scheduler != nil {
-		p.task, p.at, p.tasks = task, at, t
+	if t := c.e.cron.Load(); m.Run.Named() && t != nil && t.scheduler != nil {
+		p.task, p.at, p.tasks = m.Run.Task, m.Run.ScheduledAt, t
 	}
 	return p, nil
 }
 
 // leave notes that a parcel is on its way.
 func (c *courier) leave(p *parcel) {
-	c.e.report.Sent(func() string { return c.goesTo(p.message.Attribute(periodic.AttributePath)) })
+	c.e.report.Sent(func() string {
+		if p.message.Run == nil {
+			return c.goesTo("")
+		}
+		return c.goesTo(p.message.Run.Path)
+	})
 	if p.task != "" {
 		p.tasks.begun(p.task)
 	}
@@ -160,15 +169,15 @@ func (c *courier) arrive(p *parcel, result queue.Result) {
 // isKnown reports whether the registry has the run that a message claims to be,
 // with the path that it goes to: a copy of a run that goes elsewhere is none.
 func (c *courier) isKnown(ctx context.Context, m *queue.Message) (bool, error) {
-	id, ok := periodic.IDOf(m)
+	id := periodic.IDOf(m.Run)
 	reg := c.e.agreed.Load()
-	if !ok || id == "" {
+	if id == "" {
 		return false, nil
 	}
 	if reg == nil {
 		return false, c.e.stillSeeking()
 	}
-	return reg.known(ctx, id, m.Attribute(periodic.AttributePath))
+	return reg.known(ctx, id, m.Run.Path)
 }
 
 // errSeeking: it is not known yet whether there is a registry.
@@ -184,7 +193,7 @@ func (e *Environment) stillSeeking() error {
 // pathOf is the path that a run's message goes to.
 func pathOf(run periodic.ScheduledRun) string {
 	for _, a := range run.Message.Attributes {
-		if a.Name == periodic.AttributePath {
+		if a.Name == queue.AttributePath {
 			return a.Value
 		}
 	}
@@ -194,8 +203,9 @@ func pathOf(run periodic.ScheduledRun) string {
 // ordinary returns the message without what makes it a periodic one.
 func ordinary(m *queue.Message) *queue.Message {
 	plain := *m
+	plain.Run = nil
 	plain.Attributes = slices.DeleteFunc(slices.Clone(m.Attributes), func(a queue.Attribute) bool {
-		return strings.HasPrefix(strings.ToLower(a.Name), "beanstalk.sqsd.")
+		return strings.HasPrefix(strings.ToLower(a.Name), queue.RunPrefix)
 	})
 	return &plain
 }

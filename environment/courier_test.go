@@ -85,14 +85,14 @@ func TestRunIDs(t *testing.T) {
 	} {
 		m := runMessage("m", "/audit")
 		if extra != "" {
-			m.Attributes = append(m.Attributes, queue.Attribute{Name: periodic.AttributeRun, Type: "String", Value: extra})
+			m.Attributes = append(m.Attributes, queue.Attribute{Name: queue.AttributeRun, Type: "String", Value: extra})
 		}
-		if id, ok := periodic.IDOf(m); id != want || !ok {
-			t.Errorf("with run id %q: %q, %v; want %q", extra, id, ok, want)
+		if id := periodic.IDOf(queue.ParseRun(m)); id != want {
+			t.Errorf("with run id %q: %q, want %q", extra, id, want)
 		}
 	}
-	if _, ok := periodic.IDOf(&queue.Message{}); ok {
-		t.Error("an ordinary message has a run id")
+	if id := periodic.IDOf(queue.ParseRun(&queue.Message{})); id != "" {
+		t.Errorf("an ordinary message has the run id %q", id)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestMemoryStoreIsAPeriodicStore(t *testing.T) {
 	ctx, s := t.Context(), newMemoryStore()
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	f := periodic.ScheduledRun{ID: "audit@1", Task: "audit", ScheduledAt: at}
-	f.Message.Attributes = []queue.Attribute{{Name: periodic.AttributePath, Type: "String", Value: "/audit"}}
+	f.Message.Attributes = []queue.Attribute{{Name: queue.AttributePath, Type: "String", Value: "/audit"}}
 	since, _ := s.Since(ctx, 1, map[string]time.Time{"audit": at.Add(-time.Hour)})
 	if !since["audit"].Equal(at.Add(-time.Hour)) {
 		t.Errorf("a new task is accounted for since %v", since)

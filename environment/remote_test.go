@@ -260,7 +260,9 @@ func TestTrustInPaths(t *testing.T) {
 		c.e.agreed.Store(&registry{known: r.known})
 		for path, want := range map[string]bool{"/audit": true, "/admin": false, "/audit?x=1": false,
 			"/admin\n/audit": false} {
-			if known, err := c.isKnown(t.Context(), runMessage("m", path)); known != want || err != nil {
+			m := runMessage("m", path)
+			m.Run = queue.ParseRun(m)
+			if known, err := c.isKnown(t.Context(), m); known != want || err != nil {
 				t.Errorf("%s: a run with the path %q is known: %v, %v", name, path, known, err)
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"tendril/deliver"
-	"tendril/periodic"
 	"tendril/queue"
 )
 
@@ -20,9 +19,7 @@ func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 			return deliver.NewHTTP(&deliver.HTTPOptions{Target: address})
 		}}
 		c := &appCopy{e: e, port: 1, work: map[string]int{}, died: make(chan struct{})}
-		m := &queue.Message{ID: "m", ReceiveCount: 1, Attributes: []queue.Attribute{
-			{Name: periodic.AttributePath, Type: "String", Value: "http://elsewhere/"},
-		}}
+		m := &queue.Message{ID: "m", ReceiveCount: 1, Run: &queue.Run{Path: "http://elsewhere/"}}
 		start := time.Now()
 		result, died := r.to(t.Context(), c, m, false)
 		if !result.Unsent || result.Outcome != queue.Failed || died || time.Since(start) > 0 {

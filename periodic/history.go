@@ -36,7 +36,7 @@ type Run struct {
 
 // Outcome is how one delivery of a run's message ended.
 type Outcome struct {
-	// Task and ScheduledAt are what [RunOf] says of the message.
+	// Task and ScheduledAt are what [queue.ParseRun] says of the message.
 	Task        string
 	ScheduledAt time.Time
 	MessageID   string

@@ -9,25 +9,8 @@ import (
 	"tendril/queue"
 )
 
-// What makes a message a periodic one, in the words of Elastic Beanstalk's
-// daemon, so that each delivers what the other enqueued.
-const (
-	// DefaultBody is the body of a task without a payload.
-	DefaultBody = "elasticbeanstalk scheduled job"
-	// AttributePath holds the path that is posted to.
-	AttributePath = "beanstalk.sqsd.path"
-	// AttributeTask holds the task's name.
-	AttributeTask = "beanstalk.sqsd.task_name"
-	// AttributeTime holds the scheduled time in UTC, as in
-	// "2017-03-22 23:10:00 UTC".
-	AttributeTime = "beanstalk.sqsd.scheduled_time"
-
-	// AttributeRun holds the id of a run that a person asked for: it cannot be
-	// worked out from task and time.
-	AttributeRun = "beanstalk.sqsd.run_id"
-
-	timeLayout = "2006-01-02 15:04:05 UTC"
-)
+// DefaultBody is the body of a task without a payload.
+const DefaultBody = "elasticbeanstalk scheduled job"
 
 // ScheduledRun is one run of a task, on its way into a queue.
 type ScheduledRun struct {
@@ -61,10 +44,11 @@ func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) Schedul
 		m.Body = DefaultBody
 	}
 	m.Attributes = append([]queue.Attribute{
-		text(AttributePath, t.URL), text(AttributeTask, t.Name), text(AttributeTime, at.Format(timeLayout)),
+		text(queue.AttributePath, t.URL), text(queue.AttributeTask, t.Name),
+		text(queue.AttributeTime, at.Format(queue.RunTimeLayout)),
 	}, t.Attributes...)
 	if manual {
-		m.Attributes = append(m.Attributes, text(AttributeRun, id))
+		m.Attributes = append(m.Attributes, text(queue.AttributeRun, id))
 	}
 	if FIFO(queueName) {
 		m.GroupID, m.DedupID = groupID(t.Name), digest(id)
@@ -73,34 +57,22 @@ func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) Schedul
 		Message: m}
 }
 
-// RunOf returns which run of which task a message is. ok is false when it is no
-// run of a periodic task, or does not say which. The time is in whole seconds.
-func RunOf(m *queue.Message) (task string, at time.Time, ok bool) {
-	task = m.Attribute(AttributeTask)
-	at, err := time.Parse(timeLayout, m.Attribute(AttributeTime))
-	if err != nil || task == "" || m.Attribute(AttributePath) == "" {
-		return "", time.Time{}, false
-	}
-	return task, at, true
-}
-
 func runID(task string, at time.Time) string { return task + "@" + at.UTC().Format(time.RFC3339) }
 
-// IDOf returns the id of the run that a message is or claims to be, "" when
-// its claims do not agree. ok is that of [RunOf].
-func IDOf(m *queue.Message) (id string, ok bool) {
-	task, at, ok := RunOf(m)
-	if !ok {
-		return "", false
+// IDOf returns the id of the run that a message is or claims to be; "" when it does
+// not say which, or when its claims do not agree.
+func IDOf(run *queue.Run) string {
+	if !run.Named() {
+		return ""
 	}
-	id = runID(task, at)
-	if manual := m.Attribute(AttributeRun); manual != "" {
-		if !strings.HasPrefix(manual, id+"#") {
-			return "", true
-		}
-		id = manual
+	id := runID(run.Task, run.ScheduledAt)
+	switch {
+	case run.ID == "":
+		return id
+	case strings.HasPrefix(run.ID, id+"#"):
+		return run.ID
 	}
-	return id, true
+	return ""
 }
 
 // FIFO reports whether a queue's name, URL or ARN is one of a FIFO queue.

@@ -28,17 +28,17 @@ func TestMessageOfARun(t *testing.T) {
 		t.Error(diff)
 	}
 	m := queue.Message{Attributes: f.Message.Attributes}
-	if name, when, ok := RunOf(&m); !ok || name != task.Name || !when.Equal(at) || runID(name, when) != f.ID {
-		t.Errorf("read back as %s at %v, %v", name, when, ok)
+	if run := queue.ParseRun(&m); run.Task != task.Name || !run.ScheduledAt.Equal(at) || IDOf(run) != f.ID {
+		t.Errorf("read back as %+v", run)
 	}
-	for _, missing := range []string{AttributePath, AttributeTask, AttributeTime} {
+	for _, missing := range []string{queue.AttributePath, queue.AttributeTask, queue.AttributeTime} {
 		var less queue.Message
 		for _, a := range f.Message.Attributes {
 			if a.Name != missing {
 				less.Attributes = append(less.Attributes, a)
 			}
 		}
-		if _, _, ok := RunOf(&less); ok {
+		if id := IDOf(queue.ParseRun(&less)); id != "" {
 			t.Errorf("a message without %s is a run", missing)
 		}
 	}

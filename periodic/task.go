@@ -318,7 +318,7 @@ func (r *taskReader) attributes(pair *ast.MappingValueNode) {
 // attributeName reports whether SQS takes the name and it is not one of ours.
 func attributeName(name string) bool {
 	lower := strings.ToLower(name)
-	for _, taken := range []string{"aws.", "amazon.", "beanstalk.sqsd."} {
+	for _, taken := range []string{"aws.", "amazon.", queue.RunPrefix} {
 		if strings.HasPrefix(lower, taken) {
 			return false
 		}

@@ -241,7 +241,8 @@ func (n *node) Records(ctx context.Context, runs []ScheduledRun) (records map[st
 // Send is a queue that fences nothing; a FIFO queue knows what it has seen for
 // five minutes.
 func (n *node) Send(ctx context.Context, queueName string, m queue.Outgoing) (sent queue.Sent, err error) {
-	task, at, _ := RunOf(&queue.Message{Attributes: m.Attributes})
+	run := queue.ParseRun(&queue.Message{Attributes: m.Attributes})
+	task, at := run.Task, run.ScheduledAt
 	err = n.do(ctx, func() error {
 		if seen, ok := n.dedup[m.DedupID]; ok && FIFO(queueName) && time.Since(seen.at) < 5*time.Minute {
 			sent = queue.Sent{ID: seen.id}

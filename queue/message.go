@@ -43,6 +43,9 @@ type Message struct {
 	// DeadLetterSource is the ARN of the queue from which the message was
 	// dead-lettered; "" if it never was.
 	DeadLetterSource string
+	// Run is the scheduled run that the message is, as [ParseRun] returned it before the
+	// delivery; nil for an ordinary message, and before that.
+	Run *Run
 }
 
 // Attribute is one message attribute. Type is "String", "Number" or "Binary",
