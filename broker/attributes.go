@@ -1,198 +1,187 @@
 package broker
 
 import (
-	"encoding/json"
-	"fmt"
+	"context"
 	"maps"
-	"slices"
 	"strconv"
 	"time"
 
 	"tendril/queue"
 )
 
-// settings are the attributes of a queue, read.
-type settings struct {
-	fifo                               bool
-	visibility, delay, retention, wait time.Duration
-	maxSize                            int // bytes
-	contentDedup                       bool
-	dedupPerGroup                      bool
-	redrive                            *redrivePolicy // nil for none
-	allow                              *allowPolicy   // nil means all
-}
-
-// numeric are the attributes that hold a number, with their ranges and
-// defaults.
-var numeric = map[string]struct {
-	min, max, fallback int
-	set                func(*settings, int)
-}{
-	"VisibilityTimeout":             {0, 43_200, 30, func(s *settings, n int) { s.visibility = seconds(n) }},
-	"DelaySeconds":                  {0, 900, 0, func(s *settings, n int) { s.delay = seconds(n) }},
-	"MessageRetentionPeriod":        {60, 1_209_600, 345_600, func(s *settings, n int) { s.retention = seconds(n) }},
-	"MaximumMessageSize":            {1024, maxMessageSize, maxMessageSize, func(s *settings, n int) { s.maxSize = n }},
-	"ReceiveMessageWaitTimeSeconds": {0, 20, 0, func(s *settings, n int) { s.wait = seconds(n) }},
-	"KmsDataKeyReusePeriodSeconds":  {60, 86_400, 300, func(*settings, int) {}},
-}
-
-// maxMessageSize is the most that a message, and a batch, may weigh: 1 MiB.
-const maxMessageSize = 1 << 20
-
-func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
-
-// parseSettings reads attributes as they were given to CreateQueue and
-// SetQueueAttributes. Errors are InvalidAttributeName and
-// InvalidAttributeValue with the texts of SQS.
-func parseSettings(fifo bool, attributes map[string]string) (settings, error) {
-	s := settings{fifo: fifo}
-	for _, n := range numeric {
-		n.set(&s, n.fallback)
+// SetAttributes changes attributes of a queue; all or none. A change of the
+// retention period applies to the messages that are there, a change of the
+// delay of a FIFO queue too; of a standard queue only to later sends.
+func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[string]string) error {
+	if err := b.beginAct(ctx); err != nil {
+		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		if err := s.apply(name, attributes[name]); err != nil {
-			return s, err
+	defer b.endAct()
+	q, err := b.queue(name)
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	old, current := q.set, q.attributes
+	q.mu.Unlock()
+	if value, ok := attrs["FifoQueue"]; ok && (!old.fifo || value != "true") {
+		if !old.fifo {
+			return queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute FifoQueue.")
+		}
+		return queue.Errorf(queue.CodeInvalidAttributeValue,
+			"Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
+	}
+	merged := mergeAttributes(current, attrs)
+	set, err := parseSettings(old.fifo, merged)
+	if err != nil {
+		return err
+	}
+	if _, ok := attrs["RedrivePolicy"]; ok {
+		if err := b.checkRedrive(name, &set, attrs["RedrivePolicy"]); err != nil {
+			return err
 		}
 	}
-	return s, s.checkTogether(attributes)
+	now := stamp()
+	return b.change(
+		func(t *tx) error { return q.writeSettings(t, merged, &old, &set, now) },
+		func() { q.reconfigured(merged, &old, set, now) },
+	)
 }
 
-// apply reads one attribute.
-func (s *settings) apply(name, value string) (err error) {
-	if n, ok := numeric[name]; ok {
-		v, err := strconv.Atoi(value)
-		if err != nil || v < n.min || v > n.max {
-			return errValue(name)
-		}
-		n.set(s, v)
+func (q *liveQueue) writeSettings(t *tx, attributes map[string]string, old, set *settings, now int64) error {
+	if t.gone(q) {
 		return nil
 	}
-	switch name {
-	case "Policy", "KmsMasterKeyId":
-		return nil
-	case "SqsManagedSseEnabled":
-		_, err = parseFlag(name, value)
-	case "RedrivePolicy":
-		s.redrive, err = parseRedrivePolicy(value)
-	case "RedriveAllowPolicy":
-		s.allow, err = parseAllowPolicy(value)
-	default:
-		return s.applyFIFO(name, value)
+	if _, err := t.c.exec(`UPDATE queues SET attributes = ?, modified = ? WHERE number = ?`, toJSON(attributes), now,
+		q.number); err != nil {
+		return err
 	}
+	if !set.fifo || old.delay == set.delay {
+		return nil
+	}
+	return q.redelay(t, set.delay)
+}
+
+// redelay gives the messages of a FIFO queue a new delay, counted from their
+// sending. Only the last quarter of an hour can be concerned.
+func (q *liveQueue) redelay(t *tx, delay time.Duration) error {
+	if err := t.flush(); err != nil {
+		return err
+	}
+	since := stamp() - maxDelay.Milliseconds()
+	low := makeKey(q.number, q.disk.floor)
+	// Walk back from the end while messages are young enough.
+	oldest, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low, q.high(), since)
+	if err != nil {
+		return err
+	}
+	var due any = delay.Milliseconds()
+	if delay == 0 {
+		due = nil
+	}
+	_, err = t.c.exec(`UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`, due,
+		max(low, oldest), q.high())
 	return err
 }
 
-// applyFIFO reads an attribute that only FIFO queues have.
-func (s *settings) applyFIFO(name, value string) (err error) {
-	unknown := queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute %s.", clip(name))
-	switch {
-	case !slices.Contains([]string{"FifoQueue", "ContentBasedDeduplication", "DeduplicationScope",
-		"FifoThroughputLimit"}, name):
-		return unknown
-	case !s.fifo:
-		return unknown
+// reconfigured publishes new settings.
+func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, set settings, now int64) {
+	if set.fifo && old.delay != set.delay {
+		defer q.reload()
 	}
-	switch name {
-	case "FifoQueue":
-		if value != "true" {
-			return errValue(name)
-		}
-	case "ContentBasedDeduplication":
-		s.contentDedup, err = parseFlag(name, value)
-	case "DeduplicationScope":
-		s.dedupPerGroup, err = parseChoice(name, value, "queue", "messageGroup")
-	case "FifoThroughputLimit":
-		_, err = parseChoice(name, value, "perQueue", "perMessageGroupId")
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.set, q.attributes, q.modified = set, attributes, now
+	if old.retention == set.retention {
+		return
 	}
-	return err
-}
-
-// checkTogether finds attributes that exclude each other.
-func (s *settings) checkTogether(attributes map[string]string) error {
-	if attributes["KmsMasterKeyId"] != "" && attributes["SqsManagedSseEnabled"] == "true" {
-		return queue.Errorf(queue.CodeInvalidAttributeValue,
-			"You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS SSE.")
-	}
-	if attributes["FifoThroughputLimit"] == "perMessageGroupId" && !s.dedupPerGroup {
-		return queue.Errorf(queue.CodeInvalidAttributeValue,
-			"Invalid value for the parameter FifoThroughputLimit. Reason: perMessageGroupId needs DeduplicationScope "+
-				"messageGroup.")
-	}
-	return nil
-}
-
-func errValue(name string) error {
-	return queue.Errorf(queue.CodeInvalidAttributeValue, "Invalid value for the parameter %s.", name)
-}
-
-func parseFlag(name, value string) (bool, error) {
-	return parseChoice(name, value, "false", "true")
-}
-
-// parseChoice reports whether the value is on; it must be that or off.
-func parseChoice(name, value, off, on string) (bool, error) {
-	if value != off && value != on {
-		return false, errValue(name)
-	}
-	return value == on, nil
-}
-
-// mergeAttributes returns the attributes after a change. An empty value takes
-// a policy or a key away; a KMS key turns the other encryption off.
-func mergeAttributes(old, change map[string]string) map[string]string {
-	merged := maps.Clone(old)
-	if merged == nil {
-		merged = map[string]string{}
-	}
-	if change["KmsMasterKeyId"] != "" {
-		merged["SqsManagedSseEnabled"] = "false"
-	}
-	if change["SqsManagedSseEnabled"] == "true" && change["KmsMasterKeyId"] == "" {
-		delete(merged, "KmsMasterKeyId")
-	}
-	for name, value := range change {
-		merged[name] = value
-		removable := name == "Policy" || name == "RedrivePolicy" || name == "RedriveAllowPolicy" || name == "KmsMasterKeyId"
-		if value == "" && removable {
-			delete(merged, name)
+	// What the sweep had claimed by the old period may stay after all.
+	q.cutoff = 0
+	q.resetWindow()
+	for _, m := range q.held {
+		if !m.flying && m.idle() {
+			q.order.giveBack(m)
 		}
 	}
-	return merged
+	q.sweepNow()
+	q.settled(1)
 }
 
-// effectiveAttributes fills in the defaults.
-func effectiveAttributes(fifo bool, given map[string]string) map[string]string {
-	all := map[string]string{"SqsManagedSseEnabled": "true"}
-	for name, n := range numeric {
-		all[name] = strconv.Itoa(n.fallback)
+// reload counts the delays anew and reads the window again.
+func (q *liveQueue) reload() {
+	err := q.b.read(func(c *conn) error {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.resetWindow()
+		return q.loadDelays(c)
+	})
+	if err != nil {
+		q.b.log.Error("Reading the delays of a queue failed", "queue", q.name, "err", err)
 	}
-	if fifo {
-		all["FifoQueue"], all["ContentBasedDeduplication"] = "true", "false"
-		all["DeduplicationScope"], all["FifoThroughputLimit"] = "queue", "perQueue"
-	}
-	maps.Copy(all, given)
-	if all["KmsMasterKeyId"] == "" {
-		delete(all, "KmsDataKeyReusePeriodSeconds")
-	}
-	return all
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.arm()
+	q.settled(1)
 }
 
-// differing returns the name of an attribute whose wanted value is not the
-// current one; "" when all are the same.
-func differing(current, wanted map[string]string) string {
-	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		if !sameValue(current[name], wanted[name]) {
-			return name
-		}
+// Attributes returns every attribute of a queue under its SQS name: the
+// settings, QueueArn, CreatedTimestamp, LastModifiedTimestamp and the three
+// ApproximateNumberOf counts, which are exact here.
+func (b *Broker) Attributes(name string) (map[string]string, error) {
+	q, err := b.queue(name)
+	if err != nil {
+		return nil, err
 	}
-	return ""
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all := effectiveAttributes(q.set.fifo, q.attributes)
+	l := q.ledger()
+	all["QueueArn"] = q.arn
+	all["CreatedTimestamp"] = strconv.FormatInt(q.created/1000, 10)
+	all["LastModifiedTimestamp"] = strconv.FormatInt(q.modified/1000, 10)
+	all["ApproximateNumberOfMessages"] = strconv.FormatInt(l.Visible, 10)
+	all["ApproximateNumberOfMessagesNotVisible"] = strconv.FormatInt(l.InFlight, 10)
+	all["ApproximateNumberOfMessagesDelayed"] = strconv.FormatInt(l.Delayed, 10)
+	return all, nil
 }
 
-// sameValue compares attribute values: policies by what they say.
-func sameValue(a, b string) bool {
-	var x, y any
-	if a == b || json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
-		return a == b
+// Tags returns the queue's tags.
+func (b *Broker) Tags(name string) (map[string]string, error) {
+	q, err := b.queue(name)
+	if err != nil {
+		return nil, err
 	}
-	return fmt.Sprint(x) == fmt.Sprint(y)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	tags := map[string]string{}
+	maps.Copy(tags, q.tags)
+	return tags, nil
+}
+
+// SetTags adds or replaces tags, and removes those named in remove.
+func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string, remove []string) error {
+	if err := b.beginAct(ctx); err != nil {
+		return err
+	}
+	defer b.endAct()
+	tags, err := b.Tags(name)
+	if err != nil {
+		return err
+	}
+	q, err := b.queue(name)
+	if err != nil {
+		return err
+	}
+	maps.Copy(tags, add)
+	for _, key := range remove {
+		delete(tags, key)
+	}
+	return b.change(func(t *tx) error {
+		_, err := t.c.exec(`UPDATE queues SET tags = ? WHERE number = ?`, toJSON(tags), q.number)
+		return err
+	}, func() {
+		q.mu.Lock()
+		q.tags = tags
+		q.mu.Unlock()
+	})
 }

@@ -10,6 +10,40 @@ import (
 	"tendril/queue"
 )
 
+// State is the place of a stored message.
+type State string
+
+// The states of a message that a queue holds.
+const (
+	Visible  State = "visible"
+	Delayed  State = "delayed"
+	InFlight State = "inflight"
+)
+
+// Stored is a message as it lies in a queue, seen without receiving it.
+type Stored struct {
+	queue.Message        // ReceiptHandle is empty
+	Queue         string // the queue that holds it
+	State         State
+	// Until is when a delayed or in-flight message becomes visible; zero for
+	// a visible one.
+	Until time.Time
+	// DeadAt is when the message was dead-lettered; zero if it never was.
+	DeadAt time.Time
+}
+
+// BrowseRequest selects messages to look at.
+type BrowseRequest struct {
+	// State restricts to one state; "" means all.
+	State State
+	// Match keeps messages whose body contains it; "" keeps all.
+	Match string
+	// After is the cursor of the previous page; "" starts at the oldest.
+	After string
+	// Limit is the page size, 1 to 1000; 0 means 100.
+	Limit int
+}
+
 const (
 	browseDefault = 100
 	browseMost    = 1000

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -309,27 +308,6 @@ func (b *Broker) ListQueues(prefix string) []string {
 	return names
 }
 
-// Attributes returns every attribute of a queue under its SQS name: the
-// settings, QueueArn, CreatedTimestamp, LastModifiedTimestamp and the three
-// ApproximateNumberOf counts, which are exact here.
-func (b *Broker) Attributes(name string) (map[string]string, error) {
-	q, err := b.queue(name)
-	if err != nil {
-		return nil, err
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	all := effectiveAttributes(q.set.fifo, q.attributes)
-	l := q.ledger()
-	all["QueueArn"] = q.arn
-	all["CreatedTimestamp"] = strconv.FormatInt(q.created/1000, 10)
-	all["LastModifiedTimestamp"] = strconv.FormatInt(q.modified/1000, 10)
-	all["ApproximateNumberOfMessages"] = strconv.FormatInt(l.Visible, 10)
-	all["ApproximateNumberOfMessagesNotVisible"] = strconv.FormatInt(l.InFlight, 10)
-	all["ApproximateNumberOfMessagesDelayed"] = strconv.FormatInt(l.Delayed, 10)
-	return all, nil
-}
-
 // DeadLetterSources returns the names of the queues whose redrive policy
 // points at name, sorted.
 func (b *Broker) DeadLetterSources(name string) ([]string, error) {
@@ -363,45 +341,4 @@ func (b *Broker) queue(name string) (*liveQueue, error) {
 		return q, nil
 	}
 	return nil, errNoQueue()
-}
-
-// Tags returns the queue's tags.
-func (b *Broker) Tags(name string) (map[string]string, error) {
-	q, err := b.queue(name)
-	if err != nil {
-		return nil, err
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	tags := map[string]string{}
-	maps.Copy(tags, q.tags)
-	return tags, nil
-}
-
-// SetTags adds or replaces tags, and removes those named in remove.
-func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string, remove []string) error {
-	if err := b.beginAct(ctx); err != nil {
-		return err
-	}
-	defer b.endAct()
-	tags, err := b.Tags(name)
-	if err != nil {
-		return err
-	}
-	q, err := b.queue(name)
-	if err != nil {
-		return err
-	}
-	maps.Copy(tags, add)
-	for _, key := range remove {
-		delete(tags, key)
-	}
-	return b.change(func(t *tx) error {
-		_, err := t.c.exec(`UPDATE queues SET tags = ? WHERE number = ?`, toJSON(tags), q.number)
-		return err
-	}, func() {
-		q.mu.Lock()
-		q.tags = tags
-		q.mu.Unlock()
-	})
 }
