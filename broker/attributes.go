@@ -13,10 +13,10 @@ import (
 // retention period applies to the messages that are there, a change of the
 // delay of a FIFO queue too; of a standard queue only to later sends.
 func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[string]string) error {
-	if err := b.beginAct(ctx); err != nil {
+	if err := b.lockQueues(ctx); err != nil {
 		return err
 	}
-	defer b.endAct()
+	defer b.unlockQueues()
 	q, err := b.queue(name)
 	if err != nil {
 		return err
@@ -99,12 +99,12 @@ func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, se
 	q.cutoff = 0
 	q.resetWindow()
 	for _, m := range q.held {
-		if !m.flying && m.idle() {
-			q.order.giveBack(m)
+		if !m.inFlight && m.idle() {
+			q.order.requeue(m)
 		}
 	}
 	q.sweepNow()
-	q.settled(1)
+	q.wakeAfterRemoval(1)
 }
 
 // reload counts the delays anew and reads the window again.
@@ -121,7 +121,7 @@ func (q *liveQueue) reload() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.arm()
-	q.settled(1)
+	q.wakeAfterRemoval(1)
 }
 
 // Attributes returns every attribute of a queue under its SQS name: the
@@ -160,10 +160,10 @@ func (b *Broker) Tags(name string) (map[string]string, error) {
 
 // SetTags adds or replaces tags, and removes those named in remove.
 func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string, remove []string) error {
-	if err := b.beginAct(ctx); err != nil {
+	if err := b.lockQueues(ctx); err != nil {
 		return err
 	}
-	defer b.endAct()
+	defer b.unlockQueues()
 	tags, err := b.Tags(name)
 	if err != nil {
 		return err

@@ -26,8 +26,8 @@ type Options struct {
 	// Events are the listeners; nil for none.
 	Events *Events
 
-	vfs    string  // SQLite's file system; "" is the ordinary one
-	limits *limits // of what memory holds; nil for the ordinary ones
+	vfs    string        // SQLite's file system; "" is the ordinary one
+	limits *memoryLimits // of what memory holds; nil for the ordinary ones
 }
 
 // Events are the broker's listeners. Every field may be nil. They are called

@@ -123,7 +123,7 @@ func (q *liveQueue) browse(after, high int64, match string) (rows []*record, las
 // stored makes the operator's view of a row; false when the message has just
 // left the queue.
 func (q *liveQueue) stored(r *record) (Stored, bool) {
-	message, err := q.b.message(new(block), r, q.fifo())
+	message, err := q.b.message(new(block), r, q.isFIFO())
 	if err != nil {
 		q.b.log.Error("A stored message is damaged", "queue", q.name, "id", q.b.seal.messageID(r.originKey()), "err", err)
 		message.ID, message.Body = q.b.seal.messageID(r.originKey()), r.body
@@ -135,9 +135,9 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 		return s, false
 	}
 	now := q.b.clock.now()
-	if m := q.held[r.key]; m != nil && !m.claimed() {
+	if m := q.held[r.key]; m != nil && !m.isPlaceholder() {
 		s.ReceiveCount, s.FirstReceivedAt = int(m.received()), date(m.first)
-		if m.flying {
+		if m.inFlight {
 			s.State, s.Until = InFlight, q.until(m.until, now)
 			return s, true
 		}

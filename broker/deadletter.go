@@ -40,20 +40,20 @@ func (t *transfer) apply(x *tx) error {
 		if !found {
 			continue
 		}
-		t.plan(it, old, x.books(it.to))
+		t.plan(it, old, x.counters(it.to))
 		if err := x.copyRow(it.m.key, &it.record); err != nil {
 			return err
 		}
 		x.remove(it.m.key, true)
 		it.moved = true
-		from, to := x.books(t.from), x.books(it.to)
+		from, to := x.counters(t.from), x.counters(it.to)
 		t.account(from, to)
 	}
 	return nil
 }
 
 // account books one moved message.
-func (t *transfer) account(from, to *books) {
+func (t *transfer) account(from, to *counters) {
 	if to.movedIn++; t.dead {
 		from.deadLettered++
 	} else {
@@ -66,7 +66,7 @@ func (t *transfer) account(from, to *books) {
 // stays when a standard queue dead-letters, so that retention goes on; in all
 // other cases the message begins a new life in its new queue: it is no dead letter
 // there unless that is a dead-letter queue too, and was not received yet.
-func (t *transfer) plan(it *transferItem, old record, to *books) {
+func (t *transfer) plan(it *transferItem, old record, to *counters) {
 	r := &it.record
 	*r = old
 	it.due = old.due
@@ -76,7 +76,7 @@ func (t *transfer) plan(it *transferItem, old record, to *books) {
 		r.received, r.first = int64(it.m.received()), it.m.first
 	}
 	now := stamp()
-	if !t.dead || it.to.fifo() {
+	if !t.dead || it.to.isFIFO() {
 		r.sent = now
 	}
 	switch {
@@ -104,27 +104,27 @@ func (x *tx) copyRow(key int64, r *record) error {
 	return err
 }
 
-func (t *transfer) settle(err error) {
-	t.b.booksMu.Lock()
+func (t *transfer) onCommit(err error) {
+	t.b.countersMu.Lock()
 	t.from.mu.Lock()
 	for _, it := range t.items {
 		switch {
 		case err == nil && it.moved:
 			t.leave(it)
-		case it.m.claimed():
+		case it.m.isPlaceholder():
 			t.from.unclaim(it.m)
 		default:
-			t.from.stay(it.m)
+			t.from.keep(it.m)
 		}
 	}
-	t.from.settled(len(t.items))
+	t.from.wakeAfterRemoval(len(t.items))
 	t.from.mu.Unlock()
 	for _, it := range t.items {
 		if err == nil && it.moved {
 			t.enter(it)
 		}
 	}
-	t.b.booksMu.Unlock()
+	t.b.countersMu.Unlock()
 	t.done <- err
 }
 
@@ -132,17 +132,17 @@ func (t *transfer) settle(err error) {
 func (t *transfer) leave(it *transferItem) {
 	q := t.from
 	if t.dead {
-		q.books.deadLettered++
+		q.counters.deadLettered++
 	} else {
-		q.books.movedOut++
+		q.counters.movedOut++
 	}
 	if it.due != 0 {
 		q.delays.sub(it.due)
 	}
-	if it.m.claimed() {
+	if it.m.isPlaceholder() {
 		q.unclaim(it.m)
 	} else {
-		q.depart(it.m)
+		q.remove(it.m)
 	}
 }
 
@@ -151,10 +151,10 @@ func (t *transfer) enter(it *transferItem) {
 	q := it.to
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.books.movedIn++
-	q.books.next = keySeq(it.record.key) + 1
+	q.counters.movedIn++
+	q.counters.next = keySeq(it.record.key) + 1
 	q.arrive(&it.record, false)
-	q.line.wake(1)
+	q.waiters.wake(1)
 	q.watchRetention(it.record.sent)
 }
 
@@ -167,7 +167,7 @@ func (q *liveQueue) deadLetter(list []*message) error {
 		t.items = append(t.items, &transferItem{m: m, to: to})
 	}
 	if to == nil {
-		t.settle(queue.ErrNoQueue)
+		t.onCommit(queue.ErrNoQueue)
 		<-t.done
 		return nil
 	}

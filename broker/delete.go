@@ -94,7 +94,7 @@ func (d *deletion) add(work *block, handle string, index int) error {
 		// after the one that takes it away.
 	case !m.newest(r) && !q.set.fifo:
 		// An older receipt of a standard queue: success without effect.
-	case q.set.fifo && (!m.newest(r) || !m.flying):
+	case q.set.fifo && (!m.newest(r) || !m.inFlight):
 		return errReceipt(handle, receiptExpired)
 	default:
 		m.leaving = true
@@ -127,7 +127,7 @@ func (m *message) newest(r receipt) bool {
 // claim keeps a message that memory does not hold from being given out, until
 // unclaim. The lock is held.
 func (q *liveQueue) claim(key int64) *message {
-	m := &message{key: key, origin: key, leaving: true, standIn: true, index: -1}
+	m := &message{key: key, origin: key, leaving: true, placeholder: true, index: -1}
 	q.held[key] = m
 	q.resetWindow()
 	return m
@@ -142,7 +142,7 @@ func (q *liveQueue) unclaim(m *message) {
 }
 
 // count returns the counter of an account in which the messages are booked.
-func (d *deletion) count(k *books) *int64 {
+func (d *deletion) count(k *counters) *int64 {
 	if d.expired {
 		return &k.expired
 	}
@@ -156,7 +156,7 @@ func (d *deletion) apply(t *tx) error {
 	if t.gone(d.q) {
 		return nil
 	}
-	k := t.books(d.q)
+	k := t.counters(d.q)
 	count := d.count(k)
 	d.counted = 0
 	for _, m := range d.messages {
@@ -172,7 +172,7 @@ func (d *deletion) apply(t *tx) error {
 		if err != nil {
 			return err
 		}
-		if o.found = found; o.found && !d.q.fifo() {
+		if o.found = found; o.found && !d.q.isFIFO() {
 			t.remove(o.m.key, true)
 			*count++
 		}
@@ -180,19 +180,19 @@ func (d *deletion) apply(t *tx) error {
 	return nil
 }
 
-func (d *deletion) settle(err error) {
+func (d *deletion) onCommit(err error) {
 	q := d.q
 	q.mu.Lock()
 	for _, m := range d.messages {
 		if err != nil {
-			q.stay(m)
+			q.keep(m)
 			q.store(m)
 		} else {
-			q.depart(m)
+			q.remove(m)
 		}
 	}
 	if err == nil {
-		*d.count(&q.books) += int64(d.counted)
+		*d.count(&q.counters) += int64(d.counted)
 	}
 	for _, o := range d.older {
 		q.unclaim(o.m)
@@ -201,29 +201,29 @@ func (d *deletion) settle(err error) {
 		case q.set.fifo:
 			d.errs[o.index] = errReceipt(o.text, receiptExpired)
 		default:
-			*d.count(&q.books)++
+			*d.count(&q.counters)++
 		}
 	}
-	q.settled(len(d.messages) + len(d.older))
+	q.wakeAfterRemoval(len(d.messages) + len(d.older))
 	q.mu.Unlock()
 	d.done <- err
 }
 
 // settled lets what a departure made deliverable go out: the next of a FIFO
 // group, or all of a queue whose requests failed. The lock is held.
-func (q *liveQueue) settled(n int) {
+func (q *liveQueue) wakeAfterRemoval(n int) {
 	q.account()
 	if q.set.fifo {
 		q.order.promote(q.b.clock.now())
 		n = queue.MaxBatch
 	}
 	if q.order.deliverable() || q.window.behind() {
-		q.line.wake(n)
+		q.waiters.wake(n)
 	}
 }
 
 // fifo reports the queue's type, which never changes.
-func (q *liveQueue) fifo() bool {
-	_, ok := q.order.(*fifo)
+func (q *liveQueue) isFIFO() bool {
+	_, ok := q.order.(*fifoOrder)
 	return ok
 }

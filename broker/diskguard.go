@@ -17,22 +17,22 @@ import (
 // the log, and in the database for what is still only in the log. For the case
 // that others fill the disk to the last byte it keeps a file of that size,
 // which can be given up.
-type room struct {
-	dir     string
-	free    func(dir string) (free, total int64, err error)
-	mu      sync.Mutex
-	checked time.Time
-	isLow   bool
-	held    int64 // bytes of the file
+type diskGuard struct {
+	dir      string
+	free     func(dir string) (free, total int64, err error)
+	mu       sync.Mutex
+	checked  time.Time
+	isLow    bool
+	reserved int64 // bytes of the file
 }
 
 const (
-	reserveMost = 64 << 20
-	heldLeast   = 1 << 20
-	roomEvery   = 250 * time.Millisecond
+	maxReserve   = 64 << 20
+	minReserved  = 1 << 20
+	measureEvery = 250 * time.Millisecond
 )
 
-func newRoom(dir string) *room { return &room{dir: dir, free: freeSpace} }
+func newDiskGuard(dir string) *diskGuard { return &diskGuard{dir: dir, free: freeSpace} }
 
 // freeSpace returns the bytes that an ordinary user may still write, and the
 // size of the file system.
@@ -47,64 +47,64 @@ func freeSpace(dir string) (free, total int64, err error) {
 
 // low reports whether there is too little room for sends, and whether it has
 // just become so.
-func (r *room) low() (low, just bool) {
+func (r *diskGuard) low() (low, just bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.isLow
-	if now := time.Now(); r.checked.IsZero() || now.Sub(r.checked) >= roomEvery {
+	if now := time.Now(); r.checked.IsZero() || now.Sub(r.checked) >= measureEvery {
 		r.checked = now
-		r.look()
+		r.measure()
 	}
 	return r.isLow, r.isLow && !before
 }
 
 // grown looks at once if the log has become longer than the file; bytes is its
 // length.
-func (r *room) grown(bytes int64) {
+func (r *diskGuard) grown(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.isLow && bytes > r.held {
+	if !r.isLow && bytes > r.reserved {
 		r.checked = time.Now()
-		r.look()
+		r.measure()
 	}
 }
 
 // tight reports what low said last.
-func (r *room) tight() bool {
+func (r *diskGuard) tight() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.isLow
 }
 
 // look measures. What cannot be measured is taken as enough.
-func (r *room) look() {
+func (r *diskGuard) measure() {
 	free, total, err := r.free(r.dir)
 	if err != nil {
 		r.isLow = false
 		return
 	}
-	reserve := min(reserveMost, total/16)
+	reserve := min(maxReserve, total/16)
 	r.isLow = free < reserve
 	want := min(r.wanted(), total/8)
-	if more := want - r.held; !r.isLow && more > 0 && free >= reserve+more {
-		if r.hold(want) == nil {
-			r.held = want
+	if more := want - r.reserved; !r.isLow && more > 0 && free >= reserve+more {
+		if r.reserve(want) == nil {
+			r.reserved = want
 		}
 	}
 }
 
 // wanted is how much the file should hold: what the log holds, in whole
 // megabytes, and one more.
-func (r *room) wanted() int64 {
+func (r *diskGuard) wanted() int64 {
 	info, err := os.Stat(filepath.Join(r.dir, databaseName+"-wal"))
 	if err != nil {
-		return heldLeast
+		return minReserved
 	}
-	return (info.Size()+heldLeast-1)/heldLeast*heldLeast + heldLeast
+	return (info.Size()+minReserved-1)/minReserved*minReserved + minReserved
 }
 
 // hold makes the file as long as wanted, with real blocks behind it.
-func (r *room) hold(size int64) error {
+func (r *diskGuard) reserve(size int64) error {
 	f, err := datadir.OpenFile(r.path())
 	if err != nil {
 		return err
@@ -116,19 +116,19 @@ func (r *room) hold(size int64) error {
 }
 
 // release gives the reserved file up, since the disk is full.
-func (r *room) release() {
+func (r *diskGuard) giveUpReserve() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.isLow, r.held = true, 0
+	r.isLow, r.reserved = true, 0
 	r.checked = time.Now()
 	_ = os.Remove(r.path()) // a full disk stays full, and the caller will see
 }
 
-func (r *room) path() string { return filepath.Join(r.dir, "reserve") }
+func (r *diskGuard) path() string { return filepath.Join(r.dir, "reserve") }
 
 // logPages returns how long the log may become before it is copied into the
 // database: less on a small disk.
-func (r *room) logPages() int64 {
+func (r *diskGuard) logPages() int64 {
 	_, total, err := r.free(r.dir)
 	if err != nil {
 		return checkpointPages

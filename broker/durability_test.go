@@ -396,21 +396,21 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("sending on a full disk: %v", err)
 	}
 	fs.setFail(nil)
-	b.room.mu.Lock()
+	b.disk.mu.Lock()
 	free := int64(0)
-	b.room.free = func(string) (int64, int64, error) { return free, 1 << 40, nil }
-	b.room.checked = time.Time{}
-	b.room.mu.Unlock()
+	b.disk.free = func(string) (int64, int64, error) { return free, 1 << 40, nil }
+	b.disk.checked = time.Time{}
+	b.disk.mu.Unlock()
 	if _, err := q.Send(context.Background(), body("x")); !errors.Is(err, queue.ErrStorageFull) {
 		t.Errorf("sending on a nearly full disk: %v", err)
 	}
 	for range 30 {
 		remove(t, q, one(t, q).ReceiptHandle)
 	}
-	b.room.mu.Lock()
+	b.disk.mu.Lock()
 	free = 1 << 39
-	b.room.checked = time.Time{}
-	b.room.mu.Unlock()
+	b.disk.checked = time.Time{}
+	b.disk.mu.Unlock()
 	send(t, q, body("y")...)
 }
 

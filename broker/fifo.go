@@ -9,7 +9,7 @@ import (
 // fifo arranges a FIFO queue: within a message group strictly in order, and
 // none while one of the group is out; among groups the one with the oldest
 // message first.
-type fifo struct {
+type fifoOrder struct {
 	groups  map[string]*group
 	ready   groupHeap // by the key of their first message
 	waiting groupHeap // those whose first message is delayed, by its end
@@ -25,13 +25,13 @@ type group struct {
 	index    int
 }
 
-func newFIFO() *fifo {
-	f := &fifo{groups: map[string]*group{}}
+func newFIFO() *fifoOrder {
+	f := &fifoOrder{groups: map[string]*group{}}
 	f.waiting.byDue = true
 	return f
 }
 
-func (f *fifo) group(id string) *group {
+func (f *fifoOrder) group(id string) *group {
 	g := f.groups[id]
 	if g == nil {
 		g = &group{id: id}
@@ -40,12 +40,12 @@ func (f *fifo) group(id string) *group {
 	return g
 }
 
-func (f *fifo) add(m *message) {
+func (f *fifoOrder) add(m *message) {
 	f.fresh++
 	f.queue(m)
 }
 
-func (f *fifo) giveBack(m *message) {
+func (f *fifoOrder) requeue(m *message) {
 	f.unhold(m)
 	if !m.queued && m.idle() {
 		f.queue(m)
@@ -53,18 +53,18 @@ func (f *fifo) giveBack(m *message) {
 	f.place(m.group)
 }
 
-func (f *fifo) release(m *message) {
+func (f *fifoOrder) forget(m *message) {
 	f.unhold(m)
 	f.place(m.group)
 }
 
-func (f *fifo) resume(m *message) {
+func (f *fifoOrder) resume(m *message) {
 	m.holds = true
 	m.group.out++
 	f.place(m.group)
 }
 
-func (f *fifo) unhold(m *message) {
+func (f *fifoOrder) unhold(m *message) {
 	if m.holds {
 		m.holds = false
 		m.group.out--
@@ -72,7 +72,7 @@ func (f *fifo) unhold(m *message) {
 }
 
 // queue puts a message at its place in its group.
-func (f *fifo) queue(m *message) {
+func (f *fifoOrder) queue(m *message) {
 	g := m.group
 	m.queued = true
 	at, _ := slices.BinarySearchFunc(g.messages, m.key, func(o *message, key int64) int {
@@ -84,7 +84,7 @@ func (f *fifo) queue(m *message) {
 
 // place puts a group where its state says: among the ready or the waiting
 // ones, or nowhere.
-func (f *fifo) place(g *group) {
+func (f *fifoOrder) place(g *group) {
 	for len(g.messages) > 0 && !g.messages[0].idle() {
 		f.pop(g)
 	}
@@ -105,7 +105,7 @@ func (f *fifo) place(g *group) {
 }
 
 // pop removes the first message of a group.
-func (f *fifo) pop(g *group) *message {
+func (f *fifoOrder) pop(g *group) *message {
 	m := g.messages[0]
 	g.messages[0] = nil
 	g.messages = g.messages[1:]
@@ -116,7 +116,7 @@ func (f *fifo) pop(g *group) *message {
 	return m
 }
 
-func (f *fifo) take(t taking) []*message {
+func (f *fifoOrder) take(t takeRequest) []*message {
 	f.promote(t.now)
 	var taken []*message
 	for len(taken) < t.limit && f.ready.Len() > 0 {
@@ -129,7 +129,7 @@ func (f *fifo) take(t taking) []*message {
 
 // takeFrom takes the first messages of one group, as many as there is room
 // for; a diverted one ends it, since those after it wait until it has moved.
-func (f *fifo) takeFrom(g *group, t taking, taken []*message) []*message {
+func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*message {
 	for len(taken) < t.limit && len(g.messages) > 0 {
 		m := g.messages[0]
 		if m.due > t.now {
@@ -140,12 +140,12 @@ func (f *fifo) takeFrom(g *group, t taking, taken []*message) []*message {
 			continue
 		}
 		v := t.judge(m)
-		if v == discard {
+		if v == skipIt {
 			continue
 		}
 		m.holds = true
 		g.out++
-		if v == divert {
+		if v == deadLetterIt {
 			break
 		}
 		taken = append(taken, m)
@@ -153,7 +153,7 @@ func (f *fifo) takeFrom(g *group, t taking, taken []*message) []*message {
 	return taken
 }
 
-func (f *fifo) promote(now int64) {
+func (f *fifoOrder) promote(now int64) {
 	for f.waiting.Len() > 0 && f.waiting.groups[0].messages[0].due <= now {
 		g := f.waiting.groups[0]
 		g.messages[0].due = 0
@@ -161,7 +161,7 @@ func (f *fifo) promote(now int64) {
 	}
 }
 
-func (f *fifo) reset(drop func(*message)) {
+func (f *fifoOrder) reset(drop func(*message)) {
 	for _, g := range f.groups {
 		g.messages = slices.DeleteFunc(g.messages, func(m *message) bool {
 			if !m.fresh() {
@@ -176,7 +176,7 @@ func (f *fifo) reset(drop func(*message)) {
 	f.fresh = 0
 }
 
-func (f *fifo) clear(drop func(*message)) {
+func (f *fifoOrder) clear(drop func(*message)) {
 	f.reset(drop)
 	for _, g := range f.groups {
 		// Messages on their way out still point to their group.
@@ -185,9 +185,9 @@ func (f *fifo) clear(drop func(*message)) {
 	*f = *newFIFO()
 }
 
-func (f *fifo) size() int { return f.fresh }
+func (f *fifoOrder) size() int { return f.fresh }
 
-func (f *fifo) deliverable() bool { return f.ready.Len() > 0 }
+func (f *fifoOrder) deliverable() bool { return f.ready.Len() > 0 }
 
 // groupHeap orders groups by their first message.
 type groupHeap struct {

@@ -22,13 +22,13 @@ type window struct {
 }
 
 // due notes that delays ended.
-func (w *window) due() { w.dueSeen++ }
+func (w *window) noteDue() { w.dueSeen++ }
 
 // behind reports whether the store has visible messages that memory does not.
 func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
 
 // limits bound what memory holds over all queues, and of each.
-type limits struct {
+type memoryLimits struct {
 	// total is the most fresh messages over all queues; a queue may always
 	// have least.
 	total, least int
@@ -43,8 +43,8 @@ type limits struct {
 	inFlight int
 }
 
-func defaultLimits() limits {
-	return limits{total: 100_000, least: 256, standard: 8_192, fifo: 20_000, fill: 1_024, cache: 24 << 20,
+func defaultLimits() memoryLimits {
+	return memoryLimits{total: 100_000, least: 256, standard: 8_192, fifo: 20_000, fill: 1_024, cache: 24 << 20,
 		inFlight: 120_000}
 }
 
@@ -55,7 +55,7 @@ type cache struct {
 }
 
 // take reserves n bytes; false when there is no room.
-func (c *cache) take(n int64) bool {
+func (c *cache) reserve(n int64) bool {
 	if c.used.Add(n) > c.most {
 		c.used.Add(-n)
 		return false
@@ -63,10 +63,10 @@ func (c *cache) take(n int64) bool {
 	return true
 }
 
-func (c *cache) give(n int64) { c.used.Add(-n) }
+func (c *cache) release(n int64) { c.used.Add(-n) }
 
 // room is how many more fresh messages the queue may hold. The lock is held.
-func (q *liveQueue) room() int {
+func (q *liveQueue) capacity() int {
 	l := &q.b.limits
 	most := l.standard
 	if q.set.fifo {
@@ -93,14 +93,14 @@ func (q *liveQueue) arrive(r *record, content bool) {
 		}
 		if !delayed {
 			// The commit took longer than the delay.
-			q.window.due()
+			q.window.noteDue()
 		}
 		if r.due <= q.window.dueAt {
 			q.resetWindow()
 		}
 		return
 	}
-	if covered && q.room() > 0 {
+	if covered && q.capacity() > 0 {
 		q.window.cursor = r.key
 		q.order.add(q.newMessage(r, content))
 		q.account()
@@ -126,7 +126,7 @@ func (q *liveQueue) resetWindow() {
 	q.window.filling = nil
 	q.window.stale = q.window.cursor < q.window.tail
 	if !q.set.fifo {
-		q.window.due()
+		q.window.noteDue()
 	}
 }
 
@@ -153,18 +153,18 @@ type fill struct {
 
 	// departed are the messages that left the queue meanwhile: the read may
 	// still have seen them. The queue's lock guards it.
-	departed map[int64]bool
+	removed map[int64]bool
 }
 
 // fillIfLow starts a fill when the window runs low. The lock is held.
 func (q *liveQueue) fillIfLow() {
 	w := &q.window
-	room := q.room()
-	if w.filling != nil || !w.behind() || room < q.order.size()/4 || room == 0 || q.deleted {
+	capacity := q.capacity()
+	if w.filling != nil || !w.behind() || capacity < q.order.size()/4 || capacity == 0 || q.deleted {
 		return
 	}
 	f := &fill{
-		done: make(chan struct{}), generation: w.generation, limit: min(room, q.b.limits.fill),
+		done: make(chan struct{}), generation: w.generation, limit: min(capacity, q.b.limits.fill),
 		floor: q.low(), low: w.cursor, high: w.tail, delayed: q.set.fifo,
 		due: w.dueRead < w.dueSeen, dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen,
 		now: q.b.clock.floor(q.b.clock.now()),
@@ -193,15 +193,15 @@ func (q *liveQueue) fill(f *fill) {
 
 // missed tells a fill under way that a message has left the queue, if it may
 // be among those that it reads. The lock is held.
-func (w *window) missed(key int64) {
+func (w *window) noteRemoved(key int64) {
 	f := w.filling
 	if f == nil || key <= f.low && !f.due {
 		return
 	}
-	if f.departed == nil {
-		f.departed = map[int64]bool{}
+	if f.removed == nil {
+		f.removed = map[int64]bool{}
 	}
-	f.departed[key] = true
+	f.removed[key] = true
 }
 
 // readMain reads the next messages that were sent without a delay; on a FIFO
@@ -244,13 +244,13 @@ func (q *liveQueue) merge(f *fill) {
 	if f.due && len(f.late) < f.limit {
 		q.window.dueRead = f.dueSeen
 	}
-	q.line.wake(added)
+	q.waiters.wake(added)
 }
 
 // admitAll puts the rows into the window that memory does not hold already.
 func (q *liveQueue) admitAll(f *fill, rows []*scanned) (added int) {
 	for _, r := range rows {
-		if q.held[r.key] != nil || f.departed[r.key] || r.sent < q.cutoff || r.key <= q.low() {
+		if q.held[r.key] != nil || f.removed[r.key] || r.sent < q.cutoff || r.key <= q.low() {
 			continue
 		}
 		q.order.add(q.newMessage(&r.record, r.content))

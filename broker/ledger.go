@@ -34,19 +34,19 @@ type Ledger struct {
 
 // books are the counters of one queue: its ledger, the next free place, and
 // the place up to which all is purged.
-type books struct {
+type counters struct {
 	next, floor                        int64
 	sent, done, deadLettered           int64
 	movedIn, movedOut, expired, purged int64
 }
 
 // live is the number of messages in the queue, by the ledger's equation.
-func (k *books) live() int64 {
+func (k *counters) live() int64 {
 	return k.sent + k.movedIn - k.done - k.deadLettered - k.movedOut - k.expired - k.purged
 }
 
 // add adds the account of another queue; the places are not part of it.
-func (k *books) add(o *books) {
+func (k *counters) add(o *counters) {
 	k.sent += o.sent
 	k.done += o.done
 	k.deadLettered += o.deadLettered
@@ -56,7 +56,7 @@ func (k *books) add(o *books) {
 	k.purged += o.purged
 }
 
-func writeBooks(c *conn, number int64, k *books) error {
+func writeCounters(c *conn, number int64, k *counters) error {
 	_, err := c.exec(`INSERT OR REPLACE INTO counters
 		(queue, next, floor, sent, done, dead_lettered, moved_in, moved_out, expired, purged)
 		VALUES (?,?,?,?,?,?,?,?,?,?)`,
@@ -65,11 +65,11 @@ func writeBooks(c *conn, number int64, k *books) error {
 }
 
 // readBooks returns the counters of every queue by number, row 0 included.
-func readBooks(c *conn) (map[int64]books, error) {
-	all := map[int64]books{}
+func readCounters(c *conn) (map[int64]counters, error) {
+	all := map[int64]counters{}
 	err := c.query(func(row []driver.Value) error {
 		n := func(i int) int64 { v, _ := row[i].(int64); return v }
-		all[n(0)] = books{
+		all[n(0)] = counters{
 			next: n(1), floor: n(2), sent: n(3), done: n(4), deadLettered: n(5),
 			movedIn: n(6), movedOut: n(7), expired: n(8), purged: n(9),
 		}
@@ -80,14 +80,14 @@ func readBooks(c *conn) (map[int64]books, error) {
 
 // ledger is the account now. The lock is held.
 func (q *liveQueue) ledger() Ledger {
-	l := q.books.ledger()
-	l.InFlight = int64(q.flight.len())
+	l := q.counters.ledger()
+	l.InFlight = int64(q.inFlight.len())
 	l.Delayed = int64(q.delays.delayed)
 	l.Visible = l.Live - l.InFlight - l.Delayed
 	return l
 }
 
-func (k *books) ledger() Ledger {
+func (k *counters) ledger() Ledger {
 	return Ledger{
 		Sent: k.sent, Done: k.done, DeadLettered: k.deadLettered, MovedIn: k.movedIn, MovedOut: k.movedOut,
 		Expired: k.expired, Purged: k.purged, Live: k.live(),
@@ -108,9 +108,9 @@ func (b *Broker) Ledger(name string) (Ledger, error) {
 // TotalLedger returns the sum of the accounts of all queues, those included
 // that were deleted since the data directory was made.
 func (b *Broker) TotalLedger() Ledger {
-	b.booksMu.Lock()
-	defer b.booksMu.Unlock()
-	total := b.departedBooks.books.ledger()
+	b.countersMu.Lock()
+	defer b.countersMu.Unlock()
+	total := b.deletedQueues.counters.ledger()
 	for _, q := range b.all() {
 		q.mu.Lock()
 		total.add(q.ledger())
@@ -142,7 +142,7 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 		return 0, err
 	}
 	q.mu.Lock()
-	low, high, live := q.low(), q.high(), q.books.live()
+	low, high, live := q.low(), q.high(), q.counters.live()
 	q.mu.Unlock()
 	if live == 0 {
 		return 0, nil

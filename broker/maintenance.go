@@ -32,7 +32,7 @@ func (w *writer) tidyIn(wait time.Duration) {
 }
 
 // tidy takes one bite of what there is to clean up.
-func (w *writer) tidy() {
+func (w *writer) maintain() {
 	w.tidyArmed = false
 	if w.b.failed() != nil {
 		return
@@ -65,7 +65,7 @@ func (w *writer) bite() (next time.Duration, err error) {
 	if more, err := removeGarbage(s.write); more || err != nil {
 		return pause, err
 	}
-	if busy && !w.b.room.tight() {
+	if busy && !w.b.disk.tight() {
 		return tidySoon, nil
 	}
 	if more, err := w.vacuum(s); more || err != nil {
@@ -164,7 +164,7 @@ func (w *writer) checkpoint() error {
 		w.nextCheckpoint = w.logPages // it has started over
 	}
 	w.lastPages = pages
-	w.b.room.grown(pages * pageSize)
+	w.b.disk.grown(pages * pageSize)
 	if err != nil || pages < w.nextCheckpoint {
 		return err
 	}

@@ -20,16 +20,16 @@ type message struct {
 	content *record // the row, while the cache has room for it
 	group   *group  // on FIFO queues
 
-	flying  bool // hidden by a receive
-	leaving bool // a request is about to take it away
-	gone    bool // deleted, moved or expired
-	queued  bool // waits in the arrangement to be given out again
-	holds   bool // keeps its group from giving out others
-	undone  bool // the latest receive was taken back
-	stored  bool // has a row in receipts
-	dirty   bool // is on the list of receipts to store
-	damaged bool // cannot be delivered
-	standIn bool // a claim on a message that memory does not hold
+	inFlight    bool // hidden by a receive
+	leaving     bool // a request is about to take it away
+	gone        bool // deleted, moved or expired
+	queued      bool // waits in the arrangement to be given out again
+	holds       bool // keeps its group from giving out others
+	uncounted   bool // the latest receive was taken back
+	stored      bool // has a row in receipts
+	dirty       bool // is on the list of receipts to store
+	damaged     bool // cannot be delivered
+	placeholder bool // a claim on a message that memory does not hold
 }
 
 // received returns the receive count. The serial goes on where it does not, so
@@ -38,7 +38,7 @@ func (m *message) received() int32 { return m.count - m.unread }
 
 // claimed reports whether this only stands in for a message that memory does
 // not hold, to keep it from being given out.
-func (m *message) claimed() bool { return m.standIn }
+func (m *message) isPlaceholder() bool { return m.placeholder }
 
 // idle reports whether the message may be given out or waits to be.
 func (m *message) idle() bool { return !m.gone && !m.leaving && !m.damaged }
@@ -92,21 +92,21 @@ func (r *ring) pop() *message {
 
 // arrangement holds the visible messages that memory knows and decides which
 // is given out next: [standard] or [fifo]. The queue's lock guards it.
-type arrangement interface {
+type deliveryOrder interface {
 	// add appends a fresh message; keys grow from call to call between
 	// resets, except for those with a delay on a standard queue.
 	add(m *message)
 	// giveBack makes a message that was taken visible again.
-	giveBack(m *message)
+	requeue(m *message)
 	// release learns that a message that was taken, or is queued, is gone.
-	release(m *message)
+	forget(m *message)
 	// resume learns of a message that was in flight before the store was
 	// opened, and still is.
 	resume(m *message)
 	// take removes up to limit messages for which judge says give. judge is
 	// asked once for each message taken; those that it diverts or discards
 	// are not returned.
-	take(t taking) []*message
+	take(t takeRequest) []*message
 	// promote makes those deliverable whose delay has ended.
 	promote(now int64)
 	// reset forgets the fresh messages, which will be added again, and calls
@@ -121,35 +121,35 @@ type arrangement interface {
 }
 
 // taking is what one receive asks of an arrangement.
-type taking struct {
+type takeRequest struct {
 	limit int
 	now   int64
-	judge func(m *message) verdict
+	judge func(m *message) decision
 	// oldOnly asks for messages that were received before, so that memory
 	// need not hold more.
 	oldOnly bool
 }
 
 // verdict says what is to become of a message that could be given out.
-type verdict int
+type decision int
 
 const (
-	give    verdict = iota // hand it to the receiver
-	divert                 // it goes to the dead-letter queue
-	discard                // it is expired; the sweep takes it away
+	deliverIt    decision = iota // hand it to the receiver
+	deadLetterIt                 // it goes to the dead-letter queue
+	skipIt                       // it is expired; the sweep takes it away
 )
 
 // standard arranges a standard queue: roughly oldest first. Messages that came
 // back share the head with fresh ones one to one, so that neither starves the
 // other.
-type standard struct {
+type standardOrder struct {
 	main ring // fresh, in key order
 	late ring // fresh, sent with a delay that has ended, in the order of its end
 	back ring // received before
 	turn bool // the last one came from back
 }
 
-func (s *standard) add(m *message) {
+func (s *standardOrder) add(m *message) {
 	m.queued = true
 	if m.due != 0 {
 		s.late.push(m)
@@ -158,20 +158,20 @@ func (s *standard) add(m *message) {
 	}
 }
 
-func (s *standard) giveBack(m *message) {
+func (s *standardOrder) requeue(m *message) {
 	if !m.queued && m.idle() {
 		m.queued = true
 		s.back.push(m)
 	}
 }
 
-func (s *standard) release(*message) {}
+func (s *standardOrder) forget(*message) {}
 
-func (s *standard) resume(*message) {}
+func (s *standardOrder) resume(*message) {}
 
-func (s *standard) promote(int64) {}
+func (s *standardOrder) promote(int64) {}
 
-func (s *standard) reset(drop func(*message)) {
+func (s *standardOrder) reset(drop func(*message)) {
 	for _, r := range []*ring{&s.main, &s.late} {
 		for m := r.pop(); m != nil; m = r.pop() {
 			m.queued = false
@@ -180,16 +180,16 @@ func (s *standard) reset(drop func(*message)) {
 	}
 }
 
-func (s *standard) clear(drop func(*message)) {
+func (s *standardOrder) clear(drop func(*message)) {
 	s.reset(drop)
 	s.back = ring{}
 }
 
-func (s *standard) size() int { return s.main.len() + s.late.len() }
+func (s *standardOrder) size() int { return s.main.len() + s.late.len() }
 
-func (s *standard) deliverable() bool { return s.size()+s.back.len() > 0 }
+func (s *standardOrder) deliverable() bool { return s.size()+s.back.len() > 0 }
 
-func (s *standard) take(t taking) []*message {
+func (s *standardOrder) take(t takeRequest) []*message {
 	taken := make([]*message, 0, min(t.limit, s.size()+s.back.len()))
 	for len(taken) < t.limit {
 		m := s.next(t.oldOnly)
@@ -197,10 +197,10 @@ func (s *standard) take(t taking) []*message {
 			break
 		}
 		m.queued = false
-		if !m.idle() || m.flying {
+		if !m.idle() || m.inFlight {
 			continue
 		}
-		if t.judge(m) == give {
+		if t.judge(m) == deliverIt {
 			taken = append(taken, m)
 		}
 	}
@@ -208,7 +208,7 @@ func (s *standard) take(t taking) []*message {
 }
 
 // next removes the next message, whatever it is.
-func (s *standard) next(oldOnly bool) *message {
+func (s *standardOrder) next(oldOnly bool) *message {
 	fresh := s.older()
 	if oldOnly && s.back.len() > 0 {
 		fresh = nil
@@ -225,7 +225,7 @@ func (s *standard) next(oldOnly bool) *message {
 }
 
 // older returns the fresh ring whose head became visible first.
-func (s *standard) older() *ring {
+func (s *standardOrder) older() *ring {
 	m, l := s.main.peek(), s.late.peek()
 	switch {
 	case m == nil && l == nil:

@@ -14,7 +14,7 @@ func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) 
 	if err != nil {
 		return 0, err
 	}
-	held, err := q.hold(ctx, ids)
+	held, err := q.reserve(ctx, ids)
 	if err != nil || len(held) == 0 {
 		return 0, err
 	}
@@ -27,7 +27,7 @@ func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) 
 
 // hold finds messages by id and keeps them from being given out or deleted:
 // they are leaving.
-func (q *liveQueue) hold(ctx context.Context, ids []string) ([]*message, error) {
+func (q *liveQueue) reserve(ctx context.Context, ids []string) ([]*message, error) {
 	var keys []int64
 	for len(ids) > 0 {
 		if err := ctx.Err(); err != nil {
@@ -51,10 +51,10 @@ func (q *liveQueue) hold(ctx context.Context, ids []string) ([]*message, error) 
 		}
 		ids = ids[n:]
 	}
-	return q.holdKeys(keys)
+	return q.reserveKeys(keys)
 }
 
-func (q *liveQueue) holdKeys(keys []int64) (held []*message, err error) {
+func (q *liveQueue) reserveKeys(keys []int64) (held []*message, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.usable(); err != nil {
@@ -99,7 +99,7 @@ func (r *removal) apply(t *tx) error {
 			continue
 		}
 		t.remove(m.key, true)
-		t.books(r.q).purged++
+		t.counters(r.q).purged++
 		r.counted++
 		if row.due != 0 {
 			r.dues = append(r.dues, row.due)
@@ -108,26 +108,26 @@ func (r *removal) apply(t *tx) error {
 	return nil
 }
 
-func (r *removal) settle(err error) {
+func (r *removal) onCommit(err error) {
 	q := r.q
 	q.mu.Lock()
 	for _, m := range r.messages {
 		switch {
-		case m.claimed():
+		case m.isPlaceholder():
 			q.unclaim(m)
 		case err != nil:
-			q.stay(m)
+			q.keep(m)
 		default:
-			q.depart(m)
+			q.remove(m)
 		}
 	}
 	if err == nil {
-		q.books.purged += int64(r.counted)
+		q.counters.purged += int64(r.counted)
 		for _, due := range r.dues {
 			q.delays.sub(due)
 		}
 	}
-	q.settled(len(r.messages))
+	q.wakeAfterRemoval(len(r.messages))
 	q.mu.Unlock()
 	r.done <- err
 }
@@ -153,7 +153,7 @@ func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, 
 			return 0, err
 		}
 	}
-	held, err := q.hold(ctx, ids)
+	held, err := q.reserve(ctx, ids)
 	if err != nil || len(held) == 0 {
 		return 0, err
 	}
@@ -178,7 +178,7 @@ func (q *liveQueue) checkMove(to *liveQueue) error {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"Source and destination of a move are both %s; name another queue.", q.name)
 	}
-	if q.fifo() != to.fifo() {
+	if q.isFIFO() != to.isFIFO() {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"Messages cannot move between a standard and a FIFO queue (%s, %s).", q.name, to.name)
 	}
@@ -191,7 +191,7 @@ func (b *Broker) newMove(from, target *liveQueue, held []*message) (*transfer, e
 	sources := map[int64]string{}
 	if target == nil {
 		if err := b.readSources(held, sources); err != nil {
-			from.letGo(held)
+			from.release(held)
 			return nil, err
 		}
 	}
@@ -213,7 +213,7 @@ func (b *Broker) newMove(from, target *liveQueue, held []*message) (*transfer, e
 		}
 		t.items = append(t.items, &transferItem{m: m, to: to, toDead: isDead[to]})
 	}
-	from.letGo(rest)
+	from.release(rest)
 	return t, nil
 }
 
@@ -228,18 +228,18 @@ func (b *Broker) readSources(held []*message, sources map[int64]string) error {
 }
 
 // letGo ends the hold on messages.
-func (q *liveQueue) letGo(held []*message) {
+func (q *liveQueue) release(held []*message) {
 	if len(held) == 0 {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, m := range held {
-		if m.claimed() {
+		if m.isPlaceholder() {
 			q.unclaim(m)
 		} else {
-			q.stay(m)
+			q.keep(m)
 		}
 	}
-	q.settled(len(held))
+	q.wakeAfterRemoval(len(held))
 }

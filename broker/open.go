@@ -27,11 +27,11 @@ type Broker struct {
 	clock  clock
 	seal   seal
 	epoch  uint32
-	room   *room
+	disk   *diskGuard
 	writer *writer
 	store  atomic.Pointer[store]
 
-	limits   limits
+	limits   memoryLimits
 	cache    cache
 	windowed atomic.Int64 // fresh messages in memory
 	closing  atomic.Bool
@@ -41,12 +41,12 @@ type Broker struct {
 	admin chan struct{} // holds a token during an act on queues as a whole
 
 	// booksMu makes a move between queues one step for TotalLedger.
-	booksMu       sync.Mutex
-	departedBooks *liveQueue // stands for all deleted queues; only its books count
+	countersMu    sync.Mutex
+	deletedQueues *liveQueue // stands for all deleted queues; only its books count
 
-	mu       sync.RWMutex // taken after a queue's lock, never before
-	queues   map[string]*liveQueue
-	departed map[string]int64 // stamps of deletions
+	mu           sync.RWMutex // taken after a queue's lock, never before
+	queues       map[string]*liveQueue
+	deletedNames map[string]int64 // stamps of deletions
 }
 
 // Open opens the queues in dir (created with mode 0700 when missing).
@@ -70,7 +70,7 @@ func Open(dir string, opts *Options) (*Broker, error) {
 
 func newBroker(dir string, opts *Options) *Broker {
 	b := &Broker{
-		dir: dir, clock: newClock(), queues: map[string]*liveQueue{}, departed: map[string]int64{}, log: slog.Default(),
+		dir: dir, clock: newClock(), queues: map[string]*liveQueue{}, deletedNames: map[string]int64{}, log: slog.Default(),
 		admin: make(chan struct{}, 1),
 	}
 	if opts != nil {
@@ -97,8 +97,8 @@ func newBroker(dir string, opts *Options) *Broker {
 		b.limits = *o.limits
 	}
 	b.cache.most = b.limits.cache
-	b.room = newRoom(dir)
-	b.departedBooks = &liveQueue{b: b}
+	b.disk = newDiskGuard(dir)
+	b.deletedQueues = &liveQueue{b: b}
 	return b
 }
 
@@ -159,7 +159,7 @@ func (q *liveQueue) begin() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.arm()
-	if q.books.live() > 0 {
+	if q.counters.live() > 0 {
 		q.sweepNow() // and find out when the next is due
 	}
 }
@@ -227,12 +227,12 @@ func (b *Broker) ARN(name string) string { return b.opts.arn(name) }
 // takes the same time at any depth: the counters, the messages that were in
 // flight or received before, the delays that have not ended.
 func (b *Broker) load(s *store) error {
-	counters, err := readBooks(s.write)
+	counters, err := readCounters(s.write)
 	if err != nil {
 		return err
 	}
-	b.departedBooks.books = counters[0]
-	b.departedBooks.disk = counters[0]
+	b.deletedQueues.counters = counters[0]
+	b.deletedQueues.disk = counters[0]
 	found, err := b.readQueues(s.write, counters)
 	if err != nil {
 		return err
@@ -245,13 +245,13 @@ func (b *Broker) load(s *store) error {
 	}
 	return s.write.query(func(row []driver.Value) error {
 		name, _ := row[0].(string)
-		b.departed[name], _ = row[1].(int64)
+		b.deletedNames[name], _ = row[1].(int64)
 		return nil
 	}, `SELECT name, at FROM departed`)
 }
 
 // readQueues makes the queues that the store has, without their messages.
-func (b *Broker) readQueues(c *conn, counters map[int64]books) (found []*liveQueue, err error) {
+func (b *Broker) readQueues(c *conn, counters map[int64]counters) (found []*liveQueue, err error) {
 	err = c.query(func(row []driver.Value) error {
 		q, err := b.readQueue(row, counters)
 		found = append(found, q)
@@ -261,7 +261,7 @@ func (b *Broker) readQueues(c *conn, counters map[int64]books) (found []*liveQue
 }
 
 // readQueue makes a queue of its row.
-func (b *Broker) readQueue(row []driver.Value, counters map[int64]books) (*liveQueue, error) {
+func (b *Broker) readQueue(row []driver.Value, counters map[int64]counters) (*liveQueue, error) {
 	n := func(i int) int64 { v, _ := row[i].(int64); return v }
 	text := func(i int) []byte { v, _ := row[i].(string); return []byte(v) }
 	name := string(text(1))
@@ -279,21 +279,21 @@ func (b *Broker) readQueue(row []driver.Value, counters map[int64]books) (*liveQ
 	q := newLiveQueue(b, n(0), name, set)
 	q.attributes, q.tags = attributes, tags
 	q.created, q.modified, q.purgedAt = n(4), n(5), n(6)
-	q.books, q.disk = counters[q.number], counters[q.number]
+	q.counters, q.disk = counters[q.number], counters[q.number]
 	return q, nil
 }
 
 // load brings the state of a queue's messages to memory.
 func (q *liveQueue) load(c *conn) error {
 	q.window.cursor = q.low()
-	q.window.tail = max(q.low(), makeKey(q.number, q.books.next-1))
-	if q.books.live() == 0 {
+	q.window.tail = max(q.low(), makeKey(q.number, q.counters.next-1))
+	if q.counters.live() == 0 {
 		q.window.cursor = q.window.tail
 		return nil
 	}
 	q.window.stale = q.window.cursor < q.window.tail
 	if !q.set.fifo {
-		q.window.due()
+		q.window.noteDue()
 	}
 	if err := q.loadReceipts(c); err != nil {
 		return err

@@ -18,25 +18,25 @@ type liveQueue struct {
 	created int64 // stamp
 
 	// The writer's alone:
-	disk    books // as its transaction sees them
-	removed bool  // deleted
-	walked  int64 // the key up to which all messages came from other queues
+	disk    counters // as its transaction sees them
+	removed bool     // deleted
+	sweptTo int64    // the key up to which all messages came from other queues
 
 	mu         sync.Mutex
 	set        settings
 	attributes map[string]string // as given
 	tags       map[string]string
-	modified   int64 // stamp
-	purgedAt   int64 // stamp
-	books      books // as committed
+	modified   int64    // stamp
+	purgedAt   int64    // stamp
+	counters   counters // as committed
 	deleted    bool
 
-	order  arrangement
-	held   map[int64]*message // received before and still here, and those leaving
-	flight deadlines
-	delays delays
-	window window
-	line   line // waiting receives
+	order    deliveryOrder
+	held     map[int64]*message // received before and still here, and those leaving
+	inFlight deadlines
+	delays   delays
+	window   window
+	waiters  waiters // waiting receives
 
 	timer    *time.Timer // for the next end of a flight or a delay
 	timerAt  int64       // its reading; 0 when it is not set
@@ -54,13 +54,13 @@ func newLiveQueue(b *Broker, number int64, name string, set settings) *liveQueue
 	if set.fifo {
 		q.order = newFIFO()
 	} else {
-		q.order = &standard{}
+		q.order = &standardOrder{}
 	}
 	return q
 }
 
 // low and high bound the keys of the queue's messages: low < key <= high.
-func (q *liveQueue) low() int64  { return makeKey(q.number, q.books.floor) }
+func (q *liveQueue) low() int64  { return makeKey(q.number, q.counters.floor) }
 func (q *liveQueue) high() int64 { return makeKey(q.number, maxSeq) }
 
 // usable says why the queue cannot be used. The lock is held.
@@ -85,10 +85,10 @@ func (q *liveQueue) newMessage(r *record, content bool) *message {
 	if r.due != 0 {
 		m.due = max(1, q.b.clock.reading(r.due))
 	}
-	if f, ok := q.order.(*fifo); ok {
+	if f, ok := q.order.(*fifoOrder); ok {
 		m.group = f.group(r.group)
 	}
-	if content && q.b.cache.take(r.footprint()) {
+	if content && q.b.cache.reserve(r.footprint()) {
 		m.content = r
 	}
 	return m
@@ -97,40 +97,40 @@ func (q *liveQueue) newMessage(r *record, content bool) *message {
 // drop forgets the cached content of a message.
 func (q *liveQueue) drop(m *message) {
 	if m.content != nil {
-		q.b.cache.give(m.content.footprint())
+		q.b.cache.release(m.content.footprint())
 		m.content = nil
 	}
 }
 
 // land ends the flight of a message. The lock is held.
-func (q *liveQueue) land(m *message) {
-	if m.flying {
-		m.flying = false
-		q.flight.remove(m)
+func (q *liveQueue) endFlight(m *message) {
+	if m.inFlight {
+		m.inFlight = false
+		q.inFlight.remove(m)
 	}
 	if !m.leaving && !m.gone {
-		q.order.giveBack(m)
+		q.order.requeue(m)
 	}
 }
 
 // depart forgets a message that left the queue. The lock is held.
-func (q *liveQueue) depart(m *message) {
+func (q *liveQueue) remove(m *message) {
 	m.gone, m.leaving = true, false
-	if m.flying {
-		m.flying = false
-		q.flight.remove(m)
+	if m.inFlight {
+		m.inFlight = false
+		q.inFlight.remove(m)
 	}
 	delete(q.held, m.key)
-	q.window.missed(m.key)
+	q.window.noteRemoved(m.key)
 	q.drop(m)
-	q.order.release(m)
+	q.order.forget(m)
 }
 
 // stay takes back that a message was about to leave. The lock is held.
-func (q *liveQueue) stay(m *message) {
+func (q *liveQueue) keep(m *message) {
 	m.leaving = false
-	if !m.flying {
-		q.order.giveBack(m)
+	if !m.inFlight {
+		q.order.requeue(m)
 	}
 }
 
@@ -143,31 +143,31 @@ func (q *liveQueue) onTimer() {
 		return
 	}
 	now := q.b.clock.now()
-	for m := q.flight.first(); m != nil && m.until <= now; m = q.flight.first() {
-		q.land(m)
-		q.line.wake(1)
+	for m := q.inFlight.first(); m != nil && m.until <= now; m = q.inFlight.first() {
+		q.endFlight(m)
+		q.waiters.wake(1)
 	}
-	if n := q.delays.end(q.b.clock.floor(now)); n > 0 {
-		q.ended(n, now)
+	if n := q.delays.expire(q.b.clock.floor(now)); n > 0 {
+		q.delaysEnded(n, now)
 	}
 	q.arm()
 }
 
 // ended notes that n delays ended.
-func (q *liveQueue) ended(n int, now int64) {
+func (q *liveQueue) delaysEnded(n int, now int64) {
 	if q.set.fifo {
 		q.order.promote(now)
 	} else {
-		q.window.due()
+		q.window.noteDue()
 		q.fillIfLow()
 	}
-	q.line.wake(n)
+	q.waiters.wake(n)
 }
 
 // arm sets the timer for the next end of a flight or a delay. The lock is held.
 func (q *liveQueue) arm() {
 	var at int64
-	if m := q.flight.first(); m != nil {
+	if m := q.inFlight.first(); m != nil {
 		at = m.until
 	}
 	if due, ok := q.delays.next(); ok {
@@ -194,5 +194,5 @@ func (q *liveQueue) stop() {
 			t.Stop()
 		}
 	}
-	q.line.wakeAll()
+	q.waiters.wakeAll()
 }

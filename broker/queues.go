@@ -28,7 +28,7 @@ type change struct {
 func (c *change) durable() bool     { return true }
 func (c *change) grows() bool       { return false }
 func (c *change) apply(t *tx) error { return c.run(t) }
-func (c *change) settle(err error) {
+func (c *change) onCommit(err error) {
 	if err == nil {
 		c.after()
 	}
@@ -41,7 +41,7 @@ func (b *Broker) change(run func(t *tx) error, after func()) error {
 }
 
 // beginAct waits until no other act on queues as a whole is under way.
-func (b *Broker) beginAct(ctx context.Context) error {
+func (b *Broker) lockQueues(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (b *Broker) beginAct(ctx context.Context) error {
 	}
 }
 
-func (b *Broker) endAct() { <-b.admin }
+func (b *Broker) unlockQueues() { <-b.admin }
 
 // CreateQueue creates a queue. attrs are SQS attribute names and values
 // (nil for defaults). It succeeds without effect when the queue exists and
@@ -70,14 +70,14 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[s
 	if err != nil {
 		return err
 	}
-	if err := b.beginAct(ctx); err != nil {
+	if err := b.lockQueues(ctx); err != nil {
 		return err
 	}
-	defer b.endAct()
+	defer b.unlockQueues()
 	if old, _ := b.queue(name); old != nil {
 		return old.compare(attrs)
 	}
-	if err := b.checkDeparted(name); err != nil {
+	if err := b.checkDeletedRecently(name); err != nil {
 		return err
 	}
 	if err := b.checkRedrive(name, &set, attrs["RedrivePolicy"]); err != nil {
@@ -106,16 +106,16 @@ func (b *Broker) insertQueue(t *tx, q *liveQueue) error {
 	}
 	_, err = t.c.exec(`INSERT INTO queues (number, name, attributes, tags, created, modified, purged_at) VALUES (?,?,?,?,?,?,0)`,
 		q.number, q.name, toJSON(q.attributes), toJSON(q.tags), q.created, q.modified)
-	t.books(q)
+	t.counters(q)
 	return err
 }
 
 func (b *Broker) addQueue(q *liveQueue) {
-	q.books = q.disk
+	q.counters = q.disk
 	q.window.cursor, q.window.tail = q.low(), q.low()
 	b.mu.Lock()
 	b.queues[q.name] = q
-	delete(b.departed, q.name)
+	delete(b.deletedNames, q.name)
 	b.mu.Unlock()
 }
 
@@ -158,10 +158,10 @@ func (q *liveQueue) compare(wanted map[string]string) error {
 	return nil
 }
 
-func (b *Broker) checkDeparted(name string) error {
+func (b *Broker) checkDeletedRecently(name string) error {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
-	at, ok := b.departed[name]
+	at, ok := b.deletedNames[name]
 	if ok && !b.opts.NoWaits && stamp()-at < deletedWait.Milliseconds() {
 		return queue.Errorf(queue.CodeQueueDeletedRecently,
 			"You must wait 60 seconds after deleting a queue before you can create another with the same name.")
@@ -171,10 +171,10 @@ func (b *Broker) checkDeparted(name string) error {
 
 // DeleteQueue deletes a queue and all its messages; these count as purged.
 func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
-	if err := b.beginAct(ctx); err != nil {
+	if err := b.lockQueues(ctx); err != nil {
 		return err
 	}
-	defer b.endAct()
+	defer b.unlockQueues()
 	q, err := b.queue(name)
 	if err != nil {
 		return err
@@ -185,11 +185,11 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 
 // dropQueue removes a queue from the store; its rows go later, bit by bit.
 func (b *Broker) dropQueue(t *tx, q *liveQueue, now int64) error {
-	k := *t.books(q)
+	k := *t.counters(q)
 	k.purged += k.live()
-	t.books(b.departedBooks).add(&k)
+	t.counters(b.deletedQueues).add(&k)
 	t.dropped[q] = true
-	if err := t.discard(makeKey(q.number, 0), q.high()); err != nil {
+	if err := t.leaveToGarbage(makeKey(q.number, 0), q.high()); err != nil {
 		return err
 	}
 	for _, text := range []string{`DELETE FROM queues WHERE number = ?`, `DELETE FROM counters WHERE queue = ?`} {
@@ -202,25 +202,25 @@ func (b *Broker) dropQueue(t *tx, q *liveQueue, now int64) error {
 }
 
 // discard leaves the messages with low < key <= high to be removed later.
-func (t *tx) discard(low, high int64) error {
+func (t *tx) leaveToGarbage(low, high int64) error {
 	_, err := t.c.exec(`INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`, low, high)
 	return err
 }
 
 func (b *Broker) removeQueue(q *liveQueue, now int64) {
-	b.booksMu.Lock()
-	defer b.booksMu.Unlock()
+	b.countersMu.Lock()
+	defer b.countersMu.Unlock()
 	q.mu.Lock()
 	q.removed, q.deleted = true, true
-	q.books.purged += q.books.live()
-	k := q.books
+	q.counters.purged += q.counters.live()
+	k := q.counters
 	q.clear()
 	q.stop()
 	q.mu.Unlock()
 	b.mu.Lock()
 	delete(b.queues, q.name)
-	b.departed[q.name] = now
-	b.departedBooks.books.add(&k)
+	b.deletedNames[q.name] = now
+	b.deletedQueues.counters.add(&k)
 	b.mu.Unlock()
 }
 
@@ -228,10 +228,10 @@ func (b *Broker) removeQueue(q *liveQueue, now int64) {
 // flight, and returns how many there were. It takes the same time for any
 // number of them.
 func (b *Broker) PurgeQueue(ctx context.Context, name string) (int, error) {
-	if err := b.beginAct(ctx); err != nil {
+	if err := b.lockQueues(ctx); err != nil {
 		return 0, err
 	}
-	defer b.endAct()
+	defer b.unlockQueues()
 	q, err := b.queue(name)
 	if err != nil {
 		return 0, err
@@ -254,22 +254,22 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (int, error) {
 
 // purge raises the floor of the queue over all its messages.
 func (q *liveQueue) purge(t *tx, now int64) error {
-	k := t.books(q)
+	k := t.counters(q)
 	low := makeKey(q.number, k.floor)
 	k.purged += k.live()
 	k.floor = k.next - 1
 	if _, err := t.c.exec(`UPDATE queues SET purged_at = ? WHERE number = ?`, now, q.number); err != nil {
 		return err
 	}
-	return t.discard(low, makeKey(q.number, k.floor))
+	return t.leaveToGarbage(low, makeKey(q.number, k.floor))
 }
 
 func (q *liveQueue) purged(now int64) (n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n = int(q.books.live())
-	q.books.purged += int64(n)
-	q.books.floor = q.books.next - 1
+	n = int(q.counters.live())
+	q.counters.purged += int64(n)
+	q.counters.floor = q.counters.next - 1
 	q.purgedAt = now
 	q.clear()
 	return n
@@ -278,10 +278,10 @@ func (q *liveQueue) purged(now int64) (n int) {
 // clear forgets all messages. The lock is held.
 func (q *liveQueue) clear() {
 	for _, m := range q.held {
-		m.gone, m.flying, m.holds, m.queued, m.index = true, false, false, false, -1
+		m.gone, m.inFlight, m.holds, m.queued, m.index = true, false, false, false, -1
 	}
 	clear(q.held)
-	q.flight = deadlines{}
+	q.inFlight = deadlines{}
 	q.delays.clear()
 	q.unstored, q.attempts = nil, nil
 	q.order.clear(q.drop)

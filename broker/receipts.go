@@ -72,7 +72,7 @@ func (q *liveQueue) receiptRows(old int64) (rows []receiptRow, rest []*message) 
 func (q *liveQueue) receiptRow(m *message) receiptRow {
 	clock := q.b.clock
 	row := receiptRow{m.key, int64(m.count), m.first, clock.milli(m.receivedAt), 0, int64(m.epoch), int64(m.unread)}
-	if m.flying {
+	if m.inFlight {
 		row.until = clock.milli(m.until)
 	}
 	return row
@@ -85,9 +85,9 @@ type receiptStore struct {
 	done func(error)
 }
 
-func (s *receiptStore) durable() bool    { return false }
-func (s *receiptStore) grows() bool      { return false }
-func (s *receiptStore) settle(err error) { s.done(err) }
+func (s *receiptStore) durable() bool      { return false }
+func (s *receiptStore) grows() bool        { return false }
+func (s *receiptStore) onCommit(err error) { s.done(err) }
 
 func (s *receiptStore) apply(t *tx) error {
 	if t.gone(s.q) {
@@ -118,7 +118,7 @@ func (q *liveQueue) loadReceipts(c *conn) error {
 		if m.until = q.b.clock.reading(n(7)); n(7) != 0 && m.until > now {
 			q.resume(m)
 		} else {
-			q.order.giveBack(m)
+			q.order.requeue(m)
 		}
 		return nil
 	}, `SELECT m.id, m.sent, m.origin, m.received, r.count, r.first, r.received_at, r.until, m.group_id, r.epoch, r.unread
@@ -128,8 +128,8 @@ func (q *liveQueue) loadReceipts(c *conn) error {
 // resume puts a message back in flight.
 func (q *liveQueue) resume(m *message) {
 	m.until = min(m.until, q.b.clock.now()+int64(maxFlight))
-	m.flying = true
-	q.flight.push(m)
+	m.inFlight = true
+	q.inFlight.push(m)
 	q.order.resume(m)
 }
 

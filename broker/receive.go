@@ -87,23 +87,23 @@ func (r *receive) run(ctx context.Context) ([]queue.Message, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		c, err := r.q.catch(r)
+		c, err := r.q.receive(r)
 		if err != nil {
 			return nil, err
 		}
-		if c.diverted != nil {
-			if err := r.q.deadLetter(c.diverted); err != nil && len(c.given) == 0 {
+		if c.usedUp != nil {
+			if err := r.q.deadLetter(c.usedUp); err != nil && len(c.messages) == 0 {
 				return nil, err
 			}
 		}
-		if len(c.given) > 0 {
-			out, err := r.q.deliver(c.given)
+		if len(c.messages) > 0 {
+			out, err := r.q.deliver(c.messages)
 			if len(out) > 0 || err != nil {
 				return out, err
 			}
 			continue
 		}
-		if c.diverted != nil {
+		if c.usedUp != nil {
 			continue
 		}
 		if more, err := r.wait(ctx, c); !more {
@@ -113,16 +113,16 @@ func (r *receive) run(ctx context.Context) ([]queue.Message, error) {
 }
 
 // catch is what one look at the queue brought: messages, or what to wait for.
-type catch struct {
-	given    []given
-	diverted []*message
+type receiveResult struct {
+	messages []receivedMessage
+	usedUp   []*message
 	filling  *fill
 	waiter   *waiter
 }
 
 // given is a message as one receive takes it along: the fields of message may
 // change as soon as the lock is open.
-type given struct {
+type receivedMessage struct {
 	m       *message
 	receipt receipt
 	count   int32 // receive count
@@ -133,7 +133,7 @@ type given struct {
 
 // wait waits until another look is worth it; more is false when the receive
 // is to end empty-handed.
-func (r *receive) wait(ctx context.Context, c catch) (more bool, err error) {
+func (r *receive) wait(ctx context.Context, c receiveResult) (more bool, err error) {
 	if c.filling != nil {
 		select {
 		case <-c.filling.done:
@@ -156,22 +156,22 @@ func (r *receive) wait(ctx context.Context, c catch) (more bool, err error) {
 		err = ctx.Err()
 	}
 	r.q.mu.Lock()
-	r.q.line.leave(c.waiter)
+	r.q.waiters.leave(c.waiter)
 	r.q.mu.Unlock()
 	return false, err
 }
 
 // catch takes messages, or says what to wait for.
-func (q *liveQueue) catch(r *receive) (catch, error) {
+func (q *liveQueue) receive(r *receive) (receiveResult, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.ready(); err != nil {
-		return catch{}, err
+		return receiveResult{}, err
 	}
 	if again := q.repeat(r); again != nil {
-		return catch{given: again}, nil
+		return receiveResult{messages: again}, nil
 	}
-	var c catch
+	var c receiveResult
 	if q.window.complete() {
 		var err error
 		if c, err = q.take(r); err != nil {
@@ -179,17 +179,17 @@ func (q *liveQueue) catch(r *receive) (catch, error) {
 		}
 	}
 	q.fillIfLow()
-	if len(c.given) > 0 {
-		q.noteAttempt(r, c.given)
+	if len(c.messages) > 0 {
+		q.noteAttempt(r, c.messages)
 		q.arm()
 		return c, nil
 	}
-	if c.diverted != nil {
+	if c.usedUp != nil {
 		return c, nil
 	}
 	c.filling = q.window.filling
 	if c.filling == nil && !r.deadline.IsZero() {
-		c.waiter = q.line.join()
+		c.waiter = q.waiters.join()
 	}
 	return c, nil
 }
@@ -207,9 +207,9 @@ func (q *liveQueue) ready() error {
 
 // take takes messages from the arrangement and starts their flight. The lock
 // is held.
-func (q *liveQueue) take(r *receive) (c catch, err error) {
+func (q *liveQueue) take(r *receive) (c receiveResult, err error) {
 	most := q.b.limits.inFlight
-	limit := min(r.limit, most-q.flight.len())
+	limit := min(r.limit, most-q.inFlight.len())
 	if limit <= 0 {
 		if q.set.fifo {
 			return c, nil
@@ -218,61 +218,61 @@ func (q *liveQueue) take(r *receive) (c catch, err error) {
 			"Too many messages in flight: %d. Delete some, or wait until their visibility timeout ends.", most)
 	}
 	now, wall := q.b.clock.now(), stamp()
-	taken := q.order.take(taking{
+	taken := q.order.take(takeRequest{
 		limit: limit, now: now, oldOnly: len(q.held) >= most,
-		judge: func(m *message) verdict {
+		judge: func(m *message) decision {
 			v := q.judge(m, wall)
-			if v == divert {
+			if v == deadLetterIt {
 				m.leaving = true
 				q.held[m.key] = m
-				c.diverted = append(c.diverted, m)
+				c.usedUp = append(c.usedUp, m)
 			}
 			return v
 		},
 	})
 	if len(taken) > 0 {
-		c.given = make([]given, 0, len(taken))
+		c.messages = make([]receivedMessage, 0, len(taken))
 	}
 	for _, m := range taken {
-		c.given = append(c.given, q.start(m, r.visibility, now, wall))
+		c.messages = append(c.messages, q.start(m, r.visibility, now, wall))
 	}
 	q.account()
 	return c, nil
 }
 
 // judge decides what becomes of a visible message. The lock is held.
-func (q *liveQueue) judge(m *message, wall int64) verdict {
+func (q *liveQueue) judge(m *message, wall int64) decision {
 	if m.sent < q.cutoff || m.sent+q.set.retention.Milliseconds() <= wall {
 		q.drop(m)
 		q.sweepNow()
-		return discard
+		return skipIt
 	}
 	if p := q.set.redrive; p != nil && m.received()-m.arrived >= p.max && q.b.exists(p.target) {
 		q.drop(m)
-		return divert
+		return deadLetterIt
 	}
-	return give
+	return deliverIt
 }
 
 // start begins the flight of a message. The lock is held.
-func (q *liveQueue) start(m *message, visibility time.Duration, now, wall int64) given {
+func (q *liveQueue) start(m *message, visibility time.Duration, now, wall int64) receivedMessage {
 	m.count++
-	m.undone = false
+	m.uncounted = false
 	m.epoch = q.b.epoch
 	if m.first == 0 {
 		m.first = wall
 	}
 	m.receivedAt, m.until = now, now+int64(visibility)
 	q.held[m.key] = m
-	g := given{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, count: m.received(), arrived: m.arrived,
+	g := receivedMessage{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, count: m.received(), arrived: m.arrived,
 		first: m.first, content: m.content}
 	q.drop(m)
 	if visibility > 0 {
-		m.flying = true
-		q.flight.push(m)
+		m.inFlight = true
+		q.inFlight.push(m)
 	} else {
-		q.order.giveBack(m)
-		q.line.wake(1)
+		q.order.requeue(m)
+		q.waiters.wake(1)
 	}
 	q.store(m)
 	return g
@@ -280,13 +280,13 @@ func (q *liveQueue) start(m *message, visibility time.Duration, now, wall int64)
 
 // line is the line of receives that wait for a message, first come first
 // woken. The queue's lock guards it.
-type line struct{ waiting []*waiter }
+type waiters struct{ waiting []*waiter }
 
 // waiter is one waiting receive.
 type waiter struct{ woken chan struct{} }
 
 // join puts a receive at the end of the line.
-func (l *line) join() *waiter {
+func (l *waiters) join() *waiter {
 	w := &waiter{woken: make(chan struct{})}
 	l.waiting = append(l.waiting, w)
 	return w
@@ -294,7 +294,7 @@ func (l *line) join() *waiter {
 
 // leave takes a receive out that no longer waits. One that was woken but goes
 // without looking passes it on to the next.
-func (l *line) leave(w *waiter) {
+func (l *waiters) leave(w *waiter) {
 	if i := slices.Index(l.waiting, w); i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)
 		return
@@ -303,7 +303,7 @@ func (l *line) leave(w *waiter) {
 }
 
 // wake wakes up to n receives: one for each message is enough.
-func (l *line) wake(n int) {
+func (l *waiters) wake(n int) {
 	n = min(n, len(l.waiting))
 	for _, w := range l.waiting[:n] {
 		close(w.woken)
@@ -311,4 +311,4 @@ func (l *line) wake(n int) {
 	l.waiting = slices.Delete(l.waiting, 0, n)
 }
 
-func (l *line) wakeAll() { l.wake(len(l.waiting)) }
+func (l *waiters) wakeAll() { l.wake(len(l.waiting)) }

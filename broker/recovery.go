@@ -24,7 +24,7 @@ func (w *writer) fail(group []request, cause error) {
 	group = append(group, w.pending...)
 	w.pending = nil
 	w.mu.Unlock()
-	settleAll(group, err)
+	finishAll(group, err)
 	w.reopen()
 }
 
@@ -98,7 +98,7 @@ func (b *Broker) probe(s *store) error {
 // reconcile brings memory in line with the store: of the failed transaction
 // all or nothing may be there.
 func (b *Broker) reconcile(s *store) error {
-	counters, err := readBooks(s.write)
+	counters, err := readCounters(s.write)
 	if err != nil {
 		return err
 	}
@@ -106,16 +106,16 @@ func (b *Broker) reconcile(s *store) error {
 	if err != nil {
 		return err
 	}
-	b.booksMu.Lock()
-	defer b.booksMu.Unlock()
-	b.departedBooks.books, b.departedBooks.disk = counters[0], counters[0]
+	b.countersMu.Lock()
+	defer b.countersMu.Unlock()
+	b.deletedQueues.counters, b.deletedQueues.disk = counters[0], counters[0]
 	there := map[int64]*liveQueue{}
 	for _, q := range found {
 		there[q.number] = q
 	}
 	for _, q := range b.all() {
 		if now := there[q.number]; now == nil {
-			b.lose(q)
+			b.dropMissing(q)
 		} else if err := q.reconcile(s.write, now); err != nil {
 			return fmt.Errorf("queue %s: %w", q.name, err)
 		}
@@ -134,7 +134,7 @@ func (b *Broker) reconcile(s *store) error {
 
 // lose forgets a queue that the store does not have: the failed transaction
 // deleted it after all.
-func (b *Broker) lose(q *liveQueue) {
+func (b *Broker) dropMissing(q *liveQueue) {
 	q.mu.Lock()
 	q.deleted, q.removed = true, true
 	q.clear()
@@ -151,13 +151,13 @@ func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.set, q.attributes, q.tags, q.modified, q.purgedAt = now.set, now.attributes, now.tags, now.modified, now.purgedAt
-	k := now.books
-	if k.sent < q.books.sent || k.done < q.books.done || k.movedIn < q.books.movedIn {
+	k := now.counters
+	if k.sent < q.counters.sent || k.done < q.counters.done || k.movedIn < q.counters.movedIn {
 		q.b.log.Error("Acknowledged messages are missing from the queues' file", "queue", q.name,
-			"sent", q.books.sent-k.sent, "done", q.books.done-k.done, "moved_in", q.books.movedIn-k.movedIn)
+			"sent", q.counters.sent-k.sent, "done", q.counters.done-k.done, "moved_in", q.counters.movedIn-k.movedIn)
 	}
-	purged := k.floor > q.books.floor
-	q.books, q.disk, q.walked = k, k, 0
+	purged := k.floor > q.counters.floor
+	q.counters, q.disk, q.sweptTo = k, k, 0
 	if purged {
 		q.clear()
 	}
@@ -178,7 +178,7 @@ func (q *liveQueue) forgetLost(c *conn) error {
 			return err
 		}
 		if n == 0 {
-			q.depart(m)
+			q.remove(m)
 		}
 	}
 	return nil
@@ -190,7 +190,7 @@ func (b *Broker) resume() {
 		q.mu.Lock()
 		q.sweeping = false
 		q.arm()
-		q.settled(queue.MaxBatch)
+		q.wakeAfterRemoval(queue.MaxBatch)
 		q.sweepNow()
 		q.mu.Unlock()
 	}

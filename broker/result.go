@@ -9,9 +9,9 @@ import (
 
 // deliver makes what a receive returns, reading the contents that memory does
 // not hold. Messages that cannot be read go back to the queue.
-func (q *liveQueue) deliver(list []given) ([]queue.Message, error) {
+func (q *liveQueue) deliver(list []receivedMessage) ([]queue.Message, error) {
 	if err := q.readContents(list); err != nil {
-		q.takeBack(list)
+		q.undoReceive(list)
 		return nil, err
 	}
 	out := make([]queue.Message, 0, len(list))
@@ -21,9 +21,9 @@ func (q *liveQueue) deliver(list []given) ([]queue.Message, error) {
 			q.vanished(g.m)
 			continue
 		}
-		m, err := q.b.message(work, g.content, q.fifo())
+		m, err := q.b.message(work, g.content, q.isFIFO())
 		if err != nil {
-			q.setAside(g.m, err)
+			q.withholdDamaged(g.m, err)
 			continue
 		}
 		m.ReceiptHandle = q.b.seal.handle(work, g.receipt)
@@ -35,7 +35,7 @@ func (q *liveQueue) deliver(list []given) ([]queue.Message, error) {
 }
 
 // readContents fills in the contents that are not cached.
-func (q *liveQueue) readContents(list []given) error {
+func (q *liveQueue) readContents(list []receivedMessage) error {
 	var keys []int64
 	for _, g := range list {
 		if g.content == nil {
@@ -47,7 +47,7 @@ func (q *liveQueue) readContents(list []given) error {
 	}
 	return q.b.read(func(c *conn) error {
 		return c.records(keys, func(r *record) {
-			i := slices.IndexFunc(list, func(g given) bool { return g.m.key == r.key })
+			i := slices.IndexFunc(list, func(g receivedMessage) bool { return g.m.key == r.key })
 			list[i].content = r
 		})
 	})
@@ -75,15 +75,15 @@ func (b *Broker) message(work *block, r *record, fifo bool) (queue.Message, erro
 }
 
 // takeBack undoes a receive whose contents could not be read.
-func (q *liveQueue) takeBack(list []given) {
+func (q *liveQueue) undoReceive(list []receivedMessage) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, g := range list {
 		if m := g.m; int(m.count) == int(g.receipt.serial) && !m.leaving && !m.gone {
-			q.land(m)
+			q.endFlight(m)
 		}
 	}
-	q.line.wake(len(list))
+	q.waiters.wake(len(list))
 }
 
 // vanished forgets a message whose row is gone: an operator removed it while
@@ -92,20 +92,20 @@ func (q *liveQueue) vanished(m *message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !m.gone && !m.leaving {
-		q.depart(m)
+		q.remove(m)
 	}
 }
 
 // setAside keeps a damaged message out of the way for as long as the process
 // lives. It stays on disk and in the ledger, for an operator to look at, move
 // or delete; on a FIFO queue its group goes on without it.
-func (q *liveQueue) setAside(m *message, err error) {
+func (q *liveQueue) withholdDamaged(m *message, err error) {
 	q.b.log.Error("A stored message is damaged and will not be delivered; it stays on disk",
 		"queue", q.name, "id", q.b.seal.messageID(m.origin), "err", err)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	m.damaged = true
-	q.order.release(m)
+	q.order.forget(m)
 }
 
 // forever is a reading that no process lives to see.
@@ -119,38 +119,38 @@ const attemptWindow = 5 * time.Minute
 // their visibility starts again, as long as none of them was deleted, changed
 // or became visible. Attempts are not kept over a restart.
 type attempt struct {
-	expires int64 // reading
-	given   []given
+	expires  int64 // reading
+	messages []receivedMessage
 }
 
 // repeat answers a receive whose attempt id is known. The lock is held.
-func (q *liveQueue) repeat(r *receive) []given {
+func (q *liveQueue) repeat(r *receive) []receivedMessage {
 	a := q.attempts[r.attempt]
 	now := q.b.clock.now()
 	if r.attempt == "" || a == nil || a.expires <= now {
 		return nil
 	}
-	for _, g := range a.given {
-		if !g.m.flying || g.m.leaving || !g.m.newest(g.receipt) {
+	for _, g := range a.messages {
+		if !g.m.inFlight || g.m.leaving || !g.m.newest(g.receipt) {
 			delete(q.attempts, r.attempt)
 			return nil
 		}
 	}
-	for _, g := range a.given {
+	for _, g := range a.messages {
 		g.m.until = now + int64(r.visibility)
 		if r.visibility == 0 {
-			q.land(g.m)
+			q.endFlight(g.m)
 		} else {
-			q.flight.fix(g.m)
+			q.inFlight.fix(g.m)
 		}
 		q.store(g.m)
 	}
 	q.arm()
-	return append([]given(nil), a.given...)
+	return append([]receivedMessage(nil), a.messages...)
 }
 
 // noteAttempt remembers a receive with an attempt id. The lock is held.
-func (q *liveQueue) noteAttempt(r *receive, list []given) {
+func (q *liveQueue) noteAttempt(r *receive, list []receivedMessage) {
 	if r.attempt == "" {
 		return
 	}
@@ -166,7 +166,7 @@ func (q *liveQueue) noteAttempt(r *receive, list []given) {
 	a := &attempt{expires: now + int64(attemptWindow)}
 	for _, g := range list {
 		g.content = nil
-		a.given = append(a.given, g)
+		a.messages = append(a.messages, g)
 	}
 	q.attempts[r.attempt] = a
 }
@@ -175,7 +175,7 @@ func (q *liveQueue) noteAttempt(r *receive, list []given) {
 // its visibility was changed. The lock is held.
 func (q *liveQueue) forgetAttempt(m *message) {
 	for id, a := range q.attempts {
-		for _, g := range a.given {
+		for _, g := range a.messages {
 			if g.m == m {
 				delete(q.attempts, id)
 				break

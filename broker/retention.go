@@ -75,7 +75,7 @@ func (s *sweep) apply(t *tx) error {
 	s.cutoff = q.cutoff
 	q.mu.Unlock()
 	low := makeKey(q.number, q.disk.floor)
-	if err := s.findOwn(t.c, max(low, q.walked)); err != nil {
+	if err := s.findOwn(t.c, max(low, q.sweptTo)); err != nil {
 		return err
 	}
 	if err := s.findMoved(t.c, low); err != nil {
@@ -85,7 +85,7 @@ func (s *sweep) apply(t *tx) error {
 	for _, r := range s.rows {
 		t.remove(r.key, r.m != nil)
 	}
-	t.books(q).expired += int64(len(s.rows))
+	t.counters(q).expired += int64(len(s.rows))
 	return nil
 }
 
@@ -114,7 +114,7 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 		return nil
 	}, `SELECT id, sent, due, origin FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
 		from, s.q.high(), int64(sweepWalk))
-	s.q.walked = walked
+	s.q.sweptTo = walked
 	s.more = s.more || !ended && seen == sweepWalk
 	return err
 }
@@ -164,22 +164,22 @@ func (s *sweep) release() {
 	defer s.q.mu.Unlock()
 	for _, r := range s.rows {
 		if r.m != nil {
-			s.q.stay(r.m)
+			s.q.keep(r.m)
 		}
 	}
 }
 
-func (s *sweep) settle(err error) {
+func (s *sweep) onCommit(err error) {
 	if err != nil {
 		s.release()
 		s.rows = nil
 	}
 	q := s.q
 	q.mu.Lock()
-	q.books.expired += int64(len(s.rows))
+	q.counters.expired += int64(len(s.rows))
 	for _, r := range s.rows {
 		if r.m != nil {
-			q.depart(r.m)
+			q.remove(r.m)
 		}
 		if r.due != 0 {
 			q.delays.sub(r.due)
@@ -192,7 +192,7 @@ func (s *sweep) settle(err error) {
 	case s.nextOne != 0:
 		q.watchRetention(s.nextOne)
 	}
-	q.settled(1)
+	q.wakeAfterRemoval(1)
 	q.mu.Unlock()
 	if f := q.b.events.Expired; f != nil && len(s.rows) > 0 {
 		f(q.name, len(s.rows))

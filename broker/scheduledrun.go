@@ -112,12 +112,12 @@ func (f *runSending) apply(t *tx) (err error) {
 	return f.note(t.c)
 }
 
-func (f *runSending) settle(err error) {
+func (f *runSending) onCommit(err error) {
 	if err == nil && (f.refusal != nil || f.already) {
 		f.done <- f.refusal
 		return
 	}
-	f.sending.settle(err)
+	f.sending.onCommit(err)
 }
 
 // fence refuses a run by whoever is not in charge any more.

@@ -110,7 +110,7 @@ func (s *sending) apply(t *tx) error {
 				continue
 			}
 		}
-		k := t.books(s.q)
+		k := t.counters(s.q)
 		r.key, r.sent, r.due = makeKey(s.q.number, k.next), sent, 0
 		r.sum = checksum(s.sums[i], r.key)
 		if s.delays[i] > 0 {
@@ -137,19 +137,19 @@ func (s *sending) answer(to *queue.Sent, key int64) {
 	}
 }
 
-func (s *sending) settle(err error) {
+func (s *sending) onCommit(err error) {
 	q := s.q
 	if err == nil && q.removed {
 		err = errNoQueue()
 	}
 	if err == nil && len(s.fresh) > 0 {
 		q.mu.Lock()
-		q.books.sent += int64(len(s.fresh))
-		q.books.next = keySeq(s.fresh[len(s.fresh)-1].key) + 1
+		q.counters.sent += int64(len(s.fresh))
+		q.counters.next = keySeq(s.fresh[len(s.fresh)-1].key) + 1
 		for _, r := range s.fresh {
 			q.arrive(r, r.size <= keepContent)
 		}
-		q.line.wake(len(s.fresh))
+		q.waiters.wake(len(s.fresh))
 		q.arm()
 		q.watchRetention(s.fresh[0].sent)
 		q.mu.Unlock()

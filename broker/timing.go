@@ -170,7 +170,7 @@ func (d *delays) next() (int64, bool) {
 
 // end removes the delays that end no later than milli and returns how many
 // messages that makes visible.
-func (d *delays) end(milli int64) (n int) {
+func (d *delays) expire(milli int64) (n int) {
 	for len(d.order) > 0 && d.order[0] <= milli {
 		due := heap.Pop(&d.order).(int64)
 		n += d.count[due]

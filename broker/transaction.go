@@ -8,12 +8,12 @@ import (
 // tx is the writer's transaction: it gathers rows so that few statements
 // carry many, and writes the counters of the touched queues once.
 type tx struct {
-	c       *conn
-	inserts []*record
-	removed []int64 // keys of messages to delete
-	settled []int64 // those of them that have a row in receipts
-	touched map[*liveQueue]books
-	dropped map[*liveQueue]bool // deleted in this transaction
+	c        *conn
+	inserts  []*record
+	removed  []int64 // keys of messages to delete
+	receipts []int64 // those of them that have a row in receipts
+	touched  map[*liveQueue]counters
+	dropped  map[*liveQueue]bool // deleted in this transaction
 }
 
 const (
@@ -22,12 +22,12 @@ const (
 )
 
 func newTx(c *conn) *tx {
-	return &tx{c: c, touched: map[*liveQueue]books{}, dropped: map[*liveQueue]bool{}}
+	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}}
 }
 
 // books returns the counters of a queue, to be changed in place: they are
 // written with the commit, and put back if it fails.
-func (t *tx) books(q *liveQueue) *books {
+func (t *tx) counters(q *liveQueue) *counters {
 	if _, ok := t.touched[q]; !ok {
 		t.touched[q] = q.disk
 	}
@@ -41,7 +41,7 @@ func (t *tx) insert(r *record) { t.inserts = append(t.inserts, r) }
 func (t *tx) remove(key int64, received bool) {
 	t.removed = append(t.removed, key)
 	if received {
-		t.settled = append(t.settled, key)
+		t.receipts = append(t.receipts, key)
 	}
 }
 
@@ -53,10 +53,10 @@ func (t *tx) flush() error {
 	if err := t.flushDeletes("messages", t.removed); err != nil {
 		return err
 	}
-	if err := t.flushDeletes("receipts", t.settled); err != nil {
+	if err := t.flushDeletes("receipts", t.receipts); err != nil {
 		return err
 	}
-	t.inserts, t.removed, t.settled = t.inserts[:0], t.removed[:0], t.settled[:0]
+	t.inserts, t.removed, t.receipts = t.inserts[:0], t.removed[:0], t.receipts[:0]
 	return nil
 }
 
@@ -66,7 +66,7 @@ func (t *tx) flushCounters() error {
 		if t.dropped[q] {
 			continue
 		}
-		if err := writeBooks(t.c, q.number, &q.disk); err != nil {
+		if err := writeCounters(t.c, q.number, &q.disk); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func (t *tx) undo() {
 }
 
 func (t *tx) reset() {
-	t.inserts, t.removed, t.settled = t.inserts[:0], t.removed[:0], t.settled[:0]
+	t.inserts, t.removed, t.receipts = t.inserts[:0], t.removed[:0], t.receipts[:0]
 	clear(t.touched)
 	clear(t.dropped)
 }
@@ -184,7 +184,7 @@ func blob(b []byte) any {
 // the others by list.
 func (t *tx) flushDeletes(table string, keys []int64) error {
 	slices.Sort(keys)
-	var lone []any
+	var single []any
 	for i := 0; i < len(keys); {
 		j := i + 1
 		for j < len(keys) && keys[j] == keys[j-1]+1 {
@@ -198,10 +198,10 @@ func (t *tx) flushDeletes(table string, keys []int64) error {
 			continue
 		}
 		for ; i < j; i++ {
-			lone = append(lone, keys[i])
+			single = append(single, keys[i])
 		}
 	}
-	return t.deleteList(table, lone)
+	return t.deleteList(table, single)
 }
 
 func (t *tx) deleteList(table string, keys []any) error {

@@ -218,14 +218,14 @@ func TestDelays(t *testing.T) {
 	if at, _ := d.next(); at != 10 || d.delayed != 4 {
 		t.Error(at, d.delayed)
 	}
-	if n := d.end(9); n != 0 {
+	if n := d.expire(9); n != 0 {
 		t.Error(n)
 	}
-	if n := d.end(25); n != 3 || d.delayed != 1 {
+	if n := d.expire(25); n != 3 || d.delayed != 1 {
 		t.Error(n, d.delayed)
 	}
 	d.sub(10) // ended
-	if n := d.end(100); n != 1 || d.delayed != 0 {
+	if n := d.expire(100); n != 1 || d.delayed != 0 {
 		t.Error(n, d.delayed)
 	}
 	if _, ok := d.next(); ok {
@@ -256,7 +256,7 @@ func TestClockIgnoresWallSteps(t *testing.T) {
 
 func TestLine(t *testing.T) {
 	t.Parallel()
-	var l line
+	var l waiters
 	a, b, c := l.join(), l.join(), l.join()
 	woken := func(w *waiter) bool {
 		select {
@@ -310,14 +310,14 @@ func TestRing(t *testing.T) {
 
 func TestStandardSharesTheHead(t *testing.T) {
 	t.Parallel()
-	s := &standard{}
+	s := &standardOrder{}
 	for i := range 4 {
 		s.add(&message{key: int64(i)})
 	}
 	for i := range 3 {
-		s.giveBack(&message{key: int64(10 + i)})
+		s.requeue(&message{key: int64(10 + i)})
 	}
-	all := taking{limit: 10, judge: func(*message) verdict { return give }}
+	all := takeRequest{limit: 10, judge: func(*message) decision { return deliverIt }}
 	var keys []int64
 	for _, m := range s.take(all) {
 		keys = append(keys, m.key)
@@ -326,7 +326,7 @@ func TestStandardSharesTheHead(t *testing.T) {
 		t.Error(keys)
 	}
 	s.add(&message{key: 1})
-	s.giveBack(&message{key: 2})
+	s.requeue(&message{key: 2})
 	all.oldOnly, all.limit = true, 1
 	if got := s.take(all); len(got) != 1 || got[0].key != 2 {
 		t.Error("fresh messages were taken while memory is full of old ones")
@@ -335,7 +335,7 @@ func TestStandardSharesTheHead(t *testing.T) {
 
 func TestRoom(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t.TempDir())
+	r := newDiskGuard(t.TempDir())
 	if free, total, err := freeSpace(r.dir); err != nil || free <= 0 || total < free {
 		t.Error(free, total, err)
 	}
@@ -349,7 +349,7 @@ func TestRoom(t *testing.T) {
 		}
 		return info.Size()
 	}
-	if low, _ := look(); low || held() != heldLeast {
+	if low, _ := look(); low || held() != minReserved {
 		t.Errorf("a gigabyte is little: %t, %d bytes held", low, held())
 	}
 	if err := os.WriteFile(filepath.Join(r.dir, databaseName+"-wal"), make([]byte, 2<<20+1), 0o600); err != nil {
@@ -369,7 +369,7 @@ func TestRoom(t *testing.T) {
 	if low, _ := look(); low {
 		t.Error("more than that is enough")
 	}
-	r.release()
+	r.giveUpReserve()
 	if low, _ := r.low(); held() != 0 || !low {
 		t.Error("not given up")
 	}

@@ -73,9 +73,9 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 		return r.key, nil
 	case m == nil || m.leaving:
 		return 0, errReceipt(c.ReceiptHandle, notAvailable)
-	case q.set.fifo && (!m.newest(r) || !m.flying):
+	case q.set.fifo && (!m.newest(r) || !m.inFlight):
 		return 0, errReceipt(c.ReceiptHandle, receiptExpired)
-	case !m.newest(r) || !m.flying:
+	case !m.newest(r) || !m.inFlight:
 		return 0, nil
 	case now-m.receivedAt+int64(c.Visibility) >= int64(queue.MaxVisibility):
 		return 0, errParameter("VisibilityTimeout", inSeconds(c.Visibility),
@@ -84,24 +84,24 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 	}
 	q.forgetAttempt(m)
 	if c.Unread {
-		m.takeBack()
+		m.uncount()
 	}
 	if m.until = now + int64(c.Visibility); c.Visibility == 0 {
-		q.land(m)
-		q.line.wake(1)
+		q.endFlight(m)
+		q.waiters.wake(1)
 	} else {
-		q.flight.fix(m)
+		q.inFlight.fix(m)
 	}
 	q.store(m)
 	return 0, nil
 }
 
 // takeBack undoes what the latest receive counted, once.
-func (m *message) takeBack() {
-	if m.undone {
+func (m *message) uncount() {
+	if m.uncounted {
 		return
 	}
-	m.undone = true
+	m.uncounted = true
 	m.unread++
 	if m.received() == 0 {
 		m.first = 0
@@ -120,7 +120,7 @@ func (q *liveQueue) changeOlder(changes []queue.VisibilityChange, older map[int]
 				return err
 			case !found:
 				errs[i] = errReceipt(handle, notAvailable)
-			case q.fifo():
+			case q.isFIFO():
 				errs[i] = errReceipt(handle, receiptExpired)
 			}
 		}

@@ -18,7 +18,7 @@ type request interface {
 	apply(t *tx) error
 	// settle learns how the commit went, publishes the change to memory and
 	// lets the caller go on.
-	settle(err error)
+	onCommit(err error)
 	// durable reports whether the commit must be on the disk before settle.
 	durable() bool
 	// grows reports whether the change takes up room: it is refused when the
@@ -58,7 +58,7 @@ const groupLimit = 512
 
 func newWriter(b *Broker) *writer {
 	w := &writer{b: b, wake: make(chan struct{}, 1), done: make(chan struct{}), tx: newTx(b.store.Load().write)}
-	w.logPages = b.room.logPages()
+	w.logPages = b.disk.logPages()
 	w.nextCheckpoint = w.logPages
 	w.tidyAt, w.tidyArmed = time.NewTimer(tidySoon), true
 	return w
@@ -76,19 +76,19 @@ func (w *writer) submit(r request) error {
 		return w.failure
 	}
 	w.pending = append(w.pending, r)
-	w.poke()
+	w.signal()
 	return nil
 }
 
 // do submits a request that announces its end on done, and waits.
 func (w *writer) do(r request, done <-chan error) error {
 	if err := w.submit(r); err != nil {
-		r.settle(err)
+		r.onCommit(err)
 	}
 	return <-done
 }
 
-func (w *writer) poke() {
+func (w *writer) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -100,7 +100,7 @@ func (w *writer) poke() {
 func (w *writer) close() {
 	w.mu.Lock()
 	w.closed = true
-	w.poke()
+	w.signal()
 	w.mu.Unlock()
 	<-w.done
 }
@@ -113,7 +113,7 @@ func (w *writer) run() {
 		select {
 		case <-w.wake:
 		case <-w.tidyAt.C:
-			w.tidy()
+			w.maintain()
 			continue
 		}
 		for {
@@ -168,19 +168,19 @@ func (w *writer) next() (group []request, closed bool) {
 // room is refused and the rest tried again alone; any other failure is fatal
 // for the file: see recover.go.
 func (w *writer) commit(group []request) {
-	group = w.refuseGrowth(group)
+	group = w.refuseOnLowDisk(group)
 	if len(group) == 0 {
 		return
 	}
 	err := w.try(group)
 	if isFull(err) {
-		rest := w.settleGrowing(group, errFull)
-		w.makeRoom()
+		rest := w.refuseGrowing(group, errFull)
+		w.freeSpace()
 		if err = nil; len(rest) > 0 {
 			err = w.try(rest)
 		}
 		if group = rest; isFull(err) {
-			settleAll(rest, errFull)
+			finishAll(rest, errFull)
 			return
 		}
 	}
@@ -188,7 +188,7 @@ func (w *writer) commit(group []request) {
 		w.fail(group, err)
 		return
 	}
-	settleAll(group, nil)
+	finishAll(group, nil)
 	clear(group)
 	w.tidyLater()
 	if err := w.checkpoint(); err != nil && !isFull(err) {
@@ -198,25 +198,25 @@ func (w *writer) commit(group []request) {
 
 // makeRoom gives up the reserved file, and lets the log start over: deletes
 // then need no more room than it has.
-func (w *writer) makeRoom() {
-	w.b.room.release()
+func (w *writer) freeSpace() {
+	w.b.disk.giveUpReserve()
 	// Without room for that either, the deletes fail, and say so.
 	_ = w.b.store.Load().restartLog()
 }
 
 // refuseGrowth refuses what takes up room while there is too little.
-func (w *writer) refuseGrowth(group []request) []request {
+func (w *writer) refuseOnLowDisk(group []request) []request {
 	for _, r := range group {
 		if !r.grows() {
 			continue
 		}
-		low, just := w.b.room.low()
+		low, just := w.b.disk.low()
 		if just {
 			// While there is room for it; later deletes need none then.
 			_ = w.b.store.Load().restartLog()
 		}
 		if low {
-			return w.settleGrowing(group, errFull)
+			return w.refuseGrowing(group, errFull)
 		}
 		break
 	}
@@ -225,10 +225,10 @@ func (w *writer) refuseGrowth(group []request) []request {
 
 // settleGrowing refuses the requests of a group that take up room, and returns
 // the others.
-func (w *writer) settleGrowing(group []request, err error) (rest []request) {
+func (w *writer) refuseGrowing(group []request, err error) (rest []request) {
 	for _, r := range group {
 		if r.grows() {
-			r.settle(err)
+			r.onCommit(err)
 		} else {
 			rest = append(rest, r)
 		}
@@ -236,9 +236,9 @@ func (w *writer) settleGrowing(group []request, err error) (rest []request) {
 	return rest
 }
 
-func settleAll(group []request, err error) {
+func finishAll(group []request, err error) {
 	for _, r := range group {
-		r.settle(err)
+		r.onCommit(err)
 	}
 }
 
