@@ -133,7 +133,7 @@ func fifoAttributes(name string) map[string]string {
 }
 
 func killLeaders(t *testing.T, p *place, faults int) {
-	fleet := &fleet{t: t, place: p, nodes: map[string]*node{}, told: filepath.Join(t.TempDir(), "told")}
+	fleet := &fleet{t: t, place: p, nodes: map[string]*node{}, missedLog: filepath.Join(t.TempDir(), "missed")}
 	for range 3 {
 		fleet.add()
 	}
@@ -149,34 +149,34 @@ func killLeaders(t *testing.T, p *place, faults int) {
 			takeovers = append(takeovers, time.Since(began))
 		}
 	}
-	fleet.catchUp()
+	fleet.awaitOutstanding()
 	last := time.Now()
 	fleet.stop()
-	checkTicks(t, p, faults, takeovers, first, last, readTold(t, fleet.told))
+	checkTicks(t, p, faults, takeovers, first, last, readMissed(t, fleet.missedLog))
 }
 
-// readTold returns how often each second was told as missed.
-func readTold(t *testing.T, path string) map[int64]int {
+// readMissed returns how often each second was reported as missed.
+func readMissed(t *testing.T, path string) map[int64]int {
 	t.Helper()
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	told := map[int64]int{}
+	missed := map[int64]int{}
 	for _, line := range strings.Fields(string(data)) {
 		tick, err := strconv.ParseInt(line, 10, 64)
 		if err != nil {
 			t.Fatal(err)
 		}
-		told[tick]++
+		missed[tick]++
 	}
-	return told
+	return missed
 }
 
 // checkTicks holds what lies in the queue against the seconds that passed
-// between the first leader and the end, and with what was told as missed.
+// between the first leader and the end, and with what was reported as missed.
 func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, began, ended time.Time,
-	told map[int64]int,
+	reportedMissed map[int64]int,
 ) {
 	t.Helper()
 	count, ids, early := map[int64]int{}, map[int64]string{}, 0
@@ -205,9 +205,10 @@ func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, b
 			missed++
 		}
 	}
-	for tick, n := range told {
+	for tick, n := range reportedMissed {
 		if count[tick] > 0 || n > 1 {
-			t.Errorf("%v was told as missed %d times, and is in the queue %d times", time.Unix(tick, 0).UTC(), n, count[tick])
+			t.Errorf("%v was reported as missed %d times, and is %d times in the queue",
+				time.Unix(tick, 0).UTC(), n, count[tick])
 		}
 	}
 	var latest time.Duration
@@ -238,10 +239,10 @@ func checkTicks(t *testing.T, p *place, faults int, takeovers []time.Duration, b
 // fleet is a number of instances, each behind a wire of its own that can be cut.
 type fleet struct {
 	*place
-	t     *testing.T
-	made  int
-	nodes map[string]*node
-	told  string // where instances write what they tell as missed
+	t         *testing.T
+	made      int
+	nodes     map[string]*node
+	missedLog string // where instances write the runs that they report as missed
 }
 
 type node struct {
@@ -256,7 +257,7 @@ func (f *fleet) add() {
 	n := &node{name: fmt.Sprintf("node-%d", f.made), wire: newWire(f.t, f.endpoint[len("http://"):])}
 	n.cmd = exec.Command(os.Args[0])
 	n.cmd.Env = append(os.Environ(), "ACCEPTANCE_ROLE="+f.role, "ACCEPTANCE_NAME="+n.name, "ACCEPTANCE_QUEUE="+f.queue,
-		"ACCEPTANCE_TOLD="+f.told,
+		"ACCEPTANCE_MISSED="+f.missedLog,
 		"ACCEPTANCE_ENDPOINT=http://"+n.wire.address(), "AWS_ENDPOINT_URL=http://"+n.wire.address(),
 		"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local", "AWS_REGION=us-east-1", "AWS_EC2_METADATA_DISABLED=true")
 	n.cmd.Stderr = os.Stderr
@@ -316,9 +317,9 @@ func (f *fleet) fault(name string, kind int) <-chan struct{} {
 	return healed
 }
 
-// catchUp waits until no run is outstanding: what was missed is made up for, call by
+// awaitOutstanding waits until no run is outstanding: what was missed is made up for, call by
 // call, and a place with slow answers takes as long for that as the faults took.
-func (f *fleet) catchUp() {
+func (f *fleet) awaitOutstanding() {
 	f.t.Helper()
 	const patience = 5 * time.Minute
 	for began := time.Now(); ; time.Sleep(testRenew) {

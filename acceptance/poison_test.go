@@ -17,17 +17,17 @@ import (
 	"tendril/testpeer"
 )
 
-// TestPoisonIsFoundAndTheInnocentAreSpared puts messages that kill the app among
+// TestOnlyPoisonMessagesAreDeadLettered puts messages that crash the app among
 // good ones: exactly those end in the dead-letter queue, and once they are known
 // the good ones flow as if they were not there. TENDRIL_POISON sets how many
 // messages there are, a hundredth of them poison.
-func TestPoisonIsFoundAndTheInnocentAreSpared(t *testing.T) {
+func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	t.Parallel()
 	messages := 2_000
 	if n, err := strconv.Atoi(os.Getenv("TENDRIL_POISON")); err == nil {
 		messages = n
 	}
-	const known, per = 10, 6_000 // killers and good messages of the second part
+	const known, per = 10, 6_000 // poison and good messages of the second part
 	poison := func(i int) bool { return i%100 == 42 }
 	body := func(i int) string {
 		if poison(i) {
@@ -48,7 +48,7 @@ func TestPoisonIsFoundAndTheInnocentAreSpared(t *testing.T) {
 	awaitQuiet(t, started)
 	all := time.Since(began)
 
-	// Once they are known: good messages while the killers are tried again and
+	// Once they are known: good messages while the poison messages are tried again and
 	// again, and the same number without any.
 	good, deaths := newLines(t, journal), newLines(t, deathsOf(journal))
 	pace := func(what string) (perSecond float64, died int) {
@@ -63,7 +63,7 @@ func TestPoisonIsFoundAndTheInnocentAreSpared(t *testing.T) {
 	for i := range known {
 		sendBody(t, started, fmt.Sprintf("poison again %d", i))
 	}
-	awaitKillers(t, started, known)
+	awaitPoisonFound(t, started, known)
 	beside, died := pace("beside")
 	awaitQuiet(t, started)
 	alone, _ := pace("alone")
@@ -95,9 +95,9 @@ func TestPoisonIsFoundAndTheInnocentAreSpared(t *testing.T) {
 	}
 }
 
-// awaitKillers waits until so many messages are known to end the app and have
+// awaitPoisonFound waits until so many messages are known to end the app and have
 // not been dead-lettered yet.
-func awaitKillers(t *testing.T, started event, n int) {
+func awaitPoisonFound(t *testing.T, started event, n int) {
 	t.Helper()
 	for range 3000 {
 		resp, err := http.Get(started.Console + "/api/v1/status")
@@ -115,7 +115,7 @@ func awaitKillers(t *testing.T, started event, n int) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	t.Fatal("the killers were not found within a minute")
+	t.Fatal("the poison messages were not found within a minute")
 }
 
 // lines counts the lines of a file that grows.

@@ -151,14 +151,14 @@ func launchIn(t *testing.T, dir string, env []string, args ...string) *process {
 		p.cmd.Process.Kill()
 		<-p.exited
 		if t.Failed() {
-			p.tell(t)
+			p.logEnd(t)
 		}
 	})
 	return p
 }
 
-// tell logs how tendril ended and what it said last.
-func (p *process) tell(t *testing.T) {
+// logEnd logs how tendril ended and what it said last.
+func (p *process) logEnd(t *testing.T) {
 	const most = 20
 	last := p.events[max(0, len(p.events)-most):]
 	t.Logf("tendril %v: %v\n%s", p.cmd.Args[1:], p.cmd.ProcessState, p.stderr)

@@ -234,9 +234,9 @@ func TestStalledReaderAndASecondSignal(t *testing.T) {
 	p.drained(t)
 }
 
-// TestReaderThatReadsAgainIsToldWhatItMissed: lines are whole, and one says how
+// TestReaderThatReadsAgainLearnsWhatItMissed: lines are whole, and one says how
 // many are missing; those of the end are there.
-func TestReaderThatReadsAgainIsToldWhatItMissed(t *testing.T) {
+func TestReaderThatReadsAgainLearnsWhatItMissed(t *testing.T) {
 	t.Parallel()
 	p, _ := stallable(t)
 	p.fill(t)
@@ -295,9 +295,9 @@ func TestShortCommandsEndWithTheirReader(t *testing.T) {
 	}
 }
 
-// TestExportGivesBackWhatNobodyReads: messages of Amazon SQS that an export holds are
+// TestExportReturnsMessagesThatNobodyReads: messages of Amazon SQS that an export holds are
 // there for others once its reader went away.
-func TestExportGivesBackWhatNobodyReads(t *testing.T) {
+func TestExportReturnsMessagesThatNobodyReads(t *testing.T) {
 	t.Parallel()
 	_, started := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")
 	c := client(started.Endpoint)

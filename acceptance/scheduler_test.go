@@ -22,14 +22,14 @@ import (
 // election and enqueues the ticks when it leads. Its role says where.
 type instance struct {
 	endpoint, name, queue string
-	told                  string // the file to which it adds the times that it tells as missed
+	missedLog             string // the file to which it adds the times that it reports as missed
 }
 
 // play plays the role, until TERM; known is false when there is no such role.
 func play(role string) (known bool, err error) {
 	i := instance{
 		endpoint: os.Getenv("ACCEPTANCE_ENDPOINT"), name: os.Getenv("ACCEPTANCE_NAME"),
-		queue: os.Getenv("ACCEPTANCE_QUEUE"), told: os.Getenv("ACCEPTANCE_TOLD"),
+		queue: os.Getenv("ACCEPTANCE_QUEUE"), missedLog: os.Getenv("ACCEPTANCE_MISSED"),
 	}
 	switch role {
 	case "app":
@@ -68,7 +68,7 @@ func (i instance) run(store leader.Store, registry func(periodic.Leadership) per
 	return errors.Join(<-done, <-done)
 }
 
-// skipped notes each time that was told as missed.
+// skipped notes each time that was reported as missed.
 func (i instance) skipped(s periodic.Skipped) {
 	if s.Reason != periodic.ReasonMissed {
 		return
@@ -77,7 +77,7 @@ func (i instance) skipped(s periodic.Skipped) {
 	for at := s.From; !at.After(s.To); at = at.Add(time.Second) {
 		fmt.Fprintln(&lines, at.Unix())
 	}
-	f, err := os.OpenFile(i.told, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(i.missedLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err == nil {
 		_, err = f.WriteString(lines.String())
 		err = errors.Join(err, f.Close())

@@ -37,19 +37,19 @@ func newSystemd(t *testing.T) *systemd {
 	return &systemd{t, conn, path}
 }
 
-// await returns what was heard until a message begins with a word.
-func (s *systemd) await(word string) (heard []string) {
+// await returns what was received until a message begins with a word.
+func (s *systemd) await(word string) (received []string) {
 	s.t.Helper()
 	s.conn.SetReadDeadline(time.Now().Add(time.Minute))
 	buf := make([]byte, 8192)
 	for {
 		n, err := s.conn.Read(buf)
 		if err != nil {
-			s.t.Fatalf("systemd heard %q, and no %s: %v", heard, word, err)
+			s.t.Fatalf("systemd received %q, but no %s: %v", received, word, err)
 		}
-		heard = append(heard, string(buf[:n]))
-		if strings.HasPrefix(heard[len(heard)-1], word) {
-			return heard
+		received = append(received, string(buf[:n]))
+		if strings.HasPrefix(received[len(received)-1], word) {
+			return received
 		}
 	}
 }
@@ -65,14 +65,14 @@ func (s *systemd) silent(word string) {
 			return
 		}
 		if err != nil || strings.Contains(string(buf[:n]), word) {
-			s.t.Fatalf("systemd heard %q, %v", buf[:n], err)
+			s.t.Fatalf("systemd received %q, %v", buf[:n], err)
 		}
 	}
 }
 
-// TestSystemdIsTold: a service is up when its app is, says so again after a reload,
+// TestSystemdIsNotified: a service is up when its app is, says so again after a reload,
 // and says when it stops.
-func TestSystemdIsTold(t *testing.T) {
+func TestSystemdIsNotified(t *testing.T) {
 	t.Parallel()
 	s, allowed := newSystemd(t), filepath.Join(t.TempDir(), "allowed")
 	line := strings.Replace(appLine(filepath.Join(t.TempDir(), "journal"), "1"), "web: ",
@@ -81,8 +81,8 @@ func TestSystemdIsTold(t *testing.T) {
 	p := launchWith(t, []string{"NOTIFY_SOCKET=" + s.path}, "up", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0",
 		"--console", "127.0.0.1:0",
 		"--port", testpeer.FreePort(t), "--app-ready-timeout", "50s", "--shutdown-timeout", "20s", "--app-grace", "5s", dir)
-	if heard := s.await("EXTEND"); heard[len(heard)-1] != "EXTEND_TIMEOUT_USEC=80000000" {
-		t.Errorf("a start may take %q, want what the app has and half a minute", heard)
+	if received := s.await("EXTEND"); received[len(received)-1] != "EXTEND_TIMEOUT_USEC=80000000" {
+		t.Errorf("a start may take %q, want what the app has and half a minute", received)
 	}
 	s.silent("READY")
 	if err := os.WriteFile(allowed, nil, 0o600); err != nil {
@@ -94,8 +94,8 @@ func TestSystemdIsTold(t *testing.T) {
 	s.await("READY=1\n")
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	s.await("STOPPING=1")
-	if heard := s.await("EXTEND"); heard[len(heard)-1] != "EXTEND_TIMEOUT_USEC=60000000" {
-		t.Errorf("the stop may take %q, want the shutdown, twice the grace and half a minute", heard)
+	if received := s.await("EXTEND"); received[len(received)-1] != "EXTEND_TIMEOUT_USEC=60000000" {
+		t.Errorf("the stop may take %q, want the shutdown, twice the grace and half a minute", received)
 	}
 	<-p.exited
 	if code := p.cmd.ProcessState.ExitCode(); code != 0 {
@@ -103,17 +103,17 @@ func TestSystemdIsTold(t *testing.T) {
 	}
 }
 
-// TestSystemdIsNotToldOfAnAppThatDoesNotComeUp: the start of the service fails.
-func TestSystemdIsNotToldOfAnAppThatDoesNotComeUp(t *testing.T) {
+// TestSystemdIsNotNotifiedReadyWithoutAReadyApp: the start of the service fails.
+func TestSystemdIsNotNotifiedReadyWithoutAReadyApp(t *testing.T) {
 	t.Parallel()
 	s := newSystemd(t)
 	p := launchWith(t, []string{"NOTIFY_SOCKET=" + s.path}, "up", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0",
 		"--console", "off",
 		"--port", testpeer.FreePort(t), "--app-ready-timeout", "1s",
 		writeBundle(t, map[string]string{"Procfile": "web: sleep 1000\n"}))
-	for _, heard := range s.await("STOPPING=1") {
-		if strings.HasPrefix(heard, "READY") {
-			t.Errorf("systemd heard %q", heard)
+	for _, received := range s.await("STOPPING=1") {
+		if strings.HasPrefix(received, "READY") {
+			t.Errorf("systemd received %q", received)
 		}
 	}
 	<-p.exited
@@ -122,10 +122,10 @@ func TestSystemdIsNotToldOfAnAppThatDoesNotComeUp(t *testing.T) {
 	}
 }
 
-// TestAHangIsNotTakenForWrongSettings: what systemd's watchdog sends ends tendril with
+// TestAHangDoesNotExitLikeWrongSettings: what systemd's watchdog sends ends tendril with
 // a trace, and by a signal: exit status 2 would mean that its settings are wrong, and
 // keep it from being started again.
-func TestAHangIsNotTakenForWrongSettings(t *testing.T) {
+func TestAHangDoesNotExitLikeWrongSettings(t *testing.T) {
 	t.Parallel()
 	p, _ := start(t, "serve", "--data-dir", t.TempDir(), "--listen", "127.0.0.1:0", "--console", "off")
 	p.cmd.Process.Signal(syscall.SIGABRT)
