@@ -36,7 +36,7 @@ var rooms = []room{
 	{"deliver", "Package deliver hands one message, or one batch, to an app over HTTP or to a Lambda function.",
 		[]string{"queue", "sqswire"}},
 	{"logging", "Package logging prints what happens: for a person at a terminal, as JSON, or in the format of aws-sqsd.",
-		[]string{"queue", "terminal", "worker"}},
+		[]string{"queue", "terminal", "worker", "broker", "aws", "limit"}},
 	{"envelope", "Package envelope unwraps messages that contain another message: SNS notifications and pointers to S3 " +
 		"objects.", []string{"queue"}},
 	{"limit", "Package limit protects the app with a rate limit, an adaptive concurrency limit and a circuit breaker.",

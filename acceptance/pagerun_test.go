@@ -37,7 +37,7 @@ func open(t *testing.T, dir string, env []string, args ...string) *shop {
 	p := launchIn(t, dir, env, args...)
 	// Lines for people have no event of that name: there the first receive tells.
 	return &shop{p, t, dir, p.await(t, "it started", func(e event) bool {
-		return e.Msg == "started" || strings.Contains(e.Msg, " · receiving from ")
+		return e.Msg == "started" || strings.Contains(e.Msg, " · receiving started")
 	})}
 }
 

@@ -24,7 +24,7 @@ func (e *Environment) startApp(ctx context.Context) error {
 	if e.pid, err = e.newPIDFile(); err != nil {
 		return err
 	}
-	e.warnOfForeignBundle(e.Bundle, isMachineRoot())
+	warnOfForeignBundle(e.Logger.Logger, e.Bundle, isMachineRoot())
 	e.firstVersion = e.nextVersion()
 	v := version{number: e.firstVersion, bundle: e.Bundle, command: e.Command}
 	if v.bundle != nil {

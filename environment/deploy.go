@@ -150,7 +150,7 @@ func (e *Environment) openVersion(path string) (v version, err error) {
 	if err := refuseForeignBundle(b, isMachineRoot()); err != nil {
 		return version{}, wrongBundle(err)
 	}
-	e.warnOfForeignBundle(b, isMachineRoot())
+	warnOfForeignBundle(e.Logger.Logger, b, isMachineRoot())
 	if err := e.checkVersionTasks(b); err != nil {
 		return version{}, wrongBundle(err)
 	}

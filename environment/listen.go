@@ -3,10 +3,8 @@ package environment
 import (
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
-	"tendril/aws"
 	"tendril/broker"
 	"tendril/console"
 	"tendril/logging"
@@ -17,116 +15,31 @@ import (
 // The listeners turn what the parts report into lines and into what the
 // console remembers.
 
+// workerEvents are the listeners of a queue's worker: the log, health and the console.
 func (e *Environment) workerEvents(l *line) *worker.Events {
-	r, name := e.report, l.queue.name
-	return &worker.Events{
-		Received: func(worker.Received) { e.well.polls.answered(name) },
-		Settled: func(s worker.Settled) {
-			next := e.afterFailure(l, &s)
-			e.remember(name, s, next)
-			e.well.observe(s, l.settings().ToFunction(), time.Now())
-			r.Settled(name, l.goesTo(), &s, next)
-		},
-		GateChanged: e.gateVoice(name),
-		PollFailed: func(p worker.PollFailed) {
-			e.well.polls.failed(name, p, time.Now())
-			level := slog.LevelWarn
-			if p.ForGood {
-				level = slog.LevelError
-			}
-			r.note(level, "worker", fmt.Sprintf("receiving from %s failed: %v; next try in %s", name, p.Err, short(p.RetryIn)),
-				slog.String("queue", name), slog.Int("failures", p.Failures))
-		},
-		DeleteFailed: func(d worker.DeleteFailed) {
-			if d.Final {
-				r.note(slog.LevelError, "worker",
-					fmt.Sprintf("message %s is done but could not be deleted, so it may be attempted again: %v", d.ID, d.Err),
-					slog.String("queue", name), slog.String("message_id", d.ID))
-			}
-		},
-		ChangeFailed: func(c worker.ChangeFailed) {
-			r.note(slog.LevelWarn, "worker",
-				fmt.Sprintf("message %s: changing its visibility (%s) failed: %v", c.ID, c.Kind, c.Err),
-				slog.String("queue", name), slog.String("message_id", c.ID))
-		},
-		Lapsed: func(l worker.Lapsed) {
-			if l.InWork {
-				r.note(slog.LevelWarn, "worker",
-					fmt.Sprintf("message %s: its visibility ran out while the app works on it; another attempt may begin", l.ID),
-					slog.String("queue", name), slog.String("message_id", l.ID))
-			}
-		},
-		Expired: func(x worker.Expired) {
-			e.well.expired.Add(1)
-			r.note(slog.LevelWarn, "worker",
-				fmt.Sprintf("message %s is past its retention period and was deleted: first received %s, %d receives", x.ID,
-					x.FirstReceivedAt.UTC().Format(time.RFC3339), x.ReceiveCount), slog.String("queue", name),
-				slog.String("message_id", x.ID), slog.String("outcome", "expired"))
-		},
-		Throttled: e.throttleVoice(name, l.target),
-		Limited:   func(l worker.Limited) { e.limited(name, l) },
-		Stalled: func(s worker.Stalled) {
-			r.note(slog.LevelWarn, "worker",
-				fmt.Sprintf("this process stood still for %s; messages whose visibility ran out meanwhile may be attempted twice",
-					short(s.For)))
-		},
-		Duplicate: func(d worker.Duplicate) {
-			r.note(slog.LevelDebug, "worker",
-				fmt.Sprintf("message %s came again while it was %s; not posted twice", d.ID, d.Stage),
-				slog.String("message_id", d.ID))
-		},
-		GivenBack: func(g worker.GivenBack) {
-			r.note(slog.LevelDebug, "worker", fmt.Sprintf("%d messages given back unposted", g.Messages),
-				slog.String("queue", name))
-		},
+	name := l.queue.name
+	logged := e.Logger.Worker(name, l.target)
+	events := *logged
+	events.Received = func(worker.Received) { e.well.polls.answered(name) }
+	events.Settled = func(s worker.Settled) {
+		next := e.afterFailure(l, &s)
+		e.remember(name, s, next)
+		e.well.observe(s, l.settings().ToFunction(), time.Now())
+		e.Logger.Settled(name, l.goesTo(), &s, next)
 	}
-}
-
-// gateVoice says why nothing is received, and when that is over. Of several
-// reasons the nearest one is said, once; the status shows them all.
-func (e *Environment) gateVoice(name string) func(worker.GateChanged) {
-	var mu sync.Mutex
-	said := ""
-	return func(g worker.GateChanged) {
+	events.GateChanged = func(g worker.GateChanged) {
 		e.well.judgeSoon()
-		mu.Lock()
-		defer mu.Unlock()
-		if g.Open {
-			said = ""
-			e.report.note(slog.LevelInfo, "worker", "receiving from "+name, slog.String("queue", name))
-			return
-		}
-		reason := g.Reasons[0]
-		if reason.Text == said || reason.Block == worker.Draining {
-			return
-		}
-		said = reason.Text
-		level := slog.LevelInfo
-		if reason.Block == worker.DeleteRefused || reason.Block == worker.AppDown {
-			level = slog.LevelWarn
-		}
-		e.report.note(level, "worker", "not receiving from "+name+": "+reason.Text, slog.String("queue", name),
-			slog.String("reason", string(reason.Block)))
+		logged.GateChanged(g)
 	}
-}
-
-// throttledEvery is the least time between two lines about a target that takes
-// nothing: each delivery that it refuses makes the pause a little longer.
-const throttledEvery = 10 * time.Second
-
-// throttleVoice says that a target takes nothing for now: when that begins, and
-// every now and then as long as it lasts.
-func (e *Environment) throttleVoice(name, target string) func(worker.Throttled) {
-	again := logging.Interval{Every: throttledEvery}
-	return func(x worker.Throttled) {
-		if !again.Allow() {
-			return
-		}
-		e.report.note(slog.LevelWarn, "worker",
-			fmt.Sprintf("%s takes nothing for now (%s): nothing is received from %s for %s", target, x.Reason, name,
-				short(x.For)),
-			slog.String("queue", name), slog.String("target", target), slog.String("reason", x.Reason))
+	events.PollFailed = func(p worker.PollFailed) {
+		e.well.polls.failed(name, p, time.Now())
+		logged.PollFailed(p)
 	}
+	events.Expired = func(x worker.Expired) {
+		e.well.expired.Add(1)
+		logged.Expired(x)
+	}
+	return &events
 }
 
 // remember keeps a delivery for the console and for those who wait for it.
@@ -146,22 +59,21 @@ func (e *Environment) remember(name string, s worker.Settled, next logging.Redel
 	e.shown.Record(d)
 }
 
+// brokerEvents are the listeners of the embedded queues.
 func (e *Environment) brokerEvents() *broker.Events {
-	r, counts := e.report, e.telemetry.Broker()
+	logged, counts := e.Logger.Broker(), e.telemetry.Broker()
 	return &broker.Events{
 		DeadLettered: func(from, to string, ids []string) {
 			counts.DeadLettered(from, to, ids)
 			for _, id := range ids {
 				e.finder.Forget(id)
-				r.note(slog.LevelWarn, "broker", fmt.Sprintf("message %s was received too often and went to %s", id, to),
-					slog.String("queue", from), slog.String("message_id", id), slog.String("outcome", "dead-lettered"))
 			}
+			logged.DeadLettered(from, to, ids)
 		},
 		Expired: func(name string, n int) {
 			counts.Expired(name, n)
 			e.well.expired.Add(int64(n))
-			r.note(slog.LevelWarn, "broker", fmt.Sprintf("%d messages of %s passed its retention period and are gone", n, name),
-				slog.String("queue", name), slog.String("outcome", "expired"))
+			logged.Expired(name, n)
 		},
 	}
 }
@@ -280,19 +192,6 @@ func (e *Environment) gaveUp(c *appCopy, s supervisor.GaveUp) {
 		e.report.note(slog.LevelError, s.Process, last.Error()+"; 'tendril deploy' replaces it")
 	default:
 		e.report.note(slog.LevelError, s.Process, last.Error())
-	}
-}
-
-func (e *Environment) awsEvents() *aws.Events {
-	r := e.report
-	return &aws.Events{
-		Corrupted: func(c aws.Corruption) {
-			r.note(slog.LevelError, "aws", c.String(), slog.String("queue", c.Queue), slog.String("message_id", c.MessageID))
-		},
-		ClockAdjusted: func(offset time.Duration) {
-			r.note(slog.LevelWarn, "aws",
-				fmt.Sprintf("the clock of this machine is off by %s; signatures allow for it, but set the clock", short(offset)))
-		},
 	}
 }
 

@@ -34,14 +34,13 @@ func refuseForeignBundle(b *bundle.Bundle, root bool) error {
 	return nil
 }
 
-// warnOfForeignBundle tells of another user who decides what root runs.
-func (e *Environment) warnOfForeignBundle(b *bundle.Bundle, root bool) {
+// warnOfForeignBundle warns of another user who decides what root runs.
+func warnOfForeignBundle(log *slog.Logger, b *bundle.Bundle, root bool) {
 	if !root {
 		return
 	}
 	if wrong := othersDecide(b); wrong != nil {
-		text := "another user decides what is run as root: " + wrong.Error()
-		e.report.note(slog.LevelWarn, "bundle", text, slog.String("path", wrong.Path),
-			slog.String("hint", "type '"+wrong.Fix+"'"))
+		log.Warn("another user decides what is run as root", "component", "bundle", "path", wrong.Path, "err", wrong,
+			"hint", "type '"+wrong.Fix+"'")
 	}
 }

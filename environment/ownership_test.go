@@ -1,6 +1,8 @@
 package environment
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,8 +62,9 @@ func TestRootAndFoldersOfOthers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, out := spoken()
-			e.warnOfForeignBundle(b, true)
+			var out bytes.Buffer
+			log := slog.New(slog.NewTextHandler(&out, nil))
+			warnOfForeignBundle(log, b, true)
 			if said := out.String(); (said != "") != (c.warned != "") || !strings.Contains(said, c.warned) {
 				t.Errorf("said %q, want %q", said, c.warned)
 			}
@@ -70,10 +73,10 @@ func TestRootAndFoldersOfOthers(t *testing.T) {
 			if (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("refused: %v, want %q", err, want)
 			}
-			e, out = spoken()
-			e.warnOfForeignBundle(b, false)
+			out.Reset()
+			warnOfForeignBundle(log, b, false)
 			if err := refuseForeignBundle(b, false); err != nil || out.Len() > 0 {
-				t.Errorf("not as root: %v, %s", err, out)
+				t.Errorf("not as root: %v, %s", err, &out)
 			}
 		})
 	}

@@ -236,7 +236,7 @@ func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second))
 
 // openSQS opens the way to Amazon SQS.
 func (e *Environment) openSQS(ctx context.Context) error {
-	opts := &aws.Options{Endpoint: e.s.EndpointURL, Connections: e.s.HTTPConnections + 16, Events: e.awsEvents(),
+	opts := &aws.Options{Endpoint: e.s.EndpointURL, Connections: e.s.HTTPConnections + 16, Events: e.Logger.AWS(),
 		Log: e.report.SDK}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region

@@ -40,9 +40,9 @@ type permitInWork struct {
 
 func newHarness(t *testing.T, opts Options) *harness {
 	h := &harness{t: t}
-	record := func(event fmt.Stringer) {
+	record := func(event any) {
 		h.Status() // a listener may call the limiter
-		h.events = append(h.events, event.String())
+		h.events = append(h.events, eventText(event))
 	}
 	opts.Events = &Events{
 		Opened: func(e Opened) { record(e) }, HalfOpened: func(e HalfOpened) { record(e) },
@@ -50,6 +50,24 @@ func newHarness(t *testing.T, opts Options) *harness {
 	}
 	h.Limiter = New(&opts)
 	return h
+}
+
+// eventText is an event in one line.
+func eventText(event any) string {
+	switch e := event.(type) {
+	case Opened:
+		if e.TrialFailed {
+			return fmt.Sprintf("breaker open: the trial failed, next in %s", e.Delay)
+		}
+		return fmt.Sprintf("breaker open: %d of %d deliveries failed, trial in %s", e.Failures, e.Deliveries, e.Delay)
+	case HalfOpened:
+		return "breaker half-open: one delivery on trial"
+	case Closed:
+		return fmt.Sprintf("breaker closed after %s", e.After)
+	case LimitChanged:
+		return fmt.Sprintf("concurrency %d, was %d", e.To, e.From)
+	}
+	return ""
 }
 
 // allow asks for one delivery and returns "", or the reason and the wait of the

@@ -1,9 +1,6 @@
 package limit
 
-import (
-	"fmt"
-	"time"
-)
+import "time"
 
 // Events are the listeners of a [Limiter]. Every field may be nil. A listener runs
 // on the goroutine whose call caused the change, without the limiter's lock, so it
@@ -32,19 +29,8 @@ type Opened struct {
 	Delay time.Duration
 }
 
-// String returns the event in one line.
-func (o Opened) String() string {
-	if o.TrialFailed {
-		return fmt.Sprintf("breaker open: the trial failed, next in %s", o.Delay)
-	}
-	return fmt.Sprintf("breaker open: %d of %d deliveries failed, trial in %s", o.Failures, o.Deliveries, o.Delay)
-}
-
 // HalfOpened reports that one delivery tests whether the app has recovered.
 type HalfOpened struct{}
-
-// String returns the event in one line.
-func (h HalfOpened) String() string { return "breaker half-open: one delivery on trial" }
 
 // Closed reports that the breaker closed after it had been open.
 type Closed struct {
@@ -52,16 +38,10 @@ type Closed struct {
 	After time.Duration
 }
 
-// String returns the event in one line.
-func (c Closed) String() string { return fmt.Sprintf("breaker closed after %s", c.After) }
-
 // LimitChanged reports that the adaptive limit changed.
 type LimitChanged struct {
 	From, To int
 }
-
-// String returns the event in one line.
-func (l LimitChanged) String() string { return fmt.Sprintf("concurrency %d, was %d", l.To, l.From) }
 
 // notify calls the listener for an event, if there is one.
 func (e *Events) notify(event any) {

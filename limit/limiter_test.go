@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -207,18 +206,9 @@ func TestAdaptiveLimitLearnsFromSuccessesAndSlowFailures(t *testing.T) {
 	}
 }
 
-func TestEventStrings(t *testing.T) {
+func TestEventsMayHaveNoListeners(t *testing.T) {
 	t.Parallel()
-	for want, event := range map[string]fmt.Stringer{
-		"breaker open: 6 of 10 deliveries failed, trial in 5s": Opened{Failures: 6, Deliveries: 10, Delay: 5 * time.Second},
-		"breaker open: the trial failed, next in 10s":          Opened{TrialFailed: true, Delay: 10 * time.Second},
-		"breaker half-open: one delivery on trial":             HalfOpened{},
-		"breaker closed after 1m0s":                            Closed{After: time.Minute},
-		"concurrency 9, was 10":                                LimitChanged{From: 10, To: 9},
-	} {
-		if got := event.String(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-		(&Events{}).notify(event) // without listeners
+	for _, event := range []any{Opened{}, HalfOpened{}, Closed{}, LimitChanged{}} {
+		(&Events{}).notify(event)
 	}
 }

@@ -16,7 +16,11 @@
 //
 // Messages are constant; what varies is in attributes with the same keys everywhere:
 // component, queue, message_id, task, attempt, outcome, duration_ms, reason, err, hint.
+// A terminal shows milliseconds as a duration: retry_in_ms=1500 becomes retry_in=1.5s.
 //
 // Lines about deliveries are sampled: of each outcome at most so many are printed in
 // a second, and the others are counted. [Logger.ReportOmitted] logs the counts.
+//
+// [Logger.Worker], [Logger.Broker], [Logger.AWS] and [Logger.Limiter] are listeners that
+// log what these packages report.
 package logging

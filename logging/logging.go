@@ -110,7 +110,7 @@ func (l *Logger) Banner(title, name string, rows []Row) bool {
 func (l *Logger) Postponed(id string, retryIn time.Duration, err error) {
 	if l.admit(queue.Postponed, time.Now()) {
 		l.Warn("payload not available, delivery postponed", "component", "worker", "message_id", id,
-			"outcome", queue.Postponed.String(), "retry_in", Short(retryIn), "err", err)
+			"outcome", queue.Postponed.String(), millis("retry_in", retryIn), "err", err)
 	}
 }
 

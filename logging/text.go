@@ -65,6 +65,9 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 		separator := "  "
 		print := func(a slog.Attr) {
 			b.WriteString(separator)
+			if key, isMillis := strings.CutSuffix(a.Key, "_ms"); isMillis && a.Value.Kind() == slog.KindInt64 {
+				a = slog.Duration(key, time.Duration(a.Value.Int64())*time.Millisecond)
+			}
 			l.paint(b, dim, terminal.Plain(a.Key, false)+"=")
 			b.WriteString(quoted(a.Value))
 			separator = " "

@@ -50,7 +50,7 @@ func TestEventsOnATerminal(t *testing.T) {
 		},
 		`! request failed  err="say \"no\"" retry_in=1.5s hint="type 'tendril'"`: func(l *slog.Logger) {
 			l.With("component", "aws", "hint", "type 'tendril'").Warn("request failed", "err", errors.New(`say "no"`),
-				"retry_in", 1500*time.Millisecond)
+				"retry_in_ms", 1500)
 		},
 		`! failed  file="" app.pid=7 app.at=2026-01-02T03:04:05Z`: func(l *slog.Logger) {
 			l.Error("failed", "file", "", slog.Group("app", "pid", 7, "at", time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)))

@@ -1,0 +1,148 @@
+package logging
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"tendril/aws"
+	"tendril/broker"
+	"tendril/limit"
+	"tendril/worker"
+)
+
+// throttledEvery is the least time between two lines about a target that throttles: each
+// delivery that it refuses makes the pause a little longer.
+const throttledEvery = 10 * time.Second
+
+// Worker returns listeners that log what the worker of a queue reports, but for settled
+// messages.
+func (l *Logger) Worker(queue, target string) *worker.Events {
+	log := l.With("component", "worker", "queue", queue)
+	throttled := Interval{Every: throttledEvery}
+	return &worker.Events{
+		GateChanged: gateListener(log),
+		PollFailed: func(p worker.PollFailed) {
+			level := slog.LevelWarn
+			if p.ForGood {
+				level = slog.LevelError
+			}
+			log.Log(context.Background(), level, "receiving failed", "failures", p.Failures, millis("retry_in", p.RetryIn),
+				"err", p.Err)
+		},
+		DeleteFailed: func(d worker.DeleteFailed) {
+			if d.Final {
+				log.Error("message done but not deleted, another attempt may begin", "message_id", d.ID, "err", d.Err)
+			}
+		},
+		ChangeFailed: func(c worker.ChangeFailed) {
+			log.Warn("visibility timeout not changed", "message_id", c.ID, "change", c.Kind, "err", c.Err)
+		},
+		Lapsed: func(x worker.Lapsed) {
+			if x.InWork {
+				log.Warn("visibility timeout expired in work, another attempt may begin", "message_id", x.ID)
+			}
+		},
+		Expired: func(x worker.Expired) {
+			log.Warn("message past its retention period deleted", "message_id", x.ID, "outcome", "expired",
+				"first_received_at", x.FirstReceivedAt.UTC(), "receive_count", x.ReceiveCount)
+		},
+		Throttled: func(x worker.Throttled) {
+			if throttled.Allow() {
+				log.Warn("target throttles, receiving paused", "target", target, "reason", x.Reason, millis("pause", x.For))
+			}
+		},
+		Limited: func(x worker.Limited) {
+			log := l.With("component", "limit", "queue", queue, "reason", x.Reason)
+			if x.Over {
+				log.Info("limit no longer delays messages", millis("duration", x.For))
+			} else {
+				log.Info("limit delays messages")
+			}
+		},
+		Stalled: func(s worker.Stalled) {
+			log.Warn("process stalled, messages in work may be attempted twice", millis("duration", s.For))
+		},
+		Duplicate: func(d worker.Duplicate) {
+			log.Debug("message received again, not posted twice", "message_id", d.ID, "stage", d.Stage)
+		},
+		GivenBack: func(g worker.GivenBack) { log.Debug("messages returned unposted", "messages", g.Messages) },
+	}
+}
+
+// gateListener logs why nothing is received, and when that is over. Of several reasons it
+// logs the first one, once.
+func gateListener(log *slog.Logger) func(worker.GateChanged) {
+	var mu sync.Mutex
+	logged := ""
+	return func(g worker.GateChanged) {
+		mu.Lock()
+		defer mu.Unlock()
+		if g.Open {
+			logged = ""
+			log.Info("receiving started")
+			return
+		}
+		reason := g.Reasons[0]
+		if reason.Text == logged || reason.Block == worker.Draining {
+			return
+		}
+		logged = reason.Text
+		level := slog.LevelInfo
+		if reason.Block == worker.DeleteRefused || reason.Block == worker.AppDown {
+			level = slog.LevelWarn
+		}
+		log.Log(context.Background(), level, "receiving paused", "reason", string(reason.Block), "detail", reason.Text)
+	}
+}
+
+// Broker returns listeners that log what the embedded queues report.
+func (l *Logger) Broker() *broker.Events {
+	log := l.With("component", "broker")
+	return &broker.Events{
+		DeadLettered: func(from, to string, ids []string) {
+			for _, id := range ids {
+				log.Warn("message dead-lettered", "queue", from, "message_id", id, "outcome", "dead-lettered",
+					"dead_letter_queue", to)
+			}
+		},
+		Expired: func(name string, n int) {
+			log.Warn("messages past their retention period deleted", "queue", name, "outcome", "expired", "messages", n)
+		},
+	}
+}
+
+// AWS returns listeners that log what package aws reports.
+func (l *Logger) AWS() *aws.Events {
+	log := l.With("component", "aws")
+	return &aws.Events{
+		Corrupted: func(c aws.Corruption) {
+			log.Error("message damaged, its checksum does not match", "queue", c.Queue, "message_id", c.MessageID,
+				"part", c.Part, "sent", c.Sent)
+		},
+		ClockAdjusted: func(offset time.Duration) {
+			log.Warn("system clock is wrong, signatures allow for it", millis("offset", offset), "hint", "set the clock")
+		},
+	}
+}
+
+// Limiter returns listeners that log what the limiter of a target reports.
+func (l *Logger) Limiter(target string) *limit.Events {
+	log := l.With("component", "limit", "target", target)
+	return &limit.Events{
+		Opened: func(o limit.Opened) {
+			if o.TrialFailed {
+				log.Warn("trial failed, breaker open", millis("trial_in", o.Delay))
+				return
+			}
+			log.Warn("breaker open", "failures", o.Failures, "deliveries", o.Deliveries, millis("trial_in", o.Delay))
+		},
+		HalfOpened:   func(limit.HalfOpened) { log.Info("breaker half-open, trial started") },
+		Closed:       func(c limit.Closed) { log.Info("breaker closed", millis("duration", c.After)) },
+		LimitChanged: func(c limit.LimitChanged) { log.Debug("concurrency limit changed", "from", c.From, "to", c.To) },
+	}
+}
+
+// millis is an attribute for a duration, in milliseconds.
+func millis(name string, d time.Duration) slog.Attr { return slog.Int64(name+"_ms", d.Milliseconds()) }
