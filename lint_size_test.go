@@ -35,7 +35,7 @@ type largeType struct {
 // largeTypes may only shrink: a type that got smaller is to be entered with its new size, one
 // that keeps within the limits is to be taken out.
 var largeTypes = map[string]largeType{
-	"environment.Environment":   {58, 236, "to be taken apart: it should only connect the other packages"},
+	"environment.Environment":   {51, 229, "to be taken apart: it should only connect the other packages"},
 	"worker.Worker":             {43, 164, "to be taken apart into poller, slot scheduler, settler and visibility keeper"},
 	"cmd/tendril.cli":           {7, 99, "one method per subcommand and its helpers"},
 	"config.loader":             {7, 85, "one method per rule of the settings"},

@@ -43,8 +43,8 @@ func (e *Environment) startApp(ctx context.Context) error {
 		endRun()
 		// The app has its grace however late the deliveries ended: only a hurry cuts it short.
 		beside.Go(e.lone.stop)
-		err := e.app.Stop(e.hurry)
-		e.awaitSteps(e.hurry, &beside)
+		err := e.app.Stop(e.urgent)
+		e.awaitSteps(e.urgent, &beside)
 		return err
 	})
 	beside.Go(func() { e.lone.tidy(e.appRun) })

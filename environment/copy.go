@@ -263,7 +263,7 @@ func (e *Environment) supervisorOptions(c *appCopy) *supervisor.Options {
 	return &supervisor.Options{
 		Grace: max(e.s.AppGrace, time.Nanosecond), RestartMin: restartMin, RestartLimit: restartLimit(e.s.RestartLimit),
 		RestartWindow: e.s.RestartWindow,
-		KeepTrying:    true, RetryAfter: retryGivenUp, Excused: c.excused, Hurry: e.hurry,
+		KeepTrying:    true, RetryAfter: retryGivenUp, Excused: c.excused, Hurry: e.urgent,
 		ReadyLateAfter: readyLate, LinesPerSecond: e.s.AppLogRate, Output: e.outputOf(c), Events: e.appEvents(c),
 	}
 }

@@ -26,7 +26,7 @@ func (e *Environment) rolloutOptions() *app.Options {
 	note := func(level slog.Level, text string) { e.report.note(level, "deploy", text) }
 	return &app.Options{
 		ReadyTimeout: e.s.DeployTimeout, DrainTimeout: e.drainLimit, StopTimeout: e.s.AppGrace + 10*time.Second,
-		Hurry: e.hurry,
+		Hurry: e.urgent,
 		Events: app.Events{
 			Deploying: func(copies int) {
 				e.deployState(console.DeployStarting)

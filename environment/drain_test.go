@@ -34,7 +34,8 @@ func TestDrainLimit(t *testing.T) {
 		{"a stop may take longer", []config.QueueSettings{bounded}, 7 * time.Minute, 7 * time.Minute},
 		{"nothing goes to the app", []config.QueueSettings{elsewhere}, 0, time.Second},
 	} {
-		e := &Environment{s: &config.Settings{ShutdownTimeout: tt.shutdown, FunctionTimeout: time.Hour}}
+		e := &Environment{lifecycle: newLifecycle(),
+			s: &config.Settings{ShutdownTimeout: tt.shutdown, FunctionTimeout: time.Hour}}
 		for i := range tt.queues {
 			e.lines = append(e.lines, newLine(&tt.queues[i]))
 		}

@@ -52,6 +52,7 @@ type Options struct {
 // the listeners around them.
 type Environment struct {
 	Options
+	*lifecycle
 	s      *config.Settings
 	tuned  atomic.Pointer[config.Settings] // see inForce
 	report *report
@@ -113,21 +114,10 @@ type Environment struct {
 	}
 	token string // the console's; "" when off
 
-	// announced is closed when the queues and their workers are there; started when
-	// the start is over; ready when the app was ready for the first time; welcomed
-	// when the hooks after that have run.
-	announced, started, ready, welcomed chan struct{}
-	readyOnce                           sync.Once
-	// hurry is done when a stop is to be at once.
-	hurry context.Context
-	// fatal takes the first reason to end that is not a stop: an app that
-	// failed too often, a listener that broke.
-	fatal chan error
-	// draining is closed when a stop begins; drained when no message is in work
-	// any more, with the outcome in drainErr.
-	draining, drained chan struct{}
-	drainOnce         sync.Once
-	drainErr          error
+	// ready is closed when the app was ready for the first time, welcomed when the hooks
+	// after that have run.
+	ready, welcomed chan struct{}
+	readyOnce       sync.Once
 }
 
 // New builds an environment from checked settings. Nothing is opened yet.
@@ -140,15 +130,10 @@ func New(opts Options) *Environment {
 		shown:     console.NewDeliveries(deliveriesShown),
 		functions: map[string]*localFunction{},
 		limiters:  map[string]*limit.Limiter{},
-		fatal:     make(chan error, 1),
+		lifecycle: newLifecycle(),
 		deploying: make(chan struct{}, 1),
-		announced: make(chan struct{}),
-		started:   make(chan struct{}),
 		ready:     make(chan struct{}),
 		welcomed:  make(chan struct{}),
-		hurry:     context.Background(),
-		draining:  make(chan struct{}),
-		drained:   make(chan struct{}),
 	}
 	e.deploying <- struct{}{}
 	e.router = app.NewRouter(e.appGate)
@@ -175,13 +160,13 @@ const deliveriesShown = 10_000
 // stops it again. It stops gently, within Settings.ShutdownTimeout, or at once
 // when now is done. A start that is not over by then is given up.
 func (e *Environment) Run(stop, now context.Context) error {
-	e.hurry = now
+	e.urgent = now
 	running, ended := context.WithCancel(context.Background())
 	told := make(chan struct{})
 	go func() { e.Logger.ReportOmitted(running); close(told) }()
 	defer func() { ended(); <-told }()
 	go e.extendStart(running)
-	if err := e.startUnlessStopped(stop, now); err != nil {
+	if err := e.unlessStopped(stop, now, e.Start); err != nil {
 		ctx, over := e.lastPhase(now)
 		defer over()
 		if errors.Is(err, errGivenUp) {
@@ -212,34 +197,6 @@ func (e *Environment) lastPhase(now context.Context) (context.Context, func()) {
 	ctx, cut := context.WithCancelCause(ctx)
 	hurried := context.AfterFunc(now, func() { cut(ErrCutShort) })
 	return ctx, func() { hurried(); cancel() }
-}
-
-// errGivenUp is the error of a start that a stop ended.
-var errGivenUp = errors.New("the start was given up")
-
-// startUnlessStopped is Start, which ends with errGivenUp when a stop is asked for
-// before it is over: a build can take an hour, and an endpoint may never answer.
-func (e *Environment) startUnlessStopped(stop, now context.Context) error {
-	ctx, cancel := context.WithCancel(now)
-	defer cancel()
-	over := make(chan struct{})
-	var watch sync.WaitGroup
-	watch.Go(func() {
-		select {
-		case <-over:
-			return
-		case <-stop.Done():
-		case <-e.draining: // asked for over the console
-		}
-		cancel()
-	})
-	err := e.Start(ctx)
-	close(over)
-	watch.Wait()
-	if err != nil && ctx.Err() != nil {
-		return errGivenUp
-	}
-	return err
 }
 
 // Start opens the queues and listeners, starts the app, and lets the worker
@@ -306,38 +263,4 @@ func (e *Environment) Stop(ctx context.Context) error {
 	err := e.steps.unwind(ctx, e.Logger.Logger)
 	e.finishDrain(err) // where there was no worker to do it
 	return err
-}
-
-// beginDrain makes the environment end, once.
-func (e *Environment) beginDrain() {
-	e.drainOnce.Do(func() { close(e.draining) })
-}
-
-// finishDrain tells those who wait that no message is in work any more.
-func (e *Environment) finishDrain(err error) {
-	select {
-	case <-e.drained:
-	default:
-		e.drainErr = err
-		close(e.drained)
-	}
-}
-
-// Drain makes Run end and waits until every delivery is settled, or ctx is done.
-func (e *Environment) Drain(ctx context.Context) error {
-	e.beginDrain()
-	select {
-	case <-e.drained:
-		return e.drainErr
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// fail ends the environment for a reason; the first one counts.
-func (e *Environment) fail(err error) {
-	select {
-	case e.fatal <- err:
-	default:
-	}
 }

@@ -83,7 +83,7 @@ func (e *Environment) startFunction(command string) (*localFunction, error) {
 		Command: []string{"/bin/sh", "-c", command}, Env: e.processEnvironment(version{bundle: e.Bundle}, 0),
 		Instances: e.s.HTTPConnections,
 		User:      process.User, Limits: process.Limits,
-		Timeout: e.s.FunctionTimeout, Grace: max(e.s.AppGrace, time.Nanosecond), Hurry: e.hurry, Name: e.s.Name,
+		Timeout: e.s.FunctionTimeout, Grace: max(e.s.AppGrace, time.Nanosecond), Hurry: e.urgent, Name: e.s.Name,
 		Region: e.s.Region, AccountID: e.s.AccountID,
 		LinesPerSecond: e.s.AppLogRate,
 		Output: func(instance int, stream string, text []byte) {

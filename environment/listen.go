@@ -194,13 +194,3 @@ func (e *Environment) gaveUp(c *appCopy, s supervisor.GaveUp) {
 		e.report.note(slog.LevelError, s.Process, last.Error())
 	}
 }
-
-// stopping reports whether a stop has begun.
-func (e *Environment) stopping() bool {
-	select {
-	case <-e.draining:
-		return true
-	default:
-		return false
-	}
-}

@@ -131,7 +131,7 @@ func (l *lone) stop() {
 	l.copy = nil
 	l.mu.Unlock()
 	if c != nil {
-		_ = c.Stop(l.e.hurry) // what outlives its KILL is told by the supervisor
+		_ = c.Stop(l.e.urgent) // what outlives its KILL is told by the supervisor
 	}
 }
 

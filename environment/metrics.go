@@ -82,16 +82,6 @@ func (p putter) PutMetricData(ctx context.Context, namespace string, data []tele
 	return p.client.PutMetricData(ctx, namespace, converted)
 }
 
-// running reports whether the start is over: before, nothing can be read.
-func (e *Environment) running() bool {
-	select {
-	case <-e.started:
-		return true
-	default:
-		return false
-	}
-}
-
 func (e *Environment) lineReadings() (all []telemetry.WorkerStatus) {
 	if !e.running() {
 		return nil

@@ -61,7 +61,7 @@ func (e *Environment) runStep(ctx context.Context, v version, step bundle.Step) 
 	cmd.Dir, cmd.Env = step.Dir, e.processEnvironment(v, e.s.Port)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, out, outputPatience
 	began := time.Now()
-	err := runGroup(ctx, e.hurry, cmd, e.s.AppGrace)
+	err := runGroup(ctx, e.urgent, cmd, e.s.AppGrace)
 	out.flush()
 	if err == nil {
 		return nil

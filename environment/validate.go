@@ -26,7 +26,7 @@ func (o *Options) Validate() error { return o.unstarted().validate(context.Backg
 
 // unstarted is an environment to judge the options with.
 func (o *Options) unstarted() *Environment {
-	return &Environment{Options: *o, s: &o.Config.Settings}
+	return &Environment{lifecycle: newLifecycle(), Options: *o, s: &o.Config.Settings}
 }
 
 // ProbePorts returns an error that wraps [ErrConflict] when an address on which the

@@ -304,7 +304,7 @@ func TestHealthReport(t *testing.T) {
 // is judged at that moment, would else report an app that is not ready.
 func TestGatesAreOpenWhenTheAppIsReady(t *testing.T) {
 	t.Parallel()
-	e := &Environment{ready: make(chan struct{}), draining: make(chan struct{})}
+	e := &Environment{ready: make(chan struct{}), lifecycle: newLifecycle()}
 	l := newLine(&config.QueueSettings{Name: "jobs"})
 	opened := 0
 	l.worker = worker.New(nil, nil, &worker.Options{Events: &worker.Events{GateChanged: func(g worker.GateChanged) {
