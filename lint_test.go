@@ -44,7 +44,7 @@ var rooms = []room{
 	{"procgroup",
 		"Package procgroup starts processes in their own process groups, which are killed when tendril exits.", nil},
 	{"runtimeapi", "Package runtimeapi runs a Lambda function on this machine behind the Lambda Runtime API.",
-		[]string{"supervisor", "httplimit"}},
+		[]string{"queue", "supervisor", "httplimit"}},
 	{"periodic", "Package periodic works out when tasks are due and enqueues them.", []string{"queue"}},
 	{"leader", "Package leader keeps at most one instance in charge by holding a lease.", []string{"queue"}},
 	{"leader/leadertest", "Package leadertest checks that something behaves like a lease store.", []string{"queue"}},

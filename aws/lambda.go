@@ -59,31 +59,6 @@ type LambdaOptions struct {
 	Log LogFunc
 }
 
-// Invocation is a whole answer to one call of a function: the function's own, or
-// why the service did not run it.
-type Invocation struct {
-	// Status is the HTTP status: 200 when the function was run.
-	Status int
-	// FunctionError is "Handled" or "Unhandled" when the function failed; "" when
-	// it returned.
-	FunctionError string
-	// Payload is what the function returned, or the error it failed with; nil when
-	// it was not run.
-	Payload []byte
-	// Code names the refusal, such as TooManyRequestsException; "" when the function
-	// ran, or when no name was given.
-	Code string
-	// Reason is the closer reason of a throttle; may be "".
-	Reason string
-	// Message is the service's own sentence about a refusal; may be "".
-	Message string
-	// RetryAfter is when the service asked to be called again, at most 12 h; 0 when
-	// it did not.
-	RetryAfter time.Duration
-	// RequestID is the service's id of the call; may be "".
-	RequestID string
-}
-
 // Function is what Lambda tells of a function.
 type Function struct {
 	// Timeout is how long it may run, in whole seconds.
@@ -165,7 +140,7 @@ func (l *Lambda) Close() { l.transport.CloseIdleConnections() }
 //
 // The error is an [*InvokeError]: there was no whole answer. The payload must not be
 // changed afterwards, since a connection that was given up may still read it.
-func (l *Lambda) Invoke(ctx context.Context, payload []byte) (Invocation, error) {
+func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
 	limited, cancel := context.WithTimeout(ctx, l.timeout)
 	defer cancel()
 	for {
@@ -179,29 +154,30 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (Invocation, error)
 		if late := limited.Err(); late != nil && !errors.Is(err, late) {
 			err = fmt.Errorf("%w: %w", late, err) // a body cut off for it may say only that its connection is closed
 		}
-		return Invocation{}, &InvokeError{Sent: sent.left, Err: l.unanswered(ctx, err)}
+		return queue.Invocation{}, &InvokeError{Sent: sent.left, Err: l.unanswered(ctx, err)}
 	}
 }
 
 // call makes one call and tells how far it came.
-func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []byte) (Invocation, sending, error) {
+func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []byte) (queue.Invocation, sending,
+	error) {
 	sent := sending{payload: payload}
 	if err := l.credentials(ctx); err != nil {
-		return Invocation{}, sent, err
+		return queue.Invocation{}, sent, err
 	}
 	out, err := l.api.Invoke(withSending(ctx, &sent), &lambda.InvokeInput{
 		FunctionName: &l.function.called, Qualifier: l.qualifier(), InvocationType: kind, Payload: payload,
 	})
 	if err == nil {
 		id, _ := awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
-		return Invocation{
+		return queue.Invocation{
 			Status: int(out.StatusCode), FunctionError: sdk.ToString(out.FunctionError), Payload: out.Payload, RequestID: id,
 		}, sent, nil
 	}
 	if refused, ok := refusedInvocation(err); ok {
 		return refused, sent, nil
 	}
-	return Invocation{}, sent, err
+	return queue.Invocation{}, sent, err
 }
 
 // credentials fetches them, so that their absence is told from a network's.

@@ -171,12 +171,12 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 // refusedInvocation reads an error of the SDK's client as the answer of a service that
 // did not run the function; false when it is none: there was no answer, or what
 // broke is the answer of a function that ran.
-func refusedInvocation(err error) (Invocation, bool) {
+func refusedInvocation(err error) (queue.Invocation, bool) {
 	refused := answer(err)
 	if refused == nil || refused.status < 300 {
-		return Invocation{}, false
+		return queue.Invocation{}, false
 	}
-	a := Invocation{Status: refused.status, Code: refused.shape, Message: refused.message}
+	a := queue.Invocation{Status: refused.status, Code: refused.shape, Message: refused.message}
 	if a.Code == "UnknownError" { // the client's word for an answer without any
 		a.Code, a.Message = "", ""
 	}

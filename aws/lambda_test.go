@@ -118,7 +118,7 @@ func TestRefusedInvocations(t *testing.T) {
 		io.WriteString(w, `{"Type":"User","message":"Rate Exceeded.","Reason":"ReservedFunctionConcurrentInvocationLimitExceeded"}`)
 	})
 	got, err := l.Invoke(t.Context(), nil)
-	want := Invocation{Status: 429, Code: "TooManyRequestsException",
+	want := queue.Invocation{Status: 429, Code: "TooManyRequestsException",
 		Reason: "ReservedFunctionConcurrentInvocationLimitExceeded", Message: "Rate Exceeded.", RetryAfter: 9 * time.Second,
 		RequestID: "id-2"}
 	if err != nil || got.Payload != nil || got.Code != want.Code || got.Reason != want.Reason ||

@@ -30,32 +30,7 @@ type Invoker interface {
 	// An error means that there was no whole answer, so that the function may have
 	// run. Only one in whose chain a method Unsent() bool returns true says that
 	// no byte of the payload left.
-	Invoke(ctx context.Context, payload []byte) (Invocation, error)
-}
-
-// Invocation is a whole answer to one call of a function: the function's own, or
-// why the service did not run it.
-type Invocation struct {
-	// Status is the HTTP status: 200 when the function was run.
-	Status int
-	// FunctionError is "Handled" or "Unhandled" when the function failed; "" when
-	// it returned.
-	FunctionError string
-	// Payload is what the function returned, or the error it failed with; nil when
-	// it was not run.
-	Payload []byte
-	// Code names the refusal of a service that did not run the function, such as
-	// TooManyRequestsException; "" when it ran, or when no name was given.
-	Code string
-	// Reason is the closer reason of a throttle, such as
-	// ReservedFunctionConcurrentInvocationLimitExceeded; may be "".
-	Reason string
-	// Message is the service's own sentence about a refusal, for logs; may be "".
-	Message string
-	// RetryAfter is when the service asked to be called again; 0 when it did not.
-	RetryAfter time.Duration
-	// RequestID is the service's id of the call; may be "".
-	RequestID string
+	Invoke(ctx context.Context, payload []byte) (queue.Invocation, error)
 }
 
 // Invoked tells of one call of a function.
@@ -66,7 +41,7 @@ type Invoked struct {
 	Duration time.Duration
 	// Status is the HTTP status; 0 when there was no answer.
 	Status int
-	// FunctionError, Code and RequestID are those of the [Invocation].
+	// FunctionError, Code and RequestID are those of the [queue.Invocation].
 	FunctionError, Code, RequestID string
 	// Err is why there was no whole answer; nil when there was one.
 	Err error

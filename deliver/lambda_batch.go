@@ -139,7 +139,7 @@ func (b *batch) behind(m *queue.Message) (queue.Result, bool) {
 }
 
 // tell reports one call.
-func (l *Lambda) tell(messages, bytes int, took time.Duration, answered *Invocation, err error) {
+func (l *Lambda) tell(messages, bytes int, took time.Duration, answered *queue.Invocation, err error) {
 	if l.events.Invoked == nil {
 		return
 	}

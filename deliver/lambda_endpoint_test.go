@@ -1,7 +1,6 @@
 package deliver
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -48,15 +47,6 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.answer(w, event)
 }
 
-// courier is the Invoker over package aws, as a program makes it.
-type courier struct{ client *aws.Lambda }
-
-// Invoke calls the client.
-func (c courier) Invoke(ctx context.Context, payload []byte) (Invocation, error) {
-	answered, err := c.client.Invoke(ctx, payload)
-	return Invocation(answered), err
-}
-
 // serveFunction starts an endpoint and returns a deliverer to it.
 func serveFunction(t testing.TB, answer func(http.ResponseWriter, events.SQSEvent),
 	change ...func(*aws.LambdaOptions)) (*Lambda, *endpoint) {
@@ -91,7 +81,7 @@ func newFunction(t testing.TB, opts *aws.LambdaOptions) *Lambda {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	l, err := NewLambda(&LambdaOptions{Invoker: courier{client}, QueueARN: jobsARN})
+	l, err := NewLambda(&LambdaOptions{Invoker: client, QueueARN: jobsARN})
 	if err != nil {
 		t.Fatal(err)
 	}

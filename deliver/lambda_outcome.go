@@ -21,7 +21,7 @@ import (
 //	429, 5xx, not ready                 throttled: it did not run
 //	401, 403, 404, redirected           unreached: set up wrongly, no message's fault
 //	413, any other status               failed
-func (l *Lambda) judge(ctx context.Context, a *Invocation, err error, ids []string, results []queue.Result) {
+func (l *Lambda) judge(ctx context.Context, a *queue.Invocation, err error, ids []string, results []queue.Result) {
 	switch {
 	case err != nil:
 		fill(results, lost(ctx, err))
@@ -83,7 +83,7 @@ func unsentCall(ctx context.Context, err error) string {
 }
 
 // tooLarge reports whether an event was refused, unrun, for its size.
-func tooLarge(a *Invocation) bool {
+func tooLarge(a *queue.Invocation) bool {
 	switch a.Code {
 	case "RequestTooLargeException", "SerializedRequestEntityTooLargeException":
 		return true
@@ -93,7 +93,7 @@ func tooLarge(a *Invocation) bool {
 
 // refused is the result of a call that did not run the function, or of which no
 // more is known than a status.
-func refused(a *Invocation) queue.Result {
+func refused(a *queue.Invocation) queue.Result {
 	r := queue.Result{Status: a.Status, Reason: refusalWords(a)}
 	if a.Message != "" {
 		r.Err = errors.New(a.Message)
@@ -123,7 +123,7 @@ func refused(a *Invocation) queue.Result {
 }
 
 // refusalWords names the status, and the refusal where it has a name.
-func refusalWords(a *Invocation) string {
+func refusalWords(a *queue.Invocation) string {
 	words := "status " + strconv.Itoa(a.Status)
 	if isPlainName(a.Code) {
 		words += " " + a.Code
@@ -131,7 +131,7 @@ func refusalWords(a *Invocation) string {
 	return words
 }
 
-func isThrottle(a *Invocation) bool {
+func isThrottle(a *queue.Invocation) bool {
 	switch a.Code {
 	case "TooManyRequestsException", "ThrottlingException", "Throttling", "ThrottledException", "RequestLimitExceeded",
 		"RequestThrottled", "RequestThrottledException", "EC2ThrottledException":
@@ -143,7 +143,7 @@ func isThrottle(a *Invocation) bool {
 // isUnready reports whether the service could not run the function for a reason that
 // passes by itself or by the hand of its owner. A gateway's time-out is none of
 // these: behind it the function may have run.
-func isUnready(a *Invocation) bool {
+func isUnready(a *queue.Invocation) bool {
 	switch a.Code {
 	case "ResourceNotReadyException", "ResourceConflictException", "ENILimitReachedException", "ENINotReadyException",
 		"SubnetIPAddressLimitReachedException", "SnapStartException", "SnapStartNotReadyException",
@@ -160,7 +160,7 @@ func isUnready(a *Invocation) bool {
 
 // setupAdvice says what to put right when the way to the function is set up wrongly;
 // "" when it is not that.
-func setupAdvice(a *Invocation) string {
+func setupAdvice(a *queue.Invocation) string {
 	switch a.Code {
 	case "ResourceNotFoundException":
 		return "there is no such function: check its name, its alias or version, the account and the region"
@@ -184,7 +184,7 @@ func setupAdvice(a *Invocation) string {
 
 // functionError says how the function failed, by the kind of its error alone: the
 // text of an error can hold anything.
-func functionError(a *Invocation) string {
+func functionError(a *queue.Invocation) string {
 	var body struct {
 		Type    string `json:"errorType"`
 		Message string `json:"errorMessage"`

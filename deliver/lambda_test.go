@@ -19,6 +19,8 @@ import (
 	"tendril/queue"
 )
 
+type Invocation = queue.Invocation
+
 // function is a scripted function: answer is called with the event of each call.
 type function struct {
 	answer func(n int, event events.SQSEvent, size int) (Invocation, error)

@@ -2,7 +2,6 @@ package environment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path"
@@ -34,7 +33,7 @@ func (e *Environment) openFunction(ctx context.Context, l *line, c *courier) err
 	}
 	l.target, l.close = "lambda:"+l.settings().Function, function.Close
 	e.warnOfFunction(ctx, l, function)
-	return e.invokeBy(l, c, cloudFunction{function})
+	return e.invokeBy(l, c, function)
 }
 
 // warnOfFunction says where a function may still run when its messages become
@@ -66,7 +65,7 @@ func (e *Environment) openLocalFunction(l *line, c *courier) error {
 		e.functions[command] = f
 	}
 	l.target, l.close = f.name, func() {}
-	return e.invokeBy(l, c, f)
+	return e.invokeBy(l, c, f.pool)
 }
 
 // startFunction starts a function as the app's processes are: as whom, within which
@@ -183,42 +182,9 @@ func (e *Environment) invokeBy(l *line, c *courier, invoker deliver.Invoker) err
 	return nil
 }
 
-// cloudFunction is a function of AWS Lambda.
-type cloudFunction struct{ *aws.Lambda }
-
-// Invoke runs the function once.
-func (f cloudFunction) Invoke(ctx context.Context, payload []byte) (deliver.Invocation, error) {
-	i, err := f.Lambda.Invoke(ctx, payload)
-	return deliver.Invocation(i), err
-}
-
 // localFunction is a function on this machine.
 type localFunction struct {
 	pool *runtimeapi.Pool
 	// name is what people are shown.
 	name string
 }
-
-// Invoke runs the function once.
-func (f *localFunction) Invoke(ctx context.Context, payload []byte) (deliver.Invocation, error) {
-	i, err := f.pool.Invoke(ctx, payload)
-	if errors.Is(err, runtimeapi.ErrNotInvoked) {
-		err = unsent{err}
-	}
-	return deliver.Invocation{
-		Status: i.Status, FunctionError: i.FunctionError, Payload: i.Payload, Reason: i.Reason, RetryAfter: i.RetryAfter,
-		RequestID: i.RequestID,
-	}, err
-}
-
-// Check waits until a process of the function takes work.
-func (f *localFunction) Check(ctx context.Context) error { return f.pool.Ready(ctx) }
-
-// unsent marks an error as one after which nothing was sent.
-type unsent struct{ error }
-
-// Unsent says so to package deliver.
-func (unsent) Unsent() bool { return true }
-
-// Unwrap returns the cause.
-func (u unsent) Unwrap() error { return u.error }

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"tendril/queue"
 )
 
 const (
@@ -116,7 +118,7 @@ func (a *api) response(w http.ResponseWriter, r *http.Request) {
 
 // answerOf is the response, unless its trailer says that the function failed
 // while it was writing it.
-func answerOf(r *http.Request, body []byte) Invocation {
+func answerOf(r *http.Request, body []byte) queue.Invocation {
 	kind := r.Trailer.Get("Lambda-Runtime-Function-Error-Type")
 	if kind == "" {
 		return ok(body)
@@ -144,7 +146,7 @@ func (a *api) functionError(w http.ResponseWriter, r *http.Request) {
 }
 
 // finish accepts an answer, before the function hears of it: it may end at once.
-func (a *api) finish(w http.ResponseWriter, id string, answer Invocation) {
+func (a *api) finish(w http.ResponseWriter, id string, answer queue.Invocation) {
 	if !a.inst.pool.answer(a.inst, id, answer) {
 		refuseID(w)
 		return
@@ -168,14 +170,14 @@ func (a *api) initError(w http.ResponseWriter, r *http.Request) {
 
 // readError reads an error that the function posts. One that is too large is cut
 // down to its type.
-func readError(r *http.Request) (Invocation, error) {
+func readError(r *http.Request) (queue.Invocation, error) {
 	kind := r.Header.Get("Lambda-Runtime-Function-Error-Type")
 	body, err := readBody(r)
 	if errors.Is(err, errBodyTooLarge) {
 		return posted(kind, []byte("the function's error is too large to be shown")), nil
 	}
 	if err != nil {
-		return Invocation{}, err
+		return queue.Invocation{}, err
 	}
 	return posted(kind, body), nil
 }

@@ -15,7 +15,7 @@ func BenchmarkInvoke(b *testing.B) {
 	}
 	p.Start()
 	defer p.Stop(context.Background())
-	if err := p.Ready(b.Context()); err != nil {
+	if err := p.Check(b.Context()); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

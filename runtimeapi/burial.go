@@ -3,6 +3,8 @@ package runtimeapi
 import (
 	"fmt"
 	"time"
+
+	"tendril/queue"
 )
 
 // bury clears up after a process that has ended: it answers for it, frees its
@@ -92,7 +94,7 @@ func (p *Pool) initFailed(inst *instance, exit Exit) (tell func()) {
 
 // initFailure is the answer for a process that did not get ready, and the same
 // in a few words.
-func (p *Pool) initFailure(inst *instance, id string, exit Exit) (answer Invocation, reason string) {
+func (p *Pool) initFailure(inst *instance, id string, exit Exit) (answer queue.Invocation, reason string) {
 	switch {
 	case inst.initError != nil:
 		return *inst.initError, "its initialization failed: " + inst.initError.Reason

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"tendril/queue"
 )
 
 // The functions of this file decide who works on what. Those that do not lock the
@@ -158,7 +160,7 @@ func (p *Pool) owed(inst *instance, id string) bool {
 
 // initFailing takes the report of a process that cannot initialize, and gives it
 // a moment to end by itself. It returns false for one that is past that.
-func (p *Pool) initFailing(inst *instance, a Invocation) bool {
+func (p *Pool) initFailing(inst *instance, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if inst.phase != starting || inst.asked != "" {
@@ -171,7 +173,7 @@ func (p *Pool) initFailing(inst *instance, a Invocation) bool {
 
 // answer takes the function's answer to an invocation. It returns false when
 // the process owes none of that id.
-func (p *Pool) answer(inst *instance, id string, a Invocation) bool {
+func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !inst.owes(id) {

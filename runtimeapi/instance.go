@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tendril/httplimit"
+	"tendril/queue"
 )
 
 // phase is what a process is doing.
@@ -56,7 +57,7 @@ type instance struct {
 	// lingers: it answered a while ago and has not asked for more.
 	lingers bool
 	// initError is what it posted to init/error; nil if it did not.
-	initError *Invocation
+	initError *queue.Invocation
 	// offer is where the next invocation goes; current is the one at hand.
 	offer   chan *invocation
 	current *invocation

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"regexp"
 	"time"
+
+	"tendril/queue"
 )
 
 const (
@@ -34,35 +36,9 @@ func (notInvoked) Error() string { return "the function was not invoked" }
 // Unsent reports that nothing of the payload was sent.
 func (notInvoked) Unsent() bool { return true }
 
-// Invocation is the answer to one Invoke, as the cloud gives it.
-type Invocation struct {
-	// Status is 200 when the function was invoked, whatever came of it; 413 when
-	// the payload is too large; 429 when no process can take it now.
-	Status int
-	// FunctionError is "" when the function answered, and "Unhandled" when it
-	// failed: then Payload is its error as JSON, with errorType and errorMessage.
-	FunctionError string
-	// Payload is what the function answered, byte for byte; it need not be JSON.
-	Payload []byte
-	// Code is Lambda's name for a Status that is not 200: RequestTooLargeException,
-	// TooManyRequestsException.
-	Code string
-	// Reason is one word more: the type of the function's error
-	// ("Runtime.ExitError"), or FunctionKeepsEnding with 429. Otherwise "". It holds
-	// nothing of the payloads but that type.
-	Reason string
-	// Message is a sentence about a Status that is not 200.
-	Message string
-	// RetryAfter is how long the function cannot take anything; only with 429.
-	RetryAfter time.Duration
-	// RequestID is the id that the function knows the invocation by; "" when it
-	// was not handed to a process, because of its size or of a pause.
-	RequestID string
-}
-
 // outcome is what waits for an Invoke: an answer, or an error.
 type outcome struct {
-	Invocation
+	queue.Invocation
 	err error
 }
 
@@ -89,8 +65,8 @@ func (inv *invocation) end(o outcome) {
 }
 
 // tooLarge answers a payload that Lambda would refuse.
-func tooLarge(size int) Invocation {
-	return Invocation{
+func tooLarge(size int) queue.Invocation {
+	return queue.Invocation{
 		Status:  http.StatusRequestEntityTooLarge,
 		Code:    "RequestTooLargeException",
 		Message: fmt.Sprintf("the payload has %d bytes, a function takes at most %d", size, MaxRequest),
@@ -98,9 +74,9 @@ func tooLarge(size int) Invocation {
 }
 
 // paused answers while no process may be started.
-func paused(left time.Duration) Invocation {
+func paused(left time.Duration) queue.Invocation {
 	left = max(left, time.Millisecond)
-	return Invocation{
+	return queue.Invocation{
 		Status:     http.StatusTooManyRequests,
 		Code:       "TooManyRequestsException",
 		Reason:     "FunctionKeepsEnding",
@@ -110,7 +86,7 @@ func paused(left time.Duration) Invocation {
 }
 
 // failure is an error of the function in Lambda's form. id may be "".
-func failure(kind, id, text string) Invocation {
+func failure(kind, id, text string) queue.Invocation {
 	if id != "" {
 		text = "RequestId: " + id + " Error: " + text
 	}
@@ -118,11 +94,11 @@ func failure(kind, id, text string) Invocation {
 		Type    string `json:"errorType"`
 		Message string `json:"errorMessage"`
 	}{kind, text}) // two strings always marshal
-	return Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: payload, Reason: kind}
+	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: payload, Reason: kind}
 }
 
 // taskTimedOut is Lambda's answer for an invocation beyond its time limit.
-func taskTimedOut(id string, limit time.Duration) Invocation {
+func taskTimedOut(id string, limit time.Duration) queue.Invocation {
 	return failure("Sandbox.Timedout", id, fmt.Sprintf("Task timed out after %.2f seconds", seconds(limit)))
 }
 
@@ -130,14 +106,14 @@ func taskTimedOut(id string, limit time.Duration) Invocation {
 func seconds(d time.Duration) float64 { return math.Ceil(d.Seconds()*100) / 100 }
 
 // responseTooLarge is Lambda's answer for a response that it does not carry.
-func responseTooLarge() Invocation {
+func responseTooLarge() queue.Invocation {
 	return failure("Function.ResponseSizeTooLarge", "",
 		fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", MaxResponse))
 }
 
 // posted is an error that the function reported itself. kind is what its header
 // says and may be "". What is no JSON is put into the form that callers expect.
-func posted(kind string, body []byte) Invocation {
+func posted(kind string, body []byte) queue.Invocation {
 	var form struct {
 		Type string `json:"errorType"`
 	}
@@ -154,7 +130,7 @@ func posted(kind string, body []byte) Invocation {
 	if !valid {
 		return failure(kind, "", string(body))
 	}
-	return Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: body, Reason: kind}
+	return queue.Invocation{Status: http.StatusOK, FunctionError: unhandled, Payload: body, Reason: kind}
 }
 
 // typeName is what may pass for the type of an error in a log: the name of a

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"tendril/queue"
 )
 
 // killPatience is how long Stop waits for processes that got KILL: only what
@@ -75,7 +77,7 @@ func newPool(set Options, h host) *Pool {
 	}
 }
 
-// Start starts the first process and returns at once; [Pool.Ready] waits for
+// Start starts the first process and returns at once; [Pool.Check] waits for
 // it. Later calls do nothing.
 func (p *Pool) Start() {
 	p.mu.Lock()
@@ -84,11 +86,11 @@ func (p *Pool) Start() {
 	p.dispatch()
 }
 
-// Ready returns nil as soon as a living process has asked for its first
+// Check returns nil as soon as a living process has asked for its first
 // invocation. Otherwise it waits, also through failed starts, until ctx ends or
 // the pool is stopped; the error then says why the last process did not get
 // ready.
-func (p *Pool) Ready(ctx context.Context) error {
+func (p *Pool) Check(ctx context.Context) error {
 	for {
 		p.mu.Lock()
 		ready := slices.ContainsFunc(p.slots, func(inst *instance) bool {
@@ -116,11 +118,11 @@ func (p *Pool) Ready(ctx context.Context) error {
 // Invoke hands payload to a process of the function and returns the answer. It
 // waits for a free process within ctx, in the order of the calls.
 //
-// The error is nil whenever there is an [Invocation], also one that failed. An
+// The error is nil whenever there is an [queue.Invocation], also one that failed. An
 // error that is [ErrNotInvoked] says that the function did not see the payload.
 // When ctx ends while the function works, its process gets TERM, and KILL after the
 // grace, and the error is that of ctx.
-func (p *Pool) Invoke(ctx context.Context, payload []byte) (Invocation, error) {
+func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
 	if len(payload) > MaxRequest {
 		return tooLarge(len(payload)), nil
 	}
@@ -150,7 +152,7 @@ func (p *Pool) enter(inv *invocation) {
 }
 
 // abandon takes back an invocation whose caller has no more time.
-func (p *Pool) abandon(inv *invocation, cause error) (Invocation, error) {
+func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
@@ -160,10 +162,10 @@ func (p *Pool) abandon(inv *invocation, cause error) (Invocation, error) {
 	}
 	if inv.at == nil {
 		p.waiting = slices.DeleteFunc(p.waiting, func(other *invocation) bool { return other == inv })
-		return Invocation{}, fmt.Errorf("%w: no process was free: %w", ErrNotInvoked, cause)
+		return queue.Invocation{}, fmt.Errorf("%w: no process was free: %w", ErrNotInvoked, cause)
 	}
 	inv.at.terminate(byCaller)
-	return Invocation{}, fmt.Errorf("invocation %s was given up and its process ended: %w", inv.id, cause)
+	return queue.Invocation{}, fmt.Errorf("invocation %s was given up and its process ended: %w", inv.id, cause)
 }
 
 // Stop ends every process and returns when none is left. Invocations that wait
@@ -266,4 +268,6 @@ func (p *Pool) broadcast() {
 }
 
 // ok is the answer that a function gave.
-func ok(payload []byte) Invocation { return Invocation{Status: http.StatusOK, Payload: payload} }
+func ok(payload []byte) queue.Invocation {
+	return queue.Invocation{Status: http.StatusOK, Payload: payload}
+}

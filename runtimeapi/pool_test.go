@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tendril/queue"
 )
 
 // stop ends a pool and checks that nothing is left of it.
@@ -28,7 +30,7 @@ func stop(t *testing.T, p *Pool, h *fakeHost) {
 }
 
 // invoke must give an answer.
-func invoke(t *testing.T, p *Pool, payload string) Invocation {
+func invoke(t *testing.T, p *Pool, payload string) queue.Invocation {
 	t.Helper()
 	answer, err := p.Invoke(context.Background(), []byte(payload))
 	if err != nil {
@@ -39,7 +41,7 @@ func invoke(t *testing.T, p *Pool, payload string) Invocation {
 
 // wantError checks an answer that has to be a function error of the given type,
 // with all of the words in its message.
-func wantError(t *testing.T, a Invocation, kind string, words ...string) {
+func wantError(t *testing.T, a queue.Invocation, kind string, words ...string) {
 	t.Helper()
 	if a.Status != 200 || a.FunctionError != "Unhandled" || a.Reason != kind || a.RequestID == "" {
 		t.Errorf("answer %+v (%s), want an unhandled %s", a, a.Payload, kind)
@@ -269,7 +271,7 @@ func TestInitFailure(t *testing.T) {
 			return echo(f)
 		})
 		defer stop(t, p, h)
-		answers := make(chan Invocation, 4)
+		answers := make(chan queue.Invocation, 4)
 		for range 4 {
 			go func() { answers <- invoke(t, p, "x") }()
 			synctest.Wait()
@@ -364,7 +366,7 @@ func TestProgramThatCannotStart(t *testing.T) {
 		p.mu.Lock()
 		p.slots[0].kill(byCaller)
 		p.mu.Unlock()
-		answer := make(chan Invocation)
+		answer := make(chan queue.Invocation)
 		go func() { answer <- invoke(t, p, "x") }()
 		synctest.Wait() // it waits for the start
 		close(hold)
@@ -528,15 +530,15 @@ func TestReady(t *testing.T) {
 		})
 		short, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		defer cancel()
-		if err := p.Ready(short); !errors.Is(err, context.DeadlineExceeded) ||
+		if err := p.Check(short); !errors.Is(err, context.DeadlineExceeded) ||
 			!strings.Contains(err.Error(), "exit status 9") {
 			t.Errorf("Ready: %v", err)
 		}
-		if err := p.Ready(context.Background()); err != nil || h.started() != 3 {
+		if err := p.Check(context.Background()); err != nil || h.started() != 3 {
 			t.Errorf("Ready: %v, after %d processes", err, h.started())
 		}
 		stop(t, p, h)
-		if err := p.Ready(context.Background()); err == nil {
+		if err := p.Check(context.Background()); err == nil {
 			t.Error("a stopped pool is ready")
 		}
 	})

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tendril/queue"
 )
 
 func TestRealProcess(t *testing.T) {
@@ -23,7 +25,7 @@ func TestRealProcess(t *testing.T) {
 		defer mu.Unlock()
 		lines[stream] = append(lines[stream], string(line))
 	}})
-	if err := p.Ready(t.Context()); err != nil {
+	if err := p.Check(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if a := invoke(t, p, "print"); string(a.Payload) != "did print" {
@@ -106,7 +108,7 @@ func TestRealTimeLimit(t *testing.T) {
 			t.Parallel()
 			w := newWitness(t)
 			p := newRealPool(t, role, w, Options{Timeout: time.Second})
-			answer := make(chan Invocation)
+			answer := make(chan queue.Invocation)
 			go func() { answer <- invoke(t, p, "hang") }()
 			guests := []*guest{w.meet(), w.meet(), w.meet()}
 			wantError(t, <-answer, "Sandbox.Timedout", "Task timed out after 1.00 seconds")
@@ -125,7 +127,7 @@ func TestRealDeathLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWitness(t)
 	p := newRealPool(t, "function", w, Options{})
-	answer := make(chan Invocation)
+	answer := make(chan queue.Invocation)
 	go func() { answer <- invoke(t, p, "leave") }()
 	guests := []*guest{w.meet(), w.meet(), w.meet()}
 	for _, g := range guests { // the one that listens ends
