@@ -119,7 +119,7 @@ func (e *Environment) workerOptions(l *line) *worker.Options {
 		VisibilityTimeout: zeroMeant(l.settings().VisibilityTimeout), ErrorVisibilityTimeout: tuning.ErrorVisibilityTimeout,
 		Backoff: tuning.Backoff, RespectRetryAfter: tuning.RespectRetryAfter, Retention: tuning.Retention,
 		WaitTime: zeroMeant(e.s.WaitTime),
-		FIFO:     l.queue.fifo, TakesBack: l.embedded, DeleteLinger: e.deleteLinger(l),
+		FIFO:     l.queue.fifo, UncountedReturns: l.embedded, DeleteLinger: e.deleteLinger(l),
 		Events:    counted(e.workerEvents(l), e.telemetry.Worker(l.queue.name, l.target)),
 		ProbeIdle: l.probeIdle(),
 		Batch:     worker.Batch{Size: l.settings().BatchSize, Window: l.settings().BatchWindow, Bytes: maxBatchBytes},

@@ -288,7 +288,7 @@ func (p *polls) failed(name string, f worker.PollFailed, now time.Time) {
 		t.since = now
 		p.failing.Add(1)
 	}
-	t.text, t.forGood = f.Err.Error(), f.ForGood
+	t.text, t.forGood = f.Err.Error(), f.Permanent
 	p.byQueue[name] = t
 }
 

@@ -112,7 +112,7 @@ func TestPolls(t *testing.T) {
 		t.Error("nothing failed yet")
 	}
 	p.failed("jobs", worker.PollFailed{Err: errors.New("no route")}, now)
-	p.failed("jobs", worker.PollFailed{Err: errors.New("denied"), ForGood: true}, now.Add(time.Minute))
+	p.failed("jobs", worker.PollFailed{Err: errors.New("denied"), Permanent: true}, now.Add(time.Minute))
 	p.answered("others")
 	if got, failing := p.of("jobs"); !failing || got != (pollTrouble{since: now, text: "denied", forGood: true}) {
 		t.Errorf("%+v, failing %t", got, failing)

@@ -25,7 +25,7 @@ func (l *Logger) Worker(queue, target string) *worker.Events {
 		GateChanged: gateListener(log),
 		PollFailed: func(p worker.PollFailed) {
 			level := slog.LevelWarn
-			if p.ForGood {
+			if p.Permanent {
 				level = slog.LevelError
 			}
 			log.Log(context.Background(), level, "receiving failed", "failures", p.Failures, millis("retry_in", p.RetryIn),
@@ -39,7 +39,7 @@ func (l *Logger) Worker(queue, target string) *worker.Events {
 		ChangeFailed: func(c worker.ChangeFailed) {
 			log.Warn("visibility timeout not changed", "message_id", c.ID, "change", c.Kind, "err", c.Err)
 		},
-		Lapsed: func(x worker.Lapsed) {
+		VisibilityExpired: func(x worker.VisibilityExpired) {
 			if x.InWork {
 				log.Warn("visibility timeout expired in work, another attempt may begin", "message_id", x.ID)
 			}
@@ -67,7 +67,7 @@ func (l *Logger) Worker(queue, target string) *worker.Events {
 		Duplicate: func(d worker.Duplicate) {
 			log.Debug("message received again, not posted twice", "message_id", d.ID, "stage", d.Stage)
 		},
-		GivenBack: func(g worker.GivenBack) { log.Debug("messages returned unposted", "messages", g.Messages) },
+		Returned: func(g worker.Returned) { log.Debug("messages returned unposted", "messages", g.Messages) },
 	}
 }
 

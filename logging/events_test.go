@@ -70,7 +70,7 @@ func TestEventsBecomeLines(t *testing.T) {
 			l.Worker("jobs", "app").PollFailed(worker.PollFailed{Err: broken, Failures: 2, RetryIn: time.Second})
 		},
 		`"ERROR","msg":"receiving failed"`: func(l *Logger) {
-			l.Worker("jobs", "app").PollFailed(worker.PollFailed{Err: broken, ForGood: true})
+			l.Worker("jobs", "app").PollFailed(worker.PollFailed{Err: broken, Permanent: true})
 		},
 		`"WARN","msg":"message dead-lettered","component":"broker","queue":"jobs","message_id":"m1"`: func(l *Logger) {
 			l.Broker().DeadLettered("jobs", "jobs-dead", []string{"m1"})

@@ -38,7 +38,7 @@ func newFullTelemetry() *Telemetry {
 				{Queue: "jobs", Target: "http://app/", Status: worker.Status{Limit: 50, InWork: 7, Prefetched: 2, Waiting: 1,
 					Receiving: true, Oldest: 90 * time.Second, LongestWait: 1500 * time.Millisecond}},
 				{Queue: "mail", Target: "http://app/", Status: worker.Status{Limit: 40,
-					Reasons: []worker.Reason{{Block: worker.AppDown}, {Block: worker.Tripped}}}},
+					Reasons: []worker.Reason{{Block: worker.AppDown}, {Block: worker.BreakerOpen}}}},
 			}
 		},
 		Queues: func(context.Context) []Queue {
@@ -87,8 +87,8 @@ func emitAll(t *Telemetry) {
 	w.Extended(worker.Extended{Messages: 4})
 	w.ChangeFailed(worker.ChangeFailed{Kind: "extend"})
 	w.ChangeFailed(worker.ChangeFailed{Kind: "retry"})
-	w.GivenBack(worker.GivenBack{Messages: 3})
-	w.Lapsed(worker.Lapsed{})
+	w.Returned(worker.Returned{Messages: 3})
+	w.VisibilityExpired(worker.VisibilityExpired{})
 	w.Expired(worker.Expired{})
 	w.Stalled(worker.Stalled{})
 	d := t.Deliver("jobs", "http://app/")

@@ -79,7 +79,8 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	all := []*worker.Events{{
 		Received: l.receivedMessages, PollFailed: l.pollFailed, Duplicate: l.duplicate, Settled: l.settled,
 		Postponed: l.postponed, Deleted: l.deleted, DeleteFailed: l.deleteFailed, Extended: l.extended,
-		ChangeFailed: l.changeFailed, GivenBack: l.returned, Lapsed: l.receiptLapsed, Expired: l.expired, Stalled: l.stalled,
+		ChangeFailed: l.changeFailed, Returned: l.returned, VisibilityExpired: l.receiptLapsed,
+		Expired: l.expired, Stalled: l.stalled,
 	}}
 	if t.opts.CloudWatch != nil {
 		all = append(all, t.opts.CloudWatch.Worker(queue))
@@ -222,11 +223,11 @@ func (l *workerCounters) changeFailed(c worker.ChangeFailed) {
 	}
 }
 
-func (l *workerCounters) returned(g worker.GivenBack) {
+func (l *workerCounters) returned(g worker.Returned) {
 	l.delivery(outcomeReturned, 0).Add(float64(g.Messages))
 }
 
-func (l *workerCounters) receiptLapsed(worker.Lapsed) { l.lapsed.Inc() }
+func (l *workerCounters) receiptLapsed(worker.VisibilityExpired) { l.lapsed.Inc() }
 
 func (l *workerCounters) expired(worker.Expired) { l.delivery(outcomeExpired, 0).Inc() }
 

@@ -124,7 +124,7 @@ func TestBatchesFillTheirDeliveries(t *testing.T) {
 		if total != 500 {
 			t.Errorf("%d messages settled, want 500", total)
 		}
-		if c := r.w.Status().Counts; c.Posted != 500 || c.Done != 500 || c.GivenBack > 0 {
+		if c := r.w.Status().Counts; c.Posted != 500 || c.Done != 500 || c.Returned > 0 {
 			t.Errorf("counts: %+v", c)
 		}
 		r.stop()
@@ -161,7 +161,7 @@ func TestWindowWaitsForMore(t *testing.T) {
 			}
 			after(time.Minute)
 			r.place(queuetest.FakeDeleted, 16)
-			if c := r.w.Status().Counts; c.GivenBack+c.Lapsed > 0 {
+			if c := r.w.Status().Counts; c.Returned+c.VisibilityExpired > 0 {
 				t.Errorf("fifo %v: a window gave back or lapsed: %+v", fifo, c)
 			}
 			r.stop()
@@ -333,7 +333,7 @@ func TestBatchIsExtendedWhileItRuns(t *testing.T) {
 		r := startBatches(t, fake, app, &Options{VisibilityTimeout: 20 * time.Second, Batch: Batch{Size: 10}})
 		after(3 * time.Minute)
 		r.place(queuetest.FakeDeleted, 10)
-		if c := r.w.Status().Counts; c.Lapsed != 0 || c.Extended < 100 || len(app.seen()) != 1 {
+		if c := r.w.Status().Counts; c.VisibilityExpired != 0 || c.Extended < 100 || len(app.seen()) != 1 {
 			t.Errorf("%d deliveries, %+v", len(app.seen()), c)
 		}
 		r.stop()
@@ -500,9 +500,9 @@ func TestBehindAFailureIsAsLate(t *testing.T) {
 // before does not take others into its delivery again.
 func TestFIFOBatchFailureSparesThoseBehindIt(t *testing.T) {
 	t.Parallel()
-	for _, opts := range []*Options{{TakesBack: true}, {MaxReceives: 3}} {
+	for _, opts := range []*Options{{UncountedReturns: true}, {MaxReceives: 3}} {
 		synctest.Test(t, func(t *testing.T) {
-			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: 3, TakesBack: opts.TakesBack})
+			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: 3, TakesBack: opts.UncountedReturns})
 			app := &batchApp{work: 30 * ms}
 			posts := map[string]int{}
 			bad := []string{"body 1", "body 7", "body 12"}

@@ -310,9 +310,9 @@ func (w *Worker) forget(h *held) {
 // lapse notes that a receipt's visibility ran out.
 func (w *Worker) lapse(h *held) {
 	h.lapsed = true
-	w.status.counts.Lapsed++
-	if f := w.events.Lapsed; f != nil {
-		event := Lapsed{ID: h.msg.ID, InWork: h.stage == posting}
+	w.status.counts.VisibilityExpired++
+	if f := w.events.VisibilityExpired; f != nil {
+		event := VisibilityExpired{ID: h.msg.ID, InWork: h.stage == posting}
 		w.note(func() { f(event) })
 	}
 }

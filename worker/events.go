@@ -34,12 +34,12 @@ type Events struct {
 	Extended func(Extended)
 	// ChangeFailed is a change of visibility that was not confirmed.
 	ChangeFailed func(ChangeFailed)
-	// GivenBack follows each call that made messages visible again which were
+	// Returned follows each call that made messages visible again which were
 	// received but never posted: at once, or in a minute when too many are
 	// postponed.
-	GivenBack func(GivenBack)
-	// Lapsed is a receipt whose visibility ran out while it was held.
-	Lapsed func(Lapsed)
+	Returned func(Returned)
+	// VisibilityExpired is a receipt whose visibility ran out while it was held.
+	VisibilityExpired func(VisibilityExpired)
 	// Expired is a message past its retention, deleted without being posted.
 	Expired func(Expired)
 	// GateChanged says that receiving stopped or went on, or why it stands
@@ -72,9 +72,9 @@ type PollFailed struct {
 	Err error
 	// Failures counts the failures in a row, this one included.
 	Failures int
-	// ForGood is true when the queue refused (access denied, no such queue):
+	// Permanent is true when the queue refused (access denied, no such queue):
 	// somebody has to act. The worker goes on asking, slowly.
-	ForGood bool
+	Permanent bool
 	// RetryIn is when the next receive begins.
 	RetryIn time.Duration
 }
@@ -185,13 +185,13 @@ type ChangeFailed struct {
 	Final bool
 }
 
-// GivenBack is one call that gave unposted messages back.
-type GivenBack struct {
+// Returned is one call that gave unposted messages back.
+type Returned struct {
 	Messages int
 }
 
-// Lapsed is one receipt whose visibility ran out.
-type Lapsed struct {
+// VisibilityExpired is one receipt whose visibility ran out.
+type VisibilityExpired struct {
 	ID string
 	// InWork is true when the app was working on it, false when it was never
 	// posted; then it is dropped.
@@ -219,8 +219,8 @@ type Throttled struct {
 	For time.Duration
 	// Reason is that of the delivery.
 	Reason string
-	// InARow counts the pauses since the target last took a message.
-	InARow int
+	// Consecutive counts the pauses since the target last took a message.
+	Consecutive int
 }
 
 // Limited is the begin or the end of a time in which a [Limiter] keeps messages

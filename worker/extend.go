@@ -132,13 +132,13 @@ func (w *Worker) changesReturned(batch []order, errs []error, start, now time.Ti
 	}
 	w.changes.returned(now, answered == 0, rand.Float64())
 	w.status.counts.Extended += int64(extended)
-	w.status.counts.GivenBack += int64(given)
+	w.status.counts.Returned += int64(given)
 	if f := w.events.Extended; f != nil && extended > 0 {
 		event := Extended{Messages: extended, Duration: now.Sub(start)}
 		w.note(func() { f(event) })
 	}
-	if f := w.events.GivenBack; f != nil && given > 0 {
-		event := GivenBack{Messages: given}
+	if f := w.events.Returned; f != nil && given > 0 {
+		event := Returned{Messages: given}
 		w.note(func() { f(event) })
 	}
 }

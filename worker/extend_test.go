@@ -34,7 +34,7 @@ func TestLongWorkIsKeptHidden(t *testing.T) {
 			if changes < 110 || changes > 130 || entries < 8*110 || entries > 8*130 {
 				t.Errorf("%d extensions in %d calls, want about 960 in 120", entries, changes)
 			}
-			if c := r.w.Status().Counts; c.Lapsed+c.Duplicates > 0 || c.Extended < int64(entries)-8 {
+			if c := r.w.Status().Counts; c.VisibilityExpired+c.Duplicates > 0 || c.Extended < int64(entries)-8 {
 				t.Errorf("counts: %+v", c)
 			}
 			r.stop()

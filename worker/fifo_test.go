@@ -269,7 +269,7 @@ func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: 3, TakesBack: true})
 			app := &testApp{handle: failing("body 1", "body 4")}
 			r := start(t, fake, app,
-				&Options{FIFO: true, TakesBack: true, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: evt,
+				&Options{FIFO: true, UncountedReturns: true, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: evt,
 					Events: &Events{Settled: func(s Settled) {
 						if s.Attempt != s.ReceiveCount {
 							t.Errorf("%s: attempt %d at receive %d", s.ID, s.Attempt, s.ReceiveCount)

@@ -25,9 +25,9 @@ const (
 	Throttling Block = "throttled"
 	// Draining: the worker is stopping.
 	Draining Block = "draining"
-	// Tripped: the breaker of the limiter lets nothing begin. It is no part of the
+	// BreakerOpen: the breaker of the limiter lets nothing begin. It is no part of the
 	// gate: what is in hand waits for its time.
-	Tripped Block = "breaker"
+	BreakerOpen Block = "breaker"
 )
 
 // Reason says why a worker does not receive.
@@ -217,7 +217,7 @@ func (w *Worker) returnable() bool {
 	if !w.gate.shut[appDown] {
 		outages++
 	}
-	return w.opts.TakesBack || outages <= 1
+	return w.opts.UncountedReturns || outages <= 1
 }
 
 // appAnswers opens the gate for an app that accepts connections (again), and

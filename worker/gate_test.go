@@ -272,8 +272,8 @@ func TestMessagesThatComeToAClosedGateAreGivenBack(t *testing.T) {
 		if s.Counts.Posted != posted {
 			t.Errorf("%d messages were posted after the pause", s.Counts.Posted-posted)
 		}
-		if s.Counts.GivenBack < int64(open) || fake.Count(queuetest.FakeInFlight) != 0 {
-			t.Errorf("%d given back, %d still in flight", s.Counts.GivenBack, fake.Count(queuetest.FakeInFlight))
+		if s.Counts.Returned < int64(open) || fake.Count(queuetest.FakeInFlight) != 0 {
+			t.Errorf("%d given back, %d still in flight", s.Counts.Returned, fake.Count(queuetest.FakeInFlight))
 		}
 		for _, c := range fake.Log() {
 			if c.Action == queuetest.FakeChangeVisibility && c.OpenReceives > 0 {

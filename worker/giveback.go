@@ -43,7 +43,7 @@ func (w *Worker) giveBack(h *held, now time.Time) { w.giveBackFor(h, 0, now) }
 // giveBackFor is giveBack of a message that is not to come again before a time.
 func (w *Worker) giveBackFor(h *held, pause time.Duration, now time.Time) {
 	w.forget(h)
-	w.skip(h.life, !w.opts.TakesBack || !now.Before(h.hiddenUntil))
+	w.skip(h.life, !w.opts.UncountedReturns || !now.Before(h.hiddenUntil))
 	if !now.Before(h.hiddenUntil) {
 		if !h.lapsed {
 			w.lapse(h)

@@ -120,12 +120,12 @@ func TestOneFailedProbeOfAnIdleAppIsNoOutage(t *testing.T) {
 // nothing but the app, and costs no receive where the queue takes one back.
 func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 	t.Parallel()
-	for _, takesBack := range []bool{true, false} {
+	for _, uncounted := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			fake := queuetest.NewFake(&queuetest.FakeOptions{TakesBack: takesBack, MaxReceives: 3})
+			fake := queuetest.NewFake(&queuetest.FakeOptions{TakesBack: uncounted, MaxReceives: 3})
 			app := &testApp{}
 			var ends []Settled
-			r := start(t, fake, app, &Options{TakesBack: takesBack, Events: &Events{Settled: func(s Settled) {
+			r := start(t, fake, app, &Options{UncountedReturns: uncounted, Events: &Events{Settled: func(s Settled) {
 				ends = append(ends, s)
 			}}})
 			after(time.Second)
@@ -137,15 +137,15 @@ func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 			app.setDown(false)
 			after(probeLimit + 100*time.Millisecond)
 			receives := 2
-			if takesBack {
+			if uncounted {
 				receives = 1
 			}
 			if p := app.byID()[ids[0]]; len(p) != 1 || p[0].receives != receives {
-				t.Errorf("takes back %t: the deliveries are %+v", takesBack, p)
+				t.Errorf("takes back %t: the deliveries are %+v", uncounted, p)
 			}
 			if len(ends) != 2 || ends[0].Outcome != queue.Unreached || !ends[0].NextRetry.IsZero() ||
 				ends[1].Outcome != queue.Done || ends[1].Attempt != 1 {
-				t.Errorf("takes back %t: settled %+v", takesBack, ends)
+				t.Errorf("takes back %t: settled %+v", uncounted, ends)
 			}
 			r.stop()
 		})
@@ -178,7 +178,7 @@ func TestRefusedMessagesOfAGroupKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, TakesBack: true})
 		app := &testApp{handle: done(time.Second)}
-		r := start(t, fake, app, &Options{FIFO: true, TakesBack: true})
+		r := start(t, fake, app, &Options{FIFO: true, UncountedReturns: true})
 		r.send(10, "g")
 		after(2500 * time.Millisecond)
 		app.setDown(true)

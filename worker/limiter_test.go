@@ -202,7 +202,7 @@ func TestConcurrencyLimiter(t *testing.T) {
 			t.Errorf("%d deliveries at once, the limiter allows 3", r.app.most)
 		}
 		begun, ended, _ := l.ended()
-		if c := r.w.Status().Counts; ended != 300 || begun != 300 || c.GivenBack > 0 || c.Limited == 0 {
+		if c := r.w.Status().Counts; ended != 300 || begun != 300 || c.Returned > 0 || c.Limited == 0 {
 			t.Errorf("%d allowed, %d ended, want 300 each: %+v", begun, ended, c)
 		}
 		if heard := told.heard(); len(heard) != 2 || !heard[1].Over {
@@ -233,7 +233,7 @@ func TestRateLimiter(t *testing.T) {
 			after(12 * time.Second)
 			r.place(queuetest.FakeDeleted, n)
 			c := r.w.Status().Counts
-			if c.GivenBack+c.Duplicates > 0 || len(told.heard()) > 4 {
+			if c.Returned+c.Duplicates > 0 || len(told.heard()) > 4 {
 				t.Errorf("rate %v: told %+v, counts %+v", rate, told.heard(), c)
 			}
 			r.stop()
@@ -268,8 +268,8 @@ func TestOpenBreakerStopsReceiving(t *testing.T) {
 		if got := fake.Calls(queuetest.FakeReceive) - polls; got > 0 || s.InWork > 0 {
 			t.Errorf("%d receives and %d deliveries while the breaker is open", got, s.InWork)
 		}
-		if s.Prefetched != 0 || s.Counts.GivenBack != int64(held) || s.LimitedBy != "breaker" {
-			t.Errorf("%d in hand, %d of %d given back, limited by %q", s.Prefetched, s.Counts.GivenBack, held, s.LimitedBy)
+		if s.Prefetched != 0 || s.Counts.Returned != int64(held) || s.LimitedBy != "breaker" {
+			t.Errorf("%d in hand, %d of %d given back, limited by %q", s.Prefetched, s.Counts.Returned, held, s.LimitedBy)
 		}
 		_, _, before := l.ended()
 		after(time.Minute)
@@ -339,7 +339,7 @@ func TestOpenBreakerIsToldOfEveryQueue(t *testing.T) {
 		after(3 * time.Second)
 		for name, r := range c.by {
 			s := r.w.Status()
-			if s.LimitedBy != "breaker" || s.Receiving || len(s.Reasons) != 1 || s.Reasons[0].Block != Tripped {
+			if s.LimitedBy != "breaker" || s.Receiving || len(s.Reasons) != 1 || s.Reasons[0].Block != BreakerOpen {
 				t.Errorf("%s under an open breaker: limited by %q, receiving: %v, %+v", name, s.LimitedBy, s.Receiving, s.Reasons)
 			}
 			if s.Polls > 0 {
@@ -443,7 +443,7 @@ func TestSharesUnderALimiter(t *testing.T) {
 				var polls, givenBack int64
 				for _, r := range c.all {
 					counts := r.w.Status().Counts
-					polls, givenBack = polls+counts.Polls, givenBack+counts.GivenBack
+					polls, givenBack = polls+counts.Polls, givenBack+counts.Returned
 				}
 				t.Logf("1500 in %v, %d polls, %d given back, %v", time.Since(begin), polls, givenBack, shares)
 				if givenBack > 60 {

@@ -44,9 +44,9 @@ type Options struct {
 	// FIFO keeps the messages of one group strictly one after the other, and
 	// deletes without lingering. Set it exactly when the queue is FIFO.
 	FIFO bool
-	// TakesBack tells that the queue does not count the receive of what is given
+	// UncountedReturns tells that the queue does not count the receive of what is given
 	// back unread ([queue.VisibilityChange]). Set it exactly when that is so.
-	TakesBack bool
+	UncountedReturns bool
 	// MaxReceives is how often the queue hands a message out before it goes to
 	// the dead-letter queue; 0 when there is none, or it is not known. It lets a
 	// FIFO group go on at once behind a message that failed for the last time,

@@ -325,7 +325,7 @@ func (w *Worker) pollFailed(p *openPoll, err error, now time.Time) {
 	w.status.counts.FailedPolls++
 	w.status.failed("receive", err, now)
 	if f := w.events.PollFailed; f != nil {
-		event := PollFailed{Err: err, Failures: w.polls.fails, ForGood: v == refused, RetryIn: wait}
+		event := PollFailed{Err: err, Failures: w.polls.fails, Permanent: v == refused, RetryIn: wait}
 		w.note(func() { f(event) })
 	}
 }

@@ -92,7 +92,7 @@ func TestFullQueueKeepsEverySlotBusy(t *testing.T) {
 				if calls := float64(counts.Polls+counts.DeleteCalls+counts.ChangeCalls) / n; calls > 0.205 {
 					t.Errorf("%.3f calls per message, want 0.20", calls)
 				}
-				if counts.GivenBack+counts.Lapsed+counts.Duplicates > 0 {
+				if counts.Returned+counts.VisibilityExpired+counts.Duplicates > 0 {
 					t.Errorf("undisturbed work gave back, lapsed or doubled: %+v", counts)
 				}
 				r.stop()
@@ -178,8 +178,8 @@ func TestPrefetchedMessagesAreGivenBackWhenTheAppStalls(t *testing.T) {
 		}
 		after(10 * time.Second)
 		s := r.w.Status()
-		if s.Prefetched != 0 || s.Counts.GivenBack < int64(held) {
-			t.Errorf("after 10 s %d are held and %d given back, want 0 and at least %d", s.Prefetched, s.Counts.GivenBack, held)
+		if s.Prefetched != 0 || s.Counts.Returned < int64(held) {
+			t.Errorf("after 10 s %d are held and %d given back, want 0 and at least %d", s.Prefetched, s.Counts.Returned, held)
 		}
 		if got := r.fake.Count(queuetest.FakeInFlight); got != 10 {
 			t.Errorf("%d in flight, want the 10 in work", got)
@@ -307,7 +307,7 @@ func TestFailedReceivesBackOff(t *testing.T) {
 		err         error
 		atMost      int // calls in ten minutes
 		resumeAfter time.Duration
-		forGood     bool
+		permanent   bool
 	}{
 		{"throttled", queue.ErrThrottled, 100, 15 * time.Second, false},
 		{"unreachable", queue.ErrUnreachable, 100, 15 * time.Second, false},
@@ -336,7 +336,8 @@ func TestFailedReceivesBackOff(t *testing.T) {
 				}
 				mu.Lock()
 				last := failures[len(failures)-1]
-				if len(failures) != calls || last.Failures != calls || last.ForGood != tt.forGood || last.RetryIn > tt.resumeAfter {
+				if len(failures) != calls || last.Failures != calls || last.Permanent != tt.permanent ||
+					last.RetryIn > tt.resumeAfter {
 					t.Errorf("%d events for %d calls, the last %+v", len(failures), calls, last)
 				}
 				mu.Unlock()

@@ -248,7 +248,7 @@ func (p *Pool) draw(now time.Time) *Worker {
 	case late != nil && late == next: // nothing is given away
 	case late != nil && !p.lifted:
 		p.lifted = true
-		late.status.counts.Lifted++
+		late.status.counts.Promoted++
 		return late
 	case next != nil:
 		p.lifted = false

@@ -102,9 +102,9 @@ func TestInvariantsOfAPool(t *testing.T) {
 
 // unseen returns what a run has to meet and did not.
 func unseen(seen *Counts) (missing []string) {
-	for what, n := range map[string]int64{"given back": seen.GivenBack, "throttled": seen.Throttled,
+	for what, n := range map[string]int64{"given back": seen.Returned, "throttled": seen.Throttled,
 		"unreached": seen.Unreached,
-		"lifted":    seen.Lifted, "limited": seen.Limited, "extended": seen.Extended, "postponed": seen.Postponed} {
+		"lifted":    seen.Promoted, "limited": seen.Limited, "extended": seen.Extended, "postponed": seen.Postponed} {
 		if n == 0 {
 			missing = append(missing, what)
 		}
@@ -149,10 +149,10 @@ func (l *lanes) run(t tester, seen *Counts) {
 	l.check(t, c, early)
 	for _, r := range c.all {
 		n := r.w.Status().Counts
-		seen.GivenBack += n.GivenBack
+		seen.Returned += n.Returned
 		seen.Throttled += n.Throttled
 		seen.Unreached += n.Unreached
-		seen.Lifted += n.Lifted
+		seen.Promoted += n.Promoted
 		seen.Limited += n.Limited
 		seen.Extended += n.Extended
 		seen.Postponed += n.Postponed

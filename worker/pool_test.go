@@ -320,7 +320,7 @@ func TestMaxWaitLiftsAnOldMessage(t *testing.T) {
 		if got := c.posts("c"); got != 0 {
 			t.Errorf("%d messages of a queue that nothing lifts", got)
 		}
-		if got := c.by["b"].w.Status().Counts.Lifted; got < 20 {
+		if got := c.by["b"].w.Status().Counts.Promoted; got < 20 {
 			t.Errorf("%d turns counted as lifted", got)
 		}
 		// At most every other turn is a lift.

@@ -143,7 +143,7 @@ func TestPostponedMessageIsKept(t *testing.T) {
 		if want := (Postponed{ID: ids[0], Reason: "not yet", Kept: true, For: 200 * ms}); events[0] != want {
 			t.Errorf("the event is %+v, want %+v", events[0], want)
 		}
-		if c := r.w.Status().Counts; c.Posted != c.Done+c.Postponed || c.GivenBack != 0 || c.Failed != 0 {
+		if c := r.w.Status().Counts; c.Posted != c.Done+c.Postponed || c.Returned != 0 || c.Failed != 0 {
 			t.Errorf("counts do not add up: %+v", c)
 		}
 		r.stop()
@@ -184,8 +184,8 @@ func TestPostponedForTwelveHours(t *testing.T) {
 		r.receives(1, ids...)
 		after(time.Hour)
 		r.receives(2, ids...)
-		if c := r.w.Status().Counts; c.GivenBack != 1 || c.Lapsed != 0 {
-			t.Errorf("given back %d times, lapsed %d: %+v", c.GivenBack, c.Lapsed, c)
+		if c := r.w.Status().Counts; c.Returned != 1 || c.VisibilityExpired != 0 {
+			t.Errorf("given back %d times, lapsed %d: %+v", c.Returned, c.VisibilityExpired, c)
 		}
 		after(time.Hour)
 		if posts := r.app.seen(); len(posts) != 1 || posts[0].receives != 2 || posts[0].left < 30*time.Minute {
@@ -220,8 +220,8 @@ func TestPostponedIsGivenBackWhenTheGateCloses(t *testing.T) {
 				shut(r)
 				after(20 * time.Second)
 				r.place(queuetest.FakeVisible, 3)
-				if s := r.w.Status(); s.Postponed != 0 || s.Counts.GivenBack != 3 || len(r.w.held) != 0 {
-					t.Errorf("%s: %d postponed, %d given back, %d held", name, s.Postponed, s.Counts.GivenBack, len(r.w.held))
+				if s := r.w.Status(); s.Postponed != 0 || s.Counts.Returned != 3 || len(r.w.held) != 0 {
+					t.Errorf("%s: %d postponed, %d given back, %d held", name, s.Postponed, s.Counts.Returned, len(r.w.held))
 				}
 				r.stop()
 			})
@@ -258,8 +258,8 @@ func TestSurplusOfPostponedMessages(t *testing.T) {
 		p.put(5*time.Minute, first...)
 		r.run()
 		after(20 * time.Second)
-		if s := r.w.Status(); s.Postponed != maxPostponed || s.Counts.GivenBack != 0 {
-			t.Errorf("%d postponed, %d given back", s.Postponed, s.Counts.GivenBack)
+		if s := r.w.Status(); s.Postponed != maxPostponed || s.Counts.Returned != 0 {
+			t.Errorf("%d postponed, %d given back", s.Postponed, s.Counts.Returned)
 		}
 		var more []string
 		for n := range 30 {
@@ -272,8 +272,8 @@ func TestSurplusOfPostponedMessages(t *testing.T) {
 		r.receives(1, first...)
 		r.receives(1, more...) // given back, not to come again before a minute is over
 		r.receives(1, good...) // nothing holds them up
-		if s := r.w.Status(); s.Postponed != maxPostponed || s.Counts.GivenBack != 30 || s.Counts.Done != 500 {
-			t.Errorf("%d postponed, %d given back, %d done", s.Postponed, s.Counts.GivenBack, s.Counts.Done)
+		if s := r.w.Status(); s.Postponed != maxPostponed || s.Counts.Returned != 30 || s.Counts.Done != 500 {
+			t.Errorf("%d postponed, %d given back, %d done", s.Postponed, s.Counts.Returned, s.Counts.Done)
 		}
 		after(10 * time.Minute)
 		r.receives(1, first...)
@@ -314,8 +314,8 @@ func TestPostponedFindsNoSlot(t *testing.T) {
 		after(5 * time.Minute)
 		r.receives(1, ids[0], ids[1], others[0])
 		r.place(queuetest.FakeDeleted, 3)
-		if c := r.w.Status().Counts; c.GivenBack != 0 || c.Lapsed != 0 {
-			t.Errorf("%d given back, %d lapsed", c.GivenBack, c.Lapsed)
+		if c := r.w.Status().Counts; c.Returned != 0 || c.VisibilityExpired != 0 {
+			t.Errorf("%d given back, %d lapsed", c.Returned, c.VisibilityExpired)
 		}
 		for _, post := range r.app.seen() {
 			if post.left <= 4*time.Second {

@@ -260,7 +260,7 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	// Nothing that another worker may have was touched. A message that the
 	// queue hands out twice by itself, or an answer slower than a visibility, is
 	// beyond the worker.
-	if w.double == 0 && w.lost == 0 && fake.StaleChanges() > 0 && counts.Lapsed == 0 {
+	if w.double == 0 && w.lost == 0 && fake.StaleChanges() > 0 && counts.VisibilityExpired == 0 {
 		t.Errorf("%d changes of visibility under a receipt that was over", fake.StaleChanges())
 	}
 	if left := len(wk.held) + wk.unconfirmed + len(wk.groups) + wk.turning + wk.aside.Len() + wk.aside.bytes; left != 0 {
@@ -279,7 +279,7 @@ func (w *world) checkRepeats(t tester, app *testApp, counts Counts) {
 			if before.outcome == queue.Done && counts.Late == 0 && w.double == 0 {
 				t.Errorf("%s was posted again after its success", id)
 			}
-			if w.quiet() && w.evt != nil && counts.Lapsed == 0 && posts[i].start.Sub(before.end) < *w.evt {
+			if w.quiet() && w.evt != nil && counts.VisibilityExpired == 0 && posts[i].start.Sub(before.end) < *w.evt {
 				t.Errorf("%s came again after %v, promised %v", id, posts[i].start.Sub(before.end), *w.evt)
 			}
 		}
@@ -291,7 +291,7 @@ func (w *world) checkRepeats(t tester, app *testApp, counts Counts) {
 
 func (w *world) tally(c Counts, sometimes map[string]int) {
 	for what, n := range map[string]int64{
-		"duplicate": c.Duplicates, "lapsed": c.Lapsed, "given back": c.GivenBack, "unreached": c.Unreached,
+		"duplicate": c.Duplicates, "lapsed": c.VisibilityExpired, "given back": c.Returned, "unreached": c.Unreached,
 		"extended": c.Extended, "delete lost": c.DeletesLost, "postponed": c.Postponed,
 	} {
 		if n > 0 {

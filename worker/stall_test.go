@@ -40,9 +40,9 @@ func TestSuspendLapsesWhatIsInWork(t *testing.T) {
 					r := start(t, fake, app,
 						&Options{FIFO: fifo, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: ptr(time.Duration(0)),
 							Events: &Events{
-								Settled: func(s Settled) { mu.Lock(); settled = append(settled, s); mu.Unlock() },
-								Stalled: func(Stalled) { mu.Lock(); stalls++; mu.Unlock() },
-								Lapsed:  func(Lapsed) { mu.Lock(); lapsed++; mu.Unlock() },
+								Settled:           func(s Settled) { mu.Lock(); settled = append(settled, s); mu.Unlock() },
+								Stalled:           func(Stalled) { mu.Lock(); stalls++; mu.Unlock() },
+								VisibilityExpired: func(VisibilityExpired) { mu.Lock(); lapsed++; mu.Unlock() },
 							}})
 					ids := r.send(1, "g")
 					after(10 * time.Second)
@@ -85,7 +85,7 @@ func TestSuspendDropsWhatWasNotPosted(t *testing.T) {
 		if got := len(app.seen()); got != 3 {
 			t.Errorf("%d were posted under receipts from before the suspend, want the 3 begun", got)
 		}
-		if c := r.w.Status().Counts; c.Lapsed != 8 || c.GivenBack != 0 {
+		if c := r.w.Status().Counts; c.VisibilityExpired != 8 || c.Returned != 0 {
 			t.Errorf("counts: %+v", c)
 		}
 		after(10 * time.Minute)
@@ -136,8 +136,8 @@ func TestLapsedMessageThatComesBackHereIsFinished(t *testing.T) {
 func TestLapsedMessageIsDroppedNotGivenBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var lapsed []Lapsed
-		w := New(queuetest.NewFake(nil), &testApp{}, &Options{Events: &Events{Lapsed: func(l Lapsed) {
+		var lapsed []VisibilityExpired
+		w := New(queuetest.NewFake(nil), &testApp{}, &Options{Events: &Events{VisibilityExpired: func(l VisibilityExpired) {
 			lapsed = append(lapsed, l)
 		}}})
 		now := time.Now()

@@ -75,14 +75,14 @@ type Counts struct {
 	Deleted, DeletesLost int64
 	// Expired counts messages past their retention.
 	Expired int64
-	// Extended counts extensions, GivenBack unposted messages made visible
-	// again, Lapsed receipts whose visibility ran out while held.
-	Extended, GivenBack, Lapsed int64
+	// Extended counts extensions, Returned unposted messages made visible
+	// again, VisibilityExpired receipts whose visibility ran out while held.
+	Extended, Returned, VisibilityExpired int64
 	// Polls counts the calls of Receive, EmptyPolls and FailedPolls those that
 	// brought nothing; DeleteCalls and ChangeCalls count the other two calls.
 	Polls, EmptyPolls, FailedPolls, DeleteCalls, ChangeCalls int64
-	// Lifted counts the turns that MaxWait gave this queue ahead of the order.
-	Lifted int64
+	// Promoted counts the turns that MaxWait gave this queue ahead of the order.
+	Promoted int64
 	// Limited counts the times in which the limiter kept messages back.
 	Limited int64
 	// Stalls counts how often the process stood still.
@@ -152,7 +152,7 @@ func (w *Worker) statusOfTurns(s *Status, now time.Time) {
 				since = b.since
 			}
 			s.Receiving, s.LimitedBy = false, breakerReason
-			s.Reasons = append(s.Reasons, Reason{Block: Tripped, Text: "the breaker lets no delivery begin", Since: since})
+			s.Reasons = append(s.Reasons, Reason{Block: BreakerOpen, Text: "the breaker lets no delivery begin", Since: since})
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (w *Worker) throttled(res *queue.Result, started, now time.Time) time.Durat
 	if until := now.Add(min(pause, throttleLongest)); until.After(w.throttle.until) {
 		w.throttle.until = until
 		if f := w.events.Throttled; f != nil {
-			event := Throttled{For: until.Sub(now), Reason: res.Reason, InARow: w.throttle.count}
+			event := Throttled{For: until.Sub(now), Reason: res.Reason, Consecutive: w.throttle.count}
 			w.note(func() { f(event) })
 		}
 	}

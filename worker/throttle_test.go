@@ -84,7 +84,7 @@ func TestThrottledTargetIsLeftAlone(t *testing.T) {
 		if n < 5 || n > 12 {
 			t.Errorf("%d pauses in two minutes of refusals, want them to grow to 30 s", n)
 		}
-		if last := pauses[n-1]; last.For < 15*time.Second || last.For > 30*time.Second || last.InARow != n {
+		if last := pauses[n-1]; last.For < 15*time.Second || last.For > 30*time.Second || last.Consecutive != n {
 			t.Errorf("the last pause of %d: %+v", n, last)
 		}
 		mu.Unlock()
@@ -173,9 +173,9 @@ func TestThrottledPrefetch(t *testing.T) {
 			app.mu.Unlock()
 			after(200 * ms)
 			s := r.w.Status()
-			if s.Prefetched+s.Postponed < 10 || s.Counts.GivenBack > 0 {
+			if s.Prefetched+s.Postponed < 10 || s.Counts.Returned > 0 {
 				t.Errorf("pause of %v: %d in hand, %d set aside, %d given back", pause, s.Prefetched, s.Postponed,
-					s.Counts.GivenBack)
+					s.Counts.Returned)
 			}
 			app.mu.Lock()
 			app.handle = nil
@@ -204,8 +204,8 @@ func TestPauseWhileThrottledGivesBack(t *testing.T) {
 		}
 		r.w.Pause("for a test")
 		after(200 * ms)
-		if s := r.w.Status(); s.Prefetched+s.Postponed != 0 || s.Counts.GivenBack == 0 {
-			t.Errorf("%d in hand, %d given back", s.Prefetched, s.Counts.GivenBack)
+		if s := r.w.Status(); s.Prefetched+s.Postponed != 0 || s.Counts.Returned == 0 {
+			t.Errorf("%d in hand, %d given back", s.Prefetched, s.Counts.Returned)
 		}
 		r.stop()
 	})
