@@ -96,7 +96,6 @@ var notYetPlain = []string{
 	"periodic",
 	"runtimeapi",
 	"supervisor",
-	"worker",
 }
 
 // notYetConstant lists the packages with log messages that contain values. It may

@@ -36,13 +36,11 @@ type largeType struct {
 // that keeps within the limits is to be taken out.
 var largeTypes = map[string]largeType{
 	"environment.Environment":   {51, 229, "to be taken apart: it should only connect the other packages"},
-	"worker.Worker":             {43, 164, "to be taken apart into poller, slot scheduler, settler and visibility keeper"},
 	"cmd/tendril.cli":           {7, 99, "one method per subcommand and its helpers"},
 	"config.loader":             {7, 85, "one method per rule of the settings"},
 	"broker.liveQueue":          {31, 73, "the state of one queue, guarded by one lock"},
 	"broker.Broker":             {23, 56, "the package's surface"},
 	"sqsapi.Handler":            {9, 35, "one method per SQS action"},
-	"worker.held":               {28, 6, "the state of one message between receive and delete"},
 	"broker.message":            {24, 6, "a message as SQS describes it"},
 	"config.Option":             {26, 6, "one option: its names, its range, its help"},
 	"telemetry.sourceCollector": {25, 5, "one metric a field"},
@@ -211,22 +209,14 @@ func TestPagesFitTheColumns(t *testing.T) {
 	}
 }
 
-// longIntroductions may be longer than maxDoc lines, for the reason given.
-var longIntroductions = map[string]string{
-	"worker": "to be shortened when the worker is taken apart",
-}
-
 func TestIntroductionsAreShort(t *testing.T) {
 	for _, r := range rooms {
 		data, err := os.ReadFile(filepath.Join(r.name, "doc.go"))
 		if err != nil {
 			continue // TestEveryPackageHasItsRoom tells
 		}
-		n := bytes.Count(data, []byte("\n"))
-		if _, long := longIntroductions[r.name]; n < minDoc || n > maxDoc && !long {
+		if n := bytes.Count(data, []byte("\n")); n < minDoc || n > maxDoc {
 			t.Errorf("%s/doc.go has %d lines: an introduction has %d to %d", r.name, n, minDoc, maxDoc)
-		} else if long && n <= maxDoc {
-			t.Errorf("%s/doc.go keeps within the limits: take it out of longIntroductions", r.name)
 		}
 	}
 }

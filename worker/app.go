@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 
@@ -16,12 +17,42 @@ const (
 	throttleLongest = 5 * time.Minute
 )
 
+// The rhythm of probing: the first wait, the longest, the longest probe, and the
+// wait after the first failure of an idle app.
+const (
+	probeEvery   = 250 * time.Millisecond
+	probeLimit   = 5 * time.Second
+	probeTimeout = 60 * time.Second
+	probeAgain   = time.Second
+)
+
+// downAfter is how many consecutive probes an idle app has to fail before the gate
+// closes: a single failure may be chance.
+const downAfter = 2
+
+// appMonitor closes the gate while the app refuses connections or takes nothing for
+// now, and opens it when the app answers probes or the pause is over.
+type appMonitor struct {
+	*core
+	gate *gate
+	app  interface{ Probe(context.Context) error }
+
+	fixed     bool               // the environment said whether the app is ready
+	stopProbe context.CancelFunc // ends the prober; nil when none runs
+	// outages counts the times that the gate closed for AppDown since the app last
+	// answered a delivery.
+	outages int
+	// answered is when the app last began to answer. A delivery begun before that says
+	// nothing about the app of now. alive is when it last answered a delivery or passed
+	// a probe.
+	answered, alive time.Time
+	pauses          throttle
+}
+
 // throttle is what is known of a target that has too much to do.
 type throttle struct {
-	// from and until are the latest pause.
-	from, until time.Time
-	// count counts the pauses since the target last took a message.
-	count int
+	from, until time.Time // the latest pause
+	count       int       // pauses since the target last took a message
 }
 
 // pause returns how long to leave the target alone after it refused a
@@ -34,54 +65,188 @@ func (t *throttle) pause(asked time.Duration, started, now time.Time, random flo
 	if asked > 0 {
 		return asked, true
 	}
-	return again(t.count+1, throttleFirst, throttleLimit, random), true
+	return retryWait(t.count+1, throttleFirst, throttleLimit, random), true
 }
 
 // throttled closes the gate for a time, after a delivery that began at started
-// was refused, and returns when the message may come again.
-func (w *Worker) throttled(res *queue.Result, started, now time.Time) time.Duration {
-	pause, fresh := w.throttle.pause(res.RetryAfter, started, now, rand.Float64())
-	if w.phase != running {
-		return pause
+// was refused, and returns when the message may come again. closed reports whether the
+// gate is closed for that.
+func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause time.Duration, closed bool) {
+	pause, fresh := a.pauses.pause(res.RetryAfter, started, now, rand.Float64())
+	if a.phase != running {
+		return pause, false
 	}
 	if fresh {
-		w.throttle.count++
-		w.throttle.from = now
+		a.pauses.count++
+		a.pauses.from = now
 	}
-	if until := now.Add(min(pause, throttleLongest)); until.After(w.throttle.until) {
-		w.throttle.until = until
-		if f := w.events.Throttled; f != nil {
-			event := Throttled{For: until.Sub(now), Reason: res.Reason, Consecutive: w.throttle.count}
-			w.note(func() { f(event) })
-		}
+	if until := now.Add(min(pause, throttleLongest)); until.After(a.pauses.until) {
+		a.pauses.until = until
+		notify(a.core, a.events.Throttled,
+			Throttled{For: until.Sub(now), Reason: res.Reason, Consecutive: a.pauses.count})
 	}
-	w.shut(throttling, "the target takes nothing for now: "+res.Reason, now)
-	w.setAside(pause, now)
-	w.wakeAt(w.throttle.until)
-	return pause
+	a.gate.close(Throttling, "the target takes nothing for now: "+res.Reason, now, now)
+	return pause, true
 }
 
-// unthrottle opens the gate when the pause is over, for one delivery at a time
-// at first.
-func (w *Worker) unthrottle(now time.Time) {
-	if !w.gate.shut[throttling] || now.Before(w.throttle.until) {
+// endPause opens the gate when the pause of a target is over, for one delivery at a
+// time at first.
+func (a *appMonitor) endPause(now time.Time) {
+	if a.gate.has(Throttling) && !now.Before(a.pauses.until) {
+		a.limit = 1
+		a.gate.lift(Throttling, now)
+	}
+}
+
+// learn takes what a delivery says about the app, and reports whether the app
+// answered. It says nothing if the app was not asked.
+func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time) (answered bool) {
+	switch {
+	case res.Outcome == queue.Throttled, res.Outcome == queue.Postponed, res.Unsent:
+		return false
+	case res.Outcome == queue.Unreached:
+		a.unreached(res.Reason, startedAt, now)
+		return false
+	}
+	a.outages = 0
+	if res.Outcome == queue.Done || res.Status != 0 {
+		a.alive = now
+	}
+	if startedAt.After(a.pauses.from) {
+		a.pauses.count = 0
+	}
+	if a.limit < a.opts.Concurrency {
+		a.limit++
+	}
+	return true
+}
+
+// unreached closes the gate after a delivery that began at started and put
+// nothing on the wire, and starts the prober. Its first probe comes later each
+// time that the app answers probes but no delivery.
+func (a *appMonitor) unreached(reason string, started, now time.Time) {
+	if started.Before(a.answered) || a.phase != running {
 		return
 	}
-	w.limit = 1
-	w.lift(throttling, now)
-}
-
-// keeping reports whether what was received and not posted stays in hand: the
-// gate is open, or will be by itself when the target takes messages again.
-func (w *Worker) keeping(time.Time) bool {
-	return w.gate.open() || w.gate.n == 1 && w.gate.shut[throttling]
-}
-
-// setAside postpones what is lined up until a pause is over, so that it is kept
-// hidden meanwhile.
-func (w *Worker) setAside(pause time.Duration, now time.Time) {
-	for h := w.ready.first(); h != nil; h = w.ready.first() {
-		w.ready.pop()
-		w.postpone(h, clamp(pause, postponeShortest, postponeLongest), now)
+	if !a.gate.has(AppDown) {
+		a.outages++
 	}
+	a.gate.close(AppDown, "the app is not ready: "+reason, now, now)
+	a.probe(retryWait(a.outages, probeEvery, probeLimit, rand.Float64()))
+}
+
+// returnable reports whether a message that did not reach the app is returned at
+// once. Where that costs a receive, it is so only for the first outage since the
+// app last answered: an app that passes probes and takes no delivery would use up
+// all receives of a message within seconds.
+func (a *appMonitor) returnable() bool {
+	outages := a.outages
+	if !a.gate.has(AppDown) {
+		outages++
+	}
+	return a.opts.UncountedReturns || outages <= 1
+}
+
+// setReady takes from the environment whether the app is ready.
+func (a *appMonitor) setReady(isReady bool, reason string, now time.Time) {
+	a.fixed = true
+	if !isReady {
+		a.gate.close(NotReady, reason, now, now)
+		return
+	}
+	if a.gate.has(NotReady) && !a.answered.IsZero() {
+		a.limit = 1 // a new start of an app that answered before
+	}
+	a.answers(now)
+	a.gate.lift(NotReady, now)
+}
+
+// answers opens the gate for an app that accepts connections (again), and
+// starts slowly after an outage.
+func (a *appMonitor) answers(now time.Time) {
+	a.stopProbing()
+	a.alive = now
+	if !a.gate.has(AppDown) {
+		return
+	}
+	if !a.answered.IsZero() {
+		a.limit = 1
+	}
+	a.answered = now
+	a.gate.lift(AppDown, now)
+}
+
+// watchIdle probes an app that has answered nothing for a while, has nothing in
+// work, and would otherwise be found dead only by its next message.
+func (a *appMonitor) watchIdle(now time.Time) {
+	if a.opts.ProbeIdle == 0 || a.phase != running || a.inWork > 0 || a.gate.has(NotReady) || a.gate.has(AppDown) ||
+		now.Sub(a.alive) < a.opts.ProbeIdle {
+		return
+	}
+	a.probe(0)
+}
+
+// probe starts a prober whose first probe comes after wait, unless one runs.
+func (a *appMonitor) probe(wait time.Duration) {
+	if a.stopProbe != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(a.callCtx)
+	a.stopProbe = cancel
+	a.tasks.Go(func() { a.prober(ctx, wait) })
+}
+
+// stopProbing ends the prober, if one runs.
+func (a *appMonitor) stopProbing() {
+	if a.stopProbe != nil {
+		a.stopProbe()
+		a.stopProbe = nil
+	}
+}
+
+// prober probes the app until it answers or ctx is done.
+func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
+	var first time.Time // the begin of the first probe
+	for failures := 1; sleep(ctx, wait); failures++ {
+		began := time.Now()
+		if first.IsZero() {
+			first = began
+		}
+		probing, cancel := context.WithTimeout(ctx, probeTimeout)
+		err := a.app.Probe(probing)
+		cancel()
+		over := false
+		if wait, over = a.probed(ctx, err, failures, began, first); over {
+			return
+		}
+	}
+}
+
+// probed takes the result of a probe and returns when the next one is, or that the app
+// need not be probed any more.
+func (a *appMonitor) probed(ctx context.Context, err error, failures int, began, first time.Time) (
+	wait time.Duration, over bool,
+) {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	isDown := a.gate.has(AppDown)
+	switch {
+	case ctx.Err() != nil:
+		return 0, true
+	case err == nil || !isDown && began.Before(a.alive):
+		a.answers(now)
+		return 0, true
+	case !isDown && failures < downAfter:
+		return probeAgain, false
+	}
+	// An idle app is taken to be down from its last sign of life on, as far as it was
+	// watched.
+	since := first.Add(-a.opts.ProbeIdle)
+	if a.alive.After(since) {
+		since = a.alive
+	}
+	a.gate.close(AppDown, "the app is not ready: "+err.Error(), since, now)
+	a.proceed(now)
+	return retryWait(failures, probeEvery, probeLimit, rand.Float64()), false
 }

@@ -87,9 +87,9 @@ func (a *batchApp) sizes() (l []int) {
 	return l
 }
 
-func startBatches(t *testing.T, fake *queuetest.Fake, app *batchApp, opts *Options) *rig {
+func startBatches(t *testing.T, fake *queuetest.Fake, app *batchApp, opts *Options) *harness {
 	app.testApp = &testApp{fake: fake}
-	r := &rig{t: t, fake: fake, app: app.testApp, ended: make(chan error, 1)}
+	r := &harness{t: t, fake: fake, app: app.testApp, ended: make(chan error, 1)}
 	r.w = New(fake, app, opts)
 	r.run()
 	return r
@@ -102,11 +102,11 @@ func TestBatchesFillTheirDeliveries(t *testing.T) {
 		send(t, fake, 500, "")
 		app := &batchApp{work: 50 * ms}
 		var mu sync.Mutex
-		told := map[int]int{}
+		events := map[int]int{}
 		r := startBatches(t, fake, app,
 			&Options{Concurrency: 4, Batch: Batch{Size: 10}, Events: &Events{Settled: func(s Settled) {
 				mu.Lock()
-				told[s.Batch]++
+				events[s.Batch]++
 				mu.Unlock()
 			}}})
 		after(3 * time.Second)
@@ -115,7 +115,7 @@ func TestBatchesFillTheirDeliveries(t *testing.T) {
 			t.Errorf("%d deliveries of 500 messages, want about 50: %v", n, app.sizes())
 		}
 		total := 0
-		for size, n := range told {
+		for size, n := range events {
 			if size < 1 || size > 10 {
 				t.Errorf("a settled message tells of a batch of %d", size)
 			}
@@ -314,12 +314,11 @@ func TestUnsentSaysNothingOfTheApp(t *testing.T) {
 			w := New(queuetest.NewFake(nil), &testApp{}, nil)
 			w.workCtx = t.Context()
 			w.mu.Lock()
-			w.learnBatch(&held{startedAt: time.Now()}, tt.results, false, time.Now().Add(50*ms))
-			if served := w.pace.service > 0; served != tt.served {
-				t.Errorf("%s: learnt a speed: %v, want %v", tt.name, served, tt.served)
+			if served := w.app.learn(time.Now(), decisive(tt.results), time.Now().Add(50*ms)); served != tt.served {
+				t.Errorf("%s: the app answered: %v, want %v", tt.name, served, tt.served)
 			}
-			w.unlock()
-			w.endCall()
+			w.mu.Unlock()
+			w.endCalls()
 		})
 	}
 }
@@ -422,8 +421,9 @@ func TestFIFOBatchesKeepTheirGroupsInOrder(t *testing.T) {
 			if app.clash > 0 || !several {
 				t.Errorf("%d batches had a group that was in work; several of one group in a batch: %v", app.clash, several)
 			}
-			if n := len(r.w.groups) + r.w.turning + len(r.w.held); n > 0 {
-				t.Errorf("%d groups, %d turning, %d held after the end", len(r.w.groups), r.w.turning, len(r.w.held))
+			if n := len(r.w.messages.groups) + r.w.messages.turning + len(r.w.messages.held); n > 0 {
+				t.Errorf("%d groups, %d turning, %d held after the end", len(r.w.messages.groups), r.w.messages.turning,
+					len(r.w.messages.held))
 			}
 			r.stop()
 		})
@@ -434,13 +434,13 @@ func TestBatchesInAPool(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPool(&PoolOptions{Concurrency: 4})
-		var rigs []*rig
+		var harnesses []*harness
 		apps := []*batchApp{{work: 40 * ms}, {work: 40 * ms}}
 		fakes := []*queuetest.Fake{queuetest.NewFake(nil), queuetest.NewFake(nil)}
 		for i, fake := range fakes {
 			send(t, fake, 3000, "")
 			fake.SetFault(func(queuetest.FakeCall) queuetest.FakeFault { return queuetest.FakeFault{Latency: 5 * ms} })
-			rigs = append(rigs, startBatches(t, fake, apps[i],
+			harnesses = append(harnesses, startBatches(t, fake, apps[i],
 				&Options{Pool: p, Weight: 2 - i, Batch: Batch{Size: 10, Window: time.Second}}))
 		}
 		after(2 * time.Second)
@@ -449,7 +449,7 @@ func TestBatchesInAPool(t *testing.T) {
 			t.Errorf("%.0f and %.0f deliveries in 2 s of 4 slots and 40 ms, want 200 at two to one", a, b)
 		}
 		after(time.Minute)
-		for _, r := range rigs {
+		for _, r := range harnesses {
 			r.place(queuetest.FakeDeleted, 3000)
 			r.stop()
 		}
@@ -546,7 +546,7 @@ func TestFIFOBatchInWorkKeepsItsOldPolicy(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		app := &batchApp{work: 30 * ms}
-		var r *rig
+		var r *harness
 		var done []string
 		app.judge = func(msgs []*queue.Message) []queue.Result {
 			l := all(len(msgs), queue.Result{Outcome: queue.Done})
@@ -565,7 +565,7 @@ func TestFIFOBatchInWorkKeepsItsOldPolicy(t *testing.T) {
 				}
 			}}}
 		app.testApp = &testApp{fake: fake}
-		r = &rig{t: t, fake: fake, app: app.testApp, w: New(fake, app, opts), ended: make(chan error, 1)}
+		r = &harness{t: t, fake: fake, app: app.testApp, w: New(fake, app, opts), ended: make(chan error, 1)}
 		r.run()
 		after(time.Minute)
 		r.place(queuetest.FakeDeleted, 6)

@@ -2,96 +2,96 @@ package worker
 
 import (
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"tendril/queue"
 )
 
-// kind says what an order is for.
-type kind uint8
+// purpose says what a pending entry is for.
+type purpose uint8
 
 const (
-	removal  kind = iota // delete a message
-	extend               // hide a message in work for longer
-	delay                // hide a failed message until its next attempt
-	giveBack             // make an unposted message visible at once
+	deleteMessage    purpose = iota
+	extendVisibility         // hide a message in work for longer
+	delayRetry               // hide a failed message until its next attempt
+	returnMessage            // make a message visible at once that was not posted
 )
 
-// String returns the kind's name, as [ChangeFailed] shows it.
-func (k kind) String() string {
-	return [...]string{"delete", "extend", "retry", "give back"}[k]
+// String returns the name that [ChangeFailed] shows.
+func (p purpose) String() string {
+	return [...]string{"delete", "extend", "retry", "give back"}[p]
 }
 
-// order is one entry of a delete or of a change of visibility, on its way to
-// the queue.
-type order struct {
+// pending is one entry of a delete or of a change of visibility, on its way to the
+// queue.
+type pending struct {
 	h          *held
-	kind       kind
+	purpose    purpose
 	receipt    string
-	visibility time.Duration // of a change; worked out when it is sent, unless it is an extension
-	at         time.Time     // when a delayed or given back message is visible again; zero for at once
-	// until is when the order is no longer worth sending.
-	until time.Time
-	tries int
+	visibility time.Duration // of a change; set when it is sent, unless it is an extension
+	at         time.Time     // when a delayed or returned message is visible again; zero for at once
+	until      time.Time     // when the entry is no longer worth sending
+	tries      int
 }
 
-// box collects orders of one action and hands them out in tens.
-type box struct {
-	orders []order
-	due    time.Time // when what is here goes even if it is not ten; zero when empty
-	hold   time.Time // no call before: the last one failed
-	fails  int       // calls that failed in a row
-	calls  int       // calls under way
+// batcher collects the entries of one action and hands them out in tens.
+type batcher struct {
+	entries []pending
+	due     time.Time // when what is here is sent even if it is not ten; zero when empty
+	hold    time.Time // no call before: the last one failed
+	fails   int       // consecutive calls that failed
+	calls   int       // calls under way
 }
 
 // maxCalls is how many calls of one action may be under way at once, partCalls
-// with how many a further one goes only if it carries ten: then those that come
+// with how many a further one is made only if it carries ten: then entries that come
 // meanwhile share the next, also where nothing lingers.
 const (
 	maxCalls  = 64
 	partCalls = 4
 )
 
-// put adds an order that may wait for company until due.
-func (b *box) put(o order, due time.Time) {
-	if len(b.orders) == 0 || due.Before(b.due) {
+// put adds an entry that may wait for others until due.
+func (b *batcher) put(p pending, due time.Time) {
+	if len(b.entries) == 0 || due.Before(b.due) {
 		b.due = due
 	}
-	b.orders = append(b.orders, o)
+	b.entries = append(b.entries, p)
 }
 
-// cut takes out the orders of one call, nil when it is not time for one. The
+// cut takes out the entries of one call, nil when it is not time for one. The
 // caller makes the call and then calls returned.
-func (b *box) cut(now time.Time) []order {
-	n := len(b.orders)
+func (b *batcher) cut(now time.Time) []pending {
+	n := len(b.entries)
 	if n == 0 || b.full() || now.Before(b.hold) || (n < queue.MaxBatch && now.Before(b.due)) {
 		return nil
 	}
 	n = min(n, queue.MaxBatch)
-	batch := append(make([]order, 0, n), b.orders[:n]...)
-	rest := copy(b.orders, b.orders[n:])
-	clear(b.orders[rest:])
-	b.orders = b.orders[:rest]
+	batch := append(make([]pending, 0, n), b.entries[:n]...)
+	rest := copy(b.entries, b.entries[n:])
+	clear(b.entries[rest:])
+	b.entries = b.entries[:rest]
 	b.calls++
 	return batch
 }
 
 // returned notes the end of a call; failed when none of its entries succeeded
-// for a reason that may pass: then the box rests.
-func (b *box) returned(now time.Time, failed bool, random float64) {
+// for a reason that may pass: then the next call waits.
+func (b *batcher) returned(now time.Time, failed bool, random float64) {
 	b.calls--
 	if !failed {
 		b.fails, b.hold = 0, time.Time{}
 		return
 	}
 	b.fails++
-	b.hold = now.Add(again(b.fails, 100*time.Millisecond, 5*time.Second, random))
+	b.hold = now.Add(retryWait(b.fails, 100*time.Millisecond, 5*time.Second, random))
 }
 
 // next returns when cut has to be called again, zero when nothing is here or
 // only the return of a call can change anything.
-func (b *box) next() time.Time {
-	if len(b.orders) == 0 || b.full() {
+func (b *batcher) next() time.Time {
+	if len(b.entries) == 0 || b.full() {
 		return time.Time{}
 	}
 	if b.due.Before(b.hold) {
@@ -101,54 +101,67 @@ func (b *box) next() time.Time {
 }
 
 // full reports whether no further call may begin before one returns. After a
-// failed one they go one by one.
-func (b *box) full() bool {
+// failed one they are made one by one.
+func (b *batcher) full() bool {
 	switch {
 	case b.fails > 0:
 		return b.calls > 0
-	case len(b.orders) < queue.MaxBatch:
+	case len(b.entries) < queue.MaxBatch:
 		return b.calls >= partCalls
 	}
 	return b.calls >= maxCalls
 }
 
 // idle reports whether nothing is here or under way.
-func (b *box) idle() bool { return len(b.orders) == 0 && b.calls == 0 }
+func (b *batcher) idle() bool { return len(b.entries) == 0 && b.calls == 0 }
 
-// verdict is what an error of the queue means for the entry that it belongs to.
-type verdict uint8
+// shift moves the times of all entries after a suspend.
+func (b *batcher) shift(hidden time.Duration) {
+	for i := range b.entries {
+		b.entries[i].until = b.entries[i].until.Add(-hidden)
+		b.entries[i].at = b.entries[i].at.Add(-hidden)
+	}
+}
+
+// nextTry is when an entry that failed is sent again.
+func (p *pending) nextTry(now time.Time) time.Time {
+	return now.Add(retryWait(p.tries, 100*time.Millisecond, 5*time.Second, rand.Float64()))
+}
+
+// errorClass is what an error of the queue means for the entry that it belongs to.
+type errorClass uint8
 
 const (
-	fine      verdict = iota
-	unknown           // it may have been applied or not: no answer, trouble over there
-	throttled         // not applied, try later
-	refused           // for good, and for every entry alike: somebody has to act
-	worthless         // the receipt is not, or no longer, good for this
+	applied        errorClass = iota // no error
+	uncertain                        // applied or not: no answer, or trouble over there
+	tryLater                         // not applied
+	refused                          // for good, and for every entry alike: somebody has to act
+	invalidReceipt                   // the receipt is not, or no longer, good for this
 )
 
-// judge sorts an error of the queue.
-func judge(err error) verdict {
+// classify sorts an error of the queue.
+func classify(err error) errorClass {
 	if err == nil {
-		return fine
+		return applied
 	}
 	var e *queue.Error
 	if !errors.As(err, &e) {
-		return unknown
+		return uncertain
 	}
 	switch e.Code {
 	case queue.CodeRequestThrottled, queue.CodeOverLimit:
-		return throttled
+		return tryLater
 	case queue.CodeAccessDenied, queue.CodeQueueDoesNotExist, queue.CodeInvalidAddress, queue.CodeInvalidSecurity:
 		return refused
 	case queue.CodeReceiptHandleIsInvalid, queue.CodeMessageNotInflight, queue.CodeInvalidParameterValue,
 		queue.CodeInvalidIDFormat:
-		return worthless
+		return invalidReceipt
 	}
-	return unknown
+	return uncertain
 }
 
 // entryErr returns the error of one entry. A queue that answers with fewer
-// results than entries vouches for none of the rest.
+// results than entries says nothing of the rest.
 func entryErr(errs []error, i int) error {
 	switch {
 	case errs == nil:
@@ -159,4 +172,7 @@ func entryErr(errs []error, i int) error {
 	return errNoResult
 }
 
-var errNoResult = errors.New("the queue gave no result for this entry")
+var (
+	errNoResult       = errors.New("the queue gave no result for this entry")
+	errVisibilityOver = errors.New("the visibility timeout ran out before the delete was confirmed")
+)

@@ -10,15 +10,15 @@ import (
 	"tendril/queue"
 )
 
-func TestBoxCutsInTens(t *testing.T) {
+func TestBatcherCutsInTens(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	var b box
+	var b batcher
 	if b.cut(now) != nil || !b.next().IsZero() || !b.idle() {
-		t.Fatal("an empty box has nothing to send")
+		t.Fatal("an empty batcher has nothing to send")
 	}
 	for i := range 9 {
-		b.put(order{receipt: fmt.Sprint(i)}, now.Add(time.Duration(100+i)*time.Millisecond))
+		b.put(pending{receipt: fmt.Sprint(i)}, now.Add(time.Duration(100+i)*time.Millisecond))
 	}
 	if got := b.cut(now); got != nil {
 		t.Errorf("nine orders linger, got %d", len(got))
@@ -27,7 +27,7 @@ func TestBoxCutsInTens(t *testing.T) {
 		t.Errorf("next is %v from now, want 100ms", got.Sub(now))
 	}
 	for i := 9; i < 12; i++ {
-		b.put(order{receipt: fmt.Sprint(i)}, now.Add(time.Second))
+		b.put(pending{receipt: fmt.Sprint(i)}, now.Add(time.Second))
 	}
 	got := b.cut(now)
 	if len(got) != 10 || got[0].receipt != "0" || got[9].receipt != "9" {
@@ -42,22 +42,22 @@ func TestBoxCutsInTens(t *testing.T) {
 	b.returned(now, false, 0)
 	b.returned(now, false, 0)
 	if !b.idle() {
-		t.Error("the box is idle again")
+		t.Error("the batcher is idle again")
 	}
 }
 
-func TestBoxRestsAfterAFailedCall(t *testing.T) {
+func TestBatcherRestsAfterAFailedCall(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	var b box
+	var b batcher
 	rest := func() time.Duration {
-		b.put(order{}, now)
+		b.put(pending{}, now)
 		if len(b.cut(now)) == 0 {
 			t.Fatal("no call")
 		}
 		b.returned(now, true, 0)
 		rest := b.hold.Sub(now)
-		b.put(order{}, now)
+		b.put(pending{}, now)
 		if b.cut(now) != nil || !b.next().Equal(b.hold) {
 			t.Error("no call before the rest is over")
 		}
@@ -70,7 +70,7 @@ func TestBoxRestsAfterAFailedCall(t *testing.T) {
 		}
 	}
 	for range 20 {
-		b.put(order{}, now)
+		b.put(pending{}, now)
 	}
 	if b.cut(now) == nil || b.cut(now) != nil || !b.next().IsZero() {
 		t.Error("after a failure calls go one by one")
@@ -81,12 +81,12 @@ func TestBoxRestsAfterAFailedCall(t *testing.T) {
 	}
 }
 
-func TestBoxBoundsItsCalls(t *testing.T) {
+func TestBatcherBoundsItsCalls(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	var b box
+	var b batcher
 	for range maxCalls*10 + 10 {
-		b.put(order{}, now)
+		b.put(pending{}, now)
 	}
 	n := 0
 	for b.cut(now) != nil {
@@ -104,15 +104,15 @@ func TestBoxBoundsItsCalls(t *testing.T) {
 func TestOrdersThatComeDuringCallsShareTheNext(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	var b box
+	var b batcher
 	for range partCalls {
-		b.put(order{}, now)
+		b.put(pending{}, now)
 		if got := b.cut(now); len(got) != 1 {
 			t.Fatalf("a lone order goes at once, got %d", len(got))
 		}
 	}
 	for range 9 {
-		b.put(order{}, now)
+		b.put(pending{}, now)
 		if b.cut(now) != nil || !b.next().IsZero() {
 			t.Fatal("with four calls under way a fifth waits for one to return")
 		}
@@ -122,36 +122,36 @@ func TestOrdersThatComeDuringCallsShareTheNext(t *testing.T) {
 		t.Errorf("then all go together, got %d", len(got))
 	}
 	for range 10 {
-		b.put(order{}, now)
+		b.put(pending{}, now)
 	}
 	if got := b.cut(now); len(got) != 10 {
 		t.Errorf("ten do not wait, got %d", len(got))
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestClassify(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		err  error
-		want verdict
+		want errorClass
 	}{
-		{nil, fine},
-		{errors.New("EOF"), unknown},
-		{context.DeadlineExceeded, unknown},
-		{queue.ErrUnreachable, unknown},
-		{queue.ErrClosed, unknown},
-		{&queue.Error{Code: "SomethingNew"}, unknown},
-		{queue.ErrThrottled, throttled},
-		{queue.ErrOverLimit, throttled},
+		{nil, applied},
+		{errors.New("EOF"), uncertain},
+		{context.DeadlineExceeded, uncertain},
+		{queue.ErrUnreachable, uncertain},
+		{queue.ErrClosed, uncertain},
+		{&queue.Error{Code: "SomethingNew"}, uncertain},
+		{queue.ErrThrottled, tryLater},
+		{queue.ErrOverLimit, tryLater},
 		{queue.ErrDenied, refused},
 		{fmt.Errorf("deleting: %w", queue.ErrDenied), refused},
 		{queue.ErrNoQueue, refused},
-		{queue.ErrReceiptInvalid, worthless},
-		{queue.ErrNotInFlight, worthless},
-		{&queue.Error{Code: queue.CodeInvalidParameterValue}, worthless},
+		{queue.ErrReceiptInvalid, invalidReceipt},
+		{queue.ErrNotInFlight, invalidReceipt},
+		{&queue.Error{Code: queue.CodeInvalidParameterValue}, invalidReceipt},
 	}
 	for _, tt := range tests {
-		if got := judge(tt.err); got != tt.want {
+		if got := classify(tt.err); got != tt.want {
 			t.Errorf("%v: got %d, want %d", tt.err, got, tt.want)
 		}
 	}

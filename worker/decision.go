@@ -18,8 +18,8 @@ const (
 	retry
 	// keep: it was not tried; hold it and ask again after the action's delay.
 	keep
-	// surrender: it was not tried and is not held; give it back.
-	surrender
+	// giveUp: it was not tried and is not held; return it.
+	giveUp
 )
 
 // action is a verb and the delay of a retry, or until the next asking.
@@ -28,8 +28,8 @@ type action struct {
 	after time.Duration
 }
 
-// delivery is what settle has to know of one delivery.
-type delivery struct {
+// endedDelivery is what decide has to know of one delivery.
+type endedDelivery struct {
 	result queue.Result
 	// attempt is 1 for the first.
 	attempt int
@@ -43,7 +43,7 @@ type delivery struct {
 	// extended: the queue may hide the message for longer than its receive asked
 	// for.
 	extended bool
-	// keepable: what was not tried may stay in hand.
+	// keepable: what was not tried may be kept.
 	keepable bool
 	// returnable: what did not reach the app may come again at once.
 	returnable bool
@@ -53,19 +53,19 @@ type delivery struct {
 	random float64
 }
 
-// settle decides what becomes of a message. A success is deleted, whatever
+// decide says what becomes of a message. A success is deleted, whatever
 // else happened: the queue is the judge of an old receipt. A receipt that
 // lapsed must not change the visibility of what may be another worker's by now.
 // What was not tried is kept as long as that is possible. What failed is visible
 // again when the visibility timeout of its receive is over, whether it was
 // extended or not, unless a delay is configured.
-func settle(o *Options, d delivery, now time.Time) action {
+func decide(o *Options, d endedDelivery, now time.Time) action {
 	if d.result.Outcome == queue.Done {
 		return action{verb: remove}
 	}
 	if d.result.Outcome == queue.Postponed {
 		if d.lapsed || !d.keepable {
-			return action{verb: surrender}
+			return action{verb: giveUp}
 		}
 		return action{verb: keep, after: clamp(or(d.result.RetryAfter, postponeUsual), postponeShortest, postponeLongest)}
 	}
@@ -73,7 +73,7 @@ func settle(o *Options, d delivery, now time.Time) action {
 		return action{verb: leave}
 	}
 	if d.result.Outcome == queue.Unreached && d.returnable {
-		return action{verb: surrender}
+		return action{verb: giveUp}
 	}
 	after, ok := retryDelay(o, d)
 	switch {
@@ -91,7 +91,7 @@ func settle(o *Options, d delivery, now time.Time) action {
 // retryDelay picks the delay after a failure: the app's own wish, then the
 // back-off, then the error visibility timeout, each if configured. What was
 // throttled did not fail: it comes again after the pause, whatever is configured.
-func retryDelay(o *Options, d delivery) (time.Duration, bool) {
+func retryDelay(o *Options, d endedDelivery) (time.Duration, bool) {
 	switch {
 	case d.result.Outcome == queue.Throttled:
 		return d.pause, true

@@ -22,71 +22,74 @@ func TestSettle(t *testing.T) {
 	tests := []struct {
 		name string
 		opts Options
-		d    delivery
+		d    endedDelivery
 		want action
 	}{
-		{"done is deleted", Options{}, delivery{result: queue.Result{Outcome: queue.Done, Status: 200}},
+		{"done is deleted", Options{}, endedDelivery{result: queue.Result{Outcome: queue.Done, Status: 200}},
 			action{verb: remove}},
 		{"done is deleted under a lapsed receipt too", evt,
-			delivery{result: queue.Result{Outcome: queue.Done}, lapsed: true}, action{verb: remove}},
-		{"failed is left alone by default", Options{}, delivery{result: failure}, action{verb: leave}},
-		{"the zero result is a failure", Options{}, delivery{}, action{verb: leave}},
+			endedDelivery{result: queue.Result{Outcome: queue.Done}, lapsed: true}, action{verb: remove}},
+		{"failed is left alone by default", Options{}, endedDelivery{result: failure}, action{verb: leave}},
+		{"the zero result is a failure", Options{}, endedDelivery{}, action{verb: leave}},
 		{"failed after an extension: when the visibility timeout of the receive ends",
 			Options{VisibilityTimeout: 10 * time.Second},
-			delivery{result: failure, due: now.Add(4 * time.Second), extended: true}, action{retry, 4 * time.Second}},
+			endedDelivery{result: failure, due: now.Add(4 * time.Second), extended: true}, action{retry, 4 * time.Second}},
 		{"failed after that: at once", Options{VisibilityTimeout: 10 * time.Second},
-			delivery{result: failure, due: now.Add(-6 * time.Second), extended: true}, action{retry, 0}},
+			endedDelivery{result: failure, due: now.Add(-6 * time.Second), extended: true}, action{retry, 0}},
 		{"failed after an extension: a configured delay counts from now", evt,
-			delivery{result: failure, due: now.Add(4 * time.Second), extended: true}, action{retry, 2 * time.Second}},
+			endedDelivery{result: failure, due: now.Add(4 * time.Second), extended: true}, action{retry, 2 * time.Second}},
 		{"failed after an extension, lapsed", Options{VisibilityTimeout: 10 * time.Second},
-			delivery{result: failure, due: now.Add(4 * time.Second), extended: true, lapsed: true}, action{verb: leave}},
-		{"unreached comes again at once", growing, delivery{result: unreached, returnable: true}, action{verb: surrender}},
-		{"unreached, but the receipt lapsed", Options{}, delivery{result: unreached, returnable: true, lapsed: true},
+			endedDelivery{result: failure, due: now.Add(4 * time.Second), extended: true, lapsed: true}, action{verb: leave}},
+		{"unreached comes again at once", growing, endedDelivery{result: unreached, returnable: true}, action{verb: giveUp}},
+		{"unreached, but the receipt lapsed", Options{}, endedDelivery{result: unreached, returnable: true, lapsed: true},
 			action{verb: leave}},
-		{"unreached again and again is as failed", Options{}, delivery{result: unreached}, action{verb: leave}},
-		{"error visibility timeout", evt, delivery{result: failure}, action{retry, 2 * time.Second}},
-		{"error visibility timeout for unreached", evt, delivery{result: unreached}, action{retry, 2 * time.Second}},
-		{"error visibility timeout of zero is at once", zero, delivery{result: failure}, action{retry, 0}},
-		{"a lapsed receipt changes nothing", evt, delivery{result: failure, lapsed: true}, action{verb: leave}},
-		{"back-off goes before the error visibility timeout", growing, delivery{result: failure, attempt: 3},
+		{"unreached again and again is as failed", Options{}, endedDelivery{result: unreached}, action{verb: leave}},
+		{"error visibility timeout", evt, endedDelivery{result: failure}, action{retry, 2 * time.Second}},
+		{"error visibility timeout for unreached", evt, endedDelivery{result: unreached}, action{retry, 2 * time.Second}},
+		{"error visibility timeout of zero is at once", zero, endedDelivery{result: failure}, action{retry, 0}},
+		{"a lapsed receipt changes nothing", evt, endedDelivery{result: failure, lapsed: true}, action{verb: leave}},
+		{"back-off goes before the error visibility timeout", growing, endedDelivery{result: failure, attempt: 3},
 			action{retry, 40 * time.Second}},
-		{"Retry-After is ignored by default", growing, delivery{result: asks, attempt: 1}, action{retry, 10 * time.Second}},
-		{"Retry-After goes first when respected", polite, delivery{result: asks, attempt: 1},
+		{"Retry-After is ignored by default", growing, endedDelivery{result: asks, attempt: 1},
+			action{retry, 10 * time.Second}},
+		{"Retry-After goes first when respected", polite, endedDelivery{result: asks, attempt: 1},
 			action{retry, 90 * time.Second}},
-		{"respected but not given", polite, delivery{result: failure, attempt: 1}, action{retry, 10 * time.Second}},
+		{"respected but not given", polite, endedDelivery{result: failure, attempt: 1}, action{retry, 10 * time.Second}},
 		{"never hidden for more than 12 h from the receive", Options{ErrorVisibilityTimeout: ptr(12 * time.Hour)},
-			delivery{result: failure, receivedAt: now.Add(-2 * time.Hour)}, action{retry, 10*time.Hour - time.Second}},
+			endedDelivery{result: failure, receivedAt: now.Add(-2 * time.Hour)}, action{retry, 10*time.Hour - time.Second}},
 		{"throttled: after the pause, whatever a failure would wait",
 			Options{ErrorVisibilityTimeout: ptr(time.Hour), Backoff: Backoff{Min: time.Hour}},
-			delivery{result: queue.Result{Outcome: queue.Throttled}, pause: 3 * time.Second}, action{retry, 3 * time.Second}},
+			endedDelivery{result: queue.Result{Outcome: queue.Throttled}, pause: 3 * time.Second},
+			action{retry, 3 * time.Second}},
 		{"throttled, nothing configured", Options{},
-			delivery{result: queue.Result{Outcome: queue.Throttled, RetryAfter: time.Hour}, pause: 3 * time.Second},
+			endedDelivery{result: queue.Result{Outcome: queue.Throttled, RetryAfter: time.Hour}, pause: 3 * time.Second},
 			action{retry, 3 * time.Second}},
 		{"throttled, but the receipt lapsed", Options{},
-			delivery{result: queue.Result{Outcome: queue.Throttled}, pause: 3 * time.Second, lapsed: true}, action{verb: leave}},
+			endedDelivery{result: queue.Result{Outcome: queue.Throttled}, pause: 3 * time.Second, lapsed: true},
+			action{verb: leave}},
 		{"postponed: kept, whatever is configured", growing,
-			delivery{result: queue.Result{Outcome: queue.Postponed}, keepable: true}, action{keep, 100 * time.Millisecond}},
+			endedDelivery{result: queue.Result{Outcome: queue.Postponed}, keepable: true}, action{keep, 100 * time.Millisecond}},
 		{"postponed for a time", Options{},
-			delivery{result: queue.Result{Outcome: queue.Postponed, RetryAfter: 7 * time.Second}, keepable: true},
+			endedDelivery{result: queue.Result{Outcome: queue.Postponed, RetryAfter: 7 * time.Second}, keepable: true},
 			action{keep, 7 * time.Second}},
 		{"postponed for too short a time", Options{},
-			delivery{result: queue.Result{Outcome: queue.Postponed, RetryAfter: 1}, keepable: true},
+			endedDelivery{result: queue.Result{Outcome: queue.Postponed, RetryAfter: 1}, keepable: true},
 			action{keep, 10 * time.Millisecond}},
 		{"postponed for too long a time", Options{},
-			delivery{result: queue.Result{Outcome: queue.Postponed, RetryAfter: time.Hour}, keepable: true},
+			endedDelivery{result: queue.Result{Outcome: queue.Postponed, RetryAfter: time.Hour}, keepable: true},
 			action{keep, time.Minute}},
-		{"postponed, cannot be kept", Options{}, delivery{result: queue.Result{Outcome: queue.Postponed}},
-			action{verb: surrender}},
+		{"postponed, cannot be kept", Options{}, endedDelivery{result: queue.Result{Outcome: queue.Postponed}},
+			action{verb: giveUp}},
 		{"postponed, lapsed", Options{},
-			delivery{result: queue.Result{Outcome: queue.Postponed}, keepable: true, lapsed: true}, action{verb: surrender}},
+			endedDelivery{result: queue.Result{Outcome: queue.Postponed}, keepable: true, lapsed: true}, action{verb: giveUp}},
 		{"nor for less than nothing", Options{ErrorVisibilityTimeout: ptr(12 * time.Hour)},
-			delivery{result: failure, receivedAt: now.Add(-13 * time.Hour)}, action{retry, 0}},
+			endedDelivery{result: failure, receivedAt: now.Add(-13 * time.Hour)}, action{retry, 0}},
 	}
 	for _, tt := range tests {
 		if tt.d.receivedAt.IsZero() {
 			tt.d.receivedAt = now
 		}
-		if got := settle(&tt.opts, tt.d, now); got != tt.want {
+		if got := decide(&tt.opts, tt.d, now); got != tt.want {
 			t.Errorf("%s: got %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
@@ -155,14 +158,14 @@ func TestBackoff(t *testing.T) {
 func TestAgain(t *testing.T) {
 	t.Parallel()
 	for failures, want := range []time.Duration{100, 100, 200, 400, 500, 500} {
-		if got := again(failures, 100, 500, 0); got != want {
+		if got := retryWait(failures, 100, 500, 0); got != want {
 			t.Errorf("after %d failures: got %d, want %d", failures, got, want)
 		}
 	}
-	if got := again(1, 100, 500, 1); got != 50 {
+	if got := retryWait(1, 100, 500, 1); got != 50 {
 		t.Errorf("chance takes off up to a half, got %d", got)
 	}
-	if got := again(5000, time.Second, time.Minute, 0); got != time.Minute {
+	if got := retryWait(5000, time.Second, time.Minute, 0); got != time.Minute {
 		t.Errorf("many failures stay at the limit, got %v", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // once wants every message posted exactly once, and deleted.
-func (r *rig) once(n int) {
+func (r *harness) once(n int) {
 	r.t.Helper()
 	r.place(queuetest.FakeDeleted, n)
 	posts := r.app.byID()
@@ -67,9 +67,9 @@ func TestLingerIsCutShortNearTheEndOfTheVisibility(t *testing.T) {
 		} {
 			h := &held{}
 			h.hide(now.Add(tt.left-10*time.Second), 10*time.Second)
-			w.deletes = box{}
-			w.putDelete(h, now)
-			if got := w.deletes.due.Sub(now); got != tt.want {
+			w.deletes.deletes = batcher{}
+			w.deletes.put(h, now)
+			if got := w.deletes.deletes.due.Sub(now); got != tt.want {
 				t.Errorf("%v left: lingers %v, want %v", tt.left, got, tt.want)
 			}
 		}
@@ -170,7 +170,7 @@ func TestDoneMessageThatComesAgainIsDeletedUnposted(t *testing.T) {
 		if c := r.w.Status().Counts; c.Duplicates < 5 || c.DeletesLost < 5 {
 			t.Errorf("counts: %+v", c)
 		}
-		if got := len(r.w.done.values); got != 0 {
+		if got := len(r.w.messages.done.values); got != 0 {
 			t.Errorf("%d messages are remembered after their delete", got)
 		}
 		r.stop()

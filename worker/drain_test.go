@@ -54,8 +54,9 @@ func TestDrainFinishesDeletesAndGivesBack(t *testing.T) {
 					}
 				}
 				s := r.w.Status()
-				if s.Phase != "stopped" || s.InWork+s.Prefetched+s.Waiting+s.Unconfirmed+s.Polls != 0 || len(r.w.held) != 0 {
-					t.Errorf("after the drain: %+v, %d held", s, len(r.w.held))
+				if s.Phase != "stopped" || s.InWork+s.Prefetched+s.Waiting+s.Unconfirmed+s.Polls != 0 ||
+					len(r.w.messages.held) != 0 {
+					t.Errorf("after the drain: %+v, %d held", s, len(r.w.messages.held))
 				}
 			})
 		})

@@ -10,21 +10,21 @@ func TestFirstInOrder(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string
-		stands []stand
+		claims []claim
 		want   int
 	}{
 		{"nobody there", nil, -1},
-		{"nobody has work", []stand{passes, passes}, -1},
-		{"the first has work", []stand{wants, wants, wants}, 0},
-		{"the first is found empty", []stand{passes, wants, wants}, 1},
-		{"only the last has work", []stand{passes, passes, wants}, 2},
-		{"the first is not known yet: nobody below gets the slot", []stand{unsure, wants}, -1},
-		{"one below an empty one is not known yet", []stand{passes, unsure, wants}, -1},
-		{"what is below does not matter", []stand{passes, wants, unsure}, 1},
+		{"nobody has work", []claim{unclaimed, unclaimed}, -1},
+		{"the first has work", []claim{claimed, claimed, claimed}, 0},
+		{"the first is found empty", []claim{unclaimed, claimed, claimed}, 1},
+		{"only the last has work", []claim{unclaimed, unclaimed, claimed}, 2},
+		{"the first is not known yet: nobody below gets the slot", []claim{undecided, claimed}, -1},
+		{"one below an empty one is not known yet", []claim{unclaimed, undecided, claimed}, -1},
+		{"what is below does not matter", []claim{unclaimed, claimed, undecided}, 1},
 	} {
 		var queues []entry
-		for _, s := range tt.stands {
-			queues = append(queues, entry{stand: s, weight: 1})
+		for _, s := range tt.claims {
+			queues = append(queues, entry{claim: s, weight: 1})
 		}
 		if got := firstInOrder(queues); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
@@ -34,10 +34,10 @@ func TestFirstInOrder(t *testing.T) {
 
 func TestFirstByChance(t *testing.T) {
 	t.Parallel()
-	queues := func(stands ...stand) []entry {
+	queues := func(claims ...claim) []entry {
 		weights := []int{3, 2, 1}
 		var l []entry
-		for i, s := range stands {
+		for i, s := range claims {
 			l = append(l, entry{s, weights[i]})
 		}
 		return l
@@ -49,15 +49,15 @@ func TestFirstByChance(t *testing.T) {
 		want   int
 	}{
 		{"nobody there", nil, 0, -1},
-		{"nobody has work", queues(passes, passes, unsure), 0.9, -1},
-		{"first ticket", queues(wants, wants, wants), 0, 0},
-		{"last ticket of the first", queues(wants, wants, wants), 0.499, 0},
-		{"first ticket of the second", queues(wants, wants, wants), 0.5, 1},
-		{"last ticket of the second", queues(wants, wants, wants), 0.833, 1},
-		{"last ticket", queues(wants, wants, wants), 0.9999999, 2},
-		{"without the first: two to one", queues(passes, wants, wants), 0.66, 1},
-		{"without the first, the last third", queues(passes, wants, wants), 0.67, 2},
-		{"an unsure one does not hold up chance", queues(unsure, passes, wants), 0, 2},
+		{"nobody has work", queues(unclaimed, unclaimed, undecided), 0.9, -1},
+		{"first ticket", queues(claimed, claimed, claimed), 0, 0},
+		{"last ticket of the first", queues(claimed, claimed, claimed), 0.499, 0},
+		{"first ticket of the second", queues(claimed, claimed, claimed), 0.5, 1},
+		{"last ticket of the second", queues(claimed, claimed, claimed), 0.833, 1},
+		{"last ticket", queues(claimed, claimed, claimed), 0.9999999, 2},
+		{"without the first: two to one", queues(unclaimed, claimed, claimed), 0.66, 1},
+		{"without the first, the last third", queues(unclaimed, claimed, claimed), 0.67, 2},
+		{"an undecided one does not hold up chance", queues(undecided, unclaimed, claimed), 0, 2},
 	} {
 		if got := firstByChance(tt.queues, tt.random); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
@@ -102,13 +102,13 @@ func TestChanceIsThatOfAWholeOrder(t *testing.T) {
 		for i := range queues {
 			queues[i] = entry{weight: weights[i]}
 			if mask&(1<<i) != 0 {
-				queues[i].stand = wants
+				queues[i].claim = claimed
 			}
 		}
 		var whole, drawn [4]float64
 		for range n {
 			for _, i := range drawnOrder(weights, r) {
-				if queues[i].stand == wants {
+				if queues[i].claim == claimed {
 					whole[i]++
 					break
 				}
@@ -120,7 +120,7 @@ func TestChanceIsThatOfAWholeOrder(t *testing.T) {
 			if whole[i]+drawn[i] > 0 {
 				chi += (whole[i] - drawn[i]) * (whole[i] - drawn[i]) / (whole[i] + drawn[i])
 			}
-			if queues[i].stand != wants && drawn[i] > 0 {
+			if queues[i].claim != claimed && drawn[i] > 0 {
 				t.Errorf("%04b: queue %d has no work and was drawn", mask, i)
 			}
 		}
@@ -142,7 +142,7 @@ func TestFirstChecksFollowTheWeights(t *testing.T) {
 		const n = 100000
 		queues := make([]entry, len(tt.weights))
 		for i, w := range tt.weights {
-			queues[i] = entry{wants, w}
+			queues[i] = entry{claimed, w}
 		}
 		got := make([]int, len(queues))
 		for range n {

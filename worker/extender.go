@@ -1,34 +1,74 @@
 package worker
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
-// Tuning is what may be changed while a worker runs. Its fields mean what those of
-// [Options] mean.
-type Tuning struct {
-	Concurrency            int
-	ErrorVisibilityTimeout *time.Duration
-	Backoff                Backoff
-	RespectRetryAfter      bool
-	Retention              time.Duration
+// visibilityExtender extends the visibility of messages in work, and of those that wait
+// for their turn, until they are done or 12 hours after their receive.
+type visibilityExtender struct {
+	*core
+	messages *inventory
+	changes  *visibilityChanger
 }
 
-// Tune changes the worker from now on: for every attempt that ends later, also one
-// that has begun. With less concurrency what is in work finishes first. In a pool the
-// concurrency stays.
-func (w *Worker) Tune(t *Tuning) {
-	now := time.Now()
-	w.mu.Lock()
-	defer w.unlock()
-	o := &w.opts // field by field: others are read without the lock
-	o.ErrorVisibilityTimeout, o.Backoff, o.RespectRetryAfter, o.Retention = t.ErrorVisibilityTimeout, t.Backoff,
-		t.RespectRetryAfter, or(t.Retention, DefaultRetention)
-	if w.pool == nil {
-		full := w.limit == o.Concurrency
-		if o.Concurrency = clamp(or(t.Concurrency, DefaultConcurrency), 1, MaxConcurrency); full {
-			w.limit = o.Concurrency
+// round looks at all messages: receipts that ran out, extensions that are due.
+func (e *visibilityExtender) round(now time.Time) {
+	for _, h := range e.messages.held {
+		if h.stage != posting && h.stage != waiting && h.stage != postponed {
+			continue
+		}
+		switch {
+		case !h.lapsed && !now.Before(h.hiddenUntil):
+			e.messages.expireVisibility(h)
+		case h.stage == postponed && !h.lapsed && h.spent(e.opts.VisibilityTimeout, now):
+			heap.Remove(&e.messages.deferred, h.place)
+			e.changes.returnWithGroup(h, now)
+		default:
+			e.extendIfDue(h, now)
 		}
 	}
-	w.limit = min(w.limit, w.opts.Concurrency)
-	w.dispatch(now)
-	w.wakeAt(now)
+}
+
+// extendIfDue extends the visibility of a message if that is due.
+func (e *visibilityExtender) extendIfDue(h *held, now time.Time) {
+	if v := h.extension(e.opts.VisibilityTimeout, now); v > 0 {
+		e.changes.change(pending{h: h, purpose: extendVisibility, receipt: h.receipt, visibility: v,
+			until: h.hiddenUntil}, now)
+	}
+}
+
+// extended takes the result of one extension and reports whether the message is
+// hidden for longer now.
+func (e *visibilityExtender) extended(p pending, err error, class errorClass, start, now time.Time) bool {
+	h := p.h
+	switch isNewest := p.receipt == h.receipt; {
+	case isNewest && class == applied:
+		h.hide(start, p.visibility)
+	case isNewest && h.stage != gone && h.stage != deleting:
+		e.failed(p, err, class, now)
+	}
+	if h.following != nil && h.hiddenUntil.After(h.following.until) {
+		h.following.until = h.hiddenUntil
+	}
+	e.changes.ended(h, now)
+	return class == applied
+}
+
+// failed decides when to try an extension again.
+func (e *visibilityExtender) failed(p pending, err error, class errorClass, now time.Time) {
+	h := p.h
+	e.changes.failed(p, err, class == invalidReceipt, now)
+	switch class {
+	case invalidReceipt:
+		h.hiddenUntil = now
+		if !h.lapsed {
+			e.messages.expireVisibility(h)
+		}
+	case refused:
+		h.nextExtend = now.Add(refusedLimit)
+	default:
+		h.nextExtend = now.Add(min(2*time.Second, e.opts.VisibilityTimeout/16))
+	}
 }

@@ -15,12 +15,12 @@ import (
 
 // inOrder wants the successes of each group in the order of sending, and no
 // two deliveries of a group at the same time.
-func (r *rig) inOrder() {
+func (r *harness) inOrder() {
 	r.t.Helper()
 	r.orderOf(r.t.Errorf)
 }
 
-func (r *rig) orderOf(errorf func(string, ...any)) {
+func (r *harness) orderOf(errorf func(string, ...any)) {
 	groups := map[string][]post{}
 	for _, p := range r.app.seen() {
 		m, _ := r.fake.Message(p.id)
@@ -234,11 +234,11 @@ func TestFIFOGroupBetweenTwoMessagesKeepsItsSlot(t *testing.T) {
 		if s.Prefetched != 0 || s.InWork+s.Unconfirmed > 3 {
 			t.Errorf("status: %+v", s)
 		}
-		if got := r.w.turning; got != s.Unconfirmed {
+		if got := r.w.messages.turning; got != s.Unconfirmed {
 			t.Errorf("%d groups are between two messages, %d deletes are open", got, s.Unconfirmed)
 		}
 		r.w.mu.Lock()
-		if got, want := r.w.room(time.Now()), 3-r.w.inWork-r.w.turning-r.w.polls.asked; got != want {
+		if got, want := r.w.poller.room(time.Now()), 3-r.w.inWork-r.w.messages.turning-r.w.poller.asked; got != want {
 			t.Errorf("room for %d, want %d", got, want)
 		}
 		r.w.mu.Unlock()
@@ -326,7 +326,7 @@ func TestFIFOGroupWaitsBehindWhatMayComeAgain(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true})
-			var r *rig
+			var r *harness
 			failed := false
 			app := &testApp{handle: func(ctx context.Context, m *queue.Message) queue.Result {
 				if failed || m.Body != "body 0" {

@@ -215,8 +215,8 @@ func TestAppThatAnswersOnlyProbesIsTriedMoreAndMoreRarely(t *testing.T) {
 		app.handle = nil
 		app.mu.Unlock()
 		after(20 * time.Second)
-		if got := r.fake.Count(queuetest.FakeDeleted); got < 700 || r.w.gate.downs != 0 {
-			t.Errorf("%d were done after the trouble, %d closings in a row", got, r.w.gate.downs)
+		if got := r.fake.Count(queuetest.FakeDeleted); got < 700 || r.w.app.outages != 0 {
+			t.Errorf("%d were done after the trouble, %d closings in a row", got, r.w.app.outages)
 		}
 		r.stop()
 	})

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"time"
 
 	"tendril/queue"
@@ -20,17 +21,16 @@ type group struct {
 	turning bool
 }
 
-// line puts a message of a FIFO queue into its group and reports whether it is
+// joinGroup puts a message of a FIFO queue into its group and reports whether it is
 // the first, which may be started.
-func (w *Worker) line(h *held) bool {
-	if !w.opts.FIFO || h.msg.GroupID == "" {
+func (m *inventory) joinGroup(h *held) bool {
+	if !m.opts.FIFO || h.msg.GroupID == "" {
 		return true
 	}
-	g := w.groups[h.msg.GroupID]
+	g := m.groups[h.msg.GroupID]
 	if g == nil {
-		g = &group{id: h.msg.GroupID, active: 1}
-		w.groups[g.id] = g
-		h.group = g
+		h.group = &group{id: h.msg.GroupID, active: 1}
+		m.groups[h.msg.GroupID] = h.group
 		return true
 	}
 	h.group = g
@@ -38,129 +38,150 @@ func (w *Worker) line(h *held) bool {
 	return false
 }
 
-// turn notes that h is being deleted: after the last of those that are active
+// deleteBegins notes that h is being deleted: after the last of those that are active
 // the next of its group will want a slot soon.
-func (w *Worker) turn(h *held) {
-	g := h.group
-	if g == nil {
-		return
+func (m *inventory) deleteBegins(h *held) {
+	if g := h.group; g != nil {
+		g.deleting++
+		m.turnIfLast(g)
 	}
-	g.deleting++
-	w.turnIfLast(g)
 }
 
 // turnIfLast notes that a group is about to go on when all that are active are
 // being deleted.
-func (w *Worker) turnIfLast(g *group) {
+func (m *inventory) turnIfLast(g *group) {
 	if g.deleting == g.active && len(g.waiting) > 0 && !g.turning {
 		g.turning = true
-		w.turning++
+		m.turning++
 	}
 }
 
-// advance makes the next message of h's group ready, after h and its batch are
+// deleteEnds makes the next message of h's group ready, after h and its batch are
 // out of the queue for certain.
-func (w *Worker) advance(h *held, now time.Time) {
-	g := leaveGroup(h)
-	if g == nil {
-		return
-	}
-	g.deleting--
-	w.goOn(g, now)
-}
-
-// goOn makes the next message of a group ready when no other is active.
-func (w *Worker) goOn(g *group, now time.Time) {
-	if g.active > 0 {
-		w.turnIfLast(g)
-		return
-	}
-	w.unturn(g)
-	if len(g.waiting) == 0 {
-		delete(w.groups, g.id)
-		return
-	}
-	var next *held
-	next, g.waiting = g.waiting[0], g.waiting[1:]
-	g.active = 1
-	w.makeReady(next, now)
-}
-
-// last reports whether the queue hands a message out no more after this receive,
-// but dead-letters it. What came out of a dead-letter queue may have brought its
-// count along, which tells nothing then.
-func (w *Worker) last(h *held) bool {
-	return w.opts.FIFO && w.opts.MaxReceives > 0 && h.receives == w.opts.MaxReceives && h.msg.DeadLetterSource == ""
-}
-
-// dies reports whether a message failed at its last receive. That has to have
-// been so when it was handed over, and to be so still.
-func (w *Worker) dies(h *held, res *queue.Result) bool {
-	return h.last && w.last(h) && res.Outcome == queue.Failed
-}
-
-// SetMaxReceives changes [Options].MaxReceives while the worker runs; 0 when it
-// is not known any more. What was raised a moment ago may let a message come
-// again behind those that went on without it.
-func (w *Worker) SetMaxReceives(n int) {
-	w.mu.Lock()
-	defer w.unlock()
-	w.opts.MaxReceives = n
-}
-
-// pass lets the group of a dead message go on without it. Given back, those
-// behind it would come again only after it, and perhaps die unposted: they were
-// received as often as it was.
-func (w *Worker) pass(h *held, now time.Time) {
-	if g := leaveGroup(h); g != nil {
-		w.goOn(g, now)
-	}
-}
-
-// disband gives back what waits behind h, which is not done or not known to
-// be: the queue will hand the group out again, in order.
-func (w *Worker) disband(h *held, now time.Time) {
-	g := leaveGroup(h)
-	if g == nil {
-		return
-	}
-	if h.stage == deleting {
+func (m *inventory) deleteEnds(h *held, now time.Time) {
+	if g := h.group; g != nil {
 		g.deleting--
-	}
-	w.giveBackWaiting(g, now)
-	if g.active == 0 {
-		delete(w.groups, g.id)
+		m.leaveGroup(h, now)
 	}
 }
 
-// leaveGroup takes a message that does not wait out of its group; nil when it
-// is in none.
-func leaveGroup(h *held) *group {
+// leaveGroup lets the group of a message go on without it. The next one is made ready
+// when no other is active.
+func (m *inventory) leaveGroup(h *held, now time.Time) {
+	g := h.group
+	if g == nil {
+		return
+	}
+	h.group = nil
+	g.active--
+	if g.active > 0 {
+		m.turnIfLast(g)
+		return
+	}
+	m.endTurn(g)
+	if len(g.waiting) == 0 {
+		delete(m.groups, g.id)
+		return
+	}
+	next := g.waiting[0]
+	g.waiting, g.active = g.waiting[1:], 1
+	m.makeReady(next, now)
+}
+
+// disband takes a message that is not done, or not known to be, out of its group and
+// returns those that wait behind it: the queue will hand the group out again, in order.
+func (m *inventory) disband(h *held) (waiting []*held) {
 	g := h.group
 	if g == nil {
 		return nil
 	}
 	h.group = nil
 	g.active--
-	return g
+	if h.stage == deleting {
+		g.deleting--
+	}
+	waiting = m.takeWaiting(g)
+	if g.active == 0 {
+		delete(m.groups, g.id)
+	}
+	return waiting
 }
 
-// unturn notes that a group is not, or no longer, about to go on.
-func (w *Worker) unturn(g *group) {
+// takeWaiting takes what waits out of a group.
+func (m *inventory) takeWaiting(g *group) (waiting []*held) {
+	for _, h := range g.waiting {
+		h.group = nil
+	}
+	waiting, g.waiting = g.waiting, nil
+	m.endTurn(g)
+	return waiting
+}
+
+// endTurn notes that a group is not, or no longer, about to go on.
+func (m *inventory) endTurn(g *group) {
 	if g.turning {
 		g.turning = false
-		w.turning--
+		m.turning--
 	}
 }
 
-// giveBackWaiting gives back what waits in a group; the last one goes first,
-// so that none overtakes.
-func (w *Worker) giveBackWaiting(g *group, now time.Time) {
-	for i := len(g.waiting) - 1; i >= 0; i-- {
-		h := g.waiting[i]
-		h.group = nil
-		w.giveBack(h, now)
+// waitAgain puts a message that was not tried in front of those that wait for
+// their FIFO group.
+func (m *inventory) waitAgain(h *held) {
+	g := h.group
+	g.active--
+	h.stage = waiting
+	g.waiting = slices.Insert(g.waiting, 0, h)
+	m.turnIfLast(g)
+}
+
+// lastReceive reports whether the queue hands a message out no more after this receive,
+// but dead-letters it. What came out of a dead-letter queue may have brought its
+// count along, which tells nothing then.
+func (m *inventory) lastReceive(h *held) bool {
+	return m.opts.FIFO && m.opts.MaxReceives > 0 && h.receives == m.opts.MaxReceives && h.msg.DeadLetterSource == ""
+}
+
+// inOrder turns the successes of a FIFO batch into failures that come after a message
+// of the same group which is not done. To delete them would make the earlier
+// one the last to take effect; so they come again behind it. The result tells for each
+// message which one of the batch it has to come behind, -1 for none.
+func inOrder(msgs []*held, results []queue.Result) (behind []int) {
+	broken := map[string]int{}
+	behind = make([]int, len(msgs))
+	for i, h := range msgs {
+		id := h.msg.GroupID
+		first, found := broken[id]
+		switch {
+		case id == "":
+			behind[i] = -1
+		case found:
+			behind[i] = first
+			if results[i].Outcome == queue.Done {
+				results[i].Outcome, results[i].Reason = queue.Failed, "done, but an earlier message of its group is not"
+			}
+		default:
+			behind[i] = -1
+			if results[i].Outcome != queue.Done {
+				broken[id] = i
+			}
+		}
 	}
-	g.waiting = nil
-	w.unturn(g)
+	return behind
+}
+
+// before looks at what is ahead of a message in its batch and FIFO group:
+// behind tells that there is something, broken that one of it neither is done
+// nor stays here.
+func before(batch []*held, actions []action, i int) (behind, broken bool) {
+	if batch[i].group == nil {
+		return false, false
+	}
+	for j, h := range batch[:i] {
+		if h.msg.GroupID == batch[i].msg.GroupID {
+			behind = true
+			broken = broken || actions[j].verb != remove && actions[j].verb != keep
+		}
+	}
+	return behind, broken
 }

@@ -129,8 +129,8 @@ func (a *testApp) byID() map[string][]post {
 	return m
 }
 
-// rig is a worker at work between a fake queue and an app.
-type rig struct {
+// harness is a worker at work between a fake queue and an app.
+type harness struct {
 	t     *testing.T
 	fake  *queuetest.Fake
 	app   *testApp
@@ -141,19 +141,19 @@ type rig struct {
 }
 
 // start runs a worker; the test stops it with stop or wait.
-func start(t *testing.T, fake *queuetest.Fake, app *testApp, opts *Options) *rig {
+func start(t *testing.T, fake *queuetest.Fake, app *testApp, opts *Options) *harness {
 	t.Helper()
 	r := prepare(t, fake, app, opts)
 	r.run()
 	return r
 }
 
-func prepare(t *testing.T, fake *queuetest.Fake, app *testApp, opts *Options) *rig {
+func prepare(t *testing.T, fake *queuetest.Fake, app *testApp, opts *Options) *harness {
 	app.fake = fake
-	return &rig{t: t, fake: fake, app: app, w: New(fake, app, opts), ended: make(chan error, 1)}
+	return &harness{t: t, fake: fake, app: app, w: New(fake, app, opts), ended: make(chan error, 1)}
 }
 
-func (r *rig) run() {
+func (r *harness) run() {
 	receive, drain := context.WithCancel(r.t.Context())
 	work, abort := context.WithCancel(r.t.Context())
 	r.drain, r.abort = drain, abort
@@ -161,7 +161,7 @@ func (r *rig) run() {
 }
 
 // stop drains the worker and wants that to be clean.
-func (r *rig) stop() {
+func (r *harness) stop() {
 	r.t.Helper()
 	r.drain()
 	err := <-r.ended
@@ -172,7 +172,7 @@ func (r *rig) stop() {
 }
 
 // send puts n messages of one group into the queue and returns their ids.
-func (r *rig) send(n int, group string) []string {
+func (r *harness) send(n int, group string) []string {
 	r.t.Helper()
 	return send(r.t, r.fake, n, group)
 }
@@ -200,7 +200,7 @@ func send(t *testing.T, fake *queuetest.Fake, n int, group string) []string {
 }
 
 // place wants a number of messages in a place of the queue.
-func (r *rig) place(place queuetest.FakePlace, want int) {
+func (r *harness) place(place queuetest.FakePlace, want int) {
 	r.t.Helper()
 	if got := r.fake.Count(place); got != want {
 		r.t.Errorf("%d messages are %s, want %d", got, place, want)

@@ -1,5 +1,116 @@
 package worker
 
+import "time"
+
+// inventory is the messages that a worker holds, and what it remembers of others.
+type inventory struct {
+	*core
+	held     map[string]*held // by message id
+	groups   map[string]*group
+	ready    readyList
+	deferred deferredHeap
+
+	turning     int // FIFO groups between two messages
+	unconfirmed int // messages in stage deleting
+
+	done     *memory[struct{}] // done without a confirmed delete
+	unposted *memory[int]      // receives that did not reach the app, by life
+}
+
+func newInventory(c *core) *inventory {
+	return &inventory{core: c, held: make(map[string]*held), groups: make(map[string]*group),
+		done: newMemory[struct{}](remembered), unposted: newMemory[int](remembered)}
+}
+
+// makeReady lines up a message that may be started.
+func (m *inventory) makeReady(h *held, now time.Time) {
+	h.stage, h.readyAt = ready, now
+	m.ready.push(h)
+	if m.opts.Batch.Window > 0 {
+		m.wakeAt(m.windowEnd(h))
+	}
+}
+
+// windowEnd returns when the window of a batch ends that begins with h: in any
+// case while h may still be started.
+func (m *inventory) windowEnd(h *held) time.Time {
+	end, latest := h.readyAt.Add(m.opts.Batch.Window), h.hiddenFrom.Add(m.opts.VisibilityTimeout*7/16)
+	if latest.Before(end) {
+		return latest
+	}
+	return end
+}
+
+// forget drops a message from what is held.
+func (m *inventory) forget(h *held) {
+	h.stage = gone
+	if m.held[h.msg.ID] == h {
+		delete(m.held, h.msg.ID)
+	}
+}
+
+// expireVisibility notes that a receipt's visibility ran out.
+func (m *inventory) expireVisibility(h *held) {
+	h.lapsed = true
+	m.stats.counts.VisibilityExpired++
+	notify(m.core, m.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, InWork: h.stage == posting})
+}
+
+// skip notes a receive of a message that never reached the app; counted tells
+// that it is among those that the queue counts.
+func (m *inventory) skip(life string, counted bool) {
+	n, _ := m.unposted.get(life)
+	if counted {
+		n++
+	}
+	m.unposted.put(life, n)
+}
+
+// bytes returns the size of the bodies that wait for a slot.
+func (m *inventory) bytes() int { return m.ready.bytes + m.deferred.bytes }
+
+// readyList is the messages that may be started: first in, first out.
+type readyList struct {
+	list  []*held
+	head  int
+	bytes int
+}
+
+func (l *readyList) len() int { return len(l.list) - l.head }
+
+func (l *readyList) push(h *held) {
+	if l.head > 64 && l.head*2 > len(l.list) {
+		n := copy(l.list, l.list[l.head:])
+		clear(l.list[n:])
+		l.list, l.head = l.list[:n], 0
+	}
+	l.list = append(l.list, h)
+	l.bytes += len(h.msg.Body)
+}
+
+// first returns the head, nil when empty.
+func (l *readyList) first() *held {
+	if l.len() == 0 {
+		return nil
+	}
+	return l.list[l.head]
+}
+
+// pop takes the head, nil when empty.
+func (l *readyList) pop() *held {
+	h := l.first()
+	if h == nil {
+		return nil
+	}
+	l.bytes -= len(h.msg.Body)
+	l.list[l.head] = nil
+	l.head++
+	if l.head == len(l.list) {
+		l.list, l.head = l.list[:0], 0
+	}
+	return h
+}
+
 // memory keeps a value for each of the message ids used last, up to a bound.
 type memory[V any] struct {
 	bound  int

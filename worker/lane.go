@@ -1,342 +1,459 @@
 package worker
 
 import (
+	"math"
 	"time"
 
 	"tendril/queue"
 )
 
-// share is what a pool keeps of one of its workers.
-type share struct {
-	// granted is how many slots are reserved for messages that are on their way.
-	granted int
-	// hopeUntil is when the next of the receives that messages are expected of
-	// has been open for so long that the queue must be dry.
-	hopeUntil time.Time
-	// asked: at least one receive was answered. rich: the last one brought more
-	// than half of what it asked for, and did not have to wait. dry: the last one brought nothing, or one
-	// is waiting; as of dryAt.
-	asked, rich, dry bool
-	dryAt            time.Time
-	// fed is the last answer that brought messages; quit is when the hope of a
-	// rich queue was given up last, quitBefore the time before that.
-	fed, quit, quitBefore time.Time
-	// since is when the next message was sent at the earliest, as far as is known:
+// backlog is what a pool believes about the backlog of one queue.
+type backlog struct {
+	// known: at least one receive was answered. plenty: the last one brought more than
+	// half of what it asked for, and did not have to wait; a queue that is known and has
+	// no plenty is a trickle. empty: the last one brought nothing, or one is waiting; as
+	// of emptyAt.
+	known, plenty, empty bool
+	emptyAt              time.Time
+	// fedAt is the last answer that brought messages; gaveUpAt is when messages of a
+	// queue with plenty were expected in vain last, gaveUpBefore the time before that.
+	fedAt, gaveUpAt, gaveUpBefore time.Time
+	// oldest is when the next message was sent at the earliest, as far as is known:
 	// the last one that came was, or the queue was found empty; zero if it was
-	// never heard of.
-	since time.Time
-	// emptied: found empty by a whole long poll in this round.
-	emptied bool
+	// never answered.
+	oldest time.Time
+	// pollsEmpty: found empty by a whole long poll in this round.
+	pollsEmpty bool
 }
 
-// dryFor is how long a queue that was found dry counts as dry while no receive
-// waits there. Then the next free slot is worth a look.
-const dryFor = time.Second
+// giveUp notes that the queue counts as empty from now on. It reports whether it
+// was awaited for as long as a queue with plenty is.
+func (b *backlog) giveUp(now time.Time) (hadPlenty bool) {
+	b.empty, b.emptyAt = true, now
+	if b.known && !b.plenty {
+		return false
+	}
+	if !b.gaveUpAt.Equal(now) {
+		b.gaveUpBefore, b.gaveUpAt = b.gaveUpAt, now
+	}
+	return true
+}
 
-// How long the answer of a receive is awaited before its queue counts as dry:
-// of a rich queue within these bounds, of one that was never heard of, and of a
-// thin stream.
+// lane is one queue of a pool: what it has in hand, what may come, and the slots that
+// are reserved for it.
+type lane struct {
+	*core
+	backlog
+	pool     *Pool
+	messages *inventory
+	gate     *gate
+	limiter  *limiterState
+	poller   *poller
+	slots    *slots
+	settler  *settler
+	pace     *pace
+
+	weight  int // at least 1
+	granted int // slots reserved for messages that are on their way
+	// nextCheck is when the next of the receives that messages are expected of
+	// has been open for so long that the queue must be empty.
+	nextCheck time.Time
+}
+
+// emptyFor is how long a queue that was found empty counts as empty while no receive
+// waits there. Then the next free slot is worth a look.
+const emptyFor = time.Second
+
+// How long the answer of a receive is awaited before its queue counts as empty:
+// of a queue with plenty within these bounds, and of one that was never heard of.
 const (
-	glanceRichLeast = 250 * time.Millisecond
-	glanceRichMost  = 10 * time.Second
-	glanceNewLeast  = time.Second
-	glanceThinLeast = 5 * time.Millisecond
-	glanceThinMost  = time.Second
-	glanceThinFirst = 300 * time.Millisecond
+	plentyTimeoutLeast = 250 * time.Millisecond
+	plentyTimeoutMost  = 10 * time.Second
+	firstTimeoutLeast  = time.Second
 )
 
-// glance is how long the answer of a receive is awaited, from its begin or the
-// last answer that brought messages, before the queue counts as dry.
+// emptyTimeout is how long the answer of a receive is awaited, from its begin or the
+// last answer that brought messages, before the queue counts as empty.
 //
-// A rich queue gets five times the slowest round trip of late, 250 ms to 10 s, or
+// A queue with plenty gets five times the slowest round trip of late, 250 ms to 10 s, or
 // twice if that is longer: on a busy machine, or over a bad line, one receive in
 // a hundred takes many times as long as the others, and to take its queue for
-// dry would give its turns away. Deletes count too, since they never wait. The
-// price is that the slots reserved for a queue that has just run dry stand idle
+// empty would give its turns away. Deletes count too, since they never wait. The
+// price is that the slots reserved for a queue that has just become empty stand idle
 // for that long. For one that often does it is no more than a twentieth of the
-// time since it did so last. What a thin stream may bring is awaited for a few
+// time since it did so last. What a trickle may bring is awaited for a few
 // usual round trips: it has one slot at most. So is any queue where a limiter has
 // room for fewer messages than there are queues: there what is reserved is the
 // limiter's room, and kept for a queue without answer it is lost to all.
-func (w *Worker) glance(now time.Time) time.Duration {
-	slowest := max(w.pace.calls.extent(now).most, w.pace.roundTrip, w.pace.call)
+func (l *lane) emptyTimeout(now time.Time) time.Duration {
+	slowest := max(l.pace.calls.extent(now).most, l.pace.roundTrip, l.pace.call)
+	usual := l.poller.usualAnswer(now)
 	switch {
-	case w.share.asked && !w.share.rich:
-		return w.glanceThin(now)
+	case l.known && !l.plenty:
+		return usual
 	case slowest == 0:
-		return w.glanceFirst(now)
+		return l.firstTimeout(usual, now)
+	case l.limiterIsTight(now):
+		return usual
 	}
-	if w.cramped(now) {
-		return w.glanceThin(now)
+	most := max(clamp(5*slowest, plentyTimeoutLeast, plentyTimeoutMost), 2*slowest)
+	if l.gaveUpAt.IsZero() {
+		return most
 	}
-	rich := max(clamp(5*slowest, glanceRichLeast, glanceRichMost), 2*slowest)
-	if w.share.quit.IsZero() {
-		return rich
-	}
-	return min(rich, max(now.Sub(w.share.quit)/20, w.glanceThin(now)))
+	return min(most, max(now.Sub(l.gaveUpAt)/20, usual))
 }
 
-// glanceFirst is glance for a queue that was never heard of: a second, or three
+// firstTimeout is emptyTimeout for a queue that was never heard of: a second, or three
 // times what other queues take. As long as none of them has answered nobody could
 // use what is reserved here, so that it costs nothing to wait; but in
 // strict order the others do not even receive, nor do they where a limiter has
 // room for fewer than there are queues: then each must have its look soon.
-func (w *Worker) glanceFirst(now time.Time) time.Duration {
-	if w.pool == nil {
-		return glanceNewLeast
-	}
-	if w.cramped(now) {
-		return max(glanceThinFirst, w.glanceThin(now))
+func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
+	if l.limiterIsTight(now) {
+		return max(usualAnswerFirst, usual)
 	}
 	var slowest time.Duration
-	for _, m := range w.pool.members {
+	for _, m := range l.pool.lanes {
 		slowest = max(slowest, m.pace.calls.extent(now).most)
 	}
-	if slowest == 0 && !w.pool.strict {
-		return w.opts.WaitTime
+	if slowest == 0 && !l.pool.strict {
+		return l.opts.WaitTime
 	}
-	return max(glanceNewLeast, 3*slowest)
+	return max(firstTimeoutLeast, 3*slowest)
 }
 
-// glanceThin is glance for a thin stream. As long as nothing is known of its queue
-// the slowest of the others stands for it.
-func (w *Worker) glanceThin(now time.Time) time.Duration {
-	trip := or(w.pace.roundTrip, w.pace.call)
-	if trip == 0 && w.pool != nil {
-		for _, m := range w.pool.members {
-			trip = max(trip, m.pace.calls.extent(now).least)
+// slowestNeighbour returns the longest of the shortest calls of all queues.
+func (l *lane) slowestNeighbour(now time.Time) (trip time.Duration) {
+	for _, m := range l.pool.lanes {
+		trip = max(trip, m.pace.calls.extent(now).least)
+	}
+	return trip
+}
+
+// leastTrip returns the shortest round trip of late. Queues of a pool that answer in
+// about the same time are taken to be at one server, which each of them slows down for
+// the others: so they have it in common, else the one that came last would take its
+// neighbours' load for the usual.
+func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
+	least := own
+	for _, m := range l.pool.lanes {
+		if trip := m.pace.trips.extent(now).least; trip > 0 && own <= 8*trip && (least == 0 || trip < least) {
+			least = trip
 		}
 	}
-	if trip == 0 {
-		return glanceThinFirst
-	}
-	return clamp(3*trip, glanceThinLeast, glanceThinMost)
+	return least
 }
 
-// hopeEnd returns when an open receive counts as waiting on a dry queue.
-func (w *Worker) hopeEnd(o *openPoll, glance time.Duration) time.Time {
-	if w.share.fed.After(o.start) {
-		return w.share.fed.Add(glance)
-	}
-	return o.start.Add(glance)
+// emptyNow reports whether the queue is known to hold nothing.
+func (l *lane) emptyNow(now time.Time) bool {
+	return l.empty && (len(l.poller.open) > 0 || now.Sub(l.emptyAt) < emptyFor)
 }
 
-// dryNow reports whether the queue is known to hold nothing.
-func (w *Worker) dryNow(now time.Time) bool {
-	return w.share.dry && (len(w.polls.open) > 0 || now.Sub(w.share.dryAt) < dryFor)
-}
-
-// expected returns how many messages to expect of a receive that asks for n:
-// all of them while the queue is rich or unknown, one from a thin stream.
-func (w *Worker) expected(n int, now time.Time) int {
+// expect returns how many messages to expect of a receive that asks for n:
+// all of them while the queue has plenty or is unknown, one of a trickle.
+func (l *lane) expect(n int, now time.Time) int {
 	switch {
-	case w.dryNow(now):
+	case l.emptyNow(now):
 		return 0
-	case w.share.rich || !w.share.asked:
+	case l.plenty || !l.known:
 		return n
 	}
 	return 1
 }
 
-// opening completes a receive of a member that is about to begin.
-func (p *Pool) opening(w *Worker, o *openPoll) {
-	o.wait = p.waitFor(w, o.start)
-	if o.hope = w.expected(o.asked, o.start); o.hope == 0 {
+// opening completes a receive that is about to begin.
+func (l *lane) opening(o *openReceive) {
+	o.wait = l.pool.waitFor(l, o.start)
+	if o.expected = l.expect(o.asked, o.start); o.expected == 0 {
 		return
 	}
-	if until := w.hopeEnd(o, min(w.glance(o.start), glanceNewLeast)); w.polls.hope == 0 ||
-		until.Before(w.share.hopeUntil) {
-		w.share.hopeUntil = until
+	until := l.expectedUntil(o, min(l.emptyTimeout(o.start), firstTimeoutLeast))
+	if l.poller.expected == 0 || until.Before(l.nextCheck) {
+		l.nextCheck = until
 	}
-	w.polls.hope += o.hope
+	l.poller.expected += o.expected
 }
 
-// giveUpHope stops expecting something of receives that have been waiting.
-func (w *Worker) giveUpHope(now time.Time) {
-	if w.polls.hope == 0 || now.Before(w.share.hopeUntil) {
+// expectedUntil returns when an open receive counts as waiting on an empty queue.
+func (l *lane) expectedUntil(o *openReceive, timeout time.Duration) time.Time {
+	if l.fedAt.After(o.start) {
+		return l.fedAt.Add(timeout)
+	}
+	return o.start.Add(timeout)
+}
+
+// expireExpected stops expecting something of receives that have been waiting.
+func (l *lane) expireExpected(now time.Time) {
+	if l.poller.expected == 0 || now.Before(l.nextCheck) {
 		return
 	}
-	glance := w.glance(now)
-	next := now.Add(min(glance, glanceRichLeast)) // what others learn meanwhile may shorten it
-	for o := range w.polls.open {
-		switch at := w.hopeEnd(o, glance); {
-		case o.hope == 0:
+	timeout := l.emptyTimeout(now)
+	next := now.Add(min(timeout, plentyTimeoutLeast)) // what others learn meanwhile may shorten it
+	for o := range l.poller.open {
+		switch at := l.expectedUntil(o, timeout); {
+		case o.expected == 0:
 		case !now.Before(at):
-			w.polls.hope -= o.hope
-			o.hope, o.quit = 0, w.share.giveUp(now)
+			l.poller.expected -= o.expected
+			o.expected, o.gaveUp = 0, l.giveUp(now)
 		case at.Before(next):
 			next = at
 		}
 	}
-	w.share.hopeUntil = next
+	l.nextCheck = next
 }
 
-// giveUp notes that the queue counts as dry from now on. It reports whether it
-// was awaited for as long as a rich queue is.
-func (s *share) giveUp(now time.Time) (rich bool) {
-	s.dry, s.dryAt = true, now
-	if s.asked && !s.rich {
-		return false
-	}
-	if !s.quit.Equal(now) {
-		s.quitBefore, s.quit = s.quit, now
-	}
-	return true
-}
-
-// hopeDue returns when to give up hope at the latest, zero when nobody waits
+// expectedDue returns when to call expireExpected at the latest, zero when nobody waits
 // for that.
-func (w *Worker) hopeDue() time.Time {
-	p := w.pool
-	if p == nil || w.polls.hope == 0 || (p.granted == 0 && !(p.strict && p.inWork < p.opts.Concurrency)) {
+func (l *lane) expectedDue() time.Time {
+	p := l.pool
+	if l.poller.expected == 0 || (p.granted == 0 && !(p.strict && p.inWork < p.concurrency)) {
 		return time.Time{}
 	}
-	return w.share.hopeUntil
+	return l.nextCheck
 }
 
-// answered takes the answer of a member's receive.
-func (p *Pool) answered(w *Worker, o *openPoll, msgs []queue.Message, now time.Time) {
-	s := &w.share
+// answered takes the answer of a receive.
+func (l *lane) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	switch n := len(msgs); {
 	case n > 0:
-		if o.waited && o.hope > 0 {
-			s.giveUp(now) // slots were kept for an empty queue all that time
+		if o.waited && o.expected > 0 {
+			l.giveUp(now) // slots were kept for an empty queue all that time
 		}
-		s.asked, s.dry, s.rich = true, false, 2*n > o.asked && !o.waited
-		s.fed, s.since = now, msgs[n-1].SentAt
-		if o.quit && !o.waited {
-			s.quit = s.quitBefore // it was slow, not dry
+		l.known, l.empty, l.plenty = true, false, 2*n > o.asked && !o.waited
+		l.fedAt, l.oldest = now, msgs[n-1].SentAt
+		if o.gaveUp && !o.waited {
+			l.gaveUpAt = l.gaveUpBefore // it was slow, not empty
 		}
-		if !s.rich {
-			s.hopeUntil = now // the others are awaited for less long now
+		if !l.plenty {
+			l.nextCheck = now // the others are awaited for less long now
 		}
-		for _, m := range p.members {
-			m.share.emptied = false
+		for _, m := range l.pool.lanes {
+			m.pollsEmpty = false
 		}
 	case !o.cancelled:
-		s.asked, s.dry, s.rich = true, true, false
-		s.dryAt, s.since = now, now.Round(0)
+		l.known, l.empty, l.plenty = true, true, false
+		l.emptyAt, l.oldest = now, now.Round(0)
 		if now.Sub(o.start) >= o.wait/2 {
-			s.emptied = true
-			p.rest(now)
+			l.pollsEmpty = true
+			l.pool.rest(now)
 		}
 	}
+}
+
+// resting reports whether the queue must not be received from now: the pool sleeps, or
+// the queue was found empty and the round is about to end.
+func (l *lane) resting(now time.Time) bool {
+	p := l.pool
+	return p.sleep > 0 && (now.Before(p.restUntil) || l.pollsEmpty && p.roundLeft(l, now) < time.Second)
 }
 
 // needed returns how many messages have a reserved slot and are not on their
 // way yet.
-func (w *Worker) needed() int {
-	return w.share.granted*w.batch.Size - w.ready.len() - w.turning - w.polls.asked
+func (l *lane) needed() int {
+	return l.granted*l.opts.Batch.Size - l.messages.ready.len() - l.messages.turning - l.poller.asked
 }
 
 // coming returns how many messages receives that could begin now may bring.
-func (w *Worker) coming(now time.Time) int {
-	if !w.mayPoll(now) {
+func (l *lane) coming(now time.Time) int {
+	if !l.poller.mayBegin(now) {
 		return 0
 	}
-	return w.expected((w.polls.want-len(w.polls.open))*queue.MaxBatch, now)
+	return l.expect((l.poller.want-len(l.poller.open))*queue.MaxBatch, now)
 }
 
+// isOpen reports whether the queue takes part in the pool's order.
+func (l *lane) isOpen() bool { return l.phase == running && l.gate.open() }
+
 // able returns how many more deliveries the worker could start soon.
-func (w *Worker) able(now time.Time) int {
-	if w.phase != running || !w.gate.open() || w.brake.refusing(now) {
+func (l *lane) able(now time.Time) int {
+	if !l.isOpen() || l.limiter.refusing(now) {
 		return 0
 	}
-	able := max(w.limit-w.inWork, 0)
-	if w.brake != nil {
-		able = min(able, w.roomAhead(now))
+	able := max(l.limit-l.inWork, 0)
+	if l.limiter != nil {
+		able = min(able, l.limiterRoom(now))
 	}
 	return able
 }
 
-// limited reports whether a limiter lets the worker have no more than the slots
-// that it was granted.
-func (w *Worker) limited(now time.Time) bool {
-	return w.brake != nil && w.phase == running && w.gate.open() &&
-		(w.brake.refusing(now) || w.roomAhead(now) <= w.share.granted)
-}
-
 // near returns how many messages are in hand or expected of open receives.
-func (w *Worker) near(now time.Time) int {
-	w.giveUpHope(now)
-	n := w.polls.hope
-	if w.startable(now) {
-		n += w.ready.len()
+func (l *lane) near(now time.Time) int {
+	l.expireExpected(now)
+	n := l.poller.expected
+	if l.slots.startable(now) {
+		n += l.messages.ready.len()
 	}
-	if w.deletes.fails == 0 {
-		n += w.turning
+	if l.settler.deletes.deletes.fails == 0 {
+		n += l.messages.turning
 	}
 	return n
 }
 
-// prospects returns for how many slots, those granted included, there is or may
+// usable returns for how many slots, those granted included, there is or may
 // soon be work.
-func (w *Worker) prospects(now time.Time) int {
-	able := w.able(now)
+func (l *lane) usable(now time.Time) int {
+	able := l.able(now)
 	if able == 0 {
 		return 0
 	}
-	size := w.batch.Size
-	near := w.near(now)
-	if (w.share.rich || !w.share.asked) && (w.polls.hope > 0 || w.coming(now) > 0) {
+	size := l.opts.Batch.Size
+	near := l.near(now)
+	if (l.plenty || !l.known) && (l.poller.expected > 0 || l.coming(now) > 0) {
 		return able // as many as it gets: its next receives bring more
 	}
 	slots := (near + size - 1) / size
-	if slots <= w.share.granted {
-		slots += (w.coming(now) + size - 1) / size
+	if slots <= l.granted {
+		slots += (l.coming(now) + size - 1) / size
 	}
 	return min(slots, able)
 }
 
-// claims reports whether in strict order nobody below may receive: there is
+// hasWork reports whether in strict order nobody below may receive: there is
 // work here, or a receive may bring some, and its own limit leaves slots for it.
-func (w *Worker) claims(now time.Time) bool {
-	if w.phase != running || !w.gate.open() || w.brake.refusing(now) || w.roomAhead(now) == 0 {
+func (l *lane) hasWork(now time.Time) bool {
+	switch {
+	case !l.isOpen() || l.limiter.refusing(now) || l.limiterRoom(now) == 0,
+		l.limit < l.pool.concurrency && l.limit-l.inWork <= l.granted:
 		return false
-	}
-	if w.limit < w.pool.opts.Concurrency && w.limit-w.inWork <= w.share.granted {
-		return false
-	}
-	if w.startable(now) || (w.turning > 0 && w.deletes.fails == 0) {
+	case l.slots.startable(now) || l.messages.turning > 0 && l.settler.deletes.deletes.fails == 0:
 		return true
-	}
-	if w.share.asked && !w.share.rich {
+	case l.known && !l.plenty:
 		return false
 	}
-	w.giveUpHope(now)
-	return w.polls.hope > 0 || w.coming(now) > 0
+	l.expireExpected(now)
+	return l.poller.expected > 0 || l.coming(now) > 0
 }
 
-// stand returns where the worker stands in the draw for a free slot.
-func (w *Worker) stand(now time.Time) stand {
+// claim returns whether the queue wants the next free slot.
+func (l *lane) claim(now time.Time) claim {
 	switch {
-	case w.prospects(now) > w.share.granted:
-		return wants
-	case w.pool.strict && w.claims(now):
-		return unsure
+	case l.usable(now) > l.granted:
+		return claimed
+	case l.pool.strict && l.hasWork(now):
+		return undecided
 	}
-	return passes
+	return unclaimed
 }
 
 // overdue returns how long the next message of this queue has been waiting if
 // that is longer than MaxWait, 0 if not. Of a queue with nothing in hand that is
 // how long it may have been: a look will tell, one at a time unless the last one
 // brought plenty.
-func (w *Worker) overdue(now time.Time) time.Duration {
-	if w.prospects(now) <= w.share.granted {
+func (l *lane) overdue(now time.Time) time.Duration {
+	if l.usable(now) <= l.granted {
 		return 0
 	}
-	wait := now.Round(0).Sub(w.share.since)
-	switch h := w.ready.first(); {
+	wait := now.Round(0).Sub(l.oldest)
+	switch h := l.messages.ready.first(); {
 	case h != nil:
 		wait = now.Round(0).Sub(h.msg.SentAt)
-	case (w.polls.hope > 0 || w.share.granted > 0) && !w.share.rich:
+	case (l.poller.expected > 0 || l.granted > 0) && !l.plenty:
 		return 0
-	case w.share.since.IsZero() && now.Sub(w.status.started) <= w.opts.MaxWait:
+	case l.oldest.IsZero() && now.Sub(l.stats.started) <= l.opts.MaxWait:
 		return 0
 	}
-	if wait <= w.opts.MaxWait {
+	if wait <= l.opts.MaxWait {
 		return 0
 	}
 	return wait
+}
+
+// limiterRoom returns how many deliveries the limiter lets begin soon, beyond those
+// for which others that share it have slots reserved.
+func (l *lane) limiterRoom(now time.Time) int {
+	room := l.limiter.room(now)
+	_, reserved := l.usedByOthers(room)
+	return max(room-reserved, 0)
+}
+
+// limited reports whether a limiter lets the worker have no more than the slots
+// that it was granted.
+func (l *lane) limited(now time.Time) bool {
+	return l.limiter != nil && l.isOpen() && (l.limiter.refusing(now) || l.limiterRoom(now) <= l.granted)
+}
+
+// limiterIsTight reports whether the limiter has room for fewer messages than queues
+// share it.
+func (l *lane) limiterIsTight(now time.Time) bool {
+	if l.limiter == nil {
+		return false
+	}
+	queues := 0
+	for _, m := range l.pool.lanes {
+		if m.limiter.shares(l.limiter) {
+			queues++
+		}
+	}
+	return l.limiter.room(now) < queues
+}
+
+// usedByOthers returns how much of a limiter's room the other queues that share it have
+// in use: by messages in hand or expected of receives under way, and reserved by the
+// slots that they were granted. Both are 0 where the room is larger than anybody's use.
+func (l *lane) usedByOthers(room int) (used, reserved int) {
+	if room >= maxPrefetch {
+		return 0, 0
+	}
+	for _, m := range l.pool.lanes {
+		if m == l || !m.limiter.shares(l.limiter) {
+			continue
+		}
+		near := m.messages.ready.len() + m.poller.expected
+		slots := min(m.granted*m.opts.Batch.Size, max(m.granted, near))
+		used, reserved = used+max(near, slots), reserved+slots
+	}
+	return used, reserved
+}
+
+// permitted returns how many messages the next receive may ask for as far as the limiter
+// is concerned: each queue may use its share of the room that the others leave, and what
+// it has reserved slots for. A queue that seems empty waits for no more than an equal
+// part, since messages may come to all of them at once, and what has no room then costs
+// a receive for nothing.
+func (l *lane) permitted(room int, now time.Time) int {
+	near := l.messages.ready.len() + l.poller.expected
+	used, reserved := l.usedByOthers(room)
+	need := min(l.needed(), room-reserved)
+	share := int(math.Ceil(float64(room) * l.pool.shareOfRoom(l, now)))
+	return max(min(inTens(share, near), room-used-near), need)
+}
+
+// room returns how many messages the next receive may bring, 0 for
+// none now: what slots are reserved or free for, and the prefetch. A queue known to be
+// empty has one receive that waits, as long as what it brings can start soon.
+// Below a queue with work, strict order leaves only the reserved slots.
+func (l *lane) room(now time.Time) int {
+	p := l.pool
+	need := l.needed()
+	if p.strict && p.claimedAbove(l, now) {
+		return clamp(need, 0, queue.MaxBatch)
+	}
+	free := clamp(p.concurrency-p.inWork-p.granted, 0, max(l.limit-l.inWork, 0)) * l.opts.Batch.Size
+	ahead := l.prefetch(now)
+	if l.emptyNow(now) {
+		if len(l.poller.open) > 0 {
+			return 0
+		}
+		return clamp(free+ahead, 0, queue.MaxBatch)
+	}
+	room := need + free + ahead
+	if need <= 0 && free == 0 && room < min(queue.MaxBatch, ahead) {
+		return 0
+	}
+	return clamp(room, 0, queue.MaxBatch)
+}
+
+// prefetch returns how many messages to hold beyond those that have a slot: by the law
+// of a single queue, from its share of the pool's speed.
+func (l *lane) prefetch(now time.Time) int {
+	p := l.pool
+	if l.limit < l.opts.Concurrency || l.messages.bytes() >= l.opts.PrefetchBytes ||
+		p.pace.service == 0 || p.pace.service >= slowApp || now.Sub(p.pace.finished) >= slowApp {
+		return 0
+	}
+	rate := p.pace.rate(p.concurrency) * max(l.pace.batch, 1) * p.shareOf(l, now)
+	if l.pace.service > 0 {
+		rate = min(rate, l.pace.rate(l.limit))
+	}
+	return l.pace.ahead(rate, &l.opts)
 }

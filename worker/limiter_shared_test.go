@@ -78,7 +78,7 @@ func equalWeights(n int) []*Options {
 
 // cost adds up the receives of the messages whose ids are given, and returns the
 // most of one.
-func cost(r *rig, ids []string) (all, most int) {
+func cost(r *harness, ids []string) (all, most int) {
 	for _, id := range ids {
 		m, _ := r.fake.Message(id)
 		all, most = all+m.Receives, max(most, m.Receives)
@@ -115,7 +115,7 @@ func TestSharedLimiterCostsNoReceives(t *testing.T) {
 				l := tt.limiter()
 				c := poolOf(t, nil, &queuetest.FakeOptions{MaxReceives: 4, Latency: tt.latency}, sharing(l, tt.opts)...)
 				c.every(tt.app)
-				ids := map[*rig][]string{}
+				ids := map[*harness][]string{}
 				if tt.early {
 					for _, r := range c.all {
 						ids[r] = r.send(3, "")

@@ -100,22 +100,22 @@ func (l *testLimiter) set(f func()) {
 	f()
 }
 
-// limits collects what is told about limiting.
+// limits collects what is events about limiting.
 type limits struct {
-	mu   sync.Mutex
-	told []Limited
+	mu     sync.Mutex
+	events []Limited
 }
 
-func (l *limits) hear(e Limited) {
+func (l *limits) add(e Limited) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told = append(l.told, e)
+	l.events = append(l.events, e)
 }
 
-func (l *limits) heard() []Limited {
+func (l *limits) all() []Limited {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]Limited(nil), l.told...)
+	return append([]Limited(nil), l.events...)
 }
 
 // scripted answers Acquire from a list.
@@ -135,14 +135,14 @@ func (s *scripted) Acquire(time.Time, int) (func(time.Time, ...queue.Result), ti
 
 func (s *scripted) Room(time.Time, time.Duration) (int, string) { return s.room, "rate" }
 
-func TestBrake(t *testing.T) {
+func TestRefusalsOfALimiter(t *testing.T) {
 	t.Parallel()
-	var d desk
 	var l limits
+	c := &core{mu: &callbackMutex{}, events: &Events{Limited: l.add}}
 	start := time.Now()
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	s := &scripted{waits: []time.Duration{-1, 500 * ms, -1, 0, -1, 0, 3 * time.Second, -1, -1}}
-	b := newBrake(s, &d, l.hear)
+	b := newLimiterState(s, c, &pace{})
 	var latest permit
 	step := func(ms, want int) {
 		t.Helper()
@@ -174,14 +174,14 @@ func TestBrake(t *testing.T) {
 		t.Errorf("%d times of limiting, on: %v; refusals within a second of each other are one", b.periods, b.limiting)
 	}
 	b.calm(at(4901))
-	d.Lock()
-	d.unlock()
+	c.mu.Lock()
+	c.mu.Unlock()
 	want := []Limited{{Reason: "rate"}, {Reason: "rate", Over: true, For: 3801 * ms}}
-	if !reflect.DeepEqual(l.told, want) {
-		t.Errorf("told %+v, want %+v", l.told, want)
+	if !reflect.DeepEqual(l.events, want) {
+		t.Errorf("events %+v, want %+v", l.events, want)
 	}
-	var none *brake
-	if none.acquire(start, 7).messages != 7 || none.refusing(start) || none.room(start, 0) < queue.MaxBatch {
+	var none *limiterState
+	if none.acquire(start, 7).messages != 7 || none.refusing(start) || none.room(start) < queue.MaxBatch {
 		t.Error("no limiter allows everything")
 	}
 }
@@ -190,12 +190,12 @@ func TestConcurrencyLimiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &testLimiter{concurrency: 3}
-		var told limits
+		var events limits
 		fake := queuetest.NewFake(nil)
 		send(t, fake, 300, "")
 		fake.SetFault(func(queuetest.FakeCall) queuetest.FakeFault { return queuetest.FakeFault{Latency: 5 * ms} })
 		r := start(t, fake, &testApp{handle: done(20 * ms)},
-			&Options{Concurrency: 10, Limiter: l, Events: &Events{Limited: told.hear}})
+			&Options{Concurrency: 10, Limiter: l, Events: &Events{Limited: events.add}})
 		after(4 * time.Second)
 		r.place(queuetest.FakeDeleted, 300)
 		if r.app.most != 3 {
@@ -205,8 +205,8 @@ func TestConcurrencyLimiter(t *testing.T) {
 		if c := r.w.Status().Counts; ended != 300 || begun != 300 || c.Returned > 0 || c.Limited == 0 {
 			t.Errorf("%d allowed, %d ended, want 300 each: %+v", begun, ended, c)
 		}
-		if heard := told.heard(); len(heard) != 2 || !heard[1].Over {
-			t.Errorf("told %+v, want one begin and one end", heard)
+		if all := events.all(); len(all) != 2 || !all[1].Over {
+			t.Errorf("events %+v, want one begin and one end", all)
 		}
 		r.stop()
 	})
@@ -221,8 +221,8 @@ func TestRateLimiter(t *testing.T) {
 			fake := queuetest.NewFake(nil)
 			send(t, fake, n, "")
 			fake.SetFault(func(queuetest.FakeCall) queuetest.FakeFault { return queuetest.FakeFault{Latency: 5 * ms} })
-			var told limits
-			r := start(t, fake, &testApp{handle: done(5 * ms)}, &Options{Limiter: l, Events: &Events{Limited: told.hear}})
+			var events limits
+			r := start(t, fake, &testApp{handle: done(5 * ms)}, &Options{Limiter: l, Events: &Events{Limited: events.add}})
 			after(10 * time.Second)
 			if s := r.w.Status(); s.Prefetched > max(queue.MaxBatch, int(rate/4)) {
 				t.Errorf("rate %v: %d in hand", rate, s.Prefetched)
@@ -233,8 +233,8 @@ func TestRateLimiter(t *testing.T) {
 			after(12 * time.Second)
 			r.place(queuetest.FakeDeleted, n)
 			c := r.w.Status().Counts
-			if c.Returned+c.Duplicates > 0 || len(told.heard()) > 4 {
-				t.Errorf("rate %v: told %+v, counts %+v", rate, told.heard(), c)
+			if c.Returned+c.Duplicates > 0 || len(events.all()) > 4 {
+				t.Errorf("rate %v: events %+v, counts %+v", rate, events.all(), c)
 			}
 			r.stop()
 			for i := range l.begun { // never more in a second than two seconds' worth
@@ -318,13 +318,13 @@ func TestOpenBreakerEndsTheWaitForMessages(t *testing.T) {
 
 // All queues of a target whose breaker is open say so, whatever held their messages
 // back before.
-func TestOpenBreakerIsToldOfEveryQueue(t *testing.T) {
+func TestOpenBreakerShowsInEveryQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := &testLimiter{rate: 2, burst: 1}
-		var told limits
+		var events limits
 		c := poolOf(t, &PoolOptions{Concurrency: 10}, nil,
-			sharing(l, []*Options{{}, {Events: &Events{Limited: told.hear}}, {}})...)
+			sharing(l, []*Options{{}, {Events: &Events{Limited: events.add}}, {}})...)
 		c.every(done(20 * ms))
 		c.run()
 		c.by["a"].send(100, "")
@@ -346,8 +346,8 @@ func TestOpenBreakerIsToldOfEveryQueue(t *testing.T) {
 				t.Errorf("%s does not receive, and has %d receives open", name, s.Polls)
 			}
 		}
-		if heard := told.heard(); heard[len(heard)-1] != (Limited{Reason: "breaker"}) {
-			t.Errorf("told of b: %+v", heard)
+		if all := events.all(); all[len(all)-1] != (Limited{Reason: "breaker"}) {
+			t.Errorf("events of b: %+v", all)
 		}
 		l.set(func() { l.open, l.rate = false, 0 })
 		after(10 * time.Second)
@@ -360,14 +360,17 @@ func TestOpenBreakerIsToldOfEveryQueue(t *testing.T) {
 	})
 }
 
-func TestLimiterOfAPool(t *testing.T) {
+func TestTwoLimitersInAPool(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		shared := &testLimiter{concurrency: 4}
 		own := &testLimiter{open: true}
-		var told, ownTold limits
-		c := poolOf(t, &PoolOptions{Concurrency: 10, Limiter: shared, Events: &PoolEvents{Limited: told.hear}}, nil,
-			&Options{Limiter: own, Events: &Events{Limited: ownTold.hear}}, &Options{Weight: 1}, &Options{Weight: 1})
+		var sharedSeen, ownSeen limits
+		with := func(l Limiter, seen *limits) *Options {
+			return &Options{Limiter: l, Weight: 1, Events: &Events{Limited: seen.add}}
+		}
+		c := poolOf(t, &PoolOptions{Concurrency: 10}, nil, with(own, &ownSeen), with(shared, &sharedSeen),
+			with(shared, &sharedSeen))
 		c.every(done(20 * ms))
 		for _, r := range c.all {
 			r.send(400, "")
@@ -381,49 +384,40 @@ func TestLimiterOfAPool(t *testing.T) {
 			c.by[name].place(queuetest.FakeDeleted, 400)
 		}
 		if _, ended, _ := shared.ended(); shared.most != 4 || ended != 800 {
-			t.Errorf("the pool's limiter allows 4 at once, saw %d, and %d of 800 ends", shared.most, ended)
+			t.Errorf("the shared limiter allows 4 at once, saw %d, and %d of 800 ends", shared.most, ended)
 		}
-		if len(told.heard()) == 0 || len(ownTold.heard()) != 1 {
-			t.Errorf("told of the pool %+v, of the worker %+v", told.heard(), ownTold.heard())
+		if len(sharedSeen.all()) == 0 || len(ownSeen.all()) != 1 {
+			t.Errorf("limited by the shared one %+v, by the other %+v", sharedSeen.all(), ownSeen.all())
 		}
 		own.set(func() { own.open = false })
 		after(10 * time.Second)
 		c.by["a"].place(queuetest.FakeDeleted, 400)
 		if _, ended, _ := own.ended(); ended != 400 {
-			t.Errorf("the worker's own limiter saw %d of 400 ends", ended)
+			t.Errorf("the limiter of the first queue saw %d of 400 ends", ended)
 		}
 		c.stop()
 	})
 }
 
-// What a shared limiter lets through is divided like the slots, be it the pool's or
-// the same one in the options of each worker.
+// What a shared limiter lets through is divided like the slots.
 func TestSharesUnderALimiter(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		limit *testLimiter
-		own   bool
 	}{
-		{"rate", &testLimiter{rate: 60, burst: 60}, false},
-		{"slow rate", &testLimiter{rate: 6, burst: 1}, false},
-		{"concurrency", &testLimiter{concurrency: 3}, false},
-		{"rate of each", &testLimiter{rate: 60, burst: 60}, true},
-		{"fast rate of each", &testLimiter{rate: 300, burst: 300}, true},
-		{"slow rate of each", &testLimiter{rate: 6, burst: 1}, true},
-		{"concurrency of each", &testLimiter{concurrency: 3}, true},
-		{"much concurrency of each", &testLimiter{concurrency: 9}, true},
+		{"rate", &testLimiter{rate: 60, burst: 60}},
+		{"fast rate", &testLimiter{rate: 300, burst: 300}},
+		{"slow rate", &testLimiter{rate: 6, burst: 1}},
+		{"concurrency", &testLimiter{concurrency: 3}},
+		{"much concurrency", &testLimiter{concurrency: 9}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				l, opts, members := tt.limit, &PoolOptions{Concurrency: 10}, weights(3, 2, 1)
-				if tt.own {
-					sharing(l, members)
-				} else {
-					opts.Limiter = l
-				}
-				c := poolOf(t, opts, nil, members...)
+				members := weights(3, 2, 1)
+				sharing(tt.limit, members)
+				c := poolOf(t, &PoolOptions{Concurrency: 10}, nil, members...)
 				c.every(done(50 * ms))
 				for _, r := range c.all {
 					r.send(2000, "")
@@ -450,6 +444,7 @@ func TestSharesUnderALimiter(t *testing.T) {
 					t.Errorf("%d of 600 were given back", givenBack)
 				}
 				c.every(nil)
+				l := tt.limit
 				l.set(func() { l.rate, l.concurrency = 0, 0 })
 				after(time.Minute)
 				c.stop()
@@ -475,7 +470,7 @@ func TestLimiterCutsBatches(t *testing.T) {
 			}
 		}
 		if _, ended, _ := l.ended(); ended != 40 {
-			t.Errorf("%d of 40 ends told", ended)
+			t.Errorf("%d of 40 ends events", ended)
 		}
 		r.stop()
 	})

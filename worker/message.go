@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"strconv"
 	"time"
 
 	"tendril/queue"
@@ -10,18 +11,12 @@ import (
 type stage uint8
 
 const (
-	// waiting: behind another message of its FIFO group.
-	waiting stage = iota
-	// ready: waits for a slot.
-	ready
-	// posting: the app works on it.
-	posting
-	// postponed: the deliverer did not try it yet; it is asked again.
-	postponed
-	// deleting: done or expired; the delete is not confirmed.
-	deleting
-	// gone: settled, given back or dropped; no longer ours.
-	gone
+	waiting   stage = iota // behind another message of its FIFO group
+	ready                  // for a slot
+	posting                // the app works on it
+	postponed              // the deliverer did not try it yet; it is asked again
+	deleting               // done or expired; the delete is not confirmed
+	gone                   // settled, returned or dropped; no longer ours
 )
 
 // String returns the stage's name.
@@ -29,75 +24,94 @@ func (s stage) String() string {
 	return [...]string{"waiting", "ready", "posting", "postponed", "deleting", "gone"}[s]
 }
 
-// handover is the delivery in work of a held message, or of the batch of which it is
-// the first.
-type handover struct {
-	// mates are all messages of the batch; nil for a delivery of one.
-	mates []*held
-	// permit is the limiter's.
-	permit permit
-}
-
 // held is one message between its receive and the end of what this worker has
 // to do with it. Everything but msg is guarded by the worker's lock; msg is
-// read by the delivery and never changes after accept.
+// read by the delivery and never changes after its receive.
 type held struct {
-	msg queue.Message
-	// receipt and receives are the newest receive's: a queue may hand the
-	// message out again while it is here.
-	receipt  string
-	receives int
-	// here is how often it was received since it came to its queue, 0 where that is
-	// not known, and life its name for that time.
-	here int
-	life string
-	// attempt is here without the receives that never reached the app.
+	invisibility
+	delivery
+	msg      queue.Message
+	stage    stage
+	group    *group
+	receives int // of the newest receive
+	// receivesHere is how often it was received since it came to its queue, 0 where
+	// that is not known, and life its name for that time.
+	receivesHere int
+	life         string
+	// attempt is receivesHere without the receives that never reached the app.
 	attempt int
-	stage   stage
-	group   *group
-	handover
+	// readyAt is when it could first be started.
+	readyAt time.Time
+	// postponedAt is when it was postponed for the first time, zero for never; again
+	// is when it is lined up anew, place where it is in the heap until then.
+	postponedAt, again time.Time
+	place              int
+	expired            bool // it is deleted because its retention is over
+}
 
-	// receivedAt is when the newest receipt was given out, at the earliest;
-	// hiddenFrom and hiddenUntil are the present period of invisibility. arrivedAt
-	// is when the receipt came, and so the latest time that receivedAt can be.
-	receivedAt, arrivedAt, hiddenFrom, hiddenUntil time.Time
-	// readyAt is when it could first be started, startedAt when it was.
-	readyAt, startedAt time.Time
-	// postponed is when it was postponed for the first time, zero for never;
-	// again is when it is lined up anew, place where it is in the heap until then.
-	postponed, again time.Time
-	place            int
-	// waited is from the sending of the message to startedAt.
-	waited time.Duration
-	// lapsed: hiddenUntil passed. The receipt must not change any visibility.
-	lapsed bool
-	// expired: it is deleted because its retention is over.
-	expired bool
-	// throttled: the latest delivery was refused by the target.
-	throttled bool
-	// last: it is handed over at the last receive that the queue grants it. dead:
-	// it failed there, so the queue never hands it out again.
+// delivery is the latest delivery of a held message.
+type delivery struct {
+	startedAt time.Time
+	waited    time.Duration // from the sending of the message to startedAt
+	throttled bool          // refused by the target
+	// last: it is delivered at the last receive that the queue grants it. dead: it
+	// failed there, so the queue never hands it out again.
 	last, dead bool
 
-	// changing: a change of its visibility is in the box or on its way, and no
-	// other may be sent. after is the one that follows.
-	changing bool
-	after    *order
+	// permit is the limiter's, of the first message of a delivery; self is the batch of
+	// a single message.
+	permit permit
+	self   [1]*held
+}
+
+// invisibility is what is known of a message's newest receipt, and of the time for
+// which it hides the message.
+type invisibility struct {
+	receipt string
+	// receivedAt is when the receipt was given out, at the earliest; arrivedAt when it
+	// came, and so the latest time that receivedAt can be. hiddenFrom and hiddenUntil
+	// are the present period of invisibility.
+	receivedAt, arrivedAt, hiddenFrom, hiddenUntil time.Time
+	// lapsed: hiddenUntil passed. The receipt must not change any visibility.
+	lapsed bool
+	// changing: a change of visibility is pending or on its way, and no other may be
+	// sent. following is the one that comes after it.
+	changing  bool
+	following *pending
 	// extended: an extension of the receipt was sent, so the queue may hide the
-	// message for longer than its receive asked for.
+	// message for longer than its receive asked for. nextExtend is when the next may be.
 	extended   bool
 	nextExtend time.Time
 }
 
-// hide notes that the receipt hides the message for v from t on.
-func (h *held) hide(t time.Time, v time.Duration) {
-	h.hiddenFrom, h.hiddenUntil = t, t.Add(v)
+// received takes the times of a new receipt, which hides the message since began.
+func (v *invisibility) received(receipt string, began, now time.Time, visibility time.Duration) {
+	v.receipt, v.receivedAt, v.arrivedAt = receipt, began, now
+	v.lapsed, v.extended, v.nextExtend = false, false, time.Time{}
+	v.hide(began, visibility)
 }
 
-// margin is how long before the end of its visibility a message's delete is
-// no longer worth sending, and a lingering one goes out.
-func margin(visibility time.Duration) time.Duration {
-	return min(visibility/10, time.Second)
+// hide notes that the receipt hides the message for d from t on.
+func (v *invisibility) hide(t time.Time, d time.Duration) {
+	v.hiddenFrom, v.hiddenUntil = t, t.Add(d)
+}
+
+// shift moves the times after a suspend, of which the queue's clock knows.
+func (v *invisibility) shift(hidden time.Duration) {
+	for _, t := range [...]*time.Time{&v.receivedAt, &v.arrivedAt, &v.hiddenFrom, &v.hiddenUntil} {
+		*t = t.Add(-hidden)
+	}
+}
+
+// left returns for how long an extension that begins now may hide the message.
+func (v *invisibility) left(now time.Time) time.Duration {
+	return maxHidden - now.Sub(v.receivedAt) - 5*time.Second
+}
+
+// spent reports whether no extension can give the message half of a visibility
+// any more: too little for a delivery to begin.
+func (v *invisibility) spent(visibility time.Duration, now time.Time) bool {
+	return v.left(now) < visibility/2 && v.hiddenUntil.Sub(now) <= visibility/2
 }
 
 // extension returns how long to hide the message from now on, 0 when it is
@@ -123,13 +137,49 @@ func (h *held) extension(visibility time.Duration, now time.Time) time.Duration 
 	return v
 }
 
-// left returns for how long an extension that begins now may hide the message.
-func (h *held) left(now time.Time) time.Duration {
-	return maxHidden - now.Sub(h.receivedAt) - 5*time.Second
+// longestHold is how long a received message may wait for a slot: three
+// eighths of its visibility and at most 10 s. Then others may have it.
+func longestHold(visibility time.Duration) time.Duration {
+	return min(visibility*3/8, 10*time.Second)
 }
 
-// spent reports whether no extension can give the message half of a visibility
-// any more: too little for a delivery to begin.
-func (h *held) spent(visibility time.Duration, now time.Time) bool {
-	return h.left(now) < visibility/2 && h.hiddenUntil.Sub(now) <= visibility/2
+// stale reports whether a message waited too long to be started now: it is returned
+// instead, so that no delivery begins with less than half of the visibility left. The
+// time in which a batch waits for more does not count.
+func (h *held) stale(o *Options, now time.Time) bool {
+	return now.Sub(h.readyAt) >= longestHold(o.VisibilityTimeout)+o.Batch.Window ||
+		now.Sub(h.hiddenFrom) >= o.VisibilityTimeout/2
+}
+
+// size returns the bytes of a message's body and attributes.
+func (h *held) size() int {
+	n := len(h.msg.Body)
+	for _, a := range h.msg.Attributes {
+		n += len(a.Name) + len(a.Type) + len(a.Value)
+	}
+	return n
+}
+
+// margin is how long before the end of its visibility a message's delete is
+// no longer worth sending, and a lingering one is sent.
+func margin(visibility time.Duration) time.Duration {
+	return min(visibility/10, time.Second)
+}
+
+// receivesHere returns how often a message was received since it came to its queue;
+// 0 for one that came from another, where the queue does not tell.
+func receivesHere(m *queue.Message) int {
+	if m.Attempt == 0 && m.DeadLetterSource == "" {
+		return m.ReceiveCount
+	}
+	return m.Attempt
+}
+
+// life names the time of a message in its queue: after a redrive its receives are
+// counted anew.
+func life(m *queue.Message) string {
+	if m.Attempt == 0 || m.Attempt == m.ReceiveCount {
+		return m.ID
+	}
+	return m.ID + " " + strconv.Itoa(m.ReceiveCount-m.Attempt)
 }

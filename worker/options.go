@@ -1,6 +1,10 @@
 package worker
 
-import "time"
+import (
+	"time"
+
+	"tendril/queue"
+)
 
 // Defaults of [Options]; those of an Elastic Beanstalk worker where it has
 // such an option.
@@ -84,6 +88,33 @@ type Options struct {
 	Events *Events
 }
 
+// Batch says how many messages travel in one delivery. The zero value is one.
+type Batch struct {
+	// Size is the most messages of one delivery, 1 to 10; 0 means 1. It takes
+	// effect when the worker's [Deliverer] is a [BatchDeliverer] as well.
+	Size int
+	// Window is how long a delivery that has fewer messages waits for more,
+	// counted from the first of them, 0 to 300 s and at most three eighths of
+	// the visibility timeout; 0 means not at all.
+	Window time.Duration
+	// Bytes bounds the bodies and attributes of one delivery, as they are in
+	// the queue; a single message may be larger. 0 means no bound.
+	Bytes int
+}
+
+// MaxBatchWindow is the longest [Batch].Window.
+const MaxBatchWindow = 300 * time.Second
+
+// settled returns a copy with everything in its range.
+func (b Batch) settled(visibility time.Duration) Batch {
+	b.Size = clamp(b.Size, 1, queue.MaxBatch)
+	b.Window = clamp(b.Window, 0, min(MaxBatchWindow, visibility*3/8))
+	if b.Size == 1 {
+		b.Window = 0
+	}
+	return b
+}
+
 // settled returns a copy with every default filled in and every value within
 // its range.
 func (o *Options) settled() Options {
@@ -93,7 +124,7 @@ func (o *Options) settled() Options {
 	}
 	most, usual := MaxConcurrency, DefaultConcurrency
 	if s.Pool != nil {
-		most, usual = s.Pool.opts.Concurrency, s.Pool.opts.Concurrency
+		most, usual = s.Pool.concurrency, s.Pool.concurrency
 	}
 	s.Concurrency = clamp(or(s.Concurrency, usual), 1, most)
 	s.VisibilityTimeout = clamp(or(s.VisibilityTimeout, DefaultVisibilityTimeout), time.Second, maxHidden)

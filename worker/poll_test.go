@@ -254,12 +254,12 @@ func TestRoom(t *testing.T) {
 	}
 	for _, tt := range tests {
 		w := New(queuetest.NewFake(nil), &testApp{}, &Options{Concurrency: 10})
-		w.pace, w.limit, w.inWork, w.polls.asked, w.turning = tt.pace, tt.limit, tt.inWork, tt.asked, tt.turning
+		*w.pace, w.limit, w.inWork, w.poller.asked, w.messages.turning = tt.pace, tt.limit, tt.inWork, tt.asked, tt.turning
 		for range tt.ready {
-			w.ready.push(&held{})
+			w.messages.ready.push(&held{})
 		}
-		w.ready.bytes = tt.bytes
-		if got := w.room(now); got != tt.want {
+		w.messages.ready.bytes = tt.bytes
+		if got := w.poller.room(now); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}
@@ -357,12 +357,12 @@ func TestFailedReceivesBackOff(t *testing.T) {
 func TestReceivesThatFailTogetherCountOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	p := polls{want: 8}
-	o := &openPoll{start: now.Add(-time.Second)}
+	p := receives{want: 8}
+	o := &openReceive{start: now.Add(-time.Second)}
 	for range 8 {
-		p.fail(o, unknown, now, 0)
+		p.fail(o, uncertain, now, 0)
 	}
-	if p.fails != 1 || p.want != 1 || !p.notBefore.Equal(now.Add(failedPollFirst)) {
+	if p.fails != 1 || p.want != 1 || !p.notBefore.Equal(now.Add(failedReceiveFirst)) {
 		t.Errorf("%d failures, %d wanted, next in %v", p.fails, p.want, p.notBefore.Sub(now))
 	}
 }
@@ -572,12 +572,12 @@ func TestAttemptsDoNotCountReceivesThatReachedNobody(t *testing.T) {
 func TestWaitedKnowsWhatWasGivenBack(t *testing.T) {
 	t.Parallel()
 	w, now := New(queuetest.NewFake(nil), &testApp{}, nil), time.Now()
-	o := &openPoll{start: now.Add(-10 * time.Second)}
+	o := &openReceive{start: now.Add(-10 * time.Second)}
 	msgs := []queue.Message{{ID: "a", ReceiveCount: 1, SentAt: now.Add(-time.Hour)}}
-	if w.waited(o, msgs, now) {
+	if w.poller.waited(o, msgs, now) {
 		t.Error("a message that was there all the time has waited")
 	}
-	if w.skip("a", false); !w.waited(o, msgs, now) {
+	if w.messages.skip("a", false); !w.poller.waited(o, msgs, now) {
 		t.Error("one that was given back has not")
 	}
 }

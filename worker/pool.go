@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
-
-	"tendril/queue"
 )
 
 // PoolOptions configure a [Pool]. The zero value, and nil, are valid.
@@ -18,44 +16,6 @@ type PoolOptions struct {
 	// Sleep is how long nothing is received after every queue was found empty by
 	// a whole long poll; 0 means that the next one begins at once.
 	Sleep time.Duration
-	// Limiter protects the app of all workers that have none of their own; nil
-	// for none.
-	Limiter Limiter
-	// Events are the listeners; nil for none.
-	Events *PoolEvents
-}
-
-// PoolEvents are a pool's listeners, under the rules of [Events]. What happens
-// to a message is told by the [Events] of its worker.
-type PoolEvents struct {
-	// Limited is the begin or the end of a time in which the pool's Limiter
-	// keeps messages back.
-	Limited func(Limited)
-	// Rested is the begin of a rest after every queue was found empty.
-	Rested func(Rested)
-}
-
-// Rested is one rest of a pool.
-type Rested struct {
-	// For is how long nothing will be received.
-	For time.Duration
-}
-
-// PoolStatus is what a pool does at one moment.
-type PoolStatus struct {
-	// Workers is how many belong to it, those included that do not run yet.
-	Workers int
-	// Strict is true when the queues are in strict order, false when chance
-	// decides by weight.
-	Strict bool
-	// Concurrency is the most deliveries at once; InWork how many run; Reserved
-	// how many slots wait for the answer of a receive that is under way.
-	Concurrency, InWork, Reserved int
-	// Turns is how many messages began in the last minute.
-	Turns int64
-	// RestsUntil is when the next receive begins after a rest; zero when the
-	// pool does not rest.
-	RestsUntil time.Time
 }
 
 // Pool is what workers of several queues share: a limit of concurrency, and the
@@ -63,329 +23,290 @@ type PoolStatus struct {
 // the [Options] of each worker, and run the workers; it has no goroutine of its
 // own. Workers may join and stop at any time.
 type Pool struct {
-	opts   PoolOptions
-	events PoolEvents
-	brake  *brake
-	random func() float64 // in [0,1)
+	concurrency int
+	sleep       time.Duration
+	random      func() float64 // in [0,1)
 
-	mu      desk
-	members []*Worker
-	strict  bool
-	inWork  int
-	granted int     // slots reserved for members
-	lifted  bool    // a turn was given away, and nobody else had one by the order since
-	due     *Worker // whose turn waits for a message; nil for nobody's
-	pace    pace
-	turns   recent
-	entries []entry // of draw
+	mu       callbackMutex
+	lanes    []*lane
+	strict   bool
+	inWork   int
+	granted  int   // slots reserved for all lanes
+	promoted bool  // a turn was given away, and nobody else had one by the order since
+	due      *lane // whose turn waits for a message; nil for nobody's
+	pace     pace
+	turns    recent
+	entries  []entry // of byOrder
 
 	restUntil time.Time
 }
 
 // NewPool returns a pool without workers. opts may be nil.
 func NewPool(opts *PoolOptions) *Pool {
-	p := &Pool{random: evenly(rand.Float64())}
+	var o PoolOptions
 	if opts != nil {
-		p.opts = *opts
+		o = *opts
 	}
-	p.opts.Concurrency = clamp(or(p.opts.Concurrency, DefaultConcurrency), 1, MaxConcurrency)
-	p.opts.Sleep = max(p.opts.Sleep, 0)
-	if p.opts.Events != nil {
-		p.events = *p.opts.Events
-	}
-	p.brake = newBrake(p.opts.Limiter, &p.mu, p.events.Limited)
-	return p
+	return &Pool{random: evenly(rand.Float64()), sleep: max(o.Sleep, 0),
+		concurrency: clamp(or(o.Concurrency, DefaultConcurrency), 1, MaxConcurrency)}
 }
 
-// Status returns a snapshot.
-func (p *Pool) Status() PoolStatus {
+// join takes in a new queue. It shares what others of the pool know of its limiter.
+func (p *Pool) join(l *lane) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	now := time.Now()
-	s := PoolStatus{Workers: len(p.members), Strict: p.strict, Concurrency: p.opts.Concurrency, InWork: p.inWork,
-		Reserved: p.granted}
-	s.Turns, _ = p.turns.sum(now)
-	if now.Before(p.restUntil) {
-		s.RestsUntil = p.restUntil
-	}
-	return s
-}
-
-// join takes in a new worker.
-func (p *Pool) join(w *Worker) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.unite(w.brake)
-	p.members = append(p.members, w)
-	p.arrange()
-}
-
-// unite lets a brake share what others of the pool know of its limiter.
-func (p *Pool) unite(b *brake) {
-	if b == nil {
-		return
-	}
-	if p.brake != nil && p.brake.limiter == b.limiter {
-		b.bound = p.brake.bound
-	}
-	for _, m := range p.members {
-		if m.brake != nil && m.brake.limiter == b.limiter {
-			b.bound = m.brake.bound
+	for _, m := range p.lanes {
+		if l.limiter != nil && m.limiter != nil && m.limiter.limiter == l.limiter.limiter {
+			l.limiter.sharedLimiter = m.limiter.sharedLimiter
 		}
 	}
-}
-
-// leave lets go of a worker that stopped.
-func (p *Pool) leave(w *Worker) {
-	p.grant(w, -w.share.granted)
-	if p.due == w {
-		p.due = nil
-	}
-	p.members = slices.DeleteFunc(p.members, func(m *Worker) bool { return m == w })
+	p.lanes = append(p.lanes, l)
 	p.arrange()
 }
 
-// arrange finds out which order the members ask for.
-func (p *Pool) arrange() {
-	p.strict = !slices.ContainsFunc(p.members, func(m *Worker) bool { return m.opts.Weight > 0 })
-	p.entries = make([]entry, len(p.members))
-	for i, m := range p.members {
-		p.entries[i].weight = max(m.opts.Weight, 1)
+// leave lets go of a queue whose worker stopped.
+func (p *Pool) leave(l *lane) {
+	p.grant(l, -l.granted)
+	if p.due == l {
+		p.due = nil
 	}
+	p.lanes = slices.DeleteFunc(p.lanes, func(m *lane) bool { return m == l })
+	p.arrange()
 }
 
-// grant reserves n more slots for a member; negative takes them back.
-func (p *Pool) grant(w *Worker, n int) {
-	w.share.granted += n
+// arrange finds out which order the queues ask for.
+func (p *Pool) arrange() {
+	p.strict = !slices.ContainsFunc(p.lanes, func(l *lane) bool { return l.opts.Weight > 0 })
+}
+
+// grant reserves n more slots for a queue; negative takes them back.
+func (p *Pool) grant(l *lane, n int) {
+	l.granted += n
 	p.granted += n
 }
 
-// take starts one message, or batch, on a free slot; nil when none is free or
+// take starts one delivery on a free slot; nil when none is free or
 // nobody has something to start. The caller repeats it until then.
-func (p *Pool) take(now time.Time) (*Worker, *held) {
-	if p.inWork >= p.opts.Concurrency {
+func (p *Pool) take(now time.Time) (*slots, []*held) {
+	if p.inWork >= p.concurrency {
 		return nil, nil
 	}
-	for _, m := range p.members {
-		if over := m.share.granted - m.prospects(now); m.share.granted > 0 && over > 0 {
-			p.grant(m, -over)
-			if m.limited(now) {
-				p.keepTurn(m)
-			}
-		}
-		if m.share.granted > 0 && m.startable(now) {
-			if h := m.begin(now); h != nil {
-				p.grant(m, -1)
-				return m, h
-			}
-		}
+	if of, batch := p.takeReserved(now); batch != nil {
+		return of, batch
 	}
-	for free := p.free(now); p.granted < free; {
-		m := p.draw(now)
-		if m == nil {
+	for p.granted < p.concurrency-p.inWork {
+		l := p.draw(now)
+		if l == nil {
 			break
 		}
-		if !m.startable(now) {
-			if m.share.granted >= p.reservable(m, now) {
-				p.keepTurn(m)
+		if !l.slots.startable(now) {
+			if l.granted >= p.reservable(l, now) {
+				p.keepTurn(l)
 				break
 			}
-			p.grant(m, 1)
+			p.grant(l, 1)
 			continue
 		}
-		if h := m.begin(now); h != nil {
-			return m, h
+		if batch := l.slots.begin(now); batch != nil {
+			return l.slots, batch
 		}
-		p.keepTurn(m)
-		if m.prospects(now) > 0 && m.ready.len() > 0 {
+		p.keepTurn(l)
+		if l.usable(now) > 0 && l.messages.ready.len() > 0 {
 			break // its work is being cut off
 		}
 	}
-	p.awaitAnswers(now)
+	for _, l := range p.lanes { // ask for a look at those whose answer takes too long
+		l.expireExpected(now)
+		l.wakeAt(l.expectedDue())
+	}
 	return nil, nil
 }
 
-// free returns how many slots nothing runs on, those reserved included. What the
-// limiter has no room for is not free.
-func (p *Pool) free(now time.Time) int {
-	free := p.opts.Concurrency - p.inWork
-	if p.brake != nil {
-		free = min(free, p.brake.room(now, brakeAhead))
+// takeReserved starts a delivery on a slot that was reserved for it, and takes back
+// what is reserved for more than may come.
+func (p *Pool) takeReserved(now time.Time) (*slots, []*held) {
+	for _, l := range p.lanes {
+		if l.granted == 0 {
+			continue
+		}
+		if over := l.granted - l.usable(now); over > 0 {
+			p.grant(l, -over)
+			if l.limited(now) {
+				p.keepTurn(l)
+			}
+		}
+		if l.granted > 0 && l.slots.startable(now) {
+			if batch := l.slots.begin(now); batch != nil {
+				p.grant(l, -1)
+				return l.slots, batch
+			}
+		}
 	}
-	return free
+	return nil, nil
 }
 
-// reservable returns how many slots may be reserved for a member: about its
+// reservable returns how many slots may be reserved for a queue: about its
 // share of them. The turn after that waits, and all others behind it: else
 // whoever has messages in hand would run ahead of a queue whose receive is slow,
 // by as many turns as there are slots.
-func (p *Pool) reservable(w *Worker, now time.Time) int {
-	return int(math.Ceil(p.shareOf(w, now)*float64(p.opts.Concurrency))) + 1
+func (p *Pool) reservable(l *lane, now time.Time) int {
+	return int(math.Ceil(p.shareOf(l, now)*float64(p.concurrency))) + 1
 }
 
-// keepTurn lets a member that was drawn and cannot use the slot yet be the next:
+// keepTurn lets a queue that was drawn and cannot use the slot yet be the next:
 // another draw instead would favour those that are refused less often. In
 // strict order nothing is drawn.
-func (p *Pool) keepTurn(w *Worker) {
+func (p *Pool) keepTurn(l *lane) {
 	if !p.strict && p.due == nil {
-		p.due = w
+		p.due = l
 	}
 }
 
 // draw chooses who gets the next free slot; nil for nobody.
-func (p *Pool) draw(now time.Time) *Worker {
-	if m := p.due; m != nil {
-		if m.stand(now) == wants {
+func (p *Pool) draw(now time.Time) *lane {
+	if l := p.due; l != nil {
+		if l.claim(now) == claimed {
 			p.due = nil
-			return m
+			return l
 		}
-		if !m.limited(now) {
+		if !l.limited(now) {
 			p.due = nil
 		}
 	}
 	late, next := p.longestWaiting(now), p.byOrder(now)
 	switch {
 	case late != nil && late == next: // nothing is given away
-	case late != nil && !p.lifted:
-		p.lifted = true
-		late.status.counts.Promoted++
+	case late != nil && !p.promoted:
+		p.promoted = true
+		late.stats.counts.Promoted++
 		return late
 	case next != nil:
-		p.lifted = false
+		p.promoted = false
 	}
 	return next
 }
 
 // byOrder returns whose turn it is by strict order or by the weights; nil for
 // nobody's.
-func (p *Pool) byOrder(now time.Time) *Worker {
-	for i, m := range p.members {
-		p.entries[i].stand = m.stand(now)
+func (p *Pool) byOrder(now time.Time) *lane {
+	p.entries = p.entries[:0]
+	claims := false
+	for _, l := range p.lanes {
+		e := entry{l.claim(now), l.weight}
+		p.entries = append(p.entries, e)
+		claims = claims || e.claim == claimed
 	}
 	i := -1
 	if p.strict {
 		i = firstInOrder(p.entries)
-	} else if slices.ContainsFunc(p.entries, func(e entry) bool { return e.stand == wants }) {
+	} else if claims {
 		i = firstByChance(p.entries, p.random())
 	}
 	if i < 0 {
 		return nil
 	}
-	return p.members[i]
+	return p.lanes[i]
 }
 
-// longestWaiting returns the member with the longest wait beyond its MaxWait,
+// longestWaiting returns the queue with the longest wait beyond its MaxWait,
 // nil when there is none.
-func (p *Pool) longestWaiting(now time.Time) (longest *Worker) {
+func (p *Pool) longestWaiting(now time.Time) (longest *lane) {
 	var most time.Duration
-	for _, m := range p.members {
-		if m.opts.MaxWait > 0 {
-			if wait := m.overdue(now); wait > most {
-				longest, most = m, wait
+	for _, l := range p.lanes {
+		if l.opts.MaxWait > 0 {
+			if wait := l.overdue(now); wait > most {
+				longest, most = l, wait
 			}
 		}
 	}
 	return longest
 }
 
-// awaitAnswers asks for a look at those receives whose answer decides about
-// slots that stand still, when they take too long.
-func (p *Pool) awaitAnswers(now time.Time) {
-	for _, m := range p.members {
-		m.giveUpHope(now)
-		m.wakeAt(m.hopeDue())
-	}
-}
-
-// poll begins as many receives of all members as may begin now.
+// poll begins as many receives of all queues as may begin now.
 func (p *Pool) poll(now time.Time) {
-	for _, m := range p.members {
-		m.pollOwn(now)
+	for _, l := range p.lanes {
+		l.poller.begin(now)
 	}
 }
 
-// room returns how many messages the next receive of a member may bring, 0 for
-// none now: what slots are reserved or free for, and the prefetch. A queue known to be
-// empty has one receive that waits, as long as what it brings can start soon.
-// Below a queue with work, strict order leaves only the reserved slots.
-func (p *Pool) room(w *Worker, now time.Time) int {
-	need := w.needed()
-	if p.strict && p.claimedAbove(w, now) {
-		return clamp(need, 0, queue.MaxBatch)
-	}
-	free := clamp(p.opts.Concurrency-p.inWork-p.granted, 0, max(w.limit-w.inWork, 0)) * w.batch.Size
-	ahead := p.prefetch(w, now)
-	if w.dryNow(now) {
-		if len(w.polls.open) > 0 {
-			return 0
-		}
-		return clamp(free+ahead, 0, queue.MaxBatch)
-	}
-	room := need + free + ahead
-	if need <= 0 && free == 0 && room < min(queue.MaxBatch, ahead) {
-		return 0
-	}
-	return clamp(room, 0, queue.MaxBatch)
-}
-
-// claimedAbove reports whether a queue before w in strict order has work.
-func (p *Pool) claimedAbove(w *Worker, now time.Time) bool {
-	for _, m := range p.members {
-		if m == w {
+// claimedAbove reports whether a queue before this one in strict order has work.
+func (p *Pool) claimedAbove(l *lane, now time.Time) bool {
+	for _, m := range p.lanes {
+		if m == l {
 			return false
 		}
-		if m.claims(now) {
+		if m.hasWork(now) {
 			return true
 		}
 	}
 	return false
 }
 
-// shareOf returns the share of the turns, up to 1, that a member has to expect
+// shareOf returns the share of the turns, up to 1, that a queue has to expect
 // when it has work: in strict order all, else by weight among those that may
 // have work too.
-func (p *Pool) shareOf(w *Worker, now time.Time) float64 {
+func (p *Pool) shareOf(l *lane, now time.Time) float64 {
 	if p.strict {
 		return 1
 	}
-	return p.part(w, func(m *Worker) bool { return !m.dryNow(now) })
+	return p.part(l, func(m *lane) bool { return !m.emptyNow(now) })
 }
 
 // shareOfRoom is shareOf among those that share a limiter; a queue that is known
 // to hold nothing has a share all the same, as if all of them were empty.
-func (p *Pool) shareOfRoom(w *Worker, now time.Time) float64 {
-	dry := w.dryNow(now)
-	if p.strict && !dry {
+func (p *Pool) shareOfRoom(l *lane, now time.Time) float64 {
+	empty := l.emptyNow(now)
+	if p.strict && !empty {
 		return 1
 	}
-	return p.part(w, func(m *Worker) bool { return m.brake.shares(w.brake) && (dry || !m.dryNow(now)) })
+	return p.part(l, func(m *lane) bool { return m.limiter.shares(l.limiter) && (empty || !m.emptyNow(now)) })
 }
 
-// part returns the weight of a member against those that count, and its own.
-func (p *Pool) part(w *Worker, counts func(*Worker) bool) float64 {
-	own, total := 0, 0
-	for i, m := range p.members {
-		if m == w {
-			own = p.entries[i].weight
-		}
-		if m == w || counts(m) {
-			total += p.entries[i].weight
+// part returns the weight of a queue against those that count, and its own.
+func (p *Pool) part(l *lane, counts func(*lane) bool) float64 {
+	total := 0
+	for _, m := range p.lanes {
+		if m == l || counts(m) {
+			total += m.weight
 		}
 	}
-	return float64(own) / float64(total)
+	return float64(l.weight) / float64(total)
 }
 
-// prefetch returns how many messages of a member to hold beyond those that
-// have a slot: by the law of a single queue, from its share of the pool's
-// speed.
-func (p *Pool) prefetch(w *Worker, now time.Time) int {
-	if w.limit < w.opts.Concurrency || w.ready.bytes+w.aside.bytes >= w.opts.PrefetchBytes ||
-		p.pace.service == 0 || p.pace.service >= slowApp || now.Sub(p.pace.finished) >= slowApp {
-		return 0
+// rest begins the pool's sleep once every queue was found empty. A queue with
+// work in hand or a receive open is not; one that cannot be received from does
+// not count.
+func (p *Pool) rest(now time.Time) {
+	if p.sleep == 0 || slices.ContainsFunc(p.lanes, func(l *lane) bool {
+		return l.isOpen() && !l.pollsEmpty && (len(l.poller.open) > 0 || l.messages.ready.len() > 0)
+	}) {
+		return
 	}
-	rate := p.pace.rate(p.opts.Concurrency) * max(w.pace.batch, 1) * p.shareOf(w, now)
-	if w.pace.service > 0 {
-		rate = min(rate, w.pace.rate(w.limit))
+	p.restUntil = now.Add(p.sleep)
+	for _, l := range p.lanes {
+		l.pollsEmpty = false
+		l.wakeAt(p.restUntil)
 	}
-	return w.pace.ahead(rate, &w.opts)
+}
+
+// roundLeft returns how long the receives of the other queues still wait.
+func (p *Pool) roundLeft(l *lane, now time.Time) (left time.Duration) {
+	for _, m := range p.lanes {
+		if m == l {
+			continue
+		}
+		for o := range m.poller.open {
+			left = max(left, o.start.Add(o.wait).Sub(now))
+		}
+	}
+	return left
+}
+
+// waitFor returns how long a queue's next receive waits. One that was found
+// empty already listens until the round ends, so that all sleep together.
+func (p *Pool) waitFor(l *lane, now time.Time) time.Duration {
+	if p.sleep == 0 || !l.pollsEmpty {
+		return l.opts.WaitTime
+	}
+	return clamp(p.roundLeft(l, now).Truncate(time.Second), time.Second, l.opts.WaitTime)
 }

@@ -26,15 +26,15 @@ type counter struct {
 	most    int
 }
 
-// lane is the deliverer of one queue; it tells the counter and then the app of
+// queueApp is the deliverer of one queue; it tells the counter and then the app of
 // that queue.
-type lane struct {
+type queueApp struct {
 	*testApp
 	name string
 	c    *counter
 }
 
-func (l *lane) Deliver(ctx context.Context, m *queue.Message) queue.Result {
+func (l *queueApp) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	l.c.mu.Lock()
 	l.c.begun = append(l.c.begun, begun{l.name, m.ID, time.Now()})
 	l.c.working++
@@ -70,13 +70,13 @@ type crowd struct {
 	*counter
 	t    *testing.T
 	pool *Pool
-	by   map[string]*rig
-	all  []*rig
+	by   map[string]*harness
+	all  []*harness
 }
 
 // poolOf arranges a pool; run starts it.
 func poolOf(t *testing.T, opts *PoolOptions, fake *queuetest.FakeOptions, members ...*Options) *crowd {
-	c := &crowd{counter: &counter{}, t: t, pool: NewPool(opts), by: map[string]*rig{}}
+	c := &crowd{counter: &counter{}, t: t, pool: NewPool(opts), by: map[string]*harness{}}
 	c.pool.random = evenly(0.5)
 	for i, o := range members {
 		name := string(rune('a' + i))
@@ -86,9 +86,9 @@ func poolOf(t *testing.T, opts *PoolOptions, fake *queuetest.FakeOptions, member
 			f = *fake
 		}
 		f.FIFO = o.FIFO
-		r := &rig{t: t, fake: queuetest.NewFake(&f), app: &testApp{}, ended: make(chan error, 1)}
+		r := &harness{t: t, fake: queuetest.NewFake(&f), app: &testApp{}, ended: make(chan error, 1)}
 		r.app.fake = r.fake
-		r.w = New(r.fake, &lane{r.app, name, c.counter}, o)
+		r.w = New(r.fake, &queueApp{r.app, name, c.counter}, o)
 		c.by[name] = r
 		c.all = append(c.all, r)
 	}
@@ -111,9 +111,9 @@ func (c *crowd) stop() {
 	}
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
-	if c.pool.inWork != 0 || c.pool.granted != 0 || len(c.pool.members) != 0 {
+	if c.pool.inWork != 0 || c.pool.granted != 0 || len(c.pool.lanes) != 0 {
 		c.t.Errorf("after the end %d are in work, %d slots reserved, %d members left", c.pool.inWork, c.pool.granted,
-			len(c.pool.members))
+			len(c.pool.lanes))
 	}
 }
 
@@ -151,7 +151,9 @@ func weights(w ...int) (l []*Options) {
 }
 
 func (c *crowd) String() string {
-	s := fmt.Sprintf("%+v", c.pool.Status())
+	c.pool.mu.Lock()
+	s := fmt.Sprintf("%d in work, %d slots reserved", c.pool.inWork, c.pool.granted)
+	c.pool.mu.Unlock()
 	for _, r := range c.all {
 		st := r.w.Status()
 		s += fmt.Sprintf("\n  %s: %d in work, %d in hand, %d polls, %+v", st.Name, st.InWork, st.Prefetched, st.Polls,

@@ -15,26 +15,26 @@ import (
 	"tendril/queuetest"
 )
 
-// lanes is one random arrangement of a pool.
-type lanes struct {
+// poolWorld is one random set-up of a pool.
+type poolWorld struct {
 	seed        uint64
 	concurrency int
 	sleep       time.Duration
 	limit       testLimiter
 	limited     bool
-	lanes       []laneWorld
+	queues      []queueWorld
 }
 
-// laneWorld is one queue of it.
-type laneWorld struct {
+// queueWorld is one queue of it.
+type queueWorld struct {
 	world
 	weight, most, batch int
 	window, maxWait     time.Duration
 	throttling          float64
 }
 
-func drawLanes(t *rapid.T) *lanes {
-	l := &lanes{
+func drawLanes(t *rapid.T) *poolWorld {
+	l := &poolWorld{
 		seed:        rapid.Uint64().Draw(t, "seed"),
 		concurrency: rapid.IntRange(1, 12).Draw(t, "pool concurrency"),
 		sleep:       time.Duration(rapid.SampledFrom([]int{0, 0, 0, 7}).Draw(t, "sleep")) * time.Second,
@@ -47,7 +47,7 @@ func drawLanes(t *rapid.T) *lanes {
 	}
 	strict := rapid.Bool().Draw(t, "strict")
 	for i := range rapid.IntRange(1, 3).Draw(t, "queues") {
-		w := laneWorld{world: drawWorld(t)}
+		w := queueWorld{world: drawWorld(t)}
 		w.messages = min(w.messages, 40)
 		w.most = rapid.SampledFrom([]int{0, 0, 2}).Draw(t, fmt.Sprint("most ", i))
 		w.batch = rapid.SampledFrom([]int{1, 1, 4, 10}).Draw(t, fmt.Sprint("batch ", i))
@@ -57,15 +57,15 @@ func drawLanes(t *rapid.T) *lanes {
 		if !strict {
 			w.weight = rapid.IntRange(0, 5).Draw(t, fmt.Sprint("weight ", i))
 		}
-		l.lanes = append(l.lanes, w)
+		l.queues = append(l.queues, w)
 	}
 	return l
 }
 
-// batchLane is a lane that takes several messages at once.
-type batchLane struct{ *lane }
+// batchQueueApp is a queueApp that takes several messages at once.
+type batchQueueApp struct{ *queueApp }
 
-func (l *batchLane) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
+func (l *batchQueueApp) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result {
 	l.c.mu.Lock()
 	l.c.working++
 	l.c.most = max(l.c.most, l.c.working)
@@ -112,18 +112,15 @@ func unseen(seen *Counts) (missing []string) {
 	return missing
 }
 
-func (l *lanes) run(t tester, seen *Counts) {
+func (l *poolWorld) run(t tester, seen *Counts) {
 	d := &dice{r: rand.New(rand.NewPCG(l.seed, 8))}
 	var healed atomic.Bool
 	opts := PoolOptions{Concurrency: l.concurrency, Sleep: l.sleep}
-	if l.limited {
-		opts.Limiter = &l.limit
-	}
 	c := &crowd{counter: &counter{}, pool: NewPool(&opts)}
 	c.pool.random = func() float64 { d.mu.Lock(); defer d.mu.Unlock(); return d.r.Float64() }
-	early := make([]atomic.Int64, len(l.lanes))
-	for i := range l.lanes {
-		c.all = append(c.all, l.lane(t, i, c, d, &healed, &early[i]))
+	early := make([]atomic.Int64, len(l.queues))
+	for i := range l.queues {
+		c.all = append(c.all, l.queueApp(t, i, c, d, &healed, &early[i]))
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	for _, r := range c.all {
@@ -133,7 +130,7 @@ func (l *lanes) run(t tester, seen *Counts) {
 	healed.Store(true)
 	patience := 10 * time.Minute
 	for i, r := range c.all {
-		w := &l.lanes[i]
+		w := &l.queues[i]
 		r.app.setDown(false)
 		r.w.Resume()
 		patience += time.Duration(w.messages)*(w.work+4*w.latency) + 5*w.visibility
@@ -159,10 +156,10 @@ func (l *lanes) run(t tester, seen *Counts) {
 	}
 }
 
-// lane makes one queue of the pool with its messages, worker and app.
-func (l *lanes) lane(t tester, i int, c *crowd, d *dice, healed *atomic.Bool, early *atomic.Int64) *rig {
-	w := &l.lanes[i]
-	r := &rig{fake: queuetest.NewFake(&queuetest.FakeOptions{FIFO: w.fifo, Latency: w.latency}), app: &testApp{},
+// queueApp makes one queue of the pool with its messages, worker and app.
+func (l *poolWorld) queueApp(t tester, i int, c *crowd, d *dice, healed *atomic.Bool, early *atomic.Int64) *harness {
+	w := &l.queues[i]
+	r := &harness{fake: queuetest.NewFake(&queuetest.FakeOptions{FIFO: w.fifo, Latency: w.latency}), app: &testApp{},
 		ended: make(chan error, 1)}
 	r.app.fake = r.fake
 	r.app.handle = func(ctx context.Context, m *queue.Message) queue.Result {
@@ -190,15 +187,18 @@ func (l *lanes) lane(t tester, i int, c *crowd, d *dice, healed *atomic.Bool, ea
 	o := Options{Name: fmt.Sprint(i), Pool: c.pool, Concurrency: w.most, Weight: w.weight, MaxWait: w.maxWait,
 		FIFO:              w.fifo,
 		VisibilityTimeout: w.visibility, ErrorVisibilityTimeout: w.evt, Batch: Batch{Size: w.batch, Window: w.window}}
-	r.w = New(r.fake, &batchLane{&lane{r.app, o.Name, c.counter}}, &o)
+	if l.limited {
+		o.Limiter = &l.limit
+	}
+	r.w = New(r.fake, &batchQueueApp{&queueApp{r.app, o.Name, c.counter}}, &o)
 	return r
 }
 
 // disturb lets two minutes of trouble pass.
-func (l *lanes) disturb(d *dice, c *crowd) {
+func (l *poolWorld) disturb(d *dice, c *crowd) {
 	for range 40 {
 		for i, r := range c.all {
-			w := &l.lanes[i]
+			w := &l.queues[i]
 			r.app.setDown(d.chance(w.outage))
 			if w.flap && d.chance(0.1) {
 				r.w.Pause("flapping")
@@ -210,12 +210,12 @@ func (l *lanes) disturb(d *dice, c *crowd) {
 	}
 }
 
-func (l *lanes) check(t tester, c *crowd, early []atomic.Int64) {
+func (l *poolWorld) check(t tester, c *crowd, early []atomic.Int64) {
 	if c.most > l.concurrency {
 		t.Errorf("%d deliveries at once in a pool of %d", c.most, l.concurrency)
 	}
-	if p := c.pool; p.inWork != 0 || p.granted != 0 || len(p.members) != 0 {
-		t.Errorf("after the end %d are in work, %d slots reserved, %d members left", p.inWork, p.granted, len(p.members))
+	if p := c.pool; p.inWork != 0 || p.granted != 0 || len(p.lanes) != 0 {
+		t.Errorf("after the end %d are in work, %d slots reserved, %d members left", p.inWork, p.granted, len(p.lanes))
 	}
 	if l.limited && l.limit.done != len(l.limit.begun) {
 		t.Errorf("the limiter allowed %d messages and was told of %d ends", len(l.limit.begun), l.limit.done)
@@ -224,7 +224,7 @@ func (l *lanes) check(t tester, c *crowd, early []atomic.Int64) {
 		t.Errorf("%d messages at once, the limiter allows %d", l.limit.most, l.limit.concurrency)
 	}
 	for i, r := range c.all {
-		w := &l.lanes[i]
+		w := &l.queues[i]
 		if got := r.fake.Count(queuetest.FakeDeleted); got != w.messages {
 			t.Errorf("queue %d: %d of %d messages are deleted: %+v", i, got, w.messages, r.w.Status())
 		}
@@ -244,9 +244,10 @@ func (l *lanes) check(t tester, c *crowd, early []atomic.Int64) {
 			}
 			receipts[p.receipt] = true
 		}
-		if left := len(r.w.held) + r.w.unconfirmed + len(r.w.groups) + r.w.turning; left != 0 {
+		m := r.w.messages
+		if left := len(m.held) + m.unconfirmed + len(m.groups) + m.turning; left != 0 {
 			t.Errorf("queue %d: %d held, %d unconfirmed, %d groups, %d turning after the end", i,
-				len(r.w.held), r.w.unconfirmed, len(r.w.groups), r.w.turning)
+				len(m.held), m.unconfirmed, len(m.groups), m.turning)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -223,11 +222,11 @@ func TestPausedQueueTakesNoShare(t *testing.T) {
 
 func TestTroubleOfOneQueueDoesNotStopTheOthers(t *testing.T) {
 	t.Parallel()
-	for name, trouble := range map[string]func(r *rig){
-		"receives denied": func(r *rig) {
+	for name, trouble := range map[string]func(r *harness){
+		"receives denied": func(r *harness) {
 			r.fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault { return queuetest.FakeFault{Err: queue.ErrDenied} })
 		},
-		"deletes refused": func(r *rig) {
+		"deletes refused": func(r *harness) {
 			r.fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
 				if c.Action == queuetest.FakeDelete {
 					return queuetest.FakeFault{Err: queue.ErrDenied}
@@ -235,13 +234,13 @@ func TestTroubleOfOneQueueDoesNotStopTheOthers(t *testing.T) {
 				return queuetest.FakeFault{}
 			})
 		},
-		"no answers": func(r *rig) {
+		"no answers": func(r *harness) {
 			r.fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault { return queuetest.FakeFault{Latency: time.Hour} })
 		},
-		"app down":   func(r *rig) { r.app.setDown(true) },
-		"not ready":  func(r *rig) { r.w.Gate(false, "starting") },
-		"stopped":    func(r *rig) {},
-		"throttling": func(r *rig) { r.app.handle = throttledApp },
+		"app down":   func(r *harness) { r.app.setDown(true) },
+		"not ready":  func(r *harness) { r.w.Gate(false, "starting") },
+		"stopped":    func(r *harness) {},
+		"throttling": func(r *harness) { r.app.handle = throttledApp },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -347,7 +346,7 @@ func TestMaxWaitOfAllQueues(t *testing.T) {
 		slots   int
 		api     time.Duration
 		weights []int
-		heardOf bool // before the messages came
+		known   bool // before the messages came
 		older   string
 		low     [2]int // turns of the lower queue among the first 160, least and most
 	}{
@@ -367,7 +366,7 @@ func TestMaxWaitOfAllQueues(t *testing.T) {
 				}
 				c := poolOf(t, &PoolOptions{Concurrency: tt.slots}, &queuetest.FakeOptions{Latency: tt.api}, members...)
 				c.every(done(50 * ms))
-				if tt.heardOf {
+				if tt.known {
 					c.run()
 					after(30 * time.Second)
 					for _, r := range c.all {
@@ -382,7 +381,7 @@ func TestMaxWaitOfAllQueues(t *testing.T) {
 					}
 				}
 				after(2 * time.Second)
-				if tt.heardOf {
+				if tt.known {
 					for _, r := range c.all {
 						r.w.Resume()
 					}
@@ -406,20 +405,27 @@ func TestMaxWaitOfAllQueues(t *testing.T) {
 func TestSleepAfterAWholeEmptyRound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var rests atomic.Int64
-		opts := PoolOptions{Sleep: 10 * time.Second, Events: &PoolEvents{Rested: func(Rested) { rests.Add(1) }}}
-		c := poolOf(t, &opts, nil, &Options{WaitTime: 5 * time.Second}, &Options{WaitTime: 5 * time.Second})
+		c := poolOf(t, &PoolOptions{Sleep: 10 * time.Second}, nil, &Options{WaitTime: 5 * time.Second},
+			&Options{WaitTime: 5 * time.Second})
 		c.run()
 		after(2 * time.Second)
 		c.by["b"].send(1, "") // its next receive begins 2 s later than that of a
 		after(time.Minute)
-		before, restsBefore := c.receives(), rests.Load()
-		after(15 * time.Minute)
+		before, rests, until := c.receives(), 0, time.Time{}
+		for range 15 * 60 {
+			after(time.Second)
+			c.pool.mu.Lock()
+			if !c.pool.restUntil.Equal(until) {
+				until = c.pool.restUntil
+				rests++
+			}
+			c.pool.mu.Unlock()
+		}
 		if got := c.receives() - before; got < 118 || got > 122 {
 			t.Errorf("%d receives of two queues in 15 minutes, want two in 15 s", got)
 		}
-		if got := rests.Load() - restsBefore; got < 59 || got > 61 {
-			t.Errorf("%d rests in 15 minutes, want one in 15 s", got)
+		if rests < 59 || rests > 62 { // the one of the begin included
+			t.Errorf("%d rests in 15 minutes, want one in 15 s", rests)
 		}
 		c.by["a"].send(1, "")
 		after(11 * time.Second)
@@ -498,9 +504,11 @@ func TestAbortOfOneWorkerKeepsThePoolRight(t *testing.T) {
 		c.by["a"].abort()
 		<-c.by["a"].ended
 		after(time.Second)
-		if s := c.pool.Status(); s.InWork != 4 || s.Workers != 1 {
-			t.Errorf("after the abort of one worker the other has %d of 4 slots: %+v", s.InWork, s)
+		c.pool.mu.Lock()
+		if c.pool.inWork != 4 || len(c.pool.lanes) != 1 {
+			t.Errorf("after the abort of one worker the other has %d of 4 slots: %v", c.pool.inWork, c.pool.lanes)
 		}
+		c.pool.mu.Unlock()
 		c.every(nil)
 		c.by["b"].drain()
 		if err := <-c.by["b"].ended; err != nil {
@@ -534,9 +542,9 @@ func TestPrefetchOfAPoolIsShared(t *testing.T) {
 		for i, weight := range tt.weights {
 			w := New(nil, instant{}, &Options{Pool: p, Weight: weight})
 			w.pace.roundTrip = 10 * ms
-			w.share.dry, w.share.dryAt = i >= len(tt.weights)-tt.dry, now
+			w.lane.empty, w.lane.emptyAt = i >= len(tt.weights)-tt.dry, now
 		}
-		if got := p.prefetch(p.members[0], now); got != tt.want {
+		if got := p.lanes[0].prefetch(now); got != tt.want {
 			t.Errorf("%s: got %d, want %d", tt.name, got, tt.want)
 		}
 	}

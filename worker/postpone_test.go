@@ -86,9 +86,9 @@ func (p *porter) asked(id string) (at []time.Time) {
 	return at
 }
 
-// porterRig is a worker that hands its messages to a porter; run starts it.
-func porterRig(t *testing.T, fake *queuetest.FakeOptions, opts *Options, again time.Duration) (*rig, *porter) {
-	r := &rig{t: t, fake: queuetest.NewFake(fake), app: &testApp{}, ended: make(chan error, 1)}
+// porterHarness is a worker that hands its messages to a porter; run starts it.
+func porterHarness(t *testing.T, fake *queuetest.FakeOptions, opts *Options, again time.Duration) (*harness, *porter) {
+	r := &harness{t: t, fake: queuetest.NewFake(fake), app: &testApp{}, ended: make(chan error, 1)}
 	r.app.fake = r.fake
 	p := &porter{testApp: r.app, until: map[string]time.Time{}, again: again}
 	r.w = New(r.fake, p, opts)
@@ -96,7 +96,7 @@ func porterRig(t *testing.T, fake *queuetest.FakeOptions, opts *Options, again t
 }
 
 // receives wants each of the messages to have been received n times.
-func (r *rig) receives(n int, ids ...string) {
+func (r *harness) receives(n int, ids ...string) {
 	r.t.Helper()
 	for _, id := range ids {
 		if m, _ := r.fake.Message(id); m.Receives != n {
@@ -114,7 +114,7 @@ func TestPostponedMessageIsKept(t *testing.T) {
 			Settled:   func(s Settled) { settled = append(settled, s) },
 			Postponed: func(p Postponed) { events = append(events, p) },
 		}}
-		r, p := porterRig(t, nil, opts, 200*ms)
+		r, p := porterHarness(t, nil, opts, 200*ms)
 		r.app.handle = done(50 * ms)
 		ids := r.send(11, "")
 		p.put(time.Minute, ids[0])
@@ -156,7 +156,7 @@ func TestPostponedIsTooShortOrTooLong(t *testing.T) {
 		0: 100 * ms, -1: 10 * ms, ms: 10 * ms, 30 * ms: 30 * ms, time.Hour: time.Minute,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r, p := porterRig(t, nil, &Options{VisibilityTimeout: 20 * time.Second}, asked)
+			r, p := porterHarness(t, nil, &Options{VisibilityTimeout: 20 * time.Second}, asked)
 			ids := r.send(1, "")
 			p.put(3*want-1, ids[0])
 			r.run()
@@ -176,7 +176,7 @@ func TestPostponedIsTooShortOrTooLong(t *testing.T) {
 func TestPostponedForTwelveHours(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, p := porterRig(t, nil, &Options{VisibilityTimeout: time.Hour}, time.Minute)
+		r, p := porterHarness(t, nil, &Options{VisibilityTimeout: time.Hour}, time.Minute)
 		ids := r.send(1, "")
 		p.put(13*time.Hour, ids[0])
 		r.run()
@@ -197,14 +197,14 @@ func TestPostponedForTwelveHours(t *testing.T) {
 
 func TestPostponedIsGivenBackWhenTheGateCloses(t *testing.T) {
 	t.Parallel()
-	for name, shut := range map[string]func(r *rig){
-		"paused":    func(r *rig) { r.w.Pause("for a test") },
-		"not ready": func(r *rig) { r.w.Gate(false, "starting") },
-		"draining":  func(r *rig) { r.drain() },
+	for name, shut := range map[string]func(r *harness){
+		"paused":    func(r *harness) { r.w.Pause("for a test") },
+		"not ready": func(r *harness) { r.w.Gate(false, "starting") },
+		"draining":  func(r *harness) { r.drain() },
 	} {
 		for _, busy := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				r, p := porterRig(t, nil, nil, time.Second)
+				r, p := porterHarness(t, nil, nil, time.Second)
 				ids := r.send(3, "")
 				p.put(time.Hour, ids...)
 				if busy { // the answer comes when the gate is closed
@@ -220,8 +220,8 @@ func TestPostponedIsGivenBackWhenTheGateCloses(t *testing.T) {
 				shut(r)
 				after(20 * time.Second)
 				r.place(queuetest.FakeVisible, 3)
-				if s := r.w.Status(); s.Postponed != 0 || s.Counts.Returned != 3 || len(r.w.held) != 0 {
-					t.Errorf("%s: %d postponed, %d given back, %d held", name, s.Postponed, s.Counts.Returned, len(r.w.held))
+				if s := r.w.Status(); s.Postponed != 0 || s.Counts.Returned != 3 || len(r.w.messages.held) != 0 {
+					t.Errorf("%s: %d postponed, %d given back, %d held", name, s.Postponed, s.Counts.Returned, len(r.w.messages.held))
 				}
 				r.stop()
 			})
@@ -233,7 +233,7 @@ func TestPostponedIsGivenBackWhenTheGateCloses(t *testing.T) {
 func TestPostponedAtTheAbort(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, _ := porterRig(t, nil, nil, 0)
+		r, _ := porterHarness(t, nil, nil, 0)
 		r.app.handle = func(ctx context.Context, _ *queue.Message) queue.Result {
 			<-ctx.Done()
 			return queue.Result{Outcome: queue.Postponed}
@@ -253,7 +253,7 @@ func TestPostponedAtTheAbort(t *testing.T) {
 func TestSurplusOfPostponedMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, p := porterRig(t, &queuetest.FakeOptions{Latency: ms}, &Options{Concurrency: 20}, 5*time.Second)
+		r, p := porterHarness(t, &queuetest.FakeOptions{Latency: ms}, &Options{Concurrency: 20}, 5*time.Second)
 		first := r.send(maxPostponed, "")
 		p.put(5*time.Minute, first...)
 		r.run()
@@ -285,7 +285,7 @@ func TestSurplusOfPostponedMessages(t *testing.T) {
 func TestSurplusOfPostponedBytes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, p := porterRig(t, nil, &Options{PrefetchBytes: 10}, time.Second)
+		r, p := porterHarness(t, nil, &Options{PrefetchBytes: 10}, time.Second)
 		ids := r.send(20, "") // "body 0" and so on; 80 bytes may be kept
 		p.put(30*time.Second, ids...)
 		r.run()
@@ -304,7 +304,7 @@ func TestSurplusOfPostponedBytes(t *testing.T) {
 func TestPostponedFindsNoSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, p := porterRig(t, nil, &Options{Concurrency: 2, VisibilityTimeout: 8 * time.Second}, time.Second)
+		r, p := porterHarness(t, nil, &Options{Concurrency: 2, VisibilityTimeout: 8 * time.Second}, time.Second)
 		r.app.handle = done(time.Minute)
 		ids := r.send(2, "")
 		p.put(ms, ids[0])
@@ -331,7 +331,7 @@ func TestPostponedFindsNoSlot(t *testing.T) {
 func TestPostponedLapses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, p := porterRig(t, nil, &Options{VisibilityTimeout: 4 * time.Second}, 500*ms)
+		r, p := porterHarness(t, nil, &Options{VisibilityTimeout: 4 * time.Second}, 500*ms)
 		r.fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
 			if c.Action == queuetest.FakeChangeVisibility {
 				return queuetest.FakeFault{Err: queue.ErrThrottled}
@@ -354,7 +354,8 @@ func TestPostponedLapses(t *testing.T) {
 func TestPostponedBlocksItsGroupAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, p := porterRig(t, &queuetest.FakeOptions{FIFO: true}, &Options{FIFO: true, VisibilityTimeout: 10 * time.Second},
+		r, p := porterHarness(t, &queuetest.FakeOptions{FIFO: true},
+			&Options{FIFO: true, VisibilityTimeout: 10 * time.Second},
 			500*ms)
 		r.app.handle = done(10 * ms)
 		a, b := r.send(5, "a"), r.send(5, "b")
@@ -377,7 +378,7 @@ func TestPostponedBlocksItsGroupAlone(t *testing.T) {
 func TestPostponedOfABatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, p := porterRig(t, nil, &Options{Batch: Batch{Size: 10, Window: time.Second}}, 200*ms)
+		r, p := porterHarness(t, nil, &Options{Batch: Batch{Size: 10, Window: time.Second}}, 200*ms)
 		ids := r.send(10, "")
 		p.put(3*time.Second, ids[2], ids[7])
 		r.run()
@@ -424,7 +425,7 @@ func TestPostponedOfAGroupInABatch(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				opts := &Options{FIFO: true, Batch: Batch{Size: 10}, VisibilityTimeout: 20 * time.Second,
 					ErrorVisibilityTimeout: ptr(5 * time.Second)}
-				r, p := porterRig(t, &queuetest.FakeOptions{FIFO: true, Latency: 4 * ms}, opts, 300*ms)
+				r, p := porterHarness(t, &queuetest.FakeOptions{FIFO: true, Latency: 4 * ms}, opts, 300*ms)
 				ids := r.send(len(tt.what), "g")
 				failing := map[string]bool{}
 				for i, kind := range tt.what {
@@ -454,8 +455,9 @@ func TestPostponedOfAGroupInABatch(t *testing.T) {
 						t.Errorf("the last attempt of message %d was before that of the one ahead of it", i)
 					}
 				}
-				if len(r.w.groups)+r.w.turning+len(r.w.held) != 0 {
-					t.Errorf("%d groups, %d turning, %d held in the end", len(r.w.groups), r.w.turning, len(r.w.held))
+				if len(r.w.messages.groups)+r.w.messages.turning+len(r.w.messages.held) != 0 {
+					t.Errorf("%d groups, %d turning, %d held in the end", len(r.w.messages.groups), r.w.messages.turning,
+						len(r.w.messages.held))
 				}
 				r.stop()
 			})
@@ -467,7 +469,7 @@ func TestPostponedOfAGroupInABatch(t *testing.T) {
 func TestPostponedTakeNoRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r, p := porterRig(t, &queuetest.FakeOptions{Latency: 2 * ms}, &Options{Concurrency: 5}, 500*ms)
+		r, p := porterHarness(t, &queuetest.FakeOptions{Latency: 2 * ms}, &Options{Concurrency: 5}, 500*ms)
 		r.app.handle = done(100 * ms)
 		p.put(time.Hour, r.send(200, "")...)
 		r.send(2000, "")
@@ -486,9 +488,9 @@ func TestPostponedInAPool(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		limiter := &testLimiter{concurrency: 3}
-		pool := NewPool(&PoolOptions{Concurrency: 4, Limiter: limiter})
-		r, p := porterRig(t, &queuetest.FakeOptions{Latency: 2 * ms}, &Options{Pool: pool}, 50*ms)
-		below, _ := porterRig(t, &queuetest.FakeOptions{Latency: 2 * ms}, &Options{Pool: pool}, 0)
+		pool := NewPool(&PoolOptions{Concurrency: 4})
+		r, p := porterHarness(t, &queuetest.FakeOptions{Latency: 2 * ms}, &Options{Pool: pool, Limiter: limiter}, 50*ms)
+		below, _ := porterHarness(t, &queuetest.FakeOptions{Latency: 2 * ms}, &Options{Pool: pool, Limiter: limiter}, 0)
 		below.app.handle = done(20 * ms)
 		ids := r.send(5, "")
 		p.put(time.Minute, ids...)
@@ -512,7 +514,7 @@ func TestPostponedInAPool(t *testing.T) {
 	})
 }
 
-func TestAsideIsInOrder(t *testing.T) {
+func TestDeferredMessagesAreInOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := New(nil, instant{}, nil)
@@ -522,19 +524,19 @@ func TestAsideIsInOrder(t *testing.T) {
 		for _, i := range order {
 			h := &held{msg: queue.Message{ID: fmt.Sprint(i), Body: "four"}}
 			h.hide(now, time.Hour)
-			w.postpone(h, time.Duration(i)*time.Second, now)
+			w.settler.postpone(h, time.Duration(i)*time.Second, now)
 		}
-		if w.aside.bytes != 800 || w.aside.youngest().msg.Body != "four" {
-			t.Errorf("%d bytes of 200 bodies of 4", w.aside.bytes)
+		if w.messages.deferred.bytes != 800 || w.messages.deferred.youngest().msg.Body != "four" {
+			t.Errorf("%d bytes of 200 bodies of 4", w.messages.deferred.bytes)
 		}
 		for n := range 200 {
-			w.resume(now.Add(time.Duration(n) * time.Second))
-			if w.ready.len() != n+1 || w.ready.list[n].msg.ID != fmt.Sprint(n) {
-				t.Fatalf("after %d s there are %d in line", n, w.ready.len())
+			w.settler.resume(now.Add(time.Duration(n) * time.Second))
+			if w.messages.ready.len() != n+1 || w.messages.ready.list[n].msg.ID != fmt.Sprint(n) {
+				t.Fatalf("after %d s there are %d in line", n, w.messages.ready.len())
 			}
 		}
-		if w.aside.bytes != 0 || !w.aside.next().IsZero() {
-			t.Errorf("%d bytes left, next at %v", w.aside.bytes, w.aside.next())
+		if w.messages.deferred.bytes != 0 || !w.messages.deferred.next().IsZero() {
+			t.Errorf("%d bytes left, next at %v", w.messages.deferred.bytes, w.messages.deferred.next())
 		}
 	})
 }

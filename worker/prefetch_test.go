@@ -100,15 +100,15 @@ func TestStale(t *testing.T) {
 	for _, tt := range tests {
 		h := &held{readyAt: now.Add(-tt.waited)}
 		h.hide(now.Add(-tt.age), tt.visibility)
-		if got := h.stale(tt.visibility, now); got != tt.want {
+		if got := h.stale(&Options{VisibilityTimeout: tt.visibility}, now); got != tt.want {
 			t.Errorf("%s: got %v", tt.name, got)
 		}
 	}
 }
 
-func TestLineup(t *testing.T) {
+func TestReadyList(t *testing.T) {
 	t.Parallel()
-	var l lineup
+	var l readyList
 	if l.first() != nil || l.len() != 0 {
 		t.Fatal("a new line-up is empty")
 	}

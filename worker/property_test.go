@@ -17,7 +17,7 @@ import (
 	"tendril/queuetest"
 )
 
-// world is one random arrangement of a queue, an app and the trouble between.
+// world is one random set-up of a queue, an app and the trouble between.
 type world struct {
 	seed                                             uint64
 	fifo                                             bool
@@ -38,7 +38,7 @@ type tester interface {
 	Fatal(args ...any)
 }
 
-// knownWorlds are arrangements in which everything that a worker has to live
+// knownWorlds are set-ups in which everything that a worker has to live
 // through happens for certain.
 func knownWorlds() []world {
 	base := world{messages: 100, groups: 10, concurrency: 10, visibility: 20 * time.Second, work: 30 * time.Millisecond,
@@ -255,7 +255,7 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	}
 	w.checkRepeats(t, app, counts)
 	if w.fifo {
-		(&rig{t: nil, fake: fake, app: app}).orderOf(t.Errorf)
+		(&harness{t: nil, fake: fake, app: app}).orderOf(t.Errorf)
 	}
 	// Nothing that another worker may have was touched. A message that the
 	// queue hands out twice by itself, or an answer slower than a visibility, is
@@ -263,9 +263,10 @@ func (w *world) check(t tester, fake *queuetest.Fake, app *testApp, wk *Worker, 
 	if w.double == 0 && w.lost == 0 && fake.StaleChanges() > 0 && counts.VisibilityExpired == 0 {
 		t.Errorf("%d changes of visibility under a receipt that was over", fake.StaleChanges())
 	}
-	if left := len(wk.held) + wk.unconfirmed + len(wk.groups) + wk.turning + wk.aside.Len() + wk.aside.bytes; left != 0 {
-		t.Errorf("%d held, %d unconfirmed, %d groups, %d turning, %d postponed after the end", len(wk.held), wk.unconfirmed,
-			len(wk.groups), wk.turning, wk.aside.Len())
+	m := wk.messages
+	if left := len(m.held) + m.unconfirmed + len(m.groups) + m.turning + m.deferred.Len() + m.deferred.bytes; left != 0 {
+		t.Errorf("%d held, %d unconfirmed, %d groups, %d turning, %d postponed after the end", len(m.held), m.unconfirmed,
+			len(m.groups), m.turning, m.deferred.Len())
 	}
 }
 

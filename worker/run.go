@@ -23,13 +23,16 @@ type StopError struct {
 // Error says both counts.
 func (e *StopError) Error() string {
 	return fmt.Sprintf("worker stopped with %d deliveries aborted and %d done messages not deleted; they return after "+
-		"their visibility timeout",
-		e.Aborted, e.Undeleted)
+		"their visibility timeout", e.Aborted, e.Undeleted)
 }
+
+// abortGrace is how long an aborted worker still tries to delete what was
+// answered and to return what was not posted.
+const abortGrace = 2 * time.Second
 
 // Run works until a context is done. When receive is, the worker drains: it
 // ends its receives, lets deliveries in work finish, confirms their deletes and
-// gives back what was never posted. When work is, deliveries are cancelled and
+// returns what was never posted. When work is, deliveries are cancelled and
 // their messages left to their visibility timeout. Run returns nil after a
 // clean drain, else a [*StopError]; [ErrUsed] when it ran before. Every
 // goroutine that it started has ended by then.
@@ -40,17 +43,14 @@ func (w *Worker) Run(receive, work context.Context) error {
 		w.mu.Unlock()
 		return ErrUsed
 	}
-	w.phase = running
-	w.workCtx = work
-	w.status.started = now
+	w.phase, w.workCtx, w.stats.started = running, work, now
 	w.clock.tick(now)
-	if w.gate.shut[appDown] && !w.gate.fixed {
-		w.probe(0)
+	if w.gate.has(AppDown) && !w.app.fixed {
+		w.app.probe(0)
 	}
-	w.tasks.Go(w.keeper)
-	w.dispatch(now)
-	w.poll(now)
-	w.unlock()
+	w.tasks.Go(w.maintain)
+	w.proceed(now)
+	w.mu.Unlock()
 
 	select {
 	case <-receive.Done():
@@ -59,8 +59,8 @@ func (w *Worker) Run(receive, work context.Context) error {
 	return w.stop(work)
 }
 
-// keeper makes a round in each rhythm, and earlier when something is due.
-func (w *Worker) keeper() {
+// maintain makes a round in each rhythm, and earlier when something is due.
+func (w *Worker) maintain() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -75,7 +75,7 @@ func (w *Worker) keeper() {
 			return
 		}
 		next := w.round(now)
-		w.unlock()
+		w.mu.Unlock()
 		timer.Reset(next.Sub(now))
 	}
 }
@@ -83,24 +83,27 @@ func (w *Worker) keeper() {
 // round does what is due now and returns when the next round is.
 func (w *Worker) round(now time.Time) time.Time {
 	w.observe(now)
-	if !now.Before(w.nextTend) {
-		w.nextTend = now.Add(w.rhythm)
-		w.tend(now)
-		w.status.measure(now)
-		w.brake.calm(now)
+	if !now.Before(w.nextRound) {
+		w.nextRound = now.Add(w.rhythm)
+		w.extender.round(now)
+		w.settler.returnStale(now)
+		w.stats.measure(now)
+		w.limiter.calm(now)
 	}
-	w.unthrottle(now)
-	w.watchIdle(now)
-	cut := w.cancelPolls(now)
-	w.flushReturning(now)
-	w.flush(now)
-	w.resume(now)
-	w.dispatch(now)
-	w.poll(now)
-	w.checkDrained()
-	w.sleepUntil = w.nextTend
-	for _, t := range [...]time.Time{cut, w.deletes.next(), w.changes.next(), w.polls.notBefore, w.aside.next(),
-		w.throttle.until, w.lookAt, w.askAt(), w.due(now), w.hopeDue(), w.restDue()} {
+	w.app.endPause(now)
+	w.app.watchIdle(now)
+	cancelAt := w.poller.cancelWaiting(now)
+	w.settler.resume(now)
+	w.proceed(now)
+	w.sleepUntil = w.nextRound
+	isReady := w.messages.ready.len() > 0
+	var expectedDue, restUntil time.Time
+	if w.lane != nil {
+		expectedDue, restUntil = w.lane.expectedDue(), w.lane.pool.restUntil
+	}
+	for _, t := range [...]time.Time{cancelAt, w.deletes.deletes.next(), w.changes.next(), w.poller.notBefore,
+		w.messages.deferred.next(), w.app.pauses.until, w.limiter.nextLook(), w.limiter.nextTry(isReady),
+		w.slots.batchDue(now), expectedDue, restUntil} {
 		if t.After(now) && t.Before(w.sleepUntil) {
 			w.sleepUntil = t
 		}
@@ -108,43 +111,86 @@ func (w *Worker) round(now time.Time) time.Time {
 	return w.sleepUntil
 }
 
-// wakeAt asks the keeper for a round at t, if it would sleep longer.
-func (w *Worker) wakeAt(t time.Time) {
-	if t.IsZero() || !t.Before(w.sleepUntil) {
-		return
-	}
-	w.sleepUntil = t
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
-}
-
-// observe looks at the clocks.
-func (w *Worker) observe(now time.Time) {
-	if gap, hidden := w.clock.tick(now); gap > 0 {
-		w.stalled(gap, hidden)
-	}
-}
-
 // stalled notes that the process stood still. After a suspend every message
 // held is closer to the end of its visibility by what the monotonic clock does
 // not know.
 func (w *Worker) stalled(gap, hidden time.Duration) {
-	for _, h := range w.held {
-		h.receivedAt = h.receivedAt.Add(-hidden)
-		h.arrivedAt = h.arrivedAt.Add(-hidden)
-		h.hiddenFrom = h.hiddenFrom.Add(-hidden)
-		h.hiddenUntil = h.hiddenUntil.Add(-hidden)
+	for _, h := range w.messages.held {
+		h.shift(hidden)
 	}
-	for _, b := range []*box{&w.deletes, &w.changes} {
-		for i := range b.orders {
-			b.orders[i].until = b.orders[i].until.Add(-hidden)
-			b.orders[i].at = b.orders[i].at.Add(-hidden)
+	w.deletes.deletes.shift(hidden)
+	w.changes.changes.shift(hidden)
+	w.stats.counts.Stalls++
+	notify(w.core, w.events.Stalled, Stalled{For: gap})
+}
+
+// stop ends a run: it drains, until work is done.
+func (w *Worker) stop(work context.Context) error {
+	w.enter(draining)
+	select {
+	case <-w.drained:
+	case <-work.Done():
+		w.enter(aborting)
+		timer := time.NewTimer(abortGrace)
+		defer timer.Stop()
+		select {
+		case <-w.drained:
+		case <-timer.C:
 		}
 	}
-	w.status.counts.Stalls++
-	if f := w.events.Stalled; f != nil {
-		w.note(func() { f(Stalled{For: gap}) })
+	w.endCalls()
+	w.close()
+	w.tasks.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := StopError{Aborted: int(w.stats.counts.Aborted), Undeleted: w.messages.unconfirmed + w.deletes.abandoned}
+	if left != (StopError{}) {
+		return &left
+	}
+	return nil
+}
+
+// enter goes on to the next phase of the end.
+func (w *Worker) enter(p phase) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	w.phase = p
+	w.app.stopProbing()
+	w.gate.close(Draining, "the worker is stopping", now, now)
+	w.deletes.deletes.due, w.changes.changes.due = now, now // nothing lingers any more
+	w.wakeAt(w.poller.cancelWaiting(now))
+	w.proceed(now)
+}
+
+// checkDrained ends the drain when nothing is open, in work or unsaid.
+func (w *Worker) checkDrained() {
+	if w.phase != draining && w.phase != aborting ||
+		w.inWork > 0 || len(w.poller.open) > 0 || !w.deletes.deletes.idle() || !w.changes.idle() {
+		return
+	}
+	select {
+	case <-w.drained:
+	default:
+		close(w.drained)
+	}
+}
+
+// close ends the idle goroutines. Deliveries still in work end by themselves:
+// their slots find no next message.
+func (w *Worker) close() {
+	w.mu.Lock()
+	w.phase = stopped
+	for _, s := range w.slots.parked {
+		close(s.work)
+	}
+	w.slots.parked = nil
+	if w.lane != nil {
+		w.lane.pool.leave(w.lane)
+	}
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
 	}
 }

@@ -33,7 +33,7 @@ var slowCases = map[string]slowness{
 }
 
 // slowly makes the receives of a queue slow; deletes take a fifth of that.
-func (r *rig) slowly(slow slowness, seed uint64) {
+func (r *harness) slowly(slow slowness, seed uint64) {
 	d := &dice{r: rand.New(rand.NewPCG(seed, 9))}
 	r.fake.SetFault(func(c queuetest.FakeCall) queuetest.FakeFault {
 		d.mu.Lock()
@@ -96,7 +96,7 @@ func sharesWhenSlow(t *testing.T, slow slowness, shared []int, seed uint64) {
 	c.stop()
 }
 
-func TestGlance(t *testing.T) {
+func TestEmptyTimeout(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for _, tt := range []struct {
@@ -104,42 +104,44 @@ func TestGlance(t *testing.T) {
 		pace    pace
 		peak    time.Duration
 		peakAge time.Duration
-		share   share
+		backlog backlog
 		want    time.Duration
 	}{
 		{name: "never heard of", want: time.Second},
 		{name: "its deletes are known", pace: pace{call: ms}, want: 250 * ms},
-		{name: "rich", pace: pace{roundTrip: 2 * ms}, share: share{asked: true, rich: true}, want: 250 * ms},
-		{name: "rich and far away", pace: pace{roundTrip: 120 * ms}, share: share{asked: true, rich: true}, want: 600 * ms},
-		{name: "rich on a busy machine", pace: pace{roundTrip: 2 * ms}, peak: 150 * ms,
-			share: share{asked: true, rich: true}, want: 750 * ms},
-		{name: "rich, very slow", pace: pace{roundTrip: 2 * ms}, peak: 3 * time.Second,
-			share: share{asked: true, rich: true}, want: 10 * time.Second},
-		{name: "rich, hardly answering", pace: pace{roundTrip: 2 * ms}, peak: 7 * time.Second,
-			share: share{asked: true, rich: true}, want: 14 * time.Second},
+		{name: "plenty", pace: pace{roundTrip: 2 * ms}, backlog: backlog{known: true, plenty: true}, want: 250 * ms},
+		{name: "plenty and far away", pace: pace{roundTrip: 120 * ms},
+			backlog: backlog{known: true, plenty: true}, want: 600 * ms},
+		{name: "plenty on a busy machine", pace: pace{roundTrip: 2 * ms}, peak: 150 * ms,
+			backlog: backlog{known: true, plenty: true}, want: 750 * ms},
+		{name: "plenty, very slow", pace: pace{roundTrip: 2 * ms}, peak: 3 * time.Second,
+			backlog: backlog{known: true, plenty: true}, want: 10 * time.Second},
+		{name: "plenty, hardly answering", pace: pace{roundTrip: 2 * ms}, peak: 7 * time.Second,
+			backlog: backlog{known: true, plenty: true}, want: 14 * time.Second},
 		{name: "the machine was busy some time ago", pace: pace{roundTrip: 2 * ms}, peak: 700 * ms, peakAge: 30 * time.Second,
-			share: share{asked: true, rich: true}, want: 250 * ms},
-		{name: "ran dry two seconds ago", pace: pace{roundTrip: 2 * ms},
-			share: share{asked: true, rich: true, quit: now.Add(-2 * time.Second)}, want: 100 * ms},
-		{name: "ran dry just now", pace: pace{roundTrip: 2 * ms}, share: share{asked: true, rich: true, quit: now},
-			want: 6 * ms},
-		{name: "a thin stream", pace: pace{roundTrip: 20 * ms}, peak: 700 * ms, share: share{asked: true}, want: 60 * ms},
-		{name: "a thin stream near by", pace: pace{roundTrip: ms}, share: share{asked: true}, want: 5 * ms},
-		{name: "a thin stream of unknown speed", share: share{asked: true}, want: 300 * ms},
+			backlog: backlog{known: true, plenty: true}, want: 250 * ms},
+		{name: "became empty two seconds ago", pace: pace{roundTrip: 2 * ms},
+			backlog: backlog{known: true, plenty: true, gaveUpAt: now.Add(-2 * time.Second)}, want: 100 * ms},
+		{name: "became empty just now", pace: pace{roundTrip: 2 * ms},
+			backlog: backlog{known: true, plenty: true, gaveUpAt: now},
+			want:    6 * ms},
+		{name: "a thin stream", pace: pace{roundTrip: 20 * ms}, peak: 700 * ms, backlog: backlog{known: true}, want: 60 * ms},
+		{name: "a thin stream near by", pace: pace{roundTrip: ms}, backlog: backlog{known: true}, want: 5 * ms},
+		{name: "a thin stream of unknown speed", backlog: backlog{known: true}, want: 300 * ms},
 	} {
-		w := New(nil, instant{}, nil)
-		w.pace, w.share = tt.pace, tt.share
+		w := New(nil, instant{}, &Options{Pool: NewPool(nil)})
+		*w.pace, w.lane.backlog = tt.pace, tt.backlog
 		if tt.peak > 0 {
 			w.pace.calls.add(tt.peak, now.Add(-tt.peakAge))
 		}
-		if got := w.glance(now); got != tt.want {
+		if got := w.lane.emptyTimeout(now); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }
 
-// A queue that runs dry over and over does not keep the others from their work.
-func TestPriceOfRunningDry(t *testing.T) {
+// A queue that becomes empty over and over does not keep the others from their work.
+func TestPriceOfBecomingEmpty(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		slots, burst int
@@ -174,9 +176,9 @@ func TestPriceOfRunningDry(t *testing.T) {
 	}
 }
 
-// The answer that comes after the hope was given up tells whether the queue was
-// dry or only slow.
-func TestSlowIsNotDry(t *testing.T) {
+// The answer that comes after the the wait was given up tells whether the queue was
+// empty or only slow.
+func TestSlowIsNotEmpty(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for _, tt := range []struct {
@@ -189,20 +191,20 @@ func TestSlowIsNotDry(t *testing.T) {
 	} {
 		p := NewPool(nil)
 		w := New(nil, instant{}, &Options{Pool: p})
-		o := &openPoll{asked: 10, start: now.Add(-time.Second)}
-		w.polls.open[o] = struct{}{}
-		p.opening(w, o)
-		if w.giveUpHope(now.Add(-ms)); w.polls.hope != 10 {
-			t.Fatalf("%s: hope was given up too early", tt.name)
+		o := &openReceive{asked: 10, start: now.Add(-time.Second)}
+		w.poller.open[o] = struct{}{}
+		w.lane.opening(o)
+		if w.lane.expireExpected(now.Add(-ms)); w.poller.expected != 10 {
+			t.Fatalf("%s: the wait was given up too early", tt.name)
 		}
-		if w.giveUpHope(now); w.polls.hope != 0 || !w.dryNow(now) || !w.share.quit.Equal(now) {
-			t.Fatalf("%s: hope was not given up after a second", tt.name)
+		if w.lane.expireExpected(now); w.poller.expected != 0 || !w.lane.emptyNow(now) || !w.lane.gaveUpAt.Equal(now) {
+			t.Fatalf("%s: the wait was not given up after a second", tt.name)
 		}
 		msgs := make10(o.start.Add(tt.sent))
-		o.waited = w.waited(o, msgs, now)
-		p.answered(w, o, msgs, now)
-		if w.dryNow(now) || !w.share.quit.Equal(tt.want) {
-			t.Errorf("%s: it ran dry at %v, want %v", tt.name, w.share.quit, tt.want)
+		o.waited = w.poller.waited(o, msgs, now)
+		w.lane.answered(o, msgs, now)
+		if w.lane.emptyNow(now) || !w.lane.gaveUpAt.Equal(tt.want) {
+			t.Errorf("%s: it became empty at %v, want %v", tt.name, w.lane.gaveUpAt, tt.want)
 		}
 	}
 }
@@ -226,10 +228,11 @@ func TestReservedSlotsHaveABound(t *testing.T) {
 		c.by["c"].slowly(func(*rand.Rand) time.Duration { return 800 * ms }, 1)
 		c.run()
 		after(400 * ms)
-		if s := c.pool.Status(); s.Reserved != 3 {
-			t.Errorf("%d slots are reserved, want 3 for the queue whose first receive is slow: a sixth of 12, and one",
-				s.Reserved)
+		c.pool.mu.Lock()
+		if got := c.pool.granted; got != 3 {
+			t.Errorf("%d slots are reserved, want 3 for the queue whose first receive is slow: a sixth of 12, and one", got)
 		}
+		c.pool.mu.Unlock()
 		if got := len(c.seen()); got > 36 {
 			t.Errorf("%d messages began while one queue had got none, want about five times its 3, and 12 in work", got)
 		}
@@ -281,7 +284,7 @@ func TestWaited(t *testing.T) {
 	} {
 		w := New(nil, instant{}, nil)
 		w.pace.roundTrip = 10 * ms
-		if got := w.waited(&openPoll{start: start}, tt.msgs, start.Add(tt.took)); got != tt.want {
+		if got := w.poller.waited(&openReceive{start: start}, tt.msgs, start.Add(tt.took)); got != tt.want {
 			t.Errorf("%s: got %v", tt.name, got)
 		}
 	}
@@ -383,7 +386,7 @@ func TestLeastTrip(t *testing.T) {
 		}
 	}
 	for i, want := range []time.Duration{100 * ms, 100 * ms, 5 * ms, 5 * ms} {
-		if got := w[i].leastTrip(now); got != want {
+		if got := w[i].poller.leastTrip(now); got != want {
 			t.Errorf("queue %d: got %v, want %v", i, got, want)
 		}
 	}
@@ -392,7 +395,7 @@ func TestLeastTrip(t *testing.T) {
 func TestWantFollowsTheLoad(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	p := polls{want: 16}
+	r := receives{want: 16}
 	for i, tt := range []struct {
 		begun time.Duration // before now
 		load  load
@@ -404,8 +407,8 @@ func TestWantFollowsTheLoad(t *testing.T) {
 		{0, light, 64},
 	} {
 		at := now.Add(time.Duration(i) * time.Millisecond)
-		if p.answer(&openPoll{asked: 10, start: at.Add(-tt.begun)}, 10, tt.load, at); p.want != tt.want {
-			t.Errorf("step %d: want %d at once, got %d", i, tt.want, p.want)
+		if r.answer(&openReceive{asked: 10, start: at.Add(-tt.begun)}, 10, tt.load, at); r.want != tt.want {
+			t.Errorf("step %d: want %d at once, got %d", i, tt.want, r.want)
 		}
 	}
 }
@@ -423,7 +426,7 @@ func TestCredible(t *testing.T) {
 	}
 }
 
-func TestGlanceAtANewQueue(t *testing.T) {
+func TestEmptyTimeoutOfANewQueue(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	for _, tt := range []struct {
@@ -444,25 +447,25 @@ func TestGlanceAtANewQueue(t *testing.T) {
 		if tt.other > 0 {
 			other.pace.travelled(tt.other, false, now)
 		}
-		if got := w.glance(now); got != tt.want {
+		if got := w.lane.emptyTimeout(now); got != tt.want {
 			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
 		}
 	}
 }
 
-// A rich queue wants every slot that it is drawn for, also between two receives.
-func TestRichQueueWantsAllBetweenReceives(t *testing.T) {
+// A queue with plenty claims every slot that it is drawn for, also between two receives.
+func TestQueueWithPlentyClaimsAllBetweenReceives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := New(nil, instant{}, &Options{Pool: NewPool(nil)})
 		w.phase, w.workCtx = running, t.Context()
-		w.gate.lift(appDown)
-		w.share.asked, w.share.rich = true, true
-		if got := w.prospects(time.Now()); got != DefaultConcurrency {
-			t.Errorf("rich: work for %d slots is in sight, want all %d", got, DefaultConcurrency)
+		w.gate.remove(AppDown)
+		w.lane.known, w.lane.plenty = true, true
+		if got := w.lane.usable(time.Now()); got != DefaultConcurrency {
+			t.Errorf("plenty: work for %d slots is in sight, want all %d", got, DefaultConcurrency)
 		}
-		w.share.rich = false
-		if got := w.prospects(time.Now()); got != 1 {
+		w.lane.plenty = false
+		if got := w.lane.usable(time.Now()); got != 1 {
 			t.Errorf("a thin stream: work for %d slots is in sight, want 1", got)
 		}
 	})

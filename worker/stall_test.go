@@ -14,12 +14,12 @@ import (
 
 // suspend lets the worker see a wall clock that ran ahead, as after a suspend
 // of its machine. The queue is told apart, by handing out messages again.
-func (r *rig) suspend(d time.Duration) {
+func (r *harness) suspend(d time.Duration) {
 	now := time.Now()
 	r.w.mu.Lock()
 	gap, hidden := r.w.clock.step(now, now.Sub(r.w.clock.last), d)
 	r.w.stalled(gap, hidden)
-	r.w.unlock()
+	r.w.mu.Unlock()
 }
 
 func TestSuspendLapsesWhatIsInWork(t *testing.T) {
@@ -62,8 +62,8 @@ func TestSuspendLapsesWhatIsInWork(t *testing.T) {
 					if len(settled) != 1 || !settled[0].Late || stalls != 1 || lapsed != 1 {
 						t.Errorf("settled %+v, %d stalls, %d lapsed", settled, stalls, lapsed)
 					}
-					if r.w.done.values[ids[0]] != struct{}{} || len(r.w.done.values) != 0 {
-						t.Errorf("a late success is not remembered as done: %v", r.w.done.values)
+					if r.w.messages.done.values[ids[0]] != struct{}{} || len(r.w.messages.done.values) != 0 {
+						t.Errorf("a late success is not remembered as done: %v", r.w.messages.done.values)
 					}
 					r.stop()
 				})
@@ -144,10 +144,10 @@ func TestLapsedMessageIsDroppedNotGivenBack(t *testing.T) {
 		w.mu.Lock()
 		h := &held{msg: queue.Message{ID: "m"}, stage: ready}
 		h.hide(now.Add(-time.Hour), time.Minute)
-		w.held["m"] = h
-		w.giveBack(h, now)
-		left := len(w.returning) + len(w.held)
-		w.unlock()
+		w.messages.held["m"] = h
+		w.changes.returnMessage(h, 0, now)
+		left := len(w.changes.returning) + len(w.messages.held)
+		w.mu.Unlock()
 		if left != 0 || len(lapsed) != 1 || lapsed[0].InWork {
 			t.Errorf("%d left, events %+v", left, lapsed)
 		}

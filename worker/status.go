@@ -2,6 +2,7 @@ package worker
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"tendril/queue"
@@ -93,26 +94,57 @@ type Counts struct {
 func (w *Worker) Status() Status {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	now := time.Now()
 	s := Status{
 		Name:        w.opts.Name,
 		Phase:       [...]string{"not started", "running", "draining", "aborting", "stopped"}[w.phase],
-		Started:     w.status.started,
+		Started:     w.stats.started,
 		Receiving:   w.phase == running && w.gate.open(),
-		Reasons:     w.gate.list(),
+		Reasons:     slices.Clone(w.gate.reasons),
 		Concurrency: w.opts.Concurrency, Limit: w.limit,
-		InWork: w.inWork, Prefetched: w.ready.len(), Postponed: w.aside.Len(), Unconfirmed: w.unconfirmed,
-		Polls:     len(w.polls.open),
-		Counts:    w.status.counts,
-		PerSecond: w.status.perSecond, ServiceTime: w.pace.service, RoundTrip: w.pace.roundTrip,
+		InWork: w.inWork, Prefetched: w.messages.ready.len(), Postponed: w.messages.deferred.Len(),
+		Unconfirmed: w.messages.unconfirmed, Polls: len(w.poller.open),
+		Counts: w.stats.counts, LastError: w.stats.lastError,
+		PerSecond: w.stats.perSecond, ServiceTime: w.pace.service, RoundTrip: w.pace.roundTrip,
 	}
-	for _, g := range w.groups {
+	for _, g := range w.messages.groups {
 		s.Waiting += len(g.waiting)
 	}
-	w.statusOfTurns(&s, time.Now())
-	if last := w.status.last; !last.At.IsZero() {
-		s.LastError = &last
+	for _, h := range w.messages.held {
+		if h.stage != deleting {
+			s.Oldest = max(s.Oldest, now.Round(0).Sub(h.msg.SentAt))
+		}
 	}
+	s.Turns, s.LongestWait = w.slots.turns.sum(now)
+	all := s.Turns
+	if w.lane != nil {
+		all, _ = w.lane.pool.turns.sum(now)
+	}
+	if all > 0 {
+		s.TurnShare = float64(s.Turns) / float64(all)
+	}
+	w.statusOfLimiter(&s, now)
 	return s
+}
+
+// statusOfLimiter adds what the limiter does.
+func (w *Worker) statusOfLimiter(s *Status, now time.Time) {
+	l := w.limiter
+	if l == nil {
+		return
+	}
+	s.Counts.Limited = l.periods
+	if l.limiting {
+		s.LimitedBy = l.reason
+	}
+	if l.breakerOpen(now) {
+		since := now
+		if s.LimitedBy == breakerReason {
+			since = l.since
+		}
+		s.Receiving, s.LimitedBy = false, breakerReason
+		s.Reasons = append(s.Reasons, Reason{Block: BreakerOpen, Text: "the breaker lets no delivery begin", Since: since})
+	}
 }
 
 // InWork returns which attempt at a message the app works on now, and since when;
@@ -120,49 +152,17 @@ func (w *Worker) Status() Status {
 func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if h := w.held[id]; h != nil && h.stage == posting {
+	if h := w.messages.held[id]; h != nil && h.stage == posting {
 		return h.attempt, h.startedAt, true
 	}
 	return 0, time.Time{}, false
 }
 
-// statusOfTurns adds how the queue fares among others and under its limiter.
-func (w *Worker) statusOfTurns(s *Status, now time.Time) {
-	for _, h := range w.held {
-		if h.stage != deleting {
-			s.Oldest = max(s.Oldest, now.Round(0).Sub(h.msg.SentAt))
-		}
-	}
-	s.Turns, s.LongestWait = w.turns.sum(now)
-	all := s.Turns
-	if w.pool != nil {
-		all, _ = w.pool.turns.sum(now)
-	}
-	if all > 0 {
-		s.TurnShare = float64(s.Turns) / float64(all)
-	}
-	if b := w.brake; b != nil {
-		s.Counts.Limited = b.periods
-		if b.limiting {
-			s.LimitedBy = b.reason
-		}
-		if w.tripped(now) {
-			since := now
-			if s.LimitedBy == breakerReason {
-				since = b.since
-			}
-			s.Receiving, s.LimitedBy = false, breakerReason
-			s.Reasons = append(s.Reasons, Reason{Block: BreakerOpen, Text: "the breaker lets no delivery begin", Since: since})
-		}
-	}
-}
-
-// tally is what Status shows of the past.
-type tally struct {
+// statistics is what Status shows of the past.
+type statistics struct {
 	started   time.Time
 	counts    Counts
-	last      LastError
-	undeleted int // deletes given up while stopping
+	lastError *LastError
 
 	perSecond      float64
 	measured       time.Time
@@ -170,12 +170,12 @@ type tally struct {
 }
 
 // failed notes trouble with the queue.
-func (t *tally) failed(action string, err error, now time.Time) {
-	t.last = LastError{At: now, Action: action, Err: err}
+func (t *statistics) failed(action string, err error, now time.Time) {
+	t.lastError = &LastError{At: now, Action: action, Err: err}
 }
 
 // settled counts the end of a delivery.
-func (t *tally) settled(s *Settled) {
+func (t *statistics) settled(s *Settled) {
 	switch s.Outcome {
 	case queue.Done:
 		t.counts.Done++
@@ -195,7 +195,7 @@ func (t *tally) settled(s *Settled) {
 }
 
 // measure updates the rate.
-func (t *tally) measure(now time.Time) {
+func (t *statistics) measure(now time.Time) {
 	settled := t.counts.Done + t.counts.Failed + t.counts.Unreached + t.counts.Throttled
 	if dt := now.Sub(t.measured).Seconds(); !t.measured.IsZero() && dt > 0 {
 		rate := float64(settled-t.settledAtStart) / dt

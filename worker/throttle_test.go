@@ -117,7 +117,7 @@ func TestThrottledIsNoAttempt(t *testing.T) {
 		var mu sync.Mutex
 		var attempts, receives []int
 		var asked []time.Time
-		calls, told := 0, 0
+		calls, events := 0, 0
 		app := &testApp{handle: func(context.Context, *queue.Message) queue.Result {
 			asked = append(asked, time.Now())
 			if calls++; calls <= 3 {
@@ -133,14 +133,14 @@ func TestThrottledIsNoAttempt(t *testing.T) {
 			}, Postponed: func(p Postponed) {
 				mu.Lock()
 				if p.Throttled && p.Status == 429 && p.Kept {
-					told++
+					events++
 				}
 				mu.Unlock()
 			}}})
 		r.send(1, "")
 		after(5 * time.Minute)
-		if told != 3 {
-			t.Errorf("%d of 3 throttles are told", told)
+		if events != 3 {
+			t.Errorf("%d of 3 throttles are events", events)
 		}
 		if !reflect.DeepEqual(attempts, []int{1}) || !reflect.DeepEqual(receives, []int{1}) {
 			t.Errorf("attempts %v, receives %v: being throttled costs neither", attempts, receives)

@@ -8,197 +8,222 @@ import (
 	"tendril/queue"
 )
 
-// delay makes a failed message visible at a time. What waits behind it in its
-// group is given back first.
-func (w *Worker) delay(h *held, at, now time.Time) {
-	w.release(h, now)
-	o := order{h: h, kind: delay, receipt: h.receipt, at: at, until: h.hiddenUntil}
-	w.change(o, w.lingerUntil(now, h.hiddenUntil.Add(-2*margin(w.opts.VisibilityTimeout))))
+// visibilityChanger sends all changes of visibility, in tens: extensions, delays before
+// the next attempt, and returns of messages that were not posted.
+type visibilityChanger struct {
+	*core
+	queue    Queue
+	messages *inventory
+	gate     *gate
+	changes  batcher
+	// returning are returns that wait for the end of the receives under way.
+	returning []pending
+
+	// receives is how many receives are under way.
+	receives func() int
+	// extended takes the result of an extension, and reports whether it was applied.
+	extended func(p pending, err error, class errorClass, start, now time.Time) bool
 }
 
-// change is the only way of a change of visibility into the box. A message has
-// one there, or on its way, at a time: two could arrive in the wrong order. The
-// next waits for the end of the one before it.
-func (w *Worker) change(o order, due time.Time) {
-	if o.h.changing {
-		o.h.after = &o
+// change is the only way in. A message has one change pending or on its way at a time:
+// two could arrive in the wrong order. The next waits for the end of the one before it.
+func (c *visibilityChanger) change(p pending, due time.Time) {
+	if p.h.changing {
+		p.h.following = &p
 		return
 	}
-	o.h.changing = true
-	w.changes.put(o, due)
+	p.h.changing = true
+	c.changes.put(p, due)
 }
 
-// changeOver ends a change that was answered or dropped; the next one may go.
-func (w *Worker) changeOver(h *held, now time.Time) {
+// ended ends a change that was answered or dropped; the next one may be sent.
+func (c *visibilityChanger) ended(h *held, now time.Time) {
 	h.changing = false
-	if next := h.after; next != nil {
-		h.after = nil
-		w.change(*next, now)
+	if next := h.following; next != nil {
+		h.following = nil
+		c.change(*next, now)
 	}
 }
 
-// tend looks after the visibility of everything that is held: receipts that
-// ran out, extensions that are due, messages that waited too long.
-func (w *Worker) tend(now time.Time) {
-	for _, h := range w.held {
-		if h.stage != posting && h.stage != waiting && h.stage != postponed {
+// next returns when flush has to be called again, zero for not before something changes.
+func (c *visibilityChanger) next() time.Time { return c.changes.next() }
+
+// flush makes the calls that are due.
+func (c *visibilityChanger) flush(now time.Time) {
+	for batch := c.changes.cut(now); batch != nil; batch = c.changes.cut(now) {
+		if batch = c.sendable(batch, now); len(batch) == 0 {
+			c.changes.calls--
 			continue
 		}
-		if !h.lapsed && !now.Before(h.hiddenUntil) {
-			w.lapse(h)
-			continue
-		}
-		if h.stage == postponed && !h.lapsed && h.spent(w.opts.VisibilityTimeout, now) {
-			w.unkeep(h, now)
-			continue
-		}
-		w.prolong(h, now)
+		c.stats.counts.ChangeCalls++
+		c.send(batch)
 	}
-	w.trim(now)
+	c.wakeAt(c.changes.next())
 }
 
-// prolong extends the visibility of a message if that is due.
-func (w *Worker) prolong(h *held, now time.Time) {
-	if v := h.extension(w.opts.VisibilityTimeout, now); v > 0 {
-		w.change(order{h: h, kind: extend, receipt: h.receipt, visibility: v, until: h.hiddenUntil}, now)
-	}
-}
-
-// changeable drops the extensions that nobody needs any more, and the other
+// sendable drops the extensions that nobody needs any more, and the other
 // changes whose receipt has lapsed. What stays is about to be sent.
-func (w *Worker) changeable(batch []order, now time.Time) []order {
+func (c *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	kept := batch[:0]
-	for _, o := range batch {
+	for _, p := range batch {
+		isExtension := p.purpose == extendVisibility
 		switch {
-		case o.kind == extend && (o.h.stage == gone || o.h.stage == deleting || o.h.lapsed || o.receipt != o.h.receipt):
-			w.changeOver(o.h, now)
-		case !now.Before(o.until):
-			w.changeFailed(o, errVisibilityOver, true, now)
-			w.changeOver(o.h, now)
-		case o.kind == extend:
-			o.h.extended = true
-			kept = append(kept, o)
+		case isExtension && (p.h.stage == gone || p.h.stage == deleting || p.h.lapsed || p.receipt != p.h.receipt):
+			c.ended(p.h, now)
+			continue
+		case !now.Before(p.until):
+			c.failed(p, errVisibilityOver, true, now)
+			c.ended(p.h, now)
+			continue
+		case isExtension:
+			p.h.extended = true
 		default:
-			o.visibility = max(o.at.Sub(now), 0)
-			kept = append(kept, o)
+			p.visibility = max(p.at.Sub(now), 0)
 		}
+		kept = append(kept, p)
 	}
 	return kept
 }
 
-// sendChanges makes one call.
-func (w *Worker) sendChanges(batch []order) {
+func (c *visibilityChanger) send(batch []pending) {
 	changes := make([]queue.VisibilityChange, len(batch))
-	for i := range batch {
-		changes[i] = queue.VisibilityChange{ReceiptHandle: batch[i].receipt, Visibility: batch[i].visibility,
-			Unread: batch[i].kind == giveBack}
+	for i, p := range batch {
+		changes[i] = queue.VisibilityChange{ReceiptHandle: p.receipt, Visibility: p.visibility,
+			Unread: p.purpose == returnMessage}
 	}
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(w.callCtx, callTimeout)
-	errs := w.queue.ChangeVisibility(ctx, changes)
-	cancel()
-	now := time.Now()
-	w.mu.Lock()
-	w.observe(now)
-	w.changesReturned(batch, errs, start, now)
-	w.flush(now)
-	w.checkDrained()
-	w.unlock()
+	var errs []error
+	c.call(func(ctx context.Context) { errs = c.queue.ChangeVisibility(ctx, changes) },
+		func(start, now time.Time) { c.answered(batch, errs, start, now) })
 }
 
-// changesReturned takes the results of one call.
-func (w *Worker) changesReturned(batch []order, errs []error, start, now time.Time) {
-	var extended, given, answered int
-	for i, o := range batch {
+// answered takes the results of one call.
+func (c *visibilityChanger) answered(batch []pending, errs []error, start, now time.Time) {
+	var extended, returned, conclusive int
+	for i, p := range batch {
 		err := entryErr(errs, i)
-		v := judge(err)
-		if v == fine || v == worthless {
-			answered++
+		class := classify(err)
+		if class == applied || class == invalidReceipt {
+			conclusive++
 		}
-		if o.kind == extend {
-			if w.extensionReturned(o, err, v, start, now) {
+		switch {
+		case p.purpose == extendVisibility:
+			if c.extended(p, err, class, start, now) {
 				extended++
 			}
-			continue
-		}
-		if v != fine {
-			w.changeAgain(o, err, v, start, now)
-			continue
-		}
-		w.changeOver(o.h, now)
-		if o.kind == giveBack {
-			given++
+		case class != applied:
+			c.tryAgain(p, err, class, start, now)
+		default:
+			c.ended(p.h, now)
+			if p.purpose == returnMessage {
+				returned++
+			}
 		}
 	}
-	w.changes.returned(now, answered == 0, rand.Float64())
-	w.status.counts.Extended += int64(extended)
-	w.status.counts.Returned += int64(given)
-	if f := w.events.Extended; f != nil && extended > 0 {
-		event := Extended{Messages: extended, Duration: now.Sub(start)}
-		w.note(func() { f(event) })
+	c.changes.returned(now, conclusive == 0, rand.Float64())
+	c.stats.counts.Extended += int64(extended)
+	c.stats.counts.Returned += int64(returned)
+	if extended > 0 {
+		notify(c.core, c.events.Extended, Extended{Messages: extended, Duration: now.Sub(start)})
 	}
-	if f := w.events.Returned; f != nil && given > 0 {
-		event := Returned{Messages: given}
-		w.note(func() { f(event) })
+	if returned > 0 {
+		notify(c.core, c.events.Returned, Returned{Messages: returned})
 	}
 }
 
-// extensionReturned takes the result of one extension and reports whether the
-// message is hidden for longer now.
-func (w *Worker) extensionReturned(o order, err error, v verdict, start, now time.Time) bool {
-	h := o.h
-	if v == fine && o.receipt == h.receipt {
-		h.hide(start, o.visibility)
-	}
-	if v != fine && o.receipt == h.receipt && h.stage != gone && h.stage != deleting {
-		w.extensionFailed(o, err, v, now)
-	}
-	if h.after != nil && h.hiddenUntil.After(h.after.until) {
-		h.after.until = h.hiddenUntil
-	}
-	w.changeOver(h, now)
-	return v == fine
-}
-
-// extensionFailed decides when to try an extension again.
-func (w *Worker) extensionFailed(o order, err error, v verdict, now time.Time) {
-	h := o.h
-	w.changeFailed(o, err, v == worthless, now)
-	switch v {
-	case worthless:
-		h.hiddenUntil = now
-		if !h.lapsed {
-			w.lapse(h)
-		}
-	case refused:
-		h.nextExtend = now.Add(refusedLimit)
-	default:
-		h.nextExtend = now.Add(min(2*time.Second, w.opts.VisibilityTimeout/16))
-	}
-}
-
-// changeAgain puts back a delay or a give-back that failed. One that may have
+// tryAgain puts back a delay or a return that failed. One that may have
 // been applied is only good as long as the message is hidden in either case:
-// after that it could make visible what another worker has in hand.
-func (w *Worker) changeAgain(o order, err error, v verdict, start, now time.Time) {
-	o.tries++
-	if end := start.Add(o.visibility); v == unknown && end.Before(o.until) {
-		o.until = end
+// after that it could make visible what another worker has.
+func (c *visibilityChanger) tryAgain(p pending, err error, class errorClass, start, now time.Time) {
+	p.tries++
+	if end := start.Add(p.visibility); class == uncertain && end.Before(p.until) {
+		p.until = end
 	}
-	due := now.Add(again(o.tries, 100*time.Millisecond, 5*time.Second, rand.Float64()))
-	final := v == refused || v == worthless || !due.Before(o.until) || w.callCtx.Err() != nil
-	w.changeFailed(o, err, final, now)
+	due := p.nextTry(now)
+	final := class == refused || class == invalidReceipt || !due.Before(p.until) || c.callCtx.Err() != nil
+	c.failed(p, err, final, now)
 	if final {
-		w.changeOver(o.h, now)
+		c.ended(p.h, now)
 		return
 	}
-	w.changes.put(o, due)
+	c.changes.put(p, due)
 }
 
-func (w *Worker) changeFailed(o order, err error, final bool, now time.Time) {
-	w.status.failed("change of visibility", err, now)
-	if f := w.events.ChangeFailed; f != nil {
-		event := ChangeFailed{ID: o.h.msg.ID, Kind: o.kind.String(), Err: err, Final: final}
-		w.note(func() { f(event) })
+func (c *visibilityChanger) failed(p pending, err error, final bool, now time.Time) {
+	c.stats.failed("change of visibility", err, now)
+	notify(c.core, c.events.ChangeFailed,
+		ChangeFailed{ID: p.h.msg.ID, Kind: p.purpose.String(), Err: err, Final: final})
+}
+
+// delayRetry makes a failed message visible at a time.
+func (c *visibilityChanger) delayRetry(h *held, at, now time.Time) {
+	p := pending{h: h, purpose: delayRetry, receipt: h.receipt, at: at, until: h.hiddenUntil}
+	c.change(p, c.lingerUntil(now, h.hiddenUntil.Add(-2*margin(c.opts.VisibilityTimeout))))
+}
+
+// release lets go of a message whose visibility runs out by itself. What waits behind
+// it is returned, unless it failed at its last receive: then the group goes on without
+// it. Returned, those behind it would come again only after it, and perhaps be
+// dead-lettered unposted: they were received as often as it was.
+func (c *visibilityChanger) release(h *held, now time.Time) {
+	if h.dead {
+		c.messages.leaveGroup(h, now)
+	} else {
+		c.returnAll(c.messages.disband(h), now)
+	}
+	c.messages.forget(h)
+}
+
+// returnWithGroup returns a message and all that waits behind it.
+func (c *visibilityChanger) returnWithGroup(h *held, now time.Time) {
+	c.returnAll(c.messages.disband(h), now)
+	c.returnMessage(h, 0, now)
+}
+
+// returnAll returns messages of one group. The last one goes first, so that none
+// overtakes.
+func (c *visibilityChanger) returnAll(group []*held, now time.Time) {
+	for i := len(group) - 1; i >= 0; i-- {
+		c.returnMessage(group[i], 0, now)
 	}
 }
+
+// returnMessage makes a message that was never posted visible again, after a pause if
+// one is given. One whose visibility ran out is dropped: it may be another worker's by now.
+func (c *visibilityChanger) returnMessage(h *held, pause time.Duration, now time.Time) {
+	c.messages.forget(h)
+	c.messages.skip(h.life, !c.opts.UncountedReturns || !now.Before(h.hiddenUntil))
+	if !now.Before(h.hiddenUntil) {
+		if !h.lapsed {
+			c.messages.expireVisibility(h)
+		}
+		return
+	}
+	p := pending{h: h, purpose: returnMessage, receipt: h.receipt, at: now.Add(min(pause, max(h.left(now), 0))),
+		until: h.hiddenUntil}
+	if h.changing {
+		h.following = &p
+		return
+	}
+	c.returning = append(c.returning, p)
+}
+
+// flushReturning sends the returns. While the gate is closed, or once deliveries
+// are cut off, they wait for the end of the receives under way, which would only receive
+// them again.
+func (c *visibilityChanger) flushReturning(now time.Time) {
+	if len(c.returning) == 0 {
+		return
+	}
+	if over := !c.gate.open() || c.workCtx.Err() != nil; over && c.receives() > 0 {
+		return
+	}
+	for _, p := range c.returning {
+		c.change(p, now)
+	}
+	clear(c.returning)
+	c.returning = c.returning[:0]
+	c.flush(now)
+}
+
+// idle reports whether nothing is pending or on its way.
+func (c *visibilityChanger) idle() bool { return len(c.returning) == 0 && c.changes.idle() }

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"tendril/queue"
@@ -26,10 +25,10 @@ type Queue interface {
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
 }
 
-// Deliverer hands messages to the app. Both methods must be safe for
+// Deliverer delivers messages to the app. Both methods must be safe for
 // concurrent use and return soon after their context is done.
 type Deliverer interface {
-	// Deliver hands over one message, at most once, and says how that ended. It
+	// Deliver delivers one message, at most once, and says how that ended. It
 	// enforces its own time limits; the message stays hidden until it returns.
 	// m must not be kept or changed. With [queue.Postponed] it vouches that it
 	// tried nothing: then it is called again for the same receive.
@@ -38,107 +37,179 @@ type Deliverer interface {
 	Probe(ctx context.Context) error
 }
 
+// BatchDeliverer is a [Deliverer] that can also deliver several messages at
+// once. It is used so when [Batch] asks for more than one message.
+type BatchDeliverer interface {
+	// DeliverBatch delivers up to [Batch].Size messages in one delivery, at
+	// most once, and says how that ended for each, in their order. A message
+	// without a result is failed. What is said of Deliver holds here too.
+	DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result
+	// Probe returns nil when the app accepts connections.
+	Probe(ctx context.Context) error
+}
+
 // Worker polls one queue, delivers each message and settles it. Make one with
 // [New] and run it once with [Worker.Run]; every method may be called at any
 // time from any goroutine.
 type Worker struct {
-	queue    Queue
-	app      Deliverer
-	batchApp BatchDeliverer // nil when messages travel one by one
-	pool     *Pool          // nil for a worker of its own
-	opts     Options
-	events   *Events
-	rhythm   time.Duration // of the keeper's rounds
-	callCtx  context.Context
-	endCall  context.CancelFunc
-	workCtx  context.Context // of the deliveries; set by Run
-	wake     chan struct{}   // asks the keeper for an early round
-	drained  chan struct{}   // closed when a drain is over
-	tasks    sync.WaitGroup  // every goroutine of Run
+	*core
+	messages *inventory
+	gate     *gate
+	app      *appMonitor
+	limiter  *limiterState
+	changes  *visibilityChanger
+	extender *visibilityExtender
+	deletes  *deleter
+	settler  *settler
+	poller   *poller
+	slots    *slots
+	lane     *lane // of the pool; nil for a worker of its own
+	pace     *pace
 
-	// mu guards everything below; it is the pool's, if there is one. It is never
-	// held during a call of the queue, the app or a listener.
-	mu *desk
-
-	phase phase
-	gate  gate
-	clock clock
-	pace  pace
-	polls polls
-	share share // of the pool
-
-	brake    *brake    // the limiter; nil for none
-	lookAt   time.Time // when to ask the limiter for room again
-	throttle throttle
-	batch    Batch
-	scratch  []*held // of gather
-
-	held      map[string]*held // by message id
-	groups    map[string]*group
-	ready     lineup
-	aside     aside
-	returning []order // give-backs that wait for the end of the open polls
-
-	limit       int // deliveries that may run at once now
-	turning     int // FIFO groups between two messages
-	inWork      int
-	unconfirmed int     // messages in stage deleting
-	parked      []*slot // idle slots; the last one parked is the next to work
-
-	deletes, changes box
-	sleepUntil       time.Time // when the keeper wakes by itself
-	nextTend         time.Time // when it looks after what is held
-	done             *memory[struct{}]
-	unposted         *memory[int]
-	status           tally
-	turns            recent // messages begun, with their wait
+	rhythm    time.Duration // of the maintenance rounds
+	nextRound time.Time     // when it looks after what is held
+	drained   chan struct{} // closed when a drain is over
 }
 
-// phase is how far Run is.
-type phase uint8
-
-const (
-	notStarted phase = iota
-	running
-	draining
-	aborting
-	stopped
-)
-
-// New returns a worker that takes messages from q and hands them to d. It does
+// New returns a worker that takes messages from q and delivers them with d. It does
 // nothing until [Worker.Run]. opts may be nil.
 func New(q Queue, d Deliverer, opts *Options) *Worker {
 	o := opts.settled()
-	w := &Worker{
-		queue: q, app: d, opts: o, events: o.Events, mu: &desk{}, batch: Batch{Size: 1},
-		rhythm:  clamp(o.VisibilityTimeout/16, 50*time.Millisecond, time.Second),
-		wake:    make(chan struct{}, 1),
-		drained: make(chan struct{}),
-		held:    make(map[string]*held), groups: make(map[string]*group),
-		limit: o.Concurrency,
-		polls: polls{want: 1, open: make(map[*openPoll]struct{})},
-		done:  newMemory[struct{}](remembered), unposted: newMemory[int](remembered),
+	batchApp, isBatch := d.(BatchDeliverer)
+	if !isBatch {
+		o.Batch = Batch{Size: 1}
 	}
-	w.clock.rhythm = w.rhythm
-	w.gate.close(appDown, "the app has not answered yet", time.Now())
-	w.callCtx, w.endCall = context.WithCancel(context.Background())
-	if b, ok := d.(BatchDeliverer); ok && o.Batch.Size > 1 {
-		w.batchApp, w.batch = b, o.Batch
-	}
+	rhythm := clamp(o.VisibilityTimeout/16, 50*time.Millisecond, time.Second)
+	c := &core{opts: o, events: o.Events, mu: &callbackMutex{}, limit: o.Concurrency, wake: make(chan struct{}, 1)}
+	c.clock.rhythm = rhythm
+	c.callCtx, c.endCalls = context.WithCancel(context.Background())
 	if o.Pool != nil {
-		w.pool, w.mu, w.brake = o.Pool, &o.Pool.mu, o.Pool.brake
+		c.mu = &o.Pool.mu
 	}
-	if o.Limiter != nil {
-		w.brake = newBrake(o.Limiter, w.mu, o.Events.Limited)
-	}
+	p := &pace{}
+	m := newInventory(c)
+	limiter := newLimiterState(o.Limiter, c, p)
+	g := &gate{core: c, reasons: []Reason{{Block: AppDown, Text: "the app has not answered yet", Since: time.Now()}}}
+	app := &appMonitor{core: c, gate: g, app: d}
+	changes := &visibilityChanger{core: c, queue: q, messages: m, gate: g}
+	extender := &visibilityExtender{core: c, messages: m, changes: changes}
+	deletes := &deleter{core: c, queue: q, messages: m, gate: g, changes: changes, called: p.called}
+	s := &settler{core: c, messages: m, gate: g, app: app, deletes: deletes, changes: changes, extender: extender,
+		pace: p}
+	poll := &poller{core: c, queue: q, messages: m, gate: g, limiter: limiter, pace: p, accept: s.accept,
+		receives: receives{want: 1, open: make(map[*openReceive]struct{})}}
+	sl := &slots{core: c, app: d, batchApp: batchApp, messages: m, gate: g, limiter: limiter, settler: s, pace: p}
+	w := &Worker{core: c, messages: m, gate: g, app: app, limiter: limiter, changes: changes, extender: extender,
+		deletes: deletes, settler: s, poller: poll, slots: sl, pace: p, rhythm: rhythm, drained: make(chan struct{})}
+
+	changes.receives = func() int { return len(poll.open) }
+	changes.extended = extender.extended
+	g.closed = w.gateClosed
+	c.start, c.receive, c.stalled = w.start, w.receive, w.stalled
 	if o.Pool != nil {
-		o.Pool.join(w)
+		w.lane = &lane{core: c, pool: o.Pool, messages: m, gate: g, limiter: limiter, poller: poll, slots: sl,
+			settler: s, pace: p, weight: max(o.Weight, 1)}
+		poll.lane, sl.lane = w.lane, w.lane
+		o.Pool.join(w.lane)
 	}
 	return w
 }
 
-// note keeps a listener's call for after the lock.
-func (w *Worker) note(f func()) { w.mu.note(f) }
+// start begins the deliveries and calls of the queue that may begin now.
+func (w *Worker) start(now time.Time) {
+	w.changes.flushReturning(now)
+	w.slots.startAll(nil, now)
+	w.settler.flush(now)
+}
 
-// unlock releases the lock and then calls the listeners that were noted.
-func (w *Worker) unlock() { w.mu.unlock() }
+// receive begins as many receives as may begin now, also those of the other
+// workers of the pool.
+func (w *Worker) receive(now time.Time) {
+	if w.lane != nil {
+		w.lane.pool.poll(now)
+	} else {
+		w.poller.begin(now)
+	}
+	w.checkDrained()
+}
+
+// gateClosed withdraws what is not in work yet when the gate closes.
+func (w *Worker) gateClosed(wasOpen, wasKeeping bool, now time.Time) {
+	if wasKeeping && !w.gate.keeping() {
+		w.settler.withdraw(now)
+	}
+	if wasOpen {
+		w.wakeAt(w.poller.cancelWaiting(now))
+	}
+}
+
+// Pause stops receiving until [Worker.Resume]. Deliveries in work go on; what
+// was received and not posted yet is returned. A second call replaces the
+// reason.
+func (w *Worker) Pause(reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	w.gate.close(Paused, reason, now, now)
+	w.proceed(now)
+}
+
+// Resume takes back [Worker.Pause].
+func (w *Worker) Resume() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gate.lift(Paused, time.Now())
+}
+
+// Gate tells the worker whether the app is ready. Until it is closed for the
+// first time the worker finds out itself, by [Deliverer] Probe. An open gate
+// also ends the probing after refused connections; after such an outage the
+// worker begins with one delivery at a time. reason says why it is closed and
+// is not used when it opens.
+func (w *Worker) Gate(open bool, reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	w.app.setReady(open, reason, now)
+	w.proceed(now)
+}
+
+// SetMaxReceives changes [Options].MaxReceives while the worker runs; 0 when it
+// is not known any more. What was raised a moment ago may let a message come
+// again behind those that went on without it.
+func (w *Worker) SetMaxReceives(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.opts.MaxReceives = n
+}
+
+// Tuning is what may be changed while a worker runs. Its fields mean what those of
+// [Options] mean.
+type Tuning struct {
+	Concurrency            int
+	ErrorVisibilityTimeout *time.Duration
+	Backoff                Backoff
+	RespectRetryAfter      bool
+	Retention              time.Duration
+}
+
+// Tune changes the worker from now on: for every attempt that ends later, also one
+// that has begun. With less concurrency what is in work finishes first. In a pool the
+// concurrency stays.
+func (w *Worker) Tune(t *Tuning) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	o := &w.opts // field by field: others are read without the lock
+	o.ErrorVisibilityTimeout, o.Backoff, o.RespectRetryAfter, o.Retention = t.ErrorVisibilityTimeout, t.Backoff,
+		t.RespectRetryAfter, or(t.Retention, DefaultRetention)
+	if w.lane == nil {
+		full := w.limit == o.Concurrency
+		if o.Concurrency = clamp(or(t.Concurrency, DefaultConcurrency), 1, MaxConcurrency); full {
+			w.limit = o.Concurrency
+		}
+	}
+	w.limit = min(w.limit, o.Concurrency)
+	w.slots.startAll(nil, now)
+	w.wakeAt(now)
+}
