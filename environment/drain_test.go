@@ -51,7 +51,7 @@ func TestDrainLimit(t *testing.T) {
 			t.Errorf("%s, after a reload: %s, want %s", tt.name, got, want)
 		}
 	}
-	e := &Environment{s: &config.Settings{}, lines: []*line{newLine(&silent)}}
+	e := &Environment{s: &config.Settings{}, pipelines: pipelines{lines: []*pipeline{newPipeline(&silent)}}}
 	if got := e.longestDelivery(); got != silent.InactivityTimeout {
 		t.Errorf("what the health holds deliveries against is %s", got)
 	}

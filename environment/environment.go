@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"tendril/app"
-	"tendril/aws"
-	"tendril/broker"
 	"tendril/bundle"
 	"tendril/config"
 	"tendril/console"
@@ -18,12 +16,10 @@ import (
 	"tendril/envelope"
 	"tendril/fleet"
 	"tendril/health"
-	"tendril/limit"
 	"tendril/logging"
 	"tendril/notify"
 	"tendril/supervisor"
 	"tendril/telemetry"
-	"tendril/worker"
 )
 
 // Options say what to build. Config and Logger are required.
@@ -53,27 +49,23 @@ type Options struct {
 type Environment struct {
 	Options
 	*lifecycle
-	s      *config.Settings
-	tuned  atomic.Pointer[config.Settings] // see inForce
-	report *report
-	steps  steps
-	began  time.Time
+	pipelines
+	servers *servers
+	s       *config.Settings
+	tuned   atomic.Pointer[config.Settings] // see inForce
+	report  *report
+	steps   *steps
+	began   time.Time
 
-	broker   *broker.Broker // nil on Amazon SQS
-	sqs      *aws.SQS       // nil with the embedded queue
-	endpoint string         // of the embedded queue; "" on Amazon SQS
-	lines    []*line        // none with QueuesOnly
 	// functions are those that run on this machine, by their command.
 	functions  map[string]*localFunction
 	firstTasks taskFile // as they were when the start began
 	system     *notify.Systemd
 	telemetry  *telemetry.Telemetry
-	otlp       *telemetry.OTLP           // nil when no collector is named
-	pool       *worker.Pool              // what several queues share; nil for one
-	payloads   *envelope.Opener          // nil when no bucket is named
-	limiters   map[string]*limit.Limiter // by target
-	cron       atomic.Pointer[tasks]     // nil while there are no periodic tasks
-	agreed     atomic.Pointer[registry]  // nil while nothing asked for it, and where there is none
+	otlp       *telemetry.OTLP          // nil when no collector is named
+	payloads   *envelope.Opener         // nil when no bucket is named
+	cron       atomic.Pointer[tasks]    // nil while there are no periodic tasks
+	agreed     atomic.Pointer[registry] // nil while nothing asked for it, and where there is none
 	// app runs the copies of the app that get messages through router; nil when
 	// nobody runs one here.
 	app *app.Manager[version]
@@ -129,12 +121,14 @@ func New(opts Options) *Environment {
 		began:     time.Now(),
 		shown:     console.NewDeliveries(deliveriesShown),
 		functions: map[string]*localFunction{},
-		limiters:  map[string]*limit.Limiter{},
 		lifecycle: newLifecycle(),
+		steps:     new(steps),
 		deploying: make(chan struct{}, 1),
 		ready:     make(chan struct{}),
 		welcomed:  make(chan struct{}),
 	}
+	e.pipelines = newPipelines(opts.Config, opts.Logger, e.steps)
+	e.servers = &servers{log: opts.Logger, steps: e.steps, fail: e.fail}
 	e.deploying <- struct{}{}
 	e.router = app.NewRouter(e.appGate)
 	e.finder = app.NewDetector(e.finderEvents())

@@ -6,20 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
-	"net/netip"
+	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"tendril/aws"
 	"tendril/broker"
 	"tendril/config"
 	"tendril/datadir"
-	"tendril/httplimit"
+	"tendril/limit"
+	"tendril/logging"
 	"tendril/queue"
-	"tendril/sqsapi"
 	"tendril/worker"
 )
 
@@ -37,70 +34,87 @@ type queueRef struct {
 	fifo           bool
 }
 
-// openQueues makes and serves the environment's own embedded queues, and finds
-// those on Amazon SQS.
-func (e *Environment) openQueues(ctx context.Context) error {
-	if e.broker != nil {
-		if err := e.serveBroker(ctx); err != nil {
-			return err
-		}
-	}
-	if e.s.AnyOnSQS() {
-		if err := e.openSQS(ctx); err != nil {
-			return err
-		}
-	}
-	for i := range e.s.Queues {
-		if err := e.openLine(ctx, &e.s.Queues[i]); err != nil {
-			return err
-		}
-	}
-	return e.openTaskQueues(ctx)
+// pipelines are the queues that this environment works on, in the order of the
+// settings, and the embedded queues.
+type pipelines struct {
+	config *config.Config
+	s      *config.Settings
+	log    *logging.Logger
+	steps  *steps
+
+	broker   *broker.Broker            // nil on Amazon SQS
+	sqs      *aws.SQS                  // nil with the embedded queue
+	endpoint string                    // of the embedded queue; "" on Amazon SQS
+	lines    []*pipeline               // none where queues are served alone
+	pool     *worker.Pool              // what several queues share; nil for one
+	limiters map[string]*limit.Limiter // by target
 }
 
-func (e *Environment) openLine(ctx context.Context, set *config.QueueSettings) error {
-	l := newLine(set)
-	open := e.findOnSQS
+func newPipelines(c *config.Config, log *logging.Logger, s *steps) pipelines {
+	return pipelines{config: c, s: &c.Settings, log: log, steps: s, limiters: map[string]*limit.Limiter{}}
+}
+
+// openQueues creates the environment's own embedded queues, and finds those on Amazon
+// SQS. tasks are the queues that periodic tasks name.
+func (q *pipelines) openQueues(ctx context.Context, tasks []string) error {
+	if q.s.AnyOnSQS() {
+		if err := q.openSQS(ctx); err != nil {
+			return err
+		}
+	}
+	for i := range q.s.Queues {
+		if err := q.openQueue(ctx, &q.s.Queues[i], false); err != nil {
+			return err
+		}
+	}
+	return q.openTaskQueues(ctx, tasks)
+}
+
+func (q *pipelines) openQueue(ctx context.Context, set *config.QueueSettings, forTask bool) error {
+	l := newPipeline(set)
+	l.forTask = forTask
+	open := q.findOnSQS
 	if l.embedded {
-		open = e.createOwnQueue
+		open = q.createOwnQueue
 	}
 	if err := open(ctx, l); err != nil {
 		return err
 	}
-	e.lines = append(e.lines, l)
+	q.lines = append(q.lines, l)
 	return nil
 }
 
-// openTaskQueues makes the embedded queues that periodic tasks name and that no
-// worker would work on otherwise: then a task's queue needs no more than its
-// name. What holds for the first queue holds for them.
-func (e *Environment) openTaskQueues(ctx context.Context) error {
-	if e.firstTasks.read == nil {
-		return nil
-	}
-	for _, t := range e.firstTasks.read.Tasks {
-		if t.Queue == "" {
+// openTaskQueues creates the embedded queues that periodic tasks name and that have no
+// settings of their own: what holds for the first queue holds for them.
+func (q *pipelines) openTaskQueues(ctx context.Context, tasks []string) error {
+	for _, name := range tasks {
+		if name == "" || q.lineOf(name) != nil || !q.home().embedded {
 			continue
 		}
-		if e.lineOf(t.Queue) != nil || !e.home().embedded {
-			continue
-		}
-		set := *e.home().settings()
-		set.Name = t.Queue
-		for _, l := range e.lines {
+		set := *q.home().settings()
+		set.Name = name
+		for _, l := range q.lines {
 			set.Weight = max(set.Weight, l.settings().Weight)
 		}
-		if err := e.openLine(ctx, &set); err != nil {
+		if err := q.openQueue(ctx, &set, true); err != nil {
 			return err
 		}
-		e.lines[len(e.lines)-1].forTask = true
 	}
 	return nil
 }
 
-// lineOf returns the line of a queue by its name; nil when there is none.
-func (e *Environment) lineOf(name string) *line {
-	for _, l := range e.lines {
+// home is the pipeline of the queue that was named first: periodic tasks go there, and
+// the app gets its URL. It is nil in a process that only serves queues.
+func (q *pipelines) home() *pipeline {
+	if len(q.lines) == 0 {
+		return nil
+	}
+	return q.lines[0]
+}
+
+// lineOf returns the pipeline of a queue by its name; nil when there is none.
+func (q *pipelines) lineOf(name string) *pipeline {
+	for _, l := range q.lines {
 		if l.queue.name == name {
 			return l
 		}
@@ -108,13 +122,27 @@ func (e *Environment) lineOf(name string) *line {
 	return nil
 }
 
-// openBroker opens the embedded queues, where there are any.
-func (e *Environment) openBroker(context.Context) error {
-	if !e.QueuesOnly && !e.s.AnyEmbedded() {
-		return nil
-	}
-	b, err := broker.Open(e.s.DataDir, &broker.Options{
-		Region: e.s.Region, AccountID: e.s.AccountID, Logger: e.Logger.Logger, Events: e.brokerEvents(),
+// inOrder returns the pipelines as they join the pool, which is their strict order:
+// the queues that only periodic tasks use come first, since their messages are
+// few and due.
+func (q *pipelines) inOrder() []*pipeline {
+	list := slices.Clone(q.lines)
+	slices.SortStableFunc(list, func(a, b *pipeline) int {
+		switch {
+		case a.forTask == b.forTask:
+			return 0
+		case a.forTask:
+			return -1
+		}
+		return 1
+	})
+	return list
+}
+
+// openBroker opens the embedded queues.
+func (q *pipelines) openBroker(events *broker.Events) error {
+	b, err := broker.Open(q.s.DataDir, &broker.Options{
+		Region: q.s.Region, AccountID: q.s.AccountID, Logger: q.log.Logger, Events: events,
 	})
 	if errors.Is(err, broker.ErrInUse) {
 		return conflict(fmt.Errorf("%w; a second environment needs its own --data-dir, --listen, --console and --port", err))
@@ -125,86 +153,14 @@ func (e *Environment) openBroker(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("opening the embedded queues: %w", err)
 	}
-	e.broker = b
-	e.steps.push("the embedded queues", func(context.Context) error { return b.Close() })
+	q.broker = b
+	q.steps.push("the embedded queues", func(context.Context) error { return b.Close() })
 	return nil
-}
-
-// serveBroker serves the embedded queues over the SQS protocol.
-func (e *Environment) serveBroker(context.Context) error {
-	l, err := listen("listen", e.s.Listen, true)
-	if err != nil {
-		return err
-	}
-	e.endpoint = "http://" + l.Addr().String()
-	handler := sqsapi.New(e.broker, nil)
-	most, _ := connectionShares(openFiles(), e.deliveryDescriptors())
-	server := sqsapi.Server(handler)
-	server.Handler = httplimit.NewBodies(endpointBodies, sqsapi.MaxBody).Handler(handler)
-	e.serve("the queue endpoint", server, l, most, handler.Stop)
-	return nil
-}
-
-// serve runs an HTTP server until the stop reaches it, with so many connections
-// at most; before is called first.
-func (e *Environment) serve(name string, server *http.Server, l net.Listener, most int, before func()) {
-	server.ErrorLog = newErrorLog(e.Logger.Logger, name)
-	l = e.limitConnections(name, server, l, most)
-	go func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			e.fail(fmt.Errorf("serving %s: %w", name, err))
-		}
-	}()
-	e.steps.push(name, func(ctx context.Context) error {
-		before()
-		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		if err := server.Shutdown(ctx); err != nil {
-			return server.Close()
-		}
-		return nil
-	})
-}
-
-// listen binds an address; the error names the option that gave it. With
-// localOnly, the address must be one that only this machine reaches: a name may
-// stand for another one than it says.
-func listen(option, address string, localOnly bool) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, conflict(fmt.Errorf("--%s %s: the port is in use; stop what listens there, or give another port (0 "+
-			"takes any free one)", option, address))
-	}
-	if err != nil {
-		return nil, fmt.Errorf("--%s %s: %w", option, address, err)
-	}
-	if bound := addressOf(l); localOnly && !bound.Addr().IsLoopback() {
-		l.Close()
-		return nil, fmt.Errorf("%w: --%s %s: the name stands for %s, which other machines can reach; write 127.0.0.1:%d",
-			ErrSettings, option, address, bound.Addr(), bound.Port())
-	}
-	return l, nil
-}
-
-// addressOf is the address that a listener is bound to.
-func addressOf(l net.Listener) netip.AddrPort {
-	bound := l.Addr().(*net.TCPAddr).AddrPort()
-	return netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
-}
-
-// localAddress is the address at which this machine reaches a listener: that of
-// loopback where it is bound to every address.
-func localAddress(l net.Listener) string {
-	bound := addressOf(l)
-	if bound.Addr().IsUnspecified() {
-		bound = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), bound.Port())
-	}
-	return bound.String()
 }
 
 // createOwnQueue makes a worker queue and its dead-letter queue, or brings the
 // redrive policy of existing ones up to date.
-func (e *Environment) createOwnQueue(ctx context.Context, l *line) error {
+func (q *pipelines) createOwnQueue(ctx context.Context, l *pipeline) error {
 	name := l.settings().Name
 	dead := strings.TrimSuffix(name, fifoSuffix) + "-dead"
 	attrs := map[string]string{"MessageRetentionPeriod": seconds(queueRetention)}
@@ -214,71 +170,70 @@ func (e *Environment) createOwnQueue(ctx context.Context, l *line) error {
 		attrs["FifoQueue"] = "true"
 	}
 	nameExists := &queue.Error{Code: queue.CodeQueueNameExists}
-	for _, q := range []string{dead, name} {
-		if err := e.broker.CreateQueue(ctx, q, attrs, nil); err != nil && !errors.Is(err, nameExists) {
-			return fmt.Errorf("creating the queue %s: %w", q, err)
+	for _, n := range []string{dead, name} {
+		if err := q.broker.CreateQueue(ctx, n, attrs, nil); err != nil && !errors.Is(err, nameExists) {
+			return fmt.Errorf("creating the queue %s: %w", n, err)
 		}
 	}
 	own := map[string]string{
 		"VisibilityTimeout": seconds(l.settings().VisibilityTimeout),
-		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, e.broker.ARN(dead),
-			e.s.MaxRetries),
+		"RedrivePolicy": fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%d}`, q.broker.ARN(dead),
+			q.s.MaxRetries),
 	}
-	if err := e.broker.SetAttributes(ctx, name, own); err != nil {
+	if err := q.broker.SetAttributes(ctx, name, own); err != nil {
 		return fmt.Errorf("setting up the queue %s: %w", name, err)
 	}
-	l.queue = queueRef{Queue: e.broker.Queue(name), name: name, url: e.endpoint + "/" + e.s.AccountID + "/" + name,
-		arn: e.broker.ARN(name), dead: dead, fifo: fifo}
+	l.queue = queueRef{Queue: q.broker.Queue(name), name: name, url: q.endpoint + "/" + q.s.AccountID + "/" + name,
+		arn: q.broker.ARN(name), dead: dead, fifo: fifo}
 	return nil
 }
 
 func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
 
 // openSQS opens the way to Amazon SQS.
-func (e *Environment) openSQS(ctx context.Context) error {
-	opts := &aws.Options{Endpoint: e.s.EndpointURL, Connections: e.s.HTTPConnections + 16, Events: e.Logger.AWS(),
-		Log: e.report.SDK}
-	if e.Config.IsSet("region") {
-		opts.Region = e.s.Region
+func (q *pipelines) openSQS(ctx context.Context) error {
+	opts := &aws.Options{Endpoint: q.s.EndpointURL, Connections: q.s.HTTPConnections + 16, Events: q.log.AWS(),
+		Log: q.log.SDK}
+	if q.config.IsSet("region") {
+		opts.Region = q.s.Region
 	}
 	client, err := aws.OpenSQS(ctx, opts)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrQueue, err)
 	}
-	e.sqs = client
-	e.steps.push("the connections to SQS", func(context.Context) error { client.Close(); return nil })
+	q.sqs = client
+	q.steps.push("the connections to SQS", func(context.Context) error { client.Close(); return nil })
 	return nil
 }
 
 // findOnSQS finds a queue on Amazon SQS, checks that it can be read and warns
 // where its own attributes and the settings do not fit together.
-func (e *Environment) findOnSQS(ctx context.Context, l *line) error {
+func (q *pipelines) findOnSQS(ctx context.Context, l *pipeline) error {
 	reference := cmp.Or(l.settings().URL, l.settings().Name)
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	q, err := e.sqs.Queue(ctx, reference)
+	found, err := q.sqs.Queue(ctx, reference)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrQueue, err)
 	}
-	attrs, err := q.Attributes(ctx)
+	attrs, err := found.Attributes(ctx)
 	if err != nil && !errors.Is(err, queue.ErrDenied) {
 		return fmt.Errorf("%w: %s: %w", ErrQueue, reference, err)
 	}
-	e.warnOfConflicts(l, q, attrs, err)
+	q.warnOfConflicts(l, found, attrs, err)
 	dead, _ := aws.RedrivePolicy(attrs)
-	l.queue = queueRef{Queue: q, name: q.Name(), url: q.URL(), arn: queueARN(attrs, q.URL(), l.settings()),
-		fifo: q.FIFO(), dead: dead}
+	l.queue = queueRef{Queue: found, name: found.Name(), url: found.URL(), arn: queueARN(attrs, found.URL(), l.settings()),
+		fifo: found.FIFO(), dead: dead}
 	return nil
 }
 
 // warnOfConflicts prints what the queue's owner should know. Reading the
 // attributes needs a permission of its own; without it the worker still works.
-func (e *Environment) warnOfConflicts(l *line, q *aws.Queue, attrs map[string]string, denied error) {
+func (q *pipelines) warnOfConflicts(l *pipeline, found *aws.Queue, attrs map[string]string, denied error) {
+	log := q.log.With("component", "aws", "queue", found.Name())
 	if denied != nil {
-		e.report.note(slog.LevelWarn, "aws",
-			fmt.Sprintf("the attributes of %s cannot be read (%v), so its settings are not compared; allow "+
-				"sqs:GetQueueAttributes to have that", q.Name(), denied),
-			slog.String("queue", q.Name()))
+		log.Warn("queue attributes not readable, settings are not compared with them", "err", denied,
+			"hint", "allow sqs:GetQueueAttributes")
 		return
 	}
 	settings := aws.Settings{Retention: l.settings().RetentionPeriod, Visibility: l.settings().VisibilityTimeout,
@@ -288,8 +243,8 @@ func (e *Environment) warnOfConflicts(l *line, q *aws.Queue, attrs map[string]st
 		if c.Fact {
 			level = slog.LevelInfo
 		}
-		e.report.note(level, "aws", fmt.Sprintf("%s: %s", q.Name(), c.Text), slog.String("queue", q.Name()),
-			slog.String("reason", string(c.Name)))
+		log.Log(context.Background(), level, "queue attributes affect the settings", "reason", string(c.Name),
+			"detail", c.Text)
 	}
 }
 

@@ -2,14 +2,18 @@ package environment
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"syscall"
 	"time"
 
+	"tendril/config"
 	"tendril/httplimit"
 	"tendril/logging"
 )
@@ -50,26 +54,84 @@ func openFiles() int {
 }
 
 // deliveryDescriptors are the descriptors that the worker and the app need.
-func (e *Environment) deliveryDescriptors() int {
+func deliveryDescriptors(s *config.Settings) int {
 	perDelivery := 1 // a connection to the app
-	for i := range e.s.Queues {
-		if e.s.Queues[i].Lambda != "" {
+	for i := range s.Queues {
+		if s.Queues[i].Lambda != "" {
 			perDelivery = processDescriptors
 		}
 	}
-	return e.s.HTTPConnections*perDelivery + e.s.ProcessesMax*processDescriptors
+	return s.HTTPConnections*perDelivery + s.ProcessesMax*processDescriptors
 }
 
-// limitConnections bounds the connections of a server, and tells now and then
-// that there is no room.
-func (e *Environment) limitConnections(name string, server *http.Server, l net.Listener, most int) net.Listener {
+// servers are the HTTP servers of the environment.
+type servers struct {
+	log   *logging.Logger
+	steps *steps
+	fail  func(error)
+}
+
+// serve runs an HTTP server until the stop reaches it, with at most so many
+// connections; before is called first.
+func (s *servers) serve(name string, server *http.Server, l net.Listener, most int, before func()) {
+	server.ErrorLog = newErrorLog(s.log.Logger, name)
 	full := logging.Interval{Every: fullEvery}
-	return httplimit.Listen(server, l, most, func() {
+	l = httplimit.Listen(server, l, most, func() {
 		if full.Allow() {
-			e.Logger.Warn("connection limit reached, idle connections are closed for new ones",
+			s.log.Warn("connection limit reached, idle connections are closed for new ones",
 				"component", name, "connections", most, "open_files", openFiles())
 		}
 	})
+	go func() {
+		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			s.fail(fmt.Errorf("serving %s: %w", name, err))
+		}
+	}()
+	s.steps.push(name, func(ctx context.Context) error {
+		before()
+		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			return server.Close()
+		}
+		return nil
+	})
+}
+
+// listen binds an address; the error names the option that gave it. With
+// localOnly, the address must be one that only this machine reaches: a name may
+// stand for another one than it says.
+func listen(option, address string, localOnly bool) (net.Listener, error) {
+	l, err := net.Listen("tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, conflict(fmt.Errorf("--%s %s: the port is in use; stop what listens there, or give another port (0 "+
+			"takes any free one)", option, address))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--%s %s: %w", option, address, err)
+	}
+	if bound := addressOf(l); localOnly && !bound.Addr().IsLoopback() {
+		l.Close()
+		return nil, fmt.Errorf("%w: --%s %s: the name stands for %s, which other machines can reach; write 127.0.0.1:%d",
+			ErrSettings, option, address, bound.Addr(), bound.Port())
+	}
+	return l, nil
+}
+
+// addressOf is the address that a listener is bound to.
+func addressOf(l net.Listener) netip.AddrPort {
+	bound := l.Addr().(*net.TCPAddr).AddrPort()
+	return netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
+}
+
+// localAddress is the address at which this machine reaches a listener: that of
+// loopback where it is bound to every address.
+func localAddress(l net.Listener) string {
+	bound := addressOf(l)
+	if bound.Addr().IsUnspecified() {
+		bound = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), bound.Port())
+	}
+	return bound.String()
 }
 
 // errorLog turns the lines of an HTTP server into log events.

@@ -76,9 +76,9 @@ func (e *Environment) startConsole(context.Context) error {
 		opts.Health, opts.Scale = e.healthReport, e.scale
 	}
 	server := console.New(opts)
-	_, most := connectionShares(openFiles(), e.deliveryDescriptors())
+	_, most := connectionShares(openFiles(), deliveryDescriptors(e.s))
 	limited := httplimit.NewBodies(consoleBodies, console.MaxBody).Handler(server)
-	e.serve("the console", console.HTTPServer(limited), l, most, server.Close)
+	e.servers.serve("the console", console.HTTPServer(limited), l, most, server.Close)
 	return nil
 }
 
