@@ -78,6 +78,7 @@ var lookAtSources = sync.OnceValue(func() error {
 type event struct {
 	Msg       string `json:"msg"`
 	Level     string `json:"level"`
+	Status    any    `json:"status"` // a word of health, or the number of an HTTP answer
 	MessageID string `json:"message_id"`
 	Outcome   string `json:"outcome"`
 	Reason    string `json:"reason"`

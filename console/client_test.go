@@ -18,6 +18,8 @@ import (
 	"tendril/queue"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/health"
 )
 
 func textLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
@@ -70,7 +72,7 @@ func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 				Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}},
 				App:    []Process{{Name: "web", State: "running", PID: 7, Ready: true}}}
 		},
-		Ready: func() []Check { return []Check{{Name: "app", Detail: "not ready"}} },
+		Ready: func() []health.Check { return []health.Check{{Name: "app", Detail: "not ready"}} },
 	})
 	got, err := c.Status(t.Context())
 	if err != nil {
@@ -78,7 +80,7 @@ func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 	}
 	want := Status{
 		Environment: "photos", Version: "1.2.3", PID: os.Getpid(), State: StateRunning, Backend: BackendSQS,
-		Checks: []Check{{Name: "app", Detail: "not ready"}},
+		Checks: []health.Check{{Name: "app", Detail: "not ready"}},
 		Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}}, Workers: workers,
 		App: []Process{{Name: "web", State: "running", PID: 7, Ready: true}},
 		Problems: []Problem{{Queue: "photos", Reason: "status 500", Count: 1, First: time.Unix(5, 0).UTC(),

@@ -98,16 +98,16 @@ func (e *environmentRoutes) getScale(*http.Request) (any, error) { return e.opts
 
 // readiness is the answer of /readyz.
 type readiness struct {
-	Ready  bool    `json:"ready"`
-	Checks []Check `json:"checks,omitempty"`
+	Ready  bool           `json:"ready"`
+	Checks []health.Check `json:"checks,omitempty"`
 }
 
 // probed is the answer of /livez, which never asks the queue or the app since a
 // restart would not fix those, and of /startupz.
 type probed struct {
 	// Status is "ok", or "failed".
-	Status string  `json:"status"`
-	Checks []Check `json:"checks,omitempty"`
+	Status string         `json:"status"`
+	Checks []health.Check `json:"checks,omitempty"`
 }
 
 func (e *environmentRoutes) readyz(r *http.Request) (any, error) {
@@ -117,19 +117,19 @@ func (e *environmentRoutes) readyz(r *http.Request) (any, error) {
 
 // all asks for checks, and reports whether every one is OK; without anybody to
 // ask there are none.
-func all(ask func() []Check) (checks []Check, passed bool) {
+func all(ask func() []health.Check) (checks []health.Check, passed bool) {
 	if ask != nil {
 		checks = slices.Clone(ask())
 	}
-	return checks, !slices.ContainsFunc(checks, func(c Check) bool { return !c.OK })
+	return checks, !slices.ContainsFunc(checks, func(c health.Check) bool { return !c.OK })
 }
 
 // worthSaying leaves out the checks that are OK, unless all were asked for.
-func worthSaying(r *http.Request, checks []Check) []Check {
+func worthSaying(r *http.Request, checks []health.Check) []health.Check {
 	if r.URL.Query().Has("verbose") {
 		return checks
 	}
-	return slices.DeleteFunc(checks, func(c Check) bool { return c.OK })
+	return slices.DeleteFunc(checks, func(c health.Check) bool { return c.OK })
 }
 
 func probeStatus(passed bool) int {

@@ -22,13 +22,13 @@ type Options struct {
 	Status func() Status
 	// Ready returns the checks behind /readyz; all of them must be OK. Nil
 	// means always ready.
-	Ready func() []Check
+	Ready func() []health.Check
 	// Live returns the checks behind /livez, of what a restart would fix and
 	// nothing else. Nil means that a process which answers is alive.
-	Live func() []Check
+	Live func() []health.Check
 	// Started returns the checks behind /startupz, which stay OK once they were:
 	// that the app was ready once, for one. Nil means that the start is over.
-	Started func() []Check
+	Started func() []health.Check
 	// Health returns how the environment does, for /api/v1/health and the status.
 	// Nil means that nobody judges it, and the route then answers 409.
 	Health func() health.Report

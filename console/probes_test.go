@@ -16,9 +16,9 @@ import (
 
 func TestProbes(t *testing.T) {
 	t.Parallel()
-	live, started := []Check{{Name: "loop", OK: true}},
-		[]Check{{Name: "app", Detail: "never ready"}, {Name: "queue", OK: true}}
-	s := New(&Options{Live: func() []Check { return live }, Started: func() []Check { return started }})
+	live, started := []health.Check{{Name: "loop", OK: true}},
+		[]health.Check{{Name: "app", Detail: "never ready"}, {Name: "queue", OK: true}}
+	s := New(&Options{Live: func() []health.Check { return live }, Started: func() []health.Check { return started }})
 	said := func(path string) (int, any, int) {
 		code, body := exchange(t, s, get(path))
 		list, _ := body["checks"].([]any)

@@ -3,6 +3,8 @@ package console
 import (
 	"net/http"
 	"time"
+
+	"tendril/health"
 )
 
 // kind says what a route asks of its caller.
@@ -107,7 +109,7 @@ func routes(opts *Options, closed <-chan struct{}) []route {
 
 // probe answers with the checks that ask returns: 200 when every one is OK and 503
 // when not. It lists those that are not, or all of them with ?verbose.
-func probe(ask func() []Check) handler {
+func probe(ask func() []health.Check) handler {
 	return func(r *http.Request) (any, error) {
 		checks, passed := all(ask)
 		said := probed{"ok", worthSaying(r, checks)}

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"tendril/health"
 )
 
 const testToken = "the-token"
@@ -186,8 +188,8 @@ func rebound(path string) *http.Request {
 
 func TestHealthIsOpen(t *testing.T) {
 	t.Parallel()
-	checks := []Check{{Name: "queue", OK: true}, {Name: "app", Detail: "connection refused"}}
-	s := New(&Options{Ready: func() []Check { return checks }})
+	checks := []health.Check{{Name: "queue", OK: true}, {Name: "app", Detail: "connection refused"}}
+	s := New(&Options{Ready: func() []health.Check { return checks }})
 	for _, path := range []string{"/livez", "/healthz"} {
 		if code, body := exchange(t, s, get(path)); code != 200 || body["status"] != "ok" {
 			t.Errorf("%s: %d %v", path, code, body)

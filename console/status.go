@@ -37,7 +37,7 @@ type Status struct {
 	// Ready is whether every check is OK.
 	Ready bool `json:"ready"`
 	// Checks are the parts that make it ready, in the order they were asked.
-	Checks []Check `json:"checks,omitempty"`
+	Checks []health.Check `json:"checks,omitempty"`
 	// Queues are the embedded queues, sorted by name, or what the environment
 	// knows about its queue on Amazon SQS.
 	Queues []Queue `json:"queues"`
@@ -111,16 +111,6 @@ func account(total broker.Ledger, queues []Queue) *Account {
 		Sent: total.Sent, Done: total.Done, DeadLettered: dead,
 		Expired: total.Expired, Purged: total.Purged, Live: total.Live - dead,
 	}
-}
-
-// Check is one condition of being ready.
-type Check struct {
-	// Name is one word: "app", "queue", "drain".
-	Name string `json:"name"`
-	// OK is whether the condition holds now.
-	OK bool `json:"ok"`
-	// Detail says in a few words why it does not, or what was seen.
-	Detail string `json:"detail,omitempty"`
 }
 
 // Queue is one queue, its messages counted and its settings.

@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"tendril/app"
+	"tendril/console"
 	"tendril/supervisor"
 )
 
@@ -179,4 +181,39 @@ func (e *Environment) watchReadiness() {
 				ErrAppFailed, e.s.AppReadyTimeout, reason))
 		}
 	}()
+}
+
+// drainLimit is how long a copy of the app that is taken out of service may
+// finish its work: as long as a delivery to it may take, but never so long that a
+// deployment, which waits for it, outlasts its own limit. A delivery without a
+// deadline may take any time, since each byte from the app begins its silence anew.
+func (e *Environment) drainLimit() time.Duration {
+	const most = console.MaxDeploy - time.Minute
+	longest := time.Duration(0)
+	for _, l := range e.lines {
+		if set := l.settings(); set.ToOwnApp() {
+			longest = max(longest, cmp.Or(set.Deadline, most))
+		}
+	}
+	return max(min(longest, most), e.s.ShutdownTimeout, time.Second)
+}
+
+// notReady tells why the first copy of the app that is not ready is not, and when a
+// copy was last seen ready; "" and zero where that is not known.
+func (e *Environment) notReady() (reason string, lastReady time.Time) {
+	for _, r := range e.app.Replicas() {
+		c, ok := r.(*appCopy)
+		if !ok {
+			continue
+		}
+		for _, p := range c.app.Status() {
+			if !p.Ready {
+				reason = cmp.Or(reason, p.Reason)
+			}
+			if p.LastReady.After(lastReady) {
+				lastReady = p.LastReady
+			}
+		}
+	}
+	return reason, lastReady
 }

@@ -51,8 +51,11 @@ func TestDrainLimit(t *testing.T) {
 			t.Errorf("%s, after a reload: %s, want %s", tt.name, got, want)
 		}
 	}
-	e := &Environment{s: &config.Settings{}, pipelines: pipelines{lines: []*pipeline{newPipeline(&silent)}}}
-	if got := e.longestDelivery(); got != silent.InactivityTimeout {
-		t.Errorf("what the health holds deliveries against is %s", got)
+	for want, set := range map[time.Duration]*config.QueueSettings{
+		silent.InactivityTimeout: &silent, bounded.Deadline: &bounded, time.Second: &function,
+	} {
+		if got := deliveryLimit(set, time.Second); got != want {
+			t.Errorf("health compares deliveries with %s, want %s", got, want)
+		}
 	}
 }

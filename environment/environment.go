@@ -91,7 +91,7 @@ type Environment struct {
 	// seeking tells that it is not known yet whether the queue's server keeps a registry.
 	seeking  atomic.Bool
 	wall     func() time.Time // for tests that do not wait; nil for the system's clock
-	well     wellbeing
+	monitor  *health.Monitor
 	depths   *depth.Counter
 	inFlight inFlightTracker // empty where nothing protects what is in flight
 	// deployment is the last one; nil before the first. Under copyMu.
@@ -142,8 +142,7 @@ func New(opts Options) *Environment {
 				"process not responding: systemd will restart it within "+short(within))
 		},
 	})
-	e.well.host = health.NewHost(e.s.DataDir)
-	e.well.again = make(chan struct{}, 1)
+	e.monitor = e.newMonitor(health.NewHost(e.s.DataDir))
 	return e
 }
 

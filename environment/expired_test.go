@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"tendril/health"
 	"tendril/queue"
 )
 
@@ -30,8 +29,7 @@ func TestExpiredMessageIsNotDone(t *testing.T) {
 	if l, _ := r.broker.Ledger("jobs"); l.Sent != 1 || l.Done != 0 || l.Expired != 1 {
 		t.Errorf("the ledger is %+v", l)
 	}
-	now := time.Now()
-	report := health.Judge(r.gatherHealth(now), now)
+	report := r.monitor.Report()
 	if !strings.Contains(report.String(),
 		"1 message deleted in the last 5 minutes because the retention period was over") {
 		t.Errorf("the judgement is %s", report)

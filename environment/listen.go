@@ -20,23 +20,25 @@ func (e *Environment) workerEvents(l *line) *worker.Events {
 	name := l.queue.name
 	logged := e.Logger.Worker(name, l.target)
 	events := *logged
-	events.Received = func(worker.Received) { e.well.polls.answered(name) }
+	events.Received = func(worker.Received) { e.monitor.PollAnswered(name) }
 	events.Settled = func(s worker.Settled) {
 		next := e.afterFailure(l, &s)
 		e.remember(name, s, next)
-		e.well.observe(s, l.settings().ToFunction(), time.Now())
+		if class, counts := deliveryClass(&s, l.settings().ToFunction()); counts {
+			e.monitor.Delivered(class, s.Duration)
+		}
 		e.Logger.Settled(name, l.goesTo(), &s, next)
 	}
 	events.GateChanged = func(g worker.GateChanged) {
-		e.well.judgeSoon()
+		e.monitor.JudgeSoon()
 		logged.GateChanged(g)
 	}
 	events.PollFailed = func(p worker.PollFailed) {
-		e.well.polls.failed(name, p, time.Now())
+		e.monitor.PollFailed(name, p.Err, p.Permanent)
 		logged.PollFailed(p)
 	}
 	events.Expired = func(x worker.Expired) {
-		e.well.expired.Add(1)
+		e.monitor.Expired(1)
 		logged.Expired(x)
 	}
 	return &events
@@ -72,7 +74,7 @@ func (e *Environment) brokerEvents() *broker.Events {
 		},
 		Expired: func(name string, n int) {
 			counts.Expired(name, n)
-			e.well.expired.Add(int64(n))
+			e.monitor.Expired(int64(n))
 			logged.Expired(name, n)
 		},
 	}

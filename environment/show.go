@@ -65,15 +65,15 @@ func (e *Environment) startConsole(context.Context) error {
 		e.token = console.NewToken()
 	}
 	opts := &console.Options{
-		Environment: e.s.Name, Version: e.Version, Status: e.Status, Ready: e.checks, Live: e.liveChecks,
-		Started: e.startedChecks,
+		Environment: e.s.Name, Version: e.Version, Status: e.Status, Ready: e.monitor.Ready, Live: e.monitor.Live,
+		Started: e.monitor.Started,
 		Metrics: e.telemetry.Handler(), Pause: e.pause, Deploy: e.deployer(), Reload: e.reloader(), Resume: e.resume,
 		Drain: e.drainForConsole,
 		Tasks: e.taskOptions(), Broker: e.broker, Deliveries: e.shown, InWork: e.inWork, Token: e.token,
 		Hosts: e.s.ConsoleHosts, Logger: e.Logger.Logger,
 	}
 	if !e.QueuesOnly {
-		opts.Health, opts.Scale = e.healthReport, e.scale
+		opts.Health, opts.Scale = e.monitor.Report, e.scale
 	}
 	server := console.New(opts)
 	_, most := connectionShares(openFiles(), deliveryDescriptors(e.s))

@@ -7,12 +7,10 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"tendril/app"
 	"tendril/config"
 	"tendril/console"
-	"tendril/health"
 	"tendril/supervisor"
 	"tendril/worker"
 )
@@ -119,34 +117,6 @@ func (e *Environment) each(name string, do func(*line)) error {
 			Hint: "it receives from " + strings.Join(names, ", ")}
 	}
 	return nil
-}
-
-// checks are the conditions of being ready.
-func (e *Environment) checks() []console.Check {
-	checks := []console.Check{{Name: "environment", OK: !e.stopping()}}
-	if e.stopping() {
-		checks[0].Detail = "draining"
-	}
-	select {
-	case <-e.started:
-	default:
-		return append(checks, console.Check{Name: "start", Detail: "starting"})
-	}
-	if len(e.lines) == 0 {
-		return checks
-	}
-	app, queue := console.Check{Name: "app", OK: true}, console.Check{Name: "queue", OK: true}
-	for _, l := range e.lines {
-		for _, r := range l.worker.Status().Reasons {
-			switch r.Block {
-			case worker.NotReady, worker.AppDown:
-				app.OK, app.Detail = false, r.Text
-			case worker.DeleteRefused:
-				queue.OK, queue.Detail = false, l.queue.name+": "+r.Text
-			}
-		}
-	}
-	return withQueue(append(checks, app), queue, health.Ready(e.condition(time.Now()), time.Now()))
 }
 
 // processes are those of the app, copies first.

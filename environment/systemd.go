@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"tendril/console"
+	"tendril/health"
 )
 
 // systemMargin is what a stop may take beyond the drain and the app's grace, which counts
@@ -76,7 +76,7 @@ func (e *Environment) tellSystem(running context.Context) {
 	e.system.Ready(e.systemStatus())
 	e.system.Watchdog(running, func() bool {
 		e.system.Status(e.systemStatus())
-		return e.QueuesOnly || !slices.ContainsFunc(e.liveChecks(), func(c console.Check) bool { return !c.OK })
+		return e.QueuesOnly || !slices.ContainsFunc(e.monitor.Live(), func(c health.Check) bool { return !c.OK })
 	})
 }
 

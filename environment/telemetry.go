@@ -55,7 +55,7 @@ func (e *Environment) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch
 		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	cloud := telemetry.NewCloudWatch(putter{client}, &telemetry.CloudWatchOptions{
-		Name: e.s.Name, Interval: e.s.MetricsInterval, Environment: e.s.EnvironmentName, Health: e.isGreen,
+		Name: e.s.Name, Interval: e.s.MetricsInterval, Environment: e.s.EnvironmentName, Health: e.monitor.Green,
 		Logger: e.Logger.Logger,
 	})
 	run, stop := context.WithCancel(context.Background())

@@ -3,6 +3,9 @@ package health
 import (
 	"runtime"
 	"sync"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 )
 
 // Figure is one measured value. The zero value is one that is not known.
@@ -16,9 +19,8 @@ func known(v float64) Figure { return Figure{v, true} }
 // Reading is what a machine is short of, or not.
 type Reading struct {
 	// CPU is the share of all processors in use since the reading before, in
-	// percent; IOWait the share in which they waited for a disk. The first
-	// reading knows neither.
-	CPU, IOWait Figure
+	// percent. The first reading does not know it.
+	CPU Figure
 	// Load is the average number of runnable tasks in the last minute.
 	Load Figure
 	// CPUs is how many processors there are.
@@ -26,8 +28,8 @@ type Reading struct {
 	// MemoryFree is what can still be used, Memory all there is, in bytes.
 	MemoryFree Figure
 	Memory     float64
-	// DiskFree is the room left for ordinary users on the disk that holds Path,
-	// Disk its size, in bytes.
+	// DiskFree is what ordinary users may still use of the disk that holds Path, Disk its
+	// size, in bytes.
 	DiskFree Figure
 	Disk     float64
 	Path     string
@@ -45,42 +47,52 @@ type Host struct {
 // cpuTimes are what the processors have done since the machine was started, in
 // seconds.
 type cpuTimes struct {
-	busy, waiting, idle float64
+	busy, idle float64
 }
 
-// NewHost returns a host that looks at the disk of a path, that of the queue's
-// data for one; "" means none.
+// NewHost returns a host that looks at the disk of a path, such as the data directory; ""
+// means none.
 func NewHost(path string) *Host { return &Host{path: path} }
 
-// Read measures. What this system does not tell is left unknown. The shares of
-// the processors are since the last call.
+// Read measures. What this system does not report is left unknown. CPU is the share since
+// the last call.
 func (h *Host) Read() Reading {
 	r := Reading{CPUs: runtime.NumCPU(), Path: h.path}
-	if h.path != "" {
-		readDisk(h.path, &r)
+	var disk unix.Statfs_t
+	if h.path != "" && unix.Statfs(h.path, &disk) == nil {
+		r.Disk = float64(disk.Blocks) * float64(disk.Bsize)
+		r.DiskFree = known(float64(disk.Bavail) * float64(disk.Bsize))
 	}
-	times, ok := readSystem(&r)
-	if !ok {
+	fs, err := procfs.NewDefaultFS()
+	if err != nil {
+		return r // not Linux
+	}
+	if load, err := fs.LoadAvg(); err == nil {
+		r.Load = known(load.Load1)
+	}
+	if m, err := fs.Meminfo(); err == nil && m.MemTotalBytes != nil && m.MemAvailableBytes != nil {
+		r.Memory, r.MemoryFree = float64(*m.MemTotalBytes), known(float64(*m.MemAvailableBytes))
+	}
+	stat, err := fs.Stat()
+	if err != nil {
 		return r
 	}
+	c := stat.CPUTotal
+	times := cpuTimes{busy: c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, idle: c.Idle + c.Iowait}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	r.CPU, r.IOWait = shares(h.last, times)
+	r.CPU = busyShare(h.last, times)
 	h.last = times
 	return r
 }
 
-// shares returns what happened between two readings; not known where there is
-// no earlier one, or too little time between.
-func shares(before, after cpuTimes) (busy, waiting Figure) {
-	if before == (cpuTimes{}) {
-		return Figure{}, Figure{}
-	}
-	b, w, i := after.busy-before.busy, after.waiting-before.waiting, after.idle-before.idle
+// busyShare returns the CPU usage between two readings in percent; not known where there
+// is no earlier one, or too little time between.
+func busyShare(before, after cpuTimes) Figure {
+	busy, idle := after.busy-before.busy, after.idle-before.idle
 	// The kernel counts in hundredths, and single counts may go back.
-	all := b + w + i
-	if all < 0.05 || b < 0 || w < -0.05 || i < -0.05 {
-		return Figure{}, Figure{}
+	if before == (cpuTimes{}) || busy+idle < 0.05 || busy < 0 || idle < -0.05 {
+		return Figure{}
 	}
-	return known(min(100*b/all, 100)), known(min(max(100*w/all, 0), 100))
+	return known(min(100*busy/(busy+idle), 100))
 }

@@ -6,26 +6,25 @@ import (
 	"testing"
 )
 
-func TestShares(t *testing.T) {
+func TestBusyShare(t *testing.T) {
 	t.Parallel()
-	first := cpuTimes{busy: 100, waiting: 10, idle: 890}
+	first := cpuTimes{busy: 100, idle: 900}
 	for _, c := range []struct {
 		name          string
 		before, after cpuTimes
-		busy, waiting float64 // negative for not known
+		want          float64 // negative for not known
 	}{
-		{"the first reading", cpuTimes{}, first, -1, -1},
-		{"half busy", first, cpuTimes{busy: 105, waiting: 11, idle: 894}, 50, 10},
-		{"idle", first, cpuTimes{busy: 100, waiting: 10, idle: 900}, 0, 0},
-		{"all busy", first, cpuTimes{busy: 110, waiting: 10, idle: 890}, 100, 0},
-		{"at once", first, first, -1, -1},
-		{"counts that went back a little", first, cpuTimes{busy: 110, waiting: 9.99, idle: 890}, 100, 0},
-		{"counts that went back", first, cpuTimes{busy: 90, waiting: 10, idle: 990}, -1, -1},
+		{"the first reading", cpuTimes{}, first, -1},
+		{"half busy", first, cpuTimes{busy: 105, idle: 905}, 50},
+		{"idle", first, cpuTimes{busy: 100, idle: 910}, 0},
+		{"all busy", first, cpuTimes{busy: 110, idle: 900}, 100},
+		{"at once", first, first, -1},
+		{"counts that went back a little", first, cpuTimes{busy: 110, idle: 899.99}, 100},
+		{"counts that went back", first, cpuTimes{busy: 90, idle: 1000}, -1},
 	} {
-		busy, waiting := shares(c.before, c.after)
-		if busy.Known != (c.busy >= 0) || waiting.Known != (c.waiting >= 0) ||
-			busy.Known && (math.Abs(busy.Value-c.busy) > 0.01 || math.Abs(waiting.Value-c.waiting) > 0.01) {
-			t.Errorf("%s: %+v, %+v", c.name, busy, waiting)
+		got := busyShare(c.before, c.after)
+		if got.Known != (c.want >= 0) || got.Known && math.Abs(got.Value-c.want) > 0.01 {
+			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
 }

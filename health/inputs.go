@@ -2,12 +2,10 @@ package health
 
 import "time"
 
-// Inputs are one reading of the parts. A zero field raises no cause.
+// Inputs are what the rules look at. A zero field raises no cause.
 type Inputs struct {
-	// Taken is when this was read; the zero time means now.
-	Taken time.Time
-	// Started is when the environment was started.
-	Started time.Time
+	// Now is when this was read, Started when the environment was started.
+	Now, Started time.Time
 	// StartLimit is how long it may take to be ready first; 0 means 10 min.
 	StartLimit time.Duration
 
@@ -28,33 +26,29 @@ type Inputs struct {
 	InWork           int
 }
 
-// App is what is known of the user's app.
+// App is the state of the app, wherever it runs.
 type App struct {
-	// Checked tells that readiness is known: the app is supervised, or probed.
-	Checked bool
-	// Ready is whether it may be given work; Reason is why not, and Since from
-	// when.
+	// Ready is whether it may be given work; Reason is why not, and Since from when.
 	Ready  bool
 	Reason string
 	Since  time.Time
 	// WasReady tells that it has been ready since the start.
 	WasReady bool
-	// Processes are the supervised ones.
+	// Processes are those that tendril runs.
 	Processes []Process
 }
 
-// Process is one supervised process.
+// Process is one process of the app.
 type Process struct {
 	Name string
-	// GivenUp tells that it failed too often and is down. RetryAfter is the time
-	// between two single tries of it; 0 when there are none.
+	// GivenUp tells that it failed too often and is down. RetryAfter is the time between two
+	// more attempts to start it; 0 when there are none.
 	GivenUp    bool
 	RetryAfter time.Duration
-	// Restarts is how often it was started again after a failure within the
-	// last five minutes.
+	// Restarts is how often it was started again after a failure: in an [AppState] since the
+	// start, in [Inputs] within the last five minutes.
 	Restarts int
-	// LastExit is how the last run ended, as in "exit status 1"; "" where not
-	// known.
+	// LastExit is how the last run ended, as in "exit status 1"; "" where not known.
 	LastExit string
 }
 
@@ -77,14 +71,13 @@ type Deployment struct {
 	Failed string
 }
 
-// Queue is what waits.
+// Queue is what waits, of all queues together.
 type Queue struct {
 	// Known tells that the figures are; Taken is when they were read.
 	Known bool
 	Taken time.Time
-	// Backlog is how many messages wait, DeadLetters how many lie in the
-	// dead-letter queue, NewDeadLetters how many of them came within the last
-	// five minutes.
+	// Backlog is how many messages wait, DeadLetters how many are in the dead-letter
+	// queue, NewDeadLetters how many of them came within the last five minutes.
 	Backlog, DeadLetters, NewDeadLetters int64
 	// Expired is how many messages were deleted within the last five minutes
 	// because their retention was over.
@@ -92,9 +85,6 @@ type Queue struct {
 	// Oldest is how long the oldest message waits, Retention how long one may;
 	// 0 where not known.
 	Oldest, Retention time.Duration
-	// Late is how old a message may become before it is worth a Warning; 0
-	// means 5 min. Six times that is Degraded.
-	Late time.Duration
 	// Failed is why the store of an embedded queue accepts nothing; "" when it
 	// does.
 	Failed string
@@ -102,22 +92,21 @@ type Queue struct {
 
 // Poll is how receiving goes.
 type Poll struct {
-	// Reached tells that a receive was answered since the start.
-	Reached bool
 	// FailingSince is when receives began to fail without one that worked
 	// since; zero when they work. Error is the last failure.
 	FailingSince time.Time
 	Error        string
-	// Refused tells that the queue said no for good: it is gone, or access is
-	// denied.
+	// Refused tells that the queue will not answer: it does not exist, or access is denied.
 	Refused bool
+	// DeletesRefused is why messages cannot be deleted; "" when they can.
+	DeletesRefused string
 }
 
-// Leader is who is in charge of periodic tasks.
+// Leader is what is known about the leader of the periodic tasks.
 type Leader struct {
-	// Tasks is how many there are; with none, nobody need be in charge.
+	// Tasks is how many there are; without any, no leader is needed.
 	Tasks int
-	// Unknown is since when nobody is known to be; zero when somebody is.
+	// Unknown is since when no leader is known; zero when one is.
 	Unknown time.Time
 	Error   string
 }

@@ -1,89 +1,65 @@
 package health
 
 import (
-	"fmt"
+	"cmp"
 	"time"
 )
 
-// Check is one line of a probe's answer.
+// Check is one condition of a probe. The probe passes if all its checks are OK.
 type Check struct {
-	Name string
-	OK   bool
-	// Reason is why not; it is also set where a check is not OK and the probe
-	// passes all the same.
-	Reason string
+	// Name is one word: "app", "queue".
+	Name string `json:"name"`
+	// OK is whether the condition holds now.
+	OK bool `json:"ok"`
+	// Detail says in a few words why it does not, or what was seen.
+	Detail string `json:"detail,omitempty"`
 }
 
-// Probe is the answer to a supervisor that asks whether to restart, or to use,
-// this instance.
-type Probe struct {
-	OK     bool
-	Checks []Check
-}
+// maxSilence is how long the process may show no sign of life.
+const maxSilence = time.Minute
 
-// silent is how long the process may show no sign of life.
-const silent = time.Minute
-
-// Live answers whether the process works at all: beat is when its main loop
-// last came round. It looks at nothing that a restart would not fix. The zero
-// time is no loop, and passes.
-func Live(beat, now time.Time) Probe {
-	c := Check{Name: "process", OK: beat.IsZero() || now.Sub(beat) < silent}
+// live answers whether the process works at all: beat is when the monitor's loop last
+// came round. It looks at nothing that a restart would not fix. Before the first round it
+// passes.
+func live(beat, now time.Time) []Check {
+	c := Check{Name: "process", OK: beat.IsZero() || now.Sub(beat) < maxSilence}
 	if !c.OK {
-		c.Reason = "the main loop has not come round for " + ago(now.Sub(beat))
+		c.Detail = "the main loop has not come round for " + ago(now.Sub(beat))
 	}
-	return Probe{OK: c.OK, Checks: []Check{c}}
+	return []Check{c}
 }
 
-// Ready answers whether this instance should be counted on: the app is ready,
-// the queue was reached, and no stop is under way. A queue that was reached once
-// and does not answer now is a check that fails and a probe that passes: it is
-// shared, and would take all instances out at once. The store of an embedded
-// queue is this instance's own.
-func Ready(in Inputs, now time.Time) Probe {
-	p := Probe{OK: true}
-	if in.App.Checked {
-		p.add("app", in.App.Ready, true, in.App.Reason, "the app is not ready")
-	}
-	switch {
-	case !in.Poll.Reached:
-		p.add("queue", false, true, in.Poll.Error, "no receive was answered yet")
-	case !in.Poll.FailingSince.IsZero() && now.Sub(in.Poll.FailingSince) >= stale:
-		reason := fmt.Sprintf("the queue has not answered for %s; it is shared, so that this instance stays in use",
-			ago(now.Sub(in.Poll.FailingSince)))
-		p.add("queue", false, false, reason, "")
-	default:
-		p.add("queue", true, true, "", "")
-	}
+// ready answers whether this instance should be counted on: the app is ready, the queue
+// was reached, and no stop is under way. A queue that does not answer now is no reason to
+// take the instance out of use: it is shared, and all instances would be taken out at
+// once. The store of an embedded queue is this instance's own.
+func ready(in Inputs) []Check {
+	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	if in.Queue.Failed != "" {
-		p.add("store", false, true, in.Queue.Failed, "")
+		checks = append(checks, failing("store", true, in.Queue.Failed))
 	}
-	if in.Draining {
-		p.add("stop", false, true, "this instance is draining", "")
+	queue := failing("queue", in.Poll.DeletesRefused != "", in.Poll.DeletesRefused)
+	if silence := in.Now.Sub(in.Poll.FailingSince); queue.OK && !in.Poll.FailingSince.IsZero() && silence >= maxSilence {
+		queue.Detail = "the queue has not answered for " + ago(silence) + "; it is shared, so that this instance stays in use"
 	}
-	return p
+	return append(checks, queue)
 }
 
-// Startup answers whether the start is over: the app was ready once, where that
-// is known, and the queue was reached once.
-func Startup(in Inputs) Probe {
-	p := Probe{OK: true}
-	if in.App.Checked {
-		p.add("app", in.App.Ready || in.App.WasReady, true, in.App.Reason, "the app has not been ready yet")
+// startup answers whether the start is over: the app was ready once. The start itself
+// fails when a queue is not reached.
+func startup(in Inputs) []Check {
+	return []Check{
+		failing("app", !in.App.Ready && !in.App.WasReady, cmp.Or(in.App.Reason, "the app has not been ready yet")),
+		{Name: "queue", OK: true},
 	}
-	p.add("queue", in.Poll.Reached, true, in.Poll.Error, "no receive was answered yet")
-	return p
 }
 
-// add notes a check; one that counts and is not OK fails the probe.
-func (p *Probe) add(name string, ok, counts bool, reason, otherwise string) {
-	c := Check{Name: name, OK: ok}
-	if !ok {
-		c.Reason = reason
-		if reason == "" {
-			c.Reason = otherwise
-		}
+// running is the condition that no stop is under way.
+func running(in Inputs) Check { return failing("environment", in.Draining, "draining") }
+
+func failing(name string, fails bool, reason string) Check {
+	if !fails {
+		return Check{Name: name, OK: true}
 	}
-	p.Checks = append(p.Checks, c)
-	p.OK = p.OK && (ok || !counts)
+	return Check{Name: name, Detail: reason}
 }

@@ -1,37 +1,35 @@
 package health
 
-import "time"
-
-func cpuRule(in *Inputs, _ time.Time) []finding {
+func cpuRule(in *Inputs) []finding {
 	h := in.Host
 	if !h.CPU.Known {
 		return nil
 	}
 	status := reach(h.CPU.Value, level{95, Info})
-	// A worker that is busy uses it; with others waiting for it, it is short.
+	// A busy worker uses the CPU. It is a Warning only if other tasks wait for it.
 	if status != "" && h.Load.Known && h.CPUs > 0 && h.Load.Value >= 3*float64(h.CPUs) {
-		return at(Warning, "%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value,
+		return measured(Warning, "%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value,
 			count(int64(h.CPUs), "processor"))
 	}
-	return at(status, "%.0f %% of CPU is in use.", h.CPU.Value)
+	return measured(status, "%.0f %% of CPU is in use.", h.CPU.Value)
 }
 
-func memoryRule(in *Inputs, _ time.Time) []finding {
+func memoryRule(in *Inputs) []finding {
 	h := in.Host
 	if !h.MemoryFree.Known || h.Memory <= 0 {
 		return nil
 	}
 	used := 100 - 100*h.MemoryFree.Value/h.Memory
-	return at(reach(used, level{90, Warning}, level{97, Degraded}), "%.0f %% of memory is in use.", used)
+	return measured(reach(used, level{90, Warning}, level{97, Degraded}), "%.0f %% of memory is in use.", used)
 }
 
-// The room of a disk that is short, whatever its share is.
+// The free bytes of a disk that are too few, whatever their share is.
 const (
-	littleRoom = 1 << 30
-	noRoom     = 64 << 20
+	fewFree = 1 << 30
+	noFree  = 64 << 20
 )
 
-func diskRule(in *Inputs, _ time.Time) []finding {
+func diskRule(in *Inputs) []finding {
 	h := in.Host
 	if !h.DiskFree.Known || h.Disk <= 0 {
 		return nil
@@ -39,12 +37,12 @@ func diskRule(in *Inputs, _ time.Time) []finding {
 	used, free := 100-100*h.DiskFree.Value/h.Disk, h.DiskFree.Value
 	status := reach(used, level{90, Warning}, level{95, Degraded}, level{99, Severe})
 	switch {
-	case free < noRoom:
+	case free < noFree:
 		status = Severe
-	case free >= 20*littleRoom:
+	case free >= 20*fewFree:
 		status = ""
-	case free >= littleRoom && status == Severe:
+	case free >= fewFree && status == Severe:
 		status = Degraded
 	}
-	return at(status, "%.0f %% of the disk of %s is in use, %.0f MiB are free.", used, h.Path, free/(1<<20))
+	return measured(status, "%.0f %% of the disk of %s is in use, %.0f MiB are free.", used, h.Path, free/(1<<20))
 }

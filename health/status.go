@@ -17,7 +17,6 @@ const (
 	Severe   Status = "Severe"
 	Pending  Status = "Pending"
 	NoData   Status = "No Data"
-	Unknown  Status = "Unknown"
 )
 
 // Color is the colour of a status.

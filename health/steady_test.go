@@ -11,12 +11,11 @@ import (
 
 // letters write a run of statuses in one line.
 func letter(s Status) string {
-	return map[Status]string{Ok: "o", Info: "i", Warning: "w", Degraded: "d", Severe: "s", Pending: "p", NoData: "n",
-		Unknown: "u"}[s]
+	return map[Status]string{Ok: "o", Info: "i", Warning: "w", Degraded: "d", Severe: "s", Pending: "p", NoData: "n"}[s]
 }
 
 func reportOf(c rune) Report {
-	for _, s := range []Status{Ok, Info, Warning, Degraded, Severe, Pending, NoData, Unknown} {
+	for _, s := range []Status{Ok, Info, Warning, Degraded, Severe, Pending, NoData} {
 		if letter(s) == strings.ToLower(string(c)) {
 			r := Report{Status: s, Color: s.Color(), certain: Ok, calm: Ok}
 			if s != Ok {
@@ -158,10 +157,10 @@ func TestNoFaultStandsBelowAGreenStatus(t *testing.T) {
 		{"a moment's load", func(in *Inputs) { in.Host.CPU, in.Host.Load = known(100), known(12) }, Ok},
 	} {
 		var s Steady
-		s, _ = s.Settle(Judge(well(), noon), noon)
+		s, _ = s.Settle(Judge(well()), noon)
 		in := well()
 		c.change(&in)
-		if _, r := s.Settle(Judge(in, noon), noon); r.Status != c.want || (r.Status == Ok) != (len(r.Causes) == 0) {
+		if _, r := s.Settle(Judge(in), noon); r.Status != c.want || (r.Status == Ok) != (len(r.Causes) == 0) {
 			t.Errorf("%s: %s", c.name, r)
 		}
 	}

@@ -187,7 +187,7 @@ func TestHealthExitsAsACheckDoes(t *testing.T) {
 	s := newStage(t, func(o *console.Options, _ *console.Instance) { o.Health = func() health.Report { return report } })
 	for status, want := range map[health.Status]int{
 		health.Ok: 0, health.Info: 0, health.Warning: 1, health.Degraded: 2, health.Severe: 2, health.Pending: 3,
-		health.NoData: 3, health.Unknown: 3,
+		health.NoData: 3,
 	} {
 		report = health.Report{Status: status, Color: status.Color(), Causes: []string{"a cause\x1b"},
 			Since: time.Now().Add(-90 * time.Second)}

@@ -14,9 +14,9 @@ func (c *cli) newHealth() *cobra.Command {
 		Use:   "health",
 		Short: "Show how the environment does, in one word with its causes",
 		Long: `Shows the environment's health in the words of Elastic Beanstalk: Ok, Info,
-Warning, Degraded, Severe, Pending, No Data or Unknown, and why. The exit status is
-that of a check in a monitoring system: 0 for Ok and Info, 1 for Warning, 2 for
-Degraded and Severe, 3 for what is not known; 6 when no environment runs.`,
+Warning, Degraded, Severe, Pending or No Data, and why. The exit status is that of a
+check in a monitoring system: 0 for Ok and Info, 1 for Warning, 2 for Degraded and
+Severe, 3 for what is not known; 6 when no environment runs.`,
 		Args: cobra.NoArgs,
 	}
 	addDataDir(cmd)

@@ -40,7 +40,7 @@ func TestTextOfOthersIsHarmless(t *testing.T) {
 	s := newStage(t, func(o *console.Options, _ *console.Instance) {
 		o.Environment, o.Version = hostile, hostile
 		o.Health = func() health.Report { return report }
-		o.Ready = func() []console.Check { return []console.Check{{Name: hostile, Detail: hostile}} }
+		o.Ready = func() []health.Check { return []health.Check{{Name: hostile, Detail: hostile}} }
 		o.Tasks = &console.TaskOptions{Status: func() console.TasksStatus {
 			return tasks
 		}, History: func(string) []console.TaskRun { return []console.TaskRun{run} },

@@ -17,6 +17,7 @@ import (
 
 	"tendril/broker"
 	"tendril/console"
+	"tendril/health"
 	"tendril/queue"
 )
 
@@ -454,7 +455,7 @@ func TestStatusVerb(t *testing.T) {
 					LastError: "throttled", PerSecond: 2}},
 				App: []console.Process{{Name: "web", State: "running", PID: 7, Restarts: 2, LastExit: "status 1"}}}
 		}
-		o.Ready = func() []console.Check { return []console.Check{{Name: "app", Detail: "connection refused"}} }
+		o.Ready = func() []health.Check { return []health.Check{{Name: "app", Detail: "connection refused"}} }
 	})
 	s.must("send", "x")
 	s.ds.Record(console.Delivery{MessageID: "m1", Queue: "jobs", Outcome: "failed", Reason: "status 500", At: time.Now()})

@@ -1,0 +1,250 @@
+package health
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// interval is the time between two rounds.
+const interval = 10 * time.Second
+
+// Options say what a [Monitor] judges. The sources are called only after the start, must
+// return at once, and are safe for concurrent use.
+type Options struct {
+	// Began is when the start began; StartLimit is how long it may take until the app is
+	// ready first, 0 means 10 min.
+	Began      time.Time
+	StartLimit time.Duration
+	// Started is closed when the start is over, AppReady when the app that tendril runs was
+	// ready first, and Draining when a stop begins.
+	Started, AppReady, Draining <-chan struct{}
+	// Host measures the machine.
+	Host *Host
+	// IgnoreClientErrors leaves answers of 4xx out of the judgement.
+	IgnoreClientErrors bool
+
+	// Queues returns the state of each queue that is received from.
+	Queues func(now time.Time) []QueueState
+	// App returns the state of the app that tendril runs; false when it runs none.
+	App func() (AppState, bool)
+	// Leader returns what is known about the leader of the periodic tasks.
+	Leader func() LeaderState
+	// Log gets each change of the status; nil means none.
+	Log *slog.Logger
+}
+
+// Monitor judges every ten seconds how the environment does, and at once when something
+// important changes. All methods but Run are safe for concurrent use.
+type Monitor struct {
+	opts Options
+
+	// deliveries are those of the last minutes.
+	deliveries Window
+	polls      pollFailures
+	// expired counts the messages that were deleted because their retention was over.
+	expired atomic.Int64
+	// wasReady tells that every target was seen to be ready at once.
+	wasReady atomic.Bool
+	// again asks for a judgement before the next round.
+	again chan struct{}
+
+	// mu guards the state of judgements.
+	mu        sync.Mutex
+	steady    Steady
+	host      Reading // of the last round
+	shown     Status  // logged last
+	increases increases
+	noLeader  time.Time
+
+	beat atomic.Pointer[time.Time] // of the last round
+}
+
+// NewMonitor returns a monitor; [Monitor.Run] starts its rounds.
+func NewMonitor(opts Options) *Monitor {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Monitor{opts: opts, again: make(chan struct{}, 1)}
+}
+
+// Delivered counts a delivery that took d.
+func (m *Monitor) Delivered(c Class, d time.Duration) { m.deliveries.Count(c, d, time.Now()) }
+
+// Expired counts messages that were deleted because their retention was over.
+func (m *Monitor) Expired(n int64) { m.expired.Add(n) }
+
+// PollFailed notes that a queue could not be received from; final means that it will not
+// help to try again.
+func (m *Monitor) PollFailed(queue string, err error, final bool) {
+	m.polls.add(queue, err.Error(), final, time.Now())
+}
+
+// PollAnswered notes that a queue was received from.
+func (m *Monitor) PollAnswered(queue string) { m.polls.remove(queue) }
+
+// JudgeSoon asks for a judgement without waiting for it.
+func (m *Monitor) JudgeSoon() {
+	select {
+	case m.again <- struct{}{}:
+	default:
+	}
+}
+
+// Run judges until ctx ends: every ten seconds, when the start is over, when the app is ready
+// first, when a drain begins, after JudgeSoon, and when the app has been away for too long.
+func (m *Monitor) Run(ctx context.Context) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	severe := time.NewTimer(interval)
+	defer severe.Stop()
+	started, ready, draining := m.opts.Started, m.opts.AppReady, m.opts.Draining
+	round := true
+	for {
+		if now := time.Now(); round {
+			m.round(now)
+		} else {
+			m.judge(now, false)
+		}
+		if at := m.severeAt(); !at.IsZero() {
+			severe.Reset(time.Until(at))
+		}
+		round = true
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		case <-started:
+			started = nil
+		case <-ready:
+			ready = nil
+		case <-draining:
+			draining = nil
+		case <-m.again:
+			round = false
+		case <-severe.C:
+			round = false
+		}
+	}
+}
+
+// round is a judgement that counts as one of several that must agree.
+func (m *Monitor) round(now time.Time) {
+	host := m.opts.Host.Read()
+	m.mu.Lock()
+	m.host = host
+	m.mu.Unlock()
+	m.judge(now, true)
+	m.beat.Store(&now)
+}
+
+// severeAt is when the app will have been away for too long; zero when it is ready, or has
+// been away for that long.
+func (m *Monitor) severeAt() time.Time {
+	now := time.Now()
+	if !isClosed(m.opts.Started) {
+		return time.Time{}
+	}
+	app := m.condition(now, m.opts.Queues(now)).App
+	if at := app.Since.Add(NotReadyGrace); !app.Ready && at.After(now) {
+		return at
+	}
+	return time.Time{}
+}
+
+// judge makes one judgement and logs a change of the status. Between rounds it does not
+// count as one of those that must agree, unless the status changes.
+func (m *Monitor) judge(now time.Time, round bool) Report {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	steady, r := m.steady.Settle(Judge(m.gather(now)), now)
+	if round || r.Status != m.shown {
+		m.steady = steady
+	}
+	if r.Status == m.shown {
+		return r
+	}
+	before := m.shown
+	m.shown = r.Status
+	if before == "" && r.Status == Pending {
+		return r // every start is
+	}
+	m.opts.Log.Log(context.Background(), changeLevel(before, r.Status), "health changed",
+		"status", string(r.Status), "was", string(before), "reason", strings.Join(r.Causes, " "))
+	return r
+}
+
+// changeLevel is the log level of a change of status. A change between Ok and Info is of no
+// importance.
+func changeLevel(before, now Status) slog.Level {
+	switch {
+	case now == Severe:
+		return slog.LevelError
+	case now == Degraded || now == Warning || now == NoData:
+		return slog.LevelWarn
+	case now.Color() == Green && before.Color() == Green:
+		return slog.LevelDebug
+	}
+	return slog.LevelInfo
+}
+
+// Report returns the judgement of now, or No Data if the last round is too long ago.
+func (m *Monitor) Report() Report {
+	now, beat := time.Now(), m.lastRound()
+	if beat.IsZero() {
+		return Judge(m.starting(now))
+	}
+	if age := now.Sub(beat); age > maxSilence {
+		r := grey(NoData, "No data. Last seen "+ago(age)+" ago.")
+		r.Since = beat
+		return r
+	}
+	return m.judge(now, false)
+}
+
+// Green reports whether the status is Ok or Info.
+func (m *Monitor) Green() bool { return m.Report().Color == Green }
+
+// Live are the conditions of being alive: that the rounds go on.
+func (m *Monitor) Live() []Check { return live(m.lastRound(), time.Now()) }
+
+// Started are the conditions of the start being over.
+func (m *Monitor) Started() []Check {
+	if !isClosed(m.opts.Started) {
+		return []Check{{Name: "start", Detail: "starting"}}
+	}
+	now := time.Now()
+	return startup(m.condition(now, m.opts.Queues(now)))
+}
+
+// Ready are the conditions of being used.
+func (m *Monitor) Ready() []Check {
+	now := time.Now()
+	if !isClosed(m.opts.Started) {
+		return []Check{running(m.starting(now)), {Name: "start", Detail: "starting"}}
+	}
+	queues := m.opts.Queues(now)
+	if len(queues) == 0 { // embedded queues without a worker
+		return []Check{running(m.starting(now))}
+	}
+	return ready(m.condition(now, queues))
+}
+
+func (m *Monitor) lastRound() time.Time {
+	if beat := m.beat.Load(); beat != nil {
+		return *beat
+	}
+	return time.Time{}
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,174 @@
+package health
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// world is what the sources of a monitor report.
+type world struct {
+	queues                   []QueueState
+	app                      AppState
+	runs                     bool
+	leader                   LeaderState
+	started, ready, draining chan struct{}
+	log                      bytes.Buffer
+}
+
+func newWorld() *world {
+	return &world{
+		queues: []QueueState{{Name: "jobs", Known: true, Receiving: true, Retention: time.Hour}},
+		leader: LeaderState{Known: true}, started: make(chan struct{}), ready: make(chan struct{}),
+		draining: make(chan struct{}),
+	}
+}
+
+func (w *world) monitor() *Monitor {
+	return NewMonitor(Options{
+		Began: time.Now(), Started: w.started, AppReady: w.ready, Draining: w.draining, Host: NewHost(""),
+		Queues: func(time.Time) []QueueState { return w.queues },
+		App:    func() (AppState, bool) { return w.app, w.runs },
+		Leader: func() LeaderState { return w.leader },
+		Log:    slog.New(slog.NewTextHandler(&w.log, nil)),
+	})
+}
+
+func TestReportIsPendingDuringTheStartAndNoDataWhenTheRoundsEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newWorld().monitor()
+		if r := m.Report(); r.Status != Pending {
+			t.Errorf("before the first round: %s", r)
+		}
+		m.round(time.Now())
+		begun := time.Now()
+		if r := m.Report(); r.Status != Pending || !m.Live()[0].OK {
+			t.Errorf("right after one: %s", r)
+		}
+		time.Sleep(2 * time.Minute)
+		if r := m.Report(); r.Status != NoData || !r.Since.Equal(begun) || m.Green() || m.Live()[0].OK ||
+			r.Causes[0] != "No data. Last seen 2 minutes ago." {
+			t.Errorf("long after one: %s", r)
+		}
+	})
+}
+
+func TestAppThatStaysAwayIsSevereAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		m := w.monitor()
+		close(w.started)
+		run, stop := context.WithCancel(t.Context())
+		defer stop()
+		go m.Run(run)
+		time.Sleep(time.Minute)
+		if r := m.Report(); r.Status != Ok {
+			t.Errorf("at first: %s", r)
+		}
+		w.queues = []QueueState{{Name: "jobs", Known: true, Retention: time.Hour,
+			NotReady: []Problem{{Since: time.Now(), Reason: "it exited"}}}}
+		m.JudgeSoon()
+		synctest.Wait()
+		if r := m.Report(); r.Status != Warning {
+			t.Errorf("for a moment: %s", r)
+		}
+		time.Sleep(NotReadyGrace)
+		synctest.Wait()
+		if got := w.log.String(); !strings.Contains(got, `level=ERROR msg="health changed" status=Severe was=Warning`) {
+			t.Errorf("the log is %s", got)
+		}
+	})
+}
+
+func TestSourcesAreAddedUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.runs = true
+	w.app.Processes = []Process{{Name: "web", Restarts: 2}}
+	w.leader = LeaderState{Tasks: 3, Off: true, Error: "no table"}
+	w.queues = []QueueState{
+		{Name: "jobs", Known: true, Paused: true, InWork: 2, DeliveryLimit: time.Minute, Retention: time.Hour,
+			Backlog: 3, Oldest: time.Minute, Embedded: true, HasDeadLetters: true, DeadLetters: 1, DeadLettered: 1},
+		{Name: "mail", Known: true, Paused: true, InWork: 1, DeliveryLimit: time.Hour, Retention: 2 * time.Minute,
+			Backlog: 4, Oldest: 10 * time.Second, Taken: noon},
+	}
+	m := w.monitor()
+	close(w.started)
+	m.Expired(5)
+	m.Delivered(Server, time.Second)
+	m.gather(noon)
+	w.queues[0].DeadLetters, w.queues[0].DeadLettered = 4, 4
+	in := m.gather(noon.Add(time.Minute))
+	q := in.Queue
+	if !q.Known || q.Backlog != 7 || q.DeadLetters != 4 || q.NewDeadLetters != 3 || q.Expired != 5 ||
+		q.Oldest != 10*time.Second || q.Retention != 2*time.Minute || q.Taken != noon {
+		t.Errorf("queues: %+v", q)
+	}
+	if !in.Paused || in.InWork != 3 || in.Requests.Limit != time.Hour || in.App.Processes[0].Restarts != 2 ||
+		in.Leader != (Leader{Tasks: 3, Unknown: m.opts.Began, Error: "no table"}) || !in.App.Ready || !in.App.WasReady {
+		t.Errorf("the rest: %+v", in)
+	}
+	w.queues[1].Known = false
+	if in := m.gather(noon); in.Queue.Known {
+		t.Error("known, though one queue is not")
+	}
+}
+
+// A queue that does not answer is reported, but is no reason to take the instance out of
+// use, unless the queue is its own.
+func TestSharedQueueThatFailsLeavesTheInstanceReady(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		m := w.monitor()
+		close(w.started)
+		m.PollFailed("jobs", errors.New("no route"), false)
+		time.Sleep(2 * time.Minute)
+		got := m.Ready()
+		if len(got) != 3 || got[1].Name != "app" || !got[2].OK || !strings.Contains(got[2].Detail, "it is shared") {
+			t.Errorf("a shared one: %+v", got)
+		}
+		w.queues[0].DeletesRefused = Problem{Since: time.Now(), Reason: "deletes are refused"}
+		got = m.Ready()
+		if len(got) != 3 || got[2] != (Check{Name: "queue", Detail: "jobs: deletes are refused"}) {
+			t.Errorf("deletes that are refused: %+v", got)
+		}
+		w.queues[0].DeletesRefused, w.queues[0].Embedded = Problem{}, true
+		got = m.Ready()
+		if len(got) != 4 || got[2] != (Check{Name: "store", Detail: "no route"}) || !got[3].OK {
+			t.Errorf("its own: %+v", got)
+		}
+		m.PollAnswered("jobs")
+		close(w.draining)
+		got = m.Ready()
+		if len(got) != 3 || got[0] != (Check{Name: "environment", Detail: "draining"}) || !got[2].OK {
+			t.Errorf("during a drain: %+v", got)
+		}
+	})
+}
+
+func TestChangesAreLoggedByTheirWeight(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		before, now Status
+		want        slog.Level
+	}{
+		{Pending, Ok, slog.LevelInfo}, {Ok, Info, slog.LevelDebug},
+		{Info, Ok, slog.LevelDebug},
+		{Ok, Warning, slog.LevelWarn}, {Warning, Degraded, slog.LevelWarn},
+		{Degraded, Severe, slog.LevelError},
+		{Severe, Ok, slog.LevelInfo}, {Ok, NoData, slog.LevelWarn},
+		{Warning, Info, slog.LevelInfo},
+	} {
+		if got := changeLevel(tt.before, tt.now); got != tt.want {
+			t.Errorf("%s to %s: %s, want %s", tt.before, tt.now, got, tt.want)
+		}
+	}
+}

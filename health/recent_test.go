@@ -1,0 +1,54 @@
+package health
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestIncreasesOfTheLastFiveMinutes(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	for _, tt := range []struct {
+		name   string
+		before int64
+		values []int64 // a minute between
+		want   []int64
+	}{
+		{"all from the first call count", 0, []int64{2, 2, 3}, []int64{2, 2, 3}},
+		{"what was before does not", 7, []int64{7, 8, 8}, []int64{0, 1, 1}},
+		{"after five minutes it is over", 0, []int64{1, 1, 1, 1, 1, 1, 2, 2}, []int64{1, 1, 1, 1, 1, 0, 1, 1}},
+		{"what falls begins anew", 0, []int64{4, 0, 1, 1, 1, 1, 1}, []int64{4, 4, 5, 5, 5, 1, 1}},
+	} {
+		var r increases
+		var got []int64
+		for i, v := range tt.values {
+			got = append(got, r.within("one", tt.before, v, now.Add(time.Duration(i)*time.Minute)))
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+		if len(r.byName["one"].marks) > 8 {
+			t.Errorf("%s: it keeps %d marks", tt.name, len(r.byName["one"].marks))
+		}
+	}
+}
+
+func TestPollFailuresLastUntilAnAnswer(t *testing.T) {
+	t.Parallel()
+	var p pollFailures
+	p.remove("jobs") // changes nothing
+	if _, failing := p.of("jobs"); failing {
+		t.Error("nothing failed yet")
+	}
+	p.add("jobs", "no route", false, noon)
+	p.add("jobs", "denied", true, noon.Add(time.Minute))
+	p.remove("others")
+	if got, failing := p.of("jobs"); !failing || got != (pollFailure{since: noon, text: "denied", final: true}) {
+		t.Errorf("%+v, failing %t", got, failing)
+	}
+	p.remove("jobs")
+	if _, failing := p.of("jobs"); failing {
+		t.Error("it answered")
+	}
+}
