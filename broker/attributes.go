@@ -13,42 +13,36 @@ import (
 // retention period applies to the messages that are there, a change of the
 // delay of a FIFO queue too; of a standard queue only to later sends.
 func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[string]string) error {
-	if err := b.lockQueues(ctx); err != nil {
-		return err
-	}
-	defer b.unlockQueues()
-	q, err := b.queue(name)
-	if err != nil {
-		return err
-	}
-	q.mu.Lock()
-	old, current := q.set, q.attributes
-	q.mu.Unlock()
-	if value, ok := attrs["FifoQueue"]; ok && (!old.fifo || value != "true") {
-		if !old.fifo {
-			return queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute FifoQueue.")
+	return b.administer(ctx, name, func(q *liveQueue) error {
+		q.mu.Lock()
+		old, current := q.set, q.attributes
+		q.mu.Unlock()
+		if value, ok := attrs["FifoQueue"]; ok && (!old.fifo || value != "true") {
+			if !old.fifo {
+				return queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute FifoQueue.")
+			}
+			return queue.Errorf(queue.CodeInvalidAttributeValue,
+				"Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
 		}
-		return queue.Errorf(queue.CodeInvalidAttributeValue,
-			"Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
-	}
-	merged := mergeAttributes(current, attrs)
-	set, err := parseSettings(old.fifo, merged)
-	if err != nil {
-		return err
-	}
-	if _, ok := attrs["RedrivePolicy"]; ok {
-		if err := b.checkRedrive(name, &set, attrs["RedrivePolicy"]); err != nil {
+		merged := mergeAttributes(current, attrs)
+		set, err := parseSettings(old.fifo, merged)
+		if err != nil {
 			return err
 		}
-	}
-	now := stamp()
-	return b.change(
-		func(t *tx) error { return q.writeSettings(t, merged, &old, &set, now) },
-		func() { q.reconfigured(merged, &old, set, now) },
-	)
+		if _, ok := attrs["RedrivePolicy"]; ok {
+			if err := b.checkRedrive(name, &set, attrs["RedrivePolicy"]); err != nil {
+				return err
+			}
+		}
+		now := stamp()
+		return b.writer.change(
+			func(t *tx) error { return t.writeSettings(q, merged, &old, &set, now) },
+			func() { q.reconfigured(merged, &old, set, now) },
+		)
+	})
 }
 
-func (q *liveQueue) writeSettings(t *tx, attributes map[string]string, old, set *settings, now int64) error {
+func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) error {
 	if t.gone(q) {
 		return nil
 	}
@@ -59,12 +53,12 @@ func (q *liveQueue) writeSettings(t *tx, attributes map[string]string, old, set 
 	if !set.fifo || old.delay == set.delay {
 		return nil
 	}
-	return q.redelay(t, set.delay)
+	return t.redelay(q, set.delay)
 }
 
 // redelay gives the messages of a FIFO queue a new delay, counted from their
 // sending. Only the last quarter of an hour can be concerned.
-func (q *liveQueue) redelay(t *tx, delay time.Duration) error {
+func (t *tx) redelay(q *liveQueue, delay time.Duration) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
@@ -75,12 +69,8 @@ func (q *liveQueue) redelay(t *tx, delay time.Duration) error {
 	if err != nil {
 		return err
 	}
-	var due any = delay.Milliseconds()
-	if delay == 0 {
-		due = nil
-	}
-	_, err = t.c.exec(`UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`, due,
-		max(low, oldest), q.high())
+	_, err = t.c.exec(`UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,
+		number(delay.Milliseconds()), max(low, oldest), q.high())
 	return err
 }
 
@@ -109,14 +99,14 @@ func (q *liveQueue) reconfigured(attributes map[string]string, old *settings, se
 
 // reload counts the delays anew and reads the window again.
 func (q *liveQueue) reload() {
-	err := q.b.read(func(c *conn) error {
+	err := q.read(func(c *conn) error {
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		q.resetWindow()
 		return q.loadDelays(c)
 	})
 	if err != nil {
-		q.b.log.Error("Reading the delays of a queue failed", "queue", q.name, "err", err)
+		q.log.Error("Reading the delays of a queue failed", "queue", q.name, "err", err)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -128,7 +118,7 @@ func (q *liveQueue) reload() {
 // settings, QueueArn, CreatedTimestamp, LastModifiedTimestamp and the three
 // ApproximateNumberOf counts, which are exact here.
 func (b *Broker) Attributes(name string) (map[string]string, error) {
-	q, err := b.queue(name)
+	q, err := b.queues.get(name)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +137,7 @@ func (b *Broker) Attributes(name string) (map[string]string, error) {
 
 // Tags returns the queue's tags.
 func (b *Broker) Tags(name string) (map[string]string, error) {
-	q, err := b.queue(name)
+	q, err := b.queues.get(name)
 	if err != nil {
 		return nil, err
 	}
@@ -160,28 +150,22 @@ func (b *Broker) Tags(name string) (map[string]string, error) {
 
 // SetTags adds or replaces tags, and removes those named in remove.
 func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string, remove []string) error {
-	if err := b.lockQueues(ctx); err != nil {
-		return err
-	}
-	defer b.unlockQueues()
-	tags, err := b.Tags(name)
-	if err != nil {
-		return err
-	}
-	q, err := b.queue(name)
-	if err != nil {
-		return err
-	}
-	maps.Copy(tags, add)
-	for _, key := range remove {
-		delete(tags, key)
-	}
-	return b.change(func(t *tx) error {
-		_, err := t.c.exec(`UPDATE queues SET tags = ? WHERE number = ?`, toJSON(tags), q.number)
-		return err
-	}, func() {
-		q.mu.Lock()
-		q.tags = tags
-		q.mu.Unlock()
+	return b.administer(ctx, name, func(q *liveQueue) error {
+		tags, err := b.Tags(name)
+		if err != nil {
+			return err
+		}
+		maps.Copy(tags, add)
+		for _, key := range remove {
+			delete(tags, key)
+		}
+		return b.writer.change(func(t *tx) error {
+			_, err := t.c.exec(`UPDATE queues SET tags = ? WHERE number = ?`, toJSON(tags), q.number)
+			return err
+		}, func() {
+			q.mu.Lock()
+			q.tags = tags
+			q.mu.Unlock()
+		})
 	})
 }

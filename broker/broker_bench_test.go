@@ -115,7 +115,7 @@ func openBench(b *testing.B) *Broker {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
-		if !br.closing.Load() {
+		if !br.background.closing.Load() {
 			br.Close()
 		}
 	})

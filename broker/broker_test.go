@@ -32,7 +32,7 @@ func openDir(t testing.TB, dir string, opts *Options) *Broker {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if !b.closing.Load() {
+		if !b.background.closing.Load() {
 			checkBooks(t, b)
 			if err := b.Close(); err != nil {
 				t.Errorf("closing: %v", err)
@@ -54,7 +54,7 @@ func checkBooks(t testing.TB, b *Broker) {
 			l.Live != l.Visible+l.Delayed+l.InFlight || l.Visible < 0 {
 			t.Errorf("%s: the ledger does not balance: %+v", name, l)
 		}
-		q, _ := b.queue(name)
+		q, _ := b.queues.get(name)
 		q.mu.Lock()
 		low, high := q.low(), q.high()
 		q.mu.Unlock()

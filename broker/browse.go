@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"database/sql/driver"
 	"strconv"
 	"strings"
 	"time"
@@ -56,7 +55,7 @@ const (
 // and the cursor of the next page ("" at the end). A Match that is rare in a
 // deep queue reads all of it; ctx ends that.
 func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (page []Stored, next string, err error) {
-	q, err := b.queue(name)
+	q, err := b.queues.get(name)
 	if err != nil {
 		return nil, "", err
 	}
@@ -103,13 +102,13 @@ func (b *Broker) Browse(ctx context.Context, name string, req BrowseRequest) (pa
 // browse reads the matching ones of the next rows after a key. last is the
 // key up to which it looked; 0 when that was the end.
 func (q *liveQueue) browse(after, high int64, match string) (rows []*record, last int64, err error) {
-	err = q.b.read(func(c *conn) error {
+	err = q.read(func(c *conn) error {
 		last, err = c.integer(`SELECT max(id) FROM (SELECT id FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?)`,
 			after, high, int64(browseChunk))
 		if err != nil || last == 0 {
 			return err
 		}
-		return c.query(func(row []driver.Value) error {
+		return c.query(func(row row) error {
 			r := new(record)
 			fillRecord(r, row)
 			rows = append(rows, r)
@@ -123,10 +122,10 @@ func (q *liveQueue) browse(after, high int64, match string) (rows []*record, las
 // stored makes the operator's view of a row; false when the message has just
 // left the queue.
 func (q *liveQueue) stored(r *record) (Stored, bool) {
-	message, err := q.b.message(new(block), r, q.isFIFO())
+	message, err := q.message(new(block), r, q.isFIFO())
 	if err != nil {
-		q.b.log.Error("A stored message is damaged", "queue", q.name, "id", q.b.seal.messageID(r.originKey()), "err", err)
-		message.ID, message.Body = q.b.seal.messageID(r.originKey()), r.body
+		q.log.Error("A stored message is damaged", "queue", q.name, "id", q.seal.messageID(r.originKey()), "err", err)
+		message.ID, message.Body = q.seal.messageID(r.originKey()), r.body
 	}
 	s := Stored{Message: message, Queue: q.name, State: Visible, DeadAt: date(r.dead)}
 	q.mu.Lock()
@@ -134,29 +133,29 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 	if q.deleted || r.key <= q.low() {
 		return s, false
 	}
-	now := q.b.clock.now()
-	if m := q.held[r.key]; m != nil && !m.isPlaceholder() {
+	now := q.clock.now()
+	if m := q.held[r.key]; m != nil && !m.placeholder {
 		s.ReceiveCount, s.FirstReceivedAt = int(m.received()), date(m.first)
 		if m.inFlight {
-			s.State, s.Until = InFlight, q.until(m.until, now)
+			s.State, s.Until = InFlight, timeOf(m.until, now)
 			return s, true
 		}
 	}
-	if due := q.b.clock.reading(r.due); r.due != 0 && due > now {
-		s.State, s.Until = Delayed, q.until(due, now)
+	if due := q.clock.reading(r.due); r.due != 0 && due > now {
+		s.State, s.Until = Delayed, timeOf(due, now)
 	}
 	return s, true
 }
 
-// until turns a reading into a time.
-func (q *liveQueue) until(at, now int64) time.Time {
+// timeOf turns a reading into a time.
+func timeOf(at, now int64) time.Time {
 	return time.Now().Add(time.Duration(at - now))
 }
 
 // Message returns one stored message by its id; an error wrapping
 // queue.CodeResourceNotFound when the queue does not hold it.
 func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
-	q, err := b.queue(name)
+	q, err := b.queues.get(name)
 	if err != nil {
 		return Stored{}, err
 	}
@@ -185,7 +184,7 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 // keyOf returns the key under which the queue holds a message; 0 when it does
 // not.
 func (q *liveQueue) keyOf(c *conn, id string) (key int64, err error) {
-	origin, ok := q.b.seal.origin(strings.TrimSpace(id))
+	origin, ok := q.seal.origin(strings.TrimSpace(id))
 	if !ok {
 		return 0, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -67,9 +68,27 @@ func (c *conn) exec(text string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
+// row is one row of a result. NULL reads as 0 and "".
+type row []driver.Value
+
+func (r row) int(i int) int64 {
+	n, _ := r[i].(int64)
+	return n
+}
+
+func (r row) text(i int) string {
+	s, _ := r[i].(string)
+	return s
+}
+
+func (r row) bytes(i int) []byte {
+	b, _ := r[i].([]byte)
+	return b
+}
+
 // query runs a statement, prepared on first use, and calls each for every
 // row. The row is reused.
-func (c *conn) query(each func(row []driver.Value) error, text string, args ...any) error {
+func (c *conn) query(each func(row row) error, text string, args ...any) error {
 	s, err := c.prepare(text)
 	if err != nil {
 		return err
@@ -78,14 +97,15 @@ func (c *conn) query(each func(row []driver.Value) error, text string, args ...a
 	if err != nil {
 		return err
 	}
-	dest := c.row(len(rows.Columns()))
+	n := len(rows.Columns())
+	c.dest = slices.Grow(c.dest[:0], n)[:n]
 	for {
-		err := rows.Next(dest)
+		err := rows.Next(c.dest)
 		if err == io.EOF {
 			return rows.Close()
 		}
 		if err == nil {
-			err = each(dest)
+			err = each(c.dest)
 		}
 		if err != nil {
 			return errors.Join(err, rows.Close())
@@ -95,11 +115,14 @@ func (c *conn) query(each func(row []driver.Value) error, text string, args ...a
 
 // integer returns the one number that a query yields; 0 for no row or NULL.
 func (c *conn) integer(text string, args ...any) (n int64, err error) {
-	err = c.query(func(row []driver.Value) error {
-		n, _ = row[0].(int64)
-		return nil
-	}, text, args...)
+	err = c.query(func(row row) error { n = row.int(0); return nil }, text, args...)
 	return n, err
+}
+
+// exists reports whether there is a message under a key.
+func (c *conn) exists(key int64) (bool, error) {
+	n, err := c.integer(`SELECT count(*) FROM messages WHERE id = ?`, key)
+	return n > 0, err
 }
 
 func (c *conn) prepare(text string) (driver.Stmt, error) {
@@ -122,14 +145,7 @@ func (c *conn) bind(args []any) []driver.NamedValue {
 	return c.args
 }
 
-func (c *conn) row(n int) []driver.Value {
-	if cap(c.dest) < n {
-		c.dest = make([]driver.Value, n)
-	}
-	return c.dest[:n]
-}
-
-// isFull reports whether SQLite found no room on the disk.
+// isFull reports whether SQLite found no space on the disk.
 func isFull(err error) bool {
 	var e *sqlite.Error
 	return errors.As(err, &e) && e.Code()&0xff == sqlite3.SQLITE_FULL

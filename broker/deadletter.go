@@ -7,7 +7,6 @@ import (
 // transfer is the request that moves messages to other queues in one
 // transaction: to the dead-letter queue, or where an operator wants them.
 type transfer struct {
-	b     *Broker
 	from  *liveQueue
 	items []*transferItem
 	dead  bool // by the redrive policy
@@ -24,8 +23,7 @@ type transferItem struct {
 	moved  bool
 }
 
-func (t *transfer) durable() bool { return true }
-func (t *transfer) grows() bool   { return false }
+func (t *transfer) needs() (durable, space bool) { return true, false }
 
 func (t *transfer) apply(x *tx) error {
 	for _, it := range t.items {
@@ -52,7 +50,7 @@ func (t *transfer) apply(x *tx) error {
 	return nil
 }
 
-// account books one moved message.
+// account counts one moved message.
 func (t *transfer) account(from, to *counters) {
 	if to.movedIn++; t.dead {
 		from.deadLettered++
@@ -105,26 +103,23 @@ func (x *tx) copyRow(key int64, r *record) error {
 }
 
 func (t *transfer) onCommit(err error) {
-	t.b.countersMu.Lock()
+	t.from.queues.moving.Lock()
 	t.from.mu.Lock()
 	for _, it := range t.items {
-		switch {
-		case err == nil && it.moved:
+		if it.moved = it.moved && err == nil; it.moved {
 			t.leave(it)
-		case it.m.isPlaceholder():
-			t.from.unclaim(it.m)
-		default:
+		} else {
 			t.from.keep(it.m)
 		}
 	}
 	t.from.wakeAfterRemoval(len(t.items))
 	t.from.mu.Unlock()
 	for _, it := range t.items {
-		if err == nil && it.moved {
+		if it.moved {
 			t.enter(it)
 		}
 	}
-	t.b.countersMu.Unlock()
+	t.from.queues.moving.Unlock()
 	t.done <- err
 }
 
@@ -139,7 +134,7 @@ func (t *transfer) leave(it *transferItem) {
 	if it.due != 0 {
 		q.delays.sub(it.due)
 	}
-	if it.m.isPlaceholder() {
+	if it.m.placeholder {
 		q.unclaim(it.m)
 	} else {
 		q.remove(it.m)
@@ -161,46 +156,39 @@ func (t *transfer) enter(it *transferItem) {
 // deadLetter moves messages that have used up their receives to the queue's
 // dead-letter queue. On an error they stay, visible.
 func (q *liveQueue) deadLetter(list []*message) error {
-	to := q.deadLetterQueue()
-	t := &transfer{b: q.b, from: q, dead: true, done: make(chan error, 1)}
+	q.mu.Lock()
+	policy := q.set.redrive
+	q.mu.Unlock()
+	var to *liveQueue // nil when there is no policy any more, or its target is gone
+	if policy != nil {
+		to = q.byARN(policy.target)
+	}
+	t := &transfer{from: q, dead: true, done: make(chan error, 1)}
 	for _, m := range list {
 		t.items = append(t.items, &transferItem{m: m, to: to})
 	}
 	if to == nil {
 		t.onCommit(queue.ErrNoQueue)
-		<-t.done
 		return nil
 	}
-	if err := q.b.writer.do(t, t.done); err != nil {
+	if err := q.writer.do(t, t.done); err != nil {
 		return err
 	}
 	var ids []string
 	for _, it := range t.items {
 		if it.moved {
-			ids = append(ids, q.b.seal.messageID(it.record.origin))
+			ids = append(ids, q.seal.messageID(it.record.origin))
 		}
 	}
-	if f := q.b.events.DeadLettered; f != nil && len(ids) > 0 {
+	if f := q.events.DeadLettered; f != nil && len(ids) > 0 {
 		f(q.name, to.name, ids)
 	}
 	return nil
 }
 
-// deadLetterQueue returns where dead letters go; nil when the queue has no
-// policy or its target is gone.
-func (q *liveQueue) deadLetterQueue() *liveQueue {
-	q.mu.Lock()
-	policy := q.set.redrive
-	q.mu.Unlock()
-	if policy == nil {
-		return nil
-	}
-	return q.b.byARN(policy.target)
-}
-
 // checkRedrive refuses a redrive policy whose target does not exist, is of the
 // other type, or does not permit this queue.
-func (b *Broker) checkRedrive(name string, set *settings, value string) error {
+func (b *core) checkRedrive(name string, set *settings, value string) error {
 	if set.redrive == nil {
 		return nil
 	}
@@ -218,17 +206,3 @@ func (b *Broker) checkRedrive(name string, set *settings, value string) error {
 	}
 	return nil
 }
-
-// byARN returns a queue by its ARN; nil when there is none.
-func (b *Broker) byARN(arn string) *liveQueue {
-	name, ok := b.opts.nameOf(arn)
-	if !ok {
-		return nil
-	}
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return b.queues[name]
-}
-
-// exists reports whether a queue of that ARN exists.
-func (b *Broker) exists(arn string) bool { return b.byARN(arn) != nil }

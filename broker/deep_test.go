@@ -73,10 +73,10 @@ func TestDeepStandard(t *testing.T) {
 			t.Errorf("%s received %d times", text, times)
 		}
 	}
-	if used := b.cache.used.Load(); used != 0 {
+	if used := b.memory.content.Load(); used != 0 {
 		t.Errorf("%d bytes of contents are counted in memory, and there are none", used)
 	}
-	if n := b.windowed.Load(); n != 0 {
+	if n := b.memory.fresh.Load(); n != 0 {
 		t.Errorf("%d messages are counted in the window, and there are none", n)
 	}
 }
@@ -110,7 +110,7 @@ func TestDeepFIFO(t *testing.T) {
 		got += len(msgs)
 		remove(t, q, receipts...)
 	}
-	if n := b.windowed.Load(); n != 0 {
+	if n := b.memory.fresh.Load(); n != 0 {
 		t.Errorf("%d messages are counted in the window, and there are none", n)
 	}
 }
@@ -156,7 +156,7 @@ func TestLargeBodies(t *testing.T) {
 	for range 3 {
 		send(t, q, body(string(large))...)
 	}
-	if used := b.cache.used.Load(); used != 0 {
+	if used := b.memory.content.Load(); used != 0 {
 		t.Errorf("%d bytes are cached", used)
 	}
 	for _, m := range take(t, q, 10) {

@@ -3,8 +3,6 @@ package broker
 import (
 	"context"
 	"slices"
-
-	"tendril/queue"
 )
 
 // Delete removes the messages of the receipts, one error for each; nil
@@ -23,13 +21,7 @@ func (b *Broker) Expire(ctx context.Context, name string, receipts []string) []e
 }
 
 func (b *Broker) remove(ctx context.Context, name string, receipts []string, expired bool) []error {
-	q, err := b.queue(name)
-	if err == nil {
-		err = checkCount(len(receipts))
-	}
-	if err == nil {
-		err = ctx.Err()
-	}
+	q, err := b.batchQueue(ctx, name, len(receipts))
 	if err != nil {
 		return repeated(err, len(receipts))
 	}
@@ -42,16 +34,34 @@ func (b *Broker) remove(ctx context.Context, name string, receipts []string, exp
 		d.errs[i] = d.add(work, receipts[i], i)
 	}
 	q.mu.Unlock()
-	if err != nil {
-		return repeated(err, len(receipts))
+	if err == nil {
+		err = b.writer.do(d, d.done)
 	}
-	if err := b.writer.do(d, d.done); err != nil {
-		return repeated(err, len(receipts))
+	return answers(d.errs, err)
+}
+
+// batchQueue returns the queue that a call with n entries is about.
+func (b *core) batchQueue(ctx context.Context, name string, n int) (*liveQueue, error) {
+	q, err := b.queues.get(name)
+	if err == nil {
+		err = checkCount(n)
 	}
-	if slices.IndexFunc(d.errs, func(err error) bool { return err != nil }) < 0 {
+	if err == nil {
+		err = ctx.Err()
+	}
+	return q, err
+}
+
+// answers are the errors of the entries of a call: nil when all succeeded, and for each
+// entry the same when the whole call failed.
+func answers(errs []error, whole error) []error {
+	if whole != nil {
+		return repeated(whole, len(errs))
+	}
+	if slices.IndexFunc(errs, func(err error) bool { return err != nil }) < 0 {
 		return nil
 	}
-	return d.errs
+	return errs
 }
 
 // repeated answers each of n entries with the same error.
@@ -87,7 +97,7 @@ func (d *deletion) add(work *block, handle string, index int) error {
 	}
 	m := q.held[r.key]
 	switch {
-	case m == nil && r.epoch < q.b.epoch && r.key > q.low():
+	case m == nil && r.epoch < q.epoch && r.key > q.low():
 		d.older = append(d.older, olderReceipt{q.claim(r.key), index, handle, false})
 	case m == nil || m.leaving:
 		// Gone, or about to: the commit that this request waits for comes
@@ -107,38 +117,11 @@ const receiptExpired = "The receipt handle has expired."
 
 // open reads a handle of this queue. The lock is held.
 func (q *liveQueue) open(work *block, handle string) (receipt, error) {
-	r, err := q.b.seal.open(work, handle)
+	r, err := q.seal.open(work, handle)
 	if err == nil && keyQueue(r.key) != q.number {
 		err = errHandle(handle)
 	}
 	return r, err
-}
-
-// newest reports whether a receipt is of the latest receive that is known. A
-// receive just before the process was killed may not have been stored: then a
-// receipt of a later life than the stored one is newer.
-func (m *message) newest(r receipt) bool {
-	if r.epoch == m.epoch {
-		return r.serial == uint32(m.count)
-	}
-	return r.epoch > m.epoch
-}
-
-// claim keeps a message that memory does not hold from being given out, until
-// unclaim. The lock is held.
-func (q *liveQueue) claim(key int64) *message {
-	m := &message{key: key, origin: key, leaving: true, placeholder: true, index: -1}
-	q.held[key] = m
-	q.resetWindow()
-	return m
-}
-
-// unclaim ends a claim. The lock is held.
-func (q *liveQueue) unclaim(m *message) {
-	if q.held[m.key] == m {
-		delete(q.held, m.key)
-	}
-	q.resetWindow()
 }
 
 // count returns the counter of an account in which the messages are booked.
@@ -149,8 +132,7 @@ func (d *deletion) count(k *counters) *int64 {
 	return &k.done
 }
 
-func (d *deletion) durable() bool { return false }
-func (d *deletion) grows() bool   { return false }
+func (d *deletion) needs() (durable, space bool) { return false, false }
 
 func (d *deletion) apply(t *tx) error {
 	if t.gone(d.q) {
@@ -186,7 +168,7 @@ func (d *deletion) onCommit(err error) {
 	for _, m := range d.messages {
 		if err != nil {
 			q.keep(m)
-			q.store(m)
+			q.storeReceive(m)
 		} else {
 			q.remove(m)
 		}
@@ -207,23 +189,4 @@ func (d *deletion) onCommit(err error) {
 	q.wakeAfterRemoval(len(d.messages) + len(d.older))
 	q.mu.Unlock()
 	d.done <- err
-}
-
-// settled lets what a departure made deliverable go out: the next of a FIFO
-// group, or all of a queue whose requests failed. The lock is held.
-func (q *liveQueue) wakeAfterRemoval(n int) {
-	q.account()
-	if q.set.fifo {
-		q.order.promote(q.b.clock.now())
-		n = queue.MaxBatch
-	}
-	if q.order.deliverable() || q.window.behind() {
-		q.waiters.wake(n)
-	}
-}
-
-// fifo reports the queue's type, which never changes.
-func (q *liveQueue) isFIFO() bool {
-	_, ok := q.order.(*fifoOrder)
-	return ok
 }

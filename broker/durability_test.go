@@ -3,7 +3,6 @@ package broker
 import (
 	"bytes"
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -225,7 +224,7 @@ func failOnce(t *testing.T, fs *faultFS, p *producer, keep float64, r *rand.Rand
 func checkIntegrity(t testing.TB, b *Broker) {
 	t.Helper()
 	err := b.read(func(c *conn) error {
-		return c.query(func(row []driver.Value) error {
+		return c.query(func(row row) error {
 			if row[0] != "ok" {
 				t.Errorf("integrity: %v", row[0])
 			}

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// fifo arranges a FIFO queue: within a message group strictly in order, and
+// fifoOrder is the order of a FIFO queue: within a message group strictly in order, and
 // none while one of the group is out; among groups the one with the oldest
 // message first.
 type fifoOrder struct {
@@ -128,7 +128,7 @@ func (f *fifoOrder) take(t takeRequest) []*message {
 }
 
 // takeFrom takes the first messages of one group, as many as there is room
-// for; a diverted one ends it, since those after it wait until it has moved.
+// for; a dead-lettered one ends it, since those after it wait until it has moved.
 func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*message {
 	for len(taken) < t.limit && len(g.messages) > 0 {
 		m := g.messages[0]
@@ -139,7 +139,7 @@ func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*messa
 		if !m.idle() {
 			continue
 		}
-		v := t.judge(m)
+		v := t.decide(m)
 		if v == skipIt {
 			continue
 		}

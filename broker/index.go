@@ -5,29 +5,141 @@ import (
 	"sync/atomic"
 )
 
-// window says which part of a queue memory covers: all messages up to cursor
-// are in the arrangement, or were given out, or are on the list of delays.
-// Between cursor and tail they are only in the store.
-type window struct {
-	cursor, tail int64 // keys
-	// The messages whose delay ended are read in the order of its end; the
-	// last one read had this due, in Unix milliseconds, and key.
-	dueAt, dueKey int64
-	dueSeen       int // how often delays ended
-	dueRead       int // up to which of these all were read
-	generation    int // grows with each reset; a fill of an older one is void
-	filling       *fill
-	stale         bool // reset, and not filled since
-	size          int  // fresh messages, as last told to the broker
+// index is what memory holds of a queue's messages: the counters, the next
+// visible messages (the window), and all that were received and are still there.
+// The queue's lock guards it, and is held when a method is called.
+type index struct {
+	shared   *core
+	number   int64
+	counters counters           // as committed
+	cutoff   int64              // stamp: fresh messages sent before belong to the sweep
+	held     map[int64]*message // received before and still here, and those leaving
+	order    deliveryOrder
+	inFlight deadlines
+	delays   delays
+	window   window
 }
 
-// due notes that delays ended.
-func (w *window) noteDue() { w.dueSeen++ }
+// low and high bound the keys of the queue's messages: low < key <= high.
+func (x *index) low() int64  { return makeKey(x.number, x.counters.floor) }
+func (x *index) high() int64 { return makeKey(x.number, maxSeq) }
 
-// behind reports whether the store has visible messages that memory does not.
-func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
+// last is the key of the newest message, or where the queue begins.
+func (x *index) last() int64 { return max(x.low(), makeKey(x.number, x.counters.next-1)) }
 
-// limits bound what memory holds over all queues, and of each.
+// isFIFO reports the queue's type, which never changes.
+func (x *index) isFIFO() bool {
+	_, ok := x.order.(*fifoOrder)
+	return ok
+}
+
+// newMessage makes the memory of a row. Content is kept while memory allows.
+func (x *index) newMessage(r *record, content bool) *message {
+	m := &message{key: r.key, origin: r.originKey(), sent: r.sent, index: -1,
+		receives: receives{arrived: int32(r.received), count: int32(r.received), first: r.first}}
+	if r.due != 0 {
+		m.due = max(1, x.shared.clock.reading(r.due))
+	}
+	if f, ok := x.order.(*fifoOrder); ok {
+		m.group = f.group(r.group)
+	}
+	if content && x.shared.memory.reserveContent(r.footprint()) {
+		m.content = r
+	}
+	return m
+}
+
+// drop forgets the cached content of a message.
+func (x *index) drop(m *message) {
+	if m.content != nil {
+		x.shared.memory.content.Add(-m.content.footprint())
+		m.content = nil
+	}
+}
+
+// endFlight makes a message visible again.
+func (x *index) endFlight(m *message) {
+	x.stopFlight(m)
+	if !m.leaving && !m.gone {
+		x.order.requeue(m)
+	}
+}
+
+func (x *index) stopFlight(m *message) {
+	if m.inFlight {
+		m.inFlight = false
+		x.inFlight.remove(m)
+	}
+}
+
+// remove forgets a message that left the queue.
+func (x *index) remove(m *message) {
+	m.gone, m.leaving = true, false
+	x.stopFlight(m)
+	delete(x.held, m.key)
+	x.window.noteRemoved(m.key)
+	x.drop(m)
+	x.order.forget(m)
+}
+
+// keep takes back that a message was about to leave.
+func (x *index) keep(m *message) {
+	switch m.leaving = false; {
+	case m.placeholder:
+		x.unclaim(m)
+	case !m.inFlight:
+		x.order.requeue(m)
+	}
+}
+
+// claim keeps a message that memory does not hold from being given out, until
+// unclaim: a placeholder stands for it.
+func (x *index) claim(key int64) *message {
+	m := &message{key: key, origin: key, leaving: true, placeholder: true, index: -1}
+	x.held[key] = m
+	x.resetWindow()
+	return m
+}
+
+func (x *index) unclaim(m *message) {
+	if x.held[m.key] == m {
+		delete(x.held, m.key)
+	}
+	x.resetWindow()
+}
+
+// resume puts a message back in flight that was in flight before the store was opened.
+func (x *index) resume(m *message) {
+	m.until = min(m.until, x.shared.clock.now()+int64(maxFlight))
+	m.inFlight = true
+	x.inFlight.push(m)
+	x.order.resume(m)
+}
+
+// clear forgets all messages.
+func (x *index) clear() {
+	for _, m := range x.held {
+		m.gone, m.inFlight, m.holds, m.queued, m.index = true, false, false, false, -1
+	}
+	clear(x.held)
+	x.inFlight, x.delays = deadlines{}, delays{}
+	x.order.clear(x.drop)
+	x.countFresh()
+	w := &x.window
+	w.generation++
+	w.filling, w.stale = nil, false
+	w.cursor, w.dueAt, w.dueKey, w.dueRead = x.low(), 0, 0, w.dueSeen
+	w.tail = w.cursor
+}
+
+// memory counts what the queues of a broker hold in memory.
+type memory struct {
+	limits  memoryLimits
+	fresh   atomic.Int64 // fresh messages
+	content atomic.Int64 // bytes of message contents
+}
+
+// memoryLimits bound what memory holds over all queues, and of each.
 type memoryLimits struct {
 	// total is the most fresh messages over all queues; a queue may always
 	// have least.
@@ -48,91 +160,113 @@ func defaultLimits() memoryLimits {
 		inFlight: 120_000}
 }
 
-// cache counts the bytes of message contents in memory.
-type cache struct {
-	used atomic.Int64
-	most int64
-}
-
-// take reserves n bytes; false when there is no room.
-func (c *cache) reserve(n int64) bool {
-	if c.used.Add(n) > c.most {
-		c.used.Add(-n)
+// reserveContent reserves n bytes; false when the limit is reached.
+func (c *memory) reserveContent(n int64) bool {
+	if c.content.Add(n) > c.limits.cache {
+		c.content.Add(-n)
 		return false
 	}
 	return true
 }
 
-func (c *cache) release(n int64) { c.used.Add(-n) }
+// window says which part of a queue memory covers: all messages up to cursor
+// are in the delivery order, or were given out, or are on the list of delays.
+// Between cursor and tail they are only in the store.
+type window struct {
+	cursor, tail int64 // keys
+	// The messages whose delay ended are read in the order of its end; the
+	// last one read had this due, in Unix milliseconds, and key.
+	dueAt, dueKey int64
+	dueSeen       int // how often delays ended
+	dueRead       int // up to which of these all were read
+	generation    int // grows with each reset; a fill of an older one is void
+	filling       *fill
+	stale         bool // reset, and not filled since: fresh messages must wait for received ones
+	size          int  // fresh messages, as last counted in memory
+}
 
-// room is how many more fresh messages the queue may hold. The lock is held.
-func (q *liveQueue) capacity() int {
-	l := &q.b.limits
-	most := l.standard
-	if q.set.fifo {
+// noteDue notes that delays ended.
+func (w *window) noteDue() { w.dueSeen++ }
+
+// behind reports whether the store has visible messages that memory does not.
+func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
+
+// noteRemoved tells a fill under way that a message has left the queue, if it may
+// be among those that it reads.
+func (w *window) noteRemoved(key int64) {
+	f := w.filling
+	if f == nil || key <= f.low && !f.due {
+		return
+	}
+	if f.removed == nil {
+		f.removed = map[int64]bool{}
+	}
+	f.removed[key] = true
+}
+
+// capacity is how many more fresh messages the queue may hold.
+func (x *index) capacity() int {
+	l, most := &x.shared.memory.limits, x.shared.memory.limits.standard
+	if x.isFIFO() {
 		most = l.fifo
 	}
-	size := q.order.size()
-	if left := l.total - int(q.b.windowed.Load()) + size; left < most {
+	size := x.order.size()
+	if left := l.total - int(x.shared.memory.fresh.Load()) + size; left < most {
 		most = max(l.least, left)
 	}
 	return max(0, most-size)
 }
 
-// arrive takes in a message that was just committed. The lock is held.
-func (q *liveQueue) arrive(r *record, content bool) {
-	covered := q.window.cursor == q.window.tail
-	q.window.tail = r.key
-	delayed := r.due != 0 && r.due > q.b.clock.floor(q.b.clock.now())
+// countFresh counts the queue's fresh messages in memory.
+func (x *index) countFresh() {
+	n := x.order.size()
+	x.shared.memory.fresh.Add(int64(n - x.window.size))
+	x.window.size = n
+}
+
+// arrive takes in a message that was just committed.
+func (x *index) arrive(r *record, content bool) {
+	w := &x.window
+	covered := w.cursor == w.tail
+	w.tail = r.key
+	delayed := r.due != 0 && r.due > x.shared.clock.floor(x.shared.clock.now())
 	if delayed {
-		q.delays.add(r.due, 1)
+		x.delays.add(r.due, 1)
 	}
-	if r.due != 0 && !q.set.fifo {
+	if r.due != 0 && !x.isFIFO() {
 		if covered {
-			q.window.cursor = r.key
+			w.cursor = r.key
 		}
 		if !delayed {
 			// The commit took longer than the delay.
-			q.window.noteDue()
+			w.noteDue()
 		}
-		if r.due <= q.window.dueAt {
-			q.resetWindow()
+		if r.due <= w.dueAt {
+			x.resetWindow()
 		}
 		return
 	}
-	if covered && q.capacity() > 0 {
-		q.window.cursor = r.key
-		q.order.add(q.newMessage(r, content))
-		q.account()
+	if covered && x.capacity() > 0 {
+		w.cursor = r.key
+		x.order.add(x.newMessage(r, content))
+		x.countFresh()
 	}
 }
 
-// account tells the broker how many fresh messages the queue holds. The lock
-// is held.
-func (q *liveQueue) account() {
-	n := q.order.size()
-	q.b.windowed.Add(int64(n - q.window.size))
-	q.window.size = n
-}
-
-// resetWindow forgets the fresh messages, to be read again from the store. The
-// lock is held.
-func (q *liveQueue) resetWindow() {
-	q.order.reset(q.drop)
-	q.account()
-	q.window.generation++
-	q.window.cursor, q.window.dueAt, q.window.dueKey = q.low(), 0, 0
-	q.window.tail = max(q.window.tail, q.low())
-	q.window.filling = nil
-	q.window.stale = q.window.cursor < q.window.tail
-	if !q.set.fifo {
-		q.window.noteDue()
+// resetWindow forgets the fresh messages, to be read again from the store.
+func (x *index) resetWindow() {
+	x.order.reset(x.drop)
+	x.countFresh()
+	w := &x.window
+	w.generation++
+	w.cursor, w.dueAt, w.dueKey = x.low(), 0, 0
+	w.tail = max(w.tail, x.low())
+	w.filling = nil
+	w.stale = w.cursor < w.tail
+	if !x.isFIFO() {
+		w.noteDue()
 	}
 }
-
-// complete reports whether the arrangement may be asked: after a reset the
-// received messages are there before the fresh ones. The lock is held.
-func (w *window) complete() bool { return !w.stale }
 
 // fill is one read from the store into the window.
 type fill struct {
@@ -151,61 +285,33 @@ type fill struct {
 
 	main, late []*scanned
 
-	// departed are the messages that left the queue meanwhile: the read may
+	// removed are the messages that left the queue meanwhile: the read may
 	// still have seen them. The queue's lock guards it.
 	removed map[int64]bool
 }
 
-// fillIfLow starts a fill when the window runs low. The lock is held.
-func (q *liveQueue) fillIfLow() {
-	w := &q.window
-	capacity := q.capacity()
-	if w.filling != nil || !w.behind() || capacity < q.order.size()/4 || capacity == 0 || q.deleted {
-		return
+// nextFill returns the read that is to begin now; nil for none.
+func (x *index) nextFill() *fill {
+	w := &x.window
+	capacity := x.capacity()
+	if w.filling != nil || !w.behind() || capacity < x.order.size()/4 || capacity == 0 {
+		return nil
 	}
-	f := &fill{
-		done: make(chan struct{}), generation: w.generation, limit: min(capacity, q.b.limits.fill),
-		floor: q.low(), low: w.cursor, high: w.tail, delayed: q.set.fifo,
+	w.filling = &fill{
+		done: make(chan struct{}), generation: w.generation, limit: min(capacity, x.shared.memory.limits.fill),
+		floor: x.low(), low: w.cursor, high: w.tail, delayed: x.isFIFO(),
 		due: w.dueRead < w.dueSeen, dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen,
-		now: q.b.clock.floor(q.b.clock.now()),
+		now: x.shared.clock.floor(x.shared.clock.now()),
 	}
-	w.filling = f
-	if !q.b.background(func() { q.fill(f) }) {
-		w.filling = nil
-	}
+	return w.filling
 }
 
-// fill reads and merges.
-func (q *liveQueue) fill(f *fill) {
-	err := q.b.read(func(c *conn) error { return errors.Join(f.readMain(c), f.readDue(c, q.number)) })
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	defer close(f.done)
-	if q.window.filling == f {
-		q.window.filling = nil
-	}
-	f.err = err
-	if err != nil || f.generation != q.window.generation || q.deleted {
-		return
-	}
-	q.merge(f)
+// read reads the next messages: those that were sent without a delay, on a FIFO queue
+// also the others, and those whose delay has ended.
+func (f *fill) read(c *conn, number int64) error {
+	return errors.Join(f.readMain(c), f.readDue(c, number))
 }
 
-// missed tells a fill under way that a message has left the queue, if it may
-// be among those that it reads. The lock is held.
-func (w *window) noteRemoved(key int64) {
-	f := w.filling
-	if f == nil || key <= f.low && !f.due {
-		return
-	}
-	if f.removed == nil {
-		f.removed = map[int64]bool{}
-	}
-	f.removed[key] = true
-}
-
-// readMain reads the next messages that were sent without a delay; on a FIFO
-// queue also the others.
 func (f *fill) readMain(c *conn) (err error) {
 	if f.low >= f.high {
 		return nil
@@ -220,7 +326,6 @@ func (f *fill) readMain(c *conn) (err error) {
 	return err
 }
 
-// readDue reads the next messages whose delay has ended.
 func (f *fill) readDue(c *conn, number int64) (err error) {
 	if f.due {
 		f.late, err = c.scanDue(number, f.floor, f.high, f.dueAt, f.dueKey, f.now, f.limit)
@@ -228,34 +333,35 @@ func (f *fill) readDue(c *conn, number int64) (err error) {
 	return err
 }
 
-// merge takes what a fill read into the window. The lock is held.
-func (q *liveQueue) merge(f *fill) {
-	q.window.stale = false
-	added := q.admitAll(f, f.main) + q.admitAll(f, f.late)
+// merge takes what a fill read into the window and returns how many messages that adds.
+func (x *index) merge(f *fill) (added int) {
+	w := &x.window
+	w.stale = false
+	added = x.admit(f, f.main) + x.admit(f, f.late)
 	if f.low < f.high {
-		q.window.cursor = f.high
+		w.cursor = f.high
 		if len(f.main) == f.limit {
-			q.window.cursor = f.main[len(f.main)-1].key
+			w.cursor = f.main[len(f.main)-1].key
 		}
 	}
 	if n := len(f.late); n > 0 {
-		q.window.dueAt, q.window.dueKey = f.late[n-1].due, f.late[n-1].key
+		w.dueAt, w.dueKey = f.late[n-1].due, f.late[n-1].key
 	}
 	if f.due && len(f.late) < f.limit {
-		q.window.dueRead = f.dueSeen
+		w.dueRead = f.dueSeen
 	}
-	q.waiters.wake(added)
+	return added
 }
 
-// admitAll puts the rows into the window that memory does not hold already.
-func (q *liveQueue) admitAll(f *fill, rows []*scanned) (added int) {
+// admit puts the rows into the window that memory does not hold already.
+func (x *index) admit(f *fill, rows []*scanned) (added int) {
 	for _, r := range rows {
-		if q.held[r.key] != nil || f.removed[r.key] || r.sent < q.cutoff || r.key <= q.low() {
+		if x.held[r.key] != nil || f.removed[r.key] || r.sent < x.cutoff || r.key <= x.low() {
 			continue
 		}
-		q.order.add(q.newMessage(&r.record, r.content))
+		x.order.add(x.newMessage(&r.record, r.content))
 		added++
 	}
-	q.account()
+	x.countFresh()
 	return added
 }

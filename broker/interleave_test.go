@@ -13,7 +13,7 @@ import (
 func blockWriter(t *testing.T, b *Broker) (release func()) {
 	t.Helper()
 	entered, gate := make(chan struct{}), make(chan struct{})
-	go b.change(func(*tx) error {
+	go b.writer.change(func(*tx) error {
 		close(entered)
 		<-gate
 		return nil
@@ -117,7 +117,7 @@ func TestDeletedDuringFill(t *testing.T) {
 	}
 	b = openDir(t, dir, nil)
 	q = b.Queue("work")
-	live, err := b.queue("work")
+	live, err := b.queues.get("work")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"database/sql/driver"
 	"time"
 )
 
@@ -32,7 +31,7 @@ type Ledger struct {
 	InFlight int64 `json:"in_flight"`
 }
 
-// books are the counters of one queue: its ledger, the next free place, and
+// counters are what is counted of one queue: its ledger, the next free place, and
 // the place up to which all is purged.
 type counters struct {
 	next, floor                        int64
@@ -64,39 +63,35 @@ func writeCounters(c *conn, number int64, k *counters) error {
 	return err
 }
 
-// readBooks returns the counters of every queue by number, row 0 included.
+// readCounters returns the counters of every queue by number, row 0 included.
 func readCounters(c *conn) (map[int64]counters, error) {
 	all := map[int64]counters{}
-	err := c.query(func(row []driver.Value) error {
-		n := func(i int) int64 { v, _ := row[i].(int64); return v }
-		all[n(0)] = counters{
-			next: n(1), floor: n(2), sent: n(3), done: n(4), deadLettered: n(5),
-			movedIn: n(6), movedOut: n(7), expired: n(8), purged: n(9),
+	err := c.query(func(row row) error {
+		all[row.int(0)] = counters{
+			next: row.int(1), floor: row.int(2), sent: row.int(3), done: row.int(4), deadLettered: row.int(5),
+			movedIn: row.int(6), movedOut: row.int(7), expired: row.int(8), purged: row.int(9),
 		}
 		return nil
 	}, `SELECT queue, next, floor, sent, done, dead_lettered, moved_in, moved_out, expired, purged FROM counters`)
 	return all, err
 }
 
-// ledger is the account now. The lock is held.
-func (q *liveQueue) ledger() Ledger {
-	l := q.counters.ledger()
-	l.InFlight = int64(q.inFlight.len())
-	l.Delayed = int64(q.delays.delayed)
+// ledger is the account of messages of which so many are in flight and delayed.
+func (k *counters) ledger(inFlight, delayed int) Ledger {
+	l := Ledger{
+		Sent: k.sent, Done: k.done, DeadLettered: k.deadLettered, MovedIn: k.movedIn, MovedOut: k.movedOut,
+		Expired: k.expired, Purged: k.purged, Live: k.live(), Delayed: int64(delayed), InFlight: int64(inFlight),
+	}
 	l.Visible = l.Live - l.InFlight - l.Delayed
 	return l
 }
 
-func (k *counters) ledger() Ledger {
-	return Ledger{
-		Sent: k.sent, Done: k.done, DeadLettered: k.deadLettered, MovedIn: k.movedIn, MovedOut: k.movedOut,
-		Expired: k.expired, Purged: k.purged, Live: k.live(),
-	}
-}
+// ledger is the account now.
+func (x *index) ledger() Ledger { return x.counters.ledger(x.inFlight.len(), x.delays.delayed) }
 
 // Ledger returns the account of one queue.
 func (b *Broker) Ledger(name string) (Ledger, error) {
-	q, err := b.queue(name)
+	q, err := b.queues.get(name)
 	if err != nil {
 		return Ledger{}, err
 	}
@@ -108,36 +103,23 @@ func (b *Broker) Ledger(name string) (Ledger, error) {
 // TotalLedger returns the sum of the accounts of all queues, those included
 // that were deleted since the data directory was made.
 func (b *Broker) TotalLedger() Ledger {
-	b.countersMu.Lock()
-	defer b.countersMu.Unlock()
-	total := b.deletedQueues.counters.ledger()
-	for _, q := range b.all() {
+	b.queues.moving.Lock()
+	defer b.queues.moving.Unlock()
+	total, inFlight, delayed := b.queues.deleted.counters, 0, 0
+	for _, q := range b.queues.all() {
 		q.mu.Lock()
-		total.add(q.ledger())
+		total.add(&q.counters)
+		inFlight, delayed = inFlight+q.inFlight.len(), delayed+q.delays.delayed
 		q.mu.Unlock()
 	}
-	return total
-}
-
-func (l *Ledger) add(o Ledger) {
-	l.Sent += o.Sent
-	l.Done += o.Done
-	l.DeadLettered += o.DeadLettered
-	l.MovedIn += o.MovedIn
-	l.MovedOut += o.MovedOut
-	l.Expired += o.Expired
-	l.Purged += o.Purged
-	l.Live += o.Live
-	l.Visible += o.Visible
-	l.Delayed += o.Delayed
-	l.InFlight += o.InFlight
+	return total.ledger(inFlight, delayed)
 }
 
 // OldestAge returns the age of the oldest live message of a queue, 0 when it
 // is empty. Of a message that came from another queue it is the time since it
 // came.
 func (b *Broker) OldestAge(name string) (time.Duration, error) {
-	q, err := b.queue(name)
+	q, err := b.queues.get(name)
 	if err != nil {
 		return 0, err
 	}
@@ -148,11 +130,9 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 		return 0, nil
 	}
 	var since int64
-	err = b.read(func(c *conn) error {
-		return c.query(func(row []driver.Value) error {
-			since, _ = row[0].(int64)
-			return nil
-		}, `SELECT max(sent, coalesce(dead, 0)) FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT 1`, low, high)
+	err = b.read(func(c *conn) (err error) {
+		since, err = c.integer(`SELECT max(sent, coalesce(dead, 0)) FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT 1`, low, high)
+		return err
 	})
 	if err != nil || since == 0 {
 		return 0, err

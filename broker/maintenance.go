@@ -1,9 +1,6 @@
 package broker
 
-import (
-	"database/sql/driver"
-	"time"
-)
+import "time"
 
 // Cleaning up happens in the writer's idle time, in small bites; what is purged
 // goes in larger pauses also while the writer is busy, and when the disk is
@@ -18,46 +15,63 @@ const (
 	slackPages = 512
 )
 
-// tidyLater sees to it that a look comes after a commit.
-func (w *writer) tidyLater() {
-	w.lastCommit = time.Now()
-	if !w.tidyArmed {
-		w.tidyIn(tidySoon)
+// maintenance cleans up, and copies the log into the database. The writer's
+// goroutine alone uses it.
+type maintenance struct {
+	files files
+
+	timer      *time.Timer // the next look at what there is to clean up
+	armed      bool
+	lastCommit time.Time
+	vacuumed   bool // pages were freed since the last checkpoint
+
+	commits        int   // since the broker was opened
+	logPages       int64 // the length of the log at which it is copied, ordinarily
+	nextCheckpoint int64 // the length of the log at which one is due
+	lastPages      int64 // its length when it was last looked at
+}
+
+func newMaintenance(f files) *maintenance {
+	pages := f.disk.logPages()
+	return &maintenance{files: f, timer: time.NewTimer(tidySoon), armed: true, logPages: pages, nextCheckpoint: pages}
+}
+
+// afterCommit sees to it that a look comes after a commit.
+func (m *maintenance) afterCommit() {
+	m.lastCommit = time.Now()
+	if !m.armed {
+		m.runIn(tidySoon)
 	}
 }
 
-func (w *writer) tidyIn(wait time.Duration) {
-	w.tidyArmed = true
-	w.tidyAt.Reset(wait)
+func (m *maintenance) runIn(wait time.Duration) {
+	m.armed = true
+	m.timer.Reset(wait)
 }
 
-// tidy takes one bite of what there is to clean up.
-func (w *writer) maintain() {
-	w.tidyArmed = false
-	if w.b.failed() != nil {
-		return
-	}
-	next, err := w.bite()
+// run takes one bite of what there is to clean up.
+func (m *maintenance) run() {
+	next, err := m.bite()
 	if isFull(err) {
 		next, err = tidySoon, nil
 	}
 	if err != nil {
-		w.b.log.Warn("Cleaning up the queues' file failed; it will be tried again", "err", err)
+		m.files.log.Warn("Cleaning up the queues' file failed; it will be tried again", "err", err)
 		next = time.Minute
 	}
 	if next > 0 {
-		w.tidyIn(next)
+		m.runIn(next)
 	}
 }
 
 // bite does one piece of work and returns when the next is due; 0 for none
 // before the next commit.
-func (w *writer) bite() (next time.Duration, err error) {
-	s := w.b.store.Load()
+func (m *maintenance) bite() (next time.Duration, err error) {
+	s := m.files.store.Load()
 	if err := s.synchronous(false); err != nil {
 		return 0, err
 	}
-	busy := time.Since(w.lastCommit) < tidySoon
+	busy := time.Since(m.lastCommit) < tidySoon
 	pause := tidyNext
 	if busy {
 		pause = tidyBusy
@@ -65,21 +79,20 @@ func (w *writer) bite() (next time.Duration, err error) {
 	if more, err := removeGarbage(s.write); more || err != nil {
 		return pause, err
 	}
-	if busy && !w.b.disk.tight() {
+	if busy && !m.files.disk.tight() {
 		return tidySoon, nil
 	}
-	if more, err := w.vacuum(s); more || err != nil {
+	if more, err := m.vacuum(s); more || err != nil {
 		return pause, err
 	}
-	return w.forgetDedups(s.write)
+	return m.forgetDedups(s.write)
 }
 
 // removeGarbage deletes some messages of a purged range.
 func removeGarbage(c *conn) (more bool, err error) {
 	var low, high int64
-	err = c.query(func(row []driver.Value) error {
-		low, _ = row[0].(int64)
-		high, _ = row[1].(int64)
+	err = c.query(func(row row) error {
+		low, high = row.int(0), row.int(1)
 		return nil
 	}, `SELECT low, high FROM garbage LIMIT 1`)
 	if err != nil || high == 0 {
@@ -101,17 +114,17 @@ func removeGarbage(c *conn) (more bool, err error) {
 
 // vacuum gives free pages back to the file system. They leave the disk with a
 // checkpoint, which comes at the end.
-func (w *writer) vacuum(s *store) (more bool, err error) {
+func (m *maintenance) vacuum(s *store) (more bool, err error) {
 	free, err := s.write.integer(`PRAGMA freelist_count`)
 	if err != nil {
 		return false, err
 	}
 	if free > slackPages {
-		w.vacuumed = true
+		m.vacuumed = true
 		return true, s.write.script(`PRAGMA incremental_vacuum(512)`)
 	}
-	if w.vacuumed {
-		w.vacuumed = false
+	if m.vacuumed {
+		m.vacuumed = false
 		return false, s.whileNobodyReads(func() error {
 			_, err := s.logPages(`PRAGMA wal_checkpoint(TRUNCATE)`)
 			return err
@@ -122,8 +135,8 @@ func (w *writer) vacuum(s *store) (more bool, err error) {
 
 // forgetDedups deletes expired deduplication ids and the names of queues that
 // were deleted long enough ago.
-func (w *writer) forgetDedups(c *conn) (next time.Duration, err error) {
-	now := w.b.clock.milli(w.b.clock.now())
+func (m *maintenance) forgetDedups(c *conn) (next time.Duration, err error) {
+	now := m.files.clock.milli(m.files.clock.now())
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
 		(SELECT queue, dedup_id, group_id FROM dedup WHERE expires <= ? ORDER BY expires LIMIT ?)`, now, int64(tidyRows))
 	if err != nil || n == tidyRows {
@@ -154,57 +167,26 @@ const (
 // reads are held up, so that the log starts over: it can do so only while nobody
 // reads from it, and one that never does makes every read and every checkpoint
 // slower.
-func (w *writer) checkpoint() error {
-	if w.commits++; w.commits%checkpointEvery != 0 {
+func (m *maintenance) checkpoint() error {
+	if m.commits++; m.commits%checkpointEvery != 0 {
 		return nil
 	}
-	s := w.b.store.Load()
+	s := m.files.store.Load()
 	pages, err := s.logPages(`PRAGMA wal_checkpoint(NOOP)`)
-	if pages < w.lastPages {
-		w.nextCheckpoint = w.logPages // it has started over
+	if pages < m.lastPages {
+		m.nextCheckpoint = m.logPages // it has started over
 	}
-	w.lastPages = pages
-	w.b.disk.grown(pages * pageSize)
-	if err != nil || pages < w.nextCheckpoint {
+	m.lastPages = pages
+	m.files.disk.grown(pages * pageSize)
+	if err != nil || pages < m.nextCheckpoint {
 		return err
 	}
-	if pages >= 2*w.logPages {
+	if pages >= 2*m.logPages {
 		return s.restartLog()
 	}
 	// If a reader keeps the log from starting over, the next one is due when
 	// there is as much to copy again.
 	_, err = s.logPages(`PRAGMA wal_checkpoint(PASSIVE)`)
-	w.nextCheckpoint = min(pages+w.logPages, 2*w.logPages)
+	m.nextCheckpoint = min(pages+m.logPages, 2*m.logPages)
 	return err
-}
-
-// restartLog copies all of the log, and lets it start over.
-func (s *store) restartLog() error {
-	return s.whileNobodyReads(func() error {
-		_, err := s.logPages(`PRAGMA wal_checkpoint(RESTART)`)
-		return err
-	})
-}
-
-// logPages runs a checkpoint pragma and returns the length of the log.
-func (s *store) logPages(pragma string) (pages int64, err error) {
-	err = s.write.query(func(row []driver.Value) error {
-		pages, _ = row[1].(int64)
-		return nil
-	}, pragma)
-	return pages, err
-}
-
-// whileNobodyReads runs f after the reads under way and before later ones.
-func (s *store) whileNobodyReads(f func() error) error {
-	held := make([]*conn, 0, s.reading)
-	for range s.reading {
-		held = append(held, <-s.reads)
-	}
-	defer func() {
-		for _, c := range held {
-			s.reads <- c
-		}
-	}()
-	return f()
 }

@@ -3,49 +3,71 @@ package broker
 // message is what memory knows of a message: those in the window, in flight
 // or received before. Times are readings of the clock, stamps where said.
 type message struct {
-	key     int64
-	origin  int64  // the key its id belongs to
-	sent    int64  // stamp
-	due     int64  // end of its delay; 0 for none
-	arrived int32  // receive count on arrival in this queue
-	count   int32  // receives, the serial of the latest
-	unread  int32  // those of them that were taken back
-	epoch   uint32 // of the store at the latest receive
-	first   int64  // stamp of the first receive
+	key    int64
+	origin int64 // the key its id belongs to
+	sent   int64 // stamp
+	due    int64 // end of its delay; 0 for none
+	receives
+	until int64 // when the flight ends
+	index int   // in the deadline heap; -1 outside
 
-	receivedAt int64 // the latest receive
-	until      int64 // when the flight ends
-	index      int   // in the deadline heap; -1 outside
-
-	content *record // the row, while the cache has room for it
+	content *record // the row, while memory allows
 	group   *group  // on FIFO queues
 
 	inFlight    bool // hidden by a receive
 	leaving     bool // a request is about to take it away
 	gone        bool // deleted, moved or expired
-	queued      bool // waits in the arrangement to be given out again
+	queued      bool // waits in the delivery order to be given out again
 	holds       bool // keeps its group from giving out others
-	uncounted   bool // the latest receive was taken back
 	stored      bool // has a row in receipts
-	dirty       bool // is on the list of receipts to store
+	dirty       bool // is on the list of receives to store
 	damaged     bool // cannot be delivered
-	placeholder bool // a claim on a message that memory does not hold
+	placeholder bool // stands for a message that memory does not hold, to keep it from being given out
+}
+
+// receives is what is known of the receives of a message.
+type receives struct {
+	arrived    int32  // receive count on arrival in this queue
+	count      int32  // receives, the serial of the latest
+	unread     int32  // those of them that do not count
+	epoch      uint32 // of the store at the latest receive
+	first      int64  // stamp of the first receive
+	receivedAt int64  // the latest receive
+	uncounted  bool   // the latest receive does not count
 }
 
 // received returns the receive count. The serial goes on where it does not, so
 // that no two receives have the same receipt.
-func (m *message) received() int32 { return m.count - m.unread }
-
-// claimed reports whether this only stands in for a message that memory does
-// not hold, to keep it from being given out.
-func (m *message) isPlaceholder() bool { return m.placeholder }
-
-// idle reports whether the message may be given out or waits to be.
-func (m *message) idle() bool { return !m.gone && !m.leaving && !m.damaged }
+func (r *receives) received() int32 { return r.count - r.unread }
 
 // fresh reports whether the message was never received in this queue: such
 // ones are only in the window and can be read again from the store.
-func (m *message) fresh() bool { return m.epoch == 0 }
+func (r *receives) fresh() bool { return r.epoch == 0 }
+
+// uncount undoes what the latest receive counted, once.
+func (r *receives) uncount() {
+	if r.uncounted {
+		return
+	}
+	r.uncounted = true
+	r.unread++
+	if r.received() == 0 {
+		r.first = 0
+	}
+}
+
+// newest reports whether a receipt is of the latest receive that is known. A
+// receive just before the process was killed may not have been stored: then a
+// receipt of a later life than the stored one is newer.
+func (r *receives) newest(of receipt) bool {
+	if of.epoch == r.epoch {
+		return of.serial == uint32(r.count)
+	}
+	return of.epoch > r.epoch
+}
+
+// idle reports whether the message may be given out or waits to be.
+func (m *message) idle() bool { return !m.gone && !m.leaving && !m.damaged }
 
 // ring is a queue of messages that reuses its memory.
 type ring struct {
@@ -90,22 +112,21 @@ func (r *ring) pop() *message {
 	return m
 }
 
-// arrangement holds the visible messages that memory knows and decides which
-// is given out next: [standard] or [fifo]. The queue's lock guards it.
+// deliveryOrder holds the visible messages that memory knows and decides which
+// is given out next: [standardOrder] or [fifoOrder]. The queue's lock guards it.
 type deliveryOrder interface {
 	// add appends a fresh message; keys grow from call to call between
 	// resets, except for those with a delay on a standard queue.
 	add(m *message)
-	// giveBack makes a message that was taken visible again.
+	// requeue makes a message that was taken visible again.
 	requeue(m *message)
-	// release learns that a message that was taken, or is queued, is gone.
+	// forget learns that a message that was taken, or is queued, is gone.
 	forget(m *message)
 	// resume learns of a message that was in flight before the store was
 	// opened, and still is.
 	resume(m *message)
-	// take removes up to limit messages for which judge says give. judge is
-	// asked once for each message taken; those that it diverts or discards
-	// are not returned.
+	// take removes up to limit messages that decide has delivered. decide is
+	// asked once for each message taken; the others are not returned.
 	take(t takeRequest) []*message
 	// promote makes those deliverable whose delay has ended.
 	promote(now int64)
@@ -116,30 +137,30 @@ type deliveryOrder interface {
 	clear(drop func(m *message))
 	// size is the number of fresh messages held.
 	size() int
-	// deliverable reports whether take would have something to judge.
+	// deliverable reports whether take would find a message.
 	deliverable() bool
 }
 
-// taking is what one receive asks of an arrangement.
+// takeRequest is what one receive asks of a delivery order.
 type takeRequest struct {
-	limit int
-	now   int64
-	judge func(m *message) decision
+	limit  int
+	now    int64
+	decide func(m *message) decision
 	// oldOnly asks for messages that were received before, so that memory
 	// need not hold more.
 	oldOnly bool
 }
 
-// verdict says what is to become of a message that could be given out.
+// decision says what is to become of a message that could be given out.
 type decision int
 
 const (
-	deliverIt    decision = iota // hand it to the receiver
+	deliverIt    decision = iota // give it to the receiver
 	deadLetterIt                 // it goes to the dead-letter queue
 	skipIt                       // it is expired; the sweep takes it away
 )
 
-// standard arranges a standard queue: roughly oldest first. Messages that came
+// standardOrder is the order of a standard queue: roughly oldest first. Messages that came
 // back share the head with fresh ones one to one, so that neither starves the
 // other.
 type standardOrder struct {
@@ -200,7 +221,7 @@ func (s *standardOrder) take(t takeRequest) []*message {
 		if !m.idle() || m.inFlight {
 			continue
 		}
-		if t.judge(m) == deliverIt {
+		if t.decide(m) == deliverIt {
 			taken = append(taken, m)
 		}
 	}

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 
 	"tendril/queue"
 )
@@ -10,32 +11,31 @@ import (
 // many there were; ids that are gone, or just being deleted, are passed over.
 // They count as purged.
 func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) (int, error) {
-	q, err := b.queue(name)
+	q, err := b.queues.get(name)
 	if err != nil {
 		return 0, err
 	}
-	held, err := q.reserve(ctx, ids)
-	if err != nil || len(held) == 0 {
+	reserved, err := q.reserve(ctx, ids)
+	if err != nil || len(reserved) == 0 {
 		return 0, err
 	}
-	r := &removal{q: q, messages: held, done: make(chan error, 1)}
+	r := &removal{q: q, messages: reserved, done: make(chan error, 1)}
 	if err := b.writer.do(r, r.done); err != nil {
 		return 0, err
 	}
 	return r.counted, nil
 }
 
-// hold finds messages by id and keeps them from being given out or deleted:
+// reserve finds messages by id and keeps them from being given out or deleted:
 // they are leaving.
-func (q *liveQueue) reserve(ctx context.Context, ids []string) ([]*message, error) {
+func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*message, err error) {
 	var keys []int64
-	for len(ids) > 0 {
+	for part := range slices.Chunk(ids, browseChunk) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		n := min(len(ids), browseChunk)
-		err := q.b.read(func(c *conn) error {
-			for _, id := range ids[:n] {
+		err := q.read(func(c *conn) error {
+			for _, id := range part {
 				key, err := q.keyOf(c, id)
 				if err != nil {
 					return err
@@ -49,12 +49,7 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) ([]*message, erro
 		if err != nil {
 			return nil, err
 		}
-		ids = ids[n:]
 	}
-	return q.reserveKeys(keys)
-}
-
-func (q *liveQueue) reserveKeys(keys []int64) (held []*message, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.usable(); err != nil {
@@ -64,13 +59,13 @@ func (q *liveQueue) reserveKeys(keys []int64) (held []*message, err error) {
 		switch m := q.held[key]; {
 		case key <= q.low():
 		case m == nil:
-			held = append(held, q.claim(key))
+			reserved = append(reserved, q.claim(key))
 		case !m.leaving:
 			m.leaving = true
-			held = append(held, m)
+			reserved = append(reserved, m)
 		}
 	}
-	return held, nil
+	return reserved, nil
 }
 
 // removal is the request of an operator's delete.
@@ -82,8 +77,7 @@ type removal struct {
 	done     chan error
 }
 
-func (r *removal) durable() bool { return false }
-func (r *removal) grows() bool   { return false }
+func (r *removal) needs() (durable, space bool) { return false, false }
 
 func (r *removal) apply(t *tx) error {
 	r.counted, r.dues = 0, nil
@@ -112,12 +106,9 @@ func (r *removal) onCommit(err error) {
 	q := r.q
 	q.mu.Lock()
 	for _, m := range r.messages {
-		switch {
-		case m.isPlaceholder():
-			q.unclaim(m)
-		case err != nil:
+		if err != nil || m.placeholder {
 			q.keep(m)
-		default:
+		} else {
 			q.remove(m)
 		}
 	}
@@ -140,24 +131,24 @@ func (r *removal) onCommit(err error) {
 // dead-lettered from. It returns how many were moved; ids that are gone, or
 // have no such queue any more, are passed over.
 func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, error) {
-	q, err := b.queue(from)
+	q, err := b.queues.get(from)
 	if err != nil {
 		return 0, err
 	}
 	var target *liveQueue
 	if to != "" {
-		if target, err = b.queue(to); err != nil {
+		if target, err = b.queues.get(to); err != nil {
 			return 0, err
 		}
-		if err := q.checkMove(target); err != nil {
+		if err := checkMove(q, target); err != nil {
 			return 0, err
 		}
 	}
-	held, err := q.reserve(ctx, ids)
-	if err != nil || len(held) == 0 {
+	reserved, err := q.reserve(ctx, ids)
+	if err != nil || len(reserved) == 0 {
 		return 0, err
 	}
-	t, err := b.newMove(q, target, held)
+	t, err := b.newMove(q, target, reserved)
 	if err != nil {
 		return 0, err
 	}
@@ -173,7 +164,7 @@ func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, 
 	return n, nil
 }
 
-func (q *liveQueue) checkMove(to *liveQueue) error {
+func checkMove(q, to *liveQueue) error {
 	if q == to {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"Source and destination of a move are both %s; name another queue.", q.name)
@@ -185,61 +176,55 @@ func (q *liveQueue) checkMove(to *liveQueue) error {
 	return nil
 }
 
-// newMove makes the request of a move of held messages. With a nil target
-// those whose source is unknown are let go.
-func (b *Broker) newMove(from, target *liveQueue, held []*message) (*transfer, error) {
+// newMove makes the request of a move of reserved messages. With a nil target
+// those whose source is unknown are released.
+func (b *core) newMove(from, target *liveQueue, reserved []*message) (*transfer, error) {
 	sources := map[int64]string{}
 	if target == nil {
-		if err := b.readSources(held, sources); err != nil {
-			from.release(held)
+		keys := make([]int64, len(reserved))
+		for i, m := range reserved {
+			keys[i] = m.key
+		}
+		err := b.read(func(c *conn) error { return c.heads(keys, func(r *record) { sources[r.key] = r.source }) })
+		if err != nil {
+			from.release(reserved)
 			return nil, err
 		}
 	}
-	t := &transfer{b: b, from: from, done: make(chan error, 1)}
+	deadLetterQueues := map[string]bool{} // ARNs
+	for _, q := range b.queues.all() {
+		q.mu.Lock()
+		if q.set.redrive != nil {
+			deadLetterQueues[q.set.redrive.target] = true
+		}
+		q.mu.Unlock()
+	}
+	t := &transfer{from: from, done: make(chan error, 1)}
 	var rest []*message
-	isDead := map[*liveQueue]bool{}
-	for _, m := range held {
+	for _, m := range reserved {
 		to := target
 		if to == nil {
 			to = b.byARN(sources[m.key])
 		}
-		if to == nil || from.checkMove(to) != nil {
+		if to == nil || checkMove(from, to) != nil {
 			rest = append(rest, m)
 			continue
 		}
-		if _, known := isDead[to]; !known {
-			sources, err := b.DeadLetterSources(to.name)
-			isDead[to] = err == nil && len(sources) > 0
-		}
-		t.items = append(t.items, &transferItem{m: m, to: to, toDead: isDead[to]})
+		t.items = append(t.items, &transferItem{m: m, to: to, toDead: deadLetterQueues[to.arn]})
 	}
 	from.release(rest)
 	return t, nil
 }
 
-func (b *Broker) readSources(held []*message, sources map[int64]string) error {
-	keys := make([]int64, len(held))
-	for i, m := range held {
-		keys[i] = m.key
-	}
-	return b.read(func(c *conn) error {
-		return c.heads(keys, func(r *record) { sources[r.key] = r.source })
-	})
-}
-
-// letGo ends the hold on messages.
-func (q *liveQueue) release(held []*message) {
-	if len(held) == 0 {
+// release ends the reservation of messages.
+func (q *liveQueue) release(reserved []*message) {
+	if len(reserved) == 0 {
 		return
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for _, m := range held {
-		if m.isPlaceholder() {
-			q.unclaim(m)
-		} else {
-			q.keep(m)
-		}
+	for _, m := range reserved {
+		q.keep(m)
 	}
-	q.wakeAfterRemoval(len(held))
+	q.wakeAfterRemoval(len(reserved))
 }

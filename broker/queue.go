@@ -1,67 +1,108 @@
 package broker
 
 import (
+	"errors"
+	"log/slog"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tendril/queue"
 )
 
-// liveQueue is one queue as memory holds it. The table is the truth; here is
-// what makes receives quick: the next visible messages (the window), those in
-// flight with their deadlines, those that came back.
+// core is what all queues of a broker share.
+type core struct {
+	opts       Options
+	events     Events
+	log        *slog.Logger
+	clock      clock
+	seal       seal
+	epoch      uint32 // grows each time the store is opened
+	memory     memory
+	background background
+	queues     catalog
+	store      atomic.Pointer[store]
+	writer     *writer
+}
+
+// read runs f with a connection that reads.
+func (b *core) read(f func(*conn) error) error {
+	err := b.store.Load().read(f)
+	if errors.Is(err, errStoreClosed) && b.background.closing.Load() {
+		return queue.ErrClosed
+	}
+	if err != nil {
+		return &queue.Error{Code: queue.CodeStorageFailed,
+			Message: "Reading the queues' file failed; look at the log and the disk.", Err: err}
+	}
+	return nil
+}
+
+// background runs goroutines that Close waits for.
+type background struct {
+	closing atomic.Bool
+	mu      sync.Mutex // guards group against closing
+	group   sync.WaitGroup
+}
+
+// start runs f in a goroutine; false when the broker is closing.
+func (g *background) start(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closing.Load() {
+		return false
+	}
+	g.group.Go(f)
+	return true
+}
+
+// close refuses further goroutines; false when it was called before.
+func (g *background) close() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.closing.Swap(true)
+}
+
+// liveQueue is one queue as memory holds it: its settings, and an index of its
+// messages that makes receives quick. The table is the truth.
 type liveQueue struct {
-	b       *Broker
-	number  int64
-	name    string
-	arn     string
-	created int64 // stamp
+	*core
+	name, arn string
+	created   int64 // stamp
 
 	// The writer's alone:
 	disk    counters // as its transaction sees them
 	removed bool     // deleted
-	sweptTo int64    // the key up to which all messages came from other queues
 
-	mu         sync.Mutex
+	mu sync.Mutex // guards all that follows
+	description
+	index
+	deleted   bool
+	waiters   waiters // waiting receives
+	alarm     alarm   // for the next end of a flight or a delay
+	retention retention
+	receives  unstoredReceives
+	attempts  attempts
+}
+
+// description is what can be changed about a queue.
+type description struct {
 	set        settings
 	attributes map[string]string // as given
 	tags       map[string]string
-	modified   int64    // stamp
-	purgedAt   int64    // stamp
-	counters   counters // as committed
-	deleted    bool
-
-	order    deliveryOrder
-	held     map[int64]*message // received before and still here, and those leaving
-	inFlight deadlines
-	delays   delays
-	window   window
-	waiters  waiters // waiting receives
-
-	timer    *time.Timer // for the next end of a flight or a delay
-	timerAt  int64       // its reading; 0 when it is not set
-	cutoff   int64       // stamp: fresh messages sent before belong to the sweep
-	sweep    *time.Timer // for the next look at retention
-	sweepAt  int64       // its stamp; 0 when it is not set
-	sweeping bool
-	unstored []*message // received, not yet in receipts
-	storing  *time.Timer
-	attempts map[string]*attempt
+	modified   int64 // stamp
+	purgedAt   int64 // stamp
 }
 
-func newLiveQueue(b *Broker, number int64, name string, set settings) *liveQueue {
-	q := &liveQueue{b: b, number: number, name: name, arn: b.opts.arn(name), set: set, held: map[int64]*message{}}
-	if set.fifo {
+func newLiveQueue(b *core, number int64, name string, d description) *liveQueue {
+	q := &liveQueue{core: b, name: name, arn: b.opts.arn(name), description: d}
+	q.index = index{shared: b, number: number, held: map[int64]*message{}, order: &standardOrder{}}
+	if d.set.fifo {
 		q.order = newFIFO()
-	} else {
-		q.order = &standardOrder{}
 	}
 	return q
 }
-
-// low and high bound the keys of the queue's messages: low < key <= high.
-func (q *liveQueue) low() int64  { return makeKey(q.number, q.counters.floor) }
-func (q *liveQueue) high() int64 { return makeKey(q.number, maxSeq) }
 
 // usable says why the queue cannot be used. The lock is held.
 func (q *liveQueue) usable() error {
@@ -71,128 +112,181 @@ func (q *liveQueue) usable() error {
 	return nil
 }
 
+// ready says why nothing can be received now. The lock is held.
+func (q *liveQueue) ready() error {
+	if q.background.closing.Load() {
+		return queue.ErrClosed
+	}
+	if err := q.usable(); err != nil {
+		return err
+	}
+	return q.writer.failed()
+}
+
 func errNoQueue() error {
 	return queue.Errorf(queue.CodeQueueDoesNotExist, "The specified queue does not exist.")
 }
 
-// newMessage makes the memory of a row. Content is kept while the cache has
-// room. The lock is held.
-func (q *liveQueue) newMessage(r *record, content bool) *message {
-	m := &message{
-		key: r.key, origin: r.originKey(), sent: r.sent, index: -1,
-		arrived: int32(r.received), count: int32(r.received), first: r.first,
-	}
-	if r.due != 0 {
-		m.due = max(1, q.b.clock.reading(r.due))
-	}
-	if f, ok := q.order.(*fifoOrder); ok {
-		m.group = f.group(r.group)
-	}
-	if content && q.b.cache.reserve(r.footprint()) {
-		m.content = r
-	}
-	return m
-}
-
-// drop forgets the cached content of a message.
-func (q *liveQueue) drop(m *message) {
-	if m.content != nil {
-		q.b.cache.release(m.content.footprint())
-		m.content = nil
-	}
-}
-
-// land ends the flight of a message. The lock is held.
-func (q *liveQueue) endFlight(m *message) {
-	if m.inFlight {
-		m.inFlight = false
-		q.inFlight.remove(m)
-	}
-	if !m.leaving && !m.gone {
-		q.order.requeue(m)
-	}
-}
-
-// depart forgets a message that left the queue. The lock is held.
-func (q *liveQueue) remove(m *message) {
-	m.gone, m.leaving = true, false
-	if m.inFlight {
-		m.inFlight = false
-		q.inFlight.remove(m)
-	}
-	delete(q.held, m.key)
-	q.window.noteRemoved(m.key)
-	q.drop(m)
-	q.order.forget(m)
-}
-
-// stay takes back that a message was about to leave. The lock is held.
-func (q *liveQueue) keep(m *message) {
-	m.leaving = false
-	if !m.inFlight {
-		q.order.requeue(m)
-	}
-}
-
-// onTimer makes visible what has come due.
-func (q *liveQueue) onTimer() {
+// onAlarm makes visible what has come due.
+func (q *liveQueue) onAlarm() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.timerAt = 0
-	if q.deleted || q.b.closing.Load() {
+	q.alarm.at = 0
+	if q.deleted || q.background.closing.Load() {
 		return
 	}
-	now := q.b.clock.now()
+	now := q.clock.now()
 	for m := q.inFlight.first(); m != nil && m.until <= now; m = q.inFlight.first() {
 		q.endFlight(m)
 		q.waiters.wake(1)
 	}
-	if n := q.delays.expire(q.b.clock.floor(now)); n > 0 {
-		q.delaysEnded(n, now)
+	if n := q.delays.expire(q.clock.floor(now)); n > 0 {
+		if q.isFIFO() {
+			q.order.promote(now)
+		} else {
+			q.window.noteDue()
+			q.fillIfLow()
+		}
+		q.waiters.wake(n)
 	}
 	q.arm()
 }
 
-// ended notes that n delays ended.
-func (q *liveQueue) delaysEnded(n int, now int64) {
-	if q.set.fifo {
-		q.order.promote(now)
-	} else {
-		q.window.noteDue()
-		q.fillIfLow()
-	}
-	q.waiters.wake(n)
-}
-
-// arm sets the timer for the next end of a flight or a delay. The lock is held.
+// arm sets the alarm for the next end of a flight or a delay. The lock is held.
 func (q *liveQueue) arm() {
 	var at int64
 	if m := q.inFlight.first(); m != nil {
 		at = m.until
 	}
 	if due, ok := q.delays.next(); ok {
-		if r := max(1, q.b.clock.reading(due)); at == 0 || r < at {
+		if r := max(1, q.clock.reading(due)); at == 0 || r < at {
 			at = r
 		}
 	}
-	if at == 0 || q.timerAt != 0 && q.timerAt <= at {
-		return
-	}
-	q.timerAt = at
-	wait := time.Duration(max(0, at-q.b.clock.now()))
-	if q.timer == nil {
-		q.timer = time.AfterFunc(wait, q.onTimer)
-	} else {
-		q.timer.Reset(wait)
+	if at != 0 {
+		q.alarm.set(at, time.Duration(at-q.clock.now()), q.onAlarm)
 	}
 }
 
-// stop ends the queue's timers. The lock is held.
-func (q *liveQueue) stop() {
-	for _, t := range []*time.Timer{q.timer, q.sweep, q.storing} {
-		if t != nil {
-			t.Stop()
-		}
+// fillIfLow starts a fill when the window runs low. The lock is held.
+func (q *liveQueue) fillIfLow() {
+	if q.deleted {
+		return
 	}
+	if f := q.nextFill(); f != nil && !q.background.start(func() { q.fill(f) }) {
+		q.window.filling = nil
+	}
+}
+
+// fill reads and merges.
+func (q *liveQueue) fill(f *fill) {
+	err := q.read(func(c *conn) error { return f.read(c, q.number) })
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer close(f.done)
+	if q.window.filling == f {
+		q.window.filling = nil
+	}
+	f.err = err
+	if err == nil && f.generation == q.window.generation && !q.deleted {
+		q.waiters.wake(q.merge(f))
+	}
+}
+
+// wakeAfterRemoval lets what the removal of messages made deliverable go out: the next of
+// a FIFO group, or all of a queue whose requests failed. The lock is held.
+func (q *liveQueue) wakeAfterRemoval(n int) {
+	q.countFresh()
+	if q.isFIFO() {
+		q.order.promote(q.clock.now())
+		n = queue.MaxBatch
+	}
+	if q.order.deliverable() || q.window.behind() {
+		q.waiters.wake(n)
+	}
+}
+
+// clear forgets all messages. The lock is held.
+func (q *liveQueue) clear() {
+	q.index.clear()
+	q.receives.messages, q.attempts = nil, nil
+}
+
+// delete marks the queue as deleted and returns its last counters.
+func (q *liveQueue) delete() counters {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.removed, q.deleted = true, true
+	last := q.counters
+	q.clear()
+	q.stop()
+	return last
+}
+
+// stop ends the queue's timers and waits. The lock is held.
+func (q *liveQueue) stop() {
+	q.alarm.stop()
+	q.retention.alarm.stop()
+	q.receives.alarm.stop()
 	q.waiters.wakeAll()
 }
+
+// alarm calls a function at the earliest of the times that it is set for. The
+// queue's lock guards it.
+type alarm struct {
+	timer *time.Timer
+	at    int64 // 0 when it is not set
+}
+
+// set has f called after a wait, at a time in the caller's own measure.
+func (a *alarm) set(at int64, wait time.Duration, f func()) {
+	if a.at != 0 && a.at <= at {
+		return
+	}
+	if a.at = at; a.timer == nil {
+		a.timer = time.AfterFunc(max(0, wait), f)
+	} else {
+		a.timer.Reset(max(0, wait))
+	}
+}
+
+func (a *alarm) stop() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+}
+
+// waiters are the receives that wait for a message, first come first woken.
+// The queue's lock guards it.
+type waiters struct{ waiting []*waiter }
+
+// waiter is one waiting receive.
+type waiter struct{ woken chan struct{} }
+
+// join puts a receive at the end of the line.
+func (l *waiters) join() *waiter {
+	w := &waiter{woken: make(chan struct{})}
+	l.waiting = append(l.waiting, w)
+	return w
+}
+
+// leave takes a receive out that no longer waits. One that was woken but goes
+// without looking passes it on to the next.
+func (l *waiters) leave(w *waiter) {
+	if i := slices.Index(l.waiting, w); i >= 0 {
+		l.waiting = slices.Delete(l.waiting, i, i+1)
+		return
+	}
+	l.wake(1)
+}
+
+// wake wakes up to n receives: one for each message is enough.
+func (l *waiters) wake(n int) {
+	n = min(n, len(l.waiting))
+	for _, w := range l.waiting[:n] {
+		close(w.woken)
+	}
+	l.waiting = slices.Delete(l.waiting, 0, n)
+}
+
+func (l *waiters) wakeAll() { l.wake(len(l.waiting)) }

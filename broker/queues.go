@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"tendril/queue"
@@ -17,43 +18,92 @@ const (
 	purgeWait   = 60 * time.Second
 )
 
-// change is the request of an administrative act. run makes it in the
-// transaction; after publishes it when it is on disk.
-type change struct {
-	run   func(t *tx) error
-	after func()
-	done  chan error
+// catalog holds the queues of a broker by name.
+type catalog struct {
+	admin chan struct{} // holds a token during an act on queues as a whole
+
+	// moving makes a move between queues one step for TotalLedger.
+	moving  sync.Mutex
+	deleted *liveQueue // stands for all deleted queues; only its counters count
+
+	mu        sync.RWMutex // taken after a queue's lock, never before
+	byName    map[string]*liveQueue
+	deletedAt map[string]int64 // stamps of deletions
 }
 
-func (c *change) durable() bool     { return true }
-func (c *change) grows() bool       { return false }
-func (c *change) apply(t *tx) error { return c.run(t) }
-func (c *change) onCommit(err error) {
-	if err == nil {
-		c.after()
+func newCatalog() catalog {
+	return catalog{admin: make(chan struct{}, 1), deleted: &liveQueue{}, byName: map[string]*liveQueue{},
+		deletedAt: map[string]int64{}}
+}
+
+// get returns a queue by name.
+func (c *catalog) get(name string) (*liveQueue, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if q := c.byName[name]; q != nil {
+		return q, nil
 	}
-	c.done <- err
+	return nil, errNoQueue()
 }
 
-func (b *Broker) change(run func(t *tx) error, after func()) error {
-	c := &change{run, after, make(chan error, 1)}
-	return b.writer.do(c, c.done)
+// all returns the queues.
+func (c *catalog) all() []*liveQueue {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Collect(maps.Values(c.byName))
 }
 
-// beginAct waits until no other act on queues as a whole is under way.
-func (b *Broker) lockQueues(ctx context.Context) error {
+func (c *catalog) add(q *liveQueue) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.byName[q.name] = q
+	delete(c.deletedAt, q.name)
+}
+
+func (c *catalog) remove(q *liveQueue) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.byName, q.name)
+}
+
+// begin waits until no other act on queues as a whole is under way, and keeps others
+// out until end.
+func (c *catalog) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	select {
-	case b.admin <- struct{}{}:
+	case c.admin <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (b *Broker) unlockQueues() { <-b.admin }
+func (c *catalog) end() { <-c.admin }
+
+// administer calls f with a queue while no other act on queues as a whole is under way.
+func (b *core) administer(ctx context.Context, name string, f func(q *liveQueue) error) error {
+	if err := b.queues.begin(ctx); err != nil {
+		return err
+	}
+	defer b.queues.end()
+	q, err := b.queues.get(name)
+	if err != nil {
+		return err
+	}
+	return f(q)
+}
+
+// byARN returns a queue by its ARN; nil when there is none.
+func (b *core) byARN(arn string) *liveQueue {
+	name, ok := b.opts.nameOf(arn)
+	if !ok {
+		return nil
+	}
+	q, _ := b.queues.get(name)
+	return q
+}
 
 // CreateQueue creates a queue. attrs are SQS attribute names and values
 // (nil for defaults). It succeeds without effect when the queue exists and
@@ -70,29 +120,36 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[s
 	if err != nil {
 		return err
 	}
-	if err := b.lockQueues(ctx); err != nil {
+	if err := b.queues.begin(ctx); err != nil {
 		return err
 	}
-	defer b.unlockQueues()
-	if old, _ := b.queue(name); old != nil {
+	defer b.queues.end()
+	if old, _ := b.queues.get(name); old != nil {
 		return old.compare(attrs)
 	}
-	if err := b.checkDeletedRecently(name); err != nil {
-		return err
+	b.queues.mu.RLock()
+	at, ok := b.queues.deletedAt[name]
+	b.queues.mu.RUnlock()
+	if ok && !b.opts.NoWaits && stamp()-at < deletedWait.Milliseconds() {
+		return queue.Errorf(queue.CodeQueueDeletedRecently,
+			"You must wait 60 seconds after deleting a queue before you can create another with the same name.")
 	}
 	if err := b.checkRedrive(name, &set, attrs["RedrivePolicy"]); err != nil {
 		return err
 	}
-	q := newLiveQueue(b, 0, name, set)
-	q.attributes, q.tags = mergeAttributes(nil, attrs), maps.Clone(tags)
-	q.created = stamp()
-	q.modified = q.created
-	q.disk.next = 1
-	return b.change(func(t *tx) error { return b.insertQueue(t, q) }, func() { b.addQueue(q) })
+	now := stamp()
+	q := newLiveQueue(b.core, 0, name, description{set: set, attributes: mergeAttributes(nil, attrs),
+		tags: maps.Clone(tags), modified: now})
+	q.created, q.disk.next = now, 1
+	return b.writer.change(func(t *tx) error { return t.createQueue(q) }, func() {
+		q.counters = q.disk
+		q.window.cursor, q.window.tail = q.low(), q.low()
+		b.queues.add(q)
+	})
 }
 
-// insertQueue writes a new queue under the next free number.
-func (b *Broker) insertQueue(t *tx, q *liveQueue) error {
+// createQueue writes a new queue under the next free number.
+func (t *tx) createQueue(q *liveQueue) error {
 	last, err := t.c.integer(`SELECT value FROM meta WHERE name = 'queues'`)
 	if err != nil {
 		return err
@@ -104,19 +161,10 @@ func (b *Broker) insertQueue(t *tx, q *liveQueue) error {
 	if _, err := t.c.exec(`DELETE FROM departed WHERE name = ?`, q.name); err != nil {
 		return err
 	}
-	_, err = t.c.exec(`INSERT INTO queues (number, name, attributes, tags, created, modified, purged_at) VALUES (?,?,?,?,?,?,0)`,
-		q.number, q.name, toJSON(q.attributes), toJSON(q.tags), q.created, q.modified)
+	_, err = t.c.exec(`INSERT INTO queues (number, name, attributes, tags, created, modified, purged_at)
+		VALUES (?,?,?,?,?,?,0)`, q.number, q.name, toJSON(q.attributes), toJSON(q.tags), q.created, q.modified)
 	t.counters(q)
 	return err
-}
-
-func (b *Broker) addQueue(q *liveQueue) {
-	q.counters = q.disk
-	q.window.cursor, q.window.tail = q.low(), q.low()
-	b.mu.Lock()
-	b.queues[q.name] = q
-	delete(b.deletedNames, q.name)
-	b.mu.Unlock()
 }
 
 func toJSON(m map[string]string) string {
@@ -158,36 +206,30 @@ func (q *liveQueue) compare(wanted map[string]string) error {
 	return nil
 }
 
-func (b *Broker) checkDeletedRecently(name string) error {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	at, ok := b.deletedNames[name]
-	if ok && !b.opts.NoWaits && stamp()-at < deletedWait.Milliseconds() {
-		return queue.Errorf(queue.CodeQueueDeletedRecently,
-			"You must wait 60 seconds after deleting a queue before you can create another with the same name.")
-	}
-	return nil
-}
-
 // DeleteQueue deletes a queue and all its messages; these count as purged.
 func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
-	if err := b.lockQueues(ctx); err != nil {
-		return err
-	}
-	defer b.unlockQueues()
-	q, err := b.queue(name)
-	if err != nil {
-		return err
-	}
-	now := stamp()
-	return b.change(func(t *tx) error { return b.dropQueue(t, q, now) }, func() { b.removeQueue(q, now) })
+	return b.administer(ctx, name, func(q *liveQueue) error {
+		now := stamp()
+		return b.writer.change(func(t *tx) error { return t.deleteQueue(q, b.queues.deleted, now) }, func() {
+			b.queues.moving.Lock()
+			defer b.queues.moving.Unlock()
+			last := q.delete()
+			last.purged += last.live()
+			b.queues.remove(q)
+			b.queues.mu.Lock()
+			defer b.queues.mu.Unlock()
+			b.queues.deletedAt[name] = now
+			b.queues.deleted.counters.add(&last)
+		})
+	})
 }
 
-// dropQueue removes a queue from the store; its rows go later, bit by bit.
-func (b *Broker) dropQueue(t *tx, q *liveQueue, now int64) error {
+// deleteQueue removes a queue from the store and adds its counters to those of all deleted
+// queues; its messages go later, bit by bit.
+func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
 	k := *t.counters(q)
 	k.purged += k.live()
-	t.counters(b.deletedQueues).add(&k)
+	t.counters(deleted).add(&k)
 	t.dropped[q] = true
 	if err := t.leaveToGarbage(makeKey(q.number, 0), q.high()); err != nil {
 		return err
@@ -201,59 +243,40 @@ func (b *Broker) dropQueue(t *tx, q *liveQueue, now int64) error {
 	return err
 }
 
-// discard leaves the messages with low < key <= high to be removed later.
+// leaveToGarbage leaves the messages with low < key <= high to be removed later.
 func (t *tx) leaveToGarbage(low, high int64) error {
 	_, err := t.c.exec(`INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`, low, high)
 	return err
 }
 
-func (b *Broker) removeQueue(q *liveQueue, now int64) {
-	b.countersMu.Lock()
-	defer b.countersMu.Unlock()
-	q.mu.Lock()
-	q.removed, q.deleted = true, true
-	q.counters.purged += q.counters.live()
-	k := q.counters
-	q.clear()
-	q.stop()
-	q.mu.Unlock()
-	b.mu.Lock()
-	delete(b.queues, q.name)
-	b.deletedNames[q.name] = now
-	b.deletedQueues.counters.add(&k)
-	b.mu.Unlock()
-}
-
 // PurgeQueue removes all messages of a queue, also delayed ones and those in
 // flight, and returns how many there were. It takes the same time for any
 // number of them.
-func (b *Broker) PurgeQueue(ctx context.Context, name string) (int, error) {
-	if err := b.lockQueues(ctx); err != nil {
-		return 0, err
-	}
-	defer b.unlockQueues()
-	q, err := b.queue(name)
-	if err != nil {
-		return 0, err
-	}
-	now := stamp()
-	q.mu.Lock()
-	last := q.purgedAt
-	q.mu.Unlock()
-	if !b.opts.NoWaits && now-last < purgeWait.Milliseconds() {
-		return 0, queue.Errorf(queue.CodePurgeQueueInProgress,
-			"Only one PurgeQueue operation on %s is allowed every 60 seconds.", name)
-	}
-	n := 0
-	err = b.change(
-		func(t *tx) error { return q.purge(t, now) },
-		func() { n = q.purged(now) },
-	)
+func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error) {
+	err = b.administer(ctx, name, func(q *liveQueue) error {
+		now := stamp()
+		q.mu.Lock()
+		last := q.purgedAt
+		q.mu.Unlock()
+		if !b.opts.NoWaits && now-last < purgeWait.Milliseconds() {
+			return queue.Errorf(queue.CodePurgeQueueInProgress,
+				"Only one PurgeQueue operation on %s is allowed every 60 seconds.", name)
+		}
+		return b.writer.change(func(t *tx) error { return t.purge(q, now) }, func() {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			live := q.counters.live()
+			q.counters.purged += live
+			q.counters.floor = q.counters.next - 1
+			q.purgedAt, n = now, int(live)
+			q.clear()
+		})
+	})
 	return n, err
 }
 
 // purge raises the floor of the queue over all its messages.
-func (q *liveQueue) purge(t *tx, now int64) error {
+func (t *tx) purge(q *liveQueue, now int64) error {
 	k := t.counters(q)
 	low := makeKey(q.number, k.floor)
 	k.purged += k.live()
@@ -264,44 +287,12 @@ func (q *liveQueue) purge(t *tx, now int64) error {
 	return t.leaveToGarbage(low, makeKey(q.number, k.floor))
 }
 
-func (q *liveQueue) purged(now int64) (n int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n = int(q.counters.live())
-	q.counters.purged += int64(n)
-	q.counters.floor = q.counters.next - 1
-	q.purgedAt = now
-	q.clear()
-	return n
-}
-
-// clear forgets all messages. The lock is held.
-func (q *liveQueue) clear() {
-	for _, m := range q.held {
-		m.gone, m.inFlight, m.holds, m.queued, m.index = true, false, false, false, -1
-	}
-	clear(q.held)
-	q.inFlight = deadlines{}
-	q.delays.clear()
-	q.unstored, q.attempts = nil, nil
-	q.order.clear(q.drop)
-	q.account()
-	w := &q.window
-	w.generation++
-	w.filling = nil
-	w.cursor, w.dueAt, w.dueKey, w.dueRead = q.low(), 0, 0, w.dueSeen
-	w.tail = w.cursor
-	w.stale = false
-}
-
 // ListQueues returns the names that begin with prefix, sorted.
 func (b *Broker) ListQueues(prefix string) []string {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
 	names := []string{}
-	for name := range b.queues {
-		if strings.HasPrefix(name, prefix) {
-			names = append(names, name)
+	for _, q := range b.queues.all() {
+		if strings.HasPrefix(q.name, prefix) {
+			names = append(names, q.name)
 		}
 	}
 	slices.Sort(names)
@@ -311,11 +302,11 @@ func (b *Broker) ListQueues(prefix string) []string {
 // DeadLetterSources returns the names of the queues whose redrive policy
 // points at name, sorted.
 func (b *Broker) DeadLetterSources(name string) ([]string, error) {
-	if _, err := b.queue(name); err != nil {
+	if _, err := b.queues.get(name); err != nil {
 		return nil, err
 	}
 	target, names := b.opts.arn(name), []string{}
-	for _, q := range b.all() {
+	for _, q := range b.queues.all() {
 		q.mu.Lock()
 		if q.set.redrive != nil && q.set.redrive.target == target {
 			names = append(names, q.name)
@@ -324,21 +315,4 @@ func (b *Broker) DeadLetterSources(name string) ([]string, error) {
 	}
 	slices.Sort(names)
 	return names, nil
-}
-
-// all returns the queues.
-func (b *Broker) all() []*liveQueue {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	return slices.Collect(maps.Values(b.queues))
-}
-
-// queue returns a queue by name.
-func (b *Broker) queue(name string) (*liveQueue, error) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	if q := b.queues[name]; q != nil {
-		return q, nil
-	}
-	return nil, errNoQueue()
 }

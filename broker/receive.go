@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"tendril/queue"
@@ -18,11 +17,7 @@ import (
 // message whose stored content is damaged is logged and left alone, never
 // given out.
 func (b *Broker) Receive(ctx context.Context, name string, req queue.ReceiveRequest) ([]queue.Message, error) {
-	q, err := b.queue(name)
-	if err != nil {
-		return nil, err
-	}
-	r, err := q.newReceive(req)
+	r, err := b.newReceive(name, req)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +35,11 @@ type receive struct {
 }
 
 // newReceive checks a request and fills in the queue's own values.
-func (q *liveQueue) newReceive(req queue.ReceiveRequest) (*receive, error) {
+func (b *core) newReceive(name string, req queue.ReceiveRequest) (*receive, error) {
+	q, err := b.queues.get(name)
+	if err != nil {
+		return nil, err
+	}
 	q.mu.Lock()
 	set, err := q.set, q.usable()
 	q.mu.Unlock()
@@ -87,41 +86,41 @@ func (r *receive) run(ctx context.Context) ([]queue.Message, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		c, err := r.q.receive(r)
+		result, err := r.look()
 		if err != nil {
 			return nil, err
 		}
-		if c.usedUp != nil {
-			if err := r.q.deadLetter(c.usedUp); err != nil && len(c.messages) == 0 {
+		if result.usedUp != nil {
+			if err := r.q.deadLetter(result.usedUp); err != nil && len(result.messages) == 0 {
 				return nil, err
 			}
 		}
-		if len(c.messages) > 0 {
-			out, err := r.q.deliver(c.messages)
+		if len(result.messages) > 0 {
+			out, err := r.deliver(result.messages)
 			if len(out) > 0 || err != nil {
 				return out, err
 			}
 			continue
 		}
-		if c.usedUp != nil {
+		if result.usedUp != nil {
 			continue
 		}
-		if more, err := r.wait(ctx, c); !more {
+		if more, err := r.wait(ctx, result); !more {
 			return nil, err
 		}
 	}
 }
 
-// catch is what one look at the queue brought: messages, or what to wait for.
+// receiveResult is what one look at the queue brought: messages, or what to wait for.
 type receiveResult struct {
 	messages []receivedMessage
-	usedUp   []*message
+	usedUp   []*message // those to be dead-lettered
 	filling  *fill
 	waiter   *waiter
 }
 
-// given is a message as one receive takes it along: the fields of message may
-// change as soon as the lock is open.
+// receivedMessage is a message as one receive takes it along: the fields of
+// message may change as soon as the lock is open.
 type receivedMessage struct {
 	m       *message
 	receipt receipt
@@ -132,122 +131,110 @@ type receivedMessage struct {
 }
 
 // wait waits until another look is worth it; more is false when the receive
-// is to end empty-handed.
-func (r *receive) wait(ctx context.Context, c receiveResult) (more bool, err error) {
-	if c.filling != nil {
+// is to end without messages.
+func (r *receive) wait(ctx context.Context, result receiveResult) (more bool, err error) {
+	if f := result.filling; f != nil {
 		select {
-		case <-c.filling.done:
-			return c.filling.err == nil, c.filling.err
+		case <-f.done:
+			return f.err == nil, f.err
 		case <-ctx.Done():
 			return false, ctx.Err()
 		}
 	}
-	if c.waiter == nil {
+	if result.waiter == nil {
 		return false, nil
 	}
 	if r.timer == nil {
 		r.timer = time.NewTimer(time.Until(r.deadline))
 	}
 	select {
-	case <-c.waiter.woken:
+	case <-result.waiter.woken:
 		return true, nil
 	case <-r.timer.C:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
 	r.q.mu.Lock()
-	r.q.waiters.leave(c.waiter)
+	r.q.waiters.leave(result.waiter)
 	r.q.mu.Unlock()
 	return false, err
 }
 
-// catch takes messages, or says what to wait for.
-func (q *liveQueue) receive(r *receive) (receiveResult, error) {
+// look takes messages, or says what to wait for.
+func (r *receive) look() (result receiveResult, err error) {
+	q := r.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if err := q.ready(); err != nil {
-		return receiveResult{}, err
+		return result, err
 	}
-	if again := q.repeat(r); again != nil {
+	if again := r.repeat(); again != nil {
 		return receiveResult{messages: again}, nil
 	}
-	var c receiveResult
-	if q.window.complete() {
-		var err error
-		if c, err = q.take(r); err != nil {
-			return c, err
+	if !q.window.stale {
+		if result, err = r.take(); err != nil {
+			return result, err
 		}
 	}
 	q.fillIfLow()
-	if len(c.messages) > 0 {
-		q.noteAttempt(r, c.messages)
+	switch {
+	case len(result.messages) > 0:
+		q.attempts.remember(r.attempt, result.messages, q.clock.now())
 		q.arm()
-		return c, nil
+	case result.usedUp == nil:
+		result.filling = q.window.filling
+		if result.filling == nil && !r.deadline.IsZero() {
+			result.waiter = q.waiters.join()
+		}
 	}
-	if c.usedUp != nil {
-		return c, nil
-	}
-	c.filling = q.window.filling
-	if c.filling == nil && !r.deadline.IsZero() {
-		c.waiter = q.waiters.join()
-	}
-	return c, nil
+	return result, nil
 }
 
-// ready says why nothing can be received now. The lock is held.
-func (q *liveQueue) ready() error {
-	if q.b.closing.Load() {
-		return queue.ErrClosed
-	}
-	if err := q.usable(); err != nil {
-		return err
-	}
-	return q.b.failed()
-}
-
-// take takes messages from the arrangement and starts their flight. The lock
+// take takes messages from the delivery order and starts their flight. The lock
 // is held.
-func (q *liveQueue) take(r *receive) (c receiveResult, err error) {
-	most := q.b.limits.inFlight
+func (r *receive) take() (result receiveResult, err error) {
+	q := r.q
+	most := q.memory.limits.inFlight
 	limit := min(r.limit, most-q.inFlight.len())
 	if limit <= 0 {
-		if q.set.fifo {
-			return c, nil
+		if q.isFIFO() {
+			return result, nil
 		}
-		return c, queue.Errorf(queue.CodeOverLimit,
+		return result, queue.Errorf(queue.CodeOverLimit,
 			"Too many messages in flight: %d. Delete some, or wait until their visibility timeout ends.", most)
 	}
-	now, wall := q.b.clock.now(), stamp()
+	now, wall := q.clock.now(), stamp()
 	taken := q.order.take(takeRequest{
 		limit: limit, now: now, oldOnly: len(q.held) >= most,
-		judge: func(m *message) decision {
-			v := q.judge(m, wall)
-			if v == deadLetterIt {
+		decide: func(m *message) decision {
+			d := r.decide(m, wall)
+			if d == deadLetterIt {
 				m.leaving = true
 				q.held[m.key] = m
-				c.usedUp = append(c.usedUp, m)
+				result.usedUp = append(result.usedUp, m)
 			}
-			return v
+			return d
 		},
 	})
 	if len(taken) > 0 {
-		c.messages = make([]receivedMessage, 0, len(taken))
+		result.messages = make([]receivedMessage, 0, len(taken))
 	}
 	for _, m := range taken {
-		c.messages = append(c.messages, q.start(m, r.visibility, now, wall))
+		result.messages = append(result.messages, r.start(m, now, wall))
 	}
-	q.account()
-	return c, nil
+	q.countFresh()
+	return result, nil
 }
 
-// judge decides what becomes of a visible message. The lock is held.
-func (q *liveQueue) judge(m *message, wall int64) decision {
+// decide says what becomes of a visible message. The lock is held.
+func (r *receive) decide(m *message, wall int64) decision {
+	q := r.q
 	if m.sent < q.cutoff || m.sent+q.set.retention.Milliseconds() <= wall {
 		q.drop(m)
 		q.sweepNow()
 		return skipIt
 	}
-	if p := q.set.redrive; p != nil && m.received()-m.arrived >= p.max && q.b.exists(p.target) {
+	if p := q.set.redrive; p != nil && m.received()-m.arrived >= p.max && q.byARN(p.target) != nil {
 		q.drop(m)
 		return deadLetterIt
 	}
@@ -255,60 +242,26 @@ func (q *liveQueue) judge(m *message, wall int64) decision {
 }
 
 // start begins the flight of a message. The lock is held.
-func (q *liveQueue) start(m *message, visibility time.Duration, now, wall int64) receivedMessage {
+func (r *receive) start(m *message, now, wall int64) receivedMessage {
+	q := r.q
 	m.count++
 	m.uncounted = false
-	m.epoch = q.b.epoch
+	m.epoch = q.epoch
 	if m.first == 0 {
 		m.first = wall
 	}
-	m.receivedAt, m.until = now, now+int64(visibility)
+	m.receivedAt, m.until = now, now+int64(r.visibility)
 	q.held[m.key] = m
 	g := receivedMessage{m: m, receipt: receipt{m.key, uint32(m.count), m.epoch}, count: m.received(), arrived: m.arrived,
 		first: m.first, content: m.content}
 	q.drop(m)
-	if visibility > 0 {
+	if r.visibility > 0 {
 		m.inFlight = true
 		q.inFlight.push(m)
 	} else {
 		q.order.requeue(m)
 		q.waiters.wake(1)
 	}
-	q.store(m)
+	q.storeReceive(m)
 	return g
 }
-
-// line is the line of receives that wait for a message, first come first
-// woken. The queue's lock guards it.
-type waiters struct{ waiting []*waiter }
-
-// waiter is one waiting receive.
-type waiter struct{ woken chan struct{} }
-
-// join puts a receive at the end of the line.
-func (l *waiters) join() *waiter {
-	w := &waiter{woken: make(chan struct{})}
-	l.waiting = append(l.waiting, w)
-	return w
-}
-
-// leave takes a receive out that no longer waits. One that was woken but goes
-// without looking passes it on to the next.
-func (l *waiters) leave(w *waiter) {
-	if i := slices.Index(l.waiting, w); i >= 0 {
-		l.waiting = slices.Delete(l.waiting, i, i+1)
-		return
-	}
-	l.wake(1)
-}
-
-// wake wakes up to n receives: one for each message is enough.
-func (l *waiters) wake(n int) {
-	n = min(n, len(l.waiting))
-	for _, w := range l.waiting[:n] {
-		close(w.woken)
-	}
-	l.waiting = slices.Delete(l.waiting, 0, n)
-}
-
-func (l *waiters) wakeAll() { l.wake(len(l.waiting)) }

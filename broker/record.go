@@ -2,7 +2,6 @@ package broker
 
 import (
 	"cmp"
-	"database/sql/driver"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
@@ -138,15 +137,13 @@ const headColumns = `id, sent, sum, size, due, origin, received, first, dead, so
 
 // fillRecord reads a row of one of the column lists above. It reports whether
 // the content was there.
-func fillRecord(r *record, row []driver.Value) (whole bool) {
-	number := func(i int) int64 { n, _ := row[i].(int64); return n }
-	text := func(i int) string { s, _ := row[i].(string); return s }
+func fillRecord(r *record, row row) (whole bool) {
 	*r = record{
-		key: number(0), sent: number(1), sum: number(2), size: number(3), due: number(4),
-		origin: number(5), received: number(6), first: number(7), dead: number(8), source: text(9),
-		group: text(10), dedup: text(11), trace: text(12),
+		key: row.int(0), sent: row.int(1), sum: row.int(2), size: row.int(3), due: row.int(4),
+		origin: row.int(5), received: row.int(6), first: row.int(7), dead: row.int(8), source: row.text(9),
+		group: row.text(10), dedup: row.text(11), trace: row.text(12),
 	}
-	r.attributes, _ = row[13].([]byte)
+	r.attributes = row.bytes(13)
 	r.body, whole = row[14].(string)
 	return whole
 }
@@ -170,7 +167,7 @@ func (c *conn) scan(low, high int64, delayed bool, limit int) ([]*scanned, error
 }
 
 func (c *conn) scanRows(text string, args ...any) (rows []*scanned, err error) {
-	err = c.query(func(row []driver.Value) error {
+	err = c.query(func(row row) error {
 		r := new(scanned)
 		r.content = fillRecord(&r.record, row)
 		rows = append(rows, r)
@@ -182,15 +179,15 @@ func (c *conn) scanRows(text string, args ...any) (rows []*scanned, err error) {
 // scanPlain is a quicker scan for messages that have only a body and
 // attributes. It gives up, with ok false, at the first that has more.
 func (c *conn) scanPlain(low, high int64, limit int) (rows []*scanned, ok bool, err error) {
-	err = c.query(func(row []driver.Value) error {
+	err = c.query(func(row row) error {
 		if row[5] != nil {
 			return errNotPlain
 		}
 		r := new(scanned)
-		r.key, _ = row[0].(int64)
-		r.sent, _ = row[1].(int64)
-		r.sum, _ = row[2].(int64)
-		r.attributes, _ = row[3].([]byte)
+		r.key = row.int(0)
+		r.sent = row.int(1)
+		r.sum = row.int(2)
+		r.attributes = row.bytes(3)
 		r.body, r.content = row[4].(string)
 		r.size = int64(len(r.attributes) + len(r.body))
 		rows = append(rows, r)
@@ -227,7 +224,7 @@ func (c *conn) records(keys []int64, each func(r *record)) error {
 		for len(args) < lookupRows {
 			args = append(args, nil)
 		}
-		err := c.query(func(row []driver.Value) error {
+		err := c.query(func(row row) error {
 			r := new(record)
 			fillRecord(r, row)
 			each(r)
@@ -245,7 +242,7 @@ func (c *conn) records(keys []int64, each func(r *record)) error {
 // left out.
 func (c *conn) heads(keys []int64, each func(r *record)) error {
 	for _, key := range keys {
-		err := c.query(func(row []driver.Value) error {
+		err := c.query(func(row row) error {
 			var r record
 			fillRecord(&r, row)
 			each(&r)

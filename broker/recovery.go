@@ -18,7 +18,7 @@ func (w *writer) fail(group []request, cause error) {
 			"Look at the log and the disk.",
 		Err: cause,
 	}
-	w.b.log.Error("Writing the queues' file failed; opening it again", "dir", w.b.dir, "err", cause)
+	w.files.log.Error("Writing the queues' file failed; opening it again", "dir", w.files.dir, "err", cause)
 	w.mu.Lock()
 	w.failure = err
 	group = append(group, w.pending...)
@@ -30,19 +30,19 @@ func (w *writer) fail(group []request, cause error) {
 
 // reopen tries until the store is open and verified, or the broker closes.
 func (w *writer) reopen() {
-	_ = w.b.store.Load().close() // it has failed already
+	_ = w.files.store.Load().close() // it has failed already
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := w.b.reopen()
+		err := w.files.reopen()
 		if err == nil {
-			w.tx = newTx(w.b.store.Load().write)
+			w.tx = newTx(w.files.store.Load().write)
 			w.mu.Lock()
 			w.failure = nil
 			w.mu.Unlock()
-			w.b.log.Info("The queues' file is open again and verified", "dir", w.b.dir)
-			w.b.resume()
+			w.files.log.Info("The queues' file is open again and verified", "dir", w.files.dir)
+			w.files.resume()
 			return
 		}
-		w.b.log.Error("The queues' file cannot be used yet; trying again", "dir", w.b.dir, "in", wait, "err", err)
+		w.files.log.Error("The queues' file cannot be used yet; trying again", "dir", w.files.dir, "in", wait, "err", err)
 		if w.pause(wait) {
 			return
 		}
@@ -75,8 +75,8 @@ func (b *Broker) reopen() error {
 	if err != nil {
 		return err
 	}
-	if err = b.probe(s); err == nil {
-		err = b.reconcile(s)
+	if err = s.probe(); err == nil {
+		err = b.reconcile(s.write)
 	}
 	if err != nil {
 		_ = s.close() // the first error says more
@@ -87,7 +87,7 @@ func (b *Broker) reopen() error {
 }
 
 // probe writes, and waits for the disk.
-func (b *Broker) probe(s *store) error {
+func (s *store) probe() error {
 	if err := s.synchronous(true); err != nil {
 		return err
 	}
@@ -97,52 +97,35 @@ func (b *Broker) probe(s *store) error {
 
 // reconcile brings memory in line with the store: of the failed transaction
 // all or nothing may be there.
-func (b *Broker) reconcile(s *store) error {
-	counters, err := readCounters(s.write)
+func (b *core) reconcile(c *conn) error {
+	found, deleted, err := b.readQueues(c)
 	if err != nil {
 		return err
 	}
-	found, err := b.readQueues(s.write, counters)
-	if err != nil {
-		return err
-	}
-	b.countersMu.Lock()
-	defer b.countersMu.Unlock()
-	b.deletedQueues.counters, b.deletedQueues.disk = counters[0], counters[0]
+	b.queues.moving.Lock()
+	defer b.queues.moving.Unlock()
+	b.queues.deleted.counters, b.queues.deleted.disk = deleted, deleted
 	there := map[int64]*liveQueue{}
 	for _, q := range found {
 		there[q.number] = q
 	}
-	for _, q := range b.all() {
+	for _, q := range b.queues.all() {
 		if now := there[q.number]; now == nil {
-			b.dropMissing(q)
-		} else if err := q.reconcile(s.write, now); err != nil {
+			// The failed transaction deleted it after all.
+			q.delete()
+			b.queues.remove(q)
+		} else if err := q.reconcile(c, now); err != nil {
 			return fmt.Errorf("queue %s: %w", q.name, err)
 		}
 		delete(there, q.number)
 	}
 	for _, q := range there {
-		if err := q.load(s.write); err != nil {
+		if err := q.load(c); err != nil {
 			return fmt.Errorf("queue %s: %w", q.name, err)
 		}
-		b.mu.Lock()
-		b.queues[q.name] = q
-		b.mu.Unlock()
+		b.queues.add(q)
 	}
 	return nil
-}
-
-// lose forgets a queue that the store does not have: the failed transaction
-// deleted it after all.
-func (b *Broker) dropMissing(q *liveQueue) {
-	q.mu.Lock()
-	q.deleted, q.removed = true, true
-	q.clear()
-	q.stop()
-	q.mu.Unlock()
-	b.mu.Lock()
-	delete(b.queues, q.name)
-	b.mu.Unlock()
 }
 
 // reconcile takes over what the store says of one queue. Messages in flight
@@ -150,45 +133,36 @@ func (b *Broker) dropMissing(q *liveQueue) {
 func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.set, q.attributes, q.tags, q.modified, q.purgedAt = now.set, now.attributes, now.tags, now.modified, now.purgedAt
+	q.description = now.description
 	k := now.counters
 	if k.sent < q.counters.sent || k.done < q.counters.done || k.movedIn < q.counters.movedIn {
-		q.b.log.Error("Acknowledged messages are missing from the queues' file", "queue", q.name,
+		q.log.Error("Acknowledged messages are missing from the queues' file", "queue", q.name,
 			"sent", q.counters.sent-k.sent, "done", q.counters.done-k.done, "moved_in", q.counters.movedIn-k.movedIn)
 	}
 	purged := k.floor > q.counters.floor
-	q.counters, q.disk, q.sweptTo = k, k, 0
+	q.counters, q.disk, q.retention.sweptTo = k, k, 0
 	if purged {
 		q.clear()
 	}
-	if err := q.forgetLost(c); err != nil {
-		return err
+	for key, m := range q.held {
+		found, err := c.exists(key)
+		if err != nil {
+			return err
+		}
+		if !found { // the failed transaction took it away after all
+			q.index.remove(m)
+		}
 	}
-	q.window.tail = max(q.low(), makeKey(q.number, k.next-1))
+	q.window.tail = q.last()
 	q.resetWindow()
 	return q.loadDelays(c)
 }
 
-// forgetLost drops the messages from memory that the store does not have: the
-// failed transaction took them away after all.
-func (q *liveQueue) forgetLost(c *conn) error {
-	for key, m := range q.held {
-		n, err := c.integer(`SELECT count(*) FROM messages WHERE id = ?`, key)
-		if err != nil {
-			return err
-		}
-		if n == 0 {
-			q.remove(m)
-		}
-	}
-	return nil
-}
-
-// resume starts the queues again after a recovery.
-func (b *Broker) resume() {
-	for _, q := range b.all() {
+// resumeQueues starts the queues again after a recovery.
+func (b *core) resumeQueues() {
+	for _, q := range b.queues.all() {
 		q.mu.Lock()
-		q.sweeping = false
+		q.retention.sweeping = false
 		q.arm()
 		q.wakeAfterRemoval(queue.MaxBatch)
 		q.sweepNow()

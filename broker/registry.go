@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
 	"time"
 
@@ -21,10 +20,10 @@ import (
 // Names of leases, tasks and runs mean nothing here and are shared by all who
 // share the broker: environments that are to be apart begin theirs differently.
 // All methods are safe for concurrent use.
-type Registry struct{ b *Broker }
+type Registry struct{ b *core }
 
 // Registry returns the broker's registry.
-func (b *Broker) Registry() *Registry { return &Registry{b} }
+func (b *Broker) Registry() *Registry { return &Registry{b.core} }
 
 // Bounds of what the registry takes, in bytes.
 const (
@@ -72,13 +71,13 @@ func (r *Registry) Swap(ctx context.Context, name string, old, next queue.Lease)
 }
 
 func readLease(c *conn, name string) (l queue.Lease, err error) {
-	err = c.query(func(row []driver.Value) error {
-		l.Version, _ = row[0].(string)
-		l.Term, _ = row[1].(int64)
-		l.Owner, _ = row[2].(string)
-		milli, _ := row[3].(int64)
-		released, _ := row[4].(int64)
-		l.Data, _ = row[5].(string)
+	err = c.query(func(row row) error {
+		l.Version = row.text(0)
+		l.Term = row.int(1)
+		l.Owner = row.text(2)
+		milli := row.int(3)
+		released := row.int(4)
+		l.Data = row.text(5)
 		l.Duration, l.Released = time.Duration(milli)*time.Millisecond, released != 0
 		return nil
 	}, `SELECT version, term, owner, duration, released, data FROM leases WHERE name = ?`, name)
@@ -141,28 +140,11 @@ func checkRegistryText(what, text string) error {
 // long as ctx allows.
 func (r *Registry) write(ctx context.Context, run func(t *tx) error) error {
 	c := &change{run, func() {}, make(chan error, 1)}
-	return r.b.submit(ctx, c, c.done)
-}
-
-// submit hands a request to the writer and waits for its end, or for ctx's:
-// then the request goes on alone.
-func (b *Broker) submit(ctx context.Context, r request, done <-chan error) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := b.writer.submit(r); err != nil {
-		return err
-	}
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return r.b.writer.doUntil(ctx, c, c.done)
 }
 
 // lookUp reads from the store for as long as ctx allows.
-func lookUp[T any](ctx context.Context, b *Broker, f func(*conn) (T, error)) (T, error) {
+func lookUp[T any](ctx context.Context, b *core, f func(*conn) (T, error)) (T, error) {
 	type found struct {
 		value T
 		err   error
@@ -172,7 +154,7 @@ func lookUp[T any](ctx context.Context, b *Broker, f func(*conn) (T, error)) (T,
 		return none, err
 	}
 	done := make(chan found, 1)
-	started := b.background(func() {
+	started := b.background.start(func() {
 		var got found
 		got.err = b.read(func(c *conn) (err error) {
 			got.value, err = f(c)

@@ -9,24 +9,24 @@ import (
 
 // deliver makes what a receive returns, reading the contents that memory does
 // not hold. Messages that cannot be read go back to the queue.
-func (q *liveQueue) deliver(list []receivedMessage) ([]queue.Message, error) {
-	if err := q.readContents(list); err != nil {
-		q.undoReceive(list)
+func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
+	if err := r.readContents(list); err != nil {
+		r.undo(list)
 		return nil, err
 	}
 	out := make([]queue.Message, 0, len(list))
 	work := new(block)
 	for _, g := range list {
 		if g.content == nil {
-			q.vanished(g.m)
+			r.forget(g.m)
 			continue
 		}
-		m, err := q.b.message(work, g.content, q.isFIFO())
+		m, err := r.q.message(work, g.content, r.q.isFIFO())
 		if err != nil {
-			q.withholdDamaged(g.m, err)
+			r.withhold(g.m, err)
 			continue
 		}
-		m.ReceiptHandle = q.b.seal.handle(work, g.receipt)
+		m.ReceiptHandle = r.q.seal.handle(work, g.receipt)
 		m.ReceiveCount, m.Attempt = int(g.count), int(g.count-g.arrived)
 		m.FirstReceivedAt = date(g.first)
 		out = append(out, m)
@@ -35,7 +35,7 @@ func (q *liveQueue) deliver(list []receivedMessage) ([]queue.Message, error) {
 }
 
 // readContents fills in the contents that are not cached.
-func (q *liveQueue) readContents(list []receivedMessage) error {
+func (r *receive) readContents(list []receivedMessage) error {
 	var keys []int64
 	for _, g := range list {
 		if g.content == nil {
@@ -45,16 +45,16 @@ func (q *liveQueue) readContents(list []receivedMessage) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	return q.b.read(func(c *conn) error {
-		return c.records(keys, func(r *record) {
-			i := slices.IndexFunc(list, func(g receivedMessage) bool { return g.m.key == r.key })
-			list[i].content = r
+	return r.q.read(func(c *conn) error {
+		return c.records(keys, func(row *record) {
+			i := slices.IndexFunc(list, func(g receivedMessage) bool { return g.m.key == row.key })
+			list[i].content = row
 		})
 	})
 }
 
 // message makes the outside view of a row, without what only a receive knows.
-func (b *Broker) message(work *block, r *record, fifo bool) (queue.Message, error) {
+func (b *core) message(work *block, r *record, fifo bool) (queue.Message, error) {
 	if r.checksum() != r.sum {
 		return queue.Message{}, errDamaged
 	}
@@ -74,8 +74,9 @@ func (b *Broker) message(work *block, r *record, fifo bool) (queue.Message, erro
 	return m, nil
 }
 
-// takeBack undoes a receive whose contents could not be read.
-func (q *liveQueue) undoReceive(list []receivedMessage) {
+// undo undoes a receive whose contents could not be read.
+func (r *receive) undo(list []receivedMessage) {
+	q := r.q
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, g := range list {
@@ -86,47 +87,47 @@ func (q *liveQueue) undoReceive(list []receivedMessage) {
 	q.waiters.wake(len(list))
 }
 
-// vanished forgets a message whose row is gone: an operator removed it while
+// forget forgets a message whose row is gone: an operator removed it while
 // it was being received.
-func (q *liveQueue) vanished(m *message) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
+func (r *receive) forget(m *message) {
+	r.q.mu.Lock()
+	defer r.q.mu.Unlock()
 	if !m.gone && !m.leaving {
-		q.remove(m)
+		r.q.remove(m)
 	}
 }
 
-// setAside keeps a damaged message out of the way for as long as the process
+// withhold keeps a damaged message out of the way for as long as the process
 // lives. It stays on disk and in the ledger, for an operator to look at, move
 // or delete; on a FIFO queue its group goes on without it.
-func (q *liveQueue) withholdDamaged(m *message, err error) {
-	q.b.log.Error("A stored message is damaged and will not be delivered; it stays on disk",
-		"queue", q.name, "id", q.b.seal.messageID(m.origin), "err", err)
+func (r *receive) withhold(m *message, err error) {
+	q := r.q
+	q.log.Error("A stored message is damaged and will not be delivered; it stays on disk",
+		"queue", q.name, "message_id", q.seal.messageID(m.origin), "err", err)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	m.damaged = true
 	q.order.forget(m)
 }
 
-// forever is a reading that no process lives to see.
-const forever = 1<<63 - 1
-
 // attemptWindow is how long a receive with an attempt id can be repeated.
 const attemptWindow = 5 * time.Minute
 
-// attempt is a receive of a FIFO queue that can be repeated: the same id
-// within five minutes gives the same messages with the same receipts, and
+// attempts are the receives of a FIFO queue that can be repeated, by attempt id: the same
+// id within five minutes gives the same messages with the same receipts, and
 // their visibility starts again, as long as none of them was deleted, changed
 // or became visible. Attempts are not kept over a restart.
+type attempts map[string]*attempt
+
 type attempt struct {
 	expires  int64 // reading
 	messages []receivedMessage
 }
 
 // repeat answers a receive whose attempt id is known. The lock is held.
-func (q *liveQueue) repeat(r *receive) []receivedMessage {
-	a := q.attempts[r.attempt]
-	now := q.b.clock.now()
+func (r *receive) repeat() []receivedMessage {
+	q := r.q
+	a, now := q.attempts[r.attempt], q.clock.now()
 	if r.attempt == "" || a == nil || a.expires <= now {
 		return nil
 	}
@@ -137,49 +138,38 @@ func (q *liveQueue) repeat(r *receive) []receivedMessage {
 		}
 	}
 	for _, g := range a.messages {
-		g.m.until = now + int64(r.visibility)
-		if r.visibility == 0 {
-			q.endFlight(g.m)
-		} else {
-			q.inFlight.fix(g.m)
-		}
-		q.store(g.m)
+		q.changeVisibility(g.m, now, r.visibility)
 	}
 	q.arm()
-	return append([]receivedMessage(nil), a.messages...)
+	return slices.Clone(a.messages)
 }
 
-// noteAttempt remembers a receive with an attempt id. The lock is held.
-func (q *liveQueue) noteAttempt(r *receive, list []receivedMessage) {
-	if r.attempt == "" {
+// remember keeps a receive with an attempt id.
+func (a *attempts) remember(id string, list []receivedMessage, now int64) {
+	if id == "" {
 		return
 	}
-	now := q.b.clock.now()
-	for id, a := range q.attempts {
-		if a.expires <= now {
-			delete(q.attempts, id)
+	for id, old := range *a {
+		if old.expires <= now {
+			delete(*a, id)
 		}
 	}
-	if q.attempts == nil {
-		q.attempts = map[string]*attempt{}
+	if *a == nil {
+		*a = attempts{}
 	}
-	a := &attempt{expires: now + int64(attemptWindow)}
-	for _, g := range list {
-		g.content = nil
-		a.messages = append(a.messages, g)
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].content = nil
 	}
-	q.attempts[r.attempt] = a
+	(*a)[id] = &attempt{expires: now + int64(attemptWindow), messages: list}
 }
 
-// forgetAttempt ends the repeatability of the receive that gave out m, since
-// its visibility was changed. The lock is held.
-func (q *liveQueue) forgetAttempt(m *message) {
-	for id, a := range q.attempts {
-		for _, g := range a.messages {
-			if g.m == m {
-				delete(q.attempts, id)
-				break
-			}
+// forget ends the repeatability of the receive that gave out m, since
+// its visibility was changed.
+func (a attempts) forget(m *message) {
+	for id, old := range a {
+		if slices.ContainsFunc(old.messages, func(g receivedMessage) bool { return g.m == m }) {
+			delete(a, id)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"database/sql/driver"
 	"time"
 )
 
@@ -12,33 +11,34 @@ const (
 	sweepWalk = 5_000
 )
 
+// retention is when messages past their retention are looked for.
+type retention struct {
+	sweptTo  int64 // the writer's alone: the key up to which all messages came from other queues
+	sweeping bool
+	alarm    alarm // for the next sweep, by its stamp
+}
+
 // watchRetention sees to it that a sweep comes when a message sent at a stamp
 // expires. The lock is held.
 func (q *liveQueue) watchRetention(sent int64) {
-	at := sent + q.set.retention.Milliseconds()
-	if q.sweeping || q.deleted || q.sweepAt != 0 && q.sweepAt <= at {
+	if q.retention.sweeping || q.deleted {
 		return
 	}
-	q.sweepAt = at
-	wait := time.Duration(max(0, at-stamp())) * time.Millisecond
-	if q.sweep == nil {
-		q.sweep = time.AfterFunc(wait, func() {
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			q.sweepNow()
-		})
-	} else {
-		q.sweep.Reset(wait)
-	}
+	at := sent + q.set.retention.Milliseconds()
+	q.retention.alarm.set(at, time.Duration(at-stamp())*time.Millisecond, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.sweepNow()
+	})
 }
 
 // sweepNow starts a sweep. The lock is held.
 func (q *liveQueue) sweepNow() {
-	if q.sweeping || q.deleted || q.b.closing.Load() {
+	if q.retention.sweeping || q.deleted || q.background.closing.Load() {
 		return
 	}
-	q.sweepAt = 0
-	q.sweeping = q.b.writer.submit(&sweep{q: q}) == nil
+	q.retention.alarm.at = 0
+	q.retention.sweeping = q.writer.submit(&sweep{q: q}) == nil
 }
 
 // sweep is the request that removes messages past their retention, wherever
@@ -59,8 +59,7 @@ type sweptRow struct {
 	m        *message // nil for a fresh one
 }
 
-func (s *sweep) durable() bool { return false }
-func (s *sweep) grows() bool   { return false }
+func (s *sweep) needs() (durable, space bool) { return false, false }
 
 func (s *sweep) apply(t *tx) error {
 	s.release()
@@ -75,7 +74,7 @@ func (s *sweep) apply(t *tx) error {
 	s.cutoff = q.cutoff
 	q.mu.Unlock()
 	low := makeKey(q.number, q.disk.floor)
-	if err := s.findOwn(t.c, max(low, q.sweptTo)); err != nil {
+	if err := s.findOwn(t.c, max(low, q.retention.sweptTo)); err != nil {
 		return err
 	}
 	if err := s.findMoved(t.c, low); err != nil {
@@ -93,28 +92,27 @@ func (s *sweep) apply(t *tx) error {
 // the order in which they were sent.
 func (s *sweep) findOwn(c *conn, from int64) error {
 	walked, ended, seen := from, false, 0
-	err := c.query(func(row []driver.Value) error {
-		n := func(i int) int64 { v, _ := row[i].(int64); return v }
+	err := c.query(func(row row) error {
 		if seen++; ended {
 			return nil
 		}
 		switch {
-		case n(3) != 0: // came from elsewhere: findMoved's
+		case row.int(3) != 0: // came from elsewhere: findMoved's
 			if len(s.rows) == 0 {
-				walked = n(0)
+				walked = row.int(0)
 			}
-		case n(1) >= s.cutoff:
+		case row.int(1) >= s.cutoff:
 			ended = true
-			s.nextOne = n(1)
+			s.nextOne = row.int(1)
 		case len(s.rows) < sweepRows:
-			s.rows = append(s.rows, sweptRow{key: n(0), due: n(2)})
+			s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(2)})
 		default:
 			ended, s.more = true, true
 		}
 		return nil
 	}, `SELECT id, sent, due, origin FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
 		from, s.q.high(), int64(sweepWalk))
-	s.q.sweptTo = walked
+	s.q.retention.sweptTo = walked
 	s.more = s.more || !ended && seen == sweepWalk
 	return err
 }
@@ -122,15 +120,14 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 // findMoved finds expired messages among those that came from other queues.
 func (s *sweep) findMoved(c *conn, low int64) error {
 	found := 0
-	err := c.query(func(row []driver.Value) error {
-		n := func(i int) int64 { v, _ := row[i].(int64); return v }
-		if n(1) < s.cutoff {
-			s.rows = append(s.rows, sweptRow{key: n(0), due: n(2)})
+	err := c.query(func(row row) error {
+		if row.int(1) < s.cutoff {
+			s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(2)})
 			found++
 			return nil
 		}
-		if s.nextOne == 0 || n(1) < s.nextOne {
-			s.nextOne = n(1)
+		if s.nextOne == 0 || row.int(1) < s.nextOne {
+			s.nextOne = row.int(1)
 		}
 		return nil
 	}, `SELECT id, sent, due FROM messages WHERE id >> 40 = ? AND origin IS NOT NULL AND id > ? ORDER BY sent LIMIT ?`,
@@ -185,7 +182,7 @@ func (s *sweep) onCommit(err error) {
 			q.delays.sub(r.due)
 		}
 	}
-	q.sweeping = false
+	q.retention.sweeping = false
 	switch {
 	case s.more:
 		q.sweepNow()
@@ -194,7 +191,7 @@ func (s *sweep) onCommit(err error) {
 	}
 	q.wakeAfterRemoval(1)
 	q.mu.Unlock()
-	if f := q.b.events.Expired; f != nil && len(s.rows) > 0 {
+	if f := q.events.Expired; f != nil && len(s.rows) > 0 {
 		f(q.name, len(s.rows))
 	}
 }

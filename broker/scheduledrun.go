@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
 	"time"
 
@@ -50,7 +49,7 @@ func (r *Registry) Enqueue(ctx context.Context, req RunRequest, m queue.Outgoing
 	if err := req.check(); err != nil {
 		return queue.Sent{}, false, err
 	}
-	q, err := r.b.queue(req.Queue)
+	q, err := r.b.queues.get(req.Queue)
 	if err != nil {
 		return queue.Sent{}, false, err
 	}
@@ -58,7 +57,7 @@ func (r *Registry) Enqueue(ctx context.Context, req RunRequest, m queue.Outgoing
 	if err := f.sent[0].Err; err != nil {
 		return queue.Sent{}, false, err
 	}
-	if err := r.b.submit(ctx, f, f.done); err != nil {
+	if err := r.b.writer.doUntil(ctx, f, f.done); err != nil {
 		return queue.Sent{}, false, err
 	}
 	return f.sent[0], f.already, nil
@@ -135,10 +134,10 @@ func (f *runSending) fence(c *conn) (refusal, err error) {
 
 // first finds the message of a run that was made before.
 func (f *runSending) first(c *conn) (found bool, err error) {
-	err = c.query(func(row []driver.Value) error {
+	err = c.query(func(row row) error {
 		found = true
-		f.sent[0].ID, _ = row[0].(string)
-		f.sent[0].SequenceNumber, _ = row[1].(string)
+		f.sent[0].ID = row.text(0)
+		f.sent[0].SequenceNumber = row.text(1)
 		return nil
 	}, `SELECT message, sequence FROM fires WHERE id = ?`, f.req.ID)
 	return found, err
@@ -166,8 +165,8 @@ func (r *Registry) Last(ctx context.Context, tasks []string) (map[string]time.Ti
 	return lookUp(ctx, r.b, func(c *conn) (map[string]time.Time, error) {
 		last := map[string]time.Time{}
 		for _, task := range tasks {
-			err := c.query(func(row []driver.Value) error {
-				milli, _ := row[0].(int64)
+			err := c.query(func(row row) error {
+				milli := row.int(0)
 				last[task] = time.UnixMilli(milli).UTC()
 				return nil
 			}, `SELECT last FROM tasks WHERE task = ?`, task)
@@ -202,9 +201,9 @@ func (r *Registry) SetPaused(ctx context.Context, task, reason string, paused bo
 func (r *Registry) Paused(ctx context.Context) (map[string]string, error) {
 	return lookUp(ctx, r.b, func(c *conn) (map[string]string, error) {
 		reasons := map[string]string{}
-		err := c.query(func(row []driver.Value) error {
-			task, _ := row[0].(string)
-			reasons[task], _ = row[1].(string)
+		err := c.query(func(row row) error {
+			task := row.text(0)
+			reasons[task] = row.text(1)
 			return nil
 		}, `SELECT task, reason FROM paused`)
 		return reasons, err
@@ -238,8 +237,8 @@ func (r *Registry) SinceUnder(ctx context.Context, lease string, term int64, fro
 			if err := enterTask(c, task, at, schedules[task]); err != nil {
 				return err
 			}
-			err := c.query(func(row []driver.Value) error {
-				milli, _ := row[0].(int64)
+			err := c.query(func(row row) error {
+				milli := row.int(0)
 				since[task] = time.UnixMilli(milli).UTC()
 				return nil
 			}, `SELECT last FROM tasks WHERE task = ?`, task)
@@ -281,8 +280,8 @@ func (r *Registry) Skip(ctx context.Context, req RunRequest, ids []string) (made
 	err = r.fenced(ctx, req.Lease, req.Term, func(c *conn) error {
 		clear(found)
 		for _, id := range ids {
-			err := c.query(func(row []driver.Value) error {
-				found[id], _ = row[0].(string)
+			err := c.query(func(row row) error {
+				found[id] = row.text(0)
 				return nil
 			}, `SELECT message FROM fires WHERE id = ?`, id)
 			if err != nil {
@@ -302,7 +301,7 @@ func (r *Registry) Skip(ctx context.Context, req RunRequest, ids []string) (made
 // Enqueued reports whether a run of that id was made in the last 30 days.
 func (r *Registry) Enqueued(ctx context.Context, id string) (bool, error) {
 	return lookUp(ctx, r.b, func(c *conn) (found bool, err error) {
-		err = c.query(func([]driver.Value) error { found = true; return nil }, `SELECT 1 FROM fires WHERE id = ?`, id)
+		err = c.query(func(row) error { found = true; return nil }, `SELECT 1 FROM fires WHERE id = ?`, id)
 		return found, err
 	})
 }
@@ -316,7 +315,7 @@ const pathAttribute = "beanstalk.sqsd.path"
 // was to go.
 func (r *Registry) EnqueuedTo(ctx context.Context, id, path string) (bool, error) {
 	return lookUp(ctx, r.b, func(c *conn) (found bool, err error) {
-		err = c.query(func([]driver.Value) error {
+		err = c.query(func(row) error {
 			found = true
 			return nil
 		}, `SELECT 1 FROM fires WHERE id = ? AND (path IS NULL OR path = ?)`, id, path)

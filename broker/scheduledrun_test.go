@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"os"
@@ -42,7 +41,7 @@ func runRows(t testing.TB, b *Broker) map[string]string {
 	t.Helper()
 	rows := map[string]string{}
 	err := b.read(func(c *conn) error {
-		return c.query(func(row []driver.Value) error {
+		return c.query(func(row row) error {
 			rows[row[0].(string)] = row[1].(string)
 			return nil
 		}, `SELECT id, message FROM fires`)
@@ -256,7 +255,7 @@ func TestEnqueueIntoAQueueThatHasGone(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	create(t, b, "work", nil)
-	q, err := b.queue("work")
+	q, err := b.queues.get("work")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,7 +263,7 @@ func TestEnqueueIntoAQueueThatHasGone(t *testing.T) {
 	if err := b.DeleteQueue(t.Context(), "work"); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.submit(t.Context(), f, f.done); !errors.Is(err, queue.ErrNoQueue) {
+	if err := b.writer.doUntil(t.Context(), f, f.done); !errors.Is(err, queue.ErrNoQueue) {
 		t.Errorf("enqueued: %v", err)
 	}
 	if rows := runRows(t, b); len(rows) != 0 {

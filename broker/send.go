@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql/driver"
 	"encoding/hex"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 // Once the messages are handed to the disk, ctx no longer counts: the answer
 // says what became of them.
 func (b *Broker) Send(ctx context.Context, name string, msgs []queue.Outgoing) ([]queue.Sent, error) {
-	q, err := b.queue(name)
+	q, err := b.queues.get(name)
 	if err != nil {
 		return nil, err
 	}
@@ -88,15 +87,14 @@ func newRecord(m *queue.Outgoing, set *settings) *record {
 	return r
 }
 
-func (s *sending) durable() bool { return true }
-func (s *sending) grows() bool   { return true }
+func (s *sending) needs() (durable, space bool) { return true, true }
 
 func (s *sending) apply(t *tx) error {
 	s.fresh = s.fresh[:0]
 	if t.gone(s.q) {
 		return nil
 	}
-	clock := s.q.b.clock
+	clock := s.q.clock
 	now, sent := clock.milli(clock.now()), stamp()
 	for i, r := range s.records {
 		answer := &s.sent[s.index[i]]
@@ -131,7 +129,7 @@ func (s *sending) apply(t *tx) error {
 }
 
 func (s *sending) answer(to *queue.Sent, key int64) {
-	to.ID = s.q.b.seal.messageID(key)
+	to.ID = s.q.seal.messageID(key)
 	if s.set.fifo {
 		to.SequenceNumber = sequenceNumber(key)
 	}
@@ -164,9 +162,9 @@ const dedupWindow = 5 * time.Minute
 // duplicate returns the key under which a message with the same deduplication
 // id was sent within the window; 0 when there was none.
 func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first int64, err error) {
-	err = t.c.query(func(row []driver.Value) error {
-		key, _ := row[0].(int64)
-		expires, _ := row[1].(int64)
+	err = t.c.query(func(row row) error {
+		key := row.int(0)
+		expires := row.int(1)
 		if expires > now && keySeq(key) > q.disk.floor {
 			first = key
 		}

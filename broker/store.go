@@ -237,6 +237,37 @@ func (s *store) read(f func(*conn) error) error {
 	return f(c)
 }
 
+// restartLog copies all of the log, and lets it start over.
+func (s *store) restartLog() error {
+	return s.whileNobodyReads(func() error {
+		_, err := s.logPages(`PRAGMA wal_checkpoint(RESTART)`)
+		return err
+	})
+}
+
+// logPages runs a checkpoint pragma and returns the length of the log.
+func (s *store) logPages(pragma string) (pages int64, err error) {
+	err = s.write.query(func(row row) error {
+		pages = row.int(1)
+		return nil
+	}, pragma)
+	return pages, err
+}
+
+// whileNobodyReads runs f after the reads under way and before later ones.
+func (s *store) whileNobodyReads(f func() error) error {
+	held := make([]*conn, 0, s.reading)
+	for range s.reading {
+		held = append(held, <-s.reads)
+	}
+	defer func() {
+		for _, c := range held {
+			s.reads <- c
+		}
+	}()
+	return f()
+}
+
 var errStoreClosed = errors.New("the queues' file is closed")
 
 // close waits for the readers and closes the connections; the writer's last,

@@ -25,7 +25,7 @@ func newTx(c *conn) *tx {
 	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}}
 }
 
-// books returns the counters of a queue, to be changed in place: they are
+// counters returns the counters of a queue, to be changed in place: they are
 // written with the commit, and put back if it fails.
 func (t *tx) counters(q *liveQueue) *counters {
 	if _, ok := t.touched[q]; !ok {
@@ -92,8 +92,8 @@ func (t *tx) gone(q *liveQueue) bool { return q.removed || t.dropped[q] }
 
 // exists reports whether a queue holds a message under a key.
 func (t *tx) exists(q *liveQueue, key int64) (bool, error) {
-	n, err := t.c.integer(`SELECT count(*) FROM messages WHERE id = ?`, key)
-	return n > 0 && keySeq(key) > q.disk.floor, err
+	found, err := t.c.exists(key)
+	return found && keySeq(key) > q.disk.floor, err
 }
 
 // insertPlain is for messages that have only a body and attributes, most of

@@ -317,7 +317,7 @@ func TestStandardSharesTheHead(t *testing.T) {
 	for i := range 3 {
 		s.requeue(&message{key: int64(10 + i)})
 	}
-	all := takeRequest{limit: 10, judge: func(*message) decision { return deliverIt }}
+	all := takeRequest{limit: 10, decide: func(*message) decision { return deliverIt }}
 	var keys []int64
 	for _, m := range s.take(all) {
 		keys = append(keys, m.key)

@@ -1,51 +1,62 @@
 package broker
 
 import (
+	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
-	"time"
 
 	"tendril/queue"
 )
 
 // request is one change of the store. The writer applies many in one
-// transaction, commits, and then settles them in the same order.
+// transaction, commits, and then tells them in the same order.
 type request interface {
 	// apply makes the change in the transaction. It may run again after a
 	// rollback. An error fails the whole transaction; a request that
 	// cannot be granted notes that for itself and changes nothing.
 	apply(t *tx) error
-	// settle learns how the commit went, publishes the change to memory and
+	// onCommit learns how the commit went, publishes the change to memory and
 	// lets the caller go on.
 	onCommit(err error)
-	// durable reports whether the commit must be on the disk before settle.
-	durable() bool
-	// grows reports whether the change takes up room: it is refused when the
-	// disk is full.
-	grows() bool
+	// needs tells whether the commit must be on the disk before onCommit, and
+	// whether the change takes up space: it is refused when the disk is full.
+	needs() (durable, space bool)
+}
+
+// change is the request of an administrative act. run makes it in the
+// transaction; after publishes it when it is on disk.
+type change struct {
+	run   func(t *tx) error
+	after func()
+	done  chan error
+}
+
+func (c *change) needs() (durable, space bool) { return true, false }
+func (c *change) apply(t *tx) error            { return c.run(t) }
+func (c *change) onCommit(err error) {
+	if err == nil {
+		c.after()
+	}
+	c.done <- err
+}
+
+// change makes an administrative change and waits for its end.
+func (w *writer) change(run func(t *tx) error, after func()) error {
+	c := &change{run, after, make(chan error, 1)}
+	return w.do(c, c.done)
 }
 
 // writer is the one goroutine that writes to the store. It takes what is
 // pending into one transaction; the wait for the disk itself gathers the next
 // group.
 type writer struct {
-	b    *Broker
-	wake chan struct{} // holds one token while something is pending
-	done chan struct{} // closed when the goroutine has ended
-	tx   *tx
-
-	commits        int   // for checkpoint.go
-	logPages       int64 // the length of the log at which it is copied, ordinarily
-	nextCheckpoint int64 // the length of the log at which one is due
-	lastPages      int64 // its length when it was last looked at
-
-	// Of cleaning up: see tidy.go.
-	tidyAt     *time.Timer // the next look
-	tidyArmed  bool
-	lastCommit time.Time
-	vacuumed   bool // pages were freed since the last checkpoint
-
+	files   files
+	wake    chan struct{} // holds one token while something is pending
+	done    chan struct{} // closed when the goroutine has ended
+	tx      *tx
+	upkeep  *maintenance
 	mu      sync.Mutex
 	pending []request
 	spare   []request // the last group's slice, for reuse
@@ -56,15 +67,21 @@ type writer struct {
 // groupLimit is the largest number of requests in one transaction.
 const groupLimit = 512
 
-func newWriter(b *Broker) *writer {
-	w := &writer{b: b, wake: make(chan struct{}, 1), done: make(chan struct{}), tx: newTx(b.store.Load().write)}
-	w.logPages = b.disk.logPages()
-	w.nextCheckpoint = w.logPages
-	w.tidyAt, w.tidyArmed = time.NewTimer(tidySoon), true
-	return w
+// files are the broker's files, and how they are opened again after a failure.
+type files struct {
+	*core
+	dir    string
+	disk   *diskGuard
+	reopen func() error // opens the store, verifies it, and brings memory in line with it
+	resume func()       // starts the queues again
 }
 
-// submit hands a request over; settle will be called on it. It fails at once
+func newWriter(f files) *writer {
+	return &writer{files: f, wake: make(chan struct{}, 1), done: make(chan struct{}), tx: newTx(f.store.Load().write),
+		upkeep: newMaintenance(f)}
+}
+
+// submit hands a request over; onCommit will be called on it. It fails at once
 // when the broker is closed or the store has failed.
 func (w *writer) submit(r request) error {
 	w.mu.Lock()
@@ -78,6 +95,30 @@ func (w *writer) submit(r request) error {
 	w.pending = append(w.pending, r)
 	w.signal()
 	return nil
+}
+
+// failed says why nothing is accepted now; nil while all is well.
+func (w *writer) failed() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.failure
+}
+
+// doUntil submits a request and waits for its end, or for ctx's: then the request goes
+// on alone.
+func (w *writer) doUntil(ctx context.Context, r request, done <-chan error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := w.submit(r); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // do submits a request that announces its end on done, and waits.
@@ -108,12 +149,14 @@ func (w *writer) close() {
 // run is the writer's goroutine.
 func (w *writer) run() {
 	defer close(w.done)
-	defer w.tidyAt.Stop()
+	defer w.upkeep.timer.Stop()
 	for {
 		select {
 		case <-w.wake:
-		case <-w.tidyAt.C:
-			w.maintain()
+		case <-w.upkeep.timer.C:
+			if w.upkeep.armed = false; w.failed() == nil {
+				w.upkeep.run()
+			}
 			continue
 		}
 		for {
@@ -164,9 +207,9 @@ func (w *writer) next() (group []request, closed bool) {
 	return group, w.closed
 }
 
-// commit brings a group to disk and settles it. On a full disk what takes up
-// room is refused and the rest tried again alone; any other failure is fatal
-// for the file: see recover.go.
+// commit brings a group to disk and tells its requests. On a full disk what takes up
+// space is refused and the rest tried again alone; any other failure is fatal
+// for the file: see recovery.go.
 func (w *writer) commit(group []request) {
 	group = w.refuseOnLowDisk(group)
 	if len(group) == 0 {
@@ -174,13 +217,13 @@ func (w *writer) commit(group []request) {
 	}
 	err := w.try(group)
 	if isFull(err) {
-		rest := w.refuseGrowing(group, errFull)
+		group = refuseGrowing(group)
 		w.freeSpace()
-		if err = nil; len(rest) > 0 {
-			err = w.try(rest)
+		if err = nil; len(group) > 0 {
+			err = w.try(group)
 		}
-		if group = rest; isFull(err) {
-			finishAll(rest, errFull)
+		if isFull(err) {
+			finishAll(group, errFull)
 			return
 		}
 	}
@@ -190,45 +233,47 @@ func (w *writer) commit(group []request) {
 	}
 	finishAll(group, nil)
 	clear(group)
-	w.tidyLater()
-	if err := w.checkpoint(); err != nil && !isFull(err) {
+	w.upkeep.afterCommit()
+	if err := w.upkeep.checkpoint(); err != nil && !isFull(err) {
 		w.fail(nil, err)
 	}
 }
 
-// makeRoom gives up the reserved file, and lets the log start over: deletes
-// then need no more room than it has.
+// freeSpace gives up the reserved file, and lets the log start over: deletes
+// then need no more space than it has.
 func (w *writer) freeSpace() {
-	w.b.disk.giveUpReserve()
-	// Without room for that either, the deletes fail, and say so.
-	_ = w.b.store.Load().restartLog()
+	w.files.disk.giveUpReserve()
+	// Without space for that either, the deletes fail, and say so.
+	_ = w.files.store.Load().restartLog()
 }
 
-// refuseGrowth refuses what takes up room while there is too little.
+// refuseOnLowDisk refuses what takes up space while there is too little.
 func (w *writer) refuseOnLowDisk(group []request) []request {
-	for _, r := range group {
-		if !r.grows() {
-			continue
-		}
-		low, just := w.b.disk.low()
-		if just {
-			// While there is room for it; later deletes need none then.
-			_ = w.b.store.Load().restartLog()
-		}
-		if low {
-			return w.refuseGrowing(group, errFull)
-		}
-		break
+	if !slices.ContainsFunc(group, takesSpace) {
+		return group
+	}
+	low, just := w.files.disk.low()
+	if just {
+		// While there is space for it; later deletes need none then.
+		_ = w.files.store.Load().restartLog()
+	}
+	if low {
+		return refuseGrowing(group)
 	}
 	return group
 }
 
-// settleGrowing refuses the requests of a group that take up room, and returns
+func takesSpace(r request) bool {
+	_, space := r.needs()
+	return space
+}
+
+// refuseGrowing refuses the requests of a group that take up space, and returns
 // the others.
-func (w *writer) refuseGrowing(group []request, err error) (rest []request) {
+func refuseGrowing(group []request) (rest []request) {
 	for _, r := range group {
-		if r.grows() {
-			r.onCommit(err)
+		if takesSpace(r) {
+			r.onCommit(errFull)
 		} else {
 			rest = append(rest, r)
 		}
@@ -245,11 +290,7 @@ func finishAll(group []request, err error) {
 // try runs one transaction. After an error it is rolled back, and the
 // counters are as they were.
 func (w *writer) try(group []request) error {
-	durable := false
-	for _, r := range group {
-		durable = durable || r.durable()
-	}
-	err := w.b.store.Load().synchronous(durable)
+	err := w.files.store.Load().synchronous(slices.ContainsFunc(group, isDurable))
 	if err == nil {
 		err = w.transact(group)
 	}
@@ -258,6 +299,11 @@ func (w *writer) try(group []request) error {
 	}
 	w.tx.reset()
 	return err
+}
+
+func isDurable(r request) bool {
+	durable, _ := r.needs()
+	return durable
 }
 
 func (w *writer) transact(group []request) error {
@@ -285,9 +331,9 @@ func (w *writer) applyAll(group []request) error {
 	return errors.Join(w.tx.flush(), w.tx.flushCounters())
 }
 
-// errFull refuses what takes up room on a full disk.
+// errFull refuses what takes up space on a full disk.
 var errFull = &queue.Error{
 	Code: queue.CodeStorageFull,
-	Message: "The disk that holds the queues has no room for more messages; receiving and deleting still work. Free " +
+	Message: "The disk that holds the queues has no space for more messages; receiving and deleting still work. Free " +
 		"some space, or drain a queue.",
 }

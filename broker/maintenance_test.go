@@ -71,7 +71,7 @@ func TestTidy(t *testing.T) {
 		if count("dedup") != 0 {
 			t.Error("an expired deduplication id is still there")
 		}
-		if b.writer.tidyArmed {
+		if b.writer.upkeep.armed {
 			t.Error("cleaning up goes on with nothing to do")
 		}
 	})

@@ -1,0 +1,135 @@
+package broker
+
+import "time"
+
+// storeAfter is how long a message may be in flight before its receive is
+// written down: most are deleted sooner, and cost no write at all. Receives
+// that were not written when the process is killed are forgotten: those
+// messages are visible at once after the restart.
+const storeAfter = 200 * time.Millisecond
+
+// maxFlight bounds what a wall clock that was set back could make of a
+// deadline.
+const maxFlight = 12 * time.Hour
+
+// unstoredReceives are messages whose receives are not in the store yet.
+type unstoredReceives struct {
+	messages []*message
+	alarm    alarm
+}
+
+// storeReceive has a receive, or a change of its visibility, written down if the
+// message is still here a moment later. The lock is held.
+func (q *liveQueue) storeReceive(m *message) {
+	if m.dirty {
+		return
+	}
+	m.dirty = true
+	u := &q.receives
+	if u.messages = append(u.messages, m); len(u.messages) == 1 {
+		u.alarm.set(1, storeAfter, q.storeReceives)
+	}
+}
+
+// changeVisibility makes a message in flight visible at a later moment, or at once.
+// The lock is held.
+func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Duration) {
+	if m.until = now + int64(visibility); visibility == 0 {
+		q.endFlight(m)
+		q.waiters.wake(1)
+	} else {
+		q.inFlight.fix(m)
+	}
+	q.storeReceive(m)
+}
+
+// storeReceives hands the receives to the writer that are old enough.
+func (q *liveQueue) storeReceives() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.deleted || q.background.closing.Load() {
+		return
+	}
+	u := &q.receives
+	u.alarm.at = 0
+	q.submitReceives(q.clock.now() - int64(storeAfter))
+	if len(u.messages) > 0 {
+		u.alarm.set(1, storeAfter, q.storeReceives)
+	}
+}
+
+// submitReceives takes the receives off the list that came no later than a reading of
+// the clock, and hands them to the writer. The lock is held.
+func (q *liveQueue) submitReceives(last int64) {
+	var rows []receiptRow
+	var rest []*message
+	for _, m := range q.receives.messages {
+		switch {
+		case m.gone || m.leaving:
+			m.dirty = false
+		case m.receivedAt > last:
+			rest = append(rest, m)
+		default:
+			m.dirty, m.stored = false, true
+			row := receiptRow{m.key, int64(m.count), m.first, q.clock.milli(m.receivedAt), 0, int64(m.epoch), int64(m.unread)}
+			if m.inFlight {
+				row.until = q.clock.milli(m.until)
+			}
+			rows = append(rows, row)
+		}
+	}
+	q.receives.messages = rest
+	if len(rows) > 0 {
+		// A failure is the store's; what it forgets is read back at recovery.
+		_ = q.writer.submit(&receiptStore{q: q, rows: rows})
+	}
+}
+
+// receiptRow is a row of receipts. Times are Unix milliseconds.
+type receiptRow struct {
+	key, count, first, receivedAt, until, epoch, unread int64
+}
+
+// receiptStore is the request that writes receives down.
+type receiptStore struct {
+	q    *liveQueue
+	rows []receiptRow
+}
+
+func (s *receiptStore) needs() (durable, space bool) { return false, false }
+func (s *receiptStore) onCommit(error)               {}
+
+func (s *receiptStore) apply(t *tx) error {
+	if t.gone(s.q) {
+		return nil
+	}
+	for _, r := range s.rows {
+		_, err := t.c.exec(`INSERT OR REPLACE INTO receipts (id, count, first, received_at, until, epoch, unread)
+			VALUES (?,?,?,?,?,?,?)`, r.key, r.count, r.first, r.receivedAt, r.until, r.epoch, r.unread)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadReceives brings the received messages of the queue back to memory:
+// those whose deadline has not passed are in flight until then.
+func (q *liveQueue) loadReceives(c *conn) error {
+	now := q.clock.now()
+	return c.query(func(row row) error {
+		m := q.newMessage(&record{key: row.int(0), sent: row.int(1), origin: row.int(2), received: row.int(3),
+			group: row.text(8)}, false)
+		m.count, m.first, m.epoch, m.stored = int32(row.int(4)), row.int(5), uint32(row.int(9)), true
+		m.unread = int32(row.int(10))
+		m.receivedAt = q.clock.reading(row.int(6))
+		q.held[m.key] = m
+		if m.until = q.clock.reading(row.int(7)); row.int(7) != 0 && m.until > now {
+			q.resume(m)
+		} else {
+			q.order.requeue(m)
+		}
+		return nil
+	}, `SELECT m.id, m.sent, m.origin, m.received, r.count, r.first, r.received_at, r.until, m.group_id, r.epoch, r.unread
+		FROM receipts r JOIN messages m ON m.id = r.id WHERE r.id > ? AND r.id <= ? ORDER BY r.id`, q.low(), q.high())
+}
