@@ -56,7 +56,6 @@ var rooms = []room{
 	{"health", "Package health turns what the parts report into one status, one colour and its causes.", nil},
 	{"telemetry", "Package telemetry turns events into metrics and traces.",
 		[]string{"queue", "worker", "deliver", "periodic", "leader", "supervisor", "broker", "limit"}},
-	{"app", "Package app runs the replicas of the app and moves deliveries between them.", nil},
 	{"trust", "Package trust tells whether other users decide what is in a file.", nil},
 	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"datadir", "trust"}},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.",
@@ -67,6 +66,9 @@ var rooms = []room{
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows the environment in a browser and over a JSON API.",
 		[]string{"queue", "datadir", "broker", "worker", "supervisor", "periodic", "health", "autoscale"}},
+	{"app", "Package app runs the replicas of the app and moves deliveries between them.",
+		[]string{"queue", "datadir", "deliver", "supervisor", "procgroup", "bundle", "config", "notify", "console",
+			"logging"}},
 	{"environment", "Package environment builds every part of a worker environment, starts them in order and stops " +
 		"them in reverse.",
 		[]string{"queue", "terminal", "datadir", "httplimit", "broker", "sqsapi", "worker", "deliver", "periodic", "leader",

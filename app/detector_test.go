@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -16,14 +17,14 @@ func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 	const messages, slots, maxReceives = 10_000, 10, 3
 	random := rand.New(rand.NewPCG(1, 2))
 	crashes := func(n int) bool { return n%100 == 42 }
-	d := NewDetector(DetectorEvents{})
+	d := newDetector(slog.New(slog.DiscardHandler))
 	now := time.Unix(0, 0)
 	tries, deadLettered, done := map[int]int{}, 0, 0
 	backlog := random.Perm(messages)
 	for len(backlog) > 0 {
 		now = now.Add(time.Second)
 		var together []int
-		for len(together) < slots && len(backlog) > 0 && !d.Quarantined(fmt.Sprint(backlog[0])) {
+		for len(together) < slots && len(backlog) > 0 && !d.isQuarantined(fmt.Sprint(backlog[0])) {
 			together, backlog = append(together, backlog[0]), backlog[1:]
 		}
 		if len(together) == 0 { // the next message is quarantined
@@ -31,16 +32,16 @@ func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 			backlog = backlog[1:]
 			tries[n]++
 			if !crashes(n) {
-				d.Survived(fmt.Sprint(n), true)
+				d.survived(fmt.Sprint(n), true)
 				done++
 				continue
 			}
-			d.Crashed([]string{fmt.Sprint(n)}, now)
+			d.crashed([]string{fmt.Sprint(n)}, now)
 			if tries[n] < maxReceives {
 				backlog = append(backlog, n)
 			} else {
 				deadLettered++
-				d.Forget(fmt.Sprint(n))
+				d.forget(fmt.Sprint(n))
 			}
 			continue
 		}
@@ -50,12 +51,12 @@ func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 			tries[n]++
 		}
 		if slices.ContainsFunc(together, crashes) {
-			d.Crashed(ids, now)
+			d.crashed(ids, now)
 			backlog = append(backlog, together...)
 			continue
 		}
 		for _, id := range ids {
-			d.Survived(id, false)
+			d.survived(id, false)
 			done++
 		}
 	}
@@ -67,42 +68,42 @@ func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 	if deadLettered != messages/100 || done != messages-deadLettered {
 		t.Errorf("%d dead-lettered, %d done", deadLettered, done)
 	}
-	if s := d.Status(); s != (DetectorStatus{}) {
+	if s := d.status(); s != (PoisonStatus{}) {
 		t.Errorf("status at the end: %+v", s)
 	}
 }
 
 func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	t.Parallel()
-	var events []string
-	record := func(format string, args ...any) { events = append(events, fmt.Sprintf(format, args...)) }
-	d := NewDetector(DetectorEvents{
-		Quarantined: func(ids []string) { record("quarantined %v", ids) },
-		Cleared:     func(id string) { record("cleared %s", id) },
-		Detected:    func(id string, crashes int) { record("detected %s %d", id, crashes) },
-		Broken:      func(broken bool) { record("broken %t", broken) },
-	})
+	log := &records{}
+	d := newDetector(slog.New(log))
 	now := time.Unix(0, 0)
-	d.Crashed(nil, now)
-	d.Survived("x", true)
-	d.Crashed([]string{"a", "b"}, now)
-	d.Survived("a", false) // not alone: proves nothing about a
-	if !d.Quarantined("a") || !d.Quarantined("b") || d.Quarantined("c") {
+	d.crashed(nil, now)
+	d.survived("x", true)
+	d.crashed([]string{"a", "b"}, now)
+	d.survived("a", false) // not alone: proves nothing about a
+	if !d.isQuarantined("a") || !d.isQuarantined("b") || d.isQuarantined("c") {
 		t.Error("want a and b quarantined, and no other message")
 	}
-	d.Survived("a", true)
-	d.Crashed([]string{"b"}, now)
-	d.Crashed([]string{"b"}, now)
-	if d.Quarantined("a") || !d.Quarantined("b") {
+	d.survived("a", true)
+	d.crashed([]string{"b"}, now)
+	d.crashed([]string{"b"}, now)
+	if d.isQuarantined("a") || !d.isQuarantined("b") {
 		t.Error("want b quarantined, and not a")
 	}
-	if s := d.Status(); s != (DetectorStatus{Quarantined: 1, Poison: 1}) {
+	if s := d.status(); s != (PoisonStatus{Quarantined: 1, Poison: 1}) {
 		t.Errorf("status %+v", s)
 	}
-	d.Forget("b")
-	want := []string{"quarantined [a b]", "cleared a", "detected b 1", "detected b 2"}
-	if !slices.Equal(events, want) {
-		t.Errorf("events %q, want %q", events, want)
+	d.forget("b")
+	const hint = " hint=it is delivered alone until its queue dead-letters it"
+	for message, want := range map[string][]string{
+		"app crashed, messages quarantined": {"messages=2"},
+		"message left the quarantine":       {"message_id=a"},
+		"poison message detected":           {"message_id=b crashes=1" + hint, "message_id=b crashes=2" + hint},
+	} {
+		if got := log.of(message); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", message, got, want)
+		}
 	}
 }
 
@@ -110,42 +111,42 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 // times is not enough.
 func TestTheAppIsBrokenAfterTenDifferentMessages(t *testing.T) {
 	t.Parallel()
-	d := NewDetector(DetectorEvents{})
+	d := newDetector(slog.New(slog.DiscardHandler))
 	now := time.Unix(0, 0)
 	for range 50 {
-		d.Crashed([]string{"poison"}, now)
+		d.crashed([]string{"poison"}, now)
 	}
-	if d.Broken() {
+	if d.isBroken() {
 		t.Error("broken after 50 crashes with the same message")
 	}
-	d.Survived("harmless", false)
+	d.survived("harmless", false)
 	for i := range brokenAfter - 1 {
-		d.Crashed([]string{fmt.Sprint(i)}, now)
+		d.crashed([]string{fmt.Sprint(i)}, now)
 	}
-	if d.Broken() {
+	if d.isBroken() {
 		t.Error("broken one message too early")
 	}
-	d.Crashed([]string{"last"}, now)
-	if !d.Broken() {
+	d.crashed([]string{"last"}, now)
+	if !d.isBroken() {
 		t.Error("not broken after ten different messages in a row")
 	}
-	d.Survived("harmless", false)
-	if d.Broken() {
+	d.survived("harmless", false)
+	if d.isBroken() {
 		t.Error("still broken after a survived delivery")
 	}
 }
 
 func TestOldestMessageIsForgottenAboveTheMaximum(t *testing.T) {
 	t.Parallel()
-	d := NewDetector(DetectorEvents{})
+	d := newDetector(slog.New(slog.DiscardHandler))
 	var ids []string
 	for i := range maxQuarantined - 1 {
 		ids = append(ids, fmt.Sprint(i))
 	}
-	d.Crashed([]string{"oldest"}, time.Unix(0, 0))
-	d.Crashed(ids, time.Unix(1, 0))
-	d.Crashed([]string{"newest"}, time.Unix(2, 0))
-	if s := d.Status(); s.Quarantined != maxQuarantined || !d.Quarantined("newest") || d.Quarantined("oldest") {
+	d.crashed([]string{"oldest"}, time.Unix(0, 0))
+	d.crashed(ids, time.Unix(1, 0))
+	d.crashed([]string{"newest"}, time.Unix(2, 0))
+	if s := d.status(); s.Quarantined != maxQuarantined || !d.isQuarantined("newest") || d.isQuarantined("oldest") {
 		t.Errorf("status %+v", s)
 	}
 }

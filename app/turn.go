@@ -2,13 +2,29 @@ package app
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
+
+// Errors of changes of the app.
+var (
+	// ErrBusy: another change is under way, or a deployment took this one's place.
+	ErrBusy = errors.New("another deployment or change of size is under way; wait for its end")
+	// ErrStopped: the app is being stopped.
+	ErrStopped = errors.New("the environment is stopping")
+)
+
+// isStopped reports whether ctx ended since the app is being stopped.
+func isStopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrStopped) }
 
 // turn lets one change be made at a time. A deployment takes the place of a lesser
 // one; two deployments, or two lesser ones, are refused.
 type turn struct {
-	token chan struct{} // who has it may change things
+	token chan struct{} // its holder may change things
+	// stopping is done when everything ends; stopped is true when it has, under the token.
+	stopping context.Context
+	endNow   context.CancelFunc
+	stopped  bool
 
 	mu        sync.Mutex
 	deploying bool
@@ -18,12 +34,60 @@ type turn struct {
 func newTurn() *turn {
 	t := &turn{token: make(chan struct{}, 1)}
 	t.token <- struct{}{}
+	t.stopping, t.endNow = context.WithCancel(context.Background())
 	return t
 }
 
-// change takes the turn for a lesser change; giveUp is called when a deployment
-// wants it, and must not block. The error is [ErrBusy].
-func (t *turn) change(giveUp func()) error {
+// changeKind is what a change is for.
+type changeKind int
+
+const (
+	toStart changeKind = iota
+	toScale
+	toDeploy
+)
+
+// begin begins a change. The context that it returns ends with ctx, with the cause
+// [ErrStopped] when everything ends, and with the cause [ErrBusy] when a deployment takes
+// the place of a change of size; end ends the change.
+func (t *turn) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	detach := context.AfterFunc(t.stopping, func() { cancel(ErrStopped) })
+	switch kind {
+	case toStart:
+		err = t.take(func() {}) // a deployment waits for what it is to replace
+	case toScale:
+		err = t.take(func() { cancel(ErrBusy) })
+	case toDeploy:
+		err = t.takeOver(ctx)
+	}
+	if err == nil && (t.stopped || t.stopping.Err() != nil) {
+		t.pass()
+		err = ErrStopped
+	}
+	if err != nil {
+		if t.stopping.Err() != nil || isStopped(ctx) {
+			err = ErrStopped
+		}
+		detach()
+		cancel(nil)
+		return nil, nil, err
+	}
+	return ctx, func() { t.pass(); detach(); cancel(nil) }, nil
+}
+
+// stop gives up the change under way, and takes the turn for the last change of all; end
+// ends that.
+func (t *turn) stop() (end func()) {
+	t.endNow()
+	<-t.token
+	t.stopped = true
+	return t.pass
+}
+
+// take takes the turn for a lesser change; giveUp is called when a deployment wants it,
+// and must not block. The error is [ErrBusy].
+func (t *turn) take(giveUp func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.deploying {
@@ -38,9 +102,9 @@ func (t *turn) change(giveUp func()) error {
 	}
 }
 
-// deploy takes the turn for a deployment, as soon as a lesser change has given up.
-// The error is [ErrBusy] while there is another deployment, or ctx's.
-func (t *turn) deploy(ctx context.Context) error {
+// takeOver takes the turn for a deployment, as soon as a lesser change has given up. The
+// error is [ErrBusy] while there is another deployment, or ctx's.
+func (t *turn) takeOver(ctx context.Context) error {
 	t.mu.Lock()
 	if t.deploying {
 		t.mu.Unlock()
@@ -61,9 +125,6 @@ func (t *turn) deploy(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
-
-// take takes the turn for the last change of all.
-func (t *turn) take() { <-t.token }
 
 // pass gives the turn back.
 func (t *turn) pass() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"tendril/app"
 	"tendril/bundle"
 	"tendril/config"
 )
@@ -105,16 +106,16 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 // Withheld says why the app does not get an environment property of the bundle; ""
 // when it does, or when the one who starts tendril sets that variable.
 func (o *Options) Withheld(p bundle.Property) string {
-	q := appQueue{name: "-", url: "-"}
+	q := app.Queue{Name: "-", URL: "-"}
 	if len(o.Config.Queues) > 0 && o.Config.Queues[0].Backend == config.BackendEmbedded {
-		q.endpoint = "-"
+		q.Endpoint = "-"
 	}
 	entry := p.Name + "=" + p.Value
 	option, isOption := config.Lookup(p.Name)
 	switch {
-	case p.Name == "PORT" || has(o.AppEnv, p.Name): // an option; set otherwise
+	case p.Name == "PORT" || app.HasVariable(o.AppEnv, p.Name): // an option; set otherwise
 		return ""
-	case slices.Contains(appEnvironment([]string{entry}, 0, q), entry):
+	case slices.Contains(app.Environ([]string{entry}, nil, nil, 0, q), entry):
 		return ""
 	case isOption && option.Variable == p.Name:
 		return p.Name + " is tendril's own variable, which is not read from a bundle and not given to the app: set it " +
@@ -126,7 +127,7 @@ func (o *Options) Withheld(p bundle.Property) string {
 // brokenLink says why a link of env.yaml gives the app nothing; "" when it does, or
 // when the variable is set by the one who starts tendril.
 func (o *Options) brokenLink(link bundle.Link) string {
-	if has(o.AppEnv, link.Variable) {
+	if app.HasVariable(o.AppEnv, link.Variable) {
 		return ""
 	}
 	if slices.ContainsFunc(o.Bundle.Environment(), func(p bundle.Property) bool { return p.Name == link.Variable }) {

@@ -58,7 +58,7 @@ func TestHooksAfterALongDrain(t *testing.T) {
 	deployed := make(chan error, 1)
 	go func() { _, err := r.DeployPath(ctx, dir); deployed <- err }()
 	eventually(t, "the old version finishes its work", func() bool {
-		d := r.lastDeployment()
+		d := r.app.Deployment()
 		return d != nil && d.State == console.DeployDraining
 	})
 	cancel()

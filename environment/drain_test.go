@@ -7,7 +7,7 @@ import (
 	"tendril/config"
 )
 
-// TestDrainLimit: a copy that is taken out of service has the time that a delivery to
+// TestDrainLimit: a replica that is retired has the time that a delivery to
 // it may take, by the settings in force then.
 func TestDrainLimit(t *testing.T) {
 	t.Parallel()
@@ -39,7 +39,7 @@ func TestDrainLimit(t *testing.T) {
 		for i := range tt.queues {
 			e.lines = append(e.lines, newLine(&tt.queues[i]))
 		}
-		limit := e.rolloutOptions().DrainTimeout
+		limit := e.drainLimit
 		if got := limit(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}

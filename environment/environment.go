@@ -66,25 +66,10 @@ type Environment struct {
 	payloads   *envelope.Opener         // nil when no bucket is named
 	cron       atomic.Pointer[tasks]    // nil while there are no periodic tasks
 	agreed     atomic.Pointer[registry] // nil while nothing asked for it, and where there is none
-	// app runs the copies of the app that get messages through router; nil when
-	// nobody runs one here.
-	app *app.Manager[version]
-	// lastVersion is the number that was given to a version last, firstVersion that of
-	// the start.
-	lastVersion, firstVersion int
-	router                    *app.Router
-	appRun                    context.Context // done when the app is stopped for good
-	finder                    *app.Detector   // of messages that end the app
-	lone                      *lone
-	pid                       *pidFile
-	// gateTimer closes the workers' gates when the app stays away; under gateMu.
-	gateMu    sync.Mutex
-	gateTimer *time.Timer
-	appLogs   *supervisor.LogFolder // nil when no folder is named
-	// deploying holds one token: who has it may deploy.
-	deploying   chan struct{}
-	copyMu      sync.Mutex
-	copies      []*appCopy
+	app        *app.App                 // nil when no app runs here
+	appLogs    *supervisor.LogFolder    // nil when no folder is named
+	// changing holds one token: its holder may change the app's version, settings and tasks.
+	changing    chan struct{}
 	scaling     *scaling
 	fleet       *instanceFleet // nil for an instance on its own
 	fleetTiming fleet.Timing
@@ -94,10 +79,8 @@ type Environment struct {
 	monitor  *health.Monitor
 	depths   *depth.Counter
 	inFlight inFlightTracker // empty where nothing protects what is in flight
-	// deployment is the last one; nil before the first. Under copyMu.
-	deployment *console.Deployment
-	shown      *console.Deliveries
-	address    string // at which this machine reaches the console; "" when off
+	shown    *console.Deliveries
+	address  string // at which this machine reaches the console; "" when off
 	// instanceFile is what the other commands read.
 	instanceFile struct {
 		mu          sync.Mutex
@@ -106,10 +89,8 @@ type Environment struct {
 	}
 	token string // the console's; "" when off
 
-	// ready is closed when the app was ready for the first time, welcomed when the hooks
-	// after that have run.
-	ready, welcomed chan struct{}
-	readyOnce       sync.Once
+	// ready is closed when the app was ready for the first time.
+	ready chan struct{}
 }
 
 // New builds an environment from checked settings. Nothing is opened yet.
@@ -123,16 +104,12 @@ func New(opts Options) *Environment {
 		functions: map[string]*localFunction{},
 		lifecycle: newLifecycle(),
 		steps:     new(steps),
-		deploying: make(chan struct{}, 1),
+		changing:  make(chan struct{}, 1),
 		ready:     make(chan struct{}),
-		welcomed:  make(chan struct{}),
 	}
 	e.pipelines = newPipelines(opts.Config, opts.Logger, e.steps)
 	e.servers = &servers{log: opts.Logger, steps: e.steps, fail: e.fail}
-	e.deploying <- struct{}{}
-	e.router = app.NewRouter(e.appGate)
-	e.finder = app.NewDetector(e.finderEvents())
-	e.lone = newLone(e)
+	e.changing <- struct{}{}
 	e.system = notify.New(notify.Events{
 		SendFailed: func(err error) {
 			e.report.note(slog.LevelWarn, "environment", "systemd not notified: "+err.Error())
@@ -224,6 +201,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.validate,      // bad settings create nothing
 		e.readTasks,     // a bad cron.yaml creates nothing either
 		e.openTelemetry, // before what it counts, and ends after it
+		e.buildApp,      // a PID file that cannot be written creates nothing; before what asks for the app
 		e.openBroker,    // fails where another environment has the data directory
 		e.claimData,
 		e.shareBundle,  // the app's user can read what was unpacked as root

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"tendril/app"
 	"tendril/aws"
 	"tendril/deliver"
 	"tendril/runtimeapi"
@@ -77,9 +78,9 @@ func (e *Environment) startFunction(command string) (*localFunction, error) {
 	if err := e.openAppLogs(); err != nil {
 		return nil, err
 	}
-	process := e.guarded(supervisor.Process{})
+	process := app.Guard(e.s, supervisor.Process{})
 	opts := runtimeapi.Options{
-		Command: []string{"/bin/sh", "-c", command}, Env: e.processEnvironment(version{bundle: e.Bundle}, 0),
+		Command: []string{"/bin/sh", "-c", command}, Env: e.processEnviron(e.Bundle, 0),
 		Instances: e.s.HTTPConnections,
 		User:      process.User, Limits: process.Limits,
 		Timeout: e.s.FunctionTimeout, Grace: max(e.s.AppGrace, time.Nanosecond), Hurry: e.urgent, Name: e.s.Name,

@@ -49,7 +49,7 @@ func (e *Environment) copiesGauge(most int) *gauge {
 		}
 	}
 	return &gauge{e: e, host: health.NewHost(""), lines: own, slots: max(slotsOf(e.s.HTTPConnections, own)/most, 1),
-		ready: e.readyCopies}
+		ready: e.app.ReadyReplicas}
 }
 
 // slotsOf is how many deliveries of some lines can be in work at once.
@@ -59,16 +59,6 @@ func slotsOf(all int, lines []*line) int {
 		sum += l.settings().Concurrency
 	}
 	return max(min(all, sum), 1)
-}
-
-// readyCopies counts the copies that serve and take requests.
-func (e *Environment) readyCopies() (n int) {
-	for _, r := range e.app.Replicas() {
-		if c, ok := r.(*appCopy); ok && c.member.Ready() {
-			n++
-		}
-	}
-	return n
 }
 
 // Read returns what is known now. The error is always nil.
@@ -125,8 +115,10 @@ func (g *gauge) readWork(in *autoscale.Inputs) {
 
 // hold says why the size is to stay as it is; "" for no reason.
 func (g *gauge) hold() string {
-	if d := g.e.lastDeployment(); d != nil && !d.Over() {
-		return "a deployment is under way"
+	if g.e.app != nil {
+		if d := g.e.app.Deployment(); d != nil && !d.Over() {
+			return "a deployment is under way"
+		}
 	}
 	if len(g.lines) > 0 && !slices.ContainsFunc(g.lines, func(l *line) bool { return !isPaused(l.worker.Status()) }) {
 		return "receiving is paused"

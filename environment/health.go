@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"tendril/app"
 	"tendril/config"
 	"tendril/console"
 	"tendril/health"
@@ -73,16 +74,9 @@ func (e *Environment) appState() (st health.AppState, runs bool) {
 	if e.app == nil {
 		return st, false
 	}
-	st.NotReady, st.LastReady = e.notReady()
-	for _, r := range e.app.Replicas() {
-		switch r := r.(type) {
-		case *appCopy:
-			st.Processes = append(st.Processes, processStates(r.app.Status())...)
-		case *supervisor.Supervisor:
-			st.Processes = append(st.Processes, processStates(r.Status())...)
-		}
-	}
-	st.Operation, st.Deployment = deploymentStates(e.lastDeployment(), e.s.DeployTimeout)
+	st.NotReady, st.LastReady = e.app.NotReady()
+	st.Processes = processStates(e.app.Serving())
+	st.Operation, st.Deployment = deploymentStates(e.app.Deployment(), e.s.DeployTimeout)
 	return st, true
 }
 
@@ -90,7 +84,7 @@ func processStates(all []supervisor.Status) (list []health.Process) {
 	for _, p := range all {
 		h := health.Process{Name: p.Name, GivenUp: p.State == supervisor.Failed, Restarts: p.Restarts}
 		if h.GivenUp {
-			h.RetryAfter = retryGivenUp
+			h.RetryAfter = app.RetryGivenUp
 		}
 		if p.LastExit != nil {
 			h.LastExit = p.LastExit.String()

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tendril/config"
+	"tendril/app"
 	"tendril/console"
 	"tendril/health"
 	"tendril/queue"
@@ -56,7 +56,7 @@ func TestDeliveriesAreCountedByHowTheyEnded(t *testing.T) {
 func TestAProcessGivenUpIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	s, err := supervisor.New([]supervisor.Process{{Name: "mailer", Shell: "exit 7"}},
-		&supervisor.Options{RestartLimit: -1, KeepTrying: true, RetryAfter: retryGivenUp})
+		&supervisor.Options{RestartLimit: -1, KeepTrying: true, RetryAfter: app.RetryGivenUp})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestAProcessGivenUpIsTriedAgain(t *testing.T) {
 	defer s.Stop(t.Context())
 	look := func() health.Process { return processStates(s.Status())[0] }
 	eventually(t, "the mailer given up", func() bool { return look().GivenUp })
-	if p := look(); p.RetryAfter != retryGivenUp || p.LastExit != "exit status 7" {
+	if p := look(); p.RetryAfter != app.RetryGivenUp || p.LastExit != "exit status 7" {
 		t.Errorf("the health takes it for %+v", p)
 	}
 }
@@ -185,27 +185,5 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 	}
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
-	}
-}
-
-// Whoever learns that the app is ready may rely on it: the workers' gates are open by then. Health, which
-// is judged at that moment, would else report an app that is not ready.
-func TestGatesAreOpenWhenTheAppIsReady(t *testing.T) {
-	t.Parallel()
-	e := &Environment{ready: make(chan struct{}), lifecycle: newLifecycle()}
-	l := newLine(&config.QueueSettings{Name: "jobs"})
-	opened := 0
-	l.worker = worker.New(nil, nil, &worker.Options{Events: &worker.Events{GateChanged: func(g worker.GateChanged) {
-		if opened++; e.wasReady() {
-			t.Errorf("ready was announced before the gate changed: %+v", g)
-		}
-	}}})
-	e.lines = []*line{l}
-	if !l.settings().ToOwnApp() {
-		t.Fatal("the line should lead to the app that runs here")
-	}
-	e.appGate(true, "")
-	if opened == 0 || !e.wasReady() || len(l.worker.Status().Reasons) > 0 {
-		t.Errorf("%d changes of the gate, ready %t, reasons %v", opened, e.wasReady(), l.worker.Status().Reasons)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tendril/app"
 	"tendril/config"
 	"tendril/worker"
 )
@@ -19,8 +20,8 @@ type pipeline struct {
 	// target names what the messages go to, as it was at the start: metrics go by
 	// it. Of an app over HTTP base is the part before the path.
 	target, base string
-	// route leads to the copies of the app that run here; nil for other targets.
-	route *route
+	// route leads to the replicas of the app that run here; nil for other targets.
+	route *app.Route
 	// renew lets deliveries that begin from now on go by new settings; nil where
 	// none of them count.
 	renew func()

@@ -96,8 +96,8 @@ func (e *Environment) seekRegistry(context.Context) error {
 // deployment, which may bring others, comes before or after.
 func (e *Environment) seekOnce(ctx context.Context) {
 	select {
-	case <-e.deploying:
-		defer func() { e.deploying <- struct{}{} }()
+	case <-e.changing:
+		defer func() { e.changing <- struct{}{} }()
 	case <-ctx.Done():
 		return
 	}

@@ -27,8 +27,6 @@ type scaling struct {
 	loop *autoscale.Loop
 	// target is Settings.ScaleTarget.
 	target string
-	// copies are nil unless they are what is scaled.
-	copies *copies
 }
 
 // runScaling lets the size follow the load until the stop. It is the first to
@@ -65,8 +63,8 @@ func (e *Environment) newScaling(run context.Context) (*scaling, error) {
 	case s.target == config.ScaleProcesses && e.app != nil:
 		policy.MinSize, policy.MaxSize = e.s.ProcessesMin, e.mostCopies()
 		gauge = e.copiesGauge(policy.MaxSize)
-		s.copies = e.newCopies(run)
-		target, opts.Events = s.copies, e.scaleEvents("copy of the app", "copies of the app")
+		e.warnOfIdleReplicas()
+		target, opts.Events = e.app.Scaler(run), e.scaleEvents("copy of the app", "copies of the app")
 	case isGroup && e.fleet != nil:
 		policy = e.withinGroup(policy)
 		target, opts.InCharge = &fleet.Group{Group: e.fleet.group}, e.fleet.inCharge
@@ -101,19 +99,11 @@ func (e *Environment) mostCopies() int {
 	return max(min(e.s.ProcessesMax, e.s.HTTPConnections), e.s.ProcessesMin)
 }
 
-func (e *Environment) newCopies(run context.Context) *copies {
+// warnOfIdleReplicas warns of settings that allow more replicas than can have work.
+func (e *Environment) warnOfIdleReplicas() {
 	if most := e.mostCopies(); most < e.s.ProcessesMax {
-		e.report.note(slog.LevelWarn, "scale",
-			fmt.Sprintf("at most %d messages are in work at once (http-connections), so that more than %s would be idle; "+
-				"processes-max %d is not used up",
-				e.s.HTTPConnections, plural(most, "process", "processes"), e.s.ProcessesMax))
-	}
-	return &copies{
-		resizer: e.app, ready: e.readyCopies, run: run,
-		failed: func(n int, err error) {
-			e.report.note(slog.LevelWarn, "scale",
-				fmt.Sprintf("the change to %s failed: %v", plural(n, "copy of the app", "copies of the app"), err))
-		},
+		e.Logger.Warn("more processes than deliveries allowed, not all of them are used", "component", "scale",
+			"processes_max", e.s.ProcessesMax, "http_connections", e.s.HTTPConnections, "used", most)
 	}
 }
 

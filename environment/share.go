@@ -4,10 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 
+	"tendril/app"
 	"tendril/bundle"
-	"tendril/supervisor"
 )
 
 // closeVersions leaves the versions of earlier starts to their owner alone.
@@ -22,16 +21,8 @@ func (e *Environment) shareBundle(context.Context) error {
 	if e.Bundle == nil {
 		return nil
 	}
-	return e.shareVersion(e.Bundle.Dir, true)
-}
-
-func (e *Environment) shareVersion(dir string, fresh bool) error {
-	if os.Geteuid() != 0 || e.s.AppUser == "" {
-		return nil // whoever runs tendril runs the app
+	if err := app.Share(e.s, e.Bundle.Dir, true); err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
-	gid, err := supervisor.GroupOf(e.s.AppUser)
-	if err != nil {
-		return fmt.Errorf("%w: --app-user: %w", ErrSettings, err)
-	}
-	return bundle.ShareVersion(e.s.DataDir, dir, gid, fresh)
+	return nil
 }

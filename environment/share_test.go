@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,7 +81,7 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 	}
 	const app, other = 61011, 61012
 	r := run(t, map[string]string{"data-dir": data, "queue": "jobs", "app-user": "61011:61011",
-		"port": testpeer.FreePort(t)}, func(e *Environment) {
+		"deploy-timeout": "1s", "port": testpeer.FreePort(t)}, func(e *Environment) {
 		e.Bundle, e.AppEnv = b, []string{"PATH=" + os.Getenv("PATH")}
 	})
 	eventually(t, "the mailer speaks", func() bool {
@@ -91,13 +92,17 @@ func TestOnlyTheAppReadsItsBundle(t *testing.T) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: who, Gid: who}}
 		return cmd.Run() == nil
 	}
-	deployed, err := r.openVersion(archive)
-	if err != nil {
-		t.Fatal(err)
+	if _, err := r.DeployPath(t.Context(), archive); err == nil {
+		t.Error("an app that never listens was deployed")
+	}
+	versions, err := filepath.Glob(filepath.Join(data, "versions", "*", "*"))
+	versions = slices.DeleteFunc(versions, func(path string) bool { return path == dir || path == old })
+	if err != nil || len(versions) != 1 {
+		t.Fatalf("the folders of the new version are %q, %v", versions, err)
 	}
 	for path, want := range map[string]bool{
 		filepath.Join(dir, "secret"): true, filepath.Join(dir, "made/file"): true,
-		filepath.Join(deployed.bundle.Dir, "secret"): true, filepath.Join(old, "secret"): false,
+		filepath.Join(versions[0], "secret"): true, filepath.Join(old, "secret"): false,
 	} {
 		if mayRead(app, path) != want {
 			t.Errorf("the app can read %s: %v", path, !want)

@@ -136,7 +136,7 @@ func (e *Environment) deployer() func(context.Context, string) (console.DeployRe
 	}
 	return func(ctx context.Context, path string) (console.DeployResult, error) {
 		done, err := e.DeployPath(ctx, path)
-		e.tellRefusal("a deployment", err)
+		e.logRefusal("deployment refused", err)
 		return done, err
 	}
 }
@@ -148,7 +148,7 @@ func (e *Environment) reloader() func(context.Context) (console.ReloadResult, er
 	}
 	return func(ctx context.Context) (console.ReloadResult, error) {
 		done, err := e.reloadChanged(ctx)
-		e.tellRefusal("a reload", err)
+		e.logRefusal("reload refused", err)
 		return done, err
 	}
 }

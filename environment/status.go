@@ -11,7 +11,6 @@ import (
 	"tendril/app"
 	"tendril/config"
 	"tendril/console"
-	"tendril/supervisor"
 	"tendril/worker"
 )
 
@@ -43,8 +42,8 @@ func (e *Environment) Status() console.Status {
 	}
 	if e.app != nil {
 		s.App = e.processStatus()
-		s.Deployment = e.lastDeployment()
-		if found := e.finder.Status(); found != (app.DetectorStatus{}) {
+		s.Deployment = e.app.Deployment()
+		if found := e.app.Poison(); found != (app.PoisonStatus{}) {
 			s.PoisonMessages = &console.PoisonMessages{
 				Quarantined: found.Quarantined, Poison: found.Poison, Broken: found.Broken,
 			}
@@ -119,26 +118,9 @@ func (e *Environment) each(name string, do func(*line)) error {
 	return nil
 }
 
-// processes are those of the app, copies first.
-func (e *Environment) processes() (all []supervisor.Status) {
-	var helpers []supervisor.Status
-	for _, r := range e.app.Replicas() {
-		switch r := r.(type) {
-		case *appCopy:
-			all = append(all, r.app.Status()...)
-		case *supervisor.Supervisor:
-			helpers = append(helpers, r.Status()...)
-		}
-	}
-	if c := e.lone.current(); c != nil {
-		all = append(all, c.app.Status()...)
-	}
-	return append(all, helpers...)
-}
-
 func (e *Environment) processStatus() []console.Process {
 	var all []console.Process
-	for _, p := range e.processes() {
+	for _, p := range e.app.Processes() {
 		c := console.Process{Name: p.Name, State: string(p.State), PID: p.PID, Ready: p.Ready, Since: p.Since,
 			Restarts: p.Restarts}
 		if p.LastExit != nil {

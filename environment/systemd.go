@@ -109,7 +109,7 @@ func (e *Environment) awaitOwnApp(running context.Context) bool {
 
 // tellReload tells systemd that a reload has begun; over that it has ended.
 func (e *Environment) tellReload() (over func()) {
-	if e.stopping() || e.app != nil && !e.wasReady() {
+	if e.stopping() || e.app != nil && !e.app.WasReady() {
 		return func() {} // the service is not up, and says so itself when it is
 	}
 	e.system.Reloading()
@@ -136,4 +136,11 @@ func (e *Environment) systemStatus() string {
 		word = "draining"
 	}
 	return fmt.Sprintf("%s on %s: %d in work, %d done", word, plural(len(e.lines), "queue", "queues"), inWork, done)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }

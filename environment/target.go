@@ -47,9 +47,9 @@ func (e *Environment) openApp(l *line, c *courier) error {
 		return strings.TrimSuffix(logging.TargetAddress(target), "/") + path
 	}
 	open := func(address string) (*deliver.HTTP, error) { return e.openHTTP(l, address, c.tracer != nil) }
-	if l.settings().ToOwnApp() {
-		l.route = &route{e: e, open: open, ways: map[string]*deliver.HTTP{}}
-		c.to, l.close, l.renew = l.route, l.route.close, l.route.close
+	if l.settings().ToOwnApp() && e.app != nil {
+		l.route = e.app.Route(open)
+		c.to, l.close, l.renew = l.route, l.route.Close, l.route.Close
 		return nil
 	}
 	d := &door{open: func() (*deliver.HTTP, error) { return open(target) }}

@@ -44,55 +44,6 @@ func unstarted(t *testing.T, flags map[string]string) *Environment {
 	return e
 }
 
-// TestProbeOfTheOwnApp: a later version listens on another port than the one of the
-// settings, where nobody answers any more.
-func TestProbeOfTheOwnApp(t *testing.T) {
-	t.Parallel()
-	port := testpeer.FreePort(t)
-	e := unstarted(t, map[string]string{"port": port, "healthcheck": "HTTP:" + port + "/health"})
-	c := openWay(t, e, nil)
-	launch := launcher{e}
-	var members []string
-	for range 2 {
-		address, err := launch.Address(version{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		members = append(members, address)
-	}
-	if members[0] != "http://localhost:"+port || members[1] == members[0] {
-		t.Fatalf("the versions listen at %v", members)
-	}
-	if err := c.Probe(t.Context()); err == nil {
-		t.Error("no copy is ready, and the probe passes")
-	}
-	later := e.router.Add(members[1])
-	e.router.Admit(later)
-	later.SetReady(true, "")
-	if err := c.Probe(t.Context()); err != nil {
-		t.Errorf("the later version is ready: %v", err)
-	}
-	later.SetReady(false, "it fails its health check")
-	if err := c.Probe(t.Context()); err == nil {
-		t.Error("the later version is not ready, and the probe passes")
-	}
-}
-
-// TestHealthCheckOfTheOwnApp: its number stands for the port of each copy, whatever it
-// is.
-func TestHealthCheckOfTheOwnApp(t *testing.T) {
-	t.Parallel()
-	for _, check := range []string{"HTTP:5000/health", "HTTP:9483/health", "TCP:80", ""} {
-		want := supervisor.Check{Port: 20001, Path: "/health"}
-		if !strings.HasPrefix(check, "HTTP") {
-			want.Path = ""
-		}
-		if got, err := appCheck(check, 20001); err != nil || got != want {
-			t.Errorf("--healthcheck %q: %+v, %v, want %+v", check, got, err, want)
-		}
-	}
-}
-
 // TestIdleProbes: the app that runs here is watched by its supervisor, and a function of
 // AWS Lambda is not asked.
 func TestIdleProbes(t *testing.T) {

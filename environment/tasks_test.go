@@ -2,11 +2,14 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -102,5 +105,16 @@ func TestTrustWithoutTasks(t *testing.T) {
 		if err := r.end(); err != nil {
 			t.Errorf("the end: %v", err)
 		}
+	}
+}
+
+func TestTasksAreReadFromARegularFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "cron.yaml")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadTasks(path); !errors.Is(err, errIrregular) || !strings.Contains(err.Error(), path) {
+		t.Errorf("%v", err)
 	}
 }

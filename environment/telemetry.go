@@ -123,7 +123,7 @@ func (e *Environment) processReadings() []supervisor.Status {
 	if !e.running() || e.app == nil {
 		return nil
 	}
-	return e.processes()
+	return e.app.Processes()
 }
 
 func (e *Environment) taskReadings() ([]periodic.TaskStatus, int64) {

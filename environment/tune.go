@@ -26,9 +26,9 @@ func (e *Environment) tuning(l *line) worker.Tuning {
 }
 
 // tune lets a change of settings take effect: deliveries that begin from now on go by
-// the new ones, and nothing is restarted for it. Where new copies of the app take over,
+// the new ones, and nothing is restarted for it. Where new replicas of the app take over,
 // those that are there go on as they are.
-func (e *Environment) tune(c config.Change, newCopies bool) {
+func (e *Environment) tune(c config.Change, newReplicas bool) {
 	if len(c.Later) > 0 {
 		e.report.note(slog.LevelWarn, "config",
 			"these settings changed, and take effect when tendril is started again: "+strings.Join(c.Later, ", "))
@@ -49,7 +49,7 @@ func (e *Environment) tune(c config.Change, newCopies bool) {
 			set = &own
 		}
 		l.set.Store(set)
-		if l.renew != nil && (l.route == nil || !newCopies) {
+		if l.renew != nil && (l.route == nil || !newReplicas) {
 			l.renew()
 		}
 		t := e.tuning(l)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"tendril/app"
 	"tendril/bundle"
 	"tendril/config"
 	"tendril/console"
@@ -78,7 +79,8 @@ func (e *Environment) validate(context.Context) error {
 // validateApp judges how the app, or a function on this machine, is to be run.
 func (e *Environment) validateApp() (problems []error) {
 	if slices.ContainsFunc(e.s.Queues, func(q config.QueueSettings) bool { return q.Lambda != "" }) {
-		_, err := supervisor.New([]supervisor.Process{e.guarded(supervisor.Process{Name: "function", Shell: "true"})}, nil)
+		function := app.Guard(e.s, supervisor.Process{Name: "function", Shell: "true"})
+		_, err := supervisor.New([]supervisor.Process{function}, nil)
 		problems = append(problems, err, e.refuseRoot("the function"), refuseForeignBundle(e.Bundle, isMachineRoot()))
 	}
 	if !e.hasApp() {
@@ -98,7 +100,7 @@ func (e *Environment) validateApp() (problems []error) {
 			problems = append(problems, err)
 		}
 	}
-	_, err := supervisor.New([]supervisor.Process{e.guarded(web)}, nil)
+	_, err := supervisor.New([]supervisor.Process{app.Guard(e.s, web)}, nil)
 	return append(problems, err, e.refuseRoot("the app"), refuseForeignBundle(e.Bundle, isMachineRoot()))
 }
 

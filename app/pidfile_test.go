@@ -1,14 +1,13 @@
-package environment
+package app
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-
-	"tendril/config"
 )
 
 // newTestPIDFile returns a PID file in an empty folder, and what reads it: "" for
@@ -16,12 +15,16 @@ import (
 func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.pid")
-	e := &Environment{s: &config.Settings{PIDFile: path}}
-	f, err := e.newPIDFile()
+	log := &records{}
+	f, err := newPIDFile(path, slog.New(log))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.warn = func(err error) { t.Error(err) }
+	t.Cleanup(func() {
+		if failed := log.of("writing the PID file failed"); len(failed) > 0 {
+			t.Error(failed)
+		}
+	})
 	return f, func() string {
 		text, err := os.ReadFile(path)
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -36,7 +39,7 @@ func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
 func TestPIDFileNamesWhoServes(t *testing.T) {
 	t.Parallel()
 	f, read := newTestPIDFile(t)
-	first, second, bad, next := &appCopy{}, &appCopy{}, &appCopy{}, &appCopy{}
+	first, second, bad, next := &replica{}, &replica{}, &replica{}, &replica{}
 	for _, step := range []struct {
 		name string
 		do   func()
@@ -51,9 +54,9 @@ func TestPIDFileNamesWhoServes(t *testing.T) {
 		{"a new version starts beside it", func() { f.started(bad, 14) }, "13\n"},
 		{"and is rolled back", func() { f.ended(bad) }, "13\n"},
 		{"a better one starts beside it", func() { f.started(next, 15) }, "13\n"},
-		{"and gets the messages", func() { f.handOver(next) }, "15\n"},
+		{"and gets the messages", func() { f.setOwner(next) }, "15\n"},
 		{"the old version ends", func() { f.ended(first) }, "15\n"},
-		{"it is handed to one that is just down", func() { f.handOver(second) }, ""},
+		{"it is handed to one that is just down", func() { f.setOwner(second) }, ""},
 		{"which comes up", func() { f.started(second, 16) }, "16\n"},
 		{"the stop", func() { f.ended(second); f.ended(next) }, ""},
 	} {
@@ -75,7 +78,7 @@ func TestPIDFileOfAnother(t *testing.T) {
 	if err := os.WriteFile(f.path, []byte("1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := &appCopy{}
+	c := &replica{}
 	f.started(c, 11)
 	if info, err := os.Stat(f.path); err != nil || info.Mode().Perm() != 0o644 || read() != "11\n" {
 		t.Errorf("%q, %v, %v: want 11 in a file for all to read", read(), info, err)
@@ -91,9 +94,8 @@ func TestPIDFileOfAnother(t *testing.T) {
 
 func TestPIDFileThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
-	e := &Environment{s: &config.Settings{PIDFile: filepath.Join(t.TempDir(), "none", "app.pid")}}
-	if _, err := e.newPIDFile(); !errors.Is(err, ErrSettings) ||
-		!strings.Contains(err.Error(), "choose a path in a folder that exists") {
+	_, err := newPIDFile(filepath.Join(t.TempDir(), "none", "app.pid"), slog.New(slog.DiscardHandler))
+	if err == nil || !strings.Contains(err.Error(), "choose a path in a folder that exists") {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -107,9 +109,9 @@ func TestPIDFileIsARegularFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{fifo, link, dir, "/dev/null"} {
-		_, err := (&Environment{s: &config.Settings{PIDFile: path}}).newPIDFile()
-		if !errors.Is(err, ErrSettings) ||
-			!strings.Contains(err.Error(), path+": it is not a regular file: choose another path") {
+		_, err := newPIDFile(path, slog.New(slog.DiscardHandler))
+		if !errors.Is(err, errNotRegular) ||
+			!strings.Contains(err.Error(), path+": not a regular file: choose another path") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -119,7 +121,7 @@ func TestPIDFileIsARegularFile(t *testing.T) {
 func TestPIDFileThatBecameAFIFO(t *testing.T) {
 	t.Parallel()
 	f, _ := newTestPIDFile(t)
-	c := &appCopy{}
+	c := &replica{}
 	f.started(c, 11)
 	if err := errors.Join(os.Remove(f.path), syscall.Mkfifo(f.path, 0o600)); err != nil {
 		t.Fatal(err)
@@ -127,16 +129,5 @@ func TestPIDFileThatBecameAFIFO(t *testing.T) {
 	f.ended(c)
 	if info, err := os.Lstat(f.path); err != nil || info.Mode().Type() != os.ModeNamedPipe {
 		t.Errorf("%v, %v, want the FIFO left alone", info, err)
-	}
-}
-
-func TestTasksAreReadFromARegularFile(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "cron.yaml")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ReadTasks(path); !errors.Is(err, errIrregular) || !strings.Contains(err.Error(), path) {
-		t.Errorf("%v", err)
 	}
 }

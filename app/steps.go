@@ -1,11 +1,10 @@
-package environment
+package app
 
 import (
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os/exec"
 	"strings"
 	"sync"
@@ -13,11 +12,18 @@ import (
 	"time"
 
 	"tendril/bundle"
+	"tendril/logging"
 	"tendril/procgroup"
 )
 
-// stepLimit bounds one hook or build command.
-const stepLimit = time.Hour
+const (
+	// stepLimit bounds one hook or build command.
+	stepLimit = time.Hour
+	// outputWait is how long what a step left behind may hold its output open.
+	outputWait = 5 * time.Second
+	// groupInterval is the time between two looks whether a process group is gone.
+	groupInterval = 50 * time.Millisecond
+)
 
 func beforeStart(p bundle.Phase) bool {
 	return p == bundle.PhasePrebuild || p == bundle.PhaseBuild || p == bundle.PhasePredeploy
@@ -25,10 +31,33 @@ func beforeStart(p bundle.Phase) bool {
 
 func afterStart(p bundle.Phase) bool { return p == bundle.PhasePostdeploy }
 
-// runSteps runs the hooks and build commands of a version that wanted selects,
-// one after the other. The first that fails ends it; the error holds the last
-// lines that it wrote.
-func (e *Environment) runSteps(ctx context.Context, v version, wanted func(bundle.Phase) bool) error {
+// stepError says which step of a deployment failed.
+type stepError struct {
+	phase, name, where string // where: the file and line that asked for it
+	took               time.Duration
+	output             []string // the last lines that it wrote
+	err                error
+}
+
+// Error names the step and how it ended, but not what it wrote: that may be secret, and
+// the text is shown to everybody who reaches the console.
+func (e *stepError) Error() string {
+	return fmt.Sprintf("%s: the %s step %s failed after %s: %v", e.where, e.phase, e.name,
+		logging.Short(e.took), e.err)
+}
+
+// Unwrap returns how the step ended.
+func (e *stepError) Unwrap() error { return e.err }
+
+// stepRunner runs the hooks and build commands of versions.
+type stepRunner struct {
+	*Options
+	begins func(step string) // is called with each step's name
+}
+
+// run runs the steps of a version that wanted selects, one after the other. The first that
+// fails ends it; the error is a [*stepError].
+func (s *stepRunner) run(ctx context.Context, v version, wanted func(bundle.Phase) bool) error {
 	if v.bundle == nil || len(v.command) > 0 {
 		return nil
 	}
@@ -40,28 +69,28 @@ func (e *Environment) runSteps(ctx context.Context, v version, wanted func(bundl
 		if !wanted(step.Phase) {
 			continue
 		}
-		if err := e.runStep(ctx, v, step); err != nil {
+		if err := s.runOne(ctx, v, step); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *Environment) runStep(ctx context.Context, v version, step bundle.Step) error {
-	e.deployStep(step.Name)
-	e.report.note(slog.LevelInfo, "deploy", fmt.Sprintf("%s: %s", step.Phase, step.Name), slog.String("file", step.File))
+func (s *stepRunner) runOne(ctx context.Context, v version, step bundle.Step) error {
+	s.begins(step.Name)
+	s.Log.Info("step started", "phase", step.Phase, "step", step.Name, "file", step.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 	argv := step.Argv
 	if step.Shell != "" {
 		argv = []string{"/bin/sh", "-c", step.Shell}
 	}
-	out := &stepOutput{report: e.report, name: string(step.Phase)}
+	out := &stepOutput{print: func(line []byte) { s.Output(string(step.Phase), "stdout", line) }}
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env = step.Dir, e.processEnvironment(v, e.s.Port)
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, out, outputPatience
+	cmd.Dir, cmd.Env = step.Dir, s.Environ(v.bundle, s.Settings.Port)
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, out, outputWait
 	began := time.Now()
-	err := runGroup(ctx, e.urgent, cmd, e.s.AppGrace)
+	err := runGroup(ctx, s.Hurry, cmd, s.Settings.AppGrace)
 	out.flush()
 	if err == nil {
 		return nil
@@ -73,21 +102,17 @@ func (e *Environment) runStep(ctx context.Context, v version, step bundle.Step) 
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = fmt.Errorf("it was ended after the longest time that a step may take: %w", err)
-	case e.stopping():
+	case s.stopping():
 		err = fmt.Errorf("it was ended with the environment: %w", err)
 	case ctx.Err() != nil:
 		err = fmt.Errorf("it was given up: %w", err)
 	}
-	return &StepError{Phase: string(step.Phase), Name: step.Name, Where: where, Took: time.Since(began),
-		Output: out.kept.lines(), Err: err}
+	return &stepError{string(step.Phase), step.Name, where, time.Since(began), out.kept.lines(), err}
 }
 
-// outputPatience is how long what a step left behind may hold its output open.
-const outputPatience = 5 * time.Second
-
-// runGroup runs a command as the leader of a group that does not outlive us. When ctx
-// is done the group gets TERM, and KILL after grace or once hurry is done. What the
-// command leaves behind when it ends by itself goes on: it was asked for.
+// runGroup runs a command as the leader of a process group that does not outlive this
+// process. When ctx is done the group gets TERM, and KILL after grace or once hurry is done.
+// What the command leaves behind when it ends by itself goes on: it was asked for.
 func runGroup(ctx, hurry context.Context, cmd *exec.Cmd, grace time.Duration) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -118,22 +143,19 @@ func runGroup(ctx, hurry context.Context, cmd *exec.Cmd, grace time.Duration) er
 	return err
 }
 
-// groupLook is the time between two looks whether a group is gone.
-const groupLook = 50 * time.Millisecond
-
-// endGroup ends a group and returns when its leader, which must not be reaped, has. A
+// endGroup ends a group and returns when its leader, which must not be reaped, has ended. A
 // shell ends at once, and what it runs has its grace all the same.
 func endGroup(hurry context.Context, leader *procgroup.Leader, grace time.Duration, ended <-chan struct{}) {
 	group := leader.PID()
 	_ = syscall.Kill(-group, syscall.SIGTERM)
-	_ = syscall.Kill(-group, syscall.SIGCONT) // what is stopped could not obey
+	_ = syscall.Kill(-group, syscall.SIGCONT) // a stopped process could not obey
 	limit, cancel := context.WithTimeout(hurry, grace)
 	defer cancel()
 	select {
 	case <-ended:
 	case <-limit.Done():
 	}
-	look := time.NewTicker(groupLook)
+	look := time.NewTicker(groupInterval)
 	defer look.Stop()
 	for limit.Err() == nil && leader.HasOthers() {
 		select {
@@ -145,31 +167,9 @@ func endGroup(hurry context.Context, leader *procgroup.Leader, grace time.Durati
 	<-ended
 }
 
-// StepError says which step of a deployment failed.
-type StepError struct {
-	// Phase and Name are the step's, Where the file and line that asked for it.
-	Phase, Name, Where string
-	// Took is how long it ran.
-	Took time.Duration
-	// Output are the last lines that it wrote.
-	Output []string
-	// Err is how it ended.
-	Err error
-}
-
-// Error names the step and how it ended, but not what it wrote: that may be secret, and
-// the text is shown to whoever reaches the console.
-func (e *StepError) Error() string {
-	return fmt.Sprintf("%s: the %s step %s failed after %s: %v", e.Where, e.Phase, e.Name, short(e.Took), e.Err)
-}
-
-// Unwrap returns how the step ended.
-func (e *StepError) Unwrap() error { return e.Err }
-
 // stepOutput prints what a step writes, line by line, and keeps the last lines.
 type stepOutput struct {
-	report *report
-	name   string
+	print func(line []byte)
 
 	mu   sync.Mutex
 	part []byte
@@ -210,6 +210,6 @@ func (o *stepOutput) line(text []byte) {
 		}
 		return r
 	}, strings.ToValidUTF8(string(text), "?"))
-	o.report.AppOutput(o.name, "stdout", []byte(clean))
+	o.print([]byte(clean))
 	o.kept.add(clean)
 }

@@ -1,4 +1,4 @@
-package environment
+package app
 
 import (
 	"slices"
@@ -7,15 +7,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAppEnvironment(t *testing.T) {
+func TestEnviron(t *testing.T) {
 	t.Parallel()
-	embedded := appQueue{endpoint: "http://127.0.0.1:9324", region: "us-east-1",
-		url: "http://127.0.0.1:9324/000000000000/jobs", name: "jobs"}
+	embedded := Queue{Endpoint: "http://127.0.0.1:9324", Region: "us-east-1",
+		URL: "http://127.0.0.1:9324/000000000000/jobs", Name: "jobs"}
 	for _, tt := range []struct {
 		name string
 		base []string
 		port int
-		q    appQueue
+		q    Queue
 		want []string
 	}{{
 		name: "embedded queue, nothing set before",
@@ -39,14 +39,14 @@ func TestAppEnvironment(t *testing.T) {
 	}, {
 		name: "Amazon SQS: region and credentials are left alone",
 		base: []string{"AWS_PROFILE=prod"}, port: 5000,
-		q: appQueue{url: "https://sqs.eu-west-1.amazonaws.com/1/jobs", name: "jobs", region: "eu-west-1"},
+		q: Queue{URL: "https://sqs.eu-west-1.amazonaws.com/1/jobs", Name: "jobs", Region: "eu-west-1"},
 		want: []string{"AWS_PROFILE=prod", "PORT=5000", "TENDRIL_QUEUE=jobs",
 			"TENDRIL_QUEUE_URL=https://sqs.eu-west-1.amazonaws.com/1/jobs"},
 	}} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			base := slices.Clone(tt.base)
-			if diff := cmp.Diff(tt.want, appEnvironment(tt.base, tt.port, tt.q)); diff != "" {
+			if diff := cmp.Diff(tt.want, Environ(tt.base, nil, nil, tt.port, tt.q)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 			if !slices.Equal(base, tt.base) {

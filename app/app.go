@@ -1,0 +1,342 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"tendril/bundle"
+	"tendril/config"
+	"tendril/console"
+	"tendril/deliver"
+	"tendril/supervisor"
+)
+
+// Options configure an [App]. All fields are required, but for Bundle and Command.
+type Options struct {
+	// Settings are those of the start.
+	Settings *config.Settings
+	// Bundle is the folder of the first version; nil for a command without a folder.
+	Bundle *bundle.Bundle
+	// Command is the app's program and arguments; empty when the bundle's Procfile says
+	// what to run.
+	Command []string
+	// Environ returns the environment of a process of a version, which listens at a port
+	// unless that is 0; see [Environ].
+	Environ func(b *bundle.Bundle, port int) []string
+	// Log receives what happens to the app.
+	Log *slog.Logger
+	// Output receives each line that a process, or a step of a deployment, writes.
+	Output func(process, stream string, line []byte)
+	// Counters count what happens to the processes; LinesDropped also reports it.
+	Counters supervisor.Events
+	// Hurry makes every stop immediate when it is done.
+	Hurry context.Context
+	// Draining is closed when the stop of the environment begins.
+	Draining <-chan struct{}
+	// Ready is closed when the app is ready for the first time.
+	Ready chan struct{}
+	// Changing holds one token: its holder may change versions, settings and tasks.
+	Changing chan struct{}
+	// Gate opens or closes the gates of the workers that deliver to the app; reason says
+	// why they are closed.
+	Gate func(open bool, reason string)
+	// Failed ends the environment: the app failed too often, or was not ready in time.
+	Failed func(error)
+	// DrainTimeout returns how long a replica that is retired may finish its work.
+	DrainTimeout func() time.Duration
+	// Check refuses the bundle of a new version.
+	Check func(*bundle.Bundle) error
+	// Change reads the settings with the bundle of a new version, and says how they differ from
+	// those in force.
+	Change func(*bundle.Bundle) (config.Change, error)
+	// Apply puts changed settings in force. newReplicas tells that they are for
+	// new replicas, and that deliveries to the old ones go on as they are.
+	Apply func(c config.Change, newReplicas bool)
+	// AdoptTasks puts the periodic tasks of a new version in force, which were checked.
+	AdoptTasks func(context.Context, *bundle.Bundle)
+}
+
+// stopping reports whether the stop of the environment has begun.
+func (o *Options) stopping() bool {
+	select {
+	case <-o.Draining:
+		return true
+	default:
+		return false
+	}
+}
+
+// App is the app that runs on this machine.
+type App struct {
+	opts       *Options
+	balancer   *balancer
+	replicas   *replicaSet
+	detector   *detector
+	quarantine *quarantine
+	gate       *gate
+	steps      *stepRunner
+	deployer   *deployer
+	routes     []*Route
+
+	run         context.Context // done when the app is stopped for good
+	endRun      context.CancelFunc
+	background  sync.WaitGroup
+	first       version       // that of the start
+	hooksAtOnce chan struct{} // closed when the hooks after the first start have run
+}
+
+// New returns an app that is not started. The error says which setting is wrong.
+func New(opts *Options) (*App, error) {
+	pid, err := newPIDFile(opts.Settings.PIDFile, opts.Log)
+	if err != nil {
+		return nil, err
+	}
+	s := opts.Settings
+	a := &App{opts: opts, hooksAtOnce: make(chan struct{})}
+	a.run, a.endRun = context.WithCancel(context.Background())
+	a.detector = newDetector(opts.Log)
+	a.balancer = newBalancer(s.Port, supervisor.FreePort)
+	a.gate = &gate{pass: a.passGate, isOpen: a.balancer.isOpen, ready: opts.Ready}
+	a.balancer.changed, a.balancer.removed = a.gate.change, a.dropConnections
+	a.steps = &stepRunner{Options: opts}
+	launcher := &supervised{Options: opts, detector: a.detector, pid: pid, gaveUp: a.gaveUp}
+	numbers := &versionNumbers{log: opts.Log}
+	if s.Console != config.Off || s.AnyEmbedded() {
+		numbers.path = filepath.Join(s.DataDir, versionFile)
+	}
+	a.deployer = &deployer{Options: opts, run: a.run, steps: a.steps, numbers: numbers, isSameApp: launcher.isSameApp}
+	a.steps.begins = a.deployer.setStep
+	a.replicas = newReplicaSet(a.balancer, launcher, replicaOptions{
+		readyTimeout: s.DeployTimeout, drainTimeout: opts.DrainTimeout, stopTimeout: s.AppGrace + 10*time.Second,
+		hurry: opts.Hurry, log: opts.Log,
+		starting:  func() { a.deployer.setState(console.DeployStarting) },
+		switching: func() { opts.Apply(a.replicas.current().change, true) },
+		switched: func() {
+			a.deployer.setState(console.DeployDraining)
+			_, replicas, _ := a.replicas.serving()
+			pid.setOwner(replicas[0])
+		},
+	})
+	a.quarantine = &quarantine{current: a.replicas.current, launch: a.replicas.launchOne, readyTimeout: s.DeployTimeout,
+		hurry: opts.Hurry, log: opts.Log, turn: make(chan struct{}, 1)}
+	a.quarantine.turn <- struct{}{}
+	a.deployer.replicas, a.deployer.quarantine = a.replicas, a.quarantine
+	return a, nil
+}
+
+// Route returns what delivers the messages of one queue to the replicas. open returns
+// connections to an address. It comes before Start.
+func (a *App) Route(open func(address string) (*deliver.HTTP, error)) *Route {
+	t := &Route{balancer: a.balancer, detector: a.detector, quarantine: a.quarantine, open: open,
+		connections: map[*replica]*deliver.HTTP{}}
+	a.routes = append(a.routes, t)
+	return t
+}
+
+func (a *App) dropConnections(r *replica) {
+	for _, t := range a.routes {
+		t.drop(r)
+	}
+}
+
+// Start runs the steps of the first version, and starts its replicas and helpers, none of
+// which need be ready when it returns. Stop must be called, also after an error.
+func (a *App) Start(ctx context.Context) error {
+	v := version{number: a.deployer.numbers.next(), bundle: a.opts.Bundle, command: a.opts.Command}
+	if v.bundle != nil {
+		v.read = readFiles(v.bundle.Dir)
+	}
+	a.first = v
+	if err := a.steps.run(ctx, v, beforeStart); err != nil {
+		return err
+	}
+	v.recordFiles()
+	a.opts.Gate(false, "waiting for the app to be ready")
+	a.background.Go(func() { a.quarantine.stopIdle(a.run) })
+	if err := a.replicas.start(ctx, v, a.opts.Settings.ProcessesMin); err != nil {
+		return err
+	}
+	if a.opts.Settings.AppReadyTimeout > 0 {
+		a.background.Go(a.watchReadiness)
+	}
+	a.background.Go(func() { a.afterFirstReady(v) })
+	return nil
+}
+
+// Stop ends the app. It has its grace however late the deliveries ended: only Hurry cuts it
+// short.
+func (a *App) Stop(context.Context) error {
+	a.endRun()
+	a.background.Go(a.quarantine.stop)
+	err := a.replicas.stop(a.opts.Hurry)
+	a.awaitSteps()
+	return err
+}
+
+// awaitSteps waits until no hook runs any more, in whose place nothing may be left.
+func (a *App) awaitSteps() {
+	over := make(chan struct{})
+	go func() {
+		a.background.Wait()
+		close(over)
+	}()
+	for _, end := range []<-chan struct{}{over, a.opts.Changing} {
+		select {
+		case <-end:
+		case <-a.opts.Hurry.Done():
+		}
+	}
+}
+
+// watchReadiness fails when the app is not ready in time the first time. Later, an app that
+// is not ready only closes the gates.
+func (a *App) watchReadiness() {
+	limit := time.NewTimer(a.opts.Settings.AppReadyTimeout)
+	defer limit.Stop()
+	select {
+	case <-a.gate.ready:
+	case <-a.opts.Draining:
+	case <-limit.C:
+		reason, _ := a.NotReady()
+		if reason != "" {
+			reason = " (" + reason + ")"
+		}
+		a.opts.Failed(fmt.Errorf("it was not ready within %s%s; see its output above, correct --healthcheck, or give it "+
+			"longer with --app-ready-timeout", a.opts.Settings.AppReadyTimeout, reason))
+	}
+}
+
+// afterFirstReady runs the hooks that follow the first start, unless the app became ready
+// with a later version, which has its own.
+func (a *App) afterFirstReady(v version) {
+	defer close(a.hooksAtOnce)
+	select {
+	case <-a.gate.ready:
+	case <-a.opts.Draining:
+		return
+	}
+	select { // no deployment's hooks run beside these
+	case <-a.opts.Changing:
+		defer func() { a.opts.Changing <- struct{}{} }()
+	case <-a.run.Done():
+		return
+	}
+	if a.replicas.current().number != v.number {
+		return
+	}
+	if err := a.steps.run(a.run, v, afterStart); err != nil && a.run.Err() == nil {
+		a.opts.Failed(err)
+	}
+}
+
+func (a *App) passGate(open bool, reason string) {
+	if !a.opts.stopping() {
+		a.opts.Gate(open, reason)
+	}
+}
+
+// gaveUp fails when the app never came up. One that worked before is kept up: nothing is
+// received, and the status says why. A version that is being deployed is rolled back.
+func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
+	deployed := r != nil && r.version > max(a.replicas.current().number, a.first.number)
+	ends := !a.gate.wasReady() && !deployed
+	last := *cause
+	if ends || deployed {
+		last.KeptTrying, last.RetryAfter = false, 0 // the environment, or the deployment, ends with it
+	}
+	if r != nil {
+		r.giveUp(&last)
+	}
+	switch {
+	case ends:
+		a.opts.Failed(&last)
+	case r != nil && !deployed:
+		a.opts.Log.Error("process failed too often", "process", last.Process, "err", &last,
+			"hint", "replace it with 'tendril deploy'")
+	default:
+		a.opts.Log.Error("process failed too often", "process", last.Process, "err", &last)
+	}
+}
+
+// Deploy replaces the version by that in a folder or an archive, "" for what runs now. The
+// caller holds the token of Changing.
+func (a *App) Deploy(ctx context.Context, path string) (console.DeployResult, error) {
+	return a.deployer.deployPath(ctx, path)
+}
+
+// Reload puts in force what changed in the folder of the version that serves. It reports
+// false when nothing of the app changed; settings and tasks elsewhere are not looked at. The
+// caller holds the token of Changing.
+func (a *App) Reload(ctx context.Context) (result console.ReloadResult, changed bool, err error) {
+	return a.deployer.reload(ctx)
+}
+
+// Deployment returns the deployment under way, or the last one; nil before the first.
+func (a *App) Deployment() *console.Deployment { return a.deployer.status() }
+
+// CurrentBundle is that of the version that serves; nil for a command without a folder.
+func (a *App) CurrentBundle() *bundle.Bundle { return a.replicas.current().bundle }
+
+// WasReady reports whether the app was ready at least once.
+func (a *App) WasReady() bool { return a.gate.wasReady() }
+
+// StartHooks is closed when the hooks after the first start have run.
+func (a *App) StartHooks() <-chan struct{} { return a.hooksAtOnce }
+
+// NotReady returns why the first replica that is not ready is not, and when a replica was
+// last ready; "" and zero where that is not known.
+func (a *App) NotReady() (reason string, lastReady time.Time) {
+	replicas, _ := a.replicas.status()
+	for _, p := range replicas {
+		if !p.Ready {
+			reason = cmp.Or(reason, p.Reason)
+		}
+		if p.LastReady.After(lastReady) {
+			lastReady = p.LastReady
+		}
+	}
+	return reason, lastReady
+}
+
+// Serving describes the processes of the version that serves: its replicas and its helpers.
+func (a *App) Serving() []supervisor.Status {
+	replicas, helpers := a.replicas.status()
+	return append(replicas, helpers...)
+}
+
+// Processes describes all processes: those of [App.Serving], and the replica for quarantined
+// messages, which is meant to crash, before the helpers.
+func (a *App) Processes() []supervisor.Status {
+	replicas, helpers := a.replicas.status()
+	if r := a.quarantine.running(); r != nil {
+		replicas = append(replicas, r.processes.Status()...)
+	}
+	return append(replicas, helpers...)
+}
+
+// ReadyReplicas counts the replicas that serve and take requests.
+func (a *App) ReadyReplicas() (n int) {
+	_, replicas, _ := a.replicas.serving()
+	for _, r := range replicas {
+		if r.isReady() {
+			n++
+		}
+	}
+	return n
+}
+
+// Scaler returns what changes the number of replicas, until run is done.
+func (a *App) Scaler(run context.Context) *Scaler {
+	return &Scaler{size: a.replicas.size, ready: a.ReadyReplicas, scale: a.replicas.scale, log: a.opts.Log, run: run}
+}
+
+// Poison counts the messages that crash the app.
+func (a *App) Poison() PoisonStatus { return a.detector.status() }
+
+// Forget drops what is known about a message that has left its queue.
+func (a *App) Forget(id string) { a.detector.forget(id) }

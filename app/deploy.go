@@ -1,0 +1,289 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"tendril/bundle"
+	"tendril/config"
+	"tendril/console"
+	"tendril/supervisor"
+)
+
+// deployer replaces the version of the app. Its methods that deploy are called by the holder
+// of the token of Changing.
+type deployer struct {
+	*Options
+	run        context.Context // done when the app is stopped for good
+	steps      *stepRunner
+	numbers    *versionNumbers
+	replicas   *replicaSet
+	quarantine *quarantine
+	isSameApp  func(v, next version) bool
+
+	mu   sync.Mutex
+	last *console.Deployment // nil before the first
+}
+
+// deployPath deploys the version in a folder or an archive, "" for what runs now.
+func (d *deployer) deployPath(ctx context.Context, path string) (console.DeployResult, error) {
+	if d.stopping() {
+		return console.DeployResult{}, ErrStopped
+	}
+	old := d.replicas.current()
+	if path == "" && old.bundle != nil {
+		path = old.bundle.Dir
+	}
+	v := version{command: old.command}
+	if path != "" {
+		var err error
+		if v, err = d.open(path); err != nil {
+			return console.DeployResult{}, err
+		}
+	}
+	v.number = d.numbers.next()
+	return d.deploy(ctx, old, v)
+}
+
+// reload deploys what changed in the folder of the version that serves; changed is false
+// when nothing did. Where only settings changed the processes stay.
+func (d *deployer) reload(ctx context.Context) (result console.ReloadResult, changed bool, err error) {
+	v := d.replicas.current()
+	files := v.changedFiles()
+	if len(files) == 0 {
+		return result, false, nil
+	}
+	next, err := d.open(v.bundle.Dir)
+	if err != nil {
+		return result, true, err
+	}
+	next.number, next.configOnly = d.numbers.next(), areSettings(files)
+	if next.configOnly && d.isSameApp(v, next) {
+		result, err = d.configure(ctx, v, next)
+		return result, true, err
+	}
+	deployed, err := d.deploy(ctx, v, next)
+	return console.ReloadResult{Deployed: &deployed, Settings: next.change.Live, Later: next.change.Later}, true, err
+}
+
+// open opens a folder or an archive, and finds out how its settings differ from those in force.
+func (d *deployer) open(path string) (v version, err error) {
+	archive, err := bundle.IsArchive(path)
+	if err != nil {
+		return version{}, err
+	}
+	if archive {
+		if path, err = bundle.UnpackVersion(d.Settings.DataDir, path, time.Now()); err != nil {
+			return version{}, Refused(err)
+		}
+		defer func() { d.prune(path, err) }()
+	}
+	if err := Share(d.Settings, path, archive); err != nil {
+		return version{}, err
+	}
+	v = version{command: d.Command, read: readFiles(path)}
+	if v.bundle, err = bundle.Open(path); err != nil {
+		return version{}, Refused(err)
+	}
+	if len(d.Command) == 0 {
+		if len(v.bundle.Processes) == 0 {
+			v.bundle = v.bundle.WithDefault()
+		}
+		if _, err := v.bundle.Web(); err != nil {
+			return version{}, Refused(err)
+		}
+	}
+	if err := d.Check(v.bundle); err != nil {
+		return version{}, Refused(err)
+	}
+	if v.change, err = d.Change(v.bundle); err != nil {
+		return version{}, Refused(err)
+	}
+	return v, nil
+}
+
+// Share gives the app's user access to the folder of a version; fresh tells that it
+// was unpacked here.
+func Share(s *config.Settings, dir string, fresh bool) error {
+	if os.Geteuid() != 0 || s.AppUser == "" {
+		return nil // the app's user is the one who runs tendril
+	}
+	gid, err := supervisor.GroupOf(s.AppUser)
+	if err != nil {
+		return fmt.Errorf("--app-user: %w", err)
+	}
+	return bundle.ShareVersion(s.DataDir, dir, gid, fresh)
+}
+
+// prune removes an unpacked archive that was refused, or else the oldest ones, but none
+// that serves.
+func (d *deployer) prune(dir string, refused error) {
+	var err error
+	if refused != nil {
+		err = bundle.RemoveVersion(dir)
+	} else {
+		serving := ""
+		if b := d.replicas.current().bundle; b != nil {
+			serving = b.Dir
+		}
+		err = bundle.PruneVersions(dir, serving)
+	}
+	if err != nil {
+		d.Log.Warn("removing old versions failed", "err", err)
+	}
+}
+
+// Refused is the error for callers of the console that a version is at fault; err says why.
+func Refused(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	refusal := &console.Error{Status: http.StatusBadRequest, Message: "the version cannot be deployed: " + err.Error(),
+		Hint: "'tendril check' says what is wrong with it"}
+	var settings *config.Error
+	if errors.As(err, &settings) {
+		for _, p := range settings.Problems {
+			refusal.Details = append(refusal.Details, console.Detail{Text: p.String(), Hint: p.Hint})
+		}
+	}
+	return refusal
+}
+
+// deploy runs the steps of the new version, and starts its replicas beside those that serve;
+// these get the deliveries once all are ready, and the old ones finish and end. On any error
+// before that the old version is still serving.
+func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployResult, error) {
+	ctx, cancel := d.untilStop(ctx)
+	defer cancel()
+	began := time.Now()
+	d.begin(old, v)
+	d.Log.Info("deployment started", "version", v.number, "previous", old.number, "folder", v.dir())
+	err := d.steps.run(ctx, v, beforeStart)
+	switch {
+	case err == nil:
+		v.recordFiles()
+		err = d.replicas.deploy(ctx, v)
+	case isStopped(ctx):
+		d.Log.Error("deployment given up", "version", v.number, "err", err)
+	default:
+		d.Log.Error("deployment failed, the old version is still serving", "version", v.number, "err", err)
+	}
+	if err != nil {
+		return console.DeployResult{}, d.fail(ctx, console.DeployRolledBack, err)
+	}
+	d.setState(console.DeployFinishing)
+	// The caller's time may be over by now: the old version may have taken all of it to finish.
+	after, over := d.untilStop(context.WithoutCancel(ctx))
+	defer over()
+	d.quarantine.stopUnused()
+	if err := d.finish(after, v); err != nil {
+		return console.DeployResult{}, err
+	}
+	return console.DeployResult{From: old.String(), To: v.String(), DurationMS: time.Since(began).Milliseconds(),
+		Later: v.change.Later}, nil
+}
+
+// configure puts a version in force whose app is the one that runs: the hooks of a change of
+// settings run, and the processes stay.
+func (d *deployer) configure(ctx context.Context, old, v version) (console.ReloadResult, error) {
+	ctx, cancel := d.untilStop(ctx)
+	defer cancel()
+	d.begin(old, v)
+	err := d.steps.run(ctx, v, beforeStart)
+	if err == nil {
+		v.recordFiles()
+		err = d.replicas.adopt(ctx, v)
+	}
+	if err != nil {
+		d.Log.Error("changing the settings failed, the old ones are still in force", "err", err)
+		return console.ReloadResult{}, d.fail(ctx, console.DeployRolledBack, err)
+	}
+	d.Apply(v.change, false)
+	if err := d.finish(ctx, v); err != nil {
+		return console.ReloadResult{}, err
+	}
+	return console.ReloadResult{Settings: v.change.Live, Later: v.change.Later}, nil
+}
+
+// finish does what follows once a version serves: its tasks, and the hooks after the start.
+func (d *deployer) finish(ctx context.Context, v version) error {
+	d.AdoptTasks(ctx, v.bundle)
+	if err := d.steps.run(ctx, v, afterStart); err != nil {
+		d.Log.Error("hook failed, the new version is serving", "version", v.number, "err", err)
+		return d.fail(ctx, console.DeployFailed, err)
+	}
+	d.end(console.DeployDone, nil)
+	return nil
+}
+
+// untilStop returns a context that ends with ctx, and with the cause [ErrStopped] when the
+// app is stopped for good.
+func (d *deployer) untilStop(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(d.run, func() { cancel(ErrStopped) })
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// fail ends the deployment in a state, and returns the error for the console.
+func (d *deployer) fail(ctx context.Context, state string, err error) error {
+	d.end(state, err)
+	failed := &console.DeployError{Switched: state == console.DeployFailed, Stopped: isStopped(ctx), Err: err}
+	var step *stepError
+	var late *replicaError
+	switch {
+	case errors.As(err, &step):
+		failed.Step, failed.Output = step.name, step.output
+	case errors.As(err, &late) && !failed.Stopped:
+		failed.Step, failed.Output = late.replica.name(), late.replica.output.lines()
+	}
+	return failed
+}
+
+func (d *deployer) begin(old, v version) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last = &console.Deployment{State: console.DeployPreparing, From: old.String(), To: v.String(), Since: time.Now()}
+}
+
+func (d *deployer) setState(state string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last != nil {
+		d.last.State, d.last.Step = state, ""
+	}
+}
+
+// setStep records which step runs.
+func (d *deployer) setStep(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last != nil && !d.last.Over() {
+		d.last.Step = name
+	}
+}
+
+func (d *deployer) end(state string, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.last.State, d.last.Ended = state, time.Now()
+	if err != nil {
+		d.last.Error = err.Error()
+	}
+}
+
+// status returns the deployment under way, or the last one; nil before the first.
+func (d *deployer) status() *console.Deployment {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last == nil {
+		return nil
+	}
+	last := *d.last
+	return &last
+}

@@ -1,0 +1,217 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"tendril/bundle"
+	"tendril/config"
+	"tendril/logging"
+	"tendril/supervisor"
+)
+
+const (
+	// RetryGivenUp is how often an app that failed too often is started once.
+	RetryGivenUp = time.Minute
+	// restartMin is the pause before a first restart; it doubles with each.
+	restartMin = 100 * time.Millisecond
+	// readyLate is when a replica that does not pass its check is reported first.
+	readyLate = 10 * time.Second
+)
+
+// Guard gives a process the user and the limits of the settings.
+func Guard(s *config.Settings, p supervisor.Process) supervisor.Process {
+	p.User, p.Limits = s.AppUser, map[string]string{}
+	for _, limit := range s.AppLimit {
+		name, value, _ := strings.Cut(limit, "=")
+		p.Limits[name] = value
+	}
+	return p
+}
+
+// supervised starts the processes of versions under supervisors.
+type supervised struct {
+	*Options
+	detector *detector
+	pid      *pidFile
+	// gaveUp is called when a process failed too often; the replica is nil for a helper.
+	gaveUp func(*replica, *supervisor.FailedError)
+}
+
+// launch starts the main process of a version, to listen at the port of a replica.
+func (s *supervised) launch(ctx context.Context, v version, r *replica) (processes, error) {
+	check, err := checkOf(s.Settings.Healthcheck, r.port)
+	if err != nil {
+		return nil, err
+	}
+	web := Guard(s.Settings, supervisor.Process{Name: r.name(), Argv: v.command, Port: r.port, Check: check,
+		Env: s.Environ(v.bundle, r.port)})
+	if v.bundle != nil {
+		web.Dir = v.bundle.Dir
+		if len(v.command) == 0 {
+			main, err := v.bundle.Web()
+			if err != nil {
+				return nil, err
+			}
+			web.Shell = main.Command
+		}
+	}
+	return s.start(ctx, []supervisor.Process{web}, r)
+}
+
+// helpers starts the processes of the Procfile other than web.
+func (s *supervised) helpers(ctx context.Context, v version) (processes, error) {
+	if v.bundle == nil || len(v.command) > 0 {
+		return nil, nil
+	}
+	var list []supervisor.Process
+	for _, p := range v.bundle.Processes {
+		if p.Name != bundle.MainProcess {
+			list = append(list, Guard(s.Settings, supervisor.Process{Name: p.Name, Shell: p.Command, Dir: v.bundle.Dir,
+				Env: s.Environ(v.bundle, 0)}))
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	return s.start(ctx, list, nil)
+}
+
+// start starts the processes of a replica, or helpers for nil.
+func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *replica) (processes, error) {
+	limit := s.Settings.RestartLimit
+	if limit == 0 {
+		limit = -1 // never
+	}
+	all, err := supervisor.New(list, &supervisor.Options{
+		Grace: max(s.Settings.AppGrace, time.Nanosecond), RestartMin: restartMin, RestartLimit: limit,
+		RestartWindow: s.Settings.RestartWindow, KeepTrying: true, RetryAfter: RetryGivenUp, Excused: s.excused(r),
+		Hurry: s.Hurry, ReadyLateAfter: readyLate, LinesPerSecond: s.Settings.AppLogRate, Output: s.outputOf(r),
+		Events: s.events(r),
+	})
+	if err == nil {
+		err = all.Start(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// checkOf is how to find out whether the replica at a port is ready. The number in a
+// health check stands for the port of each replica.
+func checkOf(healthcheck string, port int) (supervisor.Check, error) {
+	if healthcheck == "" {
+		return supervisor.Check{Port: port}, nil
+	}
+	check, err := supervisor.ParseCheck(healthcheck)
+	check.Port = port
+	return check, err
+}
+
+// isSameApp reports whether the processes of two versions of the same files would be the
+// same: neither what is run nor its environment differs.
+func (s *supervised) isSameApp(v, next version) bool {
+	return slices.Equal(v.bundle.Processes, next.bundle.Processes) &&
+		slices.Equal(s.Environ(v.bundle, 0), s.Environ(next.bundle, 0))
+}
+
+// excused reports whether the exit of a replica seems to be a message's fault: then it
+// counts for nothing. Helpers have no messages.
+func (s *supervised) excused(r *replica) func(string, supervisor.Exit) bool {
+	return func(string, supervisor.Exit) bool {
+		return r != nil && r.exitedOverMessage() && !s.detector.isBroken()
+	}
+}
+
+// outputOf prints the lines of a replica, which keeps the last ones, or of helpers for nil.
+func (s *supervised) outputOf(r *replica) func(process, stream string, line []byte) {
+	if r == nil {
+		return s.Output
+	}
+	return func(process, stream string, line []byte) {
+		s.Output(process, stream, line)
+		r.output.add(string(line))
+	}
+}
+
+// events are the listeners of the processes of a replica, or of helpers for nil.
+func (s *supervised) events(r *replica) supervisor.Events {
+	return supervisor.Events{
+		Started: func(e supervisor.Started) {
+			level := slog.LevelInfo // nothing says whether a helper is ready
+			if r != nil {
+				s.pid.started(r, e.PID)
+				level = slog.LevelDebug
+			}
+			s.Log.Log(context.Background(), level, "process started", "process", e.Process, "pid", e.PID)
+		},
+		Ready: func(e supervisor.Ready) {
+			if r != nil {
+				s.Log.Info("process ready", "process", e.Process, "duration_ms", e.After.Milliseconds())
+			}
+		},
+		ReadyLate: func(e supervisor.ReadyLate) {
+			s.Log.Warn("process still not ready", "process", e.Process, "duration_ms", e.After.Milliseconds(),
+				"reason", e.Reason)
+		},
+		NotReady: func(e supervisor.NotReady) {
+			s.Log.Debug("process not ready", "process", e.Process, "reason", e.Reason)
+		},
+		Ended: func(supervisor.Ended) {
+			// The deliveries wait for the exit no longer than a moment, and not until all that the
+			// process started is gone.
+			if r != nil && r.mayHaveMessages() {
+				s.recordExit(r, supervisor.Exit{})
+			}
+		},
+		Exited: func(e supervisor.Exited) {
+			s.Counters.Exited(e)
+			if r != nil {
+				s.pid.ended(r)
+				if !r.mayHaveMessages() { // for one that was never ready it counts how it ended
+					s.recordExit(r, e.Exit)
+				}
+			}
+			level := slog.LevelWarn
+			if s.stopping() || r != nil && r.isStopping() {
+				level = slog.LevelDebug
+			}
+			s.Log.Log(context.Background(), level, "process exited", "process", e.Process, "pid", e.PID,
+				"reason", e.Exit.String())
+		},
+		Restarting: func(e supervisor.Restarting) {
+			s.Counters.Restarting(e)
+			switch {
+			case e.OnTrial: // it was reported with the end of the restarts
+			case e.Excused || e.Requested:
+				s.Log.Info("process restarting", "process", e.Process, "retry_in", logging.Short(e.Delay))
+			default:
+				s.Log.Warn("process restarting", "process", e.Process, "retry_in", logging.Short(e.Delay),
+					"failures", e.Failures, "restart_limit", e.Limit)
+			}
+		},
+		GaveUp: func(e supervisor.GaveUp) {
+			s.Counters.GaveUp(e)
+			s.gaveUp(r, e.Err)
+		},
+		Killed: func(e supervisor.Killed) {
+			s.Log.Warn("process killed", "process", e.Process, "pid", e.PID, "reason", e.Reason)
+		},
+		LinesDropped: s.Counters.LinesDropped,
+		Gate: func(e supervisor.Gate) {
+			if r != nil {
+				r.setReady(e.Open, e.Reason)
+			}
+		},
+	}
+}
+
+func (s *supervised) recordExit(r *replica, how supervisor.Exit) {
+	if !s.stopping() {
+		r.recordExit(how, func(ids []string) { s.detector.crashed(ids, time.Now()) })
+	}
+}

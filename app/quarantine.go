@@ -1,0 +1,132 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"tendril/queue"
+)
+
+const (
+	// quarantineIdle is how long the replica of the quarantine outlives its last message.
+	quarantineIdle = time.Minute
+	// quarantinePause is when a message is asked for again that could not be delivered yet.
+	quarantinePause = 200 * time.Millisecond
+)
+
+// quarantine delivers messages that may crash the app, one at a time, to a replica that has
+// nothing else: its crash points at exactly one message, and the other replicas work on.
+type quarantine struct {
+	// current returns the version that serves; launch starts a replica of it, which the
+	// balancer never admits.
+	current func() version
+	launch  func(ctx context.Context, v version) (*replica, error)
+	// readyTimeout is how long the replica may take to be ready.
+	readyTimeout time.Duration
+	hurry        context.Context // bounds how gently the replica is stopped
+	log          *slog.Logger
+	turn         chan struct{} // holds one token: its holder may use the replica
+
+	mu      sync.Mutex
+	replica *replica // nil for none
+	used    time.Time
+}
+
+// deliver gives the replica one message, by to. While it has another one nothing is done:
+// the worker keeps the message and comes again.
+func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result) queue.Result {
+	select {
+	case <-q.turn:
+		defer func() { q.turn <- struct{}{} }()
+	default:
+		return queue.Result{Outcome: queue.Postponed, Reason: "it waits to be delivered alone",
+			RetryAfter: quarantinePause}
+	}
+	r, err := q.ready(ctx)
+	if err != nil {
+		return queue.Result{Outcome: queue.Postponed, Reason: "the replica for quarantined messages is not ready",
+			Err: err, RetryAfter: 5 * quarantinePause}
+	}
+	result := to(r)
+	q.mu.Lock()
+	q.used = time.Now()
+	q.mu.Unlock()
+	if result.Outcome == queue.Unreached { // which says nothing of the replicas that serve
+		result.Outcome, result.RetryAfter = queue.Postponed, quarantinePause
+	}
+	return result
+}
+
+// ready returns the replica once it takes requests, and starts it where needed.
+func (q *quarantine) ready(ctx context.Context) (*replica, error) {
+	v, r := q.current(), q.running()
+	if r != nil && r.version != v.number {
+		q.stop()
+		r = nil
+	}
+	if r == nil {
+		var err error
+		if r, err = q.launch(ctx, v); err != nil {
+			return nil, err
+		}
+		q.mu.Lock()
+		q.replica, q.used = r, time.Now()
+		q.mu.Unlock()
+		q.log.Info("replica for quarantined messages started", "process", r.name())
+	}
+	err := awaitReady(ctx, []*replica{r}, q.readyTimeout)
+	if r.err() != nil {
+		q.stop() // the next message has it started anew
+	}
+	return r, err
+}
+
+// running returns the replica, nil when there is none.
+func (q *quarantine) running() *replica {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.replica
+}
+
+// stop ends the replica, if there is one, within its grace. What outlives its KILL is
+// reported by its supervisor.
+func (q *quarantine) stop() {
+	q.mu.Lock()
+	r := q.replica
+	q.replica = nil
+	q.mu.Unlock()
+	if r != nil {
+		_ = r.Stop(q.hurry)
+	}
+}
+
+// stopUnused ends the replica, unless it is in use: then its user sees that the version changed.
+func (q *quarantine) stopUnused() {
+	select {
+	case <-q.turn:
+		q.stop()
+		q.turn <- struct{}{}
+	default:
+	}
+}
+
+// stopIdle ends the replica when no message has come for a while, until ctx ends.
+func (q *quarantine) stopIdle(ctx context.Context) {
+	tick := time.NewTicker(quarantineIdle / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			q.mu.Lock()
+			idle := q.replica != nil && now.Sub(q.used) > quarantineIdle
+			q.mu.Unlock()
+			if idle {
+				q.stopUnused()
+			}
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"tendril/bundle"
+	"tendril/supervisor"
+)
+
+// processes are running processes of the app: those of a replica, or the helpers of a version.
+type processes interface {
+	// Status describes each process.
+	Status() []supervisor.Status
+	// Stop ends them; ctx bounds how long they may take.
+	Stop(ctx context.Context) error
+}
+
+// replica is one running copy of the app that takes deliveries.
+type replica struct {
+	balancer     *balancer
+	port, number int
+	version      int // the number of its version
+	processes    processes
+	output       lastLines
+
+	routing
+
+	mu       sync.Mutex
+	stopping bool
+	wasReady bool
+	exits    int // how often it exited by itself
+	// overMessage is true when the last exit seems to be a message's fault.
+	overMessage bool
+	failure     error          // why it was given up
+	failed      chan struct{}  // closed then
+	messages    map[string]int // deliveries in work, by message id
+	exited      chan struct{}  // closed when the process exits by itself, then replaced
+}
+
+// newReplica returns a replica without processes.
+func newReplica(b *balancer, v version, port, number int) *replica {
+	return &replica{balancer: b, port: port, number: number, version: v.number, failed: make(chan struct{}),
+		routing:  routing{reason: "starting", idle: make(chan struct{})},
+		messages: map[string]int{}, exited: make(chan struct{})}
+}
+
+// address is where it listens.
+func (r *replica) address() string { return fmt.Sprintf("http://localhost:%d", r.port) }
+
+// name is that of its process: web, and web-2 and so on for further replicas.
+func (r *replica) name() string {
+	if r.number == 1 {
+		return bundle.MainProcess
+	}
+	return fmt.Sprintf("%s-%d", bundle.MainProcess, r.number)
+}
+
+// isReady reports whether it takes requests.
+func (r *replica) isReady() bool {
+	ready, _ := r.balancer.isReady(r)
+	return ready
+}
+
+// setReady records whether it takes requests; reason says why not.
+func (r *replica) setReady(ready bool, reason string) {
+	if ready {
+		r.mu.Lock()
+		r.wasReady = true
+		r.mu.Unlock()
+	}
+	r.balancer.setReady(r, ready, reason)
+}
+
+// giveUp records why it failed too often, the first time. It is started again now and
+// then all the same.
+func (r *replica) giveUp(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.failure == nil {
+		r.failure = err
+		close(r.failed)
+	}
+}
+
+// err returns why it was given up, nil when it was not.
+func (r *replica) err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failure
+}
+
+// Stop ends its processes and removes it.
+func (r *replica) Stop(ctx context.Context) error {
+	r.mu.Lock()
+	r.stopping = true
+	r.mu.Unlock()
+	err := r.processes.Stop(ctx)
+	r.balancer.remove(r)
+	return err
+}
+
+// isStopping reports whether it was asked to end.
+func (r *replica) isStopping() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stopping
+}
+
+// begin records that a message is in work, and returns what is closed when the process
+// exits by itself.
+func (r *replica) begin(id string) (exited <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.messages[id]++
+	return r.exited
+}
+
+// end records that a message is no longer in work.
+func (r *replica) end(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.messages[id]--; r.messages[id] == 0 {
+		delete(r.messages, id)
+	}
+}
+
+// mayHaveMessages reports whether messages may have been in work, which needs a replica
+// that was ready.
+func (r *replica) mayHaveMessages() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.wasReady
+}
+
+// maxExits is after how many exits a replica that was never ready counts as failed.
+const maxExits = 3
+
+// recordExit records that the process exited by itself, calls crashed with the messages that
+// it had in work, and ends the waits of their deliveries.
+func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
+	r.mu.Lock()
+	if r.stopping {
+		r.mu.Unlock()
+		return
+	}
+	if r.exits++; r.exits == maxExits && !r.wasReady && r.failure == nil {
+		r.failure = fmt.Errorf("%s ended %d times before it was ready: %s", r.name(), r.exits, how)
+		close(r.failed)
+	}
+	var ids []string
+	for id := range r.messages {
+		ids = append(ids, id)
+	}
+	r.overMessage = len(ids) > 0
+	exited := r.exited
+	r.exited = make(chan struct{})
+	r.mu.Unlock()
+	slices.Sort(ids)
+	crashed(ids)
+	close(exited)
+}
+
+// exitedOverMessage reports whether the last exit seems to be a message's fault.
+func (r *replica) exitedOverMessage() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.overMessage
+}
+
+const (
+	// maxLastLines is how many of the last lines of a process are kept.
+	maxLastLines = 20
+	// maxLastLine is where each of them is cut, in bytes.
+	maxLastLine = 1000
+)
+
+// lastLines keeps the last lines that a process wrote. The zero value is empty.
+type lastLines struct {
+	mu   sync.Mutex
+	kept []string
+}
+
+// add takes one line.
+func (l *lastLines) add(line string) {
+	if len(line) > maxLastLine {
+		line = strings.ToValidUTF8(line[:maxLastLine], "") + " ..."
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept = append(l.kept, strings.Clone(line)); len(l.kept) > maxLastLines {
+		l.kept = slices.Delete(l.kept, 0, 1)
+	}
+}
+
+// lines returns them, the oldest first.
+func (l *lastLines) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.kept)
+}

@@ -1,0 +1,428 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"tendril/supervisor"
+)
+
+// errRolledBack: the new version did not come up; the old one is still serving.
+var errRolledBack = errors.New("the deployment was rolled back")
+
+// replicaError says which replica kept a new version from serving.
+type replicaError struct {
+	replica *replica // stopped by the time that a change returns
+	err     error
+}
+
+// Error returns the text of the reason.
+func (e *replicaError) Error() string { return e.err.Error() }
+
+// Unwrap returns the reason.
+func (e *replicaError) Unwrap() error { return e.err }
+
+// launcher starts the processes of a version.
+type launcher interface {
+	// launch starts the process of a replica; ctx bounds the start alone.
+	launch(ctx context.Context, v version, r *replica) (processes, error)
+	// helpers starts the processes that take no deliveries; nil when there are none.
+	helpers(ctx context.Context, v version) (processes, error)
+}
+
+// replicaOptions configure a [replicaSet].
+type replicaOptions struct {
+	// readyTimeout is how long new replicas may take to be ready.
+	readyTimeout time.Duration
+	// drainTimeout returns how long retired replicas may finish their work before they are
+	// stopped all the same. It is asked before each drain, since it can change.
+	drainTimeout func() time.Duration
+	// stopTimeout bounds the stop of one replica.
+	stopTimeout time.Duration
+	// hurry makes every stop immediate when it is done, also of those in a change that fails
+	// or is given up.
+	hurry context.Context
+	log   *slog.Logger
+	// The functions report how far a deployment is, one at a time; they must not change the set.
+	// starting: replicas of a new version are being started. switching: they are ready, and
+	// get the deliveries next. switched: they have the deliveries now.
+	starting, switching, switched func()
+}
+
+// replicaSet keeps a number of replicas of one version running. Its methods are safe for
+// concurrent use.
+type replicaSet struct {
+	balancer *balancer
+	launcher launcher
+	opts     replicaOptions
+	turn     *turn
+	// retiring counts the replicas that a scale-in retired.
+	retiring sync.WaitGroup
+	// hurried makes stops immediate when the time of [replicaSet.stop] is over, or with hurry.
+	hurried context.Context
+	hurry   context.CancelFunc
+
+	mu       sync.Mutex
+	version  version
+	replicas []*replica
+	helpers  processes
+}
+
+// newReplicaSet returns a set that runs nothing yet.
+func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
+	s := &replicaSet{balancer: b, launcher: l, opts: opts, turn: newTurn()}
+	s.hurried, s.hurry = context.WithCancel(opts.hurry)
+	return s
+}
+
+// start runs n replicas of v and its helpers, and returns when all were started; none need
+// be ready by then. After an error none of them runs. It comes before any other change: a
+// deployment that is asked for meanwhile waits, a change of size is refused.
+func (s *replicaSet) start(ctx context.Context, v version, n int) error {
+	ctx, end, err := s.turn.begin(ctx, toStart)
+	if err != nil {
+		return err
+	}
+	defer end()
+	replicas, err := s.launchAll(ctx, v, n)
+	if err == nil {
+		var helpers processes
+		if helpers, err = s.launcher.helpers(ctx, v); err == nil {
+			s.become(v, replicas, helpers)
+			s.balancer.replace(nil, replicas)
+			return nil
+		}
+	}
+	s.discard(replicas)
+	return err
+}
+
+func (s *replicaSet) become(v version, replicas []*replica, helpers processes) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version, s.replicas, s.helpers = v, replicas, helpers
+}
+
+// serving returns the version that serves, its replicas in the order of their start, and
+// its helpers, nil when there are none.
+func (s *replicaSet) serving() (version, []*replica, processes) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version, s.replicas, s.helpers
+}
+
+// current returns the version that serves.
+func (s *replicaSet) current() version {
+	v, _, _ := s.serving()
+	return v
+}
+
+// size returns how many replicas there are.
+func (s *replicaSet) size() int {
+	_, replicas, _ := s.serving()
+	return len(replicas)
+}
+
+// status describes the processes that serve, without those of the helpers, and those.
+func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
+	_, all, others := s.serving()
+	for _, r := range all {
+		replicas = append(replicas, r.processes.Status()...)
+	}
+	if others != nil {
+		helpers = others.Status()
+	}
+	return replicas, helpers
+}
+
+// launchAll starts n replicas of v. After an error those that run are returned.
+func (s *replicaSet) launchAll(ctx context.Context, v version, n int) ([]*replica, error) {
+	var replicas []*replica
+	for range n {
+		if ctx.Err() != nil {
+			return replicas, ctx.Err()
+		}
+		var r *replica
+		launched := make(chan error, 1)
+		go func() {
+			var err error
+			r, err = s.launchOne(ctx, v)
+			launched <- err
+		}()
+		var err error
+		select {
+		case err = <-launched:
+		case <-ctx.Done():
+			// The one that is being started may take a grace to end: the others end beside it.
+			s.discard(replicas)
+			replicas, err = nil, <-launched
+		}
+		if err != nil {
+			return replicas, err
+		}
+		replicas = append(replicas, r)
+	}
+	return replicas, ctx.Err()
+}
+
+// launchOne starts one replica, which is not admitted yet.
+func (s *replicaSet) launchOne(ctx context.Context, v version) (*replica, error) {
+	r, err := s.balancer.add(v)
+	if err != nil {
+		return nil, err
+	}
+	if r.processes, err = s.launcher.launch(ctx, v, r); err != nil {
+		s.balancer.remove(r)
+		return nil, err
+	}
+	return r, nil
+}
+
+// deploy starts as many replicas of v as there are of the version that serves, moves
+// deliveries over once all are ready, lets the old ones finish and stops them. When the new
+// version does not come up it is stopped again, and the error wraps [errRolledBack] and the
+// cause. ctx ends the deployment as a failure would, as long as deliveries were not
+// moved over; a stop, be it the set's or the cause of ctx's end, is reported as [ErrStopped].
+// A growth under way is given up: its replicas would be of the old version.
+func (s *replicaSet) deploy(ctx context.Context, v version) error {
+	ctx, end, err := s.turn.begin(ctx, toDeploy)
+	if err != nil {
+		return err
+	}
+	defer end()
+	began := time.Now()
+	_, old, _ := s.serving()
+	n := max(len(old), 1)
+	s.opts.starting()
+	s.opts.log.Info("starting the new version", "version", v.number, "replicas", n)
+	replicas, err := s.launchAll(ctx, v, n)
+	if err == nil {
+		err = awaitReady(ctx, replicas, s.opts.readyTimeout)
+	}
+	var helpers processes
+	if err == nil {
+		helpers, err = s.exchangeHelpers(ctx, v, replicas)
+	}
+	if err != nil {
+		return s.rollBack(ctx, replicas, err)
+	}
+	s.become(v, replicas, helpers)
+	limit := s.opts.drainTimeout() // of the old version, before the settings of the new one are in force
+	s.opts.switching()
+	s.balancer.replace(old, replicas)
+	s.opts.switched()
+	s.opts.log.Info("new version is serving", "version", v.number, "duration_ms", time.Since(began).Milliseconds())
+	s.retireAll(old, limit)
+	s.opts.log.Info("old version stopped", "duration_ms", time.Since(began).Milliseconds())
+	return nil
+}
+
+// adopt makes v the version that serves without new replicas: those that run are of it as
+// they are, and those that are started later.
+func (s *replicaSet) adopt(ctx context.Context, v version) error {
+	_, end, err := s.turn.begin(ctx, toDeploy)
+	if err != nil {
+		return err
+	}
+	defer end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version = v
+	return nil
+}
+
+// exchangeHelpers ends the old helpers and starts the new ones; or the old ones again when
+// the new ones cannot be started, or when a new replica went away meanwhile: the end of the
+// old helpers may take as long as a stop may.
+func (s *replicaSet) exchangeHelpers(ctx context.Context, v version, replicas []*replica) (processes, error) {
+	oldVersion, _, old := s.serving()
+	s.stopOne(old)
+	helpers, err := s.launcher.helpers(ctx, v)
+	if err == nil {
+		late, reason, failed := unready(replicas)
+		if failed == nil && late != nil {
+			failed = &replicaError{late, fmt.Errorf("%s was ready and is no longer: %s", late.name(), reason)}
+		}
+		if failed == nil {
+			return helpers, nil
+		}
+		err = failed
+		s.stopOne(helpers)
+	}
+	again, againErr := s.launcher.helpers(context.WithoutCancel(ctx), oldVersion)
+	s.mu.Lock()
+	s.helpers = again
+	s.mu.Unlock()
+	if againErr != nil {
+		err = errors.Join(err, fmt.Errorf("starting the helpers of the old version again: %w", againErr))
+	}
+	return nil, err
+}
+
+func (s *replicaSet) rollBack(ctx context.Context, replicas []*replica, cause error) error {
+	stopped := isStopped(ctx)
+	if stopped {
+		cause = ErrStopped
+	}
+	s.discard(replicas)
+	if stopped {
+		s.opts.log.Warn("deployment given up", "reason", cause)
+	} else {
+		s.opts.log.Error("deployment rolled back, the old version is still serving", "err", cause)
+	}
+	return fmt.Errorf("%w: %w", errRolledBack, cause)
+}
+
+// awaitReady waits until every replica is ready at the same time.
+func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration) error {
+	limit := time.NewTimer(timeout)
+	defer limit.Stop()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for {
+		late, reason, err := unready(replicas)
+		if err != nil || late == nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-limit.C:
+			return &replicaError{late, fmt.Errorf("%s was not ready within %s: %s", late.name(), timeout, reason)}
+		case <-look.C:
+		}
+	}
+}
+
+// unready returns the first replica that is not ready, nil when all are. The error is that of
+// one that was given up, whatever the others do.
+func unready(replicas []*replica) (late *replica, reason string, err error) {
+	for _, r := range replicas {
+		if err := r.err(); err != nil {
+			return nil, "", &replicaError{r, err}
+		}
+		if late == nil {
+			var ready bool
+			if ready, reason = r.balancer.isReady(r); !ready {
+				late = r
+			}
+		}
+	}
+	return late, reason, nil
+}
+
+// scale brings the number of replicas of the version that serves to n, at least 1. It
+// returns when new ones are ready, or when those that are too many get no more deliveries;
+// these finish what they have, and end, while other changes go on. The error is [ErrBusy]
+// also when a deployment took its place.
+func (s *replicaSet) scale(ctx context.Context, n int) error {
+	ctx, end, err := s.turn.begin(ctx, toScale)
+	if err != nil {
+		return err
+	}
+	defer end()
+	n = max(n, 1)
+	v, replicas, _ := s.serving()
+	from := len(replicas)
+	switch {
+	case n > from:
+		more, err := s.launchAll(ctx, v, n-from)
+		if err == nil {
+			err = awaitReady(ctx, more, s.opts.readyTimeout)
+		}
+		if err != nil {
+			s.discard(more)
+			if errors.Is(context.Cause(ctx), ErrBusy) {
+				return ErrBusy
+			}
+			return fmt.Errorf("growing from %d to %d replicas of the app: %w", from, n, err)
+		}
+		s.setReplicas(append(replicas[:from:from], more...))
+		s.balancer.replace(nil, more)
+	case n < from:
+		s.setReplicas(replicas[:n:n])
+		s.balancer.replace(replicas[n:], nil)
+		s.retiring.Go(func() { s.retireAll(replicas[n:], s.opts.drainTimeout()) })
+	default:
+		return nil
+	}
+	s.opts.log.Info("number of replicas changed", "from", from, "to", n)
+	return nil
+}
+
+func (s *replicaSet) setReplicas(replicas []*replica) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replicas = replicas
+}
+
+// stop ends everything, gently as long as ctx is not done. A change under way is given
+// up. Deliveries must have ended before.
+func (s *replicaSet) stop(ctx context.Context) error {
+	defer context.AfterFunc(ctx, s.hurry)()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.hurried, cancel)()
+	defer s.turn.stop()()
+	_, replicas, helpers := s.serving()
+	s.mu.Lock()
+	s.replicas, s.helpers = nil, nil
+	s.mu.Unlock()
+	var all sync.WaitGroup
+	errs := make([]error, len(replicas)+1)
+	for i, r := range replicas {
+		all.Go(func() { errs[i] = r.Stop(ctx) })
+	}
+	if helpers != nil {
+		all.Go(func() { errs[len(replicas)] = helpers.Stop(ctx) })
+	}
+	all.Wait()
+	s.retiring.Wait()
+	return errors.Join(errs...)
+}
+
+// retireAll lets replicas finish, for limit at most, and stops each as soon as it has.
+func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(s.turn.stopping, limit)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, r := range replicas {
+		all.Go(func() {
+			if s.balancer.drain(ctx, r) != nil {
+				reason := "the deliveries took longer than " + limit.String()
+				if s.turn.stopping.Err() != nil {
+					reason = "the environment is stopping"
+				}
+				s.opts.log.Warn("replica stopped with deliveries in work", "address", r.address(),
+					"in_work", s.balancer.inWork(r), "reason", reason)
+			}
+			s.stopOne(r)
+		})
+	}
+	all.Wait()
+}
+
+// discard stops replicas that never had work, all at once: one after the other they would
+// take a grace each.
+func (s *replicaSet) discard(replicas []*replica) {
+	var all sync.WaitGroup
+	for _, r := range replicas {
+		all.Go(func() { s.stopOne(r) })
+	}
+	all.Wait()
+}
+
+// stopOne stops a replica or helpers, nil for none. What outlives its KILL is reported by its
+// supervisor.
+func (s *replicaSet) stopOne(p interface{ Stop(context.Context) error }) {
+	if p == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.hurried, s.opts.stopTimeout)
+	defer cancel()
+	_ = p.Stop(ctx)
+}

@@ -1,0 +1,120 @@
+package app
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"tendril/deliver"
+	"tendril/queue"
+)
+
+const (
+	// exitWait is how long after a delivery without an answer the exit of the process is
+	// waited for that explains it.
+	exitWait = 250 * time.Millisecond
+	// notReadyWait is how long the messages in work wait for an app that is not ready before
+	// receiving stops: giving messages back costs each a receive, and an app that exited over
+	// a message is back in a moment.
+	notReadyWait = 3 * time.Second
+)
+
+// Route delivers the messages of one queue: each to the replica of the app with the fewest
+// deliveries, and quarantined ones to a replica that has nothing else.
+type Route struct {
+	balancer   *balancer
+	detector   *detector
+	quarantine *quarantine
+	open       func(address string) (*deliver.HTTP, error)
+
+	mu          sync.RWMutex
+	connections map[*replica]*deliver.HTTP
+}
+
+// Deliver delivers one message.
+func (t *Route) Deliver(ctx context.Context, m *queue.Message) queue.Result {
+	if t.detector.isQuarantined(m.ID) {
+		return t.quarantine.deliver(ctx, func(r *replica) queue.Result { return t.to(ctx, r, m, true) })
+	}
+	r, err := t.balancer.acquireWithin(ctx, notReadyWait)
+	if err != nil {
+		return queue.Result{Outcome: queue.Unreached, Reason: errNoReplica.Error(), Err: err}
+	}
+	defer t.balancer.release(r)
+	return t.to(ctx, r, m, false)
+}
+
+// Probe returns nil when some replica takes messages. The supervisor finds that out, by the
+// health check at the port that the replica really has.
+func (t *Route) Probe(context.Context) error {
+	if open, _ := t.balancer.isOpen(); !open {
+		return errNoReplica
+	}
+	return nil
+}
+
+// to delivers a message to a replica, and notes whether the replica survives it.
+func (t *Route) to(ctx context.Context, r *replica, m *queue.Message, alone bool) queue.Result {
+	connection, err := t.connection(r)
+	if err != nil {
+		return queue.Result{Outcome: queue.Unreached, Reason: "invalid address of the app", Err: err}
+	}
+	exited := r.begin(m.ID)
+	defer r.end(m.ID)
+	result := connection.Deliver(ctx, m)
+	if result.Unsent {
+		return result // which says nothing of the app
+	}
+	if result.Outcome == queue.Failed && result.Status == 0 && ctx.Err() == nil {
+		select {
+		case <-exited:
+			result.Reason = "the app ended while it worked on this message: " + result.Reason
+			return result
+		case <-time.After(exitWait):
+		}
+	}
+	if result.Outcome != queue.Unreached {
+		t.detector.survived(m.ID, alone)
+	}
+	return result
+}
+
+// connection returns the connections to a replica.
+func (t *Route) connection(r *replica) (*deliver.HTTP, error) {
+	t.mu.RLock()
+	connection := t.connections[r]
+	t.mu.RUnlock()
+	if connection != nil {
+		return connection, nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if connection = t.connections[r]; connection != nil {
+		return connection, nil
+	}
+	connection, err := t.open(r.address())
+	if err == nil {
+		t.connections[r] = connection
+	}
+	return connection, err
+}
+
+// drop closes the connections to a replica that is gone.
+func (t *Route) drop(r *replica) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if connection := t.connections[r]; connection != nil {
+		connection.Close()
+		delete(t.connections, r)
+	}
+}
+
+// Close closes all connections; deliveries from now on open new ones.
+func (t *Route) Close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, connection := range t.connections {
+		connection.Close()
+	}
+	clear(t.connections)
+}

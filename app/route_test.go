@@ -1,0 +1,55 @@
+package app
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"tendril/deliver"
+	"tendril/queue"
+)
+
+// A message that is refused before it is sent tells nothing of the app, so that nobody
+// waits whether it ended over it.
+func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := newTestBalancer()
+		route := &Route{balancer: b, detector: newDetector(slog.New(slog.DiscardHandler)),
+			connections: map[*replica]*deliver.HTTP{}, open: func(address string) (*deliver.HTTP, error) {
+				return deliver.NewHTTP(&deliver.HTTPOptions{Target: address})
+			}}
+		m := &queue.Message{ID: "m", ReceiveCount: 1, Run: &queue.Run{Path: "http://elsewhere/"}}
+		start := time.Now()
+		result := route.to(t.Context(), mustAdd(t, b), m, false)
+		if !result.Unsent || result.Outcome != queue.Failed || time.Since(start) > 0 {
+			t.Errorf("after %v: %+v", time.Since(start), result)
+		}
+	})
+}
+
+// TestProbeFollowsTheVersion: a later version listens on another port than the one of the
+// settings, where nothing answers any more.
+func TestProbeFollowsTheVersion(t *testing.T) {
+	t.Parallel()
+	b := newTestBalancer()
+	b.port = 5000
+	route := &Route{balancer: b}
+	first, later := mustAdd(t, b), mustAdd(t, b)
+	if first.address() != "http://localhost:5000" || later.address() == first.address() {
+		t.Fatalf("the versions listen at %s and %s", first.address(), later.address())
+	}
+	if err := route.Probe(t.Context()); err == nil {
+		t.Error("no replica is ready, and the probe passes")
+	}
+	b.replace([]*replica{first}, []*replica{later})
+	later.setReady(true, "")
+	if err := route.Probe(t.Context()); err != nil {
+		t.Errorf("the later version is ready: %v", err)
+	}
+	later.setReady(false, "it fails its health check")
+	if err := route.Probe(t.Context()); err == nil {
+		t.Error("the later version is not ready, and the probe passes")
+	}
+}

@@ -1,0 +1,198 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"tendril/bundle"
+	"tendril/config"
+	"tendril/datadir"
+)
+
+// version is what one deployment runs.
+type version struct {
+	number int
+	// bundle is nil for a command without a folder; command is empty when the
+	// bundle's Procfile says what to run.
+	bundle  *bundle.Bundle
+	command []string
+	// files has the files of the folder as they were when the steps had run; read has those
+	// that are read when a version is opened, as they were before the steps.
+	files, read map[string]string
+	// configOnly is true when only settings differ from the previous version.
+	configOnly bool
+	// change is how its settings differ from those in force before it.
+	change config.Change
+}
+
+// String names a version for people.
+func (v version) String() string {
+	if v.bundle == nil {
+		return fmt.Sprintf("version %d", v.number)
+	}
+	return fmt.Sprintf("version %d (%s)", v.number, v.bundle.Dir)
+}
+
+// dir is its folder; "" for none.
+func (v version) dir() string {
+	if v.bundle == nil {
+		return ""
+	}
+	return v.bundle.Dir
+}
+
+// recordFiles remembers the folder as it is once the steps have run, which write there, so
+// that a later change is found. A file that is read before the steps counts as it was then.
+func (v *version) recordFiles() {
+	if v.bundle == nil {
+		return
+	}
+	v.files = fingerprint(v.bundle.Dir)
+	maps.DeleteFunc(v.files, func(name, _ string) bool { return isRead(name) })
+	maps.Copy(v.files, v.read)
+}
+
+// changedFiles returns the files that are new, gone or different since
+// [version.recordFiles], sorted; cron.yaml is left out.
+func (v version) changedFiles() (changed []string) {
+	if v.bundle == nil {
+		return nil
+	}
+	now := fingerprint(v.bundle.Dir)
+	all := maps.Clone(now)
+	maps.Copy(all, v.files)
+	for name := range all {
+		if v.files[name] != now[name] && name != "cron.yaml" {
+			changed = append(changed, name)
+		}
+	}
+	slices.Sort(changed)
+	return changed
+}
+
+// areSettings reports whether all files hold settings and nothing of the app.
+func areSettings(files []string) bool {
+	return !slices.ContainsFunc(files, func(name string) bool {
+		return name != "env.yaml" && !strings.HasPrefix(name, ".ebextensions/") &&
+			!strings.HasPrefix(name, ".platform/confighooks/")
+	})
+}
+
+// readFiles are the files of a folder that are read when a version is opened.
+func readFiles(dir string) map[string]string {
+	files := fingerprint(dir)
+	maps.DeleteFunc(files, func(name, _ string) bool { return !isRead(name) })
+	return files
+}
+
+func isRead(name string) bool {
+	return name == "Procfile" || name == "Buildfile" || name == "env.yaml" || strings.HasPrefix(name, ".ebextensions/")
+}
+
+// maxFingerprint is how many files of a folder are looked at.
+const maxFingerprint = 50_000
+
+// fingerprint returns size and time of each file in a bundle's folder, by its path with
+// slashes. The folders that are left out are those that apps write to while they run.
+func fingerprint(dir string) map[string]string {
+	files := map[string]string{}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil // removed meanwhile, or not readable
+		}
+		if d.IsDir() {
+			if path != dir && slices.Contains([]string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"},
+				d.Name()) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil || !info.Mode().IsRegular() {
+			return nil
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return nil
+		}
+		if files[filepath.ToSlash(name)] = fmt.Sprint(info.Size(), info.ModTime().UnixNano()); len(files) >= maxFingerprint {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return files
+}
+
+// versionFile is the file in the data directory with the last number of a version.
+const versionFile = "app.version"
+
+// versionNumbers numbers the versions, so that one number names one version for ever: the
+// last one is kept in a file. Without a file the numbers begin anew with each start.
+type versionNumbers struct {
+	path string // "" means no file
+	log  *slog.Logger
+	last int
+}
+
+// next returns the number of a new version.
+func (n *versionNumbers) next() int {
+	if n.path == "" {
+		n.last++
+		return n.last
+	}
+	stored, err := readNumber(n.path)
+	n.last = max(n.last, stored) + 1
+	if err = errors.Join(err, writeNumber(n.path, n.last)); err != nil {
+		n.log.Warn("version number not stored", "err", err, "hint", "the number may be used again after a restart")
+	}
+	return n.last
+}
+
+// readNumber returns the number in a file; 0 where there is no file.
+func readNumber(path string) (int, error) {
+	if err := datadir.CheckFile(path); err != nil {
+		return 0, err
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(string(bytes.TrimSpace(text)))
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("invalid number in %s: remove the file", path)
+	}
+	return n, nil
+}
+
+// writeNumber replaces the file, so that it holds the old number or the new one.
+func writeNumber(path string, n int) error {
+	return replaceFile(path, n, 0o600)
+}
+
+// replaceFile writes a number to a file, which holds the old content or the new one.
+func replaceFile(path string, number int, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, number)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
