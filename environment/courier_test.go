@@ -1,100 +1,12 @@
 package environment
 
 import (
-	"context"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
-	"tendril/config"
-	"tendril/deliver"
 	"tendril/periodic"
 	"tendril/queue"
 )
-
-func runMessage(id, path string) *queue.Message {
-	return &queue.Message{ID: id, Body: "elasticbeanstalk scheduled job", ReceiveCount: 1, Attributes: []queue.Attribute{
-		{Name: "beanstalk.sqsd.path", Type: "String", Value: path},
-		{Name: "beanstalk.sqsd.scheduled_time", Type: "String", Value: "2026-03-22 23:10:00 UTC"},
-		{Name: "beanstalk.sqsd.task_name", Type: "String", Value: "audit"},
-		{Name: "tenant", Type: "String", Value: "acme"},
-	}}
-}
-
-// TestCourierTrust: where only the registry is trusted, a message that just
-// looks like a run is an ordinary one: posted to the app's own path, with its
-// body.
-func TestCourierTrust(t *testing.T) {
-	t.Parallel()
-	type seen struct{ Path, Task, Tenant, Body string }
-	var got []seen
-	app := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		got = append(got, seen{r.URL.Path, r.Header.Get("X-Aws-Sqsd-Taskname"), r.Header.Get("X-Aws-Sqsd-Attr-Tenant"),
-			string(body)})
-	}))
-	t.Cleanup(app.Close)
-	h, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: app.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(h.Close)
-	const run = "audit@2026-03-22T23:10:00Z"
-	for _, tt := range []struct {
-		name, trust string
-		known       bool
-		want        seen
-	}{
-		{"all are trusted", config.TrustAll, false, seen{"/audit", "audit", "acme", ""}},
-		{"known to the registry", config.TrustRegistry, true, seen{"/audit", "audit", "acme", ""}},
-		{"unknown to the registry", config.TrustRegistry, false, seen{"/", "", "acme", "elasticbeanstalk scheduled job"}},
-		{"known with another path", config.TrustRegistry, true, seen{"/", "", "acme", "elasticbeanstalk scheduled job"}},
-	} {
-		got = nil
-		path := "/audit"
-		if tt.name == "known with another path" {
-			path = "/admin"
-		}
-		e := &Environment{s: &config.Settings{PeriodicTrust: tt.trust}, report: &report{discard()}}
-		e.agreed.Store(&registry{known: func(_ context.Context, id, path string) (bool, error) {
-			return tt.known && id == run && path == "/audit", nil
-		}})
-		if r := (&courier{e: e, to: h}).Deliver(t.Context(), runMessage("m", path)); r.Outcome != queue.Done {
-			t.Errorf("%s: %+v", tt.name, r)
-		}
-		if diff := cmp.Diff([]seen{tt.want}, got); diff != "" {
-			t.Errorf("%s (-want +got)\n%s", tt.name, diff)
-		}
-	}
-}
-
-// TestRunIDs: a run that a person asked for says its own id, which must be one
-// of its task and time.
-func TestRunIDs(t *testing.T) {
-	t.Parallel()
-	for extra, want := range map[string]string{
-		"":                                  "audit@2026-03-22T23:10:00Z",
-		"audit@2026-03-22T23:10:00Z#ABC":    "audit@2026-03-22T23:10:00Z#ABC",
-		"other@2026-03-22T23:10:00Z#ABC":    "",
-		"audit@2026-03-22T23:11:00Z#ABC":    "",
-		"audit@2026-03-22T23:10:00Z-or-not": "",
-	} {
-		m := runMessage("m", "/audit")
-		if extra != "" {
-			m.Attributes = append(m.Attributes, queue.Attribute{Name: queue.AttributeRun, Type: "String", Value: extra})
-		}
-		if id := periodic.IDOf(queue.ParseRun(m)); id != want {
-			t.Errorf("with run id %q: %q, want %q", extra, id, want)
-		}
-	}
-	if id := periodic.IDOf(queue.ParseRun(&queue.Message{})); id != "" {
-		t.Errorf("an ordinary message has the run id %q", id)
-	}
-}
 
 func TestMemoryStoreIsAPeriodicStore(t *testing.T) {
 	t.Parallel()

@@ -20,10 +20,9 @@
 //
 // # The way of a message
 //
-// A line (line.go) is one queue with its worker. The worker hands each message to a
-// courier (courier.go), which takes it out of an envelope, keeps account of periodic
-// runs and makes spans. Behind it is a door (target.go): the app over HTTP, copies of
-// it that run here (route.go, copy.go), or a Lambda function (function.go).
+// A pipeline (pipeline.go) is one queue with its worker, which hands each message to the
+// stages of package delivery, which take it to its target (target.go): an app over
+// HTTP, replicas of it that run here (route.go, copy.go), or a Lambda function.
 //
 // # What else is here
 //

@@ -12,6 +12,7 @@ import (
 	"tendril/bundle"
 	"tendril/config"
 	"tendril/console"
+	"tendril/delivery"
 	"tendril/depth"
 	"tendril/envelope"
 	"tendril/fleet"
@@ -58,7 +59,7 @@ type Environment struct {
 	began   time.Time
 
 	// functions are those that run on this machine, by their command.
-	functions  map[string]*localFunction
+	functions  delivery.Functions
 	firstTasks taskFile // as they were when the start began
 	system     *notify.Systemd
 	telemetry  *telemetry.Telemetry
@@ -78,7 +79,7 @@ type Environment struct {
 	wall     func() time.Time // for tests that do not wait; nil for the system's clock
 	monitor  *health.Monitor
 	depths   *depth.Counter
-	inFlight inFlightTracker // empty where nothing protects what is in flight
+	inFlight delivery.Tracker // empty where nothing protects what is in flight
 	shown    *console.Deliveries
 	address  string // at which this machine reaches the console; "" when off
 	// instanceFile is what the other commands read.
@@ -101,7 +102,6 @@ func New(opts Options) *Environment {
 		report:    &report{opts.Logger},
 		began:     time.Now(),
 		shown:     console.NewDeliveries(deliveriesShown),
-		functions: map[string]*localFunction{},
 		lifecycle: newLifecycle(),
 		steps:     new(steps),
 		changing:  make(chan struct{}, 1),

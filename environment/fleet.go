@@ -58,7 +58,7 @@ func (e *Environment) openFleet(ctx context.Context) error {
 		f.group = f.service.Group(name)
 	}
 	f.member = fleet.NewMember(fleet.Options{
-		Scaling: f.service, Group: f.group, Work: e.inFlight.work, Unprotected: e.s.ScaleInProtection == config.ProtectionOff,
+		Scaling: f.service, Group: f.group, Work: e.inFlight.Work, Unprotected: e.s.ScaleInProtection == config.ProtectionOff,
 		Drain: e.Drain, Events: e.fleetEvents(), Timing: e.fleetTiming,
 	})
 	e.fleet = f
@@ -214,7 +214,7 @@ func (e *Environment) protectTask(context.Context) error {
 	if !e.inTask() {
 		return nil
 	}
-	end, err := fleet.ProtectTask(e.inFlight.work, e.fleetTiming, e.scaleEvents("task", "tasks"))
+	end, err := fleet.ProtectTask(e.inFlight.Work, e.fleetTiming, e.scaleEvents("task", "tasks"))
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}

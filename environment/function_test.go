@@ -53,26 +53,3 @@ func TestFunctionRunsAsTheSettingsSay(t *testing.T) {
 		}
 	})
 }
-
-// What a command line holds beside its program is not shown: it may be a secret.
-func TestFunctionsAreNamedAfterTheirPrograms(t *testing.T) {
-	t.Parallel()
-	e := &Environment{functions: map[string]*localFunction{}}
-	for _, f := range []struct{ command, want string }{
-		{"./bin/resize", "lambda: resize"},
-		{"python3 -m awslambdaric app.handler --key hunter2", "lambda: python3"},
-		{"/usr/bin/python3 other.py", "lambda: python3 (2)"},
-		{"KEY=hunter2 exec node index.js", "lambda: node"},
-		{"KEY='hunter2 x' ./fn", "lambda: function"},
-		{`KEY=hunter2\ x ./fn`, "lambda: function (2)"},
-		{"KEY=hunter2; ./fn", "lambda: function (3)"},
-		{"echo hunter2|./fn", "lambda: echo"},
-		{"$HOME/fn", "lambda: function (4)"},
-		{"KEY=hunter2", "lambda: function (5)"},
-	} {
-		name := e.functionName(f.command)
-		if e.functions[f.command] = (&localFunction{name: name}); name != f.want {
-			t.Errorf("%s is called %q, want %q", f.command, name, f.want)
-		}
-	}
-}

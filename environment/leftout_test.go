@@ -77,7 +77,8 @@ func threeRuns() (runs []periodic.ScheduledRun) {
 	for range 3 {
 		f := periodic.ScheduledRun{ID: "audit@" + at.Format(time.RFC3339), Task: "audit", ScheduledAt: at, DueAt: at,
 			Queue: "jobs"}
-		f.Message = queue.Outgoing{Body: "x", Attributes: runMessage("m", "/audit").Attributes}
+		f.Message = queue.Outgoing{Body: "x", Attributes: []queue.Attribute{
+			{Name: queue.AttributePath, Type: "String", Value: "/audit"}}}
 		runs, at = append(runs, f), at.Add(time.Minute)
 	}
 	return runs

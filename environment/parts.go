@@ -51,18 +51,10 @@ func (e *Environment) openQueues(ctx context.Context) error {
 func (e *Environment) buildWorkers(ctx context.Context) error {
 	e.openPool()
 	for _, l := range e.inOrder() {
-		c := &courier{e: e, viaSNS: l.settings().ViaSNS}
-		if err := e.openTarget(ctx, l, c); err != nil {
+		d, err := e.openDelivery(ctx, l)
+		if err != nil {
 			return err
 		}
-		var d worker.Deliverer = c
-		if l.settings().ToFunction() {
-			d = batchCourier{c}
-		}
-		if isFleet(e.s) || e.inTask() {
-			d = e.inFlight.track(d)
-		}
-		l.probe = c.Probe
 		tuning, events := e.tuning(l), counted(e.workerEvents(l), e.telemetry.Worker(l.queue.name, l.target))
 		l.worker = worker.New(l.queue, d, e.workerOptions(l, &tuning, events))
 	}

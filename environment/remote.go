@@ -403,3 +403,13 @@ func (s *memoryStore) known(_ context.Context, id, path string) (bool, error) {
 	r := s.records[id]
 	return r.Tries > 0 && r.path == path, nil
 }
+
+// pathOf is the path that a run's message goes to.
+func pathOf(run periodic.ScheduledRun) string {
+	for _, a := range run.Message.Attributes {
+		if a.Name == queue.AttributePath {
+			return a.Value
+		}
+	}
+	return ""
+}

@@ -242,7 +242,8 @@ func TestTrustInPaths(t *testing.T) {
 	}
 	f := periodic.ScheduledRun{ID: "audit@2026-03-22T23:10:00Z", Task: "audit",
 		ScheduledAt: time.Date(2026, 3, 22, 23, 10, 0, 0, time.UTC), Queue: "jobs"}
-	f.Message = queue.Outgoing{Body: "x", Attributes: runMessage("m", "/audit").Attributes}
+	f.Message = queue.Outgoing{Body: "x", Attributes: []queue.Attribute{
+		{Name: queue.AttributePath, Type: "String", Value: "/audit"}}}
 	embedded, memory, lone := fenced{registry: b.Registry(), own: "periodic:jobs/"}, newMemoryStore(),
 		loneStore(table.Runs("periodic:jobs"))
 	for name, r := range map[string]struct {
@@ -256,13 +257,11 @@ func TestTrustInPaths(t *testing.T) {
 		if _, err := r.runs.Enqueue(t.Context(), 1, f); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		c := &courier{e: new(Environment)}
-		c.e.agreed.Store(&registry{known: r.known})
+		e := new(Environment)
+		e.agreed.Store(&registry{known: r.known})
 		for path, want := range map[string]bool{"/audit": true, "/admin": false, "/audit?x=1": false,
 			"/admin\n/audit": false} {
-			m := runMessage("m", path)
-			m.Run = queue.ParseRun(m)
-			if known, err := c.isKnown(t.Context(), m); known != want || err != nil {
+			if known, err := e.knownRun(t.Context(), f.ID, path); known != want || err != nil {
 				t.Errorf("%s: a run with the path %q is known: %v, %v", name, path, known, err)
 			}
 		}

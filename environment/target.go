@@ -4,86 +4,138 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
-	"net/url"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
+	"tendril/app"
+	"tendril/aws"
+	"tendril/config"
 	"tendril/deliver"
+	"tendril/delivery"
+	"tendril/envelope"
 	"tendril/logging"
 	"tendril/queue"
+	"tendril/runtimeapi"
 	"tendril/supervisor"
 	"tendril/telemetry"
+	"tendril/worker"
 )
 
-// openTarget opens what a queue's messages are handed to.
-func (e *Environment) openTarget(ctx context.Context, l *line, c *courier) error {
-	c.fifo = l.queue.fifo
-	switch {
-	case l.settings().Function != "":
-		return e.openFunction(ctx, l, c)
-	case l.settings().Lambda != "":
-		return e.openLocalFunction(l, c)
+// openBuckets opens the connections to S3, where buckets with payloads are named.
+func (e *Environment) openBuckets(ctx context.Context) error {
+	if len(e.s.S3Payloads) == 0 {
+		return nil
 	}
-	return e.openApp(l, c)
+	opts := &aws.S3Options{Log: e.report.SDK}
+	if e.Config.IsSet("region") {
+		opts.Region = e.s.Region
+	}
+	s3, err := aws.OpenS3(ctx, opts)
+	if err != nil && e.Config.Origin("region") != (config.Origin{}) {
+		opts.Region = e.s.Region // the one in the queue's URL
+		s3, err = aws.OpenS3(ctx, opts)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	e.steps.push("the connections to S3", func(context.Context) error { s3.Close(); return nil })
+	e.payloads = &envelope.Opener{Fetcher: s3, Buckets: e.s.S3Payloads}
+	return nil
 }
 
-// openApp opens the way to an app over HTTP.
-func (e *Environment) openApp(l *line, c *courier) error {
+// openDelivery opens the target of a queue's messages and returns what delivers to it.
+func (e *Environment) openDelivery(ctx context.Context, l *line) (worker.Deliverer, error) {
+	opts := &delivery.Options{
+		FIFO: l.queue.fifo, SNS: l.settings().ViaSNS, Payloads: e.payloads, Postponed: e.report.Postponed,
+		Account: e.runAccount, Logger: e.report.With("component", "worker"),
+	}
+	if e.s.PeriodicTrust == config.TrustRegistry {
+		opts.Known = e.knownRun
+	}
+	if isFleet(e.s) || e.inTask() {
+		opts.Tracker = &e.inFlight
+	}
+	var err error
+	switch set := l.settings(); {
+	case set.Function != "":
+		err = e.openFunction(ctx, l, opts)
+	case set.Lambda != "":
+		err = e.openLocalFunction(l, opts)
+	default:
+		err = e.openApp(l, opts)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := delivery.ForWorker(opts)
+	l.probe = d.Probe
+	return d, nil
+}
+
+// knownRun asks the registry for a scheduled run.
+func (e *Environment) knownRun(ctx context.Context, id, path string) (bool, error) {
+	if reg := e.agreed.Load(); reg != nil {
+		return reg.known(ctx, id, path)
+	}
+	if e.seeking.Load() {
+		return false, delivery.ErrUndecided
+	}
+	return false, nil
+}
+
+// runAccount returns who keeps account of scheduled runs; nil while nothing is scheduled.
+func (e *Environment) runAccount() delivery.RunAccount {
+	if t := e.cron.Load(); t != nil && t.scheduler != nil {
+		return t
+	}
+	return nil
+}
+
+// openApp opens the connections to an app, or the balancer of the one that runs here.
+func (e *Environment) openApp(l *line, opts *delivery.Options) error {
 	target := l.settings().Target
 	if target == "" {
 		target = fmt.Sprintf("http://localhost:%d", e.s.Port)
 	}
 	l.base = strings.TrimSuffix(target, "/")
 	l.target = l.goesTo()
-	c.deadline = func() time.Duration { return l.settings().Deadline }
-	// The app's part of a trace belongs below the delivery's span.
-	c.tracer = e.otlp.Tracer(telemetry.TracerOptions{Queue: l.queue.name, QueueURL: l.queue.url,
+	opts.Deadline = func() time.Duration { return l.settings().Deadline }
+	opts.Tracer = e.otlp.Tracer(telemetry.TracerOptions{Queue: l.queue.name, QueueURL: l.queue.url,
 		Target: logging.TargetAddress(target)})
-	c.goesTo = func(path string) string {
-		path, _, _ = strings.Cut(cmp.Or(path, l.settings().HTTPPath), "?")
-		return strings.TrimSuffix(logging.TargetAddress(target), "/") + path
+	if e.s.LogFormat == config.LogSQSD {
+		base := strings.TrimSuffix(logging.TargetAddress(target), "/")
+		opts.Begun = func(path string) {
+			e.report.Sent(func() string {
+				path, _, _ := strings.Cut(cmp.Or(path, l.settings().HTTPPath), "?")
+				return base + path
+			})
+		}
 	}
-	open := func(address string) (*deliver.HTTP, error) { return e.openHTTP(l, address, c.tracer != nil) }
+	open := func(address string) (*deliver.HTTP, error) { return e.openHTTP(l, address, opts.Tracer != nil) }
 	if l.settings().ToOwnApp() && e.app != nil {
 		l.route = e.app.Route(open)
-		c.to, l.close, l.renew = l.route, l.route.Close, l.route.Close
+		opts.Target, l.close, l.renew = l.route, l.route.Close, l.route.Close
 		return nil
 	}
-	d := &door{open: func() (*deliver.HTTP, error) { return open(target) }}
+	var check supervisor.Check
 	if e.s.Healthcheck != "" && l.base == strings.TrimSuffix(e.s.Target, "/") {
-		check, err := supervisor.ParseCheck(e.s.Healthcheck)
+		parsed, err := supervisor.ParseCheck(e.s.Healthcheck)
 		if err != nil {
 			return err
 		}
-		d.check, l.checked = atTarget(check, target), true
+		check, l.checked = delivery.CheckAt(parsed, target), true
 	}
-	if err := d.renew(); err != nil {
+	remote, err := delivery.NewRemote(func() (*deliver.HTTP, error) { return open(target) }, check)
+	if err != nil {
 		return fmt.Errorf("the app's address: %w", err)
 	}
-	c.to, l.close = d, d.close
+	opts.Target, l.close = remote, remote.Close
 	l.renew = func() {
-		if err := d.renew(); err != nil {
-			e.report.note(slog.LevelError, "worker", "the old way to "+l.goesTo()+" is kept: "+err.Error())
+		if err := remote.Renew(); err != nil {
+			opts.Logger.Error("connections not renewed, the old ones stay in use", "target", l.goesTo(), "err", err)
 		}
 	}
 	return nil
-}
-
-// atTarget is a health check for the host of a target. At the target's own port it
-// speaks TLS where the target does.
-func atTarget(check supervisor.Check, target string) supervisor.Check {
-	u, err := url.Parse(target)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" { // a socket has no host
-		return check
-	}
-	if host := u.Hostname(); !strings.EqualFold(host, "localhost") {
-		check.Host = host
-	}
-	check.TLS = u.Scheme == "https" && check.Path != "" && strconv.Itoa(check.Port) == cmp.Or(u.Port(), "443")
-	return check
 }
 
 // openHTTP opens connections to an address by the settings in force.
@@ -102,45 +154,103 @@ func (e *Environment) openHTTP(l *line, address string, traced bool) (*deliver.H
 	if !s.Keepalive {
 		opts.KeepAlive = -1
 	}
-	if traced {
+	if traced { // the app's part of a trace belongs below the delivery's span
 		opts.Traceparent = func(ctx context.Context, _ *queue.Message) string { return telemetry.Traceparent(ctx) }
 	}
 	return deliver.NewHTTP(&opts)
 }
 
-// door is the way to an app that runs elsewhere.
-type door struct {
-	open func() (*deliver.HTTP, error)
-	way  atomic.Pointer[deliver.HTTP]
-	// check is the health check of the settings, which is about the target of all
-	// queues; the zero value for a target that a queue has for itself.
-	check supervisor.Check
-}
+// lambdaMargin is what a call of a function may take beyond the function's own
+// time limit.
+const lambdaMargin = 5 * time.Second
 
-// Deliver hands over one message.
-func (d *door) Deliver(ctx context.Context, m *queue.Message) queue.Result {
-	return d.way.Load().Deliver(ctx, m)
-}
-
-// Probe asks whether the app passes its health check, or takes connections where
-// it has none.
-func (d *door) Probe(ctx context.Context) error {
-	if !d.check.IsZero() {
-		return d.check.Probe(ctx)
+// openFunction opens the connections to a function of AWS Lambda.
+func (e *Environment) openFunction(ctx context.Context, l *line, opts *delivery.Options) error {
+	client := &aws.LambdaOptions{Function: l.settings().Function, Timeout: e.s.FunctionTimeout + lambdaMargin,
+		Connections: l.settings().Concurrency, Log: e.report.SDK}
+	if e.Config.IsSet("region") {
+		client.Region = e.s.Region
 	}
-	return d.way.Load().Probe(ctx)
+	function, err := aws.OpenLambda(ctx, client)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrTarget, err)
+	}
+	l.target, l.close = "lambda:"+l.settings().Function, function.Close
+	e.compareTimeouts(ctx, l, function)
+	return e.invokeBy(l, opts, function)
 }
 
-// renew opens the way anew. Deliveries under way end on the old one.
-func (d *door) renew() error {
-	way, err := d.open()
+// compareTimeouts logs when a function may still run when its messages become visible
+// again. That may need a permission that nothing else does; without it nothing is logged.
+func (e *Environment) compareTimeouts(ctx context.Context, l *line, function *aws.Lambda) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	about, err := function.Describe(ctx)
+	if err == nil && about.Timeout > l.settings().VisibilityTimeout {
+		e.report.Info("function may run for longer than the visibility timeout: it is extended meanwhile",
+			"component", "aws", "queue", l.queue.name, "function", l.settings().Function,
+			"timeout", about.Timeout.String(), "visibility_timeout", l.settings().VisibilityTimeout.String())
+	}
+}
+
+// openLocalFunction opens a function on this machine. Queues with the same command
+// share its processes.
+func (e *Environment) openLocalFunction(l *line, opts *delivery.Options) error {
+	command := l.settings().Lambda
+	f, err := e.functions.Open(command, func() (*runtimeapi.Pool, error) { return e.startFunction(command) })
 	if err != nil {
 		return err
 	}
-	if old := d.way.Swap(way); old != nil {
-		old.Close()
-	}
-	return nil
+	l.target, l.close = f.Name, func() {}
+	return e.invokeBy(l, opts, f)
 }
 
-func (d *door) close() { d.way.Load().Close() }
+// startFunction starts a function as the app's processes are: as whom, within which
+// limits and with which variables the settings and the bundle say.
+func (e *Environment) startFunction(command string) (*runtimeapi.Pool, error) {
+	if err := e.refuseRoot("the function"); err != nil {
+		return nil, err
+	}
+	if err := e.openAppLogs(); err != nil {
+		return nil, err
+	}
+	process := app.Guard(e.s, supervisor.Process{})
+	events := delivery.LogFunction(e.report.Logger.Logger, e.stopping)
+	events.LinesDropped = e.linesDropped
+	opts := runtimeapi.Options{
+		Command: []string{"/bin/sh", "-c", command}, Env: e.processEnviron(e.Bundle, 0),
+		Instances: e.s.HTTPConnections,
+		User:      process.User, Limits: process.Limits,
+		Timeout: e.s.FunctionTimeout, Grace: max(e.s.AppGrace, time.Nanosecond), Hurry: e.urgent, Name: e.s.Name,
+		Region: e.s.Region, AccountID: e.s.AccountID,
+		LinesPerSecond: e.s.AppLogRate,
+		Output: func(instance int, stream string, text []byte) {
+			e.appOutput(fmt.Sprintf("function.%d", instance), stream, text)
+		},
+		Events: events,
+	}
+	if e.Bundle != nil {
+		opts.Dir = e.Bundle.Dir
+	}
+	pool, err := runtimeapi.New(opts)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAppFailed, err)
+	}
+	pool.Start()
+	e.steps.push("the function", pool.Stop)
+	return pool, nil
+}
+
+// invokeBy makes events of a queue's messages and hands them to a function.
+func (e *Environment) invokeBy(l *line, opts *delivery.Options, invoker deliver.Invoker) error {
+	function, err := deliver.NewLambda(&deliver.LambdaOptions{Invoker: invoker, QueueARN: l.queue.arn})
+	if err != nil {
+		return err
+	}
+	opts.Target = function
+	if e.s.LogFormat == config.LogSQSD {
+		opts.Begun = func(path string) { e.report.Sent(func() string { return l.target + path }) }
+	}
+	opts.Tracer = e.otlp.Tracer(telemetry.TracerOptions{Queue: l.queue.name, QueueURL: l.queue.url, Function: l.target})
+	return nil
+}

@@ -10,25 +10,26 @@ import (
 	"time"
 
 	"tendril/config"
-	"tendril/supervisor"
 	"tendril/telemetry"
 	"tendril/testpeer"
+	"tendril/worker"
 )
 
-// openWay opens the way of the messages of one queue. change may alter what is set
-// for it alone.
-func openWay(t *testing.T, e *Environment, change func(*config.QueueSettings)) *courier {
+// openDelivery opens what delivers the messages of one queue. change may alter what is
+// set for it alone.
+func openDelivery(t *testing.T, e *Environment, change func(*config.QueueSettings)) worker.Deliverer {
 	t.Helper()
 	set := e.s.Queues[0]
 	if change != nil {
 		change(&set)
 	}
-	l, c := newLine(&set), &courier{e: e}
-	if err := e.openTarget(t.Context(), l, c); err != nil {
+	l := newLine(&set)
+	d, err := e.openDelivery(t.Context(), l)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.close)
-	return c
+	return d
 }
 
 // unstarted is an environment of settings as on a command line, which is not started.
@@ -68,39 +69,12 @@ func TestIdleProbes(t *testing.T) {
 	}
 	e := unstarted(t, map[string]string{"target": "http://localhost:8080/", "healthcheck": "HTTP:8080/health"})
 	l := newLine(&e.s.Queues[0])
-	if err := e.openTarget(t.Context(), l, &courier{e: e}); err != nil {
+	if _, err := e.openDelivery(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
 	defer l.close()
 	if got := l.probeIdle(); got != checkIdle {
 		t.Errorf("the target of the settings is probed after %v", got)
-	}
-}
-
-// TestHealthCheckAtATarget: it asks the host of the target, in its protocol.
-func TestHealthCheckAtATarget(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		target, check string
-		want          supervisor.Check
-	}{
-		{"http://localhost:8080/", "HTTP:8080/health", supervisor.Check{Port: 8080, Path: "/health"}},
-		{"http://app:8080", "HTTP:8080/health", supervisor.Check{Host: "app", Port: 8080, Path: "/health"}},
-		{"http://app", "TCP:80", supervisor.Check{Host: "app", Port: 80}},
-		{"https://app/in", "HTTP:443/health", supervisor.Check{Host: "app", Port: 443, Path: "/health", TLS: true}},
-		{"https://app:8443", "HTTP:8443/health", supervisor.Check{Host: "app", Port: 8443, Path: "/health", TLS: true}},
-		{"https://app:8443", "HTTP:8081/health", supervisor.Check{Host: "app", Port: 8081, Path: "/health"}},
-		{"http://[::1]:8080", "HTTP:8080/health", supervisor.Check{Host: "::1", Port: 8080, Path: "/health"}},
-		{"unix:///run/app.sock", "HTTP:8080/health", supervisor.Check{Port: 8080, Path: "/health"}},
-		{"http+unix://%2Frun%2Fapp.sock", "HTTP:8080/health", supervisor.Check{Port: 8080, Path: "/health"}},
-	} {
-		check, err := supervisor.ParseCheck(tt.check)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := atTarget(check, tt.target); got != tt.want {
-			t.Errorf("%s of %s: %+v, want %+v", tt.check, tt.target, got, tt.want)
-		}
 	}
 }
 
@@ -134,7 +108,7 @@ func TestProbeOfATarget(t *testing.T) {
 				flags[name] = value
 			}
 		}
-		c := openWay(t, unstarted(t, flags), func(q *config.QueueSettings) {
+		c := openDelivery(t, unstarted(t, flags), func(q *config.QueueSettings) {
 			if tt.own != "" {
 				q.Target = tt.own
 			}

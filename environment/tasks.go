@@ -80,18 +80,21 @@ func (t *tasks) look() (path string, news bool) {
 	return t.path, news
 }
 
-func (t *tasks) begun(task string) {
+// Begun notes that a run of a task is delivered now.
+func (t *tasks) Begun(task string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.running[task]++
 }
 
-func (t *tasks) ended(task string) {
+// Ended notes how the delivery of a run ended.
+func (t *tasks) Ended(outcome periodic.Outcome) {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.running[task]--; t.running[task] == 0 {
-		delete(t.running, task)
+	if t.running[outcome.Task]--; t.running[outcome.Task] == 0 {
+		delete(t.running, outcome.Task)
 	}
+	t.mu.Unlock()
+	t.scheduler.Outcome(outcome)
 }
 
 // taskRunning reports whether the previous run of a task is unfinished: the app

@@ -176,10 +176,10 @@ func TestDeliveryHasTwoSpans(t *testing.T) {
 	tracer := o.Tracer(TracerOptions{Queue: "jobs", QueueURL: "http://q/0/jobs", Target: "http://localhost:8080/"})
 	around, outer := o.tracer.Start(context.Background(), "around") // must not become the parent
 	defer outer.End()
-	ctx, end := tracer.Begin(around, &queue.Message{ID: "m-1", ReceiveCount: 2,
-		Attributes: []queue.Attribute{{Name: "traceparent", Type: "String", Value: parentOfTest}}})
+	ctx, end := tracer.Begin(around, []*queue.Message{{ID: "m-1", ReceiveCount: 2,
+		Attributes: []queue.Attribute{{Name: "traceparent", Type: "String", Value: parentOfTest}}}})
 	header := Traceparent(ctx)
-	end(queue.Result{Outcome: queue.Failed, Status: 503, Reason: "status 503"})
+	end([]queue.Result{{Outcome: queue.Failed, Status: 503, Reason: "status 503"}})
 	if err := o.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +214,7 @@ func TestDeliveryHasTwoSpans(t *testing.T) {
 func TestBatchIsLinkedToEachMessage(t *testing.T) {
 	c := newCollector(t)
 	o := open(t, nil)
-	_, end := o.Tracer(TracerOptions{Queue: "jobs", Function: "resize"}).BeginBatch(context.Background(), []*queue.Message{
+	_, end := o.Tracer(TracerOptions{Queue: "jobs", Function: "resize"}).Begin(context.Background(), []*queue.Message{
 		{ID: "a", Attributes: []queue.Attribute{{Name: "traceparent", Type: "String", Value: parentOfTest}}},
 		{ID: "b"},
 		{ID: "c", TraceHeader: "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"},
@@ -288,8 +288,8 @@ func TestFailingCollectorIsLoggedOnce(t *testing.T) {
 	o := open(t, &OTLPOptions{Logger: slog.New(slog.NewTextHandler(&lines, nil))})
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
 	deliver := func() {
-		_, end := tracer.Begin(context.Background(), &queue.Message{ID: "m"})
-		end(queue.Result{Outcome: queue.Done})
+		_, end := tracer.Begin(context.Background(), []*queue.Message{{ID: "m"}})
+		end([]queue.Result{{Outcome: queue.Done}})
 		if err := o.tracerProvider.ForceFlush(context.Background()); err != nil {
 			t.Error(err)
 		}
@@ -335,8 +335,8 @@ func TestHangingCollectorDoesNotBlockDeliveries(t *testing.T) {
 	o := open(t, nil)
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
 	for range 100 { // 200 spans: a gate that waited would wait forever
-		_, end := tracer.Begin(context.Background(), &queue.Message{ID: "m"})
-		end(queue.Result{Outcome: queue.Done})
+		_, end := tracer.Begin(context.Background(), []*queue.Message{{ID: "m"}})
+		end([]queue.Result{{Outcome: queue.Done}})
 	}
 	<-c.arrived
 	if got := o.stats()[0].dropped; got < 180 || got > 190 {
@@ -356,8 +356,8 @@ func TestExportedSpansMakeRoomForNewOnes(t *testing.T) {
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
 	for i := range 10 {
 		c.set(map[bool]int{true: http.StatusBadRequest}[i%2 == 0], nil) // room comes back from a failure too
-		_, end := tracer.Begin(context.Background(), &queue.Message{ID: "m"})
-		end(queue.Result{Outcome: queue.Done})
+		_, end := tracer.Begin(context.Background(), []*queue.Message{{ID: "m"}})
+		end([]queue.Result{{Outcome: queue.Done}})
 		if err := o.tracerProvider.ForceFlush(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -374,16 +374,14 @@ func TestNothingIsExportedWithoutAnEndpoint(t *testing.T) {
 		t.Fatalf("OpenOTLP: %v, %v, want nothing", o, err)
 	}
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
-	ctx, end := tracer.Begin(context.Background(), &queue.Message{})
-	end(queue.Result{})
-	_, endBatch := tracer.BeginBatch(ctx, nil)
-	endBatch(nil)
+	ctx, end := tracer.Begin(context.Background(), []*queue.Message{{}})
+	end([]queue.Result{{}})
 	if Traceparent(ctx) != "" || o.Worker("jobs") != nil || o.stats() != nil || o.Close(ctx) != nil {
 		t.Error("what is off must do nothing")
 	}
 	if n := testing.AllocsPerRun(100, func() {
 		_, end := tracer.Begin(ctx, nil)
-		end(queue.Result{})
+		end(nil)
 	}); n != 0 {
 		t.Errorf("tracing that is off allocates %v times for each delivery", n)
 	}
@@ -393,11 +391,11 @@ func TestUnsampledTraceIsStillPropagatedToTheApp(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
 	o := open(t, nil)
-	ctx, end := o.Tracer(TracerOptions{Queue: "jobs"}).Begin(context.Background(), &queue.Message{ID: "m"})
+	ctx, end := o.Tracer(TracerOptions{Queue: "jobs"}).Begin(context.Background(), []*queue.Message{{ID: "m"}})
 	if h := Traceparent(ctx); !strings.HasSuffix(h, "-00") {
 		t.Errorf("the app gets %q, want a trace that is not sampled", h)
 	}
-	end(queue.Result{})
+	end([]queue.Result{{}})
 	if err := o.Close(context.Background()); err != nil || len(c.spans) != 0 {
 		t.Errorf("%d spans arrived, %v", len(c.spans), err)
 	}

@@ -53,48 +53,29 @@ func (o *OTLP) Tracer(opts TracerOptions) *Tracer {
 	return t
 }
 
-// Begin starts the spans of one delivery. The delivery must use the returned context,
-// from which [Traceparent] gets the header for the app. end must be called once, with
-// the delivery's result.
-func (t *Tracer) Begin(ctx context.Context, m *queue.Message) (_ context.Context, end func(queue.Result)) {
+// Begin starts the spans of one delivery, of one message or of a batch. The delivery
+// must use the returned context, from which [Traceparent] gets the header for the app.
+// end must be called once, with one result for each message; a missing one counts as
+// failed.
+func (t *Tracer) Begin(ctx context.Context, ms []*queue.Message) (_ context.Context, end func([]queue.Result)) {
 	if t == nil {
-		return ctx, ignoreResult
+		return ctx, func([]queue.Result) {}
 	}
-	attrs := append(t.processAttrs[:len(t.processAttrs):len(t.processAttrs)], keyMessageID.String(m.ID),
-		keyReceiveCount.Int(m.ReceiveCount))
-	ctx, process, call := t.begin(ctx, attrs, links(m))
-	return ctx, func(r queue.Result) {
-		finish(call, &r)
-		finish(process, &r)
+	attrs := t.processAttrs[:len(t.processAttrs):len(t.processAttrs)]
+	if len(ms) == 1 {
+		attrs = append(attrs, keyMessageID.String(ms[0].ID), keyReceiveCount.Int(ms[0].ReceiveCount))
+	} else {
+		attrs = append(attrs, keyBatchSize.Int(len(ms)))
 	}
-}
-
-// BeginBatch starts the spans of the delivery of a batch. They cover all of its
-// messages and are linked to the creation context of each. end must be called once; a
-// missing result counts as failed.
-func (t *Tracer) BeginBatch(ctx context.Context, ms []*queue.Message) (_ context.Context, end func([]queue.Result)) {
-	if t == nil {
-		return ctx, ignoreResults
-	}
-	attrs := append(t.processAttrs[:len(t.processAttrs):len(t.processAttrs)], keyBatchSize.Int(len(ms)))
-	ctx, process, call := t.begin(ctx, attrs, links(ms...))
+	ctx, process := t.tracer.Start(ctx, t.process, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer),
+		trace.WithAttributes(attrs...), trace.WithLinks(links(ms)...))
+	ctx, call := t.tracer.Start(ctx, t.call, trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(t.callAttrs...))
 	return ctx, func(rs []queue.Result) {
 		r := worst(rs, len(ms))
 		finish(call, &r)
 		finish(process, &r)
 	}
-}
-
-func ignoreResult(queue.Result)    {}
-func ignoreResults([]queue.Result) {}
-
-func (t *Tracer) begin(
-	ctx context.Context, attrs []attribute.KeyValue, links []trace.Link,
-) (_ context.Context, process, call trace.Span) {
-	ctx, process = t.tracer.Start(ctx, t.process, trace.WithNewRoot(), trace.WithSpanKind(trace.SpanKindConsumer),
-		trace.WithAttributes(attrs...), trace.WithLinks(links...))
-	ctx, call = t.tracer.Start(ctx, t.call, trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(t.callAttrs...))
-	return ctx, process, call
 }
 
 // finish ends a span with the result of the delivery.
@@ -139,7 +120,7 @@ func worst(rs []queue.Result, n int) queue.Result {
 }
 
 // links returns links to the contexts in which messages were created, if known.
-func links(ms ...*queue.Message) []trace.Link {
+func links(ms []*queue.Message) []trace.Link {
 	var all []trace.Link
 	for _, m := range ms {
 		sc := creation(m)

@@ -1,4 +1,4 @@
-package environment
+package delivery
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tendril/config"
+	"tendril/aws"
 	"tendril/envelope"
-	"tendril/logging"
 	"tendril/queue"
+	"tendril/worker"
 )
 
 // takesAll notes the bodies that it is handed; everything is done.
@@ -39,20 +39,24 @@ func (d *takesAll) DeliverBatch(ctx context.Context, msgs []*queue.Message) []qu
 // Probe says that it takes more.
 func (d *takesAll) Probe(context.Context) error { return nil }
 
-// fetch is a Fetcher.
-type fetch func(ctx context.Context, key string) ([]byte, error)
+// fetcherFunc is a Fetcher.
+type fetcherFunc func(ctx context.Context, key string) ([]byte, error)
 
 // Fetch gets one object.
-func (f fetch) Fetch(ctx context.Context, _, key string, _ int64) ([]byte, error) { return f(ctx, key) }
+func (f fetcherFunc) Fetch(ctx context.Context, _, key string, _ int64) ([]byte, error) {
+	return f(ctx, key)
+}
 
-// openerOf is a courier that has payloads fetched from the bucket payloads.
-func openerOf(t *testing.T, flags map[string]string, fetcher envelope.Fetcher) (*courier, *takesAll) {
-	t.Helper()
-	e, d := unstarted(t, flags), &takesAll{}
-	c := openWay(t, e, func(q *config.QueueSettings) { q.Target = "http://localhost" })
-	e.payloads = &envelope.Opener{Fetcher: fetcher, Buckets: []string{"payloads"}}
-	c.to = d
-	return c, d
+// fetching returns the options of deliveries whose payloads are fetched from the bucket
+// payloads.
+func fetching(fetcher envelope.Fetcher) (*Options, *takesAll) {
+	d := &takesAll{}
+	return &Options{Target: d, Payloads: &envelope.Opener{Fetcher: fetcher, Buckets: []string{"payloads"}}}, d
+}
+
+// deliverAll hands messages over in one delivery.
+func deliverAll(ctx context.Context, opts *Options, msgs ...*queue.Message) []queue.Result {
+	return ForWorker(opts).(worker.BatchDeliverer).DeliverBatch(ctx, msgs)
 }
 
 // letter makes a message of "body" or "group/body"; a body "->key" is a pointer.
@@ -75,12 +79,12 @@ func letters(texts ...string) (list []*queue.Message) {
 	return list
 }
 
-// TestGroupsBehindWhatIsNotHandedOver: on a FIFO queue no message overtakes one of
-// its group whose payload cannot be had; other groups go on.
-func TestGroupsBehindWhatIsNotHandedOver(t *testing.T) {
+// TestLaterMessagesOfAGroupAreHeldBack: on a FIFO queue no message overtakes one of
+// its group whose payload is not available; other groups go on.
+func TestLaterMessagesOfAGroupAreHeldBack(t *testing.T) {
 	t.Parallel()
 	const behind = "an earlier message of its group is not done"
-	gone := "its payload in S3 cannot be had"
+	gone := "its payload in S3 is not available"
 	for _, tt := range []struct {
 		name          string
 		fifo          bool
@@ -94,15 +98,15 @@ func TestGroupsBehindWhatIsNotHandedOver(t *testing.T) {
 		{"names of tenants", false, []string{"g/->none", "g/2"}, []string{"2"}, []string{gone, ""}},
 		{"no groups", false, []string{"->none", "2"}, []string{"2"}, []string{gone, ""}},
 	} {
-		c, d := openerOf(t, map[string]string{}, fetch(func(_ context.Context, key string) ([]byte, error) {
+		opts, d := fetching(fetcherFunc(func(_ context.Context, key string) ([]byte, error) {
 			if key == "none" {
 				return nil, &queue.Error{Code: queue.CodeResourceNotFound}
 			}
 			return []byte("had"), nil
 		}))
-		c.fifo = tt.fifo
+		opts.FIFO = tt.fifo
 		var reasons []string
-		for i, r := range (batchCourier{c}).DeliverBatch(t.Context(), letters(tt.given...)) {
+		for i, r := range deliverAll(t.Context(), opts, letters(tt.given...)...) {
 			reasons = append(reasons, r.Reason)
 			if want := r.Reason == ""; (r.Outcome == queue.Done) != want || r.Outcome != queue.Done &&
 				r.Outcome != queue.Failed {
@@ -115,29 +119,30 @@ func TestGroupsBehindWhatIsNotHandedOver(t *testing.T) {
 	}
 }
 
-// TestPayloadsOfAnS3ThatHangs: they are given up in time, and a batch waits for all of
+// TestPayloadsAreGivenUpWhenS3Hangs: they are given up in time, and a batch waits for all of
 // its together no longer than for one. Then they wait longer than they were waited for.
-func TestPayloadsOfAnS3ThatHangs(t *testing.T) {
+func TestPayloadsAreGivenUpWhenS3Hangs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		deadline    string
+		deadline    time.Duration
 		given       []string
 		want, again time.Duration
 	}{
-		{"0s", []string{"->hangs"}, fetchLimit, 2 * fetchLimit},
-		{"10s", []string{"->hangs"}, 10 * time.Second, 20 * time.Second},
-		{"1s", []string{"->hangs"}, time.Second, fetchPause},
-		{"10m", []string{"->hangs"}, fetchLimit, 2 * fetchLimit},
-		{"0s", []string{"->hangs", "->hangs", "2", "->hangs"}, fetchLimit, 2 * fetchLimit},
+		{0, []string{"->hangs"}, fetchTimeout, 2 * fetchTimeout},
+		{10 * time.Second, []string{"->hangs"}, 10 * time.Second, 20 * time.Second},
+		{time.Second, []string{"->hangs"}, time.Second, fetchPause},
+		{10 * time.Minute, []string{"->hangs"}, fetchTimeout, 2 * fetchTimeout},
+		{0, []string{"->hangs", "->hangs", "2", "->hangs"}, fetchTimeout, 2 * fetchTimeout},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c, d := openerOf(t, map[string]string{"deadline": tt.deadline},
-				fetch(func(ctx context.Context, _ string) ([]byte, error) {
+			opts, d := fetching(
+				fetcherFunc(func(ctx context.Context, _ string) ([]byte, error) {
 					<-ctx.Done()
 					return nil, &queue.Error{Code: queue.CodeUnreachable, Err: ctx.Err()}
 				}))
+			opts.Deadline = func() time.Duration { return tt.deadline }
 			begin := time.Now()
-			results := (batchCourier{c}).DeliverBatch(t.Context(), letters(tt.given...))
+			results := deliverAll(t.Context(), opts, letters(tt.given...)...)
 			if took := time.Since(begin); took != tt.want || results[0].RetryAfter != tt.again {
 				t.Errorf("with a deadline of %s it took %s, and is tried again after %s; want %s and %s", tt.deadline, took,
 					results[0].RetryAfter, tt.want, tt.again)
@@ -158,27 +163,27 @@ func TestPayloadsOfAnS3ThatHangs(t *testing.T) {
 	}
 }
 
-// TestSlowPayload: one that moves slowly comes through.
-func TestSlowPayload(t *testing.T) {
+// TestSlowPayloadIsDelivered: one that moves slowly comes through.
+func TestSlowPayloadIsDelivered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c, d := openerOf(t, map[string]string{}, fetch(func(ctx context.Context, _ string) ([]byte, error) {
+		opts, d := fetching(fetcherFunc(func(ctx context.Context, _ string) ([]byte, error) {
 			select {
-			case <-time.After(fetchLimit - time.Second):
+			case <-time.After(fetchTimeout - time.Second):
 				return []byte("had"), nil
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
 		}))
-		if r := c.Deliver(t.Context(), letter("->slow")); r.Outcome != queue.Done || len(d.bodies) != 1 {
+		if r := ForWorker(opts).Deliver(t.Context(), letter("->slow")); r.Outcome != queue.Done || len(d.bodies) != 1 {
 			t.Errorf("%+v, handed over %v", r, d.bodies)
 		}
 	})
 }
 
-// TestWhoseFaultAPayloadIs: what S3 cannot give now is no attempt of the message, and
+// TestUnavailablePayloadIsNoAttempt: what S3 cannot give now is no attempt of the message, and
 // one that it never will is.
-func TestWhoseFaultAPayloadIs(t *testing.T) {
+func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		err  error
@@ -192,47 +197,47 @@ func TestWhoseFaultAPayloadIs(t *testing.T) {
 		{&queue.Error{Code: queue.CodeInvalidParameterValue}, queue.Failed},
 		{envelope.ErrTooLarge, queue.Failed},
 	} {
-		c, d := openerOf(t, map[string]string{}, fetch(func(context.Context, string) ([]byte, error) { return nil, tt.err }))
-		log := &safeBuffer{}
-		c.e.report = &report{logging.New(logging.Options{Out: log})}
-		r := c.Deliver(t.Context(), letter("->k"))
+		opts, d := fetching(fetcherFunc(func(context.Context, string) ([]byte, error) { return nil, tt.err }))
+		var postponed error
+		opts.Postponed = func(_ string, _ time.Duration, err error) { postponed = err }
+		r := ForWorker(opts).Deliver(t.Context(), letter("->k"))
 		if r.Outcome != tt.want || !errors.Is(r.Err, tt.err) || r.Reason == "" || len(d.bodies) > 0 {
 			t.Errorf("%v: %+v, handed over %v", tt.err, r, d.bodies)
 		}
-		// The worker tells of failures.
-		if told := strings.Contains(log.String(), "payload not available") &&
-			strings.Contains(log.String(), tt.err.Error()); told != (tt.want == queue.Postponed) {
-			t.Errorf("%v: the log is %q", tt.err, log)
+		// The worker reports failures.
+		if reported := errors.Is(postponed, tt.err); reported != (tt.want == queue.Postponed) {
+			t.Errorf("%v: postponed for %v", tt.err, postponed)
 		}
 	}
-	c, _ := openerOf(t, map[string]string{}, fetch(func(context.Context, string) ([]byte, error) {
+	opts, _ := fetching(fetcherFunc(func(context.Context, string) ([]byte, error) {
 		t.Error("asked")
 		return nil, nil
 	}))
 	broken := letter("->k")
 	broken.Body = "no pointer"
-	if r := c.Deliver(t.Context(), broken); r.Outcome != queue.Failed || !errors.Is(r.Err, envelope.ErrNoPointer) {
+	r := ForWorker(opts).Deliver(t.Context(), broken)
+	if r.Outcome != queue.Failed || !errors.Is(r.Err, envelope.ErrNoPointer) {
 		t.Errorf("no pointer: %+v", r)
 	}
 }
 
-// TestPayloadsAtTheEnd: what is still fetched when deliveries are cut off goes back as
+// TestFetchIsPostponedAtTheEnd: what is still fetched when deliveries are cut off goes back as
 // it came.
-func TestPayloadsAtTheEnd(t *testing.T) {
+func TestFetchIsPostponedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	ctx, cut := context.WithCancel(t.Context())
-	c, _ := openerOf(t, map[string]string{}, fetch(func(ctx context.Context, _ string) ([]byte, error) {
+	opts, _ := fetching(fetcherFunc(func(ctx context.Context, _ string) ([]byte, error) {
 		cut()
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}))
-	if r := c.Deliver(ctx, letter("->k")); r.Outcome != queue.Postponed {
+	if r := ForWorker(opts).Deliver(ctx, letter("->k")); r.Outcome != queue.Postponed {
 		t.Errorf("%+v", r)
 	}
 }
 
-// TestPayloadsOverTheWire asks servers that are in trouble.
-func TestPayloadsOverTheWire(t *testing.T) {
+// TestPayloadIsPostponedWhenS3IsInTrouble asks servers that are in trouble.
+func TestPayloadIsPostponedWhenS3IsInTrouble(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_REGION": "eu-west-1",
 		"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_MAX_ATTEMPTS": "1",
@@ -240,31 +245,36 @@ func TestPayloadsOverTheWire(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	for _, tt := range []struct {
-		name, deadline string
-		answer         http.HandlerFunc
-		says           string
+		name     string
+		deadline time.Duration
+		answer   http.HandlerFunc
+		says     string
 	}{
-		{"no answer", "50ms", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "no whole answer"},
-		{"half an answer", "50ms", func(w http.ResponseWriter, r *http.Request) {
+		{"no answer", 50 * time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+		}, "no whole answer"},
+		{"half an answer", 50 * time.Millisecond, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
 		}, "no whole answer"},
-		{"unavailable", "0s", func(w http.ResponseWriter, _ *http.Request) {
+		{"unavailable", 0, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}, "Service Unavailable"},
 	} {
 		server := httptest.NewServer(tt.answer)
 		t.Setenv("AWS_ENDPOINT_URL_S3", server.URL)
-		c, d := openerOf(t, map[string]string{"deadline": tt.deadline, "s3-payloads": "payloads"}, nil)
-		if err := c.e.openBuckets(t.Context()); err != nil {
+		s3, err := aws.OpenS3(t.Context(), &aws.S3Options{})
+		if err != nil {
 			t.Fatal(err)
 		}
-		r := c.Deliver(t.Context(), letter("->k"))
+		opts, d := fetching(s3)
+		opts.Deadline = func() time.Duration { return tt.deadline }
+		r := ForWorker(opts).Deliver(t.Context(), letter("->k"))
 		if r.Outcome != queue.Postponed || r.Err == nil || !strings.Contains(r.Err.Error(), tt.says) || len(d.bodies) > 0 {
 			t.Errorf("%s: %+v, handed over %v", tt.name, r, d.bodies)
 		}
-		c.e.steps.unwind(t.Context(), discard().Logger)
+		s3.Close()
 		server.Close()
 	}
 }
