@@ -1,6 +1,11 @@
 package supervisor
 
-import "time"
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
 
 // restartRule decides what follows a failure. It is a pure function of the
 // failures so far, the time and one random number.
@@ -48,4 +53,127 @@ func (r restartRule) delay(failures int, random float64) time.Duration {
 	}
 	half := min(base, r.max) / 2
 	return max(r.min, half+time.Duration(random*float64(half)))
+}
+
+// follow decides what comes after the end of a run and waits until it is time.
+// again is false when a stop came first; failure is why the process stays down
+// for good.
+func (k *keeper) follow(exit Exit, life int) (failure *FailedError, again bool) {
+	if k.asked != nil {
+		k.forget()
+		call(k.opts.Events.Restarting, Restarting{Process: k.proc.Name, Requested: true, Limit: k.rule.limit})
+		return nil, true
+	}
+	if exit.Err == nil && k.opts.Excused != nil && k.opts.Excused(k.proc.Name, exit) {
+		return nil, k.pause(Restarting{Delay: k.opts.RestartMin, Failures: len(k.failures), Excused: true})
+	}
+	var d restartDecision
+	k.failures, d = k.rule.next(k.failures, exit.At, k.sys.random())
+	k.onTrial = k.onTrial && exit.Ran < k.rule.window
+	if d.giveUp || k.onTrial || life == 1 && exit.notRunnable() {
+		return k.giveUp(d.failures, exit)
+	}
+	return nil, k.pause(Restarting{Delay: d.delay, Failures: d.failures})
+}
+
+// forget lets the process begin with a clean record.
+func (k *keeper) forget() { k.failures, k.onTrial = nil, false }
+
+// giveUp ends the loop, or with KeepTrying waits for the next try. A try that
+// fails is not given up a second time.
+func (k *keeper) giveUp(failures int, last Exit) (*FailedError, bool) {
+	err := &FailedError{
+		Process: k.proc.Name, Failures: failures, Window: k.rule.window, Last: last,
+		KeptTrying: k.opts.KeepTrying, RetryAfter: k.opts.RetryAfter,
+	}
+	k.enter(Failed, func(s *Status) { s.Reason = err.Error() })
+	if !k.onTrial {
+		call(k.opts.Events.GaveUp, GaveUp{Process: k.proc.Name, Err: err})
+	}
+	if !k.opts.KeepTrying {
+		return err, false
+	}
+	k.onTrial = true
+	if k.opts.RetryAfter > 0 {
+		call(k.opts.Events.Restarting, Restarting{
+			Process: k.proc.Name, Delay: k.opts.RetryAfter, Failures: failures, Limit: k.rule.limit, OnTrial: true,
+		})
+	}
+	return nil, k.await(k.opts.RetryAfter)
+}
+
+// pause waits before a restart; false means that stop came first.
+func (k *keeper) pause(event Restarting) bool {
+	k.enter(Waiting, nil)
+	event.Process, event.Limit = k.proc.Name, k.rule.limit
+	call(k.opts.Events.Restarting, event)
+	return k.await(event.Delay)
+}
+
+// await returns true after delay, or as soon as somebody asks for a start; 0
+// waits for nothing else. It returns false when stop comes first.
+func (k *keeper) await(delay time.Duration) bool {
+	var over <-chan time.Time
+	if delay > 0 {
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-over:
+		return true
+	case k.asked = <-k.restarts:
+		k.forget()
+		return true
+	case <-k.stop:
+		return false
+	}
+}
+
+// Restart ends one process as a stop does (TERM, KILL after the grace) and
+// starts it again at once, whatever state it is in: a process that waits or
+// failed is started now, and its failures are forgotten. It returns once the
+// process was started, which does not mean that it is ready, or with the reason
+// why it was not, which then counts as a failure. ctx bounds the wait alone: the
+// restart goes on.
+func (s *Supervisor) Restart(ctx context.Context, name string) error {
+	k, err := s.keeperOf(name)
+	if err != nil {
+		return err
+	}
+	heard := make(chan error, 1)
+	select {
+	case k.restarts <- heard:
+	case <-ctx.Done():
+		return fmt.Errorf("restarting %s: %w", name, ctx.Err())
+	case <-k.ended:
+		return fmt.Errorf("restarting %s: it is not kept running any more", name)
+	}
+	select {
+	case err = <-heard:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-k.ended:
+		err = errStopping
+	}
+	if err != nil {
+		return fmt.Errorf("restarting %s: %w", name, err)
+	}
+	return nil
+}
+
+func (s *Supervisor) keeperOf(name string) (*keeper, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var known []string
+	for _, k := range s.keepers {
+		if k.proc.Name == name {
+			return k, nil
+		}
+		known = append(known, k.proc.Name)
+	}
+	if len(known) == 0 {
+		return nil, fmt.Errorf("restarting %s: nothing was started yet", name)
+	}
+	return nil, fmt.Errorf("restarting %s: no process has that name: there is %s", name, strings.Join(known, ", "))
 }

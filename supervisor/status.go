@@ -1,6 +1,13 @@
 package supervisor
 
-import "time"
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
 
 // State is where a process is in its life.
 type State string
@@ -43,4 +50,155 @@ type Status struct {
 	LastExit *Exit
 	// LinesDropped counts lost lines of output.
 	LinesDropped int64
+}
+
+// Exit is how one run of a process ended.
+type Exit struct {
+	// Code is the exit status, 0 to 255; -1 when a signal ended the process or
+	// it never started.
+	Code int
+	// Signal is the name of the signal that ended the process ("SIGKILL"), or "".
+	Signal string
+	// Missing says which program or file of the command does not exist; "" when that
+	// is not known to be the reason.
+	Missing string
+	// Err is why the process could not be started; nil when it ran.
+	Err error
+	// At is when the end was seen; Ran is how long the process had run.
+	At  time.Time
+	Ran time.Duration
+}
+
+// String says it in a few words: "exit status 1", "killed by SIGSEGV".
+func (e Exit) String() string {
+	switch {
+	case e.Err != nil:
+		return "could not start: " + e.Err.Error()
+	case e.Signal != "":
+		return "killed by " + e.Signal
+	case e.Missing != "":
+		return fmt.Sprintf("exit status %d: %s", e.Code, e.Missing)
+	case e.Code == 126:
+		return "exit status 126 (the command cannot be executed)"
+	case e.Code == 127:
+		return "exit status 127 (command not found)"
+	default:
+		return fmt.Sprintf("exit status %d", e.Code)
+	}
+}
+
+// notRunnable reports whether the end shows that there is nothing to run: 126
+// and 127 are a shell's answers for what it cannot execute and cannot find.
+func (e Exit) notRunnable() bool {
+	return e.Code == 126 || e.Code == 127 || e.Missing != ""
+}
+
+// exitOf translates what Wait left behind. An error beside a state is the
+// state's own, or says that another program kept the output open: the process
+// ended all the same.
+func exitOf(state *os.ProcessState, err error) Exit {
+	e := Exit{Code: -1}
+	if state == nil {
+		e.Err = fmt.Errorf("waiting for the process: %w", err)
+		return e
+	}
+	status, ok := state.Sys().(syscall.WaitStatus)
+	if ok && status.Signaled() {
+		e.Signal = unix.SignalName(status.Signal())
+		if e.Signal == "" {
+			e.Signal = fmt.Sprintf("signal %d", int(status.Signal()))
+		}
+		return e
+	}
+	e.Code = state.ExitCode()
+	return e
+}
+
+// FailedError says that a process failed more often than it may, or that its
+// command cannot be run at all.
+type FailedError struct {
+	Process string
+	// Failures is how often it failed in Window.
+	Failures int
+	Window   time.Duration
+	// Last is the last failure.
+	Last Exit
+	// KeptTrying says that the process is down and not forgotten: see
+	// [Options.KeepTrying]. RetryAfter is when it is tried again; 0 is only when
+	// somebody asks for it.
+	KeptTrying bool
+	RetryAfter time.Duration
+}
+
+// Error names the process, the count and the last failure.
+func (e *FailedError) Error() string {
+	if e.Failures == 1 {
+		return fmt.Sprintf("%s failed and %s: %s", e.Process, e.prospect(), e.Last)
+	}
+	return fmt.Sprintf("%s failed %d times in %s and %s; last: %s after %s",
+		e.Process, e.Failures, e.Window, e.prospect(), e.Last, e.Last.Ran.Round(time.Millisecond))
+}
+
+// prospect says whether it comes back.
+func (e *FailedError) prospect() string {
+	switch {
+	case !e.KeptTrying:
+		return "is not started again"
+	case e.RetryAfter == 0:
+		return "stays down until it is restarted by hand"
+	default:
+		return "is tried again every " + e.RetryAfter.String()
+	}
+}
+
+// Unwrap returns why the last start failed; nil when the process ran.
+func (e *FailedError) Unwrap() error { return e.Last.Err }
+
+// Usage is what one process and all that it started take of the machine, since
+// its last start.
+type Usage struct {
+	// Process is [Process.Name].
+	Process string
+	// PID is the run that is measured; 0 when the process does not run. Another
+	// PID than before means that CPU began again from 0.
+	PID int
+	// CPU is the time that was computed, summed over all processors; it only
+	// grows within one run, but where no control group could be made it misses
+	// processes that ended without being waited for.
+	CPU time.Duration
+	// Memory is how many bytes of physical memory they hold (RSS); what several
+	// share counts for each.
+	Memory int64
+	// Processes counts those alive. It is 0 where nothing is known: the process
+	// does not run, or the system is not Linux.
+	Processes int
+}
+
+// Usage measures each process, in the order given to New. It reads files of the
+// system for every process there is: ask every few seconds, not in a loop.
+func (s *Supervisor) Usage() []Usage {
+	s.mu.Lock()
+	keepers := s.keepers
+	s.mu.Unlock()
+	all := make([]Usage, len(s.procs))
+	for i := range s.procs {
+		if keepers != nil {
+			all[i] = keepers[i].usage()
+		}
+		all[i].Process = s.procs[i].Name
+	}
+	return all
+}
+
+// usage measures the present run.
+func (k *keeper) usage() Usage {
+	k.mu.Lock()
+	c := k.current
+	k.mu.Unlock()
+	if c == nil || c.usage == nil {
+		return Usage{}
+	}
+	u := c.usage()
+	u.PID = c.pid
+	return u
 }

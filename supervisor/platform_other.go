@@ -3,8 +3,11 @@
 package supervisor
 
 import (
+	"context"
+	"errors"
 	"net"
 	"syscall"
+	"time"
 )
 
 // cgroup, cgroupFolder, reaper: there are none here.
@@ -40,3 +43,30 @@ func strangerOn(int, *kin) (string, bool) { return "", false }
 func (k *kin) owns(net.Conn) bool { return true }
 
 func clientName(net.Conn) string { return "" }
+
+// empty asks with signal 0; the leader itself is already reaped.
+func (g *osGroup) empty() bool {
+	return syscall.Kill(-g.PID(), 0) == syscall.ESRCH
+}
+
+// limitNumbers: none can be set here without a moment in which they do not hold.
+func limitNumbers() map[string]int { return nil }
+
+// setLimit is not reached: no limit has a name here.
+func setLimit(int, rlimit, *identity) error { return errors.New("limits can be set on Linux only") }
+
+// wildcardTaken connects: where it is not Linux, 127.0.0.1 may be bound while
+// somebody listens on all addresses.
+func wildcardTaken(port int) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn, err := Check{Port: port}.dial(ctx)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
+}
+
+// portHolder is known on Linux only.
+func portHolder(int) string { return "" }
