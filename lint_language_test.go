@@ -95,7 +95,6 @@ var notYetPlain = []string{
 	"environment",
 	"periodic",
 	"runtimeapi",
-	"supervisor",
 }
 
 // notYetConstant lists the packages with log messages that contain values. It may

@@ -48,7 +48,7 @@ var rooms = []room{
 	{"periodic", "Package periodic works out when tasks are due and enqueues them.", []string{"queue"}},
 	{"leader", "Package leader keeps at most one instance in charge by holding a lease.", []string{"queue"}},
 	{"leader/leadertest", "Package leadertest checks that something behaves like a lease store.", []string{"queue"}},
-	{"supervisor", "Package supervisor runs the user's app and keeps it healthy.", []string{"procgroup"}},
+	{"supervisor", "Package supervisor runs the user's app and keeps it healthy.", []string{"procgroup", "terminal"}},
 	{"autoscale", "Package autoscale turns backlog and load into a desired size.", nil},
 	{"fleet", "Package fleet makes this process a member of a group of instances that share a queue.",
 		[]string{"queue", "autoscale", "aws"}},

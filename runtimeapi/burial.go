@@ -32,8 +32,8 @@ func (p *Pool) bury(inst *instance, exit Exit) {
 	if tell != nil {
 		tell()
 	}
-	if told := p.set.Events.Exited; told != nil {
-		told(Exited{Instance: inst.number, PID: inst.pid, Exit: exit, Asked: string(inst.asked)})
+	if reported := p.set.Events.Exited; reported != nil {
+		reported(Exited{Instance: inst.number, PID: inst.pid, Exit: exit, Asked: string(inst.asked)})
 	}
 }
 
@@ -60,8 +60,8 @@ func (p *Pool) answerFor(inst *instance, exit Exit) (tell func()) {
 		inv.end(outcome{Invocation: failure("Runtime.ExitError", inv.id, exitMessage(exit))})
 	case byTimeLimit:
 		inv.end(outcome{Invocation: taskTimedOut(inv.id, inv.limit)})
-		if told := p.set.Events.TimedOut; told != nil {
-			return func() { told(TimedOut{Instance: inst.number, RequestID: inv.id, Limit: inv.limit}) }
+		if reported := p.set.Events.TimedOut; reported != nil {
+			return func() { reported(TimedOut{Instance: inst.number, RequestID: inv.id, Limit: inv.limit}) }
 		}
 	default:
 		inv.end(outcome{err: fmt.Errorf("invocation %s may have run in part: its process was killed: %s", inv.id,
@@ -83,13 +83,13 @@ func (p *Pool) initFailed(inst *instance, exit Exit) (tell func()) {
 		p.waiting[0].end(outcome{Invocation: answer})
 		p.waiting = p.waiting[1:]
 	}
-	told := p.set.Events.InitFailed
-	if told == nil {
+	reported := p.set.Events.InitFailed
+	if reported == nil {
 		return nil
 	}
 	event := InitFailed{Instance: inst.number, Type: answer.Reason, Reason: reason, Failures: p.failures,
 		Pause: time.Until(p.pauseEnd)}
-	return func() { told(event) }
+	return func() { reported(event) }
 }
 
 // initFailure is the answer for a process that did not get ready, and the same

@@ -21,12 +21,12 @@ import (
 
 // A refused program gets no invocation, answers none, and is told of the first time and
 // the tenth.
-func TestStrangersAreRefused(t *testing.T) {
+func TestForeignClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var told []Refused
+		var reported []Refused
 		p, h := newFakePool(t, Options{Events: Events{Refused: func(r Refused) {
-			told = append(told, r)
+			reported = append(reported, r)
 		}}}, func(f *function) Exit {
 			e, err := f.next()
 			if err != nil {
@@ -54,8 +54,8 @@ func TestStrangersAreRefused(t *testing.T) {
 			t.Errorf("answer %q", a.Payload)
 		}
 		want := []Refused{{1, "a client", 1}, {1, "a client", 10}}
-		if !slices.Equal(told, want) {
-			t.Errorf("told %+v, want %+v", told, want)
+		if !slices.Equal(reported, want) {
+			t.Errorf("told %+v, want %+v", reported, want)
 		}
 	})
 }
@@ -124,7 +124,7 @@ type stranger struct {
 }
 
 // playStranger asks the Runtime API of a function that did not start it.
-func playStranger() int {
+func playForeignClient() int {
 	resp, err := ask(os.Getenv("URL"), os.Getenv("BODY"))
 	if err != nil {
 		return 1
@@ -151,12 +151,12 @@ func ask(url, body string) (string, error) {
 // Whoever is not of the function's processes is refused: this one, another one of the
 // same user, another user, and another process of the same function. What a shell of the
 // function starts is not.
-func TestRealStrangersAreRefused(t *testing.T) {
+func TestRealForeignClientsAreRefused(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: only Linux shows whose a connection is")
 	}
-	w := newWitness(t)
+	w := newObserver(t)
 	refused := make(chan Refused, 100)
 	p := newRealPool(t, "wrapped", w, Options{Instances: 2, Events: Events{Refused: func(r Refused) { refused <- r }}})
 	api := runtimeOf(t, p)

@@ -69,18 +69,18 @@ func goOutcomes(t *testing.T, program string) {
 		t.Errorf("%+v", a)
 	}
 	a := invoke(t, p, `"context"`)
-	var told map[string]any
-	if err := json.Unmarshal(a.Payload, &told); err != nil {
+	var reported map[string]any
+	if err := json.Unmarshal(a.Payload, &reported); err != nil {
 		t.Fatal(err)
 	}
 	for key, want := range map[string]any{"id": a.RequestID,
 		"arn":  "arn:aws:lambda:us-east-1:000000000000:function:go-function",
 		"name": "go-function", "memory": 256.0, "version": "$LATEST", "left": true} {
-		if told[key] != want {
-			t.Errorf("%s: %v, want %v", key, told[key], want)
+		if reported[key] != want {
+			t.Errorf("%s: %v, want %v", key, reported[key], want)
 		}
 	}
-	if trace, _ := told["trace"].(string); !strings.HasPrefix(trace, "Root=1-") {
+	if trace, _ := reported["trace"].(string); !strings.HasPrefix(trace, "Root=1-") {
 		t.Errorf("trace %q", trace)
 	}
 	wantError(t, invoke(t, p, `"error"`), "errorString", "no such customer")

@@ -187,8 +187,8 @@ func (inst *instance) live() Exit {
 // of it before.
 func (inst *instance) attach(proc process) {
 	inst.pid = proc.pid()
-	if told := inst.pool.set.Events.Started; told != nil {
-		told(Started{Instance: inst.number, PID: inst.pid})
+	if reported := inst.pool.set.Events.Started; reported != nil {
+		reported(Started{Instance: inst.number, PID: inst.pid})
 	}
 	defer close(inst.announced)
 	inst.pool.mu.Lock()
@@ -213,8 +213,8 @@ func (inst *instance) detach() {
 // tellReady tells that the process asked for its first invocation, after Started
 // and never after Exited.
 func (inst *instance) tellReady() {
-	told := inst.pool.set.Events.Ready
-	if told == nil {
+	reported := inst.pool.set.Events.Ready
+	if reported == nil {
 		return
 	}
 	inst.tell.Lock()
@@ -222,6 +222,6 @@ func (inst *instance) tellReady() {
 	select {
 	case <-inst.gone:
 	default:
-		told(Ready{Instance: inst.number, PID: inst.pid, After: time.Since(inst.since)})
+		reported(Ready{Instance: inst.number, PID: inst.pid, After: time.Since(inst.since)})
 	}
 }

@@ -47,7 +47,7 @@ func play(role string) int {
 	case "pool":
 		return playPool()
 	case "stranger":
-		return playStranger()
+		return playForeignClient()
 	}
 	return 99
 }
@@ -144,47 +144,47 @@ func playPool() int {
 	select {}
 }
 
-func functionEnv(role, witness string) []string {
-	return []string{roleVariable + "=" + role, "WITNESS=" + witness, "PATH=" + os.Getenv("PATH")}
+func functionEnv(role, observer string) []string {
+	return []string{roleVariable + "=" + role, "WITNESS=" + observer, "PATH=" + os.Getenv("PATH")}
 }
 
 // witness sees which processes live.
-type witness struct {
+type observer struct {
 	t  *testing.T
 	ln net.Listener
 }
 
-func newWitness(t *testing.T) *witness {
+func newObserver(t *testing.T) *observer {
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ln.Close() })
-	return &witness{t, ln}
+	return &observer{t, ln}
 }
 
 // meet waits for a process to attend.
-func (w *witness) meet() *guest {
+func (w *observer) meet() *reportingChild {
 	conn, err := w.ln.Accept()
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { conn.Close() })
-	g := &guest{w.t, conn, 0}
+	g := &reportingChild{w.t, conn, 0}
 	if _, err := fmt.Fscanln(conn, &g.pid); err != nil {
 		w.t.Fatal(err)
 	}
 	return g
 }
 
-type guest struct {
+type reportingChild struct {
 	t    *testing.T
 	conn net.Conn
 	pid  int
 }
 
 // awaitGone returns when the process is dead.
-func (g *guest) awaitGone() {
+func (g *reportingChild) awaitGone() {
 	if n, _ := g.conn.Read(make([]byte, 1)); n > 0 {
 		g.t.Error("a process talked that should be gone")
 	}
@@ -192,7 +192,7 @@ func (g *guest) awaitGone() {
 
 // newRealPool returns a started pool of this binary in a role. It is stopped at
 // the end of the test.
-func newRealPool(t *testing.T, role string, w *witness, o Options) *Pool {
+func newRealPool(t *testing.T, role string, w *observer, o Options) *Pool {
 	t.Helper()
 	o.Command, o.Dir = []string{os.Args[0]}, t.TempDir()
 	address := ""

@@ -158,11 +158,11 @@ func TestTimeLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var told []TimedOut
+		var reported []TimedOut
 		p, h := newFakePool(t, Options{Timeout: 1500 * time.Millisecond, Events: Events{TimedOut: func(e TimedOut) {
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, e)
+			reported = append(reported, e)
 		}}},
 			func(f *function) Exit {
 				return f.serve(func(e event) string {
@@ -190,8 +190,8 @@ func TestTimeLimit(t *testing.T) {
 		synctest.Wait() // the answer comes before the event
 		mu.Lock()
 		defer mu.Unlock()
-		if len(told) != 1 || told[0].RequestID != a.RequestID || told[0].Limit != 1500*time.Millisecond {
-			t.Errorf("told %+v", told)
+		if len(reported) != 1 || reported[0].RequestID != a.RequestID || reported[0].Limit != 1500*time.Millisecond {
+			t.Errorf("told %+v", reported)
 		}
 	})
 }
@@ -258,11 +258,11 @@ func TestInitFailure(t *testing.T) {
 		var broken atomic.Bool
 		broken.Store(true)
 		var mu sync.Mutex
-		var told []InitFailed
+		var reported []InitFailed
 		p, h := newFakePool(t, Options{Instances: 2, Events: Events{InitFailed: func(e InitFailed) {
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, e)
+			reported = append(reported, e)
 		}}}, func(f *function) Exit {
 			if broken.Load() {
 				f.sleep(time.Second)
@@ -303,10 +303,10 @@ func TestInitFailure(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if len(told) < 2 || told[0].Type != "Runtime.ExitError" || told[0].Failures != 1 ||
-			told[0].Pause != 500*time.Millisecond ||
-			!strings.Contains(told[0].Reason, "exit status 1") {
-			t.Errorf("told %+v", told)
+		if len(reported) < 2 || reported[0].Type != "Runtime.ExitError" || reported[0].Failures != 1 ||
+			reported[0].Pause != 500*time.Millisecond ||
+			!strings.Contains(reported[0].Reason, "exit status 1") {
+			t.Errorf("told %+v", reported)
 		}
 	})
 }
@@ -677,11 +677,11 @@ func TestEventsOfOneProcess(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		var told []string
+		var reported []string
 		note := func(format string, args ...any) {
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, fmt.Sprintf(format, args...))
+			reported = append(reported, fmt.Sprintf(format, args...))
 		}
 		p, h := newFakePool(t, Options{Events: Events{
 			Started:    func(e Started) { note("started %d %d", e.Instance, e.PID) },
@@ -702,8 +702,8 @@ func TestEventsOfOneProcess(t *testing.T) {
 			`exited 1001: exit status 7, "", ran 1s`,
 			"started 1 1002", "ready 1002 after 1s", `exited 1002: exit status 0, "stopped", ran 3.5s`,
 		}
-		if !slices.Equal(told, want) {
-			t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+		if !slices.Equal(reported, want) {
+			t.Errorf("told\n%s\nwant\n%s", strings.Join(reported, "\n"), strings.Join(want, "\n"))
 		}
 		if !slices.Equal(h.signals, []syscall.Signal{syscall.SIGTERM}) {
 			t.Errorf("signals %v", h.signals)

@@ -73,14 +73,14 @@ func TestRealEnvironment(t *testing.T) {
 func TestRealConcurrency(t *testing.T) {
 	t.Parallel()
 	const n = 4
-	w := newWitness(t)
+	w := newObserver(t)
 	p := newRealPool(t, "function", w, Options{Instances: n})
 	var calls sync.WaitGroup
 	for range n + 1 {
 		calls.Go(func() { invoke(t, p, "meet") })
 	}
 	pids := map[int]bool{}
-	var together []*guest
+	var together []*reportingChild
 	for range n {
 		g := w.meet()
 		pids[g.pid] = true
@@ -106,13 +106,13 @@ func TestRealTimeLimit(t *testing.T) {
 	for _, role := range []string{"function", "deaf", "wrapped"} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
-			w := newWitness(t)
+			w := newObserver(t)
 			p := newRealPool(t, role, w, Options{Timeout: time.Second})
 			answer := make(chan queue.Invocation)
 			go func() { answer <- invoke(t, p, "hang") }()
-			guests := []*guest{w.meet(), w.meet(), w.meet()}
+			children := []*reportingChild{w.meet(), w.meet(), w.meet()}
 			wantError(t, <-answer, "Sandbox.Timedout", "Task timed out after 1.00 seconds")
-			for _, g := range guests {
+			for _, g := range children {
 				g.awaitGone()
 			}
 			if a := invoke(t, p, "go on"); string(a.Payload) != "did go on" {
@@ -125,16 +125,16 @@ func TestRealTimeLimit(t *testing.T) {
 // What a process that ends by itself has started ends with it.
 func TestRealDeathLeavesNothing(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	p := newRealPool(t, "function", w, Options{})
 	answer := make(chan queue.Invocation)
 	go func() { answer <- invoke(t, p, "leave") }()
-	guests := []*guest{w.meet(), w.meet(), w.meet()}
-	for _, g := range guests { // the one that listens ends
+	children := []*reportingChild{w.meet(), w.meet(), w.meet()}
+	for _, g := range children { // the one that listens ends
 		g.conn.Write([]byte("x"))
 	}
 	wantError(t, <-answer, "Runtime.ExitError", "exit status 3")
-	for _, g := range guests {
+	for _, g := range children {
 		g.awaitGone()
 	}
 }
@@ -144,14 +144,14 @@ func TestRealStopLeavesNothing(t *testing.T) {
 	for _, role := range []string{"function", "deaf", "wrapped"} {
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
-			w := newWitness(t)
+			w := newObserver(t)
 			p := newRealPool(t, role, w, Options{Grace: 100 * time.Millisecond})
 			invoke(t, p, "family")
-			guests := []*guest{w.meet(), w.meet(), w.meet()}
+			children := []*reportingChild{w.meet(), w.meet(), w.meet()}
 			if err := p.Stop(context.Background()); err != nil {
 				t.Error(err)
 			}
-			for _, g := range guests {
+			for _, g := range children {
 				g.awaitGone()
 			}
 		})
@@ -163,7 +163,7 @@ func TestRealStopLeavesNothing(t *testing.T) {
 func TestKilledPoolLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
 	for range 3 {
-		w := newWitness(t)
+		w := newObserver(t)
 		parent := exec.Command(os.Args[0])
 		parent.Env = functionEnv("pool", w.ln.Addr().String())
 		stdout, err := parent.StdoutPipe()
@@ -173,14 +173,14 @@ func TestKilledPoolLeavesNoOrphan(t *testing.T) {
 		if err := parent.Start(); err != nil {
 			t.Fatal(err)
 		}
-		guests := []*guest{w.meet(), w.meet(), w.meet()}
+		children := []*reportingChild{w.meet(), w.meet(), w.meet()}
 		if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "running\n" {
 			t.Fatal(line, err)
 		}
 		if err := parent.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		for _, g := range guests {
+		for _, g := range children {
 			g.awaitGone()
 		}
 		if err := parent.Wait(); err == nil {

@@ -15,7 +15,7 @@ import (
 // A job that is under way is finished: TERM says that no more will come.
 func TestStopDuringWork(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	s, r := realSupervisor(t, Options{Grace: hangGuard}, self("worker", "slow", w))
 	start(t, s)
 	g := w.next()
@@ -38,20 +38,20 @@ func TestStopDuringWork(t *testing.T) {
 // it started, and nothing else: also no program of the same name.
 func TestStopWithAStuckJob(t *testing.T) {
 	t.Parallel()
-	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		const grace = 300 * time.Millisecond
-		w, twin := newWitness(t), bystander(t)
+		w, second := newObserver(t), bystander(t)
 		s, r := realSupervisor(t, Options{Grace: grace}, self("worker", "stuck", w))
 		start(t, with(s))
-		guests := []*guest{w.next(), w.next(), w.next()}
+		children := []*reportingChild{w.next(), w.next(), w.next()}
 		stop(t, s)
-		for _, g := range guests {
+		for _, g := range children {
 			g.awaitGone()
 		}
 		if len(r.killed) != 1 || r.exits[0].Exit.Signal != "SIGKILL" || r.exits[0].Exit.Ran < grace {
 			t.Errorf("killed %v, exits %+v, want one KILL once the grace was over", r.killed, r.exits)
 		}
-		twin.answers()
+		second.answers()
 	})
 }
 
@@ -76,7 +76,7 @@ func TestCrashLoopEndsAtItsLimit(t *testing.T) {
 // With KeepTrying the loop is over too, and the rest goes on.
 func TestCrashLoopLeavesTheRestRunning(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	gaveUp := make(chan GaveUp, 1)
 	s, _ := realSupervisor(t, Options{
 		RestartLimit: 2, RestartMin: time.Millisecond, KeepTrying: true,

@@ -90,7 +90,7 @@ type cgroup struct {
 }
 
 // newCgroupKin makes a control group in parent, or returns nil where it may not.
-func newCgroupKin(parent cgroupFolder) *kin {
+func newCgroupTree(parent cgroupFolder) *processTree {
 	if parent.folder == "" {
 		return nil
 	}
@@ -108,7 +108,7 @@ func newCgroupKin(parent cgroupFolder) *kin {
 		return nil
 	}
 	c.fd = fd
-	return &kin{cgroup: c}
+	return &processTree{cgroup: c}
 }
 
 // folders returns the group's folder and those that its processes made in it,

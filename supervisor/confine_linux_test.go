@@ -70,7 +70,7 @@ func TestRunAsAUser(t *testing.T) {
 func TestDaemonsOfAUserEnd(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
-	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
 		uid := uint32(54321)
 		if strings.HasSuffix(t.Name(), "mark") {
 			uid++
@@ -129,7 +129,7 @@ func TestEnvironmentIsReadAsItsOwner(t *testing.T) {
 	}
 }
 
-func TestUnprivilegedIsTold(t *testing.T) {
+func TestUnprivilegedStartIsExplained(t *testing.T) {
 	t.Parallel()
 	needRoot(t)
 	cmd := spawn("unprivileged", nil)
@@ -205,11 +205,11 @@ func TestLimitsOfAUserHold(t *testing.T) {
 	}
 }
 
-// Behind the latch there is no shell left: signals and statuses are the
+// Behind the start barrier there is no shell left: signals and statuses are the
 // program's own.
 func TestALimitedProgramIsTheLeader(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	p := self("w", "idle", w)
 	p.Limits = map[string]string{"core": "0"}
 	s, _ := realSupervisor(t, Options{}, p)

@@ -9,7 +9,7 @@
 //	...
 //	err = s.Run(ctx)
 //
-// Every process goes through the same states, one goroutine (keeper.go) each:
+// Every process goes through the same states, one goroutine (processloop.go) each:
 //
 //	           port free           check passes
 //	Starting ------------> Running -----------> Running, ready
@@ -30,12 +30,12 @@
 //
 //   - Nothing of a process outlives it, also what left its process group: see
 //     below. Nothing of it is alive when it is started again.
-//   - No stranger is ever signalled. A process group is signalled only while
+//   - No foreign process is ever signalled. A process group is signalled only while
 //     its leader is not reaped; any other process is held by a handle while we
 //     look whether it is ours.
 //   - A process ended is a process failed, also with status 0: it should run on.
 //   - A process is started only when its port is free, and is ready only while
-//     what listens there is its own. A stranger on the port is named in a
+//     what listens there is its own. A foreign listener on the port is named in a
 //     [PortError] and gets nothing.
 //   - The [Gate] is open only while every process with a check passes it. It
 //     closes before a process is asked to end.
@@ -52,7 +52,7 @@
 //
 // # What belongs to a process
 //
-// All that it started, in one of two ways on Linux (kin.go). Where we may make a
+// All that it started, in one of two ways on Linux (processtree.go). Where we may make a
 // control group (version 2) inside our own, each run gets one: nothing leaves it
 // by itself, and the kernel ends it in one stroke. Elsewhere each run has a mark
 // in its environment, which children inherit, and /proc is searched for it, for

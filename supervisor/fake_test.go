@@ -44,7 +44,7 @@ type machine struct {
 	current    *fakeGroup
 	ready      bool
 	taken      bool
-	stranger   string
+	foreign    string
 	transcript []string
 	closed     bool
 }
@@ -91,10 +91,10 @@ func (m *machine) start(p *Process, _ *output) (*child, error) {
 	if l.lasts != never {
 		time.AfterFunc(l.lasts, func() { g.end(l.exit) })
 	}
-	return &child{pid: 100 + m.starts, exited: g.done, group: g, stranger: func(int) (string, bool) {
+	return &child{pid: 100 + m.starts, exited: g.done, group: g, foreignListener: func(int) (string, bool) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return m.stranger, m.stranger != ""
+		return m.foreign, m.foreign != ""
 	}}, nil
 }
 

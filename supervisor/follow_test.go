@@ -82,10 +82,10 @@ func TestACrashLoopIsTriedAgain(t *testing.T) {
 		if err := s.Stop(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		var told []string
+		var reported []string
 		for _, line := range m.transcript {
 			if strings.Contains(line, "gave up") || strings.Contains(line, "restarts in") || strings.Contains(line, "trial") {
-				told = append(told, strings.Join(strings.Fields(line), " "))
+				reported = append(reported, strings.Join(strings.Fields(line), " "))
 			}
 		}
 		want := []string{
@@ -96,8 +96,8 @@ func TestACrashLoopIsTriedAgain(t *testing.T) {
 			"2m0.5s web restarts in 1m0s, failure 2/1", "2m0.5s which is a trial",
 			"1h3m0.5s web restarts in 500ms, failure 1/1",
 		}
-		if strings.Join(told, "\n") != strings.Join(want, "\n") {
-			t.Errorf("told\n%s\nwant\n%s", strings.Join(told, "\n"), strings.Join(want, "\n"))
+		if strings.Join(reported, "\n") != strings.Join(want, "\n") {
+			t.Errorf("told\n%s\nwant\n%s", strings.Join(reported, "\n"), strings.Join(want, "\n"))
 		}
 	})
 }
@@ -173,7 +173,7 @@ func TestRestartThatCannotBe(t *testing.T) {
 		}
 		startIn(t, s)
 		if err := s.Restart(t.Context(), "wbe"); err == nil || !strings.Contains(err.Error(), "there is web") {
-			t.Errorf("of a stranger: %v", err)
+			t.Errorf("of a foreign listener: %v", err)
 		}
 		if err := s.Restart(t.Context(), "web"); err == nil || err.Error() != "restarting web: no such program" {
 			t.Errorf("of what does not start: %v", err)
@@ -222,7 +222,7 @@ func TestAStopEndsTheWaitOfAFailedProcess(t *testing.T) {
 }
 
 // Somebody else who listens on the port is not the app, however well they answer.
-func TestAStrangerOnThePortKeepsTheGateClosed(t *testing.T) {
+func TestForeignListenerOnThePortKeepsTheGateClosed(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		proc Process
@@ -235,7 +235,7 @@ func TestAStrangerOnThePortKeepsTheGateClosed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				m := newMachine(t, life{lasts: never})
-				m.stranger = "nginx (pid 7)"
+				m.foreign = "nginx (pid 7)"
 				s := m.supervisor(Options{}, tt.proc)
 				startIn(t, s)
 				time.Sleep(time.Second)
@@ -246,11 +246,11 @@ func TestAStrangerOnThePortKeepsTheGateClosed(t *testing.T) {
 					t.Errorf("reason %q", st.Reason)
 				}
 				m.mu.Lock()
-				m.stranger = ""
+				m.foreign = ""
 				m.mu.Unlock()
 				time.Sleep(time.Second)
 				if !s.Ready() {
-					t.Error("not ready once the stranger is gone")
+					t.Error("not ready once the foreign listener is gone")
 				}
 				if err := s.Stop(t.Context()); err != nil {
 					t.Fatal(err)

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// The app runs and does not listen; a stranger does, and would get its messages.
+// The app runs and does not listen; a foreign program does, and would get its messages.
 func TestAListenerThatIsNotTheApp(t *testing.T) {
 	t.Parallel()
-	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
-		w := newWitness(t)
+	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		w := newObserver(t)
 		p := self("web", "idle", w)
 		p.Port = quietPort(t)
 		late := make(chan ReadyLate, 100)
@@ -23,11 +23,11 @@ func TestAListenerThatIsNotTheApp(t *testing.T) {
 		}, p)
 		start(t, with(s))
 		w.next()
-		stranger, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(p.Port))
+		foreign, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(p.Port))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer stranger.Close()
+		defer foreign.Close()
 		for e := range late {
 			if strings.Contains(e.Reason, "already in use by") &&
 				strings.Contains(e.Reason, "(pid "+strconv.Itoa(os.Getpid())+")") {
@@ -38,7 +38,7 @@ func TestAListenerThatIsNotTheApp(t *testing.T) {
 			}
 		}
 		if s.Ready() || len(r.gate) != 0 {
-			t.Error("the stranger opened the gate")
+			t.Error("the foreign listener opened the gate")
 		}
 		stop(t, s)
 	})
@@ -47,8 +47,8 @@ func TestAListenerThatIsNotTheApp(t *testing.T) {
 // Whoever of the app's own listens, however far from its leader, is the app.
 func TestAListenerBehindAShellIsTheApp(t *testing.T) {
 	t.Parallel()
-	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
-		w := newWitness(t)
+	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		w := newObserver(t)
 		port := quietPort(t)
 		s, r := realSupervisor(t, Options{ReadyInterval: time.Millisecond}, Process{
 			Name: "web", Shell: `setsid "$SELF" & wait`, Port: port,
@@ -59,21 +59,21 @@ func TestAListenerBehindAShellIsTheApp(t *testing.T) {
 		if e := <-r.gate; !e.Open {
 			t.Errorf("gate %+v, want it open", e)
 		}
-		k := s.keepers[0].current.group.(*osGroup).kin
-		if holder, is := strangerOn(port, k); is {
-			t.Errorf("%s counts as a stranger", holder)
+		k := s.loops[0].current.group.(*osGroup).tree
+		if holder, is := foreignListenerOn(port, k); is {
+			t.Errorf("%s counts as foreign", holder)
 		}
-		if _, is := strangerOn(port, newMarkedKin()); !is {
+		if _, is := foreignListenerOn(port, newMarkedTree()); !is {
 			t.Error("for another process it is none")
 		}
 		stop(t, s)
 	})
 }
 
-// A stranger that takes the port between two runs is named, and gets nothing.
-func TestAStrangerTakesThePortOfADeadApp(t *testing.T) {
+// A foreign listener that takes the port between two runs is named, and gets nothing.
+func TestForeignListenerTakesThePortOfADeadApp(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	p := self("web", "serve", w)
 	p.Port = quietPort(t)
 	p.Env = append(p.Env, "PORT="+strconv.Itoa(p.Port))
@@ -92,7 +92,7 @@ func TestAStrangerTakesThePortOfADeadApp(t *testing.T) {
 		t.Fatalf("gate %+v, want it closed", e)
 	}
 	<-restarting
-	stranger, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(p.Port))
+	foreign, err := net.Listen("tcp4", "127.0.0.1:"+strconv.Itoa(p.Port))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,9 +102,9 @@ func TestAStrangerTakesThePortOfADeadApp(t *testing.T) {
 		t.Errorf("ended %+v: %s, want a start that failed because of us", e, e.Exit)
 	}
 	if s.Ready() || len(r.gate) != 0 {
-		t.Error("the stranger opened the gate")
+		t.Error("the foreign listener opened the gate")
 	}
-	stranger.Close()
+	foreign.Close()
 	if e := <-r.gate; !e.Open {
 		t.Errorf("gate %+v, want it open again", e)
 	}

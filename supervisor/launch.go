@@ -13,8 +13,8 @@ import (
 	"tendril/procgroup"
 )
 
-// order is one start of a process, all questions answered.
-type order struct {
+// launchSpec is one start of a process, all questions answered.
+type launchSpec struct {
 	process *Process
 	path    string
 	argv    []string
@@ -23,8 +23,8 @@ type order struct {
 	out     *output
 }
 
-// orderOf answers them; the errors are for whoever wrote p.
-func orderOf(p *Process, out *output) (*order, error) {
+// launchSpecOf answers them; the errors are for whoever wrote p.
+func launchSpecOf(p *Process, out *output) (*launchSpec, error) {
 	if info, err := os.Stat(cmp.Or(p.Dir, ".")); err != nil || !info.IsDir() {
 		return nil, fmt.Errorf("its working directory %s is not a folder that can be entered", p.Dir)
 	}
@@ -40,23 +40,23 @@ func orderOf(p *Process, out *output) (*order, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &order{process: p, path: path, argv: argv, user: user, limits: limits, out: out}, nil
+	return &launchSpec{process: p, path: path, argv: argv, user: user, limits: limits, out: out}, nil
 }
 
 // start runs p as the leader of a new process group, with its output going to
 // out, which may be nil.
 func (h *host) start(p *Process, out *output) (*child, error) {
-	o, err := orderOf(p, out)
+	o, err := launchSpecOf(p, out)
 	if err != nil {
 		return nil, err
 	}
-	g, latch, err := h.launch(o)
+	g, barrier, err := h.launch(o)
 	if err != nil {
 		return nil, o.explain(err)
 	}
-	h.guard.Add(g.PID(), g.kin.tie())
-	if err = latch.open(g.PID(), o.limits, o.user); err != nil {
-		latch.close()
+	h.guard.Add(g.PID(), g.tree.marker())
+	if err = barrier.open(g.PID(), o.limits, o.user); err != nil {
+		barrier.close()
 		g.signal(syscall.SIGKILL)
 		g.Await()
 		g.reap()
@@ -69,31 +69,31 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 	}()
 	return &child{
 		pid: g.PID(), exited: exited, group: g,
-		stranger: func(port int) (string, bool) { return strangerOn(port, g.kin) },
-		owns:     g.kin.owns,
-		usage:    g.kin.usage,
+		foreignListener: func(port int) (string, bool) { return foreignListenerOn(port, g.tree) },
+		owns:            g.tree.owns,
+		usage:           g.tree.usage,
 	}, nil
 }
 
 // launch starts o in a control group where one can be made and entered, and
 // else with a mark; with neither where process groups are enough.
-func (h *host) launch(o *order) (*osGroup, *latch, error) {
+func (h *host) launch(o *launchSpec) (*osGroup, *startBarrier, error) {
 	if h.groupsOnly {
-		return h.begin(o, &kin{seen: map[processID]bool{}})
+		return h.begin(o, &processTree{seen: map[processID]bool{}})
 	}
-	if k := newCgroupKin(h.cgroups); k != nil {
-		if g, latch, err := h.begin(o, k); err == nil {
-			return g, latch, nil
+	if k := newCgroupTree(h.cgroups); k != nil {
+		if g, barrier, err := h.begin(o, k); err == nil {
+			return g, barrier, nil
 		}
 		k.release()
 	}
-	return h.begin(o, newMarkedKin())
+	return h.begin(o, newMarkedTree())
 }
 
-// begin starts o, tied to k. Where o has limits the program waits behind the
-// latch.
-func (h *host) begin(o *order, k *kin) (*osGroup, *latch, error) {
-	g := &osGroup{guard: &h.guard, kin: k}
+// begin starts o, whose processes t finds. Where o has limits the program waits behind the
+// barrier.
+func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, error) {
+	g := &osGroup{guard: &h.guard, tree: k}
 	g.Cmd = &exec.Cmd{
 		Path:        o.path,
 		Args:        o.argv,
@@ -109,22 +109,22 @@ func (h *host) begin(o *order, k *kin) (*osGroup, *latch, error) {
 		g.Cmd.Stdout, g.Cmd.Stderr = stdout, stderr
 		g.streams = []io.Closer{stdout, stderr}
 	}
-	latch, err := newLatch(g.Cmd, o.limits)
+	barrier, err := newStartBarrier(g.Cmd, o.limits)
 	if err != nil {
 		return nil, nil, err
 	}
 	h.thread.Do(func() { err = g.Cmd.Start() })
-	latch.started()
+	barrier.started()
 	if err != nil {
-		latch.close()
+		barrier.close()
 		return nil, nil, err
 	}
 	k.born(g.PID())
-	return g, latch, nil
+	return g, barrier, nil
 }
 
 // explain says what may be done about a start that the system refused.
-func (o *order) explain(err error) error {
+func (o *launchSpec) explain(err error) error {
 	switch {
 	case o.user.credential() == nil:
 		return fmt.Errorf("running %s: %w", o.path, err)

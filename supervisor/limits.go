@@ -62,21 +62,21 @@ func limitNameError(name string) error {
 	return fmt.Errorf("limit %s: there is no such limit: use %s", name, strings.Join(known, ", "))
 }
 
-// latchScript holds a program back until it is let go by a line, and lets it
+// barrierScript holds a program back until it is let go by a line, and lets it
 // replace the shell.
-const latchScript = `read -r go <&3 || exit 1
+const barrierScript = `read -r go <&3 || exit 1
 exec 3<&-
 exec "$@"`
 
-// latch holds a started program back until its limits are set: they hold from
+// startBarrier holds a started program back until its limits are set: they hold from
 // its first instruction. nil holds nothing back.
-type latch struct {
+type startBarrier struct {
 	inside *os.File
 	pipe   io.WriteCloser
 }
 
-// newLatch puts cmd behind a latch where there are limits to set.
-func newLatch(cmd *exec.Cmd, limits []rlimit) (*latch, error) {
+// newStartBarrier puts cmd behind a barrier where there are limits to set.
+func newStartBarrier(cmd *exec.Cmd, limits []rlimit) (*startBarrier, error) {
 	if len(limits) == 0 {
 		return nil, nil
 	}
@@ -89,20 +89,20 @@ func newLatch(cmd *exec.Cmd, limits []rlimit) (*latch, error) {
 		return nil, fmt.Errorf("making a pipe: %w", err)
 	}
 	cmd.ExtraFiles = []*os.File{inside}
-	cmd.Args = slices.Concat([]string{"sh", "-c", latchScript, "sh", cmd.Path}, cmd.Args[1:])
+	cmd.Args = slices.Concat([]string{"sh", "-c", barrierScript, "sh", cmd.Path}, cmd.Args[1:])
 	cmd.Path = shellPath
-	return &latch{inside: inside, pipe: pipe}, nil
+	return &startBarrier{inside: inside, pipe: pipe}, nil
 }
 
 // started gives up our copy of the program's end.
-func (l *latch) started() {
+func (l *startBarrier) started() {
 	if l != nil {
 		_ = l.inside.Close()
 	}
 }
 
 // open sets the limits of the program and lets it go.
-func (l *latch) open(pid int, limits []rlimit, user *identity) error {
+func (l *startBarrier) open(pid int, limits []rlimit, user *identity) error {
 	if l == nil {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (l *latch) open(pid int, limits []rlimit, user *identity) error {
 }
 
 // close without open ends the program before it began.
-func (l *latch) close() {
+func (l *startBarrier) close() {
 	if l != nil {
 		_ = l.pipe.Close()
 	}

@@ -30,7 +30,7 @@ func limitNumbers() map[string]int {
 	}
 }
 
-// setLimit sets one limit of a process that waits behind its latch.
+// setLimit sets one limit of a process that waits behind its start barrier.
 func setLimit(pid int, l rlimit, user *identity) error {
 	resource := limitNumbers()[l.name]
 	set := func() error { return unix.Prlimit(pid, resource, &unix.Rlimit{Cur: l.soft, Max: l.hard}, nil) }

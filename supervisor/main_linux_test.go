@@ -70,7 +70,7 @@ func zombieChildren() (n int) {
 func adoptOne() int {
 	s, err := New([]Process{{
 		Name: "litter", Argv: []string{os.Args[0]},
-		Env: append(childEnv("daemoniser", os.Getenv("WITNESS")), "DAEMONS=idle"),
+		Env: append(childEnv("daemoniser", os.Getenv("OBSERVER")), "DAEMONS=idle"),
 	}}, &Options{Reap: true, RestartLimit: -1})
 	if err != nil || s.Start(context.Background()) != nil {
 		return 1

@@ -112,7 +112,7 @@ func spawn(role string, attr *syscall.SysProcAttr) *exec.Cmd {
 // report tells the test who runs. The connection is open as long as the
 // process lives.
 func report(role string) (net.Conn, error) {
-	conn, err := net.Dial("tcp4", os.Getenv("WITNESS"))
+	conn, err := net.Dial("tcp4", os.Getenv("OBSERVER"))
 	if err == nil {
 		_, err = fmt.Fprintf(conn, "%s %d\n", role, os.Getpid())
 	}
@@ -138,18 +138,18 @@ func finishSlowly() int {
 	if err != nil {
 		return 1
 	}
-	told := make(chan string, 1)
+	reported := make(chan string, 1)
 	go func() {
 		line, _ := bufio.NewReader(conn).ReadString('\n')
-		told <- line
+		reported <- line
 	}()
 	select {
 	case <-term:
-	case <-told:
+	case <-reported:
 		return 1
 	}
 	fmt.Fprintln(conn, "finishing")
-	<-told
+	<-reported
 	fmt.Println("finished")
 	return 0
 }
@@ -177,7 +177,7 @@ func show() int {
 // no control group nothing ties it to us any more.
 func leave() int {
 	child := exec.Command(os.Args[0])
-	child.Env = childEnv("idle", os.Getenv("WITNESS"))
+	child.Env = childEnv("idle", os.Getenv("OBSERVER"))
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	child.Stdout, child.Stderr = os.Stdout, os.Stderr
 	if err := child.Start(); err != nil {
@@ -202,15 +202,15 @@ func daemonise(roles []string) error {
 
 func supervise() int {
 	s, err := New([]Process{
-		{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("WITNESS"))},
-		{Name: "nested", Shell: os.Args[0] + " & wait", Env: childEnv("parent", os.Getenv("WITNESS"))},
+		{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("OBSERVER"))},
+		{Name: "nested", Shell: os.Args[0] + " & wait", Env: childEnv("parent", os.Getenv("OBSERVER"))},
 		{Name: "daemons", Argv: []string{os.Args[0]},
-			Env: append(childEnv("daemoniser", os.Getenv("WITNESS")), "DAEMONS=idle deaf")},
+			Env: append(childEnv("daemoniser", os.Getenv("OBSERVER")), "DAEMONS=idle deaf")},
 	}, nil)
 	if err != nil {
 		return 1
 	}
-	if os.Getenv("TIE") == "mark" {
+	if os.Getenv("TREE") == "mark" {
 		s.newSystem = markedSystem
 	}
 	if err := s.Start(context.Background()); err != nil {
@@ -223,7 +223,7 @@ func unguarded() int {
 	h := newHost(false)
 	// Nobody would be left to remove a control group.
 	h.cgroups = cgroupFolder{}
-	p := Process{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("WITNESS"))}
+	p := Process{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("OBSERVER"))}
 	if _, err := h.start(&p, nil); err != nil {
 		return 1
 	}
@@ -241,19 +241,19 @@ func markedSystem(o Options) *system {
 }
 
 // childEnv is the environment that makes this binary play role.
-func childEnv(role, witness string) []string {
-	return []string{roleVariable + "=" + role, "WITNESS=" + witness}
+func childEnv(role, observer string) []string {
+	return []string{roleVariable + "=" + role, "OBSERVER=" + observer}
 }
 
-// witness is where child processes report, so that a test can tell without
+// observer is where child processes report, so that a test can tell without
 // waiting for a time whether they live.
-type witness struct {
+type observer struct {
 	t  *testing.T
 	ln net.Listener
 }
 
-// guest is a child process that reported.
-type guest struct {
+// reportingChild is a child process that reported.
+type reportingChild struct {
 	t    *testing.T
 	role string
 	pid  int
@@ -264,20 +264,20 @@ type guest struct {
 // hangGuard ends a test that would otherwise wait for ever.
 const hangGuard = time.Minute
 
-func newWitness(t *testing.T) *witness {
+func newObserver(t *testing.T) *observer {
 	t.Helper()
 	ln, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ln.Close() })
-	return &witness{t: t, ln: ln}
+	return &observer{t: t, ln: ln}
 }
 
-func (w *witness) address() string { return w.ln.Addr().String() }
+func (w *observer) address() string { return w.ln.Addr().String() }
 
 // next returns the next child that reports.
-func (w *witness) next() *guest {
+func (w *observer) next() *reportingChild {
 	w.t.Helper()
 	if err := w.ln.(*net.TCPListener).SetDeadline(time.Now().Add(hangGuard)); err != nil {
 		w.t.Fatal(err)
@@ -287,14 +287,14 @@ func (w *witness) next() *guest {
 		w.t.Fatalf("no child reported: %v", err)
 	}
 	w.t.Cleanup(func() { conn.Close() })
-	g := &guest{t: w.t, conn: conn, in: bufio.NewReader(conn)}
+	g := &reportingChild{t: w.t, conn: conn, in: bufio.NewReader(conn)}
 	if _, err := fmt.Sscanf(g.line(), "%s %d", &g.role, &g.pid); err != nil {
 		w.t.Fatalf("a child's report: %v", err)
 	}
 	return g
 }
 
-func (g *guest) line() string {
+func (g *reportingChild) line() string {
 	g.t.Helper()
 	if err := g.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {
 		g.t.Fatal(err)
@@ -307,7 +307,7 @@ func (g *guest) line() string {
 }
 
 // answers fails the test unless the process lives.
-func (g *guest) answers() {
+func (g *reportingChild) answers() {
 	g.t.Helper()
 	fmt.Fprintln(g.conn, "are you there?")
 	if got := g.line(); got != "here" {
@@ -316,7 +316,7 @@ func (g *guest) answers() {
 }
 
 // awaitGone returns when the process has ended: the kernel hung up for it.
-func (g *guest) awaitGone() {
+func (g *reportingChild) awaitGone() {
 	g.t.Helper()
 	if err := g.conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {
 		g.t.Fatal(err)

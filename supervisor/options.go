@@ -42,7 +42,7 @@ type Options struct {
 	// it is not tried. It needs KeepTrying.
 	RetryAfter time.Duration
 
-	// Reap takes in and buries orphans of the app: processes whose parent ended
+	// Reap takes in and reaps orphans of the app: processes whose parent ended
 	// before them. As process 1, as in a container, that is always done; set it
 	// where process 1 does not do it. It needs Linux 5.4. Orphans of everything
 	// that this program starts come too, and children that it waits for itself,

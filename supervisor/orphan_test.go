@@ -10,34 +10,34 @@ import (
 // nor daemons of theirs.
 func TestKilledSupervisorLeavesNoOrphan(t *testing.T) {
 	t.Parallel()
-	for _, tie := range ties(t) {
-		t.Run(tie, func(t *testing.T) {
+	for _, kind := range treeKinds(t) {
+		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			for range 3 {
-				killSupervisor(t, tie)
+				killSupervisor(t, kind)
 			}
 		})
 	}
 }
 
-func killSupervisor(t *testing.T, tie string) {
+func killSupervisor(t *testing.T, kind string) {
 	t.Helper()
-	w := newWitness(t)
+	w := newObserver(t)
 	parent := exec.Command(os.Args[0])
-	parent.Env = append(childEnv("supervise", w.address()), "TIE="+tie)
+	parent.Env = append(childEnv("supervise", w.address()), "TREE="+kind)
 	if err := parent.Start(); err != nil {
 		t.Fatal(err)
 	}
 	// Itself, its direct child, a program behind a shell, that one's child, and
 	// one with two daemons.
-	var guests []*guest
+	var children []*reportingChild
 	for range 7 {
-		guests = append(guests, w.next())
+		children = append(children, w.next())
 	}
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	for _, g := range guests {
+	for _, g := range children {
 		g.awaitGone()
 	}
 	if err := parent.Wait(); err == nil {

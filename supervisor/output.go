@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"tendril/terminal"
 )
 
 const (
@@ -40,7 +42,7 @@ type output struct {
 	// lost counts all dropped lines; told is what was reported of them.
 	lost       atomic.Int64
 	reportMu   sync.Mutex
-	told       int64
+	reported   int64
 	lastReport time.Time
 }
 
@@ -106,13 +108,12 @@ func (o *output) offer(l outputLine) bool {
 // drain feeds the sink until close.
 func (o *output) drain() {
 	defer close(o.drained)
-	var text []byte
 	for l := range o.lines {
-		text = appendEscaped(text[:0], l.text)
+		text := terminal.Plain(string(l.text), true) // no line holds a line end
 		if l.cut > 0 {
-			text = fmt.Appendf(text, " ... (%d bytes cut)", l.cut)
+			text += fmt.Sprintf(" ... (%d bytes cut)", l.cut)
 		}
-		o.sink(l.stream, text)
+		o.sink(l.stream, []byte(text))
 	}
 }
 
@@ -125,11 +126,11 @@ func (o *output) report(last bool) {
 	o.reportMu.Lock()
 	defer o.reportMu.Unlock()
 	now := time.Now()
-	if total == o.told || !last && now.Sub(o.lastReport) < dropReportInterval {
+	if total == o.reported || !last && now.Sub(o.lastReport) < dropReportInterval {
 		return
 	}
-	event := LinesDropped{Process: o.process, Lines: total - o.told, Total: total}
-	o.told, o.lastReport = total, now
+	event := LinesDropped{Process: o.process, Lines: total - o.reported, Total: total}
+	o.reported, o.lastReport = total, now
 	o.dropped(event)
 }
 

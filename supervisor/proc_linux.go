@@ -96,7 +96,7 @@ func processes() []process {
 
 // seesItself reports whether /proc numbers processes as our system calls do: in
 // a namespace of its own a program may see the /proc of another, and would take
-// strangers for its own.
+// foreign processes for its own.
 func seesItself() bool {
 	self, err := os.Readlink("/proc/self")
 	return err == nil && self == strconv.Itoa(os.Getpid())

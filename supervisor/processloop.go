@@ -11,9 +11,9 @@ import (
 // errStopping ends a start that the supervisor's stop overtook.
 var errStopping = errors.New("the supervisor is stopping")
 
-// keeper keeps one process running. Its loop is one goroutine; a second one
+// processLoop keeps one process running. Its loop is one goroutine; a second one
 // checks readiness while the process runs.
-type keeper struct {
+type processLoop struct {
 	proc *Process
 	opts *Options
 	rule restartRule
@@ -40,7 +40,7 @@ type keeper struct {
 	current *child
 }
 
-// system is what a keeper needs of the machine.
+// system is what a processLoop needs of the machine.
 type system struct {
 	start func(*Process, *output) (*child, error)
 	probe func(context.Context, Check) error
@@ -54,123 +54,123 @@ type system struct {
 // run starts the process and restarts it until stop, or until it failed too
 // often. The result of the first start goes to first: when that is an error
 // nothing more is tried.
-func (k *keeper) run(first chan<- error) *FailedError {
+func (l *processLoop) run(first chan<- error) *FailedError {
 	for life := 1; ; life++ {
-		c, err := k.start(life)
+		c, err := l.start(life)
 		if life == 1 {
 			first <- err
 			if err != nil {
-				k.enter(Stopped, func(s *Status) { s.Reason = err.Error() })
+				l.enter(Stopped, func(s *Status) { s.Reason = err.Error() })
 				return nil
 			}
 		}
-		k.answer(err)
+		l.answer(err)
 		exit := Exit{Code: -1, Err: err, At: time.Now()}
 		if err == nil {
-			exit = k.watch(c)
+			exit = l.watch(c)
 		}
-		k.noteExit(c, exit)
-		if k.stopping() {
-			k.enter(Stopped, nil)
+		l.noteExit(c, exit)
+		if l.stopping() {
+			l.enter(Stopped, nil)
 			return nil
 		}
-		failure, again := k.follow(exit, life)
+		failure, again := l.follow(exit, life)
 		if failure != nil {
 			return failure
 		}
 		if !again {
-			k.enter(Stopped, nil)
+			l.enter(Stopped, nil)
 			return nil
 		}
 	}
 }
 
 // answer tells who asked for a start how it went.
-func (k *keeper) answer(err error) {
-	if k.asked != nil {
-		k.asked <- err
-		k.asked = nil
+func (l *processLoop) answer(err error) {
+	if l.asked != nil {
+		l.asked <- err
+		l.asked = nil
 	}
 }
 
 // start starts the process once its port is free.
-func (k *keeper) start(life int) (*child, error) {
-	k.enter(Starting, func(s *Status) { s.Restarts = life - 1 })
-	ctx, cancel := k.untilStop()
+func (l *processLoop) start(life int) (*child, error) {
+	l.enter(Starting, func(s *Status) { s.Restarts = life - 1 })
+	ctx, cancel := l.untilStop()
 	defer cancel()
-	if err := awaitPort(ctx, k.proc, k.sys.taken); err != nil {
-		if k.stopping() {
+	if err := awaitPort(ctx, l.proc, l.sys.taken); err != nil {
+		if l.stopping() {
 			return nil, errStopping
 		}
 		return nil, err
 	}
-	c, err := k.sys.start(k.proc, k.out)
+	c, err := l.sys.start(l.proc, l.out)
 	if err != nil {
 		return nil, err
 	}
-	k.enter(Running, func(s *Status) {
+	l.enter(Running, func(s *Status) {
 		s.PID = c.pid
-		k.current = c
+		l.current = c
 	})
-	call(k.opts.Events.Started, Started{Process: k.proc.Name, PID: c.pid})
+	call(l.opts.Events.Started, Started{Process: l.proc.Name, PID: c.pid})
 	return c, nil
 }
 
 // watch sees one run of the process to its end and clears up after it.
-func (k *keeper) watch(c *child) Exit {
+func (l *processLoop) watch(c *child) Exit {
 	began := time.Now()
-	stopProbing := k.beginProbing(c)
+	stopProbing := l.beginProbing(c)
 	var killAt <-chan time.Time
 	killed, why := false, ""
 	select {
 	case <-c.exited:
 		why = " ended"
-	case <-k.stop:
+	case <-l.stop:
 		why = " is being stopped"
-	case k.asked = <-k.restarts:
+	case l.asked = <-l.restarts:
 		why = " is being restarted"
 	}
 	stopProbing()
-	k.setReady(false, k.proc.Name+why, 0)
+	l.setReady(false, l.proc.Name+why, 0)
 	if !isClosed(c.exited) {
-		call(k.opts.Events.Stopping, Stopping{Process: k.proc.Name, PID: c.pid, Grace: k.opts.Grace})
-		killAt = k.terminate(c, "")
-		killed = k.awaitEnd(c, killAt)
+		call(l.opts.Events.Stopping, Stopping{Process: l.proc.Name, PID: c.pid, Grace: l.opts.Grace})
+		killAt = l.terminate(c, "")
+		killed = l.awaitEnd(c, killAt)
 	}
 	at := time.Now()
-	call(k.opts.Events.Ended, Ended{Process: k.proc.Name, PID: c.pid})
+	call(l.opts.Events.Ended, Ended{Process: l.proc.Name, PID: c.pid})
 	if killed {
 		awaitEmpty(c.group)
 	} else {
-		k.clearGroup(c, killAt)
+		l.clearGroup(c, killAt)
 	}
-	k.mu.Lock()
-	k.current = nil
-	k.mu.Unlock()
+	l.mu.Lock()
+	l.current = nil
+	l.mu.Unlock()
 	exit := c.group.reap()
 	exit.At, exit.Ran = at, at.Sub(began)
 	if exit.Code > 0 && exit.Ran < soon {
-		exit.Missing = k.proc.missing(exit.Code)
+		exit.Missing = l.proc.missing(exit.Code)
 	}
 	return exit
 }
 
-func (k *keeper) noteExit(c *child, exit Exit) {
-	event := Exited{Process: k.proc.Name, Exit: exit}
+func (l *processLoop) noteExit(c *child, exit Exit) {
+	event := Exited{Process: l.proc.Name, Exit: exit}
 	if c != nil {
 		event.PID = c.pid
 	}
 	if errors.Is(exit.Err, errStopping) {
 		return
 	}
-	k.mu.Lock()
-	k.status.PID, k.status.LastExit = 0, &exit
-	k.status.Reason = k.proc.Name + ": " + exit.String()
-	k.mu.Unlock()
-	call(k.opts.Events.Exited, event)
+	l.mu.Lock()
+	l.status.PID, l.status.LastExit = 0, &exit
+	l.status.Reason = l.proc.Name + ": " + exit.String()
+	l.mu.Unlock()
+	call(l.opts.Events.Exited, event)
 }
 
-func (k *keeper) stopping() bool { return isClosed(k.stop) }
+func (l *processLoop) stopping() bool { return isClosed(l.stop) }
 
 func isClosed(c <-chan struct{}) bool {
 	select {
@@ -182,11 +182,11 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // untilStop returns a context that ends when stop does.
-func (k *keeper) untilStop() (context.Context, context.CancelFunc) {
+func (l *processLoop) untilStop() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		select {
-		case <-k.stop:
+		case <-l.stop:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -212,27 +212,27 @@ const (
 
 // terminate asks the process and all that it started to end, and returns when
 // it is time for KILL. A stopped process could not obey before it is continued.
-func (k *keeper) terminate(c *child, reason string) (killAt <-chan time.Time) {
-	k.enter(Ending, func(s *Status) {
+func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Time) {
+	l.enter(Ending, func(s *Status) {
 		if reason != "" {
 			s.Reason = reason
 		}
 	})
 	c.group.signal(syscall.SIGTERM)
 	c.group.signal(syscall.SIGCONT)
-	return time.After(k.opts.Grace)
+	return time.After(l.opts.Grace)
 }
 
 // awaitEnd returns when the leader has ended, and reports whether the group had
 // to be killed for it.
-func (k *keeper) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) {
+func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) {
 	select {
 	case <-c.exited:
 		return false
 	case <-killAt:
-		k.killGroup(c, "it did not end within "+k.opts.Grace.String())
-	case <-k.kill:
-		k.killGroup(c, "the stop could not wait for it")
+		l.killGroup(c, "it did not end within "+l.opts.Grace.String())
+	case <-l.kill:
+		l.killGroup(c, "the stop could not wait for it")
 	}
 	<-c.exited
 	return true
@@ -240,12 +240,12 @@ func (k *keeper) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) {
 
 // clearGroup ends what the leader left behind. Where the group was asked to end
 // it has the rest of its grace, until killAt; else it is asked now.
-func (k *keeper) clearGroup(c *child, killAt <-chan time.Time) {
+func (l *processLoop) clearGroup(c *child, killAt <-chan time.Time) {
 	if c.group.empty() {
 		return
 	}
 	if killAt == nil {
-		killAt = k.terminate(c, "others that it started have not ended")
+		killAt = l.terminate(c, "others that it started have not ended")
 	}
 	look := time.NewTicker(survivorInterval)
 	defer look.Stop()
@@ -254,18 +254,18 @@ func (k *keeper) clearGroup(c *child, killAt <-chan time.Time) {
 		case <-look.C:
 			continue
 		case <-killAt:
-			k.killGroup(c, "others that it started did not end within "+k.opts.Grace.String())
-		case <-k.kill:
-			k.killGroup(c, "the stop could not wait for others that it started")
+			l.killGroup(c, "others that it started did not end within "+l.opts.Grace.String())
+		case <-l.kill:
+			l.killGroup(c, "the stop could not wait for others that it started")
 		}
 		awaitEmpty(c.group)
 		return
 	}
 }
 
-func (k *keeper) killGroup(c *child, reason string) {
+func (l *processLoop) killGroup(c *child, reason string) {
 	c.group.signal(syscall.SIGKILL)
-	call(k.opts.Events.Killed, Killed{Process: k.proc.Name, PID: c.pid, Reason: reason})
+	call(l.opts.Events.Killed, Killed{Process: l.proc.Name, PID: c.pid, Reason: reason})
 }
 
 // awaitEmpty gives the kernel time to carry out a KILL.

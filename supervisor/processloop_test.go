@@ -360,7 +360,7 @@ func TestOneGivenUpEndsTheRun(t *testing.T) {
 
 // Whoever waits for the end of the process, as a delivery does that got no answer, must
 // not wait until all that it started is gone.
-func TestAnEndIsToldBeforeTheGroupIsCleared(t *testing.T) {
+func TestEndIsReportedBeforeTheGroupIsCleared(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t,
 			life{lasts: time.Second, exit: Exit{Code: 9}, others: never},

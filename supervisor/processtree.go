@@ -27,10 +27,10 @@ type child struct {
 	// exited is closed when the process has ended; the rest may live on.
 	exited <-chan struct{}
 	group  group
-	// stranger reports whether somebody else certainly listens on a port in
+	// foreignListener reports whether somebody else certainly listens on a port in
 	// place of this run of the process, and names them where that can be seen.
 	// May be nil.
-	stranger func(port int) (holder string, is bool)
+	foreignListener func(port int) (holder string, is bool)
 	// owns reports whether the other end of a connection belongs to this run.
 	owns func(net.Conn) bool
 	// usage is what the run takes of the machine. May be nil.
@@ -38,7 +38,7 @@ type child struct {
 }
 
 // group is a process whose leader may have ended but is not reaped, so that
-// its number cannot belong to a stranger, and all that it started.
+// its number cannot belong to a foreign process, and all that it started.
 type group interface {
 	// signal sends sig to every member.
 	signal(sig syscall.Signal)
@@ -93,7 +93,7 @@ func (h *host) close() {
 type osGroup struct {
 	procgroup.Leader
 	guard   *procgroup.Guard
-	kin     *kin
+	tree    *processTree
 	streams []io.Closer
 }
 
@@ -101,7 +101,7 @@ type osGroup struct {
 // then those that left it. An error means that nothing of it is left.
 func (g *osGroup) signal(sig syscall.Signal) {
 	_ = syscall.Kill(-g.PID(), sig)
-	g.kin.signal(sig)
+	g.tree.signal(sig)
 }
 
 func (g *osGroup) reap() Exit {
@@ -110,25 +110,25 @@ func (g *osGroup) reap() Exit {
 	for _, stream := range g.streams {
 		_ = stream.Close()
 	}
-	g.kin.release()
+	g.tree.release()
 	return exitOf(g.Cmd.ProcessState, err)
 }
 
-// kin finds all that one run of a process started, also what has left its
+// processTree finds all that one run of a process started, also what has left its
 // process group. It is tied in one of two ways: by a control group, which
 // nothing leaves by itself, or by a mark in the environment, which children
 // inherit. Where neither works, the process group is all there is.
-type kin struct {
+type processTree struct {
 	// pid is the leader of the run; 0 before it is born.
 	pid atomic.Int64
 	// cgroup is set for the first way, mark for the second.
 	cgroup *cgroup
 	mark   string
-	// doomed is set once all kin got KILL.
-	doomed atomic.Bool
+	// killed is set once all of it got KILL.
+	killed atomic.Bool
 
 	// seen are the living processes that were found last, by number and time of
-	// start: they remain kin when they wipe their environment later.
+	// start: they remain part of it when they wipe their environment later.
 	mu   sync.Mutex
 	seen map[processID]bool
 }
@@ -140,8 +140,8 @@ type processID struct {
 	start uint64
 }
 
-func newMarkedKin() *kin {
-	return &kin{mark: randomName(), seen: map[processID]bool{}}
+func newMarkedTree() *processTree {
+	return &processTree{mark: randomName(), seen: map[processID]bool{}}
 }
 
 // randomName returns 32 characters that nobody can guess or choose again.
@@ -152,21 +152,21 @@ func randomName() string {
 }
 
 // born notes the leader.
-func (k *kin) born(leader int) { k.pid.Store(int64(leader)) }
+func (t *processTree) born(leader int) { t.pid.Store(int64(leader)) }
 
 // environment is what the process needs in its environment.
-func (k *kin) environment() []string {
-	if k.mark == "" {
+func (t *processTree) environment() []string {
+	if t.mark == "" {
 		return nil
 	}
-	return []string{procgroup.MarkVariable + "=" + k.mark}
+	return []string{procgroup.MarkVariable + "=" + t.mark}
 }
 
-// tie is how the guard finds the kin: the folder of the control group, which
+// marker is how the guard finds the tree: the folder of the control group, which
 // begins with a slash, or the mark.
-func (k *kin) tie() string {
-	if k.cgroup != nil {
-		return k.cgroup.folder
+func (t *processTree) marker() string {
+	if t.cgroup != nil {
+		return t.cgroup.folder
 	}
-	return k.mark
+	return t.mark
 }

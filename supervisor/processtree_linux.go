@@ -20,48 +20,48 @@ import (
 const killRounds = 50
 
 // attach has the process start in its control group.
-func (k *kin) attach(attr *syscall.SysProcAttr) {
-	if k.cgroup != nil {
-		attr.UseCgroupFD, attr.CgroupFD = true, k.cgroup.fd
+func (t *processTree) attach(attr *syscall.SysProcAttr) {
+	if t.cgroup != nil {
+		attr.UseCgroupFD, attr.CgroupFD = true, t.cgroup.fd
 	}
 }
 
-// members returns all living kin, the leader among them while it lives.
-func (k *kin) members() []process {
-	if k.cgroup != nil {
-		return k.cgroup.members()
+// members returns all its living processes, the leader among them while it lives.
+func (t *processTree) members() []process {
+	if t.cgroup != nil {
+		return t.cgroup.members()
 	}
-	leader := int(k.pid.Load())
+	leader := int(t.pid.Load())
 	if leader == 0 || !seesItself() {
 		return nil
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var found []process
 	seen := map[processID]bool{}
-	for _, p := range descent(processes(), leader, k.isMarked) {
+	for _, p := range descent(processes(), leader, t.isMarked) {
 		if p.alive() {
 			seen[p.id()] = true
 			found = append(found, p)
 		}
 	}
-	k.seen = seen // what is gone never comes back
+	t.seen = seen // what is gone never comes back
 	return found
 }
 
 // isMarked reports whether p carries the mark, or did. The caller holds k.mu.
-func (k *kin) isMarked(p process) bool {
-	if k.seen[p.id()] {
+func (t *processTree) isMarked(p process) bool {
+	if t.seen[p.id()] {
 		return true
 	}
-	if k.mark == "" {
+	if t.mark == "" {
 		return false
 	}
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
 	if errors.Is(err, os.ErrPermission) {
 		env = environAsOwner(p.pid)
 	}
-	return hasEntry(env, procgroup.MarkVariable+"="+k.mark)
+	return hasEntry(env, procgroup.MarkVariable+"="+t.mark)
 }
 
 // hasEntry reports whether the text of a /proc/PID/environ holds entry.
@@ -76,9 +76,9 @@ func hasEntry(environ []byte, entry string) bool {
 
 // isKin reports whether p, which was found before, is still that process and
 // not one that got its number since.
-func (k *kin) isKin(p process) bool {
-	if k.cgroup != nil {
-		return k.cgroup.holds(p.pid)
+func (t *processTree) isSame(p process) bool {
+	if t.cgroup != nil {
+		return t.cgroup.holds(p.pid)
 	}
 	now, ok := readProcess(p.pid)
 	return ok && now.id() == p.id()
@@ -86,18 +86,18 @@ func (k *kin) isKin(p process) bool {
 
 // signal reaches those that left the process group; the rest has sig already.
 // KILL is repeated until nothing new is found.
-func (k *kin) signal(sig syscall.Signal) {
+func (t *processTree) signal(sig syscall.Signal) {
 	if sig != syscall.SIGKILL {
-		k.signalEscaped(sig, map[processID]bool{})
+		t.signalEscaped(sig, map[processID]bool{})
 		return
 	}
-	k.doomed.Store(true)
-	if k.cgroup != nil && k.cgroup.kill() {
+	t.killed.Store(true)
+	if t.cgroup != nil && t.cgroup.kill() {
 		return
 	}
 	done := map[processID]bool{}
 	for range killRounds {
-		if k.signalEscaped(sig, done) == 0 {
+		if t.signalEscaped(sig, done) == 0 {
 			return
 		}
 	}
@@ -105,31 +105,31 @@ func (k *kin) signal(sig syscall.Signal) {
 
 // signalEscaped sends sig to each that left the process group and is not in
 // done, adds it there, and returns how many there were.
-func (k *kin) signalEscaped(sig syscall.Signal, done map[processID]bool) (n int) {
-	leader := int(k.pid.Load())
-	for _, p := range k.members() {
+func (t *processTree) signalEscaped(sig syscall.Signal, done map[processID]bool) (n int) {
+	leader := int(t.pid.Load())
+	for _, p := range t.members() {
 		if p.pgrp == leader || done[p.id()] {
 			continue
 		}
 		done[p.id()] = true
 		n++
-		k.signalOne(p, sig)
+		t.signalOne(p, sig)
 	}
 	return n
 }
 
 // signalOne holds on to the process before it looks who it is, so that its
 // number cannot change hands between the two.
-func (k *kin) signalOne(p process, sig syscall.Signal) {
+func (t *processTree) signalOne(p process, sig syscall.Signal) {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	switch {
 	case err == nil:
 		defer unix.Close(fd)
-		if k.isKin(p) {
+		if t.isSame(p) {
 			_ = unix.PidfdSendSignal(fd, sig, nil, 0)
 		}
 	case errors.Is(err, unix.ESRCH):
-	case k.isKin(p):
+	case t.isSame(p):
 		// A system without such handles: the moment between is short.
 		_ = syscall.Kill(p.pid, sig)
 	}
@@ -137,51 +137,51 @@ func (k *kin) signalOne(p process, sig syscall.Signal) {
 
 // empty reports whether none but the leader is alive. What was started in the
 // very moment of a KILL gets its own.
-func (k *kin) empty() bool {
-	if k.cgroup != nil {
-		if k.cgroup.empty() {
+func (t *processTree) empty() bool {
+	if t.cgroup != nil {
+		if t.cgroup.empty() {
 			return true
 		}
-		if k.doomed.Load() {
-			k.cgroup.kill()
+		if t.killed.Load() {
+			t.cgroup.kill()
 		}
 		return false
 	}
-	leader, none := int(k.pid.Load()), true
-	for _, p := range k.members() {
+	leader, none := int(t.pid.Load()), true
+	for _, p := range t.members() {
 		if p.pid == leader {
 			continue
 		}
 		none = false
-		if k.doomed.Load() {
-			k.signalOne(p, syscall.SIGKILL)
+		if t.killed.Load() {
+			t.signalOne(p, syscall.SIGKILL)
 		}
 	}
 	return none
 }
 
 // release gives up the control group; nothing may live in it.
-func (k *kin) release() {
-	if k.cgroup != nil {
-		k.cgroup.remove()
+func (t *processTree) release() {
+	if t.cgroup != nil {
+		t.cgroup.remove()
 	}
 }
 
 // empty looks at processes: asking with signal 0 would find the unreaped
 // leader, and any other zombie.
-func (g *osGroup) empty() bool { return g.kin.empty() }
+func (g *osGroup) empty() bool { return g.tree.empty() }
 
-// usage adds up what the living kin take. A control group also remembers what
+// usage adds up what the living processes take. A control group also remembers what
 // those used that are gone.
-func (k *kin) usage() Usage {
+func (t *processTree) usage() Usage {
 	var u Usage
-	for _, p := range k.members() {
+	for _, p := range t.members() {
 		u.Processes++
 		u.CPU += time.Duration(p.cpu) * clockTick
 		u.Memory += int64(p.pages) * int64(os.Getpagesize())
 	}
-	if k.cgroup != nil {
-		if cpu, ok := k.cgroup.cpu(); ok {
+	if t.cgroup != nil {
+		if cpu, ok := t.cgroup.cpu(); ok {
 			u.CPU = cpu
 		}
 	}

@@ -15,8 +15,8 @@ import (
 // Processes that go on forking while they are killed do not get away.
 func TestAStormOfForksIsCleared(t *testing.T) {
 	t.Parallel()
-	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
-		w := newWitness(t)
+	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		w := newObserver(t)
 		p := Process{
 			Name: "w", Env: append(childEnv("deaf", w.address()), "PATH=/usr/bin:/bin", "SELF="+selfPath()),
 			// The last of the storm reports, long after the first TERM.
@@ -25,54 +25,54 @@ func TestAStormOfForksIsCleared(t *testing.T) {
 		s, _ := realSupervisor(t, Options{Grace: 50 * time.Millisecond}, p)
 		start(t, with(s))
 		g := w.next()
-		c := s.keepers[0].current
+		c := s.loops[0].current
 		stop(t, s)
 		g.awaitGone()
-		if k := c.group.(*osGroup).kin; !k.empty() {
+		if k := c.group.(*osGroup).tree; !k.empty() {
 			t.Errorf("survivors: %+v", k.members())
 		}
 	})
 }
 
-// A process that got the number of one that was found is a stranger.
-func TestNumbersThatChangedHandsAreNotSignalled(t *testing.T) {
+// A process that got the number of one that was found is a foreign process.
+func TestReusedProcessIDsAreNotSignalled(t *testing.T) {
 	t.Parallel()
-	twin := bystander(t)
-	p, ok := readProcess(twin.pid)
+	second := bystander(t)
+	p, ok := readProcess(second.pid)
 	if !ok {
 		t.Fatal("the bystander is not to be seen")
 	}
 	before := p
 	before.start--
-	newMarkedKin().signalOne(before, syscall.SIGKILL)
-	if c := newCgroupKin(findCgroups()); c != nil {
+	newMarkedTree().signalOne(before, syscall.SIGKILL)
+	if c := newCgroupTree(findCgroups()); c != nil {
 		c.signalOne(p, syscall.SIGKILL)
 		c.release()
 	}
-	twin.answers()
+	second.answers()
 }
 
 // Kernels before 5.14 have no cgroup.kill: the group stands still and is killed
 // one by one.
 func TestControlGroupWithoutKill(t *testing.T) {
 	t.Parallel()
-	if !slices.Contains(ties(t), "cgroup") {
+	if !slices.Contains(treeKinds(t), "cgroup") {
 		t.Skip("SKIPPED: no control group can be made here")
 	}
-	w := newWitness(t)
+	w := newObserver(t)
 	s, _ := realSupervisor(t, Options{}, daemoniser("daemoniser", w, "deaf", "deaf"))
 	start(t, s)
-	guests := []*guest{w.next(), w.next(), w.next()}
-	k := s.keepers[0].current.group.(*osGroup).kin
+	children := []*reportingChild{w.next(), w.next(), w.next()}
+	k := s.loops[0].current.group.(*osGroup).tree
 	folder := k.cgroup.folder
-	old := &kin{cgroup: &cgroup{cgroupFolder: k.cgroup.cgroupFolder}}
+	old := &processTree{cgroup: &cgroup{cgroupFolder: k.cgroup.cgroupFolder}}
 	if err := old.cgroup.write("cgroup.freeze", "1"); err != nil {
 		t.Fatal(err)
 	}
 	if n := old.signalEscaped(syscall.SIGKILL, map[processID]bool{}); n != 3 {
 		t.Errorf("%d processes killed, want 3", n)
 	}
-	for _, g := range guests {
+	for _, g := range children {
 		g.awaitGone()
 	}
 	stop(t, s)
@@ -84,7 +84,7 @@ func TestControlGroupWithoutKill(t *testing.T) {
 // What the app made of its control group goes with it.
 func TestNestedControlGroupsAreRemoved(t *testing.T) {
 	t.Parallel()
-	k := newCgroupKin(findCgroups())
+	k := newCgroupTree(findCgroups())
 	if k == nil {
 		t.Skip("SKIPPED: no control group can be made here")
 	}
@@ -189,7 +189,7 @@ func TestDescent(t *testing.T) {
 		{pid: 9, ppid: 13, pgrp: 9, state: 'S'},   // its child, with a lower number
 		{pid: 20, ppid: 1, pgrp: 20, state: 'S'},  // marked
 		{pid: 21, ppid: 20, pgrp: 21, state: 'S'}, // its child, unmarked
-		{pid: 30, ppid: 1, pgrp: 30, state: 'S'},  // a stranger
+		{pid: 30, ppid: 1, pgrp: 30, state: 'S'},  // a foreign process
 		{pid: 31, ppid: 30, pgrp: 30, state: 'S'},
 		{pid: 40, ppid: 1, pgrp: 40, state: 'Z'}, // a zombie cannot show its mark
 	}

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// ties are the ways in which a run may be tied to what it starts here.
-func ties(t *testing.T) []string {
+// treeKinds are the ways in which a run may find what it starts here.
+func treeKinds(t *testing.T) []string {
 	t.Helper()
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: what leaves its process group is found on Linux only")
 	}
-	k := newCgroupKin(findCgroups())
+	k := newCgroupTree(findCgroups())
 	if k == nil {
 		t.Log("SKIPPED with control groups: none can be made here")
 		return []string{"mark"}
@@ -24,13 +24,13 @@ func ties(t *testing.T) []string {
 }
 
 // eachTie runs f with a supervisor for each of them.
-func eachTie(t *testing.T, f func(t *testing.T, with func(*Supervisor) *Supervisor)) {
+func eachTreeKind(t *testing.T, f func(t *testing.T, with func(*Supervisor) *Supervisor)) {
 	t.Helper()
-	for _, tie := range ties(t) {
-		t.Run(tie, func(t *testing.T) {
+	for _, kind := range treeKinds(t) {
+		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			f(t, func(s *Supervisor) *Supervisor {
-				if tie == "mark" {
+				if kind == "mark" {
 					s.newSystem = markedSystem
 				}
 				return s
@@ -40,62 +40,62 @@ func eachTie(t *testing.T, f func(t *testing.T, with func(*Supervisor) *Supervis
 }
 
 // daemoniser is a process with daemons of the given roles.
-func daemoniser(role string, w *witness, daemons ...string) Process {
+func daemoniser(role string, w *observer, daemons ...string) Process {
 	p := self("web", role, w)
 	p.Env = append(p.Env, "DAEMONS="+strings.Join(daemons, " "))
 	return p
 }
 
 // bystander starts a program of the same name that is not ours.
-func bystander(t *testing.T) *guest {
+func bystander(t *testing.T) *reportingChild {
 	t.Helper()
-	w := newWitness(t)
-	twin := spawn("idle", &syscall.SysProcAttr{Setsid: true})
-	twin.Env = childEnv("idle", w.address())
-	if err := twin.Start(); err != nil {
+	w := newObserver(t)
+	second := spawn("idle", &syscall.SysProcAttr{Setsid: true})
+	second.Env = childEnv("idle", w.address())
+	if err := second.Start(); err != nil {
 		t.Fatal(err)
 	}
 	g := w.next()
 	t.Cleanup(func() {
-		_ = twin.Process.Kill()
-		_ = twin.Wait()
+		_ = second.Process.Kill()
+		_ = second.Wait()
 	})
 	return g
 }
 
 func TestDaemonsEndWithTheirProcess(t *testing.T) {
 	t.Parallel()
-	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
-		w, twin := newWitness(t), bystander(t)
+	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		w, second := newObserver(t), bystander(t)
 		s, r := realSupervisor(t, Options{Grace: hangGuard}, daemoniser("daemoniser", w, "idle", "idle"))
 		start(t, with(s))
-		guests := []*guest{w.next(), w.next(), w.next()}
+		children := []*reportingChild{w.next(), w.next(), w.next()}
 		stop(t, s)
-		for _, g := range guests {
+		for _, g := range children {
 			g.awaitGone()
 		}
 		if len(r.killed) != 0 {
 			t.Errorf("killed %v, want TERM to be enough for daemons too", r.killed)
 		}
-		twin.answers()
+		second.answers()
 	})
 }
 
 func TestDaemonsThatIgnoreTermAreKilled(t *testing.T) {
 	t.Parallel()
-	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
-		w, twin := newWitness(t), bystander(t)
+	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		w, second := newObserver(t), bystander(t)
 		s, r := realSupervisor(t, Options{Grace: 2 * time.Second}, daemoniser("daemoniser", w, "deaf", "idle", "deaf"))
 		start(t, with(s))
-		guests := []*guest{w.next(), w.next(), w.next(), w.next()}
+		children := []*reportingChild{w.next(), w.next(), w.next(), w.next()}
 		stop(t, s)
-		for _, g := range guests {
+		for _, g := range children {
 			g.awaitGone()
 		}
 		if len(r.killed) != 1 || !strings.HasPrefix(r.killed[0].Reason, "others that it started did not end within") {
 			t.Errorf("killed %v, want the daemons to be killed for themselves", r.killed)
 		}
-		twin.answers()
+		second.answers()
 	})
 }
 
@@ -103,8 +103,8 @@ func TestDaemonsThatIgnoreTermAreKilled(t *testing.T) {
 // successor.
 func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
 	t.Parallel()
-	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
-		w := newWitness(t)
+	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		w := newObserver(t)
 		s, _ := realSupervisor(t, Options{RestartLimit: -1, Grace: time.Second}, daemoniser("deserter", w, "deaf"))
 		if err := with(s).Run(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "exit status 3") &&
 			!strings.Contains(err.Error(), "exit status 3") {
@@ -113,7 +113,7 @@ func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
 		// Whether it came to report or not: it hangs up when it is gone.
 		w.ln.(interface{ SetDeadline(time.Time) error }).SetDeadline(time.Now().Add(time.Millisecond))
 		if conn, err := w.ln.Accept(); err == nil {
-			g := &guest{t: t, conn: conn}
+			g := &reportingChild{t: t, conn: conn}
 			defer conn.Close()
 			if err := conn.SetReadDeadline(time.Now().Add(hangGuard)); err != nil {
 				t.Fatal(err)
@@ -131,14 +131,14 @@ func TestDaemonsOfACrashedProcessAreCleared(t *testing.T) {
 // Two processes of one supervisor are told apart.
 func TestRestartOfOneLeavesTheDaemonsOfAnother(t *testing.T) {
 	t.Parallel()
-	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
-		wa, wb := newWitness(t), newWitness(t)
+	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		wa, wb := newObserver(t), newObserver(t)
 		a, b := daemoniser("daemoniser", wa, "idle"), daemoniser("daemoniser", wb, "idle")
 		b.Name = "clock"
 		s, _ := realSupervisor(t, Options{Grace: hangGuard}, a, b)
 		start(t, with(s))
-		old := []*guest{wa.next(), wa.next()}
-		others := []*guest{wb.next(), wb.next()}
+		old := []*reportingChild{wa.next(), wa.next()}
+		others := []*reportingChild{wb.next(), wb.next()}
 		if err := s.Restart(t.Context(), "web"); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +148,7 @@ func TestRestartOfOneLeavesTheDaemonsOfAnother(t *testing.T) {
 		for _, g := range others {
 			g.answers()
 		}
-		again := []*guest{wa.next(), wa.next()}
+		again := []*reportingChild{wa.next(), wa.next()}
 		for _, g := range again {
 			g.answers()
 		}
@@ -160,8 +160,8 @@ func TestRestartOfOneLeavesTheDaemonsOfAnother(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	t.Parallel()
-	eachTie(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
-		w := newWitness(t)
+	eachTreeKind(t, func(t *testing.T, with func(*Supervisor) *Supervisor) {
+		w := newObserver(t)
 		s, _ := realSupervisor(t, Options{}, Process{
 			Name: "web", Shell: selfPath() + " & wait", Env: childEnv("burn", w.address()),
 		})

@@ -69,17 +69,17 @@ func (r *readiness) next(passed bool, now time.Time, o *Options) readyStep {
 
 // beginProbing checks readiness until the returned func is called, which
 // returns only when no check runs any more.
-func (k *keeper) beginProbing(c *child) (stop func()) {
-	check := k.proc.check()
+func (l *processLoop) beginProbing(c *child) (stop func()) {
+	check := l.proc.check()
 	if check.IsZero() {
-		k.setReady(true, "", 0)
+		l.setReady(true, "", 0)
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		k.probeUntil(ctx, check, c)
+		l.probeUntil(ctx, check, c)
 	}()
 	return func() {
 		cancel()
@@ -87,8 +87,8 @@ func (k *keeper) beginProbing(c *child) (stop func()) {
 	}
 }
 
-func (k *keeper) probeUntil(ctx context.Context, check Check, c *child) {
-	state := readiness{since: time.Now(), lateAfter: k.opts.ReadyLateAfter}
+func (l *processLoop) probeUntil(ctx context.Context, check Check, c *child) {
+	state := readiness{since: time.Now(), lateAfter: l.opts.ReadyLateAfter}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -97,106 +97,106 @@ func (k *keeper) probeUntil(ctx context.Context, check Check, c *child) {
 			return
 		case <-timer.C:
 		}
-		err := k.probe(ctx, check, c, state.ready)
+		err := l.probe(ctx, check, c, state.ready)
 		if ctx.Err() != nil {
 			return
 		}
 		if err == nil {
-			k.mu.Lock()
-			k.status.LastReady = time.Now()
-			k.mu.Unlock()
+			l.mu.Lock()
+			l.status.LastReady = time.Now()
+			l.mu.Unlock()
 		}
-		step := state.next(err == nil, time.Now(), k.opts)
+		step := state.next(err == nil, time.Now(), l.opts)
 		timer.Reset(step.wait)
-		k.apply(step, err)
+		l.apply(step, err)
 	}
 }
 
 // probe passes when the check does and it is the app that answered it, as far
 // as one can see.
-func (k *keeper) probe(ctx context.Context, check Check, c *child, ready bool) error {
-	err := k.ask(ctx, check, ready)
-	if err != nil || c.stranger == nil || k.proc.AnyListener || check.Port != k.proc.Port {
+func (l *processLoop) probe(ctx context.Context, check Check, c *child, ready bool) error {
+	err := l.ask(ctx, check, ready)
+	if err != nil || c.foreignListener == nil || l.proc.AnyListener || check.Port != l.proc.Port {
 		return err
 	}
-	if holder, is := c.stranger(check.Port); is {
-		return &PortError{Process: k.proc.Name, Port: check.Port, Holder: holder}
+	if holder, is := c.foreignListener(check.Port); is {
+		return &PortError{Process: l.proc.Name, Port: check.Port, Holder: holder}
 	}
 	return nil
 }
 
 // ask makes the check. Of a process that was ready it asks the system first whether
 // somebody still listens: some servers log each connection that brings no request.
-func (k *keeper) ask(ctx context.Context, check Check, ready bool) error {
-	if ready && check.Path == "" && k.sys.taken(check.Port) {
+func (l *processLoop) ask(ctx context.Context, check Check, ready bool) error {
+	if ready && check.Path == "" && l.sys.taken(check.Port) {
 		return nil
 	}
-	return k.sys.probe(ctx, check)
+	return l.sys.probe(ctx, check)
 }
 
 // apply tells what one check changed.
-func (k *keeper) apply(step readyStep, err error) {
+func (l *processLoop) apply(step readyStep, err error) {
 	switch {
 	case step.changed && err == nil:
-		k.setReady(true, "", step.after)
+		l.setReady(true, "", step.after)
 		return
 	case step.changed:
-		k.setReady(false, k.proc.Name+" is not ready: "+err.Error(), step.after)
+		l.setReady(false, l.proc.Name+" is not ready: "+err.Error(), step.after)
 		return
 	case err == nil:
 		return
 	}
-	k.mu.Lock()
-	if !k.status.Ready {
-		k.status.Reason = err.Error()
+	l.mu.Lock()
+	if !l.status.Ready {
+		l.status.Reason = err.Error()
 	}
-	k.mu.Unlock()
+	l.mu.Unlock()
 	if step.late {
-		call(k.opts.Events.ReadyLate, ReadyLate{Process: k.proc.Name, After: step.after, Reason: err.Error()})
+		call(l.opts.Events.ReadyLate, ReadyLate{Process: l.proc.Name, After: step.after, Reason: err.Error()})
 	}
 }
 
 // setReady notes readiness, tells of a change, and has the gate looked at.
-func (k *keeper) setReady(ready bool, reason string, after time.Duration) {
-	k.mu.Lock()
-	changed := k.status.Ready != ready
-	k.status.Ready, k.status.Reason = ready, reason
+func (l *processLoop) setReady(ready bool, reason string, after time.Duration) {
+	l.mu.Lock()
+	changed := l.status.Ready != ready
+	l.status.Ready, l.status.Reason = ready, reason
 	if changed && !ready && after == 0 { // it was until it ended
-		k.status.LastReady = time.Now()
+		l.status.LastReady = time.Now()
 	}
-	k.mu.Unlock()
+	l.mu.Unlock()
 	if !changed {
 		return
 	}
-	k.gate()
+	l.gate()
 	if ready {
-		call(k.opts.Events.Ready, Ready{Process: k.proc.Name, After: after})
+		call(l.opts.Events.Ready, Ready{Process: l.proc.Name, After: after})
 	} else {
-		call(k.opts.Events.NotReady, NotReady{Process: k.proc.Name, Reason: reason})
+		call(l.opts.Events.NotReady, NotReady{Process: l.proc.Name, Reason: reason})
 	}
 }
 
 // enter moves the process to a state; change may set more.
-func (k *keeper) enter(state State, change func(*Status)) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.status.State, k.status.Since = state, time.Now()
+func (l *processLoop) enter(state State, change func(*Status)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.status.State, l.status.Since = state, time.Now()
 	if change != nil {
-		change(&k.status)
+		change(&l.status)
 	}
 }
 
 // snapshot returns the status as it is now.
-func (k *keeper) snapshot() Status {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	s := k.status
+func (l *processLoop) snapshot() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.status
 	if s.LastExit != nil {
 		last := *s.LastExit
 		s.LastExit = &last
 	}
-	if k.out != nil {
-		s.LinesDropped = k.out.lost.Load()
+	if l.out != nil {
+		s.LinesDropped = l.out.lost.Load()
 	}
 	return s
 }

@@ -58,7 +58,7 @@ func realSupervisor(t *testing.T, opts Options, procs ...Process) (*Supervisor, 
 }
 
 // self is this binary in a role.
-func self(name, role string, w *witness) Process {
+func self(name, role string, w *observer) Process {
 	return Process{Name: name, Argv: []string{os.Args[0]}, Env: childEnv(role, w.address())}
 }
 
@@ -91,7 +91,7 @@ func quietPort(t *testing.T) int {
 
 func TestRealServer(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	p := self("web", "serve", w)
 	p.Port = quietPort(t)
 	p.Env = append(p.Env, "PORT="+strconv.Itoa(p.Port))
@@ -120,7 +120,7 @@ func TestRealServer(t *testing.T) {
 
 func TestRealTermIgnored(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	s, r := realSupervisor(t, Options{Grace: 100 * time.Millisecond}, self("w", "deaf", w))
 	start(t, s)
 	g := w.next()
@@ -136,7 +136,7 @@ func TestRealTermIgnored(t *testing.T) {
 
 func TestRealGroupDiesWithItsLeader(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	s, r := realSupervisor(t, Options{}, self("w", "parent", w))
 	start(t, s)
 	one, two := w.next(), w.next()
@@ -154,7 +154,7 @@ func TestRealGroupDiesWithItsLeader(t *testing.T) {
 // A leader that crashes leaves nothing behind that could hold the port.
 func TestRealCrashClearsTheGroup(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	s, _ := realSupervisor(t, Options{RestartLimit: -1}, self("w", "parent", w))
 	start(t, s)
 	one, two := w.next(), w.next()
@@ -173,9 +173,9 @@ func TestRealCrashClearsTheGroup(t *testing.T) {
 }
 
 // The end is told while a child that is slow to end still lives.
-func TestRealEndIsToldBeforeTheChildIsGone(t *testing.T) {
+func TestRealEndIsReportedBeforeTheChildIsGone(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	p := Process{Name: "w", Shell: os.Args[0] + " & wait", Env: childEnv("slow", w.address())}
 	ended := make(chan Ended, 1)
 	s, r := realSupervisor(t, Options{Grace: hangGuard, RestartLimit: -1, Events: Events{Ended: func(e Ended) {
@@ -203,7 +203,7 @@ func TestRealEndIsToldBeforeTheChildIsGone(t *testing.T) {
 // A shell dies of TERM at once; the program behind it keeps the whole grace.
 func TestRealProgramBehindAShellMayFinish(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	p := Process{Name: "w", Shell: os.Args[0] + " & wait", Env: childEnv("slow", w.address())}
 	s, r := realSupervisor(t, Options{Grace: hangGuard}, p)
 	start(t, s)
@@ -228,7 +228,7 @@ func TestRealProgramBehindAShellMayFinish(t *testing.T) {
 
 func TestRealSimpleShellLineIsTheProgram(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	p := Process{Name: "w", Shell: os.Args[0] + " -x 'a b'", Env: childEnv("idle", w.address())}
 	s, _ := realSupervisor(t, Options{}, p)
 	start(t, s)
@@ -241,7 +241,7 @@ func TestRealSimpleShellLineIsTheProgram(t *testing.T) {
 // A stopped process must be continued to obey a TERM.
 func TestRealStoppedProcessObeys(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	s, r := realSupervisor(t, Options{Grace: hangGuard}, self("w", "idle", w))
 	start(t, s)
 	g := w.next()
@@ -258,7 +258,7 @@ func TestRealStoppedProcessObeys(t *testing.T) {
 // nothing.
 func TestRealOutputHeldByAnother(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	s, r := realSupervisor(t, Options{RestartLimit: -1}, self("w", "leaver", w))
 	s.newSystem = markedSystem
 	err := s.Run(t.Context())
@@ -276,7 +276,7 @@ func TestRealOutputHeldByAnother(t *testing.T) {
 
 func TestRealProcessGetsWhatItIsGiven(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	// A file that our own parent could have left open in us.
 	if leak, err := unix.Dup(int(os.Stdin.Fd())); err != nil {
 		t.Fatal(err)
@@ -303,7 +303,7 @@ func TestRealProcessGetsWhatItIsGiven(t *testing.T) {
 		}
 	}
 	want := []string{
-		"env " + roleVariable + "=show", "env WITNESS=" + w.address(),
+		"env " + roleVariable + "=show", "env OBSERVER=" + w.address(),
 		"dir " + p.Dir, "leader true",
 	}
 	if runtime.GOOS == "linux" {
@@ -333,7 +333,7 @@ func TestRealEmptyEnvironment(t *testing.T) {
 
 func TestRealFloodIsDrained(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	s, r := realSupervisor(t, Options{RestartLimit: -1, LinesPerSecond: 100}, self("w", "flood", w))
 	if err := s.Run(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "exit status 7") {
 		t.Errorf("Run = %v, want status 7", err)
@@ -348,7 +348,7 @@ func TestRealFloodIsDrained(t *testing.T) {
 
 func TestRealSignalIsNamed(t *testing.T) {
 	t.Parallel()
-	s, _ := realSupervisor(t, Options{RestartLimit: -1}, self("w", "suicide", newWitness(t)))
+	s, _ := realSupervisor(t, Options{RestartLimit: -1}, self("w", "suicide", newObserver(t)))
 	if err := s.Run(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "killed by SIGKILL") {
 		t.Errorf("Run = %v, want the signal", err)
 	}
@@ -383,10 +383,10 @@ func TestRealMissingPrograms(t *testing.T) {
 	}
 }
 
-// A stranger on the port is named and left alone.
-func TestRealPortTakenByAStranger(t *testing.T) {
+// A foreign listener on the port is named and left alone.
+func TestRealPortTakenByForeignListener(t *testing.T) {
 	t.Parallel()
-	stranger, err := net.Listen("tcp4", "127.0.0.1:0")
+	foreign, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,7 +394,7 @@ func TestRealPortTakenByAStranger(t *testing.T) {
 	go func() {
 		n := 0
 		for {
-			conn, err := stranger.Accept()
+			conn, err := foreign.Accept()
 			if err != nil {
 				visits <- n
 				return
@@ -403,14 +403,14 @@ func TestRealPortTakenByAStranger(t *testing.T) {
 			n++
 		}
 	}()
-	p := self("web", "serve", newWitness(t))
-	p.Port = stranger.Addr().(*net.TCPAddr).Port
+	p := self("web", "serve", newObserver(t))
+	p.Port = foreign.Addr().(*net.TCPAddr).Port
 	s, r := realSupervisor(t, Options{}, p)
 	err = s.Run(t.Context())
-	stranger.Close()
+	foreign.Close()
 	n := <-visits
 	if runtime.GOOS == "linux" && n != 0 {
-		t.Errorf("the stranger got %d connections", n)
+		t.Errorf("the foreign listener got %d connections", n)
 	}
 	var port *PortError
 	if !errors.As(err, &port) || port.Port != p.Port {

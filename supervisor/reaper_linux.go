@@ -19,7 +19,7 @@ const (
 	reapAgain = time.Second
 )
 
-// reaper buries orphans: processes whose parent ended before them and that the
+// reaper reaps orphans: processes whose parent ended before them and that the
 // system gave to us, as it does to process 1. Nobody else will ever ask how
 // they ended. nil reaps nothing.
 //

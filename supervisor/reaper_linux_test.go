@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// As process 1 we bury what nobody else does, and never take an exit status
+// As process 1 we reap what nobody else does, and never take an exit status
 // from whoever waits for it.
 func TestProcessOneReapsOrphans(t *testing.T) {
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestProcessOneReapsOrphans(t *testing.T) {
 // Elsewhere orphans are taken in on request.
 func TestOrphansAreTakenIn(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	adopter := exec.Command(os.Args[0])
 	adopter.Env = childEnv("adopter", w.address())
 	out, err := adopter.StdoutPipe()

@@ -58,61 +58,61 @@ func (r restartRule) delay(failures int, random float64) time.Duration {
 // follow decides what comes after the end of a run and waits until it is time.
 // again is false when a stop came first; failure is why the process stays down
 // for good.
-func (k *keeper) follow(exit Exit, life int) (failure *FailedError, again bool) {
-	if k.asked != nil {
-		k.forget()
-		call(k.opts.Events.Restarting, Restarting{Process: k.proc.Name, Requested: true, Limit: k.rule.limit})
+func (l *processLoop) follow(exit Exit, life int) (failure *FailedError, again bool) {
+	if l.asked != nil {
+		l.forget()
+		call(l.opts.Events.Restarting, Restarting{Process: l.proc.Name, Requested: true, Limit: l.rule.limit})
 		return nil, true
 	}
-	if exit.Err == nil && k.opts.Excused != nil && k.opts.Excused(k.proc.Name, exit) {
-		return nil, k.pause(Restarting{Delay: k.opts.RestartMin, Failures: len(k.failures), Excused: true})
+	if exit.Err == nil && l.opts.Excused != nil && l.opts.Excused(l.proc.Name, exit) {
+		return nil, l.pause(Restarting{Delay: l.opts.RestartMin, Failures: len(l.failures), Excused: true})
 	}
 	var d restartDecision
-	k.failures, d = k.rule.next(k.failures, exit.At, k.sys.random())
-	k.onTrial = k.onTrial && exit.Ran < k.rule.window
-	if d.giveUp || k.onTrial || life == 1 && exit.notRunnable() {
-		return k.giveUp(d.failures, exit)
+	l.failures, d = l.rule.next(l.failures, exit.At, l.sys.random())
+	l.onTrial = l.onTrial && exit.Ran < l.rule.window
+	if d.giveUp || l.onTrial || life == 1 && exit.notRunnable() {
+		return l.giveUp(d.failures, exit)
 	}
-	return nil, k.pause(Restarting{Delay: d.delay, Failures: d.failures})
+	return nil, l.pause(Restarting{Delay: d.delay, Failures: d.failures})
 }
 
 // forget lets the process begin with a clean record.
-func (k *keeper) forget() { k.failures, k.onTrial = nil, false }
+func (l *processLoop) forget() { l.failures, l.onTrial = nil, false }
 
 // giveUp ends the loop, or with KeepTrying waits for the next try. A try that
 // fails is not given up a second time.
-func (k *keeper) giveUp(failures int, last Exit) (*FailedError, bool) {
+func (l *processLoop) giveUp(failures int, last Exit) (*FailedError, bool) {
 	err := &FailedError{
-		Process: k.proc.Name, Failures: failures, Window: k.rule.window, Last: last,
-		KeptTrying: k.opts.KeepTrying, RetryAfter: k.opts.RetryAfter,
+		Process: l.proc.Name, Failures: failures, Window: l.rule.window, Last: last,
+		KeptTrying: l.opts.KeepTrying, RetryAfter: l.opts.RetryAfter,
 	}
-	k.enter(Failed, func(s *Status) { s.Reason = err.Error() })
-	if !k.onTrial {
-		call(k.opts.Events.GaveUp, GaveUp{Process: k.proc.Name, Err: err})
+	l.enter(Failed, func(s *Status) { s.Reason = err.Error() })
+	if !l.onTrial {
+		call(l.opts.Events.GaveUp, GaveUp{Process: l.proc.Name, Err: err})
 	}
-	if !k.opts.KeepTrying {
+	if !l.opts.KeepTrying {
 		return err, false
 	}
-	k.onTrial = true
-	if k.opts.RetryAfter > 0 {
-		call(k.opts.Events.Restarting, Restarting{
-			Process: k.proc.Name, Delay: k.opts.RetryAfter, Failures: failures, Limit: k.rule.limit, OnTrial: true,
+	l.onTrial = true
+	if l.opts.RetryAfter > 0 {
+		call(l.opts.Events.Restarting, Restarting{
+			Process: l.proc.Name, Delay: l.opts.RetryAfter, Failures: failures, Limit: l.rule.limit, OnTrial: true,
 		})
 	}
-	return nil, k.await(k.opts.RetryAfter)
+	return nil, l.await(l.opts.RetryAfter)
 }
 
 // pause waits before a restart; false means that stop came first.
-func (k *keeper) pause(event Restarting) bool {
-	k.enter(Waiting, nil)
-	event.Process, event.Limit = k.proc.Name, k.rule.limit
-	call(k.opts.Events.Restarting, event)
-	return k.await(event.Delay)
+func (l *processLoop) pause(event Restarting) bool {
+	l.enter(Waiting, nil)
+	event.Process, event.Limit = l.proc.Name, l.rule.limit
+	call(l.opts.Events.Restarting, event)
+	return l.await(event.Delay)
 }
 
 // await returns true after delay, or as soon as somebody asks for a start; 0
 // waits for nothing else. It returns false when stop comes first.
-func (k *keeper) await(delay time.Duration) bool {
+func (l *processLoop) await(delay time.Duration) bool {
 	var over <-chan time.Time
 	if delay > 0 {
 		timer := time.NewTimer(delay)
@@ -122,10 +122,10 @@ func (k *keeper) await(delay time.Duration) bool {
 	select {
 	case <-over:
 		return true
-	case k.asked = <-k.restarts:
-		k.forget()
+	case l.asked = <-l.restarts:
+		l.forget()
 		return true
-	case <-k.stop:
+	case <-l.stop:
 		return false
 	}
 }
@@ -137,23 +137,23 @@ func (k *keeper) await(delay time.Duration) bool {
 // why it was not, which then counts as a failure. ctx bounds the wait alone: the
 // restart goes on.
 func (s *Supervisor) Restart(ctx context.Context, name string) error {
-	k, err := s.keeperOf(name)
+	l, err := s.loopOf(name)
 	if err != nil {
 		return err
 	}
-	heard := make(chan error, 1)
+	result := make(chan error, 1)
 	select {
-	case k.restarts <- heard:
+	case l.restarts <- result:
 	case <-ctx.Done():
 		return fmt.Errorf("restarting %s: %w", name, ctx.Err())
-	case <-k.ended:
+	case <-l.ended:
 		return fmt.Errorf("restarting %s: it is not kept running any more", name)
 	}
 	select {
-	case err = <-heard:
+	case err = <-result:
 	case <-ctx.Done():
 		err = ctx.Err()
-	case <-k.ended:
+	case <-l.ended:
 		err = errStopping
 	}
 	if err != nil {
@@ -162,15 +162,15 @@ func (s *Supervisor) Restart(ctx context.Context, name string) error {
 	return nil
 }
 
-func (s *Supervisor) keeperOf(name string) (*keeper, error) {
+func (s *Supervisor) loopOf(name string) (*processLoop, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var known []string
-	for _, k := range s.keepers {
-		if k.proc.Name == name {
-			return k, nil
+	for _, l := range s.loops {
+		if l.proc.Name == name {
+			return l, nil
 		}
-		known = append(known, k.proc.Name)
+		known = append(known, l.proc.Name)
 	}
 	if len(known) == 0 {
 		return nil, fmt.Errorf("restarting %s: nothing was started yet", name)

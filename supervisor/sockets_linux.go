@@ -16,6 +16,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"tendril/terminal"
 )
 
 // wildcardTaken has nothing to add: Linux refuses 127.0.0.1 when somebody
@@ -42,15 +44,15 @@ func holderOf(sockets map[string]bool) string {
 		}
 		pid := strings.Split(path, "/")[2]
 		name, _ := os.ReadFile("/proc/" + pid + "/comm")
-		return fmt.Sprintf("%s (pid %s)", appendEscaped(nil, []byte(strings.TrimSuffix(string(name), "\n"))), pid)
+		return fmt.Sprintf("%s (pid %s)", terminal.Plain(strings.TrimSuffix(string(name), "\n"), false), pid)
 	}
 	return ""
 }
 
-// strangerOn reports whether somebody who is certainly not kin listens on port
+// foreignListenerOn reports whether a process that is certainly not ours listens on port
 // where the app is reached, and names them; "" where the name is not to be seen.
-// What cannot be seen for certain counts as kin.
-func strangerOn(port int, k *kin) (holder string, is bool) {
+// What cannot be seen for certain counts as ours.
+func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
 	sockets := listeningSockets(port, takesLoopback)
 	if hidden := removeHeld(sockets, k.members()); len(sockets) == 0 || len(hidden) > 0 {
 		return "", false
@@ -270,9 +272,9 @@ func procAddresses(a netip.AddrPort) []string {
 }
 
 // owns reports whether the other end of a connection from this machine belongs to a
-// process of k. Where open files cannot be seen, the user decides; where nothing can be
-// seen, everybody counts as kin.
-func (k *kin) owns(conn net.Conn) bool {
+// process of t. Where open files cannot be seen, the user decides; where nothing can be
+// seen, everybody counts as ours.
+func (t *processTree) owns(conn net.Conn) bool {
 	if !seesItself() {
 		return true
 	}
@@ -284,11 +286,11 @@ func (k *kin) owns(conn net.Conn) bool {
 		return false
 	}
 	sockets := c.sockets()
-	leader := process{pid: int(k.pid.Load())}
+	leader := process{pid: int(t.pid.Load())}
 	if removeHeld(sockets, []process{leader}); len(sockets) == 0 { // most often it is the one
 		return true
 	}
-	hidden := removeHeld(sockets, k.members())
+	hidden := removeHeld(sockets, t.members())
 	return len(sockets) == 0 || slices.ContainsFunc(hidden, func(p process) bool { return runsAs(p, c.uid) })
 }
 

@@ -45,7 +45,7 @@ func TestClientOfAConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	own, other := newMarkedKin(), newMarkedKin()
+	own, other := newMarkedTree(), newMarkedTree()
 	own.born(os.Getpid())
 	other.born(bystander(t).pid)
 	port := listener.Addr().(*net.TCPAddr).Port

@@ -178,12 +178,12 @@ type Usage struct {
 // system for every process there is: ask every few seconds, not in a loop.
 func (s *Supervisor) Usage() []Usage {
 	s.mu.Lock()
-	keepers := s.keepers
+	loops := s.loops
 	s.mu.Unlock()
 	all := make([]Usage, len(s.procs))
 	for i := range s.procs {
-		if keepers != nil {
-			all[i] = keepers[i].usage()
+		if loops != nil {
+			all[i] = loops[i].usage()
 		}
 		all[i].Process = s.procs[i].Name
 	}
@@ -191,10 +191,10 @@ func (s *Supervisor) Usage() []Usage {
 }
 
 // usage measures the present run.
-func (k *keeper) usage() Usage {
-	k.mu.Lock()
-	c := k.current
-	k.mu.Unlock()
+func (l *processLoop) usage() Usage {
+	l.mu.Lock()
+	c := l.current
+	l.mu.Unlock()
 	if c == nil || c.usage == nil {
 		return Usage{}
 	}

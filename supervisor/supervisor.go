@@ -22,12 +22,12 @@ type Supervisor struct {
 	newSystem func(Options) *system
 	sinkMu    sync.Mutex
 
-	// stop, kill: see keeper. failed is closed when a process is given up, done
+	// stop, kill: see processLoop. failed is closed when a process is given up, done
 	// when no process is left.
 	stop, kill, failed, done chan struct{}
 
 	mu      sync.Mutex
-	keepers []*keeper
+	loops   []*processLoop
 	started bool
 	stopped bool
 	killed  bool
@@ -111,7 +111,7 @@ func (s *Supervisor) Start(ctx context.Context) error {
 	return nil
 }
 
-// launch starts the keepers; each reports its first start on a channel.
+// launch starts the loops; each reports its first start on a channel.
 func (s *Supervisor) launch() ([]chan error, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,12 +122,12 @@ func (s *Supervisor) launch() ([]chan error, error) {
 	sys := s.newSystem(s.opts)
 	firsts := make([]chan error, len(s.procs))
 	for i := range s.procs {
-		s.keepers = append(s.keepers, s.newKeeper(&s.procs[i], sys))
+		s.loops = append(s.loops, s.newLoop(&s.procs[i], sys))
 		firsts[i] = make(chan error, 1)
 	}
 	var running sync.WaitGroup
-	for i, k := range s.keepers {
-		running.Go(func() { s.keep(k, firsts[i]) })
+	for i, l := range s.loops {
+		running.Go(func() { s.keep(l, firsts[i]) })
 	}
 	go func() {
 		running.Wait()
@@ -137,8 +137,8 @@ func (s *Supervisor) launch() ([]chan error, error) {
 	return firsts, nil
 }
 
-func (s *Supervisor) newKeeper(p *Process, sys *system) *keeper {
-	k := &keeper{
+func (s *Supervisor) newLoop(p *Process, sys *system) *processLoop {
+	l := &processLoop{
 		proc: p,
 		opts: &s.opts,
 		rule: restartRule{
@@ -154,21 +154,21 @@ func (s *Supervisor) newKeeper(p *Process, sys *system) *keeper {
 		status:   Status{Name: p.Name, State: Starting},
 	}
 	if s.opts.Output != nil {
-		k.out = newOutput(p.Name, func(stream string, line []byte) {
+		l.out = newOutput(p.Name, func(stream string, line []byte) {
 			s.sinkMu.Lock()
 			defer s.sinkMu.Unlock()
 			s.opts.Output(p.Name, stream, line)
 		}, &s.opts)
 	}
-	return k
+	return l
 }
 
-// keep runs one keeper to its end.
-func (s *Supervisor) keep(k *keeper, first chan<- error) {
-	failure := k.run(first)
-	close(k.ended)
-	if k.out != nil {
-		k.out.close(sinkPatience)
+// keep runs one loop to its end.
+func (s *Supervisor) keep(l *processLoop, first chan<- error) {
+	failure := l.run(first)
+	close(l.ended)
+	if l.out != nil {
+		l.out.close(sinkPatience)
 	}
 	if failure == nil {
 		return
@@ -260,18 +260,18 @@ func (s *Supervisor) Err() error {
 // Status returns a snapshot of each process, in the order given to New.
 func (s *Supervisor) Status() []Status {
 	s.mu.Lock()
-	keepers := s.keepers
+	loops := s.loops
 	s.mu.Unlock()
-	if keepers == nil {
+	if loops == nil {
 		idle := make([]Status, len(s.procs))
 		for i := range s.procs {
 			idle[i] = Status{Name: s.procs[i].Name, State: Stopped}
 		}
 		return idle
 	}
-	all := make([]Status, len(keepers))
-	for i, k := range keepers {
-		all[i] = k.snapshot()
+	all := make([]Status, len(loops))
+	for i, l := range loops {
+		all[i] = l.snapshot()
 	}
 	return all
 }
@@ -287,17 +287,17 @@ func (s *Supervisor) Ready() bool {
 // gateNow says whether the gate belongs open, and if not, why.
 func (s *Supervisor) gateNow() (open bool, reason string) {
 	s.mu.Lock()
-	keepers, stopped := s.keepers, s.stopped
+	loops, stopped := s.loops, s.stopped
 	s.mu.Unlock()
 	switch {
 	case stopped:
 		return false, "the app is being stopped"
-	case keepers == nil:
+	case loops == nil:
 		return false, "the app is not started"
 	}
-	for _, k := range keepers {
-		st := k.snapshot()
-		if st.Ready || k.proc.check().IsZero() {
+	for _, l := range loops {
+		st := l.snapshot()
+		if st.Ready || l.proc.check().IsZero() {
 			continue
 		}
 		if st.Reason != "" {

@@ -13,7 +13,7 @@ import (
 // Wherever a start comes from, that thread lives on.
 func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	h := newHost(false)
 	p := self("w", "idle", w)
 	var c *child
@@ -42,7 +42,7 @@ func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 // children with us.
 func TestParentDeathSignalWorksWithoutTheGuard(t *testing.T) {
 	t.Parallel()
-	w := newWitness(t)
+	w := newObserver(t)
 	parent := exec.Command(os.Args[0])
 	parent.Env = childEnv("unguarded", w.address())
 	if err := parent.Start(); err != nil {
