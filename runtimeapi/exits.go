@@ -2,9 +2,13 @@ package runtimeapi
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"tendril/queue"
+	"tendril/supervisor"
 )
 
 // bury clears up after a process that has ended: it answers for it, frees its
@@ -107,5 +111,22 @@ func (p *Pool) initFailure(inst *instance, id string, exit Exit) (answer queue.I
 	default:
 		return failure("Runtime.ExitError", id, exitMessage(exit)),
 			"its process ended before it asked for an invocation: " + exit.String()
+	}
+}
+
+// Exit is how one process ended.
+type Exit = supervisor.Exit
+
+// exitMessage describes an end in the words that Lambda uses.
+func exitMessage(e Exit) string {
+	switch {
+	case e.Err != nil:
+		return "Couldn't start the runtime: " + e.Err.Error()
+	case e.Signal != "":
+		return "Runtime exited with error: signal: " + unix.SignalNum(e.Signal).String()
+	case e.Code == 0:
+		return "Runtime exited without providing a reason"
+	default:
+		return "Runtime exited with error: exit status " + strconv.Itoa(e.Code)
 	}
 }
