@@ -41,7 +41,6 @@ var largeTypes = map[string]largeType{
 	"sqsapi.Handler":            {9, 35, "one method per SQS action"},
 	"config.Option":             {26, 6, "one option: its names, its range, its help"},
 	"telemetry.sourceCollector": {25, 5, "one metric a field"},
-	"runtimeapi.Pool":           {19, 32, "the processes of one function, guarded by one lock"},
 	"console.Options":           {21, 0, "one function of the environment a field"},
 	"bundle.opening":            {4, 34, "one method per file of a bundle"},
 	"config.Settings":           {100, 3, "one option a field"},

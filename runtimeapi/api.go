@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"tendril/queue"
@@ -60,11 +61,11 @@ func (a *api) next(w http.ResponseWriter, r *http.Request) {
 	pool := a.inst.pool
 	offer, first, allowed := pool.poll(a.inst)
 	if !allowed {
-		refuse(w, http.StatusForbidden, "InvalidStateTransition", "the invocation at hand has no response yet")
+		refuse(w, http.StatusForbidden, "InvalidStateTransition", "the invocation in work has no response yet")
 		return
 	}
 	if first {
-		a.inst.tellReady()
+		a.inst.announceReady()
 	}
 	select {
 	case inv := <-offer:
@@ -72,16 +73,16 @@ func (a *api) next(w http.ResponseWriter, r *http.Request) {
 			pool.sendBack(a.inst, inv)
 			return
 		}
-		a.hand(w, inv)
+		a.write(w, inv)
 	case <-r.Context().Done():
 		pool.hangUp(a.inst, offer)
 	case <-a.inst.gone:
 	}
 }
 
-// hand writes an invocation. If the process does not get it, its end or the time
+// write writes an invocation. If the process does not get it, its end or the time
 // limit tells.
-func (a *api) hand(w http.ResponseWriter, inv *invocation) {
+func (a *api) write(w http.ResponseWriter, inv *invocation) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(inv.payload)))
@@ -252,8 +253,8 @@ func (inst *instance) started(r *http.Request) bool {
 	}
 	c.checked = true
 	if proc := inst.running(); proc != nil {
-		if c.own = proc.owns(c.conn); !c.own {
-			inst.pool.noteRefused(inst.number, c.conn)
+		if c.own = proc.Owns(c.conn); !c.own {
+			inst.pool.refusals.note(inst.number, c.conn, inst.pool.host.client, inst.pool.set.Events.Refused)
 		}
 	}
 	return c.own
@@ -266,30 +267,22 @@ func (inst *instance) running() process {
 	return inst.proc
 }
 
-// noteRefused counts a connection that was refused. It tells of the first, and then
-// each time that there are ten times as many.
-func (p *Pool) noteRefused(instance int, conn net.Conn) {
-	if _, due := p.refusedBy(1, false); !due {
-		return
-	}
-	client := p.host.client(conn)
-	if client == "" {
-		return // it is gone
-	}
-	if total, due := p.refusedBy(0, true); due {
-		p.set.Events.Refused(Refused{Instance: instance, Client: client, Total: total})
-	}
+// refusals counts the connections that were refused and reports the first, the tenth,
+// the hundredth, and so on.
+type refusals struct {
+	mu          sync.Mutex
+	total, next int // next is at how many one is reported
 }
 
-// refusedBy adds n connections to those that were refused, and returns how many there
-// are and whether it is time to tell of them. With tell it no longer is.
-func (p *Pool) refusedBy(n int, tell bool) (total int, due bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.refused += n
-	due = p.refused >= p.refusedNext && p.set.Events.Refused != nil
-	if due && tell {
-		p.refusedNext *= 10
+func (c *refusals) note(instance int, conn net.Conn, client func(net.Conn) string, report func(Refused)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.total++
+	if report == nil || c.total < c.next {
+		return
 	}
-	return p.refused, due
+	if name := client(conn); name != "" { // "": it is gone
+		c.next = max(c.next, 1) * 10
+		report(Refused{Instance: instance, Client: name, Total: c.total})
+	}
 }

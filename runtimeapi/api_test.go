@@ -283,7 +283,7 @@ func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	if inst.current != inv || inst.phase != busy || len(p.waiting) != 1 {
 		t.Fatalf("assigned %+v", inst.current)
 	}
-	t.Cleanup(func() { inst.disarm(); p.endPause() })
+	t.Cleanup(func() { inst.disarm(); p.pause.stop() })
 	return p, inst, inv
 }
 
@@ -292,7 +292,7 @@ func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 func TestAssignedToADeadProcess(t *testing.T) {
 	t.Parallel()
 	p, inst, inv := assigned(t)
-	p.bury(inst, Exit{Code: 1})
+	p.cleanUp(inst, Exit{Code: 1})
 	if len(p.waiting) != 2 || p.waiting[0] != inv || inv.at != nil || len(inv.outcome) != 0 {
 		t.Errorf("waiting %v, outcomes %d", p.waiting, len(inv.outcome))
 	}
@@ -348,7 +348,7 @@ func TestChaos(t *testing.T) {
 func chaos(t *testing.T, seed uint64) {
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, 1))
-	pick := func(n int) int {
+	draw := func(n int) int {
 		mu.Lock()
 		defer mu.Unlock()
 		return random.IntN(n)
@@ -356,7 +356,7 @@ func chaos(t *testing.T, seed uint64) {
 	seen := map[string]int{}
 	p, h := newFakePool(t, Options{Instances: 3, Timeout: 5 * time.Second, InitTimeout: 3 * time.Second},
 		func(f *function) Exit {
-			switch pick(12) {
+			switch draw(12) {
 			case 0:
 				return Exit{Code: 1}
 			case 1:
@@ -373,8 +373,8 @@ func chaos(t *testing.T, seed uint64) {
 				mu.Lock()
 				seen[e.id]++
 				mu.Unlock()
-				f.sleep(time.Duration(pick(3000)) * time.Millisecond)
-				if exit, ended := misbehave(f, e, pick(10)); ended {
+				f.sleep(time.Duration(draw(3000)) * time.Millisecond)
+				if exit, ended := misbehave(f, e, draw(10)); ended {
 					return exit
 				}
 			}
@@ -382,8 +382,8 @@ func chaos(t *testing.T, seed uint64) {
 	var calls sync.WaitGroup
 	for i := range 60 {
 		calls.Go(func() {
-			time.Sleep(time.Duration(pick(30_000)) * time.Millisecond)
-			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+pick(20))*time.Second)
+			time.Sleep(time.Duration(draw(30_000)) * time.Millisecond)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+draw(20))*time.Second)
 			defer cancel()
 			a, err := p.Invoke(ctx, []byte(fmt.Sprint(i)))
 			if err == nil && a.Status == 200 && a.FunctionError == "" && string(a.Payload) != fmt.Sprint(i) {

@@ -37,11 +37,11 @@ func TestForeignClientsAreRefused(t *testing.T) {
 			for range 11 {
 				if status, text := f.post("invocation/"+e.id+"/response", "theirs"); status != 403 ||
 					!strings.Contains(text, "only the function's own process") {
-					t.Errorf("response of a stranger: %d %s", status, text)
+					t.Errorf("response of a foreign client: %d %s", status, text)
 				}
 			}
 			if _, err := f.next(); err == nil || !strings.Contains(err.Error(), "403") {
-				t.Errorf("next of a stranger: %v", err)
+				t.Errorf("next of a foreign client: %v", err)
 			}
 			f.disowned.Store(false)
 			if status, _ := f.post("invocation/"+e.id+"/response", "ours"); status != 202 {
@@ -55,7 +55,7 @@ func TestForeignClientsAreRefused(t *testing.T) {
 		}
 		want := []Refused{{1, "a client", 1}, {1, "a client", 10}}
 		if !slices.Equal(reported, want) {
-			t.Errorf("told %+v, want %+v", reported, want)
+			t.Errorf("reported %+v, want %+v", reported, want)
 		}
 	})
 }
@@ -105,10 +105,10 @@ func runtimeOf(t *testing.T, p *Pool) string {
 }
 
 // status asks as a program of its own, and returns the status of the answer.
-func (s stranger) status(t *testing.T, url, body string) string {
+func (s foreignClient) status(t *testing.T, url, body string) string {
 	t.Helper()
 	cmd := exec.Command(s.program)
-	cmd.Env, cmd.Dir = append(functionEnv("stranger", ""), "URL="+url, "BODY="+body), "/"
+	cmd.Env, cmd.Dir = append(functionEnv("foreign", ""), "URL="+url, "BODY="+body), "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Credential: s.as}
 	out, err := cmd.Output()
 	if err != nil {
@@ -117,13 +117,13 @@ func (s stranger) status(t *testing.T, url, body string) string {
 	return string(out)
 }
 
-// stranger is a program of this user, or of another.
-type stranger struct {
+// foreignClient is a program of this user, or of another.
+type foreignClient struct {
 	program string
 	as      *syscall.Credential
 }
 
-// playStranger asks the Runtime API of a function that did not start it.
+// playForeignClient asks the Runtime API of a function that did not start it.
 func playForeignClient() int {
 	resp, err := ask(os.Getenv("URL"), os.Getenv("BODY"))
 	if err != nil {
@@ -167,9 +167,9 @@ func TestRealForeignClientsAreRefused(t *testing.T) {
 		!strings.Contains(r.Client, fmt.Sprintf("(pid %d) of user %d", os.Getpid(), os.Geteuid())) {
 		t.Errorf("refused %+v, want this process", r)
 	}
-	others := map[string]stranger{"the same user": {program: os.Args[0]}}
+	others := map[string]foreignClient{"the same user": {program: os.Args[0]}}
 	if os.Geteuid() == 0 {
-		others["another user"] = stranger{copySelf(t), &syscall.Credential{Uid: 54331, Gid: 54331}}
+		others["another user"] = foreignClient{copySelf(t), &syscall.Credential{Uid: 54331, Gid: 54331}}
 	}
 	for name, s := range others {
 		for path, body := range map[string]string{"invocation/next": "", "invocation/1/response": "{}", "init/error": "{}"} {

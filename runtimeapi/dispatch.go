@@ -25,10 +25,10 @@ func (p *Pool) dispatch() {
 	}
 	switch {
 	case p.stopping || !p.started:
-	case p.resume == nil:
+	case !p.pause.active():
 		p.grow()
 	case !slices.ContainsFunc(p.slots, func(inst *instance) bool { return inst != nil && inst.usable() }):
-		p.refuse(outcome{Invocation: paused(time.Until(p.pauseEnd))})
+		p.refuse(outcome{Invocation: paused(time.Until(p.pause.end))})
 	}
 }
 
@@ -180,7 +180,7 @@ func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 		return false
 	}
 	inst.phase, inst.lingers = answered, false
-	p.failures = 0
+	p.pause.failures = 0
 	inv := inst.current
 	inv.end(outcome{Invocation: a})
 	time.AfterFunc(lingering, func() {
@@ -197,30 +197,43 @@ func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 // fail counts a failure that calls for a pause, and begins the pause. In one, it
 // does nothing: several processes that fail together are one failure.
 func (p *Pool) fail() (first bool) {
-	if p.resume != nil || p.stopping {
+	if p.pause.active() || p.stopping {
 		return false
 	}
-	p.failures++
-	pause := pauseAfter(p.failures)
-	p.pauseEnd = time.Now().Add(pause)
 	var timer *time.Timer
-	timer = time.AfterFunc(pause, func() {
+	timer = p.pause.begin(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.resume == timer {
-			p.resume = nil
+		if p.pause.timer == timer {
+			p.pause.timer = nil
 			p.dispatch()
 		}
 	})
-	p.resume = timer
 	return true
 }
 
-// endPause lets processes be started again.
-func (p *Pool) endPause() {
-	if p.resume != nil {
-		p.resume.Stop()
-		p.resume = nil
+// restartPause keeps processes from being started for a time after a failure.
+type restartPause struct {
+	failures int         // that called for a pause since the last answer
+	timer    *time.Timer // ends the pause; nil means that there is none
+	end      time.Time
+}
+
+func (r *restartPause) active() bool { return r.timer != nil }
+
+// begin begins a pause at the end of which resume is called.
+func (r *restartPause) begin(resume func()) *time.Timer {
+	r.failures++
+	pause := pauseAfter(r.failures)
+	r.end, r.timer = time.Now().Add(pause), time.AfterFunc(pause, resume)
+	return r.timer
+}
+
+// stop lets processes be started again.
+func (r *restartPause) stop() {
+	if r.timer != nil {
+		r.timer.Stop()
+		r.timer = nil
 	}
 }
 

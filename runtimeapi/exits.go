@@ -11,9 +11,9 @@ import (
 	"tendril/supervisor"
 )
 
-// bury clears up after a process that has ended: it answers for it, frees its
-// number and tells of it.
-func (p *Pool) bury(inst *instance, exit Exit) {
+// cleanUp clears up after a process that has ended: it answers for it, frees its
+// number and reports it.
+func (p *Pool) cleanUp(inst *instance, exit Exit) {
 	p.mu.Lock()
 	inst.disarm()
 	p.forget(inst)
@@ -25,16 +25,16 @@ func (p *Pool) bury(inst *instance, exit Exit) {
 	was := inst.phase
 	inst.phase = dead
 	p.slots[inst.number-1] = nil
-	tell := p.settle(inst, was, exit)
+	report := p.settle(inst, was, exit)
 	p.dispatch()
 	p.broadcast()
 	p.mu.Unlock()
 
-	inst.tell.Lock()
-	defer inst.tell.Unlock()
+	inst.reporting.Lock()
+	defer inst.reporting.Unlock()
 	close(inst.gone)
-	if tell != nil {
-		tell()
+	if report != nil {
+		report()
 	}
 	if reported := p.set.Events.Exited; reported != nil {
 		reported(Exited{Instance: inst.number, PID: inst.pid, Exit: exit, Asked: string(inst.asked)})
@@ -42,8 +42,8 @@ func (p *Pool) bury(inst *instance, exit Exit) {
 }
 
 // settle answers what the process leaves behind and decides whether its end
-// calls for a pause. It returns what to tell of that, or nil. The mutex is held.
-func (p *Pool) settle(inst *instance, was phase, exit Exit) (tell func()) {
+// calls for a pause. It returns how to report that, or nil. The mutex is held.
+func (p *Pool) settle(inst *instance, was phase, exit Exit) (report func()) {
 	switch {
 	case was == busy:
 		return p.answerFor(inst, exit)
@@ -57,7 +57,7 @@ func (p *Pool) settle(inst *instance, was phase, exit Exit) (tell func()) {
 }
 
 // answerFor ends the invocation that the process was working on.
-func (p *Pool) answerFor(inst *instance, exit Exit) (tell func()) {
+func (p *Pool) answerFor(inst *instance, exit Exit) (report func()) {
 	inv := inst.current
 	switch inst.asked {
 	case "":
@@ -76,7 +76,7 @@ func (p *Pool) answerFor(inst *instance, exit Exit) (tell func()) {
 
 // initFailed answers the oldest waiting invocation with why the process did not
 // get ready, if this failure is the one that begins a pause.
-func (p *Pool) initFailed(inst *instance, exit Exit) (tell func()) {
+func (p *Pool) initFailed(inst *instance, exit Exit) (report func()) {
 	id := ""
 	if len(p.waiting) > 0 {
 		id = p.waiting[0].id
@@ -91,8 +91,8 @@ func (p *Pool) initFailed(inst *instance, exit Exit) (tell func()) {
 	if reported == nil {
 		return nil
 	}
-	event := InitFailed{Instance: inst.number, Type: answer.Reason, Reason: reason, Failures: p.failures,
-		Pause: time.Until(p.pauseEnd)}
+	event := InitFailed{Instance: inst.number, Type: answer.Reason, Reason: reason, Failures: p.pause.failures,
+		Pause: time.Until(p.pause.end)}
 	return func() { reported(event) }
 }
 

@@ -108,7 +108,7 @@ type function struct {
 	ended  chan struct{}
 	exit   Exit
 	killed atomic.Bool
-	// disowned: its requests are held for a stranger's.
+	// disowned: its requests are taken for those of another program.
 	disowned atomic.Bool
 }
 
@@ -122,11 +122,11 @@ func (f *function) run() {
 	close(f.ended)
 }
 
-func (f *function) pid() int                { return 1000 + f.number }
-func (f *function) exited() <-chan struct{} { return f.ended }
-func (f *function) owns(net.Conn) bool      { return !f.disowned.Load() }
+func (f *function) PID() int                { return 1000 + f.number }
+func (f *function) Exited() <-chan struct{} { return f.ended }
+func (f *function) Owns(net.Conn) bool      { return !f.disowned.Load() }
 
-func (f *function) signal(sig syscall.Signal) {
+func (f *function) Signal(sig syscall.Signal) {
 	f.host.mu.Lock()
 	f.host.signals = append(f.host.signals, sig)
 	f.host.mu.Unlock()
@@ -138,7 +138,7 @@ func (f *function) signal(sig syscall.Signal) {
 	f.once.Do(func() { close(f.term) })
 }
 
-func (f *function) reap() Exit {
+func (f *function) Reap() Exit {
 	f.host.mu.Lock()
 	defer f.host.mu.Unlock()
 	f.host.alive--

@@ -47,7 +47,7 @@ type instance struct {
 	pool   *Pool
 	number int
 	since  time.Time
-	// announced is closed when Started was told, gone when the process is dead.
+	// announced is closed when Started was reported, gone when the process is dead.
 	announced, gone chan struct{}
 
 	phase phase
@@ -58,7 +58,7 @@ type instance struct {
 	lingers bool
 	// initError is what it posted to init/error; nil if it did not.
 	initError *queue.Invocation
-	// offer is where the next invocation goes; current is the one at hand.
+	// offer is where the next invocation goes; current is the one in work.
 	offer   chan *invocation
 	current *invocation
 	// limit ends the process when it fires.
@@ -67,7 +67,7 @@ type instance struct {
 	proc process
 	pid  int
 
-	tell sync.Mutex // held while an event is told
+	reporting sync.Mutex // held while an event is reported
 }
 
 // launch makes the instance with that number and starts its process in a
@@ -77,7 +77,7 @@ func (p *Pool) launch(number int) *instance {
 		pool: p, number: number, since: time.Now(),
 		announced: make(chan struct{}), gone: make(chan struct{}),
 	}
-	p.running.Go(func() { p.bury(inst, inst.live()) })
+	p.running.Go(func() { p.cleanUp(inst, inst.live()) })
 	return inst
 }
 
@@ -145,7 +145,7 @@ func (inst *instance) signal(why asked, sig syscall.Signal) {
 	}
 	inst.pool.forget(inst)
 	if inst.proc != nil {
-		inst.proc.signal(sig)
+		inst.proc.Signal(sig)
 	}
 }
 
@@ -176,17 +176,17 @@ func (inst *instance) live() Exit {
 		return Exit{Code: -1, Err: err}
 	}
 	inst.attach(proc)
-	<-proc.exited()
+	<-proc.Exited()
 	inst.detach()
-	exit := proc.reap()
+	exit := proc.Reap()
 	exit.Ran = time.Since(inst.since)
 	return exit
 }
 
-// attach makes the process known, tells of it, and catches up on what was asked
+// attach makes the process known, reports it, and catches up on what was asked
 // of it before.
 func (inst *instance) attach(proc process) {
-	inst.pid = proc.pid()
+	inst.pid = proc.PID()
 	if reported := inst.pool.set.Events.Started; reported != nil {
 		reported(Started{Instance: inst.number, PID: inst.pid})
 	}
@@ -210,15 +210,15 @@ func (inst *instance) detach() {
 	inst.proc = nil
 }
 
-// tellReady tells that the process asked for its first invocation, after Started
+// announceReady reports that the process asked for its first invocation, after Started
 // and never after Exited.
-func (inst *instance) tellReady() {
+func (inst *instance) announceReady() {
 	reported := inst.pool.set.Events.Ready
 	if reported == nil {
 		return
 	}
-	inst.tell.Lock()
-	defer inst.tell.Unlock()
+	inst.reporting.Lock()
+	defer inst.reporting.Unlock()
 	select {
 	case <-inst.gone:
 	default:

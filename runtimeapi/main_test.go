@@ -41,12 +41,12 @@ func play(role string) int {
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), roleVariable+"=function")
 		return child.Run().(*exec.ExitError).ExitCode()
-	case "guest": // shows that it lives, and nothing else
+	case "child": // shows that it lives, and nothing else
 		_, _ = attend()
 		select {}
 	case "pool":
 		return playPool()
-	case "stranger":
+	case "foreign":
 		return playForeignClient()
 	}
 	return 99
@@ -110,7 +110,7 @@ func act(how string) ([]byte, error) {
 	case "family", "hang", "leave": // has a child in its group, and one of its own
 		for range 2 {
 			child := exec.Command(os.Args[0])
-			child.Env = append(os.Environ(), roleVariable+"=guest")
+			child.Env = append(os.Environ(), roleVariable+"=child")
 			if err := child.Start(); err != nil {
 				return nil, err
 			}
@@ -148,7 +148,7 @@ func functionEnv(role, observer string) []string {
 	return []string{roleVariable + "=" + role, "WITNESS=" + observer, "PATH=" + os.Getenv("PATH")}
 }
 
-// witness sees which processes live.
+// observer sees which processes live.
 type observer struct {
 	t  *testing.T
 	ln net.Listener

@@ -170,7 +170,7 @@ func (o *Options) resolve() error {
 	return err
 }
 
-// Events are what a pool tells. Each func may be nil. Those of one process come
+// Events are what a pool reports. Each func may be nil. Those of one process come
 // in order and one at a time; those of two processes may come at once. A func
 // must return soon and must not call the pool.
 type Events struct {
@@ -185,8 +185,8 @@ type Events struct {
 	// Exited: a process ended, and its group with it; also one that could not be
 	// started.
 	Exited func(Exited)
-	// Refused: a program that is not the function asked for its invocations. It is told
-	// of the first, the tenth, the hundredth of the pool, and so on.
+	// Refused: a program that is not the function asked for its invocations. It is reported
+	// the first, the tenth, the hundredth of the pool, and so on.
 	Refused func(Refused)
 	// LinesDropped: output was lost. Its process is "function-" and the instance.
 	LinesDropped func(supervisor.LinesDropped)

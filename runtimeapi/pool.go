@@ -34,18 +34,12 @@ type Pool struct {
 	// last. waiting are the invocations that wait for a process, oldest first.
 	idle    []*instance
 	waiting []*invocation
-	// failures counts the ends that call for a pause since the last answer.
-	// resume ends the pause; nil means that there is none. pauseEnd is when.
-	failures int
-	resume   *time.Timer
-	pauseEnd time.Time
+	pause   restartPause
 	// lastFailure is why the last process did not get ready; "" when it did.
 	lastFailure string
 	// changed is closed and replaced when a process got ready or ended.
-	changed chan struct{}
-	// refused counts connections that were not the function's; refusedNext is at how
-	// many it is told next.
-	refused, refusedNext int
+	changed  chan struct{}
+	refusals refusals
 	// stopErr is set before stopped is closed.
 	stopErr error
 	stopped chan struct{}
@@ -71,9 +65,8 @@ func New(o Options) (*Pool, error) {
 func newPool(set Options, h host) *Pool {
 	return &Pool{
 		set: set, arn: functionARN(&set), host: h,
-		slots:       make([]*instance, set.Instances),
-		refusedNext: 1,
-		changed:     make(chan struct{}), stopped: make(chan struct{}),
+		slots:   make([]*instance, set.Instances),
+		changed: make(chan struct{}), stopped: make(chan struct{}),
 	}
 }
 
@@ -229,7 +222,7 @@ func (p *Pool) beginStop() bool {
 		return false
 	}
 	p.stopping = true
-	p.endPause()
+	p.pause.stop()
 	p.refuse(outcome{err: fmt.Errorf("%w: the pool was stopped", ErrNotInvoked)})
 	for _, inst := range p.slots {
 		if inst != nil && inst.phase != busy && inst.phase != answered {
@@ -247,7 +240,7 @@ func (p *Pool) pids() []int {
 	var pids []int
 	for _, inst := range p.slots {
 		if inst != nil && inst.proc != nil {
-			pids = append(pids, inst.proc.pid())
+			pids = append(pids, inst.proc.PID())
 		}
 	}
 	return pids

@@ -191,7 +191,7 @@ func TestTimeLimit(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(reported) != 1 || reported[0].RequestID != a.RequestID || reported[0].Limit != 1500*time.Millisecond {
-			t.Errorf("told %+v", reported)
+			t.Errorf("reported %+v", reported)
 		}
 	})
 }
@@ -306,7 +306,7 @@ func TestInitFailure(t *testing.T) {
 		if len(reported) < 2 || reported[0].Type != "Runtime.ExitError" || reported[0].Failures != 1 ||
 			reported[0].Pause != 500*time.Millisecond ||
 			!strings.Contains(reported[0].Reason, "exit status 1") {
-			t.Errorf("told %+v", reported)
+			t.Errorf("reported %+v", reported)
 		}
 	})
 }

@@ -44,18 +44,8 @@ func (s *system) start(c command) (process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the function: %w", err)
 	}
-	return osProcess{run}, nil
+	return run, nil
 }
-
-// osProcess is a real process.
-type osProcess struct{ run *supervisor.Run }
-
-func (p osProcess) pid() int                  { return p.run.PID() }
-func (p osProcess) exited() <-chan struct{}   { return p.run.Exited() }
-func (p osProcess) signal(sig syscall.Signal) { p.run.Signal(sig) }
-func (p osProcess) reap() Exit                { return p.run.Reap() }
-
-func (p osProcess) owns(conn net.Conn) bool { return p.run.Owns(conn) }
 
 // host starts processes and gives each its port.
 type host interface {
@@ -77,15 +67,15 @@ type command struct {
 
 // process is a running process and the group that it leads.
 type process interface {
-	pid() int
+	PID() int
 	// exited is closed when the leader has ended. It is not reaped then, so that
-	// its number cannot belong to a stranger.
-	exited() <-chan struct{}
+	// its number cannot belong to another program.
+	Exited() <-chan struct{}
 	// owns reports whether the other end of a connection belongs to the process or to
 	// what it started.
-	owns(conn net.Conn) bool
+	Owns(conn net.Conn) bool
 	// signal sends sig to the whole group; not after reap.
-	signal(sig syscall.Signal)
+	Signal(sig syscall.Signal)
 	// reap kills what is left of the group and says how the leader ended.
-	reap() Exit
+	Reap() Exit
 }

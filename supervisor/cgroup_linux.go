@@ -89,7 +89,7 @@ type cgroup struct {
 	fd int
 }
 
-// newCgroupKin makes a control group in parent, or returns nil where it may not.
+// newCgroupTree makes a control group in parent, or returns nil where it may not.
 func newCgroupTree(parent cgroupFolder) *processTree {
 	if parent.folder == "" {
 		return nil

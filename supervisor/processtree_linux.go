@@ -74,7 +74,7 @@ func hasEntry(environ []byte, entry string) bool {
 	return false
 }
 
-// isKin reports whether p, which was found before, is still that process and
+// isSame reports whether p, which was found before, is still that process and
 // not one that got its number since.
 func (t *processTree) isSame(p process) bool {
 	if t.cgroup != nil {
