@@ -218,9 +218,7 @@ func TestIntroductionsAreShort(t *testing.T) {
 }
 
 // knownCopies are pairs of files that still share such a run.
-var knownCopies = []string{
-	"bundle/yaml.go periodic/document.go", // two readers of YAML with positions
-}
+var knownCopies = []string{}
 
 // block is a run of lines in a file.
 type block struct {

@@ -45,7 +45,8 @@ var rooms = []room{
 		"Package procgroup starts processes in their own process groups, which are killed when tendril exits.", nil},
 	{"runtimeapi", "Package runtimeapi runs a Lambda function on this machine behind the Lambda Runtime API.",
 		[]string{"queue", "supervisor", "httplimit"}},
-	{"periodic", "Package periodic works out when tasks are due and enqueues them.", []string{"queue"}},
+	{"yamlfile", "Package yamlfile reads the small YAML files that people write, with the place of every value.", nil},
+	{"periodic", "Package periodic works out when tasks are due and enqueues them.", []string{"queue", "yamlfile"}},
 	{"leader", "Package leader keeps at most one instance in charge by holding a lease.", []string{"queue"}},
 	{"leader/leadertest", "Package leadertest checks that something behaves like a lease store.", []string{"queue"}},
 	{"supervisor", "Package supervisor runs the user's app and keeps it healthy.", []string{"procgroup", "terminal"}},
@@ -59,9 +60,9 @@ var rooms = []room{
 	{"telemetry", "Package telemetry turns events into metrics and traces.",
 		[]string{"queue", "worker", "deliver", "periodic", "leader", "supervisor", "broker", "limit"}},
 	{"trust", "Package trust tells whether other users decide what is in a file.", nil},
-	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"datadir", "trust"}},
+	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"datadir", "trust", "yamlfile"}},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.",
-		[]string{"bundle", "trust"}},
+		[]string{"bundle", "trust", "yamlfile"}},
 	{"notify", "Package notify tells systemd about the state of the service.", nil},
 	{"aws", "Package aws is the only place that talks to Amazon.", []string{"queue", "leader", "periodic", "sqswire"}},
 	{"testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
@@ -78,7 +79,7 @@ var rooms = []room{
 			"fleet", "depth", "delivery", "health", "app", "notify", "procgroup", "trust", "logging"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "periodic", "bundle", "config", "environment", "console", "aws", "health", "trust",
-			"logging"}},
+			"logging", "yamlfile"}},
 }
 
 // lone names the libraries that only these packages may import, and why.
@@ -97,7 +98,7 @@ var lone = []struct {
 	{"go.opentelemetry.io/", "telemetry", "no step knows a tracing library: it has Events, and telemetry listens"},
 	{"github.com/coreos/go-systemd", "notify", "only one package speaks to the service manager: call it there"},
 	{"github.com/spf13/cobra", "cmd/tendril", "flags and exit codes live in the command only"},
-	{"github.com/goccy/go-yaml", "config periodic bundle", "the settings and the tasks are read there and nowhere else"},
+	{"github.com/goccy/go-yaml", "yamlfile", "files that people write are read there and nowhere else"},
 }
 
 // sourceFile is one parsed Go file of the module.

@@ -128,7 +128,7 @@ func TestOpenRefuses(t *testing.T) {
 		dir := folder(t, map[string]string{"Procfile": "web"})
 		_, err := Open(dir)
 		var bad *Error
-		if !errors.As(err, &bad) || bad.Problems[0].File != filepath.Join(dir, "Procfile") || bad.Problems[0].Line != 1 {
+		if !errors.As(err, &bad) || bad.Problems[0].Where != filepath.Join(dir, "Procfile")+":1" {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tendril/yamlfile"
 )
 
 // Default is what one of Elastic Beanstalk's platforms runs when a bundle has
@@ -189,7 +191,7 @@ func (o *opening) wrapped() string {
 	if _, err := os.Stat(filepath.Join(o.dir, inner, procfileName)); err != nil {
 		return ""
 	}
-	return "the folder " + printable(inner) +
+	return "the folder " + yamlfile.Printable(inner) +
 		" in it has one: name that folder, or zip what is in it and not the folder itself"
 }
 
@@ -202,7 +204,7 @@ func (o *opening) refusePythonNumbers() {
 	for _, name := range []string{"NumProcesses", "NumThreads"} {
 		s, found := o.bundle.Setting(namespacePython, name)
 		if n, err := strconv.Atoi(s.Value); found && s.Value != "" && (err != nil || n < 1) {
-			o.refuseLine(s.File, s.Line, name+" "+printable(s.Value)+" is no whole number from 1", "write "+name+": 1")
+			o.refuseLine(s.File, s.Line, name+" "+yamlfile.Printable(s.Value)+" is no whole number from 1", "write "+name+": 1")
 		}
 	}
 }
@@ -227,7 +229,7 @@ func (o *opening) namePythonSettings() {
 		default:
 			continue
 		}
-		f := o.bundle.Finding(s.File, s.Line, printable(s.Option)+" has no effect: "+why)
+		f := o.bundle.Finding(s.File, s.Line, yamlfile.Printable(s.Option)+" has no effect: "+why)
 		o.bundle.Unsupported = append(o.bundle.Unsupported, f)
 	}
 }

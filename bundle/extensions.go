@@ -6,6 +6,8 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+
+	"tendril/yamlfile"
 )
 
 const (
@@ -29,7 +31,7 @@ func (o *opening) readExtensions() error {
 			o.extensionsFolder(name)
 		case extension == ".yaml" || extension == ".yml" || extension == ".json" || extension == ".conf" ||
 			extension != ".config" && strings.EqualFold(extension, ".config"):
-			o.aside(name, "this name is not read by Elastic Beanstalk either: its suffix must be .config")
+			o.notUsed(name, "this name is not read by Elastic Beanstalk either: its suffix must be .config")
 		case extension != ".config":
 		case read == maxExtensions:
 			o.refuse(filepath.Join(o.dir, extensionsName),
@@ -50,11 +52,11 @@ func (o *opening) readExtensions() error {
 func (o *opening) extensionsFolder(name string) {
 	switch path.Base(name) {
 	case "nginx", "httpd":
-		o.aside(name, noProxy)
+		o.notUsed(name, noProxy)
 		return
 	}
 	if inside, _ := filepath.Glob(filepath.Join(o.dir, filepath.FromSlash(name), "*.config")); len(inside) > 0 {
-		o.aside(name, "configuration files in folders are not read: move them up into .ebextensions")
+		o.notUsed(name, "configuration files in folders are not read: move them up into .ebextensions")
 	}
 }
 
@@ -68,9 +70,9 @@ func (o *opening) readExtension(name string) error {
 	d := &document{path: file, name: name}
 	r := settingsReader{document: d, aboutNamespace: map[string]bool{}}
 	if root := d.parse(data); root != nil {
-		for _, p := range root.pairs {
-			if p.key == "option_settings" {
-				r.read(p, p.value)
+		for _, p := range root.Pairs {
+			if p.Key == "option_settings" {
+				r.read(p, p.Value)
 			} else {
 				d.section(p)
 			}
@@ -81,25 +83,26 @@ func (o *opening) readExtension(name string) error {
 }
 
 // section names a section that is not acted on.
-func (d *document) section(p pair) {
-	why := section(p.key)
-	switch known := meant(p.key); {
+func (d *document) section(p yamlfile.Pair) {
+	why := section(p.Key)
+	switch known := meant(p.Key); {
 	case why == "" && known != "":
-		d.refuse(p.line, p.column, fmt.Sprintf("%s is no section of a configuration file", printable(p.key)), "write "+known)
+		d.refuse(p.Line, p.Column, fmt.Sprintf("%s is no section of a configuration file", yamlfile.Printable(p.Key)),
+			"write "+known)
 	case why == "":
-		d.aside(p.line, fmt.Sprintf("%s is no section that Elastic Beanstalk knows: nothing is done about it",
-			printable(p.key)))
-	case p.value.kind == null:
+		d.notUsed(p.Line, fmt.Sprintf("%s is no section that Elastic Beanstalk knows: nothing is done about it",
+			yamlfile.Printable(p.Key)))
+	case p.Value.Kind == yamlfile.Null:
 	default:
 		var names []string
-		for _, inner := range p.value.pairs {
-			names = append(names, printable(inner.key))
+		for _, inner := range p.Value.Pairs {
+			names = append(names, yamlfile.Printable(inner.Key))
 		}
 		if len(names) > 0 {
-			why += fmt.Sprintf(" (%s: %s)", p.key, list(names))
+			why += fmt.Sprintf(" (%s: %s)", p.Key, list(names))
 		}
-		if len(names) > 0 || p.value.kind != mapping {
-			d.aside(p.line, why)
+		if len(names) > 0 || p.Value.Kind != yamlfile.Mapping {
+			d.notUsed(p.Line, why)
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode/utf8"
 )
 
 // readFile reads a file of the bundle to one byte above the bound, so that
@@ -17,7 +16,7 @@ func readFile(path string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("reading the bundle: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &Error{Problems: []Problem{{File: path, Text: "this is no regular file",
+		return nil, &Error{Problems: []Problem{{Where: path, Text: "this is no regular file",
 			Hint: "put a text file in its place, or delete it"}}}
 	}
 	f, err := os.Open(path)
@@ -30,18 +29,6 @@ func readFile(path string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	return data, nil
-}
-
-// isControl is true for what a terminal would act on; a tab is a blank.
-func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
-
-// shorten cuts s so that it fits a message.
-func shorten(s string) string {
-	const most = 60
-	if utf8.RuneCountInString(s) <= most {
-		return s
-	}
-	return string([]rune(s)[:most]) + "..."
 }
 
 // list names up to three of names, and how many more there are.

@@ -80,9 +80,9 @@ func (o *opening) nameInPlatform() error {
 		switch name := e.Name(); name {
 		case "hooks", "confighooks", ".gitkeep", ".DS_Store":
 		case "nginx", "httpd":
-			o.aside(path.Join(platformName, name), noProxy)
+			o.notUsed(path.Join(platformName, name), noProxy)
 		default:
-			o.aside(path.Join(platformName, name), "only the folders hooks and confighooks are read: nothing is done about it")
+			o.notUsed(path.Join(platformName, name), "only the folders hooks and confighooks are read: nothing is done about it")
 		}
 	}
 	return nil
@@ -96,7 +96,7 @@ func (o *opening) strayStages(below string) {
 		case Prebuild, Predeploy, Postdeploy:
 		default:
 			if !strings.HasPrefix(e.Name(), ".") {
-				o.aside(path.Join(below, e.Name()), "this is no stage: hooks belong in prebuild, predeploy or postdeploy")
+				o.notUsed(path.Join(below, e.Name()), "this is no stage: hooks belong in prebuild, predeploy or postdeploy")
 			}
 		}
 	}
@@ -118,7 +118,7 @@ func (o *opening) readStage(below string, stage Stage, into *[]Hook) error {
 		file := path.Join(below, e.Name())
 		if strings.HasPrefix(e.Name(), ".") {
 			if info, err := e.Info(); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-				o.aside(file, "hidden files are not run: give it a name without the dot if it is a hook")
+				o.notUsed(file, "hidden files are not run: give it a name without the dot if it is a hook")
 			}
 			continue // .gitkeep, .DS_Store
 		}
@@ -141,7 +141,7 @@ func (o *opening) readHook(file string, stage Stage) (Hook, bool, error) {
 		return Hook{}, false, fmt.Errorf("reading the hooks: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		o.aside(file, "this is no file: hooks are programs and scripts")
+		o.notUsed(file, "this is no file: hooks are programs and scripts")
 		return Hook{}, false, nil
 	}
 	begin, err := readBeginning(at)
@@ -164,7 +164,7 @@ func (o *opening) readHook(file string, stage Stage) (Hook, bool, error) {
 		o.warn(at, "the file has no execute permission: it is handed to "+h.Interpreter[0], "chmod +x it")
 	case script:
 	case !executable:
-		o.aside(file, "this is neither executable nor a script: it is not run; chmod +x it if it is a hook")
+		o.notUsed(file, "this is neither executable nor a script: it is not run; chmod +x it if it is a hook")
 		return h, false, nil
 	case isText(begin):
 		h.Interpreter = []string{"/bin/sh"}

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"tendril/yamlfile"
 )
 
 // parseJSON reads a JSON document, in which the order of keys, their places and
 // the text of numbers are kept.
-func parseJSON(data []byte) (*node, *Problem) {
+func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 	r := &jsonReader{data: data, decoder: json.NewDecoder(bytes.NewReader(data))}
 	r.decoder.UseNumber()
 	root, err := r.value(0)
@@ -24,7 +26,7 @@ func parseJSON(data []byte) (*node, *Problem) {
 	}
 	var problem *jsonDepthError
 	if errors.As(err, &problem) {
-		return nil, &Problem{Line: r.line, Column: r.column, Text: problem.Error(), Hint: "this is no file of settings"}
+		return nil, &yamlfile.Fault{Line: r.line, Column: r.column, Text: problem.Error(), Hint: settingsForm().HintForm}
 	}
 	line, column := r.line, r.column
 	var syntax *json.SyntaxError
@@ -34,16 +36,16 @@ func parseJSON(data []byte) (*node, *Problem) {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("the file ends too early")
 	}
-	return nil, &Problem{Line: line, Column: column, Text: "this is no JSON: " + printable(err.Error()),
+	return nil, &yamlfile.Fault{Line: line, Column: column, Text: "invalid JSON: " + yamlfile.Printable(err.Error()),
 		Hint: "fix it there, or write it as YAML"}
 }
 
 // jsonDepthError says that a document is nested too deep.
 type jsonDepthError struct{}
 
-func (*jsonDepthError) Error() string { return tooDeep() }
-
-func tooDeep() string { return fmt.Sprintf("maps and lists are nested deeper than %d", maxDepth) }
+func (*jsonDepthError) Error() string {
+	return fmt.Sprintf("maps and lists are nested deeper than %d", maxDepth)
+}
 
 // jsonReader follows where in the text the decoder is.
 type jsonReader struct {
@@ -74,57 +76,57 @@ func (r *jsonReader) next() (json.Token, error) {
 	return r.decoder.Token()
 }
 
-func (r *jsonReader) value(depth int) (*node, error) {
+func (r *jsonReader) value(depth int) (*yamlfile.Node, error) {
 	token, err := r.next()
 	if err != nil {
 		return nil, err
 	}
-	n := &node{line: r.line, column: r.column}
+	n := &yamlfile.Node{Line: r.line, Column: r.column}
 	switch t := token.(type) {
 	case nil:
-		n.kind = null
+		n.Kind = yamlfile.Null
 	case string:
-		n.text = t
+		n.Text = t
 	case json.Delim:
 		if depth >= maxDepth {
 			return nil, &jsonDepthError{}
 		}
 		if t == '[' {
-			n.kind = sequence
+			n.Kind = yamlfile.Sequence
 			return n, r.sequence(n, depth+1)
 		}
-		n.kind = mapping
+		n.Kind = yamlfile.Mapping
 		return n, r.mapping(n, depth+1)
 	default: // json.Number, bool
-		n.text = fmt.Sprint(t)
+		n.Text = fmt.Sprint(t)
 	}
 	return n, nil
 }
 
-func (r *jsonReader) sequence(n *node, depth int) error {
+func (r *jsonReader) sequence(n *yamlfile.Node, depth int) error {
 	for r.decoder.More() {
 		item, err := r.value(depth)
 		if err != nil {
 			return err
 		}
-		n.items = append(n.items, item)
+		n.Items = append(n.Items, item)
 	}
 	_, err := r.next()
 	return err
 }
 
-func (r *jsonReader) mapping(n *node, depth int) error {
+func (r *jsonReader) mapping(n *yamlfile.Node, depth int) error {
 	for r.decoder.More() {
 		token, err := r.next()
 		if err != nil {
 			return err
 		}
 		key, _ := token.(string) // the decoder accepts no other key
-		p := pair{key: key, line: r.line, column: r.column}
-		if p.value, err = r.value(depth); err != nil {
+		p := yamlfile.Pair{Key: key, Line: r.line, Column: r.column}
+		if p.Value, err = r.value(depth); err != nil {
 			return err
 		}
-		n.pairs = append(n.pairs, p)
+		n.Pairs = append(n.Pairs, p)
 	}
 	_, err := r.next()
 	return err

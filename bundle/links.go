@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"tendril/yamlfile"
 )
 
 // maxLink bounds where a link leads, in bytes.
@@ -63,7 +65,8 @@ func (u *unpacking) target(e entry) (string, error) {
 	}
 	target := string(data)
 	switch {
-	case target == "" || len(target) > maxLink || !utf8.ValidString(target) || strings.ContainsFunc(target, isControl) ||
+	case target == "" || len(target) > maxLink || !utf8.ValidString(target) || strings.ContainsFunc(target,
+		yamlfile.IsControl) ||
 		strings.Contains(target, `\`):
 		return "", u.errorf("let links lead to files of the bundle", "%s is a link whose target is no path", e.shown())
 	case path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(e.path), target)):

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"tendril/yamlfile"
 )
 
 const manifestName = "env.yaml"
@@ -47,7 +49,7 @@ func (o *opening) readManifest() error {
 	m := manifestReader{settingsReader: settingsReader{document: &document{path: file, name: manifestName},
 		aboutNamespace: map[string]bool{}}}
 	if root := m.parse(data); root != nil {
-		for _, p := range root.pairs {
+		for _, p := range root.Pairs {
 			m.key(p)
 		}
 	}
@@ -64,97 +66,98 @@ type manifestReader struct {
 }
 
 // key takes one key of the file.
-func (m *manifestReader) key(p pair) {
-	switch p.key {
+func (m *manifestReader) key(p yamlfile.Pair) {
+	switch p.Key {
 	case "EnvironmentName":
 		if name, ok := m.text(p); ok {
 			m.manifest.Name, m.manifest.Group, m.manifest.NameLine = strings.TrimSuffix(name, "+"),
-				strings.HasSuffix(name, "+"), p.line
+				strings.HasSuffix(name, "+"), p.Line
 		}
 	case "EnvironmentTier":
 		m.tier(p)
 	case "OptionSettings":
-		if p.value.kind == sequence {
-			m.refuse(p.line, p.column, "OptionSettings is a list",
+		if p.Value.Kind == yamlfile.Sequence {
+			m.refuse(p.Line, p.Column, "OptionSettings is a list",
 				`write "namespace:" and below it, further to the right, "option: value"`)
 			return
 		}
-		m.read(p, p.value)
+		m.read(p, p.Value)
 	case "EnvironmentLinks":
 		m.environmentLinks(p)
 	case "SolutionStack", "Platform", "PlatformArn":
-		m.aside(p.line, "no platform is installed: this machine's own runtimes are used")
+		m.notUsed(p.Line, "no platform is installed: this machine's own runtimes are used")
 	case "CName":
-		m.aside(p.line, "no domain name is made: a worker needs none")
+		m.notUsed(p.Line, "no domain name is made: a worker needs none")
 	case "Tags":
-		m.aside(p.line, "nothing is created on Amazon's side that could be tagged")
+		m.notUsed(p.Line, "nothing is created on Amazon's side that could be tagged")
 	case "Extensions", "Resources":
-		m.aside(p.line, section("Resources"))
+		m.notUsed(p.Line, section("Resources"))
 	case "AWSConfigurationTemplateVersion", "EnvironmentConfigurationMetadata", "Description", "DateCreated",
 		"DateModified":
 	default:
 		for _, known := range []string{"EnvironmentName", "EnvironmentTier", "OptionSettings", "EnvironmentLinks"} {
-			if plainName(known) == plainName(p.key) {
-				m.refuse(p.line, p.column, printable(p.key)+" is no key of env.yaml", "write "+known)
+			if plainName(known) == plainName(p.Key) {
+				m.refuse(p.Line, p.Column, yamlfile.Printable(p.Key)+" is no key of env.yaml", "write "+known)
 				return
 			}
 		}
-		m.aside(p.line, printable(p.key)+" is no key of env.yaml that is known: nothing is done about it")
+		m.notUsed(p.Line, yamlfile.Printable(p.Key)+" is no key of env.yaml that is known: nothing is done about it")
 	}
 }
 
 // text returns a plain value that must not be empty.
-func (m *manifestReader) text(p pair) (string, bool) {
+func (m *manifestReader) text(p yamlfile.Pair) (string, bool) {
 	switch {
-	case p.value.kind != scalar || strings.Trim(p.value.text, "+ ") == "":
-		m.refuse(p.line, p.column, p.key+" has no plain text for a value", fmt.Sprintf("write %q", p.key+": NAME"))
-	case strings.ContainsFunc(p.value.text, isControl) || len(p.value.text) > maxOption:
-		m.refuse(p.line, p.column, p.key+" is too long or holds bytes that are no text", "use letters, digits and hyphens")
+	case p.Value.Kind != yamlfile.Scalar || strings.Trim(p.Value.Text, "+ ") == "":
+		m.refuse(p.Line, p.Column, p.Key+" has no plain text for a value", fmt.Sprintf("write %q", p.Key+": NAME"))
+	case strings.ContainsFunc(p.Value.Text, yamlfile.IsControl) || len(p.Value.Text) > maxOption:
+		m.refuse(p.Line, p.Column, p.Key+" is too long or holds bytes that are no text", "use letters, digits and hyphens")
 	default:
-		return p.value.text, true
+		return p.Value.Text, true
 	}
 	return "", false
 }
 
-func (m *manifestReader) tier(p pair) {
-	name := p.value.get("Name")
-	if p.value.kind != mapping || name == nil || name.kind != scalar {
-		m.refuse(p.line, p.column, "EnvironmentTier has no Name", "write {Name: Worker, Type: SQS/HTTP}")
+func (m *manifestReader) tier(p yamlfile.Pair) {
+	name := p.Value.Get("Name")
+	if p.Value.Kind != yamlfile.Mapping || name == nil || name.Kind != yamlfile.Scalar {
+		m.refuse(p.Line, p.Column, "EnvironmentTier has no Name", "write {Name: Worker, Type: SQS/HTTP}")
 		return
 	}
-	switch m.manifest.Tier = name.text; name.text {
+	switch m.manifest.Tier = name.Text; name.Text {
 	case "Worker":
 	case "WebServer":
-		m.aside(p.line, "this is the manifest of a web server: no web traffic is routed here; the app is run as a worker "+
+		m.notUsed(p.Line, "this is the manifest of a web server: no web traffic is routed here; the app is run as a worker "+
 			"and gets messages")
 	default:
-		m.refuse(p.line, p.column, fmt.Sprintf("%s is no tier", printable(name.text)), "write {Name: Worker, Type: SQS/HTTP}")
+		m.refuse(p.Line, p.Column, fmt.Sprintf("%s is no tier", yamlfile.Printable(name.Text)),
+			"write {Name: Worker, Type: SQS/HTTP}")
 		return
 	}
-	if kind := p.value.get("Type"); name.text == "Worker" && kind != nil && kind.text != "SQS/HTTP" {
-		m.refuse(p.line, p.column, fmt.Sprintf("%s is no type of a worker", printable(kind.text)),
+	if kind := p.Value.Get("Type"); name.Text == "Worker" && kind != nil && kind.Text != "SQS/HTTP" {
+		m.refuse(p.Line, p.Column, fmt.Sprintf("%s is no type of a worker", yamlfile.Printable(kind.Text)),
 			"write {Name: Worker, Type: SQS/HTTP}")
 	}
 }
 
-func (m *manifestReader) environmentLinks(p pair) {
-	if p.value.kind == null {
+func (m *manifestReader) environmentLinks(p yamlfile.Pair) {
+	if p.Value.Kind == yamlfile.Null {
 		return
 	}
-	if p.value.kind != mapping {
-		m.refuse(p.line, p.column, "EnvironmentLinks is no map", `write "VARIABLE: environment" below it`)
+	if p.Value.Kind != yamlfile.Mapping {
+		m.refuse(p.Line, p.Column, "EnvironmentLinks is no map", `write "VARIABLE: environment" below it`)
 		return
 	}
-	for _, link := range p.value.pairs {
-		if link.key == "" || strings.ContainsAny(link.key, "=\x00") || strings.ContainsFunc(link.key, isControl) {
-			m.refuse(link.line, link.column, fmt.Sprintf("%q is no name for a variable", printable(link.key)),
+	for _, link := range p.Value.Pairs {
+		if link.Key == "" || strings.ContainsAny(link.Key, "=\x00") || strings.ContainsFunc(link.Key, yamlfile.IsControl) {
+			m.refuse(link.Line, link.Column, fmt.Sprintf("%q is no name for a variable", yamlfile.Printable(link.Key)),
 				`a name holds letters, digits and "_", and no "="`)
 			continue
 		}
 		if name, ok := m.text(link); ok {
 			m.links = append(m.links,
-				Link{Variable: link.key, Environment: strings.TrimSuffix(name, "+"), Group: strings.HasSuffix(name, "+"),
-					File: m.path, Line: link.line})
+				Link{Variable: link.Key, Environment: strings.TrimSuffix(name, "+"), Group: strings.HasSuffix(name, "+"),
+					File: m.path, Line: link.Line})
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+
+	"tendril/yamlfile"
 )
 
 // opening is one reading of a bundle: it collects what is wrong in all files
@@ -76,16 +78,16 @@ func (o *opening) take(d *document, settings []Setting) {
 	o.bundle.Settings = append(o.bundle.Settings, settings...)
 }
 
-func (o *opening) aside(file, what string) {
+func (o *opening) notUsed(file, what string) {
 	o.bundle.Unsupported = append(o.bundle.Unsupported, Finding{File: file, What: what})
 }
 
 func (o *opening) refuse(file, text, hint string) { o.refuseLine(file, 0, text, hint) }
 
 func (o *opening) refuseLine(file string, line int, text, hint string) {
-	o.problems = append(o.problems, Problem{File: file, Line: line, Text: text, Hint: hint})
+	o.problems = append(o.problems, Problem{Where: yamlfile.Place(file, line, 0), Text: text, Hint: hint})
 }
 
 func (o *opening) warn(file, text, hint string) {
-	o.bundle.Warnings = append(o.bundle.Warnings, Problem{File: file, Text: text, Hint: hint})
+	o.bundle.Warnings = append(o.bundle.Warnings, Problem{Where: file, Text: text, Hint: hint})
 }

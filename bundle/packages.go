@@ -38,7 +38,7 @@ func (o *opening) namePackages() {
 		if l.file == "package.json" && (o.has("node_modules") || len(o.packageJSON().Dependencies) == 0) {
 			continue
 		}
-		o.aside(l.file, `packages are not installed automatically, and neither the Buildfile nor a hook runs `+l.tools[0]+
+		o.notUsed(l.file, `packages are not installed automatically, and neither the Buildfile nor a hook runs `+l.tools[0]+
 			`: write the line "`+l.line+`" into the Buildfile, or install them on this machine`)
 	}
 }

@@ -3,35 +3,13 @@ package bundle
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
+
+	"tendril/yamlfile"
 )
 
-// Problem is one thing that is wrong, or worth knowing, in one place of the
-// bundle.
-type Problem struct {
-	// File is the path as the bundle was opened with.
-	File string
-	// Line counts from 1; 0 when the file as a whole is meant.
-	Line int
-	// Column counts characters from 1; 0 when the line as a whole is meant.
-	Column int
-	// Text says what is wrong.
-	Text string
-	// Hint says what to write instead; may be "".
-	Hint string
-}
-
-// String returns the problem as "file:line:column: text", without what is 0
-// and without the hint.
-func (p Problem) String() string {
-	switch {
-	case p.Line == 0:
-		return fmt.Sprintf("%s: %s", p.File, p.Text)
-	case p.Column == 0:
-		return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text)
-	}
-	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Text)
-}
+// Problem is one thing that is wrong, or worth knowing, in one place of the bundle,
+// which is named as the bundle was opened with.
+type Problem = yamlfile.Problem
 
 // Error holds everything that is wrong in a bundle; it is never empty.
 type Error struct {
@@ -39,19 +17,7 @@ type Error struct {
 }
 
 // Error returns one line per problem and an indented line per hint.
-func (e *Error) Error() string {
-	var b strings.Builder
-	for i, p := range e.Problems {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(p.String())
-		if p.Hint != "" {
-			b.WriteString("\n  " + p.Hint)
-		}
-	}
-	return b.String()
-}
+func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
 
 // Finding is one thing in the bundle that Elastic Beanstalk acts on and tendril
 // does not.

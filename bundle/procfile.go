@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"unicode/utf8"
+
+	"tendril/yamlfile"
 )
 
 const (
@@ -76,7 +78,7 @@ func (p *lines) line(number int, line string) {
 	if line == "" || line[0] == '#' {
 		return
 	}
-	if !utf8.ValidString(line) || strings.ContainsFunc(line, isControl) {
+	if !utf8.ValidString(line) || strings.ContainsFunc(line, yamlfile.IsControl) {
 		p.refuse(number, "the line holds bytes that are no text", "save the file as UTF-8 text without control characters")
 		return
 	}
@@ -84,10 +86,10 @@ func (p *lines) line(number int, line string) {
 	name, command = strings.TrimSpace(name), strings.TrimSpace(command)
 	switch {
 	case !found:
-		p.refuse(number, fmt.Sprintf("%q is no %s", shorten(line), p.what),
-			fmt.Sprintf(`write "name: command", for instance "%s: %s"`, p.example, shorten(line)))
+		p.refuse(number, fmt.Sprintf("%q is no %s", yamlfile.Short(line), p.what),
+			fmt.Sprintf(`write "name: command", for instance "%s: %s"`, p.example, yamlfile.Short(line)))
 	case !isName(name):
-		p.refuse(number, fmt.Sprintf("%q is no name for a %s", shorten(name), p.what),
+		p.refuse(number, fmt.Sprintf("%q is no name for a %s", yamlfile.Short(name), p.what),
 			fmt.Sprintf("a name is 1 to %d letters, digits, \"_\" and \"-\"", maxName))
 	case command == "":
 		p.refuse(number, fmt.Sprintf("%s has no command", name),
@@ -105,7 +107,7 @@ func (p *lines) line(number int, line string) {
 }
 
 func (p *lines) refuse(line int, text, hint string) {
-	p.problems = append(p.problems, Problem{File: p.file, Line: line, Text: text, Hint: hint})
+	p.problems = append(p.problems, Problem{Where: yamlfile.Place(p.file, line, 0), Text: text, Hint: hint})
 }
 
 // webFirst moves the main process to the front and keeps the order of the rest.

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/yamlfile"
 )
 
 func TestParseProcfile(t *testing.T) {
@@ -57,8 +59,8 @@ func TestParseProcfileRefuses(t *testing.T) {
 		"blank in the name": {"my app: x",
 			"Procfile:1: \"my app\" is no name for a process\n  a name is 1 to 64 letters, digits, \"_\" and \"-\""},
 		"name too long": {strings.Repeat("n", 65) + ": x",
-			"Procfile:1: \"" + strings.Repeat("n", 60) +
-				"...\" is no name for a process\n  a name is 1 to 64 letters, digits, \"_\" and \"-\""},
+			"Procfile:1: \"" + strings.Repeat("n", 65) +
+				"\" is no name for a process\n  a name is 1 to 64 letters, digits, \"_\" and \"-\""},
 		"twice": {"web: x\n\nweb: y",
 			"Procfile:3: web is already in line 1\n  give each process a name of its own"},
 		"control character": {"web: x\x1b[2J",
@@ -118,7 +120,7 @@ func FuzzParseProcfile(f *testing.F) {
 			if !isName(p.Name) || p.Command == "" || p.Line < 1 || p.Line > lines || seen[p.Name] {
 				t.Fatalf("process %d of %q is %+v", i, data, p)
 			}
-			if strings.ContainsFunc(p.Command, isControl) {
+			if strings.ContainsFunc(p.Command, yamlfile.IsControl) {
 				t.Fatalf("command %q holds a control character", p.Command)
 			}
 			if p.Name == MainProcess && i != 0 {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"tendril/yamlfile"
 )
 
 // MissingPrograms names the programs that hooks, build commands and processes run and
@@ -173,5 +175,5 @@ func (m *missingPrograms) name(file string, line int, name string) {
 	if info, err := os.Stat(at); strings.Contains(name, "/") && err == nil && info.Mode().IsRegular() {
 		text, hint = fmt.Sprintf("the program %s is not executable", name), "chmod +x "+name
 	}
-	m.found = append(m.found, Problem{File: file, Line: line, Text: text, Hint: hint})
+	m.found = append(m.found, Problem{Where: yamlfile.Place(file, line, 0), Text: text, Hint: hint})
 }

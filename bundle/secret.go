@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+
+	"tendril/yamlfile"
 )
 
 const (
@@ -105,7 +107,7 @@ func shown(name, value string) string {
 		return hidden
 	}
 	return strings.Map(func(r rune) rune {
-		if isControl(r) || r == '\t' {
+		if yamlfile.IsControl(r) || r == '\t' {
 			return '?'
 		}
 		return r

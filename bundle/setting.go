@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"tendril/yamlfile"
 )
 
 // The namespaces of option settings that mean something to tendril.
@@ -143,102 +145,102 @@ type settingsReader struct {
 	aboutNamespace map[string]bool
 }
 
-const settingsForm = `write "namespace:" and below it, further to the right, "option: value"; or a list of "- namespace: ..., option_name: ..., value: ..."`
+const settingForm = `write "namespace:" and below it, further to the right, "option: value"; or a list of "- namespace: ..., option_name: ..., value: ..."`
 
 // read takes the value of the key option_settings, in either form.
-func (r *settingsReader) read(key pair, n *node) {
-	switch n.kind {
-	case null:
-	case sequence:
-		for _, item := range n.items {
+func (r *settingsReader) read(key yamlfile.Pair, n *yamlfile.Node) {
+	switch n.Kind {
+	case yamlfile.Null:
+	case yamlfile.Sequence:
+		for _, item := range n.Items {
 			r.item(item)
 		}
-	case mapping:
-		for _, p := range n.pairs {
+	case yamlfile.Mapping:
+		for _, p := range n.Pairs {
 			r.namespace(p)
 		}
 	default:
-		r.refuse(key.line, key.column, key.key+" is no list and no map", settingsForm)
+		r.refuse(key.Line, key.Column, key.Key+" is no list and no map", settingForm)
 	}
 }
 
 // namespace takes "namespace: {option: value}".
-func (r *settingsReader) namespace(p pair) {
+func (r *settingsReader) namespace(p yamlfile.Pair) {
 	switch {
-	case p.value.kind == null:
-	case p.value.kind != mapping:
-		r.refuse(p.line, p.column, fmt.Sprintf("%s is no namespace with options below it", printable(p.key)),
-			settingsForm+"; variables of the app belong below "+NamespaceEnvironment)
+	case p.Value.Kind == yamlfile.Null:
+	case p.Value.Kind != yamlfile.Mapping:
+		r.refuse(p.Line, p.Column, fmt.Sprintf("%s is no namespace with options below it", yamlfile.Printable(p.Key)),
+			settingForm+"; variables of the app belong below "+NamespaceEnvironment)
 	default:
-		for _, option := range p.value.pairs {
-			r.take(p.key, option.key, option.value, option.line, option.column)
+		for _, option := range p.Value.Pairs {
+			r.take(p.Key, option.Key, option.Value, option.Line, option.Column)
 		}
 	}
 }
 
 // item takes one entry of the list form.
-func (r *settingsReader) item(n *node) {
-	if n.kind != mapping {
-		r.refuse(n.line, n.column, "this entry of the list is no map", settingsForm)
+func (r *settingsReader) item(n *yamlfile.Node) {
+	if n.Kind != yamlfile.Mapping {
+		r.refuse(n.Line, n.Column, "this entry of the list is no map", settingForm)
 		return
 	}
 	namespace, option := NamespaceEnvironment, ""
-	var value *pair
-	for _, p := range n.pairs {
-		switch p.key {
+	var value *yamlfile.Pair
+	for _, p := range n.Pairs {
+		switch p.Key {
 		case "namespace", "option_name":
-			if p.value.kind != scalar {
-				r.refuse(p.line, p.column, p.key+" is no plain text", settingsForm)
+			if p.Value.Kind != yamlfile.Scalar {
+				r.refuse(p.Line, p.Column, p.Key+" is no plain text", settingForm)
 				return
 			}
-			if p.key == "namespace" {
-				namespace = p.value.text
+			if p.Key == "namespace" {
+				namespace = p.Value.Text
 			} else {
-				option = p.value.text
+				option = p.Value.Text
 			}
 		case "value":
 			value = &p
 		case "resource_name": // narrows a setting to a resource; none of ours has any
 		default:
-			r.refuse(p.line, p.column, fmt.Sprintf("%s is no key of an option setting", printable(p.key)),
+			r.refuse(p.Line, p.Column, fmt.Sprintf("%s is no key of an option setting", yamlfile.Printable(p.Key)),
 				"the keys are namespace, option_name and value")
 			return
 		}
 	}
 	switch {
 	case option == "":
-		r.refuse(n.line, n.column, "this entry has no option_name", settingsForm)
+		r.refuse(n.Line, n.Column, "this entry has no option_name", settingForm)
 	case value == nil:
-		r.refuse(n.line, n.column, fmt.Sprintf("%s has no value", printable(option)),
+		r.refuse(n.Line, n.Column, fmt.Sprintf("%s has no value", yamlfile.Printable(option)),
 			`write "value: ..." beside the option_name; "value: ''" for an empty one`)
 	default:
-		r.take(namespace, option, value.value, value.line, value.column)
+		r.take(namespace, option, value.Value, value.Line, value.Column)
 	}
 }
 
 // take adds one setting, unless its value is none that is known here.
-func (r *settingsReader) take(namespace, option string, n *node, line, column int) {
-	name := printable(option)
+func (r *settingsReader) take(namespace, option string, n *yamlfile.Node, line, column int) {
+	name := yamlfile.Printable(option)
 	computed := fromCloudFormation(n)
 	if computed {
-		r.aside(line, fmt.Sprintf("CloudFormation computes the value of %s, which is not known here: it is not set; write "+
+		r.notUsed(line, fmt.Sprintf("CloudFormation computes the value of %s, which is not known here: it is not set; write "+
 			"the value itself", name))
-		n = &node{kind: null, line: line, column: column}
+		n = &yamlfile.Node{Kind: yamlfile.Null, Line: line, Column: column}
 	}
 	switch {
-	case (n.kind == sequence || n.kind == mapping) && !structured(namespace):
+	case (n.Kind == yamlfile.Sequence || n.Kind == yamlfile.Mapping) && !structured(namespace):
 		r.refuse(line, column, fmt.Sprintf("the value of %s is no plain text", name),
 			"write one value; a list is written with commas")
 		return
 	case namespace == "" || option == "" || len(namespace) > maxOption || len(option) > maxOption:
 		r.refuse(line, column, fmt.Sprintf("a namespace and an option's name have 1 to %d characters", maxOption),
-			settingsForm)
+			settingForm)
 		return
 	case namespace == NamespaceEnvironment && strings.ContainsAny(option, "=\x00\r\n"):
 		r.refuse(line, column, fmt.Sprintf("%s is no name for a variable", name),
 			`a name holds letters, digits and "_", and no "="`)
 		return
-	case strings.ContainsRune(n.text, 0):
+	case strings.ContainsRune(n.Text, 0):
 		r.refuse(line, column, fmt.Sprintf("the value of %s holds a NUL byte", name),
 			"an environment cannot carry it: encode it, as base64 for instance")
 		return
@@ -249,7 +251,7 @@ func (r *settingsReader) take(namespace, option string, n *node, line, column in
 		}
 		return
 	}
-	value, err := n.value()
+	value, err := valueOf(n)
 	if err != nil {
 		r.refuse(line, column, fmt.Sprintf("the value of %s %v", name, err), "keep data in files of the app")
 		return
@@ -258,7 +260,7 @@ func (r *settingsReader) take(namespace, option string, n *node, line, column in
 		Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: r.path, Line: line})
 	if why := NoEffect(namespace); why != "" && !r.aboutNamespace[namespace] {
 		r.aboutNamespace[namespace] = true
-		r.aside(line, fmt.Sprintf("settings of %s have no effect: %s", printable(namespace), why))
+		r.notUsed(line, fmt.Sprintf("settings of %s have no effect: %s", yamlfile.Printable(namespace), why))
 	}
 }
 
@@ -270,13 +272,13 @@ func structured(namespace string) bool {
 
 // fromCloudFormation reports whether a value is a function of CloudFormation:
 // !Ref and the like, a map with one such key, or a text in backquotes.
-func fromCloudFormation(n *node) bool {
-	if n.tag != "" && !strings.HasPrefix(n.tag, "!!") {
+func fromCloudFormation(n *yamlfile.Node) bool {
+	if n.Tag != "" && !strings.HasPrefix(n.Tag, "!!") {
 		return true
 	}
-	if n.kind == mapping {
-		return len(n.pairs) == 1 && (n.pairs[0].key == "Ref" || strings.HasPrefix(n.pairs[0].key, "Fn::"))
+	if n.Kind == yamlfile.Mapping {
+		return len(n.Pairs) == 1 && (n.Pairs[0].Key == "Ref" || strings.HasPrefix(n.Pairs[0].Key, "Fn::"))
 	}
-	text := strings.TrimSpace(n.text)
+	text := strings.TrimSpace(n.Text)
 	return strings.HasPrefix(text, "`{") && strings.HasSuffix(text, "}`")
 }

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"tendril/yamlfile"
 )
 
 func TestSettingInForce(t *testing.T) {
@@ -208,15 +212,15 @@ func TestErrorsHoldNoValues(t *testing.T) {
 func TestMessagesOfTheParser(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"a: |hunter2":               "f:1:4: this is no YAML: invalid header option",
-		"a: >\"hunter2\\\" \" x":    "f:1:4: this is no YAML: invalid header option",
-		"a: \"hun\\ter2\\dx\"":      "f:1:14: this is no YAML: found unknown escape character",
-		"a: \"\\'\"":                "f:1:6: this is no YAML: found unknown escape character",
-		"a: !x{":                    "f:1:6: this is no YAML: found invalid tag character '{'",
-		"a: @hunter2":               "f:1:4: this is no YAML: '@' is a reserved character",
-		"a: [hunter2 {}]":           "f:1:13: this is no YAML: ',' or ']' must be specified",
-		"a: {hunter2":               "f:1:5: this is no YAML: could not find flow map content",
-		"a:\n\tb: \"hunter2 \" \"x": "f:2:1: this is no YAML: found character tab that cannot start any token",
+		"a: |hunter2":               "f:1:4: invalid YAML: invalid header option",
+		"a: >\"hunter2\\\" \" x":    "f:1:4: invalid YAML: invalid header option",
+		"a: \"hun\\ter2\\dx\"":      "f:1:14: invalid YAML: found unknown escape character",
+		"a: \"\\'\"":                "f:1:6: invalid YAML: found unknown escape character",
+		"a: !x{":                    "f:1:6: invalid YAML: found invalid tag character '{'",
+		"a: @hunter2":               "f:1:4: invalid YAML: '@' is a reserved character",
+		"a: [hunter2 {}]":           "f:1:13: invalid YAML: ',' or ']' must be specified",
+		"a: {hunter2":               "f:1:5: invalid YAML: could not find flow map content",
+		"a:\n\tb: \"hunter2 \" \"x": "f:2:1: invalid YAML: found character tab that cannot start any token",
 	} {
 		d := document{path: "f", name: "f"}
 		if root := d.parse([]byte(text)); root != nil || len(d.problems) != 1 || d.problems[0].String() != want {
@@ -310,7 +314,7 @@ func TestSettingsComeBackAsTheyWere(t *testing.T) {
 			if root == nil {
 				t.Fatalf("%s: %v", written, r.problems)
 			}
-			r.read(root.pairs[0], root.pairs[0].value)
+			r.read(root.Pairs[0], root.Pairs[0].Value)
 			got := map[string]map[string]string{}
 			for namespace, options := range want {
 				if len(options) == 0 {
@@ -394,12 +398,12 @@ func FuzzSettings(f *testing.F) {
 		}
 		lines := strings.Count(string(data), "\n") + strings.Count(string(data), "\r") + 2
 		for _, p := range o.problems {
-			if p.Text == "" || p.Hint == "" || p.Line > lines || strings.ContainsFunc(p.String(), isControl) {
+			if p.Text == "" || p.Hint == "" || lineIn(p.Where) > lines || strings.ContainsFunc(p.String(), yamlfile.IsControl) {
 				t.Errorf("problem %q", p)
 			}
 		}
 		for _, finding := range o.bundle.Unsupported {
-			if finding.What == "" || finding.Line > lines || strings.ContainsFunc(finding.String(), isControl) {
+			if finding.What == "" || finding.Line > lines || strings.ContainsFunc(finding.String(), yamlfile.IsControl) {
 				t.Errorf("finding %q", finding)
 			}
 		}
@@ -415,4 +419,12 @@ func FuzzSettings(f *testing.F) {
 			}
 		}
 	})
+}
+
+// lineIn returns the line that a place names; 0 for the whole file.
+func lineIn(where string) (line int) {
+	if parts := regexp.MustCompile(`:(\d+)(:\d+)?$`).FindStringSubmatch(where); parts != nil {
+		line, _ = strconv.Atoi(parts[1])
+	}
+	return line
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"tendril/yamlfile"
 )
 
 const (
@@ -45,7 +47,7 @@ type entry struct {
 }
 
 // shown is the entry's name for messages.
-func (e entry) shown() string { return fmt.Sprintf("the entry %q", shorten(e.path)) }
+func (e entry) shown() string { return fmt.Sprintf("the entry %q", yamlfile.Short(e.path)) }
 
 // survey reads the list of entries and refuses what would do harm, before
 // anything is written.
@@ -103,7 +105,8 @@ func (l *listing) ReadAt(p []byte, at int64) (int, error) {
 func (u *unpacking) admit(f *zip.File, names *names) (entry, *Problem) {
 	e := entry{file: f, path: strings.TrimSuffix(f.Name, "/")}
 	refuse := func(hint, text string) (entry, *Problem) {
-		return entry{}, &Problem{File: u.archive, Text: fmt.Sprintf("the entry %q %s", shorten(f.Name), text), Hint: hint}
+		return entry{}, &Problem{Where: u.archive, Text: fmt.Sprintf("the entry %q %s", yamlfile.Short(f.Name), text),
+			Hint: hint}
 	}
 	if text, hint := harmful(f.Name, u.limits.Depth); text != "" {
 		return refuse(hint, text)
@@ -137,7 +140,7 @@ func harmful(name string, depth int) (text, hint string) {
 	switch {
 	case !utf8.ValidString(name):
 		return "has a name that is no UTF-8", "zip the bundle with a program that writes names in UTF-8"
-	case strings.ContainsFunc(name, func(r rune) bool { return isControl(r) || r == '\t' }):
+	case strings.ContainsFunc(name, func(r rune) bool { return yamlfile.IsControl(r) || r == '\t' }):
 		return "has a control character in its name", "rename the file"
 	case strings.Contains(name, `\`):
 		return "has a backslash in its name", "zip the bundle with a program that writes slashes between folders"
@@ -179,7 +182,7 @@ func (n *names) add(name string, kind entryKind) string {
 	before, taken := n.places[key]
 	switch {
 	case taken && before.path != name:
-		return fmt.Sprintf("differs from %q by case alone", shorten(before.path))
+		return fmt.Sprintf("differs from %q by case alone", yamlfile.Short(before.path))
 	case taken && before.named:
 		return "comes twice"
 	case taken && kind != folderEntry:
@@ -190,9 +193,9 @@ func (n *names) add(name string, kind entryKind) string {
 		above, taken := n.places[key]
 		switch {
 		case taken && above.path != parent:
-			return fmt.Sprintf("lies in a folder that differs from %q by case alone", shorten(above.path))
+			return fmt.Sprintf("lies in a folder that differs from %q by case alone", yamlfile.Short(above.path))
 		case taken && above.kind != folderEntry:
-			return fmt.Sprintf("lies below %q, which is no folder", shorten(above.path))
+			return fmt.Sprintf("lies below %q, which is no folder", yamlfile.Short(above.path))
 		case !taken:
 			n.places[key] = place{path: parent, kind: folderEntry}
 		}
@@ -226,7 +229,7 @@ func (u *unpacking) refuseOverlap() {
 		size := e.file.CompressedSize64
 		if err != nil || size > uint64(u.size) || begin+int64(size) > u.size {
 			u.problems = append(u.problems,
-				Problem{File: u.archive, Text: e.shown() + " lies outside of the archive", Hint: "make the archive anew"})
+				Problem{Where: u.archive, Text: e.shown() + " lies outside of the archive", Hint: "make the archive anew"})
 			return
 		}
 		if size > 0 {
@@ -237,7 +240,7 @@ func (u *unpacking) refuseOverlap() {
 	for i := 1; i < len(spans); i++ {
 		if spans[i].begin < spans[i-1].end {
 			u.problems = append(u.problems,
-				Problem{File: u.archive, Text: spans[i].e.shown() + " shares bytes with " + spans[i-1].e.shown(),
+				Problem{Where: u.archive, Text: spans[i].e.shown() + " shares bytes with " + spans[i-1].e.shown(),
 					Hint: "this archive was made to do harm; make it anew with zip"})
 			return
 		}

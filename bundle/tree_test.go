@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tendril/yamlfile"
 )
 
 // TestDocumentsAreBounded: what would keep a parser busy is refused before it
@@ -46,7 +48,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 		"tag of a key":     {"? !!str a\n: b\n", `f:1:1: a key that begins with "? " must be plain text`},
 		"key of nothing":   {"? # what", `f:1:1: a key that begins with "? " must be plain text`},
 		"colon elsewhere":  {"a:\n  ? b\n: c", `f:2:3: a key that begins with "? " must be plain text`},
-		"list for a key":   {"[a, b]: c", "f:1:7: this is no YAML"},
+		"list for a key":   {"[a, b]: c", "f:1:7: invalid YAML"},
 		"merge keys":       {merges(100, maxMerged/100), ""},
 		"one more": {merges(100, maxMerged/100+1),
 			"f:203:5: the keys << of this file stand for more than 10000 keys"},
@@ -63,7 +65,7 @@ func TestDocumentsAreBounded(t *testing.T) {
 		"directive alone":  {"%YAML 1.1", "f:1:1: this directive is not read"},
 		"no line below":    {"%YAML 1.1\na: b", "f:1:1: this directive is not read"},
 		"not at the top":   {"a: b\n...\n%YAML 1.1\n---\nc: d", "f:3:1: this directive is not read"},
-		"two JSON values":  {"{\"a\": 1}\n{\"b\": 2}", "f:2:1: this is no JSON: something follows the end of the document"},
+		"two JSON values":  {"{\"a\": 1}\n{\"b\": 2}", "f:2:1: invalid JSON: something follows the end of the document"},
 		"byte order mark":  {"\uFEFFa: b", ""},
 		"Windows":          {"a:\r\n  b: c\r\n", ""},
 	} {
@@ -82,6 +84,9 @@ func TestDocumentsAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// maxMerged is how many keys the merge keys of a file may stand for.
+const maxMerged = 10_000
 
 // merges is a file whose merge keys stand for n times the keys of one map.
 func merges(keys, n int) string {
@@ -114,17 +119,17 @@ func TestPlaces(t *testing.T) {
 			t.Fatalf("%s: %v", name, d.problems)
 		}
 		var found []string
-		var walk func(n *node)
-		walk = func(n *node) {
-			for _, p := range n.pairs {
-				found = append(found, fmt.Sprintf("%s %d:%d", p.key, p.line, p.column))
-				walk(p.value)
+		var walk func(n *yamlfile.Node)
+		walk = func(n *yamlfile.Node) {
+			for _, p := range n.Pairs {
+				found = append(found, fmt.Sprintf("%s %d:%d", p.Key, p.Line, p.Column))
+				walk(p.Value)
 			}
-			for _, item := range n.items {
+			for _, item := range n.Items {
 				walk(item)
 			}
-			if n.kind == scalar {
-				found = append(found, fmt.Sprintf("%s %d:%d", n.text, n.line, n.column))
+			if n.Kind == yamlfile.Scalar {
+				found = append(found, fmt.Sprintf("%s %d:%d", n.Text, n.Line, n.Column))
 			}
 		}
 		walk(root)
@@ -152,7 +157,7 @@ func TestLineEnds(t *testing.T) {
 	text := "# first\na:\n  b: \"one\n    two\n\n    three\"\n  c: 'one\n    two'\n  d: \"one \\\n    two\"\n  e: |\n" +
 		"    one\n\n    two\n  f: >-\n    one\n    two\n" +
 		"  g: one\n    two # what\n  # last\n  h:\n  - i\n\n  - {j: k,\n     l: m}\n\nn: o\n"
-	read := func(text string) *node {
+	read := func(text string) *yamlfile.Node {
 		t.Helper()
 		d := document{path: "f", name: "f"}
 		root := d.parse([]byte(text))
@@ -162,19 +167,19 @@ func TestLineEnds(t *testing.T) {
 		return root
 	}
 	want := read(text)
-	if n := want.get("a").get("b"); n.text != "one two\nthree" || n.line != 3 {
-		t.Errorf("got %q in line %d", n.text, n.line)
+	if n := want.Get("a").Get("b"); n.Text != "one two\nthree" || n.Line != 3 {
+		t.Errorf("got %q in line %d", n.Text, n.Line)
 	}
-	if n := want.get("n"); n.text != "o" || n.line != 27 {
-		t.Errorf("the last value is in line %d", n.line)
+	if n := want.Get("n"); n.Text != "o" || n.Line != 27 {
+		t.Errorf("the last value is in line %d", n.Line)
 	}
 	for name, end := range map[string]string{"CR LF": "\r\n", "CR": "\r"} {
 		got := read(strings.ReplaceAll(text, "\n", end))
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(node{}, pair{})); diff != "" {
+		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if n := read("a: b\r\r\nc: d\r\r\n").get("c"); n.text != "d" || n.line != 3 {
-		t.Errorf("CR CR LF: %q in line %d", n.text, n.line)
+	if n := read("a: b\r\r\nc: d\r\r\n").Get("c"); n.Text != "d" || n.Line != 3 {
+		t.Errorf("CR CR LF: %q in line %d", n.Text, n.Line)
 	}
 }

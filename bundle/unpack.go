@@ -112,7 +112,7 @@ type unpacking struct {
 
 // errorf is an [*Error] with one problem of the archive.
 func (u *unpacking) errorf(hint, format string, args ...any) error {
-	return &Error{Problems: []Problem{{File: u.archive, Text: fmt.Sprintf(format, args...), Hint: hint}}}
+	return &Error{Problems: []Problem{{Where: u.archive, Text: fmt.Sprintf(format, args...), Hint: hint}}}
 }
 
 // open opens the archive if it is a file of bearable size.

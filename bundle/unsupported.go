@@ -13,7 +13,7 @@ func (o *opening) nameUnread() {
 	for _, e := range o.entries {
 		name := e.Name()
 		if what := meaning(name); what != "" {
-			o.aside(name, what)
+			o.notUsed(name, what)
 		}
 		if e.IsDir() && name != extensionsName {
 			o.nestedExtensions(name)
@@ -27,7 +27,7 @@ func (o *opening) nameUnread() {
 func (o *opening) nestedExtensions(folder string) {
 	inside, _ := filepath.Glob(filepath.Join(o.dir, folder, extensionsName, "*.config"))
 	if len(inside) > 0 {
-		o.aside(path.Join(folder, extensionsName),
+		o.notUsed(path.Join(folder, extensionsName),
 			"only the folder .ebextensions at the root of the bundle is read: move its files there")
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+
+	"tendril/yamlfile"
 )
 
 // maxValue bounds a value that was written as a map or a list: aliases can make it
@@ -12,13 +14,13 @@ const maxValue = 64 << 10
 
 var errValue = errors.New("is longer than 64 KiB")
 
-// value returns the text of a scalar, and JSON for a map or a list.
-func (n *node) value() (string, error) {
-	if n.kind == scalar || n.kind == null {
-		return n.text, nil
+// valueOf returns the text of a scalar, and JSON for a map or a list.
+func valueOf(n *yamlfile.Node) (string, error) {
+	if n.Kind == yamlfile.Scalar || n.Kind == yamlfile.Null {
+		return n.Text, nil
 	}
 	var b strings.Builder
-	if !n.writeJSON(&b) {
+	if !writeJSON(&b, n) {
 		return "", errValue
 	}
 	return b.String(), nil
@@ -26,31 +28,31 @@ func (n *node) value() (string, error) {
 
 // writeJSON writes a node as JSON, in which true, 60 and null stay what they are.
 // It reports whether that was not too long.
-func (n *node) writeJSON(b *strings.Builder) bool {
-	switch n.kind {
-	case scalar:
-		b.WriteString(plainJSON(n.text))
-	case null:
+func writeJSON(b *strings.Builder, n *yamlfile.Node) bool {
+	switch n.Kind {
+	case yamlfile.Scalar:
+		b.WriteString(plainJSON(n.Text))
+	case yamlfile.Null:
 		b.WriteString("null")
-	case sequence:
+	case yamlfile.Sequence:
 		b.WriteByte('[')
-		for i, item := range n.items {
+		for i, item := range n.Items {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			if !item.writeJSON(b) {
+			if !writeJSON(b, item) {
 				return false
 			}
 		}
 		b.WriteByte(']')
-	case mapping:
+	case yamlfile.Mapping:
 		b.WriteByte('{')
-		for i, p := range n.pairs {
+		for i, p := range n.Pairs {
 			if i > 0 {
 				b.WriteByte(',')
 			}
-			b.WriteString(quoted(p.key) + ":")
-			if !p.value.writeJSON(b) {
+			b.WriteString(quoted(p.Key) + ":")
+			if !writeJSON(b, p.Value) {
 				return false
 			}
 		}

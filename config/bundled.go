@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tendril/bundle"
+	"tendril/yamlfile"
 )
 
 // readBundle takes what the app's folder says.
@@ -20,7 +21,7 @@ func (l *loader) readBundle() {
 	}
 	if m := b.Manifest; m.Name != "" {
 		l.assign(assignment{option: l.option("name"),
-			origin: Origin{FromBundle, place(filepath.Join(b.Dir, "env.yaml"), m.NameLine)}, name: "EnvironmentName",
+			origin: Origin{FromBundle, yamlfile.Place(filepath.Join(b.Dir, "env.yaml"), m.NameLine, 0)}, name: "EnvironmentName",
 			text: m.Name})
 	}
 	for _, s := range b.Settings {
@@ -31,7 +32,7 @@ func (l *loader) readBundle() {
 // takeSetting takes one option setting; a value of "" takes back what the
 // bundle set before. The bundle itself tells of namespaces that have no effect.
 func (l *loader) takeSetting(s bundle.Setting) {
-	origin := Origin{FromBundle, place(s.File, s.Line)}
+	origin := Origin{FromBundle, yamlfile.Place(s.File, s.Line, 0)}
 	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
 		l.computedQueue = Origin{}
 	}

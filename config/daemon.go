@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"strconv"
+
+	"tendril/yamlfile"
 )
 
 // The settings file of aws-sqsd is flat: "key: value", with keys of its own.
@@ -49,7 +51,7 @@ func (l *loader) readDaemonFile(path string, entries []entry) {
 	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
 	for _, e := range entries {
 		if first, twice := d.lines[e.key]; twice && !e.sqsd {
-			l.refuse(Problem{Where: place(path, e.line),
+			l.refuse(Problem{Where: yamlfile.Place(path, e.line, 0),
 				Text: fmt.Sprintf("%s is already set in line %d", shown(e.key), first.line), Hint: "keep one of the two lines"})
 			continue
 		}
@@ -68,7 +70,7 @@ type daemonReader struct {
 
 // take assigns one entry, or says why not.
 func (d *daemonReader) take(e entry) {
-	where := place(d.path, e.line)
+	where := yamlfile.Place(d.path, e.line, 0)
 	switch {
 	case e.null:
 	case e.key == "http_url" || e.key == "http_port" || e.key == "debug":
@@ -110,7 +112,7 @@ func (d *daemonReader) target() {
 		port.text = defaultPort
 	}
 	if n, err := strconv.Atoi(port.text); err != nil || n < 1 || n > 65535 {
-		d.refuse(Problem{Where: place(d.path, port.line), Option: "target",
+		d.refuse(Problem{Where: yamlfile.Place(d.path, port.line, 0), Option: "target",
 			Text: fmt.Sprintf("http_port %s is no port; allowed: 1 to 65535", shown(port.text)),
 			Hint: "write http_port: " + defaultPort})
 		return
@@ -120,7 +122,8 @@ func (d *daemonReader) target() {
 		u.Host += ":" + port.text
 		text = u.String()
 	}
-	d.assign(assignment{option: d.option("target"), origin: Origin{FromFile, place(d.path, base.line)}, name: base.key,
+	d.assign(assignment{option: d.option("target"), origin: Origin{FromFile, yamlfile.Place(d.path, base.line, 0)},
+		name: base.key,
 		text: text})
 }
 
@@ -132,7 +135,7 @@ func (d *daemonReader) debug() {
 	}
 	o := d.option("verbose")
 	on, err := parseSwitch(e.text)
-	a := assignment{option: o, origin: Origin{FromFile, place(d.path, e.line)}, name: e.key, text: e.text}
+	a := assignment{option: o, origin: Origin{FromFile, yamlfile.Place(d.path, e.line, 0)}, name: e.key, text: e.text}
 	switch {
 	case err != nil:
 		d.refuse(refusal(a, err))

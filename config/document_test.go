@@ -12,10 +12,10 @@ import (
 func TestParseDocumentBounds(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{
-		"nested lists":  {strings.Repeat("[", 60000), "f:1: more than 4096 words and signs"},
-		"nested maps":   {strings.Repeat("{", 60000), "f:1: more than 4096 words and signs"},
-		"list of lists": {strings.Repeat("- ", 30000), "f:1: more than 4096 words and signs"},
-		"many lines":    {strings.Repeat("a: 1\n", 2000), "f:1366: more than 4096 words and signs"},
+		"nested lists":  {strings.Repeat("[", 60000), "f:1: there are more than 4096 words and signs"},
+		"nested maps":   {strings.Repeat("{", 60000), "f:1: there are more than 4096 words and signs"},
+		"list of lists": {strings.Repeat("- ", 30000), "f:1: there are more than 4096 words and signs"},
+		"many lines":    {strings.Repeat("a: 1\n", 2000), "f:1366: there are more than 4096 words and signs"},
 		"many aliases":  {"a: &a x\nb: [" + strings.Repeat("*a,", 1000) + "]\n", "f:1: anchors and aliases are not read"},
 		"too long":      {strings.Repeat("#", maxFile+1), "f: the file has more than 65536 bytes"},
 	} {
@@ -100,11 +100,11 @@ func TestParseDocumentLineEnds(t *testing.T) {
 func TestParseDocumentKeepsValues(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"console_token: |hunter2":               "f:1: this is no YAML: invalid header option",
-		"console_token: >\"hunter2\\\" hunter2": "f:1: this is no YAML: invalid header option",
-		"console_token: \"hun\\ter2\\d\"":       "f:1: this is no YAML: found unknown escape character",
-		"console_token: @hunter2":               "f:1: this is no YAML: '@' is a reserved character",
-		"sqsd:\n\ta: \"hunter2 \" \"x":          "f:2: this is no YAML: found character tab that cannot start any token",
+		"console_token: |hunter2":               "f:1: invalid YAML: invalid header option",
+		"console_token: >\"hunter2\\\" hunter2": "f:1: invalid YAML: invalid header option",
+		"console_token: \"hun\\ter2\\d\"":       "f:1: invalid YAML: found unknown escape character",
+		"console_token: @hunter2":               "f:1: invalid YAML: '@' is a reserved character",
+		"sqsd:\n\ta: \"hunter2 \" \"x":          "f:2: invalid YAML: found character tab that cannot start any token",
 	} {
 		if _, problems := parseDocument("f", []byte(text)); len(problems) != 1 || problems[0].String() != want {
 			t.Errorf("%q: %v, want %s", text, problems, want)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tendril/bundle"
+	"tendril/yamlfile"
 )
 
 // Config is the outcome of reading the settings.
@@ -228,7 +229,7 @@ func (l *loader) warnAboutBundleFile(read *settingsFile) {
 func (l *loader) readOwnFile(path string, entries []entry) {
 	lines := map[string]int{}
 	for _, e := range entries {
-		where := place(path, e.line)
+		where := yamlfile.Place(path, e.line, 0)
 		o := l.byKey(e)
 		switch {
 		case o == nil:

@@ -4,29 +4,12 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"unicode/utf8"
+
+	"tendril/yamlfile"
 )
 
 // Problem is one thing that is wrong, or worth knowing, about the settings.
-type Problem struct {
-	// Where is the place to mend: "tendril.yaml:3", the name of a variable, a
-	// flag with its dashes; "" when no single place is to blame.
-	Where string
-	// Option is the option's name; "" when the problem is with a whole source.
-	Option string
-	// Text says what is wrong.
-	Text string
-	// Hint says what to write instead; may be "".
-	Hint string
-}
-
-// String returns "where: text", without the hint.
-func (p Problem) String() string {
-	if p.Where == "" {
-		return p.Text
-	}
-	return p.Where + ": " + p.Text
-}
+type Problem = yamlfile.Problem
 
 // Error holds everything that is wrong with the settings; it is never empty.
 type Error struct {
@@ -35,19 +18,7 @@ type Error struct {
 
 // Error returns one line per problem, each followed by its hint on an indented
 // line.
-func (e *Error) Error() string {
-	var b strings.Builder
-	for i, p := range e.Problems {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString(p.String())
-		if p.Hint != "" {
-			b.WriteString("\n  " + p.Hint)
-		}
-	}
-	return b.String()
-}
+func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
 
 // refusal is the problem of a value that its option does not take.
 func refusal(a assignment, err error) Problem {
@@ -94,21 +65,5 @@ func shown(text string) string {
 	} else if i := strings.LastIndexByte(text, '@'); i >= 0 && strings.Contains(text, "://") {
 		text = "..." + text[i:] // no URL, and perhaps a password in it
 	}
-	text = cut(text)
-	if text == "" || strings.ContainsFunc(text, func(r rune) bool {
-		return r <= ' ' || r == 0x7f || r == utf8.RuneError
-	}) {
-		return fmt.Sprintf("%q", text)
-	}
-	return text
-}
-
-// cut shortens what somebody else wrote to the 80 characters that fit a
-// message.
-func cut(text string) string {
-	const most = 80
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	return string([]rune(text)[:most]) + "..."
+	return yamlfile.Shown(text)
 }

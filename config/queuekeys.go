@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tendril/yamlfile"
 )
 
 // In tendril.yaml the queues may be a list of maps, of which each has the
@@ -86,7 +88,7 @@ func (l *loader) takeQueues(file string, e entry) {
 		q, set := l.readQueue(file, item)
 		queues, own = append(queues, q), append(own, set)
 	}
-	origin := Origin{FromFile, place(file, e.line)}
+	origin := Origin{FromFile, yamlfile.Place(file, e.line, 0)}
 	if len(l.problems) > before {
 		return // of checks among queues that are not right by themselves
 	}
@@ -102,7 +104,7 @@ func (l *loader) takeQueues(file string, e entry) {
 // readQueue reads one item of the list, and returns the queue and what it sets
 // for itself.
 func (l *loader) readQueue(file string, item queueItem) (QueueSettings, []assignment) {
-	where := place(file, item.line)
+	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
 		q, err := parseQueue(item.text)
 		if err != nil {
@@ -131,7 +133,7 @@ func (l *loader) readQueue(file string, item queueItem) (QueueSettings, []assign
 // readQueueKey checks one key of a queue and returns it for the time when the
 // settings of all queues are known.
 func (l *loader) readQueueKey(file string, e entry, lines map[string]int, scratch *Settings) (assignment, bool) {
-	where := place(file, e.line)
+	where := yamlfile.Place(file, e.line, 0)
 	o := l.queueKey(e.key)
 	switch {
 	case o == nil:
@@ -203,7 +205,7 @@ func (l *loader) unknownQueueKey(where string, e entry) Problem {
 		p.Hint = "did you mean " + orList(near) + "?"
 	case err == nil && nameErr == nil:
 		p.Hint = fmt.Sprintf("for a queue and its weight write %s:%s without a blank, or name: %s and weight: %s", e.key,
-			cut(e.text), e.key, cut(e.text))
+			yamlfile.Short(e.text), e.key, yamlfile.Short(e.text))
 	default:
 		p.Hint = "a queue may have " + strings.Join(names, ", ")
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tendril/queue"
+	"tendril/yamlfile"
 )
 
 // Reload replaces the tasks by those of file at once; nil means none. A task
@@ -116,11 +117,12 @@ func (s *Scheduler) noTask(name string) error {
 	s.mu.Unlock()
 	switch {
 	case len(names) == 0:
-		return fmt.Errorf("there is no task %s: the environment has no tasks; write them into cron.yaml", shown(name))
+		return fmt.Errorf("there is no task %s: the environment has no tasks; write them into cron.yaml",
+			yamlfile.Shown(name))
 	case len(names) > 10:
 		names = append(names[:10], "others")
 	}
-	return fmt.Errorf("there is no task %s: there are %s", shown(name), list(names))
+	return fmt.Errorf("there is no task %s: there are %s", yamlfile.Shown(name), list(names))
 }
 
 // RunNow enqueues one run of a task at once, on any instance, also of a paused
@@ -143,7 +145,7 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) (ScheduledRun, queu
 	defer cancel()
 	began := time.Now()
 	if a.answer, a.err = s.registry.Enqueue(ctx, 0, a.run); a.err != nil {
-		return a.run, queue.Sent{}, fmt.Errorf("running the task %s: %w", shown(name), a.err)
+		return a.run, queue.Sent{}, fmt.Errorf("running the task %s: %w", yamlfile.Shown(name), a.err)
 	}
 	a.took = time.Since(began)
 	s.enqueued(a)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tendril/yamlfile"
 )
 
 // field is one of the five of an expression.
@@ -47,14 +49,14 @@ func splitExpression(expression string) ([]string, error) {
 	if len(words) > 0 && (strings.HasPrefix(words[0], "TZ=") || strings.HasPrefix(words[0], "CRON_TZ=")) {
 		_, zone, _ := strings.Cut(words[0], "=")
 		return nil, fmt.Errorf("the expression names a time zone: write the zone on a line of its own, timezone: %s",
-			cut(zone))
+			yamlfile.Short(zone))
 	}
 	switch {
 	case len(words) == 6:
 		return nil, fmt.Errorf("the expression has six fields: Elastic Beanstalk ignores the sixth, and others read the "+
 			"first as seconds or the last as the year, so it is not clear what is meant; write the five fields minute, hour, "+
 			"day of month, month, day of week, such as %s",
-			cut(strings.ReplaceAll(strings.Join(words[:5], " "), "?", "*")))
+			yamlfile.Short(strings.ReplaceAll(strings.Join(words[:5], " "), "?", "*")))
 	case len(words) != 5:
 		return nil, fmt.Errorf("the expression has %s: write the five fields minute, hour, day of month, month, day of "+
 			"week, such as 0 23 * * *", count(len(words), "field"))
@@ -82,7 +84,7 @@ func macro(words []string) ([]string, error) {
 		five = "0 * * * *"
 	default:
 		return nil, fmt.Errorf("%s is not known: write @yearly, @annually, @monthly, @weekly, @daily, @midnight or "+
-			"@hourly, or five fields, such as 0 23 * * *", shown(words[0]))
+			"@hourly, or five fields, such as 0 23 * * *", yamlfile.Shown(words[0]))
 	}
 	return strings.Fields(five), nil
 }
@@ -91,7 +93,8 @@ func macro(words []string) ([]string, error) {
 func (f field) check(text string) error {
 	for item := range strings.SplitSeq(text, ",") {
 		if problem := f.problem(item); problem != "" {
-			return fmt.Errorf("the %s %s %s: write %d to %d, a range, a list or *, such as %s", f.name, shown(text), problem,
+			return fmt.Errorf("the %s %s %s: write %d to %d, a range, a list or *, such as %s", f.name, yamlfile.Shown(text),
+				problem,
 				f.low, f.top, f.example)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/goccy/go-yaml/ast"
+	"tendril/yamlfile"
 )
 
 // MaxTasks is how many tasks one file may hold.
@@ -47,11 +47,12 @@ func ParseFile(name string, data []byte) (*File, error) {
 }
 
 // walk takes the top level.
-func (r *reader) walk(root *ast.MappingNode) []Task {
+func (r *reader) walk(root *yamlfile.Node) []Task {
 	seen := map[string]int{}
-	var list *ast.MappingValueNode
-	for _, pair := range root.Values {
-		key, line := keyOf(pair), lineOf(pair)
+	var list *yamlfile.Pair
+	for i := range root.Pairs {
+		pair := &root.Pairs[i]
+		key, line := pair.Key, pair.Line
 		if !r.once(seen, key, line) {
 			continue
 		}
@@ -61,14 +62,14 @@ func (r *reader) walk(root *ast.MappingNode) []Task {
 		case "cron":
 			list = pair
 		default:
-			r.warn(line, key, shown(key)+" is not known here and was ignored", "the file has the keys version and cron")
+			r.warn(line, key, yamlfile.Shown(key)+" is not known here and was ignored", "the file has the keys version and cron")
 		}
 	}
 	if seen["version"] == 0 {
-		r.refuse(lineOf(root), "version", "there is no version", `write "version: 1" above the tasks`)
+		r.refuse(root.Line, "version", "there is no version", `write "version: 1" above the tasks`)
 	}
 	if list == nil {
-		r.refuse(lineOf(root), "cron", "there is no list of tasks",
+		r.refuse(root.Line, "cron", "there is no list of tasks",
 			`write "cron:" and below it one "- name: ..." for each task`)
 		return nil
 	}
@@ -78,42 +79,43 @@ func (r *reader) walk(root *ast.MappingNode) []Task {
 // once refuses a key that was there before.
 func (r *reader) once(seen map[string]int, key string, line int) bool {
 	if first := seen[key]; first > 0 {
-		r.refuse(line, key, fmt.Sprintf("%s is there twice, first on line %d", shown(key), first), "keep one of them")
+		r.refuse(line, key, fmt.Sprintf("%s is there twice, first on line %d", yamlfile.Shown(key), first),
+			"keep one of them")
 		return false
 	}
 	seen[key] = line
 	return true
 }
 
-func (r *reader) version(pair *ast.MappingValueNode) {
+func (r *reader) version(pair *yamlfile.Pair) {
 	if text, ok := scalar(pair.Value); !ok || strings.TrimSpace(text) != "1" {
 		if !ok {
 			text = "this"
 		}
-		r.refuse(lineOf(pair), "version", shown(text)+" is no version that is known", `write "version: 1"`)
+		r.refuse(pair.Line, "version", yamlfile.Shown(text)+" is no version that is known", `write "version: 1"`)
 	}
 }
 
 // tasks takes the list below cron. An empty list is no mistake: it is how to
 // have no tasks for a while.
-func (r *reader) tasks(pair *ast.MappingValueNode) []Task {
-	list, ok := pair.Value.(*ast.SequenceNode)
-	if _, none := pair.Value.(*ast.NullNode); none {
-		r.warn(lineOf(pair), "cron", "there are no tasks", "")
+func (r *reader) tasks(pair *yamlfile.Pair) []Task {
+	list := pair.Value
+	if list.Kind == yamlfile.Null {
+		r.warn(pair.Line, "cron", "there are no tasks", "")
 		return nil
 	}
-	if !ok {
-		r.refuse(lineOf(pair), "cron", "cron is no list", `write one "- name: ..." for each task, with the "-"`)
+	if list.Kind != yamlfile.Sequence {
+		r.refuse(pair.Line, "cron", "cron is no list", `write one "- name: ..." for each task, with the "-"`)
 		return nil
 	}
-	if len(list.Values) == 0 {
-		r.warn(lineOf(pair), "cron", "there are no tasks", "")
+	if len(list.Items) == 0 {
+		r.warn(pair.Line, "cron", "there are no tasks", "")
 	}
 	var tasks []Task
 	names := map[string]int{}
-	for i, node := range list.Values {
+	for i, node := range list.Items {
 		if i == MaxTasks {
-			r.refuse(lineOf(node), "cron", fmt.Sprintf("there are more than %d tasks", MaxTasks),
+			r.refuse(node.Line, "cron", fmt.Sprintf("there are more than %d tasks", MaxTasks),
 				"let one task do the work of several")
 			break
 		}
@@ -124,7 +126,8 @@ func (r *reader) tasks(pair *ast.MappingValueNode) []Task {
 			continue
 		}
 		if first := names[t.Name]; t.Name != "" && first > 0 {
-			r.refuse(t.Line, "name", fmt.Sprintf("two tasks have the name %s, the first is on line %d", shown(t.Name), first),
+			r.refuse(t.Line, "name", fmt.Sprintf("two tasks have the name %s, the first is on line %d", yamlfile.Shown(t.Name),
+				first),
 				"a name must be unique: it tells the runs apart")
 		} else {
 			names[t.Name] = t.Line
@@ -136,32 +139,28 @@ func (r *reader) tasks(pair *ast.MappingValueNode) []Task {
 
 // taskLabel is how problems call an item of the list: by its name where it has a good
 // one, wherever that stands in it, else by its number.
-func taskLabel(node ast.Node, number int) string {
-	if mapping, ok := node.(*ast.MappingNode); ok {
-		for _, pair := range mapping.Values {
-			if name, ok := scalar(pair.Value); ok && keyOf(pair) == "name" && strings.TrimSpace(name) != "" &&
-				checkName(name) == nil {
-				return shown(name)
-			}
+func taskLabel(node *yamlfile.Node, number int) string {
+	for _, pair := range node.Pairs {
+		if name, ok := scalar(pair.Value); ok && pair.Key == "name" && strings.TrimSpace(name) != "" &&
+			checkName(name) == nil {
+			return yamlfile.Shown(name)
 		}
 	}
 	return fmt.Sprintf("number %d", number)
 }
 
 // task takes one item of the list. ok is false when it is no task at all.
-func (r *reader) task(node ast.Node) (t Task, ok bool) {
-	mapping, ok := node.(*ast.MappingNode)
-	if !ok {
-		r.refuse(lineOf(node), "cron", "this item is no task",
+func (r *reader) task(node *yamlfile.Node) (t Task, ok bool) {
+	if node.Kind != yamlfile.Mapping {
+		r.refuse(node.Line, "cron", "this item is no task",
 			"write name, url and schedule below it, each on a line of its own")
 		return Task{}, false
 	}
-	t = Task{Line: lineOf(mapping)}
+	t = Task{Line: node.Line}
 	e := taskReader{reader: r, task: &t, zone: "", lines: map[string]int{}}
-	for _, pair := range mapping.Values {
-		key := keyOf(pair)
-		if r.once(e.lines, key, lineOf(pair)) {
-			e.take(key, pair)
+	for i := range node.Pairs {
+		if pair := &node.Pairs[i]; r.once(e.lines, pair.Key, pair.Line) {
+			e.take(pair.Key, pair)
 		}
 	}
 	e.finish()

@@ -10,9 +10,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"tendril/queue"
+	"tendril/yamlfile"
 )
 
 // Limits of a task.
@@ -105,15 +104,15 @@ type taskReader struct {
 }
 
 // take reads one key.
-func (r *taskReader) take(key string, pair *ast.MappingValueNode) {
-	line := lineOf(pair)
+func (r *taskReader) take(key string, pair *yamlfile.Pair) {
+	line := pair.Line
 	if key == "attributes" {
 		r.attributes(pair)
 		return
 	}
 	known := []string{"name", "url", "schedule", "timezone", "jitter", "overlap", "missed", "grace", "payload", "queue"}
 	if !slices.Contains(known, key) {
-		r.warn(line, key, shown(key)+" is not known and was ignored",
+		r.warn(line, key, yamlfile.Shown(key)+" is not known and was ignored",
 			"a task has the keys "+list(append(known, "attributes")))
 		return
 	}
@@ -148,7 +147,8 @@ func (r *taskReader) set(key, text string) (err error) {
 	case "url":
 		t.URL = text
 		if problem := pathProblem(text); problem != "" {
-			err = fmt.Errorf("the url %s is no path, %s: write a path on the app, such as /backup", shown(text), problem)
+			err = fmt.Errorf("the url %s is no path, %s: write a path on the app, such as /backup", yamlfile.Shown(text),
+				problem)
 		}
 	case "schedule":
 		r.expression = text
@@ -178,15 +178,15 @@ func checkQueue(text string) error {
 	}
 	switch {
 	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
-		return fmt.Errorf("invalid queue %s: use a name, URL or ARN", shown(text))
+		return fmt.Errorf("invalid queue %s: use a name, URL or ARN", yamlfile.Shown(text))
 	case leavesInClear(text):
 		return fmt.Errorf("the queue %s is not encrypted on the way, and credentials' session tokens go there: "+
-			"write https, or the queue's name, and where it is with --endpoint-url", shown(text))
+			"write https, or the queue's name, and where it is with --endpoint-url", yamlfile.Shown(text))
 	case strings.Contains(text, "://"), strings.HasPrefix(text, "arn:"):
 		return nil
 	case name == "", len(text) > 80, strings.ContainsFunc(name, other):
 		return fmt.Errorf("invalid queue name %s: use 1 to 80 letters, digits, hyphens and underscores, with .fifo at "+
-			"the end for a FIFO queue", shown(text))
+			"the end for a FIFO queue", yamlfile.Shown(text))
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func loadZone(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("the time zone %s is not known", shown(name))
+		return nil, fmt.Errorf("the time zone %s is not known", yamlfile.Shown(name))
 	}
 	return zone, nil
 }
@@ -243,7 +243,7 @@ func checkName(name string) error {
 	}
 	if name != strings.TrimSpace(name) || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
 		return fmt.Errorf("the name %s has characters that cannot be seen: write letters, digits and hyphens, such as "+
-			"backup-job", shown(name))
+			"backup-job", yamlfile.Shown(name))
 	}
 	return nil
 }
@@ -265,7 +265,8 @@ func duration(key, text string, low, top time.Duration) (time.Duration, error) {
 		d, err = time.ParseDuration(strings.TrimSpace(text) + "s")
 	}
 	if err != nil || d < low || d > top {
-		return 0, fmt.Errorf("the %s %s is no time from %s to %s: write a line such as %s: 30s", key, shown(text), low, top,
+		return 0, fmt.Errorf("the %s %s is no time from %s to %s: write a line such as %s: 30s", key, yamlfile.Shown(text),
+			low, top,
 			key)
 	}
 	return d, nil
@@ -279,31 +280,31 @@ func oneOf[T ~string](key string, value T, allowed ...T) (T, error) {
 	for i, a := range allowed {
 		words[i] = string(a)
 	}
-	return "", fmt.Errorf("%s cannot be %s: write one of %s", key, shown(string(value)), list(words))
+	return "", fmt.Errorf("%s cannot be %s: write one of %s", key, yamlfile.Shown(string(value)), list(words))
 }
 
 // attributes reads the map of further message attributes.
-func (r *taskReader) attributes(pair *ast.MappingValueNode) {
+func (r *taskReader) attributes(pair *yamlfile.Pair) {
 	const hint = `write a map below it, such as "  tenant: blue"`
-	mapping, ok := pair.Value.(*ast.MappingNode)
-	if !ok {
-		r.refuse(lineOf(pair), "attributes", "attributes is no map", hint)
+	if pair.Value.Kind != yamlfile.Mapping {
+		r.refuse(pair.Line, "attributes", "attributes is no map", hint)
 		return
 	}
 	seen := map[string]int{}
-	for _, inner := range mapping.Values {
-		name, line := keyOf(inner), lineOf(inner)
+	for _, inner := range pair.Value.Pairs {
+		name, line := inner.Key, inner.Line
 		value, ok := scalar(inner.Value)
 		switch {
 		case !r.once(seen, name, line):
 		case !ok || value == "":
-			r.refuse(line, "attributes", "the attribute "+shown(name)+" has no value, or no plain one", hint)
+			r.refuse(line, "attributes", "the attribute "+yamlfile.Shown(name)+" has no value, or no plain one", hint)
 		case !attributeName(name):
-			r.refuse(line, "attributes", "the attribute's name "+shown(name)+" is not allowed",
+			r.refuse(line, "attributes", "the attribute's name "+yamlfile.Shown(name)+" is not allowed",
 				"use letters, digits, hyphens, underscores and single dots; names that begin with aws., amazon. or "+
 					"beanstalk.sqsd. are taken")
 		case checkText("attribute", value) != nil:
-			r.refuse(line, "attributes", "the attribute "+shown(name)+" has a character that no queue takes", "write text")
+			r.refuse(line, "attributes", "the attribute "+yamlfile.Shown(name)+" has a character that no queue takes",
+				"write text")
 		case len(r.task.Attributes) == maxAttributes:
 			r.refuse(line, "attributes", fmt.Sprintf("there are more than %d attributes", maxAttributes),
 				"put what the task needs into payload")

@@ -254,7 +254,7 @@ func (inst *instance) started(r *http.Request) bool {
 	c.checked = true
 	if proc := inst.running(); proc != nil {
 		if c.own = proc.Owns(c.conn); !c.own {
-			inst.pool.refusals.note(inst.number, c.conn, inst.pool.host.client, inst.pool.set.Events.Refused)
+			inst.pool.refusals.add(inst.number, c.conn, inst.pool.host.client, inst.pool.set.Events.Refused)
 		}
 	}
 	return c.own
@@ -274,7 +274,7 @@ type refusals struct {
 	total, next int // next is at how many one is reported
 }
 
-func (c *refusals) note(instance int, conn net.Conn, client func(net.Conn) string, report func(Refused)) {
+func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string, report func(Refused)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.total++

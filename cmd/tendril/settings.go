@@ -12,6 +12,7 @@ import (
 
 	"tendril/bundle"
 	"tendril/config"
+	"tendril/yamlfile"
 )
 
 // textValue is a flag whose text goes to package config as it was typed, so
@@ -88,7 +89,9 @@ func bundleWarnings(b *bundle.Bundle, aside []bundle.Finding) []bundle.Problem {
 	}
 	warnings := slices.Clone(b.Warnings)
 	for _, f := range aside {
-		warnings = append(warnings, bundle.Problem{File: filepath.Join(b.Dir, f.File), Line: f.Line, Text: f.What})
+		warnings = append(warnings, bundle.Problem{
+			Where: yamlfile.Place(filepath.Join(b.Dir, f.File), f.Line, 0), Text: f.What,
+		})
 	}
 	return warnings
 }

@@ -1,4 +1,4 @@
-package bundle
+package yamlfile
 
 import (
 	"errors"
@@ -14,58 +14,58 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-const (
-	// maxTokens bounds what the YAML parser is given: it takes quadratic time for
-	// some files.
-	maxTokens = 20000
-	// maxMerged bounds the keys that the merge keys of a file stand for, which are
-	// copied: without it a small file could stand for millions.
-	maxMerged = 10000
-)
+// maxMerged bounds the keys that the merge keys of a file stand for, which are
+// copied: without it a small file could stand for millions.
+const maxMerged = 10000
 
 // lineEnds makes each line end in LF, as YAML reads CR LF and CR: the lexer takes
 // CR LF in quoted texts and after blocks for two ends.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// parseYAML reads a YAML document. Its aliases share what they name.
-func parseYAML(data []byte) (*node, *Problem) {
-	tokens := lexer.Tokenize(lineEnds.Replace(string(data)))
-	if problem := admitTokens(tokens); problem != nil {
-		return nil, problem
+// Parse reads the one YAML document of a file, whose line ends are LF; nil when there is
+// none. Its aliases share what they name.
+func Parse(text string, o *Options) (*Node, *Fault) {
+	tokens := lexer.Tokenize(text)
+	if fault := o.admit(tokens); fault != nil {
+		return nil, fault
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
-		return nil, syntaxProblem(err)
+		return nil, o.syntaxFault(err)
 	}
-	y := yamlReader{anchors: map[string]*node{}}
-	var root *node
+	y := reader{anchors: map[string]*Node{}}
+	var root *Node
 	for _, doc := range file.Docs {
 		switch doc.Body.(type) {
-		case nil, *ast.CommentGroupNode, *ast.DirectiveNode:
+		case nil, *ast.CommentGroupNode, *ast.DirectiveNode, *ast.NullNode:
 			continue
 		}
 		n := y.node(doc.Body)
-		if y.problem == nil && root != nil {
-			y.refuse(doc.Body, "there is a second document in the file", "keep one: delete the line --- between them")
+		if y.fault == nil && root != nil {
+			return nil, &Fault{Line: n.Line, Column: n.Column, Text: "there is a second document in the file",
+				Hint: "keep one: delete the line --- between them"}
 		}
-		if y.problem != nil {
-			return nil, y.problem
+		if y.fault != nil {
+			return nil, y.fault
 		}
 		root = n
 	}
 	return root, nil
 }
 
-// admitTokens keeps away what would keep the parser busy.
-func admitTokens(tokens token.Tokens) *Problem {
-	if len(tokens) > maxTokens {
-		return at(tokens[maxTokens], fmt.Sprintf("there are more than %d words and signs", maxTokens),
-			"spread the settings over several files")
+// admit keeps away what would keep the parser busy, and what a plain file does not need.
+func (o *Options) admit(tokens token.Tokens) *Fault {
+	if len(tokens) > o.MaxTokens {
+		return at(tokens[o.MaxTokens], fmt.Sprintf("there are more than %d words and signs", o.MaxTokens), o.HintTooMuch)
 	}
 	var depth nesting
 	for i, t := range tokens {
-		if depth.add(tokens, i) > maxDepth {
-			return at(t, tooDeep(), "this is no file of settings")
+		if what := unread(t.Type); o.Plain && what != "" {
+			return at(t, what+" are not read",
+				`write plain "key: value" lines; a value that begins with a special character needs quotes`)
+		}
+		if depth.add(tokens, i) > o.MaxDepth {
+			return at(t, fmt.Sprintf("maps and lists are nested deeper than %d", o.MaxDepth), o.HintForm)
 		}
 		switch t.Type {
 		case token.MappingKeyType:
@@ -80,6 +80,23 @@ func admitTokens(tokens token.Tokens) *Problem {
 		}
 	}
 	return nil
+}
+
+// unread names a part of YAML that a plain file does not have; "" for all others.
+func unread(t token.Type) string {
+	switch t {
+	case token.AnchorType, token.AliasType:
+		return "anchors and aliases"
+	case token.TagType:
+		return "tags"
+	case token.MergeKeyType:
+		return "merge keys"
+	case token.MappingKeyType:
+		return `keys that begin with "? "`
+	case token.DirectiveType:
+		return "directives"
+	}
+	return ""
 }
 
 // plainKey reports whether the key that begins with tokens, at a "?", is plain text
@@ -121,8 +138,8 @@ func withoutComments(tokens token.Tokens) token.Tokens {
 	return tokens
 }
 
-func at(t *token.Token, text, hint string) *Problem {
-	p := &Problem{Text: text, Hint: hint}
+func at(t *token.Token, text, hint string) *Fault {
+	p := &Fault{Text: text, Hint: hint}
 	if t != nil && t.Position != nil {
 		p.Line, p.Column = t.Position.Line, t.Position.Column
 	}
@@ -132,18 +149,18 @@ func at(t *token.Token, text, hint string) *Problem {
 // repeated is what the parser's messages repeat of the file.
 var repeated = regexp.MustCompile(`:? "(\\.|[^"\\])*"|(escape character) .*`)
 
-// syntaxProblem is the parser's message without what it repeats: half of a password
+// syntaxFault is the parser's message without what it repeats: half of a password
 // that should have been in quotes, for instance.
-func syntaxProblem(err error) *Problem {
+func (o *Options) syntaxFault(err error) *Fault {
 	message := err.Error()
 	var where *token.Token
 	var syntax yaml.Error
 	if errors.As(err, &syntax) {
 		message, where = syntax.GetMessage(), syntax.GetToken()
 	}
+	message, _, _ = strings.Cut(message, "\n")
 	message = repeated.ReplaceAllString(strings.ReplaceAll(message, "'\t'", "tab"), "$2")
-	return at(where, "this is no YAML: "+printable(message),
-		`indent with blanks, put a blank after each colon, and put values with ": " or " #" in quotes`)
+	return at(where, "invalid YAML: "+Printable(message), o.HintSyntax)
 }
 
 // nesting follows how deep the tokens of a file are nested, without parsing.
@@ -181,37 +198,37 @@ func (n *nesting) open(column int) {
 	n.columns = append(n.columns, column)
 }
 
-// yamlReader turns what the parser found into nodes, until the first problem.
-type yamlReader struct {
+// reader turns what the parser found into nodes, until the first problem.
+type reader struct {
 	// anchors are the nodes that are whole: one that is still being read cannot
 	// name itself.
-	anchors map[string]*node
+	anchors map[string]*Node
 	// merged counts the keys that merge keys stand for.
-	merged  int
-	problem *Problem
+	merged int
+	fault  *Fault
 }
 
-func (y *yamlReader) refuse(n ast.Node, text, hint string) *node {
-	if y.problem == nil {
-		y.problem = at(n.GetToken(), text, hint)
+func (y *reader) refuse(n ast.Node, text, hint string) *Node {
+	if y.fault == nil {
+		y.fault = at(n.GetToken(), text, hint)
 	}
-	return &node{kind: null}
+	return &Node{Kind: Null}
 }
 
-func (y *yamlReader) node(n ast.Node) *node {
+func (y *reader) node(n ast.Node) *Node {
 	switch v := n.(type) {
 	case nil:
-		return &node{kind: null}
+		return &Node{Kind: Null}
 	case *ast.NullNode:
-		return y.placed(n, node{kind: null})
+		return y.placed(n, Node{Kind: Null})
 	case *ast.MappingNode:
 		return y.mapping(n, v.Values)
 	case *ast.MappingValueNode:
 		return y.mapping(n, []*ast.MappingValueNode{v})
 	case *ast.SequenceNode:
-		list := node{kind: sequence}
+		list := Node{Kind: Sequence}
 		for _, item := range v.Values {
-			list.items = append(list.items, y.node(item))
+			list.Items = append(list.Items, y.node(item))
 		}
 		return y.placed(n, list)
 	case *ast.AnchorNode:
@@ -228,25 +245,25 @@ func (y *yamlReader) node(n ast.Node) *node {
 			"write the value itself, or put it in quotes if it begins with *")
 	case *ast.TagNode:
 		tagged := *y.node(v.Value)
-		tagged.tag = v.Start.Value
+		tagged.Tag = v.Start.Value
 		return &tagged
 	case *ast.LiteralNode:
-		return y.placed(n, node{text: v.Value.Value})
+		return y.placed(n, Node{Text: v.Value.Value, Block: true})
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
-		return y.placed(n, node{text: n.GetToken().Value})
+		return y.placed(n, Node{Text: n.GetToken().Value})
 	}
-	return y.refuse(n, "this is nothing that a file of settings holds", `write plain "key: value" lines`)
+	return y.refuse(n, "this value is neither text, list nor map", `write plain "key: value" lines`)
 }
 
-func (y *yamlReader) placed(n ast.Node, made node) *node {
+func (y *reader) placed(n ast.Node, made Node) *Node {
 	if t := n.GetToken(); t != nil && t.Position != nil {
-		made.line, made.column = t.Position.Line, t.Position.Column
+		made.Line, made.Column = t.Position.Line, t.Position.Column
 	}
 	return &made
 }
 
-func (y *yamlReader) mapping(n ast.Node, values []*ast.MappingValueNode) *node {
-	m := node{kind: mapping}
+func (y *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
+	m := Node{Kind: Mapping}
 	var merge *ast.MappingValueNode
 	place := 0 // of what is merged
 	for i, v := range values {
@@ -255,18 +272,18 @@ func (y *yamlReader) mapping(n ast.Node, values []*ast.MappingValueNode) *node {
 			return y.refuse(v.Key, "a key must be plain text", `write "key: value"`)
 		}
 		if i == 0 { // a block map's own token is the colon
-			m.line, m.column = key.Position.Line, key.Position.Column
+			m.Line, m.Column = key.Position.Line, key.Position.Column
 		}
 		if isMergeKey(key) {
 			if merge != nil {
 				return y.refuse(v.Key, fmt.Sprintf("<< is already in line %d", plainText(merge.Key).Position.Line),
 					"join the two: <<: [*one, *other]")
 			}
-			merge, place = v, len(m.pairs)
+			merge, place = v, len(m.Pairs)
 			continue
 		}
-		m.pairs = append(m.pairs,
-			pair{key: key.Value, line: key.Position.Line, column: key.Position.Column, value: y.node(v.Value)})
+		m.Pairs = append(m.Pairs,
+			Pair{Key: key.Value, Line: key.Position.Line, Column: key.Position.Column, Value: y.node(v.Value)})
 	}
 	if merge != nil {
 		y.merge(&m, place, merge)
@@ -302,39 +319,39 @@ const mergeForm = "write <<: *name, or <<: [*one, *other], where &name stands be
 // merge puts the keys of the maps that a merge key names in its place. A key that is
 // there already stays what it is: those of the map itself are the strongest, then
 // those of the first map that is named.
-func (y *yamlReader) merge(m *node, place int, merge *ast.MappingValueNode) {
+func (y *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	aliases := []ast.Node{merge.Value}
 	if list, ok := merge.Value.(*ast.SequenceNode); ok {
 		aliases = list.Values
 	}
 	have := map[string]bool{}
-	for _, p := range m.pairs {
-		have[p.key] = true
+	for _, p := range m.Pairs {
+		have[p.Key] = true
 	}
-	var merged []pair
+	var merged []Pair
 	for _, alias := range aliases {
-		// A map that is written here is refused: admitKeys would never see it.
+		// A map that is written here is refused: a key that comes twice in it would go unseen.
 		if _, ok := alias.(*ast.AliasNode); !ok {
 			y.refuse(merge.Key, "<< is followed by something else than aliases", mergeForm)
 			return
 		}
 		named := y.node(alias)
-		if y.problem == nil && named.kind != mapping {
+		if y.fault == nil && named.Kind != Mapping {
 			y.refuse(alias, "<< is followed by an alias of something else than a map", mergeForm)
 		}
-		if y.merged += len(named.pairs); y.merged > maxMerged {
+		if y.merged += len(named.Pairs); y.merged > maxMerged {
 			y.refuse(merge.Key, fmt.Sprintf("the keys << of this file stand for more than %d keys", maxMerged),
 				"write the keys themselves, or spread them over several files")
 		}
-		if y.problem != nil {
+		if y.fault != nil {
 			return
 		}
-		for _, p := range named.pairs {
-			if !have[p.key] {
-				have[p.key] = true
+		for _, p := range named.Pairs {
+			if !have[p.Key] {
+				have[p.Key] = true
 				merged = append(merged, p)
 			}
 		}
 	}
-	m.pairs = slices.Insert(m.pairs, place, merged...)
+	m.Pairs = slices.Insert(m.Pairs, place, merged...)
 }

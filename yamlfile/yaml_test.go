@@ -1,0 +1,83 @@
+package yamlfile
+
+import (
+	"strings"
+	"testing"
+)
+
+func plainForm() *Options {
+	return &Options{Plain: true, MaxBytes: 100, MaxTokens: 30, MaxDepth: 3, What: "map of settings",
+		HintTooMuch: "less", HintForm: "form", HintSyntax: "syntax"}
+}
+
+func TestPlainFilesRefuseWhatTheyDoNotNeed(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a: &x b":                         "1:4 anchors and aliases are not read",
+		"a: b\nc: *x":                     "2:4 anchors and aliases are not read",
+		"a: !x b":                         "1:4 tags are not read",
+		"<<: b":                           "1:1 merge keys are not read",
+		"? a\n: b":                        "1:1 keys that begin with \"? \" are not read",
+		"%YAML 1.2\n---\na: b":            "1:1 directives are not read",
+		"- a":                             "1:1 this is no map of settings",
+		"a: [[[[b]]]]":                    "1:6 maps and lists are nested deeper than 3",
+		"a: \"hunter2":                    "1:4 invalid YAML: could not find end character of double-quoted text",
+		"a: [" + strings.Repeat("x,", 20): "1:32 there are more than 30 words and signs",
+		strings.Repeat("#", 101):          "0:0 the file has more than 100 bytes",
+		"a: \xff":                         "0:0 the file is no UTF-8 text",
+		"a: b\n---\nc: d":                 "3:1 there is a second document in the file",
+	} {
+		_, fault := Read([]byte(text), plainForm())
+		if fault == nil {
+			t.Errorf("%q was read", text)
+		} else if got := Place("", fault.Line, fault.Column); strings.TrimPrefix(got+" ", ":")+fault.Text != want &&
+			!(fault.Line == 0 && "0:0 "+fault.Text == want) || fault.Hint == "" {
+			t.Errorf("%q: %s %+v, want %s and a hint", text, got, fault, want)
+		}
+	}
+}
+
+func TestTextStaysAsItWasWritten(t *testing.T) {
+	t.Parallel()
+	root, fault := Read([]byte("\uFEFFa: 010\r\nb: |\r\n  x\r\nc:\r\n"), plainForm())
+	if fault != nil {
+		t.Fatal(fault)
+	}
+	if n := root.Get("a"); n.Text != "010" || n.Kind != Scalar || n.Line != 1 || n.Column != 4 {
+		t.Errorf("a is %+v", n)
+	}
+	if n := root.Get("b"); n.Text != "x\n" || !n.Block {
+		t.Errorf("b is %+v", n)
+	}
+	if n := root.Get("c"); n.Kind != Null || root.Get("d") != nil {
+		t.Errorf("c is %+v", n)
+	}
+}
+
+func TestProblemsAreOneLineEach(t *testing.T) {
+	t.Parallel()
+	got := Join([]Problem{{Where: Place("f", 3, 7), Text: "one", Hint: "do this"}, {Task: "x", Text: "two"}})
+	if want := "f:3:7: one\n  do this\ntask x: two"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for text, want := range map[string]string{"a": "a", "a b": `"a b"`, "": `""`, "a\x1b": `"a\x1b"`,
+		strings.Repeat("x", 81): strings.Repeat("x", 80) + "..."} {
+		if got := Shown(text); got != want {
+			t.Errorf("Shown(%q) = %s, want %s", text, got, want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, seed := range []string{"a: b", "a: &x [*x]", "? a\n: b", "%YAML 1.2\n---\n{a: !t b}", "<<: *a"} {
+		f.Add([]byte(seed), true)
+		f.Add([]byte(seed), false)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, plain bool) {
+		form := plainForm()
+		form.Plain = plain
+		if root, fault := Read(data, form); fault != nil && (root != nil || fault.Text == "" || fault.Hint == "") {
+			t.Errorf("%q: %v, %+v", data, root, fault)
+		}
+	})
+}
