@@ -1,9 +1,15 @@
 package main
 
 import (
+	"bufio"
+	"errors"
+	"fmt"
 	"io"
 	"os"
+	"strings"
+	"time"
 
+	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
@@ -43,4 +49,39 @@ func (c *cli) env(name string) string {
 		}
 	}
 	return value
+}
+
+// confirm lets an act go on that cannot be undone: with yes, or when the person
+// at the terminal types word. Nobody at a terminal and no yes is a usage error.
+func (c *cli) confirm(act, word string, yes bool) error {
+	if yes {
+		return nil
+	}
+	if !c.ttyIn {
+		return fail(exitUsage, fmt.Errorf("this would %s, which cannot be undone", act), "add --yes when you mean it")
+	}
+	fmt.Fprintf(c.err, "This will %s. It cannot be undone.\nType %s to go on: ", act, word)
+	line, err := bufio.NewReader(c.in).ReadString('\n')
+	if err != nil && line == "" || strings.TrimSpace(line) != word {
+		return fail(exitFailed, errors.New("nothing was done: what was typed is not "+word))
+	}
+	return nil
+}
+
+// progress returns a bar that counts to total on a person's terminal, or a
+// counter when total is less than 0. Where nobody watches, or shown is false,
+// it prints nothing.
+func (c *cli) progress(total int, what string, shown bool) *progressbar.ProgressBar {
+	w := behind(c.err) // it moves the cursor
+	if f, ok := w.(*os.File); !shown || !ok || !term.IsTerminal(int(f.Fd())) {
+		w = io.Discard
+	}
+	return progressbar.NewOptions(total,
+		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetDescription(what),
+		progressbar.OptionShowCount(),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetVisibility(w != io.Discard),
+	)
 }
