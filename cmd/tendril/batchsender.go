@@ -24,7 +24,7 @@ type sender interface {
 }
 
 // outbox sends messages in tens and prints the id of each.
-type outbox struct {
+type batchSender struct {
 	c      *cli
 	to     sender
 	format format
@@ -41,22 +41,22 @@ type outbox struct {
 // send sends all messages. A refused message does not stop those after it; its
 // line is named, and the error at the end says how many there were. An error of
 // the input or of the whole queue ends it at once.
-func (o *outbox) send(ctx context.Context, messages iter.Seq2[line, error]) error {
+func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error]) error {
 	defer func() { _ = o.bar.Finish() }()
 	for l, err := range messages {
 		if err != nil {
-			return o.told(errors.Join(o.flush(ctx), err))
+			return o.failed(errors.Join(o.flush(ctx), err))
 		}
 		n := weight(&l.msg)
 		if len(o.batch) == queue.MaxBatch || o.bytes+n > maxBatchBytes {
 			if err := o.flush(ctx); err != nil {
-				return o.told(err)
+				return o.failed(err)
 			}
 		}
 		o.batch, o.bytes = append(o.batch, l), o.bytes+n
 	}
 	if err := o.flush(ctx); err != nil {
-		return o.told(err)
+		return o.failed(err)
 	}
 	if o.refused > 0 {
 		return fail(exitFailed, fmt.Errorf("%d of %s refused", o.refused, plural(o.refused+len(o.sent), "message")))
@@ -65,7 +65,7 @@ func (o *outbox) send(ctx context.Context, messages iter.Seq2[line, error]) erro
 }
 
 // told adds how far it came to an error that ended the sending of many.
-func (o *outbox) told(err error) error {
+func (o *batchSender) failed(err error) error {
 	if o.many && len(o.sent) > 0 {
 		fmt.Fprintf(o.c.err, "%s sent before this\n", plural(len(o.sent), "message"))
 	}
@@ -81,7 +81,7 @@ func weight(m *queue.Outgoing) int {
 	return n
 }
 
-func (o *outbox) flush(ctx context.Context) error {
+func (o *batchSender) flush(ctx context.Context) error {
 	if len(o.batch) == 0 {
 		return nil
 	}
@@ -126,7 +126,7 @@ func withSendHint(err error) error {
 }
 
 // print tells a message's id.
-func (o *outbox) print(r queue.Sent) error {
+func (o *batchSender) print(r queue.Sent) error {
 	switch {
 	case o.wait && o.many:
 		return nil
@@ -144,7 +144,7 @@ func (o *outbox) print(r queue.Sent) error {
 }
 
 // Send sends up to ten messages to the queue, wherever it lives.
-func (p *place) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
+func (p *targetQueue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	if p.remote != nil {
 		return p.remote.Send(ctx, msgs)
 	}
@@ -153,7 +153,7 @@ func (p *place) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, 
 
 // watcher finds the environment that works on a queue, so that it can be asked
 // for outcomes.
-func (c *cli) watcher(cmd *cobra.Command, p *place) (*console.Client, error) {
+func (c sendCommand) watcher(cmd *cobra.Command, p *targetQueue) (*console.Client, error) {
 	client, err := c.dial(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("--wait asks the environment that works on the queue: %w", err)
@@ -177,7 +177,7 @@ func (c *cli) watcher(cmd *cobra.Command, p *place) (*console.Client, error) {
 
 // await prints what became of each message that was sent. The error says how
 // many did not succeed in time.
-func (c *cli) await(ctx context.Context, watch *console.Client, o *outbox, timeout time.Duration) error {
+func (c sendCommand) await(ctx context.Context, watch *console.Client, o *batchSender, timeout time.Duration) error {
 	failed, running, unknown := 0, 0, 0
 	for _, id := range o.sent {
 		d, known, err := watch.Outcome(ctx, id, timeout)
@@ -199,10 +199,10 @@ func (c *cli) await(ctx context.Context, watch *console.Client, o *outbox, timeo
 			return err
 		}
 	}
-	return verdict(failed, running, unknown)
+	return attemptsError(failed, running, unknown)
 }
 
-func (c *cli) printOutcome(d console.Delivery, f format) error {
+func (c sendCommand) printOutcome(d console.Delivery, f format) error {
 	if f == asJSON {
 		return printLineJSON(c.programs(), d)
 	}
@@ -211,7 +211,7 @@ func (c *cli) printOutcome(d console.Delivery, f format) error {
 }
 
 // verdict is the error of messages that did not succeed.
-func verdict(failed, running, unknown int) error {
+func attemptsError(failed, running, unknown int) error {
 	switch {
 	case failed+running+unknown == 0:
 		return nil

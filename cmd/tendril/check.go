@@ -15,7 +15,7 @@ import (
 	"tendril/environment"
 )
 
-func (c *cli) newCheck() *cobra.Command {
+func (c appCommands) newCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Validate settings, bundle and periodic tasks, offline",
@@ -31,7 +31,7 @@ which each is due. Nothing is started, created or asked over the network.`,
 	return cmd
 }
 
-func (c *cli) check(cmd *cobra.Command, args []string) error {
+func (c appCommands) check(cmd *cobra.Command, args []string) error {
 	done := func() {}
 	defer func() { done() }()
 	opts, err := c.prepare(cmd, args, func(path string) (b *bundle.Bundle, err error) {
@@ -67,7 +67,7 @@ func (c *cli) check(cmd *cobra.Command, args []string) error {
 
 // checkPorts looks whether the ports are free. Where an environment runs on the data
 // directory they are its own, and what is checked is to be deployed there.
-func (c *cli) checkPorts(opts *environment.Options) error {
+func (c appCommands) checkPorts(opts *environment.Options) error {
 	if i, err := console.ReadInstance(opts.Config.DataDir); err == nil {
 		c.printWarning(fmt.Sprintf("environment %q runs on %s, process %d: 'tendril up' would be refused", i.Environment,
 			opts.Config.DataDir, i.PID),
@@ -103,7 +103,7 @@ const shownTimes = 5
 
 // listTasks lists the tasks of a file with the times at which they are due after
 // now. What is wrong with the file is told with the other problems.
-func (c *cli) listTasks(path string, now time.Time) {
+func (c appCommands) listTasks(path string, now time.Time) {
 	file, err := environment.ReadTasks(path)
 	if path == "" || err != nil {
 		return
@@ -126,7 +126,7 @@ func (c *cli) listTasks(path string, now time.Time) {
 // checkBundle prints what is in a bundle: the steps of a deployment in their
 // order, what it sets, and what is left aside. A command runs in the place of the
 // bundle's own processes.
-func (c *cli) checkBundle(opts *environment.Options) error {
+func (c appCommands) checkBundle(opts *environment.Options) error {
 	cfg, b := opts.Config, opts.Bundle
 	if b == nil {
 		return nil
@@ -174,7 +174,7 @@ func stepLine(s bundle.Step) string {
 
 // checkSettings prints the options whose value in force is one of the bundle's
 // settings; a name that is the folder's is none.
-func (c *cli) checkSettings(cfg *config.Config, b *bundle.Bundle) error {
+func (c appCommands) checkSettings(cfg *config.Config, b *bundle.Bundle) error {
 	for _, o := range config.Options() {
 		from := cfg.Origin(o.Name)
 		if from.Layer != config.FromBundle || from.Where == b.Dir || cfg.Idle(o.Name) {

@@ -10,7 +10,7 @@ import (
 	"tendril/console"
 )
 
-func (c *cli) newDead() *cobra.Command {
+func (c messageCommands) newDead() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
 		Short: "Look at dead letters, send them again, delete or export them",
@@ -27,8 +27,8 @@ receive, and hides a message until it is given back at the end, at most 5 minute
 }
 
 // graveyard is a dead-letter queue that was found.
-type graveyard struct {
-	place *place
+type deadLetterQueue struct {
+	queue *targetQueue
 	// source is the name of the queue that was named, where messages go
 	// back to that do not say where they came from; "" when the dead-letter
 	// queue itself was named.
@@ -39,7 +39,7 @@ type graveyard struct {
 
 // findDead finds the dead-letter queue of the queue that is named, or that
 // queue itself when others send their dead letters there.
-func (c *cli) findDead(ctx context.Context, cmd *cobra.Command, w *where) (*graveyard, error) {
+func (c messageCommands) findDead(ctx context.Context, cmd *cobra.Command, w *queueFlags) (*deadLetterQueue, error) {
 	p, err := c.find(ctx, cmd, w)
 	if err != nil {
 		return nil, err
@@ -47,14 +47,14 @@ func (c *cli) findDead(ctx context.Context, cmd *cobra.Command, w *where) (*grav
 	if p.remote != nil {
 		g, err := remoteDead(ctx, p)
 		if err == nil {
-			c.warnOfReceives(g.place.name)
+			c.warnOfReceives(g.queue.name)
 		}
 		return g, err
 	}
 	return embeddedDead(ctx, p)
 }
 
-func embeddedDead(ctx context.Context, p *place) (*graveyard, error) {
+func embeddedDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
 	q, err := p.client.Queue(ctx, p.name)
 	if err != nil {
 		return nil, err
@@ -69,10 +69,10 @@ func embeddedDead(ctx context.Context, p *place) (*graveyard, error) {
 			return nil, err
 		}
 	}
-	return &graveyard{&place{name: q.Name, client: p.client}, source, int(q.Ledger.Live)}, nil
+	return &deadLetterQueue{&targetQueue{name: q.Name, client: p.client}, source, int(q.Ledger.Live)}, nil
 }
 
-func remoteDead(ctx context.Context, p *place) (*graveyard, error) {
+func remoteDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
 	attributes, err := p.remote.Attributes(ctx)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func remoteDead(ctx context.Context, p *place) (*graveyard, error) {
 		if len(sources) == 0 {
 			return nil, noDeadLetterQueue(p.name)
 		}
-		return &graveyard{p, "", counted(attributes)}, nil
+		return &deadLetterQueue{p, "", counted(attributes)}, nil
 	}
 	dead, err := p.sqs.Queue(ctx, siblingURL(p.remote.URL(), afterColon(arn)))
 	if err != nil {
@@ -95,7 +95,7 @@ func remoteDead(ctx context.Context, p *place) (*graveyard, error) {
 	if attributes, err = dead.Attributes(ctx); err != nil {
 		return nil, err
 	}
-	return &graveyard{&place{name: dead.Name(), sqs: p.sqs, remote: dead}, p.name, counted(attributes)}, nil
+	return &deadLetterQueue{&targetQueue{name: dead.Name(), sqs: p.sqs, remote: dead}, p.name, counted(attributes)}, nil
 }
 
 func noDeadLetterQueue(name string) error {
@@ -104,11 +104,11 @@ func noDeadLetterQueue(name string) error {
 }
 
 // pile is what the messages of the picked queue are read from.
-func (p *place) pile(which *pick) pile {
+func (p *targetQueue) source(which *selector) messageSource {
 	if p.remote == nil {
-		return &embeddedPile{client: p.client, queue: p.name, filter: console.Filter{Match: which.match}, ids: which.ids}
+		return &embeddedSource{client: p.client, queue: p.name, filter: console.Filter{Match: which.match}, ids: which.ids}
 	}
-	return &sqsPile{
+	return &sqsSource{
 		name: p.name, from: p.remote, fifo: p.remote.FIFO(),
 		open: func(ctx context.Context, reference string) (sender, error) {
 			if !strings.ContainsAny(reference, ":/") {
@@ -126,16 +126,16 @@ func siblingURL(queueURL, name string) string {
 }
 
 // pile of a dead-letter queue also knows where messages go back to.
-func (g *graveyard) pile(which *pick) pile {
-	p := g.place.pile(which)
-	if remote, ok := p.(*sqsPile); ok {
+func (g *deadLetterQueue) messages(which *selector) messageSource {
+	p := g.queue.source(which)
+	if remote, ok := p.(*sqsSource); ok {
 		remote.source = g.source
 	}
 	return p
 }
 
-func (c *cli) newDeadList() *cobra.Command {
-	which := &pick{all: true}
+func (c messageCommands) newDeadList() *cobra.Command {
+	which := &selector{all: true}
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -154,7 +154,7 @@ func (c *cli) newDeadList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		messages, err := collect(ctx, g.pile(which), which)
+		messages, err := collect(ctx, g.messages(which), which)
 		if err != nil {
 			return err
 		}
@@ -163,12 +163,13 @@ func (c *cli) newDeadList() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) printDead(ctx context.Context, g *graveyard, messages []console.Message, f format) error {
+func (c messageCommands) printDead(ctx context.Context, g *deadLetterQueue, messages []console.Message,
+	f format) error {
 	if f == asJSON {
 		return c.printJSON(messages)
 	}
 	if len(messages) == 0 {
-		fmt.Fprintf(c.err, "no dead letters in %s\n", g.place.name)
+		fmt.Fprintf(c.err, "no dead letters in %s\n", g.queue.name)
 		return nil
 	}
 	reasons := g.reasons(ctx)
@@ -189,12 +190,12 @@ func (c *cli) printDead(ctx context.Context, g *graveyard, messages []console.Me
 
 // reasons are why messages failed last, as far as the running environment
 // remembers.
-func (g *graveyard) reasons(ctx context.Context) map[string]string {
+func (g *deadLetterQueue) reasons(ctx context.Context) map[string]string {
 	reasons := map[string]string{}
-	if g.place.client == nil {
+	if g.queue.client == nil {
 		return reasons
 	}
-	recent, err := g.place.client.Deliveries(ctx, console.DefaultDeliveries)
+	recent, err := g.queue.client.Deliveries(ctx, console.DefaultDeliveries)
 	if err != nil {
 		return reasons // it delivers nothing, or not any more: the list is as good without
 	}
@@ -209,7 +210,7 @@ func (g *graveyard) reasons(ctx context.Context) map[string]string {
 // afterColon is the last part of an ARN: the queue's name.
 func afterColon(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
-func (c *cli) newDeadShow() *cobra.Command {
+func (c messageCommands) newDeadShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show ID...",
 		Short: "Show dead letters whole",
@@ -222,22 +223,22 @@ func (c *cli) newDeadShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		which := &pick{ids: args}
-		messages, err := collect(ctx, g.pile(which), which)
+		which := &selector{ids: args}
+		messages, err := collect(ctx, g.messages(which), which)
 		if err != nil {
 			return err
 		}
 		if err := c.printMessages(messages, *f, true); err != nil {
 			return err
 		}
-		return absent(args, messages, g.place.name)
+		return absent(args, messages, g.queue.name)
 	})
 	return cmd
 }
 
 // absent is the error of ids that are not among the messages.
 func absent(ids []string, messages []console.Message, queueName string) error {
-	p := (&pick{ids: ids}).begin()
+	p := (&selector{ids: ids}).begin()
 	for _, m := range messages {
 		delete(p.missing, m.ID)
 	}

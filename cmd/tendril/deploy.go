@@ -14,7 +14,11 @@ import (
 	"tendril/console"
 )
 
-func (c *cli) newDeploy() *cobra.Command {
+// controlCommands act on the running environment as a whole: deploy, reload, drain,
+// status and health.
+type controlCommands struct{ *cli }
+
+func (c controlCommands) newDeploy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deploy [DIR|ZIP]",
 		Short: "Put a new version of the app in the place of the one that runs, without a gap",
@@ -41,7 +45,7 @@ anew from its folder as it is now.`,
 
 // deploy deploys the folder or archive that the argument names; "" for what runs
 // now.
-func (c *cli) deploy(ctx context.Context, cmd *cobra.Command, path string, f format) error {
+func (c controlCommands) deploy(ctx context.Context, cmd *cobra.Command, path string, f format) error {
 	client, err := c.dial(cmd)
 	if err != nil {
 		return err
@@ -72,7 +76,7 @@ func (c *cli) deploy(ctx context.Context, cmd *cobra.Command, path string, f for
 
 // candidate reads what is to be deployed, so that a mistake in it is told before
 // anything is begun, and returns its absolute path; "" for what runs now.
-func (c *cli) candidate(path string) (string, error) {
+func (c controlCommands) candidate(path string) (string, error) {
 	if path == "" {
 		return "", nil
 	}
@@ -89,7 +93,7 @@ func (c *cli) candidate(path string) (string, error) {
 
 // refusal prints what the failing step wrote, and returns the error with its
 // exit status.
-func (c *cli) refusal(refused *console.Error) error {
+func (c controlCommands) refusal(refused *console.Error) error {
 	if len(refused.Output) > 0 {
 		fmt.Fprintf(c.err, "%s wrote last:\n", plain(refused.Step, false))
 		for _, line := range refused.Output {
@@ -103,7 +107,8 @@ func (c *cli) refusal(refused *console.Error) error {
 const deployTick = 200 * time.Millisecond
 
 // follow asks for a deployment and tells what happens until it is over.
-func (c *cli) follow(ctx context.Context, client *console.Client, path string) (console.DeployResult, error) {
+func (c controlCommands) follow(ctx context.Context, client *console.Client, path string) (console.DeployResult,
+	error) {
 	before, err := client.Status(ctx)
 	if err != nil {
 		return console.DeployResult{}, err
@@ -119,7 +124,7 @@ func (c *cli) follow(ctx context.Context, client *console.Client, path string) (
 	}()
 	tick := time.NewTicker(deployTick)
 	defer tick.Stop()
-	told := ""
+	reported := ""
 	for {
 		select {
 		case o := <-over:
@@ -131,9 +136,9 @@ func (c *cli) follow(ctx context.Context, client *console.Client, path string) (
 				now.Deployment.Since.Equal(before.Deployment.Since) {
 				continue
 			}
-			if text := stepText(now.Deployment); text != told && !now.Deployment.Over() {
+			if text := stepText(now.Deployment); text != reported && !now.Deployment.Over() {
 				fmt.Fprintln(c.err, text)
-				told = text
+				reported = text
 			}
 		}
 	}
@@ -165,7 +170,7 @@ func stepText(d *console.Deployment) string {
 	return plain(d.State, false) + " " + to
 }
 
-func (c *cli) newReload() *cobra.Command {
+func (c controlCommands) newReload() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "Put in force what changed in the app's folder",
@@ -237,7 +242,7 @@ func laterText(names []string) string {
 	return "changed, for the next start: " + plain(strings.Join(names, ", "), false)
 }
 
-func (c *cli) newDrain() *cobra.Command {
+func (c controlCommands) newDrain() *cobra.Command {
 	wait := 60 * time.Second
 	cmd := &cobra.Command{
 		Use:   "drain",
@@ -259,7 +264,7 @@ was cut off there, which goes back to its queue.`,
 	return cmd
 }
 
-func (c *cli) drain(ctx context.Context, cmd *cobra.Command, wait time.Duration) error {
+func (c controlCommands) drain(ctx context.Context, cmd *cobra.Command, wait time.Duration) error {
 	client, err := c.dial(cmd)
 	if err != nil {
 		return err

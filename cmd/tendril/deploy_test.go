@@ -54,7 +54,7 @@ func (r *rehearsal) status() console.Status {
 	return st
 }
 
-func TestDeployTellsWhatHappens(t *testing.T) {
+func TestDeployReportsProgress(t *testing.T) {
 	t.Parallel()
 	r := &rehearsal{paths: make(chan string, 1), begun: make(chan struct{}), over: make(chan struct{}),
 		states: []console.Deployment{
@@ -175,7 +175,7 @@ func TestAnInterruptedDeployGoesOn(t *testing.T) {
 	})
 	var talk bytes.Buffer
 	c := &cli{out: &talk, err: &talk, environ: []string{"TENDRIL_DATA_DIR=" + s.dir}}
-	err := c.deploy(ctx, c.newDeploy(), "", asTable)
+	err := controlCommands{c}.deploy(ctx, controlCommands{c}.newDeploy(), "", asTable)
 	if exitCode(err) != 130 || !strings.Contains(err.Error(), "the deployment goes on") {
 		t.Errorf("exit %d: %v", exitCode(err), err)
 	}

@@ -11,7 +11,7 @@ import (
 	"tendril/config"
 )
 
-func (c *cli) newExplain() *cobra.Command {
+func (c appCommands) newExplain() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "explain [OPTION]",
@@ -75,7 +75,7 @@ where. Takes the flags of 'tendril up'.`,
 
 // listSettings prints every option that something set, and the bundle's other
 // settings.
-func (c *cli) listSettings(cfg *config.Config, b *bundle.Bundle) error {
+func (c appCommands) listSettings(cfg *config.Config, b *bundle.Bundle) error {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	for _, o := range config.Options() {
 		e, err := cfg.Explain(o.Name)
@@ -106,7 +106,7 @@ func (c *cli) listSettings(cfg *config.Config, b *bundle.Bundle) error {
 
 // explainBundled tells about settings of one name that are no options of tendril's:
 // properties, and what has no effect here.
-func (c *cli) explainBundled(settings []bundle.Setting) {
+func (c appCommands) explainBundled(settings []bundle.Setting) {
 	last := settings[len(settings)-1]
 	fmt.Fprintf(c.out, "%s\n  %s\n\n", plain(last.Option, false), bundledMeaning(last))
 	fmt.Fprintf(c.out, "  %-18s %s (%s)\n", "value", plain(c.shownSetting(last), false), c.setBy(last))
@@ -134,14 +134,14 @@ func bundledMeaning(s bundle.Setting) string {
 
 // overrides reports whether the app gets a variable of tendril's own environment in
 // the place of the bundle's property.
-func (c *cli) overrides(s bundle.Setting) bool {
+func (c appCommands) overrides(s bundle.Setting) bool {
 	return s.Namespace == bundle.NamespaceEnvironment && slices.ContainsFunc(c.environ, func(v string) bool {
 		return strings.HasPrefix(v, s.Option+"=")
 	})
 }
 
 // setBy says where the value in force is from.
-func (c *cli) setBy(s bundle.Setting) string {
+func (c appCommands) setBy(s bundle.Setting) string {
 	if c.overrides(s) {
 		return plain(s.Option, false)
 	}
@@ -149,7 +149,7 @@ func (c *cli) setBy(s bundle.Setting) string {
 }
 
 // shownSetting is the value in force, hidden where it looks secret.
-func (c *cli) shownSetting(s bundle.Setting) string {
+func (c appCommands) shownSetting(s bundle.Setting) string {
 	if !c.overrides(s) {
 		return s.Shown()
 	}

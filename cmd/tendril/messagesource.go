@@ -21,7 +21,7 @@ type held struct {
 
 // pile is the messages of one queue, to be looked at and acted upon. The
 // embedded queue and Amazon SQS fill it in different ways.
-type pile interface {
+type messageSource interface {
 	// read ranges over the messages, oldest first, in portions of at most n.
 	// It ends after an error.
 	read(ctx context.Context, n int) iter.Seq2[[]held, error]
@@ -35,7 +35,7 @@ type pile interface {
 }
 
 // embeddedPile is a queue of the running environment. Looking changes nothing.
-type embeddedPile struct {
+type embeddedSource struct {
 	client *console.Client
 	queue  string
 	filter console.Filter
@@ -43,7 +43,7 @@ type embeddedPile struct {
 	ids []string
 }
 
-func (p *embeddedPile) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
+func (p *embeddedSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	if len(p.ids) > 0 {
 		return p.named(ctx)
 	}
@@ -70,7 +70,7 @@ func (p *embeddedPile) read(ctx context.Context, n int) iter.Seq2[[]held, error]
 
 // named reads the messages of ids, each a portion; those that are gone are
 // passed over.
-func (p *embeddedPile) named(ctx context.Context) iter.Seq2[[]held, error] {
+func (p *embeddedSource) named(ctx context.Context) iter.Seq2[[]held, error] {
 	return func(yield func([]held, error) bool) {
 		for _, id := range p.ids {
 			m, err := p.client.Message(ctx, p.queue, id)
@@ -84,15 +84,15 @@ func (p *embeddedPile) named(ctx context.Context) iter.Seq2[[]held, error] {
 	}
 }
 
-func (p *embeddedPile) redrive(ctx context.Context, messages []held, to string) (int, error) {
+func (p *embeddedSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
 	return p.client.Move(ctx, p.queue, to, ids(messages))
 }
 
-func (p *embeddedPile) remove(ctx context.Context, messages []held) (int, error) {
+func (p *embeddedSource) remove(ctx context.Context, messages []held) (int, error) {
 	return p.client.Delete(ctx, p.queue, ids(messages))
 }
 
-func (p *embeddedPile) release(context.Context) error { return nil }
+func (p *embeddedSource) release(context.Context) error { return nil }
 
 func ids(messages []held) []string {
 	all := make([]string, len(messages))
@@ -121,7 +121,7 @@ type receiver interface {
 
 // sqsPile is a queue on Amazon SQS. SQS shows a message only to those who
 // receive it: that counts, and hides the message until it is given back.
-type sqsPile struct {
+type sqsSource struct {
 	name string
 	from receiver
 	fifo bool
@@ -136,7 +136,7 @@ type sqsPile struct {
 	opened  map[string]sender
 }
 
-func (p *sqsPile) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
+func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	p.holding, p.seen = map[string]string{}, map[string]bool{}
 	return func(yield func([]held, error) bool) {
 		for {
@@ -155,7 +155,7 @@ func (p *sqsPile) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 // receive takes up to n messages and returns those that were not seen before:
 // none at the end of the queue, or when all that comes was shown before and
 // its hold time is over, or is a copy that died again.
-func (p *sqsPile) receive(ctx context.Context, n int) ([]held, error) {
+func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	wait, hold := lookTime, holdTime
 	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: &wait, Visibility: &hold})
 	if err != nil {
@@ -174,7 +174,7 @@ func (p *sqsPile) receive(ctx context.Context, n int) ([]held, error) {
 }
 
 // remove deletes messages. What could not be deleted stays held and comes back.
-func (p *sqsPile) remove(ctx context.Context, messages []held) (int, error) {
+func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	receipts := make([]string, len(messages))
 	for i := range messages {
 		receipts[i] = messages[i].receipt
@@ -199,7 +199,7 @@ func (p *sqsPile) remove(ctx context.Context, messages []held) (int, error) {
 // redrive sends each message to where it belongs and deletes it here once the
 // other queue has it safe. An interruption between the two leaves it in both;
 // never in neither.
-func (p *sqsPile) redrive(ctx context.Context, messages []held, to string) (int, error) {
+func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
 	moved := 0
 	for len(messages) > 0 {
 		target, n, err := p.sameTarget(messages, to)
@@ -220,7 +220,7 @@ func (p *sqsPile) redrive(ctx context.Context, messages []held, to string) (int,
 // sameTarget returns the queue that the first message goes to, and how many of
 // those after it go there too. On a FIFO queue messages travel one by one: a
 // refused one must not be overtaken by the next of its group.
-func (p *sqsPile) sameTarget(messages []held, to string) (string, int, error) {
+func (p *sqsSource) sameTarget(messages []held, to string) (string, int, error) {
 	target := func(m *held) string {
 		switch {
 		case to != "":
@@ -243,7 +243,7 @@ func (p *sqsPile) sameTarget(messages []held, to string) (string, int, error) {
 }
 
 // resend sends copies of messages and returns those that were accepted.
-func (p *sqsPile) resend(ctx context.Context, target string, messages []held) ([]held, error) {
+func (p *sqsSource) resend(ctx context.Context, target string, messages []held) ([]held, error) {
 	to, err := p.target(ctx, target)
 	if err != nil {
 		return nil, err
@@ -292,7 +292,7 @@ func copies(messages []held, fifo bool) (n int, out []queue.Outgoing) {
 	return len(out), out
 }
 
-func (p *sqsPile) target(ctx context.Context, reference string) (sender, error) {
+func (p *sqsSource) target(ctx context.Context, reference string) (sender, error) {
 	if q := p.opened[reference]; q != nil {
 		return q, nil
 	}
@@ -308,7 +308,7 @@ func (p *sqsPile) target(ctx context.Context, reference string) (sender, error) 
 }
 
 // release makes what is still held visible again, also after an interruption.
-func (p *sqsPile) release(ctx context.Context) error {
+func (p *sqsSource) release(ctx context.Context) error {
 	var changes []queue.VisibilityChange
 	for _, receipt := range p.holding {
 		changes = append(changes, queue.VisibilityChange{ReceiptHandle: receipt})

@@ -51,7 +51,7 @@ func (o *outlet) bodies() []string {
 
 // newPile is a pile over a fake queue that holds n messages, with bodies 0 to
 // n-1, and the outlet that everything is redriven to.
-func newPile(t *testing.T, n int, fifo bool) (*sqsPile, *queuetest.Fake, *outlet) {
+func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *outlet) {
 	t.Helper()
 	fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: fifo})
 	for i := range n {
@@ -64,7 +64,7 @@ func newPile(t *testing.T, n int, fifo bool) (*sqsPile, *queuetest.Fake, *outlet
 		}
 	}
 	to := &outlet{}
-	return &sqsPile{
+	return &sqsSource{
 		name: "dead", from: fake, fifo: fifo, source: "jobs",
 		open: func(_ context.Context, reference string) (sender, error) {
 			if reference != "jobs" && reference != "jobs.fifo" {
@@ -76,23 +76,25 @@ func newPile(t *testing.T, n int, fifo bool) (*sqsPile, *queuetest.Fake, *outlet
 }
 
 // run does what the verbs do with a pile.
-func run(t *testing.T, p pile, which *pick, limit rate.Limit, do func(context.Context, []held) (int, error)) (int,
+func run(t *testing.T, p messageSource, which *selector, limit rate.Limit, do func(context.Context, []held) (int,
+	error)) (int,
 	error) {
 	t.Helper()
 	c := &cli{err: &strings.Builder{}}
-	return c.act(t.Context(), &graveyard{place: &place{name: "dead"}, count: 10}, p, which, limit, "done", do)
+	return messageCommands{c}.act(t.Context(), &deadLetterQueue{queue: &targetQueue{name: "dead"}, count: 10}, p, which,
+		limit, "done", do)
 }
 
-func redriven(p pile, to string) func(context.Context, []held) (int, error) {
+func redriven(p messageSource, to string) func(context.Context, []held) (int, error) {
 	return func(ctx context.Context, messages []held) (int, error) { return p.redrive(ctx, messages, to) }
 }
 
 func TestLookingAtSQSGivesEverythingBack(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, fake, _ := newPile(t, 25, false)
+		p, fake, _ := newSource(t, 25, false)
 		begin := time.Now()
-		messages, err := collect(t.Context(), p, &pick{limit: 15})
+		messages, err := collect(t.Context(), p, &selector{limit: 15})
 		if err != nil || len(messages) != 15 {
 			t.Fatalf("collected %d, %v", len(messages), err)
 		}
@@ -102,7 +104,7 @@ func TestLookingAtSQSGivesEverythingBack(t *testing.T) {
 		if got := fake.Calls(queuetest.FakeReceive); got != 2 {
 			t.Errorf("%d receives for 15 messages, want 2", got)
 		}
-		all, err := collect(t.Context(), p, &pick{all: true})
+		all, err := collect(t.Context(), p, &selector{all: true})
 		if err != nil || len(all) != 25 || fake.Count(queuetest.FakeVisible) != 25 {
 			t.Errorf("collected %d of 25, %v; %d visible", len(all), err, fake.Count(queuetest.FakeVisible))
 		}
@@ -112,7 +114,7 @@ func TestLookingAtSQSGivesEverythingBack(t *testing.T) {
 func TestGivingBackSurvivesAnInterruption(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, fake, _ := newPile(t, 3, false)
+		p, fake, _ := newSource(t, 3, false)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		for range p.read(ctx, 10) {
@@ -135,18 +137,18 @@ func TestRedriveOnSQS(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		pick pick
+		pick selector
 		want string
 		left int
 	}{
-		{"all", pick{all: true}, "0 1 2 3 4 5 6 7 8 9 10 11", 0},
-		{"a match", pick{match: "1"}, "1 10 11", 9},
-		{"a limit", pick{limit: 3}, "0 1 2", 9},
+		{"all", selector{all: true}, "0 1 2 3 4 5 6 7 8 9 10 11", 0},
+		{"a match", selector{match: "1"}, "1 10 11", 9},
+		{"a limit", selector{limit: 3}, "0 1 2", 9},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p, fake, to := newPile(t, 12, false)
+				p, fake, to := newSource(t, 12, false)
 				n, err := run(t, p, &c.pick, rate.Inf, redriven(p, ""))
 				if err != nil || strings.Join(to.bodies(), " ") != c.want || n != len(to.sent) {
 					t.Errorf("moved %d (%v): %v", n, err, to.bodies())
@@ -162,12 +164,12 @@ func TestRedriveOnSQS(t *testing.T) {
 func TestRedriveByIDSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, fake, to := newPile(t, 12, false)
-		all, err := collect(t.Context(), p, &pick{all: true})
+		p, fake, to := newSource(t, 12, false)
+		all, err := collect(t.Context(), p, &selector{all: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := run(t, p, &pick{ids: []string{all[7].ID, "gone"}}, rate.Inf, redriven(p, ""))
+		n, err := run(t, p, &selector{ids: []string{all[7].ID, "gone"}}, rate.Inf, redriven(p, ""))
 		if n != 1 || exitCode(err) != exitNotFound && !strings.Contains(fmt.Sprint(err), "gone") ||
 			!slices.Equal(to.bodies(), []string{"7"}) {
 			t.Errorf("moved %d %v, %v", n, to.bodies(), err)
@@ -181,9 +183,9 @@ func TestRedriveByIDSaysWhatIsMissing(t *testing.T) {
 func TestRedriveKeepsAPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, _, to := newPile(t, 12, false)
+		p, _, to := newSource(t, 12, false)
 		begin := time.Now()
-		if _, err := run(t, p, &pick{limit: 12}, 2, redriven(p, "")); err != nil {
+		if _, err := run(t, p, &selector{limit: 12}, 2, redriven(p, "")); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(begin); len(to.sent) != 12 || took != 5*time.Second {
@@ -195,14 +197,14 @@ func TestRedriveKeepsAPace(t *testing.T) {
 func TestRefusedMessagesStayDead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, fake, to := newPile(t, 5, false)
+		p, fake, to := newSource(t, 5, false)
 		to.refuse = func(body string) error {
 			if body == "2" {
 				return queue.ErrOverLimit
 			}
 			return nil
 		}
-		n, err := run(t, p, &pick{all: true}, rate.Inf, redriven(p, ""))
+		n, err := run(t, p, &selector{all: true}, rate.Inf, redriven(p, ""))
 		if n != 4 || !errors.Is(err, queue.ErrOverLimit) || fake.Count(queuetest.FakeVisible) != 1 {
 			t.Errorf("moved %d, %v; %d left", n, err, fake.Count(queuetest.FakeVisible))
 		}
@@ -215,7 +217,7 @@ func TestNothingIsDeletedBeforeItsCopyIsSafe(t *testing.T) {
 	t.Parallel()
 	for fault := range 8 {
 		synctest.Test(t, func(t *testing.T) {
-			p, fake, to := newPile(t, 25, false)
+			p, fake, to := newSource(t, 25, false)
 			calls := 0
 			broken := func() error {
 				if calls++; calls == fault {
@@ -225,9 +227,9 @@ func TestNothingIsDeletedBeforeItsCopyIsSafe(t *testing.T) {
 			}
 			fake.SetFault(func(queuetest.FakeCall) queuetest.FakeFault { return queuetest.FakeFault{Err: broken()} })
 			to.refuse = func(string) error { return broken() }
-			_, _ = run(t, p, &pick{all: true}, rate.Inf, redriven(p, ""))
+			_, _ = run(t, p, &selector{all: true}, rate.Inf, redriven(p, ""))
 			fake.SetFault(nil)
-			rest, err := collect(t.Context(), &sqsPile{from: fake}, &pick{all: true})
+			rest, err := collect(t.Context(), &sqsSource{from: fake}, &selector{all: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -248,9 +250,9 @@ func TestNothingIsDeletedBeforeItsCopyIsSafe(t *testing.T) {
 func TestRedriveOnFIFOKeepsOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, fake, to := newPile(t, 9, true)
+		p, fake, to := newSource(t, 9, true)
 		p.source = "jobs.fifo"
-		n, err := run(t, p, &pick{all: true}, rate.Inf, redriven(p, ""))
+		n, err := run(t, p, &selector{all: true}, rate.Inf, redriven(p, ""))
 		if err != nil || n != 9 || fake.Count(queuetest.FakeVisible) != 0 {
 			t.Fatalf("moved %d, %v", n, err)
 		}
@@ -275,7 +277,7 @@ func TestRedriveOnFIFOKeepsOrder(t *testing.T) {
 func TestARefusedMessageIsNotOvertaken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, _, to := newPile(t, 6, true)
+		p, _, to := newSource(t, 6, true)
 		p.source = "jobs.fifo"
 		to.refuse = func(body string) error {
 			if body == "2" {
@@ -283,7 +285,7 @@ func TestARefusedMessageIsNotOvertaken(t *testing.T) {
 			}
 			return nil
 		}
-		if _, err := run(t, p, &pick{all: true}, rate.Inf, redriven(p, "")); !errors.Is(err, queue.ErrOverLimit) {
+		if _, err := run(t, p, &selector{all: true}, rate.Inf, redriven(p, "")); !errors.Is(err, queue.ErrOverLimit) {
 			t.Errorf("error %v", err)
 		}
 		if slices.Contains(to.bodies(), "4") {
@@ -314,7 +316,7 @@ func TestCopiesKeepEverything(t *testing.T) {
 
 func TestRedriveKnowsWhereTo(t *testing.T) {
 	t.Parallel()
-	p := &sqsPile{source: "jobs"}
+	p := &sqsSource{source: "jobs"}
 	from := func(sources ...string) []held {
 		var all []held
 		for _, s := range sources {

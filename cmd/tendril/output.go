@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -149,4 +150,12 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// summary prints how many messages an act reached, also before an error.
+func (c *cli) summary(what string, n int, err error) error {
+	if err == nil || n > 0 && !errors.Is(err, errReaderGone) {
+		fmt.Fprintf(c.err, "%s %s\n", plural(n, "message"), what)
+	}
+	return err
 }

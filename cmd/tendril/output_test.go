@@ -109,7 +109,7 @@ func TestStatusTexts(t *testing.T) {
 	}
 }
 
-func TestVerdict(t *testing.T) {
+func TestAttemptsError(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		failed, running, unknown int
@@ -118,7 +118,7 @@ func TestVerdict(t *testing.T) {
 		{0, 0, 0, ""}, {2, 0, 0, "first attempt of 2 messages failed"}, {0, 0, 1, "1 message not attempted in time"},
 		{0, 2, 0, "2 messages still in work"}, {1, 0, 1, "1 message failed, 0 still in work, 1 not attempted in time"},
 	} {
-		err := verdict(c.failed, c.running, c.unknown)
+		err := attemptsError(c.failed, c.running, c.unknown)
 		if (err == nil) != (c.want == "") || err != nil &&
 			(!strings.Contains(err.Error(), c.want) || exitCode(err) != exitFailed || len(hintsOf(err)) == 0) {
 			t.Errorf("verdict(%d, %d, %d) = %v, want %q", c.failed, c.running, c.unknown, err, c.want)

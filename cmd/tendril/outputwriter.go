@@ -21,21 +21,21 @@ import (
 // written at once, lines of JSON gather.
 func (c *cli) buffer(text bool) {
 	outliveReader()
-	delay, tell := lineBufferDelay, tellJSON
+	delay, report := lineBufferDelay, reportJSON
 	if text {
-		delay, tell = 0, tellText
+		delay, report = 0, reportPlain
 	}
 	if c.err = (&terminal.Writer{To: behind(c.err), Colors: text && c.color()}); text {
 		c.out = &terminal.Writer{To: behind(c.out), Colors: c.color()}
 	} else {
 		c.out = c.programs()
 	}
-	out := newLineBuffer(c.out, delay, tell)
+	out := newLineBuffer(c.out, delay, report)
 	c.buffers = append(c.buffers, out)
 	if sameFile(c.out, c.err) { // a terminal, or 2>&1: lines of both keep their order
 		c.err = out
 	} else {
-		err := newLineBuffer(c.err, 0, tellText)
+		err := newLineBuffer(c.err, 0, reportPlain)
 		c.buffers = append(c.buffers, err)
 		c.err = err
 	}
@@ -110,11 +110,11 @@ func unreadText(lines int) string {
 	return fmt.Sprintf("%d lines were left out here: this output was not read", lines)
 }
 
-func tellJSON(w io.Writer, lines int) {
+func reportJSON(w io.Writer, lines int) {
 	slog.New(slog.NewJSONHandler(w, nil)).Warn(unreadText(lines), "component", "output", "lines", lines)
 }
 
-func tellText(w io.Writer, lines int) {
+func reportPlain(w io.Writer, lines int) {
 	fmt.Fprintf(w, "%s ! %s\n", time.Now().Format("15:04:05"), unreadText(lines))
 }
 
@@ -137,9 +137,9 @@ const (
 // lineBufferMost lines are left out, and once the reader reads again a line
 // stands in their place that says how many.
 type lineBuffer struct {
-	w     io.Writer
-	delay time.Duration
-	tell  func(w io.Writer, lines int) // writes the line about those left out
+	w      io.Writer
+	delay  time.Duration
+	report func(w io.Writer, lines int) // writes the line about those left out
 
 	mu      sync.Mutex
 	full    [][]byte // portions of lineBufferSize and more, in front of lines
@@ -153,8 +153,8 @@ type lineBuffer struct {
 	closed  chan struct{} // made by Close, closed when all is written
 }
 
-func newLineBuffer(w io.Writer, delay time.Duration, tell func(w io.Writer, lines int)) *lineBuffer {
-	return &lineBuffer{w: w, delay: delay, tell: tell}
+func newLineBuffer(w io.Writer, delay time.Duration, report func(w io.Writer, lines int)) *lineBuffer {
+	return &lineBuffer{w: w, delay: delay, report: report}
 }
 
 // Write takes whole lines. It never fails, and never waits for the reader.
@@ -223,7 +223,7 @@ func (b *lineBuffer) write() {
 			b.spare = portion[:0]
 		}
 		if b.left > 0 {
-			b.tellLeftOut()
+			b.reportLeftOut()
 		}
 	}
 	b.writing, b.due = false, false
@@ -245,9 +245,9 @@ func (b *lineBuffer) next() (portion []byte) {
 }
 
 // tellLeftOut puts a line in the place of those left out; the caller holds mu.
-func (b *lineBuffer) tellLeftOut() {
+func (b *lineBuffer) reportLeftOut() {
 	var line bytes.Buffer
-	b.tell(&line, b.left)
+	b.report(&line, b.left)
 	b.left = 0
 	b.due = true
 	b.add(line.Bytes())

@@ -41,7 +41,7 @@ func TestLineBufferGathersAndNeverKeepsALineLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out sink
-		b := newLineBuffer(&out, lineBufferDelay, tellText)
+		b := newLineBuffer(&out, lineBufferDelay, reportPlain)
 		b.Write([]byte("one\n"))
 		b.Write([]byte("two\n"))
 		if got := out.String(); got != "" {
@@ -68,7 +68,7 @@ func TestLineBufferWithoutDelayWritesAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out sink
-		b := newLineBuffer(&out, 0, tellText)
+		b := newLineBuffer(&out, 0, reportPlain)
 		for _, line := range []string{"one\n", "two\n"} {
 			b.Write([]byte(line))
 			if got := out.String(); !strings.HasSuffix(got, line) {
@@ -99,7 +99,7 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 	for _, delay := range []time.Duration{0, lineBufferDelay} {
 		synctest.Test(t, func(t *testing.T) {
 			s := &stalled{reading: make(chan struct{})}
-			b := newLineBuffer(s, delay, tellText)
+			b := newLineBuffer(s, delay, reportPlain)
 			began := time.Now()
 			line := func(i int) string { return fmt.Sprintf("%07d %s\n", i, strings.Repeat("x", 91)) }
 			const sent = 2 * lineBufferMost / 100
@@ -137,7 +137,7 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 func TestLineBufferKeepsTheOrderOfManyWriters(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	b := newLineBuffer(&out, lineBufferDelay, tellText)
+	b := newLineBuffer(&out, lineBufferDelay, reportPlain)
 	const writers, each = 8, 2000
 	var all sync.WaitGroup
 	for w := range writers {
@@ -176,7 +176,7 @@ func TestEndsDoNotWaitForReaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reading := make(chan struct{})
 		never := func() io.Writer { return &stalled{reading: reading} }
-		var told sink
+		var reported sink
 		for _, tt := range []struct {
 			name     string
 			out, err io.Writer
@@ -184,11 +184,11 @@ func TestEndsDoNotWaitForReaders(t *testing.T) {
 		}{
 			{"both read", new(bytes.Buffer), new(bytes.Buffer), 0},
 			{"gone", gone{}, gone{}, 0},
-			{"one does not read", never(), &told, lineBufferPatience},
+			{"one does not read", never(), &reported, lineBufferPatience},
 			{"none reads", never(), never(), lineBufferPatience},
 		} {
-			c := &cli{buffers: []*lineBuffer{newLineBuffer(tt.out, lineBufferDelay, tellJSON),
-				newLineBuffer(tt.err, 0, tellText)}}
+			c := &cli{buffers: []*lineBuffer{newLineBuffer(tt.out, lineBufferDelay, reportJSON),
+				newLineBuffer(tt.err, 0, reportPlain)}}
 			for _, b := range c.buffers {
 				fmt.Fprintln(b, "the last line")
 			}
@@ -201,17 +201,17 @@ func TestEndsDoNotWaitForReaders(t *testing.T) {
 				t.Errorf("%s: %q was written", tt.name, out)
 			}
 		}
-		if told.String() != "the last line\n" {
-			t.Errorf("the reader beside one that does not read got %q", told.String())
+		if reported.String() != "the last line\n" {
+			t.Errorf("the reader beside one that does not read got %q", reported.String())
 		}
 		close(reading)
 	})
 }
 
-func TestLinesLeftOutAreToldInTheFormatOfTheOthers(t *testing.T) {
+func TestLeftOutLinesAreReportedInTheFormatOfTheOthers(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	tellJSON(&out, 3)
+	reportJSON(&out, 3)
 	var line struct {
 		Level, Msg, Component string
 		Lines                 int
@@ -222,7 +222,7 @@ func TestLinesLeftOutAreToldInTheFormatOfTheOthers(t *testing.T) {
 		t.Errorf("%q: %v", &out, err)
 	}
 	out.Reset()
-	tellText(&out, 1)
+	reportPlain(&out, 1)
 	if got := out.String(); !strings.HasSuffix(got, " ! 1 line was left out here: this output was not read\n") {
 		t.Errorf("%q", got)
 	}

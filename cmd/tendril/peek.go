@@ -10,20 +10,23 @@ import (
 	"tendril/console"
 )
 
+// messageCommands look at the messages of a queue and act on dead letters.
+type messageCommands struct{ *cli }
+
 // defaultPeek is how many messages are shown unless told.
 const defaultPeek = 10
 
 // peekFlags are what the flags of peek say.
 type peekFlags struct {
-	where *where
-	pick  pick
-	state string
-	full  bool
-	out   *format
+	where    *queueFlags
+	selector selector
+	state    string
+	full     bool
+	out      *format
 }
 
-func (c *cli) newPeek() *cobra.Command {
-	f := &peekFlags{pick: pick{all: true}}
+func (c messageCommands) newPeek() *cobra.Command {
+	f := &peekFlags{selector: selector{all: true}}
 	cmd := &cobra.Command{
 		Use:   "peek [QUEUE]",
 		Short: "Look at the messages of a queue",
@@ -38,8 +41,8 @@ from others until it is given back at the end, at most 5 minutes.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f.where = addWhere(cmd)
-	cmd.Flags().IntVarP(&f.pick.limit, "limit", "n", defaultPeek, "Show at most so many messages, the oldest first.")
-	cmd.Flags().StringVar(&f.pick.match, "match", "", "Show the messages whose body contains this text.")
+	cmd.Flags().IntVarP(&f.selector.limit, "limit", "n", defaultPeek, "Show at most so many messages, the oldest first.")
+	cmd.Flags().StringVar(&f.selector.match, "match", "", "Show the messages whose body contains this text.")
 	cmd.Flags().StringVar(&f.state, "state", "", "Show only visible, delayed or in_flight messages (embedded queue only).")
 	cmd.Flags().BoolVar(&f.full, "full", false, "Show whole bodies and attributes.")
 	f.out = addOutput(cmd)
@@ -52,20 +55,20 @@ from others until it is given back at the end, at most 5 minutes.`,
 	return cmd
 }
 
-func (c *cli) peek(ctx context.Context, cmd *cobra.Command, args []string, f *peekFlags) error {
+func (c messageCommands) peek(ctx context.Context, cmd *cobra.Command, args []string, f *peekFlags) error {
 	if len(args) == 1 {
 		f.where.queue = args[0]
 	}
-	if f.pick.limit < 1 {
-		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", f.pick.limit), "use 1 or more")
+	if f.selector.limit < 1 {
+		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", f.selector.limit), "use 1 or more")
 	}
 	p, err := c.find(ctx, cmd, f.where)
 	if err != nil {
 		return err
 	}
-	pile := p.pile(&f.pick)
-	switch embedded := pile.(type) {
-	case *embeddedPile:
+	source := p.source(&f.selector)
+	switch embedded := source.(type) {
+	case *embeddedSource:
 		embedded.filter.State = f.state
 	default:
 		if f.state != "" {
@@ -74,7 +77,7 @@ func (c *cli) peek(ctx context.Context, cmd *cobra.Command, args []string, f *pe
 		}
 		c.warnOfReceives(p.name)
 	}
-	messages, err := collect(ctx, pile, &f.pick)
+	messages, err := collect(ctx, source, &f.selector)
 	if err != nil {
 		return err
 	}
@@ -82,28 +85,28 @@ func (c *cli) peek(ctx context.Context, cmd *cobra.Command, args []string, f *pe
 }
 
 // warnOfReceives says what looking at a queue on Amazon SQS does.
-func (c *cli) warnOfReceives(name string) {
+func (c messageCommands) warnOfReceives(name string) {
 	c.warn("%s is on Amazon SQS: looking at a message counts as a receive and hides it until it is given back "+
 		"at the end", name)
 }
 
 // collect reads the picked messages and gives them back.
-func collect(ctx context.Context, from pile, p *pick) (messages []console.Message, err error) {
+func collect(ctx context.Context, from messageSource, p *selector) (messages []console.Message, err error) {
 	defer func() {
 		if released := from.release(ctx); err == nil {
 			err = released
 		}
 	}()
 	messages = []console.Message{}
-	picking := p.begin()
+	selection := p.begin()
 	for portion, err := range from.read(ctx, p.portion()) {
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range picking.take(portion) {
+		for _, m := range selection.take(portion) {
 			messages = append(messages, m.Message)
 		}
-		if picking.done() {
+		if selection.done() {
 			break
 		}
 	}
@@ -113,7 +116,7 @@ func collect(ctx context.Context, from pile, p *pick) (messages []console.Messag
 // previewWidth is how much of a body a table shows.
 const previewWidth = 60
 
-func (c *cli) printMessages(messages []console.Message, f format, full bool) error {
+func (c messageCommands) printMessages(messages []console.Message, f format, full bool) error {
 	switch {
 	case f == asJSON:
 		return c.printJSON(messages)
@@ -137,7 +140,7 @@ func (c *cli) printMessages(messages []console.Message, f format, full bool) err
 }
 
 // printMessage prints everything about one message.
-func (c *cli) printMessage(m *console.Message) error {
+func (c messageCommands) printMessage(m *console.Message) error {
 	rows := [][]string{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", moment(m.SentAt)}}
 	add := func(name, value string) {
 		if value != "" {

@@ -15,7 +15,10 @@ import (
 	"tendril/console"
 )
 
-func (c *cli) newQueues() *cobra.Command {
+// queueCommands list, create, show, purge, pause and resume queues.
+type queueCommands struct{ *cli }
+
+func (c queueCommands) newQueues() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queues",
 		Short: "List, create, show, purge, pause and resume queues",
@@ -27,7 +30,7 @@ func (c *cli) newQueues() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) newQueuesList() *cobra.Command {
+func (c queueCommands) newQueuesList() *cobra.Command {
 	var prefix string
 	cmd := &cobra.Command{
 		Use:     "list",
@@ -52,7 +55,8 @@ func (c *cli) newQueuesList() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) listQueues(ctx context.Context, cmd *cobra.Command, w *where, prefix string) ([]console.Queue, error) {
+func (c queueCommands) listQueues(ctx context.Context, cmd *cobra.Command, w *queueFlags,
+	prefix string) ([]console.Queue, error) {
 	if err := w.check(); err != nil {
 		return nil, err
 	}
@@ -132,7 +136,7 @@ func pausedText(paused bool, reason string) string {
 	return "PAUSED: " + plain(reason, false)
 }
 
-func (c *cli) newQueuesShow() *cobra.Command {
+func (c queueCommands) newQueuesShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [QUEUE]",
 		Short: "Show a queue: attributes, counts, ledger",
@@ -153,7 +157,8 @@ func (c *cli) newQueuesShow() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) showQueue(ctx context.Context, cmd *cobra.Command, w *where, args []string) (console.Queue, error) {
+func (c queueCommands) showQueue(ctx context.Context, cmd *cobra.Command, w *queueFlags,
+	args []string) (console.Queue, error) {
 	p, err := c.findArg(ctx, cmd, w, args)
 	if err != nil {
 		return console.Queue{}, err
@@ -171,14 +176,15 @@ func (c *cli) showQueue(ctx context.Context, cmd *cobra.Command, w *where, args 
 }
 
 // findArg finds the queue that the first argument names.
-func (c *cli) findArg(ctx context.Context, cmd *cobra.Command, w *where, args []string) (*place, error) {
+func (c queueCommands) findArg(ctx context.Context, cmd *cobra.Command, w *queueFlags, args []string) (*targetQueue,
+	error) {
 	if len(args) > 0 {
 		w.queue = args[0]
 	}
 	return c.find(ctx, cmd, w)
 }
 
-func (c *cli) printQueue(q console.Queue) error {
+func (c queueCommands) printQueue(q console.Queue) error {
 	rows := [][]string{{"queue", q.Name}}
 	add := func(name, value string) {
 		if value != "" {
@@ -211,7 +217,7 @@ func ledgerText(q console.Queue) string {
 		l.Sent, l.MovedIn, l.Done, l.DeadLettered, l.MovedOut, l.Expired, l.Purged, l.Live)
 }
 
-func (c *cli) newQueuesPurge() *cobra.Command {
+func (c queueCommands) newQueuesPurge() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "purge QUEUE",
@@ -241,7 +247,7 @@ func (c *cli) newQueuesPurge() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) newQueuesPause() *cobra.Command {
+func (c queueCommands) newQueuesPause() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause [QUEUE]",
@@ -271,7 +277,7 @@ func (c *cli) newQueuesPause() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) newQueuesResume() *cobra.Command {
+func (c queueCommands) newQueuesResume() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [QUEUE]",
 		Short: "Receive from a paused queue, or from all, again",
@@ -312,7 +318,7 @@ func queueNames(i *console.Instance, name string) string {
 
 // worked finds the running environment and the name of the queue that the first
 // argument names, without one that of the only queue it works on, or "" for several.
-func (c *cli) worked(cmd *cobra.Command, args []string) (*console.Client, string, error) {
+func (c queueCommands) worked(cmd *cobra.Command, args []string) (*console.Client, string, error) {
 	client, err := c.dial(cmd)
 	if err != nil {
 		return nil, "", err

@@ -27,7 +27,7 @@ type newQueue struct {
 	maxReceives int
 }
 
-func (c *cli) newQueuesCreate() *cobra.Command {
+func (c queueCommands) newQueuesCreate() *cobra.Command {
 	var fifo bool
 	var attributes []string
 	n := &newQueue{}
@@ -103,7 +103,7 @@ func (n *newQueue) forDead() map[string]string {
 	return attributes
 }
 
-func (c *cli) createQueue(ctx context.Context, cmd *cobra.Command, w *where, n *newQueue) error {
+func (c queueCommands) createQueue(ctx context.Context, cmd *cobra.Command, w *queueFlags, n *newQueue) error {
 	if err := w.check(); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func embeddedARN(ctx context.Context, client *console.Client, n *newQueue) (stri
 	return q.ARN, err
 }
 
-func (c *cli) createOnSQS(ctx context.Context, n *newQueue) error {
+func (c queueCommands) createOnSQS(ctx context.Context, n *newQueue) error {
 	sqs, err := aws.OpenSQS(ctx, nil)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/time/rate"
 )
 
-func (c *cli) newDeadRedrive() *cobra.Command {
+func (c messageCommands) newDeadRedrive() *cobra.Command {
 	var to, pace string
 	cmd := &cobra.Command{
 		Use:   "redrive {ID... | --all | --match TEXT | --limit N}",
@@ -28,7 +28,7 @@ sent, and the dead letter is deleted once the copy was accepted; a copy has a ne
   tendril dead redrive --all --rate 50/s
   tendril dead redrive --match '"tenant":7' --to orders-slow`,
 	}
-	w, which := addQueue(cmd), addPick(cmd)
+	w, which := addQueue(cmd), addSelector(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "Move to this queue instead: a name, or on Amazon SQS a URL or ARN.")
 	cmd.Flags().StringVar(&pace, "rate", "", "Move at most so many a second, as 50 or 50/s (default: as fast as it goes).")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
@@ -40,7 +40,7 @@ sent, and the dead letter is deleted once the copy was accepted; a copy has a ne
 		if err != nil {
 			return err
 		}
-		from := g.pile(which)
+		from := g.messages(which)
 		n, err := c.act(ctx, g, from, which, limit, "moved", func(ctx context.Context, messages []held) (int, error) {
 			return from.redrive(ctx, messages, to)
 		})
@@ -49,7 +49,7 @@ sent, and the dead letter is deleted once the copy was accepted; a copy has a ne
 	return cmd
 }
 
-func (c *cli) newDeadDelete() *cobra.Command {
+func (c messageCommands) newDeadDelete() *cobra.Command {
 	var yes bool
 	cmd := &cobra.Command{
 		Use:   "delete {ID... | --all | --match TEXT | --limit N}",
@@ -57,7 +57,7 @@ func (c *cli) newDeadDelete() *cobra.Command {
 		Example: `  tendril dead delete 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead export --file dead.ndjson && tendril dead delete --all --yes`,
 	}
-	w, which := addQueue(cmd), addPick(cmd)
+	w, which := addQueue(cmd), addSelector(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask.")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if err := which.check(args); err != nil {
@@ -68,20 +68,20 @@ func (c *cli) newDeadDelete() *cobra.Command {
 			return err
 		}
 		if len(which.ids) == 0 {
-			if err := c.confirm("delete "+which.text()+" of "+g.place.name, g.place.name, yes); err != nil {
+			if err := c.confirm("delete "+which.text()+" of "+g.queue.name, g.queue.name, yes); err != nil {
 				return err
 			}
 		}
-		from := g.pile(which)
+		from := g.messages(which)
 		n, err := c.act(ctx, g, from, which, rate.Inf, "deleted", from.remove)
 		return c.summary("deleted", n, err)
 	})
 	return cmd
 }
 
-func (c *cli) newDeadExport() *cobra.Command {
+func (c messageCommands) newDeadExport() *cobra.Command {
 	var path string
-	which := &pick{}
+	which := &selector{}
 	cmd := &cobra.Command{
 		Use:   "export [ID...]",
 		Short: "Write dead letters as lines of JSON",
@@ -110,7 +110,8 @@ sends such lines again. Without ids, --match or --limit all are exported.`,
 	return cmd
 }
 
-func (c *cli) export(ctx context.Context, g *graveyard, which *pick, path string) (n int, err error) {
+func (c messageCommands) export(ctx context.Context, g *deadLetterQueue, which *selector, path string) (n int,
+	err error) {
 	outliveReader() // what is held has to be given back
 	to := c.programs()
 	if path != "" && path != "-" {
@@ -122,7 +123,7 @@ func (c *cli) export(ctx context.Context, g *graveyard, which *pick, path string
 		to = file
 	}
 	buffered := bufio.NewWriter(to)
-	n, err = c.act(ctx, g, g.pile(which), which, rate.Inf, "exported",
+	n, err = c.act(ctx, g, g.messages(which), which, rate.Inf, "exported",
 		func(_ context.Context, messages []held) (int, error) {
 			for i := range messages {
 				if err := printLineJSON(buffered, &messages[i].Message); err != nil {
@@ -150,7 +151,7 @@ const (
 )
 
 // portion is how many messages are read at once.
-func (p *pick) portion() int {
+func (p *selector) portion() int {
 	if p.limit > 0 {
 		return min(p.limit, largePortion)
 	}
@@ -160,10 +161,11 @@ func (p *pick) portion() int {
 // act goes through a pile, does something to the picked messages at most as
 // fast as the limit allows, and returns to how many it was done. What is not
 // touched is given back.
-func (c *cli) act(ctx context.Context, g *graveyard, from pile, which *pick, limit rate.Limit, what string,
+func (c messageCommands) act(ctx context.Context, g *deadLetterQueue, from messageSource, which *selector,
+	limit rate.Limit, what string,
 	do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
-	picking := which.begin()
+	selection := which.begin()
 	bar := c.progress(which.expect(g.count), what, true)
 	defer func() { _ = bar.Finish() }()
 	burst := which.portion()
@@ -175,7 +177,7 @@ func (c *cli) act(ctx context.Context, g *graveyard, from pile, which *pick, lim
 		if err != nil {
 			return n, err
 		}
-		if chosen := picking.take(portion); len(chosen) > 0 {
+		if chosen := selection.take(portion); len(chosen) > 0 {
 			if err := pace.WaitN(ctx, len(chosen)); err != nil {
 				return n, err
 			}
@@ -186,15 +188,15 @@ func (c *cli) act(ctx context.Context, g *graveyard, from pile, which *pick, lim
 				return n, err
 			}
 		}
-		if picking.done() {
+		if selection.done() {
 			break
 		}
 	}
-	return n, picking.lost(g.place.name)
+	return n, selection.lost(g.queue.name)
 }
 
 // expect is how many messages an act will meet, where the queue holds count.
-func (p *pick) expect(count int) int {
+func (p *selector) expect(count int) int {
 	switch {
 	case len(p.ids) > 0:
 		return len(p.ids)
@@ -204,14 +206,6 @@ func (p *pick) expect(count int) int {
 		return min(p.limit, count)
 	}
 	return count
-}
-
-// summary tells how many messages an act reached, also before an error.
-func (c *cli) summary(what string, n int, err error) error {
-	if err == nil || n > 0 && !errors.Is(err, errReaderGone) {
-		fmt.Fprintf(c.err, "%s %s\n", plural(n, "message"), what)
-	}
-	return err
 }
 
 // parseRate reads "50" or "50/s"; "" is no limit.

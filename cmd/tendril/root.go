@@ -59,10 +59,12 @@ signal.`,
 			root.AddCommand(cmd)
 		}
 	}
-	add("run", c.newUp(), c.newDeploy(), c.newServe())
-	add("work", c.newSend(), c.newPeek(), c.newQueues(), c.newDead())
-	add("look", c.newStatus(), c.newHealth(), c.newTasks(), c.newReload(), c.newDrain())
-	add("settings", c.newCheck(), c.newExplain(), c.newVersion())
+	app, control, messages := appCommands{c}, controlCommands{c}, messageCommands{c}
+	add("run", app.newUp(), control.newDeploy(), app.newServe())
+	add("work", sendCommand{c}.newSend(), messages.newPeek(), queueCommands{c}.newQueues(), messages.newDead())
+	add("look", control.newStatus(), control.newHealth(), taskCommands{c}.newTasks(), control.newReload(),
+		control.newDrain())
+	add("settings", app.newCheck(), app.newExplain(), c.newVersion())
 	usageErrors(root)
 	root.InitDefaultCompletionCmd()
 	plainBash(root)

@@ -10,7 +10,7 @@ import (
 )
 
 // pick says which messages of a pile are meant. The zero value means none.
-type pick struct {
+type selector struct {
 	ids   []string
 	all   bool
 	match string
@@ -18,21 +18,21 @@ type pick struct {
 }
 
 // addPick gives a verb the flags of a pick.
-func addPick(cmd *cobra.Command) *pick {
-	p := &pick{}
+func addSelector(cmd *cobra.Command) *selector {
+	p := &selector{}
 	cmd.Flags().BoolVar(&p.all, "all", false, "Take every message.")
 	addMatch(cmd, p)
 	return p
 }
 
 // addMatch gives a verb the flags that narrow a pick down.
-func addMatch(cmd *cobra.Command, p *pick) {
+func addMatch(cmd *cobra.Command, p *selector) {
 	cmd.Flags().StringVar(&p.match, "match", "", "Take the messages whose body contains this text.")
 	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "Take at most so many messages, the oldest first.")
 }
 
 // check refuses a pick that names nothing, or two things at once.
-func (p *pick) check(args []string) error {
+func (p *selector) check(args []string) error {
 	p.ids = args
 	broad := p.all || p.match != "" || p.limit != 0
 	switch {
@@ -48,7 +48,7 @@ func (p *pick) check(args []string) error {
 }
 
 // text says in words what is picked.
-func (p *pick) text() string {
+func (p *selector) text() string {
 	switch {
 	case len(p.ids) > 0:
 		return plural(len(p.ids), "message")
@@ -63,25 +63,25 @@ func (p *pick) text() string {
 }
 
 // picking is a pick while a pile is gone through.
-type picking struct {
-	*pick
+type selection struct {
+	*selector
 	missing map[string]bool // ids that did not come by yet
 	met     map[string]bool // ids that came by
 	taken   int
 	stale   bool // the last portion held nothing new
 }
 
-func (p *pick) begin() *picking {
+func (p *selector) begin() *selection {
 	missing := map[string]bool{}
 	for _, id := range p.ids {
 		missing[id] = true
 	}
-	return &picking{pick: p, missing: missing, met: map[string]bool{}}
+	return &selection{selector: p, missing: missing, met: map[string]bool{}}
 }
 
 // take returns those of a portion that are picked. A message that comes by
 // again, because it died once more meanwhile, is left alone.
-func (p *picking) take(portion []held) []held {
+func (p *selection) take(portion []held) []held {
 	var chosen []held
 	p.stale = len(portion) > 0
 	for _, m := range portion {
@@ -99,15 +99,15 @@ func (p *picking) take(portion []held) []held {
 	return chosen
 }
 
-func (p *picking) full() bool {
+func (p *selection) full() bool {
 	return len(p.ids) > 0 && len(p.missing) == 0 || p.limit > 0 && p.taken >= p.limit
 }
 
 // done reports whether nothing more is to be picked.
-func (p *picking) done() bool { return p.full() || p.stale }
+func (p *selection) done() bool { return p.full() || p.stale }
 
 // lost is the error of ids that never came by.
-func (p *picking) lost(queueName string) error {
+func (p *selection) lost(queueName string) error {
 	if len(p.missing) == 0 {
 		return nil
 	}

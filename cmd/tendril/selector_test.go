@@ -19,21 +19,21 @@ func heldWith(bodies ...string) []held {
 	return all
 }
 
-func TestPickTakes(t *testing.T) {
+func TestSelectorTakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name string
-		pick pick
+		pick selector
 		want string
 		done bool
 	}{
-		{"all", pick{all: true}, "a ab b c", false},
-		{"a match", pick{match: "a"}, "a ab", false},
-		{"a limit", pick{limit: 2}, "a ab", true},
-		{"a match and a limit", pick{match: "b", limit: 1}, "ab", true},
-		{"ids", pick{ids: []string{"id-c", "id-a"}}, "a c", true},
-		{"an id that is not there", pick{ids: []string{"id-c", "id-x"}}, "c", false},
-		{"nothing matches", pick{match: "z"}, "", false},
+		{"all", selector{all: true}, "a ab b c", false},
+		{"a match", selector{match: "a"}, "a ab", false},
+		{"a limit", selector{limit: 2}, "a ab", true},
+		{"a match and a limit", selector{match: "b", limit: 1}, "ab", true},
+		{"ids", selector{ids: []string{"id-c", "id-a"}}, "a c", true},
+		{"an id that is not there", selector{ids: []string{"id-c", "id-x"}}, "c", false},
+		{"nothing matches", selector{match: "z"}, "", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -60,9 +60,9 @@ func TestPickTakes(t *testing.T) {
 
 // TestPickLeavesTheRevenantsAlone: a message that was sent back and died again
 // while a verb runs is not sent back once more, or the verb would never end.
-func TestPickLeavesTheRevenantsAlone(t *testing.T) {
+func TestSelectorTakesNoMessageTwice(t *testing.T) {
 	t.Parallel()
-	p := (&pick{all: true}).begin()
+	p := (&selector{all: true}).begin()
 	if n := len(p.take(heldWith("a", "b"))); n != 2 || p.done() {
 		t.Fatalf("took %d, done %v", n, p.done())
 	}
@@ -74,19 +74,19 @@ func TestPickLeavesTheRevenantsAlone(t *testing.T) {
 	}
 }
 
-func TestPickIsChecked(t *testing.T) {
+func TestSelectorIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		pick pick
+		pick selector
 		args []string
 		want string
 	}{
-		{pick{}, nil, "no messages are named"},
-		{pick{all: true}, []string{"m1"}, "leave one of them out"},
-		{pick{limit: 1}, []string{"m1"}, "leave one of them out"},
-		{pick{limit: -1}, nil, "out of range"},
-		{pick{}, []string{"m1"}, ""},
-		{pick{all: true, match: "x", limit: 3}, nil, ""},
+		{selector{}, nil, "no messages are named"},
+		{selector{all: true}, []string{"m1"}, "leave one of them out"},
+		{selector{limit: 1}, []string{"m1"}, "leave one of them out"},
+		{selector{limit: -1}, nil, "out of range"},
+		{selector{}, []string{"m1"}, ""},
+		{selector{all: true, match: "x", limit: 3}, nil, ""},
 	} {
 		err := c.pick.check(c.args)
 		said := fmt.Sprint(err, hintsOf(err))
@@ -96,10 +96,10 @@ func TestPickIsChecked(t *testing.T) {
 	}
 }
 
-func TestPickInWords(t *testing.T) {
+func TestSelectorInWords(t *testing.T) {
 	t.Parallel()
 	got := []string{}
-	for _, p := range []pick{{all: true}, {ids: []string{"a"}}, {match: "x"}, {limit: 3}, {limit: 1, match: "x"}} {
+	for _, p := range []selector{{all: true}, {ids: []string{"a"}}, {match: "x"}, {limit: 3}, {limit: 1, match: "x"}} {
 		got = append(got, p.text())
 	}
 	want := []string{"all messages", "1 message", `all messages containing "x"`, "the oldest 3 messages",
@@ -108,10 +108,10 @@ func TestPickInWords(t *testing.T) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 	for _, c := range []struct {
-		pick pick
+		pick selector
 		want int
-	}{{pick{all: true}, 50}, {pick{limit: 7}, 7}, {pick{limit: 70}, 50}, {pick{match: "x"}, -1},
-		{pick{ids: []string{"a", "b"}}, 2}} {
+	}{{selector{all: true}, 50}, {selector{limit: 7}, 7}, {selector{limit: 70}, 50}, {selector{match: "x"}, -1},
+		{selector{ids: []string{"a", "b"}}, 2}} {
 		if got := c.pick.expect(50); got != c.want {
 			t.Errorf("%s of 50: expects %d, want %d", c.pick.text(), got, c.want)
 		}

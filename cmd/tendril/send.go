@@ -16,9 +16,12 @@ import (
 	"tendril/queue"
 )
 
+// sendCommand sends messages and waits for their outcomes.
+type sendCommand struct{ *cli }
+
 // sendFlags are what the flags of send say.
 type sendFlags struct {
-	where       *where
+	where       *queueFlags
 	file        string
 	ndjson, raw bool
 	attributes  []string
@@ -30,7 +33,7 @@ type sendFlags struct {
 	format      *format
 }
 
-func (c *cli) newSend() *cobra.Command {
+func (c sendCommand) newSend() *cobra.Command {
 	f := &sendFlags{}
 	cmd := &cobra.Command{
 		Use:   "send [BODY]",
@@ -77,7 +80,7 @@ line does not say.`,
 	return cmd
 }
 
-func (c *cli) send(ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) error {
+func (c sendCommand) send(ctx context.Context, cmd *cobra.Command, args []string, f *sendFlags) error {
 	template, err := f.template()
 	if err != nil {
 		return err
@@ -99,7 +102,8 @@ func (c *cli) send(ctx context.Context, cmd *cobra.Command, args []string, f *se
 			return err
 		}
 	}
-	o := &outbox{c: c, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.progress(-1, "sent", f.many())}
+	o := &batchSender{c: c.cli, to: p, format: *f.format, many: f.many(), wait: f.wait, bar: c.progress(-1, "sent",
+		f.many())}
 	messages, err := f.messages(args, input, template)
 	if err != nil {
 		return err
@@ -165,7 +169,7 @@ func parseDelay(text string) (time.Duration, error) {
 
 // input opens where the body or the lines come from; nil when the body is an
 // argument.
-func (c *cli) input(args []string, f *sendFlags) (io.ReadCloser, error) {
+func (c sendCommand) input(args []string, f *sendFlags) (io.ReadCloser, error) {
 	switch {
 	case len(args) == 1 && (f.file != "" || f.many()):
 		return nil, fail(exitUsage, errors.New("the body is given as an argument and as a file or lines"),

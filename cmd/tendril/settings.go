@@ -27,9 +27,9 @@ func (v *textValue) Set(s string) error { v.text = s; return nil }
 func (v *textValue) Type() string       { return string(v.kind) }
 
 // addSettings gives a command the flags of the options that pick selects.
-func addSettings(cmd *cobra.Command, pick func(config.Option) bool) {
+func addSettings(cmd *cobra.Command, include func(config.Option) bool) {
 	for _, o := range config.Options() {
-		if !pick(o) {
+		if !include(o) {
 			continue
 		}
 		addSetting(cmd.Flags(), o, o.Name, false)
@@ -83,12 +83,12 @@ func (c *cli) printWarnings(cfg *config.Config) {
 
 // bundleWarnings are what is done with a bundle in spite of a flaw, and the parts of
 // it that are left aside.
-func bundleWarnings(b *bundle.Bundle, aside []bundle.Finding) []bundle.Problem {
+func bundleWarnings(b *bundle.Bundle, unused []bundle.Finding) []bundle.Problem {
 	if b == nil {
 		return nil
 	}
 	warnings := slices.Clone(b.Warnings)
-	for _, f := range aside {
+	for _, f := range unused {
 		warnings = append(warnings, bundle.Problem{
 			Where: yamlfile.Place(filepath.Join(b.Dir, f.File), f.Line, 0), Text: f.What,
 		})

@@ -12,7 +12,7 @@ import (
 	"tendril/health"
 )
 
-func (c *cli) newStatus() *cobra.Command {
+func (c controlCommands) newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the running environment: health, queues, ledger, worker, app",
@@ -40,7 +40,7 @@ dead-lettered are those that lie in a dead-letter queue now.`,
 	return cmd
 }
 
-func (c *cli) printStatus(st *console.Status) error {
+func (c controlCommands) printStatus(st *console.Status) error {
 	fmt.Fprintf(c.out, "%s: %s\n", st.Environment, healthText(st))
 	fmt.Fprintf(c.out, "tendril %s, process %d, up %s\n", st.Version, st.PID, since(st.StartedAt))
 	for _, check := range st.Checks {
@@ -83,7 +83,7 @@ func (c *cli) printStatus(st *console.Status) error {
 }
 
 // printSection prints a table below an empty line.
-func (c *cli) printSection(rows [][]string) error {
+func (c controlCommands) printSection(rows [][]string) error {
 	fmt.Fprintln(c.out)
 	return c.printTable(rows)
 }
@@ -338,7 +338,7 @@ func scalingText(s *console.Scaling) string {
 // seconds is a time in seconds for people.
 func seconds(s float64) string { return age(time.Duration(s * float64(time.Second))) }
 
-func (c *cli) newHealth() *cobra.Command {
+func (c controlCommands) newHealth() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Show how the environment does, in one word with its causes",

@@ -26,7 +26,7 @@ func TestAnOpenBreakerIsSaidFirst(t *testing.T) {
 				{Target: "a", Breaker: "open", TrialAt: time.Now().Add(12*time.Second - time.Millisecond)},
 			},
 		}
-		if err := c.printStatus(st); err != nil {
+		if err := (controlCommands{c}).printStatus(st); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(out.String(), "\n")
@@ -48,7 +48,7 @@ func TestAnOpenBreakerIsSaidFirst(t *testing.T) {
 	})
 }
 
-func TestScalingTellsTheLastChange(t *testing.T) {
+func TestScalingShowsTheLastChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ago := func(d time.Duration) time.Time { return time.Now().Add(-d) }

@@ -14,7 +14,7 @@ import (
 
 // place is a queue and where it lives: in a running environment, or on Amazon
 // SQS. Exactly one of client and remote is set.
-type place struct {
+type targetQueue struct {
 	name   string
 	client *console.Client
 	sqs    *aws.SQS
@@ -22,7 +22,7 @@ type place struct {
 }
 
 // where holds the flags that say which queue is meant.
-type where struct {
+type queueFlags struct {
 	queue, backend string
 }
 
@@ -34,8 +34,8 @@ const (
 )
 
 // addWhere gives a verb --data-dir and --backend.
-func addWhere(cmd *cobra.Command) *where {
-	w := &where{}
+func addWhere(cmd *cobra.Command) *queueFlags {
+	w := &queueFlags{}
 	addDataDir(cmd)
 	choices := []string{backendAuto, backendEmbedded, backendSQS}
 	cmd.Flags().StringVar(&w.backend, "backend", backendAuto,
@@ -45,7 +45,7 @@ func addWhere(cmd *cobra.Command) *where {
 }
 
 // addQueue gives a verb --queue beside them.
-func addQueue(cmd *cobra.Command) *where {
+func addQueue(cmd *cobra.Command) *queueFlags {
 	w := addWhere(cmd)
 	cmd.Flags().StringVarP(&w.queue, "queue", "q", "",
 		"The queue: a name, URL or ARN (default: the one that the running environment works on).")
@@ -54,7 +54,7 @@ func addQueue(cmd *cobra.Command) *where {
 
 // find finds a queue by its name in the running environment, or by its URL or
 // ARN on Amazon SQS; "" is the one that the running environment works on.
-func (c *cli) find(ctx context.Context, cmd *cobra.Command, w *where) (*place, error) {
+func (c *cli) find(ctx context.Context, cmd *cobra.Command, w *queueFlags) (*targetQueue, error) {
 	if err := w.check(); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (c *cli) find(ctx context.Context, cmd *cobra.Command, w *where) (*place, e
 	}
 	if ref.Remote() {
 		if client := c.servedHere(cmd, ref); client != nil {
-			return &place{name: ref.Name, client: client}, nil
+			return &targetQueue{name: ref.Name, client: client}, nil
 		}
 	}
 	if ref.Remote() || w.backend == backendSQS {
@@ -80,7 +80,7 @@ func (c *cli) find(ctx context.Context, cmd *cobra.Command, w *where) (*place, e
 	return ownQueue(ctx, client, ref.Name)
 }
 
-func (w *where) check() error {
+func (w *queueFlags) check() error {
 	switch w.backend {
 	case backendAuto, backendEmbedded, backendSQS:
 		return nil
@@ -111,7 +111,7 @@ func (c *cli) servedHere(cmd *cobra.Command, ref aws.Reference) *console.Client 
 }
 
 // ownQueue is a queue of the running environment.
-func ownQueue(ctx context.Context, client *console.Client, name string) (*place, error) {
+func ownQueue(ctx context.Context, client *console.Client, name string) (*targetQueue, error) {
 	instance := client.Instance
 	own := instance.Queue(name)
 	if name == "" {
@@ -124,14 +124,14 @@ func ownQueue(ctx context.Context, client *console.Client, name string) (*place,
 	case own.URL != "" && !own.Embedded:
 		return findOnSQS(ctx, own.URL)
 	case instance.Embedded():
-		return &place{name: name, client: client}, nil
+		return &targetQueue{name: name, client: client}, nil
 	}
 	return nil, fail(exitNotFound,
 		fmt.Errorf("environment %q works on Amazon SQS and has no queue %s of its own", instance.Environment, name),
 		"give the queue's URL or ARN, or add --backend sqs")
 }
 
-func findOnSQS(ctx context.Context, reference string) (*place, error) {
+func findOnSQS(ctx context.Context, reference string) (*targetQueue, error) {
 	sqs, err := aws.OpenSQS(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -140,5 +140,5 @@ func findOnSQS(ctx context.Context, reference string) (*place, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &place{name: q.Name(), sqs: sqs, remote: q}, nil
+	return &targetQueue{name: q.Name(), sqs: sqs, remote: q}, nil
 }

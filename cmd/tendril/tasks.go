@@ -12,7 +12,10 @@ import (
 	"tendril/console"
 )
 
-func (c *cli) newTasks() *cobra.Command {
+// taskCommands list, run, pause and resume periodic tasks, and show their history.
+type taskCommands struct{ *cli }
+
+func (c taskCommands) newTasks() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks",
 		Short: "List, run, pause and resume periodic tasks, and show their history",
@@ -26,7 +29,7 @@ enqueues them. Each subcommand works on any instance, also one that does not lea
 	return cmd
 }
 
-func (c *cli) newTasksList() *cobra.Command {
+func (c taskCommands) newTasksList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -38,7 +41,7 @@ func (c *cli) newTasksList() *cobra.Command {
 }
 
 // listsTasks makes a command list the tasks.
-func (c *cli) listsTasks(cmd *cobra.Command) {
+func (c taskCommands) listsTasks(cmd *cobra.Command) {
 	addDataDir(cmd)
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
@@ -61,7 +64,7 @@ func (c *cli) listsTasks(cmd *cobra.Command) {
 	})
 }
 
-func (c *cli) newTasksRun() *cobra.Command {
+func (c taskCommands) newTasksRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME",
 		Short: "Enqueue one run of a task now, also of a paused one",
@@ -95,7 +98,7 @@ type taskPaused struct {
 	Paused bool   `json:"paused"`
 }
 
-func (c *cli) newTasksPause() *cobra.Command {
+func (c taskCommands) newTasksPause() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause NAME",
@@ -109,7 +112,7 @@ func (c *cli) newTasksPause() *cobra.Command {
 	return cmd
 }
 
-func (c *cli) newTasksResume() *cobra.Command {
+func (c taskCommands) newTasksResume() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume NAME",
 		Short: "Enqueue a paused task again when it is due; what was left out is not made up for",
@@ -122,7 +125,8 @@ func (c *cli) newTasksResume() *cobra.Command {
 }
 
 // holdsTask makes a command pause or resume the task that its argument names.
-func (c *cli) holdsTask(cmd *cobra.Command, paused bool, act func(context.Context, *console.Client, string) error) {
+func (c taskCommands) holdsTask(cmd *cobra.Command, paused bool, act func(context.Context, *console.Client,
+	string) error) {
 	addDataDir(cmd)
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
@@ -149,7 +153,7 @@ func (c *cli) holdsTask(cmd *cobra.Command, paused bool, act func(context.Contex
 // defaultHistory is how many runs are shown unless told.
 const defaultHistory = 20
 
-func (c *cli) newTasksHistory() *cobra.Command {
+func (c taskCommands) newTasksHistory() *cobra.Command {
 	limit := defaultHistory
 	cmd := &cobra.Command{
 		Use:   "history [NAME]",

@@ -21,7 +21,10 @@ import (
 	"tendril/trust"
 )
 
-func (c *cli) newUp() *cobra.Command {
+// appCommands run an app or look at it: up, serve, check and explain.
+type appCommands struct{ *cli }
+
+func (c appCommands) newUp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Run a worker environment: queue, worker and app",
@@ -57,7 +60,7 @@ func oneApp(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (c *cli) up(cmd *cobra.Command, args []string) error {
+func (c appCommands) up(cmd *cobra.Command, args []string) error {
 	opts, err := c.prepare(cmd, args, func(path string) (*bundle.Bundle, error) { return c.openApp(cmd, path) })
 	if err != nil {
 		return err
@@ -68,7 +71,7 @@ func (c *cli) up(cmd *cobra.Command, args []string) error {
 
 // prepare reads the arguments and the settings, and opens the app's folder: all that
 // 'tendril up' does before it starts anything, and what 'tendril check' looks at.
-func (c *cli) prepare(cmd *cobra.Command, args []string,
+func (c appCommands) prepare(cmd *cobra.Command, args []string,
 	open func(path string) (*bundle.Bundle, error)) (environment.Options, error) {
 	dirs, command := args, []string(nil)
 	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
@@ -98,7 +101,7 @@ func (c *cli) prepare(cmd *cobra.Command, args []string,
 // currentFolder is the working folder where nothing says what gets the messages and a
 // file marks it as an app's; else nothing. Nobody named it, so that it is refused
 // where others decide what is run from it.
-func (c *cli) currentFolder(cmd *cobra.Command, command []string) ([]string, error) {
+func (c appCommands) currentFolder(cmd *cobra.Command, command []string) ([]string, error) {
 	const here = "."
 	if !bundle.MarksFolder(here) {
 		return nil, nil
@@ -129,7 +132,7 @@ func (c *cli) currentFolder(cmd *cobra.Command, command []string) ([]string, err
 }
 
 // upOptions settles where the app is and refuses when nobody said.
-func (c *cli) upOptions(cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
+func (c appCommands) upOptions(cfg *config.Config, b *bundle.Bundle, command []string) (environment.Options, error) {
 	opts := environment.Options{Bundle: b, Command: command}
 	if len(command) > 0 || b != nil && len(b.Processes) > 0 {
 		if b != nil && len(command) == 0 {
@@ -164,7 +167,7 @@ func (c *cli) upOptions(cfg *config.Config, b *bundle.Bundle, command []string) 
 // withDefault returns the bundle with what a platform of Elastic Beanstalk would
 // run in the place of the Procfile that it lacks, and says so; the bundle itself
 // where nothing can be told.
-func (c *cli) withDefault(b *bundle.Bundle) *bundle.Bundle {
+func (c appCommands) withDefault(b *bundle.Bundle) *bundle.Bundle {
 	if b == nil || b.Default == nil {
 		return b
 	}
@@ -176,7 +179,7 @@ func (c *cli) withDefault(b *bundle.Bundle) *bundle.Bundle {
 
 // runEnvironment fills what all environments need, and runs one until it ends
 // or signals end it: TERM or INT drain, a second one stops at once.
-func (c *cli) runEnvironment(cfg *config.Config, opts environment.Options) error {
+func (c appCommands) runEnvironment(cfg *config.Config, opts environment.Options) error {
 	text := cfg.LogFormat == config.LogText || cfg.LogFormat == config.LogSQSD || cfg.LogFormat == config.LogAuto && c.tty
 	c.buffer(text)
 	log := c.logger(cfg, text)
@@ -222,7 +225,7 @@ func logWarning(log *logging.Logger, component, text, hint string) {
 }
 
 // logger prints for a person at a terminal, or JSON.
-func (c *cli) logger(cfg *config.Config, text bool) *logging.Logger {
+func (c appCommands) logger(cfg *config.Config, text bool) *logging.Logger {
 	opts := logging.Options{Out: c.out, Color: text && c.color(), PerSecond: cfg.LogSample}
 	switch {
 	case cfg.LogFormat == config.LogSQSD:
@@ -239,7 +242,7 @@ func (c *cli) logger(cfg *config.Config, text bool) *logging.Logger {
 	return logging.New(opts)
 }
 
-func (c *cli) newServe() *cobra.Command {
+func (c appCommands) newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the embedded queues alone, over the SQS protocol",

@@ -58,11 +58,11 @@ func (c *cli) dial(cmd *cobra.Command) (*console.Client, error) {
 // explained gives errors of the console and of queues their exit status and
 // hints; others stay what they are.
 func explained(err error) error {
-	var told *exitError
+	var reported *exitError
 	var said *console.Error
 	var refused *queue.Error
 	switch {
-	case err == nil || errors.As(err, &told):
+	case err == nil || errors.As(err, &reported):
 		return err
 	case errors.Is(err, console.ErrNotRunning):
 		errors.As(err, &said)

@@ -566,7 +566,7 @@ func TestVerbsOfOtherEnvironments(t *testing.T) {
 func TestSendKeepsWithinTheSizeOfABatch(t *testing.T) {
 	t.Parallel()
 	var calls []int
-	o := &outbox{c: &cli{out: io.Discard, err: io.Discard}, many: true,
+	o := &batchSender{c: &cli{out: io.Discard, err: io.Discard}, many: true,
 		to: sendFunc(func(msgs []queue.Outgoing) []queue.Sent {
 			bytes := 0
 			for i := range msgs {
