@@ -91,7 +91,6 @@ var notYetPlain = []string{
 	"bundle",
 	"cmd/tendril",
 	"config",
-	"deliver",
 	"environment",
 	"periodic",
 }

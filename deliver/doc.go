@@ -41,7 +41,7 @@
 // # What holds
 //
 //   - Done only after the whole success answer to this very request: status line,
-//     headers, and the announced body, up to MaxResponseRead of it.
+//     headers, and the announced body, up to 64 KiB of it.
 //   - Unreached only if no byte of the request left. It then says nothing about the
 //     message, and nothing was lost by trying.
 //   - Failed for all in between, also where the app may have done the work.

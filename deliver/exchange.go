@@ -10,6 +10,9 @@ import (
 )
 
 const (
+	// maxAnswerBody is how many bytes of an answer's body are read. The connection of a
+	// longer answer is closed.
+	maxAnswerBody = 64 << 10
 	// writeGrace is how long the rest of a long request may take to go out once
 	// its answer is there; else its connection is not kept.
 	writeGrace = 50 * time.Millisecond

@@ -85,7 +85,7 @@ func TestOddAnswers(t *testing.T) {
 						return
 					}
 				}
-			}, func(o *HTTPOptions) { o.MaxResponseRead, o.KeepAlive = 1000, time.Hour })
+			}, func(o *HTTPOptions) { o.maxBody, o.KeepAlive = 1000, time.Hour })
 			want(t, deliver(h, message()), test.outcome, test.status, test.reason)
 			deliver(h, message())
 			if test.fate == kept {

@@ -29,13 +29,20 @@ type head struct {
 
 func newHead(t *target, opts *HTTPOptions) *head {
 	h := &head{budget: opts.HeaderBudget}
-	h.fixed = " HTTP/1.1\r\n" + field("Host", t.host) + field("User-Agent", opts.UserAgent) +
+	h.fixed = " HTTP/1.1\r\n" + field("Host", t.host) + field("User-Agent", userAgent(opts.Version)) +
 		field("Content-Type", opts.MimeType) + field("X-Aws-Sqsd-Queue", opts.QueueName)
 	if opts.KeepAlive < 0 {
 		h.fixed += field("Connection", "close")
 	}
 	h.ordinary = "POST " + opts.Path + h.fixed + field("X-Aws-Sqsd-Path", opts.Path)
 	return h
+}
+
+func userAgent(version string) string {
+	if version == "" {
+		return "aws-sqsd/3.0 tendril"
+	}
+	return "aws-sqsd/3.0 tendril/" + version
 }
 
 func field(name, value string) string { return name + ": " + value + "\r\n" }
@@ -96,7 +103,7 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 			continue
 		}
 		size := len(attributePrefix) + len(a.Name) + len(": ") + len(a.Value) + len("\r\n")
-		if size > room || !isToken(a.Name) || !isFieldValue(a.Value) || hasTwin(attributes[:i], a.Name) {
+		if size > room || !isToken(a.Name) || !isFieldValue(a.Value) || isRepeated(attributes[:i], a.Name) {
 			dropped++
 			continue
 		}
@@ -128,9 +135,9 @@ func isForwarded(a *queue.Attribute) bool {
 	return a.IsText() && !(len(a.Name) >= n && strings.EqualFold(a.Name[:n], queue.RunPrefix))
 }
 
-// hasTwin reports whether one of the earlier attributes has the same header
+// isRepeated reports whether one of the earlier attributes has the same header
 // name, which differs from the attribute's in case only.
-func hasTwin(earlier []queue.Attribute, name string) bool {
+func isRepeated(earlier []queue.Attribute, name string) bool {
 	for i := range earlier {
 		if len(earlier[i].Name) == len(name) && strings.EqualFold(earlier[i].Name, name) && isForwarded(&earlier[i]) {
 			return true

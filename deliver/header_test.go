@@ -149,8 +149,8 @@ func TestAttributes(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
-			if told := slices.Contains(got, "Dropped: "+strconv.Itoa(dropped)); told != (dropped > 0) {
-				t.Errorf("%d were dropped, the app was told %q", dropped, got)
+			if reported := slices.Contains(got, "Dropped: "+strconv.Itoa(dropped)); reported != (dropped > 0) {
+				t.Errorf("%d were dropped, the app was reported %q", dropped, got)
 			}
 		})
 	}
@@ -266,8 +266,8 @@ func checkNothingLost(t *testing.T, got http.Header, m *queue.Message, dropped i
 	}
 	if dropped > 0 {
 		arrived-- // the count itself
-		if told := got.Get(attributePrefix + droppedName); told != strconv.Itoa(dropped) {
-			t.Errorf("%d dropped, %q told", dropped, told)
+		if reported := got.Get(attributePrefix + droppedName); reported != strconv.Itoa(dropped) {
+			t.Errorf("%d dropped, %q reported", dropped, reported)
 		}
 	}
 	if forwarded != arrived+dropped {

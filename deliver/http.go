@@ -36,7 +36,7 @@ func NewHTTP(opts *HTTPOptions) (*HTTP, error) {
 		dialer:   newDialer(t, o),
 		pool:     pool{keep: o.KeepAlive},
 		slots:    make(chan struct{}, o.Connections),
-		protocol: protocol{idle: o.InactivityTimeout, success: o.SuccessCodes, maxBody: o.MaxResponseRead},
+		protocol: protocol{idle: o.InactivityTimeout, success: o.SuccessCodes, maxBody: o.maxBody},
 		deadline: o.Deadline,
 		parent:   o.Traceparent,
 		reasons:  newReasons(o),

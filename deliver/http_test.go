@@ -60,7 +60,7 @@ func TestLongBodyIsWrittenWhileTheAnswerIsRead(t *testing.T) {
 			}
 			c.write("0\r\n\r\n")
 		}
-	}, func(o *HTTPOptions) { o.MaxResponseRead = 4 << 20 })
+	}, func(o *HTTPOptions) { o.maxBody = 4 << 20 })
 	m := message()
 	m.Body = strings.Repeat("x", 1<<20)
 	want(t, deliver(h, m), queue.Done, 200, "")
@@ -151,7 +151,7 @@ func TestSuccessCodes(t *testing.T) {
 	}
 }
 
-func TestResultTellsDurationAndRetryAfter(t *testing.T) {
+func TestResultHasDurationAndRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, _ := startPiped(t, func(c *appConn) {
@@ -255,8 +255,8 @@ func TestHTTPS(t *testing.T) {
 	for range 3 {
 		want(t, deliver(h, message()), queue.Done, 200, "")
 	}
-	stranger := newHTTP(t, func(o *HTTPOptions) { o.Target = server.URL })
-	want(t, deliver(stranger, message()), queue.Unreached, 0, "certificate not trusted")
+	foreign := newHTTP(t, func(o *HTTPOptions) { o.Target = server.URL })
+	want(t, deliver(foreign, message()), queue.Unreached, 0, "certificate not trusted")
 	plain, _ := start(t, func(c *appConn) { c.write("hello, who is there?\r\n") })
 	plain.dialer.tls = &tls.Config{ServerName: "localhost"}
 	want(t, deliver(plain, message()), queue.Unreached, 0, "TLS handshake failed")

@@ -2,8 +2,6 @@ package deliver
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -33,73 +31,25 @@ type Invoker interface {
 	Invoke(ctx context.Context, payload []byte) (queue.Invocation, error)
 }
 
-// Invoked tells of one call of a function.
-type Invoked struct {
-	// Messages is how many messages the event held, Bytes how large it was.
-	Messages, Bytes int
-	// Duration is how long the call took.
-	Duration time.Duration
-	// Status is the HTTP status; 0 when there was no answer.
-	Status int
-	// FunctionError, Code and RequestID are those of the [queue.Invocation].
-	FunctionError, Code, RequestID string
-	// Err is why there was no whole answer; nil when there was one.
-	Err error
-}
-
-// LambdaOptions says what [Lambda] delivers and to which function. Invoker and
-// QueueARN must be set.
-type LambdaOptions struct {
-	// Invoker runs the function.
-	Invoker Invoker
-	// QueueARN is the ARN of the queue that the messages are from, such as
-	// arn:aws:sqs:us-east-1:123456789012:jobs. The function is told it and its
-	// region. With a name that ends in .fifo the messages of a group keep their
-	// order.
-	QueueARN string
-	// MaxEvent is the size of the largest event in bytes; 0 means 6 MiB less one
-	// byte, which is what Lambda takes.
-	MaxEvent int
-	// DetectErrorBody takes an answer that holds an errorMessage and an errorType for
-	// a failure of the function, though nothing else says that it failed. The
-	// emulators of Lambda's runtime answer so; Lambda itself never does.
-	DetectErrorBody bool
-	// Events observes; may be the zero value. Only Invoked is called.
-	Events Events
-}
-
 // Lambda delivers messages to one function, as the events that an event source
 // mapping for SQS makes of them. It may be used by any number of goroutines.
 type Lambda struct {
-	invoker     Invoker
-	source      source
-	fifo        bool
-	maxEvent    int
-	detectError bool
-	events      Events
+	invoker  Invoker
+	source   source
+	fifo     bool
+	maxEvent int // bytes
 }
 
-// NewLambda returns a deliverer for the function that opts names. Nothing is
-// called yet. The error says which option is wrong and what it may be.
-func NewLambda(opts *LambdaOptions) (*Lambda, error) {
-	if opts == nil || opts.Invoker == nil {
-		return nil, errors.New("a Lambda deliverer needs an Invoker")
-	}
-	if opts.MaxEvent < 0 {
-		return nil, fmt.Errorf("largest event %d is negative: give a number of bytes, or 0 for the default", opts.MaxEvent)
-	}
-	from, err := parseSource(opts.QueueARN)
+// NewLambda returns a deliverer for the function that invoker runs. Nothing is called
+// yet. queueARN is the ARN of the queue that the messages are from, such as
+// arn:aws:sqs:us-east-1:123456789012:jobs. The function is told it and its region. With
+// a name that ends in .fifo the messages of a group keep their order.
+func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
+	from, err := parseSource(queueARN)
 	if err != nil {
 		return nil, err
 	}
-	return &Lambda{
-		invoker:     opts.Invoker,
-		source:      from,
-		fifo:        strings.HasSuffix(opts.QueueARN, ".fifo"),
-		maxEvent:    orDefault(opts.MaxEvent, maxEvent),
-		detectError: opts.DetectErrorBody,
-		events:      opts.Events,
-	}, nil
+	return &Lambda{invoker: invoker, source: from, fifo: strings.HasSuffix(queueARN, ".fifo"), maxEvent: maxEvent}, nil
 }
 
 // Deliver hands m alone to the function: [Lambda.DeliverBatch] for one message.

@@ -33,13 +33,12 @@ func (b *batch) deliver(ctx context.Context, from int) (next int) {
 	start := time.Now()
 	answered, err := b.lambda.invoker.Invoke(ctx, event)
 	took := time.Since(start)
-	b.lambda.tell(len(part), len(event), took, &answered, err)
 	if err == nil && tooLarge(&answered) && len(part) > 1 {
 		b.most = len(part) / 2
 		return part[0]
 	}
 	results := make([]queue.Result, len(part))
-	b.lambda.judge(ctx, &answered, err, b.ids(part), results)
+	judgeCall(ctx, &answered, err, b.ids(part), results)
 	for i, place := range part {
 		results[i].Duration = took
 		b.settle(place, results[i])
@@ -136,15 +135,4 @@ func (b *batch) settleRest(from int, r queue.Result) {
 func (b *batch) behind(m *queue.Message) (queue.Result, bool) {
 	r, ok := b.stopped[m.GroupID]
 	return r, ok
-}
-
-// tell reports one call.
-func (l *Lambda) tell(messages, bytes int, took time.Duration, answered *queue.Invocation, err error) {
-	if l.events.Invoked == nil {
-		return
-	}
-	l.events.Invoked(Invoked{
-		Messages: messages, Bytes: bytes, Duration: took, Status: answered.Status,
-		FunctionError: answered.FunctionError, Code: answered.Code, RequestID: answered.RequestID, Err: err,
-	})
 }

@@ -81,7 +81,7 @@ func newFunction(t testing.TB, opts *aws.LambdaOptions) *Lambda {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	l, err := NewLambda(&LambdaOptions{Invoker: client, QueueARN: jobsARN})
+	l, err := NewLambda(client, jobsARN)
 	if err != nil {
 		t.Fatal(err)
 	}

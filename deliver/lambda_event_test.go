@@ -23,7 +23,7 @@ const jobsARN = "arn:aws:sqs:us-east-2:123456789012:jobs"
 // render returns the event of ms.
 func render(t testing.TB, ms ...*queue.Message) []byte {
 	t.Helper()
-	l, err := NewLambda(&LambdaOptions{Invoker: &function{}, QueueARN: jobsARN})
+	l, err := NewLambda(&function{}, jobsARN)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,14 +182,8 @@ func TestQueueARNs(t *testing.T) {
 		"arn:aws:sqs:us-east-2:123456789012:jobs:x": false, "arn:aws:sqs:us-east-2:123456789012:": false,
 		"arn:aws:sqs:us\n:1:jobs": false,
 	} {
-		if _, err := NewLambda(&LambdaOptions{Invoker: &function{}, QueueARN: arn}); (err == nil) != valid {
+		if _, err := NewLambda(&function{}, arn); (err == nil) != valid {
 			t.Errorf("%q: %v", arn, err)
-		}
-	}
-	for _, opts := range []*LambdaOptions{nil, {QueueARN: jobsARN},
-		{QueueARN: jobsARN, Invoker: &function{}, MaxEvent: -1}} {
-		if _, err := NewLambda(opts); err == nil {
-			t.Errorf("%+v was accepted", opts)
 		}
 	}
 }

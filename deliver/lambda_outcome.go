@@ -11,7 +11,7 @@ import (
 	"tendril/queue"
 )
 
-// judge says what one call means for each of the messages in its event, whose ids
+// judgeCall says what one call means for each of the messages in its event, whose ids
 // are given.
 //
 //	nothing of the event left           unreached
@@ -21,13 +21,13 @@ import (
 //	429, 5xx, not ready                 throttled: it did not run
 //	401, 403, 404, redirected           unreached: set up wrongly, no message's fault
 //	413, any other status               failed
-func (l *Lambda) judge(ctx context.Context, a *queue.Invocation, err error, ids []string, results []queue.Result) {
+func judgeCall(ctx context.Context, a *queue.Invocation, err error, ids []string, results []queue.Result) {
 	switch {
 	case err != nil:
 		fill(results, lost(ctx, err))
 	case a.Status != http.StatusOK:
 		fill(results, refused(a))
-	case a.FunctionError != "" || l.detectError && isErrorBody(a.Payload):
+	case a.FunctionError != "":
 		fill(results, queue.Result{Status: a.Status, Reason: functionError(a), Fault: true})
 	default:
 		failed, problem := readReply(a.Payload, ids)
@@ -71,12 +71,12 @@ func lost(ctx context.Context, err error) queue.Result {
 // unsentCall says why a call did not leave: in the Invoker's own sentence where it
 // has one.
 func unsentCall(ctx context.Context, err error) string {
-	var told *queue.Error
+	var explained *queue.Error
 	switch {
 	case ctx.Err() != nil:
 		return "stopped before anything was sent"
-	case errors.As(err, &told):
-		return told.Error()
+	case errors.As(err, &explained):
+		return explained.Error()
 	default:
 		return "the function could not be called"
 	}
@@ -141,7 +141,7 @@ func isThrottle(a *queue.Invocation) bool {
 }
 
 // isUnready reports whether the service could not run the function for a reason that
-// passes by itself or by the hand of its owner. A gateway's time-out is none of
+// passes by itself or through its owner. A gateway's time-out is not one of
 // these: behind it the function may have run.
 func isUnready(a *queue.Invocation) bool {
 	switch a.Code {

@@ -165,13 +165,3 @@ func saysNothing(value json.RawMessage) bool {
 	var entries []json.RawMessage
 	return json.Unmarshal(value, &entries) == nil && len(entries) == 0
 }
-
-// isErrorBody reports whether a reply is an error as the runtimes of Lambda write
-// them.
-func isErrorBody(reply []byte) bool {
-	var body struct {
-		Type    *string `json:"errorType"`
-		Message *string `json:"errorMessage"`
-	}
-	return json.Unmarshal(reply, &body) == nil && body.Type != nil && body.Message != nil
-}

@@ -89,7 +89,7 @@ func marks(failed []bool, n int) string {
 }
 
 // A message id that a batch holds twice is one message: both fail.
-func TestReplyNamesATwin(t *testing.T) {
+func TestReplyNamesARepeatedID(t *testing.T) {
 	t.Parallel()
 	failed, problem := readReply([]byte(`{"batchItemFailures":[{"itemIdentifier":"a"}]}`), []string{"a", "b", "a"})
 	if problem != "" || marks(failed, 3) != "F.F" {

@@ -50,20 +50,17 @@ type HTTPOptions struct {
 	// "", or what is not valid, the header is that of the message's own attribute
 	// traceparent, as it is when Traceparent is nil.
 	Traceparent func(ctx context.Context, m *queue.Message) string
-	// MaxResponseRead is how much of an answer's body is read, in bytes; default 64 KiB.
-	// The connection of a longer answer is closed.
-	MaxResponseRead int
-	// UserAgent is the default's replacement: "aws-sqsd/3.0 tendril/VERSION",
-	// whose beginning receivers test for.
-	UserAgent string
-	// Version is tendril's own version for the default UserAgent; may be "".
+	// Version is tendril's own version for the User-Agent "aws-sqsd/3.0 tendril/VERSION",
+	// whose beginning receivers test for; may be "".
 	Version string
 	// Events observes; may be the zero value.
 	Events Events
 
-	// dial and tls stand in for the network and the certificates in tests.
-	dial func(ctx context.Context, network, address string) (net.Conn, error)
-	tls  *tls.Config
+	// dial and tls stand in for the network and the certificates in tests, maxBody for
+	// how many bytes of an answer's body are read.
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	tls     *tls.Config
+	maxBody int
 }
 
 // Events are the occurrences inside a delivery that its result does not tell.
@@ -77,8 +74,6 @@ type Events struct {
 	// Reconnected: a kept connection took no byte of a message, so the message
 	// went out on a new one.
 	Reconnected func()
-	// Invoked: a function was called, or could not be; called by [Lambda] alone.
-	Invoked func(Invoked)
 }
 
 // Connected tells of one connect.
@@ -113,16 +108,10 @@ func (o HTTPOptions) withDefaults() (*HTTPOptions, *target, error) {
 	o.InactivityTimeout = orDefault(o.InactivityTimeout, 180*time.Second)
 	o.KeepAlive = orDefault(o.KeepAlive, time.Second)
 	o.HeaderBudget = orDefault(o.HeaderBudget, 8<<10)
-	o.MaxResponseRead = orDefault(o.MaxResponseRead, 64<<10)
+	o.maxBody = orDefault(o.maxBody, maxAnswerBody)
 	o.MimeType = orDefault(o.MimeType, "application/json")
 	if o.SuccessCodes == (StatusSet{}) {
 		o.SuccessCodes.words[200/64] = 1 << (200 % 64)
-	}
-	if o.UserAgent == "" {
-		o.UserAgent = "aws-sqsd/3.0 tendril"
-		if o.Version != "" {
-			o.UserAgent += "/" + o.Version
-		}
 	}
 	if err := o.setPath(t.path); err != nil {
 		return nil, nil, err
@@ -142,7 +131,7 @@ func (o *HTTPOptions) checkRanges() error {
 	for _, n := range []struct {
 		name  string
 		value int
-	}{{"connections", o.Connections}, {"header budget", o.HeaderBudget}, {"largest answer read", o.MaxResponseRead}} {
+	}{{"connections", o.Connections}, {"header budget", o.HeaderBudget}} {
 		if n.value < 0 {
 			return fmt.Errorf("%s %d is negative: give 1 or more, or 0 for the default", n.name, n.value)
 		}
@@ -178,7 +167,7 @@ func (o *HTTPOptions) setPath(fromTarget string) error {
 // checkHeaders refuses settings that would break the request apart.
 func (o *HTTPOptions) checkHeaders() error {
 	for _, v := range []struct{ name, value string }{
-		{"MIME type", o.MimeType}, {"queue name", o.QueueName}, {"user agent", o.UserAgent},
+		{"MIME type", o.MimeType}, {"queue name", o.QueueName}, {"version", o.Version},
 	} {
 		if !isFieldValue(v.value) {
 			return fmt.Errorf("%s %q cannot be sent in a header: take out line breaks and other control characters", v.name,

@@ -16,10 +16,10 @@ func TestDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if o.Path != "/" || o.MimeType != "application/json" || o.Connections != 50 || o.HeaderBudget != 8192 ||
-		o.MaxResponseRead != 65536 ||
+		o.maxBody != 65536 ||
 		o.ConnectTimeout != 5*time.Second || o.InactivityTimeout != 180*time.Second || o.Deadline != 0 ||
 		o.KeepAlive != time.Second ||
-		o.SuccessCodes.String() != "200" || o.UserAgent != "aws-sqsd/3.0 tendril" {
+		codesOf(o.SuccessCodes) != "200" {
 		t.Errorf("%+v", o)
 	}
 }
@@ -99,10 +99,9 @@ func TestBadOptions(t *testing.T) {
 		{options{Target: "http://localhost", Path: "http://evil"}, "give a path such as /worker"},
 		{options{Target: "http://localhost", MimeType: "a\r\nb"}, "MIME type"},
 		{options{Target: "http://localhost", QueueName: "a\nb"}, "queue name"},
-		{options{Target: "http://localhost", UserAgent: "\x00"}, "user agent"},
+		{options{Target: "http://localhost", Version: "\x00"}, "version"},
 		{options{Target: "http://localhost", Connections: -1}, "connections -1 is negative"},
 		{options{Target: "http://localhost", HeaderBudget: -1}, "header budget -1 is negative"},
-		{options{Target: "http://localhost", MaxResponseRead: -1}, "largest answer read -1 is negative"},
 		{options{Target: "http://localhost", ConnectTimeout: -1}, "connect timeout -1ns is negative"},
 		{options{Target: "http://localhost", InactivityTimeout: -1}, "inactivity timeout -1ns is negative"},
 		{options{Target: "http://localhost", Deadline: -1}, "deadline -1ns is negative"},

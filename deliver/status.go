@@ -2,7 +2,6 @@ package deliver
 
 import (
 	"fmt"
-	"math/bits"
 	"strconv"
 	"strings"
 )
@@ -61,35 +60,4 @@ func parseStatus(digits string) (int, bool) {
 // Has reports whether code is in the set; any number may be asked for.
 func (s StatusSet) Has(code int) bool {
 	return code >= minStatus && code <= maxStatus && s.words[code/64]>>(code%64)&1 == 1
-}
-
-// String returns the shortest list that [ParseStatusSet] reads back, in
-// ascending order; "" for the empty set.
-func (s StatusSet) String() string {
-	var list []string
-	for code := minStatus; code <= maxStatus; code++ {
-		if !s.Has(code) {
-			continue
-		}
-		last := code
-		for s.Has(last + 1) {
-			last++
-		}
-		if last == code {
-			list = append(list, strconv.Itoa(code))
-		} else {
-			list = append(list, strconv.Itoa(code)+"-"+strconv.Itoa(last))
-		}
-		code = last
-	}
-	return strings.Join(list, ",")
-}
-
-// Len returns the number of statuses in the set.
-func (s StatusSet) Len() int {
-	n := 0
-	for _, word := range s.words {
-		n += bits.OnesCount64(word)
-	}
-	return n
 }

@@ -1,9 +1,31 @@
 package deliver
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
+
+// codesOf lists the codes of a set in ascending order, with ranges.
+func codesOf(s StatusSet) string {
+	var list []string
+	for code := minStatus; code <= maxStatus; code++ {
+		if !s.Has(code) {
+			continue
+		}
+		first := code
+		for s.Has(code + 1) {
+			code++
+		}
+		switch first {
+		case code:
+			list = append(list, strconv.Itoa(code))
+		default:
+			list = append(list, strconv.Itoa(first)+"-"+strconv.Itoa(code))
+		}
+	}
+	return strings.Join(list, ",")
+}
 
 func TestParseStatusSet(t *testing.T) {
 	t.Parallel()
@@ -18,7 +40,7 @@ func TestParseStatusSet(t *testing.T) {
 		{"200-599", "200-599"},
 	} {
 		s, err := ParseStatusSet(test.list)
-		if err != nil || s.String() != test.canonical {
+		if err != nil || codesOf(s) != test.canonical {
 			t.Errorf("ParseStatusSet(%q) = %v, %v; want %s", test.list, s, err, test.canonical)
 		}
 	}
@@ -49,9 +71,6 @@ func TestStatusSetHas(t *testing.T) {
 			t.Errorf("Has(%d) = %v", code, !want)
 		}
 	}
-	if s.Len() != 104 {
-		t.Errorf("Len = %d, want 104", s.Len())
-	}
 }
 
 func FuzzParseStatusSet(f *testing.F) {
@@ -63,11 +82,11 @@ func FuzzParseStatusSet(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if s.Len() == 0 {
+		if s == (StatusSet{}) {
 			t.Errorf("%q gives an empty set", list)
 		}
-		if again, err := ParseStatusSet(s.String()); err != nil || again != s {
-			t.Errorf("%q prints as %q, which reads back as %v, %v", list, s, again, err)
+		if again, err := ParseStatusSet(codesOf(s)); err != nil || again != s {
+			t.Errorf("%q has the codes %s, which read back as %v, %v", list, codesOf(s), again, err)
 		}
 	})
 }

@@ -243,7 +243,7 @@ func (e *Environment) startFunction(command string) (*runtimeapi.Pool, error) {
 
 // invokeBy makes events of a queue's messages and hands them to a function.
 func (e *Environment) invokeBy(l *line, opts *delivery.Options, invoker deliver.Invoker) error {
-	function, err := deliver.NewLambda(&deliver.LambdaOptions{Invoker: invoker, QueueARN: l.queue.arn})
+	function, err := deliver.NewLambda(invoker, l.queue.arn)
 	if err != nil {
 		return err
 	}
