@@ -91,7 +91,7 @@ func (i instance) skipped(s periodic.Skipped) {
 type shared struct{ *sqsapi.RegistryClient }
 
 func (s shared) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
-	return s.RegistryClient.Since(ctx, leaseName, term, from)
+	return s.RegistryClient.SinceUnder(ctx, leaseName, term, from, nil)
 }
 
 func (s shared) Enqueue(ctx context.Context, term int64, f periodic.ScheduledRun) (periodic.EnqueueResult, error) {

@@ -119,10 +119,15 @@ func (c *conn) integer(text string, args ...any) (n int64, err error) {
 	return n, err
 }
 
+// finds reports whether a query yields a row.
+func (c *conn) finds(text string, args ...any) (found bool, err error) {
+	err = c.query(func(row) error { found = true; return nil }, text, args...)
+	return found, err
+}
+
 // exists reports whether there is a message under a key.
 func (c *conn) exists(key int64) (bool, error) {
-	n, err := c.integer(`SELECT count(*) FROM messages WHERE id = ?`, key)
-	return n > 0, err
+	return c.finds(`SELECT 1 FROM messages WHERE id = ?`, key)
 }
 
 func (c *conn) prepare(text string) (driver.Stmt, error) {

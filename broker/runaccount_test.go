@@ -24,18 +24,19 @@ func TestTasksAreAccountedFor(t *testing.T) {
 		t.Fatal(won, err)
 	}
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	since, err := r.Since(ctx, "lead", 3, map[string]time.Time{"audit": at})
+	since, err := r.SinceUnder(ctx, "lead", 3, map[string]time.Time{"audit": at}, nil)
 	if err != nil || !since["audit"].Equal(at) {
 		t.Fatalf("a new task is entered with %v, %v", since, err)
 	}
-	if since, _ = r.Since(ctx, "lead", 3, map[string]time.Time{"audit": at.Add(time.Hour)}); !since["audit"].Equal(at) {
+	if since, _ = r.SinceUnder(ctx, "lead", 3, map[string]time.Time{"audit": at.Add(time.Hour)},
+		nil); !since["audit"].Equal(at) {
 		t.Errorf("a known task is since %v, want the first entry %v", since["audit"], at)
 	}
 	later := RunRequest{ID: "audit@2", Task: "audit", At: at.Add(2 * time.Hour), Lease: "lead", Term: 3}
 	if _, err := r.Skip(ctx, later, nil); err != nil {
 		t.Fatal(err)
 	}
-	if since, _ = r.Since(ctx, "", 0, map[string]time.Time{"audit": at}); !since["audit"].Equal(later.At) {
+	if since, _ = r.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": at}, nil); !since["audit"].Equal(later.At) {
 		t.Errorf("after the skip: %v, want %v", since["audit"], later.At)
 	}
 	if enqueued, err := r.Enqueued(ctx, "audit@2"); enqueued || err != nil {
@@ -50,7 +51,7 @@ func TestTasksAreAccountedFor(t *testing.T) {
 	}
 
 	stale := map[string]error{}
-	_, stale["since"] = r.Since(ctx, "lead", 2, map[string]time.Time{"audit": at})
+	_, stale["since"] = r.SinceUnder(ctx, "lead", 2, map[string]time.Time{"audit": at}, nil)
 	_, stale["skip"] = r.Skip(ctx, RunRequest{ID: "a", Task: "audit", At: at, Lease: "lead", Term: 4}, nil)
 	for what, err := range stale {
 		if !errors.Is(err, queue.ErrStaleTerm) {
@@ -58,8 +59,8 @@ func TestTasksAreAccountedFor(t *testing.T) {
 		}
 	}
 	bad := map[string]error{}
-	_, bad["half a fence"] = r.Since(ctx, "lead", 0, map[string]time.Time{"audit": at})
-	_, bad["no task name"] = r.Since(ctx, "lead", 3, map[string]time.Time{"": at})
+	_, bad["half a fence"] = r.SinceUnder(ctx, "lead", 0, map[string]time.Time{"audit": at}, nil)
+	_, bad["no task name"] = r.SinceUnder(ctx, "lead", 3, map[string]time.Time{"": at}, nil)
 	_, bad["skip of no task"] = r.Skip(ctx, RunRequest{ID: "a", At: at}, nil)
 	for what, err := range bad {
 		if want := (&queue.Error{Code: queue.CodeInvalidParameterValue}); !errors.Is(err, want) {

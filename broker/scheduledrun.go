@@ -76,12 +76,34 @@ func (req *RunRequest) check() error {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"Run %s has no time; give the time that it was scheduled for.", req.ID)
 	}
-	if (req.Lease == "") != (req.Term == 0) || req.Term < 0 {
+	return fence{req.Lease, req.Term}.check()
+}
+
+// fence is a lease and the term in which alone a change is made; the zero value lets
+// every change pass.
+type fence struct {
+	lease string
+	term  int64
+}
+
+func (f fence) check() error {
+	if (f.lease == "") != (f.term == 0) || f.term < 0 {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Run %s names lease %q with term %d; give a lease and its term, which counts from 1, or neither.", req.ID,
-			clip(req.Lease), req.Term)
+			"Lease %q with term %d: give a lease and its term, which counts from 1, or neither.", clip(f.lease), f.term)
 	}
 	return nil
+}
+
+// refuse refuses a change by an instance whose term is over.
+func (f fence) refuse(c *conn, what string) (refusal, err error) {
+	if f.lease == "" {
+		return nil, nil
+	}
+	l, err := readLease(c, f.lease)
+	if err != nil || l.Term == f.term && !l.Released {
+		return nil, err
+	}
+	return queue.Errorf(queue.CodeStaleTerm, "%s was not made: term %d of lease %s is over.", what, f.term, f.lease), nil
 }
 
 // runSending is the request of one Enqueue: a sending under conditions.
@@ -99,7 +121,7 @@ func (f *runSending) apply(t *tx) (err error) {
 		f.refusal = errNoQueue()
 		return nil
 	}
-	if f.refusal, err = f.fence(t.c); f.refusal != nil || err != nil {
+	if f.refusal, err = (fence{f.req.Lease, f.req.Term}).refuse(t.c, "Run "+f.req.ID); f.refusal != nil || err != nil {
 		return err
 	}
 	if f.already, err = f.first(t.c); f.already || err != nil {
@@ -119,25 +141,11 @@ func (f *runSending) onCommit(err error) {
 	f.sending.onCommit(err)
 }
 
-// fence refuses a run by whoever is not in charge any more.
-func (f *runSending) fence(c *conn) (refusal, err error) {
-	if f.req.Lease == "" {
-		return nil, nil
-	}
-	l, err := readLease(c, f.req.Lease)
-	if err != nil || l.Term == f.req.Term && !l.Released {
-		return nil, err
-	}
-	return queue.Errorf(queue.CodeStaleTerm, "Run %s was not made: term %d of lease %s is over.", f.req.ID, f.req.Term,
-		f.req.Lease), nil
-}
-
 // first finds the message of a run that was made before.
 func (f *runSending) first(c *conn) (found bool, err error) {
 	err = c.query(func(row row) error {
 		found = true
-		f.sent[0].ID = row.text(0)
-		f.sent[0].SequenceNumber = row.text(1)
+		f.sent[0].ID, f.sent[0].SequenceNumber = row.text(0), row.text(1)
 		return nil
 	}, `SELECT message, sequence FROM fires WHERE id = ?`, f.req.ID)
 	return found, err
@@ -146,11 +154,11 @@ func (f *runSending) first(c *conn) (found bool, err error) {
 // note writes what has to be known of the run later, and removes some of
 // what has not.
 func (f *runSending) note(c *conn) error {
-	r, at, now := &f.req, f.req.At.UnixMilli(), stamp()
+	r, now := &f.req, stamp()
 	_, err := c.exec(`INSERT INTO fires (id, task, queue, at, term, recorded, message, sequence, path) VALUES (?,?,?,?,?,?,?,?,?)`,
-		r.ID, r.Task, r.Queue, at, r.Term, now, f.sent[0].ID, f.sent[0].SequenceNumber, f.path)
+		r.ID, r.Task, r.Queue, r.At.UnixMilli(), r.Term, now, f.sent[0].ID, f.sent[0].SequenceNumber, f.path)
 	if err == nil && r.Task != "" {
-		_, err = c.exec(`INSERT INTO tasks (task, last) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET last = max(last, excluded.last)`, r.Task, at)
+		err = accountUpTo(c, r.Task, r.At)
 	}
 	if err == nil {
 		_, err = c.exec(`DELETE FROM fires WHERE id IN (SELECT id FROM fires WHERE recorded < ? ORDER BY recorded LIMIT ?)`,
@@ -166,8 +174,7 @@ func (r *Registry) Last(ctx context.Context, tasks []string) (map[string]time.Ti
 		last := map[string]time.Time{}
 		for _, task := range tasks {
 			err := c.query(func(row row) error {
-				milli := row.int(0)
-				last[task] = time.UnixMilli(milli).UTC()
+				last[task] = time.UnixMilli(row.int(0)).UTC()
 				return nil
 			}, `SELECT last FROM tasks WHERE task = ?`, task)
 			if err != nil {
@@ -202,27 +209,22 @@ func (r *Registry) Paused(ctx context.Context) (map[string]string, error) {
 	return lookUp(ctx, r.b, func(c *conn) (map[string]string, error) {
 		reasons := map[string]string{}
 		err := c.query(func(row row) error {
-			task := row.text(0)
-			reasons[task] = row.text(1)
+			reasons[row.text(0)] = row.text(1)
 			return nil
 		}, `SELECT task, reason FROM paused`)
 		return reasons, err
 	})
 }
 
-// Since returns, for each task of from, the scheduled time up to which its runs
+// SinceUnder returns, for each task of from, the scheduled time up to which its runs
 // are accounted for: enqueued, or skipped. A task that is not known is entered
 // with its time in from, so that a later leader looks back to it. lease and
 // term are the fence, as in [RunRequest].
-func (r *Registry) Since(ctx context.Context, lease string, term int64,
-	from map[string]time.Time) (map[string]time.Time, error) {
-	return r.SinceUnder(ctx, lease, term, from, nil)
-}
-
-// SinceUnder is [Registry.Since] for tasks with these schedules, in any words. A
-// task that is known with another schedule is accounted for up to its time in
-// from at least: earlier times of the new schedule were never due. Of a task
-// that has no schedule here, or was entered without one, nothing is compared.
+//
+// schedules holds any text that differs when the schedule does. A task that is
+// known with another schedule is accounted for up to its time in from at least:
+// earlier times of the new schedule were never due. A task without a schedule here,
+// or entered without one, is not compared.
 func (r *Registry) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
 	schedules map[string]string) (map[string]time.Time, error) {
 	for task := range from {
@@ -237,14 +239,11 @@ func (r *Registry) SinceUnder(ctx context.Context, lease string, term int64, fro
 			if err := enterTask(c, task, at, schedules[task]); err != nil {
 				return err
 			}
-			err := c.query(func(row row) error {
-				milli := row.int(0)
-				since[task] = time.UnixMilli(milli).UTC()
-				return nil
-			}, `SELECT last FROM tasks WHERE task = ?`, task)
+			milli, err := c.integer(`SELECT last FROM tasks WHERE task = ?`, task)
 			if err != nil {
 				return err
 			}
+			since[task] = time.UnixMilli(milli).UTC()
 		}
 		return nil
 	})
@@ -259,10 +258,17 @@ func enterTask(c *conn, task string, at time.Time, schedule string) error {
 	_, err := c.exec(`INSERT OR IGNORE INTO tasks (task, last, schedule) VALUES (?, ?, nullif(?, ''))`, task,
 		at.UnixMilli(), schedule)
 	if err == nil && schedule != "" {
-		// A row without a schedule is an older version's, or a skip's.
+		// A row without a schedule is a skip's.
 		_, err = c.exec(`UPDATE tasks SET last = CASE WHEN schedule IS NULL THEN last ELSE max(last, ?) END, schedule = ?
 			WHERE task = ? AND schedule IS NOT ?`, at.UnixMilli(), schedule, task, schedule)
 	}
+	return err
+}
+
+// accountUpTo moves the last run of a task on to a time, unless it is later already.
+func accountUpTo(c *conn, task string, at time.Time) error {
+	_, err := c.exec(`INSERT INTO tasks (task, last) VALUES (?, ?)
+		ON CONFLICT (task) DO UPDATE SET last = max(last, excluded.last)`, task, at.UnixMilli())
 	return err
 }
 
@@ -288,9 +294,7 @@ func (r *Registry) Skip(ctx context.Context, req RunRequest, ids []string) (made
 				return err
 			}
 		}
-		_, err := c.exec(`INSERT INTO tasks (task, last) VALUES (?, ?) ON CONFLICT (task) DO UPDATE SET last = max(last, excluded.last)`,
-			req.Task, req.At.UnixMilli())
-		return err
+		return accountUpTo(c, req.Task, req.At)
 	})
 	if err != nil {
 		return nil, err // the writer may be at it still: found is not looked at
@@ -300,28 +304,19 @@ func (r *Registry) Skip(ctx context.Context, req RunRequest, ids []string) (made
 
 // Enqueued reports whether a run of that id was made in the last 30 days.
 func (r *Registry) Enqueued(ctx context.Context, id string) (bool, error) {
-	return lookUp(ctx, r.b, func(c *conn) (found bool, err error) {
-		err = c.query(func(row) error { found = true; return nil }, `SELECT 1 FROM fires WHERE id = ?`, id)
-		return found, err
+	return lookUp(ctx, r.b, func(c *conn) (bool, error) { return c.finds(`SELECT 1 FROM fires WHERE id = ?`, id) })
+}
+
+// EnqueuedTo reports whether a run of that id was made in the last 30 days with a
+// message to path.
+func (r *Registry) EnqueuedTo(ctx context.Context, id, path string) (bool, error) {
+	return lookUp(ctx, r.b, func(c *conn) (bool, error) {
+		return c.finds(`SELECT 1 FROM fires WHERE id = ? AND path = ?`, id, path)
 	})
 }
 
 // pathAttribute is the message attribute with the path that a run goes to.
 const pathAttribute = "beanstalk.sqsd.path"
-
-// EnqueuedTo reports whether a run of that id was made in the last 30 days with a
-// message to path. Of runs that an older version made, no path is known: they
-// were made with any, so that what was enqueued before an upgrade goes where it
-// was to go.
-func (r *Registry) EnqueuedTo(ctx context.Context, id, path string) (bool, error) {
-	return lookUp(ctx, r.b, func(c *conn) (found bool, err error) {
-		err = c.query(func(row) error {
-			found = true
-			return nil
-		}, `SELECT 1 FROM fires WHERE id = ? AND (path IS NULL OR path = ?)`, id, path)
-		return found, err
-	})
-}
 
 // pathOf is the path that a message goes to, "" when it names none.
 func pathOf(m *queue.Outgoing) string {
@@ -335,15 +330,13 @@ func pathOf(m *queue.Outgoing) string {
 
 // fenced makes a change unless the term of the lease is over.
 func (r *Registry) fenced(ctx context.Context, lease string, term int64, change func(c *conn) error) error {
-	if (lease == "") != (term == 0) || term < 0 {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Lease %q with term %d is no fence; give a lease and its term, which counts from 1, or neither.", clip(lease), term)
+	f := fence{lease, term}
+	if err := f.check(); err != nil {
+		return err
 	}
 	var refusal error
-	err := r.write(ctx, func(t *tx) error {
-		f := runSending{req: RunRequest{Lease: lease, Term: term, ID: "accounting"}}
-		var err error
-		if refusal, err = f.fence(t.c); refusal != nil || err != nil {
+	err := r.write(ctx, func(t *tx) (err error) {
+		if refusal, err = f.refuse(t.c, "The change"); refusal != nil || err != nil {
 			return err
 		}
 		return change(t.c)

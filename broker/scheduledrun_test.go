@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -455,78 +455,27 @@ func TestEnqueueEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A directory that was written before there was a registry opens, with what is
-// in it.
-func TestFileOfVersion1(t *testing.T) {
+// A file of another format is refused, and left as it is.
+func TestFilesOfOtherFormatsAreRefused(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "old")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	c, err := openConn(filepath.Join(dir, databaseName), "")
-	if err == nil {
-		err = c.script(`PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; BEGIN;` + schema + `
-			INSERT INTO queues VALUES (1, 'work', '{}', '{}', 0, 0, 0);
-			INSERT INTO counters VALUES (1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
-			PRAGMA user_version = 1; COMMIT`)
-	}
-	if err == nil {
-		err = c.close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range 2 { // the second time it is a file of today
-		b := openDir(t, dir, nil)
-		if _, already, err := b.Registry().Enqueue(t.Context(), runOf("work", "report", 0),
-			queue.Outgoing{Body: "x"}); err != nil || already != (i == 1) {
-			t.Errorf("enqueued: %v, %v", already, err)
-		}
-		if err := b.Close(); err != nil {
+	for _, version := range []int{1, schemaVersion - 1, schemaVersion + 1} {
+		dir := t.TempDir()
+		if err := openDir(t, dir, nil).Close(); err != nil {
 			t.Fatal(err)
 		}
-	}
-}
-
-// A run of a directory that was written before paths were kept is known with
-// any path; new ones are known with their own.
-func TestFileOfVersion2(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "old")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	old, fresh := runOf("work", "report", 0), runOf("work", "report", 1)
-	c, err := openConn(filepath.Join(dir, databaseName), "")
-	if err == nil {
-		err = c.script(`PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; BEGIN;` + schema + registrySchema + `
-			INSERT INTO queues VALUES (1, 'work', '{}', '{}', 0, 0, 0);
-			INSERT INTO counters VALUES (1, 1, 0, 0, 0, 0, 0, 0, 0, 0);
-			INSERT INTO fires VALUES ('` + old.ID + `', 'report', 'work', 1, 0, ` + fmt.Sprint(time.Now().UnixMilli()) + `, 'm', '');
-			INSERT INTO tasks VALUES ('report', 1);
-			PRAGMA user_version = 2; COMMIT`)
-	}
-	if err == nil {
-		err = c.close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // the second time it is a file of today
-		b := openDir(t, dir, nil)
-		m := queue.Outgoing{Body: "x",
-			Attributes: []queue.Attribute{{Name: "beanstalk.sqsd.path", Type: "String", Value: "/report"}}}
-		if _, _, err := b.Registry().Enqueue(t.Context(), fresh, m); err != nil {
-			t.Error(err)
+		c, err := openConn(filepath.Join(dir, databaseName), "")
+		if err == nil {
+			err = errors.Join(c.script(fmt.Sprintf(`PRAGMA user_version = %d`, version)), c.close())
 		}
-		for ask, want := range map[[2]string]bool{{old.ID, "/any"}: true, {fresh.ID, "/report"}: true,
-			{fresh.ID, "/any"}: false} {
-			if got, err := b.Registry().EnqueuedTo(t.Context(), ask[0], ask[1]); got != want || err != nil {
-				t.Errorf("EnqueuedTo(%q, %q) = %v, %v", ask[0], ask[1], got, err)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			_, err := Open(dir, nil)
+			if want := fmt.Sprintf("format %d, this program reads format %d", version, schemaVersion); err == nil ||
+				!strings.Contains(err.Error(), want) {
+				t.Errorf("opening a file of format %d: %v", version, err)
 			}
-		}
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -25,7 +25,7 @@ import (
 //	           sum a checksum of the content.
 //	receipts   what is known of messages that were received and are still here:
 //	           how often, first when, hidden until when; unread is how many of
-//	           the receives do not count (NULL where version 3 wrote it)
+//	           the receives do not count
 //	dedup      deduplication ids of the last five minutes
 //	departed   names of queues deleted in the last minute
 //	garbage    ranges of purged messages that wait to be removed
@@ -33,7 +33,7 @@ import (
 //	leases     who is in charge, by the name of what
 //	fires      the scheduled runs of the last 30 days, and the message of each.
 //	           at is the scheduled time, recorded that of the row, path where
-//	           on the app the message goes (NULL where version 2 wrote it).
+//	           on the app the message goes.
 //	tasks      the scheduled time of each periodic task's last run, and the
 //	           schedule that it was accounted for by (NULL: not known)
 //	paused     the paused periodic tasks
@@ -62,7 +62,7 @@ CREATE INDEX moved ON messages (origin) WHERE origin IS NOT NULL;
 CREATE INDEX moved_sent ON messages (id >> 40, sent) WHERE origin IS NOT NULL;
 CREATE TABLE receipts (
 	id INTEGER PRIMARY KEY, count INTEGER NOT NULL, first INTEGER NOT NULL,
-	received_at INTEGER NOT NULL, until INTEGER NOT NULL, epoch INTEGER NOT NULL
+	received_at INTEGER NOT NULL, until INTEGER NOT NULL, epoch INTEGER NOT NULL, unread INTEGER
 );
 CREATE TABLE dedup (
 	queue INTEGER NOT NULL, dedup_id TEXT NOT NULL, group_id TEXT NOT NULL,
@@ -76,45 +76,25 @@ CREATE TABLE departed (
 CREATE TABLE garbage (
 	low INTEGER PRIMARY KEY, high INTEGER NOT NULL
 );
-`
-
-// registrySchema is what version 2 adds.
-const registrySchema = `
 CREATE TABLE leases (
 	name TEXT PRIMARY KEY, version TEXT NOT NULL, term INTEGER NOT NULL, owner TEXT NOT NULL,
 	duration INTEGER NOT NULL, released INTEGER NOT NULL, data TEXT NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE fires (
 	id TEXT PRIMARY KEY, task TEXT NOT NULL, queue TEXT NOT NULL, at INTEGER NOT NULL, term INTEGER NOT NULL,
-	recorded INTEGER NOT NULL, message TEXT NOT NULL, sequence TEXT NOT NULL
+	recorded INTEGER NOT NULL, message TEXT NOT NULL, sequence TEXT NOT NULL, path TEXT
 ) WITHOUT ROWID;
 CREATE INDEX fires_recorded ON fires (recorded);
 CREATE TABLE tasks (
-	task TEXT PRIMARY KEY, last INTEGER NOT NULL
+	task TEXT PRIMARY KEY, last INTEGER NOT NULL, schedule TEXT
 ) WITHOUT ROWID;
 CREATE TABLE paused (
 	task TEXT PRIMARY KEY, reason TEXT NOT NULL
 ) WITHOUT ROWID;
 `
 
-// thirdSchema is what version 3 adds.
-const thirdSchema = `
-ALTER TABLE fires ADD COLUMN path TEXT;
-ALTER TABLE tasks ADD COLUMN schedule TEXT;
-`
-
-// fourthSchema is what version 4 adds.
-const fourthSchema = `
-ALTER TABLE receipts ADD COLUMN unread INTEGER;
-`
-
 // schemaVersion is kept in PRAGMA user_version.
 const schemaVersion = 4
-
-// schemaSince returns what a file of a version lacks.
-func schemaSince(version int64) string {
-	return strings.Join([]string{schema, registrySchema, thirdSchema, fourthSchema}[version:], "")
-}
 
 // store is the database file: one connection that writes and checkpoints,
 // used by the writer alone, and a few that read.
@@ -151,7 +131,7 @@ func openStore(dir, vfs string) (*store, error) {
 		PRAGMA wal_autocheckpoint = 0`)
 	if err == nil {
 		s.write = w
-		err = s.migrate()
+		err = s.createTables()
 	}
 	for range readers {
 		if err != nil {
@@ -192,21 +172,17 @@ func (s *store) connect(path, vfs, pragmas string) (*conn, error) {
 		PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; ` + pragmas)
 }
 
-// migrate creates the tables of a new file and those that an older one lacks,
-// and refuses a file that a later version wrote.
-func (s *store) migrate() error {
+// createTables creates the tables of a new file, and refuses a file of another format.
+func (s *store) createTables() error {
 	version, err := s.write.integer(`PRAGMA user_version`)
 	switch {
-	case err != nil:
+	case err != nil || version == schemaVersion:
 		return err
-	case version > schemaVersion:
-		return fmt.Errorf("the file has format %d, this program writes format %d: use the newer program that wrote it",
-			version, schemaVersion)
-	case version == schemaVersion:
-		return nil
+	case version != 0:
+		return fmt.Errorf("the file has format %d, this program reads format %d: use the program that wrote it, "+
+			"or choose another data directory", version, schemaVersion)
 	}
-	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, schemaSince(version),
-		schemaVersion))
+	return s.write.script(fmt.Sprintf(`BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT`, schema, schemaVersion))
 }
 
 // synchronous chooses whether the next commit waits for the disk. The pragma

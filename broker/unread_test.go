@@ -1,9 +1,6 @@
 package broker
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -53,46 +50,5 @@ func TestUnreadHoldsOverARestart(t *testing.T) {
 	remove(t, q, flying.ReceiptHandle, other.ReceiptHandle)
 	if l, _ := b.Ledger("work.fifo"); l.Done != 2 {
 		t.Errorf("%d done, want both", l.Done)
-	}
-}
-
-// A directory from before receives could be taken back opens, with its counts.
-func TestFileOfVersion3(t *testing.T) {
-	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "old")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	key, sent := makeKey(1, 1), time.Now().UnixMilli()
-	r := record{key: key, sent: sent, body: "x"}
-	c, err := openConn(filepath.Join(dir, databaseName), "")
-	if err == nil {
-		err = c.script(`PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; BEGIN;` + schema + registrySchema + thirdSchema + fmt.Sprintf(`
-			INSERT INTO queues VALUES (1, 'work', '{}', '{}', 0, 0, 0);
-			INSERT INTO counters VALUES (1, 2, 0, 1, 0, 0, 0, 0, 0, 0);
-			INSERT INTO messages (id, sent, sum, size, body) VALUES (%d, %d, %d, 1, 'x');
-			INSERT INTO receipts VALUES (%d, 4, %d, %d, 0, 1);
-			PRAGMA user_version = 3; COMMIT`, key, sent, r.checksum(), key, sent, sent))
-	}
-	if err == nil {
-		err = c.close()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for want := 5; want <= 6; want++ { // the second time it is a file of today
-		b := openDir(t, dir, nil)
-		q := b.Queue("work")
-		unread(t, q, one(t, q))
-		m := one(t, q)
-		if m.ReceiveCount != want {
-			t.Errorf("received %d times, want %d", m.ReceiveCount, want)
-		}
-		if errs := q.ChangeVisibility(t.Context(), changes(m.ReceiptHandle)); errs != nil {
-			t.Error(errs)
-		}
-		if err := b.Close(); err != nil {
-			t.Fatal(err)
-		}
 	}
 }

@@ -90,12 +90,6 @@ func (h *Handler) enqueued(ctx context.Context, _ caller, in *enqueuedRequest) (
 	return &enqueuedResponse{&found}, nil
 }
 
-// Since is [broker.Registry.Since].
-func (c *RegistryClient) Since(ctx context.Context, lease string, term int64,
-	from map[string]time.Time) (map[string]time.Time, error) {
-	return c.SinceUnder(ctx, lease, term, from, nil)
-}
-
 // SinceUnder is [broker.Registry.SinceUnder].
 func (c *RegistryClient) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
 	schedules map[string]string) (map[string]time.Time, error) {

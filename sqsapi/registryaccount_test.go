@@ -22,13 +22,14 @@ func TestAccountOverTheWire(t *testing.T) {
 	t.Cleanup(server.Close)
 	c := NewRegistryClient(server.URL, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}})
 	ctx, at := t.Context(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	if since, err := c.Since(ctx, "", 0, map[string]time.Time{"audit": at}); err != nil || !since["audit"].Equal(at) {
+	if since, err := c.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": at}, nil); err != nil ||
+		!since["audit"].Equal(at) {
 		t.Fatalf("Since = %v, %v", since, err)
 	}
 	if _, err := c.Skip(ctx, broker.RunRequest{ID: "audit@1", Task: "audit", At: at.Add(time.Hour)}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if since, err := c.Since(ctx, "", 0, map[string]time.Time{"audit": at}); err != nil ||
+	if since, err := c.SinceUnder(ctx, "", 0, map[string]time.Time{"audit": at}, nil); err != nil ||
 		!since["audit"].Equal(at.Add(time.Hour)) {
 		t.Errorf("after Skip: %v, %v", since, err)
 	}
@@ -66,7 +67,8 @@ func TestAccountOverTheWire(t *testing.T) {
 			t.Errorf("SinceUnder %s: %v, %v, want %v", schedule, since, err, want)
 		}
 	}
-	if _, err := c.Since(ctx, "lead", 7, map[string]time.Time{"audit": at}); !errors.Is(err, queue.ErrStaleTerm) {
+	if _, err := c.SinceUnder(ctx, "lead", 7, map[string]time.Time{"audit": at}, nil); !errors.Is(err,
+		queue.ErrStaleTerm) {
 		t.Errorf("Since of another term: %v", err)
 	}
 	if _, err := c.Skip(ctx, broker.RunRequest{ID: "x", At: at}, nil); err == nil {
