@@ -144,7 +144,8 @@ func TestReadBatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !errors.Is(results[0].err, queue.ErrReceiptInvalid) || results[0].err.Error() != "no" {
+	if !errors.Is(results[0].err, &queue.Error{Code: queue.CodeReceiptHandleIsInvalid}) ||
+		results[0].err.Error() != "no" {
 		t.Errorf("entry 0: %v", results[0].err)
 	}
 	if !errors.Is(results[1].err, queue.ErrUnreachable) {

@@ -237,7 +237,8 @@ func TestInFlightLimit(t *testing.T) {
 			t.Errorf("%s: got %d and %d messages", q.Name(), len(a), len(b))
 		}
 	}
-	if _, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 1}); !errors.Is(err, queue.ErrOverLimit) {
+	if _, err := q.Receive(t.Context(), queue.ReceiveRequest{Max: 1}); !errors.Is(err,
+		&queue.Error{Code: queue.CodeOverLimit}) {
 		t.Errorf("on a standard queue: %v", err)
 	}
 	if got := take(t, f, 1); len(got) != 0 {

@@ -391,7 +391,7 @@ func TestFullDisk(t *testing.T) {
 		return sqlite3.SQLITE_OK
 	}
 	fs.setFail(full)
-	if _, err := q.Send(context.Background(), body("x")); !errors.Is(err, queue.ErrStorageFull) {
+	if _, err := q.Send(context.Background(), body("x")); !errors.Is(err, &queue.Error{Code: queue.CodeStorageFull}) {
 		t.Errorf("sending on a full disk: %v", err)
 	}
 	fs.setFail(nil)
@@ -400,7 +400,7 @@ func TestFullDisk(t *testing.T) {
 	b.disk.free = func(string) (int64, int64, error) { return free, 1 << 40, nil }
 	b.disk.checked = time.Time{}
 	b.disk.mu.Unlock()
-	if _, err := q.Send(context.Background(), body("x")); !errors.Is(err, queue.ErrStorageFull) {
+	if _, err := q.Send(context.Background(), body("x")); !errors.Is(err, &queue.Error{Code: queue.CodeStorageFull}) {
 		t.Errorf("sending on a nearly full disk: %v", err)
 	}
 	for range 30 {

@@ -75,7 +75,8 @@ func TestHandles(t *testing.T) {
 	for i := range len(raw) * 8 {
 		forged := slices.Clone(raw)
 		forged[i/8] ^= 1 << (i % 8)
-		if _, err := s.open(new(block), base64.URLEncoding.EncodeToString(forged)); !errors.Is(err, queue.ErrReceiptInvalid) {
+		if _, err := s.open(new(block), base64.URLEncoding.EncodeToString(forged)); !errors.Is(err,
+			&queue.Error{Code: queue.CodeReceiptHandleIsInvalid}) {
 			t.Fatalf("bit %d changed: %v", i, err)
 		}
 	}

@@ -87,13 +87,9 @@ const (
 
 // Sentinels for errors.Is. They compare by code alone.
 var (
-	ErrNoQueue        = &Error{Code: CodeQueueDoesNotExist}
-	ErrReceiptInvalid = &Error{Code: CodeReceiptHandleIsInvalid}
-	ErrNotInFlight    = &Error{Code: CodeMessageNotInflight}
-	ErrOverLimit      = &Error{Code: CodeOverLimit}
-	ErrThrottled      = &Error{Code: CodeRequestThrottled}
-	ErrDenied         = &Error{Code: CodeAccessDenied}
-	ErrUnreachable    = &Error{Code: CodeUnreachable}
-	ErrStorageFull    = &Error{Code: CodeStorageFull}
-	ErrClosed         = &Error{Code: CodeClosed}
+	ErrNoQueue     = &Error{Code: CodeQueueDoesNotExist}
+	ErrThrottled   = &Error{Code: CodeRequestThrottled}
+	ErrDenied      = &Error{Code: CodeAccessDenied}
+	ErrUnreachable = &Error{Code: CodeUnreachable}
+	ErrClosed      = &Error{Code: CodeClosed}
 )

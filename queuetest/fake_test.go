@@ -102,7 +102,7 @@ func TestFakeStandardReceipts(t *testing.T) {
 			t.Errorf("an outdated receipt: %v", err)
 		}
 		f.count(FakeInFlight, 1)
-		if err := f.deleteOne("nonsense"); !errors.Is(err, queue.ErrReceiptInvalid) {
+		if err := f.deleteOne("nonsense"); !errors.Is(err, &queue.Error{Code: queue.CodeReceiptHandleIsInvalid}) {
 			t.Errorf("a malformed receipt: %v", err)
 		}
 	})
@@ -149,7 +149,7 @@ func TestFakeVisibilityChanges(t *testing.T) {
 		if err := f.changeOne(o.ReceiptHandle, 0); err == nil {
 			t.Error("a deleted message has no visibility")
 		}
-		if err := f.changeOne("nonsense", 0); !errors.Is(err, queue.ErrReceiptInvalid) {
+		if err := f.changeOne("nonsense", 0); !errors.Is(err, &queue.Error{Code: queue.CodeReceiptHandleIsInvalid}) {
 			t.Errorf("a malformed receipt: %v", err)
 		}
 	})

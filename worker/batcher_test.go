@@ -142,12 +142,12 @@ func TestClassify(t *testing.T) {
 		{queue.ErrClosed, uncertain},
 		{&queue.Error{Code: "SomethingNew"}, uncertain},
 		{queue.ErrThrottled, tryLater},
-		{queue.ErrOverLimit, tryLater},
+		{&queue.Error{Code: queue.CodeOverLimit}, tryLater},
 		{queue.ErrDenied, refused},
 		{fmt.Errorf("deleting: %w", queue.ErrDenied), refused},
 		{queue.ErrNoQueue, refused},
-		{queue.ErrReceiptInvalid, invalidReceipt},
-		{queue.ErrNotInFlight, invalidReceipt},
+		{&queue.Error{Code: queue.CodeReceiptHandleIsInvalid}, invalidReceipt},
+		{&queue.Error{Code: queue.CodeMessageNotInflight}, invalidReceipt},
 		{&queue.Error{Code: queue.CodeInvalidParameterValue}, invalidReceipt},
 	}
 	for _, tt := range tests {

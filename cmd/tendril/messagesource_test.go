@@ -200,12 +200,12 @@ func TestRefusedMessagesStayDead(t *testing.T) {
 		p, fake, to := newSource(t, 5, false)
 		to.refuse = func(body string) error {
 			if body == "2" {
-				return queue.ErrOverLimit
+				return &queue.Error{Code: queue.CodeOverLimit}
 			}
 			return nil
 		}
 		n, err := run(t, p, &selector{all: true}, rate.Inf, redriven(p, ""))
-		if n != 4 || !errors.Is(err, queue.ErrOverLimit) || fake.Count(queuetest.FakeVisible) != 1 {
+		if n != 4 || !errors.Is(err, &queue.Error{Code: queue.CodeOverLimit}) || fake.Count(queuetest.FakeVisible) != 1 {
 			t.Errorf("moved %d, %v; %d left", n, err, fake.Count(queuetest.FakeVisible))
 		}
 	})
@@ -281,11 +281,12 @@ func TestARefusedMessageIsNotOvertaken(t *testing.T) {
 		p.source = "jobs.fifo"
 		to.refuse = func(body string) error {
 			if body == "2" {
-				return queue.ErrOverLimit
+				return &queue.Error{Code: queue.CodeOverLimit}
 			}
 			return nil
 		}
-		if _, err := run(t, p, &selector{all: true}, rate.Inf, redriven(p, "")); !errors.Is(err, queue.ErrOverLimit) {
+		if _, err := run(t, p, &selector{all: true}, rate.Inf, redriven(p, "")); !errors.Is(err,
+			&queue.Error{Code: queue.CodeOverLimit}) {
 			t.Errorf("error %v", err)
 		}
 		if slices.Contains(to.bodies(), "4") {
