@@ -14,7 +14,7 @@
 //	   |              |          ^                                 |
 //	   |           pool.go    dial.go, target.go                   |
 //	   v                                                           |
-//	header.go    the request's head; trace.go: what it belongs to  |
+//	header.go    the request's head; trace.go: the trace it belongs to  |
 //	   |                                                           |
 //	   v                                                           |
 //	exchange.go  write the request, read the answer, once -----> outcome.go
@@ -54,9 +54,8 @@
 //     checked for having been closed meanwhile.
 //   - An attribute arrives as it was sent or is left out and counted in
 //     X-Aws-Sqsd-Attr-Dropped, blanks around its value apart. None can stop a
-//     delivery, replace one of the daemon's headers, or add one, save those of a
-//     trace: traceparent, tracestate and baggage travel under their own names too,
-//     when they are valid.
+//     delivery, replace one of the daemon's headers, or add one. The headers of a
+//     trace are those that [HTTPOptions].Trace returns.
 //
 // # The timeouts
 //

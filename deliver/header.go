@@ -50,7 +50,7 @@ func field(name, value string) string { return name + ": " + value + "\r\n" }
 // append renders the head for m, as that of a scheduled run unless run is nil, with a
 // body of size bytes to follow, as a part of trace. It returns how many attributes
 // were dropped.
-func (h *head) append(b []byte, m *queue.Message, run *scheduledRun, size int, trace *trace) (out []byte,
+func (h *head) append(b []byte, m *queue.Message, run *scheduledRun, size int, trace *TraceContext) (out []byte,
 	dropped int) {
 	if run == nil {
 		b = append(b, h.ordinary...)

@@ -26,7 +26,7 @@ func rendered(t testing.TB, h *HTTP, m *queue.Message) (lines []string, dropped 
 	if run != nil {
 		size = 0
 	}
-	b, dropped := h.head.append(nil, m, run, size, tracePointer(m))
+	b, dropped := h.head.append(nil, m, run, size, tracePointer(h, m))
 	whole, ok := strings.CutSuffix(string(b), "\r\n\r\n")
 	if !ok {
 		t.Fatalf("no blank line at the end of %q", b)
@@ -34,8 +34,11 @@ func rendered(t testing.TB, h *HTTP, m *queue.Message) (lines []string, dropped 
 	return strings.Split(whole, "\r\n"), dropped
 }
 
-func tracePointer(m *queue.Message) *trace {
-	carried := traceOf(context.Background(), m, nil)
+func tracePointer(h *HTTP, m *queue.Message) *TraceContext {
+	if h.trace == nil {
+		return &TraceContext{}
+	}
+	carried := h.trace(context.Background(), m)
 	return &carried
 }
 
@@ -188,7 +191,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("traceparent", "String", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate", "String",
 		"a=1", "baggage", "String", "k=v;p , l=w")
 	f.Add("beanstalk.sqsd.task_name", "String", "a\nb", "beanstalk.sqsd.path", "String", "/ü", "x", "Binary", "\x00")
-	h := newHTTP(f, func(o *HTTPOptions) { o.HeaderBudget = 64 })
+	h := newHTTP(f, traced, func(o *HTTPOptions) { o.HeaderBudget = 64 })
 	f.Fuzz(func(t *testing.T, n1, t1, v1, n2, t2, v2, n3, t3, v3 string) {
 		m := message(queue.Attribute{Name: n1, Type: t1, Value: v1}, queue.Attribute{Name: n2, Type: t2, Value: v2},
 			queue.Attribute{Name: n3, Type: t3, Value: v3})
@@ -197,7 +200,7 @@ func FuzzHeaders(f *testing.F) {
 		if err != nil {
 			return
 		}
-		b, dropped := h.head.append(nil, m, run, 0, tracePointer(m))
+		b, dropped := h.head.append(nil, m, run, 0, tracePointer(h, m))
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(string(b))))
 		if err != nil {
 			t.Fatalf("net/http does not read %q: %v", b, err)

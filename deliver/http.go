@@ -16,7 +16,7 @@ type HTTP struct {
 	slots    chan struct{}
 	protocol protocol
 	deadline time.Duration
-	parent   func(context.Context, *queue.Message) string // may be nil
+	trace    func(context.Context, *queue.Message) TraceContext // may be nil
 	reasons  reasons
 	events   Events
 }
@@ -38,7 +38,7 @@ func NewHTTP(opts *HTTPOptions) (*HTTP, error) {
 		slots:    make(chan struct{}, o.Connections),
 		protocol: protocol{idle: o.InactivityTimeout, success: o.SuccessCodes, maxBody: o.maxBody},
 		deadline: o.Deadline,
-		parent:   o.Traceparent,
+		trace:    o.Trace,
 		reasons:  newReasons(o),
 		events:   o.Events,
 	}, nil
@@ -129,8 +129,11 @@ func (h *HTTP) post(ctx context.Context, c *conn, m *queue.Message, run *schedul
 	if run != nil {
 		body = "" // a scheduled run is told by its headers alone
 	}
+	var trace TraceContext
+	if h.trace != nil {
+		trace = h.trace(ctx, m)
+	}
 	var dropped int
-	trace := traceOf(ctx, m, h.parent)
 	c.out, dropped = h.head.append(c.out[:0], m, run, len(body), &trace)
 	a := c.exchange(ctx, body, &h.protocol, end)
 	if dropped > 0 && a.sent && h.events.AttributesDropped != nil {

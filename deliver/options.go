@@ -45,11 +45,8 @@ type HTTPOptions struct {
 	// HeaderBudget is the room for all attribute and trace headers together in
 	// bytes; default 8 KiB. Common servers refuse a request with more than that.
 	HeaderBudget int
-	// Traceparent, if set, is asked for the Traceparent header of each POST, so that
-	// a span of ours can stand between the sender's and the app's. When it returns
-	// "", or what is not valid, the header is that of the message's own attribute
-	// traceparent, as it is when Traceparent is nil.
-	Traceparent func(ctx context.Context, m *queue.Message) string
+	// Trace returns the trace context of each POST; nil for none.
+	Trace func(ctx context.Context, m *queue.Message) TraceContext
 	// Version is tendril's own version for the User-Agent "aws-sqsd/3.0 tendril/VERSION",
 	// whose beginning receivers test for; may be "".
 	Version string

@@ -14,7 +14,6 @@ import (
 	"tendril/delivery"
 	"tendril/envelope"
 	"tendril/logging"
-	"tendril/queue"
 	"tendril/runtimeapi"
 	"tendril/supervisor"
 	"tendril/telemetry"
@@ -111,7 +110,7 @@ func (e *Environment) openApp(l *line, opts *delivery.Options) error {
 			})
 		}
 	}
-	open := func(address string) (*deliver.HTTP, error) { return e.openHTTP(l, address, opts.Tracer != nil) }
+	open := func(address string) (*deliver.HTTP, error) { return e.openHTTP(l, address) }
 	if l.settings().ToOwnApp() && e.app != nil {
 		l.route = e.app.Route(open)
 		opts.Target, l.close, l.renew = l.route, l.route.Close, l.route.Close
@@ -139,7 +138,7 @@ func (e *Environment) openApp(l *line, opts *delivery.Options) error {
 }
 
 // openHTTP opens connections to an address by the settings in force.
-func (e *Environment) openHTTP(l *line, address string, traced bool) (*deliver.HTTP, error) {
+func (e *Environment) openHTTP(l *line, address string) (*deliver.HTTP, error) {
 	s, set := e.inForce(), l.settings()
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
 	if err != nil {
@@ -149,13 +148,10 @@ func (e *Environment) openHTTP(l *line, address string, traced bool) (*deliver.H
 		Target: address, Path: set.HTTPPath, MimeType: set.MimeType, QueueName: l.queue.name,
 		Connections: set.Concurrency, ConnectTimeout: s.ConnectTimeout, InactivityTimeout: set.InactivityTimeout,
 		Deadline: set.Deadline, SuccessCodes: codes, HeaderBudget: int(s.HeaderBudget), Version: e.Version,
-		Events: e.telemetry.Deliver(l.queue.name, l.target),
+		Trace: telemetry.Propagate, Events: e.telemetry.Deliver(l.queue.name, l.target),
 	}
 	if !s.Keepalive {
 		opts.KeepAlive = -1
-	}
-	if traced { // the app's part of a trace belongs below the delivery's span
-		opts.Traceparent = func(ctx context.Context, _ *queue.Message) string { return telemetry.Traceparent(ctx) }
 	}
 	return deliver.NewHTTP(&opts)
 }

@@ -32,8 +32,8 @@
 //   - sources.go, cachedsource.go, collector.go: metrics that are read from sources.
 //   - cloudwatch.go, statisticset.go: CloudWatch; the second file is pure.
 //   - otlp.go, otlp_settings.go, otlp_metrics.go: export to an OpenTelemetry collector.
-//   - trace.go, xray.go: spans and the trace contexts of messages; conventions.go
-//     has all names of OpenTelemetry's semantic conventions.
+//   - trace.go: spans; propagation.go, xray.go: the trace contexts of messages, and
+//     which of them are passed on to the app; conventions.go has all names of OpenTelemetry's semantic conventions.
 //   - sink.go: logs when an export starts and stops failing.
 //
 // # Invariants

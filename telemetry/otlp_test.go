@@ -178,7 +178,7 @@ func TestDeliveryHasTwoSpans(t *testing.T) {
 	defer outer.End()
 	ctx, end := tracer.Begin(around, []*queue.Message{{ID: "m-1", ReceiveCount: 2,
 		Attributes: []queue.Attribute{{Name: "traceparent", Type: "String", Value: parentOfTest}}}})
-	header := Traceparent(ctx)
+	header := traceparent(ctx)
 	end([]queue.Result{{Outcome: queue.Failed, Status: 503, Reason: "status 503"}})
 	if err := o.Close(context.Background()); err != nil {
 		t.Fatal(err)
@@ -376,7 +376,7 @@ func TestNothingIsExportedWithoutAnEndpoint(t *testing.T) {
 	tracer := o.Tracer(TracerOptions{Queue: "jobs"})
 	ctx, end := tracer.Begin(context.Background(), []*queue.Message{{}})
 	end([]queue.Result{{}})
-	if Traceparent(ctx) != "" || o.Worker("jobs") != nil || o.stats() != nil || o.Close(ctx) != nil {
+	if traceparent(ctx) != "" || o.Worker("jobs") != nil || o.stats() != nil || o.Close(ctx) != nil {
 		t.Error("what is off must do nothing")
 	}
 	if n := testing.AllocsPerRun(100, func() {
@@ -392,7 +392,7 @@ func TestUnsampledTraceIsStillPropagatedToTheApp(t *testing.T) {
 	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
 	o := open(t, nil)
 	ctx, end := o.Tracer(TracerOptions{Queue: "jobs"}).Begin(context.Background(), []*queue.Message{{ID: "m"}})
-	if h := Traceparent(ctx); !strings.HasSuffix(h, "-00") {
+	if h := traceparent(ctx); !strings.HasSuffix(h, "-00") {
 		t.Errorf("the app gets %q, want a trace that is not sampled", h)
 	}
 	end([]queue.Result{{}})

@@ -6,7 +6,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"tendril/queue"
@@ -54,7 +53,7 @@ func (o *OTLP) Tracer(opts TracerOptions) *Tracer {
 }
 
 // Begin starts the spans of one delivery, of one message or of a batch. The delivery
-// must use the returned context, from which [Traceparent] gets the header for the app.
+// must use the returned context, from which [Propagate] gets the headers for the app.
 // end must be called once, with one result for each message; a missing one counts as
 // failed.
 func (t *Tracer) Begin(ctx context.Context, ms []*queue.Message) (_ context.Context, end func([]queue.Result)) {
@@ -134,43 +133,4 @@ func links(ms []*queue.Message) []trace.Link {
 		all = append(all, link)
 	}
 	return all
-}
-
-// creation returns the trace context of a message, from its attributes traceparent and
-// tracestate, or from its X-Ray header.
-func creation(m *queue.Message) trace.SpanContext {
-	if m.Attribute("traceparent") != "" {
-		ctx := propagation.TraceContext{}.Extract(context.Background(), carrier{m})
-		if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
-			return sc
-		}
-	}
-	sc, _ := parseXRay(m.TraceHeader)
-	return sc
-}
-
-// carrier lets the propagator read the attributes of a message.
-type carrier struct{ m *queue.Message }
-
-// Get returns an attribute's value.
-func (c carrier) Get(name string) string { return c.m.Attribute(name) }
-
-// Set does nothing: messages are never changed.
-func (carrier) Set(string, string) {}
-
-// Keys returns the names of all attributes.
-func (c carrier) Keys() []string {
-	names := make([]string, len(c.m.Attributes))
-	for i := range c.m.Attributes {
-		names[i] = c.m.Attributes[i].Name
-	}
-	return names
-}
-
-// Traceparent returns the W3C traceparent header for a request in ctx; "" without a
-// span, so when tracing is off.
-func Traceparent(ctx context.Context) string {
-	headers := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(ctx, headers)
-	return headers["traceparent"]
 }

@@ -1,45 +1,50 @@
 package telemetry
 
 import (
+	"errors"
 	"strings"
 
 	"go.opentelemetry.io/otel/trace"
 )
 
+// maxXRay is the longest X-Ray header that is read, in bytes.
+const maxXRay = 1 << 10
+
+var errXRay = errors.New("invalid X-Ray trace header")
+
 // parseXRay parses a trace context in the format of X-Ray:
 //
 //	Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1
 //
-// The fields may have any order, and unknown fields are ignored. ok is false without
-// Root or Parent, and when one of them is malformed.
-func parseXRay(header string) (sc trace.SpanContext, ok bool) {
-	if len(header) > 1024 {
-		return sc, false
+// The fields may have any order, and unknown fields are ignored. Root must be there,
+// once; without a valid Parent there is no span.
+func parseXRay(header string) (sc trace.SpanContextConfig, err error) {
+	if len(header) > maxXRay {
+		return sc, errXRay
 	}
-	var root, parent, sampled string
 	for field := range strings.SplitSeq(header, ";") {
-		name, value, _ := strings.Cut(strings.TrimSpace(field), "=")
-		switch name {
-		case "Root":
-			root = value
-		case "Parent":
-			parent = value
-		case "Sampled":
-			sampled = value
+		name, value, found := strings.Cut(strings.TrimSpace(field), "=")
+		switch {
+		case name == "" && !found: // as at the end
+		case name == "" || !found, name == "Root" && sc.TraceID.IsValid():
+			return sc, errXRay
+		case name == "Root":
+			// The version, 8 digits of the time, 24 random digits.
+			if len(value) != 35 || value[:2] != "1-" || value[10] != '-' {
+				return sc, errXRay
+			}
+			if sc.TraceID, err = trace.TraceIDFromHex(strings.ToLower(value[2:10] + value[11:])); err != nil {
+				return sc, errXRay
+			}
+		case name == "Parent":
+			sc.SpanID, _ = trace.SpanIDFromHex(value) // stays zero when it is not valid
+		case name == "Sampled":
+			sc.TraceFlags = sc.TraceFlags.WithSampled(value == "1")
 		}
 	}
-	// The version, 8 digits of the time, 24 random digits.
-	if len(root) != 35 || root[:2] != "1-" || root[10] != '-' {
-		return sc, false
+	if !sc.TraceID.IsValid() {
+		return sc, errXRay
 	}
-	id, err := trace.TraceIDFromHex(root[2:10] + root[11:])
-	if err != nil {
-		return sc, false
-	}
-	span, err := trace.SpanIDFromHex(parent)
-	if err != nil {
-		return sc, false
-	}
-	flags := trace.TraceFlags(0).WithSampled(sampled == "1")
-	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: id, SpanID: span, TraceFlags: flags, Remote: true}), true
+	sc.Remote = true
+	return sc, nil
 }

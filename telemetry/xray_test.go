@@ -5,6 +5,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 	"pgregory.net/rapid"
+
+	"tendril/queue"
 )
 
 func TestParseXRay(t *testing.T) {
@@ -25,7 +27,7 @@ func TestParseXRay(t *testing.T) {
 		"Root=1-5759e988-bd862e3fe1be46a994272793;Parent=x":                                               "",
 		"": "", ";;;": "", "Root": "",
 	} {
-		sc, ok := parseXRay(header)
+		sc, ok := spanOfXRay(header)
 		switch {
 		case want == "" && ok:
 			t.Errorf("%q was taken for %v", header, sc)
@@ -44,7 +46,7 @@ func TestParseXRayOfEveryContext(t *testing.T) {
 		copy(c.SpanID[:], rapid.SliceOfN(rapid.Byte(), 8, 8).Draw(t, "span"))
 		c.TraceFlags, c.Remote = c.TraceFlags.WithSampled(rapid.Bool().Draw(t, "sampled")), true
 		want := trace.NewSpanContext(c)
-		got, ok := parseXRay(formatXRay(want))
+		got, ok := spanOfXRay(formatXRay(want))
 		if ok != want.IsValid() || ok && !got.Equal(want) {
 			t.Fatalf("%v became %v, %v", want, got, ok)
 		}
@@ -55,17 +57,23 @@ func FuzzParseXRay(f *testing.F) {
 	f.Add("Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1")
 	f.Add("Root=;Parent=;;=")
 	f.Fuzz(func(t *testing.T, header string) {
-		sc, ok := parseXRay(header)
+		sc, ok := spanOfXRay(header)
 		if ok != sc.IsValid() {
 			t.Fatalf("%q is %v, %v", header, sc, ok)
 		}
 		if !ok {
 			return
 		}
-		if again, _ := parseXRay(formatXRay(sc)); !again.Equal(sc) {
+		if again, _ := spanOfXRay(formatXRay(sc)); !again.Equal(sc) {
 			t.Fatalf("%q is %v, and then %v", header, sc, again)
 		}
 	})
+}
+
+// spanOfXRay returns the span that a header names.
+func spanOfXRay(header string) (sc trace.SpanContext, ok bool) {
+	sc = creation(&queue.Message{TraceHeader: header})
+	return sc, sc.IsValid()
 }
 
 // formatXRay is the inverse of parseXRay; "" for an invalid context.
