@@ -87,7 +87,11 @@ func (e *Environment) lineReadings() (all []telemetry.WorkerStatus) {
 		return nil
 	}
 	for _, l := range e.lines {
-		all = append(all, telemetry.WorkerStatus{Queue: l.queue.name, Target: l.target, Status: l.worker.Status()})
+		w := telemetry.WorkerStatus{Queue: l.queue.name, Target: l.target, Status: l.worker.Status()}
+		if limiter := e.limiters[l.targetKey()]; limiter != nil {
+			w.AdaptiveLimit = limiter.Status().Limit
+		}
+		all = append(all, w)
 	}
 	return all
 }
@@ -126,12 +130,13 @@ func (e *Environment) processReadings() []supervisor.Status {
 	return e.app.Processes()
 }
 
-func (e *Environment) taskReadings() ([]periodic.TaskStatus, int64) {
+func (e *Environment) taskReadings() []periodic.TaskStatus {
 	t := e.cron.Load()
 	if !e.running() || t == nil || t.scheduler == nil {
-		return nil, 0
+		return nil
 	}
-	return t.scheduler.Status()
+	all, _ := t.scheduler.Status()
+	return all
 }
 
 // leads reports whether this instance enqueues the periodic tasks.
@@ -153,7 +158,7 @@ func (e *Environment) limitReadings() (all []telemetry.Limit) {
 		told[limiter] = true
 		s := limiter.Status()
 		all = append(all, telemetry.Limit{
-			Target: l.target, Concurrency: s.Limit, Breaker: s.Breaker,
+			Target: l.target, Breaker: s.Breaker,
 			RateRefused: s.Refused.Rate, ConcurrencyRefused: s.Refused.Concurrency, BreakerRefused: s.Refused.Breaker,
 		})
 	}

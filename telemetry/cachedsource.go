@@ -8,7 +8,7 @@ import (
 
 // cachedSource is a source with its latest value.
 type cachedSource[T any] struct {
-	read func(context.Context) T
+	read func(context.Context) T // nil: there is no source
 
 	mu    sync.Mutex
 	value T
@@ -23,16 +23,37 @@ const (
 	sourceTimeout = 2 * time.Second
 )
 
-// refresh starts a call of the source, unless the cached value is fresh or a call is
-// still running.
-func (r *cachedSource[T]) refresh() {
-	if r == nil {
-		return
+// get returns the value of the source, which it calls unless the cached value is fresh
+// or a call is still running. ok is false when there is no answer in time. An old value
+// is never returned for a new one.
+func (r *cachedSource[T]) get() (value T, ok bool) {
+	if r.read == nil {
+		return value, false
+	}
+	if busy := r.refresh(); busy != nil {
+		timeout := time.NewTimer(sourceTimeout)
+		defer timeout.Stop()
+		select {
+		case <-busy:
+		case <-timeout.C:
+			return value, false
+		}
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.busy != nil || !r.at.IsZero() && time.Since(r.at) < cacheFor {
-		return
+	return r.value, true
+}
+
+// refresh starts a call where that is needed, and returns what is closed when the call
+// that runs returns; nil when the cached value is fresh.
+func (r *cachedSource[T]) refresh() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.busy != nil {
+		return r.busy
+	}
+	if !r.at.IsZero() && time.Since(r.at) < cacheFor {
+		return nil
 	}
 	busy := make(chan struct{})
 	r.busy = busy
@@ -45,33 +66,5 @@ func (r *cachedSource[T]) refresh() {
 		r.value, r.at, r.busy = value, time.Now(), nil
 		close(busy)
 	}()
-}
-
-// get waits for the call that refresh started. ok is false when ctx ends first or
-// there is no such source. An old value is never returned for a new one.
-func (r *cachedSource[T]) get(ctx context.Context) (value T, ok bool) {
-	if r == nil {
-		return value, false
-	}
-	r.mu.Lock()
-	busy := r.busy
-	r.mu.Unlock()
-	if busy != nil {
-		select {
-		case <-busy:
-		case <-ctx.Done():
-			return value, false
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.value, true
-}
-
-// newCachedSource returns nil for a source that is not set.
-func newCachedSource[T any](set bool, read func(context.Context) T) *cachedSource[T] {
-	if !set {
-		return nil
-	}
-	return &cachedSource[T]{read: read}
+	return busy
 }

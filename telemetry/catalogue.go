@@ -42,33 +42,3 @@ func (c *catalogue) histogram(name, help string, buckets []float64, labels ...st
 	c.registry.MustRegister(v)
 	return v
 }
-
-// fromSource describes a metric whose value is read from a source.
-func (c *catalogue) fromSource(kind prometheus.ValueType, name, help string, labels ...string) *sourceMetric {
-	word := "gauge"
-	if kind == prometheus.CounterValue {
-		word = "counter"
-	}
-	c.add(name, word, help, labels)
-	return &sourceMetric{prometheus.NewDesc(name, help, labels, nil), kind}
-}
-
-// sourceMetric is a metric whose value is read from a source.
-type sourceMetric struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-}
-
-// send sends one value. A value with invalid labels is left out.
-func (m *sourceMetric) send(out chan<- prometheus.Metric, value float64, labels ...string) {
-	if v, err := prometheus.NewConstMetric(m.desc, m.kind, value, labels...); err == nil {
-		out <- v
-	}
-}
-
-func boolValue(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
-}

@@ -61,9 +61,18 @@ func New(opts *Options) *Telemetry {
 	t.Reloaded(nil)
 	c.gauge("tendril_build_info", "The running version; always 1.", "version",
 		"goversion").WithLabelValues(t.opts.Version, runtime.Version()).Set(1)
-	t.registry.MustRegister(newSourceCollector(c, &t.opts))
+	t.opts.Sources.register(c, t.sinks)
 	slices.SortFunc(c.list, func(a, b metricInfo) int { return strings.Compare(a.name, b.name) })
 	return t
+}
+
+// sinks returns the failures of what is sent elsewhere.
+func (t *Telemetry) sinks() []sinkStats {
+	all := t.opts.OTLP.stats()
+	if t.opts.CloudWatch != nil {
+		all = append(all, t.opts.CloudWatch.stats())
+	}
+	return all
 }
 
 // Handler serves the metrics to Prometheus, in OpenMetrics format if requested.

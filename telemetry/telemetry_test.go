@@ -35,9 +35,10 @@ func newFullTelemetry() *Telemetry {
 	t := New(&Options{Version: "1.2.3", CloudWatch: cw, Sources: Sources{
 		Workers: func() []WorkerStatus {
 			return []WorkerStatus{
-				{Queue: "jobs", Target: "http://app/", Status: worker.Status{Limit: 50, InWork: 7, Prefetched: 2, Waiting: 1,
+				{Queue: "jobs", Target: "http://app/", AdaptiveLimit: 20, Status: worker.Status{Limit: 50, InWork: 7,
+					Prefetched: 2, Waiting: 1,
 					Receiving: true, Oldest: 90 * time.Second, LongestWait: 1500 * time.Millisecond}},
-				{Queue: "mail", Target: "http://app/", Status: worker.Status{Limit: 40,
+				{Queue: "mail", Target: "http://app/", AdaptiveLimit: 20, Status: worker.Status{Limit: 40,
 					Reasons: []worker.Reason{{Block: worker.AppDown}, {Block: worker.BreakerOpen}}}},
 			}
 		},
@@ -49,13 +50,13 @@ func newFullTelemetry() *Telemetry {
 			return []supervisor.Status{{Name: "web", State: supervisor.Running, Ready: true},
 				{Name: "clock", State: supervisor.Waiting}}
 		},
-		Tasks: func() ([]periodic.TaskStatus, int64) {
+		Tasks: func() []periodic.TaskStatus {
 			return []periodic.TaskStatus{{Task: periodic.Task{Name: "report"}, Next: time.Unix(1000, 0)},
-				{Task: periodic.Task{Name: "held"}, Paused: true, Next: time.Unix(1, 0)}}, 1
+				{Task: periodic.Task{Name: "held"}, Paused: true, Next: time.Unix(1, 0)}}
 		},
 		Leader: func() bool { return true },
 		Limits: func() []Limit {
-			return []Limit{{Target: "http://app/", Concurrency: 20, Breaker: "half-open", RateRefused: 5,
+			return []Limit{{Target: "http://app/", Breaker: "half-open", RateRefused: 5,
 				ConcurrencyRefused: 6, BreakerRefused: 7}}
 		},
 	}})
