@@ -37,7 +37,6 @@ type largeType struct {
 var largeTypes = map[string]largeType{
 	"environment.Environment": {33, 161, "to be taken apart: it should only connect the other packages"},
 	"config.loader":           {7, 85, "one method per rule of the settings"},
-	"sqsapi.Handler":          {9, 35, "one method per SQS action"},
 	"config.Option":           {26, 6, "one option: its names, its range, its help"},
 	"console.Options":         {21, 0, "one function of the environment a field"},
 	"bundle.opening":          {4, 34, "one method per file of a bundle"},

@@ -71,8 +71,8 @@ func TestAgainstAForeignAutoScaling(t *testing.T) {
 	}
 
 	_, missing := a.Group("others").Describe(ctx)
-	_, stranger := a.GroupOf(ctx, "i-00000000000000000")
-	for _, err := range []error{missing, stranger} {
+	_, foreign := a.GroupOf(ctx, "i-00000000000000000")
+	for _, err := range []error{missing, foreign} {
 		if !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			t.Errorf("the error is %v", err)
 		}

@@ -10,9 +10,9 @@ import (
 	"tendril/leader"
 )
 
-// handOver runs two electors on the table: the first is elected, stops, and the
+// changeLeader runs two electors on the table: the first is elected, stops, and the
 // second follows in the next term.
-func handOver(t *testing.T, table *Table) {
+func changeLeader(t *testing.T, table *Table) {
 	type run struct {
 		elector *leader.Elector
 		cancel  context.CancelFunc

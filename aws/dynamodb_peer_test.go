@@ -101,9 +101,9 @@ func TestAgainstAForeignDynamoDB(t *testing.T) {
 	t.Run("leases", func(t *testing.T) {
 		leadertest.Run(t, func(t testing.TB) leadertest.Store { return open(t, "registry") })
 	})
-	t.Run("an elector", func(t *testing.T) { handOver(t, table) })
+	t.Run("an elector", func(t *testing.T) { changeLeader(t, table) })
 	t.Run("runs", func(t *testing.T) { claims(t, table) })
-	t.Run("runs of the only instance", func(t *testing.T) { loneClaims(t, table) })
+	t.Run("runs of the only instance", func(t *testing.T) { unfencedClaims(t, table) })
 	t.Run("paths of runs", func(t *testing.T) { paths(t, table) })
 	t.Run("schedules of tasks", func(t *testing.T) { schedules(t, table) })
 	t.Run("pauses", func(t *testing.T) { pauses(t, table) })
@@ -186,10 +186,10 @@ func claims(t *testing.T, table *Table) {
 	}
 }
 
-// loneClaims claims in terms of which no lease was ever written.
-func loneClaims(t *testing.T, table *Table) {
+// unfencedClaims claims in terms of which no lease was ever written.
+func unfencedClaims(t *testing.T, table *Table) {
 	ctx := context.Background()
-	f, run := table.Runs("lone").Unfenced(), Run{ID: "t@1", Task: "t", At: time.UnixMilli(1_700_000_000_000)}
+	f, run := table.Runs("unfenced").Unfenced(), Run{ID: "t@1", Task: "t", At: time.UnixMilli(1_700_000_000_000)}
 	if got, err := f.Claim(ctx, 7, run, 1); err != nil || got != (RunRecord{Tries: 1, Term: 7}) {
 		t.Errorf("Claim: %+v, %v", got, err)
 	}
@@ -202,7 +202,7 @@ func loneClaims(t *testing.T, table *Table) {
 	if got, err := f.Claim(ctx, 9, run, 2); err != nil || !got.Settled {
 		t.Errorf("Claim of what was left out: %+v, %v", got, err)
 	}
-	if _, err := table.Runs("lone").Claim(ctx, 9, run, 2); !errors.Is(err, queue.ErrStaleTerm) {
+	if _, err := table.Runs("unfenced").Claim(ctx, 9, run, 2); !errors.Is(err, queue.ErrStaleTerm) {
 		t.Errorf("Claim within the fence: %v", err)
 	}
 }

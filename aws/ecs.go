@@ -30,7 +30,7 @@ type Task struct {
 }
 
 // NewTask returns this task. agent is the URL of the container agent, as
-// ECS_AGENT_URI has it; the error says that it is none.
+// ECS_AGENT_URI has it; an invalid URL is an error.
 func NewTask(agent string) (*Task, error) {
 	u, err := url.Parse(agent)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {

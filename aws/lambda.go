@@ -244,12 +244,12 @@ func (l *Lambda) Describe(ctx context.Context) (Function, error) {
 // unanswered is the error of a call without a whole answer. The cancelling of the
 // caller's own context stays what it is.
 func (l *Lambda) unanswered(ctx context.Context, err error) error {
-	var told *queue.Error
+	var known *queue.Error
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return ctx.Err()
-	case errors.As(err, &told):
-		return told
+	case errors.As(err, &known):
+		return known
 	}
 	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
 		"Lambda function %s: %s gave no whole answer: %s; check the network, the region and AWS_ENDPOINT_URL_LAMBDA",

@@ -169,7 +169,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 }
 
 // refusedInvocation reads an error of the SDK's client as the answer of a service that
-// did not run the function; false when it is none: there was no answer, or what
+// did not run the function; false when there was no answer, or what
 // broke is the answer of a function that ran.
 func refusedInvocation(err error) (queue.Invocation, bool) {
 	refused := answer(err)

@@ -172,10 +172,10 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 	if cause := ctx.Err(); cause != nil && refused == nil {
 		return cause
 	}
-	var told *queue.Error
+	var known *queue.Error
 	switch {
-	case errors.As(err, &told):
-		return told
+	case errors.As(err, &known):
+		return known
 	case refused == nil:
 		return &queue.Error{Code: queue.CodeUnreachable, Err: err,
 			Message: fmt.Sprintf("%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host,

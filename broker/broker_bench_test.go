@@ -25,7 +25,7 @@ import (
 )
 
 // The benchmarks report ratios to two limits of the machine, measured in the
-// same run: F, lone 4 KiB appends with fdatasync per second, and P, raw POSTs
+// same run: F, single 4 KiB appends with fdatasync per second, and P, raw POSTs
 // per second over 50 loopback connections.
 
 // syncsPerSecond measures F in dir.

@@ -33,7 +33,7 @@ func openDir(t testing.TB, dir string, opts *Options) *Broker {
 	}
 	t.Cleanup(func() {
 		if !b.background.closing.Load() {
-			checkBooks(t, b)
+			checkLedgers(t, b)
 			if err := b.Close(); err != nil {
 				t.Errorf("closing: %v", err)
 			}
@@ -42,8 +42,8 @@ func openDir(t testing.TB, dir string, opts *Options) *Broker {
 	return b
 }
 
-// checkBooks compares the ledger of every queue with what is on disk.
-func checkBooks(t testing.TB, b *Broker) {
+// checkLedgers compares the ledger of every queue with what is on disk.
+func checkLedgers(t testing.TB, b *Broker) {
 	t.Helper()
 	for _, name := range b.ListQueues("") {
 		l, err := b.Ledger(name)

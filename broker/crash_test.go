@@ -201,7 +201,7 @@ func (l *crashLog) check(t *testing.T, dir string) {
 			t.Errorf("%q was acknowledged, and is lost", text)
 		}
 	}
-	checkBooks(t, b)
+	checkLedgers(t, b)
 	checkIntegrity(t, b)
 }
 

@@ -149,7 +149,7 @@ func TestLargeBodies(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	q := create(t, b, "work", nil)
-	large := make([]byte, maxMessageSize)
+	large := make([]byte, queue.MaxMessageSize)
 	for i := range large {
 		large[i] = byte('a' + i%26)
 	}
@@ -217,7 +217,7 @@ func TestAllAtOnce(t *testing.T) {
 		}
 	})
 	group.Wait()
-	checkBooks(t, b)
+	checkLedgers(t, b)
 }
 
 // Too many in flight: an error on a standard queue, silence on a FIFO queue.

@@ -3,6 +3,8 @@ package broker
 import (
 	"context"
 	"slices"
+
+	"tendril/queue"
 )
 
 // Delete removes the messages of the receipts, one error for each; nil
@@ -43,8 +45,8 @@ func (b *Broker) remove(ctx context.Context, name string, receipts []string, exp
 // batchQueue returns the queue that a call with n entries is about.
 func (b *core) batchQueue(ctx context.Context, name string, n int) (*liveQueue, error) {
 	q, err := b.queues.get(name)
-	if err == nil {
-		err = checkCount(n)
+	if err == nil && n > 0 {
+		err = queue.CheckEntries(n, "entry")
 	}
 	if err == nil {
 		err = ctx.Err()

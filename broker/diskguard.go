@@ -12,8 +12,8 @@ import (
 	"tendril/datadir"
 )
 
-// room watches the free space of the disk. Sends are refused while less than
-// a reserve is left, so that deletes go on, which need some room themselves: in
+// diskGuard watches the free space of the disk. Sends are refused while less than
+// a reserve is left, so that deletes go on, which need some space themselves: in
 // the log, and in the database for what is still only in the log. For the case
 // that others fill the disk to the last byte it keeps a file of that size,
 // which can be given up.
@@ -45,7 +45,7 @@ func freeSpace(dir string) (free, total int64, err error) {
 	return int64(s.Bavail) * size, int64(s.Blocks) * size, nil
 }
 
-// low reports whether there is too little room for sends, and whether it has
+// low reports whether there is too little space for sends, and whether it has
 // just become so.
 func (r *diskGuard) low() (low, just bool) {
 	r.mu.Lock()

@@ -8,8 +8,8 @@
 //	       v                                            v
 //	 +--------------+   publish after commit   +-----------------------------+
 //	 | writer       | -----------------------> | liveQueue                   |
-//	 | one goroutine|                          |  arrangement: next visible  |
-//	 | group commit |                          |  flight: in flight, by time |
+//	 | one goroutine|                          |  order: next to deliver     |
+//	 | group commit |                          |  inFlight: by deadline      |
 //	 +--------------+                          |  held: received before      |
 //	       |  one transaction                  |  delays: how many end when  |
 //	       v                                   +-----------------------------+
@@ -17,23 +17,23 @@
 //	 | SQLite: queues.db, its log      | -------------------+
 //	 +---------------------------------+   contents that memory does not hold
 //
-// The table of messages is the truth. Memory holds the window, the next
-// visible messages of each queue, and all that were received and are still
-// there, so that a receive reads no disk and writes none.
+// The table of messages is the truth. Memory holds an index of each queue: the window of the
+// next visible messages, and all that were received and are still there, so that a
+// receive reads no disk and writes none.
 //
-// # Way of a message
+// # The way of a message
 //
-// Send hands a request to the writer. It takes what is pending into one
-// transaction and commits it with an fsync if any of it must not be lost;
-// whoever waits meanwhile makes up the next group. After the commit the message
+// Send gives a request to the writer. It takes what is pending into one
+// transaction and commits it, with an fsync if any of it must not be lost;
+// requests that arrive meanwhile make up the next group. After the commit the message
 // is published to its queue, and Send returns. Receive takes messages from the
-// window, starts their flight (until the visibility timeout ends) and gives
+// window, hides them until the visibility timeout ends, and gives
 // each a receipt handle that nobody can forge. Delete is a commit without an
 // fsync: it survives kill -9, and a power failure may undo it, which costs a
 // second delivery and no message.
 //
 // A message whose receives are used up is moved to the dead-letter queue by the
-// receive that would have been one too many. Retention is looked after by a
+// receive that would have been one too many. Messages past their retention are removed by a
 // sweep that is due when the oldest message expires.
 //
 // # Invariants
@@ -44,9 +44,9 @@
 //   - A key is never used twice. Messages arrive at the right edge of their
 //     queue's range of keys.
 //   - Memory holds every message of which it knows something that the row does
-//     not say (liveQueue.held); all others can be dropped and read again.
+//     not say (index.held); all others can be dropped and read again.
 //   - A message that a request is about to take away is marked as leaving; no
-//     other request touches it until the commit is settled.
+//     other request touches it until the commit has ended.
 //   - A queue's lock is never held while the disk is waited for, and no two
 //     queues' locks are held at once.
 //
@@ -57,7 +57,7 @@
 // the last fifth of a second: these are written down a moment late, since most
 // messages are deleted sooner. A message whose receive was forgotten is visible
 // at once; on a FIFO queue its receipt has expired, on a standard queue it
-// still deletes. One that was given back unread in that time may count as
+// still deletes. One that was returned unread in that time may count as
 // received. Attempt ids of FIFO receives are not kept. Reopening takes the same
 // time at any depth.
 //

@@ -21,9 +21,9 @@ import (
 
 const walName = databaseName + "-wal"
 
-// A lone send is on the disk before it is acknowledged: the log was synced at
+// A single send is on the disk before it is acknowledged: the log was synced at
 // least once for each. Killing the process could not show that.
-func TestLoneSendIsSynced(t *testing.T) {
+func TestASingleSendIsSynced(t *testing.T) {
 	t.Parallel()
 	fs := newFaultFS(t)
 	b := openTest(t, &Options{vfs: fs.name})
@@ -215,7 +215,7 @@ func failOnce(t *testing.T, fs *faultFS, p *producer, keep float64, r *rand.Rand
 		t.Errorf("%s was acknowledged, and is lost (%d were)", text, len(seen.acked))
 	}
 	checkIntegrity(t, b)
-	checkBooks(t, b)
+	checkLedgers(t, b)
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
@@ -369,7 +369,7 @@ func verify(t *testing.T, b *Broker, p *producer) {
 			t.Errorf("%s is there %d times", text, n)
 		}
 	}
-	checkBooks(t, b)
+	checkLedgers(t, b)
 	checkIntegrity(t, b)
 }
 

@@ -127,8 +127,8 @@ func (f *fifoOrder) take(t takeRequest) []*message {
 	return taken
 }
 
-// takeFrom takes the first messages of one group, as many as there is room
-// for; a dead-lettered one ends it, since those after it wait until it has moved.
+// takeFrom takes the first messages of one group, as many as may be taken;
+// a dead-lettered one ends it, since those after it wait until it has moved.
 func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*message {
 	for len(taken) < t.limit && len(g.messages) > 0 {
 		m := g.messages[0]

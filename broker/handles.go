@@ -37,7 +37,7 @@ func sequenceNumber(key int64) string {
 }
 
 // seal derives message ids and receipt handles from keys with a secret that
-// lies in the store, so that neither takes room on disk.
+// lies in the store, so that neither takes space on disk.
 type seal struct{ block cipher.Block }
 
 func newSeal(secret []byte) (seal, error) {
@@ -48,7 +48,7 @@ func newSeal(secret []byte) (seal, error) {
 	return seal{block}, nil
 }
 
-// block is room for one block of the cipher, handed down because what is given
+// block is memory for one block of the cipher, passed down because what is given
 // to a cipher lies on the heap.
 type block [aes.BlockSize]byte
 
@@ -83,7 +83,7 @@ const (
 // was sent: a version 4 UUID that looks random and leads back to the key.
 func (s seal) messageID(origin int64) string { return s.formatID(new(block), origin) }
 
-// formatID is messageID with room to work in.
+// formatID is messageID with memory to work in.
 func (s seal) formatID(work *block, origin int64) string {
 	high := s.idHigh(work, origin)
 	low := uint64(origin) ^ s.idMask(work, high)
@@ -174,7 +174,7 @@ func (s seal) open(work *block, handle string) (receipt, error) {
 	return r, nil
 }
 
-// errHandle refuses a handle that is none of this queue's.
+// errHandle refuses a handle that this queue did not give out.
 func errHandle(handle string) error {
 	return queue.Errorf(queue.CodeReceiptHandleIsInvalid, `The input receipt handle "%s" is not a valid receipt handle.`,
 		clip(handle))

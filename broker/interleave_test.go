@@ -9,7 +9,7 @@ import (
 	"tendril/queue"
 )
 
-// blockWriter holds up the writer: requests pile up until release is called.
+// blockWriter holds up the writer: requests wait until release is called.
 func blockWriter(t *testing.T, b *Broker) (release func()) {
 	t.Helper()
 	entered, gate := make(chan struct{}), make(chan struct{})
@@ -85,7 +85,7 @@ func TestActsMeet(t *testing.T) {
 						if ends := total.Done + total.Expired + total.Purged + total.Live; ends != 1 {
 							t.Errorf("one message, and %d ends of it: %+v", ends, total)
 						}
-						checkBooks(t, b)
+						checkLedgers(t, b)
 						if err := b.Close(); err != nil {
 							t.Error(err)
 						}

@@ -387,7 +387,7 @@ func compareRuns(t *testing.T, b *Broker) {
 	if len(rows) != len(page) {
 		t.Errorf("%d runs noted, %d messages there", len(rows), len(page))
 	}
-	checkBooks(t, b)
+	checkLedgers(t, b)
 }
 
 // Old runs are forgotten, a few with each new one.

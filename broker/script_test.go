@@ -64,7 +64,7 @@ func runScript(t *testing.T, dir, body string) string {
 	s := &script{t: t, dir: dir, handles: map[string]string{}, ids: map[string]string{}}
 	s.open()
 	defer func() {
-		checkBooks(t, s.b)
+		checkLedgers(t, s.b)
 		s.b.Close()
 	}()
 	var out strings.Builder
@@ -225,7 +225,7 @@ func (s *script) run(words []string) []string {
 }
 
 func (s *script) close() {
-	checkBooks(s.t, s.b)
+	checkLedgers(s.t, s.b)
 	if err := s.b.Close(); err != nil {
 		s.t.Fatal(err)
 	}

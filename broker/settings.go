@@ -29,16 +29,16 @@ var numeric = map[string]struct {
 	min, max, fallback int
 	set                func(*settings, int)
 }{
-	"VisibilityTimeout":             {0, 43_200, 30, func(s *settings, n int) { s.visibility = seconds(n) }},
-	"DelaySeconds":                  {0, 900, 0, func(s *settings, n int) { s.delay = seconds(n) }},
-	"MessageRetentionPeriod":        {60, 1_209_600, 345_600, func(s *settings, n int) { s.retention = seconds(n) }},
-	"MaximumMessageSize":            {1024, maxMessageSize, maxMessageSize, func(s *settings, n int) { s.maxSize = n }},
+	"VisibilityTimeout":      {0, 43_200, 30, func(s *settings, n int) { s.visibility = seconds(n) }},
+	"DelaySeconds":           {0, 900, 0, func(s *settings, n int) { s.delay = seconds(n) }},
+	"MessageRetentionPeriod": {60, 1_209_600, 345_600, func(s *settings, n int) { s.retention = seconds(n) }},
+	"MaximumMessageSize": {1024, queue.MaxMessageSize, queue.MaxMessageSize, func(s *settings,
+		n int) {
+		s.maxSize = n
+	}},
 	"ReceiveMessageWaitTimeSeconds": {0, 20, 0, func(s *settings, n int) { s.wait = seconds(n) }},
 	"KmsDataKeyReusePeriodSeconds":  {60, 86_400, 300, func(*settings, int) {}},
 }
-
-// maxMessageSize is the most that a message, and a batch, may weigh: 1 MiB.
-const maxMessageSize = 1 << 20
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
@@ -227,7 +227,7 @@ func errPolicy(name, value, reason string) error {
 		name, reason)
 }
 
-// parseRedrivePolicy reads the attribute RedrivePolicy; "" is none. The count
+// parseRedrivePolicy reads the attribute RedrivePolicy; "" means no policy. The count
 // may be a number or a string.
 func parseRedrivePolicy(value string) (*redrivePolicy, error) {
 	if value == "" {
@@ -257,7 +257,7 @@ func parseRedrivePolicy(value string) (*redrivePolicy, error) {
 	return &redrivePolicy{target: p.Target, max: int32(most)}, nil
 }
 
-// parseAllowPolicy reads the attribute RedriveAllowPolicy; "" is none.
+// parseAllowPolicy reads the attribute RedriveAllowPolicy; "" means no policy.
 func parseAllowPolicy(value string) (*allowPolicy, error) {
 	if value == "" {
 		return nil, nil

@@ -20,33 +20,14 @@ const (
 
 // checkBatch refuses a call as a whole.
 func checkBatch(msgs []queue.Outgoing) error {
-	if len(msgs) == 0 {
-		return queue.Errorf(queue.CodeEmptyBatchRequest,
-			"There should be at least one SendMessageBatchRequestEntry in the request.")
-	}
-	if err := checkCount(len(msgs)); err != nil {
+	if err := queue.CheckEntries(len(msgs), "SendMessageBatchRequestEntry"); err != nil || len(msgs) == 1 {
 		return err
-	}
-	if len(msgs) == 1 {
-		return nil
 	}
 	total := 0
 	for i := range msgs {
 		total += weight(&msgs[i])
 	}
-	if total > maxMessageSize {
-		return queue.Errorf(queue.CodeBatchRequestTooLong,
-			"Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessageSize, total)
-	}
-	return nil
-}
-
-func checkCount(n int) error {
-	if n > queue.MaxBatch {
-		return queue.Errorf(queue.CodeTooManyEntriesInBatchRequest,
-			"Maximum number of entries per request are %d. You have sent %d.", queue.MaxBatch, n)
-	}
-	return nil
+	return queue.CheckBatchSize(total)
 }
 
 // weight is the size of a message as limits count it: body and attributes.

@@ -156,7 +156,7 @@ func TestBatches(t *testing.T) {
 	t.Parallel()
 	b := openTest(t, nil)
 	q := create(t, b, "work", map[string]string{"MaximumMessageSize": "1024"})
-	half := strings.Repeat("x", maxMessageSize/2)
+	half := strings.Repeat("x", queue.MaxMessageSize/2)
 	for _, c := range []struct {
 		name string
 		msgs []queue.Outgoing

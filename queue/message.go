@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// MaxBatch is the maximum number of entries in one request (SQS: 10).
-const MaxBatch = 10
-
 // MaxVisibility is the longest time that a message may stay invisible, counted from
 // its receive (SQS: 12 hours).
 const MaxVisibility = 12 * time.Hour

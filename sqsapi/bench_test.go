@@ -57,7 +57,7 @@ func (w *wire) call(b *testing.B, action, body string) []byte {
 	if err != nil {
 		b.Fatal(err)
 	}
-	r.Header.Set("X-Amz-Target", targetPrefix+action)
+	r.Header.Set("X-Amz-Target", sqsPrefix+action)
 	r.Header.Set("Content-Type", jsonType)
 	response, err := w.client.Do(r)
 	if err != nil {
@@ -81,7 +81,7 @@ type canned struct {
 func (c *canned) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	c.mu.RLock()
-	reply := c.replies[r.Header.Get("X-Amz-Target")[len(targetPrefix):]]
+	reply := c.replies[r.Header.Get("X-Amz-Target")[len(sqsPrefix):]]
 	c.mu.RUnlock()
 	header := w.Header()
 	header.Set("X-Amzn-Requestid", "00000000-0000-0000-0000-000000000000")
@@ -299,7 +299,7 @@ func BenchmarkEncode(b *testing.B) {
 }
 
 func BenchmarkDecode(b *testing.B) {
-	table := actions()
+	table := sqsActions()
 	for _, test := range []struct{ action, body string }{{"SendMessage", sendBody()},
 		{"SendMessageBatch", sendTenBody()}} {
 		b.Run(test.action, func(b *testing.B) {

@@ -27,10 +27,10 @@ func TestDecodeJSON(t *testing.T) {
 		{"white space", " \r\n\t", sendMessageRequest{}},
 		{"null", "null", sendMessageRequest{}},
 		{"no parameters", "{}", sendMessageRequest{}},
-		{"unknown parameters", `{"Future":{"a":[1,{"b":null}]},"QueueUrl":"q"}`, sendMessageRequest{QueueURL: "q"}},
+		{"unknown parameters", `{"Future":{"a":[1,{"b":null}]},"QueueUrl":"q"}`, sendMessageRequest{queueRequest: queueRequest{"q"}}},
 		{"every parameter", `{"QueueUrl":"q","MessageBody":"b","DelaySeconds":10,"MessageGroupId":"g","MessageDeduplicationId":"d",
 			"MessageAttributes":{"s":{"DataType":"String","StringValue":"v"},"b":{"DataType":"Binary","BinaryValue":"AP8="}}}`,
-			sendMessageRequest{"q",
+			sendMessageRequest{queueRequest{"q"},
 				outgoing{MessageBody: "b", DelaySeconds: &ten, MessageGroupID: "g", MessageDeduplicationID: "d",
 					MessageAttributes: map[string]attributeValue{
 						"s": {DataType: "String", StringValue: &text},
@@ -108,7 +108,7 @@ func FuzzDecode(f *testing.F) {
 	for _, seed := range decodeCases() {
 		f.Add([]byte(seed.body))
 	}
-	table := actions()
+	table := sqsActions()
 	f.Fuzz(func(t *testing.T, body []byte) {
 		for name, action := range table {
 			request := action.request()
@@ -213,7 +213,7 @@ func decodeCases() []decodeCase {
 
 func TestDecodeIsThatOfTheStandardLibrary(t *testing.T) {
 	t.Parallel()
-	table := actions()
+	table := sqsActions()
 	for _, test := range decodeCases() {
 		if err := decodeJSON([]byte(test.body), table[test.action].request()); (err == nil) != test.accepted {
 			t.Errorf("%s %s: %v, want accepted %v", test.action, test.body, err, test.accepted)

@@ -64,7 +64,7 @@
 // A client that leaves ends its own long poll; a reply that cannot be written
 // is dropped, and messages in it come back after their visibility timeout, as
 // on SQS. [Handler.Stop] ends all long polls with empty replies, so that a
-// server can shut down at once. A disk without room is answered with status
+// server can shut down at once. A full disk is answered with status
 // 507, a store that is closing or recovering with 503, which SDKs try again.
 // Anything unexpected is a 500 whose cause goes to [Events] and not to the
 // client.

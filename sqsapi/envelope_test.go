@@ -275,14 +275,14 @@ func FuzzServe(f *testing.F) {
 		}
 		mustCall(f, h, "CreateQueue", body)
 	}
-	for action := range actions() {
+	for action := range sqsActions() {
 		f.Add(action, `{"QueueUrl":"jobs","MessageBody":"x","ReceiptHandle":"h","VisibilityTimeout":1}`)
 		f.Add(action, `{"QueueUrl":"steps.fifo","MessageBody":"x","MessageGroupId":"g","MessageDeduplicationId":"d","Entries":[{"Id":"a","MessageBody":"x"}]}`)
 		f.Add(action, `{"QueueName":"jobs","QueueUrl":"jobs","AttributeNames":["All"],"Attributes":{"DelaySeconds":"1"},"Tags":{"a":"b"},"TagKeys":["a"]}`)
 	}
 	f.Fuzz(func(t *testing.T, action, body string) {
 		r := newRequest(t.Context(), "x", body)
-		r.Header["X-Amz-Target"] = []string{targetPrefix + action}
+		r.Header["X-Amz-Target"] = []string{sqsPrefix + action}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		if w.Code >= 500 {

@@ -54,15 +54,13 @@ type Answer struct {
 
 // Handler answers SQS requests from a broker. It is safe for concurrent use.
 type Handler struct {
-	broker   *broker.Broker
-	account  string
-	guard    guard
-	events   Events
-	actions  map[string]action
-	registry map[string]action
+	broker  *broker.Broker
+	account string
+	guard   guard
+	events  Events
+	actions map[string]action // by the target header
 
-	// waiting is done once Stop was called.
-	waiting context.Context
+	stopped context.Context // done once Stop was called
 	stop    context.CancelFunc
 
 	buffers sync.Pool // of *buffer
@@ -75,16 +73,15 @@ func New(b *broker.Broker, opts *Options) *Handler {
 		opts = &Options{}
 	}
 	h := &Handler{
-		broker:   b,
-		account:  accountOf(b.ARN("queue")),
-		guard:    newGuard(opts.Hosts),
-		actions:  actions(),
-		registry: registryActions(),
+		broker:  b,
+		account: accountOf(b.ARN("queue")),
+		guard:   newGuard(opts.Hosts),
+		actions: actions(),
 	}
 	if opts.Events != nil {
 		h.events = *opts.Events
 	}
-	h.waiting, h.stop = context.WithCancel(context.Background())
+	h.stopped, h.stop = context.WithCancel(context.Background())
 	h.buffers.New = func() any { return new(buffer) }
 	return h
 }
@@ -136,20 +133,26 @@ func (x *exchange) answer(status int, contentType string, body []byte, report An
 	}
 }
 
-// caller is what an action may know of the request beside its parameters.
-type caller struct {
-	// base is the scheme and host that the client used, "http://HOST".
-	base string
-	// trace is the X-Amzn-Trace-Id header; "" when absent.
-	trace string
-}
-
-func (x *exchange) caller() caller {
+// call is the request as an action knows it.
+func (x *exchange) call() *actionCall {
 	scheme := "http://"
 	if x.r.TLS != nil {
 		scheme = "https://"
 	}
-	return caller{base: scheme + x.r.Host, trace: x.r.Header.Get("X-Amzn-Trace-Id")}
+	return &actionCall{ctx: x.r.Context(), broker: x.h.broker, base: scheme + x.r.Host, account: x.h.account,
+		trace: x.r.Header.Get("X-Amzn-Trace-Id"), stopped: x.h.stopped}
+}
+
+// actions returns all actions that are served, by target.
+func actions() map[string]action {
+	all := map[string]action{}
+	for name, act := range sqsActions() {
+		all[sqsPrefix+name] = act
+	}
+	for name, act := range registryActions() {
+		all[registryPrefix+name] = act
+	}
+	return all
 }
 
 // gone reports whether err is due to a client that has left, so that there is
@@ -169,11 +172,44 @@ func accountOf(arn string) string {
 }
 
 // asQueueError returns err as a refusal that a client can be told, or nil
-// when it is none.
+// when it is another error.
 func asQueueError(err error) *queue.Error {
 	var refusal *queue.Error
 	if errors.As(err, &refusal) {
 		return refusal
 	}
 	return nil
+}
+
+// Time limits and sizes of the HTTP server.
+const (
+	// readHeaderTimeout and readTimeout end requests that trickle in.
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 30 * time.Second
+	// writeTimeout counts from the end of the request's header, so it has to
+	// hold the body (30 s), the longest poll (20 s) and the reply.
+	writeTimeout = readTimeout + 20*time.Second + 30*time.Second
+	// idleTimeout is longer than the 90 s after which Go's HTTP client, and
+	// with it the AWS SDK for Go, closes an idle connection: the client
+	// closes first and never meets a connection that is just being closed.
+	idleTimeout = 120 * time.Second
+	// maxHeader is ample: a signed request has about 1 KiB of header.
+	maxHeader = 64 << 10
+)
+
+// Server returns a server for h with time limits that fit long polls and
+// that clients which trickle, stall or never leave cannot exhaust. Its
+// Shutdown calls [Handler.Stop], so that waiting ReceiveMessage calls do not
+// hold it up. The caller may set Addr, ErrorLog and the like before use.
+func Server(h *Handler) *http.Server {
+	server := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
+	}
+	server.RegisterOnShutdown(h.Stop)
+	return server
 }

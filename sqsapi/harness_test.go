@@ -62,7 +62,7 @@ func callContext(ctx context.Context, h http.Handler, action, body string) *http
 func newRequest(ctx context.Context, action, body string) *http.Request {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(body))
 	r.Host = "localhost:9324"
-	r.Header.Set("X-Amz-Target", targetPrefix+action)
+	r.Header.Set("X-Amz-Target", sqsPrefix+action)
 	r.Header.Set("Content-Type", jsonType)
 	return r
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"slices"
 	"strconv"
@@ -15,8 +16,8 @@ import (
 )
 
 const (
-	jsonType     = "application/x-amz-json-1.0"
-	targetPrefix = "AmazonSQS."
+	jsonType  = "application/x-amz-json-1.0"
+	sqsPrefix = "AmazonSQS."
 )
 
 // serveJSON answers a request of the AWS JSON 1.0 protocol.
@@ -34,7 +35,7 @@ func (x *exchange) serveJSON(target string) {
 		x.failJSON(err)
 		return
 	}
-	response, err := action.run(x.r.Context(), x.h, x.caller(), request)
+	response, err := action.run(x.call(), request)
 	if x.gone(err) {
 		return
 	}
@@ -52,22 +53,16 @@ func (x *exchange) serveJSON(target string) {
 
 // actionOf finds the action that a target header names.
 func (h *Handler) actionOf(method, target string) (string, action, error) {
-	table := h.actions
-	name, ok := strings.CutPrefix(target, targetPrefix)
-	if !ok {
-		table = h.registry
-		name, ok = strings.CutPrefix(target, registryPrefix)
-	}
-	act, known := table[name]
+	act, known := h.actions[target]
 	switch {
-	case !ok || !known:
+	case !known:
 		return "", action{}, queue.Errorf(codeUnknownOperation,
 			"The operation %s is not served by this endpoint.", quote(target))
 	case method != http.MethodPost:
 		return "", action{}, queue.Errorf(codeMethodNotAllowed,
 			"The operation %s takes the method POST, not %s.", target, quote(method))
 	}
-	return name, act, nil
+	return target[strings.IndexByte(target, '.')+1:], act, nil
 }
 
 func (x *exchange) decodeBody(in *buffer, request any) error {
@@ -195,4 +190,36 @@ func quote(s string) string {
 		s = s[:most] + "…"
 	}
 	return strconv.QuoteToASCII(s)
+}
+
+// queryRefusal is for clients of the older protocol: they parse XML.
+const queryRefusal = `<?xml version="1.0"?>
+<ErrorResponse xmlns="http://queue.amazonaws.com/doc/2012-11-05/"><Error><Type>Sender</Type>` +
+	`<Code>AWS.SimpleQueueService.UnsupportedOperation</Code>` +
+	`<Message>This endpoint serves the AWS JSON 1.0 protocol and not the Query protocol. ` +
+	`Use an AWS SDK released since November 2023, or send POST / with the headers ` +
+	`"X-Amz-Target: AmazonSQS.ACTION" and "Content-Type: application/x-amz-json-1.0".</Message>` +
+	`<Detail/></Error><RequestId>`
+
+// refuseQuery answers a request that is not of the JSON protocol.
+func (x *exchange) refuseQuery() {
+	if !isQuery(x.r) {
+		body := []byte("<UnknownOperationException/>\n")
+		x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+		x.answer(http.StatusNotFound, "text/xml", body, Answer{Code: codeUnknownOperation})
+		return
+	}
+	body := []byte(queryRefusal + x.id + "</RequestId></ErrorResponse>\n")
+	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	x.answer(http.StatusBadRequest, "text/xml", body, Answer{Code: queue.CodeUnsupportedOperation})
+}
+
+// isQuery reports whether a request is of the Query protocol: an Action in
+// the URL, or a form.
+func isQuery(r *http.Request) bool {
+	if r.URL.Query().Get("Action") != "" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return err == nil && media == "application/x-www-form-urlencoded"
 }

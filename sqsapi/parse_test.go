@@ -40,7 +40,7 @@ func TestQueueName(t *testing.T) {
 		{"/", "", queue.CodeInvalidAddress},
 	}
 	for _, test := range tests {
-		got, err := queueName(test.url)
+		got, err := (&queueRequest{test.url}).queueName()
 		if got != test.want || codeOf(err) != test.code {
 			t.Errorf("queueName(%q) = %q, %v; want %q, code %q", test.url, got, err, test.want, test.code)
 		}
@@ -56,7 +56,7 @@ func TestPage(t *testing.T) {
 	read := func(most int) (got []string, pages int) {
 		token := ""
 		for {
-			names, next, err := page(all, &most, token)
+			names, next, err := (&pageRequest{&most, token}).page(all)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("pages of %d: %d names in %d pages, want %d in %d", most, len(got), pages, len(all), want)
 		}
 	}
-	if names, next, err := page(all, nil, ""); len(names) != maxListed || next != "" || err != nil {
+	if names, next, err := (&pageRequest{}).page(all); len(names) != maxListed || next != "" || err != nil {
 		t.Errorf("without a limit: %d names, token %q, %v", len(names), next, err)
 	}
 }
@@ -80,11 +80,12 @@ func TestPage(t *testing.T) {
 func TestPageGoesOnWhereItsQueueWas(t *testing.T) {
 	t.Parallel()
 	one := 1
-	_, next, err := page([]string{"a", "b", "c"}, &one, "")
+	_, next, err := (&pageRequest{&one, ""}).page([]string{"a", "b", "c"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if names, _, err := page([]string{"aa", "c"}, &one, next); err != nil || !reflect.DeepEqual(names, []string{"aa"}) {
+	if names, _, err := (&pageRequest{&one, next}).page([]string{"aa", "c"}); err != nil || !reflect.DeepEqual(names,
+		[]string{"aa"}) {
 		t.Errorf("page = %v, %v; want [aa]", names, err)
 	}
 }
@@ -106,7 +107,7 @@ func TestPageRefuses(t *testing.T) {
 		{"token alone", nil, "YQ==", "MaxResults is a mandatory parameter when you provide a value for NextToken."},
 	}
 	for _, test := range tests {
-		_, _, err := page([]string{"a", "b"}, test.most, test.token)
+		_, _, err := (&pageRequest{test.most, test.token}).page([]string{"a", "b"})
 		if codeOf(err) != queue.CodeInvalidParameterValue || err.Error() != test.want {
 			t.Errorf("%s: %v, want %q", test.name, err, test.want)
 		}
@@ -296,7 +297,7 @@ func TestTraceHeader(t *testing.T) {
 	}
 	for _, test := range tests {
 		o := outgoing{MessageBody: "b", MessageSystemAttributes: test.attributes}
-		message, answer, err := o.prepare(caller{trace: test.header})
+		message, answer, err := o.prepare(test.header)
 		if refused := codeOf(err) == queue.CodeInvalidParameterValue; refused != test.refused {
 			t.Errorf("%s: error %v", test.name, err)
 		}
@@ -360,10 +361,12 @@ func TestCheckBatchSize(t *testing.T) {
 		}}
 	}
 	const attributes = 2 + 6 + 3 + 1 + 6 + 4
-	if err := checkBatchSize([]sendEntry{entry(maxMessage/2 - attributes), entry(maxMessage/2 - attributes)}); err != nil {
+	if err := queue.CheckBatchSize(batchSize([]sendEntry{entry(maxMessage/2 - attributes),
+		entry(maxMessage/2 - attributes)})); err != nil {
 		t.Errorf("a batch of exactly the limit: %v", err)
 	}
-	err := checkBatchSize([]sendEntry{entry(maxMessage/2 - attributes), entry(maxMessage/2 - attributes + 1)})
+	err := queue.CheckBatchSize(batchSize([]sendEntry{entry(maxMessage/2 - attributes),
+		entry(maxMessage/2 - attributes + 1)}))
 	if codeOf(err) != queue.CodeBatchRequestTooLong ||
 		err.Error() != "Batch requests cannot be longer than 1048576 bytes. You have sent 1048577 bytes." {
 		t.Errorf("one byte more: %v", err)

@@ -10,7 +10,7 @@ import (
 )
 
 type receiveMessageRequest struct {
-	QueueURL                    string `json:"QueueUrl"`
+	queueRequest
 	AttributeNames              []string
 	MessageSystemAttributeNames []string
 	MessageAttributeNames       []string
@@ -32,12 +32,7 @@ func (r *receiveMessageResponse) messages() int { return len(r.received) }
 
 // receiveMessage waits while the queue is empty. The wait ends when the
 // client leaves, and with no messages when the handler is stopped.
-func (h *Handler) receiveMessage(ctx context.Context, _ caller, in *receiveMessageRequest) (*receiveMessageResponse,
-	error) {
-	name, err := queueName(in.QueueURL)
-	if err != nil {
-		return nil, err
-	}
+func receiveMessage(x *actionCall, in *receiveMessageRequest) (*receiveMessageResponse, error) {
 	request, err := in.prepare()
 	if err != nil {
 		return nil, err
@@ -46,23 +41,23 @@ func (h *Handler) receiveMessage(ctx context.Context, _ caller, in *receiveMessa
 		system:     systemSetOf(in.AttributeNames, in.MessageSystemAttributeNames),
 		attributes: in.MessageAttributeNames,
 	}
-	response.received, err = h.receive(ctx, name, request)
+	response.received, err = x.receive(request)
 	return response, err
 }
 
-// receive is the broker's Receive with a wait that Stop ends too.
-func (h *Handler) receive(ctx context.Context, name string, request queue.ReceiveRequest) ([]queue.Message, error) {
-	if h.waiting.Err() != nil {
+// receive is the broker's Receive with a wait that [Handler.Stop] ends too.
+func (x *actionCall) receive(request queue.ReceiveRequest) ([]queue.Message, error) {
+	if x.stopped.Err() != nil {
 		request.Wait = new(time.Duration(0))
 	}
 	if request.Wait != nil && *request.Wait == 0 {
-		return h.broker.Receive(ctx, name, request)
+		return x.broker.Receive(x.ctx, x.queue, request)
 	}
-	waiting, cancel := context.WithCancel(ctx)
+	waiting, cancel := context.WithCancel(x.ctx)
 	defer cancel()
-	defer context.AfterFunc(h.waiting, cancel)()
-	messages, err := h.broker.Receive(waiting, name, request)
-	if err != nil && ctx.Err() == nil && waiting.Err() != nil {
+	defer context.AfterFunc(x.stopped, cancel)()
+	messages, err := x.broker.Receive(waiting, x.queue, request)
+	if err != nil && x.ctx.Err() == nil && waiting.Err() != nil {
 		return nil, nil
 	}
 	return messages, err

@@ -1,8 +1,6 @@
 package sqsapi
 
 import (
-	"context"
-	"maps"
 	"time"
 
 	"tendril/broker"
@@ -14,20 +12,6 @@ import (
 // the prefix, which is theirs alone, tells their clients whether it is this
 // server that answers.
 const registryPrefix = "Tendril_20261120."
-
-// registryActions returns the actions under registryPrefix, by name.
-func registryActions() map[string]action {
-	all := map[string]action{
-		"Fire":      typed((*Handler).enqueue),
-		"LastFires": typed((*Handler).lastRuns),
-		"Paused":    typed((*Handler).paused),
-		"ReadLease": typed((*Handler).readLease),
-		"SetPaused": typed((*Handler).setPaused),
-		"SwapLease": typed((*Handler).swapLease),
-	}
-	maps.Copy(all, accountActions())
-	return all
-}
 
 // leaseWire is a lease on the wire. Its field names are part of the protocol.
 type leaseWire struct {
@@ -110,80 +94,132 @@ type pausedRequest struct{}
 // pausedResponse holds the reasons by task.
 type pausedResponse struct{ Paused map[string]string }
 
-func (h *Handler) readLease(ctx context.Context, _ caller, in *readLeaseRequest) (*readLeaseResponse, error) {
-	lease, err := h.broker.Registry().Read(ctx, in.Name)
-	if err != nil {
-		return nil, err
-	}
-	return &readLeaseResponse{toWire(lease)}, nil
-}
-
-func (h *Handler) swapLease(ctx context.Context, _ caller, in *swapLeaseRequest) (*swapLeaseResponse, error) {
-	if in.Next == nil {
-		return nil, missing("Next")
-	}
-	if most := int64(maxLease / time.Millisecond); in.Next.DurationMilliseconds > most {
-		return nil, invalid(in.Next.DurationMilliseconds, "DurationMilliseconds", "A lease lasts at most a year.")
-	}
-	won, current, err := h.broker.Registry().Swap(ctx, in.Name, queue.Lease{Version: in.OldVersion}, in.Next.lease())
-	if err != nil {
-		return nil, err
-	}
-	return &swapLeaseResponse{&won, toWire(current)}, nil
-}
-
 // maxLease keeps a duration from overflowing.
 const maxLease = 366 * 24 * time.Hour
 
-func (h *Handler) enqueue(ctx context.Context, _ caller, in *enqueueRequest) (*enqueueResponse, error) {
-	switch {
-	case in.Queue == "":
-		return nil, missing("Queue")
-	case in.AtMilliseconds == nil:
-		return nil, missing("AtMilliseconds")
-	case in.Message == nil:
-		return nil, missing("Message")
-	}
-	// A trace id in the request's header is the caller's, not the message's.
-	m, _, err := in.Message.prepare(caller{})
-	if err != nil {
-		return nil, err
-	}
-	sent, already, err := h.broker.Registry().Enqueue(ctx, broker.RunRequest{
-		Queue: in.Queue, ID: in.ID, Task: in.Task, At: time.UnixMilli(*in.AtMilliseconds), Lease: in.Lease, Term: in.Term,
-	}, m)
-	if err != nil {
-		return nil, err
-	}
-	return &enqueueResponse{sent.ID, sent.SequenceNumber, &already}, nil
+type sinceRunsRequest struct {
+	Lease string
+	Term  int64
+	// From holds Unix milliseconds by task.
+	From map[string]int64
+	// Schedules are texts by task; absent from clients that compare none.
+	Schedules map[string]string `json:",omitempty"`
 }
 
-func (h *Handler) lastRuns(ctx context.Context, _ caller, in *lastRunsRequest) (*lastRunsResponse, error) {
-	last, err := h.broker.Registry().Last(ctx, in.Tasks)
-	if err != nil {
-		return nil, err
-	}
-	milli := make(map[string]int64, len(last))
-	for task, at := range last {
-		milli[task] = at.UnixMilli()
-	}
-	return &lastRunsResponse{milli}, nil
+// sinceRunsResponse holds Unix milliseconds by task.
+type sinceRunsResponse struct{ Since map[string]int64 }
+
+type skipRunRequest struct {
+	ID             string `json:"Id"`
+	Task           string
+	AtMilliseconds *int64
+	Lease          string
+	Term           int64
+	// IDs are runs to look for; absent from clients that look for none.
+	IDs []string `json:"Ids,omitempty"`
 }
 
-func (h *Handler) setPaused(ctx context.Context, _ caller, in *setPausedRequest) (*setPausedResponse, error) {
-	if in.Paused == nil {
-		return nil, missing("Paused")
-	}
-	if err := h.broker.Registry().SetPaused(ctx, in.Task, in.Reason, *in.Paused); err != nil {
-		return nil, err
-	}
-	return &setPausedResponse{in.Paused}, nil
+type skipRunResponse struct {
+	Skipped *bool
+	// Made holds the messages by run; absent when there are none.
+	Made map[string]string `json:",omitempty"`
 }
 
-func (h *Handler) paused(ctx context.Context, _ caller, _ *pausedRequest) (*pausedResponse, error) {
-	reasons, err := h.broker.Registry().Paused(ctx)
-	if err != nil {
-		return nil, err
+type enqueuedRequest struct {
+	ID string `json:"Id"`
+	// Path is absent from clients that compare none.
+	Path *string `json:",omitempty"`
+}
+
+type enqueuedResponse struct {
+	Enqueued *bool `json:"Fired"`
+}
+
+func toMilli(times map[string]time.Time) map[string]int64 {
+	milli := make(map[string]int64, len(times))
+	for name, at := range times {
+		milli[name] = at.UnixMilli()
 	}
-	return &pausedResponse{reasons}, nil
+	return milli
+}
+
+func fromMilli(milli map[string]int64) map[string]time.Time {
+	times := make(map[string]time.Time, len(milli))
+	for name, at := range milli {
+		times[name] = time.UnixMilli(at).UTC()
+	}
+	return times
+}
+
+// registryActions returns the actions under registryPrefix, by name.
+func registryActions() map[string]action {
+	return map[string]action{
+		"ReadLease": typed(func(x *actionCall, in *readLeaseRequest) (*readLeaseResponse, error) {
+			lease, err := x.broker.Registry().Read(x.ctx, in.Name)
+			return &readLeaseResponse{toWire(lease)}, err
+		}),
+		"SwapLease": typed(func(x *actionCall, in *swapLeaseRequest) (*swapLeaseResponse, error) {
+			if in.Next == nil {
+				return nil, missing("Next")
+			}
+			if most := int64(maxLease / time.Millisecond); in.Next.DurationMilliseconds > most {
+				return nil, invalid(in.Next.DurationMilliseconds, "DurationMilliseconds", "A lease lasts at most a year.")
+			}
+			won, current, err := x.broker.Registry().Swap(x.ctx, in.Name, queue.Lease{Version: in.OldVersion}, in.Next.lease())
+			return &swapLeaseResponse{&won, toWire(current)}, err
+		}),
+		"Fire": typed(func(x *actionCall, in *enqueueRequest) (*enqueueResponse, error) {
+			switch {
+			case in.Queue == "":
+				return nil, missing("Queue")
+			case in.AtMilliseconds == nil:
+				return nil, missing("AtMilliseconds")
+			case in.Message == nil:
+				return nil, missing("Message")
+			}
+			// A trace id in the request's header is the caller's, not the message's.
+			m, _, err := in.Message.prepare("")
+			if err != nil {
+				return nil, err
+			}
+			sent, already, err := x.broker.Registry().Enqueue(x.ctx, broker.RunRequest{Queue: in.Queue, ID: in.ID, Task: in.Task,
+				At: time.UnixMilli(*in.AtMilliseconds), Lease: in.Lease, Term: in.Term}, m)
+			return &enqueueResponse{sent.ID, sent.SequenceNumber, &already}, err
+		}),
+		"LastFires": typed(func(x *actionCall, in *lastRunsRequest) (*lastRunsResponse, error) {
+			last, err := x.broker.Registry().Last(x.ctx, in.Tasks)
+			return &lastRunsResponse{toMilli(last)}, err
+		}),
+		"SetPaused": typed(func(x *actionCall, in *setPausedRequest) (*setPausedResponse, error) {
+			if in.Paused == nil {
+				return nil, missing("Paused")
+			}
+			return &setPausedResponse{in.Paused}, x.broker.Registry().SetPaused(x.ctx, in.Task, in.Reason, *in.Paused)
+		}),
+		"Paused": typed(func(x *actionCall, _ *pausedRequest) (*pausedResponse, error) {
+			reasons, err := x.broker.Registry().Paused(x.ctx)
+			return &pausedResponse{reasons}, err
+		}),
+		"SinceRuns": typed(func(x *actionCall, in *sinceRunsRequest) (*sinceRunsResponse, error) {
+			since, err := x.broker.Registry().SinceUnder(x.ctx, in.Lease, in.Term, fromMilli(in.From), in.Schedules)
+			return &sinceRunsResponse{toMilli(since)}, err
+		}),
+		"SkipFire": typed(func(x *actionCall, in *skipRunRequest) (*skipRunResponse, error) {
+			if in.AtMilliseconds == nil {
+				return nil, missing("AtMilliseconds")
+			}
+			made, err := x.broker.Registry().Skip(x.ctx, broker.RunRequest{ID: in.ID, Task: in.Task,
+				At: time.UnixMilli(*in.AtMilliseconds), Lease: in.Lease, Term: in.Term}, in.IDs)
+			return &skipRunResponse{new(true), made}, err
+		}),
+		"Fired": typed(func(x *actionCall, in *enqueuedRequest) (_ *enqueuedResponse, err error) {
+			found, r := false, x.broker.Registry()
+			if in.Path == nil {
+				found, err = r.Enqueued(x.ctx, in.ID)
+			} else {
+				found, err = r.EnqueuedTo(x.ctx, in.ID, *in.Path)
+			}
+			return &enqueuedResponse{&found}, err
+		}),
+	}
 }

@@ -133,11 +133,46 @@ func (c *RegistryClient) Last(ctx context.Context, tasks []string) (map[string]t
 	}, tasks...); err != nil {
 		return nil, err
 	}
-	last := make(map[string]time.Time, len(out.Last))
-	for task, milli := range out.Last {
-		last[task] = time.UnixMilli(milli).UTC()
+	return fromMilli(out.Last), nil
+}
+
+// SinceUnder is [broker.Registry.SinceUnder].
+func (c *RegistryClient) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
+	schedules map[string]string) (map[string]time.Time, error) {
+	texts := []string{lease}
+	for task := range from {
+		texts = append(texts, task, schedules[task])
 	}
-	return last, nil
+	var out sinceRunsResponse
+	in := sinceRunsRequest{Lease: lease, Term: term, From: toMilli(from), Schedules: schedules}
+	if err := c.call(ctx, "SinceRuns", in, &out, func() bool { return out.Since != nil }, texts...); err != nil {
+		return nil, err
+	}
+	return fromMilli(out.Since), nil
+}
+
+// Skip is [broker.Registry.Skip]. A server of an older version looks for no runs.
+func (c *RegistryClient) Skip(ctx context.Context, req broker.RunRequest, ids []string) (made map[string]string,
+	err error) {
+	at := req.At.UnixMilli()
+	var out skipRunResponse
+	in := skipRunRequest{ID: req.ID, Task: req.Task, AtMilliseconds: &at, Lease: req.Lease, Term: req.Term, IDs: ids}
+	texts := append([]string{req.ID, req.Task, req.Lease}, ids...)
+	if err := c.call(ctx, "SkipFire", in, &out, func() bool { return out.Skipped != nil }, texts...); err != nil {
+		return nil, err
+	}
+	return out.Made, nil
+}
+
+// EnqueuedTo is [broker.Registry.EnqueuedTo].
+func (c *RegistryClient) EnqueuedTo(ctx context.Context, id, path string) (bool, error) {
+	var out enqueuedResponse
+	if err := c.call(ctx, "Fired", enqueuedRequest{id, &path}, &out, func() bool {
+		return out.Enqueued != nil
+	}, id, path); err != nil {
+		return false, err
+	}
+	return *out.Enqueued, nil
 }
 
 // SetPaused is [broker.Registry.SetPaused].

@@ -1,7 +1,6 @@
 package sqsapi
 
 import (
-	"context"
 	"time"
 
 	"tendril/queue"
@@ -18,7 +17,7 @@ type outgoing struct {
 }
 
 type sendMessageRequest struct {
-	QueueURL string `json:"QueueUrl"`
+	queueRequest
 	outgoing
 }
 
@@ -35,8 +34,8 @@ type accepted struct {
 func (*accepted) messages() int { return 1 }
 
 type sendMessageBatchRequest struct {
-	QueueURL string `json:"QueueUrl"`
-	Entries  []sendEntry
+	queueRequest
+	Entries []sendEntry
 }
 
 type sendEntry struct {
@@ -58,43 +57,31 @@ type acceptedEntry struct {
 
 func (r *sendMessageBatchResponse) messages() int { return len(r.Successful) }
 
-func (h *Handler) sendMessage(ctx context.Context, c caller, in *sendMessageRequest) (*accepted, error) {
-	name, err := queueName(in.QueueURL)
+func sendMessage(x *actionCall, in *sendMessageRequest) (*accepted, error) {
+	message, answer, err := in.prepare(x.trace)
 	if err != nil {
 		return nil, err
 	}
-	message, answer, err := in.prepare(c)
+	sent, err := x.broker.Send(x.ctx, x.queue, []queue.Outgoing{message})
 	if err != nil {
 		return nil, err
-	}
-	sent, err := h.broker.Send(ctx, name, []queue.Outgoing{message})
-	if err != nil {
-		return nil, err
-	}
-	if sent[0].Err != nil {
-		return nil, sent[0].Err
 	}
 	answer.MessageID, answer.SequenceNumber = sent[0].ID, sent[0].SequenceNumber
-	return &answer, nil
+	return &answer, sent[0].Err
 }
 
-func (h *Handler) sendMessageBatch(ctx context.Context, c caller,
-	in *sendMessageBatchRequest) (*sendMessageBatchResponse, error) {
-	name, err := queueName(in.QueueURL)
-	if err != nil {
-		return nil, err
-	}
+func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*sendMessageBatchResponse, error) {
 	if err := checkBatch(in.Entries, "SendMessageBatchRequestEntry"); err != nil {
 		return nil, err
 	}
-	if err := checkBatchSize(in.Entries); err != nil {
+	if err := queue.CheckBatchSize(batchSize(in.Entries)); err != nil {
 		return nil, err
 	}
 	response := &sendMessageBatchResponse{}
 	messages := make([]queue.Outgoing, 0, len(in.Entries))
 	answers := make([]acceptedEntry, 0, len(in.Entries))
 	for _, e := range in.Entries {
-		message, answer, err := e.prepare(c)
+		message, answer, err := e.prepare(x.trace)
 		if err != nil {
 			response.Failed = append(response.Failed, failed(e.ID, err))
 			continue
@@ -103,9 +90,9 @@ func (h *Handler) sendMessageBatch(ctx context.Context, c caller,
 		answers = append(answers, acceptedEntry{e.ID, answer})
 	}
 	if len(messages) == 0 {
-		return response, h.exists(name)
+		return response, x.exists(x.queue)
 	}
-	sent, err := h.broker.Send(ctx, name, messages)
+	sent, err := x.broker.Send(x.ctx, x.queue, messages)
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +112,10 @@ func (r *sendMessageBatchResponse) settle(answers []acceptedEntry, sent []queue.
 	}
 }
 
-// checkBatchSize refuses a batch whose messages together are too large.
+// batchSize is the size of the messages of a batch together.
 // Bodies count, and names, types and values of attributes; system attributes
 // do not.
-func checkBatchSize(entries []sendEntry) error {
-	size := 0
+func batchSize(entries []sendEntry) (size int) {
 	for i := range entries {
 		size += len(entries[i].MessageBody)
 		for name, value := range entries[i].MessageAttributes {
@@ -139,16 +125,12 @@ func checkBatchSize(entries []sendEntry) error {
 			}
 		}
 	}
-	if size > maxMessage {
-		return queue.Errorf(queue.CodeBatchRequestTooLong,
-			"Batch requests cannot be longer than %d bytes. You have sent %d bytes.", maxMessage, size)
-	}
-	return nil
+	return size
 }
 
 // prepare turns the parameters into a message, and into the answer as far as
-// it is known before the queue has it.
-func (o *outgoing) prepare(c caller) (queue.Outgoing, accepted, error) {
+// it is known before the queue has it. trace is the trace header of the request.
+func (o *outgoing) prepare(trace string) (queue.Outgoing, accepted, error) {
 	fail := func(err error) (queue.Outgoing, accepted, error) { return queue.Outgoing{}, accepted{}, err }
 	if o.MessageBody == "" {
 		return fail(missing("MessageBody"))
@@ -169,8 +151,8 @@ func (o *outgoing) prepare(c caller) (queue.Outgoing, accepted, error) {
 	}
 	if len(system) > 0 {
 		message.TraceHeader = system[0].Value
-	} else if len(c.trace) <= maxTrace {
-		message.TraceHeader = c.trace
+	} else if len(trace) <= maxTrace {
+		message.TraceHeader = trace
 	}
 	if o.DelaySeconds != nil {
 		delay, err := seconds(*o.DelaySeconds, "DelaySeconds", 900, "DelaySeconds must be >= 0 and <= 900.")

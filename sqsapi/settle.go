@@ -1,7 +1,7 @@
 package sqsapi
 
 import (
-	"context"
+	"strings"
 
 	"tendril/queue"
 )
@@ -10,13 +10,13 @@ import (
 const maxVisibility = int(queue.MaxVisibility / 1e9)
 
 type deleteMessageRequest struct {
-	QueueURL      string `json:"QueueUrl"`
+	queueRequest
 	ReceiptHandle string
 }
 
 type deleteMessageBatchRequest struct {
-	QueueURL string `json:"QueueUrl"`
-	Entries  []deleteEntry
+	queueRequest
+	Entries []deleteEntry
 }
 
 type deleteEntry struct {
@@ -26,15 +26,23 @@ type deleteEntry struct {
 
 func (e deleteEntry) entryID() string { return e.ID }
 
+// receipt is the receipt handle of a delete.
+func (e deleteEntry) receipt() (string, error) {
+	if e.ReceiptHandle == "" {
+		return "", missing("ReceiptHandle")
+	}
+	return e.ReceiptHandle, nil
+}
+
 type changeMessageVisibilityRequest struct {
-	QueueURL          string `json:"QueueUrl"`
+	queueRequest
 	ReceiptHandle     string
 	VisibilityTimeout *int
 }
 
 type changeMessageVisibilityBatchRequest struct {
-	QueueURL string `json:"QueueUrl"`
-	Entries  []visibilityEntry
+	queueRequest
+	Entries []visibilityEntry
 }
 
 type visibilityEntry struct {
@@ -44,6 +52,56 @@ type visibilityEntry struct {
 }
 
 func (e visibilityEntry) entryID() string { return e.ID }
+
+// change checks the parameters of one change.
+func (e visibilityEntry) change() (change queue.VisibilityChange, err error) {
+	if e.ReceiptHandle == "" {
+		return change, missing("ReceiptHandle")
+	}
+	if e.VisibilityTimeout == nil {
+		return change, missing("VisibilityTimeout")
+	}
+	change.ReceiptHandle = e.ReceiptHandle
+	change.Visibility, err = seconds(*e.VisibilityTimeout, "VisibilityTimeout", maxVisibility,
+		"VisibilityTimeout must be an integer between 0 and 43200.")
+	return change, err
+}
+
+func deleteMessage(x *actionCall, in *deleteMessageRequest) (*nothing, error) {
+	receipt, err := deleteEntry{ReceiptHandle: in.ReceiptHandle}.receipt()
+	if err != nil {
+		return nil, err
+	}
+	return nil, first(x.broker.Delete(x.ctx, x.queue, []string{receipt}))
+}
+
+func deleteMessageBatch(x *actionCall, in *deleteMessageBatchRequest) (*settleResponse, error) {
+	return settleBatch(x, in.Entries, "DeleteMessageBatchRequestEntry", deleteEntry.receipt,
+		func(receipts []string) []error { return x.broker.Delete(x.ctx, x.queue, receipts) })
+}
+
+func changeMessageVisibility(x *actionCall, in *changeMessageVisibilityRequest) (*nothing, error) {
+	change, err := visibilityEntry{ReceiptHandle: in.ReceiptHandle, VisibilityTimeout: in.VisibilityTimeout}.change()
+	if err != nil {
+		return nil, err
+	}
+	return nil, first(x.broker.ChangeVisibility(x.ctx, x.queue, []queue.VisibilityChange{change}))
+}
+
+func changeMessageVisibilityBatch(x *actionCall, in *changeMessageVisibilityBatchRequest) (*settleResponse, error) {
+	return settleBatch(x, in.Entries, "ChangeMessageVisibilityBatchRequestEntry", visibilityEntry.change,
+		func(changes []queue.VisibilityChange) []error {
+			return x.broker.ChangeVisibility(x.ctx, x.queue, changes)
+		})
+}
+
+// first returns the error of a call for one message.
+func first(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs[0]
+}
 
 // settleResponse answers both batches.
 type settleResponse struct {
@@ -57,115 +115,106 @@ type settledEntry struct {
 
 func (r *settleResponse) messages() int { return len(r.Successful) }
 
-func (h *Handler) deleteMessage(ctx context.Context, in *deleteMessageRequest) error {
-	name, err := queueName(in.QueueURL)
-	if err != nil {
-		return err
-	}
-	if in.ReceiptHandle == "" {
-		return missing("ReceiptHandle")
-	}
-	return first(h.broker.Delete(ctx, name, []string{in.ReceiptHandle}))
-}
-
-func (h *Handler) deleteMessageBatch(ctx context.Context, _ caller, in *deleteMessageBatchRequest) (*settleResponse,
-	error) {
-	name, err := queueName(in.QueueURL)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkBatch(in.Entries, "DeleteMessageBatchRequestEntry"); err != nil {
+// settleBatch settles the messages of a batch: prepare checks an entry, and settle returns
+// one error for each that passed, or nil when all were accepted.
+func settleBatch[E entry, S any](x *actionCall, entries []E, kind string, prepare func(E) (S, error),
+	settle func([]S) []error) (*settleResponse, error) {
+	if err := checkBatch(entries, kind); err != nil {
 		return nil, err
 	}
 	response := &settleResponse{}
-	ids := make([]string, 0, len(in.Entries))
-	handles := make([]string, 0, len(in.Entries))
-	for _, e := range in.Entries {
-		if e.ReceiptHandle == "" {
-			response.Failed = append(response.Failed, failed(e.ID, missing("ReceiptHandle")))
-			continue
-		}
-		ids, handles = append(ids, e.ID), append(handles, e.ReceiptHandle)
-	}
-	if len(handles) == 0 {
-		return response, h.exists(name)
-	}
-	return response.settle(ids, h.broker.Delete(ctx, name, handles))
-}
-
-func (h *Handler) changeMessageVisibility(ctx context.Context, in *changeMessageVisibilityRequest) error {
-	name, err := queueName(in.QueueURL)
-	if err != nil {
-		return err
-	}
-	change, err := visibilityChange(in.ReceiptHandle, in.VisibilityTimeout)
-	if err != nil {
-		return err
-	}
-	return first(h.broker.ChangeVisibility(ctx, name, []queue.VisibilityChange{change}))
-}
-
-func (h *Handler) changeMessageVisibilityBatch(ctx context.Context, _ caller,
-	in *changeMessageVisibilityBatchRequest) (*settleResponse, error) {
-	name, err := queueName(in.QueueURL)
-	if err != nil {
-		return nil, err
-	}
-	if err := checkBatch(in.Entries, "ChangeMessageVisibilityBatchRequestEntry"); err != nil {
-		return nil, err
-	}
-	response := &settleResponse{}
-	ids := make([]string, 0, len(in.Entries))
-	changes := make([]queue.VisibilityChange, 0, len(in.Entries))
-	for _, e := range in.Entries {
-		change, err := visibilityChange(e.ReceiptHandle, e.VisibilityTimeout)
+	ids := make([]string, 0, len(entries))
+	prepared := make([]S, 0, len(entries))
+	for _, e := range entries {
+		one, err := prepare(e)
 		if err != nil {
-			response.Failed = append(response.Failed, failed(e.ID, err))
+			response.Failed = append(response.Failed, failed(e.entryID(), err))
 			continue
 		}
-		ids, changes = append(ids, e.ID), append(changes, change)
+		ids, prepared = append(ids, e.entryID()), append(prepared, one)
 	}
-	if len(changes) == 0 {
-		return response, h.exists(name)
+	if len(prepared) == 0 {
+		return response, x.exists(x.queue)
 	}
-	return response.settle(ids, h.broker.ChangeVisibility(ctx, name, changes))
-}
-
-// visibilityChange checks the parameters of one change.
-func visibilityChange(handle string, timeout *int) (queue.VisibilityChange, error) {
-	change := queue.VisibilityChange{ReceiptHandle: handle}
-	if handle == "" {
-		return change, missing("ReceiptHandle")
-	}
-	if timeout == nil {
-		return change, missing("VisibilityTimeout")
-	}
-	var err error
-	change.Visibility, err = seconds(*timeout, "VisibilityTimeout", maxVisibility,
-		"VisibilityTimeout must be an integer between 0 and 43200.")
-	return change, err
-}
-
-// settle sorts the queue's answers for the entries ids into accepted and
-// refused; errs is nil when all were accepted.
-func (r *settleResponse) settle(ids []string, errs []error) (*settleResponse, error) {
+	errs := settle(prepared)
 	if err := wholeCall(errs); err != nil {
 		return nil, err
 	}
 	for i, id := range ids {
 		if errs != nil && errs[i] != nil {
-			r.Failed = append(r.Failed, failed(id, errs[i]))
+			response.Failed = append(response.Failed, failed(id, errs[i]))
 			continue
 		}
-		r.Successful = append(r.Successful, settledEntry{id})
+		response.Successful = append(response.Successful, settledEntry{id})
 	}
-	return r, nil
+	return response, nil
 }
 
-// first returns the error of a call for one message.
-func first(errs []error) error {
-	if len(errs) == 0 {
-		return nil
+// maxEntryID is the longest id of a batch entry.
+const maxEntryID = 80
+
+// entry is an entry of a batch request.
+type entry interface{ entryID() string }
+
+// failure is a batch entry that was refused, as both protocols write it.
+type failure struct {
+	ID          string `json:"Id"`
+	SenderFault bool
+	Code        string
+	Message     string `json:",omitempty"`
+}
+
+// checkBatch refuses a batch as a whole. kind is the entry's name in the
+// model.
+func checkBatch[E entry](entries []E, kind string) error {
+	if err := queue.CheckEntries(len(entries), kind); err != nil {
+		return err
 	}
-	return errs[0]
+	for i, e := range entries {
+		if id := e.entryID(); id == "" || len(id) > maxEntryID || strings.ContainsFunc(id, isNoIDCharacter) {
+			return queue.Errorf(queue.CodeInvalidBatchEntryID,
+				"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most %d "+
+					"letters long.", maxEntryID)
+		}
+		for _, earlier := range entries[:i] {
+			if earlier.entryID() == e.entryID() {
+				return queue.Errorf(queue.CodeBatchEntryIdsNotDistinct, "Id %s repeated.", e.entryID())
+			}
+		}
+	}
+	return nil
+}
+
+func isNoIDCharacter(c rune) bool {
+	return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
+}
+
+// failed describes the refusal of one entry. A parameter that a single call
+// misses is an invalid value in a batch, with the same text.
+func failed(id string, err error) failure {
+	refusal := asQueueError(err)
+	if refusal == nil {
+		refusal = queue.Errorf(codeInternal, "The entry failed inside the server.")
+	}
+	code := refusal.Code
+	if code == queue.CodeMissingRequiredParameter {
+		code = queue.CodeInvalidParameterValue
+	}
+	f := faultOf(code)
+	return failure{ID: id, SenderFault: f.sender(), Code: f.query, Message: textOf(refusal)}
+}
+
+// wholeCall returns the error that all entries share because it is not about
+// any of them (no such queue, storage), nil when there is none.
+func wholeCall(errs []error) error {
+	for _, err := range errs {
+		if err == nil {
+			return nil
+		}
+		refusal := asQueueError(err)
+		if refusal != nil && refusal.Code != queue.CodeQueueDoesNotExist && faultOf(refusal.Code).sender() {
+			return nil
+		}
+	}
+	return first(errs)
 }

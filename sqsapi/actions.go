@@ -1,0 +1,324 @@
+package sqsapi
+
+import (
+	"context"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"tendril/broker"
+	"tendril/queue"
+)
+
+// action is one action, independent of the protocol that carries it. A protocol decodes into
+// what request returns, passes it to run, and encodes what run returns.
+type action struct {
+	// request returns a pointer to an empty request of the action's type.
+	request func() any
+	// run takes a filled request of that type. A nil response means that the
+	// action has no output. Its errors are [*queue.Error], except for
+	// failures inside the process.
+	run func(x *actionCall, request any) (response any, err error)
+}
+
+// actionCall is what an action may know of the request beside its parameters.
+type actionCall struct {
+	ctx    context.Context
+	broker *broker.Broker
+	queue  string // the queue that the request names; "" for an action that is about none
+	// base is the scheme and host that the client used, "http://HOST": older SDKs send
+	// their next request to the host of a queue's URL.
+	base, account string
+	// trace is the X-Amzn-Trace-Id header; "" when absent.
+	trace string
+	// stopped is done once no receive may wait.
+	stopped context.Context
+}
+
+// queueURL returns the URL of a queue under the host that the client used.
+func (x *actionCall) queueURL(name string) string { return x.base + "/" + x.account + "/" + name }
+
+// queueURLs never returns nil.
+func (x *actionCall) queueURLs(names []string) []string {
+	urls := make([]string, len(names))
+	for i, name := range names {
+		urls[i] = x.queueURL(name)
+	}
+	return urls
+}
+
+// exists returns an error unless there is a queue of that name.
+func (x *actionCall) exists(name string) error {
+	_, err := x.broker.Tags(name)
+	return err
+}
+
+// nothing is the response of an action without output.
+type nothing struct{}
+
+// typed makes an action of a function.
+func typed[Request, Response any](f func(*actionCall, *Request) (*Response, error)) action {
+	return action{
+		request: func() any { return new(Request) },
+		run: func(x *actionCall, request any) (any, error) {
+			response, err := f(x, request.(*Request))
+			if err != nil || response == nil {
+				return nil, err
+			}
+			return response, nil
+		},
+	}
+}
+
+// onQueue makes an action of a function that is called with the queue that the request
+// names.
+func onQueue[Request, Response any, P interface {
+	*Request
+	queueName() (string, error)
+}](f func(*actionCall, *Request) (*Response, error)) action {
+	return typed(func(x *actionCall, in *Request) (_ *Response, err error) {
+		if x.queue, err = P(in).queueName(); err != nil {
+			return nil, err
+		}
+		return f(x, in)
+	})
+}
+
+// sqsActions returns the actions that are served, by name: the request, the response and
+// what is done. Those of messages are in files of their own.
+func sqsActions() map[string]action {
+	return map[string]action{
+		"ChangeMessageVisibility":      onQueue(changeMessageVisibility),
+		"ChangeMessageVisibilityBatch": onQueue(changeMessageVisibilityBatch),
+		"DeleteMessage":                onQueue(deleteMessage),
+		"DeleteMessageBatch":           onQueue(deleteMessageBatch),
+		"ReceiveMessage":               onQueue(receiveMessage),
+		"SendMessage":                  onQueue(sendMessage),
+		"SendMessageBatch":             onQueue(sendMessageBatch),
+
+		"CreateQueue": typed(func(x *actionCall, in *struct {
+			QueueName  string
+			Attributes map[string]string
+			Tags       map[string]string `json:"tags"`
+		}) (*queueURLResponse, error) {
+			if in.QueueName == "" {
+				return nil, missing("QueueName")
+			}
+			return &queueURLResponse{x.queueURL(in.QueueName)}, x.broker.CreateQueue(x.ctx, in.QueueName, in.Attributes, in.Tags)
+		}),
+		// Queues are those of one account; "" stands for it.
+		"GetQueueUrl": typed(func(x *actionCall, in *struct {
+			QueueName              string
+			QueueOwnerAWSAccountID string `json:"QueueOwnerAWSAccountId"`
+		}) (*queueURLResponse, error) {
+			if in.QueueName == "" {
+				return nil, missing("QueueName")
+			}
+			if owner := in.QueueOwnerAWSAccountID; owner != "" && owner != x.account {
+				return nil, queue.ErrNoQueue
+			}
+			return &queueURLResponse{x.queueURL(in.QueueName)}, x.exists(in.QueueName)
+		}),
+		"DeleteQueue": onQueue(func(x *actionCall, _ *queueRequest) (*nothing, error) {
+			return nil, x.broker.DeleteQueue(x.ctx, x.queue)
+		}),
+		"PurgeQueue": onQueue(func(x *actionCall, _ *queueRequest) (*nothing, error) {
+			_, err := x.broker.PurgeQueue(x.ctx, x.queue)
+			return nil, err
+		}),
+		"ListQueues": typed(func(x *actionCall, in *struct {
+			QueueNamePrefix string
+			pageRequest
+		}) (*listQueuesResponse, error) {
+			names, next, err := in.page(x.broker.ListQueues(in.QueueNamePrefix))
+			return &listQueuesResponse{x.queueURLs(names), next}, err
+		}),
+		"ListDeadLetterSourceQueues": onQueue(func(x *actionCall, in *struct {
+			queueRequest
+			pageRequest
+		}) (*listDeadLetterSourceQueuesResponse, error) {
+			sources, err := x.broker.DeadLetterSources(x.queue)
+			if err != nil {
+				return nil, err
+			}
+			names, next, err := in.page(sources)
+			return &listDeadLetterSourceQueuesResponse{x.queueURLs(names), next}, err
+		}),
+		"GetQueueAttributes": onQueue(getQueueAttributes),
+		"SetQueueAttributes": onQueue(func(x *actionCall, in *struct {
+			queueRequest
+			Attributes map[string]string
+		}) (*nothing, error) {
+			if len(in.Attributes) == 0 {
+				return nil, missing("Attributes")
+			}
+			return nil, x.broker.SetAttributes(x.ctx, x.queue, in.Attributes)
+		}),
+		"ListQueueTags": onQueue(func(x *actionCall, _ *queueRequest) (*listQueueTagsResponse, error) {
+			tags, err := x.broker.Tags(x.queue)
+			return &listQueueTagsResponse{tags}, err
+		}),
+		"TagQueue": onQueue(func(x *actionCall, in *struct {
+			queueRequest
+			Tags map[string]string
+		}) (*nothing, error) {
+			if len(in.Tags) == 0 {
+				return nil, missing("Tags")
+			}
+			return nil, x.broker.SetTags(x.ctx, x.queue, in.Tags, nil)
+		}),
+		"UntagQueue": onQueue(func(x *actionCall, in *struct {
+			queueRequest
+			TagKeys []string
+		}) (*nothing, error) {
+			if len(in.TagKeys) == 0 {
+				return nil, missing("TagKeys")
+			}
+			return nil, x.broker.SetTags(x.ctx, x.queue, nil, in.TagKeys)
+		}),
+	}
+}
+
+// counter is a response that knows how many messages it is about.
+type counter interface{ messages() int }
+
+type queueURLResponse struct {
+	QueueURL string `json:"QueueUrl"`
+}
+
+// queueRequest is a request about one queue, alone or as a part of a larger one.
+type queueRequest struct {
+	QueueURL string `json:"QueueUrl"`
+}
+
+// queueName returns the queue that a QueueUrl names. Any scheme, host and
+// account are accepted, since the name alone identifies a queue of one
+// broker and programs keep URLs of other endpoints; so is a bare name.
+func (r *queueRequest) queueName() (string, error) {
+	url := r.QueueURL
+	if url == "" {
+		return "", missing("QueueUrl")
+	}
+	path := url
+	if _, rest, ok := strings.Cut(url, "://"); ok {
+		if _, path, ok = strings.Cut(rest, "/"); !ok {
+			return "", notAnAddress(url)
+		}
+	} else if path, ok = strings.CutPrefix(url, "/"); !ok && !strings.Contains(url, "/") {
+		return url, nil
+	}
+	account, name, ok := strings.Cut(path, "/")
+	name = strings.TrimSuffix(name, "/")
+	if !ok || account == "" || name == "" || strings.Contains(name, "/") {
+		return "", notAnAddress(url)
+	}
+	return name, nil
+}
+
+func notAnAddress(url string) *queue.Error {
+	return queue.Errorf(queue.CodeInvalidAddress, "The address %s is not valid for this endpoint.", url)
+}
+
+type listQueuesResponse struct {
+	QueueURLs []string `json:"QueueUrls,omitempty"`
+	NextToken string   `json:",omitempty"`
+}
+
+// listDeadLetterSourceQueuesResponse spells its list in Amazon's way, unlike
+// ListQueues, and has it even when empty.
+type listDeadLetterSourceQueuesResponse struct {
+	QueueURLs []string `json:"queueUrls"`
+	NextToken string   `json:",omitempty"`
+}
+
+// maxListed is the longest page of a list, and its length when the client
+// does not say.
+const maxListed = 1000
+
+// pageRequest asks for one page of a list.
+type pageRequest struct {
+	MaxResults *int
+	NextToken  string
+}
+
+// page returns the names that follow the token, at most MaxResults of them, and the
+// token of the next page, "" at the end. As in SQS, a client that gives no
+// limit gets no token. names are sorted; a token is the last name of its page,
+// so that it stays good when queues come and go.
+func (r *pageRequest) page(names []string) ([]string, string, error) {
+	limit := maxListed
+	if r.MaxResults != nil {
+		if limit = *r.MaxResults; limit < 1 || limit > maxListed {
+			return nil, "", queue.Errorf(queue.CodeInvalidParameterValue,
+				"Value for parameter MaxResults is invalid. Reason: MaxResults must be an integer between 1 and %d.", maxListed)
+		}
+	}
+	if r.NextToken != "" {
+		last, err := base64.URLEncoding.DecodeString(r.NextToken)
+		if err != nil {
+			return nil, "", queue.Errorf(queue.CodeInvalidParameterValue, "Invalid or expired next token.")
+		}
+		if r.MaxResults == nil {
+			return nil, "", queue.Errorf(queue.CodeInvalidParameterValue,
+				"MaxResults is a mandatory parameter when you provide a value for NextToken.")
+		}
+		at, found := slices.BinarySearch(names, string(last))
+		if found {
+			at++
+		}
+		names = names[at:]
+	}
+	if len(names) <= limit {
+		return names, "", nil
+	}
+	names = names[:limit]
+	if r.MaxResults == nil {
+		return names, "", nil
+	}
+	return names, base64.URLEncoding.EncodeToString([]byte(names[limit-1])), nil
+}
+
+type listQueueTagsResponse struct {
+	Tags map[string]string `json:",omitempty"`
+}
+
+type getQueueAttributesRequest struct {
+	queueRequest
+	AttributeNames []string
+}
+
+// queueAttributes holds numbers as text, and times in seconds since 1970.
+type queueAttributes struct {
+	Attributes map[string]string `json:",omitempty"`
+}
+
+// queueAttributeNames are never written to. A queue need not have them all.
+var queueAttributeNames = []string{
+	"All", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible",
+	"ContentBasedDeduplication", "CreatedTimestamp", "DeduplicationScope", "DelaySeconds", "FifoQueue",
+	"FifoThroughputLimit", "KmsDataKeyReusePeriodSeconds", "KmsMasterKeyId", "LastModifiedTimestamp", "MaximumMessageSize",
+	"MessageRetentionPeriod", "Policy", "QueueArn", "ReceiveMessageWaitTimeSeconds", "RedriveAllowPolicy", "RedrivePolicy",
+	"SqsManagedSseEnabled", "VisibilityTimeout",
+}
+
+// getQueueAttributes returns the attributes that were named and that the
+// queue has; without names it returns none, as SQS does.
+func getQueueAttributes(x *actionCall, in *getQueueAttributesRequest) (*queueAttributes, error) {
+	all, err := x.broker.Attributes(x.queue)
+	if err != nil {
+		return nil, err
+	}
+	wanted := make(map[string]string)
+	for _, attribute := range in.AttributeNames {
+		if !slices.Contains(queueAttributeNames, attribute) {
+			return nil, queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute %s.", attribute)
+		}
+		if value, ok := all[attribute]; ok {
+			wanted[attribute] = value
+		}
+	}
+	if slices.Contains(in.AttributeNames, "All") {
+		wanted = all
+	}
+	return &queueAttributes{wanted}, nil
+}
