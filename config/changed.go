@@ -69,14 +69,14 @@ func ownMax(s *Settings, queue int) int {
 func (c *Change) inQueues(o *Option, loaded *Config, told bool) {
 	for i := range c.Settings.Queues {
 		old, loadedQueue := &c.Settings.Queues[i], &loaded.Queues[i]
-		was, is := old.settings(), loadedQueue.settings()
+		was, is := Settings{PerQueue: old.PerQueue}, Settings{PerQueue: loadedQueue.PerQueue}
 		value := o.value.get(&is)
 		if o.value.get(&was) == value {
 			continue
 		}
 		name := fmt.Sprintf("%s of %s", o.Name, old.Name)
 		if o.Live && o.value.set(&was, value) == nil {
-			old.fill(&was)
+			old.PerQueue = was.PerQueue
 			if !told {
 				c.Live = append(c.Live, name)
 			}

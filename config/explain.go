@@ -83,7 +83,7 @@ func (c *Config) explainQueue(i int) QueueExplanation {
 		add("weight", strconv.Itoa(q.Weight))
 	}
 	add("max", strconv.Itoa(q.Concurrency))
-	s := q.settings()
+	s := Settings{PerQueue: q.PerQueue}
 	for j := range c.options {
 		if o := &c.options[j]; o.PerQueue {
 			add(o.Key, o.value.get(&s))

@@ -47,20 +47,24 @@ func write(t *testing.T, name, text string) string {
 
 func TestDefaults(t *testing.T) {
 	t.Parallel()
+	perQueue := PerQueue{
+		Backend: BackendEmbedded, HTTPPath: "/", MimeType: "application/json", BatchSize: 1,
+		InactivityTimeout: 180 * time.Second, VisibilityTimeout: 300 * time.Second, RetentionPeriod: 345600 * time.Second,
+	}
 	want := Settings{
-		Name: "tendril", Backend: BackendEmbedded, Queue: "tendril", Region: "us-east-1", WaitTime: 20 * time.Second,
-		DeleteLinger: 100 * time.Millisecond,
-		HTTPPath:     "/", MimeType: "application/json", HTTPConnections: 50, SuccessCodes: "200", HeaderBudget: 8192,
+		PerQueue: perQueue,
+		Name:     "tendril", Queue: "tendril", Region: "us-east-1", WaitTime: 20 * time.Second,
+		DeleteLinger:    100 * time.Millisecond,
+		HTTPConnections: 50, SuccessCodes: "200", HeaderBudget: 8192,
 		Keepalive:      true,
-		ConnectTimeout: 5 * time.Second, InactivityTimeout: 180 * time.Second, VisibilityTimeout: 300 * time.Second,
-		RetentionPeriod: 345600 * time.Second,
-		MaxRetries:      10, BackoffMax: time.Hour, BackoffDoublings: 16,
+		ConnectTimeout: 5 * time.Second,
+		MaxRetries:     10, BackoffMax: time.Hour, BackoffDoublings: 16,
 		Port: 5000, AppReadyTimeout: 5 * time.Minute, AppGrace: 10 * time.Second, RestartLimit: 10,
 		RestartWindow: 300 * time.Second,
 		DataDir:       "/home/someone/.local/state/tendril", Listen: "127.0.0.1:9324", AccountID: "000000000000",
 		Console: "127.0.0.1:9325",
 		Leader:  LeaderElect, PeriodicTrust: TrustAll, Lease: 15 * time.Second,
-		FunctionTimeout: 900 * time.Second, BatchSize: 1, BreakerWindow: 30 * time.Second, BreakerDelay: 15 * time.Second,
+		FunctionTimeout: 900 * time.Second, BreakerWindow: 30 * time.Second, BreakerDelay: 15 * time.Second,
 		CloudWatch: Off, MetricsInterval: time.Minute,
 		DeployTimeout: 5 * time.Minute, ProcessesMin: 1, ProcessesMax: 1, AppLogRate: 1000,
 		ScaleTarget: ScaleNone, ScaleDrainWithin: time.Minute, ScaleTargetBusy: 75, ScaleInProtection: ProtectionAuto,
@@ -70,9 +74,7 @@ func TestDefaults(t *testing.T) {
 		LogFormat: "auto", LogSample: 100, ShutdownTimeout: 30 * time.Second,
 		Strict: true,
 		Queues: []QueueSettings{{
-			Name: "tendril", Backend: BackendEmbedded, Region: "us-east-1", Concurrency: 50, HTTPPath: "/",
-			MimeType: "application/json", BatchSize: 1,
-			InactivityTimeout: 180 * time.Second, VisibilityTimeout: 300 * time.Second, RetentionPeriod: 345600 * time.Second,
+			Name: "tendril", Region: "us-east-1", Concurrency: 50, PerQueue: perQueue,
 		}},
 	}
 	cfg := mustLoad(t, Sources{Environ: home()})

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 const (
@@ -20,14 +19,13 @@ const (
 // rest those of all queues. [Load] fills every field; ranges are those of
 // [Settings].
 type QueueSettings struct {
+	PerQueue
 	// Name tells the queue apart from the others; with a URL it is the name in
 	// there. One that ends in ".fifo" is a FIFO queue.
 	Name string
 	// URL is the URL or ARN of a queue on Amazon SQS; "" when the queue is
 	// embedded, or is to be found on Amazon SQS by its name.
 	URL string
-	// Backend is BackendEmbedded or BackendSQS.
-	Backend string
 	// Region is the AWS region in the URL or ARN, else Settings.Region.
 	Region string
 	// Weight is the queue's share of free slots, 1 to 1000; 0 in every
@@ -36,35 +34,6 @@ type QueueSettings struct {
 	// Concurrency is the most deliveries in work for this queue, 1 to 1000; all
 	// queues together have Settings.HTTPConnections.
 	Concurrency int
-	// MaxWait is the age at which a message gets the next turn; 0 means never.
-	MaxWait time.Duration
-
-	// Target is the app's URL without a path; "" means the supervised app,
-	// unless Function or Lambda is set. At most one of the three is.
-	Target string
-	// Function is the Lambda function on AWS, Lambda the command of one on this
-	// machine, that gets the messages; "" for none.
-	Function, Lambda string
-	// HTTPPath is the path of every POST and MimeType its Content-Type.
-	HTTPPath, MimeType string
-	// BatchSize is the most messages in one invocation, 1 to 10; BatchWindow
-	// how long one may wait to be full.
-	BatchSize   int
-	BatchWindow time.Duration
-	// ViaSNS delivers what a notification of SNS carries without its envelope.
-	ViaSNS bool
-
-	// InactivityTimeout is how long the app may be silent.
-	InactivityTimeout time.Duration
-	// Deadline bounds one POST as a whole; 0 means no bound.
-	Deadline time.Duration
-	// VisibilityTimeout hides a received message; 0 is meant as written.
-	VisibilityTimeout time.Duration
-	// ErrorVisibilityTimeout hides a failed message, counted from the failure;
-	// nil leaves VisibilityTimeout to run out, 0 means retry at once.
-	ErrorVisibilityTimeout *time.Duration
-	// RetentionPeriod is how long after its first receive a message is tried.
-	RetentionPeriod time.Duration
 }
 
 // FIFO reports whether the queue is a FIFO queue, by its name.
@@ -84,26 +53,6 @@ func (q *QueueSettings) reference() string {
 		return q.URL
 	}
 	return q.Name
-}
-
-// fill takes what may be set for one queue from settings.
-func (q *QueueSettings) fill(s *Settings) {
-	q.Backend, q.MaxWait = s.Backend, s.MaxWait
-	q.Target, q.Function, q.Lambda, q.HTTPPath, q.MimeType = s.Target, s.Function, s.Lambda, s.HTTPPath, s.MimeType
-	q.BatchSize, q.BatchWindow, q.ViaSNS = s.BatchSize, s.BatchWindow, s.ViaSNS
-	q.InactivityTimeout, q.Deadline, q.RetentionPeriod = s.InactivityTimeout, s.Deadline, s.RetentionPeriod
-	q.VisibilityTimeout, q.ErrorVisibilityTimeout = s.VisibilityTimeout, s.ErrorVisibilityTimeout
-}
-
-// settings is the reverse of fill.
-func (q *QueueSettings) settings() Settings {
-	return Settings{
-		Backend: q.Backend, MaxWait: q.MaxWait,
-		Target: q.Target, Function: q.Function, Lambda: q.Lambda, HTTPPath: q.HTTPPath, MimeType: q.MimeType,
-		BatchSize: q.BatchSize, BatchWindow: q.BatchWindow, ViaSNS: q.ViaSNS,
-		InactivityTimeout: q.InactivityTimeout, Deadline: q.Deadline, RetentionPeriod: q.RetentionPeriod,
-		VisibilityTimeout: q.VisibilityTimeout, ErrorVisibilityTimeout: q.ErrorVisibilityTimeout,
-	}
 }
 
 // AnyEmbedded reports whether a queue is embedded.

@@ -108,7 +108,7 @@ func (l *loader) resolveQueue(i int, backend string) {
 	if q.Concurrency == 0 {
 		q.Concurrency = s.HTTPConnections
 	}
-	q.fill(&s)
+	q.PerQueue = s.PerQueue
 	l.cfg.Queues[i] = *q
 	l.cfg.queueOrigins = append(l.cfg.queueOrigins, v.own)
 	l.views = append(l.views, v)

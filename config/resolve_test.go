@@ -22,10 +22,12 @@ func TestQueuesAreResolved(t *testing.T) {
 	cfg := mustLoad(t, Sources{Environ: home("AWS_REGION=us-west-2"),
 		Flags: map[string]string{"config": file, "http-path": "/flag", "http-connections": "20"}})
 	all := QueueSettings{
-		Backend: BackendEmbedded, Region: "us-west-2", Weight: 1, Concurrency: 20, HTTPPath: "/flag",
-		MimeType: "application/json", BatchSize: 1,
-		InactivityTimeout: 180 * time.Second, VisibilityTimeout: 600 * time.Second, ErrorVisibilityTimeout: &five,
-		RetentionPeriod: 345600 * time.Second,
+		Region: "us-west-2", Weight: 1, Concurrency: 20,
+		PerQueue: PerQueue{
+			Backend: BackendEmbedded, HTTPPath: "/flag", MimeType: "application/json", BatchSize: 1,
+			InactivityTimeout: 180 * time.Second, VisibilityTimeout: 600 * time.Second, ErrorVisibilityTimeout: &five,
+			RetentionPeriod: 345600 * time.Second,
+		},
 	}
 	payments, reports, mails, shared := all, all, all, all
 	payments.Name, payments.Weight, payments.Concurrency, payments.HTTPPath, payments.MimeType = "payments", 3, 10,
@@ -272,9 +274,7 @@ func TestQueueSettingsAreReversible(t *testing.T) {
 			t.Errorf("%s: %q %v", o.Name, text, err)
 			continue
 		}
-		var q QueueSettings
-		q.fill(&s)
-		back := q.settings()
+		back := Settings{PerQueue: s.PerQueue}
 		if got := o.value.get(&back); got != o.value.get(&s) {
 			t.Errorf("%s is %q and comes back as %q", o.Name, o.value.get(&s), got)
 		}

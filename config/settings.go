@@ -52,9 +52,55 @@ const (
 	LogSQSD = "sqsd"
 )
 
+// PerQueue are the settings that a queue may have for itself.
+type PerQueue struct {
+	// Backend is BackendEmbedded or BackendSQS.
+	Backend string
+	// MaxWait is the age, counted from the send, at which a message gets the
+	// next turn whatever the order says, 0 to 1209600 s; 0 means never.
+	MaxWait time.Duration
+	// Target is the app's URL: http, https or unix, without a path (for unix
+	// the path is the socket's); "" means the supervised app on Port, unless
+	// Function or Lambda is set. At most one of the three is.
+	Target string
+	// Function is the name or ARN of a Lambda function that gets the messages in
+	// place of an app; "" for none.
+	Function string
+	// Lambda is the command, for a shell, of a function that is run on this
+	// machine; "" for none.
+	Lambda string
+	// HTTPPath is the path of every POST; begins with "/", may carry a query.
+	HTTPPath string
+	// MimeType is the Content-Type of every POST.
+	MimeType string
+	// BatchSize is the most messages in one invocation, 1 to 10.
+	BatchSize int
+	// BatchWindow is how long an invocation may wait to be full, 0 to 300 s.
+	BatchWindow time.Duration
+	// ViaSNS posts what a notification of SNS carries in place of its envelope.
+	ViaSNS bool
+	// InactivityTimeout is how long the app may be silent, 1 to 36000 s; each
+	// byte from it starts the time anew.
+	InactivityTimeout time.Duration
+	// Deadline bounds one POST as a whole, 0 to 43200 s; 0 means no bound.
+	Deadline time.Duration
+	// VisibilityTimeout hides a received message, 0 to 43200 s. 0 is meant
+	// as written: not hidden at all.
+	VisibilityTimeout time.Duration
+	// ErrorVisibilityTimeout hides a failed message, 0 to 43200 s, counted from
+	// the failure. Nil leaves VisibilityTimeout to run out; 0 means retry at once.
+	ErrorVisibilityTimeout *time.Duration
+	// RetentionPeriod is how long after its first receive a message is still
+	// tried, 60 to 1209600 s.
+	RetentionPeriod time.Duration
+}
+
 // Settings are the values in force. [Load] fills every field; the zero value
 // means nothing by itself. Ranges are inclusive and already checked.
 type Settings struct {
+	// PerQueue is what holds for the queues that do not say otherwise. Its Backend, like
+	// Queue and QueueURL, is that of the first of Queues.
+	PerQueue
 	// Name is the environment's name: 1 to 64 letters, digits, "_" and "-".
 	Name string
 	// Queues are the queues to take messages from: 1 to 64, no two of one name,
@@ -64,9 +110,6 @@ type Settings struct {
 	// empty; else Weight is each one's share of free slots. True as well
 	// for a single queue without a weight.
 	Strict bool
-	// Backend, QueueURL and Queue are those of the first of Queues. Backend is
-	// BackendEmbedded or BackendSQS.
-	Backend string
 	// QueueURL is the URL or ARN of a queue on Amazon SQS; "" when the queue is
 	// embedded, or is to be found on Amazon SQS by its name.
 	QueueURL string
@@ -84,21 +127,9 @@ type Settings struct {
 	// Sleep is the rest after all queues were found empty by a whole wait, 0 to
 	// 3600 s; 0 means none.
 	Sleep time.Duration
-	// MaxWait is the age, counted from the send, at which a message gets the
-	// next turn whatever the order says, 0 to 1209600 s; 0 means never.
-	MaxWait time.Duration
 	// DeleteLinger is how long a finished message's delete may wait for others
 	// to travel with it, 0 to 1 s; 0 sends each at once.
 	DeleteLinger time.Duration
-
-	// Target is the app's URL: http, https or unix, without a path (for unix
-	// the path is the socket's); "" means the supervised app on Port, unless
-	// Function or Lambda is set. At most one of the three is.
-	Target string
-	// HTTPPath is the path of every POST; begins with "/", may carry a query.
-	HTTPPath string
-	// MimeType is the Content-Type of every POST.
-	MimeType string
 	// HTTPConnections is the most deliveries in work at once over all queues, 1
 	// to 1000: requests to the app, or invocations.
 	HTTPConnections int
@@ -109,24 +140,11 @@ type Settings struct {
 	HeaderBudget int64
 	// Keepalive says whether a connection to the app is used again.
 	Keepalive bool
-	// ViaSNS posts what a notification of SNS carries in place of its envelope.
-	ViaSNS bool
 	// S3Payloads are the buckets from which the bodies are fetched that messages
 	// point to; empty leaves pointers as they are.
 	S3Payloads []string
-
-	// Function is the name or ARN of a Lambda function that gets the messages in
-	// place of an app; "" for none.
-	Function string
-	// Lambda is the command, for a shell, of a function that is run on this
-	// machine; "" for none.
-	Lambda string
 	// FunctionTimeout bounds one invocation, 1 to 900 s.
 	FunctionTimeout time.Duration
-	// BatchSize is the most messages in one invocation, 1 to 10.
-	BatchSize int
-	// BatchWindow is how long an invocation may wait to be full, 0 to 300 s.
-	BatchWindow time.Duration
 
 	// Rate is the most deliveries begun per second; 0 means no bound.
 	Rate float64
@@ -144,20 +162,6 @@ type Settings struct {
 
 	// ConnectTimeout bounds the connect to the app, 1 to 60 s.
 	ConnectTimeout time.Duration
-	// InactivityTimeout is how long the app may be silent, 1 to 36000 s; each
-	// byte from it starts the time anew.
-	InactivityTimeout time.Duration
-	// Deadline bounds one POST as a whole, 0 to 43200 s; 0 means no bound.
-	Deadline time.Duration
-	// VisibilityTimeout hides a received message, 0 to 43200 s. 0 is meant
-	// as written: not hidden at all.
-	VisibilityTimeout time.Duration
-	// ErrorVisibilityTimeout hides a failed message, 0 to 43200 s, counted from
-	// the failure. Nil leaves VisibilityTimeout to run out; 0 means retry at once.
-	ErrorVisibilityTimeout *time.Duration
-	// RetentionPeriod is how long after its first receive a message is still
-	// tried, 60 to 1209600 s.
-	RetentionPeriod time.Duration
 
 	// MaxRetries is maxReceiveCount of the embedded queue's redrive policy,
 	// 1 to 1000.

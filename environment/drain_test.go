@@ -12,7 +12,7 @@ import (
 func TestDrainLimit(t *testing.T) {
 	t.Parallel()
 	const most = 14 * time.Minute
-	silent := config.QueueSettings{InactivityTimeout: 3 * time.Minute}
+	silent := config.QueueSettings{PerQueue: config.PerQueue{InactivityTimeout: 3 * time.Minute}}
 	bounded, elsewhere, function := silent, silent, silent
 	bounded.Deadline = 5 * time.Minute
 	long := bounded

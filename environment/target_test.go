@@ -56,10 +56,10 @@ func TestIdleProbes(t *testing.T) {
 		want    time.Duration
 	}{
 		{"the app that runs here", config.QueueSettings{}, false, 0},
-		{"a target", config.QueueSettings{Target: "http://app"}, false, 10 * time.Second},
-		{"a target with a health check", config.QueueSettings{Target: "http://app"}, true, 5 * time.Second},
-		{"a function here", config.QueueSettings{Lambda: "fn"}, false, 10 * time.Second},
-		{"a function of AWS Lambda", config.QueueSettings{Function: "fn"}, false, 0},
+		{"a target", config.QueueSettings{PerQueue: config.PerQueue{Target: "http://app"}}, false, 10 * time.Second},
+		{"a target with a health check", config.QueueSettings{PerQueue: config.PerQueue{Target: "http://app"}}, true, 5 * time.Second},
+		{"a function here", config.QueueSettings{PerQueue: config.PerQueue{Lambda: "fn"}}, false, 10 * time.Second},
+		{"a function of AWS Lambda", config.QueueSettings{PerQueue: config.PerQueue{Function: "fn"}}, false, 0},
 	} {
 		l := newLine(&tt.set)
 		l.checked = tt.checked
