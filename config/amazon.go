@@ -9,7 +9,7 @@ import (
 
 // deriveMetrics sends metrics to Amazon only for those who are there already
 // and gave a name: nobody gets a bill by surprise.
-func (l *loader) deriveMetrics() {
+func (l deriver) deriveMetrics() {
 	if l.cfg.CloudWatch != Auto {
 		return
 	}
@@ -29,7 +29,7 @@ func (l *loader) deriveMetrics() {
 // watched reports whether there is a queue or a function whose figures belong to
 // where CloudWatch is spoken: Amazon's own go to Amazon, and those of a server
 // that takes Amazon's place to one that takes CloudWatch's.
-func (l *loader) watched() bool {
+func (l deriver) watched() bool {
 	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))
 	return slices.ContainsFunc(l.cfg.Queues, func(q QueueSettings) bool {

@@ -10,8 +10,11 @@ import (
 	"tendril/yamlfile"
 )
 
+// bundleReader takes the settings of the app's source bundle.
+type bundleReader struct{ *loader }
+
 // readBundle takes what the app's folder says.
-func (l *loader) readBundle() {
+func (l bundleReader) readBundle() {
 	b := l.src.Bundle
 	if b == nil {
 		return
@@ -31,7 +34,7 @@ func (l *loader) readBundle() {
 
 // takeSetting takes one option setting; a value of "" takes back what the
 // bundle set before. The bundle itself tells of namespaces that have no effect.
-func (l *loader) takeSetting(s bundle.Setting) {
+func (l bundleReader) takeSetting(s bundle.Setting) {
 	origin := Origin{FromBundle, yamlfile.Place(s.File, s.Line, 0)}
 	if s.Namespace == bundle.NamespaceWorker && s.Option == workerQueueURL {
 		l.computedQueue = Origin{}
@@ -78,7 +81,7 @@ const workerQueueURL = "WorkerQueueURL"
 // refuseComputedQueue refuses a bundle whose queue CloudFormation names, unless a
 // stronger layer names one: a worker on an empty queue of its own looks healthy and
 // does nothing.
-func (l *loader) refuseComputedQueue() {
+func (l deriver) refuseComputedQueue() {
 	if l.computedQueue == (Origin{}) {
 		return
 	}
@@ -106,7 +109,7 @@ func (o *Option) isBundled(s bundle.Setting) bool {
 
 // unknownSetting refuses a mistyped name, and tells of an option that
 // Elastic Beanstalk has and that means nothing here.
-func (l *loader) unknownSetting(origin Origin, s bundle.Setting) {
+func (l bundleReader) unknownSetting(origin Origin, s bundle.Setting) {
 	if s.Namespace == bundle.NamespaceGroup &&
 		slices.Contains([]string{"Availability Zones", "Custom Availability Zones", "EnableCapacityRebalancing"}, s.Option) {
 		l.warning(origin.Where, "", s.Option+" has no effect: no instances are created", "")

@@ -242,7 +242,7 @@ func TestBundleSettingsAreAppliedOrNamed(t *testing.T) {
 			t.Parallel()
 			cfg := mustLoad(t, Sources{Environ: home(), Flags: c.flags, Bundle: withSettings(all...)})
 			var got []string
-			for _, f := range cfg.Aside {
+			for _, f := range cfg.NotUsed {
 				got = append(got, strings.TrimPrefix(f.String(), "app/.ebextensions/worker.config:"))
 			}
 			if !slices.Equal(got, c.want) {

@@ -31,7 +31,7 @@ type healthRule struct {
 
 // takeHealthSetting takes one option of health reporting. Most of them are about
 // instances and balancers, which there are none of.
-func (l *loader) takeHealthSetting(origin Origin, s bundle.Setting) {
+func (l bundleReader) takeHealthSetting(origin Origin, s bundle.Setting) {
 	switch s.Option {
 	case "ConfigDocument":
 		if s.Value != "" {
@@ -56,7 +56,7 @@ func (l *loader) takeHealthSetting(origin Origin, s bundle.Setting) {
 }
 
 // takeHealthDocument takes the rules of a document.
-func (l *loader) takeHealthDocument(origin Origin, text string) {
+func (l bundleReader) takeHealthDocument(origin Origin, text string) {
 	var doc healthDocument
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {
 		l.refuse(Problem{

@@ -11,7 +11,7 @@ import (
 // refuseClearQueue refuses a bundle's queue URL by which calls would leave this machine
 // unencrypted: they carry messages and, with a role's credentials, the session token.
 // Whoever runs the bundle can still choose that.
-func (l *loader) refuseClearQueue() {
+func (l deriver) refuseClearQueue() {
 	for i := range l.cfg.Queues {
 		q, from := &l.cfg.Queues[i], l.cfg.QueueOrigin(i, "url")
 		if from.Layer == Default || i == 0 && l.origin("queue-url").Layer != Default {
@@ -31,7 +31,7 @@ func (l *loader) refuseClearQueue() {
 
 // warnClear tells of calls to SQS that leave this machine unencrypted because somebody
 // who runs it said so.
-func (l *loader) warnClear() {
+func (l warner) warnClear() {
 	for i := range l.cfg.Queues {
 		q := &l.cfg.Queues[i]
 		if q.Backend != BackendSQS {

@@ -48,7 +48,7 @@ func daemonOnly(key string) string {
 
 // readDaemonFile takes a file of aws-sqsd.
 func (l *loader) readDaemonFile(path string, entries []entry) {
-	d := daemonReader{loader: l, path: path, lines: map[string]entry{}}
+	d := daemonReader{fileReader: fileReader{l}, path: path, lines: map[string]entry{}}
 	for _, e := range entries {
 		if first, twice := d.lines[e.key]; twice && !e.sqsd {
 			l.refuse(Problem{Where: yamlfile.Place(path, e.line, 0),
@@ -63,7 +63,7 @@ func (l *loader) readDaemonFile(path string, entries []entry) {
 }
 
 type daemonReader struct {
-	*loader
+	fileReader
 	path  string
 	lines map[string]entry
 }

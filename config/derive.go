@@ -7,9 +7,12 @@ import (
 	"time"
 )
 
+// deriver works out what nobody set, and settles what two options decide together.
+type deriver struct{ *loader }
+
 // derive works out what nobody set, and settles what two options decide
 // together.
-func (l *loader) derive() {
+func (l deriver) derive() {
 	l.deriveName()
 	l.deriveDestination()
 	l.deriveTarget()
@@ -25,45 +28,9 @@ func (l *loader) derive() {
 	l.deriveDataDir()
 }
 
-// origin is where the option's value in force comes from.
-func (l *loader) origin(name string) Origin {
-	chain := l.cfg.chains[name]
-	return chain[len(chain)-1].Origin
-}
-
-func (l *loader) isSet(name string) bool { return l.origin(name).Layer != Default }
-
-// settle records a value that was worked out, in the layer that it was worked
-// out from. A default's place says what it follows from.
-func (l *loader) settle(name, reason string) {
-	chain := l.cfg.chains[name]
-	from := chain[len(chain)-1].Origin
-	if from.Layer == Default {
-		from.Where = reason
-	}
-	l.cfg.chains[name] = chain[:len(chain)-1]
-	l.record(name, from)
-}
-
-// clash refuses two options that contradict each other, at the place of the
-// first.
-func (l *loader) clash(name, text, hint string) {
-	l.refuse(Problem{Where: l.origin(name).Where, Option: name, Text: text, Hint: hint})
-}
-
-// named is an option's name and value.
-func (l *loader) named(name string) string {
-	return name + " " + l.option(name).value.get(&l.cfg.Settings)
-}
-
-// cite is an option's name and value, and the place that set it.
-func (l *loader) cite(name string) string {
-	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
-}
-
 // deriveName takes an environment's name that was set over one that was
 // guessed.
-func (l *loader) deriveName() {
+func (l deriver) deriveName() {
 	if from := l.origin("environment-name"); l.cfg.EnvironmentName != "" && from.Layer > l.origin("name").Layer &&
 		l.origin("name").Layer <= FromBundle {
 		l.cfg.Name = l.cfg.EnvironmentName
@@ -75,7 +42,7 @@ func (l *loader) deriveName() {
 	}
 }
 
-func (l *loader) deriveBackend() {
+func (l deriver) deriveBackend() {
 	s := &l.cfg.Settings
 	switch {
 	case s.Backend == BackendAuto && s.QueueURL != "":
@@ -93,13 +60,13 @@ func (l *loader) deriveBackend() {
 	case s.Backend == BackendSQS && s.QueueURL == "" && s.Queue == "":
 		l.clash("backend", "no queue on Amazon SQS is named", "add queue-url, or queue with the name of one")
 	case s.Backend == BackendEmbedded && s.QueueURL != "":
-		l.setAsideQueueURL()
+		l.dropQueueURL()
 	}
 }
 
-// setAsideQueueURL lets a stronger layer choose the embedded queue over the
+// dropQueueURL lets a stronger layer choose the embedded queue over the
 // queue URL of a weaker one: the same file, tried at home.
-func (l *loader) setAsideQueueURL() {
+func (l deriver) dropQueueURL() {
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {
 		l.clash("backend", fmt.Sprintf("the queue cannot be embedded and be at the queue-url of %s", queue),
@@ -112,7 +79,7 @@ func (l *loader) setAsideQueueURL() {
 	l.record("queue-url", backend)
 }
 
-func (l *loader) deriveQueue() {
+func (l deriver) deriveQueue() {
 	s := &l.cfg.Settings
 	switch {
 	case s.QueueURL != "" && s.Queue != "":
@@ -129,7 +96,7 @@ func (l *loader) deriveQueue() {
 
 // deriveRegion takes the first region in a queue's URL, where nobody set one.
 // A queue whose own URL has a region keeps that: no other answers there.
-func (l *loader) deriveRegion() {
+func (l deriver) deriveRegion() {
 	queues := l.cfg.Queues
 	for i := range queues {
 		queues[i].Region = regionOf(queues[i].URL)
@@ -180,7 +147,7 @@ func regionOfHost(name string) string {
 
 // deriveTarget moves a path in target to http-path, unless a stronger layer
 // chose that.
-func (l *loader) deriveTarget() {
+func (l deriver) deriveTarget() {
 	s := &l.cfg.Settings
 	base, path := splitTarget(s.Target)
 	if base == s.Target {
@@ -217,7 +184,7 @@ func splitTarget(target string) (base, path string) {
 }
 
 // deriveOutput lets the stronger layer choose between quiet and verbose.
-func (l *loader) deriveOutput() {
+func (l deriver) deriveOutput() {
 	s := &l.cfg.Settings
 	if !s.Quiet || !s.Verbose {
 		return
@@ -235,7 +202,7 @@ func (l *loader) deriveOutput() {
 	}
 }
 
-func (l *loader) deriveBackoff() {
+func (l deriver) deriveBackoff() {
 	s := &l.cfg.Settings
 	if s.BackoffMax >= s.BackoffMin {
 		return
@@ -249,7 +216,7 @@ func (l *loader) deriveBackoff() {
 	l.settle("backoff-max", "backoff-min is longer than the usual one")
 }
 
-func (l *loader) deriveDataDir() {
+func (l deriver) deriveDataDir() {
 	if l.cfg.DataDir != "" {
 		return
 	}
@@ -269,7 +236,7 @@ const stopMargin = 5 * time.Second
 // deriveStop lets the one setting that says how long the app may take for its
 // end, WORKER_SHUTDOWN_DELAY in a bundle, hold for the jobs in work as well: who
 // gives the app a minute means that a job may take a minute to finish.
-func (l *loader) deriveStop() {
+func (l deriver) deriveStop() {
 	s := &l.cfg.Settings
 	switch {
 	case !l.isSet("app-grace") || s.AppGrace+stopMargin <= s.ShutdownTimeout:
@@ -280,7 +247,7 @@ func (l *loader) deriveStop() {
 }
 
 // deriveConsole refuses a console that other machines can reach in clear text.
-func (l *loader) deriveConsole() {
+func (l deriver) deriveConsole() {
 	s := &l.cfg.Settings
 	switch {
 	case s.ConsoleTLSCert != "" && s.ConsoleTLSKey == "":

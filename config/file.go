@@ -7,10 +7,16 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"tendril/trust"
+	"tendril/yamlfile"
 )
+
+// fileReader takes the settings file.
+type fileReader struct{ *loader }
 
 // settingsFile is a file that was found and read.
 type settingsFile struct {
@@ -119,4 +125,143 @@ func unreadable(path string, err error) *Problem {
 		p.Text = fmt.Sprintf("the settings file cannot be read: %v", err)
 	}
 	return &p
+}
+
+// configPath is the settings file that a flag or a variable names, and where.
+func (l fileReader) configPath() (string, Origin) {
+	if path := l.src.Flags["config"]; path != "" {
+		return path, Origin{FromFlag, "--config"}
+	}
+	if path := l.vars["TENDRIL_CONFIG"]; path != "" {
+		return path, Origin{FromEnvironment, "TENDRIL_CONFIG"}
+	}
+	return "", Origin{}
+}
+
+// readFile takes the settings file, if there is one.
+func (l fileReader) readFile() {
+	named, origin := l.configPath()
+	f, problem := findFile(named, &l.src, l.vars)
+	l.warnAboutBundleFile(f)
+	if problem != nil {
+		l.refuse(*problem)
+		return
+	}
+	if f == nil {
+		return
+	}
+	if named == "" {
+		origin = Origin{Default, "it was found there"}
+	}
+	l.cfg.ConfigFile = f.path
+	l.record("config", origin)
+	entries, problems := parseDocument(f.path, f.data)
+	l.problems = append(l.problems, problems...)
+	if f.explicit && isDaemonFile(f.path, entries) {
+		l.cfg.daemon = true
+		l.loader.readDaemonFile(f.path, entries)
+		return
+	}
+	l.readOwnFile(f.path, entries)
+}
+
+// warnAboutBundleFile tells of a settings file beside the app that lies
+// outside the search.
+func (l fileReader) warnAboutBundleFile(read *settingsFile) {
+	if l.src.Bundle == nil {
+		return
+	}
+	beside := filepath.Join(l.src.Bundle.Dir, "tendril.yaml")
+	if _, err := readFile(beside); err != nil {
+		return
+	}
+	if read != nil {
+		if abs, err := filepath.Abs(read.path); err != nil || abs == beside {
+			return
+		}
+	}
+	l.warning(beside, "config", "this file is not read: settings come from tendril.yaml in the working folder",
+		"start tendril in that folder, or give --config="+beside)
+}
+
+// readOwnFile takes a tendril.yaml.
+func (l fileReader) readOwnFile(path string, entries []entry) {
+	lines := map[string]int{}
+	for _, e := range entries {
+		where := yamlfile.Place(path, e.line, 0)
+		o := l.byKey(e)
+		switch {
+		case o == nil:
+			l.refuse(l.unknownKey(where, e))
+		case lines[o.Name] != 0:
+			l.refuse(Problem{Where: where, Option: o.Name,
+				Text: fmt.Sprintf("%s is already set in line %d", e.key, lines[o.Name]), Hint: "keep one of the two lines"})
+		case e.items != nil:
+			lines[o.Name] = e.line
+			l.takeQueues(path, e)
+		case e.list && !o.list:
+			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " is a list, and takes one value",
+				Hint: "write " + e.key + ": " + o.example()})
+		case e.null && o.Default != unset:
+			a := assignment{option: o, name: e.key}
+			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " has no value",
+				Hint: "write " + a.line(o.example()) + ", or delete the line"})
+		default:
+			lines[o.Name] = e.line
+			if e.null {
+				e.text = unset
+			}
+			l.assign(assignment{option: o, origin: Origin{FromFile, where}, name: e.key, text: e.text})
+		}
+	}
+}
+
+// byKey finds the option of an entry in tendril.yaml, nil for none.
+func (l fileReader) byKey(e entry) *Option {
+	for i := range l.cfg.options {
+		o := &l.cfg.options[i]
+		if e.sqsd && slices.Contains(o.workerNames(), e.key) ||
+			!e.sqsd && o.Key == e.key && e.key != "" {
+			return o
+		}
+	}
+	return nil
+}
+
+// unknownKey says what is wrong with a key, and which one may have been meant.
+func (l fileReader) unknownKey(where string, e entry) Problem {
+	p := Problem{Where: where, Text: shown(e.key) + " is no option"}
+	if e.sqsd {
+		p.Text = shown(e.key) + " is no option of Elastic Beanstalk's aws:elasticbeanstalk:sqsd"
+	}
+	var known []string
+	for i := range l.cfg.options {
+		o := &l.cfg.options[i]
+		name := o.Key
+		if e.sqsd {
+			name = ""
+			if names := o.workerNames(); names != nil {
+				name = names[0]
+			}
+		}
+		if name == "" {
+			continue
+		}
+		if slices.Contains(o.names(), e.key) || strings.EqualFold(name, e.key) {
+			p.Option, p.Hint = o.Name, "here it is written "+name
+			return p
+		}
+		known = append(known, name)
+	}
+	switch near := nearest(e.key, known); {
+	case e.key == "config":
+		p.Hint = "name the settings file with --config or TENDRIL_CONFIG"
+	case !e.sqsd && daemonOnly(e.key) != "":
+		p.Text, p.Hint = e.key+" is a key of aws-sqsd's own file", daemonOnly(e.key)
+	case len(near) > 0:
+		p.Hint = "did you mean " + orList(near) + "?"
+	default:
+		p.Hint = "docs/options.md lists every option; tendril explain OPTION tells about one"
+	}
+	return p
 }

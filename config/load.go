@@ -2,12 +2,9 @@ package config
 
 import (
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"tendril/bundle"
-	"tendril/yamlfile"
 )
 
 // Config is the outcome of reading the settings.
@@ -17,12 +14,12 @@ type Config struct {
 	// Warnings are what is allowed and worth knowing, in no particular order
 	// of weight. They name places and options as problems do.
 	Warnings []Problem
-	// Aside names the settings of the bundle that change nothing because of what
+	// NotUsed names the settings of the bundle that change nothing because of what
 	// else is set. Empty when all of them count.
-	Aside []bundle.Finding
+	NotUsed []bundle.Finding
 
 	options []Option
-	// idle are the options whose value in force is one of Aside.
+	// idle are the options whose value in force is one of NotUsed.
 	idle   map[string]bool
 	chains map[string][]Setting
 	// queueOrigins are where the own settings of each of Queues come from, by
@@ -36,17 +33,17 @@ type Config struct {
 // where a higher layer overrides it. Nothing is created or changed on disk.
 func Load(src Sources) (*Config, error) {
 	l := newLoader(src)
-	l.readBundle()
-	l.readFile()
+	bundleReader{l}.readBundle()
+	fileReader{l}.readFile()
 	l.readEnvironment()
 	l.readFlags()
 	if len(l.problems) == 0 {
-		l.derive() // from values that are right, lest one mistake be told twice
+		deriver{l}.derive() // from values that are right, lest one mistake be told twice
 	}
 	if len(l.problems) > 0 {
 		return nil, &Error{Problems: l.problems}
 	}
-	l.warn()
+	warner{l}.warn()
 	return l.cfg, nil
 }
 
@@ -60,7 +57,7 @@ func (c *Config) Origin(name string) Origin {
 	return c.chains[o.Name][len(c.chains[o.Name])-1].Origin
 }
 
-// Idle reports whether the option's value in force is one of Aside.
+// Idle reports whether the option's value in force is one of NotUsed.
 func (c *Config) Idle(name string) bool { return c.idle[name] }
 
 // IsSet reports whether somebody set the option, in whatever layer.
@@ -168,141 +165,52 @@ func (l *loader) record(name string, from Origin) {
 	l.cfg.chains[name] = append(l.cfg.chains[name], Setting{from, l.option(name).value.get(&l.cfg.Settings)})
 }
 
-// configPath is the settings file that a flag or a variable names, and where.
-func (l *loader) configPath() (string, Origin) {
-	if path := l.src.Flags["config"]; path != "" {
-		return path, Origin{FromFlag, "--config"}
-	}
-	if path := l.vars["TENDRIL_CONFIG"]; path != "" {
-		return path, Origin{FromEnvironment, "TENDRIL_CONFIG"}
-	}
-	return "", Origin{}
+// origin is where the option's value in force comes from.
+func (l *loader) origin(name string) Origin {
+	chain := l.cfg.chains[name]
+	return chain[len(chain)-1].Origin
 }
 
-// readFile takes the settings file, if there is one.
-func (l *loader) readFile() {
-	named, origin := l.configPath()
-	f, problem := findFile(named, &l.src, l.vars)
-	l.warnAboutBundleFile(f)
-	if problem != nil {
-		l.refuse(*problem)
-		return
+func (l *loader) isSet(name string) bool { return l.origin(name).Layer != Default }
+
+// settle records a value that was worked out, in the layer that it was worked
+// out from. A default's place says what it follows from.
+func (l *loader) settle(name, reason string) {
+	chain := l.cfg.chains[name]
+	from := chain[len(chain)-1].Origin
+	if from.Layer == Default {
+		from.Where = reason
 	}
-	if f == nil {
-		return
-	}
-	if named == "" {
-		origin = Origin{Default, "it was found there"}
-	}
-	l.cfg.ConfigFile = f.path
-	l.record("config", origin)
-	entries, problems := parseDocument(f.path, f.data)
-	l.problems = append(l.problems, problems...)
-	if f.explicit && isDaemonFile(f.path, entries) {
-		l.cfg.daemon = true
-		l.readDaemonFile(f.path, entries)
-		return
-	}
-	l.readOwnFile(f.path, entries)
+	l.cfg.chains[name] = chain[:len(chain)-1]
+	l.record(name, from)
 }
 
-// warnAboutBundleFile tells of a settings file beside the app that lies
-// outside the search.
-func (l *loader) warnAboutBundleFile(read *settingsFile) {
-	if l.src.Bundle == nil {
-		return
-	}
-	beside := filepath.Join(l.src.Bundle.Dir, "tendril.yaml")
-	if _, err := readFile(beside); err != nil {
-		return
-	}
-	if read != nil {
-		if abs, err := filepath.Abs(read.path); err != nil || abs == beside {
-			return
-		}
-	}
-	l.warning(beside, "config", "this file is not read: settings come from tendril.yaml in the working folder",
-		"start tendril in that folder, or give --config="+beside)
+// clash refuses two options that contradict each other, at the place of the
+// first.
+func (l *loader) clash(name, text, hint string) {
+	l.refuse(Problem{Where: l.origin(name).Where, Option: name, Text: text, Hint: hint})
 }
 
-// readOwnFile takes a tendril.yaml.
-func (l *loader) readOwnFile(path string, entries []entry) {
-	lines := map[string]int{}
-	for _, e := range entries {
-		where := yamlfile.Place(path, e.line, 0)
-		o := l.byKey(e)
-		switch {
-		case o == nil:
-			l.refuse(l.unknownKey(where, e))
-		case lines[o.Name] != 0:
-			l.refuse(Problem{Where: where, Option: o.Name,
-				Text: fmt.Sprintf("%s is already set in line %d", e.key, lines[o.Name]), Hint: "keep one of the two lines"})
-		case e.items != nil:
-			lines[o.Name] = e.line
-			l.takeQueues(path, e)
-		case e.list && !o.list:
-			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " is a list, and takes one value",
-				Hint: "write " + e.key + ": " + o.example()})
-		case e.null && o.Default != unset:
-			a := assignment{option: o, name: e.key}
-			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " has no value",
-				Hint: "write " + a.line(o.example()) + ", or delete the line"})
-		default:
-			lines[o.Name] = e.line
-			if e.null {
-				e.text = unset
-			}
-			l.assign(assignment{option: o, origin: Origin{FromFile, where}, name: e.key, text: e.text})
-		}
-	}
+// named is an option's name and value.
+func (l *loader) named(name string) string {
+	return name + " " + l.option(name).value.get(&l.cfg.Settings)
 }
 
-// byKey finds the option of an entry in tendril.yaml, nil for none.
-func (l *loader) byKey(e entry) *Option {
-	for i := range l.cfg.options {
-		o := &l.cfg.options[i]
-		if e.sqsd && slices.Contains(o.workerNames(), e.key) ||
-			!e.sqsd && o.Key == e.key && e.key != "" {
-			return o
-		}
-	}
-	return nil
+// cite is an option's name and value, and the place that set it.
+func (l *loader) cite(name string) string {
+	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
 }
 
-// unknownKey says what is wrong with a key, and which one may have been meant.
-func (l *loader) unknownKey(where string, e entry) Problem {
-	p := Problem{Where: where, Text: shown(e.key) + " is no option"}
-	if e.sqsd {
-		p.Text = shown(e.key) + " is no option of Elastic Beanstalk's aws:elasticbeanstalk:sqsd"
+// about warns at the place that set the option; a default that takes part has
+// none.
+func (l *loader) about(name, text, hint string) {
+	(&view{loader: l, s: &l.cfg.Settings}).about(name, text, hint)
+}
+
+// idle warns that an option has no effect, if somebody set it; why goes on
+// from there.
+func (l *loader) idle(name, why, hint string) {
+	if l.isSet(name) {
+		l.about(name, fmt.Sprintf("%s has no effect%s", l.named(name), why), hint)
 	}
-	var known []string
-	for i := range l.cfg.options {
-		o := &l.cfg.options[i]
-		name := o.Key
-		if e.sqsd {
-			name = ""
-			if names := o.workerNames(); names != nil {
-				name = names[0]
-			}
-		}
-		if name == "" {
-			continue
-		}
-		if slices.Contains(o.names(), e.key) || strings.EqualFold(name, e.key) {
-			p.Option, p.Hint = o.Name, "here it is written "+name
-			return p
-		}
-		known = append(known, name)
-	}
-	switch near := nearest(e.key, known); {
-	case e.key == "config":
-		p.Hint = "name the settings file with --config or TENDRIL_CONFIG"
-	case !e.sqsd && daemonOnly(e.key) != "":
-		p.Text, p.Hint = e.key+" is a key of aws-sqsd's own file", daemonOnly(e.key)
-	case len(near) > 0:
-		p.Hint = "did you mean " + orList(near) + "?"
-	default:
-		p.Hint = "docs/options.md lists every option; tendril explain OPTION tells about one"
-	}
-	return p
 }

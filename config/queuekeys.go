@@ -52,7 +52,7 @@ func queueKeys() []Option {
 }
 
 // queueKey finds the option that reads a key of a queue, nil for none.
-func (l *loader) queueKey(key string) *Option {
+func (l fileReader) queueKey(key string) *Option {
 	keys := queueKeys()
 	if i := slices.IndexFunc(keys, func(o Option) bool { return o.Key == key }); i >= 0 {
 		return &keys[i]
@@ -80,7 +80,7 @@ func queueKeyNames(options []Option) []string {
 }
 
 // takeQueues takes a list of queues of which some are maps.
-func (l *loader) takeQueues(file string, e entry) {
+func (l fileReader) takeQueues(file string, e entry) {
 	before := len(l.problems)
 	var queues []QueueSettings
 	var own [][]assignment
@@ -103,7 +103,7 @@ func (l *loader) takeQueues(file string, e entry) {
 
 // readQueue reads one item of the list, and returns the queue and what it sets
 // for itself.
-func (l *loader) readQueue(file string, item queueItem) (QueueSettings, []assignment) {
+func (l fileReader) readQueue(file string, item queueItem) (QueueSettings, []assignment) {
 	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
 		q, err := parseQueue(item.text)
@@ -132,7 +132,7 @@ func (l *loader) readQueue(file string, item queueItem) (QueueSettings, []assign
 
 // readQueueKey checks one key of a queue and returns it for the time when the
 // settings of all queues are known.
-func (l *loader) readQueueKey(file string, e entry, lines map[string]int, scratch *Settings) (assignment, bool) {
+func (l fileReader) readQueueKey(file string, e entry, lines map[string]int, scratch *Settings) (assignment, bool) {
 	where := yamlfile.Place(file, e.line, 0)
 	o := l.queueKey(e.key)
 	switch {
@@ -161,7 +161,7 @@ func (l *loader) readQueueKey(file string, e entry, lines map[string]int, scratc
 
 // checkQueueKeys checks the keys of one queue against one another; a queue of
 // which a key was refused is not blamed for having no name.
-func (l *loader) checkQueueKeys(where string, lines map[string]int, refused bool) {
+func (l fileReader) checkQueueKeys(where string, lines map[string]int, refused bool) {
 	one := func(keys ...string) string {
 		first := ""
 		for _, k := range keys {
@@ -186,7 +186,7 @@ func (l *loader) checkQueueKeys(where string, lines map[string]int, refused bool
 
 // unknownQueueKey says what is wrong with a key of a queue, and which one may
 // have been meant.
-func (l *loader) unknownQueueKey(where string, e entry) Problem {
+func (l fileReader) unknownQueueKey(where string, e entry) Problem {
 	p := Problem{Where: where, Option: "queues", Text: shown(e.key) + " is no setting of one queue"}
 	names := queueKeyNames(l.cfg.options)
 	_, err := strconv.Atoi(e.text)

@@ -71,13 +71,23 @@ func (s *Settings) AnyToOwnApp() bool {
 	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.ToOwnApp() })
 }
 
+// toFunction and toApp report whether messages go to functions, and to apps; some may go
+// to each.
+func (s *Settings) toFunction() bool {
+	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.ToFunction() })
+}
+
+func (s *Settings) toApp() bool {
+	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return !q.ToFunction() })
+}
+
 // queueList is the option queues in its text form.
 func queueList() value {
 	return value{
 		kind: List,
 		allowed: fmt.Sprintf("1 to %d names, URLs or ARNs of queues with commas between, either all with \":1\" to "+
 			"\":%d\" behind for a weight or none", maxQueues, maxWeight),
-		nearest: mendQueues,
+		nearest: fixQueues,
 		set: func(s *Settings, text string) error {
 			queues, err := parseQueues(text)
 			if err == nil {
@@ -173,9 +183,9 @@ func checkQueues(queues []QueueSettings) error {
 	return nil
 }
 
-// mendQueues is the list that may have been meant: queues without a weight
+// fixQueues is the list that may have been meant: queues without a weight
 // get 1, and the second of two is left out. It is "" when that is not enough.
-func mendQueues(text string) string {
+func fixQueues(text string) string {
 	weighted := false
 	var queues []QueueSettings
 	for item := range strings.SplitSeq(text, ",") {
@@ -194,8 +204,8 @@ func mendQueues(text string) string {
 			queues[i].Weight = max(1, queues[i].Weight)
 		}
 	}
-	if mended := formatQueues(queues); len(queues) <= maxQueues && len(mended) <= longest {
-		return mended
+	if fixed := formatQueues(queues); len(queues) <= maxQueues && len(fixed) <= longest {
+		return fixed
 	}
 	return ""
 }

@@ -79,7 +79,7 @@ func TestQueuesThatAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: got %v, want %s", text, err, c.want)
 		}
-		if got := mendQueues(text); got != c.mended {
+		if got := fixQueues(text); got != c.mended {
 			t.Errorf("%q is mended to %q, want %q", text, got, c.mended)
 		}
 	}
@@ -124,7 +124,7 @@ func FuzzQueues(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		queues, err := parseQueues(text)
 		if err != nil {
-			if mended := mendQueues(text); mended != "" {
+			if mended := fixQueues(text); mended != "" {
 				if _, err := parseQueues(mended); err != nil {
 					t.Fatalf("the advice %q for %q %v", mended, text, err)
 				}

@@ -10,7 +10,7 @@ import (
 const onlyQueue = "the one queue"
 
 // deriveQueues works out which queues there are and what holds for each.
-func (l *loader) deriveQueues() {
+func (l deriver) deriveQueues() {
 	backend := l.cfg.Backend // as it was chosen, for each queue to follow
 	several := l.severalChosen()
 	if !several {
@@ -35,7 +35,7 @@ func (l *loader) deriveQueues() {
 }
 
 // singleQueue is the option that names a single queue.
-func (l *loader) singleQueue() string {
+func (l deriver) singleQueue() string {
 	if l.isSet("queue-url") {
 		return "queue-url"
 	}
@@ -44,7 +44,7 @@ func (l *loader) singleQueue() string {
 
 // severalChosen reports whether the option queues counts, rather than one
 // that names a single queue: that of the stronger layer does.
-func (l *loader) severalChosen() bool {
+func (l deriver) severalChosen() bool {
 	if !l.isSet("queues") {
 		return false
 	}
@@ -65,7 +65,7 @@ func (l *loader) severalChosen() bool {
 }
 
 // deriveFirst lets the options that name a single queue tell of the first one.
-func (l *loader) deriveFirst(backend string) {
+func (l deriver) deriveFirst(backend string) {
 	s, first := &l.cfg.Settings, &l.cfg.Queues[0]
 	s.Queue, s.QueueURL, s.Backend = first.Name, first.URL, first.Backend
 	for _, name := range []string{"queue", "queue-url"} {
@@ -95,11 +95,11 @@ type view struct {
 }
 
 // resolveQueue puts a queue's own settings over those of all queues.
-func (l *loader) resolveQueue(i int, backend string) {
+func (l deriver) resolveQueue(i int, backend string) {
 	s := l.cfg.Settings
 	s.Backend = backend
 	s.Queues = []QueueSettings{l.cfg.Queues[i]}
-	v := view{loader: l, prefix: "queue " + s.Queues[0].Name + ": ", s: &s, own: map[string]Origin{}}
+	v := view{loader: l.loader, prefix: "queue " + s.Queues[0].Name + ": ", s: &s, own: map[string]Origin{}}
 	if i < len(l.own) {
 		v.overlay(l.own[i])
 	}
@@ -182,7 +182,7 @@ func (v *view) place() {
 
 // deriveDestination settles who gets the messages: an app, a function on AWS or
 // one on this machine. That of the stronger layer counts.
-func (l *loader) deriveDestination() {
+func (l deriver) deriveDestination() {
 	names := slices.DeleteFunc([]string{"target", "function", "lambda"}, func(name string) bool { return !l.isSet(name) })
 	slices.SortStableFunc(names, func(a, b string) int { return int(l.origin(b).Layer) - int(l.origin(a).Layer) })
 	for _, other := range names[min(1, len(names)):] {

@@ -42,10 +42,10 @@ func measureDefaults(measure string) (unit string, lower, upper float64) {
 
 // deriveScaling works out how many processes there may be and by what they
 // are scaled.
-func (l *loader) deriveScaling() {
+func (l deriver) deriveScaling() {
 	l.deriveProcesses()
 	l.deriveMeasure()
-	l.setAsideThresholds()
+	l.dropThresholds()
 	l.deriveThresholds()
 	l.derivePeriod()
 	if s := &l.cfg.Settings; s.ScaleMaxSize < s.ScaleMinSize {
@@ -55,9 +55,9 @@ func (l *loader) deriveScaling() {
 	}
 }
 
-// deriveLargest mends a most that is less than the least, where one of them
+// deriveLargest fixes a most that is less than the least, where one of them
 // is a default.
-func (l *loader) deriveLargest(most, least string, raise, lower func()) {
+func (l deriver) deriveLargest(most, least string, raise, lower func()) {
 	switch {
 	case !l.isSet(most):
 		raise()
@@ -73,7 +73,7 @@ func (l *loader) deriveLargest(most, least string, raise, lower func()) {
 // deriveProcesses gives the app as many processes as were asked for. The sizes
 // of a group are meant for instances: they count here only when processes are
 // what is scaled.
-func (l *loader) deriveProcesses() {
+func (l deriver) deriveProcesses() {
 	s := &l.cfg.Settings
 	if s.ScaleTarget == ScaleProcesses {
 		for _, bound := range []struct {
@@ -84,7 +84,7 @@ func (l *loader) deriveProcesses() {
 			{"processes-max", "scale-max-size", &s.ProcessesMax, s.ScaleMaxSize}} {
 			switch {
 			case l.isSet(bound.name):
-				l.setAside("nothing is scaled by it: "+l.cite(bound.name)+" counts", bound.from)
+				l.notUsed("nothing is scaled by it: "+l.cite(bound.name)+" counts", bound.from)
 			default:
 				*bound.field = min(bound.size, maxProcesses)
 				l.settle(bound.name, bound.from)
@@ -108,7 +108,7 @@ func (l *loader) deriveProcesses() {
 
 // deriveMeasure sets a measure aside that nobody measures here, with what
 // belongs to it: a bundle made for AWS runs unchanged, and is told.
-func (l *loader) deriveMeasure() {
+func (l deriver) deriveMeasure() {
 	s := &l.cfg.Settings
 	if !slices.Contains(foreignMeasures(), s.ScaleMeasureName) {
 		return
@@ -124,7 +124,7 @@ func (l *loader) deriveMeasure() {
 	for _, name := range []string{"scale-measure-name", "scale-unit", "scale-lower-threshold", "scale-upper-threshold"} {
 		if l.isSet(name) {
 			l.record(name, from)
-			l.cfg.idle[name] = s.ScaleTarget != ScaleNone // else setAside names it
+			l.cfg.idle[name] = s.ScaleTarget != ScaleNone // else notUsed names it
 		}
 	}
 }
@@ -132,14 +132,14 @@ func (l *loader) deriveMeasure() {
 // usualMeasure is Elastic Beanstalk's where a bundle names none.
 const usualMeasure = "NetworkOut"
 
-// setAsideThresholds forgets those that were set for another measure, further down than
+// dropThresholds forgets those that were set for another measure, further down than
 // the one in force: bytes a minute say nothing of messages.
-func (l *loader) setAsideThresholds() {
+func (l deriver) dropThresholds() {
 	s := &l.cfg.Settings
 	if s.ScaleMeasureName == "" {
 		return
 	}
-	var aside []string
+	var dropped []string
 	for _, t := range []struct {
 		name   string
 		forget func()
@@ -151,20 +151,20 @@ func (l *loader) setAsideThresholds() {
 		if !l.meantForAnother(t.name) {
 			continue
 		}
-		aside = append(aside, l.cite(t.name))
+		dropped = append(dropped, l.cite(t.name))
 		t.forget()
 		l.cfg.chains[t.name] = append(l.cfg.chains[t.name], Setting{}) // nobody's, to be settled
 	}
-	if len(aside) > 0 && s.ScaleTarget != ScaleNone {
+	if len(dropped) > 0 && s.ScaleTarget != ScaleNone {
 		l.about("scale-measure-name",
-			"set aside, as meant for another measure than "+s.ScaleMeasureName+": "+strings.Join(aside, ", "),
+			"set aside, as meant for another measure than "+s.ScaleMeasureName+": "+strings.Join(dropped, ", "),
 			"set the thresholds where the measure is set, unless its usual ones will do")
 	}
 }
 
 // meantForAnother reports whether an option of a trigger was set for another measure than
 // the one in force.
-func (l *loader) meantForAnother(name string) bool {
+func (l deriver) meantForAnother(name string) bool {
 	from := l.origin(name)
 	if from.Layer == Default {
 		return false
@@ -178,7 +178,7 @@ func (l *loader) meantForAnother(name string) bool {
 
 // valueIn is what an option is set to in a layer, or in the next below where it is set;
 // "" for nowhere.
-func (l *loader) valueIn(name string, layer Layer) string {
+func (l deriver) valueIn(name string, layer Layer) string {
 	chain := l.cfg.chains[name]
 	for i := len(chain) - 1; i >= 0; i-- {
 		if at := chain[i]; at.Origin.Layer <= layer && at.Origin.Layer != Default {
@@ -189,7 +189,7 @@ func (l *loader) valueIn(name string, layer Layer) string {
 }
 
 // deriveThresholds completes a trigger, in the unit of its measure.
-func (l *loader) deriveThresholds() {
+func (l deriver) deriveThresholds() {
 	s := &l.cfg.Settings
 	unit, lower, upper := measureDefaults(s.ScaleMeasureName)
 	if unit == "" {
@@ -226,7 +226,7 @@ func (l *loader) deriveThresholds() {
 
 // derivePeriod lets a breach that is shorter than the usual period be one
 // period.
-func (l *loader) derivePeriod() {
+func (l deriver) derivePeriod() {
 	s := &l.cfg.Settings
 	if !l.isSet("scale-period") && s.ScaleBreachDuration > 0 && s.ScaleBreachDuration < s.ScalePeriod {
 		s.ScalePeriod = s.ScaleBreachDuration
@@ -234,8 +234,8 @@ func (l *loader) derivePeriod() {
 	}
 }
 
-// setAside names the bundle's settings of these options as without effect.
-func (l *loader) setAside(why string, options ...string) {
+// notUsed names the bundle's settings of these options as without effect.
+func (l *loader) notUsed(why string, options ...string) {
 	for _, s := range l.bundled() {
 		for _, name := range options {
 			o := l.option(name)
@@ -244,7 +244,7 @@ func (l *loader) setAside(why string, options ...string) {
 			}
 			l.cfg.idle[name] = true
 			text := fmt.Sprintf("%s %s has no effect: %s", o.Beanstalk, shown(s.Value), why)
-			l.cfg.Aside = append(l.cfg.Aside, l.src.Bundle.Finding(s.File, s.Line, text))
+			l.cfg.NotUsed = append(l.cfg.NotUsed, l.src.Bundle.Finding(s.File, s.Line, text))
 		}
 	}
 }
@@ -258,35 +258,35 @@ func (l *loader) bundled() []bundle.Setting {
 }
 
 // warnScaling tells of scaling that scales nothing.
-func (l *loader) warnScaling() {
+func (l warner) warnScaling() {
 	s := &l.cfg.Settings
 	trigger := []string{"scale-statistic", "scale-unit", "scale-lower-threshold", "scale-upper-threshold",
 		"scale-lower-breach-scale-increment", "scale-upper-breach-scale-increment",
 		"scale-period", "scale-evaluation-periods", "scale-breach-duration"}
 	switch {
 	case s.ScaleTarget == ScaleNone:
-		l.setAside("nothing is scaled; --scale-target=processes scales the processes of the app on this machine",
+		l.notUsed("nothing is scaled; --scale-target=processes scales the processes of the app on this machine",
 			slices.Concat([]string{"scale-min-size", "scale-max-size", "scale-cooldown", "scale-measure-name"}, trigger)...)
 		for _, name := range append([]string{"scale-drain-within", "scale-target-busy", "scale-cooldown",
 			"scale-measure-name"}, trigger...) {
 			if l.origin(name).Layer > FromBundle { // a bundle made for a fleet has them, and is right
-				l.idle(name, "with scale-target none", "set scale-target, to processes for instance")
+				l.idle(name, " with scale-target none", "set scale-target, to processes for instance")
 			}
 		}
 		if s.ProcessesMax > s.ProcessesMin {
-			l.idle("processes-max", "with scale-target none", "set scale-target to processes")
+			l.idle("processes-max", " with scale-target none", "set scale-target to processes")
 		}
 	case s.ScaleMeasureName == "":
-		l.setAside("no measure is named that there is here, so that the size follows the backlog and the deliveries "+
+		l.notUsed("no measure is named that there is here, so that the size follows the backlog and the deliveries "+
 			"in work", trigger...)
 		for _, name := range trigger {
 			if l.origin(name).Layer > FromBundle {
-				l.idle(name, "without scale-measure-name", "set scale-measure-name, to BacklogPerProcess for instance")
+				l.idle(name, " without scale-measure-name", "set scale-measure-name, to BacklogPerProcess for instance")
 			}
 		}
 	default:
 		for _, name := range []string{"scale-drain-within", "scale-target-busy"} {
-			l.idle(name, "with scale-measure-name", "leave the measure out to have it")
+			l.idle(name, " with scale-measure-name", "leave the measure out to have it")
 		}
 	}
 	if s.ScaleTarget != ScaleNone && s.ScaleTarget != ScaleProcesses && !l.cfg.AnyOnSQS() {
@@ -295,6 +295,6 @@ func (l *loader) warnScaling() {
 			"scale processes, or take a queue on Amazon SQS that the instances share")
 	}
 	if s.ProcessesMax > 1 && !l.cfg.AnyToOwnApp() {
-		l.idle("processes-max", "where no messages go to an app that is started here", "")
+		l.idle("processes-max", " where no messages go to an app that is started here", "")
 	}
 }

@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
+// warner warns of settings that are allowed and seldom meant.
+type warner struct{ *loader }
+
 // warn tells of what is allowed and seldom meant: of the settings that hold
 // for all queues, then of those that a queue has for itself.
-func (l *loader) warn() {
-	all := &view{loader: l, s: &l.cfg.Settings}
+func (l warner) warn() {
+	all := &view{loader: l.loader, s: &l.cfg.Settings}
 	l.warnRanges()
 	all.warnTimes()
 	l.warnRetries()
-	l.warnBackoff()
-	l.warnBackend()
+	l.warnIdle()
 	l.warnClear()
-	l.warnDestinations()
 	l.warnLimits()
 	l.warnOrder()
-	l.warnMetrics()
-	l.warnConsole()
 	l.warnScaling()
 	for i := range l.views {
 		l.views[i].warnTimes()
@@ -35,12 +34,7 @@ func (v *view) warnTimes() {
 	v.warnBatch()
 }
 
-// about warns at the place that set the option; a default that takes part has
-// none.
-func (l *loader) about(name, text, hint string) {
-	(&view{loader: l, s: &l.cfg.Settings}).about(name, text, hint)
-}
-
+// about warns at the place that set the option; a default that takes part has none.
 func (v *view) about(name, text, hint string) {
 	where := ""
 	if from := v.origin(name); from.Layer != Default {
@@ -73,16 +67,6 @@ func (v *view) concerns(names ...string) bool {
 	})
 }
 
-// toFunction and toApp report whether this view's messages go to functions, and
-// to apps. The view of all queues may have both.
-func (v *view) toFunction() bool {
-	return slices.ContainsFunc(v.s.Queues, func(q QueueSettings) bool { return q.ToFunction() })
-}
-
-func (v *view) toApp() bool {
-	return slices.ContainsFunc(v.s.Queues, func(q QueueSettings) bool { return !q.ToFunction() })
-}
-
 // hasFunction reports whether this view itself names a function; a queue with
 // one of its own has its own view.
 func (v *view) hasFunction() bool { return v.s.Function != "" || v.s.Lambda != "" }
@@ -95,7 +79,7 @@ func (v *view) apart() bool {
 
 // warnRanges tells where Elastic Beanstalk takes less: its documents disagree,
 // and the wider range is accepted.
-func (l *loader) warnRanges() {
+func (l warner) warnRanges() {
 	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {
 		l.about("inactivity-timeout", fmt.Sprintf("%s is more than the %s that older platforms of Elastic Beanstalk allow",
@@ -105,7 +89,7 @@ func (l *loader) warnRanges() {
 		l.about("max-retries",
 			fmt.Sprintf("%s is more than the %d that Elastic Beanstalk allows today", l.named("max-retries"), newer), "")
 	}
-	if all := (&view{loader: l, s: &l.cfg.Settings}); l.cfg.HTTPConnections > connections && all.toApp() {
+	if l.cfg.HTTPConnections > connections && l.cfg.toApp() {
 		l.about("http-connections",
 			fmt.Sprintf("%s is more than the %d that Elastic Beanstalk takes", l.named("http-connections"), connections), "")
 	}
@@ -118,7 +102,7 @@ func (v *view) warnVisibility() {
 			"visibility-timeout 0 does not hide a message while it is worked on: it may be delivered many times at once",
 			"set it longer than one message takes")
 	}
-	if (v.concerns("visibility-timeout", "inactivity-timeout") || v.apart()) && v.toApp() && !v.hasFunction() &&
+	if (v.concerns("visibility-timeout", "inactivity-timeout") || v.apart()) && v.s.toApp() && !v.hasFunction() &&
 		s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.InactivityTimeout {
 		v.warnShort("inactivity-timeout")
 	}
@@ -176,7 +160,7 @@ func (v *view) warnBatch() {
 		return
 	}
 	for _, name := range []string{"batch-size", "batch-window"} {
-		if !v.toFunction() && v.isSet(name) && v.concerns(name, "target") {
+		if !v.s.toFunction() && v.isSet(name) && v.concerns(name, "target") {
 			v.about(name, fmt.Sprintf("%s has no effect: only functions get several messages at once", v.named(name)), "")
 		}
 	}
@@ -193,7 +177,7 @@ func (v *view) warnBatch() {
 	}
 }
 
-func (l *loader) warnRetries() {
+func (l warner) warnRetries() {
 	if l.cfg.MaxRetries == 1 && l.cfg.AnyEmbedded() {
 		l.about("max-retries",
 			"max-retries 1 lets a message go to the dead-letter queue after one receive, which counts also when nobody saw "+
@@ -202,78 +186,9 @@ func (l *loader) warnRetries() {
 	}
 }
 
-func (l *loader) warnBackoff() {
-	if l.cfg.BackoffMin > 0 {
-		return
-	}
-	for _, name := range []string{"backoff-max", "backoff-doublings", "backoff-jitter"} {
-		l.idle(name, "without backoff-min", "set backoff-min, to 10s for instance")
-	}
-}
-
-// idle warns that an option has no effect, if somebody set it; why goes on
-// from there.
-func (l *loader) idle(name, why, hint string) {
-	if l.isSet(name) {
-		l.about(name, fmt.Sprintf("%s has no effect %s", l.named(name), why), hint)
-	}
-}
-
-// warnBackend tells of options that no queue uses where it lives.
-func (l *loader) warnBackend() {
-	where := func(one, all string) string {
-		if len(l.cfg.Queues) == 1 {
-			return one
-		}
-		return all
-	}
-	if !l.cfg.AnyOnSQS() {
-		for _, name := range []string{"endpoint-url", "registry-table", "registry-create"} {
-			l.idleFor(name, where("the queue is embedded", "the queues are embedded"))
-		}
-	}
-	if !l.cfg.AnyEmbedded() {
-		if l.isSet("max-retries") {
-			l.about("max-retries",
-				fmt.Sprintf("%s has no effect: a queue on Amazon SQS keeps the maxReceiveCount of its own redrive policy",
-					l.named("max-retries")), "")
-		}
-		for _, name := range []string{"listen", "account-id"} {
-			l.idleFor(name, where("the queue is on Amazon SQS", "the queues are on Amazon SQS"))
-		}
-	}
-}
-
-// idleFor warns that a set option has no effect, for a reason.
-func (l *loader) idleFor(name, why string) {
-	if l.isSet(name) {
-		l.about(name, fmt.Sprintf("%s has no effect: %s", l.named(name), why), "")
-	}
-}
-
-// warnDestinations tells of options that concern an app or a function where no
-// message goes to one.
-func (l *loader) warnDestinations() {
-	all := &view{loader: l, s: &l.cfg.Settings}
-	if !all.toApp() {
-		for _, name := range []string{"http-path", "mime-type", "success-codes", "header-budget", "keepalive",
-			"connect-timeout", "inactivity-timeout", "deadline", "respect-retry-after"} {
-			l.idleFor(name, "messages go to a function")
-		}
-	}
-	if !all.toFunction() {
-		l.idleFor("function-timeout", "no messages go to a function")
-	}
-}
-
 // warnLimits tells of limits that cannot work together.
-func (l *loader) warnLimits() {
+func (l warner) warnLimits() {
 	s := &l.cfg.Settings
-	if s.Breaker == 0 {
-		for _, name := range []string{"breaker-window", "breaker-delay"} {
-			l.idle(name, "without breaker", "set breaker, to 50 for instance")
-		}
-	}
 	if s.AdaptiveConcurrency && s.HTTPConnections == 1 {
 		l.about("adaptive-concurrency",
 			fmt.Sprintf("adaptive-concurrency has no effect: %s leaves nothing to adapt", l.cite("http-connections")), "")
@@ -289,19 +204,12 @@ func (l *loader) warnLimits() {
 }
 
 // warnOrder tells of an order that has nothing to order.
-func (l *loader) warnOrder() {
+func (l warner) warnOrder() {
 	if len(l.cfg.Queues) > 1 {
 		return
 	}
 	if q := &l.cfg.Queues[0]; q.Weight > 0 {
 		l.about("queues", fmt.Sprintf("the weight %d has no effect: there is one queue", q.Weight), "")
-	}
-	l.idleFor("max-wait", "there is one queue")
-}
-
-func (l *loader) warnMetrics() {
-	if l.cfg.CloudWatch == Off {
-		l.idleFor("metrics-interval", "no metrics are sent to CloudWatch")
 	}
 }
 
@@ -324,16 +232,44 @@ func (v *view) warnQueue(q *QueueSettings) {
 	}
 }
 
-// warnConsole tells of options of a console that is off or not reached from elsewhere.
-func (l *loader) warnConsole() {
-	switch s := &l.cfg.Settings; {
-	case s.Console == Off:
-		for _, name := range []string{"console-tls-cert", "console-tls-key", "console-insecure"} {
-			l.idleFor(name, "the console is off")
+// idleRules say which options have no effect while a condition holds.
+var idleRules = []struct {
+	while   func(*Settings) bool
+	why     string // goes on from "NAME VALUE has no effect"
+	hint    string
+	options []string
+}{
+	{func(s *Settings) bool { return s.BackoffMin == 0 }, " without backoff-min", "set backoff-min, to 10s for instance",
+		[]string{"backoff-max", "backoff-doublings", "backoff-jitter"}},
+	{func(s *Settings) bool { return !s.AnyOnSQS() }, ": no queue is on Amazon SQS", "",
+		[]string{"endpoint-url", "registry-table", "registry-create"}},
+	{func(s *Settings) bool { return !s.AnyEmbedded() },
+		": a queue on Amazon SQS keeps the maxReceiveCount of its own redrive policy", "", []string{"max-retries"}},
+	{func(s *Settings) bool { return !s.AnyEmbedded() }, ": no queue is embedded", "", []string{"listen", "account-id"}},
+	{func(s *Settings) bool { return !s.toApp() }, ": messages go to a function", "",
+		[]string{"http-path", "mime-type", "success-codes", "header-budget", "keepalive", "connect-timeout",
+			"inactivity-timeout", "deadline", "respect-retry-after"}},
+	{func(s *Settings) bool { return !s.toFunction() }, ": no messages go to a function", "", []string{"function-timeout"}},
+	{func(s *Settings) bool { return s.Breaker == 0 }, " without breaker", "set breaker, to 50 for instance",
+		[]string{"breaker-window", "breaker-delay"}},
+	{func(s *Settings) bool { return len(s.Queues) == 1 }, ": there is one queue", "", []string{"max-wait"}},
+	{func(s *Settings) bool { return s.CloudWatch == Off }, ": no metrics are sent to CloudWatch", "",
+		[]string{"metrics-interval"}},
+	{func(s *Settings) bool { return s.Console == Off }, ": the console is off", "",
+		[]string{"console-tls-cert", "console-tls-key", "console-insecure"}},
+	{func(s *Settings) bool { return s.Console != Off && s.ConsoleTLSCert != "" }, ": the console speaks TLS", "",
+		[]string{"console-insecure"}},
+	{func(s *Settings) bool { return s.Console != Off && s.ConsoleTLSCert == "" && isLoopback(s.Console) },
+		": the console has a loopback address", "", []string{"console-insecure"}},
+}
+
+// warnIdle warns of options that somebody set and that have no effect.
+func (l warner) warnIdle() {
+	for _, rule := range idleRules {
+		if rule.while(&l.cfg.Settings) {
+			for _, name := range rule.options {
+				l.idle(name, rule.why, rule.hint)
+			}
 		}
-	case s.ConsoleInsecure && s.ConsoleTLSCert != "":
-		l.idleFor("console-insecure", "the console speaks TLS")
-	case s.ConsoleInsecure && isLoopback(s.Console):
-		l.idleFor("console-insecure", l.named("console")+" is a loopback address")
 	}
 }

@@ -20,7 +20,7 @@ func Aside(opts *Options) []bundle.Finding {
 	if b == nil {
 		return nil
 	}
-	found := slices.Concat(b.Unsupported, opts.Config.Aside)
+	found := slices.Concat(b.Unsupported, opts.Config.NotUsed)
 	found = append(found, opts.unrunSteps()...)
 	for _, p := range b.Environment() {
 		if what := opts.Withheld(p); what != "" {
