@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"tendril/yamlfile"
@@ -66,4 +67,78 @@ func shown(text string) string {
 		text = "..." + text[i:] // no URL, and perhaps a password in it
 	}
 	return yamlfile.Shown(text)
+}
+
+// maxSuggestions is how many near names a message offers.
+const maxSuggestions = 3
+
+// nearest returns the known names that a mistyped one may have meant, the
+// nearest first, at most three. Case and the sort of dash do not count.
+func nearest(name string, known []string) []string {
+	type candidate struct {
+		name     string
+		distance int
+	}
+	const longest = 64 // no name of ours is longer; the distance costs its square
+	name = fold(name)
+	if len(name) > longest {
+		return nil
+	}
+	bound := max(1, len(name)/3)
+	var found []candidate
+	for _, k := range known {
+		if d := distance(name, fold(k)); d <= bound {
+			found = append(found, candidate{k, d})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b candidate) int { return a.distance - b.distance })
+	var names []string
+	for _, c := range found[:min(len(found), maxSuggestions)] {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// nearestOne returns the nearest known name, "" when none is near.
+func nearestOne(name string, known []string) string {
+	if names := nearest(name, known); len(names) > 0 {
+		return names[0]
+	}
+	return ""
+}
+
+// orList writes names as "a, b or c".
+func orList(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " or " + names[len(names)-1]
+}
+
+func fold(s string) string {
+	return strings.ReplaceAll(strings.ToLower(s), "-", "_")
+}
+
+// distance is how many bytes to insert, delete, replace or swap with their
+// neighbour so that a becomes b.
+func distance(a, b string) int {
+	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last, row = last, row, before
+	}
+	return last[len(b)]
 }
