@@ -97,7 +97,7 @@ func Open(dir string) (*Bundle, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing the folder %s: %w", dir, err)
 	}
-	o := opening{dir: dir, entries: entries, bundle: &Bundle{Dir: abs}}
+	o := reader{dir: dir, entries: entries, bundle: &Bundle{Dir: abs}}
 	if err := o.read(); err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-func TestOpenNamesWhatItLeavesAside(t *testing.T) {
+func TestOpenNamesWhatIsNotUsed(t *testing.T) {
 	t.Parallel()
 	b, err := Open(folder(t, map[string]string{
 		"Procfile":                             "web: x",

@@ -42,8 +42,12 @@ func (b *Bundle) WithDefault() *Bundle {
 	return &with
 }
 
+// platformDefaults concludes from the files of a bundle how a platform of Elastic
+// Beanstalk would start its app.
+type platformDefaults struct{ *reader }
+
 // conclude finds what a platform would run for want of a Procfile.
-func (o *opening) conclude() {
+func (o platformDefaults) conclude() {
 	if o.has("Dockerfile") || o.has("docker-compose.yml") || o.has("Dockerrun.aws.json") {
 		o.bundle.Advice = "it is made for Docker: say how to start the app without a container"
 		return
@@ -64,7 +68,7 @@ func (o *opening) conclude() {
 func web(command string) Process { return Process{Name: MainProcess, Command: command} }
 
 // goApp: a program called application, else application.go.
-func (o *opening) goApp() *Default {
+func (o platformDefaults) goApp() *Default {
 	for _, program := range []string{"bin/application", "application"} {
 		info, err := os.Stat(filepath.Join(o.dir, filepath.FromSlash(program)))
 		if err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
@@ -80,7 +84,7 @@ func (o *opening) goApp() *Default {
 
 // nodeApp: npm start for a package.json that says how, else app.js, else
 // server.js.
-func (o *opening) nodeApp() *Default {
+func (o platformDefaults) nodeApp() *Default {
 	if o.has("package.json") {
 		if manifest := o.packageJSON(); manifest.Scripts["start"] != "" || o.has("server.js") && !o.has("app.js") {
 			return &Default{Platform: "Node.js", File: "package.json", Process: web("npm start")}
@@ -102,7 +106,7 @@ type packageManifest struct {
 
 // packageJSON reads package.json; one that is wrong says nothing, and npm will
 // say why.
-func (o *opening) packageJSON() packageManifest {
+func (o *reader) packageJSON() packageManifest {
 	var m packageManifest
 	data, err := readFile(filepath.Join(o.dir, "package.json"), maxDocument)
 	if err != nil || len(data) > maxDocument || json.Unmarshal(bytes.TrimPrefix(data, []byte("\uFEFF")), &m) != nil {
@@ -113,7 +117,7 @@ func (o *opening) packageJSON() packageManifest {
 
 // pythonApp: gunicorn with the module that WSGIPath names, by default
 // application.
-func (o *opening) pythonApp() *Default {
+func (o platformDefaults) pythonApp() *Default {
 	option := func(name, otherwise string) string {
 		if s, ok := o.bundle.Setting(namespacePython, name); ok && s.Value != "" {
 			return s.Value
@@ -155,7 +159,7 @@ func isModule(s string) bool {
 }
 
 // javaApp: the one JAR file at the root.
-func (o *opening) javaApp() *Default {
+func (o platformDefaults) javaApp() *Default {
 	var jars []string
 	for _, e := range o.entries {
 		if strings.HasSuffix(e.Name(), ".jar") && !e.IsDir() {
@@ -171,7 +175,7 @@ func (o *opening) javaApp() *Default {
 }
 
 // rubyApp: puma with the config.ru beside the Gemfile.
-func (o *opening) rubyApp() *Default {
+func (o platformDefaults) rubyApp() *Default {
 	if !o.has("Gemfile") || !o.has("config.ru") {
 		return nil
 	}
@@ -180,7 +184,7 @@ func (o *opening) rubyApp() *Default {
 
 // wrapped says that the app lies one folder deeper, as in an archive of a
 // folder; "" when it does not.
-func (o *opening) wrapped() string {
+func (o platformDefaults) wrapped() string {
 	visible := slices.DeleteFunc(slices.Clone(o.entries), func(e fs.DirEntry) bool {
 		return strings.HasPrefix(e.Name(), ".") || e.Name() == "__MACOSX"
 	})
@@ -200,7 +204,7 @@ func pythonOptions() []string { return []string{"WSGIPath", "NumProcesses", "Num
 
 // refusePythonNumbers refuses the numbers of the Python platform that are not
 // numbers from 1.
-func (o *opening) refusePythonNumbers() {
+func (o platformDefaults) refusePythonNumbers() {
 	for _, name := range []string{"NumProcesses", "NumThreads"} {
 		s, found := o.bundle.Setting(namespacePython, name)
 		if n, err := strconv.Atoi(s.Value); found && s.Value != "" && (err != nil || n < 1) {
@@ -211,7 +215,7 @@ func (o *opening) refusePythonNumbers() {
 
 // namePythonSettings names the settings of the Python platform that change nothing:
 // they say how it starts an app that has no Procfile.
-func (o *opening) namePythonSettings() {
+func (o platformDefaults) namePythonSettings() {
 	for _, s := range o.bundle.InForce() {
 		if s.Namespace != namespacePython || s.Computed {
 			continue

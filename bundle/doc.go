@@ -26,7 +26,7 @@
 //
 // What each file is about:
 //
-//   - opening.go, bundle.go: one reading, and what comes of it.
+//   - reader.go, bundle.go: one reading, and what comes of it.
 //   - procfile.go: Procfile and Buildfile.
 //   - extensions.go, manifest.go, setting.go, namespace.go: settings in both
 //     forms, and what is said of those that have no effect.
@@ -36,7 +36,7 @@
 //     nobody reads; packages that nothing installs.
 //   - programs.go: programs that are not on this machine.
 //   - secret.go: which values are shown nowhere.
-//   - unpack.go, survey.go, links.go, mend.go: archives.
+//   - unpack.go, archivecheck.go: archives.
 //
 // # Invariants
 //

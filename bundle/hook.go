@@ -55,7 +55,7 @@ func (h Hook) Argv(dir string) []string {
 }
 
 // readPlatform lists the hooks of .platform, and what else is in there.
-func (o *opening) readPlatform() error {
+func (o *reader) readPlatform() error {
 	for _, kind := range []struct {
 		name string
 		into *[]Hook
@@ -71,7 +71,7 @@ func (o *opening) readPlatform() error {
 }
 
 // nameInPlatform names what is in .platform beside the hooks.
-func (o *opening) nameInPlatform() error {
+func (o *reader) nameInPlatform() error {
 	entries, err := os.ReadDir(filepath.Join(o.dir, platformName))
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", platformName, err)
@@ -89,7 +89,7 @@ func (o *opening) nameInPlatform() error {
 }
 
 // strayStages names folders that stand for no stage, such as "pre-build".
-func (o *opening) strayStages(below string) {
+func (o *reader) strayStages(below string) {
 	entries, _ := os.ReadDir(filepath.Join(o.dir, filepath.FromSlash(below))) // absent: no hooks
 	for _, e := range entries {
 		switch Stage(e.Name()) {
@@ -102,7 +102,7 @@ func (o *opening) strayStages(below string) {
 	}
 }
 
-func (o *opening) readStage(below string, stage Stage, into *[]Hook) error {
+func (o *reader) readStage(below string, stage Stage, into *[]Hook) error {
 	entries, err := os.ReadDir(filepath.Join(o.dir, filepath.FromSlash(below)))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -134,7 +134,7 @@ func (o *opening) readStage(below string, stage Stage, into *[]Hook) error {
 }
 
 // readHook looks at how a file begins, to tell how it can be started.
-func (o *opening) readHook(file string, stage Stage) (Hook, bool, error) {
+func (o *reader) readHook(file string, stage Stage) (Hook, bool, error) {
 	at := filepath.Join(o.dir, filepath.FromSlash(file))
 	info, err := os.Stat(at)
 	if err != nil {
@@ -215,4 +215,94 @@ func isText(begin []byte) bool {
 		begin = begin[:len(begin)-1]
 	}
 	return utf8.Valid(begin) && bytes.IndexByte(begin, 0) < 0
+}
+
+// Phase is the part of a deployment that a step belongs to.
+type Phase string
+
+// The phases, in their order. Three of them are stages of hooks.
+const (
+	// PhasePrebuild runs the prebuild hooks.
+	PhasePrebuild = Phase(Prebuild)
+	// PhaseBuild runs the commands of the Buildfile.
+	PhaseBuild Phase = "build"
+	// PhasePredeploy runs the predeploy hooks.
+	PhasePredeploy = Phase(Predeploy)
+	// PhaseStart starts the processes, all at once, and goes on when the app is
+	// ready.
+	PhaseStart Phase = "start"
+	// PhasePostdeploy runs the postdeploy hooks.
+	PhasePostdeploy = Phase(Postdeploy)
+)
+
+// Step is one thing that a deployment does. Exactly one of Argv and Shell says
+// what to run.
+type Step struct {
+	// Phase says when. The steps of PhaseStart are processes that stay; all
+	// others run to their end, one after the other, and one that fails ends the
+	// deployment.
+	Phase Phase
+	// Name is that of the process, the build command or the hook's file.
+	Name string
+	// Argv is a program and its arguments, as absolute paths where they name files
+	// of the bundle.
+	Argv []string
+	// Shell is one command line for /bin/sh -c.
+	Shell string
+	// Dir is the working directory, absolute: the bundle's folder.
+	Dir string
+	// File is what asked for the step, as a path below the bundle's folder with
+	// slashes, and Line where in it, from 1. Without a Procfile they are the file
+	// that the command was concluded from, and 0.
+	File string
+	Line int
+}
+
+// Plan returns what a deployment of the bundle does, in order: prebuild hooks,
+// the Buildfile, predeploy hooks, the processes of the Procfile, postdeploy
+// hooks. It is empty for a bundle that has none of them.
+func (b *Bundle) Plan() []Step {
+	steps := b.hookSteps(b.Hooks, Prebuild)
+	for _, c := range b.Build {
+		steps = append(steps, b.shellStep(PhaseBuild, c, buildfileName))
+	}
+	steps = append(steps, b.hookSteps(b.Hooks, Predeploy)...)
+	steps = append(steps, b.startSteps()...)
+	return append(steps, b.hookSteps(b.Hooks, Postdeploy)...)
+}
+
+// ConfigPlan returns what a change of settings alone does, in order: the
+// confighooks of the three stages, with the processes, which are started anew,
+// before the last.
+func (b *Bundle) ConfigPlan() []Step {
+	steps := append(b.hookSteps(b.ConfigHooks, Prebuild), b.hookSteps(b.ConfigHooks, Predeploy)...)
+	steps = append(steps, b.startSteps()...)
+	return append(steps, b.hookSteps(b.ConfigHooks, Postdeploy)...)
+}
+
+func (b *Bundle) startSteps() []Step {
+	var steps []Step
+	for _, p := range b.Processes {
+		steps = append(steps, b.shellStep(PhaseStart, p, procfileName))
+	}
+	return steps
+}
+
+// shellStep is the step of a line; one without a number was concluded from the
+// default's file.
+func (b *Bundle) shellStep(phase Phase, p Process, file string) Step {
+	if p.Line == 0 && b.Default != nil {
+		file = b.Default.File
+	}
+	return Step{Phase: phase, Name: p.Name, Shell: p.Command, Dir: b.Dir, File: file, Line: p.Line}
+}
+
+func (b *Bundle) hookSteps(hooks []Hook, stage Stage) []Step {
+	var steps []Step
+	for _, h := range hooks {
+		if h.Stage == stage {
+			steps = append(steps, Step{Phase: Phase(stage), Name: h.File, Argv: h.Argv(b.Dir), Dir: b.Dir, File: h.File})
+		}
+	}
+	return steps
 }

@@ -40,7 +40,7 @@ type Link struct {
 
 // readManifest reads env.yaml. Its settings come after those of .ebextensions
 // and override them, as those of a saved configuration do.
-func (o *opening) readManifest() error {
+func (o *reader) readManifest() error {
 	file := filepath.Join(o.dir, manifestName)
 	data, err := readFile(file, maxDocument)
 	if err != nil {

@@ -126,17 +126,17 @@ func webFirst(all []Process) []Process {
 	return ordered
 }
 
-func (o *opening) readProcfile() (err error) {
+func (o *reader) readProcfile() (err error) {
 	o.bundle.Processes, err = o.readLines(procfileName, ParseProcfile)
 	return err
 }
 
-func (o *opening) readBuildfile() (err error) {
+func (o *reader) readBuildfile() (err error) {
 	o.bundle.Build, err = o.readLines(buildfileName, ParseBuildfile)
 	return err
 }
 
-func (o *opening) readLines(name string, parse func(string, []byte) ([]Process, error)) ([]Process, error) {
+func (o *reader) readLines(name string, parse func(string, []byte) ([]Process, error)) ([]Process, error) {
 	file := filepath.Join(o.dir, name)
 	data, err := readFile(file, maxProcfile)
 	if err != nil {

@@ -36,7 +36,7 @@ func Secret(name string) bool {
 				return true
 			}
 		case "url", "uri": // of a server that takes a password: DATABASE_URL, REDIS_URL
-			if i > 0 && keeper(words[i-1]) {
+			if i > 0 && keepsPassword(words[i-1]) {
 				return true
 			}
 		}
@@ -88,8 +88,8 @@ func keyWord(word string) bool {
 	return strings.HasSuffix(word, "key")
 }
 
-// keeper reports whether an address of that kind usually has a password in it.
-func keeper(word string) bool {
+// keepsPassword reports whether an address of that kind usually has a password in it.
+func keepsPassword(word string) bool {
 	switch word {
 	case "database", "db", "redis", "mongo", "mongodb", "postgres", "postgresql", "mysql", "amqp", "rabbitmq",
 		"cloudamqp", "jdbc", "smtp", "broker", "sentry":
@@ -123,7 +123,7 @@ var (
 	login = regexp.MustCompile(`://[^\s/?#:]*:\d*([^\d/?#@][^@]*)?@`)
 	// visitor is a URL with a name alone, which on the web is a token.
 	visitor = regexp.MustCompile(`(?i)https?://([^\s/?#:@]+)@`)
-	// harmless is what looks like a login and is none.
+	// harmless is what only looks like a login.
 	harmless = regexp.MustCompile(`\barn:aws[\w-]*(:[\w-]*){3}:[\w/:.*+@-]*|@sha(256|512):[0-9a-f]+|\bmailto:`)
 	// address is a URL, up to where the next one may begin in a list.
 	address = regexp.MustCompile(`[A-Za-z][\w+.-]*://[^\s,;"'<>]*`)

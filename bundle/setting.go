@@ -218,7 +218,7 @@ func (r *settingsReader) item(n *yamlfile.Node) {
 	}
 }
 
-// take adds one setting, unless its value is none that is known here.
+// take adds one setting, unless its value is computed elsewhere.
 func (r *settingsReader) take(namespace, option string, n *yamlfile.Node, line, column int) {
 	name := yamlfile.Printable(option)
 	computed := fromCloudFormation(n)

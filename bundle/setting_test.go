@@ -281,7 +281,7 @@ func manyHooks(n int) map[string]string {
 	return files
 }
 
-func TestOpenTellsWhatCannotBeRead(t *testing.T) {
+func TestOpenNamesWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{".ebextensions", ".platform"} {
 		if _, err := Open(folder(t, map[string]string{name: ""})); err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -384,7 +384,7 @@ func FuzzSettings(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		o := &opening{dir: t.TempDir(), bundle: &Bundle{}}
+		o := &reader{dir: t.TempDir(), bundle: &Bundle{}}
 		for _, name := range []string{".ebextensions/a.config", "env.yaml"} {
 			if err := writeFile(filepath.Join(o.dir, name), data); err != nil {
 				t.Fatal(err)

@@ -2,7 +2,10 @@ package bundle
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"unicode/utf8"
 
@@ -109,4 +112,195 @@ func position(text []byte, offset int) (line, column int) {
 	before := text[:min(offset, len(text))]
 	line = bytes.Count(before, []byte("\n")) + 1
 	return line, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+}
+
+// maxValue bounds a value that was written as a map or a list: aliases can make it
+// far larger than its file.
+const maxValue = 64 << 10
+
+var errValue = errors.New("is longer than 64 KiB")
+
+// valueOf returns the text of a scalar, and JSON for a map or a list.
+func valueOf(n *yamlfile.Node) (string, error) {
+	if n.Kind == yamlfile.Scalar || n.Kind == yamlfile.Null {
+		return n.Text, nil
+	}
+	var b strings.Builder
+	if !writeJSON(&b, n) {
+		return "", errValue
+	}
+	return b.String(), nil
+}
+
+// writeJSON writes a node as JSON, in which true, 60 and null stay what they are.
+// It reports whether that was not too long.
+func writeJSON(b *strings.Builder, n *yamlfile.Node) bool {
+	switch n.Kind {
+	case yamlfile.Scalar:
+		b.WriteString(plainJSON(n.Text))
+	case yamlfile.Null:
+		b.WriteString("null")
+	case yamlfile.Sequence:
+		b.WriteByte('[')
+		for i, item := range n.Items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if !writeJSON(b, item) {
+				return false
+			}
+		}
+		b.WriteByte(']')
+	case yamlfile.Mapping:
+		b.WriteByte('{')
+		for i, p := range n.Pairs {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(quoted(p.Key) + ":")
+			if !writeJSON(b, p.Value) {
+				return false
+			}
+		}
+		b.WriteByte('}')
+	}
+	return b.Len() <= maxValue
+}
+
+// plainJSON is a scalar in JSON.
+func plainJSON(text string) string {
+	if json.Valid([]byte(text)) && !strings.ContainsAny(text, "\"[{ \t\r\n") {
+		return text
+	}
+	return quoted(text)
+}
+
+func quoted(text string) string {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		return `""` // cannot be: any text has an encoding
+	}
+	return string(raw)
+}
+
+// parseJSON reads a JSON document, in which the order of keys, their places and
+// the text of numbers are kept.
+func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
+	r := &jsonReader{data: data, decoder: json.NewDecoder(bytes.NewReader(data))}
+	r.decoder.UseNumber()
+	root, err := r.value(0)
+	if err == nil {
+		if _, err = r.next(); errors.Is(err, io.EOF) {
+			return root, nil
+		}
+		if err == nil {
+			err = errors.New("something follows the end of the document")
+		}
+	}
+	var problem *jsonDepthError
+	if errors.As(err, &problem) {
+		return nil, &yamlfile.Fault{Line: r.line, Column: r.column, Text: problem.Error(), Hint: settingsForm().HintForm}
+	}
+	line, column := r.line, r.column
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		line, column = position(data, int(syntax.Offset)-1)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("the file ends too early")
+	}
+	return nil, &yamlfile.Fault{Line: line, Column: column, Text: "invalid JSON: " + yamlfile.Printable(err.Error()),
+		Hint: "fix it there, or write it as YAML"}
+}
+
+// jsonDepthError says that a document is nested too deep.
+type jsonDepthError struct{}
+
+func (*jsonDepthError) Error() string {
+	return fmt.Sprintf("maps and lists are nested deeper than %d", maxDepth)
+}
+
+// jsonReader follows where in the text the decoder is.
+type jsonReader struct {
+	data    []byte
+	decoder *json.Decoder
+	// offset is where line and column, those of the last token, were counted.
+	offset       int
+	line, column int
+}
+
+// next returns the next token and notes where it begins.
+func (r *jsonReader) next() (json.Token, error) {
+	begin := int(r.decoder.InputOffset())
+	for begin < len(r.data) && bytes.IndexByte([]byte(" \t\r\n,:"), r.data[begin]) >= 0 {
+		begin++
+	}
+	if r.line == 0 {
+		r.line, r.column = 1, 1
+	}
+	// Counted on from the last token, so that long files take linear time.
+	lines, column := position(r.data[r.offset:], begin-r.offset)
+	if lines > 1 {
+		r.column = column
+	} else {
+		r.column += column - 1
+	}
+	r.line, r.offset = r.line+lines-1, begin
+	return r.decoder.Token()
+}
+
+func (r *jsonReader) value(depth int) (*yamlfile.Node, error) {
+	token, err := r.next()
+	if err != nil {
+		return nil, err
+	}
+	n := &yamlfile.Node{Line: r.line, Column: r.column}
+	switch t := token.(type) {
+	case nil:
+		n.Kind = yamlfile.Null
+	case string:
+		n.Text = t
+	case json.Delim:
+		if depth >= maxDepth {
+			return nil, &jsonDepthError{}
+		}
+		if t == '[' {
+			n.Kind = yamlfile.Sequence
+			return n, r.sequence(n, depth+1)
+		}
+		n.Kind = yamlfile.Mapping
+		return n, r.mapping(n, depth+1)
+	default: // json.Number, bool
+		n.Text = fmt.Sprint(t)
+	}
+	return n, nil
+}
+
+func (r *jsonReader) sequence(n *yamlfile.Node, depth int) error {
+	for r.decoder.More() {
+		item, err := r.value(depth)
+		if err != nil {
+			return err
+		}
+		n.Items = append(n.Items, item)
+	}
+	_, err := r.next()
+	return err
+}
+
+func (r *jsonReader) mapping(n *yamlfile.Node, depth int) error {
+	for r.decoder.More() {
+		token, err := r.next()
+		if err != nil {
+			return err
+		}
+		key, _ := token.(string) // the decoder accepts no other key
+		p := yamlfile.Pair{Key: key, Line: r.line, Column: r.column}
+		if p.Value, err = r.value(depth); err != nil {
+			return err
+		}
+		n.Pairs = append(n.Pairs, p)
+	}
+	_, err := r.next()
+	return err
 }

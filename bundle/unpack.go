@@ -77,7 +77,7 @@ func Unpack(archive, dir string, limits *Limits) error {
 		return err
 	}
 	defer file.Close()
-	if err := u.survey(file); err != nil {
+	if err := u.check(file); err != nil {
 		return err
 	}
 	if _, err := os.Lstat(dir); err == nil {
@@ -154,7 +154,7 @@ func (u *unpacking) fill(folder string) error {
 	if err := u.link(root); err != nil {
 		return err
 	}
-	return u.mendHooks(root)
+	return u.fixHooks(root)
 }
 
 // write makes a folder, or a file with the folders that lead to it.

@@ -2,14 +2,16 @@ package bundle
 
 import (
 	"fmt"
+	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
 // nameUnread names what lies at the bundle's root for Elastic Beanstalk, or was
 // meant for it and is misspelt, and is not read.
-func (o *opening) nameUnread() {
+func (o *reader) nameUnread() {
 	for _, e := range o.entries {
 		name := e.Name()
 		if what := meaning(name); what != "" {
@@ -24,7 +26,7 @@ func (o *opening) nameUnread() {
 
 // nestedExtensions names configuration files in a folder that is no root of a
 // bundle: Elastic Beanstalk reads them wherever they are.
-func (o *opening) nestedExtensions(folder string) {
+func (o *reader) nestedExtensions(folder string) {
 	inside, _ := filepath.Glob(filepath.Join(o.dir, folder, extensionsName, "*.config"))
 	if len(inside) > 0 {
 		o.notUsed(path.Join(folder, extensionsName),
@@ -60,4 +62,100 @@ func similar(a, b string) bool {
 		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(s), ".txt"), "."), "s")
 	}
 	return plain(a) == plain(b) && (strings.HasPrefix(a, ".") || !strings.HasPrefix(b, ".") || b == extensionsName)
+}
+
+// packageList is a file that lists the packages of an app, which a platform of
+// Elastic Beanstalk installs by itself.
+type packageList struct {
+	file string
+	// tools are the programs that install such a list.
+	tools []string
+	// line is a Buildfile line that installs it.
+	line string
+}
+
+func packageLists() []packageList {
+	return []packageList{
+		{"requirements.txt", []string{"pip", "pip3", "uv"}, "packages: pip install -r requirements.txt"},
+		{"Pipfile", []string{"pipenv"}, "packages: pipenv install --deploy --system"},
+		{"Gemfile", []string{"bundle", "bundler"}, "gems: bundle install"},
+		{"package.json", []string{"npm", "yarn", "pnpm", "bun"}, "packages: npm install --omit=dev"},
+		{"composer.json", []string{"composer", "composer.phar"}, "packages: composer install --no-dev"},
+	}
+}
+
+// namePackages names the lists of packages that neither the Buildfile nor a hook
+// installs.
+func (o *reader) namePackages() {
+	lines := o.buildLines()
+	for _, l := range packageLists() {
+		if !o.has(l.file) || slices.ContainsFunc(lines, l.installedBy) {
+			continue
+		}
+		if l.file == "package.json" && (o.has("node_modules") || len(o.packageJSON().Dependencies) == 0) {
+			continue
+		}
+		o.notUsed(l.file, `packages are not installed automatically, and neither the Buildfile nor a hook runs `+l.tools[0]+
+			`: write the line "`+l.line+`" into the Buildfile, or install them on this machine`)
+	}
+}
+
+// installedBy reports whether a line, as its words, installs the list: it names the
+// file, or a tool with a word such as install or with no other argument.
+func (l packageList) installedBy(line []string) bool {
+	if slices.Contains(line, l.file) {
+		return true
+	}
+	i := slices.IndexFunc(line, func(word string) bool { return slices.Contains(l.tools, word) })
+	if i < 0 {
+		return false
+	}
+	arguments := slices.DeleteFunc(slices.Clone(line[i+1:]), func(word string) bool {
+		return strings.HasPrefix(word, "-")
+	})
+	return len(arguments) == 0 || slices.ContainsFunc(arguments, func(word string) bool {
+		return slices.Contains([]string{"install", "ci", "sync", "i", "add", "update"}, word)
+	})
+}
+
+// buildLines are the commands of Buildfile and Procfile, and the lines of the hooks
+// and of the files of the bundle that the Buildfile names, each as its words. A path
+// counts as its last element.
+func (o *reader) buildLines() (lines [][]string) {
+	add := func(text string) {
+		text = strings.ReplaceAll(text, "\\\n", " ")
+		for _, line := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\r\n;&|", r) }) {
+			words := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t()<>\"'`=", r) })
+			for i, word := range words {
+				words[i] = word[strings.LastIndexByte(word, '/')+1:]
+			}
+			lines = append(lines, words)
+		}
+	}
+	read := func(file string) {
+		file = filepath.FromSlash(file)
+		path := filepath.Join(o.dir, file)
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || !filepath.IsLocal(file) {
+			return
+		}
+		if data, err := readFile(path, maxDocument); err == nil {
+			add(string(data))
+		}
+	}
+	for _, c := range o.bundle.Build {
+		add(c.Command)
+		for _, word := range strings.Fields(c.Command) {
+			read(strings.Trim(word, "\"';"))
+			if word == "make" {
+				read("Makefile")
+			}
+		}
+	}
+	for _, p := range o.bundle.Processes {
+		add(p.Command)
+	}
+	for _, h := range o.bundle.Hooks {
+		read(h.File)
+	}
+	return lines
 }

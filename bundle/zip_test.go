@@ -351,7 +351,7 @@ func overlapping(t testing.TB) []byte {
 }
 
 // TestUnpackTellsTenProblems: one reading tells what all is wrong, to a bound.
-func TestUnpackTellsTenProblems(t *testing.T) {
+func TestUnpackListsTenProblems(t *testing.T) {
 	t.Parallel()
 	var items []item
 	for i := range 30 {

@@ -66,7 +66,7 @@ func ownMax(s *Settings, queue int) int {
 }
 
 // inQueues compares an option for each queue. told is that it changed for all.
-func (c *Change) inQueues(o *Option, loaded *Config, told bool) {
+func (c *Change) inQueues(o *Option, loaded *Config, reported bool) {
 	for i := range c.Settings.Queues {
 		old, loadedQueue := &c.Settings.Queues[i], &loaded.Queues[i]
 		was, is := Settings{PerQueue: old.PerQueue}, Settings{PerQueue: loadedQueue.PerQueue}
@@ -77,10 +77,10 @@ func (c *Change) inQueues(o *Option, loaded *Config, told bool) {
 		name := fmt.Sprintf("%s of %s", o.Name, old.Name)
 		if o.Live && o.value.set(&was, value) == nil {
 			old.PerQueue = was.PerQueue
-			if !told {
+			if !reported {
 				c.Live = append(c.Live, name)
 			}
-		} else if !told {
+		} else if !reported {
 			c.Later = append(c.Later, name)
 		}
 	}

@@ -58,7 +58,7 @@ func TestClearQueueURLs(t *testing.T) {
 }
 
 // TestClearEndpointIsTold: what is called counts, not what the queue's URL names.
-func TestClearEndpointIsTold(t *testing.T) {
+func TestClearEndpointIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	const queue = "http://queue.example/123456789012/jobs"
 	for endpoint, want := range map[string]bool{"http://sqs.example:9324": true, "https://sqs.example": false,

@@ -21,7 +21,7 @@ func (l deriver) derive() {
 	l.refuseClearQueue()
 	l.deriveMetrics()
 	l.deriveConsole()
-	l.deriveScaling()
+	scalingDeriver{l.loader}.deriveScaling()
 	l.deriveOutput()
 	l.deriveBackoff()
 	l.deriveStop()

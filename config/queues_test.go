@@ -53,7 +53,7 @@ func TestQueuesThatAreRefused(t *testing.T) {
 	if _, err := parseQueues(many(64)); err != nil {
 		t.Errorf("64 queues: %v", err)
 	}
-	for text, c := range map[string]struct{ want, mended string }{
+	for text, c := range map[string]struct{ want, fixed string }{
 		"":                          {"a comma with no queue", ""},
 		"a,":                        {"a comma with no queue", ""},
 		",":                         {"a comma with no queue", ""},
@@ -79,8 +79,8 @@ func TestQueuesThatAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: got %v, want %s", text, err, c.want)
 		}
-		if got := fixQueues(text); got != c.mended {
-			t.Errorf("%q is mended to %q, want %q", text, got, c.mended)
+		if got := fixQueues(text); got != c.fixed {
+			t.Errorf("%q is mended to %q, want %q", text, got, c.fixed)
 		}
 	}
 }
@@ -124,9 +124,9 @@ func FuzzQueues(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		queues, err := parseQueues(text)
 		if err != nil {
-			if mended := fixQueues(text); mended != "" {
-				if _, err := parseQueues(mended); err != nil {
-					t.Fatalf("the advice %q for %q %v", mended, text, err)
+			if fixed := fixQueues(text); fixed != "" {
+				if _, err := parseQueues(fixed); err != nil {
+					t.Fatalf("the advice %q for %q %v", fixed, text, err)
 				}
 			}
 			return

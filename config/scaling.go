@@ -40,9 +40,12 @@ func measureDefaults(measure string) (unit string, lower, upper float64) {
 	return "", 0, 0
 }
 
+// scalingDeriver is the deriver of what scaling follows.
+type scalingDeriver struct{ *loader }
+
 // deriveScaling works out how many processes there may be and by what they
 // are scaled.
-func (l deriver) deriveScaling() {
+func (l scalingDeriver) deriveScaling() {
 	l.deriveProcesses()
 	l.deriveMeasure()
 	l.dropThresholds()
@@ -57,7 +60,7 @@ func (l deriver) deriveScaling() {
 
 // deriveLargest fixes a most that is less than the least, where one of them
 // is a default.
-func (l deriver) deriveLargest(most, least string, raise, lower func()) {
+func (l scalingDeriver) deriveLargest(most, least string, raise, lower func()) {
 	switch {
 	case !l.isSet(most):
 		raise()
@@ -73,7 +76,7 @@ func (l deriver) deriveLargest(most, least string, raise, lower func()) {
 // deriveProcesses gives the app as many processes as were asked for. The sizes
 // of a group are meant for instances: they count here only when processes are
 // what is scaled.
-func (l deriver) deriveProcesses() {
+func (l scalingDeriver) deriveProcesses() {
 	s := &l.cfg.Settings
 	if s.ScaleTarget == ScaleProcesses {
 		for _, bound := range []struct {
@@ -108,7 +111,7 @@ func (l deriver) deriveProcesses() {
 
 // deriveMeasure sets a measure aside that nobody measures here, with what
 // belongs to it: a bundle made for AWS runs unchanged, and is told.
-func (l deriver) deriveMeasure() {
+func (l scalingDeriver) deriveMeasure() {
 	s := &l.cfg.Settings
 	if !slices.Contains(foreignMeasures(), s.ScaleMeasureName) {
 		return
@@ -134,7 +137,7 @@ const usualMeasure = "NetworkOut"
 
 // dropThresholds forgets those that were set for another measure, further down than
 // the one in force: bytes a minute say nothing of messages.
-func (l deriver) dropThresholds() {
+func (l scalingDeriver) dropThresholds() {
 	s := &l.cfg.Settings
 	if s.ScaleMeasureName == "" {
 		return
@@ -164,7 +167,7 @@ func (l deriver) dropThresholds() {
 
 // meantForAnother reports whether an option of a trigger was set for another measure than
 // the one in force.
-func (l deriver) meantForAnother(name string) bool {
+func (l scalingDeriver) meantForAnother(name string) bool {
 	from := l.origin(name)
 	if from.Layer == Default {
 		return false
@@ -178,7 +181,7 @@ func (l deriver) meantForAnother(name string) bool {
 
 // valueIn is what an option is set to in a layer, or in the next below where it is set;
 // "" for nowhere.
-func (l deriver) valueIn(name string, layer Layer) string {
+func (l scalingDeriver) valueIn(name string, layer Layer) string {
 	chain := l.cfg.chains[name]
 	for i := len(chain) - 1; i >= 0; i-- {
 		if at := chain[i]; at.Origin.Layer <= layer && at.Origin.Layer != Default {
@@ -189,7 +192,7 @@ func (l deriver) valueIn(name string, layer Layer) string {
 }
 
 // deriveThresholds completes a trigger, in the unit of its measure.
-func (l deriver) deriveThresholds() {
+func (l scalingDeriver) deriveThresholds() {
 	s := &l.cfg.Settings
 	unit, lower, upper := measureDefaults(s.ScaleMeasureName)
 	if unit == "" {
@@ -226,7 +229,7 @@ func (l deriver) deriveThresholds() {
 
 // derivePeriod lets a breach that is shorter than the usual period be one
 // period.
-func (l deriver) derivePeriod() {
+func (l scalingDeriver) derivePeriod() {
 	s := &l.cfg.Settings
 	if !l.isSet("scale-period") && s.ScaleBreachDuration > 0 && s.ScaleBreachDuration < s.ScalePeriod {
 		s.ScalePeriod = s.ScaleBreachDuration

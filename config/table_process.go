@@ -27,7 +27,7 @@ func appOptions() []Option {
 		value:      duration(func(s *Settings) *time.Duration { return &s.AppGrace }, 0, twelveHours),
 	}, {
 		Name: "restart-limit", Group: GroupApp, Default: "10",
-		Help:  "How many restarts of a process that ends the restart window may hold before tendril gives up; 0 is none.",
+		Help:  "How many restarts of a process the restart window may hold before tendril gives up; 0 never restarts.",
 		value: integer(func(s *Settings) *int { return &s.RestartLimit }, 0, 1000),
 	}, {
 		Name: "restart-window", Group: GroupApp, Default: "300s",
@@ -139,8 +139,8 @@ func consoleOptions() []Option {
 	return []Option{{
 		Name: "console", Group: GroupConsole, Default: "127.0.0.1:9325", Serve: true,
 		Help: "Where health, metrics and the API are served that tendril's other commands use; port 0 takes any free " +
-			"one, off is none. Another address than loopback needs TLS or console-insecure; whoever reaches it sees counts " +
-			"and health, while acts and message bodies ask for the token.",
+			"one, off disables it. Another address than loopback needs TLS or console-insecure; whoever reaches it sees " +
+			"counts and health, while acts and message bodies ask for the token.",
 		value: checked(func(s *Settings) *string {
 			return &s.Console
 		}, "an address and a port, such as 127.0.0.1:9325, or off", consoleAddress),

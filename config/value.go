@@ -225,7 +225,7 @@ func autoSwitch(field func(*Settings) *string) value {
 	return v
 }
 
-// list is values that a rule accepts, with commas between; [Off] is none.
+// list is values that a rule accepts, with commas between; [Off] is an empty list.
 func list(field func(*Settings) *[]string, allowed string, rule func(string) (string, error)) value {
 	return value{
 		kind:    List,

@@ -15,7 +15,7 @@ import (
 // Aside names everything in the bundle that an environment with these options does
 // not act on, with the reason and what to do instead; empty when everything counts,
 // and without a bundle.
-func Aside(opts *Options) []bundle.Finding {
+func NotUsed(opts *Options) []bundle.Finding {
 	b := opts.Bundle
 	if b == nil {
 		return nil
@@ -61,8 +61,8 @@ func (o *Options) MissingPrograms() []bundle.Problem {
 func (e *Environment) reportAside(cfg *config.Config, b *bundle.Bundle) {
 	before, now := e.Options, e.Options
 	now.Config, now.Bundle = cfg, b
-	known := Aside(&before)
-	for _, f := range Aside(&now) {
+	known := NotUsed(&before)
+	for _, f := range NotUsed(&now) {
 		if !slices.Contains(known, f) {
 			e.report.note(slog.LevelWarn, "bundle", f.String(), slog.String("file", f.File), slog.Int("line", f.Line))
 		}

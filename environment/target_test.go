@@ -57,7 +57,8 @@ func TestIdleProbes(t *testing.T) {
 	}{
 		{"the app that runs here", config.QueueSettings{}, false, 0},
 		{"a target", config.QueueSettings{PerQueue: config.PerQueue{Target: "http://app"}}, false, 10 * time.Second},
-		{"a target with a health check", config.QueueSettings{PerQueue: config.PerQueue{Target: "http://app"}}, true, 5 * time.Second},
+		{"a target with a health check", config.QueueSettings{PerQueue: config.PerQueue{Target: "http://app"}}, true,
+			5 * time.Second},
 		{"a function here", config.QueueSettings{PerQueue: config.PerQueue{Lambda: "fn"}}, false, 10 * time.Second},
 		{"a function of AWS Lambda", config.QueueSettings{PerQueue: config.PerQueue{Function: "fn"}}, false, 0},
 	} {

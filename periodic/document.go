@@ -103,3 +103,15 @@ func scalar(n *yamlfile.Node) (string, bool) {
 	}
 	return n.Text, true
 }
+
+// Problem is one thing that is wrong, or worth knowing, about a cron.yaml.
+type Problem = yamlfile.Problem
+
+// Error holds everything that is wrong with a file; it is never empty.
+type Error struct {
+	Problems []Problem
+}
+
+// Error returns one line per problem, each followed by its hint on an indented
+// line.
+func (e *Error) Error() string { return yamlfile.Join(e.Problems) }

@@ -52,7 +52,7 @@ func (l embeddedEndsAfterSend) Enqueue(ctx context.Context, term int64, f Schedu
 // late. The next, or the same, leaves out what is too old by the task's policy,
 // and tells of each time once: as enqueued before, or perhaps, where it was, and as
 // missed where it was not.
-func TestRunsInTheQueueAreNotToldAsMissed(t *testing.T) {
+func TestRunsInTheQueueAreNotReportedAsMissed(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"embedded", "fifo", "standard"} {
 		for _, missed := range []Missed{MissedOne, MissedSkip, MissedAll} {
@@ -68,9 +68,9 @@ func TestRunsInTheQueueAreNotToldAsMissed(t *testing.T) {
 
 func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) {
 	const period = 20 * time.Second
-	th := &theatre{world: newWorld(), script: script{kind: kind}, told: map[int64]bool{}}
+	th := &theatre{world: newWorld(), script: script{kind: kind}, reported: map[int64]bool{}}
 	th.file = &File{Tasks: []Task{{Name: "t", URL: "/t", Schedule: Every(period), Missed: missed, Grace: time.Minute}}}
-	times := map[int64]int{} // how often a time was told as missed
+	times := map[int64]int{} // how often a time was reported as missed
 	start := time.Now()
 	var last *instance
 	for i := range changes + 1 {
@@ -117,7 +117,7 @@ func leadersEndAfterSend(t *testing.T, kind string, missed Missed, changes int) 
 	}
 	for at, n := range times {
 		if n > 1 {
-			t.Errorf("%v was told as missed %d times", time.Unix(at, 0).UTC(), n)
+			t.Errorf("%v was reported as missed %d times", time.Unix(at, 0).UTC(), n)
 		}
 	}
 }
@@ -129,7 +129,7 @@ func TestADeliveredRunIsNotPerhapsEnqueued(t *testing.T) {
 	for _, seen := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld()
-			th := &theatre{world: w, told: map[int64]bool{}}
+			th := &theatre{world: w, reported: map[int64]bool{}}
 			l := &endsAfterSend{node: &node{world: w}, dies: true}
 			th.elect(l.node)
 			at := time.Now().Add(time.Minute).UTC().Truncate(time.Second)
@@ -156,8 +156,8 @@ func TestADeliveredRunIsNotPerhapsEnqueued(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			cancel()
 			<-done
-			if len(th.wrong) > 0 || th.told[at.Unix()] == seen {
-				t.Errorf("delivered here %v: told as perhaps enqueued %v, wrong %v", seen, th.told, th.wrong)
+			if len(th.wrong) > 0 || th.reported[at.Unix()] == seen {
+				t.Errorf("delivered here %v: reported as perhaps enqueued %v, wrong %v", seen, th.reported, th.wrong)
 			}
 			if runs := s.History("t"); len(runs) != 1 || seen != (runs[0].Skipped == "" && runs[0].Attempts == 1) {
 				t.Errorf("delivered here %v: history %+v", seen, runs)

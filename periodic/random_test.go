@@ -74,8 +74,8 @@ type theatre struct {
 	file      *File
 	instances [3]*instance
 	mu2       sync.Mutex
-	told      map[int64]bool // scheduled times told to be uncertain
-	wrong     []string       // what was told and was not so
+	reported  map[int64]bool // scheduled times reported to be uncertain
+	wrong     []string       // what was reported and was not so
 	stepped   bool
 }
 
@@ -102,7 +102,7 @@ func (th *theatre) skipped(e Skipped) {
 	defer th.mu2.Unlock()
 	switch e.Reason {
 	case ReasonUncertain:
-		th.told[e.To.Unix()] = true
+		th.reported[e.To.Unix()] = true
 	case ReasonMissed:
 		th.world.mu.Lock()
 		defer th.world.mu.Unlock()
@@ -110,7 +110,7 @@ func (th *theatre) skipped(e Skipped) {
 			for _, a := range arrivals {
 				if a.task == e.Task && !a.scheduled.Before(e.From) && !a.scheduled.After(e.To) {
 					th.wrong = append(th.wrong,
-						fmt.Sprintf("%v is in the queue since %v and was told as missed at %v", a.scheduled, a.at, time.Now().UTC()))
+						fmt.Sprintf("%v is in the queue since %v and was reported as missed at %v", a.scheduled, a.at, time.Now().UTC()))
 				}
 			}
 		}
@@ -145,7 +145,7 @@ func (th *theatre) happen(e event) {
 // problems plays the script in a bubble and returns what is wrong with the
 // messages at the end.
 func (s script) problems() (problems []string) {
-	th := &theatre{world: newWorld(), script: s, told: map[int64]bool{}}
+	th := &theatre{world: newWorld(), script: s, reported: map[int64]bool{}}
 	th.world.delay, th.rng = s.delay, rand.New(rand.NewPCG(s.seed, 1))
 	task := Task{Name: "t", URL: "/t", Schedule: Every(s.period), Missed: s.missed}
 	th.file = &File{Tasks: []Task{task}}
@@ -154,7 +154,7 @@ func (s script) problems() (problems []string) {
 		th.start(i)
 	}
 	th.elect(th.instances[0].node)
-	// The registry counts a task's times from when a leader first told it.
+	// The registry counts a task's times from when a leader first reported it.
 	time.Sleep(5 * time.Second)
 	synctest.Wait()
 	th.faults(s.chance)
@@ -191,7 +191,7 @@ func (th *theatre) judge(start, end time.Time) (problems []string) {
 		return problems
 	}
 	for at := Every(th.period).Next(start); at.Before(end); at = Every(th.period).Next(at) {
-		if counts[at.Unix()] == 0 && (th.kind == "embedded" || !th.told[at.Unix()]) {
+		if counts[at.Unix()] == 0 && (th.kind == "embedded" || !th.reported[at.Unix()]) {
 			problems = append(problems, fmt.Sprintf("%v was missed", at))
 		}
 	}
@@ -218,7 +218,7 @@ func (th *theatre) mayRepeat(last, again arrival, all []arrival) bool {
 // they were applied, and clocks be set: per task and time there is one message,
 // on a standard queue one more, with the same id, for each answer that was lost and
 // each leader that came before it was settled; none is early, none is missed with the
-// policy that makes up for all, and none that is in its queue is told as missed.
+// policy that makes up for all, and none that is in its queue is reported as missed.
 func TestRandomly(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

@@ -142,7 +142,7 @@ func (s *Scheduler) wake() {
 // round begins all that can be begun now and returns when to look again.
 func (s *Scheduler) round(ctx context.Context) time.Duration {
 	now, mono := s.opts.Wall().Round(0), time.Now()
-	tell := s.noticeClock(now, mono)
+	report := s.noticeClock(now, mono)
 	term, ok := s.lead.Term()
 
 	s.mu.Lock()
@@ -154,7 +154,7 @@ func (s *Scheduler) round(ctx context.Context) time.Duration {
 			e.known, e.failures, e.retryAt = false, 0, time.Time{}
 		}
 		led := Led{Term: term, Tasks: len(s.entries)}
-		tell = append(tell, func() { call(s.opts.Events.Led, led) })
+		report = append(report, func() { call(s.opts.Events.Led, led) })
 	}
 	wait := look
 	if s.term > 0 {
@@ -165,7 +165,7 @@ func (s *Scheduler) round(ctx context.Context) time.Duration {
 		}
 	}
 	s.mu.Unlock()
-	for _, f := range tell {
+	for _, f := range report {
 		f()
 	}
 	return wait
@@ -186,10 +186,10 @@ func (e *entry) pause(now, mono time.Time) time.Duration {
 
 // noticeClock compares the two clocks. What was planned by a clock that has
 // been set since is planned again. Only the loop calls it.
-func (s *Scheduler) noticeClock(wall, mono time.Time) (tell []func()) {
+func (s *Scheduler) noticeClock(wall, mono time.Time) (report []func()) {
 	if !s.wall.IsZero() {
 		if by := wall.Sub(s.wall) - mono.Sub(s.mono); by.Abs() > time.Second {
-			tell = append(tell, func() { call(s.opts.Events.ClockStepped, ClockStepped{By: by}) })
+			report = append(report, func() { call(s.opts.Events.ClockStepped, ClockStepped{By: by}) })
 			s.mu.Lock()
 			for _, e := range s.entries {
 				e.next = Slot{}
@@ -198,7 +198,7 @@ func (s *Scheduler) noticeClock(wall, mono time.Time) (tell []func()) {
 		}
 	}
 	s.wall, s.mono = wall, mono
-	return tell
+	return report
 }
 
 // ask reads from the registry since when the tasks that are not known in this

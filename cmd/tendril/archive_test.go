@@ -93,13 +93,13 @@ func TestOldVersionsGo(t *testing.T) {
 		dirs = append(dirs, unpack(letters, time.Duration(i)*time.Hour))
 	}
 	foreign := unpack(other, -time.Hour)
-	stranger := writeFiles(t, filepath.Join(data, "versions", "mine", "letters"), map[string]string{"x": ""})
+	unrelated := writeFiles(t, filepath.Join(data, "versions", "mine", "letters"), map[string]string{"x": ""})
 	early := unpack(letters, -24*time.Hour) // the clock was set back
 	if err := bundle.PruneVersions(early); err != nil {
 		t.Error(err)
 	}
 	for dir, want := range map[string]bool{dirs[0]: false, dirs[1]: false, dirs[2]: true, dirs[3]: true, dirs[4]: true,
-		foreign: false, stranger: true, early: true} {
+		foreign: false, unrelated: true, early: true} {
 		if _, err := os.Stat(dir); (err == nil) != want {
 			t.Errorf("%s is there: %v, want %v", dir, err == nil, want)
 		}

@@ -23,7 +23,7 @@ type sender interface {
 	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
 }
 
-// outbox sends messages in tens and prints the id of each.
+// batchSender sends messages in tens and prints the id of each.
 type batchSender struct {
 	c      *cli
 	to     sender
@@ -210,7 +210,7 @@ func (c sendCommand) printOutcome(d console.Delivery, f format) error {
 	return err
 }
 
-// verdict is the error of messages that did not succeed.
+// attemptsError is the error of messages that did not succeed.
 func attemptsError(failed, running, unknown int) error {
 	switch {
 	case failed+running+unknown == 0:

@@ -154,7 +154,7 @@ func (c appCommands) checkBundle(opts *environment.Options) error {
 				position(l.File, l.Line))
 		}
 	}
-	for _, f := range environment.Aside(opts) {
+	for _, f := range environment.NotUsed(opts) {
 		fmt.Fprintf(c.out, "aside    %s\n", plain(f.String(), false))
 	}
 	return nil
@@ -173,7 +173,7 @@ func stepLine(s bundle.Step) string {
 }
 
 // checkSettings prints the options whose value in force is one of the bundle's
-// settings; a name that is the folder's is none.
+// settings; the folder's name does not count as one.
 func (c appCommands) checkSettings(cfg *config.Config, b *bundle.Bundle) error {
 	for _, o := range config.Options() {
 		from := cfg.Origin(o.Name)

@@ -26,7 +26,7 @@ receive, and hides a message until it is given back at the end, at most 5 minute
 	return cmd
 }
 
-// graveyard is a dead-letter queue that was found.
+// deadLetterQueue is a dead-letter queue that was found.
 type deadLetterQueue struct {
 	queue *targetQueue
 	// source is the name of the queue that was named, where messages go
@@ -103,7 +103,7 @@ func noDeadLetterQueue(name string) error {
 		"create a queue with one: tendril queues create NAME --dead-letter NAME-dead")
 }
 
-// pile is what the messages of the picked queue are read from.
+// source is what the messages of the picked queue are read from.
 func (p *targetQueue) source(which *selector) messageSource {
 	if p.remote == nil {
 		return &embeddedSource{client: p.client, queue: p.name, filter: console.Filter{Match: which.match}, ids: which.ids}
@@ -125,8 +125,8 @@ func siblingURL(queueURL, name string) string {
 	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
 }
 
-// pile of a dead-letter queue also knows where messages go back to.
-func (g *deadLetterQueue) messages(which *selector) messageSource {
+// contents are the messages of the dead-letter queue; their source also knows where messages go back to.
+func (g *deadLetterQueue) contents(which *selector) messageSource {
 	p := g.queue.source(which)
 	if remote, ok := p.(*sqsSource); ok {
 		remote.source = g.source
@@ -154,7 +154,7 @@ func (c messageCommands) newDeadList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		messages, err := collect(ctx, g.messages(which), which)
+		messages, err := collect(ctx, g.contents(which), which)
 		if err != nil {
 			return err
 		}
@@ -224,7 +224,7 @@ func (c messageCommands) newDeadShow() *cobra.Command {
 			return err
 		}
 		which := &selector{ids: args}
-		messages, err := collect(ctx, g.messages(which), which)
+		messages, err := collect(ctx, g.contents(which), which)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ type held struct {
 	receipt string // of the receive that showed it; "" on the embedded queue
 }
 
-// pile is the messages of one queue, to be looked at and acted upon. The
+// messageSource is the messages of one queue, to be looked at and acted upon. The
 // embedded queue and Amazon SQS fill it in different ways.
 type messageSource interface {
 	// read ranges over the messages, oldest first, in portions of at most n.
@@ -34,7 +34,7 @@ type messageSource interface {
 	release(ctx context.Context) error
 }
 
-// embeddedPile is a queue of the running environment. Looking changes nothing.
+// embeddedSource is a queue of the running environment. Looking changes nothing.
 type embeddedSource struct {
 	client *console.Client
 	queue  string
@@ -112,14 +112,14 @@ const (
 	releaseTime = 10 * time.Second
 )
 
-// receiver is the queue that a pile is read from.
+// receiver is the queue that a source is read from.
 type receiver interface {
 	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
 	Delete(ctx context.Context, receipts []string) []error
 	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
 }
 
-// sqsPile is a queue on Amazon SQS. SQS shows a message only to those who
+// sqsSource is a queue on Amazon SQS. SQS shows a message only to those who
 // receive it: that counts, and hides the message until it is given back.
 type sqsSource struct {
 	name string

@@ -18,13 +18,13 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// outlet remembers what was sent to it and refuses the bodies it is told to.
-type outlet struct {
+// sendingQueue remembers what was sent to it and refuses the bodies it is told to.
+type sendingQueue struct {
 	sent   []queue.Outgoing
 	refuse func(body string) error
 }
 
-func (o *outlet) Send(_ context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
+func (o *sendingQueue) Send(_ context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	if len(msgs) > queue.MaxBatch {
 		return nil, errors.New("too many at once")
 	}
@@ -41,7 +41,7 @@ func (o *outlet) Send(_ context.Context, msgs []queue.Outgoing) ([]queue.Sent, e
 	return out, nil
 }
 
-func (o *outlet) bodies() []string {
+func (o *sendingQueue) bodies() []string {
 	var bodies []string
 	for _, m := range o.sent {
 		bodies = append(bodies, m.Body)
@@ -49,9 +49,9 @@ func (o *outlet) bodies() []string {
 	return bodies
 }
 
-// newPile is a pile over a fake queue that holds n messages, with bodies 0 to
-// n-1, and the outlet that everything is redriven to.
-func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *outlet) {
+// newSource is a source over a fake queue that holds n messages, with bodies 0 to
+// n-1, and the sendingQueue that everything is redriven to.
+func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *sendingQueue) {
 	t.Helper()
 	fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: fifo})
 	for i := range n {
@@ -63,7 +63,7 @@ func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *ou
 			t.Fatal(err, sent)
 		}
 	}
-	to := &outlet{}
+	to := &sendingQueue{}
 	return &sqsSource{
 		name: "dead", from: fake, fifo: fifo, source: "jobs",
 		open: func(_ context.Context, reference string) (sender, error) {
@@ -75,7 +75,7 @@ func newSource(t *testing.T, n int, fifo bool) (*sqsSource, *queuetest.Fake, *ou
 	}, fake, to
 }
 
-// run does what the verbs do with a pile.
+// run does what the verbs do with a source.
 func run(t *testing.T, p messageSource, which *selector, limit rate.Limit, do func(context.Context, []held) (int,
 	error)) (int,
 	error) {
@@ -136,10 +136,10 @@ func TestGivingBackSurvivesAnInterruption(t *testing.T) {
 func TestRedriveOnSQS(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name string
-		pick selector
-		want string
-		left int
+		name     string
+		selector selector
+		want     string
+		left     int
 	}{
 		{"all", selector{all: true}, "0 1 2 3 4 5 6 7 8 9 10 11", 0},
 		{"a match", selector{match: "1"}, "1 10 11", 9},
@@ -149,7 +149,7 @@ func TestRedriveOnSQS(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p, fake, to := newSource(t, 12, false)
-				n, err := run(t, p, &c.pick, rate.Inf, redriven(p, ""))
+				n, err := run(t, p, &c.selector, rate.Inf, redriven(p, ""))
 				if err != nil || strings.Join(to.bodies(), " ") != c.want || n != len(to.sent) {
 					t.Errorf("moved %d (%v): %v", n, err, to.bodies())
 				}

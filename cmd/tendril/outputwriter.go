@@ -15,7 +15,7 @@ import (
 	"tendril/terminal"
 )
 
-// buffer keeps what is printed from now on from waiting for who reads it, and
+// buffer keeps what is printed from now on from waiting for its reader, and
 // a reader that goes away from ending this process. It is for commands that have
 // work in hand; others end with their reader, as is usual. Lines of text are
 // written at once, lines of JSON gather.

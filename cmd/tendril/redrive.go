@@ -40,7 +40,7 @@ sent, and the dead letter is deleted once the copy was accepted; a copy has a ne
 		if err != nil {
 			return err
 		}
-		from := g.messages(which)
+		from := g.contents(which)
 		n, err := c.act(ctx, g, from, which, limit, "moved", func(ctx context.Context, messages []held) (int, error) {
 			return from.redrive(ctx, messages, to)
 		})
@@ -72,7 +72,7 @@ func (c messageCommands) newDeadDelete() *cobra.Command {
 				return err
 			}
 		}
-		from := g.messages(which)
+		from := g.contents(which)
 		n, err := c.act(ctx, g, from, which, rate.Inf, "deleted", from.remove)
 		return c.summary("deleted", n, err)
 	})
@@ -123,7 +123,7 @@ func (c messageCommands) export(ctx context.Context, g *deadLetterQueue, which *
 		to = file
 	}
 	buffered := bufio.NewWriter(to)
-	n, err = c.act(ctx, g, g.messages(which), which, rate.Inf, "exported",
+	n, err = c.act(ctx, g, g.contents(which), which, rate.Inf, "exported",
 		func(_ context.Context, messages []held) (int, error) {
 			for i := range messages {
 				if err := printLineJSON(buffered, &messages[i].Message); err != nil {
@@ -158,7 +158,7 @@ func (p *selector) portion() int {
 	return largePortion
 }
 
-// act goes through a pile, does something to the picked messages at most as
+// act goes through a message source, does something to the picked messages at most as
 // fast as the limit allows, and returns to how many it was done. What is not
 // touched is given back.
 func (c messageCommands) act(ctx context.Context, g *deadLetterQueue, from messageSource, which *selector,

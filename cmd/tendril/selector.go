@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// pick says which messages of a pile are meant. The zero value means none.
+// selector says which messages of a source are meant. The zero value means none.
 type selector struct {
 	ids   []string
 	all   bool
@@ -17,7 +17,7 @@ type selector struct {
 	limit int // at most so many; 0 for no bound
 }
 
-// addPick gives a verb the flags of a pick.
+// addSelector gives a verb the flags of a selector.
 func addSelector(cmd *cobra.Command) *selector {
 	p := &selector{}
 	cmd.Flags().BoolVar(&p.all, "all", false, "Take every message.")
@@ -25,13 +25,13 @@ func addSelector(cmd *cobra.Command) *selector {
 	return p
 }
 
-// addMatch gives a verb the flags that narrow a pick down.
+// addMatch gives a verb the flags that narrow a selector down.
 func addMatch(cmd *cobra.Command, p *selector) {
 	cmd.Flags().StringVar(&p.match, "match", "", "Take the messages whose body contains this text.")
 	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "Take at most so many messages, the oldest first.")
 }
 
-// check refuses a pick that names nothing, or two things at once.
+// check refuses a selector that names nothing, or two things at once.
 func (p *selector) check(args []string) error {
 	p.ids = args
 	broad := p.all || p.match != "" || p.limit != 0
@@ -47,7 +47,7 @@ func (p *selector) check(args []string) error {
 	return nil
 }
 
-// text says in words what is picked.
+// text says in words what is selected.
 func (p *selector) text() string {
 	switch {
 	case len(p.ids) > 0:
@@ -62,7 +62,7 @@ func (p *selector) text() string {
 	return "all messages"
 }
 
-// picking is a pick while a pile is gone through.
+// selection is a selector while a source is gone through.
 type selection struct {
 	*selector
 	missing map[string]bool // ids that did not come by yet
@@ -79,7 +79,7 @@ func (p *selector) begin() *selection {
 	return &selection{selector: p, missing: missing, met: map[string]bool{}}
 }
 
-// take returns those of a portion that are picked. A message that comes by
+// take returns those of a portion that are selected. A message that comes by
 // again, because it died once more meanwhile, is left alone.
 func (p *selection) take(portion []held) []held {
 	var chosen []held
@@ -103,7 +103,7 @@ func (p *selection) full() bool {
 	return len(p.ids) > 0 && len(p.missing) == 0 || p.limit > 0 && p.taken >= p.limit
 }
 
-// done reports whether nothing more is to be picked.
+// done reports whether nothing more is to be selected.
 func (p *selection) done() bool { return p.full() || p.stale }
 
 // lost is the error of ids that never came by.

@@ -22,10 +22,10 @@ func heldWith(bodies ...string) []held {
 func TestSelectorTakes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name string
-		pick selector
-		want string
-		done bool
+		name     string
+		selector selector
+		want     string
+		done     bool
 	}{
 		{"all", selector{all: true}, "a ab b c", false},
 		{"a match", selector{match: "a"}, "a ab", false},
@@ -37,7 +37,7 @@ func TestSelectorTakes(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := c.pick.begin()
+			p := c.selector.begin()
 			var got []string
 			for _, portion := range [][]held{heldWith("a", "ab"), nil, heldWith("b", "c")} {
 				if p.done() {
@@ -77,9 +77,9 @@ func TestSelectorTakesNoMessageTwice(t *testing.T) {
 func TestSelectorIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		pick selector
-		args []string
-		want string
+		selector selector
+		args     []string
+		want     string
 	}{
 		{selector{}, nil, "no messages are named"},
 		{selector{all: true}, []string{"m1"}, "leave one of them out"},
@@ -88,10 +88,10 @@ func TestSelectorIsChecked(t *testing.T) {
 		{selector{}, []string{"m1"}, ""},
 		{selector{all: true, match: "x", limit: 3}, nil, ""},
 	} {
-		err := c.pick.check(c.args)
+		err := c.selector.check(c.args)
 		said := fmt.Sprint(err, hintsOf(err))
 		if (err == nil) != (c.want == "") || err != nil && (!strings.Contains(said, c.want) || exitCode(err) != exitUsage) {
-			t.Errorf("%+v %v: %v, want %q", c.pick, c.args, said, c.want)
+			t.Errorf("%+v %v: %v, want %q", c.selector, c.args, said, c.want)
 		}
 	}
 }
@@ -108,12 +108,12 @@ func TestSelectorInWords(t *testing.T) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
 	for _, c := range []struct {
-		pick selector
-		want int
+		selector selector
+		want     int
 	}{{selector{all: true}, 50}, {selector{limit: 7}, 7}, {selector{limit: 70}, 50}, {selector{match: "x"}, -1},
 		{selector{ids: []string{"a", "b"}}, 2}} {
-		if got := c.pick.expect(50); got != c.want {
-			t.Errorf("%s of 50: expects %d, want %d", c.pick.text(), got, c.want)
+		if got := c.selector.expect(50); got != c.want {
+			t.Errorf("%s of 50: expects %d, want %d", c.selector.text(), got, c.want)
 		}
 	}
 }

@@ -184,7 +184,7 @@ func (c appCommands) runEnvironment(cfg *config.Config, opts environment.Options
 	c.buffer(text)
 	log := c.logger(cfg, text)
 	opts.Config, opts.AppEnv, opts.Version = cfg, c.environ, version
-	ofBundle := append(bundleWarnings(opts.Bundle, environment.Aside(&opts)), opts.MissingPrograms()...)
+	ofBundle := append(bundleWarnings(opts.Bundle, environment.NotUsed(&opts)), opts.MissingPrograms()...)
 	if text {
 		c.printWarnings(cfg)
 		for _, w := range ofBundle {

@@ -89,8 +89,8 @@ func (s *stage) must(args ...string) string {
 	return out
 }
 
-// bury sends bodies to jobs and makes them die; it returns their ids.
-func (s *stage) bury(bodies ...string) []string {
+// deadLetter sends bodies to jobs and makes them die; it returns their ids.
+func (s *stage) deadLetter(bodies ...string) []string {
 	s.t.Helper()
 	var ids []string
 	for _, body := range bodies {
@@ -368,7 +368,7 @@ func TestDeadVerbs(t *testing.T) {
 		!strings.Contains(talk, "no dead letters in jobs-dead") {
 		t.Errorf("no dead letters: exit %d, %s", code, talk)
 	}
-	ids := s.bury("apple", "banana", "cherry", "apple pie", "plum")
+	ids := s.deadLetter("apple", "banana", "cherry", "apple pie", "plum")
 	s.ds.Record(console.Delivery{MessageID: ids[1], Outcome: "failed", Reason: "status 422"})
 	for _, args := range [][]string{{"dead", "list"}, {"dead", "ls", "-q", "jobs-dead"}} {
 		if out := s.must(args...); strings.Count(out, "\n") != 6 || !strings.Contains(out, "status 422") ||
@@ -423,7 +423,7 @@ func TestDeadVerbs(t *testing.T) {
 func TestExportAndSendAgain(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, nil)
-	s.bury("apple", "banana")
+	s.deadLetter("apple", "banana")
 	path := filepath.Join(s.dir, "dead.ndjson")
 	s.must("dead", "export", "--file", path)
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
@@ -49,9 +50,9 @@ type entry struct {
 // shown is the entry's name for messages.
 func (e entry) shown() string { return fmt.Sprintf("the entry %q", yamlfile.Short(e.path)) }
 
-// survey reads the list of entries and refuses what would do harm, before
+// check reads the list of entries and refuses what would do harm, before
 // anything is written.
-func (u *unpacking) survey(file *os.File) error {
+func (u *unpacking) check(file *os.File) error {
 	reader := &listing{from: file, left: int64(u.limits.Entries)*bytesPerEntry + 1<<20}
 	archive, err := zip.NewReader(reader, u.size)
 	switch {
@@ -245,4 +246,120 @@ func (u *unpacking) refuseOverlap() {
 			return
 		}
 	}
+}
+
+// maxLink bounds where a link leads, in bytes.
+const maxLink = 4096
+
+// link makes the links of the archive, once everything else is in its place,
+// and refuses those that lead out. What a link says is not enough to tell: one may
+// lead through another. So they are also followed, by a system that refuses to
+// leave the folder; until then nothing else follows them.
+func (u *unpacking) link(root *os.Root) error {
+	for _, e := range u.entries {
+		if e.kind != linkEntry {
+			continue
+		}
+		target, err := u.target(e)
+		if err != nil {
+			return err
+		}
+		if err := root.MkdirAll(filepath.Dir(e.path), 0o750); err != nil {
+			return fmt.Errorf("unpacking %s: %w", u.archive, err)
+		}
+		if err := root.Symlink(target, e.path); err != nil {
+			return fmt.Errorf("unpacking %s: %w", u.archive, err)
+		}
+	}
+	for _, e := range u.entries {
+		if e.kind != linkEntry {
+			continue
+		}
+		if _, err := root.Stat(e.path); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return u.errorf("leave the link out", "%s is a link that leads nowhere", e.shown())
+			}
+			return u.errorf("let links lead to files of the bundle",
+				"%s is a link that leads out of the bundle, or in a circle", e.shown())
+		}
+	}
+	return nil
+}
+
+// target reads where a link leads, and refuses what can be told from that.
+func (u *unpacking) target(e entry) (string, error) {
+	from, err := e.file.Open()
+	if err != nil {
+		return "", u.damaged(e, err)
+	}
+	defer from.Close()
+	data, err := io.ReadAll(io.LimitReader(from, maxLink+1))
+	if err != nil {
+		return "", u.damaged(e, err)
+	}
+	target := string(data)
+	switch {
+	case target == "" || len(target) > maxLink || !utf8.ValidString(target) || strings.ContainsFunc(target,
+		yamlfile.IsControl) ||
+		strings.Contains(target, `\`):
+		return "", u.errorf("let links lead to files of the bundle", "%s is a link whose target is no path", e.shown())
+	case path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(e.path), target)):
+		return "", u.errorf("let links lead to files of the bundle, by a relative path",
+			"%s is a link that leads out of the bundle", e.shown())
+	}
+	return target, nil
+}
+
+// maxFixed bounds a hook whose line ends are fixed: 1 MiB.
+const maxFixed = 1 << 20
+
+// fixHooks makes hooks out of archives that were made on Windows start: it
+// gives programs and scripts the execute permission, and scripts LF for CR LF, as
+// the platforms of Elastic Beanstalk do.
+func (u *unpacking) fixHooks(root *os.Root) error {
+	for i := range u.entries {
+		if e := &u.entries[i]; e.kind == fileEntry && isHook(e.path) {
+			if err := u.fixHook(root, e); err != nil {
+				return fmt.Errorf("unpacking %s: %w", u.archive, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (u *unpacking) fixHook(root *os.Root, e *entry) error {
+	if e.file.UncompressedSize64 > maxFixed {
+		return nil
+	}
+	data, err := root.ReadFile(e.path)
+	if err != nil {
+		return err
+	}
+	text := string(data)
+	if !strings.HasPrefix(text, "#!") {
+		if strings.HasPrefix(text, "\x7fELF") {
+			return root.Chmod(e.path, 0o750)
+		}
+		return nil
+	}
+	if strings.Contains(text, "\r\n") {
+		if err := root.WriteFile(e.path, []byte(strings.ReplaceAll(text, "\r\n", "\n")), 0o750); err != nil {
+			return err
+		}
+	}
+	return root.Chmod(e.path, 0o750)
+}
+
+// isHook reports whether a path is that of a hook: .platform/hooks/STAGE/FILE.
+func isHook(name string) bool {
+	parts := strings.Split(name, "/")
+	if len(parts) != 4 || parts[0] != platformName || parts[1] != "hooks" && parts[1] != "confighooks" ||
+		strings.HasPrefix(parts[3], ".") {
+		return false
+	}
+	switch Stage(parts[2]) {
+	case Prebuild, Predeploy, Postdeploy:
+		return true
+	}
+	return false
 }
