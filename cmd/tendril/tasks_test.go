@@ -129,7 +129,7 @@ func TestTaskVerbs(t *testing.T) {
 		talk string
 	}{
 		{"tasks run nobody", exitNotFound,
-			"tendril: there is no task nobody\nhint: 'tendril tasks' lists the tasks that there are\n"},
+			"tendril: there is no task nobody\nhint: 'tendril tasks' lists the tasks that exist\n"},
 		{"tasks run late", exitFailed,
 			"tendril: running the task late: context deadline exceeded\nhint: it may have been done all the same"},
 		{"tasks resume tidy", exitConflict, "tendril: nothing is scheduled\nhint: "},
