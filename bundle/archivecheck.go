@@ -363,3 +363,70 @@ func isHook(name string) bool {
 	}
 	return false
 }
+
+// unpacking is one archive on its way into a folder.
+type unpacking struct {
+	archive  string
+	limits   Limits
+	size     int64 // of the archive
+	written  int64
+	entries  []entry
+	problems []Problem
+}
+
+// errorf is an [*Error] with one problem of the archive.
+func (u *unpacking) errorf(hint, format string, args ...any) error {
+	return &Error{Problems: []Problem{{Where: u.archive, Text: fmt.Sprintf(format, args...), Hint: hint}}}
+}
+
+// damaged is the problem of an entry whose data cannot be read.
+func (u *unpacking) damaged(e entry, err error) error {
+	if errors.Is(err, zip.ErrAlgorithm) {
+		return u.errorf("zip the bundle with the usual method (deflate)", "%s is packed by a method that is not read",
+			e.shown())
+	}
+	return u.errorf("make the archive anew", "%s is damaged: %v", e.shown(), err)
+}
+
+// Limits bound what an archive may become, whatever its headers claim. A field
+// that is 0 has its default, so that the zero value and nil are the defaults.
+type Limits struct {
+	// Archive is the most bytes of the archive itself; by default 512 MiB, as
+	// Elastic Beanstalk has it.
+	Archive int64
+	// Entries is the most files, folders and links; by default 50,000.
+	Entries int
+	// Bytes is the most bytes of all files together, by default 2 GiB.
+	Bytes int64
+	// FileBytes is the most bytes of one file, by default 1 GiB.
+	FileBytes int64
+	// Ratio is how many bytes may be written for each byte of the archive, by
+	// default 100; the first 16 MiB are free.
+	Ratio int64
+	// Depth is how many folders deep a file may lie, by default 64.
+	Depth int
+}
+
+// filled returns the limits with the defaults in them.
+func (l *Limits) filled() Limits {
+	var full Limits
+	if l != nil {
+		full = *l
+	}
+	set := func(field *int64, otherwise int64) {
+		if *field <= 0 {
+			*field = otherwise
+		}
+	}
+	set(&full.Archive, 512<<20)
+	set(&full.Bytes, 2<<30)
+	set(&full.FileBytes, 1<<30)
+	set(&full.Ratio, 100)
+	if full.Entries <= 0 {
+		full.Entries = 50_000
+	}
+	if full.Depth <= 0 {
+		full.Depth = 64
+	}
+	return full
+}

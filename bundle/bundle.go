@@ -1,17 +1,12 @@
 package bundle
 
 import (
-	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"tendril/trust"
+	"tendril/yamlfile"
 )
 
 // cronName is the file of periodic tasks.
@@ -74,92 +69,6 @@ type Process struct {
 	Line int
 }
 
-// Open reads the bundle in the folder dir. The error is an [*Error] when a
-// file in it is wrong, and wraps fs.ErrNotExist when there is no such folder.
-// A folder without a Procfile opens. An archive is to be unpacked first, see
-// [IsArchive] and [Unpack].
-func Open(dir string) (*Bundle, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return nil, fmt.Errorf("finding the folder %s: %w", dir, err)
-	}
-	info, err := os.Stat(abs)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no folder %s: name the folder that holds the app and its Procfile: %w", dir,
-			fs.ErrNotExist)
-	case err != nil:
-		return nil, fmt.Errorf("opening the folder %s: %w", dir, err)
-	case !info.IsDir():
-		return nil, notABundle(dir, info)
-	}
-	entries, err := os.ReadDir(abs)
-	if err != nil {
-		return nil, fmt.Errorf("listing the folder %s: %w", dir, err)
-	}
-	o := reader{dir: dir, entries: entries, bundle: &Bundle{Dir: abs}}
-	if err := o.read(); err != nil {
-		return nil, err
-	}
-	if len(o.problems) > 0 {
-		return nil, &Error{Problems: o.problems}
-	}
-	return o.bundle, nil
-}
-
-// notABundle says what a file is that is neither a folder nor a zip archive.
-func notABundle(path string, info fs.FileInfo) error {
-	what := "is not a zip archive"
-	begin, err := readBeginning(path)
-	switch {
-	case !info.Mode().IsRegular():
-		what = "is neither a folder nor a file"
-	case err != nil:
-		return err
-	case len(begin) == 0:
-		what = "is an empty file"
-	case bytes.HasPrefix(begin, []byte("\x1f\x8b")), bytes.HasPrefix(begin, []byte("BZh")),
-		bytes.HasPrefix(begin, []byte("\xfd7zXZ")), bytes.HasPrefix(begin, []byte("7z\xbc\xaf")):
-		what = "is an archive of another kind than zip"
-	case strings.EqualFold(filepath.Ext(path), ".zip"):
-		what = "is not a zip archive, in spite of its name, or it is damaged"
-	}
-	return fmt.Errorf("%s %s: name the folder that holds the app and its Procfile, or a zip archive of what is in that "+
-		"folder", path, what)
-}
-
-// Web returns the process that is the app. The error says what to write when
-// the bundle names none.
-func (b *Bundle) Web() (Process, error) {
-	if len(b.Processes) == 0 {
-		return Process{}, b.noProcess()
-	}
-	if b.Processes[0].Name == MainProcess {
-		return b.Processes[0], nil
-	}
-	names := make([]string, len(b.Processes))
-	for i, p := range b.Processes {
-		names[i] = p.Name
-	}
-	return Process{}, fmt.Errorf("%s names no process %q, only %s: the app that gets the messages must be called %[2]q",
-		filepath.Join(b.Dir, procfileName), MainProcess, strings.Join(names, ", "))
-}
-
-// noProcess says what to write for want of a Procfile.
-func (b *Bundle) noProcess() error {
-	if b.Default != nil {
-		return fmt.Errorf("%s has no Procfile that names a process: write one with the line %q, which is what Elastic "+
-			"Beanstalk runs for %s, or give the command after --",
-			b.Dir, MainProcess+": "+b.Default.Process.Command, b.Default.File)
-	}
-	advice := ""
-	if b.Advice != "" {
-		advice = " (" + b.Advice + ")"
-	}
-	return fmt.Errorf("%s has no Procfile that names a process: write one with the line %q, or give the command after "+
-		"--%s", b.Dir, "web: COMMAND", advice)
-}
-
 // Name returns a name for the environment: that of env.yaml, else Called, else the
 // folder's.
 // What is no letter, digit, "_" or "-" becomes "-", and it is cut at 64
@@ -178,35 +87,130 @@ func (b *Bundle) Name() string {
 	return strings.Trim(clean, "-")
 }
 
-// MarksFolder reports whether a folder holds a file by which tendril takes it for an
-// app's without being told: a Procfile, Buildfile, cron.yaml or tendril.yaml.
-func MarksFolder(dir string) bool {
-	return slices.ContainsFunc([]string{procfileName, buildfileName, cronName, "tendril.yaml"}, func(name string) bool {
-		info, err := os.Stat(filepath.Join(dir, name))
-		return err == nil && info.Mode().IsRegular()
-	})
+// Default is what one of Elastic Beanstalk's platforms runs when a bundle has
+// no Procfile.
+type Default struct {
+	// Platform is "Node.js", "Python", "Go", "Java" or "Ruby".
+	Platform string
+	// File is the file that it was concluded from, as a path below the bundle's
+	// folder with slashes.
+	File string
+	// Process is the app, called web; its Line is 0.
+	Process Process
+	// Build are commands to run before; mostly none. Their Line is 0.
+	Build []Process
 }
 
-// Trusted returns a [*trust.Error] when other users decide what is run from the
-// folder; nil when only this user does. The app's own code is not looked at.
-func (b *Bundle) Trusted() error {
-	return trust.Folder(b.Dir, procfileName, buildfileName, cronName, manifestName, extensionsName, platformName)
+// Setting is one option that the bundle sets.
+type Setting struct {
+	// Namespace and Option name it as Elastic Beanstalk does; neither is "".
+	Namespace, Option string
+	// Value is what was written, whatever type YAML sees in it: 010 and yes stay
+	// as they are. It is "" where the file gives none, and JSON where it gives a
+	// map or a list. It may be secret: print Shown.
+	Value string
+	// Computed tells that CloudFormation computes the value, which is not known
+	// here; Value is "" then.
+	Computed bool
+	// File is the path as the bundle was opened with.
+	File string
+	// Line is where the value stands, from 1.
+	Line int
 }
 
-// IsArchive reports whether path is a regular file that begins as zip archives
-// do. The error wraps fs.ErrNotExist when there is nothing of that name.
-func IsArchive(path string) (bool, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return false, fmt.Errorf("looking for the bundle: %w", err)
+// Manifest is what the bundle's env.yaml says about the environment. The zero
+// value is that of a bundle without one.
+type Manifest struct {
+	// Name is the environment's name, without the "+" of a group; "" for none.
+	Name string
+	// Group tells that the name ends in "+": a group's name is to be appended.
+	Group bool
+	// NameLine is where the name stands, from 1; 0 when there is none.
+	NameLine int
+	// Tier is "Worker" or "WebServer"; "" when the file names none.
+	Tier string
+}
+
+// Link is one variable through which the app is told of another environment.
+type Link struct {
+	// Variable is the name of the environment variable, never "".
+	Variable string
+	// Environment is the name of the environment that it leads to, without the
+	// "+" of a group; never "". A link to a worker gives its queue.
+	Environment string
+	// Group tells that the name ends in "+".
+	Group bool
+	// File is the path as the bundle was opened with.
+	File string
+	// Line is where the link stands, from 1.
+	Line int
+}
+
+// Stage is a point of a deployment at which hooks run.
+type Stage string
+
+// The stages, in their order.
+const (
+	// Prebuild comes before the commands of the Buildfile.
+	Prebuild Stage = "prebuild"
+	// Predeploy comes after them and before the app is started.
+	Predeploy Stage = "predeploy"
+	// Postdeploy comes after the app was started.
+	Postdeploy Stage = "postdeploy"
+)
+
+// Hook is one program of the bundle that a deployment runs.
+type Hook struct {
+	// Stage says when.
+	Stage Stage
+	// File is the path below the bundle's folder, with slashes:
+	// ".platform/hooks/prebuild/10-migrate.sh".
+	File string
+	// Interpreter is the program and the argument that take the file, where the
+	// file cannot be started by itself for want of the execute permission or of
+	// a first line that names them; empty where it can.
+	Interpreter []string
+}
+
+// Error holds everything that is wrong in a bundle; it is never empty.
+type Error struct {
+	Problems []Problem
+}
+
+// Error returns one line per problem and an indented line per hint.
+func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
+
+// Problem is one thing that is wrong, or worth knowing, in one place of the bundle,
+// which is named as the bundle was opened with.
+type Problem = yamlfile.Problem
+
+// Finding is one thing in the bundle that Elastic Beanstalk acts on and tendril
+// does not.
+type Finding struct {
+	// File is the path below the bundle's folder, with slashes.
+	File string
+	// Line counts from 1; 0 when the file as a whole is meant.
+	Line int
+	// What says what it is for, that nothing is done about it, and what to do
+	// instead.
+	What string
+}
+
+// String returns the finding as "file:line: what", or "file: what" for line 0.
+func (f Finding) String() string {
+	if f.Line == 0 {
+		return f.File + ": " + f.What
 	}
-	if !info.Mode().IsRegular() {
-		return false, nil
+	return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.What)
+}
+
+// Finding returns a finding about a file of the bundle, which is named as the
+// bundle was opened with, as Settings name it.
+func (b *Bundle) Finding(file string, line int, what string) Finding {
+	if abs, err := filepath.Abs(file); err == nil {
+		if below, err := filepath.Rel(b.Dir, abs); err == nil {
+			file = filepath.ToSlash(below)
+		}
 	}
-	begin, err := readBeginning(path)
-	if err != nil {
-		return false, err
-	}
-	// An archive without files has the record of its end alone.
-	return bytes.HasPrefix(begin, []byte("PK\x03\x04")) || bytes.HasPrefix(begin, []byte("PK\x05\x06")), nil
+	return Finding{File: file, Line: line, What: what}
 }

@@ -1,8 +1,6 @@
 package bundle
 
 import (
-	"bytes"
-	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,35 +10,6 @@ import (
 
 	"tendril/yamlfile"
 )
-
-// Default is what one of Elastic Beanstalk's platforms runs when a bundle has
-// no Procfile.
-type Default struct {
-	// Platform is "Node.js", "Python", "Go", "Java" or "Ruby".
-	Platform string
-	// File is the file that it was concluded from, as a path below the bundle's
-	// folder with slashes.
-	File string
-	// Process is the app, called web; its Line is 0.
-	Process Process
-	// Build are commands to run before; mostly none. Their Line is 0.
-	Build []Process
-}
-
-// WithDefault returns the bundle with what Default says in the place of the
-// Procfile that it lacks, and of the Buildfile if it lacks one too; the bundle
-// itself where there is no Default.
-func (b *Bundle) WithDefault() *Bundle {
-	if b.Default == nil {
-		return b
-	}
-	with := *b
-	with.Processes = []Process{b.Default.Process}
-	if len(b.Build) == 0 {
-		with.Build = b.Default.Build
-	}
-	return &with
-}
 
 // platformDefaults concludes from the files of a bundle how a platform of Elastic
 // Beanstalk would start its app.
@@ -96,23 +65,6 @@ func (o platformDefaults) nodeApp() *Default {
 		}
 	}
 	return nil
-}
-
-// packageManifest is what counts of a package.json.
-type packageManifest struct {
-	Scripts      map[string]string          `json:"scripts"`
-	Dependencies map[string]json.RawMessage `json:"dependencies"`
-}
-
-// packageJSON reads package.json; one that is wrong says nothing, and npm will
-// say why.
-func (o *reader) packageJSON() packageManifest {
-	var m packageManifest
-	data, err := readFile(filepath.Join(o.dir, "package.json"), maxDocument)
-	if err != nil || len(data) > maxDocument || json.Unmarshal(bytes.TrimPrefix(data, []byte("\uFEFF")), &m) != nil {
-		return packageManifest{}
-	}
-	return m
 }
 
 // pythonApp: gunicorn with the module that WSGIPath names, by default

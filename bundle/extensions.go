@@ -10,12 +10,6 @@ import (
 	"tendril/yamlfile"
 )
 
-const (
-	extensionsName = ".ebextensions"
-	// maxExtensions bounds how many configuration files are read.
-	maxExtensions = 200
-)
-
 // readExtensions reads the configuration files of .ebextensions in the order
 // of their names, so that the last setting of an option is the one in force.
 func (o *reader) readExtensions() error {
@@ -106,51 +100,6 @@ func (d *document) section(p yamlfile.Pair) {
 		}
 	}
 }
-
-// NoEffect says why the settings of a namespace change nothing; "" for those
-// that do.
-func NoEffect(namespace string) string {
-	switch namespace {
-	case NamespaceWorker, NamespaceEnvironment, NamespaceGroup, NamespaceTrigger, NamespaceHealth, namespacePython:
-		return ""
-	}
-	for _, n := range []struct{ prefix, why string }{
-		{"aws:elbv2:", noBalancer},
-		{"aws:elb:", noBalancer},
-		{"aws:rds:", "no database is created: create it, and give the app its address in " + NamespaceEnvironment},
-		{"aws:ec2:", noInstances},
-		{"aws:autoscaling:launchconfiguration", noInstances},
-		{"aws:autoscaling:",
-			"no Auto Scaling group is created: sizes belong in " + NamespaceGroup + ", what they follow in " + NamespaceTrigger},
-		{"aws:elasticbeanstalk:environment:process:", noBalancer},
-		{"aws:elasticbeanstalk:environment:proxy", noProxy},
-		{"aws:elasticbeanstalk:environment", noInstances},
-		{"aws:elasticbeanstalk:command", "this machine is deployed to, and no fleet in batches"},
-		{"aws:elasticbeanstalk:managedactions", "no platform is updated: update this machine as you always do"},
-		{"aws:elasticbeanstalk:cloudwatch:logs",
-			"no logs are sent to CloudWatch: they go to standard output, for whatever collects them on this machine"},
-		{"aws:elasticbeanstalk:hostmanager", "no logs are published: they go to standard output"},
-		{"aws:elasticbeanstalk:sns:topics", "no notifications are sent: watch the metrics or the health"},
-		{"aws:elasticbeanstalk:xray", "no X-Ray daemon is started: start it on this machine"},
-		{"aws:elasticbeanstalk:application:environmentsecrets",
-			"secrets are not fetched: give the app these variables through tendril's own environment"},
-		{"aws:elasticbeanstalk:application", "checks of the app are set with --healthcheck"},
-		{"aws:elasticbeanstalk:container:",
-			"no platform is installed: this machine's own runtime starts what the Procfile says"},
-		{"aws:elasticbeanstalk:customoption", "custom options are for resources, and none are created"},
-	} {
-		if strings.HasPrefix(namespace, n.prefix) {
-			return n.why
-		}
-	}
-	return "tendril knows no such namespace; the options of the worker belong in " + NamespaceWorker
-}
-
-const (
-	noBalancer  = "a worker has no load balancer"
-	noProxy     = "there is no proxy in front of the app: messages are posted to its port"
-	noInstances = "no instances are created: everything runs on this machine"
-)
 
 // section says what a section of a configuration file that is not run was
 // for, and what to do instead; "" for a name that is no section.

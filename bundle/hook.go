@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -13,41 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-const (
-	platformName = ".platform"
-	// maxHooks bounds how many files one stage may have.
-	maxHooks = 200
-	// maxShebang bounds the first line of a script, as systems do.
-	maxShebang = 256
-)
-
-// Stage is a point of a deployment at which hooks run.
-type Stage string
-
-// The stages, in their order.
-const (
-	// Prebuild comes before the commands of the Buildfile.
-	Prebuild Stage = "prebuild"
-	// Predeploy comes after them and before the app is started.
-	Predeploy Stage = "predeploy"
-	// Postdeploy comes after the app was started.
-	Postdeploy Stage = "postdeploy"
-)
-
 func stages() []Stage { return []Stage{Prebuild, Predeploy, Postdeploy} }
-
-// Hook is one program of the bundle that a deployment runs.
-type Hook struct {
-	// Stage says when.
-	Stage Stage
-	// File is the path below the bundle's folder, with slashes:
-	// ".platform/hooks/prebuild/10-migrate.sh".
-	File string
-	// Interpreter is the program and the argument that take the file, where the
-	// file cannot be started by itself for want of the execute permission or of
-	// a first line that names them; empty where it can.
-	Interpreter []string
-}
 
 // Argv returns the program and its arguments, given the bundle's folder.
 func (h Hook) Argv(dir string) []string {
@@ -174,19 +139,6 @@ func (o *reader) readHook(file string, stage Stage) (Hook, bool, error) {
 	return h, true, nil
 }
 
-func readBeginning(file string) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("reading the hooks: %w", err)
-	}
-	defer f.Close()
-	begin, err := io.ReadAll(io.LimitReader(f, maxShebang))
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", file, err)
-	}
-	return begin, nil
-}
-
 // shebang returns what follows "#!" in the first line.
 func shebang(begin []byte) (line string, script bool) {
 	rest, script := bytes.CutPrefix(begin, []byte("#!"))
@@ -215,94 +167,4 @@ func isText(begin []byte) bool {
 		begin = begin[:len(begin)-1]
 	}
 	return utf8.Valid(begin) && bytes.IndexByte(begin, 0) < 0
-}
-
-// Phase is the part of a deployment that a step belongs to.
-type Phase string
-
-// The phases, in their order. Three of them are stages of hooks.
-const (
-	// PhasePrebuild runs the prebuild hooks.
-	PhasePrebuild = Phase(Prebuild)
-	// PhaseBuild runs the commands of the Buildfile.
-	PhaseBuild Phase = "build"
-	// PhasePredeploy runs the predeploy hooks.
-	PhasePredeploy = Phase(Predeploy)
-	// PhaseStart starts the processes, all at once, and goes on when the app is
-	// ready.
-	PhaseStart Phase = "start"
-	// PhasePostdeploy runs the postdeploy hooks.
-	PhasePostdeploy = Phase(Postdeploy)
-)
-
-// Step is one thing that a deployment does. Exactly one of Argv and Shell says
-// what to run.
-type Step struct {
-	// Phase says when. The steps of PhaseStart are processes that stay; all
-	// others run to their end, one after the other, and one that fails ends the
-	// deployment.
-	Phase Phase
-	// Name is that of the process, the build command or the hook's file.
-	Name string
-	// Argv is a program and its arguments, as absolute paths where they name files
-	// of the bundle.
-	Argv []string
-	// Shell is one command line for /bin/sh -c.
-	Shell string
-	// Dir is the working directory, absolute: the bundle's folder.
-	Dir string
-	// File is what asked for the step, as a path below the bundle's folder with
-	// slashes, and Line where in it, from 1. Without a Procfile they are the file
-	// that the command was concluded from, and 0.
-	File string
-	Line int
-}
-
-// Plan returns what a deployment of the bundle does, in order: prebuild hooks,
-// the Buildfile, predeploy hooks, the processes of the Procfile, postdeploy
-// hooks. It is empty for a bundle that has none of them.
-func (b *Bundle) Plan() []Step {
-	steps := b.hookSteps(b.Hooks, Prebuild)
-	for _, c := range b.Build {
-		steps = append(steps, b.shellStep(PhaseBuild, c, buildfileName))
-	}
-	steps = append(steps, b.hookSteps(b.Hooks, Predeploy)...)
-	steps = append(steps, b.startSteps()...)
-	return append(steps, b.hookSteps(b.Hooks, Postdeploy)...)
-}
-
-// ConfigPlan returns what a change of settings alone does, in order: the
-// confighooks of the three stages, with the processes, which are started anew,
-// before the last.
-func (b *Bundle) ConfigPlan() []Step {
-	steps := append(b.hookSteps(b.ConfigHooks, Prebuild), b.hookSteps(b.ConfigHooks, Predeploy)...)
-	steps = append(steps, b.startSteps()...)
-	return append(steps, b.hookSteps(b.ConfigHooks, Postdeploy)...)
-}
-
-func (b *Bundle) startSteps() []Step {
-	var steps []Step
-	for _, p := range b.Processes {
-		steps = append(steps, b.shellStep(PhaseStart, p, procfileName))
-	}
-	return steps
-}
-
-// shellStep is the step of a line; one without a number was concluded from the
-// default's file.
-func (b *Bundle) shellStep(phase Phase, p Process, file string) Step {
-	if p.Line == 0 && b.Default != nil {
-		file = b.Default.File
-	}
-	return Step{Phase: phase, Name: p.Name, Shell: p.Command, Dir: b.Dir, File: file, Line: p.Line}
-}
-
-func (b *Bundle) hookSteps(hooks []Hook, stage Stage) []Step {
-	var steps []Step
-	for _, h := range hooks {
-		if h.Stage == stage {
-			steps = append(steps, Step{Phase: Phase(stage), Name: h.File, Argv: h.Argv(b.Dir), Dir: b.Dir, File: h.File})
-		}
-	}
-	return steps
 }

@@ -8,36 +8,6 @@ import (
 	"tendril/yamlfile"
 )
 
-const manifestName = "env.yaml"
-
-// Manifest is what the bundle's env.yaml says about the environment. The zero
-// value is that of a bundle without one.
-type Manifest struct {
-	// Name is the environment's name, without the "+" of a group; "" for none.
-	Name string
-	// Group tells that the name ends in "+": a group's name is to be appended.
-	Group bool
-	// NameLine is where the name stands, from 1; 0 when there is none.
-	NameLine int
-	// Tier is "Worker" or "WebServer"; "" when the file names none.
-	Tier string
-}
-
-// Link is one variable through which the app is told of another environment.
-type Link struct {
-	// Variable is the name of the environment variable, never "".
-	Variable string
-	// Environment is the name of the environment that it leads to, without the
-	// "+" of a group; never "". A link to a worker gives its queue.
-	Environment string
-	// Group tells that the name ends in "+".
-	Group bool
-	// File is the path as the bundle was opened with.
-	File string
-	// Line is where the link stands, from 1.
-	Line int
-}
-
 // readManifest reads env.yaml. Its settings come after those of .ebextensions
 // and override them, as those of a saved configuration do.
 func (o *reader) readManifest() error {

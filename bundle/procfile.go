@@ -9,17 +9,6 @@ import (
 	"tendril/yamlfile"
 )
 
-const (
-	procfileName  = "Procfile"
-	buildfileName = "Buildfile"
-	// maxProcfile bounds either file: 64 KiB.
-	maxProcfile = 64 << 10
-	// maxProcesses bounds how many lines one file may have.
-	maxProcesses = 100
-	// maxName bounds the name of a line.
-	maxName = 64
-)
-
 // ParseProcfile reads a Procfile: one "name: command" per line. Blank lines
 // and lines that begin with "#" are left out, as are blanks around the name and the
 // command. The result has web first, then the others as the file has them.
@@ -147,12 +136,4 @@ func (o *reader) readLines(name string, parse func(string, []byte) ([]Process, e
 		return nil, o.keep(err)
 	}
 	return found, nil
-}
-
-func isName(s string) bool {
-	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return !isNameByte(r) })
-}
-
-func isNameByte(r rune) bool {
-	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }

@@ -1,7 +1,8 @@
 package bundle
 
 import (
-	"cmp"
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,40 +23,6 @@ type reader struct {
 	entries  []fs.DirEntry
 	bundle   *Bundle
 	problems []Problem
-}
-
-// read reads every file that is there. An error means that something could not
-// be read at all.
-func (o *reader) read() error {
-	for _, part := range []struct {
-		name string
-		read func() error
-	}{
-		{procfileName, o.readProcfile},
-		{buildfileName, o.readBuildfile},
-		{extensionsName, o.readExtensions},
-		{manifestName, o.readManifest},
-		{platformName, o.readPlatform},
-	} {
-		if !o.has(part.name) {
-			continue
-		}
-		if err := part.read(); err != nil {
-			return err
-		}
-	}
-	if o.has(cronName) {
-		o.bundle.Cron = filepath.Join(o.dir, cronName)
-	}
-	o.nameUnread()
-	if !o.has(procfileName) {
-		platformDefaults{o}.conclude()
-	}
-	platformDefaults{o}.namePythonSettings()
-	slices.SortStableFunc(o.bundle.Unsupported, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
-	})
-	return nil
 }
 
 // has reports whether the bundle holds exactly this name. File systems that
@@ -129,45 +96,67 @@ func list(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// Problem is one thing that is wrong, or worth knowing, in one place of the bundle,
-// which is named as the bundle was opened with.
-type Problem = yamlfile.Problem
-
-// Error holds everything that is wrong in a bundle; it is never empty.
-type Error struct {
-	Problems []Problem
-}
-
-// Error returns one line per problem and an indented line per hint.
-func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
-
-// Finding is one thing in the bundle that Elastic Beanstalk acts on and tendril
-// does not.
-type Finding struct {
-	// File is the path below the bundle's folder, with slashes.
-	File string
-	// Line counts from 1; 0 when the file as a whole is meant.
-	Line int
-	// What says what it is for, that nothing is done about it, and what to do
-	// instead.
-	What string
-}
-
-// String returns the finding as "file:line: what", or "file: what" for line 0.
-func (f Finding) String() string {
-	if f.Line == 0 {
-		return f.File + ": " + f.What
+func readBeginning(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading the hooks: %w", err)
 	}
-	return fmt.Sprintf("%s:%d: %s", f.File, f.Line, f.What)
+	defer f.Close()
+	begin, err := io.ReadAll(io.LimitReader(f, maxShebang))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return begin, nil
 }
 
-// Finding returns a finding about a file of the bundle, which is named as the
-// bundle was opened with, as Settings name it.
-func (b *Bundle) Finding(file string, line int, what string) Finding {
-	if abs, err := filepath.Abs(file); err == nil {
-		if below, err := filepath.Rel(b.Dir, abs); err == nil {
-			file = filepath.ToSlash(below)
-		}
+const (
+	procfileName  = "Procfile"
+	buildfileName = "Buildfile"
+	// maxProcfile bounds either file: 64 KiB.
+	maxProcfile = 64 << 10
+	// maxProcesses bounds how many lines one file may have.
+	maxProcesses = 100
+	// maxName bounds the name of a line.
+	maxName = 64
+)
+
+const (
+	extensionsName = ".ebextensions"
+	// maxExtensions bounds how many configuration files are read.
+	maxExtensions = 200
+)
+
+const manifestName = "env.yaml"
+
+const (
+	platformName = ".platform"
+	// maxHooks bounds how many files one stage may have.
+	maxHooks = 200
+	// maxShebang bounds the first line of a script, as systems do.
+	maxShebang = 256
+)
+
+func isName(s string) bool {
+	return s != "" && len(s) <= maxName && !strings.ContainsFunc(s, func(r rune) bool { return !isNameByte(r) })
+}
+
+func isNameByte(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
+}
+
+// packageJSON reads package.json; one that is wrong says nothing, and npm will
+// say why.
+func (o *reader) packageJSON() packageManifest {
+	var m packageManifest
+	data, err := readFile(filepath.Join(o.dir, "package.json"), maxDocument)
+	if err != nil || len(data) > maxDocument || json.Unmarshal(bytes.TrimPrefix(data, []byte("\uFEFF")), &m) != nil {
+		return packageManifest{}
 	}
-	return Finding{File: file, Line: line, What: what}
+	return m
+}
+
+// packageManifest is what counts of a package.json.
+type packageManifest struct {
+	Scripts      map[string]string          `json:"scripts"`
+	Dependencies map[string]json.RawMessage `json:"dependencies"`
 }

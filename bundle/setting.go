@@ -35,23 +35,6 @@ const (
 	maxOption = 256
 )
 
-// Setting is one option that the bundle sets.
-type Setting struct {
-	// Namespace and Option name it as Elastic Beanstalk does; neither is "".
-	Namespace, Option string
-	// Value is what was written, whatever type YAML sees in it: 010 and yes stay
-	// as they are. It is "" where the file gives none, and JSON where it gives a
-	// map or a list. It may be secret: print Shown.
-	Value string
-	// Computed tells that CloudFormation computes the value, which is not known
-	// here; Value is "" then.
-	Computed bool
-	// File is the path as the bundle was opened with.
-	File string
-	// Line is where the value stands, from 1.
-	Line int
-}
-
 // Shown returns the value for people: hidden where it looks secret.
 func (s Setting) Shown() string {
 	if s.Computed {
@@ -282,3 +265,48 @@ func fromCloudFormation(n *yamlfile.Node) bool {
 	text := strings.TrimSpace(n.Text)
 	return strings.HasPrefix(text, "`{") && strings.HasSuffix(text, "}`")
 }
+
+// NoEffect says why the settings of a namespace change nothing; "" for those
+// that do.
+func NoEffect(namespace string) string {
+	switch namespace {
+	case NamespaceWorker, NamespaceEnvironment, NamespaceGroup, NamespaceTrigger, NamespaceHealth, namespacePython:
+		return ""
+	}
+	for _, n := range []struct{ prefix, why string }{
+		{"aws:elbv2:", noBalancer},
+		{"aws:elb:", noBalancer},
+		{"aws:rds:", "no database is created: create it, and give the app its address in " + NamespaceEnvironment},
+		{"aws:ec2:", noInstances},
+		{"aws:autoscaling:launchconfiguration", noInstances},
+		{"aws:autoscaling:",
+			"no Auto Scaling group is created: sizes belong in " + NamespaceGroup + ", what they follow in " + NamespaceTrigger},
+		{"aws:elasticbeanstalk:environment:process:", noBalancer},
+		{"aws:elasticbeanstalk:environment:proxy", noProxy},
+		{"aws:elasticbeanstalk:environment", noInstances},
+		{"aws:elasticbeanstalk:command", "this machine is deployed to, and no fleet in batches"},
+		{"aws:elasticbeanstalk:managedactions", "no platform is updated: update this machine as you always do"},
+		{"aws:elasticbeanstalk:cloudwatch:logs",
+			"no logs are sent to CloudWatch: they go to standard output, for whatever collects them on this machine"},
+		{"aws:elasticbeanstalk:hostmanager", "no logs are published: they go to standard output"},
+		{"aws:elasticbeanstalk:sns:topics", "no notifications are sent: watch the metrics or the health"},
+		{"aws:elasticbeanstalk:xray", "no X-Ray daemon is started: start it on this machine"},
+		{"aws:elasticbeanstalk:application:environmentsecrets",
+			"secrets are not fetched: give the app these variables through tendril's own environment"},
+		{"aws:elasticbeanstalk:application", "checks of the app are set with --healthcheck"},
+		{"aws:elasticbeanstalk:container:",
+			"no platform is installed: this machine's own runtime starts what the Procfile says"},
+		{"aws:elasticbeanstalk:customoption", "custom options are for resources, and none are created"},
+	} {
+		if strings.HasPrefix(namespace, n.prefix) {
+			return n.why
+		}
+	}
+	return "tendril knows no such namespace; the options of the worker belong in " + NamespaceWorker
+}
+
+const (
+	noBalancer  = "a worker has no load balancer"
+	noProxy     = "there is no proxy in front of the app: messages are posted to its port"
+	noInstances = "no instances are created: everything runs on this machine"
+)

@@ -1,0 +1,144 @@
+package bundle
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// WithDefault returns the bundle with what Default says in the place of the
+// Procfile that it lacks, and of the Buildfile if it lacks one too; the bundle
+// itself where there is no Default.
+func (b *Bundle) WithDefault() *Bundle {
+	if b.Default == nil {
+		return b
+	}
+	with := *b
+	with.Processes = []Process{b.Default.Process}
+	if len(b.Build) == 0 {
+		with.Build = b.Default.Build
+	}
+	return &with
+}
+
+// Phase is the part of a deployment that a step belongs to.
+type Phase string
+
+// The phases, in their order. Three of them are stages of hooks.
+const (
+	// PhasePrebuild runs the prebuild hooks.
+	PhasePrebuild = Phase(Prebuild)
+	// PhaseBuild runs the commands of the Buildfile.
+	PhaseBuild Phase = "build"
+	// PhasePredeploy runs the predeploy hooks.
+	PhasePredeploy = Phase(Predeploy)
+	// PhaseStart starts the processes, all at once, and goes on when the app is
+	// ready.
+	PhaseStart Phase = "start"
+	// PhasePostdeploy runs the postdeploy hooks.
+	PhasePostdeploy = Phase(Postdeploy)
+)
+
+// Step is one thing that a deployment does. Exactly one of Argv and Shell says
+// what to run.
+type Step struct {
+	// Phase says when. The steps of PhaseStart are processes that stay; all
+	// others run to their end, one after the other, and one that fails ends the
+	// deployment.
+	Phase Phase
+	// Name is that of the process, the build command or the hook's file.
+	Name string
+	// Argv is a program and its arguments, as absolute paths where they name files
+	// of the bundle.
+	Argv []string
+	// Shell is one command line for /bin/sh -c.
+	Shell string
+	// Dir is the working directory, absolute: the bundle's folder.
+	Dir string
+	// File is what asked for the step, as a path below the bundle's folder with
+	// slashes, and Line where in it, from 1. Without a Procfile they are the file
+	// that the command was concluded from, and 0.
+	File string
+	Line int
+}
+
+// Plan returns what a deployment of the bundle does, in order: prebuild hooks,
+// the Buildfile, predeploy hooks, the processes of the Procfile, postdeploy
+// hooks. It is empty for a bundle that has none of them.
+func (b *Bundle) Plan() []Step {
+	steps := b.hookSteps(b.Hooks, Prebuild)
+	for _, c := range b.Build {
+		steps = append(steps, b.shellStep(PhaseBuild, c, buildfileName))
+	}
+	steps = append(steps, b.hookSteps(b.Hooks, Predeploy)...)
+	steps = append(steps, b.startSteps()...)
+	return append(steps, b.hookSteps(b.Hooks, Postdeploy)...)
+}
+
+// ConfigPlan returns what a change of settings alone does, in order: the
+// confighooks of the three stages, with the processes, which are started anew,
+// before the last.
+func (b *Bundle) ConfigPlan() []Step {
+	steps := append(b.hookSteps(b.ConfigHooks, Prebuild), b.hookSteps(b.ConfigHooks, Predeploy)...)
+	steps = append(steps, b.startSteps()...)
+	return append(steps, b.hookSteps(b.ConfigHooks, Postdeploy)...)
+}
+
+func (b *Bundle) startSteps() []Step {
+	var steps []Step
+	for _, p := range b.Processes {
+		steps = append(steps, b.shellStep(PhaseStart, p, procfileName))
+	}
+	return steps
+}
+
+// shellStep is the step of a line; one without a number was concluded from the
+// default's file.
+func (b *Bundle) shellStep(phase Phase, p Process, file string) Step {
+	if p.Line == 0 && b.Default != nil {
+		file = b.Default.File
+	}
+	return Step{Phase: phase, Name: p.Name, Shell: p.Command, Dir: b.Dir, File: file, Line: p.Line}
+}
+
+func (b *Bundle) hookSteps(hooks []Hook, stage Stage) []Step {
+	var steps []Step
+	for _, h := range hooks {
+		if h.Stage == stage {
+			steps = append(steps, Step{Phase: Phase(stage), Name: h.File, Argv: h.Argv(b.Dir), Dir: b.Dir, File: h.File})
+		}
+	}
+	return steps
+}
+
+// Web returns the process that is the app. The error says what to write when
+// the bundle names none.
+func (b *Bundle) Web() (Process, error) {
+	if len(b.Processes) == 0 {
+		return Process{}, b.noProcess()
+	}
+	if b.Processes[0].Name == MainProcess {
+		return b.Processes[0], nil
+	}
+	names := make([]string, len(b.Processes))
+	for i, p := range b.Processes {
+		names[i] = p.Name
+	}
+	return Process{}, fmt.Errorf("%s names no process %q, only %s: the app that gets the messages must be called %[2]q",
+		filepath.Join(b.Dir, procfileName), MainProcess, strings.Join(names, ", "))
+}
+
+// noProcess says what to write for want of a Procfile.
+func (b *Bundle) noProcess() error {
+	if b.Default != nil {
+		return fmt.Errorf("%s has no Procfile that names a process: write one with the line %q, which is what Elastic "+
+			"Beanstalk runs for %s, or give the command after --",
+			b.Dir, MainProcess+": "+b.Default.Process.Command, b.Default.File)
+	}
+	advice := ""
+	if b.Advice != "" {
+		advice = " (" + b.Advice + ")"
+	}
+	return fmt.Errorf("%s has no Procfile that names a process: write one with the line %q, or give the command after "+
+		"--%s", b.Dir, "web: COMMAND", advice)
+}
