@@ -1,15 +1,12 @@
 package runtimeapi
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
 
 	"tendril/queue"
@@ -219,70 +216,4 @@ func refuse(w http.ResponseWriter, status int, kind, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]string{"errorType": kind, "errorMessage": text})
-}
-
-// caller is the program at the other end of a connection. Its requests come one after
-// the other.
-type caller struct {
-	conn net.Conn
-	// checked: it was found out whether it belongs to the process, which is own.
-	checked, own bool
-}
-
-type callerKey struct{}
-
-// withCaller adds the caller to the context of a connection's requests.
-func withCaller(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, callerKey{}, &caller{conn: conn})
-}
-
-// started reports whether a request comes from the process or from what that started.
-// It waits until the process is known to all that would end it. A connection is checked
-// once: it stays with the program that made it.
-func (inst *instance) started(r *http.Request) bool {
-	c, ok := r.Context().Value(callerKey{}).(*caller)
-	if !ok {
-		return false
-	}
-	if c.checked {
-		return c.own
-	}
-	select {
-	case <-inst.announced:
-	case <-inst.gone:
-	}
-	c.checked = true
-	if proc := inst.running(); proc != nil {
-		if c.own = proc.Owns(c.conn); !c.own {
-			inst.pool.refusals.add(inst.number, c.conn, inst.pool.host.client, inst.pool.set.Events.Refused)
-		}
-	}
-	return c.own
-}
-
-// running returns the process while it is alive.
-func (inst *instance) running() process {
-	inst.pool.mu.Lock()
-	defer inst.pool.mu.Unlock()
-	return inst.proc
-}
-
-// refusals counts the connections that were refused and reports the first, the tenth,
-// the hundredth, and so on.
-type refusals struct {
-	mu          sync.Mutex
-	total, next int // next is at how many one is reported
-}
-
-func (c *refusals) add(instance int, conn net.Conn, client func(net.Conn) string, report func(Refused)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.total++
-	if report == nil || c.total < c.next {
-		return
-	}
-	if name := client(conn); name != "" { // "": it is gone
-		c.next = max(c.next, 1) * 10
-		report(Refused{Instance: instance, Client: name, Total: c.total})
-	}
 }

@@ -146,11 +146,6 @@ func (p *Pool) leave(inst *instance) {
 	p.dispatch()
 }
 
-// forget takes a process out of those that wait for work.
-func (p *Pool) forget(inst *instance) {
-	p.idle = slices.DeleteFunc(p.idle, func(other *instance) bool { return other == inst })
-}
-
 // owed reports whether the process has to answer the invocation with that id.
 func (p *Pool) owed(inst *instance, id string) bool {
 	p.mu.Lock()
@@ -210,49 +205,4 @@ func (p *Pool) fail() (first bool) {
 		}
 	})
 	return true
-}
-
-// restartPause keeps processes from being started for a time after a failure.
-type restartPause struct {
-	failures int         // that called for a pause since the last answer
-	timer    *time.Timer // ends the pause; nil means that there is none
-	end      time.Time
-}
-
-func (r *restartPause) active() bool { return r.timer != nil }
-
-// begin begins a pause at the end of which resume is called.
-func (r *restartPause) begin(resume func()) *time.Timer {
-	r.failures++
-	pause := pauseAfter(r.failures)
-	r.end, r.timer = time.Now().Add(pause), time.AfterFunc(pause, resume)
-	return r.timer
-}
-
-// stop lets processes be started again.
-func (r *restartPause) stop() {
-	if r.timer != nil {
-		r.timer.Stop()
-		r.timer = nil
-	}
-}
-
-const (
-	firstPause   = 500 * time.Millisecond
-	longestPause = 30 * time.Second
-)
-
-// pauseAfter is how long no process is started after so many failures in a row:
-// it doubles from 500 ms to 30 s. 0 failures need none.
-func pauseAfter(failures int) time.Duration {
-	if failures <= 0 {
-		return 0
-	}
-	pause := firstPause
-	for range failures - 1 {
-		if pause *= 2; pause >= longestPause {
-			return longestPause
-		}
-	}
-	return pause
 }

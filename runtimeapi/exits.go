@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tendril/queue"
-	"tendril/supervisor"
 )
 
 // cleanUp clears up after a process that has ended: it answers for it, frees its
@@ -113,9 +112,6 @@ func (p *Pool) initFailure(inst *instance, id string, exit Exit) (answer queue.I
 			"its process ended before it asked for an invocation: " + exit.String()
 	}
 }
-
-// Exit is how one process ended.
-type Exit = supervisor.Exit
 
 // exitMessage describes an end in the words that Lambda uses.
 func exitMessage(e Exit) string {

@@ -36,34 +36,6 @@ func (notInvoked) Error() string { return "the function was not invoked" }
 // Unsent reports that nothing of the payload was sent.
 func (notInvoked) Unsent() bool { return true }
 
-// outcome is what waits for an Invoke: an answer, or an error.
-type outcome struct {
-	queue.Invocation
-	err error
-}
-
-// invocation is one call on its way through the pool, guarded by its mutex.
-type invocation struct {
-	id       string
-	payload  []byte
-	deadline time.Time     // what the function is told
-	outcome  chan outcome  // takes one
-	at       *instance     // who works on it; nil while it waits
-	limit    time.Duration // what it was given
-}
-
-// end gives the outcome to who waits for it. The first counts.
-func (inv *invocation) end(o outcome) {
-	o.RequestID = inv.id
-	if o.Status != http.StatusOK {
-		o.RequestID = ""
-	}
-	select {
-	case inv.outcome <- o:
-	default:
-	}
-}
-
 // tooLarge answers a payload that Lambda would refuse.
 func tooLarge(size int) queue.Invocation {
 	return queue.Invocation{
@@ -136,3 +108,8 @@ func posted(kind string, body []byte) queue.Invocation {
 // typeName is what may pass for the type of an error in a log: the name of a
 // class, not a sentence made of the message.
 var typeName = regexp.MustCompile(`^[A-Za-z_*][A-Za-z0-9_.:$/*<>-]{0,127}$`)
+
+// ok is the answer that a function gave.
+func ok(payload []byte) queue.Invocation {
+	return queue.Invocation{Status: http.StatusOK, Payload: payload}
+}

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,35 +15,6 @@ import (
 // killPatience is how long Stop waits for processes that got KILL: only what
 // hangs in the kernel takes longer.
 const killPatience = 5 * time.Second
-
-// Pool runs the processes of one function. Make it with [New], Start it once
-// and Stop it once. Its methods may be called by several goroutines.
-type Pool struct {
-	set  Options
-	arn  string
-	host host
-
-	mu sync.Mutex
-	// started and stopping are the two ends of its life.
-	started, stopping bool
-	// slots holds the process of every instance number, nil where there is none.
-	slots []*instance
-	// idle are the processes that wait for an invocation; the last was busy
-	// last. waiting are the invocations that wait for a process, oldest first.
-	idle    []*instance
-	waiting []*invocation
-	pause   restartPause
-	// lastFailure is why the last process did not get ready; "" when it did.
-	lastFailure string
-	// changed is closed and replaced when a process got ready or ended.
-	changed  chan struct{}
-	refusals refusals
-	// stopErr is set before stopped is closed.
-	stopErr error
-	stopped chan struct{}
-
-	running sync.WaitGroup
-}
 
 // New returns a pool that is not started. An error says what is wrong with the
 // options; a program that cannot be found is one.
@@ -244,23 +213,4 @@ func (p *Pool) pids() []int {
 		}
 	}
 	return pids
-}
-
-// refuse gives every waiting invocation the same outcome.
-func (p *Pool) refuse(o outcome) {
-	for _, inv := range p.waiting {
-		inv.end(o)
-	}
-	p.waiting = nil
-}
-
-// broadcast wakes those who wait in Ready.
-func (p *Pool) broadcast() {
-	close(p.changed)
-	p.changed = make(chan struct{})
-}
-
-// ok is the answer that a function gave.
-func ok(payload []byte) queue.Invocation {
-	return queue.Invocation{Status: http.StatusOK, Payload: payload}
 }

@@ -1,0 +1,46 @@
+package runtimeapi
+
+import (
+	"context"
+	"net"
+	"net/http"
+)
+
+// caller is the program at the other end of a connection. Its requests come one after
+// the other.
+type caller struct {
+	conn net.Conn
+	// checked: it was found out whether it belongs to the process, which is own.
+	checked, own bool
+}
+
+type callerKey struct{}
+
+// withCaller adds the caller to the context of a connection's requests.
+func withCaller(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, callerKey{}, &caller{conn: conn})
+}
+
+// started reports whether a request comes from the process or from what that started.
+// It waits until the process is known to all that would end it. A connection is checked
+// once: it stays with the program that made it.
+func (inst *instance) started(r *http.Request) bool {
+	c, ok := r.Context().Value(callerKey{}).(*caller)
+	if !ok {
+		return false
+	}
+	if c.checked {
+		return c.own
+	}
+	select {
+	case <-inst.announced:
+	case <-inst.gone:
+	}
+	c.checked = true
+	if proc := inst.running(); proc != nil {
+		if c.own = proc.Owns(c.conn); !c.own {
+			inst.pool.refusals.add(inst.number, c.conn, inst.pool.host.client, inst.pool.set.Events.Refused)
+		}
+	}
+	return c.own
+}
