@@ -39,15 +39,6 @@ func (l deriver) watched() bool {
 	})
 }
 
-// endpoint is where the variables of every AWS SDK say that a service is; "" for
-// Amazon's own place.
-func (l *loader) endpoint(service string) string {
-	if strings.EqualFold(l.vars["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"], "true") {
-		return ""
-	}
-	return cmp.Or(l.vars["AWS_ENDPOINT_URL_"+service], l.vars["AWS_ENDPOINT_URL"])
-}
-
 // amazonURL reports whether what lies there is Amazon's: "" leaves the choice to
 // the AWS SDK, an ARN names no host.
 func amazonURL(address string) bool {

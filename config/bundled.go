@@ -76,39 +76,6 @@ func (l bundleReader) takeSetting(s bundle.Setting) {
 	}
 }
 
-// workerQueueURL is the option that says which queue the worker takes its
-// messages from.
-const workerQueueURL = "WorkerQueueURL"
-
-// refuseComputedQueue refuses a bundle whose queue CloudFormation names, unless a
-// stronger layer names one: a worker on an empty queue of its own looks healthy and
-// does nothing.
-func (l deriver) refuseComputedQueue() {
-	if l.computedQueue == (Origin{}) {
-		return
-	}
-	for _, name := range []string{"queue-url", "queue", "queues", "backend"} {
-		if l.origin(name).Layer > FromBundle {
-			return
-		}
-	}
-	l.refuse(Problem{
-		Where: l.computedQueue.Where, Option: "queue-url",
-		Text: "CloudFormation computes the value of " + workerQueueURL + ": the worker's queue is not known here",
-		Hint: "give its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=embedded to try " +
-			"the app with a queue on this machine",
-	})
-}
-
-// isBundled reports whether a bundle's setting is this option's.
-func (o *Option) isBundled(s bundle.Setting) bool {
-	if s.Namespace == bundle.NamespaceEnvironment {
-		return slices.Contains(o.properties, s.Option)
-	}
-	return o.Beanstalk != "" && s.Namespace == o.Namespace &&
-		(s.Option == o.Beanstalk || slices.Contains(o.beanstalkAliases, s.Option))
-}
-
 // unknownSetting refuses a mistyped name, and tells of an option that
 // Elastic Beanstalk has and that means nothing here.
 func (l bundleReader) unknownSetting(origin Origin, s bundle.Setting) {

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"net/url"
-	"path/filepath"
 	"strconv"
 
 	"tendril/yamlfile"
@@ -14,37 +13,6 @@ import (
 // and lies in a folder called aws-sqsd.d, or holds a key that only aws-sqsd
 // has. Unknown keys are tolerated there, with a warning; the keys of
 // tendril.yaml are understood as well.
-
-const daemonFolder = "aws-sqsd.d"
-
-// isDaemonFile applies the rule above.
-func isDaemonFile(path string, entries []entry) bool {
-	for _, e := range entries {
-		if !e.sqsd && daemonOnly(e.key) != "" {
-			return true
-		}
-	}
-	abs, err := filepath.Abs(path)
-	return err == nil && filepath.Base(filepath.Dir(abs)) == daemonFolder
-}
-
-// daemonOnly says, for a key that only aws-sqsd's file has, what to write in
-// tendril.yaml instead; "" for any other key.
-func daemonOnly(key string) string {
-	switch key {
-	case "http_url", "http_port":
-		return "write target: http://HOST:PORT"
-	case "sqs_wait_time_seconds":
-		return "write wait_time: 20s"
-	case "drain_timeout":
-		return "write shutdown_timeout: 600s"
-	case "debug":
-		return "write verbose: true"
-	case "cloudwatch_interval":
-		return "write metrics_interval: 60s"
-	}
-	return ""
-}
 
 // readDaemonFile takes a file of aws-sqsd.
 func (l *loader) readDaemonFile(path string, entries []entry) {

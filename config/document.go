@@ -1,6 +1,7 @@
 package config
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -167,3 +168,34 @@ func scalar(n *yamlfile.Node) (string, bool) {
 	}
 	return n.Text, n.Kind == yamlfile.Scalar
 }
+
+// daemonOnly says, for a key that only aws-sqsd's file has, what to write in
+// tendril.yaml instead; "" for any other key.
+func daemonOnly(key string) string {
+	switch key {
+	case "http_url", "http_port":
+		return "write target: http://HOST:PORT"
+	case "sqs_wait_time_seconds":
+		return "write wait_time: 20s"
+	case "drain_timeout":
+		return "write shutdown_timeout: 600s"
+	case "debug":
+		return "write verbose: true"
+	case "cloudwatch_interval":
+		return "write metrics_interval: 60s"
+	}
+	return ""
+}
+
+// isDaemonFile applies the rule above.
+func isDaemonFile(path string, entries []entry) bool {
+	for _, e := range entries {
+		if !e.sqsd && daemonOnly(e.key) != "" {
+			return true
+		}
+	}
+	abs, err := filepath.Abs(path)
+	return err == nil && filepath.Base(filepath.Dir(abs)) == daemonFolder
+}
+
+const daemonFolder = "aws-sqsd.d"

@@ -15,9 +15,6 @@ import (
 	"tendril/yamlfile"
 )
 
-// fileReader takes the settings file.
-type fileReader struct{ *loader }
-
 // settingsFile is a file that was found and read.
 type settingsFile struct {
 	path string
@@ -214,18 +211,6 @@ func (l fileReader) readOwnFile(path string, entries []entry) {
 			l.assign(assignment{option: o, origin: Origin{FromFile, where}, name: e.key, text: e.text})
 		}
 	}
-}
-
-// byKey finds the option of an entry in tendril.yaml, nil for none.
-func (l fileReader) byKey(e entry) *Option {
-	for i := range l.cfg.options {
-		o := &l.cfg.options[i]
-		if e.sqsd && slices.Contains(o.workerNames(), e.key) ||
-			!e.sqsd && o.Key == e.key && e.key != "" {
-			return o
-		}
-	}
-	return nil
 }
 
 // unknownKey says what is wrong with a key, and which one may have been meant.

@@ -88,32 +88,6 @@ type Option struct {
 	value          value
 }
 
-// Options returns the table of every option of this release, in the order of
-// the groups. The slice is the caller's.
-func Options() []Option {
-	all := slices.Concat(
-		queueOptions(), deliveryOptions(), functionOptions(), timeoutOptions(), retryOptions(), limitOptions(),
-		appOptions(), ownAppOptions(), scalingOptions(),
-		embeddedOptions(), periodicOptions(), consoleOptions(), metricsOptions(), outputOptions(), stopOptions(),
-	)
-	for i := range all {
-		o := &all[i]
-		if o.Name != "config" {
-			o.Key = strings.ReplaceAll(o.Name, "-", "_")
-		}
-		if o.Beanstalk != "" && o.Namespace == "" {
-			o.Namespace = bundle.NamespaceWorker
-		}
-		o.Variable = "TENDRIL_" + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
-		o.Kind, o.Allowed, o.Choices = o.value.kind, o.value.allowed, o.value.choices
-	}
-	return all
-}
-
-// Lookup finds an option by any of its names: flag (with or without dashes in
-// front), key, variable, Elastic Beanstalk name, alias, or key of aws-sqsd.
-func Lookup(name string) (Option, bool) { return find(Options(), name) }
-
 // find is Lookup in a table that is there already.
 func find(options []Option, name string) (Option, bool) {
 	name = strings.TrimLeft(name, "-")
@@ -180,4 +154,21 @@ func (o *Option) defaultText() string {
 	default:
 		return o.Default + ", " + o.DefaultNote
 	}
+}
+
+// variablePrefix begins the variables that carry an Elastic Beanstalk option
+// name.
+const variablePrefix = "TENDRIL_SQSD_"
+
+// workerQueueURL is the option that says which queue the worker takes its
+// messages from.
+const workerQueueURL = "WorkerQueueURL"
+
+// isBundled reports whether a bundle's setting is this option's.
+func (o *Option) isBundled(s bundle.Setting) bool {
+	if s.Namespace == bundle.NamespaceEnvironment {
+		return slices.Contains(o.properties, s.Option)
+	}
+	return o.Beanstalk != "" && s.Namespace == o.Namespace &&
+		(s.Option == o.Beanstalk || slices.Contains(o.beanstalkAliases, s.Option))
 }

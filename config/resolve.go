@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -82,16 +83,6 @@ func (l deriver) deriveFirst(backend string) {
 	case backend != first.Backend:
 		l.record("backend", l.cfg.QueueOrigin(0, "backend"))
 	}
-}
-
-// view is the settings as one queue sees them, or all queues do.
-type view struct {
-	*loader
-	// prefix begins what is said about them: "queue payments: ", or "".
-	prefix string
-	s      *Settings
-	// own is where the queue's own settings come from, by key.
-	own map[string]Origin
 }
 
 // resolveQueue puts a queue's own settings over those of all queues.
@@ -219,4 +210,140 @@ func (c *Config) QueueOrigin(i int, key string) Origin {
 		return c.Origin("http-connections")
 	}
 	return c.Origin(strings.ReplaceAll(key, "_", "-"))
+}
+
+// refuseComputedQueue refuses a bundle whose queue CloudFormation names, unless a
+// stronger layer names one: a worker on an empty queue of its own looks healthy and
+// does nothing.
+func (l deriver) refuseComputedQueue() {
+	if l.computedQueue == (Origin{}) {
+		return
+	}
+	for _, name := range []string{"queue-url", "queue", "queues", "backend"} {
+		if l.origin(name).Layer > FromBundle {
+			return
+		}
+	}
+	l.refuse(Problem{
+		Where: l.computedQueue.Where, Option: "queue-url",
+		Text: "CloudFormation computes the value of " + workerQueueURL + ": the worker's queue is not known here",
+		Hint: "give its URL with --queue-url=https://sqs.REGION.amazonaws.com/ACCOUNT/NAME, or --backend=embedded to try " +
+			"the app with a queue on this machine",
+	})
+}
+
+func (l deriver) deriveBackend() {
+	s := &l.cfg.Settings
+	switch {
+	case s.Backend == BackendAuto && s.QueueURL != "":
+		s.Backend = BackendSQS
+		l.settle("backend", "queue-url is set")
+	case s.Backend == BackendAuto && s.Function != "" && s.Queue == "":
+		l.clash("function", "a function on AWS takes its messages from Amazon SQS, and no queue is named there",
+			"add queues with a name or more, or backend: embedded for the embedded queue")
+	case s.Backend == BackendAuto && s.Function != "":
+		s.Backend = BackendSQS
+		l.settle("backend", "messages go to a function on AWS")
+	case s.Backend == BackendAuto:
+		s.Backend = BackendEmbedded
+		l.settle("backend", "queue-url is not set")
+	case s.Backend == BackendSQS && s.QueueURL == "" && s.Queue == "":
+		l.clash("backend", "no queue on Amazon SQS is named", "add queue-url, or queue with the name of one")
+	case s.Backend == BackendEmbedded && s.QueueURL != "":
+		l.dropQueueURL()
+	}
+}
+
+// dropQueueURL lets a stronger layer choose the embedded queue over the
+// queue URL of a weaker one: the same file, tried at home.
+func (l deriver) dropQueueURL() {
+	backend, queue := l.origin("backend"), l.origin("queue-url")
+	if backend.Layer <= queue.Layer {
+		l.clash("backend", fmt.Sprintf("the queue cannot be embedded and be at the queue-url of %s", queue),
+			"delete one of them")
+		return
+	}
+	l.warning(queue.Where, "queue-url",
+		fmt.Sprintf("this queue is set aside: %s says that the queue is embedded", backend), "")
+	l.cfg.QueueURL = ""
+	l.record("queue-url", backend)
+}
+
+func (l deriver) deriveQueue() {
+	s := &l.cfg.Settings
+	switch {
+	case s.QueueURL != "" && s.Queue != "":
+		l.clash("queue", fmt.Sprintf("a queue is named here and by the queue-url of %s", l.origin("queue-url")),
+			"delete one of them")
+	case s.QueueURL != "":
+		s.Queue = lastSegment(s.QueueURL)
+		l.settle("queue", "the end of queue-url")
+	case s.Queue == "":
+		s.Queue = s.Name
+		l.settle("queue", "the environment's name")
+	}
+}
+
+// deriveRegion takes the first region in a queue's URL, where nobody set one.
+// A queue whose own URL has a region keeps that: no other answers there.
+func (l deriver) deriveRegion() {
+	queues := l.cfg.Queues
+	for i := range queues {
+		queues[i].Region = regionOf(queues[i].URL)
+		if found := queues[i].Region; found != "" && l.origin("region") == (Origin{}) {
+			l.cfg.Region = found
+			l.settle("region", "it is in the queue's URL")
+		}
+	}
+	for i := range queues {
+		if queues[i].Region == "" {
+			queues[i].Region = l.cfg.Region
+		}
+	}
+}
+
+// regionOf returns the region in an ARN, or in a URL of Amazon's; "" when there
+// is none.
+func regionOf(queueURL string) string {
+	found := ""
+	if parts := strings.Split(queueURL, ":"); parts[0] == "arn" && len(parts) == 6 {
+		found = parts[3]
+	} else if u, err := url.Parse(queueURL); err == nil {
+		found = regionOfHost(strings.ToLower(u.Hostname()))
+	}
+	if _, err := region(found); err != nil {
+		return ""
+	}
+	return found
+}
+
+// regionOfHost returns what follows "sqs" in the name of an Amazon host, or,
+// in the older form, what "queue" follows.
+func regionOfHost(name string) string {
+	if !amazonHost(name) {
+		return ""
+	}
+	labels := strings.Split(name, ".")
+	for i := range len(labels) - 1 {
+		switch {
+		case labels[i] == "sqs" || labels[i] == "sqs-fips":
+			return labels[i+1]
+		case i == 0 && labels[1] == "queue":
+			return labels[0]
+		}
+	}
+	return ""
+}
+
+// splitTarget takes the path off an app's URL; "" when it has none, or none
+// but a slash. The path of a socket is no path of the app.
+func splitTarget(target string) (base, path string) {
+	u, err := url.Parse(target)
+	if target == "" || err != nil || u.Scheme == "unix" {
+		return target, ""
+	}
+	if path = u.RequestURI(); path == "/" {
+		path = ""
+	}
+	return u.Scheme + "://" + u.Host, path
 }

@@ -402,3 +402,19 @@ func hasControl(s string) bool {
 func isPrintableASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
+
+// scaleTarget takes what is scaled.
+func scaleTarget(text string) (string, error) {
+	switch text {
+	case ScaleNone, ScaleProcesses, ScalePublish:
+		return text, nil
+	}
+	group, found := strings.CutPrefix(text, ScaleGroup)
+	switch {
+	case !found:
+		return "", errors.New("is nothing that can be scaled")
+	case group == "" || len(group) > 255 || hasControl(group) || strings.ContainsAny(group, ":/"):
+		return "", errors.New("names no group")
+	}
+	return text, nil
+}

@@ -1,29 +1,10 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"tendril/bundle"
 )
-
-// scaleTarget takes what is scaled.
-func scaleTarget(text string) (string, error) {
-	switch text {
-	case ScaleNone, ScaleProcesses, ScalePublish:
-		return text, nil
-	}
-	group, found := strings.CutPrefix(text, ScaleGroup)
-	switch {
-	case !found:
-		return "", errors.New("is nothing that can be scaled")
-	case group == "" || len(group) > 255 || hasControl(group) || strings.ContainsAny(group, ":/"):
-		return "", errors.New("names no group")
-	}
-	return text, nil
-}
 
 // measureDefaults is what holds for a trigger when only its measure is named.
 func measureDefaults(measure string) (unit string, lower, upper float64) {
@@ -235,29 +216,6 @@ func (l scalingDeriver) derivePeriod() {
 		s.ScalePeriod = s.ScaleBreachDuration
 		l.settle("scale-period", "scale-breach-duration is shorter than the usual one")
 	}
-}
-
-// notUsed names the bundle's settings of these options as without effect.
-func (l *loader) notUsed(why string, options ...string) {
-	for _, s := range l.bundled() {
-		for _, name := range options {
-			o := l.option(name)
-			if l.origin(name).Layer != FromBundle || !o.isBundled(s) || l.cfg.idle[name] {
-				continue
-			}
-			l.cfg.idle[name] = true
-			text := fmt.Sprintf("%s %s has no effect: %s", o.Beanstalk, shown(s.Value), why)
-			l.cfg.NotUsed = append(l.cfg.NotUsed, l.src.Bundle.Finding(s.File, s.Line, text))
-		}
-	}
-}
-
-// bundled are the settings of the bundle that are in force in it.
-func (l *loader) bundled() []bundle.Setting {
-	if l.src.Bundle == nil {
-		return nil
-	}
-	return l.src.Bundle.InForce()
 }
 
 // warnScaling tells of scaling that scales nothing.

@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // The backends that a queue can live in.
 const (
@@ -325,3 +329,81 @@ type Settings struct {
 	// ConfigFile is the settings file that was read; "" for none.
 	ConfigFile string
 }
+
+// QueueSettings are what holds for one queue: its own settings, and for the
+// rest those of all queues. [Load] fills every field; ranges are those of
+// [Settings].
+type QueueSettings struct {
+	PerQueue
+	// Name tells the queue apart from the others; with a URL it is the name in
+	// there. One that ends in ".fifo" is a FIFO queue.
+	Name string
+	// URL is the URL or ARN of a queue on Amazon SQS; "" when the queue is
+	// embedded, or is to be found on Amazon SQS by its name.
+	URL string
+	// Region is the AWS region in the URL or ARN, else Settings.Region.
+	Region string
+	// Weight is the queue's share of free slots, 1 to 1000; 0 in every
+	// queue means strict order.
+	Weight int
+	// Concurrency is the most deliveries in work for this queue, 1 to 1000; all
+	// queues together have Settings.HTTPConnections.
+	Concurrency int
+}
+
+// FIFO reports whether the queue is a FIFO queue, by its name.
+func (q *QueueSettings) FIFO() bool { return strings.HasSuffix(q.Name, fifoSuffix) }
+
+// ToFunction reports whether the messages go to a Lambda function, on AWS or
+// on this machine, rather than to an app over HTTP.
+func (q *QueueSettings) ToFunction() bool { return q.Function != "" || q.Lambda != "" }
+
+// ToOwnApp reports whether the messages go to the app that is started here: no
+// target and no function is named.
+func (q *QueueSettings) ToOwnApp() bool { return q.Target == "" && !q.ToFunction() }
+
+// reference is the queue as it would be written.
+func (q *QueueSettings) reference() string {
+	if q.URL != "" {
+		return q.URL
+	}
+	return q.Name
+}
+
+// AnyEmbedded reports whether a queue is embedded.
+func (s *Settings) AnyEmbedded() bool {
+	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.Backend == BackendEmbedded })
+}
+
+// AnyOnSQS reports whether a queue is on Amazon SQS.
+func (s *Settings) AnyOnSQS() bool {
+	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.Backend == BackendSQS })
+}
+
+// AnyToOwnApp reports whether the messages of a queue go to the app that is
+// started here.
+func (s *Settings) AnyToOwnApp() bool {
+	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.ToOwnApp() })
+}
+
+// toFunction and toApp report whether messages go to functions, and to apps; some may go
+// to each.
+func (s *Settings) toFunction() bool {
+	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.ToFunction() })
+}
+
+func (s *Settings) toApp() bool {
+	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return !q.ToFunction() })
+}
+
+// What is scaled. ScaleGroup is followed by the group's name.
+const (
+	// ScaleNone leaves the size alone.
+	ScaleNone = "none"
+	// ScaleProcesses sets the number of the app's processes here.
+	ScaleProcesses = "processes"
+	// ScalePublish publishes the backlog, for something else to scale by.
+	ScalePublish = "publish"
+	// ScaleGroup and a name set the size of an Auto Scaling group.
+	ScaleGroup = "asg:"
+)

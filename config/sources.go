@@ -9,10 +9,6 @@ import (
 	"tendril/bundle"
 )
 
-// variablePrefix begins the variables that carry an Elastic Beanstalk option
-// name.
-const variablePrefix = "TENDRIL_SQSD_"
-
 // systemFile is the settings file of the machine.
 const systemFile = "/etc/tendril/config.yaml"
 

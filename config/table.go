@@ -1,7 +1,11 @@
 package config
 
 import (
+	"slices"
+	"strings"
 	"time"
+
+	"tendril/bundle"
 )
 
 const (
@@ -288,3 +292,29 @@ func metricsOptions() []Option {
 		}, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
 	}}
 }
+
+// Options returns the table of every option of this release, in the order of
+// the groups. The slice is the caller's.
+func Options() []Option {
+	all := slices.Concat(
+		queueOptions(), deliveryOptions(), functionOptions(), timeoutOptions(), retryOptions(), limitOptions(),
+		appOptions(), ownAppOptions(), scalingOptions(),
+		embeddedOptions(), periodicOptions(), consoleOptions(), metricsOptions(), outputOptions(), stopOptions(),
+	)
+	for i := range all {
+		o := &all[i]
+		if o.Name != "config" {
+			o.Key = strings.ReplaceAll(o.Name, "-", "_")
+		}
+		if o.Beanstalk != "" && o.Namespace == "" {
+			o.Namespace = bundle.NamespaceWorker
+		}
+		o.Variable = "TENDRIL_" + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
+		o.Kind, o.Allowed, o.Choices = o.value.kind, o.value.allowed, o.value.choices
+	}
+	return all
+}
+
+// Lookup finds an option by any of its names: flag (with or without dashes in
+// front), key, variable, Elastic Beanstalk name, alias, or key of aws-sqsd.
+func Lookup(name string) (Option, bool) { return find(Options(), name) }

@@ -18,18 +18,6 @@ const (
 	maxPeriod = 600 * time.Minute
 )
 
-// What is scaled. ScaleGroup is followed by the group's name.
-const (
-	// ScaleNone leaves the size alone.
-	ScaleNone = "none"
-	// ScaleProcesses sets the number of the app's processes here.
-	ScaleProcesses = "processes"
-	// ScalePublish publishes the backlog, for something else to scale by.
-	ScalePublish = "publish"
-	// ScaleGroup and a name set the size of an Auto Scaling group.
-	ScaleGroup = "asg:"
-)
-
 // The values of scale-in-protection.
 const (
 	// ProtectionAuto protects this machine, or task of Amazon ECS, while long work runs.

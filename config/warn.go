@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// warner warns of settings that are allowed and seldom meant.
-type warner struct{ *loader }
-
 // warn tells of what is allowed and seldom meant: of the settings that hold
 // for all queues, then of those that a queue has for itself.
 func (l warner) warn() {
@@ -33,31 +30,6 @@ func (v *view) warnTimes() {
 	v.warnErrorVisibility()
 	v.warnBatch()
 }
-
-// about warns at the place that set the option; a default that takes part has none.
-func (v *view) about(name, text, hint string) {
-	where := ""
-	if from := v.origin(name); from.Layer != Default {
-		where = from.Where
-	}
-	v.warning(where, name, v.prefix+text, hint)
-}
-
-// origin is where the value of an option comes from, as this view has it.
-func (v *view) origin(name string) Origin {
-	if own, found := v.own[v.option(name).Key]; found {
-		return own
-	}
-	return v.loader.origin(name)
-}
-
-func (v *view) isSet(name string) bool { return v.origin(name).Layer != Default }
-
-// named is an option's name and value.
-func (v *view) named(name string) string { return name + " " + v.option(name).value.get(v.s) }
-
-// cite is an option's name and value, and the place that set it.
-func (v *view) cite(name string) string { return fmt.Sprintf("%s (%s)", v.named(name), v.origin(name)) }
 
 // concerns reports whether one of the options differs for this view: what holds
 // for all queues is told once, and not again for each.
