@@ -89,28 +89,6 @@ type cgroup struct {
 	fd int
 }
 
-// newCgroupTree makes a control group in parent, or returns nil where it may not.
-func newCgroupTree(parent cgroupFolder) *processTree {
-	if parent.folder == "" {
-		return nil
-	}
-	name := "tendril-" + randomName()
-	c := &cgroup{cgroupFolder: cgroupFolder{
-		folder: filepath.Join(parent.folder, name),
-		path:   strings.TrimSuffix(parent.path, "/") + "/" + name,
-	}}
-	if err := os.Mkdir(c.folder, 0o755); err != nil {
-		return nil
-	}
-	fd, err := unix.Open(c.folder, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		_ = os.Remove(c.folder)
-		return nil
-	}
-	c.fd = fd
-	return &processTree{cgroup: c}
-}
-
 // folders returns the group's folder and those that its processes made in it,
 // each before what it holds.
 func (c *cgroup) folders() []string {

@@ -1,55 +1,10 @@
 package supervisor
 
 import (
-	"context"
 	"errors"
-	"sync"
 	"syscall"
 	"time"
 )
-
-// errStopping ends a start that the supervisor's stop overtook.
-var errStopping = errors.New("the supervisor is stopping")
-
-// processLoop keeps one process running. Its loop is one goroutine; a second one
-// checks readiness while the process runs.
-type processLoop struct {
-	proc *Process
-	opts *Options
-	rule restartRule
-	sys  *system
-	out  *output
-	// stop and kill are closed to have the process end: by TERM, by KILL.
-	stop, kill <-chan struct{}
-	// restarts takes in who wants the process started afresh; each hears how
-	// the start went. ended is closed when the loop has.
-	restarts chan chan<- error
-	ended    chan struct{}
-	// gate has the supervisor look again at who is ready.
-	gate func()
-
-	// asked hears of the next start; nil for nobody. failures are those that
-	// count. onTrial: the process was given up and is tried again. All three
-	// are the loop's own.
-	asked    chan<- error
-	failures []time.Time
-	onTrial  bool
-
-	mu      sync.Mutex
-	status  Status
-	current *child
-}
-
-// system is what a processLoop needs of the machine.
-type system struct {
-	start func(*Process, *output) (*child, error)
-	probe func(context.Context, Check) error
-	taken func(port int) bool
-	// random returns a number in [0, 1).
-	random func() float64
-	// close is called when no process is left.
-	close func()
-}
 
 // run starts the process and restarts it until stop, or until it failed too
 // often. The result of the first start goes to first: when that is an error
@@ -170,37 +125,6 @@ func (l *processLoop) noteExit(c *child, exit Exit) {
 	call(l.opts.Events.Exited, event)
 }
 
-func (l *processLoop) stopping() bool { return isClosed(l.stop) }
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
-}
-
-// untilStop returns a context that ends when stop does.
-func (l *processLoop) untilStop() (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		select {
-		case <-l.stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
-}
-
-// call calls f where there is one.
-func call[E any](f func(E), event E) {
-	if f != nil {
-		f(event)
-	}
-}
-
 const (
 	// survivorInterval is the time between two looks for what outlives the
 	// leader of its group.
@@ -273,5 +197,80 @@ func awaitEmpty(g group) {
 	deadline := time.Now().Add(killWait)
 	for !g.empty() && time.Now().Before(deadline) {
 		time.Sleep(survivorInterval / 10)
+	}
+}
+
+// follow decides what comes after the end of a run and waits until it is time.
+// again is false when a stop came first; failure is why the process stays down
+// for good.
+func (l *processLoop) follow(exit Exit, life int) (failure *FailedError, again bool) {
+	if l.asked != nil {
+		l.forget()
+		call(l.opts.Events.Restarting, Restarting{Process: l.proc.Name, Requested: true, Limit: l.rule.limit})
+		return nil, true
+	}
+	if exit.Err == nil && l.opts.Excused != nil && l.opts.Excused(l.proc.Name, exit) {
+		return nil, l.pause(Restarting{Delay: l.opts.RestartMin, Failures: len(l.failures), Excused: true})
+	}
+	var d restartDecision
+	l.failures, d = l.rule.next(l.failures, exit.At, l.sys.random())
+	l.onTrial = l.onTrial && exit.Ran < l.rule.window
+	if d.giveUp || l.onTrial || life == 1 && exit.notRunnable() {
+		return l.giveUp(d.failures, exit)
+	}
+	return nil, l.pause(Restarting{Delay: d.delay, Failures: d.failures})
+}
+
+// forget lets the process begin with a clean record.
+func (l *processLoop) forget() { l.failures, l.onTrial = nil, false }
+
+// giveUp ends the loop, or with KeepTrying waits for the next try. A try that
+// fails is not given up a second time.
+func (l *processLoop) giveUp(failures int, last Exit) (*FailedError, bool) {
+	err := &FailedError{
+		Process: l.proc.Name, Failures: failures, Window: l.rule.window, Last: last,
+		KeptTrying: l.opts.KeepTrying, RetryAfter: l.opts.RetryAfter,
+	}
+	l.enter(Failed, func(s *Status) { s.Reason = err.Error() })
+	if !l.onTrial {
+		call(l.opts.Events.GaveUp, GaveUp{Process: l.proc.Name, Err: err})
+	}
+	if !l.opts.KeepTrying {
+		return err, false
+	}
+	l.onTrial = true
+	if l.opts.RetryAfter > 0 {
+		call(l.opts.Events.Restarting, Restarting{
+			Process: l.proc.Name, Delay: l.opts.RetryAfter, Failures: failures, Limit: l.rule.limit, OnTrial: true,
+		})
+	}
+	return nil, l.await(l.opts.RetryAfter)
+}
+
+// pause waits before a restart; false means that stop came first.
+func (l *processLoop) pause(event Restarting) bool {
+	l.enter(Waiting, nil)
+	event.Process, event.Limit = l.proc.Name, l.rule.limit
+	call(l.opts.Events.Restarting, event)
+	return l.await(event.Delay)
+}
+
+// await returns true after delay, or as soon as somebody asks for a start; 0
+// waits for nothing else. It returns false when stop comes first.
+func (l *processLoop) await(delay time.Duration) bool {
+	var over <-chan time.Time
+	if delay > 0 {
+		timer := time.NewTimer(delay)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-over:
+		return true
+	case l.asked = <-l.restarts:
+		l.forget()
+		return true
+	case <-l.stop:
+		return false
 	}
 }

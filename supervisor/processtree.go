@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"io"
 	"net"
 	"os"
@@ -141,14 +140,7 @@ type processID struct {
 }
 
 func newMarkedTree() *processTree {
-	return &processTree{mark: randomName(), seen: map[processID]bool{}}
-}
-
-// randomName returns 32 characters that nobody can guess or choose again.
-func randomName() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // It never fails.
-	return hex.EncodeToString(b[:])
+	return &processTree{mark: rand.Text(), seen: map[processID]bool{}}
 }
 
 // born notes the leader.

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"os"
 	"path/filepath"
@@ -206,4 +207,26 @@ func cgroupCPU(stat string) (time.Duration, bool) {
 		}
 	}
 	return 0, false
+}
+
+// newCgroupTree makes a control group in parent, or returns nil where it may not.
+func newCgroupTree(parent cgroupFolder) *processTree {
+	if parent.folder == "" {
+		return nil
+	}
+	name := "tendril-" + rand.Text()
+	c := &cgroup{cgroupFolder: cgroupFolder{
+		folder: filepath.Join(parent.folder, name),
+		path:   strings.TrimSuffix(parent.path, "/") + "/" + name,
+	}}
+	if err := os.Mkdir(c.folder, 0o755); err != nil {
+		return nil
+	}
+	fd, err := unix.Open(c.folder, unix.O_DIRECTORY|unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		_ = os.Remove(c.folder)
+		return nil
+	}
+	c.fd = fd
+	return &processTree{cgroup: c}
 }

@@ -175,28 +175,3 @@ func (l *processLoop) setReady(ready bool, reason string, after time.Duration) {
 		call(l.opts.Events.NotReady, NotReady{Process: l.proc.Name, Reason: reason})
 	}
 }
-
-// enter moves the process to a state; change may set more.
-func (l *processLoop) enter(state State, change func(*Status)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.status.State, l.status.Since = state, time.Now()
-	if change != nil {
-		change(&l.status)
-	}
-}
-
-// snapshot returns the status as it is now.
-func (l *processLoop) snapshot() Status {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := l.status
-	if s.LastExit != nil {
-		last := *s.LastExit
-		s.LastExit = &last
-	}
-	if l.out != nil {
-		s.LinesDropped = l.out.lost.Load()
-	}
-	return s
-}

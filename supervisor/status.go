@@ -173,32 +173,3 @@ type Usage struct {
 	// does not run, or the system is not Linux.
 	Processes int
 }
-
-// Usage measures each process, in the order given to New. It reads files of the
-// system for every process there is: ask every few seconds, not in a loop.
-func (s *Supervisor) Usage() []Usage {
-	s.mu.Lock()
-	loops := s.loops
-	s.mu.Unlock()
-	all := make([]Usage, len(s.procs))
-	for i := range s.procs {
-		if loops != nil {
-			all[i] = loops[i].usage()
-		}
-		all[i].Process = s.procs[i].Name
-	}
-	return all
-}
-
-// usage measures the present run.
-func (l *processLoop) usage() Usage {
-	l.mu.Lock()
-	c := l.current
-	l.mu.Unlock()
-	if c == nil || c.usage == nil {
-		return Usage{}
-	}
-	u := c.usage()
-	u.PID = c.pid
-	return u
-}

@@ -320,3 +320,67 @@ func (s *Supervisor) updateGate() {
 	s.open = open
 	call(s.opts.Events.Gate, Gate{Open: open, Reason: reason})
 }
+
+// Restart ends one process as a stop does (TERM, KILL after the grace) and
+// starts it again at once, whatever state it is in: a process that waits or
+// failed is started now, and its failures are forgotten. It returns once the
+// process was started, which does not mean that it is ready, or with the reason
+// why it was not, which then counts as a failure. ctx bounds the wait alone: the
+// restart goes on.
+func (s *Supervisor) Restart(ctx context.Context, name string) error {
+	l, err := s.loopOf(name)
+	if err != nil {
+		return err
+	}
+	result := make(chan error, 1)
+	select {
+	case l.restarts <- result:
+	case <-ctx.Done():
+		return fmt.Errorf("restarting %s: %w", name, ctx.Err())
+	case <-l.ended:
+		return fmt.Errorf("restarting %s: it is not kept running any more", name)
+	}
+	select {
+	case err = <-result:
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-l.ended:
+		err = errStopping
+	}
+	if err != nil {
+		return fmt.Errorf("restarting %s: %w", name, err)
+	}
+	return nil
+}
+
+func (s *Supervisor) loopOf(name string) (*processLoop, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var known []string
+	for _, l := range s.loops {
+		if l.proc.Name == name {
+			return l, nil
+		}
+		known = append(known, l.proc.Name)
+	}
+	if len(known) == 0 {
+		return nil, fmt.Errorf("restarting %s: nothing was started yet", name)
+	}
+	return nil, fmt.Errorf("restarting %s: no process has that name: there is %s", name, strings.Join(known, ", "))
+}
+
+// Usage measures each process, in the order given to New. It reads files of the
+// system for every process there is: ask every few seconds, not in a loop.
+func (s *Supervisor) Usage() []Usage {
+	s.mu.Lock()
+	loops := s.loops
+	s.mu.Unlock()
+	all := make([]Usage, len(s.procs))
+	for i := range s.procs {
+		if loops != nil {
+			all[i] = loops[i].usage()
+		}
+		all[i].Process = s.procs[i].Name
+	}
+	return all
+}

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -354,4 +355,34 @@ func (y *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 		}
 	}
 	m.Pairs = slices.Insert(m.Pairs, place, merged...)
+}
+
+// Text returns the text of a file, less a byte order mark, with each line end as LF.
+func Text(data []byte, o *Options) (string, *Fault) {
+	if len(data) > o.MaxBytes {
+		return "", &Fault{Text: fmt.Sprintf("the file has more than %d bytes", o.MaxBytes), Hint: o.HintTooMuch}
+	}
+	text := strings.TrimPrefix(string(data), "\uFEFF")
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return "", &Fault{Text: "the file is no UTF-8 text", Hint: "save it as UTF-8"}
+	}
+	return lineEnds.Replace(text), nil
+}
+
+// Read is [Text] and [Map] in one.
+func Read(data []byte, o *Options) (*Node, *Fault) {
+	text, fault := Text(data, o)
+	if fault != nil {
+		return nil, fault
+	}
+	return Map(text, o)
+}
+
+// Map parses a document with a mapping at the top; nil when it is empty.
+func Map(text string, o *Options) (*Node, *Fault) {
+	root, fault := Parse(text, o)
+	if fault == nil && root != nil && root.Kind != Mapping {
+		return nil, &Fault{Line: root.Line, Column: root.Column, Text: "this is no " + o.What, Hint: o.HintForm}
+	}
+	return root, fault
 }

@@ -255,3 +255,6 @@ func deliveryText(d console.Delivery) string {
 	}
 	return text
 }
+
+// sendCommand sends messages and waits for their outcomes.
+type sendCommand struct{ *cli }

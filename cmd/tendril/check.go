@@ -188,11 +188,3 @@ func (c appCommands) checkSettings(cfg *config.Config, b *bundle.Bundle) error {
 	}
 	return nil
 }
-
-// position is a place in a file; line 0 is the file as a whole.
-func position(file string, line int) string {
-	if line == 0 {
-		return plain(file, false)
-	}
-	return fmt.Sprintf("%s:%d", plain(file, false), line)
-}

@@ -3,28 +3,11 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"tendril/console"
 )
-
-func (c messageCommands) newDead() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "dead",
-		Short: "Look at dead letters, send them again, delete or export them",
-		Long: `A message that was received too often lies in the dead-letter queue. --queue
-names the queue that messages die from, or the dead-letter queue itself.
-
-On Amazon SQS these verbs receive from the dead-letter queue: that counts a
-receive, and hides a message until it is given back at the end, at most 5 minutes.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(c.newDeadList(), c.newDeadShow(), c.newDeadRedrive(), c.newDeadDelete(), c.newDeadExport())
-	return cmd
-}
 
 // deadLetterQueue is a dead-letter queue that was found.
 type deadLetterQueue struct {
@@ -101,28 +84,6 @@ func remoteDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
 func noDeadLetterQueue(name string) error {
 	return fail(exitNotFound, fmt.Errorf("queue %s has no dead-letter queue", name),
 		"create a queue with one: tendril queues create NAME --dead-letter NAME-dead")
-}
-
-// source is what the messages of the picked queue are read from.
-func (p *targetQueue) source(which *selector) messageSource {
-	if p.remote == nil {
-		return &embeddedSource{client: p.client, queue: p.name, filter: console.Filter{Match: which.match}, ids: which.ids}
-	}
-	return &sqsSource{
-		name: p.name, from: p.remote, fifo: p.remote.FIFO(),
-		open: func(ctx context.Context, reference string) (sender, error) {
-			if !strings.ContainsAny(reference, ":/") {
-				reference = siblingURL(p.remote.URL(), reference)
-			}
-			return p.sqs.Queue(ctx, reference)
-		},
-	}
-}
-
-// siblingURL is the URL of a queue of the same account, region and server: that
-// is where SQS wants dead-letter queues to be.
-func siblingURL(queueURL, name string) string {
-	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
 }
 
 // contents are the messages of the dead-letter queue; their source also knows where messages go back to.
@@ -206,9 +167,6 @@ func (g *deadLetterQueue) reasons(ctx context.Context) map[string]string {
 	}
 	return reasons
 }
-
-// afterColon is the last part of an ARN: the queue's name.
-func afterColon(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }
 
 func (c messageCommands) newDeadShow() *cobra.Command {
 	cmd := &cobra.Command{

@@ -3,13 +3,10 @@ package main
 import (
 	"os"
 	"runtime/debug"
-	_ "time/tzdata" // time zones of periodic tasks, for machines without the data
+	_ "time/tzdata"
 
 	"tendril/terminal"
 )
-
-// version is set at release builds by the linker.
-var version = "0.1.0-dev"
 
 func main() {
 	// After a panic, or the signal of systemd's watchdog, Go would exit with status 2:

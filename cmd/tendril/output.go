@@ -159,3 +159,14 @@ func (c *cli) summary(what string, n int, err error) error {
 	}
 	return err
 }
+
+// position is a place in a file; line 0 is the file as a whole.
+func position(file string, line int) string {
+	if line == 0 {
+		return plain(file, false)
+	}
+	return fmt.Sprintf("%s:%d", plain(file, false), line)
+}
+
+// afterColon is the last part of an ARN: the queue's name.
+func afterColon(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"log"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -15,59 +14,11 @@ import (
 	"tendril/terminal"
 )
 
-// buffer keeps what is printed from now on from waiting for its reader, and
-// a reader that goes away from ending this process. It is for commands that have
-// work in hand; others end with their reader, as is usual. Lines of text are
-// written at once, lines of JSON gather.
-func (c *cli) buffer(text bool) {
-	outliveReader()
-	delay, report := lineBufferDelay, reportJSON
-	if text {
-		delay, report = 0, reportPlain
-	}
-	if c.err = (&terminal.Writer{To: behind(c.err), Colors: text && c.color()}); text {
-		c.out = &terminal.Writer{To: behind(c.out), Colors: c.color()}
-	} else {
-		c.out = c.programs()
-	}
-	out := newLineBuffer(c.out, delay, report)
-	c.buffers = append(c.buffers, out)
-	if sameFile(c.out, c.err) { // a terminal, or 2>&1: lines of both keep their order
-		c.err = out
-	} else {
-		err := newLineBuffer(c.err, 0, reportPlain)
-		c.buffers = append(c.buffers, err)
-		c.err = err
-	}
-	c.out = out
-	log.SetOutput(c.err) // what net/http has to say
-}
-
 // outliveReader has writing fail, instead of ending this process, when nobody reads
 // its output any more.
 func outliveReader() {
 	// Not ignored: what we start would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-}
-
-// closeBuffers writes what waits, for as long as an end may wait for readers.
-func (c *cli) closeBuffers() {
-	var written []<-chan struct{}
-	for _, b := range c.buffers {
-		written = append(written, b.Close())
-	}
-	if len(written) == 0 {
-		return
-	}
-	late := time.NewTimer(lineBufferPatience)
-	defer late.Stop()
-	for _, w := range written {
-		select {
-		case <-w:
-		case <-late.C:
-			return
-		}
-	}
 }
 
 // behind is where a writer that escapes writes to, or the writer itself.
@@ -76,15 +27,6 @@ func behind(w io.Writer) io.Writer {
 		return escaping.To
 	}
 	return w
-}
-
-// programs is standard output for JSON, which no escape may change unless a person
-// looks at it.
-func (c *cli) programs() io.Writer {
-	if c.tty {
-		return c.out
-	}
-	return behind(c.out)
 }
 
 // sameFile reports whether two writers lead to the same place.

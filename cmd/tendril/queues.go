@@ -15,9 +15,6 @@ import (
 	"tendril/console"
 )
 
-// queueCommands list, create, show, purge, pause and resume queues.
-type queueCommands struct{ *cli }
-
 func (c queueCommands) newQueues() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "queues",

@@ -214,3 +214,6 @@ func moment(t time.Time) string {
 	}
 	return local + " (" + since(t) + " ago)"
 }
+
+// queueCommands list, create, show, purge, pause and resume queues.
+type queueCommands struct{ *cli }

@@ -143,21 +143,6 @@ func written(err error) error {
 	return err
 }
 
-// The sizes of portions: what one request moves, and what is read ahead while
-// only a bounded number is wanted.
-const (
-	largePortion = 100
-	smallPortion = 10
-)
-
-// portion is how many messages are read at once.
-func (p *selector) portion() int {
-	if p.limit > 0 {
-		return min(p.limit, largePortion)
-	}
-	return largePortion
-}
-
 // act goes through a message source, does something to the picked messages at most as
 // fast as the limit allows, and returns to how many it was done. What is not
 // touched is given back.
@@ -195,19 +180,6 @@ func (c messageCommands) act(ctx context.Context, g *deadLetterQueue, from messa
 	return n, selection.lost(g.queue.name)
 }
 
-// expect is how many messages an act will meet, where the queue holds count.
-func (p *selector) expect(count int) int {
-	switch {
-	case len(p.ids) > 0:
-		return len(p.ids)
-	case p.match != "":
-		return -1
-	case p.limit > 0:
-		return min(p.limit, count)
-	}
-	return count
-}
-
 // parseRate reads "50" or "50/s"; "" is no limit.
 func parseRate(text string) (rate.Limit, error) {
 	if text == "" {
@@ -218,4 +190,20 @@ func parseRate(text string) (rate.Limit, error) {
 		return 0, fail(exitUsage, fmt.Errorf("--rate %s is no rate", text), "use messages a second, such as 50/s or 0.5/s")
 	}
 	return rate.Limit(n), nil
+}
+
+func (c messageCommands) newDead() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "dead",
+		Short: "Look at dead letters, send them again, delete or export them",
+		Long: `A message that was received too often lies in the dead-letter queue. --queue
+names the queue that messages die from, or the dead-letter queue itself.
+
+On Amazon SQS these verbs receive from the dead-letter queue: that counts a
+receive, and hides a message until it is given back at the end, at most 5 minutes.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(c.newDeadList(), c.newDeadShow(), c.newDeadRedrive(), c.newDeadDelete(), c.newDeadExport())
+	return cmd
 }

@@ -119,3 +119,31 @@ func (p *selection) lost(queueName string) error {
 	return fail(exitNotFound, fmt.Errorf("queue %s holds no message %s", queueName, strings.Join(names, ", ")),
 		"'tendril dead list' shows what it holds")
 }
+
+// portion is how many messages are read at once.
+func (p *selector) portion() int {
+	if p.limit > 0 {
+		return min(p.limit, largePortion)
+	}
+	return largePortion
+}
+
+// expect is how many messages an act will meet, where the queue holds count.
+func (p *selector) expect(count int) int {
+	switch {
+	case len(p.ids) > 0:
+		return len(p.ids)
+	case p.match != "":
+		return -1
+	case p.limit > 0:
+		return min(p.limit, count)
+	}
+	return count
+}
+
+// The sizes of portions: what one request moves, and what is read ahead while
+// only a bounded number is wanted.
+const (
+	largePortion = 100
+	smallPortion = 10
+)

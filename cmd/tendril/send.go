@@ -16,9 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// sendCommand sends messages and waits for their outcomes.
-type sendCommand struct{ *cli }
-
 // sendFlags are what the flags of send say.
 type sendFlags struct {
 	where       *queueFlags

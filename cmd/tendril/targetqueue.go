@@ -142,3 +142,25 @@ func findOnSQS(ctx context.Context, reference string) (*targetQueue, error) {
 	}
 	return &targetQueue{name: q.Name(), sqs: sqs, remote: q}, nil
 }
+
+// source is what the messages of the picked queue are read from.
+func (p *targetQueue) source(which *selector) messageSource {
+	if p.remote == nil {
+		return &embeddedSource{client: p.client, queue: p.name, filter: console.Filter{Match: which.match}, ids: which.ids}
+	}
+	return &sqsSource{
+		name: p.name, from: p.remote, fifo: p.remote.FIFO(),
+		open: func(ctx context.Context, reference string) (sender, error) {
+			if !strings.ContainsAny(reference, ":/") {
+				reference = siblingURL(p.remote.URL(), reference)
+			}
+			return p.sqs.Queue(ctx, reference)
+		},
+	}
+}
+
+// siblingURL is the URL of a queue of the same account, region and server: that
+// is where SQS wants dead-letter queues to be.
+func siblingURL(queueURL, name string) string {
+	return queueURL[:strings.LastIndexByte(queueURL, '/')+1] + name
+}
