@@ -55,7 +55,7 @@ func (e *Environment) buildWorkers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		tuning, events := e.tuning(l), counted(e.workerEvents(l), e.telemetry.Worker(l.queue.name, l.target))
+		tuning, events := e.tuning(l), worker.JoinEvents(e.workerEvents(l), e.telemetry.Worker(l.queue.name, l.target))
 		l.worker = worker.New(l.queue, d, e.workerOptions(l, &tuning, events))
 	}
 	return nil

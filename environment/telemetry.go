@@ -12,7 +12,6 @@ import (
 	"tendril/periodic"
 	"tendril/supervisor"
 	"tendril/telemetry"
-	"tendril/worker"
 )
 
 // openTelemetry makes what counts. It comes first, so that everything after can
@@ -163,34 +162,4 @@ func (e *Environment) limitReadings() (all []telemetry.Limit) {
 		})
 	}
 	return all
-}
-
-// counted adds the listeners that count to those that tell.
-func counted(e, more *worker.Events) *worker.Events {
-	both := *e
-	both.Received = two(e.Received, more.Received)
-	both.PollFailed = two(e.PollFailed, more.PollFailed)
-	both.Duplicate = two(e.Duplicate, more.Duplicate)
-	both.Settled = two(e.Settled, more.Settled)
-	both.Deleted = two(e.Deleted, more.Deleted)
-	both.DeleteFailed = two(e.DeleteFailed, more.DeleteFailed)
-	both.Extended = two(e.Extended, more.Extended)
-	both.ChangeFailed = two(e.ChangeFailed, more.ChangeFailed)
-	both.Returned = two(e.Returned, more.Returned)
-	both.VisibilityExpired = two(e.VisibilityExpired, more.VisibilityExpired)
-	both.Expired = two(e.Expired, more.Expired)
-	both.Stalled = two(e.Stalled, more.Stalled)
-	both.Postponed = two(e.Postponed, more.Postponed)
-	return &both
-}
-
-// two calls both listeners; either may be nil.
-func two[E any](a, b func(E)) func(E) {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return func(e E) { a(e); b(e) }
 }

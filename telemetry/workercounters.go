@@ -88,26 +88,7 @@ func (t *Telemetry) Worker(queue, target string) *worker.Events {
 	if e := t.opts.OTLP.Worker(queue); e != nil {
 		all = append(all, e)
 	}
-	e := *all[0]
-	for _, more := range all[1:] {
-		e.Received = both(e.Received, more.Received)
-		e.Settled = both(e.Settled, more.Settled)
-		e.Postponed = both(e.Postponed, more.Postponed)
-		e.Deleted = both(e.Deleted, more.Deleted)
-		e.Extended = both(e.Extended, more.Extended)
-	}
-	return &e
-}
-
-// both calls f and then g; either may be nil.
-func both[T any](f, g func(T)) func(T) {
-	switch {
-	case f == nil:
-		return g
-	case g == nil:
-		return f
-	}
-	return func(v T) { f(v); g(v) }
+	return worker.JoinEvents(all...)
 }
 
 // workerCounters count for one queue and one target. The counters that every message

@@ -238,3 +238,40 @@ type Stalled struct {
 	// For is the gap on the monotonic or the wall clock, whichever is longer.
 	For time.Duration
 }
+
+// JoinEvents returns listeners that call those of each of all, in this order. A field
+// that is nil in all of them stays nil.
+func JoinEvents(all ...*Events) *Events {
+	e := *all[0]
+	for _, more := range all[1:] {
+		e.Received = both(e.Received, more.Received)
+		e.PollFailed = both(e.PollFailed, more.PollFailed)
+		e.Duplicate = both(e.Duplicate, more.Duplicate)
+		e.Started = both(e.Started, more.Started)
+		e.Settled = both(e.Settled, more.Settled)
+		e.Postponed = both(e.Postponed, more.Postponed)
+		e.Deleted = both(e.Deleted, more.Deleted)
+		e.DeleteFailed = both(e.DeleteFailed, more.DeleteFailed)
+		e.Extended = both(e.Extended, more.Extended)
+		e.ChangeFailed = both(e.ChangeFailed, more.ChangeFailed)
+		e.Returned = both(e.Returned, more.Returned)
+		e.VisibilityExpired = both(e.VisibilityExpired, more.VisibilityExpired)
+		e.Expired = both(e.Expired, more.Expired)
+		e.GateChanged = both(e.GateChanged, more.GateChanged)
+		e.Throttled = both(e.Throttled, more.Throttled)
+		e.Limited = both(e.Limited, more.Limited)
+		e.Stalled = both(e.Stalled, more.Stalled)
+	}
+	return &e
+}
+
+// both calls f and then g; either may be nil.
+func both[E any](f, g func(E)) func(E) {
+	switch {
+	case f == nil:
+		return g
+	case g == nil:
+		return f
+	}
+	return func(e E) { f(e); g(e) }
+}
