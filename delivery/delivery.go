@@ -1,9 +1,9 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
-	"slices"
 	"time"
 
 	"tendril/envelope"
@@ -11,26 +11,6 @@ import (
 	"tendril/telemetry"
 	"tendril/worker"
 )
-
-// Deliverer hands over the messages of one delivery and sets the result of each.
-type Deliverer func(ctx context.Context, batch []*Message)
-
-// Message is a message on its way to the target.
-type Message struct {
-	// Message is what is handed over. A stage may replace it by a changed copy.
-	*queue.Message
-	// Result says how the delivery ended.
-	Result queue.Result
-}
-
-// Target is what messages are handed to: an app or a function. One that has a method
-// DeliverBatch, as [deliver.Lambda] has, gets all messages of a delivery at once.
-type Target interface {
-	// Deliver hands over one message.
-	Deliver(ctx context.Context, m *queue.Message) queue.Result
-	// Probe returns nil when the target accepts messages.
-	Probe(ctx context.Context) error
-}
 
 // Options describe the deliveries from one queue. Only Target is required.
 type Options struct {
@@ -40,9 +20,8 @@ type Options struct {
 	FIFO bool
 	// Tracker counts the deliveries in flight; nil where nobody asks for them.
 	Tracker *Tracker
-	// Known reports whether the registry has a run of this id and path, or returns
-	// [ErrUndecided]. nil trusts every message that says it is a run.
-	Known func(ctx context.Context, id, path string) (bool, error)
+	// Known is a [Registry]; nil trusts every message that says it is a run.
+	Known Registry
 	// Account returns who keeps account of scheduled runs; nil, or a nil result, for
 	// nobody.
 	Account func() RunAccount
@@ -76,9 +55,12 @@ func New(opts *Options) Deliverer {
 		d = bookkeep(d, opts.Account)
 	}
 	if opts.SNS || opts.Payloads != nil { // not of scheduled runs
-		d = unwrap(d, opts)
+		d = unwrap(d, &contents{
+			fifo: opts.FIFO, sns: opts.SNS, payloads: opts.Payloads, deadline: opts.Deadline, postponed: opts.Postponed,
+			log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)),
+		})
 	}
-	d = recognizeRuns(d, opts)
+	d = recognizeRuns(d, opts.Known, opts.FIFO)
 	if opts.Tracker != nil { // includes the time in which payloads are fetched
 		d = opts.Tracker.track(d)
 	}
@@ -127,28 +109,4 @@ func (b batches) DeliverBatch(ctx context.Context, msgs []*queue.Message) []queu
 		results[i] = messages[i].Result
 	}
 	return results
-}
-
-// prepare calls ready for each message, which sets the result of one that cannot be
-// handed over, and returns the others. Behind such a message the later ones of its
-// group are held back where the order counts.
-func prepare(batch []*Message, fifo bool, ready func(*Message) bool) []*Message {
-	var stuck map[string]queue.Result // by group
-	return slices.DeleteFunc(slices.Clone(batch), func(m *Message) bool {
-		if behind, ok := stuck[m.GroupID]; ok {
-			m.Result = behind
-			return true
-		}
-		if ready(m) {
-			return false
-		}
-		if fifo && m.GroupID != "" {
-			if stuck == nil {
-				stuck = map[string]queue.Result{}
-			}
-			stuck[m.GroupID] = queue.Result{Outcome: m.Result.Outcome, RetryAfter: m.Result.RetryAfter,
-				Reason: "an earlier message of its group is not done", Unsent: true}
-		}
-		return true
-	})
 }

@@ -11,15 +11,18 @@ import (
 	"tendril/queue"
 )
 
-// ErrUndecided is what [Options].Known returns while it is not known whether there is
-// a registry.
+// Registry reports whether a scheduled run of this id was made for this path, or returns
+// [ErrUndecided].
+type Registry func(ctx context.Context, id, path string) (bool, error)
+
+// ErrUndecided is the error while it is not known whether there is a registry.
 var ErrUndecided = errors.New("the registry of periodic tasks is not known yet")
 
 // undecidedPause is how soon a message is tried again that only the registry can judge.
 const undecidedPause = time.Second
 
 // recognizeRuns parses each message as a scheduled run.
-func recognizeRuns(next Deliverer, opts *Options) Deliverer {
+func recognizeRuns(next Deliverer, known Registry, fifo bool) Deliverer {
 	return func(ctx context.Context, batch []*Message) {
 		for _, m := range batch {
 			if run := queue.ParseRun(m.Message); run != nil {
@@ -27,8 +30,8 @@ func recognizeRuns(next Deliverer, opts *Options) Deliverer {
 				parsed.Run, m.Message = run, &parsed
 			}
 		}
-		if opts.Known != nil {
-			batch = prepare(batch, opts.FIFO, func(m *Message) bool { return judge(ctx, m, opts.Known) })
+		if known != nil {
+			batch = prepare(batch, fifo, func(m *Message) bool { return judge(ctx, m, known) })
 		}
 		if len(batch) > 0 {
 			next(ctx, batch)
@@ -39,7 +42,7 @@ func recognizeRuns(next Deliverer, opts *Options) Deliverer {
 // judge asks whether a message is the run that it claims to be. One that is not known
 // becomes an ordinary message, also a copy of a run that goes to another path. It
 // returns false when there is no answer.
-func judge(ctx context.Context, m *Message, known func(ctx context.Context, id, path string) (bool, error)) bool {
+func judge(ctx context.Context, m *Message, known Registry) bool {
 	if m.Attribute(queue.AttributePath) == "" {
 		return true
 	}

@@ -1,7 +1,6 @@
 package delivery
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -19,26 +18,33 @@ const (
 	fetchPause = 5 * time.Second
 )
 
+// contents gets what was sent out of what carries it.
+type contents struct {
+	fifo, sns bool
+	payloads  *envelope.Opener                                  // nil: nothing is fetched
+	deadline  func() time.Duration                              // may be nil
+	postponed func(id string, retryIn time.Duration, err error) // may be nil
+	log       *slog.Logger
+}
+
 // unwrap takes messages out of what carries them: an envelope of SNS, a pointer to S3.
 // A message whose content is not available is not delivered, since its body is not
 // what was sent.
-func unwrap(next Deliverer, opts *Options) Deliverer {
-	log := cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+func unwrap(next Deliverer, c *contents) Deliverer {
 	return func(ctx context.Context, batch []*Message) {
-		until := time.Now().Add(fetchTimeout)
-		if opts.Deadline != nil {
-			if limit := opts.Deadline(); limit > 0 && limit < fetchTimeout {
-				until = time.Now().Add(limit)
-			}
+		limit := fetchTimeout
+		if c.deadline != nil && c.deadline() > 0 {
+			limit = min(limit, c.deadline())
 		}
-		batch = prepare(batch, opts.FIFO, func(m *Message) bool {
+		until := time.Now().Add(limit)
+		batch = prepare(batch, c.fifo, func(m *Message) bool {
 			if m.Run.Named() {
 				return true
 			}
-			if opts.SNS {
-				openSNS(m, log)
+			if c.sns {
+				openSNS(m, c.log)
 			}
-			return opts.Payloads == nil || fetch(ctx, m, until, opts)
+			return c.payloads == nil || c.fetch(ctx, m, until)
 		})
 		if len(batch) > 0 {
 			next(ctx, batch)
@@ -58,11 +64,11 @@ func openSNS(m *Message, log *slog.Logger) {
 
 // fetch replaces a pointer by the payload in S3, which has to be there in time. It
 // returns false when the payload is not available.
-func fetch(ctx context.Context, m *Message, until time.Time, opts *Options) bool {
+func (c *contents) fetch(ctx context.Context, m *Message, until time.Time) bool {
 	begin := time.Now()
 	fetching, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	opened, _, err := opts.Payloads.Open(fetching, m.Message)
+	opened, _, err := c.payloads.Open(fetching, m.Message)
 	switch {
 	case err == nil:
 		m.Message = &opened
@@ -73,8 +79,8 @@ func fetch(ctx context.Context, m *Message, until time.Time, opts *Options) bool
 	}
 	// S3 that hangs must leave the slots to other messages for most of the time.
 	retryIn := max(fetchPause, 2*time.Since(begin))
-	if ctx.Err() == nil && opts.Postponed != nil {
-		opts.Postponed(m.ID, retryIn, err)
+	if ctx.Err() == nil && c.postponed != nil {
+		c.postponed(m.ID, retryIn, err)
 	}
 	m.Result = queue.Result{Outcome: queue.Postponed, Reason: "its payload in S3 is not available for now", Err: err,
 		RetryAfter: retryIn}

@@ -1,6 +1,12 @@
 package limit
 
-import "time"
+import (
+	"math"
+	"time"
+)
+
+// unlimited is the answer of [Limiter.Room] when nothing limits it.
+const unlimited = math.MaxInt32
 
 // averageOver is the number of deliveries, roughly, that an average covers.
 const averageOver = 32

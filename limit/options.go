@@ -6,6 +6,13 @@ import (
 	"time"
 )
 
+// The reasons for a refusal.
+const (
+	ReasonBreaker     = "breaker"
+	ReasonConcurrency = "concurrency"
+	ReasonRate        = "rate"
+)
+
 // Options configure [New]. The zero value, and a nil *Options, limit nothing.
 // Values outside their range are brought to the nearest bound.
 type Options struct {
