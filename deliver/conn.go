@@ -12,6 +12,9 @@ import (
 )
 
 const (
+	// writeGrace is how long the rest of a long request may take to go out once
+	// its answer is there; else its connection is not kept.
+	writeGrace = 50 * time.Millisecond
 	// writeChunk is the most that one write hands over. A request that fits is
 	// written before the answer is read; of a longer one both happen at once, so
 	// that an app may answer before it has read it all.

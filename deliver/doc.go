@@ -79,7 +79,7 @@
 //	messages                                                    results
 //	   |                                                           ^
 //	   v                                                           |
-//	lambda_batch.go    as many as an event has room for  -- one too large: Failed
+//	lambda.go          as many as an event has room for  -- one too large: Failed
 //	   |                                                           |
 //	   v                                                           |
 //	lambda_event.go    {"Records":[...]}                           |

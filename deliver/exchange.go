@@ -13,9 +13,6 @@ const (
 	// maxAnswerBody is how many bytes of an answer's body are read. The connection of a
 	// longer answer is closed.
 	maxAnswerBody = 64 << 10
-	// writeGrace is how long the rest of a long request may take to go out once
-	// its answer is there; else its connection is not kept.
-	writeGrace = 50 * time.Millisecond
 	// drainTime is how long the body of an answer that is no success may take:
 	// its status has decided already.
 	drainTime = time.Second
@@ -27,7 +24,8 @@ type answer struct {
 	first   []byte         // the begin of its body where it is no success; good until the next exchange
 	sent    bool           // a byte of the request may have reached the app
 	started bool           // a byte of the answer was read
-	broken  bool           // head is a success, but its body did not arrive whole
+	success bool           // head has a success code
+	broken  bool           // its body did not arrive whole
 	err     error          // why there is no head, or a broken body
 	keep    bool           // the connection may carry another exchange
 }
@@ -127,9 +125,9 @@ func (c *conn) readAnswer(p *protocol, w *writer) answer {
 	if err != nil {
 		return answer{started: c.read > 0, err: err}
 	}
-	a := answer{head: head, started: true}
+	a := answer{head: head, started: true, success: p.success.Has(head.StatusCode)}
 	var whole, written bool
-	if p.success.Has(head.StatusCode) {
+	if a.success {
 		whole, a.err = c.readBody(head.Body, p.maxBody, 0)
 		a.broken = a.err != nil
 		written = w.finish(whole)

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"tendril/queue"
 )
@@ -209,33 +208,4 @@ func appendTime(b []byte, name string, at time.Time) []byte {
 	b = append(b, ": "...)
 	b = at.UTC().AppendFormat(b, time.RFC3339)
 	return append(b, "\r\n"...)
-}
-
-// isToken reports whether s may be part of a header name.
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
-		default:
-			return false
-		}
-	}
-	return s != ""
-}
-
-// isFieldValue reports whether a header can carry s byte for byte: no control
-// byte but the tab, and valid UTF-8 beyond ASCII, since servers that decode
-// header values refuse the whole request otherwise.
-func isFieldValue(s string) bool {
-	ascii := true
-	for i := range len(s) {
-		c := s[i]
-		if c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-		ascii = ascii && c < utf8.RuneSelf
-	}
-	return ascii || utf8.ValidString(s)
 }

@@ -59,7 +59,7 @@ func (h *HTTP) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 		end = time.Now().Add(h.deadline)
 	}
 	if err := h.acquire(ctx, end); err != nil {
-		return queue.Result{Outcome: queue.Unreached, Reason: h.unsentReason(ctx, end), Err: err}
+		return queue.Result{Outcome: queue.Unreached, Reason: h.reasons.unsentReason(ctx, end), Err: err}
 	}
 	defer h.release()
 	start := time.Now()
@@ -113,7 +113,7 @@ func (h *HTTP) attempt(ctx context.Context, m *queue.Message, run *scheduledRun,
 			}
 			continue
 		}
-		result, now := h.judge(ctx, &a, run, end), time.Now()
+		result, now := h.reasons.judge(ctx, &a, run, end), time.Now()
 		if a.keep {
 			h.pool.put(c, now)
 		} else {
@@ -154,8 +154,8 @@ func (h *HTTP) dial(ctx context.Context, end time.Time) (*conn, error) {
 // unreached is the result when there was no connection.
 func (h *HTTP) unreached(ctx context.Context, err error, end time.Time) queue.Result {
 	reason := h.dialer.reason(err)
-	if h.bound(ctx, end) != "" {
-		reason = h.unsentReason(ctx, end)
+	if h.reasons.bound(ctx, end) != "" {
+		reason = h.reasons.unsentReason(ctx, end)
 	}
 	return queue.Result{Outcome: queue.Unreached, Reason: reason, Err: err}
 }

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -85,4 +86,133 @@ func (l *Lambda) Probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	return checker.Check(ctx)
+}
+
+// batch is one delivery of several messages on its way.
+type batch struct {
+	lambda   *Lambda
+	messages []*queue.Message
+	results  []queue.Result
+	most     int // messages in one event
+	// stopped holds, per FIFO group, what the messages behind its first one that
+	// is not done come to; nil while there is none.
+	stopped map[string]queue.Result
+}
+
+// deliver makes and sends the event that begins with message number from, and
+// returns where the next one begins.
+func (b *batch) deliver(ctx context.Context, from int) (next int) {
+	event, part, next := b.collect(from)
+	if len(part) == 0 {
+		return next
+	}
+	if ctx.Err() != nil {
+		b.settleRest(from, queue.Result{Outcome: queue.Unreached, Reason: "stopped before anything was sent", Err: ctx.Err()})
+		return len(b.messages)
+	}
+	start := time.Now()
+	answered, err := b.lambda.invoker.Invoke(ctx, event)
+	took := time.Since(start)
+	if err == nil && tooLarge(&answered) && len(part) > 1 {
+		b.most = len(part) / 2
+		return part[0]
+	}
+	results := make([]queue.Result, len(part))
+	judgeCall(ctx, &answered, err, b.ids(part), results)
+	for i, place := range part {
+		results[i].Duration = took
+		b.settle(place, results[i])
+	}
+	if first := results[0]; first.Outcome == queue.Throttled || first.Outcome == queue.Unreached {
+		// The function takes nothing: the others would only be refused as well.
+		b.settleRest(next, first)
+		return len(b.messages)
+	}
+	return next
+}
+
+// collect renders the event that begins with message number from, and returns the
+// places of the messages in it. What cannot be sent is settled at once.
+func (b *batch) collect(from int) (event []byte, part []int, next int) {
+	l := b.lambda
+	event = append(make([]byte, 0, b.estimate(from)), eventStart...)
+	for next = from; next < len(b.messages) && len(part) < b.most; next++ {
+		m := b.messages[next]
+		if behind, ok := b.behind(m); ok {
+			b.results[next] = behind
+			continue
+		}
+		before := len(event)
+		if len(part) > 0 {
+			event = append(event, ',')
+		}
+		event = l.source.appendRecord(event, m)
+		if len(event)+len(eventEnd) <= l.maxEvent {
+			part = append(part, next)
+			continue
+		}
+		size := len(event) + len(eventEnd)
+		event = event[:before]
+		if len(part) > 0 {
+			break // it begins the next one
+		}
+		b.settle(next, queue.Result{Unsent: true, Reason: fmt.Sprintf(
+			"too large for a function: its event has %d bytes of at most %d (keep large bodies elsewhere, and send where)",
+			size, l.maxEvent)})
+	}
+	return append(event, eventEnd...), part, next
+}
+
+// estimate is the room that an event is likely to need.
+func (b *batch) estimate(from int) int {
+	size := len(eventStart) + len(eventEnd)
+	for _, m := range b.messages[from:min(from+b.most, len(b.messages))] {
+		size += recordSize(m)
+	}
+	return min(size, b.lambda.maxEvent+1)
+}
+
+func (b *batch) ids(part []int) []string {
+	ids := make([]string, len(part))
+	for i, place := range part {
+		ids[i] = b.messages[place].ID
+	}
+	return ids
+}
+
+// settle notes the result of the message at place, or what its group has come to.
+func (b *batch) settle(place int, r queue.Result) {
+	m := b.messages[place]
+	if behind, ok := b.behind(m); ok && r.Outcome == queue.Done {
+		behind.Duration, behind.Status, behind.Unsent = r.Duration, r.Status, false
+		r = behind
+	}
+	b.results[place] = r
+	if r.Outcome == queue.Done || !b.lambda.fifo || m.GroupID == "" {
+		return
+	}
+	if _, ok := b.stopped[m.GroupID]; ok {
+		return
+	}
+	if b.stopped == nil {
+		b.stopped = make(map[string]queue.Result)
+	}
+	b.stopped[m.GroupID] = queue.Result{Outcome: r.Outcome, RetryAfter: r.RetryAfter,
+		Reason: "an earlier message of its group is not done",
+		Unsent: r.Outcome == queue.Failed}
+}
+
+// settleRest gives the messages from that place on one result: none was sent.
+func (b *batch) settleRest(from int, r queue.Result) {
+	r.Duration = 0
+	for i := from; i < len(b.messages); i++ {
+		b.results[i] = r
+	}
+}
+
+// behind returns the result of a message that comes after one of its group that is
+// not done; false when there is none.
+func (b *batch) behind(m *queue.Message) (queue.Result, bool) {
+	r, ok := b.stopped[m.GroupID]
+	return r, ok
 }

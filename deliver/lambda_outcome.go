@@ -202,15 +202,3 @@ func functionError(a *queue.Invocation) string {
 	}
 	return words
 }
-
-// isPlainName reports whether s is a name as types and error codes have it, and so
-// may be shown.
-func isPlainName(s string) bool {
-	for i := range len(s) {
-		c := s[i] | 0x20
-		if (c < 'a' || c > 'z') && (s[i] < '0' || s[i] > '9') && strings.IndexByte("._:$-", s[i]) < 0 {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 100
-}

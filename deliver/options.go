@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -100,13 +101,13 @@ func (o HTTPOptions) withDefaults() (*HTTPOptions, *target, error) {
 	if err := o.checkRanges(); err != nil {
 		return nil, nil, err
 	}
-	o.Connections = orDefault(o.Connections, 50)
-	o.ConnectTimeout = orDefault(o.ConnectTimeout, 5*time.Second)
-	o.InactivityTimeout = orDefault(o.InactivityTimeout, 180*time.Second)
-	o.KeepAlive = orDefault(o.KeepAlive, time.Second)
-	o.HeaderBudget = orDefault(o.HeaderBudget, 8<<10)
-	o.maxBody = orDefault(o.maxBody, maxAnswerBody)
-	o.MimeType = orDefault(o.MimeType, "application/json")
+	o.Connections = cmp.Or(o.Connections, 50)
+	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 5*time.Second)
+	o.InactivityTimeout = cmp.Or(o.InactivityTimeout, 180*time.Second)
+	o.KeepAlive = cmp.Or(o.KeepAlive, time.Second)
+	o.HeaderBudget = cmp.Or(o.HeaderBudget, 8<<10)
+	o.maxBody = cmp.Or(o.maxBody, maxAnswerBody)
+	o.MimeType = cmp.Or(o.MimeType, "application/json")
 	if o.SuccessCodes == (StatusSet{}) {
 		o.SuccessCodes.words[200/64] = 1 << (200 % 64)
 	}
@@ -114,14 +115,6 @@ func (o HTTPOptions) withDefaults() (*HTTPOptions, *target, error) {
 		return nil, nil, err
 	}
 	return &o, t, o.checkHeaders()
-}
-
-func orDefault[T comparable](value, otherwise T) T {
-	var zero T
-	if value == zero {
-		return otherwise
-	}
-	return value
 }
 
 func (o *HTTPOptions) checkRanges() error {
@@ -149,7 +142,7 @@ func (o *HTTPOptions) setPath(fromTarget string) error {
 	if o.Path != "" && fromTarget != "" && fromTarget != "/" {
 		return fmt.Errorf("the target %q has a path and the HTTP path is %q: give one of them only", o.Target, o.Path)
 	}
-	path := orDefault(orDefault(o.Path, fromTarget), "/")
+	path := cmp.Or(o.Path, fromTarget, "/")
 	if path[0] != '/' {
 		path = "/" + path
 	}

@@ -43,20 +43,20 @@ func newReasons(opts *HTTPOptions) reasons {
 //	a success whose body broke off    failed
 //	a success                         done
 //	any other status                  failed
-func (h *HTTP) judge(ctx context.Context, a *answer, run *scheduledRun, end time.Time) queue.Result {
+func (r *reasons) judge(ctx context.Context, a *answer, run *scheduledRun, end time.Time) queue.Result {
 	switch {
 	case a.head == nil && !a.sent:
-		return queue.Result{Outcome: queue.Unreached, Reason: h.unsentReason(ctx, end), Err: a.err}
+		return queue.Result{Outcome: queue.Unreached, Reason: r.unsentReason(ctx, end), Err: a.err}
 	case a.head == nil:
-		return queue.Result{Reason: h.unansweredReason(ctx, a, end), Err: a.err}
+		return queue.Result{Reason: r.unansweredReason(ctx, a, end), Err: a.err}
 	case a.broken:
-		return queue.Result{Status: a.head.StatusCode, Reason: h.unansweredReason(ctx, a, end), Err: a.err}
-	case h.protocol.success.Has(a.head.StatusCode):
+		return queue.Result{Status: a.head.StatusCode, Reason: r.unansweredReason(ctx, a, end), Err: a.err}
+	case a.success:
 		return queue.Result{Outcome: queue.Done, Status: a.head.StatusCode}
 	default:
 		return queue.Result{
 			Status:     a.head.StatusCode,
-			Reason:     h.statusReason(a.head, run),
+			Reason:     r.statusReason(a.head, run),
 			Answer:     answerHead(a.head.Header, a.first),
 			RetryAfter: retryAfter(a.head.Header.Get("Retry-After"), time.Now()),
 		}
@@ -64,14 +64,14 @@ func (h *HTTP) judge(ctx context.Context, a *answer, run *scheduledRun, end time
 }
 
 // bound returns the words for the bound that ended a delivery; "" when none did.
-func (h *HTTP) bound(ctx context.Context, end time.Time) string {
+func (r *reasons) bound(ctx context.Context, end time.Time) string {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return "deadline passed"
 	case ctx.Err() != nil:
 		return "stopped"
 	case !end.IsZero() && !time.Now().Before(end):
-		return h.reasons.expired
+		return r.expired
 	default:
 		return ""
 	}
@@ -79,8 +79,8 @@ func (h *HTTP) bound(ctx context.Context, end time.Time) string {
 
 // unsentReason says why an open connection took nothing, or why there was no
 // time for one.
-func (h *HTTP) unsentReason(ctx context.Context, end time.Time) string {
-	if bound := h.bound(ctx, end); bound != "" {
+func (r *reasons) unsentReason(ctx context.Context, end time.Time) string {
+	if bound := r.bound(ctx, end); bound != "" {
 		return bound + " before anything was sent"
 	}
 	return "connection closed before anything was sent"
@@ -88,17 +88,17 @@ func (h *HTTP) unsentReason(ctx context.Context, end time.Time) string {
 
 // unansweredReason says why a request that went out, at least in part, has no
 // whole answer.
-func (h *HTTP) unansweredReason(ctx context.Context, a *answer, end time.Time) string {
-	bound := h.bound(ctx, end)
+func (r *reasons) unansweredReason(ctx context.Context, a *answer, end time.Time) string {
+	bound := r.bound(ctx, end)
 	switch {
 	case bound == "stopped":
 		return "stopped before the app had answered"
 	case bound != "":
 		return bound
 	case isLate(a.err) && a.started:
-		return h.reasons.stalled
+		return r.stalled
 	case isLate(a.err):
-		return h.reasons.silent
+		return r.silent
 	case errors.Is(a.err, errHeadTooLong):
 		return "answer headers longer than 64 KiB"
 	case a.head == nil && isGarbled(a.err):
@@ -125,7 +125,7 @@ func isLate(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 // statusReason says what a status that is no success means, at more length
 // where it is one that puzzles.
-func (h *HTTP) statusReason(head *http.Response, run *scheduledRun) string {
+func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	status := "status " + strconv.Itoa(head.StatusCode)
 	switch code := head.StatusCode; {
 	case code == http.StatusSwitchingProtocols:
@@ -141,7 +141,7 @@ func (h *HTTP) statusReason(head *http.Response, run *scheduledRun) string {
 	case code == http.StatusNotFound && run != nil:
 		return status + " (no route for the task's path)"
 	case code == http.StatusNotFound:
-		return status + " (no route for POST " + h.reasons.path + ")"
+		return status + " (no route for POST " + r.path + ")"
 	case code == http.StatusMethodNotAllowed:
 		return status + " (the path takes no POST)"
 	case code == http.StatusRequestEntityTooLarge:

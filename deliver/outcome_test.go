@@ -71,11 +71,11 @@ func TestStatusReasons(t *testing.T) {
 		{304, "", "status 304 (redirects are not followed)"},
 	} {
 		head := &http.Response{StatusCode: test.code, Header: http.Header{"Location": {test.location}}}
-		if got := h.statusReason(head, nil); got != test.want {
+		if got := h.reasons.statusReason(head, nil); got != test.want {
 			t.Errorf("%d %s: %q, want %q", test.code, test.location, got, test.want)
 		}
 	}
-	if got := h.statusReason(&http.Response{StatusCode: 404},
+	if got := h.reasons.statusReason(&http.Response{StatusCode: 404},
 		&scheduledRun{path: "/secret"}); got != "status 404 (no route for the task's path)" {
 		t.Errorf("a task: %q", got)
 	}

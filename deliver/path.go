@@ -92,15 +92,6 @@ func checkPath(path string) error {
 	return nil
 }
 
-func hasControl(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x20 || s[i] == 0x7f {
-			return true
-		}
-	}
-	return false
-}
-
 // escapeQuery escapes the bytes that may not stand in a request line and leaves
 // all others as they are, because only the app knows what its query means.
 func escapeQuery(query string) string {

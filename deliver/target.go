@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -82,7 +83,7 @@ func hostTarget(raw string, u *url.URL) (*target, error) {
 	if u.Scheme == "https" {
 		t.name, standard = host, "443"
 	}
-	port := orDefault(u.Port(), standard)
+	port := cmp.Or(u.Port(), standard)
 	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
 		return nil, fmt.Errorf("target %q: a port is a number from 1 to 65535", raw)
 	}
@@ -117,16 +118,6 @@ func localHost(port, standard string) string {
 		return "localhost"
 	}
 	return "localhost:" + port
-}
-
-func isHostName(host string) bool {
-	for i := range len(host) {
-		c := host[i] | 0x20
-		if (c < 'a' || c > 'z') && (host[i] < '0' || host[i] > '9') && strings.IndexByte(".-_", host[i]) < 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // errRefusedAddress: the target's name leads to an address that no app has.
