@@ -30,7 +30,7 @@ func amazonPlace(t *testing.T, name string) *place {
 		os.Setenv(k, v) // the same for every test of this package
 	}
 	ctx := context.Background()
-	table, err := aws.OpenTable(ctx, amazonTable, &aws.TableOptions{Endpoint: endpoint})
+	table, err := aws.OpenTable(ctx, amazonTable, &aws.Options{Endpoint: endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,9 @@
 package aws
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"time"
 
@@ -20,66 +19,39 @@ import (
 // what to do; a group or instance that does not exist is
 // queue.CodeResourceNotFound.
 type AutoScaling struct {
-	api       *autoscaling.Client
-	transport *http.Transport
-	host      string
-}
-
-// AutoScalingOptions configure [OpenAutoScaling]. A nil *AutoScalingOptions is
-// valid. As with SQS, credentials come from where every AWS tool takes them.
-type AutoScalingOptions struct {
-	// Region is where the group is; "" means what the environment or the
-	// profile says, else what the metadata of this instance say.
-	Region string
-	// Profile names a profile of the shared AWS configuration files; "" means
-	// AWS_PROFILE, else "default".
-	Profile string
-	// Endpoint is the URL of a server that speaks the protocol; "" means
-	// AWS_ENDPOINT_URL_AUTO_SCALING and AWS_ENDPOINT_URL, else Amazon's own.
-	Endpoint string
-	// Log takes what the SDK logs; nil drops it.
-	Log LogFunc
+	service
+	api *autoscaling.Client
 }
 
 // OpenAutoScaling reads the AWS configuration. It asks at most the metadata of
 // this instance, for the region, where nothing else names one.
-func OpenAutoScaling(ctx context.Context, opts *AutoScalingOptions) (*AutoScaling, error) {
-	if opts == nil {
-		opts = &AutoScalingOptions{}
-	}
-	cfg, err := loadConfig(ctx, opts.Region, opts.Profile, opts.Log)
+func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
+	opts = cmp.Or(opts, &Options{})
+	cfg, service, err := connect(ctx, opts, "Auto Scaling", "AWS_ENDPOINT_URL_AUTO_SCALING", 4)
 	if err != nil {
 		return nil, err
 	}
-	transport := newTransport(cfg.HTTPClient, 4)
 	api := autoscaling.NewFromConfig(cfg, func(o *autoscaling.Options) {
-		o.HTTPClient = &http.Client{Transport: transport, CheckRedirect: keepRedirect}
+		o.HTTPClient = service.client()
 		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
 	})
 	o := api.Options()
-	a := &AutoScaling{api: api, transport: transport, host: "Auto Scaling in " + o.Region}
-	if o.BaseEndpoint != nil {
-		a.host = *o.BaseEndpoint
+	if o.Region == "" {
+		instance, err := NewInstance("")
+		if err != nil {
+			return nil, err
+		}
+		if o.Region, err = instance.Region(ctx); err != nil {
+			return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Err: err,
+				Message: fmt.Sprintf("no AWS region for Auto Scaling: set AWS_REGION, or a region in the profile (%v)", err)}
+		}
+		api = autoscaling.New(o)
 	}
-	if o.Region != "" {
-		return a, nil
-	}
-	instance, err := NewInstance("")
-	if err != nil {
+	if err := service.locate(o.Region, o.BaseEndpoint, "Auto Scaling"); err != nil {
 		return nil, err
 	}
-	region, err := instance.Region(ctx)
-	if err != nil {
-		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Err: err,
-			Message: fmt.Sprintf("no AWS region for Auto Scaling: set AWS_REGION, or a region in the profile (%v)", err)}
-	}
-	o.Region = region
-	a.api, a.host = autoscaling.New(o), "Auto Scaling in "+region
-	return a, nil
+	return &AutoScaling{service, api}, nil
 }
-
-// Close drops the idle connections. Calls under way end as they would.
-func (a *AutoScaling) Close() { a.transport.CloseIdleConnections() }
 
 // GroupOf returns the name of the group that an instance is in.
 func (a *AutoScaling) GroupOf(ctx context.Context, instance string) (string, error) {
@@ -180,10 +152,7 @@ func (g *Group) SetSize(ctx context.Context, n int) error {
 		AutoScalingGroupName: &g.name, DesiredCapacity: sdk.Int32(int32(min(max(n, 0), 1<<30))),
 		HonorCooldown: sdk.Bool(false),
 	})
-	if err != nil {
-		return g.explain(ctx, "SetDesiredCapacity", err)
-	}
-	return nil
+	return g.explain(ctx, "SetDesiredCapacity", err)
 }
 
 // Member returns one instance of the group, usually this one.
@@ -201,10 +170,7 @@ func (m *Member) Protect(ctx context.Context, on bool) error {
 	_, err := m.group.scaling.api.SetInstanceProtection(ctx, &autoscaling.SetInstanceProtectionInput{
 		AutoScalingGroupName: &m.group.name, InstanceIds: []string{m.id}, ProtectedFromScaleIn: &on,
 	})
-	if err != nil {
-		return m.group.explain(ctx, "SetInstanceProtection", err)
-	}
-	return nil
+	return m.group.explain(ctx, "SetInstanceProtection", err)
 }
 
 // Hook returns the lifecycle hook called name, for this instance.
@@ -223,10 +189,7 @@ func (h *LifecycleHook) Heartbeat(ctx context.Context) error {
 		&autoscaling.RecordLifecycleActionHeartbeatInput{
 			AutoScalingGroupName: &h.member.group.name, InstanceId: &h.member.id, LifecycleHookName: &h.name,
 		})
-	if err != nil {
-		return h.member.group.explain(ctx, "RecordLifecycleActionHeartbeat", err)
-	}
-	return nil
+	return h.member.group.explain(ctx, "RecordLifecycleActionHeartbeat", err)
 }
 
 // Complete tells the group to go on with the termination.
@@ -235,10 +198,7 @@ func (h *LifecycleHook) Complete(ctx context.Context) error {
 		AutoScalingGroupName: &h.member.group.name, InstanceId: &h.member.id, LifecycleHookName: &h.name,
 		LifecycleActionResult: sdk.String("CONTINUE"),
 	})
-	if err != nil {
-		return h.member.group.explain(ctx, "CompleteLifecycleAction", err)
-	}
-	return nil
+	return h.member.group.explain(ctx, "CompleteLifecycleAction", err)
 }
 
 // TerminationHook returns the name and the timeout of the group's lifecycle hook
@@ -263,37 +223,21 @@ func (g *Group) explain(ctx context.Context, action string, err error) error {
 }
 
 // explain turns any error of a call into a [*queue.Error] that says about what
-// it was and what to do. The cancelling of the caller's own context stays what
-// it is.
+// it was and what to do.
 func (a *AutoScaling) explain(ctx context.Context, action, what string, err error) error {
-	refused := answer(err)
-	if cause := ctx.Err(); cause != nil && refused == nil {
-		if errors.Is(cause, context.Canceled) {
-			return cause
+	return a.service.explain(ctx, fmt.Sprintf("%s (%s)", action, what), err, func(refused *refusal) (code,
+		message string) {
+		message = fmt.Sprintf("%s: %s", a.host, refused)
+		switch code = scalingCode(refused); code {
+		case queue.CodeResourceNotFound:
+			message += "; check the name, the account and the region"
+		case queue.CodeUnreachable, queue.CodeRequestThrottled:
+			message += "; it is tried again"
+		case queue.CodeAccessDenied:
+			message = fmt.Sprintf("%s refused: %s; allow these credentials autoscaling:%s", a.host, refused, action)
 		}
-		return &queue.Error{Code: queue.CodeUnreachable, Err: cause,
-			Message: fmt.Sprintf("%s (%s): %s did not answer in time; check the network, the region and "+
-				"AWS_ENDPOINT_URL_AUTO_SCALING", action, what, a.host)}
-	}
-	if refused == nil {
-		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"%s (%s): %s did not answer: %s; check the network, the region, the credentials and AWS_ENDPOINT_URL_AUTO_SCALING",
-			action, what, a.host, firstLine(plain(err).Error()))}
-	}
-	code, message := scalingCode(refused), fmt.Sprintf("%s (%s): %s: %s", action, what, a.host, refused.Error())
-	switch {
-	case refused.foreign():
-		message = fmt.Sprintf("%s (%s): %s", action, what,
-			refused.foreignAnswer(a.host, "Auto Scaling", "AWS_ENDPOINT_URL_AUTO_SCALING"))
-	case code == queue.CodeResourceNotFound:
-		message += "; check the name, the account and the region"
-	case code == queue.CodeUnreachable, code == queue.CodeRequestThrottled:
-		message += "; it is tried again"
-	case code == queue.CodeAccessDenied:
-		message = fmt.Sprintf("%s refused %s on %s: %s; allow these credentials autoscaling:%s", a.host, action, what,
-			refused.Error(), action)
-	}
-	return &queue.Error{Code: code, Message: message, Err: refused}
+		return code, message
+	})
 }
 
 // scalingCode names the kinds of refusal that Auto Scaling has and SQS has not.

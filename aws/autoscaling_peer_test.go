@@ -20,7 +20,7 @@ func TestAgainstAForeignAutoScaling(t *testing.T) {
 		t.Skip("a Python server is slow: not with -short")
 	}
 	ctx := context.Background()
-	a, err := OpenAutoScaling(ctx, &AutoScalingOptions{Region: "eu-west-1", Endpoint: testpeer.Moto(t, "autoscaling")})
+	a, err := OpenAutoScaling(ctx, &Options{Region: "eu-west-1", Endpoint: testpeer.Moto(t, "autoscaling")})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,7 +41,7 @@ func openStandIn(t *testing.T, s *scalingStandIn) *AutoScaling {
 	t.Helper()
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
-	a, err := OpenAutoScaling(context.Background(), &AutoScalingOptions{Region: "eu-west-1", Endpoint: server.URL})
+	a, err := OpenAutoScaling(context.Background(), &Options{Region: "eu-west-1", Endpoint: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestScalingThatDoesNotAnswer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(release) })
-	a, err := OpenAutoScaling(context.Background(), &AutoScalingOptions{Region: "eu-west-1", Endpoint: server.URL})
+	a, err := OpenAutoScaling(context.Background(), &Options{Region: "eu-west-1", Endpoint: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

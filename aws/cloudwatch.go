@@ -1,10 +1,9 @@
 package aws
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -43,40 +42,20 @@ type Datum struct {
 // counted, and it is for the caller to say whether figures are better counted
 // twice or not at all.
 type CloudWatch struct {
-	api       *cloudwatch.Client
-	transport *http.Transport
-	host      string
-}
-
-// CloudWatchOptions configure [OpenCloudWatch]. A nil *CloudWatchOptions is
-// valid. As with SQS, credentials come from where every AWS tool takes them.
-type CloudWatchOptions struct {
-	// Region is where the metrics are kept; "" means what the environment or the
-	// profile says.
-	Region string
-	// Profile names a profile of the shared AWS configuration files; "" means
-	// AWS_PROFILE, else "default".
-	Profile string
-	// Endpoint is the URL of a server that speaks the CloudWatch protocol; ""
-	// means AWS_ENDPOINT_URL_CLOUDWATCH and AWS_ENDPOINT_URL, else Amazon's own.
-	Endpoint string
-	// Log takes what the SDK logs; nil drops it.
-	Log LogFunc
+	service
+	api *cloudwatch.Client
 }
 
 // OpenCloudWatch reads the AWS configuration. It calls nobody. The error names
 // the variable or the file at fault.
-func OpenCloudWatch(ctx context.Context, opts *CloudWatchOptions) (*CloudWatch, error) {
-	if opts == nil {
-		opts = &CloudWatchOptions{}
-	}
-	cfg, err := loadConfig(ctx, opts.Region, opts.Profile, opts.Log)
+func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
+	opts = cmp.Or(opts, &Options{})
+	cfg, service, err := connect(ctx, opts, "CloudWatch", "AWS_ENDPOINT_URL_CLOUDWATCH", 1)
 	if err != nil {
 		return nil, err
 	}
-	transport := newTransport(cfg.HTTPClient, 1)
 	api := cloudwatch.NewFromConfig(cfg, func(o *cloudwatch.Options) {
-		o.HTTPClient = &http.Client{Transport: transport, CheckRedirect: keepRedirect}
+		o.HTTPClient = service.client()
 		o.Retryer = sdk.NopRetryer{}
 		// CloudWatch speaks three protocols. The SDK's choice, CBOR, and its
 		// compressed bodies are not understood by common stand-ins; the JSON one
@@ -86,19 +65,11 @@ func OpenCloudWatch(ctx context.Context, opts *CloudWatchOptions) (*CloudWatch, 
 		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
 	})
 	o := api.Options()
-	if o.Region == "" {
-		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue,
-			Message: "no AWS region for the metrics in CloudWatch: set AWS_REGION, or a region in the profile"}
+	if err := service.locate(o.Region, o.BaseEndpoint, "the metrics in CloudWatch"); err != nil {
+		return nil, err
 	}
-	c := &CloudWatch{api: api, transport: transport, host: "CloudWatch in " + o.Region}
-	if o.BaseEndpoint != nil {
-		c.host = *o.BaseEndpoint
-	}
-	return c, nil
+	return &CloudWatch{service, api}, nil
 }
-
-// Close drops the idle connections. Calls under way end as they would.
-func (c *CloudWatch) Close() { c.transport.CloseIdleConnections() }
 
 // PutMetricData writes up to [MaxDatums] figures into a namespace, in one call
 // that is tried once. The error is a [queue.Error] that says what to do, or
@@ -116,7 +87,16 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 		in.MetricData[i] = data[i].metric()
 	}
 	_, err := c.api.PutMetricData(ctx, in)
-	return c.explain(ctx, namespace, err)
+	return c.explain(ctx, "writing the metrics of "+namespace, err, func(refused *refusal) (code, message string) {
+		message = fmt.Sprintf("%s refused: %s", c.host, refused)
+		switch code = refused.code(); code {
+		case queue.CodeAccessDenied:
+			message += "; allow these credentials cloudwatch:PutMetricData, and check that they have not expired"
+		case queue.CodeRequestThrottled:
+			message += "; a longer --metrics-interval means fewer calls"
+		}
+		return code, message
+	})
 }
 
 // metric is the figure in the SDK's words.
@@ -134,40 +114,4 @@ func (d *Datum) metric() types.MetricDatum {
 		m.Timestamp = &d.At
 	}
 	return m
-}
-
-// explain turns any error of a call into a [*queue.Error] that says what to do.
-func (c *CloudWatch) explain(ctx context.Context, namespace string, err error) error {
-	if err == nil {
-		return nil
-	}
-	refused := answer(err)
-	if cause := ctx.Err(); cause != nil && refused == nil {
-		if errors.Is(cause, context.Canceled) {
-			return cause
-		}
-		return &queue.Error{Code: queue.CodeUnreachable, Err: cause,
-			Message: fmt.Sprintf("writing the metrics of %s: %s did not answer in time; check the network, the region and "+
-				"AWS_ENDPOINT_URL_CLOUDWATCH",
-				namespace, c.host)}
-	}
-	if refused == nil {
-		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"writing the metrics of %s: %s did not answer: %s; check the network, the region, the credentials and "+
-				"AWS_ENDPOINT_URL_CLOUDWATCH",
-			namespace, c.host, firstLine(plain(err).Error()))}
-	}
-	code, message := refused.code(), refused.Error()
-	if refused.foreign() {
-		return &queue.Error{Code: code, Err: refused, Message: fmt.Sprintf("writing the metrics of %s: %s",
-			namespace, refused.foreignAnswer(c.host, "CloudWatch", "AWS_ENDPOINT_URL_CLOUDWATCH"))}
-	}
-	switch code {
-	case queue.CodeAccessDenied:
-		message += "; allow these credentials cloudwatch:PutMetricData, and check that they have not expired"
-	case queue.CodeRequestThrottled:
-		message += "; a longer --metrics-interval means fewer calls"
-	}
-	return &queue.Error{Code: code,
-		Message: fmt.Sprintf("writing the metrics of %s: %s refused: %s", namespace, c.host, message), Err: refused}
 }

@@ -21,7 +21,7 @@ func TestAgainstAForeignCloudWatch(t *testing.T) {
 	}
 	endpoint := testpeer.Moto(t, "cloudwatch") // before setAWS, whose variables are not for it
 	setAWS(t, nil)
-	c, err := OpenCloudWatch(context.Background(), &CloudWatchOptions{Region: "eu-west-1", Endpoint: endpoint})
+	c, err := OpenCloudWatch(context.Background(), &Options{Region: "eu-west-1", Endpoint: endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}

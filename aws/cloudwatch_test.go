@@ -73,7 +73,7 @@ func metricsServer(t *testing.T, answer http.HandlerFunc) (*CloudWatch, *atomic.
 		answer(w, r)
 	}))
 	t.Cleanup(server.Close)
-	c, err := OpenCloudWatch(context.Background(), &CloudWatchOptions{Region: "eu-west-1", Endpoint: server.URL})
+	c, err := OpenCloudWatch(context.Background(), &Options{Region: "eu-west-1", Endpoint: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,10 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"regexp"
 	"strconv"
 	"time"
@@ -12,6 +12,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 
 	"tendril/queue"
 )
@@ -26,26 +27,9 @@ import (
 // writes began. Errors are [queue.Error] and say what to do; that of a missing
 // table has queue.CodeResourceNotFound.
 type Table struct {
-	api       *dynamodb.Client
-	transport *http.Transport
-	name      string
-	host      string
-}
-
-// TableOptions configure [OpenTable]. A nil *TableOptions is valid. As with
-// SQS, credentials come from where every AWS tool takes them.
-type TableOptions struct {
-	// Region is where the table is; "" means what the environment or the
-	// profile says.
-	Region string
-	// Profile names a profile of the shared AWS configuration files; "" means
-	// AWS_PROFILE, else "default".
-	Profile string
-	// Endpoint is the URL of a server that speaks the DynamoDB protocol; ""
-	// means AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL, else Amazon's own.
-	Endpoint string
-	// Log takes what the SDK logs; nil drops it.
-	Log LogFunc
+	service
+	api  *dynamodb.Client
+	name string
 }
 
 var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
@@ -53,40 +37,28 @@ var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 // OpenTable reads the AWS configuration for the table called name. It calls
 // nobody: [Table.Check] and [Table.Create] do. The error names the variable or
 // the file at fault.
-func OpenTable(ctx context.Context, name string, opts *TableOptions) (*Table, error) {
-	if opts == nil {
-		opts = &TableOptions{}
-	}
+func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) {
+	opts = cmp.Or(opts, &Options{})
 	if !tableName.MatchString(name) {
 		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf(
 			"registry table %q is no name of a DynamoDB table: give 3 to 255 letters, digits, '-', '_' and '.', not an ARN "+
 				"or a URL", name)}
 	}
-	cfg, err := loadConfig(ctx, opts.Region, opts.Profile, opts.Log)
+	cfg, service, err := connect(ctx, opts, "DynamoDB", "AWS_ENDPOINT_URL_DYNAMODB", 4)
 	if err != nil {
 		return nil, err
 	}
-	transport := newTransport(cfg.HTTPClient, 4)
 	api := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		o.HTTPClient = &http.Client{Transport: transport, CheckRedirect: keepRedirect}
+		o.HTTPClient = service.client()
 		o.Retryer = sdk.NopRetryer{}
 		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
 	})
-	t := &Table{api: api, transport: transport, name: name}
 	o := api.Options()
-	if o.Region == "" {
-		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf(
-			"no AWS region for registry table %s: set AWS_REGION, or a region in the profile", name)}
+	if err := service.locate(o.Region, o.BaseEndpoint, "registry table "+name); err != nil {
+		return nil, err
 	}
-	t.host = "DynamoDB in " + o.Region
-	if o.BaseEndpoint != nil {
-		t.host = *o.BaseEndpoint
-	}
-	return t, nil
+	return &Table{service, api, name}, nil
 }
-
-// Close drops the idle connections. Calls under way end as they would.
-func (t *Table) Close() { t.transport.CloseIdleConnections() }
 
 // Read returns the lease stored under name, the zero value when there is none.
 func (t *Table) Read(ctx context.Context, name string) (queue.Lease, error) {
@@ -211,17 +183,7 @@ func (t *Table) Check(ctx context.Context) error {
 }
 
 func (t *Table) credentials(ctx context.Context) error {
-	provider := t.api.Options().Credentials
-	if provider == nil {
-		return noCredentials(errors.New("none are configured"))
-	}
-	if _, err := provider.Retrieve(ctx); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return noCredentials(err)
-	}
-	return nil
+	return checkCredentials(ctx, t.api.Options().Credentials)
 }
 
 // describe returns whether the table is ready to be used.
@@ -328,51 +290,33 @@ func (t *Table) Expire(ctx context.Context) error {
 func isCode(err error, code string) bool { return errors.Is(err, &queue.Error{Code: code}) }
 
 // explain turns any error of a call into a [*queue.Error] that says which table
-// and what to do. The cancelling of the caller's own context stays what it is.
+// and what to do.
 func (t *Table) explain(ctx context.Context, doing string, err error) error {
-	refused := answer(err)
 	what := "registry table " + t.name
-	if action := operation("dynamodb", err); action != "" {
-		what = action + " on " + what
+	var op *smithy.OperationError
+	if errors.As(err, &op) && op.OperationName != "" {
+		what = "dynamodb:" + op.OperationName + " on " + what
 	}
-	if cause := ctx.Err(); cause != nil && refused == nil {
-		if errors.Is(cause, context.Canceled) {
-			return cause
+	return t.service.explain(ctx, fmt.Sprintf("%s (%s)", doing, what), err, func(refused *refusal) (code, message string) {
+		switch code = tableCode(refused.shape, refused.code()); code {
+		case queue.CodeResourceNotFound:
+			message = fmt.Sprintf("registry table %s does not exist at %s: check its name and the region, or create it with "+
+				"--registry-create (registry_create: true)", t.name, t.host)
+		case queue.CodeAccessDenied:
+			message = fmt.Sprintf("%s refused access: %s; allow these credentials dynamodb:GetItem, BatchGetItem, PutItem, "+
+				"UpdateItem, ConditionCheckItem and DescribeTable on the table, and CreateTable, UpdateTimeToLive and "+
+				"DescribeTimeToLive where it is to be created", t.host, refused)
+		case queue.CodeRequestThrottled:
+			message = fmt.Sprintf("the table is throttled: %s; use on-demand capacity, or at least 5 write and read units",
+				refused)
+		case queue.CodeUnreachable:
+			message = fmt.Sprintf("%s failed: %s; try again later", t.host, refused)
+		default:
+			message = fmt.Sprintf("%s refused: %s; check that no other program writes to this table, or name another one",
+				t.host, refused)
 		}
-		return &queue.Error{Code: queue.CodeUnreachable, Err: cause, Message: fmt.Sprintf(
-			"%s (%s): %s did not answer in time; check the network, the region and AWS_ENDPOINT_URL_DYNAMODB", doing, what,
-			t.host)}
-	}
-	if refused == nil {
-		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"%s (%s): %s did not answer: %s; check the network, the region, the credentials and AWS_ENDPOINT_URL_DYNAMODB",
-			doing, what, t.host, firstLine(plain(err).Error()))}
-	}
-	code, message := tableCode(refused.shape, refused.code()), refused.Error()
-	switch {
-	case refused.foreign():
-		message = fmt.Sprintf("%s (%s): %s", doing, what,
-			refused.foreignAnswer(t.host, "DynamoDB", "AWS_ENDPOINT_URL_DYNAMODB"))
-	case code == queue.CodeResourceNotFound:
-		message = fmt.Sprintf("registry table %s does not exist at %s: check its name and the region, or create it with "+
-			"--registry-create "+
-			"(registry_create: true)", t.name, t.host)
-	case code == queue.CodeAccessDenied:
-		message = fmt.Sprintf("%s: %s refused access to registry table %s: %s; allow these credentials dynamodb:GetItem, "+
-			"BatchGetItem, PutItem, "+
-			"UpdateItem, ConditionCheckItem and DescribeTable on it, and CreateTable, UpdateTimeToLive and "+
-			"DescribeTimeToLive where it is to be created",
-			doing, t.host, t.name, message)
-	case code == queue.CodeRequestThrottled:
-		message = fmt.Sprintf("%s: registry table %s is throttled: %s; use on-demand capacity, or at least 5 write and "+
-			"read units", doing, t.name, message)
-	case code == queue.CodeUnreachable:
-		message = fmt.Sprintf("%s (%s): %s failed: %s; try again later", doing, what, t.host, message)
-	default:
-		message = fmt.Sprintf("%s (%s): %s refused: %s; check that no other program writes to this table, or name another "+
-			"one", doing, what, t.host, message)
-	}
-	return &queue.Error{Code: code, Message: message, Err: refused}
+		return code, message
+	})
 }
 
 // tableCode names the kinds of refusal that DynamoDB has and SQS has not.

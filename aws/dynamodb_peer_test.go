@@ -58,7 +58,7 @@ func TestAgainstAForeignDynamoDB(t *testing.T) {
 	var turn sync.Mutex
 	open := func(t testing.TB, name string) *Table {
 		t.Helper()
-		table, err := OpenTable(context.Background(), name, &TableOptions{Region: "eu-west-1", Endpoint: endpoint})
+		table, err := OpenTable(context.Background(), name, &Options{Region: "eu-west-1", Endpoint: endpoint})
 		if err != nil {
 			t.Fatal(err)
 		}

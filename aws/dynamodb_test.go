@@ -18,7 +18,7 @@ import (
 // openTable opens a table on a transport of the test's.
 func openTable(t testing.TB, transport http.RoundTripper) *Table {
 	t.Helper()
-	table, err := OpenTable(context.Background(), "registry", &TableOptions{Region: "eu-west-1"})
+	table, err := OpenTable(context.Background(), "registry", &Options{Region: "eu-west-1"})
 	if err != nil {
 		t.Fatal(err)
 	}

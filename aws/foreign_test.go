@@ -67,11 +67,11 @@ type foreignCall struct {
 func foreignCalls(t *testing.T, endpoint string) map[string]foreignCall {
 	t.Helper()
 	ctx := t.Context()
-	table, err := OpenTable(ctx, "registry", &TableOptions{Endpoint: endpoint})
+	table, err := OpenTable(ctx, "registry", &Options{Endpoint: endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}
-	buckets, err := OpenS3(ctx, &S3Options{Endpoint: endpoint})
+	buckets, err := OpenS3(ctx, &Options{Endpoint: endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,21 +79,21 @@ func foreignCalls(t *testing.T, endpoint string) map[string]foreignCall {
 	options := buckets.api.Options()
 	options.Retryer = once
 	buckets.api = s3.New(options)
-	metrics, err := OpenCloudWatch(ctx, &CloudWatchOptions{Endpoint: endpoint})
+	metrics, err := OpenCloudWatch(ctx, &Options{Endpoint: endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}
 	figures := metrics.api.Options()
 	figures.Retryer = once
 	metrics.api = cloudwatch.New(figures)
-	scaling, err := OpenAutoScaling(ctx, &AutoScalingOptions{Endpoint: endpoint})
+	scaling, err := OpenAutoScaling(ctx, &Options{Endpoint: endpoint})
 	if err != nil {
 		t.Fatal(err)
 	}
 	groups := scaling.api.Options()
 	groups.Retryer = once
 	scaling.api = autoscaling.New(groups)
-	function, err := OpenLambda(ctx, &LambdaOptions{Function: "resize", Endpoint: endpoint})
+	function, err := OpenLambda(ctx, &LambdaOptions{Function: "resize", Options: Options{Endpoint: endpoint}})
 	if err != nil {
 		t.Fatal(err)
 	}

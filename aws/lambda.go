@@ -1,11 +1,11 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
@@ -28,35 +28,20 @@ const (
 // Lambda calls one function of AWS Lambda, or of a server that speaks its
 // protocol. All methods are safe for concurrent use.
 type Lambda struct {
-	api       *lambda.Client
-	transport *http.Transport
-	function  FunctionReference
-	timeout   time.Duration
-	host      string
+	service
+	api      *lambda.Client
+	function FunctionReference
+	timeout  time.Duration
 }
 
-// LambdaOptions configure [OpenLambda]. Only Function must be set. As with SQS,
-// credentials come from where every AWS tool takes them.
+// LambdaOptions configure [OpenLambda]. Only Function must be set.
 type LambdaOptions struct {
+	Options
 	// Function is a name, a partial ARN or an ARN, as [ParseFunction] reads it.
 	Function string
-	// Region is where the function is, unless its ARN tells; "" means what the
-	// environment or the profile says.
-	Region string
-	// Profile names a profile of the shared AWS configuration files; "" means
-	// AWS_PROFILE, else "default".
-	Profile string
-	// Endpoint is the URL of a server that speaks the Lambda protocol; "" means
-	// AWS_ENDPOINT_URL_LAMBDA and AWS_ENDPOINT_URL, else Amazon's own.
-	Endpoint string
 	// Timeout bounds one call; 0 means 905 s, a little more than a function may
 	// run.
 	Timeout time.Duration
-	// Connections is how many idle connections are kept for the next call; it should
-	// be at least the number of calls made at the same time. 0 means 1000.
-	Connections int
-	// Log takes what the SDK logs; nil drops it.
-	Log LogFunc
 }
 
 // Function is what Lambda tells of a function.
@@ -74,64 +59,32 @@ type Function struct {
 // [Lambda.Check] does. The error names the option, the variable or the file at
 // fault.
 func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
-	if opts == nil {
-		opts = &LambdaOptions{}
-	}
+	opts = cmp.Or(opts, &LambdaOptions{})
 	function, err := ParseFunction(opts.Function)
 	if err != nil {
 		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: err.Error()}
 	}
-	l := &Lambda{function: function, timeout: longestFunction}
-	if opts.Timeout > 0 {
-		l.timeout = opts.Timeout
-	}
-	if err := l.open(ctx, opts); err != nil {
+	cfg, service, err := connect(ctx, &opts.Options, "Lambda", "AWS_ENDPOINT_URL_LAMBDA", 1000)
+	if err != nil {
 		return nil, err
 	}
-	o := l.api.Options()
-	if o.Region == "" {
-		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf(
-			"no AWS region for Lambda function %s: set AWS_REGION, or a region in the profile, or give the function "+
-				"by its ARN", function)}
-	}
-	l.host = "Lambda in " + o.Region
-	if o.BaseEndpoint != nil {
-		l.host = *o.BaseEndpoint
-	}
-	return l, nil
-}
-
-func (l *Lambda) open(ctx context.Context, opts *LambdaOptions) error {
-	cfg, err := loadConfig(ctx, opts.Region, opts.Profile, opts.Log)
-	if err != nil {
-		return err
-	}
-	connections := opts.Connections
-	if connections <= 0 {
-		connections = 1000
-	}
-	l.transport = newTransport(cfg.HTTPClient, connections)
-	l.transport.DialContext = tapDial(l.transport.DialContext)
-	l.api = lambda.NewFromConfig(cfg, func(o *lambda.Options) {
-		o.HTTPClient = &http.Client{Transport: &onceTransport{next: l.transport, most: maxReply}, CheckRedirect: keepRedirect}
+	service.transport.DialContext = tapDial(service.transport.DialContext)
+	api := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
+		o.HTTPClient = &http.Client{Transport: &onceTransport{next: service.transport, most: maxReply},
+			CheckRedirect: keepRedirect}
 		// A call that may have run the function is never repeated.
 		o.Retryer = sdk.NopRetryer{}
 		o.Logger = logging.Nop{} // each error is returned
-		if opts.Endpoint != "" {
-			o.BaseEndpoint = &opts.Endpoint
-		}
-		if l.function.Region != "" {
-			o.Region = l.function.Region
-		}
-		if o.Region == "" && o.BaseEndpoint != nil {
-			o.Region = localRegion
-		}
+		o.Region = cmp.Or(function.Region, o.Region)
+		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
 	})
-	return nil
+	o := api.Options()
+	use := "Lambda function " + function.String() // its ARN would tell the region too
+	if err := service.locate(o.Region, o.BaseEndpoint, use); err != nil {
+		return nil, err
+	}
+	return &Lambda{service, api, function, cmp.Or(max(opts.Timeout, 0), longestFunction)}, nil
 }
-
-// Close drops the idle connections. Calls under way end as they would.
-func (l *Lambda) Close() { l.transport.CloseIdleConnections() }
 
 // Invoke runs the function once with the payload, which is JSON, and waits for its
 // end, for as long as the time limit allows. It never repeats a call of which a
@@ -162,7 +115,7 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, 
 func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []byte) (queue.Invocation, sending,
 	error) {
 	sent := sending{payload: payload}
-	if err := l.credentials(ctx); err != nil {
+	if err := checkCredentials(ctx, l.api.Options().Credentials); err != nil {
 		return queue.Invocation{}, sent, err
 	}
 	out, err := l.api.Invoke(withSending(ctx, &sent), &lambda.InvokeInput{
@@ -178,21 +131,6 @@ func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []
 		return refused, sent, nil
 	}
 	return queue.Invocation{}, sent, err
-}
-
-// credentials fetches them, so that their absence is told from a network's.
-func (l *Lambda) credentials(ctx context.Context) error {
-	provider := l.api.Options().Credentials
-	if provider == nil {
-		return noCredentials(errors.New("none are configured"))
-	}
-	if _, err := provider.Retrieve(ctx); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return noCredentials(err)
-	}
-	return nil
 }
 
 func (l *Lambda) qualifier() *string {
@@ -241,28 +179,9 @@ func (l *Lambda) Describe(ctx context.Context) (Function, error) {
 	}, nil
 }
 
-// unanswered is the error of a call without a whole answer. The cancelling of the
-// caller's own context stays what it is.
+// unanswered is the error of a call without a whole answer.
 func (l *Lambda) unanswered(ctx context.Context, err error) error {
-	var known *queue.Error
-	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
-		return ctx.Err()
-	case errors.As(err, &known):
-		return known
-	}
-	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-		"Lambda function %s: %s gave no whole answer: %s; check the network, the region and AWS_ENDPOINT_URL_LAMBDA",
-		l.function, l.host, firstLine(transportCause(err).Error()))}
-}
-
-// transportCause takes the wrapping of the SDK and of net/http off an error.
-func transportCause(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
-	return plain(err)
+	return l.service.unanswered(ctx, "calling Lambda function "+l.function.String(), err)
 }
 
 // explain turns a refusal into an error that says what to do.

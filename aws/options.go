@@ -5,25 +5,26 @@ import (
 	"time"
 )
 
-// Options configure [OpenSQS]. A nil *Options is valid. Credentials are not
-// among them on purpose: they come from where every AWS tool takes them, never
-// from a flag or a settings file of ours.
+// Options say where a service is, and how it is called. A nil *Options is valid.
+// Credentials are not among them on purpose: they come from where every AWS tool takes
+// them, never from a flag or a settings file of ours.
 type Options struct {
-	// Region is used for queues given by name alone, and for listing and
-	// creating queues; "" means what the environment or the profile says. A
-	// queue given by URL or ARN lives in the region written there.
+	// Region is where the service is called; "" means what the environment or the
+	// profile says. A queue given by URL or ARN lives in the region written there, and so
+	// does a function given by ARN.
 	Region string
 	// Profile names a profile of the shared AWS configuration files; "" means
 	// AWS_PROFILE, else "default".
 	Profile string
-	// Endpoint is the URL of a server that speaks the SQS protocol; "" means
-	// AWS_ENDPOINT_URL_SQS and AWS_ENDPOINT_URL, else Amazon's own.
+	// Endpoint is the URL of a server that speaks the service's protocol; "" means the
+	// service's variable, such as AWS_ENDPOINT_URL_SQS, then AWS_ENDPOINT_URL, else
+	// Amazon's own. Where one is set, S3 names the bucket in the path, not in the host name.
 	Endpoint string
-	// Connections is how many idle connections to SQS are kept for the next
-	// call; it should be at least the number of calls made at the same time.
-	// 0 means 64.
+	// Connections is how many idle connections are kept for the next call; it should be at
+	// least the number of calls made at the same time. 0 means a number that fits the
+	// service: 64 for SQS and S3, 1000 for Lambda.
 	Connections int
-	// Events are the listeners; nil for none.
+	// Events are the listeners of the calls to SQS; nil for none.
 	Events *Events
 	// Log takes what the SDK logs; nil drops it.
 	Log LogFunc
@@ -90,48 +91,6 @@ func (c Corruption) String() string {
 		way = "sent to"
 	}
 	return fmt.Sprintf("message %s %s %s: the checksum of its %s does not match", c.MessageID, way, c.Queue, c.Part)
-}
-
-func (o *Options) region() string {
-	if o == nil {
-		return ""
-	}
-	return o.Region
-}
-
-func (o *Options) log() LogFunc {
-	if o == nil {
-		return nil
-	}
-	return o.Log
-}
-
-func (o *Options) profile() string {
-	if o == nil {
-		return ""
-	}
-	return o.Profile
-}
-
-func (o *Options) endpoint() string {
-	if o == nil {
-		return ""
-	}
-	return o.Endpoint
-}
-
-func (o *Options) connections() int {
-	if o == nil || o.Connections <= 0 {
-		return 64
-	}
-	return o.Connections
-}
-
-func (o *Options) events() Events {
-	if o == nil || o.Events == nil {
-		return Events{}
-	}
-	return *o.Events
 }
 
 func (e *Events) called(c Call) {

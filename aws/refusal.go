@@ -60,16 +60,6 @@ func (r *refusal) foreignAnswer(host, service, variable string) string {
 		r.Error(), variable)
 }
 
-// operation returns the name of the action that an error of the SDK's client is about,
-// with the prefix of its permission; "" when it is not known.
-func operation(service string, err error) string {
-	var op *smithy.OperationError
-	if errors.As(err, &op) && op.OperationName != "" {
-		return service + ":" + op.OperationName
-	}
-	return ""
-}
-
 // ErrorCode returns the shape's name, or the query code where there is none.
 func (r *refusal) ErrorCode() string {
 	if r.shape != "" {

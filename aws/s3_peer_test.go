@@ -22,7 +22,7 @@ func TestAgainstAForeignS3(t *testing.T) {
 	}
 	endpoint := testpeer.Moto(t, "s3")
 	ctx := context.Background()
-	s := openS3(t, &S3Options{Region: "eu-west-1", Endpoint: endpoint})
+	s := openS3(t, &Options{Region: "eu-west-1", Endpoint: endpoint})
 	bucket := "payloads"
 	place := &types.CreateBucketConfiguration{LocationConstraint: types.BucketLocationConstraintEuWest1}
 	create := &s3.CreateBucketInput{Bucket: &bucket, CreateBucketConfiguration: place}
@@ -48,7 +48,7 @@ func TestAgainstAForeignS3(t *testing.T) {
 	_, err = s.Fetch(ctx, "nowhere", "missing", 10)
 	wantCode(t, err, queue.CodeResourceNotFound, "bucket nowhere does not exist")
 
-	l := openLambda(t, &LambdaOptions{Function: "missing", Region: "eu-west-1", Endpoint: endpoint})
+	l := openLambda(t, &LambdaOptions{Function: "missing", Options: Options{Region: "eu-west-1", Endpoint: endpoint}})
 	wantCode(t, l.Check(ctx), queue.CodeResourceNotFound, "Lambda function missing does not exist")
 	_, err = l.Describe(ctx)
 	wantCode(t, err, queue.CodeResourceNotFound, "Lambda function missing does not exist")

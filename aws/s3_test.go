@@ -29,7 +29,7 @@ func objectServer(t *testing.T, handle http.HandlerFunc) (*S3, *atomic.Int32) {
 		handle(w, r)
 	}))
 	t.Cleanup(server.Close)
-	s := openS3(t, &S3Options{Region: "eu-west-1", Endpoint: server.URL})
+	s := openS3(t, &Options{Region: "eu-west-1", Endpoint: server.URL})
 	s.api = s3.New(s.api.Options(), func(o *s3.Options) {
 		o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
 			o.Backoff = retry.BackoffDelayerFunc(func(int, error) (d time.Duration, err error) { return 0, nil })
@@ -38,7 +38,7 @@ func objectServer(t *testing.T, handle http.HandlerFunc) (*S3, *atomic.Int32) {
 	return s, &calls
 }
 
-func openS3(t *testing.T, opts *S3Options) *S3 {
+func openS3(t *testing.T, opts *Options) *S3 {
 	t.Helper()
 	s, err := OpenS3(t.Context(), opts)
 	if err != nil {
@@ -182,13 +182,13 @@ func TestFetchWithoutAnAnswerInTime(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := s.Fetch(ctx, "b", "k", 1000)
-	wantCode(t, err, queue.CodeUnreachable, `fetching object "k" from bucket b`, "no whole answer: it took too long;")
+	wantCode(t, err, queue.CodeUnreachable, `fetching object "k" from bucket b`, "did not answer in time;")
 }
 
 func TestS3Settings(t *testing.T) {
 	_, err := OpenS3(t.Context(), nil)
 	wantCode(t, err, queue.CodeInvalidParameterValue, "no AWS region for the payloads in S3: set AWS_REGION")
-	s := openS3(t, &S3Options{Region: "eu-north-1"})
+	s := openS3(t, &Options{Region: "eu-north-1"})
 	if o := s.api.Options(); o.UsePathStyle || s.host != "S3 in eu-north-1" {
 		t.Errorf("path style %v, host %s", o.UsePathStyle, s.host)
 	}
@@ -198,7 +198,7 @@ func TestS3Settings(t *testing.T) {
 		o.Region != localRegion {
 		t.Errorf("path style %v, endpoint %v, region %s", o.UsePathStyle, o.BaseEndpoint, o.Region)
 	}
-	if _, err := OpenS3(t.Context(), &S3Options{Profile: "nobody"}); err == nil ||
+	if _, err := OpenS3(t.Context(), &Options{Profile: "nobody"}); err == nil ||
 		!strings.Contains(err.Error(), "AWS_PROFILE") {
 		t.Errorf("a profile that is not there: %v", err)
 	}

@@ -2,8 +2,12 @@ package aws
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/url"
+	"tendril/queue"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -57,4 +61,112 @@ func chooseEndpoint(endpoint string, base **string, region *string) {
 	if *region == "" && *base != nil {
 		*region = localRegion
 	}
+}
+
+// service is what the clients of all services have in common.
+type service struct {
+	name      string // as people know it: "S3"
+	variable  string // of the environment, with its endpoint
+	host      string // for people: the endpoint, or the service with its region
+	transport *http.Transport
+	terse     bool // refuses with a status alone, too
+}
+
+// Close drops the idle connections. Calls under way end as they would.
+func (s *service) Close() { s.transport.CloseIdleConnections() }
+
+// connect reads the AWS configuration for a service. connections is how many idle
+// ones are kept where the options do not say.
+func connect(ctx context.Context, opts *Options, name, variable string, connections int) (sdk.Config, service, error) {
+	cfg, err := loadConfig(ctx, opts.Region, opts.Profile, opts.Log)
+	if opts.Connections > 0 {
+		connections = opts.Connections
+	}
+	return cfg, service{name: name, variable: variable, transport: newTransport(cfg.HTTPClient, connections)}, err
+}
+
+// client is the HTTP client for the SDK's client.
+func (s *service) client() *http.Client {
+	return &http.Client{Transport: s.transport, CheckRedirect: keepRedirect}
+}
+
+// locate notes where the calls go. It returns an error when no region is known for what
+// the service is used for.
+func (s *service) locate(region string, base *string, use string) error {
+	s.host = s.name + " in " + region
+	if base != nil {
+		s.host = *base
+	}
+	if region == "" {
+		return &queue.Error{Code: queue.CodeInvalidParameterValue,
+			Message: fmt.Sprintf("no AWS region for %s: set AWS_REGION, or a region in the profile", use)}
+	}
+	return nil
+}
+
+// checkCredentials fetches the credentials, so that missing ones are told from a network's
+// failure. The error has queue.CodeAccessDenied and says where they are looked for.
+func checkCredentials(ctx context.Context, provider sdk.CredentialsProvider) error {
+	if provider == nil {
+		return noCredentials(errors.New("none are configured"))
+	}
+	if _, err := provider.Retrieve(ctx); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return noCredentials(err)
+	}
+	return nil
+}
+
+func noCredentials(cause error) error {
+	return &queue.Error{Code: queue.CodeAccessDenied, Err: cause, Message: fmt.Sprintf("no AWS credentials: %s. "+
+		"Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile of ~/.aws in AWS_PROFILE (after \"aws "+
+		"configure\" or \"aws sso login\"), "+
+		"or run where a role is attached (EC2, ECS, EKS, Lambda)", firstLine(cause.Error()))}
+}
+
+// explain turns any error of a call into a [*queue.Error] that says what was done and what
+// to do. The cancelling of the caller's own context stays what it is. advise names the
+// class of a refusal, and says what to do about it.
+func (s *service) explain(ctx context.Context, doing string, err error,
+	advise func(refused *refusal) (code, message string)) error {
+	if err == nil {
+		return nil
+	}
+	refused := answer(err)
+	if refused == nil || refused.status/100 == 2 {
+		return s.unanswered(ctx, doing, err)
+	}
+	code, message := advise(refused)
+	if refused.foreign() && !(s.terse && message != "") {
+		message = refused.foreignAnswer(s.host, s.name, s.variable)
+	}
+	return &queue.Error{Code: code, Message: doing + ": " + message, Err: refused}
+}
+
+// unanswered is the error of a call without a whole answer.
+func (s *service) unanswered(ctx context.Context, doing string, err error) error {
+	var known *queue.Error
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return ctx.Err()
+	case errors.As(err, &known):
+		return known
+	case ctx.Err() != nil:
+		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
+			"%s: %s did not answer in time; check the network, the region and %s", doing, s.host, s.variable)}
+	}
+	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
+		"%s: %s did not answer: %s; check the network, the region, the credentials and %s", doing, s.host,
+		firstLine(transportCause(err).Error()), s.variable)}
+}
+
+// transportCause takes the wrapping of the SDK and of net/http off an error.
+func transportCause(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	return plain(err)
 }

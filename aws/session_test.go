@@ -37,7 +37,7 @@ func TestSDKLogsToUs(t *testing.T) {
 		lines = append(lines, level.String()+" "+text)
 	}
 	for _, take := range []LogFunc{log, nil} {
-		table, err := OpenTable(t.Context(), "registry", &TableOptions{Endpoint: server.URL, Log: take})
+		table, err := OpenTable(t.Context(), "registry", &Options{Endpoint: server.URL, Log: take})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,8 +1,8 @@
 package aws
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -18,36 +18,36 @@ import (
 // SQS is Amazon SQS, or a server that speaks its protocol, as seen with one
 // set of credentials. All methods are safe for concurrent use.
 type SQS struct {
-	api       *sqs.Client
-	transport *http.Transport
-	caller    *caller
+	service
+	api    *sqs.Client
+	caller *caller
 }
 
 // OpenSQS reads the AWS configuration: variables, profiles and files as every
 // AWS tool reads them. It calls nobody: [SQS.Check] and [SQS.Queue] do. The
 // error names the file or the variable at fault.
 func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
-	cfg, err := loadConfig(ctx, opts.region(), opts.profile(), opts.log())
+	opts = cmp.Or(opts, &Options{})
+	cfg, service, err := connect(ctx, opts, "SQS", "AWS_ENDPOINT_URL_SQS", 64)
 	if err != nil {
 		return nil, err
 	}
-	transport := newTransport(cfg.HTTPClient, opts.connections())
 	api := sqs.NewFromConfig(cfg, func(o *sqs.Options) {
-		o.HTTPClient = &http.Client{Transport: transport, CheckRedirect: keepRedirect}
-		if endpoint := opts.endpoint(); endpoint != "" {
-			o.BaseEndpoint = &endpoint
+		o.HTTPClient = service.client()
+		if opts.Endpoint != "" {
+			o.BaseEndpoint = &opts.Endpoint
 		}
 	})
 	parts := api.Options()
 	return &SQS{
-		api:       api,
-		transport: transport,
+		service: service,
+		api:     api,
 		caller: &caller{
-			transport:   transport,
+			transport:   service.transport,
 			credentials: parts.Credentials,
 			signer:      parts.HTTPSignerV4,
 			retryer:     retryerV2(parts.Retryer),
-			events:      opts.events(),
+			events:      *cmp.Or(opts.Events, &Events{}),
 		},
 	}, nil
 }
@@ -85,31 +85,10 @@ func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
 	return retry.AddWithMaxAttempts(r, r.MaxAttempts()).(sdk.RetryerV2)
 }
 
-// Close drops the idle connections. Calls under way end as they would.
-func (s *SQS) Close() { s.transport.CloseIdleConnections() }
-
 // Check fetches the credentials, so that missing ones are found before
 // anything runs. It returns an error of queue.CodeAccessDenied that says where
 // they are looked for. SQS itself is not asked.
-func (s *SQS) Check(ctx context.Context) error {
-	if s.caller.credentials == nil {
-		return noCredentials(errors.New("none are configured"))
-	}
-	if _, err := s.caller.credentials.Retrieve(ctx); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		return noCredentials(err)
-	}
-	return nil
-}
-
-func noCredentials(cause error) error {
-	return &queue.Error{Code: queue.CodeAccessDenied, Err: cause, Message: fmt.Sprintf("no AWS credentials: %s. "+
-		"Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile of ~/.aws in AWS_PROFILE (after \"aws "+
-		"configure\" or \"aws sso login\"), "+
-		"or run where a role is attached (EC2, ECS, EKS, Lambda)", firstLine(cause.Error()))}
-}
+func (s *SQS) Check(ctx context.Context) error { return checkCredentials(ctx, s.caller.credentials) }
 
 // Queue finds a queue by its name, URL or ARN. It checks the credentials; for
 // a name or an ARN it asks SQS for the URL, so that a queue which does not

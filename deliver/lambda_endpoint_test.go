@@ -54,7 +54,8 @@ func serveFunction(t testing.TB, answer func(http.ResponseWriter, events.SQSEven
 	e := &endpoint{answer: answer, ran: map[string]int{}}
 	server := httptest.NewServer(e)
 	t.Cleanup(server.Close)
-	opts := &aws.LambdaOptions{Function: "resize", Region: "us-east-2", Profile: "test", Endpoint: server.URL}
+	opts := &aws.LambdaOptions{Function: "resize",
+		Options: aws.Options{Region: "us-east-2", Profile: "test", Endpoint: server.URL}}
 	for _, f := range change {
 		f(opts)
 	}
@@ -243,10 +244,12 @@ func TestNobodyAtTheEndpoint(t *testing.T) {
 	}
 	listener.Close()
 	address := "http://" + listener.Addr().String()
-	l := newFunction(t, &aws.LambdaOptions{Function: "resize", Region: "us-east-2", Profile: "test", Endpoint: address})
+	l := newFunction(t, &aws.LambdaOptions{Function: "resize",
+		Options: aws.Options{Region: "us-east-2", Profile: "test", Endpoint: address}})
 	r := l.Deliver(t.Context(), message())
 	if r.Outcome != queue.Unreached ||
-		!strings.Contains(r.Reason, "connection refused; check the network, the region and AWS_ENDPOINT_URL_LAMBDA") {
+		!strings.Contains(r.Reason,
+			"connection refused; check the network, the region, the credentials and AWS_ENDPOINT_URL_LAMBDA") {
 		t.Errorf("got %v %q", r.Outcome, r.Reason)
 	}
 }

@@ -264,7 +264,7 @@ func TestPayloadIsPostponedWhenS3IsInTrouble(t *testing.T) {
 	} {
 		server := httptest.NewServer(tt.answer)
 		t.Setenv("AWS_ENDPOINT_URL_S3", server.URL)
-		s3, err := aws.OpenS3(t.Context(), &aws.S3Options{})
+		s3, err := aws.OpenS3(t.Context(), &aws.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,7 +46,7 @@ func (e *Environment) openFleet(ctx context.Context) error {
 		return nil
 	}
 	f := &instanceFleet{}
-	opts := &aws.AutoScalingOptions{Log: e.report.SDK}
+	opts := &aws.Options{Log: e.report.SDK}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}
@@ -141,7 +141,7 @@ func (f *instanceFleet) inCharge() bool { return f == nil || f.leads() }
 
 // openPublishing opens the connection over which the load goes to CloudWatch.
 func (e *Environment) openPublishing(ctx context.Context, f *instanceFleet) error {
-	opts := &aws.CloudWatchOptions{Log: e.report.SDK}
+	opts := &aws.Options{Log: e.report.SDK}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}

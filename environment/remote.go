@@ -121,7 +121,7 @@ func (e *Environment) seekOnce(ctx context.Context) {
 // tableRegistry opens the DynamoDB table, and makes it where that was asked for.
 // A table that is missing stops no message: tasks wait until it is there.
 func (e *Environment) tableRegistry(ctx context.Context) (*registry, error) {
-	opts := &aws.TableOptions{Region: e.s.Region, Log: e.report.SDK}
+	opts := &aws.Options{Region: e.s.Region, Log: e.report.SDK}
 	table, err := aws.OpenTable(ctx, e.s.RegistryTable, opts)
 	if err != nil {
 		return nil, err

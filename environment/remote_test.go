@@ -119,7 +119,7 @@ func TestTimeToLiveWithoutPermission(t *testing.T) {
 	t.Cleanup(server.Close)
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	table, err := aws.OpenTable(t.Context(), "registry", &aws.TableOptions{Region: "eu-west-1", Endpoint: server.URL})
+	table, err := aws.OpenTable(t.Context(), "registry", &aws.Options{Region: "eu-west-1", Endpoint: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

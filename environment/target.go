@@ -25,7 +25,7 @@ func (e *Environment) openBuckets(ctx context.Context) error {
 	if len(e.s.S3Payloads) == 0 {
 		return nil
 	}
-	opts := &aws.S3Options{Log: e.report.SDK}
+	opts := &aws.Options{Log: e.report.SDK}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}
@@ -163,7 +163,7 @@ const lambdaMargin = 5 * time.Second
 // openFunction opens the connections to a function of AWS Lambda.
 func (e *Environment) openFunction(ctx context.Context, l *line, opts *delivery.Options) error {
 	client := &aws.LambdaOptions{Function: l.settings().Function, Timeout: e.s.FunctionTimeout + lambdaMargin,
-		Connections: l.settings().Concurrency, Log: e.report.SDK}
+		Options: aws.Options{Connections: l.settings().Concurrency, Log: e.report.SDK}}
 	if e.Config.IsSet("region") {
 		client.Region = e.s.Region
 	}

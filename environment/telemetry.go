@@ -45,7 +45,7 @@ func (e *Environment) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch
 	if e.s.CloudWatch != config.On || e.QueuesOnly {
 		return nil, nil
 	}
-	opts := &aws.CloudWatchOptions{Log: e.report.SDK}
+	opts := &aws.Options{Log: e.report.SDK}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}
