@@ -60,9 +60,9 @@
 //
 // # Several queues
 //
-// For each free slot the pool draws a queue: the first in the order in which they
-// joined when no [Options] have a Weight, else by chance in proportion to the weights;
-// the draws are spread evenly, so that the shares hold within a few turns. A message in
+// Each free slot goes to a queue with work: the first in the order in which they joined
+// when no [Options] have a Weight, else they take turns in proportion to the weights,
+// evenly mixed (turns.go). A message in
 // hand starts at once. One that has to be received first keeps the slot reserved until
 // the answer, so that the shares hold although receives travel in tens and may be slow;
 // a queue can have about its share of the slots reserved, and the turn after that waits.

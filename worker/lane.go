@@ -53,8 +53,10 @@ type lane struct {
 	settler  *settler
 	pace     *pace
 
-	weight  int // at least 1
-	granted int // slots reserved for messages that are on their way
+	weight  int     // at least 1
+	credit  float64 // turns that it is owed
+	claims  bool    // the present turn
+	granted int     // slots reserved for messages that are on their way
 	// nextCheck is when the next of the receives that messages are expected of
 	// has been open for so long that the queue must be empty.
 	nextCheck time.Time

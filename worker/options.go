@@ -75,7 +75,7 @@ type Options struct {
 	// queue is next; nil for a worker of its own. Concurrency is then the most
 	// that this queue may have of it; 0 means all.
 	Pool *Pool
-	// Weight is this queue's chance for each free slot of the pool, against the
+	// Weight is this queue's share of the free slots of the pool, against the
 	// weights of the others. Where no worker of the pool has one, the queues are
 	// in strict order, that of the calls of [New]; else 0 counts as 1.
 	Weight int

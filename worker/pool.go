@@ -2,7 +2,6 @@ package worker
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -25,7 +24,6 @@ type PoolOptions struct {
 type Pool struct {
 	concurrency int
 	sleep       time.Duration
-	random      func() float64 // in [0,1)
 
 	mu       callbackMutex
 	lanes    []*lane
@@ -35,8 +33,7 @@ type Pool struct {
 	promoted bool  // a turn was given away, and nobody else had one by the order since
 	due      *lane // whose turn waits for a message; nil for nobody's
 	pace     pace
-	turns    recent
-	entries  []entry // of byOrder
+	begun    recent // messages, with their wait
 
 	restUntil time.Time
 }
@@ -47,7 +44,7 @@ func NewPool(opts *PoolOptions) *Pool {
 	if opts != nil {
 		o = *opts
 	}
-	return &Pool{random: evenly(rand.Float64()), sleep: max(o.Sleep, 0),
+	return &Pool{sleep: max(o.Sleep, 0),
 		concurrency: clamp(or(o.Concurrency, DefaultConcurrency), 1, MaxConcurrency)}
 }
 
@@ -154,8 +151,8 @@ func (p *Pool) reservable(l *lane, now time.Time) int {
 }
 
 // keepTurn lets a queue that was drawn and cannot use the slot yet be the next:
-// another draw instead would favour those that are refused less often. In
-// strict order nothing is drawn.
+// another turn instead would favour those that are refused less often. Strict
+// order knows no turns.
 func (p *Pool) keepTurn(l *lane) {
 	if !p.strict && p.due == nil {
 		p.due = l
@@ -186,26 +183,16 @@ func (p *Pool) draw(now time.Time) *lane {
 	return next
 }
 
-// byOrder returns whose turn it is by strict order or by the weights; nil for
-// nobody's.
+// byOrder returns whose turn it is: in strict order the first queue that claims the slot,
+// as long as none above it is undecided, else the one that the weights give it to.
 func (p *Pool) byOrder(now time.Time) *lane {
-	p.entries = p.entries[:0]
-	claims := false
-	for _, l := range p.lanes {
-		e := entry{l.claim(now), l.weight}
-		p.entries = append(p.entries, e)
-		claims = claims || e.claim == claimed
+	if !p.strict {
+		return takeTurn(p.lanes, func(l *lane) bool { return l.claim(now) == claimed })
 	}
-	i := -1
-	if p.strict {
-		i = firstInOrder(p.entries)
-	} else if claims {
-		i = firstByChance(p.entries, p.random())
+	if i := firstInOrder(len(p.lanes), func(i int) claim { return p.lanes[i].claim(now) }); i >= 0 {
+		return p.lanes[i]
 	}
-	if i < 0 {
-		return nil
-	}
-	return p.lanes[i]
+	return nil
 }
 
 // longestWaiting returns the queue with the longest wait beyond its MaxWait,

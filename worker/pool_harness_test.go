@@ -77,7 +77,6 @@ type crowd struct {
 // poolOf arranges a pool; run starts it.
 func poolOf(t *testing.T, opts *PoolOptions, fake *queuetest.FakeOptions, members ...*Options) *crowd {
 	c := &crowd{counter: &counter{}, t: t, pool: NewPool(opts), by: map[string]*harness{}}
-	c.pool.random = evenly(0.5)
 	for i, o := range members {
 		name := string(rune('a' + i))
 		o.Name, o.Pool = name, c.pool

@@ -117,7 +117,6 @@ func (l *poolWorld) run(t tester, seen *Counts) {
 	var healed atomic.Bool
 	opts := PoolOptions{Concurrency: l.concurrency, Sleep: l.sleep}
 	c := &crowd{counter: &counter{}, pool: NewPool(&opts)}
-	c.pool.random = func() float64 { d.mu.Lock(); defer d.mu.Unlock(); return d.r.Float64() }
 	early := make([]atomic.Int64, len(l.queues))
 	for i := range l.queues {
 		c.all = append(c.all, l.queueApp(t, i, c, d, &healed, &early[i]))

@@ -114,7 +114,7 @@ func (s *slots) posted(h *held, now time.Time) {
 	}
 	s.turns.add(now, h.waited)
 	if s.lane != nil {
-		s.lane.pool.turns.add(now, h.waited)
+		s.lane.pool.begun.add(now, h.waited)
 	}
 }
 

@@ -67,7 +67,6 @@ func TestSharesWhenReceivesAreSlow(t *testing.T) {
 func sharesWhenSlow(t *testing.T, slow slowness, shared []int, seed uint64) {
 	const n = 600
 	c := poolOf(t, nil, nil, weights(shared...)...)
-	c.pool.random = evenly(rand.New(rand.NewPCG(seed, 6)).Float64())
 	c.every(done(10 * ms))
 	sum := 0
 	for i, r := range c.all {
@@ -240,26 +239,6 @@ func TestReservedSlotsHaveABound(t *testing.T) {
 		after(10 * time.Minute)
 		c.stop()
 	})
-}
-
-func TestEvenly(t *testing.T) {
-	t.Parallel()
-	for start := range 20 {
-		next := evenly(float64(start) / 20)
-		var first [7]int
-		for n := 1; n <= 2000; n++ {
-			x := next()
-			if x < 0 || x >= 1 {
-				t.Fatalf("%v is not in [0,1)", x)
-			}
-			first[int(7*x)]++
-			for i, got := range first {
-				if off := math.Abs(float64(got) - float64(n)/7); off > 3 {
-					t.Fatalf("from %d/20 the part %d of 7 has %d of the first %d", start, i, got, n)
-				}
-			}
-		}
-	}
 }
 
 func TestWaited(t *testing.T) {

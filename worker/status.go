@@ -118,7 +118,7 @@ func (w *Worker) Status() Status {
 	s.Turns, s.LongestWait = w.slots.turns.sum(now)
 	all := s.Turns
 	if w.lane != nil {
-		all, _ = w.lane.pool.turns.sum(now)
+		all, _ = w.lane.pool.begun.sum(now)
 	}
 	if all > 0 {
 		s.TurnShare = float64(s.Turns) / float64(all)
