@@ -72,14 +72,16 @@ var rooms = []room{
 	{"app", "Package app runs the replicas of the app and moves deliveries between them.",
 		[]string{"queue", "datadir", "deliver", "supervisor", "procgroup", "bundle", "config", "notify", "console",
 			"logging"}},
+	{"tasks", "Package tasks runs the periodic tasks of one environment.",
+		[]string{"queue", "broker", "sqsapi", "aws", "periodic", "leader", "console", "yamlfile"}},
 	{"environment", "Package environment builds every part of a worker environment, starts them in order and stops " +
 		"them in reverse.",
 		[]string{"queue", "terminal", "datadir", "httplimit", "broker", "sqsapi", "worker", "deliver", "periodic", "leader",
 			"supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale",
-			"fleet", "depth", "delivery", "health", "app", "notify", "procgroup", "trust", "logging"}},
+			"fleet", "depth", "delivery", "health", "app", "notify", "procgroup", "trust", "logging", "tasks"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "periodic", "bundle", "config", "environment", "console", "aws", "health", "trust",
-			"logging", "yamlfile"}},
+			"logging", "yamlfile", "tasks"}},
 }
 
 // lone names the libraries that only these packages may import, and why.

@@ -90,8 +90,17 @@ func (i instance) skipped(s periodic.Skipped) {
 // shared is the registry of a `tendril serve`.
 type shared struct{ *sqsapi.RegistryClient }
 
-func (s shared) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
-	return s.RegistryClient.SinceUnder(ctx, leaseName, term, from, nil)
+func (s shared) Since(ctx context.Context, term int64, starts map[string]periodic.Start) (map[string]time.Time, error) {
+	return s.RegistryClient.SinceUnder(ctx, leaseName, term, times(starts), nil)
+}
+
+// times are those from which tasks count.
+func times(starts map[string]periodic.Start) map[string]time.Time {
+	from := map[string]time.Time{}
+	for task, start := range starts {
+		from[task] = start.At
+	}
+	return from
 }
 
 func (s shared) Enqueue(ctx context.Context, term int64, f periodic.ScheduledRun) (periodic.EnqueueResult, error) {
@@ -151,8 +160,9 @@ func (r records) run(f periodic.ScheduledRun) aws.Run {
 	return aws.Run{ID: f.ID, Task: f.Task, At: f.ScheduledAt, Manual: f.Manual}
 }
 
-func (r records) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
-	return r.runs.Since(ctx, term, from)
+func (r records) Since(ctx context.Context, term int64, starts map[string]periodic.Start) (map[string]time.Time,
+	error) {
+	return r.runs.Since(ctx, term, times(starts))
 }
 
 func (r records) Claim(ctx context.Context, term int64, f periodic.ScheduledRun, try int) (periodic.Claim, error) {

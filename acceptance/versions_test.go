@@ -88,7 +88,7 @@ func TestTasksThatCameLater(t *testing.T) {
 		if out, code := s.do("tasks"); code != 0 || !strings.Contains(out, "tidy") {
 			t.Errorf("after tendril %v tasks: %d %s", args, code, out)
 		}
-		s.await(t, "somebody enqueues", func(e event) bool { return strings.Contains(e.Msg, "in charge, term 1") })
+		s.await(t, "somebody enqueues", func(e event) bool { return strings.Contains(e.Msg, "leadership acquired") })
 		if out, code := s.do("tasks", "run", "tidy"); code != 0 {
 			t.Errorf("after tendril %v run: %d %s", args, code, out)
 		}

@@ -13,6 +13,7 @@ import (
 	"tendril/config"
 	"tendril/console"
 	"tendril/supervisor"
+	"tendril/tasks"
 )
 
 // buildApp makes the app that runs here, where there is one.
@@ -133,11 +134,11 @@ func (e *Environment) checkVersion(b *bundle.Bundle) error {
 	if b.Cron == "" || e.s.Cron != "" {
 		return nil
 	}
-	file, err := ReadTasks(b.Cron)
+	file, err := tasks.Read(b.Cron)
 	if err != nil {
 		return err
 	}
-	return e.checkTaskQueues(file)
+	return e.tasks.CheckQueues(file)
 }
 
 // change reads all settings again and says how they differ from those in force; b is

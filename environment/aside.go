@@ -10,6 +10,7 @@ import (
 	"tendril/app"
 	"tendril/bundle"
 	"tendril/config"
+	"tendril/tasks"
 )
 
 // Aside names everything in the bundle that an environment with these options does
@@ -150,9 +151,9 @@ func (o *Options) LinkedQueue(link bundle.Link) string {
 		names = append(names, o.Config.Queues[i].Name)
 	}
 	if file := o.CronFile(); file != "" && o.Config.AnyEmbedded() {
-		if tasks, err := ReadTasks(file); err == nil {
-			for i := range tasks.Tasks {
-				names = append(names, tasks.Tasks[i].Queue)
+		if cron, err := tasks.Read(file); err == nil {
+			for i := range cron.Tasks {
+				names = append(names, cron.Tasks[i].Queue)
 			}
 		}
 	}

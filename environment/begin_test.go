@@ -33,13 +33,12 @@ func TestTasksBegin(t *testing.T) {
 	t.Parallel()
 	var clock skewed
 	r := run(t, map[string]string{"target": "http://127.0.0.1:1/"}, func(e *Environment) { e.wall = clock.now })
-	if err := r.beginTasks(t.Context(), writeTasks(t, minutely)); err != nil {
+	if err := r.tasks.Adopt(t.Context(), writeTasks(t, minutely)); err != nil {
 		t.Fatal(err)
 	}
-	scheduler := r.cron.Load().scheduler
-	eventually(t, "a leader", func() bool { _, term := scheduler.Status(); return term > 0 && r.leads() })
+	eventually(t, "a leader", r.leads)
 	clock.toNextMinute()
-	eventually(t, "a run", func() bool { return len(scheduler.History("tidy")) > 0 })
+	eventually(t, "a run", func() bool { return len(r.tasks.History("tidy")) > 0 })
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
@@ -57,11 +56,11 @@ func TestTasksBeginWithoutAPast(t *testing.T) {
 	flags := map[string]string{"data-dir": data, "queue": "jobs", "target": "http://127.0.0.1:1/"}
 	change := func(e *Environment) { e.wall = clock.now }
 	r := run(t, flags, change)
-	if err := r.beginTasks(t.Context(), cron); err != nil {
+	if err := r.tasks.Adopt(t.Context(), cron); err != nil {
 		t.Fatal(err)
 	}
 	clock.toNextMinute()
-	eventually(t, "a run", func() bool { return len(r.cron.Load().scheduler.History("tidy")) > 0 })
+	eventually(t, "a run", func() bool { return len(r.tasks.History("tidy")) > 0 })
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
@@ -70,14 +69,13 @@ func TestTasksBeginWithoutAPast(t *testing.T) {
 		clock.toNextMinute()
 	}
 	began := clock.now()
-	if err := r.beginTasks(t.Context(), cron); err != nil {
+	if err := r.tasks.Adopt(t.Context(), cron); err != nil {
 		t.Fatal(err)
 	}
-	scheduler := r.cron.Load().scheduler
-	eventually(t, "a leader", func() bool { _, term := scheduler.Status(); return term > 0 })
+	eventually(t, "a leader", r.leads)
 	clock.toNextMinute()
-	eventually(t, "a run of now", func() bool { return len(scheduler.History("tidy")) > 0 })
-	for _, h := range scheduler.History("tidy") {
+	eventually(t, "a run of now", func() bool { return len(r.tasks.History("tidy")) > 0 })
+	for _, h := range r.tasks.History("tidy") {
 		if h.ScheduledAt.Before(began) {
 			t.Errorf("begun at %v, there is %+v", began, h)
 		}
@@ -115,12 +113,12 @@ func TestStopDuringABeginning(t *testing.T) {
 	r := run(t, map[string]string{"target": "http://127.0.0.1:1/", "queue-url": served.endpoint + "/000000000000/jobs",
 		"registry-table": "registry", "shutdown-timeout": "1h"}, nil)
 	began := make(chan error, 1)
-	go func() { began <- r.beginTasks(t.Context(), writeTasks(t, minutely)) }()
+	go func() { began <- r.tasks.Adopt(t.Context(), writeTasks(t, minutely)) }()
 	<-asked
 	r.stop()
 	select {
 	case err := <-began:
-		if err == nil || r.cron.Load() != nil {
+		if err == nil || r.tasks.Count() != 0 {
 			t.Errorf("the beginning ended with %v", err)
 		}
 	case <-time.After(20 * time.Second):

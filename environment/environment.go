@@ -20,6 +20,7 @@ import (
 	"tendril/logging"
 	"tendril/notify"
 	"tendril/supervisor"
+	"tendril/tasks"
 	"tendril/telemetry"
 )
 
@@ -59,29 +60,26 @@ type Environment struct {
 	began   time.Time
 
 	// functions are those that run on this machine, by their command.
-	functions  delivery.Functions
-	firstTasks taskFile // as they were when the start began
-	system     *notify.Systemd
-	telemetry  *telemetry.Telemetry
-	otlp       *telemetry.OTLP          // nil when no collector is named
-	payloads   *envelope.Opener         // nil when no bucket is named
-	cron       atomic.Pointer[tasks]    // nil while there are no periodic tasks
-	agreed     atomic.Pointer[registry] // nil while nothing asked for it, and where there is none
-	app        *app.App                 // nil when no app runs here
-	appLogs    *supervisor.LogFolder    // nil when no folder is named
+	functions delivery.Functions
+	tasks     *tasks.Manager // nil with QueuesOnly
+	cronFile  tasks.File     // as it was when the start began
+	system    *notify.Systemd
+	telemetry *telemetry.Telemetry
+	otlp      *telemetry.OTLP       // nil when no collector is named
+	payloads  *envelope.Opener      // nil when no bucket is named
+	app       *app.App              // nil when no app runs here
+	appLogs   *supervisor.LogFolder // nil when no folder is named
 	// changing holds one token: its holder may change the app's version, settings and tasks.
 	changing    chan struct{}
 	scaling     *scaling
 	fleet       *instanceFleet // nil for an instance on its own
 	fleetTiming fleet.Timing
-	// seeking tells that it is not known yet whether the queue's server keeps a registry.
-	seeking  atomic.Bool
-	wall     func() time.Time // for tests that do not wait; nil for the system's clock
-	monitor  *health.Monitor
-	depths   *depth.Counter
-	inFlight delivery.Tracker // empty where nothing protects what is in flight
-	shown    *console.Deliveries
-	address  string // at which this machine reaches the console; "" when off
+	wall        func() time.Time // for tests that do not wait; nil for the system's clock
+	monitor     *health.Monitor
+	depths      *depth.Counter
+	inFlight    delivery.Tracker // empty where nothing protects what is in flight
+	shown       *console.Deliveries
+	address     string // at which this machine reaches the console; "" when off
 	// instanceFile is what the other commands read.
 	instanceFile struct {
 		mu          sync.Mutex
@@ -219,7 +217,6 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.startApp,     // stops after the workers, since deliveries need it
 		e.runWorkers,   // stop after what produces messages
 		e.runTasks,     // need a queue that is worked on
-		e.seekRegistry, // tasks begin later where the server did not answer yet
 		e.countDepths,  // scaling waits for the first figures
 		e.runScaling,   // last to start and first to stop: nothing grows during a drain
 	}

@@ -11,7 +11,6 @@ import (
 	"tendril/aws"
 	"tendril/config"
 	"tendril/fleet"
-	"tendril/leader"
 )
 
 // instanceFleet is this instance's part in a group of instances that share a queue. A
@@ -24,13 +23,11 @@ type instanceFleet struct {
 	service *aws.AutoScaling
 	group   *aws.Group // the one named in the settings; nil for publishing
 	member  *fleet.Member
-	// leads reports whether this instance is in charge. elector decides it, nil
-	// where something else does.
-	leads   func() bool
-	elector *leader.Elector
+	// leads reports whether this instance is in charge.
+	leads func() bool
 	// reporter publishes the load; nil unless that was asked for.
 	reporter *autoscale.Reporter
-	// charge are what ends first in a stop: elector and reporter.
+	// charge is what ends first in a stop: the reporter.
 	charge sync.WaitGroup
 }
 
@@ -89,51 +86,16 @@ func (e *Environment) fleetEvents() fleet.Events {
 	}
 }
 
-// leader decides who is in charge, where nothing else did before; nil where it does not.
-func (f *instanceFleet) leader() *leader.Elector {
-	if f == nil {
-		return nil
-	}
-	return f.elector
-}
-
 // electForFleet settles who is in charge: whoever enqueues the periodic tasks, or would, where
 // there is a registry to agree in.
 func (e *Environment) electForFleet(ctx context.Context, f *instanceFleet) error {
-	f.leads = func() bool { return true }
-	if t := e.cron.Load(); t != nil && t.elector != nil {
-		f.leads = leading(t.elector)
-		return nil
+	f.leads = e.tasks.Election().IsLeader
+	elected, err := e.tasks.Election().Join(ctx)
+	if err == nil && !elected {
+		e.Logger.Warn("no leader is elected: this instance assumes that no other one sets the size", "component", "scale",
+			"hint", "give all instances the same --registry-table, so that one is elected")
 	}
-	if e.s.Leader == config.LeaderLocal {
-		return nil
-	}
-	reg, err := e.openRegistry(ctx)
-	if err != nil {
-		return err
-	}
-	if e.seeking.Load() {
-		f.leads = func() bool { return !e.seeking.Load() && e.agreed.Load() == nil }
-		return nil
-	}
-	if reg == nil || reg.leases == nil {
-		e.report.note(slog.LevelWarn, "scale",
-			"this instance assumes that no other one sets the size: where there are others, give all of them the same "+
-				"--registry-table, so that one is elected")
-		return nil
-	}
-	if f.elector, err = e.newElector(reg); err != nil {
-		return err
-	}
-	f.leads = leading(f.elector)
-	return nil
-}
-
-func leading(l *leader.Elector) func() bool {
-	return func() bool {
-		_, ok := l.Term()
-		return ok
-	}
+	return err
 }
 
 // inCharge reports whether this instance sets the size.
@@ -163,9 +125,6 @@ func (e *Environment) openPublishing(ctx context.Context, f *instanceFleet) erro
 func (f *instanceFleet) run(ctx context.Context, counted <-chan struct{}) {
 	if f == nil {
 		return
-	}
-	if f.elector != nil {
-		f.charge.Go(func() { f.elector.Run(ctx) })
 	}
 	f.member.Start()
 	if f.reporter != nil {

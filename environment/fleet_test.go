@@ -135,7 +135,7 @@ func testNotAMember(t *testing.T, c *cloud) {
 		return strings.Contains(r.log.String(), "instance not found in any Auto Scaling group") &&
 			strings.Contains(r.scalingStatus().Problem, "is not in the group workers")
 	})
-	if log := r.log.String(); !strings.Contains(log, "periodic:jobs: in charge") ||
+	if log := r.log.String(); !strings.Contains(log, `"msg":"leadership acquired","component":"leader","lease":"periodic:jobs"`) ||
 		strings.Contains(log, "assumes that no other one") {
 		t.Error("a leader should be elected")
 	}
@@ -146,7 +146,7 @@ func testNotAMember(t *testing.T, c *cloud) {
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
-	if r.fleet.inCharge() || !strings.Contains(r.log.String(), "periodic:jobs: not in charge any more") {
+	if r.fleet.inCharge() || !strings.Contains(r.log.String(), `"msg":"leadership lost","component":"leader","lease":"periodic:jobs"`) {
 		t.Error("the lease should be given back")
 	}
 	if got := group(t, c).protected(); len(got) > 0 || len(c.lifecycle()) > 0 {
@@ -181,14 +181,14 @@ func testOwnBounds(t *testing.T, c *cloud) {
 func testNotScheduled(t *testing.T, c *cloud) {
 	cron := writeTasks(t, "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 * * *\"}\n")
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/", "cron": cron}, nil)
-	if st := r.tasksStatus(); len(st.Tasks) != 1 || !strings.Contains(st.Off, "--registry-table") {
+	if st := r.tasks.Status(); len(st.Tasks) != 1 || !strings.Contains(st.Off, "--registry-table") {
 		t.Errorf("the status is %+v", st)
 	}
 	if done, err := r.reloadChanged(t.Context()); err != nil || done.File != cron || done.Tasks != 1 ||
 		!strings.Contains(done.NotScheduled, "--registry-table") {
 		t.Errorf("a reload: %+v, %v", done, err)
 	}
-	if err := r.Reload(); err == nil || !strings.Contains(err.Error(), "nothing is scheduled: ") {
+	if err := r.tasks.Reload(); err == nil || !strings.Contains(err.Error(), "nothing is scheduled: ") {
 		t.Errorf("a reload of the tasks: %v", err)
 	}
 	if err := r.end(); err != nil {
@@ -202,10 +202,10 @@ func testTasksInAFleet(t *testing.T, c *cloud) {
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/",
 		"scale-target": "publish", "registry-table": "registry", "registry-create": "true"}, nil)
 	eventually(t, "somebody in charge", r.fleet.leads)
-	if err := r.beginTasks(t.Context(), writeTasks(t, minutely)); err != nil {
+	if err := r.tasks.Adopt(t.Context(), writeTasks(t, minutely)); err != nil {
 		t.Fatal(err)
 	}
-	if !r.leads() || r.cron.Load().elector != r.fleet.elector {
+	if !r.leads() || !r.fleet.leads() {
 		t.Error("another one enqueues the tasks")
 	}
 	if err := r.end(); err != nil {

@@ -19,7 +19,7 @@ func (e *Environment) newMonitor(host *health.Host) *health.Monitor {
 	return health.NewMonitor(health.Options{
 		Began: e.began, StartLimit: e.s.AppReadyTimeout, Started: e.started, AppReady: e.ready, Draining: e.draining,
 		Host: host, IgnoreClientErrors: e.s.HealthIgnoreClientErrors,
-		Queues: e.queueStates, App: e.appState, Leader: func() health.LeaderState { return leaderState(e.cron.Load()) },
+		Queues: e.queueStates, App: e.appState, Leader: e.leaderState,
 		Log: e.Logger.With("component", "health"),
 	})
 }
@@ -111,16 +111,15 @@ func deploymentStates(d *console.Deployment, limit time.Duration) (o health.Oper
 }
 
 // leaderState is what health is told of the leader of the periodic tasks.
-func leaderState(t *tasks) health.LeaderState {
+func (e *Environment) leaderState() health.LeaderState {
 	switch {
-	case t == nil:
+	case !e.running() || !e.tasks.Any():
 		return health.LeaderState{Known: true} // none is needed
-	case t.scheduler == nil:
-		return health.LeaderState{Tasks: len(t.listed()), Off: true, Error: t.off}
+	case e.tasks.Off() != "":
+		return health.LeaderState{Tasks: e.tasks.Count(), Off: true, Error: e.tasks.Off()}
 	}
-	all, _ := t.scheduler.Status()
-	st := t.leaderStatus()
-	return health.LeaderState{Tasks: len(all), Known: st.Leading || st.Holder != "", Error: st.Error}
+	st := e.tasks.Election().Status()
+	return health.LeaderState{Tasks: e.tasks.Count(), Known: st.Leading || st.Holder != "", Error: st.Error}
 }
 
 // deliveryClass is how health counts a delivery; false when it does not.

@@ -39,8 +39,8 @@ func (e *Environment) openQueues(ctx context.Context) error {
 		}
 	}
 	var named []string
-	if e.firstTasks.read != nil {
-		for _, t := range e.firstTasks.read.Tasks {
+	if e.cronFile.Tasks != nil {
+		for _, t := range e.cronFile.Tasks.Tasks {
 			named = append(named, t.Queue)
 		}
 	}

@@ -3,13 +3,13 @@ package environment
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"tendril/app"
 	"tendril/bundle"
 	"tendril/console"
+	"tendril/tasks"
 )
 
 // ErrNoApp: there is no app here whose version could be changed.
@@ -123,15 +123,16 @@ func (e *Environment) reloadSettings(ctx context.Context, b *bundle.Bundle) (con
 		return console.ReloadResult{}, app.Refused(err)
 	}
 	done := console.ReloadResult{Settings: change.Live, Later: change.Later}
-	if err := e.reloadAnyTasks(ctx, e.folderTasks(b)); err != nil && !errors.Is(err, errNotScheduled) {
+	dir := ""
+	if b != nil {
+		dir = b.Dir
+	}
+	if err := e.tasks.Refresh(ctx, dir); err != nil && !errors.Is(err, tasks.ErrNotScheduled) {
 		return console.ReloadResult{}, err
 	}
-	t := e.cron.Load()
-	if t != nil {
-		st := e.tasksStatus()
-		done.File, done.Tasks, done.NotScheduled = st.File, len(st.Tasks), t.off
-	}
-	if t == nil && len(change.Live)+len(change.Later) == 0 {
+	st := e.tasks.Status()
+	done.File, done.Tasks, done.NotScheduled = st.File, len(st.Tasks), e.tasks.Off()
+	if !e.tasks.Any() && len(change.Live)+len(change.Later) == 0 {
 		done.Unchanged = "the settings"
 		if b != nil {
 			done.Unchanged = b.Dir
@@ -139,51 +140,6 @@ func (e *Environment) reloadSettings(ctx context.Context, b *bundle.Bundle) (con
 	}
 	e.tune(change, false)
 	return done, nil
-}
-
-// folderTasks is the file of tasks for a reload, which may have come into b's folder
-// after that was opened; "" for none.
-func (e *Environment) folderTasks(b *bundle.Bundle) string {
-	t := e.cron.Load()
-	if e.s.Cron != "" || t != nil && t.file() != "" || b == nil {
-		return e.tasksFile()
-	}
-	path := filepath.Join(b.Dir, "cron.yaml")
-	if fileStamp(path) == "" {
-		return ""
-	}
-	if t != nil {
-		t.setFile(path)
-	}
-	return path
-}
-
-// adoptTasks puts the periodic tasks of a new version in force, which were checked.
-func (e *Environment) adoptTasks(ctx context.Context, b *bundle.Bundle) {
-	if b == nil || e.s.Cron != "" {
-		return
-	}
-	if t := e.cron.Load(); t != nil {
-		t.setFile(b.Cron)
-	}
-	if err := e.reloadAnyTasks(ctx, b.Cron); err != nil && !errors.Is(err, errNotScheduled) && !e.stopping() {
-		e.Logger.Error("putting the periodic tasks in force failed", "component", "periodic", "err", err)
-	}
-}
-
-// reloadAnyTasks reads the periodic tasks again, or those of the file path ("" for none)
-// where none were scheduled before.
-func (e *Environment) reloadAnyTasks(ctx context.Context, path string) error {
-	t := e.cron.Load()
-	switch {
-	case t != nil && t.scheduler != nil:
-		return e.Reload()
-	case path != "":
-		return e.beginTasks(ctx, path)
-	case t != nil:
-		e.cron.Store(nil) // they were never scheduled, and are no more
-	}
-	return nil
 }
 
 // logRefusal logs why what somebody asked for over the console was not begun. What was

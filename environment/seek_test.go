@@ -62,11 +62,11 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 				"region": "us-east-1",
 				"target": app.URL, "cron": writeTasks(t, minutely)}, nil)
 			<-posted
-			if _, decided := map[string]bool{"an SQS error": true, "nonsense": true}[name]; r.seeking.Load() == decided {
-				t.Errorf("still looking: %v, decided: %v", r.seeking.Load(), decided)
+			if _, decided := map[string]bool{"an SQS error": true, "nonsense": true}[name]; searching(r) == decided {
+				t.Errorf("still looking: %v, decided: %v", searching(r), decided)
 			} else if !decided {
 				willing.Store(true)
-				eventually(t, "the tasks scheduled", func() bool { t := r.cron.Load(); return t != nil && t.scheduler != nil })
+				eventually(t, "the tasks scheduled", func() bool { return r.tasks.Off() == "" })
 			}
 			if err := r.end(); err != nil {
 				t.Errorf("the end: %v", err)
@@ -74,3 +74,6 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 		})
 	}
 }
+
+// searching reports whether it is not known yet if there is a registry.
+func searching(r *running) bool { return strings.Contains(r.tasks.Off(), "does not tell yet") }

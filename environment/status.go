@@ -36,8 +36,8 @@ func (e *Environment) Status() console.Status {
 				console.Queue{Name: l.queue.name, URL: l.queue.url, FIFO: l.queue.fifo, DeadLetterQueue: l.queue.dead})
 		}
 	}
-	if e.cron.Load() != nil {
-		t := e.tasksStatus()
+	if e.tasks != nil && e.tasks.Any() {
+		t := e.tasks.Status()
 		s.Tasks = &t
 	}
 	if e.app != nil {

@@ -3,6 +3,7 @@ package environment
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"tendril/logging"
 	"tendril/runtimeapi"
 	"tendril/supervisor"
+	"tendril/tasks"
 	"tendril/telemetry"
 	"tendril/worker"
 )
@@ -73,19 +75,17 @@ func (e *Environment) openDelivery(ctx context.Context, l *line) (worker.Deliver
 
 // knownRun asks the registry for a scheduled run.
 func (e *Environment) knownRun(ctx context.Context, id, path string) (bool, error) {
-	if reg := e.agreed.Load(); reg != nil {
-		return reg.known(ctx, id, path)
+	known, err := e.tasks.Known(ctx, id, path)
+	if errors.Is(err, tasks.ErrUndecided) {
+		err = delivery.ErrUndecided
 	}
-	if e.seeking.Load() {
-		return false, delivery.ErrUndecided
-	}
-	return false, nil
+	return known, err
 }
 
 // runAccount returns who keeps account of scheduled runs; nil while nothing is scheduled.
 func (e *Environment) runAccount() delivery.RunAccount {
-	if t := e.cron.Load(); t != nil && t.scheduler != nil {
-		return t
+	if account := e.tasks.Account(); account != nil {
+		return account
 	}
 	return nil
 }

@@ -2,17 +2,18 @@ package environment
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
+	"tendril/aws"
 	"tendril/config"
 	"tendril/periodic"
 )
@@ -51,17 +52,16 @@ cron:
 	r := run(t, map[string]string{"cron": cron, "target": "http://127.0.0.1:1/"}, func(e *Environment) {
 		e.wall = clock.now
 	})
-	scheduler := r.cron.Load().scheduler
-	eventually(t, "a leader", func() bool { _, term := scheduler.Status(); return term > 0 })
+	eventually(t, "a leader", r.leads)
 	for n := 1; n <= 3; n++ {
 		clock.toNextMinute()
 		for _, task := range []string{"patient", "patient elsewhere", "eager"} {
-			eventually(t, "a run of "+task, func() bool { return len(scheduler.History(task)) >= n })
+			eventually(t, "a run of "+task, func() bool { return len(r.tasks.History(task)) >= n })
 		}
 	}
-	for task, want := range map[string]periodic.Reason{"patient": periodic.ReasonOverlap,
-		"patient elsewhere": periodic.ReasonOverlap, "eager": ""} {
-		runs := scheduler.History(task)
+	for task, want := range map[string]string{"patient": string(periodic.ReasonOverlap),
+		"patient elsewhere": string(periodic.ReasonOverlap), "eager": ""} {
+		runs := r.tasks.History(task)
 		if first := runs[len(runs)-1]; first.MessageID == "" || first.Skipped != "" {
 			t.Errorf("the first run of %s is %+v", task, first)
 		}
@@ -90,7 +90,7 @@ func TestTrustWithoutTasks(t *testing.T) {
 	schedules := run(t, map[string]string{"target": "http://127.0.0.1:1/", "cron": cron, "queue": "jobs"}, nil)
 	works := run(t, map[string]string{"target": app.URL, "queue-url": schedules.endpoint + "/000000000000/jobs",
 		"periodic-trust": config.TrustRegistry}, nil)
-	if _, err := schedules.runTask(context.Background(), "tidy"); err != nil {
+	if _, err := schedules.tasks.Run(context.Background(), "tidy"); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -108,13 +108,124 @@ func TestTrustWithoutTasks(t *testing.T) {
 	}
 }
 
-func TestTasksAreReadFromARegularFile(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "cron.yaml")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
+// lonePlace is a queue jobs on moto, its URL, and a registry's table.
+func lonePlace(t *testing.T) (table *aws.Table, queueURL string) {
+	t.Helper()
+	c := startCloud(t)
+	table, err := aws.OpenTable(t.Context(), "registry", nil)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ReadTasks(path); !errors.Is(err, errIrregular) || !strings.Contains(err.Error(), path) {
-		t.Errorf("%v", err)
+	t.Cleanup(table.Close)
+	if err := table.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return table, makeQueue(t, c, 0)
+}
+
+// TestLoneInstanceWithATable: what is declared the only instance enqueues its
+// tasks also where a table is named, though no lease was ever written there,
+// and what it enqueued is not enqueued again after a restart.
+func TestLoneInstanceWithATable(t *testing.T) {
+	table, queueURL := lonePlace(t)
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(app.Close)
+	runs, file := table.Runs("periodic:jobs"), filepath.Join(t.TempDir(), "cron.yaml")
+	cron := "version: 1\ncron:\n"
+	enqueued := regexp.MustCompile(`"run_id":"([^"]+)"`)
+	seen := map[string]int{}
+	// An earlier process accounted for each task up to three minutes ago. That
+	// of the second start tells that it is at work on the table.
+	for _, task := range []string{"audit", "mail"} {
+		if _, err := runs.Since(t.Context(), 0, map[string]time.Time{task: time.Now().Add(-3 * time.Minute)}); err != nil {
+			t.Fatal(err)
+		}
+		cron += fmt.Sprintf("  - {name: %s, url: /a, schedule: \"* * * * *\", missed: all, grace: 1h}\n", task)
+		if err := os.WriteFile(file, []byte(cron), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := run(t, map[string]string{"queue-url": queueURL, "target": app.URL, "registry-table": "registry",
+			"leader": "local", "cron": file}, nil)
+		eventually(t, "the runs of "+task+" that were missed", func() bool {
+			return countEnqueued(r, task) >= 3
+		})
+		if err := r.end(); err != nil {
+			t.Errorf("the end: %v", err)
+		}
+		for _, m := range enqueued.FindAllStringSubmatch(r.log.String(), -1) {
+			if seen[m[1]]++; seen[m[1]] > 1 {
+				t.Errorf("the run %s was enqueued again", m[1])
+			}
+		}
+		if strings.Contains(r.log.String(), "registry refuses") {
+			t.Error("a term was refused where none is checked")
+		}
+	}
+}
+
+// countEnqueued counts the log lines about runs of a task that were enqueued.
+func countEnqueued(r *running, task string) int {
+	return len(regexp.MustCompile(`"msg":"scheduled run enqueued".*"task":"`+task+`"`).FindAllString(r.log.String(), -1))
+}
+
+// TestTimeToLiveOfAnExistingTable: --registry-create sets it also where the
+// table was there before; else its lack is told, and what to do.
+func TestTimeToLiveOfAnExistingTable(t *testing.T) {
+	table, queueURL := lonePlace(t)
+	file := filepath.Join(t.TempDir(), "cron.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\ncron:\n  - {name: audit, url: /a, schedule: \"@yearly\"}\n"),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	const advice = "aws dynamodb update-time-to-live --table-name registry --time-to-live-specification " +
+		"Enabled=true,AttributeName=expires"
+	for _, step := range []struct {
+		create     string
+		told, then bool
+	}{{"false", true, false}, {"true", false, true}, {"false", false, true}} {
+		r := run(t, map[string]string{
+			"queue-url": queueURL, "target": "http://127.0.0.1:1", "registry-table": "registry",
+			"registry-create": step.create, "leader": "local", "cron": file,
+		}, nil)
+		if err := r.end(); err != nil {
+			t.Errorf("the end: %v", err)
+		}
+		if told := strings.Count(r.log.String(), advice); told > 1 || (told == 1) != step.told {
+			t.Errorf("with registry-create=%s: it was told %d times\n%s", step.create, told, r.log)
+		}
+		if yes, _, err := table.Expires(t.Context()); yes != step.then || err != nil {
+			t.Errorf("with registry-create=%s: on %v, %v", step.create, yes, err)
+		}
+	}
+}
+
+// TestScheduleChangedOverARestart: what was due by a schedule that was not in
+// force then is not made up for.
+func TestScheduleChangedOverARestart(t *testing.T) {
+	table, queueURL := lonePlace(t)
+	runs, file := table.Runs("periodic:jobs"), filepath.Join(t.TempDir(), "cron.yaml")
+	before := map[string]time.Time{"audit": time.Now().Add(-3 * time.Minute), "mail": time.Now().Add(-3 * time.Minute)}
+	if _, err := runs.SinceUnder(t.Context(), 0, before,
+		map[string]string{"audit": "0 5 * * * UTC", "mail": "* * * * * UTC"}); err != nil {
+		t.Fatal(err)
+	}
+	const task = "  - {name: %s, url: /a, schedule: \"* * * * *\", missed: all, grace: 1h}\n"
+	if err := os.WriteFile(file, []byte("version: 1\ncron:\n"+fmt.Sprintf(task, "audit")+fmt.Sprintf(task, "mail")),
+		0o600); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now().UTC().Truncate(time.Second)
+	r := run(t, map[string]string{"queue-url": queueURL, "target": "http://127.0.0.1:1", "registry-table": "registry",
+		"leader": "local", "cron": file}, nil)
+	eventually(t, "the runs of the task that stayed as it was", func() bool {
+		return countEnqueued(r, "mail") >= 3
+	})
+	if err := r.end(); err != nil {
+		t.Errorf("the end: %v", err)
+	}
+	for _, m := range regexp.MustCompile(`"run_id":"audit@([^"]+)"`).FindAllStringSubmatch(r.log.String(), -1) {
+		if at, err := time.Parse(time.RFC3339, m[1]); err != nil || at.Before(start) {
+			t.Errorf("a run of %s was made up for, when the task had another schedule", m[1])
+		}
 	}
 }

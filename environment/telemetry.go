@@ -130,19 +130,14 @@ func (e *Environment) processReadings() []supervisor.Status {
 }
 
 func (e *Environment) taskReadings() []periodic.TaskStatus {
-	t := e.cron.Load()
-	if !e.running() || t == nil || t.scheduler == nil {
+	if !e.running() || e.tasks == nil {
 		return nil
 	}
-	all, _ := t.scheduler.Status()
-	return all
+	return e.tasks.Readings()
 }
 
 // leads reports whether this instance enqueues the periodic tasks.
-func (e *Environment) leads() bool {
-	t := e.cron.Load()
-	return e.running() && t != nil && t.scheduler != nil && t.leaderStatus().Leading
-}
+func (e *Environment) leads() bool { return e.running() && e.tasks != nil && e.tasks.Leading() }
 
 func (e *Environment) limitReadings() (all []telemetry.Limit) {
 	if !e.running() {

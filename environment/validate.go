@@ -19,6 +19,7 @@ import (
 	"tendril/deliver"
 	"tendril/periodic"
 	"tendril/supervisor"
+	"tendril/tasks"
 )
 
 // Validate returns everything for which a start would be refused, as far as that shows
@@ -190,7 +191,7 @@ func (e *Environment) validateTasks() error {
 	if path == "" {
 		return nil
 	}
-	file, err := ReadTasks(path)
+	file, err := tasks.Read(path)
 	if err != nil {
 		var wrong *periodic.Error
 		if !errors.As(err, &wrong) {

@@ -117,7 +117,7 @@ func (s *Scheduler) report(a attempt, retry time.Duration) {
 		one.Reason = ReasonUncertain
 		s.skipped(one)
 	case errors.Is(a.err, queue.ErrStaleTerm):
-		// Another instance's turn: the loop sees it by itself.
+		s.refused(a)
 	case a.err != nil:
 		call(s.opts.Events.Failed, Failed{Task: a.run.Task, ID: a.run.ID, Err: a.err, Retry: retry})
 	case a.out != nil:
@@ -143,6 +143,15 @@ func (s *Scheduler) enqueued(a attempt) {
 		Task: f.Task, ID: f.ID, Queue: f.Queue, MessageID: a.answer.Sent.ID, ScheduledAt: f.ScheduledAt,
 		Lateness: late, Took: a.took, Manual: f.Manual, Resent: a.answer.Resent,
 	})
+}
+
+// refused reports a term that the registry takes for over, unless it is another
+// instance's turn: the loop sees that by itself.
+func (s *Scheduler) refused(a attempt) {
+	term, ok := s.lead.Term()
+	if ok && term == a.term && s.refusedTerm.Swap(term) != term {
+		call(s.opts.Events.Refused, Refused{Term: term, Err: a.err})
+	}
 }
 
 // leftOut tells of the runs that were left out, neighbours with the same reason

@@ -73,8 +73,8 @@ func NewClaims(store Store, sender Sender, lead Leadership) *Claims {
 }
 
 // Since is [Store.Since].
-func (c *Claims) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
-	return c.store.Since(ctx, term, from)
+func (c *Claims) Since(ctx context.Context, term int64, starts map[string]Start) (map[string]time.Time, error) {
+	return c.store.Since(ctx, term, starts)
 }
 
 // Skip settles the last of runs, and those that this process sent and could not

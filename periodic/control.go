@@ -46,10 +46,7 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 				r.Changed++
 			}
 			if !sameSchedule(e.task.Schedule, t.Schedule) {
-				e.from, e.changed = now, now
-				if e.since.Before(now) {
-					e.since = now
-				}
+				e.from, e.changed, e.known = now, now, false // the registry learns of the schedule
 			}
 		}
 		e.task, e.next = t, Slot{}

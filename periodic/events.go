@@ -21,6 +21,10 @@ type Events struct {
 	// more than a second since the last look: the clock was set, or the machine
 	// stood still.
 	ClockStepped func(ClockStepped)
+	// Refused says that the registry takes a term for over in which this instance
+	// leads as far as it knows: no task is enqueued until the two agree. It is
+	// called once in each term.
+	Refused func(Refused)
 	// Held follows each pause and resume of a task.
 	Held func(Held)
 }
@@ -85,6 +89,12 @@ type Reloaded struct {
 // ClockStepped tells by how much the time of day ran ahead (positive) or back.
 type ClockStepped struct {
 	By time.Duration
+}
+
+// Refused is a term that the registry takes for over.
+type Refused struct {
+	Term int64
+	Err  error
 }
 
 // Held tells whether a task is paused now.

@@ -134,7 +134,7 @@ func TestADeliveredRunIsNotPerhapsEnqueued(t *testing.T) {
 			th.elect(l.node)
 			at := time.Now().Add(time.Minute).UTC().Truncate(time.Second)
 			task := Task{Name: "t", URL: "/t", Schedule: Every(time.Minute), Missed: MissedSkip}
-			if _, err := l.node.Since(t.Context(), w.term, map[string]time.Time{"t": at.Add(-time.Second)}); err != nil {
+			if _, err := l.node.Since(t.Context(), w.term, map[string]Start{"t": {At: at.Add(-time.Second)}}); err != nil {
 				t.Fatal(err)
 			}
 			f := newScheduledRun(&task, Slot{ScheduledAt: at, DueAt: at}, runID("t", at), "jobs.fifo", false)

@@ -23,10 +23,11 @@ type Leadership interface {
 // runs that a person asked for, and is always current. Methods are called from
 // several goroutines, one at a time for each task.
 type Registry interface {
-	// Since returns, for each task of from, the scheduled time up to which its
-	// runs are accounted for. A task that is not known is entered with its time
-	// in from, which is then returned.
-	Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error)
+	// Since returns, for each task, the scheduled time up to which its runs are
+	// accounted for. A task that is not known is entered with its start, whose
+	// time is then returned. One that is known with another schedule is accounted
+	// for up to its start at least: earlier times of the new schedule were never due.
+	Since(ctx context.Context, term int64, starts map[string]Start) (map[string]time.Time, error)
 	// Enqueue sends the run, unless it was sent before, and accounts for the
 	// task's times up to f.ScheduledAt, unless f is manual. It is called again
 	// with the same run after an error, except after [ErrUncertain].
@@ -35,6 +36,13 @@ type Registry interface {
 	// runs are of one task, in order, at most 1000. It returns the records of
 	// those that were sent or claimed before, by id.
 	Skip(ctx context.Context, term int64, runs []ScheduledRun) (map[string]Claim, error)
+}
+
+// Start says from when on a task counts where it is not known yet.
+type Start struct {
+	At time.Time
+	// Schedule is the task's schedule and zone, in words that differ when they do.
+	Schedule string
 }
 
 // EnqueueResult is what a [Registry] answers about a run that is in its queue.
@@ -73,7 +81,7 @@ type Sender interface {
 // may have been applied all the same.
 type Store interface {
 	// Since is as in [Registry].
-	Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error)
+	Since(ctx context.Context, term int64, starts map[string]Start) (map[string]time.Time, error)
 	// Claim enters that try number try, from 1, of run f is about to be made in
 	// term, provided that the record has try-1 tries (0 when there is none) and
 	// is not settled; else it changes nothing. It returns the record as it is

@@ -19,6 +19,8 @@ type ScheduledRun struct {
 	// ScheduledAt is the time of the schedule, without jitter, in UTC and whole
 	// seconds. For a run that a person asked for, it is when that was.
 	ScheduledAt time.Time
+	// Path is where on the app its message goes.
+	Path string
 	// DueAt is ScheduledAt and the jitter.
 	DueAt time.Time
 	// ID names the run: "task@2026-11-20T13:00:00Z", the same on all instances
@@ -53,8 +55,8 @@ func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) Schedul
 	if FIFO(queueName) {
 		m.GroupID, m.DedupID = groupID(t.Name), digest(id)
 	}
-	return ScheduledRun{Task: t.Name, ScheduledAt: at, DueAt: s.DueAt, ID: id, Manual: manual, Queue: queueName,
-		Message: m}
+	return ScheduledRun{Task: t.Name, ScheduledAt: at, Path: t.URL, DueAt: s.DueAt, ID: id, Manual: manual,
+		Queue: queueName, Message: m}
 }
 
 func runID(task string, at time.Time) string { return task + "@" + at.UTC().Format(time.RFC3339) }

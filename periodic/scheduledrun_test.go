@@ -16,7 +16,8 @@ func TestMessageOfARun(t *testing.T) {
 	task := Task{Name: "backup-job", URL: "/backup"}
 	f := newScheduledRun(&task, Slot{ScheduledAt: at, DueAt: at.Add(time.Second)}, runID(task.Name, at), "jobs", false)
 	want := ScheduledRun{
-		Task: "backup-job", ScheduledAt: at.UTC(), DueAt: at.Add(time.Second), ID: "backup-job@2017-03-22T23:10:00Z",
+		Task: "backup-job", Path: "/backup", ScheduledAt: at.UTC(), DueAt: at.Add(time.Second),
+		ID:    "backup-job@2017-03-22T23:10:00Z",
 		Queue: "jobs",
 		Message: queue.Outgoing{Body: "elasticbeanstalk scheduled job", Attributes: []queue.Attribute{
 			{Name: "beanstalk.sqsd.path", Type: "String", Value: "/backup"},
@@ -61,5 +62,33 @@ func TestMessageOnFIFO(t *testing.T) {
 	}
 	if got := groupID("backup-job"); got != "periodic-backup-job" {
 		t.Error(got)
+	}
+}
+
+// TestIDOfARunThatAPersonAskedFor: its message says the id, which must be one of its task and
+// time.
+func TestIDOfARunThatAPersonAskedFor(t *testing.T) {
+	t.Parallel()
+	for extra, want := range map[string]string{
+		"":                                  "audit@2026-03-22T23:10:00Z",
+		"audit@2026-03-22T23:10:00Z#ABC":    "audit@2026-03-22T23:10:00Z#ABC",
+		"other@2026-03-22T23:10:00Z#ABC":    "",
+		"audit@2026-03-22T23:11:00Z#ABC":    "",
+		"audit@2026-03-22T23:10:00Z-or-not": "",
+	} {
+		m := &queue.Message{Attributes: []queue.Attribute{
+			{Name: "beanstalk.sqsd.path", Type: "String", Value: "/audit"},
+			{Name: "beanstalk.sqsd.scheduled_time", Type: "String", Value: "2026-03-22 23:10:00 UTC"},
+			{Name: "beanstalk.sqsd.task_name", Type: "String", Value: "audit"},
+		}}
+		if extra != "" {
+			m.Attributes = append(m.Attributes, queue.Attribute{Name: queue.AttributeRun, Type: "String", Value: extra})
+		}
+		if id := IDOf(queue.ParseRun(m)); id != want {
+			t.Errorf("with run id %q: %q, want %q", extra, id, want)
+		}
+	}
+	if id := IDOf(queue.ParseRun(&queue.Message{})); id != "" {
+		t.Errorf("an ordinary message has the run id %q", id)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -66,6 +67,8 @@ type Scheduler struct {
 	// poke wakes the loop; it holds 1.
 	poke chan struct{}
 	work sync.WaitGroup
+	// refusedTerm is the last term that the registry refused while it was ours.
+	refusedTerm atomic.Int64
 
 	mu      sync.Mutex
 	entries []*entry // in the order of the file
@@ -204,25 +207,25 @@ func (s *Scheduler) noticeClock(wall, mono time.Time) (report []func()) {
 // ask reads from the registry since when the tasks that are not known in this
 // term count. Called with the lock held.
 func (s *Scheduler) ask(ctx context.Context, mono time.Time) {
-	from := map[string]time.Time{}
+	starts := map[string]Start{}
 	for _, e := range s.entries {
 		if !e.known {
-			from[e.task.Name] = e.from
+			starts[e.task.Name] = e.start()
 		}
 	}
-	if len(from) == 0 || s.asking || mono.Before(s.askNext) {
+	if len(starts) == 0 || s.asking || mono.Before(s.askNext) {
 		return
 	}
 	s.asking = true
 	term := s.term
 	s.call(ctx, func(ctx context.Context) {
-		since, err := s.registry.Since(ctx, term, from)
-		s.answered(term, from, since, err)
+		since, err := s.registry.Since(ctx, term, starts)
+		s.answered(term, starts, since, err)
 	})
 }
 
 // answered takes the registry's answer to ask.
-func (s *Scheduler) answered(term int64, from, since map[string]time.Time, err error) {
+func (s *Scheduler) answered(term int64, starts map[string]Start, since map[string]time.Time, err error) {
 	var failed *Failed
 	s.mu.Lock()
 	s.asking = false
@@ -235,8 +238,8 @@ func (s *Scheduler) answered(term int64, from, since map[string]time.Time, err e
 	default:
 		s.asked = 0
 		for _, e := range s.entries {
-			if _, asked := from[e.task.Name]; !asked || e.known {
-				continue
+			if e.known || starts[e.task.Name] != e.start() {
+				continue // not asked for, or the schedule changed meanwhile
 			}
 			at, ok := since[e.task.Name]
 			if !ok {
@@ -250,6 +253,11 @@ func (s *Scheduler) answered(term int64, from, since map[string]time.Time, err e
 	if failed != nil {
 		call(s.opts.Events.Failed, *failed)
 	}
+}
+
+// start is from when on the task counts for a registry that does not know it.
+func (e *entry) start() Start {
+	return Start{At: e.from, Schedule: e.task.Schedule.String() + " " + e.task.Schedule.Zone().String()}
 }
 
 // learn takes from the registry up to when the task is accounted for. A time to

@@ -277,6 +277,52 @@ func TestReload(t *testing.T) {
 	})
 }
 
+// TestTheRegistryLearnsOfSchedules: at the first question, and after a reload that
+// changed one. A process that begins with another schedule makes up for nothing.
+func TestTheRegistryLearnsOfSchedules(t *testing.T) {
+	t.Parallel()
+	play(t, []Task{every("a", 60), every("b", 60)}, Options{}, func(s *stage) {
+		s.until(t, 30*time.Second, "0s led 1")
+		want := func(a, b time.Duration) {
+			t.Helper()
+			got := fmt.Sprint(s.schedules)
+			if want := fmt.Sprintf("map[a:every %v UTC b:every %v UTC]", a, b); got != want {
+				t.Errorf("the registry knows the schedules %s, want %s", got, want)
+			}
+		}
+		want(time.Minute, time.Minute)
+		s.Reload(&File{Tasks: []Task{every("a", 20), every("b", 60)}})
+		s.until(t, 31*time.Second, "30s reloaded {Tasks:2 Added:0 Removed:0 Changed:1}")
+		want(20*time.Second, time.Minute)
+	})
+}
+
+// TestARefusedTermIsReportedOnce: a leader tells once in each term that the registry takes
+// it for over; one that was deposed says nothing.
+func TestARefusedTermIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	var refused []int64
+	lead := &fixedTerm{term: 4}
+	s := New(nil, lead, nil, Options{Events: Events{Refused: func(r Refused) { refused = append(refused, r.Term) }}})
+	for _, step := range []struct {
+		term, leads int64
+		want        string // the terms so far
+	}{{4, 4, "[4]"}, {4, 4, "[4]"}, {4, 0, "[4]"}, {4, 5, "[4]"}, {5, 5, "[4 5]"}} {
+		lead.term = step.leads
+		s.report(attempt{term: step.term, err: queue.ErrStaleTerm}, 0)
+		if got := fmt.Sprint(refused); got != step.want {
+			t.Errorf("after %+v the refused terms are %s", step, got)
+		}
+	}
+}
+
+// fixedTerm leads in a term, in none when that is 0.
+type fixedTerm struct{ term int64 }
+
+func (l *fixedTerm) Term() (int64, bool) { return l.term, l.term != 0 }
+
+func (l *fixedTerm) Changed() <-chan struct{} { return nil }
+
 // TestTaskComesBack: what was due while a task was not in the file is not made
 // up for, neither at once nor by the next leader; what is missed later is.
 func TestTaskComesBack(t *testing.T) {

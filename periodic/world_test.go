@@ -22,12 +22,14 @@ type world struct {
 	step    time.Duration // of the time of day
 	high    time.Time     // the latest that it showed before it was set back
 
-	since   map[string]time.Time
-	records map[string]Claim
-	rows    map[string]queue.Sent // runs of the embedded queue
-	queues  map[string][]arrival
-	dedup   map[string]arrival
-	sent    int
+	since map[string]time.Time
+	// schedules are those by which the tasks were last accounted for.
+	schedules map[string]string
+	records   map[string]Claim
+	rows      map[string]queue.Sent // runs of the embedded queue
+	queues    map[string][]arrival
+	dedup     map[string]arrival
+	sent      int
 
 	// chance of a fault and the longest delay of a call; rng decides.
 	chance float64
@@ -49,9 +51,10 @@ type arrival struct {
 
 func newWorld() *world {
 	return &world{
-		changed: make(chan struct{}), since: map[string]time.Time{}, records: map[string]Claim{},
-		rows:   map[string]queue.Sent{},
-		queues: map[string][]arrival{}, dedup: map[string]arrival{}, rng: rand.New(rand.NewPCG(1, 2)),
+		changed: make(chan struct{}), since: map[string]time.Time{}, schedules: map[string]string{},
+		records: map[string]Claim{},
+		rows:    map[string]queue.Sent{},
+		queues:  map[string][]arrival{}, dedup: map[string]arrival{}, rng: rand.New(rand.NewPCG(1, 2)),
 	}
 }
 
@@ -158,17 +161,20 @@ func (n *node) fence(term int64) error {
 	return nil
 }
 
-func (n *node) Since(ctx context.Context, term int64, from map[string]time.Time) (since map[string]time.Time,
+func (n *node) Since(ctx context.Context, term int64, starts map[string]Start) (since map[string]time.Time,
 	err error) {
 	err = n.do(ctx, func() error {
 		if err := n.fence(term); err != nil {
 			return err
 		}
 		since = map[string]time.Time{}
-		for task, at := range from {
-			if _, known := n.since[task]; !known {
-				n.since[task] = at
+		for task, start := range starts {
+			at, known := n.since[task]
+			before := n.schedules[task]
+			if !known || before != "" && before != start.Schedule && at.Before(start.At) {
+				n.since[task] = start.At
 			}
+			n.schedules[task] = start.Schedule
 			since[task] = n.since[task]
 		}
 		return nil

@@ -13,6 +13,7 @@ import (
 	"tendril/config"
 	"tendril/console"
 	"tendril/environment"
+	"tendril/tasks"
 )
 
 func (c appCommands) newCheck() *cobra.Command {
@@ -104,7 +105,7 @@ const shownTimes = 5
 // listTasks lists the tasks of a file with the times at which they are due after
 // now. What is wrong with the file is told with the other problems.
 func (c appCommands) listTasks(path string, now time.Time) {
-	file, err := environment.ReadTasks(path)
+	file, err := tasks.Read(path)
 	if path == "" || err != nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package environment
+package tasks
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // TestLeftOutRunsAreLookedFor: whichever registry, to leave runs out tells which of
 // them were enqueued, and accounts for all.
 func TestLeftOutRunsAreLookedFor(t *testing.T) {
-	table, _ := lonePlace(t)
+	table := newTable(t)
 	b, err := broker.Open(t.TempDir(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -27,17 +27,17 @@ func TestLeftOutRunsAreLookedFor(t *testing.T) {
 	}
 	server := httptest.NewServer(sqsapi.New(b, nil))
 	t.Cleanup(server.Close)
-	served := fenced{registry: sqsapi.NewRegistryClient(server.URL,
-		&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}), own: "served/"}
-	memory, lone := newMemoryStore(), loneStore(table.Runs("periodic:jobs"))
+	served := embeddedRuns{registry: sqsapi.NewRegistryClient(server.URL,
+		&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}), prefix: "served/"}
+	memory, local := newMemoryRuns(), newLocalTableRuns(table.Runs("periodic:jobs"))
 	for name, r := range map[string]struct {
 		runs  periodic.Registry
 		store periodic.Store // nil where sending and noting are one
 	}{
-		"embedded": {fenced{registry: b.Registry(), own: "periodic:jobs/"}, nil},
+		"embedded": {embeddedRuns{registry: b.Registry(), prefix: "periodic:jobs/"}, nil},
 		"served":   {served, nil},
-		"memory":   {periodic.NewClaims(memory, &flakySender{}, alone{}), memory},
-		"table":    {periodic.NewClaims(lone, &flakySender{}, alone{}), lone},
+		"memory":   {periodic.NewClaims(memory, &flakySender{}, localLeader{}), memory},
+		"table":    {periodic.NewClaims(local, &flakySender{}, localLeader{}), local},
 	} {
 		ctx, runs := t.Context(), threeRuns()
 		sent, err := r.runs.Enqueue(ctx, 1, runs[0])
@@ -60,7 +60,7 @@ func TestLeftOutRunsAreLookedFor(t *testing.T) {
 		if third, ok := found[runs[2].ID]; ok {
 			t.Errorf("%s: a run that nobody knows was found as %+v", name, third)
 		}
-		since, err := r.runs.Since(ctx, 1, map[string]time.Time{"audit": runs[0].ScheduledAt})
+		since, err := r.runs.Since(ctx, 1, map[string]periodic.Start{"audit": {At: runs[0].ScheduledAt}})
 		if err != nil || !since["audit"].Equal(runs[2].ScheduledAt) {
 			t.Errorf("%s: accounted for up to %v, %v", name, since["audit"], err)
 		}
@@ -77,8 +77,7 @@ func threeRuns() (runs []periodic.ScheduledRun) {
 	for range 3 {
 		f := periodic.ScheduledRun{ID: "audit@" + at.Format(time.RFC3339), Task: "audit", ScheduledAt: at, DueAt: at,
 			Queue: "jobs"}
-		f.Message = queue.Outgoing{Body: "x", Attributes: []queue.Attribute{
-			{Name: queue.AttributePath, Type: "String", Value: "/audit"}}}
+		f.Path, f.Message = "/audit", runMessage("/audit")
 		runs, at = append(runs, f), at.Add(time.Minute)
 	}
 	return runs
@@ -97,7 +96,7 @@ func TestSkipIsRefusedInAnotherTerm(t *testing.T) {
 		queue.Lease{Version: "v", Term: 2, Duration: time.Second}); !won || err != nil {
 		t.Fatal(won, err)
 	}
-	f := fenced{registry: b.Registry(), own: "periodic:jobs/", lease: "l"}
+	f := embeddedRuns{registry: b.Registry(), prefix: "periodic:jobs/", lease: "l"}
 	if found, err := f.Skip(ctx, 1, threeRuns()); err == nil || len(found) > 0 {
 		t.Errorf("in a term that is over: %v, %v", found, err)
 	}

@@ -1,0 +1,167 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"tendril/periodic"
+)
+
+// File is a cron.yaml that was read.
+type File struct {
+	// Path is where it is; "" for none.
+	Path string
+	// Tasks are what it says; nil for none.
+	Tasks *periodic.File
+
+	stamp string // changes when the file does
+}
+
+// Open reads the file of tasks at path and logs its warnings; no file for "".
+func Open(path string, log *slog.Logger) (File, error) {
+	if path == "" {
+		return File{}, nil
+	}
+	f := File{Path: path, stamp: Stamp(path)}
+	var err error
+	if f.Tasks, err = Read(path); err != nil {
+		return File{}, err
+	}
+	for _, w := range f.Tasks.Warnings {
+		var hint []any
+		if w.Hint != "" {
+			hint = []any{"hint", w.Hint}
+		}
+		log.Warn("cron.yaml has a questionable setting", append([]any{"file", w.Where, "reason", w.Text}, hint...)...)
+	}
+	return f, nil
+}
+
+// Read reads a cron.yaml from disk, bounded. The error is a [*periodic.Error] when the file
+// is wrong. A FIFO or a device is refused, and not waited for.
+func Read(path string) (*periodic.File, error) {
+	data, err := readRegular(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the periodic tasks: %w", err)
+	}
+	return periodic.ParseFile(path, data)
+}
+
+func readRegular(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil {
+		return nil, err
+	} else if !info.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("it is not a regular file")}
+	}
+	return io.ReadAll(io.LimitReader(f, periodic.MaxFile+1))
+}
+
+// Stamp changes when a file does; "" when it is not there.
+func Stamp(path string) string {
+	info, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(info.ModTime().UnixNano(), info.Size())
+}
+
+// watchedFile is the file of tasks in force. It is safe for concurrent use.
+type watchedFile struct {
+	mu sync.Mutex
+	File
+}
+
+// path is where the file is; "" for none.
+func (f *watchedFile) path() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.Path
+}
+
+// tasks are those of the file, scheduled or not.
+func (f *watchedFile) tasks() []periodic.Task {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.Tasks == nil {
+		return nil
+	}
+	return f.Tasks.Tasks
+}
+
+// setPath makes the next reload read another file.
+func (f *watchedFile) setPath(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.Path = path
+}
+
+// set replaces what the file says.
+func (f *watchedFile) set(now File) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.File = now
+}
+
+// changed reports whether the file changed since it was looked at last. A file that is being
+// replaced may be away for a moment.
+func (f *watchedFile) changed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := Stamp(f.Path)
+	if now == "" || now == f.stamp {
+		return false
+	}
+	f.stamp = now
+	return true
+}
+
+// reread reads the file again. Without one there are no tasks, and neither when it is gone,
+// unless it is required.
+func (f *watchedFile) reread(required bool) (File, error) {
+	f.changed()
+	now := File{Path: f.path(), Tasks: &periodic.File{}}
+	if now.Path == "" {
+		return now, nil
+	}
+	now.stamp = Stamp(now.Path)
+	tasks, err := Read(now.Path)
+	switch {
+	case err == nil:
+		now.Tasks = tasks
+	case required || !errors.Is(err, fs.ErrNotExist):
+		return File{}, err
+	}
+	return now, nil
+}
+
+// watchInterval is how often the file of tasks is looked at for changes.
+const watchInterval = 2 * time.Second
+
+// watch calls reload when the file has changed, until ctx is done.
+func (f *watchedFile) watch(ctx context.Context, reload func()) {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if f.changed() {
+			reload()
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tendril/leader"
+	"tendril/periodic"
+)
+
+// Options configure [New].
+type Options struct {
+	// File is the file of tasks as it was read before the start.
+	File File
+	// Required says that the settings name the file. Else it is one of the app's folder: when
+	// it is gone, there are no tasks.
+	Required bool
+	// Registry says where the instances agree.
+	Registry RegistryOptions
+	// Lease is for how long a leader leads without renewing; 0 means the default of package
+	// leader. Address is shown to the other instances: where this one's console is.
+	Lease   time.Duration
+	Address string
+	// HasWorker reports whether a worker of this environment receives from an embedded queue.
+	HasWorker func(queue string) bool
+	// Observers are told what happens.
+	Observers Observers
+	// Stopping is closed when the environment begins to stop: nothing is begun after that.
+	Stopping <-chan struct{}
+	// Wall is the time of day; nil means time.Now.
+	Wall func() time.Time
+	// Log receives what happens; nil discards it.
+	Log *slog.Logger
+}
+
+// Manager has the periodic tasks of one environment. All methods may be called at any time,
+// by any goroutine, but for Open and Start, which begin it.
+type Manager struct {
+	opts     Options
+	log      *slog.Logger
+	registry *finder
+	election *Election
+	file     watchedFile
+
+	// changing holds one token: who has it may replace what is scheduled.
+	changing chan struct{}
+	current  atomic.Pointer[schedule] // nil while there are no tasks
+
+	// run is done when Stop is called; work are the goroutines that it waits for.
+	run     context.Context
+	stop    context.CancelFunc
+	work    sync.WaitGroup
+	started atomic.Bool
+}
+
+// schedule is what enqueues the tasks, on whichever instance leads.
+type schedule struct {
+	scheduler *periodic.Scheduler // nil when nothing is scheduled
+	off       string              // why
+	pauses    *pauses
+	account   *Account
+}
+
+// ErrNotScheduled says that there are tasks, and nobody who could be trusted to enqueue them
+// once.
+var ErrNotScheduled = errors.New("nothing is scheduled")
+
+// New returns the tasks of a file. [Manager.Open] comes next.
+func New(opts Options) *Manager {
+	if opts.Log == nil {
+		opts.Log = slog.New(slog.DiscardHandler)
+	}
+	log := opts.Log.With("component", "periodic")
+	registry := &finder{opts: opts.Registry, log: log}
+	m := &Manager{opts: opts, log: log, registry: registry, file: watchedFile{File: opts.File},
+		changing: make(chan struct{}, 1)}
+	m.run, m.stop = context.WithCancel(context.Background())
+	m.changing <- struct{}{}
+	events := leaderEvents(opts.Log.With("component", "leader"), opts.Observers.Leader, m.stopping)
+	m.election = &Election{registry: registry, made: make(chan struct{}), opts: leader.Options{
+		Name: registry.leaseName(), Data: opts.Address, Lease: opts.Lease, Events: events}}
+	return m
+}
+
+// Open makes the scheduler and the elector, where there are tasks. Nothing runs yet. It opens the
+// registry also where it is only asked for runs of others' tasks.
+func (m *Manager) Open(ctx context.Context, trustRegistry bool) error {
+	if m.opts.File.Tasks == nil {
+		if !trustRegistry {
+			return nil
+		}
+		_, err := m.registry.open(ctx)
+		return err
+	}
+	s, err := m.newSchedule(ctx, m.opts.File.Tasks)
+	if err == nil {
+		m.current.Store(s)
+	}
+	return err
+}
+
+// newSchedule makes what enqueues tasks. Nothing runs yet.
+func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*schedule, error) {
+	reg, err := m.registry.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if reg == nil {
+		s := &schedule{off: "no leader can be elected: give --registry-table NAME (and --registry-create to make it), or " +
+			"--leader local when this is the only instance"}
+		if m.registry.undecided.Load() {
+			s.off = "the server of the queue does not tell yet whether it keeps a registry; it is asked again"
+		}
+		m.log.Warn("periodic tasks not scheduled", "file", m.file.path(), "reason", s.off)
+		return s, nil
+	}
+	lead, err := m.election.leadership(reg)
+	if err != nil {
+		return nil, err
+	}
+	s := &schedule{pauses: &pauses{store: reg.pauses, interval: reg.pauseInterval}}
+	var paused []string
+	if m.opts.Registry.Broker != nil {
+		paused = s.pauses.read(ctx, m.log)
+	}
+	s.scheduler = periodic.New(tasks, lead, reg.runs(lead), periodic.Options{Queue: m.opts.Registry.Queue,
+		Running: m.unfinished, Paused: paused, Wall: m.opts.Wall, Events: schedulerEvents(m.log, m.opts.Observers.Scheduler)})
+	s.account = &Account{scheduler: s.scheduler, inWork: map[string]int{}}
+	return s, nil
+}
+
+// Start lets the scheduler and the elector run, and goes on looking for a registry that Open
+// did not find out about.
+func (m *Manager) Start() {
+	m.started.Store(true)
+	m.work.Go(func() { m.election.run(m.run) })
+	if s := m.current.Load(); s != nil && s.scheduler != nil {
+		m.schedule(s)
+	}
+	if m.registry.undecided.Load() {
+		m.work.Go(m.seekRegistry)
+	}
+}
+
+// schedule lets a scheduler run.
+func (m *Manager) schedule(s *schedule) {
+	m.work.Go(func() {
+		if m.opts.Registry.Broker == nil { // elsewhere it may take a while, which deliveries do not wait for
+			for _, name := range s.pauses.read(m.run, m.log) {
+				_ = s.scheduler.Pause(name) // one that this file does not have
+			}
+		}
+		s.scheduler.Run(m.run)
+	})
+	m.work.Go(func() { s.pauses.follow(m.run, s.scheduler) })
+	m.work.Go(func() {
+		m.file.watch(m.run, func() {
+			if err := m.Reload(); err != nil && m.run.Err() == nil {
+				m.log.Error("periodic tasks not reloaded", "err", err)
+			}
+		})
+	})
+}
+
+// Stop ends the scheduling and releases the lease, before ctx is done.
+func (m *Manager) Stop(ctx context.Context) error {
+	m.stop()
+	ended := make(chan struct{})
+	go func() {
+		<-m.changing // for good: nothing is begun any more
+		m.work.Wait()
+		m.registry.close()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("enqueueing does not end: %w", cmp.Or(context.Cause(ctx), ctx.Err()))
+	}
+}
+
+// stopping reports whether the environment stops.
+func (m *Manager) stopping() bool {
+	select {
+	case <-m.opts.Stopping:
+		return true
+	case <-m.run.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// Pauses between two looks for a registry whose server did not tell.
+const (
+	firstSeekPause   = time.Second
+	longestSeekPause = 30 * time.Second
+)
+
+// RetryAfter is after how long it is worth asking again for what fails with [ErrUndecided].
+const RetryAfter = firstSeekPause
+
+// seekRegistry goes on looking for a registry until the server of the queue tells. Then the
+// periodic tasks begin, if there is one.
+func (m *Manager) seekRegistry() {
+	for pause := firstSeekPause; m.registry.undecided.Load(); pause = min(2*pause, longestSeekPause) {
+		select {
+		case <-time.After(pause):
+		case <-m.run.Done():
+			return
+		}
+		err := m.change(m.run, func(ctx context.Context) error {
+			err := m.election.rejoin(ctx)
+			if err != nil || m.registry.undecided.Load() {
+				return err
+			}
+			return m.refresh(ctx)
+		})
+		if err != nil && !errors.Is(err, ErrNotScheduled) && m.run.Err() == nil {
+			m.log.Error("periodic tasks not started", "err", err)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"tendril/aws"
+	"tendril/broker"
+	"tendril/leader"
+	"tendril/periodic"
+	"tendril/sqsapi"
+)
+
+// registry is where instances agree on who leads, which runs were enqueued, and which tasks
+// are paused.
+type registry struct {
+	leases leader.Store // nil where no leader can be elected
+	// runs returns the registry of runs for whoever leads.
+	runs func(lead periodic.Leadership) periodic.Registry
+	// known reports whether a run was made with this path.
+	known  func(ctx context.Context, runID, path string) (bool, error)
+	pauses pauseStore // nil when pauses are this instance's own
+	// pauseInterval is how often pauses by other instances are looked for.
+	pauseInterval time.Duration
+}
+
+// pauseStore has the tasks that a person paused, for all instances.
+type pauseStore interface {
+	SetPaused(ctx context.Context, task, reason string, paused bool) error
+	Paused(ctx context.Context) (map[string]string, error)
+}
+
+// RegistryOptions say where the registry of an environment is looked for.
+type RegistryOptions struct {
+	// Queue is the name of the environment's first queue, and QueueURL its URL.
+	Queue, QueueURL string
+	// Broker has that queue; nil for one that is served elsewhere.
+	Broker *broker.Broker
+	// SQS and Home are the connection to a queue that is served elsewhere, and the queue.
+	SQS  *aws.SQS
+	Home *aws.Queue
+	// Local declares this instance the only one: no leader is elected.
+	Local bool
+	// Table is the name of a DynamoDB table, in Region; "" for none. Create creates it.
+	Table, Region string
+	Create        bool
+	// SDK receives what the AWS SDK logs.
+	SDK aws.LogFunc
+}
+
+// How often an instance looks for pauses by others. A look at DynamoDB costs.
+const (
+	pauseInterval      = 5 * time.Second
+	tablePauseInterval = 30 * time.Second
+)
+
+// registryTimeout is how long the start waits for a registry: deliveries do not wait for it
+// any longer.
+const registryTimeout = time.Second
+
+// finder finds the registry of an environment, and keeps it.
+type finder struct {
+	opts RegistryOptions
+	log  *slog.Logger
+
+	found atomic.Pointer[registry] // nil while nothing asked for it, and where there is none
+	// undecided says that the queue's server did not tell yet whether it has a registry.
+	undecided atomic.Bool
+
+	mu      sync.Mutex
+	cleanup []func()
+}
+
+// leaseName is the lease by which the instances of an environment elect the leader: those
+// that share a queue share a leader.
+func (f *finder) leaseName() string { return "periodic:" + f.opts.Queue }
+
+// open finds the registry, once; nil when there is none.
+func (f *finder) open(ctx context.Context) (reg *registry, err error) {
+	if reg = f.found.Load(); reg != nil {
+		return reg, nil
+	}
+	switch {
+	case f.opts.Broker != nil:
+		reg = f.embedded(f.opts.Broker.Registry())
+	case f.opts.Table != "":
+		reg, err = f.table(ctx)
+	default:
+		reg = f.served(ctx)
+	}
+	if reg != nil {
+		f.found.Store(reg)
+	}
+	return reg, err
+}
+
+// close ends what open began.
+func (f *finder) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, end := range f.cleanup {
+		end()
+	}
+	f.cleanup = nil
+}
+
+func (f *finder) onClose(end func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cleanup = append(f.cleanup, end)
+}
+
+// embedded is the registry of an embedded queue, here or on the server of the queue.
+func (f *finder) embedded(r brokerRegistry) *registry {
+	runs := embeddedRuns{registry: r, prefix: f.leaseName() + "/"}
+	if !f.opts.Local {
+		runs.lease = f.leaseName()
+	}
+	return &registry{leases: r, known: runs.Known, pauses: runs, pauseInterval: pauseInterval,
+		runs: func(periodic.Leadership) periodic.Registry { return runs }}
+}
+
+// served is the registry of the tendril that serves the queue, or this process's memory where
+// it is declared the only instance; nil for neither, or while the server does not tell.
+// Amazon's own endpoints are not asked.
+func (f *finder) served(ctx context.Context) *registry {
+	u, err := url.Parse(f.opts.QueueURL)
+	if err == nil && !strings.Contains(u.Hostname(), ".amazonaws.") && !strings.HasSuffix(u.Hostname(), ".api.aws") {
+		ctx, cancel := context.WithTimeout(ctx, registryTimeout)
+		defer cancel()
+		client := sqsapi.NewRegistryClient(u.Scheme+"://"+u.Host, nil)
+		found, err := client.Probe(ctx)
+		if f.undecided.Store(err != nil); err != nil {
+			return nil
+		}
+		if found {
+			return f.embedded(client)
+		}
+	}
+	if !f.opts.Local {
+		return nil
+	}
+	runs := newMemoryRuns()
+	return &registry{known: runs.Known, runs: f.claims(runs)}
+}
+
+// table is the registry in a DynamoDB table, which is created where that was asked for. A table
+// that is missing stops no message: tasks wait until it is there.
+func (f *finder) table(ctx context.Context) (*registry, error) {
+	table, err := aws.OpenTable(ctx, f.opts.Table, &aws.Options{Region: f.opts.Region, Log: f.opts.SDK})
+	if err != nil {
+		return nil, err
+	}
+	checking, cancel := context.WithTimeout(context.Background(), time.Minute)
+	checked := make(chan struct{})
+	go func() {
+		defer close(checked)
+		defer cancel()
+		prepareTable(checking, table, f.opts.Table, f.opts.Create, f.log)
+	}()
+	f.onClose(func() {
+		cancel()
+		<-checked
+		table.Close()
+	})
+	select {
+	case <-checked:
+	case <-time.After(registryTimeout):
+	}
+	runs := table.Runs(f.leaseName())
+	store := tableRuns{runs: runs}
+	if f.opts.Local {
+		store = newLocalTableRuns(runs)
+	}
+	return &registry{leases: table, known: store.Known, pauses: runs, pauseInterval: tablePauseInterval,
+		runs: f.claims(store)}, nil
+}
+
+// claims are the runs of a store, for a queue that knows nothing of runs.
+func (f *finder) claims(store periodic.Store) func(periodic.Leadership) periodic.Registry {
+	sender := &sqsSender{sqs: f.opts.SQS, name: f.opts.Queue, home: f.opts.Home, queues: map[string]*aws.Queue{}}
+	return func(lead periodic.Leadership) periodic.Registry { return periodic.NewClaims(store, sender, lead) }
+}
+
+// ErrUndecided says that it is not known yet whether there is a registry.
+var ErrUndecided = errors.New("the registry of periodic tasks is still looked for")
+
+// known reports whether the registry has a run, with the path that its message goes to.
+func (f *finder) known(ctx context.Context, id, path string) (bool, error) {
+	if reg := f.found.Load(); reg != nil {
+		return reg.known(ctx, id, path)
+	}
+	if f.undecided.Load() {
+		return false, ErrUndecided
+	}
+	return false, nil
+}

@@ -1,0 +1,151 @@
+package tasks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"tendril/periodic"
+)
+
+// errStarting is for what needs the tasks to run.
+var errStarting = errors.New("the environment is starting")
+
+// ErrStopped says that something was not begun since the environment stops.
+var ErrStopped = errors.New("the environment stops")
+
+// Reload reads the file of tasks again and puts it in force. On an error the old tasks stay.
+func (m *Manager) Reload() error {
+	if !m.started.Load() {
+		return errStarting
+	}
+	return m.change(m.run, func(context.Context) error {
+		if m.current.Load() == nil {
+			return errors.New("there are no periodic tasks to reload")
+		}
+		return m.reload()
+	})
+}
+
+// Refresh puts the file of tasks in force as it is now. dir is the app's folder, into which one
+// may have come; "" for none.
+func (m *Manager) Refresh(ctx context.Context, dir string) error {
+	return m.change(ctx, func(ctx context.Context) error {
+		if dir != "" && !m.opts.Required && (m.current.Load() == nil || m.file.path() == "") {
+			path := filepath.Join(dir, "cron.yaml")
+			if Stamp(path) == "" {
+				path = ""
+			}
+			m.file.setPath(path)
+		}
+		return m.refresh(ctx)
+	})
+}
+
+// Adopt puts the tasks of a new version of the app in force, whose file is at path, "" for none.
+func (m *Manager) Adopt(ctx context.Context, path string) error {
+	return m.change(ctx, func(ctx context.Context) error {
+		m.file.setPath(path)
+		return m.refresh(ctx)
+	})
+}
+
+// change makes one change after the other. Its context ends with ctx, and when a stop begins.
+func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-m.opts.Stopping:
+		case <-m.run.Done():
+		case <-over:
+		}
+		cancel()
+	}()
+	select {
+	case <-m.changing:
+		defer func() { m.changing <- struct{}{} }()
+	case <-ctx.Done():
+		return ErrStopped
+	}
+	return do(ctx)
+}
+
+// refresh reloads the tasks, or begins those of the file where none were scheduled before.
+func (m *Manager) refresh(ctx context.Context) error {
+	switch s := m.current.Load(); {
+	case s != nil && s.scheduler != nil:
+		return m.reload()
+	case m.file.path() != "":
+		return m.begin(ctx)
+	default:
+		m.current.Store(nil) // they were never scheduled, and are no more
+		return nil
+	}
+}
+
+func (m *Manager) reload() (err error) {
+	defer func() { call(m.opts.Observers.Reloaded, err) }()
+	file, err := m.file.reread(m.opts.Required)
+	if err == nil {
+		err = m.CheckQueues(file.Tasks)
+	}
+	if err != nil {
+		return fmt.Errorf("the tasks in force stay as they are: %w", err)
+	}
+	m.file.set(file)
+	s := m.current.Load()
+	if s.scheduler == nil {
+		return fmt.Errorf("%w: %s", ErrNotScheduled, s.off)
+	}
+	s.scheduler.Reload(file.Tasks)
+	return nil
+}
+
+// begin schedules the tasks of the file, where none were scheduled before. It is given up when
+// a stop begins.
+func (m *Manager) begin(ctx context.Context) (err error) {
+	defer func() { call(m.opts.Observers.Reloaded, err) }()
+	file, err := Open(m.file.path(), m.log)
+	if err != nil {
+		return err
+	}
+	if err := m.CheckQueues(file.Tasks); err != nil {
+		return err
+	}
+	s, err := m.newSchedule(ctx, nil) // first without: what was due before now is not made up for
+	switch {
+	case m.stopping(): // asked directly: ctx ends a moment after the stop began
+		return ErrStopped
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	m.file.set(file)
+	m.current.Store(s)
+	if s.scheduler == nil {
+		return fmt.Errorf("%w: %s", ErrNotScheduled, s.off)
+	}
+	s.scheduler.Reload(file.Tasks)
+	m.schedule(s)
+	return nil
+}
+
+// CheckQueues refuses a task whose queue nobody here works on, as far as that can be known: on
+// Amazon SQS it may be another environment's.
+func (m *Manager) CheckQueues(file *periodic.File) error {
+	if m.opts.Registry.Broker == nil {
+		return nil
+	}
+	for _, t := range file.Tasks {
+		if t.Queue != "" && !m.opts.HasWorker(t.Queue) {
+			return fmt.Errorf("task %s: the queue %s was not there at the start; start the environment again to have it made "+
+				"and worked on", t.Name, t.Queue)
+		}
+	}
+	return nil
+}

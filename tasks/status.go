@@ -1,0 +1,185 @@
+package tasks
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tendril/console"
+	"tendril/periodic"
+	"tendril/queue"
+)
+
+// Any reports whether there are tasks, or a file of them.
+func (m *Manager) Any() bool { return m.file.path() != "" || m.current.Load() != nil }
+
+// Off says why the tasks are not scheduled; "" when they are, or when there are none.
+func (m *Manager) Off() string {
+	if s := m.current.Load(); s != nil {
+		return s.off
+	}
+	return ""
+}
+
+// scheduled returns what enqueues the tasks, or says why nothing does.
+func (m *Manager) scheduled() (*schedule, error) {
+	s := m.current.Load()
+	switch {
+	case !m.started.Load():
+		return nil, errStarting
+	case s == nil:
+		return nil, errors.New("there are no periodic tasks: write cron.yaml, or give --cron FILE")
+	case s.scheduler == nil:
+		return nil, fmt.Errorf("%w: %s", ErrNotScheduled, s.off)
+	}
+	return s, nil
+}
+
+// Readings returns the scheduled tasks as they stand.
+func (m *Manager) Readings() []periodic.TaskStatus {
+	s, err := m.scheduled()
+	if err != nil {
+		return nil
+	}
+	tasks, _ := s.scheduler.Status()
+	return tasks
+}
+
+// Leading reports whether this instance enqueues the tasks.
+func (m *Manager) Leading() bool {
+	_, err := m.scheduled()
+	return err == nil && m.election.Status().Leading
+}
+
+// Election is this instance's part in the election of the leader.
+func (m *Manager) Election() *Election { return m.election }
+
+// Count is how many tasks there are, scheduled or not.
+func (m *Manager) Count() int {
+	if m.current.Load() == nil {
+		return 0
+	}
+	return len(m.file.tasks())
+}
+
+// Status returns the tasks as they stand.
+func (m *Manager) Status() console.TasksStatus {
+	st := console.TasksStatus{File: m.file.path()}
+	s, err := m.scheduled()
+	if err != nil {
+		st.Off = err.Error()
+		if errors.Is(err, ErrNotScheduled) {
+			for _, t := range m.file.tasks() {
+				st.Tasks = append(st.Tasks, taskStatus(&t))
+			}
+		}
+		return st
+	}
+	st.Leader = m.election.Status()
+	all, _ := s.scheduler.Status()
+	reasons := s.pauses.all()
+	for _, t := range all {
+		task := taskStatus(&t.Task)
+		task.Paused, task.PauseReason, task.Failing = t.Paused, reasons[t.Task.Name], t.Failing
+		if runs := s.scheduler.History(t.Task.Name); len(runs) > 0 {
+			last := taskRun(runs[0])
+			task.Last = &last
+		}
+		st.Tasks = append(st.Tasks, task)
+	}
+	return st
+}
+
+func taskStatus(t *periodic.Task) console.Task {
+	return console.Task{
+		Name: t.Name, URL: t.URL, Schedule: t.Schedule.String(), Words: t.Schedule.Words(), Zone: t.Schedule.Zone().String(),
+		Next: t.Schedule.Upcoming(time.Now(), 5), Queue: t.Queue,
+		Overlap: string(cmp.Or(t.Overlap, periodic.Allow)), Missed: string(cmp.Or(t.Missed, periodic.MissedOne)),
+	}
+}
+
+func taskRun(r periodic.Run) console.TaskRun {
+	run := console.TaskRun{
+		Task: r.Task, RunID: r.ID, Manual: r.Manual, ScheduledAt: r.ScheduledAt, EnqueuedAt: r.EnqueuedAt,
+		LatenessMS: r.Lateness.Milliseconds(), Skipped: string(r.Skipped), MessageID: r.MessageID, Resent: r.Resent,
+		Attempts: r.Attempts, Status: r.Status, Reason: r.Reason, DurationMS: r.Duration.Milliseconds(),
+		FinishedAt: r.FinishedAt,
+	}
+	if r.Attempts > 0 {
+		run.Outcome = r.Outcome.String()
+	}
+	return run
+}
+
+// History returns what is remembered of the runs of a task, or of all for "", the newest first.
+func (m *Manager) History(task string) []console.TaskRun {
+	s, err := m.scheduled()
+	if err != nil {
+		return nil
+	}
+	var runs []console.TaskRun
+	for _, r := range s.scheduler.History(task) {
+		runs = append(runs, taskRun(r))
+	}
+	return runs
+}
+
+// Run enqueues one run of a task at once.
+func (m *Manager) Run(ctx context.Context, task string) (console.TaskRun, error) {
+	s, err := m.scheduled()
+	if err == nil {
+		err = s.has(task, &m.file)
+	}
+	if err != nil {
+		return console.TaskRun{}, err
+	}
+	run, sent, err := s.scheduler.RunNow(ctx, task)
+	if err != nil {
+		return console.TaskRun{}, err
+	}
+	return console.TaskRun{Task: run.Task, RunID: run.ID, Manual: true, ScheduledAt: run.ScheduledAt,
+		EnqueuedAt: time.Now(), MessageID: sent.ID}, nil
+}
+
+// Pause pauses a task on every instance that shares the registry, where the registry can say so;
+// else on this one.
+func (m *Manager) Pause(ctx context.Context, task, reason string) error {
+	s, err := m.scheduled()
+	if err == nil {
+		err = s.has(task, &m.file)
+	}
+	if err == nil {
+		err = s.pauses.set(ctx, task, reason, true)
+	}
+	if err != nil {
+		return err
+	}
+	return s.scheduler.Pause(task)
+}
+
+// Resume ends a pause.
+func (m *Manager) Resume(ctx context.Context, task string) error {
+	s, err := m.scheduled()
+	if err == nil {
+		err = s.has(task, &m.file)
+	}
+	if err == nil {
+		err = s.pauses.set(ctx, task, "", false)
+	}
+	if err != nil {
+		return err
+	}
+	return s.scheduler.Resume(task)
+}
+
+// has returns an error when the file has no task of that name.
+func (s *schedule) has(name string, file *watchedFile) error {
+	all, _ := s.scheduler.Status()
+	if slices.ContainsFunc(all, func(t periodic.TaskStatus) bool { return t.Task.Name == name }) {
+		return nil
+	}
+	return queue.Errorf(queue.CodeResourceNotFound, "there is no task %q in %s", name, file.path())
+}
