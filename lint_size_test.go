@@ -40,8 +40,6 @@ var largeTypes = map[string]largeType{
 	"console.Options":         {21, 0, "one function of the environment a field"},
 	"config.Settings":         {86, 5, "one option a field"},
 	"console.Worker":          {22, 0, "the JSON of a worker's status"},
-	"worker.Counts":           {24, 0, "one counter a field"},
-	"worker.Status":           {23, 0, "what a worker tells about itself"},
 }
 
 func TestTypesFitOnAPage(t *testing.T) {

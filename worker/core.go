@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 )
@@ -144,4 +145,13 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-timer.C:
 		return true
 	}
+}
+
+// retryWait returns how long to wait after a number of failures in a row (1 is the
+// first) before asking once more: base, doubled each time up to limit, of
+// which chance takes off up to a half, so that workers that failed together
+// do not come back together.
+func retryWait(failures int, base, limit time.Duration, random float64) time.Duration {
+	d := math.Min(float64(base)*math.Pow(2, float64(max(failures, 1)-1)), float64(limit))
+	return time.Duration(d * (1 - random/2))
 }

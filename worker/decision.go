@@ -111,3 +111,47 @@ func expired(o *Options, m *queue.Message, now time.Time) bool {
 	return m.ReceiveCount > 1 && !m.FirstReceivedAt.IsZero() &&
 		now.Round(0).Sub(m.FirstReceivedAt) > o.Retention
 }
+
+// inOrder turns the successes of a FIFO batch into failures that come after a message
+// of the same group which is not done. To delete them would make the earlier
+// one the last to take effect; so they come again behind it. The result tells for each
+// message which one of the batch it has to come behind, -1 for none.
+func inOrder(msgs []*held, results []queue.Result) (behind []int) {
+	broken := map[string]int{}
+	behind = make([]int, len(msgs))
+	for i, h := range msgs {
+		id := h.msg.GroupID
+		first, found := broken[id]
+		switch {
+		case id == "":
+			behind[i] = -1
+		case found:
+			behind[i] = first
+			if results[i].Outcome == queue.Done {
+				results[i].Outcome, results[i].Reason = queue.Failed, "done, but an earlier message of its group is not"
+			}
+		default:
+			behind[i] = -1
+			if results[i].Outcome != queue.Done {
+				broken[id] = i
+			}
+		}
+	}
+	return behind
+}
+
+// before looks at what is ahead of a message in its batch and FIFO group:
+// behind tells that there is something, broken that one of it neither is done
+// nor stays here.
+func before(batch []*held, actions []action, i int) (behind, broken bool) {
+	if batch[i].group == nil {
+		return false, false
+	}
+	for j, h := range batch[:i] {
+		if h.msg.GroupID == batch[i].msg.GroupID {
+			behind = true
+			broken = broken || actions[j].verb != remove && actions[j].verb != keep
+		}
+	}
+	return behind, broken
+}

@@ -275,3 +275,36 @@ func both[E any](f, g func(E)) func(E) {
 	}
 	return func(e E) { f(e); g(e) }
 }
+
+// Block is one kind of thing that keeps a worker from receiving.
+type Block string
+
+// The blocks. Any number of them may stand at once.
+const (
+	// Paused: by [Worker.Pause].
+	Paused Block = "paused"
+	// NotReady: the environment closed the gate with [Worker.Gate].
+	NotReady Block = "not ready"
+	// AppDown: the app refuses connections; it is probed until it answers.
+	AppDown Block = "app down"
+	// DeleteRefused: the queue refuses deletes for good (access denied, no
+	// such queue). Receiving would only run messages again and again.
+	DeleteRefused Block = "delete refused"
+	// Throttling: the target refused to take anything for now; the gate opens
+	// by itself when the pause is over.
+	Throttling Block = "throttled"
+	// Draining: the worker is stopping.
+	Draining Block = "draining"
+	// BreakerOpen: the breaker of the limiter lets nothing begin. It is no part of the
+	// gate: messages that are held wait for their time.
+	BreakerOpen Block = "breaker"
+)
+
+// Reason says why a worker does not receive.
+type Reason struct {
+	Block Block
+	// Text is for people.
+	Text string
+	// Since is when it began.
+	Since time.Time
+}

@@ -6,22 +6,6 @@ import (
 	"tendril/queue"
 )
 
-// Limiter decides whether the app may be given one more message. Its methods
-// must be safe for concurrent use and quick: they are called under a lock. Workers
-// of a pool may have the same one; it must be comparable, as a pointer is.
-type Limiter interface {
-	// Acquire takes the right to begin one delivery of n messages at now. release is
-	// called once, when the delivery has ended, with the results of its messages. It
-	// is nil for a refusal, which took nothing; wait says when to ask again (0: after
-	// the next release) and reason why in a word ("rate", "concurrency", "breaker").
-	Acquire(now time.Time, n int) (release func(now time.Time, results ...queue.Result), wait time.Duration,
-		reason string)
-	// Room returns how many deliveries may begin within the next d, as far as
-	// it knows: receiving asks for no more. 0 stops receiving; reason is then why,
-	// as in Acquire.
-	Room(now time.Time, d time.Duration) (n int, reason string)
-}
-
 const (
 	// askLimiterAgain is how soon a limiter is asked again that named no time.
 	askLimiterAgain = 100 * time.Millisecond

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"container/heap"
 	"math/rand/v2"
 	"time"
 
@@ -265,4 +266,44 @@ func (s *settler) withdraw(now time.Time) {
 		s.changes.returnAll(m.takeWaiting(g), now)
 	}
 	s.changes.flushReturning(now)
+}
+
+// postpone keeps a message, hidden, and lines it up again after a time.
+func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
+	if h.postponedAt.IsZero() {
+		h.postponedAt = now
+	}
+	h.stage, h.again = postponed, now.Add(after)
+	heap.Push(&s.messages.deferred, h)
+	s.extender.extendIfDue(h, now)
+	for s.surplus() {
+		h := s.messages.deferred.youngest()
+		heap.Remove(&s.messages.deferred, h.place)
+		s.changes.returnAll(s.messages.disband(h), now)
+		s.changes.returnMessage(h, surplusPause, now)
+	}
+	s.wakeAt(s.messages.deferred.next())
+	s.wakeAt(s.changes.next())
+}
+
+// surplus reports whether more messages are postponed than may be kept.
+func (s *settler) surplus() bool {
+	d := &s.messages.deferred
+	return d.Len() > maxPostponed || d.Len() > 1 && d.bytes > postponedPerBytes*s.opts.PrefetchBytes
+}
+
+// resume lines up what was postponed until now.
+func (s *settler) resume(now time.Time) {
+	d := &s.messages.deferred
+	for t := d.next(); !t.IsZero() && !now.Before(t); t = d.next() {
+		s.messages.makeReady(heap.Pop(d).(*held), now)
+	}
+}
+
+// postponeReady postpones what is lined up until a pause is over, so that it is kept
+// hidden meanwhile.
+func (s *settler) postponeReady(pause time.Duration, now time.Time) {
+	for h := s.messages.ready.pop(); h != nil; h = s.messages.ready.pop() {
+		s.postpone(h, clamp(pause, postponeShortest, postponeLongest), now)
+	}
 }

@@ -1,11 +1,8 @@
 package worker
 
 import (
-	"math"
 	"slices"
 	"time"
-
-	"tendril/queue"
 )
 
 // Status is what a worker does at one moment.
@@ -38,6 +35,17 @@ type Status struct {
 	// receive which need not wait; 0 when not known yet.
 	ServiceTime, RoundTrip time.Duration
 
+	TurnStatus
+	// LimitedBy is the limiter's reason as long as it keeps messages back, ""
+	// when it does not.
+	LimitedBy string
+
+	// LastError is the latest trouble with the queue; nil when there was none.
+	LastError *LastError
+}
+
+// TurnStatus is how a queue fares among others.
+type TurnStatus struct {
 	// Oldest is how long ago the oldest message in hand that is not done was
 	// sent; LongestWait the longest time from the sending of a message to its
 	// delivery, of those begun in the last minute; 0 when there are none.
@@ -47,47 +55,6 @@ type Status struct {
 	// and 0 when nothing began.
 	Turns     int64
 	TurnShare float64
-	// LimitedBy is the limiter's reason as long as it keeps messages back, ""
-	// when it does not.
-	LimitedBy string
-
-	// LastError is the latest trouble with the queue; nil when there was none.
-	LastError *LastError
-}
-
-// LastError is one failure of a call of the queue.
-type LastError struct {
-	At time.Time
-	// Action is "receive", "delete" or "change of visibility".
-	Action string
-	Err    error
-}
-
-// Counts are numbers of messages, and of calls where the name says so.
-type Counts struct {
-	// Received counts every message of every receive; Duplicates those of them
-	// that were held or done already.
-	Received, Duplicates int64
-	// Posted counts messages whose delivery began, each time; Done, Failed,
-	// Unreached, Throttled and Postponed their ends, Aborted those that the stop
-	// cut off; Late those that ended after their receipt had lapsed.
-	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
-	// Deleted counts confirmed deletes, DeletesLost those given up.
-	Deleted, DeletesLost int64
-	// Expired counts messages past their retention.
-	Expired int64
-	// Extended counts extensions, Returned unposted messages made visible
-	// again, VisibilityExpired receipts whose visibility ran out while held.
-	Extended, Returned, VisibilityExpired int64
-	// Polls counts the calls of Receive, EmptyPolls and FailedPolls those that
-	// brought nothing; DeleteCalls and ChangeCalls count the other two calls.
-	Polls, EmptyPolls, FailedPolls, DeleteCalls, ChangeCalls int64
-	// Promoted counts the turns that MaxWait gave this queue ahead of the order.
-	Promoted int64
-	// Limited counts the times in which the limiter kept messages back.
-	Limited int64
-	// Stalls counts how often the process stood still.
-	Stalls int64
 }
 
 // Status returns a snapshot.
@@ -156,50 +123,4 @@ func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
 		return h.attempt, h.startedAt, true
 	}
 	return 0, time.Time{}, false
-}
-
-// statistics is what Status shows of the past.
-type statistics struct {
-	started   time.Time
-	counts    Counts
-	lastError *LastError
-
-	perSecond      float64
-	measured       time.Time
-	settledAtStart int64 // settled deliveries at the time measured
-}
-
-// failed notes trouble with the queue.
-func (t *statistics) failed(action string, err error, now time.Time) {
-	t.lastError = &LastError{At: now, Action: action, Err: err}
-}
-
-// settled counts the end of a delivery.
-func (t *statistics) settled(s *Settled) {
-	switch s.Outcome {
-	case queue.Done:
-		t.counts.Done++
-	case queue.Unreached:
-		t.counts.Unreached++
-	case queue.Throttled:
-		t.counts.Throttled++
-	default:
-		t.counts.Failed++
-	}
-	if s.Aborted {
-		t.counts.Aborted++
-	}
-	if s.Late {
-		t.counts.Late++
-	}
-}
-
-// measure updates the rate.
-func (t *statistics) measure(now time.Time) {
-	settled := t.counts.Done + t.counts.Failed + t.counts.Unreached + t.counts.Throttled
-	if dt := now.Sub(t.measured).Seconds(); !t.measured.IsZero() && dt > 0 {
-		rate := float64(settled-t.settledAtStart) / dt
-		t.perSecond += (rate - t.perSecond) * (1 - math.Exp(-dt/10))
-	}
-	t.measured, t.settledAtStart = now, settled
 }
