@@ -36,7 +36,7 @@ type largeType struct {
 // that keeps within the limits is to be taken out.
 var largeTypes = map[string]largeType{
 	"environment.Environment": {31, 125, "to be taken apart: it should only connect the other packages"},
-	"config.Option":           {26, 6, "one option: its names, its range, its help"},
+	"config.Option":           {24, 9, "one option: its names, its range, its help"},
 	"console.Options":         {21, 0, "one function of the environment a field"},
 	"config.Settings":         {86, 5, "one option a field"},
 	"console.Worker":          {22, 0, "the JSON of a worker's status"},

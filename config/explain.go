@@ -112,15 +112,19 @@ func unknownOption(name string) error {
 func (e *Explanation) String() string {
 	o := &e.Option
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n  %s\n\n", o.Name, o.Help)
+	fmt.Fprintf(&b, "%s\n  %s\n", o.Name, o.Help)
+	if o.Detail != "" {
+		fmt.Fprintf(&b, "  %s\n", o.Detail)
+	}
+	b.WriteByte('\n')
 	row := func(label, text string) {
 		if text != "" {
 			fmt.Fprintf(&b, "  %-18s %s\n", label, text)
 		}
 	}
-	row("value", orNone(readable(o.Kind, e.Value))+" ("+e.From.String()+")")
-	row("default", readable(o.Kind, o.defaultText()))
-	row("allowed", o.Allowed+unitNote(o.Kind))
+	row("value", orNone(readable(o.Kind(), e.Value))+" ("+e.From.String()+")")
+	row("default", readable(o.Kind(), o.defaultText()))
+	row("allowed", o.Allowed()+unitNote(o.Kind()))
 	row("flag", "--"+strings.Join(append([]string{o.Name}, o.Aliases...), ", --"))
 	row("variable", strings.Join(append([]string{o.Variable}, o.OtherVariables...), ", "))
 	row("key", o.Key)

@@ -32,7 +32,8 @@ func TestExplain(t *testing.T) {
 		t.Error(diff)
 	}
 	text := `retention-period
-  How long after its first receive a message is still tried; an older one is deleted unposted, and counted.
+  Time after its first receive during which a message is still tried.
+  An older one is deleted unposted, and counted.
 
   value              14400s, that is 4 hours (--retention-period)
   default            345600s, that is 4 days

@@ -35,8 +35,9 @@ type Option struct {
 	Name string
 	// Group is where the option is shown.
 	Group Group
-	// Help is one sentence.
-	Help string
+	// Help is one sentence of at most 90 characters; Detail is what else to know, for
+	// the documentation and tendril explain, "" for nothing.
+	Help, Detail string
 	// Key is the key in tendril.yaml; "" for --config, which cannot be in the
 	// file that it names.
 	Key string
@@ -52,17 +53,11 @@ type Option struct {
 	// OtherVariables are variables of other programs that count too, the first
 	// one set wins; Variable overrides them all.
 	OtherVariables []string
-	// Kind says how a value is written.
-	Kind Kind
 	// Default is the value without any setting, as it would be written; "" when
 	// it is not a fixed one, and DefaultNote says what it is.
 	Default, DefaultNote string
 	// Example is a value to show where there is no fixed default; else "".
 	Example string
-	// Allowed says in words what the option takes.
-	Allowed string
-	// Choices are the words that a Choice takes, for completion; else nil.
-	Choices []string
 	// Serve tells that the option also means something to tendril serve.
 	Serve bool
 	// PerQueue tells that the option may also be set for one queue, in the list
@@ -98,6 +93,15 @@ func find(options []Option, name string) (Option, bool) {
 	}
 	return Option{}, false
 }
+
+// Kind says how a value is written.
+func (o *Option) Kind() Kind { return o.value.kind }
+
+// Allowed says in words what the option takes.
+func (o *Option) Allowed() string { return o.value.allowed }
+
+// Choices are the words that a Choice takes, for completion; else nil.
+func (o *Option) Choices() []string { return o.value.choices }
 
 // names are all the names by which a person may call the option.
 func (o *Option) names() []string {

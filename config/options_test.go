@@ -26,17 +26,18 @@ func TestTable(t *testing.T) {
 		if !slices.Contains(Groups(), o.Group) {
 			t.Errorf("%s: the group %q is not shown anywhere", o.Name, o.Group)
 		}
-		if !strings.HasSuffix(o.Help, ".") || strings.Contains(o.Help, "\n") || strings.Contains(o.Help, "|") {
+		if !strings.HasSuffix(o.Help, ".") || len(o.Help) > 90 || strings.Contains(o.Help, "\n") || strings.Contains(o.Help,
+			"|") {
 			t.Errorf("%s: the help %q is no sentence for a table", o.Name, o.Help)
 		}
-		if o.defaultText() == "" || o.Allowed == "" || o.Kind == "" {
-			t.Errorf("%s: default %q, allowed %q, kind %q", o.Name, o.defaultText(), o.Allowed, o.Kind)
+		if o.defaultText() == "" || o.Allowed() == "" || o.Kind() == "" {
+			t.Errorf("%s: default %q, allowed %q, kind %q", o.Name, o.defaultText(), o.Allowed(), o.Kind())
 		}
 		if o.Name != "config" && o.Key != strings.ReplaceAll(o.Name, "-", "_") {
 			t.Errorf("%s: the key is %q", o.Name, o.Key)
 		}
-		if o.Kind == Choice != (len(o.Choices) > 1) {
-			t.Errorf("%s: kind %s with the choices %q", o.Name, o.Kind, o.Choices)
+		if o.Kind() == Choice != (len(o.Choices()) > 1) {
+			t.Errorf("%s: kind %s with the choices %q", o.Name, o.Kind(), o.Choices())
 		}
 		for _, n := range slices.Concat(o.names(), o.cloneVariables) {
 			if by := taken[n]; by != "" && by != o.Name {
@@ -75,8 +76,8 @@ func TestEveryFieldHasItsOption(t *testing.T) {
 	derived := 1 // Strict, which follows from Queues
 	changedBy := map[string]string{}
 	for _, o := range Options() {
-		text := other[o.Kind]
-		switch o.Kind {
+		text := other[o.Kind()]
+		switch o.Kind() {
 		case Text, List:
 			text = map[string]string{"success-codes": "201", "mime-type": "text/plain", "http-path": "/x", "region": "eu-west-1",
 				"listen": "127.0.0.1:1", "console": "off", "account-id": "123456789012"}[o.Name]
@@ -90,7 +91,7 @@ func TestEveryFieldHasItsOption(t *testing.T) {
 		case Switch:
 			text = "true"
 		case Choice:
-			text = o.Choices[1]
+			text = o.Choices()[1]
 		case Duration:
 			if o.value.set(&Settings{}, text) != nil {
 				text = "0.5s"
@@ -145,8 +146,8 @@ func TestBeanstalkOptions(t *testing.T) {
 		if o.Beanstalk == "" || o.Namespace != bundle.NamespaceWorker {
 			continue
 		}
-		allowed := o.Allowed
-		if o.Kind == Text {
+		allowed := o.Allowed()
+		if o.Kind() == Text {
 			allowed = ""
 		}
 		got[o.Beanstalk] = [3]string{o.Key, o.Default, allowed}
@@ -182,8 +183,8 @@ func TestScalingOptions(t *testing.T) {
 		if o.Beanstalk == "" || o.Namespace == bundle.NamespaceWorker || o.Namespace == bundle.NamespaceHealth {
 			continue
 		}
-		allowed := o.Allowed
-		if o.Default == "" && o.Kind == Choice {
+		allowed := o.Allowed()
+		if o.Default == "" && o.Kind() == Choice {
 			allowed = ""
 		}
 		got[o.Beanstalk] = [4]string{o.Namespace, o.Key, o.Default, allowed}

@@ -83,7 +83,7 @@ type assignment struct {
 // 0 for what is no duration.
 func bareUnit(o *Option, minutes bool) time.Duration {
 	switch {
-	case o.Kind != Duration:
+	case o.Kind() != Duration:
 		return 0
 	case minutes:
 		return time.Minute
@@ -109,9 +109,9 @@ func (a assignment) bare(value string) string {
 
 // allowed says what the option takes, as it is written in this place.
 func (a assignment) allowed() string {
-	low, rest, found := strings.Cut(a.option.Allowed, " to ")
+	low, rest, found := strings.Cut(a.option.Allowed(), " to ")
 	if a.unit == 0 || !found {
-		return a.option.Allowed
+		return a.option.Allowed()
 	}
 	high, rest, more := strings.Cut(rest, ",")
 	if more {

@@ -46,7 +46,7 @@ func queueKeys() []Option {
 		value: integer(func(s *Settings) *int { return &one(s).Concurrency }, 1, 1000),
 	}}
 	for i := range keys {
-		keys[i].Name, keys[i].Kind, keys[i].Allowed = "queues", keys[i].value.kind, keys[i].value.allowed
+		keys[i].Name = "queues"
 	}
 	return keys
 }

@@ -27,7 +27,8 @@ func Reference() string {
 			func(row func(...string)) {
 				for _, o := range options {
 					if o.Group == g {
-						row(code("--"+o.Name), code(o.Variable), code(o.Key), code(o.Beanstalk), defaultCell(&o), o.Allowed, o.Help)
+						row(code("--"+o.Name), code(o.Variable), code(o.Key), code(o.Beanstalk), defaultCell(&o), o.Allowed(),
+							strings.TrimSpace(o.Help+" "+o.Detail))
 					}
 				}
 			})
@@ -44,7 +45,7 @@ func Reference() string {
 	b.WriteString(referenceQueues)
 	writeTable(&b, []string{"key", "allowed", "meaning"}, func(row func(...string)) {
 		for _, o := range queueKeys() {
-			row(code(o.Key), o.Allowed, o.Help)
+			row(code(o.Key), o.Allowed(), o.Help)
 		}
 	})
 	var perQueue []string

@@ -265,7 +265,7 @@ func TestQueueSettingsAreReversible(t *testing.T) {
 		if !o.PerQueue {
 			continue
 		}
-		text := map[Kind]string{Duration: "61s", Integer: "7", Switch: "true", Choice: BackendSQS}[o.Kind]
+		text := map[Kind]string{Duration: "61s", Integer: "7", Switch: "true", Choice: BackendSQS}[o.Kind()]
 		if text == "" {
 			text = o.example()
 		}

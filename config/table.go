@@ -21,7 +21,7 @@ func queueOptions() []Option {
 		Beanstalk: "WorkerQueueURL", DaemonKey: "queue_url",
 		cloneVariables: []string{"SQSD_QUEUE_URL"},
 		DefaultNote:    "none: the queue is embedded",
-		Help:           "The URL or ARN of an Amazon SQS queue, standard or FIFO, to take messages from.",
+		Help:           "URL or ARN of the Amazon SQS queue to take messages from, standard or FIFO.",
 		value: checked(func(s *Settings) *string {
 			return &s.QueueURL
 		}, "an http or https URL that ends in the queue's name, or an ARN", queueURL),
@@ -29,34 +29,36 @@ func queueOptions() []Option {
 		Name: "queue", Group: GroupQueue, Example: "jobs",
 		cloneVariables: []string{"SQSD_QUEUE_NAME"},
 		DefaultNote:    "the environment's name",
-		Help: "The name of the queue: embedded, or with --backend sqs on Amazon SQS. A name that ends in .fifo " +
-			"makes a FIFO queue.",
-		value: checked(func(s *Settings) *string { return &s.Queue }, allowedQueueName, queueName),
+		Help:           "Name of the queue: embedded, or on Amazon SQS with --backend sqs.",
+		Detail:         "A name that ends in .fifo makes a FIFO queue.",
+		value:          checked(func(s *Settings) *string { return &s.Queue }, allowedQueueName, queueName),
 	}, {
 		Name: "queues", Group: GroupQueue, Example: "payments:3,submissions:2,default:1",
 		OtherVariables: []string{"WORKERLESS_QUEUES"}, list: true,
 		DefaultNote: "the one queue of --queue or --queue-url",
-		Help: "Several queues, in strict order of priority, or each with a weight that is its share of free " +
-			"slots.",
-		value: queueList(),
+		Help:        "Several queues, in strict order of priority or each with a weight.",
+		Detail:      "The weight is a queue's share of free slots.",
+		value:       queueList(),
 	}, {
 		Name: "name", Group: GroupQueue, Example: "jobs", OtherVariables: []string{"WORKERLESS_NAME"},
 		DefaultNote: "the environment-name, else the name of the app's folder, else tendril",
-		Help: "The environment's name; the embedded queue is named after it, and the namespace of its metrics in " +
-			"CloudWatch.",
+		Help:        "Name of the environment.",
+		Detail:      "The embedded queue and the CloudWatch namespace of its metrics are named after it.",
 		value: checked(func(s *Settings) *string {
 			return &s.Name
 		}, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
 	}, {
 		Name: "backend", Group: GroupQueue, Default: BackendAuto, PerQueue: true,
-		Help:  "Where the queue lives; auto is sqs for a URL or an ARN and where --function is given, else embedded.",
-		value: choice(func(s *Settings) *string { return &s.Backend }, BackendAuto, BackendEmbedded, BackendSQS),
+		Help:   "Where the queue lives: embedded or sqs.",
+		Detail: "Auto is sqs for a URL or an ARN and where --function is given, else embedded.",
+		value:  choice(func(s *Settings) *string { return &s.Backend }, BackendAuto, BackendEmbedded, BackendSQS),
 	}, {
 		Name: "region", Group: GroupQueue, Default: "us-east-1", DefaultNote: "or the one in the queue's URL or ARN",
 		Serve:          true,
 		OtherVariables: []string{"AWS_REGION", "AWS_DEFAULT_REGION"},
 		cloneVariables: []string{"SQSD_QUEUE_REGION", "SQSD_QUEUE_REGION_NAME"},
-		Help:           "The AWS region of the queue; also the one that the app and the embedded queues' ARNs get.",
+		Help:           "AWS region of the queue.",
+		Detail:         "The app and the ARNs of embedded queues get it too.",
 		value: checked(func(s *Settings) *string {
 			return &s.Region
 		}, "lower-case letters, digits and \"-\", such as eu-west-1", region),
@@ -64,28 +66,29 @@ func queueOptions() []Option {
 		Name: "endpoint-url", Group: GroupQueue, Example: "http://127.0.0.1:4566",
 		DefaultNote:    "AWS_ENDPOINT_URL_SQS, else Amazon's",
 		cloneVariables: []string{"SQSD_AWS_ENDPOINT"},
-		Help:           "Where the SQS protocol is spoken, for a server that is not Amazon's.",
+		Help:           "URL of a server that speaks the SQS protocol in place of Amazon's.",
 		value:          checked(func(s *Settings) *string { return &s.EndpointURL }, "an http or https URL", endpointURL),
 	}, {
 		Name: "wait-time", Group: GroupQueue, DaemonKey: "sqs_wait_time_seconds", Default: "20s",
 		Aliases: []string{"poll-for"}, OtherVariables: []string{"WORKERLESS_POLL_FOR"},
 		cloneVariables: []string{"SQSD_QUEUE_WAIT_TIME", "SQSD_WAIT_TIME_SECONDS"},
-		Help:           "How long one receive waits for a message to come; less than a second counts as one.",
+		Help:           "Time that one receive waits for a message.",
+		Detail:         "Less than a second counts as one.",
 		value:          duration(func(s *Settings) *time.Duration { return &s.WaitTime }, 0, 20*time.Second),
 	}, {
 		Name: "sleep", Group: GroupQueue, Default: "0s", DefaultNote: "off", OtherVariables: []string{"WORKERLESS_SLEEP"},
-		Help:  "How long to rest after all queues were found empty; 0 is off.",
+		Help:  "Rest after all queues were found empty; 0 is off.",
 		value: duration(func(s *Settings) *time.Duration { return &s.Sleep }, 0, time.Hour),
 	}, {
 		Name: "max-wait", Group: GroupQueue, Default: "0s", DefaultNote: "off", PerQueue: true,
-		Help: "At what age a message gets the next turn whatever the order of the queues says, so that none starves; 0 " +
-			"is off.",
-		value: duration(func(s *Settings) *time.Duration { return &s.MaxWait }, 0, twoWeeks),
+		Help:   "Age at which a message gets the next turn; 0 is off.",
+		Detail: "It goes before the order of the queues, so that no queue starves.",
+		value:  duration(func(s *Settings) *time.Duration { return &s.MaxWait }, 0, twoWeeks),
 	}, {
 		Name: "delete-linger", Group: GroupQueue, Default: "100ms",
-		Help: "How long the delete of a finished message may wait for others, so that ten share one call; FIFO queues " +
-			"never wait.",
-		value: duration(func(s *Settings) *time.Duration { return &s.DeleteLinger }, 0, time.Second),
+		Help:   "Longest wait of a finished message's delete for others to share its call.",
+		Detail: "Ten deletes share one call. FIFO queues never wait.",
+		value:  duration(func(s *Settings) *time.Duration { return &s.DeleteLinger }, 0, time.Second),
 	}}
 }
 
@@ -94,7 +97,8 @@ func deliveryOptions() []Option {
 		Name: "target", Group: GroupDelivery, PerQueue: true, Example: "http://127.0.0.1:8080",
 		DefaultNote:    "the app that tendril starts, on its port",
 		cloneVariables: []string{"SQSD_HTTP_URL", "SQSD_WORKER_HTTP_URL", "SQSD_WORKER_HTTP_HOST"},
-		Help:           "The URL of an app that runs already; a path in it is the http-path.",
+		Help:           "URL of an app that runs already.",
+		Detail:         "A path in it is the http-path.",
 		value: checked(func(s *Settings) *string {
 			return &s.Target
 		}, "http://HOST:PORT, https://HOST:PORT or unix:///PATH", targetURL),
@@ -102,7 +106,7 @@ func deliveryOptions() []Option {
 		Name: "http-path", Live: true, Group: GroupDelivery, PerQueue: true, Beanstalk: "HttpPath", DaemonKey: "http_path",
 		Default:        "/",
 		cloneVariables: []string{"SQSD_WORKER_HTTP_PATH"},
-		Help:           "The path that every message is posted to.",
+		Help:           "Path that every message is posted to.",
 		value: checked(func(s *Settings) *string {
 			return &s.HTTPPath
 		}, "a path on the app, such as /jobs, without .. and // and #, up to 2048 bytes", httpPath),
@@ -110,7 +114,7 @@ func deliveryOptions() []Option {
 		Name: "mime-type", Live: true, Group: GroupDelivery, PerQueue: true, Beanstalk: "MimeType", DaemonKey: "mime_type",
 		Default:        "application/json",
 		cloneVariables: []string{"SQSD_HTTP_CONTENT_TYPE", "SQSD_WORKER_HTTP_REQUEST_CONTENT_TYPE"},
-		Help:           "The Content-Type of every POST.",
+		Help:           "Content-Type of every POST.",
 		value: checked(func(s *Settings) *string {
 			return &s.MimeType
 		}, "1 to 255 printable ASCII characters", mimeType),
@@ -119,32 +123,33 @@ func deliveryOptions() []Option {
 		DaemonKey: "http_connections", Default: "50",
 		Aliases: []string{"concurrency"}, OtherVariables: []string{"WORKERLESS_CONCURRENCY"},
 		cloneVariables: []string{"SQSD_HTTP_MAX_CONNS", "SQSD_WORKER_CONCURRENCY"},
-		Help:           "The most messages in work at once, over all queues; in batches, the most invocations.",
+		Help:           "Maximum messages in work at once, over all queues.",
+		Detail:         "In batches, the maximum invocations.",
 		value:          integer(func(s *Settings) *int { return &s.HTTPConnections }, 1, 1000),
 	}, {
 		Name: "success-codes", Live: true, Group: GroupDelivery, Default: "200", list: true,
-		Help: "The statuses of an answer that mean the message is done and can be deleted.",
+		Help: "HTTP statuses that mean the message is done and can be deleted.",
 		value: checked(func(s *Settings) *string {
 			return &s.SuccessCodes
 		}, "statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", successCodes),
 	}, {
 		Name: "header-budget", Group: GroupDelivery, Default: "8KiB",
-		Help: "How many bytes the headers made of message attributes may take; what does not fit is left out and counted " +
-			"in a header.",
-		value: size(func(s *Settings) *int64 { return &s.HeaderBudget }, 256, 64<<10),
+		Help:   "Maximum bytes of headers made of message attributes.",
+		Detail: "What does not fit is left out and counted in a header.",
+		value:  size(func(s *Settings) *int64 { return &s.HeaderBudget }, 256, 64<<10),
 	}, {
 		Name: "keepalive", Group: GroupDelivery, DaemonKey: "keepalive", Default: "true",
-		Help:  "Whether a connection to the app is used for more than one POST.",
+		Help:  "Reuse a connection to the app for more than one POST.",
 		value: onOff(func(s *Settings) *bool { return &s.Keepalive }),
 	}, {
 		Name: "via-sns", Group: GroupDelivery, DaemonKey: "via_sns", Default: "false", PerQueue: true,
-		Help:  "Whether a message that is a notification of SNS is delivered without its envelope.",
+		Help:  "Deliver a notification of SNS without its envelope.",
 		value: onOff(func(s *Settings) *bool { return &s.ViaSNS }),
 	}, {
 		Name: "s3-payloads", Group: GroupDelivery, Example: "my-payloads",
 		DefaultNote: "off: a pointer is delivered as it is", list: true,
-		Help: "The S3 buckets from which large bodies are fetched that a message only points to; a pointer to any other " +
-			"bucket is refused.",
+		Help:   "S3 buckets from which bodies are fetched that a message only points to.",
+		Detail: "A pointer to any other bucket is refused.",
 		value: list(func(s *Settings) *[]string {
 			return &s.S3Payloads
 		}, "names of buckets with commas between, or off", bucketName),
@@ -156,62 +161,66 @@ func timeoutOptions() []Option {
 		Name: "connect-timeout", Live: true, Group: GroupTimeouts, Beanstalk: "ConnectTimeout",
 		DaemonKey: "connect_timeout", Default: "5s",
 		beanstalkAliases: []string{"ConnectionTimeout", "Connection timeout"},
-		Help:             "How long a connect to the app may take.",
+		Help:             "Time limit of a connect to the app.",
 		value:            duration(func(s *Settings) *time.Duration { return &s.ConnectTimeout }, time.Second, time.Minute),
 	}, {
 		Name: "inactivity-timeout", Live: true, Group: GroupTimeouts, PerQueue: true, Beanstalk: "InactivityTimeout",
 		DaemonKey: "inactivity_timeout", Default: "180s",
-		Help:  "How long the app may be silent before the attempt has failed; each byte from it starts the time anew.",
-		value: duration(func(s *Settings) *time.Duration { return &s.InactivityTimeout }, time.Second, 36000*time.Second),
+		Help:   "Time that the app may be silent before the attempt has failed.",
+		Detail: "Each byte from the app starts the time anew.",
+		value:  duration(func(s *Settings) *time.Duration { return &s.InactivityTimeout }, time.Second, 36000*time.Second),
 	}, {
 		Name: "deadline", Live: true, Group: GroupTimeouts, PerQueue: true, Default: "0s", DefaultNote: "off",
-		Help:  "How long one attempt may take in all, however lively the app is; 0 is off.",
+		Help:  "Time limit of one attempt, however lively the app is; 0 is off.",
 		value: duration(func(s *Settings) *time.Duration { return &s.Deadline }, 0, twelveHours),
 	}, {
 		Name: "visibility-timeout", Group: GroupTimeouts, PerQueue: true, Beanstalk: "VisibilityTimeout",
 		DaemonKey: "visibility_timeout", Default: "300s",
-		Help:  "How long a received message is hidden from other receivers; extended while the app works on it.",
-		value: duration(func(s *Settings) *time.Duration { return &s.VisibilityTimeout }, 0, twelveHours),
+		Help:   "Time that a received message is hidden from other receivers.",
+		Detail: "It is extended while the app works on the message.",
+		value:  duration(func(s *Settings) *time.Duration { return &s.VisibilityTimeout }, 0, twelveHours),
 	}, {
 		Name: "error-visibility-timeout", Live: true, Group: GroupTimeouts, PerQueue: true, Example: "30s",
 		Beanstalk: "ErrorVisibilityTimeout", DaemonKey: "error_visibility_timeout", Default: unset,
-		Help:  "How long a failed message is hidden before the next attempt; unset lets its visibility timeout run out.",
-		value: optionalDuration(func(s *Settings) **time.Duration { return &s.ErrorVisibilityTimeout }, 0, twelveHours),
+		Help:   "Time that a failed message is hidden before the next attempt.",
+		Detail: "Unset lets its visibility timeout run out.",
+		value:  optionalDuration(func(s *Settings) **time.Duration { return &s.ErrorVisibilityTimeout }, 0, twelveHours),
 	}, {
 		Name: "retention-period", Live: true, Group: GroupTimeouts, PerQueue: true, Beanstalk: "RetentionPeriod",
 		DaemonKey: "retention_period", Default: "345600s",
-		Help:  "How long after its first receive a message is still tried; an older one is deleted unposted, and counted.",
-		value: duration(func(s *Settings) *time.Duration { return &s.RetentionPeriod }, time.Minute, twoWeeks),
+		Help:   "Time after its first receive during which a message is still tried.",
+		Detail: "An older one is deleted unposted, and counted.",
+		value:  duration(func(s *Settings) *time.Duration { return &s.RetentionPeriod }, time.Minute, twoWeeks),
 	}}
 }
 
 func retryOptions() []Option {
 	return []Option{{
 		Name: "max-retries", Group: GroupRetries, Beanstalk: "MaxRetries", Default: "10",
-		Help: "How often a message is received before it goes to the dead-letter queue; a queue on Amazon SQS keeps its " +
-			"own redrive policy.",
-		value: integer(func(s *Settings) *int { return &s.MaxRetries }, 1, 1000),
+		Help:   "Maximum receives of a message before it goes to the dead-letter queue.",
+		Detail: "A queue on Amazon SQS keeps its own redrive policy.",
+		value:  integer(func(s *Settings) *int { return &s.MaxRetries }, 1, 1000),
 	}, {
 		Name: "respect-retry-after", Live: true, Group: GroupRetries, Default: "false",
-		Help:  "Whether the Retry-After of a failed answer chooses the time to the next attempt.",
+		Help:  "Let the Retry-After of a failed answer choose the time of the next attempt.",
 		value: onOff(func(s *Settings) *bool { return &s.RespectRetryAfter }),
 	}, {
 		Name: "backoff-min", Live: true, Group: GroupRetries, Default: "0s", DefaultNote: "off",
-		Help:  "The pause after a message's first failure; it doubles from failure to failure. 0 is off.",
+		Help:  "Pause after a message's first failure, doubled at each further one; 0 is off.",
 		value: duration(func(s *Settings) *time.Duration { return &s.BackoffMin }, 0, twelveHours),
 	}, {
 		Name: "backoff-max", Live: true, Group: GroupRetries, Default: "3600s",
-		Help:  "The longest pause between two attempts of a message.",
+		Help:  "Longest pause between two attempts of a message.",
 		value: duration(func(s *Settings) *time.Duration { return &s.BackoffMax }, 0, twelveHours),
 	}, {
 		Name: "backoff-doublings", Live: true, Group: GroupRetries, Default: "16",
-		Help:  "How often the pause doubles before it grows by the same step each time.",
+		Help:  "Doublings of the pause before it grows by the same step each time.",
 		value: integer(func(s *Settings) *int { return &s.BackoffDoublings }, 0, 16),
 	}, {
 		Name: "backoff-jitter", Live: true, Group: GroupRetries, Default: "0",
-		Help: "By how many per cent a pause may be shortened at random, so that what failed together does not return " +
-			"together.",
-		value: integer(func(s *Settings) *int { return &s.BackoffJitter }, 0, 100),
+		Help:   "Per cent by which a pause may be shortened at random.",
+		Detail: "What failed together then does not return together.",
+		value:  integer(func(s *Settings) *int { return &s.BackoffJitter }, 0, 100),
 	}}
 }
 
@@ -220,28 +229,29 @@ func functionOptions() []Option {
 		Name: "function", Group: GroupFunction, Example: "resize-images", OtherVariables: []string{"WORKERLESS_FUNCTION"},
 		PerQueue:    true,
 		DefaultNote: "none: messages go to an app",
-		Help:        "The AWS Lambda function that gets the messages in place of an app.",
+		Help:        "AWS Lambda function that gets the messages in place of an app.",
 		value: checked(func(s *Settings) *string {
 			return &s.Function
 		}, "a function's name or ARN, of which the end may be :VERSION or :ALIAS", functionName),
 	}, {
 		Name: "lambda", Group: GroupFunction, Example: "./bootstrap", PerQueue: true,
 		DefaultNote: "none",
-		Help: "The command, for a shell, of a Lambda function to run on this machine, which gets the messages in " +
-			"place of an app.",
-		value: checked(func(s *Settings) *string { return &s.Lambda }, "a command line of up to 4096 bytes", commandLine),
+		Help:        "Shell command of a Lambda function to run on this machine in place of an app.",
+		value: checked(func(s *Settings) *string { return &s.Lambda },
+			"a command line of up to 4096 bytes", commandLine),
 	}, {
 		Name: "function-timeout", Group: GroupFunction, Default: "900s",
-		Help:  "How long one invocation may take before it has failed; a function on AWS also has its own limit.",
-		value: duration(func(s *Settings) *time.Duration { return &s.FunctionTimeout }, time.Second, 900*time.Second),
+		Help:   "Time limit of one invocation.",
+		Detail: "A function on AWS also has its own limit.",
+		value:  duration(func(s *Settings) *time.Duration { return &s.FunctionTimeout }, time.Second, 900*time.Second),
 	}, {
 		Name: "batch-size", Group: GroupFunction, Default: "1", DefaultNote: "as Workerless; AWS's own trigger has 10",
 		PerQueue: true,
-		Help:     "The most messages that one invocation gets.",
+		Help:     "Maximum messages of one invocation.",
 		value:    integer(func(s *Settings) *int { return &s.BatchSize }, 1, 10),
 	}, {
 		Name: "batch-window", Group: GroupFunction, Default: "0s", DefaultNote: "off", PerQueue: true,
-		Help:  "How long an invocation may wait for more messages when it has fewer than batch-size; 0 is off.",
+		Help:  "Time that an invocation waits for batch-size messages; 0 is off.",
 		value: duration(func(s *Settings) *time.Duration { return &s.BatchWindow }, 0, 300*time.Second),
 	}}
 }
@@ -249,24 +259,25 @@ func functionOptions() []Option {
 func limitOptions() []Option {
 	return []Option{{
 		Name: "rate", Group: GroupLimits, Default: "0", DefaultNote: "off",
-		Help: "The most messages whose delivery begins in a second, a minute or an hour; 0 is off. After a rest one " +
-			"message, one batch or a tenth of a second's worth, whichever is most, comes on top.",
-		value: rate(func(s *Settings) *float64 { return &s.Rate }, maxRate),
+		Help:   "Maximum deliveries begun per second, minute or hour; 0 is off.",
+		Detail: "After a rest one message, one batch or a tenth of a second's worth, whichever is most, comes on top.",
+		value:  rate(func(s *Settings) *float64 { return &s.Rate }, maxRate),
 	}, {
 		Name: "adaptive-concurrency", Group: GroupLimits, Default: "false",
-		Help:  "Whether to look for the concurrency at which the app is quickest, up to http-connections.",
+		Help:  "Find the concurrency at which the app is quickest, up to http-connections.",
 		value: onOff(func(s *Settings) *bool { return &s.AdaptiveConcurrency }),
 	}, {
 		Name: "breaker", Group: GroupLimits, Default: "0", DefaultNote: "off",
-		Help:  "The per cent of failures within breaker-window at which deliveries stop for breaker-delay; 0 is off.",
-		value: integer(func(s *Settings) *int { return &s.Breaker }, 0, 100),
+		Help:   "Per cent of failures at which deliveries stop for breaker-delay; 0 is off.",
+		Detail: "They are counted over breaker-window.",
+		value:  integer(func(s *Settings) *int { return &s.Breaker }, 0, 100),
 	}, {
 		Name: "breaker-window", Group: GroupLimits, Default: "30s",
-		Help:  "The time over which the breaker counts failures.",
+		Help:  "Time over which the breaker counts failures.",
 		value: duration(func(s *Settings) *time.Duration { return &s.BreakerWindow }, time.Second, 600*time.Second),
 	}, {
 		Name: "breaker-delay", Group: GroupLimits, Default: "15s",
-		Help:  "How long deliveries stay stopped before one is tried.",
+		Help:  "Time that deliveries stay stopped before one is tried.",
 		value: duration(func(s *Settings) *time.Duration { return &s.BreakerDelay }, time.Second, time.Hour),
 	}}
 }
@@ -274,19 +285,19 @@ func limitOptions() []Option {
 func metricsOptions() []Option {
 	return []Option{{
 		Name: "cloudwatch", Group: GroupMetrics, Default: Auto,
-		Help: "Whether metrics are sent to CloudWatch, which costs money; auto is on when a name was set and a queue or " +
-			"a function is Amazon's own, not that of another server.",
-		value: autoSwitch(func(s *Settings) *string { return &s.CloudWatch }),
+		Help:   "Send metrics to CloudWatch, which costs money.",
+		Detail: "Auto is on when a name was set and a queue or a function is Amazon's own, not that of another server.",
+		value:  autoSwitch(func(s *Settings) *string { return &s.CloudWatch }),
 	}, {
 		Name: "metrics-interval", Group: GroupMetrics, Default: "60s", DaemonKey: "cloudwatch_interval",
 		OtherVariables: []string{"WORKERLESS_METRICS_INTERVAL"},
-		Help:           "The time between two sendings of metrics to CloudWatch.",
+		Help:           "Time between two sendings of metrics to CloudWatch.",
 		value:          duration(func(s *Settings) *time.Duration { return &s.MetricsInterval }, time.Second, time.Hour),
 	}, {
 		Name: "environment-name", Group: GroupMetrics, Example: "orders-worker", DaemonKey: "environment_name",
 		DefaultNote: "none",
-		Help: "The Elastic Beanstalk environment whose Health is sent to CloudWatch; also the name, where no other " +
-			"is set.",
+		Help:        "Elastic Beanstalk environment whose health is sent to CloudWatch.",
+		Detail:      "It is also the name, where no other is set.",
 		value: checked(func(s *Settings) *string {
 			return &s.EnvironmentName
 		}, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
@@ -310,7 +321,6 @@ func Options() []Option {
 			o.Namespace = bundle.NamespaceWorker
 		}
 		o.Variable = "TENDRIL_" + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
-		o.Kind, o.Allowed, o.Choices = o.value.kind, o.value.allowed, o.value.choices
 	}
 	return all
 }

@@ -30,24 +30,24 @@ func scalingOptions() []Option {
 	options := []Option{{
 		Name: "scale-target", Default: ScaleNone,
 		DefaultNote: "or processes where processes-max is more than processes-min",
-		Help: "What is scaled: the app's processes on this machine, an EC2 Auto Scaling group, or nothing here " +
-			"while the backlog per instance is published.",
+		Help:        "What is scaled: processes on this machine, an Auto Scaling group, or nothing.",
+		Detail:      "With publish nothing is scaled here, and the backlog per instance is published.",
 		value: checked(func(s *Settings) *string {
 			return &s.ScaleTarget
 		}, "none, processes, publish or asg: with the name of a group", scaleTarget),
 	}, {
 		Name: "scale-drain-within", Default: "60s",
-		Help:  "The time in which the waiting messages are to be done, where no measure is named.",
+		Help:  "Time in which the waiting messages are to be done, without a measure.",
 		value: duration(func(s *Settings) *time.Duration { return &s.ScaleDrainWithin }, time.Second, 24*time.Hour),
 	}, {
 		Name: "scale-target-busy", Default: "75",
-		Help:  "How many per cent of the deliveries that can be in work are to be, where no measure is named.",
+		Help:  "Per cent of the delivery slots that are to be in use, without a measure.",
 		value: integer(func(s *Settings) *int { return &s.ScaleTargetBusy }, 1, 100),
 	}, {
 		Name: "scale-in-protection", Default: ProtectionAuto,
-		Help: "Whether the instance of an Auto Scaling group, or the task of Amazon ECS, that this is, is kept from " +
-			"being taken away while long work runs.",
-		value: choice(func(s *Settings) *string { return &s.ScaleInProtection }, ProtectionAuto, ProtectionOff),
+		Help:   "Protect this instance from scale-in while long work runs.",
+		Detail: "It is an instance of an Auto Scaling group, or a task of Amazon ECS.",
+		value:  choice(func(s *Settings) *string { return &s.ScaleInProtection }, ProtectionAuto, ProtectionOff),
 	}}
 	options = append(options, groupOptions()...)
 	options = append(options, triggerOptions()...)
@@ -62,17 +62,18 @@ func groupOptions() []Option {
 	return []Option{{
 		Name: "scale-min-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MinSize", Default: "1",
 		DefaultNote: "within the bounds of the group, where one is scaled",
-		Help:        "The least number of instances in the group.",
+		Help:        "Minimum instances in the group.",
 		value:       integer(func(s *Settings) *int { return &s.ScaleMinSize }, 1, maxSize),
 	}, {
 		Name: "scale-max-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MaxSize", Default: "4",
 		DefaultNote: "that of the group, where one is scaled",
-		Help:        "The most instances in the group.",
+		Help:        "Maximum instances in the group.",
 		value:       integer(func(s *Settings) *int { return &s.ScaleMaxSize }, 1, maxSize),
 	}, {
 		Name: "scale-cooldown", Namespace: bundle.NamespaceGroup, Beanstalk: "Cooldown", Default: "360s",
-		Help:  "How long after a change of size no other is made; without a measure, no smaller one.",
-		value: duration(func(s *Settings) *time.Duration { return &s.ScaleCooldown }, 0, maxSize*time.Second),
+		Help:   "Time after a change of size without another one.",
+		Detail: "Without a measure only smaller sizes wait for it.",
+		value:  duration(func(s *Settings) *time.Duration { return &s.ScaleCooldown }, 0, maxSize*time.Second),
 	}}
 }
 
@@ -82,7 +83,7 @@ func triggerOptions() []Option {
 		Name: "scale-measure-name", Namespace: bundle.NamespaceTrigger, Beanstalk: "MeasureName",
 		Example:     "BacklogPerProcess",
 		DefaultNote: "none: the size follows the backlog and the deliveries in work",
-		Help:        "What triggers a change of size.",
+		Help:        "Measure that triggers a change of size.",
 		value: words(func(s *Settings) *string {
 			return &s.ScaleMeasureName
 		}, "CPUUtilization, BacklogPerProcess, OldestMessageAge, BusyShare, or a measure of AWS's, which none is here",
@@ -94,42 +95,43 @@ func triggerOptions() []Option {
 	}, {
 		Name: "scale-unit", Namespace: bundle.NamespaceTrigger, Beanstalk: "Unit", Example: "Percent",
 		DefaultNote: "that of the measure",
-		Help:        "The unit of the thresholds.",
+		Help:        "Unit of the thresholds.",
 		value:       words(func(s *Settings) *string { return &s.ScaleUnit }, strings.Join(units(), ", "), units()),
 	}, {
 		Name: "scale-lower-threshold", Namespace: bundle.NamespaceTrigger, Beanstalk: "LowerThreshold", Example: "25",
 		DefaultNote: "by the measure: 25, 10, 10, 30",
-		Help:        "The value below which the size shrinks.",
+		Help:        "Value below which the size shrinks.",
 		value:       number(func(s *Settings) *float64 { return &s.ScaleLowerThreshold }, 0, maxThreshold),
 	}, {
 		Name: "scale-upper-threshold", Namespace: bundle.NamespaceTrigger, Beanstalk: "UpperThreshold", Example: "75",
 		DefaultNote: "by the measure: 75, 100, 60, 80",
-		Help:        "The value above which the size grows.",
+		Help:        "Value above which the size grows.",
 		value:       number(func(s *Settings) *float64 { return &s.ScaleUpperThreshold }, 0, maxThreshold),
 	}, {
 		Name: "scale-lower-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
 		Beanstalk: "LowerBreachScaleIncrement", Default: "-1",
-		Help:  "How many to add when the size shrinks: a negative number.",
+		Help:  "Change of size when it shrinks: a negative number.",
 		value: integer(func(s *Settings) *int { return &s.ScaleLowerBreachScaleIncrement }, -maxSize, -1),
 	}, {
 		Name: "scale-upper-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
 		Beanstalk: "UpperBreachScaleIncrement", Default: "1",
-		Help:  "How many to add when the size grows.",
+		Help:  "Change of size when it grows.",
 		value: integer(func(s *Settings) *int { return &s.ScaleUpperBreachScaleIncrement }, 1, maxSize),
 	}, {
 		Name: "scale-period", Namespace: bundle.NamespaceTrigger, Beanstalk: "Period", Default: "300s",
 		beanstalkMinutes: true,
-		Help:             "The time over which one value is made.",
+		Help:             "Time over which one value is made.",
 		value:            duration(func(s *Settings) *time.Duration { return &s.ScalePeriod }, time.Second, maxPeriod),
 	}, {
 		Name: "scale-evaluation-periods", Namespace: bundle.NamespaceTrigger, Beanstalk: "EvaluationPeriods", Default: "1",
-		Help:  "How many periods in a row must be beyond a threshold.",
+		Help:  "Consecutive periods that must be beyond a threshold.",
 		value: integer(func(s *Settings) *int { return &s.ScaleEvaluationPeriods }, 1, 600),
 	}, {
 		Name: "scale-breach-duration", Namespace: bundle.NamespaceTrigger, Beanstalk: "BreachDuration", Default: "0s",
 		DefaultNote: "as long as the periods", beanstalkMinutes: true,
-		Help:  "How long a threshold must be passed; of this and the periods the longer time counts.",
-		value: duration(func(s *Settings) *time.Duration { return &s.ScaleBreachDuration }, 0, maxPeriod),
+		Help:   "Time that a threshold must be passed.",
+		Detail: "Of this and the periods the longer time counts.",
+		value:  duration(func(s *Settings) *time.Duration { return &s.ScaleBreachDuration }, 0, maxPeriod),
 	}}
 }
 

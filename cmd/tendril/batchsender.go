@@ -171,7 +171,7 @@ func (c sendCommand) watcher(cmd *cobra.Command, p *targetQueue) (*console.Clien
 		works = "on queue " + strings.Join(names, ", ")
 	}
 	return nil, fail(exitUsage,
-		fmt.Errorf("--wait would wait in vain: environment %q works %s, not on %s", i.Environment, works, p.name),
+		fmt.Errorf("--wait would never end: environment %q works %s, not on %s", i.Environment, works, p.name),
 		"leave --wait out, or name the --data-dir of the environment that works on it")
 }
 
@@ -220,7 +220,7 @@ func attemptsError(failed, running, unknown int) error {
 			"it is tried again until it is dead-lettered; see 'tendril status'")
 	case failed+running == 0:
 		return fail(exitFailed, fmt.Errorf("%s not attempted in time", plural(unknown, "message")),
-			"see 'tendril status' for what holds the worker up")
+			"'tendril status' shows what the worker waits for")
 	case failed+unknown == 0:
 		return fail(exitFailed, fmt.Errorf("%s still in work", plural(running, "message")),
 			"the app has not answered yet; wait longer with --timeout")

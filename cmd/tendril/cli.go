@@ -66,7 +66,7 @@ func (c *cli) confirm(act, word string, yes bool) error {
 	fmt.Fprintf(c.err, "This will %s. It cannot be undone.\nType %s to go on: ", act, word)
 	line, err := bufio.NewReader(c.in).ReadString('\n')
 	if err != nil && line == "" || strings.TrimSpace(line) != word {
-		return fail(exitFailed, errors.New("nothing was done: what was typed is not "+word))
+		return fail(exitFailed, errors.New("nothing was done: the answer was not "+word))
 	}
 	return nil
 }

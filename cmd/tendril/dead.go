@@ -104,8 +104,8 @@ func (c messageCommands) newDeadList() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	w := addQueue(cmd)
-	cmd.Flags().IntVarP(&which.limit, "limit", "n", 100, "List at most so many.")
-	cmd.Flags().StringVar(&which.match, "match", "", "List those whose body contains this text.")
+	cmd.Flags().IntVarP(&which.limit, "limit", "n", 100, "Maximum dead letters to list.")
+	cmd.Flags().StringVar(&which.match, "match", "", "List only those whose body contains this text.")
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		if which.limit < 1 {

@@ -21,7 +21,7 @@ type controlCommands struct{ *cli }
 func (c controlCommands) newDeploy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deploy [DIR|ZIP]",
-		Short: "Put a new version of the app in the place of the one that runs, without a gap",
+		Short: "Deploy a new version of the app without downtime",
 		Long: `Has the running environment run the app in DIR, or in the archive ZIP, instead of
 the one that it runs. The new version's hooks and build commands run first; then it
 is started beside the old one, gets the messages once it is ready, and the old one
@@ -173,7 +173,7 @@ func stepText(d *console.Deployment) string {
 func (c controlCommands) newReload() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
-		Short: "Put in force what changed in the app's folder",
+		Short: "Apply what changed in the settings and the app's folder",
 		Long: `Makes the running environment put in force what changed in its settings and in the
 app's folder since they were read, as the signal HUP does, and restarts nothing that
 no change touches. When nothing or cron.yaml alone changed, the periodic tasks are
@@ -254,7 +254,7 @@ was cut off there, which goes back to its queue.`,
 		Args: cobra.NoArgs,
 	}
 	addDataDir(cmd)
-	cmd.Flags().DurationVar(&wait, "wait", wait, "How long to wait for the end; 0 only asks for it.")
+	cmd.Flags().DurationVar(&wait, "wait", wait, "Longest wait for the end; 0 returns at once.")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		if wait < 0 {
 			return fail(exitUsage, fmt.Errorf("--wait %s is out of range", wait), "use 0s or more")

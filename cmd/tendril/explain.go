@@ -15,7 +15,7 @@ func (c appCommands) newExplain() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "explain [OPTION]",
-		Short: "Tell an option's value in force, its default, and where it came from",
+		Short: "Show the value of an option, its default, and where it was set",
 		Long: `Tells everything about one option, under any of its names: flag, variable, key,
 Elastic Beanstalk or Workerless name; or about any other setting of a bundle, such
 as an environment property. Without an option it lists what is set at all, and
@@ -33,7 +33,7 @@ where. Takes the flags of 'tendril up'.`,
 		},
 	}
 	addSettings(cmd, func(config.Option) bool { return true })
-	cmd.Flags().StringVar(&dir, "dir", "", "The app's folder or archive, as 'tendril up' would be given it.")
+	cmd.Flags().StringVar(&dir, "dir", "", "Folder or archive of the app, as for 'tendril up'.")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if dir == "" {
 			here, err := c.currentFolder(cmd, nil)

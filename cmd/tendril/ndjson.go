@@ -153,7 +153,7 @@ func parseAttribute(text string) (queue.Attribute, error) {
 		return refuse("the value is empty, which SQS refuses")
 	case base == "Number":
 		if _, ok := new(big.Float).SetString(value); !ok || strings.ContainsAny(value, "_xXpPiI") {
-			return refuse("%q is no number", value)
+			return refuse("%q is not a number", value)
 		}
 	case base == "Binary":
 		data, err := base64.StdEncoding.DecodeString(value)
@@ -162,7 +162,7 @@ func parseAttribute(text string) (queue.Attribute, error) {
 		}
 		a.Value = string(data)
 	case base != "String":
-		return refuse("%q is no type; there are String, Number and Binary", kind)
+		return refuse("unknown type %q: use String, Number or Binary", kind)
 	}
 	return a, nil
 }

@@ -32,13 +32,13 @@ func (f *format) Set(text string) error {
 		*f = format(text)
 		return nil
 	}
-	return fmt.Errorf("%q is no output format; use table or json", text)
+	return fmt.Errorf("%q is not an output format: use table or json", text)
 }
 
 // addOutput gives a reading verb its -o flag.
 func addOutput(cmd *cobra.Command) *format {
 	f := asTable
-	cmd.Flags().VarP(&f, "output", "o", "How to print: table, or json for programs.")
+	cmd.Flags().VarP(&f, "output", "o", "Output format: table or json.")
 	// The only error is a flag that was not added above.
 	_ = cmd.RegisterFlagCompletionFunc("output",
 		cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))

@@ -29,7 +29,7 @@ func (c messageCommands) newPeek() *cobra.Command {
 	f := &peekFlags{selector: selector{all: true}}
 	cmd := &cobra.Command{
 		Use:   "peek [QUEUE]",
-		Short: "Look at the messages of a queue",
+		Short: "Show the messages of a queue",
 		Long: `Shows the oldest messages of a queue. On the embedded queue this changes nothing.
 
 Amazon SQS shows a message only to those who receive it: there each look counts
@@ -41,8 +41,8 @@ from others until it is given back at the end, at most 5 minutes.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f.where = addWhere(cmd)
-	cmd.Flags().IntVarP(&f.selector.limit, "limit", "n", defaultPeek, "Show at most so many messages, the oldest first.")
-	cmd.Flags().StringVar(&f.selector.match, "match", "", "Show the messages whose body contains this text.")
+	cmd.Flags().IntVarP(&f.selector.limit, "limit", "n", defaultPeek, "Maximum messages to show, the oldest first.")
+	cmd.Flags().StringVar(&f.selector.match, "match", "", "Show only messages whose body contains this text.")
 	cmd.Flags().StringVar(&f.state, "state", "", "Show only visible, delayed or in_flight messages (embedded queue only).")
 	cmd.Flags().BoolVar(&f.full, "full", false, "Show whole bodies and attributes.")
 	f.out = addOutput(cmd)

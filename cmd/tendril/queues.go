@@ -37,7 +37,7 @@ func (c queueCommands) newQueuesList() *cobra.Command {
 		Args:    cobra.NoArgs,
 	}
 	w := addWhere(cmd)
-	cmd.Flags().StringVar(&prefix, "prefix", "", "List the queues whose names begin with this.")
+	cmd.Flags().StringVar(&prefix, "prefix", "", "List only queues whose name begins with this.")
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
 		queues, err := c.listQueues(ctx, cmd, w, prefix)
@@ -222,7 +222,7 @@ func (c queueCommands) newQueuesPurge() *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 	}
 	w := addWhere(cmd)
-	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask.")
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		p, err := c.findArg(ctx, cmd, w, args)
 		if err != nil {
@@ -248,11 +248,11 @@ func (c queueCommands) newQueuesPause() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause [QUEUE]",
-		Short: "Stop receiving from a queue, or from all; what is in flight is finished",
+		Short: "Stop receiving from a queue, or from all; work in flight is finished",
 		Args:  cobra.MaximumNArgs(1),
 	}
 	addDataDir(cmd)
-	cmd.Flags().StringVar(&reason, "reason", "", "Why, for those who look at the status.")
+	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		client, name, err := c.worked(cmd, args)
 		switch {

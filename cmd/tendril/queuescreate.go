@@ -44,12 +44,12 @@ created too, with the longest retention there is.`,
 	}
 	w := addWhere(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&fifo, "fifo", false, "Keep the order within message groups; .fifo is added to the name.")
+	flags.BoolVar(&fifo, "fifo", false, "Create a FIFO queue; .fifo is added to the name.")
 	flags.StringArrayVarP(&attributes, "attribute", "a", nil,
-		"An SQS attribute of the queue, such as VisibilityTimeout=300; may be given again.")
-	flags.StringVar(&n.deadLetter, "dead-letter", "", "Move messages that were received too often to this queue.")
+		"SQS attribute of the queue, such as VisibilityTimeout=300; may be given again.")
+	flags.StringVar(&n.deadLetter, "dead-letter", "", "Dead-letter queue, created when it is missing.")
 	flags.IntVar(&n.maxReceives, "max-receives", 10,
-		"How often a message is received before it is moved there, 1 to 1000.")
+		"Maximum receives before a message is dead-lettered (1-1000).")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if n.deadLetter == "" && cmd.Flags().Changed("max-receives") {
 			return fail(exitUsage, errors.New("--max-receives means nothing without --dead-letter"),

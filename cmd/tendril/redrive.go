@@ -19,7 +19,7 @@ func (c messageCommands) newDeadRedrive() *cobra.Command {
 	var to, pace string
 	cmd := &cobra.Command{
 		Use:   "redrive {ID... | --all | --match TEXT | --limit N}",
-		Short: "Send dead letters back to where they came from",
+		Short: "Move dead letters back to the queues they came from",
 		Long: `Moves dead letters back to the queue that each came from, or to --to. On the
 embedded queue a message keeps its id, and its receives are counted anew before it
 can die again. On Amazon SQS a copy with the same body, attributes and group is
@@ -29,8 +29,8 @@ sent, and the dead letter is deleted once the copy was accepted; a copy has a ne
   tendril dead redrive --match '"tenant":7' --to orders-slow`,
 	}
 	w, which := addQueue(cmd), addSelector(cmd)
-	cmd.Flags().StringVar(&to, "to", "", "Move to this queue instead: a name, or on Amazon SQS a URL or ARN.")
-	cmd.Flags().StringVar(&pace, "rate", "", "Move at most so many a second, as 50 or 50/s (default: as fast as it goes).")
+	cmd.Flags().StringVar(&to, "to", "", "Queue to move to instead: a name, or on Amazon SQS a URL or ARN.")
+	cmd.Flags().StringVar(&pace, "rate", "", "Maximum messages moved per second, such as 50/s (default: no limit).")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		limit, err := parseRate(pace)
 		if err = errors.Join(err, which.check(args)); err != nil {
@@ -58,7 +58,7 @@ func (c messageCommands) newDeadDelete() *cobra.Command {
   tendril dead export --file dead.ndjson && tendril dead delete --all --yes`,
 	}
 	w, which := addQueue(cmd), addSelector(cmd)
-	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask.")
+	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if err := which.check(args); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (c messageCommands) newDeadExport() *cobra.Command {
 	which := &selector{}
 	cmd := &cobra.Command{
 		Use:   "export [ID...]",
-		Short: "Write dead letters as lines of JSON",
+		Short: "Export dead letters as lines of JSON",
 		Long: `Writes one line of JSON for each dead letter, with its body, all attributes and
 what is known of it. The dead letters stay where they are. 'tendril send --ndjson'
 sends such lines again. Without ids, --match or --limit all are exported.`,
@@ -94,7 +94,7 @@ sends such lines again. Without ids, --match or --limit all are exported.`,
 	w := addQueue(cmd)
 	addMatch(cmd, which)
 	cmd.Flags().StringVarP(&path, "file", "f", "",
-		"Write to this file, readable by its owner only, instead of standard output.")
+		"File to write, readable by its owner only (default: standard output).")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		which.all = len(args) == 0 && which.match == "" && which.limit == 0
 		if err := which.check(args); err != nil {
@@ -187,7 +187,7 @@ func parseRate(text string) (rate.Limit, error) {
 	}
 	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "/s"), 64)
 	if err != nil || !(n > 0) || math.IsInf(n, 0) {
-		return 0, fail(exitUsage, fmt.Errorf("--rate %s is no rate", text), "use messages a second, such as 50/s or 0.5/s")
+		return 0, fail(exitUsage, fmt.Errorf("invalid --rate: %s", text), "use messages a second, such as 50/s or 0.5/s")
 	}
 	return rate.Limit(n), nil
 }
@@ -195,7 +195,7 @@ func parseRate(text string) (rate.Limit, error) {
 func (c messageCommands) newDead() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dead",
-		Short: "Look at dead letters, send them again, delete or export them",
+		Short: "List, show, redrive, delete and export dead letters",
 		Long: `A message that was received too often lies in the dead-letter queue. --queue
 names the queue that messages die from, or the dead-letter queue itself.
 

@@ -20,15 +20,15 @@ type selector struct {
 // addSelector gives a verb the flags of a selector.
 func addSelector(cmd *cobra.Command) *selector {
 	p := &selector{}
-	cmd.Flags().BoolVar(&p.all, "all", false, "Take every message.")
+	cmd.Flags().BoolVar(&p.all, "all", false, "Select every message.")
 	addMatch(cmd, p)
 	return p
 }
 
 // addMatch gives a verb the flags that narrow a selector down.
 func addMatch(cmd *cobra.Command, p *selector) {
-	cmd.Flags().StringVar(&p.match, "match", "", "Take the messages whose body contains this text.")
-	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "Take at most so many messages, the oldest first.")
+	cmd.Flags().StringVar(&p.match, "match", "", "Select the messages whose body contains this text.")
+	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "Maximum messages to select, the oldest first.")
 }
 
 // check refuses a selector that names nothing, or two things at once.

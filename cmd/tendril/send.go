@@ -58,18 +58,18 @@ line does not say.`,
 	}
 	f.where = addQueue(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&f.file, "file", "f", "", "Read the body, or the lines, from this file; - is standard input.")
-	flags.BoolVar(&f.ndjson, "ndjson", false, "Send one message for each line of JSON.")
-	flags.BoolVar(&f.raw, "raw", false, "Send one message for each line as it stands.")
+	flags.StringVarP(&f.file, "file", "f", "", "File with the body, or the lines; - is standard input.")
+	flags.BoolVar(&f.ndjson, "ndjson", false, "Send one message per line of JSON.")
+	flags.BoolVar(&f.raw, "raw", false, "Send one message per line, as it stands.")
 	flags.StringArrayVarP(&f.attributes, "attr", "a", nil,
-		"A message attribute, name=text, name:Number=3 or name:Binary=BASE64; may be given again.")
+		"Message attribute: name=text, name:Number=3, name:Binary=BASE64; may be given again.")
 	flags.StringVar(&f.delay, "delay", "",
-		"Hide the message for this long first, 0 to 15m (default: what the queue says).")
-	flags.StringVarP(&f.group, "group", "g", "", "The message group; FIFO queues need one.")
-	flags.StringVar(&f.dedup, "dedup", "", "The deduplication id, for FIFO queues without content-based deduplication.")
+		"Delay before the message becomes visible, 0 to 15m (default: that of the queue).")
+	flags.StringVarP(&f.group, "group", "g", "", "Message group; FIFO queues need one.")
+	flags.StringVar(&f.dedup, "dedup", "", "Deduplication id, for FIFO queues without content-based deduplication.")
 	flags.BoolVarP(&f.wait, "wait", "w", false,
-		"Wait for the first attempt and print what became of it; exit status 1 when it failed.")
-	flags.DurationVar(&f.timeout, "timeout", time.Minute, "How long --wait waits for each message.")
+		"Wait for the first attempt and print its outcome; exit status 1 when it failed.")
+	flags.DurationVar(&f.timeout, "timeout", time.Minute, "Longest wait for each message with --wait.")
 	f.format = addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		return c.send(ctx, cmd, args, f)

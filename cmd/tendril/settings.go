@@ -36,9 +36,9 @@ func addSettings(cmd *cobra.Command, include func(config.Option) bool) {
 		for _, alias := range o.Aliases {
 			addSetting(cmd.Flags(), o, alias, true)
 		}
-		if len(o.Choices) > 0 {
+		if len(o.Choices()) > 0 {
 			// The only error is a flag that was not added above.
-			_ = cmd.RegisterFlagCompletionFunc(o.Name, cobra.FixedCompletions(o.Choices, cobra.ShellCompDirectiveNoFileComp))
+			_ = cmd.RegisterFlagCompletionFunc(o.Name, cobra.FixedCompletions(o.Choices(), cobra.ShellCompDirectiveNoFileComp))
 		}
 	}
 }
@@ -51,9 +51,9 @@ func addSetting(flags *pflag.FlagSet, o config.Option, name string, hidden bool)
 	case o.DefaultNote != "":
 		help += " (default: " + o.DefaultNote + ")"
 	}
-	f := flags.VarPF(&textValue{kind: o.Kind}, name, "", help)
+	f := flags.VarPF(&textValue{kind: o.Kind()}, name, "", help)
 	f.Hidden = hidden
-	if o.Kind == config.Switch {
+	if o.Kind() == config.Switch {
 		f.NoOptDefVal = "true"
 	}
 }

@@ -341,7 +341,7 @@ func seconds(s float64) string { return age(time.Duration(s * float64(time.Secon
 func (c controlCommands) newHealth() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
-		Short: "Show how the environment does, in one word with its causes",
+		Short: "Show the health of the environment, with its causes",
 		Long: `Shows the environment's health in the words of Elastic Beanstalk: Ok, Info,
 Warning, Degraded, Severe, Pending or No Data, and why. The exit status is that of a
 check in a monitoring system: 0 for Ok and Info, 1 for Warning, 2 for Degraded and

@@ -39,7 +39,7 @@ func addWhere(cmd *cobra.Command) *queueFlags {
 	addDataDir(cmd)
 	choices := []string{backendAuto, backendEmbedded, backendSQS}
 	cmd.Flags().StringVar(&w.backend, "backend", backendAuto,
-		"Where a bare queue name is looked up: embedded is the running environment, sqs Amazon SQS; auto is embedded.")
+		"Where a queue name is looked up: embedded (also auto), or sqs for Amazon SQS.")
 	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
 	return w
 }
@@ -48,7 +48,7 @@ func addWhere(cmd *cobra.Command) *queueFlags {
 func addQueue(cmd *cobra.Command) *queueFlags {
 	w := addWhere(cmd)
 	cmd.Flags().StringVarP(&w.queue, "queue", "q", "",
-		"The queue: a name, URL or ARN (default: the one that the running environment works on).")
+		"Queue: a name, URL or ARN (default: that of the running environment).")
 	return w
 }
 
@@ -120,7 +120,7 @@ func ownQueue(ctx context.Context, client *console.Client, name string) (*target
 	switch {
 	case name == "":
 		return nil, fail(exitUsage, fmt.Errorf("environment %q works on no queue of its own", instance.Environment),
-			"name a queue; 'tendril queues list' shows which there are")
+			"name a queue; 'tendril queues list' shows the queues")
 	case own.URL != "" && !own.Embedded:
 		return findOnSQS(ctx, own.URL)
 	case instance.Embedded():

@@ -18,7 +18,7 @@ type taskCommands struct{ *cli }
 func (c taskCommands) newTasks() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks",
-		Short: "List, run, pause and resume periodic tasks, and show their history",
+		Short: "List, run, pause and resume periodic tasks; show their history",
 		Long: `Lists the periodic tasks of the running environment and says which instance
 enqueues them. Each subcommand works on any instance, also one that does not lead.`,
 		Example: "  tendril tasks\n  tendril tasks run backup-job\n  tendril tasks history backup-job -n 5",
@@ -102,10 +102,10 @@ func (c taskCommands) newTasksPause() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause NAME",
-		Short: "Leave out the runs of a task until it is resumed",
+		Short: "Pause a task: its runs are left out until it is resumed",
 		Args:  cobra.ExactArgs(1),
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "Why, for those who look at the status.")
+	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
 	c.holdsTask(cmd, true, func(ctx context.Context, client *console.Client, name string) error {
 		return client.PauseTask(ctx, name, reason)
 	})
@@ -115,7 +115,7 @@ func (c taskCommands) newTasksPause() *cobra.Command {
 func (c taskCommands) newTasksResume() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume NAME",
-		Short: "Enqueue a paused task again when it is due; what was left out is not made up for",
+		Short: "Resume a paused task; missed runs are not made up for",
 		Args:  cobra.ExactArgs(1),
 	}
 	c.holdsTask(cmd, false, func(ctx context.Context, client *console.Client, name string) error {
@@ -163,7 +163,7 @@ and those that others enqueued and its app worked on.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	addDataDir(cmd)
-	cmd.Flags().IntVarP(&limit, "limit", "n", limit, "Show at most so many runs, 1 to 1000.")
+	cmd.Flags().IntVarP(&limit, "limit", "n", limit, "Maximum runs to show (1-1000).")
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if limit < 1 || limit > 1000 {

@@ -68,7 +68,7 @@ func explained(err error) error {
 		errors.As(err, &said)
 		return fail(exitNotFound, err, said.Hint)
 	case errors.Is(err, queue.ErrNoQueue):
-		return fail(exitNotFound, err, "'tendril queues list' shows which there are")
+		return fail(exitNotFound, err, "'tendril queues list' shows the queues")
 	case errors.As(err, &said):
 		return fail(consoleExit(said), err, said.Hint)
 	case errors.As(err, &refused):

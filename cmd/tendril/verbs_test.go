@@ -164,7 +164,7 @@ func TestSendRefusesWhatMakesNoSense(t *testing.T) {
 		"is no queue":                {"send", "x", "--queue", "no queue"},
 		"auto, embedded or sqs":      {"send", "x", "--backend", "kafka"},
 		"table or json":              {"send", "x", "-o", "yaml"},
-		"wait in vain":               {"send", "x", "--wait", "--queue", "jobs-dead"},
+		"would never end":            {"send", "x", "--wait", "--queue", "jobs-dead"},
 	} {
 		out, talk, code := s.tendril("", args...)
 		if code != exitUsage || out != "" || !slices.ContainsFunc(strings.Split(want, "|"), func(w string) bool {
@@ -407,7 +407,7 @@ func TestDeadVerbs(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no messages are named": {"dead", "redrive"},
 		"leave one of them out": {"dead", "delete", "--all", "m1"},
-		"no rate":               {"dead", "redrive", "--all", "--rate", "soon"},
+		"invalid --rate":        {"dead", "redrive", "--all", "--rate", "soon"},
 		"out of range":          {"dead", "list", "-n", "-1"},
 	} {
 		if _, talk, code := s.tendril("", args...); code != exitUsage || !strings.Contains(talk, want) {
