@@ -73,85 +73,60 @@ func (o *Options) stopping() bool {
 
 // App is the app that runs on this machine.
 type App struct {
-	opts       *Options
-	balancer   *balancer
-	replicas   *replicaSet
-	detector   *detector
-	quarantine *quarantine
-	gate       *gate
-	steps      *stepRunner
-	deployer   *deployer
-	routes     []*Route
+	*deployer
+	*detector
+	*gate
+	opts     *Options
+	balancer *balancer
 
-	run         context.Context // done when the app is stopped for good
-	endRun      context.CancelFunc
-	background  sync.WaitGroup
-	first       version       // that of the start
-	hooksAtOnce chan struct{} // closed when the hooks after the first start have run
+	endRun     context.CancelFunc // ends deployer.run
+	background sync.WaitGroup
+	first      int           // the version of the start
+	startHooks chan struct{} // closed when the hooks after the first start have run
 }
 
-// New returns an app that is not started. The error says which setting is wrong.
-func New(opts *Options) (*App, error) {
-	pid, err := newPIDFile(opts.Settings.PIDFile, opts.Log)
-	if err != nil {
-		return nil, err
-	}
-	s := opts.Settings
-	a := &App{opts: opts, hooksAtOnce: make(chan struct{})}
-	a.run, a.endRun = context.WithCancel(context.Background())
-	a.detector = newDetector(opts.Log)
-	a.balancer = newBalancer(s.Port, supervisor.FreePort)
+// New returns an app that is not started.
+func New(opts *Options) *App {
+	s, pid := opts.Settings, newPIDFile(opts.Settings.PIDFile, opts.Log)
+	a := &App{opts: opts, startHooks: make(chan struct{}), detector: newDetector(opts.Log),
+		balancer: newBalancer(s.Port, supervisor.FreePort)}
 	a.gate = &gate{pass: a.passGate, isOpen: a.balancer.isOpen, ready: opts.Ready}
-	a.balancer.changed, a.balancer.removed = a.gate.change, a.dropConnections
-	a.steps = &stepRunner{Options: opts}
-	launcher := &supervised{Options: opts, detector: a.detector, pid: pid, gaveUp: a.gaveUp}
-	numbers := &versionNumbers{log: opts.Log}
+	a.balancer.changed = a.gate.change
+	launcher := &supervised{opts: opts, detector: a.detector, pid: pid, gaveUp: a.gaveUp}
+	a.deployer = &deployer{opts: opts, isSameApp: launcher.isSameApp, numbers: versionNumbers{log: opts.Log}}
 	if s.Console != config.Off || s.AnyEmbedded() {
-		numbers.path = filepath.Join(s.DataDir, versionFile)
+		a.numbers.path = filepath.Join(s.DataDir, versionFile)
 	}
-	a.deployer = &deployer{Options: opts, run: a.run, steps: a.steps, numbers: numbers, isSameApp: launcher.isSameApp}
-	a.steps.begins = a.deployer.setStep
+	a.run, a.endRun = context.WithCancel(context.Background())
+	a.steps = &stepRunner{opts: opts, begins: a.setStep}
 	a.replicas = newReplicaSet(a.balancer, launcher, replicaOptions{
 		readyTimeout: s.DeployTimeout, drainTimeout: opts.DrainTimeout, stopTimeout: s.AppGrace + 10*time.Second,
 		hurry: opts.Hurry, log: opts.Log,
-		starting:  func() { a.deployer.setState(console.DeployStarting) },
+		starting:  func() { a.setState(console.DeployStarting) },
 		switching: func() { opts.Apply(a.replicas.current().change, true) },
 		switched: func() {
-			a.deployer.setState(console.DeployDraining)
-			_, replicas, _ := a.replicas.serving()
-			pid.setOwner(replicas[0])
+			a.setState(console.DeployDraining)
+			pid.setOwner(a.replicas.now.Load().replicas[0])
 		},
 	})
-	a.quarantine = &quarantine{current: a.replicas.current, launch: a.replicas.launchOne, readyTimeout: s.DeployTimeout,
-		hurry: opts.Hurry, log: opts.Log, turn: make(chan struct{}, 1)}
-	a.quarantine.turn <- struct{}{}
-	a.deployer.replicas, a.deployer.quarantine = a.replicas, a.quarantine
-	return a, nil
+	a.quarantine = newQuarantine(a.replicas)
+	return a
 }
 
 // Route returns what delivers the messages of one queue to the replicas. open returns
-// connections to an address. It comes before Start.
+// connections to an address.
 func (a *App) Route(open func(address string) (*deliver.HTTP, error)) *Route {
-	t := &Route{balancer: a.balancer, detector: a.detector, quarantine: a.quarantine, open: open,
-		connections: map[*replica]*deliver.HTTP{}}
-	a.routes = append(a.routes, t)
-	return t
-}
-
-func (a *App) dropConnections(r *replica) {
-	for _, t := range a.routes {
-		t.drop(r)
-	}
+	return &Route{a.balancer, a.detector, a.quarantine, open}
 }
 
 // Start runs the steps of the first version, and starts its replicas and helpers, none of
 // which need be ready when it returns. Stop must be called, also after an error.
 func (a *App) Start(ctx context.Context) error {
-	v := version{number: a.deployer.numbers.next(), bundle: a.opts.Bundle, command: a.opts.Command}
+	v := version{number: a.numbers.next(), bundle: a.opts.Bundle, command: a.opts.Command}
 	if v.bundle != nil {
 		v.read = readFiles(v.bundle.Dir)
 	}
-	a.first = v
+	a.first = v.number
 	if err := a.steps.run(ctx, v, beforeStart); err != nil {
 		return err
 	}
@@ -214,7 +189,7 @@ func (a *App) watchReadiness() {
 // afterFirstReady runs the hooks that follow the first start, unless the app became ready
 // with a later version, which has its own.
 func (a *App) afterFirstReady(v version) {
-	defer close(a.hooksAtOnce)
+	defer close(a.startHooks)
 	select {
 	case <-a.gate.ready:
 	case <-a.opts.Draining:
@@ -243,8 +218,8 @@ func (a *App) passGate(open bool, reason string) {
 // gaveUp fails when the app never came up. One that worked before is kept up: nothing is
 // received, and the status says why. A version that is being deployed is rolled back.
 func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
-	deployed := r != nil && r.version > max(a.replicas.current().number, a.first.number)
-	ends := !a.gate.wasReady() && !deployed
+	deployed := r != nil && r.version > max(a.replicas.current().number, a.first)
+	ends := !a.WasReady() && !deployed
 	last := *cause
 	if ends || deployed {
 		last.KeptTrying, last.RetryAfter = false, 0 // the environment, or the deployment, ends with it
@@ -263,30 +238,11 @@ func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	}
 }
 
-// Deploy replaces the version by that in a folder or an archive, "" for what runs now. The
-// caller holds the token of Changing.
-func (a *App) Deploy(ctx context.Context, path string) (console.DeployResult, error) {
-	return a.deployer.deployPath(ctx, path)
-}
-
-// Reload puts in force what changed in the folder of the version that serves. It reports
-// false when nothing of the app changed; settings and tasks elsewhere are not looked at. The
-// caller holds the token of Changing.
-func (a *App) Reload(ctx context.Context) (result console.ReloadResult, changed bool, err error) {
-	return a.deployer.reload(ctx)
-}
-
-// Deployment returns the deployment under way, or the last one; nil before the first.
-func (a *App) Deployment() *console.Deployment { return a.deployer.status() }
-
 // CurrentBundle is that of the version that serves; nil for a command without a folder.
 func (a *App) CurrentBundle() *bundle.Bundle { return a.replicas.current().bundle }
 
-// WasReady reports whether the app was ready at least once.
-func (a *App) WasReady() bool { return a.gate.wasReady() }
-
 // StartHooks is closed when the hooks after the first start have run.
-func (a *App) StartHooks() <-chan struct{} { return a.hooksAtOnce }
+func (a *App) StartHooks() <-chan struct{} { return a.startHooks }
 
 // NotReady returns why the first replica that is not ready is not, and when a replica was
 // last ready; "" and zero where that is not known.
@@ -321,9 +277,8 @@ func (a *App) Processes() []supervisor.Status {
 
 // ReadyReplicas counts the replicas that serve and take requests.
 func (a *App) ReadyReplicas() (n int) {
-	_, replicas, _ := a.replicas.serving()
-	for _, r := range replicas {
-		if r.isReady() {
+	for _, r := range a.replicas.now.Load().replicas {
+		if ready, _ := r.isReady(); ready {
 			n++
 		}
 	}
@@ -334,9 +289,3 @@ func (a *App) ReadyReplicas() (n int) {
 func (a *App) Scaler(run context.Context) *Scaler {
 	return &Scaler{size: a.replicas.size, ready: a.ReadyReplicas, scale: a.replicas.scale, log: a.opts.Log, run: run}
 }
-
-// Poison counts the messages that crash the app.
-func (a *App) Poison() PoisonStatus { return a.detector.status() }
-
-// Forget drops what is known about a message that has left its queue.
-func (a *App) Forget(id string) { a.detector.forget(id) }

@@ -19,10 +19,8 @@ type balancer struct {
 	port     int
 	freePort func() (int, error)
 	// changed is called when the answer to "may anything be delivered?" changes, with a
-	// reason when not. Calls come in order, and must not change the balancer. removed is
-	// called with a replica that is gone. Both may be nil.
+	// reason when not; nil for no calls. They come in order, and must not change the balancer.
 	changed func(open bool, reason string)
-	removed func(*replica)
 
 	mu       sync.Mutex
 	replicas []*replica
@@ -66,14 +64,19 @@ func (b *balancer) add(v version) (*replica, error) {
 }
 
 // setReady records whether a replica takes requests; reason says why not.
-func (b *balancer) setReady(r *replica, ready bool, reason string) {
-	b.change(func() { r.ready, r.reason = ready, reason })
+func (r *replica) setReady(ready bool, reason string) {
+	if ready {
+		r.mu.Lock()
+		r.wasReady = true
+		r.mu.Unlock()
+	}
+	r.balancer.change(func() { r.ready, r.reason = ready, reason })
 }
 
 // isReady reports whether a replica takes requests, and why not.
-func (b *balancer) isReady(r *replica) (ready bool, reason string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (r *replica) isReady() (ready bool, reason string) {
+	r.balancer.mu.Lock()
+	defer r.balancer.mu.Unlock()
 	return r.ready, r.reason
 }
 
@@ -101,20 +104,17 @@ func (r *replica) retire() {
 	}
 }
 
-// drain retires a replica and waits until its deliveries have ended, or ctx is done.
-func (b *balancer) drain(ctx context.Context, r *replica) error {
-	b.change(r.retire)
+// drain retires a replica and waits until its deliveries have ended. When ctx is done before
+// it returns how many there still are.
+func (r *replica) drain(ctx context.Context) (inWork int) {
+	r.balancer.change(r.retire)
 	select {
 	case <-r.idle:
-		return nil
 	case <-ctx.Done():
 	}
-	select {
-	case <-r.idle: // both at once
-		return nil
-	default:
-		return ctx.Err()
-	}
+	r.balancer.mu.Lock()
+	defer r.balancer.mu.Unlock()
+	return r.inWork
 }
 
 // remove removes a replica that is stopped.
@@ -123,9 +123,6 @@ func (b *balancer) remove(r *replica) {
 		r.retire()
 		b.replicas = slices.DeleteFunc(b.replicas, func(other *replica) bool { return other == r })
 	})
-	if b.removed != nil {
-		b.removed(r)
-	}
 }
 
 // acquire returns the admitted and ready replica with the fewest deliveries for one more;
@@ -173,20 +170,20 @@ func (b *balancer) acquireWithin(ctx context.Context, limit time.Duration) (*rep
 }
 
 // release ends a delivery that acquire began.
-func (b *balancer) release(r *replica) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+func (r *replica) release() {
+	r.balancer.mu.Lock()
+	defer r.balancer.mu.Unlock()
 	r.inWork--
 	if r.retired && r.inWork == 0 {
 		close(r.idle)
 	}
 }
 
-// inWork returns how many deliveries a replica has.
-func (b *balancer) inWork(r *replica) int {
+// all returns all replicas.
+func (b *balancer) all() []*replica {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return r.inWork
+	return slices.Clone(b.replicas)
 }
 
 // isOpen reports whether anything may be delivered now, and why not.

@@ -19,10 +19,10 @@ import (
 // deployer replaces the version of the app. Its methods that deploy are called by the holder
 // of the token of Changing.
 type deployer struct {
-	*Options
+	opts       *Options
 	run        context.Context // done when the app is stopped for good
 	steps      *stepRunner
-	numbers    *versionNumbers
+	numbers    versionNumbers
 	replicas   *replicaSet
 	quarantine *quarantine
 	isSameApp  func(v, next version) bool
@@ -31,9 +31,9 @@ type deployer struct {
 	last *console.Deployment // nil before the first
 }
 
-// deployPath deploys the version in a folder or an archive, "" for what runs now.
-func (d *deployer) deployPath(ctx context.Context, path string) (console.DeployResult, error) {
-	if d.stopping() {
+// Deploy replaces the version by that in a folder or an archive, "" for what runs now.
+func (d *deployer) Deploy(ctx context.Context, path string) (console.DeployResult, error) {
+	if d.opts.stopping() {
 		return console.DeployResult{}, ErrStopped
 	}
 	old := d.replicas.current()
@@ -51,9 +51,9 @@ func (d *deployer) deployPath(ctx context.Context, path string) (console.DeployR
 	return d.deploy(ctx, old, v)
 }
 
-// reload deploys what changed in the folder of the version that serves; changed is false
-// when nothing did. Where only settings changed the processes stay.
-func (d *deployer) reload(ctx context.Context) (result console.ReloadResult, changed bool, err error) {
+// Reload puts in force what changed in the folder of the version that serves; changed is false
+// when nothing of the app did. Where only settings changed the processes stay.
+func (d *deployer) Reload(ctx context.Context) (result console.ReloadResult, changed bool, err error) {
 	v := d.replicas.current()
 	files := v.changedFiles()
 	if len(files) == 0 {
@@ -79,19 +79,19 @@ func (d *deployer) open(path string) (v version, err error) {
 		return version{}, err
 	}
 	if archive {
-		if path, err = bundle.UnpackVersion(d.Settings.DataDir, path, time.Now()); err != nil {
+		if path, err = bundle.UnpackVersion(d.opts.Settings.DataDir, path, time.Now()); err != nil {
 			return version{}, Refused(err)
 		}
 		defer func() { d.prune(path, err) }()
 	}
-	if err := Share(d.Settings, path, archive); err != nil {
+	if err := Share(d.opts.Settings, path, archive); err != nil {
 		return version{}, err
 	}
-	v = version{command: d.Command, read: readFiles(path)}
+	v = version{command: d.opts.Command, read: readFiles(path)}
 	if v.bundle, err = bundle.Open(path); err != nil {
 		return version{}, Refused(err)
 	}
-	if len(d.Command) == 0 {
+	if len(d.opts.Command) == 0 {
 		if len(v.bundle.Processes) == 0 {
 			v.bundle = v.bundle.WithDefault()
 		}
@@ -99,10 +99,10 @@ func (d *deployer) open(path string) (v version, err error) {
 			return version{}, Refused(err)
 		}
 	}
-	if err := d.Check(v.bundle); err != nil {
+	if err := d.opts.Check(v.bundle); err != nil {
 		return version{}, Refused(err)
 	}
-	if v.change, err = d.Change(v.bundle); err != nil {
+	if v.change, err = d.opts.Change(v.bundle); err != nil {
 		return version{}, Refused(err)
 	}
 	return v, nil
@@ -135,7 +135,7 @@ func (d *deployer) prune(dir string, refused error) {
 		err = bundle.PruneVersions(dir, serving)
 	}
 	if err != nil {
-		d.Log.Warn("removing old versions failed", "err", err)
+		d.opts.Log.Warn("removing old versions failed", "err", err)
 	}
 }
 
@@ -163,16 +163,16 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployRe
 	defer cancel()
 	began := time.Now()
 	d.begin(old, v)
-	d.Log.Info("deployment started", "version", v.number, "previous", old.number, "folder", v.dir())
+	d.opts.Log.Info("deployment started", "version", v.number, "previous", old.number, "folder", v.dir())
 	err := d.steps.run(ctx, v, beforeStart)
 	switch {
 	case err == nil:
 		v.recordFiles()
 		err = d.replicas.deploy(ctx, v)
 	case isStopped(ctx):
-		d.Log.Error("deployment given up", "version", v.number, "err", err)
+		d.opts.Log.Error("deployment given up", "version", v.number, "err", err)
 	default:
-		d.Log.Error("deployment failed, the old version is still serving", "version", v.number, "err", err)
+		d.opts.Log.Error("deployment failed, the old version is still serving", "version", v.number, "err", err)
 	}
 	if err != nil {
 		return console.DeployResult{}, d.fail(ctx, console.DeployRolledBack, err)
@@ -201,10 +201,10 @@ func (d *deployer) configure(ctx context.Context, old, v version) (console.Reloa
 		err = d.replicas.adopt(ctx, v)
 	}
 	if err != nil {
-		d.Log.Error("changing the settings failed, the old ones are still in force", "err", err)
+		d.opts.Log.Error("changing the settings failed, the old ones are still in force", "err", err)
 		return console.ReloadResult{}, d.fail(ctx, console.DeployRolledBack, err)
 	}
-	d.Apply(v.change, false)
+	d.opts.Apply(v.change, false)
 	if err := d.finish(ctx, v); err != nil {
 		return console.ReloadResult{}, err
 	}
@@ -213,9 +213,9 @@ func (d *deployer) configure(ctx context.Context, old, v version) (console.Reloa
 
 // finish does what follows once a version serves: its tasks, and the hooks after the start.
 func (d *deployer) finish(ctx context.Context, v version) error {
-	d.AdoptTasks(ctx, v.bundle)
+	d.opts.AdoptTasks(ctx, v.bundle)
 	if err := d.steps.run(ctx, v, afterStart); err != nil {
-		d.Log.Error("hook failed, the new version is serving", "version", v.number, "err", err)
+		d.opts.Log.Error("hook failed, the new version is serving", "version", v.number, "err", err)
 		return d.fail(ctx, console.DeployFailed, err)
 	}
 	d.end(console.DeployDone, nil)
@@ -277,8 +277,8 @@ func (d *deployer) end(state string, err error) {
 	}
 }
 
-// status returns the deployment under way, or the last one; nil before the first.
-func (d *deployer) status() *console.Deployment {
+// Deployment returns the deployment under way, or the last one; nil before the first.
+func (d *deployer) Deployment() *console.Deployment {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.last == nil {

@@ -66,8 +66,8 @@ type PoisonStatus struct {
 	Broken bool
 }
 
-// status returns the current counts.
-func (d *detector) status() PoisonStatus {
+// Poison counts the messages that crash the app.
+func (d *detector) Poison() PoisonStatus {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	s := PoisonStatus{Quarantined: len(d.quarantined), Broken: d.broken}
@@ -87,13 +87,13 @@ func (d *detector) crashed(ids []string, now time.Time) {
 	defer d.updateIdle()
 	if len(ids) > 1 {
 		for _, id := range ids {
-			d.quarantine(id, now)
+			d.add(id, now)
 		}
 		d.log.Warn("app crashed, messages quarantined", "messages", len(ids))
 		return
 	}
 	for _, id := range ids {
-		m := d.quarantine(id, now)
+		m := d.add(id, now)
 		m.crashes++
 		d.log.Error("poison message detected", "message_id", id, "crashes", m.crashes,
 			"hint", "it is delivered alone until its queue dead-letters it")
@@ -121,15 +121,15 @@ func (d *detector) survived(id string, alone bool) {
 	d.updateIdle()
 }
 
-// forget drops a message that has left its queue.
-func (d *detector) forget(id string) {
+// Forget drops what is known about a message that has left its queue.
+func (d *detector) Forget(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.quarantined, id)
 	d.updateIdle()
 }
 
-func (d *detector) quarantine(id string, now time.Time) *crashRecord {
+func (d *detector) add(id string, now time.Time) *crashRecord {
 	m := d.quarantined[id]
 	if m == nil {
 		if len(d.quarantined) >= maxQuarantined {

@@ -41,7 +41,7 @@ func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 				backlog = append(backlog, n)
 			} else {
 				deadLettered++
-				d.forget(fmt.Sprint(n))
+				d.Forget(fmt.Sprint(n))
 			}
 			continue
 		}
@@ -68,7 +68,7 @@ func TestExactlyThePoisonMessagesAreDetected(t *testing.T) {
 	if deadLettered != messages/100 || done != messages-deadLettered {
 		t.Errorf("%d dead-lettered, %d done", deadLettered, done)
 	}
-	if s := d.status(); s != (PoisonStatus{}) {
+	if s := d.Poison(); s != (PoisonStatus{}) {
 		t.Errorf("status at the end: %+v", s)
 	}
 }
@@ -91,10 +91,10 @@ func TestQuarantineEndsWithASurvivedDelivery(t *testing.T) {
 	if d.isQuarantined("a") || !d.isQuarantined("b") {
 		t.Error("want b quarantined, and not a")
 	}
-	if s := d.status(); s != (PoisonStatus{Quarantined: 1, Poison: 1}) {
+	if s := d.Poison(); s != (PoisonStatus{Quarantined: 1, Poison: 1}) {
 		t.Errorf("status %+v", s)
 	}
-	d.forget("b")
+	d.Forget("b")
 	const hint = " hint=it is delivered alone until its queue dead-letters it"
 	for message, want := range map[string][]string{
 		"app crashed, messages quarantined": {"messages=2"},
@@ -146,7 +146,7 @@ func TestOldestMessageIsForgottenAboveTheMaximum(t *testing.T) {
 	d.crashed([]string{"oldest"}, time.Unix(0, 0))
 	d.crashed(ids, time.Unix(1, 0))
 	d.crashed([]string{"newest"}, time.Unix(2, 0))
-	if s := d.status(); s.Quarantined != maxQuarantined || !d.isQuarantined("newest") || d.isQuarantined("oldest") {
+	if s := d.Poison(); s.Quarantined != maxQuarantined || !d.isQuarantined("newest") || d.isQuarantined("oldest") {
 		t.Errorf("status %+v", s)
 	}
 }

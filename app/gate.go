@@ -31,7 +31,7 @@ func (g *gate) change(open bool, reason string) {
 	case open:
 		g.pass(true, "") // first: ready means that the workers may deliver, and health is judged then
 		g.readyOnce.Do(func() { close(g.ready) })
-	case !g.wasReady():
+	case !g.WasReady():
 		g.pass(false, reason)
 	default:
 		var timer *time.Timer
@@ -46,8 +46,8 @@ func (g *gate) change(open bool, reason string) {
 	}
 }
 
-// wasReady reports whether the app was ready at least once.
-func (g *gate) wasReady() bool {
+// WasReady reports whether the app was ready at least once.
+func (g *gate) WasReady() bool {
 	select {
 	case <-g.ready:
 		return true

@@ -1,13 +1,9 @@
 package app
 
 import (
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,32 +21,8 @@ type pidFile struct {
 	pids  map[*replica]int // of replicas whose process runs
 }
 
-var errNotRegular = errors.New("not a regular file")
-
-// newPIDFile finds out whether the file can be written, so that a wrong setting is
-// reported before anything is started.
-func newPIDFile(path string, log *slog.Logger) (*pidFile, error) {
-	f := &pidFile{pids: map[*replica]int{}, log: log}
-	if path == "" {
-		return f, nil
-	}
-	var err error
-	if f.path, err = filepath.Abs(path); err == nil {
-		if info, err := os.Lstat(f.path); err == nil && !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("pid-file %s: %w: choose another path", f.path, errNotRegular)
-		}
-		var probe *os.File
-		if probe, err = os.CreateTemp(filepath.Dir(f.path), "."+filepath.Base(f.path)+".*"); err == nil {
-			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
-		}
-	}
-	if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
-		err = wrong.Err // without the name of the probe
-	}
-	if err != nil {
-		return nil, fmt.Errorf("pid-file %s: %w: choose a path in a folder that exists and is writable", f.path, err)
-	}
-	return f, nil
+func newPIDFile(path string, log *slog.Logger) *pidFile {
+	return &pidFile{path: path, log: log, pids: map[*replica]int{}}
 }
 
 // started records the process of a replica. The first of all replicas owns the file.

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -16,10 +15,7 @@ func newTestPIDFile(t *testing.T) (f *pidFile, read func() string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.pid")
 	log := &records{}
-	f, err := newPIDFile(path, slog.New(log))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f = newPIDFile(path, slog.New(log))
 	t.Cleanup(func() {
 		if failed := log.of("writing the PID file failed"); len(failed) > 0 {
 			t.Error(failed)
@@ -89,31 +85,6 @@ func TestPIDFileOfAnother(t *testing.T) {
 	f.ended(c)
 	if read() != "1\n" {
 		t.Errorf("%q, want it left alone", read())
-	}
-}
-
-func TestPIDFileThatCannotBeWritten(t *testing.T) {
-	t.Parallel()
-	_, err := newPIDFile(filepath.Join(t.TempDir(), "none", "app.pid"), slog.New(slog.DiscardHandler))
-	if err == nil || !strings.Contains(err.Error(), "choose a path in a folder that exists") {
-		t.Errorf("err = %v", err)
-	}
-}
-
-// A FIFO has nobody at its other end, and a device is not ours to replace.
-func TestPIDFileIsARegularFile(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	fifo, link := filepath.Join(dir, "fifo"), filepath.Join(dir, "link")
-	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.Symlink("/dev/null", link)); err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{fifo, link, dir, "/dev/null"} {
-		_, err := newPIDFile(path, slog.New(slog.DiscardHandler))
-		if !errors.Is(err, errNotRegular) ||
-			!strings.Contains(err.Error(), path+": not a regular file: choose another path") {
-			t.Errorf("%s: %v", path, err)
-		}
 	}
 }
 

@@ -34,7 +34,7 @@ func Guard(s *config.Settings, p supervisor.Process) supervisor.Process {
 
 // supervised starts the processes of versions under supervisors.
 type supervised struct {
-	*Options
+	opts     *Options
 	detector *detector
 	pid      *pidFile
 	// gaveUp is called when a process failed too often; the replica is nil for a helper.
@@ -43,12 +43,12 @@ type supervised struct {
 
 // launch starts the main process of a version, to listen at the port of a replica.
 func (s *supervised) launch(ctx context.Context, v version, r *replica) (processes, error) {
-	check, err := checkOf(s.Settings.Healthcheck, r.port)
+	check, err := checkOf(s.opts.Settings.Healthcheck, r.port)
 	if err != nil {
 		return nil, err
 	}
-	web := Guard(s.Settings, supervisor.Process{Name: r.name(), Argv: v.command, Port: r.port, Check: check,
-		Env: s.Environ(v.bundle, r.port)})
+	web := Guard(s.opts.Settings, supervisor.Process{Name: r.name(), Argv: v.command, Port: r.port, Check: check,
+		Env: s.opts.Environ(v.bundle, r.port)})
 	if v.bundle != nil {
 		web.Dir = v.bundle.Dir
 		if len(v.command) == 0 {
@@ -70,8 +70,8 @@ func (s *supervised) helpers(ctx context.Context, v version) (processes, error) 
 	var list []supervisor.Process
 	for _, p := range v.bundle.Processes {
 		if p.Name != bundle.MainProcess {
-			list = append(list, Guard(s.Settings, supervisor.Process{Name: p.Name, Shell: p.Command, Dir: v.bundle.Dir,
-				Env: s.Environ(v.bundle, 0)}))
+			list = append(list, Guard(s.opts.Settings, supervisor.Process{Name: p.Name, Shell: p.Command, Dir: v.bundle.Dir,
+				Env: s.opts.Environ(v.bundle, 0)}))
 		}
 	}
 	if len(list) == 0 {
@@ -82,14 +82,14 @@ func (s *supervised) helpers(ctx context.Context, v version) (processes, error) 
 
 // start starts the processes of a replica, or helpers for nil.
 func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *replica) (processes, error) {
-	limit := s.Settings.RestartLimit
+	limit := s.opts.Settings.RestartLimit
 	if limit == 0 {
 		limit = -1 // never
 	}
 	all, err := supervisor.New(list, &supervisor.Options{
-		Grace: max(s.Settings.AppGrace, time.Nanosecond), RestartMin: restartMin, RestartLimit: limit,
-		RestartWindow: s.Settings.RestartWindow, KeepTrying: true, RetryAfter: RetryGivenUp, Excused: s.excused(r),
-		Hurry: s.Hurry, ReadyLateAfter: readyLate, LinesPerSecond: s.Settings.AppLogRate, Output: s.outputOf(r),
+		Grace: max(s.opts.Settings.AppGrace, time.Nanosecond), RestartMin: restartMin, RestartLimit: limit,
+		RestartWindow: s.opts.Settings.RestartWindow, KeepTrying: true, RetryAfter: RetryGivenUp, Excused: s.excused(r),
+		Hurry: s.opts.Hurry, ReadyLateAfter: readyLate, LinesPerSecond: s.opts.Settings.AppLogRate, Output: s.outputOf(r),
 		Events: s.events(r),
 	})
 	if err == nil {
@@ -116,7 +116,7 @@ func checkOf(healthcheck string, port int) (supervisor.Check, error) {
 // same: neither what is run nor its environment differs.
 func (s *supervised) isSameApp(v, next version) bool {
 	return slices.Equal(v.bundle.Processes, next.bundle.Processes) &&
-		slices.Equal(s.Environ(v.bundle, 0), s.Environ(next.bundle, 0))
+		slices.Equal(s.opts.Environ(v.bundle, 0), s.opts.Environ(next.bundle, 0))
 }
 
 // excused reports whether the exit of a replica seems to be a message's fault: then it
@@ -130,10 +130,10 @@ func (s *supervised) excused(r *replica) func(string, supervisor.Exit) bool {
 // outputOf prints the lines of a replica, which keeps the last ones, or of helpers for nil.
 func (s *supervised) outputOf(r *replica) func(process, stream string, line []byte) {
 	if r == nil {
-		return s.Output
+		return s.opts.Output
 	}
 	return func(process, stream string, line []byte) {
-		s.Output(process, stream, line)
+		s.opts.Output(process, stream, line)
 		r.output.add(string(line))
 	}
 }
@@ -147,19 +147,19 @@ func (s *supervised) events(r *replica) supervisor.Events {
 				s.pid.started(r, e.PID)
 				level = slog.LevelDebug
 			}
-			s.Log.Log(context.Background(), level, "process started", "process", e.Process, "pid", e.PID)
+			s.opts.Log.Log(context.Background(), level, "process started", "process", e.Process, "pid", e.PID)
 		},
 		Ready: func(e supervisor.Ready) {
 			if r != nil {
-				s.Log.Info("process ready", "process", e.Process, "duration_ms", e.After.Milliseconds())
+				s.opts.Log.Info("process ready", "process", e.Process, "duration_ms", e.After.Milliseconds())
 			}
 		},
 		ReadyLate: func(e supervisor.ReadyLate) {
-			s.Log.Warn("process still not ready", "process", e.Process, "duration_ms", e.After.Milliseconds(),
+			s.opts.Log.Warn("process still not ready", "process", e.Process, "duration_ms", e.After.Milliseconds(),
 				"reason", e.Reason)
 		},
 		NotReady: func(e supervisor.NotReady) {
-			s.Log.Debug("process not ready", "process", e.Process, "reason", e.Reason)
+			s.opts.Log.Debug("process not ready", "process", e.Process, "reason", e.Reason)
 		},
 		Ended: func(supervisor.Ended) {
 			// The deliveries wait for the exit no longer than a moment, and not until all that the
@@ -169,7 +169,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			}
 		},
 		Exited: func(e supervisor.Exited) {
-			s.Counters.Exited(e)
+			s.opts.Counters.Exited(e)
 			if r != nil {
 				s.pid.ended(r)
 				if !r.mayHaveMessages() { // for one that was never ready it counts how it ended
@@ -177,31 +177,31 @@ func (s *supervised) events(r *replica) supervisor.Events {
 				}
 			}
 			level := slog.LevelWarn
-			if s.stopping() || r != nil && r.isStopping() {
+			if s.opts.stopping() || r != nil && r.isStopping() {
 				level = slog.LevelDebug
 			}
-			s.Log.Log(context.Background(), level, "process exited", "process", e.Process, "pid", e.PID,
+			s.opts.Log.Log(context.Background(), level, "process exited", "process", e.Process, "pid", e.PID,
 				"reason", e.Exit.String())
 		},
 		Restarting: func(e supervisor.Restarting) {
-			s.Counters.Restarting(e)
+			s.opts.Counters.Restarting(e)
 			switch {
 			case e.OnTrial: // it was reported with the end of the restarts
 			case e.Excused || e.Requested:
-				s.Log.Info("process restarting", "process", e.Process, "retry_in", logging.Short(e.Delay))
+				s.opts.Log.Info("process restarting", "process", e.Process, "retry_in", logging.Short(e.Delay))
 			default:
-				s.Log.Warn("process restarting", "process", e.Process, "retry_in", logging.Short(e.Delay),
+				s.opts.Log.Warn("process restarting", "process", e.Process, "retry_in", logging.Short(e.Delay),
 					"failures", e.Failures, "restart_limit", e.Limit)
 			}
 		},
 		GaveUp: func(e supervisor.GaveUp) {
-			s.Counters.GaveUp(e)
+			s.opts.Counters.GaveUp(e)
 			s.gaveUp(r, e.Err)
 		},
 		Killed: func(e supervisor.Killed) {
-			s.Log.Warn("process killed", "process", e.Process, "pid", e.PID, "reason", e.Reason)
+			s.opts.Log.Warn("process killed", "process", e.Process, "pid", e.PID, "reason", e.Reason)
 		},
-		LinesDropped: s.Counters.LinesDropped,
+		LinesDropped: s.opts.Counters.LinesDropped,
 		Gate: func(e supervisor.Gate) {
 			if r != nil {
 				r.setReady(e.Open, e.Reason)
@@ -211,7 +211,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 }
 
 func (s *supervised) recordExit(r *replica, how supervisor.Exit) {
-	if !s.stopping() {
+	if !s.opts.stopping() {
 		r.recordExit(how, func(ids []string) { s.detector.crashed(ids, time.Now()) })
 	}
 }

@@ -16,7 +16,7 @@ func newTestProcesses(t *testing.T) (*supervised, *replica) {
 	opts := &Options{Settings: &config.Settings{}, Log: slog.New(slog.DiscardHandler), Hurry: context.Background(),
 		Counters: supervisor.Events{Exited: func(supervisor.Exited) {}}}
 	pid, _ := newTestPIDFile(t)
-	return &supervised{Options: opts, detector: newDetector(opts.Log), pid: pid}, mustAdd(t, newTestBalancer())
+	return &supervised{opts: opts, detector: newDetector(opts.Log), pid: pid}, mustAdd(t, newTestBalancer())
 }
 
 func isDone(r <-chan struct{}) bool {
@@ -44,7 +44,7 @@ func TestExitOfAReplicaIsKnownAtOnce(t *testing.T) {
 	r.end("poison")
 	innocent := r.begin("innocent") // taken meanwhile
 	events.Exited(supervisor.Exited{Process: "web", PID: 7, Exit: exit})
-	if isDone(innocent) || s.detector.isQuarantined("innocent") || s.detector.status().Poison != 1 {
+	if isDone(innocent) || s.detector.isQuarantined("innocent") || s.detector.Poison().Poison != 1 {
 		t.Error("one end counts twice")
 	}
 	if !s.excused(r)("web", exit) {

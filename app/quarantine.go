@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -19,19 +18,18 @@ const (
 // quarantine delivers messages that may crash the app, one at a time, to a replica that has
 // nothing else: its crash points at exactly one message, and the other replicas work on.
 type quarantine struct {
-	// current returns the version that serves; launch starts a replica of it, which the
-	// balancer never admits.
-	current func() version
-	launch  func(ctx context.Context, v version) (*replica, error)
-	// readyTimeout is how long the replica may take to be ready.
-	readyTimeout time.Duration
-	hurry        context.Context // bounds how gently the replica is stopped
-	log          *slog.Logger
-	turn         chan struct{} // holds one token: its holder may use the replica
+	replicas *replicaSet   // starts the replica, which the balancer never admits
+	turn     chan struct{} // holds one token: its holder may use the replica
 
 	mu      sync.Mutex
 	replica *replica // nil for none
 	used    time.Time
+}
+
+func newQuarantine(replicas *replicaSet) *quarantine {
+	q := &quarantine{replicas: replicas, turn: make(chan struct{}, 1)}
+	q.turn <- struct{}{}
+	return q
 }
 
 // deliver gives the replica one message, by to. While it has another one nothing is done:
@@ -61,22 +59,22 @@ func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result
 
 // ready returns the replica once it takes requests, and starts it where needed.
 func (q *quarantine) ready(ctx context.Context) (*replica, error) {
-	v, r := q.current(), q.running()
+	v, r := q.replicas.current(), q.running()
 	if r != nil && r.version != v.number {
 		q.stop()
 		r = nil
 	}
 	if r == nil {
 		var err error
-		if r, err = q.launch(ctx, v); err != nil {
+		if r, err = q.replicas.launchOne(ctx, v); err != nil {
 			return nil, err
 		}
 		q.mu.Lock()
 		q.replica, q.used = r, time.Now()
 		q.mu.Unlock()
-		q.log.Info("replica for quarantined messages started", "process", r.name())
+		q.replicas.opts.log.Info("replica for quarantined messages started", "process", r.name())
 	}
-	err := awaitReady(ctx, []*replica{r}, q.readyTimeout)
+	err := awaitReady(ctx, []*replica{r}, q.replicas.opts.readyTimeout)
 	if r.err() != nil {
 		q.stop() // the next message has it started anew
 	}
@@ -98,7 +96,7 @@ func (q *quarantine) stop() {
 	q.replica = nil
 	q.mu.Unlock()
 	if r != nil {
-		_ = r.Stop(q.hurry)
+		_ = r.Stop(q.replicas.opts.hurry)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"tendril/bundle"
+	"tendril/deliver"
 	"tendril/supervisor"
 )
 
@@ -39,13 +40,14 @@ type replica struct {
 	failed      chan struct{}  // closed then
 	messages    map[string]int // deliveries in work, by message id
 	exited      chan struct{}  // closed when the process exits by itself, then replaced
+	connections map[*Route]*deliver.HTTP
 }
 
 // newReplica returns a replica without processes.
 func newReplica(b *balancer, v version, port, number int) *replica {
 	return &replica{balancer: b, port: port, number: number, version: v.number, failed: make(chan struct{}),
 		routing:  routing{reason: "starting", idle: make(chan struct{})},
-		messages: map[string]int{}, exited: make(chan struct{})}
+		messages: map[string]int{}, exited: make(chan struct{}), connections: map[*Route]*deliver.HTTP{}}
 }
 
 // address is where it listens.
@@ -57,22 +59,6 @@ func (r *replica) name() string {
 		return bundle.MainProcess
 	}
 	return fmt.Sprintf("%s-%d", bundle.MainProcess, r.number)
-}
-
-// isReady reports whether it takes requests.
-func (r *replica) isReady() bool {
-	ready, _ := r.balancer.isReady(r)
-	return ready
-}
-
-// setReady records whether it takes requests; reason says why not.
-func (r *replica) setReady(ready bool, reason string) {
-	if ready {
-		r.mu.Lock()
-		r.wasReady = true
-		r.mu.Unlock()
-	}
-	r.balancer.setReady(r, ready, reason)
 }
 
 // giveUp records why it failed too often, the first time. It is started again now and
@@ -100,7 +86,34 @@ func (r *replica) Stop(ctx context.Context) error {
 	r.mu.Unlock()
 	err := r.processes.Stop(ctx)
 	r.balancer.remove(r)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for route := range r.connections {
+		r.disconnect(route)
+	}
 	return err
+}
+
+// connection returns the connections of a route to it.
+func (r *replica) connection(route *Route) (*deliver.HTTP, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.connections[route] == nil {
+		connection, err := route.open(r.address())
+		if err != nil {
+			return nil, err
+		}
+		r.connections[route] = connection
+	}
+	return r.connections[route], nil
+}
+
+// disconnect closes the connections of a route to it. It needs the lock.
+func (r *replica) disconnect(route *Route) {
+	if connection := r.connections[route]; connection != nil {
+		connection.Close()
+		delete(r.connections, route)
+	}
 }
 
 // isStopping reports whether it was asked to end.

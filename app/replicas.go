@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tendril/supervisor"
@@ -66,15 +67,20 @@ type replicaSet struct {
 	hurried context.Context
 	hurry   context.CancelFunc
 
-	mu       sync.Mutex
+	now atomic.Pointer[serving]
+}
+
+// serving is what serves. It is not changed, but replaced as a whole by the holder of the turn.
+type serving struct {
 	version  version
-	replicas []*replica
-	helpers  processes
+	replicas []*replica // in the order of their start
+	helpers  processes  // nil for none
 }
 
 // newReplicaSet returns a set that runs nothing yet.
 func newReplicaSet(b *balancer, l launcher, opts replicaOptions) *replicaSet {
 	s := &replicaSet{balancer: b, launcher: l, opts: opts, turn: newTurn()}
+	s.now.Store(&serving{})
 	s.hurried, s.hurry = context.WithCancel(opts.hurry)
 	return s
 }
@@ -92,7 +98,7 @@ func (s *replicaSet) start(ctx context.Context, v version, n int) error {
 	if err == nil {
 		var helpers processes
 		if helpers, err = s.launcher.helpers(ctx, v); err == nil {
-			s.become(v, replicas, helpers)
+			s.now.Store(&serving{v, replicas, helpers})
 			s.balancer.replace(nil, replicas)
 			return nil
 		}
@@ -101,40 +107,20 @@ func (s *replicaSet) start(ctx context.Context, v version, n int) error {
 	return err
 }
 
-func (s *replicaSet) become(v version, replicas []*replica, helpers processes) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.version, s.replicas, s.helpers = v, replicas, helpers
-}
-
-// serving returns the version that serves, its replicas in the order of their start, and
-// its helpers, nil when there are none.
-func (s *replicaSet) serving() (version, []*replica, processes) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.version, s.replicas, s.helpers
-}
-
 // current returns the version that serves.
-func (s *replicaSet) current() version {
-	v, _, _ := s.serving()
-	return v
-}
+func (s *replicaSet) current() version { return s.now.Load().version }
 
 // size returns how many replicas there are.
-func (s *replicaSet) size() int {
-	_, replicas, _ := s.serving()
-	return len(replicas)
-}
+func (s *replicaSet) size() int { return len(s.now.Load().replicas) }
 
 // status describes the processes that serve, without those of the helpers, and those.
 func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
-	_, all, others := s.serving()
-	for _, r := range all {
+	now := s.now.Load()
+	for _, r := range now.replicas {
 		replicas = append(replicas, r.processes.Status()...)
 	}
-	if others != nil {
-		helpers = others.Status()
+	if now.helpers != nil {
+		helpers = now.helpers.Status()
 	}
 	return replicas, helpers
 }
@@ -195,7 +181,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	}
 	defer end()
 	began := time.Now()
-	_, old, _ := s.serving()
+	old := s.now.Load().replicas
 	n := max(len(old), 1)
 	s.opts.starting()
 	s.opts.log.Info("starting the new version", "version", v.number, "replicas", n)
@@ -210,7 +196,7 @@ func (s *replicaSet) deploy(ctx context.Context, v version) error {
 	if err != nil {
 		return s.rollBack(ctx, replicas, err)
 	}
-	s.become(v, replicas, helpers)
+	s.now.Store(&serving{v, replicas, helpers})
 	limit := s.opts.drainTimeout() // of the old version, before the settings of the new one are in force
 	s.opts.switching()
 	s.balancer.replace(old, replicas)
@@ -229,9 +215,8 @@ func (s *replicaSet) adopt(ctx context.Context, v version) error {
 		return err
 	}
 	defer end()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.version = v
+	old := s.now.Load()
+	s.now.Store(&serving{v, old.replicas, old.helpers})
 	return nil
 }
 
@@ -239,8 +224,8 @@ func (s *replicaSet) adopt(ctx context.Context, v version) error {
 // the new ones cannot be started, or when a new replica went away meanwhile: the end of the
 // old helpers may take as long as a stop may.
 func (s *replicaSet) exchangeHelpers(ctx context.Context, v version, replicas []*replica) (processes, error) {
-	oldVersion, _, old := s.serving()
-	s.stopOne(old)
+	old := s.now.Load()
+	s.stopOne(old.helpers)
 	helpers, err := s.launcher.helpers(ctx, v)
 	if err == nil {
 		late, reason, failed := unready(replicas)
@@ -253,10 +238,8 @@ func (s *replicaSet) exchangeHelpers(ctx context.Context, v version, replicas []
 		err = failed
 		s.stopOne(helpers)
 	}
-	again, againErr := s.launcher.helpers(context.WithoutCancel(ctx), oldVersion)
-	s.mu.Lock()
-	s.helpers = again
-	s.mu.Unlock()
+	again, againErr := s.launcher.helpers(context.WithoutCancel(ctx), old.version)
+	s.now.Store(&serving{old.version, old.replicas, again})
 	if againErr != nil {
 		err = errors.Join(err, fmt.Errorf("starting the helpers of the old version again: %w", againErr))
 	}
@@ -307,7 +290,7 @@ func unready(replicas []*replica) (late *replica, reason string, err error) {
 		}
 		if late == nil {
 			var ready bool
-			if ready, reason = r.balancer.isReady(r); !ready {
+			if ready, reason = r.isReady(); !ready {
 				late = r
 			}
 		}
@@ -326,11 +309,11 @@ func (s *replicaSet) scale(ctx context.Context, n int) error {
 	}
 	defer end()
 	n = max(n, 1)
-	v, replicas, _ := s.serving()
-	from := len(replicas)
+	old := s.now.Load()
+	replicas, from := old.replicas, len(old.replicas)
 	switch {
 	case n > from:
-		more, err := s.launchAll(ctx, v, n-from)
+		more, err := s.launchAll(ctx, old.version, n-from)
 		if err == nil {
 			err = awaitReady(ctx, more, s.opts.readyTimeout)
 		}
@@ -341,10 +324,10 @@ func (s *replicaSet) scale(ctx context.Context, n int) error {
 			}
 			return fmt.Errorf("growing from %d to %d replicas of the app: %w", from, n, err)
 		}
-		s.setReplicas(append(replicas[:from:from], more...))
+		s.now.Store(&serving{old.version, append(replicas[:from:from], more...), old.helpers})
 		s.balancer.replace(nil, more)
 	case n < from:
-		s.setReplicas(replicas[:n:n])
+		s.now.Store(&serving{old.version, replicas[:n:n], old.helpers})
 		s.balancer.replace(replicas[n:], nil)
 		s.retiring.Go(func() { s.retireAll(replicas[n:], s.opts.drainTimeout()) })
 	default:
@@ -352,12 +335,6 @@ func (s *replicaSet) scale(ctx context.Context, n int) error {
 	}
 	s.opts.log.Info("number of replicas changed", "from", from, "to", n)
 	return nil
-}
-
-func (s *replicaSet) setReplicas(replicas []*replica) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.replicas = replicas
 }
 
 // stop ends everything, gently as long as ctx is not done. A change under way is given
@@ -368,17 +345,15 @@ func (s *replicaSet) stop(ctx context.Context) error {
 	defer cancel()
 	defer context.AfterFunc(s.hurried, cancel)()
 	defer s.turn.stop()()
-	_, replicas, helpers := s.serving()
-	s.mu.Lock()
-	s.replicas, s.helpers = nil, nil
-	s.mu.Unlock()
+	old := s.now.Load()
+	s.now.Store(&serving{version: old.version})
 	var all sync.WaitGroup
-	errs := make([]error, len(replicas)+1)
-	for i, r := range replicas {
+	errs := make([]error, len(old.replicas)+1)
+	for i, r := range old.replicas {
 		all.Go(func() { errs[i] = r.Stop(ctx) })
 	}
-	if helpers != nil {
-		all.Go(func() { errs[len(replicas)] = helpers.Stop(ctx) })
+	if old.helpers != nil {
+		all.Go(func() { errs[len(old.replicas)] = old.helpers.Stop(ctx) })
 	}
 	all.Wait()
 	s.retiring.Wait()
@@ -392,13 +367,13 @@ func (s *replicaSet) retireAll(replicas []*replica, limit time.Duration) {
 	var all sync.WaitGroup
 	for _, r := range replicas {
 		all.Go(func() {
-			if s.balancer.drain(ctx, r) != nil {
+			if inWork := r.drain(ctx); inWork > 0 {
 				reason := "the deliveries took longer than " + limit.String()
 				if s.turn.stopping.Err() != nil {
 					reason = "the environment is stopping"
 				}
 				s.opts.log.Warn("replica stopped with deliveries in work", "address", r.address(),
-					"in_work", s.balancer.inWork(r), "reason", reason)
+					"in_work", inWork, "reason", reason)
 			}
 			s.stopOne(r)
 		})

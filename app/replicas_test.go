@@ -83,6 +83,12 @@ func newStage(t *testing.T, change func(*replicaOptions)) (*stage, *replicaSet) 
 	return s, s.set
 }
 
+// setVersion has the replicas that are started later be of another version.
+func (s *replicaSet) setVersion(v version) {
+	old := s.now.Load()
+	s.now.Store(&serving{v, old.replicas, old.helpers})
+}
+
 // records keeps what is logged.
 type records struct {
 	mu   sync.Mutex
@@ -240,7 +246,7 @@ func (s *stage) load(ctx context.Context) (delivered, refused *atomic.Int64, wai
 }
 
 func (s *stage) deliver(r *replica) {
-	defer s.set.balancer.release(r)
+	defer r.release()
 	s.mu.Lock()
 	p := s.running[r]
 	s.mu.Unlock()
@@ -357,7 +363,7 @@ func TestGrowthThatFailsChangesNothing(t *testing.T) {
 		if err := m.start(t.Context(), versionOf(1, good), 1); err != nil {
 			t.Fatal(err)
 		}
-		m.version = versionOf(1, never)
+		m.setVersion(versionOf(1, never))
 		if err := m.scale(t.Context(), 3); err == nil || m.size() != 1 || s.replicas() != 1 {
 			t.Errorf("%v; %d replicas", err, m.size())
 		}
@@ -386,7 +392,7 @@ func TestDeploymentWaitsForNoChangeOfSize(t *testing.T) {
 		if err := m.scale(t.Context(), 1); err != nil || time.Since(began) != 0 || m.size() != 1 {
 			t.Errorf("the scale-in: %v, %d replicas after %s", err, m.size(), time.Since(began))
 		}
-		m.version = versionOf(1, never) // what would grow now never comes up
+		m.setVersion(versionOf(1, never)) // what would grow now never comes up
 		grown := make(chan error)
 		go func() { grown <- m.scale(context.Background(), 3) }()
 		time.Sleep(time.Second)
@@ -406,7 +412,7 @@ func TestDeploymentWaitsForNoChangeOfSize(t *testing.T) {
 			t.Errorf("%d replicas run", s.replicas())
 		}
 		for _, c := range work {
-			m.balancer.release(c)
+			c.release()
 		}
 		if err := <-deployed; err != nil {
 			t.Errorf("the deployment: %v", err)
@@ -514,7 +520,7 @@ func TestDrainHasALimit(t *testing.T) {
 		if took := time.Since(began); took < 3*time.Second || took > 4*time.Second {
 			t.Errorf("the drain took %s", took)
 		}
-		m.balancer.release(stuck)
+		stuck.release()
 		if err := m.scale(t.Context(), 2); err != nil {
 			t.Fatal(err)
 		}
@@ -541,7 +547,7 @@ func TestDrainHasALimit(t *testing.T) {
 			t.Errorf("forced %q, want %q", forced, want)
 		}
 		for _, c := range []*replica{first, second, third} {
-			m.balancer.release(c)
+			c.release()
 		}
 	})
 }
@@ -615,8 +621,8 @@ func TestBalancerUsesTheLeastBusyReplica(t *testing.T) {
 	for range 6 {
 		balancer.acquire()
 	}
-	if balancer.inWork(a) != 3 || balancer.inWork(b) != 3 {
-		t.Errorf("%d and %d in work", balancer.inWork(a), balancer.inWork(b))
+	if a.inWork != 3 || b.inWork != 3 {
+		t.Errorf("%d and %d in work", a.inWork, b.inWork)
 	}
 	a.setReady(false, "a ended")
 	if r, _ := balancer.acquire(); r != b {
@@ -631,10 +637,10 @@ func TestBalancerUsesTheLeastBusyReplica(t *testing.T) {
 	}
 	balancer.remove(a)
 	for range 3 {
-		balancer.release(a)
+		a.release()
 	}
-	if err := balancer.drain(t.Context(), a); err != nil {
-		t.Error(err)
+	if n := a.drain(t.Context()); n != 0 {
+		t.Errorf("%d are still in work", n)
 	}
 }
 
@@ -698,13 +704,13 @@ func TestNoSwitchToWhatWentAwayMeanwhile(t *testing.T) {
 				t.Errorf("open %t; version %d serves, %d replicas and %d helpers run", open, serving, s.replicas(),
 					s.helpersRunning())
 			}
-			_, replicas, helpers := m.serving()
-			for _, r := range replicas {
+			now := m.now.Load()
+			for _, r := range now.replicas {
 				if r.version != 1 {
 					t.Errorf("of version %d runs %s", r.version, r.name())
 				}
 			}
-			if v := helpers.(*fakeProcesses).version; v.number != 1 {
+			if v := now.helpers.(*fakeProcesses).version; v.number != 1 {
 				t.Errorf("the helpers are of version %d", v.number)
 			}
 			if err := m.stop(t.Context()); err != nil || s.helpersRunning() != 0 {
@@ -722,7 +728,7 @@ func TestManyReplicasEndTogether(t *testing.T) {
 		"a start":      func(ctx context.Context, m *replicaSet) error { return m.start(ctx, versionOf(1, good), many) },
 		"a deployment": func(ctx context.Context, m *replicaSet) error { return m.deploy(ctx, versionOf(2, never)) },
 		"a growth": func(ctx context.Context, m *replicaSet) error {
-			m.version = versionOf(1, never)
+			m.setVersion(versionOf(1, never))
 			return m.scale(ctx, 2*many)
 		},
 	} {

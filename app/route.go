@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"tendril/deliver"
@@ -26,9 +25,6 @@ type Route struct {
 	detector   *detector
 	quarantine *quarantine
 	open       func(address string) (*deliver.HTTP, error)
-
-	mu          sync.RWMutex
-	connections map[*replica]*deliver.HTTP
 }
 
 // Deliver delivers one message.
@@ -40,7 +36,7 @@ func (t *Route) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	if err != nil {
 		return queue.Result{Outcome: queue.Unreached, Reason: errNoReplica.Error(), Err: err}
 	}
-	defer t.balancer.release(r)
+	defer r.release()
 	return t.to(ctx, r, m, false)
 }
 
@@ -55,7 +51,7 @@ func (t *Route) Probe(context.Context) error {
 
 // to delivers a message to a replica, and notes whether the replica survives it.
 func (t *Route) to(ctx context.Context, r *replica, m *queue.Message, alone bool) queue.Result {
-	connection, err := t.connection(r)
+	connection, err := r.connection(t)
 	if err != nil {
 		return queue.Result{Outcome: queue.Unreached, Reason: "invalid address of the app", Err: err}
 	}
@@ -79,42 +75,11 @@ func (t *Route) to(ctx context.Context, r *replica, m *queue.Message, alone bool
 	return result
 }
 
-// connection returns the connections to a replica.
-func (t *Route) connection(r *replica) (*deliver.HTTP, error) {
-	t.mu.RLock()
-	connection := t.connections[r]
-	t.mu.RUnlock()
-	if connection != nil {
-		return connection, nil
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if connection = t.connections[r]; connection != nil {
-		return connection, nil
-	}
-	connection, err := t.open(r.address())
-	if err == nil {
-		t.connections[r] = connection
-	}
-	return connection, err
-}
-
-// drop closes the connections to a replica that is gone.
-func (t *Route) drop(r *replica) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if connection := t.connections[r]; connection != nil {
-		connection.Close()
-		delete(t.connections, r)
-	}
-}
-
 // Close closes all connections; deliveries from now on open new ones.
 func (t *Route) Close() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, connection := range t.connections {
-		connection.Close()
+	for _, r := range t.balancer.all() {
+		r.mu.Lock()
+		r.disconnect(t)
+		r.mu.Unlock()
 	}
-	clear(t.connections)
 }

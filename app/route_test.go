@@ -17,7 +17,7 @@ func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestBalancer()
 		route := &Route{balancer: b, detector: newDetector(slog.New(slog.DiscardHandler)),
-			connections: map[*replica]*deliver.HTTP{}, open: func(address string) (*deliver.HTTP, error) {
+			open: func(address string) (*deliver.HTTP, error) {
 				return deliver.NewHTTP(&deliver.HTTPOptions{Target: address})
 			}}
 		m := &queue.Message{ID: "m", ReceiveCount: 1, Run: &queue.Run{Path: "http://elsewhere/"}}

@@ -51,7 +51,7 @@ func (e *stepError) Unwrap() error { return e.err }
 
 // stepRunner runs the hooks and build commands of versions.
 type stepRunner struct {
-	*Options
+	opts   *Options
 	begins func(step string) // is called with each step's name
 }
 
@@ -78,19 +78,19 @@ func (s *stepRunner) run(ctx context.Context, v version, wanted func(bundle.Phas
 
 func (s *stepRunner) runOne(ctx context.Context, v version, step bundle.Step) error {
 	s.begins(step.Name)
-	s.Log.Info("step started", "phase", step.Phase, "step", step.Name, "file", step.File)
+	s.opts.Log.Info("step started", "phase", step.Phase, "step", step.Name, "file", step.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
 	argv := step.Argv
 	if step.Shell != "" {
 		argv = []string{"/bin/sh", "-c", step.Shell}
 	}
-	out := &stepOutput{print: func(line []byte) { s.Output(string(step.Phase), "stdout", line) }}
+	out := &stepOutput{print: func(line []byte) { s.opts.Output(string(step.Phase), "stdout", line) }}
 	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env = step.Dir, s.Environ(v.bundle, s.Settings.Port)
+	cmd.Dir, cmd.Env = step.Dir, s.opts.Environ(v.bundle, s.opts.Settings.Port)
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, out, outputWait
 	began := time.Now()
-	err := runGroup(ctx, s.Hurry, cmd, s.Settings.AppGrace)
+	err := runGroup(ctx, s.opts.Hurry, cmd, s.opts.Settings.AppGrace)
 	out.flush()
 	if err == nil {
 		return nil
@@ -102,7 +102,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step bundle.Step) er
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		err = fmt.Errorf("it was ended after the longest time that a step may take: %w", err)
-	case s.stopping():
+	case s.opts.stopping():
 		err = fmt.Errorf("it was ended with the environment: %w", err)
 	case ctx.Err() != nil:
 		err = fmt.Errorf("it was given up: %w", err)

@@ -47,19 +47,21 @@ const (
 	toDeploy
 )
 
-// begin begins a change. The context that it returns ends with ctx, with the cause
-// [ErrStopped] when everything ends, and with the cause [ErrBusy] when a deployment takes
-// the place of a change of size; end ends the change.
+// begin begins a change. A deployment waits for a start, and has a change of size given up;
+// otherwise the error is [ErrBusy] while there is another change. The context that it returns
+// ends with ctx, with the cause [ErrStopped] when everything ends, and with the cause [ErrBusy]
+// when a deployment takes the place of a change of size; end ends the change.
 func (t *turn) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(t.stopping, func() { cancel(ErrStopped) })
-	switch kind {
-	case toStart:
-		err = t.take(func() {}) // a deployment waits for what it is to replace
-	case toScale:
-		err = t.take(func() { cancel(ErrBusy) })
-	case toDeploy:
+	if kind == toDeploy {
 		err = t.takeOver(ctx)
+	} else {
+		err = t.take(func() {
+			if kind == toScale {
+				cancel(ErrBusy)
+			}
+		})
 	}
 	if err == nil && (t.stopped || t.stopping.Err() != nil) {
 		t.pass()
@@ -86,35 +88,30 @@ func (t *turn) stop() (end func()) {
 }
 
 // take takes the turn for a lesser change; giveUp is called when a deployment wants it,
-// and must not block. The error is [ErrBusy].
+// and must not block.
 func (t *turn) take(giveUp func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.deploying {
+	if t.deploying || len(t.token) == 0 {
 		return ErrBusy
 	}
-	select {
-	case <-t.token:
-		t.giveUp = giveUp
-		return nil
-	default:
-		return ErrBusy
-	}
+	<-t.token
+	t.giveUp = giveUp
+	return nil
 }
 
-// takeOver takes the turn for a deployment, as soon as a lesser change has given up. The
-// error is [ErrBusy] while there is another deployment, or ctx's.
+// takeOver takes the turn for a deployment, as soon as a lesser change has given up.
 func (t *turn) takeOver(ctx context.Context) error {
 	t.mu.Lock()
-	if t.deploying {
-		t.mu.Unlock()
-		return ErrBusy
-	}
+	busy := t.deploying
 	t.deploying = true
 	if t.giveUp != nil {
 		t.giveUp()
 	}
 	t.mu.Unlock()
+	if busy {
+		return ErrBusy
+	}
 	select {
 	case <-t.token:
 		return nil

@@ -17,22 +17,19 @@ import (
 )
 
 // buildApp makes the app that runs here, where there is one.
-func (e *Environment) buildApp(context.Context) (err error) {
+func (e *Environment) buildApp(context.Context) error {
 	if !e.hasApp() {
 		return nil
 	}
 	counters := *e.telemetry.Supervisor()
 	counters.LinesDropped = e.linesDropped
-	e.app, err = app.New(&app.Options{
+	e.app = app.New(&app.Options{
 		Settings: e.s, Bundle: e.Bundle, Command: e.Command, Environ: e.processEnviron,
 		Log: e.Logger.With("component", "app"), Output: e.appOutput, Counters: counters,
 		Hurry: e.urgent, Draining: e.draining, Ready: e.ready, Changing: e.changing, Gate: e.gate,
 		Failed:       func(err error) { e.fail(fmt.Errorf("%w: %w", ErrAppFailed, err)) },
 		DrainTimeout: e.drainLimit, Check: e.checkVersion, Change: e.change, Apply: e.tune, AdoptTasks: e.adoptTasks,
 	})
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrSettings, err)
-	}
 	return nil
 }
 

@@ -140,13 +140,7 @@ func (e *Environment) validatePaths() (problems []error) {
 		problems = append(problems, creatable("app-log-dir", e.s.AppLogDir))
 	}
 	if e.s.PIDFile != "" {
-		dir := filepath.Dir(e.s.PIDFile)
-		if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-			problems = append(problems,
-				fmt.Errorf("pid-file %s: there is no folder %s: choose a path in a folder that exists", e.s.PIDFile, dir))
-		} else {
-			problems = append(problems, creatable("pid-file", dir))
-		}
+		problems = append(problems, validatePIDFile(e.s.PIDFile))
 	}
 	if e.s.ConsoleTLSCert != "" && e.s.Console != config.Off {
 		if _, err := console.OpenCertificate(e.s.ConsoleTLSCert, e.s.ConsoleTLSKey, console.CertificateEvents{}); err != nil {
@@ -154,6 +148,18 @@ func (e *Environment) validatePaths() (problems []error) {
 		}
 	}
 	return problems
+}
+
+// validatePIDFile says why a PID file cannot be written; nil when it can.
+func validatePIDFile(path string) error {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("pid-file %s: %w: choose another path", path, errIrregular)
+	}
+	dir := filepath.Dir(path)
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return fmt.Errorf("pid-file %s: there is no folder %s: choose a path in a folder that exists", path, dir)
+	}
+	return creatable("pid-file", dir)
 }
 
 // creatable says why a folder can neither be written to nor made; nil when it can.
