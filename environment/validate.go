@@ -153,7 +153,7 @@ func (e *Environment) validatePaths() (problems []error) {
 // validatePIDFile says why a PID file cannot be written; nil when it can.
 func validatePIDFile(path string) error {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("pid-file %s: %w: choose another path", path, errIrregular)
+		return fmt.Errorf("pid-file %s: it is not a regular file: choose another path", path)
 	}
 	dir := filepath.Dir(path)
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
