@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"tendril/trust"
 )
 
 // ErrUnsafe means that another user decides, or can decide, what is in the data
@@ -31,19 +33,13 @@ func Make(dir string) error {
 	return check(dir, info.Mode(), stat.Uid, stat.Gid, uint32(os.Geteuid()))
 }
 
-// check judges a directory for the user self. Root may own it, since root can do
-// everything anyway. The group may write where it is the user's own, which then
-// has the user's number.
+// check refuses a directory that others than the user self, or root, decide about.
 func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
-	writable := mode.Perm() & 0o002
-	if gid != self {
-		writable = mode.Perm() & 0o022
-	}
-	switch {
-	case uid != self && uid != 0:
+	switch trust.Decide(mode, uid, gid, self) {
+	case trust.Owner:
 		return fmt.Errorf("%w: %s belongs to the user %d, and this is the user %d; run tendril as its owner, or name "+
 			"another with --data-dir", ErrUnsafe, dir, uid, self)
-	case writable != 0:
+	case trust.Everybody, trust.Group:
 		return fmt.Errorf("%w: other users may write to %s (mode %04o); type 'chmod go-w %s', or name another with "+
 			"--data-dir", ErrUnsafe, dir, mode.Perm(), dir)
 	}

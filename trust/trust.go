@@ -91,20 +91,48 @@ func check(path string) error {
 }
 
 // judge says who beside the user self, and root, decides what is in a file or folder;
-// nil for nobody.
+// nil for nobody. In a folder with the sticky bit nobody can replace another's file.
 func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
-	sticky := mode.IsDir() && mode&fs.ModeSticky != 0
-	switch {
-	case uid != self && uid != 0:
+	if mode.IsDir() && mode&fs.ModeSticky != 0 {
+		mode &^= 0o022
+	}
+	switch Decide(mode, uid, gid, self) {
+	case Owner:
 		return &Error{Text: "it belongs to the user " + userName(uid), Fix: "chown " + userName(self)}
-	case mode&0o002 != 0 && !sticky:
+	case Everybody:
 		return &Error{Text: fmt.Sprintf("every user may write to it (mode %04o)", mode.Perm()), Fix: "chmod go-w",
 			Everybody: true}
-	case mode&0o020 != 0 && gid != self && !sticky:
+	case Group:
 		return &Error{Text: fmt.Sprintf("the group %s may write to it (mode %04o)", groupName(gid), mode.Perm()),
 			Fix: "chmod g-w"}
 	}
 	return nil
+}
+
+// Others tells who else decides what is in a file or folder.
+type Others int
+
+// Who else decides: nobody, the user that owns it, every user, or the members of its group.
+const (
+	Nobody Others = iota
+	Owner
+	Everybody
+	Group
+)
+
+// Decide tells who beside the user self decides what is in a file or folder with this
+// mode, owner and group. Root may own it, since root can do everything anyway. The group may write
+// where it is the user's own, which then has the user's number.
+func Decide(mode fs.FileMode, uid, gid, self uint32) Others {
+	switch {
+	case uid != self && uid != 0:
+		return Owner
+	case mode&0o002 != 0:
+		return Everybody
+	case mode&0o020 != 0 && gid != self:
+		return Group
+	}
+	return Nobody
 }
 
 func userName(uid uint32) string {
