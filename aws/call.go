@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -271,4 +272,32 @@ func datedRefusal(resp *http.Response, body []byte) error {
 		return refused
 	}
 	return &dated{refused, time.Until(at)}
+}
+
+func newRefusal(resp *http.Response, body []byte) *refusal {
+	r := &refusal{status: resp.StatusCode}
+	r.shape, r.message = readRefusal(body)
+	r.message = firstLine(r.message)
+	r.query, _, _ = strings.Cut(resp.Header.Get("X-Amzn-Query-Error"), ";")
+	return r
+}
+
+// readRefusal decodes the body of an error answer: the shape's name without
+// its namespace, and the sentence. Both are "" when buf is something else.
+func readRefusal(buf []byte) (shape, message string) {
+	s := scanner{buf: buf}
+	s.object(func(name []byte) {
+		switch string(name) {
+		case "__type":
+			shape = string(s.text())
+		case "message", "Message":
+			message = string(s.text())
+		default:
+			s.skip()
+		}
+	})
+	if s.end() != nil {
+		return "", ""
+	}
+	return shape[strings.LastIndexByte(shape, '#')+1:], message
 }

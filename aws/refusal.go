@@ -23,14 +23,6 @@ type refusal struct {
 	query          string
 }
 
-func newRefusal(resp *http.Response, body []byte) *refusal {
-	r := &refusal{status: resp.StatusCode}
-	r.shape, r.message = readRefusal(body)
-	r.message = firstLine(r.message)
-	r.query, _, _ = strings.Cut(resp.Header.Get("X-Amzn-Query-Error"), ";")
-	return r
-}
-
 // Error returns the service's sentence, or the status where it sent none.
 func (r *refusal) Error() string {
 	switch {

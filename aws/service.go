@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"net/url"
 	"tendril/queue"
+	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
 )
@@ -170,3 +172,28 @@ func transportCause(err error) error {
 	}
 	return plain(err)
 }
+
+// newTransport takes the SDK's transport, with its dialling, proxy and
+// certificate settings, and fits it to the hot calls: HTTP/1.1 connections,
+// enough of them kept for the calls in parallel.
+func newTransport(client sdk.HTTPClient, connections int) *http.Transport {
+	buildable, ok := client.(*awshttp.BuildableClient)
+	if !ok {
+		buildable = awshttp.NewBuildableClient()
+	}
+	t := buildable.GetTransport()
+	t.MaxIdleConns = 0
+	t.MaxIdleConnsPerHost = connections
+	// Long enough for the pause between two calls, short enough to be the one
+	// who closes first.
+	t.IdleConnTimeout = 15 * time.Second
+	t.DisableCompression = true
+	t.ForceAttemptHTTP2 = false
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP1(true)
+	return t
+}
+
+// keepRedirect hands a redirect to whoever asked: a signed request is for one
+// host.
+func keepRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

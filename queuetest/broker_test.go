@@ -18,7 +18,7 @@ import (
 
 func TestBrokerConforms(t *testing.T) {
 	t.Parallel()
-	suite := queuetest.Suite{Virtual: true, TakesBack: true,
+	suite := queuetest.Suite{Virtual: true, UncountsUnread: true,
 		Start: func(t testing.TB) queuetest.Server { return brokerServer{openBroker(t)} }}
 	suite.Run(t)
 }

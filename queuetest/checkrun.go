@@ -13,6 +13,40 @@ import (
 	"tendril/queue"
 )
 
+// Queue has the methods that the suite needs.
+type Queue interface {
+	// Send sends up to ten messages and returns one result for each.
+	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
+	// Receive returns up to req.Max messages.
+	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
+	// Delete returns one error for each receipt handle, or nil when all succeeded.
+	Delete(ctx context.Context, receipts []string) []error
+	// ChangeVisibility returns one error for each change, or nil when all succeeded.
+	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
+	// Attributes returns all attributes by their SQS names.
+	Attributes(ctx context.Context) (map[string]string, error)
+	// SetAttributes changes some of them.
+	SetAttributes(ctx context.Context, attrs map[string]string) error
+	// Purge removes all messages.
+	Purge(ctx context.Context) error
+}
+
+// Server creates queues.
+type Server interface {
+	// Create creates a queue. nil attributes mean the defaults of SQS.
+	Create(ctx context.Context, name string, attrs map[string]string) (Queue, error)
+	// Handle returns a queue without checking that it exists.
+	Handle(name string) Queue
+}
+
+// check is one behaviour.
+type check struct {
+	name string
+	// long checks need minutes, and so virtual time.
+	long bool
+	run  func(e *checkRun)
+}
+
 // checkRun is one run of one check: the server, and the failures so far. Its methods
 // end the check at once when they cannot do their job.
 type checkRun struct {

@@ -187,7 +187,7 @@ func checkHidden(e *checkRun) {
 	e.wantEmpty("it is hidden again", q)
 }
 
-// checkUnread checks that a queue with TakesBack uncounts each receive once, and that
+// checkUnread checks that a queue with UncountsUnread uncounts each receive once, and that
 // receipt handles stay valid.
 func checkUnread(e *checkRun) {
 	q, dead := e.withDeadLetterQueue("3", attrs{"FifoQueue": "true"})

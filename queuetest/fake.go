@@ -489,7 +489,7 @@ func (f *Fake) change(c queue.VisibilityChange, now time.Time) error {
 			"Value %d for parameter VisibilityTimeout is invalid. Reason: "+
 				"Total VisibilityTimeout for the message is beyond the limit [43200 seconds]", int(c.Visibility.Seconds()))
 	}
-	if m.visibleAt = now.Add(c.Visibility); c.Unread && f.opts.TakesBack && !m.uncounted {
+	if m.visibleAt = now.Add(c.Visibility); c.Unread && f.opts.UncountsUnread && !m.uncounted {
 		m.uncounted = true
 		if m.ReceiveCount--; m.ReceiveCount == 0 {
 			m.FirstReceivedAt = time.Time{}

@@ -29,9 +29,9 @@ type FakeOptions struct {
 	// MaxReceives is the number of receives after which the next one dead-letters the
 	// message; 0 means never.
 	MaxReceives int
-	// TakesBack makes a visibility change with Unread uncount its receive, as the
+	// UncountsUnread makes a visibility change with Unread uncount its receive, as the
 	// embedded queue does and SQS does not.
-	TakesBack bool
+	UncountsUnread bool
 	// Latency is the round-trip time of every call: half of it passes before the call
 	// takes effect, half before it returns.
 	Latency time.Duration

@@ -9,35 +9,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"tendril/queue"
 )
-
-// Queue has the methods that the suite needs.
-type Queue interface {
-	// Send sends up to ten messages and returns one result for each.
-	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
-	// Receive returns up to req.Max messages.
-	Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error)
-	// Delete returns one error for each receipt handle, or nil when all succeeded.
-	Delete(ctx context.Context, receipts []string) []error
-	// ChangeVisibility returns one error for each change, or nil when all succeeded.
-	ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error
-	// Attributes returns all attributes by their SQS names.
-	Attributes(ctx context.Context) (map[string]string, error)
-	// SetAttributes changes some of them.
-	SetAttributes(ctx context.Context, attrs map[string]string) error
-	// Purge removes all messages.
-	Purge(ctx context.Context) error
-}
-
-// Server creates queues.
-type Server interface {
-	// Create creates a queue. nil attributes mean the defaults of SQS.
-	Create(ctx context.Context, name string, attrs map[string]string) (Queue, error)
-	// Handle returns a queue without checking that it exists.
-	Handle(name string) Queue
-}
 
 // Suite is the conformance suite: about seventy checks of what SQS documents, or was
 // observed to do, and of what this module relies on.
@@ -57,17 +29,9 @@ type Suite struct {
 	// message, as SQS may do too ("at-least-once delivery"). A check then accepts a
 	// repeated message, but never a missing one.
 	Repeats bool
-	// TakesBack expects that a receive does not count when its message is returned
+	// UncountsUnread expects that a receive does not count when its message is returned
 	// undelivered ([queue.VisibilityChange]). Without it the suite expects that it does.
-	TakesBack bool
-}
-
-// check is one behaviour.
-type check struct {
-	name string
-	// long checks need minutes, and so virtual time.
-	long bool
-	run  func(e *checkRun)
+	UncountsUnread bool
 }
 
 // Run runs every check as a parallel subtest of t. In real time most of a check is
@@ -104,12 +68,12 @@ func (s *Suite) runCheck(t *testing.T, c check) {
 	ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
 	defer cancel()
 	server := s.Start(t)
-	e := &checkRun{ctx: ctx, server: server, repeats: s.Repeats, uncountsUnread: s.TakesBack, prefix: prefix(c.name)}
+	e := &checkRun{ctx: ctx, server: server, repeats: s.Repeats, uncountsUnread: s.UncountsUnread, prefix: prefix(c.name)}
 	for tries := 1; !e.execute(c); tries++ {
 		if tries == 5 {
 			t.Fatal("the machine was too slow, five times, to look while a message was invisible for a second or two")
 		}
-		e = &checkRun{ctx: ctx, server: server, repeats: s.Repeats, uncountsUnread: s.TakesBack, prefix: prefix(c.name)}
+		e = &checkRun{ctx: ctx, server: server, repeats: s.Repeats, uncountsUnread: s.UncountsUnread, prefix: prefix(c.name)}
 	}
 	reason, known := s.Differs[c.name]
 	errs, skip := outcome(e.failures, known, reason)

@@ -1,88 +1,11 @@
 package sqsapi
 
 import (
-	"context"
 	"encoding/base64"
 	"slices"
-	"strings"
 
-	"tendril/broker"
 	"tendril/queue"
 )
-
-// action is one action, independent of the protocol that carries it. A protocol decodes into
-// what request returns, passes it to run, and encodes what run returns.
-type action struct {
-	// request returns a pointer to an empty request of the action's type.
-	request func() any
-	// run takes a filled request of that type. A nil response means that the
-	// action has no output. Its errors are [*queue.Error], except for
-	// failures inside the process.
-	run func(x *actionCall, request any) (response any, err error)
-}
-
-// actionCall is what an action may know of the request beside its parameters.
-type actionCall struct {
-	ctx    context.Context
-	broker *broker.Broker
-	queue  string // the queue that the request names; "" for an action that is about none
-	// base is the scheme and host that the client used, "http://HOST": older SDKs send
-	// their next request to the host of a queue's URL.
-	base, account string
-	// trace is the X-Amzn-Trace-Id header; "" when absent.
-	trace string
-	// stopped is done once no receive may wait.
-	stopped context.Context
-}
-
-// queueURL returns the URL of a queue under the host that the client used.
-func (x *actionCall) queueURL(name string) string { return x.base + "/" + x.account + "/" + name }
-
-// queueURLs never returns nil.
-func (x *actionCall) queueURLs(names []string) []string {
-	urls := make([]string, len(names))
-	for i, name := range names {
-		urls[i] = x.queueURL(name)
-	}
-	return urls
-}
-
-// exists returns an error unless there is a queue of that name.
-func (x *actionCall) exists(name string) error {
-	_, err := x.broker.Tags(name)
-	return err
-}
-
-// nothing is the response of an action without output.
-type nothing struct{}
-
-// typed makes an action of a function.
-func typed[Request, Response any](f func(*actionCall, *Request) (*Response, error)) action {
-	return action{
-		request: func() any { return new(Request) },
-		run: func(x *actionCall, request any) (any, error) {
-			response, err := f(x, request.(*Request))
-			if err != nil || response == nil {
-				return nil, err
-			}
-			return response, nil
-		},
-	}
-}
-
-// onQueue makes an action of a function that is called with the queue that the request
-// names.
-func onQueue[Request, Response any, P interface {
-	*Request
-	queueName() (string, error)
-}](f func(*actionCall, *Request) (*Response, error)) action {
-	return typed(func(x *actionCall, in *Request) (_ *Response, err error) {
-		if x.queue, err = P(in).queueName(); err != nil {
-			return nil, err
-		}
-		return f(x, in)
-	})
-}
 
 // sqsActions returns the actions that are served, by name: the request, the response and
 // what is done. Those of messages are in files of their own.
@@ -179,44 +102,8 @@ func sqsActions() map[string]action {
 	}
 }
 
-// counter is a response that knows how many messages it is about.
-type counter interface{ messages() int }
-
 type queueURLResponse struct {
 	QueueURL string `json:"QueueUrl"`
-}
-
-// queueRequest is a request about one queue, alone or as a part of a larger one.
-type queueRequest struct {
-	QueueURL string `json:"QueueUrl"`
-}
-
-// queueName returns the queue that a QueueUrl names. Any scheme, host and
-// account are accepted, since the name alone identifies a queue of one
-// broker and programs keep URLs of other endpoints; so is a bare name.
-func (r *queueRequest) queueName() (string, error) {
-	url := r.QueueURL
-	if url == "" {
-		return "", missing("QueueUrl")
-	}
-	path := url
-	if _, rest, ok := strings.Cut(url, "://"); ok {
-		if _, path, ok = strings.Cut(rest, "/"); !ok {
-			return "", notAnAddress(url)
-		}
-	} else if path, ok = strings.CutPrefix(url, "/"); !ok && !strings.Contains(url, "/") {
-		return url, nil
-	}
-	account, name, ok := strings.Cut(path, "/")
-	name = strings.TrimSuffix(name, "/")
-	if !ok || account == "" || name == "" || strings.Contains(name, "/") {
-		return "", notAnAddress(url)
-	}
-	return name, nil
-}
-
-func notAnAddress(url string) *queue.Error {
-	return queue.Errorf(queue.CodeInvalidAddress, "The address %s is not valid for this endpoint.", url)
 }
 
 type listQueuesResponse struct {

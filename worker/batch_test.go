@@ -502,7 +502,7 @@ func TestFIFOBatchFailureSparesThoseBehindIt(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []*Options{{UncountedReturns: true}, {MaxReceives: 3}} {
 		synctest.Test(t, func(t *testing.T) {
-			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: 3, TakesBack: opts.UncountedReturns})
+			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: 3, UncountsUnread: opts.UncountedReturns})
 			app := &batchApp{work: 30 * ms}
 			posts := map[string]int{}
 			bad := []string{"body 1", "body 7", "body 12"}

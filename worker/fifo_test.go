@@ -266,7 +266,7 @@ func TestFIFOFailureCostsThoseBehindItNoReceive(t *testing.T) {
 	t.Parallel()
 	for _, evt := range []*time.Duration{nil, ptr(time.Duration(0)), ptr(time.Second)} {
 		synctest.Test(t, func(t *testing.T) {
-			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: 3, TakesBack: true})
+			fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, MaxReceives: 3, UncountsUnread: true})
 			app := &testApp{handle: failing("body 1", "body 4")}
 			r := start(t, fake, app,
 				&Options{FIFO: true, UncountedReturns: true, VisibilityTimeout: time.Minute, ErrorVisibilityTimeout: evt,

@@ -122,7 +122,7 @@ func TestRefusedMessageComesAgainWithTheApp(t *testing.T) {
 	t.Parallel()
 	for _, uncounted := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			fake := queuetest.NewFake(&queuetest.FakeOptions{TakesBack: uncounted, MaxReceives: 3})
+			fake := queuetest.NewFake(&queuetest.FakeOptions{UncountsUnread: uncounted, MaxReceives: 3})
 			app := &testApp{}
 			var ends []Settled
 			r := start(t, fake, app, &Options{UncountedReturns: uncounted, Events: &Events{Settled: func(s Settled) {
@@ -176,7 +176,7 @@ func TestRefusalsBetweenProbesKeepTheVisibilityTimeout(t *testing.T) {
 func TestRefusedMessagesOfAGroupKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, TakesBack: true})
+		fake := queuetest.NewFake(&queuetest.FakeOptions{FIFO: true, UncountsUnread: true})
 		app := &testApp{handle: done(time.Second)}
 		r := start(t, fake, app, &Options{FIFO: true, UncountedReturns: true})
 		r.send(10, "g")
