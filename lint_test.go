@@ -48,7 +48,7 @@ var rooms = []room{
 		[]string{"queue", "supervisor", "httplimit"}},
 	{"yamlfile", "Package yamlfile reads the small YAML files that people write, with the place of every value.", nil},
 	{"periodic", "Package periodic works out when tasks are due and enqueues them.", []string{"queue", "yamlfile"}},
-	{"leader", "Package leader keeps at most one instance in charge by holding a lease.", []string{"queue"}},
+	{"leader", "Package leader elects at most one leader by a lease.", []string{"queue"}},
 	{"leader/leadertest", "Package leadertest checks that something behaves like a lease store.", []string{"queue"}},
 	{"supervisor", "Package supervisor runs the user's app and keeps it healthy.", []string{"procgroup", "terminal"}},
 	{"autoscale", "Package autoscale turns backlog and load into a desired size.", nil},

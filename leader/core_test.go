@@ -22,7 +22,7 @@ func leading(t *testing.T) (*core, time.Time) {
 	c.observed(now, queue.Lease{})
 	s := c.decide(now)
 	if s.do != swap || !c.swapped(now, s.attempt, true, s.attempt.next) || c.term != 1 {
-		t.Fatalf("not in charge after %+v", s)
+		t.Fatalf("not leading after %+v", s)
 	}
 	return c, now
 }

@@ -1,4 +1,4 @@
-// Package leader keeps at most one instance in charge by holding a lease.
+// Package leader elects at most one leader by a lease.
 //
 // Several instances share a [Store] with one small row. Each runs an [Elector]
 // over it and asks [Elector.Term] right before doing what only one may do.
@@ -10,7 +10,7 @@
 //	          |     ^  |                        (term + 1)   | won, and still
 //	   others |     |  | unchanged,                  |       | within trust
 //	   renew  +-----+  | not yet for its duration    | lost  v
-//	                ^  +-- wait, then look           |    in charge --+
+//	                ^  +-- wait, then look           |    leading ---+
 //	                |                                |       |  ^     | renew: same
 //	                +--------------------------------+-------+  +-----+ term, new version
 //	                       trust ended, another won, stood still
@@ -22,7 +22,7 @@
 //	0                                 5 s              12 s            15 s at the earliest
 //
 // What each file is about: core.go decides, without I/O; gate.go holds the
-// answer to "am I in charge?"; elector.go calls the store and carries the
+// answer to "am I the leader?"; elector.go calls the store and carries the
 // core's decisions out; events.go and status.go are what others see.
 //
 // # No clocks are compared
@@ -55,14 +55,14 @@
 //     counts from the first try.
 //   - The store is away, throttled, slow or has no table: the leader retries
 //     until its trust ends, the others until the store answers, with growing,
-//     spread pauses. Nobody is in charge rather than two. [Elector.Status] and
+//     spread pauses. There is no leader rather than two. [Elector.Status] and
 //     the Failed event say why.
 //   - The process or the machine stood still: a timer that is late, or a wall
 //     clock that parted from the monotonic one, which stands still in a
 //     suspended machine. The term is over at once, before the store is asked. If
 //     nobody took the lease meanwhile, the next term begins with the next call.
-//   - The process is killed: another is in charge within Lease + Renew.
-//   - The process is stopped: it gives the lease back, and another is in charge
+//   - The process is killed: another one leads within Lease + Renew.
+//   - The process is stopped: it releases the lease, and another one leads
 //     with its next look, within Renew.
 //   - The row is removed: the term is over at the next renewal. The next term
 //     is higher than any that its holder has seen.

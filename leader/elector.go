@@ -58,7 +58,7 @@ func New(store Store, opts Options) (*Elector, error) {
 	return e, nil
 }
 
-// Term returns the term in which this instance is in charge. ok is false as
+// Term returns the term in which this instance leads. ok is false as
 // soon as that is not certain: outside the trust window, which begins with the
 // attempt that won the lease and ends Margin before the lease does, and after
 // this process or its machine stood still. A term that was not ok once is never
@@ -253,12 +253,12 @@ func (e *Elector) failed(ctx context.Context, err error) {
 		return
 	}
 	retry := e.core.failed(time.Now())
-	failure := Failure{Name: e.opts.Name, Err: err, InARow: e.core.failures, Retry: retry}
+	failure := Failure{Name: e.opts.Name, Err: err, Consecutive: e.core.failures, Retry: retry}
 	e.mu.Lock()
-	if failure.InARow == 1 {
+	if failure.Consecutive == 1 {
 		e.status.FailingSince = time.Now()
 	}
-	e.status.Failures, e.status.Err = failure.InARow, err
+	e.status.Failures, e.status.Err = failure.Consecutive, err
 	e.mu.Unlock()
 	e.events.dispatch(func() { call(e.opts.Events.Failed, failure) })
 }

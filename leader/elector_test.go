@@ -35,10 +35,10 @@ type node struct {
 	wall     time.Duration // what was added to its time of day
 }
 
-func (n *node) report(e fmt.Stringer) {
+func (n *node) report(format string, args ...any) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.reported = append(n.reported, e.String())
+	n.reported = append(n.reported, fmt.Sprintf(format, args...))
 }
 
 func (n *node) events() string {
@@ -108,10 +108,10 @@ func (r *harness) start(change ...func(*Options)) *node {
 			return time.Now().Add(n.wall)
 		},
 		Events: &Events{
-			Elected:   func(e Elected) { n.report(e) },
-			Lost:      func(e Lost) { n.report(e) },
-			Following: func(e Following) { n.report(e) },
-			Failed:    func(e Failure) { n.report(e) },
+			Elected:   func(e Elected) { n.report("%s: leading, term %d", e.Name, e.Term) },
+			Lost:      func(e Lost) { n.report("%s: no longer leading, term %d: %s", e.Name, e.Term, e.Reason) },
+			Following: func(e Following) { n.report("%s: following %s, term %d", e.Name, e.Owner, e.Term) },
+			Failed:    func(e Failure) { n.report("%s: failure %d: %v", e.Name, e.Consecutive, e.Err) },
 		},
 	}
 	for _, c := range change {
@@ -143,14 +143,14 @@ func (r *harness) sleep(d time.Duration) {
 	r.atMostOne()
 }
 
-// atMostOne fails the test when two are in charge, and returns who is.
+// atMostOne fails the test when two lead, and returns who does.
 func (r *harness) atMostOne() *node {
 	r.t.Helper()
 	var leader *node
 	for _, n := range r.nodes {
 		if _, ok := n.Term(); ok {
 			if leader != nil {
-				r.t.Fatalf("%s and %s are both in charge", leader.opts.Owner, n.opts.Owner)
+				r.t.Fatalf("%s and %s both lead", leader.opts.Owner, n.opts.Owner)
 			}
 			leader = n
 		}
@@ -158,7 +158,7 @@ func (r *harness) atMostOne() *node {
 	return leader
 }
 
-// until waits in small steps until one of the nodes given is in charge, and
+// until waits in small steps until one of the nodes given leads, and
 // returns how long that took.
 func (r *harness) until(limit time.Duration, of ...*node) (*node, time.Duration) {
 	r.t.Helper()
@@ -173,7 +173,7 @@ func (r *harness) until(limit time.Duration, of ...*node) (*node, time.Duration)
 		}
 		r.sleep(10 * time.Millisecond)
 	}
-	r.t.Fatalf("nobody in charge after %s", limit)
+	r.t.Fatalf("no leader after %s", limit)
 	return nil, 0
 }
 
@@ -199,10 +199,10 @@ func TestFirstIsElectedAtOnceAndStays(t *testing.T) {
 		if got := r.store.reads; got < 120 || got > 180 {
 			t.Errorf("%d reads in ten minutes, want one each 3.75 s to 5 s", got)
 		}
-		if got, want := a.events(), "jobs: in charge, term 1"; got != want {
+		if got, want := a.events(), "jobs: leading, term 1"; got != want {
 			t.Errorf("a was told\n%s\nwant\n%s", got, want)
 		}
-		if got, want := b.events(), "jobs: node-0 is in charge, term 1"; got != want {
+		if got, want := b.events(), "jobs: following node-0, term 1"; got != want {
 			t.Errorf("b was told\n%s\nwant\n%s", got, want)
 		}
 	})
@@ -264,7 +264,7 @@ func TestStopReleasesTheLease(t *testing.T) {
 		if err := a.Run(context.Background()); err == nil {
 			t.Error("a second Run was not refused")
 		}
-		if !strings.HasSuffix(a.events(), "not in charge any more, term 1: stopped") {
+		if !strings.HasSuffix(a.events(), "no longer leading, term 1: stopped") {
 			t.Errorf("a was told\n%s", a.events())
 		}
 	})
@@ -315,7 +315,7 @@ func TestLeaderCutFromTheStore(t *testing.T) {
 	})
 }
 
-// The store is away for everybody: nobody is in charge; afterwards somebody is,
+// The store is away for everybody: nobody leads; afterwards somebody does,
 // within the longest back-off.
 func TestStoreAwayForAll(t *testing.T) {
 	in(t, func(r *harness) {
@@ -413,7 +413,7 @@ func TestSuspendedMachine(t *testing.T) {
 		a.wall = 30 * time.Second // the monotonic clock stood still meanwhile
 		a.mu.Unlock()
 		if _, ok := a.Term(); ok {
-			t.Fatal("in charge right after a suspend")
+			t.Fatal("leading right after a suspend")
 		}
 		r.sleep(time.Millisecond)
 		if l := r.atMostOne(); l == a { // the lease was still its own: a new term
@@ -527,7 +527,7 @@ func TestStatus(t *testing.T) {
 			t.Errorf("status before Run: %+v", s)
 		}
 		if _, ok := e.Term(); ok {
-			t.Error("in charge before Run")
+			t.Error("leading before Run")
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package leader
 
 import (
-	"fmt"
 	"sync"
 	"time"
 )
@@ -12,9 +11,9 @@ import (
 // delays the later events and nothing else. At most 1000 events wait; what
 // comes on top is dropped.
 type Events struct {
-	// Elected: this instance is in charge, in a new term.
+	// Elected: this instance is the leader, in a new term.
 	Elected func(Elected)
-	// Lost: this instance is not in charge any more.
+	// Lost: this instance is no longer the leader.
 	Lost func(Lost)
 	// Following: another instance holds the lease; called when that changes.
 	Following func(Following)
@@ -29,9 +28,6 @@ type Elected struct {
 	Term int64
 }
 
-// String returns the event in one line.
-func (e Elected) String() string { return fmt.Sprintf("%s: in charge, term %d", e.Name, e.Term) }
-
 // Lost tells of the end of a term of this instance.
 type Lost struct {
 	// Name is the lease's name.
@@ -41,40 +37,24 @@ type Lost struct {
 	Reason string
 }
 
-// String returns the event in one line.
-func (l Lost) String() string {
-	return fmt.Sprintf("%s: not in charge any more, term %d: %s", l.Name, l.Term, l.Reason)
-}
-
-// Following tells who is in charge instead of this instance.
+// Following tells who is the leader instead of this instance.
 type Following struct {
 	// Name is the lease's name; Owner is its holder.
 	Name, Owner string
 	Term        int64
 }
 
-// String returns the event in one line.
-func (f Following) String() string {
-	return fmt.Sprintf("%s: %s is in charge, term %d", f.Name, f.Owner, f.Term)
-}
-
 // Failure tells of one call of the store that failed. As long as they fail,
-// nobody new is put in charge.
+// there is no new leader.
 type Failure struct {
 	// Name is the lease's name.
 	Name string
 	// Err is the store's error.
 	Err error
-	// InARow counts the failures since the last success, this one included.
-	InARow int
+	// Consecutive counts the failures since the last success, this one included.
+	Consecutive int
 	// Retry is after how long the store is asked again.
 	Retry time.Duration
-}
-
-// String returns the event in one line.
-func (f Failure) String() string {
-	return fmt.Sprintf("%s: the lease store failed, %d in a row, again in %s: %v", f.Name, f.InARow,
-		f.Retry.Round(time.Millisecond), f.Err)
 }
 
 // maxWaiting is how many events wait for a listener that takes long.

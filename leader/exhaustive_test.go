@@ -158,12 +158,12 @@ func (w *world) wrong() string {
 		}
 		inCharge++
 		if w.stored.Term != c.term || w.stored.Released {
-			return fmt.Sprintf("node %d is in charge in term %d, stored is term %d: its effects would be refused", i, c.term,
+			return fmt.Sprintf("node %d leads in term %d, stored is term %d: its effects would be refused", i, c.term,
 				w.stored.Term)
 		}
 	}
 	if inCharge > 1 {
-		return "two nodes are in charge at one time"
+		return "two nodes lead at one time"
 	}
 	return ""
 }
@@ -171,7 +171,7 @@ func (w *world) wrong() string {
 // search visits every world within depth steps and returns how many there are.
 type search struct {
 	visited map[string]int8 // the depth left when it was visited
-	led     map[int64]int   // worlds in which somebody is in charge, by term
+	led     map[int64]int   // worlds in which somebody leads, by term
 	wrong   string
 }
 
@@ -246,7 +246,7 @@ func TestEveryInterleaving(t *testing.T) {
 				depth -= 3
 			}
 			s.visit(beginning(test.held, test.lease), depth)
-			t.Logf("%d worlds within %d steps; in charge by term: %v", len(s.visited), depth, s.led)
+			t.Logf("%d worlds within %d steps; leaders by term: %v", len(s.visited), depth, s.led)
 			if s.wrong != "" {
 				t.Error(s.wrong)
 			}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// gate holds the answer to "am I in charge?". It is open for one term at a
+// gate holds the answer to "am I the leader?". It is open for one term at a
 // time, up to the end of the trust window, and a term that was closed is never
 // opened again. Closing waits for nobody.
 type gate struct {

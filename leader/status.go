@@ -6,10 +6,10 @@ import "time"
 type Status struct {
 	// Name is the lease's name, Owner this instance's.
 	Name, Owner string
-	// Term is the term in which this instance is in charge, 0 when it is not.
+	// Term is the term in which this instance leads, 0 when it does not.
 	Term int64
-	// TrustLeft is how long this instance stays in charge without another
-	// renewal; 0 when it is not in charge.
+	// TrustLeft is how long this instance remains leader without another
+	// renewal; 0 when it is not the leader.
 	TrustLeft time.Duration
 	// Leader is who holds the lease, "" when nobody does as far as is known: it
 	// was never written, was given back, or ran out. LeaderTerm and LeaderData
@@ -21,8 +21,8 @@ type Status struct {
 	// how long ago it looked at all, -1 when it never did.
 	Age, Checked time.Duration
 	// Failures counts the store's failures since its last success; Err is the
-	// last of them, since FailingSince. While there are any, nobody new is put
-	// in charge by this instance.
+	// last of them, since FailingSince. While there are any, this instance
+	// does not become the leader.
 	Failures     int
 	Err          error
 	FailingSince time.Time

@@ -10,7 +10,7 @@ import (
 
 // Leadership tells whether this instance is the one that enqueues.
 type Leadership interface {
-	// Term returns the term in which this instance is in charge; ok is false
+	// Term returns the term in which this instance leads; ok is false
 	// when it is not, or when that is not certain. It is asked right before
 	// each effect.
 	Term() (term int64, ok bool)

@@ -36,7 +36,8 @@ func leaderEvents(log *slog.Logger, observers leader.Events, stopping func() boo
 		},
 		Failed: func(e leader.Failure) {
 			call(observers.Failed, e)
-			log.Warn("lease store failed", "lease", e.Name, "failures", e.InARow, "retry_in", rounded(e.Retry), "err", e.Err)
+			log.Warn("lease store failed", "lease", e.Name, "failures", e.Consecutive, "retry_in", rounded(e.Retry),
+				"err", e.Err)
 		},
 	}
 }
