@@ -69,7 +69,7 @@
 //
 // A receive that stays open tells that its queue is empty: what was reserved for it is
 // free again. How long that takes depends on what the queue brought last; see
-// emptyTimeout in lane.go. In strict order nothing is received below a queue that has
+// emptyTimeout in backlog.go. In strict order nothing is received below a queue that has
 // work. A worker that does not run yet, whose gate is closed, or that failed to receive,
 // takes no share; so start the workers, and open their gates, in the order of the queues.
 // Workers that have the same [Limiter] divide its room like the slots.
