@@ -14,7 +14,6 @@ import (
 	"tendril/console"
 	"tendril/delivery"
 	"tendril/depth"
-	"tendril/envelope"
 	"tendril/fleet"
 	"tendril/health"
 	"tendril/logging"
@@ -59,14 +58,12 @@ type Environment struct {
 	steps   *steps
 	began   time.Time
 
-	// functions are those that run on this machine, by their command.
-	functions delivery.Functions
+	opener    targetOpener
 	tasks     *tasks.Manager // nil with QueuesOnly
 	cronFile  tasks.File     // as it was when the start began
 	system    *notify.Systemd
 	telemetry *telemetry.Telemetry
 	otlp      *telemetry.OTLP       // nil when no collector is named
-	payloads  *envelope.Opener      // nil when no bucket is named
 	app       *app.App              // nil when no app runs here
 	appLogs   *supervisor.LogFolder // nil when no folder is named
 	// changing holds one token: its holder may change the app's version, settings and tasks.
@@ -207,7 +204,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.startConsole, // shows the rest of the start, and the whole stop
 		e.claimFiles,   // removed again when everything below has stopped
 		e.openQueues,   // what the workers receive from
-		e.openBuckets,  // what their messages point to
+		e.openTargets,  // what their messages go to, and point to
 		e.buildWorkers, // their gates exist before the app that opens them
 		e.buildDepths,  // what health, scaling and metrics read
 		e.buildTasks,   // needs the queues

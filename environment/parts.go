@@ -51,7 +51,7 @@ func (e *Environment) openQueues(ctx context.Context) error {
 func (e *Environment) buildWorkers(ctx context.Context) error {
 	e.openPool()
 	for _, l := range e.inOrder() {
-		d, err := e.openDelivery(ctx, l)
+		d, err := e.opener.open(ctx, l)
 		if err != nil {
 			return err
 		}

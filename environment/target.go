@@ -22,48 +22,59 @@ import (
 	"tendril/worker"
 )
 
+// targetOpener opens what the messages of pipelines go to.
+type targetOpener struct {
+	config    *config.Config
+	version   string
+	log       *logging.Logger
+	inForce   func() *config.Settings
+	telemetry *telemetry.Telemetry
+	otlp      *telemetry.OTLP   // nil when no collector is named
+	app       *app.App          // nil when no app runs here
+	tracker   *delivery.Tracker // nil where nobody asks for the deliveries in flight
+	known     delivery.Registry // nil when every message is trusted
+	account   func() delivery.RunAccount
+	start     func(command string) (*runtimeapi.Pool, error)
+	payloads  *envelope.Opener // nil when no bucket is named
+	functions delivery.Functions
+}
+
 // openBuckets opens the connections to S3, where buckets with payloads are named.
-func (e *Environment) openBuckets(ctx context.Context) error {
-	if len(e.s.S3Payloads) == 0 {
+func (t *targetOpener) openBuckets(ctx context.Context, steps *steps) error {
+	if len(t.config.S3Payloads) == 0 {
 		return nil
 	}
-	opts := &aws.Options{Log: e.report.SDK}
-	if e.Config.IsSet("region") {
-		opts.Region = e.s.Region
+	opts := &aws.Options{Log: t.log.SDK}
+	if t.config.IsSet("region") {
+		opts.Region = t.config.Region
 	}
 	s3, err := aws.OpenS3(ctx, opts)
-	if err != nil && e.Config.Origin("region") != (config.Origin{}) {
-		opts.Region = e.s.Region // the one in the queue's URL
+	if err != nil && t.config.Origin("region") != (config.Origin{}) {
+		opts.Region = t.config.Region // the one in the queue's URL
 		s3, err = aws.OpenS3(ctx, opts)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
-	e.steps.push("the connections to S3", func(context.Context) error { s3.Close(); return nil })
-	e.payloads = &envelope.Opener{Fetcher: s3, Buckets: e.s.S3Payloads}
+	steps.push("the connections to S3", func(context.Context) error { s3.Close(); return nil })
+	t.payloads = &envelope.Opener{Fetcher: s3, Buckets: t.config.S3Payloads}
 	return nil
 }
 
-// openDelivery opens the target of a queue's messages and returns what delivers to it.
-func (e *Environment) openDelivery(ctx context.Context, l *line) (worker.Deliverer, error) {
+// open opens the target of a queue's messages and returns what delivers to it.
+func (t *targetOpener) open(ctx context.Context, l *line) (worker.Deliverer, error) {
 	opts := &delivery.Options{
-		FIFO: l.queue.fifo, SNS: l.settings().ViaSNS, Payloads: e.payloads, Postponed: e.report.Postponed,
-		Account: e.runAccount, Logger: e.report.With("component", "worker"),
-	}
-	if e.s.PeriodicTrust == config.TrustRegistry {
-		opts.Known = e.knownRun
-	}
-	if isFleet(e.s) || e.inTask() {
-		opts.Tracker = &e.inFlight
+		FIFO: l.queue.fifo, SNS: l.settings().ViaSNS, Payloads: t.payloads, Postponed: t.log.Postponed,
+		Account: t.account, Known: t.known, Tracker: t.tracker, Logger: t.log.With("component", "worker"),
 	}
 	var err error
 	switch set := l.settings(); {
 	case set.Function != "":
-		err = e.openFunction(ctx, l, opts)
+		err = t.openFunction(ctx, l, opts)
 	case set.Lambda != "":
-		err = e.openLocalFunction(l, opts)
+		err = t.openLocalFunction(l, opts)
 	default:
-		err = e.openApp(l, opts)
+		err = t.openApp(l, opts)
 	}
 	if err != nil {
 		return nil, err
@@ -73,52 +84,35 @@ func (e *Environment) openDelivery(ctx context.Context, l *line) (worker.Deliver
 	return d, nil
 }
 
-// knownRun asks the registry for a scheduled run.
-func (e *Environment) knownRun(ctx context.Context, id, path string) (bool, error) {
-	known, err := e.tasks.Known(ctx, id, path)
-	if errors.Is(err, tasks.ErrUndecided) {
-		err = delivery.ErrUndecided
-	}
-	return known, err
-}
-
-// runAccount returns who keeps account of scheduled runs; nil while nothing is scheduled.
-func (e *Environment) runAccount() delivery.RunAccount {
-	if account := e.tasks.Account(); account != nil {
-		return account
-	}
-	return nil
-}
-
 // openApp opens the connections to an app, or the balancer of the one that runs here.
-func (e *Environment) openApp(l *line, opts *delivery.Options) error {
+func (t *targetOpener) openApp(l *line, opts *delivery.Options) error {
 	target := l.settings().Target
 	if target == "" {
-		target = fmt.Sprintf("http://localhost:%d", e.s.Port)
+		target = fmt.Sprintf("http://localhost:%d", t.config.Port)
 	}
 	l.base = strings.TrimSuffix(target, "/")
 	l.target = l.goesTo()
 	opts.Deadline = func() time.Duration { return l.settings().Deadline }
-	opts.Tracer = e.otlp.Tracer(telemetry.TracerOptions{Queue: l.queue.name, QueueURL: l.queue.url,
+	opts.Tracer = t.otlp.Tracer(telemetry.TracerOptions{Queue: l.queue.name, QueueURL: l.queue.url,
 		Target: logging.TargetAddress(target)})
-	if e.s.LogFormat == config.LogSQSD {
+	if t.config.LogFormat == config.LogSQSD {
 		base := strings.TrimSuffix(logging.TargetAddress(target), "/")
 		opts.Begun = func(path string) {
-			e.report.Sent(func() string {
+			t.log.Sent(func() string {
 				path, _, _ := strings.Cut(cmp.Or(path, l.settings().HTTPPath), "?")
 				return base + path
 			})
 		}
 	}
-	open := func(address string) (*deliver.HTTP, error) { return e.openHTTP(l, address) }
-	if l.settings().ToOwnApp() && e.app != nil {
-		l.route = e.app.Route(open)
+	open := func(address string) (*deliver.HTTP, error) { return t.openHTTP(l, address) }
+	if l.settings().ToOwnApp() && t.app != nil {
+		l.route = t.app.Route(open)
 		opts.Target, l.close, l.renew = l.route, l.route.Close, l.route.Close
 		return nil
 	}
 	var check supervisor.Check
-	if e.s.Healthcheck != "" && l.base == strings.TrimSuffix(e.s.Target, "/") {
-		parsed, err := supervisor.ParseCheck(e.s.Healthcheck)
+	if t.config.Healthcheck != "" && l.base == strings.TrimSuffix(t.config.Target, "/") {
+		parsed, err := supervisor.ParseCheck(t.config.Healthcheck)
 		if err != nil {
 			return err
 		}
@@ -138,8 +132,8 @@ func (e *Environment) openApp(l *line, opts *delivery.Options) error {
 }
 
 // openHTTP opens connections to an address by the settings in force.
-func (e *Environment) openHTTP(l *line, address string) (*deliver.HTTP, error) {
-	s, set := e.inForce(), l.settings()
+func (t *targetOpener) openHTTP(l *line, address string) (*deliver.HTTP, error) {
+	s, set := t.inForce(), l.settings()
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
 	if err != nil {
 		return nil, fmt.Errorf("success codes: %w", err)
@@ -147,8 +141,8 @@ func (e *Environment) openHTTP(l *line, address string) (*deliver.HTTP, error) {
 	opts := deliver.HTTPOptions{
 		Target: address, Path: set.HTTPPath, MimeType: set.MimeType, QueueName: l.queue.name,
 		Connections: set.Concurrency, ConnectTimeout: s.ConnectTimeout, InactivityTimeout: set.InactivityTimeout,
-		Deadline: set.Deadline, SuccessCodes: codes, HeaderBudget: int(s.HeaderBudget), Version: e.Version,
-		Trace: telemetry.Propagate, Events: e.telemetry.Deliver(l.queue.name, l.target),
+		Deadline: set.Deadline, SuccessCodes: codes, HeaderBudget: int(s.HeaderBudget), Version: t.version,
+		Trace: telemetry.Propagate, Events: t.telemetry.Deliver(l.queue.name, l.target),
 	}
 	if !s.Keepalive {
 		opts.KeepAlive = -1
@@ -161,29 +155,29 @@ func (e *Environment) openHTTP(l *line, address string) (*deliver.HTTP, error) {
 const lambdaMargin = 5 * time.Second
 
 // openFunction opens the connections to a function of AWS Lambda.
-func (e *Environment) openFunction(ctx context.Context, l *line, opts *delivery.Options) error {
-	client := &aws.LambdaOptions{Function: l.settings().Function, Timeout: e.s.FunctionTimeout + lambdaMargin,
-		Options: aws.Options{Connections: l.settings().Concurrency, Log: e.report.SDK}}
-	if e.Config.IsSet("region") {
-		client.Region = e.s.Region
+func (t *targetOpener) openFunction(ctx context.Context, l *line, opts *delivery.Options) error {
+	client := &aws.LambdaOptions{Function: l.settings().Function, Timeout: t.config.FunctionTimeout + lambdaMargin,
+		Options: aws.Options{Connections: l.settings().Concurrency, Log: t.log.SDK}}
+	if t.config.IsSet("region") {
+		client.Region = t.config.Region
 	}
 	function, err := aws.OpenLambda(ctx, client)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrTarget, err)
 	}
 	l.target, l.close = "lambda:"+l.settings().Function, function.Close
-	e.compareTimeouts(ctx, l, function)
-	return e.invokeBy(l, opts, function)
+	t.compareTimeouts(ctx, l, function)
+	return t.invokeBy(l, opts, function)
 }
 
 // compareTimeouts logs when a function may still run when its messages become visible
 // again. That may need a permission that nothing else does; without it nothing is logged.
-func (e *Environment) compareTimeouts(ctx context.Context, l *line, function *aws.Lambda) {
+func (t *targetOpener) compareTimeouts(ctx context.Context, l *line, function *aws.Lambda) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	about, err := function.Describe(ctx)
 	if err == nil && about.Timeout > l.settings().VisibilityTimeout {
-		e.report.Info("function may run for longer than the visibility timeout: it is extended meanwhile",
+		t.log.Info("function may run for longer than the visibility timeout: it is extended meanwhile",
 			"component", "aws", "queue", l.queue.name, "function", l.settings().Function,
 			"timeout", about.Timeout.String(), "visibility_timeout", l.settings().VisibilityTimeout.String())
 	}
@@ -191,14 +185,60 @@ func (e *Environment) compareTimeouts(ctx context.Context, l *line, function *aw
 
 // openLocalFunction opens a function on this machine. Queues with the same command
 // share its processes.
-func (e *Environment) openLocalFunction(l *line, opts *delivery.Options) error {
+func (t *targetOpener) openLocalFunction(l *line, opts *delivery.Options) error {
 	command := l.settings().Lambda
-	f, err := e.functions.Open(command, func() (*runtimeapi.Pool, error) { return e.startFunction(command) })
+	f, err := t.functions.Open(command, func() (*runtimeapi.Pool, error) { return t.start(command) })
 	if err != nil {
 		return err
 	}
 	l.target, l.close = f.Name, func() {}
-	return e.invokeBy(l, opts, f)
+	return t.invokeBy(l, opts, f)
+}
+
+// invokeBy makes events of a queue's messages and hands them to a function.
+func (t *targetOpener) invokeBy(l *line, opts *delivery.Options, invoker deliver.Invoker) error {
+	function, err := deliver.NewLambda(invoker, l.queue.arn)
+	if err != nil {
+		return err
+	}
+	opts.Target = function
+	if t.config.LogFormat == config.LogSQSD {
+		opts.Begun = func(path string) { t.log.Sent(func() string { return l.target + path }) }
+	}
+	opts.Tracer = t.otlp.Tracer(telemetry.TracerOptions{Queue: l.queue.name, QueueURL: l.queue.url, Function: l.target})
+	return nil
+}
+
+// openTargets makes what opens targets, and the connections to S3.
+func (e *Environment) openTargets(ctx context.Context) error {
+	e.opener = targetOpener{
+		config: e.Config, version: e.Version, log: e.report.Logger, inForce: e.inForce, telemetry: e.telemetry, otlp: e.otlp,
+		app: e.app, account: e.runAccount, start: e.startFunction,
+	}
+	if e.s.PeriodicTrust == config.TrustRegistry {
+		e.opener.known = e.knownRun
+	}
+	if isFleet(e.s) || e.inTask() {
+		e.opener.tracker = &e.inFlight
+	}
+	return e.opener.openBuckets(ctx, e.steps)
+}
+
+// knownRun asks the registry for a scheduled run.
+func (e *Environment) knownRun(ctx context.Context, id, path string) (bool, error) {
+	known, err := e.tasks.Known(ctx, id, path)
+	if errors.Is(err, tasks.ErrUndecided) {
+		err = delivery.ErrUndecided
+	}
+	return known, err
+}
+
+// runAccount returns who keeps account of scheduled runs; nil while nothing is scheduled.
+func (e *Environment) runAccount() delivery.RunAccount {
+	if account := e.tasks.Account(); account != nil {
+		return account
+	}
+	return nil
 }
 
 // startFunction starts a function as the app's processes are: as whom, within which
@@ -235,18 +275,4 @@ func (e *Environment) startFunction(command string) (*runtimeapi.Pool, error) {
 	pool.Start()
 	e.steps.push("the function", pool.Stop)
 	return pool, nil
-}
-
-// invokeBy makes events of a queue's messages and hands them to a function.
-func (e *Environment) invokeBy(l *line, opts *delivery.Options, invoker deliver.Invoker) error {
-	function, err := deliver.NewLambda(invoker, l.queue.arn)
-	if err != nil {
-		return err
-	}
-	opts.Target = function
-	if e.s.LogFormat == config.LogSQSD {
-		opts.Begun = func(path string) { e.report.Sent(func() string { return l.target + path }) }
-	}
-	opts.Tracer = e.otlp.Tracer(telemetry.TracerOptions{Queue: l.queue.name, QueueURL: l.queue.url, Function: l.target})
-	return nil
 }

@@ -24,7 +24,10 @@ func openDelivery(t *testing.T, e *Environment, change func(*config.QueueSetting
 		change(&set)
 	}
 	l := newLine(&set)
-	d, err := e.openDelivery(t.Context(), l)
+	if err := e.openTargets(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d, err := e.opener.open(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +73,10 @@ func TestIdleProbes(t *testing.T) {
 	}
 	e := unstarted(t, map[string]string{"target": "http://localhost:8080/", "healthcheck": "HTTP:8080/health"})
 	l := newLine(&e.s.Queues[0])
-	if _, err := e.openDelivery(t.Context(), l); err != nil {
+	if err := e.openTargets(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.opener.open(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
 	defer l.close()

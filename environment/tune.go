@@ -65,7 +65,7 @@ const connections = "http-connections"
 // not where several queues share the deliveries, where a function has as many processes,
 // or where something else bounds them that was made for the number at the start.
 func (e *Environment) connectionsLive() bool {
-	return e.pool == nil && e.functions.Len() == 0 && !e.s.AdaptiveConcurrency && e.s.Breaker == 0
+	return e.pool == nil && e.opener.functions.Len() == 0 && !e.s.AdaptiveConcurrency && e.s.Breaker == 0
 }
 
 // keepConnections has a change of it wait for the next start.
