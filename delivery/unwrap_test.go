@@ -252,12 +252,12 @@ func TestPayloadIsPostponedWhenS3IsInTrouble(t *testing.T) {
 	}{
 		{"no answer", 50 * time.Millisecond, func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
-		}, "no whole answer"},
+		}, "did not answer in time"},
 		{"half an answer", 50 * time.Millisecond, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Length", "100")
 			w.(http.Flusher).Flush()
 			<-r.Context().Done()
-		}, "no whole answer"},
+		}, "did not answer in time"},
 		{"unavailable", 0, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}, "Service Unavailable"},
