@@ -21,22 +21,9 @@ was ever accepted: sent = done + dead-lettered + expired + purged + live, where
 dead-lettered are those that lie in a dead-letter queue now.`,
 		Args: cobra.NoArgs,
 	}
-	addDataDir(cmd)
-	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-		client, err := c.dial(cmd)
-		if err != nil {
-			return err
-		}
-		st, err := client.Status(ctx)
-		if err != nil {
-			return err
-		}
-		if *f == asJSON {
-			return c.printJSON(st)
-		}
-		return c.printStatus(&st)
-	})
+	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.Status, error) {
+		return client.Status(ctx)
+	}, func(st console.Status) error { return c.printStatus(&st) })
 	return cmd
 }
 

@@ -42,20 +42,9 @@ func (c taskCommands) newTasksList() *cobra.Command {
 
 // listsTasks makes a command list the tasks.
 func (c taskCommands) listsTasks(cmd *cobra.Command) {
-	addDataDir(cmd)
-	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-		client, err := c.dial(cmd)
-		if err != nil {
-			return err
-		}
-		st, err := client.Tasks(ctx)
-		if err != nil {
-			return err
-		}
-		if *f == asJSON {
-			return c.printJSON(st)
-		}
+	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.TasksStatus, error) {
+		return client.Tasks(ctx)
+	}, func(st console.TasksStatus) error {
 		if err := c.printTable(taskTable(st.Tasks)); err != nil {
 			return err
 		}
@@ -72,22 +61,11 @@ func (c taskCommands) newTasksRun() *cobra.Command {
 due next does not change.`,
 		Args: cobra.ExactArgs(1),
 	}
-	addDataDir(cmd)
-	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		client, err := c.dial(cmd)
-		if err != nil {
-			return err
-		}
-		run, err := client.RunTask(ctx, args[0])
-		switch {
-		case err != nil:
-			return err
-		case *f == asJSON:
-			return c.printJSON(run)
-		}
-		fmt.Fprintln(c.out, run.MessageID)
-		return nil
+	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, args []string) (console.TaskRun, error) {
+		return client.RunTask(ctx, args[0])
+	}, func(run console.TaskRun) error {
+		_, err := fmt.Fprintln(c.out, run.MessageID)
+		return err
 	})
 	return cmd
 }
@@ -127,26 +105,15 @@ func (c taskCommands) newTasksResume() *cobra.Command {
 // holdsTask makes a command pause or resume the task that its argument names.
 func (c taskCommands) holdsTask(cmd *cobra.Command, paused bool, act func(context.Context, *console.Client,
 	string) error) {
-	addDataDir(cmd)
-	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		client, err := c.dial(cmd)
-		if err != nil {
-			return err
+	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, args []string) (taskPaused, error) {
+		return taskPaused{args[0], paused}, act(ctx, client, args[0])
+	}, func(task taskPaused) error {
+		text := "task %s is enqueued when it is due\n"
+		if paused {
+			text = "task %s is paused; 'tendril tasks resume' goes on\n"
 		}
-		name := args[0]
-		if err := act(ctx, client, name); err != nil {
-			return err
-		}
-		switch {
-		case *f == asJSON:
-			return c.printJSON(taskPaused{name, paused})
-		case paused:
-			fmt.Fprintf(c.err, "task %s is paused; 'tendril tasks resume' goes on\n", plain(name, false))
-		default:
-			fmt.Fprintf(c.err, "task %s is enqueued when it is due\n", plain(name, false))
-		}
-		return nil
+		_, err := fmt.Fprintf(c.err, text, plain(task.Task, false))
+		return err
 	})
 }
 

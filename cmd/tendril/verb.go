@@ -55,6 +55,29 @@ func (c *cli) dial(cmd *cobra.Command) (*console.Client, error) {
 	return console.Dial(dir)
 }
 
+// asks makes a command ask the running environment for one value, and show it or print
+// it as JSON.
+func asks[T any](c *cli, cmd *cobra.Command, ask func(context.Context, *console.Client, []string) (T, error),
+	show func(T) error) {
+	addDataDir(cmd)
+	f := addOutput(cmd)
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		client, err := c.dial(cmd)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		answer, err := ask(ctx, client, args)
+		switch {
+		case err != nil:
+			return err
+		case *f == asJSON:
+			return c.printJSON(answer)
+		}
+		return show(answer)
+	})
+}
+
 // explained gives errors of the console and of queues their exit status and
 // hints; others stay what they are.
 func explained(err error) error {
