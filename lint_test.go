@@ -67,7 +67,7 @@ var rooms = []room{
 	{"aws", "Package aws is the only place that talks to Amazon.", []string{"queue", "leader", "periodic", "sqswire"}},
 	{"testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
-	{"console", "Package console shows the environment in a browser and over a JSON API.",
+	{"console", "Package console shows and controls the environment over a JSON API.",
 		[]string{"queue", "datadir", "broker", "worker", "supervisor", "periodic", "health", "autoscale"}},
 	{"app", "Package app runs the replicas of the app and moves deliveries between them.",
 		[]string{"queue", "datadir", "deliver", "supervisor", "procgroup", "bundle", "config", "notify", "console",

@@ -24,19 +24,17 @@
 // [Open] reads all of it at once and starts nothing. A [Bundle] is a value:
 // the files are closed again, and a change on disk is seen by the next Open.
 //
-// What each file is about:
+// What each file is about, from the lowest layer up:
 //
-//   - reader.go, bundle.go: one reading, and what comes of it.
-//   - procfile.go: Procfile and Buildfile.
-//   - extensions.go, manifest.go, setting.go, namespace.go: settings in both
-//     forms, and what is said of those that have no effect.
-//   - tree.go, yaml.go, json.go: documents, bounded before they are parsed.
-//   - hook.go, plan.go: what a deployment runs, and how.
-//   - default.go, unsupported.go, packages.go: the files of the platforms; names that
-//     nobody reads; packages that nothing installs.
-//   - programs.go: programs that are not on this machine.
-//   - secret.go: which values are shown nowhere.
-//   - unpack.go, archivecheck.go: archives.
+//   - bundle.go: what a bundle says; reader.go: one reading, which collects what is wrong.
+//   - tree.go: documents in YAML or JSON, bounded before they are parsed.
+//   - procfile.go, hook.go: Procfile, Buildfile and hooks.
+//   - setting.go, extensions.go, manifest.go: settings in both forms, and what is said of
+//     those that have no effect; secret.go: which values are shown nowhere.
+//   - default.go, unsupported.go, programs.go: the files of the platforms, names that
+//     nobody reads, packages and programs that are missing.
+//   - plan.go: what a deployment runs; open.go: [Open].
+//   - unpack.go, archivecheck.go, versions.go: archives, and where they are unpacked.
 //
 // # Invariants
 //

@@ -1,4 +1,4 @@
-// Package console shows the environment in a browser and over a JSON API.
+// Package console shows and controls the environment over a JSON API.
 //
 // A running environment keeps one local listener for the people and programs
 // that look after it. [Server] answers there; [Client] asks. The two share the

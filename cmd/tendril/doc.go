@@ -2,9 +2,10 @@
 //
 // One binary is everything: `tendril up` runs a worker environment, `tendril
 // serve` the embedded queue alone, and the other subcommands talk to a running
-// environment or to Amazon SQS. One file holds one subcommand; root.go puts
-// them together; exit.go says which exit status means what. Signals, flags and
-// exits are known only here.
+// environment or to Amazon SQS. Each family of subcommands is a small type around
+// cli, which is what one run of the command has of the world; root.go puts them
+// together; exit.go says which exit status means what. Signals, flags and exits
+// are known only here.
 //
 // # Ports
 //
@@ -14,6 +15,7 @@
 //
 // # Signals
 //
-// TERM and INT drain and stop; a second one stops at once. HUP reads the
-// periodic tasks anew.
+// TERM and INT drain and stop; a second one stops at once. HUP applies what changed
+// in the settings and in the app's folder. USR1 and TSTP pause all queues, and resume
+// them when they come again.
 package main
