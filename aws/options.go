@@ -2,7 +2,10 @@ package aws
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
+
+	"github.com/aws/smithy-go/logging"
 )
 
 // Options say where a service is, and how it is called. A nil *Options is valid.
@@ -109,4 +112,17 @@ func (e *Events) clockAdjusted(offset time.Duration) {
 	if e.ClockAdjusted != nil {
 		e.ClockAdjusted(offset)
 	}
+}
+
+// LogFunc takes what the SDK has to say besides the errors that it returns. It is
+// called from several goroutines at once.
+type LogFunc func(level slog.Level, text string)
+
+// Logf is the method by which the SDK's clients log.
+func (f LogFunc) Logf(kind logging.Classification, format string, values ...any) {
+	level := slog.LevelDebug
+	if kind == logging.Warn {
+		level = slog.LevelWarn
+	}
+	f(level, firstLine(fmt.Sprintf(format, values...)))
 }

@@ -32,6 +32,31 @@ func (q *Queue) Region() string { return q.site.region }
 // FIFO reports whether this is a FIFO queue.
 func (q *Queue) FIFO() bool { return Reference{Name: q.name}.FIFO() }
 
+// Queue finds a queue by its name, URL or ARN. It checks the credentials; for
+// a name or an ARN it asks SQS for the URL, so that a queue which does not
+// exist is a queue.ErrNoQueue here. A URL is believed: [Queue.Attributes] asks.
+func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
+	ref, err := ParseReference(reference)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Check(ctx); err != nil {
+		return nil, err
+	}
+	where, err := s.site(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	q := &Queue{sqs: s, site: where, name: ref.Name, url: ref.URL}
+	if q.url != "" {
+		return q, nil
+	}
+	if q.url, err = q.lookUp(ctx, ref.Account); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
 const (
 	// patience is how long one attempt of a short call may take.
 	patience = 10 * time.Second

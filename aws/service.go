@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"tendril/queue"
@@ -19,19 +18,6 @@ import (
 // localRegion signs the calls to a server that is not Amazon's and for which
 // nobody named a region. Such servers do not look at it.
 const localRegion = "us-east-1"
-
-// LogFunc takes what the SDK has to say besides the errors that it returns. It is
-// called from several goroutines at once.
-type LogFunc func(level slog.Level, text string)
-
-// Logf is the method by which the SDK's clients log.
-func (f LogFunc) Logf(kind logging.Classification, format string, values ...any) {
-	level := slog.LevelDebug
-	if kind == logging.Warn {
-		level = slog.LevelWarn
-	}
-	f(level, firstLine(fmt.Sprintf(format, values...)))
-}
 
 // loadConfig reads the AWS configuration as every AWS tool does; a region and a
 // profile that are not "" count more than what it says. What the SDK logs goes to log,

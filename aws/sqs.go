@@ -62,31 +62,6 @@ func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
 // they are looked for. SQS itself is not asked.
 func (s *SQS) Check(ctx context.Context) error { return checkCredentials(ctx, s.caller.credentials) }
 
-// Queue finds a queue by its name, URL or ARN. It checks the credentials; for
-// a name or an ARN it asks SQS for the URL, so that a queue which does not
-// exist is a queue.ErrNoQueue here. A URL is believed: [Queue.Attributes] asks.
-func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
-	ref, err := ParseReference(reference)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.Check(ctx); err != nil {
-		return nil, err
-	}
-	where, err := s.site(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	q := &Queue{sqs: s, site: where, name: ref.Name, url: ref.URL}
-	if q.url != "" {
-		return q, nil
-	}
-	if q.url, err = q.lookUp(ctx, ref.Account); err != nil {
-		return nil, err
-	}
-	return q, nil
-}
-
 // site finds region and endpoint. The place that a URL or an ARN names comes
 // first; an endpoint that the user configured (AWS_ENDPOINT_URL_SQS) replaces
 // the address, but not the region.
