@@ -135,39 +135,6 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 	return s, nil
 }
 
-// Start lets the scheduler and the elector run, and goes on looking for a registry that Open
-// did not find out about.
-func (m *Manager) Start() {
-	m.started.Store(true)
-	m.work.Go(func() { m.election.run(m.run) })
-	if s := m.current.Load(); s != nil && s.scheduler != nil {
-		m.schedule(s)
-	}
-	if m.registry.undecided.Load() {
-		m.work.Go(m.seekRegistry)
-	}
-}
-
-// schedule lets a scheduler run.
-func (m *Manager) schedule(s *schedule) {
-	m.work.Go(func() {
-		if m.opts.Registry.Broker == nil { // elsewhere it may take a while, which deliveries do not wait for
-			for _, name := range s.pauses.read(m.run, m.log) {
-				_ = s.scheduler.Pause(name) // one that this file does not have
-			}
-		}
-		s.scheduler.Run(m.run)
-	})
-	m.work.Go(func() { s.pauses.follow(m.run, s.scheduler) })
-	m.work.Go(func() {
-		m.file.watch(m.run, func() {
-			if err := m.Reload(); err != nil && m.run.Err() == nil {
-				m.log.Error("periodic tasks not reloaded", "err", err)
-			}
-		})
-	})
-}
-
 // Stop ends the scheduling and releases the lease, before ctx is done.
 func (m *Manager) Stop(ctx context.Context) error {
 	m.stop()
@@ -198,33 +165,33 @@ func (m *Manager) stopping() bool {
 	}
 }
 
-// Pauses between two looks for a registry whose server did not tell.
-const (
-	firstSeekPause   = time.Second
-	longestSeekPause = 30 * time.Second
-)
-
-// RetryAfter is after how long it is worth asking again for what fails with [ErrUndecided].
-const RetryAfter = firstSeekPause
-
-// seekRegistry goes on looking for a registry until the server of the queue tells. Then the
-// periodic tasks begin, if there is one.
-func (m *Manager) seekRegistry() {
-	for pause := firstSeekPause; m.registry.undecided.Load(); pause = min(2*pause, longestSeekPause) {
-		select {
-		case <-time.After(pause):
-		case <-m.run.Done():
-			return
-		}
-		err := m.change(m.run, func(ctx context.Context) error {
-			err := m.election.rejoin(ctx)
-			if err != nil || m.registry.undecided.Load() {
-				return err
-			}
-			return m.refresh(ctx)
-		})
-		if err != nil && !errors.Is(err, ErrNotScheduled) && m.run.Err() == nil {
-			m.log.Error("periodic tasks not started", "err", err)
-		}
+// Account returns what keeps account of deliveries; nil while nothing is scheduled.
+func (m *Manager) Account() *Account {
+	if s := m.current.Load(); s != nil && s.scheduler != nil {
+		return s.account
 	}
+	return nil
+}
+
+// unfinished reports whether the previous run of a task is unfinished: the app works on it
+// here, or its message still lies in an embedded queue. Of runs that other machines work on,
+// nothing is known.
+func (m *Manager) unfinished(task periodic.Task) bool {
+	a, b := m.Account(), m.opts.Registry.Broker
+	switch {
+	case a == nil:
+		return false
+	case a.anyInWork(task.Name):
+		return true
+	case b == nil:
+		return false
+	}
+	for _, run := range a.scheduler.History(task.Name) {
+		if run.MessageID == "" {
+			continue
+		}
+		_, err := b.Message(context.Background(), cmp.Or(task.Queue, m.opts.Registry.Queue), run.MessageID)
+		return err == nil
+	}
+	return false
 }

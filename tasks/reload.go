@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"tendril/periodic"
 )
@@ -14,6 +15,39 @@ var errStarting = errors.New("the environment is starting")
 
 // ErrStopped says that something was not begun since the environment stops.
 var ErrStopped = errors.New("the environment stops")
+
+// Start lets the scheduler and the elector run, and goes on looking for a registry that Open
+// did not find out about.
+func (m *Manager) Start() {
+	m.started.Store(true)
+	m.work.Go(func() { m.election.run(m.run) })
+	if s := m.current.Load(); s != nil && s.scheduler != nil {
+		m.schedule(s)
+	}
+	if m.registry.undecided.Load() {
+		m.work.Go(m.seekRegistry)
+	}
+}
+
+// schedule lets a scheduler run.
+func (m *Manager) schedule(s *schedule) {
+	m.work.Go(func() {
+		if m.opts.Registry.Broker == nil { // elsewhere it may take a while, which deliveries do not wait for
+			for _, name := range s.pauses.read(m.run, m.log) {
+				_ = s.scheduler.Pause(name) // one that this file does not have
+			}
+		}
+		s.scheduler.Run(m.run)
+	})
+	m.work.Go(func() { s.pauses.follow(m.run, s.scheduler) })
+	m.work.Go(func() {
+		m.file.watch(m.run, func() {
+			if err := m.Reload(); err != nil && m.run.Err() == nil {
+				m.log.Error("periodic tasks not reloaded", "err", err)
+			}
+		})
+	})
+}
 
 // Reload reads the file of tasks again and puts it in force. On an error the old tasks stay.
 func (m *Manager) Reload() error {
@@ -148,4 +182,35 @@ func (m *Manager) CheckQueues(file *periodic.File) error {
 		}
 	}
 	return nil
+}
+
+// Pauses between two looks for a registry whose server did not tell.
+const (
+	firstSeekPause   = time.Second
+	longestSeekPause = 30 * time.Second
+)
+
+// RetryAfter is after how long it is worth asking again for what fails with [ErrUndecided].
+const RetryAfter = firstSeekPause
+
+// seekRegistry goes on looking for a registry until the server of the queue tells. Then the
+// periodic tasks begin, if there is one.
+func (m *Manager) seekRegistry() {
+	for pause := firstSeekPause; m.registry.undecided.Load(); pause = min(2*pause, longestSeekPause) {
+		select {
+		case <-time.After(pause):
+		case <-m.run.Done():
+			return
+		}
+		err := m.change(m.run, func(ctx context.Context) error {
+			err := m.election.rejoin(ctx)
+			if err != nil || m.registry.undecided.Load() {
+				return err
+			}
+			return m.refresh(ctx)
+		})
+		if err != nil && !errors.Is(err, ErrNotScheduled) && m.run.Err() == nil {
+			m.log.Error("periodic tasks not started", "err", err)
+		}
+	}
 }

@@ -183,3 +183,9 @@ func (s *schedule) has(name string, file *watchedFile) error {
 	}
 	return queue.Errorf(queue.CodeResourceNotFound, "there is no task %q in %s", name, file.path())
 }
+
+// Known reports whether the registry has the scheduled run of that id, with the path that its
+// message goes to. The error is [ErrUndecided] while it is not known whether there is a registry.
+func (m *Manager) Known(ctx context.Context, id, path string) (bool, error) {
+	return m.registry.known(ctx, id, path)
+}
