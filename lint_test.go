@@ -69,7 +69,7 @@ var rooms = []room{
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows and controls the environment over a JSON API.",
 		[]string{"queue", "datadir", "broker", "worker", "supervisor", "periodic", "health", "autoscale"}},
-	{"app", "Package app runs the replicas of the app and moves deliveries between them.",
+	{"app", "Package app runs the app: its replicas, their deliveries and its deployments.",
 		[]string{"queue", "datadir", "deliver", "supervisor", "procgroup", "bundle", "config", "notify", "console",
 			"logging"}},
 	{"tasks", "Package tasks runs the periodic tasks of one environment.",

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -133,8 +134,10 @@ func TestAppPageHangup(t *testing.T) {
 
 	replaceIn(t, filepath.Join(dir, "cron.yaml"), "0 3", "0 4")
 	s.cmd.Process.Signal(syscall.SIGHUP)
-	s.await(t, "the tasks are read again", func(e event) bool { return strings.HasSuffix(e.Msg, "1 changed") })
-	if n := s.count(func(e event) bool { return strings.HasPrefix(e.Msg, "deploying") }); n != 0 {
+	s.await(t, "the tasks are read again", func(e event) bool {
+		return e.Msg == "periodic tasks reloaded" && e.attribute("changed") == "1"
+	})
+	if n := s.count(func(e event) bool { return e.Msg == "deployment started" }); n != 0 {
 		t.Error("a change of cron.yaml alone is a deployment")
 	}
 
@@ -173,14 +176,14 @@ func TestAppPageReloadWaits(t *testing.T) {
 		s.cmd.Process.Signal(syscall.SIGHUP)
 		if version == 2 { // the first one's hook; the second is a deployment's
 			os.WriteFile(goOn, nil, 0o644)
-			s.await(t, "it is deployed", func(e event) bool { return strings.HasPrefix(e.Msg, "deploying version 2") })
+			s.await(t, "it is deployed", func(e event) bool { return e.isDeploymentOf("2") })
 			os.Remove(goOn)
 		}
 	}
 	time.Sleep(100 * time.Millisecond) // in which the signal arrives
 	os.WriteFile(goOn, nil, 0o644)
-	s.await(t, "it is deployed", func(e event) bool { return strings.HasPrefix(e.Msg, "deploying version 3") })
-	s.await(t, "the old one is gone", func(e event) bool { return strings.HasPrefix(e.Msg, "the old version is gone") })
+	s.await(t, "it is deployed", func(e event) bool { return e.isDeploymentOf("3") })
+	s.await(t, "the old one is gone", func(e event) bool { return e.Msg == "old version stopped" })
 	if code := s.terminate(t); code != 0 {
 		t.Errorf("exit status %d\n%s", code, s.stderr)
 	}
@@ -215,9 +218,28 @@ func awaitLines(t *testing.T, p *process, block string) {
 	t.Helper()
 	for line := range strings.Lines(block) {
 		_, text, _ := strings.Cut(strings.TrimSpace(line), " ") // less the time
-		want := shape(strings.TrimSpace(strings.TrimLeft(text, "!· ")))
-		p.await(t, line, func(e event) bool { return shape(e.Msg) == want })
+		message, attrs, _ := strings.Cut(strings.TrimLeft(text, "!· "), "  ")
+		p.await(t, line, func(e event) bool { return e.Msg == message && e.hasAttributes(attrs) })
 	}
+}
+
+// isDeploymentOf reports whether the deployment of a version began.
+func (e *event) isDeploymentOf(version string) bool {
+	return e.Msg == "deployment started" && e.attribute("version") == version
+}
+
+// attributeText is one attribute as a terminal shows it.
+var attributeText = regexp.MustCompile(`(\w+)=("[^"]*"|\S+)`)
+
+// hasAttributes reports whether the event has the attributes of a terminal's line, whatever
+// their numbers.
+func (e *event) hasAttributes(text string) bool {
+	for _, a := range attributeText.FindAllStringSubmatch(text, -1) {
+		if shape(e.attribute(a[1])) != shape(strings.Trim(a[2], `"`)) {
+			return false
+		}
+	}
+	return true
 }
 
 // TestAppPagePoison: messages that end the app are told as the page shows it.
@@ -231,7 +253,7 @@ func TestAppPagePoison(t *testing.T) {
 	}
 	inFlight(t, started)
 	sendBody(t, started, "poison")
-	awaitLines(t, p, fenced(t, page(t, "docs/app.md"), "17:56:06 ! the app ended with"))
+	awaitLines(t, p, fenced(t, page(t, "docs/app.md"), "17:56:06 ! app crashed"))
 }
 
 // TestAppPageCrashLoop: an app that worked and then cannot start is told as the
@@ -246,7 +268,7 @@ func TestAppPageCrashLoop(t *testing.T) {
 		writeBundle(t, map[string]string{"Procfile": line}))
 	awaitWeb(t, s.process)
 	sendBody(t, s.started, "poison")
-	awaitLines(t, s.process, fenced(t, page(t, "docs/app.md"), "17:59:08 ! web failed"))
+	awaitLines(t, s.process, fenced(t, page(t, "docs/app.md"), "17:59:08 ! process failed too often"))
 	s.await(t, "it is Severe", func(e event) bool {
 		return e.Msg == "health changed" && e.Status == "Severe"
 	})

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -102,7 +101,7 @@ func TestDeploymentDuringTheStart(t *testing.T) {
 	})
 	p, started := start(t, "up", "--data-dir", data, "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0", "--port",
 		testpeer.FreePort(t), "--name", "jobs", first)
-	p.await(t, "it builds", func(e event) bool { return strings.HasPrefix(e.Msg, "build: ") })
+	p.await(t, "it builds", func(e event) bool { return e.Msg == "step started" && e.attribute("phase") == "build" })
 	p.cmd.Process.Signal(syscall.SIGHUP)
 	var asked sync.WaitGroup
 	asked.Go(func() {

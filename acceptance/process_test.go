@@ -86,6 +86,17 @@ type event struct {
 	QueueURL  string `json:"queue_url"`
 	Console   string `json:"console"`
 	Line      string `json:"line"` // of the app's output
+	Process   string `json:"process"`
+	raw       string
+}
+
+// attribute returns any attribute as text.
+func (e *event) attribute(key string) string {
+	all := map[string]any{}
+	if json.Unmarshal([]byte(e.raw), &all) != nil || all[key] == nil {
+		return ""
+	}
+	return fmt.Sprint(all[key])
 }
 
 // process is one running tendril.
@@ -176,6 +187,7 @@ func (p *process) read(out io.Reader) {
 		if json.Unmarshal(lines.Bytes(), &e) != nil {
 			e.Msg = lines.Text()
 		}
+		e.raw = lines.Text()
 		p.mu.Lock()
 		p.events = append(p.events, e)
 		close(p.news)

@@ -73,7 +73,7 @@ func pipe(t *testing.T, connect func(cmd *exec.Cmd) *os.File, args ...string) *p
 		if json.Unmarshal(line, &e) == nil && e.Msg == "started" {
 			p.started = e
 		}
-		ready = ready || strings.Contains(e.Msg, "web is ready")
+		ready = ready || e.Msg == "process ready" && e.Process == "web"
 	}
 	return p
 }

@@ -133,7 +133,8 @@ func TestCrashLoop(t *testing.T) {
 	awaitWeb(t, p)
 	id := sendBody(t, started, "poison") // ends the app, which then cannot start any more
 	p.await(t, "the app was given up", func(e event) bool {
-		return e.Level == "ERROR" && strings.Contains(e.Msg, "failed 3 times")
+		return e.Level == "ERROR" &&
+			e.Msg == "process failed too often" && strings.Contains(e.attribute("err"), "failed 3 times")
 	})
 	time.Sleep(5 * time.Second) // an app that is away is waited for a moment, in case it comes back
 	a := attributes(t.Context(), t, client(started.Endpoint), started.QueueURL)
@@ -157,7 +158,7 @@ func TestCrashLoop(t *testing.T) {
 // awaitWeb waits until the app is ready.
 func awaitWeb(t *testing.T, p *process) {
 	t.Helper()
-	p.await(t, "the app was ready", func(e event) bool { return strings.Contains(e.Msg, "web is ready") })
+	p.await(t, "the app was ready", func(e event) bool { return e.Msg == "process ready" && e.Process == "web" })
 }
 
 // buildingUp starts an environment whose app is still being built, for ever.

@@ -1,16 +1,20 @@
-// Package app runs the replicas of the app and moves deliveries between them.
+// Package app runs the app: its replicas, their deliveries and its deployments.
 //
-//	                       Acquire: the ready replica with the fewest deliveries
-//	deliveries --> Router ------+--> Member 5000   version 1, serving
-//	                            +--> Member 34561  version 1, serving
-//	                            '-x  Member 40123  version 2, held until all of it is ready
+//	                       the admitted and ready replica with the fewest deliveries
+//	deliveries --> Route ---+--> replica web    version 1, serving
+//	                        +--> replica web-2  version 1, serving
+//	                        |    replica web-3  version 2, held until all of it is ready
+//	                        '--> replica web-4  for quarantined messages, one at a time
 //
-//	Deploy: start version 2 beside version 1 -> ready? -- no --> stop it again: rolled back
+//	deploy: start version 2 beside version 1 -> ready? -- no --> stop it again: rolled back
 //	                                              '- yes -> admit 2, retire 1 (drain), stop 1
-//	Scale:  out: start, ready, admit.  in: retire (drain), stop.
+//	scale:  out: start, ready, admit.  in: retire (drain), stop.
 //
-// A [Router] knows which replicas take deliveries; a [Manager] starts and stops replicas
-// through a function that it is given, and changes the Router in the right order.
+// An [App] has a part for each of its states. The balancer knows which replicas take
+// deliveries, and a [Route] gives each message of a queue to one of them. The replica set
+// starts and stops replicas, and changes the balancer in the right order. The deployer opens
+// new versions, runs their hooks and reports how far a deployment is. The gate opens the
+// workers' gates while a replica is ready. A [Scaler] changes the number of replicas.
 //
 // # Poison messages
 //
@@ -28,7 +32,7 @@
 // A quarantined message is delivered alone, to a replica that has no other message. A crash
 // then points at exactly one message, and the other replicas keep working. When ten different
 // messages in a row crash the app, and it survives none in between, the app itself is broken:
-// [Detector.Broken] reports that, and the app is treated as one that crashes by itself.
+// [PoisonStatus] says so, and the app is restarted as one that crashes by itself.
 //
 // # Invariants
 //

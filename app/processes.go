@@ -9,7 +9,6 @@ import (
 
 	"tendril/bundle"
 	"tendril/config"
-	"tendril/logging"
 	"tendril/supervisor"
 )
 
@@ -188,9 +187,9 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			switch {
 			case e.OnTrial: // it was reported with the end of the restarts
 			case e.Excused || e.Requested:
-				s.opts.Log.Info("process restarting", "process", e.Process, "retry_in", logging.Short(e.Delay))
+				s.opts.Log.Info("process restarting", "process", e.Process, "retry_in_ms", e.Delay.Milliseconds())
 			default:
-				s.opts.Log.Warn("process restarting", "process", e.Process, "retry_in", logging.Short(e.Delay),
+				s.opts.Log.Warn("process restarting", "process", e.Process, "retry_in_ms", e.Delay.Milliseconds(),
 					"failures", e.Failures, "restart_limit", e.Limit)
 			}
 		},
