@@ -3,7 +3,6 @@ package environment
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -65,7 +64,7 @@ func (e *Environment) reportAside(cfg *config.Config, b *bundle.Bundle) {
 	known := NotUsed(&before)
 	for _, f := range NotUsed(&now) {
 		if !slices.Contains(known, f) {
-			e.report.note(slog.LevelWarn, "bundle", f.String(), slog.String("file", f.File), slog.Int("line", f.Line))
+			e.Logger.Warn("bundle warning", "component", "bundle", "problem", f.String(), "file", f.File, "line", f.Line)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"tendril/logging"
 	"tendril/terminal"
 )
 
@@ -44,20 +44,15 @@ func sameFile(a, b io.Writer) bool {
 	return err == nil && os.SameFile(fi, gi)
 }
 
-// unreadText says that lines were left out, which nobody read.
-func unreadText(lines int) string {
-	if lines == 1 {
-		return "1 line was left out here: this output was not read"
-	}
-	return fmt.Sprintf("%d lines were left out here: this output was not read", lines)
-}
+// unreadMessage stands in the place of lines that nobody read.
+const unreadMessage = "lines left out, this output was not read"
 
 func reportJSON(w io.Writer, lines int) {
-	slog.New(slog.NewJSONHandler(w, nil)).Warn(unreadText(lines), "component", "output", "lines", lines)
+	slog.New(slog.NewJSONHandler(w, nil)).Warn(unreadMessage, "component", "output", "lines", lines)
 }
 
 func reportPlain(w io.Writer, lines int) {
-	fmt.Fprintf(w, "%s ! %s\n", time.Now().Format("15:04:05"), unreadText(lines))
+	logging.New(logging.Options{Out: w, Format: logging.Text}).Warn(unreadMessage, "lines", lines)
 }
 
 // The bounds of a [lineBuffer].

@@ -117,8 +117,8 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 					t.Fatalf("line %d is %q", i, lines[i])
 				}
 			}
-			if want := fmt.Sprintf("%d lines were left out", sent-kept); !strings.Contains(lines[kept], want) ||
-				len(lines) != kept+2 {
+			if want := fmt.Sprintf("left out, this output was not read  lines=%d\n", sent-kept); len(lines) != kept+2 ||
+				!strings.Contains(lines[kept], want) {
 				t.Errorf("after those kept comes %q and %d more, want %q", lines[kept], len(lines)-kept-2, want)
 			}
 			if n, most := int(s.writes.Load()), lineBufferMost/lineBufferSize+4; n > most {
@@ -218,12 +218,12 @@ func TestLeftOutLinesAreReportedInTheFormatOfTheOthers(t *testing.T) {
 	}
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line.Level != "WARN" || line.Component != "output" ||
 		line.Lines != 3 ||
-		line.Msg != "3 lines were left out here: this output was not read" || strings.Count(out.String(), "\n") != 1 {
+		line.Msg != "lines left out, this output was not read" || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("%q: %v", &out, err)
 	}
 	out.Reset()
 	reportPlain(&out, 1)
-	if got := out.String(); !strings.HasSuffix(got, " ! 1 line was left out here: this output was not read\n") {
+	if got := out.String(); !strings.HasSuffix(got, " ! lines left out, this output was not read  lines=1\n") {
 		t.Errorf("%q", got)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tendril/console"
-	"tendril/logging"
 )
 
 func TestAnOpenBreakerIsSaidFirst(t *testing.T) {
@@ -90,11 +89,12 @@ func TestPaceNamesWhatHoldsBack(t *testing.T) {
 
 func TestWarningsHaveAHintOrNone(t *testing.T) {
 	t.Parallel()
-	for hint, want := range map[string]string{"": " ! mind this\n", "do that": " ! mind this  hint=\"do that\"\n"} {
-		var out bytes.Buffer
-		logWarning(logging.New(logging.Options{Out: &out, Format: logging.Text}), "config", "mind this", hint)
-		if !strings.HasSuffix(out.String(), want) {
-			t.Errorf("%q: %q does not end with %q", hint, &out, want)
+	for hint, want := range map[string][]any{
+		"":        {"component", "config", "problem", "mind this"},
+		"do that": {"component", "config", "problem", "mind this", "hint", "do that"},
+	} {
+		if diff := cmp.Diff(want, attributesOf("config", "mind this", hint)); diff != "" {
+			t.Errorf("%q: %s", hint, diff)
 		}
 	}
 }

@@ -192,10 +192,10 @@ func (c appCommands) runEnvironment(cfg *config.Config, opts environment.Options
 		}
 	} else {
 		for _, w := range cfg.Warnings {
-			logWarning(log, "config", w.String(), w.Hint)
+			log.Warn("settings warning", attributesOf("config", w.String(), w.Hint)...)
 		}
 		for _, w := range ofBundle {
-			logWarning(log, "bundle", w.String(), w.Hint)
+			log.Warn("bundle warning", attributesOf("bundle", w.String(), w.Hint)...)
 		}
 	}
 	opts.Logger = log
@@ -214,14 +214,13 @@ func (c appCommands) runEnvironment(cfg *config.Config, opts environment.Options
 	}
 }
 
-// logWarning logs what is allowed and worth knowing, and the hint where there is
-// one.
-func logWarning(log *logging.Logger, component, text, hint string) {
-	attrs := []any{"component", component}
+// attributesOf are those of a warning, with the hint where there is one.
+func attributesOf(component, problem, hint string) []any {
+	attrs := []any{"component", component, "problem", problem}
 	if hint != "" {
 		attrs = append(attrs, "hint", hint)
 	}
-	log.Warn(text, attrs...)
+	return attrs
 }
 
 // logger prints for a person at a terminal, or JSON.
@@ -292,7 +291,7 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 			case draining.IsZero():
 				draining = time.Now()
 				drain() // first: nothing that is told may hold it up
-				log.Info("draining; a second signal stops at once", "component", "environment", "reason", sig.String())
+				log.Info("draining, a second signal stops at once", "component", "environment", "reason", sig.String())
 			case time.Since(draining) < sameSignal:
 				// The same wish, by way of the process group and of a parent.
 			default:
@@ -309,7 +308,7 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 
 func hangup(env *environment.Environment, log *logging.Logger) {
 	if err := env.Hangup(); err != nil {
-		log.Warn("nothing was reloaded", "component", "environment", "err", err)
+		log.Warn("reload refused", "component", "environment", "err", err)
 	}
 }
 
@@ -317,11 +316,11 @@ func hangup(env *environment.Environment, log *logging.Logger) {
 func setQuiet(env *environment.Environment, name string, log *logging.Logger) {
 	switch paused, err := env.Quiet("the signal " + name); {
 	case err != nil:
-		log.Warn("nothing was paused", "component", "environment", "reason", name, "err", err)
+		log.Warn("pause refused", "component", "environment", "reason", name, "err", err)
 	case paused:
-		log.Info("all queues are paused; the same signal, or 'tendril queues resume', goes on", "component", "environment",
-			"reason", name)
+		log.Info("all queues paused", "component", "environment", "reason", name,
+			"hint", "send the signal again, or type 'tendril queues resume'")
 	default:
-		log.Info("all queues go on", "component", "environment", "reason", name)
+		log.Info("all queues resumed", "component", "environment", "reason", name)
 	}
 }
