@@ -27,7 +27,7 @@
 // number of consecutive periods, then an increment and a cooldown.
 //
 // Beside the loop, protector.go protects an instance from scale-in while it does long
-// work, departure.go drains an instance that its group has chosen to terminate,
+// work, termination.go drains an instance that its group has chosen to terminate,
 // publish.go publishes two metrics for an external scaler, and scale.go is the answer
 // that an external scaler reads.
 //

@@ -80,9 +80,7 @@ func TestProtector(t *testing.T) {
 		pass(time.Minute)
 		refuse.set(nil)
 		pass(time.Minute)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 		// Hours of work are two calls, a refusal is met with growing pauses, and
 		// the end takes the protection away.
 		want := []string{
@@ -128,9 +126,7 @@ func TestProtectionIsRenewed(t *testing.T) {
 		stop := start(p.Run)
 		time.Sleep(3 * time.Hour)
 		synctest.Wait()
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 		want := []string{
 			"0s: set true", "protected true",
 			"30m0s: set true", "setting scale-in protection: no answer (1)",
@@ -170,9 +166,7 @@ func TestProtectionOfAnEarlierProcessIsRemoved(t *testing.T) {
 			}
 			stop := start(p.Run)
 			time.Sleep(2 * time.Second)
-			if err := stop(); err != nil {
-				t.Error(err)
-			}
+			stop()
 			if diff := cmp.Diff(c.want, j.take()); diff != "" {
 				t.Error(diff)
 			}
@@ -180,16 +174,7 @@ func TestProtectionOfAnEarlierProcessIsRemoved(t *testing.T) {
 	}
 }
 
-func TestMissingFieldsAreErrors(t *testing.T) {
-	t.Parallel()
-	for _, run := range []func(context.Context) error{new(Protector).Run, new(Departure).Run, new(Reporter).Run} {
-		if err := run(context.Background()); err == nil || !strings.Contains(err.Error(), "required") {
-			t.Errorf("error %v, want one about required fields", err)
-		}
-	}
-}
-
-// group is the group's side of a departure.
+// group is the group's side of a termination.
 type group struct {
 	j       *recorder
 	leaving atomic.Bool
@@ -198,7 +183,7 @@ type group struct {
 	refuse atomic.Int64
 }
 
-func (g *group) Leaving(context.Context) (bool, error) {
+func (g *group) chosen(context.Context) (bool, error) {
 	if g.silent.Load() {
 		return true, errors.New("no metadata")
 	}
@@ -217,7 +202,7 @@ func (g *group) Complete(ctx context.Context) error {
 	return nil
 }
 
-func TestDeparture(t *testing.T) {
+func TestTermination(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -225,12 +210,12 @@ func TestDeparture(t *testing.T) {
 		refuse int64
 		want   string
 	}{
-		{"at once", 0, 0, "departing, complete, departed <nil>"},
+		{"at once", 0, 0, "terminating, complete, terminated <nil>"},
 		{"after a minute", time.Minute + time.Second, 0,
-			"departing, heartbeat, heartbeat, heartbeat, heartbeat, complete, departed <nil>"},
-		{"refused twice", 0, 2, "departing, completing the lifecycle hook: throttled (1), " +
-			"completing the lifecycle hook: throttled (2), complete, departed <nil>"},
-		{"refused for good", 0, 99, "departing, 1, 2, 3, 4, 5, departed throttled"},
+			"terminating, heartbeat, heartbeat, heartbeat, heartbeat, complete, terminated <nil>"},
+		{"refused twice", 0, 2, "terminating, completing the lifecycle hook: throttled (1), " +
+			"completing the lifecycle hook: throttled (2), complete, terminated <nil>"},
+		{"refused for good", 0, 99, "terminating, 1, 2, 3, 4, 5, terminated throttled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -238,7 +223,7 @@ func TestDeparture(t *testing.T) {
 				var j recorder
 				g := &group{j: &j}
 				g.refuse.Store(c.refuse)
-				d := &Departure{Exit: g, Hook: g, Events: j.events(),
+				d := &Termination{Chosen: g.chosen, Hook: g, Events: j.events(),
 					Drain: func(context.Context) error { time.Sleep(c.drain); return nil }}
 				stop := start(d.Run)
 				time.Sleep(time.Hour)
@@ -257,28 +242,24 @@ func TestDeparture(t *testing.T) {
 				if got != c.want {
 					t.Errorf("it went\n%s, want\n%s", got, c.want)
 				}
-				if err := stop(); err != nil {
-					t.Error(err)
-				}
+				stop()
 			})
 		})
 	}
 }
 
-func TestDepartureCompletesTheHookWhenCanceled(t *testing.T) {
+func TestTerminationCompletesTheHookWhenCanceled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var j recorder
 		g := &group{j: &j}
-		d := &Departure{Exit: g, Hook: g, Events: j.events(),
+		d := &Termination{Chosen: g.chosen, Hook: g, Events: j.events(),
 			Drain: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
 		stop := start(d.Run)
 		time.Sleep(time.Minute)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 		if lines := j.take(); len(lines) != 0 {
-			t.Errorf("a stop without a departure: %v", lines)
+			t.Errorf("a stop without a termination: %v", lines)
 		}
 		g.leaving.Store(true)
 		g.silent.Store(true)
@@ -289,14 +270,14 @@ func TestDepartureCompletesTheHookWhenCanceled(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		g.refuse.Store(2)
 		began := time.Now()
-		if err := stop(); err != nil || time.Since(began) != 0 {
-			t.Errorf("the stop took %v, %v", time.Since(began), err)
+		if stop(); time.Since(began) != 0 {
+			t.Errorf("the stop took %v", time.Since(began))
 		}
 		want := []string{
 			"checking for termination: no metadata (1)", "checking for termination: no metadata (2)",
-			"departing",
+			"terminating",
 			"completing the lifecycle hook: throttled (1)", "completing the lifecycle hook: throttled (2)",
-			"complete", "departed context canceled",
+			"complete", "terminated context canceled",
 		}
 		if diff := cmp.Diff(want, j.take()); diff != "" {
 			t.Error(diff)
@@ -304,23 +285,19 @@ func TestDepartureCompletesTheHookWhenCanceled(t *testing.T) {
 	})
 }
 
-type publisherFunc func(context.Context, []Metric) error
-
-func (f publisherFunc) Publish(ctx context.Context, m []Metric) error { return f(ctx, m) }
-
 func TestReporter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var j recorder
 		var in synchronized[Inputs]
 		var refuse synchronized[error]
-		var notInCharge atomic.Bool
+		var notLeader atomic.Bool
 		in.set(Inputs{Backlog: Of(90), OldestAge: Of(12)})
 		r := &Reporter{
-			Gauge:     gaugeFunc(func(context.Context) (Inputs, error) { return in.get(), nil }),
-			Publisher: publisherFunc(func(_ context.Context, m []Metric) error { j.add("%v", m); return refuse.get() }),
+			Load:      in.get,
+			Publish:   func(_ context.Context, m []Metric) error { j.add("%v", m); return refuse.get() },
 			Instances: func(context.Context) (int, error) { return 4, nil },
-			InCharge:  func() bool { return !notInCharge.Load() },
+			IsLeader:  func() bool { return !notLeader.Load() },
 			Events:    j.events(),
 		}
 		stop := start(r.Run)
@@ -333,11 +310,9 @@ func TestReporter(t *testing.T) {
 		in.set(Inputs{}) // nothing is known: nothing is said
 		pass()
 		in.set(Inputs{Backlog: Of(1)})
-		notInCharge.Store(true)
+		notLeader.Store(true)
 		pass()
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 		want := []string{
 			"[{BacklogPerInstance 22.5 Count} {OldestAgeSeconds 12 Seconds}]",
 			"[{BacklogPerInstance 22.5 Count}]", "publishing the load: throttled (1)",

@@ -2,18 +2,10 @@ package autoscale
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 )
-
-// Gauge measures the load. It leaves out what it cannot measure; an error means that
-// nothing was measured.
-type Gauge interface {
-	// Read returns the current measures. Desired and Ready are ignored.
-	Read(ctx context.Context) (Inputs, error)
-}
 
 // Target is what the loop scales.
 type Target interface {
@@ -35,17 +27,17 @@ type Options struct {
 	Policy Policy
 	// Interval is the time between two readings; 0 means 10 s.
 	Interval time.Duration
-	// CallTimeout limits each call of the gauge and of the target; 0 means 10 s.
+	// CallTimeout limits each call of the target; 0 means 10 s.
 	CallTimeout time.Duration
-	// InCharge, unless nil, is called before each change of size, which is applied only
-	// if it returns true: only one instance should set the size of a group.
-	InCharge func() bool
+	// IsLeader, unless nil, is called before each change of size, which is applied only
+	// if it returns true: only one instance may set the size of a group.
+	IsLeader func() bool
 	Events   Events
 }
 
 // Loop applies a policy. All methods but Run are safe for concurrent use.
 type Loop struct {
-	gauge  Gauge
+	load   func() Inputs
 	target Target
 	opts   Options
 
@@ -57,43 +49,36 @@ type Loop struct {
 	status Status
 }
 
-// New returns a loop; [Loop.Run] starts it. It returns an error for a policy with values
-// out of range.
-func New(gauge Gauge, target Target, opts Options) (*Loop, error) {
-	if gauge == nil || target == nil {
-		return nil, errors.New("creating the scaling loop: a gauge and a target are required")
-	}
+// New returns a loop; [Loop.Run] starts it. load returns the current measures, such as
+// [Gauge.Read]; Desired and Ready in it are ignored. New returns an error for a policy with
+// values out of range.
+func New(load func() Inputs, target Target, opts Options) (*Loop, error) {
 	policy, err := opts.Policy.Complete()
 	if err != nil {
 		return nil, err
 	}
 	opts.Policy = policy
-	if opts.Interval <= 0 {
-		opts.Interval = 10 * time.Second
-	}
-	if opts.CallTimeout <= 0 {
-		opts.CallTimeout = 10 * time.Second
-	}
+	opts.Interval, opts.CallTimeout = durationOr(opts.Interval, 10*time.Second), durationOr(opts.CallTimeout, callTimeout)
 	if policy.Measure != "" && opts.Interval > policy.Period {
 		return nil, fmt.Errorf("invalid Period %v: use at least the interval of the readings, %v", policy.Period,
 			opts.Interval)
 	}
 	return &Loop{
-		gauge: gauge, target: target, opts: opts, failures: map[string]int{},
+		load: load, target: target, opts: opts, failures: map[string]int{},
 		status: Status{Policy: policy},
 	}, nil
 }
 
-// Run reads and decides at once and then every interval until ctx ends, and returns nil.
-// It leaves the size unchanged at the end.
-func (l *Loop) Run(ctx context.Context) error {
+// Run reads and decides at once and then every interval until ctx ends. It leaves the size
+// unchanged at the end.
+func (l *Loop) Run(ctx context.Context) {
 	ticker := time.NewTicker(l.opts.Interval)
 	defer ticker.Stop()
 	for {
 		l.decideOnce(ctx)
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-ticker.C:
 		}
 	}
@@ -109,14 +94,7 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	var in Inputs
-	_ = l.callWithTimeout(ctx, "reading the load", func(ctx context.Context) (err error) {
-		in, err = l.gauge.Read(ctx)
-		if err != nil {
-			in = Inputs{} // reported by callWithTimeout; the policy holds
-		}
-		return err
-	})
+	in := l.load()
 	if ctx.Err() != nil {
 		return
 	}
@@ -136,13 +114,13 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	l.decided(policy, in, l.apply(ctx, d))
 }
 
-// apply applies a decision, unless another instance is in charge.
+// apply applies a decision, unless another instance is the leader.
 func (l *Loop) apply(ctx context.Context, d Decision) Decided {
 	done := Decided{Decision: d}
 	switch {
 	case !d.Changes():
-	case l.opts.InCharge != nil && !l.opts.InCharge():
-		done.NotApplied = "another instance is in charge"
+	case l.opts.IsLeader != nil && !l.opts.IsLeader():
+		done.NotApplied = "another instance is the leader"
 	default:
 		err := l.callWithTimeout(ctx, "setting the size",
 			func(ctx context.Context) error { return l.target.SetSize(ctx, d.Desired) })
@@ -173,7 +151,7 @@ func (l *Loop) callWithTimeout(ctx context.Context, doing string, f func(context
 		return err
 	}
 	l.failures[doing]++
-	failed := Failed{Doing: doing, Err: err, InARow: l.failures[doing]}
+	failed := Failed{Doing: doing, Err: err, Consecutive: l.failures[doing]}
 	l.mu.Lock()
 	l.status.Failed = &failed
 	l.mu.Unlock()

@@ -17,11 +17,6 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// gaugeFunc is a gauge that is a function.
-type gaugeFunc func(context.Context) (Inputs, error)
-
-func (f gaugeFunc) Read(ctx context.Context) (Inputs, error) { return f(ctx) }
-
 // target is one in memory, of which everything is ready at once.
 type target struct {
 	mu     sync.Mutex
@@ -94,38 +89,36 @@ func (j *recorder) take() []string {
 
 func (j *recorder) events() Events {
 	return Events{
-		Decided:   func(d Decided) { j.add("%s %d to %d %v %s", d.Rule, d.From, d.Desired, d.Applied, d.NotApplied) },
-		Failed:    func(f Failed) { j.add("%s: %v (%d)", f.Doing, f.Err, f.InARow) },
-		Protected: func(p Protected) { j.add("protected %v", p.On) },
-		Departing: func(Departing) { j.add("departing") },
-		Departed:  func(d Departed) { j.add("departed %v", d.Err) },
+		Decided:     func(d Decided) { j.add("%s %d to %d %v %s", d.Rule, d.From, d.Desired, d.Applied, d.NotApplied) },
+		Failed:      func(f Failed) { j.add("%s: %v (%d)", f.Doing, f.Err, f.Consecutive) },
+		Protected:   func(p Protected) { j.add("protected %v", p.On) },
+		Terminating: func(Terminating) { j.add("terminating") },
+		Terminated:  func(d Terminated) { j.add("terminated %v", d.Err) },
 	}
 }
 
 // start runs f in a bubble until the returned function is called.
-func start(run func(context.Context) error) (stop func() error) {
+func start(run func(context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- run(ctx) }()
-	return func() error { cancel(); return <-ended }
+	ended := make(chan struct{})
+	go func() { run(ctx); close(ended) }()
+	return func() { cancel(); <-ended }
 }
 
 func TestLoop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var j recorder
-		busy := func(context.Context) (Inputs, error) { return measured(100, 1e6), nil }
+		busy := func() Inputs { return measured(100, 1e6) }
 		g := &target{size: 1}
-		l, err := New(gaugeFunc(busy), g, Options{Policy: Policy{MaxSize: 8}, Events: j.events()})
+		l, err := New(busy, g, Options{Policy: Policy{MaxSize: 8}, Events: j.events()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		stop := start(l.Run)
 		time.Sleep(time.Minute - time.Second)
 		synctest.Wait()
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 		want := []string{"steady 1 to 1 false ", "out 1 to 5 true ", "out 5 to 8 true ", "limit 8 to 8 false "}
 		if diff := cmp.Diff(want, j.take()); diff != "" {
 			t.Error(diff)
@@ -141,14 +134,14 @@ func TestLoop(t *testing.T) {
 	})
 }
 
-func TestLoopSetsNothingUnlessInCharge(t *testing.T) {
+func TestLoopSetsNothingUnlessLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var j recorder
-		var inCharge synchronized[bool]
+		var isLeader synchronized[bool]
 		g := &target{size: 1}
-		l, err := New(gaugeFunc(func(context.Context) (Inputs, error) { return measured(100, 1e6), nil }), g,
-			Options{InCharge: inCharge.get, Events: j.events()})
+		l, err := New(func() Inputs { return measured(100, 1e6) }, g,
+			Options{IsLeader: isLeader.get, Events: j.events()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,12 +151,10 @@ func TestLoopSetsNothingUnlessInCharge(t *testing.T) {
 		if s := l.Status(); s.Desired != 4 {
 			t.Errorf("the status is %+v", s)
 		}
-		inCharge.set(true)
+		isLeader.set(true)
 		time.Sleep(10 * time.Second)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-		want := []string{"steady 1 to 1 false ", "out 1 to 4 false another instance is in charge", "out 1 to 4 true "}
+		stop()
+		want := []string{"steady 1 to 1 false ", "out 1 to 4 false another instance is the leader", "out 1 to 4 true "}
 		if diff := cmp.Diff(want, j.take()); diff != "" {
 			t.Error(diff)
 		}
@@ -177,10 +168,9 @@ func TestLoopContinuesAfterFailures(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var j recorder
-		var gaugeErr synchronized[error]
+		var load synchronized[Inputs]
 		g := &target{size: 1, unread: errors.New("no group")}
-		l, err := New(gaugeFunc(func(context.Context) (Inputs, error) { return measured(100, 1e6), gaugeErr.get() }), g,
-			Options{Events: j.events()})
+		l, err := New(load.get, g, Options{Events: j.events()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,32 +178,29 @@ func TestLoopContinuesAfterFailures(t *testing.T) {
 		stop := start(l.Run)
 		pass(15 * time.Second)
 		g.fail(nil, nil)
-		gaugeErr.set(errors.New("no queue"))
-		pass(20 * time.Second)
-		if s := l.Status(); s.Failed == nil || s.Failed.Doing != "reading the load" {
-			t.Errorf("the status is %+v", s)
-		}
-		gaugeErr.set(nil)
+		pass(20 * time.Second) // nothing is known of the load
+		load.set(measured(100, 1e6))
 		g.fail(nil, errors.New("not allowed"))
 		pass(30 * time.Second)
+		if s := l.Status(); s.Failed == nil || s.Failed.Doing != "setting the size" {
+			t.Errorf("the status is %+v", s)
+		}
 		g.fail(nil, nil)
 		pass(10 * time.Second)
-		gaugeErr.set(errors.New("no queue again"))
+		load.set(Inputs{})
 		pass(10 * time.Second)
-		gaugeErr.set(nil)
+		load.set(measured(100, 1e6))
 		pass(10 * time.Second)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 		if s := l.Status(); s.Failed != nil || s.Desired != 4 {
 			t.Errorf("the status is %+v", s)
 		}
 		want := []string{
 			"reading the size: no group (1)", "reading the size: no group (2)",
-			"reading the load: no queue (1)", "missing 1 to 1 false ", "reading the load: no queue (2)",
+			"missing 1 to 1 false ",
 			"steady 1 to 1 false ",
 			"setting the size: not allowed (1)", "out 1 to 4 false not allowed", "setting the size: not allowed (2)",
-			"out 1 to 4 true ", "reading the load: no queue again (1)", "missing 4 to 4 false ", "limit 4 to 4 false ",
+			"out 1 to 4 true ", "missing 4 to 4 false ", "limit 4 to 4 false ",
 		}
 		if diff := cmp.Diff(want, j.take()); diff != "" {
 			t.Error(diff)
@@ -221,26 +208,32 @@ func TestLoopContinuesAfterFailures(t *testing.T) {
 	})
 }
 
+// hangingTarget never answers.
+type hangingTarget struct{ Target }
+
+func (hangingTarget) Size(ctx context.Context) (int, int, error) {
+	<-ctx.Done()
+	return 0, 0, ctx.Err()
+}
+
 func TestLoopLimitsItsCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var j recorder
-		hangs := gaugeFunc(func(ctx context.Context) (Inputs, error) { <-ctx.Done(); return Inputs{}, ctx.Err() })
-		l, err := New(hangs, &target{size: 1}, Options{CallTimeout: 3 * time.Second, Events: j.events()})
+		opts := Options{CallTimeout: 3 * time.Second, Events: j.events()}
+		l, err := New(func() Inputs { return Inputs{} }, hangingTarget{}, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
 		stop := start(l.Run)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if diff := cmp.Diff([]string{"reading the load: context deadline exceeded (1)", "missing 1 to 1 false "},
-			j.take()); diff != "" {
+		want := []string{"reading the size: context deadline exceeded (1)"}
+		if diff := cmp.Diff(want, j.take()); diff != "" {
 			t.Error(diff)
 		}
 		time.Sleep(6 * time.Second) // amid the second call
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		stop()
 		if lines := j.take(); len(lines) != 0 {
 			t.Errorf("the stop is reported as a failure: %v", lines)
 		}
@@ -260,9 +253,8 @@ func TestNumberOfDecisionsIsLimited(t *testing.T) {
 
 func TestNewRejectsInvalidOptions(t *testing.T) {
 	t.Parallel()
-	g := gaugeFunc(func(context.Context) (Inputs, error) { return Inputs{}, nil })
+	g := func() Inputs { return Inputs{} }
 	for want, make := range map[string]func() (*Loop, error){
-		"a gauge and a target are required": func() (*Loop, error) { return New(nil, &target{}, Options{}) },
 		"invalid MinSize -1": func() (*Loop, error) {
 			return New(g, &target{}, Options{Policy: Policy{MinSize: -1}})
 		},
@@ -293,8 +285,8 @@ func TestAdvice(t *testing.T) {
 
 func TestScale(t *testing.T) {
 	t.Parallel()
-	out, err := json.Marshal(NewScale(map[string]QueueLoad{"jobs": {Backlog: 7, OldestSeconds: 3},
-		"mail": {Backlog: 5, OldestSeconds: 90}}, 4))
+	out, err := json.Marshal(NewScale([]QueueState{{Name: "jobs", Known: true, Backlog: 7, Oldest: 3 * time.Second},
+		{Name: "mail", Known: true, Backlog: 5, Oldest: 90 * time.Second}, {Name: "not counted"}}, 4))
 	want := `{"queues":{"jobs":{"backlog":7,"oldestSeconds":3},"mail":{"backlog":5,"oldestSeconds":90}},` +
 		`"backlog":12,"oldestSeconds":90,"desired":4}`
 	if err != nil || string(out) != want {
@@ -363,14 +355,14 @@ func TestLoopWithinTheBoundsOfTheTarget(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				var j recorder
-				load := func(context.Context) (Inputs, error) {
+				load := func() Inputs {
 					if c.load == 0 {
-						return measured(0, 0), nil
+						return measured(0, 0)
 					}
-					return measured(100, c.load), nil
+					return measured(100, c.load)
 				}
 				g := &bounded{target: target{size: c.size}, least: c.least, most: c.most}
-				l, err := New(gaugeFunc(load), g, Options{Policy: Policy{MinSize: c.minimum, MaxSize: c.max, Cooldown: -1},
+				l, err := New(load, g, Options{Policy: Policy{MinSize: c.minimum, MaxSize: c.max, Cooldown: -1},
 					Events: j.events()})
 				if err != nil {
 					t.Fatal(err)

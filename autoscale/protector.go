@@ -2,7 +2,6 @@ package autoscale
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -82,17 +81,10 @@ const (
 )
 
 // Run sets and removes the protection until ctx ends. It then removes the protection
-// that it may have set, and returns nil. At the start it removes the protection of an
+// that it may have set. At the start it removes the protection of an
 // earlier process that was killed, unless that expires by itself.
-func (p *Protector) Run(ctx context.Context) error {
-	if p.Guard == nil || p.Work == nil {
-		return errors.New("protecting from scale-in: Guard and Work are required")
-	}
-	interval := p.Interval
-	if interval <= 0 {
-		interval = 5 * time.Second
-	}
-	ticker := time.NewTicker(interval)
+func (p *Protector) Run(ctx context.Context) {
+	ticker := time.NewTicker(durationOr(p.Interval, 5*time.Second))
 	defer ticker.Stop()
 	k := protectorRun{Protector: p, known: p.Renew > 0}
 	for {
@@ -102,7 +94,7 @@ func (p *Protector) Run(ctx context.Context) error {
 			if k.maybeSet {
 				_ = k.set(context.WithoutCancel(ctx), false) // reported by set
 			}
-			return nil
+			return
 		case <-ticker.C:
 		}
 	}
@@ -139,11 +131,7 @@ func (k *protectorRun) update(ctx context.Context, now time.Time) {
 
 // set makes the call and reports its result.
 func (k *protectorRun) set(ctx context.Context, on bool) error {
-	timeout := k.CallTimeout
-	if timeout <= 0 {
-		timeout = 10 * time.Second
-	}
-	limited, cancel := context.WithTimeout(ctx, timeout)
+	limited, cancel := context.WithTimeout(ctx, durationOr(k.CallTimeout, callTimeout))
 	defer cancel()
 	k.maybeSet = k.maybeSet || on
 	err := k.Guard.Protect(limited, on)
@@ -152,7 +140,7 @@ func (k *protectorRun) set(ctx context.Context, on bool) error {
 		k.known = false
 		k.failures++
 		if ctx.Err() == nil {
-			call(k.Events.Failed, Failed{Doing: "setting scale-in protection", Err: err, InARow: k.failures})
+			call(k.Events.Failed, Failed{Doing: "setting scale-in protection", Err: err, Consecutive: k.failures})
 		}
 		return err
 	}

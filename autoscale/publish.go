@@ -2,7 +2,6 @@ package autoscale
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -29,70 +28,51 @@ func Metrics(in Inputs, instances int) []Metric {
 	return out
 }
 
-// Publisher sends metrics to a service.
-type Publisher interface {
-	// Publish sends the current values.
-	Publish(ctx context.Context, metrics []Metric) error
-}
-
-// Reporter publishes [Metrics] for an external scaler. Gauge and Publisher are required.
+// Reporter publishes [Metrics] for an external scaler. Load and Publish are required.
 type Reporter struct {
-	Gauge     Gauge
-	Publisher Publisher
+	// Load returns the current measures.
+	Load func() Inputs
+	// Publish sends the current values to a service.
+	Publish func(ctx context.Context, metrics []Metric) error
 	// Instances returns how many instances share the queue; nil means 1.
 	Instances func(ctx context.Context) (int, error)
 	// Every is the time between two calls; 0 means 60 s.
 	Every time.Duration
 	// CallTimeout limits one round of calls; 0 means 10 s.
 	CallTimeout time.Duration
-	// InCharge, unless nil, is called before: only one instance needs to publish.
-	InCharge func() bool
+	// IsLeader, unless nil, is called before: only one instance needs to publish.
+	IsLeader func() bool
 	Events   Events
 }
 
-// Run publishes until ctx ends, then returns nil. It reports failures and tries again in
-// the next round.
-func (r *Reporter) Run(ctx context.Context) error {
-	if r.Gauge == nil || r.Publisher == nil {
-		return errors.New("publishing the load: Gauge and Publisher are required")
-	}
-	every := r.Every
-	if every <= 0 {
-		every = time.Minute
-	}
-	ticker := time.NewTicker(every)
+// Run publishes until ctx ends. It reports failures and tries again in the next round.
+func (r *Reporter) Run(ctx context.Context) {
+	ticker := time.NewTicker(durationOr(r.Every, time.Minute))
 	defer ticker.Stop()
 	failures := 0
 	for {
-		if r.InCharge == nil || r.InCharge() {
+		if r.IsLeader == nil || r.IsLeader() {
 			failures++
 			if err := r.publish(ctx); err == nil {
 				failures = 0
 			} else if ctx.Err() == nil {
-				call(r.Events.Failed, Failed{Doing: "publishing the load", Err: err, InARow: failures})
+				call(r.Events.Failed, Failed{Doing: "publishing the load", Err: err, Consecutive: failures})
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return
 		case <-ticker.C:
 		}
 	}
 }
 
 func (r *Reporter) publish(ctx context.Context) error {
-	timeout := r.CallTimeout
-	if timeout <= 0 {
-		timeout = 10 * time.Second
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, durationOr(r.CallTimeout, callTimeout))
 	defer cancel()
-	in, err := r.Gauge.Read(ctx)
-	if err != nil {
-		return err
-	}
-	instances := 1
+	in, instances := r.Load(), 1
 	if r.Instances != nil {
+		var err error
 		if instances, err = r.Instances(ctx); err != nil {
 			return err
 		}
@@ -101,5 +81,5 @@ func (r *Reporter) publish(ctx context.Context) error {
 	if len(metrics) == 0 {
 		return nil
 	}
-	return r.Publisher.Publish(ctx, metrics)
+	return r.Publish(ctx, metrics)
 }

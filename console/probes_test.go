@@ -69,7 +69,9 @@ func TestHealthIsAReportAndNoProbe(t *testing.T) {
 func TestScaleSpeaksTheLanguageOfScalers(t *testing.T) {
 	t.Parallel()
 	s := New(&Options{Scale: func() autoscale.Scale {
-		return autoscale.NewScale(map[string]autoscale.QueueLoad{"jobs": {Backlog: 7, OldestSeconds: 30}}, 3)
+		return autoscale.NewScale([]autoscale.QueueState{
+			{Name: "jobs", Known: true, Backlog: 7, Oldest: 30 * time.Second},
+		}, 3)
 	}})
 	code, body := exchange(t, s, get("/api/v1/scale"))
 	want := map[string]any{"queues": map[string]any{"jobs": map[string]any{"backlog": 7.0, "oldestSeconds": 30.0}},

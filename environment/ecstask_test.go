@@ -93,7 +93,7 @@ func TestTaskIsLeftAlone(t *testing.T) {
 // TestNoTask: a variable that is none stops the start.
 func TestNoTask(t *testing.T) {
 	t.Setenv("ECS_AGENT_URI", "169.254.170.2")
-	e := &Environment{s: new(config.Settings)}
+	e := &Environment{s: new(config.Settings), Options: Options{Logger: discard()}}
 	if err := e.protectTask(t.Context()); err == nil || !strings.Contains(err.Error(), "ECS_AGENT_URI") {
 		t.Error(err)
 	}

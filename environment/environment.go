@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tendril/app"
+	"tendril/autoscale"
 	"tendril/bundle"
 	"tendril/config"
 	"tendril/console"
@@ -68,8 +69,8 @@ type Environment struct {
 	appLogs   *supervisor.LogFolder // nil when no folder is named
 	// changing holds one token: its holder may change the app's version, settings and tasks.
 	changing    chan struct{}
-	scaling     *scaling
-	fleet       *instanceFleet // nil for an instance on its own
+	scaling     *autoscale.Loop
+	fleet       *fleet.Fleet // nil for an instance on its own
 	fleetTiming fleet.Timing
 	wall        func() time.Time // for tests that do not wait; nil for the system's clock
 	monitor     *health.Monitor

@@ -84,7 +84,7 @@ func testMember(t *testing.T, c *cloud) {
 	if left := group(t, c).protected(); len(left) > 0 {
 		t.Errorf("still protected: %v", left)
 	}
-	if !strings.Contains(r.log.String(), "this instance has drained, and the group was told") {
+	if !strings.Contains(r.log.String(), "instance drained: its group may terminate it") {
 		t.Error("the log should tell of the departure")
 	}
 }
@@ -146,7 +146,7 @@ func testNotAMember(t *testing.T, c *cloud) {
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
-	if r.fleet.inCharge() || !strings.Contains(r.log.String(), `"msg":"leadership lost","component":"leader","lease":"periodic:jobs"`) {
+	if r.fleet.IsLeader() || !strings.Contains(r.log.String(), `"msg":"leadership lost","component":"leader","lease":"periodic:jobs"`) {
 		t.Error("the lease should be given back")
 	}
 	if got := group(t, c).protected(); len(got) > 0 || len(c.lifecycle()) > 0 {
@@ -201,17 +201,17 @@ func testTasksInAFleet(t *testing.T, c *cloud) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/",
 		"scale-target": "publish", "registry-table": "registry", "registry-create": "true"}, nil)
-	eventually(t, "somebody in charge", r.fleet.leads)
+	eventually(t, "somebody in charge", r.fleet.IsLeader)
 	if err := r.tasks.Adopt(t.Context(), writeTasks(t, minutely)); err != nil {
 		t.Fatal(err)
 	}
-	if !r.leads() || !r.fleet.leads() {
+	if !r.leads() || !r.fleet.IsLeader() {
 		t.Error("another one enqueues the tasks")
 	}
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)
 	}
-	if r.leads() || r.fleet.leads() {
+	if r.leads() || r.fleet.IsLeader() {
 		t.Error("it still leads")
 	}
 }

@@ -4,113 +4,87 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"time"
 
 	"tendril/autoscale"
 	"tendril/config"
 	"tendril/console"
-	"tendril/fleet"
+	"tendril/health"
 )
 
+// The time between two readings of the load; longer where each asks a group, whose figures
+// change once a minute.
 const (
-	// gaugeRhythm is the time between two readings of the load; groupRhythm that
-	// where each asks a group, and the figures change once a minute.
-	gaugeRhythm = 10 * time.Second
-	groupRhythm = 30 * time.Second
+	loadInterval  = 10 * time.Second
+	groupInterval = 30 * time.Second
 )
-
-// scaling is the part that chooses a size. There always is one: where nothing is
-// scaled it works out an advice for a scaler outside.
-type scaling struct {
-	loop *autoscale.Loop
-	// target is Settings.ScaleTarget.
-	target string
-}
 
 // runScaling lets the size follow the load until the stop. It is the first to
 // be stopped, so that nothing grows or shrinks during a drain.
 func (e *Environment) runScaling(context.Context) error {
 	run, stop := context.WithCancel(context.Background())
-	s, err := e.newScaling(run)
-	if err != nil {
+	var err error
+	if e.scaling, err = e.newScaling(run); err != nil {
 		stop()
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
-	e.scaling = s
 	ended := make(chan struct{})
-	go func() { s.loop.Run(run); close(ended) }()
-	e.fleet.run(run, e.depths.Asked())
+	go func() { e.scaling.Run(run); close(ended) }()
+	e.fleet.Start(run, e.depths.Asked())
 	e.steps.push("the scaling", func(context.Context) error {
 		stop()
 		<-ended
-		e.fleet.rest()
+		e.fleet.WaitLeader()
 		return nil
 	})
 	return nil
 }
 
-// newScaling makes the loop for what Settings.ScaleTarget names.
-func (e *Environment) newScaling(run context.Context) (*scaling, error) {
-	s := &scaling{target: e.s.ScaleTarget}
-	policy := e.scalePolicy(e.s.ScaleMinSize, e.s.ScaleMaxSize)
-	opts := autoscale.Options{Interval: rhythm(gaugeRhythm, policy)}
-	group, isGroup := strings.CutPrefix(s.target, config.ScaleGroup)
-	var target autoscale.Target = &autoscale.Advice{}
-	gauge := e.instanceGauge()
+// newScaling makes the loop for what Settings.ScaleTarget names. There always is one: where
+// nothing is scaled it works out an advice for an external scaler.
+func (e *Environment) newScaling(run context.Context) (*autoscale.Loop, error) {
+	log := e.Logger.With("component", "scale")
+	opts := autoscale.Options{Policy: scalePolicy(e.s, e.s.ScaleMinSize, e.s.ScaleMaxSize)}
+	group, isGroup := strings.CutPrefix(e.s.ScaleTarget, config.ScaleGroup)
 	switch {
-	case s.target == config.ScaleProcesses && e.app != nil:
-		policy.MinSize, policy.MaxSize = e.s.ProcessesMin, e.mostCopies()
-		gauge = e.copiesGauge(policy.MaxSize)
-		e.warnOfIdleReplicas()
-		target, opts.Events = e.app.Scaler(run), e.scaleEvents("copy of the app", "copies of the app")
-	case isGroup && e.fleet != nil:
-		policy = e.withinGroup(policy)
-		target, opts.InCharge = &fleet.Group{Group: e.fleet.group}, e.fleet.inCharge
-		opts.Interval, opts.Events = rhythm(groupRhythm, policy),
-			e.scaleEvents("instance in the group "+group, "instances in the group "+group)
-	default:
-		// An advice: said when somebody asks.
-		opts.Events.Decided = func(d autoscale.Decided) {
-			e.report.note(slog.LevelDebug, "scale", fmt.Sprintf("a size of %d is advised: %s", d.Desired, d.Why))
+	case e.s.ScaleTarget == config.ScaleProcesses && e.app != nil:
+		opts.Policy.MinSize, opts.Policy.MaxSize = e.s.ProcessesMin, maxReplicas(e.s)
+		if opts.Policy.MaxSize < e.s.ProcessesMax {
+			log.Warn("more processes than deliveries allowed, not all of them are used", "processes_max", e.s.ProcessesMax,
+				"http_connections", e.s.HTTPConnections, "used", opts.Policy.MaxSize)
 		}
+		opts.Interval = loadIntervalOf(loadInterval, opts.Policy)
+		opts.Events = autoscale.LogEvents(log, "replicas of the app")
+		return autoscale.New(e.replicaGauge(opts.Policy.MaxSize).Read, e.app.Scaler(run), opts)
+	case isGroup && e.fleet != nil:
+		// The group's own bounds hold unless others are set.
+		if !e.Config.IsSet("scale-min-size") {
+			opts.Policy.MinSize = 1
+		}
+		if !e.Config.IsSet("scale-max-size") {
+			opts.Policy.MaxSize = autoscale.MaxSize
+		}
+		opts.IsLeader = e.fleet.IsLeader
+		opts.Interval = loadIntervalOf(groupInterval, opts.Policy)
+		opts.Events = autoscale.LogEvents(log, "instances in the group "+group)
+		return autoscale.New(e.instanceGauge().Read, e.fleet.Target(), opts)
 	}
-	opts.Policy = policy
-	var err error
-	s.loop, err = autoscale.New(gauge, target, opts)
-	return s, err
+	opts.Interval = loadIntervalOf(loadInterval, opts.Policy)
+	opts.Events.Decided = func(d autoscale.Decided) { // at debug, because it is read by whoever wants it
+		log.Debug("size advised", "desired", d.Desired, "reason", d.Why)
+	}
+	return autoscale.New(e.instanceGauge().Read, &autoscale.Advice{}, opts)
 }
 
-// withinGroup leaves the size to the group's own bounds where nobody chose others.
-func (e *Environment) withinGroup(p autoscale.Policy) autoscale.Policy {
-	if !e.Config.IsSet("scale-min-size") {
-		p.MinSize = 1
-	}
-	if !e.Config.IsSet("scale-max-size") {
-		p.MaxSize = autoscale.MaxSize
-	}
-	return p
-}
-
-// mostCopies is the largest number of copies of use: one that never gets a
-// message because others may have all there may be in work is of none.
-func (e *Environment) mostCopies() int {
-	return max(min(e.s.ProcessesMax, e.s.HTTPConnections), e.s.ProcessesMin)
-}
-
-// warnOfIdleReplicas warns of settings that allow more replicas than can have work.
-func (e *Environment) warnOfIdleReplicas() {
-	if most := e.mostCopies(); most < e.s.ProcessesMax {
-		e.Logger.Warn("more processes than deliveries allowed, not all of them are used", "component", "scale",
-			"processes_max", e.s.ProcessesMax, "http_connections", e.s.HTTPConnections, "used", most)
-	}
+// maxReplicas is the largest number of replicas that can all have a delivery in work.
+func maxReplicas(s *config.Settings) int {
+	return max(min(s.ProcessesMax, s.HTTPConnections), s.ProcessesMin)
 }
 
 // scalePolicy is the policy of the settings. A chosen 0 means none, which the
 // policy says as less than 0.
-func (e *Environment) scalePolicy(least, most int) autoscale.Policy {
-	s := e.s
+func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	p := autoscale.Policy{
 		MinSize: least, MaxSize: most, Cooldown: zeroMeant(s.ScaleCooldown),
 		TargetBusy: float64(s.ScaleTargetBusy), DrainWithin: s.ScaleDrainWithin,
@@ -127,86 +101,82 @@ func (e *Environment) scalePolicy(least, most int) autoscale.Policy {
 	return p
 }
 
-// rhythm is the time between two readings: two in a period at least.
-func rhythm(usual time.Duration, p autoscale.Policy) time.Duration {
+// loadIntervalOf is the time between two readings: two in a period at least.
+func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 	if p.Measure == "" {
 		return usual
 	}
 	return min(usual, p.Period/2)
 }
 
-// scaleEvents tells what is decided about the number of what is called one or
-// many.
-func (e *Environment) scaleEvents(one, many string) autoscale.Events {
-	note := func(level slog.Level, text string, attrs ...slog.Attr) {
-		e.report.note(level, "scale", text, attrs...)
+// instanceGauge measures for what has instances like this one.
+func (e *Environment) instanceGauge() *autoscale.Gauge {
+	return e.gauge(func(*pipeline) bool { return true })
+}
+
+// replicaGauge measures for the replicas of the app on this machine, of which there
+// are at most so many.
+func (e *Environment) replicaGauge(most int) *autoscale.Gauge {
+	g := e.gauge(func(l *pipeline) bool { return l.settings().ToOwnApp() })
+	g.Slots, g.Ready = max(g.Slots/most, 1), e.app.ReadyReplicas
+	return g
+}
+
+// gauge measures the load of some pipelines.
+func (e *Environment) gauge(selected func(*pipeline) bool) *autoscale.Gauge {
+	concurrency := 0
+	for _, l := range e.lines {
+		if selected(l) {
+			concurrency += l.settings().Concurrency
+		}
 	}
-	return autoscale.Events{
-		Decided: func(d autoscale.Decided) {
-			attrs := []slog.Attr{slog.Int("from", d.From), slog.Int("desired", d.Desired), slog.String("reason", string(d.Rule))}
-			switch {
-			case d.Applied:
-				note(slog.LevelInfo, fmt.Sprintf("%s wanted, was %d: %s", plural(d.Desired, one, many), d.From, d.Why), attrs...)
-			case d.Changes():
-				note(slog.LevelDebug,
-					fmt.Sprintf("%s wanted, is %d: %s; not done: %s", plural(d.Desired, one, many), d.From, d.Why, d.NotApplied),
-					attrs...)
-			default:
-				note(slog.LevelDebug, fmt.Sprintf("%s, as before: %s", plural(d.Desired, one, many), d.Why), attrs...)
-			}
-		},
-		Failed: func(f autoscale.Failed) {
-			level := slog.LevelDebug
-			if f.InARow == 1 {
-				level = slog.LevelWarn
-			}
-			note(level, fmt.Sprintf("%s failed: %v", f.Doing, f.Err), slog.Int("failures", f.InARow))
-		},
-		Protected: func(p autoscale.Protected) {
-			verb := "is no longer kept"
-			if p.On {
-				verb = "is kept"
-			}
-			note(slog.LevelDebug, "this "+one+" "+verb+" from being taken away while it works")
-		},
-		Departing: func(autoscale.Departing) {
-			note(slog.LevelInfo, "the group takes this instance away: it drains, and the group waits")
-		},
-		Departed: func(d autoscale.Departed) {
-			if d.Err != nil {
-				note(slog.LevelWarn, "this instance leaves its group: "+d.Err.Error())
-				return
-			}
-			note(slog.LevelInfo, "this instance has drained, and the group was told")
-		},
+	host := health.NewHost("")
+	return &autoscale.Gauge{
+		Slots:     slotsOf(e.s.HTTPConnections, concurrency),
+		Queues:    func() []autoscale.QueueState { return e.loads(selected) },
+		CPU:       func() autoscale.Reading { return autoscale.Reading(host.Read().CPU) },
+		Deploying: func() bool { return e.app != nil && e.app.Deployment() != nil && !e.app.Deployment().Over() },
 	}
 }
 
-// scale answers a scaler outside.
+// slotsOf is how many deliveries can be in work at once, of the queues with this concurrency.
+func slotsOf(all, concurrency int) int { return max(min(all, concurrency), 1) }
+
+// loads are the states of some pipelines, as scaling sees them.
+func (e *Environment) loads(selected func(*pipeline) bool) (all []autoscale.QueueState) {
+	now := time.Now()
+	for _, l := range e.lines {
+		if !selected(l) {
+			continue
+		}
+		r, known := e.depths.Read(l.queue.name, now)
+		st := l.worker.Status()
+		all = append(all, autoscale.QueueState{
+			Name: l.queue.name, Known: known, Backlog: r.Backlog, Oldest: r.Oldest, HasAge: r.HasAge,
+			InWork: st.InWork, ServiceTime: st.ServiceTime, PerSecond: st.PerSecond, Paused: isPaused(st),
+		})
+	}
+	return all
+}
+
+// scale answers an external scaler.
 func (e *Environment) scale() autoscale.Scale {
 	if !e.running() {
 		return autoscale.NewScale(nil, 1)
 	}
-	queues, now := map[string]autoscale.QueueLoad{}, time.Now()
-	for _, l := range e.lines {
-		if r, ok := e.depths.Read(l.queue.name, now); ok {
-			queues[l.queue.name] = autoscale.QueueLoad{Backlog: r.Backlog, OldestSeconds: int64(r.Oldest / time.Second)}
-		}
-	}
-	st := e.scaling.loop.Status()
-	return autoscale.NewScale(queues, cmp.Or(st.Desired, st.Policy.MinSize))
+	st := e.scaling.Status()
+	return autoscale.NewScale(e.loads(func(*pipeline) bool { return true }), cmp.Or(st.Desired, st.Policy.MinSize))
 }
 
 // scalingStatus is what the console shows; nil where nothing is scaled.
 func (e *Environment) scalingStatus() *console.Scaling {
-	if e.scaling == nil || e.scaling.target == config.ScaleNone {
+	if e.scaling == nil || e.s.ScaleTarget == config.ScaleNone {
 		return nil
 	}
-	st := e.scaling.loop.Status()
+	st := e.scaling.Status()
 	out := &console.Scaling{
-		Target: e.scaling.target, MinSize: st.Policy.MinSize, MaxSize: st.Policy.MaxSize, Desired: st.Desired,
-		Ready:    st.Ready,
-		IsLeader: e.fleet.inCharge(), Problem: e.fleet.problem(),
+		Target: e.s.ScaleTarget, MinSize: st.Policy.MinSize, MaxSize: st.Policy.MaxSize, Desired: st.Desired,
+		Ready: st.Ready, IsLeader: e.fleet.IsLeader(), Problem: e.fleet.Problem(),
 	}
 	if st.Failed != nil {
 		out.Problem = fmt.Sprintf("%s: %v", st.Failed.Doing, st.Failed.Err)

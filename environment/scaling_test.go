@@ -23,12 +23,12 @@ func TestScalePolicy(t *testing.T) {
 		return New(Options{Config: cfg, Logger: discard()})
 	}
 	e := load(map[string]string{"processes-max": "8", "http-connections": "5"})
-	p, err := e.scalePolicy(1, e.mostCopies()).Complete()
+	p, err := scalePolicy(e.s, 1, maxReplicas(e.s)).Complete()
 	if err != nil || p.MaxSize != 5 || p.Cooldown != 360*time.Second || p.TargetBusy != 75 ||
 		p.DrainWithin != time.Minute || p.Measure != "" {
 		t.Errorf("the usual policy is %+v (%v)", p, err)
 	}
-	if got := rhythm(gaugeRhythm, p); got != gaugeRhythm {
+	if got := loadIntervalOf(loadInterval, p); got != loadInterval {
 		t.Errorf("it is read each %s", got)
 	}
 	e = load(map[string]string{
@@ -38,7 +38,7 @@ func TestScalePolicy(t *testing.T) {
 		"scale-period":             "4s",
 		"scale-evaluation-periods": "2", "scale-breach-duration": "12s", "processes-min": "3", "http-connections": "2",
 	})
-	p, err = e.scalePolicy(2, 7).Complete()
+	p, err = scalePolicy(e.s, 2, 7).Complete()
 	want := autoscale.Policy{
 		MinSize: 2, MaxSize: 7, Cooldown: -1, Measure: autoscale.BacklogPerProcess, Statistic: autoscale.Maximum,
 		Unit: "Count", LowerThreshold: 2, UpperThreshold: 9,
@@ -49,22 +49,22 @@ func TestScalePolicy(t *testing.T) {
 	if err != nil || p != want {
 		t.Errorf("the trigger is\n%+v, want\n%+v (%v)", p, want, err)
 	}
-	if got := rhythm(groupRhythm, p); got != 2*time.Second {
+	if got := loadIntervalOf(groupInterval, p); got != 2*time.Second {
 		t.Errorf("it is read each %s", got)
 	}
-	if got := e.mostCopies(); got != 3 {
-		t.Errorf("the most copies are %d: never fewer than the least", got)
+	if got := maxReplicas(e.s); got != 3 {
+		t.Errorf("the most replicas are %d: never fewer than the least", got)
 	}
 	for _, tt := range []struct {
 		all  int
 		each []int
 		want int
 	}{{50, []int{50}, 50}, {50, []int{10, 20}, 30}, {5, []int{5, 5}, 5}, {5, nil, 1}} {
-		var lines []*line
+		concurrency := 0
 		for _, n := range tt.each {
-			lines = append(lines, newLine(&config.QueueSettings{Concurrency: n}))
+			concurrency += n
 		}
-		if got := slotsOf(tt.all, lines); got != tt.want {
+		if got := slotsOf(tt.all, concurrency); got != tt.want {
 			t.Errorf("slots of %+v: %d", tt, got)
 		}
 	}

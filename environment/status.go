@@ -83,13 +83,17 @@ func (e *Environment) Quiet(reason string) (paused bool, err error) {
 	if !e.running() {
 		return false, errStarting
 	}
-	isPaused := func(r worker.Reason) bool { return r.Block == worker.Paused }
 	for _, l := range e.lines {
-		if !slices.ContainsFunc(l.worker.Status().Reasons, isPaused) {
+		if !isPaused(l.worker.Status()) {
 			return true, e.pause("", reason)
 		}
 	}
 	return false, e.resume("")
+}
+
+// isPaused reports whether a person paused a worker.
+func isPaused(st worker.Status) bool {
+	return slices.ContainsFunc(st.Reasons, func(r worker.Reason) bool { return r.Block == worker.Paused })
 }
 
 // each does something with the line of one queue, or with every line for "".

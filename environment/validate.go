@@ -66,7 +66,7 @@ func (e *Environment) validate(context.Context) error {
 	if e.QueuesOnly {
 		return nil
 	}
-	_, scaling := e.scalePolicy(e.s.ScaleMinSize, e.s.ScaleMaxSize).Complete()
+	_, scaling := scalePolicy(e.s, e.s.ScaleMinSize, e.s.ScaleMaxSize).Complete()
 	var problems []error
 	for _, err := range slices.Concat(e.validateApp(), e.validateTargets(), e.validatePaths(), []error{scaling}) {
 		if err != nil && !errors.Is(err, ErrSettings) {

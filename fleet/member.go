@@ -23,59 +23,25 @@ const (
 	metadataTries = 3
 )
 
-// Options say what a [Member] needs. Scaling, Work and Drain are required.
-type Options struct {
-	// Scaling is the Auto Scaling service.
-	Scaling *aws.AutoScaling
-	// Group is the group that this instance should be in; nil means whichever it is in.
-	Group *aws.Group
-	// Work tells how much is in flight; it decides about protection from scale-in.
-	Work func() autoscale.Work
-	// Unprotected leaves protection from scale-in to others.
-	Unprotected bool
-	// Drain finishes what is in flight, before the group terminates this instance.
-	Drain func(context.Context) error
-	// Events are the listeners.
-	Events Events
-	// Timing is for tests that do not wait; the zero value means the usual times.
-	Timing Timing
-}
-
-// Timing are the times of a [Member]; 0 means the default of each.
-type Timing struct {
-	// ProtectAfter is how long a delivery lasts before the instance is protected; negative
-	// means at once. Look is the time between two looks at the work, Poll that between two
-	// questions whether the instance is being terminated.
-	ProtectAfter, Look, Poll time.Duration
-}
-
-// Events are what this package tells. Each func may be nil and must return soon.
-type Events struct {
-	autoscale.Events
-	// NotAMember: the instance was not found in a group, or could not be looked up, for the
-	// reason given. It is told again when the reason is another.
-	NotAMember func(error)
-	// NoHook: the group has no lifecycle hook for the termination of instances, so it does
-	// not wait for a drain.
-	NoHook func(group string)
-}
-
-// Member is this instance as a member of a group. Make it with [NewMember], begin with
-// [Member.Start], and end with [Member.Leave].
+// Member is this instance as a member of a group. It begins with [Member.Start], and ends with
+// [Member.Leave].
 type Member struct {
-	opts Options
+	opts    Options
+	service *aws.AutoScaling
+	// own is the group that this instance should be in; nil means whichever it is in.
+	own *aws.Group
 	// looked is closed after the first attempt to find out.
 	looked chan struct{}
-	// keep ends protection and the watch for termination; letGo is closed when
+	// run ends protection and the watch for termination; released is closed when
 	// everything else has ended.
-	keep    context.Context
-	endKeep context.CancelFunc
-	letGo   chan struct{}
-	// departing tells that the group terminates this instance; departed is closed
-	// when it was told to go on.
-	departing atomic.Bool
-	departed  chan struct{}
-	all       sync.WaitGroup
+	run      context.Context
+	stop     context.CancelFunc
+	released chan struct{}
+	// terminating tells that the group terminates this instance; completed is closed
+	// when the lifecycle action was completed.
+	terminating atomic.Bool
+	completed   chan struct{}
+	all         sync.WaitGroup
 
 	mu sync.Mutex
 	// group is the one found; nil for none, or while it is not known.
@@ -86,10 +52,10 @@ type Member struct {
 	known bool
 }
 
-// NewMember returns a member that does nothing until [Member.Start].
-func NewMember(opts Options) *Member {
-	m := &Member{opts: opts, looked: make(chan struct{}), letGo: make(chan struct{}), departed: make(chan struct{})}
-	m.keep, m.endKeep = context.WithCancel(context.Background())
+func newMember(opts Options, service *aws.AutoScaling, own *aws.Group) *Member {
+	m := &Member{opts: opts, service: service, own: own, looked: make(chan struct{}), released: make(chan struct{}),
+		completed: make(chan struct{})}
+	m.run, m.stop = context.WithCancel(context.Background())
 	return m
 }
 
@@ -102,8 +68,8 @@ func (m *Member) Start() {
 		tick := time.NewTicker(lookAgain)
 		defer tick.Stop()
 		for try := 1; ; try++ {
-			self, err := m.find(m.keep, try)
-			if m.keep.Err() != nil {
+			self, err := m.find(m.run, try)
+			if m.run.Err() != nil {
 				return
 			}
 			m.learn(self, err)
@@ -114,7 +80,7 @@ func (m *Member) Start() {
 			}
 			select {
 			case <-tick.C:
-			case <-m.keep.Done():
+			case <-m.run.Done():
 				return
 			}
 		}
@@ -147,13 +113,13 @@ func (m *Member) find(ctx context.Context, try int) (identity, error) {
 		}
 		return identity{}, err
 	}
-	self := identity{id: id, group: m.opts.Group}
+	self := identity{id: id, group: m.own}
 	if self.group == nil {
-		name, err := m.opts.Scaling.GroupOf(ctx, id)
+		name, err := m.service.GroupOf(ctx, id)
 		if err != nil {
 			return self, final(err)
 		}
-		self.group = m.opts.Scaling.Group(name)
+		self.group = m.service.Group(name)
 	}
 	state, err := self.group.Describe(ctx)
 	if err != nil {
@@ -174,7 +140,7 @@ func final(err error) error {
 	return err
 }
 
-// learn keeps what was found out, and tells what is missing when it is news.
+// learn keeps what was found out, and logs what is missing when it is new.
 func (m *Member) learn(self identity, err error) {
 	m.mu.Lock()
 	before := m.why
@@ -186,13 +152,11 @@ func (m *Member) learn(self identity, err error) {
 	m.mu.Unlock()
 	switch {
 	case err != nil && (before == nil || before.Error() != err.Error()):
-		if f := m.opts.Events.NotAMember; f != nil {
-			f(err)
-		}
+		m.opts.Log.Warn("instance not found in any Auto Scaling group: scale-in protection and the drain before "+
+			"termination are off", "err", err)
 	case err == nil && self.hook == "":
-		if f := m.opts.Events.NoHook; f != nil {
-			f(self.group.Name())
-		}
+		m.opts.Log.Warn("group has no lifecycle hook for autoscaling:EC2_INSTANCE_TERMINATING", "group", self.group.Name(),
+			"hint", "without it, an instance that is terminated has no more time to finish its work than its shutdown takes")
 	}
 }
 
@@ -207,13 +171,13 @@ func (m *Member) hold(self identity) {
 	if self.group == nil || m.Problem() != "" {
 		return
 	}
-	one, timing, events := self.group.Member(self.id), m.opts.Timing, m.opts.Events.Events
+	one, timing, events := self.group.Member(self.id), m.opts.Timing, autoscale.LogEvents(m.opts.Log, "instances")
 	protector := &autoscale.Protector{
 		Guard: one, Work: m.opts.Work, Protection: autoscale.Protection{After: timing.ProtectAfter},
 		Interval: timing.Look, Events: events,
 	}
 	if !m.opts.Unprotected {
-		m.all.Go(func() { protector.Run(m.keep) })
+		m.all.Go(func() { protector.Run(m.run) })
 	}
 	if self.hook == "" {
 		return
@@ -222,19 +186,19 @@ func (m *Member) hold(self identity) {
 	if err != nil {
 		return // it was made once before
 	}
-	departure := &autoscale.Departure{
-		Exit: instance, Hook: one.Hook(self.hook), Drain: m.drain, Poll: timing.Poll, Events: events,
+	termination := &autoscale.Termination{
+		Chosen: instance.Leaving, Hook: one.Hook(self.hook), Drain: m.drain, Poll: timing.Poll, Events: events,
 	}
-	m.all.Go(func() { departure.Run(m.keep); close(m.departed) })
+	m.all.Go(func() { termination.Run(m.run); close(m.completed) })
 }
 
 // drain finishes the work, and returns when everything but the connection to the
 // group has ended: then the group may terminate the machine.
 func (m *Member) drain(ctx context.Context) error {
-	m.departing.Store(true)
+	m.terminating.Store(true)
 	err := m.opts.Drain(ctx)
 	select {
-	case <-m.letGo:
+	case <-m.released:
 	case <-ctx.Done():
 	}
 	return err
@@ -243,14 +207,14 @@ func (m *Member) drain(ctx context.Context) error {
 // Leave lets the group go on, where it waits, and takes the protection away. ctx bounds it.
 // It is to be called when everything else has ended.
 func (m *Member) Leave(ctx context.Context) {
-	close(m.letGo)
-	if m.departing.Load() {
+	close(m.released)
+	if m.terminating.Load() {
 		select {
-		case <-m.departed:
+		case <-m.completed:
 		case <-ctx.Done():
 		}
 	}
-	m.endKeep()
+	m.stop()
 	m.all.Wait()
 }
 

@@ -1,8 +1,11 @@
 package fleet
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,17 +19,17 @@ func TestGroupWaitsForTheWholeStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		drained := make(chan error)
-		m := NewMember(Options{Drain: func(context.Context) error { return <-drained }})
+		m := newMember(Options{Drain: func(context.Context) error { return <-drained }}, nil, nil)
 		done := make(chan error, 1)
-		go func() { done <- m.drain(m.keep) }()
+		go func() { done <- m.drain(m.run) }()
 		synctest.Wait()
-		if !m.departing.Load() {
+		if !m.terminating.Load() {
 			t.Error("the drain should have begun")
 		}
 		drained <- nil
 		synctest.Wait()
 		if len(done) > 0 {
-			t.Error("the group was let go before the end")
+			t.Error("the group was released before the end")
 		}
 		left := make(chan struct{})
 		go func() { m.Leave(t.Context()); close(left) }()
@@ -39,9 +42,9 @@ func TestGroupWaitsForTheWholeStop(t *testing.T) {
 			t.Error("the membership ended before the group was told")
 		default:
 		}
-		close(m.departed)
+		close(m.completed)
 		<-left
-		if m.keep.Err() == nil {
+		if m.run.Err() == nil {
 			t.Error("the protection should end with the membership")
 		}
 	})
@@ -52,9 +55,9 @@ func TestGroupWaitsForTheWholeStop(t *testing.T) {
 func TestLeaveEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := NewMember(Options{})
-		m.departing.Store(true)
-		m.all.Go(func() { <-m.keep.Done() })
+		m := newMember(Options{}, nil, nil)
+		m.terminating.Store(true)
+		m.all.Go(func() { <-m.run.Done() })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
@@ -67,8 +70,8 @@ func TestLeaveEndsWithItsContext(t *testing.T) {
 
 func TestCountOutsideOfGroups(t *testing.T) {
 	t.Parallel()
-	var reported []string
-	m := NewMember(Options{Events: Events{NotAMember: func(err error) { reported = append(reported, err.Error()) }}})
+	var log bytes.Buffer
+	m := newMember(Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, nil, nil)
 	slow, none := errors.New("no answer"),
 		notAMember{&queue.Error{Code: queue.CodeResourceNotFound, Message: "in no group"}}
 	m.learn(identity{}, slow)
@@ -80,8 +83,8 @@ func TestCountOutsideOfGroups(t *testing.T) {
 		t.Errorf("outside of groups: %d, %v, settled %t, %q", n, err, m.settled(), m.Problem())
 	}
 	m.learn(identity{}, none)
-	if len(reported) != 2 {
-		t.Errorf("reported %q, want each reason once", reported)
+	if n := strings.Count(log.String(), "not found in any Auto Scaling group"); n != 2 {
+		t.Errorf("the log is %s, want each reason once", log.String())
 	}
 	for err, want := range map[error]bool{slow: false, none.error: true} {
 		if got := errors.As(final(err), &notAMember{}); got != want {

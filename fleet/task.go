@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"time"
 
@@ -25,8 +26,7 @@ func InTask() bool { return os.Getenv(agentVariable) != "" }
 // scale-in or a deployment while long work runs. Call end when the work is over: it takes the
 // protection away, and waits for that no longer than its context. The error says that the agent's
 // address is not valid.
-func ProtectTask(work func() autoscale.Work, timing Timing, events autoscale.Events) (end func(context.Context),
-	err error) {
+func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger) (end func(context.Context), err error) {
 	task, err := aws.NewTask(os.Getenv(agentVariable))
 	if err != nil {
 		return nil, fmt.Errorf("protecting this task: %w", err)
@@ -34,10 +34,10 @@ func ProtectTask(work func() autoscale.Work, timing Timing, events autoscale.Eve
 	keep, stop := context.WithCancel(context.Background())
 	protector := &autoscale.Protector{
 		Guard: task, Work: work, Protection: autoscale.Protection{After: timing.ProtectAfter}, Interval: timing.Look,
-		CallTimeout: agentTimeout, Renew: aws.TaskProtection / 2, Events: events,
+		CallTimeout: agentTimeout, Renew: aws.TaskProtection / 2, Events: autoscale.LogEvents(log, "tasks"),
 	}
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = protector.Run(keep) }()
+	go func() { defer close(ended); protector.Run(keep) }()
 	return func(ctx context.Context) {
 		stop()
 		select {

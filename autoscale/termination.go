@@ -7,13 +7,6 @@ import (
 	"time"
 )
 
-// Exit reports when this instance will be terminated.
-type Exit interface {
-	// Leaving reports whether the group has chosen this instance for termination and
-	// waits for it.
-	Leaving(ctx context.Context) (bool, error)
-}
-
 // Hook is the lifecycle hook at which the group waits for the instance.
 type Hook interface {
 	// Heartbeat asks the group to keep waiting.
@@ -22,14 +15,16 @@ type Hook interface {
 	Complete(ctx context.Context) error
 }
 
-// Departure waits for the termination of this instance, drains it, and completes the
-// hook. Exit, Hook and Drain are required.
-type Departure struct {
-	Exit Exit
-	Hook Hook
+// Termination waits for the termination of this instance, drains it, and completes the
+// hook. Chosen, Hook and Drain are required.
+type Termination struct {
+	// Chosen reports whether the group has chosen this instance for termination and waits
+	// for it.
+	Chosen func(ctx context.Context) (bool, error)
+	Hook   Hook
 	// Drain stops receiving and returns when nothing is in work, or when ctx ends.
 	Drain func(ctx context.Context) error
-	// Poll is the time between two calls of Exit; 0 means 5 s.
+	// Poll is the time between two calls of Chosen; 0 means 5 s.
 	Poll time.Duration
 	// Beat is the time between two heartbeats while draining; 0 means 15 s, half of the
 	// shortest heartbeat timeout of a hook.
@@ -43,33 +38,28 @@ type Departure struct {
 // so on.
 const completionAttempts = 6
 
-// Run waits until the instance will be terminated, drains it, completes the hook, and
-// returns nil. If ctx ends before, it returns nil and does nothing. If ctx ends during
-// the drain, it completes the hook nevertheless.
-func (d *Departure) Run(ctx context.Context) error {
-	if d.Exit == nil || d.Hook == nil || d.Drain == nil {
-		return errors.New("watching for termination: Exit, Hook and Drain are required")
+// Run waits until the instance will be terminated, drains it, and completes the hook. If
+// ctx ends before, it does nothing. If ctx ends during the drain, it completes the hook
+// nevertheless.
+func (d *Termination) Run(ctx context.Context) {
+	if !d.wait(ctx) {
+		return
 	}
-	if !d.waitForTermination(ctx) {
-		return nil
-	}
-	call(d.Events.Departing, Departing{})
+	call(d.Events.Terminating, Terminating{})
 	err := d.drain(ctx)
 	err = errors.Join(err, d.complete(ctx))
-	call(d.Events.Departed, Departed{Err: err})
-	return nil
+	call(d.Events.Terminated, Terminated{Err: err})
 }
 
-// waitForTermination returns true when the instance will be terminated, and false when
-// ctx ends.
-func (d *Departure) waitForTermination(ctx context.Context) bool {
+// wait returns true when the instance will be terminated, and false when ctx ends.
+func (d *Termination) wait(ctx context.Context) bool {
 	ticker := time.NewTicker(durationOr(d.Poll, 5*time.Second))
 	defer ticker.Stop()
 	failures := 0
 	for {
-		var leaving bool
+		var chosen bool
 		err := d.callWithTimeout(ctx, func(ctx context.Context) (err error) {
-			leaving, err = d.Exit.Leaving(ctx)
+			chosen, err = d.Chosen(ctx)
 			return err
 		})
 		switch {
@@ -77,8 +67,8 @@ func (d *Departure) waitForTermination(ctx context.Context) bool {
 			return false
 		case err != nil:
 			failures++
-			call(d.Events.Failed, Failed{Doing: "checking for termination", Err: err, InARow: failures})
-		case leaving:
+			call(d.Events.Failed, Failed{Doing: "checking for termination", Err: err, Consecutive: failures})
+		case chosen:
 			return true
 		default:
 			failures = 0
@@ -92,7 +82,7 @@ func (d *Departure) waitForTermination(ctx context.Context) bool {
 }
 
 // drain runs Drain and sends heartbeats meanwhile.
-func (d *Departure) drain(ctx context.Context) error {
+func (d *Termination) drain(ctx context.Context) error {
 	heartbeats, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { d.heartbeat(heartbeats) })
@@ -102,7 +92,7 @@ func (d *Departure) drain(ctx context.Context) error {
 	return err
 }
 
-func (d *Departure) heartbeat(ctx context.Context) {
+func (d *Termination) heartbeat(ctx context.Context) {
 	ticker := time.NewTicker(durationOr(d.Beat, 15*time.Second))
 	defer ticker.Stop()
 	failures := 0
@@ -118,13 +108,13 @@ func (d *Departure) heartbeat(ctx context.Context) {
 		case err == nil:
 			failures = 0
 		case ctx.Err() == nil:
-			call(d.Events.Failed, Failed{Doing: "sending the lifecycle heartbeat", Err: err, InARow: failures})
+			call(d.Events.Failed, Failed{Doing: "sending the lifecycle heartbeat", Err: err, Consecutive: failures})
 		}
 	}
 }
 
 // complete completes the hook and retries a failure, without delays after ctx has ended.
-func (d *Departure) complete(ctx context.Context) error {
+func (d *Termination) complete(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	<-timer.C
@@ -133,7 +123,7 @@ func (d *Departure) complete(ctx context.Context) error {
 		if err == nil || attempt == completionAttempts {
 			return err
 		}
-		call(d.Events.Failed, Failed{Doing: "completing the lifecycle hook", Err: err, InARow: attempt})
+		call(d.Events.Failed, Failed{Doing: "completing the lifecycle hook", Err: err, Consecutive: attempt})
 		timer.Reset(time.Second << (attempt - 1))
 		select {
 		case <-ctx.Done():
@@ -142,15 +132,8 @@ func (d *Departure) complete(ctx context.Context) error {
 	}
 }
 
-func (d *Departure) callWithTimeout(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, durationOr(d.CallTimeout, 10*time.Second))
+func (d *Termination) callWithTimeout(ctx context.Context, f func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, durationOr(d.CallTimeout, callTimeout))
 	defer cancel()
 	return f(ctx)
-}
-
-func durationOr(d, fallback time.Duration) time.Duration {
-	if d <= 0 {
-		return fallback
-	}
-	return d
 }
