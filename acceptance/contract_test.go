@@ -303,7 +303,7 @@ func TestContractAnOutageOfTheAppBurnsNoReceives(t *testing.T) {
 	for i := range 100 {
 		send(t, c, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: aws.String(fmt.Sprint(i))})
 	}
-	p.await(t, "it does not receive", func(e event) bool { return strings.HasPrefix(e.Msg, "not receiving") })
+	p.await(t, "it does not receive", func(e event) bool { return e.Msg == "receiving paused" })
 	if a := attributes(t.Context(), t, c, url); a["ApproximateNumberOfMessages"] != "100" ||
 		a["ApproximateNumberOfMessagesNotVisible"] != "0" {
 		t.Errorf("while the app is down: %v", a)

@@ -54,6 +54,10 @@ func TestHooksAfterALongDrain(t *testing.T) {
 	})
 	sendOne(t, r, "work")
 	eventually(t, "the message is in work", func() bool { return r.lines[0].status().InWork > 0 })
+	eventually(t, "the hook of the start", func() bool { // a later version would leave it out
+		text, err := os.ReadFile(said)
+		return err == nil && string(text) == "deployed\n"
+	})
 	ctx, cancel := context.WithCancel(t.Context())
 	deployed := make(chan error, 1)
 	go func() { _, err := r.DeployPath(ctx, dir); deployed <- err }()

@@ -172,8 +172,11 @@ func (m *Monitor) judge(now time.Time, round bool) Report {
 	if before == "" && r.Status == Pending {
 		return r // every start is
 	}
-	m.opts.Log.Log(context.Background(), changeLevel(before, r.Status), "health changed",
-		"status", string(r.Status), "was", string(before), "reason", strings.Join(r.Causes, " "))
+	attrs := []any{"status", string(r.Status), "was", string(before)}
+	if len(r.Causes) > 0 {
+		attrs = append(attrs, "reason", strings.Join(r.Causes, " "))
+	}
+	m.opts.Log.Log(context.Background(), changeLevel(before, r.Status), "health changed", attrs...)
 	return r
 }
 

@@ -150,6 +150,3 @@ func revision() string {
 	}
 	return ""
 }
-
-// version is set at release builds by the linker.
-var version = "0.1.0-dev"
