@@ -265,7 +265,8 @@ func TestGuideNotification(t *testing.T) {
 func TestGuideLogs(t *testing.T) {
 	t.Parallel()
 	text := page(t, "docs/guide.md")
-	sqsd, limits := fenced(t, text, "2026-11-20T17:07:51Z message: sent"), fenced(t, text, "17:07:50 · limit delays messages")
+	sqsd, limits := fenced(t, text, "2026-11-20T17:07:51Z message: sent"),
+		fenced(t, text, "17:07:50 · limit delays messages")
 	rate, breaker, _ := strings.Cut(limits, "\n")
 	for name, c := range map[string]struct {
 		lines string
