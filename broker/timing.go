@@ -180,8 +180,6 @@ func (d *delays) expire(milli int64) (n int) {
 	return n
 }
 
-func (d *delays) clear() { *d = delays{} }
-
 // milliHeap implements [heap.Interface].
 type milliHeap []int64
 

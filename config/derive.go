@@ -16,7 +16,7 @@ func (l deriver) derive() {
 	l.refuseClearQueue()
 	l.deriveMetrics()
 	l.deriveConsole()
-	scalingDeriver{l.loader}.deriveScaling()
+	scalingDeriver(l).deriveScaling()
 	l.deriveOutput()
 	l.deriveBackoff()
 	l.deriveStop()

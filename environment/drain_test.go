@@ -37,7 +37,7 @@ func TestDrainLimit(t *testing.T) {
 		e := &Environment{lifecycle: newLifecycle(),
 			s: &config.Settings{ShutdownTimeout: tt.shutdown, FunctionTimeout: time.Hour}}
 		for i := range tt.queues {
-			e.lines = append(e.lines, newLine(&tt.queues[i]))
+			e.lines = append(e.lines, newPipeline(&tt.queues[i]))
 		}
 		limit := e.drainLimit
 		if got := limit(); got != tt.want {

@@ -38,8 +38,6 @@ type pipeline struct {
 // line is the former name of a pipeline.
 type line = pipeline
 
-func newLine(set *config.QueueSettings) *line { return newPipeline(set) }
-
 func newPipeline(set *config.QueueSettings) *pipeline {
 	l := &pipeline{embedded: set.Backend == config.BackendEmbedded}
 	l.set.Store(set)

@@ -23,7 +23,7 @@ func openDelivery(t *testing.T, e *Environment, change func(*config.QueueSetting
 	if change != nil {
 		change(&set)
 	}
-	l := newLine(&set)
+	l := newPipeline(&set)
 	if err := e.openTargets(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -65,14 +65,14 @@ func TestIdleProbes(t *testing.T) {
 		{"a function here", config.QueueSettings{PerQueue: config.PerQueue{Lambda: "fn"}}, false, 10 * time.Second},
 		{"a function of AWS Lambda", config.QueueSettings{PerQueue: config.PerQueue{Function: "fn"}}, false, 0},
 	} {
-		l := newLine(&tt.set)
+		l := newPipeline(&tt.set)
 		l.checked = tt.checked
 		if got := l.probeIdle(); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 	e := unstarted(t, map[string]string{"target": "http://localhost:8080/", "healthcheck": "HTTP:8080/health"})
-	l := newLine(&e.s.Queues[0])
+	l := newPipeline(&e.s.Queues[0])
 	if err := e.openTargets(t.Context()); err != nil {
 		t.Fatal(err)
 	}

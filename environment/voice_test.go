@@ -13,7 +13,7 @@ func TestOrderIsThatOfJoining(t *testing.T) {
 	of := func(weight int) *Environment {
 		e := &Environment{}
 		for _, name := range []string{"jobs", "mails", "nightly"} {
-			l := newLine(&config.QueueSettings{Weight: weight})
+			l := newPipeline(&config.QueueSettings{Weight: weight})
 			l.queue, l.forTask = queueRef{name: name}, name == "nightly"
 			e.lines = append(e.lines, l)
 		}

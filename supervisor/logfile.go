@@ -173,31 +173,6 @@ func (l *LogFile) numbered(n int) string {
 	return l.path + "." + strconv.Itoa(n)
 }
 
-// Reopen opens the path anew, after another program moved the file. On an
-// error the old file stays in use.
-func (l *LogFile) Reopen() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
-		return nil
-	}
-	old := l.file
-	if err := l.open(); err != nil {
-		return err
-	}
-	if old != nil {
-		return old.Close()
-	}
-	return nil
-}
-
-// Dropped counts the writes that were lost.
-func (l *LogFile) Dropped() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.dropped
-}
-
 // Close ends the file; what is written afterwards is dropped.
 func (l *LogFile) Close() error {
 	l.mu.Lock()
@@ -266,22 +241,6 @@ func (f *LogFolder) file(name string) *LogFile {
 	}
 	f.refused++
 	return nil
-}
-
-// Reopen opens all files anew; see [LogFile.Reopen].
-func (f *LogFolder) Reopen() error {
-	return f.each((*LogFile).Reopen)
-}
-
-// Dropped counts the lines that were lost in all files.
-func (f *LogFolder) Dropped() int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	total := f.refused
-	for _, file := range f.files {
-		total += file.Dropped()
-	}
-	return total
 }
 
 // Close ends all files.

@@ -175,6 +175,7 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	}
 	b.calm(at(4901))
 	c.mu.Lock()
+	_ = b.limiting // releasing the lock reports what happened under it
 	c.mu.Unlock()
 	want := []Limited{{Reason: "rate"}, {Reason: "rate", Over: true, For: 3801 * ms}}
 	if !reflect.DeepEqual(l.events, want) {
