@@ -69,6 +69,7 @@ func TestAppThatStaysAwayIsSevereAtOnce(t *testing.T) {
 		defer stop()
 		go m.Run(run)
 		time.Sleep(time.Minute)
+		synctest.Wait() // the round of this moment reads the queues too
 		if r := m.Report(); r.Status != Ok {
 			t.Errorf("at first: %s", r)
 		}
