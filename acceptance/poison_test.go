@@ -81,8 +81,8 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 	}
 	done := len(times)
 	t.Logf("%d messages, %d of them poison, in %v: %d done, %d dead-lettered (with those sent again), of which "+
-		"innocent %d; good messages flow at %.0f/s beside killers, of which the app died %d times meanwhile, and %.0f/s "+
-		"alone, %.0f %%",
+		"innocent %d; good messages flow at %.0f/s beside poison messages, of which the app died %d times meanwhile, "+
+		"and %.0f/s alone, %.0f %%",
 		messages, messages/100, all.Round(time.Second), done, dead, innocent, beside, died, alone, 100*beside/alone)
 	if want := messages - messages/100 + 2*per; dead != messages/100+known || innocent != 0 || done != want {
 		t.Errorf("%d done, %d dead of which %d innocent; want %d, %d, 0", done, dead, innocent, want, messages/100+known)
@@ -91,7 +91,7 @@ func TestOnlyPoisonMessagesAreDeadLettered(t *testing.T) {
 		t.Error("no killer was tried beside the good messages: nothing was measured")
 	}
 	if beside < 0.5*alone { // the figure to reach is in the log; a busy machine may not stop the build
-		t.Errorf("good messages flow at %.0f %% beside killers", 100*beside/alone)
+		t.Errorf("good messages flow at %.0f %% beside poison messages", 100*beside/alone)
 	}
 }
 

@@ -134,7 +134,7 @@ func (q *liveQueue) stored(r *record) (Stored, bool) {
 		return s, false
 	}
 	now := q.clock.now()
-	if m := q.held[r.key]; m != nil && !m.placeholder {
+	if m := q.held[r.key]; m != nil && !m.claimed {
 		s.ReceiveCount, s.FirstReceivedAt = int(m.received()), date(m.first)
 		if m.inFlight {
 			s.State, s.Until = InFlight, timeOf(m.until, now)

@@ -134,7 +134,7 @@ func (t *transfer) leave(it *transferItem) {
 	if it.due != 0 {
 		q.delays.sub(it.due)
 	}
-	if it.m.placeholder {
+	if it.m.claimed {
 		q.unclaim(it.m)
 	} else {
 		q.remove(it.m)

@@ -85,7 +85,7 @@ func (x *index) remove(m *message) {
 // keep takes back that a message was about to leave.
 func (x *index) keep(m *message) {
 	switch m.leaving = false; {
-	case m.placeholder:
+	case m.claimed:
 		x.unclaim(m)
 	case !m.inFlight:
 		x.order.requeue(m)
@@ -93,9 +93,9 @@ func (x *index) keep(m *message) {
 }
 
 // claim keeps a message that memory does not hold from being given out, until
-// unclaim: a placeholder stands for it.
+// unclaim: an entry without content stands for it.
 func (x *index) claim(key int64) *message {
-	m := &message{key: key, origin: key, leaving: true, placeholder: true, index: -1}
+	m := &message{key: key, origin: key, leaving: true, claimed: true, index: -1}
 	x.held[key] = m
 	x.resetWindow()
 	return m

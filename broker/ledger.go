@@ -131,7 +131,8 @@ func (b *Broker) OldestAge(name string) (time.Duration, error) {
 	}
 	var since int64
 	err = b.read(func(c *conn) (err error) {
-		since, err = c.integer(`SELECT max(sent, coalesce(dead, 0)) FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT 1`, low, high)
+		since, err = c.integer(`SELECT max(sent, coalesce(dead, 0)) FROM messages
+			WHERE id > ? AND id <= ? ORDER BY id LIMIT 1`, low, high)
 		return err
 	})
 	if err != nil || since == 0 {

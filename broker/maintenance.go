@@ -98,7 +98,8 @@ func removeGarbage(c *conn) (more bool, err error) {
 	if err != nil || high == 0 {
 		return false, err
 	}
-	n, err := c.exec(`DELETE FROM messages WHERE id IN (SELECT id FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?)`,
+	n, err := c.exec(`DELETE FROM messages WHERE id IN
+		(SELECT id FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?)`,
 		low, high, int64(tidyRows))
 	if err != nil || n == tidyRows {
 		return true, err

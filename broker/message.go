@@ -14,15 +14,15 @@ type message struct {
 	content *record // the row, while memory allows
 	group   *group  // on FIFO queues
 
-	inFlight    bool // hidden by a receive
-	leaving     bool // a request is about to take it away
-	gone        bool // deleted, moved or expired
-	queued      bool // waits in the delivery order to be given out again
-	holds       bool // keeps its group from giving out others
-	stored      bool // has a row in receipts
-	dirty       bool // is on the list of receives to store
-	damaged     bool // cannot be delivered
-	placeholder bool // stands for a message that memory does not hold, to keep it from being given out
+	inFlight bool // hidden by a receive
+	leaving  bool // a request is about to take it away
+	gone     bool // deleted, moved or expired
+	queued   bool // waits in the delivery order to be given out again
+	holds    bool // keeps its group from giving out others
+	stored   bool // has a row in receipts
+	dirty    bool // is on the list of receives to store
+	damaged  bool // cannot be delivered
+	claimed  bool // stands for a message that memory does not hold, to keep it from being given out
 }
 
 // receives is what is known of the receives of a message.

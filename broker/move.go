@@ -106,7 +106,7 @@ func (r *removal) onCommit(err error) {
 	q := r.q
 	q.mu.Lock()
 	for _, m := range r.messages {
-		if err != nil || m.placeholder {
+		if err != nil || m.claimed {
 			q.keep(m)
 		} else {
 			q.remove(m)

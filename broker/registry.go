@@ -89,7 +89,8 @@ func writeLease(c *conn, name string, l queue.Lease) error {
 	if l.Released {
 		released = 1
 	}
-	_, err := c.exec(`INSERT OR REPLACE INTO leases (name, version, term, owner, duration, released, data) VALUES (?,?,?,?,?,?,?)`,
+	_, err := c.exec(`INSERT OR REPLACE INTO leases (name, version, term, owner, duration, released, data)
+		VALUES (?,?,?,?,?,?,?)`,
 		name, l.Version, l.Term, l.Owner, l.Duration.Milliseconds(), released, l.Data)
 	return err
 }

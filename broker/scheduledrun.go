@@ -155,7 +155,8 @@ func (f *runSending) first(c *conn) (found bool, err error) {
 // what has not.
 func (f *runSending) note(c *conn) error {
 	r, now := &f.req, stamp()
-	_, err := c.exec(`INSERT INTO fires (id, task, queue, at, term, recorded, message, sequence, path) VALUES (?,?,?,?,?,?,?,?,?)`,
+	_, err := c.exec(`INSERT INTO fires (id, task, queue, at, term, recorded, message, sequence, path)
+		VALUES (?,?,?,?,?,?,?,?,?)`,
 		r.ID, r.Task, r.Queue, r.At.UnixMilli(), r.Term, now, f.sent[0].ID, f.sent[0].SequenceNumber, f.path)
 	if err == nil && r.Task != "" {
 		err = accountUpTo(c, r.Task, r.At)

@@ -80,7 +80,7 @@ func TestQueuesThatAreRefused(t *testing.T) {
 			t.Errorf("%q: got %v, want %s", text, err, c.want)
 		}
 		if got := fixQueues(text); got != c.fixed {
-			t.Errorf("%q is mended to %q, want %q", text, got, c.fixed)
+			t.Errorf("%q is corrected to %q, want %q", text, got, c.fixed)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func (e *Environment) appOutput(process, stream string, line []byte) {
 	if e.appLogs != nil {
 		e.appLogs.Line(process, stream, line)
 	}
-	e.report.AppOutput(process, stream, line)
+	e.Logger.AppOutput(process, stream, line)
 }
 
 // linesDropped reports lost output of the app or of a function.
@@ -153,7 +153,7 @@ func (e *Environment) change(b *bundle.Bundle) (config.Change, error) {
 	if err != nil {
 		return config.Change{}, err
 	}
-	e.reportAside(cfg, b)
+	e.logNotApplied(cfg, b)
 	change := config.Changed(e.inForce(), cfg)
 	if !e.connectionsLive() {
 		keepConnections(&change, e.inForce())

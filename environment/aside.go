@@ -56,9 +56,9 @@ func (o *Options) MissingPrograms() []bundle.Problem {
 	return o.Bundle.MissingPrograms(path)
 }
 
-// reportAside logs what is left aside of a bundle that is read while the environment
-// runs, unless it was left aside before.
-func (e *Environment) reportAside(cfg *config.Config, b *bundle.Bundle) {
+// logNotApplied logs what is not applied of a bundle that is read while the environment
+// runs, unless that was so before.
+func (e *Environment) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 	before, now := e.Options, e.Options
 	now.Config, now.Bundle = cfg, b
 	known := NotUsed(&before)

@@ -8,25 +8,27 @@
 //	                                                                          |
 //	       Stop:  queues <─ console <─ workers <─ app <─ periodic tasks <─────'
 //
-// environment.go holds that order with a reason for each step. A part that was
-// started puts its own end on a stack (steps.go), and a stop takes the stack
-// down, so that a start that fails half way stops what it began.
+// environment.go has that order with a reason for each step. A part that was started
+// pushes its end onto a stack (steps.go), and a stop unwinds the stack. So a start that
+// fails stops what it has started.
 //
-// # A stop
+// # Stopping
 //
-// A stop is a drain: nothing new is received, deliveries in work finish, what was
-// never posted is given back, and the app gets TERM and its grace. It is bounded by
-// the settings ShutdownTimeout and AppGrace; a second signal cuts it short.
+// A stop is a drain: nothing new is received, deliveries in work finish, messages that
+// were not posted return to the queue, and the app gets TERM and its grace period. The
+// settings ShutdownTimeout and AppGrace limit it; a second signal cuts it short.
 //
-// # The way of a message
+// # The path of a message
 //
-// A pipeline (pipeline.go) is one queue with its worker, which hands each message to the
-// stages of package delivery, which take it to its target (target.go): an app over
-// HTTP, replicas of it that run here (route.go, copy.go), or a Lambda function.
+// A pipeline (pipeline.go) is one queue with its worker. The worker hands each message to
+// the stages of package delivery, and these hand it to the target (target.go): an app over
+// HTTP, the replicas that package app runs, or a Lambda function.
 //
-// # What else is here
+// # Where the rest is
 //
-// Deployments (deploy.go), the registry of periodic tasks (tasks.go, registry.go),
-// what health is judged by (symptoms.go), the lines that are printed (report.go) and
-// the console's functions (show.go, status.go).
+// Each part of an environment has its own package: app, tasks, delivery, health, autoscale,
+// fleet, depth, logging. The files here give it what it needs: app.go and reload.go for
+// the app, crontasks.go for periodic tasks, health.go and depths.go for health,
+// scaling.go and fleet.go for the size, servers.go and show.go for the listeners and the
+// console, validate.go for what is refused before anything is opened.
 package environment

@@ -33,7 +33,7 @@ func TestTaskIsProtected(t *testing.T) {
 	}))
 	defer agent.Close()
 	t.Setenv("ECS_AGENT_URI", agent.URL+"/api/x")
-	heard := func() []bool {
+	received := func() []bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Clone(asked)
@@ -43,17 +43,17 @@ func TestTaskIsProtected(t *testing.T) {
 		e.fleetTiming = fleet.Timing{ProtectAfter: -1, Look: 20 * time.Millisecond}
 	})
 	sendOne(t, r, "work")
-	eventually(t, "protection", func() bool { return slices.Contains(heard(), true) })
+	eventually(t, "protection", func() bool { return slices.Contains(received(), true) })
 	r.stop()
 	<-r.draining
-	if last := heard(); !last[len(last)-1] {
+	if last := received(); !last[len(last)-1] {
 		t.Error("the protection ended before the work")
 	}
 	release()
 	if err := <-r.done; err != nil {
 		t.Errorf("the end: %v", err)
 	}
-	if last := heard(); last[len(last)-1] {
+	if last := received(); last[len(last)-1] {
 		t.Error("it is still protected")
 	}
 }
@@ -90,7 +90,7 @@ func TestTaskIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestNoTask: a variable that is none stops the start.
+// TestNoTask: an invalid variable stops the start.
 func TestNoTask(t *testing.T) {
 	t.Setenv("ECS_AGENT_URI", "169.254.170.2")
 	e := &Environment{s: new(config.Settings), Options: Options{Logger: discard()}}

@@ -3,7 +3,6 @@ package environment
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -55,7 +54,6 @@ type Environment struct {
 	servers *servers
 	s       *config.Settings
 	tuned   atomic.Pointer[config.Settings] // see inForce
-	report  *report
 	steps   *steps
 	began   time.Time
 
@@ -95,7 +93,6 @@ func New(opts Options) *Environment {
 	e := &Environment{
 		Options:   opts,
 		s:         &opts.Config.Settings,
-		report:    &report{opts.Logger},
 		began:     time.Now(),
 		shown:     console.NewDeliveries(deliveriesShown),
 		lifecycle: newLifecycle(),
@@ -108,11 +105,11 @@ func New(opts Options) *Environment {
 	e.changing <- struct{}{}
 	e.system = notify.New(notify.Events{
 		SendFailed: func(err error) {
-			e.report.note(slog.LevelWarn, "environment", "systemd not notified: "+err.Error())
+			e.Logger.Warn("systemd not notified", "component", "environment", "err", err)
 		},
 		WatchdogSkipped: func(within time.Duration) {
-			e.report.note(slog.LevelError, "environment",
-				"process not responding: systemd will restart it within "+short(within))
+			e.Logger.Error("process not responding, systemd will restart it", "component", "environment",
+				"within_ms", within.Milliseconds())
 		},
 	})
 	e.monitor = e.newMonitor(health.NewHost(e.s.DataDir))
@@ -128,9 +125,9 @@ const deliveriesShown = 10_000
 func (e *Environment) Run(stop, now context.Context) error {
 	e.urgent = now
 	running, ended := context.WithCancel(context.Background())
-	told := make(chan struct{})
-	go func() { e.Logger.ReportOmitted(running); close(told) }()
-	defer func() { ended(); <-told }()
+	reported := make(chan struct{})
+	go func() { e.Logger.ReportOmitted(running); close(reported) }()
+	defer func() { ended(); <-reported }()
 	go e.extendStart(running)
 	if err := e.unlessStopped(stop, now, e.Start); err != nil {
 		ctx, over := e.lastPhase(now)
@@ -140,7 +137,7 @@ func (e *Environment) Run(stop, now context.Context) error {
 		}
 		return errors.Join(err, e.Stop(ctx))
 	}
-	go e.tellSystem(running)
+	go e.notifySystemd(running)
 	var failed error
 	select {
 	case <-stop.Done():

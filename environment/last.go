@@ -11,7 +11,7 @@ import (
 )
 
 // afterFailure looks at the redrive policy of a message's queue.
-func (e *Environment) afterFailure(l *line, s *worker.Settled) (next logging.Redelivery) {
+func (e *Environment) afterFailure(l *pipeline, s *worker.Settled) (next logging.Redelivery) {
 	switch {
 	case s.Outcome == queue.Done, s.ReceivesHere == 0:
 		return next

@@ -13,7 +13,7 @@ import (
 // console remembers.
 
 // workerEvents are the listeners of a queue's worker: the log, health and the console.
-func (e *Environment) workerEvents(l *line) *worker.Events {
+func (e *Environment) workerEvents(l *pipeline) *worker.Events {
 	name := l.queue.name
 	logged := e.Logger.Worker(name, l.target)
 	events := *logged

@@ -35,9 +35,6 @@ type pipeline struct {
 	close func()
 }
 
-// line is the former name of a pipeline.
-type line = pipeline
-
 func newPipeline(set *config.QueueSettings) *pipeline {
 	l := &pipeline{embedded: set.Backend == config.BackendEmbedded}
 	l.set.Store(set)

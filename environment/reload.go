@@ -71,7 +71,7 @@ func (e *Environment) Hangup() error {
 	if err := e.awaitStart(ctx); err != nil {
 		return err
 	}
-	defer e.tellReload()()
+	defer e.notifyReload()()
 	done, err := e.reloadChanged(ctx)
 	if err == nil && done.Unchanged != "" {
 		return errors.New("nothing changed in " + done.Unchanged)
@@ -142,12 +142,12 @@ func (e *Environment) reloadSettings(ctx context.Context, b *bundle.Bundle) (con
 	return done, nil
 }
 
-// logRefusal logs why what somebody asked for over the console was not begun. What was
-// begun and failed is logged anyway.
-func (e *Environment) logRefusal(message string, err error) {
+// refusal is why a request over the console was not begun; "" if it was begun, since its
+// failure is logged anyway.
+func refusal(err error) string {
 	var begun *console.DeployError
-	if err != nil && !errors.As(err, &begun) {
-		// The advice to a problem is on a line of its own.
-		e.Logger.Warn(message, "component", "app", "err", strings.ReplaceAll(err.Error(), "\n  ", "; "))
+	if err == nil || errors.As(err, &begun) {
+		return ""
 	}
+	return strings.ReplaceAll(err.Error(), "\n  ", "; ") // a problem's advice is on a line of its own
 }

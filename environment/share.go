@@ -3,7 +3,6 @@ package environment
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"tendril/app"
 	"tendril/bundle"
@@ -12,7 +11,7 @@ import (
 // closeVersions leaves the versions of earlier starts to their owner alone.
 func (e *Environment) closeVersions() {
 	if err := bundle.CloseVersions(e.s.DataDir); err != nil {
-		e.report.note(slog.LevelWarn, "environment", "other users may be able to read versions of the app: "+err.Error())
+		e.Logger.Warn("other users may be able to read versions of the app", "component", "environment", "err", err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -93,7 +92,7 @@ func (e *Environment) encrypt(l net.Listener) (net.Listener, error) {
 	certificate, err := console.OpenCertificate(e.s.ConsoleTLSCert, e.s.ConsoleTLSKey, console.CertificateEvents{
 		Changed: e.certificateChanged,
 		Rejected: func(err error) {
-			e.report.note(slog.LevelError, "console", fmt.Sprintf("the certificate stays as it was: %v", err))
+			e.Logger.Error("certificate not replaced", "component", "console", "err", err)
 		},
 	})
 	if err != nil {
@@ -113,10 +112,10 @@ func (e *Environment) certificateChanged(fingerprint string) {
 		return
 	}
 	if err := e.instance().Write(e.s.DataDir); err != nil {
-		e.report.note(slog.LevelError, "console", fmt.Sprintf("writing the instance file: %v", err))
+		e.Logger.Error("writing the instance file failed", "component", "console", "err", err)
 		return
 	}
-	e.report.note(slog.LevelInfo, "console", "certificate replaced")
+	e.Logger.Info("certificate replaced", "component", "console")
 }
 
 // drainForConsole is Drain, which tells the caller of the console when work was cut
@@ -136,7 +135,9 @@ func (e *Environment) deployer() func(context.Context, string) (console.DeployRe
 	}
 	return func(ctx context.Context, path string) (console.DeployResult, error) {
 		done, err := e.DeployPath(ctx, path)
-		e.logRefusal("deployment refused", err)
+		if why := refusal(err); why != "" {
+			e.Logger.Warn("deployment refused", "component", "app", "err", why)
+		}
 		return done, err
 	}
 }
@@ -148,7 +149,9 @@ func (e *Environment) reloader() func(context.Context) (console.ReloadResult, er
 	}
 	return func(ctx context.Context) (console.ReloadResult, error) {
 		done, err := e.reloadChanged(ctx)
-		e.logRefusal("reload refused", err)
+		if why := refusal(err); why != "" {
+			e.Logger.Warn("reload refused", "component", "app", "err", why)
+		}
 		return done, err
 	}
 }

@@ -140,7 +140,6 @@ func TestQueryOfThePathIsNotShown(t *testing.T) {
 		r := run(t, map[string]string{"target": app.URL, "http-path": "/jobs?key=hush", "log-format": format,
 			"breaker": "50"}, func(e *Environment) {
 			e.Logger = logging.New(logging.Options{Out: &out, Format: map[string]logging.Format{"sqsd": logging.SQSD}[format]})
-			e.report = &report{e.Logger}
 		})
 		client, err := console.Dial(r.s.DataDir)
 		if err != nil {

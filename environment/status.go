@@ -66,12 +66,12 @@ func (e *Environment) pause(name, reason string) error {
 	if reason == "" {
 		reason = "paused"
 	}
-	return e.each(name, func(l *line) { l.worker.Pause(reason) })
+	return e.each(name, func(l *pipeline) { l.worker.Pause(reason) })
 }
 
 // resume undoes pause.
 func (e *Environment) resume(name string) error {
-	return e.each(name, func(l *line) { l.worker.Resume() })
+	return e.each(name, func(l *pipeline) { l.worker.Resume() })
 }
 
 var errStarting = errors.New("the environment is still starting")
@@ -97,7 +97,7 @@ func isPaused(st worker.Status) bool {
 }
 
 // each does something with the line of one queue, or with every line for "".
-func (e *Environment) each(name string, do func(*line)) error {
+func (e *Environment) each(name string, do func(*pipeline)) error {
 	select {
 	case <-e.announced:
 	default:
@@ -135,7 +135,7 @@ func (e *Environment) processStatus() []console.Process {
 	return all
 }
 
-func (l *line) status() console.Worker {
+func (l *pipeline) status() console.Worker {
 	st := l.worker.Status()
 	w := console.Worker{
 		Queue: st.Name, Target: l.goesTo(), Concurrency: st.Concurrency, InWork: st.InWork,

@@ -67,9 +67,9 @@ func (e *Environment) during(running context.Context, what <-chan struct{}) bool
 	return false
 }
 
-// tellSystem tells systemd, where it runs us, that the service is up, what it
+// notifySystemd notifies systemd, where it runs us, that the service is up, what it
 // does, and, as long as it does, that it is alive.
-func (e *Environment) tellSystem(running context.Context) {
+func (e *Environment) notifySystemd(running context.Context) {
 	if !e.awaitOwnApp(running) {
 		return
 	}
@@ -107,8 +107,8 @@ func (e *Environment) awaitOwnApp(running context.Context) bool {
 	}
 }
 
-// tellReload tells systemd that a reload has begun; over that it has ended.
-func (e *Environment) tellReload() (over func()) {
+// notifyReload notifies systemd that a reload has begun; over, that it has ended.
+func (e *Environment) notifyReload() (over func()) {
 	if e.stopping() || e.app != nil && !e.app.WasReady() {
 		return func() {} // the service is not up, and says so itself when it is
 	}

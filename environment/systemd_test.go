@@ -14,8 +14,8 @@ import (
 	"tendril/config"
 )
 
-// newSystemd listens where NOTIFY_SOCKET says from now on. heard returns what arrived.
-func newSystemd(t *testing.T) (heard func() []string) {
+// newSystemd listens where NOTIFY_SOCKET says from now on. received returns what arrived.
+func newSystemd(t *testing.T) (received func() []string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sd") // a socket's path is short
 	if err != nil {
@@ -75,7 +75,7 @@ func TestBuildsHaveTheirTime(t *testing.T) {
 		}, func(*Environment, func()) {}, []string{preparing}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			heard := newSystemd(t)
+			received := newSystemd(t)
 			flags := map[string]string{"data-dir": "/nowhere"}
 			maps.Copy(flags, tt.flags)
 			cfg, err := config.Load(config.Sources{Flags: flags})
@@ -96,8 +96,8 @@ func TestBuildsHaveTheirTime(t *testing.T) {
 				tt.end(e, stop)
 				<-over
 			})
-			if got := heard(); !slices.Equal(got, tt.want) {
-				t.Errorf("systemd heard %q, want %q", got, tt.want)
+			if got := received(); !slices.Equal(got, tt.want) {
+				t.Errorf("systemd received %q, want %q", got, tt.want)
 			}
 		})
 	}

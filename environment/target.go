@@ -62,7 +62,7 @@ func (t *targetOpener) openBuckets(ctx context.Context, steps *steps) error {
 }
 
 // open opens the target of a queue's messages and returns what delivers to it.
-func (t *targetOpener) open(ctx context.Context, l *line) (worker.Deliverer, error) {
+func (t *targetOpener) open(ctx context.Context, l *pipeline) (worker.Deliverer, error) {
 	opts := &delivery.Options{
 		FIFO: l.queue.fifo, SNS: l.settings().ViaSNS, Payloads: t.payloads, Postponed: t.log.Postponed,
 		Account: t.account, Known: t.known, Tracker: t.tracker, Logger: t.log.With("component", "worker"),
@@ -85,7 +85,7 @@ func (t *targetOpener) open(ctx context.Context, l *line) (worker.Deliverer, err
 }
 
 // openApp opens the connections to an app, or the balancer of the one that runs here.
-func (t *targetOpener) openApp(l *line, opts *delivery.Options) error {
+func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 	target := l.settings().Target
 	if target == "" {
 		target = fmt.Sprintf("http://localhost:%d", t.config.Port)
@@ -132,7 +132,7 @@ func (t *targetOpener) openApp(l *line, opts *delivery.Options) error {
 }
 
 // openHTTP opens connections to an address by the settings in force.
-func (t *targetOpener) openHTTP(l *line, address string) (*deliver.HTTP, error) {
+func (t *targetOpener) openHTTP(l *pipeline, address string) (*deliver.HTTP, error) {
 	s, set := t.inForce(), l.settings()
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
 	if err != nil {
@@ -155,7 +155,7 @@ func (t *targetOpener) openHTTP(l *line, address string) (*deliver.HTTP, error) 
 const lambdaMargin = 5 * time.Second
 
 // openFunction opens the connections to a function of AWS Lambda.
-func (t *targetOpener) openFunction(ctx context.Context, l *line, opts *delivery.Options) error {
+func (t *targetOpener) openFunction(ctx context.Context, l *pipeline, opts *delivery.Options) error {
 	client := &aws.LambdaOptions{Function: l.settings().Function, Timeout: t.config.FunctionTimeout + lambdaMargin,
 		Options: aws.Options{Connections: l.settings().Concurrency, Log: t.log.SDK}}
 	if t.config.IsSet("region") {
@@ -172,7 +172,7 @@ func (t *targetOpener) openFunction(ctx context.Context, l *line, opts *delivery
 
 // compareTimeouts logs when a function may still run when its messages become visible
 // again. That may need a permission that nothing else does; without it nothing is logged.
-func (t *targetOpener) compareTimeouts(ctx context.Context, l *line, function *aws.Lambda) {
+func (t *targetOpener) compareTimeouts(ctx context.Context, l *pipeline, function *aws.Lambda) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	about, err := function.Describe(ctx)
@@ -185,7 +185,7 @@ func (t *targetOpener) compareTimeouts(ctx context.Context, l *line, function *a
 
 // openLocalFunction opens a function on this machine. Queues with the same command
 // share its processes.
-func (t *targetOpener) openLocalFunction(l *line, opts *delivery.Options) error {
+func (t *targetOpener) openLocalFunction(l *pipeline, opts *delivery.Options) error {
 	command := l.settings().Lambda
 	f, err := t.functions.Open(command, func() (*runtimeapi.Pool, error) { return t.start(command) })
 	if err != nil {
@@ -196,7 +196,7 @@ func (t *targetOpener) openLocalFunction(l *line, opts *delivery.Options) error 
 }
 
 // invokeBy makes events of a queue's messages and hands them to a function.
-func (t *targetOpener) invokeBy(l *line, opts *delivery.Options, invoker deliver.Invoker) error {
+func (t *targetOpener) invokeBy(l *pipeline, opts *delivery.Options, invoker deliver.Invoker) error {
 	function, err := deliver.NewLambda(invoker, l.queue.arn)
 	if err != nil {
 		return err
@@ -212,7 +212,7 @@ func (t *targetOpener) invokeBy(l *line, opts *delivery.Options, invoker deliver
 // openTargets makes what opens targets, and the connections to S3.
 func (e *Environment) openTargets(ctx context.Context) error {
 	e.opener = targetOpener{
-		config: e.Config, version: e.Version, log: e.report.Logger, inForce: e.inForce, telemetry: e.telemetry, otlp: e.otlp,
+		config: e.Config, version: e.Version, log: e.Logger, inForce: e.inForce, telemetry: e.telemetry, otlp: e.otlp,
 		app: e.app, account: e.runAccount, start: e.startFunction,
 	}
 	if e.s.PeriodicTrust == config.TrustRegistry {
@@ -251,7 +251,7 @@ func (e *Environment) startFunction(command string) (*runtimeapi.Pool, error) {
 		return nil, err
 	}
 	process := app.Guard(e.s, supervisor.Process{})
-	events := delivery.LogFunction(e.report.Logger.Logger, e.stopping)
+	events := delivery.LogFunction(e.Logger.Logger, e.stopping)
 	events.LinesDropped = e.linesDropped
 	opts := runtimeapi.Options{
 		Command: []string{"/bin/sh", "-c", command}, Env: e.processEnviron(e.Bundle, 0),

@@ -108,8 +108,8 @@ func TestTrustWithoutTasks(t *testing.T) {
 	}
 }
 
-// lonePlace is a queue jobs on moto, its URL, and a registry's table.
-func lonePlace(t *testing.T) (table *aws.Table, queueURL string) {
+// onlyInstancePlace is a queue jobs on moto, its URL, and a registry's table.
+func onlyInstancePlace(t *testing.T) (table *aws.Table, queueURL string) {
 	t.Helper()
 	c := startCloud(t)
 	table, err := aws.OpenTable(t.Context(), "registry", nil)
@@ -123,11 +123,11 @@ func lonePlace(t *testing.T) (table *aws.Table, queueURL string) {
 	return table, makeQueue(t, c, 0)
 }
 
-// TestLoneInstanceWithATable: what is declared the only instance enqueues its
+// TestOnlyInstanceWithATable: what is declared the only instance enqueues its
 // tasks also where a table is named, though no lease was ever written there,
 // and what it enqueued is not enqueued again after a restart.
-func TestLoneInstanceWithATable(t *testing.T) {
-	table, queueURL := lonePlace(t)
+func TestOnlyInstanceWithATable(t *testing.T) {
+	table, queueURL := onlyInstancePlace(t)
 	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(app.Close)
 	runs, file := table.Runs("periodic:jobs"), filepath.Join(t.TempDir(), "cron.yaml")
@@ -169,9 +169,9 @@ func countEnqueued(r *running, task string) int {
 }
 
 // TestTimeToLiveOfAnExistingTable: --registry-create sets it also where the
-// table was there before; else its lack is told, and what to do.
+// table was there before; else its lack is reported, and what to do.
 func TestTimeToLiveOfAnExistingTable(t *testing.T) {
-	table, queueURL := lonePlace(t)
+	table, queueURL := onlyInstancePlace(t)
 	file := filepath.Join(t.TempDir(), "cron.yaml")
 	if err := os.WriteFile(file, []byte("version: 1\ncron:\n  - {name: audit, url: /a, schedule: \"@yearly\"}\n"),
 		0o600); err != nil {
@@ -180,8 +180,8 @@ func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 	const advice = "aws dynamodb update-time-to-live --table-name registry --time-to-live-specification " +
 		"Enabled=true,AttributeName=expires"
 	for _, step := range []struct {
-		create     string
-		told, then bool
+		create         string
+		reported, then bool
 	}{{"false", true, false}, {"true", false, true}, {"false", false, true}} {
 		r := run(t, map[string]string{
 			"queue-url": queueURL, "target": "http://127.0.0.1:1", "registry-table": "registry",
@@ -190,8 +190,8 @@ func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 		if err := r.end(); err != nil {
 			t.Errorf("the end: %v", err)
 		}
-		if told := strings.Count(r.log.String(), advice); told > 1 || (told == 1) != step.told {
-			t.Errorf("with registry-create=%s: it was told %d times\n%s", step.create, told, r.log)
+		if reported := strings.Count(r.log.String(), advice); reported > 1 || (reported == 1) != step.reported {
+			t.Errorf("with registry-create=%s: it was reported %d times\n%s", step.create, reported, r.log)
 		}
 		if yes, _, err := table.Expires(t.Context()); yes != step.then || err != nil {
 			t.Errorf("with registry-create=%s: on %v, %v", step.create, yes, err)
@@ -202,7 +202,7 @@ func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 // TestScheduleChangedOverARestart: what was due by a schedule that was not in
 // force then is not made up for.
 func TestScheduleChangedOverARestart(t *testing.T) {
-	table, queueURL := lonePlace(t)
+	table, queueURL := onlyInstancePlace(t)
 	runs, file := table.Runs("periodic:jobs"), filepath.Join(t.TempDir(), "cron.yaml")
 	before := map[string]time.Time{"audit": time.Now().Add(-3 * time.Minute), "mail": time.Now().Add(-3 * time.Minute)}
 	if _, err := runs.SinceUnder(t.Context(), 0, before,

@@ -45,7 +45,7 @@ func (e *Environment) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch
 	if e.s.CloudWatch != config.On || e.QueuesOnly {
 		return nil, nil
 	}
-	opts := &aws.Options{Log: e.report.SDK}
+	opts := &aws.Options{Log: e.Logger.SDK}
 	if e.Config.IsSet("region") {
 		opts.Region = e.s.Region
 	}
@@ -143,13 +143,13 @@ func (e *Environment) limitReadings() (all []telemetry.Limit) {
 	if !e.running() {
 		return nil
 	}
-	told := map[*limit.Limiter]bool{}
+	seen := map[*limit.Limiter]bool{}
 	for _, l := range e.lines {
 		limiter := e.limiters[l.targetKey()]
-		if limiter == nil || told[limiter] {
+		if limiter == nil || seen[limiter] {
 			continue
 		}
-		told[limiter] = true
+		seen[limiter] = true
 		s := limiter.Status()
 		all = append(all, telemetry.Limit{
 			Target: l.target, Breaker: s.Breaker,

@@ -2,7 +2,6 @@ package environment
 
 import (
 	"cmp"
-	"log/slog"
 	"slices"
 	"strings"
 
@@ -15,7 +14,7 @@ import (
 func (e *Environment) inForce() *config.Settings { return cmp.Or(e.tuned.Load(), e.s) }
 
 // tuning is what a worker is told of the settings in force.
-func (e *Environment) tuning(l *line) worker.Tuning {
+func (e *Environment) tuning(l *pipeline) worker.Tuning {
 	s, set := e.inForce(), l.settings()
 	return worker.Tuning{
 		Concurrency: set.Concurrency, ErrorVisibilityTimeout: set.ErrorVisibilityTimeout,
@@ -30,8 +29,7 @@ func (e *Environment) tuning(l *line) worker.Tuning {
 // those that are there go on as they are.
 func (e *Environment) tune(c config.Change, newReplicas bool) {
 	if len(c.Later) > 0 {
-		e.report.note(slog.LevelWarn, "config",
-			"these settings changed, and take effect when tendril is started again: "+strings.Join(c.Later, ", "))
+		e.Logger.Warn("settings changed, a restart is needed", "component", "config", "options", strings.Join(c.Later, ", "))
 	}
 	if len(c.Live) == 0 {
 		return
@@ -55,7 +53,7 @@ func (e *Environment) tune(c config.Change, newReplicas bool) {
 		t := e.tuning(l)
 		l.worker.Tune(&t)
 	}
-	e.report.note(slog.LevelInfo, "config", "these settings changed, and take effect now: "+strings.Join(c.Live, ", "))
+	e.Logger.Info("settings changed", "component", "config", "options", strings.Join(c.Live, ", "))
 }
 
 // connections is the option that says how many deliveries are in work at once.

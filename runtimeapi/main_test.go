@@ -55,7 +55,7 @@ func play(role string) int {
 // attend tells the test that this process lives. The connection is open as long
 // as it does.
 func attend() (net.Conn, error) {
-	conn, err := net.Dial("tcp4", os.Getenv("WITNESS"))
+	conn, err := net.Dial("tcp4", os.Getenv("OBSERVER"))
 	if err == nil {
 		_, err = fmt.Fprintln(conn, os.Getpid())
 	}
@@ -132,7 +132,7 @@ func act(how string) ([]byte, error) {
 
 // playPool runs a pool until it is killed.
 func playPool() int {
-	p, err := New(Options{Command: []string{os.Args[0]}, Env: functionEnv("wrapped", os.Getenv("WITNESS"))})
+	p, err := New(Options{Command: []string{os.Args[0]}, Env: functionEnv("wrapped", os.Getenv("OBSERVER"))})
 	if err != nil {
 		return 1
 	}
@@ -145,7 +145,7 @@ func playPool() int {
 }
 
 func functionEnv(role, observer string) []string {
-	return []string{roleVariable + "=" + role, "WITNESS=" + observer, "PATH=" + os.Getenv("PATH")}
+	return []string{roleVariable + "=" + role, "OBSERVER=" + observer, "PATH=" + os.Getenv("PATH")}
 }
 
 // observer sees which processes live.
