@@ -25,11 +25,11 @@ func Changed(inForce *Settings, loaded *Config) Change {
 	same := sameQueues(now.Queues, loaded.Queues)
 	for i := range loaded.options {
 		o := &loaded.options[i]
-		value := o.value.get(&loaded.Settings)
-		differs := o.value.get(&now) != value
+		value := o.get(&loaded.Settings)
+		differs := o.get(&now) != value
 		switch {
 		case !differs || o.Name == "config": // where the file lies is no setting
-		case o.Live && o.value.set(&now, value) == nil:
+		case o.Live && o.set(&now, value) == nil:
 			c.Live = append(c.Live, o.Name)
 		default:
 			c.Later = append(c.Later, o.Name)
@@ -70,12 +70,12 @@ func (c *Change) inQueues(o *Option, loaded *Config, reported bool) {
 	for i := range c.Settings.Queues {
 		old, loadedQueue := &c.Settings.Queues[i], &loaded.Queues[i]
 		was, is := Settings{PerQueue: old.PerQueue}, Settings{PerQueue: loadedQueue.PerQueue}
-		value := o.value.get(&is)
-		if o.value.get(&was) == value {
+		value := o.get(&is)
+		if o.get(&was) == value {
 			continue
 		}
 		name := fmt.Sprintf("%s of %s", o.Name, old.Name)
-		if o.Live && o.value.set(&was, value) == nil {
+		if o.Live && o.set(&was, value) == nil {
 			old.PerQueue = was.PerQueue
 			if !reported {
 				c.Live = append(c.Live, name)

@@ -86,7 +86,7 @@ func (c *Config) explainQueue(i int) QueueExplanation {
 	s := Settings{PerQueue: q.PerQueue}
 	for j := range c.options {
 		if o := &c.options[j]; o.PerQueue {
-			add(o.Key, o.value.get(&s))
+			add(o.Key, o.get(&s))
 		}
 	}
 	return e

@@ -68,7 +68,7 @@ func TestExplainEveryOption(t *testing.T) {
 				continue
 			}
 			last := e.Chain[len(e.Chain)-1]
-			if e.Value != o.value.get(&cfg.Settings) || e.Value != last.Value || e.From != last.Origin {
+			if e.Value != o.get(&cfg.Settings) || e.Value != last.Value || e.From != last.Origin {
 				t.Errorf("%s is %q from %s, and the chain ends in %+v", name, e.Value, e.From, last)
 			}
 			if !strings.HasPrefix(e.String(), o.Name+"\n") {

@@ -53,12 +53,12 @@ func FuzzLoad(f *testing.F) {
 func checkLoaded(t *testing.T, cfg *Config) {
 	for _, o := range cfg.options {
 		var again Settings
-		text := o.value.get(&cfg.Settings)
+		text := o.get(&cfg.Settings)
 		if text == "" {
 			continue
 		}
-		if err := o.value.set(&again, text); err != nil || o.value.get(&again) != text {
-			t.Fatalf("%s is %q, which %v or changes to %q", o.Name, text, err, o.value.get(&again))
+		if err := o.set(&again, text); err != nil || o.get(&again) != text {
+			t.Fatalf("%s is %q, which %v or changes to %q", o.Name, text, err, o.get(&again))
 		}
 		if e, err := cfg.Explain(o.Name); err != nil || e.Value != text {
 			t.Fatalf("%s is %q and is explained as %+v, %v", o.Name, text, e, err)

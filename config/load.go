@@ -33,7 +33,7 @@ func newLoader(src Sources) *loader {
 	for i := range l.cfg.options {
 		o := &l.cfg.options[i]
 		if o.Default != "" {
-			if err := o.value.set(&l.cfg.Settings, o.Default); err != nil {
+			if err := o.set(&l.cfg.Settings, o.Default); err != nil {
 				l.refuse(Problem{Option: o.Name, Text: fmt.Sprintf("the default %s %v", o.Default, err)})
 			}
 		}

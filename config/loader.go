@@ -78,7 +78,7 @@ func (l *loader) assign(a assignment) {
 	if a.option.Name == "config" {
 		return // in force since the file was found, see configPath
 	}
-	if err := a.option.value.set(&l.cfg.Settings, a.withUnit()); err != nil {
+	if err := a.option.set(&l.cfg.Settings, a.withUnit()); err != nil {
 		l.refuse(refusal(a, err))
 		return
 	}
@@ -106,7 +106,7 @@ func (l *loader) option(name string) *Option {
 
 // record adds the value in force to the option's chain.
 func (l *loader) record(name string, from Origin) {
-	l.cfg.chains[name] = append(l.cfg.chains[name], Setting{from, l.option(name).value.get(&l.cfg.Settings)})
+	l.cfg.chains[name] = append(l.cfg.chains[name], Setting{from, l.option(name).get(&l.cfg.Settings)})
 }
 
 // origin is where the option's value in force comes from.
@@ -137,7 +137,7 @@ func (l *loader) clash(name, text, hint string) {
 
 // named is an option's name and value.
 func (l *loader) named(name string) string {
-	return name + " " + l.option(name).value.get(&l.cfg.Settings)
+	return name + " " + l.option(name).get(&l.cfg.Settings)
 }
 
 // cite is an option's name and value, and the place that set it.
@@ -221,7 +221,7 @@ func (v *view) origin(name string) Origin {
 func (v *view) isSet(name string) bool { return v.origin(name).Layer != Default }
 
 // named is an option's name and value.
-func (v *view) named(name string) string { return name + " " + v.option(name).value.get(v.s) }
+func (v *view) named(name string) string { return name + " " + v.option(name).get(v.s) }
 
 // cite is an option's name and value, and the place that set it.
 func (v *view) cite(name string) string { return fmt.Sprintf("%s (%s)", v.named(name), v.origin(name)) }

@@ -7,34 +7,13 @@ import (
 	"tendril/bundle"
 )
 
-// Group is the block that an option belongs to in documentation and help.
-type Group string
-
-// The groups, in the order in which they are shown.
-const (
-	GroupQueue    Group = "Queue"
-	GroupDelivery Group = "Delivery"
-	GroupFunction Group = "Functions"
-	GroupTimeouts Group = "Timeouts"
-	GroupRetries  Group = "Retries"
-	GroupLimits   Group = "Limits"
-	GroupApp      Group = "App"
-	GroupScaling  Group = "Scaling"
-	GroupEmbedded Group = "Embedded queue"
-	GroupConsole  Group = "Console"
-	GroupMetrics  Group = "Metrics"
-	GroupOutput   Group = "Output"
-	GroupPeriodic Group = "Periodic tasks"
-	GroupStop     Group = "Stop"
-)
-
 // Option is one row of the table that flags, variables, keys, documentation
 // and completion are made of.
 type Option struct {
 	// Name is the flag without its dashes, in kebab case.
 	Name string
-	// Group is where the option is shown.
-	Group Group
+	// Group is the block that the option belongs to in the documentation.
+	Group string
 	// Help is one sentence of at most 90 characters; Detail is what else to know, for
 	// the documentation and tendril explain, "" for nothing.
 	Help, Detail string
@@ -82,6 +61,12 @@ type Option struct {
 	cloneVariables []string
 	value          value
 }
+
+// set parses text, checks it and puts it in s. Its error goes on from the text.
+func (o *Option) set(s *Settings, text string) error { return o.value.set(o.value.field(s), text) }
+
+// get returns the option's value in s as it would be written.
+func (o *Option) get(s *Settings) string { return o.value.get(o.value.field(s)) }
 
 // find is Lookup in a table that is there already.
 func find(options []Option, name string) (Option, bool) {

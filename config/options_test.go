@@ -58,10 +58,10 @@ func TestExamplesAreAccepted(t *testing.T) {
 				continue
 			}
 			var s Settings
-			if err := o.value.set(&s, text); err != nil {
+			if err := o.set(&s, text); err != nil {
 				t.Errorf("%s: %q %v", o.Name, text, err)
 			}
-			if got := o.value.get(&s); got != text {
+			if got := o.get(&s); got != text {
 				t.Errorf("%s: %q became %q", o.Name, text, got)
 			}
 		}
@@ -85,7 +85,7 @@ func TestEveryFieldHasItsOption(t *testing.T) {
 				text = o.example()
 			}
 		case Integer:
-			if o.value.set(&Settings{}, text) != nil {
+			if o.set(&Settings{}, text) != nil {
 				text = "-7"
 			}
 		case Switch:
@@ -93,15 +93,15 @@ func TestEveryFieldHasItsOption(t *testing.T) {
 		case Choice:
 			text = o.Choices()[1]
 		case Duration:
-			if o.value.set(&Settings{}, text) != nil {
+			if o.set(&Settings{}, text) != nil {
 				text = "0.5s"
-				if o.value.set(&Settings{}, text) != nil {
+				if o.set(&Settings{}, text) != nil {
 					text = "7s"
 				}
 			}
 		}
 		var s Settings
-		if err := o.value.set(&s, text); err != nil {
+		if err := o.set(&s, text); err != nil {
 			t.Errorf("%s: %q %v", o.Name, text, err)
 			continue
 		}

@@ -25,25 +25,27 @@ import (
 
 // queueKeys are the keys that only a queue has.
 func queueKeys() []Option {
-	one := func(s *Settings) *QueueSettings { return &s.Queues[0] }
+	set := func(v value, field func(*QueueSettings) any) value {
+		v.field = func(s *Settings) any { return field(&s.Queues[0]) }
+		return v
+	}
 	keys := []Option{{
 		Key: "name", Example: "jobs", Help: "The queue's name: embedded, or on Amazon SQS where backend says so.",
-		value: checked(func(s *Settings) *string { return &one(s).Name }, allowedQueueName, queueName),
+		value: set(checked(allowedQueueName, queueName), func(q *QueueSettings) any { return &q.Name }),
 	}, {
 		Key: "url", Example: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs", Help: "The queue's URL on Amazon SQS.",
-		value: checked(func(s *Settings) *string {
-			return &one(s).URL
-		}, "an http or https URL that ends in the queue's name", queueURL),
+		value: set(checked("an http or https URL that ends in the queue's name", queueURL),
+			func(q *QueueSettings) any { return &q.URL }),
 	}, {
 		Key: "arn", Example: "arn:aws:sqs:eu-west-1:123456789012:jobs", Help: "The queue's ARN, in place of its URL.",
-		value: checked(func(s *Settings) *string { return &one(s).URL }, "an ARN that ends in the queue's name", queueURL),
+		value: set(checked("an ARN that ends in the queue's name", queueURL), func(q *QueueSettings) any { return &q.URL }),
 	}, {
 		Key: "weight", Example: "1",
 		Help:  "The queue's share of free slots; without weights the order of the list is strict.",
-		value: integer(func(s *Settings) *int { return &one(s).Weight }, 1, maxWeight),
+		value: set(integer(1, maxWeight), func(q *QueueSettings) any { return &q.Weight }),
 	}, {
 		Key: "max", Example: "10", Help: "The most messages of this queue in work at once.",
-		value: integer(func(s *Settings) *int { return &one(s).Concurrency }, 1, 1000),
+		value: set(integer(1, 1000), func(q *QueueSettings) any { return &q.Concurrency }),
 	}}
 	for i := range keys {
 		keys[i].Name = "queues"
@@ -152,7 +154,7 @@ func (l fileReader) readQueueKey(file string, e entry, lines map[string]int, scr
 	}
 	lines[e.key] = e.line
 	a := assignment{option: o, origin: Origin{FromFile, where}, name: e.key, text: e.text}
-	if err := o.value.set(scratch, e.text); err != nil {
+	if err := o.set(scratch, e.text); err != nil {
 		l.refuse(refusal(a, err))
 		return assignment{}, false
 	}

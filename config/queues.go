@@ -17,20 +17,10 @@ const (
 
 // queueList is the option queues in its text form.
 func queueList() value {
-	return value{
-		kind: List,
-		allowed: fmt.Sprintf("1 to %d names, URLs or ARNs of queues with commas between, either all with \":1\" to "+
-			"\":%d\" behind for a weight or none", maxQueues, maxWeight),
-		nearest: fixQueues,
-		set: func(s *Settings, text string) error {
-			queues, err := parseQueues(text)
-			if err == nil {
-				s.Queues = queues
-			}
-			return err
-		},
-		get: func(s *Settings) string { return formatQueues(s.Queues) },
-	}
+	v := stored(List, fmt.Sprintf("1 to %d names, URLs or ARNs of queues with commas between, either all with \":1\" to "+
+		"\":%d\" behind for a weight or none", maxQueues, maxWeight), parseQueues, formatQueues)
+	v.nearest = fixQueues
+	return v
 }
 
 // parseQueues reads "a,b", "a:2,b:1", with URLs and ARNs among the names.

@@ -7,9 +7,9 @@ import (
 )
 
 // Groups returns the groups in the order in which they are shown.
-func Groups() []Group {
-	return []Group{GroupQueue, GroupDelivery, GroupFunction, GroupTimeouts, GroupRetries, GroupLimits, GroupApp,
-		GroupScaling, GroupEmbedded, GroupPeriodic, GroupConsole, GroupMetrics, GroupOutput, GroupStop}
+func Groups() []string {
+	return []string{"Queue", "Delivery", "Functions", "Timeouts", "Retries", "Limits", "App", "Scaling", "Embedded queue",
+		"Periodic tasks", "Console", "Metrics", "Output", "Stop"}
 }
 
 // Reference returns the page that documents every option, in Markdown:
@@ -20,7 +20,7 @@ func Reference() string {
 	options := Options()
 	for _, g := range Groups() {
 		fmt.Fprintf(&b, "\n## %s\n\n", g)
-		if g == GroupScaling {
+		if g == "Scaling" {
 			b.WriteString(referenceScaling)
 		}
 		writeTable(&b, []string{"flag", "variable", "key", "Elastic Beanstalk", "default", "allowed", "meaning"},

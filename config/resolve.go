@@ -115,7 +115,7 @@ func (v *view) overlay(own []assignment) {
 		}
 	}
 	for _, a := range own {
-		if err := a.option.value.set(v.s, a.text); err != nil {
+		if err := a.option.set(v.s, a.text); err != nil {
 			v.refuse(refusal(a, err))
 			continue
 		}

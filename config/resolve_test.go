@@ -270,13 +270,13 @@ func TestQueueSettingsAreReversible(t *testing.T) {
 			text = o.example()
 		}
 		s := cfg.Settings
-		if err := o.value.set(&s, text); err != nil {
+		if err := o.set(&s, text); err != nil {
 			t.Errorf("%s: %q %v", o.Name, text, err)
 			continue
 		}
 		back := Settings{PerQueue: s.PerQueue}
-		if got := o.value.get(&back); got != o.value.get(&s) {
-			t.Errorf("%s is %q and comes back as %q", o.Name, o.value.get(&s), got)
+		if got := o.get(&back); got != o.get(&s) {
+			t.Errorf("%s is %q and comes back as %q", o.Name, o.get(&s), got)
 		}
 	}
 }

@@ -2,10 +2,12 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -417,4 +419,113 @@ func scaleTarget(text string) (string, error) {
 		return "", errors.New("names no group")
 	}
 	return text, nil
+}
+
+const (
+	lowestFinal  = 200 // below are the informational statuses, which end nothing
+	highestFinal = 599
+)
+
+// codeRange is the statuses from first to last.
+type codeRange struct{ first, last int }
+
+// successCodes takes a list such as "200,202-204" or "2xx" and returns it
+// sorted, joined where ranges touch, with classes written as ranges.
+func successCodes(text string) (string, error) {
+	var ranges []codeRange
+	for item := range strings.SplitSeq(text, ",") {
+		r, err := parseCodes(strings.TrimSpace(item))
+		if err != nil {
+			return "", err
+		}
+		ranges = append(ranges, r)
+	}
+	slices.SortFunc(ranges, func(a, b codeRange) int { return a.first - b.first })
+	var b strings.Builder
+	for i := 0; i < len(ranges); {
+		r := ranges[i]
+		for i++; i < len(ranges) && ranges[i].first <= r.last+1; i++ {
+			r.last = max(r.last, ranges[i].last)
+		}
+		if b.Len() > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Itoa(r.first))
+		if r.last > r.first {
+			b.WriteString("-" + strconv.Itoa(r.last))
+		}
+	}
+	return b.String(), nil
+}
+
+// parseCodes reads one status, range or class.
+func parseCodes(item string) (codeRange, error) {
+	if class, found := strings.CutSuffix(strings.ToLower(item), "xx"); found && len(class) == 1 {
+		item = class + "00-" + class + "99"
+	}
+	first, last, isRange := strings.Cut(item, "-")
+	if !isRange {
+		last = first
+	}
+	a, errA := strconv.Atoi(strings.TrimSpace(first))
+	b, errB := strconv.Atoi(strings.TrimSpace(last))
+	switch {
+	case errA != nil || errB != nil:
+		return codeRange{}, errors.New("is no list of statuses")
+	case a < lowestFinal || b > highestFinal:
+		return codeRange{}, errRange
+	case a > b:
+		return codeRange{}, fmt.Errorf("has a range that runs backwards, %d-%d", a, b)
+	}
+	return codeRange{a, b}, nil
+}
+
+// userName takes NAME, UID or UID:GID.
+func userName(text string) (string, error) {
+	const longest = 32 // of useradd
+	name, group, hasGroup := strings.Cut(text, ":")
+	isID := func(s string) bool {
+		_, err := strconv.ParseUint(s, 10, 31)
+		return err == nil
+	}
+	switch {
+	case hasGroup && (!isID(name) || !isID(group)):
+		return "", errors.New("is no number of a user and one of a group")
+	case len(name) > longest || name == "" || strings.HasPrefix(name, "-") ||
+		!isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")):
+		return "", errors.New("is no name or number of a user")
+	}
+	return text, nil
+}
+
+// resources are the limits that a process may be given, as ulimit and
+// systemd name them.
+func resources() []string {
+	return []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
+}
+
+// processLimit takes NAME=NUMBER or NAME=unlimited; a number may be a size.
+func processLimit(text string) (string, error) {
+	name, value, found := strings.Cut(text, "=")
+	switch {
+	case !found:
+		return "", errors.New("has a limit without a value: write nofile=1024")
+	case !slices.Contains(resources(), name):
+		return "", errors.New("has no limit of that name: there are " + orList(resources()))
+	case value == "unlimited":
+		return text, nil
+	}
+	n, err := parseSize(value)
+	if err != nil || n < 0 {
+		return "", errors.New("has a value that is no number, size or unlimited")
+	}
+	return name + "=" + strconv.FormatInt(n, 10), nil
+}
+
+// appLogFolder takes the folder of the app's log files.
+func appLogFolder(text string) (string, error) {
+	if text == Off {
+		return "", nil
+	}
+	return folderPath(text)
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -17,312 +18,317 @@ const (
 
 func queueOptions() []Option {
 	return []Option{{
-		Name: "queue-url", Group: GroupQueue, Example: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
+		Name: "queue-url", Example: "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs",
 		Beanstalk: "WorkerQueueURL", DaemonKey: "queue_url",
 		cloneVariables: []string{"SQSD_QUEUE_URL"},
 		DefaultNote:    "none: the queue is embedded",
 		Help:           "URL or ARN of the Amazon SQS queue to take messages from, standard or FIFO.",
-		value: checked(func(s *Settings) *string {
-			return &s.QueueURL
-		}, "an http or https URL that ends in the queue's name, or an ARN", queueURL),
+		value:          checked("an http or https URL that ends in the queue's name, or an ARN", queueURL),
 	}, {
-		Name: "queue", Group: GroupQueue, Example: "jobs",
+		Name: "queue", Example: "jobs",
 		cloneVariables: []string{"SQSD_QUEUE_NAME"},
 		DefaultNote:    "the environment's name",
 		Help:           "Name of the queue: embedded, or on Amazon SQS with --backend sqs.",
 		Detail:         "A name that ends in .fifo makes a FIFO queue.",
-		value:          checked(func(s *Settings) *string { return &s.Queue }, allowedQueueName, queueName),
+		value:          checked(allowedQueueName, queueName),
 	}, {
-		Name: "queues", Group: GroupQueue, Example: "payments:3,submissions:2,default:1",
+		Name: "queues", Example: "payments:3,submissions:2,default:1",
 		OtherVariables: []string{"WORKERLESS_QUEUES"}, list: true,
 		DefaultNote: "the one queue of --queue or --queue-url",
 		Help:        "Several queues, in strict order of priority or each with a weight.",
 		Detail:      "The weight is a queue's share of free slots.",
 		value:       queueList(),
 	}, {
-		Name: "name", Group: GroupQueue, Example: "jobs", OtherVariables: []string{"WORKERLESS_NAME"},
+		Name: "name", Example: "jobs", OtherVariables: []string{"WORKERLESS_NAME"},
 		DefaultNote: "the environment-name, else the name of the app's folder, else tendril",
 		Help:        "Name of the environment.",
 		Detail:      "The embedded queue and the CloudWatch namespace of its metrics are named after it.",
-		value: checked(func(s *Settings) *string {
-			return &s.Name
-		}, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
+		value:       checked("1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
 	}, {
-		Name: "backend", Group: GroupQueue, Default: BackendAuto, PerQueue: true,
+		Name: "backend", Default: BackendAuto, PerQueue: true,
 		Help:   "Where the queue lives: embedded or sqs.",
 		Detail: "Auto is sqs for a URL or an ARN and where --function is given, else embedded.",
-		value:  choice(func(s *Settings) *string { return &s.Backend }, BackendAuto, BackendEmbedded, BackendSQS),
+		value:  choice(BackendAuto, BackendEmbedded, BackendSQS),
 	}, {
-		Name: "region", Group: GroupQueue, Default: "us-east-1", DefaultNote: "or the one in the queue's URL or ARN",
+		Name: "region", Default: "us-east-1", DefaultNote: "or the one in the queue's URL or ARN",
 		Serve:          true,
 		OtherVariables: []string{"AWS_REGION", "AWS_DEFAULT_REGION"},
 		cloneVariables: []string{"SQSD_QUEUE_REGION", "SQSD_QUEUE_REGION_NAME"},
 		Help:           "AWS region of the queue.",
 		Detail:         "The app and the ARNs of embedded queues get it too.",
-		value: checked(func(s *Settings) *string {
-			return &s.Region
-		}, "lower-case letters, digits and \"-\", such as eu-west-1", region),
+		value:          checked("lower-case letters, digits and \"-\", such as eu-west-1", region),
 	}, {
-		Name: "endpoint-url", Group: GroupQueue, Example: "http://127.0.0.1:4566",
+		Name: "endpoint-url", Example: "http://127.0.0.1:4566",
 		DefaultNote:    "AWS_ENDPOINT_URL_SQS, else Amazon's",
 		cloneVariables: []string{"SQSD_AWS_ENDPOINT"},
 		Help:           "URL of a server that speaks the SQS protocol in place of Amazon's.",
-		value:          checked(func(s *Settings) *string { return &s.EndpointURL }, "an http or https URL", endpointURL),
+		value:          checked("an http or https URL", endpointURL),
 	}, {
-		Name: "wait-time", Group: GroupQueue, DaemonKey: "sqs_wait_time_seconds", Default: "20s",
+		Name: "wait-time", DaemonKey: "sqs_wait_time_seconds", Default: "20s",
 		Aliases: []string{"poll-for"}, OtherVariables: []string{"WORKERLESS_POLL_FOR"},
 		cloneVariables: []string{"SQSD_QUEUE_WAIT_TIME", "SQSD_WAIT_TIME_SECONDS"},
 		Help:           "Time that one receive waits for a message.",
 		Detail:         "Less than a second counts as one.",
-		value:          duration(func(s *Settings) *time.Duration { return &s.WaitTime }, 0, 20*time.Second),
+		value:          duration(0, 20*time.Second),
 	}, {
-		Name: "sleep", Group: GroupQueue, Default: "0s", DefaultNote: "off", OtherVariables: []string{"WORKERLESS_SLEEP"},
+		Name: "sleep", Default: "0s", DefaultNote: "off", OtherVariables: []string{"WORKERLESS_SLEEP"},
 		Help:  "Rest after all queues were found empty; 0 is off.",
-		value: duration(func(s *Settings) *time.Duration { return &s.Sleep }, 0, time.Hour),
+		value: duration(0, time.Hour),
 	}, {
-		Name: "max-wait", Group: GroupQueue, Default: "0s", DefaultNote: "off", PerQueue: true,
+		Name: "max-wait", Default: "0s", DefaultNote: "off", PerQueue: true,
 		Help:   "Age at which a message gets the next turn; 0 is off.",
 		Detail: "It goes before the order of the queues, so that no queue starves.",
-		value:  duration(func(s *Settings) *time.Duration { return &s.MaxWait }, 0, twoWeeks),
+		value:  duration(0, twoWeeks),
 	}, {
-		Name: "delete-linger", Group: GroupQueue, Default: "100ms",
+		Name: "delete-linger", Default: "100ms",
 		Help:   "Longest wait of a finished message's delete for others to share its call.",
 		Detail: "Ten deletes share one call. FIFO queues never wait.",
-		value:  duration(func(s *Settings) *time.Duration { return &s.DeleteLinger }, 0, time.Second),
+		value:  duration(0, time.Second),
 	}}
 }
 
 func deliveryOptions() []Option {
 	return []Option{{
-		Name: "target", Group: GroupDelivery, PerQueue: true, Example: "http://127.0.0.1:8080",
+		Name: "target", PerQueue: true, Example: "http://127.0.0.1:8080",
 		DefaultNote:    "the app that tendril starts, on its port",
 		cloneVariables: []string{"SQSD_HTTP_URL", "SQSD_WORKER_HTTP_URL", "SQSD_WORKER_HTTP_HOST"},
 		Help:           "URL of an app that runs already.",
 		Detail:         "A path in it is the http-path.",
-		value: checked(func(s *Settings) *string {
-			return &s.Target
-		}, "http://HOST:PORT, https://HOST:PORT or unix:///PATH", targetURL),
+		value:          checked("http://HOST:PORT, https://HOST:PORT or unix:///PATH", targetURL),
 	}, {
-		Name: "http-path", Live: true, Group: GroupDelivery, PerQueue: true, Beanstalk: "HttpPath", DaemonKey: "http_path",
+		Name: "http-path", Live: true, PerQueue: true, Beanstalk: "HttpPath", DaemonKey: "http_path",
 		Default:        "/",
 		cloneVariables: []string{"SQSD_WORKER_HTTP_PATH"},
 		Help:           "Path that every message is posted to.",
-		value: checked(func(s *Settings) *string {
-			return &s.HTTPPath
-		}, "a path on the app, such as /jobs, without .. and // and #, up to 2048 bytes", httpPath),
+		value:          checked("a path on the app, such as /jobs, without .. and // and #, up to 2048 bytes", httpPath),
 	}, {
-		Name: "mime-type", Live: true, Group: GroupDelivery, PerQueue: true, Beanstalk: "MimeType", DaemonKey: "mime_type",
+		Name: "mime-type", Live: true, PerQueue: true, Beanstalk: "MimeType", DaemonKey: "mime_type",
 		Default:        "application/json",
 		cloneVariables: []string{"SQSD_HTTP_CONTENT_TYPE", "SQSD_WORKER_HTTP_REQUEST_CONTENT_TYPE"},
 		Help:           "Content-Type of every POST.",
-		value: checked(func(s *Settings) *string {
-			return &s.MimeType
-		}, "1 to 255 printable ASCII characters", mimeType),
+		value:          checked("1 to 255 printable ASCII characters", mimeType),
 	}, {
-		Name: "http-connections", Live: true, Group: GroupDelivery, Beanstalk: "HttpConnections",
+		Name: "http-connections", Live: true, Beanstalk: "HttpConnections",
 		DaemonKey: "http_connections", Default: "50",
 		Aliases: []string{"concurrency"}, OtherVariables: []string{"WORKERLESS_CONCURRENCY"},
 		cloneVariables: []string{"SQSD_HTTP_MAX_CONNS", "SQSD_WORKER_CONCURRENCY"},
 		Help:           "Maximum messages in work at once, over all queues.",
 		Detail:         "In batches, the maximum invocations.",
-		value:          integer(func(s *Settings) *int { return &s.HTTPConnections }, 1, 1000),
+		value:          integer(1, 1000),
 	}, {
-		Name: "success-codes", Live: true, Group: GroupDelivery, Default: "200", list: true,
-		Help: "HTTP statuses that mean the message is done and can be deleted.",
-		value: checked(func(s *Settings) *string {
-			return &s.SuccessCodes
-		}, "statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", successCodes),
+		Name: "success-codes", Live: true, Default: "200", list: true,
+		Help:  "HTTP statuses that mean the message is done and can be deleted.",
+		value: checked("statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", successCodes),
 	}, {
-		Name: "header-budget", Group: GroupDelivery, Default: "8KiB",
+		Name: "header-budget", Default: "8KiB",
 		Help:   "Maximum bytes of headers made of message attributes.",
 		Detail: "What does not fit is left out and counted in a header.",
-		value:  size(func(s *Settings) *int64 { return &s.HeaderBudget }, 256, 64<<10),
+		value:  size(256, 64<<10),
 	}, {
-		Name: "keepalive", Group: GroupDelivery, DaemonKey: "keepalive", Default: "true",
+		Name: "keepalive", DaemonKey: "keepalive", Default: "true",
 		Help:  "Reuse a connection to the app for more than one POST.",
-		value: onOff(func(s *Settings) *bool { return &s.Keepalive }),
+		value: onOff(),
 	}, {
-		Name: "via-sns", Group: GroupDelivery, DaemonKey: "via_sns", Default: "false", PerQueue: true,
+		Name: "via-sns", DaemonKey: "via_sns", Default: "false", PerQueue: true,
 		Help:  "Deliver a notification of SNS without its envelope.",
-		value: onOff(func(s *Settings) *bool { return &s.ViaSNS }),
+		value: onOff(),
 	}, {
-		Name: "s3-payloads", Group: GroupDelivery, Example: "my-payloads",
+		Name: "s3-payloads", Example: "my-payloads",
 		DefaultNote: "off: a pointer is delivered as it is", list: true,
 		Help:   "S3 buckets from which bodies are fetched that a message only points to.",
 		Detail: "A pointer to any other bucket is refused.",
-		value: list(func(s *Settings) *[]string {
-			return &s.S3Payloads
-		}, "names of buckets with commas between, or off", bucketName),
+		value:  list("names of buckets with commas between, or off", bucketName),
 	}}
 }
 
 func timeoutOptions() []Option {
 	return []Option{{
-		Name: "connect-timeout", Live: true, Group: GroupTimeouts, Beanstalk: "ConnectTimeout",
+		Name: "connect-timeout", Live: true, Beanstalk: "ConnectTimeout",
 		DaemonKey: "connect_timeout", Default: "5s",
 		beanstalkAliases: []string{"ConnectionTimeout", "Connection timeout"},
 		Help:             "Time limit of a connect to the app.",
-		value:            duration(func(s *Settings) *time.Duration { return &s.ConnectTimeout }, time.Second, time.Minute),
+		value:            duration(time.Second, time.Minute),
 	}, {
-		Name: "inactivity-timeout", Live: true, Group: GroupTimeouts, PerQueue: true, Beanstalk: "InactivityTimeout",
+		Name: "inactivity-timeout", Live: true, PerQueue: true, Beanstalk: "InactivityTimeout",
 		DaemonKey: "inactivity_timeout", Default: "180s",
 		Help:   "Time that the app may be silent before the attempt has failed.",
 		Detail: "Each byte from the app starts the time anew.",
-		value:  duration(func(s *Settings) *time.Duration { return &s.InactivityTimeout }, time.Second, 36000*time.Second),
+		value:  duration(time.Second, 36000*time.Second),
 	}, {
-		Name: "deadline", Live: true, Group: GroupTimeouts, PerQueue: true, Default: "0s", DefaultNote: "off",
+		Name: "deadline", Live: true, PerQueue: true, Default: "0s", DefaultNote: "off",
 		Help:  "Time limit of one attempt, however lively the app is; 0 is off.",
-		value: duration(func(s *Settings) *time.Duration { return &s.Deadline }, 0, twelveHours),
+		value: duration(0, twelveHours),
 	}, {
-		Name: "visibility-timeout", Group: GroupTimeouts, PerQueue: true, Beanstalk: "VisibilityTimeout",
+		Name: "visibility-timeout", PerQueue: true, Beanstalk: "VisibilityTimeout",
 		DaemonKey: "visibility_timeout", Default: "300s",
 		Help:   "Time that a received message is hidden from other receivers.",
 		Detail: "It is extended while the app works on the message.",
-		value:  duration(func(s *Settings) *time.Duration { return &s.VisibilityTimeout }, 0, twelveHours),
+		value:  duration(0, twelveHours),
 	}, {
-		Name: "error-visibility-timeout", Live: true, Group: GroupTimeouts, PerQueue: true, Example: "30s",
+		Name: "error-visibility-timeout", Live: true, PerQueue: true, Example: "30s",
 		Beanstalk: "ErrorVisibilityTimeout", DaemonKey: "error_visibility_timeout", Default: unset,
 		Help:   "Time that a failed message is hidden before the next attempt.",
 		Detail: "Unset lets its visibility timeout run out.",
-		value:  optionalDuration(func(s *Settings) **time.Duration { return &s.ErrorVisibilityTimeout }, 0, twelveHours),
+		value:  optionalDuration(0, twelveHours),
 	}, {
-		Name: "retention-period", Live: true, Group: GroupTimeouts, PerQueue: true, Beanstalk: "RetentionPeriod",
+		Name: "retention-period", Live: true, PerQueue: true, Beanstalk: "RetentionPeriod",
 		DaemonKey: "retention_period", Default: "345600s",
 		Help:   "Time after its first receive during which a message is still tried.",
 		Detail: "An older one is deleted unposted, and counted.",
-		value:  duration(func(s *Settings) *time.Duration { return &s.RetentionPeriod }, time.Minute, twoWeeks),
+		value:  duration(time.Minute, twoWeeks),
 	}}
 }
 
 func retryOptions() []Option {
 	return []Option{{
-		Name: "max-retries", Group: GroupRetries, Beanstalk: "MaxRetries", Default: "10",
+		Name: "max-retries", Beanstalk: "MaxRetries", Default: "10",
 		Help:   "Maximum receives of a message before it goes to the dead-letter queue.",
 		Detail: "A queue on Amazon SQS keeps its own redrive policy.",
-		value:  integer(func(s *Settings) *int { return &s.MaxRetries }, 1, 1000),
+		value:  integer(1, 1000),
 	}, {
-		Name: "respect-retry-after", Live: true, Group: GroupRetries, Default: "false",
+		Name: "respect-retry-after", Live: true, Default: "false",
 		Help:  "Let the Retry-After of a failed answer choose the time of the next attempt.",
-		value: onOff(func(s *Settings) *bool { return &s.RespectRetryAfter }),
+		value: onOff(),
 	}, {
-		Name: "backoff-min", Live: true, Group: GroupRetries, Default: "0s", DefaultNote: "off",
+		Name: "backoff-min", Live: true, Default: "0s", DefaultNote: "off",
 		Help:  "Pause after a message's first failure, doubled at each further one; 0 is off.",
-		value: duration(func(s *Settings) *time.Duration { return &s.BackoffMin }, 0, twelveHours),
+		value: duration(0, twelveHours),
 	}, {
-		Name: "backoff-max", Live: true, Group: GroupRetries, Default: "3600s",
+		Name: "backoff-max", Live: true, Default: "3600s",
 		Help:  "Longest pause between two attempts of a message.",
-		value: duration(func(s *Settings) *time.Duration { return &s.BackoffMax }, 0, twelveHours),
+		value: duration(0, twelveHours),
 	}, {
-		Name: "backoff-doublings", Live: true, Group: GroupRetries, Default: "16",
+		Name: "backoff-doublings", Live: true, Default: "16",
 		Help:  "Doublings of the pause before it grows by the same step each time.",
-		value: integer(func(s *Settings) *int { return &s.BackoffDoublings }, 0, 16),
+		value: integer(0, 16),
 	}, {
-		Name: "backoff-jitter", Live: true, Group: GroupRetries, Default: "0",
+		Name: "backoff-jitter", Live: true, Default: "0",
 		Help:   "Per cent by which a pause may be shortened at random.",
 		Detail: "What failed together then does not return together.",
-		value:  integer(func(s *Settings) *int { return &s.BackoffJitter }, 0, 100),
+		value:  integer(0, 100),
 	}}
 }
 
 func functionOptions() []Option {
 	return []Option{{
-		Name: "function", Group: GroupFunction, Example: "resize-images", OtherVariables: []string{"WORKERLESS_FUNCTION"},
+		Name: "function", Example: "resize-images", OtherVariables: []string{"WORKERLESS_FUNCTION"},
 		PerQueue:    true,
 		DefaultNote: "none: messages go to an app",
 		Help:        "AWS Lambda function that gets the messages in place of an app.",
-		value: checked(func(s *Settings) *string {
-			return &s.Function
-		}, "a function's name or ARN, of which the end may be :VERSION or :ALIAS", functionName),
+		value:       checked("a function's name or ARN, of which the end may be :VERSION or :ALIAS", functionName),
 	}, {
-		Name: "lambda", Group: GroupFunction, Example: "./bootstrap", PerQueue: true,
+		Name: "lambda", Example: "./bootstrap", PerQueue: true,
 		DefaultNote: "none",
 		Help:        "Shell command of a Lambda function to run on this machine in place of an app.",
-		value: checked(func(s *Settings) *string { return &s.Lambda },
-			"a command line of up to 4096 bytes", commandLine),
+		value:       checked("a command line of up to 4096 bytes", commandLine),
 	}, {
-		Name: "function-timeout", Group: GroupFunction, Default: "900s",
+		Name: "function-timeout", Default: "900s",
 		Help:   "Time limit of one invocation.",
 		Detail: "A function on AWS also has its own limit.",
-		value:  duration(func(s *Settings) *time.Duration { return &s.FunctionTimeout }, time.Second, 900*time.Second),
+		value:  duration(time.Second, 900*time.Second),
 	}, {
-		Name: "batch-size", Group: GroupFunction, Default: "1", DefaultNote: "as Workerless; AWS's own trigger has 10",
+		Name: "batch-size", Default: "1", DefaultNote: "as Workerless; AWS's own trigger has 10",
 		PerQueue: true,
 		Help:     "Maximum messages of one invocation.",
-		value:    integer(func(s *Settings) *int { return &s.BatchSize }, 1, 10),
+		value:    integer(1, 10),
 	}, {
-		Name: "batch-window", Group: GroupFunction, Default: "0s", DefaultNote: "off", PerQueue: true,
+		Name: "batch-window", Default: "0s", DefaultNote: "off", PerQueue: true,
 		Help:  "Time that an invocation waits for batch-size messages; 0 is off.",
-		value: duration(func(s *Settings) *time.Duration { return &s.BatchWindow }, 0, 300*time.Second),
+		value: duration(0, 300*time.Second),
 	}}
 }
 
 func limitOptions() []Option {
 	return []Option{{
-		Name: "rate", Group: GroupLimits, Default: "0", DefaultNote: "off",
+		Name: "rate", Default: "0", DefaultNote: "off",
 		Help:   "Maximum deliveries begun per second, minute or hour; 0 is off.",
 		Detail: "After a rest one message, one batch or a tenth of a second's worth, whichever is most, comes on top.",
-		value:  rate(func(s *Settings) *float64 { return &s.Rate }, maxRate),
+		value:  rate(),
 	}, {
-		Name: "adaptive-concurrency", Group: GroupLimits, Default: "false",
+		Name: "adaptive-concurrency", Default: "false",
 		Help:  "Find the concurrency at which the app is quickest, up to http-connections.",
-		value: onOff(func(s *Settings) *bool { return &s.AdaptiveConcurrency }),
+		value: onOff(),
 	}, {
-		Name: "breaker", Group: GroupLimits, Default: "0", DefaultNote: "off",
+		Name: "breaker", Default: "0", DefaultNote: "off",
 		Help:   "Per cent of failures at which deliveries stop for breaker-delay; 0 is off.",
 		Detail: "They are counted over breaker-window.",
-		value:  integer(func(s *Settings) *int { return &s.Breaker }, 0, 100),
+		value:  integer(0, 100),
 	}, {
-		Name: "breaker-window", Group: GroupLimits, Default: "30s",
+		Name: "breaker-window", Default: "30s",
 		Help:  "Time over which the breaker counts failures.",
-		value: duration(func(s *Settings) *time.Duration { return &s.BreakerWindow }, time.Second, 600*time.Second),
+		value: duration(time.Second, 600*time.Second),
 	}, {
-		Name: "breaker-delay", Group: GroupLimits, Default: "15s",
+		Name: "breaker-delay", Default: "15s",
 		Help:  "Time that deliveries stay stopped before one is tried.",
-		value: duration(func(s *Settings) *time.Duration { return &s.BreakerDelay }, time.Second, time.Hour),
+		value: duration(time.Second, time.Hour),
 	}}
 }
 
 func metricsOptions() []Option {
 	return []Option{{
-		Name: "cloudwatch", Group: GroupMetrics, Default: Auto,
+		Name: "cloudwatch", Default: Auto,
 		Help:   "Send metrics to CloudWatch, which costs money.",
 		Detail: "Auto is on when a name was set and a queue or a function is Amazon's own, not that of another server.",
-		value:  autoSwitch(func(s *Settings) *string { return &s.CloudWatch }),
+		value:  autoSwitch(),
 	}, {
-		Name: "metrics-interval", Group: GroupMetrics, Default: "60s", DaemonKey: "cloudwatch_interval",
+		Name: "metrics-interval", Default: "60s", DaemonKey: "cloudwatch_interval",
 		OtherVariables: []string{"WORKERLESS_METRICS_INTERVAL"},
 		Help:           "Time between two sendings of metrics to CloudWatch.",
-		value:          duration(func(s *Settings) *time.Duration { return &s.MetricsInterval }, time.Second, time.Hour),
+		value:          duration(time.Second, time.Hour),
 	}, {
-		Name: "environment-name", Group: GroupMetrics, Example: "orders-worker", DaemonKey: "environment_name",
+		Name: "environment-name", Example: "orders-worker", DaemonKey: "environment_name",
 		DefaultNote: "none",
 		Help:        "Elastic Beanstalk environment whose health is sent to CloudWatch.",
 		Detail:      "It is also the name, where no other is set.",
-		value: checked(func(s *Settings) *string {
-			return &s.EnvironmentName
-		}, "1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
+		value:       checked("1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
 	}}
 }
 
 // Options returns the table of every option of this release, in the order of
 // the groups. The slice is the caller's.
 func Options() []Option {
-	all := slices.Concat(
-		queueOptions(), deliveryOptions(), functionOptions(), timeoutOptions(), retryOptions(), limitOptions(),
-		appOptions(), ownAppOptions(), scalingOptions(),
-		embeddedOptions(), periodicOptions(), consoleOptions(), metricsOptions(), outputOptions(), stopOptions(),
-	)
+	var all []Option
+	for _, group := range []struct {
+		name    string
+		options []Option
+	}{
+		{"Queue", queueOptions()}, {"Delivery", deliveryOptions()}, {"Functions", functionOptions()},
+		{"Timeouts", timeoutOptions()}, {"Retries", retryOptions()}, {"Limits", limitOptions()},
+		{"App", slices.Concat(appOptions(), ownAppOptions())}, {"Scaling", scalingOptions()},
+		{"Embedded queue", embeddedOptions()}, {"Periodic tasks", periodicOptions()}, {"Console", consoleOptions()},
+		{"Metrics", metricsOptions()}, {"Output", outputOptions()}, {"Stop", stopOptions()},
+	} {
+		for _, o := range group.options {
+			o.Group = group.name
+			all = append(all, o)
+		}
+	}
+	fields := fieldsByName()
 	for i := range all {
 		o := &all[i]
-		if o.Name != "config" {
-			o.Key = strings.ReplaceAll(o.Name, "-", "_")
-		}
+		o.Variable = "TENDRIL_" + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
 		if o.Beanstalk != "" && o.Namespace == "" {
 			o.Namespace = bundle.NamespaceWorker
 		}
-		o.Variable = "TENDRIL_" + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_"))
+		if o.Name == "config" {
+			o.value.field = func(s *Settings) any { return &s.ConfigFile }
+			continue
+		}
+		o.Key = strings.ReplaceAll(o.Name, "-", "_")
+		index := fields[strings.ReplaceAll(o.Name, "-", "")]
+		o.value.field = func(s *Settings) any { return reflect.ValueOf(s).Elem().FieldByIndex(index).Addr().Interface() }
 	}
 	return all
+}
+
+// fieldsByName are the fields of Settings that an option of the same name sets, by
+// their names in lower case.
+func fieldsByName() map[string][]int {
+	fields := map[string][]int{}
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {
+		fields[strings.ToLower(f.Name)] = f.Index
+	}
+	return fields
 }
 
 // Lookup finds an option by any of its names: flag (with or without dashes in

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -32,29 +33,22 @@ func scalingOptions() []Option {
 		DefaultNote: "or processes where processes-max is more than processes-min",
 		Help:        "What is scaled: processes on this machine, an Auto Scaling group, or nothing.",
 		Detail:      "With publish nothing is scaled here, and the backlog per instance is published.",
-		value: checked(func(s *Settings) *string {
-			return &s.ScaleTarget
-		}, "none, processes, publish or asg: with the name of a group", scaleTarget),
+		value:       checked("none, processes, publish or asg: with the name of a group", scaleTarget),
 	}, {
 		Name: "scale-drain-within", Default: "60s",
 		Help:  "Time in which the waiting messages are to be done, without a measure.",
-		value: duration(func(s *Settings) *time.Duration { return &s.ScaleDrainWithin }, time.Second, 24*time.Hour),
+		value: duration(time.Second, 24*time.Hour),
 	}, {
 		Name: "scale-target-busy", Default: "75",
 		Help:  "Per cent of the delivery slots that are to be in use, without a measure.",
-		value: integer(func(s *Settings) *int { return &s.ScaleTargetBusy }, 1, 100),
+		value: integer(1, 100),
 	}, {
 		Name: "scale-in-protection", Default: ProtectionAuto,
 		Help:   "Protect this instance from scale-in while long work runs.",
 		Detail: "It is an instance of an Auto Scaling group, or a task of Amazon ECS.",
-		value:  choice(func(s *Settings) *string { return &s.ScaleInProtection }, ProtectionAuto, ProtectionOff),
+		value:  choice(ProtectionAuto, ProtectionOff),
 	}}
-	options = append(options, groupOptions()...)
-	options = append(options, triggerOptions()...)
-	for i := range options {
-		options[i].Group = GroupScaling
-	}
-	return options
+	return slices.Concat(options, groupOptions(), triggerOptions())
 }
 
 // groupOptions are those of aws:autoscaling:asg.
@@ -63,17 +57,17 @@ func groupOptions() []Option {
 		Name: "scale-min-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MinSize", Default: "1",
 		DefaultNote: "within the bounds of the group, where one is scaled",
 		Help:        "Minimum instances in the group.",
-		value:       integer(func(s *Settings) *int { return &s.ScaleMinSize }, 1, maxSize),
+		value:       integer(1, maxSize),
 	}, {
 		Name: "scale-max-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MaxSize", Default: "4",
 		DefaultNote: "that of the group, where one is scaled",
 		Help:        "Maximum instances in the group.",
-		value:       integer(func(s *Settings) *int { return &s.ScaleMaxSize }, 1, maxSize),
+		value:       integer(1, maxSize),
 	}, {
 		Name: "scale-cooldown", Namespace: bundle.NamespaceGroup, Beanstalk: "Cooldown", Default: "360s",
 		Help:   "Time after a change of size without another one.",
 		Detail: "Without a measure only smaller sizes wait for it.",
-		value:  duration(func(s *Settings) *time.Duration { return &s.ScaleCooldown }, 0, maxSize*time.Second),
+		value:  duration(0, maxSize*time.Second),
 	}}
 }
 
@@ -84,54 +78,52 @@ func triggerOptions() []Option {
 		Example:     "BacklogPerProcess",
 		DefaultNote: "none: the size follows the backlog and the deliveries in work",
 		Help:        "Measure that triggers a change of size.",
-		value: words(func(s *Settings) *string {
-			return &s.ScaleMeasureName
-		}, "CPUUtilization, BacklogPerProcess, OldestMessageAge, BusyShare, or a measure of AWS's, which none is here",
+		value: anyCase(orList(ownMeasures())+"; a measure of AWS is accepted and not used",
 			ownMeasures(), foreignMeasures()...),
 	}, {
 		Name: "scale-statistic", Namespace: bundle.NamespaceTrigger, Beanstalk: "Statistic", Default: "Average",
 		Help:  "How the readings of a period become one value.",
-		value: choice(func(s *Settings) *string { return &s.ScaleStatistic }, "Average", "Minimum", "Maximum", "Sum"),
+		value: choice("Average", "Minimum", "Maximum", "Sum"),
 	}, {
 		Name: "scale-unit", Namespace: bundle.NamespaceTrigger, Beanstalk: "Unit", Example: "Percent",
 		DefaultNote: "that of the measure",
 		Help:        "Unit of the thresholds.",
-		value:       words(func(s *Settings) *string { return &s.ScaleUnit }, strings.Join(units(), ", "), units()),
+		value:       anyCase(strings.Join(units(), ", "), units()),
 	}, {
 		Name: "scale-lower-threshold", Namespace: bundle.NamespaceTrigger, Beanstalk: "LowerThreshold", Example: "25",
 		DefaultNote: "by the measure: 25, 10, 10, 30",
 		Help:        "Value below which the size shrinks.",
-		value:       number(func(s *Settings) *float64 { return &s.ScaleLowerThreshold }, 0, maxThreshold),
+		value:       number(0, maxThreshold),
 	}, {
 		Name: "scale-upper-threshold", Namespace: bundle.NamespaceTrigger, Beanstalk: "UpperThreshold", Example: "75",
 		DefaultNote: "by the measure: 75, 100, 60, 80",
 		Help:        "Value above which the size grows.",
-		value:       number(func(s *Settings) *float64 { return &s.ScaleUpperThreshold }, 0, maxThreshold),
+		value:       number(0, maxThreshold),
 	}, {
 		Name: "scale-lower-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
 		Beanstalk: "LowerBreachScaleIncrement", Default: "-1",
 		Help:  "Change of size when it shrinks: a negative number.",
-		value: integer(func(s *Settings) *int { return &s.ScaleLowerBreachScaleIncrement }, -maxSize, -1),
+		value: integer(-maxSize, -1),
 	}, {
 		Name: "scale-upper-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
 		Beanstalk: "UpperBreachScaleIncrement", Default: "1",
 		Help:  "Change of size when it grows.",
-		value: integer(func(s *Settings) *int { return &s.ScaleUpperBreachScaleIncrement }, 1, maxSize),
+		value: integer(1, maxSize),
 	}, {
 		Name: "scale-period", Namespace: bundle.NamespaceTrigger, Beanstalk: "Period", Default: "300s",
 		beanstalkMinutes: true,
 		Help:             "Time over which one value is made.",
-		value:            duration(func(s *Settings) *time.Duration { return &s.ScalePeriod }, time.Second, maxPeriod),
+		value:            duration(time.Second, maxPeriod),
 	}, {
 		Name: "scale-evaluation-periods", Namespace: bundle.NamespaceTrigger, Beanstalk: "EvaluationPeriods", Default: "1",
 		Help:  "Consecutive periods that must be beyond a threshold.",
-		value: integer(func(s *Settings) *int { return &s.ScaleEvaluationPeriods }, 1, 600),
+		value: integer(1, 600),
 	}, {
 		Name: "scale-breach-duration", Namespace: bundle.NamespaceTrigger, Beanstalk: "BreachDuration", Default: "0s",
 		DefaultNote: "as long as the periods", beanstalkMinutes: true,
 		Help:   "Time that a threshold must be passed.",
 		Detail: "Of this and the periods the longer time counts.",
-		value:  duration(func(s *Settings) *time.Duration { return &s.ScaleBreachDuration }, 0, maxPeriod),
+		value:  duration(0, maxPeriod),
 	}}
 }
 

@@ -68,7 +68,7 @@ func outcome(cfg *Config, err error) string {
 			from.Where == onlyQueue || from.Where == "no queue and no function is Amazon's" {
 			continue
 		}
-		fmt.Fprintf(&b, "%s = %s (%s)\n", o.Name, o.value.get(&cfg.Settings), from)
+		fmt.Fprintf(&b, "%s = %s (%s)\n", o.Name, o.get(&cfg.Settings), from)
 	}
 	for _, w := range cfg.Warnings {
 		fmt.Fprintf(&b, "warning: %s\n", w)

@@ -1,8 +1,8 @@
 package config
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -13,7 +13,6 @@ import (
 // Kind says what an option's value is written as.
 type Kind string
 
-// The kinds of values.
 const (
 	// Duration is "30s", "5m", "1h30m", "4d", or a bare number of seconds.
 	Duration Kind = "duration"
@@ -25,8 +24,7 @@ const (
 	Switch Kind = "switch"
 	// Choice is one of a few words.
 	Choice Kind = "choice"
-	// Rate is a number of messages: "10/s", "600/m", "36000/h", or bare for each
-	// second.
+	// Rate is a number of messages: "10/s", "600/m", "36000/h", or bare per second.
 	Rate Kind = "rate"
 	// Number is a decimal number.
 	Number Kind = "number"
@@ -36,286 +34,189 @@ const (
 	Text Kind = "text"
 )
 
-// value connects an option to its field of Settings.
+// value says how the values of an option are written, checked and stored.
 type value struct {
 	kind Kind
 	// allowed says in words what the option takes.
 	allowed string
 	// choices are the words of a Choice.
 	choices []string
-	// nearest is the allowed value to suggest in place of a refused one; ""
+	// nearest is the allowed value to suggest in place of a refused one; nil, or "",
 	// lets the option's default stand in.
 	nearest func(text string) string
-	// set parses text, checks it and stores it. Its error says what is wrong
-	// with the text and not what would be right.
-	set func(s *Settings, text string) error
-	// get returns the stored value as it would be written.
-	get func(s *Settings) string
+	// field returns a pointer to what the option sets.
+	field func(*Settings) any
+	// set parses text, checks it and stores it at field, a pointer. Its error says
+	// what is wrong with the text and not what would be right.
+	set func(field any, text string) error
+	// get returns the value at field, a pointer, as it would be written.
+	get func(field any) string
 }
 
 var errRange = errors.New("is out of range")
 
-// duration is an option of low to high.
-func duration(field func(*Settings) *time.Duration, low, high time.Duration) value {
+// stored is a value of type T.
+func stored[T any](kind Kind, allowed string, parse func(string) (T, error), format func(T) string) value {
 	return value{
-		kind:    Duration,
-		allowed: formatDuration(low) + " to " + formatDuration(high),
-		nearest: func(text string) string {
-			d, err := parseDuration(text)
-			switch {
-			case errors.Is(err, errRange):
-				return formatDuration(high)
-			case err != nil:
-				return ""
-			}
-			return formatDuration(min(max(d, low), high))
-		},
-		set: func(s *Settings, text string) error {
-			d, err := parseDuration(text)
-			if err == nil && (d < low || d > high) {
-				err = errRange
-			}
+		kind:    kind,
+		allowed: allowed,
+		set: func(field any, text string) error {
+			v, err := parse(text)
 			if err == nil {
-				*field(s) = d
+				*field.(*T) = v
 			}
 			return err
 		},
-		get: func(s *Settings) string { return formatDuration(*field(s)) },
+		get: func(field any) string { return format(*field.(*T)) },
 	}
+}
+
+// bounded is a value of low to high. What parse calls out of range is suggested to
+// be the bound that is nearest to its result.
+func bounded[T cmp.Ordered](kind Kind, low, high T, parse func(string) (T, error), format func(T) string) value {
+	v := stored(kind, format(low)+" to "+format(high), func(text string) (T, error) {
+		n, err := parse(text)
+		if err == nil && (n < low || n > high) {
+			err = errRange
+		}
+		return n, err
+	}, format)
+	v.nearest = func(text string) string {
+		n, err := parse(text)
+		if err != nil && !errors.Is(err, errRange) {
+			return ""
+		}
+		return format(min(max(n, low), high))
+	}
+	return v
+}
+
+func duration(low, high time.Duration) value {
+	return bounded(Duration, low, high, parseDuration, formatDuration)
+}
+
+func integer(low, high int) value { return bounded(Integer, low, high, parseInteger, strconv.Itoa) }
+
+func size(low, high int64) value { return bounded(Size, low, high, parseSize, formatSize) }
+
+func number(low, high float64) value { return bounded(Number, low, high, parseNumber, formatNumber) }
+
+func onOff() value { return stored(Switch, "true or false", parseSwitch, strconv.FormatBool) }
+
+const (
+	// maxRate is far above what one process delivers.
+	maxRate = 1e6
+	// minRate is one message in a day; anything slower is no limit but a stop.
+	minRate = 1.0 / 86400
+)
+
+// rate is a number of messages per second; 0 is no bound.
+func rate() value {
+	v := bounded(Rate, 0, maxRate, func(text string) (float64, error) {
+		r, err := parseRate(text)
+		if r > 0 && r < minRate {
+			err = errRange
+		}
+		return r, err
+	}, formatRate)
+	v.allowed = "0, or 1 in a day to " + formatRate(maxRate) + ", such as 10/s, 600/m or 36000/h"
+	suggested := bounded(Rate, 1.0/3600, maxRate, parseRate, formatRate)
+	v.nearest = func(text string) string { return cmp.Or(suggested.nearest(text), "10/s") }
+	return v
 }
 
 // unset is the word for an option that has no value.
 const unset = "unset"
 
 // optionalDuration is a duration that may also be absent.
-func optionalDuration(field func(*Settings) **time.Duration, low, high time.Duration) value {
-	var d time.Duration
-	v := duration(func(*Settings) *time.Duration { return &d }, low, high)
-	v.allowed += ", or " + unset
-	v.set = func(s *Settings, text string) error {
+func optionalDuration(low, high time.Duration) value {
+	set := duration(low, high)
+	v := stored(Duration, set.allowed+", or "+unset, func(text string) (*time.Duration, error) {
 		if text == unset {
-			*field(s) = nil
-			return nil
+			return nil, nil
 		}
-		var parsed time.Duration
-		err := duration(func(*Settings) *time.Duration { return &parsed }, low, high).set(s, text)
-		if err == nil {
-			*field(s) = &parsed
+		var d time.Duration
+		return &d, set.set(&d, text)
+	}, func(d *time.Duration) string {
+		if d == nil {
+			return unset
 		}
-		return err
-	}
-	v.get = func(s *Settings) string {
-		if p := *field(s); p != nil {
-			return formatDuration(*p)
-		}
-		return unset
-	}
+		return formatDuration(*d)
+	})
+	v.nearest = set.nearest
 	return v
 }
 
-// integer is a whole number of low to high.
-func integer(field func(*Settings) *int, low, high int) value {
-	return value{
-		kind:    Integer,
-		allowed: fmt.Sprintf("%d to %d", low, high),
-		nearest: func(text string) string {
-			n, err := strconv.Atoi(text)
-			if err != nil && !errors.Is(err, strconv.ErrRange) {
-				return ""
-			}
-			return strconv.Itoa(min(max(n, low), high))
-		},
-		set: func(s *Settings, text string) error {
-			n, err := strconv.Atoi(text)
-			switch {
-			case errors.Is(err, strconv.ErrRange) || err == nil && (n < low || n > high):
-				return errRange
-			case err != nil:
-				return errors.New("is no whole number")
-			}
-			*field(s) = n
-			return nil
-		},
-		get: func(s *Settings) string { return strconv.Itoa(*field(s)) },
-	}
-}
-
-// size is a number of bytes of low to high.
-func size(field func(*Settings) *int64, low, high int64) value {
-	return value{
-		kind:    Size,
-		allowed: formatSize(low) + " to " + formatSize(high),
-		nearest: func(text string) string {
-			n, err := parseSize(text)
-			switch {
-			case errors.Is(err, errRange):
-				return formatSize(high)
-			case err != nil:
-				return ""
-			}
-			return formatSize(min(max(n, low), high))
-		},
-		set: func(s *Settings, text string) error {
-			n, err := parseSize(text)
-			if err == nil && (n < low || n > high) {
-				err = errRange
-			}
-			if err == nil {
-				*field(s) = n
-			}
-			return err
-		},
-		get: func(s *Settings) string { return formatSize(*field(s)) },
-	}
-}
-
-// onOff is a switch.
-func onOff(field func(*Settings) *bool) value {
-	return value{
-		kind:    Switch,
-		allowed: "true or false",
-		set: func(s *Settings, text string) error {
-			on, err := parseSwitch(text)
-			if err == nil {
-				*field(s) = on
-			}
-			return err
-		},
-		get: func(s *Settings) string { return strconv.FormatBool(*field(s)) },
-	}
+// chosen is one of the words that parse knows; the offered ones are suggested.
+func chosen(allowed string, offered []string, parse func(string) (string, bool)) value {
+	v := stored(Choice, allowed, func(text string) (string, error) {
+		word, known := parse(text)
+		if !known {
+			return "", errors.New("is unknown")
+		}
+		return word, nil
+	}, asWritten)
+	v.choices = offered
+	v.nearest = func(text string) string { return nearestOne(text, offered) }
+	return v
 }
 
 // choice is one of the given words.
-func choice(field func(*Settings) *string, words ...string) value {
-	return value{
-		kind:    Choice,
-		allowed: strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1],
-		choices: words,
-		nearest: func(text string) string { return nearestOne(text, words) },
-		set: func(s *Settings, text string) error {
-			for _, w := range words {
-				if text == w {
-					*field(s) = w
-					return nil
-				}
-			}
-			return errors.New("is unknown")
-		},
-		get: func(s *Settings) string { return *field(s) },
-	}
+func choice(words ...string) value {
+	return chosen(orList(words), words, func(text string) (string, bool) { return text, slices.Contains(words, text) })
 }
 
 // autoSwitch is a switch that may also be left to other settings.
-func autoSwitch(field func(*Settings) *string) value {
-	v := choice(field, Auto, On, Off)
-	v.set = func(s *Settings, text string) error {
+func autoSwitch() value {
+	words := []string{Auto, On, Off}
+	return chosen(orList(words), words, func(text string) (string, bool) {
 		on, err := parseSwitch(text)
 		switch {
 		case text == Auto:
-			*field(s) = Auto
-		case err != nil:
-			return errors.New("is unknown")
+			return Auto, true
 		case on:
-			*field(s) = On
-		default:
-			*field(s) = Off
+			return On, true
 		}
-		return nil
-	}
-	return v
+		return Off, err == nil
+	})
 }
 
-// list is values that a rule accepts, with commas between; [Off] is an empty list.
-func list(field func(*Settings) *[]string, allowed string, rule func(string) (string, error)) value {
-	return value{
-		kind:    List,
-		allowed: allowed,
-		set: func(s *Settings, text string) error {
-			if text == Off {
-				*field(s) = nil
-				return nil
-			}
-			var all []string
-			for item := range strings.SplitSeq(text, ",") {
-				usual, err := rule(strings.TrimSpace(item))
-				if err != nil {
-					return err
-				}
-				if !slices.Contains(all, usual) {
-					all = append(all, usual)
-				}
-			}
-			*field(s) = all
-			return nil
-		},
-		get: func(s *Settings) string { return strings.Join(*field(s), ",") },
-	}
-}
-
-// words is one of the given words in any case, or none: the field stays "".
-// The silent ones are taken and not offered.
-func words(field func(*Settings) *string, allowed string, offered []string, silent ...string) value {
+// anyCase is one of the given words in any case. The silent ones are taken and not offered.
+func anyCase(allowed string, offered []string, silent ...string) value {
 	known := slices.Concat(offered, silent)
-	v := choice(field, offered...)
-	v.allowed = allowed
-	v.set = func(s *Settings, text string) error {
+	return chosen(allowed, offered, func(text string) (string, bool) {
 		i := slices.IndexFunc(known, func(w string) bool { return strings.EqualFold(w, text) })
 		if i < 0 {
-			return errors.New("is unknown")
+			return "", false
 		}
-		*field(s) = known[i]
-		return nil
-	}
-	return v
-}
-
-// number is a decimal number of low to high.
-func number(field func(*Settings) *float64, low, high float64) value {
-	format := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
-	parse := func(text string) (float64, error) {
-		n, err := strconv.ParseFloat(text, 64)
-		switch {
-		case !isDecimal(text) || err != nil && !errors.Is(err, strconv.ErrRange):
-			return 0, errors.New("is no number")
-		case err != nil || n < low || n > high:
-			return n, errRange
-		}
-		return n, nil
-	}
-	return value{
-		kind:    Number,
-		allowed: format(low) + " to " + format(high),
-		nearest: func(text string) string {
-			if n, err := parse(text); errors.Is(err, errRange) {
-				return format(min(max(n, low), high))
-			}
-			return ""
-		},
-		set: func(s *Settings, text string) error {
-			n, err := parse(text)
-			if err == nil {
-				*field(s) = n
-			}
-			return err
-		},
-		get: func(s *Settings) string { return format(*field(s)) },
-	}
+		return known[i], true
+	})
 }
 
 // checked is a text that a rule accepts, and brings into its usual form.
-func checked(field func(*Settings) *string, allowed string, rule func(string) (string, error)) value {
-	return value{
-		kind:    Text,
-		allowed: allowed,
-		set: func(s *Settings, text string) error {
-			usual, err := rule(text)
-			if err == nil {
-				*field(s) = usual
+func checked(allowed string, rule func(string) (string, error)) value {
+	return stored(Text, allowed, rule, asWritten)
+}
+
+func asWritten(text string) string { return text }
+
+// list is values that a rule accepts, with commas between; [Off] is an empty list.
+func list(allowed string, rule func(string) (string, error)) value {
+	return stored(List, allowed, func(text string) (all []string, err error) {
+		if text == Off {
+			return nil, nil
+		}
+		for item := range strings.SplitSeq(text, ",") {
+			usual, err := rule(strings.TrimSpace(item))
+			if err != nil {
+				return nil, err
 			}
-			return err
-		},
-		get: func(s *Settings) string { return *field(s) },
-	}
+			if !slices.Contains(all, usual) {
+				all = append(all, usual)
+			}
+		}
+		return all, nil
+	}, func(all []string) string { return strings.Join(all, ",") })
 }
 
 // parseDuration reads "30s", "5m", "1h30m", "4d" or bare seconds. It is out of
@@ -327,7 +228,7 @@ func parseDuration(text string) (time.Duration, error) {
 	}
 	if n, err := strconv.ParseFloat(number, 64); err == nil && isDecimal(number) {
 		if math.Abs(n)*float64(scale) > math.MaxInt64/2 {
-			return 0, errRange
+			return math.MaxInt64, errRange
 		}
 		return time.Duration(math.Round(n * float64(scale))), nil
 	}
@@ -336,12 +237,6 @@ func parseDuration(text string) (time.Duration, error) {
 		return 0, errors.New("is no duration")
 	}
 	return d, nil
-}
-
-// isDecimal keeps out what ParseFloat takes beside plain numbers: hexadecimal,
-// exponents, underscores, infinities.
-func isDecimal(s string) bool {
-	return s != "" && strings.Trim(s, "-.0123456789") == ""
 }
 
 // formatDuration writes whole seconds as Elastic Beanstalk does, so that its
@@ -353,23 +248,91 @@ func formatDuration(d time.Duration) string {
 	return d.String()
 }
 
-// parseSize reads a number of bytes. It is out of range when it is too large
-// for any option.
-func parseSize(text string) (int64, error) {
-	number, shift := text, 0
-	for _, unit := range []struct {
-		suffix string
-		shift  int
-	}{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"B", 0}} {
-		if rest, found := strings.CutSuffix(text, unit.suffix); found {
-			number, shift = strings.TrimSpace(rest), unit.shift
+func parseInteger(text string) (int, error) {
+	n, err := strconv.Atoi(text)
+	switch {
+	case errors.Is(err, strconv.ErrRange):
+		return n, errRange
+	case err != nil:
+		return 0, errors.New("is no whole number")
+	}
+	return n, nil
+}
+
+func parseNumber(text string) (float64, error) {
+	n, err := strconv.ParseFloat(text, 64)
+	switch {
+	// ParseFloat also takes hexadecimal, exponents, underscores, infinities.
+	case !isDecimal(text) || err != nil && !errors.Is(err, strconv.ErrRange):
+		return 0, errors.New("is no number")
+	case err != nil:
+		return n, errRange
+	}
+	return n, nil
+}
+
+func isDecimal(s string) bool { return s != "" && strings.Trim(s, "-.0123456789") == "" }
+
+func formatNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+type rateUnit struct {
+	suffix  string
+	seconds float64
+}
+
+// rateUnits are the times that a rate may count by, the shortest first.
+func rateUnits() []rateUnit { return []rateUnit{{"/s", 1}, {"/m", 60}, {"/h", 3600}} }
+
+// parseRate reads "10/s", "600/m", "36000/h" or a bare number per second.
+func parseRate(text string) (float64, error) {
+	seconds := 1.0
+	for _, unit := range rateUnits() {
+		if number, found := strings.CutSuffix(text, unit.suffix); found {
+			text, seconds = strings.TrimSpace(number), unit.seconds
 			break
 		}
 	}
-	n, err := strconv.ParseInt(number, 10, 64)
+	n, err := parseNumber(text)
+	if err != nil && !errors.Is(err, errRange) {
+		err = errors.New("is no rate")
+	}
+	return n / seconds, err
+}
+
+// formatRate writes r by the shortest time in which it is a whole number.
+func formatRate(r float64) string {
+	if r == 0 {
+		return "0"
+	}
+	for _, unit := range rateUnits() {
+		if n := math.Round(r * unit.seconds); n > 0 && n/unit.seconds == r { // as it is read again
+			return formatNumber(n) + unit.suffix
+		}
+	}
+	return formatNumber(r) + "/s"
+}
+
+type sizeUnit struct {
+	suffix string
+	shift  int
+}
+
+// sizeUnits are those of sizes, the largest first.
+func sizeUnits() []sizeUnit { return []sizeUnit{{"GiB", 30}, {"MiB", 20}, {"KiB", 10}, {"B", 0}} }
+
+// parseSize reads a number of bytes. It is out of range when it is too large for any option.
+func parseSize(text string) (int64, error) {
+	shift := 0
+	for _, unit := range sizeUnits() {
+		if number, found := strings.CutSuffix(text, unit.suffix); found {
+			text, shift = strings.TrimSpace(number), unit.shift
+			break
+		}
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange) || err == nil && (n > math.MaxInt64>>shift || n < -(math.MaxInt64>>shift)):
-		return 0, errRange
+		return math.MaxInt64, errRange
 	case err != nil:
 		return 0, errors.New("is no size")
 	}
@@ -378,15 +341,12 @@ func parseSize(text string) (int64, error) {
 
 // formatSize writes n with the largest unit that leaves it whole.
 func formatSize(n int64) string {
-	for _, unit := range []struct {
-		suffix string
-		shift  int
-	}{{"GiB", 30}, {"MiB", 20}, {"KiB", 10}} {
+	for _, unit := range sizeUnits() {
 		if n != 0 && n%(1<<unit.shift) == 0 {
 			return strconv.FormatInt(n>>unit.shift, 10) + unit.suffix
 		}
 	}
-	return strconv.FormatInt(n, 10) + "B"
+	return "0B"
 }
 
 func parseSwitch(text string) (bool, error) {

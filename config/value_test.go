@@ -101,12 +101,12 @@ func TestRateKeepsItsText(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[0-9]{1,6}(\.[0-9]{1,4})?(/s|/m|/h)?`).Draw(t, "rate")
 		var s, again Settings
-		if o.value.set(&s, text) != nil {
+		if o.set(&s, text) != nil {
 			return
 		}
-		usual := o.value.get(&s)
-		if err := o.value.set(&again, usual); err != nil || o.value.get(&again) != usual {
-			t.Fatalf("%q is written %q, which %v or changes to %q", text, usual, err, o.value.get(&again))
+		usual := o.get(&s)
+		if err := o.set(&again, usual); err != nil || o.get(&again) != usual {
+			t.Fatalf("%q is written %q, which %v or changes to %q", text, usual, err, o.get(&again))
 		}
 	})
 }
@@ -183,24 +183,24 @@ func TestBounds(t *testing.T) {
 		o, _ := Lookup(name)
 		var s Settings
 		for _, text := range []string{c.least, c.most} {
-			if err := o.value.set(&s, text); err != nil {
+			if err := o.set(&s, text); err != nil {
 				t.Errorf("%s: %s %v", name, text, err)
 			}
 		}
 		for _, text := range []string{c.below, c.above} {
-			err := o.value.set(&s, text)
+			err := o.set(&s, text)
 			if !errors.Is(err, errRange) {
 				t.Errorf("%s: %s gave %v, want out of range", name, text, err)
 			}
 			advice := o.value.nearest(text)
-			if err := o.value.set(&s, advice); err != nil {
+			if err := o.set(&s, advice); err != nil {
 				t.Errorf("%s: instead of %s the advice is %q, which %v", name, text, advice, err)
 			}
 		}
 	}
 	for _, o := range Options() {
 		if o.Kind() == Duration || o.Kind() == Integer || o.Kind() == Size || o.Kind() == Rate || o.Kind() == Number {
-			if err := o.value.set(&Settings{}, "999999999"); !errors.Is(err, errRange) {
+			if err := o.set(&Settings{}, "999999999"); !errors.Is(err, errRange) {
 				t.Errorf("%s has no upper bound: %v", o.Name, err)
 			}
 		}
