@@ -222,7 +222,7 @@ func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	ends := !a.WasReady() && !deployed
 	last := *cause
 	if ends || deployed {
-		last.KeptTrying, last.RetryAfter = false, 0 // the environment, or the deployment, ends with it
+		last.RetryAfter = 0 // the environment, or the deployment, ends with it
 	}
 	if r != nil {
 		r.giveUp(&last)

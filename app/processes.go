@@ -87,7 +87,7 @@ func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *re
 	}
 	all, err := supervisor.New(list, &supervisor.Options{
 		Grace: max(s.opts.Settings.AppGrace, time.Nanosecond), RestartMin: restartMin, RestartLimit: limit,
-		RestartWindow: s.opts.Settings.RestartWindow, KeepTrying: true, RetryAfter: RetryGivenUp, Excused: s.excused(r),
+		RestartWindow: s.opts.Settings.RestartWindow, RetryAfter: RetryGivenUp, Excused: s.excused(r),
 		Hurry: s.opts.Hurry, ReadyLateAfter: readyLate, LinesPerSecond: s.opts.Settings.AppLogRate, Output: s.outputOf(r),
 		Events: s.events(r),
 	})
@@ -186,7 +186,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			s.opts.Counters.Restarting(e)
 			switch {
 			case e.OnTrial: // it was reported with the end of the restarts
-			case e.Excused || e.Requested:
+			case e.Excused:
 				s.opts.Log.Info("process restarting", "process", e.Process, "retry_in_ms", e.Delay.Milliseconds())
 			default:
 				s.opts.Log.Warn("process restarting", "process", e.Process, "retry_in_ms", e.Delay.Milliseconds(),

@@ -96,7 +96,7 @@ func (e *Environment) openAppLogs() error {
 	if e.s.AppLogDir == "" || e.appLogs != nil {
 		return nil
 	}
-	logs, err := supervisor.NewLogFolder(e.s.AppLogDir, nil)
+	logs, err := supervisor.NewLogFolder(e.s.AppLogDir)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}

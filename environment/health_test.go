@@ -56,7 +56,7 @@ func TestDeliveriesAreCountedByHowTheyEnded(t *testing.T) {
 func TestAProcessGivenUpIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	s, err := supervisor.New([]supervisor.Process{{Name: "mailer", Shell: "exit 7"}},
-		&supervisor.Options{RestartLimit: -1, KeepTrying: true, RetryAfter: app.RetryGivenUp})
+		&supervisor.Options{RestartLimit: -1, RetryAfter: app.RetryGivenUp})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,8 +94,8 @@ func runBundle(t *testing.T, dir string, env ...string) (app *supervisor.Supervi
 		supervisor.Process{Name: web.Name, Shell: web.Command, Dir: b.Dir, Env: append(os.Environ(), env...)})
 	select {
 	case <-ready:
-	case <-app.Failed():
-		t.Fatal(app.Err())
+	case exit := <-exits:
+		t.Fatal(exit)
 	}
 	return app, port, exits
 }

@@ -7,7 +7,9 @@
 //		Env:  []string{"PATH=/usr/bin:/bin", "PORT=5000"},
 //	}}, nil)
 //	...
-//	err = s.Run(ctx)
+//	err = s.Start(ctx)
+//	...
+//	err = s.Stop(ctx)
 //
 // Every process goes through the same states, one goroutine (processloop.go) each:
 //
@@ -22,8 +24,8 @@
 //	   |                   KILL after the grace  the grace
 //	   |      pause           |                      |
 //	   +--- Waiting <---------+                      v
-//	   |                      | too often         Stopped, or Starting
-//	   |  KeepTrying          v
+//	   |                      | too often         Stopped
+//	   |  RetryAfter          v
 //	   +------------------- Failed
 //
 // # Invariants
@@ -73,12 +75,10 @@
 //
 // A restart comes after a pause that doubles with every failure in the window,
 // from RestartMin to RestartMax; an end that [Options.Excused] excuses does not
-// count. When the window holds more failures than RestartLimit the process is
-// given up: [Events.GaveUp], [Supervisor.Failed], and a [FailedError] from Run.
-// With [Options.KeepTrying] it is in the state [Failed] instead, with its gate
-// closed and the rest running, until [Supervisor.Restart], or a single try every
-// RetryAfter, brings it back. A process that is not ready is never killed for
-// it: its gate stays closed, and [Events.ReadyLate] tells.
+// count. When the window holds more failures than RestartLimit the process is given up:
+// [Events.GaveUp] tells, and it is in the state [Failed], with its gate closed and the
+// rest running; a single try every RetryAfter may bring it back. A process that is not
+// ready is never killed for it: its gate stays closed, and [Events.ReadyLate] tells.
 //
 // # Runs on their own
 //
@@ -89,9 +89,9 @@
 //
 // # Process 1
 //
-// As process 1, or with [Options.Reap], orphans are reaped (reaper_linux.go).
-// Exit statuses are safe: a child that any code of this program waits for has a
-// handle among our open files, and such a child is never touched.
+// As process 1, as in a container, orphans are reaped (reaper_linux.go). Exit statuses
+// are safe: a child that any code of this program waits for has a handle among our open
+// files, and such a child is never touched.
 //
 // # What it does not do
 //

@@ -63,7 +63,7 @@ func (m *machine) supervisor(opts Options, procs ...Process) *Supervisor {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	s.newSystem = func(Options) *system {
+	s.newSystem = func() *system {
 		return &system{
 			start:  m.start,
 			probe:  m.probe,
@@ -73,6 +73,34 @@ func (m *machine) supervisor(opts Options, procs ...Process) *Supervisor {
 		}
 	}
 	return s
+}
+
+// Run starts the processes and returns when ctx is done and they have ended (nil), or
+// when one was given up and all have ended (a [*FailedError]).
+func (s *Supervisor) Run(ctx context.Context) error {
+	failed := make(chan *FailedError, len(s.loops))
+	gaveUp := s.opts.Events.GaveUp
+	s.opts.Events.GaveUp = func(e GaveUp) {
+		call(gaveUp, e)
+		failed <- e.Err
+	}
+	if err := s.Start(ctx); err != nil {
+		return err
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.Grace+killWait)
+	defer cancel()
+	return errors.Join(err, s.Stop(bounded))
+}
+
+// Ready reports whether the app may be given work.
+func (s *Supervisor) Ready() bool {
+	open, _ := s.gateNow()
+	return open
 }
 
 func (m *machine) start(p *Process, _ *output) (*child, error) {
@@ -146,9 +174,8 @@ func (m *machine) events() Events {
 				m.note("which is a trial")
 			}
 		},
-		GaveUp:   func(e GaveUp) { m.note("gave up: %v", e.Err) },
-		Stopping: func(e Stopping) { m.note("%s stopping, pid %d", e.Process, e.PID) },
-		Killed:   func(e Killed) { m.note("%s killed, pid %d: %s", e.Process, e.PID, e.Reason) },
+		GaveUp: func(e GaveUp) { m.note("gave up: %v", e.Err) },
+		Killed: func(e Killed) { m.note("%s killed, pid %d: %s", e.Process, e.PID, e.Reason) },
 		Gate: func(e Gate) {
 			if e.Open {
 				m.note("gate open")

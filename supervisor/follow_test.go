@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -63,7 +62,7 @@ func TestACrashLoopIsTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		bad := life{exit: Exit{Code: 1}}
 		m := newMachine(t, bad, bad, bad, bad, life{lasts: time.Hour, exit: Exit{Code: 2}}, life{lasts: never})
-		s := m.supervisor(Options{RestartLimit: 1, KeepTrying: true, RetryAfter: time.Minute}, web())
+		s := m.supervisor(Options{RestartLimit: 1, RetryAfter: time.Minute}, web())
 		if err := s.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -76,8 +75,8 @@ func TestACrashLoopIsTriedAgain(t *testing.T) {
 			t.Errorf("gate %t, %q", open, reason)
 		}
 		time.Sleep(3 * time.Hour)
-		if st := s.Status()[0]; st.State != Running || !st.Ready || s.Err() != nil {
-			t.Errorf("status %+v, error %v, want running", st, s.Err())
+		if st := s.Status()[0]; st.State != Running || !st.Ready {
+			t.Errorf("status %+v, want running", st)
 		}
 		if err := s.Stop(t.Context()); err != nil {
 			t.Fatal(err)
@@ -102,112 +101,10 @@ func TestACrashLoopIsTriedAgain(t *testing.T) {
 	})
 }
 
-func TestRestartBringsBackWhatFailed(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		bad := life{exit: Exit{Code: 1}}
-		m := newMachine(t, bad, bad, bad, life{lasts: never})
-		s := m.supervisor(Options{RestartLimit: 1, KeepTrying: true}, web())
-		if err := s.Start(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Hour)
-		if st := s.Status()[0]; st.State != Failed || m.starts != 2 ||
-			!strings.Contains(st.Reason, "until it is restarted by hand") {
-			t.Errorf("%d starts, status %+v, want failed for good", m.starts, st)
-		}
-		// Its record is clean again: one failure is followed by a restart.
-		if err := s.Restart(t.Context(), "web"); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(time.Second)
-		if st := s.Status()[0]; st.State != Running || !st.Ready {
-			t.Errorf("status %+v, want running", st)
-		}
-		if err := s.Stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
-func TestRestartOfARunningProcess(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		m := newMachine(t, life{lasts: never, onTerm: 2 * time.Second})
-		s := m.supervisor(Options{RestartLimit: -1}, web())
-		startIn(t, s)
-		time.Sleep(time.Minute)
-		if err := s.Restart(t.Context(), "web"); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		if err := s.Stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		m.wantTranscript(`
-			0s web started, pid 101
-			0s gate open
-			0s web ready after 0s
-			1m0s gate closed: web is being restarted
-			1m0s not ready: web is being restarted
-			1m0s web stopping, pid 101
-			1m0s -> terminated
-			1m2s web exited, pid 101, killed by SIGTERM after 1m2s
-			1m2s web restarts in 0s, failure 0/0
-			1m2s web started, pid 102
-			1m2s gate open
-			1m2s web ready after 0s
-			1m2s gate closed: the app is being stopped
-			1m2s not ready: web is being stopped
-			1m2s web stopping, pid 102
-			1m2s -> terminated
-			1m4s web exited, pid 102, killed by SIGTERM after 2s`)
-	})
-}
-
-func TestRestartThatCannotBe(t *testing.T) {
-	bubble(t, func(t *testing.T) {
-		m := newMachine(t, life{lasts: never, onTerm: never}, life{startErr: errors.New("no such program")},
-			life{lasts: never, onTerm: never})
-		s := m.supervisor(Options{Grace: 5 * time.Second}, web())
-		if err := s.Restart(t.Context(), "web"); err == nil || !strings.Contains(err.Error(), "nothing was started yet") {
-			t.Errorf("before the start: %v", err)
-		}
-		startIn(t, s)
-		if err := s.Restart(t.Context(), "wbe"); err == nil || !strings.Contains(err.Error(), "there is web") {
-			t.Errorf("of a foreign listener: %v", err)
-		}
-		if err := s.Restart(t.Context(), "web"); err == nil || err.Error() != "restarting web: no such program" {
-			t.Errorf("of what does not start: %v", err)
-		}
-		time.Sleep(time.Second) // It counted, and it is back.
-		if st := s.Status()[0]; st.State != Running || st.Restarts != 2 {
-			t.Errorf("status %+v, want running", st)
-		}
-		// Who waits no longer has no part in what goes on.
-		short, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := s.Restart(short, "web"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("that takes too long: %v", err)
-		}
-		// A stop overtakes a restart.
-		second := make(chan error)
-		go func() { second <- s.Restart(context.Background(), "web") }()
-		synctest.Wait()
-		if err := s.Stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-second; err == nil {
-			t.Error("a restart after the stop succeeds")
-		}
-		if err := s.Restart(t.Context(), "web"); err == nil || !strings.Contains(err.Error(), "not kept running any more") {
-			t.Errorf("after the stop: %v", err)
-		}
-	})
-}
-
 func TestAStopEndsTheWaitOfAFailedProcess(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		m := newMachine(t, life{exit: Exit{Code: 1}})
-		s := m.supervisor(Options{RestartLimit: -1, KeepTrying: true, RetryAfter: time.Hour}, web())
+		s := m.supervisor(Options{RestartLimit: -1, RetryAfter: time.Hour}, web())
 		startIn(t, s)
 		if st := s.Status()[0]; st.State != Failed {
 			t.Fatalf("status %+v, want failed", st)

@@ -54,13 +54,13 @@ func TestAListenerBehindAShellIsTheApp(t *testing.T) {
 			Name: "web", Shell: `setsid "$SELF" & wait`, Port: port,
 			Env: append(childEnv("serve", w.address()), "PATH=/usr/bin:/bin", "SELF="+selfPath(), "PORT="+strconv.Itoa(port)),
 		})
-		start(t, with(s))
+		tree := treeOf(with(s))
+		start(t, s)
 		w.next()
 		if e := <-r.gate; !e.Open {
 			t.Errorf("gate %+v, want it open", e)
 		}
-		k := s.loops[0].current.group.(*osGroup).tree
-		if holder, is := foreignListenerOn(port, k); is {
+		if holder, is := foreignListenerOn(port, tree()); is {
 			t.Errorf("%s counts as foreign", holder)
 		}
 		if _, is := foreignListenerOn(port, newMarkedTree()); !is {

@@ -71,7 +71,6 @@ func (h *host) start(p *Process, out *output) (*child, error) {
 		pid: g.PID(), exited: exited, group: g,
 		foreignListener: func(port int) (string, bool) { return foreignListenerOn(port, g.tree) },
 		owns:            g.tree.owns,
-		usage:           g.tree.usage,
 	}, nil
 }
 

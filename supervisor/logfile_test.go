@@ -15,14 +15,20 @@ import (
 	"pgregory.net/rapid"
 )
 
-func newLog(t *testing.T, path string, opts *LogFileOptions) *LogFile {
+func newLog(t *testing.T, path string, maxBytes int64, keep int) *logFile {
 	t.Helper()
-	l, err := NewLogFile(path, opts)
-	if err != nil {
+	l := &logFile{path: path, maxBytes: maxBytes, keep: keep}
+	if err := l.open(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
+	t.Cleanup(func() { l.close() })
 	return l
+}
+
+// Write makes a log file an [io.Writer].
+func (l *logFile) Write(p []byte) (int, error) {
+	l.write(p)
+	return len(p), nil
 }
 
 // contents returns each file of a folder with what it holds.
@@ -50,7 +56,7 @@ func TestLogFileRotates(t *testing.T) {
 	if err := os.WriteFile(path, []byte("from before\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := newLog(t, path, &LogFileOptions{MaxBytes: 20, Keep: 2})
+	l := newLog(t, path, 20, 2)
 	for i := range 5 {
 		fmt.Fprintf(l, "line %d\n", i)
 	}
@@ -63,23 +69,11 @@ func TestLogFileRotates(t *testing.T) {
 	for i := range 2 {
 		fmt.Fprintf(l, "more %d\n", i)
 	}
-	if got := contents(t, dir); len(got) != 3 || got["web.log.2"] != "line 1\nline 2\n" || l.Dropped() != 1 {
-		t.Errorf("files %q, %d dropped, want three and one", got, l.Dropped())
+	if got := contents(t, dir); len(got) != 3 || got["web.log.2"] != "line 1\nline 2\n" || l.dropped != 1 {
+		t.Errorf("files %q, %d dropped, want three and one", got, l.dropped)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v: want a file for its owner alone", info.Mode(), err)
-	}
-}
-
-func TestLogFileKeepsNone(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	l := newLog(t, filepath.Join(dir, "web.log"), &LogFileOptions{MaxBytes: 10, Keep: -1})
-	for i := range 4 {
-		fmt.Fprintf(l, "line %d\n", i)
-	}
-	if diff := cmp.Diff(map[string]string{"web.log": "line 3\n"}, contents(t, dir)); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
 	}
 }
 
@@ -94,20 +88,18 @@ func TestLogFileIsBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		limit, keep := rapid.Int64Range(10, 60).Draw(t, "max"), rapid.IntRange(1, 3).Draw(t, "keep")
-		l, err := NewLogFile(filepath.Join(dir, "x"), &LogFileOptions{MaxBytes: limit, Keep: keep})
-		if err != nil {
+		l := &logFile{path: filepath.Join(dir, "x"), maxBytes: limit, keep: keep}
+		if err := l.open(); err != nil {
 			t.Fatal(err)
 		}
-		defer l.Close()
+		defer l.close()
 		var all bytes.Buffer
 		for i, n := range rapid.SliceOfN(rapid.IntRange(0, 8), 1, 60).Draw(t, "lines") {
 			line := fmt.Sprintf("%02d%s\n", i, strings.Repeat("x", n))
 			if int64(len(line)) <= limit {
 				all.WriteString(line)
 			}
-			if _, err := l.Write([]byte(line)); err != nil {
-				t.Fatal(err)
-			}
+			l.write([]byte(line))
 		}
 		var total int64
 		var joined []byte
@@ -131,14 +123,14 @@ func TestLogFileIsBounded(t *testing.T) {
 // TestClosedLogFileDropsLines: what is written after Close is counted.
 func TestClosedLogFileDropsLines(t *testing.T) {
 	t.Parallel()
-	l := newLog(t, filepath.Join(t.TempDir(), "web.log"), nil)
-	if err := l.Close(); err != nil {
+	l := newLog(t, filepath.Join(t.TempDir(), "web.log"), maxLogFile, keptLogFiles)
+	if err := l.close(); err != nil {
 		t.Fatal(err)
 	}
-	if n, err := l.Write([]byte("late\n")); n != 5 || err != nil || l.Dropped() != 1 {
-		t.Errorf("after Close: %d, %v, %d dropped", n, err, l.Dropped())
+	if l.write([]byte("late\n")); l.dropped != 1 {
+		t.Errorf("after close: %d dropped, want one", l.dropped)
 	}
-	if err := l.Close(); err != nil {
+	if err := l.close(); err != nil {
 		t.Errorf("closing again: %v", err)
 	}
 }
@@ -150,23 +142,23 @@ func TestLogFileWithoutItsFolder(t *testing.T) {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		l := newLog(t, filepath.Join(dir, "x"), &LogFileOptions{MaxBytes: 8, Keep: 1})
+		l := newLog(t, filepath.Join(dir, "x"), 8, 1)
 		fmt.Fprintln(l, "line 0")
 		if err := os.RemoveAll(dir); err != nil {
 			t.Fatal(err)
 		}
 		fmt.Fprintln(l, "line 1")
 		fmt.Fprintln(l, "line 2")
-		if l.Dropped() != 2 {
-			t.Errorf("%d dropped, want two", l.Dropped())
+		if l.dropped != 2 {
+			t.Errorf("%d dropped, want two", l.dropped)
 		}
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		<-time.After(rotateRetry)
 		fmt.Fprintln(l, "line 3")
-		if diff := cmp.Diff(map[string]string{"x": "line 3\n"}, contents(t, dir)); diff != "" || l.Dropped() != 2 {
-			t.Errorf("%d dropped, files (-want +got):\n%s", l.Dropped(), diff)
+		if diff := cmp.Diff(map[string]string{"x": "line 3\n"}, contents(t, dir)); diff != "" || l.dropped != 2 {
+			t.Errorf("%d dropped, files (-want +got):\n%s", l.dropped, diff)
 		}
 	})
 }
@@ -208,28 +200,23 @@ func TestLogFileRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{link, pipe, dir, filepath.Join(dir, "none", "x")} {
-		if l, err := NewLogFile(path, nil); err == nil {
-			l.Close()
+		l := &logFile{path: path, maxBytes: maxLogFile, keep: keptLogFiles}
+		if err := l.open(); err == nil {
+			l.close()
 			t.Errorf("%s is taken", path)
 		} else if !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v, want an error that names it", path, err)
 		}
 	}
-	if _, err := NewLogFile(filepath.Join(dir, "x"), &LogFileOptions{MaxBytes: -1}); err == nil {
-		t.Error("a negative size is taken")
-	}
-	if _, err := NewLogFolder(filepath.Join(pipe, "x"), nil); err == nil {
+	if _, err := NewLogFolder(filepath.Join(pipe, "x")); err == nil {
 		t.Error("a folder in a pipe is taken")
-	}
-	if _, err := NewLogFolder(dir, &LogFileOptions{MaxBytes: -1}); err == nil {
-		t.Error("a negative size is taken for a folder")
 	}
 }
 
 func TestLogFolder(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	f, err := NewLogFolder(dir, &LogFileOptions{Keep: -1})
+	f, err := NewLogFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +249,7 @@ func TestLogFolderWithAnObstacle(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "web.stdout.log"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	f, err := NewLogFolder(dir, nil)
+	f, err := NewLogFolder(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -274,20 +261,15 @@ func TestLogFolderWithAnObstacle(t *testing.T) {
 	}
 }
 
-// Dropped counts the writes that were lost.
-func (l *LogFile) Dropped() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.dropped
-}
-
 // Dropped counts the lines that were lost in all files.
 func (f *LogFolder) Dropped() int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	total := f.refused
 	for _, file := range f.files {
-		total += file.Dropped()
+		file.mu.Lock()
+		total += file.dropped
+		file.mu.Unlock()
 	}
 	return total
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 func selfPath() string { return os.Args[0] }
@@ -71,7 +73,16 @@ func adoptOne() int {
 	s, err := New([]Process{{
 		Name: "litter", Argv: []string{os.Args[0]},
 		Env: append(childEnv("daemoniser", os.Getenv("OBSERVER")), "DAEMONS=idle"),
-	}}, &Options{Reap: true, RestartLimit: -1})
+	}}, &Options{RestartLimit: -1})
+	// What process 1 does, for those of our children's children whose parent has ended.
+	if unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
+		return 1
+	}
+	s.newSystem = func() *system {
+		h := newHost()
+		h.reaper = newReaper()
+		return systemOn(h)
+	}
 	if err != nil || s.Start(context.Background()) != nil {
 		return 1
 	}
@@ -117,8 +128,8 @@ func unprivileged() int {
 // fillLog writes lines to a log file until the system refuses more, and some
 // after that.
 func fillLog() int {
-	l, err := NewLogFile(os.Getenv("LOG"), &LogFileOptions{MaxBytes: 1 << 20})
-	if err != nil {
+	l := &logFile{path: os.Getenv("LOG"), maxBytes: 1 << 20, keep: keptLogFiles}
+	if l.open() != nil {
 		return 1
 	}
 	for i := range 100 {
@@ -126,7 +137,7 @@ func fillLog() int {
 			return 2
 		}
 	}
-	fmt.Println("dropped", l.Dropped())
+	fmt.Println("dropped", l.dropped)
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: unlimited, Max: unlimited}); err != nil {
 		return 3
 	}

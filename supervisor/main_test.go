@@ -220,7 +220,7 @@ func supervise() int {
 }
 
 func unguarded() int {
-	h := newHost(false)
+	h := newHost()
 	// Nobody would be left to remove a control group.
 	h.cgroups = cgroupFolder{}
 	p := Process{Name: "direct", Argv: []string{os.Args[0]}, Env: childEnv("idle", os.Getenv("OBSERVER"))}
@@ -234,8 +234,8 @@ func unguarded() int {
 }
 
 // markedSystem makes no control groups.
-func markedSystem(o Options) *system {
-	h := newHost(o.Reap)
+func markedSystem() *system {
+	h := newHost()
 	h.cgroups = cgroupFolder{}
 	return systemOn(h)
 }

@@ -32,22 +32,10 @@ type Options struct {
 	// runs, must return soon, and must not call methods that wait; nil excuses
 	// nothing.
 	Excused func(process string, e Exit) bool
-	// KeepTrying has a process that was given up stay in the state [Failed],
-	// which keeps the gate closed where it has a check, instead of ending the
-	// whole: [Supervisor.Failed] never closes and Run goes on. It comes back by
-	// [Supervisor.Restart], and by itself with RetryAfter.
-	KeepTrying bool
-	// RetryAfter is the time between two single tries of a process that was
-	// given up; one that then runs for RestartWindow has recovered. 0 means that
-	// it is not tried. It needs KeepTrying.
+	// RetryAfter is the time between two single tries of a process that was given up
+	// and is in the state [Failed], which keeps the gate closed where it has a check; one
+	// that then runs for RestartWindow has recovered. 0 means that it is not tried.
 	RetryAfter time.Duration
-
-	// Reap takes in and reaps orphans of the app: processes whose parent ended
-	// before them. As process 1, as in a container, that is always done; set it
-	// where process 1 does not do it. It needs Linux 5.4. Orphans of everything
-	// that this program starts come too, and children that it waits for itself,
-	// by package os, are left to it.
-	Reap bool
 
 	// ReadyInterval is the time between two checks of a process that is not
 	// ready; 0 means 100 ms. Ten seconds after its start it becomes 1 s, where
@@ -121,9 +109,6 @@ func (o *Options) withDefaults() (Options, error) {
 		return set, fmt.Errorf("RestartMin %s is longer than RestartMax %s: make it the same or shorter", set.RestartMin,
 			set.RestartMax)
 	}
-	if set.RetryAfter > 0 && !set.KeepTrying {
-		return set, fmt.Errorf("RetryAfter is %s without KeepTrying: set that too", set.RetryAfter)
-	}
 	if set.Hurry == nil {
 		set.Hurry = context.Background()
 	}
@@ -153,12 +138,8 @@ type Events struct {
 	Exited func(Exited)
 	// Restarting: a process failed and will be started again.
 	Restarting func(Restarting)
-	// GaveUp: a process failed too often and stays down, or with
-	// [Options.KeepTrying] is down for now; told once until it has recovered.
+	// GaveUp: a process failed too often and is down; told once until it has recovered.
 	GaveUp func(GaveUp)
-	// Stopping: a process and all that it started got TERM, because the
-	// supervisor stops or a restart was asked for.
-	Stopping func(Stopping)
 	// Killed: a process and all that it started got KILL because it did not end
 	// in time.
 	Killed func(Killed)
@@ -220,28 +201,15 @@ type Restarting struct {
 	// Failures is how often the process failed in the restart window, this time
 	// included; Limit is how many restarts the window may hold.
 	Failures, Limit int
-	// Excused: the end did not count; see [Options.Excused]. Requested: it is a
-	// [Supervisor.Restart].
-	Excused, Requested bool
-	// OnTrial: the process was given up, and this is a single try; see
-	// [Options.RetryAfter].
-	OnTrial bool
+	// Excused: the end did not count; see [Options.Excused]. OnTrial: the process was given
+	// up, and this is a single try; see [Options.RetryAfter].
+	Excused, OnTrial bool
 }
 
-// GaveUp says that a process stays down.
+// GaveUp says that a process is down.
 type GaveUp struct {
 	Process string
-	// Err is also what [Supervisor.Err] answers, unless the process is tried
-	// again.
-	Err *FailedError
-}
-
-// Stopping says that a process was asked to end.
-type Stopping struct {
-	Process string
-	PID     int
-	// Grace is how long it may take.
-	Grace time.Duration
+	Err     *FailedError
 }
 
 // Killed says that what was left of a process and of what it started got KILL.

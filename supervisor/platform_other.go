@@ -21,7 +21,7 @@ func findCgroups() cgroupFolder { return cgroupFolder{} }
 
 func newCgroupTree(cgroupFolder) *processTree { return nil }
 
-func newReaper(bool) *reaper { return nil }
+func newReaper() *reaper { return nil }
 
 func (*reaper) close() {}
 
@@ -33,16 +33,14 @@ func (t *processTree) signal(syscall.Signal) {}
 
 func (t *processTree) release() {}
 
-// usage is not known here.
-func (t *processTree) usage() Usage { return Usage{} }
-
 // foreignListenerOn is not known here.
 func foreignListenerOn(int, *processTree) (string, bool) { return "", false }
 
-// owns and clientName are not known here: everybody counts as ours.
+// owns is not known here: everybody counts as ours.
 func (t *processTree) owns(net.Conn) bool { return true }
 
-func clientName(net.Conn) string { return "" }
+// Client is not known here.
+func Client(net.Conn) string { return "" }
 
 // empty asks with signal 0; the leader itself is already reaped.
 func (g *osGroup) empty() bool {

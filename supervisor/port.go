@@ -97,7 +97,7 @@ func awaitPort(ctx context.Context, p *Process, taken func(int) bool) error {
 		select {
 		case <-time.After(portInterval):
 		case <-ctx.Done():
-			return ctx.Err()
+			return errors.New("the supervisor is stopping")
 		}
 	}
 	return nil

@@ -5,14 +5,9 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
-
-// clockTick is the unit of times in /proc, the same on every machine that Go
-// runs on.
-const clockTick = time.Second / 100
 
 // process is what /proc/PID/stat says of a process.
 type process struct {
@@ -20,10 +15,6 @@ type process struct {
 	state           byte
 	// start is the time of the start in clock ticks since boot.
 	start uint64
-	// cpu is what it and its waited-for children used, in clock ticks.
-	cpu uint64
-	// pages is what it holds of the memory.
-	pages uint64
 }
 
 func (p process) id() processID { return processID{p.pid, p.start} }
@@ -42,26 +33,17 @@ func parseStat(text []byte) (p process, ok bool) {
 	if len(fields) < 3 || len(fields[0]) != 1 || !isLetter(fields[0][0]) {
 		return p, false
 	}
-	number := func(i int) uint64 {
-		if i >= len(fields) {
-			return 0
-		}
-		n, err := strconv.ParseUint(string(fields[i]), 10, 64)
-		if err != nil {
-			return 0
-		}
-		return n
-	}
 	pid, err := strconv.Atoi(string(bytes.TrimSpace(text[:open])))
 	ppid, err2 := strconv.Atoi(string(fields[1]))
 	pgrp, err3 := strconv.Atoi(string(fields[2]))
 	if err != nil || err2 != nil || err3 != nil {
 		return p, false
 	}
-	return process{
-		pid: pid, ppid: ppid, pgrp: pgrp, state: fields[0][0],
-		start: number(19), cpu: number(11) + number(12) + number(13) + number(14), pages: number(21),
-	}, true
+	p = process{pid: pid, ppid: ppid, pgrp: pgrp, state: fields[0][0]}
+	if len(fields) > 19 {
+		p.start, _ = strconv.ParseUint(string(fields[19]), 10, 64)
+	}
+	return p, true
 }
 
 // isLetter: states are letters of either case, such as S and t.

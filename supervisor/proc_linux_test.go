@@ -1,7 +1,9 @@
 package supervisor
 
 import (
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,24 +21,22 @@ const procNetTCP = `  sl  local_address rem_address   st tx_queue rx_queue tr tm
 
 func TestListeners(t *testing.T) {
 	t.Parallel()
-	for port, want := range map[int][]string{5000: {"4711", "4712"}, 8080: {"4714"}, 40000: nil} {
-		var got []string
-		for _, l := range listeners(strings.NewReader(procNetTCP), port) {
-			got = append(got, l.inode)
-		}
+	for suffix, want := range map[string][]string{":1388": {"socket:[4711]", "socket:[4712]"},
+		":1F90": {"socket:[4714]"}, ":9C40": nil} {
+		got := slices.Sorted(maps.Keys(listeners(parseSockets(procNetTCP, suffix), suffix)))
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("listeners on %d (-want +got):\n%s", port, diff)
+			t.Errorf("listeners on %s (-want +got):\n%s", suffix, diff)
 		}
 	}
 }
 
-func FuzzListeners(f *testing.F) {
-	f.Add(procNetTCP, 5000)
-	f.Add("a b:zz c 0A e f g h i j", 0)
-	f.Fuzz(func(t *testing.T, text string, port int) {
-		for _, l := range listeners(strings.NewReader(text), port) {
-			if l.inode == "" || !strings.Contains(text, l.inode) {
-				t.Errorf("listeners made up the socket %q", l.inode)
+func FuzzParseSockets(f *testing.F) {
+	f.Add(procNetTCP, ":1388")
+	f.Add("a b:zz c 0A e f g h i j", "")
+	f.Fuzz(func(t *testing.T, text, part string) {
+		for _, s := range parseSockets(text, part) {
+			if s.inode == "" || !strings.Contains(text, s.inode) {
+				t.Errorf("it made up the socket %q", s.inode)
 			}
 		}
 	})
@@ -53,7 +53,7 @@ func TestParseStat(t *testing.T) {
 		{"42 (a) Z 7 8) R 3 40 40 0", process{pid: 42, ppid: 3, pgrp: 40, state: 'R'}, true},
 		{"42 () Z 1 40", process{pid: 42, ppid: 1, pgrp: 40, state: 'Z'}, true},
 		{"7 (app) S 1 7 7 0 -1 4 0 0 0 0 11 12 13 14 20 0 1 0 9876 4096 55 0", process{
-			pid: 7, ppid: 1, pgrp: 7, state: 'S', cpu: 50, start: 9876, pages: 55,
+			pid: 7, ppid: 1, pgrp: 7, state: 'S', start: 9876,
 		}, true},
 		{"42 (app S 1 40", process{}, false},
 		{"42 app) S 1 40", process{}, false},
@@ -73,7 +73,7 @@ func TestParseStat(t *testing.T) {
 		t.Skip("SKIPPED: no /proc here")
 	}
 	if own.pid != os.Getpid() || own.ppid != os.Getppid() || own.pgrp != syscall.Getpgrp() || !own.alive() ||
-		own.start == 0 || own.pages == 0 {
+		own.start == 0 {
 		t.Errorf("this process is %+v", own)
 	}
 }

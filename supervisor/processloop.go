@@ -1,72 +1,90 @@
 package supervisor
 
 import (
-	"errors"
+	"cmp"
+	"context"
+	"sync"
 	"syscall"
 	"time"
 )
 
-// run starts the process and restarts it until stop, or until it failed too
-// often. The result of the first start goes to first: when that is an error
+// processLoop keeps one process running. Its loop is one goroutine; a second one
+// checks readiness while the process runs.
+type processLoop struct {
+	proc *Process
+	opts *Options
+	// sys and out are set by the start; out is nil where nobody reads the output.
+	sys *system
+	out *output
+	// The process ends by TERM when stop is done, and by KILL when kill is.
+	stop, kill context.Context
+	first      chan error // takes the result of the first start
+	gate       func()     // has the supervisor look again at who is ready
+
+	// failures are those that count. onTrial: the process was given up and is tried
+	// again. Both are the loop's own.
+	failures []time.Time
+	onTrial  bool
+
+	mu     sync.Mutex
+	status Status
+}
+
+// system is what a processLoop needs of the machine.
+type system struct {
+	start func(*Process, *output) (*child, error)
+	probe func(context.Context, Check) error
+	taken func(port int) bool
+	// random returns a number in [0, 1).
+	random func() float64
+	// close is called when no process is left.
+	close func()
+}
+
+// run starts the process and restarts it until stop. When the first start fails
 // nothing more is tried.
-func (l *processLoop) run(first chan<- error) *FailedError {
+func (l *processLoop) run() {
+	if l.out != nil {
+		defer l.out.close(sinkPatience)
+	}
 	for life := 1; ; life++ {
 		c, err := l.start(life)
 		if life == 1 {
-			first <- err
+			l.first <- err
 			if err != nil {
 				l.enter(Stopped, func(s *Status) { s.Reason = err.Error() })
-				return nil
+				return
 			}
 		}
-		l.answer(err)
-		exit := Exit{Code: -1, Err: err, At: time.Now()}
+		event := Exited{Process: l.proc.Name, Exit: Exit{Code: -1, Err: err, At: time.Now()}}
 		if err == nil {
-			exit = l.watch(c)
+			event.PID, event.Exit = c.pid, l.watch(c)
 		}
-		l.noteExit(c, exit)
-		if l.stopping() {
+		if err == nil || !l.stopping() {
+			l.mu.Lock()
+			l.status.PID, l.status.LastExit = 0, &event.Exit
+			l.status.Reason = l.proc.Name + ": " + event.Exit.String()
+			l.mu.Unlock()
+			call(l.opts.Events.Exited, event)
+		}
+		if l.stopping() || !l.follow(event.Exit, life) {
 			l.enter(Stopped, nil)
-			return nil
+			return
 		}
-		failure, again := l.follow(exit, life)
-		if failure != nil {
-			return failure
-		}
-		if !again {
-			l.enter(Stopped, nil)
-			return nil
-		}
-	}
-}
-
-// answer tells who asked for a start how it went.
-func (l *processLoop) answer(err error) {
-	if l.asked != nil {
-		l.asked <- err
-		l.asked = nil
 	}
 }
 
 // start starts the process once its port is free.
 func (l *processLoop) start(life int) (*child, error) {
 	l.enter(Starting, func(s *Status) { s.Restarts = life - 1 })
-	ctx, cancel := l.untilStop()
-	defer cancel()
-	if err := awaitPort(ctx, l.proc, l.sys.taken); err != nil {
-		if l.stopping() {
-			return nil, errStopping
-		}
+	if err := awaitPort(l.stop, l.proc, l.sys.taken); err != nil {
 		return nil, err
 	}
 	c, err := l.sys.start(l.proc, l.out)
 	if err != nil {
 		return nil, err
 	}
-	l.enter(Running, func(s *Status) {
-		s.PID = c.pid
-		l.current = c
-	})
+	l.enter(Running, func(s *Status) { s.PID = c.pid })
 	call(l.opts.Events.Started, Started{Process: l.proc.Name, PID: c.pid})
 	return c, nil
 }
@@ -75,20 +93,17 @@ func (l *processLoop) start(life int) (*child, error) {
 func (l *processLoop) watch(c *child) Exit {
 	began := time.Now()
 	stopProbing := l.beginProbing(c)
-	var killAt <-chan time.Time
-	killed, why := false, ""
+	why, asked := " ended", false
 	select {
 	case <-c.exited:
-		why = " ended"
-	case <-l.stop:
-		why = " is being stopped"
-	case l.asked = <-l.restarts:
-		why = " is being restarted"
+	case <-l.stop.Done():
+		why, asked = " is being stopped", true
 	}
 	stopProbing()
 	l.setReady(false, l.proc.Name+why, 0)
-	if !isClosed(c.exited) {
-		call(l.opts.Events.Stopping, Stopping{Process: l.proc.Name, PID: c.pid, Grace: l.opts.Grace})
+	var killAt <-chan time.Time
+	killed := false
+	if asked {
 		killAt = l.terminate(c, "")
 		killed = l.awaitEnd(c, killAt)
 	}
@@ -99,30 +114,12 @@ func (l *processLoop) watch(c *child) Exit {
 	} else {
 		l.clearGroup(c, killAt)
 	}
-	l.mu.Lock()
-	l.current = nil
-	l.mu.Unlock()
 	exit := c.group.reap()
 	exit.At, exit.Ran = at, at.Sub(began)
 	if exit.Code > 0 && exit.Ran < soon {
 		exit.Missing = l.proc.missing(exit.Code)
 	}
 	return exit
-}
-
-func (l *processLoop) noteExit(c *child, exit Exit) {
-	event := Exited{Process: l.proc.Name, Exit: exit}
-	if c != nil {
-		event.PID = c.pid
-	}
-	if errors.Is(exit.Err, errStopping) {
-		return
-	}
-	l.mu.Lock()
-	l.status.PID, l.status.LastExit = 0, &exit
-	l.status.Reason = l.proc.Name + ": " + exit.String()
-	l.mu.Unlock()
-	call(l.opts.Events.Exited, event)
 }
 
 const (
@@ -137,11 +134,7 @@ const (
 // terminate asks the process and all that it started to end, and returns when
 // it is time for KILL. A stopped process could not obey before it is continued.
 func (l *processLoop) terminate(c *child, reason string) (killAt <-chan time.Time) {
-	l.enter(Ending, func(s *Status) {
-		if reason != "" {
-			s.Reason = reason
-		}
-	})
+	l.enter(Ending, func(s *Status) { s.Reason = cmp.Or(reason, s.Reason) })
 	c.group.signal(syscall.SIGTERM)
 	c.group.signal(syscall.SIGCONT)
 	return time.After(l.opts.Grace)
@@ -155,7 +148,7 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 		return false
 	case <-killAt:
 		l.killGroup(c, "it did not end within "+l.opts.Grace.String())
-	case <-l.kill:
+	case <-l.kill.Done():
 		l.killGroup(c, "the stop could not wait for it")
 	}
 	<-c.exited
@@ -165,21 +158,16 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 // clearGroup ends what the leader left behind. Where the group was asked to end
 // it has the rest of its grace, until killAt; else it is asked now.
 func (l *processLoop) clearGroup(c *child, killAt <-chan time.Time) {
-	if c.group.empty() {
-		return
-	}
-	if killAt == nil {
+	if !c.group.empty() && killAt == nil {
 		killAt = l.terminate(c, "others that it started have not ended")
 	}
-	look := time.NewTicker(survivorInterval)
-	defer look.Stop()
 	for !c.group.empty() {
 		select {
-		case <-look.C:
+		case <-time.After(survivorInterval):
 			continue
 		case <-killAt:
 			l.killGroup(c, "others that it started did not end within "+l.opts.Grace.String())
-		case <-l.kill:
+		case <-l.kill.Done():
 			l.killGroup(c, "the stop could not wait for others that it started")
 		}
 		awaitEmpty(c.group)
@@ -194,83 +182,106 @@ func (l *processLoop) killGroup(c *child, reason string) {
 
 // awaitEmpty gives the kernel time to carry out a KILL.
 func awaitEmpty(g group) {
-	deadline := time.Now().Add(killWait)
-	for !g.empty() && time.Now().Before(deadline) {
+	for deadline := time.Now().Add(killWait); !g.empty() && time.Now().Before(deadline); {
 		time.Sleep(survivorInterval / 10)
 	}
 }
 
-// follow decides what comes after the end of a run and waits until it is time.
-// again is false when a stop came first; failure is why the process stays down
-// for good.
-func (l *processLoop) follow(exit Exit, life int) (failure *FailedError, again bool) {
-	if l.asked != nil {
-		l.forget()
-		call(l.opts.Events.Restarting, Restarting{Process: l.proc.Name, Requested: true, Limit: l.rule.limit})
-		return nil, true
-	}
+// follow decides what comes after the end of a run and waits until it is time for
+// the next one; false when a stop came first. A trial that fails is not reported as
+// given up a second time.
+func (l *processLoop) follow(exit Exit, life int) (again bool) {
+	event := Restarting{Process: l.proc.Name, Delay: l.opts.RestartMin, Failures: len(l.failures),
+		Limit: l.opts.RestartLimit}
 	if exit.Err == nil && l.opts.Excused != nil && l.opts.Excused(l.proc.Name, exit) {
-		return nil, l.pause(Restarting{Delay: l.opts.RestartMin, Failures: len(l.failures), Excused: true})
+		event.Excused = true
+		return l.pause(event)
 	}
-	var d restartDecision
-	l.failures, d = l.rule.next(l.failures, exit.At, l.sys.random())
-	l.onTrial = l.onTrial && exit.Ran < l.rule.window
-	if d.giveUp || l.onTrial || life == 1 && exit.notRunnable() {
-		return l.giveUp(d.failures, exit)
+	var giveUp bool
+	l.failures, event.Delay, giveUp = l.opts.afterFailure(l.failures, exit.At, l.sys.random())
+	event.Failures = len(l.failures)
+	l.onTrial = l.onTrial && exit.Ran < l.opts.RestartWindow
+	if !giveUp && !l.onTrial && (life > 1 || !exit.notRunnable()) {
+		return l.pause(event)
 	}
-	return nil, l.pause(Restarting{Delay: d.delay, Failures: d.failures})
-}
-
-// forget lets the process begin with a clean record.
-func (l *processLoop) forget() { l.failures, l.onTrial = nil, false }
-
-// giveUp ends the loop, or with KeepTrying waits for the next try. A try that
-// fails is not given up a second time.
-func (l *processLoop) giveUp(failures int, last Exit) (*FailedError, bool) {
-	err := &FailedError{
-		Process: l.proc.Name, Failures: failures, Window: l.rule.window, Last: last,
-		KeptTrying: l.opts.KeepTrying, RetryAfter: l.opts.RetryAfter,
-	}
+	err := &FailedError{Process: l.proc.Name, Failures: event.Failures, Window: l.opts.RestartWindow, Last: exit,
+		RetryAfter: l.opts.RetryAfter}
 	l.enter(Failed, func(s *Status) { s.Reason = err.Error() })
 	if !l.onTrial {
 		call(l.opts.Events.GaveUp, GaveUp{Process: l.proc.Name, Err: err})
 	}
-	if !l.opts.KeepTrying {
-		return err, false
-	}
 	l.onTrial = true
-	if l.opts.RetryAfter > 0 {
-		call(l.opts.Events.Restarting, Restarting{
-			Process: l.proc.Name, Delay: l.opts.RetryAfter, Failures: failures, Limit: l.rule.limit, OnTrial: true,
-		})
+	if l.opts.RetryAfter == 0 {
+		<-l.stop.Done()
+		return false
 	}
-	return nil, l.await(l.opts.RetryAfter)
+	event.Delay, event.OnTrial = l.opts.RetryAfter, true
+	call(l.opts.Events.Restarting, event)
+	return l.await(event.Delay)
+}
+
+// afterFailure decides what follows a failure at now. It takes the earlier failures,
+// oldest first, and a random number in [0, 1), and returns the failures to remember
+// and the pause before the restart, or giveUp.
+func (o *Options) afterFailure(earlier []time.Time, now time.Time, random float64) (
+	failures []time.Time, delay time.Duration, giveUp bool,
+) {
+	for len(earlier) > 0 && now.Sub(earlier[0]) >= o.RestartWindow {
+		earlier = earlier[1:]
+	}
+	failures = append(earlier, now)
+	if more := len(failures) - o.RestartLimit - 1; more >= 0 {
+		// Too many are too many: what is tried for ever must not grow for ever.
+		return failures[more:], 0, true
+	}
+	delay = o.RestartMin
+	for i := 1; i < len(failures) && delay < o.RestartMax; i++ {
+		delay *= 2
+	}
+	// Its second half is random, so that machines that failed together do not come
+	// back together.
+	half := min(delay, o.RestartMax) / 2
+	return failures, max(o.RestartMin, half+time.Duration(random*float64(half))), false
 }
 
 // pause waits before a restart; false means that stop came first.
 func (l *processLoop) pause(event Restarting) bool {
 	l.enter(Waiting, nil)
-	event.Process, event.Limit = l.proc.Name, l.rule.limit
 	call(l.opts.Events.Restarting, event)
 	return l.await(event.Delay)
 }
 
-// await returns true after delay, or as soon as somebody asks for a start; 0
-// waits for nothing else. It returns false when stop comes first.
 func (l *processLoop) await(delay time.Duration) bool {
-	var over <-chan time.Time
-	if delay > 0 {
-		timer := time.NewTimer(delay)
-		defer timer.Stop()
-		over = timer.C
-	}
 	select {
-	case <-over:
+	case <-time.After(delay):
 		return true
-	case l.asked = <-l.restarts:
-		l.forget()
-		return true
-	case <-l.stop:
+	case <-l.stop.Done():
 		return false
+	}
+}
+
+func (l *processLoop) stopping() bool { return l.stop.Err() != nil }
+
+// enter moves the process to a state; change may set more.
+func (l *processLoop) enter(state State, change func(*Status)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.status.State, l.status.Since = state, time.Now()
+	if change != nil {
+		change(&l.status)
+	}
+}
+
+// snapshot returns the status as it is now.
+func (l *processLoop) snapshot() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.status // LastExit is replaced and never changed
+}
+
+// call calls f where there is one.
+func call[E any](f func(E), event E) {
+	if f != nil {
+		f(event)
 	}
 }

@@ -32,8 +32,6 @@ type child struct {
 	foreignListener func(port int) (holder string, is bool)
 	// owns reports whether the other end of a connection belongs to this run.
 	owns func(net.Conn) bool
-	// usage is what the run takes of the machine. May be nil.
-	usage func() Usage
 }
 
 // group is a process whose leader may have ended but is not reaped, so that
@@ -55,16 +53,20 @@ type host struct {
 	// cgroups is where a run gets a control group of its own; the zero value
 	// is nowhere.
 	cgroups cgroupFolder
-	reaper  *reaper
+	reaper  *reaper // nil unless we are process 1
 	// groupsOnly has a run consist of its process group and the children of those in
 	// it, which costs neither a control group nor a search of all processes.
 	groupsOnly bool
 }
 
-// newHost returns a host, to be closed. adopt has it take in orphans.
-func newHost(adopt bool) *host {
+// newHost returns a host, to be closed.
+func newHost() *host {
 	keepInheritedFiles()
-	return &host{cgroups: findCgroups(), reaper: newReaper(adopt)}
+	h := &host{cgroups: findCgroups()}
+	if os.Getpid() == 1 { // as in a container
+		h.reaper = newReaper()
+	}
+	return h
 }
 
 // keepInheritedFiles keeps from our children the files that our own parent left

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -171,43 +170,6 @@ func (t *processTree) release() {
 // empty looks at processes: asking with signal 0 would find the unreaped
 // leader, and any other zombie.
 func (g *osGroup) empty() bool { return g.tree.empty() }
-
-// usage adds up what the living processes take. A control group also remembers what
-// those used that are gone.
-func (t *processTree) usage() Usage {
-	var u Usage
-	for _, p := range t.members() {
-		u.Processes++
-		u.CPU += time.Duration(p.cpu) * clockTick
-		u.Memory += int64(p.pages) * int64(os.Getpagesize())
-	}
-	if t.cgroup != nil {
-		if cpu, ok := t.cgroup.cpu(); ok {
-			u.CPU = cpu
-		}
-	}
-	return u
-}
-
-// cpu reads what the whole group has used.
-func (c *cgroup) cpu() (time.Duration, bool) {
-	text, err := os.ReadFile(filepath.Join(c.folder, "cpu.stat"))
-	if err != nil {
-		return 0, false
-	}
-	return cgroupCPU(string(text))
-}
-
-// cgroupCPU reads the time from the text of a cpu.stat.
-func cgroupCPU(stat string) (time.Duration, bool) {
-	for line := range strings.Lines(stat) {
-		if value, ok := strings.CutPrefix(line, "usage_usec "); ok {
-			n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-			return time.Duration(n) * time.Microsecond, err == nil
-		}
-	}
-	return 0, false
-}
 
 // newCgroupTree makes a control group in parent, or returns nil where it may not.
 func newCgroupTree(parent cgroupFolder) *processTree {

@@ -5,12 +5,32 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// treeOf returns the tree of the process that s starts first. It comes before the start.
+func treeOf(s *Supervisor) (tree func() *processTree) {
+	first := make(chan *processTree, 10)
+	newSystem := s.newSystem
+	s.newSystem = func() *system {
+		sys := newSystem()
+		start := sys.start
+		sys.start = func(p *Process, out *output) (*child, error) {
+			c, err := start(p, out)
+			if err == nil {
+				first <- c.group.(*osGroup).tree
+			}
+			return c, err
+		}
+		return sys
+	}
+	return sync.OnceValue(func() *processTree { return <-first })
+}
 
 // Processes that go on forking while they are killed do not get away.
 func TestAStormOfForksIsCleared(t *testing.T) {
@@ -23,12 +43,12 @@ func TestAStormOfForksIsCleared(t *testing.T) {
 			Shell: `trap '' TERM; i=0; while [ $i -lt 40 ]; do setsid sleep 600 & i=$((i+1)); done; setsid "$SELF" & i=0; while [ $i -lt 400 ]; do setsid sleep 600 & i=$((i+1)); done; wait`,
 		}
 		s, _ := realSupervisor(t, Options{Grace: 50 * time.Millisecond}, p)
-		start(t, with(s))
+		tree := treeOf(with(s))
+		start(t, s)
 		g := w.next()
-		c := s.loops[0].current
 		stop(t, s)
 		g.awaitGone()
-		if k := c.group.(*osGroup).tree; !k.empty() {
+		if k := tree(); !k.empty() {
 			t.Errorf("survivors: %+v", k.members())
 		}
 	})
@@ -61,9 +81,10 @@ func TestControlGroupWithoutKill(t *testing.T) {
 	}
 	w := newObserver(t)
 	s, _ := realSupervisor(t, Options{}, daemoniser("daemoniser", w, "deaf", "deaf"))
+	tree := treeOf(s)
 	start(t, s)
 	children := []*reportingChild{w.next(), w.next(), w.next()}
-	k := s.loops[0].current.group.(*osGroup).tree
+	k := tree()
 	folder := k.cgroup.folder
 	old := &processTree{cgroup: &cgroup{cgroupFolder: k.cgroup.cgroupFolder}}
 	if err := old.cgroup.write("cgroup.freeze", "1"); err != nil {
@@ -146,21 +167,13 @@ func TestCgroupAt(t *testing.T) {
 	}
 }
 
-func TestCgroupPathAndCPU(t *testing.T) {
+func TestCgroupPath(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"0::/\n": "/", "9:name=systemd:/\n0::/a/b\n": "/a/b", "4:memory:/x\n": "", "": "",
 	} {
 		if got := cgroupPath(text); got != want {
 			t.Errorf("cgroupPath(%q) = %q, want %q", text, got, want)
-		}
-	}
-	if cpu, ok := cgroupCPU("usage_usec 1500\nuser_usec 1000\n"); cpu != 1500*time.Microsecond || !ok {
-		t.Errorf("cgroupCPU = %s, %t", cpu, ok)
-	}
-	for _, bad := range []string{"", "usage_usec x\n", "user_usec 1\n"} {
-		if _, ok := cgroupCPU(bad); ok {
-			t.Errorf("cgroupCPU(%q) succeeds", bad)
 		}
 	}
 }

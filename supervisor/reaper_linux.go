@@ -27,30 +27,21 @@ const (
 // taken from whoever waits for it: Go holds a handle (pidfd) on each from its
 // birth to its wait, and an orphan has none.
 type reaper struct {
-	signals    chan os.Signal
-	stop       chan struct{}
-	gone       sync.WaitGroup
-	subreaping bool
+	signals chan os.Signal
+	stop    chan struct{}
+	gone    sync.WaitGroup
 }
 
-// newReaper returns a running reaper as process 1, and also elsewhere with
-// adopt, which makes orphans come to this process. It returns nil otherwise.
-func newReaper(adopt bool) *reaper {
+// newReaper returns a running reaper.
+func newReaper() *reaper {
 	r := &reaper{signals: make(chan os.Signal, 1), stop: make(chan struct{})}
-	if os.Getpid() != 1 {
-		if !adopt || unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != nil {
-			return nil
-		}
-		r.subreaping = true
-	}
 	signal.Notify(r.signals, syscall.SIGCHLD)
 	r.gone.Go(r.loop)
 	return r
 }
 
 func (r *reaper) loop() {
-	// There may be some from before.
-	next := time.After(0)
+	next := time.After(0) // there may be some from before
 	for {
 		select {
 		case <-r.signals:
@@ -66,8 +57,7 @@ func (r *reaper) loop() {
 	}
 }
 
-// close ends the reaper after a last look; from then on orphans go to process 1
-// again.
+// close ends the reaper after a last look.
 func (r *reaper) close() {
 	if r == nil {
 		return
@@ -75,9 +65,6 @@ func (r *reaper) close() {
 	signal.Stop(r.signals)
 	close(r.stop)
 	r.gone.Wait()
-	if r.subreaping {
-		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
-	}
 	reapOrphans()
 }
 

@@ -30,7 +30,7 @@ func TestProcessOneReapsOrphans(t *testing.T) {
 	t.Logf("%s orphans in %s", orphans, time.Since(began).Round(time.Millisecond))
 }
 
-// Elsewhere orphans are taken in on request.
+// Orphans that the system gives to us are reaped.
 func TestOrphansAreTakenIn(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)

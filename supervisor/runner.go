@@ -25,7 +25,7 @@ func NewRunner(p *Process, opts *Options) (*Runner, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	h := newHost(false)
+	h := newHost()
 	h.groupsOnly = true
 	return &Runner{process: *p, host: h, opts: set}, nil
 }
@@ -76,10 +76,6 @@ func (r *Run) Signal(sig syscall.Signal) {
 // the user of such a process; where it is not Linux, or /proc is another's, Owns
 // reports true.
 func (r *Run) Owns(conn net.Conn) bool { return r.child.owns(conn) }
-
-// Client names the program at the other end of conn, as "curl (pid 123) of user 1000";
-// "" when it is gone or not to be seen. It searches all processes.
-func Client(conn net.Conn) string { return clientName(conn) }
 
 // Reap kills what is left of the process group and returns how the process ended. It
 // must be called once, after [Run.Exited].

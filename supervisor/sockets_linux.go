@@ -1,11 +1,10 @@
 package supervisor
 
 import (
-	"bufio"
-	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
-	"io"
+	"maps"
 	"math"
 	"net"
 	"net/netip"
@@ -27,7 +26,7 @@ func wildcardTaken(int) bool { return false }
 // portHolder names the program that listens on port, or returns "" when this
 // user may not see it.
 func portHolder(port int) string {
-	return holderOf(listeningSockets(port, func(string) bool { return true }))
+	return holderOf(listeningSockets(port))
 }
 
 // holderOf names the program that holds one of the sockets, or returns "" when this
@@ -53,12 +52,12 @@ func holderOf(sockets map[string]bool) string {
 // where the app is reached, and names them; "" where the name is not to be seen.
 // What cannot be seen for certain counts as ours.
 func foreignListenerOn(port int, k *processTree) (holder string, is bool) {
-	sockets := listeningSockets(port, takesLoopback)
+	sockets := listeningSockets(port)
 	if hidden := removeHeld(sockets, k.members()); len(sockets) == 0 || len(hidden) > 0 {
 		return "", false
 	}
 	// A socket that closed meanwhile is nobody's.
-	now := listeningSockets(port, takesLoopback)
+	now := listeningSockets(port)
 	for socket := range sockets {
 		if now[socket] {
 			return portHolder(port), true
@@ -105,62 +104,60 @@ func takesLoopback(address string) bool {
 	return false
 }
 
-// listeningSockets returns what listens on port at an address that is wanted,
-// written as the links of /proc/PID/fd are.
-func listeningSockets(port int, wanted func(address string) bool) map[string]bool {
-	sockets := map[string]bool{}
-	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		file, err := os.Open(name)
-		if err != nil {
-			continue
-		}
-		for _, l := range listeners(file, port) {
-			if wanted(l.address) {
-				sockets["socket:["+l.inode+"]"] = true
-			}
-		}
-		_ = file.Close()
-	}
-	return sockets
+// listeningSockets returns what listens on port where the app is reached, written as the
+// links of /proc/PID/fd are.
+func listeningSockets(port int) map[string]bool {
+	suffix := fmt.Sprintf(":%04X", port)
+	all, _ := tcpSockets(suffix)
+	return listeners(all, suffix)
 }
 
-// listener is a socket that listens: its address in the system's hexadecimal
-// and its number.
-type listener struct{ address, inode string }
+func listeners(all []tcpSocket, suffix string) map[string]bool {
+	const listening = "0A"
+	links := map[string]bool{}
+	for _, s := range all {
+		if address, ok := strings.CutSuffix(s.local, suffix); ok && s.state == listening && takesLoopback(address) {
+			maps.Copy(links, s.sockets())
+		}
+	}
+	return links
+}
 
-// listeners returns the sockets that listen on port, from the text of
-// /proc/net/tcp or tcp6.
-func listeners(text io.Reader, port int) []listener {
-	const listen = "0A"
-	var found []listener
-	lines := bufio.NewScanner(text)
-	for lines.Scan() {
-		fields := strings.Fields(lines.Text())
-		if len(fields) < 10 || fields[3] != listen {
+// tcpSocket is a line of /proc/net/tcp or tcp6, with addresses in the system's hexadecimal.
+type tcpSocket struct {
+	local, remote, state string
+	client
+}
+
+// tcpSockets returns the sockets whose lines contain part; known is false where the
+// system does not show any.
+func tcpSockets(part string) (found []tcpSocket, known bool) {
+	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		if text, err := os.ReadFile(name); err == nil {
+			found, known = append(found, parseSockets(string(text), part)...), true
+		}
+	}
+	return found, known
+}
+
+func parseSockets(text, part string) (found []tcpSocket) {
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, part) {
 			continue
 		}
-		address, hexPort, _ := strings.Cut(fields[1], ":")
-		if n, err := strconv.ParseUint(hexPort, 16, 16); err == nil && int(n) == port {
-			found = append(found, listener{address, fields[9]})
+		if f := strings.Fields(line); len(f) > 9 {
+			found = append(found, tcpSocket{f[1], f[2], f[3], client{inode: f[9], uid: f[7]}})
 		}
 	}
 	return found
 }
 
-// client is the socket at the other end of a connection, by its number and its user's.
-// Number 0 is a socket that its program has closed.
+// client is a socket, as a rule the one at the other end of a connection, by its number
+// and its user's. Number 0 is a socket that its program has closed.
 type client struct{ inode, uid string }
 
 // sockets is the client's socket, written as the links of /proc/PID/fd are.
 func (c client) sockets() map[string]bool { return map[string]bool{"socket:[" + c.inode + "]": true} }
-
-// String names the program.
-func (c client) String() string {
-	if holder := holderOf(c.sockets()); holder != "" {
-		return holder + " of user " + c.uid
-	}
-	return "a program of user " + c.uid
-}
 
 // clientOf finds the other end of a connection from this machine. known is false where
 // the system does not show connections.
@@ -173,19 +170,19 @@ func clientOf(conn net.Conn) (c client, known bool) {
 	if c, ok := askKernel(there, here); ok {
 		return c, true
 	}
-	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-		file, err := os.Open(name)
-		if err != nil {
-			continue
-		}
-		known = true
-		found, ok := findClient(file, there, here)
-		_ = file.Close()
-		if ok {
-			return found, true
+	all, known := tcpSockets(procAddresses(there)[0]) // the longer form ends with it
+	return findClient(all, there, here), known
+}
+
+// findClient finds the socket that is connected from one address to another.
+func findClient(all []tcpSocket, from, to netip.AddrPort) client {
+	locals, remotes := procAddresses(from), procAddresses(to)
+	for _, s := range all {
+		if slices.Contains(locals, s.local) && slices.Contains(remotes, s.remote) {
+			return s.client
 		}
 	}
-	return client{}, known
+	return client{}
 }
 
 // askKernel asks for the socket that is connected from one IPv4 address to another,
@@ -244,24 +241,6 @@ func parseDiag(m []byte) (client, bool) {
 	return client{inode: number(inode), uid: number(uid)}, true
 }
 
-// findClient finds the socket that is connected from one address to another, in the
-// text of /proc/net/tcp or tcp6.
-func findClient(text io.Reader, from, to netip.AddrPort) (client, bool) {
-	const local, remote, uid, inode = 1, 2, 7, 9
-	here, there := procAddresses(from), procAddresses(to)
-	lines := bufio.NewScanner(text)
-	for lines.Scan() {
-		if !bytes.Contains(lines.Bytes(), []byte(here[0])) { // quick: the longer form ends with it
-			continue
-		}
-		fields := strings.Fields(lines.Text())
-		if len(fields) > inode && slices.Contains(here, fields[local]) && slices.Contains(there, fields[remote]) {
-			return client{inode: fields[inode], uid: fields[uid]}, true
-		}
-	}
-	return client{}, false
-}
-
 // procAddresses writes an IPv4 address as /proc/net/tcp does, and as tcp6 does for a
 // socket of both families.
 func procAddresses(a netip.AddrPort) []string {
@@ -308,12 +287,12 @@ func runsAs(p process, uid string) bool {
 	return false
 }
 
-// clientName names the program at the other end of a connection from this machine; ""
-// when it is gone.
-func clientName(conn net.Conn) string {
+// Client names the program at the other end of conn, as "curl (pid 123) of user 1000";
+// "" when it is gone or not to be seen. It searches all processes.
+func Client(conn net.Conn) string {
 	c, _ := clientOf(conn)
 	if c.inode == "" || c.inode == "0" {
 		return ""
 	}
-	return c.String()
+	return cmp.Or(holderOf(c.sockets()), "a program") + " of user " + c.uid
 }

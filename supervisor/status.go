@@ -24,7 +24,7 @@ const (
 	Ending State = "stopping"
 	// Stopped: not running because the supervisor was stopped, or not started.
 	Stopped State = "stopped"
-	// Failed: given up, or with [Options.KeepTrying] until the next try.
+	// Failed: given up, until the next try where there is one.
 	Failed State = "failed"
 )
 
@@ -48,8 +48,6 @@ type Status struct {
 	LastReady time.Time
 	// LastExit is how the last run ended; nil when none has.
 	LastExit *Exit
-	// LinesDropped counts lost lines of output.
-	LinesDropped int64
 }
 
 // Exit is how one run of a process ended.
@@ -123,53 +121,22 @@ type FailedError struct {
 	Window   time.Duration
 	// Last is the last failure.
 	Last Exit
-	// KeptTrying says that the process is down and not forgotten: see
-	// [Options.KeepTrying]. RetryAfter is when it is tried again; 0 is only when
-	// somebody asks for it.
-	KeptTrying bool
+	// RetryAfter is when the process is tried again; 0 is never.
 	RetryAfter time.Duration
 }
 
 // Error names the process, the count and the last failure.
 func (e *FailedError) Error() string {
+	prospect := "is not started again"
+	if e.RetryAfter > 0 {
+		prospect = "is tried again every " + e.RetryAfter.String()
+	}
 	if e.Failures == 1 {
-		return fmt.Sprintf("%s failed and %s: %s", e.Process, e.prospect(), e.Last)
+		return fmt.Sprintf("%s failed and %s: %s", e.Process, prospect, e.Last)
 	}
 	return fmt.Sprintf("%s failed %d times in %s and %s; last: %s after %s",
-		e.Process, e.Failures, e.Window, e.prospect(), e.Last, e.Last.Ran.Round(time.Millisecond))
-}
-
-// prospect says whether it comes back.
-func (e *FailedError) prospect() string {
-	switch {
-	case !e.KeptTrying:
-		return "is not started again"
-	case e.RetryAfter == 0:
-		return "stays down until it is restarted by hand"
-	default:
-		return "is tried again every " + e.RetryAfter.String()
-	}
+		e.Process, e.Failures, e.Window, prospect, e.Last, e.Last.Ran.Round(time.Millisecond))
 }
 
 // Unwrap returns why the last start failed; nil when the process ran.
 func (e *FailedError) Unwrap() error { return e.Last.Err }
-
-// Usage is what one process and all that it started take of the machine, since
-// its last start.
-type Usage struct {
-	// Process is [Process.Name].
-	Process string
-	// PID is the run that is measured; 0 when the process does not run. Another
-	// PID than before means that CPU began again from 0.
-	PID int
-	// CPU is the time that was computed, summed over all processors; it only
-	// grows within one run, but where no control group could be made it misses
-	// processes that ended without being waited for.
-	CPU time.Duration
-	// Memory is how many bytes of physical memory they hold (RSS); what several
-	// share counts for each.
-	Memory int64
-	// Processes counts those alive. It is 0 where nothing is known: the process
-	// does not run, or the system is not Linux.
-	Processes int
-}

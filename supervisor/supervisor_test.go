@@ -52,7 +52,6 @@ func TestGateFollowsReadiness(t *testing.T) {
 			50.5s web ready after 0s
 			57.05s gate closed: the app is being stopped
 			57.05s not ready: web is being stopped
-			57.05s web stopping, pid 102
 			57.05s -> terminated
 			57.05s web exited, pid 102, killed by SIGTERM after 6.55s`)
 	})
@@ -65,8 +64,8 @@ func TestHelpersDoNotCloseTheGate(t *testing.T) {
 		s := m.supervisor(Options{}, web(), Process{Name: "helper", Argv: []string{"app"}})
 		// The two first starts are concurrent: let the app be first.
 		both := s.newSystem
-		s.newSystem = func(o Options) *system {
-			sys := both(o)
+		s.newSystem = func() *system {
+			sys := both()
 			start := sys.start
 			sys.start = func(p *Process, out *output) (*child, error) {
 				if p.Name == "helper" {

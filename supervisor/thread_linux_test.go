@@ -14,7 +14,7 @@ import (
 func TestChildOutlivesTheThreadThatAskedForIt(t *testing.T) {
 	t.Parallel()
 	w := newObserver(t)
-	h := newHost(false)
+	h := newHost()
 	p := self("w", "idle", w)
 	var c *child
 	var err error
