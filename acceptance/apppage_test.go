@@ -53,12 +53,12 @@ func TestBundlesPage(t *testing.T) {
 	}
 }
 
-// TestBundlesPageExamples: nothing of the example bundles is left aside.
+// TestBundlesPageExamples: nothing of the example bundles is not used.
 func TestBundlesPageExamples(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"thumbnails", "letters", "reports"} {
 		out, code := tendril(t, "..", nil, "check", "examples/"+name)
-		if code != 0 || strings.Contains(out, "warning") || strings.Contains(out, "\naside") ||
+		if code != 0 || strings.Contains(out, "warning") || strings.Contains(out, "\nnot used") ||
 			!strings.Contains(out, "\nprocess  web: ") {
 			t.Errorf("%s: %d\n%s", name, code, out)
 		}

@@ -52,7 +52,7 @@ type Bundle struct {
 	// Warnings are what is done in spite of a flaw, in the order of the files.
 	Warnings []Problem
 	// Unsupported names what Elastic Beanstalk would act on and tendril does
-	// not, sorted by file and line. Empty when nothing is left aside.
+	// not, sorted by file and line. Empty when nothing is not used.
 	Unsupported []Finding
 	// Advice is what else to say to someone who looks for the app in vain; "" for
 	// nothing.

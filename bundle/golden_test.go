@@ -121,7 +121,7 @@ func outcome(dir string) string {
 		say("warning: %s\n  %s", w, w.Hint)
 	}
 	for _, f := range found.Unsupported {
-		say("aside %s", f)
+		say("not used %s", f)
 	}
 	return strings.ReplaceAll(b.String(), dir, "app")
 }

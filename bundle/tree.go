@@ -30,7 +30,7 @@ func settingsForm() *yamlfile.Options {
 }
 
 // document is the reading of one file of settings: what is wrong with it, and
-// what is left aside.
+// what is not used.
 type document struct {
 	// path is for problems, name (below the bundle's folder) for findings.
 	path, name string

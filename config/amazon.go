@@ -12,7 +12,7 @@ import (
 // deriveMetrics sends metrics to Amazon only for those who are there already
 // and gave a name: nobody gets a bill by surprise.
 func (l deriver) deriveMetrics() {
-	if l.cfg.CloudWatch != Auto {
+	if l.cfg.CloudWatch != auto {
 		return
 	}
 	switch {
@@ -90,9 +90,8 @@ func (l warner) warnClear() {
 			name, address = "queue-url", q.URL
 		}
 		if leavesInClear(address) {
-			l.about(name, fmt.Sprintf("calls to %s are not encrypted: messages and credentials' session tokens are readable "+
-				"on the way", shown(address)),
-				"use https, unless the network to that host is yours")
+			l.about(name, "use https, unless the network to that host is yours",
+				"calls to %s are not encrypted: messages and credentials' session tokens are readable on the way", shown(address))
 			return
 		}
 	}

@@ -12,9 +12,6 @@ import (
 	"tendril/yamlfile"
 )
 
-// bundleReader takes the settings of the app's source bundle.
-type bundleReader struct{ *loader }
-
 // readBundle takes what the app's folder says.
 func (l bundleReader) readBundle() {
 	b := l.src.Bundle
@@ -25,9 +22,8 @@ func (l bundleReader) readBundle() {
 		l.assign(assignment{option: l.option("name"), origin: Origin{FromBundle, b.Dir}, name: "name", text: name})
 	}
 	if m := b.Manifest; m.Name != "" {
-		l.assign(assignment{option: l.option("name"),
-			origin: Origin{FromBundle, yamlfile.Place(filepath.Join(b.Dir, "env.yaml"), m.NameLine, 0)}, name: "EnvironmentName",
-			text: m.Name})
+		l.assign(assignment{option: l.option("name"), origin: Origin{FromBundle,
+			yamlfile.Place(filepath.Join(b.Dir, "env.yaml"), m.NameLine, 0)}, name: "EnvironmentName", text: m.Name})
 	}
 	for _, s := range b.Settings {
 		l.takeSetting(s)
@@ -90,9 +86,8 @@ func (l bundleReader) unknownSetting(origin Origin, s bundle.Setting) {
 			known = append(known, o.Beanstalk)
 		}
 	}
-	p := Problem{Where: origin.Where,
-		Text: fmt.Sprintf("%s is no option of Elastic Beanstalk's %s", shown(s.Option), s.Namespace),
-		Hint: "it has " + strings.Join(known, ", ")}
+	p := Problem{Where: origin.Where, Text: fmt.Sprintf("%s is no option of Elastic Beanstalk's %s", shown(s.Option),
+		s.Namespace), Hint: "it has " + strings.Join(known, ", ")}
 	if near := nearest(s.Option, known); len(near) > 0 {
 		p.Hint = "did you mean " + orList(near) + "?"
 	}
@@ -132,9 +127,8 @@ func (l bundleReader) takeHealthSetting(origin Origin, s bundle.Setting) {
 			l.warning(origin.Where, "", "SystemType basic has no effect: health is always judged as enhanced health is", "")
 		}
 	case "HealthCheckSuccessThreshold":
-		l.warning(origin.Where, "",
-			"HealthCheckSuccessThreshold has no effect: a new version gets messages when it is ready",
-			"set when that is with --healthcheck")
+		l.warning(origin.Where, "", "HealthCheckSuccessThreshold has no effect: a new version gets messages when it is "+
+			"ready", "set when that is with --healthcheck")
 	case "EnhancedHealthAuthEnabled":
 		l.warning(origin.Where, "", "EnhancedHealthAuthEnabled has no effect: no health is sent to AWS by an agent", "")
 	default:

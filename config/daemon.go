@@ -15,8 +15,8 @@ import (
 // tendril.yaml are understood as well.
 
 // readDaemonFile takes a file of aws-sqsd.
-func (l *loader) readDaemonFile(path string, entries []entry) {
-	d := daemonReader{fileReader: fileReader{l}, path: path, lines: map[string]entry{}}
+func (l fileReader) readDaemonFile(path string, entries []entry) {
+	d := daemonReader{fileReader: l, path: path, lines: map[string]entry{}}
 	for _, e := range entries {
 		if first, twice := d.lines[e.key]; twice && !e.sqsd {
 			l.refuse(Problem{Where: yamlfile.Place(path, e.line, 0),
@@ -91,8 +91,7 @@ func (d *daemonReader) target() {
 		text = u.String()
 	}
 	d.assign(assignment{option: d.option("target"), origin: Origin{FromFile, yamlfile.Place(d.path, base.line, 0)},
-		name: base.key,
-		text: text})
+		name: base.key, text: text})
 }
 
 // debug asks for more output than verbose; here both are one.

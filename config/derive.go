@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -55,8 +54,8 @@ func (l deriver) deriveTarget() {
 		return
 	}
 	if chosen.Layer == target.Layer && s.HTTPPath != path {
-		l.clash("target", fmt.Sprintf("the target has the path %s and http-path is %s (%s)", shown(path), s.HTTPPath,
-			chosen), "leave the path out of one of them")
+		l.clash("target", "leave the path out of one of them", "the target has the path %s and http-path is %s (%s)",
+			shown(path), s.HTTPPath, chosen)
 		return
 	}
 	l.assign(assignment{option: l.option("http-path"), origin: target, name: "target", text: path})
@@ -77,7 +76,7 @@ func (l deriver) deriveOutput() {
 		s.Quiet = false
 		l.record("quiet", verbose)
 	default:
-		l.clash("quiet", fmt.Sprintf("output cannot be quiet and verbose (%s)", verbose), "set one of them")
+		l.clash("quiet", "set one of them", "output cannot be quiet and verbose (%s)", verbose)
 	}
 }
 
@@ -87,8 +86,8 @@ func (l deriver) deriveBackoff() {
 		return
 	}
 	if l.isSet("backoff-max") {
-		l.clash("backoff-max", fmt.Sprintf("%s is shorter than %s", l.named("backoff-max"), l.cite("backoff-min")),
-			"make backoff-max the longer one")
+		l.clash("backoff-max", "make backoff-max the longer one", "%s is shorter than %s", l.named("backoff-max"),
+			l.cite("backoff-min"))
 		return
 	}
 	s.BackoffMax = s.BackoffMin
@@ -101,9 +100,8 @@ func (l deriver) deriveDataDir() {
 	}
 	var reason string
 	if l.cfg.DataDir, reason = dataDir(l.vars, l.src.Root); l.cfg.DataDir == "" {
-		l.refuse(Problem{Option: "data-dir",
-			Text: "there is no place for data: neither STATE_DIRECTORY nor XDG_STATE_HOME nor HOME is set",
-			Hint: "give --data-dir=/var/lib/tendril"})
+		l.refuse(Problem{Option: "data-dir", Text: "there is no place for data: neither STATE_DIRECTORY nor " +
+			"XDG_STATE_HOME nor HOME is set", Hint: "give --data-dir=/var/lib/tendril"})
 		return
 	}
 	l.settle("data-dir", reason)
@@ -130,13 +128,12 @@ func (l deriver) deriveConsole() {
 	s := &l.cfg.Settings
 	switch {
 	case s.ConsoleTLSCert != "" && s.ConsoleTLSKey == "":
-		l.clash("console-tls-cert", "console-tls-cert is set without its private key", "add console-tls-key")
+		l.clash("console-tls-cert", "add console-tls-key", "console-tls-cert is set without its private key")
 	case s.ConsoleTLSCert == "" && s.ConsoleTLSKey != "":
-		l.clash("console-tls-key", "console-tls-key is set without its certificate", "add console-tls-cert")
+		l.clash("console-tls-key", "add console-tls-cert", "console-tls-key is set without its certificate")
 	case s.Console == Off || isLoopback(s.Console) || s.ConsoleTLSCert != "" || s.ConsoleInsecure:
 	default:
-		l.clash("console", fmt.Sprintf("%s would serve the token and deployments in clear text to other machines",
-			l.named("console")),
-			"add console-tls-cert and console-tls-key, or console-insecure on a network that you trust, or use 127.0.0.1")
+		l.clash("console", "add console-tls-cert and console-tls-key, or console-insecure on a network that you trust, or "+
+			"use 127.0.0.1", "%s would serve the token and deployments in clear text to other machines", l.named("console"))
 	}
 }

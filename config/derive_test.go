@@ -22,7 +22,7 @@ func TestLayersDecide(t *testing.T) {
 		"the file's queue tried at home": {file: file, flags: map[string]string{"backend": "embedded"},
 			check: func(c *Config) bool {
 				return c.Backend == BackendEmbedded && c.QueueURL == "" && c.Queue == "tendril" && c.Region == "us-east-1" &&
-					len(c.Warnings) == 1 && strings.Contains(c.Warnings[0].Text, "set aside: --backend")
+					len(c.Warnings) == 1 && strings.Contains(c.Warnings[0].Text, "not used: --backend")
 			}},
 		"embedded in the file, a queue on the command line": {file: "backend: embedded\n",
 			flags: map[string]string{"queue-url": amazon},

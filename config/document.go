@@ -29,15 +29,8 @@ type entry struct {
 	sqsd bool
 	// list: the text is the items of a list with commas between.
 	list bool
-	// items are the queues, where they are a list that holds maps.
-	items []queueItem
-}
-
-// queueItem is one queue of a list: a plain value, or a map.
-type queueItem struct {
-	line  int
-	text  string
-	pairs []entry
+	// items are the queues, where they are a list that holds maps: each has a text, or pairs.
+	items, pairs []entry
 }
 
 // document reads one settings file.
@@ -136,7 +129,7 @@ func isMap(n *yamlfile.Node) bool { return n.Kind == yamlfile.Mapping }
 func (d *document) takeQueues(e entry, list *yamlfile.Node) {
 	before := len(d.problems)
 	for _, n := range list.Items {
-		item := queueItem{line: n.Line}
+		item := entry{line: n.Line}
 		if isMap(n) {
 			inner := document{file: d.file}
 			for _, pair := range n.Pairs {

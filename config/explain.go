@@ -16,19 +16,19 @@ type Explanation struct {
 	// force.
 	Chain []Setting
 	// Queues holds, for the option queues, what is in force for each; else nil.
-	Queues []QueueExplanation
+	Queues []queueExplanation
 }
 
-// QueueExplanation is everything about one queue.
-type QueueExplanation struct {
+// queueExplanation is everything about one queue.
+type queueExplanation struct {
 	// Name is the queue's name.
 	Name string
 	// Settings are its settings, in the order of the table.
-	Settings []QueueSetting
+	Settings []queueSetting
 }
 
-// QueueSetting is the value of one key for one queue.
-type QueueSetting struct {
+// queueSetting is the value of one key for one queue.
+type queueSetting struct {
 	// Key is the key in tendril.yaml, Value what is in force, "" for none.
 	Key, Value string
 	// From is where the value comes from: the queue's own map, or what holds for
@@ -70,11 +70,11 @@ func (e *Explanation) hide() {
 }
 
 // explainQueue tells about the queue Queues[i].
-func (c *Config) explainQueue(i int) QueueExplanation {
+func (c *Config) explainQueue(i int) queueExplanation {
 	q := c.Queues[i]
-	e := QueueExplanation{Name: q.Name}
+	e := queueExplanation{Name: q.Name}
 	add := func(key, value string) {
-		e.Settings = append(e.Settings, QueueSetting{key, value, c.QueueOrigin(i, key)})
+		e.Settings = append(e.Settings, queueSetting{key, value, c.QueueOrigin(i, key)})
 	}
 	if q.URL != "" {
 		add("url", q.URL)
@@ -156,9 +156,9 @@ func orNone(s string) string {
 
 // readable adds days, hours and minutes to a number of seconds that nobody
 // can read.
-func readable(k Kind, text string) string {
+func readable(k string, text string) string {
 	d, err := parseDuration(text)
-	if k != Duration || err != nil || d < 120e9 || d%60e9 != 0 {
+	if k != kindDuration || err != nil || d < 120e9 || d%60e9 != 0 {
 		return text
 	}
 	minutes := int64(d / 60e9)
@@ -180,13 +180,13 @@ func plural(n int64, word string) string {
 }
 
 // unitNote says how a value without a unit is read.
-func unitNote(k Kind) string {
+func unitNote(k string) string {
 	switch k {
-	case Duration:
+	case kindDuration:
 		return "; a bare number is seconds"
-	case Size:
+	case kindSize:
 		return "; a bare number is bytes"
-	case Rate:
+	case kindRate:
 		return "; a bare number is messages per second"
 	}
 	return ""

@@ -103,11 +103,11 @@ func TestReadable(t *testing.T) {
 		"86400s":  "86400s, that is 1 day",
 		"345600s": "345600s, that is 4 days", "5400s": "5400s, that is 90 minutes", "unset": "unset", "": "",
 	} {
-		if got := readable(Duration, text); got != want {
+		if got := readable(kindDuration, text); got != want {
 			t.Errorf("%q reads %q, want %q", text, got, want)
 		}
 	}
-	if got := readable(Text, "300"); got != "300" {
+	if got := readable(kindText, "300"); got != "300" {
 		t.Errorf("a text reads %q", got)
 	}
 }

@@ -156,7 +156,7 @@ func (l fileReader) readFile() {
 	l.problems = append(l.problems, problems...)
 	if f.explicit && isDaemonFile(f.path, entries) {
 		l.cfg.daemon = true
-		l.loader.readDaemonFile(f.path, entries)
+		l.readDaemonFile(f.path, entries)
 		return
 	}
 	l.readOwnFile(f.path, entries)
@@ -185,32 +185,43 @@ func (l fileReader) warnAboutBundleFile(read *settingsFile) {
 func (l fileReader) readOwnFile(path string, entries []entry) {
 	lines := map[string]int{}
 	for _, e := range entries {
-		where := yamlfile.Place(path, e.line, 0)
-		o := l.byKey(e)
-		switch {
-		case o == nil:
+		where, o := yamlfile.Place(path, e.line, 0), l.byKey(e)
+		if o == nil {
 			l.refuse(l.unknownKey(where, e))
-		case lines[o.Name] != 0:
-			l.refuse(Problem{Where: where, Option: o.Name,
-				Text: fmt.Sprintf("%s is already set in line %d", e.key, lines[o.Name]), Hint: "keep one of the two lines"})
+			continue
+		}
+		a, ok := l.admit(where, o, e, lines)
+		switch {
+		case !ok:
 		case e.items != nil:
-			lines[o.Name] = e.line
 			l.takeQueues(path, e)
 		case e.list && !o.list:
 			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " is a list, and takes one value",
 				Hint: "write " + e.key + ": " + o.example()})
-		case e.null && o.Default != unset:
-			a := assignment{option: o, name: e.key}
-			l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " has no value",
-				Hint: "write " + a.line(o.example()) + ", or delete the line"})
 		default:
-			lines[o.Name] = e.line
-			if e.null {
-				e.text = unset
-			}
-			l.assign(assignment{option: o, origin: Origin{FromFile, where}, name: e.key, text: e.text})
+			l.assign(a)
 		}
 	}
+}
+
+// admit makes an entry an assignment, unless its option has been set before or the entry has no value. The lines
+// are those of the keys that were admitted.
+func (l fileReader) admit(where string, o *Option, e entry, lines map[string]int) (assignment, bool) {
+	a := assignment{option: o, origin: Origin{FromFile, where}, name: e.key, text: e.text}
+	switch first := lines[o.Key]; {
+	case first != 0:
+		l.refuse(Problem{Where: where, Option: o.Name, Text: fmt.Sprintf("%s is already set in line %d", e.key, first),
+			Hint: "keep one of the two lines"})
+		return a, false
+	case e.null && o.Default != unset:
+		l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " has no value",
+			Hint: "write " + a.line(o.example()) + ", or delete the line"})
+		return a, false
+	case e.null:
+		a.text = unset
+	}
+	lines[o.Key] = e.line
+	return a, true
 }
 
 // unknownKey says what is wrong with a key, and which one may have been meant.

@@ -78,7 +78,7 @@ func checkLoaded(t *testing.T, cfg *Config) {
 			t.Fatalf("%+v is no warning to print", w)
 		}
 	}
-	if cfg.Backend == BackendAuto || cfg.CloudWatch == Auto || len(cfg.Queues) == 0 || cfg.Name == "" ||
+	if cfg.Backend == backendAuto || cfg.CloudWatch == auto || len(cfg.Queues) == 0 || cfg.Name == "" ||
 		cfg.Queue == "" || cfg.DataDir == "" || cfg.Quiet && cfg.Verbose || cfg.BackoffMax < cfg.BackoffMin {
 		t.Fatalf("%+v is not worked out", cfg.Settings)
 	}

@@ -9,17 +9,17 @@ import (
 // where a higher layer overrides it. Nothing is created or changed on disk.
 func Load(src Sources) (*Config, error) {
 	l := newLoader(src)
-	bundleReader{l}.readBundle()
-	fileReader{l}.readFile()
+	bundleReader{l.all}.readBundle()
+	fileReader{l.all}.readFile()
 	l.readEnvironment()
 	l.readFlags()
 	if len(l.problems) == 0 {
-		deriver{l}.derive() // from values that are right, lest one mistake be told twice
+		deriver{l.all}.derive() // from values that are right, lest one mistake be told twice
 	}
 	if len(l.problems) > 0 {
 		return nil, &Error{Problems: l.problems}
 	}
-	warner{l}.warn()
+	warner{l.all}.warn()
 	return l.cfg, nil
 }
 
@@ -30,6 +30,7 @@ func newLoader(src Sources) *loader {
 		vars: src.variables(),
 		cfg:  &Config{options: Options(), chains: map[string][]Setting{}, idle: map[string]bool{}},
 	}
+	l.all = &view{loader: l, s: &l.cfg.Settings}
 	for i := range l.cfg.options {
 		o := &l.cfg.options[i]
 		if o.Default != "" {

@@ -56,11 +56,13 @@ type loader struct {
 	vars     map[string]string
 	cfg      *Config
 	problems []Problem
-	// own are the settings that each of Queues has for itself; empty when there
+	// ownSettings are those that each of Queues has for itself; empty when there
 	// are none.
-	own [][]assignment
+	ownSettings [][]assignment
 	// views are the settings as each of Queues sees them.
 	views []view
+	// all is the settings as they hold for all queues.
+	all *view
 	// computedQueue is where the bundle has CloudFormation compute WorkerQueueURL;
 	// the zero value when it does not.
 	computedQueue Origin
@@ -91,11 +93,11 @@ func (l *loader) assign(a assignment) {
 // dropOwn forgets the queues' own settings when a stronger layer names the
 // queues anew.
 func (l *loader) dropOwn(by Origin) {
-	if slices.ContainsFunc(l.own, func(own []assignment) bool { return len(own) > 0 }) {
+	if slices.ContainsFunc(l.ownSettings, func(own []assignment) bool { return len(own) > 0 }) {
 		l.warning(l.origin("queues").Where, "queues",
-			fmt.Sprintf("these queues and their own settings are set aside: %s names the queues", by), "")
+			fmt.Sprintf("these queues and their own settings are not used: %s names the queues", by), "")
 	}
-	l.own = nil
+	l.ownSettings = nil
 }
 
 // option returns the row of that name, which must exist.
@@ -115,8 +117,6 @@ func (l *loader) origin(name string) Origin {
 	return chain[len(chain)-1].Origin
 }
 
-func (l *loader) isSet(name string) bool { return l.origin(name).Layer != Default }
-
 // settle records a value that was worked out, in the layer that it was worked
 // out from. A default's place says what it follows from.
 func (l *loader) settle(name, reason string) {
@@ -129,34 +129,9 @@ func (l *loader) settle(name, reason string) {
 	l.record(name, from)
 }
 
-// clash refuses two options that contradict each other, at the place of the
-// first.
-func (l *loader) clash(name, text, hint string) {
-	l.refuse(Problem{Where: l.origin(name).Where, Option: name, Text: text, Hint: hint})
-}
-
-// named is an option's name and value.
-func (l *loader) named(name string) string {
-	return name + " " + l.option(name).get(&l.cfg.Settings)
-}
-
-// cite is an option's name and value, and the place that set it.
-func (l *loader) cite(name string) string {
-	return fmt.Sprintf("%s (%s)", l.named(name), l.origin(name))
-}
-
-// about warns at the place that set the option; a default that takes part has
-// none.
-func (l *loader) about(name, text, hint string) {
-	(&view{loader: l, s: &l.cfg.Settings}).about(name, text, hint)
-}
-
-// idle warns that an option has no effect, if somebody set it; why goes on
-// from there.
-func (l *loader) idle(name, why, hint string) {
-	if l.isSet(name) {
-		l.about(name, fmt.Sprintf("%s has no effect%s", l.named(name), why), hint)
-	}
+// clash refuses two options that contradict each other, at the place of the first.
+func (l *loader) clash(name, hint, format string, args ...any) {
+	l.refuse(Problem{Where: l.origin(name).Where, Option: name, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // notUsed names the bundle's settings of these options as without effect.
@@ -202,12 +177,12 @@ type view struct {
 }
 
 // about warns at the place that set the option; a default that takes part has none.
-func (v *view) about(name, text, hint string) {
+func (v *view) about(name, hint, format string, args ...any) {
 	where := ""
 	if from := v.origin(name); from.Layer != Default {
 		where = from.Where
 	}
-	v.warning(where, name, v.prefix+text, hint)
+	v.warning(where, name, v.prefix+fmt.Sprintf(format, args...), hint)
 }
 
 // origin is where the value of an option comes from, as this view has it.
@@ -226,21 +201,32 @@ func (v *view) named(name string) string { return name + " " + v.option(name).ge
 // cite is an option's name and value, and the place that set it.
 func (v *view) cite(name string) string { return fmt.Sprintf("%s (%s)", v.named(name), v.origin(name)) }
 
-// deriver works out what nobody set, and settles what two options decide together.
-type deriver struct{ *loader }
+// idle warns that an option has no effect, if somebody set it; why goes on from there.
+func (v *view) idle(name, why, hint string) {
+	if v.isSet(name) {
+		v.about(name, hint, "%s has no effect%s", v.named(name), why)
+	}
+}
 
-// warner warns of settings that are allowed and seldom meant.
-type warner struct{ *loader }
-
-// fileReader takes the settings file.
-type fileReader struct{ *loader }
+// The parts of one Load, in their order.
+type (
+	// bundleReader takes the settings of the app's source bundle.
+	bundleReader struct{ *view }
+	// fileReader takes the settings file.
+	fileReader struct{ *view }
+	// deriver works out what nobody set, and settles what two options decide together.
+	deriver struct{ *view }
+	// scalingDeriver is the deriver of what scaling follows.
+	scalingDeriver struct{ *view }
+	// warner warns of settings that are allowed and seldom meant.
+	warner struct{ *view }
+)
 
 // byKey finds the option of an entry in tendril.yaml, nil for none.
 func (l fileReader) byKey(e entry) *Option {
 	for i := range l.cfg.options {
 		o := &l.cfg.options[i]
-		if e.sqsd && slices.Contains(o.workerNames(), e.key) ||
-			!e.sqsd && o.Key == e.key && e.key != "" {
+		if e.sqsd && slices.Contains(o.workerNames(), e.key) || !e.sqsd && o.Key == e.key && e.key != "" {
 			return o
 		}
 	}

@@ -79,13 +79,16 @@ func find(options []Option, name string) (Option, bool) {
 	return Option{}, false
 }
 
-// Kind says how a value is written.
-func (o *Option) Kind() Kind { return o.value.kind }
+// Kind says in a word how a value is written: duration, integer, size, switch, choice, rate, number, list or text.
+func (o *Option) Kind() string { return o.value.kind }
 
 // Allowed says in words what the option takes.
 func (o *Option) Allowed() string { return o.value.allowed }
 
-// Choices are the words that a Choice takes, for completion; else nil.
+// IsSwitch reports whether the option is true or false.
+func (o *Option) IsSwitch() bool { return o.value.kind == kindSwitch }
+
+// Choices are the words that a choice takes, for completion; else nil.
 func (o *Option) Choices() []string { return o.value.choices }
 
 // names are all the names by which a person may call the option.

@@ -36,7 +36,7 @@ func TestTable(t *testing.T) {
 		if o.Name != "config" && o.Key != strings.ReplaceAll(o.Name, "-", "_") {
 			t.Errorf("%s: the key is %q", o.Name, o.Key)
 		}
-		if o.Kind() == Choice != (len(o.Choices()) > 1) {
+		if o.Kind() == kindChoice != (len(o.Choices()) > 1) {
 			t.Errorf("%s: kind %s with the choices %q", o.Name, o.Kind(), o.Choices())
 		}
 		for _, n := range slices.Concat(o.names(), o.cloneVariables) {
@@ -72,27 +72,27 @@ func TestExamplesAreAccepted(t *testing.T) {
 // field of Settings changed, and every field changed by some option.
 func TestEveryFieldHasItsOption(t *testing.T) {
 	t.Parallel()
-	other := map[Kind]string{Duration: "61s", Integer: "7", Size: "2KiB", Rate: "7/s", Number: "7"}
+	other := map[string]string{kindDuration: "61s", kindInteger: "7", kindSize: "2KiB", kindRate: "7/s", kindNumber: "7"}
 	derived := 1 // Strict, which follows from Queues
 	changedBy := map[string]string{}
 	for _, o := range Options() {
 		text := other[o.Kind()]
 		switch o.Kind() {
-		case Text, List:
+		case kindText, kindList:
 			text = map[string]string{"success-codes": "201", "mime-type": "text/plain", "http-path": "/x", "region": "eu-west-1",
 				"listen": "127.0.0.1:1", "console": "off", "account-id": "123456789012"}[o.Name]
 			if text == "" {
 				text = o.example()
 			}
-		case Integer:
+		case kindInteger:
 			if o.set(&Settings{}, text) != nil {
 				text = "-7"
 			}
-		case Switch:
+		case kindSwitch:
 			text = "true"
-		case Choice:
+		case kindChoice:
 			text = o.Choices()[1]
-		case Duration:
+		case kindDuration:
 			if o.set(&Settings{}, text) != nil {
 				text = "0.5s"
 				if o.set(&Settings{}, text) != nil {
@@ -147,7 +147,7 @@ func TestBeanstalkOptions(t *testing.T) {
 			continue
 		}
 		allowed := o.Allowed()
-		if o.Kind() == Text {
+		if o.Kind() == kindText {
 			allowed = ""
 		}
 		got[o.Beanstalk] = [3]string{o.Key, o.Default, allowed}
@@ -184,7 +184,7 @@ func TestScalingOptions(t *testing.T) {
 			continue
 		}
 		allowed := o.Allowed()
-		if o.Default == "" && o.Kind() == Choice {
+		if o.Default == "" && o.Kind() == kindChoice {
 			allowed = ""
 		}
 		got[o.Beanstalk] = [4]string{o.Namespace, o.Key, o.Default, allowed}

@@ -12,32 +12,16 @@ type Layer int
 
 // The layers, from the weakest to the strongest.
 const (
-	// Default: nobody set it.
-	Default Layer = iota
-	// FromBundle: the app's source bundle.
-	FromBundle
-	// FromFile: the settings file.
-	FromFile
-	// FromEnvironment: an environment variable.
-	FromEnvironment
-	// FromFlag: the command line.
-	FromFlag
+	Default         Layer = iota // nobody set it
+	FromBundle                   // the app's source bundle
+	FromFile                     // the settings file
+	FromEnvironment              // an environment variable
+	FromFlag                     // the command line
 )
 
 // String returns "default", "bundle", "file", "environment" or "flag".
 func (l Layer) String() string {
-	switch l {
-	case FromBundle:
-		return "bundle"
-	case FromFile:
-		return "file"
-	case FromEnvironment:
-		return "environment"
-	case FromFlag:
-		return "flag"
-	default:
-		return "default"
-	}
+	return [...]string{"default", "bundle", "file", "environment", "flag"}[l]
 }
 
 // Origin says where a value was set.
@@ -83,7 +67,7 @@ type assignment struct {
 // 0 for what is no duration.
 func bareUnit(o *Option, minutes bool) time.Duration {
 	switch {
-	case o.Kind() != Duration:
+	case o.Kind() != kindDuration:
 		return 0
 	case minutes:
 		return time.Minute

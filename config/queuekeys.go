@@ -99,13 +99,13 @@ func (l fileReader) takeQueues(file string, e entry) {
 			Hint: "write weight: 1 below a queue that has none; each name once"})
 		return
 	}
-	l.cfg.Queues, l.own = queues, own
+	l.cfg.Queues, l.ownSettings = queues, own
 	l.record("queues", origin)
 }
 
 // readQueue reads one item of the list, and returns the queue and what it sets
 // for itself.
-func (l fileReader) readQueue(file string, item queueItem) (QueueSettings, []assignment) {
+func (l fileReader) readQueue(file string, item entry) (QueueSettings, []assignment) {
 	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
 		q, err := parseQueue(item.text)
@@ -135,28 +135,18 @@ func (l fileReader) readQueue(file string, item queueItem) (QueueSettings, []ass
 // readQueueKey checks one key of a queue and returns it for the time when the
 // settings of all queues are known.
 func (l fileReader) readQueueKey(file string, e entry, lines map[string]int, scratch *Settings) (assignment, bool) {
-	where := yamlfile.Place(file, e.line, 0)
-	o := l.queueKey(e.key)
-	switch {
-	case o == nil:
+	where, o := yamlfile.Place(file, e.line, 0), l.queueKey(e.key)
+	if o == nil {
 		l.refuse(l.unknownQueueKey(where, e))
 		return assignment{}, false
-	case lines[e.key] != 0:
-		l.refuse(Problem{Where: where, Option: o.Name,
-			Text: fmt.Sprintf("%s is already set in line %d", e.key, lines[e.key]), Hint: "keep one of the two lines"})
-		return assignment{}, false
-	case e.null && o.Default != unset:
-		l.refuse(Problem{Where: where, Option: o.Name, Text: e.key + " has no value",
-			Hint: fmt.Sprintf("write %s: %s, or delete the line", e.key, o.example())})
-		return assignment{}, false
-	case e.null:
-		e.text = unset
 	}
-	lines[e.key] = e.line
-	a := assignment{option: o, origin: Origin{FromFile, where}, name: e.key, text: e.text}
-	if err := o.set(scratch, e.text); err != nil {
+	a, ok := l.admit(where, o, e, lines)
+	if !ok {
+		return a, false
+	}
+	if err := o.set(scratch, a.text); err != nil {
 		l.refuse(refusal(a, err))
-		return assignment{}, false
+		return a, false
 	}
 	return a, true
 }
@@ -172,9 +162,8 @@ func (l fileReader) checkQueueKeys(where string, lines map[string]int, refused b
 			case first == "":
 				first = k
 			default:
-				l.refuse(Problem{Where: where, Option: "queues",
-					Text: fmt.Sprintf("this queue has %s (line %d) and %s (line %d), of which one can be", first, lines[first], k,
-						lines[k]), Hint: "delete one of them"})
+				l.refuse(Problem{Where: where, Option: "queues", Text: fmt.Sprintf("this queue has %s (line %d) and %s (line "+
+					"%d), of which one can be", first, lines[first], k, lines[k]), Hint: "delete one of them"})
 			}
 		}
 		return first

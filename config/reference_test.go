@@ -144,7 +144,7 @@ as not set.
 
 const referenceScaling = `The names MinSize, MaxSize and Cooldown are those of ` + "`aws:autoscaling:asg`, the others of `aws:autoscaling:trigger`" + `, where a bare Period or
 BreachDuration is minutes. MinSize and MaxSize bound a group of instances; with ` + "`scale_target: processes`" + ` they bound the processes, unless
-` + "`processes_min` and `processes_max`" + ` do. A measure of AWS's that is not measured here, such as NetworkOut, is set aside with its thresholds.
+` + "`processes_min` and `processes_max`" + ` do. A measure of AWS's that is not measured here, such as NetworkOut, is not used, nor are its thresholds.
 
 `
 

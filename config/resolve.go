@@ -17,7 +17,7 @@ func (l deriver) deriveQueues() {
 	if !several {
 		l.deriveBackend()
 		l.deriveQueue()
-		l.cfg.Queues, l.own = []QueueSettings{{Name: l.cfg.Queue, URL: l.cfg.QueueURL}}, nil
+		l.cfg.Queues, l.ownSettings = []QueueSettings{{Name: l.cfg.Queue, URL: l.cfg.QueueURL}}, nil
 		backend = l.cfg.Backend
 	}
 	for i := range l.cfg.Queues {
@@ -54,12 +54,12 @@ func (l deriver) severalChosen() bool {
 		switch one := l.origin(name); {
 		case one.Layer == Default:
 		case one.Layer == queues.Layer:
-			l.clash("queues", fmt.Sprintf("queues are named here and by the %s of %s", name, one), "delete one of them")
+			l.clash("queues", "delete one of them", "queues are named here and by the %s of %s", name, one)
 		case one.Layer > queues.Layer:
-			l.warning(queues.Where, "queues", fmt.Sprintf("these queues are set aside: %s names one", one), "")
+			l.warning(queues.Where, "queues", fmt.Sprintf("these queues are not used: %s names one", one), "")
 			return false
 		default:
-			l.warning(one.Where, name, fmt.Sprintf("this queue is set aside: %s names the queues", queues), "")
+			l.warning(one.Where, name, fmt.Sprintf("this queue is not used: %s names the queues", queues), "")
 		}
 	}
 	return true
@@ -78,7 +78,7 @@ func (l deriver) deriveFirst(backend string) {
 		}
 	}
 	switch {
-	case backend == BackendAuto:
+	case backend == backendAuto:
 		l.settle("backend", "that of the first of queues")
 	case backend != first.Backend:
 		l.record("backend", l.cfg.QueueOrigin(0, "backend"))
@@ -91,8 +91,8 @@ func (l deriver) resolveQueue(i int, backend string) {
 	s.Backend = backend
 	s.Queues = []QueueSettings{l.cfg.Queues[i]}
 	v := view{loader: l.loader, prefix: "queue " + s.Queues[0].Name + ": ", s: &s, own: map[string]Origin{}}
-	if i < len(l.own) {
-		v.overlay(l.own[i])
+	if i < len(l.ownSettings) {
+		v.overlay(l.ownSettings[i])
 	}
 	v.place()
 	q := &s.Queues[0]
@@ -157,16 +157,15 @@ func (v *view) place() {
 		v.refuse(Problem{Where: own.Where, Option: "backend",
 			Text: fmt.Sprintf("the queue cannot be embedded and be at %s", shown(q.URL)), Hint: "delete one of them"})
 	case q.URL != "" && chosen.Layer <= queues.Layer:
-		v.refuse(Problem{Where: chosen.Where, Option: "backend",
-			Text: fmt.Sprintf("the queue %s cannot be embedded and be at the URL of %s", q.Name, queues),
-			Hint: "write its name alone there, or delete the backend"})
+		v.refuse(Problem{Where: chosen.Where, Option: "backend", Text: fmt.Sprintf("the queue %s cannot be embedded and "+
+			"be at the URL of %s", q.Name, queues), Hint: "write its name alone there, or delete the backend"})
 	case q.URL != "":
 		v.warning(queues.Where, "queues",
-			fmt.Sprintf("the URL of %s is set aside: %s says that the queue is embedded", q.Name, chosen), "")
+			fmt.Sprintf("the URL of %s is not used: %s says that the queue is embedded", q.Name, chosen), "")
 		q.URL = ""
-	case s.Backend == BackendAuto && s.Function != "":
+	case s.Backend == backendAuto && s.Function != "":
 		because(BackendSQS, "its messages go to a function on AWS")
-	case s.Backend == BackendAuto:
+	case s.Backend == backendAuto:
 		because(BackendEmbedded, "it is a name")
 	}
 }
@@ -179,20 +178,12 @@ func (l deriver) deriveDestination() {
 	for _, other := range names[min(1, len(names)):] {
 		first := names[0]
 		if l.origin(first).Layer == l.origin(other).Layer {
-			l.clash(other, fmt.Sprintf("messages can go to the %s of %s or to this %s", first, l.origin(first), other),
-				"delete one of them, or set each for a queue of its own below queues")
+			l.clash(other, "delete one of them, or set each for a queue of its own below queues",
+				"messages can go to the %s of %s or to this %s", first, l.origin(first), other)
 			continue
 		}
-		l.about(other, fmt.Sprintf("%s is set aside: messages go to the %s of %s", l.named(other), first, l.origin(first)),
-			"")
-		switch other {
-		case "target":
-			l.cfg.Target = ""
-		case "function":
-			l.cfg.Function = ""
-		case "lambda":
-			l.cfg.Lambda = ""
-		}
+		l.about(other, "", "%s is not used: messages go to the %s of %s", l.named(other), first, l.origin(first))
+		*l.option(other).value.field(&l.cfg.Settings).(*string) = ""
 		l.record(other, l.origin(first))
 	}
 }
@@ -235,20 +226,20 @@ func (l deriver) refuseComputedQueue() {
 func (l deriver) deriveBackend() {
 	s := &l.cfg.Settings
 	switch {
-	case s.Backend == BackendAuto && s.QueueURL != "":
+	case s.Backend == backendAuto && s.QueueURL != "":
 		s.Backend = BackendSQS
 		l.settle("backend", "queue-url is set")
-	case s.Backend == BackendAuto && s.Function != "" && s.Queue == "":
-		l.clash("function", "a function on AWS takes its messages from Amazon SQS, and no queue is named there",
-			"add queues with a name or more, or backend: embedded for the embedded queue")
-	case s.Backend == BackendAuto && s.Function != "":
+	case s.Backend == backendAuto && s.Function != "" && s.Queue == "":
+		l.clash("function", "add queues with a name or more, or backend: embedded for the embedded queue",
+			"a function on AWS takes its messages from Amazon SQS, and no queue is named there")
+	case s.Backend == backendAuto && s.Function != "":
 		s.Backend = BackendSQS
 		l.settle("backend", "messages go to a function on AWS")
-	case s.Backend == BackendAuto:
+	case s.Backend == backendAuto:
 		s.Backend = BackendEmbedded
 		l.settle("backend", "queue-url is not set")
 	case s.Backend == BackendSQS && s.QueueURL == "" && s.Queue == "":
-		l.clash("backend", "no queue on Amazon SQS is named", "add queue-url, or queue with the name of one")
+		l.clash("backend", "add queue-url, or queue with the name of one", "no queue on Amazon SQS is named")
 	case s.Backend == BackendEmbedded && s.QueueURL != "":
 		l.dropQueueURL()
 	}
@@ -259,12 +250,11 @@ func (l deriver) deriveBackend() {
 func (l deriver) dropQueueURL() {
 	backend, queue := l.origin("backend"), l.origin("queue-url")
 	if backend.Layer <= queue.Layer {
-		l.clash("backend", fmt.Sprintf("the queue cannot be embedded and be at the queue-url of %s", queue),
-			"delete one of them")
+		l.clash("backend", "delete one of them", "the queue cannot be embedded and be at the queue-url of %s", queue)
 		return
 	}
 	l.warning(queue.Where, "queue-url",
-		fmt.Sprintf("this queue is set aside: %s says that the queue is embedded", backend), "")
+		fmt.Sprintf("this queue is not used: %s says that the queue is embedded", backend), "")
 	l.cfg.QueueURL = ""
 	l.record("queue-url", backend)
 }
@@ -273,8 +263,7 @@ func (l deriver) deriveQueue() {
 	s := &l.cfg.Settings
 	switch {
 	case s.QueueURL != "" && s.Queue != "":
-		l.clash("queue", fmt.Sprintf("a queue is named here and by the queue-url of %s", l.origin("queue-url")),
-			"delete one of them")
+		l.clash("queue", "delete one of them", "a queue is named here and by the queue-url of %s", l.origin("queue-url"))
 	case s.QueueURL != "":
 		s.Queue = lastSegment(s.QueueURL)
 		l.settle("queue", "the end of queue-url")

@@ -138,19 +138,19 @@ func TestQueueLayers(t *testing.T) {
 					c.MetricsInterval == 5*time.Second && c.CloudWatch == On && c.HTTPConnections == 300 && !c.Strict
 			}},
 		"queues over a queue": {file: "queue: jobs\n", flags: map[string]string{"queues": "a,b"}, queues: "a,b",
-			warning: "this queue is set aside: --queues names the queues",
+			warning: "this queue is not used: --queues names the queues",
 			check:   func(c *Config) bool { return c.Queue == "a" && c.Origin("queue").Where == "--queues" && c.Strict }},
 		"queues over a URL": {file: "queue_url: " + someURL + "\n", flags: map[string]string{"queues": "a,b"},
-			queues: "a,b", warning: "this queue is set aside",
+			queues: "a,b", warning: "this queue is not used",
 			check: func(c *Config) bool { return c.QueueURL == "" && c.Backend == BackendEmbedded }},
 		"a queue over queues": {file: "queues: a,b\n", flags: map[string]string{"queue": "jobs"}, queues: "jobs",
-			warning: "these queues are set aside: --queue names one",
+			warning: "these queues are not used: --queue names one",
 			check:   func(c *Config) bool { return len(c.Queues) == 1 && c.Origin("queues").Where == "--queue" }},
 		"a queue over maps": {file: maps, flags: map[string]string{"queue": "jobs"}, queues: "jobs",
-			warning: "these queues are set aside",
+			warning: "these queues are not used",
 			check:   func(c *Config) bool { return c.Queues[0].HTTPPath == "/" }},
 		"names over maps": {file: maps, flags: map[string]string{"queues": "a,c"}, queues: "a,c",
-			warning: "these queues and their own settings are set aside: --queues",
+			warning: "these queues and their own settings are not used: --queues",
 			check:   func(c *Config) bool { return c.Queues[0].HTTPPath == "/" && c.QueueOrigin(0, "http_path") == Origin{} }},
 		"both in one layer": {flags: map[string]string{"queues": "a", "queue": "b"},
 			want: "--queues: queues are named here and by the queue of --queue"},
@@ -158,15 +158,15 @@ func TestQueueLayers(t *testing.T) {
 			check: func(c *Config) bool { return c.Queues[0].HTTPPath == "/a" && c.Queues[1].HTTPPath == "/flag" }},
 		"a function over a target": {file: "target: http://app/x\n",
 			flags: map[string]string{"function": "f", "queues": "a,b"}, queues: "a,b",
-			warning: "target http://app/x is set aside: messages go to the function of --function",
+			warning: "target http://app/x is not used: messages go to the function of --function",
 			check: func(c *Config) bool {
 				return c.Target == "" && c.HTTPPath == "/" && c.Queues[1].Target == "" && c.Queues[1].Function == "f"
 			}},
 		"a target over a function": {file: "function: f\n", flags: map[string]string{"target": "http://app/x"},
-			queues: "tendril", warning: "function f is set aside: messages go to the target of --target",
+			queues: "tendril", warning: "function f is not used: messages go to the target of --target",
 			check: func(c *Config) bool { return c.Function == "" && c.Backend == BackendEmbedded && c.HTTPPath == "/x" }},
 		"a local function over one on AWS": {file: "function: f\nqueues: a,b\n", flags: map[string]string{"lambda": "./f"},
-			queues: "a,b", warning: "function f is set aside",
+			queues: "a,b", warning: "function f is not used",
 			check: func(c *Config) bool { return c.Queues[0].Lambda == "./f" && c.Queues[0].Backend == BackendEmbedded }},
 		"a function and a local one": {flags: map[string]string{"lambda": "./f", "function": "f", "queue": "a"},
 			want: "--lambda: messages can go to the function of --function or to this lambda"},
@@ -183,7 +183,7 @@ func TestQueueLayers(t *testing.T) {
 			check:  func(c *Config) bool { return !c.AnyOnSQS() }},
 		"the file's URLs tried at home": {file: "queues: " + someURL + ",b\n",
 			flags: map[string]string{"backend": "embedded"}, queues: "jobs,b",
-			warning: "the URL of jobs is set aside: --backend says",
+			warning: "the URL of jobs is not used: --backend says",
 			check: func(c *Config) bool {
 				return !c.AnyOnSQS() && c.QueueURL == "" && c.Queues[0].Region == "us-east-1" && c.Region == "us-east-1"
 			}},
@@ -232,7 +232,7 @@ func TestExplainQueues(t *testing.T) {
 	if err != nil || len(e.Queues) != 2 || e.Value != "payments:3,"+someARN+":1" || e.From.Where != file+":1" {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	for i, want := range [][]QueueSetting{
+	for i, want := range [][]queueSetting{
 		{{"weight", "3", Origin{FromFile, file + ":3"}}, {"max", "7", Origin{FromFlag, "--concurrency"}},
 			{"http_path", "/pay", Origin{FromFile, file + ":4"}}},
 		{{"url", someARN, Origin{FromFile, file + ":5"}},
@@ -265,7 +265,7 @@ func TestQueueSettingsAreReversible(t *testing.T) {
 		if !o.PerQueue {
 			continue
 		}
-		text := map[Kind]string{Duration: "61s", Integer: "7", Switch: "true", Choice: BackendSQS}[o.Kind()]
+		text := map[string]string{kindDuration: "61s", kindInteger: "7", kindSwitch: "true", kindChoice: BackendSQS}[o.Kind()]
 		if text == "" {
 			text = o.example()
 		}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -21,9 +20,6 @@ func measureDefaults(measure string) (unit string, lower, upper float64) {
 	return "", 0, 0
 }
 
-// scalingDeriver is the deriver of what scaling follows.
-type scalingDeriver struct{ *loader }
-
 // deriveScaling works out how many processes there may be and by what they
 // are scaled.
 func (l scalingDeriver) deriveScaling() {
@@ -32,25 +28,22 @@ func (l scalingDeriver) deriveScaling() {
 	l.dropThresholds()
 	l.deriveThresholds()
 	l.derivePeriod()
-	if s := &l.cfg.Settings; s.ScaleMaxSize < s.ScaleMinSize {
-		l.deriveLargest("scale-max-size", "scale-min-size", func() {
-			s.ScaleMaxSize = s.ScaleMinSize
-		}, func() { s.ScaleMinSize = s.ScaleMaxSize })
-	}
+	s := &l.cfg.Settings
+	l.deriveLargest("scale-max-size", "scale-min-size", &s.ScaleMaxSize, &s.ScaleMinSize)
 }
 
-// deriveLargest fixes a most that is less than the least, where one of them
-// is a default.
-func (l scalingDeriver) deriveLargest(most, least string, raise, lower func()) {
+// deriveLargest fixes a most that is less than the least, where one of them is a default.
+func (l scalingDeriver) deriveLargest(most, least string, high, low *int) {
 	switch {
+	case *high >= *low:
 	case !l.isSet(most):
-		raise()
+		*high = *low
 		l.settle(most, least+" is as much")
 	case !l.isSet(least):
-		lower()
+		*low = *high
 		l.settle(least, most+" is as much")
 	default:
-		l.clash(most, fmt.Sprintf("%s is less than %s", l.named(most), l.cite(least)), "make it the larger one")
+		l.clash(most, "make it the larger one", "%s is less than %s", l.named(most), l.cite(least))
 	}
 }
 
@@ -73,17 +66,13 @@ func (l scalingDeriver) deriveProcesses() {
 				*bound.field = min(bound.size, maxProcesses)
 				l.settle(bound.name, bound.from)
 				if bound.size > maxProcesses {
-					l.about(bound.from, fmt.Sprintf("%s counts as %d: there are no more processes on one machine",
-						l.named(bound.from), maxProcesses), "")
+					l.about(bound.from, "", "%s counts as %d: there are no more processes on one machine", l.named(bound.from),
+						maxProcesses)
 				}
 			}
 		}
 	}
-	if s.ProcessesMax < s.ProcessesMin {
-		l.deriveLargest("processes-max", "processes-min", func() {
-			s.ProcessesMax = s.ProcessesMin
-		}, func() { s.ProcessesMin = s.ProcessesMax })
-	}
+	l.deriveLargest("processes-max", "processes-min", &s.ProcessesMax, &s.ProcessesMin)
 	if !l.isSet("scale-target") && s.ProcessesMax > s.ProcessesMin {
 		s.ScaleTarget = ScaleProcesses
 		l.settle("scale-target", "processes-max is more than processes-min")
@@ -99,10 +88,9 @@ func (l scalingDeriver) deriveMeasure() {
 	}
 	from := l.origin("scale-measure-name")
 	if s.ScaleTarget != ScaleNone {
-		l.about("scale-measure-name",
-			fmt.Sprintf("%s is not measured here, and is set aside with its thresholds: the size follows the backlog and the "+
-				"deliveries in work", s.ScaleMeasureName),
-			"write "+orList(ownMeasures())+" to have a trigger")
+		l.about("scale-measure-name", "write "+orList(ownMeasures())+" to have a trigger",
+			"%s is not measured here, so neither it nor its thresholds are used: the size follows the backlog and the deliveries "+
+				"in work", s.ScaleMeasureName)
 	}
 	s.ScaleMeasureName, s.ScaleUnit, s.ScaleLowerThreshold, s.ScaleUpperThreshold = "", "", 0, 0
 	for _, name := range []string{"scale-measure-name", "scale-unit", "scale-lower-threshold", "scale-upper-threshold"} {
@@ -140,9 +128,8 @@ func (l scalingDeriver) dropThresholds() {
 		l.cfg.chains[t.name] = append(l.cfg.chains[t.name], Setting{}) // nobody's, to be settled
 	}
 	if len(dropped) > 0 && s.ScaleTarget != ScaleNone {
-		l.about("scale-measure-name",
-			"set aside, as meant for another measure than "+s.ScaleMeasureName+": "+strings.Join(dropped, ", "),
-			"set the thresholds where the measure is set, unless its usual ones will do")
+		l.about("scale-measure-name", "set the thresholds where the measure is set, unless its usual ones will do",
+			"not used, as they were set for another measure than %s: %s", s.ScaleMeasureName, strings.Join(dropped, ", "))
 	}
 }
 
@@ -180,8 +167,7 @@ func (l scalingDeriver) deriveThresholds() {
 		return
 	}
 	if s.ScaleUnit != "" && s.ScaleUnit != unit {
-		l.about("scale-unit",
-			fmt.Sprintf("%s has no effect: %s is measured in %s", l.named("scale-unit"), s.ScaleMeasureName, unit), "")
+		l.about("scale-unit", "", "%s has no effect: %s is measured in %s", l.named("scale-unit"), s.ScaleMeasureName, unit)
 		s.ScaleUnit = unit
 		l.record("scale-unit", l.origin("scale-unit"))
 	} else if s.ScaleUnit == "" {
@@ -202,9 +188,8 @@ func (l scalingDeriver) deriveThresholds() {
 		l.settle("scale-lower-threshold", s.ScaleMeasureName)
 	}
 	if s.ScaleLowerThreshold >= s.ScaleUpperThreshold {
-		l.clash("scale-lower-threshold",
-			fmt.Sprintf("%s is not below %s", l.named("scale-lower-threshold"), l.cite("scale-upper-threshold")),
-			"leave room between them: else the size goes to and fro")
+		l.clash("scale-lower-threshold", "leave room between them: else the size goes to and fro", "%s is not below %s",
+			l.named("scale-lower-threshold"), l.cite("scale-upper-threshold"))
 	}
 }
 
@@ -251,9 +236,8 @@ func (l warner) warnScaling() {
 		}
 	}
 	if s.ScaleTarget != ScaleNone && s.ScaleTarget != ScaleProcesses && !l.cfg.AnyOnSQS() {
-		l.about("scale-target",
-			fmt.Sprintf("%s scales instances, and the queue of each is its own: it is embedded", l.named("scale-target")),
-			"scale processes, or take a queue on Amazon SQS that the instances share")
+		l.about("scale-target", "scale processes, or take a queue on Amazon SQS that the instances share",
+			"%s scales instances, and the queue of each is its own: it is embedded", l.named("scale-target"))
 	}
 	if s.ProcessesMax > 1 && !l.cfg.AnyToOwnApp() {
 		l.idle("processes-max", " where no messages go to an app that is started here", "")

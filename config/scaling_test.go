@@ -133,7 +133,7 @@ func TestScaling(t *testing.T) {
 			check: func(s *Settings) bool {
 				return s.ScaleMeasureName == "" && s.ScaleUnit == "" && s.ScaleUpperThreshold == 0
 			},
-			warning: "NetworkOut is not measured here, and is set aside with its thresholds"},
+			warning: "NetworkOut is not measured here, so neither it nor its thresholds are used"},
 		"a measure of AWS's that scales nothing": {bundle: inBundle("MeasureName", "NetworkOut"),
 			check: func(s *Settings) bool {
 				return s.ScaleMeasureName == ""
@@ -144,12 +144,12 @@ func TestScaling(t *testing.T) {
 			check: func(s *Settings) bool {
 				return s.ScaleUnit == "Count" && s.ScaleLowerThreshold == 10 && s.ScaleUpperThreshold == 100
 			},
-			warning: "set aside, as meant for another measure than BacklogPerProcess: scale-unit Bytes ("},
+			warning: "not used, as they were set for another measure than BacklogPerProcess: scale-unit Bytes ("},
 		"a measure over none": {bundle: inBundle("UpperThreshold", "6000000"),
 			flags: map[string]string{"scale-target": "processes", "scale-measure-name": "BusyShare",
 				"scale-lower-threshold": "40"},
 			check:   func(s *Settings) bool { return s.ScaleLowerThreshold == 40 && s.ScaleUpperThreshold == 80 },
-			warning: "set aside, as meant for another measure than BusyShare: scale-upper-threshold 6"},
+			warning: "not used, as they were set for another measure than BusyShare: scale-upper-threshold 6"},
 		"the same measure again": {bundle: inBundle("MeasureName", "BusyShare", "UpperThreshold", "60"),
 			flags: map[string]string{"scale-target": "processes", "scale-measure-name": "BusyShare"},
 			check: func(s *Settings) bool { return s.ScaleUpperThreshold == 60 && s.ScaleLowerThreshold == 20 }},

@@ -8,9 +8,9 @@ import (
 
 // The backends that a queue can live in.
 const (
-	// BackendAuto is sqs when a queue URL is given, else embedded. A loaded
+	// backendAuto is sqs when a queue URL is given, else embedded. A loaded
 	// [Settings] never holds it.
-	BackendAuto = "auto"
+	backendAuto = "auto"
 	// BackendEmbedded is the queue inside this process.
 	BackendEmbedded = "embedded"
 	// BackendSQS is Amazon SQS, or whatever speaks its protocol.
@@ -40,9 +40,9 @@ const Off = "off"
 // On is the value of CloudWatch that sends metrics.
 const On = "on"
 
-// Auto is the value of CloudWatch that leaves it to the queues and the name. A
+// auto is the value of CloudWatch that leaves it to the queues and the name. A
 // loaded [Settings] never holds it.
-const Auto = "auto"
+const auto = "auto"
 
 // The values of LogFormat.
 const (

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -122,7 +123,7 @@ func (l *loader) warnAboutVariables() {
 	for _, n := range own {
 		read[n] = true
 	}
-	for _, name := range sortedKeys(l.vars) {
+	for _, name := range slices.Sorted(maps.Keys(l.vars)) {
 		if read[name] {
 			continue
 		}
@@ -147,13 +148,4 @@ func (l *loader) warnAboutTypo(name string, own []string) {
 		}
 		l.warning(name, "", "this variable is no option and has no effect", hint)
 	}
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -45,10 +45,10 @@ func queueOptions() []Option {
 		Detail:      "The embedded queue and the CloudWatch namespace of its metrics are named after it.",
 		value:       checked("1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
 	}, {
-		Name: "backend", Default: BackendAuto, PerQueue: true,
+		Name: "backend", Default: backendAuto, PerQueue: true,
 		Help:   "Where the queue lives: embedded or sqs.",
 		Detail: "Auto is sqs for a URL or an ARN and where --function is given, else embedded.",
-		value:  choice(BackendAuto, BackendEmbedded, BackendSQS),
+		value:  choice(backendAuto, BackendEmbedded, BackendSQS),
 	}, {
 		Name: "region", Default: "us-east-1", DefaultNote: "or the one in the queue's URL or ARN",
 		Serve:          true,
@@ -266,7 +266,7 @@ func limitOptions() []Option {
 
 func metricsOptions() []Option {
 	return []Option{{
-		Name: "cloudwatch", Default: Auto,
+		Name: "cloudwatch", Default: auto,
 		Help:   "Send metrics to CloudWatch, which costs money.",
 		Detail: "Auto is on when a name was set and a queue or a function is Amazon's own, not that of another server.",
 		value:  autoSwitch(),

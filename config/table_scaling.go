@@ -135,8 +135,7 @@ func ownMeasures() []string {
 // foreignMeasures are those of Elastic Beanstalk that nobody measures here.
 func foreignMeasures() []string {
 	return []string{"NetworkIn", "NetworkOut", "DiskWriteOps", "DiskReadBytes", "DiskReadOps", "DiskWriteBytes",
-		"Latency", "RequestCount",
-		"HealthyHostCount", "UnhealthyHostCount", "TargetResponseTime"}
+		"Latency", "RequestCount", "HealthyHostCount", "UnhealthyHostCount", "TargetResponseTime"}
 }
 
 // units are those that Elastic Beanstalk knows.

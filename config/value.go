@@ -10,36 +10,25 @@ import (
 	"time"
 )
 
-// Kind says what an option's value is written as.
-type Kind string
-
+// The kinds say what a value is written as.
 const (
-	// Duration is "30s", "5m", "1h30m", "4d", or a bare number of seconds.
-	Duration Kind = "duration"
-	// Integer is a whole number in decimal digits.
-	Integer Kind = "integer"
-	// Size is a number of bytes, bare or with B, KiB, MiB or GiB.
-	Size Kind = "size"
-	// Switch is true or false (also yes, no, on, off, 1, 0).
-	Switch Kind = "switch"
-	// Choice is one of a few words.
-	Choice Kind = "choice"
-	// Rate is a number of messages: "10/s", "600/m", "36000/h", or bare per second.
-	Rate Kind = "rate"
-	// Number is a decimal number.
-	Number Kind = "number"
-	// List is values with commas between.
-	List Kind = "list"
-	// Text is anything else; the option's range says what is allowed.
-	Text Kind = "text"
+	kindDuration = "duration" // "30s", "5m", "1h30m", "4d", or a bare number of seconds
+	kindInteger  = "integer"  // a whole number in decimal digits
+	kindSize     = "size"     // a number of bytes, bare or with B, KiB, MiB or GiB
+	kindSwitch   = "switch"   // true or false (also yes, no, on, off, 1, 0)
+	kindChoice   = "choice"   // one of a few words
+	kindRate     = "rate"     // a number of messages: "10/s", "600/m", "36000/h", or bare per second
+	kindNumber   = "number"   // a decimal number
+	kindList     = "list"     // values with commas between
+	kindText     = "text"     // anything else; the option's range says what is allowed
 )
 
 // value says how the values of an option are written, checked and stored.
 type value struct {
-	kind Kind
+	kind string
 	// allowed says in words what the option takes.
 	allowed string
-	// choices are the words of a Choice.
+	// choices are the words of a choice.
 	choices []string
 	// nearest is the allowed value to suggest in place of a refused one; nil, or "",
 	// lets the option's default stand in.
@@ -56,7 +45,7 @@ type value struct {
 var errRange = errors.New("is out of range")
 
 // stored is a value of type T.
-func stored[T any](kind Kind, allowed string, parse func(string) (T, error), format func(T) string) value {
+func stored[T any](kind string, allowed string, parse func(string) (T, error), format func(T) string) value {
 	return value{
 		kind:    kind,
 		allowed: allowed,
@@ -73,7 +62,7 @@ func stored[T any](kind Kind, allowed string, parse func(string) (T, error), for
 
 // bounded is a value of low to high. What parse calls out of range is suggested to
 // be the bound that is nearest to its result.
-func bounded[T cmp.Ordered](kind Kind, low, high T, parse func(string) (T, error), format func(T) string) value {
+func bounded[T cmp.Ordered](kind string, low, high T, parse func(string) (T, error), format func(T) string) value {
 	v := stored(kind, format(low)+" to "+format(high), func(text string) (T, error) {
 		n, err := parse(text)
 		if err == nil && (n < low || n > high) {
@@ -92,16 +81,18 @@ func bounded[T cmp.Ordered](kind Kind, low, high T, parse func(string) (T, error
 }
 
 func duration(low, high time.Duration) value {
-	return bounded(Duration, low, high, parseDuration, formatDuration)
+	return bounded(kindDuration, low, high, parseDuration, formatDuration)
 }
 
-func integer(low, high int) value { return bounded(Integer, low, high, parseInteger, strconv.Itoa) }
+func integer(low, high int) value { return bounded(kindInteger, low, high, parseInteger, strconv.Itoa) }
 
-func size(low, high int64) value { return bounded(Size, low, high, parseSize, formatSize) }
+func size(low, high int64) value { return bounded(kindSize, low, high, parseSize, formatSize) }
 
-func number(low, high float64) value { return bounded(Number, low, high, parseNumber, formatNumber) }
+func number(low, high float64) value {
+	return bounded(kindNumber, low, high, parseNumber, formatNumber)
+}
 
-func onOff() value { return stored(Switch, "true or false", parseSwitch, strconv.FormatBool) }
+func onOff() value { return stored(kindSwitch, "true or false", parseSwitch, strconv.FormatBool) }
 
 const (
 	// maxRate is far above what one process delivers.
@@ -112,7 +103,7 @@ const (
 
 // rate is a number of messages per second; 0 is no bound.
 func rate() value {
-	v := bounded(Rate, 0, maxRate, func(text string) (float64, error) {
+	v := bounded(kindRate, 0, maxRate, func(text string) (float64, error) {
 		r, err := parseRate(text)
 		if r > 0 && r < minRate {
 			err = errRange
@@ -120,7 +111,7 @@ func rate() value {
 		return r, err
 	}, formatRate)
 	v.allowed = "0, or 1 in a day to " + formatRate(maxRate) + ", such as 10/s, 600/m or 36000/h"
-	suggested := bounded(Rate, 1.0/3600, maxRate, parseRate, formatRate)
+	suggested := bounded(kindRate, 1.0/3600, maxRate, parseRate, formatRate)
 	v.nearest = func(text string) string { return cmp.Or(suggested.nearest(text), "10/s") }
 	return v
 }
@@ -131,7 +122,7 @@ const unset = "unset"
 // optionalDuration is a duration that may also be absent.
 func optionalDuration(low, high time.Duration) value {
 	set := duration(low, high)
-	v := stored(Duration, set.allowed+", or "+unset, func(text string) (*time.Duration, error) {
+	v := stored(kindDuration, set.allowed+", or "+unset, func(text string) (*time.Duration, error) {
 		if text == unset {
 			return nil, nil
 		}
@@ -149,7 +140,7 @@ func optionalDuration(low, high time.Duration) value {
 
 // chosen is one of the words that parse knows; the offered ones are suggested.
 func chosen(allowed string, offered []string, parse func(string) (string, bool)) value {
-	v := stored(Choice, allowed, func(text string) (string, error) {
+	v := stored(kindChoice, allowed, func(text string) (string, error) {
 		word, known := parse(text)
 		if !known {
 			return "", errors.New("is unknown")
@@ -168,12 +159,12 @@ func choice(words ...string) value {
 
 // autoSwitch is a switch that may also be left to other settings.
 func autoSwitch() value {
-	words := []string{Auto, On, Off}
+	words := []string{auto, On, Off}
 	return chosen(orList(words), words, func(text string) (string, bool) {
 		on, err := parseSwitch(text)
 		switch {
-		case text == Auto:
-			return Auto, true
+		case text == auto:
+			return auto, true
 		case on:
 			return On, true
 		}
@@ -195,14 +186,14 @@ func anyCase(allowed string, offered []string, silent ...string) value {
 
 // checked is a text that a rule accepts, and brings into its usual form.
 func checked(allowed string, rule func(string) (string, error)) value {
-	return stored(Text, allowed, rule, asWritten)
+	return stored(kindText, allowed, rule, asWritten)
 }
 
 func asWritten(text string) string { return text }
 
 // list is values that a rule accepts, with commas between; [Off] is an empty list.
 func list(allowed string, rule func(string) (string, error)) value {
-	return stored(List, allowed, func(text string) (all []string, err error) {
+	return stored(kindList, allowed, func(text string) (all []string, err error) {
 		if text == Off {
 			return nil, nil
 		}

@@ -199,7 +199,7 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	for _, o := range Options() {
-		if o.Kind() == Duration || o.Kind() == Integer || o.Kind() == Size || o.Kind() == Rate || o.Kind() == Number {
+		if o.Kind() == kindDuration || o.Kind() == kindInteger || o.Kind() == kindSize || o.Kind() == kindRate || o.Kind() == kindNumber {
 			if err := o.set(&Settings{}, "999999999"); !errors.Is(err, errRange) {
 				t.Errorf("%s has no upper bound: %v", o.Name, err)
 			}

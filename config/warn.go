@@ -9,9 +9,8 @@ import (
 // warn tells of what is allowed and seldom meant: of the settings that hold
 // for all queues, then of those that a queue has for itself.
 func (l warner) warn() {
-	all := &view{loader: l.loader, s: &l.cfg.Settings}
 	l.warnRanges()
-	all.warnTimes()
+	l.warnTimes()
 	l.warnRetries()
 	l.warnIdle()
 	l.warnClear()
@@ -54,25 +53,24 @@ func (v *view) apart() bool {
 func (l warner) warnRanges() {
 	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {
-		l.about("inactivity-timeout", fmt.Sprintf("%s is more than the %s that older platforms of Elastic Beanstalk allow",
-			l.named("inactivity-timeout"), formatDuration(older)), "")
+		l.about("inactivity-timeout", "", "%s is more than the %s that older platforms of Elastic Beanstalk allow",
+			l.named("inactivity-timeout"), formatDuration(older))
 	}
 	if l.cfg.MaxRetries > newer {
-		l.about("max-retries",
-			fmt.Sprintf("%s is more than the %d that Elastic Beanstalk allows today", l.named("max-retries"), newer), "")
+		l.about("max-retries", "", "%s is more than the %d that Elastic Beanstalk allows today", l.named("max-retries"),
+			newer)
 	}
 	if l.cfg.HTTPConnections > connections && l.cfg.toApp() {
-		l.about("http-connections",
-			fmt.Sprintf("%s is more than the %d that Elastic Beanstalk takes", l.named("http-connections"), connections), "")
+		l.about("http-connections", "", "%s is more than the %d that Elastic Beanstalk takes", l.named("http-connections"),
+			connections)
 	}
 }
 
 func (v *view) warnVisibility() {
 	s := v.s
 	if v.concerns("visibility-timeout") && s.VisibilityTimeout == 0 {
-		v.about("visibility-timeout",
-			"visibility-timeout 0 does not hide a message while it is worked on: it may be delivered many times at once",
-			"set it longer than one message takes")
+		v.about("visibility-timeout", "set it longer than one message takes",
+			"visibility-timeout 0 does not hide a message while it is worked on: it may be delivered many times at once")
 	}
 	if (v.concerns("visibility-timeout", "inactivity-timeout") || v.apart()) && v.s.toApp() && !v.hasFunction() &&
 		s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.InactivityTimeout {
@@ -85,23 +83,23 @@ func (v *view) warnVisibility() {
 	}
 	if v.concerns("visibility-timeout", "retention-period") && s.VisibilityTimeout > s.RetentionPeriod &&
 		s.ErrorVisibilityTimeout == nil && s.BackoffMin == 0 {
-		v.about("retention-period", fmt.Sprintf("%s is shorter than %s: a message that fails once is never tried again",
-			v.named("retention-period"), v.cite("visibility-timeout")), "make it several times as long")
+		v.about("retention-period", "make it several times as long",
+			"%s is shorter than %s: a message that fails once is never tried again", v.named("retention-period"),
+			v.cite("visibility-timeout"))
 	}
 	if v.concerns("deadline", "inactivity-timeout") && s.Deadline > 0 && s.Deadline < s.InactivityTimeout &&
 		v.isSet("inactivity-timeout") {
-		v.about("inactivity-timeout",
-			fmt.Sprintf("%s has no effect: %s ends an attempt before", v.named("inactivity-timeout"), v.cite("deadline")), "")
+		v.about("inactivity-timeout", "", "%s has no effect: %s ends an attempt before", v.named("inactivity-timeout"),
+			v.cite("deadline"))
 	}
 }
 
 // warnShort tells that the visibility is shorter than the time that an attempt
 // may take.
 func (v *view) warnShort(longest string) {
-	v.about("visibility-timeout",
-		fmt.Sprintf("%s is shorter than %s: tendril extends it while the app works, but another daemon on the same queue "+
-			"does not, and a message whose tendril is gone returns early",
-			v.named("visibility-timeout"), v.cite(longest)), "")
+	v.about("visibility-timeout", "", "%s is shorter than %s: tendril extends it while the app works, but another "+
+		"daemon on the same queue does not, and a message whose tendril is gone returns early",
+		v.named("visibility-timeout"), v.cite(longest))
 }
 
 func (v *view) warnErrorVisibility() {
@@ -111,18 +109,16 @@ func (v *view) warnErrorVisibility() {
 	}
 	switch {
 	case *after == 0:
-		v.about("error-visibility-timeout",
+		v.about("error-visibility-timeout", "set it to some seconds, or see backoff-min",
 			"error-visibility-timeout 0 tries a failed message again at once: an app that fails for a minute uses up all "+
-				"attempts in that minute",
-			"set it to some seconds, or see backoff-min")
+				"attempts in that minute")
 	case *after > v.s.RetentionPeriod:
-		v.about("error-visibility-timeout",
-			fmt.Sprintf("%s is longer than %s: a message that fails once is never tried again",
-				v.named("error-visibility-timeout"), v.cite("retention-period")), "")
+		v.about("error-visibility-timeout", "", "%s is longer than %s: a message that fails once is never tried again",
+			v.named("error-visibility-timeout"), v.cite("retention-period"))
 	}
 	if v.s.BackoffMin > 0 {
-		v.about("error-visibility-timeout", fmt.Sprintf("%s has no effect: %s chooses the pause after a failure",
-			v.named("error-visibility-timeout"), v.cite("backoff-min")), "")
+		v.about("error-visibility-timeout", "", "%s has no effect: %s chooses the pause after a failure",
+			v.named("error-visibility-timeout"), v.cite("backoff-min"))
 	}
 }
 
@@ -133,28 +129,25 @@ func (v *view) warnBatch() {
 	}
 	for _, name := range []string{"batch-size", "batch-window"} {
 		if !v.s.toFunction() && v.isSet(name) && v.concerns(name, "target") {
-			v.about(name, fmt.Sprintf("%s has no effect: only functions get several messages at once", v.named(name)), "")
+			v.about(name, "", "%s has no effect: only functions get several messages at once", v.named(name))
 		}
 	}
 	switch s := v.s; {
 	case !v.hasFunction() || s.BatchWindow == 0:
 	case s.BatchSize == 1:
-		v.about("batch-window",
-			fmt.Sprintf("%s has no effect: %s is full at once", v.named("batch-window"), v.cite("batch-size")),
-			"set batch-size, to 10 for instance")
+		v.about("batch-window", "set batch-size, to 10 for instance", "%s has no effect: %s is full at once",
+			v.named("batch-window"), v.cite("batch-size"))
 	case s.BatchWindow > s.VisibilityTimeout/2:
-		v.about("batch-window",
-			fmt.Sprintf("%s is more than half of %s: a message that waits for others so long is given back unworked",
-				v.named("batch-window"), v.cite("visibility-timeout")), "make the visibility timeout six times as long")
+		v.about("batch-window", "make the visibility timeout six times as long",
+			"%s is more than half of %s: a message that waits for others so long is given back unworked",
+			v.named("batch-window"), v.cite("visibility-timeout"))
 	}
 }
 
 func (l warner) warnRetries() {
 	if l.cfg.MaxRetries == 1 && l.cfg.AnyEmbedded() {
-		l.about("max-retries",
-			"max-retries 1 lets a message go to the dead-letter queue after one receive, which counts also when nobody saw "+
-				"the message",
-			"set it to 2 or more")
+		l.about("max-retries", "set it to 2 or more", "max-retries 1 lets a message go to the dead-letter queue after one "+
+			"receive, which counts also when nobody saw the message")
 	}
 }
 
@@ -162,15 +155,14 @@ func (l warner) warnRetries() {
 func (l warner) warnLimits() {
 	s := &l.cfg.Settings
 	if s.AdaptiveConcurrency && s.HTTPConnections == 1 {
-		l.about("adaptive-concurrency",
-			fmt.Sprintf("adaptive-concurrency has no effect: %s leaves nothing to adapt", l.cite("http-connections")), "")
+		l.about("adaptive-concurrency", "", "adaptive-concurrency has no effect: %s leaves nothing to adapt",
+			l.cite("http-connections"))
 	}
 	if s.Rate > 0 {
 		if apart := time.Duration(float64(time.Second) / s.Rate); apart > s.VisibilityTimeout/2 {
-			l.about("rate", fmt.Sprintf("%s begins a delivery every %s, and %s is not twice as long: a message that is "+
-				"received and must wait is given back, which counts as a receive",
-				l.named("rate"), formatDuration(apart.Round(time.Second)), l.cite("visibility-timeout")),
-				"make the visibility timeout longer")
+			l.about("rate", "make the visibility timeout longer", "%s begins a delivery every %s, and %s is not twice as "+
+				"long: a message that is received and must wait is given back, which counts as a receive", l.named("rate"),
+				formatDuration(apart.Round(time.Second)), l.cite("visibility-timeout"))
 		}
 	}
 }
@@ -181,16 +173,15 @@ func (l warner) warnOrder() {
 		return
 	}
 	if q := &l.cfg.Queues[0]; q.Weight > 0 {
-		l.about("queues", fmt.Sprintf("the weight %d has no effect: there is one queue", q.Weight), "")
+		l.about("queues", "", "the weight %d has no effect: there is one queue", q.Weight)
 	}
 }
 
 // warnQueue tells of a queue's own settings that the common ones make idle.
 func (v *view) warnQueue(q *QueueSettings) {
 	if most := v.cfg.HTTPConnections; q.Concurrency > most {
-		v.warning(v.own["max"].Where, "queues",
-			fmt.Sprintf("%smax %d has no effect: %s is the most for all queues", v.prefix, q.Concurrency,
-				v.loader.cite("http-connections")), "")
+		v.warning(v.own["max"].Where, "queues", fmt.Sprintf("%smax %d has no effect: %s is the most for all queues",
+			v.prefix, q.Concurrency, v.all.cite("http-connections")), "")
 	}
 	if q.ToFunction() {
 		for _, key := range []string{"http_path", "mime_type", "inactivity_timeout", "deadline"} {
@@ -200,7 +191,7 @@ func (v *view) warnQueue(q *QueueSettings) {
 		}
 	}
 	if v.concerns("max-wait", "retention-period") && q.MaxWait > q.RetentionPeriod {
-		v.about("max-wait", fmt.Sprintf("%s is longer than %s", v.named("max-wait"), v.cite("retention-period")), "")
+		v.about("max-wait", "", "%s is longer than %s", v.named("max-wait"), v.cite("retention-period"))
 	}
 }
 

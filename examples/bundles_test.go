@@ -14,7 +14,7 @@ import (
 	"tendril/testpeer"
 )
 
-// TestBundlesAreWhole: nothing of the example bundles is left aside, and
+// TestBundlesAreWhole: nothing of the example bundles is not used, and
 // nothing is done in spite of a flaw.
 func TestBundlesAreWhole(t *testing.T) {
 	t.Parallel()
@@ -29,7 +29,7 @@ func TestBundlesAreWhole(t *testing.T) {
 			continue
 		}
 		for _, f := range b.Unsupported {
-			t.Errorf("%s is left aside: %s", dir, f)
+			t.Errorf("%s is not used: %s", dir, f)
 		}
 		for _, w := range b.Warnings {
 			t.Errorf("%s: %s", dir, w)

@@ -21,7 +21,7 @@ func (c appCommands) newCheck() *cobra.Command {
 		Use:   "check [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Validate settings, bundle and periodic tasks, offline",
 		Long: `Reads what 'tendril up' would read, with the same arguments, and says what is wrong
-(exit status 2), which port is in use (7), what to know, and what of the bundle is left aside. Lists what a
+(exit status 2), which port is in use (7), what to know, and what of the bundle is not used. Lists what a
 deployment does, in order, the settings and environment properties of the bundle
 that count, with file and line, and the periodic tasks with the next five times at
 which each is due. Nothing is started, created or asked over the network.`,
@@ -125,7 +125,7 @@ func (c appCommands) listTasks(path string, now time.Time) {
 }
 
 // checkBundle prints what is in a bundle: the steps of a deployment in their
-// order, what it sets, and what is left aside. A command runs in the place of the
+// order, what it sets, and what is not used. A command runs in the place of the
 // bundle's own processes.
 func (c appCommands) checkBundle(opts *environment.Options) error {
 	cfg, b := opts.Config, opts.Bundle
@@ -156,7 +156,7 @@ func (c appCommands) checkBundle(opts *environment.Options) error {
 		}
 	}
 	for _, f := range environment.NotUsed(opts) {
-		fmt.Fprintf(c.out, "aside    %s\n", plain(f.String(), false))
+		fmt.Fprintf(c.out, "not used %s\n", plain(f.String(), false))
 	}
 	return nil
 }

@@ -18,13 +18,13 @@ import (
 // textValue is a flag whose text goes to package config as it was typed, so
 // that flags, variables and files are checked by the same rules.
 type textValue struct {
-	kind config.Kind
+	kind string
 	text string
 }
 
 func (v *textValue) String() string     { return v.text }
 func (v *textValue) Set(s string) error { v.text = s; return nil }
-func (v *textValue) Type() string       { return string(v.kind) }
+func (v *textValue) Type() string       { return v.kind }
 
 // addSettings gives a command the flags of the options that pick selects.
 func addSettings(cmd *cobra.Command, include func(config.Option) bool) {
@@ -53,7 +53,7 @@ func addSetting(flags *pflag.FlagSet, o config.Option, name string, hidden bool)
 	}
 	f := flags.VarPF(&textValue{kind: o.Kind()}, name, "", help)
 	f.Hidden = hidden
-	if o.Kind() == config.Switch {
+	if o.IsSwitch() {
 		f.NoOptDefVal = "true"
 	}
 }
@@ -82,7 +82,7 @@ func (c *cli) printWarnings(cfg *config.Config) {
 }
 
 // bundleWarnings are what is done with a bundle in spite of a flaw, and the parts of
-// it that are left aside.
+// it that are not used.
 func bundleWarnings(b *bundle.Bundle, unused []bundle.Finding) []bundle.Problem {
 	if b == nil {
 		return nil
