@@ -1,7 +1,6 @@
 package config
 
-import (
-	"errors"
+import ("errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -17,7 +16,8 @@ const (
 
 // queueList is the option queues in its text form.
 func queueList() value {
-	v := stored(kindList, fmt.Sprintf("1 to %d names, URLs or ARNs of queues with commas between, either all with \":1\" to "+
+	v := stored(kindList, fmt.Sprintf("1 to %d names, URLs or ARNs of queues with commas between, either all with " +
+		"\":1\" to "+
 		"\":%d\" behind for a weight or none", maxQueues, maxWeight), parseQueues, formatQueues)
 	v.nearest = fixQueues
 	return v

@@ -1,7 +1,6 @@
 package config
 
-import (
-	"slices"
+import ("slices"
 	"strings"
 )
 

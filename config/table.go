@@ -1,7 +1,6 @@
 package config
 
-import (
-	"reflect"
+import ("reflect"
 	"slices"
 	"strings"
 	"time"

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -199,7 +200,7 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	for _, o := range Options() {
-		if o.Kind() == kindDuration || o.Kind() == kindInteger || o.Kind() == kindSize || o.Kind() == kindRate || o.Kind() == kindNumber {
+		if slices.Contains([]string{kindDuration, kindInteger, kindSize, kindRate, kindNumber}, o.Kind()) {
 			if err := o.set(&Settings{}, "999999999"); !errors.Is(err, errRange) {
 				t.Errorf("%s has no upper bound: %v", o.Name, err)
 			}
