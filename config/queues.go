@@ -1,6 +1,7 @@
 package config
 
-import ("errors"
+import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,9 +17,8 @@ const (
 
 // queueList is the option queues in its text form.
 func queueList() value {
-	v := stored(kindList, fmt.Sprintf("1 to %d names, URLs or ARNs of queues with commas between, either all with " +
-		"\":1\" to "+
-		"\":%d\" behind for a weight or none", maxQueues, maxWeight), parseQueues, formatQueues)
+	v := stored(kindList, fmt.Sprintf("1 to %d names, URLs or ARNs of queues with commas between, all or none with a "+
+		"weight of 1 to %d behind, such as jobs:3", maxQueues, maxWeight), parseQueues, formatQueues)
 	v.nearest = fixQueues
 	return v
 }

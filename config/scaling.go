@@ -1,6 +1,7 @@
 package config
 
-import ("slices"
+import (
+	"slices"
 	"strings"
 )
 
@@ -88,8 +89,8 @@ func (l scalingDeriver) deriveMeasure() {
 	from := l.origin("scale-measure-name")
 	if s.ScaleTarget != ScaleNone {
 		l.about("scale-measure-name", "write "+orList(ownMeasures())+" to have a trigger",
-			"%s is not measured here, so neither it nor its thresholds are used: the size follows the backlog and the deliveries "+
-				"in work", s.ScaleMeasureName)
+			"%s is not measured here, so neither it nor its thresholds are used: the size follows the backlog and the "+
+				"deliveries in work", s.ScaleMeasureName)
 	}
 	s.ScaleMeasureName, s.ScaleUnit, s.ScaleLowerThreshold, s.ScaleUpperThreshold = "", "", 0, 0
 	for _, name := range []string{"scale-measure-name", "scale-unit", "scale-lower-threshold", "scale-upper-threshold"} {

@@ -1,6 +1,7 @@
 package config
 
-import ("reflect"
+import (
+	"reflect"
 	"slices"
 	"strings"
 	"time"
