@@ -1,19 +1,13 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os/exec"
-	"strings"
-	"sync"
-	"syscall"
 	"time"
 
 	"tendril/bundle"
-	"tendril/logging"
-	"tendril/procgroup"
+	"tendril/supervisor"
 )
 
 const (
@@ -21,8 +15,8 @@ const (
 	stepLimit = time.Hour
 	// outputWait is how long what a step left behind may hold its output open.
 	outputWait = 5 * time.Second
-	// groupInterval is the time between two looks whether a process group is gone.
-	groupInterval = 50 * time.Millisecond
+	// stepLines is how many lines a step may write per second: as many as it can.
+	stepLines = 1_000_000
 )
 
 func beforeStart(p bundle.Phase) bool {
@@ -43,7 +37,7 @@ type stepError struct {
 // the text is shown to everybody who reaches the console.
 func (e *stepError) Error() string {
 	return fmt.Sprintf("%s: the %s step %s failed after %s: %v", e.where, e.phase, e.name,
-		logging.Short(e.took), e.err)
+		e.took.Round(time.Millisecond), e.err)
 }
 
 // Unwrap returns how the step ended.
@@ -81,17 +75,14 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step bundle.Step) er
 	s.opts.Log.Info("step started", "phase", step.Phase, "step", step.Name, "file", step.File)
 	ctx, cancel := context.WithTimeout(ctx, stepLimit)
 	defer cancel()
-	argv := step.Argv
-	if step.Shell != "" {
-		argv = []string{"/bin/sh", "-c", step.Shell}
-	}
-	out := &stepOutput{print: func(line []byte) { s.opts.Output(string(step.Phase), "stdout", line) }}
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env = step.Dir, s.opts.Environ(v.bundle, s.opts.Settings.Port)
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = out, out, outputWait
 	began := time.Now()
-	err := runGroup(ctx, s.opts.Hurry, cmd, s.opts.Settings.AppGrace)
-	out.flush()
+	var kept lastLines
+	p := supervisor.Process{Name: "step", Shell: step.Shell, Argv: step.Argv, Dir: step.Dir,
+		Env: s.opts.Environ(v.bundle, s.opts.Settings.Port), OneOutput: true, OutputWait: outputWait}
+	err := runStep(ctx, s.opts.Hurry, &p, s.opts.Settings.AppGrace, func(stream string, line []byte) {
+		s.opts.Output(string(step.Phase), stream, line)
+		kept.add(string(line))
+	})
 	if err == nil {
 		return nil
 	}
@@ -107,109 +98,34 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step bundle.Step) er
 	case ctx.Err() != nil:
 		err = fmt.Errorf("it was given up: %w", err)
 	}
-	return &stepError{string(step.Phase), step.Name, where, time.Since(began), out.kept.lines(), err}
+	return &stepError{string(step.Phase), step.Name, where, time.Since(began), kept.lines(), err}
 }
 
-// runGroup runs a command as the leader of a process group that does not outlive this
+// runStep runs a command as the leader of a process group that does not outlive this
 // process. When ctx is done the group gets TERM, and KILL after grace or once hurry is done.
 // What the command leaves behind when it ends by itself goes on: it was asked for.
-func runGroup(ctx, hurry context.Context, cmd *exec.Cmd, grace time.Duration) error {
+func runStep(ctx, hurry context.Context, p *supervisor.Process, grace time.Duration,
+	output func(stream string, line []byte),
+) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	var thread procgroup.Thread
-	defer thread.Close()
-	var guard procgroup.Guard
-	defer guard.Close()
-	leader := procgroup.Leader{Cmd: cmd}
-	cmd.SysProcAttr = procgroup.Attributes()
-	guard.Watch()
-	var err error
-	if thread.Do(func() { err = cmd.Start() }); err != nil {
+	runner, err := supervisor.NewRunner(p, &supervisor.Options{LinesPerSecond: stepLines})
+	if err != nil {
 		return err
 	}
-	guard.Add(leader.PID(), "")
-	ended := make(chan struct{})
-	go func() { leader.Await(); close(ended) }()
+	defer runner.Close()
+	run, err := runner.Start(p.Name, p.Env, output)
+	if err != nil {
+		return err
+	}
 	select {
-	case <-ended:
+	case <-run.Exited():
 	case <-ctx.Done():
-		endGroup(hurry, &leader, grace, ended)
+		run.End(hurry, grace)
 	}
-	guard.Remove(leader.PID())
-	if err = leader.Reap(); errors.Is(err, exec.ErrWaitDelay) {
-		return nil // it was the command's own end
+	if exit := run.Release(); exit.Code != 0 || exit.Err != nil {
+		return errors.New(exit.String())
 	}
-	return err
-}
-
-// endGroup ends a group and returns when its leader, which must not be reaped, has ended. A
-// shell ends at once, and what it runs has its grace all the same.
-func endGroup(hurry context.Context, leader *procgroup.Leader, grace time.Duration, ended <-chan struct{}) {
-	group := leader.PID()
-	_ = syscall.Kill(-group, syscall.SIGTERM)
-	_ = syscall.Kill(-group, syscall.SIGCONT) // a stopped process could not obey
-	limit, cancel := context.WithTimeout(hurry, grace)
-	defer cancel()
-	select {
-	case <-ended:
-	case <-limit.Done():
-	}
-	look := time.NewTicker(groupInterval)
-	defer look.Stop()
-	for limit.Err() == nil && leader.HasOthers() {
-		select {
-		case <-look.C:
-		case <-limit.Done():
-		}
-	}
-	_ = syscall.Kill(-group, syscall.SIGKILL)
-	<-ended
-}
-
-// stepOutput prints what a step writes, line by line, and keeps the last lines.
-type stepOutput struct {
-	print func(line []byte)
-
-	mu   sync.Mutex
-	part []byte
-	kept lastLines
-}
-
-// Write takes the next bytes.
-func (o *stepOutput) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.part = append(o.part, p...)
-	for {
-		end := bytes.IndexByte(o.part, '\n')
-		if end < 0 && len(o.part) < 16<<10 {
-			return len(p), nil
-		}
-		if end < 0 {
-			end = len(o.part)
-		}
-		o.line(o.part[:end])
-		o.part = o.part[min(end+1, len(o.part)):]
-	}
-}
-
-func (o *stepOutput) flush() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.part) > 0 {
-		o.line(o.part)
-		o.part = nil
-	}
-}
-
-func (o *stepOutput) line(text []byte) {
-	clean := strings.Map(func(r rune) rune {
-		if r < ' ' && r != '\t' || r == 0x7f {
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(string(text), "?"))
-	o.print([]byte(clean))
-	o.kept.add(clean)
+	return nil
 }

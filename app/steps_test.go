@@ -1,12 +1,10 @@
 package app
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,9 +12,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tendril/supervisor"
 )
 
-// stepGroup is a command that runGroup runs, which leaves a process behind.
+// stepGroup is a command that runStep runs, which leaves a process behind.
 type stepGroup struct {
 	err  chan error
 	left *os.File // is at its end when that process is gone
@@ -24,21 +24,27 @@ type stepGroup struct {
 
 func beginStep(t *testing.T, ctx, hurry context.Context, grace time.Duration, trap, script string) *stepGroup {
 	t.Helper()
-	left, held, err := os.Pipe()
+	dir := t.TempDir()
+	held := filepath.Join(dir, "held")
+	if err := syscall.Mkfifo(held, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.OpenFile(held, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, in := io.Pipe()
 	// What is left behind has its own handling of signals, not the shell's, when it is told of.
-	const leave = `/bin/sh -c 'echo $$ >"$0"; exec sleep 1000' "$0" >/dev/null 2>&1 &
+	const leave = `/bin/sh -c 'exec 3>"$0.held"; echo $$ >"$0"; exec sleep 1000' "$0" >/dev/null 2>&1 &
 until [ -s "$0" ]; do sleep 0.01; done; cat "$0"`
-	cmd := exec.Command("/bin/sh", "-c", trap+"\n"+leave+"\n"+script, filepath.Join(t.TempDir(), "pid"))
-	cmd.Stdout, cmd.WaitDelay, cmd.ExtraFiles = in, 10*time.Millisecond, []*os.File{held}
-	g := &stepGroup{err: make(chan error, 1), left: left}
-	go func() { g.err <- runGroup(ctx, hurry, cmd, grace) }()
-	line, err := bufio.NewReader(out).ReadString('\n')
-	pid, convErr := strconv.Atoi(strings.TrimSpace(line))
-	if err := errors.Join(err, convErr, held.Close()); err != nil {
+	p := supervisor.Process{Name: "step", Dir: dir, OutputWait: 10 * time.Millisecond, Argv: []string{"/bin/sh", "-c",
+		trap + "\n" + strings.ReplaceAll(leave, "$0.held", held) + "\n" + script, filepath.Join(dir, "pid")},
+		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}}
+	g, lines := &stepGroup{err: make(chan error, 1), left: left}, make(chan string, 100)
+	go func() {
+		g.err <- runStep(ctx, hurry, &p, grace, func(_ string, line []byte) { lines <- string(line) })
+	}()
+	pid, err := strconv.Atoi(<-lines)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -71,9 +77,7 @@ func TestGroupMayLeaveSomethingBehind(t *testing.T) {
 	t.Parallel()
 	for _, script := range []string{"exit 0", "sleep 1000 & exit 0", "exit 7"} {
 		g := beginStep(t, t.Context(), t.Context(), time.Minute, "", script)
-		err := <-g.err
-		var exit *exec.ExitError
-		if errors.As(err, &exit) != (script == "exit 7") || exit == nil && err != nil {
+		if err := <-g.err; (err != nil) != (script == "exit 7") || err != nil && err.Error() != "exit status 7" {
 			t.Errorf("%s: %v", script, err)
 		}
 		if !g.leftAlive() {
@@ -87,12 +91,11 @@ func TestGroupIsAskedToEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	g := beginStep(t, ctx, t.Context(), time.Hour, "trap 'exit 3' TERM", "while :; do sleep 0.01; done")
 	cancel()
-	var exit *exec.ExitError
-	if err := <-g.err; !errors.As(err, &exit) || exit.ExitCode() != 3 {
+	if err := <-g.err; err == nil || err.Error() != "exit status 3" {
 		t.Errorf("it ended with %v, want its own exit status 3", err)
 	}
 	g.mustLoseAll(t)
-	if err := runGroup(ctx, t.Context(), exec.Command("/bin/true"), 0); !errors.Is(err, context.Canceled) {
+	if err := runStep(ctx, t.Context(), &supervisor.Process{Shell: "true"}, 0, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end: %v", err)
 	}
 }
@@ -103,24 +106,17 @@ func TestGroupMembersHaveTheGraceWhenTheirShellIsGone(t *testing.T) {
 	const child = `trap 'sleep 0.2; echo cleaned up; exit' TERM; echo ready; while :; do sleep 0.01; done`
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	out, in := io.Pipe()
-	cmd := exec.Command("/bin/sh", "-c", "/bin/sh -c \"$0\"; exit 1", child)
-	cmd.Stdout, cmd.WaitDelay = in, 10*time.Second
-	said := make(chan string)
-	go func() {
-		lines := bufio.NewScanner(out)
-		for lines.Scan() {
-			if said <- lines.Text(); lines.Text() == "ready" {
-				cancel()
-			}
-		}
-		close(said)
-	}()
-	go func() { _ = runGroup(ctx, t.Context(), cmd, time.Hour); in.Close() }()
+	p := supervisor.Process{Name: "step", Argv: []string{"/bin/sh", "-c", "/bin/sh -c \"$0\"; exit 1", child},
+		Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin"}}
 	var all []string
-	for line := range said {
-		all = append(all, line)
-	}
+	_ = runStep(ctx, t.Context(), &p, time.Hour, func(stream string, line []byte) {
+		if stream == "stdout" {
+			all = append(all, string(line))
+		}
+		if string(line) == "ready" {
+			cancel()
+		}
+	})
 	if want := []string{"ready", "cleaned up"}; !slices.Equal(all, want) {
 		t.Errorf("it said %q, want %q", all, want)
 	}
@@ -138,8 +134,7 @@ func TestGroupThatDoesNotListenIsKilled(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		g := beginStep(t, ctx, c.hurry, c.grace, "trap '' TERM", "while :; do sleep 0.01; done")
 		cancel()
-		var exit *exec.ExitError
-		if err := <-g.err; !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+		if err := <-g.err; err == nil || err.Error() != "killed by SIGKILL" {
 			t.Errorf("it ended with %v, want KILL", err)
 		}
 		g.mustLoseAll(t)

@@ -10,9 +10,6 @@ func Attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// HasOthers reports whether the group has a process; the leader is reaped by [Leader.Await].
-func (l *Leader) HasOthers() bool { return syscall.Kill(-l.PID(), 0) == nil }
-
 // Await waits for the leader and reaps it: there is no portable way to do one without
 // the other. The group keeps its number while it has members, so what follows still
 // reaches only them.

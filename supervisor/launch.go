@@ -99,12 +99,15 @@ func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, er
 		Dir:         o.process.Dir,
 		Env:         append([]string{}, slices.Concat(o.process.Env, o.user.environment(), k.environment())...),
 		SysProcAttr: procgroup.Attributes(),
-		WaitDelay:   waitDelay,
+		WaitDelay:   cmp.Or(o.process.OutputWait, waitDelay),
 	}
 	g.Cmd.SysProcAttr.Credential = o.user.credential()
 	k.attach(g.Cmd.SysProcAttr)
 	if o.out != nil {
 		stdout, stderr := o.out.stream("stdout"), o.out.stream("stderr")
+		if o.process.OneOutput {
+			stderr = stdout
+		}
 		g.Cmd.Stdout, g.Cmd.Stderr = stdout, stderr
 		g.streams = []io.Closer{stdout, stderr}
 	}
@@ -112,6 +115,7 @@ func (h *host) begin(o *launchSpec, k *processTree) (*osGroup, *startBarrier, er
 	if err != nil {
 		return nil, nil, err
 	}
+	h.guard.Watch() // so that the process is without it for no longer than a line takes
 	h.thread.Do(func() { err = g.Cmd.Start() })
 	barrier.started()
 	if err != nil {

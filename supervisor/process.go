@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Process is one long-running program to run. Exactly one of Shell and Argv
@@ -42,6 +43,11 @@ type Process struct {
 	// "soft:hard". They hold from the first instruction on. Linux only; they
 	// need /bin/sh.
 	Limits map[string]string
+	// OneOutput passes on what goes to stderr as stdout, in the order in which it is written.
+	OneOutput bool
+	// OutputWait is how long what the process leaves behind may hold its output open once
+	// it has ended; 0 means 500 ms.
+	OutputWait time.Duration
 	// Check says when the process is ready. The zero value is a TCP connection
 	// to Port, or, where Port is 0 too, "ready as soon as it was started".
 	Check Check

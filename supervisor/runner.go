@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"net"
 	"syscall"
 	"time"
@@ -77,11 +78,38 @@ func (r *Run) Signal(sig syscall.Signal) {
 // reports true.
 func (r *Run) Owns(conn net.Conn) bool { return r.child.owns(conn) }
 
+// End asks the process group to end, and kills it when grace is over or hurry is done. It
+// returns when the process has ended, which is still to be reaped. A shell ends at once,
+// and what it runs has the grace all the same.
+func (r *Run) End(hurry context.Context, grace time.Duration) {
+	limit, cancel := context.WithTimeout(hurry, grace)
+	defer cancel()
+	r.Signal(syscall.SIGTERM)
+	r.Signal(syscall.SIGCONT) // a stopped process could not obey
+	select {
+	case <-r.child.exited:
+	case <-limit.Done():
+	}
+	for limit.Err() == nil && !r.child.group.empty() {
+		select {
+		case <-time.After(survivorInterval):
+		case <-limit.Done():
+		}
+	}
+	r.Signal(syscall.SIGKILL)
+	<-r.child.exited
+}
+
 // Reap kills what is left of the process group and returns how the process ended. It
 // must be called once, after [Run.Exited].
 func (r *Run) Reap() Exit {
-	at := time.Now()
 	r.Signal(syscall.SIGKILL)
+	return r.Release()
+}
+
+// Release is Reap, but what is left of the process group goes on.
+func (r *Run) Release() Exit {
+	at := time.Now()
 	exit := r.child.group.reap()
 	exit.At, exit.Ran = at, at.Sub(r.began)
 	r.closeOutput()
