@@ -27,12 +27,12 @@ func (p purpose) String() string {
 // queue.
 type pending struct {
 	h          *held
-	purpose    purpose
 	receipt    string
+	purpose    purpose
+	tries      int32
 	visibility time.Duration // of a change; set when it is sent, unless it is an extension
 	at         time.Time     // when a delayed or returned message is visible again; zero for at once
 	until      time.Time     // when the entry is no longer worth sending
-	tries      int
 }
 
 // batcher collects the entries of one action and hands them out in tens.
@@ -42,6 +42,7 @@ type batcher struct {
 	hold    time.Time // no call before: the last one failed
 	fails   int       // consecutive calls that failed
 	calls   int       // calls under way
+	spare   []pending // for the next batch
 }
 
 // maxCalls is how many calls of one action may be under way at once, partCalls
@@ -61,24 +62,26 @@ func (b *batcher) put(p pending, due time.Time) {
 }
 
 // cut takes out the entries of one call, nil when it is not time for one. The
-// caller makes the call and then calls returned.
+// caller counts the calls that it makes of them, and calls returned after each.
 func (b *batcher) cut(now time.Time) []pending {
 	n := len(b.entries)
 	if n == 0 || b.full() || now.Before(b.hold) || (n < queue.MaxBatch && now.Before(b.due)) {
 		return nil
 	}
 	n = min(n, queue.MaxBatch)
-	batch := append(make([]pending, 0, n), b.entries[:n]...)
+	batch := append(b.spare, b.entries[:n]...)
+	b.spare = nil
 	rest := copy(b.entries, b.entries[n:])
 	clear(b.entries[rest:])
 	b.entries = b.entries[:rest]
-	b.calls++
 	return batch
 }
 
-// returned notes the end of a call; failed when none of its entries succeeded
-// for a reason that may pass: then the next call waits.
-func (b *batcher) returned(now time.Time, failed bool, random float64) {
+// returned notes the end of the call of a batch, which is used again; failed when none of
+// its entries succeeded for a reason that may pass: then the next call waits.
+func (b *batcher) returned(batch []pending, now time.Time, failed bool, random float64) {
+	clear(batch[:cap(batch)])
+	b.spare = batch[:0]
 	b.calls--
 	if !failed {
 		b.fails, b.hold = 0, time.Time{}
@@ -123,9 +126,13 @@ func (b *batcher) shift(hidden time.Duration) {
 	}
 }
 
+// isWanted reports whether a delete is still needed: not confirmed by another, and of the
+// newest receipt, which has a delete of its own.
+func (p *pending) isWanted() bool { return p.h.stage == deleting && p.receipt == p.h.receipt }
+
 // nextTry is when an entry that failed is sent again.
 func (p *pending) nextTry(now time.Time) time.Time {
-	return now.Add(retryWait(p.tries, 100*time.Millisecond, 5*time.Second, rand.Float64()))
+	return now.Add(retryWait(int(p.tries), 100*time.Millisecond, 5*time.Second, rand.Float64()))
 }
 
 // errorClass is what an error of the queue means for the entry that it belongs to.

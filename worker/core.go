@@ -12,13 +12,10 @@ import (
 // them leaves can be given to another at once.
 type callbackMutex struct {
 	sync.Mutex
-	deferred []func()
+	deferred []func() // what notify was given since Lock
 }
 
-// afterUnlock keeps a call for the time when the lock is released.
-func (m *callbackMutex) afterUnlock(f func()) { m.deferred = append(m.deferred, f) }
-
-// Unlock releases the lock and then makes the deferred calls.
+// Unlock releases the lock and then calls the listeners.
 func (m *callbackMutex) Unlock() {
 	deferred := m.deferred
 	m.deferred = nil
@@ -48,6 +45,7 @@ type core struct {
 	events *Events
 	stats  statistics
 	clock  clock
+	margin time.Duration // before the end of a visibility: deletes are no longer worth sending
 
 	phase    phase
 	callCtx  context.Context // of the calls of the queue and of probes
@@ -66,9 +64,6 @@ type core struct {
 	// stalled is called when the process stood still.
 	stalled func(gap, hidden time.Duration)
 }
-
-// receiving reports whether Run has not begun to stop.
-func (c *core) receiving() bool { return c.phase == running && c.workCtx.Err() == nil }
 
 // proceed begins whatever may begin now.
 func (c *core) proceed(now time.Time) {
@@ -96,16 +91,16 @@ func (c *core) observe(now time.Time) {
 }
 
 // call makes one call of the queue without the lock, and then takes its results.
-func (c *core) call(do func(context.Context), returned func(start, now time.Time)) {
+func (c *core) call(do func(context.Context) []error, answered func(errs []error, start, now time.Time)) {
 	c.tasks.Go(func() {
 		start := time.Now()
 		ctx, cancel := context.WithTimeout(c.callCtx, callTimeout)
-		do(ctx)
+		errs := do(ctx)
 		cancel()
 		now := time.Now()
 		c.mu.Lock()
 		c.observe(now)
-		returned(start, now)
+		answered(errs, start, now)
 		c.proceed(now)
 		c.mu.Unlock()
 	})
@@ -114,10 +109,10 @@ func (c *core) call(do func(context.Context), returned func(start, now time.Time
 // callTimeout bounds one delete or change of visibility.
 const callTimeout = 20 * time.Second
 
-// lingerUntil returns when an entry that may wait for others has to be sent at the
-// latest.
-func (c *core) lingerUntil(now, latest time.Time) time.Time {
-	due := now.Add(c.opts.DeleteLinger)
+// lingerUntil returns when an entry that may wait for others is sent at the latest: not in
+// the last of its message's visibility.
+func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
+	due, latest := now.Add(c.opts.DeleteLinger), hiddenUntil.Add(-2*c.margin)
 	if c.phase != running || latest.Before(now) {
 		return now
 	}
@@ -131,7 +126,7 @@ func (c *core) lingerUntil(now, latest time.Time) time.Time {
 func notify[E any](c *core, listener func(E), event E) {
 	if listener != nil {
 		e := event // only a copy that is needed is allocated
-		c.mu.afterUnlock(func() { listener(e) })
+		c.mu.deferred = append(c.mu.deferred, func() { listener(e) })
 	}
 }
 

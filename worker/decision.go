@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"time"
 
 	"tendril/queue"
@@ -59,7 +60,7 @@ type endedDelivery struct {
 // What was not tried is kept as long as that is possible. What failed is visible
 // again when the visibility timeout of its receive is over, whether it was
 // extended or not, unless a delay is configured.
-func decide(o *Options, d endedDelivery, now time.Time) action {
+func decide(o *Options, d *endedDelivery, now time.Time) action {
 	if d.result.Outcome == queue.Done {
 		return action{verb: remove}
 	}
@@ -67,7 +68,7 @@ func decide(o *Options, d endedDelivery, now time.Time) action {
 		if d.lapsed || !d.keepable {
 			return action{verb: giveUp}
 		}
-		return action{verb: keep, after: clamp(or(d.result.RetryAfter, postponeUsual), postponeShortest, postponeLongest)}
+		return action{verb: keep, after: clamp(cmp.Or(d.result.RetryAfter, postponeUsual), postponeShortest, postponeLongest)}
 	}
 	if d.lapsed {
 		return action{verb: leave}
@@ -91,13 +92,13 @@ func decide(o *Options, d endedDelivery, now time.Time) action {
 // retryDelay picks the delay after a failure: the app's own wish, then the
 // back-off, then the error visibility timeout, each if configured. What was
 // throttled did not fail: it comes again after the pause, whatever is configured.
-func retryDelay(o *Options, d endedDelivery) (time.Duration, bool) {
+func retryDelay(o *Options, d *endedDelivery) (time.Duration, bool) {
 	switch {
 	case d.result.Outcome == queue.Throttled:
 		return d.pause, true
 	case o.RespectRetryAfter && d.result.RetryAfter > 0:
 		return d.result.RetryAfter, true
-	case o.Backoff.on():
+	case o.Backoff.Min > 0:
 		return o.Backoff.delay(d.attempt, d.random), true
 	case o.ErrorVisibilityTimeout != nil:
 		return *o.ErrorVisibilityTimeout, true

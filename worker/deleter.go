@@ -3,20 +3,20 @@ package worker
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
 // deleter deletes messages that are done or expired, in tens.
 type deleter struct {
 	*core
-	queue     Queue
-	messages  *inventory
-	gate      *gate
-	changes   *visibilityChanger
-	deletes   batcher
-	abandoned int // deletes given up while stopping
-	// called takes how long a call took that the queue answered.
-	called func(took time.Duration, now time.Time)
+	queue      Queue
+	messages   *inventory
+	gate       *gate
+	visibility *visibilityChanger
+	pace       *pace
+	deletes    batcher
+	abandoned  int // deletes given up while stopping
 }
 
 // remove begins to delete a message. Its slot is free already; the message is held
@@ -28,28 +28,24 @@ func (d *deleter) remove(h *held, now time.Time) {
 	d.put(h, now)
 }
 
-// put makes the delete of the newest receipt pending. It may wait for others, but not
-// into the last of its visibility.
+// put makes the delete of the newest receipt pending. It may wait for others.
 func (d *deleter) put(h *held, now time.Time) {
-	m := margin(d.opts.VisibilityTimeout)
-	p := pending{h: h, purpose: deleteMessage, receipt: h.receipt, until: h.hiddenUntil.Add(-m)}
+	p := pending{h: h, purpose: deleteMessage, receipt: h.receipt, until: h.hiddenUntil.Add(-d.margin)}
 	if h.lapsed {
 		p.until = now.Add(callTimeout) // the queue is the judge
 	}
-	d.deletes.put(p, d.lingerUntil(now, h.hiddenUntil.Add(-2*m)))
+	d.deletes.put(p, d.lingerUntil(now, h.hiddenUntil))
 }
 
-// flush makes the calls that are due.
+// flush makes the calls that are due, those for expired messages apart.
 func (d *deleter) flush(now time.Time) {
 	for batch := d.deletes.cut(now); batch != nil; batch = d.deletes.cut(now) {
-		if batch = d.sendable(batch, now); len(batch) == 0 {
-			d.deletes.calls--
-			continue
+		batch = d.sendable(batch, now)
+		if isExpired := func(p pending) bool { return p.h.isExpired }; slices.ContainsFunc(batch, isExpired) {
+			d.send(slices.DeleteFunc(slices.Clone(batch), func(p pending) bool { return !p.h.isExpired }), d.queue.Expire)
+			batch = slices.DeleteFunc(batch, isExpired)
 		}
-		d.stats.counts.DeleteCalls++
-		var errs []error
-		d.call(func(ctx context.Context) { errs = d.send(ctx, batch) },
-			func(start, now time.Time) { d.answered(batch, errs, start, now) })
+		d.send(batch, d.queue.Delete)
 	}
 	d.wakeAt(d.deletes.next())
 }
@@ -63,7 +59,7 @@ func (d *deleter) sendable(batch []pending, now time.Time) []pending {
 	kept := batch[:0]
 	for _, p := range batch {
 		switch {
-		case !d.isDue(p): // confirmed, or a newer receipt took over
+		case !p.isWanted():
 		case p.tries > 0 && now.After(p.until):
 			d.lost(p, errVisibilityOver, now)
 		default:
@@ -73,60 +69,48 @@ func (d *deleter) sendable(batch []pending, now time.Time) []pending {
 	return kept
 }
 
-// isDue reports whether a delete is still wanted: not confirmed by another, and of the
-// newest receipt, which has a delete of its own.
-func (d *deleter) isDue(p pending) bool { return p.h.stage == deleting && p.receipt == p.h.receipt }
-
-// send deletes what is done and what is expired, and returns one error for each entry.
-func (d *deleter) send(ctx context.Context, batch []pending) []error {
-	errs := make([]error, len(batch))
-	for _, expired := range [...]bool{false, true} {
-		remove := d.queue.Delete
-		if expired {
-			remove = d.queue.Expire
-		}
-		receipts, places := make([]string, 0, len(batch)), make([]int, 0, len(batch))
-		for i, p := range batch {
-			if p.h.expired == expired {
-				receipts, places = append(receipts, p.receipt), append(places, i)
-			}
-		}
-		if len(receipts) == 0 {
-			continue
-		}
-		answered := remove(ctx, receipts)
-		for i, place := range places {
-			errs[place] = entryErr(answered, i)
-		}
+// send makes one call, unless there is nothing to delete.
+func (d *deleter) send(batch []pending, remove func(context.Context, []string) []error) {
+	if len(batch) == 0 {
+		return
 	}
-	return errs
+	receipts := make([]string, len(batch))
+	for i := range batch {
+		receipts[i] = batch[i].receipt
+	}
+	d.deletes.calls++
+	d.stats.counts.DeleteCalls++
+	d.call(func(ctx context.Context) []error { return remove(ctx, receipts) },
+		func(errs []error, start, now time.Time) { d.answered(batch, errs, start, now) })
 }
 
 // answered takes the results of one call.
 func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) {
 	var deleted, conclusive int
 	var refusal error
-	for i, p := range batch {
-		err := entryErr(errs, i)
+	for i := range batch {
+		p, err := &batch[i], entryErr(errs, i)
 		switch class := classify(err); class {
 		case applied:
 			deleted++
 			conclusive++
-			d.confirmed(p, start, now)
+			if p.isWanted() {
+				d.confirmed(p.h, start, now)
+			}
 		case invalidReceipt:
 			conclusive++
-			d.lost(p, err, now)
+			d.lost(*p, err, now)
 		default:
 			if class == refused {
 				refusal = err
 			}
-			d.tryAgain(p, err, class, now)
+			d.tryAgain(*p, err, class, now)
 		}
 	}
-	d.deletes.returned(now, conclusive == 0, rand.Float64())
+	d.deletes.returned(batch, now, conclusive == 0, rand.Float64())
 	switch {
 	case conclusive > 0:
-		d.called(now.Sub(start), now)
+		d.pace.called(now.Sub(start), now)
 		d.gate.lift(DeleteRefused, now)
 	case refusal != nil:
 		d.deletes.hold = now.Add(retryWait(d.deletes.fails, refusedFirst, refusedLimit, rand.Float64()))
@@ -142,18 +126,15 @@ func (d *deleter) answered(batch []pending, errs []error, start, now time.Time) 
 // confirmed ends a message. A standard queue confirms the delete of an
 // outdated receipt too, without effect; so one that was sent after the end of
 // the visibility proves nothing, and the message stays remembered as done.
-func (d *deleter) confirmed(p pending, sent, now time.Time) {
-	if !d.isDue(p) {
-		return
-	}
-	h, m := p.h, d.messages
+func (d *deleter) confirmed(h *held, sent, now time.Time) {
+	m := d.messages
 	m.unconfirmed--
 	m.forget(h)
-	m.unposted.forget(h.life)
+	delete(m.unposted.values, life(h.msg.ID, h.receives, h.receivesHere))
 	switch {
 	case d.opts.FIFO || sent.Before(h.hiddenUntil):
-		m.done.forget(h.msg.ID)
-	case !h.lapsed && !h.expired:
+		delete(m.done.values, h.msg.ID)
+	case !h.lapsed && !h.isExpired:
 		m.done.put(h.msg.ID, struct{}{})
 	}
 	m.deleteEnds(h, now)
@@ -174,7 +155,7 @@ func (d *deleter) tryAgain(p pending, err error, class errorClass, now time.Time
 // this process deletes it unposted if it comes again; one whose receipt had
 // lapsed before the success was read is not.
 func (d *deleter) lost(p pending, err error, now time.Time) {
-	if !d.isDue(p) {
+	if !p.isWanted() {
 		return
 	}
 	h := p.h
@@ -184,10 +165,10 @@ func (d *deleter) lost(p pending, err error, now time.Time) {
 		d.abandoned++
 	}
 	d.failed(p, err, true, now)
-	if !h.lapsed && !h.expired {
+	if !h.lapsed && !h.isExpired {
 		d.messages.done.put(h.msg.ID, struct{}{})
 	}
-	d.changes.release(h, now)
+	d.visibility.release(h, now)
 }
 
 func (d *deleter) failed(p pending, err error, final bool, now time.Time) {

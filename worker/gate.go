@@ -19,17 +19,13 @@ type gate struct {
 // open reports whether nothing keeps the worker from receiving.
 func (g *gate) open() bool { return len(g.reasons) == 0 }
 
-// has reports whether a reason stands.
-func (g *gate) has(b Block) bool { return g.find(b) != nil }
-
-func (g *gate) find(b Block) *Reason {
-	for i := range g.reasons {
-		if g.reasons[i].Block == b {
-			return &g.reasons[i]
-		}
-	}
-	return nil
+// index returns where a reason stands, -1 when it does not.
+func (g *gate) index(b Block) int {
+	return slices.IndexFunc(g.reasons, func(r Reason) bool { return r.Block == b })
 }
+
+// has reports whether a reason stands.
+func (g *gate) has(b Block) bool { return g.index(b) >= 0 }
 
 // keeping reports whether what was received and not posted stays in hand: the
 // gate is open, or will be by itself when the target takes messages again.
@@ -38,15 +34,16 @@ func (g *gate) keeping() bool { return g.open() || len(g.reasons) == 1 && g.has(
 // close adds or renews a reason that holds since a time.
 func (g *gate) close(b Block, text string, since, now time.Time) {
 	wasOpen, wasKeeping := g.open(), g.keeping()
-	if r := g.find(b); r == nil {
+	switch i := g.index(b); {
+	case i < 0:
 		g.reasons = append(g.reasons, Reason{Block: b, Text: text, Since: since})
 		slices.SortFunc(g.reasons, func(x, y Reason) int {
 			return slices.Index(blocksInOrder, x.Block) - slices.Index(blocksInOrder, y.Block)
 		})
-	} else if r.Text == text {
+	case g.reasons[i].Text == text:
 		return
-	} else {
-		r.Text = text
+	default:
+		g.reasons[i].Text = text
 	}
 	g.changed()
 	g.closed(wasOpen, wasKeeping, now)
@@ -54,20 +51,15 @@ func (g *gate) close(b Block, text string, since, now time.Time) {
 
 // lift takes a reason away; the last one starts the worker again.
 func (g *gate) lift(b Block, now time.Time) {
-	if !g.remove(b) {
+	i := g.index(b)
+	if i < 0 {
 		return
 	}
+	g.reasons = slices.Delete(g.reasons, i, i+1)
 	g.changed()
 	if g.open() {
 		g.proceed(now)
 	}
-}
-
-// remove takes a reason away and reports whether it was there.
-func (g *gate) remove(b Block) bool {
-	before := len(g.reasons)
-	g.reasons = slices.DeleteFunc(g.reasons, func(r Reason) bool { return r.Block == b })
-	return len(g.reasons) < before
 }
 
 // changed notifies the listener.

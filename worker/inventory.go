@@ -13,13 +13,8 @@ type inventory struct {
 	turning     int // FIFO groups between two messages
 	unconfirmed int // messages in stage deleting
 
-	done     *memory[struct{}] // done without a confirmed delete
-	unposted *memory[int]      // receives that did not reach the app, by life
-}
-
-func newInventory(c *core) *inventory {
-	return &inventory{core: c, held: make(map[string]*held), groups: make(map[string]*group),
-		done: newMemory[struct{}](remembered), unposted: newMemory[int](remembered)}
+	done     memory[struct{}] // done without a confirmed delete, by message id
+	unposted memory[int]      // receives that did not reach the app, by life
 }
 
 // makeReady lines up a message that may be started.
@@ -49,8 +44,11 @@ func (m *inventory) forget(h *held) {
 	}
 }
 
-// expireVisibility notes that a receipt's visibility ran out.
+// expireVisibility notes, once, that a receipt's visibility ran out.
 func (m *inventory) expireVisibility(h *held) {
+	if h.lapsed {
+		return
+	}
 	h.lapsed = true
 	m.stats.counts.VisibilityExpired++
 	notify(m.core, m.events.VisibilityExpired, VisibilityExpired{ID: h.msg.ID, InWork: h.stage == posting})
@@ -58,12 +56,13 @@ func (m *inventory) expireVisibility(h *held) {
 
 // skip notes a receive of a message that never reached the app; counted tells
 // that it is among those that the queue counts.
-func (m *inventory) skip(life string, counted bool) {
-	n, _ := m.unposted.get(life)
+func (m *inventory) skip(h *held, counted bool) {
+	id := life(h.msg.ID, h.receives, h.receivesHere)
+	n := m.unposted.values[id]
 	if counted {
 		n++
 	}
-	m.unposted.put(life, n)
+	m.unposted.put(id, n)
 }
 
 // bytes returns the size of the bodies that wait for a slot.
@@ -111,35 +110,28 @@ func (l *readyList) pop() *held {
 	return h
 }
 
-// memory keeps a value for each of the message ids used last, up to a bound.
+// memory keeps a value for each of the names used last, up to a bound.
 type memory[V any] struct {
 	bound  int
 	values map[string]V
-	order  []string // oldest first; may name ids that were forgotten
+	order  []string // oldest first; may hold names that were forgotten
 }
 
-// remembered is how many ids a worker remembers: those that were done without
+// remembered is how many messages a worker remembers: those that were done without
 // a confirmed delete, and those whose receives did not all reach the app.
 const remembered = 10000
 
-func newMemory[V any](bound int) *memory[V] {
-	return &memory[V]{bound: bound, values: make(map[string]V)}
+func newMemory[V any](bound int) memory[V] {
+	return memory[V]{bound: bound, values: make(map[string]V)}
 }
 
-func (m *memory[V]) get(id string) (V, bool) {
-	v, ok := m.values[id]
-	return v, ok
-}
-
-func (m *memory[V]) put(id string, v V) {
-	if _, ok := m.values[id]; !ok {
-		m.order = append(m.order, id)
+func (m *memory[V]) put(name string, v V) {
+	if _, ok := m.values[name]; !ok {
+		m.order = append(m.order, name)
 	}
-	m.values[id] = v
+	m.values[name] = v
 	for len(m.values) > m.bound || len(m.order) > 2*m.bound {
 		delete(m.values, m.order[0])
 		m.order = m.order[1:]
 	}
 }
-
-func (m *memory[V]) forget(id string) { delete(m.values, id) }

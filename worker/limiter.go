@@ -53,13 +53,6 @@ type limiterState struct {
 	lookAt    time.Time // when to ask for room again
 }
 
-func newLimiterState(l Limiter, c *core, p *pace) *limiterState {
-	if l == nil {
-		return nil
-	}
-	return &limiterState{sharedLimiter: &sharedLimiter{limiter: l}, core: c, pace: p}
-}
-
 // shares reports whether two states are of the same limiter.
 func (l *limiterState) shares(other *limiterState) bool {
 	return l != nil && other != nil && l.sharedLimiter == other.sharedLimiter
@@ -70,19 +63,11 @@ func (l *limiterState) refusing(now time.Time) bool {
 	return l != nil && !l.askAt.IsZero() && now.Before(l.askAt)
 }
 
-// permit is the right to one delivery of so many messages, 0 for a refusal.
-type permit struct {
-	messages int
-	release  func(now time.Time, results ...queue.Result) // nil where nothing limits
-}
-
-// acquire asks for the right to begin a delivery of up to n messages.
-func (l *limiterState) acquire(now time.Time, n int) permit {
-	if l == nil {
-		return permit{messages: n}
-	}
+// acquire asks for the right to begin a delivery of up to n messages. It returns for how
+// many it got it, 0 for a refusal, and what gives the right back.
+func (l *limiterState) acquire(now time.Time, n int) (int, func(now time.Time, results ...queue.Result)) {
 	if l.refusing(now) {
-		return permit{}
+		return 0, nil
 	}
 	if n > 1 {
 		room, _ := l.limiter.Room(now, 0)
@@ -91,12 +76,26 @@ func (l *limiterState) acquire(now time.Time, n int) permit {
 	l.changes++
 	release, wait, reason := l.limiter.Acquire(now, n)
 	if release == nil {
-		l.refuse(now, wait, reason)
-		return permit{}
+		// With no wait it is to be asked after the next end of a delivery.
+		if l.onDone = wait <= 0; l.onDone {
+			wait = askLimiterAgain
+		}
+		l.askAt = now.Add(wait)
+		l.keepBack(now, wait, reason)
+		return 0, nil
 	}
 	l.askAt, l.onDone = time.Time{}, false
 	l.calm(now)
-	return permit{n, release}
+	return n, release
+}
+
+// release gives back what acquire got for a delivery that ended.
+func (l *limiterState) release(now time.Time, release func(time.Time, ...queue.Result), results []queue.Result) {
+	release(now, results...)
+	l.changes++
+	if l.onDone {
+		l.askAt, l.onDone = time.Time{}, false
+	}
 }
 
 // limiterAhead is how far the limiter is asked to look when the worker is about
@@ -121,23 +120,6 @@ func (l *limiterState) breakerOpen(now time.Time) bool {
 	return l != nil && l.room(now) == 0 && l.roomWhy == breakerReason
 }
 
-// nextTry returns when to ask the limiter again, zero for not before something changes.
-// That is of no use while no message is ready.
-func (l *limiterState) nextTry(isReady bool) time.Time {
-	if l == nil || !isReady {
-		return time.Time{}
-	}
-	return l.askAt
-}
-
-// nextLook returns when to ask for room again, zero for never.
-func (l *limiterState) nextLook() time.Time {
-	if l == nil {
-		return time.Time{}
-	}
-	return l.lookAt
-}
-
 // noRoom notes that receiving waits for the limiter, which does not say by itself when
 // it has room again; lookAt is when to look.
 func (l *limiterState) noRoom(now time.Time) {
@@ -145,16 +127,6 @@ func (l *limiterState) noRoom(now time.Time) {
 		l.lookAt = now.Add(askLimiterAgain)
 	}
 	l.core.wakeAt(l.lookAt)
-}
-
-// refuse notes a refusal; wait 0 until the next end of a delivery.
-func (l *limiterState) refuse(now time.Time, wait time.Duration, reason string) {
-	l.onDone = wait <= 0
-	if l.onDone {
-		wait = askLimiterAgain
-	}
-	l.askAt = now.Add(wait)
-	l.keepBack(now, wait, reason)
 }
 
 // keepBack notes that nothing more may come for a while.
@@ -173,7 +145,7 @@ func (l *limiterState) keepBack(now time.Time, wait time.Duration, reason string
 
 // calm ends a time of limiting after which nothing was refused for a while.
 func (l *limiterState) calm(now time.Time) {
-	if l != nil && l.limiting && !now.Before(l.calmAt) {
+	if l.limiting && !now.Before(l.calmAt) {
 		l.over(l.until)
 	}
 }
@@ -182,16 +154,4 @@ func (l *limiterState) calm(now time.Time) {
 func (l *limiterState) over(at time.Time) {
 	l.limiting = false
 	notify(l.core, l.core.events.Limited, Limited{Reason: l.reason, Over: true, For: at.Sub(l.since)})
-}
-
-// release tells the limiter about the end of a delivery.
-func (l *limiterState) release(now time.Time, p permit, results ...queue.Result) {
-	if l == nil {
-		return
-	}
-	p.release(now, results...)
-	l.changes++
-	if l.onDone {
-		l.askAt, l.onDone = time.Time{}, false
-	}
 }

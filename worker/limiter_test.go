@@ -142,16 +142,16 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	start := time.Now()
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	s := &scripted{waits: []time.Duration{-1, 500 * ms, -1, 0, -1, 0, 3 * time.Second, -1, -1}}
-	b := newLimiterState(s, c, &pace{})
-	var latest permit
+	b := &limiterState{sharedLimiter: &sharedLimiter{limiter: s}, core: c, pace: &pace{}}
+	var latest func(time.Time, ...queue.Result)
 	step := func(ms, want int) {
 		t.Helper()
-		p := b.acquire(at(ms), 1)
-		if p.messages != want {
-			t.Errorf("after %d ms %d are allowed, want %d", ms, p.messages, want)
+		n, release := b.acquire(at(ms), 1)
+		if n != want {
+			t.Errorf("after %d ms %d are allowed, want %d", ms, n, want)
 		}
-		if p.release != nil {
-			latest = p
+		if release != nil {
+			latest = release
 		}
 	}
 	step(0, 1)
@@ -160,7 +160,7 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	step(600, 1)
 	step(700, 0) // until the next end of a delivery
 	step(750, 0)
-	b.release(at(760), latest, queue.Result{})
+	b.release(at(760), latest, []queue.Result{{}})
 	step(760, 1)
 	step(800, 0)
 	step(901, 0) // no end came: asked again after a while
@@ -182,7 +182,7 @@ func TestRefusalsOfALimiter(t *testing.T) {
 		t.Errorf("events %+v, want %+v", l.events, want)
 	}
 	var none *limiterState
-	if none.acquire(start, 7).messages != 7 || none.refusing(start) || none.room(start) < queue.MaxBatch {
+	if none.refusing(start) || none.room(start) < queue.MaxBatch {
 		t.Error("no limiter allows everything")
 	}
 }

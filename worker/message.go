@@ -30,14 +30,11 @@ func (s stage) String() string {
 type held struct {
 	invisibility
 	delivery
-	msg      queue.Message
-	stage    stage
-	group    *group
-	receives int // of the newest receive
-	// receivesHere is how often it was received since it came to its queue, 0 where
-	// that is not known, and life its name for that time.
-	receivesHere int
-	life         string
+	msg   queue.Message
+	group *group
+	// receives is the count of the newest receive, receivesHere that since the message
+	// came to its queue, 0 where that is not known.
+	receives, receivesHere int
 	// attempt is receivesHere without the receives that never reached the app.
 	attempt int
 	// readyAt is when it could first be started.
@@ -46,22 +43,21 @@ type held struct {
 	// is when it is lined up anew, place where it is in the heap until then.
 	postponedAt, again time.Time
 	place              int
-	expired            bool // it is deleted because its retention is over
+	stage              stage
+	isExpired          bool // it is deleted because its retention is over
 }
 
 // delivery is the latest delivery of a held message.
 type delivery struct {
 	startedAt time.Time
 	waited    time.Duration // from the sending of the message to startedAt
-	throttled bool          // refused by the target
-	// last: it is delivered at the last receive that the queue grants it. dead: it
-	// failed there, so the queue never hands it out again.
-	last, dead bool
-
-	// permit is the limiter's, of the first message of a delivery; self is the batch of
-	// a single message.
-	permit permit
-	self   [1]*held
+	// release gives the limiter's permit back, nil for none; the first message of a batch
+	// has it. self is the batch of a single message.
+	release func(now time.Time, results ...queue.Result)
+	self    [1]*held
+	// throttled: the target refused it. last: this is the last receive that the queue
+	// grants it. dead: it failed there, so the queue never hands it out again.
+	throttled, last, dead bool
 }
 
 // invisibility is what is known of a message's newest receipt, and of the time for
@@ -72,23 +68,30 @@ type invisibility struct {
 	// came, and so the latest time that receivedAt can be. hiddenFrom and hiddenUntil
 	// are the present period of invisibility.
 	receivedAt, arrivedAt, hiddenFrom, hiddenUntil time.Time
-	// lapsed: hiddenUntil passed. The receipt must not change any visibility.
-	lapsed bool
+	// nextExtend is when the next extension may be sent.
+	nextExtend time.Time
 	// changing: a change of visibility is pending or on its way, and no other may be
 	// sent. following is the one that comes after it.
-	changing  bool
 	following *pending
+	changing  bool
+	// lapsed: hiddenUntil passed. The receipt must not change any visibility.
+	lapsed bool
 	// extended: an extension of the receipt was sent, so the queue may hide the
-	// message for longer than its receive asked for. nextExtend is when the next may be.
-	extended   bool
-	nextExtend time.Time
+	// message for longer than its receive asked for.
+	extended bool
 }
 
-// received takes the times of a new receipt, which hides the message since began.
-func (v *invisibility) received(receipt string, began, now time.Time, visibility time.Duration) {
-	v.receipt, v.receivedAt, v.arrivedAt = receipt, began, now
-	v.lapsed, v.extended, v.nextExtend = false, false, time.Time{}
-	v.hide(began, visibility)
+// received takes a receive of the message, which hides it since began. How often it was
+// received here is not known of one that came from another queue, where the queue does not
+// tell.
+func (h *held) received(m *queue.Message, began, now time.Time, visibility time.Duration) {
+	h.receipt, h.receivedAt, h.arrivedAt = m.ReceiptHandle, began, now
+	h.lapsed, h.extended, h.nextExtend = false, false, time.Time{}
+	h.hide(began, visibility)
+	h.receives, h.receivesHere = m.ReceiveCount, m.Attempt
+	if m.Attempt == 0 && m.DeadLetterSource == "" {
+		h.receivesHere = m.ReceiveCount
+	}
 }
 
 // hide notes that the receipt hides the message for d from t on.
@@ -137,17 +140,11 @@ func (h *held) extension(visibility time.Duration, now time.Time) time.Duration 
 	return v
 }
 
-// longestHold is how long a received message may wait for a slot: three
-// eighths of its visibility and at most 10 s. Then others may have it.
-func longestHold(visibility time.Duration) time.Duration {
-	return min(visibility*3/8, 10*time.Second)
-}
-
-// stale reports whether a message waited too long to be started now: it is returned
-// instead, so that no delivery begins with less than half of the visibility left. The
-// time in which a batch waits for more does not count.
+// stale reports whether a message waited too long for a slot: three eighths of its
+// visibility, or 10 s. It is returned instead, so that no delivery begins with less than
+// half of the visibility left. The time in which a batch waits for more does not count.
 func (h *held) stale(o *Options, now time.Time) bool {
-	return now.Sub(h.readyAt) >= longestHold(o.VisibilityTimeout)+o.Batch.Window ||
+	return now.Sub(h.readyAt) >= min(o.VisibilityTimeout*3/8, 10*time.Second)+o.Batch.Window ||
 		now.Sub(h.hiddenFrom) >= o.VisibilityTimeout/2
 }
 
@@ -160,26 +157,11 @@ func (h *held) size() int {
 	return n
 }
 
-// margin is how long before the end of its visibility a message's delete is
-// no longer worth sending, and a lingering one is sent.
-func margin(visibility time.Duration) time.Duration {
-	return min(visibility/10, time.Second)
-}
-
-// receivesHere returns how often a message was received since it came to its queue;
-// 0 for one that came from another, where the queue does not tell.
-func receivesHere(m *queue.Message) int {
-	if m.Attempt == 0 && m.DeadLetterSource == "" {
-		return m.ReceiveCount
+// life names the time of a message in its queue, for its receives and those of them here:
+// after a redrive they are counted anew.
+func life(id string, receives, here int) string {
+	if here == 0 || here == receives {
+		return id
 	}
-	return m.Attempt
-}
-
-// life names the time of a message in its queue: after a redrive its receives are
-// counted anew.
-func life(m *queue.Message) string {
-	if m.Attempt == 0 || m.Attempt == m.ReceiveCount {
-		return m.ID
-	}
-	return m.ID + " " + strconv.Itoa(m.ReceiveCount-m.Attempt)
+	return id + " " + strconv.Itoa(receives-here)
 }

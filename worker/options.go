@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -135,16 +136,13 @@ type Backoff struct {
 	Jitter float64
 }
 
-// on reports whether the back-off is configured.
-func (b Backoff) on() bool { return b.Min > 0 }
-
 // delay returns the wait after the given attempt (1 is the first), for a
 // random number in [0,1).
 func (b Backoff) delay(attempt int, random float64) time.Duration {
 	n := float64(max(attempt, 1) - 1)
 	doubled := math.Min(n, float64(max(b.Doublings, 0)))
 	d := float64(b.Min) * math.Pow(2, doubled) * (1 + n - doubled)
-	d = math.Min(d, float64(or(b.Max, maxHidden)))
+	d = math.Min(d, float64(cmp.Or(b.Max, maxHidden)))
 	d *= 1 - math.Min(math.Max(b.Jitter, 0), 1)*random
 	return time.Duration(d)
 }
@@ -160,14 +158,14 @@ func (o *Options) settled() Options {
 	if s.Pool != nil {
 		most, usual = s.Pool.concurrency, s.Pool.concurrency
 	}
-	s.Concurrency = clamp(or(s.Concurrency, usual), 1, most)
-	s.VisibilityTimeout = clamp(or(s.VisibilityTimeout, DefaultVisibilityTimeout), time.Second, maxHidden)
+	s.Concurrency = clamp(cmp.Or(s.Concurrency, usual), 1, most)
+	s.VisibilityTimeout = clamp(cmp.Or(s.VisibilityTimeout, DefaultVisibilityTimeout), time.Second, maxHidden)
 	s.Batch = s.Batch.settled(s.VisibilityTimeout)
 	s.Weight = clamp(s.Weight, 0, MaxWeight)
-	s.Retention = or(s.Retention, DefaultRetention)
-	s.WaitTime = clamp(or(s.WaitTime, DefaultWaitTime), time.Second, DefaultWaitTime)
-	s.DeleteLinger = clamp(or(s.DeleteLinger, DefaultDeleteLinger), 0, time.Second)
-	s.PrefetchBytes = or(s.PrefetchBytes, DefaultPrefetchBytes)
+	s.Retention = cmp.Or(s.Retention, DefaultRetention)
+	s.WaitTime = clamp(cmp.Or(s.WaitTime, DefaultWaitTime), time.Second, DefaultWaitTime)
+	s.DeleteLinger = clamp(cmp.Or(s.DeleteLinger, DefaultDeleteLinger), 0, time.Second)
+	s.PrefetchBytes = cmp.Or(s.PrefetchBytes, DefaultPrefetchBytes)
 	if s.FIFO {
 		s.DeleteLinger = 0
 	}
@@ -175,15 +173,6 @@ func (o *Options) settled() Options {
 		s.Events = &Events{}
 	}
 	return s
-}
-
-// or returns v, or instead when v is the zero value.
-func or[T comparable](v, instead T) T {
-	var zero T
-	if v == zero {
-		return instead
-	}
-	return v
 }
 
 // clamp brings v into low..high.

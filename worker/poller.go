@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -162,17 +163,16 @@ func (p *poller) next(now time.Time) *openReceive {
 // mayBegin reports whether a receive may begin now, as far as this queue is
 // concerned and whatever there is room for.
 func (p *poller) mayBegin(now time.Time) bool {
-	return p.receiving() && p.gate.open() && len(p.open) < p.want && !now.Before(p.notBefore) &&
-		p.messages.unconfirmed < p.maxUnconfirmed() && (p.lane == nil || !p.lane.resting(now))
-}
-
-// maxUnconfirmed is how many messages may wait for the end of their deletes
-// before receiving stops: once the concurrency, and what is on its way during
-// two round trips, at least 320. It bounds how much is attempted again if the
-// process dies now.
-func (p *poller) maxUnconfirmed() int {
+	if p.phase != running || p.workCtx.Err() != nil || !p.gate.open() || len(p.open) >= p.want ||
+		now.Before(p.notBefore) || p.lane != nil && p.lane.resting(now) {
+		return false
+	}
+	// How many messages wait for the end of their deletes is how much is attempted again if
+	// the process dies now: at most the concurrency, and what is on its way during two
+	// round trips, at least 320.
 	underWay := 2 * p.pace.rate(p.limit) * p.pace.roundTrip.Seconds()
-	return p.opts.Concurrency*p.opts.Batch.Size + int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
+	return p.messages.unconfirmed <
+		p.opts.Concurrency*p.opts.Batch.Size+int(min(max(underWay, 320), maxCalls*queue.MaxBatch))
 }
 
 // room returns how many messages the next receive may bring, 0 for none now.
@@ -202,7 +202,7 @@ func (p *poller) room(now time.Time) int {
 func (p *poller) permitted(now time.Time) int {
 	room := p.limiter.room(now)
 	if room == 0 {
-		p.limiter.keepBack(now, askLimiterAgain, or(p.limiter.roomWhy, "limit"))
+		p.limiter.keepBack(now, askLimiterAgain, cmp.Or(p.limiter.roomWhy, "limit"))
 		return 0
 	}
 	if p.lane != nil {
@@ -283,7 +283,7 @@ func (p *poller) waited(o *openReceive, msgs []queue.Message, now time.Time) boo
 	long := now.Sub(o.start) > p.usualAnswer(now)
 	for i := range msgs {
 		m := &msgs[i]
-		_, isBack := p.messages.unposted.get(life(m)) // even if that receive does not count
+		_, isBack := p.messages.unposted.values[life(m.ID, m.ReceiveCount, m.Attempt)] // even if that receive does not count
 		late := m.SentAt.After(start) && !m.SentAt.After(end)
 		if !late && (!long || !isBack && m.ReceiveCount <= 1) {
 			return false
@@ -303,7 +303,7 @@ const (
 // round trips. As long as nothing is known of its queue the slowest of the pool's others
 // stands for it.
 func (p *poller) usualAnswer(now time.Time) time.Duration {
-	trip := or(p.pace.roundTrip, p.pace.call)
+	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
 	if trip == 0 && p.lane != nil {
 		trip = p.lane.slowestNeighbour(now)
 	}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -45,7 +46,7 @@ func NewPool(opts *PoolOptions) *Pool {
 		o = *opts
 	}
 	return &Pool{sleep: max(o.Sleep, 0),
-		concurrency: clamp(or(o.Concurrency, DefaultConcurrency), 1, MaxConcurrency)}
+		concurrency: clamp(cmp.Or(o.Concurrency, DefaultConcurrency), 1, MaxConcurrency)}
 }
 
 // join takes in a new queue. It shares what others of the pool know of its limiter.

@@ -84,11 +84,13 @@ func (w *Worker) maintain() {
 func (w *Worker) round(now time.Time) time.Time {
 	w.observe(now)
 	if !now.Before(w.nextRound) {
-		w.nextRound = now.Add(w.rhythm)
-		w.extender.round(now)
+		w.nextRound = now.Add(w.clock.rhythm)
+		w.visibility.round(now)
 		w.settler.returnStale(now)
 		w.stats.measure(now)
-		w.limiter.calm(now)
+		if w.limiter != nil {
+			w.limiter.calm(now)
+		}
 	}
 	w.app.endPause(now)
 	w.app.watchIdle(now)
@@ -96,14 +98,18 @@ func (w *Worker) round(now time.Time) time.Time {
 	w.settler.resume(now)
 	w.proceed(now)
 	w.sleepUntil = w.nextRound
-	isReady := w.messages.ready.len() > 0
-	var expectedDue, restUntil time.Time
-	if w.lane != nil {
-		expectedDue, restUntil = w.lane.expectedDue(), w.lane.pool.restUntil
+	due := []time.Time{cancelAt, w.deletes.deletes.next(), w.visibility.changes.next(), w.poller.notBefore,
+		w.messages.deferred.next(), w.app.pauses.until, w.slots.batchDue(now)}
+	if l := w.limiter; l != nil {
+		due = append(due, l.lookAt)
+		if w.messages.ready.len() > 0 {
+			due = append(due, l.askAt)
+		}
 	}
-	for _, t := range [...]time.Time{cancelAt, w.deletes.deletes.next(), w.changes.next(), w.poller.notBefore,
-		w.messages.deferred.next(), w.app.pauses.until, w.limiter.nextLook(), w.limiter.nextTry(isReady),
-		w.slots.batchDue(now), expectedDue, restUntil} {
+	if l := w.lane; l != nil {
+		due = append(due, l.expectedDue(), l.pool.restUntil)
+	}
+	for _, t := range due {
 		if t.After(now) && t.Before(w.sleepUntil) {
 			w.sleepUntil = t
 		}
@@ -119,7 +125,7 @@ func (w *Worker) stalled(gap, hidden time.Duration) {
 		h.shift(hidden)
 	}
 	w.deletes.deletes.shift(hidden)
-	w.changes.changes.shift(hidden)
+	w.visibility.changes.shift(hidden)
 	w.stats.counts.Stalls++
 	notify(w.core, w.events.Stalled, Stalled{For: gap})
 }
@@ -158,7 +164,7 @@ func (w *Worker) enter(p phase) {
 	w.phase = p
 	w.app.stopProbing()
 	w.gate.close(Draining, "the worker is stopping", now, now)
-	w.deletes.deletes.due, w.changes.changes.due = now, now // nothing lingers any more
+	w.deletes.deletes.due, w.visibility.changes.due = now, now // nothing lingers any more
 	w.wakeAt(w.poller.cancelWaiting(now))
 	w.proceed(now)
 }
@@ -166,7 +172,8 @@ func (w *Worker) enter(p phase) {
 // checkDrained ends the drain when nothing is open, in work or unsaid.
 func (w *Worker) checkDrained() {
 	if w.phase != draining && w.phase != aborting ||
-		w.inWork > 0 || len(w.poller.open) > 0 || !w.deletes.deletes.idle() || !w.changes.idle() {
+		w.inWork > 0 || len(w.poller.open) > 0 || !w.deletes.deletes.idle() ||
+		!w.visibility.changes.idle() || len(w.visibility.returning) > 0 {
 		return
 	}
 	select {

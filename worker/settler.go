@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"container/heap"
 	"math/rand/v2"
 	"time"
@@ -12,19 +13,12 @@ import (
 // make visible later, keep for another try, return to the queue.
 type settler struct {
 	*core
-	messages *inventory
-	gate     *gate
-	app      *appMonitor
-	deletes  *deleter
-	changes  *visibilityChanger
-	extender *visibilityExtender
-	pace     *pace
-}
-
-// flush makes the calls of the queue that are due.
-func (s *settler) flush(now time.Time) {
-	s.deletes.flush(now)
-	s.changes.flush(now)
+	messages   *inventory
+	gate       *gate
+	app        *appMonitor
+	deletes    *deleter
+	visibility *visibilityChanger
+	pace       *pace
 }
 
 // accept takes in the messages of one receive, hidden since began.
@@ -42,19 +36,19 @@ func (s *settler) accept(msgs []queue.Message, began, now time.Time) {
 }
 
 func (s *settler) acceptNew(m *queue.Message, began, now time.Time) {
-	h := &held{msg: *m, receives: m.ReceiveCount, receivesHere: receivesHere(m), life: life(m)}
-	h.received(m.ReceiptHandle, began, now, s.opts.VisibilityTimeout)
+	h := &held{msg: *m}
+	h.received(m, began, now, s.opts.VisibilityTimeout)
 	s.messages.held[m.ID] = h
-	skipped, _ := s.messages.unposted.get(h.life)
-	h.attempt = max(or(h.receivesHere, m.ReceiveCount)-skipped, 1)
+	skipped := s.messages.unposted.values[life(m.ID, h.receives, h.receivesHere)]
+	h.attempt = max(cmp.Or(h.receivesHere, m.ReceiveCount)-skipped, 1)
 	h.msg.Attempt = h.attempt
 	s.pace.weighed(len(m.Body))
-	switch _, isDone := s.messages.done.get(m.ID); {
+	switch _, isDone := s.messages.done.values[m.ID]; {
 	case isDone:
 		s.duplicate(m, "done")
 		s.deletes.remove(h, now)
 	case expired(&s.opts, m, now):
-		h.expired = true
+		h.isExpired = true
 		s.stats.counts.Expired++
 		notify(s.core, s.events.Expired, Expired{ID: m.ID, ReceiveCount: m.ReceiveCount,
 			FirstReceivedAt: m.FirstReceivedAt, SentAt: m.SentAt})
@@ -68,9 +62,8 @@ func (s *settler) acceptNew(m *queue.Message, began, now time.Time) {
 // replaces the old one, and it is not posted a second time.
 func (s *settler) receivedAgain(h *held, m *queue.Message, began, now time.Time) {
 	s.duplicate(m, h.stage.String())
-	s.messages.skip(h.life, true)
-	h.receivesHere, h.receives = receivesHere(m), m.ReceiveCount
-	h.received(m.ReceiptHandle, began, now, s.opts.VisibilityTimeout)
+	s.messages.skip(h, true)
+	h.received(m, began, now, s.opts.VisibilityTimeout)
 	if h.stage == deleting {
 		s.deletes.put(h, now)
 	}
@@ -91,27 +84,31 @@ func (s *settler) settle(batch []*held, results []queue.Result, settled []Settle
 		behind = inOrder(batch, results)
 	}
 	var few [1]action
-	actions, aborted := few[:0], false
+	actions, isCutOff, anyAborted, putOff := few[:0], s.workCtx.Err() != nil, false, false
 	for i, h := range batch {
-		h.dead = h.last && s.messages.lastReceive(h) && results[i].Outcome == queue.Failed
-		act := s.decide(h, &results[i], now)
+		res := &results[i]
+		h.dead = h.last && s.messages.lastReceive(h) && res.Outcome == queue.Failed
+		aborted := isCutOff && res.Outcome != queue.Done && res.Outcome != queue.Postponed
+		act := s.decide(h, res, aborted, now)
 		if behind != nil && behind[i] >= 0 && act.verb == retry && actions[behind[i]].verb == retry {
 			act.after = actions[behind[i]].after
 		}
 		actions = append(actions, act)
-		if results[i].Outcome != queue.Postponed {
-			settled = append(settled, s.apply(h, &results[i], act, now))
-			last := &settled[len(settled)-1]
-			last.Batch = len(batch)
-			aborted = aborted || last.Aborted
+		putOff = putOff || act.verb == keep || act.verb == giveUp
+		if res.Outcome != queue.Postponed {
+			anyAborted = anyAborted || aborted
+			settled = append(settled, Settled{Batch: len(batch), Aborted: aborted})
+			s.apply(&settled[len(settled)-1], h, res, act, now)
 		}
 	}
-	s.putOff(batch, results, actions, now)
-	if !aborted {
-		answered = s.app.learn(batch[0].startedAt, decisive(results), now)
+	if putOff {
+		s.putOff(batch, results, actions, now)
 	}
-	s.changes.flushReturning(now)
-	return settled, answered
+	most := &results[0]
+	if len(batch) > 1 {
+		most = decisive(results)
+	}
+	return settled, !anyAborted && s.app.learn(batch[0].startedAt, most, now)
 }
 
 // decisive returns the result of a delivery that says most about the app: it answered if
@@ -133,29 +130,24 @@ func decisive(results []queue.Result) *queue.Result {
 	return worst
 }
 
-// aborted reports whether the end of Run cut a delivery off.
-func (s *settler) aborted(res *queue.Result) bool {
-	return s.workCtx.Err() != nil && res.Outcome != queue.Done && res.Outcome != queue.Postponed
-}
-
-// decide says what to do with a message after its delivery. A target that
-// throttles closes the gate first, for the pause that the message shares.
-func (s *settler) decide(h *held, res *queue.Result, now time.Time) action {
-	if !h.lapsed && !now.Before(h.hiddenUntil) {
+// decide says what to do with a message after its delivery, which the end of Run may have
+// aborted. A target that throttles closes the gate first, for the pause that the message
+// shares.
+func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time) action {
+	if !now.Before(h.hiddenUntil) {
 		s.messages.expireVisibility(h)
 	}
-	aborted := s.aborted(res)
 	h.throttled = res.Outcome == queue.Throttled
-	d := endedDelivery{result: *res, attempt: h.attempt, receivedAt: h.receivedAt, due: s.dueAt(h),
-		lapsed: h.lapsed || aborted, extended: h.extended, keepable: s.keepable(h, now),
-		returnable: s.app.returnable(), random: rand.Float64()}
+	d := endedDelivery{result: *res, attempt: h.attempt, receivedAt: h.receivedAt,
+		due: h.arrivedAt.Add(s.opts.VisibilityTimeout), lapsed: h.lapsed || aborted, extended: h.extended,
+		returnable: res.Outcome == queue.Unreached && s.app.returnable(), random: rand.Float64()}
 	if h.throttled && !aborted {
 		var closed bool
 		if d.pause, closed = s.app.throttled(res, h.startedAt, now); closed {
 			s.postponeReady(d.pause, now)
 			s.wakeAt(s.app.pauses.until)
 		}
-		if d.keepable = s.keepable(h, now); d.keepable && !d.lapsed {
+		if !d.lapsed && s.keepable(h, now) {
 			// Nothing was run: it waits here until the pause is over. Returned it
 			// would cost a receive, and in the end its place in the queue.
 			s.stats.counts.Throttled++
@@ -163,47 +155,40 @@ func (s *settler) decide(h *held, res *queue.Result, now time.Time) action {
 			d.result.Outcome, d.result.RetryAfter = res.Outcome, res.RetryAfter
 		}
 	}
-	return decide(&s.opts, d, now)
+	d.keepable = res.Outcome == queue.Postponed && s.keepable(h, now)
+	return decide(&s.opts, &d, now)
 }
-
-// dueAt returns when the visibility timeout of a message's receive ends, at the
-// latest.
-func (s *settler) dueAt(h *held) time.Time { return h.arrivedAt.Add(s.opts.VisibilityTimeout) }
 
 // keepable reports whether a message that was not posted may be kept.
 func (s *settler) keepable(h *held, now time.Time) bool {
 	return s.gate.keeping() && s.workCtx.Err() == nil && !h.spent(s.opts.VisibilityTimeout, now)
 }
 
-// apply does what was decided.
-func (s *settler) apply(h *held, res *queue.Result, act action, now time.Time) Settled {
-	settled := Settled{
-		ID: h.msg.ID, GroupID: h.msg.GroupID, ReceiveCount: h.msg.ReceiveCount, ReceivesHere: h.receivesHere,
-		Attempt: h.attempt,
-		Outcome: res.Outcome, Status: res.Status, Reason: res.Reason, Answer: res.Answer, Err: res.Err,
-		Duration: now.Sub(h.startedAt), Wait: h.waited, Held: h.startedAt.Sub(h.readyAt),
-		Late: h.lapsed, Aborted: s.aborted(res), Unsent: res.Unsent,
-	}
-	if act.verb != giveUp && !settled.Aborted && (res.Outcome == queue.Unreached || res.Outcome == queue.Throttled) {
-		s.messages.skip(h.life, true)
+// apply does what was decided, and tells of it in e.
+func (s *settler) apply(e *Settled, h *held, res *queue.Result, act action, now time.Time) {
+	e.ID, e.GroupID, e.ReceiveCount, e.Attempt = h.msg.ID, h.msg.GroupID, h.msg.ReceiveCount, h.attempt
+	e.ReceivesHere, e.Late, e.Unsent = h.receivesHere, h.lapsed, res.Unsent
+	e.Outcome, e.Status, e.Reason, e.Answer, e.Err = res.Outcome, res.Status, res.Reason, res.Answer, res.Err
+	e.Duration, e.Wait, e.Held = now.Sub(h.startedAt), h.waited, h.startedAt.Sub(h.readyAt)
+	if act.verb != giveUp && !e.Aborted && (res.Outcome == queue.Unreached || res.Outcome == queue.Throttled) {
+		s.messages.skip(h, true)
 	}
 	switch act.verb {
 	case remove:
 		s.deletes.remove(h, now)
 	case retry:
-		settled.NextRetry = now.Add(act.after)
-		s.changes.release(h, now)
-		s.changes.delayRetry(h, settled.NextRetry, now)
+		e.NextRetry = now.Add(act.after)
+		s.visibility.release(h, now)
+		s.visibility.delayRetry(h, e.NextRetry, now)
 	case giveUp: // returned by putOff
 	default:
-		settled.NextRetry = s.dueAt(h)
-		if h.hiddenUntil.After(settled.NextRetry) {
-			settled.NextRetry = h.hiddenUntil
+		e.NextRetry = h.arrivedAt.Add(s.opts.VisibilityTimeout)
+		if h.hiddenUntil.After(e.NextRetry) {
+			e.NextRetry = h.hiddenUntil
 		}
-		s.changes.release(h, now)
+		s.visibility.release(h, now)
 	}
-	s.stats.settled(&settled)
-	return settled
+	s.stats.settled(e)
 }
 
 // putOff keeps those messages of a delivery that were postponed, or returns them, as it
@@ -213,7 +198,7 @@ func (s *settler) putOff(batch []*held, results []queue.Result, actions []action
 	for i := len(batch) - 1; i >= 0; i-- {
 		h, act := batch[i], actions[i]
 		if results[i].Outcome == queue.Unreached && act.verb == giveUp {
-			s.changes.returnWithGroup(h, now)
+			s.visibility.returnWithGroup(h, now)
 		}
 		if results[i].Outcome != queue.Postponed {
 			continue
@@ -221,7 +206,7 @@ func (s *settler) putOff(batch []*held, results []queue.Result, actions []action
 		var after time.Duration
 		switch behind, broken := before(batch, actions, i); {
 		case act.verb != keep || broken:
-			s.changes.returnWithGroup(h, now)
+			s.visibility.returnWithGroup(h, now)
 		case behind:
 			s.messages.waitAgain(h)
 		default:
@@ -247,25 +232,23 @@ func (s *settler) returnStale(now time.Time) {
 		if !h.postponedAt.IsZero() && !h.lapsed && !expired && s.keepable(h, now) {
 			s.postpone(h, postponeUsual, now)
 		} else {
-			s.changes.returnWithGroup(h, now)
+			s.visibility.returnWithGroup(h, now)
 		}
 	}
-	s.changes.flushReturning(now)
 }
 
 // withdraw returns everything that was received and not posted.
 func (s *settler) withdraw(now time.Time) {
 	m := s.messages
 	for m.deferred.Len() > 0 {
-		s.changes.returnWithGroup(m.deferred.Pop().(*held), now)
+		s.visibility.returnWithGroup(m.deferred.Pop().(*held), now)
 	}
 	for h := m.ready.pop(); h != nil; h = m.ready.pop() {
-		s.changes.returnWithGroup(h, now)
+		s.visibility.returnWithGroup(h, now)
 	}
 	for _, g := range m.groups {
-		s.changes.returnAll(m.takeWaiting(g), now)
+		s.visibility.returnAll(m.takeWaiting(g), now)
 	}
-	s.changes.flushReturning(now)
 }
 
 // postpone keeps a message, hidden, and lines it up again after a time.
@@ -275,15 +258,15 @@ func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	}
 	h.stage, h.again = postponed, now.Add(after)
 	heap.Push(&s.messages.deferred, h)
-	s.extender.extendIfDue(h, now)
+	s.visibility.extendIfDue(h, now)
 	for s.surplus() {
 		h := s.messages.deferred.youngest()
 		heap.Remove(&s.messages.deferred, h.place)
-		s.changes.returnAll(s.messages.disband(h), now)
-		s.changes.returnMessage(h, surplusPause, now)
+		s.visibility.returnAll(s.messages.disband(h), now)
+		s.visibility.returnMessage(h, surplusPause, now)
 	}
 	s.wakeAt(s.messages.deferred.next())
-	s.wakeAt(s.changes.next())
+	s.wakeAt(s.visibility.changes.next())
 }
 
 // surplus reports whether more messages are postponed than may be kept.

@@ -79,16 +79,17 @@ func (s *slots) begin(now time.Time) []*held {
 	if isBatch {
 		n = len(s.gather(now))
 	}
-	permit := s.limiter.acquire(now, n)
-	if permit.messages == 0 {
-		s.wakeAt(s.limiter.nextTry(true))
-		return nil
+	if s.limiter != nil {
+		if n, first.release = s.limiter.acquire(now, n); n == 0 {
+			s.wakeAt(s.limiter.askAt)
+			return nil
+		}
 	}
 	first.self[0] = first
 	batch := first.self[:]
 	if isBatch {
-		batch = append([]*held(nil), s.scratch[:permit.messages]...)
-		s.pace.loaded(len(batch))
+		batch = append([]*held(nil), s.scratch[:n]...)
+		s.pace.loaded(n)
 	}
 	for _, h := range batch {
 		if h.stage == ready {
@@ -97,25 +98,18 @@ func (s *slots) begin(now time.Time) []*held {
 			h.group.active++
 			h.group.waiting = h.group.waiting[1:]
 		}
-		s.posted(h, now)
+		h.stage, h.startedAt, h.last = posting, now, s.messages.lastReceive(h)
+		h.waited = now.Round(0).Sub(h.msg.SentAt)
+		s.stats.counts.Posted++
+		if h.postponedAt.IsZero() { // else it had its turn when it was first asked for
+			s.turns.add(now, h.waited)
+			if s.lane != nil {
+				s.lane.pool.begun.add(now, h.waited)
+			}
+		}
 	}
-	first.permit = permit
 	s.occupy(1)
 	return batch
-}
-
-// posted notes that a message is about to be delivered.
-func (s *slots) posted(h *held, now time.Time) {
-	h.stage, h.startedAt, h.last = posting, now, s.messages.lastReceive(h)
-	h.waited = now.Round(0).Sub(h.msg.SentAt)
-	s.stats.counts.Posted++
-	if !h.postponedAt.IsZero() {
-		return // it had its turn when it was first asked for
-	}
-	s.turns.add(now, h.waited)
-	if s.lane != nil {
-		s.lane.pool.begun.add(now, h.waited)
-	}
 }
 
 // occupy counts the slots in use.
@@ -144,9 +138,22 @@ func (s *slots) deliver(own *slot, batch []*held) (next []*held) {
 		}
 	}
 	results := s.callApp(own, batch)
-	now := time.Now()
+	now, first, answered := time.Now(), batch[0], false
 	s.mu.Lock()
-	s.finish(own, batch, results, now)
+	s.observe(now)
+	s.occupy(-1)
+	if first.release != nil {
+		s.limiter.release(now, first.release, results)
+		first.release = nil
+	}
+	took := now.Sub(first.startedAt)
+	own.settled, answered = s.settler.settle(batch, results, own.settled[:0], now)
+	if answered {
+		s.pace.served(took, now)
+		if s.lane != nil {
+			s.lane.pool.pace.served(took, now)
+		}
+	}
 	next = s.startAll(own, now)
 	switch {
 	case next != nil:
@@ -156,7 +163,8 @@ func (s *slots) deliver(own *slot, batch []*held) (next []*held) {
 		s.parked = append(s.parked, own)
 	}
 	settled := own.settled
-	s.settler.flush(now)
+	s.settler.deletes.flush(now)
+	s.settler.visibility.flush(now)
 	s.receive(now)
 	s.mu.Unlock()
 	if f := s.events.Settled; f != nil {
@@ -189,33 +197,12 @@ func (s *slots) callApp(own *slot, batch []*held) (results []queue.Result) {
 	for i, h := range batch {
 		msgs[i] = &h.msg
 	}
-	return complete(s.batchApp.DeliverBatch(ctx, msgs), len(msgs))
-}
-
-// complete returns one result for each of n messages; those without one failed.
-func complete(results []queue.Result, n int) []queue.Result {
-	results = results[:min(len(results), n)]
-	for len(results) < n {
+	results = s.batchApp.DeliverBatch(ctx, msgs)
+	results = results[:min(len(results), len(msgs))]
+	for len(results) < len(msgs) {
 		results = append(results, queue.Result{Reason: "the delivery gave no result for this message"})
 	}
 	return results
-}
-
-// finish settles a delivery that ended now.
-func (s *slots) finish(own *slot, batch []*held, results []queue.Result, now time.Time) {
-	s.observe(now)
-	s.occupy(-1)
-	first := batch[0]
-	s.limiter.release(now, first.permit, results...)
-	took, answered := now.Sub(first.startedAt), false
-	first.permit = permit{}
-	own.settled, answered = s.settler.settle(batch, results, own.settled[:0], now)
-	if answered {
-		s.pace.served(took, now)
-		if s.lane != nil {
-			s.lane.pool.pace.served(took, now)
-		}
-	}
 }
 
 // batchDue returns when the head of the line may start with what is there; zero

@@ -438,7 +438,7 @@ func TestQueueWithPlentyClaimsAllBetweenReceives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(nil, instant{}, &Options{Pool: NewPool(nil)})
 		w.phase, w.workCtx = running, t.Context()
-		w.gate.remove(AppDown)
+		w.gate.reasons = nil
 		w.lane.known, w.lane.plenty = true, true
 		if got := w.lane.usable(time.Now()); got != DefaultConcurrency {
 			t.Errorf("plenty: work for %d slots is in sight, want all %d", got, DefaultConcurrency)

@@ -145,8 +145,8 @@ func TestLapsedMessageIsDroppedNotGivenBack(t *testing.T) {
 		h := &held{msg: queue.Message{ID: "m"}, stage: ready}
 		h.hide(now.Add(-time.Hour), time.Minute)
 		w.messages.held["m"] = h
-		w.changes.returnMessage(h, 0, now)
-		left := len(w.changes.returning) + len(w.messages.held)
+		w.visibility.returnMessage(h, 0, now)
+		left := len(w.visibility.returning) + len(w.messages.held)
 		w.mu.Unlock()
 		if left != 0 || len(lapsed) != 1 || lapsed[0].InWork {
 			t.Errorf("%d left, events %+v", left, lapsed)

@@ -1,15 +1,18 @@
 package worker
 
 import (
+	"container/heap"
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"tendril/queue"
 )
 
-// visibilityChanger sends all changes of visibility, in tens: extensions, delays before
-// the next attempt, and returns of messages that were not posted.
+// visibilityChanger sends all changes of visibility, in tens: extensions of messages in
+// work and of those that wait for their turn, delays before the next attempt, and returns
+// of messages that were not posted.
 type visibilityChanger struct {
 	*core
 	queue    Queue
@@ -18,62 +21,85 @@ type visibilityChanger struct {
 	changes  batcher
 	// returning are returns that wait for the end of the receives under way.
 	returning []pending
-
 	// receives is how many receives are under way.
 	receives func() int
-	// extended takes the result of an extension, and reports whether it was applied.
-	extended func(p pending, err error, class errorClass, start, now time.Time) bool
+}
+
+// round looks at all messages: receipts that ran out, extensions that are due.
+func (v *visibilityChanger) round(now time.Time) {
+	for _, h := range v.messages.held {
+		switch {
+		case h.stage != posting && h.stage != waiting && h.stage != postponed:
+		case !h.lapsed && !now.Before(h.hiddenUntil):
+			v.messages.expireVisibility(h)
+		case h.stage == postponed && !h.lapsed && h.spent(v.opts.VisibilityTimeout, now):
+			heap.Remove(&v.messages.deferred, h.place)
+			v.returnWithGroup(h, now)
+		default:
+			v.extendIfDue(h, now)
+		}
+	}
+}
+
+// extendIfDue extends the visibility of a message if that is due.
+func (v *visibilityChanger) extendIfDue(h *held, now time.Time) {
+	if d := h.extension(v.opts.VisibilityTimeout, now); d > 0 {
+		v.change(pending{h: h, purpose: extendVisibility, receipt: h.receipt, visibility: d, until: h.hiddenUntil}, now)
+	}
 }
 
 // change is the only way in. A message has one change pending or on its way at a time:
 // two could arrive in the wrong order. The next waits for the end of the one before it.
-func (c *visibilityChanger) change(p pending, due time.Time) {
+func (v *visibilityChanger) change(p pending, due time.Time) {
 	if p.h.changing {
 		p.h.following = &p
 		return
 	}
 	p.h.changing = true
-	c.changes.put(p, due)
+	v.changes.put(p, due)
 }
 
 // ended ends a change that was answered or dropped; the next one may be sent.
-func (c *visibilityChanger) ended(h *held, now time.Time) {
+func (v *visibilityChanger) ended(h *held, now time.Time) {
 	h.changing = false
 	if next := h.following; next != nil {
 		h.following = nil
-		c.change(*next, now)
+		v.change(*next, now)
 	}
 }
 
-// next returns when flush has to be called again, zero for not before something changes.
-func (c *visibilityChanger) next() time.Time { return c.changes.next() }
-
-// flush makes the calls that are due.
-func (c *visibilityChanger) flush(now time.Time) {
-	for batch := c.changes.cut(now); batch != nil; batch = c.changes.cut(now) {
-		if batch = c.sendable(batch, now); len(batch) == 0 {
-			c.changes.calls--
-			continue
+// flush makes the calls that are due. While the gate is closed, or once deliveries are
+// cut off, returns wait for the end of the receives under way, which would only receive
+// them again.
+func (v *visibilityChanger) flush(now time.Time) {
+	if len(v.returning) > 0 && (v.gate.open() && v.workCtx.Err() == nil || v.receives() == 0) {
+		for _, p := range v.returning {
+			v.change(p, now)
 		}
-		c.stats.counts.ChangeCalls++
-		c.send(batch)
+		clear(v.returning)
+		v.returning = v.returning[:0]
 	}
-	c.wakeAt(c.changes.next())
+	for batch := v.changes.cut(now); batch != nil; batch = v.changes.cut(now) {
+		if batch = v.sendable(batch, now); len(batch) > 0 {
+			v.send(batch)
+		}
+	}
+	v.wakeAt(v.changes.next())
 }
 
 // sendable drops the extensions that nobody needs any more, and the other
 // changes whose receipt has lapsed. What stays is about to be sent.
-func (c *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
+func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	kept := batch[:0]
 	for _, p := range batch {
 		isExtension := p.purpose == extendVisibility
 		switch {
 		case isExtension && (p.h.stage == gone || p.h.stage == deleting || p.h.lapsed || p.receipt != p.h.receipt):
-			c.ended(p.h, now)
+			v.ended(p.h, now)
 			continue
 		case !now.Before(p.until):
-			c.failed(p, errVisibilityOver, true, now)
-			c.ended(p.h, now)
+			v.failed(p, errVisibilityOver, true, now)
+			v.ended(p.h, now)
 			continue
 		case isExtension:
 			p.h.extended = true
@@ -85,19 +111,20 @@ func (c *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 	return kept
 }
 
-func (c *visibilityChanger) send(batch []pending) {
+func (v *visibilityChanger) send(batch []pending) {
 	changes := make([]queue.VisibilityChange, len(batch))
 	for i, p := range batch {
 		changes[i] = queue.VisibilityChange{ReceiptHandle: p.receipt, Visibility: p.visibility,
 			Unread: p.purpose == returnMessage}
 	}
-	var errs []error
-	c.call(func(ctx context.Context) { errs = c.queue.ChangeVisibility(ctx, changes) },
-		func(start, now time.Time) { c.answered(batch, errs, start, now) })
+	v.changes.calls++
+	v.stats.counts.ChangeCalls++
+	v.call(func(ctx context.Context) []error { return v.queue.ChangeVisibility(ctx, changes) },
+		func(errs []error, start, now time.Time) { v.answered(batch, errs, start, now) })
 }
 
 // answered takes the results of one call.
-func (c *visibilityChanger) answered(batch []pending, errs []error, start, now time.Time) {
+func (v *visibilityChanger) answered(batch []pending, errs []error, start, now time.Time) {
 	var extended, returned, conclusive int
 	for i, p := range batch {
 		err := entryErr(errs, i)
@@ -107,95 +134,119 @@ func (c *visibilityChanger) answered(batch []pending, errs []error, start, now t
 		}
 		switch {
 		case p.purpose == extendVisibility:
-			if c.extended(p, err, class, start, now) {
+			v.extended(p, err, class, start, now)
+			if class == applied {
 				extended++
 			}
 		case class != applied:
-			c.tryAgain(p, err, class, start, now)
+			v.tryAgain(p, err, class, start, now)
 		default:
-			c.ended(p.h, now)
+			v.ended(p.h, now)
 			if p.purpose == returnMessage {
 				returned++
 			}
 		}
 	}
-	c.changes.returned(now, conclusive == 0, rand.Float64())
-	c.stats.counts.Extended += int64(extended)
-	c.stats.counts.Returned += int64(returned)
+	v.changes.returned(batch, now, conclusive == 0, rand.Float64())
+	v.stats.counts.Extended += int64(extended)
+	v.stats.counts.Returned += int64(returned)
 	if extended > 0 {
-		notify(c.core, c.events.Extended, Extended{Messages: extended, Duration: now.Sub(start)})
+		notify(v.core, v.events.Extended, Extended{Messages: extended, Duration: now.Sub(start)})
 	}
 	if returned > 0 {
-		notify(c.core, c.events.Returned, Returned{Messages: returned})
+		notify(v.core, v.events.Returned, Returned{Messages: returned})
 	}
+}
+
+// extended takes the result of one extension. When it failed, it decides when to try again.
+func (v *visibilityChanger) extended(p pending, err error, class errorClass, start, now time.Time) {
+	h := p.h
+	switch isNewest := p.receipt == h.receipt; {
+	case !isNewest:
+	case class == applied:
+		h.hide(start, p.visibility)
+	case h.stage != gone && h.stage != deleting:
+		v.failed(p, err, class == invalidReceipt, now)
+		h.nextExtend = now.Add(min(2*time.Second, v.opts.VisibilityTimeout/16))
+		if class == refused {
+			h.nextExtend = now.Add(refusedLimit)
+		}
+		if class == invalidReceipt {
+			h.hiddenUntil = now
+			v.messages.expireVisibility(h)
+		}
+	}
+	if h.following != nil && h.hiddenUntil.After(h.following.until) {
+		h.following.until = h.hiddenUntil
+	}
+	v.ended(h, now)
 }
 
 // tryAgain puts back a delay or a return that failed. One that may have
 // been applied is only good as long as the message is hidden in either case:
 // after that it could make visible what another worker has.
-func (c *visibilityChanger) tryAgain(p pending, err error, class errorClass, start, now time.Time) {
+func (v *visibilityChanger) tryAgain(p pending, err error, class errorClass, start, now time.Time) {
 	p.tries++
 	if end := start.Add(p.visibility); class == uncertain && end.Before(p.until) {
 		p.until = end
 	}
 	due := p.nextTry(now)
-	final := class == refused || class == invalidReceipt || !due.Before(p.until) || c.callCtx.Err() != nil
-	c.failed(p, err, final, now)
+	final := class == refused || class == invalidReceipt || !due.Before(p.until) || v.callCtx.Err() != nil
+	v.failed(p, err, final, now)
 	if final {
-		c.ended(p.h, now)
+		v.ended(p.h, now)
 		return
 	}
-	c.changes.put(p, due)
+	v.changes.put(p, due)
 }
 
-func (c *visibilityChanger) failed(p pending, err error, final bool, now time.Time) {
-	c.stats.failed("change of visibility", err, now)
-	notify(c.core, c.events.ChangeFailed,
+func (v *visibilityChanger) failed(p pending, err error, final bool, now time.Time) {
+	v.stats.failed("change of visibility", err, now)
+	notify(v.core, v.events.ChangeFailed,
 		ChangeFailed{ID: p.h.msg.ID, Kind: p.purpose.String(), Err: err, Final: final})
 }
 
 // delayRetry makes a failed message visible at a time.
-func (c *visibilityChanger) delayRetry(h *held, at, now time.Time) {
+func (v *visibilityChanger) delayRetry(h *held, at, now time.Time) {
 	p := pending{h: h, purpose: delayRetry, receipt: h.receipt, at: at, until: h.hiddenUntil}
-	c.change(p, c.lingerUntil(now, h.hiddenUntil.Add(-2*margin(c.opts.VisibilityTimeout))))
+	v.change(p, v.lingerUntil(now, h.hiddenUntil))
 }
 
 // release lets go of a message whose visibility runs out by itself. What waits behind
 // it is returned, unless it failed at its last receive: then the group goes on without
 // it. Returned, those behind it would come again only after it, and perhaps be
 // dead-lettered unposted: they were received as often as it was.
-func (c *visibilityChanger) release(h *held, now time.Time) {
+func (v *visibilityChanger) release(h *held, now time.Time) {
 	if h.dead {
-		c.messages.leaveGroup(h, now)
+		v.messages.leaveGroup(h, now)
 	} else {
-		c.returnAll(c.messages.disband(h), now)
+		v.returnAll(v.messages.disband(h), now)
 	}
-	c.messages.forget(h)
+	v.messages.forget(h)
 }
 
 // returnWithGroup returns a message and all that waits behind it.
-func (c *visibilityChanger) returnWithGroup(h *held, now time.Time) {
-	c.returnAll(c.messages.disband(h), now)
-	c.returnMessage(h, 0, now)
+func (v *visibilityChanger) returnWithGroup(h *held, now time.Time) {
+	v.returnAll(v.messages.disband(h), now)
+	v.returnMessage(h, 0, now)
 }
 
 // returnAll returns messages of one group. The last one goes first, so that none
 // overtakes.
-func (c *visibilityChanger) returnAll(group []*held, now time.Time) {
-	for i := len(group) - 1; i >= 0; i-- {
-		c.returnMessage(group[i], 0, now)
+func (v *visibilityChanger) returnAll(group []*held, now time.Time) {
+	for _, h := range slices.Backward(group) {
+		v.returnMessage(h, 0, now)
 	}
 }
 
 // returnMessage makes a message that was never posted visible again, after a pause if
 // one is given. One whose visibility ran out is dropped: it may be another worker's by now.
-func (c *visibilityChanger) returnMessage(h *held, pause time.Duration, now time.Time) {
-	c.messages.forget(h)
-	c.messages.skip(h.life, !c.opts.UncountedReturns || !now.Before(h.hiddenUntil))
-	if !now.Before(h.hiddenUntil) {
-		if !h.lapsed {
-			c.messages.expireVisibility(h)
-		}
+func (v *visibilityChanger) returnMessage(h *held, pause time.Duration, now time.Time) {
+	isOver := !now.Before(h.hiddenUntil)
+	v.messages.forget(h)
+	v.messages.skip(h, !v.opts.UncountedReturns || isOver)
+	if isOver {
+		v.messages.expireVisibility(h)
 		return
 	}
 	p := pending{h: h, purpose: returnMessage, receipt: h.receipt, at: now.Add(min(pause, max(h.left(now), 0))),
@@ -204,26 +255,6 @@ func (c *visibilityChanger) returnMessage(h *held, pause time.Duration, now time
 		h.following = &p
 		return
 	}
-	c.returning = append(c.returning, p)
+	v.returning = append(v.returning, p)
+	v.wakeAt(now)
 }
-
-// flushReturning sends the returns. While the gate is closed, or once deliveries
-// are cut off, they wait for the end of the receives under way, which would only receive
-// them again.
-func (c *visibilityChanger) flushReturning(now time.Time) {
-	if len(c.returning) == 0 {
-		return
-	}
-	if over := !c.gate.open() || c.workCtx.Err() != nil; over && c.receives() > 0 {
-		return
-	}
-	for _, p := range c.returning {
-		c.change(p, now)
-	}
-	clear(c.returning)
-	c.returning = c.returning[:0]
-	c.flush(now)
-}
-
-// idle reports whether nothing is pending or on its way.
-func (c *visibilityChanger) idle() bool { return len(c.returning) == 0 && c.changes.idle() }

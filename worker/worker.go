@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -10,20 +11,18 @@ import (
 // time from any goroutine.
 type Worker struct {
 	*core
-	messages *inventory
-	gate     *gate
-	app      *appMonitor
-	limiter  *limiterState
-	changes  *visibilityChanger
-	extender *visibilityExtender
-	deletes  *deleter
-	settler  *settler
-	poller   *poller
-	slots    *slots
-	lane     *lane // of the pool; nil for a worker of its own
-	pace     *pace
+	messages   *inventory
+	gate       *gate
+	app        *appMonitor
+	limiter    *limiterState // nil for none
+	visibility *visibilityChanger
+	deletes    *deleter
+	settler    *settler
+	poller     *poller
+	slots      *slots
+	lane       *lane // of the pool; nil for a worker of its own
+	pace       *pace
 
-	rhythm    time.Duration // of the maintenance rounds
 	nextRound time.Time     // when it looks after what is held
 	drained   chan struct{} // closed when a drain is over
 }
@@ -37,30 +36,30 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 		o.Batch = Batch{Size: 1}
 	}
 	rhythm := clamp(o.VisibilityTimeout/16, 50*time.Millisecond, time.Second)
-	c := &core{opts: o, events: o.Events, mu: &callbackMutex{}, limit: o.Concurrency, wake: make(chan struct{}, 1)}
-	c.clock.rhythm = rhythm
+	c := &core{opts: o, events: o.Events, mu: &callbackMutex{}, limit: o.Concurrency, wake: make(chan struct{}, 1),
+		clock: clock{rhythm: rhythm}, margin: min(o.VisibilityTimeout/10, time.Second)}
 	c.callCtx, c.endCalls = context.WithCancel(context.Background())
 	if o.Pool != nil {
 		c.mu = &o.Pool.mu
 	}
 	p := &pace{}
-	m := newInventory(c)
-	limiter := newLimiterState(o.Limiter, c, p)
+	m := &inventory{core: c, held: make(map[string]*held), groups: make(map[string]*group),
+		done: newMemory[struct{}](remembered), unposted: newMemory[int](remembered)}
+	var limiter *limiterState
+	if o.Limiter != nil {
+		limiter = &limiterState{sharedLimiter: &sharedLimiter{limiter: o.Limiter}, core: c, pace: p}
+	}
 	g := &gate{core: c, reasons: []Reason{{Block: AppDown, Text: "the app has not answered yet", Since: time.Now()}}}
 	app := &appMonitor{core: c, gate: g, app: d}
-	changes := &visibilityChanger{core: c, queue: q, messages: m, gate: g}
-	extender := &visibilityExtender{core: c, messages: m, changes: changes}
-	deletes := &deleter{core: c, queue: q, messages: m, gate: g, changes: changes, called: p.called}
-	s := &settler{core: c, messages: m, gate: g, app: app, deletes: deletes, changes: changes, extender: extender,
-		pace: p}
-	poll := &poller{core: c, queue: q, messages: m, gate: g, limiter: limiter, pace: p, accept: s.accept,
+	poll := &poller{core: c, queue: q, messages: m, gate: g, limiter: limiter, pace: p,
 		receives: receives{want: 1, open: make(map[*openReceive]struct{})}}
+	visible := &visibilityChanger{core: c, queue: q, messages: m, gate: g, receives: func() int { return len(poll.open) }}
+	deletes := &deleter{core: c, queue: q, messages: m, gate: g, visibility: visible, pace: p}
+	s := &settler{core: c, messages: m, gate: g, app: app, deletes: deletes, visibility: visible, pace: p}
 	sl := &slots{core: c, app: d, batchApp: batchApp, messages: m, gate: g, limiter: limiter, settler: s, pace: p}
-	w := &Worker{core: c, messages: m, gate: g, app: app, limiter: limiter, changes: changes, extender: extender,
-		deletes: deletes, settler: s, poller: poll, slots: sl, pace: p, rhythm: rhythm, drained: make(chan struct{})}
-
-	changes.receives = func() int { return len(poll.open) }
-	changes.extended = extender.extended
+	w := &Worker{core: c, messages: m, gate: g, app: app, limiter: limiter, visibility: visible, deletes: deletes,
+		settler: s, poller: poll, slots: sl, pace: p, drained: make(chan struct{})}
+	poll.accept = s.accept
 	g.closed = w.gateClosed
 	c.start, c.receive, c.stalled = w.start, w.receive, w.stalled
 	if o.Pool != nil {
@@ -74,9 +73,9 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 
 // start begins the deliveries and calls of the queue that may begin now.
 func (w *Worker) start(now time.Time) {
-	w.changes.flushReturning(now)
 	w.slots.startAll(nil, now)
-	w.settler.flush(now)
+	w.deletes.flush(now)
+	w.visibility.flush(now)
 }
 
 // receive begins as many receives as may begin now, also those of the other
@@ -159,10 +158,10 @@ func (w *Worker) Tune(t *Tuning) {
 	now := time.Now()
 	o := &w.opts // field by field: others are read without the lock
 	o.ErrorVisibilityTimeout, o.Backoff, o.RespectRetryAfter, o.Retention = t.ErrorVisibilityTimeout, t.Backoff,
-		t.RespectRetryAfter, or(t.Retention, DefaultRetention)
+		t.RespectRetryAfter, cmp.Or(t.Retention, DefaultRetention)
 	if w.lane == nil {
 		full := w.limit == o.Concurrency
-		if o.Concurrency = clamp(or(t.Concurrency, DefaultConcurrency), 1, MaxConcurrency); full {
+		if o.Concurrency = clamp(cmp.Or(t.Concurrency, DefaultConcurrency), 1, MaxConcurrency); full {
 			w.limit = o.Concurrency
 		}
 	}
