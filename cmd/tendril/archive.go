@@ -13,6 +13,7 @@ import (
 
 	"tendril/bundle"
 	"tendril/console"
+	"tendril/yamlfile"
 )
 
 // openBundle opens the folder that an argument names.
@@ -56,7 +57,7 @@ func (c *cli) openApp(cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 	// One that runs there will refuse this one, and may run an old version.
 	if _, err := console.ReadInstance(dataDir); errors.Is(err, console.ErrNotRunning) {
 		if err := bundle.PruneVersions(dir); err != nil {
-			c.warn("%v", err)
+			c.warn(yamlfile.Problem{Text: err.Error()})
 		}
 	}
 	return b, nil

@@ -170,9 +170,8 @@ func (c sendCommand) watcher(cmd *cobra.Command, p *targetQueue) (*console.Clien
 	if len(names) > 0 {
 		works = "on queue " + strings.Join(names, ", ")
 	}
-	return nil, fail(exitUsage,
-		fmt.Errorf("--wait would never end: environment %q works %s, not on %s", i.Environment, works, p.name),
-		"leave --wait out, or name the --data-dir of the environment that works on it")
+	return nil, fail(exitUsage, fmt.Errorf("--wait would never end: environment %q works %s, not on %s", i.Environment,
+		works, p.name), "leave --wait out, or name the --data-dir of the environment that works on it")
 }
 
 // await prints what became of each message that was sent. The error says how
@@ -206,7 +205,7 @@ func (c sendCommand) printOutcome(d console.Delivery, f format) error {
 	if f == asJSON {
 		return printLineJSON(c.programs(), d)
 	}
-	_, err := fmt.Fprintln(c.out, plain(deliveryText(d), false))
+	_, err := fmt.Fprintln(c.out, plain(deliveryText(d)))
 	return err
 }
 
@@ -225,9 +224,8 @@ func attemptsError(failed, running, unknown int) error {
 		return fail(exitFailed, fmt.Errorf("%s still in work", plural(running, "message")),
 			"the app has not answered yet; wait longer with --timeout")
 	}
-	return fail(exitFailed,
-		fmt.Errorf("%s failed, %d still in work, %d not attempted in time", plural(failed, "message"), running, unknown),
-		"see 'tendril status'")
+	return fail(exitFailed, fmt.Errorf("%s failed, %d still in work, %d not attempted in time", plural(failed, "message"),
+		running, unknown), "see 'tendril status'")
 }
 
 // deliveryText is a line for people about one attempt.

@@ -14,6 +14,7 @@ import (
 	"tendril/console"
 	"tendril/environment"
 	"tendril/tasks"
+	"tendril/yamlfile"
 )
 
 func (c appCommands) newCheck() *cobra.Command {
@@ -44,12 +45,12 @@ func (c appCommands) check(cmd *cobra.Command, args []string) error {
 	}
 	refused := []error{err} // where there is no app to run, the rest is looked at all the same
 	cfg := opts.Config
-	c.printWarnings(cfg)
+	c.warn(cfg.Warnings...)
 	if err := c.checkBundle(&opts); err != nil {
 		return err
 	}
 	if len(opts.Command) > 0 {
-		fmt.Fprintf(c.out, "process  %s: %s\n", bundle.MainProcess, plain(strings.Join(opts.Command, " "), false))
+		fmt.Fprintf(c.out, "process  %s: %s\n", bundle.MainProcess, plain(strings.Join(opts.Command, " ")))
 	}
 	c.listTasks(opts.CronFile(), time.Now())
 	if cfg.ConfigFile != "" {
@@ -70,10 +71,11 @@ func (c appCommands) check(cmd *cobra.Command, args []string) error {
 // directory they are its own, and what is checked is to be deployed there.
 func (c appCommands) checkPorts(opts *environment.Options) error {
 	if i, err := console.ReadInstance(opts.Config.DataDir); err == nil {
-		c.printWarning(fmt.Sprintf("environment %q runs on %s, process %d: 'tendril up' would be refused", i.Environment,
-			opts.Config.DataDir, i.PID),
-			"'tendril deploy' puts this in the place of what it runs; a second environment needs its own --data-dir, "+
-				"--listen, --console and --port")
+		c.warn(yamlfile.Problem{
+			Text: fmt.Sprintf("environment %q runs on %s, process %d: 'tendril up' would be refused", i.Environment,
+				opts.Config.DataDir, i.PID),
+			Hint: "'tendril deploy' puts this in the place of what it runs; a second environment needs its own --data-dir, " +
+				"--listen, --console and --port"})
 		return nil
 	}
 	return opts.ProbePorts()
@@ -109,13 +111,11 @@ func (c appCommands) listTasks(path string, now time.Time) {
 	if path == "" || err != nil {
 		return
 	}
-	for _, w := range file.Warnings {
-		c.printWarning(w.String(), w.Hint)
-	}
+	c.warn(file.Warnings...)
 	fmt.Fprintf(c.out, "tasks    %s\n", path)
 	for i := range file.Tasks {
 		t := &file.Tasks[i]
-		fmt.Fprintf(c.out, "task     %s: %s, POST %s\n", t.Name, t.Schedule.Words(), plain(t.URL, false))
+		fmt.Fprintf(c.out, "task     %s: %s, POST %s\n", t.Name, t.Schedule.Words(), plain(t.URL))
 		var times []string
 		for _, at := range t.Schedule.Upcoming(now, shownTimes) {
 			times = append(times, clock(at, t.Schedule.Zone().String()))
@@ -132,9 +132,7 @@ func (c appCommands) checkBundle(opts *environment.Options) error {
 	if b == nil {
 		return nil
 	}
-	for _, w := range slices.Concat(b.Warnings, opts.MissingPrograms()) {
-		c.printWarning(w.String(), w.Hint)
-	}
+	c.warn(slices.Concat(b.Warnings, opts.MissingPrograms())...)
 	if len(opts.Command) == 0 && len(b.Processes) > 0 {
 		for _, step := range b.Plan() {
 			fmt.Fprintln(c.out, stepLine(step))
@@ -146,17 +144,16 @@ func (c appCommands) checkBundle(opts *environment.Options) error {
 	for _, p := range b.Environment() {
 		if opts.Withheld(p) == "" {
 			s, _ := b.Setting(bundle.NamespaceEnvironment, p.Name)
-			fmt.Fprintf(c.out, "property %s=%s (%s)\n", plain(s.Option, false), plain(c.shownSetting(s), false), c.setBy(s))
+			fmt.Fprintf(c.out, "property %s=%s (%s)\n", plain(s.Option), plain(c.shownSetting(s)), c.setBy(s))
 		}
 	}
 	for _, l := range b.Links {
 		if queue := opts.LinkedQueue(l); queue != "" {
-			fmt.Fprintf(c.out, "link     %s to the queue %s (%s)\n", plain(l.Variable, false), plain(queue, false),
-				position(l.File, l.Line))
+			fmt.Fprintf(c.out, "link     %s to the queue %s (%s)\n", plain(l.Variable), plain(queue), position(l.File, l.Line))
 		}
 	}
 	for _, f := range environment.NotUsed(opts) {
-		fmt.Fprintf(c.out, "not used %s\n", plain(f.String(), false))
+		fmt.Fprintf(c.out, "not used %s\n", plain(f.String()))
 	}
 	return nil
 }
@@ -165,12 +162,12 @@ func (c appCommands) checkBundle(opts *environment.Options) error {
 // of their own.
 func stepLine(s bundle.Step) string {
 	if s.Phase == bundle.PhaseStart {
-		return fmt.Sprintf("process  %s: %s", s.Name, plain(s.Shell, false))
+		return fmt.Sprintf("process  %s: %s", s.Name, plain(s.Shell))
 	}
 	if s.Shell != "" {
-		return fmt.Sprintf("%-8s %s: %s (%s)", s.Phase, s.Name, plain(s.Shell, false), position(s.File, s.Line))
+		return fmt.Sprintf("%-8s %s: %s (%s)", s.Phase, s.Name, plain(s.Shell), position(s.File, s.Line))
 	}
-	return "hook     " + plain(s.Name, false)
+	return "hook     " + plain(s.Name)
 }
 
 // checkSettings prints the options whose value in force is one of the bundle's
@@ -185,7 +182,7 @@ func (c appCommands) checkSettings(cfg *config.Config, b *bundle.Bundle) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(c.out, "setting  %s = %s (%s)\n", o.Name, plain(e.Value, false), plain(from.Where, false))
+		fmt.Fprintf(c.out, "setting  %s = %s (%s)\n", o.Name, plain(e.Value), plain(from.Where))
 	}
 	return nil
 }

@@ -79,14 +79,9 @@ func (c *cli) progress(total int, what string, shown bool) *progressbar.Progress
 	if f, ok := w.(*os.File); !shown || !ok || !term.IsTerminal(int(f.Fd())) {
 		w = io.Discard
 	}
-	return progressbar.NewOptions(total,
-		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetDescription(what),
-		progressbar.OptionShowCount(),
-		progressbar.OptionThrottle(100*time.Millisecond),
-		progressbar.OptionClearOnFinish(),
-		progressbar.OptionSetVisibility(w != io.Discard),
-	)
+	return progressbar.NewOptions(total, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
+		progressbar.OptionShowCount(), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetVisibility(w != io.Discard))
 }
 
 // buffer keeps what is printed from now on from waiting for its reader, and

@@ -60,8 +60,8 @@ func remoteDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	arn := deadLetterARN(attributes["RedrivePolicy"])
-	if arn == "" {
+	name, _ := console.ParseRedrivePolicy(attributes["RedrivePolicy"])
+	if name == "" {
 		sources, err := p.remote.DeadLetterSources(ctx)
 		if err != nil {
 			return nil, err
@@ -71,7 +71,7 @@ func remoteDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
 		}
 		return &deadLetterQueue{p, "", counted(attributes)}, nil
 	}
-	dead, err := p.sqs.Queue(ctx, siblingURL(p.remote.URL(), afterColon(arn)))
+	dead, err := p.sqs.Queue(ctx, siblingURL(p.remote.URL(), name))
 	if err != nil {
 		return nil, fmt.Errorf("finding the dead-letter queue of %s: %w", p.name, err)
 	}
@@ -108,8 +108,8 @@ func (c messageCommands) newDeadList() *cobra.Command {
 	cmd.Flags().StringVar(&which.match, "match", "", "List only those whose body contains this text.")
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-		if which.limit < 1 {
-			return fail(exitUsage, fmt.Errorf("--limit %d is out of range", which.limit), "use 1 or more")
+		if err := checkLimit(which.limit); err != nil {
+			return err
 		}
 		g, err := c.findDead(ctx, cmd, w)
 		if err != nil {
@@ -137,8 +137,7 @@ func (c messageCommands) printDead(ctx context.Context, g *deadLetterQueue, mess
 	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
 	for _, m := range messages {
 		rows = append(rows, []string{m.ID, since(m.SentAt), since(m.DeadAt), fmt.Sprint(m.ReceiveCount),
-			or(afterColon(m.DeadLetterSource)),
-			or(preview(reasons[m.ID], 40)), preview(m.Body, previewWidth)})
+			or(afterColon(m.DeadLetterSource)), or(preview(reasons[m.ID], 40)), preview(m.Body, previewWidth)})
 	}
 	if err := c.printTable(rows); err != nil {
 		return err

@@ -34,11 +34,7 @@ anew from its folder as it is now.`,
 	addDataDir(cmd)
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		path := ""
-		if len(args) > 0 {
-			path = args[0]
-		}
-		return c.deploy(ctx, cmd, path, *f)
+		return c.deploy(ctx, cmd, argument(args), *f)
 	})
 	return cmd
 }
@@ -55,15 +51,12 @@ func (c controlCommands) deploy(ctx context.Context, cmd *cobra.Command, path st
 		return err
 	}
 	done, err := c.follow(ctx, client, path)
-	var refused *console.Error
 	switch {
-	case errors.As(err, &refused):
-		return c.refusal(refused)
-	case err != nil && ctx.Err() != nil:
+	case err != nil && errors.Is(err, context.Canceled):
 		return fail(exitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment goes on"),
 			"'tendril status' shows it")
 	case err != nil:
-		return err
+		return c.refusal(err)
 	case f == asJSON:
 		return c.printJSON(done)
 	}
@@ -85,22 +78,20 @@ func (c controlCommands) candidate(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, w := range bundleWarnings(b, b.Unsupported) {
-		c.printWarning(w.String(), w.Hint)
-	}
+	c.warn(bundleWarnings(b, b.Unsupported)...)
 	return filepath.Abs(path)
 }
 
-// refusal prints what the failing step wrote, and returns the error with its
-// exit status.
-func (c controlCommands) refusal(refused *console.Error) error {
-	if len(refused.Output) > 0 {
-		fmt.Fprintf(c.err, "%s wrote last:\n", plain(refused.Step, false))
+// refusal prints what the failing step wrote, and returns the error.
+func (c controlCommands) refusal(err error) error {
+	var refused *console.Error
+	if errors.As(err, &refused) && len(refused.Output) > 0 {
+		fmt.Fprintf(c.err, "%s wrote last:\n", plain(refused.Step))
 		for _, line := range refused.Output {
-			fmt.Fprintf(c.err, "  | %s\n", plain(line, false))
+			fmt.Fprintf(c.err, "  | %s\n", plain(line))
 		}
 	}
-	return explained(refused)
+	return err
 }
 
 // deployTick is how often the progress of a deployment is looked at.
@@ -146,14 +137,14 @@ func (c controlCommands) follow(ctx context.Context, client *console.Client, pat
 
 // stepText says what a deployment under way is at.
 func stepText(d *console.Deployment) string {
-	from, to := plain(d.From, false), plain(d.To, false)
+	from, to := plain(d.From), plain(d.To)
 	if from == "" {
 		from = "the old version"
 	}
 	switch d.State {
 	case console.DeployPreparing:
 		if d.Step != "" {
-			return "preparing " + to + ": " + plain(d.Step, false)
+			return "preparing " + to + ": " + plain(d.Step)
 		}
 		return "preparing " + to
 	case console.DeployStarting:
@@ -163,11 +154,11 @@ func stepText(d *console.Deployment) string {
 	case console.DeployFinishing:
 		text := from + " is gone"
 		if d.Step != "" {
-			text += "; " + plain(d.Step, false)
+			text += "; " + plain(d.Step)
 		}
 		return text
 	}
-	return plain(d.State, false) + " " + to
+	return plain(d.State) + " " + to
 }
 
 func (c controlCommands) newReload() *cobra.Command {
@@ -192,12 +183,8 @@ works on, and the exit status is 1.`,
 		}
 		defer client.Close()
 		done, err := client.Reload(ctx)
-		var refused *console.Error
-		switch {
-		case errors.As(err, &refused):
-			return c.refusal(refused)
-		case err != nil:
-			return err
+		if err != nil {
+			return c.refusal(err)
 		}
 		fmt.Fprintln(c.err, reloadText(client.Instance.Environment, &done))
 		return nil
@@ -212,18 +199,17 @@ func reloadText(environment string, done *console.ReloadResult) string {
 	case done.Deployed != nil:
 		lines = append(lines, deployedText(environment, done.Deployed))
 	case done.Unchanged != "":
-		lines = append(lines, "nothing changed in "+plain(done.Unchanged, false))
+		lines = append(lines, "nothing changed in "+plain(done.Unchanged))
 	case done.NotScheduled != "":
-		lines = append(lines,
-			fmt.Sprintf("%s of %s not scheduled: %s", plural(done.Tasks, "periodic task"), plain(done.File, false),
-				plain(done.NotScheduled, false)))
+		lines = append(lines, fmt.Sprintf("%s of %s not scheduled: %s", plural(done.Tasks, "periodic task"),
+			plain(done.File), plain(done.NotScheduled)))
 	case done.File != "":
-		lines = append(lines, fmt.Sprintf("%s of %s in force", plural(done.Tasks, "periodic task"), plain(done.File, false)))
+		lines = append(lines, fmt.Sprintf("%s of %s in force", plural(done.Tasks, "periodic task"), plain(done.File)))
 	case len(done.Settings)+len(done.Later) == 0:
 		lines = append(lines, "the new settings leave everything as it was")
 	}
 	if len(done.Settings) > 0 {
-		lines = append(lines, "changed, and in force now: "+plain(strings.Join(done.Settings, ", "), false))
+		lines = append(lines, "changed, and in force now: "+plain(strings.Join(done.Settings, ", ")))
 	}
 	if len(done.Later) > 0 {
 		lines = append(lines, laterText(done.Later))
@@ -234,12 +220,12 @@ func reloadText(environment string, done *console.ReloadResult) string {
 // deployedText says what runs after a deployment.
 func deployedText(environment string, done *console.DeployResult) string {
 	took := time.Duration(done.DurationMS) * time.Millisecond
-	return fmt.Sprintf("environment %q runs %s now, after %s", environment, plain(done.To, false), took)
+	return fmt.Sprintf("environment %q runs %s now, after %s", environment, plain(done.To), took)
 }
 
 // laterText says which settings wait for the next start.
 func laterText(names []string) string {
-	return "changed, for the next start: " + plain(strings.Join(names, ", "), false)
+	return "changed, for the next start: " + plain(strings.Join(names, ", "))
 }
 
 func (c controlCommands) newDrain() *cobra.Command {

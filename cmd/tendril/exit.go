@@ -12,6 +12,7 @@ import (
 	"tendril/environment"
 	"tendril/periodic"
 	"tendril/queue"
+	"tendril/yamlfile"
 )
 
 // The exit statuses.
@@ -68,16 +69,12 @@ func (e *exitError) Unwrap() error { return e.err }
 // exitCode finds the status for an error of any origin; 0 for nil.
 func exitCode(err error) int {
 	var coded *exitError
-	var settings *config.Error
-	var tasks *periodic.Error
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.As(err, &coded):
 		return coded.code
-	case errors.As(err, &settings), errors.As(err, &tasks):
-		return exitUsage
-	case errors.Is(err, environment.ErrSettings):
+	case problemsOf(err) != nil, errors.Is(err, environment.ErrSettings):
 		return exitUsage
 	case errors.Is(err, environment.ErrConflict):
 		return exitConflict
@@ -93,6 +90,19 @@ func exitCode(err error) int {
 	return exitFailed
 }
 
+// problemsOf are the problems of settings or of a file of periodic tasks; nil for any other error.
+func problemsOf(err error) []yamlfile.Problem {
+	var settings *config.Error
+	var tasks *periodic.Error
+	switch {
+	case errors.As(err, &settings):
+		return settings.Problems
+	case errors.As(err, &tasks):
+		return tasks.Problems
+	}
+	return nil
+}
+
 // printError writes one line for each thing that is wrong, and its hint below.
 func printError(w io.Writer, err error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && err.Error() == errors.Join(joined.Unwrap()...).Error() {
@@ -101,16 +111,8 @@ func printError(w io.Writer, err error) {
 		}
 		return
 	}
-	var settings *config.Error
-	if errors.As(err, &settings) {
-		for _, p := range settings.Problems {
-			printLine(w, p.String(), p.Hint)
-		}
-		return
-	}
-	var tasks *periodic.Error
-	if errors.As(err, &tasks) {
-		for _, p := range tasks.Problems {
+	if problems := problemsOf(err); problems != nil {
+		for _, p := range problems {
 			printLine(w, p.String(), p.Hint)
 		}
 		return

@@ -83,7 +83,7 @@ func (c appCommands) listSettings(cfg *config.Config, b *bundle.Bundle) error {
 			return err
 		}
 		if len(e.Chain) > 1 {
-			rows = append(rows, []string{o.Name, plain(e.Value, false), e.From.String()})
+			rows = append(rows, []string{o.Name, plain(e.Value), e.From.String()})
 		}
 	}
 	if b != nil {
@@ -93,7 +93,7 @@ func (c appCommands) listSettings(cfg *config.Config, b *bundle.Bundle) error {
 		}
 		for _, s := range b.InForce() {
 			if !known(s) {
-				rows = append(rows, []string{plain(s.Option, false), plain(c.shownSetting(s), false), c.setBy(s)})
+				rows = append(rows, []string{plain(s.Option), plain(c.shownSetting(s)), c.setBy(s)})
 			}
 		}
 	}
@@ -108,16 +108,15 @@ func (c appCommands) listSettings(cfg *config.Config, b *bundle.Bundle) error {
 // properties, and what has no effect here.
 func (c appCommands) explainBundled(settings []bundle.Setting) {
 	last := settings[len(settings)-1]
-	fmt.Fprintf(c.out, "%s\n  %s\n\n", plain(last.Option, false), bundledMeaning(last))
-	fmt.Fprintf(c.out, "  %-18s %s (%s)\n", "value", plain(c.shownSetting(last), false), c.setBy(last))
-	fmt.Fprintf(c.out, "  %-18s %s\n", "namespace", plain(last.Namespace, false))
+	fmt.Fprintf(c.out, "%s\n  %s\n\n", plain(last.Option), bundledMeaning(last))
+	fmt.Fprintf(c.out, "  %-18s %s (%s)\n", "value", plain(c.shownSetting(last)), c.setBy(last))
+	fmt.Fprintf(c.out, "  %-18s %s\n", "namespace", plain(last.Namespace))
 	fmt.Fprint(c.out, "\n  set by, the last one counts:\n")
 	for _, s := range settings {
-		fmt.Fprintf(c.out, "    %-12s %s (%s)\n", "bundle", plain(s.Shown(), false), position(s.File, s.Line))
+		fmt.Fprintf(c.out, "    %-12s %s (%s)\n", "bundle", plain(s.Shown()), position(s.File, s.Line))
 	}
 	if c.overrides(last) {
-		fmt.Fprintf(c.out, "    %-12s %s (%s)\n", "environment", plain(c.shownSetting(last), false),
-			plain(last.Option, false))
+		fmt.Fprintf(c.out, "    %-12s %s (%s)\n", "environment", plain(c.shownSetting(last)), plain(last.Option))
 	}
 }
 
@@ -143,7 +142,7 @@ func (c appCommands) overrides(s bundle.Setting) bool {
 // setBy says where the value in force is from.
 func (c appCommands) setBy(s bundle.Setting) string {
 	if c.overrides(s) {
-		return plain(s.Option, false)
+		return plain(s.Option)
 	}
 	return position(s.File, s.Line)
 }

@@ -39,9 +39,7 @@ func (f *format) Set(text string) error {
 func addOutput(cmd *cobra.Command) *format {
 	f := asTable
 	cmd.Flags().VarP(&f, "output", "o", "Output format: table or json.")
-	// The only error is a flag that was not added above.
-	_ = cmd.RegisterFlagCompletionFunc("output",
-		cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "output", "table", "json")
 	return &f
 }
 
@@ -60,31 +58,35 @@ func printLineJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
+// table is rows of cells.
+type table [][]string
+
+// add appends a row of two cells, unless the second one is empty.
+func (t *table) add(name, value string) {
+	if value != "" {
+		*t = append(*t, []string{name, value})
+	}
+}
+
 // printTable writes rows in columns; the first row is the heading.
 func (c *cli) printTable(rows [][]string) error {
 	w := tabwriter.NewWriter(c.out, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = plain(cell, false)
+			cells[i] = plain(cell)
 		}
 		fmt.Fprintln(w, strings.TrimRight(strings.Join(cells, "\t"), "\t"))
 	}
 	return w.Flush()
 }
 
-// warn tells a person something that is not data.
-func (c *cli) warn(text string, args ...any) {
-	fmt.Fprintf(c.err, "warning: "+text+"\n", args...)
-}
-
-// plain makes text safe for a terminal: what is not printable is escaped, line
-// ends and tabs stay when lines is true.
-func plain(text string, lines bool) string { return terminal.Plain(text, lines) }
+// plain makes text safe for one line on a terminal: what is not printable is escaped.
+func plain(text string) string { return terminal.Plain(text, false) }
 
 // preview is the beginning of a text on one line, at most limit characters.
 func preview(text string, limit int) string {
-	short := plain(cutRunes(text, limit+1), false)
+	short := plain(cutRunes(text, limit+1))
 	if utf8.RuneCountInString(short) <= limit {
 		return short
 	}
@@ -163,9 +165,9 @@ func (c *cli) summary(what string, n int, err error) error {
 // position is a place in a file; line 0 is the file as a whole.
 func position(file string, line int) string {
 	if line == 0 {
-		return plain(file, false)
+		return plain(file)
 	}
-	return fmt.Sprintf("%s:%d", plain(file, false), line)
+	return fmt.Sprintf("%s:%d", plain(file), line)
 }
 
 // afterColon is the last part of an ARN: the queue's name.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tendril/console"
+	"tendril/terminal"
 )
 
 func TestPlainIsSafeForATerminal(t *testing.T) {
@@ -20,11 +21,11 @@ func TestPlainIsSafeForATerminal(t *testing.T) {
 		"\u009b31m":   `\u009b31m`,
 		"\ufffd":      "\ufffd",
 	} {
-		if got := plain(in, true); got != want {
+		if got := terminal.Plain(in, true); got != want {
 			t.Errorf("plain(%q) = %q, want %q", in, got, want)
 		}
 	}
-	if got := plain("a\nb", false); got != `a\nb` {
+	if got := plain("a\nb"); got != `a\nb` {
 		t.Errorf("on one line: %q", got)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/console"
+	"tendril/terminal"
+	"tendril/yamlfile"
 )
 
 // messageCommands look at the messages of a queue and act on dead letters.
@@ -46,9 +48,7 @@ from others until it is given back at the end, at most 5 minutes.`,
 	cmd.Flags().StringVar(&f.state, "state", "", "Show only visible, delayed or in_flight messages (embedded queue only).")
 	cmd.Flags().BoolVar(&f.full, "full", false, "Show whole bodies and attributes.")
 	f.out = addOutput(cmd)
-	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(
-		[]string{console.MessageVisible, console.MessageDelayed, console.MessageInFlight},
-		cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "state", console.MessageVisible, console.MessageDelayed, console.MessageInFlight)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		return c.peek(ctx, cmd, args, f)
 	})
@@ -56,11 +56,9 @@ from others until it is given back at the end, at most 5 minutes.`,
 }
 
 func (c messageCommands) peek(ctx context.Context, cmd *cobra.Command, args []string, f *peekFlags) error {
-	if len(args) == 1 {
-		f.where.queue = args[0]
-	}
-	if f.selector.limit < 1 {
-		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", f.selector.limit), "use 1 or more")
+	f.where.queue = argument(args)
+	if err := checkLimit(f.selector.limit); err != nil {
+		return err
 	}
 	p, err := c.find(ctx, cmd, f.where)
 	if err != nil {
@@ -86,8 +84,8 @@ func (c messageCommands) peek(ctx context.Context, cmd *cobra.Command, args []st
 
 // warnOfReceives says what looking at a queue on Amazon SQS does.
 func (c messageCommands) warnOfReceives(name string) {
-	c.warn("%s is on Amazon SQS: looking at a message counts as a receive and hides it until it is given back "+
-		"at the end", name)
+	c.warn(yamlfile.Problem{Text: name + " is on Amazon SQS: looking at a message counts as a receive and hides it " +
+		"until this command ends"})
 }
 
 // collect reads the picked messages and gives them back.
@@ -141,32 +139,27 @@ func (c messageCommands) printMessages(messages []console.Message, f format, ful
 
 // printMessage prints everything about one message.
 func (c messageCommands) printMessage(m *console.Message) error {
-	rows := [][]string{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", moment(m.SentAt)}}
-	add := func(name, value string) {
-		if value != "" {
-			rows = append(rows, []string{name, plain(value, false)})
-		}
-	}
-	add("receives", fmt.Sprint(m.ReceiveCount))
-	add("first received", moment(m.FirstReceivedAt))
-	add("visible from", moment(m.VisibleAt))
-	add("dead since", moment(m.DeadAt))
-	add("dead-lettered from", m.DeadLetterSource)
-	add("group", m.GroupID)
-	add("deduplication id", m.DedupID)
-	add("sender", m.SenderID)
-	add("trace", m.TraceHeader)
+	t := table{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", moment(m.SentAt)}}
+	t.add("receives", fmt.Sprint(m.ReceiveCount))
+	t.add("first received", moment(m.FirstReceivedAt))
+	t.add("visible from", moment(m.VisibleAt))
+	t.add("dead since", moment(m.DeadAt))
+	t.add("dead-lettered from", m.DeadLetterSource)
+	t.add("group", m.GroupID)
+	t.add("deduplication id", m.DedupID)
+	t.add("sender", m.SenderID)
+	t.add("trace", m.TraceHeader)
 	for _, a := range m.Attributes {
 		value := a.Value
 		if a.IsBinary() {
 			value = fmt.Sprintf("%d bytes", len(a.Value))
 		}
-		add("attribute "+a.Name, fmt.Sprintf("%s (%s)", value, a.Type))
+		t.add("attribute "+a.Name, fmt.Sprintf("%s (%s)", value, a.Type))
 	}
-	rows = append(rows, []string{"body", size(len(m.Body))})
-	if err := c.printTable(rows); err != nil {
+	t.add("body", size(len(m.Body)))
+	if err := c.printTable(t); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(c.out, "\n%s\n\n", strings.TrimSuffix(plain(m.Body, true), "\n"))
+	_, err := fmt.Fprintf(c.out, "\n%s\n\n", strings.TrimSuffix(terminal.Plain(m.Body, true), "\n"))
 	return err
 }

@@ -16,15 +16,8 @@ import (
 )
 
 func (c queueCommands) newQueues() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "queues",
-		Short: "List, create, show, purge, pause and resume queues",
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(c.newQueuesList(), c.newQueuesShow(), c.newQueuesCreate(), c.newQueuesPurge(), c.newQueuesPause(),
-		c.newQueuesResume())
-	return cmd
+	return family("queues", "List, create, show, purge, pause and resume queues", "", c.newQueuesList(), c.newQueuesShow(),
+		c.newQueuesCreate(), c.newQueuesPurge(), c.newQueuesPause(), c.newQueuesResume())
 }
 
 func (c queueCommands) newQueuesList() *cobra.Command {
@@ -38,17 +31,9 @@ func (c queueCommands) newQueuesList() *cobra.Command {
 	}
 	w := addWhere(cmd)
 	cmd.Flags().StringVar(&prefix, "prefix", "", "List only queues whose name begins with this.")
-	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-		queues, err := c.listQueues(ctx, cmd, w, prefix)
-		if err != nil {
-			return err
-		}
-		if *f == asJSON {
-			return c.printJSON(queues)
-		}
-		return c.printTable(queueTable(queues))
-	})
+	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, _ []string) ([]console.Queue, error) {
+		return c.listQueues(ctx, cmd, w, prefix)
+	}, func(queues []console.Queue) error { return c.printTable(queueTable(queues)) })
 	return cmd
 }
 
@@ -66,9 +51,8 @@ func (c queueCommands) listQueues(ctx context.Context, cmd *cobra.Command, w *qu
 		return nil, err
 	}
 	if !client.Instance.Embedded() {
-		return nil, fail(exitUsage,
-			fmt.Errorf("environment %q works on Amazon SQS and has no queues of its own", client.Instance.Environment),
-			"add --backend sqs to list those of the account")
+		return nil, fail(exitUsage, fmt.Errorf("environment %q works on Amazon SQS and has no queues of its own",
+			client.Instance.Environment), "add --backend sqs to list those of the account")
 	}
 	all, err := client.Queues(ctx)
 	for _, q := range all {
@@ -117,8 +101,7 @@ func queueTable(queues []console.Queue) [][]string {
 			oldest = age(time.Duration(q.OldestSeconds * float64(time.Second)))
 		}
 		rows = append(rows, []string{q.Name, fmt.Sprint(q.Ledger.Visible), fmt.Sprint(q.Ledger.InFlight),
-			fmt.Sprint(q.Ledger.Delayed),
-			oldest, or(q.DeadLetterQueue), pausedText(q.Paused, q.PauseReason)})
+			fmt.Sprint(q.Ledger.Delayed), oldest, or(q.DeadLetterQueue), pausedText(q.Paused, q.PauseReason)})
 	}
 	return rows
 }
@@ -130,7 +113,7 @@ func pausedText(paused bool, reason string) string {
 	case reason == "":
 		return "PAUSED"
 	}
-	return "PAUSED: " + plain(reason, false)
+	return "PAUSED: " + plain(reason)
 }
 
 func (c queueCommands) newQueuesShow() *cobra.Command {
@@ -140,70 +123,41 @@ func (c queueCommands) newQueuesShow() *cobra.Command {
 		Args:  cobra.MaximumNArgs(1),
 	}
 	w := addWhere(cmd)
-	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		q, err := c.showQueue(ctx, cmd, w, args)
-		if err != nil {
-			return err
+	prints(c.cli, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (q console.Queue, err error) {
+		w.queue = argument(args)
+		p, err := c.find(ctx, cmd, w)
+		switch {
+		case err != nil:
+			return q, err
+		case p.remote == nil:
+			return p.client.Queue(ctx, p.name)
 		}
-		if *f == asJSON {
-			return c.printJSON(q)
-		}
-		return c.printQueue(q)
-	})
+		attributes, err := p.remote.Attributes(ctx)
+		q = remoteQueue(p.remote, attributes)
+		q.Attributes = attributes
+		return q, err
+	}, c.printQueue)
 	return cmd
 }
 
-func (c queueCommands) showQueue(ctx context.Context, cmd *cobra.Command, w *queueFlags,
-	args []string) (console.Queue, error) {
-	p, err := c.findArg(ctx, cmd, w, args)
-	if err != nil {
-		return console.Queue{}, err
-	}
-	if p.remote == nil {
-		return p.client.Queue(ctx, p.name)
-	}
-	attributes, err := p.remote.Attributes(ctx)
-	if err != nil {
-		return console.Queue{}, err
-	}
-	q := remoteQueue(p.remote, attributes)
-	q.Attributes = attributes
-	return q, nil
-}
-
-// findArg finds the queue that the first argument names.
-func (c queueCommands) findArg(ctx context.Context, cmd *cobra.Command, w *queueFlags, args []string) (*targetQueue,
-	error) {
-	if len(args) > 0 {
-		w.queue = args[0]
-	}
-	return c.find(ctx, cmd, w)
-}
-
 func (c queueCommands) printQueue(q console.Queue) error {
-	rows := [][]string{{"queue", q.Name}}
-	add := func(name, value string) {
-		if value != "" {
-			rows = append(rows, []string{name, plain(value, false)})
-		}
-	}
-	add("url", q.URL)
-	add("arn", q.ARN)
-	add("paused", pausedText(q.Paused, q.PauseReason))
-	add("messages", fmt.Sprintf("%d visible, %d in flight, %d delayed", q.Ledger.Visible, q.Ledger.InFlight,
+	t := table{{"queue", q.Name}}
+	t.add("url", q.URL)
+	t.add("arn", q.ARN)
+	t.add("paused", pausedText(q.Paused, q.PauseReason))
+	t.add("messages", fmt.Sprintf("%d visible, %d in flight, %d delayed", q.Ledger.Visible, q.Ledger.InFlight,
 		q.Ledger.Delayed))
 	if q.URL == "" {
-		add("ledger", ledgerText(q))
+		t.add("ledger", ledgerText(q))
 	}
 	if q.DeadLetterQueue != "" {
-		add("dead letters to", fmt.Sprintf("%s after %d receives", q.DeadLetterQueue, q.MaxReceives))
+		t.add("dead letters to", fmt.Sprintf("%s after %d receives", q.DeadLetterQueue, q.MaxReceives))
 	}
-	add("dead letters from", strings.Join(q.DeadLetterSources, ", "))
+	t.add("dead letters from", strings.Join(q.DeadLetterSources, ", "))
 	for _, name := range slices.Sorted(maps.Keys(q.Attributes)) {
-		add(name, q.Attributes[name])
+		t.add(name, q.Attributes[name])
 	}
-	return c.printTable(rows)
+	return c.printTable(t)
 }
 
 // ledgerText is the account of one queue in one line.
@@ -224,7 +178,8 @@ func (c queueCommands) newQueuesPurge() *cobra.Command {
 	w := addWhere(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		p, err := c.findArg(ctx, cmd, w, args)
+		w.queue = args[0]
+		p, err := c.find(ctx, cmd, w)
 		if err != nil {
 			return err
 		}
@@ -249,53 +204,45 @@ func (c queueCommands) newQueuesPause() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause [QUEUE]",
 		Short: "Stop receiving from a queue, or from all; work in flight is finished",
-		Args:  cobra.MaximumNArgs(1),
 	}
-	addDataDir(cmd)
 	cmd.Flags().StringVar(&reason, "reason", "", "Reason, shown in the status.")
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		client, name, err := c.worked(cmd, args)
-		switch {
-		case err != nil:
-			return err
-		case name == "":
-			err = client.Quiet(ctx, reason)
-		default:
-			err = client.Pause(ctx, name, reason)
+	return c.actsOnReceiving(cmd, func(ctx context.Context, client *console.Client, name string) (string, error) {
+		format := "environment %q receives no more from %s; '" + strings.TrimSpace("tendril queues resume "+
+			""+name) + "' goes on\n"
+		if name == "" {
+			return format, client.Quiet(ctx, reason)
 		}
-		if err != nil {
-			return err
-		}
-		goOn := strings.TrimSpace("tendril queues resume " + name)
-		fmt.Fprintf(c.err, "environment %q receives no more from %s; '%s' goes on\n", client.Instance.Environment,
-			queueNames(&client.Instance, name), goOn)
-		return nil
+		return format, client.Pause(ctx, name, reason)
 	})
-	return cmd
 }
 
 func (c queueCommands) newQueuesResume() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "resume [QUEUE]",
-		Short: "Receive from a paused queue, or from all, again",
-		Args:  cobra.MaximumNArgs(1),
-	}
+	cmd := &cobra.Command{Use: "resume [QUEUE]", Short: "Receive from a paused queue, or from all, again"}
+	return c.actsOnReceiving(cmd, func(ctx context.Context, client *console.Client, name string) (string, error) {
+		const format = "environment %q receives from %s\n"
+		if name == "" {
+			return format, client.ResumeAll(ctx)
+		}
+		return format, client.Resume(ctx, name)
+	})
+}
+
+// actsOnReceiving makes a command pause or resume the queue that its argument names, "" for several. What act
+// returns says so of an environment and its queues.
+func (c queueCommands) actsOnReceiving(cmd *cobra.Command, act func(context.Context, *console.Client, string) (string,
+	error)) *cobra.Command {
+	cmd.Args = cobra.MaximumNArgs(1)
 	addDataDir(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		client, name, err := c.worked(cmd, args)
-		switch {
-		case err != nil:
-			return err
-		case name == "":
-			err = client.ResumeAll(ctx)
-		default:
-			err = client.Resume(ctx, name)
-		}
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(c.err, "environment %q receives from %s\n", client.Instance.Environment,
-			queueNames(&client.Instance, name))
+		format, err := act(ctx, client, name)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.err, format, client.Instance.Environment, queueNames(&client.Instance, name))
 		return nil
 	})
 	return cmd

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -48,8 +47,7 @@ created too, with the longest retention there is.`,
 	flags.StringArrayVarP(&attributes, "attribute", "a", nil,
 		"SQS attribute of the queue, such as VisibilityTimeout=300; may be given again.")
 	flags.StringVar(&n.deadLetter, "dead-letter", "", "Dead-letter queue, created when it is missing.")
-	flags.IntVar(&n.maxReceives, "max-receives", 10,
-		"Maximum receives before a message is dead-lettered (1-1000).")
+	flags.IntVar(&n.maxReceives, "max-receives", 10, "Maximum receives before a message is dead-lettered (1-1000).")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if n.deadLetter == "" && cmd.Flags().Changed("max-receives") {
 			return fail(exitUsage, errors.New("--max-receives means nothing without --dead-letter"),
@@ -103,65 +101,57 @@ func (n *newQueue) forDead() map[string]string {
 	return attributes
 }
 
+// createQueue creates a queue, and its dead-letter queue first where that is missing.
 func (c queueCommands) createQueue(ctx context.Context, cmd *cobra.Command, w *queueFlags, n *newQueue) error {
-	if err := w.check(); err != nil {
-		return err
-	}
-	if w.backend == backendSQS {
-		return c.createOnSQS(ctx, n)
-	}
-	client, err := c.dial(cmd)
+	m, err := c.openMaker(ctx, cmd, w)
 	if err != nil {
 		return err
 	}
 	if n.deadLetter != "" {
-		arn, err := embeddedARN(ctx, client, n)
+		arn, err := m.arn(ctx, n.deadLetter)
+		if errors.Is(err, queue.ErrNoQueue) {
+			var made string
+			if made, err = m.create(ctx, n.deadLetter, n.forDead()); err == nil {
+				arn, err = m.arn(ctx, made)
+			}
+		}
 		if err != nil {
 			return err
 		}
 		n.attributes["RedrivePolicy"] = redrivePolicy(arn, n.maxReceives)
 	}
-	if _, err := client.CreateQueue(ctx, n.name, n.attributes); err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(c.out, n.name)
-	return err
-}
-
-// embeddedARN finds the dead-letter queue, or creates it.
-func embeddedARN(ctx context.Context, client *console.Client, n *newQueue) (string, error) {
-	q, err := client.Queue(ctx, n.deadLetter)
-	if errors.Is(err, queue.ErrNoQueue) {
-		return client.CreateQueue(ctx, n.deadLetter, n.forDead())
-	}
-	return q.ARN, err
-}
-
-func (c queueCommands) createOnSQS(ctx context.Context, n *newQueue) error {
-	sqs, err := aws.OpenSQS(ctx, nil)
+	made, err := m.create(ctx, n.name, n.attributes)
 	if err != nil {
 		return err
 	}
-	if n.deadLetter != "" {
-		arn, err := remoteARN(ctx, sqs, n)
-		if err != nil {
-			return err
-		}
-		n.attributes["RedrivePolicy"] = redrivePolicy(arn, n.maxReceives)
-	}
-	q, err := sqs.Create(ctx, n.name, n.attributes, nil)
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(c.out, q.URL())
+	_, err = fmt.Fprintln(c.out, made)
 	return err
 }
 
-func remoteARN(ctx context.Context, sqs *aws.SQS, n *newQueue) (string, error) {
-	q, err := sqs.Queue(ctx, n.deadLetter)
-	if errors.Is(err, queue.ErrNoQueue) {
-		q, err = sqs.Create(ctx, n.deadLetter, n.forDead(), nil)
+// queueMaker makes queues in the running environment, or on Amazon SQS.
+type queueMaker struct {
+	client *console.Client
+	sqs    *aws.SQS
+}
+
+func (c queueCommands) openMaker(ctx context.Context, cmd *cobra.Command, w *queueFlags) (m queueMaker, err error) {
+	switch err = w.check(); {
+	case err != nil:
+	case w.backend == backendSQS:
+		m.sqs, err = aws.OpenSQS(ctx, nil)
+	default:
+		m.client, err = c.dial(cmd)
 	}
+	return m, err
+}
+
+// arn returns the ARN of a queue, by what create returned or by its name.
+func (m *queueMaker) arn(ctx context.Context, reference string) (string, error) {
+	if m.sqs == nil {
+		q, err := m.client.Queue(ctx, reference)
+		return q.ARN, err
+	}
+	q, err := m.sqs.Queue(ctx, reference)
 	if err != nil {
 		return "", err
 	}
@@ -169,19 +159,20 @@ func remoteARN(ctx context.Context, sqs *aws.SQS, n *newQueue) (string, error) {
 	return attributes["QueueArn"], err
 }
 
-// deadLetterARN is the target of a RedrivePolicy attribute; "" without one.
-func deadLetterARN(policy string) string {
-	var p struct {
-		Target string `json:"deadLetterTargetArn"`
+// create returns the new queue's name, or on Amazon SQS its URL.
+func (m *queueMaker) create(ctx context.Context, name string, attributes map[string]string) (string, error) {
+	if m.sqs == nil {
+		_, err := m.client.CreateQueue(ctx, name, attributes)
+		return name, err
 	}
-	if json.Unmarshal([]byte(policy), &p) != nil {
-		return ""
+	q, err := m.sqs.Create(ctx, name, attributes, nil)
+	if err != nil {
+		return "", err
 	}
-	return p.Target
+	return q.URL(), nil
 }
 
-// redrivePolicy is the attribute that sends messages to a dead-letter queue
-// after so many receives.
+// redrivePolicy is the attribute that sends messages to a dead-letter queue after so many receives.
 func redrivePolicy(arn string, maxReceives int) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`, arn, maxReceives)
 }

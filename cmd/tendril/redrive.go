@@ -28,23 +28,36 @@ sent, and the dead letter is deleted once the copy was accepted; a copy has a ne
   tendril dead redrive --all --rate 50/s
   tendril dead redrive --match '"tenant":7' --to orders-slow`,
 	}
-	w, which := addQueue(cmd), addSelector(cmd)
+	which := addSelector(cmd)
 	cmd.Flags().StringVar(&to, "to", "", "Queue to move to instead: a name, or on Amazon SQS a URL or ARN.")
 	cmd.Flags().StringVar(&pace, "rate", "", "Maximum messages moved per second, such as 50/s (default: no limit).")
+	var limit rate.Limit
+	cmd.PreRunE = func(*cobra.Command, []string) (err error) {
+		limit, err = parseRate(pace)
+		return err
+	}
+	return c.actsOnDead(cmd, which, "moved", func(ctx context.Context, g *deadLetterQueue) (int, error) {
+		from := g.contents(which)
+		return c.act(ctx, g, from, which, limit, "moved", func(ctx context.Context, messages []held) (int, error) {
+			return from.redrive(ctx, messages, to)
+		})
+	})
+}
+
+// actsOnDead makes a command do something to the dead letters that are selected, and say to how many.
+func (c messageCommands) actsOnDead(cmd *cobra.Command, which *selector, done string,
+	do func(context.Context, *deadLetterQueue) (int, error)) *cobra.Command {
+	w := addQueue(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		limit, err := parseRate(pace)
-		if err = errors.Join(err, which.check(args)); err != nil {
+		if err := which.check(args); err != nil {
 			return err
 		}
 		g, err := c.findDead(ctx, cmd, w)
 		if err != nil {
 			return err
 		}
-		from := g.contents(which)
-		n, err := c.act(ctx, g, from, which, limit, "moved", func(ctx context.Context, messages []held) (int, error) {
-			return from.redrive(ctx, messages, to)
-		})
-		return c.summary("moved", n, err)
+		n, err := do(ctx, g)
+		return c.summary(done, n, err)
 	})
 	return cmd
 }
@@ -57,31 +70,22 @@ func (c messageCommands) newDeadDelete() *cobra.Command {
 		Example: `  tendril dead delete 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead export --file dead.ndjson && tendril dead delete --all --yes`,
 	}
-	w, which := addQueue(cmd), addSelector(cmd)
+	which := addSelector(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "Do not ask for confirmation.")
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		if err := which.check(args); err != nil {
-			return err
-		}
-		g, err := c.findDead(ctx, cmd, w)
-		if err != nil {
-			return err
-		}
+	return c.actsOnDead(cmd, which, "deleted", func(ctx context.Context, g *deadLetterQueue) (int, error) {
 		if len(which.ids) == 0 {
 			if err := c.confirm("delete "+which.text()+" of "+g.queue.name, g.queue.name, yes); err != nil {
-				return err
+				return 0, err
 			}
 		}
 		from := g.contents(which)
-		n, err := c.act(ctx, g, from, which, rate.Inf, "deleted", from.remove)
-		return c.summary("deleted", n, err)
+		return c.act(ctx, g, from, which, rate.Inf, "deleted", from.remove)
 	})
-	return cmd
 }
 
 func (c messageCommands) newDeadExport() *cobra.Command {
 	var path string
-	which := &selector{}
+	which := &selector{allUnlessNamed: true}
 	cmd := &cobra.Command{
 		Use:   "export [ID...]",
 		Short: "Export dead letters as lines of JSON",
@@ -91,23 +95,12 @@ sends such lines again. Without ids, --match or --limit all are exported.`,
 		Example: `  tendril dead export --file dead.ndjson
   tendril dead export --match tenant-7 | jq -r .body`,
 	}
-	w := addQueue(cmd)
 	addMatch(cmd, which)
 	cmd.Flags().StringVarP(&path, "file", "f", "",
 		"File to write, readable by its owner only (default: standard output).")
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		which.all = len(args) == 0 && which.match == "" && which.limit == 0
-		if err := which.check(args); err != nil {
-			return err
-		}
-		g, err := c.findDead(ctx, cmd, w)
-		if err != nil {
-			return err
-		}
-		n, err := c.export(ctx, g, which, path)
-		return c.summary("exported", n, err)
+	return c.actsOnDead(cmd, which, "exported", func(ctx context.Context, g *deadLetterQueue) (int, error) {
+		return c.export(ctx, g, which, path)
 	})
-	return cmd
 }
 
 func (c messageCommands) export(ctx context.Context, g *deadLetterQueue, which *selector, path string) (n int,
@@ -147,8 +140,7 @@ func written(err error) error {
 // fast as the limit allows, and returns to how many it was done. What is not
 // touched is given back.
 func (c messageCommands) act(ctx context.Context, g *deadLetterQueue, from messageSource, which *selector,
-	limit rate.Limit, what string,
-	do func(context.Context, []held) (int, error)) (n int, err error) {
+	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()
 	selection := which.begin()
 	bar := c.progress(which.expect(g.count), what, true)
@@ -193,17 +185,11 @@ func parseRate(text string) (rate.Limit, error) {
 }
 
 func (c messageCommands) newDead() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "dead",
-		Short: "List, show, redrive, delete and export dead letters",
-		Long: `A message that was received too often lies in the dead-letter queue. --queue
-names the queue that messages die from, or the dead-letter queue itself.
+	return family("dead", "List, show, redrive, delete and export dead letters",
+		`A message that was received too often is moved to the dead-letter queue. --queue names
+the queue that it came from, or the dead-letter queue itself.
 
-On Amazon SQS these verbs receive from the dead-letter queue: that counts a
-receive, and hides a message until it is given back at the end, at most 5 minutes.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(c.newDeadList(), c.newDeadShow(), c.newDeadRedrive(), c.newDeadDelete(), c.newDeadExport())
-	return cmd
+On Amazon SQS these commands receive from the dead-letter queue: each look counts as a
+receive, and hides a message until the command ends, for at most 5 minutes.`,
+		c.newDeadList(), c.newDeadShow(), c.newDeadRedrive(), c.newDeadDelete(), c.newDeadExport())
 }

@@ -15,6 +15,8 @@ type selector struct {
 	all   bool
 	match string
 	limit int // at most so many; 0 for no bound
+	// allUnlessNamed: a selector that names nothing means all.
+	allUnlessNamed bool
 }
 
 // addSelector gives a verb the flags of a selector.
@@ -35,6 +37,9 @@ func addMatch(cmd *cobra.Command, p *selector) {
 func (p *selector) check(args []string) error {
 	p.ids = args
 	broad := p.all || p.match != "" || p.limit != 0
+	if p.allUnlessNamed && len(args) == 0 && !broad {
+		p.all, broad = true, true
+	}
 	switch {
 	case p.limit < 0:
 		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", p.limit), "use 1 or more")

@@ -36,10 +36,7 @@ func addSettings(cmd *cobra.Command, include func(config.Option) bool) {
 		for _, alias := range o.Aliases {
 			addSetting(cmd.Flags(), o, alias, true)
 		}
-		if len(o.Choices()) > 0 {
-			// The only error is a flag that was not added above.
-			_ = cmd.RegisterFlagCompletionFunc(o.Name, cobra.FixedCompletions(o.Choices(), cobra.ShellCompDirectiveNoFileComp))
-		}
+		complete(cmd, o.Name, o.Choices()...)
 	}
 }
 
@@ -74,10 +71,13 @@ func (c *cli) loadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config
 	return cfg, nil
 }
 
-// printWarnings tells what is allowed and worth knowing.
-func (c *cli) printWarnings(cfg *config.Config) {
-	for _, w := range cfg.Warnings {
-		c.printWarning(w.String(), w.Hint)
+// warn tells what is allowed and worth knowing.
+func (c *cli) warn(warnings ...yamlfile.Problem) {
+	for _, w := range warnings {
+		fmt.Fprintf(c.err, "warning: %s\n", plain(w.String()))
+		if w.Hint != "" {
+			fmt.Fprintf(c.err, "hint: %s\n", plain(w.Hint))
+		}
 	}
 }
 
@@ -94,14 +94,6 @@ func bundleWarnings(b *bundle.Bundle, unused []bundle.Finding) []bundle.Problem 
 		})
 	}
 	return warnings
-}
-
-// printWarning tells one such thing; the hint may be "".
-func (c *cli) printWarning(text, hint string) {
-	fmt.Fprintf(c.err, "warning: %s\n", plain(text, false))
-	if hint != "" {
-		fmt.Fprintf(c.err, "hint: %s\n", plain(hint, false))
-	}
 }
 
 // singleDash turns the long flags of Workerless that were written with one

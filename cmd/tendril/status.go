@@ -32,7 +32,7 @@ func (c controlCommands) printStatus(st *console.Status) error {
 	fmt.Fprintf(c.out, "tendril %s, process %d, up %s\n", st.Version, st.PID, since(st.StartedAt))
 	for _, check := range st.Checks {
 		if !check.OK {
-			fmt.Fprintf(c.out, "not ready: %s: %s\n", check.Name, plain(check.Detail, false))
+			fmt.Fprintf(c.out, "not ready: %s: %s\n", check.Name, plain(check.Detail))
 		}
 	}
 	for _, line := range append(breakerLines(st), stateLines(st)...) {
@@ -120,7 +120,7 @@ func workerText(w *console.Worker) string {
 		state = "NOT " + state
 	}
 	if len(w.GateReasons) > 0 {
-		state += ": " + plain(strings.Join(w.GateReasons, "; "), false)
+		state += ": " + plain(strings.Join(w.GateReasons, "; "))
 	}
 	text := fmt.Sprintf("%s\n        %d of %d in work, %d waiting for a slot\n"+
 		"        received %d, done %d, failed %d, unreached %d, given back %d, expired %d",
@@ -135,7 +135,7 @@ func workerText(w *console.Worker) string {
 		text += "\n        " + pace
 	}
 	if w.LastError != "" {
-		text += "\n        last error: " + plain(w.LastError, false)
+		text += "\n        last error: " + plain(w.LastError)
 	}
 	return text
 }
@@ -151,7 +151,7 @@ func appTable(app []console.Process) [][]string {
 			pid = fmt.Sprint(p.PID)
 		}
 		rows = append(rows, []string{p.Name, p.State, ready, pid, since(p.Since), fmt.Sprint(p.Restarts),
-			or(plain(p.LastExit, false))})
+			or(plain(p.LastExit))})
 	}
 	return rows
 }
@@ -159,8 +159,7 @@ func appTable(app []console.Process) [][]string {
 func problemTable(problems []console.Problem) [][]string {
 	rows := [][]string{{"FAILED", "QUEUE", "LAST", "REASON", "LAST MESSAGE"}}
 	for _, p := range problems {
-		rows = append(rows, []string{fmt.Sprint(p.Count), p.Queue, since(p.Last) + " ago", plain(p.Reason, false),
-			p.LastMessageID})
+		rows = append(rows, []string{fmt.Sprint(p.Count), p.Queue, since(p.Last) + " ago", plain(p.Reason), p.LastMessageID})
 	}
 	return rows
 }
@@ -205,7 +204,7 @@ func breakerLines(st *console.Status) (lines []string) {
 		case len(still) > 0:
 			lines = append(lines, "NOT receiving from "+strings.Join(still, ", ")+": the breaker is open, "+trial)
 		case len(trying) == 0:
-			lines = append(lines, "NOT delivering to "+plain(l.Target, false)+": the breaker is open, "+trial)
+			lines = append(lines, "NOT delivering to "+plain(l.Target)+": the breaker is open, "+trial)
 		}
 		if len(trying) > 0 {
 			lines = append(lines, "receiving from "+strings.Join(trying, ", ")+" for a trial: the breaker is open")
@@ -216,14 +215,14 @@ func breakerLines(st *console.Status) (lines []string) {
 
 // deploymentText says what a deployment is at, or how it ended.
 func deploymentText(d *console.Deployment) string {
-	to := plain(d.To, false)
+	to := plain(d.To)
 	switch {
 	case d.State == console.DeployDone:
 		return to + ", " + since(d.Ended) + " ago"
 	case d.State == console.DeployRolledBack:
-		return to + " was rolled back " + since(d.Ended) + " ago: " + plain(d.Error, false)
+		return to + " was rolled back " + since(d.Ended) + " ago: " + plain(d.Error)
 	case d.Over():
-		return to + " has the messages, and failed " + since(d.Ended) + " ago: " + plain(d.Error, false)
+		return to + " has the messages, and failed " + since(d.Ended) + " ago: " + plain(d.Error)
 	}
 	return stepText(d) + ", for " + since(d.Since)
 }
@@ -263,7 +262,7 @@ func limitName(reason string) string {
 	case "breaker":
 		return "the breaker"
 	}
-	return "the limit of " + plain(reason, false)
+	return "the limit of " + plain(reason)
 }
 
 // limitText says how a target is protected, and what it takes now.
@@ -288,7 +287,7 @@ func limitText(l *console.Limit) string {
 	if l.Refused > 0 {
 		words = append(words, fmt.Sprintf("kept back %d times", l.Refused))
 	}
-	return plain(l.Target, false) + "\n        " + strings.Join(words, ", ")
+	return plain(l.Target) + "\n        " + strings.Join(words, ", ")
 }
 
 // scalingText says what size is wanted, within which bounds, and what changed it
@@ -297,7 +296,7 @@ func scalingText(s *console.Scaling) string {
 	what := "processes on this machine"
 	switch group, ok := strings.CutPrefix(s.Target, "asg:"); {
 	case ok:
-		what = "the group " + plain(group, false)
+		what = "the group " + plain(group)
 	case s.Target == "publish":
 		what = "instances, by figures that are published"
 	}
@@ -311,13 +310,12 @@ func scalingText(s *console.Scaling) string {
 	}
 	for _, d := range s.Decisions {
 		if d.From != d.Desired && d.Applied {
-			text += fmt.Sprintf("\n        last change %s ago, from %d to %d: %s", since(d.At), d.From, d.Desired,
-				plain(d.Why, false))
+			text += fmt.Sprintf("\n        last change %s ago, from %d to %d: %s", since(d.At), d.From, d.Desired, plain(d.Why))
 			break
 		}
 	}
 	if s.Problem != "" {
-		text += "\n        PROBLEM: " + plain(s.Problem, false)
+		text += "\n        PROBLEM: " + plain(s.Problem)
 	}
 	return text
 }
@@ -366,7 +364,7 @@ func reportText(r *health.Report) string {
 		text += " for " + since(r.Since)
 	}
 	for _, cause := range r.Causes {
-		text += "\n        " + plain(cause, false)
+		text += "\n        " + plain(cause)
 	}
 	return text
 }

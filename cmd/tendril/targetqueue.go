@@ -37,10 +37,9 @@ const (
 func addWhere(cmd *cobra.Command) *queueFlags {
 	w := &queueFlags{}
 	addDataDir(cmd)
-	choices := []string{backendAuto, backendEmbedded, backendSQS}
 	cmd.Flags().StringVar(&w.backend, "backend", backendAuto,
 		"Where a queue name is looked up: embedded (also auto), or sqs for Amazon SQS.")
-	_ = cmd.RegisterFlagCompletionFunc("backend", cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
+	complete(cmd, "backend", backendAuto, backendEmbedded, backendSQS)
 	return w
 }
 
@@ -126,9 +125,8 @@ func ownQueue(ctx context.Context, client *console.Client, name string) (*target
 	case instance.Embedded():
 		return &targetQueue{name: name, client: client}, nil
 	}
-	return nil, fail(exitNotFound,
-		fmt.Errorf("environment %q works on Amazon SQS and has no queue %s of its own", instance.Environment, name),
-		"give the queue's URL or ARN, or add --backend sqs")
+	return nil, fail(exitNotFound, fmt.Errorf("environment %q works on Amazon SQS and has no queue %s of its own",
+		instance.Environment, name), "give the queue's URL or ARN, or add --backend sqs")
 }
 
 func findOnSQS(ctx context.Context, reference string) (*targetQueue, error) {

@@ -112,16 +112,13 @@ func (c taskCommands) holdsTask(cmd *cobra.Command, paused bool, act func(contex
 		if paused {
 			text = "task %s is paused; 'tendril tasks resume' goes on\n"
 		}
-		_, err := fmt.Fprintf(c.err, text, plain(task.Task, false))
+		_, err := fmt.Fprintf(c.err, text, plain(task.Task))
 		return err
 	})
 }
 
-// defaultHistory is how many runs are shown unless told.
-const defaultHistory = 20
-
 func (c taskCommands) newTasksHistory() *cobra.Command {
-	limit := defaultHistory
+	limit := 20
 	cmd := &cobra.Command{
 		Use:   "history [NAME]",
 		Short: "Show the runs of a task, or of all tasks, the newest first",
@@ -129,30 +126,16 @@ func (c taskCommands) newTasksHistory() *cobra.Command {
 and those that others enqueued and its app worked on.`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	addDataDir(cmd)
 	cmd.Flags().IntVarP(&limit, "limit", "n", limit, "Maximum runs to show (1-1000).")
-	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+	cmd.PreRunE = func(*cobra.Command, []string) error {
 		if limit < 1 || limit > 1000 {
 			return fail(exitUsage, fmt.Errorf("--limit %d is out of range", limit), "use 1 to 1000")
 		}
-		client, err := c.dial(cmd)
-		if err != nil {
-			return err
-		}
-		name := ""
-		if len(args) > 0 {
-			name = args[0]
-		}
-		runs, err := client.TaskHistory(ctx, name, limit)
-		switch {
-		case err != nil:
-			return err
-		case *f == asJSON:
-			return c.printJSON(runs)
-		}
-		return c.printTable(runTable(runs))
-	})
+		return nil
+	}
+	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, args []string) ([]console.TaskRun, error) {
+		return client.TaskHistory(ctx, argument(args), limit)
+	}, func(runs []console.TaskRun) error { return c.printTable(runTable(runs)) })
 	return cmd
 }
 
@@ -168,7 +151,7 @@ func taskTable(tasks []console.Task) [][]string {
 		if t.Last != nil {
 			last, outcome = clock(t.Last.ScheduledAt, t.Zone), runText(t.Last)
 		}
-		rows = append(rows, []string{plain(t.Name, false), t.Words, next, last, outcome, noteText(t)})
+		rows = append(rows, []string{plain(t.Name), t.Words, next, last, outcome, noteText(t)})
 	}
 	return rows
 }
@@ -206,14 +189,14 @@ func runText(r *console.TaskRun) string {
 	text := r.Outcome
 	switch {
 	case r.Skipped != "":
-		return "left out: " + plain(r.Skipped, false)
+		return "left out: " + plain(r.Skipped)
 	case r.Outcome == "" && r.Attempts == 0:
 		return "not delivered here yet"
 	case r.Status != 0:
 		text += " " + strconv.Itoa(r.Status)
 	}
 	if r.Reason != "" {
-		text += ": " + plain(r.Reason, false)
+		text += ": " + plain(r.Reason)
 	}
 	text += " in " + (time.Duration(r.DurationMS) * time.Millisecond).String()
 	if r.Attempts > 1 {
@@ -231,7 +214,7 @@ func runTable(runs []console.TaskRun) [][]string {
 		if !r.EnqueuedAt.IsZero() {
 			late = (time.Duration(r.LatenessMS) * time.Millisecond).String()
 		}
-		rows = append(rows, []string{plain(r.Task, false), clock(r.ScheduledAt, "UTC"), late, runText(r), or(r.MessageID),
+		rows = append(rows, []string{plain(r.Task), clock(r.ScheduledAt, "UTC"), late, runText(r), or(r.MessageID),
 			originText(r)})
 	}
 	return rows
@@ -258,17 +241,17 @@ func leaderText(st *console.TasksStatus) string {
 	text := "led by nobody that is known"
 	switch {
 	case st.Off != "":
-		return "NOT SCHEDULED: " + plain(st.Off, false)
+		return "NOT SCHEDULED: " + plain(st.Off)
 	case l.Local:
 		return "led by this instance, declared the only one (--leader local)"
 	case l.Leading:
 		text = fmt.Sprintf("led by this instance (term %d)", l.Term)
 	case l.Holder != "":
 		seen := age(time.Duration(l.AgeSeconds * float64(time.Second)))
-		text = fmt.Sprintf("led by %s (term %d), seen %s ago", plain(l.Holder, false), l.Term, seen)
+		text = fmt.Sprintf("led by %s (term %d), seen %s ago", plain(l.Holder), l.Term, seen)
 	}
 	if l.Error != "" {
-		text += "; the registry: " + plain(l.Error, false)
+		text += "; the registry: " + plain(l.Error)
 	}
 	return text
 }
@@ -280,27 +263,20 @@ func tasksText(st *console.TasksStatus) string {
 		return text
 	}
 	var first *console.Task
+	paused := 0
 	for i := range st.Tasks {
-		t := &st.Tasks[i]
-		if !t.Paused && len(t.Next) > 0 && (first == nil || t.Next[0].Before(first.Next[0])) {
+		switch t := &st.Tasks[i]; {
+		case t.Paused:
+			paused++
+		case len(t.Next) > 0 && (first == nil || t.Next[0].Before(first.Next[0])):
 			first = t
 		}
 	}
 	if first != nil {
-		text += fmt.Sprintf("; next %s, %s", plain(first.Name, false), clock(first.Next[0], first.Zone))
+		text += fmt.Sprintf("; next %s, %s", plain(first.Name), clock(first.Next[0], first.Zone))
 	}
-	if paused := countPaused(st.Tasks); paused > 0 {
+	if paused > 0 {
 		text += fmt.Sprintf("; %d PAUSED", paused)
 	}
 	return text
-}
-
-func countPaused(tasks []console.Task) int {
-	n := 0
-	for i := range tasks {
-		if tasks[i].Paused {
-			n++
-		}
-	}
-	return n
 }

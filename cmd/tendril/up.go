@@ -19,6 +19,7 @@ import (
 	"tendril/environment"
 	"tendril/logging"
 	"tendril/trust"
+	"tendril/yamlfile"
 )
 
 // appCommands run an app or look at it: up, serve, check and explain.
@@ -112,8 +113,9 @@ func (c appCommands) currentFolder(cmd *cobra.Command, command []string) ([]stri
 	}
 	if len(command) > 0 || !cfg.AnyToOwnApp() || cfg.DaemonFile() {
 		if _, err := os.Stat("cron.yaml"); err == nil && cfg.Cron == "" {
-			c.printWarning("cron.yaml: this file is not read, since the app does not run from this folder",
-				"give --cron=cron.yaml, or name the folder: tendril "+cmd.Name()+" .")
+			c.warn(yamlfile.Problem{Where: "cron.yaml",
+				Text: "this file is not read, since the app does not run from this folder",
+				Hint: "give --cron=cron.yaml, or name the folder: tendril " + cmd.Name() + " ."})
 		}
 		return nil, nil
 	}
@@ -158,8 +160,7 @@ func (c appCommands) upOptions(cfg *config.Config, b *bundle.Bundle, command []s
 		return opts, fail(exitUsage, err)
 	}
 	return opts, fail(exitUsage, errors.New("there is no app to deliver to"),
-		"name a folder with a Procfile: tendril up DIR",
-		"or a command: tendril up -- python3 app.py",
+		"name a folder with a Procfile: tendril up DIR", "or a command: tendril up -- python3 app.py",
 		"or an app that runs already: tendril up --target http://127.0.0.1:8080/",
 		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for one on this machine")
 }
@@ -173,7 +174,7 @@ func (c appCommands) withDefault(b *bundle.Bundle) *bundle.Bundle {
 	}
 	d := b.Default
 	fmt.Fprintf(c.err, "no Procfile: %s is run, as Elastic Beanstalk's platform for %s does for %s\n",
-		plain(d.Process.Command, false), d.Platform, d.File)
+		plain(d.Process.Command), d.Platform, d.File)
 	return b.WithDefault()
 }
 
@@ -186,10 +187,8 @@ func (c appCommands) runEnvironment(cfg *config.Config, opts environment.Options
 	opts.Config, opts.AppEnv, opts.Version = cfg, c.environ, version
 	ofBundle := append(bundleWarnings(opts.Bundle, environment.NotUsed(&opts)), opts.MissingPrograms()...)
 	if text {
-		c.printWarnings(cfg)
-		for _, w := range ofBundle {
-			c.printWarning(w.String(), w.Hint)
-		}
+		c.warn(cfg.Warnings...)
+		c.warn(ofBundle...)
 	} else {
 		for _, w := range cfg.Warnings {
 			log.Warn("settings warning", attributesOf("config", w.String(), w.Hint)...)

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -55,19 +57,12 @@ func (c *cli) dial(cmd *cobra.Command) (*console.Client, error) {
 	return console.Dial(dir)
 }
 
-// asks makes a command ask the running environment for one value, and show it or print
-// it as JSON.
-func asks[T any](c *cli, cmd *cobra.Command, ask func(context.Context, *console.Client, []string) (T, error),
+// prints makes a command get one value, and show it or print it as JSON.
+func prints[T any](c *cli, cmd *cobra.Command, get func(context.Context, *cobra.Command, []string) (T, error),
 	show func(T) error) {
-	addDataDir(cmd)
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		client, err := c.dial(cmd)
-		if err != nil {
-			return err
-		}
-		defer client.Close()
-		answer, err := ask(ctx, client, args)
+		answer, err := get(ctx, cmd, args)
 		switch {
 		case err != nil:
 			return err
@@ -76,6 +71,45 @@ func asks[T any](c *cli, cmd *cobra.Command, ask func(context.Context, *console.
 		}
 		return show(answer)
 	})
+}
+
+// asks makes a command ask the running environment for the value that it prints.
+func asks[T any](c *cli, cmd *cobra.Command, ask func(context.Context, *console.Client, []string) (T, error),
+	show func(T) error) {
+	addDataDir(cmd)
+	prints(c, cmd, func(ctx context.Context, cmd *cobra.Command, args []string) (answer T, err error) {
+		client, err := c.dial(cmd)
+		if err != nil {
+			return answer, err
+		}
+		defer client.Close()
+		return ask(ctx, client, args)
+	}, show)
+}
+
+// family is a command that only has subcommands.
+func family(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Long: long, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// argument is the only argument of a command, "" where there is none.
+func argument(args []string) string { return strings.Join(args, "") }
+
+// complete offers words as the values of a flag.
+func complete(cmd *cobra.Command, flag string, words ...string) {
+	// The only error is a flag that was not added before.
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// checkLimit refuses a --limit that lists nothing.
+func checkLimit(limit int) error {
+	if limit < 1 {
+		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", limit), "use 1 or more")
+	}
+	return nil
 }
 
 // explained gives errors of the console and of queues their exit status and
