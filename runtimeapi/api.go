@@ -184,13 +184,13 @@ func readError(r *http.Request) (queue.Invocation, error) {
 
 var errBodyTooLarge = errors.New("the body is too large")
 
-// readBody reads a body of up to [MaxResponse] bytes, and past a larger one.
+// readBody reads a body of up to maxResponse bytes, and past a larger one.
 func readBody(r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(r.Body, MaxResponse+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxResponse+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(body) > MaxResponse {
+	if len(body) > maxResponse {
 		_, _ = io.CopyN(io.Discard, r.Body, drainLimit) // refused whatever follows
 		return nil, errBodyTooLarge
 	}
@@ -203,7 +203,7 @@ func refuseID(w http.ResponseWriter) {
 
 func refuseSize(w http.ResponseWriter) {
 	refuse(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
-		"Exceeded maximum allowed payload size ("+strconv.Itoa(MaxResponse)+" bytes).")
+		"Exceeded maximum allowed payload size ("+strconv.Itoa(maxResponse)+" bytes).")
 }
 
 func accept(w http.ResponseWriter) {

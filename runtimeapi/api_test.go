@@ -20,7 +20,7 @@ import (
 // accepted is the outcome.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
-	big := strings.Repeat("x", MaxResponse)
+	big := strings.Repeat("x", maxResponse)
 	type step struct {
 		path, body string // ID in the path is the id of the invocation
 		header     []string
@@ -142,12 +142,12 @@ func TestPayloadTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, h := newFakePool(t, Options{}, echo)
 		defer stop(t, p, h)
-		a, err := p.Invoke(context.Background(), make([]byte, MaxRequest+1))
+		a, err := p.Invoke(context.Background(), make([]byte, maxRequest+1))
 		if err != nil || a.Status != 413 || a.Code != "RequestTooLargeException" ||
 			!strings.Contains(a.Message, "6291457 bytes") {
 			t.Errorf("%+v, %v", a, err)
 		}
-		if a := invoke(t, p, string(make([]byte, MaxRequest))); a.Status != 200 || len(a.Payload) != MaxRequest {
+		if a := invoke(t, p, string(make([]byte, maxRequest))); a.Status != 200 || len(a.Payload) != maxRequest {
 			t.Errorf("the largest: %d, %d bytes", a.Status, len(a.Payload))
 		}
 	})
@@ -197,7 +197,7 @@ func TestForeignHost(t *testing.T) {
 func TestHangUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, h := newFakePool(t, Options{InitTimeout: 10 * time.Second}, func(f *function) Exit {
+		p, h := newFakePool(t, Options{}, func(f *function) Exit {
 			if f.number > 1 {
 				return echo(f)
 			}
@@ -216,8 +216,8 @@ func TestHangUp(t *testing.T) {
 		time.Sleep(2500 * time.Millisecond)
 		began := time.Now()
 		if a := invoke(t, p, "x"); a.Status != 429 || a.RetryAfter != 500*time.Millisecond ||
-			time.Since(began) != 9500*time.Millisecond {
-			t.Errorf("after %s %+v: it left at 2 s and had until 12 s to come back", time.Since(began), a)
+			time.Since(began) != 59500*time.Millisecond {
+			t.Errorf("after %s %+v: it left at 2 s and had until 62 s to come back", time.Since(began), a)
 		}
 		time.Sleep(time.Second)
 		if a := invoke(t, p, "x"); string(a.Payload) != "x" || h.started() != 2 {
@@ -271,7 +271,7 @@ func TestSecondWait(t *testing.T) {
 // two invocations, and has not seen it.
 func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	t.Helper()
-	p := newPool(Options{Instances: 1, Timeout: time.Minute, InitTimeout: time.Minute}, &fakeHost{})
+	p := newPool(Options{Instances: 1, Timeout: time.Minute}, (&fakeHost{}).host())
 	inst := &instance{pool: p, number: 1, phase: idle, initialized: true, gone: make(chan struct{}),
 		offer: make(chan *invocation, 1)}
 	p.slots[0], p.idle = inst, []*instance{inst}
@@ -283,7 +283,7 @@ func assigned(t *testing.T) (*Pool, *instance, *invocation) {
 	if inst.current != inv || inst.phase != busy || len(p.waiting) != 1 {
 		t.Fatalf("assigned %+v", inst.current)
 	}
-	t.Cleanup(func() { inst.disarm(); p.pause.stop() })
+	t.Cleanup(func() { inst.disarm(); p.endPause() })
 	return p, inst, inv
 }
 
@@ -331,7 +331,7 @@ func TestAssignedWhileStopping(t *testing.T) {
 	p.sendBack(inst, <-inst.offer)
 	o := <-inv.outcome
 	var unsent interface{ Unsent() bool }
-	if !errors.Is(o.err, ErrNotInvoked) || !errors.As(o.err, &unsent) || !unsent.Unsent() {
+	if !errors.Is(o.err, errNotInvoked) || !errors.As(o.err, &unsent) || !unsent.Unsent() {
 		t.Errorf("%+v", o)
 	}
 }
@@ -354,7 +354,7 @@ func chaos(t *testing.T, seed uint64) {
 		return random.IntN(n)
 	}
 	seen := map[string]int{}
-	p, h := newFakePool(t, Options{Instances: 3, Timeout: 5 * time.Second, InitTimeout: 3 * time.Second},
+	p, h := newFakePool(t, Options{Instances: 3, Timeout: 5 * time.Second},
 		func(f *function) Exit {
 			switch draw(12) {
 			case 0:
@@ -425,7 +425,7 @@ func misbehave(f *function, e event, how int) (exit Exit, ended bool) {
 		f.post("invocation/"+e.id+"/response", string(e.body))
 		return Exit{}, true
 	case 4:
-		f.post("invocation/"+e.id+"/response", string(bytes.Repeat([]byte("x"), MaxResponse+1)))
+		f.post("invocation/"+e.id+"/response", string(bytes.Repeat([]byte("x"), maxResponse+1)))
 	default:
 		f.post("invocation/"+e.id+"/response", string(e.body))
 	}

@@ -25,10 +25,10 @@ func (p *Pool) dispatch() {
 	}
 	switch {
 	case p.stopping || !p.started:
-	case !p.pause.active():
+	case p.pause == nil:
 		p.grow()
 	case !slices.ContainsFunc(p.slots, func(inst *instance) bool { return inst != nil && inst.usable() }):
-		p.refuse(outcome{Invocation: paused(time.Until(p.pause.end))})
+		p.refuse(outcome{Invocation: paused(time.Until(p.pauseEnd))})
 	}
 }
 
@@ -83,10 +83,6 @@ func (p *Pool) poll(inst *instance) (offer <-chan *invocation, first, allowed bo
 	inst.initialized = true
 	inst.disarm()
 	inst.current, inst.phase = nil, idle
-	if first {
-		p.lastFailure = ""
-		p.broadcast()
-	}
 	if p.stopping {
 		inst.terminate(byStop)
 		return inst.offer, first, true
@@ -129,7 +125,7 @@ func (p *Pool) takeBack(inst *instance, inv *invocation) {
 	inst.disarm()
 	inst.phase, inst.current, inv.at = idle, nil, nil
 	if p.stopping {
-		inv.end(outcome{err: fmt.Errorf("%w: the pool was stopped", ErrNotInvoked)})
+		inv.end(outcome{err: fmt.Errorf("%w: the pool was stopped", errNotInvoked)})
 		return
 	}
 	p.waiting = slices.Insert(p.waiting, 0, inv)
@@ -142,7 +138,7 @@ func (p *Pool) leave(inst *instance) {
 	}
 	inst.phase = away
 	p.forget(inst)
-	inst.arm(p.set.InitTimeout, byAbsence)
+	inst.arm(initTimeout, byAbsence)
 	p.dispatch()
 }
 
@@ -175,7 +171,7 @@ func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 		return false
 	}
 	inst.phase, inst.lingers = answered, false
-	p.pause.failures = 0
+	p.failures = 0
 	inv := inst.current
 	inv.end(outcome{Invocation: a})
 	time.AfterFunc(lingering, func() {
@@ -192,17 +188,20 @@ func (p *Pool) answer(inst *instance, id string, a queue.Invocation) bool {
 // fail counts a failure that calls for a pause, and begins the pause. In one, it
 // does nothing: several processes that fail together are one failure.
 func (p *Pool) fail() (first bool) {
-	if p.pause.active() || p.stopping {
+	if p.pause != nil || p.stopping {
 		return false
 	}
+	p.failures++
+	pause := pauseAfter(p.failures)
 	var timer *time.Timer
-	timer = p.pause.begin(func() {
+	timer = time.AfterFunc(pause, func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if p.pause.timer == timer {
-			p.pause.timer = nil
+		if p.pause == timer {
+			p.pause = nil
 			p.dispatch()
 		}
 	})
+	p.pause, p.pauseEnd = timer, time.Now().Add(pause)
 	return true
 }

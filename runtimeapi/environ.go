@@ -25,7 +25,7 @@ func environ(o *Options, address string, now time.Time) []string {
 		"AWS_LAMBDA_RUNTIME_API=" + address,
 		"AWS_LAMBDA_FUNCTION_NAME=" + o.Name,
 		"AWS_LAMBDA_FUNCTION_VERSION=" + version,
-		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=" + strconv.Itoa(o.MemoryMB),
+		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=128", // not enforced
 		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
 		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/" + o.Name,
 		"AWS_LAMBDA_LOG_STREAM_NAME=" + now.UTC().Format("2006/01/02") + "/[" + version + "]" + randomHex(16),
@@ -34,19 +34,14 @@ func environ(o *Options, address string, now time.Time) []string {
 		"LAMBDA_TASK_ROOT=" + o.Dir,
 		"TZ=:UTC",
 	}
-	if o.Handler != "" {
-		ours = append(ours, "_HANDLER="+o.Handler)
-	}
 	var env []string
 	for _, entry := range o.Env {
 		if name, _, _ := strings.Cut(entry, "="); !reserved(ours, name) {
 			env = append(env, entry)
 		}
 	}
-	for _, usual := range []string{"PATH=" + defaultPath, "LANG=en_US.UTF-8"} {
-		if name, _, _ := strings.Cut(usual, "="); lookup(o.Env, name) == "" {
-			env = append(env, usual)
-		}
+	if lookup(o.Env, "LANG") == "" {
+		env = append(env, "LANG=en_US.UTF-8")
 	}
 	return append(env, ours...)
 }
@@ -69,4 +64,15 @@ func randomHex(n int) string {
 	b := make([]byte, n)
 	_, _ = rand.Read(b) // never fails: it ends the program instead
 	return hex.EncodeToString(b)
+}
+
+// lookup returns the value of a variable; the last entry counts, as it does for
+// the process.
+func lookup(env []string, name string) string {
+	for _, entry := range slices.Backward(env) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }

@@ -8,11 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"tendril/queue"
+	"tendril/supervisor"
 )
 
 // cleanUp clears up after a process that has ended: it answers for it, frees its
 // number and reports it.
-func (p *Pool) cleanUp(inst *instance, exit Exit) {
+func (p *Pool) cleanUp(inst *instance, exit supervisor.Exit) {
 	p.mu.Lock()
 	inst.disarm()
 	p.forget(inst)
@@ -26,7 +27,6 @@ func (p *Pool) cleanUp(inst *instance, exit Exit) {
 	p.slots[inst.number-1] = nil
 	report := p.settle(inst, was, exit)
 	p.dispatch()
-	p.broadcast()
 	p.mu.Unlock()
 
 	inst.reporting.Lock()
@@ -42,21 +42,20 @@ func (p *Pool) cleanUp(inst *instance, exit Exit) {
 
 // settle answers what the process leaves behind and decides whether its end
 // calls for a pause. It returns how to report that, or nil. The mutex is held.
-func (p *Pool) settle(inst *instance, was phase, exit Exit) (report func()) {
+func (p *Pool) settle(inst *instance, was phase, exit supervisor.Exit) (report func()) {
 	switch {
 	case was == busy:
 		return p.answerFor(inst, exit)
 	case was == starting && inst.asked != byStop:
 		return p.initFailed(inst, exit)
 	case was != answered && (inst.asked == "" || inst.asked == byAbsence):
-		p.lastFailure = "its process ended while it was idle: " + exit.String()
 		p.fail()
 	}
 	return nil
 }
 
 // answerFor ends the invocation that the process was working on.
-func (p *Pool) answerFor(inst *instance, exit Exit) (report func()) {
+func (p *Pool) answerFor(inst *instance, exit supervisor.Exit) (report func()) {
 	inv := inst.current
 	switch inst.asked {
 	case "":
@@ -75,13 +74,12 @@ func (p *Pool) answerFor(inst *instance, exit Exit) (report func()) {
 
 // initFailed answers the oldest waiting invocation with why the process did not
 // get ready, if this failure is the one that begins a pause.
-func (p *Pool) initFailed(inst *instance, exit Exit) (report func()) {
+func (p *Pool) initFailed(inst *instance, exit supervisor.Exit) (report func()) {
 	id := ""
 	if len(p.waiting) > 0 {
 		id = p.waiting[0].id
 	}
 	answer, reason := p.initFailure(inst, id, exit)
-	p.lastFailure = reason
 	if p.fail() && id != "" {
 		p.waiting[0].end(outcome{Invocation: answer})
 		p.waiting = p.waiting[1:]
@@ -90,21 +88,21 @@ func (p *Pool) initFailed(inst *instance, exit Exit) (report func()) {
 	if reported == nil {
 		return nil
 	}
-	event := InitFailed{Instance: inst.number, Type: answer.Reason, Reason: reason, Failures: p.pause.failures,
-		Pause: time.Until(p.pause.end)}
+	event := InitFailed{Instance: inst.number, Type: answer.Reason, Reason: reason, Failures: p.failures,
+		Pause: time.Until(p.pauseEnd)}
 	return func() { reported(event) }
 }
 
 // initFailure is the answer for a process that did not get ready, and the same
 // in a few words.
-func (p *Pool) initFailure(inst *instance, id string, exit Exit) (answer queue.Invocation, reason string) {
+func (p *Pool) initFailure(inst *instance, id string, exit supervisor.Exit) (answer queue.Invocation, reason string) {
 	switch {
 	case inst.initError != nil:
 		return *inst.initError, "its initialization failed: " + inst.initError.Reason
 	case inst.asked == byInit:
-		text := fmt.Sprintf("Init timed out after %.2f seconds", seconds(p.set.InitTimeout))
+		text := fmt.Sprintf("Init timed out after %.2f seconds", seconds(initTimeout))
 		return failure("Sandbox.Timedout", id, text),
-			fmt.Sprintf("it did not ask for an invocation within %s", p.set.InitTimeout)
+			fmt.Sprintf("it did not ask for an invocation within %s", initTimeout)
 	case exit.Err != nil:
 		return failure("Runtime.InvalidEntrypoint", id, exitMessage(exit)), exit.String()
 	default:
@@ -114,7 +112,7 @@ func (p *Pool) initFailure(inst *instance, id string, exit Exit) (answer queue.I
 }
 
 // exitMessage describes an end in the words that Lambda uses.
-func exitMessage(e Exit) string {
+func exitMessage(e supervisor.Exit) string {
 	switch {
 	case e.Err != nil:
 		return "Couldn't start the runtime: " + e.Err.Error()

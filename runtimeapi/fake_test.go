@@ -13,7 +13,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tendril/supervisor"
 )
+
+// Exit is how one process ended.
+type Exit = supervisor.Exit
 
 // fakeHost runs functions that are goroutines, over connections in memory, so
 // that all of a pool but the real processes happens in virtual time.
@@ -40,7 +45,7 @@ func newFakePool(t *testing.T, o Options, behave func(f *function) Exit) (*Pool,
 		t.Fatal(err)
 	}
 	h := &fakeHost{behave: behave, listeners: map[string]*memoryListener{}}
-	p := newPool(set, h)
+	p := newPool(set, h.host())
 	p.Start()
 	return p, h
 }
@@ -56,7 +61,9 @@ func (h *fakeHost) listen() (net.Listener, error) {
 
 func (h *fakeHost) client(net.Conn) string { return "a client" }
 
-func (h *fakeHost) start(c command) (process, error) {
+func (h *fakeHost) host() host { return host{h.listen, h.client, h.start, h.close} }
+
+func (h *fakeHost) start(_ int, env []string) (process, error) {
 	h.mu.Lock()
 	hold := h.hold
 	h.mu.Unlock()
@@ -72,8 +79,8 @@ func (h *fakeHost) start(c command) (process, error) {
 	h.alive++
 	h.mostAlive = max(h.mostAlive, h.alive)
 	ctx, kill := context.WithCancel(context.Background())
-	address := lookup(c.env, "AWS_LAMBDA_RUNTIME_API")
-	f := &function{host: h, number: len(h.starts), env: c.env, address: address, ctx: ctx, kill: kill,
+	address := lookup(env, "AWS_LAMBDA_RUNTIME_API")
+	f := &function{host: h, number: len(h.starts), env: env, address: address, ctx: ctx, kill: kill,
 		term: make(chan struct{}), ended: make(chan struct{})}
 	f.client = &http.Client{Transport: &http.Transport{DialContext: h.listeners[address].dial}}
 	go f.run()

@@ -59,7 +59,7 @@ func TestGoFunction(t *testing.T) {
 func goOutcomes(t *testing.T, program string) {
 	var mu sync.Mutex
 	var output strings.Builder
-	p := runPool(t, Options{Command: []string{program}, Name: "go-function", MemoryMB: 256,
+	p := runPool(t, Options{Command: []string{program}, Name: "go-function",
 		Output: func(_ int, _ string, line []byte) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -75,7 +75,7 @@ func goOutcomes(t *testing.T, program string) {
 	}
 	for key, want := range map[string]any{"id": a.RequestID,
 		"arn":  "arn:aws:lambda:us-east-1:000000000000:function:go-function",
-		"name": "go-function", "memory": 256.0, "version": "$LATEST", "left": true} {
+		"name": "go-function", "memory": 128.0, "version": "$LATEST", "left": true} {
 		if reported[key] != want {
 			t.Errorf("%s: %v, want %v", key, reported[key], want)
 		}

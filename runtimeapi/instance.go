@@ -8,7 +8,13 @@ import (
 	"time"
 
 	"tendril/httplimit"
+	"tendril/supervisor"
 )
+
+// initTimeout is how long a process may take from its start until it asks for its first
+// invocation. (Lambda gives 10 s, then starts over within the time limit of the first
+// invocation.)
+const initTimeout = time.Minute
 
 // initErrorPatience is how long a process that reported that it cannot
 // initialize may take to end by itself.
@@ -26,11 +32,11 @@ func (p *Pool) launch(number int) *instance {
 }
 
 // live runs the process and returns when it has ended.
-func (inst *instance) live() Exit {
+func (inst *instance) live() supervisor.Exit {
 	p := inst.pool
 	listener, err := p.host.listen()
 	if err != nil {
-		return Exit{Code: -1, Err: fmt.Errorf("listening for its requests: %w", err)}
+		return supervisor.Exit{Code: -1, Err: fmt.Errorf("listening for its requests: %w", err)}
 	}
 	address := listener.Addr().String()
 	server := &http.Server{
@@ -47,9 +53,9 @@ func (inst *instance) live() Exit {
 		_ = server.Close() // nobody is left to talk to
 		<-serving
 	}()
-	proc, err := p.host.start(command{instance: inst.number, env: environ(&p.set, address, inst.since)})
+	proc, err := p.host.start(inst.number, environ(&p.set, address, inst.since))
 	if err != nil {
-		return Exit{Code: -1, Err: err}
+		return supervisor.Exit{Code: -1, Err: err}
 	}
 	inst.attach(proc)
 	<-proc.Exited()
@@ -59,22 +65,18 @@ func (inst *instance) live() Exit {
 	return exit
 }
 
-// attach makes the process known, reports it, and catches up on what was asked
+// attach makes the process known, and catches up on what was asked
 // of it before.
 func (inst *instance) attach(proc process) {
-	inst.pid = proc.PID()
-	if reported := inst.pool.set.Events.Started; reported != nil {
-		reported(Started{Instance: inst.number, PID: inst.pid})
-	}
 	defer close(inst.announced)
 	inst.pool.mu.Lock()
 	defer inst.pool.mu.Unlock()
-	inst.proc = proc
+	inst.proc, inst.pid = proc, proc.PID()
 	switch {
 	case inst.asked != "":
 		inst.kill(inst.asked)
 	case inst.phase == starting:
-		inst.arm(inst.pool.set.InitTimeout, byInit)
+		inst.arm(initTimeout, byInit)
 	}
 }
 

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// MaxRequest is the largest payload of an invocation in bytes, as Lambda has
+	// maxRequest is the largest payload of an invocation in bytes, as Lambda has
 	// it.
-	MaxRequest = 6 << 20
-	// MaxResponse is the largest answer of a function in bytes: Lambda grants it
+	maxRequest = 6 << 20
+	// maxResponse is the largest answer of a function in bytes: Lambda grants it
 	// 100 more than the 6 MiB.
-	MaxResponse = 6<<20 + 100
+	maxResponse = 6<<20 + 100
 )
 
 // unhandled is what Lambda calls every error of a function by now.
 const unhandled = "Unhandled"
 
-// ErrNotInvoked says that nothing of the payload reached the function: the
+// errNotInvoked says that nothing of the payload reached the function: the
 // caller gave up while waiting for a free process, or the pool was stopped. Any
 // other error of [Pool.Invoke] means that the function may have run. It has a
 // method Unsent, which returns true, for those who do not import this package.
-var ErrNotInvoked error = notInvoked{}
+var errNotInvoked error = notInvoked{}
 
 type notInvoked struct{}
 
@@ -41,7 +41,7 @@ func tooLarge(size int) queue.Invocation {
 	return queue.Invocation{
 		Status:  http.StatusRequestEntityTooLarge,
 		Code:    "RequestTooLargeException",
-		Message: fmt.Sprintf("the payload has %d bytes, a function takes at most %d", size, MaxRequest),
+		Message: fmt.Sprintf("the payload has %d bytes, a function takes at most %d", size, maxRequest),
 	}
 }
 
@@ -80,7 +80,7 @@ func seconds(d time.Duration) float64 { return math.Ceil(d.Seconds()*100) / 100 
 // responseTooLarge is Lambda's answer for a response that it does not carry.
 func responseTooLarge() queue.Invocation {
 	return failure("Function.ResponseSizeTooLarge", "",
-		fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", MaxResponse))
+		fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", maxResponse))
 }
 
 // posted is an error that the function reported itself. kind is what its header

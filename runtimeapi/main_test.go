@@ -96,7 +96,7 @@ func act(how string) ([]byte, error) {
 		return json.Marshal(append(os.Environ(), "cwd="+dir))
 	case "print":
 		fmt.Print("a line\nand \x1b[31mred\r\n")
-		fmt.Fprint(os.Stderr, strings.Repeat("x", 50), "\nno end")
+		fmt.Fprint(os.Stderr, strings.Repeat("x", 16<<10+10), "\nno end")
 	case "crash":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {}

@@ -2,7 +2,6 @@ package runtimeapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,7 +22,7 @@ func New(o Options) (*Pool, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := newSystem(&set)
+	h, err := newHost(&set)
 	if err != nil {
 		return nil, err
 	}
@@ -32,15 +31,11 @@ func New(o Options) (*Pool, error) {
 
 // newPool takes options without zeros, and the host to run processes on.
 func newPool(set Options, h host) *Pool {
-	return &Pool{
-		set: set, arn: functionARN(&set), host: h,
-		slots:   make([]*instance, set.Instances),
-		changed: make(chan struct{}), stopped: make(chan struct{}),
-	}
+	return &Pool{set: set, arn: functionARN(&set), host: h, slots: make([]*instance, set.Instances),
+		stopped: make(chan struct{})}
 }
 
-// Start starts the first process and returns at once; [Pool.Check] waits for
-// it. Later calls do nothing.
+// Start starts the first process and returns at once. Later calls do nothing.
 func (p *Pool) Start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,44 +43,15 @@ func (p *Pool) Start() {
 	p.dispatch()
 }
 
-// Check returns nil as soon as a living process has asked for its first
-// invocation. Otherwise it waits, also through failed starts, until ctx ends or
-// the pool is stopped; the error then says why the last process did not get
-// ready.
-func (p *Pool) Check(ctx context.Context) error {
-	for {
-		p.mu.Lock()
-		ready := slices.ContainsFunc(p.slots, func(inst *instance) bool {
-			return inst != nil && inst.usable() && inst.phase != starting
-		})
-		changed, last, stopping := p.changed, p.lastFailure, p.stopping
-		p.mu.Unlock()
-		switch {
-		case stopping:
-			return errors.New("the function is not ready: it was stopped")
-		case ready:
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			if last != "" {
-				return fmt.Errorf("the function is not ready: %s: %w", last, ctx.Err())
-			}
-			return fmt.Errorf("the function is not ready: its process has not asked for an invocation: %w", ctx.Err())
-		}
-	}
-}
-
 // Invoke hands payload to a process of the function and returns the answer. It
 // waits for a free process within ctx, in the order of the calls.
 //
 // The error is nil whenever there is an [queue.Invocation], also one that failed. An
-// error that is [ErrNotInvoked] says that the function did not see the payload.
+// error that is errNotInvoked says that the function did not see the payload.
 // When ctx ends while the function works, its process gets TERM, and KILL after the
 // grace, and the error is that of ctx.
 func (p *Pool) Invoke(ctx context.Context, payload []byte) (queue.Invocation, error) {
-	if len(payload) > MaxRequest {
+	if len(payload) > maxRequest {
 		return tooLarge(len(payload)), nil
 	}
 	inv := &invocation{id: uuid.NewString(), payload: payload, outcome: make(chan outcome, 1), limit: p.set.Timeout}
@@ -106,7 +72,7 @@ func (p *Pool) enter(inv *invocation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopping || !p.started {
-		inv.end(outcome{err: fmt.Errorf("%w: the pool is not running", ErrNotInvoked)})
+		inv.end(outcome{err: fmt.Errorf("%w: the pool is not running", errNotInvoked)})
 		return
 	}
 	p.waiting = append(p.waiting, inv)
@@ -124,14 +90,14 @@ func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	}
 	if inv.at == nil {
 		p.waiting = slices.DeleteFunc(p.waiting, func(other *invocation) bool { return other == inv })
-		return queue.Invocation{}, fmt.Errorf("%w: no process was free: %w", ErrNotInvoked, cause)
+		return queue.Invocation{}, fmt.Errorf("%w: no process was free: %w", errNotInvoked, cause)
 	}
 	inv.at.terminate(byCaller)
 	return queue.Invocation{}, fmt.Errorf("invocation %s was given up and its process ended: %w", inv.id, cause)
 }
 
 // Stop ends every process and returns when none is left. Invocations that wait
-// get [ErrNotInvoked] at once, as later ones do. Idle processes get TERM, and
+// get errNotInvoked at once, as later ones do. Idle processes get TERM, and
 // KILL after the grace. Those at work may finish until ctx ends; then they get the
 // same, without the grace once [Options.Hurry] is done. The error names processes
 // that even KILL did not end. Later calls wait for the first.
@@ -155,7 +121,6 @@ func (p *Pool) Stop(ctx context.Context) error {
 	}
 	p.endAll((*instance).terminate) // each gets KILL after its grace
 	patience := time.NewTimer(p.set.Grace + killPatience)
-	defer patience.Stop()
 	for hurry := p.set.Hurry.Done(); ; {
 		select {
 		case <-ended:
@@ -165,7 +130,15 @@ func (p *Pool) Stop(ctx context.Context) error {
 			p.endAll((*instance).kill)
 			patience.Reset(killPatience)
 		case <-patience.C:
-			p.stopErr = fmt.Errorf("processes %v of the function did not end within %s of KILL", p.pids(), killPatience)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			var pids []int
+			for _, inst := range p.slots {
+				if inst != nil && inst.proc != nil {
+					pids = append(pids, inst.pid)
+				}
+			}
+			p.stopErr = fmt.Errorf("processes %v of the function did not end within %s of KILL", pids, killPatience)
 			return p.stopErr
 		}
 	}
@@ -191,26 +164,12 @@ func (p *Pool) beginStop() bool {
 		return false
 	}
 	p.stopping = true
-	p.pause.stop()
-	p.refuse(outcome{err: fmt.Errorf("%w: the pool was stopped", ErrNotInvoked)})
+	p.endPause()
+	p.refuse(outcome{err: fmt.Errorf("%w: the pool was stopped", errNotInvoked)})
 	for _, inst := range p.slots {
 		if inst != nil && inst.phase != busy && inst.phase != answered {
 			inst.terminate(byStop)
 		}
 	}
-	p.broadcast()
 	return true
-}
-
-// pids are those of the living processes.
-func (p *Pool) pids() []int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var pids []int
-	for _, inst := range p.slots {
-		if inst != nil && inst.proc != nil {
-			pids = append(pids, inst.proc.PID())
-		}
-	}
-	return pids
 }

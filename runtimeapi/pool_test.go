@@ -335,12 +335,12 @@ func TestInitFailures(t *testing.T) {
 		"never asks": {func(f *function) Exit {
 			f.sleep(time.Hour)
 			return Exit{}
-		}, "Sandbox.Timedout", "Init timed out after 20.00 seconds", 20 * time.Second},
+		}, "Sandbox.Timedout", "Init timed out after 60.00 seconds", time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				p, h := newFakePool(t, Options{InitTimeout: 20 * time.Second}, c.behave)
+				p, h := newFakePool(t, Options{}, c.behave)
 				defer stop(t, p, h)
 				began := time.Now()
 				wantError(t, invoke(t, p, "x"), c.kind, c.words)
@@ -468,7 +468,7 @@ func TestLingering(t *testing.T) {
 func TestPauseAfter(t *testing.T) {
 	t.Parallel()
 	for failures, want := range map[int]time.Duration{
-		-1: 0, 0: 0, 1: 500 * time.Millisecond, 2: time.Second, 6: 16 * time.Second, 7: 30 * time.Second,
+		1: 500 * time.Millisecond, 2: time.Second, 6: 16 * time.Second, 7: 30 * time.Second,
 		8: 30 * time.Second, 1 << 40: 30 * time.Second,
 	} {
 		if got := pauseAfter(failures); got != want {
@@ -491,14 +491,14 @@ func TestCallerGivesUp(t *testing.T) {
 		var calls sync.WaitGroup
 		calls.Go(func() {
 			_, err := p.Invoke(running, nil)
-			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrNotInvoked) {
+			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errNotInvoked) {
 				t.Errorf("the one at work: %v", err)
 			}
 		})
 		synctest.Wait()
 		calls.Go(func() {
 			_, err := p.Invoke(waiting, nil)
-			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, ErrNotInvoked) {
+			if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, errNotInvoked) {
 				t.Errorf("the one that waited: %v", err)
 			}
 		})
@@ -514,32 +514,6 @@ func TestCallerGivesUp(t *testing.T) {
 		if h.started() != 2 || h.mostAlive != 1 {
 			t.Errorf("%d processes, %d at once: the work that nobody waits for should have been killed, then replaced",
 				h.started(), h.mostAlive)
-		}
-	})
-}
-
-func TestReady(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p, h := newFakePool(t, Options{}, func(f *function) Exit {
-			f.sleep(time.Second)
-			if f.number < 3 {
-				return Exit{Code: 9}
-			}
-			return echo(f)
-		})
-		short, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-		defer cancel()
-		if err := p.Check(short); !errors.Is(err, context.DeadlineExceeded) ||
-			!strings.Contains(err.Error(), "exit status 9") {
-			t.Errorf("Ready: %v", err)
-		}
-		if err := p.Check(context.Background()); err != nil || h.started() != 3 {
-			t.Errorf("Ready: %v, after %d processes", err, h.started())
-		}
-		stop(t, p, h)
-		if err := p.Check(context.Background()); err == nil {
-			t.Error("a stopped pool is ready")
 		}
 	})
 }
@@ -594,7 +568,7 @@ func TestStop(t *testing.T) {
 				if c.invoked {
 					calls.Go(func() {
 						a, err := p.Invoke(context.Background(), nil)
-						if (err == nil) != (c.answer != "") || string(a.Payload) != c.answer || errors.Is(err, ErrNotInvoked) {
+						if (err == nil) != (c.answer != "") || string(a.Payload) != c.answer || errors.Is(err, errNotInvoked) {
 							t.Errorf("answer %+v, %v", a, err)
 						}
 					})
@@ -615,7 +589,7 @@ func TestStop(t *testing.T) {
 				}
 				calls.Wait()
 				stop(t, p, h) // again
-				if _, err := p.Invoke(context.Background(), nil); !errors.Is(err, ErrNotInvoked) {
+				if _, err := p.Invoke(context.Background(), nil); !errors.Is(err, errNotInvoked) {
 					t.Errorf("after the stop: %v", err)
 				}
 			})
@@ -630,7 +604,7 @@ func TestStopRefusesWhatWaits(t *testing.T) {
 		var calls sync.WaitGroup
 		began := time.Now()
 		calls.Go(func() {
-			if _, err := p.Invoke(context.Background(), nil); !errors.Is(err, ErrNotInvoked) || time.Since(began) != 0 {
+			if _, err := p.Invoke(context.Background(), nil); !errors.Is(err, errNotInvoked) || time.Since(began) != 0 {
 				t.Errorf("it got %v after %s", err, time.Since(began))
 			}
 		})
@@ -646,7 +620,7 @@ func TestStopWithoutStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.Invoke(context.Background(), nil); !errors.Is(err, ErrNotInvoked) {
+	if _, err := p.Invoke(context.Background(), nil); !errors.Is(err, errNotInvoked) {
 		t.Errorf("before the start: %v", err)
 	}
 	if err := p.Stop(context.Background()); err != nil {
@@ -684,7 +658,6 @@ func TestEventsOfOneProcess(t *testing.T) {
 			reported = append(reported, fmt.Sprintf(format, args...))
 		}
 		p, h := newFakePool(t, Options{Events: Events{
-			Started:    func(e Started) { note("started %d %d", e.Instance, e.PID) },
 			Ready:      func(e Ready) { note("ready %d after %s", e.PID, e.After) },
 			InitFailed: func(e InitFailed) { note("failed %s: %s", e.Type, e.Reason) },
 			Exited:     func(e Exited) { note("exited %d: %s, %q, ran %s", e.PID, e.Exit, e.Asked, e.Exit.Ran) },
@@ -698,9 +671,9 @@ func TestEventsOfOneProcess(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		stop(t, p, h)
 		want := []string{
-			"started 1 1001", "failed Runtime.ExitError: its process ended before it asked for an invocation: exit status 7",
+			"failed Runtime.ExitError: its process ended before it asked for an invocation: exit status 7",
 			`exited 1001: exit status 7, "", ran 1s`,
-			"started 1 1002", "ready 1002 after 1s", `exited 1002: exit status 0, "stopped", ran 3.5s`,
+			"ready 1002 after 1s", `exited 1002: exit status 0, "stopped", ran 3.5s`,
 		}
 		if !slices.Equal(reported, want) {
 			t.Errorf("told\n%s\nwant\n%s", strings.Join(reported, "\n"), strings.Join(want, "\n"))

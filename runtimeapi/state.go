@@ -27,11 +27,11 @@ type Pool struct {
 	// last. waiting are the invocations that wait for a process, oldest first.
 	idle    []*instance
 	waiting []*invocation
-	pause   restartPause
-	// lastFailure is why the last process did not get ready; "" when it did.
-	lastFailure string
-	// changed is closed and replaced when a process got ready or ended.
-	changed  chan struct{}
+	// failures are those that called for a pause since the last answer. In a pause, until
+	// pauseEnd, no process is started; pause ends it, and is nil when there is none.
+	failures int
+	pause    *time.Timer
+	pauseEnd time.Time
 	refusals refusals
 	// stopErr is set before stopped is closed.
 	stopErr error
@@ -70,7 +70,7 @@ type instance struct {
 	pool   *Pool
 	number int
 	since  time.Time
-	// announced is closed when Started was reported, gone when the process is dead.
+	// announced is closed when the process runs and can be ended, gone when the process is dead.
 	announced, gone chan struct{}
 
 	phase phase
@@ -121,49 +121,23 @@ func (inv *invocation) end(o outcome) {
 	}
 }
 
-// restartPause keeps processes from being started for a time after a failure.
-type restartPause struct {
-	failures int         // that called for a pause since the last answer
-	timer    *time.Timer // ends the pause; nil means that there is none
-	end      time.Time
-}
-
-func (r *restartPause) active() bool { return r.timer != nil }
-
-// begin begins a pause at the end of which resume is called.
-func (r *restartPause) begin(resume func()) *time.Timer {
-	r.failures++
-	pause := pauseAfter(r.failures)
-	r.end, r.timer = time.Now().Add(pause), time.AfterFunc(pause, resume)
-	return r.timer
-}
-
-// stop lets processes be started again.
-func (r *restartPause) stop() {
-	if r.timer != nil {
-		r.timer.Stop()
-		r.timer = nil
-	}
-}
-
 const (
 	firstPause   = 500 * time.Millisecond
 	longestPause = 30 * time.Second
 )
 
-// pauseAfter is how long no process is started after so many failures in a row:
-// it doubles from 500 ms to 30 s. 0 failures need none.
+// pauseAfter is how long no process is started after so many failures in a row, at
+// least one: it doubles.
 func pauseAfter(failures int) time.Duration {
-	if failures <= 0 {
-		return 0
+	return min(firstPause<<min(failures-1, 10), longestPause)
+}
+
+// endPause lets processes be started again.
+func (p *Pool) endPause() {
+	if p.pause != nil {
+		p.pause.Stop()
+		p.pause = nil
 	}
-	pause := firstPause
-	for range failures - 1 {
-		if pause *= 2; pause >= longestPause {
-			return longestPause
-		}
-	}
-	return pause
 }
 
 // refusals counts the connections that were refused and reports the first, the tenth,
@@ -257,12 +231,6 @@ func (inst *instance) signal(why asked, sig syscall.Signal) {
 // forget takes a process out of those that wait for work.
 func (p *Pool) forget(inst *instance) {
 	p.idle = slices.DeleteFunc(p.idle, func(other *instance) bool { return other == inst })
-}
-
-// broadcast wakes those who wait in Ready.
-func (p *Pool) broadcast() {
-	close(p.changed)
-	p.changed = make(chan struct{})
 }
 
 // refuse gives every waiting invocation the same outcome.

@@ -16,14 +16,18 @@ type Runner struct {
 	opts    Options
 }
 
-// NewRunner returns a runner of p, to be closed when every run is reaped. Of opts it
-// uses MaxLine, LinesPerSecond and Events.LinesDropped.
+// NewRunner returns a runner of p, to be closed when every run is reaped. Of opts it uses
+// MaxLine, LinesPerSecond and Events.LinesDropped. The error also says when p has no
+// program or folder now.
 func NewRunner(p *Process, opts *Options) (*Runner, error) {
 	set, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	if _, err := launchSpecOf(p, nil); err != nil {
 		return nil, err
 	}
 	h := newHost()
