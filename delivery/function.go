@@ -25,9 +25,6 @@ type Function struct {
 	Name string
 }
 
-// Len returns the number of functions.
-func (f *Functions) Len() int { return len(f.byCommand) }
-
 // Open returns the function of a command, which start starts when no queue had that
 // command before.
 func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error)) (*Function, error) {

@@ -27,8 +27,11 @@
 // # Where the rest is
 //
 // Each part of an environment has its own package: app, tasks, delivery, health, autoscale,
-// fleet, depth, logging. The files here give it what it needs: app.go and reload.go for
-// the app, crontasks.go for periodic tasks, health.go and depths.go for health,
-// scaling.go and fleet.go for the size, servers.go and show.go for the listeners and the
-// console, validate.go for what is refused before anything is opened.
+// fleet, depth, logging. The types here give it what it needs. All share the pipelines, and
+// these the queues and the core: the options, and the states of the environment.
+//
+//	Environment ── changes, sizing, programs, instance, ... ── pipelines ── queues ── core
+//
+// changes puts new versions and settings in force, sizing follows the load, programs run what
+// the user wrote, and instance is what the other commands find.
 package environment

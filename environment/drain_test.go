@@ -34,19 +34,18 @@ func TestDrainLimit(t *testing.T) {
 		{"a stop may take longer", []config.QueueSettings{bounded}, 7 * time.Minute, 7 * time.Minute},
 		{"nothing goes to the app", []config.QueueSettings{elsewhere}, 0, time.Second},
 	} {
-		e := &Environment{lifecycle: newLifecycle(),
-			s: &config.Settings{ShutdownTimeout: tt.shutdown, FunctionTimeout: time.Hour}}
+		q := pipelines{queues: queues{core: &core{s: &config.Settings{ShutdownTimeout: tt.shutdown}}}}
 		for i := range tt.queues {
-			e.lines = append(e.lines, newPipeline(&tt.queues[i]))
+			q.lines = append(q.lines, newPipeline(queueRef{}, &tt.queues[i]))
 		}
-		limit := e.drainLimit
+		limit := q.drainLimit
 		if got := limit(); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.name, got, tt.want)
 		}
 		reloaded := tt.queues[0]
 		reloaded.Deadline = 8 * time.Minute
-		e.lines[0].set.Store(&reloaded)
-		if got, want := limit(), max(tt.want, 8*time.Minute); e.lines[0].settings().ToOwnApp() && tt.want < 8*time.Minute &&
+		q.lines[0].set.Store(&reloaded)
+		if got, want := limit(), max(tt.want, 8*time.Minute); q.lines[0].settings().ToOwnApp() && tt.want < 8*time.Minute &&
 			got != want {
 			t.Errorf("%s, after a reload: %s, want %s", tt.name, got, want)
 		}

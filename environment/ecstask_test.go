@@ -93,8 +93,9 @@ func TestTaskIsLeftAlone(t *testing.T) {
 // TestNoTask: an invalid variable stops the start.
 func TestNoTask(t *testing.T) {
 	t.Setenv("ECS_AGENT_URI", "169.254.170.2")
-	e := &Environment{s: new(config.Settings), Options: Options{Logger: discard()}}
-	if err := e.protectTask(t.Context()); err == nil || !strings.Contains(err.Error(), "ECS_AGENT_URI") {
+	c := &core{s: new(config.Settings), Options: Options{Logger: discard()}}
+	z := sizing{pipelines: &pipelines{queues: queues{core: c}}}
+	if err := z.protectTask(t.Context()); err == nil || !strings.Contains(err.Error(), "ECS_AGENT_URI") {
 		t.Error(err)
 	}
 }

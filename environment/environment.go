@@ -3,121 +3,60 @@ package environment
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"tendril/app"
-	"tendril/autoscale"
-	"tendril/bundle"
+	"tendril/aws"
 	"tendril/config"
 	"tendril/console"
 	"tendril/delivery"
-	"tendril/depth"
-	"tendril/fleet"
 	"tendril/health"
-	"tendril/logging"
-	"tendril/notify"
+	"tendril/periodic"
 	"tendril/supervisor"
 	"tendril/tasks"
 	"tendril/telemetry"
+	"tendril/worker"
 )
-
-// Options say what to build. Config and Logger are required.
-type Options struct {
-	// Config holds the settings in force, and who set them.
-	Config *config.Config
-	// Bundle is the folder that holds the app; nil when there is none.
-	Bundle *bundle.Bundle
-	// Command is the app's program and arguments; empty when the bundle's
-	// Procfile or Settings.Target says where the app is.
-	Command []string
-	// Load reads the settings anew with another bundle, to check it before it is
-	// deployed; nil for no check.
-	Load func(*bundle.Bundle) (*config.Config, error)
-	// QueuesOnly serves the embedded queues without worker and app.
-	QueuesOnly bool
-	// AppEnv is the environment that the app inherits, as NAME=value.
-	AppEnv []string
-	// Logger prints events, one line for each settled message, and the app's output.
-	Logger *logging.Logger
-	// Version is shown and sent in User-Agent.
-	Version string
-}
 
 // Environment is one worker environment: queues, a worker for each, an app, and
 // the listeners around them.
 type Environment struct {
-	Options
-	*lifecycle
-	pipelines
-	servers *servers
-	s       *config.Settings
-	tuned   atomic.Pointer[config.Settings] // see inForce
-	steps   *steps
-	began   time.Time
-
-	opener    targetOpener
-	tasks     *tasks.Manager // nil with QueuesOnly
-	cronFile  tasks.File     // as it was when the start began
-	system    *notify.Systemd
+	*core
+	*pipelines
+	*changes // of the app and the tasks
+	*sizing
+	instance  *instance
+	systemd   *serviceManager
+	programs  *programs
+	targets   *targetOpener
+	monitor   *health.Monitor
+	shown     *console.Deliveries // recent ones
 	telemetry *telemetry.Telemetry
-	otlp      *telemetry.OTLP       // nil when no collector is named
-	app       *app.App              // nil when no app runs here
-	appLogs   *supervisor.LogFolder // nil when no folder is named
-	// changing holds one token: its holder may change the app's version, settings and tasks.
-	changing    chan struct{}
-	scaling     *autoscale.Loop
-	fleet       *fleet.Fleet // nil for an instance on its own
-	fleetTiming fleet.Timing
-	wall        func() time.Time // for tests that do not wait; nil for the system's clock
-	monitor     *health.Monitor
-	depths      *depth.Counter
-	inFlight    delivery.Tracker // empty where nothing protects what is in flight
-	shown       *console.Deliveries
-	address     string // at which this machine reaches the console; "" when off
-	// instanceFile is what the other commands read.
-	instanceFile struct {
-		mu          sync.Mutex
-		written     bool
-		certificate string // the fingerprint of the console's; "" for plain HTTP
-	}
-	token string // the console's; "" when off
-
-	// ready is closed when the app was ready for the first time.
-	ready chan struct{}
-}
-
-// New builds an environment from checked settings. Nothing is opened yet.
-func New(opts Options) *Environment {
-	e := &Environment{
-		Options:   opts,
-		s:         &opts.Config.Settings,
-		began:     time.Now(),
-		shown:     console.NewDeliveries(deliveriesShown),
-		lifecycle: newLifecycle(),
-		steps:     new(steps),
-		changing:  make(chan struct{}, 1),
-		ready:     make(chan struct{}),
-	}
-	e.pipelines = newPipelines(opts.Config, opts.Logger, e.steps)
-	e.servers = &servers{log: opts.Logger, steps: e.steps, fail: e.fail}
-	e.changing <- struct{}{}
-	e.system = notify.New(notify.Events{
-		SendFailed: func(err error) {
-			e.Logger.Warn("systemd not notified", "component", "environment", "err", err)
-		},
-		WatchdogSkipped: func(within time.Duration) {
-			e.Logger.Error("process not responding, systemd will restart it", "component", "environment",
-				"within_ms", within.Milliseconds())
-		},
-	})
-	e.monitor = e.newMonitor(health.NewHost(e.s.DataDir))
-	return e
+	otlp      *telemetry.OTLP  // nil when no collector is named
+	cronFile  tasks.File       // as it was when the start began
+	wall      func() time.Time // for tests that do not wait; nil for the system's clock
 }
 
 // deliveriesShown is how many recent deliveries the console remembers.
 const deliveriesShown = 10_000
+
+// New builds an environment from checked settings. Nothing is opened yet.
+func New(opts Options) *Environment {
+	c := &core{Options: opts, lifecycle: newLifecycle(), s: &opts.Config.Settings}
+	q := &pipelines{queues: queues{core: c}}
+	e := &Environment{
+		core: c, pipelines: q, changes: &changes{pipelines: q, changing: make(chan struct{}, 1)},
+		sizing: &sizing{pipelines: q}, programs: &programs{pipelines: q},
+		instance: &instance{pipelines: q, began: time.Now()}, shown: console.NewDeliveries(deliveriesShown),
+	}
+	e.changing <- struct{}{}
+	e.systemd = newServiceManager(q, e.isLive)
+	e.monitor = e.newMonitor(health.NewHost(c.s.DataDir))
+	return e
+}
 
 // Run starts the environment, waits until stop is done or a part fails, and
 // stops it again. It stops gently, within Settings.ShutdownTimeout, or at once
@@ -125,37 +64,34 @@ const deliveriesShown = 10_000
 func (e *Environment) Run(stop, now context.Context) error {
 	e.urgent = now
 	running, ended := context.WithCancel(context.Background())
-	reported := make(chan struct{})
-	go func() { e.Logger.ReportOmitted(running); close(reported) }()
-	defer func() { ended(); <-reported }()
-	go e.extendStart(running)
-	if err := e.unlessStopped(stop, now, e.Start); err != nil {
-		ctx, over := e.lastPhase(now)
-		defer over()
-		if errors.Is(err, errGivenUp) {
-			err = nil
+	var reports sync.WaitGroup
+	reports.Go(func() { e.Logger.ReportOmitted(running) })
+	defer func() { ended(); reports.Wait() }()
+	go e.systemd.extendStart(running)
+	err := e.unlessStopped(stop, now, e.Start)
+	switch {
+	case err == nil:
+		go e.systemd.run(running)
+		select {
+		case <-stop.Done():
+		case <-now.Done():
+		case <-e.draining: // asked for over the console
+		case err = <-e.fatal:
 		}
-		return errors.Join(err, e.Stop(ctx))
-	}
-	go e.notifySystemd(running)
-	var failed error
-	select {
-	case <-stop.Done():
-	case <-now.Done():
-	case <-e.draining: // asked for over the console
-	case failed = <-e.fatal:
+	case errors.Is(err, errGivenUp):
+		err = nil
 	}
 	ctx, over := e.lastPhase(now)
 	defer over()
-	return errors.Join(failed, e.Stop(ctx))
+	return errors.Join(err, e.Stop(ctx))
 }
 
 // lastPhase begins the stop: nothing says from now on that the service is up. The context
 // bounds it, and has [ErrCutShort] for its cause when now is done before.
 func (e *Environment) lastPhase(now context.Context) (context.Context, func()) {
 	e.beginDrain()
-	e.system.Stopping()
-	e.system.Extend(e.s.ShutdownTimeout + 2*e.s.AppGrace + systemMargin)
+	e.systemd.Stopping()
+	e.systemd.Extend(e.s.ShutdownTimeout + 2*e.s.AppGrace + systemMargin)
 	ctx, cancel := context.WithTimeout(context.Background(), e.s.ShutdownTimeout)
 	ctx, cut := context.WithCancelCause(ctx)
 	hurried := context.AfterFunc(now, func() { cut(ErrCutShort) })
@@ -166,8 +102,7 @@ func (e *Environment) lastPhase(now context.Context) (context.Context, func()) {
 // run, whose gate the app's readiness opens. When it fails, Stop undoes what
 // was done.
 func (e *Environment) Start(ctx context.Context) error {
-	parts := e.startOrder()
-	for _, start := range parts {
+	for _, start := range e.startOrder() {
 		if err := start(ctx); err != nil {
 			return err
 		}
@@ -182,38 +117,38 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		return []func(context.Context) error{
 			e.openTelemetry, // before what it counts
 			e.openBroker,
-			e.claimData,    // no other environment may use the data directory
-			e.startConsole, // shows the rest of the start, and the whole stop
-			e.claimFiles,
+			e.instance.claim, // no other environment may use the data directory
+			e.startConsole,   // shows the rest of the start, and the whole stop
+			e.instance.claimFiles,
 			e.serveBroker,
 			e.buildDepths, // what metrics read
 			e.announce,    // now clients and the other commands may come
 		}
 	}
 	return []func(context.Context) error{
-		e.validate,      // bad settings create nothing
-		e.readTasks,     // a bad cron.yaml creates nothing either
-		e.openTelemetry, // before what it counts, and ends after it
-		e.buildApp,      // a PID file that cannot be written creates nothing; before what asks for the app
-		e.openBroker,    // fails where another environment has the data directory
-		e.claimData,
-		e.shareBundle,  // the app's user can read what was unpacked as root
-		e.startHealth,  // before the console that shows it
-		e.startConsole, // shows the rest of the start, and the whole stop
-		e.claimFiles,   // removed again when everything below has stopped
-		e.openQueues,   // what the workers receive from
-		e.openTargets,  // what their messages go to, and point to
-		e.buildWorkers, // their gates exist before the app that opens them
-		e.buildDepths,  // what health, scaling and metrics read
-		e.buildTasks,   // needs the queues
-		e.openFleet,    // leaves its group after everything below has stopped
-		e.protectTask,  // likewise
-		e.announce,     // now the other commands can follow the start of the app
-		e.startApp,     // stops after the workers, since deliveries need it
-		e.runWorkers,   // stop after what produces messages
-		e.runTasks,     // need a queue that is worked on
-		e.countDepths,  // scaling waits for the first figures
-		e.runScaling,   // last to start and first to stop: nothing grows during a drain
+		e.checkFiles,          // bad settings and a bad cron.yaml create nothing
+		e.openTelemetry,       // before what it counts, and ends after it
+		e.buildApp,            // a PID file that cannot be written creates nothing; before what asks for the app
+		e.openBroker,          // fails where another environment has the data directory
+		e.instance.claim,      // likewise
+		e.shareBundle,         // the app's user can read what was unpacked as root
+		e.startHealth,         // before the console that shows it
+		e.startConsole,        // shows the rest of the start, and the whole stop
+		e.instance.claimFiles, // removed again when everything below has stopped
+		e.serveBroker,         // its address is in the URLs of the queues
+		e.openQueues,          // what the workers receive from
+		e.openTargets,         // what their messages go to, and point to
+		e.buildWorkers,        // their gates exist before the app that opens them
+		e.buildDepths,         // what health, scaling and metrics read
+		e.buildTasks,          // needs the queues
+		e.openFleet,           // leaves its group after everything below has stopped
+		e.protectTask,         // likewise
+		e.announce,            // now the other commands can follow the start of the app
+		e.startApp,            // stops after the workers, since deliveries need it
+		e.runWorkers,          // stop after what produces messages
+		e.runTasks,            // need a queue that is worked on
+		e.countDepths,         // scaling waits for the first figures
+		e.runScaling,          // last to start and first to stop: nothing grows during a drain
 	}
 }
 
@@ -226,4 +161,245 @@ func (e *Environment) Stop(ctx context.Context) error {
 	err := e.steps.unwind(ctx, e.Logger.Logger)
 	e.finishDrain(err) // where there was no worker to do it
 	return err
+}
+
+// Hangup does what the signal HUP asks for: what changed in the settings and in the
+// bundle's folder since they were read takes effect, and nothing is restarted that no
+// change touches. It is an error that nothing changed.
+func (e *Environment) Hangup() error {
+	ctx, cancel := context.WithTimeout(context.Background(), console.MaxDeploy)
+	defer cancel()
+	if err := e.awaitStart(ctx); err != nil {
+		return err
+	}
+	defer e.systemd.reloading()()
+	done, err := e.reloadChanged(ctx)
+	if err == nil && done.Unchanged != "" {
+		return errors.New("nothing changed in " + done.Unchanged)
+	}
+	return err
+}
+
+// checkFiles refuses bad settings and a bad file of tasks.
+func (e *Environment) checkFiles(context.Context) (err error) {
+	if err := e.Validate(); err != nil {
+		return err
+	}
+	e.cronFile, err = tasks.Open(e.CronFile(), e.Logger.With("component", "periodic"))
+	return err
+}
+
+// openTelemetry makes what counts.
+func (e *Environment) openTelemetry(ctx context.Context) (err error) {
+	e.telemetry, e.otlp, err = e.core.openTelemetry(ctx, telemetry.Sources{
+		Workers: e.workerReadings, Queues: e.queueReadings, Limits: e.limitReadings, Leader: e.leads,
+		Processes: func() []supervisor.Status {
+			if !e.running() || e.app == nil {
+				return nil
+			}
+			return e.app.Processes()
+		},
+		Tasks: func() []periodic.TaskStatus {
+			if !e.running() || e.tasks == nil {
+				return nil
+			}
+			return e.tasks.Readings()
+		},
+	}, e.monitor.Green)
+	return err
+}
+
+// leads reports whether this instance enqueues the periodic tasks.
+func (e *Environment) leads() bool { return e.running() && e.tasks != nil && e.tasks.Leading() }
+
+// newMonitor makes what judges the health of this environment.
+func (e *Environment) newMonitor(host *health.Host) *health.Monitor {
+	return health.NewMonitor(health.Options{
+		Began: e.instance.began, StartLimit: e.s.AppReadyTimeout, Started: e.started, AppReady: e.ready,
+		Draining: e.draining, Host: host, IgnoreClientErrors: e.s.HealthIgnoreClientErrors, Queues: e.queueStates,
+		App: func() (health.AppState, bool) { return appState(e.app, e.s.DeployTimeout) },
+		Leader: func() health.LeaderState {
+			if !e.running() || !e.tasks.Any() {
+				return health.LeaderState{Known: true} // none is needed
+			}
+			return leaderState(e.tasks)
+		},
+		Log: e.Logger.With("component", "health"),
+	})
+}
+
+// startHealth judges until the stop is nearly over: the console shows the drain.
+func (e *Environment) startHealth(context.Context) error {
+	e.steps.background("the health", e.monitor.Run)
+	return nil
+}
+
+// isLive reports whether the process is responding.
+func (e *Environment) isLive() bool {
+	return e.QueuesOnly || !slices.ContainsFunc(e.monitor.Live(), func(c health.Check) bool { return !c.OK })
+}
+
+// buildApp makes the app that runs here, where there is one.
+func (e *Environment) buildApp(context.Context) error {
+	e.programs.counters = e.telemetry.Supervisor()
+	if !e.hasApp() {
+		return nil
+	}
+	counters := *e.programs.counters
+	counters.LinesDropped = e.programs.linesDropped
+	e.app = app.New(&app.Options{
+		Settings: e.s, Bundle: e.Bundle, Command: e.Command, Environ: e.programs.environ,
+		Log: e.Logger.With("component", "app"), Output: e.programs.output, Counters: counters,
+		Hurry: e.urgent, Draining: e.draining, Ready: e.ready, Changing: e.changing, Gate: e.gate,
+		Failed:       func(err error) { e.fail(fmt.Errorf("%w: %w", ErrAppFailed, err)) },
+		DrainTimeout: e.drainLimit, Check: e.checkVersion, Change: e.change, Apply: e.tune, AdoptTasks: e.adoptTasks,
+	})
+	e.replicas = e.app
+	return nil
+}
+
+// startApp starts the app, whose readiness opens the workers' gates.
+func (e *Environment) startApp(ctx context.Context) error {
+	if e.app == nil {
+		return nil
+	}
+	if err := e.programs.openLogs(); err != nil {
+		return err
+	}
+	warnOfForeignBundle(e.Logger.Logger, e.Bundle, isMachineRoot())
+	e.steps.push("the app", e.app.Stop)
+	err := e.app.Start(ctx)
+	if taken := (*supervisor.PortError)(nil); errors.As(err, &taken) {
+		return portConflict(err)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrAppFailed, err)
+	}
+	return nil
+}
+
+// openBroker opens the embedded queues, where there are any.
+func (e *Environment) openBroker(context.Context) error {
+	if !e.QueuesOnly && !e.s.AnyEmbedded() {
+		return nil
+	}
+	return e.queues.openBroker(e.brokerEvents(e.telemetry.Broker(), e.monitor, func(id string) {
+		if e.app != nil {
+			e.app.Forget(id)
+		}
+	}))
+}
+
+// shareBundle lets the app's user into the bundle where that was unpacked here.
+func (e *Environment) shareBundle(context.Context) error {
+	if e.Bundle == nil {
+		return nil
+	}
+	if err := app.Share(e.s, e.Bundle.Dir, true); err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	return nil
+}
+
+// openQueues opens the queues that the workers receive from.
+func (e *Environment) openQueues(ctx context.Context) error {
+	if err := e.openSQS(ctx); err != nil {
+		return err
+	}
+	var named []string
+	if e.cronFile.Tasks != nil {
+		for _, t := range e.cronFile.Tasks.Tasks {
+			named = append(named, t.Queue)
+		}
+	}
+	return e.openAll(ctx, named)
+}
+
+// openTargets makes what opens targets, and the connections to S3.
+func (e *Environment) openTargets(ctx context.Context) error {
+	e.targets = &targetOpener{
+		pipelines: e.pipelines, telemetry: e.telemetry, otlp: e.otlp, app: e.app, start: e.programs.startFunction,
+		account: func() delivery.RunAccount {
+			if account := e.tasks.Account(); account != nil {
+				return account
+			}
+			return nil // while nothing is scheduled
+		},
+	}
+	if e.s.PeriodicTrust == config.TrustRegistry {
+		e.targets.known = func(ctx context.Context, id, path string) (bool, error) {
+			known, err := e.tasks.Known(ctx, id, path)
+			if errors.Is(err, tasks.ErrUndecided) {
+				err = delivery.ErrUndecided
+			}
+			return known, err
+		}
+	}
+	if e.isFleet() || e.inTask() {
+		e.targets.tracker = &e.inFlight
+	}
+	return e.targets.openBuckets(ctx)
+}
+
+// buildWorkers makes the workers and opens their targets.
+func (e *Environment) buildWorkers(ctx context.Context) error {
+	return e.pipelines.buildWorkers(func(l *pipeline) (worker.Deliverer, *worker.Events, error) {
+		d, err := e.targets.open(ctx, l)
+		return d, worker.JoinEvents(e.workerEvents(l, e.monitor, e.shown), e.telemetry.Worker(l.name, l.target)), err
+	})
+}
+
+// buildTasks makes what enqueues the periodic tasks.
+func (e *Environment) buildTasks(ctx context.Context) error {
+	home := e.home()
+	onSQS, _ := home.Queue.(*aws.Queue)
+	at := tasks.RegistryOptions{
+		Queue: home.name, QueueURL: home.url, SQS: e.sqs, Home: onSQS, Local: e.s.Leader == config.LeaderLocal,
+		Table: e.s.RegistryTable, Region: e.s.Region, Create: e.s.RegistryCreate, SDK: e.Logger.SDK,
+	}
+	if home.embedded {
+		at.Broker = e.broker
+	}
+	e.tasks = tasks.New(tasks.Options{
+		File: e.cronFile, Required: e.s.Cron != "", Registry: at, Lease: e.s.Lease, Address: e.instance.address,
+		HasWorker: func(queue string) bool { return e.lineOf(queue) != nil },
+		Observers: tasks.Observers{Scheduler: *e.telemetry.Periodic(), Leader: *e.telemetry.Leader(),
+			Reloaded: e.telemetry.Reloaded},
+		Stopping: e.draining, Wall: e.wall, Log: e.Logger.Logger,
+	})
+	return e.tasks.Open(ctx, e.s.PeriodicTrust == config.TrustRegistry)
+}
+
+// runTasks lets the periodic tasks run.
+func (e *Environment) runTasks(context.Context) error {
+	e.tasks.Start()
+	e.steps.push("the periodic tasks", func(ctx context.Context) error {
+		if err := e.tasks.Stop(ctx); err != nil {
+			return fmt.Errorf("enqueueing does not end: %w", cutBy(ctx))
+		}
+		return nil
+	})
+	return nil
+}
+
+// openFleet joins the group of instances that share the queue, if there is one.
+func (e *Environment) openFleet(ctx context.Context) error {
+	return e.sizing.openFleet(ctx, e.tasks.Election())
+}
+
+// announce writes down where the environment answers, for the other commands,
+// and tells the person who started it.
+func (e *Environment) announce(context.Context) error {
+	if err := e.instance.writeFiles(); err != nil {
+		return err
+	}
+	close(e.announced)
+	e.greet(e.instance.consoleURL())
+	return nil
+}
+
+// countDepths asks the queues on Amazon SQS from now on.
+func (e *Environment) countDepths(context.Context) error {
+	e.steps.background("the counts of the queues", e.depths.Run)
+	return nil
 }

@@ -2,81 +2,53 @@ package environment
 
 import (
 	"cmp"
-	"context"
 	"time"
 
 	"tendril/app"
-	"tendril/config"
 	"tendril/console"
 	"tendril/health"
 	"tendril/queue"
 	"tendril/supervisor"
+	"tendril/tasks"
 	"tendril/worker"
 )
 
-// newMonitor makes what judges the health of this environment.
-func (e *Environment) newMonitor(host *health.Host) *health.Monitor {
-	return health.NewMonitor(health.Options{
-		Began: e.began, StartLimit: e.s.AppReadyTimeout, Started: e.started, AppReady: e.ready, Draining: e.draining,
-		Host: host, IgnoreClientErrors: e.s.HealthIgnoreClientErrors,
-		Queues: e.queueStates, App: e.appState, Leader: e.leaderState,
-		Log: e.Logger.With("component", "health"),
-	})
-}
-
-// startHealth judges until the stop is nearly over: the console shows the drain.
-func (e *Environment) startHealth(context.Context) error {
-	e.steps.background("the health", e.monitor.Run)
-	return nil
-}
-
 // queueStates are what health is told of each queue and its worker.
-func (e *Environment) queueStates(now time.Time) (all []health.QueueState) {
-	for _, l := range e.lines {
+func (q *pipelines) queueStates(now time.Time) (all []health.QueueState) {
+	for _, l := range q.lines {
 		set, st := l.settings(), l.worker.Status()
-		q := health.QueueState{
-			Name: l.queue.name, Embedded: l.embedded, Receiving: st.Receiving, InWork: st.InWork,
-			DeliveryLimit: deliveryLimit(set, e.s.FunctionTimeout), Retention: cmp.Or(set.RetentionPeriod, queueRetention),
+		r, known := q.depths.Read(l.name, now)
+		state := health.QueueState{
+			Name: l.name, Embedded: l.embedded, Receiving: st.Receiving, InWork: st.InWork, Paused: isPaused(st),
+			DeliveryLimit: deliveryLimit(set, q.s.FunctionTimeout), Retention: cmp.Or(set.RetentionPeriod, queueRetention),
+			Known: known, Backlog: r.Backlog, Oldest: r.Oldest,
+			DeadLetters: r.DeadLetters, DeadLettered: r.DeadLettered, HasDeadLetters: r.HasDeadLetters,
+		}
+		if !l.embedded {
+			state.Taken = r.Taken
 		}
 		for _, r := range st.Reasons {
 			problem := health.Problem{Since: r.Since, Reason: r.Text}
 			switch r.Block {
 			case worker.NotReady, worker.AppDown:
-				q.NotReady = append(q.NotReady, problem)
+				state.NotReady = append(state.NotReady, problem)
 			case worker.DeleteRefused:
-				q.DeletesRefused = problem
-			case worker.Paused:
-				q.Paused = true
+				state.DeletesRefused = problem
 			}
 		}
-		r, known := e.depths.Read(q.Name, now)
-		q.Known, q.Backlog, q.Oldest = known, r.Backlog, r.Oldest
-		q.DeadLetters, q.DeadLettered, q.HasDeadLetters = r.DeadLetters, r.DeadLettered, r.HasDeadLetters
-		if !l.embedded {
-			q.Taken = r.Taken
-		}
-		all = append(all, q)
+		all = append(all, state)
 	}
 	return all
 }
 
-// deliveryLimit is the longest that a delivery may take; without a deadline, the longest
-// that it may be silent.
-func deliveryLimit(set *config.QueueSettings, ofFunctions time.Duration) time.Duration {
-	if set.ToFunction() {
-		return ofFunctions
-	}
-	return cmp.Or(set.Deadline, set.InactivityTimeout)
-}
-
 // appState is what health is told of the app; false where none runs here.
-func (e *Environment) appState() (st health.AppState, runs bool) {
-	if e.app == nil {
+func appState(a *app.App, deployLimit time.Duration) (st health.AppState, runs bool) {
+	if a == nil {
 		return st, false
 	}
-	st.NotReady, st.LastReady = e.app.NotReady()
-	st.Processes = processStates(e.app.Serving())
-	st.Operation, st.Deployment = deploymentStates(e.app.Deployment(), e.s.DeployTimeout)
+	st.NotReady, st.LastReady = a.NotReady()
+	st.Processes = processStates(a.Serving())
+	st.Operation, st.Deployment = deploymentStates(a.Deployment(), deployLimit)
 	return st, true
 }
 
@@ -110,16 +82,13 @@ func deploymentStates(d *console.Deployment, limit time.Duration) (o health.Oper
 	return o, last
 }
 
-// leaderState is what health is told of the leader of the periodic tasks.
-func (e *Environment) leaderState() health.LeaderState {
-	switch {
-	case !e.running() || !e.tasks.Any():
-		return health.LeaderState{Known: true} // none is needed
-	case e.tasks.Off() != "":
-		return health.LeaderState{Tasks: e.tasks.Count(), Off: true, Error: e.tasks.Off()}
+// leaderState is what health is told of the leader of the periodic tasks, once they are there.
+func leaderState(m *tasks.Manager) health.LeaderState {
+	if off := m.Off(); off != "" {
+		return health.LeaderState{Tasks: m.Count(), Off: true, Error: off}
 	}
-	st := e.tasks.Election().Status()
-	return health.LeaderState{Tasks: e.tasks.Count(), Known: st.Leading || st.Holder != "", Error: st.Error}
+	st := m.Election().Status()
+	return health.LeaderState{Tasks: m.Count(), Known: st.Leading || st.Holder != "", Error: st.Error}
 }
 
 // deliveryClass is how health counts a delivery; false when it does not.

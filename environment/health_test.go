@@ -114,7 +114,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 	})
 	get := func(path string) (int, string) {
 		t.Helper()
-		res, err := http.Get("http://" + r.address + path)
+		res, err := http.Get("http://" + r.instance.address + path)
 		if err != nil {
 			t.Fatal(err)
 		}

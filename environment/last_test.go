@@ -47,7 +47,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 	if d.DeadLetterQueue != "jobs-dead" || !d.RetryAt.IsZero() {
 		t.Errorf("the last attempt: %+v", d)
 	}
-	res, err := http.Get("http://" + r.address + "/api/v1/messages/" + id + "/outcome")
+	res, err := http.Get("http://" + r.instance.address + "/api/v1/messages/" + id + "/outcome")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,22 +1,29 @@
 package environment
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"tendril/app"
 	"tendril/config"
+	"tendril/console"
+	"tendril/limit"
 	"tendril/worker"
 )
 
 // pipeline is one queue with its worker and the target of its messages.
 type pipeline struct {
-	set      atomic.Pointer[config.QueueSettings]
-	queue    queueRef
-	embedded bool // else on Amazon SQS
-	worker   *worker.Worker
+	queueRef
+	set    atomic.Pointer[config.QueueSettings]
+	worker *worker.Worker
+	// limiter protects the target, for all pipelines that have it; nil where nothing does.
+	limiter *limit.Limiter
 	// target names what the messages go to, as it was at the start: metrics go by
 	// it. Of an app over HTTP base is the part before the path.
 	target, base string
@@ -35,8 +42,8 @@ type pipeline struct {
 	close func()
 }
 
-func newPipeline(set *config.QueueSettings) *pipeline {
-	l := &pipeline{embedded: set.Backend == config.BackendEmbedded}
+func newPipeline(ref queueRef, set *config.QueueSettings) *pipeline {
+	l := &pipeline{queueRef: ref}
 	l.set.Store(set)
 	return l
 }
@@ -59,10 +66,6 @@ func (l *pipeline) targetKey() string {
 	return l.settings().Target + "\n" + l.settings().Function + "\n" + l.settings().Lambda
 }
 
-// maxBatchBytes keeps the event of a batch below what Lambda takes, 6 MiB, as
-// long as no more than two bytes of JSON stand for one of a body.
-const maxBatchBytes = 5 << 19
-
 // How long a target has to be idle before it is probed: with a health check, that
 // exists to be asked, and with a bare connection, of which some servers log each.
 const (
@@ -83,11 +86,68 @@ func (l *pipeline) probeIdle() time.Duration {
 	return connectIdle
 }
 
-// zeroMeant turns a 0 that somebody chose into what the parts take for it:
-// their own zero means the default.
-func zeroMeant(d time.Duration) time.Duration {
-	if d == 0 {
-		return -1
+// Pauses between two probes of a target that does not answer.
+const (
+	firstProbePause   = 250 * time.Millisecond
+	longestProbePause = 5 * time.Second
+)
+
+// awaitTarget returns true when the target answers, false when ctx ends first. It
+// logs what is wrong once for each reason.
+func (l *pipeline) awaitTarget(ctx context.Context, log *slog.Logger) bool {
+	logged := ""
+	for pause := firstProbePause; ; pause = min(2*pause, longestProbePause) {
+		err := l.probe(ctx)
+		switch {
+		case err == nil:
+			return true
+		case ctx.Err() != nil:
+			return false
+		case err.Error() != logged:
+			logged = err.Error()
+			log.Warn("target does not answer", "component", "worker", "target", l.target, "err", err)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return false
+		}
 	}
-	return d
+}
+
+// deliveryLimit is the longest that a delivery may take; without a deadline, the longest
+// that it may be silent.
+func deliveryLimit(set *config.QueueSettings, ofFunctions time.Duration) time.Duration {
+	if set.ToFunction() {
+		return ofFunctions
+	}
+	return cmp.Or(set.Deadline, set.InactivityTimeout)
+}
+
+// isPaused reports whether a person paused a worker.
+func isPaused(st worker.Status) bool {
+	return slices.ContainsFunc(st.Reasons, func(r worker.Reason) bool { return r.Block == worker.Paused })
+}
+
+// status is the pipeline as the console shows it.
+func (l *pipeline) status() console.Worker {
+	st := l.worker.Status()
+	w := console.Worker{
+		Queue: st.Name, Target: l.goesTo(), Concurrency: st.Concurrency, InWork: st.InWork,
+		Prefetched: st.Prefetched + st.Waiting, Receiving: st.Receiving,
+		Received: st.Counts.Received, Done: st.Counts.Done, Failed: st.Counts.Failed, Unreached: st.Counts.Unreached,
+		Returned: st.Counts.Returned, Expired: st.Counts.Expired, Throttled: st.Counts.Throttled, PerSecond: st.PerSecond,
+		OldestSeconds: st.Oldest.Seconds(), LongestWaitSeconds: st.LongestWait.Seconds(), TurnShare: st.TurnShare,
+		LimitedBy: st.LimitedBy,
+	}
+	for _, r := range st.Reasons {
+		if r.Block == worker.Paused {
+			w.Paused, w.PauseReason = true, r.Text
+		}
+		w.GateReasons = append(w.GateReasons, r.Text)
+	}
+	if st.LastError != nil {
+		w.LastError = fmt.Sprintf("%s: %v", st.LastError.Action, st.LastError.Err)
+	}
+	return w
 }

@@ -2,21 +2,55 @@ package environment
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"regexp"
 	"strings"
+
+	"tendril/bundle"
+	"tendril/config"
+	"tendril/trust"
 )
 
+// isMachineRoot reports whether tendril is root on a machine of its own, where it could do anything. In
+// a container it cannot.
+func isMachineRoot() bool { return os.Geteuid() == 0 && !inContainer() }
+
 // refuseRoot does not let what runs the user's code ("the app") run as root on a
-// machine of its own, unless somebody said so: there it could do anything. In a
-// container it cannot.
-func (e *Environment) refuseRoot(what string) error {
-	if os.Geteuid() != 0 || e.s.AppUser != "" || e.s.AllowRoot || inContainer() {
+// machine of its own, unless somebody said so.
+func refuseRoot(s *config.Settings, what string) error {
+	if s.AppUser != "" || s.AllowRoot || !isMachineRoot() {
 		return nil
 	}
 	return fmt.Errorf("%w: tendril runs as root, and so would %s: name whom it should run as with --app-user, or allow "+
 		"this with --allow-root", ErrSettings, what)
+}
+
+// othersDecide says who else decides what root runs from a bundle's folder; nil for nobody.
+func othersDecide(b *bundle.Bundle, root bool) *trust.Error {
+	var wrong *trust.Error
+	if root && b != nil && errors.As(b.Trusted(), &wrong) {
+		return wrong
+	}
+	return nil
+}
+
+// refuseForeignBundle does not let root run what every user may write.
+func refuseForeignBundle(b *bundle.Bundle, root bool) error {
+	if wrong := othersDecide(b, root); wrong != nil && wrong.Everybody {
+		return fmt.Errorf("%w: %w, and what it says would be run as root: type '%s'", ErrSettings, wrong, wrong.Fix)
+	}
+	return nil
+}
+
+// warnOfForeignBundle warns of another user who decides what root runs.
+func warnOfForeignBundle(log *slog.Logger, b *bundle.Bundle, root bool) {
+	if wrong := othersDecide(b, root); wrong != nil {
+		log.Warn("another user decides what is run as root", "component", "bundle", "path", wrong.Path, "err", wrong,
+			"hint", "type '"+wrong.Fix+"'")
+	}
 }
 
 // inContainer reports whether this is certainly a container.

@@ -64,30 +64,23 @@ func deliveryDescriptors(s *config.Settings) int {
 	return s.HTTPConnections*perDelivery + s.ProcessesMax*processDescriptors
 }
 
-// servers are the HTTP servers of the environment.
-type servers struct {
-	log   *logging.Logger
-	steps *steps
-	fail  func(error)
-}
-
 // serve runs an HTTP server until the stop reaches it, with at most so many
 // connections; before is called first.
-func (s *servers) serve(name string, server *http.Server, l net.Listener, most int, before func()) {
-	server.ErrorLog = newErrorLog(s.log.Logger, name)
+func (c *core) serve(name string, server *http.Server, l net.Listener, most int, before func()) {
+	server.ErrorLog = newErrorLog(c.Logger.Logger, name)
 	full := logging.Interval{Every: fullEvery}
 	l = httplimit.Listen(server, l, most, func() {
 		if full.Allow() {
-			s.log.Warn("connection limit reached, idle connections are closed for new ones",
+			c.Logger.Warn("connection limit reached, idle connections are closed for new ones",
 				"component", name, "connections", most, "open_files", openFiles())
 		}
 	})
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			s.fail(fmt.Errorf("serving %s: %w", name, err))
+			c.fail(fmt.Errorf("serving %s: %w", name, err))
 		}
 	}()
-	s.steps.push(name, func(ctx context.Context) error {
+	c.steps.push(name, func(ctx context.Context) error {
 		before()
 		ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 		defer cancel()
@@ -104,8 +97,8 @@ func (s *servers) serve(name string, server *http.Server, l net.Listener, most i
 func listen(option, address string, localOnly bool) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, conflict(fmt.Errorf("--%s %s: the port is in use; stop what listens there, or give another port (0 "+
-			"takes any free one)", option, address))
+		return nil, conflict{fmt.Errorf("--%s %s: the port is in use; stop what listens there, or give another port (0 "+
+			"takes any free one)", option, address)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--%s %s: %w", option, address, err)
@@ -122,6 +115,11 @@ func listen(option, address string, localOnly bool) (net.Listener, error) {
 func addressOf(l net.Listener) netip.AddrPort {
 	bound := l.Addr().(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
+}
+
+// listenConsole binds the console's address.
+func listenConsole(s *config.Settings) (net.Listener, error) {
+	return listen("console", s.Console, s.ConsoleTLSCert == "" && !s.ConsoleInsecure)
 }
 
 // localAddress is the address at which this machine reaches a listener: that of
@@ -152,7 +150,6 @@ func (w errorLog) Write(line []byte) (int, error) {
 	if strings.HasPrefix(text, "http: TLS handshake error") {
 		level = slog.LevelDebug
 	}
-	w.log.Log(context.Background(), level, "http server error", slog.String("component", w.name),
-		slog.String("error", text))
+	w.log.Log(context.Background(), level, "http server error", "component", w.name, "error", text)
 	return len(line), nil
 }

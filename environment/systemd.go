@@ -3,15 +3,13 @@ package environment
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
-	"tendril/health"
+	"tendril/notify"
 )
 
 // systemMargin is what a stop may take beyond the drain and the app's grace, which counts
-// twice: a deployment under way ends its copies first.
+// twice: a deployment under way ends its replicas first.
 const systemMargin = 30 * time.Second
 
 const (
@@ -22,125 +20,104 @@ const (
 	extendEvery = 10 * time.Second
 )
 
-// appTime is what systemd is asked for, from now on, until the app is ready.
-func (e *Environment) appTime() time.Duration {
-	return cmp.Or(e.s.AppReadyTimeout, untimed) + systemMargin
+// serviceManager tells systemd, where it runs this process, of the start, the stop, and what goes on in
+// between.
+type serviceManager struct {
+	*notify.Systemd
+	*pipelines
+	// live reports whether the process is responding.
+	live func() bool
+}
+
+func newServiceManager(q *pipelines, live func() bool) *serviceManager {
+	return &serviceManager{pipelines: q, live: live, Systemd: notify.New(notify.Events{
+		SendFailed: func(err error) {
+			q.Logger.Warn("systemd not notified", "component", "environment", "err", err)
+		},
+		WatchdogSkipped: func(within time.Duration) {
+			q.Logger.Error("process not responding, systemd will restart it", "component", "environment",
+				"within_ms", within.Milliseconds())
+		},
+	})}
+}
+
+// extendForApp asks systemd for as much time, from now on, as the app has to be ready.
+func (m *serviceManager) extendForApp() {
+	m.Extend(cmp.Or(m.s.AppReadyTimeout, untimed) + systemMargin)
+}
+
+// await waits for something, and reports whether it came before the stop. Meanwhile it asks for time in
+// each interval, if there is one.
+func (m *serviceManager) await(running context.Context, what <-chan struct{}, interval time.Duration) bool {
+	var again <-chan time.Time
+	if interval > 0 {
+		again = time.Tick(interval)
+	}
+	for {
+		select {
+		case <-what:
+			return !m.stopping()
+		case <-m.draining:
+			return false
+		case <-running.Done():
+			return false
+		case <-again:
+			m.extendForApp()
+		}
+	}
 }
 
 // extendStart asks systemd for time, again and again, as long as the hooks and builds of
 // the first start run: each may take longer than the unit's TimeoutStartSec. What comes
 // before them, as finding the queues, has that time alone: an endpoint that never
 // answers must not hold up the start for ever.
-func (e *Environment) extendStart(running context.Context) {
-	if !e.hasApp() || !e.during(running, e.announced) {
+func (m *serviceManager) extendStart(running context.Context) {
+	if !m.hasApp() || !m.await(running, m.announced, 0) {
 		return
 	}
-	e.system.Status("preparing the app")
-	again := time.NewTicker(extendEvery)
-	defer again.Stop()
-	for {
-		select {
-		case <-e.started: // from here on see awaitOwnApp
-			return
-		default:
-			e.system.Extend(e.appTime())
-		}
-		select {
-		case <-e.started:
-		case <-e.draining:
-			return
-		case <-running.Done():
-			return
-		case <-again.C:
-		}
+	m.Status("preparing the app")
+	if !m.running() {
+		m.extendForApp()
+		m.await(running, m.started, extendEvery) // from then on see awaitApp
 	}
 }
 
-// during waits for something, and reports whether it came before the stop.
-func (e *Environment) during(running context.Context, what <-chan struct{}) bool {
-	select {
-	case <-what:
-		return !e.stopping()
-	case <-e.draining:
-	case <-running.Done():
-	}
-	return false
-}
-
-// notifySystemd notifies systemd, where it runs us, that the service is up, what it
-// does, and, as long as it does, that it is alive.
-func (e *Environment) notifySystemd(running context.Context) {
-	if !e.awaitOwnApp(running) {
+// run tells systemd that the service is up, what it does, and, as long as it responds, that it is alive.
+func (m *serviceManager) run(running context.Context) {
+	if !m.awaitApp(running) {
 		return
 	}
-	e.system.Ready(e.systemStatus())
-	e.system.Watchdog(running, func() bool {
-		e.system.Status(e.systemStatus())
-		return e.QueuesOnly || !slices.ContainsFunc(e.monitor.Live(), func(c health.Check) bool { return !c.OK })
+	m.Ready(m.statusLine())
+	m.Watchdog(running, func() bool {
+		m.Status(m.statusLine())
+		return m.live()
 	})
 }
 
-// awaitOwnApp waits until the app that runs here was ready once: a service whose app
+// awaitApp waits until the app that runs here was ready once: a service whose app
 // does not come up is not up either. Meanwhile systemd is asked for as much time as the
 // app has. It returns false when the stop comes first.
-func (e *Environment) awaitOwnApp(running context.Context) bool {
-	if e.app == nil {
+func (m *serviceManager) awaitApp(running context.Context) bool {
+	if !m.hasApp() {
 		return true
 	}
-	e.system.Status("starting the app")
-	e.system.Extend(e.appTime())
-	again := time.NewTicker(untimed)
-	defer again.Stop()
-	for {
-		select {
-		case <-e.ready:
-			return !e.stopping()
-		case <-e.draining:
-			return false
-		case <-running.Done():
-			return false
-		case <-again.C:
-			if e.s.AppReadyTimeout == 0 { // for ever
-				e.system.Extend(e.appTime())
-			}
-		}
+	m.Status("starting the app")
+	m.extendForApp()
+	if m.s.AppReadyTimeout > 0 {
+		return m.await(running, m.ready, 0)
 	}
+	return m.await(running, m.ready, untimed)
 }
 
-// notifyReload notifies systemd that a reload has begun; over, that it has ended.
-func (e *Environment) notifyReload() (over func()) {
-	if e.stopping() || e.app != nil && !e.app.WasReady() {
+// reloading tells systemd that a reload has begun; over, that it has ended.
+func (m *serviceManager) reloading() (over func()) {
+	if m.stopping() || m.hasApp() && !isClosed(m.ready) {
 		return func() {} // the service is not up, and says so itself when it is
 	}
-	e.system.Reloading()
+	m.Reloading()
 	return func() {
-		if !e.stopping() {
-			e.system.Ready(e.systemStatus())
+		if !m.stopping() {
+			m.Ready(m.statusLine())
 		}
 	}
-}
-
-// systemStatus is one line for 'systemctl status'.
-func (e *Environment) systemStatus() string {
-	if len(e.lines) == 0 {
-		return "serving queues at " + e.endpoint
-	}
-	inWork, done := 0, int64(0)
-	for _, l := range e.lines {
-		st := l.worker.Status()
-		inWork += st.InWork
-		done += st.Counts.Done
-	}
-	word := "working"
-	if e.stopping() {
-		word = "draining"
-	}
-	return fmt.Sprintf("%s on %s: %d in work, %d done", word, plural(len(e.lines), "queue", "queues"), inWork, done)
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
 }

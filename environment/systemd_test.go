@@ -91,7 +91,7 @@ func TestBuildsHaveTheirTime(t *testing.T) {
 				running, stop := context.WithCancel(t.Context())
 				defer stop()
 				over := make(chan struct{})
-				go func() { e.extendStart(running); close(over) }()
+				go func() { e.systemd.extendStart(running); close(over) }()
 				time.Sleep(25 * time.Second)
 				tt.end(e, stop)
 				<-over

@@ -3,7 +3,6 @@ package environment
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -17,17 +16,13 @@ import (
 	"tendril/logging"
 	"tendril/runtimeapi"
 	"tendril/supervisor"
-	"tendril/tasks"
 	"tendril/telemetry"
 	"tendril/worker"
 )
 
 // targetOpener opens what the messages of pipelines go to.
 type targetOpener struct {
-	config    *config.Config
-	version   string
-	log       *logging.Logger
-	inForce   func() *config.Settings
+	*pipelines
 	telemetry *telemetry.Telemetry
 	otlp      *telemetry.OTLP   // nil when no collector is named
 	app       *app.App          // nil when no app runs here
@@ -40,32 +35,29 @@ type targetOpener struct {
 }
 
 // openBuckets opens the connections to S3, where buckets with payloads are named.
-func (t *targetOpener) openBuckets(ctx context.Context, steps *steps) error {
-	if len(t.config.S3Payloads) == 0 {
+func (t *targetOpener) openBuckets(ctx context.Context) error {
+	if len(t.s.S3Payloads) == 0 {
 		return nil
 	}
-	opts := &aws.Options{Log: t.log.SDK}
-	if t.config.IsSet("region") {
-		opts.Region = t.config.Region
-	}
+	opts := t.aws()
 	s3, err := aws.OpenS3(ctx, opts)
-	if err != nil && t.config.Origin("region") != (config.Origin{}) {
-		opts.Region = t.config.Region // the one in the queue's URL
+	if err != nil && t.Config.Origin("region") != (config.Origin{}) {
+		opts.Region = t.s.Region // the one in the queue's URL
 		s3, err = aws.OpenS3(ctx, opts)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
-	steps.push("the connections to S3", func(context.Context) error { s3.Close(); return nil })
-	t.payloads = &envelope.Opener{Fetcher: s3, Buckets: t.config.S3Payloads}
+	t.steps.push("the connections to S3", func(context.Context) error { s3.Close(); return nil })
+	t.payloads = &envelope.Opener{Fetcher: s3, Buckets: t.s.S3Payloads}
 	return nil
 }
 
 // open opens the target of a queue's messages and returns what delivers to it.
 func (t *targetOpener) open(ctx context.Context, l *pipeline) (worker.Deliverer, error) {
 	opts := &delivery.Options{
-		FIFO: l.queue.fifo, SNS: l.settings().ViaSNS, Payloads: t.payloads, Postponed: t.log.Postponed,
-		Account: t.account, Known: t.known, Tracker: t.tracker, Logger: t.log.With("component", "worker"),
+		FIFO: l.fifo, SNS: l.settings().ViaSNS, Payloads: t.payloads, Postponed: t.Logger.Postponed,
+		Account: t.account, Known: t.known, Tracker: t.tracker, Logger: t.Logger.With("component", "worker"),
 	}
 	var err error
 	switch set := l.settings(); {
@@ -88,17 +80,17 @@ func (t *targetOpener) open(ctx context.Context, l *pipeline) (worker.Deliverer,
 func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 	target := l.settings().Target
 	if target == "" {
-		target = fmt.Sprintf("http://localhost:%d", t.config.Port)
+		target = fmt.Sprintf("http://localhost:%d", t.s.Port)
 	}
 	l.base = strings.TrimSuffix(target, "/")
 	l.target = l.goesTo()
 	opts.Deadline = func() time.Duration { return l.settings().Deadline }
-	opts.Tracer = t.otlp.Tracer(telemetry.TracerOptions{Queue: l.queue.name, QueueURL: l.queue.url,
+	opts.Tracer = t.otlp.Tracer(telemetry.TracerOptions{Queue: l.name, QueueURL: l.url,
 		Target: logging.TargetAddress(target)})
-	if t.config.LogFormat == config.LogSQSD {
+	if t.s.LogFormat == config.LogSQSD {
 		base := strings.TrimSuffix(logging.TargetAddress(target), "/")
 		opts.Begun = func(path string) {
-			t.log.Sent(func() string {
+			t.Logger.Sent(func() string {
 				path, _, _ := strings.Cut(cmp.Or(path, l.settings().HTTPPath), "?")
 				return base + path
 			})
@@ -111,8 +103,8 @@ func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 		return nil
 	}
 	var check supervisor.Check
-	if t.config.Healthcheck != "" && l.base == strings.TrimSuffix(t.config.Target, "/") {
-		parsed, err := supervisor.ParseCheck(t.config.Healthcheck)
+	if t.s.Healthcheck != "" && l.base == strings.TrimSuffix(t.s.Target, "/") {
+		parsed, err := supervisor.ParseCheck(t.s.Healthcheck)
 		if err != nil {
 			return err
 		}
@@ -139,10 +131,10 @@ func (t *targetOpener) openHTTP(l *pipeline, address string) (*deliver.HTTP, err
 		return nil, fmt.Errorf("success codes: %w", err)
 	}
 	opts := deliver.HTTPOptions{
-		Target: address, Path: set.HTTPPath, MimeType: set.MimeType, QueueName: l.queue.name,
+		Target: address, Path: set.HTTPPath, MimeType: set.MimeType, QueueName: l.name,
 		Connections: set.Concurrency, ConnectTimeout: s.ConnectTimeout, InactivityTimeout: set.InactivityTimeout,
-		Deadline: set.Deadline, SuccessCodes: codes, HeaderBudget: int(s.HeaderBudget), Version: t.version,
-		Trace: telemetry.Propagate, Events: t.telemetry.Deliver(l.queue.name, l.target),
+		Deadline: set.Deadline, SuccessCodes: codes, HeaderBudget: int(s.HeaderBudget), Version: t.Version,
+		Trace: telemetry.Propagate, Events: t.telemetry.Deliver(l.name, l.target),
 	}
 	if !s.Keepalive {
 		opts.KeepAlive = -1
@@ -156,12 +148,10 @@ const lambdaMargin = 5 * time.Second
 
 // openFunction opens the connections to a function of AWS Lambda.
 func (t *targetOpener) openFunction(ctx context.Context, l *pipeline, opts *delivery.Options) error {
-	client := &aws.LambdaOptions{Function: l.settings().Function, Timeout: t.config.FunctionTimeout + lambdaMargin,
-		Options: aws.Options{Connections: l.settings().Concurrency, Log: t.log.SDK}}
-	if t.config.IsSet("region") {
-		client.Region = t.config.Region
-	}
-	function, err := aws.OpenLambda(ctx, client)
+	client := aws.LambdaOptions{Options: *t.aws(), Function: l.settings().Function,
+		Timeout: t.s.FunctionTimeout + lambdaMargin}
+	client.Connections = l.settings().Concurrency
+	function, err := aws.OpenLambda(ctx, &client)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrTarget, err)
 	}
@@ -177,8 +167,8 @@ func (t *targetOpener) compareTimeouts(ctx context.Context, l *pipeline, functio
 	defer cancel()
 	about, err := function.Describe(ctx)
 	if err == nil && about.Timeout > l.settings().VisibilityTimeout {
-		t.log.Info("function may run for longer than the visibility timeout: it is extended meanwhile",
-			"component", "aws", "queue", l.queue.name, "function", l.settings().Function,
+		t.Logger.Info("function may run for longer than the visibility timeout: it is extended meanwhile",
+			"component", "aws", "queue", l.name, "function", l.settings().Function,
 			"timeout", about.Timeout.String(), "visibility_timeout", l.settings().VisibilityTimeout.String())
 	}
 }
@@ -197,82 +187,14 @@ func (t *targetOpener) openLocalFunction(l *pipeline, opts *delivery.Options) er
 
 // invokeBy makes events of a queue's messages and hands them to a function.
 func (t *targetOpener) invokeBy(l *pipeline, opts *delivery.Options, invoker deliver.Invoker) error {
-	function, err := deliver.NewLambda(invoker, l.queue.arn)
+	function, err := deliver.NewLambda(invoker, l.arn)
 	if err != nil {
 		return err
 	}
 	opts.Target = function
-	if t.config.LogFormat == config.LogSQSD {
-		opts.Begun = func(path string) { t.log.Sent(func() string { return l.target + path }) }
+	if t.s.LogFormat == config.LogSQSD {
+		opts.Begun = func(path string) { t.Logger.Sent(func() string { return l.target + path }) }
 	}
-	opts.Tracer = t.otlp.Tracer(telemetry.TracerOptions{Queue: l.queue.name, QueueURL: l.queue.url, Function: l.target})
+	opts.Tracer = t.otlp.Tracer(telemetry.TracerOptions{Queue: l.name, QueueURL: l.url, Function: l.target})
 	return nil
-}
-
-// openTargets makes what opens targets, and the connections to S3.
-func (e *Environment) openTargets(ctx context.Context) error {
-	e.opener = targetOpener{
-		config: e.Config, version: e.Version, log: e.Logger, inForce: e.inForce, telemetry: e.telemetry, otlp: e.otlp,
-		app: e.app, account: e.runAccount, start: e.startFunction,
-	}
-	if e.s.PeriodicTrust == config.TrustRegistry {
-		e.opener.known = e.knownRun
-	}
-	if isFleet(e.s) || e.inTask() {
-		e.opener.tracker = &e.inFlight
-	}
-	return e.opener.openBuckets(ctx, e.steps)
-}
-
-// knownRun asks the registry for a scheduled run.
-func (e *Environment) knownRun(ctx context.Context, id, path string) (bool, error) {
-	known, err := e.tasks.Known(ctx, id, path)
-	if errors.Is(err, tasks.ErrUndecided) {
-		err = delivery.ErrUndecided
-	}
-	return known, err
-}
-
-// runAccount returns who keeps account of scheduled runs; nil while nothing is scheduled.
-func (e *Environment) runAccount() delivery.RunAccount {
-	if account := e.tasks.Account(); account != nil {
-		return account
-	}
-	return nil
-}
-
-// startFunction starts a function as the app's processes are: as whom, within which
-// limits and with which variables the settings and the bundle say.
-func (e *Environment) startFunction(command string) (*runtimeapi.Pool, error) {
-	if err := e.refuseRoot("the function"); err != nil {
-		return nil, err
-	}
-	if err := e.openAppLogs(); err != nil {
-		return nil, err
-	}
-	process := app.Guard(e.s, supervisor.Process{})
-	events := delivery.LogFunction(e.Logger.Logger, e.stopping)
-	events.LinesDropped = e.linesDropped
-	opts := runtimeapi.Options{
-		Command: []string{"/bin/sh", "-c", command}, Env: e.processEnviron(e.Bundle, 0),
-		Instances: e.s.HTTPConnections,
-		User:      process.User, Limits: process.Limits,
-		Timeout: e.s.FunctionTimeout, Grace: max(e.s.AppGrace, time.Nanosecond), Hurry: e.urgent, Name: e.s.Name,
-		Region: e.s.Region, AccountID: e.s.AccountID,
-		LinesPerSecond: e.s.AppLogRate,
-		Output: func(instance int, stream string, text []byte) {
-			e.appOutput(fmt.Sprintf("function.%d", instance), stream, text)
-		},
-		Events: events,
-	}
-	if e.Bundle != nil {
-		opts.Dir = e.Bundle.Dir
-	}
-	pool, err := runtimeapi.New(opts)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrAppFailed, err)
-	}
-	pool.Start()
-	e.steps.push("the function", pool.Stop)
-	return pool, nil
 }

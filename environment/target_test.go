@@ -23,11 +23,11 @@ func openDelivery(t *testing.T, e *Environment, change func(*config.QueueSetting
 	if change != nil {
 		change(&set)
 	}
-	l := newPipeline(&set)
+	l := newPipeline(queueRef{}, &set)
 	if err := e.openTargets(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	d, err := e.opener.open(t.Context(), l)
+	d, err := e.targets.open(t.Context(), l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,18 +65,18 @@ func TestIdleProbes(t *testing.T) {
 		{"a function here", config.QueueSettings{PerQueue: config.PerQueue{Lambda: "fn"}}, false, 10 * time.Second},
 		{"a function of AWS Lambda", config.QueueSettings{PerQueue: config.PerQueue{Function: "fn"}}, false, 0},
 	} {
-		l := newPipeline(&tt.set)
+		l := newPipeline(queueRef{}, &tt.set)
 		l.checked = tt.checked
 		if got := l.probeIdle(); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
 	e := unstarted(t, map[string]string{"target": "http://localhost:8080/", "healthcheck": "HTTP:8080/health"})
-	l := newPipeline(&e.s.Queues[0])
+	l := newPipeline(queueRef{}, &e.s.Queues[0])
 	if err := e.openTargets(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.opener.open(t.Context(), l); err != nil {
+	if _, err := e.targets.open(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
 	defer l.close()

@@ -9,62 +9,45 @@ import (
 	"tendril/config"
 	"tendril/depth"
 	"tendril/limit"
-	"tendril/periodic"
-	"tendril/supervisor"
 	"tendril/telemetry"
 )
 
-// openTelemetry makes what counts. It comes first, so that everything after can
-// be counted, and ends last, so that the end is sent too.
-func (e *Environment) openTelemetry(ctx context.Context) error {
-	otlp, err := telemetry.OpenOTLP(ctx, &telemetry.OTLPOptions{Version: e.Version, Service: e.s.Name,
-		Logger: e.Logger.Logger})
+// openTelemetry makes what counts, and what sends to a collector where one is named. green reports
+// whether health is green.
+func (c *core) openTelemetry(ctx context.Context, sources telemetry.Sources, green func() bool) (
+	*telemetry.Telemetry, *telemetry.OTLP, error) {
+	otlp, err := telemetry.OpenOTLP(ctx, &telemetry.OTLPOptions{Version: c.Version, Service: c.s.Name,
+		Logger: c.Logger.Logger})
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrSettings, err)
+		return nil, nil, fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	if otlp != nil {
-		e.otlp = otlp
-		e.steps.push("the way to the collector of telemetry", otlp.Close)
+		c.steps.push("the way to the collector of telemetry", otlp.Close)
 	}
-	cloud, err := e.openCloudWatch(ctx)
+	cloud, err := c.openCloudWatch(ctx, green)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	e.telemetry = telemetry.New(&telemetry.Options{
-		Version: e.Version, CloudWatch: cloud, OTLP: otlp, Logger: e.Logger.Logger,
-		Sources: telemetry.Sources{
-			Workers: e.lineReadings, Queues: e.queueReadings, Processes: e.processReadings,
-			Tasks: e.taskReadings, Leader: e.leads, Limits: e.limitReadings,
-		},
-	})
-	return nil
+	return telemetry.New(&telemetry.Options{Version: c.Version, CloudWatch: cloud, OTLP: otlp, Logger: c.Logger.Logger,
+		Sources: sources}), otlp, nil
 }
 
 // openCloudWatch begins to send figures to CloudWatch, where that is wanted.
-func (e *Environment) openCloudWatch(ctx context.Context) (*telemetry.CloudWatch, error) {
-	if e.s.CloudWatch != config.On || e.QueuesOnly {
+func (c *core) openCloudWatch(ctx context.Context, green func() bool) (*telemetry.CloudWatch, error) {
+	if c.s.CloudWatch != config.On || c.QueuesOnly {
 		return nil, nil
 	}
-	opts := &aws.Options{Log: e.Logger.SDK}
-	if e.Config.IsSet("region") {
-		opts.Region = e.s.Region
-	}
-	client, err := aws.OpenCloudWatch(ctx, opts)
+	client, err := aws.OpenCloudWatch(ctx, c.aws())
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	cloud := telemetry.NewCloudWatch(putter{client}, &telemetry.CloudWatchOptions{
-		Name: e.s.Name, Interval: e.s.MetricsInterval, Environment: e.s.EnvironmentName, Health: e.monitor.Green,
-		Logger: e.Logger.Logger,
+		Name: c.s.Name, Interval: c.s.MetricsInterval, Environment: c.s.EnvironmentName, Health: green,
+		Logger: c.Logger.Logger,
 	})
-	run, stop := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { cloud.Run(run); close(ended) }()
-	e.steps.push("the figures for CloudWatch", func(context.Context) error {
-		stop() // Run bounds its last call itself
-		<-ended
+	c.steps.background("the figures for CloudWatch", func(ctx context.Context) {
+		cloud.Run(ctx) // which bounds its last call itself
 		client.Close()
-		return nil
 	})
 	return cloud, nil
 }
@@ -81,14 +64,14 @@ func (p putter) PutMetricData(ctx context.Context, namespace string, data []tele
 	return p.client.PutMetricData(ctx, namespace, converted)
 }
 
-func (e *Environment) lineReadings() (all []telemetry.WorkerStatus) {
-	if !e.running() {
+func (q *pipelines) workerReadings() (all []telemetry.WorkerStatus) {
+	if !q.running() {
 		return nil
 	}
-	for _, l := range e.lines {
-		w := telemetry.WorkerStatus{Queue: l.queue.name, Target: l.target, Status: l.worker.Status()}
-		if limiter := e.limiters[l.targetKey()]; limiter != nil {
-			w.AdaptiveLimit = limiter.Status().Limit
+	for _, l := range q.lines {
+		w := telemetry.WorkerStatus{Queue: l.name, Target: l.target, Status: l.worker.Status()}
+		if l.limiter != nil {
+			w.AdaptiveLimit = l.limiter.Status().Limit
 		}
 		all = append(all, w)
 	}
@@ -97,60 +80,41 @@ func (e *Environment) lineReadings() (all []telemetry.WorkerStatus) {
 
 // queueReadings tells what lies in the queues: all embedded ones, and those on
 // Amazon SQS that are worked on.
-func (e *Environment) queueReadings(ctx context.Context) (all []telemetry.Queue) {
-	if !e.running() {
+func (q *pipelines) queueReadings(context.Context) (all []telemetry.Queue) {
+	if !q.running() {
 		return nil
 	}
-	if e.broker != nil {
-		for _, name := range e.broker.ListQueues("") {
-			if r, ok := e.depths.Embedded(name); ok {
-				all = append(all, queueMetrics(name, r))
-			}
+	add := func(name string, r depth.Reading, known bool) {
+		if known {
+			all = append(all, telemetry.Queue{Name: name, Visible: r.Visible, InFlight: r.InFlight, Delayed: r.Delayed,
+				OldestAge: r.Oldest, HasAge: r.HasAge})
+		}
+	}
+	if q.broker != nil {
+		for _, name := range q.broker.ListQueues("") {
+			r, known := q.depths.Embedded(name)
+			add(name, r, known)
 		}
 	}
 	now := time.Now()
-	for _, l := range e.lines {
-		if r, ok := e.depths.OnSQS(l.queue.name, now); ok {
-			all = append(all, queueMetrics(l.queue.name, r))
-		}
+	for _, l := range q.lines {
+		r, known := q.depths.OnSQS(l.name, now)
+		add(l.name, r, known)
 	}
 	return all
 }
 
-func queueMetrics(name string, r depth.Reading) telemetry.Queue {
-	return telemetry.Queue{Name: name, Visible: r.Visible, InFlight: r.InFlight, Delayed: r.Delayed, OldestAge: r.Oldest,
-		HasAge: r.HasAge}
-}
-
-func (e *Environment) processReadings() []supervisor.Status {
-	if !e.running() || e.app == nil {
+func (q *pipelines) limitReadings() (all []telemetry.Limit) {
+	if !q.running() {
 		return nil
 	}
-	return e.app.Processes()
-}
-
-func (e *Environment) taskReadings() []periodic.TaskStatus {
-	if !e.running() || e.tasks == nil {
-		return nil
-	}
-	return e.tasks.Readings()
-}
-
-// leads reports whether this instance enqueues the periodic tasks.
-func (e *Environment) leads() bool { return e.running() && e.tasks != nil && e.tasks.Leading() }
-
-func (e *Environment) limitReadings() (all []telemetry.Limit) {
-	if !e.running() {
-		return nil
-	}
-	seen := map[*limit.Limiter]bool{}
-	for _, l := range e.lines {
-		limiter := e.limiters[l.targetKey()]
-		if limiter == nil || seen[limiter] {
+	seen := map[*limit.Limiter]bool{nil: true}
+	for _, l := range q.lines {
+		if seen[l.limiter] {
 			continue
 		}
-		seen[limiter] = true
-		s := limiter.Status()
+		seen[l.limiter] = true
+		s := l.limiter.Status()
 		all = append(all, telemetry.Limit{
 			Target: l.target, Breaker: s.Breaker,
 			RateRefused: s.Refused.Rate, ConcurrencyRefused: s.Refused.Concurrency, BreakerRefused: s.Refused.Breaker,

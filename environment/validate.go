@@ -1,7 +1,6 @@
 package environment
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,34 +23,40 @@ import (
 
 // Validate returns everything for which a start would be refused, as far as that shows
 // without starting, creating or asking anything; nil for nothing. A start begins with it.
-func (o *Options) Validate() error { return o.unstarted().validate(context.Background()) }
-
-// unstarted is an environment to judge the options with.
-func (o *Options) unstarted() *Environment {
-	return &Environment{lifecycle: newLifecycle(), Options: *o, s: &o.Config.Settings}
+func (o *Options) Validate() error {
+	if o.QueuesOnly {
+		return nil
+	}
+	_, scaling := scalePolicy(&o.Config.Settings, o.Config.ScaleMinSize, o.Config.ScaleMaxSize).Complete()
+	var problems []error
+	for _, err := range slices.Concat(o.validateApp(), o.validateTargets(), o.validatePaths(), []error{scaling}) {
+		if err != nil && !errors.Is(err, ErrSettings) {
+			err = fmt.Errorf("%w: %w", ErrSettings, err)
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(append(problems, o.validateTasks())...)
 }
 
 // ProbePorts returns an error that wraps [ErrConflict] when an address on which the
 // environment or the app is to listen is in use, or when two of them are the same.
 func (o *Options) ProbePorts() error {
-	e := o.unstarted()
+	s := &o.Config.Settings
 	var problems []error
 	var held []net.Listener
 	hold := func(l net.Listener, err error) {
-		if err != nil {
-			problems = append(problems, err)
-			return
+		if problems = append(problems, err); err == nil {
+			held = append(held, l)
 		}
-		held = append(held, l)
 	}
-	if e.s.Console != config.Off {
-		hold(e.listenConsole())
+	if s.Console != config.Off {
+		hold(listenConsole(s))
 	}
-	if e.s.AnyEmbedded() {
-		hold(listen("listen", e.s.Listen, true))
+	if s.AnyEmbedded() {
+		hold(listen("listen", s.Listen, true))
 	}
-	if e.hasApp() {
-		if err := supervisor.CheckPort(bundle.MainProcess, e.s.Port); err != nil {
+	if o.hasApp() {
+		if err := supervisor.CheckPort(bundle.MainProcess, s.Port); err != nil {
 			problems = append(problems, portConflict(err))
 		}
 	}
@@ -61,89 +66,76 @@ func (o *Options) ProbePorts() error {
 	return errors.Join(problems...)
 }
 
-// validate is the first part of a start.
-func (e *Environment) validate(context.Context) error {
-	if e.QueuesOnly {
-		return nil
-	}
-	_, scaling := scalePolicy(e.s, e.s.ScaleMinSize, e.s.ScaleMaxSize).Complete()
-	var problems []error
-	for _, err := range slices.Concat(e.validateApp(), e.validateTargets(), e.validatePaths(), []error{scaling}) {
-		if err != nil && !errors.Is(err, ErrSettings) {
-			err = fmt.Errorf("%w: %w", ErrSettings, err)
-		}
-		problems = append(problems, err)
-	}
-	return errors.Join(append(problems, e.validateTasks())...)
-}
-
 // validateApp judges how the app, or a function on this machine, is to be run.
-func (e *Environment) validateApp() (problems []error) {
-	if slices.ContainsFunc(e.s.Queues, func(q config.QueueSettings) bool { return q.Lambda != "" }) {
-		function := app.Guard(e.s, supervisor.Process{Name: "function", Shell: "true"})
+func (o *Options) validateApp() (problems []error) {
+	s := &o.Config.Settings
+	if slices.ContainsFunc(s.Queues, runsHere) {
+		function := app.Guard(s, supervisor.Process{Name: "function", Shell: "true"})
 		_, err := supervisor.New([]supervisor.Process{function}, nil)
-		problems = append(problems, err, e.refuseRoot("the function"), refuseForeignBundle(e.Bundle, isMachineRoot()))
+		problems = append(problems, err, refuseRoot(s, "the function"), refuseForeignBundle(o.Bundle, isMachineRoot()))
 	}
-	if !e.hasApp() {
+	if !o.hasApp() {
 		return problems
 	}
-	web := supervisor.Process{Name: bundle.MainProcess, Argv: e.Command, Port: e.s.Port}
-	if len(e.Command) == 0 {
-		main, err := e.Bundle.Web()
+	web := supervisor.Process{Name: bundle.MainProcess, Argv: o.Command, Port: s.Port}
+	if len(o.Command) == 0 {
+		main, err := o.Bundle.Web()
 		if err != nil {
 			return problems // it was refused when the bundle was opened
 		}
 		web.Shell = main.Command
 	}
-	if e.s.Healthcheck != "" {
+	if s.Healthcheck != "" {
 		var err error
-		if web.Check, err = supervisor.ParseCheck(e.s.Healthcheck); err != nil {
+		if web.Check, err = supervisor.ParseCheck(s.Healthcheck); err != nil {
 			problems = append(problems, err)
 		}
 	}
-	_, err := supervisor.New([]supervisor.Process{app.Guard(e.s, web)}, nil)
-	return append(problems, err, e.refuseRoot("the app"), refuseForeignBundle(e.Bundle, isMachineRoot()))
+	_, err := supervisor.New([]supervisor.Process{app.Guard(s, web)}, nil)
+	return append(problems, err, refuseRoot(s, "the app"), refuseForeignBundle(o.Bundle, isMachineRoot()))
 }
 
 // validateTargets judges what messages are posted to.
-func (e *Environment) validateTargets() (problems []error) {
-	codes, err := deliver.ParseStatusSet(e.s.SuccessCodes)
+func (o *Options) validateTargets() (problems []error) {
+	s := &o.Config.Settings
+	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
 	if err != nil {
 		problems = append(problems, fmt.Errorf("success codes: %w", err))
 	}
-	for i := range e.s.Queues {
-		q := &e.s.Queues[i]
+	for i := range s.Queues {
+		q := &s.Queues[i]
 		if q.ToFunction() || q.Target == "" {
 			continue
 		}
 		way, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: q.Target, Path: q.HTTPPath, MimeType: q.MimeType,
-			QueueName: q.Name, SuccessCodes: codes, Version: e.Version})
+			QueueName: q.Name, SuccessCodes: codes, Version: o.Version})
 		if err != nil {
 			problems = append(problems, fmt.Errorf("the app's address: %w", err))
 			continue
 		}
 		way.Close()
 	}
-	if e.s.Healthcheck != "" && !e.hasApp() {
-		_, err := supervisor.ParseCheck(e.s.Healthcheck)
+	if s.Healthcheck != "" && !o.hasApp() {
+		_, err := supervisor.ParseCheck(s.Healthcheck)
 		problems = append(problems, err)
 	}
 	return problems
 }
 
 // validatePaths judges the files and folders that are to be read and written.
-func (e *Environment) validatePaths() (problems []error) {
-	if e.s.Console != config.Off || e.s.AnyEmbedded() {
-		problems = append(problems, creatable("data-dir", e.s.DataDir))
+func (o *Options) validatePaths() (problems []error) {
+	s := &o.Config.Settings
+	if s.Console != config.Off || s.AnyEmbedded() {
+		problems = append(problems, creatable("data-dir", s.DataDir))
 	}
-	if e.s.AppLogDir != "" {
-		problems = append(problems, creatable("app-log-dir", e.s.AppLogDir))
+	if s.AppLogDir != "" {
+		problems = append(problems, creatable("app-log-dir", s.AppLogDir))
 	}
-	if e.s.PIDFile != "" {
-		problems = append(problems, validatePIDFile(e.s.PIDFile))
+	if s.PIDFile != "" {
+		problems = append(problems, validatePIDFile(s.PIDFile))
 	}
-	if e.s.ConsoleTLSCert != "" && e.s.Console != config.Off {
-		if _, err := console.OpenCertificate(e.s.ConsoleTLSCert, e.s.ConsoleTLSKey, console.CertificateEvents{}); err != nil {
+	if s.ConsoleTLSCert != "" && s.Console != config.Off {
+		if _, err := console.OpenCertificate(s.ConsoleTLSCert, s.ConsoleTLSKey, console.CertificateEvents{}); err != nil {
 			problems = append(problems, fmt.Errorf("--console-tls-cert: %w", err))
 		}
 	}
@@ -192,8 +184,8 @@ func withoutPath(err error) error {
 }
 
 // validateTasks judges the file of periodic tasks, and the queues that they go to.
-func (e *Environment) validateTasks() error {
-	path := e.CronFile()
+func (o *Options) validateTasks() error {
+	path := o.CronFile()
 	if path == "" {
 		return nil
 	}
@@ -205,12 +197,13 @@ func (e *Environment) validateTasks() error {
 		}
 		return err
 	}
-	first := &e.s.Queues[0]
+	s := &o.Config.Settings
+	first := &s.Queues[0]
 	for _, t := range file.Tasks {
-		named := slices.IndexFunc(e.s.Queues, func(q config.QueueSettings) bool { return q.Name == t.Queue })
+		named := slices.IndexFunc(s.Queues, func(q config.QueueSettings) bool { return q.Name == t.Queue })
 		switch embedded := first.Backend == config.BackendEmbedded; {
 		case t.Queue == "":
-		case named >= 0 && (e.s.Queues[named].Backend == config.BackendEmbedded) != embedded:
+		case named >= 0 && (s.Queues[named].Backend == config.BackendEmbedded) != embedded:
 			err = errors.Join(err,
 				fmt.Errorf("%w: task %s cannot go to %s: runs are accounted for where the first queue %s lives, and only one of "+
 					"the two is embedded; name the other one first, or another queue for the task",

@@ -10,14 +10,14 @@ import (
 // first, though it was made last.
 func TestOrderIsThatOfJoining(t *testing.T) {
 	t.Parallel()
-	of := func(weight int) *Environment {
-		e := &Environment{}
+	of := func(weight int) *pipelines {
+		q := &pipelines{}
 		for _, name := range []string{"jobs", "mails", "nightly"} {
-			l := newPipeline(&config.QueueSettings{Weight: weight})
-			l.queue, l.forTask = queueRef{name: name}, name == "nightly"
-			e.lines = append(e.lines, l)
+			l := newPipeline(queueRef{name: name}, &config.QueueSettings{Weight: weight})
+			l.forTask = name == "nightly"
+			q.lines = append(q.lines, l)
 		}
-		return e
+		return q
 	}
 	if got, want := of(0).orderText(), "nightly, then jobs, then mails"; got != want {
 		t.Errorf("strict: %q, want %q", got, want)

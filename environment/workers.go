@@ -4,77 +4,75 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"tendril/limit"
 	"tendril/worker"
 )
 
-// openPool makes what several queues share.
-func (q *pipelines) openPool() {
+// zeroMeant turns a 0 that somebody chose into what the parts take for it:
+// their own zero means the default.
+func zeroMeant(d time.Duration) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return d
+}
+
+// maxBatchBytes keeps the event of a batch below what Lambda takes, 6 MiB, as
+// long as no more than two bytes of JSON stand for one of a body.
+const maxBatchBytes = 5 << 19
+
+// buildWorkers makes the workers with what open returns for a pipeline: what delivers its messages, and
+// who listens.
+func (q *pipelines) buildWorkers(open func(*pipeline) (worker.Deliverer, *worker.Events, error)) error {
 	if len(q.lines) > 1 || q.s.Sleep > 0 {
 		q.pool = worker.NewPool(&worker.PoolOptions{Concurrency: q.s.HTTPConnections, Sleep: q.s.Sleep})
 	}
+	limiters := map[string]*limit.Limiter{} // by target
+	for _, l := range q.inOrder() {
+		deliverer, events, err := open(l)
+		if err != nil {
+			return err
+		}
+		if key := l.targetKey(); q.s.Rate != 0 || q.s.AdaptiveConcurrency || q.s.Breaker != 0 {
+			if limiters[key] == nil {
+				limiters[key] = limit.New(q.limitOptions(l.target))
+			}
+			l.limiter = limiters[key]
+		}
+		l.worker = worker.New(l.Queue, deliverer, q.workerOptions(l, events))
+	}
+	return nil
 }
 
 // workerOptions are the options of the worker of a pipeline.
-func (q *pipelines) workerOptions(l *pipeline, tuning *worker.Tuning, events *worker.Events) *worker.Options {
-	return &worker.Options{
-		Name: l.queue.name, Concurrency: tuning.Concurrency,
+func (q *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {
+	tuning := q.tuning(l)
+	opts := &worker.Options{
+		Name: l.name, Concurrency: tuning.Concurrency,
 		VisibilityTimeout: zeroMeant(l.settings().VisibilityTimeout), ErrorVisibilityTimeout: tuning.ErrorVisibilityTimeout,
 		Backoff: tuning.Backoff, RespectRetryAfter: tuning.RespectRetryAfter, Retention: tuning.Retention,
-		WaitTime: zeroMeant(q.s.WaitTime),
-		FIFO:     l.queue.fifo, UncountedReturns: l.embedded, DeleteLinger: q.deleteLinger(l),
-		Events:    events,
-		ProbeIdle: l.probeIdle(),
-		Batch:     worker.Batch{Size: l.settings().BatchSize, Window: l.settings().BatchWindow, Bytes: maxBatchBytes},
-		Pool:      q.pool, Weight: l.settings().Weight, MaxWait: l.settings().MaxWait, Limiter: q.limiter(l),
+		WaitTime: zeroMeant(q.s.WaitTime), FIFO: l.fifo, UncountedReturns: l.embedded,
+		DeleteLinger: zeroMeant(q.s.DeleteLinger), Events: events, ProbeIdle: l.probeIdle(),
+		Batch: worker.Batch{Size: l.settings().BatchSize, Window: l.settings().BatchWindow, Bytes: maxBatchBytes},
+		Pool:  q.pool, Weight: l.settings().Weight, MaxWait: l.settings().MaxWait,
 	}
+	if l.embedded && !q.Config.IsSet("delete-linger") {
+		opts.DeleteLinger = -1 // only calls to Amazon cost money; there is less to be attempted again after a crash
+	}
+	if l.limiter != nil {
+		opts.Limiter = l.limiter
+	}
+	return opts
 }
 
-// deleteLinger: on Amazon SQS a delete waits for others, because each call
-// costs money; on the embedded queue it does not unless somebody says so, which
-// leaves less to be attempted again after a crash.
-func (q *pipelines) deleteLinger(l *pipeline) time.Duration {
-	if l.embedded && !q.config.IsSet("delete-linger") {
-		return -1
-	}
-	return zeroMeant(q.s.DeleteLinger)
-}
-
-// limiter returns what protects the target of a pipeline, nil when nothing does.
-// Pipelines with one target share it.
-func (q *pipelines) limiter(l *pipeline) worker.Limiter {
-	if q.s.Rate == 0 && !q.s.AdaptiveConcurrency && q.s.Breaker == 0 {
-		return nil
-	}
-	key := l.targetKey()
-	if q.limiters[key] == nil {
-		q.limiters[key] = limit.New(q.limitOptions(l.target))
-	}
-	return q.limiters[key]
-}
-
-// limitsByTarget returns the limiters by what people call their targets.
-func (q *pipelines) limitsByTarget() map[string]*limit.Limiter {
-	named := map[string]*limit.Limiter{}
-	for _, l := range q.lines {
-		if limiter := q.limiters[l.targetKey()]; limiter != nil {
-			named[l.goesTo()] = limiter
-		}
-	}
-	return named
-}
-
-func (q *pipelines) limitOptions(target string) *limit.Options {
-	opts := &limit.Options{
-		Rate: q.s.Rate, Concurrency: q.s.HTTPConnections, Batch: q.s.BatchSize,
-		Adaptive: q.s.AdaptiveConcurrency, Events: q.log.Limiter(target),
-	}
-	if q.s.Breaker > 0 {
-		opts.Breaker = &limit.Breaker{FailureRatio: float64(q.s.Breaker) / 100, Window: q.s.BreakerWindow,
-			Delay: q.s.BreakerDelay}
+func (c *core) limitOptions(target string) *limit.Options {
+	opts := &limit.Options{Rate: c.s.Rate, Concurrency: c.s.HTTPConnections, Batch: c.s.BatchSize,
+		Adaptive: c.s.AdaptiveConcurrency, Events: c.Logger.Limiter(target)}
+	if c.s.Breaker > 0 {
+		opts.Breaker = &limit.Breaker{FailureRatio: float64(c.s.Breaker) / 100, Window: c.s.BreakerWindow,
+			Delay: c.s.BreakerDelay}
 	}
 	return opts
 }
@@ -82,7 +80,7 @@ func (q *pipelines) limitOptions(target string) *limit.Options {
 // runWorkers lets the workers run until the stop reaches them: then they drain,
 // and are cut off when the time for that is over. They start after the app, so
 // that they stop before it: the app must live while deliveries finish.
-func (q *pipelines) runWorkers(drained func(error)) {
+func (q *pipelines) runWorkers(context.Context) error {
 	receive, stop := context.WithCancel(context.Background())
 	deliveries, abort := context.WithCancel(context.Background())
 	result := make(chan error, len(q.lines))
@@ -107,9 +105,10 @@ func (q *pipelines) runWorkers(drained func(error)) {
 		if err != nil {
 			err = fmt.Errorf("%w: %w", cutBy(ctx), err)
 		}
-		drained(err)
+		q.finishDrain(err)
 		return err
 	})
+	return nil
 }
 
 // openTogether finds out when each target that others run takes messages, and
@@ -125,41 +124,12 @@ func (q *pipelines) openTogether(ctx context.Context) {
 	}
 	for _, lines := range waiting {
 		go func() {
-			if !lines[0].awaitTarget(ctx, q.log.Logger) {
+			if !lines[0].awaitTarget(ctx, q.Logger.Logger) {
 				return
 			}
 			for _, l := range lines {
 				l.worker.Gate(true, "")
 			}
 		}()
-	}
-}
-
-// Pauses between two probes of a target that does not answer.
-const (
-	firstProbePause   = 250 * time.Millisecond
-	longestProbePause = 5 * time.Second
-)
-
-// awaitTarget returns true when the target answers, false when ctx ends first. It
-// logs what is wrong once for each reason.
-func (l *pipeline) awaitTarget(ctx context.Context, log *slog.Logger) bool {
-	logged := ""
-	for pause := firstProbePause; ; pause = min(2*pause, longestProbePause) {
-		err := l.probe(ctx)
-		switch {
-		case err == nil:
-			return true
-		case ctx.Err() != nil:
-			return false
-		case err.Error() != logged:
-			logged = err.Error()
-			log.Warn("target does not answer", "component", "worker", "target", l.target, "err", err)
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return false
-		}
 	}
 }

@@ -26,7 +26,8 @@ func InTask() bool { return os.Getenv(agentVariable) != "" }
 // scale-in or a deployment while long work runs. Call end when the work is over: it takes the
 // protection away, and waits for that no longer than its context. The error says that the agent's
 // address is not valid.
-func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger) (end func(context.Context), err error) {
+func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger) (
+	end func(context.Context) error, err error) {
 	task, err := aws.NewTask(os.Getenv(agentVariable))
 	if err != nil {
 		return nil, fmt.Errorf("protecting this task: %w", err)
@@ -38,11 +39,12 @@ func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger) (e
 	}
 	ended := make(chan struct{})
 	go func() { defer close(ended); protector.Run(keep) }()
-	return func(ctx context.Context) {
+	return func(ctx context.Context) error {
 		stop()
 		select {
 		case <-ended:
 		case <-ctx.Done(): // it ends with the task
 		}
+		return nil
 	}, nil
 }

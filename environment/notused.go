@@ -12,7 +12,7 @@ import (
 	"tendril/tasks"
 )
 
-// Aside names everything in the bundle that an environment with these options does
+// NotUsed names everything in the bundle that an environment with these options does
 // not act on, with the reason and what to do instead; empty when everything counts,
 // and without a bundle.
 func NotUsed(opts *Options) []bundle.Finding {
@@ -54,24 +54,6 @@ func (o *Options) MissingPrograms() []bundle.Problem {
 		}
 	}
 	return o.Bundle.MissingPrograms(path)
-}
-
-// logNotApplied logs what is not applied of a bundle that is read while the environment
-// runs, unless that was so before.
-func (e *Environment) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
-	before, now := e.Options, e.Options
-	now.Config, now.Bundle = cfg, b
-	known := NotUsed(&before)
-	for _, f := range NotUsed(&now) {
-		if !slices.Contains(known, f) {
-			e.Logger.Warn("bundle warning", "component", "bundle", "problem", f.String(), "file", f.File, "line", f.Line)
-		}
-	}
-}
-
-// hasApp reports whether tendril runs the app, rather than standing beside it.
-func (o *Options) hasApp() bool {
-	return len(o.Command) > 0 || o.Bundle != nil && len(o.Bundle.Processes) > 0
 }
 
 // unrunSteps names what a deployment does not run: a command takes the place of all
@@ -157,15 +139,4 @@ func (o *Options) LinkedQueue(link bundle.Link) string {
 		}
 	}
 	return linkedQueue(&o.Config.Settings, names, link.Environment)
-}
-
-// linkedQueue returns which of the queues an environment's name means; "" for none.
-func linkedQueue(s *config.Settings, queues []string, environment string) string {
-	switch {
-	case slices.Contains(queues, environment):
-		return environment
-	case len(queues) > 0 && (environment == s.Name || environment == s.EnvironmentName):
-		return queues[0]
-	}
-	return ""
 }

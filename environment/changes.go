@@ -1,0 +1,224 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"tendril/app"
+	"tendril/bundle"
+	"tendril/config"
+	"tendril/console"
+	"tendril/tasks"
+)
+
+// ErrNoApp: there is no app here whose version could be changed.
+var ErrNoApp = errors.New("this environment runs no app")
+
+// reloadMoment is how long a deployment waits for a reload, which takes no time, before it
+// counts as one that comes while another is under way.
+const reloadMoment = 250 * time.Millisecond
+
+// changes put new versions of the app, settings and tasks in force while the environment runs.
+type changes struct {
+	*pipelines
+	app   *app.App       // nil when no app runs here
+	tasks *tasks.Manager // nil with QueuesOnly
+	// changing holds one token: its holder may change the app's version, settings and tasks.
+	changing chan struct{}
+}
+
+// DeployPath replaces the app's version by the one in a folder or an archive, ""
+// for what runs now, as [console.Options].Deploy has it.
+func (c *changes) DeployPath(ctx context.Context, path string) (console.DeployResult, error) {
+	if err := c.awaitStart(ctx); err != nil {
+		return console.DeployResult{}, err
+	}
+	if c.app == nil {
+		return console.DeployResult{}, ErrNoApp
+	}
+	select {
+	case <-c.changing:
+		defer func() { c.changing <- struct{}{} }()
+	case <-time.After(reloadMoment):
+		return console.DeployResult{}, app.ErrBusy
+	}
+	return c.app.Deploy(ctx, path)
+}
+
+// awaitStart waits until the start is over, its hooks included where the app is ready:
+// what changes the environment comes after that.
+func (c *changes) awaitStart(ctx context.Context) error {
+	if err := c.await(ctx, c.started); err != nil || c.app == nil || !c.app.WasReady() {
+		return err
+	}
+	return c.await(ctx, c.app.StartHooks())
+}
+
+// await waits until a channel is closed. The error is [app.ErrStopped] when the environment ends
+// before, or ctx's.
+func (c *changes) await(ctx context.Context, until <-chan struct{}) error {
+	select {
+	case <-until:
+		if c.stopping() {
+			return app.ErrStopped
+		}
+		return nil
+	case <-c.draining:
+		return app.ErrStopped
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// reloadChanged puts in force what changed in the settings and in the bundle's folder since they were
+// read, and says what it did. Nothing is restarted that no change touches.
+func (c *changes) reloadChanged(ctx context.Context) (done console.ReloadResult, err error) {
+	if err := c.awaitStart(ctx); err != nil {
+		return done, err
+	}
+	select { // after the deployment under way, which has read the settings, and perhaps the folder, before
+	case <-c.changing:
+		defer func() { c.changing <- struct{}{} }()
+	case <-c.draining:
+		return done, app.ErrStopped
+	case <-ctx.Done():
+		return done, ctx.Err()
+	}
+	b := c.Bundle
+	if c.app != nil {
+		result, changed, err := c.app.Reload(ctx)
+		if changed {
+			return result, err
+		}
+		b = c.app.CurrentBundle()
+	} else if b != nil { // of which only settings and tasks count: somebody else runs the app
+		if b, err = bundle.Open(b.Dir); err != nil {
+			return done, app.Refused(err)
+		}
+	}
+	return c.reloadSettings(ctx, b)
+}
+
+// reloadSettings puts in force what changed in the settings, wherever they stand, and
+// reads the periodic tasks again. The app is not touched.
+func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done console.ReloadResult, err error) {
+	change, err := c.change(b)
+	if err != nil {
+		return done, app.Refused(err)
+	}
+	dir := ""
+	if b != nil {
+		dir = b.Dir
+	}
+	if err := c.tasks.Refresh(ctx, dir); err != nil && !errors.Is(err, tasks.ErrNotScheduled) {
+		return done, err
+	}
+	st := c.tasks.Status()
+	done = console.ReloadResult{Settings: change.Live, Later: change.Later, File: st.File, Tasks: len(st.Tasks),
+		NotScheduled: c.tasks.Off()}
+	if !c.tasks.Any() && len(change.Live)+len(change.Later) == 0 {
+		done.Unchanged = cmp.Or(dir, "the settings")
+	}
+	c.tune(change, false)
+	return done, nil
+}
+
+// change reads all settings again and says how they differ from those in force; b is
+// nil where there is no bundle.
+func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
+	if c.Load == nil {
+		return change, nil
+	}
+	if b != nil && c.Bundle != nil {
+		same := *b // the environment has its name, whatever the folder of a version
+		same.Called = cmp.Or(c.Bundle.Called, filepath.Base(c.Bundle.Dir))
+		b = &same
+	}
+	cfg, err := c.Load(b)
+	if err != nil {
+		return change, err
+	}
+	c.logNotApplied(cfg, b)
+	change = config.Changed(c.inForce(), cfg)
+	if !c.connectionsLive() {
+		keepConnections(&change, c.inForce())
+	}
+	return change, nil
+}
+
+// logNotApplied logs what is not applied of a bundle that is read while the environment
+// runs, unless that was so before.
+func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
+	now := c.Options
+	now.Config, now.Bundle = cfg, b
+	known := NotUsed(&c.Options)
+	for _, f := range NotUsed(&now) {
+		if !slices.Contains(known, f) {
+			c.Logger.Warn("bundle warning", "component", "bundle", "problem", f.String(), "file", f.File, "line", f.Line)
+		}
+	}
+}
+
+// connections is the option that says how many deliveries are in work at once.
+const connections = "http-connections"
+
+// connectionsLive reports whether a change of it takes effect here before the next start:
+// not where several queues share the deliveries, where a function has as many processes,
+// or where something else bounds them that was made for the number at the start.
+func (c *changes) connectionsLive() bool {
+	return c.pool == nil && !slices.ContainsFunc(c.s.Queues, runsHere) && !c.s.AdaptiveConcurrency && c.s.Breaker == 0
+}
+
+// keepConnections has a change of it wait for the next start.
+func keepConnections(c *config.Change, inForce *config.Settings) {
+	i := slices.Index(c.Live, connections)
+	if i < 0 {
+		return
+	}
+	c.Live, c.Later = slices.Delete(c.Live, i, i+1), append(c.Later, connections)
+	c.Settings.HTTPConnections = inForce.HTTPConnections
+	for i := range c.Settings.Queues {
+		c.Settings.Queues[i].Concurrency = inForce.Queues[i].Concurrency
+	}
+}
+
+// checkVersion refuses the bundle of a new version that must not be run, or whose periodic
+// tasks cannot be put in force.
+func (c *changes) checkVersion(b *bundle.Bundle) error {
+	if err := refuseForeignBundle(b, isMachineRoot()); err != nil {
+		return err
+	}
+	warnOfForeignBundle(c.Logger.Logger, b, isMachineRoot())
+	if b.Cron == "" || c.s.Cron != "" {
+		return nil
+	}
+	file, err := tasks.Read(b.Cron)
+	if err != nil {
+		return err
+	}
+	return c.tasks.CheckQueues(file)
+}
+
+// adoptTasks puts the periodic tasks of a new version in force, which were checked.
+func (c *changes) adoptTasks(ctx context.Context, b *bundle.Bundle) {
+	if b == nil || c.s.Cron != "" {
+		return
+	}
+	if err := c.tasks.Adopt(ctx, b.Cron); err != nil && !errors.Is(err, tasks.ErrNotScheduled) && !c.stopping() {
+		c.Logger.Error("tasks of the new version not adopted", "component", "periodic", "err", err)
+	}
+}
+
+// refusal is why a request over the console was not begun; "" if it was begun, since its
+// failure is logged anyway.
+func refusal(err error) string {
+	if begun := (*console.DeployError)(nil); err == nil || errors.As(err, &begun) {
+		return ""
+	}
+	return strings.ReplaceAll(err.Error(), "\n  ", "; ") // a problem's advice is on a line of its own
+}

@@ -1,0 +1,158 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+
+	"tendril/app"
+	"tendril/config"
+	"tendril/console"
+	"tendril/httplimit"
+	"tendril/tasks"
+)
+
+// startConsole opens the console's listener early, so that it can show the
+// start, and closes it late, so that it can show the drain.
+func (e *Environment) startConsole(context.Context) error {
+	if e.s.Console == config.Off {
+		return nil
+	}
+	l, err := e.instance.listen()
+	if err != nil {
+		return err
+	}
+	opts := &console.Options{
+		Environment: e.s.Name, Version: e.Version, Status: e.Status, Ready: e.monitor.Ready, Live: e.monitor.Live,
+		Started: e.monitor.Started, Metrics: e.telemetry.Handler(), Pause: e.pause, Resume: e.resume, Broker: e.broker,
+		Deliveries: e.shown, InWork: e.inWork, Token: e.instance.token, Hosts: e.s.ConsoleHosts, Logger: e.Logger.Logger,
+		Drain: func(ctx context.Context) error {
+			err := e.Drain(ctx)
+			if errors.Is(err, ErrLate) || errors.Is(err, ErrCutShort) {
+				return &console.Error{Status: http.StatusInternalServerError, Message: err.Error(), Late: true}
+			}
+			return err
+		},
+	}
+	if !e.QueuesOnly {
+		opts.Health, opts.Scale, opts.Tasks = e.monitor.Report, e.scale, e.taskOptions()
+		opts.Reload = func(ctx context.Context) (console.ReloadResult, error) {
+			done, err := e.reloadChanged(ctx)
+			if why := refusal(err); why != "" {
+				e.Logger.Warn("reload refused", "component", "app", "err", why)
+			}
+			return done, err
+		}
+	}
+	if e.hasApp() {
+		opts.Deploy = func(ctx context.Context, path string) (console.DeployResult, error) {
+			done, err := e.DeployPath(ctx, path)
+			if why := refusal(err); why != "" {
+				e.Logger.Warn("deployment refused", "component", "app", "err", why)
+			}
+			return done, err
+		}
+	}
+	server := console.New(opts)
+	_, most := connectionShares(openFiles(), deliveryDescriptors(e.s))
+	limited := httplimit.NewBodies(consoleBodies, console.MaxBody).Handler(server)
+	e.serve("the console", console.HTTPServer(limited), l, most, server.Close)
+	return nil
+}
+
+// taskOptions is what the console may ask and do about periodic tasks.
+func (e *Environment) taskOptions() *console.TaskOptions {
+	started := func(do func(m *tasks.Manager) error) error {
+		if !e.running() {
+			return errStarting
+		}
+		return do(e.tasks)
+	}
+	return &console.TaskOptions{
+		Any: func() bool { return e.CronFile() != "" || e.running() && e.tasks.Any() },
+		Status: func() console.TasksStatus {
+			if !e.running() {
+				return console.TasksStatus{File: e.CronFile(), Off: errStarting.Error()}
+			}
+			return e.tasks.Status()
+		},
+		History: func(name string) []console.TaskRun {
+			if !e.running() {
+				return nil
+			}
+			return e.tasks.History(name)
+		},
+		Run: func(ctx context.Context, name string) (run console.TaskRun, err error) {
+			err = started(func(m *tasks.Manager) (err error) { run, err = m.Run(ctx, name); return err })
+			return run, err
+		},
+		Pause: func(ctx context.Context, name, reason string) error {
+			return started(func(m *tasks.Manager) error { return m.Pause(ctx, name, reason) })
+		},
+		Resume: func(ctx context.Context, name string) error {
+			return started(func(m *tasks.Manager) error { return m.Resume(ctx, name) })
+		},
+		Reload: func() error { return started((*tasks.Manager).Reload) },
+	}
+}
+
+// Status is what the environment says about itself now.
+func (e *Environment) Status() console.Status {
+	s := console.Status{StartedAt: e.instance.began, State: console.StateRunning, Backend: console.BackendEmbedded}
+	if e.s.Backend == config.BackendSQS {
+		s.Backend = console.BackendSQS
+	}
+	if !e.running() {
+		s.State = console.StateStarting
+		return s
+	}
+	if e.stopping() {
+		s.State = console.StateDraining
+	}
+	named := map[string]bool{} // targets with a limit
+	for _, l := range e.lines {
+		s.Workers = append(s.Workers, l.status())
+		if !l.embedded {
+			s.Queues = append(s.Queues, console.Queue{Name: l.name, URL: l.url, FIFO: l.fifo, DeadLetterQueue: l.dead})
+		}
+		target := l.goesTo()
+		if l.limiter == nil || named[target] {
+			continue
+		}
+		named[target] = true
+		st := l.limiter.Status()
+		s.Limits = append(s.Limits, console.Limit{
+			Target: target, Rate: st.Rate, InWork: st.InWork, Concurrency: cmp.Or(st.SlowStart, st.Limit), Breaker: st.Breaker,
+			TrialAt: st.TrialAt, Failing: st.Failing, Refused: st.Refused.Rate + st.Refused.Concurrency + st.Refused.Breaker,
+		})
+	}
+	if e.tasks != nil && e.tasks.Any() {
+		t := e.tasks.Status()
+		s.Tasks = &t
+	}
+	if e.app != nil {
+		s.App = appProcesses(e.app)
+		s.Deployment = e.app.Deployment()
+		if found := e.app.Poison(); found != (app.PoisonStatus{}) {
+			s.PoisonMessages = &console.PoisonMessages{
+				Quarantined: found.Quarantined, Poison: found.Poison, Broken: found.Broken,
+			}
+		}
+	}
+	s.Scaling = e.scalingStatus()
+	return s
+}
+
+// appProcesses are the processes of the app as the console shows them.
+func appProcesses(a *app.App) (all []console.Process) {
+	for _, p := range a.Processes() {
+		c := console.Process{Name: p.Name, State: string(p.State), PID: p.PID, Ready: p.Ready, Since: p.Since,
+			Restarts: p.Restarts}
+		if p.LastExit != nil {
+			c.LastExit = p.LastExit.String()
+		}
+		all = append(all, c)
+	}
+	return all
+}

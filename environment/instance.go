@@ -1,0 +1,159 @@
+package environment
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"tendril/bundle"
+	"tendril/config"
+	"tendril/console"
+	"tendril/datadir"
+)
+
+// instance is how the other commands find this environment: the claim of its data
+// directory, the console's address and token, and the files that hold them.
+type instance struct {
+	*pipelines
+	began   time.Time
+	address string // at which this machine reaches the console; "" when off
+	token   string // the console's; "" when off
+
+	mu          sync.Mutex
+	written     bool
+	certificate string // the fingerprint of the console's; "" for plain HTTP
+}
+
+// claim makes this process the one that the other commands find in the data
+// directory. The embedded queues have a lock of their own there; an environment
+// without any may not take the files of another one either.
+func (i *instance) claim(context.Context) error {
+	if i.s.Console == config.Off && i.broker == nil {
+		return nil // no file is written
+	}
+	if err := datadir.Make(i.s.DataDir); err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	release, err := console.Claim(i.s.DataDir)
+	if errors.Is(err, console.ErrClaimed) {
+		advice := "give this one its own --data-dir"
+		if i.broker == nil {
+			advice += ", or --console off"
+		}
+		return conflict{fmt.Errorf("%w; %s", err, advice)}
+	}
+	if err != nil {
+		return err
+	}
+	i.steps.push("the claim of the data directory", func(context.Context) error { return release() })
+	if err := bundle.CloseVersions(i.s.DataDir); err != nil {
+		i.Logger.Warn("other users may be able to read versions of the app", "component", "environment", "err", err)
+	}
+	return nil
+}
+
+// listen opens the console's listener.
+func (i *instance) listen() (net.Listener, error) {
+	l, err := listenConsole(i.s)
+	if err != nil {
+		return nil, err
+	}
+	i.address = localAddress(l)
+	if i.token = i.s.ConsoleToken; i.token == "" {
+		i.token = console.NewToken()
+	}
+	if i.s.ConsoleTLSCert == "" {
+		return l, nil
+	}
+	certificate, err := console.OpenCertificate(i.s.ConsoleTLSCert, i.s.ConsoleTLSKey, console.CertificateEvents{
+		Changed: i.certificateChanged,
+		Rejected: func(err error) {
+			i.Logger.Error("certificate not replaced", "component", "console", "err", err)
+		},
+	})
+	if err != nil {
+		l.Close()
+		return nil, fmt.Errorf("%w: --console-tls-cert: %w", ErrSettings, err)
+	}
+	i.certificate = certificate.Fingerprint()
+	return tls.NewListener(l, certificate.TLSConfig()), nil
+}
+
+// consoleURL is where the console answers; "off" when it is off.
+func (i *instance) consoleURL() string {
+	switch {
+	case i.address == "":
+		return "off"
+	case i.s.ConsoleTLSCert != "":
+		return "https://" + i.address
+	}
+	return "http://" + i.address
+}
+
+// visible reports whether the other commands can find this environment.
+func (i *instance) visible() bool { return i.address != "" || i.broker != nil }
+
+// claimFiles has the files removed after the stop of everything that starts later.
+func (i *instance) claimFiles(context.Context) error {
+	if i.visible() {
+		i.steps.push("the instance file", func(context.Context) error {
+			i.mu.Lock()
+			defer i.mu.Unlock()
+			i.written = false
+			return errors.Join(console.RemoveInstance(i.s.DataDir), console.RemoveToken(i.s.DataDir))
+		})
+	}
+	return nil
+}
+
+// writeFiles lets the other commands find this environment.
+func (i *instance) writeFiles() error {
+	if i.token != "" {
+		if err := console.WriteToken(i.s.DataDir, i.token); err != nil {
+			return fmt.Errorf("writing the console's token: %w", err)
+		}
+	}
+	if !i.visible() {
+		return nil
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.written = true
+	if err := i.describe().Write(i.s.DataDir); err != nil {
+		return fmt.Errorf("writing the instance file: %w", err)
+	}
+	return nil
+}
+
+// certificateChanged writes the instance file anew, where it is written already.
+func (i *instance) certificateChanged(fingerprint string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.certificate = fingerprint
+	if !i.written {
+		return
+	}
+	if err := i.describe().Write(i.s.DataDir); err != nil {
+		i.Logger.Error("writing the instance file failed", "component", "console", "err", err)
+		return
+	}
+	i.Logger.Info("certificate replaced", "component", "console")
+}
+
+// describe is what the instance file says; the caller holds its lock.
+func (i *instance) describe() *console.Instance {
+	file := &console.Instance{
+		PID: os.Getpid(), Version: i.Version, Environment: i.s.Name, Console: i.address, ConsoleCertificate: i.certificate,
+		Endpoint: i.endpoint, Region: i.s.Region, AccountID: i.s.AccountID, StartedAt: i.began,
+	}
+	for _, l := range i.lines {
+		file.Queues = append(file.Queues,
+			console.InstanceQueue{Name: l.name, URL: l.url, DeadLetterQueue: l.dead, Embedded: l.embedded})
+	}
+	return file
+}

@@ -1,0 +1,115 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"tendril/app"
+	"tendril/bundle"
+	"tendril/config"
+	"tendril/delivery"
+	"tendril/runtimeapi"
+	"tendril/supervisor"
+)
+
+// programs give what the user wrote, the app or a function, its variables, and take its output.
+type programs struct {
+	*pipelines
+	counters *supervisor.Events
+	logs     *supervisor.LogFolder // nil when no folder is named
+}
+
+// openLogs opens the folder of the log files, where one is named.
+func (p *programs) openLogs() error {
+	if p.s.AppLogDir == "" || p.logs != nil {
+		return nil
+	}
+	logs, err := supervisor.NewLogFolder(p.s.AppLogDir)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	p.logs = logs
+	p.steps.push("the app's log files", func(context.Context) error { return logs.Close() })
+	return nil
+}
+
+// output takes one line of output: to the log, and to the files of the log folder where there is one.
+func (p *programs) output(process, stream string, line []byte) {
+	if p.logs != nil {
+		p.logs.Line(process, stream, line)
+	}
+	p.Logger.AppOutput(process, stream, line)
+}
+
+// linesDropped reports lost output.
+func (p *programs) linesDropped(d supervisor.LinesDropped) {
+	p.counters.LinesDropped(d)
+	p.Logger.Warn("output lines dropped", "component", "app", "process", d.Process, "lines", d.Lines,
+		"hint", "the process writes faster than its lines can be printed")
+}
+
+// environ is the environment of a process, which listens at a port unless that is 0.
+func (p *programs) environ(b *bundle.Bundle, port int) []string {
+	home := p.home()
+	q := app.Queue{Region: home.settings().Region, URL: home.url, Name: home.name}
+	if home.embedded {
+		q.Endpoint = p.endpoint
+	}
+	return app.Environ(p.AppEnv, b, p.linkedURL, port, q)
+}
+
+// linkedURL returns the URL of the queue that a link of env.yaml means; "" for that of
+// another environment, which is not known here.
+func (p *programs) linkedURL(link bundle.Link) string {
+	if l := p.lineOf(linkedQueue(p.s, p.names(), link.Environment)); l != nil {
+		return l.url
+	}
+	return ""
+}
+
+// linkedQueue returns which of the queues an environment's name means: the one of that name, or the
+// first where it names this very environment; "" for none.
+func linkedQueue(s *config.Settings, queues []string, environment string) string {
+	switch {
+	case slices.Contains(queues, environment):
+		return environment
+	case len(queues) > 0 && (environment == s.Name || environment == s.EnvironmentName):
+		return queues[0]
+	}
+	return ""
+}
+
+// startFunction starts a function as the app's processes are: as whom, within which
+// limits and with which variables the settings and the bundle say.
+func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
+	if err := refuseRoot(p.s, "the function"); err != nil {
+		return nil, err
+	}
+	if err := p.openLogs(); err != nil {
+		return nil, err
+	}
+	process := app.Guard(p.s, supervisor.Process{})
+	events := delivery.LogFunction(p.Logger.Logger, p.stopping)
+	events.LinesDropped = p.linesDropped
+	opts := runtimeapi.Options{
+		Command: []string{"/bin/sh", "-c", command}, Env: p.environ(p.Bundle, 0), Instances: p.s.HTTPConnections,
+		User: process.User, Limits: process.Limits, Timeout: p.s.FunctionTimeout,
+		Grace: max(p.s.AppGrace, time.Nanosecond), Hurry: p.urgent, Name: p.s.Name, Region: p.s.Region,
+		AccountID: p.s.AccountID, LinesPerSecond: p.s.AppLogRate, Events: events,
+		Output: func(instance int, stream string, text []byte) {
+			p.output(fmt.Sprintf("function.%d", instance), stream, text)
+		},
+	}
+	if p.Bundle != nil {
+		opts.Dir = p.Bundle.Dir
+	}
+	pool, err := runtimeapi.New(opts)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrAppFailed, err)
+	}
+	pool.Start()
+	p.steps.push("the function", pool.Stop)
+	return pool, nil
+}

@@ -1,0 +1,264 @@
+package environment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/app"
+	"tendril/autoscale"
+	"tendril/config"
+	"tendril/console"
+	"tendril/delivery"
+	"tendril/fleet"
+	"tendril/health"
+	"tendril/tasks"
+)
+
+// The time between two readings of the load; longer where each asks a group, whose figures
+// change once a minute.
+const (
+	loadInterval  = 10 * time.Second
+	groupInterval = 30 * time.Second
+)
+
+// sizing lets the number of replicas, or of instances, follow the load, and protects this instance
+// while it works.
+type sizing struct {
+	*pipelines
+	replicas    *app.App         // nil when no app runs here
+	inFlight    delivery.Tracker // empty where nothing protects what is in flight
+	loop        *autoscale.Loop
+	fleet       *fleet.Fleet // nil for an instance on its own
+	fleetTiming fleet.Timing
+}
+
+// isFleet reports whether the settings scale instances.
+func (z *sizing) isFleet() bool {
+	return z.s.ScaleTarget == config.ScalePublish || strings.HasPrefix(z.s.ScaleTarget, config.ScaleGroup)
+}
+
+// openFleet opens the connections that a fleet needs. It ends late: the group may terminate this
+// instance when everything else has ended. The leader of the periodic tasks leads the fleet too, if
+// there is a registry in which one is elected.
+func (z *sizing) openFleet(ctx context.Context, election *tasks.Election) (err error) {
+	if !z.isFleet() {
+		return nil
+	}
+	log := z.Logger.With("component", "scale")
+	group, isGroup := strings.CutPrefix(z.s.ScaleTarget, config.ScaleGroup)
+	if !isGroup {
+		group = ""
+	}
+	z.fleet, err = fleet.Open(ctx, fleet.Options{
+		Region: z.aws().Region, Group: group, Namespace: "tendril/" + z.s.Name, Work: z.inFlight.Work, Drain: z.Drain,
+		Load: z.instanceGauge().Read, Unprotected: z.s.ScaleInProtection == config.ProtectionOff, Log: log,
+		LogSDK: z.Logger.SDK, Timing: z.fleetTiming,
+	})
+	if err != nil {
+		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, z.s.ScaleTarget, err)
+	}
+	z.steps.push("the group of instances", z.fleet.Close)
+	z.fleet.ElectLeader(election.IsLeader)
+	elected, err := election.Join(ctx)
+	if err == nil && !elected {
+		log.Warn("no leader is elected: this instance assumes that no other one sets the size",
+			"hint", "give all instances the same --registry-table, so that one is elected")
+	}
+	return err
+}
+
+// inTask reports whether this process runs in a task of Amazon ECS, and is to protect it.
+func (z *sizing) inTask() bool {
+	return z.s.ScaleInProtection != config.ProtectionOff && fleet.InTask()
+}
+
+// protectTask protects the task of Amazon ECS that this is, if it is one, from scale-in and
+// deployments while long work runs. It ends after the drain.
+func (z *sizing) protectTask(context.Context) error {
+	if !z.inTask() {
+		return nil
+	}
+	end, err := fleet.ProtectTask(z.inFlight.Work, z.fleetTiming, z.Logger.With("component", "scale"))
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	z.steps.push("the protection of the task", end)
+	return nil
+}
+
+// runScaling lets the size follow the load until the stop. It is the first to
+// be stopped, so that nothing grows or shrinks during a drain.
+func (z *sizing) runScaling(context.Context) error {
+	run, stop := context.WithCancel(context.Background())
+	loop, err := z.newLoop(run)
+	if err != nil {
+		stop()
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	z.loop = loop
+	var ended sync.WaitGroup
+	ended.Go(func() { loop.Run(run) })
+	z.fleet.Start(run, z.depths.Asked())
+	z.steps.push("the scaling", func(context.Context) error {
+		stop()
+		ended.Wait()
+		z.fleet.WaitLeader()
+		return nil
+	})
+	return nil
+}
+
+// newLoop makes the loop for what Settings.ScaleTarget names. There always is one: where
+// nothing is scaled it works out an advice for an external scaler.
+func (z *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
+	log := z.Logger.With("component", "scale")
+	gauge, interval, target := z.instanceGauge(), loadInterval, autoscale.Target(&autoscale.Advice{})
+	opts := autoscale.Options{Policy: scalePolicy(z.s, z.s.ScaleMinSize, z.s.ScaleMaxSize)}
+	group, isGroup := strings.CutPrefix(z.s.ScaleTarget, config.ScaleGroup)
+	switch {
+	case z.s.ScaleTarget == config.ScaleProcesses && z.replicas != nil:
+		opts.Policy.MinSize, opts.Policy.MaxSize = z.s.ProcessesMin, maxReplicas(z.s)
+		if opts.Policy.MaxSize < z.s.ProcessesMax {
+			log.Warn("more processes than deliveries allowed, not all of them are used", "processes_max", z.s.ProcessesMax,
+				"http_connections", z.s.HTTPConnections, "used", opts.Policy.MaxSize)
+		}
+		opts.Events = autoscale.LogEvents(log, "replicas of the app")
+		gauge, target = z.replicaGauge(opts.Policy.MaxSize), z.replicas.Scaler(run)
+	case isGroup:
+		// The group's own bounds hold unless others are set.
+		if !z.Config.IsSet("scale-min-size") {
+			opts.Policy.MinSize = 1
+		}
+		if !z.Config.IsSet("scale-max-size") {
+			opts.Policy.MaxSize = autoscale.MaxSize
+		}
+		opts.IsLeader = z.fleet.IsLeader
+		opts.Events = autoscale.LogEvents(log, "instances in the group "+group)
+		interval, target = groupInterval, z.fleet.Target()
+	default:
+		opts.Events.Decided = func(d autoscale.Decided) { // at debug, because it is read by whoever wants it
+			log.Debug("size advised", "desired", d.Desired, "reason", d.Why)
+		}
+	}
+	opts.Interval = loadIntervalOf(interval, opts.Policy)
+	return autoscale.New(gauge.Read, target, opts)
+}
+
+// maxReplicas is the largest number of replicas that can all have a delivery in work.
+func maxReplicas(s *config.Settings) int {
+	return max(min(s.ProcessesMax, s.HTTPConnections), s.ProcessesMin)
+}
+
+// scalePolicy is the policy of the settings. A chosen 0 means none, which the
+// policy says as less than 0.
+func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
+	p := autoscale.Policy{
+		MinSize: least, MaxSize: most, Cooldown: zeroMeant(s.ScaleCooldown),
+		TargetBusy: float64(s.ScaleTargetBusy), DrainWithin: s.ScaleDrainWithin,
+	}
+	if s.ScaleMeasureName == "" {
+		return p
+	}
+	p.Measure, p.Statistic, p.Unit = autoscale.Measure(s.ScaleMeasureName), autoscale.Statistic(s.ScaleStatistic),
+		s.ScaleUnit
+	p.LowerThreshold, p.UpperThreshold = s.ScaleLowerThreshold, s.ScaleUpperThreshold
+	p.LowerBreachScaleIncrement, p.UpperBreachScaleIncrement = s.ScaleLowerBreachScaleIncrement,
+		s.ScaleUpperBreachScaleIncrement
+	p.Period, p.EvaluationPeriods, p.BreachDuration = s.ScalePeriod, s.ScaleEvaluationPeriods, s.ScaleBreachDuration
+	return p
+}
+
+// loadIntervalOf is the time between two readings: two in a period at least.
+func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
+	if p.Measure == "" {
+		return usual
+	}
+	return min(usual, p.Period/2)
+}
+
+// instanceGauge measures for what has instances like this one.
+func (z *sizing) instanceGauge() *autoscale.Gauge {
+	return z.gauge(func(*pipeline) bool { return true })
+}
+
+// replicaGauge measures for the replicas of the app on this machine, of which there
+// are at most so many.
+func (z *sizing) replicaGauge(most int) *autoscale.Gauge {
+	g := z.gauge(func(l *pipeline) bool { return l.settings().ToOwnApp() })
+	g.Slots, g.Ready = max(g.Slots/most, 1), z.replicas.ReadyReplicas
+	return g
+}
+
+// gauge measures the load of some pipelines.
+func (z *sizing) gauge(selected func(*pipeline) bool) *autoscale.Gauge {
+	concurrency := 0
+	for _, l := range z.lines {
+		if selected(l) {
+			concurrency += l.settings().Concurrency
+		}
+	}
+	host := health.NewHost("")
+	return &autoscale.Gauge{
+		Slots:  slotsOf(z.s.HTTPConnections, concurrency),
+		Queues: func() []autoscale.QueueState { return z.loads(selected) },
+		CPU:    func() autoscale.Reading { return autoscale.Reading(host.Read().CPU) },
+		Deploying: func() bool {
+			return z.replicas != nil && z.replicas.Deployment() != nil && !z.replicas.Deployment().Over()
+		},
+	}
+}
+
+// slotsOf is how many deliveries can be in work at once, of the queues with this concurrency.
+func slotsOf(all, concurrency int) int { return max(min(all, concurrency), 1) }
+
+// loads are the states of some pipelines, as scaling sees them.
+func (z *sizing) loads(selected func(*pipeline) bool) (all []autoscale.QueueState) {
+	now := time.Now()
+	for _, l := range z.lines {
+		if !selected(l) {
+			continue
+		}
+		r, known := z.depths.Read(l.name, now)
+		st := l.worker.Status()
+		all = append(all, autoscale.QueueState{
+			Name: l.name, Known: known, Backlog: r.Backlog, Oldest: r.Oldest, HasAge: r.HasAge,
+			InWork: st.InWork, ServiceTime: st.ServiceTime, PerSecond: st.PerSecond, Paused: isPaused(st),
+		})
+	}
+	return all
+}
+
+// scale answers an external scaler.
+func (z *sizing) scale() autoscale.Scale {
+	if !z.running() {
+		return autoscale.NewScale(nil, 1)
+	}
+	st := z.loop.Status()
+	return autoscale.NewScale(z.loads(func(*pipeline) bool { return true }), cmp.Or(st.Desired, st.Policy.MinSize))
+}
+
+// scalingStatus is what the console shows; nil where nothing is scaled.
+func (z *sizing) scalingStatus() *console.Scaling {
+	if z.loop == nil || z.s.ScaleTarget == config.ScaleNone {
+		return nil
+	}
+	st := z.loop.Status()
+	out := &console.Scaling{
+		Target: z.s.ScaleTarget, MinSize: st.Policy.MinSize, MaxSize: st.Policy.MaxSize, Desired: st.Desired,
+		Ready: st.Ready, IsLeader: z.fleet.IsLeader(), Problem: z.fleet.Problem(),
+	}
+	if st.Failed != nil {
+		out.Problem = fmt.Sprintf("%s: %v", st.Failed.Doing, st.Failed.Err)
+	}
+	for _, d := range st.Decisions[:min(len(st.Decisions), console.ShownDecisions)] {
+		out.Decisions = append(out.Decisions, console.ScaleDecision{
+			At: d.At, Until: d.Until, Times: d.Times, From: d.From, Desired: d.Desired, Rule: string(d.Rule), Why: d.Why,
+			Applied: d.Applied, NotApplied: d.NotApplied,
+		})
+	}
+	return out
+}
