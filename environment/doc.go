@@ -9,7 +9,7 @@
 //	       Stop:  queues <─ console <─ workers <─ app <─ periodic tasks <─────'
 //
 // environment.go has that order with a reason for each step. A part that was started
-// pushes its end onto a stack (steps.go), and a stop unwinds the stack. So a start that
+// pushes its end onto a stack (lifecycle.go), and a stop unwinds the stack. So a start that
 // fails stops what it has started.
 //
 // # Stopping
