@@ -16,9 +16,6 @@ import (
 	"tendril/tasks"
 )
 
-// ErrNoApp: there is no app here whose version could be changed.
-var ErrNoApp = errors.New("this environment runs no app")
-
 // reloadMoment is how long a deployment waits for a reload, which takes no time, before it
 // counts as one that comes while another is under way.
 const reloadMoment = 250 * time.Millisecond
@@ -37,9 +34,6 @@ type changes struct {
 func (c *changes) DeployPath(ctx context.Context, path string) (console.DeployResult, error) {
 	if err := c.awaitStart(ctx); err != nil {
 		return console.DeployResult{}, err
-	}
-	if c.app == nil {
-		return console.DeployResult{}, ErrNoApp
 	}
 	select {
 	case <-c.changing:

@@ -21,8 +21,7 @@ import (
 	"tendril/worker"
 )
 
-// Environment is one worker environment: queues, a worker for each, an app, and
-// the listeners around them.
+// Environment is one worker environment: queues, a worker for each, an app, and the listeners around them.
 type Environment struct {
 	*core
 	*pipelines
@@ -58,9 +57,8 @@ func New(opts Options) *Environment {
 	return e
 }
 
-// Run starts the environment, waits until stop is done or a part fails, and
-// stops it again. It stops gently, within Settings.ShutdownTimeout, or at once
-// when now is done. A start that is not over by then is given up.
+// Run starts the environment, waits until stop is done or a part fails, and stops it again. It stops gently,
+// within Settings.ShutdownTimeout, or at once when now is done. A start that is not over by then is given up.
 func (e *Environment) Run(stop, now context.Context) error {
 	e.urgent = now
 	running, ended := context.WithCancel(context.Background())
@@ -98,9 +96,8 @@ func (e *Environment) lastPhase(now context.Context) (context.Context, func()) {
 	return ctx, func() { hurried(); cancel() }
 }
 
-// Start opens the queues and listeners, starts the app, and lets the worker
-// run, whose gate the app's readiness opens. When it fails, Stop undoes what
-// was done.
+// Start opens the queues and listeners, starts the app, and lets the worker run, whose gate the app's readiness
+// opens. When it fails, Stop undoes what was done.
 func (e *Environment) Start(ctx context.Context) error {
 	for _, start := range e.startOrder() {
 		if err := start(ctx); err != nil {
@@ -147,15 +144,13 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.startApp,            // stops after the workers, since deliveries need it
 		e.runWorkers,          // stop after what produces messages
 		e.runTasks,            // need a queue that is worked on
-		e.countDepths,         // scaling waits for the first figures
 		e.runScaling,          // last to start and first to stop: nothing grows during a drain
 	}
 }
 
-// Stop drains and stops everything in reverse order of the start. ctx bounds
-// the drain: when it is done, deliveries are cut off. The app then has its grace, unless
-// [Environment.Run] was told to hurry. The error wraps [ErrLate] when that happened, or [ErrCutShort] where that is
-// ctx's cause.
+// Stop drains and stops everything in reverse order of the start. ctx bounds the drain: when it is done,
+// deliveries are cut off. The app then has its grace, unless [Environment.Run] was told to hurry. The error
+// wraps [ErrLate] when that happened, or [ErrCutShort] where that is ctx's cause.
 func (e *Environment) Stop(ctx context.Context) error {
 	e.beginDrain()
 	err := e.steps.unwind(ctx, e.Logger.Logger)
@@ -163,9 +158,8 @@ func (e *Environment) Stop(ctx context.Context) error {
 	return err
 }
 
-// Hangup does what the signal HUP asks for: what changed in the settings and in the
-// bundle's folder since they were read takes effect, and nothing is restarted that no
-// change touches. It is an error that nothing changed.
+// Hangup does what the signal HUP asks for: what changed in the settings and in the bundle's folder since they
+// were read takes effect, and nothing is restarted that no change touches. It is an error that nothing changed.
 func (e *Environment) Hangup() error {
 	ctx, cancel := context.WithTimeout(context.Background(), console.MaxDeploy)
 	defer cancel()
@@ -395,11 +389,5 @@ func (e *Environment) announce(context.Context) error {
 	}
 	close(e.announced)
 	e.greet(e.instance.consoleURL())
-	return nil
-}
-
-// countDepths asks the queues on Amazon SQS from now on.
-func (e *Environment) countDepths(context.Context) error {
-	e.steps.background("the counts of the queues", e.depths.Run)
 	return nil
 }

@@ -155,7 +155,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 	if got := r.monitor.Report().String(); !strings.Contains(got, "Receiving is paused.") {
 		t.Errorf("paused: %s", got)
 	}
-	if in := r.instanceGauge().Read(); in.Hold != "receiving is paused" || in.Slots != 50 ||
+	if in := r.gauge(false).Read(); in.Hold != "receiving is paused" || in.Slots != 50 ||
 		!in.Backlog.Known || !in.OldestAge.Known || !in.Busy.Known {
 		t.Errorf("the load while paused: %+v", in)
 	}

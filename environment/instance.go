@@ -29,9 +29,8 @@ type instance struct {
 	certificate string // the fingerprint of the console's; "" for plain HTTP
 }
 
-// claim makes this process the one that the other commands find in the data
-// directory. The embedded queues have a lock of their own there; an environment
-// without any may not take the files of another one either.
+// claim makes this process the one that the other commands find in the data directory. The embedded queues have
+// a lock of their own there; an environment without any may not take the files of another one either.
 func (i *instance) claim(context.Context) error {
 	if i.s.Console == config.Off && i.broker == nil {
 		return nil // no file is written
@@ -118,12 +117,11 @@ func (i *instance) writeFiles() error {
 			return fmt.Errorf("writing the console's token: %w", err)
 		}
 	}
-	if !i.visible() {
-		return nil
-	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.written = true
+	if i.written = i.visible(); !i.written {
+		return nil
+	}
 	if err := i.describe().Write(i.s.DataDir); err != nil {
 		return fmt.Errorf("writing the instance file: %w", err)
 	}

@@ -13,8 +13,7 @@ import (
 var (
 	// ErrAppFailed: the app failed too often, or was not ready in time.
 	ErrAppFailed = errors.New("the app does not run")
-	// ErrLate: the drain took longer than the shutdown timeout; what was in
-	// flight goes back to the queue.
+	// ErrLate: the drain took longer than the shutdown timeout; what was in flight goes back to the queue.
 	ErrLate = errors.New("the stop took longer than the shutdown timeout")
 	// ErrCutShort: as ErrLate, but since somebody asked for a stop at once.
 	ErrCutShort = errors.New("the stop was cut short on request")
@@ -44,30 +43,22 @@ func cutBy(ctx context.Context) error {
 // conflict is an [ErrConflict] with the text of another error.
 type conflict struct{ error }
 
-// Unwrap returns both.
+// Unwrap returns both errors.
 func (e conflict) Unwrap() []error { return []error{ErrConflict, e.error} }
 
-// portConflict is the conflict of the app's port.
 func portConflict(err error) error { return conflict{fmt.Errorf("%w with --port", err)} }
 
-// steps is the stack of what must be undone: each part that was built or
-// started puts its own end on top, and stopping takes them down in reverse. A
-// start that fails half way runs the same stack.
-type steps struct {
-	mu   sync.Mutex
-	list []step
-}
+// steps is the stack of what must be undone: each part that was built or started puts its own end on top, and
+// stopping takes them down in reverse. A start that fails half way runs the same stack.
+type steps []step
 
 type step struct {
 	name string
 	stop func(ctx context.Context) error
 }
 
-// push puts a step on top.
 func (s *steps) push(name string, stop func(ctx context.Context) error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list = append(s.list, step{name, stop})
+	*s = append(*s, step{name, stop})
 }
 
 // background runs a part until the stop reaches it, and waits for its end there.
@@ -78,22 +69,14 @@ func (s *steps) background(name string, run func(context.Context)) {
 	s.push(name, func(context.Context) error { stop(); part.Wait(); return nil })
 }
 
-// unwind runs all steps, last in first out, each at most once, and joins their
-// errors. A failing step does not keep the ones below it from running. ctx
-// bounds the whole: a step is expected to hurry once it is done.
+// unwind runs all steps, last in first out, each at most once, and joins their errors. A failing step does not
+// keep the ones below it from running. ctx bounds the whole: a step is expected to hurry once it is done.
 func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 	var errs []error
-	for {
-		s.mu.Lock()
-		n := len(s.list)
-		if n == 0 {
-			s.mu.Unlock()
-			return errors.Join(errs...)
-		}
-		top := s.list[n-1]
-		s.list = s.list[:n-1]
-		s.mu.Unlock()
-
+	for len(*s) > 0 {
+		last := len(*s) - 1
+		top := (*s)[last]
+		*s = (*s)[:last]
 		begin := time.Now()
 		err := top.stop(ctx)
 		log.Debug("stopped", "component", top.name, "duration_ms", time.Since(begin).Milliseconds())
@@ -101,6 +84,7 @@ func (s *steps) unwind(ctx context.Context, log *slog.Logger) error {
 			errs = append(errs, fmt.Errorf("stopping %s: %w", top.name, err))
 		}
 	}
+	return errors.Join(errs...)
 }
 
 // lifecycle holds the states that an environment goes through, in this order: announced, started,
@@ -132,7 +116,6 @@ func newLifecycle() *lifecycle {
 // running reports whether the start is over: before, nothing can be read.
 func (l *lifecycle) running() bool { return isClosed(l.started) }
 
-// stopping reports whether a stop has begun.
 func (l *lifecycle) stopping() bool { return isClosed(l.draining) }
 
 func isClosed(state <-chan struct{}) bool {
@@ -144,7 +127,6 @@ func isClosed(state <-chan struct{}) bool {
 	}
 }
 
-// beginDrain makes the environment end, once.
 func (l *lifecycle) beginDrain() { l.drainOnce.Do(func() { close(l.draining) }) }
 
 // finishDrain notifies those who wait that no message is in work any more.

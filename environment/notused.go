@@ -12,9 +12,8 @@ import (
 	"tendril/tasks"
 )
 
-// NotUsed names everything in the bundle that an environment with these options does
-// not act on, with the reason and what to do instead; empty when everything counts,
-// and without a bundle.
+// NotUsed names everything in the bundle that an environment with these options does not act on, with the
+// reason and what to do instead; empty when everything counts, and without a bundle.
 func NotUsed(opts *Options) []bundle.Finding {
 	b := opts.Bundle
 	if b == nil {
@@ -123,9 +122,8 @@ func (o *Options) brokenLink(link bundle.Link) string {
 	return ""
 }
 
-// LinkedQueue returns the name of the queue that a link of env.yaml means: the one of
-// that name, or the first where it names this very environment; "" for another
-// environment, whose queue is not known here.
+// LinkedQueue returns the name of the queue that a link of env.yaml means: the one of that name, or the first
+// where it names this very environment; "" for another environment, whose queue is not known here.
 func (o *Options) LinkedQueue(link bundle.Link) string {
 	var names []string
 	for i := range o.Config.Queues {

@@ -18,8 +18,7 @@ type Options struct {
 	// Command is the app's program and arguments; empty when the bundle's
 	// Procfile or Settings.Target says where the app is.
 	Command []string
-	// Load reads the settings anew with another bundle, to check it before it is
-	// deployed; nil for no check.
+	// Load reads the settings anew with another bundle, to check it before it is deployed; nil for no check.
 	Load func(*bundle.Bundle) (*config.Config, error)
 	// QueuesOnly serves the embedded queues without worker and app.
 	QueuesOnly bool
@@ -68,8 +67,7 @@ func (o *Options) aws() *aws.Options {
 	return opts
 }
 
-// core is what every part gets: the options, the settings of the start, and the states of the
-// environment.
+// core is what every part gets: the options, the settings of the start, and the states of the environment.
 type core struct {
 	Options
 	*lifecycle

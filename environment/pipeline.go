@@ -29,8 +29,7 @@ type pipeline struct {
 	target, base string
 	// route leads to the replicas of the app that run here; nil for other targets.
 	route *app.Route
-	// renew lets deliveries that begin from now on go by new settings; nil where
-	// none of them count.
+	// renew lets deliveries that begin from now on go by new settings; nil where none of them count.
 	renew func()
 	// probe asks whether the target takes messages.
 	probe func(context.Context) error
@@ -73,9 +72,8 @@ const (
 	connectIdle = 10 * time.Second
 )
 
-// probeIdle is when the worker probes an idle target. The supervisor watches the app
-// that runs here. A function of AWS Lambda is started by its messages: a probe
-// would be a paid call that tells nothing of the next.
+// probeIdle is when the worker probes an idle target. The supervisor watches the app that runs here. A function
+// of AWS Lambda is started by its messages: a probe would be a paid call that tells nothing of the next.
 func (l *pipeline) probeIdle() time.Duration {
 	switch {
 	case l.settings().ToOwnApp() || l.settings().Function != "":
@@ -115,8 +113,7 @@ func (l *pipeline) awaitTarget(ctx context.Context, log *slog.Logger) bool {
 	}
 }
 
-// deliveryLimit is the longest that a delivery may take; without a deadline, the longest
-// that it may be silent.
+// deliveryLimit is the longest that a delivery may take; without a deadline, the longest that it may be silent.
 func deliveryLimit(set *config.QueueSettings, ofFunctions time.Duration) time.Duration {
 	if set.ToFunction() {
 		return ofFunctions

@@ -87,19 +87,11 @@ func (q *pipelines) names() (list []string) {
 	return list
 }
 
-// inOrder returns the pipelines as they join the pool, which is their strict order:
-// the queues that only periodic tasks use come first, since their messages are
-// few and due.
+// inOrder returns the pipelines as they join the pool, which is their strict order: the queues that only
+// periodic tasks use come first, since their messages are few and due.
 func (q *pipelines) inOrder() []*pipeline {
-	var forTasks, others []*pipeline
-	for _, l := range q.lines {
-		if l.forTask {
-			forTasks = append(forTasks, l)
-		} else {
-			others = append(others, l)
-		}
-	}
-	return append(forTasks, others...)
+	others := slices.DeleteFunc(slices.Clone(q.lines), func(l *pipeline) bool { return l.forTask })
+	return append(slices.Clone(q.lines[len(others):]), others...) // those for tasks were opened last
 }
 
 // inForce are the settings in force: those of the start, with what changed since and
@@ -117,9 +109,8 @@ func (q *pipelines) tuning(l *pipeline) worker.Tuning {
 	}
 }
 
-// tune lets a change of settings take effect: deliveries that begin from now on go by
-// the new ones, and nothing is restarted for it. Where new replicas of the app take over,
-// those that are there go on as they are.
+// tune lets a change of settings take effect: deliveries that begin from now on go by the new ones, and nothing
+// is restarted for it. Where new replicas of the app take over, those that are there go on as they are.
 func (q *pipelines) tune(c config.Change, newReplicas bool) {
 	log := q.Logger.With("component", "config")
 	if len(c.Later) > 0 {
@@ -150,10 +141,9 @@ func (q *pipelines) tune(c config.Change, newReplicas bool) {
 	log.Info("settings changed", "options", strings.Join(c.Live, ", "))
 }
 
-// drainLimit is how long a replica of the app that is retired may finish its work: as long
-// as a delivery to it may take, but never so long that a deployment, which waits for it,
-// outlasts its own limit. A delivery without a deadline may take any time, since each
-// byte from the app begins its silence anew.
+// drainLimit is how long a replica of the app that is retired may finish its work: as long as a delivery to it
+// may take, but never so long that a deployment, which waits for it, outlasts its own limit. A delivery without
+// a deadline may take any time, since each byte from the app begins its silence anew.
 func (q *pipelines) drainLimit() time.Duration {
 	const most = console.MaxDeploy - time.Minute
 	longest := time.Duration(0)
@@ -184,14 +174,11 @@ func (q *pipelines) resume(name string) error {
 	return q.each(name, func(l *pipeline) { l.worker.Resume() })
 }
 
-// Quiet pauses every queue for a reason, or, where all are paused already, lets
-// all go on; it reports whether they are paused now. The error says that there is
-// no worker, or none yet.
+// Quiet pauses every queue for a reason, or, where all are paused already, lets all go on; it reports whether
+// they are paused now. The error says that there is no worker, or none yet.
 func (q *pipelines) Quiet(reason string) (paused bool, err error) {
-	if !q.running() {
-		return false, errStarting
-	}
-	if slices.ContainsFunc(q.lines, func(l *pipeline) bool { return !isPaused(l.worker.Status()) }) {
+	receives := func(l *pipeline) bool { return !isPaused(l.worker.Status()) }
+	if q.running() && slices.ContainsFunc(q.lines, receives) {
 		return true, q.pause("", reason)
 	}
 	return false, q.resume("")
@@ -292,14 +279,14 @@ func (q *pipelines) statusLine() string {
 		inWork += st.InWork
 		done += st.Counts.Done
 	}
-	word, queues := "working", fmt.Sprint(len(q.lines), " queues")
+	word, plural := "working", "s"
 	if q.stopping() {
 		word = "draining"
 	}
 	if len(q.lines) == 1 {
-		queues = "1 queue"
+		plural = ""
 	}
-	return fmt.Sprintf("%s on %s: %d in work, %d done", word, queues, inWork, done)
+	return fmt.Sprintf("%s on %d queue%s: %d in work, %d done", word, len(q.lines), plural, inWork, done)
 }
 
 // orderText says which queue comes first.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,15 +21,11 @@ import (
 
 // Bounds of what the listeners take.
 const (
-	// endpointBodies and consoleBodies are how many bytes of large request bodies
-	// are held at once.
-	endpointBodies = 32 << 20
-	consoleBodies  = 16 << 20
-	// ownDescriptors are those that an environment has open without any work:
-	// files of the queues, locks, listeners, the kernel's events.
+	// endpointBodies and consoleBodies are how many bytes of large request bodies are held at once.
+	endpointBodies, consoleBodies = 32 << 20, 16 << 20
+	// ownDescriptors are open without any work: files of the queues, locks, listeners, the kernel's events.
 	ownDescriptors = 48
-	// processDescriptors are those that one process of the app or of a function
-	// takes: its output, what is watched of it, and a connection to it.
+	// processDescriptors are those of one process: its output, what is watched of it, and a connection to it.
 	processDescriptors = 8
 	// leastConnections is what a listener takes however few descriptors there are.
 	leastConnections = 8
@@ -36,15 +33,14 @@ const (
 	fullEvery = time.Minute
 )
 
-// connectionShares are the most connections of the queue endpoint and of the
-// console. What the worker needs for its deliveries is set aside first: clients
-// of the listeners must never take it.
+// connectionShares are the most connections of the queue endpoint and of the console. What the worker needs for
+// its deliveries is set aside first: clients of the listeners must never take it.
 func connectionShares(descriptors, deliveries int) (endpoint, console int) {
 	rest := descriptors - ownDescriptors - deliveries
 	return min(max(rest*3/4, leastConnections), 16384), min(max(rest/8, leastConnections), 256)
 }
 
-// openFiles is how many descriptors this process may have.
+// openFiles is how many file descriptors this process may have.
 func openFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -56,10 +52,8 @@ func openFiles() int {
 // deliveryDescriptors are the descriptors that the worker and the app need.
 func deliveryDescriptors(s *config.Settings) int {
 	perDelivery := 1 // a connection to the app
-	for i := range s.Queues {
-		if s.Queues[i].Lambda != "" {
-			perDelivery = processDescriptors
-		}
+	if slices.ContainsFunc(s.Queues, runsHere) {
+		perDelivery = processDescriptors
 	}
 	return s.HTTPConnections*perDelivery + s.ProcessesMax*processDescriptors
 }
@@ -91,9 +85,8 @@ func (c *core) serve(name string, server *http.Server, l net.Listener, most int,
 	})
 }
 
-// listen binds an address; the error names the option that gave it. With
-// localOnly, the address must be one that only this machine reaches: a name may
-// stand for another one than it says.
+// listen binds an address; the error names the option that gave it. With localOnly, the address must be one
+// that only this machine reaches: a name may stand for another one than it says.
 func listen(option, address string, localOnly bool) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -111,13 +104,11 @@ func listen(option, address string, localOnly bool) (net.Listener, error) {
 	return l, nil
 }
 
-// addressOf is the address that a listener is bound to.
 func addressOf(l net.Listener) netip.AddrPort {
 	bound := l.Addr().(*net.TCPAddr).AddrPort()
 	return netip.AddrPortFrom(bound.Addr().Unmap(), bound.Port())
 }
 
-// listenConsole binds the console's address.
 func listenConsole(s *config.Settings) (net.Listener, error) {
 	return listen("console", s.Console, s.ConsoleTLSCert == "" && !s.ConsoleInsecure)
 }
@@ -138,7 +129,7 @@ type errorLog struct {
 	name string
 }
 
-// newErrorLog returns the ErrorLog of the server of that name.
+// newErrorLog returns the ErrorLog of a server.
 func newErrorLog(to *slog.Logger, name string) *log.Logger {
 	return log.New(errorLog{to, name}, "", 0)
 }

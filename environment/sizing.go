@@ -55,7 +55,7 @@ func (z *sizing) openFleet(ctx context.Context, election *tasks.Election) (err e
 	}
 	z.fleet, err = fleet.Open(ctx, fleet.Options{
 		Region: z.aws().Region, Group: group, Namespace: "tendril/" + z.s.Name, Work: z.inFlight.Work, Drain: z.Drain,
-		Load: z.instanceGauge().Read, Unprotected: z.s.ScaleInProtection == config.ProtectionOff, Log: log,
+		Load: z.gauge(false).Read, Unprotected: z.s.ScaleInProtection == config.ProtectionOff, Log: log,
 		LogSDK: z.Logger.SDK, Timing: z.fleetTiming,
 	})
 	if err != nil {
@@ -100,6 +100,7 @@ func (z *sizing) runScaling(context.Context) error {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	z.loop = loop
+	z.steps.background("the counts of the queues", z.depths.Run) // scaling waits for the first ones
 	var ended sync.WaitGroup
 	ended.Go(func() { loop.Run(run) })
 	z.fleet.Start(run, z.depths.Asked())
@@ -116,7 +117,7 @@ func (z *sizing) runScaling(context.Context) error {
 // nothing is scaled it works out an advice for an external scaler.
 func (z *sizing) newLoop(run context.Context) (*autoscale.Loop, error) {
 	log := z.Logger.With("component", "scale")
-	gauge, interval, target := z.instanceGauge(), loadInterval, autoscale.Target(&autoscale.Advice{})
+	gauge, interval, target := z.gauge(false), loadInterval, autoscale.Target(&autoscale.Advice{})
 	opts := autoscale.Options{Policy: scalePolicy(z.s, z.s.ScaleMinSize, z.s.ScaleMaxSize)}
 	group, isGroup := strings.CutPrefix(z.s.ScaleTarget, config.ScaleGroup)
 	switch {
@@ -153,8 +154,7 @@ func maxReplicas(s *config.Settings) int {
 	return max(min(s.ProcessesMax, s.HTTPConnections), s.ProcessesMin)
 }
 
-// scalePolicy is the policy of the settings. A chosen 0 means none, which the
-// policy says as less than 0.
+// scalePolicy is the policy of the settings. A chosen 0 means none, which the policy says as less than 0.
 func scalePolicy(s *config.Settings, least, most int) autoscale.Policy {
 	p := autoscale.Policy{
 		MinSize: least, MaxSize: most, Cooldown: zeroMeant(s.ScaleCooldown),
@@ -180,31 +180,26 @@ func loadIntervalOf(usual time.Duration, p autoscale.Policy) time.Duration {
 	return min(usual, p.Period/2)
 }
 
-// instanceGauge measures for what has instances like this one.
-func (z *sizing) instanceGauge() *autoscale.Gauge {
-	return z.gauge(func(*pipeline) bool { return true })
-}
-
-// replicaGauge measures for the replicas of the app on this machine, of which there
-// are at most so many.
+// replicaGauge measures for the replicas of the app on this machine, of which there are at most so many.
 func (z *sizing) replicaGauge(most int) *autoscale.Gauge {
-	g := z.gauge(func(l *pipeline) bool { return l.settings().ToOwnApp() })
+	g := z.gauge(true)
 	g.Slots, g.Ready = max(g.Slots/most, 1), z.replicas.ReadyReplicas
 	return g
 }
 
-// gauge measures the load of some pipelines.
-func (z *sizing) gauge(selected func(*pipeline) bool) *autoscale.Gauge {
+// gauge measures the load of all pipelines, for what has instances like this one, or only of those
+// that lead to the app that runs here.
+func (z *sizing) gauge(toOwnApp bool) *autoscale.Gauge {
 	concurrency := 0
 	for _, l := range z.lines {
-		if selected(l) {
+		if !toOwnApp || l.settings().ToOwnApp() {
 			concurrency += l.settings().Concurrency
 		}
 	}
 	host := health.NewHost("")
 	return &autoscale.Gauge{
 		Slots:  slotsOf(z.s.HTTPConnections, concurrency),
-		Queues: func() []autoscale.QueueState { return z.loads(selected) },
+		Queues: func() []autoscale.QueueState { return z.loads(toOwnApp) },
 		CPU:    func() autoscale.Reading { return autoscale.Reading(host.Read().CPU) },
 		Deploying: func() bool {
 			return z.replicas != nil && z.replicas.Deployment() != nil && !z.replicas.Deployment().Over()
@@ -216,10 +211,10 @@ func (z *sizing) gauge(selected func(*pipeline) bool) *autoscale.Gauge {
 func slotsOf(all, concurrency int) int { return max(min(all, concurrency), 1) }
 
 // loads are the states of some pipelines, as scaling sees them.
-func (z *sizing) loads(selected func(*pipeline) bool) (all []autoscale.QueueState) {
+func (z *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
 	now := time.Now()
 	for _, l := range z.lines {
-		if !selected(l) {
+		if toOwnApp && !l.settings().ToOwnApp() {
 			continue
 		}
 		r, known := z.depths.Read(l.name, now)
@@ -238,7 +233,7 @@ func (z *sizing) scale() autoscale.Scale {
 		return autoscale.NewScale(nil, 1)
 	}
 	st := z.loop.Status()
-	return autoscale.NewScale(z.loads(func(*pipeline) bool { return true }), cmp.Or(st.Desired, st.Policy.MinSize))
+	return autoscale.NewScale(z.loads(false), cmp.Or(st.Desired, st.Policy.MinSize))
 }
 
 // scalingStatus is what the console shows; nil where nothing is scaled.

@@ -15,8 +15,7 @@ const systemMargin = 30 * time.Second
 const (
 	// untimed is what systemd is asked for at a time where the app may take for ever.
 	untimed = time.Minute
-	// extendEvery is how often it is asked while the app is prepared: well within what
-	// it was asked for last.
+	// extendEvery is how often it is asked while the app is prepared: well within what it was asked for last.
 	extendEvery = 10 * time.Second
 )
 
@@ -67,10 +66,9 @@ func (m *serviceManager) await(running context.Context, what <-chan struct{}, in
 	}
 }
 
-// extendStart asks systemd for time, again and again, as long as the hooks and builds of
-// the first start run: each may take longer than the unit's TimeoutStartSec. What comes
-// before them, as finding the queues, has that time alone: an endpoint that never
-// answers must not hold up the start for ever.
+// extendStart asks systemd for time, again and again, as long as the hooks and builds of the first start run:
+// each may take longer than the unit's TimeoutStartSec. What comes before them, as finding the queues, has that
+// time alone: an endpoint that never answers must not hold up the start for ever.
 func (m *serviceManager) extendStart(running context.Context) {
 	if !m.hasApp() || !m.await(running, m.announced, 0) {
 		return

@@ -142,8 +142,7 @@ func (t *targetOpener) openHTTP(l *pipeline, address string) (*deliver.HTTP, err
 	return deliver.NewHTTP(&opts)
 }
 
-// lambdaMargin is what a call of a function may take beyond the function's own
-// time limit.
+// lambdaMargin is what a call of a function may take beyond the function's own time limit.
 const lambdaMargin = 5 * time.Second
 
 // openFunction opens the connections to a function of AWS Lambda.
@@ -173,8 +172,7 @@ func (t *targetOpener) compareTimeouts(ctx context.Context, l *pipeline, functio
 	}
 }
 
-// openLocalFunction opens a function on this machine. Queues with the same command
-// share its processes.
+// openLocalFunction opens a function on this machine. Queues with the same command share its processes.
 func (t *targetOpener) openLocalFunction(l *pipeline, opts *delivery.Options) error {
 	command := l.settings().Lambda
 	f, err := t.functions.Open(command, func() (*runtimeapi.Pool, error) { return t.start(command) })

@@ -78,8 +78,7 @@ func (q *pipelines) workerReadings() (all []telemetry.WorkerStatus) {
 	return all
 }
 
-// queueReadings tells what lies in the queues: all embedded ones, and those on
-// Amazon SQS that are worked on.
+// queueReadings tells what lies in the queues: all embedded ones, and those on Amazon SQS that are worked on.
 func (q *pipelines) queueReadings(context.Context) (all []telemetry.Queue) {
 	if !q.running() {
 		return nil

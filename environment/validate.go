@@ -86,10 +86,7 @@ func (o *Options) validateApp() (problems []error) {
 		web.Shell = main.Command
 	}
 	if s.Healthcheck != "" {
-		var err error
-		if web.Check, err = supervisor.ParseCheck(s.Healthcheck); err != nil {
-			problems = append(problems, err)
-		}
+		web.Check, _ = supervisor.ParseCheck(s.Healthcheck) // validateTargets judges it
 	}
 	_, err := supervisor.New([]supervisor.Process{app.Guard(s, web)}, nil)
 	return append(problems, err, refuseRoot(s, "the app"), refuseForeignBundle(o.Bundle, isMachineRoot()))
@@ -115,7 +112,7 @@ func (o *Options) validateTargets() (problems []error) {
 		}
 		way.Close()
 	}
-	if s.Healthcheck != "" && !o.hasApp() {
+	if s.Healthcheck != "" {
 		_, err := supervisor.ParseCheck(s.Healthcheck)
 		problems = append(problems, err)
 	}
@@ -167,20 +164,15 @@ func creatable(option, dir string) error {
 			const writeAndSearch = 0x2 | 0x1
 			err = syscall.Access(at, writeAndSearch)
 		}
+		if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
+			err = wrong.Err // without the path, which is told already
+		}
 		if err != nil {
 			return fmt.Errorf("%s %s cannot be used: %s: %w; choose a folder that may be written to with --%s", option, dir,
-				at, withoutPath(err), option)
+				at, err, option)
 		}
 		return nil
 	}
-}
-
-// withoutPath is an error of the file system without the path, which is told already.
-func withoutPath(err error) error {
-	if wrong := (*fs.PathError)(nil); errors.As(err, &wrong) {
-		return wrong.Err
-	}
-	return err
 }
 
 // validateTasks judges the file of periodic tasks, and the queues that they go to.

@@ -4,14 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"tendril/limit"
 	"tendril/worker"
 )
 
-// zeroMeant turns a 0 that somebody chose into what the parts take for it:
-// their own zero means the default.
+// zeroMeant turns a 0 that somebody chose into what the parts take for it: their own zero means the default.
 func zeroMeant(d time.Duration) time.Duration {
 	if d == 0 {
 		return -1
@@ -46,7 +46,6 @@ func (q *pipelines) buildWorkers(open func(*pipeline) (worker.Deliverer, *worker
 	return nil
 }
 
-// workerOptions are the options of the worker of a pipeline.
 func (q *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {
 	tuning := q.tuning(l)
 	opts := &worker.Options{
@@ -83,21 +82,19 @@ func (c *core) limitOptions(target string) *limit.Options {
 func (q *pipelines) runWorkers(context.Context) error {
 	receive, stop := context.WithCancel(context.Background())
 	deliveries, abort := context.WithCancel(context.Background())
-	result := make(chan error, len(q.lines))
 	if q.pool != nil {
 		q.openTogether(receive)
 	}
-	for _, l := range q.lines {
-		go func() { result <- l.worker.Run(receive, deliveries) }()
+	var running sync.WaitGroup
+	errs := make([]error, len(q.lines))
+	for i, l := range q.lines {
+		running.Go(func() { errs[i] = l.worker.Run(receive, deliveries) })
 	}
 	q.steps.push("the workers", func(ctx context.Context) error {
 		defer abort()
 		defer context.AfterFunc(ctx, abort)()
 		stop()
-		var errs []error
-		for range q.lines {
-			errs = append(errs, <-result)
-		}
+		running.Wait()
 		for _, l := range q.lines {
 			l.close()
 		}
