@@ -3,8 +3,6 @@ package limit
 import (
 	"testing"
 	"time"
-
-	"tendril/queue"
 )
 
 // BenchmarkDelivery measures one Acquire and one release with all limits on, while the
@@ -20,14 +18,14 @@ func BenchmarkDelivery(b *testing.B) {
 			// The caller reads the clock, so reading it is not measured.
 			const step = time.Microsecond
 			now := time.Now()
-			inWork := make([]func(time.Time, ...queue.Result), bm.inWork)
+			inWork := make([]uint64, bm.inWork)
 			for i := range inWork {
 				inWork[i], _, _ = l.Acquire(now, 1)
 				now = now.Add(step)
 			}
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i = (i + 1) % len(inWork) {
-				inWork[i](now, success)
+				l.Release(inWork[i], now, success)
 				var reason string
 				if inWork[i], _, reason = l.Acquire(now, 1); reason != "" {
 					b.Fatal(reason)

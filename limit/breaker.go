@@ -26,11 +26,9 @@ const (
 // over the window and decides on the state. When the trial is due, which delivery
 // is the trial, and the slow start are decided here.
 type breaker struct {
-	opts Breaker
-	// fullConcurrency is the concurrency at which a slow start is over.
-	fullConcurrency int
-	lib             circuitbreaker.CircuitBreaker[any]
-	emit            func(event any)
+	opts   *Options
+	lib    circuitbreaker.CircuitBreaker[any]
+	events *deferredEvents
 
 	state string
 	// generation counts the changes of state. A result counts only in the generation
@@ -54,13 +52,13 @@ type breaker struct {
 }
 
 // newBreaker returns nil, which allows everything, without options.
-func newBreaker(opts *Breaker, fullConcurrency int, emit func(event any)) *breaker {
-	if opts == nil {
+func newBreaker(opts *Options, events *deferredEvents) *breaker {
+	if opts.Breaker == nil {
 		return nil
 	}
-	b := &breaker{opts: *opts, fullConcurrency: fullConcurrency, emit: emit, state: stateClosed}
+	b := &breaker{opts: opts, events: events, state: stateClosed}
 	b.lib = circuitbreaker.NewBuilder[any]().
-		WithFailureRateThreshold(opts.FailureRatio, minDeliveries, opts.Window).
+		WithFailureRateThreshold(opts.Breaker.FailureRatio, minDeliveries, opts.Breaker.Window).
 		WithSuccessThresholdRatio(1, 1).
 		OnStateChanged(b.onStateChanged).
 		Build()
@@ -110,7 +108,14 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 	b.inWork--
 	switch class {
 	case resultOK:
-		b.growSlowStart()
+		// A slow start allows one more for each answer, which doubles the concurrency in the
+		// duration of one delivery.
+		if b.slowStartLimit > 0 {
+			b.slowStartLimit++
+		}
+		if b.slowStartLimit >= b.opts.Concurrency {
+			b.slowStartLimit, b.openings = 0, 0
+		}
 		b.lib.RecordSuccess()
 	case resultFailed:
 		if b.slowStartLimit > 1 {
@@ -119,17 +124,6 @@ func (b *breaker) release(now time.Time, generation uint32, class resultClass) {
 		b.lib.RecordFailure()
 	default:
 		b.trialRunning = false // the trial proved nothing: another delivery may try
-	}
-}
-
-// growSlowStart raises the limit of a slow start by one for each answer, which
-// doubles the concurrency in the duration of one delivery.
-func (b *breaker) growSlowStart() {
-	if b.slowStartLimit == 0 {
-		return
-	}
-	if b.slowStartLimit++; b.slowStartLimit >= b.fullConcurrency {
-		b.slowStartLimit, b.openings = 0, 0
 	}
 }
 
@@ -148,32 +142,29 @@ func (b *breaker) onStateChanged(e circuitbreaker.StateChangedEvent) {
 		delay := b.delay()
 		b.openings++
 		b.trialAt = b.now.Add(delay)
-		failures, deliveries := int(e.Metrics().Failures()), int(e.Metrics().Executions())
-		b.emit(Opened{Failures: failures, Deliveries: deliveries, TrialFailed: trialFailed, Delay: delay})
+		notify(b.events, b.opts.Events.Opened, Opened{Failures: int(e.Metrics().Failures()),
+			Deliveries: int(e.Metrics().Executions()), TrialFailed: trialFailed, Delay: delay})
 	case circuitbreaker.HalfOpenState:
 		b.state = stateHalfOpen
-		b.emit(HalfOpened{})
+		notify(b.events, b.opts.Events.HalfOpened, HalfOpened{})
 	case circuitbreaker.ClosedState:
 		b.state = stateClosed
-		if b.fullConcurrency > 1 {
+		if b.opts.Concurrency > 1 {
 			b.slowStartLimit = 1
 		} else {
 			b.openings = 0
 		}
-		b.emit(Closed{After: b.now.Sub(b.openedAt)})
+		notify(b.events, b.opts.Events.Closed, Closed{After: b.now.Sub(b.openedAt)})
 	}
 }
 
 // delay returns how long the breaker stays open this time.
 func (b *breaker) delay() time.Duration {
-	delay, longest := b.opts.Delay, max(maxDelay, b.opts.Delay)
-	for range b.openings {
-		if delay >= longest/2 {
-			return longest
-		}
+	delay, longest := b.opts.Breaker.Delay, max(maxDelay, b.opts.Breaker.Delay)
+	for i := 0; i < b.openings && delay < longest; i++ {
 		delay *= 2
 	}
-	return delay
+	return min(delay, longest)
 }
 
 // room returns how many messages may start within d, and the reason for no more.

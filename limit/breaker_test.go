@@ -35,7 +35,7 @@ type harness struct {
 // permitInWork is a delivery that was allowed and has not ended.
 type permitInWork struct {
 	startedAt time.Time
-	release   func(time.Time, ...queue.Result)
+	permit    uint64
 }
 
 func newHarness(t *testing.T, opts Options) *harness {
@@ -74,9 +74,9 @@ func eventText(event any) string {
 // refusal.
 func (h *harness) allow() string {
 	h.t.Helper()
-	release, wait, reason := h.Acquire(time.Now(), 1)
-	if release != nil {
-		h.inWork = append(h.inWork, permitInWork{time.Now(), release})
+	permit, wait, reason := h.Acquire(time.Now(), 1)
+	if permit != 0 {
+		h.inWork = append(h.inWork, permitInWork{time.Now(), permit})
 		if wait != 0 || reason != "" {
 			h.t.Errorf("allowed, with a wait of %s and reason %q", wait, reason)
 		}
@@ -101,7 +101,7 @@ func (h *harness) done(res queue.Result, took time.Duration) {
 	if i < 0 {
 		h.t.Fatalf("no delivery in work started %s ago", took)
 	}
-	h.inWork[i].release(time.Now(), res)
+	h.Release(h.inWork[i].permit, time.Now(), res)
 	h.inWork = slices.Delete(h.inWork, i, i+1)
 }
 
@@ -385,15 +385,15 @@ func TestBatchCountsAsOneDelivery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, Options{Breaker: &Breaker{}})
 		batch := func(results ...queue.Result) {
-			release, _, reason := h.Acquire(time.Now(), len(results))
-			if release == nil {
+			permit, _, reason := h.Acquire(time.Now(), len(results))
+			if permit == 0 {
 				t.Fatal(reason)
 			}
 			if got := h.Status().InWork; got != 1 {
 				t.Errorf("a batch counts as %d", got)
 			}
 			time.Sleep(time.Millisecond)
-			release(time.Now(), results...)
+			h.Release(permit, time.Now(), results...)
 		}
 		for range 3 {
 			batch(serverError, serverError, serverError, serverError, serverError)

@@ -32,9 +32,6 @@ func (e *estimate) recordDuration(took time.Duration) {
 	e.duration += (t - e.duration) / averageOver
 }
 
-// recordBatch adds the size of a delivery.
-func (e *estimate) recordBatch(n int) { e.batch = max(e.batch, n) }
-
 // showsSpeed reports whether a delivery that did not succeed says something about
 // the app's speed. A failure that is faster than a success was not worked on: an app
 // that rejects requests at once must not look fast.

@@ -43,24 +43,12 @@ type LimitChanged struct {
 	From, To int
 }
 
-// notify calls the listener for an event, if there is one.
-func (e *Events) notify(event any) {
-	switch event := event.(type) {
-	case Opened:
-		if e.Opened != nil {
-			e.Opened(event)
-		}
-	case HalfOpened:
-		if e.HalfOpened != nil {
-			e.HalfOpened(event)
-		}
-	case Closed:
-		if e.Closed != nil {
-			e.Closed(event)
-		}
-	case LimitChanged:
-		if e.LimitChanged != nil {
-			e.LimitChanged(event)
-		}
+// deferredEvents are calls of listeners that wait until the limiter's lock is released.
+type deferredEvents []func()
+
+// notify keeps a call of a listener, if there is one.
+func notify[E any](d *deferredEvents, listener func(E), event E) {
+	if listener != nil {
+		*d = append(*d, func() { listener(event) })
 	}
 }

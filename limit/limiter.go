@@ -20,92 +20,92 @@ type Limiter struct {
 	// whatever the order in which callers get the lock.
 	last     time.Time
 	rate     *rateLimiter
-	adaptive *adaptive
+	adaptive adaptivelimiter.AdaptiveLimiter[any] // nil for none
 	breaker  *breaker
-	inWork   int // deliveries
 	estimate estimate
 	refused  Refused
-	// events are reported when the lock is released.
-	events []any
+	inWork   map[uint64]delivery // by permit
+	permits  uint64              // given out so far
+	events   deferredEvents
+}
+
+// delivery is one that has a permit, of a message or of a batch.
+type delivery struct {
+	startedAt  time.Time
+	adaptive   adaptivelimiter.Permit // nil without an adaptive limit
+	generation uint32                 // of the breaker
 }
 
 // New returns a limiter.
 func New(opts *Options) *Limiter {
-	l := &Limiter{opts: opts.withDefaults()}
+	l := &Limiter{opts: opts.withDefaults(), inWork: map[uint64]delivery{}}
 	l.estimate.batch = l.opts.Batch
 	l.rate = newRateLimiter(l.opts.Rate, l.opts.Batch)
 	if l.opts.Adaptive {
 		most := l.opts.Concurrency
 		l.adaptive = newAdaptive(1, most, min(initialLimit, most), l.limitChanged)
 	}
-	l.breaker = newBreaker(l.opts.Breaker, l.opts.Concurrency, l.emit)
+	l.breaker = newBreaker(&l.opts, &l.events)
 	return l
 }
 
 // Acquire asks to start one delivery of n messages at now: 1, or the size of a
-// batch, which goes to the app as one request. release must be called once, when the
-// delivery has ended; it is nil for a refusal. A refusal consumes nothing: wait is the
-// time after which to ask again, 0 for after the next release, and reason is one of the
-// Reason constants. A batch that is larger than the burst of the rate starts when the
-// whole burst is available, and the next deliveries wait longer. An n below 1 is
-// allowed and consumes nothing.
-//
-// release takes the time and the results of all messages of the delivery. When the
-// worker canceled it, Err must be or wrap [context.Canceled], so that the app is not
-// blamed. A second call does nothing.
-func (l *Limiter) Acquire(now time.Time, n int) (
-	release func(now time.Time, results ...queue.Result), wait time.Duration, reason string,
-) {
-	if n < 1 {
-		return func(time.Time, ...queue.Result) {}, 0, ""
-	}
+// batch, which goes to the app as one request. [Limiter.Release] gives the permit back.
+// It is 0 for a refusal, which consumes nothing: wait is the time after which to ask again,
+// 0 for after the next release, and reason is one of the Reason constants. A batch that is
+// larger than the burst of the rate starts when the whole burst is available, and the next
+// deliveries wait longer.
+func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
 	now = l.advanceTo(now)
 	if ok, wait := l.breaker.admits(now); !ok {
 		l.refused.Breaker++
-		return nil, wait, ReasonBreaker
+		return 0, wait, ReasonBreaker
 	}
-	if !l.breaker.available() || !l.adaptive.available() {
+	if !l.breaker.available() || l.adaptive != nil && !l.adaptive.CanAcquirePermit() {
 		l.refused.Concurrency++
-		return nil, 0, ReasonConcurrency
+		return 0, 0, ReasonConcurrency
 	}
 	if wait := l.rate.acquire(now, n); wait > 0 {
 		l.refused.Rate++
-		return nil, wait, ReasonRate
+		return 0, wait, ReasonRate
 	}
-	l.estimate.recordBatch(n)
-	l.inWork++
-	p := &permit{limiter: l, startedAt: now, generation: l.breaker.acquire(now), adaptive: l.adaptive.acquire()}
-	return p.release, 0, ""
+	l.estimate.batch = max(l.estimate.batch, n)
+	d := delivery{startedAt: now, generation: l.breaker.acquire(now)}
+	if l.adaptive != nil {
+		d.adaptive, _ = l.adaptive.TryAcquirePermit()
+	}
+	l.permits++
+	l.inWork[l.permits] = d
+	return l.permits, 0, ""
 }
 
-// permit is the right to one delivery, of a message or of a batch.
-type permit struct {
-	limiter    *Limiter
-	startedAt  time.Time
-	generation uint32                 // of the breaker
-	adaptive   adaptivelimiter.Permit // nil without an adaptive limit
-	released   bool
-}
-
-func (p *permit) release(now time.Time, results ...queue.Result) {
-	l := p.limiter
+// Release ends the delivery that has a permit, with the results of all its messages. It is
+// called once; a second call does nothing. When the worker canceled the delivery, Err must
+// be or wrap [context.Canceled], so that the app is not blamed.
+func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
-	if p.released {
+	d, ok := l.inWork[permit]
+	if !ok {
 		return
 	}
-	p.released = true
-	l.inWork--
+	delete(l.inWork, permit)
 	now = l.advanceTo(now)
-	took := now.Sub(p.startedAt)
+	took := now.Sub(d.startedAt)
 	class, done := classifyAll(results)
-	l.adaptive.release(p.adaptive, done || class != resultIgnored && l.estimate.showsSpeed(took))
+	switch {
+	case d.adaptive == nil:
+	case done || class != resultIgnored && l.estimate.showsSpeed(took):
+		d.adaptive.Record()
+	default:
+		d.adaptive.Drop() // its duration says nothing about the app's speed
+	}
 	if done {
 		l.estimate.recordDuration(took)
 	}
-	l.breaker.release(now, p.generation, class)
+	l.breaker.release(now, d.generation, class)
 }
 
 // Room returns how many messages may start between now and now + d, as far as the
@@ -118,8 +118,10 @@ func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	defer l.unlockAndNotify()
 	now = l.advanceTo(now)
 	n, reason = l.breaker.room(&l.estimate, now, d)
-	if room := l.adaptive.room(&l.estimate, d); room < n {
-		n, reason = room, ReasonConcurrency
+	if l.adaptive != nil {
+		if room := l.estimate.room(l.adaptive.Limit(), l.adaptive.Inflight(), d); room < n {
+			n, reason = room, ReasonConcurrency
+		}
 	}
 	if room := l.rate.room(now, d); room < n {
 		n, reason = room, ReasonRate
@@ -148,19 +150,17 @@ func (l *Limiter) advanceTo(now time.Time) time.Time {
 	return l.last
 }
 
-func (l *Limiter) limitChanged(from, to int) { l.emit(LimitChanged{From: from, To: to}) }
+func (l *Limiter) limitChanged(from, to int) {
+	notify(&l.events, l.opts.Events.LimitChanged, LimitChanged{From: from, To: to})
+}
 
-// emit keeps an event until the lock is released.
-func (l *Limiter) emit(event any) { l.events = append(l.events, event) }
-
-// unlockAndNotify releases the lock and reports the events that were emitted
-// under it.
+// unlockAndNotify releases the lock and calls the listeners for what happened under it.
 func (l *Limiter) unlockAndNotify() {
 	events := l.events
 	l.events = nil
 	l.mu.Unlock()
-	for _, event := range events {
-		l.opts.Events.notify(event)
+	for _, call := range events {
+		call()
 	}
 }
 
@@ -197,7 +197,10 @@ type Refused struct {
 func (l *Limiter) Status() Status {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
-	s := Status{InWork: l.inWork, Limit: l.adaptive.limit(), Refused: l.refused}
+	s := Status{InWork: len(l.inWork), Refused: l.refused}
+	if l.adaptive != nil {
+		s.Limit = l.adaptive.Limit()
+	}
 	if l.rate != nil {
 		s.Rate = l.rate.perSecond
 	}

@@ -33,7 +33,7 @@ type modelCheck struct {
 }
 
 type allowedDelivery struct {
-	release    func(time.Time, ...queue.Result)
+	permit     uint64
 	n          int
 	generation int
 }
@@ -66,8 +66,8 @@ func newModelCheck(t *rapid.T) *modelCheck {
 func (c *modelCheck) allow(n int) (ok bool, wait time.Duration, reason string) {
 	wasOpen := c.state == stateOpen
 	room, _ := c.Room(time.Now(), 0)
-	release, wait, reason := c.Acquire(time.Now(), n)
-	if release == nil {
+	permit, wait, reason := c.Acquire(time.Now(), n)
+	if permit == 0 {
 		if wait == 0 && len(c.inWork) == 0 {
 			c.t.Fatalf("refused for %s until the next result, and nothing is in work", reason)
 		}
@@ -84,7 +84,7 @@ func (c *modelCheck) allow(n int) (ok bool, wait time.Duration, reason string) {
 			c.t.Fatalf("%d trials, of which %d were ignored", c.trials, c.ignored)
 		}
 	}
-	c.inWork = append(c.inWork, allowedDelivery{release, n, c.generation})
+	c.inWork = append(c.inWork, allowedDelivery{permit, n, c.generation})
 	c.starts = append(c.starts, messageStart{time.Now(), n})
 	c.checkCounts()
 	return true, wait, reason
@@ -125,7 +125,7 @@ func (c *modelCheck) end(i int, results func() queue.Result) {
 			best = class
 		}
 	}
-	d.release(time.Now(), all...)
+	c.Release(d.permit, time.Now(), all...)
 	if state == stateHalfOpen && best == resultIgnored && d.generation == c.generation {
 		c.ignored++
 	}
@@ -261,8 +261,8 @@ func use(l *Limiter, g int) {
 	for i := range 2000 {
 		startedAt, n := time.Now(), 1+i%3
 		time.Sleep(time.Duration(i%5) * time.Microsecond)
-		release, _, _ := l.Acquire(startedAt, n)
-		if release == nil {
+		permit, _, _ := l.Acquire(startedAt, n)
+		if permit == 0 {
 			continue
 		}
 		time.Sleep(time.Duration(g) * time.Microsecond)
@@ -272,7 +272,7 @@ func use(l *Limiter, g int) {
 				results[m] = serverError
 			}
 		}
-		release(time.Now(), results...)
+		l.Release(permit, time.Now(), results...)
 		l.Room(startedAt, time.Millisecond)
 		l.Status()
 		l.SetRate(startedAt, float64(1e6+i))

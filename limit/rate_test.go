@@ -12,8 +12,8 @@ var noon = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 
 // allow asks for a delivery that does not end.
 func allow(l *Limiter, now time.Time, n int) (ok bool, wait time.Duration, reason string) {
-	release, wait, reason := l.Acquire(now, n)
-	return release != nil, wait, reason
+	permit, wait, reason := l.Acquire(now, n)
+	return permit != 0, wait, reason
 }
 
 func TestBurstIsSmall(t *testing.T) {

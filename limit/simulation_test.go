@@ -41,8 +41,8 @@ func drive(l *Limiter, s *server, end time.Time) (served int) {
 			mu.Lock()
 			defer mu.Unlock()
 			for time.Now().Before(end) {
-				release, _, _ := l.Acquire(time.Now(), 1)
-				if release == nil {
+				permit, _, _ := l.Acquire(time.Now(), 1)
+				if permit == 0 {
 					done.Wait()
 					continue
 				}
@@ -50,7 +50,7 @@ func drive(l *Limiter, s *server, end time.Time) (served int) {
 				s.serve()
 				mu.Lock()
 				served++
-				release(time.Now(), success)
+				l.Release(permit, time.Now(), success)
 				done.Signal()
 			}
 			done.Broadcast()

@@ -52,12 +52,12 @@ type BatchDeliverer interface {
 // must be safe for concurrent use and quick: they are called under a lock. Workers
 // of a pool may have the same one; it must be comparable, as a pointer is.
 type Limiter interface {
-	// Acquire takes the right to begin one delivery of n messages at now. release is
-	// called once, when the delivery has ended, with the results of its messages. It
-	// is nil for a refusal, which took nothing; wait says when to ask again (0: after
-	// the next release) and reason why in a word ("rate", "concurrency", "breaker").
-	Acquire(now time.Time, n int) (release func(now time.Time, results ...queue.Result), wait time.Duration,
-		reason string)
+	// Acquire takes the right to begin one delivery of n messages at now. The permit is 0
+	// for a refusal, which took nothing; wait says when to ask again (0: after the next
+	// release) and reason why in a word ("rate", "concurrency", "breaker").
+	Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string)
+	// Release gives a permit back, once, when its delivery has ended with these results.
+	Release(permit uint64, now time.Time, results ...queue.Result)
 	// Room returns how many deliveries may begin within the next d, as far as
 	// it knows: receiving asks for no more. 0 stops receiving; reason is then why,
 	// as in Acquire.

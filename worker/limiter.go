@@ -63,35 +63,35 @@ func (l *limiterState) refusing(now time.Time) bool {
 	return l != nil && !l.askAt.IsZero() && now.Before(l.askAt)
 }
 
-// acquire asks for the right to begin a delivery of up to n messages. It returns for how
-// many it got it, 0 for a refusal, and what gives the right back.
-func (l *limiterState) acquire(now time.Time, n int) (int, func(now time.Time, results ...queue.Result)) {
+// acquire asks for a permit for a delivery of up to n messages, and returns for how many it
+// is, 0 for a refusal.
+func (l *limiterState) acquire(now time.Time, n int) (permit uint64, messages int) {
 	if l.refusing(now) {
-		return 0, nil
+		return 0, 0
 	}
 	if n > 1 {
 		room, _ := l.limiter.Room(now, 0)
 		n = clamp(room, 1, n)
 	}
 	l.changes++
-	release, wait, reason := l.limiter.Acquire(now, n)
-	if release == nil {
+	permit, wait, reason := l.limiter.Acquire(now, n)
+	if permit == 0 {
 		// With no wait it is to be asked after the next end of a delivery.
 		if l.onDone = wait <= 0; l.onDone {
 			wait = askLimiterAgain
 		}
 		l.askAt = now.Add(wait)
 		l.keepBack(now, wait, reason)
-		return 0, nil
+		return 0, 0
 	}
 	l.askAt, l.onDone = time.Time{}, false
 	l.calm(now)
-	return n, release
+	return permit, n
 }
 
-// release gives back what acquire got for a delivery that ended.
-func (l *limiterState) release(now time.Time, release func(time.Time, ...queue.Result), results []queue.Result) {
-	release(now, results...)
+// release gives back the permit of a delivery that ended.
+func (l *limiterState) release(now time.Time, permit uint64, results []queue.Result) {
+	l.limiter.Release(permit, now, results...)
 	l.changes++
 	if l.onDone {
 		l.askAt, l.onDone = time.Time{}, false

@@ -23,25 +23,25 @@ type trialLimiter struct {
 	begun  int
 }
 
-func (l *trialLimiter) Acquire(now time.Time, n int) (func(time.Time, ...queue.Result), time.Duration, string) {
+func (l *trialLimiter) Acquire(now time.Time, n int) (uint64, time.Duration, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.closed:
 	case l.until.IsZero():
 		l.until = now.Add(l.pause)
-		return nil, l.pause, "breaker"
+		return 0, l.pause, "breaker"
 	case now.Before(l.until):
-		return nil, l.until.Sub(now), "breaker"
+		return 0, l.until.Sub(now), "breaker"
 	case l.trying:
-		return nil, 0, "breaker"
+		return 0, 0, "breaker"
 	}
 	l.trying = true
 	l.begun += n
-	return l.release, 0, ""
+	return 1, 0, ""
 }
 
-func (l *trialLimiter) release(now time.Time, results ...queue.Result) {
+func (l *trialLimiter) Release(_ uint64, now time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.trying, l.until = false, now.Add(l.pause)

@@ -37,7 +37,7 @@ func (l *testLimiter) refill(now time.Time) {
 	l.filled = now
 }
 
-func (l *testLimiter) Acquire(now time.Time, n int) (func(time.Time, ...queue.Result), time.Duration, string) {
+func (l *testLimiter) Acquire(now time.Time, n int) (uint64, time.Duration, string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked++
@@ -46,11 +46,11 @@ func (l *testLimiter) Acquire(now time.Time, n int) (func(time.Time, ...queue.Re
 	}
 	switch {
 	case l.open:
-		return nil, 5 * time.Second, "breaker"
+		return 0, 5 * time.Second, "breaker"
 	case l.concurrency > 0 && l.working+n > l.concurrency:
-		return nil, 0, "concurrency"
+		return 0, 0, "concurrency"
 	case l.rate > 0 && l.tokens+1e-9 < float64(n):
-		return nil, time.Duration((float64(n)-l.tokens)/l.rate*1e9) + time.Microsecond, "rate"
+		return 0, time.Duration((float64(n)-l.tokens)/l.rate*1e9) + time.Microsecond, "rate"
 	}
 	l.tokens -= float64(n)
 	l.working += n
@@ -58,10 +58,10 @@ func (l *testLimiter) Acquire(now time.Time, n int) (func(time.Time, ...queue.Re
 	for range n {
 		l.begun = append(l.begun, now)
 	}
-	return l.release, 0, ""
+	return 1, 0, ""
 }
 
-func (l *testLimiter) release(_ time.Time, results ...queue.Result) {
+func (l *testLimiter) Release(_ uint64, _ time.Time, results ...queue.Result) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.working -= len(results)
@@ -124,14 +124,16 @@ type scripted struct {
 	room  int
 }
 
-func (s *scripted) Acquire(time.Time, int) (func(time.Time, ...queue.Result), time.Duration, string) {
+func (s *scripted) Acquire(time.Time, int) (uint64, time.Duration, string) {
 	wait := s.waits[0]
 	s.waits = s.waits[1:]
 	if wait >= 0 {
-		return nil, wait, "rate"
+		return 0, wait, "rate"
 	}
-	return func(time.Time, ...queue.Result) {}, 0, ""
+	return 1, 0, ""
 }
+
+func (s *scripted) Release(uint64, time.Time, ...queue.Result) {}
 
 func (s *scripted) Room(time.Time, time.Duration) (int, string) { return s.room, "rate" }
 
@@ -143,15 +145,15 @@ func TestRefusalsOfALimiter(t *testing.T) {
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	s := &scripted{waits: []time.Duration{-1, 500 * ms, -1, 0, -1, 0, 3 * time.Second, -1, -1}}
 	b := &limiterState{sharedLimiter: &sharedLimiter{limiter: s}, core: c, pace: &pace{}}
-	var latest func(time.Time, ...queue.Result)
+	var latest uint64
 	step := func(ms, want int) {
 		t.Helper()
-		n, release := b.acquire(at(ms), 1)
+		permit, n := b.acquire(at(ms), 1)
 		if n != want {
 			t.Errorf("after %d ms %d are allowed, want %d", ms, n, want)
 		}
-		if release != nil {
-			latest = release
+		if permit != 0 {
+			latest = permit
 		}
 	}
 	step(0, 1)

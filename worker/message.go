@@ -51,10 +51,10 @@ type held struct {
 type delivery struct {
 	startedAt time.Time
 	waited    time.Duration // from the sending of the message to startedAt
-	// release gives the limiter's permit back, nil for none; the first message of a batch
-	// has it. self is the batch of a single message.
-	release func(now time.Time, results ...queue.Result)
-	self    [1]*held
+	// permit is the limiter's, 0 for none; the first message of a batch has it. self is
+	// the batch of a single message.
+	permit uint64
+	self   [1]*held
 	// throttled: the target refused it. last: this is the last receive that the queue
 	// grants it. dead: it failed there, so the queue never hands it out again.
 	throttled, last, dead bool

@@ -80,7 +80,7 @@ func (s *slots) begin(now time.Time) []*held {
 		n = len(s.gather(now))
 	}
 	if s.limiter != nil {
-		if n, first.release = s.limiter.acquire(now, n); n == 0 {
+		if first.permit, n = s.limiter.acquire(now, n); n == 0 {
 			s.wakeAt(s.limiter.askAt)
 			return nil
 		}
@@ -142,9 +142,8 @@ func (s *slots) deliver(own *slot, batch []*held) (next []*held) {
 	s.mu.Lock()
 	s.observe(now)
 	s.occupy(-1)
-	if first.release != nil {
-		s.limiter.release(now, first.release, results)
-		first.release = nil
+	if s.limiter != nil {
+		s.limiter.release(now, first.permit, results)
 	}
 	took := now.Sub(first.startedAt)
 	own.settled, answered = s.settler.settle(batch, results, own.settled[:0], now)
