@@ -70,7 +70,7 @@ func (t *tx) redelay(q *liveQueue, delay time.Duration) error {
 		return err
 	}
 	_, err = t.c.exec(`UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,
-		number(delay.Milliseconds()), max(low, oldest), q.high())
+		orNull(delay.Milliseconds()), max(low, oldest), q.high())
 	return err
 }
 

@@ -41,38 +41,25 @@ type Events struct {
 }
 
 // Queue returns a handle on one queue, which need not exist yet.
-func (b *Broker) Queue(name string) *Queue { return &Queue{b, name} }
+func (b *Broker) Queue(name string) *Queue { return &Queue{b.core, name} }
 
-// Queue is one queue of a broker, for those who work with just one.
+// Queue sends to one queue of a broker and receives from it.
 type Queue struct {
-	b    *Broker
+	b    *core
 	name string
 }
 
 // Name returns the queue's name.
 func (q *Queue) Name() string { return q.name }
 
-// Send is [Broker.Send] on this queue.
-func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
-	return q.b.Send(ctx, q.name, msgs)
-}
-
-// Receive is [Broker.Receive] on this queue.
-func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
-	return q.b.Receive(ctx, q.name, req)
-}
-
-// Delete is [Broker.Delete] on this queue.
-func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
-	return q.b.Delete(ctx, q.name, receipts)
-}
-
-// Expire is [Broker.Expire] on this queue.
-func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
-	return q.b.Expire(ctx, q.name, receipts)
-}
-
-// ChangeVisibility is [Broker.ChangeVisibility] on this queue.
-func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
-	return q.b.ChangeVisibility(ctx, q.name, changes)
+// live returns the queue for a call with n entries; 0 checks no number.
+func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
+	live, err := q.b.queues.get(q.name)
+	if err == nil && n > 0 {
+		err = queue.CheckEntries(n, "entry")
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return live, err
 }

@@ -108,13 +108,9 @@ func (q *liveQueue) browse(after, high int64, match string) (rows []*record, las
 		if err != nil || last == 0 {
 			return err
 		}
-		return c.query(func(row row) error {
-			r := new(record)
-			fillRecord(r, row)
-			rows = append(rows, r)
-			return nil
-		}, `SELECT `+allColumns+` FROM messages WHERE id > ?1 AND id <= ?2 AND (?3 = '' OR instr(body, ?3) > 0) ORDER BY id`,
-			after, last, match)
+		rows, err = c.records(`SELECT `+allColumns+` FROM messages
+			WHERE id > ?1 AND id <= ?2 AND (?3 = '' OR instr(body, ?3) > 0) ORDER BY id`, after, last, match)
+		return err
 	})
 	return rows, last, err
 }
@@ -122,10 +118,10 @@ func (q *liveQueue) browse(after, high int64, match string) (rows []*record, las
 // stored makes the operator's view of a row; false when the message has just
 // left the queue.
 func (q *liveQueue) stored(r *record) (Stored, bool) {
-	message, err := q.message(new(block), r, q.isFIFO())
+	message, err := q.message(new(block), r)
 	if err != nil {
-		q.log.Error("A stored message is damaged", "queue", q.name, "id", q.seal.messageID(r.originKey()), "err", err)
-		message.ID, message.Body = q.seal.messageID(r.originKey()), r.body
+		message.ID, message.Body = q.seal.messageID(new(block), r.originKey()), r.body
+		q.log.Error("A stored message is damaged", "queue", q.name, "id", message.ID, "err", err)
 	}
 	s := Stored{Message: message, Queue: q.name, State: Visible, DeadAt: date(r.dead)}
 	q.mu.Lock()
@@ -162,19 +158,19 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	if err := ctx.Err(); err != nil {
 		return Stored{}, err
 	}
-	var found *record
+	var found []*record
 	err = b.read(func(c *conn) error {
 		key, err := q.keyOf(c, id)
-		if err != nil || key == 0 {
-			return err
+		if err == nil {
+			found, err = c.lookUp(key)
 		}
-		return c.records([]int64{key}, func(r *record) { found = r })
+		return err
 	})
 	if err != nil {
 		return Stored{}, err
 	}
-	if found != nil {
-		if s, ok := q.stored(found); ok {
+	for _, r := range found {
+		if s, ok := q.stored(r); ok {
 			return s, nil
 		}
 	}
@@ -183,12 +179,12 @@ func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 
 // keyOf returns the key under which the queue holds a message; 0 when it does
 // not.
-func (q *liveQueue) keyOf(c *conn, id string) (key int64, err error) {
-	origin, ok := q.seal.origin(strings.TrimSpace(id))
+func (x *index) keyOf(c *conn, id string) (key int64, err error) {
+	origin, ok := x.shared.seal.origin(strings.TrimSpace(id))
 	if !ok {
 		return 0, nil
 	}
-	low, high := makeKey(q.number, 0), q.high()
+	low, high := makeKey(x.number, 0), x.high()
 	return c.integer(`SELECT id FROM messages WHERE id = ?1 AND origin IS NULL AND id > ?2 AND id <= ?3
 		UNION ALL SELECT id FROM messages WHERE origin = ?1 AND id > ?2 AND id <= ?3`, origin, low, high)
 }

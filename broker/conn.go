@@ -57,11 +57,11 @@ func (c *conn) script(text string) error {
 // exec runs a statement, prepared on first use, and returns the number of
 // rows that it changed.
 func (c *conn) exec(text string, args ...any) (int64, error) {
-	s, err := c.prepare(text)
+	s, err := c.prepare(text, args)
 	if err != nil {
 		return 0, err
 	}
-	result, err := s.(driver.StmtExecContext).ExecContext(context.Background(), c.bind(args))
+	result, err := s.(driver.StmtExecContext).ExecContext(context.Background(), c.args)
 	if err != nil {
 		return 0, err
 	}
@@ -88,12 +88,12 @@ func (r row) bytes(i int) []byte {
 
 // query runs a statement, prepared on first use, and calls each for every
 // row. The row is reused.
-func (c *conn) query(each func(row row) error, text string, args ...any) error {
-	s, err := c.prepare(text)
+func (c *conn) query(each func(row row), text string, args ...any) error {
+	s, err := c.prepare(text, args)
 	if err != nil {
 		return err
 	}
-	rows, err := s.(driver.StmtQueryContext).QueryContext(context.Background(), c.bind(args))
+	rows, err := s.(driver.StmtQueryContext).QueryContext(context.Background(), c.args)
 	if err != nil {
 		return err
 	}
@@ -104,24 +104,22 @@ func (c *conn) query(each func(row row) error, text string, args ...any) error {
 		if err == io.EOF {
 			return rows.Close()
 		}
-		if err == nil {
-			err = each(c.dest)
-		}
 		if err != nil {
 			return errors.Join(err, rows.Close())
 		}
+		each(c.dest)
 	}
 }
 
 // integer returns the one number that a query yields; 0 for no row or NULL.
 func (c *conn) integer(text string, args ...any) (n int64, err error) {
-	err = c.query(func(row row) error { n = row.int(0); return nil }, text, args...)
+	err = c.query(func(row row) { n = row.int(0) }, text, args...)
 	return n, err
 }
 
 // finds reports whether a query yields a row.
 func (c *conn) finds(text string, args ...any) (found bool, err error) {
-	err = c.query(func(row) error { found = true; return nil }, text, args...)
+	err = c.query(func(row) { found = true }, text, args...)
 	return found, err
 }
 
@@ -130,7 +128,12 @@ func (c *conn) exists(key int64) (bool, error) {
 	return c.finds(`SELECT 1 FROM messages WHERE id = ?`, key)
 }
 
-func (c *conn) prepare(text string) (driver.Stmt, error) {
+// prepare returns a statement, and puts its arguments into c.args.
+func (c *conn) prepare(text string, args []any) (driver.Stmt, error) {
+	c.args = c.args[:0]
+	for i, v := range args {
+		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
+	}
 	if s := c.stmts[text]; s != nil {
 		return s, nil
 	}
@@ -140,14 +143,6 @@ func (c *conn) prepare(text string) (driver.Stmt, error) {
 	}
 	c.stmts[text] = s
 	return s, nil
-}
-
-func (c *conn) bind(args []any) []driver.NamedValue {
-	c.args = c.args[:0]
-	for i, v := range args {
-		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
-	}
-	return c.args
 }
 
 // isFull reports whether SQLite found no space on the disk.

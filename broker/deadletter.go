@@ -1,6 +1,9 @@
 package broker
 
 import (
+	"context"
+	"slices"
+
 	"tendril/queue"
 )
 
@@ -10,7 +13,11 @@ type transfer struct {
 	from  *liveQueue
 	items []*transferItem
 	dead  bool // by the redrive policy
-	done  chan error
+}
+
+// moved returns what was moved.
+func (t *transfer) moved() []*transferItem {
+	return slices.DeleteFunc(slices.Clone(t.items), func(it *transferItem) bool { return !it.moved })
 }
 
 // transferItem is one message on its way.
@@ -23,19 +30,17 @@ type transferItem struct {
 	moved  bool
 }
 
-func (t *transfer) needs() (durable, space bool) { return true, false }
-
 func (t *transfer) apply(x *tx) error {
 	for _, it := range t.items {
 		it.moved = false
 		if x.gone(t.from) || x.gone(it.to) {
 			continue
 		}
-		old, found, err := x.row(t.from, it.m.key)
+		old, err := x.row(t.from, it.m.key)
 		if err != nil {
 			return err
 		}
-		if !found {
+		if old == nil {
 			continue
 		}
 		t.plan(it, old, x.counters(it.to))
@@ -44,19 +49,18 @@ func (t *transfer) apply(x *tx) error {
 		}
 		x.remove(it.m.key, true)
 		it.moved = true
-		from, to := x.counters(t.from), x.counters(it.to)
-		t.account(from, to)
+		*t.left(x.counters(t.from))++
+		x.counters(it.to).movedIn++
 	}
 	return nil
 }
 
-// account counts one moved message.
-func (t *transfer) account(from, to *counters) {
-	if to.movedIn++; t.dead {
-		from.deadLettered++
-	} else {
-		from.movedOut++
+// left is where the messages count that left.
+func (t *transfer) left(k *counters) *int64 {
+	if t.dead {
+		return &k.deadLettered
 	}
+	return &k.movedOut
 }
 
 // plan works out the new row. Id and content stay, and so does the receive
@@ -64,9 +68,9 @@ func (t *transfer) account(from, to *counters) {
 // stays when a standard queue dead-letters, so that retention goes on; in all
 // other cases the message begins a new life in its new queue: it is no dead letter
 // there unless that is a dead-letter queue too, and was not received yet.
-func (t *transfer) plan(it *transferItem, old record, to *counters) {
+func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 	r := &it.record
-	*r = old
+	*r = *old
 	it.due = old.due
 	r.key, r.origin, r.due = makeKey(it.to.number, to.next), old.originKey(), 0
 	to.next++
@@ -74,7 +78,7 @@ func (t *transfer) plan(it *transferItem, old record, to *counters) {
 		r.received, r.first = int64(it.m.received()), it.m.first
 	}
 	now := stamp()
-	if !t.dead || it.to.isFIFO() {
+	if !t.dead || it.to.fifo {
 		r.sent = now
 	}
 	switch {
@@ -85,70 +89,46 @@ func (t *transfer) plan(it *transferItem, old record, to *counters) {
 	}
 }
 
-// row reads a message of a queue, without its content.
-func (x *tx) row(q *liveQueue, key int64) (r record, found bool, err error) {
-	if keySeq(key) <= q.disk.floor {
-		return r, false, nil
-	}
-	err = x.c.heads([]int64{key}, func(head *record) { r, found = *head, true })
-	return r, found, err
-}
-
 // copyRow writes a row anew with the content of the one under key.
 func (x *tx) copyRow(key int64, r *record) error {
 	_, err := x.c.exec(`INSERT INTO messages (`+allColumns+`)
 		SELECT ?, ?, sum, size, NULL, ?, ?, ?, ?, ?, group_id, dedup_id, trace, attributes, body FROM messages WHERE id = ?`,
-		r.key, r.sent, r.origin, number(r.received), number(r.first), number(r.dead), text(r.source), key)
+		r.key, r.sent, r.origin, orNull(r.received), orNull(r.first), orNull(r.dead), orNull(r.source), key)
 	return err
 }
 
-func (t *transfer) onCommit(err error) {
-	t.from.queues.moving.Lock()
-	t.from.mu.Lock()
+func (t *transfer) onCommit(err error) error {
+	q := t.from
+	q.queues.moving.Lock()
+	defer q.queues.moving.Unlock()
+	q.mu.Lock()
 	for _, it := range t.items {
 		if it.moved = it.moved && err == nil; it.moved {
-			t.leave(it)
+			*t.left(&q.counters)++
+			q.delays.sub(it.due)
+		}
+		if it.moved && !it.m.claimed {
+			q.remove(it.m)
 		} else {
-			t.from.keep(it.m)
+			q.keep(it.m)
 		}
 	}
-	t.from.wakeAfterRemoval(len(t.items))
-	t.from.mu.Unlock()
-	for _, it := range t.items {
-		if it.moved {
-			t.enter(it)
-		}
+	q.wakeAfterRemoval(len(t.items))
+	q.mu.Unlock()
+	for _, it := range t.moved() {
+		it.enter()
 	}
-	t.from.queues.moving.Unlock()
-	t.done <- err
+	return err
 }
 
-// leave takes a moved message out of its queue. The queue's lock is held.
-func (t *transfer) leave(it *transferItem) {
-	q := t.from
-	if t.dead {
-		q.counters.deadLettered++
-	} else {
-		q.counters.movedOut++
-	}
-	if it.due != 0 {
-		q.delays.sub(it.due)
-	}
-	if it.m.claimed {
-		q.unclaim(it.m)
-	} else {
-		q.remove(it.m)
-	}
-}
-
-// enter takes it into the other.
-func (t *transfer) enter(it *transferItem) {
+// enter publishes a moved message in its new queue.
+func (it *transferItem) enter() {
 	q := it.to
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.counters.movedIn++
 	q.counters.next = keySeq(it.record.key) + 1
-	q.arrive(&it.record, false)
+	q.arrive(&it.record)
 	q.waiters.wake(1)
 	q.watchRetention(it.record.sent)
 }
@@ -163,22 +143,20 @@ func (q *liveQueue) deadLetter(list []*message) error {
 	if policy != nil {
 		to = q.byARN(policy.target)
 	}
-	t := &transfer{from: q, dead: true, done: make(chan error, 1)}
+	t := &transfer{from: q, dead: true}
 	for _, m := range list {
 		t.items = append(t.items, &transferItem{m: m, to: to})
 	}
 	if to == nil {
-		t.onCommit(queue.ErrNoQueue)
+		_ = t.onCommit(queue.ErrNoQueue)
 		return nil
 	}
-	if err := q.writer.do(t, t.done); err != nil {
+	if err := q.writer.do(context.Background(), t, needs{durable: true}); err != nil {
 		return err
 	}
 	var ids []string
-	for _, it := range t.items {
-		if it.moved {
-			ids = append(ids, q.seal.messageID(it.record.origin))
-		}
+	for _, it := range t.moved() {
+		ids = append(ids, q.seal.messageID(new(block), it.record.origin))
 	}
 	if f := q.events.DeadLettered; f != nil && len(ids) > 0 {
 		f(q.name, to.name, ids)

@@ -3,8 +3,6 @@ package broker
 import (
 	"context"
 	"slices"
-
-	"tendril/queue"
 )
 
 // Delete removes the messages of the receipts, one error for each; nil
@@ -12,53 +10,106 @@ import (
 // succeeds. On a standard queue the newest receipt of a message deletes it,
 // also after its visibility timeout, and an older one succeeds without
 // effect; on a FIFO queue only the receipt of a message in flight deletes.
-func (b *Broker) Delete(ctx context.Context, name string, receipts []string) []error {
-	return b.remove(ctx, name, receipts, false)
+func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
+	return q.remove(ctx, receipts, func(k *counters) *int64 { return &k.done })
 }
 
 // Expire is Delete of messages that nobody was done with, but whose time is over:
 // the account counts them as expired.
-func (b *Broker) Expire(ctx context.Context, name string, receipts []string) []error {
-	return b.remove(ctx, name, receipts, true)
+func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
+	return q.remove(ctx, receipts, func(k *counters) *int64 { return &k.expired })
 }
 
-func (b *Broker) remove(ctx context.Context, name string, receipts []string, expired bool) []error {
-	q, err := b.batchQueue(ctx, name, len(receipts))
+func (q *Queue) remove(ctx context.Context, receipts []string, account func(*counters) *int64) []error {
+	live, err := q.live(ctx, len(receipts))
 	if err != nil {
-		return repeated(err, len(receipts))
+		return sameError(err, len(receipts))
 	}
-	d := &deletion{q: q, expired: expired, errs: make([]error, len(receipts)), done: make(chan error, 1)}
-	d.messages = make([]*message, 0, len(receipts))
+	r := &removal{q: live, account: account, messages: make([]*message, 0, len(receipts))}
+	errs, older := make([]error, len(receipts)), []olderReceipt(nil)
 	work := new(block)
-	q.mu.Lock()
-	err = q.ready()
+	live.mu.Lock()
+	err = live.ready()
 	for i := 0; i < len(receipts) && err == nil; i++ {
-		d.errs[i] = d.add(work, receipts[i], i)
+		var of receipt
+		if of, errs[i] = live.open(work, receipts[i]); errs[i] != nil {
+			continue
+		}
+		switch m := live.held[of.key]; {
+		case m == nil && !live.mayBeHere(of), m != nil && m.leaving:
+			// Gone, or about to: the commit that this request waits for comes
+			// after the one that takes it away.
+		case m == nil && live.fifo:
+			older = append(older, olderReceipt{i, of.key})
+		case m == nil:
+			r.messages = append(r.messages, live.claim(of.key))
+		case !live.fifo && !m.newest(of):
+			// An older receipt of a standard queue: success without effect.
+		case live.fifo && (!m.newest(of) || !m.inFlight):
+			errs[i] = errReceipt(receipts[i], receiptExpired)
+		default:
+			m.leaving = true
+			r.messages = append(r.messages, m)
+		}
 	}
-	q.mu.Unlock()
+	live.mu.Unlock()
 	if err == nil {
-		err = b.writer.do(d, d.done)
+		err = q.b.writer.do(context.Background(), r, needs{})
 	}
-	return answers(d.errs, err)
+	if err == nil {
+		err = live.answerOlder(older, func(i int, found bool) {
+			if found {
+				errs[i] = errReceipt(receipts[i], receiptExpired)
+			}
+		})
+	}
+	return answers(errs, err)
 }
 
-// batchQueue returns the queue that a call with n entries is about.
-func (b *core) batchQueue(ctx context.Context, name string, n int) (*liveQueue, error) {
-	q, err := b.queues.get(name)
-	if err == nil && n > 0 {
-		err = queue.CheckEntries(n, "entry")
+const receiptExpired = "The receipt handle has expired."
+
+// open reads a handle of this queue. The lock is held.
+func (x *index) open(work *block, handle string) (receipt, error) {
+	r, err := x.shared.seal.open(work, handle)
+	if err == nil && r.key>>seqBits != x.number {
+		err = errHandle(handle)
 	}
-	if err == nil {
-		err = ctx.Err()
+	return r, err
+}
+
+// mayBeHere reports whether there may be a message of which memory knows nothing although
+// there is a receipt for it: the receipt is from before the store was opened, and the receive
+// was not stored. Then the message is visible. The lock is held.
+func (x *index) mayBeHere(r receipt) bool { return r.epoch < x.shared.epoch && r.key > x.low() }
+
+// olderReceipt is the receipt of such a message: the entry of the call, and the key.
+type olderReceipt struct {
+	entry int
+	key   int64
+}
+
+// answerOlder tells answer, for each entry, whether the message exists.
+func (b *core) answerOlder(older []olderReceipt, answer func(entry int, found bool)) error {
+	if len(older) == 0 {
+		return nil
 	}
-	return q, err
+	return b.read(func(c *conn) error {
+		for _, r := range older {
+			found, err := c.exists(r.key)
+			if err != nil {
+				return err
+			}
+			answer(r.entry, found)
+		}
+		return nil
+	})
 }
 
 // answers are the errors of the entries of a call: nil when all succeeded, and for each
 // entry the same when the whole call failed.
 func answers(errs []error, whole error) []error {
 	if whole != nil {
-		return repeated(whole, len(errs))
+		return sameError(whole, len(errs))
 	}
 	if slices.IndexFunc(errs, func(err error) bool { return err != nil }) < 0 {
 		return nil
@@ -66,129 +117,84 @@ func answers(errs []error, whole error) []error {
 	return errs
 }
 
-// repeated answers each of n entries with the same error.
-func repeated(err error, n int) []error { return slices.Repeat([]error{err}, max(1, n)) }
+// sameError answers each of n entries with the same error.
+func sameError(err error, n int) []error { return slices.Repeat([]error{err}, max(1, n)) }
 
-// deletion is the request of one Delete or Expire.
-type deletion struct {
-	q        *liveQueue
-	expired  bool
-	messages []*message
-	counted  int // those of them that a purge did not take before
-	older    []olderReceipt
-	errs     []error
-	done     chan error
-}
-
-// olderReceipt is a receipt from before the store was opened, of a message
-// that memory knows nothing of: the receive was not stored, so the message is
-// visible, or it is gone.
-type olderReceipt struct {
-	m     *message // stands in for the message meanwhile
-	index int
-	text  string
-	found bool
-}
-
-// add takes in one receipt. The queue's lock is held.
-func (d *deletion) add(work *block, handle string, index int) error {
-	q := d.q
-	r, err := q.open(work, handle)
+// DeleteMessages removes messages by id as an operator's act and returns how
+// many there were; ids that are gone, or just being deleted, are passed over.
+// They count as purged.
+func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) (int, error) {
+	q, err := b.queues.get(name)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	m := q.held[r.key]
-	switch {
-	case m == nil && r.epoch < q.epoch && r.key > q.low():
-		d.older = append(d.older, olderReceipt{q.claim(r.key), index, handle, false})
-	case m == nil || m.leaving:
-		// Gone, or about to: the commit that this request waits for comes
-		// after the one that takes it away.
-	case !m.newest(r) && !q.set.fifo:
-		// An older receipt of a standard queue: success without effect.
-	case q.set.fifo && (!m.newest(r) || !m.inFlight):
-		return errReceipt(handle, receiptExpired)
-	default:
-		m.leaving = true
-		d.messages = append(d.messages, m)
+	reserved, err := q.reserve(ctx, ids)
+	if err != nil || len(reserved) == 0 {
+		return 0, err
 	}
-	return nil
+	r := &removal{q: q, messages: reserved, account: func(k *counters) *int64 { return &k.purged }}
+	if err := b.writer.do(context.Background(), r, needs{}); err != nil {
+		return 0, err
+	}
+	return r.counted, nil
 }
 
-const receiptExpired = "The receipt handle has expired."
-
-// open reads a handle of this queue. The lock is held.
-func (q *liveQueue) open(work *block, handle string) (receipt, error) {
-	r, err := q.seal.open(work, handle)
-	if err == nil && keyQueue(r.key) != q.number {
-		err = errHandle(handle)
-	}
-	return r, err
+// removal is the request that removes messages: of the receipts of a Delete or Expire, or of
+// an operator's choice.
+type removal struct {
+	q        *liveQueue
+	messages []*message             // leaving; a claim if memory did not hold the message
+	account  func(*counters) *int64 // where they count
+	counted  int                    // those that nothing else took away before
+	dues     []int64                // of claimed messages
 }
 
-// count returns the counter of an account in which the messages are booked.
-func (d *deletion) count(k *counters) *int64 {
-	if d.expired {
-		return &k.expired
-	}
-	return &k.done
-}
-
-func (d *deletion) needs() (durable, space bool) { return false, false }
-
-func (d *deletion) apply(t *tx) error {
-	if t.gone(d.q) {
+func (r *removal) apply(t *tx) error {
+	r.counted, r.dues = 0, nil
+	if t.gone(r.q) {
 		return nil
 	}
-	k := t.counters(d.q)
-	count := d.count(k)
-	d.counted = 0
-	for _, m := range d.messages {
-		if keySeq(m.key) > k.floor {
-			t.remove(m.key, m.stored)
-			d.counted++
+	k := t.counters(r.q)
+	for _, m := range r.messages {
+		if m.claimed {
+			row, err := t.row(r.q, m.key)
+			if err != nil {
+				return err
+			}
+			if row == nil {
+				continue
+			}
+			r.dues = append(r.dues, row.due)
+		} else if keySeq(m.key) <= k.floor {
+			continue
 		}
+		t.remove(m.key, m.stored || m.claimed)
+		r.counted++
 	}
-	*count += int64(d.counted)
-	for i := range d.older {
-		o := &d.older[i]
-		found, err := t.exists(d.q, o.m.key)
-		if err != nil {
-			return err
-		}
-		if o.found = found; o.found && !d.q.isFIFO() {
-			t.remove(o.m.key, true)
-			*count++
-		}
-	}
+	*r.account(k) += int64(r.counted)
 	return nil
 }
 
-func (d *deletion) onCommit(err error) {
-	q := d.q
+func (r *removal) onCommit(err error) error {
+	q := r.q
 	q.mu.Lock()
-	for _, m := range d.messages {
-		if err != nil {
-			q.keep(m)
-			q.storeReceive(m)
-		} else {
+	defer q.mu.Unlock()
+	for _, m := range r.messages {
+		if err == nil && !m.claimed {
 			q.remove(m)
+			continue
+		}
+		q.keep(m)
+		if !m.claimed {
+			q.storeReceive(m)
 		}
 	}
 	if err == nil {
-		*d.count(&q.counters) += int64(d.counted)
-	}
-	for _, o := range d.older {
-		q.unclaim(o.m)
-		switch {
-		case err != nil || !o.found:
-		case q.set.fifo:
-			d.errs[o.index] = errReceipt(o.text, receiptExpired)
-		default:
-			*d.count(&q.counters)++
+		*r.account(&q.counters) += int64(r.counted)
+		for _, due := range r.dues {
+			q.delays.sub(due)
 		}
 	}
-	q.wakeAfterRemoval(len(d.messages) + len(d.older))
-	q.mu.Unlock()
-	d.done <- err
+	q.wakeAfterRemoval(len(r.messages))
+	return err
 }

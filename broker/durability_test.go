@@ -224,11 +224,10 @@ func failOnce(t *testing.T, fs *faultFS, p *producer, keep float64, r *rand.Rand
 func checkIntegrity(t testing.TB, b *Broker) {
 	t.Helper()
 	err := b.read(func(c *conn) error {
-		return c.query(func(row row) error {
+		return c.query(func(row row) {
 			if row[0] != "ok" {
 				t.Errorf("integrity: %v", row[0])
 			}
-			return nil
 		}, `PRAGMA integrity_check`)
 	})
 	if err != nil {
@@ -465,7 +464,7 @@ func receiveDamaged(t *testing.T, file []byte, sent map[string]string) (good int
 	}
 	defer b.Close()
 	for {
-		msgs, err := b.Receive(t.Context(), "work", queue.ReceiveRequest{Max: 10})
+		msgs, err := b.Queue("work").Receive(t.Context(), queue.ReceiveRequest{Max: 10})
 		if err != nil || len(msgs) == 0 {
 			return good
 		}

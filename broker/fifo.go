@@ -11,24 +11,29 @@ import (
 // message first.
 type fifoOrder struct {
 	groups  map[string]*group
-	ready   groupHeap // by the key of their first message
-	waiting groupHeap // those whose first message is delayed, by its end
+	ready   indexed[*group] // by the key of their first message
+	waiting indexed[*group] // those whose first message is delayed, by its end
 	fresh   int
 }
 
 // group is a message group with messages in memory.
 type group struct {
 	id       string
-	messages []*message // visible or delayed, in key order
-	out      int        // those taken and not settled
-	heap     *groupHeap // where it waits; nil while it is locked or empty
+	messages []*message       // visible or delayed, in key order
+	out      int              // those taken and not settled
+	heap     *indexed[*group] // where it waits; nil while it is locked or empty
 	index    int
 }
 
 func newFIFO() *fifoOrder {
-	f := &fifoOrder{groups: map[string]*group{}}
-	f.waiting.byDue = true
-	return f
+	index := func(g *group) *int { return &g.index }
+	return &fifoOrder{
+		groups: map[string]*group{},
+		ready: indexed[*group]{index: index,
+			before: func(a, b *group) bool { return a.messages[0].key < b.messages[0].key }},
+		waiting: indexed[*group]{index: index,
+			before: func(a, b *group) bool { return a.messages[0].due < b.messages[0].due }},
+	}
 }
 
 func (f *fifoOrder) group(id string) *group {
@@ -46,15 +51,17 @@ func (f *fifoOrder) add(m *message) {
 }
 
 func (f *fifoOrder) requeue(m *message) {
-	f.unhold(m)
 	if !m.queued && m.idle() {
 		f.queue(m)
 	}
-	f.place(m.group)
+	f.forget(m)
 }
 
 func (f *fifoOrder) forget(m *message) {
-	f.unhold(m)
+	if m.holds {
+		m.holds = false
+		m.group.out--
+	}
 	f.place(m.group)
 }
 
@@ -62,13 +69,6 @@ func (f *fifoOrder) resume(m *message) {
 	m.holds = true
 	m.group.out++
 	f.place(m.group)
-}
-
-func (f *fifoOrder) unhold(m *message) {
-	if m.holds {
-		m.holds = false
-		m.group.out--
-	}
 }
 
 // queue puts a message at its place in its group.
@@ -90,6 +90,7 @@ func (f *fifoOrder) place(g *group) {
 	}
 	if g.heap != nil {
 		heap.Remove(g.heap, g.index)
+		g.heap = nil
 	}
 	switch {
 	case g.out > 0:
@@ -98,14 +99,17 @@ func (f *fifoOrder) place(g *group) {
 			delete(f.groups, g.id)
 		}
 	case g.messages[0].due != 0:
-		heap.Push(&f.waiting, g)
+		g.heap = &f.waiting
 	default:
-		heap.Push(&f.ready, g)
+		g.heap = &f.ready
+	}
+	if g.heap != nil {
+		heap.Push(g.heap, g)
 	}
 }
 
 // pop removes the first message of a group.
-func (f *fifoOrder) pop(g *group) *message {
+func (f *fifoOrder) pop(g *group) {
 	m := g.messages[0]
 	g.messages[0] = nil
 	g.messages = g.messages[1:]
@@ -113,14 +117,13 @@ func (f *fifoOrder) pop(g *group) *message {
 	if m.fresh() {
 		f.fresh--
 	}
-	return m
 }
 
 func (f *fifoOrder) take(t takeRequest) []*message {
 	f.promote(t.now)
 	var taken []*message
 	for len(taken) < t.limit && f.ready.Len() > 0 {
-		g := f.ready.groups[0]
+		g := f.ready.first()
 		taken = f.takeFrom(g, t, taken)
 		f.place(g)
 	}
@@ -153,9 +156,9 @@ func (f *fifoOrder) takeFrom(g *group, t takeRequest, taken []*message) []*messa
 	return taken
 }
 
+// promote makes those deliverable whose delay has ended.
 func (f *fifoOrder) promote(now int64) {
-	for f.waiting.Len() > 0 && f.waiting.groups[0].messages[0].due <= now {
-		g := f.waiting.groups[0]
+	for g := f.waiting.first(); g != nil && g.messages[0].due <= now; g = f.waiting.first() {
 		g.messages[0].due = 0
 		f.place(g)
 	}
@@ -176,53 +179,9 @@ func (f *fifoOrder) reset(drop func(*message)) {
 	f.fresh = 0
 }
 
-func (f *fifoOrder) clear(drop func(*message)) {
-	f.reset(drop)
-	for _, g := range f.groups {
-		// Messages on their way out still point to their group.
-		g.messages, g.heap, g.out = nil, nil, 0
-	}
-	*f = *newFIFO()
-}
-
 func (f *fifoOrder) size() int { return f.fresh }
 
-func (f *fifoOrder) deliverable() bool { return f.ready.Len() > 0 }
-
-// groupHeap orders groups by their first message.
-type groupHeap struct {
-	groups []*group
-	byDue  bool
-}
-
-func (h *groupHeap) Len() int { return len(h.groups) }
-
-func (h *groupHeap) Less(i, j int) bool {
-	a, b := h.groups[i].messages[0], h.groups[j].messages[0]
-	if h.byDue {
-		return a.due < b.due
-	}
-	return a.key < b.key
-}
-
-func (h *groupHeap) Swap(i, j int) {
-	h.groups[i], h.groups[j] = h.groups[j], h.groups[i]
-	h.groups[i].index, h.groups[j].index = i, j
-}
-
-// Push implements [heap.Interface].
-func (h *groupHeap) Push(x any) {
-	g := x.(*group)
-	g.heap, g.index = h, len(h.groups)
-	h.groups = append(h.groups, g)
-}
-
-// Pop implements [heap.Interface].
-func (h *groupHeap) Pop() any {
-	last := len(h.groups) - 1
-	g := h.groups[last]
-	h.groups[last] = nil
-	h.groups = h.groups[:last]
-	g.heap = nil
-	return g
+func (f *fifoOrder) deliverable(now int64) bool {
+	f.promote(now)
+	return f.ready.Len() > 0
 }

@@ -25,8 +25,6 @@ const (
 
 func makeKey(queue, seq int64) int64 { return queue<<seqBits | seq }
 
-func keyQueue(key int64) int64 { return key >> seqBits }
-
 func keySeq(key int64) int64 { return key & maxSeq }
 
 // sequenceNumber renders a key as a FIFO sequence number: 20 digits, growing
@@ -59,19 +57,15 @@ const (
 	domainReceipt = 3
 )
 
-// prf is a pseudo-random function of a word and a domain: AES of one block.
-func (s seal) prf(out *block, domain byte, word uint64) {
+// prf is a pseudo-random function of words and a domain: AES of one block for each word,
+// chained. It returns the first half of out.
+func (s seal) prf(out *block, domain byte, words ...uint64) uint64 {
 	*out = block{15: domain}
-	binary.BigEndian.PutUint64(out[:8], word)
-	s.block.Encrypt(out[:], out[:])
-}
-
-// prf2 is a pseudo-random function of two words: AES of one block each,
-// chained.
-func (s seal) prf2(out *block, domain byte, a, b uint64) {
-	s.prf(out, domain, a)
-	binary.BigEndian.PutUint64(out[:8], binary.BigEndian.Uint64(out[:8])^b)
-	s.block.Encrypt(out[:], out[:])
+	for _, word := range words {
+		binary.BigEndian.PutUint64(out[:8], binary.BigEndian.Uint64(out[:8])^word)
+		s.block.Encrypt(out[:], out[:])
+	}
+	return binary.BigEndian.Uint64(out[:8])
 }
 
 const (
@@ -81,12 +75,9 @@ const (
 
 // messageID is the message id that belongs to the key under which a message
 // was sent: a version 4 UUID that looks random and leads back to the key.
-func (s seal) messageID(origin int64) string { return s.formatID(new(block), origin) }
-
-// formatID is messageID with memory to work in.
-func (s seal) formatID(work *block, origin int64) string {
-	high := s.idHigh(work, origin)
-	low := uint64(origin) ^ s.idMask(work, high)
+func (s seal) messageID(work *block, origin int64) string {
+	high := s.prf(work, domainIDHigh, uint64(origin)) & idHighMask
+	low := uint64(origin) ^ s.prf(work, domainIDLow, high)&idLowMask
 	binary.BigEndian.PutUint64(work[:8], high>>12<<16|0x4000|high&0xfff)
 	binary.BigEndian.PutUint64(work[8:], 2<<62|low)
 	var text [36]byte
@@ -108,18 +99,9 @@ func (s seal) origin(id string) (int64, bool) {
 	}
 	first, second := binary.BigEndian.Uint64(raw[:8]), binary.BigEndian.Uint64(raw[8:])
 	high := first>>16<<12 | first&0xfff
-	origin := int64((second & idLowMask) ^ s.idMask(new(block), high))
-	return origin, s.messageID(origin) == strings.ToLower(id)
-}
-
-func (s seal) idHigh(work *block, origin int64) uint64 {
-	s.prf(work, domainIDHigh, uint64(origin))
-	return binary.BigEndian.Uint64(work[:8]) & idHighMask
-}
-
-func (s seal) idMask(work *block, high uint64) uint64 {
-	s.prf(work, domainIDLow, high)
-	return binary.BigEndian.Uint64(work[:8]) & idLowMask
+	work := new(block)
+	origin := int64((second ^ s.prf(work, domainIDLow, high)) & idLowMask)
+	return origin, s.messageID(work, origin) == strings.ToLower(id)
 }
 
 // receipt is what a receipt handle says: which message, by which of its
@@ -140,15 +122,11 @@ func (s seal) handle(work *block, r receipt) string {
 	binary.BigEndian.PutUint64(raw[:8], uint64(r.key))
 	binary.BigEndian.PutUint32(raw[8:], r.serial)
 	binary.BigEndian.PutUint32(raw[12:], r.epoch)
-	s.receiptMAC(work, r)
+	s.prf(work, domainReceipt, binary.BigEndian.Uint64(raw[:8]), binary.BigEndian.Uint64(raw[8:]))
 	copy(raw[16:], work[:])
 	var text [44]byte
 	base64.URLEncoding.Encode(text[:], raw[:])
 	return string(text[:])
-}
-
-func (s seal) receiptMAC(out *block, r receipt) {
-	s.prf2(out, domainReceipt, uint64(r.key), uint64(r.serial)<<32|uint64(r.epoch))
 }
 
 // open reads a handle. Its error is ReceiptHandleIsInvalid for anything that
@@ -162,16 +140,12 @@ func (s seal) open(work *block, handle string) (receipt, error) {
 	if err != nil || n != receiptSize {
 		return receipt{}, errHandle(handle)
 	}
-	r := receipt{
-		key:    int64(binary.BigEndian.Uint64(raw[:8])),
-		serial: binary.BigEndian.Uint32(raw[8:]),
-		epoch:  binary.BigEndian.Uint32(raw[12:]),
-	}
-	s.receiptMAC(work, r)
+	first, second := binary.BigEndian.Uint64(raw[:8]), binary.BigEndian.Uint64(raw[8:])
+	s.prf(work, domainReceipt, first, second)
 	if subtle.ConstantTimeCompare(work[:], raw[16:receiptSize]) != 1 {
 		return receipt{}, errHandle(handle)
 	}
-	return r, nil
+	return receipt{key: int64(first), serial: uint32(second >> 32), epoch: uint32(second)}, nil
 }
 
 // errHandle refuses a handle that this queue did not give out.

@@ -1,7 +1,7 @@
 package broker
 
 import (
-	"errors"
+	"container/heap"
 	"sync/atomic"
 )
 
@@ -11,11 +11,12 @@ import (
 type index struct {
 	shared   *core
 	number   int64
+	fifo     bool               // never changes
 	counters counters           // as committed
 	cutoff   int64              // stamp: fresh messages sent before belong to the sweep
 	held     map[int64]*message // received before and still here, and those leaving
 	order    deliveryOrder
-	inFlight deadlines
+	inFlight indexed[*message] // by the end of the flight
 	delays   delays
 	window   window
 }
@@ -27,15 +28,21 @@ func (x *index) high() int64 { return makeKey(x.number, maxSeq) }
 // last is the key of the newest message, or where the queue begins.
 func (x *index) last() int64 { return max(x.low(), makeKey(x.number, x.counters.next-1)) }
 
-// isFIFO reports the queue's type, which never changes.
-func (x *index) isFIFO() bool {
-	_, ok := x.order.(*fifoOrder)
-	return ok
+func newIndex(b *core, number int64, fifo bool) index {
+	x := index{shared: b, number: number, fifo: fifo, held: map[int64]*message{}, inFlight: newDeadlines()}
+	x.newOrder()
+	return x
+}
+
+func (x *index) newOrder() {
+	if x.order = (&standardOrder{}); x.fifo {
+		x.order = newFIFO()
+	}
 }
 
 // newMessage makes the memory of a row. Content is kept while memory allows.
-func (x *index) newMessage(r *record, content bool) *message {
-	m := &message{key: r.key, origin: r.originKey(), sent: r.sent, index: -1,
+func (x *index) newMessage(r *record) *message {
+	m := &message{key: r.key, origin: r.originKey(), sent: r.sent,
 		receives: receives{arrived: int32(r.received), count: int32(r.received), first: r.first}}
 	if r.due != 0 {
 		m.due = max(1, x.shared.clock.reading(r.due))
@@ -43,8 +50,12 @@ func (x *index) newMessage(r *record, content bool) *message {
 	if f, ok := x.order.(*fifoOrder); ok {
 		m.group = f.group(r.group)
 	}
-	if content && x.shared.memory.reserveContent(r.footprint()) {
-		m.content = r
+	if memory := &x.shared.memory; r.whole && r.size <= keepContent {
+		if memory.content.Add(r.footprint()) <= memory.limits.cache {
+			m.content = r
+		} else {
+			memory.content.Add(-r.footprint())
+		}
 	}
 	return m
 }
@@ -68,7 +79,7 @@ func (x *index) endFlight(m *message) {
 func (x *index) stopFlight(m *message) {
 	if m.inFlight {
 		m.inFlight = false
-		x.inFlight.remove(m)
+		heap.Remove(&x.inFlight, m.index)
 	}
 }
 
@@ -95,7 +106,7 @@ func (x *index) keep(m *message) {
 // claim keeps a message that memory does not hold from being given out, until
 // unclaim: an entry without content stands for it.
 func (x *index) claim(key int64) *message {
-	m := &message{key: key, origin: key, leaving: true, claimed: true, index: -1}
+	m := &message{key: key, origin: key, leaving: true, claimed: true}
 	x.held[key] = m
 	x.resetWindow()
 	return m
@@ -112,24 +123,21 @@ func (x *index) unclaim(m *message) {
 func (x *index) resume(m *message) {
 	m.until = min(m.until, x.shared.clock.now()+int64(maxFlight))
 	m.inFlight = true
-	x.inFlight.push(m)
+	heap.Push(&x.inFlight, m)
 	x.order.resume(m)
 }
 
 // clear forgets all messages.
 func (x *index) clear() {
 	for _, m := range x.held {
-		m.gone, m.inFlight, m.holds, m.queued, m.index = true, false, false, false, -1
+		m.gone, m.inFlight, m.holds, m.queued = true, false, false, false
 	}
 	clear(x.held)
-	x.inFlight, x.delays = deadlines{}, delays{}
-	x.order.clear(x.drop)
-	x.countFresh()
+	x.inFlight.items, x.delays = nil, delays{}
+	x.resetWindow()
+	x.newOrder()
 	w := &x.window
-	w.generation++
-	w.filling, w.stale = nil, false
-	w.cursor, w.dueAt, w.dueKey, w.dueRead = x.low(), 0, 0, w.dueSeen
-	w.tail = w.cursor
+	w.cursor, w.tail, w.stale, w.dueRead = x.low(), x.low(), false, w.dueSeen
 }
 
 // memory counts what the queues of a broker hold in memory.
@@ -160,15 +168,6 @@ func defaultLimits() memoryLimits {
 		inFlight: 120_000}
 }
 
-// reserveContent reserves n bytes; false when the limit is reached.
-func (c *memory) reserveContent(n int64) bool {
-	if c.content.Add(n) > c.limits.cache {
-		c.content.Add(-n)
-		return false
-	}
-	return true
-}
-
 // window says which part of a queue memory covers: all messages up to cursor
 // are in the delivery order, or were given out, or are on the list of delays.
 // Between cursor and tail they are only in the store.
@@ -184,9 +183,6 @@ type window struct {
 	stale         bool // reset, and not filled since: fresh messages must wait for received ones
 	size          int  // fresh messages, as last counted in memory
 }
-
-// noteDue notes that delays ended.
-func (w *window) noteDue() { w.dueSeen++ }
 
 // behind reports whether the store has visible messages that memory does not.
 func (w *window) behind() bool { return w.cursor < w.tail || w.dueRead < w.dueSeen }
@@ -207,7 +203,7 @@ func (w *window) noteRemoved(key int64) {
 // capacity is how many more fresh messages the queue may hold.
 func (x *index) capacity() int {
 	l, most := &x.shared.memory.limits, x.shared.memory.limits.standard
-	if x.isFIFO() {
+	if x.fifo {
 		most = l.fifo
 	}
 	size := x.order.size()
@@ -225,7 +221,7 @@ func (x *index) countFresh() {
 }
 
 // arrive takes in a message that was just committed.
-func (x *index) arrive(r *record, content bool) {
+func (x *index) arrive(r *record) {
 	w := &x.window
 	covered := w.cursor == w.tail
 	w.tail = r.key
@@ -233,13 +229,12 @@ func (x *index) arrive(r *record, content bool) {
 	if delayed {
 		x.delays.add(r.due, 1)
 	}
-	if r.due != 0 && !x.isFIFO() {
+	if r.due != 0 && !x.fifo {
 		if covered {
 			w.cursor = r.key
 		}
 		if !delayed {
-			// The commit took longer than the delay.
-			w.noteDue()
+			w.dueSeen++ // the commit took longer than the delay
 		}
 		if r.due <= w.dueAt {
 			x.resetWindow()
@@ -248,7 +243,7 @@ func (x *index) arrive(r *record, content bool) {
 	}
 	if covered && x.capacity() > 0 {
 		w.cursor = r.key
-		x.order.add(x.newMessage(r, content))
+		x.order.add(x.newMessage(r))
 		x.countFresh()
 	}
 }
@@ -263,8 +258,8 @@ func (x *index) resetWindow() {
 	w.tail = max(w.tail, x.low())
 	w.filling = nil
 	w.stale = w.cursor < w.tail
-	if !x.isFIFO() {
-		w.noteDue()
+	if !x.fifo {
+		w.dueSeen++
 	}
 }
 
@@ -283,7 +278,7 @@ type fill struct {
 	dueSeen       int
 	now           int64 // Unix milliseconds on the broker's clock
 
-	main, late []*scanned
+	main, late []*record
 
 	// removed are the messages that left the queue meanwhile: the read may
 	// still have seen them. The queue's lock guards it.
@@ -299,7 +294,7 @@ func (x *index) nextFill() *fill {
 	}
 	w.filling = &fill{
 		done: make(chan struct{}), generation: w.generation, limit: min(capacity, x.shared.memory.limits.fill),
-		floor: x.low(), low: w.cursor, high: w.tail, delayed: x.isFIFO(),
+		floor: x.low(), low: w.cursor, high: w.tail, delayed: x.fifo,
 		due: w.dueRead < w.dueSeen, dueAt: w.dueAt, dueKey: w.dueKey, dueSeen: w.dueSeen,
 		now: x.shared.clock.floor(x.shared.clock.now()),
 	}
@@ -308,26 +303,17 @@ func (x *index) nextFill() *fill {
 
 // read reads the next messages: those that were sent without a delay, on a FIFO queue
 // also the others, and those whose delay has ended.
-func (f *fill) read(c *conn, number int64) error {
-	return errors.Join(f.readMain(c), f.readDue(c, number))
-}
-
-func (f *fill) readMain(c *conn) (err error) {
-	if f.low >= f.high {
-		return nil
+func (f *fill) read(c *conn, number int64) (err error) {
+	if f.low < f.high {
+		plain := false
+		if !f.delayed {
+			f.main, plain, err = c.scanPlain(f.low, f.high, f.limit)
+		}
+		if err == nil && !plain {
+			f.main, err = c.scan(f.low, f.high, f.delayed, f.limit)
+		}
 	}
-	plain := false
-	if !f.delayed {
-		f.main, plain, err = c.scanPlain(f.low, f.high, f.limit)
-	}
-	if err == nil && !plain {
-		f.main, err = c.scan(f.low, f.high, f.delayed, f.limit)
-	}
-	return err
-}
-
-func (f *fill) readDue(c *conn, number int64) (err error) {
-	if f.due {
+	if err == nil && f.due {
 		f.late, err = c.scanDue(number, f.floor, f.high, f.dueAt, f.dueKey, f.now, f.limit)
 	}
 	return err
@@ -354,12 +340,12 @@ func (x *index) merge(f *fill) (added int) {
 }
 
 // admit puts the rows into the window that memory does not hold already.
-func (x *index) admit(f *fill, rows []*scanned) (added int) {
+func (x *index) admit(f *fill, rows []*record) (added int) {
 	for _, r := range rows {
 		if x.held[r.key] != nil || f.removed[r.key] || r.sent < x.cutoff || r.key <= x.low() {
 			continue
 		}
-		x.order.add(x.newMessage(&r.record, r.content))
+		x.order.add(x.newMessage(r))
 		added++
 	}
 	x.countFresh()

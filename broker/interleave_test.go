@@ -45,7 +45,7 @@ func TestActsMeet(t *testing.T) {
 			s.b.SetAttributes(t.Context(), s.q.Name(),
 				map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + s.b.ARN("other"+suffixOf(s.q)) +
 					`","maxReceiveCount":1}`})
-			s.b.ChangeVisibility(t.Context(), s.q.Name(), changes(s.handle))
+			s.q.ChangeVisibility(t.Context(), changes(s.handle))
 			s.q.Receive(t.Context(), queue.ReceiveRequest{Max: 1})
 		},
 	}
@@ -126,7 +126,7 @@ func TestDeletedDuringFill(t *testing.T) {
 	f := &fill{done: make(chan struct{}), generation: w.generation, limit: 10, low: w.cursor, high: w.tail}
 	w.filling = f
 	live.mu.Unlock()
-	if err := b.read(f.readMain); err != nil || len(f.main) != 2 {
+	if err := b.read(func(c *conn) error { return f.read(c, live.number) }); err != nil || len(f.main) != 2 {
 		t.Fatal(len(f.main), err)
 	}
 	remove(t, q, m.ReceiptHandle)

@@ -66,12 +66,11 @@ func writeCounters(c *conn, number int64, k *counters) error {
 // readCounters returns the counters of every queue by number, row 0 included.
 func readCounters(c *conn) (map[int64]counters, error) {
 	all := map[int64]counters{}
-	err := c.query(func(row row) error {
+	err := c.query(func(row row) {
 		all[row.int(0)] = counters{
 			next: row.int(1), floor: row.int(2), sent: row.int(3), done: row.int(4), deadLettered: row.int(5),
 			movedIn: row.int(6), movedOut: row.int(7), expired: row.int(8), purged: row.int(9),
 		}
-		return nil
 	}, `SELECT queue, next, floor, sent, done, dead_lettered, moved_in, moved_out, expired, purged FROM counters`)
 	return all, err
 }
@@ -87,7 +86,7 @@ func (k *counters) ledger(inFlight, delayed int) Ledger {
 }
 
 // ledger is the account now.
-func (x *index) ledger() Ledger { return x.counters.ledger(x.inFlight.len(), x.delays.delayed) }
+func (x *index) ledger() Ledger { return x.counters.ledger(x.inFlight.Len(), x.delays.delayed) }
 
 // Ledger returns the account of one queue.
 func (b *Broker) Ledger(name string) (Ledger, error) {
@@ -109,7 +108,7 @@ func (b *Broker) TotalLedger() Ledger {
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
 		total.add(&q.counters)
-		inFlight, delayed = inFlight+q.inFlight.len(), delayed+q.delays.delayed
+		inFlight, delayed = inFlight+q.inFlight.Len(), delayed+q.delays.delayed
 		q.mu.Unlock()
 	}
 	return total.ledger(inFlight, delayed)

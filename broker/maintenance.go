@@ -18,7 +18,7 @@ const (
 // maintenance cleans up, and copies the log into the database. The writer's
 // goroutine alone uses it.
 type maintenance struct {
-	files files
+	b *core
 
 	timer      *time.Timer // the next look at what there is to clean up
 	armed      bool
@@ -31,17 +31,9 @@ type maintenance struct {
 	lastPages      int64 // its length when it was last looked at
 }
 
-func newMaintenance(f files) *maintenance {
-	pages := f.disk.logPages()
-	return &maintenance{files: f, timer: time.NewTimer(tidySoon), armed: true, logPages: pages, nextCheckpoint: pages}
-}
-
-// afterCommit sees to it that a look comes after a commit.
-func (m *maintenance) afterCommit() {
-	m.lastCommit = time.Now()
-	if !m.armed {
-		m.runIn(tidySoon)
-	}
+func newMaintenance(b *core) *maintenance {
+	pages := b.disk.logPages()
+	return &maintenance{b: b, timer: time.NewTimer(tidySoon), armed: true, logPages: pages, nextCheckpoint: pages}
 }
 
 func (m *maintenance) runIn(wait time.Duration) {
@@ -56,7 +48,7 @@ func (m *maintenance) run() {
 		next, err = tidySoon, nil
 	}
 	if err != nil {
-		m.files.log.Warn("Cleaning up the queues' file failed; it will be tried again", "err", err)
+		m.b.log.Warn("Cleaning up the queues' file failed; it will be tried again", "err", err)
 		next = time.Minute
 	}
 	if next > 0 {
@@ -67,7 +59,7 @@ func (m *maintenance) run() {
 // bite does one piece of work and returns when the next is due; 0 for none
 // before the next commit.
 func (m *maintenance) bite() (next time.Duration, err error) {
-	s := m.files.store.Load()
+	s := m.b.store.Load()
 	if err := s.synchronous(false); err != nil {
 		return 0, err
 	}
@@ -79,7 +71,7 @@ func (m *maintenance) bite() (next time.Duration, err error) {
 	if more, err := removeGarbage(s.write); more || err != nil {
 		return pause, err
 	}
-	if busy && !m.files.disk.tight() {
+	if busy && !m.b.disk.tight() {
 		return tidySoon, nil
 	}
 	if more, err := m.vacuum(s); more || err != nil {
@@ -91,10 +83,7 @@ func (m *maintenance) bite() (next time.Duration, err error) {
 // removeGarbage deletes some messages of a purged range.
 func removeGarbage(c *conn) (more bool, err error) {
 	var low, high int64
-	err = c.query(func(row row) error {
-		low, high = row.int(0), row.int(1)
-		return nil
-	}, `SELECT low, high FROM garbage LIMIT 1`)
+	err = c.query(func(row row) { low, high = row.int(0), row.int(1) }, `SELECT low, high FROM garbage LIMIT 1`)
 	if err != nil || high == 0 {
 		return false, err
 	}
@@ -137,7 +126,7 @@ func (m *maintenance) vacuum(s *store) (more bool, err error) {
 // forgetDedups deletes expired deduplication ids and the names of queues that
 // were deleted long enough ago.
 func (m *maintenance) forgetDedups(c *conn) (next time.Duration, err error) {
-	now := m.files.clock.milli(m.files.clock.now())
+	now := m.b.clock.milli(m.b.clock.now())
 	n, err := c.exec(`DELETE FROM dedup WHERE (queue, dedup_id, group_id) IN
 		(SELECT queue, dedup_id, group_id FROM dedup WHERE expires <= ? ORDER BY expires LIMIT ?)`, now, int64(tidyRows))
 	if err != nil || n == tidyRows {
@@ -163,22 +152,26 @@ const (
 	checkpointEvery = 16
 )
 
-// checkpoint copies the log into the database when it has grown long. Callers
-// have their answers by then; only the next group waits. At twice that length
-// reads are held up, so that the log starts over: it can do so only while nobody
-// reads from it, and one that never does makes every read and every checkpoint
-// slower.
-func (m *maintenance) checkpoint() error {
+// afterCommit sees to it that a look comes after a commit, and copies the log into the
+// database when it has grown long. Callers have their answers by then; only the next
+// group waits. At twice that length reads are held up, so that the log starts over: it
+// can do so only while nobody reads from it, and one that never does makes every read
+// and every checkpoint slower.
+func (m *maintenance) afterCommit() error {
+	m.lastCommit = time.Now()
+	if !m.armed {
+		m.runIn(tidySoon)
+	}
 	if m.commits++; m.commits%checkpointEvery != 0 {
 		return nil
 	}
-	s := m.files.store.Load()
+	s := m.b.store.Load()
 	pages, err := s.logPages(`PRAGMA wal_checkpoint(NOOP)`)
 	if pages < m.lastPages {
 		m.nextCheckpoint = m.logPages // it has started over
 	}
 	m.lastPages = pages
-	m.files.disk.grown(pages * pageSize)
+	m.b.disk.grown(pages * pageSize)
 	if err != nil || pages < m.nextCheckpoint {
 		return err
 	}

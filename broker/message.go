@@ -76,8 +76,6 @@ type ring struct {
 	n     int
 }
 
-func (r *ring) len() int { return r.n }
-
 func (r *ring) push(m *message) {
 	if r.n == len(r.items) {
 		grown := make([]*message, max(16, 2*len(r.items)))
@@ -90,19 +88,12 @@ func (r *ring) push(m *message) {
 	r.n++
 }
 
-// peek returns the oldest message; nil when there is none.
-func (r *ring) peek() *message {
+// pop removes the oldest message; nil when there is none.
+func (r *ring) pop() *message {
 	if r.n == 0 {
 		return nil
 	}
-	return r.items[r.head]
-}
-
-func (r *ring) pop() *message {
-	m := r.peek()
-	if m == nil {
-		return nil
-	}
+	m := r.items[r.head]
 	r.items[r.head] = nil
 	r.head = (r.head + 1) % len(r.items)
 	r.n--
@@ -128,17 +119,13 @@ type deliveryOrder interface {
 	// take removes up to limit messages that decide has delivered. decide is
 	// asked once for each message taken; the others are not returned.
 	take(t takeRequest) []*message
-	// promote makes those deliverable whose delay has ended.
-	promote(now int64)
 	// reset forgets the fresh messages, which will be added again, and calls
 	// drop with each.
 	reset(drop func(m *message))
-	// clear forgets all messages, calling drop with the fresh ones.
-	clear(drop func(m *message))
 	// size is the number of fresh messages held.
 	size() int
 	// deliverable reports whether take would find a message.
-	deliverable() bool
+	deliverable(now int64) bool
 }
 
 // takeRequest is what one receive asks of a delivery order.
@@ -190,8 +177,6 @@ func (s *standardOrder) forget(*message) {}
 
 func (s *standardOrder) resume(*message) {}
 
-func (s *standardOrder) promote(int64) {}
-
 func (s *standardOrder) reset(drop func(*message)) {
 	for _, r := range []*ring{&s.main, &s.late} {
 		for m := r.pop(); m != nil; m = r.pop() {
@@ -201,17 +186,12 @@ func (s *standardOrder) reset(drop func(*message)) {
 	}
 }
 
-func (s *standardOrder) clear(drop func(*message)) {
-	s.reset(drop)
-	s.back = ring{}
-}
+func (s *standardOrder) size() int { return s.main.n + s.late.n }
 
-func (s *standardOrder) size() int { return s.main.len() + s.late.len() }
-
-func (s *standardOrder) deliverable() bool { return s.size()+s.back.len() > 0 }
+func (s *standardOrder) deliverable(int64) bool { return s.main.n+s.late.n+s.back.n > 0 }
 
 func (s *standardOrder) take(t takeRequest) []*message {
-	taken := make([]*message, 0, min(t.limit, s.size()+s.back.len()))
+	taken := make([]*message, 0, min(t.limit, s.main.n+s.late.n+s.back.n))
 	for len(taken) < t.limit {
 		m := s.next(t.oldOnly)
 		if m == nil {
@@ -228,32 +208,17 @@ func (s *standardOrder) take(t takeRequest) []*message {
 	return taken
 }
 
-// next removes the next message, whatever it is.
+// next removes the next message, whatever it is; nil when there is none.
 func (s *standardOrder) next(oldOnly bool) *message {
-	fresh := s.older()
-	if oldOnly && s.back.len() > 0 {
-		fresh = nil
+	// Of the fresh ones it is the one that became visible first.
+	fresh := &s.main
+	if s.late.n > 0 && (s.main.n == 0 || s.late.items[s.late.head].key < s.main.items[s.main.head].key) {
+		fresh = &s.late
 	}
-	if s.back.len() > 0 && (fresh == nil || !s.turn) {
+	if s.back.n > 0 && (oldOnly || fresh.n == 0 || !s.turn) {
 		s.turn = true
 		return s.back.pop()
 	}
 	s.turn = false
-	if fresh == nil {
-		return nil
-	}
 	return fresh.pop()
-}
-
-// older returns the fresh ring whose head became visible first.
-func (s *standardOrder) older() *ring {
-	m, l := s.main.peek(), s.late.peek()
-	switch {
-	case m == nil && l == nil:
-		return nil
-	case l == nil || m != nil && m.key < l.key:
-		return &s.main
-	default:
-		return &s.late
-	}
 }

@@ -173,7 +173,7 @@ func (m *model) send(t *rapid.T) {
 		}
 		out = append(out, o)
 	}
-	sent, err := m.b.Send(context.Background(), modelWork+m.suffix, out)
+	sent, err := m.b.Queue(modelWork+m.suffix).Send(context.Background(), out)
 	m.must(err)
 	for i, s := range sent {
 		m.must(s.Err)
@@ -192,7 +192,7 @@ func (m *model) receive(t *rapid.T) {
 	place := rapid.SampledFrom([]string{modelWork, modelWork, modelDead}).Draw(t, "queue")
 	limit := rapid.IntRange(1, 6).Draw(t, "max")
 	visibility := time.Duration(rapid.SampledFrom([]int{0, 1, 5, 20}).Draw(t, "visibility")) * time.Second
-	msgs, err := m.b.Receive(context.Background(), place+m.suffix,
+	msgs, err := m.b.Queue(place+m.suffix).Receive(context.Background(),
 		queue.ReceiveRequest{Max: limit, Visibility: &visibility})
 	m.must(err)
 	switch {
@@ -360,7 +360,7 @@ func (m *model) receipt(t *rapid.T) modelReceipt {
 
 func (m *model) delete(t *rapid.T) {
 	r := m.receipt(t)
-	errs := m.b.Delete(context.Background(), r.place+m.suffix, []string{r.handle})
+	errs := m.b.Queue(r.place+m.suffix).Delete(context.Background(), []string{r.handle})
 	there := r.m.place == r.place
 	if there && r.m.forgotten {
 		m.observe(r.m)
@@ -405,7 +405,7 @@ func (m *model) gone(x *modelled) {
 func (m *model) visibility(t *rapid.T) {
 	r := m.receipt(t)
 	visibility := time.Duration(rapid.SampledFrom([]int{0, 1, 10}).Draw(t, "visibility")) * time.Second
-	errs := m.b.ChangeVisibility(context.Background(), r.place+m.suffix,
+	errs := m.b.Queue(r.place+m.suffix).ChangeVisibility(context.Background(),
 		[]queue.VisibilityChange{{ReceiptHandle: r.handle, Visibility: visibility}})
 	there := r.m.place == r.place
 	if there && r.m.forgotten {

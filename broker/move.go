@@ -7,122 +7,6 @@ import (
 	"tendril/queue"
 )
 
-// DeleteMessages removes messages by id as an operator's act and returns how
-// many there were; ids that are gone, or just being deleted, are passed over.
-// They count as purged.
-func (b *Broker) DeleteMessages(ctx context.Context, name string, ids []string) (int, error) {
-	q, err := b.queues.get(name)
-	if err != nil {
-		return 0, err
-	}
-	reserved, err := q.reserve(ctx, ids)
-	if err != nil || len(reserved) == 0 {
-		return 0, err
-	}
-	r := &removal{q: q, messages: reserved, done: make(chan error, 1)}
-	if err := b.writer.do(r, r.done); err != nil {
-		return 0, err
-	}
-	return r.counted, nil
-}
-
-// reserve finds messages by id and keeps them from being given out or deleted:
-// they are leaving.
-func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*message, err error) {
-	var keys []int64
-	for part := range slices.Chunk(ids, browseChunk) {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		err := q.read(func(c *conn) error {
-			for _, id := range part {
-				key, err := q.keyOf(c, id)
-				if err != nil {
-					return err
-				}
-				if key != 0 {
-					keys = append(keys, key)
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if err := q.usable(); err != nil {
-		return nil, err
-	}
-	for _, key := range keys {
-		switch m := q.held[key]; {
-		case key <= q.low():
-		case m == nil:
-			reserved = append(reserved, q.claim(key))
-		case !m.leaving:
-			m.leaving = true
-			reserved = append(reserved, m)
-		}
-	}
-	return reserved, nil
-}
-
-// removal is the request of an operator's delete.
-type removal struct {
-	q        *liveQueue
-	messages []*message
-	dues     []int64 // of those removed
-	counted  int
-	done     chan error
-}
-
-func (r *removal) needs() (durable, space bool) { return false, false }
-
-func (r *removal) apply(t *tx) error {
-	r.counted, r.dues = 0, nil
-	if t.gone(r.q) {
-		return nil
-	}
-	for _, m := range r.messages {
-		row, found, err := t.row(r.q, m.key)
-		if err != nil {
-			return err
-		}
-		if !found {
-			continue
-		}
-		t.remove(m.key, true)
-		t.counters(r.q).purged++
-		r.counted++
-		if row.due != 0 {
-			r.dues = append(r.dues, row.due)
-		}
-	}
-	return nil
-}
-
-func (r *removal) onCommit(err error) {
-	q := r.q
-	q.mu.Lock()
-	for _, m := range r.messages {
-		if err != nil || m.claimed {
-			q.keep(m)
-		} else {
-			q.remove(m)
-		}
-	}
-	if err == nil {
-		q.counters.purged += int64(r.counted)
-		for _, due := range r.dues {
-			q.delays.sub(due)
-		}
-	}
-	q.wakeAfterRemoval(len(r.messages))
-	q.mu.Unlock()
-	r.done <- err
-}
-
 // Move moves messages by id to another queue, in one transaction, keeping id,
 // body and attributes and beginning a new receive count for redrive purposes;
 // the receive count that receivers see goes on. The sent time and with it the
@@ -152,16 +36,10 @@ func (b *Broker) Move(ctx context.Context, from, to string, ids []string) (int, 
 	if err != nil {
 		return 0, err
 	}
-	if err := b.writer.do(t, t.done); err != nil {
+	if err := b.writer.do(context.Background(), t, needs{durable: true}); err != nil {
 		return 0, err
 	}
-	n := 0
-	for _, it := range t.items {
-		if it.moved {
-			n++
-		}
-	}
-	return n, nil
+	return len(t.moved()), nil
 }
 
 func checkMove(q, to *liveQueue) error {
@@ -169,11 +47,51 @@ func checkMove(q, to *liveQueue) error {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"Source and destination of a move are both %s; name another queue.", q.name)
 	}
-	if q.isFIFO() != to.isFIFO() {
+	if q.fifo != to.fifo {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"Messages cannot move between a standard and a FIFO queue (%s, %s).", q.name, to.name)
 	}
 	return nil
+}
+
+// reserve finds messages by id and keeps them from being given out or deleted:
+// they are leaving.
+func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*message, err error) {
+	var keys []int64
+	for part := range slices.Chunk(ids, browseChunk) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		err := q.read(func(c *conn) error {
+			for _, id := range part {
+				key, err := q.keyOf(c, id)
+				if err != nil {
+					return err
+				}
+				keys = append(keys, key) // 0 is below the queue's messages
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.deleted {
+		return nil, errNoQueue()
+	}
+	for _, key := range keys {
+		switch m := q.held[key]; {
+		case key <= q.low():
+		case m == nil:
+			reserved = append(reserved, q.claim(key))
+		case !m.leaving:
+			m.leaving = true
+			reserved = append(reserved, m)
+		}
+	}
+	return reserved, nil
 }
 
 // newMove makes the request of a move of reserved messages. With a nil target
@@ -181,11 +99,18 @@ func checkMove(q, to *liveQueue) error {
 func (b *core) newMove(from, target *liveQueue, reserved []*message) (*transfer, error) {
 	sources := map[int64]string{}
 	if target == nil {
-		keys := make([]int64, len(reserved))
-		for i, m := range reserved {
-			keys[i] = m.key
-		}
-		err := b.read(func(c *conn) error { return c.heads(keys, func(r *record) { sources[r.key] = r.source }) })
+		err := b.read(func(c *conn) error {
+			for _, m := range reserved {
+				head, err := c.head(m.key)
+				if err != nil {
+					return err
+				}
+				if head != nil {
+					sources[m.key] = head.source
+				}
+			}
+			return nil
+		})
 		if err != nil {
 			from.release(reserved)
 			return nil, err
@@ -199,7 +124,7 @@ func (b *core) newMove(from, target *liveQueue, reserved []*message) (*transfer,
 		}
 		q.mu.Unlock()
 	}
-	t := &transfer{from: from, done: make(chan error, 1)}
+	t := &transfer{from: from}
 	var rest []*message
 	for _, m := range reserved {
 		to := target
@@ -218,9 +143,6 @@ func (b *core) newMove(from, target *liveQueue, reserved []*message) (*transfer,
 
 // release ends the reservation of messages.
 func (q *liveQueue) release(reserved []*message) {
-	if len(reserved) == 0 {
-		return
-	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, m := range reserved {

@@ -19,9 +19,7 @@ import (
 // [*queue.Error].
 type Broker struct {
 	*core
-	dir  string
 	lock *os.File
-	disk *diskGuard
 }
 
 // Open opens the queues in dir (created with mode 0700 when missing).
@@ -44,8 +42,8 @@ func Open(dir string, opts *Options) (*Broker, error) {
 }
 
 func newBroker(dir string, opts *Options) *Broker {
-	b := &Broker{core: &core{clock: newClock(), log: slog.Default(), queues: newCatalog()}, dir: dir,
-		disk: newDiskGuard(dir)}
+	b := &Broker{core: &core{clock: newClock(), log: slog.Default(), queues: newCatalog(), dir: dir,
+		disk: newDiskGuard(dir)}}
 	if opts != nil {
 		b.opts = *opts
 	}
@@ -78,7 +76,7 @@ func (b *Broker) open() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("reading the queues in %s: %w", b.dir, err), s.close())
 	}
-	b.writer = newWriter(files{core: b.core, dir: b.dir, disk: b.disk, reopen: b.reopen, resume: b.resumeQueues})
+	b.writer = newWriter(b.core, b.restore)
 	go b.writer.run()
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
@@ -95,14 +93,13 @@ func (b *Broker) open() error {
 func (b *core) beginEpoch(s *store) error {
 	var secret []byte
 	var epoch int64
-	err := s.write.query(func(row row) error {
+	err := s.write.query(func(row row) {
 		switch row.text(0) {
 		case "secret":
 			secret = row.bytes(1)
 		case "epoch":
 			epoch = row.int(1)
 		}
-		return nil
 	}, `SELECT name, value FROM meta`)
 	if err != nil {
 		return err
@@ -157,10 +154,7 @@ func (b *core) load(c *conn) error {
 		}
 		b.queues.byName[q.name] = q
 	}
-	return c.query(func(row row) error {
-		b.queues.deletedAt[row.text(0)] = row.int(1)
-		return nil
-	}, `SELECT name, at FROM departed`)
+	return c.query(func(row row) { b.queues.deletedAt[row.text(0)] = row.int(1) }, `SELECT name, at FROM departed`)
 }
 
 // readQueues makes the queues that the store has, without their messages. deleted
@@ -170,16 +164,17 @@ func (b *core) readQueues(c *conn) (found []*liveQueue, deleted counters, err er
 	if err != nil {
 		return nil, deleted, err
 	}
-	err = c.query(func(row row) error {
+	var unread error
+	err = c.query(func(row row) {
 		q, err := b.readQueue(row)
 		if err != nil {
-			return fmt.Errorf("queue %s: %w", row.text(1), err)
+			unread = fmt.Errorf("queue %s: %w", row.text(1), err)
+			return
 		}
 		q.counters, q.disk = all[q.number], all[q.number]
 		found = append(found, q)
-		return nil
 	}, `SELECT number, name, attributes, tags, created, modified, purged_at FROM queues`)
-	return found, all[0], err
+	return found, all[0], errors.Join(err, unread)
 }
 
 // readQueue makes a queue of its row.
@@ -210,7 +205,7 @@ func (q *liveQueue) load(c *conn) error {
 	}
 	w.stale = w.cursor < w.tail
 	if !q.set.fifo {
-		w.noteDue()
+		w.dueSeen++
 	}
 	if err := q.loadReceives(c); err != nil {
 		return err
@@ -221,9 +216,6 @@ func (q *liveQueue) load(c *conn) error {
 // loadDelays counts the delays that have not ended.
 func (q *liveQueue) loadDelays(c *conn) error {
 	q.delays = delays{}
-	return c.query(func(row row) error {
-		q.delays.add(row.int(0), int(row.int(1)))
-		return nil
-	}, `SELECT due, count(*) FROM messages WHERE id >> 40 = ? AND due > ? AND id > ? GROUP BY due`,
+	return c.query(func(row row) { q.delays.add(row.int(0), int(row.int(1))) }, `SELECT due, count(*) FROM messages WHERE id >> 40 = ? AND due > ? AND id > ? GROUP BY due`,
 		q.number, q.clock.floor(q.clock.now()), q.low())
 }

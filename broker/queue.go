@@ -22,6 +22,8 @@ type core struct {
 	memory     memory
 	background background
 	queues     catalog
+	dir        string
+	disk       *diskGuard
 	store      atomic.Pointer[store]
 	writer     *writer
 }
@@ -96,20 +98,9 @@ type description struct {
 }
 
 func newLiveQueue(b *core, number int64, name string, d description) *liveQueue {
-	q := &liveQueue{core: b, name: name, arn: b.opts.arn(name), description: d}
-	q.index = index{shared: b, number: number, held: map[int64]*message{}, order: &standardOrder{}}
-	if d.set.fifo {
-		q.order = newFIFO()
-	}
+	q := &liveQueue{core: b, name: name, arn: b.opts.arn(name), description: d, index: newIndex(b, number, d.set.fifo)}
+	q.alarm.ring, q.retention.alarm.ring, q.receives.alarm.ring = q.onAlarm, q.onRetention, q.storeReceives
 	return q
-}
-
-// usable says why the queue cannot be used. The lock is held.
-func (q *liveQueue) usable() error {
-	if q.deleted {
-		return errNoQueue()
-	}
-	return nil
 }
 
 // ready says why nothing can be received now. The lock is held.
@@ -117,8 +108,8 @@ func (q *liveQueue) ready() error {
 	if q.background.closing.Load() {
 		return queue.ErrClosed
 	}
-	if err := q.usable(); err != nil {
-		return err
+	if q.deleted {
+		return errNoQueue()
 	}
 	return q.writer.failed()
 }
@@ -141,10 +132,8 @@ func (q *liveQueue) onAlarm() {
 		q.waiters.wake(1)
 	}
 	if n := q.delays.expire(q.clock.floor(now)); n > 0 {
-		if q.isFIFO() {
-			q.order.promote(now)
-		} else {
-			q.window.noteDue()
+		if !q.fifo {
+			q.window.dueSeen++
 			q.fillIfLow()
 		}
 		q.waiters.wake(n)
@@ -158,13 +147,13 @@ func (q *liveQueue) arm() {
 	if m := q.inFlight.first(); m != nil {
 		at = m.until
 	}
-	if due, ok := q.delays.next(); ok {
-		if r := max(1, q.clock.reading(due)); at == 0 || r < at {
+	if len(q.delays.order) > 0 {
+		if r := max(1, q.clock.reading(q.delays.order[0])); at == 0 || r < at {
 			at = r
 		}
 	}
 	if at != 0 {
-		q.alarm.set(at, time.Duration(at-q.clock.now()), q.onAlarm)
+		q.alarm.set(at, time.Duration(at-q.clock.now()))
 	}
 }
 
@@ -197,11 +186,10 @@ func (q *liveQueue) fill(f *fill) {
 // a FIFO group, or all of a queue whose requests failed. The lock is held.
 func (q *liveQueue) wakeAfterRemoval(n int) {
 	q.countFresh()
-	if q.isFIFO() {
-		q.order.promote(q.clock.now())
+	if q.fifo {
 		n = queue.MaxBatch
 	}
-	if q.order.deliverable() || q.window.behind() {
+	if q.order.deliverable(q.clock.now()) || q.window.behind() {
 		q.waiters.wake(n)
 	}
 }
@@ -228,32 +216,7 @@ func (q *liveQueue) stop() {
 	q.alarm.stop()
 	q.retention.alarm.stop()
 	q.receives.alarm.stop()
-	q.waiters.wakeAll()
-}
-
-// alarm calls a function at the earliest of the times that it is set for. The
-// queue's lock guards it.
-type alarm struct {
-	timer *time.Timer
-	at    int64 // 0 when it is not set
-}
-
-// set has f called after a wait, at a time in the caller's own measure.
-func (a *alarm) set(at int64, wait time.Duration, f func()) {
-	if a.at != 0 && a.at <= at {
-		return
-	}
-	if a.at = at; a.timer == nil {
-		a.timer = time.AfterFunc(max(0, wait), f)
-	} else {
-		a.timer.Reset(max(0, wait))
-	}
-}
-
-func (a *alarm) stop() {
-	if a.timer != nil {
-		a.timer.Stop()
-	}
+	q.waiters.wake(len(q.waiters.waiting))
 }
 
 // waiters are the receives that wait for a message, first come first woken.
@@ -288,5 +251,3 @@ func (l *waiters) wake(n int) {
 	}
 	l.waiting = slices.Delete(l.waiting, 0, n)
 }
-
-func (l *waiters) wakeAll() { l.wake(len(l.waiting)) }

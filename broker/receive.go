@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"container/heap"
 	"context"
 	"fmt"
 	"time"
@@ -16,8 +17,8 @@ import (
 // moved to the dead-letter queue here, on disk before Receive returns. A
 // message whose stored content is damaged is logged and left alone, never
 // given out.
-func (b *Broker) Receive(ctx context.Context, name string, req queue.ReceiveRequest) ([]queue.Message, error) {
-	r, err := b.newReceive(name, req)
+func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.Message, error) {
+	r, err := q.newReceive(req)
 	if err != nil {
 		return nil, err
 	}
@@ -35,21 +36,18 @@ type receive struct {
 }
 
 // newReceive checks a request and fills in the queue's own values.
-func (b *core) newReceive(name string, req queue.ReceiveRequest) (*receive, error) {
-	q, err := b.queues.get(name)
+func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
+	live, err := q.b.queues.get(q.name)
 	if err != nil {
 		return nil, err
 	}
-	q.mu.Lock()
-	set, err := q.set, q.usable()
-	q.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
+	live.mu.Lock()
+	set := live.set
+	live.mu.Unlock()
 	if req.Max < 1 || req.Max > queue.MaxBatch {
 		return nil, errParameter("MaxNumberOfMessages", fmt.Sprint(req.Max), "Must be between 1 and 10, if provided.")
 	}
-	r := &receive{q: q, limit: req.Max, visibility: set.visibility, attempt: req.AttemptID}
+	r := &receive{q: live, limit: req.Max, visibility: set.visibility, attempt: req.AttemptID}
 	if req.Visibility != nil {
 		r.visibility = *req.Visibility
 	}
@@ -195,9 +193,9 @@ func (r *receive) look() (result receiveResult, err error) {
 func (r *receive) take() (result receiveResult, err error) {
 	q := r.q
 	most := q.memory.limits.inFlight
-	limit := min(r.limit, most-q.inFlight.len())
+	limit := min(r.limit, most-q.inFlight.Len())
 	if limit <= 0 {
-		if q.isFIFO() {
+		if q.fifo {
 			return result, nil
 		}
 		return result, queue.Errorf(queue.CodeOverLimit,
@@ -257,7 +255,7 @@ func (r *receive) start(m *message, now, wall int64) receivedMessage {
 	q.drop(m)
 	if r.visibility > 0 {
 		m.inFlight = true
-		q.inFlight.push(m)
+		heap.Push(&q.inFlight, m)
 	} else {
 		q.order.requeue(m)
 		q.waiters.wake(1)

@@ -1,6 +1,9 @@
 package broker
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
 // storeAfter is how long a message may be in flight before its receive is
 // written down: most are deleted sooner, and cost no write at all. Receives
@@ -27,7 +30,7 @@ func (q *liveQueue) storeReceive(m *message) {
 	m.dirty = true
 	u := &q.receives
 	if u.messages = append(u.messages, m); len(u.messages) == 1 {
-		u.alarm.set(1, storeAfter, q.storeReceives)
+		u.alarm.set(1, storeAfter)
 	}
 }
 
@@ -38,7 +41,7 @@ func (q *liveQueue) changeVisibility(m *message, now int64, visibility time.Dura
 		q.endFlight(m)
 		q.waiters.wake(1)
 	} else {
-		q.inFlight.fix(m)
+		heap.Fix(&q.inFlight, m.index)
 	}
 	q.storeReceive(m)
 }
@@ -54,7 +57,7 @@ func (q *liveQueue) storeReceives() {
 	u.alarm.at = 0
 	q.submitReceives(q.clock.now() - int64(storeAfter))
 	if len(u.messages) > 0 {
-		u.alarm.set(1, storeAfter, q.storeReceives)
+		u.alarm.set(1, storeAfter)
 	}
 }
 
@@ -81,7 +84,7 @@ func (q *liveQueue) submitReceives(last int64) {
 	q.receives.messages = rest
 	if len(rows) > 0 {
 		// A failure is the store's; what it forgets is read back at recovery.
-		_ = q.writer.submit(&receiptStore{q: q, rows: rows})
+		_ = q.writer.submit(&receiptStore{q: q, rows: rows}, needs{}, nil)
 	}
 }
 
@@ -96,8 +99,7 @@ type receiptStore struct {
 	rows []receiptRow
 }
 
-func (s *receiptStore) needs() (durable, space bool) { return false, false }
-func (s *receiptStore) onCommit(error)               {}
+func (s *receiptStore) onCommit(err error) error { return err }
 
 func (s *receiptStore) apply(t *tx) error {
 	if t.gone(s.q) {
@@ -117,9 +119,9 @@ func (s *receiptStore) apply(t *tx) error {
 // those whose deadline has not passed are in flight until then.
 func (q *liveQueue) loadReceives(c *conn) error {
 	now := q.clock.now()
-	return c.query(func(row row) error {
+	return c.query(func(row row) {
 		m := q.newMessage(&record{key: row.int(0), sent: row.int(1), origin: row.int(2), received: row.int(3),
-			group: row.text(8)}, false)
+			group: row.text(8)})
 		m.count, m.first, m.epoch, m.stored = int32(row.int(4)), row.int(5), uint32(row.int(9)), true
 		m.unread = int32(row.int(10))
 		m.receivedAt = q.clock.reading(row.int(6))
@@ -129,7 +131,6 @@ func (q *liveQueue) loadReceives(c *conn) error {
 		} else {
 			q.order.requeue(m)
 		}
-		return nil
 	}, `SELECT m.id, m.sent, m.origin, m.received, r.count, r.first, r.received_at, r.until, m.group_id, r.epoch, r.unread
 		FROM receipts r JOIN messages m ON m.id = r.id WHERE r.id > ? AND r.id <= ? ORDER BY r.id`, q.low(), q.high())
 }

@@ -11,14 +11,14 @@ import (
 // second fsync of the same file may report success for lost data: so nothing
 // is accepted until the file was closed, opened again, and found to hold all
 // that was ever acknowledged.
-func (w *writer) fail(group []request, cause error) {
+func (w *writer) fail(group []pendingRequest, cause error) {
 	err := &queue.Error{
 		Code: queue.CodeStorageFailed,
 		Message: "The disk refused a write; the queues accept nothing until their file was opened again and verified. " +
 			"Look at the log and the disk.",
 		Err: cause,
 	}
-	w.files.log.Error("Writing the queues' file failed; opening it again", "dir", w.files.dir, "err", cause)
+	w.b.log.Error("Writing the queues' file failed; opening it again", "dir", w.b.dir, "err", cause)
 	w.mu.Lock()
 	w.failure = err
 	group = append(group, w.pending...)
@@ -30,19 +30,19 @@ func (w *writer) fail(group []request, cause error) {
 
 // reopen tries until the store is open and verified, or the broker closes.
 func (w *writer) reopen() {
-	_ = w.files.store.Load().close() // it has failed already
+	_ = w.b.store.Load().close() // it has failed already
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := w.files.reopen()
+		err := w.restore()
 		if err == nil {
-			w.tx = newTx(w.files.store.Load().write)
+			w.tx = newTx(w.b.store.Load().write)
 			w.mu.Lock()
 			w.failure = nil
 			w.mu.Unlock()
-			w.files.log.Info("The queues' file is open again and verified", "dir", w.files.dir)
-			w.files.resume()
+			w.b.log.Info("The queues' file is open again and verified", "dir", w.b.dir)
+			w.b.resumeQueues()
 			return
 		}
-		w.files.log.Error("The queues' file cannot be used yet; trying again", "dir", w.files.dir, "in", wait, "err", err)
+		w.b.log.Error("The queues' file cannot be used yet; trying again", "dir", w.b.dir, "in", wait, "err", err)
 		if w.pause(wait) {
 			return
 		}
@@ -68,9 +68,9 @@ func (w *writer) pause(wait time.Duration) (closed bool) {
 	}
 }
 
-// reopen opens the store, checks that nothing that was acknowledged is missing,
+// restore opens the store, checks that nothing that was acknowledged is missing,
 // writes to it, and brings memory in line with it.
-func (b *Broker) reopen() error {
+func (b *core) restore() error {
 	s, err := openStore(b.dir, b.opts.vfs)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func (r *Registry) Read(ctx context.Context, name string) (queue.Lease, error) {
 	if err := checkRegistryName("lease", name); err != nil {
 		return queue.Lease{}, err
 	}
-	return lookUp(ctx, r.b, func(c *conn) (queue.Lease, error) { return readLease(c, name) })
+	return view(ctx, r.b, func(c *conn) (queue.Lease, error) { return readLease(c, name) })
 }
 
 // Swap stores next under name if the Version stored there is old.Version ("" when
@@ -50,49 +50,25 @@ func (r *Registry) Swap(ctx context.Context, name string, old, next queue.Lease)
 		return false, queue.Lease{}, err
 	}
 	next.Duration = next.Duration.Truncate(time.Millisecond)
-	var same bool
-	var stored queue.Lease
-	err = r.write(ctx, func(t *tx) (err error) {
-		if stored, err = readLease(t.c, name); err != nil {
-			return err
+	current, err = alter(ctx, r.b, fence{}, func(c *conn) (queue.Lease, error) {
+		stored, err := readLease(c, name)
+		if err != nil || stored.Version == next.Version || stored.Version != old.Version {
+			return stored, err
 		}
-		same = stored.Version == next.Version
-		if !same && stored.Version == old.Version {
-			same, stored = true, next
-			err = writeLease(t.c, name, next)
-		}
-		return err
+		_, err = c.exec(`INSERT OR REPLACE INTO leases (name, version, term, owner, duration, released, data)
+			VALUES (?,?,?,?,?,?,?)`,
+			name, next.Version, next.Term, next.Owner, next.Duration.Milliseconds(), next.Released, next.Data)
+		return next, err
 	})
-	if err != nil {
-		// The writer may be at it still: nothing that it sets is looked at.
-		return false, queue.Lease{}, err
-	}
-	return same, stored, nil
+	return err == nil && current.Version == next.Version, current, err
 }
 
 func readLease(c *conn, name string) (l queue.Lease, err error) {
-	err = c.query(func(row row) error {
-		l.Version = row.text(0)
-		l.Term = row.int(1)
-		l.Owner = row.text(2)
-		milli := row.int(3)
-		released := row.int(4)
-		l.Data = row.text(5)
-		l.Duration, l.Released = time.Duration(milli)*time.Millisecond, released != 0
-		return nil
+	err = c.query(func(row row) {
+		l = queue.Lease{Version: row.text(0), Term: row.int(1), Owner: row.text(2),
+			Duration: time.Duration(row.int(3)) * time.Millisecond, Released: row.int(4) != 0, Data: row.text(5)}
 	}, `SELECT version, term, owner, duration, released, data FROM leases WHERE name = ?`, name)
 	return l, err
-}
-
-func writeLease(c *conn, name string, l queue.Lease) error {
-	released := int64(0)
-	if l.Released {
-		released = 1
-	}
-	_, err := c.exec(`INSERT OR REPLACE INTO leases (name, version, term, owner, duration, released, data)
-		VALUES (?,?,?,?,?,?,?)`,
-		name, l.Version, l.Term, l.Owner, l.Duration.Milliseconds(), released, l.Data)
-	return err
 }
 
 // checkLease refuses a lease that cannot be stored as it is.
@@ -137,15 +113,55 @@ func checkRegistryText(what, text string) error {
 	return nil
 }
 
-// write makes a change in a transaction that is synced, and waits for it as
-// long as ctx allows.
-func (r *Registry) write(ctx context.Context, run func(t *tx) error) error {
-	c := &change{run, func() {}, make(chan error, 1)}
-	return r.b.writer.doUntil(ctx, c, c.done)
+// fence is a lease and the term in which alone a change is made; the zero value lets
+// every change pass.
+type fence struct {
+	lease string
+	term  int64
 }
 
-// lookUp reads from the store for as long as ctx allows.
-func lookUp[T any](ctx context.Context, b *core, f func(*conn) (T, error)) (T, error) {
+func (f fence) check() error {
+	if (f.lease == "") != (f.term == 0) || f.term < 0 {
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"Lease %q with term %d: give a lease and its term, which counts from 1, or neither.", clip(f.lease), f.term)
+	}
+	return nil
+}
+
+// refuse refuses a change by an instance whose term is over.
+func (f fence) refuse(c *conn, what string) (refusal, err error) {
+	if f.lease == "" {
+		return nil, nil
+	}
+	l, err := readLease(c, f.lease)
+	if err != nil || l.Term == f.term && !l.Released {
+		return nil, err
+	}
+	return queue.Errorf(queue.CodeStaleTerm, "%s was not made: term %d of lease %s is over.", what, f.term, f.lease), nil
+}
+
+// alter makes a change in a transaction that is synced, unless the term of the fence is
+// over, and waits for it as long as ctx allows.
+func alter[T any](ctx context.Context, b *core, f fence, run func(c *conn) (T, error)) (T, error) {
+	var value, none T
+	var refusal error
+	err := f.check()
+	if err == nil {
+		err = b.writer.do(ctx, &change{run: func(t *tx) (err error) {
+			if refusal, err = f.refuse(t.c, "The change"); refusal == nil && err == nil {
+				value, err = run(t.c)
+			}
+			return err
+		}}, needs{durable: true})
+	}
+	if err != nil {
+		return none, err // the writer may be at it still: nothing that it sets is looked at
+	}
+	return value, refusal
+}
+
+// view reads from the store for as long as ctx allows.
+func view[T any](ctx context.Context, b *core, f func(*conn) (T, error)) (T, error) {
 	type found struct {
 		value T
 		err   error

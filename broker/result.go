@@ -21,7 +21,7 @@ func (r *receive) deliver(list []receivedMessage) ([]queue.Message, error) {
 			r.forget(g.m)
 			continue
 		}
-		m, err := r.q.message(work, g.content, r.q.isFIFO())
+		m, err := r.q.message(work, g.content)
 		if err != nil {
 			r.withhold(g.m, err)
 			continue
@@ -46,16 +46,18 @@ func (r *receive) readContents(list []receivedMessage) error {
 		return nil
 	}
 	return r.q.read(func(c *conn) error {
-		return c.records(keys, func(row *record) {
+		rows, err := c.lookUp(keys...)
+		for _, row := range rows {
 			i := slices.IndexFunc(list, func(g receivedMessage) bool { return g.m.key == row.key })
 			list[i].content = row
-		})
+		}
+		return err
 	})
 }
 
 // message makes the outside view of a row, without what only a receive knows.
-func (b *core) message(work *block, r *record, fifo bool) (queue.Message, error) {
-	if r.checksum() != r.sum {
+func (q *liveQueue) message(work *block, r *record) (queue.Message, error) {
+	if checksum(r.contentSum(), r.originKey()) != r.sum {
 		return queue.Message{}, errDamaged
 	}
 	attributes, err := decodeAttributes(r.attributes)
@@ -63,12 +65,12 @@ func (b *core) message(work *block, r *record, fifo bool) (queue.Message, error)
 		return queue.Message{}, err
 	}
 	m := queue.Message{
-		ID: b.seal.formatID(work, r.originKey()), Body: r.body, Attributes: attributes,
+		ID: q.seal.messageID(work, r.originKey()), Body: r.body, Attributes: attributes,
 		ReceiveCount: int(r.received), SentAt: date(r.sent), FirstReceivedAt: date(r.first),
-		SenderID: b.opts.SenderID, GroupID: r.group, DedupID: r.dedup, TraceHeader: r.trace,
+		SenderID: q.opts.SenderID, GroupID: r.group, DedupID: r.dedup, TraceHeader: r.trace,
 		DeadLetterSource: r.source,
 	}
-	if fifo {
+	if q.fifo {
 		m.SequenceNumber = sequenceNumber(r.key)
 	}
 	return m, nil
@@ -103,7 +105,7 @@ func (r *receive) forget(m *message) {
 func (r *receive) withhold(m *message, err error) {
 	q := r.q
 	q.log.Error("A stored message is damaged and will not be delivered; it stays on disk",
-		"queue", q.name, "message_id", q.seal.messageID(m.origin), "err", err)
+		"queue", q.name, "message_id", q.seal.messageID(new(block), m.origin), "err", err)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	m.damaged = true

@@ -25,11 +25,13 @@ func (q *liveQueue) watchRetention(sent int64) {
 		return
 	}
 	at := sent + q.set.retention.Milliseconds()
-	q.retention.alarm.set(at, time.Duration(at-stamp())*time.Millisecond, func() {
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		q.sweepNow()
-	})
+	q.retention.alarm.set(at, time.Duration(at-stamp())*time.Millisecond)
+}
+
+func (q *liveQueue) onRetention() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sweepNow()
 }
 
 // sweepNow starts a sweep. The lock is held.
@@ -38,7 +40,7 @@ func (q *liveQueue) sweepNow() {
 		return
 	}
 	q.retention.alarm.at = 0
-	q.retention.sweeping = q.writer.submit(&sweep{q: q}) == nil
+	q.retention.sweeping = q.writer.submit(&sweep{q: q}, needs{}, nil) == nil
 }
 
 // sweep is the request that removes messages past their retention, wherever
@@ -59,25 +61,22 @@ type sweptRow struct {
 	m        *message // nil for a fresh one
 }
 
-func (s *sweep) needs() (durable, space bool) { return false, false }
-
 func (s *sweep) apply(t *tx) error {
-	s.release()
-	s.rows, s.more, s.nextOne = nil, false, 0
-	if t.gone(s.q) {
-		return nil
-	}
 	q := s.q
 	q.mu.Lock()
-	s.cutoff = stamp() - q.set.retention.Milliseconds() + 1
-	q.cutoff = max(q.cutoff, s.cutoff)
-	s.cutoff = q.cutoff
+	s.release()
+	q.cutoff = max(q.cutoff, stamp()-q.set.retention.Milliseconds()+1)
+	s.more, s.nextOne, s.cutoff = false, 0, q.cutoff
 	q.mu.Unlock()
-	low := makeKey(q.number, q.disk.floor)
-	if err := s.findOwn(t.c, max(low, q.retention.sweptTo)); err != nil {
-		return err
+	if t.gone(q) {
+		return nil
 	}
-	if err := s.findMoved(t.c, low); err != nil {
+	low := makeKey(q.number, q.disk.floor)
+	err := s.findOwn(t.c, max(low, q.retention.sweptTo))
+	if err == nil {
+		err = s.findMoved(t.c, low)
+	}
+	if err != nil {
 		return err
 	}
 	s.hold()
@@ -92,11 +91,10 @@ func (s *sweep) apply(t *tx) error {
 // the order in which they were sent.
 func (s *sweep) findOwn(c *conn, from int64) error {
 	walked, ended, seen := from, false, 0
-	err := c.query(func(row row) error {
-		if seen++; ended {
-			return nil
-		}
+	err := c.query(func(row row) {
+		seen++
 		switch {
+		case ended:
 		case row.int(3) != 0: // came from elsewhere: findMoved's
 			if len(s.rows) == 0 {
 				walked = row.int(0)
@@ -109,7 +107,6 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 		default:
 			ended, s.more = true, true
 		}
-		return nil
 	}, `SELECT id, sent, due, origin FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
 		from, s.q.high(), int64(sweepWalk))
 	s.q.retention.sweptTo = walked
@@ -120,16 +117,13 @@ func (s *sweep) findOwn(c *conn, from int64) error {
 // findMoved finds expired messages among those that came from other queues.
 func (s *sweep) findMoved(c *conn, low int64) error {
 	found := 0
-	err := c.query(func(row row) error {
+	err := c.query(func(row row) {
 		if row.int(1) < s.cutoff {
 			s.rows = append(s.rows, sweptRow{key: row.int(0), due: row.int(2)})
 			found++
-			return nil
-		}
-		if s.nextOne == 0 || row.int(1) < s.nextOne {
+		} else if s.nextOne == 0 || row.int(1) < s.nextOne {
 			s.nextOne = row.int(1)
 		}
-		return nil
 	}, `SELECT id, sent, due FROM messages WHERE id >> 40 = ? AND origin IS NOT NULL AND id > ? ORDER BY sent LIMIT ?`,
 		s.q.number, low, int64(sweepRows))
 	s.more = s.more || found == sweepRows
@@ -155,32 +149,28 @@ func (s *sweep) hold() {
 	s.rows = kept
 }
 
-// release takes the marks back, after a rollback.
+// release takes the marks back, after a rollback. The lock is held.
 func (s *sweep) release() {
-	s.q.mu.Lock()
-	defer s.q.mu.Unlock()
 	for _, r := range s.rows {
 		if r.m != nil {
 			s.q.keep(r.m)
 		}
 	}
+	s.rows = nil
 }
 
-func (s *sweep) onCommit(err error) {
-	if err != nil {
-		s.release()
-		s.rows = nil
-	}
+func (s *sweep) onCommit(err error) error {
 	q := s.q
 	q.mu.Lock()
+	if err != nil {
+		s.release()
+	}
 	q.counters.expired += int64(len(s.rows))
 	for _, r := range s.rows {
 		if r.m != nil {
 			q.remove(r.m)
 		}
-		if r.due != 0 {
-			q.delays.sub(r.due)
-		}
+		q.delays.sub(r.due)
 	}
 	q.retention.sweeping = false
 	switch {
@@ -194,4 +184,5 @@ func (s *sweep) onCommit(err error) {
 	if f := q.events.Expired; f != nil && len(s.rows) > 0 {
 		f(q.name, len(s.rows))
 	}
+	return err
 }

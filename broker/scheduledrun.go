@@ -53,11 +53,12 @@ func (r *Registry) Enqueue(ctx context.Context, req RunRequest, m queue.Outgoing
 	if err != nil {
 		return queue.Sent{}, false, err
 	}
-	f := &runSending{sending: newSending(q, []queue.Outgoing{m}), req: req, path: pathOf(&m)}
+	path := (&queue.Message{Attributes: m.Attributes}).Attribute(pathAttribute)
+	f := &runSending{sending: newSending(q, []queue.Outgoing{m}), req: req, path: path}
 	if err := f.sent[0].Err; err != nil {
 		return queue.Sent{}, false, err
 	}
-	if err := r.b.writer.doUntil(ctx, f, f.done); err != nil {
+	if err := r.b.writer.do(ctx, f, needs{durable: true, space: true}); err != nil {
 		return queue.Sent{}, false, err
 	}
 	return f.sent[0], f.already, nil
@@ -79,33 +80,6 @@ func (req *RunRequest) check() error {
 	return fence{req.Lease, req.Term}.check()
 }
 
-// fence is a lease and the term in which alone a change is made; the zero value lets
-// every change pass.
-type fence struct {
-	lease string
-	term  int64
-}
-
-func (f fence) check() error {
-	if (f.lease == "") != (f.term == 0) || f.term < 0 {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Lease %q with term %d: give a lease and its term, which counts from 1, or neither.", clip(f.lease), f.term)
-	}
-	return nil
-}
-
-// refuse refuses a change by an instance whose term is over.
-func (f fence) refuse(c *conn, what string) (refusal, err error) {
-	if f.lease == "" {
-		return nil, nil
-	}
-	l, err := readLease(c, f.lease)
-	if err != nil || l.Term == f.term && !l.Released {
-		return nil, err
-	}
-	return queue.Errorf(queue.CodeStaleTerm, "%s was not made: term %d of lease %s is over.", what, f.term, f.lease), nil
-}
-
 // runSending is the request of one Enqueue: a sending under conditions.
 type runSending struct {
 	*sending
@@ -116,7 +90,7 @@ type runSending struct {
 }
 
 func (f *runSending) apply(t *tx) (err error) {
-	f.fresh, f.already, f.refusal = f.fresh[:0], false, nil
+	f.already, f.refusal = false, nil
 	if t.gone(f.q) {
 		f.refusal = errNoQueue()
 		return nil
@@ -130,23 +104,22 @@ func (f *runSending) apply(t *tx) (err error) {
 	if err := f.sending.apply(t); err != nil {
 		return err
 	}
+	f.answer()
 	return f.note(t.c)
 }
 
-func (f *runSending) onCommit(err error) {
+func (f *runSending) onCommit(err error) error {
 	if err == nil && (f.refusal != nil || f.already) {
-		f.done <- f.refusal
-		return
+		return f.refusal
 	}
-	f.sending.onCommit(err)
+	return f.sending.onCommit(err)
 }
 
 // first finds the message of a run that was made before.
 func (f *runSending) first(c *conn) (found bool, err error) {
-	err = c.query(func(row row) error {
+	err = c.query(func(row row) {
 		found = true
 		f.sent[0].ID, f.sent[0].SequenceNumber = row.text(0), row.text(1)
-		return nil
 	}, `SELECT message, sequence FROM fires WHERE id = ?`, f.req.ID)
 	return found, err
 }
@@ -171,13 +144,11 @@ func (f *runSending) note(c *conn) error {
 // Last returns the time of the last run of each task, in UTC; a task without
 // one is not in the map.
 func (r *Registry) Last(ctx context.Context, tasks []string) (map[string]time.Time, error) {
-	return lookUp(ctx, r.b, func(c *conn) (map[string]time.Time, error) {
+	return view(ctx, r.b, func(c *conn) (map[string]time.Time, error) {
 		last := map[string]time.Time{}
 		for _, task := range tasks {
-			err := c.query(func(row row) error {
-				last[task] = time.UnixMilli(row.int(0)).UTC()
-				return nil
-			}, `SELECT last FROM tasks WHERE task = ?`, task)
+			err := c.query(func(row row) { last[task] = time.UnixMilli(row.int(0)).UTC() },
+				`SELECT last FROM tasks WHERE task = ?`, task)
 			if err != nil {
 				return nil, err
 			}
@@ -195,24 +166,20 @@ func (r *Registry) SetPaused(ctx context.Context, task, reason string, paused bo
 	if err := checkRegistryText(fmt.Sprintf("reason for pausing task %s", task), reason); err != nil {
 		return err
 	}
-	return r.write(ctx, func(t *tx) (err error) {
+	_, err := alter(ctx, r.b, fence{}, func(c *conn) (int64, error) {
 		if paused {
-			_, err = t.c.exec(`INSERT OR REPLACE INTO paused (task, reason) VALUES (?, ?)`, task, reason)
-		} else {
-			_, err = t.c.exec(`DELETE FROM paused WHERE task = ?`, task)
+			return c.exec(`INSERT OR REPLACE INTO paused (task, reason) VALUES (?, ?)`, task, reason)
 		}
-		return err
+		return c.exec(`DELETE FROM paused WHERE task = ?`, task)
 	})
+	return err
 }
 
 // Paused returns the paused tasks and the reason of each; it is never nil.
 func (r *Registry) Paused(ctx context.Context) (map[string]string, error) {
-	return lookUp(ctx, r.b, func(c *conn) (map[string]string, error) {
+	return view(ctx, r.b, func(c *conn) (map[string]string, error) {
 		reasons := map[string]string{}
-		err := c.query(func(row row) error {
-			reasons[row.text(0)] = row.text(1)
-			return nil
-		}, `SELECT task, reason FROM paused`)
+		err := c.query(func(row row) { reasons[row.text(0)] = row.text(1) }, `SELECT task, reason FROM paused`)
 		return reasons, err
 	})
 }
@@ -233,25 +200,20 @@ func (r *Registry) SinceUnder(ctx context.Context, lease string, term int64, fro
 			return nil, err
 		}
 	}
-	since := make(map[string]time.Time, len(from))
-	err := r.fenced(ctx, lease, term, func(c *conn) error {
-		clear(since)
+	return alter(ctx, r.b, fence{lease, term}, func(c *conn) (map[string]time.Time, error) {
+		since := make(map[string]time.Time, len(from))
 		for task, at := range from {
 			if err := enterTask(c, task, at, schedules[task]); err != nil {
-				return err
+				return nil, err
 			}
 			milli, err := c.integer(`SELECT last FROM tasks WHERE task = ?`, task)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			since[task] = time.UnixMilli(milli).UTC()
 		}
-		return nil
+		return since, nil
 	})
-	if err != nil {
-		return nil, err // the writer may be at it still: since is not looked at
-	}
-	return since, nil
 }
 
 // enterTask makes the row of a task right for its schedule, "" for any.
@@ -283,67 +245,30 @@ func (r *Registry) Skip(ctx context.Context, req RunRequest, ids []string) (made
 	if err := checkRegistryName("task", req.Task); err != nil {
 		return nil, err
 	}
-	found := map[string]string{}
-	err = r.fenced(ctx, req.Lease, req.Term, func(c *conn) error {
-		clear(found)
+	return alter(ctx, r.b, fence{req.Lease, req.Term}, func(c *conn) (map[string]string, error) {
+		found := map[string]string{}
 		for _, id := range ids {
-			err := c.query(func(row row) error {
-				found[id] = row.text(0)
-				return nil
-			}, `SELECT message FROM fires WHERE id = ?`, id)
+			err := c.query(func(row row) { found[id] = row.text(0) }, `SELECT message FROM fires WHERE id = ?`, id)
 			if err != nil {
-				return err
+				return nil, err
 			}
 		}
-		return accountUpTo(c, req.Task, req.At)
+		return found, accountUpTo(c, req.Task, req.At)
 	})
-	if err != nil {
-		return nil, err // the writer may be at it still: found is not looked at
-	}
-	return found, nil
 }
 
 // Enqueued reports whether a run of that id was made in the last 30 days.
 func (r *Registry) Enqueued(ctx context.Context, id string) (bool, error) {
-	return lookUp(ctx, r.b, func(c *conn) (bool, error) { return c.finds(`SELECT 1 FROM fires WHERE id = ?`, id) })
+	return view(ctx, r.b, func(c *conn) (bool, error) { return c.finds(`SELECT 1 FROM fires WHERE id = ?`, id) })
 }
 
 // EnqueuedTo reports whether a run of that id was made in the last 30 days with a
 // message to path.
 func (r *Registry) EnqueuedTo(ctx context.Context, id, path string) (bool, error) {
-	return lookUp(ctx, r.b, func(c *conn) (bool, error) {
+	return view(ctx, r.b, func(c *conn) (bool, error) {
 		return c.finds(`SELECT 1 FROM fires WHERE id = ? AND path = ?`, id, path)
 	})
 }
 
 // pathAttribute is the message attribute with the path that a run goes to.
 const pathAttribute = "beanstalk.sqsd.path"
-
-// pathOf is the path that a message goes to, "" when it names none.
-func pathOf(m *queue.Outgoing) string {
-	for _, a := range m.Attributes {
-		if a.Name == pathAttribute {
-			return a.Value
-		}
-	}
-	return ""
-}
-
-// fenced makes a change unless the term of the lease is over.
-func (r *Registry) fenced(ctx context.Context, lease string, term int64, change func(c *conn) error) error {
-	f := fence{lease, term}
-	if err := f.check(); err != nil {
-		return err
-	}
-	var refusal error
-	err := r.write(ctx, func(t *tx) (err error) {
-		if refusal, err = f.refuse(t.c, "The change"); refusal != nil || err != nil {
-			return err
-		}
-		return change(t.c)
-	})
-	if err != nil {
-		return err
-	}
-	return refusal
-}

@@ -191,7 +191,7 @@ func (s *script) run(words []string) []string {
 		synctest.Wait()
 		return (<-s.pending)()
 	case "delete":
-		return s.answers(s.b.Delete(ctx, arg(0), s.receipts(rest[1:])), rest[1:])
+		return s.answers(s.b.Queue(arg(0)).Delete(ctx, s.receipts(rest[1:])), rest[1:])
 	case "visibility":
 		return s.visibility(arg(0), rest[1:])
 	case "advance":
@@ -254,7 +254,7 @@ func (s *script) send(name string, bodies []string, opts map[string]string) (out
 		}
 		msgs = append(msgs, m)
 	}
-	sent, err := s.b.Send(s.t.Context(), name, msgs)
+	sent, err := s.b.Queue(name).Send(s.t.Context(), msgs)
 	if err != nil {
 		return []string{describe(err)}
 	}
@@ -287,7 +287,7 @@ func (s *script) receive(name string, opts map[string]string) func() []string {
 		s.t.Fatal(err)
 	}
 	start := time.Now()
-	msgs, err := s.b.Receive(s.t.Context(), name, queue.ReceiveRequest{
+	msgs, err := s.b.Queue(name).Receive(s.t.Context(), queue.ReceiveRequest{
 		Max: n, Wait: s.duration(opts["wait"]), Visibility: s.duration(opts["vt"]), AttemptID: opts["attempt"],
 	})
 	waited := time.Since(start)
@@ -365,7 +365,7 @@ func (s *script) visibility(name string, words []string) []string {
 		changes = append(changes,
 			queue.VisibilityChange{ReceiptHandle: s.receipts(words[i : i+1])[0], Visibility: *s.duration(words[i+1])})
 	}
-	return s.answers(s.b.ChangeVisibility(s.t.Context(), name, changes), words)
+	return s.answers(s.b.Queue(name).ChangeVisibility(s.t.Context(), changes), words)
 }
 
 func (s *script) attributes(name string, wanted []string) []string {

@@ -15,8 +15,8 @@ import (
 //
 // Once the messages are handed to the disk, ctx no longer counts: the answer
 // says what became of them.
-func (b *Broker) Send(ctx context.Context, name string, msgs []queue.Outgoing) ([]queue.Sent, error) {
-	q, err := b.queues.get(name)
+func (q *Queue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
+	live, err := q.b.queues.get(q.name)
 	if err != nil {
 		return nil, err
 	}
@@ -26,133 +26,143 @@ func (b *Broker) Send(ctx context.Context, name string, msgs []queue.Outgoing) (
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	s := newSending(q, msgs)
-	if len(s.records) == 0 {
+	s := newSending(live, msgs)
+	if len(s.items) == 0 {
 		return s.sent, nil
 	}
-	if err := b.writer.do(s, s.done); err != nil {
+	if err := q.b.writer.do(context.Background(), s, needs{durable: true, space: true}); err != nil {
 		return nil, err
 	}
+	s.answer()
 	return s.sent, nil
 }
 
 // sending is the request of one Send.
 type sending struct {
-	q       *liveQueue
-	set     settings
-	records []*record
-	sums    []uint32 // of their contents
-	delays  []time.Duration
-	index   []int        // of each record among sent
-	sent    []queue.Sent // the answer
-	fresh   []*record    // those that are not duplicates
-	done    chan error
+	q     *liveQueue
+	set   settings
+	at    int64         // stamp
+	items []sendingItem // those that were not refused
+	sent  []queue.Sent  // the answer
 }
+
+// sendingItem is one message on its way to the disk.
+type sendingItem struct {
+	*record
+	contentSum uint32
+	delay      time.Duration
+	index      int   // among sent
+	first      int64 // its key, or of a duplicate the key of the first message
+}
+
+// fresh reports whether the message is no duplicate, and was stored.
+func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.key }
 
 // newSending checks the messages and makes records of the good ones.
 func newSending(q *liveQueue, msgs []queue.Outgoing) *sending {
 	q.mu.Lock()
-	set := q.set
+	s := &sending{q: q, set: q.set, items: make([]sendingItem, 0, len(msgs)), sent: make([]queue.Sent, len(msgs))}
 	q.mu.Unlock()
-	s := &sending{q: q, set: set, sent: make([]queue.Sent, len(msgs)), done: make(chan error, 1)}
 	for i := range msgs {
 		m := &msgs[i]
-		if err := set.checkOutgoing(m); err != nil {
+		if err := s.set.checkOutgoing(m); err != nil {
 			s.sent[i].Err = err
 			continue
 		}
-		delay := set.delay
-		if m.Delay != nil && !set.fifo {
-			delay = *m.Delay
+		r := &record{group: m.GroupID, dedup: m.DedupID, trace: m.TraceHeader, attributes: encodeAttributes(m.Attributes),
+			body: m.Body, whole: true}
+		r.size = int64(len(r.body) + len(r.attributes))
+		if s.set.fifo && r.dedup == "" {
+			sum := sha256.Sum256([]byte(m.Body))
+			r.dedup = hex.EncodeToString(sum[:])
 		}
-		r := newRecord(m, &set)
-		s.records = append(s.records, r)
-		s.sums = append(s.sums, r.contentSum())
-		s.delays = append(s.delays, delay)
-		s.index = append(s.index, i)
+		it := sendingItem{record: r, contentSum: r.contentSum(), delay: s.set.delay, index: i}
+		if m.Delay != nil && !s.set.fifo {
+			it.delay = *m.Delay
+		}
+		s.items = append(s.items, it)
 	}
 	return s
 }
 
-func newRecord(m *queue.Outgoing, set *settings) *record {
-	r := &record{
-		group: m.GroupID, dedup: m.DedupID, trace: m.TraceHeader,
-		attributes: encodeAttributes(m.Attributes), body: m.Body,
-	}
-	if set.fifo && r.dedup == "" {
-		sum := sha256.Sum256([]byte(m.Body))
-		r.dedup = hex.EncodeToString(sum[:])
-	}
-	r.size = int64(len(r.body) + len(r.attributes))
-	return r
-}
-
-func (s *sending) needs() (durable, space bool) { return true, true }
-
 func (s *sending) apply(t *tx) error {
-	s.fresh = s.fresh[:0]
+	for i := range s.items {
+		s.items[i].first = 0
+	}
 	if t.gone(s.q) {
 		return nil
 	}
 	clock := s.q.clock
-	now, sent := clock.milli(clock.now()), stamp()
-	for i, r := range s.records {
-		answer := &s.sent[s.index[i]]
+	now := clock.milli(clock.now())
+	s.at = stamp()
+	for i := range s.items {
+		it := &s.items[i]
 		if s.set.fifo {
-			first, err := t.duplicate(s.q, r, &s.set, now)
-			if err != nil {
+			var err error
+			if it.first, err = t.duplicate(s.q, it.record, &s.set, now); err != nil {
 				return err
 			}
-			if first != 0 {
-				s.answer(answer, first)
+			if it.first != 0 {
+				it.key = 0
 				continue
 			}
 		}
 		k := t.counters(s.q)
-		r.key, r.sent, r.due = makeKey(s.q.number, k.next), sent, 0
-		r.sum = checksum(s.sums[i], r.key)
-		if s.delays[i] > 0 {
-			r.due = gridUp(now + s.delays[i].Milliseconds())
+		it.key, it.sent, it.due = makeKey(s.q.number, k.next), s.at, 0
+		it.first, it.sum = it.key, checksum(it.contentSum, it.key)
+		if it.delay > 0 {
+			it.due = gridUp(now + it.delay.Milliseconds())
 		}
 		k.next++
 		k.sent++
 		if s.set.fifo {
-			if err := t.remember(s.q, r, &s.set, now); err != nil {
+			if err := t.remember(s.q, it.record, &s.set, now); err != nil {
 				return err
 			}
 		}
-		t.insert(r)
-		s.answer(answer, r.key)
-		s.fresh = append(s.fresh, r)
+		t.inserts = append(t.inserts, it.record)
 	}
 	return nil
 }
 
-func (s *sending) answer(to *queue.Sent, key int64) {
-	to.ID = s.q.seal.messageID(key)
-	if s.set.fifo {
-		to.SequenceNumber = sequenceNumber(key)
+// answer completes the answer: messages have their ids by then.
+func (s *sending) answer() {
+	work := new(block)
+	for i := range s.items {
+		it := &s.items[i]
+		to := &s.sent[it.index]
+		to.ID = s.q.seal.messageID(work, it.first)
+		if s.set.fifo {
+			to.SequenceNumber = sequenceNumber(it.first)
+		}
 	}
 }
 
-func (s *sending) onCommit(err error) {
+func (s *sending) onCommit(err error) error {
 	q := s.q
-	if err == nil && q.removed {
-		err = errNoQueue()
+	if err != nil {
+		return err
 	}
-	if err == nil && len(s.fresh) > 0 {
-		q.mu.Lock()
-		q.counters.sent += int64(len(s.fresh))
-		q.counters.next = keySeq(s.fresh[len(s.fresh)-1].key) + 1
-		for _, r := range s.fresh {
-			q.arrive(r, r.size <= keepContent)
+	if q.removed {
+		return errNoQueue()
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n := 0
+	for i := range s.items {
+		if it := &s.items[i]; it.fresh() {
+			n++
+			q.counters.next = keySeq(it.key) + 1
+			q.arrive(it.record)
 		}
-		q.waiters.wake(len(s.fresh))
-		q.arm()
-		q.watchRetention(s.fresh[0].sent)
-		q.mu.Unlock()
 	}
-	s.done <- err
+	if n > 0 {
+		q.counters.sent += int64(n)
+		q.waiters.wake(n)
+		q.arm()
+		q.watchRetention(s.at)
+	}
+	return nil
 }
 
 // dedupWindow is how long a deduplication id is remembered, counted from the
@@ -162,15 +172,12 @@ const dedupWindow = 5 * time.Minute
 // duplicate returns the key under which a message with the same deduplication
 // id was sent within the window; 0 when there was none.
 func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first int64, err error) {
-	err = t.c.query(func(row row) error {
-		key := row.int(0)
-		expires := row.int(1)
-		if expires > now && keySeq(key) > q.disk.floor {
+	err = t.c.query(func(row row) {
+		if key := row.int(0); row.int(1) > now && keySeq(key) > q.disk.floor {
 			first = key
 		}
-		return nil
 	}, `SELECT message, expires FROM dedup WHERE queue = ? AND dedup_id = ? AND group_id = ?`,
-		q.number, r.dedup, dedupScope(r, set))
+		q.number, r.dedup, set.dedupScope(r))
 	return first, err
 }
 
@@ -178,14 +185,14 @@ func (t *tx) duplicate(q *liveQueue, r *record, set *settings, now int64) (first
 // send.
 func (t *tx) remember(q *liveQueue, r *record, set *settings, now int64) error {
 	_, err := t.c.exec(`INSERT OR REPLACE INTO dedup (queue, dedup_id, group_id, message, expires) VALUES (?,?,?,?,?)`,
-		q.number, r.dedup, dedupScope(r, set), r.key, now+dedupWindow.Milliseconds())
+		q.number, r.dedup, set.dedupScope(r), r.key, now+dedupWindow.Milliseconds())
 	return err
 }
 
 // dedupScope is the group within which a deduplication id counts; "" is the
 // whole queue.
-func dedupScope(r *record, set *settings) string {
-	if set.dedupPerGroup {
+func (s *settings) dedupScope(r *record) string {
+	if s.dedupPerGroup {
 		return r.group
 	}
 	return ""

@@ -223,10 +223,7 @@ func (s *store) restartLog() error {
 
 // logPages runs a checkpoint pragma and returns the length of the log.
 func (s *store) logPages(pragma string) (pages int64, err error) {
-	err = s.write.query(func(row row) error {
-		pages = row.int(1)
-		return nil
-	}, pragma)
+	err = s.write.query(func(row row) { pages = row.int(1) }, pragma)
 	return pages, err
 }
 

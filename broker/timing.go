@@ -1,7 +1,7 @@
 package broker
 
 import (
-	"container/heap"
+	"slices"
 	"time"
 )
 
@@ -31,6 +31,9 @@ func (c clock) milli(at int64) int64 {
 // reading turns Unix milliseconds into a reading of now.
 func (c clock) reading(milli int64) int64 { return (milli - c.anchor) * int64(time.Millisecond) }
 
+// floor turns a reading of now into the Unix milliseconds that have passed.
+func (c clock) floor(at int64) int64 { return c.anchor + at/int64(time.Millisecond) }
+
 // stamp is the wall clock's time in Unix milliseconds, for what people read:
 // the sent and first-receive times, and the age that retention looks at.
 func stamp() int64 { return time.Now().UnixMilli() }
@@ -43,83 +46,81 @@ func date(milli int64) time.Time {
 	return time.UnixMilli(milli)
 }
 
-// floor turns a reading of now into the Unix milliseconds that have passed.
-func (c clock) floor(at int64) int64 { return c.anchor + at/int64(time.Millisecond) }
+// alarm calls a function at the earliest of the times that it is set for. The
+// queue's lock guards it.
+type alarm struct {
+	ring  func()
+	timer *time.Timer
+	at    int64 // 0 when it is not set
+}
 
-// deadlines is a heap of the messages in flight, the one whose visibility
-// timeout ends first on top. It is written out because a queue in full flow
-// pushes and removes hundreds of thousands a second.
-type deadlines struct{ heap []*message }
-
-func (d *deadlines) len() int { return len(d.heap) }
-
-// first returns the message whose flight ends first; nil when there is none.
-func (d *deadlines) first() *message {
-	if len(d.heap) == 0 {
-		return nil
+// set has the alarm ring after a wait, at a time in the caller's own measure.
+func (a *alarm) set(at int64, wait time.Duration) {
+	if a.at != 0 && a.at <= at {
+		return
 	}
-	return d.heap[0]
-}
-
-func (d *deadlines) push(m *message) {
-	m.index = len(d.heap)
-	d.heap = append(d.heap, m)
-	d.up(m.index)
-}
-
-// fix restores the order after the deadline of m changed.
-func (d *deadlines) fix(m *message) {
-	if !d.down(m.index) {
-		d.up(m.index)
+	if a.at = at; a.timer == nil {
+		a.timer = time.AfterFunc(max(0, wait), a.ring)
+	} else {
+		a.timer.Reset(max(0, wait))
 	}
 }
 
-func (d *deadlines) remove(m *message) {
-	last := len(d.heap) - 1
-	i := m.index
-	if i != last {
-		d.swap(i, last)
-	}
-	d.heap[last] = nil
-	d.heap = d.heap[:last]
-	if i != last && !d.down(i) {
-		d.up(i)
-	}
-	m.index = -1
-}
-
-func (d *deadlines) swap(i, j int) {
-	d.heap[i], d.heap[j] = d.heap[j], d.heap[i]
-	d.heap[i].index, d.heap[j].index = i, j
-}
-
-func (d *deadlines) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if d.heap[parent].until <= d.heap[i].until {
-			return
-		}
-		d.swap(i, parent)
-		i = parent
+func (a *alarm) stop() {
+	if a.timer != nil {
+		a.timer.Stop()
 	}
 }
 
-// down reports whether the message moved.
-func (d *deadlines) down(i int) bool {
-	from := i
-	for {
-		least := 2*i + 1
-		if least >= len(d.heap) {
-			return i != from
-		}
-		if right := least + 1; right < len(d.heap) && d.heap[right].until < d.heap[least].until {
-			least = right
-		}
-		if d.heap[i].until <= d.heap[least].until {
-			return i != from
-		}
-		d.swap(i, least)
-		i = least
+// indexed is a heap, for [container/heap], whose items know their place in it.
+type indexed[T any] struct {
+	items  []T
+	before func(a, b T) bool
+	index  func(T) *int // where the item keeps its place
+}
+
+// first returns the first item; the zero value when there is none.
+func (h *indexed[T]) first() (item T) {
+	if len(h.items) > 0 {
+		item = h.items[0]
+	}
+	return item
+}
+
+// Len implements [heap.Interface].
+func (h *indexed[T]) Len() int { return len(h.items) }
+
+// Less implements [heap.Interface].
+func (h *indexed[T]) Less(i, j int) bool { return h.before(h.items[i], h.items[j]) }
+
+// Swap implements [heap.Interface].
+func (h *indexed[T]) Swap(i, j int) {
+	h.items[i], h.items[j] = h.items[j], h.items[i]
+	*h.index(h.items[i]), *h.index(h.items[j]) = i, j
+}
+
+// Push implements [heap.Interface].
+func (h *indexed[T]) Push(x any) {
+	item := x.(T)
+	*h.index(item) = len(h.items)
+	h.items = append(h.items, item)
+}
+
+// Pop implements [heap.Interface].
+func (h *indexed[T]) Pop() any {
+	last := len(h.items) - 1
+	item := h.items[last]
+	clear(h.items[last:])
+	h.items = h.items[:last]
+	return item
+}
+
+// newDeadlines returns a heap of the messages in flight, the one whose visibility timeout
+// ends first on top.
+func newDeadlines() indexed[*message] {
+	return indexed[*message]{
+		before: func(a, b *message) bool { return a.until < b.until },
+		index:  func(m *message) *int { return &m.index },
 	}
 }
 
@@ -136,7 +137,7 @@ func gridUp(milli int64) int64 { return (milli + delayGrid - 1) / delayGrid * de
 // messages themselves stay on disk until then.
 type delays struct {
 	count   map[int64]int
-	order   milliHeap
+	order   []int64 // the instants, sorted
 	delayed int
 }
 
@@ -144,8 +145,8 @@ func (d *delays) add(due int64, n int) {
 	if d.count == nil {
 		d.count = map[int64]int{}
 	}
-	if d.count[due] == 0 {
-		heap.Push(&d.order, due)
+	if at, found := slices.BinarySearch(d.order, due); !found {
+		d.order = slices.Insert(d.order, at, due)
 	}
 	d.count[due] += n
 	d.delayed += n
@@ -160,40 +161,14 @@ func (d *delays) sub(due int64) {
 	}
 }
 
-// next returns the instant at which the next delay ends; false when none does.
-func (d *delays) next() (int64, bool) {
-	if len(d.order) == 0 {
-		return 0, false
-	}
-	return d.order[0], true
-}
-
-// end removes the delays that end no later than milli and returns how many
+// expire removes the delays that end no later than milli and returns how many
 // messages that makes visible.
 func (d *delays) expire(milli int64) (n int) {
 	for len(d.order) > 0 && d.order[0] <= milli {
-		due := heap.Pop(&d.order).(int64)
-		n += d.count[due]
-		delete(d.count, due)
+		n += d.count[d.order[0]]
+		delete(d.count, d.order[0])
+		d.order = d.order[1:]
 	}
 	d.delayed -= n
 	return n
-}
-
-// milliHeap implements [heap.Interface].
-type milliHeap []int64
-
-func (h milliHeap) Len() int           { return len(h) }
-func (h milliHeap) Less(i, j int) bool { return h[i] < h[j] }
-func (h milliHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-
-// Push implements [heap.Interface].
-func (h *milliHeap) Push(x any) { *h = append(*h, x.(int64)) }
-
-// Pop implements [heap.Interface].
-func (h *milliHeap) Pop() any {
-	old := *h
-	last := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return last
 }

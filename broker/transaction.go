@@ -16,11 +16,6 @@ type tx struct {
 	dropped  map[*liveQueue]bool // deleted in this transaction
 }
 
-const (
-	insertRows = 8
-	deleteRows = 16
-)
-
 func newTx(c *conn) *tx {
 	return &tx{c: c, touched: map[*liveQueue]counters{}, dropped: map[*liveQueue]bool{}}
 }
@@ -34,9 +29,6 @@ func (t *tx) counters(q *liveQueue) *counters {
 	return &q.disk
 }
 
-// insert adds a message.
-func (t *tx) insert(r *record) { t.inserts = append(t.inserts, r) }
-
 // remove deletes a message; received says that it may have a row in receipts.
 func (t *tx) remove(key int64, received bool) {
 	t.removed = append(t.removed, key)
@@ -45,43 +37,32 @@ func (t *tx) remove(key int64, received bool) {
 	}
 }
 
-// flush runs the gathered statements.
+// flush writes what was gathered: rows, and the counters of the touched queues.
 func (t *tx) flush() error {
-	if err := t.flushInserts(); err != nil {
-		return err
+	err := t.flushInserts()
+	if err == nil {
+		err = t.flushDeletes("messages", t.removed)
 	}
-	if err := t.flushDeletes("messages", t.removed); err != nil {
-		return err
-	}
-	if err := t.flushDeletes("receipts", t.receipts); err != nil {
-		return err
+	if err == nil {
+		err = t.flushDeletes("receipts", t.receipts)
 	}
 	t.inserts, t.removed, t.receipts = t.inserts[:0], t.removed[:0], t.receipts[:0]
-	return nil
-}
-
-// flushCounters writes the counters of the touched queues.
-func (t *tx) flushCounters() error {
 	for q := range t.touched {
-		if t.dropped[q] {
-			continue
-		}
-		if err := writeCounters(t.c, q.number, &q.disk); err != nil {
-			return err
+		if err == nil && !t.dropped[q] {
+			err = writeCounters(t.c, q.number, &q.disk)
 		}
 	}
-	return nil
+	return err
 }
 
-// undo puts the counters back after a rollback.
-func (t *tx) undo() {
-	for q, before := range t.touched {
-		q.disk = before
+// end makes the transaction ready for the next one. After an error the counters are put back.
+func (t *tx) end(err error) {
+	if err != nil {
+		for q, before := range t.touched {
+			q.disk = before
+		}
+		t.inserts, t.removed, t.receipts = t.inserts[:0], t.removed[:0], t.receipts[:0]
 	}
-}
-
-func (t *tx) reset() {
-	t.inserts, t.removed, t.receipts = t.inserts[:0], t.removed[:0], t.receipts[:0]
 	clear(t.touched)
 	clear(t.dropped)
 }
@@ -90,42 +71,62 @@ func (t *tx) reset() {
 // this one.
 func (t *tx) gone(q *liveQueue) bool { return q.removed || t.dropped[q] }
 
-// exists reports whether a queue holds a message under a key.
-func (t *tx) exists(q *liveQueue, key int64) (bool, error) {
-	found, err := t.c.exists(key)
-	return found && keySeq(key) > q.disk.floor, err
+// row reads a message of a queue, without its content; nil when it is gone.
+func (t *tx) row(q *liveQueue, key int64) (*record, error) {
+	if keySeq(key) <= q.disk.floor {
+		return nil, nil
+	}
+	return t.c.head(key)
 }
+
+const (
+	insertRows = 8
+	deleteRows = 16
+)
 
 // insertPlain is for messages that have only a body and attributes, most of
 // them; insertAny is for the rest. Each has a form for one row and one for
 // many.
 var (
-	insertPlain = [2]string{insertText(1, 6), insertText(insertRows, 6)}
-	insertAny   = [2]string{insertText(1, 15), insertText(insertRows, 15)}
+	insertPlain = [2]string{insertText(`id, sent, sum, size, attributes, body`, 1, 6),
+		insertText(`id, sent, sum, size, attributes, body`, insertRows, 6)}
+	insertAny = [2]string{insertText(allColumns, 1, 15), insertText(allColumns, insertRows, 15)}
 )
 
-func insertText(rows, columns int) string {
-	names := `id, sent, sum, size, attributes, body`
-	if columns == 15 {
-		names = allColumns
-	}
-	row := `(` + parameters(columns) + `),`
-	return `INSERT INTO messages (` + names + `) VALUES ` + strings.TrimSuffix(strings.Repeat(row, rows), `,`)
+func insertText(names string, rows, columns int) string {
+	return `INSERT INTO messages (` + names + `) VALUES ` + repeated(`(`+repeated(`?`, columns)+`)`, rows)
 }
 
+// repeated returns n times the same SQL, with commas between.
+func repeated(sql string, n int) string { return strings.Join(slices.Repeat([]string{sql}, n), `,`) }
+
 func (t *tx) flushInserts() error {
-	rest := t.inserts
-	for len(rest) > 0 {
+	for rest := t.inserts; len(rest) > 0; {
 		plain := rest[0].plain()
 		n := 1
-		for n < len(rest) && n < insertRows && rest[n].plain() == plain {
+		for n < min(len(rest), insertRows) && rest[n].plain() == plain {
 			n++
 		}
-		form := 1
-		if n < insertRows {
-			n, form = 1, 0
+		form := n / insertRows
+		if form == 0 {
+			n = 1
 		}
-		if err := t.insertRun(rest[:n], plain, form); err != nil {
+		var args []any
+		for _, r := range rest[:n] {
+			args = append(args, r.key, r.sent, r.sum, r.size)
+			if !plain {
+				args = append(args, orNull(r.due), orNull(r.origin), orNull(r.received), orNull(r.first), orNull(r.dead),
+					orNull(r.source), orNull(r.group), orNull(r.dedup), orNull(r.trace))
+			}
+			if args = append(args, nil, r.body); r.attributes != nil {
+				args[len(args)-2] = r.attributes
+			}
+		}
+		text := insertAny[form]
+		if plain {
+			text = insertPlain[form]
+		}
+		if _, err := t.c.exec(text, args...); err != nil {
 			return err
 		}
 		rest = rest[n:]
@@ -133,98 +134,51 @@ func (t *tx) flushInserts() error {
 	return nil
 }
 
-// insertRun writes records that fit one statement.
-func (t *tx) insertRun(run []*record, plain bool, form int) error {
-	var args []any
-	for _, r := range run {
-		if plain {
-			args = append(args, r.key, r.sent, r.sum, r.size, blob(r.attributes), r.body)
-			continue
-		}
-		args = append(args, r.key, r.sent, r.sum, r.size, number(r.due), number(r.origin), number(r.received),
-			number(r.first),
-			number(r.dead), text(r.source), text(r.group), text(r.dedup), text(r.trace), blob(r.attributes), r.body)
-	}
-	statement := insertAny[form]
-	if plain {
-		statement = insertPlain[form]
-	}
-	_, err := t.c.exec(statement, args...)
-	return err
-}
-
-// plain reports whether the record has only a body and attributes.
-func (r *record) plain() bool {
-	return r.due == 0 && r.origin == 0 && r.group == "" && r.dedup == "" && r.trace == ""
-}
-
-// number, text and blob make NULL of what is not there.
-func number(n int64) any {
-	if n == 0 {
+// orNull makes NULL of what is not there.
+func orNull[T comparable](v T) any {
+	var none T
+	if v == none {
 		return nil
 	}
-	return n
+	return v
 }
 
-func text(s string) any {
-	if s == "" {
-		return nil
-	}
-	return s
-}
+// deleteTexts holds, for each table, the statement for one row, for many, and for a range.
+var deleteTexts = map[string][3]string{"messages": deleteText(`messages`), "receipts": deleteText(`receipts`)}
 
-func blob(b []byte) any {
-	if b == nil {
-		return nil
-	}
-	return b
+func deleteText(table string) [3]string {
+	text := `DELETE FROM ` + table + ` WHERE id `
+	return [3]string{text + `= ?`, text + `IN (` + repeated(`?`, deleteRows) + `)`, text + `BETWEEN ? AND ?`}
 }
 
 // flushDeletes deletes rows of a table by id: runs of neighbours as a range,
 // the others by list.
 func (t *tx) flushDeletes(table string, keys []int64) error {
+	texts := deleteTexts[table]
 	slices.Sort(keys)
 	var single []any
-	for i := 0; i < len(keys); {
-		j := i + 1
-		for j < len(keys) && keys[j] == keys[j-1]+1 {
-			j++
+	for from, to := 0, 0; from < len(keys); from = to {
+		for to = from + 1; to < len(keys) && keys[to] == keys[to-1]+1; to++ {
 		}
-		if j-i >= 4 {
-			if _, err := t.c.exec(`DELETE FROM `+table+` WHERE id BETWEEN ? AND ?`, keys[i], keys[j-1]); err != nil {
+		if to-from >= 4 {
+			if _, err := t.c.exec(texts[2], keys[from], keys[to-1]); err != nil {
 				return err
 			}
-			i = j
 			continue
 		}
-		for ; i < j; i++ {
-			single = append(single, keys[i])
+		for _, key := range keys[from:to] {
+			single = append(single, key)
 		}
 	}
-	return t.deleteList(table, single)
-}
-
-func (t *tx) deleteList(table string, keys []any) error {
-	for len(keys) > 0 {
-		n := min(len(keys), deleteRows)
-		form := n
-		if n > 1 {
-			form = deleteRows
+	for some := range slices.Chunk(single, deleteRows) {
+		text := texts[0]
+		if len(some) > 1 {
+			text = texts[1]
+			some = append(some, make([]any, deleteRows-len(some))...)
 		}
-		args := keys[:n:n]
-		for len(args) < form {
-			args = append(args, nil)
-		}
-		if _, err := t.c.exec(deleteTexts[table][form/deleteRows], args...); err != nil {
+		if _, err := t.c.exec(text, some...); err != nil {
 			return err
 		}
-		keys = keys[n:]
 	}
 	return nil
-}
-
-// deleteTexts holds, for each table, the statement for one row and for many.
-var deleteTexts = map[string][2]string{
-	"messages": {`DELETE FROM messages WHERE id = ?`, `DELETE FROM messages WHERE id IN (` + parameters(deleteRows) + `)`},
-	"receipts": {`DELETE FROM receipts WHERE id = ?`, `DELETE FROM receipts WHERE id IN (` + parameters(deleteRows) + `)`},
 }

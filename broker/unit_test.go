@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"container/heap"
 	"encoding/base64"
 	"errors"
 	"math/rand/v2"
@@ -32,7 +33,7 @@ func TestMessageIDs(t *testing.T) {
 	other, _ := newSeal([]byte("fedcba9876543210"))
 	rapid.Check(t, func(rt *rapid.T) {
 		key := makeKey(rapid.Int64Range(1, maxQueues).Draw(rt, "queue"), rapid.Int64Range(0, maxSeq).Draw(rt, "place"))
-		id := s.messageID(key)
+		id := s.messageID(new(block), key)
 		if len(id) != 36 || id[14] != '4' || !strings.ContainsRune("89ab", rune(id[19])) {
 			rt.Fatalf("%s is no UUID of version 4", id)
 		}
@@ -107,10 +108,10 @@ func FuzzHandle(f *testing.F) {
 
 func FuzzMessageID(f *testing.F) {
 	s := testSeal(f)
-	f.Add(s.messageID(1))
+	f.Add(s.messageID(new(block), 1))
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		if key, ok := s.origin(text); ok && !strings.EqualFold(s.messageID(key), text) {
+		if key, ok := s.origin(text); ok && !strings.EqualFold(s.messageID(new(block), key), text) {
 			t.Errorf("%q is another form of an id", text)
 		}
 	})
@@ -144,24 +145,25 @@ func FuzzDecodeAttributes(f *testing.F) {
 func TestChecksum(t *testing.T) {
 	t.Parallel()
 	base := record{body: "body", group: "g", dedup: "d", trace: "t", attributes: []byte("a")}
-	sum := base.checksum()
+	checksumOf := func(r record) int64 { return checksum(r.contentSum(), r.originKey()) }
+	sum := checksumOf(base)
 	for name, change := range map[string]func(*record){
 		"body": func(r *record) { r.body = "bodx" }, "group": func(r *record) { r.group = "h" },
 		"dedup": func(r *record) { r.dedup = "" }, "trace": func(r *record) { r.trace += "t" },
 		"attributes": func(r *record) { r.attributes = nil }, "border": func(r *record) { r.body, r.group = "bod", "yg" },
 	} {
 		changed := base
-		if change(&changed); changed.checksum() == sum {
+		if change(&changed); checksumOf(changed) == sum {
 			t.Errorf("%s: not covered", name)
 		}
 	}
 	moved := base
 	moved.key, moved.origin, moved.sent, moved.received = 5, base.key, 7, 8
 	base.key, moved.origin = 3, 3
-	if base.checksum() != moved.checksum() {
+	if checksumOf(base) != checksumOf(moved) {
 		t.Error("it changes when a message moves")
 	}
-	if moved.origin = 4; base.checksum() == moved.checksum() {
+	if moved.origin = 4; checksumOf(base) == checksumOf(moved) {
 		t.Error("another message has the same")
 	}
 }
@@ -169,12 +171,12 @@ func TestChecksum(t *testing.T) {
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		var d deadlines
+		d := newDeadlines()
 		var all []*message
 		rt.Repeat(map[string]func(*rapid.T){
 			"push": func(rt *rapid.T) {
 				m := &message{until: rapid.Int64Range(0, 20).Draw(rt, "until")}
-				d.push(m)
+				heap.Push(&d, m)
 				all = append(all, m)
 			},
 			"remove": func(rt *rapid.T) {
@@ -182,7 +184,7 @@ func TestDeadlines(t *testing.T) {
 					rt.Skip()
 				}
 				i := rapid.IntRange(0, len(all)-1).Draw(rt, "which")
-				d.remove(all[i])
+				heap.Remove(&d, all[i].index)
 				all = slices.Delete(all, i, i+1)
 			},
 			"fix": func(rt *rapid.T) {
@@ -191,14 +193,14 @@ func TestDeadlines(t *testing.T) {
 				}
 				m := all[rapid.IntRange(0, len(all)-1).Draw(rt, "which")]
 				m.until = rapid.Int64Range(0, 20).Draw(rt, "until")
-				d.fix(m)
+				heap.Fix(&d, m.index)
 			},
 			"": func(rt *rapid.T) {
-				if d.len() != len(all) {
+				if d.Len() != len(all) {
 					rt.Fatal("length")
 				}
 				for _, m := range all {
-					if d.first().until > m.until || d.heap[m.index] != m {
+					if d.first().until > m.until || d.items[m.index] != m {
 						rt.Fatal("order")
 					}
 				}
@@ -216,8 +218,8 @@ func TestDelays(t *testing.T) {
 	d.add(30, 1)
 	d.sub(20)
 	d.sub(99) // not there
-	if at, _ := d.next(); at != 10 || d.delayed != 4 {
-		t.Error(at, d.delayed)
+	if d.order[0] != 10 || d.delayed != 4 {
+		t.Error(d.order, d.delayed)
 	}
 	if n := d.expire(9); n != 0 {
 		t.Error(n)
@@ -229,7 +231,7 @@ func TestDelays(t *testing.T) {
 	if n := d.expire(100); n != 1 || d.delayed != 0 {
 		t.Error(n, d.delayed)
 	}
-	if _, ok := d.next(); ok {
+	if len(d.order) > 0 {
 		t.Error("there is a next one")
 	}
 	for _, c := range [][2]int64{{0, 0}, {1, 10}, {10, 10}, {11, 20}} {
@@ -298,8 +300,8 @@ func TestRing(t *testing.T) {
 			want++
 		}
 	}
-	if r.len() != int(next-want) || r.peek().key != want {
-		t.Error(r.len())
+	if r.n != int(next-want) || r.items[r.head].key != want {
+		t.Error(r.n)
 	}
 	for r.pop() != nil {
 		want++

@@ -15,62 +15,60 @@ import (
 // receive had not been, but for its receipt, which stays good while it is hidden.
 //
 // The change holds at once, and over a restart from a moment later.
-func (b *Broker) ChangeVisibility(ctx context.Context, name string, changes []queue.VisibilityChange) []error {
-	q, err := b.batchQueue(ctx, name, len(changes))
+func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
+	live, err := q.live(ctx, len(changes))
 	if err != nil {
-		return repeated(err, len(changes))
+		return sameError(err, len(changes))
 	}
-	v := &visibilityChanges{q: q, changes: changes, errs: make([]error, len(changes)), older: map[int]int64{}}
-	q.mu.Lock()
-	if err = q.ready(); err == nil {
-		now := q.clock.now()
+	errs, older := make([]error, len(changes)), []olderReceipt(nil)
+	live.mu.Lock()
+	if err = live.ready(); err == nil {
+		now := live.clock.now()
 		for i, c := range changes {
-			v.errs[i] = v.apply(i, c, now)
+			var key int64
+			if key, errs[i] = live.change(c, now); key != 0 {
+				older = append(older, olderReceipt{i, key})
+			}
 		}
-		q.arm()
+		live.arm()
 	}
-	q.mu.Unlock()
-	if err == nil && len(v.older) > 0 {
-		err = v.answerOlder()
+	live.mu.Unlock()
+	if err == nil {
+		err = live.answerOlder(older, func(i int, found bool) {
+			if handle := changes[i].ReceiptHandle; !found {
+				errs[i] = errReceipt(handle, notAvailable)
+			} else if live.fifo {
+				errs[i] = errReceipt(handle, receiptExpired)
+			}
+		})
 	}
-	return answers(v.errs, err)
-}
-
-// visibilityChanges is one call of ChangeVisibility.
-type visibilityChanges struct {
-	q       *liveQueue
-	changes []queue.VisibilityChange
-	errs    []error
-	// older are the keys of the messages, by entry, whose receipt is from before the store
-	// was opened and of which memory knows nothing.
-	older map[int]int64
+	return answers(errs, err)
 }
 
 const notAvailable = "Message does not exist or is not available for visibility timeout change."
 
-// apply applies one change. The lock is held.
-func (v *visibilityChanges) apply(i int, c queue.VisibilityChange, now int64) error {
-	q := v.q
+// change applies one change. Of a message that may be here although memory knows nothing of
+// it, it returns the key: it is visible, so nothing changes. The lock is held.
+func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, err error) {
 	r, err := q.open(new(block), c.ReceiptHandle)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if c.Visibility < 0 || c.Visibility > queue.MaxVisibility {
-		return errParameter("VisibilityTimeout", inSeconds(c.Visibility), "Must be between 0 and 43200, if provided.")
+		return 0, errParameter("VisibilityTimeout", inSeconds(c.Visibility), "Must be between 0 and 43200, if provided.")
 	}
 	m := q.held[r.key]
 	switch {
-	case m == nil && r.epoch < q.epoch && r.key > q.low():
-		v.older[i] = r.key
-		return nil
+	case m == nil && q.mayBeHere(r):
+		return r.key, nil
 	case m == nil || m.leaving:
-		return errReceipt(c.ReceiptHandle, notAvailable)
-	case q.set.fifo && (!m.newest(r) || !m.inFlight):
-		return errReceipt(c.ReceiptHandle, receiptExpired)
+		return 0, errReceipt(c.ReceiptHandle, notAvailable)
+	case q.fifo && (!m.newest(r) || !m.inFlight):
+		return 0, errReceipt(c.ReceiptHandle, receiptExpired)
 	case !m.newest(r) || !m.inFlight:
-		return nil
+		return 0, nil
 	case now-m.receivedAt+int64(c.Visibility) >= int64(queue.MaxVisibility):
-		return errParameter("VisibilityTimeout", inSeconds(c.Visibility),
+		return 0, errParameter("VisibilityTimeout", inSeconds(c.Visibility),
 			fmt.Sprintf("Total VisibilityTimeout for the message is beyond the limit [%d seconds]",
 				int(queue.MaxVisibility/time.Second)))
 	}
@@ -79,24 +77,5 @@ func (v *visibilityChanges) apply(i int, c queue.VisibilityChange, now int64) er
 		m.uncount()
 	}
 	q.changeVisibility(m, now, c.Visibility)
-	return nil
-}
-
-// answerOlder answers for receipts of messages that memory knows nothing of:
-// those that exist are visible, so nothing changes.
-func (v *visibilityChanges) answerOlder() error {
-	return v.q.read(func(c *conn) error {
-		for i, key := range v.older {
-			found, err := c.exists(key)
-			switch handle := v.changes[i].ReceiptHandle; {
-			case err != nil:
-				return err
-			case !found:
-				v.errs[i] = errReceipt(handle, notAvailable)
-			case v.q.isFIFO():
-				v.errs[i] = errReceipt(handle, receiptExpired)
-			}
-		}
-		return nil
-	})
+	return 0, nil
 }

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"slices"
 	"sync"
@@ -17,49 +16,67 @@ type request interface {
 	// rollback. An error fails the whole transaction; a request that
 	// cannot be granted notes that for itself and changes nothing.
 	apply(t *tx) error
-	// onCommit learns how the commit went, publishes the change to memory and
-	// lets the caller go on.
-	onCommit(err error)
-	// needs tells whether the commit must be on the disk before onCommit, and
-	// whether the change takes up space: it is refused when the disk is full.
-	needs() (durable, space bool)
+	// onCommit learns how the commit went and publishes the change to memory. It returns
+	// what the caller is told: err, or a refusal of its own.
+	onCommit(err error) error
+}
+
+// needs are what a request asks of its commit.
+type needs struct {
+	durable bool // the commit must be on the disk before onCommit
+	space   bool // the change takes up space: it is refused when the disk is full
+}
+
+// pendingRequest is a request on its way through the writer.
+type pendingRequest struct {
+	request
+	needs needs
+	done  chan error // learns the end; nil when nobody waits
+}
+
+func finishAll(group []pendingRequest, err error) {
+	for _, r := range group {
+		answer := r.onCommit(err)
+		if r.done != nil {
+			r.done <- answer
+		}
+	}
 }
 
 // change is the request of an administrative act. run makes it in the
-// transaction; after publishes it when it is on disk.
+// transaction; after, if not nil, publishes it when it is on disk.
 type change struct {
 	run   func(t *tx) error
 	after func()
-	done  chan error
 }
 
-func (c *change) needs() (durable, space bool) { return true, false }
-func (c *change) apply(t *tx) error            { return c.run(t) }
-func (c *change) onCommit(err error) {
-	if err == nil {
+func (c *change) apply(t *tx) error { return c.run(t) }
+
+func (c *change) onCommit(err error) error {
+	if err == nil && c.after != nil {
 		c.after()
 	}
-	c.done <- err
+	return err
 }
 
 // change makes an administrative change and waits for its end.
 func (w *writer) change(run func(t *tx) error, after func()) error {
-	c := &change{run, after, make(chan error, 1)}
-	return w.do(c, c.done)
+	return w.do(context.Background(), &change{run, after}, needs{durable: true})
 }
 
 // writer is the one goroutine that writes to the store. It takes what is
 // pending into one transaction; the wait for the disk itself gathers the next
 // group.
 type writer struct {
-	files   files
+	b       *core
+	restore func() error  // opens the store, verifies it, and brings memory in line with it
 	wake    chan struct{} // holds one token while something is pending
 	done    chan struct{} // closed when the goroutine has ended
 	tx      *tx
 	upkeep  *maintenance
 	mu      sync.Mutex
-	pending []request
-	spare   []request // the last group's slice, for reuse
+	pending []pendingRequest
+	spare   []pendingRequest // the last group's slice, for reuse
 	closed  bool
 	failure error // why nothing is accepted now
 }
@@ -67,23 +84,14 @@ type writer struct {
 // groupLimit is the largest number of requests in one transaction.
 const groupLimit = 512
 
-// files are the broker's files, and how they are opened again after a failure.
-type files struct {
-	*core
-	dir    string
-	disk   *diskGuard
-	reopen func() error // opens the store, verifies it, and brings memory in line with it
-	resume func()       // starts the queues again
+func newWriter(b *core, restore func() error) *writer {
+	return &writer{b: b, restore: restore, wake: make(chan struct{}, 1), done: make(chan struct{}),
+		tx: newTx(b.store.Load().write), upkeep: newMaintenance(b)}
 }
 
-func newWriter(f files) *writer {
-	return &writer{files: f, wake: make(chan struct{}, 1), done: make(chan struct{}), tx: newTx(f.store.Load().write),
-		upkeep: newMaintenance(f)}
-}
-
-// submit hands a request over; onCommit will be called on it. It fails at once
-// when the broker is closed or the store has failed.
-func (w *writer) submit(r request) error {
+// submit hands a request over; onCommit will be called on it, and done, if not nil, learns
+// its answer. It fails at once when the broker is closed or the store has failed.
+func (w *writer) submit(r request, n needs, done chan error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -92,7 +100,7 @@ func (w *writer) submit(r request) error {
 	if w.failure != nil {
 		return w.failure
 	}
-	w.pending = append(w.pending, r)
+	w.pending = append(w.pending, pendingRequest{r, n, done})
 	w.signal()
 	return nil
 }
@@ -104,14 +112,15 @@ func (w *writer) failed() error {
 	return w.failure
 }
 
-// doUntil submits a request and waits for its end, or for ctx's: then the request goes
+// do submits a request and waits for its end, or for ctx's: then the request goes
 // on alone.
-func (w *writer) doUntil(ctx context.Context, r request, done <-chan error) error {
-	if err := ctx.Err(); err != nil {
-		return err
+func (w *writer) do(ctx context.Context, r request, n needs) error {
+	err, done := ctx.Err(), make(chan error, 1)
+	if err == nil {
+		err = w.submit(r, n, done)
 	}
-	if err := w.submit(r); err != nil {
-		return err
+	if err != nil {
+		return r.onCommit(err)
 	}
 	select {
 	case err := <-done:
@@ -119,14 +128,6 @@ func (w *writer) doUntil(ctx context.Context, r request, done <-chan error) erro
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// do submits a request that announces its end on done, and waits.
-func (w *writer) do(r request, done <-chan error) error {
-	if err := w.submit(r); err != nil {
-		r.onCommit(err)
-	}
-	return <-done
 }
 
 func (w *writer) signal() {
@@ -160,7 +161,6 @@ func (w *writer) run() {
 			continue
 		}
 		for {
-			w.gather()
 			group, closed := w.next()
 			if len(group) > 0 {
 				w.commit(group)
@@ -174,51 +174,53 @@ func (w *writer) run() {
 	}
 }
 
-// gather lets the callers that are about to submit do so: without an fsync to
-// wait for, groups would otherwise be small. It yields while that brings more.
-func (w *writer) gather() {
-	for before, still := 0, 0; still < gatherYields; {
-		w.mu.Lock()
-		n := len(w.pending)
-		w.mu.Unlock()
-		if n >= groupLimit {
-			return
-		}
-		if still++; n > before {
-			before, still = n, 0
-		}
-		runtime.Gosched()
-	}
-}
-
 // gatherYields is how often in a row yielding may bring nothing.
 const gatherYields = 4
 
-// next takes the next group.
-func (w *writer) next() (group []request, closed bool) {
+// next takes the next group. It first lets the callers that are about to submit do so,
+// and yields while that brings more: without an fsync to wait for, groups would
+// otherwise be small.
+func (w *writer) next() (group []pendingRequest, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for before, still := 0, 0; still < gatherYields && len(w.pending) < groupLimit; {
+		if still++; len(w.pending) > before {
+			before, still = len(w.pending), 0
+		}
+		w.mu.Unlock()
+		runtime.Gosched()
+		w.mu.Lock()
+	}
 	n := min(len(w.pending), groupLimit)
-	group = append(w.spare[:0], w.pending[:n]...)
-	rest := copy(w.pending, w.pending[n:])
-	clear(w.pending[rest:])
-	w.pending = w.pending[:rest]
-	w.spare = group
-	return group, w.closed
+	w.spare = append(w.spare[:0], w.pending[:n]...)
+	w.pending = slices.Delete(w.pending, 0, n)
+	return w.spare, w.closed
 }
 
 // commit brings a group to disk and tells its requests. On a full disk what takes up
 // space is refused and the rest tried again alone; any other failure is fatal
 // for the file: see recovery.go.
-func (w *writer) commit(group []request) {
-	group = w.refuseOnLowDisk(group)
+func (w *writer) commit(group []pendingRequest) {
+	if slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.space }) {
+		low, just := w.b.disk.low()
+		if just {
+			// While there is space for it; later deletes need none then.
+			_ = w.b.store.Load().restartLog()
+		}
+		if low {
+			group = refuseGrowing(group)
+		}
+	}
 	if len(group) == 0 {
 		return
 	}
 	err := w.try(group)
 	if isFull(err) {
 		group = refuseGrowing(group)
-		w.freeSpace()
+		w.b.disk.giveUpReserve()
+		// Deletes then need no more space than the log has. Without space for that
+		// either, they fail, and say so.
+		_ = w.b.store.Load().restartLog()
 		if err = nil; len(group) > 0 {
 			err = w.try(group)
 		}
@@ -233,47 +235,17 @@ func (w *writer) commit(group []request) {
 	}
 	finishAll(group, nil)
 	clear(group)
-	w.upkeep.afterCommit()
-	if err := w.upkeep.checkpoint(); err != nil && !isFull(err) {
+	if err := w.upkeep.afterCommit(); err != nil && !isFull(err) {
 		w.fail(nil, err)
 	}
 }
 
-// freeSpace gives up the reserved file, and lets the log start over: deletes
-// then need no more space than it has.
-func (w *writer) freeSpace() {
-	w.files.disk.giveUpReserve()
-	// Without space for that either, the deletes fail, and say so.
-	_ = w.files.store.Load().restartLog()
-}
-
-// refuseOnLowDisk refuses what takes up space while there is too little.
-func (w *writer) refuseOnLowDisk(group []request) []request {
-	if !slices.ContainsFunc(group, takesSpace) {
-		return group
-	}
-	low, just := w.files.disk.low()
-	if just {
-		// While there is space for it; later deletes need none then.
-		_ = w.files.store.Load().restartLog()
-	}
-	if low {
-		return refuseGrowing(group)
-	}
-	return group
-}
-
-func takesSpace(r request) bool {
-	_, space := r.needs()
-	return space
-}
-
 // refuseGrowing refuses the requests of a group that take up space, and returns
 // the others.
-func refuseGrowing(group []request) (rest []request) {
-	for _, r := range group {
-		if takesSpace(r) {
-			r.onCommit(errFull)
+func refuseGrowing(group []pendingRequest) (rest []pendingRequest) {
+	for i, r := range group {
+		if r.needs.space {
+			finishAll(group[i:i+1], errFull)
 		} else {
 			rest = append(rest, r)
 		}
@@ -281,54 +253,30 @@ func refuseGrowing(group []request) (rest []request) {
 	return rest
 }
 
-func finishAll(group []request, err error) {
-	for _, r := range group {
-		r.onCommit(err)
-	}
-}
-
 // try runs one transaction. After an error it is rolled back, and the
 // counters are as they were.
-func (w *writer) try(group []request) error {
-	err := w.files.store.Load().synchronous(slices.ContainsFunc(group, isDurable))
+func (w *writer) try(group []pendingRequest) error {
+	t := w.tx
+	durable := slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.durable })
+	err := w.b.store.Load().synchronous(durable)
 	if err == nil {
-		err = w.transact(group)
+		_, err = t.c.exec(`BEGIN IMMEDIATE`)
 	}
-	if err != nil {
-		w.tx.undo()
+	for i := 0; i < len(group) && err == nil; i++ {
+		err = group[i].apply(t)
 	}
-	w.tx.reset()
-	return err
-}
-
-func isDurable(r request) bool {
-	durable, _ := r.needs()
-	return durable
-}
-
-func (w *writer) transact(group []request) error {
-	c := w.tx.c
-	if _, err := c.exec(`BEGIN IMMEDIATE`); err != nil {
-		return err
-	}
-	err := w.applyAll(group)
 	if err == nil {
-		_, err = c.exec(`COMMIT`)
+		err = t.flush()
+	}
+	if err == nil {
+		_, err = t.c.exec(`COMMIT`)
 	}
 	if err != nil {
 		// SQLite may have rolled back by itself; then this has nothing to do.
-		_, _ = c.exec(`ROLLBACK`)
+		_, _ = t.c.exec(`ROLLBACK`)
 	}
+	t.end(err)
 	return err
-}
-
-func (w *writer) applyAll(group []request) error {
-	for _, r := range group {
-		if err := r.apply(w.tx); err != nil {
-			return err
-		}
-	}
-	return errors.Join(w.tx.flush(), w.tx.flushCounters())
 }
 
 // errFull refuses what takes up space on a full disk.

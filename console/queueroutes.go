@@ -162,7 +162,7 @@ func (q *queueRoutes) send(r *http.Request, body sendRequest) (any, error) {
 	for i := range body.Messages {
 		msgs[i] = body.Messages[i].ToQueue()
 	}
-	sent, err := q.broker.Send(r.Context(), r.PathValue("name"), msgs)
+	sent, err := q.broker.Queue(r.PathValue("name")).Send(r.Context(), msgs)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func sendBodies(t *testing.T, b *broker.Broker, name string, bodies ...string) [
 	t.Helper()
 	var ids []string
 	for _, body := range bodies {
-		sent, err := b.Send(t.Context(), name, []queue.Outgoing{{Body: body}})
+		sent, err := b.Queue(name).Send(t.Context(), []queue.Outgoing{{Body: body}})
 		if err != nil || sent[0].Err != nil {
 			t.Fatal(err, sent)
 		}
@@ -59,7 +59,7 @@ func deadLetter(t *testing.T, b *broker.Broker, n int) {
 	for range 2 {
 		for got := 0; got < n; {
 			now, brief := time.Duration(0), time.Duration(0)
-			msgs, err := b.Receive(t.Context(), "jobs",
+			msgs, err := b.Queue("jobs").Receive(t.Context(),
 				queue.ReceiveRequest{Max: queue.MaxBatch, Wait: &now, Visibility: &brief})
 			if err != nil {
 				t.Fatal(err)

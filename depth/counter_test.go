@@ -43,13 +43,13 @@ func TestReadCountsWhatWaitsInTheQueueAndInTheWorker(t *testing.T) {
 	}
 	want("empty", Reading{HasAge: true, HasDeadLetters: true})
 	later := time.Minute
-	if _, err := b.Send(ctx, "jobs", []queue.Outgoing{{Body: "work"}, {Body: "later", Delay: &later}}); err != nil {
+	if _, err := b.Queue("jobs").Send(ctx, []queue.Outgoing{{Body: "work"}, {Body: "later", Delay: &later}}); err != nil {
 		t.Fatal(err)
 	}
 	held = 2
 	want("one visible, one delayed, two held",
 		Reading{Visible: 1, Backlog: 3, Delayed: 1, HasAge: true, HasDeadLetters: true})
-	if _, err := b.Send(ctx, "jobs-dead", []queue.Outgoing{{Body: "failed"}}); err != nil {
+	if _, err := b.Queue("jobs-dead").Send(ctx, []queue.Outgoing{{Body: "failed"}}); err != nil {
 		t.Fatal(err)
 	}
 	want("a dead letter", Reading{Visible: 1, Backlog: 3, Delayed: 1, HasAge: true, DeadLetters: 1, HasDeadLetters: true})

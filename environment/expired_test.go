@@ -22,7 +22,7 @@ func TestExpiredMessageIsNotDone(t *testing.T) {
 		"error-visibility-timeout": "0"}, func(e *Environment) {
 		e.s.Queues[0].RetentionPeriod = time.Millisecond
 	})
-	if _, err := r.broker.Send(t.Context(), "jobs", []queue.Outgoing{{Body: "work"}}); err != nil {
+	if _, err := r.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the message deleted", func() bool { l, _ := r.broker.Ledger("jobs"); return l.Live == 0 })

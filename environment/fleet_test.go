@@ -231,7 +231,7 @@ func makeDead(t *testing.T, server *running, messages int) {
 		t.Fatal(err)
 	}
 	for range messages {
-		if _, err := b.Send(ctx, "jobs-dead", []queue.Outgoing{{Body: "done for"}}); err != nil {
+		if _, err := b.Queue("jobs-dead").Send(ctx, []queue.Outgoing{{Body: "done for"}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -169,7 +169,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 
 	// Failures are Severe as soon as somebody asks.
 	status.Store(http.StatusInternalServerError)
-	if _, err := r.broker.Send(t.Context(), "jobs", []queue.Outgoing{{Body: "work"}}); err != nil {
+	if _, err := r.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}}); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a dozen failures", func() bool { return r.lines[0].worker.Status().Counts.Failed >= 12 })

@@ -27,7 +27,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 	t.Cleanup(app.Close)
 	r := run(t, map[string]string{"queue": "jobs", "target": app.URL, "max-retries": "2",
 		"error-visibility-timeout": "0"}, nil)
-	sent, err := r.broker.Send(t.Context(), "jobs", []queue.Outgoing{{Body: "work"}})
+	sent, err := r.broker.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -55,7 +55,7 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 			posted := make(chan struct{}, 10)
 			app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { posted <- struct{}{} }))
 			t.Cleanup(app.Close)
-			if _, err := b.Send(t.Context(), "jobs", []queue.Outgoing{{Body: "work"}}); err != nil {
+			if _, err := b.Queue("jobs").Send(t.Context(), []queue.Outgoing{{Body: "work"}}); err != nil {
 				t.Fatal(err)
 			}
 			r := run(t, map[string]string{"queue-url": server.URL + "/000000000000/jobs", "endpoint-url": server.URL,

@@ -160,7 +160,7 @@ func (s *bench) fill(b *testing.B, n int) {
 	}
 	for n > 0 {
 		k := min(n, len(batch))
-		if _, err := s.h.broker.Send(context.Background(), "jobs", batch[:k]); err != nil {
+		if _, err := s.h.broker.Queue("jobs").Send(context.Background(), batch[:k]); err != nil {
 			b.Fatal(err)
 		}
 		n -= k

@@ -51,12 +51,12 @@ func (x *actionCall) receive(request queue.ReceiveRequest) ([]queue.Message, err
 		request.Wait = new(time.Duration(0))
 	}
 	if request.Wait != nil && *request.Wait == 0 {
-		return x.broker.Receive(x.ctx, x.queue, request)
+		return x.broker.Queue(x.queue).Receive(x.ctx, request)
 	}
 	waiting, cancel := context.WithCancel(x.ctx)
 	defer cancel()
 	defer context.AfterFunc(x.stopped, cancel)()
-	messages, err := x.broker.Receive(waiting, x.queue, request)
+	messages, err := x.broker.Queue(x.queue).Receive(waiting, request)
 	if err != nil && x.ctx.Err() == nil && waiting.Err() != nil {
 		return nil, nil
 	}

@@ -92,7 +92,7 @@ func TestRegistryClientEnqueues(t *testing.T) {
 		if already || err != nil || (sent.SequenceNumber != "") != (m.GroupID != "") {
 			t.Fatalf("%s: enqueued %+v, %v, %v", name, sent, already, err)
 		}
-		got, err := b.Receive(t.Context(), name, queue.ReceiveRequest{Max: 10})
+		got, err := b.Queue(name).Receive(t.Context(), queue.ReceiveRequest{Max: 10})
 		if err != nil || len(got) != 1 {
 			t.Fatalf("%s: received %v, %v", name, got, err)
 		}

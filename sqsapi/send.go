@@ -62,7 +62,7 @@ func sendMessage(x *actionCall, in *sendMessageRequest) (*accepted, error) {
 	if err != nil {
 		return nil, err
 	}
-	sent, err := x.broker.Send(x.ctx, x.queue, []queue.Outgoing{message})
+	sent, err := x.broker.Queue(x.queue).Send(x.ctx, []queue.Outgoing{message})
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*sendMessageB
 	if len(messages) == 0 {
 		return response, x.exists(x.queue)
 	}
-	sent, err := x.broker.Send(x.ctx, x.queue, messages)
+	sent, err := x.broker.Queue(x.queue).Send(x.ctx, messages)
 	if err != nil {
 		return nil, err
 	}

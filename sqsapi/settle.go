@@ -72,12 +72,12 @@ func deleteMessage(x *actionCall, in *deleteMessageRequest) (*nothing, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, first(x.broker.Delete(x.ctx, x.queue, []string{receipt}))
+	return nil, first(x.broker.Queue(x.queue).Delete(x.ctx, []string{receipt}))
 }
 
 func deleteMessageBatch(x *actionCall, in *deleteMessageBatchRequest) (*settleResponse, error) {
 	return settleBatch(x, in.Entries, "DeleteMessageBatchRequestEntry", deleteEntry.receipt,
-		func(receipts []string) []error { return x.broker.Delete(x.ctx, x.queue, receipts) })
+		func(receipts []string) []error { return x.broker.Queue(x.queue).Delete(x.ctx, receipts) })
 }
 
 func changeMessageVisibility(x *actionCall, in *changeMessageVisibilityRequest) (*nothing, error) {
@@ -85,13 +85,13 @@ func changeMessageVisibility(x *actionCall, in *changeMessageVisibilityRequest) 
 	if err != nil {
 		return nil, err
 	}
-	return nil, first(x.broker.ChangeVisibility(x.ctx, x.queue, []queue.VisibilityChange{change}))
+	return nil, first(x.broker.Queue(x.queue).ChangeVisibility(x.ctx, []queue.VisibilityChange{change}))
 }
 
 func changeMessageVisibilityBatch(x *actionCall, in *changeMessageVisibilityBatchRequest) (*settleResponse, error) {
 	return settleBatch(x, in.Entries, "ChangeMessageVisibilityBatchRequestEntry", visibilityEntry.change,
 		func(changes []queue.VisibilityChange) []error {
-			return x.broker.ChangeVisibility(x.ctx, x.queue, changes)
+			return x.broker.Queue(x.queue).ChangeVisibility(x.ctx, changes)
 		})
 }
 

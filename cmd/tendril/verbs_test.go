@@ -98,7 +98,7 @@ func (s *stage) deadLetter(bodies ...string) []string {
 	}
 	now := time.Duration(0)
 	for {
-		got, err := s.b.Receive(s.t.Context(), "jobs", queue.ReceiveRequest{Max: 10, Wait: &now, Visibility: &now})
+		got, err := s.b.Queue("jobs").Receive(s.t.Context(), queue.ReceiveRequest{Max: 10, Wait: &now, Visibility: &now})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestSendWaits(t *testing.T) {
 		defer close(done)
 		for i := range 2 {
 			wait := 10 * time.Second
-			got, err := s.b.Receive(context.Background(), "jobs", queue.ReceiveRequest{Max: 1, Wait: &wait})
+			got, err := s.b.Queue("jobs").Receive(context.Background(), queue.ReceiveRequest{Max: 1, Wait: &wait})
 			if err != nil || len(got) != 1 {
 				t.Error(got, err)
 				return
