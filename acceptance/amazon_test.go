@@ -48,7 +48,7 @@ func amazonPlace(t *testing.T, name string) *place {
 	lease := func(ctx context.Context) (queue.Lease, error) { return table.Read(ctx, leaseName) }
 	runs := func(t *testing.T) []run { return receivedRuns(t, q) }
 	return &place{endpoint: endpoint, queue: name, role: "amazon scheduler", term: 4 * time.Second, lease: lease,
-		since: records{table.Runs(leaseName)}.Since, runs: runs, twice: !periodic.FIFO(name)}
+		since: table.Runs(leaseName).Since, runs: runs, twice: !periodic.FIFO(name)}
 }
 
 // receivedRuns takes everything out of a queue.

@@ -43,7 +43,7 @@ func play(role string) (known bool, err error) {
 			return true, err
 		}
 		return true, i.run(table, func(lead periodic.Leadership) periodic.Registry {
-			return periodic.NewClaims(records{table.Runs(leaseName)}, sender, lead)
+			return periodic.NewClaims(table.Runs(leaseName), sender, lead)
 		})
 	}
 	return false, nil
@@ -151,38 +151,4 @@ func (s *sender) Send(ctx context.Context, _ string, m queue.Outgoing) (queue.Se
 	}
 	sent, err := q.SendOnce(ctx, m)
 	return sent, errors.Join(err, sent.Err)
-}
-
-// records keeps what became of runs in a DynamoDB table.
-type records struct{ runs *aws.Runs }
-
-func (r records) run(f periodic.ScheduledRun) aws.Run {
-	return aws.Run{ID: f.ID, Task: f.Task, At: f.ScheduledAt, Manual: f.Manual}
-}
-
-func (r records) Since(ctx context.Context, term int64, starts map[string]periodic.Start) (map[string]time.Time,
-	error) {
-	return r.runs.Since(ctx, term, times(starts))
-}
-
-func (r records) Claim(ctx context.Context, term int64, f periodic.ScheduledRun, try int) (periodic.Claim, error) {
-	c, err := r.runs.Claim(ctx, term, r.run(f), try)
-	return periodic.Claim{Tries: c.Tries, Term: c.Term, Settled: c.Settled, MessageID: c.MessageID}, err
-}
-
-func (r records) Records(ctx context.Context, runs []periodic.ScheduledRun) (map[string]periodic.Claim, error) {
-	ids := make([]string, len(runs))
-	for i := range runs {
-		ids[i] = runs[i].ID
-	}
-	known, err := r.runs.Records(ctx, ids)
-	found := map[string]periodic.Claim{}
-	for id, c := range known {
-		found[id] = periodic.Claim{Tries: c.Tries, Settled: c.Settled, MessageID: c.MessageID}
-	}
-	return found, err
-}
-
-func (r records) Mark(ctx context.Context, term int64, f periodic.ScheduledRun, messageID string) error {
-	return r.runs.Mark(ctx, term, r.run(f), messageID)
 }

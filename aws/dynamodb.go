@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -40,9 +41,8 @@ var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) {
 	opts = cmp.Or(opts, &Options{})
 	if !tableName.MatchString(name) {
-		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf(
-			"registry table %q is no name of a DynamoDB table: give 3 to 255 letters, digits, '-', '_' and '.', not an ARN "+
-				"or a URL", name)}
+		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "registry table %q is no name of a DynamoDB table: "+
+			"give 3 to 255 letters, digits, '-', '_' and '.', not an ARN or a URL", name)
 	}
 	cfg, service, err := connect(ctx, opts, "DynamoDB", "AWS_ENDPOINT_URL_DYNAMODB", 4)
 	if err != nil {
@@ -62,13 +62,48 @@ func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) 
 
 // Read returns the lease stored under name, the zero value when there is none.
 func (t *Table) Read(ctx context.Context, name string) (queue.Lease, error) {
-	out, err := t.api.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &t.name, Key: key(leaseID(name)), ConsistentRead: sdk.Bool(true),
-	})
+	item, err := t.item(ctx, "reading the lease", leaseID(name))
 	if err != nil {
-		return queue.Lease{}, t.explain(ctx, "reading the lease", err)
+		return queue.Lease{}, err
 	}
-	return t.lease(name, out.Item)
+	return t.lease(name, item)
+}
+
+// item reads the item called id, nil when there is none.
+func (t *Table) item(ctx context.Context, doing, id string) (attributes, error) {
+	out, err := t.api.GetItem(ctx,
+		&dynamodb.GetItemInput{TableName: &t.name, Key: key(id), ConsistentRead: sdk.Bool(true)})
+	if err != nil {
+		return nil, t.explain(ctx, doing, err)
+	}
+	return out.Item, nil
+}
+
+// items reads those of the items called ids that there are.
+func (t *Table) items(ctx context.Context, ids []string) (map[string]attributes, error) {
+	items := make(map[string]attributes, len(ids))
+	var keys []attributes
+	for _, id := range ids {
+		keys = append(keys, key(id))
+	}
+	for len(keys) > 0 {
+		n := min(len(keys), 100) // the most that DynamoDB takes
+		out, err := t.api.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+			RequestItems: map[string]types.KeysAndAttributes{t.name: {Keys: keys[:n], ConsistentRead: sdk.Bool(true)}},
+		})
+		if err != nil {
+			return nil, t.explain(ctx, "reading the last runs", err)
+		}
+		for _, item := range out.Responses[t.name] {
+			items[stringOf(item["id"])] = item
+		}
+		left := out.UnprocessedKeys[t.name].Keys
+		if len(left) == n {
+			return nil, queue.Errorf(queue.CodeRequestThrottled, "reading the last runs: registry table %s is throttled", t.name)
+		}
+		keys = append(left, keys[n:]...)
+	}
+	return items, nil
 }
 
 // Swap stores next under name if the Version stored there is old.Version ("" when
@@ -79,8 +114,8 @@ func (t *Table) Read(ctx context.Context, name string) (queue.Lease, error) {
 func (t *Table) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease,
 	err error) {
 	if next.Version == "" {
-		return false, queue.Lease{}, &queue.Error{Code: queue.CodeInvalidParameterValue,
-			Message: fmt.Sprintf("lease %s was to be written without a version", name)}
+		return false, queue.Lease{}, queue.Errorf(queue.CodeInvalidParameterValue,
+			"lease %s was to be written without a version", name)
 	}
 	put := &dynamodb.PutItemInput{
 		TableName:                           &t.name,
@@ -175,15 +210,11 @@ const creationPoll = 500 * time.Millisecond
 // Check asks whether there are credentials, and whether the table is there and
 // has the right key. Its error says what to do otherwise.
 func (t *Table) Check(ctx context.Context) error {
-	if err := t.credentials(ctx); err != nil {
+	if err := checkCredentials(ctx, t.api.Options().Credentials); err != nil {
 		return err
 	}
 	_, err := t.describe(ctx)
 	return err
-}
-
-func (t *Table) credentials(ctx context.Context) error {
-	return checkCredentials(ctx, t.api.Options().Credentials)
 }
 
 // describe returns whether the table is ready to be used.
@@ -193,16 +224,12 @@ func (t *Table) describe(ctx context.Context) (ready bool, err error) {
 		return false, t.explain(ctx, "looking at the table", err)
 	}
 	keys := out.Table.KeySchema
-	right := len(keys) == 1 && sdk.ToString(keys[0].AttributeName) == "id"
-	for _, a := range out.Table.AttributeDefinitions {
-		if sdk.ToString(a.AttributeName) == "id" && a.AttributeType != types.ScalarAttributeTypeS {
-			right = false
-		}
-	}
-	if !right {
-		return false, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf(
-			"registry table %s has another key than ours: it needs the hash key \"id\" of type string and no sort key; name "+
-				"another table", t.name)}
+	if len(keys) != 1 || sdk.ToString(keys[0].AttributeName) != "id" ||
+		slices.ContainsFunc(out.Table.AttributeDefinitions, func(a types.AttributeDefinition) bool {
+			return sdk.ToString(a.AttributeName) == "id" && a.AttributeType != types.ScalarAttributeTypeS
+		}) {
+		return false, queue.Errorf(queue.CodeInvalidParameterValue, "registry table %s has another key than ours: "+
+			"it needs the hash key \"id\" of type string and no sort key; name another table", t.name)
 	}
 	status := out.Table.TableStatus
 	return status == types.TableStatusActive || status == types.TableStatusUpdating, nil
@@ -211,7 +238,7 @@ func (t *Table) describe(ctx context.Context) (ready bool, err error) {
 // Create makes the table, paid per request, unless it exists, and waits until
 // it can be used.
 func (t *Table) Create(ctx context.Context) error {
-	if err := t.credentials(ctx); err != nil {
+	if err := checkCredentials(ctx, t.api.Options().Credentials); err != nil {
 		return err
 	}
 	_, err := t.api.CreateTable(ctx, &dynamodb.CreateTableInput{
@@ -268,9 +295,8 @@ func (t *Table) Expire(ctx context.Context) error {
 	case yes || err != nil:
 		return err
 	case by != "":
-		return &queue.Error{Code: queue.CodeInvalidParameterValue, Message: fmt.Sprintf(
-			"registry table %s deletes items by the attribute %q, and a table can have one such attribute only: ours is %q; "+
-				"name another table", t.name, by, expiryAttribute)}
+		return queue.Errorf(queue.CodeInvalidParameterValue, "registry table %s deletes items by the attribute %q, and a "+
+			"table can have one such attribute only: ours is %q; name another table", t.name, by, expiryAttribute)
 	}
 	_, err = t.api.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName: &t.name,

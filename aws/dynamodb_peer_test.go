@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"tendril/leader/leadertest"
+	"tendril/periodic"
 	"tendril/queue"
 	"tendril/testpeer"
 )
@@ -71,7 +72,7 @@ func TestAgainstAForeignDynamoDB(t *testing.T) {
 	t.Run("a missing table", func(t *testing.T) {
 		_, _, err := table.Swap(ctx, "jobs", queue.Lease{}, queue.Lease{Version: "a"})
 		_, readErr := table.Read(ctx, "jobs")
-		_, claimErr := table.Runs("jobs").Claim(ctx, 1, Run{ID: "t@1", Task: "t"}, 1)
+		_, claimErr := table.Runs("jobs").Claim(ctx, 1, periodic.ScheduledRun{ID: "t@1", Task: "t"}, 1)
 		for _, err := range []error{err, readErr, claimErr, table.Check(ctx)} {
 			if !isCode(err, queue.CodeResourceNotFound) {
 				t.Errorf("the error is %v", err)
@@ -103,7 +104,7 @@ func TestAgainstAForeignDynamoDB(t *testing.T) {
 	})
 	t.Run("an elector", func(t *testing.T) { changeLeader(t, table) })
 	t.Run("runs", func(t *testing.T) { claims(t, table) })
-	t.Run("runs of the only instance", func(t *testing.T) { unfencedClaims(t, table) })
+	t.Run("runs of the only instance", func(t *testing.T) { localClaims(t, table) })
 	t.Run("paths of runs", func(t *testing.T) { paths(t, table) })
 	t.Run("schedules of tasks", func(t *testing.T) { schedules(t, table) })
 	t.Run("pauses", func(t *testing.T) { pauses(t, table) })
@@ -129,74 +130,76 @@ func claims(t *testing.T, table *Table) {
 	ctx := context.Background()
 	f := table.Runs("claims")
 	at := time.UnixMilli(1_700_000_000_000).UTC()
-	report := Run{ID: "report@1", Task: "report", At: at}
-	claim := func(term int64, try int, want RunRecord, stale bool) {
+	report := periodic.ScheduledRun{ID: "report@1", Task: "report", ScheduledAt: at}
+	claim := func(term int64, try int, want periodic.Claim, stale bool) {
 		t.Helper()
 		got, err := f.Claim(ctx, term, report, try)
 		if got != want || errors.Is(err, queue.ErrStaleTerm) != stale || err != nil && !stale {
 			t.Errorf("Claim of try %d by term %d: %+v, %v, want %+v, stale %v", try, term, got, err, want, stale)
 		}
 	}
-	claim(1, 1, RunRecord{}, true) // no lease was ever written
+	claim(1, 1, periodic.Claim{}, true) // no lease was ever written
 	lead(t, table, "claims", 1, false)
-	claim(2, 1, RunRecord{}, true)
-	claim(1, 2, RunRecord{}, false) // there is no first try
-	first := RunRecord{Tries: 1, Term: 1}
+	claim(2, 1, periodic.Claim{}, true)
+	claim(1, 2, periodic.Claim{}, false) // there is no first try
+	first := periodic.Claim{Tries: 1, Term: 1}
 	claim(1, 1, first, false)
 	claim(1, 1, first, false) // a repeat, as after a lost reply
 	lead(t, table, "claims", 1, true)
-	claim(1, 2, RunRecord{}, true) // given back
+	claim(1, 2, periodic.Claim{}, true) // given back
 	lead(t, table, "claims", 2, false)
-	claim(1, 2, RunRecord{}, true)
+	claim(1, 2, periodic.Claim{}, true)
 	claim(2, 1, first, false) // term 1 claimed and never marked: the window for a duplicate
-	claim(2, 2, RunRecord{Tries: 2, Term: 2}, false)
+	claim(2, 2, periodic.Claim{Tries: 2, Term: 2}, false)
 	lead(t, table, "claims", 3, false)
-	claim(3, 2, RunRecord{Tries: 2, Term: 2}, false)        // a try has one claimer
+	claim(3, 2, periodic.Claim{Tries: 2, Term: 2}, false)   // a try has one claimer
 	for _, id := range []string{"message-1", "message-2"} { // the second changes nothing
 		if err := f.Mark(ctx, 1, report, id); err != nil { // sent is sent, also in an old term
 			t.Error(err)
 		}
 	}
-	settled := RunRecord{Tries: 2, Term: 2, Settled: true, MessageID: "message-1"}
+	settled := periodic.Claim{Tries: 2, Term: 2, Settled: true, MessageID: "message-1"}
 	claim(3, 3, settled, false)
 	claim(3, 1, settled, false)
-	claim(2, 3, RunRecord{}, true)
+	claim(2, 3, periodic.Claim{}, true)
 	leaveOut(t, f, at)
 
-	manual := Run{ID: "report@1 by hand", Task: "report", At: at.Add(time.Hour), Manual: true}
-	if got, err := f.Claim(ctx, 0, manual, 1); err != nil || got != (RunRecord{Tries: 1}) {
+	manual := periodic.ScheduledRun{ID: "report@1 by hand", Task: "report", ScheduledAt: at.Add(time.Hour), Manual: true}
+	if got, err := f.Claim(ctx, 0, manual, 1); err != nil || got != (periodic.Claim{Tries: 1}) {
 		t.Errorf("Claim by hand: %+v, %v", got, err)
 	}
 	if err := f.Mark(ctx, 0, manual, "message-9"); err != nil {
 		t.Error(err)
 	}
-	if err := f.Mark(ctx, 3, Run{ID: "report@0", Task: "report", At: at.Add(-time.Hour)}, "message-0"); err != nil {
+	if err := f.Mark(ctx, 3, periodic.ScheduledRun{ID: "report@0", Task: "report", ScheduledAt: at.Add(-time.Hour)}, "message-0"); err != nil {
 		t.Error(err)
 	}
-	from := map[string]time.Time{"report": at.Add(time.Minute), "new": at.Add(time.Second)}
+	from := map[string]periodic.Start{"report": {At: at.Add(time.Minute)}, "new": {At: at.Add(time.Second)}}
 	for range 2 {
 		since, err := f.Since(ctx, 3, from)
 		if err != nil || len(since) != 2 || !since["report"].Equal(at) || !since["new"].Equal(at.Add(time.Second)) {
 			t.Errorf("Since: %v, %v, want report at %s", since, err, at)
 		}
-		from["new"] = at.Add(time.Hour) // it is known by now
+		from["new"] = periodic.Start{At: at.Add(time.Hour)} // it is known by now
 	}
-	if last, err := table.Runs("another").last(ctx, []string{"report"}); err != nil || len(last) != 0 {
-		t.Errorf("another lease's runs: %v, %v", last, err)
+	other := map[string]periodic.Start{"report": {At: at.Add(time.Minute)}}
+	if since, err := table.Runs("another").Since(ctx, 3, other); err != nil || !since["report"].Equal(at.Add(time.Minute)) {
+		t.Errorf("another lease's runs: %v, %v", since, err)
 	}
 }
 
-// unfencedClaims claims in terms of which no lease was ever written.
-func unfencedClaims(t *testing.T, table *Table) {
+// localClaims claims in a term of which no lease was ever written. What another process claimed
+// in the same term is another's.
+func localClaims(t *testing.T, table *Table) {
 	ctx := context.Background()
-	f, run := table.Runs("unfenced").Unfenced(), Run{ID: "t@1", Task: "t", At: time.UnixMilli(1_700_000_000_000)}
-	if got, err := f.Claim(ctx, 7, run, 1); err != nil || got != (RunRecord{Tries: 1, Term: 7}) {
+	f, later, run := table.LocalRuns("unfenced"), table.LocalRuns("unfenced"), periodic.ScheduledRun{ID: "t@1", Task: "t", ScheduledAt: time.UnixMilli(1_700_000_000_000)}
+	if got, err := f.Claim(ctx, 7, run, 1); err != nil || got != (periodic.Claim{Tries: 1, Term: 7}) {
 		t.Errorf("Claim: %+v, %v", got, err)
 	}
-	if got, err := f.Claim(ctx, 8, run, 1); err != nil || got != (RunRecord{Tries: 1, Term: 7}) {
-		t.Errorf("Claim of what is claimed: %+v, %v", got, err)
+	if got, err := later.Claim(ctx, 7, run, 1); err != nil || got != (periodic.Claim{Tries: 1}) {
+		t.Errorf("Claim of what an earlier process claimed: %+v, %v", got, err)
 	}
-	if err := f.Mark(ctx, 8, run, ""); err != nil {
+	if err := later.Mark(ctx, 8, run, ""); err != nil {
 		t.Errorf("leaving out: %v", err)
 	}
 	if got, err := f.Claim(ctx, 9, run, 2); err != nil || !got.Settled {
@@ -213,7 +216,7 @@ func paths(t *testing.T, table *Table) {
 	f := table.Runs("paths")
 	// One without a path is a record of an older version.
 	for id, path := range map[string]string{"t@1": "/t?full=1", "t@2": ""} {
-		run := Run{ID: id, Task: "t", At: time.UnixMilli(1_700_000_000_000), Path: path}
+		run := periodic.ScheduledRun{ID: id, Task: "t", ScheduledAt: time.UnixMilli(1_700_000_000_000), Path: path}
 		if _, err := f.Claim(ctx, 0, run, 1); err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +224,7 @@ func paths(t *testing.T, table *Table) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.Mark(ctx, 0, Run{ID: "t@3", Task: "t", At: time.UnixMilli(1_700_000_000_000), Path: "/t"},
+	if err := f.Mark(ctx, 0, periodic.ScheduledRun{ID: "t@3", Task: "t", ScheduledAt: time.UnixMilli(1_700_000_000_000), Path: "/t"},
 		""); err != nil {
 		t.Fatal(err)
 	}
@@ -254,8 +257,7 @@ func schedules(t *testing.T, table *Table) {
 		{"0 5 * * *", 3, 4}, // changed back, by who knows it for longer: times only move on
 		{"0 5 * * *", 6, 4},
 	} {
-		since, err := f.SinceUnder(ctx, 1, map[string]time.Time{"audit": hours(step.from)},
-			map[string]string{"audit": step.schedule})
+		since, err := f.Since(ctx, 1, map[string]periodic.Start{"audit": {At: hours(step.from), Schedule: step.schedule}})
 		if err != nil || !since["audit"].Equal(hours(step.want)) {
 			t.Errorf("step %d: since %v, %v; want %v", i, since["audit"], err, hours(step.want))
 		}
@@ -266,7 +268,7 @@ func schedules(t *testing.T, table *Table) {
 func leaveOut(t *testing.T, f *Runs, at time.Time) {
 	t.Helper()
 	ctx := context.Background()
-	skipped := Run{ID: "skipped@1", Task: "skipped", At: at}
+	skipped := periodic.ScheduledRun{ID: "skipped@1", Task: "skipped", ScheduledAt: at}
 	if err := f.Mark(ctx, 2, skipped, ""); !errors.Is(err, queue.ErrStaleTerm) {
 		t.Errorf("leaving out in an old term: %v", err)
 	}
@@ -294,7 +296,7 @@ func rivals(t *testing.T, table *Table) {
 		mu.Lock()
 		before := over
 		mu.Unlock()
-		record, err := f.Claim(ctx, term, Run{ID: id, Task: "t"}, try)
+		record, err := f.Claim(ctx, term, periodic.ScheduledRun{ID: id, Task: "t"}, try)
 		if err != nil && !errors.Is(err, queue.ErrStaleTerm) && !isCode(err, queue.CodeRequestThrottled) {
 			t.Error(err)
 		}
@@ -371,12 +373,12 @@ func lostClaim(t *testing.T, lossy, table *Table) {
 		}
 		return resp, err
 	}))
-	f, run := lossy.Runs("lossy"), Run{ID: "t@1", Task: "t"}
-	if record, err := f.Claim(context.Background(), 1, run, 1); record != (RunRecord{}) ||
+	f, run := lossy.Runs("lossy"), periodic.ScheduledRun{ID: "t@1", Task: "t"}
+	if record, err := f.Claim(context.Background(), 1, run, 1); record != (periodic.Claim{}) ||
 		!isCode(err, queue.CodeUnreachable) {
 		t.Errorf("the claim whose reply was lost: %+v, %v", record, err)
 	}
-	if record, err := f.Claim(context.Background(), 1, run, 1); record != (RunRecord{Tries: 1, Term: 1}) || err != nil {
+	if record, err := f.Claim(context.Background(), 1, run, 1); record != (periodic.Claim{Tries: 1, Term: 1}) || err != nil {
 		t.Errorf("its repeat: %+v, %v", record, err)
 	}
 }

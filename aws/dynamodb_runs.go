@@ -3,7 +3,6 @@ package aws
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"tendril/periodic"
 	"tendril/queue"
 )
 
@@ -20,11 +20,10 @@ import (
 // looks back for missed runs.
 const runRetention = 30 * 24 * time.Hour
 
-// Runs remembers in a [Table] what became of periodic runs, for queues that
-// cannot tell a duplicate by themselves: a try is claimed, sent by the caller,
-// and the run is marked. Who dies between the send and the mark leaves an
-// unsettled record; the next leader claims the next try and sends again, with
-// the same id. That is the one window for a duplicate.
+// Runs is a [periodic.Store] in a [Table], for queues that cannot tell a duplicate by
+// themselves: a try is claimed, sent by the caller, and the run is marked. Who dies between
+// the send and the mark leaves an unsettled record; the next leader claims the next try and
+// sends again, with the same id. That is the one window for a duplicate.
 //
 // The fence is in the claim: it is one transaction with a check that the stored
 // lease has the claimer's term and was not given back, so that DynamoDB itself
@@ -32,78 +31,38 @@ const runRetention = 30 * 24 * time.Hour
 // person asked for, is not checked. After an error other than
 // queue.ErrStaleTerm a call may have been applied; to repeat it is harmless.
 type Runs struct {
-	table    *Table
-	lease    string
-	unfenced bool
+	table *Table
+	lease string
+	// process is recorded in the place of the term of the only instance, which is the same
+	// after each start; 0 where a leader is elected. A claim that an earlier process left
+	// unsettled is another's by it: it takes a second try to send again, which is counted,
+	// and on a FIFO queue not made too late.
+	process int64
 }
 
 // Runs returns the runs that the holder of the lease called lease may claim.
 // They are apart from those of any other lease in the table.
 func (t *Table) Runs(lease string) *Runs { return &Runs{table: t, lease: lease} }
 
-// Unfenced returns the same runs for an instance that is declared the only
-// one: no lease is held, so that no term is checked. Terms then only tell the
-// claims of one process from those of the processes before it.
-func (f *Runs) Unfenced() *Runs { return &Runs{table: f.table, lease: f.lease, unfenced: true} }
-
-// Run is one run of a task, in the words of [Runs].
-type Run struct {
-	// ID is the same on every instance for the same task and time.
-	ID string
-	// Task is the task's name.
-	Task string
-	// At is the scheduled time, kept in milliseconds.
-	At time.Time
-	// Path is where on the app its message goes.
-	Path string
-	// Manual tells that it accounts for no time of the schedule.
-	Manual bool
-}
-
-// RunRecord is what is known of a run. The zero value is no record.
-type RunRecord struct {
-	// Tries is how many tries were claimed, Term the term of the last.
-	Tries int
-	Term  int64
-	// Settled tells that there is nothing left to do: it was sent as MessageID,
-	// or left out when that is "".
-	Settled   bool
-	MessageID string
-	// Path is that of the run as it was last claimed, "" where an older
-	// version claimed it, which kept none.
-	Path string
+// LocalRuns returns the same runs for an instance that is declared the only one: nobody
+// writes a lease that could fence its claims.
+func (t *Table) LocalRuns(lease string) *Runs {
+	return &Runs{table: t, lease: lease, process: time.Now().UnixNano()}
 }
 
 func (f *Runs) runKey(id string) string { return "fire:" + f.lease + "/" + id }
 
 func (f *Runs) taskKey(task string) string { return "task:" + f.lease + "/" + task }
 
-// fence checks in a transaction that term is the current one.
-func (f *Runs) fence(term int64) []types.TransactWriteItem {
-	if term == 0 || f.unfenced {
-		return nil
-	}
-	return []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
-		TableName:                 &f.table.name,
-		Key:                       key(leaseID(f.lease)),
-		ConditionExpression:       sdk.String("#term = :term AND #released = :no"),
-		ExpressionAttributeNames:  map[string]string{"#term": "term", "#released": "released"},
-		ExpressionAttributeValues: attributes{":term": number(term), ":no": truth(false)},
-	}}}
-}
-
-// Claim enters that try number try, from 1, of a run is about to be made in
-// term, provided that its record has try-1 tries and is not settled; else it
-// changes nothing. It returns the record as it is then. A leader whose term is
-// not the current one gets queue.ErrStaleTerm, and must not send.
-func (f *Runs) Claim(ctx context.Context, term int64, run Run, try int) (RunRecord, error) {
+// Claim implements [periodic.Store].
+func (f *Runs) Claim(ctx context.Context, term int64, run periodic.ScheduledRun, try int) (periodic.Claim, error) {
 	put := &types.Put{
 		TableName: &f.table.name,
 		Item: attributes{
 			"id":      text(f.runKey(run.ID)),
 			"task":    text(run.Task),
-			"at_ms":   number(run.At.UnixMilli()),
-			"term":    number(term),
+			"at_ms":   number(run.ScheduledAt.UnixMilli()),
+			"term":    number(f.recorded(term)),
 			"tries":   number(int64(try)),
 			"settled": truth(false),
 			"expires": number(time.Now().Add(runRetention).Unix()),
@@ -119,64 +78,71 @@ func (f *Runs) Claim(ctx context.Context, term int64, run Run, try int) (RunReco
 		put.ExpressionAttributeNames = map[string]string{"#tries": "tries", "#settled": "settled"}
 		put.ExpressionAttributeValues = attributes{":before": number(int64(try - 1)), ":no": truth(false)}
 	}
-	stored, changed, err := f.write(ctx, term, "claiming the run "+run.ID, types.TransactWriteItem{Put: put})
-	if err != nil {
-		return RunRecord{}, err
+	doing := "claiming the run " + run.ID
+	stored, changed, err := f.write(ctx, term, doing, types.TransactWriteItem{Put: put})
+	switch {
+	case changed:
+		stored = put.Item
+	case err == nil && stored == nil:
+		stored, err = f.table.item(ctx, doing, f.runKey(run.ID))
 	}
-	if changed {
-		return RunRecord{Tries: try, Term: term, Path: run.Path}, nil
+	claim := claimOf(stored)
+	switch {
+	case claim.Term == f.recorded(term):
+		claim.Term = term
+	case f.process != 0:
+		claim.Term = 0
 	}
-	if stored == nil {
-		return f.record(ctx, run.ID)
-	}
-	return recordOf(stored), nil
+	return claim, err
 }
 
-// record reads what is known of a run.
-func (f *Runs) record(ctx context.Context, id string) (RunRecord, error) {
-	out, err := f.table.api.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &f.table.name, Key: key(f.runKey(id)), ConsistentRead: sdk.Bool(true),
-	})
-	if err != nil {
-		return RunRecord{}, f.table.explain(ctx, "reading the run "+id, err)
+// recorded returns the term that a record has for one of this instance.
+func (f *Runs) recorded(term int64) int64 {
+	if f.process != 0 && term != 0 {
+		return f.process
 	}
-	return recordOf(out.Item), nil
+	return term
 }
 
-// Records returns what is known of the runs called ids; one without a record is
-// not in the map.
-func (f *Runs) Records(ctx context.Context, ids []string) (map[string]RunRecord, error) {
-	byKey := make(map[string]string, len(ids))
-	for _, id := range ids {
-		byKey[f.runKey(id)] = id
+// Records implements [periodic.Store].
+func (f *Runs) Records(ctx context.Context, runs []periodic.ScheduledRun) (map[string]periodic.Claim, error) {
+	keys := make([]string, len(runs))
+	for i := range runs {
+		keys[i] = f.runKey(runs[i].ID)
 	}
-	items, err := f.table.items(ctx, slices.Sorted(maps.Keys(byKey)))
-	if err != nil {
-		return nil, err
+	items, err := f.table.items(ctx, keys)
+	records := make(map[string]periodic.Claim, len(items))
+	for i, key := range keys {
+		if item := items[key]; item != nil {
+			records[runs[i].ID] = claimOf(item)
+		}
 	}
-	records := make(map[string]RunRecord, len(items))
-	for _, item := range items {
-		records[byKey[stringOf(item["id"])]] = recordOf(item)
-	}
-	return records, nil
+	return records, err
 }
 
-func recordOf(item attributes) RunRecord {
+func claimOf(item attributes) periodic.Claim {
 	tries, _ := intOf(item["tries"])
 	term, _ := intOf(item["term"])
 	settled, _ := item["settled"].(*types.AttributeValueMemberBOOL)
-	return RunRecord{
-		Tries: int(tries), Term: term,
-		Settled: settled != nil && settled.Value, MessageID: stringOf(item["message"]),
-		Path: stringOf(item["path"]),
-	}
+	return periodic.Claim{Tries: int(tries), Term: term, Settled: settled != nil && settled.Value,
+		MessageID: stringOf(item["message"])}
 }
 
-// write makes one fenced write. changed is false when its own condition does
-// not hold; stored is the item then, nil where the server does not show it.
+// write makes one write, fenced by a check that term is the current one. changed is false when
+// its own condition does not hold; stored is the item then, nil where the server does not show it.
 func (f *Runs) write(ctx context.Context, term int64, doing string, item types.TransactWriteItem) (stored attributes,
 	changed bool, err error) {
-	items := append(f.fence(term), item)
+	items := []types.TransactWriteItem{item}
+	if term != 0 && f.process == 0 {
+		items = append(items, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName:                 &f.table.name,
+			Key:                       key(leaseID(f.lease)),
+			ConditionExpression:       sdk.String("#term = :term AND #released = :no"),
+			ExpressionAttributeNames:  map[string]string{"#term": "term", "#released": "released"},
+			ExpressionAttributeValues: attributes{":term": number(term), ":no": truth(false)},
+		}})
+		slices.Reverse(items)
+	}
 	_, err = f.table.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	if err == nil {
 		return nil, true, nil
@@ -192,8 +158,7 @@ func (f *Runs) write(ctx context.Context, term int64, doing string, item types.T
 		switch fence := sdk.ToString(cancelled.CancellationReasons[0].Code); fence {
 		case "", "None":
 		case failed:
-			return nil, false, &queue.Error{Code: queue.CodeStaleTerm,
-				Message: fmt.Sprintf("%s: term %d of lease %s is over", doing, term, f.lease)}
+			return nil, false, queue.Errorf(queue.CodeStaleTerm, "%s: term %d of lease %s is over", doing, term, f.lease)
 		default:
 			reason = fence
 		}
@@ -201,44 +166,31 @@ func (f *Runs) write(ctx context.Context, term int64, doing string, item types.T
 	if reason == failed {
 		return own.Item, false, nil
 	}
-	return nil, false, &queue.Error{Code: tableCode(reason, queue.CodeUnreachable),
-		Message: fmt.Sprintf("%s in registry table %s: %s; to be tried again", doing, f.table.name, reason)}
+	return nil, false, queue.Errorf(tableCode(reason, queue.CodeUnreachable), "%s in registry table %s: %s; to be tried again",
+		doing, f.table.name, reason)
 }
 
-// Mark settles a run: it was sent as messageID, or is left out when that is
-// "". It accounts for the task's times up to run.At, unless the run is
-// manual. A settled record stays as it is. Only leaving out is fenced by term:
-// that a message was sent is true whoever leads by now.
-func (f *Runs) Mark(ctx context.Context, term int64, run Run, messageID string) error {
+// Mark implements [periodic.Store]. Only leaving out is fenced by term: that a message was sent
+// is true whoever leads by now.
+func (f *Runs) Mark(ctx context.Context, term int64, run periodic.ScheduledRun, messageID string) error {
 	if messageID != "" {
 		term = 0
 	}
 	_, _, err := f.write(ctx, term, "settling the run "+run.ID, types.TransactWriteItem{Update: &types.Update{
-		TableName:           &f.table.name,
-		Key:                 key(f.runKey(run.ID)),
-		UpdateExpression:    sdk.String("SET #settled = :yes, #message = :message, #expires = :expires"),
-		ConditionExpression: sdk.String("attribute_not_exists(#settled) OR #settled = :no"),
-		ExpressionAttributeNames: map[string]string{
-			"#settled": "settled", "#message": "message", "#expires": "expires",
-		},
-		ExpressionAttributeValues: attributes{
-			":yes": truth(true), ":no": truth(false), ":message": text(messageID),
-			":expires": number(time.Now().Add(runRetention).Unix()),
-		},
+		TableName:                &f.table.name,
+		Key:                      key(f.runKey(run.ID)),
+		UpdateExpression:         sdk.String("SET #settled = :yes, #message = :message, #expires = :expires"),
+		ConditionExpression:      sdk.String("attribute_not_exists(#settled) OR #settled = :no"),
+		ExpressionAttributeNames: map[string]string{"#settled": "settled", "#message": "message", "#expires": "expires"},
+		ExpressionAttributeValues: attributes{":yes": truth(true), ":no": truth(false), ":message": text(messageID),
+			":expires": number(time.Now().Add(runRetention).Unix())},
 	}})
 	if err != nil || run.Manual {
 		return err
 	}
 	// After the run's own record: a crash between the two costs the next
 	// leader one claim that finds the run settled.
-	_, err = f.table.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                 &f.table.name,
-		Key:                       key(f.taskKey(run.Task)),
-		UpdateExpression:          sdk.String("SET #last = :at"),
-		ConditionExpression:       sdk.String("attribute_not_exists(#last) OR #last < :at"),
-		ExpressionAttributeNames:  map[string]string{"#last": "last_ms"},
-		ExpressionAttributeValues: attributes{":at": number(run.At.UnixMilli())},
-	})
+	_, err = f.enter(ctx, run.Task, "", run.ScheduledAt, "SET #last = :at", "attribute_not_exists(#last) OR #last < :at")
 	var later *types.ConditionalCheckFailedException
 	if err != nil && !errors.As(err, &later) {
 		return f.table.explain(ctx, "accounting for the run "+run.ID, err)
@@ -246,41 +198,38 @@ func (f *Runs) Mark(ctx context.Context, term int64, run Run, messageID string) 
 	return nil
 }
 
-// Since returns, for each task of from, the scheduled time up to which its
-// runs are accounted for, in milliseconds. A task that is not known is entered
-// with its time in from. term is not looked at: the times only move on.
-func (f *Runs) Since(ctx context.Context, term int64, from map[string]time.Time) (map[string]time.Time, error) {
-	return f.SinceUnder(ctx, term, from, nil)
-}
-
-// SinceUnder is [Runs.Since] for tasks with these schedules, in any words. A
-// task that is known with another schedule is accounted for up to its time in
-// from at least: earlier times of the new schedule were never due. Of a task
-// that has no schedule here, or was entered without one, nothing is compared.
-func (f *Runs) SinceUnder(ctx context.Context, _ int64, from map[string]time.Time,
-	schedules map[string]string) (map[string]time.Time, error) {
-	rows, err := f.last(ctx, slices.Sorted(maps.Keys(from)))
+// Since implements [periodic.Store]. term is not looked at: the times only move on. Of a task that
+// has no schedule here, or was entered without one, no schedule is compared.
+func (f *Runs) Since(ctx context.Context, _ int64, starts map[string]periodic.Start) (map[string]time.Time, error) {
+	var keys []string
+	for task := range maps.Keys(starts) {
+		keys = append(keys, f.taskKey(task))
+	}
+	rows, err := f.table.items(ctx, slices.Sorted(slices.Values(keys)))
 	if err != nil {
 		return nil, err
 	}
-	since := make(map[string]time.Time, len(from))
-	for task, at := range from {
-		row, schedule := rows[task], schedules[task]
+	const first = "SET #last = if_not_exists(#last, :at)"
+	since := make(map[string]time.Time, len(starts))
+	for task, start := range starts {
+		row := rows[f.taskKey(task)]
+		ms, known := intOf(row["last_ms"])
+		at, schedule := time.UnixMilli(ms).UTC(), stringOf(row["schedule"])
 		switch {
-		case row.known && (schedule == "" || schedule == row.schedule):
-		case row.known && row.schedule != "" && row.at.Before(at):
-			row.at, err = f.enter(ctx, task, schedule, at, "SET #last = :at", "#last < :at")
+		case known && (start.Schedule == "" || start.Schedule == schedule):
+		case known && schedule != "" && at.Before(start.At):
+			at, err = f.enter(ctx, task, start.Schedule, start.At, "SET #last = :at", "#last < :at")
 			var later *types.ConditionalCheckFailedException
 			if errors.As(err, &later) { // it moved on meanwhile
-				row.at, err = f.enter(ctx, task, schedule, at, "SET #last = if_not_exists(#last, :at)", "")
+				at, err = f.enter(ctx, task, start.Schedule, start.At, first, "")
 			}
 		default:
-			row.at, err = f.enter(ctx, task, schedule, at, "SET #last = if_not_exists(#last, :at)", "")
+			at, err = f.enter(ctx, task, start.Schedule, start.At, first, "")
 		}
 		if err != nil {
 			return nil, f.table.explain(ctx, "entering the task "+task, err)
 		}
-		since[task] = row.at
+		since[task] = at
 	}
 	return since, nil
 }
@@ -312,88 +261,30 @@ func (f *Runs) enter(ctx context.Context, task, schedule string, at time.Time, u
 	return time.UnixMilli(ms).UTC(), nil
 }
 
-// taskRow is what the table has of a task.
-type taskRow struct {
-	known    bool
-	at       time.Time
-	schedule string // "" where it is not known
-}
-
-// last reads the rows of those tasks that are known.
-func (f *Runs) last(ctx context.Context, tasks []string) (map[string]taskRow, error) {
-	last := map[string]taskRow{}
-	byKey := map[string]string{}
-	for _, task := range tasks {
-		byKey[f.taskKey(task)] = task
-	}
-	items, err := f.table.items(ctx, slices.Sorted(maps.Keys(byKey)))
-	if err != nil {
-		return nil, err
-	}
-	for _, item := range items {
-		if ms, ok := intOf(item["last_ms"]); ok {
-			last[byKey[stringOf(item["id"])]] = taskRow{true, time.UnixMilli(ms).UTC(), stringOf(item["schedule"])}
-		}
-	}
-	return last, nil
-}
-
-// items reads those of the items called ids that there are.
-func (t *Table) items(ctx context.Context, ids []string) (items []attributes, err error) {
-	var keys []attributes
-	for _, id := range ids {
-		keys = append(keys, key(id))
-	}
-	for len(keys) > 0 {
-		n := min(len(keys), 100) // the most that DynamoDB takes
-		some, left, err := t.batch(ctx, keys[:n])
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, some...)
-		if len(left) == n {
-			return nil, &queue.Error{Code: queue.CodeRequestThrottled,
-				Message: fmt.Sprintf("reading the last runs: registry table %s is throttled", t.name)}
-		}
-		keys = append(left, keys[n:]...)
-	}
-	return items, nil
-}
-
-// batch reads items; left are the keys that DynamoDB did not get to.
-func (t *Table) batch(ctx context.Context, keys []attributes) (items, left []attributes, err error) {
-	out, err := t.api.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
-		RequestItems: map[string]types.KeysAndAttributes{t.name: {Keys: keys, ConsistentRead: sdk.Bool(true)}},
-	})
-	if err != nil {
-		return nil, nil, t.explain(ctx, "reading the last runs", err)
-	}
-	return out.Responses[t.name], out.UnprocessedKeys[t.name].Keys, nil
-}
-
 // Known reports whether the run called id was claimed with a message to path,
 // by whichever instance. A run that was only left out was not.
 func (f *Runs) Known(ctx context.Context, id, path string) (bool, error) {
-	r, err := f.record(ctx, id)
-	if err != nil || r.Tries == 0 && r.MessageID == "" {
+	item, err := f.table.item(ctx, "reading the run "+id, f.runKey(id))
+	if claim := claimOf(item); err != nil || claim.Tries == 0 && claim.MessageID == "" {
 		return false, err
 	}
 	// A record without a path is an older version's: it is known with any, so
 	// that what was enqueued before an upgrade goes where it was to go.
-	return r.Path == "" || r.Path == path, nil
+	recorded := stringOf(item["path"])
+	return recorded == "" || recorded == path, nil
 }
 
 // pausePrefix begins the attributes that hold a paused task's reason, so that
 // no task's name is taken for an attribute of another meaning.
 const pausePrefix = "task:"
 
-func pausesID(lease string) string { return "pauses:" + lease }
+func (f *Runs) pausesID() string { return "pauses:" + f.lease }
 
 // SetPaused notes for every instance that shares the runs' lease that a person
 // paused a task, and why, or that it goes on.
 func (f *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) error {
 	in := &dynamodb.UpdateItemInput{
-		TableName: &f.table.name, Key: key(pausesID(f.lease)),
+		TableName: &f.table.name, Key: key(f.pausesID()),
 		UpdateExpression:         sdk.String("REMOVE #task"),
 		ExpressionAttributeNames: map[string]string{"#task": pausePrefix + task},
 	}
@@ -401,22 +292,18 @@ func (f *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) 
 		in.UpdateExpression = sdk.String("SET #task = :reason")
 		in.ExpressionAttributeValues = attributes{":reason": text(reason)}
 	}
-	if _, err := f.table.api.UpdateItem(ctx, in); err != nil {
-		return f.table.explain(ctx, "pausing the task "+task, err)
-	}
-	return nil
+	_, err := f.table.api.UpdateItem(ctx, in)
+	return f.table.explain(ctx, "pausing the task "+task, err)
 }
 
 // Paused returns the paused tasks and the reason of each.
 func (f *Runs) Paused(ctx context.Context) (map[string]string, error) {
-	out, err := f.table.api.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &f.table.name, Key: key(pausesID(f.lease)), ConsistentRead: sdk.Bool(true),
-	})
+	item, err := f.table.item(ctx, "reading the paused tasks", f.pausesID())
 	if err != nil {
-		return nil, f.table.explain(ctx, "reading the paused tasks", err)
+		return nil, err
 	}
 	paused := map[string]string{}
-	for name, reason := range out.Item {
+	for name, reason := range item {
 		if task, ok := strings.CutPrefix(name, pausePrefix); ok {
 			paused[task] = stringOf(reason)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tendril/periodic"
 	"tendril/queue"
 )
 
@@ -203,7 +204,7 @@ func TestClaimRefusals(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			table := openTable(t, &ledger{answers: []*http.Response{reasons(test.fence, test.own)}})
-			record, err := table.Runs("jobs").Claim(context.Background(), 3, Run{ID: "t@1", Task: "t", At: time.Now()}, 1)
+			record, err := table.Runs("jobs").Claim(context.Background(), 3, periodic.ScheduledRun{ID: "t@1", Task: "t", ScheduledAt: time.Now()}, 1)
 			if record.Term == 3 {
 				t.Error("claimed")
 			}
@@ -216,10 +217,10 @@ func TestClaimRefusals(t *testing.T) {
 
 func TestSinceReadsInHundreds(t *testing.T) {
 	t.Parallel()
-	from := map[string]time.Time{}
+	from := map[string]periodic.Start{}
 	var known []string
 	for i := range 150 {
-		from[fmt.Sprint("t-", i)] = time.UnixMilli(1)
+		from[fmt.Sprint("t-", i)] = periodic.Start{At: time.UnixMilli(1)}
 		known = append(known, fmt.Sprintf(`{"id":{"S":"task:jobs/t-%d"},"last_ms":{"N":"%d"}}`, i, 1700000000000+i))
 	}
 	answer := func(items []string) *http.Response {
@@ -236,7 +237,7 @@ func TestSinceReadsInHundreds(t *testing.T) {
 	starved := &ledger{answers: []*http.Response{reply(200,
 		`{"Responses":{},"UnprocessedKeys":{"registry":{"Keys":[{"id":{"S":"task:jobs/t"}}]}}}`)}}
 	if _, err := openTable(t, starved).Runs("jobs").Since(context.Background(), 1,
-		map[string]time.Time{"t": {}}); !isCode(err, queue.CodeRequestThrottled) {
+		map[string]periodic.Start{"t": {}}); !isCode(err, queue.CodeRequestThrottled) {
 		t.Errorf("Since of a table that reads nothing: %v", err)
 	}
 }

@@ -137,7 +137,8 @@ func TestOnlyInstanceWithATable(t *testing.T) {
 	// An earlier process accounted for each task up to three minutes ago. That
 	// of the second start tells that it is at work on the table.
 	for _, task := range []string{"audit", "mail"} {
-		if _, err := runs.Since(t.Context(), 0, map[string]time.Time{task: time.Now().Add(-3 * time.Minute)}); err != nil {
+		if _, err := runs.Since(t.Context(), 0,
+			map[string]periodic.Start{task: {At: time.Now().Add(-3 * time.Minute)}}); err != nil {
 			t.Fatal(err)
 		}
 		cron += fmt.Sprintf("  - {name: %s, url: /a, schedule: \"* * * * *\", missed: all, grace: 1h}\n", task)
@@ -204,9 +205,9 @@ func TestTimeToLiveOfAnExistingTable(t *testing.T) {
 func TestScheduleChangedOverARestart(t *testing.T) {
 	table, queueURL := onlyInstancePlace(t)
 	runs, file := table.Runs("periodic:jobs"), filepath.Join(t.TempDir(), "cron.yaml")
-	before := map[string]time.Time{"audit": time.Now().Add(-3 * time.Minute), "mail": time.Now().Add(-3 * time.Minute)}
-	if _, err := runs.SinceUnder(t.Context(), 0, before,
-		map[string]string{"audit": "0 5 * * * UTC", "mail": "* * * * * UTC"}); err != nil {
+	before := time.Now().Add(-3 * time.Minute)
+	if _, err := runs.Since(t.Context(), 0, map[string]periodic.Start{"audit": {At: before, Schedule: "0 5 * * * UTC"},
+		"mail": {At: before, Schedule: "* * * * * UTC"}}); err != nil {
 		t.Fatal(err)
 	}
 	const task = "  - {name: %s, url: /a, schedule: \"* * * * *\", missed: all, grace: 1h}\n"

@@ -29,7 +29,7 @@ func TestLeftOutRunsAreLookedFor(t *testing.T) {
 	t.Cleanup(server.Close)
 	served := embeddedRuns{registry: sqsapi.NewRegistryClient(server.URL,
 		&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}), prefix: "served/"}
-	memory, local := newMemoryRuns(), newLocalTableRuns(table.Runs("periodic:jobs"))
+	memory, local := newMemoryRuns(), table.LocalRuns("periodic:jobs")
 	for name, r := range map[string]struct {
 		runs  periodic.Registry
 		store periodic.Store // nil where sending and noting are one

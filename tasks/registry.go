@@ -174,12 +174,11 @@ func (f *finder) table(ctx context.Context) (*registry, error) {
 	case <-time.After(registryTimeout):
 	}
 	runs := table.Runs(f.leaseName())
-	store := tableRuns{runs: runs}
 	if f.opts.Local {
-		store = newLocalTableRuns(runs)
+		runs = table.LocalRuns(f.leaseName())
 	}
-	return &registry{leases: table, known: store.Known, pauses: runs, pauseInterval: tablePauseInterval,
-		runs: f.claims(store)}, nil
+	return &registry{leases: table, known: runs.Known, pauses: runs, pauseInterval: tablePauseInterval,
+		runs: f.claims(runs)}, nil
 }
 
 // claims are the runs of a store, for a queue that knows nothing of runs.

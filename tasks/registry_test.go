@@ -92,7 +92,7 @@ func TestClaimsOfALocalLeaderAfterARestart(t *testing.T) {
 	f := periodic.ScheduledRun{ID: "audit@1", Task: "audit", ScheduledAt: time.Now().Add(-10 * time.Minute), Queue: "jobs"}
 	f.DueAt = f.ScheduledAt
 	process := func() periodic.Registry {
-		return periodic.NewClaims(newLocalTableRuns(table.Runs("periodic:jobs")), sender, localLeader{})
+		return periodic.NewClaims(table.LocalRuns("periodic:jobs"), sender, localLeader{})
 	}
 	if _, err := process().Enqueue(ctx, 1, f); err == nil {
 		t.Fatal("the answer was lost, and it is enqueued")
@@ -138,7 +138,7 @@ func TestARunIsKnownWithItsPathOnly(t *testing.T) {
 		ScheduledAt: time.Date(2026, 3, 22, 23, 10, 0, 0, time.UTC), Queue: "jobs"}
 	f.Path, f.Message = "/audit", runMessage("/audit")
 	embedded, memory, local := embeddedRuns{registry: b.Registry(), prefix: "periodic:jobs/"}, newMemoryRuns(),
-		newLocalTableRuns(table.Runs("periodic:jobs"))
+		table.LocalRuns("periodic:jobs")
 	for name, r := range map[string]struct {
 		runs  periodic.Registry
 		known func(context.Context, string, string) (bool, error)

@@ -5,86 +5,11 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"time"
 
 	"tendril/aws"
 	"tendril/periodic"
 	"tendril/queue"
 )
-
-// tableRuns keeps the records of runs in a DynamoDB table.
-type tableRuns struct {
-	runs *aws.Runs
-	// processTerm is recorded in the place of the term of the only instance, which is the
-	// same after each start; 0 where a leader is elected. A claim that an earlier process
-	// left unsettled is another's by it: it takes a second try to send again, which is
-	// counted, and on a FIFO queue not made too late.
-	processTerm int64
-}
-
-// newLocalTableRuns returns the records of an instance that is declared the only one: nobody
-// writes a lease that could fence its claims.
-func newLocalTableRuns(runs *aws.Runs) tableRuns {
-	return tableRuns{runs: runs.Unfenced(), processTerm: time.Now().UnixNano()}
-}
-
-// recorded returns the term that a record has for one of this instance.
-func (s tableRuns) recorded(term int64) int64 {
-	if s.processTerm != 0 && term != 0 {
-		return s.processTerm
-	}
-	return term
-}
-
-// Since implements [periodic.Store].
-func (s tableRuns) Since(ctx context.Context, term int64, starts map[string]periodic.Start) (map[string]time.Time,
-	error) {
-	from, schedules := make(map[string]time.Time, len(starts)), make(map[string]string, len(starts))
-	for task, start := range starts {
-		from[task], schedules[task] = start.At, start.Schedule
-	}
-	return s.runs.SinceUnder(ctx, term, from, schedules)
-}
-
-// Claim implements [periodic.Store].
-func (s tableRuns) Claim(ctx context.Context, term int64, run periodic.ScheduledRun, try int) (periodic.Claim, error) {
-	r, err := s.runs.Claim(ctx, s.recorded(term), tableRun(run), try)
-	claim := periodic.Claim{Tries: r.Tries, Term: r.Term, Settled: r.Settled, MessageID: r.MessageID}
-	if s.processTerm != 0 {
-		if claim.Term = 0; r.Term == s.recorded(term) {
-			claim.Term = term
-		}
-	}
-	return claim, err
-}
-
-// Mark implements [periodic.Store].
-func (s tableRuns) Mark(ctx context.Context, term int64, run periodic.ScheduledRun, messageID string) error {
-	return s.runs.Mark(ctx, s.recorded(term), tableRun(run), messageID)
-}
-
-// Records implements [periodic.Store].
-func (s tableRuns) Records(ctx context.Context, runs []periodic.ScheduledRun) (map[string]periodic.Claim, error) {
-	ids := make([]string, len(runs))
-	for i := range runs {
-		ids[i] = runs[i].ID
-	}
-	known, err := s.runs.Records(ctx, ids)
-	records := make(map[string]periodic.Claim, len(known))
-	for id, r := range known {
-		records[id] = periodic.Claim{Tries: r.Tries, Settled: r.Settled, MessageID: r.MessageID}
-	}
-	return records, err
-}
-
-// Known reports whether a run was claimed for this path.
-func (s tableRuns) Known(ctx context.Context, id, path string) (bool, error) {
-	return s.runs.Known(ctx, id, path)
-}
-
-func tableRun(run periodic.ScheduledRun) aws.Run {
-	return aws.Run{ID: run.ID, Task: run.Task, At: run.ScheduledAt, Manual: run.Manual, Path: run.Path}
-}
 
 // sqsSender sends runs to the environment's first queue on Amazon SQS, or to another one that
 // a task names.
