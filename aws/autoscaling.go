@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
@@ -32,7 +31,6 @@ func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 		return nil, err
 	}
 	api := autoscaling.NewFromConfig(cfg, func(o *autoscaling.Options) {
-		o.HTTPClient = service.client()
 		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
 	})
 	o := api.Options()
@@ -42,8 +40,8 @@ func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 			return nil, err
 		}
 		if o.Region, err = instance.Region(ctx); err != nil {
-			return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Err: err,
-				Message: fmt.Sprintf("no AWS region for Auto Scaling: set AWS_REGION, or a region in the profile (%v)", err)}
+			return nil, queue.Errorf(queue.CodeInvalidParameterValue,
+				"no AWS region for Auto Scaling: set AWS_REGION, or a region in the profile (%w)", err)
 		}
 		api = autoscaling.New(o)
 	}
@@ -61,8 +59,8 @@ func (a *AutoScaling) GroupOf(ctx context.Context, instance string) (string, err
 		return "", a.explain(ctx, "DescribeAutoScalingInstances", "instance "+instance, err)
 	}
 	if len(out.AutoScalingInstances) == 0 {
-		return "", &queue.Error{Code: queue.CodeResourceNotFound, Message: fmt.Sprintf(
-			"instance %s is in no Auto Scaling group that %s knows: name the group, or check the region", instance, a.host)}
+		return "", queue.Errorf(queue.CodeResourceNotFound,
+			"instance %s is in no Auto Scaling group that %s knows: name the group, or check the region", instance, a.host)
 	}
 	return sdk.ToString(out.AutoScalingInstances[0].AutoScalingGroupName), nil
 }
@@ -117,25 +115,19 @@ func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 		return GroupState{}, g.explain(ctx, "DescribeAutoScalingGroups", err)
 	}
 	if len(out.AutoScalingGroups) == 0 {
-		return GroupState{}, g.missing()
+		return GroupState{}, queue.Errorf(queue.CodeResourceNotFound, "Auto Scaling group %s does not exist at %s: "+
+			"check its name, the account and the region", g.name, g.scaling.host)
 	}
 	found := &out.AutoScalingGroups[0]
-	s := GroupState{Min: intOr0(found.MinSize), Max: intOr0(found.MaxSize), Desired: intOr0(found.DesiredCapacity)}
-	for i := range found.Instances {
-		one := &found.Instances[i]
+	s := GroupState{Min: int(sdk.ToInt32(found.MinSize)), Max: int(sdk.ToInt32(found.MaxSize)),
+		Desired: int(sdk.ToInt32(found.DesiredCapacity))}
+	for _, one := range found.Instances {
 		s.Instances = append(s.Instances, GroupInstance{
 			ID: sdk.ToString(one.InstanceId), State: string(one.LifecycleState),
 			Healthy: sdk.ToString(one.HealthStatus) == "Healthy", Protected: sdk.ToBool(one.ProtectedFromScaleIn),
 		})
 	}
 	return s, nil
-}
-
-func intOr0(n *int32) int { return int(sdk.ToInt32(n)) }
-
-func (g *Group) missing() error {
-	return &queue.Error{Code: queue.CodeResourceNotFound, Message: fmt.Sprintf(
-		"Auto Scaling group %s does not exist at %s: check its name, the account and the region", g.name, g.scaling.host)}
 }
 
 // Size returns how many instances are in service, and how many the group wants.
@@ -155,14 +147,17 @@ func (g *Group) SetSize(ctx context.Context, n int) error {
 	return g.explain(ctx, "SetDesiredCapacity", err)
 }
 
-// Member returns one instance of the group, usually this one.
-func (g *Group) Member(instance string) *Member { return &Member{group: g, id: instance} }
+// Member returns one instance of the group, usually this one. hook is the name of the
+// lifecycle hook by which the group waits before it terminates the instance; "" for none.
+func (g *Group) Member(instance, hook string) *Member {
+	return &Member{group: g, id: instance, hook: hook}
+}
 
 // Member is one instance of a group. It has what protection from scale-in needs
-// (Protect).
+// (Protect), and a drain before the termination (Heartbeat, Complete).
 type Member struct {
-	group *Group
-	id    string
+	group    *Group
+	id, hook string
 }
 
 // Protect sets the instance's protection from scale-in, or takes it away.
@@ -173,49 +168,37 @@ func (m *Member) Protect(ctx context.Context, on bool) error {
 	return m.group.explain(ctx, "SetInstanceProtection", err)
 }
 
-// Hook returns the lifecycle hook called name, for this instance.
-func (m *Member) Hook(name string) *LifecycleHook { return &LifecycleHook{member: m, name: name} }
-
-// LifecycleHook is where a group waits for one instance before it terminates
-// it.
-type LifecycleHook struct {
-	member *Member
-	name   string
-}
-
 // Heartbeat asks the group to wait on, for the hook's timeout from now.
-func (h *LifecycleHook) Heartbeat(ctx context.Context) error {
-	_, err := h.member.group.scaling.api.RecordLifecycleActionHeartbeat(ctx,
-		&autoscaling.RecordLifecycleActionHeartbeatInput{
-			AutoScalingGroupName: &h.member.group.name, InstanceId: &h.member.id, LifecycleHookName: &h.name,
-		})
-	return h.member.group.explain(ctx, "RecordLifecycleActionHeartbeat", err)
+func (m *Member) Heartbeat(ctx context.Context) error {
+	_, err := m.group.scaling.api.RecordLifecycleActionHeartbeat(ctx, &autoscaling.RecordLifecycleActionHeartbeatInput{
+		AutoScalingGroupName: &m.group.name, InstanceId: &m.id, LifecycleHookName: &m.hook,
+	})
+	return m.group.explain(ctx, "RecordLifecycleActionHeartbeat", err)
 }
 
 // Complete tells the group to go on with the termination.
-func (h *LifecycleHook) Complete(ctx context.Context) error {
-	_, err := h.member.group.scaling.api.CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
-		AutoScalingGroupName: &h.member.group.name, InstanceId: &h.member.id, LifecycleHookName: &h.name,
+func (m *Member) Complete(ctx context.Context) error {
+	_, err := m.group.scaling.api.CompleteLifecycleAction(ctx, &autoscaling.CompleteLifecycleActionInput{
+		AutoScalingGroupName: &m.group.name, InstanceId: &m.id, LifecycleHookName: &m.hook,
 		LifecycleActionResult: sdk.String("CONTINUE"),
 	})
-	return h.member.group.explain(ctx, "CompleteLifecycleAction", err)
+	return m.group.explain(ctx, "CompleteLifecycleAction", err)
 }
 
-// TerminationHook returns the name and the timeout of the group's lifecycle hook
-// for terminations, "" when it has none.
-func (g *Group) TerminationHook(ctx context.Context) (name string, timeout time.Duration, err error) {
+// TerminationHook returns the name of the group's lifecycle hook for terminations, "" when it
+// has none.
+func (g *Group) TerminationHook(ctx context.Context) (string, error) {
 	out, err := g.scaling.api.DescribeLifecycleHooks(ctx,
 		&autoscaling.DescribeLifecycleHooksInput{AutoScalingGroupName: &g.name})
 	if err != nil {
-		return "", 0, g.explain(ctx, "DescribeLifecycleHooks", err)
+		return "", g.explain(ctx, "DescribeLifecycleHooks", err)
 	}
-	for i := range out.LifecycleHooks {
-		h := &out.LifecycleHooks[i]
+	for _, h := range out.LifecycleHooks {
 		if sdk.ToString(h.LifecycleTransition) == "autoscaling:EC2_INSTANCE_TERMINATING" {
-			return sdk.ToString(h.LifecycleHookName), time.Duration(intOr0(h.HeartbeatTimeout)) * time.Second, nil
+			return sdk.ToString(h.LifecycleHookName), nil
 		}
 	}
-	return "", 0, nil
+	return "", nil
 }
 
 func (g *Group) explain(ctx context.Context, action string, err error) error {
@@ -245,10 +228,10 @@ func (a *AutoScaling) explain(ctx context.Context, action, what string, err erro
 func scalingCode(refused *refusal) string {
 	switch refused.shape {
 	case "ValidationError":
-		for _, words := range []string{"not found", "does not exist", "No active Lifecycle Action"} {
-			if strings.Contains(strings.ToLower(refused.message), strings.ToLower(words)) {
-				return queue.CodeResourceNotFound
-			}
+		said := strings.ToLower(refused.message)
+		if strings.Contains(said, "not found") || strings.Contains(said, "does not exist") ||
+			strings.Contains(said, "no active lifecycle action") {
+			return queue.CodeResourceNotFound
 		}
 		return queue.CodeInvalidParameterValue
 	case "ResourceContention", "ScalingActivityInProgress", "LimitExceeded":

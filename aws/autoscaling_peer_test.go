@@ -47,7 +47,7 @@ func TestAgainstAForeignAutoScaling(t *testing.T) {
 		t.Errorf("instance %s is in %q, %v", id, name, err)
 	}
 	for _, on := range []bool{true, false} {
-		if err := g.Member(id).Protect(ctx, on); err != nil {
+		if err := g.Member(id, "").Protect(ctx, on); err != nil {
 			t.Fatal(err)
 		}
 		for _, i := range describe(t, g).Instances {
@@ -57,8 +57,8 @@ func TestAgainstAForeignAutoScaling(t *testing.T) {
 		}
 	}
 
-	if name, timeout, err := g.TerminationHook(ctx); name != "" || timeout != 0 || err != nil {
-		t.Errorf("no hook is %q, %v, %v", name, timeout, err)
+	if name, err := g.TerminationHook(ctx); name != "" || err != nil {
+		t.Errorf("no hook is %q, %v", name, err)
 	}
 	if _, err := a.api.PutLifecycleHook(ctx, &autoscaling.PutLifecycleHookInput{
 		AutoScalingGroupName: sdk.String("workers"), LifecycleHookName: sdk.String("drain"),
@@ -66,8 +66,8 @@ func TestAgainstAForeignAutoScaling(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if name, timeout, err := g.TerminationHook(ctx); name != "drain" || timeout.Seconds() != 300 || err != nil {
-		t.Errorf("the hook is %q, %v, %v", name, timeout, err)
+	if name, err := g.TerminationHook(ctx); name != "drain" || err != nil {
+		t.Errorf("the hook is %q, %v", name, err)
 	}
 
 	_, missing := a.Group("others").Describe(ctx)

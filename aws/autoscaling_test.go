@@ -73,14 +73,14 @@ func TestScalingCalls(t *testing.T) {
 	}{
 		{"SetDesiredCapacity", func(ctx context.Context, g *Group) error { return g.SetSize(ctx, 7) },
 			"AutoScalingGroupName=workers DesiredCapacity=7 HonorCooldown=false"},
-		{"SetInstanceProtection", func(ctx context.Context, g *Group) error { return g.Member("i-1").Protect(ctx, true) },
+		{"SetInstanceProtection", func(ctx context.Context, g *Group) error { return g.Member("i-1", "").Protect(ctx, true) },
 			"AutoScalingGroupName=workers InstanceIds.member.1=i-1 ProtectedFromScaleIn=true"},
 		{"RecordLifecycleActionHeartbeat", func(ctx context.Context, g *Group) error {
-			return g.Member("i-1").Hook("drain").Heartbeat(ctx)
+			return g.Member("i-1", "drain").Heartbeat(ctx)
 		},
 			"AutoScalingGroupName=workers InstanceId=i-1 LifecycleHookName=drain"},
 		{"CompleteLifecycleAction", func(ctx context.Context, g *Group) error {
-			return g.Member("i-1").Hook("drain").Complete(ctx)
+			return g.Member("i-1", "drain").Complete(ctx)
 		},
 			"AutoScalingGroupName=workers InstanceId=i-1 LifecycleHookName=drain LifecycleActionResult=CONTINUE"},
 	} {

@@ -33,15 +33,22 @@ type caller struct {
 	credentials sdk.CredentialsProvider
 	signer      sqs.HTTPSignerV4
 	retryer     sdk.RetryerV2
-	clock       clock
-	buffers     sync.Pool // of *[]byte, for answers
-	events      Events
+	// clock is how many nanoseconds the service's clock is ahead of ours.
+	clock   atomic.Int64
+	buffers sync.Pool // of *[]byte, for answers
+	events  *Events
+}
+
+// site is where a queue lives.
+type site struct {
+	queue    string // its name
+	endpoint url.URL
+	region   string
 }
 
 // call is one call to one queue.
 type call struct {
-	site   site
-	queue  string // its name
+	site   *site
 	action string
 	body   []byte
 	// patience bounds one attempt.
@@ -53,8 +60,7 @@ type call struct {
 // do makes the call and hands the answer's body to read, which must not keep
 // it. The error is a [*queue.Error], or ctx's own.
 func (c *caller) do(ctx context.Context, call call, read func(body []byte) error) error {
-	err := c.attempts(ctx, call, read)
-	return explain(ctx, call.queue, call.site.endpoint.Host, err)
+	return explain(ctx, call.site.queue, call.site.endpoint.Host, c.attempts(ctx, call, read))
 }
 
 // attempts repeats the call as the SDK's retryer says.
@@ -65,18 +71,17 @@ func (c *caller) attempts(ctx context.Context, call call, read func([]byte) erro
 		if err != nil {
 			return err
 		}
-		offset := c.clock.offset()
-		started := time.Now()
-		status, err := c.attempt(ctx, call, offset, read)
-		c.events.called(Call{call.action, call.queue, attempt, status, time.Since(started), err})
+		offset := time.Duration(c.clock.Load())
+		err = c.attempt(ctx, call, offset, read)
 		// Handing a token back cannot fail in a way that matters here.
 		_, _ = release(err), began(err)
 		if err == nil {
 			return nil
 		}
-		skewed := c.clock.learn(err, offset)
-		if skewed && attempt == 1 {
-			c.events.clockAdjusted(c.clock.offset())
+		if c.learnClock(err, offset) && attempt == 1 {
+			if c.events.ClockAdjusted != nil {
+				c.events.ClockAdjusted(time.Duration(c.clock.Load()))
+			}
 			continue
 		}
 		if call.once || attempt >= c.retryer.MaxAttempts() || !c.retryer.IsErrorRetryable(err) {
@@ -109,46 +114,40 @@ func (c *caller) pause(ctx context.Context, attempt int, cause error) (release f
 	}
 }
 
-// attempt makes one HTTP exchange. A status of 0 means that there was no
-// answer.
-func (c *caller) attempt(ctx context.Context, call call, offset time.Duration, read func([]byte) error) (status int,
-	err error) {
+// attempt makes one HTTP exchange.
+func (c *caller) attempt(ctx context.Context, call call, offset time.Duration, read func([]byte) error) error {
 	limited, cancel := context.WithTimeout(ctx, call.patience)
 	defer cancel()
 	req, err := c.request(limited, call, time.Now().Add(offset))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	resp, err := c.transport.RoundTrip(req)
 	if err != nil {
-		return 0, undelivered(ctx, err)
+		return undelivered(ctx, err)
 	}
 	defer resp.Body.Close()
 	buffer, _ := c.buffers.Get().(*[]byte)
 	if buffer == nil {
 		buffer = new([]byte)
 	}
-	defer c.recycle(buffer)
+	defer func() {
+		if cap(*buffer) <= 1<<20 { // one large answer made it too big to keep
+			c.buffers.Put(buffer)
+		}
+	}()
 	if *buffer, err = readAll((*buffer)[:0], resp); err != nil {
-		return resp.StatusCode, undelivered(ctx, err)
+		return undelivered(ctx, err)
 	}
 	if resp.StatusCode/100 != 2 {
-		return resp.StatusCode, datedRefusal(resp, *buffer)
+		return newRefusal(resp, *buffer)
 	}
 	if err := read(*buffer); err != nil {
-		return resp.StatusCode, &queue.Error{Code: queue.CodeUnreachable, Err: err,
-			Message: fmt.Sprintf("%s gave an answer to %s that is not one of SQS: %v; check AWS_ENDPOINT_URL_SQS",
-				call.site.endpoint.Host, call.action, err)}
+		return queue.Errorf(queue.CodeUnreachable,
+			"%s gave an answer to %s that is not one of SQS: %w; check AWS_ENDPOINT_URL_SQS",
+			call.site.endpoint.Host, call.action, err)
 	}
-	return resp.StatusCode, nil
-}
-
-// recycle keeps a buffer for the next answer, unless one large answer made it
-// too big to keep.
-func (c *caller) recycle(buffer *[]byte) {
-	if cap(*buffer) <= 1<<20 {
-		c.buffers.Put(buffer)
-	}
+	return nil
 }
 
 // request builds and signs one POST. It has no way to rewind its body, so that
@@ -171,8 +170,8 @@ func (c *caller) request(ctx context.Context, call call, at time.Time) (*http.Re
 		Body: io.NopCloser(bytes.NewReader(call.body)), ContentLength: int64(len(call.body)),
 	}
 	sum := sha256.Sum256(call.body)
-	if err := c.signer.SignHTTP(ctx, credentials, req, hex.EncodeToString(sum[:]), "sqs", call.site.region,
-		at); err != nil {
+	err = c.signer.SignHTTP(ctx, credentials, req, hex.EncodeToString(sum[:]), "sqs", call.site.region, at)
+	if err != nil {
 		return nil, fmt.Errorf("signing %s: %w", call.action, err)
 	}
 	return req.WithContext(ctx), nil
@@ -204,81 +203,36 @@ func readAll(buf []byte, resp *http.Response) ([]byte, error) {
 	}
 }
 
-// site is where a queue lives.
-type site struct {
-	endpoint url.URL
-	region   string
-}
-
-// clock remembers how far the service's clock is from ours. A signature holds
-// the time, and SQS refuses one that is more than minutes away from its own;
-// a machine with a wrong clock would then never work.
-//
-// As in the SDK, only a refusal that may be about the time, with a Date that
-// really is far from the time signed, changes the offset, in both directions.
-type clock struct {
-	nanoseconds atomic.Int64
-}
-
 // tooFar is how different the clocks must be for a refused signature to be
 // blamed on them.
 const tooFar = 4 * time.Minute
 
-func (c *clock) offset() time.Duration { return time.Duration(c.nanoseconds.Load()) }
-
-// learn adjusts the clock if err, the result of a request signed with offset,
+// learnClock adjusts the clock if err, the result of a request signed with offset,
 // says that it was wrong, and reports whether it did.
-func (c *clock) learn(err error, offset time.Duration) bool {
-	var dated *dated
-	if !errors.As(err, &dated) || !dated.mayBeTime() {
+//
+// A signature holds the time, and SQS refuses one that is more than minutes away from its
+// own; a machine with a wrong clock would then never work. As in the SDK, only a refusal that
+// may be about the time, with a Date that really is far from the time signed, changes the
+// offset, in both directions.
+func (c *caller) learnClock(err error, offset time.Duration) bool {
+	var refused *refusal
+	if !errors.As(err, &refused) || !refused.dated || !refused.mayBeTime() || (refused.skew-offset).Abs() <= tooFar {
 		return false
 	}
-	if (dated.skew - offset).Abs() <= tooFar {
-		return false
-	}
-	c.nanoseconds.Store(int64(dated.skew))
+	c.clock.Store(int64(refused.skew))
 	return true
 }
 
-// dated is a refusal with the time at which the service gave it.
-type dated struct {
-	*refusal
-	// skew is the service's time minus ours.
-	skew time.Duration
-}
-
-// Unwrap returns the refusal.
-func (d *dated) Unwrap() error { return d.refusal }
-
-// mayBeTime reports whether the refusal can be about the time of the request.
-// No code is only about that.
-func (d *dated) mayBeTime() bool {
-	for _, code := range []string{d.shape, d.query} {
-		switch code {
-		case "InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure",
-			"RequestTimeTooSkewed", "RequestExpired", "AccessDeniedException":
-			return true
-		}
-	}
-	return false
-}
-
-// datedRefusal is the error of an answer, with its time if it tells one. An
+// newRefusal is the error of an answer, with its time if it tells one. An
 // answer with an Age came out of a cache: its date is old.
-func datedRefusal(resp *http.Response, body []byte) error {
-	refused := newRefusal(resp, body)
-	at, err := http.ParseTime(resp.Header.Get("Date"))
-	if err != nil || resp.Header.Get("Age") != "" {
-		return refused
-	}
-	return &dated{refused, time.Until(at)}
-}
-
 func newRefusal(resp *http.Response, body []byte) *refusal {
 	r := &refusal{status: resp.StatusCode}
 	r.shape, r.message = readRefusal(body)
 	r.message = firstLine(r.message)
 	r.query, _, _ = strings.Cut(resp.Header.Get("X-Amzn-Query-Error"), ";")
+	if at, err := http.ParseTime(resp.Header.Get("Date")); err == nil && resp.Header.Get("Age") == "" {
+		r.dated, r.skew = true, time.Until(at)
+	}
 	return r
 }
 

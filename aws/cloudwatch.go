@@ -55,7 +55,6 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 		return nil, err
 	}
 	api := cloudwatch.NewFromConfig(cfg, func(o *cloudwatch.Options) {
-		o.HTTPClient = service.client()
 		o.Retryer = sdk.NopRetryer{}
 		// CloudWatch speaks three protocols. The SDK's choice, CBOR, and its
 		// compressed bodies are not understood by common stand-ins; the JSON one

@@ -24,8 +24,8 @@ type Settings struct {
 // Conflict is something about a queue that its worker's owner should know
 // before messages are lost or run twice.
 type Conflict struct {
-	// Name says what it is about in one or two words, for programs.
-	Name ConflictName
+	// Name says what it is about in a few words, for programs.
+	Name string
 	// Text says what is so, what follows from it, and what to do.
 	Text string
 	// Fact is true where nothing is wrong: the queue is of a kind that its
@@ -33,77 +33,58 @@ type Conflict struct {
 	Fact bool
 }
 
-// ConflictName is the kind of a [Conflict].
-type ConflictName string
-
-// The kinds of conflicts.
-const (
-	// RetentionShorter: the worker gives messages up before the queue does.
-	RetentionShorter ConflictName = "retention-shorter"
-	// RetentionLonger: the queue drops messages before the worker gives up.
-	RetentionLonger ConflictName = "retention-longer"
-	// VisibilityShort: a message may become visible while the app works on it.
-	VisibilityShort ConflictName = "visibility-short"
-	// NoDeadLetterQueue: failing messages are tried until they are too old.
-	NoDeadLetterQueue ConflictName = "no-dead-letter-queue"
-	// OneReceive: a single receive, seen by an app or not, is the last.
-	OneReceive ConflictName = "one-receive"
-	// PolicyUnreadable: the redrive policy is not what SQS writes.
-	PolicyUnreadable ConflictName = "policy-unreadable"
-	// FIFOOrder: a failing message holds up its group.
-	FIFOOrder ConflictName = "fifo-order"
-	// FIFODeduplication: senders must give deduplication ids.
-	FIFODeduplication ConflictName = "fifo-deduplication"
-	// DelayedDelivery: every message waits before it is seen.
-	DelayedDelivery ConflictName = "delayed-delivery"
-)
-
 // Conflicts compares the settings with the attributes of a queue, as
 // [Queue.Attributes] returns them, and returns what does not fit together, the
 // worst first. An attribute that is not there is not judged, save the redrive
 // policy, which SQS leaves out when there is none.
 func Conflicts(s Settings, attrs map[string]string) []Conflict {
 	var found []Conflict
-	add := func(name ConflictName, format string, args ...any) {
-		fact := name == FIFOOrder || name == FIFODeduplication || name == DelayedDelivery
-		found = append(found, Conflict{name, fmt.Sprintf(format, args...), fact})
+	add := func(name, format string, args ...any) {
+		found = append(found, Conflict{Name: name, Text: fmt.Sprintf(format, args...)})
 	}
-	judgeRedrive(attrs["RedrivePolicy"], add)
-	judgeRetention(s, attrs, add)
+	fact := func(name, format string, args ...any) {
+		found = append(found, Conflict{Name: name, Text: fmt.Sprintf(format, args...), Fact: true})
+	}
+	most, err := maxReceiveCount(attrs["RedrivePolicy"])
+	switch {
+	case strings.TrimSpace(attrs["RedrivePolicy"]) == "":
+		add("no-dead-letter-queue", "the queue has no dead-letter queue: a message that always fails is tried again until "+
+			"its retention ends, and is then gone; create one and set the queue's RedrivePolicy (maxReceiveCount 10 is a "+
+			"good start)")
+	case err != nil:
+		add("policy-unreadable", "the queue's RedrivePolicy cannot be read (%v): check it in the SQS console", err)
+	case most == 1:
+		add("one-receive", "the queue's maxReceiveCount is 1: a message whose first receive is lost on the way, or cut "+
+			"short by a restart, goes to the dead-letter queue without ever being tried; set it to 3 or more")
+	}
+	switch keeps, ok := attributeSeconds(attrs, "MessageRetentionPeriod"); {
+	case !ok || s.Retention == 0:
+	case s.Retention < keeps:
+		add("retention-shorter", "the worker deletes a message %s after its first receive, though the queue keeps it for "+
+			"%s: raise the retention period of the worker if late messages still matter", s.Retention, keeps)
+	case s.Retention > keeps:
+		add("retention-longer", "the worker tries a message for %s, but the queue drops it %s after it was sent: "+
+			"raise the queue's MessageRetentionPeriod (up to 336h0m0s), or lower the retention period of the worker",
+			s.Retention, keeps)
+	}
 	if s.Inactivity > 0 && s.Visibility < s.Inactivity {
-		add(VisibilityShort,
-			"visibility timeout %s is shorter than the inactivity timeout %s: the worker extends it while the app works, "+
-				"but if the worker is paused or killed, a second attempt may begin while the first still runs; set the "+
-				"visibility timeout above %[2]s",
-			s.Visibility, s.Inactivity)
+		add("visibility-short", "visibility timeout %s is shorter than the inactivity timeout %s: the worker extends it "+
+			"while the app works, but if the worker is paused or killed, a second attempt may begin while the first still "+
+			"runs; set the visibility timeout above %[2]s", s.Visibility, s.Inactivity)
 	}
 	if attrs["FifoQueue"] == "true" {
-		judgeFIFO(attrs, add)
+		fact("fifo-order", "this is a FIFO queue: messages of one group run one at a time and in order, so a failing "+
+			"message holds up its group until it succeeds, expires or is dead-lettered; parallel work needs several groups")
+		if attrs["ContentBasedDeduplication"] == "false" {
+			fact("fifo-deduplication", "the queue has no content-based deduplication: every sender must give a "+
+				"deduplication id")
+		}
 	}
 	if delay, ok := attributeSeconds(attrs, "DelaySeconds"); ok && delay > 0 {
-		add(DelayedDelivery, "the queue hides every new message for %s before the worker can receive it (its DelaySeconds)",
-			delay)
+		fact("delayed-delivery", "the queue hides every new message for %s before the worker can receive it (its "+
+			"DelaySeconds)", delay)
 	}
 	return found
-}
-
-func judgeRedrive(policy string, add func(ConflictName, string, ...any)) {
-	if strings.TrimSpace(policy) == "" {
-		add(NoDeadLetterQueue,
-			"the queue has no dead-letter queue: a message that always fails is tried again until its retention ends, and is "+
-				"then gone; "+
-				"create one and set the queue's RedrivePolicy (maxReceiveCount 10 is a good start)")
-		return
-	}
-	most, err := maxReceiveCount(policy)
-	switch {
-	case err != nil:
-		add(PolicyUnreadable, "the queue's RedrivePolicy cannot be read (%v): check it in the SQS console", err)
-	case most == 1:
-		add(OneReceive, "the queue's maxReceiveCount is 1: a message whose first receive is lost on the way, or cut short "+
-			"by a restart, "+
-			"goes to the dead-letter queue without ever being tried; set it to 3 or more")
-	}
 }
 
 // RedrivePolicy returns the name of the dead-letter queue of a queue with these attributes,
@@ -134,29 +115,6 @@ func maxReceiveCount(policy string) (int, error) {
 		return 0, fmt.Errorf("maxReceiveCount %q is no number", text)
 	}
 	return n, nil
-}
-
-func judgeRetention(s Settings, attrs map[string]string, add func(ConflictName, string, ...any)) {
-	keeps, ok := attributeSeconds(attrs, "MessageRetentionPeriod")
-	switch {
-	case !ok || s.Retention == 0:
-	case s.Retention < keeps:
-		add(RetentionShorter, "the worker deletes a message %s after its first receive, though the queue keeps it for %s: "+
-			"raise the retention period of the worker if late messages still matter", s.Retention, keeps)
-	case s.Retention > keeps:
-		add(RetentionLonger, "the worker tries a message for %s, but the queue drops it %s after it was sent: "+
-			"raise the queue's MessageRetentionPeriod (up to 336h0m0s), or lower the retention period of the worker",
-			s.Retention, keeps)
-	}
-}
-
-func judgeFIFO(attrs map[string]string, add func(ConflictName, string, ...any)) {
-	add(FIFOOrder, "this is a FIFO queue: messages of one group run one at a time and in order, so a failing message "+
-		"holds up its group "+
-		"until it succeeds, expires or is dead-lettered; parallel work needs several groups")
-	if attrs["ContentBasedDeduplication"] == "false" {
-		add(FIFODeduplication, "the queue has no content-based deduplication: every sender must give a deduplication id")
-	}
 }
 
 func attributeSeconds(attrs map[string]string, name string) (time.Duration, bool) {

@@ -26,37 +26,37 @@ func TestConflicts(t *testing.T) {
 		name     string
 		settings Settings
 		attrs    map[string]string
-		want     []ConflictName
+		want     []string
 		says     string
 	}{
 		{"all fits", settings, good, nil, ""},
-		{"queue keeps longer", settings, with("MessageRetentionPeriod", "1209600"), []ConflictName{RetentionShorter},
+		{"queue keeps longer", settings, with("MessageRetentionPeriod", "1209600"), []string{"retention-shorter"},
 			"96h0m0s after its first receive, though the queue keeps it for 336h0m0s"},
-		{"queue keeps shorter", settings, with("MessageRetentionPeriod", "60"), []ConflictName{RetentionLonger},
+		{"queue keeps shorter", settings, with("MessageRetentionPeriod", "60"), []string{"retention-longer"},
 			"drops it 1m0s after it was sent"},
 		{"no retention of the worker", Settings{Visibility: time.Hour}, with("MessageRetentionPeriod", "60"), nil, ""},
 		{"short visibility", Settings{Retention: settings.Retention, Visibility: time.Minute, Inactivity: 3 * time.Minute},
 			good,
-			[]ConflictName{VisibilityShort}, "visibility timeout 1m0s is shorter than the inactivity timeout 3m0s"},
+			[]string{"visibility-short"}, "visibility timeout 1m0s is shorter than the inactivity timeout 3m0s"},
 		{"visibility that equals", Settings{Visibility: time.Minute, Inactivity: time.Minute}, good, nil, ""},
-		{"visibility of zero", Settings{Inactivity: time.Minute}, good, []ConflictName{VisibilityShort}, "above 1m0s"},
-		{"no dead-letter queue", settings, with("RedrivePolicy", ""), []ConflictName{NoDeadLetterQueue},
+		{"visibility of zero", Settings{Inactivity: time.Minute}, good, []string{"visibility-short"}, "above 1m0s"},
+		{"no dead-letter queue", settings, with("RedrivePolicy", ""), []string{"no-dead-letter-queue"},
 			"has no dead-letter queue"},
-		{"one receive", settings, with("RedrivePolicy", `{"maxReceiveCount":1}`), []ConflictName{OneReceive},
+		{"one receive", settings, with("RedrivePolicy", `{"maxReceiveCount":1}`), []string{"one-receive"},
 			"set it to 3 or more"},
-		{"one receive, as a string", settings, with("RedrivePolicy", `{"maxReceiveCount":"1"}`), []ConflictName{OneReceive},
+		{"one receive, as a string", settings, with("RedrivePolicy", `{"maxReceiveCount":"1"}`), []string{"one-receive"},
 			""},
-		{"odd policy", settings, with("RedrivePolicy", `{"maxReceiveCount":"many"}`), []ConflictName{PolicyUnreadable},
+		{"odd policy", settings, with("RedrivePolicy", `{"maxReceiveCount":"many"}`), []string{"policy-unreadable"},
 			`"many" is no number`},
-		{"broken policy", settings, with("RedrivePolicy", `{`), []ConflictName{PolicyUnreadable}, ""},
-		{"FIFO", settings, with("FifoQueue", "true"), []ConflictName{FIFOOrder}, "one at a time and in order"},
-		{"delay", settings, with("DelaySeconds", "900"), []ConflictName{DelayedDelivery}, "15m0s"},
-		{"attributes that could not be read", settings, map[string]string{}, []ConflictName{NoDeadLetterQueue}, ""},
+		{"broken policy", settings, with("RedrivePolicy", `{`), []string{"policy-unreadable"}, ""},
+		{"FIFO", settings, with("FifoQueue", "true"), []string{"fifo-order"}, "one at a time and in order"},
+		{"delay", settings, with("DelaySeconds", "900"), []string{"delayed-delivery"}, "15m0s"},
+		{"attributes that could not be read", settings, map[string]string{}, []string{"no-dead-letter-queue"}, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			var got []ConflictName
+			var got []string
 			var texts []string
 			for _, c := range Conflicts(test.settings, test.attrs) {
 				got, texts = append(got, c.Name), append(texts, c.Text)
@@ -76,7 +76,7 @@ func TestConflictsOfAFIFOQueue(t *testing.T) {
 	got := Conflicts(Settings{},
 		map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "false",
 			"RedrivePolicy": `{"maxReceiveCount":5}`})
-	if len(got) != 2 || got[0].Name != FIFOOrder || got[1].Name != FIFODeduplication || !got[0].Fact || !got[1].Fact {
+	if len(got) != 2 || got[0].Name != "fifo-order" || got[1].Name != "fifo-deduplication" || !got[0].Fact || !got[1].Fact {
 		t.Errorf("got %v", got)
 	}
 	if got = Conflicts(Settings{}, nil); len(got) != 1 || got[0].Fact {

@@ -49,7 +49,6 @@ func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) 
 		return nil, err
 	}
 	api := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		o.HTTPClient = service.client()
 		o.Retryer = sdk.NopRetryer{}
 		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
 	})

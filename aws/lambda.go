@@ -17,42 +17,28 @@ import (
 	"tendril/queue"
 )
 
-const (
-	// longestFunction is the default time limit of one call: the longest that a
-	// function may run, and a little for the way.
-	longestFunction = 905 * time.Second
-	// maxReply bounds what is read of one answer: Lambda's own limit is 6 MiB.
-	maxReply = 7 << 20
-)
+// longestFunction is the default time limit of one call: the longest that a
+// function may run, and a little for the way.
+const longestFunction = 905 * time.Second
 
 // Lambda calls one function of AWS Lambda, or of a server that speaks its
 // protocol. All methods are safe for concurrent use.
 type Lambda struct {
 	service
-	api      *lambda.Client
-	function FunctionReference
-	timeout  time.Duration
+	api       *lambda.Client
+	function  functionReference
+	qualifier *string // nil for none
+	timeout   time.Duration
 }
 
 // LambdaOptions configure [OpenLambda]. Only Function must be set.
 type LambdaOptions struct {
 	Options
-	// Function is a name, a partial ARN or an ARN, as [ParseFunction] reads it.
+	// Function is a name, a partial ARN or an ARN, with an alias or a version behind it or without.
 	Function string
 	// Timeout bounds one call; 0 means 905 s, a little more than a function may
 	// run.
 	Timeout time.Duration
-}
-
-// Function is what Lambda tells of a function.
-type Function struct {
-	// Timeout is how long it may run, in whole seconds.
-	Timeout time.Duration
-	// Version is the version that the reference leads to.
-	Version string
-	// State is Active when it can be called; Pending, Inactive or Failed otherwise;
-	// "" when it is not told.
-	State string
 }
 
 // OpenLambda reads the AWS configuration for one function. It calls nobody:
@@ -60,9 +46,9 @@ type Function struct {
 // fault.
 func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	opts = cmp.Or(opts, &LambdaOptions{})
-	function, err := ParseFunction(opts.Function)
+	function, err := parseFunction(opts.Function)
 	if err != nil {
-		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue, Message: err.Error()}
+		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "%w", err)
 	}
 	cfg, service, err := connect(ctx, &opts.Options, "Lambda", "AWS_ENDPOINT_URL_LAMBDA", 1000)
 	if err != nil {
@@ -70,8 +56,7 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	}
 	service.transport.DialContext = tapDial(service.transport.DialContext)
 	api := lambda.NewFromConfig(cfg, func(o *lambda.Options) {
-		o.HTTPClient = &http.Client{Transport: &onceTransport{next: service.transport, most: maxReply},
-			CheckRedirect: keepRedirect}
+		o.HTTPClient = &http.Client{Transport: &onceTransport{next: service.transport}, CheckRedirect: keepRedirect}
 		// A call that may have run the function is never repeated.
 		o.Retryer = sdk.NopRetryer{}
 		o.Logger = logging.Nop{} // each error is returned
@@ -83,7 +68,11 @@ func OpenLambda(ctx context.Context, opts *LambdaOptions) (*Lambda, error) {
 	if err := service.locate(o.Region, o.BaseEndpoint, use); err != nil {
 		return nil, err
 	}
-	return &Lambda{service, api, function, cmp.Or(max(opts.Timeout, 0), longestFunction)}, nil
+	l := &Lambda{service: service, api: api, function: function, timeout: cmp.Or(max(opts.Timeout, 0), longestFunction)}
+	if function.Qualifier != "" {
+		l.qualifier = &function.Qualifier
+	}
+	return l, nil
 }
 
 // Invoke runs the function once with the payload, which is JSON, and waits for its
@@ -118,8 +107,8 @@ func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []
 	if err := checkCredentials(ctx, l.api.Options().Credentials); err != nil {
 		return queue.Invocation{}, sent, err
 	}
-	out, err := l.api.Invoke(withSending(ctx, &sent), &lambda.InvokeInput{
-		FunctionName: &l.function.called, Qualifier: l.qualifier(), InvocationType: kind, Payload: payload,
+	out, err := l.api.Invoke(context.WithValue(ctx, sendingKey{}, &sent), &lambda.InvokeInput{
+		FunctionName: &l.function.called, Qualifier: l.qualifier, InvocationType: kind, Payload: payload,
 	})
 	if err == nil {
 		id, _ := awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
@@ -131,13 +120,6 @@ func (l *Lambda) call(ctx context.Context, kind types.InvocationType, payload []
 		return refused, sent, nil
 	}
 	return queue.Invocation{}, sent, err
-}
-
-func (l *Lambda) qualifier() *string {
-	if l.function.Qualifier == "" {
-		return nil
-	}
-	return &l.function.Qualifier
 }
 
 // Check asks Lambda whether the function is there and may be called, without
@@ -158,25 +140,22 @@ func (l *Lambda) Check(ctx context.Context) error {
 		"lambda:InvokeFunction")
 }
 
-// Describe asks Lambda about the function. It needs lambda:GetFunctionConfiguration,
-// which calling it does not: without it the error has queue.CodeAccessDenied, and
-// nothing else is wrong.
-func (l *Lambda) Describe(ctx context.Context) (Function, error) {
+// FunctionTimeout asks Lambda how long the function may run, in whole seconds. It needs
+// lambda:GetFunctionConfiguration, which calling the function does not: without it the error has
+// queue.CodeAccessDenied, and nothing else is wrong.
+func (l *Lambda) FunctionTimeout(ctx context.Context) (time.Duration, error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	out, err := l.api.GetFunctionConfiguration(limited, &lambda.GetFunctionConfigurationInput{
-		FunctionName: &l.function.called, Qualifier: l.qualifier(),
+		FunctionName: &l.function.called, Qualifier: l.qualifier,
 	})
-	if err != nil {
-		if refused := answer(err); refused != nil {
-			return Function{}, l.explain(refused, "lambda:GetFunctionConfiguration")
-		}
-		return Function{}, l.unanswered(ctx, err)
+	if err == nil {
+		return time.Duration(sdk.ToInt32(out.Timeout)) * time.Second, nil
 	}
-	return Function{
-		Timeout: time.Duration(sdk.ToInt32(out.Timeout)) * time.Second,
-		Version: sdk.ToString(out.Version), State: string(out.State),
-	}, nil
+	if refused := answer(err); refused != nil {
+		return 0, l.explain(refused, "lambda:GetFunctionConfiguration")
+	}
+	return 0, l.unanswered(ctx, err)
 }
 
 // unanswered is the error of a call without a whole answer.
@@ -193,8 +172,7 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 			"and the region", l.function, l.host)
 	case code == queue.CodeAccessDenied:
 		message = fmt.Sprintf("%s refused access to Lambda function %s: %s; allow these credentials %s on it, and check "+
-			"that they have not expired",
-			l.host, l.function, message, permission)
+			"that they have not expired", l.host, l.function, message, permission)
 	case refused.foreign() && refused.status != http.StatusTooManyRequests:
 		message = fmt.Sprintf("Lambda function %s: %s", l.function,
 			refused.foreignAnswer(l.host, "Lambda", "the region, AWS_ENDPOINT_URL_LAMBDA"))

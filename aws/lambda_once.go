@@ -51,16 +51,12 @@ type sending struct {
 
 type sendingKey struct{}
 
-func withSending(ctx context.Context, s *sending) context.Context {
-	return context.WithValue(ctx, sendingKey{}, s)
-}
-
 // onceTransport sends a request and tells the sending of its context how far that
 // came. It bounds the answer.
-type onceTransport struct {
-	next http.RoundTripper
-	most int64 // bytes of an answer's body
-}
+type onceTransport struct{ next http.RoundTripper }
+
+// maxReply bounds what is read of one answer: Lambda's own limit is 6 MiB.
+const maxReply = 7 << 20
 
 // RoundTrip makes one exchange.
 func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -80,10 +76,7 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 		req.Body = io.NopCloser(bytes.NewReader(s.payload))
 	}
 	resp, err := t.next.RoundTrip(req)
-	left := true
-	if err != nil {
-		left = known && (conn == nil || conn.seal() != before)
-	}
+	left := err == nil || known && (conn == nil || conn.seal() != before)
 	if s != nil {
 		s.left, s.stale = left, !left && reused
 	}
@@ -92,13 +85,14 @@ func (t *onceTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	// Where only the connection's end ends the body, an empty one may be a lost one.
 	endless := resp.ContentLength < 0 && len(resp.TransferEncoding) == 0
-	resp.Body = &boundedBody{ReadCloser: resp.Body, left: t.most, needed: endless}
+	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxReply, needed: endless}
 	return resp, nil
 }
 
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
 // tapDial makes the connections of dial tapped ones.
-func tapDial(dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string,
-	string) (net.Conn, error) {
+func tapDial(dial dialer) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
 		if err != nil {

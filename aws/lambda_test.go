@@ -25,7 +25,7 @@ import (
 func TestFunctionReferences(t *testing.T) {
 	t.Parallel()
 	const arn = "arn:aws:lambda:us-east-1:123456789012:function:resize"
-	for s, want := range map[string]FunctionReference{
+	for s, want := range map[string]functionReference{
 		"resize":         {Name: "resize", called: "resize"},
 		"re-size_2":      {Name: "re-size_2", called: "re-size_2"},
 		"resize:live":    {Name: "resize", Qualifier: "live", called: "resize"},
@@ -40,7 +40,7 @@ func TestFunctionReferences(t *testing.T) {
 		"arn:aws-cn:lambda:cn-north-1:1:function:a": {Name: "a", Region: "cn-north-1", Account: "1",
 			called: "arn:aws-cn:lambda:cn-north-1:1:function:a"},
 	} {
-		got, err := ParseFunction(s)
+		got, err := parseFunction(s)
 		if err != nil || got != want {
 			t.Errorf("%s: got %+v, %v", s, got, err)
 		}
@@ -57,13 +57,13 @@ func TestFunctionReferences(t *testing.T) {
 		"arn:x":                "not enough sections",
 		"1234:function:resize": `"1234" is no account`, "resize:$latest": `"$latest" is no alias`,
 	} {
-		_, err := ParseFunction(s)
+		_, err := parseFunction(s)
 		if err == nil || !strings.Contains(err.Error(), advice) ||
 			!strings.Contains(err.Error(), "write its name, such as resize or resize:live") {
 			t.Errorf("%q: %v", s, err)
 		}
 	}
-	if got := (FunctionReference{Name: "a", Qualifier: "b"}).String(); got != "a:b" {
+	if got := (functionReference{Name: "a", Qualifier: "b"}).String(); got != "a:b" {
 		t.Errorf("got %s", got)
 	}
 }
@@ -212,12 +212,11 @@ func TestDescribeAFunction(t *testing.T) {
 		}
 		io.WriteString(w, `{"FunctionName":"resize","Timeout":42,"Version":"7","State":"Active"}`)
 	})
-	got, err := l.Describe(t.Context())
-	if want := (Function{Timeout: 42 * time.Second, Version: "7", State: "Active"}); err != nil || got != want {
-		t.Errorf("got %+v, %v", got, err)
+	if got, err := l.FunctionTimeout(t.Context()); err != nil || got != 42*time.Second {
+		t.Errorf("got %s, %v", got, err)
 	}
 	denied = true
-	_, err = l.Describe(t.Context())
+	_, err := l.FunctionTimeout(t.Context())
 	wantCode(t, err, queue.CodeAccessDenied, "lambda:GetFunctionConfiguration")
 }
 
@@ -330,7 +329,7 @@ func TestHowFarACallCame(t *testing.T) {
 		{"an answer", func(got func(net.Conn, bool)) error { got(tapped(), true); return nil }, true, false},
 	} {
 		var sent sending
-		once := &onceTransport{most: 10, next: roundTrip(func(r *http.Request) (*http.Response, error) {
+		once := &onceTransport{next: roundTrip(func(r *http.Request) (*http.Response, error) {
 			trace := httptrace.ContextClientTrace(r.Context())
 			err := test.next(func(c net.Conn, reused bool) { trace.GotConn(httptrace.GotConnInfo{Conn: c, Reused: reused}) })
 			if err != nil {
@@ -338,7 +337,7 @@ func TestHowFarACallCame(t *testing.T) {
 			}
 			return reply(200, ""), nil
 		})}
-		req, _ := http.NewRequestWithContext(withSending(t.Context(), &sent), http.MethodPost, "http://x/",
+		req, _ := http.NewRequestWithContext(context.WithValue(t.Context(), sendingKey{}, &sent), http.MethodPost, "http://x/",
 			strings.NewReader("{}"))
 		resp, err := once.RoundTrip(req)
 		if err == nil {
@@ -378,7 +377,7 @@ func (c countingConn) Write(p []byte) (int, error) { c.n.Add(1); return len(p), 
 // rewiredLambda returns the function's client on another transport.
 func rewiredLambda(l *Lambda, transport http.RoundTripper) *lambda.Client {
 	return lambda.New(l.api.Options(), func(o *lambda.Options) {
-		o.HTTPClient = &http.Client{Transport: &onceTransport{next: transport, most: maxReply}}
+		o.HTTPClient = &http.Client{Transport: &onceTransport{next: transport}}
 	})
 }
 

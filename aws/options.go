@@ -33,12 +33,10 @@ type Options struct {
 	Log LogFunc
 }
 
-// Events are the listeners of the calls to Amazon. Every field may be nil.
+// Events are the listeners of the calls to Amazon SQS. Every field may be nil.
 // They are called from the goroutine of the call, at the same time as each
 // other, and must not block.
 type Events struct {
-	// Called is called after every attempt of a hot call, failed ones too.
-	Called func(Call)
 	// Corrupted is called for every message or entry whose checksum did not
 	// match its contents.
 	Corrupted func(Corruption)
@@ -47,71 +45,16 @@ type Events struct {
 	ClockAdjusted func(offset time.Duration)
 }
 
-// Call is one attempt of ReceiveMessage, DeleteMessageBatch,
-// ChangeMessageVisibilityBatch or SendMessageBatch.
-type Call struct {
-	// Action is the name of the SQS action.
-	Action string
-	// Queue is the queue's name.
-	Queue string
-	// Attempt counts from 1.
-	Attempt int
-	// Status is the HTTP status; 0 when there was no answer.
-	Status int
-	// Duration is the time from signing to the last byte of the answer.
-	Duration time.Duration
-	// Err is why the attempt failed; nil when it succeeded.
-	Err error
-}
-
-// String returns the call in one line.
-func (c Call) String() string {
-	if c.Err != nil {
-		return fmt.Sprintf("%s %s attempt %d: status %d after %s: %v", c.Action, c.Queue, c.Attempt, c.Status, c.Duration,
-			c.Err)
-	}
-	return fmt.Sprintf("%s %s attempt %d: status %d after %s", c.Action, c.Queue, c.Attempt, c.Status, c.Duration)
-}
-
 // Corruption tells of a message that was damaged on its way. A received one
 // is neither handed out nor deleted: SQS shows it again after its visibility
 // timeout.
 type Corruption struct {
-	// Queue is the queue's name.
-	Queue string
-	// MessageID is the id that SQS gave the message.
-	MessageID string
+	// Queue is the queue's name, MessageID the id that SQS gave the message.
+	Queue, MessageID string
 	// Part is "body" or "attributes".
 	Part string
 	// Sent tells a damaged send from a damaged receive.
 	Sent bool
-}
-
-// String returns the corruption in one line.
-func (c Corruption) String() string {
-	way := "received from"
-	if c.Sent {
-		way = "sent to"
-	}
-	return fmt.Sprintf("message %s %s %s: the checksum of its %s does not match", c.MessageID, way, c.Queue, c.Part)
-}
-
-func (e *Events) called(c Call) {
-	if e.Called != nil {
-		e.Called(c)
-	}
-}
-
-func (e *Events) corrupted(c Corruption) {
-	if e.Corrupted != nil {
-		e.Corrupted(c)
-	}
-}
-
-func (e *Events) clockAdjusted(offset time.Duration) {
-	if e.ClockAdjusted != nil {
-		e.ClockAdjusted(offset)
-	}
 }
 
 // LogFunc takes what the SDK has to say besides the errors that it returns. It is

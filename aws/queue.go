@@ -2,7 +2,7 @@ package aws
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -15,13 +15,13 @@ import (
 
 // Queue is one SQS queue. All methods are safe for concurrent use.
 type Queue struct {
-	sqs       *SQS
-	site      site
-	name, url string
+	sqs  *SQS
+	site site
+	url  string
 }
 
 // Name returns the queue's name.
-func (q *Queue) Name() string { return q.name }
+func (q *Queue) Name() string { return q.site.queue }
 
 // URL returns the queue URL.
 func (q *Queue) URL() string { return q.url }
@@ -30,7 +30,7 @@ func (q *Queue) URL() string { return q.url }
 func (q *Queue) Region() string { return q.site.region }
 
 // FIFO reports whether this is a FIFO queue.
-func (q *Queue) FIFO() bool { return Reference{Name: q.name}.FIFO() }
+func (q *Queue) FIFO() bool { return Reference{Name: q.site.queue}.FIFO() }
 
 // Queue finds a queue by its name, URL or ARN. It checks the credentials; for
 // a name or an ARN it asks SQS for the URL, so that a queue which does not
@@ -47,13 +47,19 @@ func (s *SQS) Queue(ctx context.Context, reference string) (*Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{sqs: s, site: where, name: ref.Name, url: ref.URL}
+	q := &Queue{sqs: s, site: where, url: ref.URL}
 	if q.url != "" {
 		return q, nil
 	}
-	if q.url, err = q.lookUp(ctx, ref.Account); err != nil {
+	in := &sqs.GetQueueUrlInput{QueueName: &ref.Name}
+	if ref.Account != "" {
+		in.QueueOwnerAWSAccountId = &ref.Account
+	}
+	out, err := operate(ctx, q, s.api.GetQueueUrl, in)
+	if err != nil {
 		return nil, err
 	}
+	q.url = sdk.ToString(out.QueueUrl)
 	return q, nil
 }
 
@@ -78,14 +84,15 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	}
 	var messages []queue.Message
 	reader := messageReader{checker: newChecker()}
-	err := q.call(ctx, call{
+	err := q.sqs.caller.do(ctx, call{
+		site:     &q.site,
 		action:   "ReceiveMessage",
 		body:     appendReceive(make([]byte, 0, 512), q.url, req),
 		patience: wait + patience,
 		once:     true,
 	}, func(body []byte) (err error) {
 		messages, err = reader.read(body, func(id, part string) {
-			q.sqs.caller.events.corrupted(Corruption{Queue: q.name, MessageID: id, Part: part})
+			q.sqs.corrupted(Corruption{Queue: q.site.queue, MessageID: id, Part: part})
 		})
 		return err
 	})
@@ -97,7 +104,7 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 // were. Deleting twice does no harm, so failed calls are repeated.
 func (q *Queue) Delete(ctx context.Context, receipts []string) []error {
 	return inTens(receipts, func(part []string) ([]entryResult, error) {
-		return q.batch(ctx, "DeleteMessageBatch", len(part), func(dst []byte, i int) []byte {
+		return q.batch(ctx, "DeleteMessageBatch", false, len(part), func(dst []byte, i int) []byte {
 			return appendReceipt(dst, part[i])
 		})
 	})
@@ -113,7 +120,7 @@ func (q *Queue) Expire(ctx context.Context, receipts []string) []error {
 // succeeded. Failed calls are repeated.
 func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.VisibilityChange) []error {
 	return inTens(changes, func(part []queue.VisibilityChange) ([]entryResult, error) {
-		return q.batch(ctx, "ChangeMessageVisibilityBatch", len(part), func(dst []byte, i int) []byte {
+		return q.batch(ctx, "ChangeMessageVisibilityBatch", false, len(part), func(dst []byte, i int) []byte {
 			return appendChange(dst, part[i])
 		})
 	})
@@ -123,21 +130,22 @@ func (q *Queue) ChangeVisibility(ctx context.Context, changes []queue.Visibility
 // the errors; nil when there are none.
 func inTens[T any](items []T, do func(part []T) ([]entryResult, error)) []error {
 	var errs []error
-	for first := 0; first < len(items); first += queue.MaxBatch {
-		part := items[first:min(first+queue.MaxBatch, len(items))]
+	done := 0
+	for part := range slices.Chunk(items, queue.MaxBatch) {
 		results, err := do(part)
 		for i := range part {
-			itemErr := err
+			failed := err
 			if err == nil {
-				itemErr = results[i].err
+				failed = results[i].err
 			}
-			if itemErr != nil && errs == nil {
-				errs = make([]error, len(items))
-			}
-			if itemErr != nil {
-				errs[first+i] = itemErr
+			if failed != nil {
+				if errs == nil {
+					errs = make([]error, len(items))
+				}
+				errs[done+i] = failed
 			}
 		}
+		done += len(part)
 	}
 	return errs
 }
@@ -174,7 +182,7 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 	if len(good) == 0 && len(msgs) > 0 {
 		return sent, nil
 	}
-	results, err := q.batchCall(ctx, "SendMessageBatch", once, len(good), func(dst []byte, i int) []byte {
+	results, err := q.batch(ctx, "SendMessageBatch", once, len(good), func(dst []byte, i int) []byte {
 		return appendOutgoing(dst, &msgs[good[i]])
 	})
 	if err != nil {
@@ -185,7 +193,7 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 		out := &sent[good[i]]
 		out.ID, out.SequenceNumber, out.Err = r.id, r.sequence, r.err
 		if part := checker.sent(&msgs[good[i]], &r); r.err == nil && part != "" {
-			q.sqs.caller.events.corrupted(Corruption{Queue: q.name, MessageID: r.id, Part: part, Sent: true})
+			q.sqs.corrupted(Corruption{Queue: q.site.queue, MessageID: r.id, Part: part, Sent: true})
 			out.Err = queue.Errorf(queue.CodeInvalidMessageContents,
 				"message %s was damaged on its way: the checksum of its %s does not match; send it again and delete this one",
 				r.id, part)
@@ -196,33 +204,25 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 
 // sendable refuses what JSON cannot carry byte for byte.
 func sendable(m *queue.Outgoing) error {
-	texts := []string{m.Body, m.GroupID, m.DedupID, m.TraceHeader}
+	valid := utf8.ValidString(m.Body) && utf8.ValidString(m.GroupID) && utf8.ValidString(m.DedupID) &&
+		utf8.ValidString(m.TraceHeader)
 	for _, a := range m.Attributes {
-		texts = append(texts, a.Name, a.Type)
-		if !a.IsBinary() {
-			texts = append(texts, a.Value)
-		}
+		valid = valid && utf8.ValidString(a.Name) && utf8.ValidString(a.Type) && (a.IsBinary() || utf8.ValidString(a.Value))
 	}
-	for _, t := range texts {
-		if !utf8.ValidString(t) {
-			return queue.Errorf(queue.CodeInvalidMessageContents,
-				"the message is not valid UTF-8: send bytes as a Binary attribute, or encode them (base64)")
-		}
+	if !valid {
+		return queue.Errorf(queue.CodeInvalidMessageContents,
+			"the message is not valid UTF-8: send bytes as a Binary attribute, or encode them (base64)")
 	}
 	return nil
 }
 
 // batch makes a batch call with n entries. An entry that the answer does not
-// mention counts as failed: nothing confirms it.
-func (q *Queue) batch(ctx context.Context, action string, n int, entry func(dst []byte, i int) []byte) ([]entryResult,
-	error) {
-	return q.batchCall(ctx, action, false, n, entry)
-}
-
-func (q *Queue) batchCall(ctx context.Context, action string, once bool, n int,
+// mention counts as failed: nothing confirms it. once forbids a second attempt.
+func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	entry func(dst []byte, i int) []byte) ([]entryResult, error) {
 	var results []entryResult
-	err := q.call(ctx, call{
+	err := q.sqs.caller.do(ctx, call{
+		site:     &q.site,
 		action:   action,
 		body:     appendBatch(make([]byte, 0, 4096), q.url, n, entry),
 		patience: patience,
@@ -236,20 +236,27 @@ func (q *Queue) batchCall(ctx context.Context, action string, once bool, n int,
 	}
 	for i := range results {
 		if !results[i].answered {
-			results[i].err = &queue.Error{Code: queue.CodeUnreachable,
-				Message: fmt.Sprintf("the answer to %s does not mention entry %d of %d", action, i+1, n)}
+			results[i].err = queue.Errorf(queue.CodeUnreachable, "the answer to %s does not mention entry %d of %d", action,
+				i+1, n)
 		}
 	}
 	return results, nil
 }
 
-func (q *Queue) call(ctx context.Context, c call, read func([]byte) error) error {
-	c.site, c.queue = q.site, q.name
-	return q.sqs.caller.do(ctx, c, read)
-}
-
 // operatorPatience bounds an operator's call with all its attempts.
 const operatorPatience = 30 * time.Second
+
+// operate makes a rare call of the SDK's client within its time and explains its error.
+func operate[In, Out any](ctx context.Context, q *Queue,
+	do func(context.Context, *In, ...func(*sqs.Options)) (*Out, error), in *In) (*Out, error) {
+	if err := q.sqs.Check(ctx); err != nil {
+		return nil, err
+	}
+	limited, cancel := context.WithTimeout(ctx, operatorPatience)
+	defer cancel()
+	out, err := do(limited, in, q.site.at)
+	return out, explain(ctx, q.site.queue, q.site.endpoint.Host, err)
+}
 
 // Create creates a queue and returns it. attrs are SQS attribute names and
 // values, nil for defaults. It succeeds without effect when the queue exists
@@ -264,142 +271,87 @@ func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]st
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{sqs: s, site: where, name: ref.Name}
-	err = q.operate(ctx, func(ctx context.Context) error {
-		out, err := s.api.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &ref.Name, Attributes: attrs, Tags: tags},
-			where.at)
-		if err == nil {
-			q.url = sdk.ToString(out.QueueUrl)
-		}
-		return err
-	})
+	q := &Queue{sqs: s, site: where}
+	out, err := operate(ctx, q, s.api.CreateQueue,
+		&sqs.CreateQueueInput{QueueName: &ref.Name, Attributes: attrs, Tags: tags})
 	if err != nil {
 		return nil, err
 	}
+	q.url = sdk.ToString(out.QueueUrl)
 	return q, nil
 }
 
 // List returns the queues whose names begin with prefix, in the order of SQS,
-// all pages of them.
+// all pages of them. What is no queue URL is left out.
 func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	where, err := s.site(ctx, Reference{Name: prefix + "*"})
 	if err != nil {
 		return nil, err
 	}
 	var queues []*Queue
-	all := &Queue{sqs: s, site: where, name: prefix + "*"}
-	err = all.operate(ctx, func(ctx context.Context) error {
-		perPage := int32(1000)
-		in := &sqs.ListQueuesInput{MaxResults: &perPage}
-		if prefix != "" {
-			in.QueueNamePrefix = &prefix
+	all, in := &Queue{sqs: s, site: where}, &sqs.ListQueuesInput{MaxResults: sdk.Int32(1000)}
+	if prefix != "" {
+		in.QueueNamePrefix = &prefix
+	}
+	for more := true; more; more = sdk.ToString(in.NextToken) != "" {
+		page, err := operate(ctx, all, s.api.ListQueues, in)
+		if err != nil {
+			return queues, err
 		}
-		pages := sqs.NewListQueuesPaginator(s.api, in)
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx, where.at)
-			if err != nil {
-				return err
+		for _, url := range page.QueueUrls {
+			if ref, err := ParseReference(url); err == nil {
+				where.queue = ref.Name
+				queues = append(queues, &Queue{sqs: s, site: where, url: url})
 			}
-			queues = append(queues, s.listed(where, page.QueueUrls)...)
 		}
-		return nil
-	})
-	return queues, err
-}
-
-// listed makes queues of the URLs of a list; what is no queue URL is left out.
-func (s *SQS) listed(where site, urls []string) []*Queue {
-	var queues []*Queue
-	for _, url := range urls {
-		if ref, err := ParseReference(url); err == nil {
-			queues = append(queues, &Queue{sqs: s, site: where, name: ref.Name, url: url})
-		}
+		in.NextToken = page.NextToken
 	}
-	return queues
-}
-
-// lookUp asks for the URL of the queue; account may be "" for one's own.
-func (q *Queue) lookUp(ctx context.Context, account string) (url string, err error) {
-	in := &sqs.GetQueueUrlInput{QueueName: &q.name}
-	if account != "" {
-		in.QueueOwnerAWSAccountId = &account
-	}
-	err = q.operate(ctx, func(ctx context.Context) error {
-		out, err := q.sqs.api.GetQueueUrl(ctx, in, q.site.at)
-		if err == nil {
-			url = sdk.ToString(out.QueueUrl)
-		}
-		return err
-	})
-	return url, err
+	return queues, nil
 }
 
 // Attributes returns every attribute of the queue under its SQS name. The
 // three counts are approximate.
-func (q *Queue) Attributes(ctx context.Context) (attrs map[string]string, err error) {
-	err = q.operate(ctx, func(ctx context.Context) error {
-		out, err := q.sqs.api.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
-			QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
-		}, q.site.at)
-		if err == nil {
-			attrs = out.Attributes
-		}
-		return err
-	})
-	return attrs, err
+func (q *Queue) Attributes(ctx context.Context) (map[string]string, error) {
+	out, err := operate(ctx, q, q.sqs.api.GetQueueAttributes, &sqs.GetQueueAttributesInput{
+		QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll}})
+	if err != nil {
+		return nil, err
+	}
+	return out.Attributes, nil
 }
 
 // SetAttributes changes attributes of the queue. SQS may need a minute, for
 // retention a quarter of an hour, until they hold everywhere.
 func (q *Queue) SetAttributes(ctx context.Context, attrs map[string]string) error {
-	return q.operate(ctx, func(ctx context.Context) error {
-		_, err := q.sqs.api.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: &q.url, Attributes: attrs},
-			q.site.at)
-		return err
-	})
+	_, err := operate(ctx, q, q.sqs.api.SetQueueAttributes,
+		&sqs.SetQueueAttributesInput{QueueUrl: &q.url, Attributes: attrs})
+	return err
 }
 
 // Purge removes all messages. SQS needs up to a minute, and refuses a second
 // purge within it with queue.CodePurgeQueueInProgress.
 func (q *Queue) Purge(ctx context.Context) error {
-	return q.operate(ctx, func(ctx context.Context) error {
-		_, err := q.sqs.api.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &q.url}, q.site.at)
-		return err
-	})
+	_, err := operate(ctx, q, q.sqs.api.PurgeQueue, &sqs.PurgeQueueInput{QueueUrl: &q.url})
+	return err
 }
 
 // DeleteQueue deletes the queue with all its messages. The same name can be
 // created again after a minute.
 func (q *Queue) DeleteQueue(ctx context.Context) error {
-	return q.operate(ctx, func(ctx context.Context) error {
-		_, err := q.sqs.api.DeleteQueue(ctx, &sqs.DeleteQueueInput{QueueUrl: &q.url}, q.site.at)
-		return err
-	})
+	_, err := operate(ctx, q, q.sqs.api.DeleteQueue, &sqs.DeleteQueueInput{QueueUrl: &q.url})
+	return err
 }
 
 // DeadLetterSources returns the URLs of the queues that send their dead
 // letters here, all pages of them.
 func (q *Queue) DeadLetterSources(ctx context.Context) (urls []string, err error) {
-	err = q.operate(ctx, func(ctx context.Context) error {
-		pages := sqs.NewListDeadLetterSourceQueuesPaginator(q.sqs.api, &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &q.url})
-		for pages.HasMorePages() {
-			page, err := pages.NextPage(ctx, q.site.at)
-			if err != nil {
-				return err
-			}
-			urls = append(urls, page.QueueUrls...)
+	in := &sqs.ListDeadLetterSourceQueuesInput{QueueUrl: &q.url}
+	for more := true; more; more = sdk.ToString(in.NextToken) != "" {
+		page, err := operate(ctx, q, q.sqs.api.ListDeadLetterSourceQueues, in)
+		if err != nil {
+			return urls, err
 		}
-		return nil
-	})
-	return urls, err
-}
-
-// operate makes a rare call within its time and explains its error.
-func (q *Queue) operate(ctx context.Context, do func(context.Context) error) error {
-	if err := q.sqs.Check(ctx); err != nil {
-		return err
+		urls, in.NextToken = append(urls, page.QueueUrls...), page.NextToken
 	}
-	limited, cancel := context.WithTimeout(ctx, operatorPatience)
-	defer cancel()
-	return explain(ctx, q.name, q.site.endpoint.Host, do(limited))
+	return urls, nil
 }

@@ -29,9 +29,7 @@ type Reference struct {
 func (r Reference) Remote() bool { return r.URL != "" || r.Region != "" }
 
 // FIFO reports whether the name is that of a FIFO queue.
-func (r Reference) FIFO() bool { return strings.HasSuffix(r.Name, fifoSuffix) }
-
-const fifoSuffix = ".fifo"
+func (r Reference) FIFO() bool { return strings.HasSuffix(r.Name, ".fifo") }
 
 // ParseReference reads a queue's name, URL or ARN. It asks no network. The
 // error says what the three look like.
@@ -43,8 +41,7 @@ func ParseReference(s string) (Reference, error) {
 		return parseURL(s)
 	case !validName(s):
 		return Reference{}, fmt.Errorf("%q is no queue: a queue name is 1 to 80 letters, digits, - and _ (and may end in "+
-			".fifo); "+
-			"or give a URL like https://sqs.us-east-1.amazonaws.com/123456789012/jobs or an ARN like "+
+			".fifo); or give a URL like https://sqs.us-east-1.amazonaws.com/123456789012/jobs or an ARN like "+
 			"arn:aws:sqs:us-east-1:123456789012:jobs", s)
 	}
 	return Reference{Name: s}, nil
@@ -58,7 +55,7 @@ func parseARN(s string) (Reference, error) {
 		err = fmt.Errorf("it names the service %q, not sqs", a.Service)
 	case a.Region == "" || a.AccountID == "":
 		err = fmt.Errorf("the region or the account is empty")
-	case !hostLabel(a.Region):
+	case !hostLabel.MatchString(a.Region):
 		err = fmt.Errorf("%q is no region", a.Region)
 	case !validName(a.Resource):
 		err = fmt.Errorf("%q is no queue name", a.Resource)
@@ -110,47 +107,38 @@ func parseURL(s string) (Reference, error) {
 // (dual stack, FIPS, partitions) hold.
 func regionOfHost(host string) (region string, public bool) {
 	labels := strings.Split(host, ".")
-	for _, suffix := range []string{".amazonaws.com", ".amazonaws.com.cn", ".api.aws"} {
-		public = public || strings.HasSuffix(host, suffix)
-	}
-	public = public && !strings.Contains(host, ".vpce.")
+	public = !strings.Contains(host, ".vpce.") && (strings.HasSuffix(host, ".amazonaws.com") ||
+		strings.HasSuffix(host, ".amazonaws.com.cn") || strings.HasSuffix(host, ".api.aws"))
 	switch {
 	case host == "queue.amazonaws.com":
 		return "us-east-1", true
-	case len(labels) > 1 && labels[1] == "queue" && looksLikeRegion(labels[0]):
+	case len(labels) > 1 && labels[1] == "queue" && regionLabel.MatchString(labels[0]):
 		return labels[0], public
 	}
 	for i := range len(labels) - 1 {
-		if (labels[i] == "sqs" || labels[i] == "sqs-fips") && looksLikeRegion(labels[i+1]) {
+		if (labels[i] == "sqs" || labels[i] == "sqs-fips") && regionLabel.MatchString(labels[i+1]) {
 			return labels[i+1], public
 		}
 	}
 	return "", public
 }
 
-// hostLabel reports whether a region can stand in the name of a host, so that no
-// reference makes calls go to another host than Amazon's.
-func hostLabel(region string) bool {
-	return regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`).MatchString(region)
-}
+var (
+	// hostLabel is a region that can stand in the name of a host, so that no
+	// reference makes calls go to another host than Amazon's.
+	hostLabel         = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	regionLabel       = regexp.MustCompile(`^[a-z]{2,}(-[a-z]+)+-\d+$`)
+	queueName         = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}(\.fifo)?$`)
+	functionName      = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	functionQualifier = regexp.MustCompile(`^([A-Za-z0-9_-]{1,128}|\$LATEST)$`)
+	accountID         = regexp.MustCompile(`^\d{12}$`)
+)
 
-func looksLikeRegion(label string) bool {
-	return regexp.MustCompile(`^[a-z]{2,}(-[a-z]+)+-\d+$`).MatchString(label)
-}
+func validName(name string) bool { return len(name) <= 80 && queueName.MatchString(name) }
 
-func validName(name string) bool {
-	if len(name) > 80 {
-		return false
-	}
-	base := strings.TrimSuffix(name, fifoSuffix)
-	return base != "" && strings.IndexFunc(base, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_')
-	}) < 0
-}
-
-// FunctionReference is a Lambda function as people write it: a name, a partial or
+// functionReference is a Lambda function as people write it: a name, a partial or
 // a full ARN, each with an alias or a version behind it or without.
-type FunctionReference struct {
+type functionReference struct {
 	// Name is the function's name, always set.
 	Name string
 	// Qualifier is the alias or the version; "" for what is newest.
@@ -163,18 +151,18 @@ type FunctionReference struct {
 }
 
 // String returns the name, and the qualifier where there is one.
-func (r FunctionReference) String() string {
+func (r functionReference) String() string {
 	if r.Qualifier == "" {
 		return r.Name
 	}
 	return r.Name + ":" + r.Qualifier
 }
 
-// ParseFunction reads a function's name (resize, resize:live), partial ARN
+// parseFunction reads a function's name (resize, resize:live), partial ARN
 // (123456789012:function:resize) or ARN. It asks no network. The error says what
 // these look like.
-func ParseFunction(s string) (FunctionReference, error) {
-	r := FunctionReference{}
+func parseFunction(s string) (functionReference, error) {
+	r := functionReference{}
 	rest, partition, problem := s, "", ""
 	switch {
 	case strings.HasPrefix(s, "arn:"):
@@ -188,7 +176,7 @@ func ParseFunction(s string) (FunctionReference, error) {
 			problem = fmt.Sprintf("it names the service %q, not lambda", a.Service)
 		case a.Region == "" || a.AccountID == "":
 			problem = "the region or the account is empty"
-		case !hostLabel(a.Region):
+		case !hostLabel.MatchString(a.Region):
 			problem = fmt.Sprintf("%q is no region", a.Region)
 		case !found:
 			problem = "it names no function"
@@ -198,7 +186,7 @@ func ParseFunction(s string) (FunctionReference, error) {
 		problem = "it is a URL, and functions are invoked by name"
 	case strings.Contains(s, ":function:"):
 		r.Account, rest, _ = strings.Cut(s, ":function:")
-		if !accountID(r.Account) {
+		if !accountID.MatchString(r.Account) {
 			problem = fmt.Sprintf("%q is no account", r.Account)
 		}
 	}
@@ -206,13 +194,13 @@ func ParseFunction(s string) (FunctionReference, error) {
 	r.Name, r.Qualifier, qualified = strings.Cut(rest, ":")
 	switch {
 	case problem != "":
-	case !functionName(r.Name):
+	case !functionName.MatchString(r.Name):
 		problem = fmt.Sprintf("%q is no name of 1 to 64 letters, digits, - and _", r.Name)
-	case qualified && r.Qualifier != "$LATEST" && !functionQualifier(r.Qualifier):
+	case qualified && !functionQualifier.MatchString(r.Qualifier):
 		problem = fmt.Sprintf("%q is no alias or version", r.Qualifier)
 	}
 	if problem != "" {
-		return FunctionReference{},
+		return functionReference{},
 			fmt.Errorf("%q is no Lambda function: %s; write its name, such as resize or resize:live, "+
 				"or its ARN, such as arn:aws:lambda:us-east-1:123456789012:function:resize", s, problem)
 	}
@@ -224,16 +212,4 @@ func ParseFunction(s string) (FunctionReference, error) {
 		r.called = r.Account + ":function:" + r.Name
 	}
 	return r, nil
-}
-
-func functionName(s string) bool {
-	return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`).MatchString(s)
-}
-
-func functionQualifier(s string) bool {
-	return regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`).MatchString(s)
-}
-
-func accountID(s string) bool {
-	return len(s) == 12 && strings.Trim(s, "0123456789") == ""
 }

@@ -1,12 +1,16 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
+	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/smithy-go"
@@ -21,17 +25,15 @@ type refusal struct {
 	status         int
 	shape, message string
 	query          string
+	// skew is the service's time minus ours; dated tells whether it is known.
+	dated bool
+	skew  time.Duration
 }
 
 // Error returns the service's sentence, or the status where it sent none.
 func (r *refusal) Error() string {
-	switch {
-	case r.message != "":
-		return r.message
-	case r.ErrorCode() != "":
-		return r.ErrorCode()
-	}
-	return fmt.Sprintf("HTTP status %d %s without an explanation", r.status, http.StatusText(r.status))
+	return cmp.Or(r.message, r.ErrorCode(),
+		fmt.Sprintf("HTTP status %d %s without an explanation", r.status, http.StatusText(r.status)))
 }
 
 // foreign reports whether the answer is no error of the service that was asked: that of
@@ -46,19 +48,22 @@ func (r *refusal) foreign() bool {
 	return false
 }
 
+// mayBeTime reports whether the refusal can be about the time of the request.
+// No code is only about that.
+func (r *refusal) mayBeTime() bool {
+	about := []string{"InvalidSignatureException", "SignatureDoesNotMatch", "AuthFailure", "RequestTimeTooSkewed",
+		"RequestExpired", "AccessDeniedException"}
+	return slices.Contains(about, r.shape) || slices.Contains(about, r.query)
+}
+
 // foreignAnswer says of a foreign answer from host what to look at.
 func (r *refusal) foreignAnswer(host, service, variable string) string {
-	return fmt.Sprintf("%s does not answer as %s does (%s): check %s, and any proxy in between", host, service,
-		r.Error(), variable)
+	return fmt.Sprintf("%s does not answer as %s does (%s): check %s, and any proxy in between", host, service, r,
+		variable)
 }
 
 // ErrorCode returns the shape's name, or the query code where there is none.
-func (r *refusal) ErrorCode() string {
-	if r.shape != "" {
-		return r.shape
-	}
-	return r.query
-}
+func (r *refusal) ErrorCode() string { return cmp.Or(r.shape, r.query) }
 
 // HTTPStatusCode returns the status of the answer.
 func (r *refusal) HTTPStatusCode() int { return r.status }
@@ -66,11 +71,10 @@ func (r *refusal) HTTPStatusCode() int { return r.status }
 // code names the kind of refusal: first by the shape, then by the code of the
 // older protocol, then by the HTTP status.
 func (r *refusal) code() string {
-	if code, ok := knownCode(r.shape); ok {
-		return code
-	}
-	if code, ok := knownCode(r.query); ok {
-		return code
+	for _, name := range []string{r.shape, r.query} {
+		if code, ok := knownCode(name); ok {
+			return code
+		}
 	}
 	switch {
 	case r.status == http.StatusTooManyRequests:
@@ -124,16 +128,14 @@ func knownCode(code string) (string, bool) {
 // service took the blame.
 func entryError(code, message string, theirs bool) error {
 	known, ok := knownCode(code)
-	if !ok {
+	switch {
+	case ok:
+	case theirs || code == "":
+		known = queue.CodeUnreachable
+	default:
 		known = code
-		if theirs || code == "" {
-			known = queue.CodeUnreachable
-		}
 	}
-	if message == "" {
-		message = code
-	}
-	return &queue.Error{Code: known, Message: message}
+	return &queue.Error{Code: known, Message: cmp.Or(message, code)}
 }
 
 // firstLine keeps a sentence and drops what may follow it: the SDK's chains of
@@ -151,17 +153,15 @@ func explain(ctx context.Context, queueName, host string, err error) error {
 		return nil
 	}
 	refused := answer(err)
-	if cause := ctx.Err(); cause != nil && refused == nil {
-		return cause
-	}
 	var known *queue.Error
 	switch {
+	case refused == nil && ctx.Err() != nil:
+		return ctx.Err()
 	case errors.As(err, &known):
 		return known
 	case refused == nil:
-		return &queue.Error{Code: queue.CodeUnreachable, Err: err,
-			Message: fmt.Sprintf("%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host,
-				plain(err))}
+		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
+			"%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, plain(err))}
 	}
 	code, message := refused.code(), refused.Error()
 	if refused.message == "" && refused.ErrorCode() == "" {
@@ -209,8 +209,12 @@ func (r *refusal) madeUp() bool {
 		text != "" && r.message == text && r.shape == strings.ReplaceAll(text, " ", "")
 }
 
-// plain takes the SDK's wrapping off an error, for people.
+// plain takes the wrapping of the SDK and of net/http off an error, for people.
 func plain(err error) error {
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		err = asked.Err
+	}
 	var network *net.OpError
 	if errors.As(err, &network) {
 		return network

@@ -37,7 +37,6 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 		return nil, err
 	}
 	api := s3.NewFromConfig(cfg, func(o *s3.Options) {
-		o.HTTPClient = service.client()
 		o.Logger = logging.Nop{} // each error is returned
 		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
 		o.UsePathStyle = o.BaseEndpoint != nil

@@ -50,7 +50,7 @@ func TestAgainstAForeignS3(t *testing.T) {
 
 	l := openLambda(t, &LambdaOptions{Function: "missing", Options: Options{Region: "eu-west-1", Endpoint: endpoint}})
 	wantCode(t, l.Check(ctx), queue.CodeResourceNotFound, "Lambda function missing does not exist")
-	_, err = l.Describe(ctx)
+	_, err = l.FunctionTimeout(ctx)
 	wantCode(t, err, queue.CodeResourceNotFound, "Lambda function missing does not exist")
 	if got, err := l.Invoke(ctx, []byte("{}")); err != nil || got.Status != 404 ||
 		got.Code != "ResourceNotFoundException" {

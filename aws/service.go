@@ -1,44 +1,24 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
-	"tendril/queue"
 	"time"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go/logging"
+
+	"tendril/queue"
 )
 
 // localRegion signs the calls to a server that is not Amazon's and for which
 // nobody named a region. Such servers do not look at it.
 const localRegion = "us-east-1"
-
-// loadConfig reads the AWS configuration as every AWS tool does; a region and a
-// profile that are not "" count more than what it says. What the SDK logs goes to log,
-// which may be nil. The error names the file or the variable at fault.
-func loadConfig(ctx context.Context, region, profile string, log LogFunc) (sdk.Config, error) {
-	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{})}
-	if log != nil {
-		load[0] = config.WithLogger(log)
-	}
-	if region != "" {
-		load = append(load, config.WithRegion(region))
-	}
-	if profile != "" {
-		load = append(load, config.WithSharedConfigProfile(profile))
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, load...)
-	if err != nil {
-		return cfg, fmt.Errorf("reading the AWS configuration: %w; check AWS_PROFILE and the files in ~/.aws", err)
-	}
-	return cfg, nil
-}
 
 // chooseEndpoint puts an endpoint that is not "" in force, and gives calls to a
 // server that is not Amazon's a region to be signed with.
@@ -65,17 +45,23 @@ func (s *service) Close() { s.transport.CloseIdleConnections() }
 
 // connect reads the AWS configuration for a service. connections is how many idle
 // ones are kept where the options do not say.
+//
+// It reads as every AWS tool does; a region and a profile that are not "" count more than what
+// the files and variables say. The error names the file or the variable at fault.
 func connect(ctx context.Context, opts *Options, name, variable string, connections int) (sdk.Config, service, error) {
-	cfg, err := loadConfig(ctx, opts.Region, opts.Profile, opts.Log)
-	if opts.Connections > 0 {
-		connections = opts.Connections
+	load := []func(*config.LoadOptions) error{config.WithLogger(logging.Nop{}), config.WithRegion(opts.Region),
+		config.WithSharedConfigProfile(opts.Profile)}
+	if opts.Log != nil {
+		load[0] = config.WithLogger(opts.Log)
 	}
-	return cfg, service{name: name, variable: variable, transport: newTransport(cfg.HTTPClient, connections)}, err
-}
-
-// client is the HTTP client for the SDK's client.
-func (s *service) client() *http.Client {
-	return &http.Client{Transport: s.transport, CheckRedirect: keepRedirect}
+	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return cfg, service{}, fmt.Errorf("reading the AWS configuration: %w; check AWS_PROFILE and the files in ~/.aws", err)
+	}
+	s := service{name: name, variable: variable,
+		transport: newTransport(cfg.HTTPClient, cmp.Or(max(opts.Connections, 0), connections))}
+	cfg.HTTPClient = &http.Client{Transport: s.transport, CheckRedirect: keepRedirect}
+	return cfg, s, nil
 }
 
 // locate notes where the calls go. It returns an error when no region is known for what
@@ -86,8 +72,8 @@ func (s *service) locate(region string, base *string, use string) error {
 		s.host = *base
 	}
 	if region == "" {
-		return &queue.Error{Code: queue.CodeInvalidParameterValue,
-			Message: fmt.Sprintf("no AWS region for %s: set AWS_REGION, or a region in the profile", use)}
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"no AWS region for %s: set AWS_REGION, or a region in the profile", use)
 	}
 	return nil
 }
@@ -110,8 +96,8 @@ func checkCredentials(ctx context.Context, provider sdk.CredentialsProvider) err
 func noCredentials(cause error) error {
 	return &queue.Error{Code: queue.CodeAccessDenied, Err: cause, Message: fmt.Sprintf("no AWS credentials: %s. "+
 		"Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile of ~/.aws in AWS_PROFILE (after \"aws "+
-		"configure\" or \"aws sso login\"), "+
-		"or run where a role is attached (EC2, ECS, EKS, Lambda)", firstLine(cause.Error()))}
+		"configure\" or \"aws sso login\"), or run where a role is attached (EC2, ECS, EKS, Lambda)",
+		firstLine(cause.Error()))}
 }
 
 // explain turns any error of a call into a [*queue.Error] that says what was done and what
@@ -147,16 +133,7 @@ func (s *service) unanswered(ctx context.Context, doing string, err error) error
 	}
 	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
 		"%s: %s did not answer: %s; check the network, the region, the credentials and %s", doing, s.host,
-		firstLine(transportCause(err).Error()), s.variable)}
-}
-
-// transportCause takes the wrapping of the SDK and of net/http off an error.
-func transportCause(err error) error {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
-		err = wrapped.Err
-	}
-	return plain(err)
+		firstLine(plain(err).Error()), s.variable)}
 }
 
 // newTransport takes the SDK's transport, with its dialling, proxy and

@@ -30,7 +30,6 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 		return nil, err
 	}
 	api := sqs.NewFromConfig(cfg, func(o *sqs.Options) {
-		o.HTTPClient = service.client()
 		if opts.Endpoint != "" {
 			o.BaseEndpoint = &opts.Endpoint
 		}
@@ -44,7 +43,7 @@ func OpenSQS(ctx context.Context, opts *Options) (*SQS, error) {
 			credentials: parts.Credentials,
 			signer:      parts.HTTPSignerV4,
 			retryer:     retryerV2(parts.Retryer),
-			events:      *cmp.Or(opts.Events, &Events{}),
+			events:      cmp.Or(opts.Events, &Events{}),
 		},
 	}, nil
 }
@@ -62,6 +61,12 @@ func retryerV2(r sdk.Retryer) sdk.RetryerV2 {
 // they are looked for. SQS itself is not asked.
 func (s *SQS) Check(ctx context.Context) error { return checkCredentials(ctx, s.caller.credentials) }
 
+func (s *SQS) corrupted(c Corruption) {
+	if s.caller.events.Corrupted != nil {
+		s.caller.events.Corrupted(c)
+	}
+}
+
 // site finds region and endpoint. The place that a URL or an ARN names comes
 // first; an endpoint that the user configured (AWS_ENDPOINT_URL_SQS) replaces
 // the address, but not the region.
@@ -71,15 +76,11 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	if base == nil && ref.origin != "" {
 		base = &ref.origin
 	}
-	region := ref.Region
-	if region == "" {
-		region = o.Region
-	}
+	region := cmp.Or(ref.Region, o.Region)
 	if region == "" {
 		if base == nil {
-			return site{}, &queue.Error{Code: queue.CodeInvalidParameterValue,
-				Message: fmt.Sprintf("no AWS region for queue %s: "+
-					"set AWS_REGION, or a region in the profile, or give the queue by its URL or ARN", ref.Name)}
+			return site{}, queue.Errorf(queue.CodeInvalidParameterValue, "no AWS region for queue %s: "+
+				"set AWS_REGION, or a region in the profile, or give the queue by its URL or ARN", ref.Name)
 		}
 		region = localRegion
 	}
@@ -101,7 +102,7 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	if endpoint.Path == "" {
 		endpoint.Path = "/"
 	}
-	return site{endpoint: endpoint, region: region}, nil
+	return site{queue: ref.Name, endpoint: endpoint, region: region}, nil
 }
 
 // at makes an SDK call go to the site.

@@ -168,8 +168,7 @@ func (q *queues) warnOfConflicts(set *config.QueueSettings, name string, attrs m
 		if c.Fact {
 			level = slog.LevelInfo
 		}
-		log.Log(context.Background(), level, "queue attributes affect the settings", "reason", string(c.Name),
-			"detail", c.Text)
+		log.Log(context.Background(), level, "queue attributes affect the settings", "reason", c.Name, "detail", c.Text)
 	}
 }
 

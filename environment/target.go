@@ -164,11 +164,11 @@ func (t *targetOpener) openFunction(ctx context.Context, l *pipeline, opts *deli
 func (t *targetOpener) compareTimeouts(ctx context.Context, l *pipeline, function *aws.Lambda) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	about, err := function.Describe(ctx)
-	if err == nil && about.Timeout > l.settings().VisibilityTimeout {
+	timeout, err := function.FunctionTimeout(ctx)
+	if err == nil && timeout > l.settings().VisibilityTimeout {
 		t.Logger.Info("function may run for longer than the visibility timeout: it is extended meanwhile",
 			"component", "aws", "queue", l.name, "function", l.settings().Function,
-			"timeout", about.Timeout.String(), "visibility_timeout", l.settings().VisibilityTimeout.String())
+			"timeout", timeout.String(), "visibility_timeout", l.settings().VisibilityTimeout.String())
 	}
 }
 

@@ -128,7 +128,7 @@ func (m *Member) find(ctx context.Context, try int) (identity, error) {
 	if !slices.ContainsFunc(state.Instances, func(i aws.GroupInstance) bool { return i.ID == id }) {
 		return self, notAMember{fmt.Errorf("instance %s is not in the group %s", id, self.group.Name())}
 	}
-	self.hook, _, err = self.group.TerminationHook(ctx)
+	self.hook, err = self.group.TerminationHook(ctx)
 	return self, err
 }
 
@@ -171,7 +171,7 @@ func (m *Member) hold(self identity) {
 	if self.group == nil || m.Problem() != "" {
 		return
 	}
-	one, timing, events := self.group.Member(self.id), m.opts.Timing, autoscale.LogEvents(m.opts.Log, "instances")
+	one, timing, events := self.group.Member(self.id, self.hook), m.opts.Timing, autoscale.LogEvents(m.opts.Log, "instances")
 	protector := &autoscale.Protector{
 		Guard: one, Work: m.opts.Work, Protection: autoscale.Protection{After: timing.ProtectAfter},
 		Interval: timing.Look, Events: events,
@@ -187,7 +187,7 @@ func (m *Member) hold(self identity) {
 		return // it was made once before
 	}
 	termination := &autoscale.Termination{
-		Chosen: instance.Leaving, Hook: one.Hook(self.hook), Drain: m.drain, Poll: timing.Poll, Events: events,
+		Chosen: instance.Leaving, Hook: one, Drain: m.drain, Poll: timing.Poll, Events: events,
 	}
 	m.all.Go(func() { termination.Run(m.run); close(m.completed) })
 }
