@@ -68,8 +68,7 @@ func (a *AutoScaling) GroupOf(ctx context.Context, instance string) (string, err
 // Group returns the group called name. Nobody is asked: [Group.Describe] does.
 func (a *AutoScaling) Group(name string) *Group { return &Group{scaling: a, name: name} }
 
-// Group is one Auto Scaling group. It has what a target of scaling needs (Size,
-// SetSize).
+// Group is one Auto Scaling group.
 type Group struct {
 	scaling *AutoScaling
 	name    string
@@ -128,12 +127,6 @@ func (g *Group) Describe(ctx context.Context) (GroupState, error) {
 		})
 	}
 	return s, nil
-}
-
-// Size returns how many instances are in service, and how many the group wants.
-func (g *Group) Size(ctx context.Context) (current, desired int, err error) {
-	s, err := g.Describe(ctx)
-	return s.InService(), s.Desired, err
 }
 
 // SetSize sets the desired capacity. It does not wait for the group's own
@@ -237,5 +230,5 @@ func scalingCode(refused *refusal) string {
 	case "ResourceContention", "ScalingActivityInProgress", "LimitExceeded":
 		return queue.CodeRequestThrottled
 	}
-	return refused.code()
+	return refused.queueCode()
 }

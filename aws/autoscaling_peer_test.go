@@ -38,8 +38,8 @@ func TestAgainstAForeignAutoScaling(t *testing.T) {
 	if err := g.SetSize(ctx, 4); err != nil { // again is no error
 		t.Fatal(err)
 	}
-	if current, desired, err := g.Size(ctx); current != 4 || desired != 4 || err != nil {
-		t.Errorf("the size is %d of %d, %v", current, desired, err)
+	if s := describe(t, g); s.InService() != 4 || s.Desired != 4 {
+		t.Errorf("the size is %d of %d", s.InService(), s.Desired)
 	}
 
 	id := describe(t, g).Instances[0].ID

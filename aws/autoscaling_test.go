@@ -194,7 +194,7 @@ func TestInstance(t *testing.T) {
 	ctx := context.Background()
 	in := metadata(t, map[string]string{"instance-id": "i-0abc", "placement/region": "eu-west-1",
 		"autoscaling/target-lifecycle-state": "InService"})
-	if id, err := in.ID(ctx); id != "i-0abc" || err != nil {
+	if id, err := in.InstanceID(ctx); id != "i-0abc" || err != nil {
 		t.Errorf("%q, %v", id, err)
 	}
 	if region, err := in.Region(ctx); region != "eu-west-1" || err != nil {
@@ -211,12 +211,12 @@ func TestInstance(t *testing.T) {
 	if leaving, err := alone.Leaving(ctx); leaving || err != nil {
 		t.Errorf("an instance of no group: %v, %v", leaving, err)
 	}
-	if _, err := alone.ID(ctx); !errors.Is(err, queue.ErrUnreachable) ||
+	if _, err := alone.InstanceID(ctx); !errors.Is(err, queue.ErrUnreachable) ||
 		!strings.Contains(err.Error(), "TENDRIL_INSTANCE_ID") {
 		t.Errorf("the error is %v", err)
 	}
 	t.Setenv("TENDRIL_INSTANCE_ID", "i-given")
-	if id, err := alone.ID(ctx); id != "i-given" || err != nil {
+	if id, err := alone.InstanceID(ctx); id != "i-given" || err != nil {
 		t.Errorf("%q, %v", id, err)
 	}
 }

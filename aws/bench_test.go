@@ -79,7 +79,7 @@ func benchmarkLean(b *testing.B, q *Queue) {
 }
 
 func benchmarkSDK(b *testing.B, q *Queue, transport http.RoundTripper) {
-	client := sqs.New(q.sqs.api.Options(), q.site.at, func(o *sqs.Options) {
+	client := sqs.New(q.sqs.api.Options(), q.site.setEndpoint, func(o *sqs.Options) {
 		o.HTTPClient = &http.Client{Transport: transport}
 	})
 	url := q.URL()

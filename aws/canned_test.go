@@ -70,7 +70,7 @@ func openCanned(t testing.TB, transport http.RoundTripper, events *Events) *Queu
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	s.caller.transport = transport
+	s.roundTripper = transport
 	q, err := s.Queue(context.Background(), cannedURL)
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func cannedTen() (receive, remove []byte) {
 	in.WriteString(`{"Messages":[`)
 	out.WriteString(`{"Successful":[`)
 	attrs := newChecker()
-	attrs.attributes([]attribute{
+	attrs.matchesAttributes([]attribute{
 		{name: []byte("kind"), typ: []byte("String"), value: []byte("thumbnail")},
 		{name: []byte("n"), typ: []byte("Number"), value: []byte("12")},
 	}, []byte("x"))

@@ -15,8 +15,8 @@ import (
 	"tendril/queue"
 )
 
-// MaxDatums is the most figures that one PutMetricData takes.
-const MaxDatums = 1000
+// maxDatums is the most figures that one PutMetricData takes.
+const maxDatums = 1000
 
 // Datum is one figure for CloudWatch: a statistic set, or a single value, which
 // is a set of one sample.
@@ -70,16 +70,16 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 	return &CloudWatch{service, api}, nil
 }
 
-// PutMetricData writes up to [MaxDatums] figures into a namespace, in one call
+// PutMetricData writes up to 1000 figures into a namespace, in one call
 // that is tried once. The error is a [queue.Error] that says what to do, or
 // ctx's own when ctx was cancelled.
 func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data []Datum) error {
 	if len(data) == 0 {
 		return nil
 	}
-	if len(data) > MaxDatums {
-		return &queue.Error{Code: queue.CodeInvalidParameterValue,
-			Message: fmt.Sprintf("%d figures for one call of PutMetricData, which takes %d: split them", len(data), MaxDatums)}
+	if len(data) > maxDatums {
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"%d figures for one call of PutMetricData, which takes %d: split them", len(data), maxDatums)
 	}
 	in := &cloudwatch.PutMetricDataInput{Namespace: &namespace, MetricData: make([]types.MetricDatum, len(data))}
 	for i := range data {
@@ -88,7 +88,7 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 	_, err := c.api.PutMetricData(ctx, in)
 	return c.explain(ctx, "writing the metrics of "+namespace, err, func(refused *refusal) (code, message string) {
 		message = fmt.Sprintf("%s refused: %s", c.host, refused)
-		switch code = refused.code(); code {
+		switch code = refused.queueCode(); code {
 		case queue.CodeAccessDenied:
 			message += "; allow these credentials cloudwatch:PutMetricData, and check that they have not expired"
 		case queue.CodeRequestThrottled:

@@ -124,7 +124,7 @@ func TestCloudWatchBounds(t *testing.T) {
 	if err := c.PutMetricData(context.Background(), "n", nil); err != nil || calls.Load() != 0 {
 		t.Errorf("no figures: %v after %d calls, want nothing done", err, calls.Load())
 	}
-	if err := c.PutMetricData(context.Background(), "n", make([]Datum, MaxDatums+1)); !isCode(err,
+	if err := c.PutMetricData(context.Background(), "n", make([]Datum, maxDatums+1)); !isCode(err,
 		queue.CodeInvalidParameterValue) {
 		t.Errorf("too many figures: %v", err)
 	}
@@ -158,7 +158,7 @@ func TestCloudWatchLargeBodiesAreWhole(t *testing.T) {
 		sizes <- len(b)
 		acceptMetrics(w)
 	})
-	data := make([]Datum, MaxDatums)
+	data := make([]Datum, maxDatums)
 	for i := range data {
 		data[i] = Datum{Name: "Duration", Dimension: "Queue", DimensionValue: strings.Repeat("q", 80), Unit: "Milliseconds",
 			Samples: 1, At: time.Unix(1, 0)}
@@ -166,7 +166,7 @@ func TestCloudWatchLargeBodiesAreWhole(t *testing.T) {
 	if err := c.PutMetricData(context.Background(), "n", data); err != nil {
 		t.Fatal(err)
 	}
-	if n := <-sizes; n < 100*MaxDatums || n > 1<<20 {
-		t.Errorf("%d figures are %d bytes; CloudWatch takes up to 1 MiB", MaxDatums, n)
+	if n := <-sizes; n < 100*maxDatums || n > 1<<20 {
+		t.Errorf("%d figures are %d bytes; CloudWatch takes up to 1 MiB", maxDatums, n)
 	}
 }

@@ -60,7 +60,7 @@ func (r *messageReader) read(buf []byte, corrupt func(id, part string)) ([]queue
 			}
 		})
 	})
-	if err := r.end(); err != nil {
+	if err := r.finish(); err != nil {
 		return nil, err
 	}
 	return messages, nil
@@ -72,15 +72,15 @@ func (r *messageReader) readMessage() {
 	r.object(func(name []byte) {
 		switch string(name) {
 		case "MessageId":
-			m.id = r.text()
+			m.id = r.readText()
 		case "ReceiptHandle":
-			m.receipt = r.text()
+			m.receipt = r.readText()
 		case "Body":
-			m.body = r.text()
+			m.body = r.readText()
 		case "MD5OfBody":
-			m.bodySum = r.text()
+			m.bodySum = r.readText()
 		case "MD5OfMessageAttributes":
-			m.attributesSum = r.text()
+			m.attributesSum = r.readText()
 		case "Attributes":
 			r.object(r.readSystemAttribute)
 		case "MessageAttributes":
@@ -102,17 +102,17 @@ func (r *messageReader) readSystemAttribute(name []byte) {
 	case "ApproximateFirstReceiveTimestamp":
 		m.firstReceivedAt = r.milliseconds()
 	case "SenderId":
-		m.sender = r.text()
+		m.sender = r.readText()
 	case "MessageGroupId":
-		m.group = r.text()
+		m.group = r.readText()
 	case "MessageDeduplicationId":
-		m.dedup = r.text()
+		m.dedup = r.readText()
 	case "SequenceNumber":
-		m.sequence = r.text()
+		m.sequence = r.readText()
 	case "AWSTraceHeader":
-		m.trace = r.text()
+		m.trace = r.readText()
 	case "DeadLetterQueueSourceArn":
-		m.source = r.text()
+		m.source = r.readText()
 	default:
 		r.skip()
 	}
@@ -126,18 +126,18 @@ func (r *messageReader) readAttribute(name []byte) {
 	r.object(func(member []byte) {
 		switch string(member) {
 		case "DataType":
-			a.typ = r.text()
+			a.typ = r.readText()
 		case "StringValue":
-			text = r.text()
+			text = r.readText()
 		case "BinaryValue":
-			raw = r.text()
+			raw = r.readText()
 		default:
 			r.skip()
 		}
 	})
 	a.value = text
 	if a.binary = (queue.Attribute{Type: string(a.typ)}).IsBinary(); a.binary {
-		a.value = r.base64(raw)
+		a.value = r.decodeBase64(raw)
 	}
 	at, twice := slices.BinarySearchFunc(r.message.attributes, a, func(x, y attribute) int {
 		return slices.Compare(x.name, y.name)
@@ -149,7 +149,7 @@ func (r *messageReader) readAttribute(name []byte) {
 	r.message.attributes = slices.Insert(r.message.attributes, at, a)
 }
 
-func (r *messageReader) base64(text []byte) []byte {
+func (r *messageReader) decodeBase64(text []byte) []byte {
 	raw, err := base64.StdEncoding.AppendDecode(nil, text)
 	if err != nil && r.err == nil {
 		r.err = fmt.Errorf("before byte %d of the answer: a binary value is not base64", r.pos)
@@ -159,7 +159,7 @@ func (r *messageReader) base64(text []byte) []byte {
 
 // integer consumes a string that holds a whole number.
 func (r *messageReader) integer() int64 {
-	text := r.text()
+	text := r.readText()
 	if text == nil {
 		return 0
 	}
@@ -181,11 +181,11 @@ func (r *messageReader) milliseconds() time.Time {
 // whole checks the message just read against its checksums.
 func (r *messageReader) whole() bool {
 	m := &r.message
-	if !r.checker.body(m.body, m.bodySum) {
+	if !r.checker.matchesBody(m.body, m.bodySum) {
 		r.corrupt(string(m.id), "body")
 		return false
 	}
-	if !r.checker.attributes(m.attributes, m.attributesSum) {
+	if !r.checker.matchesAttributes(m.attributes, m.attributesSum) {
 		r.corrupt(string(m.id), "attributes")
 		return false
 	}
@@ -247,7 +247,7 @@ func readBatch(buf []byte, n int) ([]entryResult, error) {
 			s.skip()
 		}
 	})
-	return results, s.end()
+	return results, s.finish()
 }
 
 func readSuccess(s *scanner, results []entryResult) {
@@ -256,15 +256,15 @@ func readSuccess(s *scanner, results []entryResult) {
 	s.object(func(name []byte) {
 		switch string(name) {
 		case "Id":
-			id = s.text()
+			id = s.readText()
 		case "MessageId":
-			r.id = string(s.text())
+			r.id = string(s.readText())
 		case "SequenceNumber":
-			r.sequence = string(s.text())
+			r.sequence = string(s.readText())
 		case "MD5OfMessageBody":
-			r.bodySum = string(s.text())
+			r.bodySum = string(s.readText())
 		case "MD5OfMessageAttributes":
-			r.attributesSum = string(s.text())
+			r.attributesSum = string(s.readText())
 		default:
 			s.skip()
 		}
@@ -278,11 +278,11 @@ func readFailure(s *scanner, results []entryResult) {
 	s.object(func(name []byte) {
 		switch string(name) {
 		case "Id":
-			id = s.text()
+			id = s.readText()
 		case "Code":
-			code = s.text()
+			code = s.readText()
 		case "Message":
-			message = s.text()
+			message = s.readText()
 		case "SenderFault":
 			theirs = !s.flag()
 		default:
@@ -320,7 +320,7 @@ type checker struct {
 func newChecker() *checker { return &checker{hash: md5.New()} }
 
 // body reports whether want is the digest of body. No digest is no objection.
-func (c *checker) body(body, want []byte) bool {
+func (c *checker) matchesBody(body, want []byte) bool {
 	if len(want) == 0 {
 		return true
 	}
@@ -331,7 +331,7 @@ func (c *checker) body(body, want []byte) bool {
 
 // attributes reports whether want is the digest of attrs, which must be sorted
 // by name.
-func (c *checker) attributes(attrs []attribute, want []byte) bool {
+func (c *checker) matchesAttributes(attrs []attribute, want []byte) bool {
 	if len(want) == 0 {
 		return true
 	}
@@ -351,8 +351,8 @@ func (c *checker) matches(want []byte) bool {
 
 // sent returns the part of m, "body" or "attributes", that does not match the
 // digests in the answer; "" when all is well.
-func (c *checker) sent(m *queue.Outgoing, r *entryResult) string {
-	if !c.body([]byte(m.Body), []byte(r.bodySum)) {
+func (c *checker) damagedPart(m *queue.Outgoing, r *entryResult) string {
+	if !c.matchesBody([]byte(m.Body), []byte(r.bodySum)) {
 		return "body"
 	}
 	if r.attributesSum == "" {
@@ -363,7 +363,7 @@ func (c *checker) sent(m *queue.Outgoing, r *entryResult) string {
 		attrs[i] = attribute{name: []byte(a.Name), typ: []byte(a.Type), value: []byte(a.Value), binary: a.IsBinary()}
 	}
 	slices.SortFunc(attrs, func(x, y attribute) int { return bytes.Compare(x.name, y.name) })
-	if !c.attributes(attrs, []byte(r.attributesSum)) {
+	if !c.matchesAttributes(attrs, []byte(r.attributesSum)) {
 		return "attributes"
 	}
 	return ""

@@ -104,11 +104,11 @@ func TestAttributeDigest(t *testing.T) {
 		{name: []byte("s"), typ: []byte("String"), value: []byte("hé")},
 	}
 	const digest = "73db1ce9d2ab413244752817131b9ad7"
-	if !newChecker().attributes(attrs, []byte(digest)) {
+	if !newChecker().matchesAttributes(attrs, []byte(digest)) {
 		t.Errorf("digest %s does not match", digest)
 	}
 	attrs[1].value = []byte("43")
-	if newChecker().attributes(attrs, []byte(digest)) {
+	if newChecker().matchesAttributes(attrs, []byte(digest)) {
 		t.Error("another value has the same digest")
 	}
 }
@@ -227,7 +227,7 @@ func readSlowly(answer []byte) (messages []queue.Message, err error) {
 		for _, a := range m.Attributes {
 			attrs = append(attrs, attribute{[]byte(a.Name), []byte(a.Type), []byte(a.Value), a.IsBinary()})
 		}
-		if checker.body([]byte(m.Body), []byte(sums[0])) && checker.attributes(attrs, []byte(sums[1])) {
+		if checker.matchesBody([]byte(m.Body), []byte(sums[0])) && checker.matchesAttributes(attrs, []byte(sums[1])) {
 			messages = append(messages, m)
 		}
 	}

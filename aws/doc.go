@@ -13,7 +13,7 @@
 //	worker ── Receive, Delete, ChangeVisibility ──┐            operator ── Create, List,
 //	sender ── Send ───────────────────────────────┤                │       Attributes, Purge ...
 //	                                              v                v
-//	                            caller: append, sign, POST,    the SDK's own client
+//	                            call: append, sign, POST,    the SDK's own client
 //	                            check, decode                      │
 //	                              │  asks the SDK for credentials, │
 //	                              │  signature, retry rules        │
@@ -54,5 +54,5 @@
 //
 // It has no loop: when to ask again is the worker's matter. It does not split
 // a batch that is too large to send. It never takes credentials from an
-// option, and never logs: [Events] tell each call.
+// option, and never logs: [Events] tell of damaged messages and of a wrong clock.
 package aws

@@ -61,29 +61,29 @@ func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) 
 
 // Read returns the lease stored under name, the zero value when there is none.
 func (t *Table) Read(ctx context.Context, name string) (queue.Lease, error) {
-	item, err := t.item(ctx, "reading the lease", leaseID(name))
+	item, err := t.readItem(ctx, "reading the lease", leaseID(name))
 	if err != nil {
 		return queue.Lease{}, err
 	}
-	return t.lease(name, item)
+	return t.leaseOf(name, item)
 }
 
-// item reads the item called id, nil when there is none.
-func (t *Table) item(ctx context.Context, doing, id string) (attributes, error) {
+// readItem reads the item called id, nil when there is none.
+func (t *Table) readItem(ctx context.Context, doing, id string) (attributeValues, error) {
 	out, err := t.api.GetItem(ctx,
-		&dynamodb.GetItemInput{TableName: &t.name, Key: key(id), ConsistentRead: sdk.Bool(true)})
+		&dynamodb.GetItemInput{TableName: &t.name, Key: keyOf(id), ConsistentRead: sdk.Bool(true)})
 	if err != nil {
 		return nil, t.explain(ctx, doing, err)
 	}
 	return out.Item, nil
 }
 
-// items reads those of the items called ids that there are.
-func (t *Table) items(ctx context.Context, ids []string) (map[string]attributes, error) {
-	items := make(map[string]attributes, len(ids))
-	var keys []attributes
+// readItems reads those of the items called ids that there are.
+func (t *Table) readItems(ctx context.Context, ids []string) (map[string]attributeValues, error) {
+	items := make(map[string]attributeValues, len(ids))
+	var keys []attributeValues
 	for _, id := range ids {
-		keys = append(keys, key(id))
+		keys = append(keys, keyOf(id))
 	}
 	for len(keys) > 0 {
 		n := min(len(keys), 100) // the most that DynamoDB takes
@@ -125,7 +125,7 @@ func (t *Table) Swap(ctx context.Context, name string, old, next queue.Lease) (w
 	if old.Version != "" {
 		put.ConditionExpression = sdk.String("#version = :old")
 		put.ExpressionAttributeNames = map[string]string{"#version": "version"}
-		put.ExpressionAttributeValues = attributes{":old": text(old.Version)}
+		put.ExpressionAttributeValues = attributeValues{":old": stringValue(old.Version)}
 	}
 	_, err = t.api.PutItem(ctx, put)
 	var refused *types.ConditionalCheckFailedException
@@ -135,43 +135,43 @@ func (t *Table) Swap(ctx context.Context, name string, old, next queue.Lease) (w
 	case !errors.As(err, &refused):
 		return false, queue.Lease{}, t.explain(ctx, "writing the lease", err)
 	case refused.Item != nil:
-		current, err = t.lease(name, refused.Item)
+		current, err = t.leaseOf(name, refused.Item)
 	default: // nothing is stored, or the server does not tell
 		current, err = t.Read(ctx, name)
 	}
 	return err == nil && current.Version == next.Version, current, err
 }
 
-// attributes is an item, or a part of one.
-type attributes = map[string]types.AttributeValue
+// attributeValues is an item, or a part of one.
+type attributeValues = map[string]types.AttributeValue
 
-func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+func stringValue(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-func number(n int64) types.AttributeValue {
+func numberValue(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-func truth(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }
+func boolValue(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }
 
-func key(id string) attributes { return attributes{"id": text(id)} }
+func keyOf(id string) attributeValues { return attributeValues{"id": stringValue(id)} }
 
 func leaseID(name string) string { return "lease:" + name }
 
-func leaseItem(name string, l queue.Lease) attributes {
-	return attributes{
-		"id":          text(leaseID(name)),
-		"owner":       text(l.Owner),
-		"version":     text(l.Version),
-		"term":        number(l.Term),
-		"duration_ms": number(l.Duration.Milliseconds()),
-		"released":    truth(l.Released),
-		"data":        text(l.Data),
+func leaseItem(name string, l queue.Lease) attributeValues {
+	return attributeValues{
+		"id":          stringValue(leaseID(name)),
+		"owner":       stringValue(l.Owner),
+		"version":     stringValue(l.Version),
+		"term":        numberValue(l.Term),
+		"duration_ms": numberValue(l.Duration.Milliseconds()),
+		"released":    boolValue(l.Released),
+		"data":        stringValue(l.Data),
 	}
 }
 
-// lease reads an item; none is the zero lease. An item that nobody of ours
+// leaseOf reads an item; none is the zero lease. An item that nobody of ours
 // wrote is an error: to take it for a free lease would make a second leader.
-func (t *Table) lease(name string, item attributes) (queue.Lease, error) {
+func (t *Table) leaseOf(name string, item attributeValues) (queue.Lease, error) {
 	if len(item) == 0 {
 		return queue.Lease{}, nil
 	}
@@ -323,7 +323,7 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 		what = "dynamodb:" + op.OperationName + " on " + what
 	}
 	return t.service.explain(ctx, fmt.Sprintf("%s (%s)", doing, what), err, func(refused *refusal) (code, message string) {
-		switch code = tableCode(refused.shape, refused.code()); code {
+		switch code = tableCode(refused.shape, refused.queueCode()); code {
 		case queue.CodeResourceNotFound:
 			message = fmt.Sprintf("registry table %s does not exist at %s: check its name and the region, or create it with "+
 				"--registry-create (registry_create: true)", t.name, t.host)

@@ -58,25 +58,25 @@ func (f *Runs) taskKey(task string) string { return "task:" + f.lease + "/" + ta
 func (f *Runs) Claim(ctx context.Context, term int64, run periodic.ScheduledRun, try int) (periodic.Claim, error) {
 	put := &types.Put{
 		TableName: &f.table.name,
-		Item: attributes{
-			"id":      text(f.runKey(run.ID)),
-			"task":    text(run.Task),
-			"at_ms":   number(run.ScheduledAt.UnixMilli()),
-			"term":    number(f.recorded(term)),
-			"tries":   number(int64(try)),
-			"settled": truth(false),
-			"expires": number(time.Now().Add(runRetention).Unix()),
+		Item: attributeValues{
+			"id":      stringValue(f.runKey(run.ID)),
+			"task":    stringValue(run.Task),
+			"at_ms":   numberValue(run.ScheduledAt.UnixMilli()),
+			"term":    numberValue(f.recorded(term)),
+			"tries":   numberValue(int64(try)),
+			"settled": boolValue(false),
+			"expires": numberValue(time.Now().Add(runRetention).Unix()),
 		},
 		ConditionExpression:                 sdk.String("attribute_not_exists(id)"),
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	if run.Path != "" {
-		put.Item["path"] = text(run.Path)
+		put.Item["path"] = stringValue(run.Path)
 	}
 	if try > 1 {
 		put.ConditionExpression = sdk.String("#tries = :before AND #settled = :no")
 		put.ExpressionAttributeNames = map[string]string{"#tries": "tries", "#settled": "settled"}
-		put.ExpressionAttributeValues = attributes{":before": number(int64(try - 1)), ":no": truth(false)}
+		put.ExpressionAttributeValues = attributeValues{":before": numberValue(int64(try - 1)), ":no": boolValue(false)}
 	}
 	doing := "claiming the run " + run.ID
 	stored, changed, err := f.write(ctx, term, doing, types.TransactWriteItem{Put: put})
@@ -84,7 +84,7 @@ func (f *Runs) Claim(ctx context.Context, term int64, run periodic.ScheduledRun,
 	case changed:
 		stored = put.Item
 	case err == nil && stored == nil:
-		stored, err = f.table.item(ctx, doing, f.runKey(run.ID))
+		stored, err = f.table.readItem(ctx, doing, f.runKey(run.ID))
 	}
 	claim := claimOf(stored)
 	switch {
@@ -110,7 +110,7 @@ func (f *Runs) Records(ctx context.Context, runs []periodic.ScheduledRun) (map[s
 	for i := range runs {
 		keys[i] = f.runKey(runs[i].ID)
 	}
-	items, err := f.table.items(ctx, keys)
+	items, err := f.table.readItems(ctx, keys)
 	records := make(map[string]periodic.Claim, len(items))
 	for i, key := range keys {
 		if item := items[key]; item != nil {
@@ -120,7 +120,7 @@ func (f *Runs) Records(ctx context.Context, runs []periodic.ScheduledRun) (map[s
 	return records, err
 }
 
-func claimOf(item attributes) periodic.Claim {
+func claimOf(item attributeValues) periodic.Claim {
 	tries, _ := intOf(item["tries"])
 	term, _ := intOf(item["term"])
 	settled, _ := item["settled"].(*types.AttributeValueMemberBOOL)
@@ -130,16 +130,16 @@ func claimOf(item attributes) periodic.Claim {
 
 // write makes one write, fenced by a check that term is the current one. changed is false when
 // its own condition does not hold; stored is the item then, nil where the server does not show it.
-func (f *Runs) write(ctx context.Context, term int64, doing string, item types.TransactWriteItem) (stored attributes,
+func (f *Runs) write(ctx context.Context, term int64, doing string, item types.TransactWriteItem) (stored attributeValues,
 	changed bool, err error) {
 	items := []types.TransactWriteItem{item}
 	if term != 0 && f.process == 0 {
 		items = append(items, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 			TableName:                 &f.table.name,
-			Key:                       key(leaseID(f.lease)),
+			Key:                       keyOf(leaseID(f.lease)),
 			ConditionExpression:       sdk.String("#term = :term AND #released = :no"),
 			ExpressionAttributeNames:  map[string]string{"#term": "term", "#released": "released"},
-			ExpressionAttributeValues: attributes{":term": number(term), ":no": truth(false)},
+			ExpressionAttributeValues: attributeValues{":term": numberValue(term), ":no": boolValue(false)},
 		}})
 		slices.Reverse(items)
 	}
@@ -178,12 +178,12 @@ func (f *Runs) Mark(ctx context.Context, term int64, run periodic.ScheduledRun, 
 	}
 	_, _, err := f.write(ctx, term, "settling the run "+run.ID, types.TransactWriteItem{Update: &types.Update{
 		TableName:                &f.table.name,
-		Key:                      key(f.runKey(run.ID)),
+		Key:                      keyOf(f.runKey(run.ID)),
 		UpdateExpression:         sdk.String("SET #settled = :yes, #message = :message, #expires = :expires"),
 		ConditionExpression:      sdk.String("attribute_not_exists(#settled) OR #settled = :no"),
 		ExpressionAttributeNames: map[string]string{"#settled": "settled", "#message": "message", "#expires": "expires"},
-		ExpressionAttributeValues: attributes{":yes": truth(true), ":no": truth(false), ":message": text(messageID),
-			":expires": number(time.Now().Add(runRetention).Unix())},
+		ExpressionAttributeValues: attributeValues{":yes": boolValue(true), ":no": boolValue(false), ":message": stringValue(messageID),
+			":expires": numberValue(time.Now().Add(runRetention).Unix())},
 	}})
 	if err != nil || run.Manual {
 		return err
@@ -205,7 +205,7 @@ func (f *Runs) Since(ctx context.Context, _ int64, starts map[string]periodic.St
 	for task := range maps.Keys(starts) {
 		keys = append(keys, f.taskKey(task))
 	}
-	rows, err := f.table.items(ctx, slices.Sorted(slices.Values(keys)))
+	rows, err := f.table.readItems(ctx, slices.Sorted(slices.Values(keys)))
 	if err != nil {
 		return nil, err
 	}
@@ -240,9 +240,9 @@ func (f *Runs) enter(ctx context.Context, task, schedule string, at time.Time, u
 	error) {
 	in := &dynamodb.UpdateItemInput{
 		TableName:                 &f.table.name,
-		Key:                       key(f.taskKey(task)),
+		Key:                       keyOf(f.taskKey(task)),
 		ExpressionAttributeNames:  map[string]string{"#last": "last_ms"},
-		ExpressionAttributeValues: attributes{":at": number(at.UnixMilli())},
+		ExpressionAttributeValues: attributeValues{":at": numberValue(at.UnixMilli())},
 		ReturnValues:              types.ReturnValueAllNew,
 	}
 	if condition != "" {
@@ -250,7 +250,7 @@ func (f *Runs) enter(ctx context.Context, task, schedule string, at time.Time, u
 	}
 	if schedule != "" {
 		update += ", #schedule = :schedule"
-		in.ExpressionAttributeNames["#schedule"], in.ExpressionAttributeValues[":schedule"] = "schedule", text(schedule)
+		in.ExpressionAttributeNames["#schedule"], in.ExpressionAttributeValues[":schedule"] = "schedule", stringValue(schedule)
 	}
 	in.UpdateExpression = &update
 	out, err := f.table.api.UpdateItem(ctx, in)
@@ -264,7 +264,7 @@ func (f *Runs) enter(ctx context.Context, task, schedule string, at time.Time, u
 // Known reports whether the run called id was claimed with a message to path,
 // by whichever instance. A run that was only left out was not.
 func (f *Runs) Known(ctx context.Context, id, path string) (bool, error) {
-	item, err := f.table.item(ctx, "reading the run "+id, f.runKey(id))
+	item, err := f.table.readItem(ctx, "reading the run "+id, f.runKey(id))
 	if claim := claimOf(item); err != nil || claim.Tries == 0 && claim.MessageID == "" {
 		return false, err
 	}
@@ -284,13 +284,13 @@ func (f *Runs) pausesID() string { return "pauses:" + f.lease }
 // paused a task, and why, or that it goes on.
 func (f *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) error {
 	in := &dynamodb.UpdateItemInput{
-		TableName: &f.table.name, Key: key(f.pausesID()),
+		TableName: &f.table.name, Key: keyOf(f.pausesID()),
 		UpdateExpression:         sdk.String("REMOVE #task"),
 		ExpressionAttributeNames: map[string]string{"#task": pausePrefix + task},
 	}
 	if paused {
 		in.UpdateExpression = sdk.String("SET #task = :reason")
-		in.ExpressionAttributeValues = attributes{":reason": text(reason)}
+		in.ExpressionAttributeValues = attributeValues{":reason": stringValue(reason)}
 	}
 	_, err := f.table.api.UpdateItem(ctx, in)
 	return f.table.explain(ctx, "pausing the task "+task, err)
@@ -298,7 +298,7 @@ func (f *Runs) SetPaused(ctx context.Context, task, reason string, paused bool) 
 
 // Paused returns the paused tasks and the reason of each.
 func (f *Runs) Paused(ctx context.Context) (map[string]string, error) {
-	item, err := f.table.item(ctx, "reading the paused tasks", f.pausesID())
+	item, err := f.table.readItem(ctx, "reading the paused tasks", f.pausesID())
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 func TestTaskIsNeeded(t *testing.T) {
 	t.Parallel()
 	for _, uri := range []string{"169.254.170.2", "file:///x", "http://", ":"} {
-		if _, err := NewTask(uri); err == nil || !strings.Contains(err.Error(), "ECS_AGENT_URI") {
+		if _, err := NewECSTask(uri); err == nil || !strings.Contains(err.Error(), "ECS_AGENT_URI") {
 			t.Errorf("%q: %v", uri, err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestTaskProtection(t *testing.T) {
 			w.WriteHeader(tt.status)
 			io.WriteString(w, tt.answer)
 		}))
-		task, err := NewTask(agent.URL + "/api/1/")
+		task, err := NewECSTask(agent.URL + "/api/1/")
 		if err != nil {
 			t.Fatal(err)
 		}

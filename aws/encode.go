@@ -10,7 +10,7 @@ import (
 )
 
 // seconds rounds up: what is asked to last d must not last shorter.
-func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
 
 // appendReceive appends the body of a ReceiveMessage request. Both the old and
 // the new name of the system attributes' list are sent, so that servers which
@@ -21,11 +21,11 @@ func appendReceive(dst []byte, url string, req queue.ReceiveRequest) []byte {
 	dst = strconv.AppendInt(dst, int64(req.Max), 10)
 	if req.Wait != nil {
 		dst = append(dst, `,"WaitTimeSeconds":`...)
-		dst = strconv.AppendInt(dst, seconds(*req.Wait), 10)
+		dst = strconv.AppendInt(dst, wholeSeconds(*req.Wait), 10)
 	}
 	if req.Visibility != nil {
 		dst = append(dst, `,"VisibilityTimeout":`...)
-		dst = strconv.AppendInt(dst, seconds(*req.Visibility), 10)
+		dst = strconv.AppendInt(dst, wholeSeconds(*req.Visibility), 10)
 	}
 	if req.AttemptID != "" {
 		dst = sqswire.AppendString(append(dst, `,"ReceiveRequestAttemptId":`...), req.AttemptID)
@@ -57,7 +57,7 @@ func appendReceipt(dst []byte, receipt string) []byte {
 // appendChange appends a receipt handle and its new visibility timeout.
 func appendChange(dst []byte, c queue.VisibilityChange) []byte {
 	dst = append(appendReceipt(dst, c.ReceiptHandle), `,"VisibilityTimeout":`...)
-	return strconv.AppendInt(dst, seconds(c.Visibility), 10)
+	return strconv.AppendInt(dst, wholeSeconds(c.Visibility), 10)
 }
 
 // appendOutgoing appends a message to send. Empty optional parts are left out.
@@ -65,7 +65,7 @@ func appendOutgoing(dst []byte, m *queue.Outgoing) []byte {
 	dst = sqswire.AppendString(append(dst, `,"MessageBody":`...), m.Body)
 	if m.Delay != nil {
 		dst = append(dst, `,"DelaySeconds":`...)
-		dst = strconv.AppendInt(dst, seconds(*m.Delay), 10)
+		dst = strconv.AppendInt(dst, wholeSeconds(*m.Delay), 10)
 	}
 	if m.GroupID != "" {
 		dst = sqswire.AppendString(append(dst, `,"MessageGroupId":`...), m.GroupID)

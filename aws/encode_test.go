@@ -22,7 +22,7 @@ func TestSecondsRoundUp(t *testing.T) {
 	t.Parallel()
 	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Second: 1, 1500 * time.Millisecond: 2,
 		queue.MaxVisibility: 43200} {
-		if got := seconds(d); got != want {
+		if got := wholeSeconds(d); got != want {
 			t.Errorf("%s: %d s, want %d", d, got, want)
 		}
 	}
@@ -95,7 +95,7 @@ func TestRequestsEqualThoseOfTheSDK(t *testing.T) {
 			})
 			q := openCanned(t, transport, nil)
 			test.ours(q)
-			test.sdks(sqs.New(q.sqs.api.Options(), q.site.at, func(o *sqs.Options) {
+			test.sdks(sqs.New(q.sqs.api.Options(), q.site.setEndpoint, func(o *sqs.Options) {
 				o.HTTPClient = &http.Client{Transport: transport}
 			}), &q.url)
 			if len(seen) != 2 {

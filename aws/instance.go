@@ -54,7 +54,7 @@ func NewInstance(endpoint string) (*Instance, error) {
 
 // ID returns the instance's id: what TENDRIL_INSTANCE_ID says, else what the
 // metadata say.
-func (i *Instance) ID(ctx context.Context) (string, error) {
+func (i *Instance) InstanceID(ctx context.Context) (string, error) {
 	if id := os.Getenv("TENDRIL_INSTANCE_ID"); id != "" {
 		return id, nil
 	}
@@ -116,21 +116,21 @@ const maxAgentAnswer = 64 << 10
 
 // Task is the ECS task that this process runs in, as its container agent knows
 // it. Its methods are safe for concurrent use.
-type Task struct {
+type ECSTask struct {
 	state  string // the URL of the protection
 	client *http.Client
 }
 
 // NewTask returns this task. agent is the URL of the container agent, as
 // ECS_AGENT_URI has it; an invalid URL is an error.
-func NewTask(agent string) (*Task, error) {
+func NewECSTask(agent string) (*ECSTask, error) {
 	u, err := url.Parse(agent)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("ECS_AGENT_URI %q is no URL: Amazon ECS sets it in its containers; take it out of the "+
 			"environment elsewhere", agent)
 	}
 	// Its own transport without kept connections: it is used twice in an hour.
-	return &Task{state: strings.TrimSuffix(agent, "/") + "/task-protection/v1/state",
+	return &ECSTask{state: strings.TrimSuffix(agent, "/") + "/task-protection/v1/state",
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, nil
 }
 
@@ -139,7 +139,7 @@ func NewTask(agent string) (*Task, error) {
 // bounds it with ctx. Source: the Amazon ECS developer guide, "Amazon ECS task
 // scale-in protection endpoint"; the agent asks UpdateTaskProtection of the
 // API, which the task's role has to allow.
-func (t *Task) Protect(ctx context.Context, on bool) error {
+func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 	wanted := struct {
 		ProtectionEnabled bool
 		ExpiresInMinutes  int `json:",omitempty"`

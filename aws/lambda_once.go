@@ -166,7 +166,7 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 // did not run the function; false when there was no answer, or what
 // broke is the answer of a function that ran.
 func refusedInvocation(err error) (queue.Invocation, bool) {
-	refused := answer(err)
+	refused := refusalIn(err)
 	if refused == nil || refused.status < 300 {
 		return queue.Invocation{}, false
 	}

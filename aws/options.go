@@ -3,6 +3,7 @@ package aws
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/aws/smithy-go/logging"
@@ -68,4 +69,12 @@ func (f LogFunc) Logf(kind logging.Classification, format string, values ...any)
 		level = slog.LevelWarn
 	}
 	f(level, firstLine(fmt.Sprintf(format, values...)))
+}
+
+// firstLine keeps a sentence and drops what may follow it: the SDK's chains of
+// causes, and, when Amazon refuses a signature, the request as it should have
+// been signed, with the session token in it.
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
 }

@@ -84,12 +84,12 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	}
 	var messages []queue.Message
 	reader := messageReader{checker: newChecker()}
-	err := q.sqs.caller.do(ctx, call{
-		site:     &q.site,
-		action:   "ReceiveMessage",
-		body:     appendReceive(make([]byte, 0, 512), q.url, req),
-		patience: wait + patience,
-		once:     true,
+	err := q.sqs.perform(ctx, call{
+		site:    &q.site,
+		action:  "ReceiveMessage",
+		body:    appendReceive(make([]byte, 0, 512), q.url, req),
+		timeout: wait + patience,
+		once:    true,
 	}, func(body []byte) (err error) {
 		messages, err = reader.read(body, func(id, part string) {
 			q.sqs.corrupted(Corruption{Queue: q.site.queue, MessageID: id, Part: part})
@@ -192,7 +192,7 @@ func (q *Queue) send(ctx context.Context, msgs []queue.Outgoing, once bool) ([]q
 	for i, r := range results {
 		out := &sent[good[i]]
 		out.ID, out.SequenceNumber, out.Err = r.id, r.sequence, r.err
-		if part := checker.sent(&msgs[good[i]], &r); r.err == nil && part != "" {
+		if part := checker.damagedPart(&msgs[good[i]], &r); r.err == nil && part != "" {
 			q.sqs.corrupted(Corruption{Queue: q.site.queue, MessageID: r.id, Part: part, Sent: true})
 			out.Err = queue.Errorf(queue.CodeInvalidMessageContents,
 				"message %s was damaged on its way: the checksum of its %s does not match; send it again and delete this one",
@@ -221,12 +221,12 @@ func sendable(m *queue.Outgoing) error {
 func (q *Queue) batch(ctx context.Context, action string, once bool, n int,
 	entry func(dst []byte, i int) []byte) ([]entryResult, error) {
 	var results []entryResult
-	err := q.sqs.caller.do(ctx, call{
-		site:     &q.site,
-		action:   action,
-		body:     appendBatch(make([]byte, 0, 4096), q.url, n, entry),
-		patience: patience,
-		once:     once,
+	err := q.sqs.perform(ctx, call{
+		site:    &q.site,
+		action:  action,
+		body:    appendBatch(make([]byte, 0, 4096), q.url, n, entry),
+		timeout: patience,
+		once:    once,
 	}, func(body []byte) (err error) {
 		results, err = readBatch(body, n)
 		return err
@@ -254,7 +254,7 @@ func operate[In, Out any](ctx context.Context, q *Queue,
 	}
 	limited, cancel := context.WithTimeout(ctx, operatorPatience)
 	defer cancel()
-	out, err := do(limited, in, q.site.at)
+	out, err := do(limited, in, q.site.setEndpoint)
 	return out, explain(ctx, q.site.queue, q.site.endpoint.Host, err)
 }
 

@@ -57,8 +57,8 @@ func (r *refusal) mayBeTime() bool {
 }
 
 // foreignAnswer says of a foreign answer from host what to look at.
-func (r *refusal) foreignAnswer(host, service, variable string) string {
-	return fmt.Sprintf("%s does not answer as %s does (%s): check %s, and any proxy in between", host, service, r,
+func (r *refusal) foreignAnswer(host, name, variable string) string {
+	return fmt.Sprintf("%s does not answer as %s does (%s): check %s, and any proxy in between", host, name, r,
 		variable)
 }
 
@@ -70,7 +70,7 @@ func (r *refusal) HTTPStatusCode() int { return r.status }
 
 // code names the kind of refusal: first by the shape, then by the code of the
 // older protocol, then by the HTTP status.
-func (r *refusal) code() string {
+func (r *refusal) queueCode() string {
 	for _, name := range []string{r.shape, r.query} {
 		if code, ok := knownCode(name); ok {
 			return code
@@ -138,48 +138,9 @@ func entryError(code, message string, theirs bool) error {
 	return &queue.Error{Code: known, Message: cmp.Or(message, code)}
 }
 
-// firstLine keeps a sentence and drops what may follow it: the SDK's chains of
-// causes, and, when Amazon refuses a signature, the request as it should have
-// been signed, with the session token in it.
-func firstLine(s string) string {
-	line, _, _ := strings.Cut(s, "\n")
-	return line
-}
-
-// explain turns any error of a call into a [*queue.Error] that says which
-// queue and what to do. The end of the caller's own context stays what it is.
-func explain(ctx context.Context, queueName, host string, err error) error {
-	if err == nil {
-		return nil
-	}
-	refused := answer(err)
-	var known *queue.Error
-	switch {
-	case refused == nil && ctx.Err() != nil:
-		return ctx.Err()
-	case errors.As(err, &known):
-		return known
-	case refused == nil:
-		return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-			"%s did not answer: %v; check the network, the region and AWS_ENDPOINT_URL_SQS", host, plain(err))}
-	}
-	code, message := refused.code(), refused.Error()
-	if refused.message == "" && refused.ErrorCode() == "" {
-		message = fmt.Sprintf("queue %s: %s", queueName, refused.foreignAnswer(host, "SQS", "AWS_ENDPOINT_URL_SQS"))
-	}
-	switch code {
-	case queue.CodeQueueDoesNotExist:
-		message = fmt.Sprintf("queue %s does not exist at %s: check its name, the account and the region", queueName, host)
-	case queue.CodeAccessDenied:
-		message = fmt.Sprintf("%s refused access to queue %s: %s; check the policy of these credentials, and that they "+
-			"have not expired", host, queueName, message)
-	}
-	return &queue.Error{Code: code, Message: message, Err: refused}
-}
-
-// answer finds what the service said in an error of ours or of the SDK's
+// refusalIn finds what the service said in an error of ours or of the SDK's
 // client; nil when there was no answer at all.
-func answer(err error) *refusal {
+func refusalIn(err error) *refusal {
 	var own *refusal
 	if errors.As(err, &own) {
 		return own

@@ -45,7 +45,7 @@ func TestCodeOfARefusal(t *testing.T) {
 	}
 	for _, test := range tests {
 		r := &refusal{status: test.status, shape: test.shape, query: test.query}
-		if got := r.code(); got != test.want {
+		if got := r.queueCode(); got != test.want {
 			t.Errorf("%d %q %q: code %s, want %s", test.status, test.shape, test.query, got, test.want)
 		}
 	}

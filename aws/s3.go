@@ -15,8 +15,8 @@ import (
 	"tendril/queue"
 )
 
-// CodeObjectTooLarge: the object in S3 is larger than the caller takes.
-const CodeObjectTooLarge = "ObjectTooLarge"
+// codeObjectTooLarge: the object in S3 is larger than the caller takes.
+const codeObjectTooLarge = "ObjectTooLarge"
 
 // S3 fetches objects of Amazon S3, or of a server that speaks its protocol. All
 // methods are safe for concurrent use.
@@ -54,13 +54,13 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 // the contents break off. It needs s3:GetObject.
 //
 // The error is a [*queue.Error]: queue.CodeResourceNotFound when there is no such
-// bucket or object, queue.CodeAccessDenied, [CodeObjectTooLarge],
+// bucket or object, queue.CodeAccessDenied, ObjectTooLarge,
 // queue.CodeRequestThrottled, or queue.CodeUnreachable when it may work later, which
 // the deadline of ctx is too; or the cancelling of ctx.
 func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte, error) {
 	if bucket == "" || key == "" {
-		return nil, &queue.Error{Code: queue.CodeInvalidParameterValue,
-			Message: "an object in S3 has a bucket and a key: one of them is empty"}
+		return nil, queue.Errorf(queue.CodeInvalidParameterValue,
+			"an object in S3 has a bucket and a key: one of them is empty")
 	}
 	var broken error
 	for range fetchTries {
@@ -71,8 +71,8 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 		contents, err := readObject(out, limit)
 		switch {
 		case errors.Is(err, errObjectTooLarge):
-			return nil, &queue.Error{Code: CodeObjectTooLarge, Message: fmt.Sprintf(
-				"object %q in bucket %s is larger than the %d bytes allowed", key, bucket, limit)}
+			return nil, queue.Errorf(codeObjectTooLarge, "object %q in bucket %s is larger than the %d bytes allowed", key, bucket,
+				limit)
 		case err == nil:
 			return contents, nil
 		}
@@ -135,5 +135,5 @@ func objectCode(refused *refusal) string {
 	if refused.status == http.StatusNotFound {
 		return queue.CodeResourceNotFound
 	}
-	return refused.code()
+	return refused.queueCode()
 }

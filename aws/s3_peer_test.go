@@ -40,7 +40,7 @@ func TestAgainstAForeignS3(t *testing.T) {
 		}
 		if len(contents) > 0 {
 			_, err := s.Fetch(ctx, bucket, key, int64(len(contents)-1))
-			wantCode(t, err, CodeObjectTooLarge)
+			wantCode(t, err, codeObjectTooLarge)
 		}
 	}
 	_, err := s.Fetch(ctx, bucket, "missing", 10)

@@ -74,7 +74,7 @@ func TestFetch(t *testing.T) {
 		t.Errorf("got %q, %v after %d calls", got, err, calls.Load())
 	}
 	_, err = s.Fetch(t.Context(), "payloads", "a b/ü?.json", 4)
-	wantCode(t, err, CodeObjectTooLarge, `object "a b/ü?.json" in bucket payloads is larger than the 4 bytes allowed`)
+	wantCode(t, err, codeObjectTooLarge, `object "a b/ü?.json" in bucket payloads is larger than the 4 bytes allowed`)
 	for _, names := range [][2]string{{"", "k"}, {"b", ""}} {
 		_, err = s.Fetch(t.Context(), names[0], names[1], 5)
 		wantCode(t, err, queue.CodeInvalidParameterValue, "one of them is empty")
@@ -96,7 +96,7 @@ func TestFetchIsBounded(t *testing.T) {
 		}
 	})
 	_, err := s.Fetch(t.Context(), "b", "k", 1<<20)
-	wantCode(t, err, CodeObjectTooLarge)
+	wantCode(t, err, codeObjectTooLarge)
 }
 
 func TestRefusedFetches(t *testing.T) {

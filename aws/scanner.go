@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -25,22 +27,19 @@ type scanner struct {
 // maxDepth bounds the nesting of what is skipped. SQS needs 5.
 const maxDepth = 64
 
-var errTruncated = errors.New("the answer ends too early")
-
 func (s *scanner) fail(want string) {
-	if s.err != nil {
-		return
+	switch {
+	case s.err != nil:
+	case s.pos >= len(s.buf):
+		s.err = errors.New("the answer ends too early")
+	default:
+		s.err = fmt.Errorf("at byte %d of the answer: expected %s", s.pos, want)
 	}
-	if s.pos >= len(s.buf) {
-		s.err = errTruncated
-		return
-	}
-	s.err = fmt.Errorf("at byte %d of the answer: expected %s", s.pos, want)
 }
 
 // next skips white space and returns the byte that follows, 0 at the end or
 // after an error.
-func (s *scanner) next() byte {
+func (s *scanner) peek() byte {
 	if s.err != nil {
 		return 0
 	}
@@ -56,7 +55,7 @@ func (s *scanner) next() byte {
 
 // take skips white space and consumes c if it is next.
 func (s *scanner) take(c byte) bool {
-	if s.next() != c || c == 0 {
+	if s.peek() != c || c == 0 {
 		return false
 	}
 	s.pos++
@@ -65,7 +64,7 @@ func (s *scanner) take(c byte) bool {
 
 // literal consumes word if it is next.
 func (s *scanner) literal(word string) bool {
-	s.next()
+	s.peek()
 	if s.err != nil || !bytes.HasPrefix(s.buf[s.pos:], []byte(word)) {
 		return false
 	}
@@ -76,20 +75,17 @@ func (s *scanner) literal(word string) bool {
 // object calls member with each name, placed before the value, which member
 // must consume. A null is an empty object.
 func (s *scanner) object(member func(name []byte)) {
-	if s.literal("null") {
-		return
-	}
-	if !s.enter('{', "an object") {
+	if s.literal("null") || !s.enter('{', "an object") {
 		return
 	}
 	for first := true; !s.take('}'); first = false {
 		if !first && !s.take(',') {
 			s.fail("a comma or the end of the object")
 		}
-		if s.next() != '"' {
+		if s.peek() != '"' {
 			s.fail("a member name")
 		}
-		name := s.text()
+		name := s.readText()
 		if !s.take(':') {
 			s.fail("a colon")
 		}
@@ -104,17 +100,14 @@ func (s *scanner) object(member func(name []byte)) {
 // array calls element before each value, which element must consume. A null
 // is an empty array.
 func (s *scanner) array(element func()) {
-	if s.literal("null") {
-		return
-	}
-	if !s.enter('[', "an array") {
+	if s.literal("null") || !s.enter('[', "an array") {
 		return
 	}
 	for first := true; !s.take(']'); first = false {
 		if !first && !s.take(',') {
 			s.fail("a comma or the end of the array")
 		}
-		if s.next() == 0 || s.next() == ']' {
+		if s.peek() == 0 || s.peek() == ']' {
 			s.fail("a value")
 		}
 		if s.err != nil {
@@ -138,7 +131,7 @@ func (s *scanner) enter(open byte, want string) bool {
 }
 
 // text consumes a string and returns it without its escapes; nil for null.
-func (s *scanner) text() []byte {
+func (s *scanner) readText() []byte {
 	if s.literal("null") {
 		return nil
 	}
@@ -194,27 +187,18 @@ func (s *scanner) escape() rune {
 		s.fail("an escape")
 		return utf8.RuneError
 	}
+	const escaped, plain = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
 	c := s.buf[s.pos]
+	i := strings.IndexByte(escaped, c)
+	if i < 0 && c != 'u' {
+		s.fail(`one of "\/bfnrtu after a backslash`)
+		return utf8.RuneError
+	}
 	s.pos++
-	switch c {
-	case '"', '\\', '/':
-		return rune(c)
-	case 'b':
-		return '\b'
-	case 'f':
-		return '\f'
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	case 'u':
+	if c == 'u' {
 		return s.unicode()
 	}
-	s.pos--
-	s.fail(`one of "\/bfnrtu after a backslash`)
-	return utf8.RuneError
+	return rune(plain[i])
 }
 
 // unicode consumes four hexadecimal digits, and a second escape where the two
@@ -244,21 +228,11 @@ func (s *scanner) hex4(pos int) rune {
 	if pos+4 > len(s.buf) {
 		return -1
 	}
-	var r rune
-	for _, c := range s.buf[pos : pos+4] {
-		switch {
-		case c >= '0' && c <= '9':
-			c -= '0'
-		case c >= 'a' && c <= 'f':
-			c -= 'a' - 10
-		case c >= 'A' && c <= 'F':
-			c -= 'A' - 10
-		default:
-			return -1
-		}
-		r = r<<4 | rune(c)
+	n, err := strconv.ParseUint(string(s.buf[pos:pos+4]), 16, 16)
+	if err != nil {
+		return -1
 	}
-	return r
+	return rune(n)
 }
 
 // flag consumes true or false, which some servers write as a string; null is
@@ -276,13 +250,13 @@ func (s *scanner) flag() bool {
 
 // skip consumes any value.
 func (s *scanner) skip() {
-	switch c := s.next(); {
+	switch c := s.peek(); {
 	case c == '{':
 		s.object(func([]byte) { s.skip() })
 	case c == '[':
 		s.array(func() { s.skip() })
 	case c == '"':
-		s.text()
+		s.readText()
 	case c == '-' || c >= '0' && c <= '9':
 		for s.pos < len(s.buf) && bytes.IndexByte([]byte("+-.eE0123456789"), s.buf[s.pos]) >= 0 {
 			s.pos++
@@ -294,8 +268,8 @@ func (s *scanner) skip() {
 
 // end checks that nothing follows but white space, and returns the first
 // error of all.
-func (s *scanner) end() error {
-	if s.next(); s.err == nil && s.pos < len(s.buf) {
+func (s *scanner) finish() error {
+	if s.peek(); s.err == nil && s.pos < len(s.buf) {
 		s.fail("the end of the answer")
 	}
 	return s.err

@@ -108,7 +108,7 @@ func (s *service) explain(ctx context.Context, doing string, err error,
 	if err == nil {
 		return nil
 	}
-	refused := answer(err)
+	refused := refusalIn(err)
 	if refused == nil || refused.status/100 == 2 {
 		return s.unanswered(ctx, doing, err)
 	}

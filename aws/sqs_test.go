@@ -137,7 +137,7 @@ func TestProfileOfTheOptions(t *testing.T) {
 	if err != nil || where.region != "ap-south-1" {
 		t.Errorf("region %q, %v", where.region, err)
 	}
-	key, err := s.caller.credentials.Retrieve(t.Context())
+	key, err := s.credentials.Retrieve(t.Context())
 	if err != nil || key.AccessKeyID != "FROMPROFILE" {
 		t.Errorf("key %q, %v", key.AccessKeyID, err)
 	}

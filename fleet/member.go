@@ -106,7 +106,7 @@ func (m *Member) find(ctx context.Context, try int) (identity, error) {
 	if err != nil {
 		return identity{}, notAMember{err}
 	}
-	id, err := instance.ID(ctx)
+	id, err := instance.InstanceID(ctx)
 	if err != nil {
 		if try >= metadataTries || errors.Is(err, queue.ErrDenied) {
 			err = notAMember{err}
@@ -229,8 +229,8 @@ func (m *Member) Count(ctx context.Context) (int, error) {
 	m.mu.Unlock()
 	switch {
 	case group != nil:
-		n, _, err := group.Size(ctx)
-		return n, err
+		s, err := group.Describe(ctx)
+		return s.InService(), err
 	case known:
 		return 1, nil
 	}

@@ -28,7 +28,7 @@ func InTask() bool { return os.Getenv(agentVariable) != "" }
 // address is not valid.
 func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger) (
 	end func(context.Context) error, err error) {
-	task, err := aws.NewTask(os.Getenv(agentVariable))
+	task, err := aws.NewECSTask(os.Getenv(agentVariable))
 	if err != nil {
 		return nil, fmt.Errorf("protecting this task: %w", err)
 	}
