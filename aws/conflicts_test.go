@@ -76,7 +76,8 @@ func TestConflictsOfAFIFOQueue(t *testing.T) {
 	got := Conflicts(Settings{},
 		map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "false",
 			"RedrivePolicy": `{"maxReceiveCount":5}`})
-	if len(got) != 2 || got[0].Name != "fifo-order" || got[1].Name != "fifo-deduplication" || !got[0].Fact || !got[1].Fact {
+	if len(got) != 2 || got[0].Name != "fifo-order" || got[1].Name != "fifo-deduplication" ||
+		!got[0].Fact || !got[1].Fact {
 		t.Errorf("got %v", got)
 	}
 	if got = Conflicts(Settings{}, nil); len(got) != 1 || got[0].Fact {

@@ -171,7 +171,8 @@ func claims(t *testing.T, table *Table) {
 	if err := f.Mark(ctx, 0, manual, "message-9"); err != nil {
 		t.Error(err)
 	}
-	if err := f.Mark(ctx, 3, periodic.ScheduledRun{ID: "report@0", Task: "report", ScheduledAt: at.Add(-time.Hour)}, "message-0"); err != nil {
+	before := periodic.ScheduledRun{ID: "report@0", Task: "report", ScheduledAt: at.Add(-time.Hour)}
+	if err := f.Mark(ctx, 3, before, "message-0"); err != nil {
 		t.Error(err)
 	}
 	from := map[string]periodic.Start{"report": {At: at.Add(time.Minute)}, "new": {At: at.Add(time.Second)}}
@@ -183,7 +184,8 @@ func claims(t *testing.T, table *Table) {
 		from["new"] = periodic.Start{At: at.Add(time.Hour)} // it is known by now
 	}
 	other := map[string]periodic.Start{"report": {At: at.Add(time.Minute)}}
-	if since, err := table.Runs("another").Since(ctx, 3, other); err != nil || !since["report"].Equal(at.Add(time.Minute)) {
+	since, err := table.Runs("another").Since(ctx, 3, other)
+	if err != nil || !since["report"].Equal(at.Add(time.Minute)) {
 		t.Errorf("another lease's runs: %v, %v", since, err)
 	}
 }
@@ -192,7 +194,8 @@ func claims(t *testing.T, table *Table) {
 // in the same term is another's.
 func localClaims(t *testing.T, table *Table) {
 	ctx := context.Background()
-	f, later, run := table.LocalRuns("unfenced"), table.LocalRuns("unfenced"), periodic.ScheduledRun{ID: "t@1", Task: "t", ScheduledAt: time.UnixMilli(1_700_000_000_000)}
+	f, later := table.LocalRuns("unfenced"), table.LocalRuns("unfenced")
+	run := periodic.ScheduledRun{ID: "t@1", Task: "t", ScheduledAt: time.UnixMilli(1_700_000_000_000)}
 	if got, err := f.Claim(ctx, 7, run, 1); err != nil || got != (periodic.Claim{Tries: 1, Term: 7}) {
 		t.Errorf("Claim: %+v, %v", got, err)
 	}
@@ -224,8 +227,8 @@ func paths(t *testing.T, table *Table) {
 			t.Fatal(err)
 		}
 	}
-	if err := f.Mark(ctx, 0, periodic.ScheduledRun{ID: "t@3", Task: "t", ScheduledAt: time.UnixMilli(1_700_000_000_000), Path: "/t"},
-		""); err != nil {
+	leftOut := periodic.ScheduledRun{ID: "t@3", Task: "t", ScheduledAt: time.UnixMilli(1_700_000_000_000), Path: "/t"}
+	if err := f.Mark(ctx, 0, leftOut, ""); err != nil {
 		t.Fatal(err)
 	}
 	for ask, want := range map[[2]string]bool{
@@ -378,7 +381,8 @@ func lostClaim(t *testing.T, lossy, table *Table) {
 		!isCode(err, queue.CodeUnreachable) {
 		t.Errorf("the claim whose reply was lost: %+v, %v", record, err)
 	}
-	if record, err := f.Claim(context.Background(), 1, run, 1); record != (periodic.Claim{Tries: 1, Term: 1}) || err != nil {
+	record, err := f.Claim(context.Background(), 1, run, 1)
+	if record != (periodic.Claim{Tries: 1, Term: 1}) || err != nil {
 		t.Errorf("its repeat: %+v, %v", record, err)
 	}
 }

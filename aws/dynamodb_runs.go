@@ -130,8 +130,8 @@ func claimOf(item attributeValues) periodic.Claim {
 
 // write makes one write, fenced by a check that term is the current one. changed is false when
 // its own condition does not hold; stored is the item then, nil where the server does not show it.
-func (f *Runs) write(ctx context.Context, term int64, doing string, item types.TransactWriteItem) (stored attributeValues,
-	changed bool, err error) {
+func (f *Runs) write(ctx context.Context, term int64, doing string, item types.TransactWriteItem) (
+	stored attributeValues, changed bool, err error) {
 	items := []types.TransactWriteItem{item}
 	if term != 0 && f.process == 0 {
 		items = append(items, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
@@ -166,8 +166,8 @@ func (f *Runs) write(ctx context.Context, term int64, doing string, item types.T
 	if reason == failed {
 		return own.Item, false, nil
 	}
-	return nil, false, queue.Errorf(tableCode(reason, queue.CodeUnreachable), "%s in registry table %s: %s; to be tried again",
-		doing, f.table.name, reason)
+	return nil, false, queue.Errorf(tableCode(reason, queue.CodeUnreachable),
+		"%s in registry table %s: %s; to be tried again", doing, f.table.name, reason)
 }
 
 // Mark implements [periodic.Store]. Only leaving out is fenced by term: that a message was sent
@@ -182,8 +182,8 @@ func (f *Runs) Mark(ctx context.Context, term int64, run periodic.ScheduledRun, 
 		UpdateExpression:         sdk.String("SET #settled = :yes, #message = :message, #expires = :expires"),
 		ConditionExpression:      sdk.String("attribute_not_exists(#settled) OR #settled = :no"),
 		ExpressionAttributeNames: map[string]string{"#settled": "settled", "#message": "message", "#expires": "expires"},
-		ExpressionAttributeValues: attributeValues{":yes": boolValue(true), ":no": boolValue(false), ":message": stringValue(messageID),
-			":expires": numberValue(time.Now().Add(runRetention).Unix())},
+		ExpressionAttributeValues: attributeValues{":yes": boolValue(true), ":no": boolValue(false),
+			":message": stringValue(messageID), ":expires": numberValue(time.Now().Add(runRetention).Unix())},
 	}})
 	if err != nil || run.Manual {
 		return err
@@ -250,7 +250,8 @@ func (f *Runs) enter(ctx context.Context, task, schedule string, at time.Time, u
 	}
 	if schedule != "" {
 		update += ", #schedule = :schedule"
-		in.ExpressionAttributeNames["#schedule"], in.ExpressionAttributeValues[":schedule"] = "schedule", stringValue(schedule)
+		in.ExpressionAttributeNames["#schedule"] = "schedule"
+		in.ExpressionAttributeValues[":schedule"] = stringValue(schedule)
 	}
 	in.UpdateExpression = &update
 	out, err := f.table.api.UpdateItem(ctx, in)

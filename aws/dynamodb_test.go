@@ -204,7 +204,8 @@ func TestClaimRefusals(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			table := openTable(t, &ledger{answers: []*http.Response{reasons(test.fence, test.own)}})
-			record, err := table.Runs("jobs").Claim(context.Background(), 3, periodic.ScheduledRun{ID: "t@1", Task: "t", ScheduledAt: time.Now()}, 1)
+			run := periodic.ScheduledRun{ID: "t@1", Task: "t", ScheduledAt: time.Now()}
+			record, err := table.Runs("jobs").Claim(context.Background(), 3, run, 1)
 			if record.Term == 3 {
 				t.Error("claimed")
 			}

@@ -337,8 +337,8 @@ func TestHowFarACallCame(t *testing.T) {
 			}
 			return reply(200, ""), nil
 		})}
-		req, _ := http.NewRequestWithContext(context.WithValue(t.Context(), sendingKey{}, &sent), http.MethodPost, "http://x/",
-			strings.NewReader("{}"))
+		ctx := context.WithValue(t.Context(), sendingKey{}, &sent)
+		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, "http://x/", strings.NewReader("{}"))
 		resp, err := once.RoundTrip(req)
 		if err == nil {
 			resp.Body.Close()

@@ -71,8 +71,8 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 		contents, err := readObject(out, limit)
 		switch {
 		case errors.Is(err, errObjectTooLarge):
-			return nil, queue.Errorf(codeObjectTooLarge, "object %q in bucket %s is larger than the %d bytes allowed", key, bucket,
-				limit)
+			return nil, queue.Errorf(codeObjectTooLarge, "object %q in bucket %s is larger than the %d bytes allowed", key,
+				bucket, limit)
 		case err == nil:
 			return contents, nil
 		}

@@ -171,7 +171,8 @@ func (m *Member) hold(self identity) {
 	if self.group == nil || m.Problem() != "" {
 		return
 	}
-	one, timing, events := self.group.Member(self.id, self.hook), m.opts.Timing, autoscale.LogEvents(m.opts.Log, "instances")
+	one, timing := self.group.Member(self.id, self.hook), m.opts.Timing
+	events := autoscale.LogEvents(m.opts.Log, "instances")
 	protector := &autoscale.Protector{
 		Guard: one, Work: m.opts.Work, Protection: autoscale.Protection{After: timing.ProtectAfter},
 		Interval: timing.Look, Events: events,
