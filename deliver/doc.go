@@ -46,7 +46,7 @@
 //     message, and nothing was lost by trying.
 //   - Failed for all in between, also where the app may have done the work.
 //   - Nothing but the configured target is dialled. A message chooses at most a path
-//     on it, by the rule of [ParsePath]; redirects are not followed; no proxy is
+//     on it, by the rule of [queue.ParsePath]; redirects are not followed; no proxy is
 //     asked; link-local and metadata addresses are refused when the name has
 //     become an address.
 //   - A connection carries a further request only if the one before was written

@@ -15,7 +15,7 @@ const (
 	droppedName = "Dropped"
 	// maxCoreValue bounds the value of a header that is not an attribute but
 	// holds text from outside, such as a task's name.
-	maxCoreValue = MaxPath
+	maxCoreValue = queue.MaxPath
 )
 
 // head renders the part of a request before its body. All that is the same for

@@ -146,7 +146,7 @@ func (o *HTTPOptions) setPath(fromTarget string) error {
 	if path[0] != '/' {
 		path = "/" + path
 	}
-	parsed, err := ParsePath(path)
+	parsed, err := queue.ParsePath(path)
 	if err != nil {
 		return fmt.Errorf("HTTP path %q cannot be used: %w; give a path such as /worker", path, err)
 	}

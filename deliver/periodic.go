@@ -24,7 +24,7 @@ func runOf(m *queue.Message) (*scheduledRun, error) {
 	if m.Run == nil {
 		return nil, nil
 	}
-	target, err := ParsePath(m.Run.Path)
+	target, err := queue.ParsePath(m.Run.Path)
 	if err != nil {
 		return nil, fmt.Errorf("task path refused: %w", err)
 	}

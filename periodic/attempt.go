@@ -1,6 +1,7 @@
 package periodic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -27,17 +28,15 @@ const mostSkipped = 1000
 func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Reason) {
 	e.busy = true
 	s.busy++
-	term := s.term
-	slots = slots[:min(len(slots), mostSkipped)]
-	f := s.scheduledRun(&e.task, slots[len(slots)-1])
-	var out []ScheduledRun
-	if reason != "" {
-		for _, slot := range slots {
-			out = append(out, s.scheduledRun(&e.task, slot))
+	a := attempt{term: s.term, reason: reason}
+	for _, slot := range slots[:min(len(slots), mostSkipped)] {
+		a.run = newScheduledRun(&e.task, slot, runID(e.task.Name, slot.ScheduledAt), s.queueOf(&e.task), false)
+		if reason != "" {
+			a.out = append(a.out, a.run)
 		}
 	}
 	s.call(ctx, func(ctx context.Context) {
-		a := attempt{run: f, term: term, out: out, reason: reason, start: s.opts.Wall().Round(0)}
+		a.start = s.opts.Wall().Round(0)
 		began := time.Now()
 		a.err = s.effect(ctx, &a)
 		a.took = time.Since(began)
@@ -45,16 +44,7 @@ func (s *Scheduler) begin(ctx context.Context, e *entry, slots []Slot, reason Re
 	})
 }
 
-func (s *Scheduler) scheduledRun(t *Task, slot Slot) ScheduledRun {
-	return newScheduledRun(t, slot, runID(t.Name, slot.ScheduledAt), s.queueOf(t), false)
-}
-
-func (s *Scheduler) queueOf(t *Task) string {
-	if t.Queue != "" {
-		return t.Queue
-	}
-	return s.opts.Queue
-}
+func (s *Scheduler) queueOf(t *Task) string { return cmp.Or(t.Queue, s.opts.Queue) }
 
 // attempt is one try to enqueue a run, or to leave some out.
 type attempt struct {
@@ -84,17 +74,15 @@ func (s *Scheduler) effect(ctx context.Context, a *attempt) (err error) {
 
 // settle takes the outcome of an attempt.
 func (s *Scheduler) settle(e *entry, a attempt) {
-	uncertain := errors.Is(a.err, ErrUncertain)
 	var retry time.Duration
 	s.mu.Lock()
 	e.next = Slot{}
-	switch {
-	case a.err == nil || uncertain:
+	if a.err == nil || errors.Is(a.err, ErrUncertain) {
 		if e.since.Before(a.run.ScheduledAt) {
 			e.since = a.run.ScheduledAt
 		}
 		e.failures, e.retryAt = 0, time.Time{}
-	default:
+	} else {
 		retry = backoff(e.failures)
 		e.failures++
 		e.retryAt = time.Now().Add(retry)
@@ -117,7 +105,10 @@ func (s *Scheduler) report(a attempt, retry time.Duration) {
 		one.Reason = ReasonUncertain
 		s.skipped(one)
 	case errors.Is(a.err, queue.ErrStaleTerm):
-		s.refused(a)
+		// Unless it is another instance's turn: the loop sees that by itself.
+		if term, ok := s.lead.Term(); ok && term == a.term && s.refusedTerm.Swap(term) != term {
+			call(s.opts.Events.Refused, Refused{Term: term, Err: a.err})
+		}
 	case a.err != nil:
 		call(s.opts.Events.Failed, Failed{Task: a.run.Task, ID: a.run.ID, Err: a.err, Retry: retry})
 	case a.out != nil:
@@ -135,23 +126,10 @@ func (s *Scheduler) report(a attempt, retry time.Duration) {
 
 func (s *Scheduler) enqueued(a attempt) {
 	f, late := a.run, max(0, a.start.Sub(a.run.DueAt))
-	s.history.add(Run{
-		Task: f.Task, ScheduledAt: f.ScheduledAt, ID: f.ID, Manual: f.Manual,
-		EnqueuedAt: a.start.Add(a.took), Lateness: late, MessageID: a.answer.Sent.ID, Resent: a.answer.Resent,
-	})
-	call(s.opts.Events.Enqueued, Enqueued{
-		Task: f.Task, ID: f.ID, Queue: f.Queue, MessageID: a.answer.Sent.ID, ScheduledAt: f.ScheduledAt,
-		Lateness: late, Took: a.took, Manual: f.Manual, Resent: a.answer.Resent,
-	})
-}
-
-// refused reports a term that the registry takes for over, unless it is another
-// instance's turn: the loop sees that by itself.
-func (s *Scheduler) refused(a attempt) {
-	term, ok := s.lead.Term()
-	if ok && term == a.term && s.refusedTerm.Swap(term) != term {
-		call(s.opts.Events.Refused, Refused{Term: term, Err: a.err})
-	}
+	s.history.add(Run{Task: f.Task, ScheduledAt: f.ScheduledAt, ID: f.ID, Manual: f.Manual,
+		EnqueuedAt: a.start.Add(a.took), Lateness: late, MessageID: a.answer.Sent.ID, Resent: a.answer.Resent})
+	call(s.opts.Events.Enqueued, Enqueued{Task: f.Task, ID: f.ID, Queue: f.Queue, MessageID: a.answer.Sent.ID,
+		ScheduledAt: f.ScheduledAt, Lateness: late, Took: a.took, Manual: f.Manual, Resent: a.answer.Resent})
 }
 
 // leftOut tells of the runs that were left out, neighbours with the same reason

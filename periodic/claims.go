@@ -117,9 +117,9 @@ func (c *Claims) Enqueue(ctx context.Context, term int64, f ScheduledRun) (Enque
 	t := c.tryOf(f)
 	if t.sent.ID == "" {
 		settled, err := c.claim(ctx, term, f, t)
-		if settled != nil || err != nil {
+		if settled.Already || err != nil {
 			c.forget(f.ID, err)
-			return deref(settled), err
+			return settled, err
 		}
 		if err := c.send(ctx, term, f, t); err != nil {
 			return EnqueueResult{}, err
@@ -132,20 +132,13 @@ func (c *Claims) Enqueue(ctx context.Context, term int64, f ScheduledRun) (Enque
 	return EnqueueResult{Sent: t.sent, Resent: t.resent && !FIFO(f.Queue)}, nil
 }
 
-func deref(e *EnqueueResult) EnqueueResult {
-	if e == nil {
-		return EnqueueResult{}
-	}
-	return *e
-}
-
 func (c *Claims) tryOf(f ScheduledRun) *try {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.open[f.ID]
 	if t == nil {
 		if len(c.open) >= manyOpen {
-			maps.DeleteFunc(c.open, func(_ string, t *try) bool { return f.ScheduledAt.Sub(t.at) > 2*MaxGrace })
+			maps.DeleteFunc(c.open, func(_ string, t *try) bool { return f.ScheduledAt.Sub(t.at) > 2*maxGrace })
 		}
 		t = &try{at: f.ScheduledAt}
 		c.open[f.ID] = t
@@ -164,26 +157,26 @@ func (c *Claims) forget(id string, err error) {
 }
 
 // claim leaves t with a claim of this term whose send was not made yet. settled
-// is not nil when there is nothing to send any more.
-func (c *Claims) claim(ctx context.Context, term int64, f ScheduledRun, t *try) (settled *EnqueueResult, err error) {
+// is Already when there is nothing to send any more.
+func (c *Claims) claim(ctx context.Context, term int64, f ScheduledRun, t *try) (settled EnqueueResult, err error) {
 	if t.claimed > 0 && !t.used && t.term == term {
-		return nil, nil
+		return settled, nil
 	}
 	for number, last := t.claimed+1, t.term; ; {
 		if err := allowed(f, t, number, last == term); err != nil {
-			return nil, err
+			return settled, err
 		}
 		record, err := c.store.Claim(ctx, term, f, number)
 		switch {
 		case err != nil:
-			return nil, fmt.Errorf("claiming the run %s: %w", f.ID, err)
+			return settled, fmt.Errorf("claiming the run %s: %w", f.ID, err)
 		case record.Settled:
-			return &EnqueueResult{Sent: queue.Sent{ID: record.MessageID}, Already: true}, nil
+			return EnqueueResult{Sent: queue.Sent{ID: record.MessageID}, Already: true}, nil
 		case record.Tries == number && record.Term == term:
 			t.claimed, t.term, t.used, t.resent = number, term, false, t.resent || number > 1
-			return nil, nil
+			return settled, nil
 		case record.Tries < number:
-			return nil, fmt.Errorf("claiming the run %s: the record has %d tries where %d are known; records may have been "+
+			return settled, fmt.Errorf("claiming the run %s: the record has %d tries where %d are known; records may have been "+
 				"removed", f.ID, record.Tries, number)
 		}
 		number, last = record.Tries+1, record.Term

@@ -7,8 +7,8 @@ import (
 	"tendril/yamlfile"
 )
 
-// MaxTasks is how many tasks one file may hold.
-const MaxTasks = 1000
+// maxTasks is how many tasks one file may hold.
+const maxTasks = 1000
 
 // File is what a cron.yaml asks for. The zero value asks for nothing.
 type File struct {
@@ -114,8 +114,8 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	var tasks []Task
 	names := map[string]int{}
 	for i, node := range list.Items {
-		if i == MaxTasks {
-			r.refuse(node.Line, "cron", fmt.Sprintf("there are more than %d tasks", MaxTasks),
+		if i == maxTasks {
+			r.refuse(node.Line, "cron", fmt.Sprintf("there are more than %d tasks", maxTasks),
 				"let one task do the work of several")
 			break
 		}

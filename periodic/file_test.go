@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tendril/deliver"
+	"tendril/queue"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata/*.want")
@@ -95,8 +95,8 @@ func TestEveryRefusalGivesAdvice(t *testing.T) {
 	}
 }
 
-// TestPathsAreDelivered holds the rule for a task's path against the one by
-// which messages are delivered: what is accepted here is accepted there.
+// TestPathsAreDelivered: a file may ask for the paths to which messages are delivered, and for
+// no other.
 func TestPathsAreDelivered(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
@@ -106,9 +106,10 @@ func TestPathsAreDelivered(t *testing.T) {
 		"//", "/%",
 		"/" + strings.Repeat("ü", 1000),
 	} {
-		_, err := deliver.ParsePath(path)
-		if problem := pathProblem(path); (problem == "") != (err == nil) {
-			t.Errorf("%.60q: %q here, %v there", path, problem, err)
+		_, err := queue.ParsePath(path)
+		text := fmt.Sprintf("version: 1\ncron: [{name: a, url: %q, schedule: \"@daily\"}]", path)
+		if _, problem := ParseFile("cron.yaml", []byte(text)); (problem == nil) != (err == nil) {
+			t.Errorf("%.60q: %v here, %v there", path, problem, err)
 		}
 	}
 }
@@ -169,7 +170,7 @@ func FuzzParseFile(f *testing.F) {
 				len(task.Attributes) > maxAttributes {
 				t.Errorf("accepted %+v", task)
 			}
-			if _, err := deliver.ParsePath(task.URL); err != nil {
+			if _, err := queue.ParsePath(task.URL); err != nil {
 				t.Errorf("%q can never be delivered: %v", task.URL, err)
 			}
 			names[task.Name] = true

@@ -24,13 +24,10 @@ type Run struct {
 	MessageID  string
 	// Resent: there may be two messages of it.
 	Resent bool
-	// Attempts counts deliveries, 0 before the first. Outcome, Status, Reason,
-	// Duration and FinishedAt are those of the last.
+	// Attempts counts deliveries, 0 before the first. Result is that of the last, and
+	// FinishedAt when it ended.
 	Attempts   int
-	Outcome    queue.Outcome
-	Status     int
-	Reason     string
-	Duration   time.Duration
+	Result     queue.Result
 	FinishedAt time.Time
 }
 
@@ -47,9 +44,6 @@ type Outcome struct {
 	Result queue.Result
 }
 
-// defaultHistory is how many runs are remembered unless asked otherwise.
-const defaultHistory = 1000
-
 // history is a ring of runs.
 type history struct {
 	mu   sync.Mutex
@@ -64,8 +58,7 @@ func (h *history) add(r Run) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if old := h.find(r.Task, r.ScheduledAt, r.MessageID); old != nil && old.ID == "" && r.MessageID != "" {
-		r.Attempts, r.Outcome, r.Status, r.Reason, r.Duration, r.FinishedAt = old.Attempts, old.Outcome, old.Status,
-			old.Reason, old.Duration, old.FinishedAt
+		r.Attempts, r.Result, r.FinishedAt = old.Attempts, old.Result, old.FinishedAt
 		*old = r
 		return
 	}
@@ -127,9 +120,7 @@ func (h *history) outcome(o Outcome) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	r := h.seen(o.Task, o.ScheduledAt, o.MessageID)
-	r.Attempts = max(r.Attempts, o.Attempt)
-	r.Outcome, r.Status, r.Reason, r.Duration, r.FinishedAt = o.Result.Outcome, o.Result.Status, o.Result.Reason,
-		o.Result.Duration, o.At
+	r.Attempts, r.Result, r.FinishedAt = max(r.Attempts, o.Attempt), o.Result, o.At
 }
 
 // runs returns those of a task, or of all for "", the newest first.

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// Punctual is how late a run may be and not count as missed.
-	Punctual = 10 * time.Second
+	// punctual is how late a run may be and not count as missed.
+	punctual = 10 * time.Second
 	// maxCounted bounds how many missed times one plan looks at.
 	maxCounted = 10000
 )
@@ -48,7 +48,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 	var p Plan
 	due := t.dueSlots(since, now, &p.Next)
 	first := len(due) // the first that is enqueued
-	for first > 0 && now.Sub(due[first-1].DueAt) <= Punctual {
+	for first > 0 && now.Sub(due[first-1].DueAt) <= punctual {
 		first--
 	}
 	graced := first
@@ -73,7 +73,7 @@ func (t *Task) Plan(since, now time.Time) Plan {
 // are accounted for, so that all instances agree on when it is due. Only those
 // less than the jitter before it matter: older ones are due before it anyway.
 func (t *Task) dueSlots(since, now time.Time, next *Slot) []Slot {
-	oldest := now.Add(-t.grace() - t.Jitter - Punctual)
+	oldest := now.Add(-t.grace() - t.Jitter - punctual)
 	var due []Slot
 	if since.Before(oldest) {
 		due = t.longMissed(since, oldest)

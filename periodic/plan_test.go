@@ -102,12 +102,12 @@ func TestPlanRandomly(t *testing.T) {
 				}
 				since = s.ScheduledAt
 				late := now.Sub(s.DueAt)
-				if longAgo := late > task.Grace+Punctual; !longAgo && !s.DueAt.Equal(dueNaively(&task, s.ScheduledAt)) {
+				if longAgo := late > task.Grace+punctual; !longAgo && !s.DueAt.Equal(dueNaively(&task, s.ScheduledAt)) {
 					t.Fatalf("%v is due at %v, want %v", s.ScheduledAt, s.DueAt, dueNaively(&task, s.ScheduledAt))
 				}
 				if enqueued := i >= len(p.Passed); enqueued && late < 0 {
 					t.Fatalf("%v is early at %v", s, now)
-				} else if !enqueued && (late <= Punctual || task.Missed == MissedAll && late <= task.Grace) {
+				} else if !enqueued && (late <= punctual || task.Missed == MissedAll && late <= task.Grace) {
 					t.Fatalf("%v passed at %v", s, now)
 				}
 			}
@@ -122,7 +122,7 @@ func TestPlanRandomly(t *testing.T) {
 // it are.
 func dueNaively(task *Task, at time.Time) time.Time {
 	due := task.slot(at).DueAt
-	for before := task.Schedule.Prev(at); at.Sub(before) <= MaxJitter; before = task.Schedule.Prev(before) {
+	for before := task.Schedule.Prev(at); at.Sub(before) <= maxJitter; before = task.Schedule.Prev(before) {
 		if d := task.slot(before).DueAt; d.After(due) {
 			due = d
 		}

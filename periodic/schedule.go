@@ -1,6 +1,7 @@
 package periodic
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -50,9 +51,7 @@ type Schedule struct {
 // It refuses everything else, and dates that never come, with a sentence that
 // says what to write instead.
 func ParseSchedule(expression string, zone *time.Location) (Schedule, error) {
-	if zone == nil {
-		zone = time.UTC
-	}
+	zone = cmp.Or(zone, time.UTC)
 	fields, err := splitExpression(expression)
 	if err != nil {
 		return Schedule{}, err
@@ -94,20 +93,14 @@ func (s Schedule) String() string {
 
 // Zone is the location whose local time the expression speaks of; UTC for the
 // zero value.
-func (s Schedule) Zone() *time.Location {
-	if s.zone == nil {
-		return time.UTC
-	}
-	return s.zone
-}
+func (s Schedule) Zone() *time.Location { return cmp.Or(s.zone, time.UTC) }
 
 // Next returns the first time that the schedule is due later than after, in
 // its zone. It is the zero time only for the zero Schedule.
 func (s Schedule) Next(after time.Time) time.Time {
 	switch {
 	case s.every > 0:
-		n := floorDiv(after.Unix(), int64(s.every/time.Second))
-		return time.Unix((n+1)*int64(s.every/time.Second), 0).UTC()
+		return s.multiple(after.Unix()).Add(s.every)
 	case s.bits == nil:
 		return time.Time{}
 	case s.hourly():
@@ -127,8 +120,7 @@ func (s Schedule) Next(after time.Time) time.Time {
 func (s Schedule) Prev(before time.Time) time.Time {
 	switch {
 	case s.every > 0:
-		n := floorDiv(before.Add(-time.Nanosecond).Unix(), int64(s.every/time.Second))
-		return time.Unix(n*int64(s.every/time.Second), 0).UTC()
+		return s.multiple(before.Add(-time.Nanosecond).Unix())
 	case s.bits == nil:
 		return time.Time{}
 	case s.hourly():
@@ -172,12 +164,11 @@ func (s Schedule) nextShown(after time.Time) time.Time {
 	after = after.In(s.zone)
 	for limit := after.AddDate(searchYears, 0, 0); after.Before(limit); {
 		_, end := after.ZoneBounds()
-		_, offset := after.Zone()
 		slot := s.bits.Next(reading(after))
 		if slot.IsZero() {
 			return time.Time{}
 		}
-		t := slot.Add(-time.Duration(offset) * time.Second).In(s.zone)
+		t := s.shownAs(slot, after)
 		if end.IsZero() || t.Before(end) {
 			return t
 		}
@@ -193,12 +184,11 @@ func (s Schedule) prevShown(before time.Time) time.Time {
 	for limit := before.AddDate(-searchYears, 0, 0); before.After(limit); {
 		last := before.Add(-time.Nanosecond)
 		start, _ := last.ZoneBounds()
-		_, offset := last.Zone()
 		slot := s.prevSlot(reading(last).Add(time.Nanosecond))
 		if slot.IsZero() {
 			return time.Time{}
 		}
-		t := slot.Add(-time.Duration(offset) * time.Second).In(s.zone)
+		t := s.shownAs(slot, last)
 		if start.IsZero() || !t.Before(start) {
 			return t
 		}
@@ -227,23 +217,25 @@ func (s Schedule) instant(slot time.Time) time.Time {
 	near := time.Date(slot.Year(), slot.Month(), slot.Day(), slot.Hour(), slot.Minute(), 0, 0, s.zone)
 	start, end := near.ZoneBounds()
 	for _, change := range []time.Time{start, end} {
-		if change.IsZero() {
-			continue
-		}
-		old, shown := reading(change.Add(-time.Nanosecond)), reading(change)
-		if !slot.After(old) {
+		last := change.Add(-time.Nanosecond)
+		switch {
+		case change.IsZero():
+		case !slot.After(reading(last)):
 			// Not later than the change by the old clocks: with them, then.
-			_, offset := change.Add(-time.Nanosecond).Zone()
-			if t := slot.Add(-time.Duration(offset) * time.Second).In(s.zone); reading(t).Equal(slot) {
+			if t := s.shownAs(slot, last); reading(t).Equal(slot) {
 				return t
 			}
-			continue
-		}
-		if slot.Before(shown) {
+		case slot.Before(reading(change)):
 			return change.In(s.zone)
 		}
 	}
 	return near
+}
+
+// shownAs returns when the clocks show slot, set as they are at the time near.
+func (s Schedule) shownAs(slot, near time.Time) time.Time {
+	_, offset := near.Zone()
+	return slot.Add(-time.Duration(offset) * time.Second).In(s.zone)
 }
 
 // reading is what the clocks of t's zone show, on a clock that never changes.
@@ -252,9 +244,8 @@ func reading(t time.Time) time.Time {
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-func floorDiv(a, b int64) int64 {
-	if a < 0 && a%b != 0 {
-		return a/b - 1
-	}
-	return a / b
+// multiple is the latest multiple of a fixed interval up to a second since 1970.
+func (s Schedule) multiple(second int64) time.Time {
+	every := int64(s.every / time.Second)
+	return time.Unix(second-(second%every+every)%every, 0).UTC()
 }

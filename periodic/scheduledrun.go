@@ -1,6 +1,7 @@
 package periodic
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -9,8 +10,8 @@ import (
 	"tendril/queue"
 )
 
-// DefaultBody is the body of a task without a payload.
-const DefaultBody = "elasticbeanstalk scheduled job"
+// defaultBody is the body of a task without a payload.
+const defaultBody = "elasticbeanstalk scheduled job"
 
 // ScheduledRun is one run of a task, on its way into a queue.
 type ScheduledRun struct {
@@ -41,10 +42,7 @@ func newScheduledRun(t *Task, s Slot, id, queueName string, manual bool) Schedul
 	text := func(name, value string) queue.Attribute {
 		return queue.Attribute{Name: name, Type: "String", Value: value}
 	}
-	m := queue.Outgoing{Body: t.Payload}
-	if m.Body == "" {
-		m.Body = DefaultBody
-	}
+	m := queue.Outgoing{Body: cmp.Or(t.Payload, defaultBody)}
 	m.Attributes = append([]queue.Attribute{
 		text(queue.AttributePath, t.URL), text(queue.AttributeTask, t.Name),
 		text(queue.AttributeTime, at.Format(queue.RunTimeLayout)),

@@ -1,6 +1,7 @@
 package periodic
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -39,15 +40,9 @@ type Options struct {
 }
 
 func (o Options) complete() Options {
-	if o.CallTimeout <= 0 {
-		o.CallTimeout = 10 * time.Second
-	}
-	if o.Concurrency <= 0 {
-		o.Concurrency = 16
-	}
-	if o.History <= 0 {
-		o.History = defaultHistory
-	}
+	o.CallTimeout = cmp.Or(o.CallTimeout, 10*time.Second)
+	o.Concurrency = cmp.Or(o.Concurrency, 16)
+	o.History = cmp.Or(o.History, 1000)
 	if o.Running == nil {
 		o.Running = func(Task) bool { return false }
 	}
@@ -145,9 +140,14 @@ func (s *Scheduler) wake() {
 // round begins all that can be begun now and returns when to look again.
 func (s *Scheduler) round(ctx context.Context) time.Duration {
 	now, mono := s.opts.Wall().Round(0), time.Now()
-	report := s.noticeClock(now, mono)
+	if by := now.Sub(s.wall) - mono.Sub(s.mono); !s.wall.IsZero() && by.Abs() > time.Second {
+		s.replan()
+		call(s.opts.Events.ClockStepped, ClockStepped{By: by})
+	}
+	s.wall, s.mono = now, mono
 	term, ok := s.lead.Term()
 
+	var led *Led
 	s.mu.Lock()
 	if !ok {
 		s.term = 0
@@ -156,8 +156,7 @@ func (s *Scheduler) round(ctx context.Context) time.Duration {
 		for _, e := range s.entries {
 			e.known, e.failures, e.retryAt = false, 0, time.Time{}
 		}
-		led := Led{Term: term, Tasks: len(s.entries)}
-		report = append(report, func() { call(s.opts.Events.Led, led) })
+		led = &Led{Term: term, Tasks: len(s.entries)}
 	}
 	wait := look
 	if s.term > 0 {
@@ -168,8 +167,8 @@ func (s *Scheduler) round(ctx context.Context) time.Duration {
 		}
 	}
 	s.mu.Unlock()
-	for _, f := range report {
-		f()
+	if led != nil {
+		call(s.opts.Events.Led, *led)
 	}
 	return wait
 }
@@ -187,21 +186,13 @@ func (e *entry) pause(now, mono time.Time) time.Duration {
 	return max(e.next.DueAt.Sub(now), time.Millisecond)
 }
 
-// noticeClock compares the two clocks. What was planned by a clock that has
-// been set since is planned again. Only the loop calls it.
-func (s *Scheduler) noticeClock(wall, mono time.Time) (report []func()) {
-	if !s.wall.IsZero() {
-		if by := wall.Sub(s.wall) - mono.Sub(s.mono); by.Abs() > time.Second {
-			report = append(report, func() { call(s.opts.Events.ClockStepped, ClockStepped{By: by}) })
-			s.mu.Lock()
-			for _, e := range s.entries {
-				e.next = Slot{}
-			}
-			s.mu.Unlock()
-		}
+// replan forgets what was planned by a clock that has been set since.
+func (s *Scheduler) replan() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.entries {
+		e.next = Slot{}
 	}
-	s.wall, s.mono = wall, mono
-	return report
 }
 
 // ask reads from the registry since when the tasks that are not known in this
@@ -284,7 +275,7 @@ func (s *Scheduler) advance(ctx context.Context, e *entry, now, mono time.Time) 
 		// The clock was set back while we led. What it showed before is told from
 		// what it shows again by the run's id; a little more is looked at, lest a
 		// time between two looks is lost.
-		e.since, e.next = now.Add(-Punctual), Slot{}
+		e.since, e.next = now.Add(-punctual), Slot{}
 	}
 	if mono.Before(e.retryAt) || now.Before(e.next.DueAt) {
 		return

@@ -387,8 +387,8 @@ func TestRunNowAndHistory(t *testing.T) {
 			Result: queue.Result{Outcome: queue.Done}}
 		s.Outcome(other) // enqueued elsewhere
 		got := s.History("")
-		if len(got) != 2 || got[0].Task != "b" || got[0].ID != "" || got[1].Attempts != 2 || got[1].Status != 200 ||
-			got[1].Outcome != queue.Done || !got[1].Manual {
+		if len(got) != 2 || got[0].Task != "b" || got[0].ID != "" || got[1].Attempts != 2 || got[1].Result.Status != 200 ||
+			got[1].Result.Outcome != queue.Done || !got[1].Manual {
 			t.Errorf("history %+v", got)
 		}
 		// An outcome that comes before the answer to the enqueuing is kept.

@@ -1,9 +1,11 @@
 package periodic
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,12 +18,12 @@ import (
 
 // Limits of a task.
 const (
-	// DefaultGrace is how old a missed run may be and still be made up for.
-	DefaultGrace = 5 * time.Minute
-	// MaxGrace is the longest grace that can be asked for.
-	MaxGrace = 24 * time.Hour
-	// MaxJitter is the longest jitter that can be asked for.
-	MaxJitter = time.Hour
+	// defaultGrace is how old a missed run may be and still be made up for.
+	defaultGrace = 5 * time.Minute
+	// maxGrace is the longest grace that can be asked for.
+	maxGrace = 24 * time.Hour
+	// maxJitter is the longest jitter that can be asked for.
+	maxJitter = time.Hour
 	// maxName bounds a name, in bytes.
 	maxName = 128
 	// maxAttributes is what an SQS message has room for beside ours.
@@ -36,7 +38,7 @@ type Task struct {
 	URL string
 	// Schedule is when the task is due.
 	Schedule Schedule
-	// Jitter is the most by which a run is delayed, 0 to [MaxJitter]. The delay
+	// Jitter is the most by which a run is delayed, up to an hour. The delay
 	// of each run follows from the task's name and the time, so that all
 	// instances agree.
 	Jitter time.Duration
@@ -44,8 +46,7 @@ type Task struct {
 	Overlap Overlap
 	// Missed says what happens with runs that nobody enqueued in time.
 	Missed Missed
-	// Grace is how old a missed run may be, up to [MaxGrace]; 0 means
-	// [DefaultGrace].
+	// Grace is how old a missed run may be, up to 24 h; 0 means 5 min.
 	Grace time.Duration
 	// Payload is the message's body; "" means the one that Elastic Beanstalk
 	// sends.
@@ -60,12 +61,7 @@ type Task struct {
 	Line int
 }
 
-func (t *Task) grace() time.Duration {
-	if t.Grace <= 0 {
-		return DefaultGrace
-	}
-	return t.Grace
-}
+func (t *Task) grace() time.Duration { return cmp.Or(t.Grace, defaultGrace) }
 
 // Overlap says what happens when a task is due while its previous run is
 // unfinished. The zero value is [Allow].
@@ -79,7 +75,7 @@ const (
 	SkipOverlap Overlap = "skip"
 )
 
-// Missed says what happens with runs that are found more than [Punctual] late,
+// Missed says what happens with runs that are found more than 10 s late,
 // but not more than the task's grace. The zero value is [MissedOne].
 type Missed string
 
@@ -97,10 +93,9 @@ const (
 // taskReader reads the keys of one task.
 type taskReader struct {
 	*reader
-	task       *Task
-	zone       string
-	expression string
-	lines      map[string]int
+	task             *Task
+	zone, expression string
+	lines            map[string]int
 }
 
 // take reads one key.
@@ -110,32 +105,34 @@ func (r *taskReader) take(key string, pair *yamlfile.Pair) {
 		r.attributes(pair)
 		return
 	}
-	known := []string{"name", "url", "schedule", "timezone", "jitter", "overlap", "missed", "grace", "payload", "queue"}
-	if !slices.Contains(known, key) {
-		r.warn(line, key, yamlfile.Shown(key)+" is not known and was ignored",
-			"a task has the keys "+list(append(known, "attributes")))
+	if examples[key] == "" {
+		r.warn(line, key, yamlfile.Shown(key)+" is not known and was ignored", "a task has the keys name, url, schedule, "+
+			"timezone, jitter, overlap, missed, grace, payload, queue and attributes")
 		return
 	}
 	text, ok := scalar(pair.Value)
 	if !ok || strings.TrimSpace(text) == "" {
-		r.refuse(line, key, key+" has no value, or no plain one", example(key))
+		r.refuse(line, key, key+" has no value, or no plain one", writeLine+examples[key])
 		return
 	}
-	if err := r.set(key, text); err != nil {
+	r.refuseFor(line, key, r.set(key, text))
+}
+
+// refuseFor refuses a value for an error, if there is one, whose advice follows its first colon.
+func (r *reader) refuseFor(line int, key string, err error) {
+	if err != nil {
 		what, hint, _ := strings.Cut(err.Error(), ": ")
 		r.refuse(line, key, what, hint)
 	}
 }
 
-// example is the advice for a key without a usable value.
-func example(key string) string {
-	examples := map[string]string{
-		"name": "name: backup-job", "url": "url: /backup", "schedule": `schedule: "0 23 * * *"`,
-		"timezone": "timezone: Europe/Berlin",
-		"jitter":   "jitter: 30s", "overlap": "overlap: skip", "missed": "missed: one", "grace": "grace: 300s",
-		"queue": "queue: punctual", "payload": "payload: full",
-	}
-	return "write a line such as " + examples[key]
+// writeLine and examples are the advice for a key without a usable value.
+const writeLine = "write a line such as "
+
+var examples = map[string]string{
+	"name": "name: backup-job", "url": "url: /backup", "schedule": `schedule: "0 23 * * *"`,
+	"timezone": "timezone: Europe/Berlin", "jitter": "jitter: 30s", "overlap": "overlap: skip", "missed": "missed: one",
+	"grace": "grace: 300s", "queue": "queue: punctual", "payload": "payload: full",
 }
 
 // set takes a value. The error has the advice after its first colon.
@@ -146,8 +143,8 @@ func (r *taskReader) set(key, text string) (err error) {
 		t.Name, err = text, checkName(text)
 	case "url":
 		t.URL = text
-		if problem := pathProblem(text); problem != "" {
-			err = fmt.Errorf("the url %s is no path, %s: write a path on the app, such as /backup", yamlfile.Shown(text),
+		if _, problem := queue.ParsePath(text); problem != nil {
+			err = fmt.Errorf("the url %s is no path, %w: write a path on the app, such as /backup", yamlfile.Shown(text),
 				problem)
 		}
 	case "schedule":
@@ -155,9 +152,9 @@ func (r *taskReader) set(key, text string) (err error) {
 	case "timezone":
 		r.zone = text
 	case "jitter":
-		t.Jitter, err = duration(key, text, 0, MaxJitter)
+		t.Jitter, err = duration(key, text, 0, maxJitter)
 	case "grace":
-		t.Grace, err = duration(key, text, time.Second, MaxGrace)
+		t.Grace, err = duration(key, text, time.Second, maxGrace)
 	case "overlap":
 		t.Overlap, err = oneOf(key, Overlap(text), Allow, SkipOverlap)
 	case "missed":
@@ -170,12 +167,10 @@ func (r *taskReader) set(key, text string) (err error) {
 	return err
 }
 
+var queueForm = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.fifo)?$`)
+
 // checkQueue takes a name, a URL or an ARN; what a name may be is SQS's rule.
 func checkQueue(text string) error {
-	name := strings.TrimSuffix(text, ".fifo")
-	other := func(c rune) bool {
-		return !(c == '-' || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z')
-	}
 	switch {
 	case strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' }):
 		return fmt.Errorf("invalid queue %s: use a name, URL or ARN", yamlfile.Shown(text))
@@ -184,7 +179,7 @@ func checkQueue(text string) error {
 			"write https, or the queue's name, and where it is with --endpoint-url", yamlfile.Shown(text))
 	case strings.Contains(text, "://"), strings.HasPrefix(text, "arn:"):
 		return nil
-	case name == "", len(text) > 80, strings.ContainsFunc(name, other):
+	case len(text) > 80 || !queueForm.MatchString(text):
 		return fmt.Errorf("invalid queue name %s: use 1 to 80 letters, digits, hyphens and underscores, with .fifo at "+
 			"the end for a FIFO queue", yamlfile.Shown(text))
 	}
@@ -195,7 +190,7 @@ func checkQueue(text string) error {
 func (r *taskReader) finish() {
 	for _, key := range []string{"name", "url", "schedule"} {
 		if r.lines[key] == 0 {
-			r.refuse(r.task.Line, key, "the task has no "+key, example(key))
+			r.refuse(r.task.Line, key, "the task has no "+key, writeLine+examples[key])
 		}
 	}
 	zone, err := loadZone(r.zone)
@@ -203,19 +198,14 @@ func (r *taskReader) finish() {
 		r.refuse(r.lines["timezone"], "timezone", err.Error(),
 			"write a name such as Europe/Berlin, or leave the line out for UTC")
 	}
-	if r.expression == "" {
-		return
-	}
-	if r.task.Schedule, err = ParseSchedule(r.expression, zone); err != nil {
-		what, hint, _ := strings.Cut(err.Error(), ": ")
-		r.refuse(r.lines["schedule"], "schedule", what, hint)
+	if r.expression != "" {
+		r.task.Schedule, err = ParseSchedule(r.expression, zone)
+		r.refuseFor(r.lines["schedule"], "schedule", err)
 	}
 }
 
+// loadZone finds a time zone; "" is UTC.
 func loadZone(name string) (*time.Location, error) {
-	if name == "" {
-		return time.UTC, nil
-	}
 	if strings.EqualFold(name, "local") {
 		return nil, fmt.Errorf("the time zone %s differs from machine to machine", name)
 	}
@@ -266,8 +256,7 @@ func duration(key, text string, low, top time.Duration) (time.Duration, error) {
 	}
 	if err != nil || d < low || d > top {
 		return 0, fmt.Errorf("the %s %s is no time from %s to %s: write a line such as %s: 30s", key, yamlfile.Shown(text),
-			low, top,
-			key)
+			low, top, key)
 	}
 	return d, nil
 }
@@ -319,15 +308,9 @@ func (r *taskReader) attributes(pair *yamlfile.Pair) {
 // attributeName reports whether SQS takes the name and it is not one of ours.
 func attributeName(name string) bool {
 	lower := strings.ToLower(name)
-	for _, taken := range []string{"aws.", "amazon.", queue.RunPrefix} {
-		if strings.HasPrefix(lower, taken) {
-			return false
-		}
-	}
-	if len(name) == 0 || len(name) > 256 || name[0] == '.' || name[len(name)-1] == '.' || strings.Contains(name, "..") {
-		return false
-	}
-	return !strings.ContainsFunc(name, func(c rune) bool {
-		return c > 'z' || !unicode.IsLetter(c) && !unicode.IsDigit(c) && c != '-' && c != '_' && c != '.'
-	})
+	taken := slices.ContainsFunc([]string{"aws.", "amazon.", queue.RunPrefix},
+		func(prefix string) bool { return strings.HasPrefix(lower, prefix) })
+	return !taken && len(name) <= 256 && attributeForm.MatchString(name)
 }
+
+var attributeForm = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)

@@ -105,11 +105,11 @@ func taskRun(r periodic.Run) console.TaskRun {
 	run := console.TaskRun{
 		Task: r.Task, RunID: r.ID, Manual: r.Manual, ScheduledAt: r.ScheduledAt, EnqueuedAt: r.EnqueuedAt,
 		LatenessMS: r.Lateness.Milliseconds(), Skipped: string(r.Skipped), MessageID: r.MessageID, Resent: r.Resent,
-		Attempts: r.Attempts, Status: r.Status, Reason: r.Reason, DurationMS: r.Duration.Milliseconds(),
-		FinishedAt: r.FinishedAt,
+		Attempts: r.Attempts, Status: r.Result.Status, Reason: r.Result.Reason,
+		DurationMS: r.Result.Duration.Milliseconds(), FinishedAt: r.FinishedAt,
 	}
 	if r.Attempts > 0 {
-		run.Outcome = r.Outcome.String()
+		run.Outcome = r.Result.Outcome.String()
 	}
 	return run
 }

@@ -1,4 +1,4 @@
-package deliver
+package queue
 
 import (
 	"net/url"

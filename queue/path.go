@@ -1,4 +1,4 @@
-package deliver
+package queue
 
 import (
 	"errors"
@@ -107,4 +107,8 @@ func escapeQuery(query string) string {
 		}
 	}
 	return b.String()
+}
+
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f })
 }
