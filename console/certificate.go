@@ -17,7 +17,7 @@ type Certificate struct {
 
 	mu      sync.Mutex
 	current *tls.Certificate
-	seen    [2]os.FileInfo // of the files as they were read last
+	seen    [2]string // what the files held when they were read last
 }
 
 // CertificateEvents are the listeners of a [Certificate]; a nil one is not
@@ -35,15 +35,12 @@ type CertificateEvents struct {
 // in PEM.
 func OpenCertificate(certFile, keyFile string, events CertificateEvents) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile, events: events}
-	seen, err := c.look()
-	if err != nil {
+	var err error
+	if c.seen, err = c.read(); err != nil {
 		return nil, err
 	}
-	if c.current, err = c.read(); err != nil {
-		return nil, err
-	}
-	c.seen = seen
-	return c, nil
+	c.current, err = c.parse()
+	return c, err
 }
 
 // TLSConfig returns the configuration of a server that shows the certificate.
@@ -76,12 +73,12 @@ func fingerprint(der []byte) string {
 func (c *Certificate) refresh() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	seen, err := c.look()
-	if err != nil || same(seen, c.seen) {
+	seen, err := c.read()
+	if err != nil || seen == c.seen {
 		return c.current // a file that is away for a moment is being replaced
 	}
 	c.seen = seen
-	fresh, err := c.read()
+	fresh, err := c.parse()
 	if err != nil {
 		if c.events.Rejected != nil {
 			c.events.Rejected(err)
@@ -95,31 +92,28 @@ func (c *Certificate) refresh() *tls.Certificate {
 	return c.current
 }
 
-func (c *Certificate) read() (*tls.Certificate, error) {
-	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
-	if err != nil {
-		return nil, fmt.Errorf("reading the certificate %s with the key %s: %w", c.certFile, c.keyFile, err)
-	}
-	return &pair, nil
-}
-
-func (c *Certificate) look() (seen [2]os.FileInfo, err error) {
+func (c *Certificate) read() (seen [2]string, err error) {
 	for i, path := range []string{c.certFile, c.keyFile} {
-		if seen[i], err = os.Stat(path); err != nil {
+		info, err := os.Stat(path)
+		if err == nil && !info.Mode().IsRegular() { // a FIFO would hold up the handshake
+			err = fmt.Errorf("%s is not a regular file", path)
+		}
+		var text []byte
+		if err == nil {
+			text, err = os.ReadFile(path)
+		}
+		if err != nil {
 			return seen, fmt.Errorf("reading the console's certificate: %w", err)
 		}
-		if !seen[i].Mode().IsRegular() {
-			return seen, fmt.Errorf("reading the console's certificate: %s is not a regular file", path)
-		}
+		seen[i] = string(text)
 	}
 	return seen, nil
 }
 
-func same(a, b [2]os.FileInfo) bool {
-	for i := range a {
-		if !os.SameFile(a[i], b[i]) || a[i].Size() != b[i].Size() || !a[i].ModTime().Equal(b[i].ModTime()) {
-			return false
-		}
+func (c *Certificate) parse() (*tls.Certificate, error) {
+	pair, err := tls.X509KeyPair([]byte(c.seen[0]), []byte(c.seen[1]))
+	if err != nil {
+		return nil, fmt.Errorf("reading the certificate %s with the key %s: %w", c.certFile, c.keyFile, err)
 	}
-	return true
+	return &pair, nil
 }

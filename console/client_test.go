@@ -72,7 +72,7 @@ func TestClientSeesWhatTheEnvironmentSays(t *testing.T) {
 				Queues: []Queue{{Name: "photos", URL: "https://sqs.test/1/photos"}},
 				App:    []Process{{Name: "web", State: "running", PID: 7, Ready: true}}}
 		},
-		Ready: func() []health.Check { return []health.Check{{Name: "app", Detail: "not ready"}} },
+		Probes: Probes{Ready: func() []health.Check { return []health.Check{{Name: "app", Detail: "not ready"}} }},
 	})
 	got, err := c.Status(t.Context())
 	if err != nil {

@@ -83,13 +83,7 @@ type Deliveries struct {
 	ring    []Delivery
 	next    int            // where the ring is written next once it is full
 	latest  map[string]int // message id -> index of its most recent delivery
-	waiting map[string]*waiters
-}
-
-// waiters share one channel that closes at the next delivery of a message.
-type waiters struct {
-	arrived chan struct{}
-	n       int
+	arrived chan struct{}  // closes at the next delivery; nil while nobody waits
 }
 
 // NewDeliveries returns a memory of the size most recent deliveries;
@@ -97,7 +91,7 @@ type waiters struct {
 func NewDeliveries(size int) *Deliveries { return &Deliveries{size: size} }
 
 // Record remembers one delivery, forgets the oldest where the memory is full,
-// and wakes those who wait for this message. It never blocks.
+// and wakes those who wait. It never blocks.
 func (ds *Deliveries) Record(d Delivery) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -116,9 +110,9 @@ func (ds *Deliveries) Record(d Delivery) {
 	}
 	ds.next = (at + 1) % ds.size
 	ds.latest[d.MessageID] = at
-	if w := ds.waiting[d.MessageID]; w != nil {
-		close(w.arrived)
-		delete(ds.waiting, d.MessageID)
+	if ds.arrived != nil {
+		close(ds.arrived)
+		ds.arrived = nil
 	}
 }
 
@@ -126,6 +120,11 @@ func (ds *Deliveries) Record(d Delivery) {
 func (ds *Deliveries) Latest(id string) (Delivery, bool) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
+	return ds.of(id)
+}
+
+// of is Latest for the holder of the lock.
+func (ds *Deliveries) of(id string) (Delivery, bool) {
 	i, ok := ds.latest[id]
 	if !ok {
 		return Delivery{}, false
@@ -138,43 +137,23 @@ func (ds *Deliveries) Latest(id string) (Delivery, bool) {
 // the most recent one that is no attempt, or ctx's error.
 func (ds *Deliveries) Wait(ctx context.Context, id string) (Delivery, error) {
 	for {
-		arrived, stop := ds.subscribe(id)
-		d, ok := ds.Latest(id)
+		ds.mu.Lock()
+		d, ok := ds.of(id)
+		if ds.arrived == nil {
+			ds.arrived = make(chan struct{})
+		}
+		arrived := ds.arrived
+		ds.mu.Unlock()
 		if ok && d.Tried() {
-			stop()
 			return d, nil
 		}
 		select {
 		case <-arrived:
 		case <-ctx.Done():
-			stop()
 			if ok {
 				return d, nil
 			}
 			return Delivery{}, ctx.Err()
-		}
-	}
-}
-
-// subscribe returns a channel that closes at the next delivery of a message,
-// and a function for those who leave before.
-func (ds *Deliveries) subscribe(id string) (arrived <-chan struct{}, stop func()) {
-	ds.mu.Lock()
-	defer ds.mu.Unlock()
-	if ds.waiting == nil {
-		ds.waiting = map[string]*waiters{}
-	}
-	w := ds.waiting[id]
-	if w == nil {
-		w = &waiters{arrived: make(chan struct{})}
-		ds.waiting[id] = w
-	}
-	w.n++
-	return w.arrived, func() {
-		ds.mu.Lock()
-		defer ds.mu.Unlock()
-		if w.n--; w.n == 0 && ds.waiting[id] == w {
-			delete(ds.waiting, id)
 		}
 	}
 }

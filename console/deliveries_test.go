@@ -42,15 +42,12 @@ func TestWaitWakesAtTheFirstDelivery(t *testing.T) {
 		ds.Record(Delivery{MessageID: "other"})
 		synctest.Wait()
 		if len(got) != 0 {
-			t.Fatal("woken by the delivery of another message")
+			t.Fatal("returned with the delivery of another message")
 		}
 		ds.Record(Delivery{MessageID: "m1", Outcome: "done"})
 		synctest.Wait()
 		if len(got) != 2 {
 			t.Fatalf("%d of 2 waiting were woken", len(got))
-		}
-		if len(ds.waiting) != 0 {
-			t.Errorf("%d waits are still kept", len(ds.waiting))
 		}
 	})
 }
@@ -78,9 +75,6 @@ func TestWaitGoesOnWhileTheAppIsNotReached(t *testing.T) {
 		if d, err := ds.Wait(t.Context(), "m2"); err != nil || d != waits {
 			t.Errorf("one that waits for its visibility timeout: %+v, %v", d, err)
 		}
-		if len(ds.waiting) != 0 {
-			t.Errorf("%d waits are still kept", len(ds.waiting))
-		}
 	})
 }
 
@@ -94,9 +88,6 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		_, err := ds.Wait(ctx, "m1")
 		if !errors.Is(err, context.DeadlineExceeded) || time.Since(begin) != 20*time.Second {
 			t.Errorf("Wait ended after %v with %v", time.Since(begin), err)
-		}
-		if len(ds.waiting) != 0 {
-			t.Errorf("%d waits are still kept", len(ds.waiting))
 		}
 	})
 }

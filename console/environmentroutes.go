@@ -30,7 +30,7 @@ const (
 // environmentRoutes answers for the environment as a whole.
 type environmentRoutes struct {
 	opts   *Options
-	closed <-chan struct{} // ends every wait
+	closed context.Context // ends every wait
 }
 
 // getStatus answers after the queues were closed too: it then leaves them out.
@@ -68,10 +68,8 @@ func (e *environmentRoutes) status() Status {
 		st.Backend = BackendEmbedded
 	}
 	st.Checks, st.Ready = all(e.opts.Ready)
-	if e.opts.Deliveries != nil {
-		st.Problems = e.opts.Deliveries.Problems()
-		st.Problems = st.Problems[:min(len(st.Problems), shownProblems)]
-	}
+	st.Problems = e.opts.Deliveries.Problems()
+	st.Problems = st.Problems[:min(len(st.Problems), shownProblems)]
 	if st.Queues == nil {
 		st.Queues = []Queue{}
 	}
@@ -96,23 +94,32 @@ func (e *environmentRoutes) getHealth(*http.Request) (any, error) { return e.hea
 
 func (e *environmentRoutes) getScale(*http.Request) (any, error) { return e.opts.Scale(), nil }
 
-// readiness is the answer of /readyz.
-type readiness struct {
-	Ready  bool           `json:"ready"`
-	Checks []health.Check `json:"checks,omitempty"`
-}
-
-// probed is the answer of /livez, which never asks the queue or the app since a
-// restart would not fix those, and of /startupz.
+// probed is the answer of a probe.
 type probed struct {
-	// Status is "ok", or "failed".
-	Status string         `json:"status"`
+	// Status is "ok" or "failed"; /readyz has Ready in its place.
+	Status string         `json:"status,omitempty"`
+	Ready  *bool          `json:"ready,omitempty"`
 	Checks []health.Check `json:"checks,omitempty"`
 }
 
-func (e *environmentRoutes) readyz(r *http.Request) (any, error) {
-	checks, ready := all(e.opts.Ready)
-	return answer{probeStatus(ready), readiness{ready, worthSaying(r, checks)}}, nil
+// probe answers with the checks that ask returns: 200 when every one is OK and 503 when
+// not. It lists those that are not, or all of them with ?verbose. Those of /livez never ask
+// the queue or the app, since a restart would not fix those.
+func probe(ask func() []health.Check, isReady bool) handler {
+	return func(r *http.Request) (any, error) {
+		checks, passed := all(ask)
+		if !r.URL.Query().Has("verbose") {
+			checks = slices.DeleteFunc(checks, func(c health.Check) bool { return c.OK })
+		}
+		status, said := http.StatusOK, probed{Status: "ok", Checks: checks}
+		if !passed {
+			status, said.Status = http.StatusServiceUnavailable, "failed"
+		}
+		if isReady {
+			said.Status, said.Ready = "", &passed
+		}
+		return answer{status, said}, nil
+	}
 }
 
 // all asks for checks, and reports whether every one is OK; without anybody to
@@ -122,21 +129,6 @@ func all(ask func() []health.Check) (checks []health.Check, passed bool) {
 		checks = slices.Clone(ask())
 	}
 	return checks, !slices.ContainsFunc(checks, func(c health.Check) bool { return !c.OK })
-}
-
-// worthSaying leaves out the checks that are OK, unless all were asked for.
-func worthSaying(r *http.Request, checks []health.Check) []health.Check {
-	if r.URL.Query().Has("verbose") {
-		return checks
-	}
-	return slices.DeleteFunc(checks, func(c health.Check) bool { return c.OK })
-}
-
-func probeStatus(passed bool) int {
-	if passed {
-		return http.StatusOK
-	}
-	return http.StatusServiceUnavailable
 }
 
 func (e *environmentRoutes) getDeliveries(r *http.Request) (any, error) {

@@ -22,18 +22,15 @@ const (
 // Message is a message as it lies in a queue. It is also one line of an
 // export, so that what was exported can be sent again.
 type Message struct {
-	// ID is the message id, Queue the name of the queue that holds it.
 	ID    string `json:"id,omitempty"`
-	Queue string `json:"queue,omitempty"`
+	Queue string `json:"queue,omitempty"` // the name of the queue that holds it
 	// State is one of the Message constants; "" when it was received to be
 	// looked at.
 	State string `json:"state,omitempty"`
 	// Body is the text byte for byte.
-	Body string `json:"body"`
-	// Attributes are the message's own, by name.
-	Attributes Attributes `json:"attributes,omitempty"`
-	// ReceiveCount is how often it was received, over all queues.
-	ReceiveCount int `json:"receive_count,omitempty"`
+	Body         string     `json:"body"`
+	Attributes   Attributes `json:"attributes,omitempty"`
+	ReceiveCount int        `json:"receive_count,omitempty"` // over all queues
 	// SentAt, FirstReceivedAt, VisibleAt and DeadAt are zero when unknown or
 	// not yet; VisibleAt is set for a delayed or in-flight message.
 	SentAt          time.Time `json:"sent_at,omitzero"`
@@ -167,27 +164,21 @@ func fromStored(s *broker.Stored) Message {
 
 // Outgoing is a message on its way into a queue, in the words of [Message].
 type Outgoing struct {
-	// Body is the text byte for byte.
-	Body string `json:"body"`
-	// Attributes are the message's own, by name.
+	Body       string     `json:"body"`
 	Attributes Attributes `json:"attributes,omitempty"`
 	// DelaySeconds hides the message for 0 to 900 s; nil means the queue's own
 	// delay.
 	DelaySeconds *int `json:"delay_seconds,omitempty"`
-	// GroupID and DedupID are for FIFO queues; GroupID may be set for a
-	// standard queue too.
-	GroupID string `json:"group_id,omitempty"`
-	DedupID string `json:"dedup_id,omitempty"`
-	// TraceHeader becomes the AWSTraceHeader.
+	// GroupID and DedupID are as in [Message]; TraceHeader becomes the AWSTraceHeader.
+	GroupID     string `json:"group_id,omitempty"`
+	DedupID     string `json:"dedup_id,omitempty"`
 	TraceHeader string `json:"trace_header,omitempty"`
 }
 
 // ToQueue returns the message in the words of package queue.
 func (o *Outgoing) ToQueue() queue.Outgoing {
-	out := queue.Outgoing{
-		Body: o.Body, Attributes: o.Attributes,
-		GroupID: o.GroupID, DedupID: o.DedupID, TraceHeader: o.TraceHeader,
-	}
+	out := queue.Outgoing{Body: o.Body, Attributes: o.Attributes, GroupID: o.GroupID, DedupID: o.DedupID,
+		TraceHeader: o.TraceHeader}
 	if o.DelaySeconds != nil {
 		delay := time.Duration(*o.DelaySeconds) * time.Second
 		out.Delay = &delay
@@ -197,10 +188,8 @@ func (o *Outgoing) ToQueue() queue.Outgoing {
 
 // fromQueue is the opposite of ToQueue; a delay is rounded up to whole seconds.
 func fromQueue(o *queue.Outgoing) Outgoing {
-	out := Outgoing{
-		Body: o.Body, Attributes: o.Attributes,
-		GroupID: o.GroupID, DedupID: o.DedupID, TraceHeader: o.TraceHeader,
-	}
+	out := Outgoing{Body: o.Body, Attributes: o.Attributes, GroupID: o.GroupID, DedupID: o.DedupID,
+		TraceHeader: o.TraceHeader}
 	if o.Delay != nil {
 		seconds := int((*o.Delay + time.Second - 1) / time.Second)
 		out.DelaySeconds = &seconds

@@ -20,15 +20,7 @@ type Options struct {
 	// server adds name, version, process id, the queues of Broker, the problems
 	// of Deliveries and the checks of Ready. Nil means none of it.
 	Status func() Status
-	// Ready returns the checks behind /readyz; all of them must be OK. Nil
-	// means always ready.
-	Ready func() []health.Check
-	// Live returns the checks behind /livez, of what a restart would fix and
-	// nothing else. Nil means that a process which answers is alive.
-	Live func() []health.Check
-	// Started returns the checks behind /startupz, which stay OK once they were:
-	// that the app was ready once, for one. Nil means that the start is over.
-	Started func() []health.Check
+	Probes
 	// Health returns how the environment does, for /api/v1/health and the status.
 	// Nil means that nobody judges it, and the route then answers 409.
 	Health func() health.Report
@@ -46,28 +38,24 @@ type Options struct {
 	// Reload puts in force what changed in the app's folder since it was started:
 	// tasks, settings, or a new version. ctx is as for Deploy, and so are the errors;
 	// a [*periodic.Error] is a file of tasks that is wrong. Nil means that there is
-	// nothing but the tasks to reload, by their own Reload.
+	// nothing to reload.
 	Reload func(ctx context.Context) (ReloadResult, error)
 	// Metrics answers GET /metrics, for Prometheus; nil for none.
 	Metrics http.Handler
 	// Pause stops receiving from a queue for a reason given by a person; an
-	// empty queue means every queue. Nil means that this process has no
-	// worker. An error is shown to the caller.
-	Pause func(queue, reason string) error
-	// Resume undoes Pause. Nil as for Pause.
+	// empty queue means every queue. An error is shown to the caller. Resume undoes it.
+	Pause  func(queue, reason string) error
 	Resume func(queue string) error
 	// Drain begins to drain and stop the environment, unless it has begun, and
 	// waits until all work is settled or ctx is done. It returns nil when
 	// drained and ctx.Err() when ctx was done first; the drain then goes on. An
 	// [Error] that is Late says that work was cut off. It must return before the
 	// environment stops the console.
-	// Nil means that the process cannot be drained.
 	Drain func(ctx context.Context) error
 	// Broker is the embedded queue; nil when the environment works on Amazon
 	// SQS, and the queue routes then answer 409.
 	Broker *broker.Broker
-	// Deliveries remembers outcomes; nil for none, and the routes that show
-	// outcomes then answer 409.
+	// Deliveries remembers outcomes; nil for none.
 	Deliveries *Deliveries
 	// InWork returns the attempt at a message that the app works on now; false for
 	// none. Nil means never.
@@ -84,4 +72,15 @@ type Options struct {
 	// Logger gets a line for every act and what the HTTP server has to say;
 	// nil discards both.
 	Logger *slog.Logger
+}
+
+// Probes return the checks behind a path, all of which must be OK; nil stands for none.
+type Probes struct {
+	// Ready is for /readyz.
+	Ready func() []health.Check
+	// Live is for /livez: what a restart would fix and nothing else.
+	Live func() []health.Check
+	// Started is for /startupz: what stays OK once it was, such as that the app was
+	// ready once.
+	Started func() []health.Check
 }

@@ -18,7 +18,8 @@ func TestProbes(t *testing.T) {
 	t.Parallel()
 	live, started := []health.Check{{Name: "loop", OK: true}},
 		[]health.Check{{Name: "app", Detail: "never ready"}, {Name: "queue", OK: true}}
-	s := New(&Options{Live: func() []health.Check { return live }, Started: func() []health.Check { return started }})
+	s := New(&Options{Probes: Probes{Live: func() []health.Check { return live },
+		Started: func() []health.Check { return started }}})
 	said := func(path string) (int, any, int) {
 		code, body := exchange(t, s, get(path))
 		list, _ := body["checks"].([]any)
@@ -100,7 +101,11 @@ func TestHooksNeedNoBody(t *testing.T) {
 	t.Parallel()
 	var said []string
 	s := New(&Options{
-		Token: testToken, Tasks: crew(&said),
+		Token: testToken,
+		Reload: func(context.Context) (ReloadResult, error) {
+			said = append(said, "reload")
+			return ReloadResult{}, nil
+		},
 		Pause: func(name, why string) error { said = append(said, "pause "+name+why); return nil },
 		Drain: func(context.Context) error { said = append(said, "drain"); return nil },
 	})

@@ -22,7 +22,7 @@ func TestDetailsNeedTheToken(t *testing.T) {
 	status := Status{
 		State:      StateRunning,
 		Deployment: &Deployment{State: DeployRolledBack, To: "two", Step: "hook " + secret, Error: secret},
-		Workers:    []Worker{{Queue: "jobs", Received: 7, LastError: secret}},
+		Workers:    []Worker{{Queue: "jobs", WorkerCounts: WorkerCounts{Received: 7}, LastError: secret}},
 		Scaling:    &Scaling{Problem: secret, Decisions: []ScaleDecision{{Rule: "backlog", NotApplied: secret}}},
 		Tasks:      &tasks,
 	}

@@ -178,18 +178,11 @@ func waitTime(text string, most, standard time.Duration) (time.Duration, error) 
 	return wait, nil
 }
 
-// bounded returns a context that ends with parent, after wait, or when closed is
-// closed.
-func bounded(parent context.Context, closed <-chan struct{}, wait time.Duration) (context.Context, context.CancelFunc) {
+// bounded returns a context that ends with parent, after wait, or when closed is done.
+func bounded(parent, closed context.Context, wait time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(parent, wait)
-	go func() {
-		select {
-		case <-closed:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
+	stop := context.AfterFunc(closed, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {

@@ -1,10 +1,8 @@
 package console
 
 import (
-	"net/http"
+	"context"
 	"time"
-
-	"tendril/health"
 )
 
 // kind says what a route asks of its caller.
@@ -37,7 +35,7 @@ type route struct {
 
 // routes is the whole surface. A method and path that are not here are 404. The
 // methods of [Client] name the same patterns.
-func routes(opts *Options, closed <-chan struct{}) []route {
+func routes(opts *Options, closed context.Context) []route {
 	e := &environmentRoutes{opts, closed}
 	q := &queueRoutes{opts.Broker, e.environment}
 	t := &taskRoutes{opts.Tasks}
@@ -45,30 +43,16 @@ func routes(opts *Options, closed <-chan struct{}) []route {
 		return need(opts.Broker != nil, "this environment uses Amazon SQS: the console holds no queues of its own",
 			"name the queue by its URL, as in 'tendril peek URL', or look at it in Amazon SQS", handle)
 	}
-	worker := func(has bool, handle handler) handler {
-		return need(has, "this process has no worker: it serves queues only",
-			"pause the environment that works on the queue, where 'tendril up' runs", handle)
-	}
-	deliveries := func(handle handler) handler {
-		return need(opts.Deliveries != nil, "this process delivers nothing: it serves queues only",
-			"outcomes are known where 'tendril up' runs", handle)
-	}
-	drain := func(handle handler) handler {
-		return need(opts.Drain != nil, "this process cannot be drained", "end it with the signal TERM", handle)
-	}
-	pause := worker(opts.Pause != nil, taking(e.pause))
-	resume := worker(opts.Resume != nil, takingNothing(e.resume))
-	reload := takingNothing(e.reload)
-	if opts.Reload == nil {
-		reload = t.present(takingNothing(t.reload))
-	}
+	pause, resume := taking(e.pause), takingNothing(e.resume)
+	reload := need(opts.Reload != nil, "nothing here can be reloaded: this process serves queues only",
+		"ask where 'tendril up' runs", takingNothing(e.reload))
 	return []route{
-		{pattern: "GET /livez", kind: open, handle: probe(opts.Live)},
-		{pattern: "GET /healthz", kind: open, handle: probe(opts.Live)},
-		{pattern: "GET /readyz", kind: open, handle: e.readyz},
-		{pattern: "GET /startupz", kind: open, handle: probe(opts.Started)},
-		{pattern: "GET /-/drain", kind: hook, handle: drain(e.hookDrain), limit: maxHookWait},
-		{pattern: "POST /-/drain", kind: hook, handle: drain(e.hookDrain), limit: maxHookWait},
+		{pattern: "GET /livez", kind: open, handle: probe(opts.Live, false)},
+		{pattern: "GET /healthz", kind: open, handle: probe(opts.Live, false)},
+		{pattern: "GET /readyz", kind: open, handle: probe(opts.Ready, true)},
+		{pattern: "GET /startupz", kind: open, handle: probe(opts.Started, false)},
+		{pattern: "GET /-/drain", kind: hook, handle: e.hookDrain, limit: maxHookWait},
+		{pattern: "POST /-/drain", kind: hook, handle: e.hookDrain, limit: maxHookWait},
 		{pattern: "POST /-/quiet", kind: hook, handle: pause},
 		{pattern: "POST /-/reload", kind: hook, handle: reload, limit: MaxDeploy},
 
@@ -77,8 +61,8 @@ func routes(opts *Options, closed <-chan struct{}) []route {
 			"nothing here judges how the environment does: this process serves queues only", "ask /readyz", e.getHealth)},
 		{pattern: "GET /api/v1/scale", kind: open, handle: need(opts.Scale != nil,
 			"nothing here works out a size: this process works on no queue", "ask where 'tendril up' runs", e.getScale)},
-		{pattern: "GET /api/v1/deliveries", kind: open, handle: deliveries(e.getDeliveries)},
-		{pattern: "GET /api/v1/messages/{id}/outcome", kind: open, handle: deliveries(e.getOutcome)},
+		{pattern: "GET /api/v1/deliveries", kind: open, handle: e.getDeliveries},
+		{pattern: "GET /api/v1/messages/{id}/outcome", kind: open, handle: e.getOutcome},
 		{pattern: "GET /api/v1/queues", kind: open, handle: queues(q.list)},
 		{pattern: "GET /api/v1/queues/{name}", kind: open, handle: queues(q.get)},
 		{pattern: "GET /api/v1/queues/{name}/messages", kind: private, handle: queues(q.messages)},
@@ -103,19 +87,6 @@ func routes(opts *Options, closed <-chan struct{}) []route {
 		{pattern: "POST /api/v1/reload", kind: act, handle: reload, limit: MaxDeploy},
 		{pattern: "POST /api/v1/quiet", kind: act, handle: pause},
 		{pattern: "POST /api/v1/resume", kind: act, handle: resume},
-		{pattern: "POST /api/v1/drain", kind: act, handle: drain(taking(e.drain))},
-	}
-}
-
-// probe answers with the checks that ask returns: 200 when every one is OK and 503
-// when not. It lists those that are not, or all of them with ?verbose.
-func probe(ask func() []health.Check) handler {
-	return func(r *http.Request) (any, error) {
-		checks, passed := all(ask)
-		said := probed{"ok", worthSaying(r, checks)}
-		if !passed {
-			said.Status = "failed"
-		}
-		return answer{probeStatus(passed), said}, nil
+		{pattern: "POST /api/v1/drain", kind: act, handle: taking(e.drain)},
 	}
 }

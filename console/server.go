@@ -1,6 +1,8 @@
 package console
 
 import (
+	"cmp"
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"errors"
@@ -13,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"tendril/queue"
@@ -26,22 +27,19 @@ type Server struct {
 	mux         *http.ServeMux
 	crossOrigin *http.CrossOriginProtection
 
-	closed chan struct{}
-	close  sync.Once
+	closed context.Context // ends every wait
+	close  context.CancelFunc
 }
 
 // New returns a server; nil options are the zero value.
 func New(opts *Options) *Server {
-	s := &Server{
-		mux: http.NewServeMux(), crossOrigin: http.NewCrossOriginProtection(),
-		closed: make(chan struct{}),
-	}
+	s := &Server{mux: http.NewServeMux(), crossOrigin: http.NewCrossOriginProtection()}
+	s.closed, s.close = context.WithCancel(context.Background())
 	if opts != nil {
 		s.opts = *opts
 	}
-	if s.log = s.opts.Logger; s.log == nil {
-		s.log = slog.New(slog.DiscardHandler)
-	}
+	s.log = cmp.Or(s.opts.Logger, slog.New(slog.DiscardHandler))
+	s.opts.Deliveries = cmp.Or(s.opts.Deliveries, &Deliveries{})
 	for _, rt := range routes(&s.opts, s.closed) {
 		s.mux.Handle(rt.pattern, s.serve(rt))
 	}
@@ -54,7 +52,7 @@ func New(opts *Options) *Server {
 // Close ends every waiting request, so that a shutdown of the HTTP server does
 // not wait for them. It may be called more than once; requests after it are
 // still answered, without waiting.
-func (s *Server) Close() { s.close.Do(func() { close(s.closed) }) }
+func (s *Server) Close() { s.close() }
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -22,21 +22,18 @@ const (
 
 // Status is everything the environment says about itself at one moment.
 type Status struct {
-	// Environment is its name.
+	// Environment is its name, Version that of the program, and PID the process that answers.
 	Environment string `json:"environment"`
-	// Version is that of the program.
-	Version string `json:"version"`
-	// PID is the process that answers.
-	PID int `json:"pid"`
-	// State is one of the State constants; "" when nobody said.
-	State string `json:"state,omitempty"`
-	// Backend is one of the Backend constants.
+	Version     string `json:"version"`
+	PID         int    `json:"pid"`
+	// State is one of the State constants, "" when nobody said; Backend one of the Backend
+	// constants.
+	State   string `json:"state,omitempty"`
 	Backend string `json:"backend"`
 	// StartedAt is when the process began.
 	StartedAt time.Time `json:"started_at,omitzero"`
-	// Ready is whether every check is OK.
-	Ready bool `json:"ready"`
-	// Checks are the parts that make it ready, in the order they were asked.
+	// Ready is whether every one of the Checks is OK.
+	Ready  bool           `json:"ready"`
 	Checks []health.Check `json:"checks,omitempty"`
 	// Queues are the embedded queues, sorted by name, or what the environment
 	// knows about its queue on Amazon SQS.
@@ -52,17 +49,13 @@ type Status struct {
 	App []Process `json:"app,omitempty"`
 	// Deployment is the newest one, under way or over; nil when there was none
 	// since the start.
-	Deployment *Deployment `json:"deployment,omitempty"`
-	// PoisonMessages counts the messages that crash the app; nil when there are none.
-	PoisonMessages *PoisonMessages `json:"isolation,omitempty"`
+	Deployment     *Deployment     `json:"deployment,omitempty"`
+	PoisonMessages *PoisonMessages `json:"isolation,omitempty"` // nil when there are none
 	// Limits hold one entry for each target that is protected.
-	Limits []Limit `json:"limits,omitempty"`
-	// Scaling is how the size is chosen; nil where it is fixed.
-	Scaling *Scaling `json:"scaling,omitempty"`
-	// Health is how the environment does; nil when nobody judges it.
-	Health *health.Report `json:"health,omitempty"`
-	// Tasks are the periodic tasks; nil when the environment has none.
-	Tasks *TasksStatus `json:"tasks,omitempty"`
+	Limits  []Limit        `json:"limits,omitempty"`
+	Scaling *Scaling       `json:"scaling,omitempty"` // nil where the size is fixed
+	Health  *health.Report `json:"health,omitempty"`  // nil when nobody judges it
+	Tasks   *TasksStatus   `json:"tasks,omitempty"`   // nil when there are no periodic tasks
 	// Problems are the failures among the remembered deliveries, grouped by
 	// queue and reason, the most recent first.
 	Problems []Problem `json:"problems,omitempty"`
@@ -72,11 +65,10 @@ type Status struct {
 //
 //	Sent = Done + DeadLettered + Expired + Purged + Live
 type Account struct {
-	// Sent counts accepted messages.
-	Sent int64 `json:"sent"`
-	// Done counts those that were delivered and deleted.
-	Done int64 `json:"done"`
-	// DeadLettered counts those that lie in a dead-letter queue now.
+	// Sent counts accepted messages, Done those that were delivered and deleted, and
+	// DeadLettered those that lie in a dead-letter queue now.
+	Sent         int64 `json:"sent"`
+	Done         int64 `json:"done"`
 	DeadLettered int64 `json:"dead_lettered"`
 	// Expired counts those that passed their retention period, Purged those
 	// that a person removed.
@@ -107,22 +99,15 @@ func account(total broker.Ledger, queues []Queue) *Account {
 		}
 	}
 	dead = min(dead, total.Live) // the queues were read a moment before
-	return &Account{
-		Sent: total.Sent, Done: total.Done, DeadLettered: dead,
-		Expired: total.Expired, Purged: total.Purged, Live: total.Live - dead,
-	}
+	return &Account{total.Sent, total.Done, dead, total.Expired, total.Purged, total.Live - dead}
 }
 
 // Queue is one queue, its messages counted and its settings.
 type Queue struct {
-	// Name is the queue's name.
 	Name string `json:"name"`
-	// ARN is its Amazon resource name.
-	ARN string `json:"arn,omitempty"`
-	// URL is set for a queue on Amazon SQS.
-	URL string `json:"url,omitempty"`
-	// FIFO is whether it keeps order within message groups.
-	FIFO bool `json:"fifo"`
+	ARN  string `json:"arn,omitempty"`
+	URL  string `json:"url,omitempty"` // set for a queue on Amazon SQS
+	FIFO bool   `json:"fifo"`
 	// Ledger accounts for every message; on Amazon SQS only the counts of live
 	// messages are known.
 	Ledger broker.Ledger `json:"ledger"`
@@ -134,20 +119,17 @@ type Queue struct {
 	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
 	MaxReceives     int    `json:"max_receives,omitempty"`
 	// DeadLetterSources are the names of the queues that dead-letter into this
-	// one. Filled for one queue, not in lists.
+	// one. Filled for one queue, not in lists, as Attributes are.
 	DeadLetterSources []string `json:"dead_letter_sources,omitempty"`
 	// Paused is whether this environment's worker was told not to receive from
 	// it, and PauseReason what the person said.
-	Paused      bool   `json:"paused,omitempty"`
-	PauseReason string `json:"pause_reason,omitempty"`
-	// Attributes are the SQS attributes by name. Filled for one queue, not in
-	// lists.
-	Attributes map[string]string `json:"attributes,omitempty"`
+	Paused      bool              `json:"paused,omitempty"`
+	PauseReason string            `json:"pause_reason,omitempty"`
+	Attributes  map[string]string `json:"attributes,omitempty"`
 }
 
 // Worker is what the part that receives from one queue and delivers is doing.
 type Worker struct {
-	// Queue is the name of the queue it works on.
 	Queue string `json:"queue"`
 	// Target is the URL that messages are posted to, or the function that is
 	// invoked with them.
@@ -165,17 +147,7 @@ type Worker struct {
 	// target's breaker lets nothing begin; GateReasons then says why, a few words each.
 	Receiving   bool     `json:"receiving"`
 	GateReasons []string `json:"gate_reasons,omitempty"`
-	// The counts run since the process began. Done, Failed and Unreached are
-	// outcomes of deliveries; Returned were given back unposted; Expired were
-	// deleted unposted because they were older than the retention period.
-	Received  int64 `json:"received"`
-	Done      int64 `json:"done"`
-	Failed    int64 `json:"failed"`
-	Unreached int64 `json:"unreached"`
-	Returned  int64 `json:"given_back"`
-	Expired   int64 `json:"expired"`
-	// Throttled were refused by the target before it ran them.
-	Throttled int64 `json:"throttled"`
+	WorkerCounts
 	// OldestSeconds is the age of the oldest message in hand that is not done;
 	// LongestWaitSeconds the longest that one waited from its send to its
 	// delivery, of those begun in the last minute. 0 when there are none.
@@ -194,14 +166,27 @@ type Worker struct {
 	LastError string `json:"last_error,omitempty"`
 }
 
+// WorkerCounts are messages since the process began. Done, Failed and Unreached are
+// outcomes of deliveries; Returned were given back unposted; Expired were deleted unposted
+// because they were older than the retention period; Throttled were refused by the target
+// before it ran them.
+type WorkerCounts struct {
+	Received  int64 `json:"received"`
+	Done      int64 `json:"done"`
+	Failed    int64 `json:"failed"`
+	Unreached int64 `json:"unreached"`
+	Returned  int64 `json:"given_back"`
+	Expired   int64 `json:"expired"`
+	Throttled int64 `json:"throttled"`
+}
+
 // Process is one process of the app.
 type Process struct {
-	// Name is the one of the Procfile, "web" for a single command.
-	Name string `json:"name"`
-	// State is a word of the supervisor: "running", "restarting", "stopped".
+	// Name is the one of the Procfile, "web" for a single command; State a word of the
+	// supervisor, such as "running". PID is 0 while it does not run.
+	Name  string `json:"name"`
 	State string `json:"state"`
-	// PID is 0 while it does not run.
-	PID int `json:"pid,omitempty"`
+	PID   int    `json:"pid,omitempty"`
 	// Ready is whether it takes requests; true for a process without a port
 	// as soon as it runs.
 	Ready bool `json:"ready"`
@@ -221,10 +206,9 @@ type Scaling struct {
 	// Target is what has the size: "processes" for the app's processes on this
 	// machine, "asg:" and a name for an Auto Scaling group, "publish" where figures
 	// are published for something else to scale by.
-	Target string `json:"target"`
-	// MinSize and MaxSize bound the size.
-	MinSize int `json:"min_size"`
-	MaxSize int `json:"max_size"`
+	Target  string `json:"target"`
+	MinSize int    `json:"min_size"`
+	MaxSize int    `json:"max_size"`
 	// Desired is the size that is wanted, 0 before the first decision; Ready how
 	// many can work now.
 	Desired int `json:"desired"`
@@ -278,11 +262,10 @@ const (
 
 // Deployment is a change of the app's version, under way or over.
 type Deployment struct {
-	// State is one of the Deploy constants.
+	// State is one of the Deploy constants. Step is the hook or build command that runs
+	// now, or that failed; "" for none.
 	State string `json:"state"`
-	// Step is the hook or build command that runs now, or that failed; "" for
-	// none.
-	Step string `json:"step,omitempty"`
+	Step  string `json:"step,omitempty"`
 	// From and To name the version that served before and the new one.
 	From string `json:"from,omitempty"`
 	To   string `json:"to"`
@@ -311,12 +294,9 @@ type PoisonMessages struct {
 
 // Limit is how one target is protected.
 type Limit struct {
-	// Target is the URL or function, as in [Worker].
-	Target string `json:"target"`
-	// Rate is the most messages a second; 0 for no limit.
-	Rate float64 `json:"rate,omitempty"`
-	// InWork is how many deliveries it has, a batch being one.
-	InWork int `json:"in_work"`
+	Target string  `json:"target"`         // as in [Worker]
+	Rate   float64 `json:"rate,omitempty"` // messages a second; 0 for no limit
+	InWork int     `json:"in_work"`        // deliveries, a batch being one
 	// Concurrency is the most deliveries at once that it is given now: what it
 	// was found to take, or less while it comes back; 0 for no limit.
 	Concurrency int `json:"concurrency,omitempty"`

@@ -75,16 +75,6 @@ func (t *taskRoutes) resume(r *http.Request) (any, error) {
 	return taskPaused{name, false}, t.refusal(r, t.tasks.Resume(r.Context(), name))
 }
 
-// reload reads the tasks again, for an environment that has nothing else to
-// reload.
-func (t *taskRoutes) reload(*http.Request) (any, error) {
-	if err := t.tasks.Reload(); err != nil {
-		return nil, reloadRefusal(err)
-	}
-	st := t.tasks.Status()
-	return ReloadResult{File: st.File, Tasks: len(st.Tasks)}, nil
-}
-
 // refusal turns the plain error of an act on a task into a refusal: 404 when
 // there is no such task, 503 when there was no answer in time and the act may
 // have been done all the same, 409 when the environment cannot do it. Anything else

@@ -25,33 +25,26 @@ type TaskOptions struct {
 	// History returns what is remembered of the runs of a task, or of all tasks
 	// for "", the newest first.
 	History func(name string) []TaskRun
-	// Reload reads the file of tasks again and puts it in force; on an error the
-	// old tasks stay. The error wraps a [periodic.Error] when the file is wrong.
-	Reload func() error
 }
 
 // TasksStatus is what an environment says of its periodic tasks.
 type TasksStatus struct {
-	// File is the path of the file that the tasks are from.
+	// File is the path of the file that the tasks are from, in their order there.
 	File string `json:"file"`
 	// Off says why nothing is scheduled, and what to do; "" when tasks are.
-	Off string `json:"off,omitempty"`
-	// Leader says who enqueues them.
+	Off    string `json:"off,omitempty"`
 	Leader Leader `json:"leader"`
-	// Tasks are in the order of the file.
-	Tasks []Task `json:"tasks"`
+	Tasks  []Task `json:"tasks"`
 }
 
 // Leader says which instance enqueues the periodic tasks, as far as this one
 // knows.
 type Leader struct {
-	// Leading is whether this instance does.
-	Leading bool `json:"leading"`
-	// Term counts the changes of the leader; 0 when none is known.
-	Term int64 `json:"term,omitempty"`
-	// Holder names the instance that leads; "" when none is known.
-	Holder string `json:"holder,omitempty"`
-	// AgeSeconds is how long ago Holder was seen to lead.
+	Leading bool `json:"leading"` // whether this instance does
+	// Term counts the changes of the leader, and Holder names the instance that leads; 0
+	// and "" when none is known. AgeSeconds is how long ago Holder was seen to lead.
+	Term       int64   `json:"term,omitempty"`
+	Holder     string  `json:"holder,omitempty"`
 	AgeSeconds float64 `json:"age_seconds,omitempty"`
 	// Error is the most recent trouble with the registry; "" when the last call
 	// went well.
@@ -63,10 +56,8 @@ type Leader struct {
 
 // Task is one periodic task as it stands.
 type Task struct {
-	// Name is unique among the tasks.
 	Name string `json:"name"`
-	// URL is the path that is posted to.
-	URL string `json:"url"`
+	URL  string `json:"url"` // the path that is posted to
 	// Schedule is the expression as it was written; Words says it in English,
 	// with Zone, the name of the time zone that it speaks of.
 	Schedule string `json:"schedule"`

@@ -24,8 +24,9 @@ func (e *Environment) startConsole(context.Context) error {
 		return err
 	}
 	opts := &console.Options{
-		Environment: e.s.Name, Version: e.Version, Status: e.Status, Ready: e.monitor.Ready, Live: e.monitor.Live,
-		Started: e.monitor.Started, Metrics: e.telemetry.Handler(), Pause: e.pause, Resume: e.resume, Broker: e.broker,
+		Environment: e.s.Name, Version: e.Version, Status: e.Status, Metrics: e.telemetry.Handler(),
+		Probes: console.Probes{Ready: e.monitor.Ready, Live: e.monitor.Live, Started: e.monitor.Started},
+		Pause:  e.pause, Resume: e.resume, Broker: e.broker,
 		Deliveries: e.shown, InWork: e.inWork, Token: e.instance.token, Hosts: e.s.ConsoleHosts, Logger: e.Logger.Logger,
 		Drain: func(ctx context.Context) error {
 			err := e.Drain(ctx)
@@ -93,7 +94,6 @@ func (e *Environment) taskOptions() *console.TaskOptions {
 		Resume: func(ctx context.Context, name string) error {
 			return started(func(m *tasks.Manager) error { return m.Resume(ctx, name) })
 		},
-		Reload: func() error { return started((*tasks.Manager).Reload) },
 	}
 }
 

@@ -132,8 +132,9 @@ func (l *pipeline) status() console.Worker {
 	w := console.Worker{
 		Queue: st.Name, Target: l.goesTo(), Concurrency: st.Concurrency, InWork: st.InWork,
 		Prefetched: st.Prefetched + st.Waiting, Receiving: st.Receiving,
-		Received: st.Counts.Received, Done: st.Counts.Done, Failed: st.Counts.Failed, Unreached: st.Counts.Unreached,
-		Returned: st.Counts.Returned, Expired: st.Counts.Expired, Throttled: st.Counts.Throttled, PerSecond: st.PerSecond,
+		WorkerCounts: console.WorkerCounts{Received: st.Counts.Received, Done: st.Counts.Done, Failed: st.Counts.Failed,
+			Unreached: st.Counts.Unreached, Returned: st.Counts.Returned, Expired: st.Counts.Expired,
+			Throttled: st.Counts.Throttled}, PerSecond: st.PerSecond,
 		OldestSeconds: st.Oldest.Seconds(), LongestWaitSeconds: st.LongestWait.Seconds(), TurnShare: st.TurnShare,
 		LimitedBy: st.LimitedBy,
 	}

@@ -222,8 +222,8 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 		},
 		PoisonMessages: &console.PoisonMessages{Quarantined: 4, Poison: 1},
 		Workers: []console.Worker{
-			{Queue: "jobs", Receiving: true, Concurrency: 50, Throttled: 3, TurnShare: 0.75, OldestSeconds: 61,
-				LongestWaitSeconds: 2, LimitedBy: "rate"},
+			{Queue: "jobs", Receiving: true, Concurrency: 50, WorkerCounts: console.WorkerCounts{Throttled: 3},
+				TurnShare: 0.75, OldestSeconds: 61, LongestWaitSeconds: 2, LimitedBy: "rate"},
 			{Queue: "mail", Receiving: true, Concurrency: 50, TurnShare: 1},
 		},
 		Limits: []console.Limit{{Target: "http://localhost:8080", Rate: 10, InWork: 3, Concurrency: 5, Breaker: "open",

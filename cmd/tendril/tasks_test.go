@@ -108,10 +108,10 @@ func TestTaskVerbs(t *testing.T) {
 			},
 			Pause:  func(_ context.Context, name, why string) error { said = append(said, name+": "+why); return nil },
 			Resume: func(context.Context, string) error { return errors.New("nothing is scheduled") },
-			Reload: func() error {
-				return &periodic.Error{Problems: []periodic.Problem{{Where: "cron.yaml:3", Text: "one"},
-					{Where: "cron.yaml:4", Text: "two", Hint: "do that"}}}
-			},
+		}
+		opts.Reload = func(context.Context) (console.ReloadResult, error) {
+			return console.ReloadResult{}, &periodic.Error{Problems: []periodic.Problem{{Where: "cron.yaml:3", Text: "one"},
+				{Where: "cron.yaml:4", Text: "two", Hint: "do that"}}}
 		}
 	})
 	if out := s.must("tasks"); !strings.HasSuffix(out, "\nNOT SCHEDULED: no registry\n") {
