@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tendril/queue"
@@ -26,13 +27,13 @@ type Elector struct {
 	// following is the holder that listeners were told of last.
 	following Following
 
-	mu      sync.Mutex
-	started bool
-	status  Status
-	// readAt, seenAt and holds are the times of status: the last look at the
-	// lease, the first at its version, and how long that holds from there.
-	readAt, seenAt time.Time
-	holds          time.Duration
+	started atomic.Bool
+
+	mu     sync.Mutex
+	status Status
+	// seenAt and expiry are the times of status: the first look at the version of the
+	// lease, and until when that holds.
+	seenAt, expiry time.Time
 }
 
 // New returns an elector over a store; [Elector.Run] starts it. It refuses
@@ -51,7 +52,6 @@ func New(store Store, opts Options) (*Elector, error) {
 		events: newDispatcher(),
 		poke:   make(chan struct{}, 1),
 		core:   core{rules: opts.rules(), session: rand.Text()},
-		status: Status{Name: opts.Name, Owner: opts.Owner},
 	}
 	e.gate = &gate{standstill: opts.Standstill, wall: opts.Wall, began: e.began, lost: e.lost,
 		changed: make(chan struct{})}
@@ -79,11 +79,7 @@ func (e *Elector) Changed() <-chan struct{} { return e.gate.next() }
 // takes at most CallTimeout, and so does waiting for a listener that blocks.
 // A second Run is refused.
 func (e *Elector) Run(ctx context.Context) error {
-	e.mu.Lock()
-	started := e.started
-	e.started = true
-	e.mu.Unlock()
-	if started {
+	if e.started.Swap(true) {
 		return fmt.Errorf("the elector of lease %s was run before: make a new one", e.opts.Name)
 	}
 	go e.events.run()
@@ -103,7 +99,7 @@ func (e *Elector) Run(ctx context.Context) error {
 
 // tick shows the gate that the process runs.
 func (e *Elector) tick(ctx context.Context) {
-	ticker := time.NewTicker(e.gate.interval())
+	ticker := time.NewTicker(e.opts.Standstill)
 	defer ticker.Stop()
 	for {
 		select {
@@ -255,24 +251,19 @@ func (e *Elector) failed(ctx context.Context, err error) {
 	retry := e.core.failed(time.Now())
 	failure := Failure{Name: e.opts.Name, Err: err, Consecutive: e.core.failures, Retry: retry}
 	e.mu.Lock()
-	if failure.Consecutive == 1 {
-		e.status.FailingSince = time.Now()
-	}
-	e.status.Failures, e.status.Err = failure.Consecutive, err
+	e.status.Err = err
 	e.mu.Unlock()
 	e.events.dispatch(func() { call(e.opts.Events.Failed, failure) })
 }
 
 // began is called by the gate, with its lock held.
 func (e *Elector) began(term int64) {
-	elected := Elected{Name: e.opts.Name, Term: term}
-	e.events.dispatch(func() { call(e.opts.Events.Elected, elected) })
+	e.events.dispatch(func() { call(e.opts.Events.Elected, Elected{Name: e.opts.Name, Term: term}) })
 }
 
 // lost is called by the gate, with its lock held.
 func (e *Elector) lost(term int64, reason string) {
-	lost := Lost{Name: e.opts.Name, Term: term, Reason: reason}
-	e.events.dispatch(func() { call(e.opts.Events.Lost, lost) })
+	e.events.dispatch(func() { call(e.opts.Events.Lost, Lost{Name: e.opts.Name, Term: term, Reason: reason}) })
 	select {
 	case e.poke <- struct{}{}:
 	default:
@@ -287,28 +278,17 @@ func call[E any](listener func(E), event E) {
 
 // Status is what an elector knows, for people.
 type Status struct {
-	// Name is the lease's name, Owner this instance's.
-	Name, Owner string
 	// Term is the term in which this instance leads, 0 when it does not.
 	Term int64
-	// TrustLeft is how long this instance remains leader without another
-	// renewal; 0 when it is not the leader.
-	TrustLeft time.Duration
 	// Leader is who holds the lease, "" when nobody does as far as is known: it
-	// was never written, was given back, or ran out. LeaderTerm and LeaderData
-	// are its term and what it tells about itself.
+	// was never written, was given back, or ran out. LeaderTerm is its term.
 	Leader     string
 	LeaderTerm int64
-	LeaderData string
-	// Age is how long ago this instance saw the holder's last renewal; Checked
-	// how long ago it looked at all, -1 when it never did.
-	Age, Checked time.Duration
-	// Failures counts the store's failures since its last success; Err is the
-	// last of them, since FailingSince. While there are any, this instance
-	// does not become the leader.
-	Failures     int
-	Err          error
-	FailingSince time.Time
+	// Age is how long ago this instance saw the holder's last renewal.
+	Age time.Duration
+	// Err is the last of the store's failures since its last success. While there are
+	// any, this instance does not become the leader.
+	Err error
 }
 
 // Status returns what is known now. It asks nobody.
@@ -317,14 +297,11 @@ func (e *Elector) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.status
-	s.Term, s.TrustLeft, s.Checked = term, e.gate.left(), -1
-	if !e.readAt.IsZero() {
-		s.Checked = time.Since(e.readAt)
-	}
+	s.Term = term
 	if s.Leader != "" {
 		s.Age = time.Since(e.seenAt)
-		if s.Age >= e.holds {
-			s.Leader, s.LeaderData = "", ""
+		if !time.Now().Before(e.expiry) {
+			s.Leader = ""
 		}
 	}
 	return s
@@ -336,13 +313,13 @@ func (e *Elector) publish() {
 	c := &e.core
 	held := c.seen.Version != "" && !c.seen.Released && time.Now().Before(c.expiry())
 	e.mu.Lock()
-	e.readAt, e.seenAt, e.holds = c.readAt, c.seenAt, c.expiry().Sub(c.seenAt)
-	e.status.Leader, e.status.LeaderTerm, e.status.LeaderData = "", c.seen.Term, ""
+	e.seenAt, e.expiry = c.seenAt, c.expiry()
+	e.status.Leader, e.status.LeaderTerm = "", c.seen.Term
 	if held {
-		e.status.Leader, e.status.LeaderData = c.seen.Owner, c.seen.Data
+		e.status.Leader = c.seen.Owner
 	}
 	if c.failures == 0 {
-		e.status.Failures, e.status.Err, e.status.FailingSince = 0, nil, time.Time{}
+		e.status.Err = nil
 	}
 	e.mu.Unlock()
 

@@ -1,9 +1,6 @@
 package leader
 
-import (
-	"sync"
-	"time"
-)
+import "time"
 
 // Events are the listeners of an [Elector]. Every field may be nil. They are
 // called one at a time and in order, from a goroutine of their own: by the time
@@ -23,18 +20,15 @@ type Events struct {
 
 // Elected tells of a new term of this instance.
 type Elected struct {
-	// Name is the lease's name.
-	Name string
+	Name string // the lease's
 	Term int64
 }
 
 // Lost tells of the end of a term of this instance.
 type Lost struct {
-	// Name is the lease's name.
-	Name string
-	Term int64
-	// Reason says why, in a few words.
-	Reason string
+	Name   string // the lease's
+	Term   int64
+	Reason string // in a few words
 }
 
 // Following tells who is the leader instead of this instance.
@@ -47,10 +41,8 @@ type Following struct {
 // Failure tells of one call of the store that failed. As long as they fail,
 // there is no new leader.
 type Failure struct {
-	// Name is the lease's name.
-	Name string
-	// Err is the store's error.
-	Err error
+	Name string // the lease's
+	Err  error  // the store's
 	// Consecutive counts the failures since the last success, this one included.
 	Consecutive int
 	// Retry is after how long the store is asked again.
@@ -62,30 +54,19 @@ const maxWaiting = 1000
 
 // dispatcher calls listeners in order, one at a time, without making anybody wait.
 type dispatcher struct {
-	mu      sync.Mutex
-	waiting []func()
-	ended   bool
-	wake    chan struct{} // holds 1
-	done    chan struct{} // closed when run has returned
+	calls chan func()
+	ended chan struct{} // closed by end
+	done  chan struct{} // closed when run has returned
 }
 
 func newDispatcher() *dispatcher {
-	return &dispatcher{wake: make(chan struct{}, 1), done: make(chan struct{})}
+	return &dispatcher{calls: make(chan func(), maxWaiting), ended: make(chan struct{}), done: make(chan struct{})}
 }
 
 // dispatch has f called after what was dispatched before.
 func (d *dispatcher) dispatch(f func()) {
-	d.mu.Lock()
-	if len(d.waiting) < maxWaiting {
-		d.waiting = append(d.waiting, f)
-	}
-	d.mu.Unlock()
-	d.nudge()
-}
-
-func (d *dispatcher) nudge() {
 	select {
-	case d.wake <- struct{}{}:
+	case d.calls <- f:
 	default:
 	}
 }
@@ -94,32 +75,22 @@ func (d *dispatcher) nudge() {
 func (d *dispatcher) run() {
 	defer close(d.done)
 	for {
-		d.mu.Lock()
-		calls, ended := d.waiting, d.ended
-		d.waiting = nil
-		d.mu.Unlock()
-		for _, call := range calls {
+		select {
+		case call := <-d.calls:
 			call()
-		}
-		if ended && len(calls) == 0 {
-			return
-		}
-		if len(calls) == 0 {
-			<-d.wake
+		case <-d.ended:
+			if len(d.calls) == 0 {
+				return
+			}
 		}
 	}
 }
 
 // end lets run return, and waits for it up to a limit.
 func (d *dispatcher) end(limit time.Duration) {
-	d.mu.Lock()
-	d.ended = true
-	d.mu.Unlock()
-	d.nudge()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	close(d.ended)
 	select {
 	case <-d.done:
-	case <-timer.C:
+	case <-time.After(limit):
 	}
 }

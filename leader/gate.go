@@ -11,7 +11,8 @@ import (
 // opened again. Closing waits for nobody.
 type gate struct {
 	// standstill is how far the two clocks may part, and how late a tick may
-	// be, before this process counts as having stood still.
+	// be, before this process counts as having stood still. It is also the time
+	// between two ticks.
 	standstill time.Duration
 	wall       func() time.Time
 	// began is told of each new term and lost of each closing, in order and with
@@ -86,14 +87,11 @@ func (g *gate) distrust(now time.Time) string {
 	if apart := byWall - elapsed; apart.Abs() > g.standstill {
 		return fmt.Sprintf("the machine stood still or its clock was set (%s apart)", apart.Round(time.Millisecond))
 	}
-	if late := now.Sub(g.ticked) - g.interval(); late > g.standstill {
-		return fmt.Sprintf("the process stood still for %s", (late + g.interval()).Round(time.Millisecond))
+	if late := now.Sub(g.ticked); late > 2*g.standstill {
+		return fmt.Sprintf("the process stood still for %s", late.Round(time.Millisecond))
 	}
 	return ""
 }
-
-// interval is the time between two ticks.
-func (g *gate) interval() time.Duration { return g.standstill }
 
 // tick tells that the process is running, and closes the gate if it was not,
 // or when the trust window is over.
@@ -139,14 +137,4 @@ func (g *gate) next() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.changed
-}
-
-// left is how much of the trust window remains, 0 when the gate is closed.
-func (g *gate) left() time.Duration {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.term == 0 {
-		return 0
-	}
-	return max(0, time.Until(g.until))
 }

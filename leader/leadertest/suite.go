@@ -14,11 +14,7 @@ import (
 // Store is what the suite checks: the interface of the same name in package
 // leader, repeated here so that the elector's own tests can use the suite.
 type Store interface {
-	// Read returns the lease stored under name, the zero value when there is
-	// none.
 	Read(ctx context.Context, name string) (queue.Lease, error)
-	// Swap stores next under name if the Version stored there is old.Version,
-	// and returns whether it won and what is stored after the call.
 	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
 }
 
@@ -28,20 +24,10 @@ type Store interface {
 func Run(t *testing.T, newStore func(t testing.TB) Store) {
 	t.Helper()
 	run := time.Now().UnixNano()
-	for i, c := range cases() {
-		t.Run(c.name, func(t *testing.T) {
-			c.check(&bench{TB: t, store: newStore(t), name: fmt.Sprintf("suite-%d-%d", run, i)})
-		})
-	}
-}
-
-type suiteCase struct {
-	name  string
-	check func(b *bench)
-}
-
-func cases() []suiteCase {
-	return []suiteCase{
+	for i, c := range []struct {
+		name  string
+		check func(b *bench)
+	}{
 		{"what was never written reads as the zero lease", neverWritten},
 		{"a lease comes back as it was written", roundTrip},
 		{"a swap from the stored version wins", swapWins},
@@ -55,6 +41,10 @@ func cases() []suiteCase {
 		{"names are apart", apart},
 		{"one of many wins", oneOfMany},
 		{"a context that has ended is obeyed", ended},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.check(&bench{TB: t, store: newStore(t), name: fmt.Sprintf("suite-%d-%d", run, i)})
+		})
 	}
 }
 
@@ -202,8 +192,7 @@ func oneOfMany(b *bench) {
 	old := queue.Lease{}
 	for round := range rounds {
 		var mu sync.Mutex
-		var winners []queue.Lease
-		var reported []queue.Lease
+		var winners, reported []queue.Lease
 		var all sync.WaitGroup
 		for n := range nodes {
 			all.Go(func() {
