@@ -150,8 +150,9 @@ func (c *core) expiry() time.Time {
 // mine reports whether this very instance wrote the lease.
 func (c *core) mine(l queue.Lease) bool { return strings.HasPrefix(l.Version, c.session+"-") }
 
-// learn takes note of what is stored, as known at the time now.
-func (c *core) learn(now time.Time, l queue.Lease) {
+// observed takes an answer of the store that tells what is stored.
+func (c *core) observed(now time.Time, l queue.Lease) {
+	c.failures, c.notBefore = 0, time.Time{}
 	if c.seenAt.IsZero() || l.Version != c.seen.Version {
 		c.seenAt = now
 	}
@@ -160,16 +161,9 @@ func (c *core) learn(now time.Time, l queue.Lease) {
 	c.pause = c.renew - time.Duration(c.chance()*float64(c.renew)/4)
 }
 
-// observed takes the answer to a read.
-func (c *core) observed(now time.Time, l queue.Lease) {
-	c.succeeded()
-	c.learn(now, l)
-}
-
 // swapped takes the answer to an attempt. It returns whether this instance now
 // leads because of it; a lead held before may be lost by it.
 func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease) (leads bool) {
-	c.succeeded()
 	if c.term > 0 && !now.Before(c.trusted) {
 		c.lose()
 	}
@@ -181,7 +175,7 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 	if !won {
 		c.lose()
 	}
-	c.learn(now, current)
+	c.observed(now, current)
 	trusted := a.start.Add(c.lease - c.margin)
 	if !won || !awaited || !now.Before(trusted) {
 		c.term = 0
@@ -196,8 +190,6 @@ func (c *core) swapped(now time.Time, a *attempt, won bool, current queue.Lease)
 func (c *core) lose() {
 	c.term, c.pending, c.known = 0, nil, false
 }
-
-func (c *core) succeeded() { c.failures, c.notBefore = 0, time.Time{} }
 
 // failed notes a store error and returns how long nothing is tried.
 func (c *core) failed(now time.Time) time.Duration {

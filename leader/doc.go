@@ -21,10 +21,6 @@
 //	|---------------------------------|----------------|---------------|
 //	0                                 5 s              12 s            15 s at the earliest
 //
-// What each file is about: core.go decides, without I/O; gate.go holds the
-// answer to "am I the leader?"; elector.go calls the store, carries the
-// core's decisions out and tells the status; events.go is what listeners see.
-//
 // # No clocks are compared
 //
 // The row holds no time of day. Every write puts a new version token into it,

@@ -5,12 +5,33 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"tendril/queue"
 )
+
+// Store keeps leases by name and replaces them by compare-and-swap. Both
+// methods must see the newest write (no stale replicas), return when their
+// context ends, and be safe for concurrent use. Package leadertest holds the
+// suite that every implementation passes.
+//
+// An error says that the outcome is unknown: a swap that reports one may have
+// been applied, may be applied later, or never.
+type Store interface {
+	// Read returns the lease stored under name, the zero value when there is
+	// none.
+	Read(ctx context.Context, name string) (queue.Lease, error)
+	// Swap stores next under name if the Version stored there is old.Version
+	// ("" when nothing is stored); the other fields of old are not looked at.
+	// It returns whether it won and what is stored after the call.
+	//
+	// A Swap whose next is stored already has won: it repeats a call whose
+	// answer was lost. A next without a Version is refused with an error.
+	Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease, err error)
+}
 
 // Elector takes part in the election of one leader. Every method but Run may
 // be called at any time, by any goroutine.
@@ -51,9 +72,12 @@ func New(store Store, opts Options) (*Elector, error) {
 		opts:   opts,
 		events: newDispatcher(),
 		poke:   make(chan struct{}, 1),
-		core:   core{rules: opts.rules(), session: rand.Text()},
+		core: core{session: rand.Text(), rules: rules{
+			owner: opts.Owner, data: opts.Data, lease: opts.Lease, renew: opts.Renew, margin: opts.Margin,
+			chance: mathrand.Float64, firstBackoff: opts.Renew / 25, leaderBackoff: opts.Renew / 5,
+		}},
 	}
-	e.gate = &gate{standstill: opts.Standstill, wall: opts.Wall, began: e.began, lost: e.lost,
+	e.gate = &gate{standstill: opts.Standstill, wall: opts.Wall, began: e.tellElected, lost: e.tellLost,
 		changed: make(chan struct{})}
 	return e, nil
 }
@@ -72,7 +96,7 @@ func (e *Elector) Term() (term int64, ok bool) { return e.gate.holds() }
 // Changed returns a channel that is closed when Term next begins or ceases to
 // be ok, at most a second late for the latter. Take it before asking Term, so
 // that no change is missed.
-func (e *Elector) Changed() <-chan struct{} { return e.gate.next() }
+func (e *Elector) Changed() <-chan struct{} { return e.gate.changes() }
 
 // Run takes part until ctx ends. It then closes the gate, releases the lease,
 // so that another instance can take it at once, and returns nil. Releasing
@@ -92,7 +116,7 @@ func (e *Elector) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		e.round(ctx)
 	}
-	e.gate.stop("stopped")
+	e.gate.close("stopped", true)
 	e.giveBack(context.WithoutCancel(ctx))
 	return nil
 }
@@ -117,11 +141,11 @@ func (e *Elector) round(ctx context.Context) {
 	led := e.core.term
 	next := e.core.decide(time.Now())
 	if led > 0 && e.core.term == 0 {
-		e.gate.close("the lease was not renewed in time")
+		e.gate.close("the lease was not renewed in time", false)
 	}
 	switch next.do {
 	case wait:
-		e.pause(ctx, next.until)
+		e.waitUntil(ctx, next.until)
 	case read:
 		_ = e.read(ctx) // told to the listeners; the next round tries again
 	case swap:
@@ -132,15 +156,12 @@ func (e *Elector) round(ctx context.Context) {
 
 // obeyGate makes the core lose what the gate has lost.
 func (e *Elector) obeyGate() {
-	if e.core.term == 0 {
-		return
-	}
-	if term, ok := e.gate.holds(); !ok || term != e.core.term {
+	if term, _ := e.gate.holds(); e.core.term != 0 && term != e.core.term {
 		e.core.lose()
 	}
 }
 
-func (e *Elector) pause(ctx context.Context, until time.Time) {
+func (e *Elector) waitUntil(ctx context.Context, until time.Time) {
 	timer := time.NewTimer(time.Until(until))
 	defer timer.Stop()
 	select {
@@ -180,7 +201,7 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 		e.core.lose()
 		e.failed(ctx, errors.New("this process or its machine stood still while the store answered"))
 	case !leads && led:
-		e.gate.close(e.whyLost(current))
+		e.gate.close(e.whyLost(current), false)
 	}
 }
 
@@ -213,34 +234,27 @@ func (e *Elector) giveBack(ctx context.Context) {
 	if e.core.pending != nil {
 		e.core.lose()
 	}
-	for done := false; !done && ctx.Err() == nil; {
-		var err error
-		if done, err = e.giveBackOnce(ctx); err != nil {
-			e.core.lose()
-			e.pause(ctx, e.core.notBefore)
+	for ctx.Err() == nil {
+		if !e.core.known {
+			if e.read(ctx) != nil {
+				e.waitUntil(ctx, e.core.notBefore)
+			}
+			continue
+		}
+		a, ours := e.core.giveBack(time.Now())
+		if !ours {
+			break
+		}
+		if won, current, err := e.callSwap(ctx, a); err != nil {
+			e.failed(ctx, err)
+			e.core.lose() // what is stored has to be read
+			e.waitUntil(ctx, e.core.notBefore)
+		} else {
+			e.core.swapped(time.Now(), a, won, current)
 		}
 	}
 	e.core.lose()
 	e.publish()
-}
-
-// giveBackOnce makes one call towards the release. done tells that there is
-// nothing of ours left to release.
-func (e *Elector) giveBackOnce(ctx context.Context) (done bool, err error) {
-	if !e.core.known {
-		return false, e.read(ctx)
-	}
-	a, ours := e.core.giveBack(time.Now())
-	if !ours {
-		return true, nil
-	}
-	won, current, err := e.callSwap(ctx, a)
-	if err != nil {
-		e.failed(ctx, err)
-		return false, err
-	}
-	e.core.swapped(time.Now(), a, won, current)
-	return false, nil
 }
 
 // failed notes an error of the store, unless it is the end of ctx.
@@ -256,23 +270,17 @@ func (e *Elector) failed(ctx context.Context, err error) {
 	e.events.dispatch(func() { call(e.opts.Events.Failed, failure) })
 }
 
-// began is called by the gate, with its lock held.
-func (e *Elector) began(term int64) {
+// tellElected is called by the gate, with its lock held.
+func (e *Elector) tellElected(term int64) {
 	e.events.dispatch(func() { call(e.opts.Events.Elected, Elected{Name: e.opts.Name, Term: term}) })
 }
 
-// lost is called by the gate, with its lock held.
-func (e *Elector) lost(term int64, reason string) {
+// tellLost is called by the gate, with its lock held.
+func (e *Elector) tellLost(term int64, reason string) {
 	e.events.dispatch(func() { call(e.opts.Events.Lost, Lost{Name: e.opts.Name, Term: term, Reason: reason}) })
 	select {
 	case e.poke <- struct{}{}:
 	default:
-	}
-}
-
-func call[E any](listener func(E), event E) {
-	if listener != nil {
-		listener(event)
 	}
 }
 

@@ -94,3 +94,9 @@ func (d *dispatcher) end(limit time.Duration) {
 	case <-time.After(limit):
 	}
 }
+
+func call[E any](listener func(E), event E) {
+	if listener != nil {
+		listener(event)
+	}
+}

@@ -103,19 +103,13 @@ func (g *gate) tick() {
 	g.ticked = now
 }
 
-// close closes the gate for a reason that is known elsewhere.
-func (g *gate) close(reason string) {
+// close closes the gate for a reason that is known elsewhere; forGood means that it is
+// never opened again.
+func (g *gate) close(reason string, forGood bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.shut(reason)
-}
-
-// stop closes the gate for good.
-func (g *gate) stop(reason string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.shut(reason)
-	g.stopped = true
+	g.stopped = g.stopped || forGood
 }
 
 func (g *gate) shut(reason string) {
@@ -133,7 +127,7 @@ func (g *gate) broadcast() {
 	g.changed = make(chan struct{})
 }
 
-func (g *gate) next() <-chan struct{} {
+func (g *gate) changes() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.changed

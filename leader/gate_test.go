@@ -57,8 +57,8 @@ func TestGateIsOneWay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, reported := rigged(t)
-		g.close("enough")
-		g.close("twice")
+		g.close("enough", false)
+		g.close("twice", false)
 		if g.open(tryOf(1), time.Now().Add(time.Minute)) {
 			t.Error("a closed term was opened again")
 		}
@@ -68,7 +68,7 @@ func TestGateIsOneWay(t *testing.T) {
 		if term, ok := g.holds(); term != 2 || !ok {
 			t.Errorf("holds() = %d, %v", term, ok)
 		}
-		g.stop("over")
+		g.close("over", true)
 		if g.open(tryOf(3), time.Now().Add(time.Minute)) {
 			t.Error("a stopped gate was opened")
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"time"
 )
@@ -80,14 +79,4 @@ func (o Options) complete() (Options, error) {
 		o.Events = &Events{}
 	}
 	return o, nil
-}
-
-func (o Options) rules() rules {
-	return rules{
-		owner: o.Owner, data: o.Data,
-		lease: o.Lease, renew: o.Renew, margin: o.Margin,
-		chance:        rand.Float64,
-		firstBackoff:  o.Renew / 25,
-		leaderBackoff: o.Renew / 5,
-	}
 }

@@ -28,7 +28,7 @@ func Run(t *testing.T, newStore func(t testing.TB) Store) {
 		name  string
 		check func(b *bench)
 	}{
-		{"what was never written reads as the zero lease", neverWritten},
+		{"what was never written reads as the zero lease", func(b *bench) { b.stores(queue.Lease{}) }},
 		{"a lease comes back as it was written", roundTrip},
 		{"a swap from the stored version wins", swapWins},
 		{"a swap from another version loses and is told what is stored", swapLoses},
@@ -82,9 +82,15 @@ func (b *bench) want(won bool, current queue.Lease) func(bool, queue.Lease) {
 		if gotWon != won || gotCurrent != current {
 			b.Errorf("Swap returned %v with %+v, want %v with %+v", gotWon, gotCurrent, won, current)
 		}
-		if stored := b.read(); stored != current {
-			b.Errorf("stored is %+v, want %+v", stored, current)
-		}
+		b.stores(current)
+	}
+}
+
+// stores fails the test unless this is stored.
+func (b *bench) stores(want queue.Lease) {
+	b.Helper()
+	if stored := b.read(); stored != want {
+		b.Errorf("stored is %+v, want %+v", stored, want)
 	}
 }
 
@@ -92,27 +98,15 @@ func lease(version string, term int64) queue.Lease {
 	return queue.Lease{Owner: "node", Version: version, Term: term, Duration: 15 * time.Second}
 }
 
-func neverWritten(b *bench) {
-	if got := b.read(); got != (queue.Lease{}) {
-		b.Errorf("Read returned %+v", got)
-	}
-}
-
 func roundTrip(b *bench) {
 	var old queue.Lease
-	for i, next := range []queue.Lease{
+	for _, next := range []queue.Lease{
 		{Owner: "node-1", Version: "a", Term: 1, Duration: 15 * time.Second, Data: "http://127.0.0.1:9325"},
 		{Owner: "Knoten \u00fc \u2713 'quoted\" \\", Version: "b", Term: math.MaxInt64, Duration: time.Millisecond,
 			Data: "line\nline\ttab"},
 		{Version: "c", Term: 1<<53 + 1, Duration: 90 * time.Minute, Released: true},
 	} {
-		won, current := b.swap(old, next)
-		if !won || current != next {
-			b.Errorf("write %d: Swap returned %v with %+v, want %+v", i, won, current, next)
-		}
-		if got := b.read(); got != next {
-			b.Errorf("write %d: wrote %+v, read %+v", i, next, got)
-		}
+		b.want(true, next)(b.swap(old, next))
 		old = next
 	}
 }
@@ -168,23 +162,17 @@ func noVersion(b *bench) {
 		queue.Lease{Owner: "node", Term: 1}); err == nil {
 		b.Error("Swap took a lease without a version")
 	}
-	if got := b.read(); got != (queue.Lease{}) {
-		b.Errorf("stored is %+v", got)
-	}
+	b.stores(queue.Lease{})
 }
 
 func apart(b *bench) {
 	first := lease("a", 1)
 	b.swap(queue.Lease{}, first)
 	other := &bench{TB: b.TB, store: b.store, name: b.name + "-other"}
-	if got := other.read(); got != (queue.Lease{}) {
-		b.Errorf("another name reads %+v", got)
-	}
+	other.stores(queue.Lease{})
 	second := lease("b", 7)
 	other.want(true, second)(other.swap(queue.Lease{}, second))
-	if got := b.read(); got != first {
-		b.Errorf("a write to another name left %+v, want %+v", got, first)
-	}
+	b.stores(first)
 }
 
 func oneOfMany(b *bench) {
