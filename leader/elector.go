@@ -77,7 +77,7 @@ func New(store Store, opts Options) (*Elector, error) {
 			chance: mathrand.Float64, firstBackoff: opts.Renew / 25, leaderBackoff: opts.Renew / 5,
 		}},
 	}
-	e.gate = &gate{standstill: opts.Standstill, wall: opts.Wall, began: e.tellElected, lost: e.tellLost,
+	e.gate = &gate{standstill: opts.Standstill, wall: opts.Wall, began: e.reportElected, lost: e.reportLost,
 		changed: make(chan struct{})}
 	return e, nil
 }
@@ -270,13 +270,13 @@ func (e *Elector) failed(ctx context.Context, err error) {
 	e.events.dispatch(func() { call(e.opts.Events.Failed, failure) })
 }
 
-// tellElected is called by the gate, with its lock held.
-func (e *Elector) tellElected(term int64) {
+// reportElected is called by the gate, with its lock held.
+func (e *Elector) reportElected(term int64) {
 	e.events.dispatch(func() { call(e.opts.Events.Elected, Elected{Name: e.opts.Name, Term: term}) })
 }
 
-// tellLost is called by the gate, with its lock held.
-func (e *Elector) tellLost(term int64, reason string) {
+// reportLost is called by the gate, with its lock held.
+func (e *Elector) reportLost(term int64, reason string) {
 	e.events.dispatch(func() { call(e.opts.Events.Lost, Lost{Name: e.opts.Name, Term: term, Reason: reason}) })
 	select {
 	case e.poke <- struct{}{}:
