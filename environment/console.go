@@ -62,7 +62,6 @@ func (e *Environment) startConsole(context.Context) error {
 	return nil
 }
 
-// taskOptions is what the console may ask and do about periodic tasks.
 func (e *Environment) taskOptions() *console.TaskOptions {
 	started := func(do func(m *tasks.Manager) error) error {
 		if !e.running() {
@@ -144,7 +143,6 @@ func (e *Environment) Status() console.Status {
 	return s
 }
 
-// appProcesses are the processes of the app as the console shows them.
 func appProcesses(a *app.App) (all []console.Process) {
 	for _, p := range a.Processes() {
 		c := console.Process{Name: p.Name, State: string(p.State), PID: p.PID, Ready: p.Ready, Since: p.Since,

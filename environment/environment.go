@@ -85,12 +85,12 @@ func (e *Environment) Run(stop, now context.Context) error {
 }
 
 // lastPhase begins the stop: nothing says from now on that the service is up. The context
-// bounds it, and has [ErrCutShort] for its cause when now is done before.
+// bounds it, for the cause [ErrLate], or [ErrCutShort] when now is done before.
 func (e *Environment) lastPhase(now context.Context) (context.Context, func()) {
 	e.beginDrain()
 	e.systemd.Stopping()
 	e.systemd.Extend(e.s.ShutdownTimeout + 2*e.s.AppGrace + systemMargin)
-	ctx, cancel := context.WithTimeout(context.Background(), e.s.ShutdownTimeout)
+	ctx, cancel := context.WithTimeoutCause(context.Background(), e.s.ShutdownTimeout, ErrLate)
 	ctx, cut := context.WithCancelCause(ctx)
 	hurried := context.AfterFunc(now, func() { cut(ErrCutShort) })
 	return ctx, func() { hurried(); cancel() }
@@ -149,8 +149,8 @@ func (e *Environment) startOrder() []func(context.Context) error {
 }
 
 // Stop drains and stops everything in reverse order of the start. ctx bounds the drain: when it is done,
-// deliveries are cut off. The app then has its grace, unless [Environment.Run] was told to hurry. The error
-// wraps [ErrLate] when that happened, or [ErrCutShort] where that is ctx's cause.
+// deliveries are cut off, and the error wraps its cause. The app then has its grace, unless
+// [Environment.Run] was told to hurry.
 func (e *Environment) Stop(ctx context.Context) error {
 	e.beginDrain()
 	err := e.steps.unwind(ctx, e.Logger.Logger)
@@ -174,7 +174,6 @@ func (e *Environment) Hangup() error {
 	return err
 }
 
-// checkFiles refuses bad settings and a bad file of tasks.
 func (e *Environment) checkFiles(context.Context) (err error) {
 	if err := e.Validate(); err != nil {
 		return err
@@ -183,30 +182,33 @@ func (e *Environment) checkFiles(context.Context) (err error) {
 	return err
 }
 
-// openTelemetry makes what counts.
 func (e *Environment) openTelemetry(ctx context.Context) (err error) {
-	e.telemetry, e.otlp, err = e.core.openTelemetry(ctx, telemetry.Sources{
-		Workers: e.workerReadings, Queues: e.queueReadings, Limits: e.limitReadings, Leader: e.leads,
-		Processes: func() []supervisor.Status {
-			if !e.running() || e.app == nil {
-				return nil
-			}
-			return e.app.Processes()
+	if e.otlp, err = e.openOTLP(ctx); err != nil {
+		return err
+	}
+	cloud, err := e.openCloudWatch(ctx, e.monitor.Green)
+	e.telemetry = telemetry.New(&telemetry.Options{
+		Version: e.Version, CloudWatch: cloud, OTLP: e.otlp, Logger: e.Logger.Logger, Sources: telemetry.Sources{
+			Workers: e.workerReadings, Queues: e.queueReadings, Limits: e.limitReadings, Leader: e.leads,
+			Processes: func() []supervisor.Status {
+				if !e.running() || e.app == nil {
+					return nil
+				}
+				return e.app.Processes()
+			},
+			Tasks: func() []periodic.TaskStatus {
+				if !e.running() || e.tasks == nil {
+					return nil
+				}
+				return e.tasks.Readings()
+			},
 		},
-		Tasks: func() []periodic.TaskStatus {
-			if !e.running() || e.tasks == nil {
-				return nil
-			}
-			return e.tasks.Readings()
-		},
-	}, e.monitor.Green)
+	})
 	return err
 }
 
-// leads reports whether this instance enqueues the periodic tasks.
 func (e *Environment) leads() bool { return e.running() && e.tasks != nil && e.tasks.Leading() }
 
-// newMonitor makes what judges the health of this environment.
 func (e *Environment) newMonitor(host *health.Host) *health.Monitor {
 	return health.NewMonitor(health.Options{
 		Began: e.instance.began, StartLimit: e.s.AppReadyTimeout, Started: e.started, AppReady: e.ready,
@@ -228,12 +230,10 @@ func (e *Environment) startHealth(context.Context) error {
 	return nil
 }
 
-// isLive reports whether the process is responding.
 func (e *Environment) isLive() bool {
 	return e.QueuesOnly || !slices.ContainsFunc(e.monitor.Live(), func(c health.Check) bool { return !c.OK })
 }
 
-// buildApp makes the app that runs here, where there is one.
 func (e *Environment) buildApp(context.Context) error {
 	e.programs.counters = e.telemetry.Supervisor()
 	if !e.hasApp() {
@@ -252,7 +252,6 @@ func (e *Environment) buildApp(context.Context) error {
 	return nil
 }
 
-// startApp starts the app, whose readiness opens the workers' gates.
 func (e *Environment) startApp(ctx context.Context) error {
 	if e.app == nil {
 		return nil
@@ -272,7 +271,6 @@ func (e *Environment) startApp(ctx context.Context) error {
 	return nil
 }
 
-// openBroker opens the embedded queues, where there are any.
 func (e *Environment) openBroker(context.Context) error {
 	if !e.QueuesOnly && !e.s.AnyEmbedded() {
 		return nil
@@ -295,21 +293,10 @@ func (e *Environment) shareBundle(context.Context) error {
 	return nil
 }
 
-// openQueues opens the queues that the workers receive from.
 func (e *Environment) openQueues(ctx context.Context) error {
-	if err := e.openSQS(ctx); err != nil {
-		return err
-	}
-	var named []string
-	if e.cronFile.Tasks != nil {
-		for _, t := range e.cronFile.Tasks.Tasks {
-			named = append(named, t.Queue)
-		}
-	}
-	return e.openAll(ctx, named)
+	return e.openAll(ctx, e.cronFile.Tasks)
 }
 
-// openTargets makes what opens targets, and the connections to S3.
 func (e *Environment) openTargets(ctx context.Context) error {
 	e.targets = &targetOpener{
 		pipelines: e.pipelines, telemetry: e.telemetry, otlp: e.otlp, app: e.app, start: e.programs.startFunction,
@@ -335,7 +322,6 @@ func (e *Environment) openTargets(ctx context.Context) error {
 	return e.targets.openBuckets(ctx)
 }
 
-// buildWorkers makes the workers and opens their targets.
 func (e *Environment) buildWorkers(ctx context.Context) error {
 	return e.pipelines.buildWorkers(func(l *pipeline) (worker.Deliverer, *worker.Events, error) {
 		d, err := e.targets.open(ctx, l)
@@ -343,7 +329,6 @@ func (e *Environment) buildWorkers(ctx context.Context) error {
 	})
 }
 
-// buildTasks makes what enqueues the periodic tasks.
 func (e *Environment) buildTasks(ctx context.Context) error {
 	home := e.home()
 	onSQS, _ := home.Queue.(*aws.Queue)
@@ -361,24 +346,14 @@ func (e *Environment) buildTasks(ctx context.Context) error {
 			Reloaded: e.telemetry.Reloaded},
 		Stopping: e.draining, Wall: e.wall, Log: e.Logger.Logger,
 	})
+	e.election = e.tasks.Election()
 	return e.tasks.Open(ctx, e.s.PeriodicTrust == config.TrustRegistry)
 }
 
-// runTasks lets the periodic tasks run.
 func (e *Environment) runTasks(context.Context) error {
 	e.tasks.Start()
-	e.steps.push("the periodic tasks", func(ctx context.Context) error {
-		if err := e.tasks.Stop(ctx); err != nil {
-			return fmt.Errorf("enqueueing does not end: %w", cutBy(ctx))
-		}
-		return nil
-	})
+	e.steps.push("the periodic tasks", e.tasks.Stop)
 	return nil
-}
-
-// openFleet joins the group of instances that share the queue, if there is one.
-func (e *Environment) openFleet(ctx context.Context) error {
-	return e.sizing.openFleet(ctx, e.tasks.Election())
 }
 
 // announce writes down where the environment answers, for the other commands,
@@ -388,6 +363,6 @@ func (e *Environment) announce(context.Context) error {
 		return err
 	}
 	close(e.announced)
-	e.greet(e.instance.consoleURL())
+	e.instance.greet()
 	return nil
 }

@@ -1,12 +1,14 @@
 package environment
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"tendril/config"
 	"tendril/console"
 	"tendril/datadir"
+	"tendril/logging"
 )
 
 // instance is how the other commands find this environment: the claim of its data
@@ -56,16 +59,13 @@ func (i *instance) claim(context.Context) error {
 	return nil
 }
 
-// listen opens the console's listener.
 func (i *instance) listen() (net.Listener, error) {
 	l, err := listenConsole(i.s)
 	if err != nil {
 		return nil, err
 	}
 	i.address = localAddress(l)
-	if i.token = i.s.ConsoleToken; i.token == "" {
-		i.token = console.NewToken()
-	}
+	i.token = cmp.Or(i.s.ConsoleToken, console.NewToken())
 	if i.s.ConsoleTLSCert == "" {
 		return l, nil
 	}
@@ -154,4 +154,56 @@ func (i *instance) describe() *console.Instance {
 			console.InstanceQueue{Name: l.name, URL: l.url, DeadLetterQueue: l.dead, Embedded: l.embedded})
 	}
 	return file
+}
+
+// greet prints the start: a few lines on a terminal, one event elsewhere.
+func (i *instance) greet() {
+	var rows []logging.Row
+	row := func(name, value string) { rows = append(rows, logging.Row{Name: name, Value: value}) }
+	if i.endpoint != "" {
+		row("queues", fmt.Sprintf("%s  (SQS protocol, in %s)", i.endpoint, i.s.DataDir))
+	}
+	for _, l := range i.lines {
+		row("queue", l.url)
+		if l.dead != "" {
+			row("dead letters", l.dead)
+		}
+	}
+	if len(i.lines) > 1 {
+		row("order", i.orderText())
+	}
+	for _, target := range i.targets() {
+		row("delivers", target)
+	}
+	row("console", i.consoleURL())
+	if i.Logger.Banner("tendril "+i.Version, i.s.Name, rows) {
+		return
+	}
+	attrs := []any{"component", "environment", "environment", i.s.Name, "version", i.Version, "backend", i.s.Backend,
+		"endpoint", i.endpoint, "console", i.consoleURL()}
+	if home := i.home(); home != nil {
+		attrs = append(attrs, "queue", home.name, "queue_url", home.url, "dead_letter_queue", home.dead,
+			"target", home.goesTo())
+	}
+	if len(i.lines) > 1 {
+		attrs = append(attrs, "queues", i.orderText())
+	}
+	i.Logger.Info("started", attrs...)
+}
+
+// targets are the places that messages are handed to, each once.
+func (i *instance) targets() (list []string) {
+	for _, l := range i.lines {
+		text := l.target
+		if !l.settings().ToFunction() {
+			text = "POST " + text
+		}
+		if l.settings().ToOwnApp() {
+			text += i.commandText()
+		}
+		if !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	return list
 }

@@ -32,14 +32,6 @@ var (
 	errGivenUp = errors.New("the start was given up")
 )
 
-// cutBy says why a stop that ctx bounds cut work off.
-func cutBy(ctx context.Context) error {
-	if errors.Is(context.Cause(ctx), ErrCutShort) {
-		return ErrCutShort
-	}
-	return ErrLate
-}
-
 // conflict is an [ErrConflict] with the text of another error.
 type conflict struct{ error }
 

@@ -126,7 +126,6 @@ func isPaused(st worker.Status) bool {
 	return slices.ContainsFunc(st.Reasons, func(r worker.Reason) bool { return r.Block == worker.Paused })
 }
 
-// status is the pipeline as the console shows it.
 func (l *pipeline) status() console.Worker {
 	st := l.worker.Status()
 	w := console.Worker{

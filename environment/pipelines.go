@@ -16,6 +16,7 @@ import (
 	"tendril/console"
 	"tendril/depth"
 	"tendril/logging"
+	"tendril/periodic"
 	"tendril/queue"
 	"tendril/worker"
 )
@@ -29,9 +30,12 @@ type pipelines struct {
 	depths *depth.Counter                  // of the messages that wait in the queues
 }
 
-// openAll opens the queues of the settings, and those that only periodic tasks name: for
+// openAll opens the queues of the settings, and those that only a file of tasks names, which may be nil: for
 // embedded ones without settings of their own those of the first queue hold.
-func (q *pipelines) openAll(ctx context.Context, tasks []string) error {
+func (q *pipelines) openAll(ctx context.Context, file *periodic.File) error {
+	if err := q.openSQS(ctx); err != nil {
+		return err
+	}
 	open := func(set *config.QueueSettings, forTask bool) error {
 		ref, err := q.open(ctx, set)
 		if err == nil {
@@ -46,12 +50,15 @@ func (q *pipelines) openAll(ctx context.Context, tasks []string) error {
 			return err
 		}
 	}
-	for _, name := range tasks {
-		if name == "" || q.lineOf(name) != nil || !q.home().embedded {
+	if file == nil || !q.home().embedded {
+		return nil
+	}
+	for _, t := range file.Tasks {
+		if t.Queue == "" || q.lineOf(t.Queue) != nil {
 			continue
 		}
 		set := *q.home().settings()
-		set.Name = name
+		set.Name = t.Queue
 		for _, l := range q.lines {
 			set.Weight = max(set.Weight, l.settings().Weight)
 		}
@@ -79,7 +86,6 @@ func (q *pipelines) lineOf(name string) *pipeline {
 	return nil
 }
 
-// names are those of the queues.
 func (q *pipelines) names() (list []string) {
 	for _, l := range q.lines {
 		list = append(list, l.name)
@@ -120,18 +126,14 @@ func (q *pipelines) tune(c config.Change, newReplicas bool) {
 		return
 	}
 	q.tuned.Store(c.Settings)
-	queues := map[string]*config.QueueSettings{}
-	for i := range c.Settings.Queues {
-		queues[c.Settings.Queues[i].Name] = &c.Settings.Queues[i]
-	}
 	for _, l := range q.lines {
-		set := queues[l.settings().Name]
+		name, weight := l.settings().Name, l.settings().Weight
+		i := slices.IndexFunc(c.Settings.Queues, func(s config.QueueSettings) bool { return s.Name == name })
+		set := c.Settings.Queues[max(i, 0)]
 		if l.forTask { // which goes by the first queue's, but for what is its own
-			own := c.Settings.Queues[0]
-			own.Name, own.Weight = l.settings().Name, l.settings().Weight
-			set = &own
+			set.Name, set.Weight = name, weight
 		}
-		l.set.Store(set)
+		l.set.Store(&set)
 		if l.renew != nil && (l.route == nil || !newReplicas) {
 			l.renew()
 		}
@@ -169,7 +171,6 @@ func (q *pipelines) pause(name, reason string) error {
 	return q.each(name, func(l *pipeline) { l.worker.Pause(cmp.Or(reason, "paused")) })
 }
 
-// resume undoes pause.
 func (q *pipelines) resume(name string) error {
 	return q.each(name, func(l *pipeline) { l.worker.Resume() })
 }
@@ -205,7 +206,6 @@ func (q *pipelines) each(name string, do func(*pipeline)) error {
 	return nil
 }
 
-// buildDepths makes what counts the messages that wait in the queues.
 func (q *pipelines) buildDepths(context.Context) error {
 	var queues []depth.Queue
 	for _, l := range q.lines {
@@ -254,9 +254,9 @@ func (q *pipelines) afterFailure(l *pipeline, s *worker.Settled) (next logging.R
 }
 
 // inWork returns the attempt at a message that the app works on now.
-func (q *pipelines) inWork(id string) (console.Delivery, bool) {
+func (q *pipelines) inWork(id string) (d console.Delivery, found bool) {
 	if !q.running() {
-		return console.Delivery{}, false
+		return d, false
 	}
 	for _, l := range q.lines {
 		if attempt, since, ok := l.worker.InWork(id); ok {
@@ -265,7 +265,7 @@ func (q *pipelines) inWork(id string) (console.Delivery, bool) {
 				DurationMS: now.Sub(since).Milliseconds(), At: now}, true
 		}
 	}
-	return console.Delivery{}, false
+	return d, false
 }
 
 // statusLine is one line for 'systemctl status'.

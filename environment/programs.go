@@ -21,7 +21,6 @@ type programs struct {
 	logs     *supervisor.LogFolder // nil when no folder is named
 }
 
-// openLogs opens the folder of the log files, where one is named.
 func (p *programs) openLogs() error {
 	if p.s.AppLogDir == "" || p.logs != nil {
 		return nil
@@ -35,7 +34,6 @@ func (p *programs) openLogs() error {
 	return nil
 }
 
-// output takes one line of output: to the log, and to the files of the log folder where there is one.
 func (p *programs) output(process, stream string, line []byte) {
 	if p.logs != nil {
 		p.logs.Line(process, stream, line)
@@ -43,7 +41,6 @@ func (p *programs) output(process, stream string, line []byte) {
 	p.Logger.AppOutput(process, stream, line)
 }
 
-// linesDropped reports lost output.
 func (p *programs) linesDropped(d supervisor.LinesDropped) {
 	p.counters.LinesDropped(d)
 	p.Logger.Warn("output lines dropped", "component", "app", "process", d.Process, "lines", d.Lines,

@@ -42,7 +42,6 @@ type queues struct {
 	endpoint string         // of the embedded queue; "" on Amazon SQS
 }
 
-// openBroker opens the embedded queues.
 func (q *queues) openBroker(events *broker.Events) error {
 	b, err := broker.Open(q.s.DataDir, &broker.Options{
 		Region: q.s.Region, AccountID: q.s.AccountID, Logger: q.Logger.Logger, Events: events,
@@ -78,7 +77,6 @@ func (q *queues) serveBroker(context.Context) error {
 	return nil
 }
 
-// openSQS opens the connections to Amazon SQS, where a queue is there.
 func (q *queues) openSQS(ctx context.Context) error {
 	if !q.s.AnyOnSQS() {
 		return nil

@@ -87,10 +87,12 @@ func containerMark(read func(path string) (string, bool), getenv func(string) st
 		}
 	}
 	systemd, _ := read("/run/systemd/container")
-	first, _ := read("/proc/1/environ")
-	if engine := cmp.Or(getenv("container"), strings.TrimSpace(systemd), variable(first, "container")); engine != "" &&
-		engine != "wsl" {
-		return "container=" + engine // wsl is a machine
+	environ, _ := read("/proc/1/environ")
+	_, first, _ := strings.Cut("\x00"+environ, "\x00container=")
+	first, _, _ = strings.Cut(first, "\x00")
+	engine := cmp.Or(getenv("container"), strings.TrimSpace(systemd), first)
+	if engine != "" && engine != "wsl" { // which is a machine
+		return "container=" + engine
 	}
 	groups, _ := read("/proc/1/cgroup")
 	if found := containerGroup.FindStringSubmatch(groups); found != nil {
@@ -99,16 +101,6 @@ func containerMark(read func(path string) (string, bool), getenv func(string) st
 	mounts, _ := read("/proc/self/mountinfo")
 	if found := containerMount.FindStringSubmatch(mounts); found != nil {
 		return "mount of " + found[1]
-	}
-	return ""
-}
-
-// variable returns the value of a variable in the text of a /proc/PID/environ.
-func variable(environ, name string) string {
-	for entry := range strings.SplitSeq(environ, "\x00") {
-		if value, found := strings.CutPrefix(entry, name+"="); found {
-			return value
-		}
 	}
 	return ""
 }

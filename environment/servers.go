@@ -40,7 +40,6 @@ func connectionShares(descriptors, deliveries int) (endpoint, console int) {
 	return min(max(rest*3/4, leastConnections), 16384), min(max(rest/8, leastConnections), 256)
 }
 
-// openFiles is how many file descriptors this process may have.
 func openFiles() int {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
@@ -61,7 +60,7 @@ func deliveryDescriptors(s *config.Settings) int {
 // serve runs an HTTP server until the stop reaches it, with at most so many
 // connections; before is called first.
 func (c *core) serve(name string, server *http.Server, l net.Listener, most int, before func()) {
-	server.ErrorLog = newErrorLog(c.Logger.Logger, name)
+	server.ErrorLog = log.New(errorLog{c.Logger.With("component", name)}, "", 0)
 	full := logging.Interval{Every: fullEvery}
 	l = httplimit.Listen(server, l, most, func() {
 		if full.Allow() {
@@ -124,15 +123,7 @@ func localAddress(l net.Listener) string {
 }
 
 // errorLog turns the lines of an HTTP server into log events.
-type errorLog struct {
-	log  *slog.Logger
-	name string
-}
-
-// newErrorLog returns the ErrorLog of a server.
-func newErrorLog(to *slog.Logger, name string) *log.Logger {
-	return log.New(errorLog{to, name}, "", 0)
-}
+type errorLog struct{ log *slog.Logger }
 
 // Write logs one line. A client that does not get through TLS is no fault of ours,
 // and anybody can cause thousands of them.
@@ -141,6 +132,6 @@ func (w errorLog) Write(line []byte) (int, error) {
 	if strings.HasPrefix(text, "http: TLS handshake error") {
 		level = slog.LevelDebug
 	}
-	w.log.Log(context.Background(), level, "http server error", "component", w.name, "error", text)
+	w.log.Log(context.Background(), level, "http server error", "error", text)
 	return len(line), nil
 }

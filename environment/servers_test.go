@@ -3,6 +3,7 @@ package environment
 import (
 	"bytes"
 	"encoding/json"
+	"log"
 	"log/slog"
 	"testing"
 )
@@ -34,8 +35,8 @@ func TestServerErrorsAreLogEvents(t *testing.T) {
 		"http: Accept error: too many open files; retrying in 5ms": "WARN",
 	} {
 		var out bytes.Buffer
-		newErrorLog(slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug})),
-			"the console").Print(line)
+		to := slog.New(slog.NewJSONHandler(&out, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		log.New(errorLog{to.With("component", "the console")}, "", 0).Print(line)
 		var event struct{ Level, Msg, Component, Error string }
 		if err := json.Unmarshal(out.Bytes(), &event); err != nil {
 			t.Fatalf("%v: %q", err, out.String())

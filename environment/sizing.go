@@ -32,11 +32,11 @@ type sizing struct {
 	replicas    *app.App         // nil when no app runs here
 	inFlight    delivery.Tracker // empty where nothing protects what is in flight
 	loop        *autoscale.Loop
-	fleet       *fleet.Fleet // nil for an instance on its own
+	election    *tasks.Election // of the leader of the periodic tasks, who leads the fleet too
+	fleet       *fleet.Fleet    // nil for an instance on its own
 	fleetTiming fleet.Timing
 }
 
-// isFleet reports whether the settings scale instances.
 func (z *sizing) isFleet() bool {
 	return z.s.ScaleTarget == config.ScalePublish || strings.HasPrefix(z.s.ScaleTarget, config.ScaleGroup)
 }
@@ -44,7 +44,7 @@ func (z *sizing) isFleet() bool {
 // openFleet opens the connections that a fleet needs. It ends late: the group may terminate this
 // instance when everything else has ended. The leader of the periodic tasks leads the fleet too, if
 // there is a registry in which one is elected.
-func (z *sizing) openFleet(ctx context.Context, election *tasks.Election) (err error) {
+func (z *sizing) openFleet(ctx context.Context) (err error) {
 	if !z.isFleet() {
 		return nil
 	}
@@ -62,8 +62,8 @@ func (z *sizing) openFleet(ctx context.Context, election *tasks.Election) (err e
 		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, z.s.ScaleTarget, err)
 	}
 	z.steps.push("the group of instances", z.fleet.Close)
-	z.fleet.ElectLeader(election.IsLeader)
-	elected, err := election.Join(ctx)
+	z.fleet.ElectLeader(z.election.IsLeader)
+	elected, err := z.election.Join(ctx)
 	if err == nil && !elected {
 		log.Warn("no leader is elected: this instance assumes that no other one sets the size",
 			"hint", "give all instances the same --registry-table, so that one is elected")
@@ -210,7 +210,6 @@ func (z *sizing) gauge(toOwnApp bool) *autoscale.Gauge {
 // slotsOf is how many deliveries can be in work at once, of the queues with this concurrency.
 func slotsOf(all, concurrency int) int { return max(min(all, concurrency), 1) }
 
-// loads are the states of some pipelines, as scaling sees them.
 func (z *sizing) loads(toOwnApp bool) (all []autoscale.QueueState) {
 	now := time.Now()
 	for _, l := range z.lines {

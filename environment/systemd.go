@@ -76,35 +76,29 @@ func (m *serviceManager) extendStart(running context.Context) {
 	m.Status("preparing the app")
 	if !m.running() {
 		m.extendForApp()
-		m.await(running, m.started, extendEvery) // from then on see awaitApp
+		m.await(running, m.started, extendEvery) // from then on see run
 	}
 }
 
 // run tells systemd that the service is up, what it does, and, as long as it responds, that it is alive.
+// A service whose app does not come up is not up either: systemd is asked for as much time as the app has.
 func (m *serviceManager) run(running context.Context) {
-	if !m.awaitApp(running) {
-		return
+	if m.hasApp() {
+		m.Status("starting the app")
+		m.extendForApp()
+		interval := time.Duration(0)
+		if m.s.AppReadyTimeout == 0 { // for ever
+			interval = untimed
+		}
+		if !m.await(running, m.ready, interval) {
+			return
+		}
 	}
 	m.Ready(m.statusLine())
 	m.Watchdog(running, func() bool {
 		m.Status(m.statusLine())
 		return m.live()
 	})
-}
-
-// awaitApp waits until the app that runs here was ready once: a service whose app
-// does not come up is not up either. Meanwhile systemd is asked for as much time as the
-// app has. It returns false when the stop comes first.
-func (m *serviceManager) awaitApp(running context.Context) bool {
-	if !m.hasApp() {
-		return true
-	}
-	m.Status("starting the app")
-	m.extendForApp()
-	if m.s.AppReadyTimeout > 0 {
-		return m.await(running, m.ready, 0)
-	}
-	return m.await(running, m.ready, untimed)
 }
 
 // reloading tells systemd that a reload has begun; over, that it has ended.

@@ -34,7 +34,6 @@ type targetOpener struct {
 	functions delivery.Functions
 }
 
-// openBuckets opens the connections to S3, where buckets with payloads are named.
 func (t *targetOpener) openBuckets(ctx context.Context) error {
 	if len(t.s.S3Payloads) == 0 {
 		return nil
@@ -123,7 +122,6 @@ func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 	return nil
 }
 
-// openHTTP opens connections to an address by the settings in force.
 func (t *targetOpener) openHTTP(l *pipeline, address string) (*deliver.HTTP, error) {
 	s, set := t.inForce(), l.settings()
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
@@ -145,7 +143,6 @@ func (t *targetOpener) openHTTP(l *pipeline, address string) (*deliver.HTTP, err
 // lambdaMargin is what a call of a function may take beyond the function's own time limit.
 const lambdaMargin = 5 * time.Second
 
-// openFunction opens the connections to a function of AWS Lambda.
 func (t *targetOpener) openFunction(ctx context.Context, l *pipeline, opts *delivery.Options) error {
 	client := aws.LambdaOptions{Options: *t.aws(), Function: l.settings().Function,
 		Timeout: t.s.FunctionTimeout + lambdaMargin}
@@ -155,21 +152,15 @@ func (t *targetOpener) openFunction(ctx context.Context, l *pipeline, opts *deli
 		return fmt.Errorf("%w: %w", ErrTarget, err)
 	}
 	l.target, l.close = "lambda:"+l.settings().Function, function.Close
-	t.compareTimeouts(ctx, l, function)
-	return t.invokeBy(l, opts, function)
-}
-
-// compareTimeouts logs when a function may still run when its messages become visible
-// again. That may need a permission that nothing else does; without it nothing is logged.
-func (t *targetOpener) compareTimeouts(ctx context.Context, l *pipeline, function *aws.Lambda) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	timeout, err := function.FunctionTimeout(ctx)
+	timeout, err := function.FunctionTimeout(ctx) // which may need a permission that nothing else does
 	if err == nil && timeout > l.settings().VisibilityTimeout {
 		t.Logger.Info("function may run for longer than the visibility timeout: it is extended meanwhile",
 			"component", "aws", "queue", l.name, "function", l.settings().Function,
 			"timeout", timeout.String(), "visibility_timeout", l.settings().VisibilityTimeout.String())
 	}
+	return t.invokeBy(l, opts, function)
 }
 
 // openLocalFunction opens a function on this machine. Queues with the same command share its processes.

@@ -12,27 +12,18 @@ import (
 	"tendril/telemetry"
 )
 
-// openTelemetry makes what counts, and what sends to a collector where one is named. green reports
-// whether health is green.
-func (c *core) openTelemetry(ctx context.Context, sources telemetry.Sources, green func() bool) (
-	*telemetry.Telemetry, *telemetry.OTLP, error) {
+func (c *core) openOTLP(ctx context.Context) (*telemetry.OTLP, error) {
 	otlp, err := telemetry.OpenOTLP(ctx, &telemetry.OTLPOptions{Version: c.Version, Service: c.s.Name,
 		Logger: c.Logger.Logger})
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrSettings, err)
+		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	if otlp != nil {
 		c.steps.push("the way to the collector of telemetry", otlp.Close)
 	}
-	cloud, err := c.openCloudWatch(ctx, green)
-	if err != nil {
-		return nil, nil, err
-	}
-	return telemetry.New(&telemetry.Options{Version: c.Version, CloudWatch: cloud, OTLP: otlp, Logger: c.Logger.Logger,
-		Sources: sources}), otlp, nil
+	return otlp, nil
 }
 
-// openCloudWatch begins to send figures to CloudWatch, where that is wanted.
 func (c *core) openCloudWatch(ctx context.Context, green func() bool) (*telemetry.CloudWatch, error) {
 	if c.s.CloudWatch != config.On || c.QueuesOnly {
 		return nil, nil

@@ -66,7 +66,6 @@ func (o *Options) ProbePorts() error {
 	return errors.Join(problems...)
 }
 
-// validateApp judges how the app, or a function on this machine, is to be run.
 func (o *Options) validateApp() (problems []error) {
 	s := &o.Config.Settings
 	if slices.ContainsFunc(s.Queues, runsHere) {
@@ -92,7 +91,6 @@ func (o *Options) validateApp() (problems []error) {
 	return append(problems, err, refuseRoot(s, "the app"), refuseForeignBundle(o.Bundle, isMachineRoot()))
 }
 
-// validateTargets judges what messages are posted to.
 func (o *Options) validateTargets() (problems []error) {
 	s := &o.Config.Settings
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)

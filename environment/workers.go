@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,7 +101,7 @@ func (q *pipelines) runWorkers(context.Context) error {
 		}
 		err := errors.Join(errs...)
 		if err != nil {
-			err = fmt.Errorf("%w: %w", cutBy(ctx), err)
+			err = fmt.Errorf("%w: %w", cmp.Or(context.Cause(ctx), ErrLate), err)
 		}
 		q.finishDrain(err)
 		return err
