@@ -55,14 +55,13 @@ func (z *sizing) openFleet(ctx context.Context) (err error) {
 	}
 	z.fleet, err = fleet.Open(ctx, fleet.Options{
 		Region: z.aws().Region, Group: group, Namespace: "tendril/" + z.s.Name, Work: z.inFlight.Work, Drain: z.Drain,
-		Load: z.gauge(false).Read, Unprotected: z.s.ScaleInProtection == config.ProtectionOff, Log: log,
-		LogSDK: z.Logger.SDK, Timing: z.fleetTiming,
+		Load: z.gauge(false).Read, Unprotected: z.s.ScaleInProtection == config.ProtectionOff,
+		IsLeader: z.election.IsLeader, Log: log, LogSDK: z.Logger.SDK, Timing: z.fleetTiming,
 	})
 	if err != nil {
 		return fmt.Errorf("%w: --scale-target %s: %w", ErrSettings, z.s.ScaleTarget, err)
 	}
 	z.steps.push("the group of instances", z.fleet.Close)
-	z.fleet.ElectLeader(z.election.IsLeader)
 	elected, err := z.election.Join(ctx)
 	if err == nil && !elected {
 		log.Warn("no leader is elected: this instance assumes that no other one sets the size",
@@ -103,13 +102,8 @@ func (z *sizing) runScaling(context.Context) error {
 	z.steps.background("the counts of the queues", z.depths.Run) // scaling waits for the first ones
 	var ended sync.WaitGroup
 	ended.Go(func() { loop.Run(run) })
-	z.fleet.Start(run, z.depths.Asked())
-	z.steps.push("the scaling", func(context.Context) error {
-		stop()
-		ended.Wait()
-		z.fleet.WaitLeader()
-		return nil
-	})
+	ended.Go(func() { z.fleet.Run(run, z.depths.Asked()) })
+	z.steps.push("the scaling", func(context.Context) error { stop(); ended.Wait(); return nil })
 	return nil
 }
 

@@ -7,18 +7,16 @@
 //	Start ── which instance am I, in which group? ── asked again every minute
 //	           |
 //	           |── long work in flight: protected from scale-in
-//	           '── the group terminates it: Drain ── Leave ── the group goes on
+//	           '── the group terminates it: Drain ── Close ── the group goes on
 //
-// A [Member] finds out which instance of which group it is from the instance's
-// metadata and the Auto Scaling API, in the background. While deliveries run for
-// long it protects the instance from scale-in. When the group terminates the
-// instance, it drains the process, waits until [Member.Leave] says that everything
-// has ended, and then completes the lifecycle action, so that the group waits
-// neither too short nor too long.
+// A [Fleet] finds out which instance of which group it is from the instance's metadata and
+// the Auto Scaling API, in the background. While deliveries run for long it protects the
+// instance from scale-in. When the group terminates the instance, it drains the process, waits
+// until [Fleet.Close] says that everything has ended, and then completes the lifecycle action,
+// so that the group waits neither too short nor too long.
 //
-// [ProtectTask] does the part of protection in a task of Amazon ECS. A [Publisher]
-// writes the load to CloudWatch, for policies that live there.
+// It also writes the load to CloudWatch, for policies that live there. [ProtectTask] does the
+// part of protection in a task of Amazon ECS.
 //
-// Nothing here stands in the way of a message: what cannot be reached is told to
-// [Events], and the work goes on.
+// Nothing here stands in the way of a message: what cannot be reached is logged, and the work goes on.
 package fleet

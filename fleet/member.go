@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,25 +16,52 @@ import (
 )
 
 const (
-	// lookAgain is the time between two attempts to find out which member of
-	// which group this instance is.
+	// lookAgain is the time between two attempts to find out which member of which group this instance is.
 	lookAgain = time.Minute
 	// metadataTries is how often the metadata service is asked for the instance id. Outside
 	// of EC2 it never answers.
 	metadataTries = 3
 )
 
-// Member is this instance as a member of a group. It begins with [Member.Start], and ends with
-// [Member.Leave].
-type Member struct {
+// Options say what a [Fleet] needs. Work, Drain, Load, IsLeader and Log are required.
+type Options struct {
+	// Region is where the group is; "" means what the environment, the profile or the
+	// metadata of the instance say.
+	Region string
+	// Group is the name of the group whose size is set; "" means that this instance may be in
+	// any group, and publishes the load into Namespace.
+	Group, Namespace string
+	// Work returns how much is in flight, which decides about protection from scale-in.
+	Work func() autoscale.Work
+	// Unprotected leaves protection from scale-in to others.
+	Unprotected bool
+	// Drain finishes what is in flight, before the group terminates this instance.
+	Drain func(context.Context) error
+	// Load measures the load to publish.
+	Load func() autoscale.Inputs
+	// IsLeader reports whether this instance sets the size or publishes the load.
+	IsLeader func() bool
+	// Log gets what happens, and LogSDK what the AWS SDK logs.
+	Log    *slog.Logger
+	LogSDK func(level slog.Level, text string)
+	// Timing is for tests that do not wait; the zero value means the usual times.
+	Timing Timing
+}
+
+// Timing are the times of a member; 0 means the default of each.
+type Timing struct {
+	// ProtectAfter is how long a delivery lasts before the instance is protected; negative
+	// means at once. Look is the time between two looks at the work, Poll that between two
+	// questions whether the instance is being terminated.
+	ProtectAfter, Look, Poll time.Duration
+}
+
+// member is this instance as a member of a group, from start to leave.
+type member struct {
 	opts    Options
 	service *aws.AutoScaling
-	// own is the group that this instance should be in; nil means whichever it is in.
-	own *aws.Group
-	// looked is closed after the first attempt to find out.
-	looked chan struct{}
-	// run ends protection and the watch for termination; released is closed when
-	// everything else has ended.
+	looked  chan struct{} // closed after the first attempt to find out
+	// run ends protection and the watch for termination; released is closed when everything else has ended.
 	run      context.Context
 	stop     context.CancelFunc
 	released chan struct{}
@@ -43,28 +71,23 @@ type Member struct {
 	completed   chan struct{}
 	all         sync.WaitGroup
 
-	mu sync.Mutex
-	// group is the one found; nil for none, or while it is not known.
-	group *aws.Group
-	// why says why the group, or this instance in it, is not known; known that
-	// there is nothing more to find out.
-	why   error
-	known bool
+	mu    sync.Mutex
+	group *aws.Group // the one found; nil for none, or while it is not known
+	why   error      // why the group, or this instance in it, is not known
+	known bool       // there is nothing more to find out
 }
 
-func newMember(opts Options, service *aws.AutoScaling, own *aws.Group) *Member {
-	m := &Member{opts: opts, service: service, own: own, looked: make(chan struct{}), released: make(chan struct{}),
+func newMember(opts Options, service *aws.AutoScaling) *member {
+	m := &member{opts: opts, service: service, looked: make(chan struct{}), released: make(chan struct{}),
 		completed: make(chan struct{})}
 	m.run, m.stop = context.WithCancel(context.Background())
 	return m
 }
 
-// Start finds out, in the background, who this instance is. It then protects the instance
+// start finds out, in the background, who this instance is. It then protects the instance
 // while it works, and drains it when the group terminates it.
-func (m *Member) Start() {
+func (m *member) start() {
 	m.all.Go(func() {
-		looked := sync.OnceFunc(func() { close(m.looked) })
-		defer looked()
 		tick := time.NewTicker(lookAgain)
 		defer tick.Stop()
 		for try := 1; ; try++ {
@@ -72,10 +95,14 @@ func (m *Member) Start() {
 			if m.run.Err() != nil {
 				return
 			}
-			m.learn(self, err)
-			looked()
-			if m.settled() {
+			known := m.learn(self, err)
+			if try == 1 {
+				close(m.looked)
+			}
+			if err == nil {
 				m.hold(self)
+			}
+			if known {
 				return
 			}
 			select {
@@ -87,11 +114,12 @@ func (m *Member) Start() {
 	})
 }
 
-// identity is what was found out; the zero value is an instance of no group.
+// identity is what was found out.
 type identity struct {
-	id    string
-	group *aws.Group
-	hook  string // "" for none
+	machine *aws.Instance
+	id      string
+	group   *aws.Group
+	hook    string // "" for none
 }
 
 // notAMember is a reason to look no further.
@@ -101,32 +129,29 @@ type notAMember struct{ error }
 func (e notAMember) Unwrap() error { return e.error }
 
 // find asks the metadata and the group. A [notAMember] is an instance of no group.
-func (m *Member) find(ctx context.Context, try int) (identity, error) {
-	instance, err := aws.NewInstance("")
-	if err != nil {
-		return identity{}, notAMember{err}
+func (m *member) find(ctx context.Context, try int) (self identity, err error) {
+	if self.machine, err = aws.NewInstance(""); err != nil {
+		return self, notAMember{err}
 	}
-	id, err := instance.InstanceID(ctx)
-	if err != nil {
+	if self.id, err = self.machine.InstanceID(ctx); err != nil {
 		if try >= metadataTries || errors.Is(err, queue.ErrDenied) {
 			err = notAMember{err}
 		}
-		return identity{}, err
+		return self, err
 	}
-	self := identity{id: id, group: m.own}
-	if self.group == nil {
-		name, err := m.service.GroupOf(ctx, id)
-		if err != nil {
+	name := m.opts.Group
+	if name == "" {
+		if name, err = m.service.GroupOf(ctx, self.id); err != nil {
 			return self, final(err)
 		}
-		self.group = m.service.Group(name)
 	}
+	self.group = m.service.Group(name)
 	state, err := self.group.Describe(ctx)
 	if err != nil {
 		return self, err // a group that is made later is found later
 	}
-	if !slices.ContainsFunc(state.Instances, func(i aws.GroupInstance) bool { return i.ID == id }) {
-		return self, notAMember{fmt.Errorf("instance %s is not in the group %s", id, self.group.Name())}
+	if !slices.ContainsFunc(state.Instances, func(i aws.GroupInstance) bool { return i.ID == self.id }) {
+		return self, notAMember{fmt.Errorf("instance %s is not in the group %s", self.id, self.group.Name())}
 	}
 	self.hook, err = self.group.TerminationHook(ctx)
 	return self, err
@@ -140,16 +165,16 @@ func final(err error) error {
 	return err
 }
 
-// learn keeps what was found out, and logs what is missing when it is new.
-func (m *Member) learn(self identity, err error) {
+// learn keeps what was found out, logs what is missing when it is new, and reports whether there is
+// nothing more to find out.
+func (m *member) learn(self identity, err error) (known bool) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	before := m.why
-	m.why = err
+	m.why, m.known = err, err == nil || errors.As(err, &notAMember{})
 	if err == nil {
-		m.group, m.known = self.group, true
+		m.group = self.group
 	}
-	m.known = m.known || errors.As(err, &notAMember{})
-	m.mu.Unlock()
 	switch {
 	case err != nil && (before == nil || before.Error() != err.Error()):
 		m.opts.Log.Warn("instance not found in any Auto Scaling group: scale-in protection and the drain before "+
@@ -158,44 +183,32 @@ func (m *Member) learn(self identity, err error) {
 		m.opts.Log.Warn("group has no lifecycle hook for autoscaling:EC2_INSTANCE_TERMINATING", "group", self.group.Name(),
 			"hint", "without it, an instance that is terminated has no more time to finish its work than its shutdown takes")
 	}
-}
-
-func (m *Member) settled() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	return m.known
 }
 
 // hold protects the instance while it works, and drains it when the group terminates it.
-func (m *Member) hold(self identity) {
-	if self.group == nil || m.Problem() != "" {
-		return
-	}
+func (m *member) hold(self identity) {
 	one, timing := self.group.Member(self.id, self.hook), m.opts.Timing
 	events := autoscale.LogEvents(m.opts.Log, "instances")
-	protector := &autoscale.Protector{
-		Guard: one, Work: m.opts.Work, Protection: autoscale.Protection{After: timing.ProtectAfter},
-		Interval: timing.Look, Events: events,
-	}
 	if !m.opts.Unprotected {
+		protector := &autoscale.Protector{
+			Guard: one, Work: m.opts.Work, Protection: autoscale.Protection{After: timing.ProtectAfter},
+			Interval: timing.Look, Events: events,
+		}
 		m.all.Go(func() { protector.Run(m.run) })
 	}
 	if self.hook == "" {
 		return
 	}
-	instance, err := aws.NewInstance("")
-	if err != nil {
-		return // it was made once before
-	}
 	termination := &autoscale.Termination{
-		Chosen: instance.Leaving, Hook: one, Drain: m.drain, Poll: timing.Poll, Events: events,
+		Chosen: self.machine.Leaving, Hook: one, Drain: m.drain, Poll: timing.Poll, Events: events,
 	}
 	m.all.Go(func() { termination.Run(m.run); close(m.completed) })
 }
 
 // drain finishes the work, and returns when everything but the connection to the
 // group has ended: then the group may terminate the machine.
-func (m *Member) drain(ctx context.Context) error {
+func (m *member) drain(ctx context.Context) error {
 	m.terminating.Store(true)
 	err := m.opts.Drain(ctx)
 	select {
@@ -205,9 +218,9 @@ func (m *Member) drain(ctx context.Context) error {
 	return err
 }
 
-// Leave lets the group go on, where it waits, and takes the protection away. ctx bounds it.
+// leave lets the group go on, where it waits, and takes the protection away. ctx bounds it.
 // It is to be called when everything else has ended.
-func (m *Member) Leave(ctx context.Context) {
+func (m *member) leave(ctx context.Context) {
 	close(m.released)
 	if m.terminating.Load() {
 		select {
@@ -219,28 +232,23 @@ func (m *Member) Leave(ctx context.Context) {
 	m.all.Wait()
 }
 
-// Looked is closed after the first attempt to find out which instance this is.
-func (m *Member) Looked() <-chan struct{} { return m.looked }
-
-// Count returns how many instances share the queue: those in service in the
-// group, or this one.
-func (m *Member) Count(ctx context.Context) (int, error) {
+// count returns how many instances share the queue: those in service in the group, or this one.
+func (m *member) count(ctx context.Context) (n int, err error) {
 	m.mu.Lock()
 	group, known, why := m.group, m.known, m.why
 	m.mu.Unlock()
 	switch {
 	case group != nil:
-		s, err := group.Describe(ctx)
-		return s.InService(), err
+		n, _, err = group.Size(ctx)
+		return n, err
 	case known:
 		return 1, nil
 	}
 	return 0, why
 }
 
-// Problem says why this instance is not a member of a group; "" where it is, or where
-// that is not known yet.
-func (m *Member) Problem() string {
+// problem says why this instance is not a member of a group; "" where it is, or where that is not known yet.
+func (m *member) problem() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.why == nil {

@@ -19,7 +19,7 @@ func TestGroupWaitsForTheWholeStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		drained := make(chan error)
-		m := newMember(Options{Drain: func(context.Context) error { return <-drained }}, nil, nil)
+		m := newMember(Options{Drain: func(context.Context) error { return <-drained }}, nil)
 		done := make(chan error, 1)
 		go func() { done <- m.drain(m.run) }()
 		synctest.Wait()
@@ -32,7 +32,7 @@ func TestGroupWaitsForTheWholeStop(t *testing.T) {
 			t.Error("the group was released before the end")
 		}
 		left := make(chan struct{})
-		go func() { m.Leave(t.Context()); close(left) }()
+		go func() { m.leave(t.Context()); close(left) }()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
@@ -55,13 +55,13 @@ func TestGroupWaitsForTheWholeStop(t *testing.T) {
 func TestLeaveEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := newMember(Options{}, nil, nil)
+		m := newMember(Options{}, nil)
 		m.terminating.Store(true)
 		m.all.Go(func() { <-m.run.Done() })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
-		m.Leave(ctx)
+		m.leave(ctx)
 		if took := time.Since(began); took != time.Minute {
 			t.Errorf("it took %s", took)
 		}
@@ -71,16 +71,16 @@ func TestLeaveEndsWithItsContext(t *testing.T) {
 func TestCountOutsideOfGroups(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	m := newMember(Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, nil, nil)
+	m := newMember(Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, nil)
 	slow, none := errors.New("no answer"),
 		notAMember{&queue.Error{Code: queue.CodeResourceNotFound, Message: "in no group"}}
 	m.learn(identity{}, slow)
-	if n, err := m.Count(t.Context()); n != 0 || !errors.Is(err, slow) || m.settled() || m.Problem() != "no answer" {
-		t.Errorf("without an answer: %d, %v, settled %t", n, err, m.settled())
+	if n, err := m.count(t.Context()); n != 0 || !errors.Is(err, slow) || m.known || m.problem() != "no answer" {
+		t.Errorf("without an answer: %d, %v, settled %t", n, err, m.known)
 	}
 	m.learn(identity{}, none)
-	if n, err := m.Count(t.Context()); n != 1 || err != nil || !m.settled() || m.Problem() != "in no group" {
-		t.Errorf("outside of groups: %d, %v, settled %t, %q", n, err, m.settled(), m.Problem())
+	if n, err := m.count(t.Context()); n != 1 || err != nil || !m.known || m.problem() != "in no group" {
+		t.Errorf("outside of groups: %d, %v, settled %t, %q", n, err, m.known, m.problem())
 	}
 	m.learn(identity{}, none)
 	if n := strings.Count(log.String(), "not found in any Auto Scaling group"); n != 2 {

@@ -22,10 +22,9 @@ const agentTimeout = 3 * time.Second
 // InTask reports whether this process runs in a task of Amazon ECS.
 func InTask() bool { return os.Getenv(agentVariable) != "" }
 
-// ProtectTask keeps the task of Amazon ECS that this process is in from being stopped by
-// scale-in or a deployment while long work runs. Call end when the work is over: it takes the
-// protection away, and waits for that no longer than its context. The error says that the agent's
-// address is not valid.
+// ProtectTask keeps the task of Amazon ECS that this process is in from being stopped by scale-in or a
+// deployment while long work runs. Call end when the work is over: it takes the protection away, and waits for
+// that no longer than its context. The error says that the agent's address is not valid.
 func ProtectTask(work func() autoscale.Work, timing Timing, log *slog.Logger) (
 	end func(context.Context) error, err error) {
 	task, err := aws.NewECSTask(os.Getenv(agentVariable))
