@@ -114,7 +114,6 @@ func (m *member) start() {
 	})
 }
 
-// identity is what was found out.
 type identity struct {
 	machine *aws.Instance
 	id      string
@@ -233,14 +232,14 @@ func (m *member) leave(ctx context.Context) {
 }
 
 // count returns how many instances share the queue: those in service in the group, or this one.
-func (m *member) count(ctx context.Context) (n int, err error) {
+func (m *member) count(ctx context.Context) (int, error) {
 	m.mu.Lock()
 	group, known, why := m.group, m.known, m.why
 	m.mu.Unlock()
 	switch {
 	case group != nil:
-		n, _, err = group.Size(ctx)
-		return n, err
+		s, err := group.Describe(ctx)
+		return s.InService(), err
 	case known:
 		return 1, nil
 	}
