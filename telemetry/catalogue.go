@@ -1,44 +1,111 @@
 package telemetry
 
 import (
+	"context"
+	"slices"
+	"strings"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metricInfo describes one Prometheus metric, for the documentation.
+// metricInfo describes one Prometheus metric.
 type metricInfo struct {
 	name   string
 	kind   string // "counter", "gauge" or "histogram"
-	help   string
 	labels []string
+	help   string
 }
 
-// catalogue creates metrics and remembers their descriptions.
+// catalogue has the Prometheus metrics, by name.
 type catalogue struct {
 	registry *prometheus.Registry
 	list     []metricInfo
+	vectors  map[string]prometheus.Collector // of countedMetrics
+	read     map[string]*prometheus.Desc     // of readMetrics
 }
 
-func (c *catalogue) add(name, kind, help string, labels []string) {
-	c.list = append(c.list, metricInfo{name: name, kind: kind, help: help, labels: labels})
+func newCatalogue() catalogue {
+	c := catalogue{registry: prometheus.NewRegistry(), list: slices.Concat(countedMetrics(), readMetrics()),
+		vectors: map[string]prometheus.Collector{}, read: map[string]*prometheus.Desc{}}
+	for _, m := range countedMetrics() {
+		switch m.kind {
+		case "counter":
+			c.vectors[m.name] = prometheus.NewCounterVec(prometheus.CounterOpts{Name: m.name, Help: m.help}, m.labels)
+		case "gauge":
+			c.vectors[m.name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: m.name, Help: m.help}, m.labels)
+		default:
+			buckets := seconds()
+			if m.name == "tendril_message_attempts" {
+				buckets = []float64{1, 2, 3, 4, 5, 7, 10, 15, 20, 50, 100}
+			}
+			c.vectors[m.name] = prometheus.NewHistogramVec(
+				prometheus.HistogramOpts{Name: m.name, Help: m.help, Buckets: buckets}, m.labels)
+		}
+		c.registry.MustRegister(c.vectors[m.name])
+	}
+	for _, m := range readMetrics() {
+		c.read[m.name] = prometheus.NewDesc(m.name, m.help, m.labels, nil)
+	}
+	slices.SortFunc(c.list, func(a, b metricInfo) int { return strings.Compare(a.name, b.name) })
+	return c
 }
 
-func (c *catalogue) counter(name, help string, labels ...string) *prometheus.CounterVec {
-	c.add(name, "counter", help, labels)
-	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	c.registry.MustRegister(v)
-	return v
+// counter returns one counter of [countedMetrics]; gauge and histogram likewise.
+func (c *catalogue) counter(name string, labels ...string) prometheus.Counter {
+	return c.vectors[name].(*prometheus.CounterVec).WithLabelValues(labels...)
 }
 
-func (c *catalogue) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
-	c.add(name, "gauge", help, labels)
-	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-	c.registry.MustRegister(v)
-	return v
+func (c *catalogue) gauge(name string, labels ...string) prometheus.Gauge {
+	return c.vectors[name].(*prometheus.GaugeVec).WithLabelValues(labels...)
 }
 
-func (c *catalogue) histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	c.add(name, "histogram", help, labels)
-	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
-	c.registry.MustRegister(v)
-	return v
+func (c *catalogue) histogram(name string, labels ...string) prometheus.Observer {
+	return c.vectors[name].(*prometheus.HistogramVec).WithLabelValues(labels...)
+}
+
+// sourceCollector is a Prometheus collector of the metrics of one source.
+type sourceCollector[T any] struct {
+	catalogue *catalogue
+	source    cachedSource[T]
+	send      func(out samples, value T)
+}
+
+// collect has the values of a source sent when the metrics are read. Without a source they are
+// absent.
+func collect[T any](c *catalogue, read func(context.Context) T, send func(out samples, value T)) {
+	c.registry.MustRegister(&sourceCollector[T]{catalogue: c, source: cachedSource[T]{read: read}, send: send})
+}
+
+// Describe sends nothing: the values are checked when they are collected.
+func (*sourceCollector[T]) Describe(chan<- *prometheus.Desc) {}
+
+// Collect sends the values of the source, if they arrive in time.
+func (r *sourceCollector[T]) Collect(out chan<- prometheus.Metric) {
+	if value, ok := r.source.get(); ok {
+		r.send(samples{r.catalogue, out}, value)
+	}
+}
+
+// samples takes the values of [readMetrics].
+type samples struct {
+	catalogue *catalogue
+	out       chan<- prometheus.Metric
+}
+
+// send sends one value. A value with invalid labels is left out.
+func (s samples) send(name string, value float64, labels ...string) {
+	kind := prometheus.GaugeValue
+	if strings.HasSuffix(name, "_total") {
+		kind = prometheus.CounterValue
+	}
+	if v, err := prometheus.NewConstMetric(s.catalogue.read[name], kind, value, labels...); err == nil {
+		s.out <- v
+	}
+}
+
+func boolValue(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }

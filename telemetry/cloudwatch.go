@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -80,10 +81,7 @@ func NewCloudWatch(put Putter, opts *CloudWatchOptions) *CloudWatch {
 	if opts != nil {
 		c.opts = *opts
 	}
-	if c.opts.Interval == 0 {
-		c.opts.Interval = time.Minute
-	}
-	c.opts.Interval = max(c.opts.Interval, time.Second)
+	c.opts.Interval = max(cmp.Or(c.opts.Interval, time.Minute), time.Second)
 	log := loggerOrDiscard(c.opts.Logger)
 	c.sink = sink{name: "cloudwatch", data: "metrics", log: log}
 	c.health = sink{name: "cloudwatch", data: "health", log: log}
@@ -134,7 +132,7 @@ func (c *CloudWatch) Run(ctx context.Context) {
 			return
 		}
 		now := time.Now()
-		if due := !now.Before(intervalEnd); due {
+		if !now.Before(intervalEnd) {
 			c.endInterval(now)
 			intervalEnd = nextInterval(intervalEnd, now, c.opts.Interval)
 			c.sendHealth(calls, now)
@@ -228,10 +226,6 @@ func isRejected(err error) bool {
 	if !errors.As(err, &rejected) {
 		return false
 	}
-	switch rejected.Code {
-	case queue.CodeUnreachable, queue.CodeRequestThrottled, queue.CodeAccessDenied, queue.CodeOverLimit,
-		queue.CodeClosed:
-		return false
-	}
-	return true
+	return !slices.Contains([]string{queue.CodeUnreachable, queue.CodeRequestThrottled, queue.CodeAccessDenied,
+		queue.CodeOverLimit, queue.CodeClosed}, rejected.Code)
 }

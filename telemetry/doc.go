@@ -24,18 +24,6 @@
 // State that changes without an event, or too often to follow, is read from
 // [Sources] when the metrics are read.
 //
-// # Files
-//
-//   - telemetry.go, catalogue.go: the registry and the list of its metrics.
-//   - workercounters.go: counts deliveries, the only code that runs for every
-//     message; events.go: the listeners of the other packages.
-//   - sources.go, cachedsource.go, collector.go: metrics that are read from sources.
-//   - cloudwatch.go, statisticset.go: CloudWatch; the second file is pure.
-//   - otlp.go, otlp_settings.go, otlp_metrics.go: export to an OpenTelemetry collector.
-//   - trace.go: spans; propagation.go, xray.go: the trace contexts of messages, and
-//     which of them are passed on to the app; conventions.go has all names of OpenTelemetry's semantic conventions.
-//   - sink.go: logs when an export starts and stops failing.
-//
 // # Invariants
 //
 //   - No delivery waits for a network, a disk or a lock that is held for longer than a

@@ -3,7 +3,6 @@ package telemetry
 import (
 	"context"
 	"errors"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -30,89 +29,56 @@ func newMeter(provider metric.MeterProvider, version string) (*meter, error) {
 	return &meter{operation, process, consumed}, errors.Join(err1, err2, err3)
 }
 
-// workerMeter records the metrics of one queue. Attribute sets are created once.
-type workerMeter struct {
-	*meter
-	receive, remove, change []metric.RecordOption
-	consume                 []metric.AddOption
-	// process has the options by class of the result.
-	process map[string][]metric.RecordOption
-}
-
 // Worker returns listeners that record the OpenTelemetry metrics of a worker; nil when
-// no metrics are sent. Listeners that it does not need are nil.
-func (o *OTLP) Worker(queue string) *worker.Events {
+// no metrics are sent. Listeners that it does not need are nil. Attribute sets are created once.
+func (o *OTLP) Worker(queueName string) *worker.Events {
 	if o == nil || o.meter == nil {
 		return nil
 	}
-	l := newWorkerMeter(o.meter, queue)
-	return &worker.Events{
-		Received: l.received, Deleted: l.deleted, Extended: l.extended, Settled: l.settled, Postponed: l.postponed,
-	}
-}
-
-func newWorkerMeter(m *meter, queue string) *workerMeter {
-	set := func(operation string, more ...attribute.KeyValue) attribute.Set {
-		attrs := append(more, system(), keyDestination.String(queue), keyOperation.String(operation),
-			operationType(operation))
-		return attribute.NewSet(attrs...)
+	ctx, m := context.Background(), o.meter
+	set := func(operation string, more ...attribute.KeyValue) metric.MeasurementOption {
+		return metric.WithAttributeSet(attribute.NewSet(append(more, system(), keyDestination.String(queueName),
+			keyOperation.String(operation), operationType(operation))...))
 	}
 	record := func(operation string, more ...attribute.KeyValue) []metric.RecordOption {
-		return []metric.RecordOption{metric.WithAttributeSet(set(operation, more...))}
+		return []metric.RecordOption{set(operation, more...)}
 	}
-	l := &workerMeter{meter: m, receive: record(operationReceive), remove: record(operationDelete),
-		change:  record(operationChange),
-		consume: []metric.AddOption{metric.WithAttributeSet(set(operationReceive))},
-		process: map[string][]metric.RecordOption{}}
+	receive, remove, change := record(operationReceive), record(operationDelete), record(operationChange)
+	consume := []metric.AddOption{set(operationReceive)}
+	process := map[string][]metric.RecordOption{"done": record(operationProcess)} // by class of the result
 	for _, class := range append(codeClasses(), "unreached", "throttled") {
-		l.process[class] = record(operationProcess, keyErrorType.String(class))
+		process[class] = record(operationProcess, keyErrorType.String(class))
 	}
-	l.process["done"] = record(operationProcess)
-	return l
-}
-
-func (l *workerMeter) received(r worker.Received) {
-	l.operation.Record(context.Background(), r.Duration.Seconds(), l.receive...)
-	if r.Messages > 0 {
-		l.consumed.Add(context.Background(), int64(r.Messages), l.consume...)
-	}
-}
-
-func (l *workerMeter) deleted(d worker.Deleted) {
-	l.operation.Record(context.Background(), d.Duration.Seconds(), l.remove...)
-}
-
-func (l *workerMeter) extended(e worker.Extended) {
-	l.operation.Record(context.Background(), e.Duration.Seconds(), l.change...)
-}
-
-func (l *workerMeter) settled(s worker.Settled) {
-	class := s.Outcome.String()
-	if s.Outcome == queue.Failed {
-		class = codeClass(s.Status)
-	}
-	l.meter.process.Record(context.Background(), s.Duration.Seconds(), l.process[class]...)
-}
-
-func (l *workerMeter) postponed(p worker.Postponed) {
-	if p.Throttled {
-		l.meter.process.Record(context.Background(), p.Duration.Seconds(), l.process[queue.Throttled.String()]...)
+	return &worker.Events{
+		Received: func(r worker.Received) {
+			m.operation.Record(ctx, r.Duration.Seconds(), receive...)
+			if r.Messages > 0 {
+				m.consumed.Add(ctx, int64(r.Messages), consume...)
+			}
+		},
+		Deleted:  func(d worker.Deleted) { m.operation.Record(ctx, d.Duration.Seconds(), remove...) },
+		Extended: func(e worker.Extended) { m.operation.Record(ctx, e.Duration.Seconds(), change...) },
+		Settled: func(s worker.Settled) {
+			class := s.Outcome.String()
+			if s.Outcome == queue.Failed {
+				class = codeClass(s.Status)
+			}
+			m.process.Record(ctx, s.Duration.Seconds(), process[class]...)
+		},
+		Postponed: func(p worker.Postponed) {
+			if p.Throttled {
+				m.process.Record(ctx, p.Duration.Seconds(), process[queue.Throttled.String()]...)
+			}
+		},
 	}
 }
 
 // codeClass returns the class of an HTTP status, such as "2xx", or "none" without an
 // answer.
-func codeClass(status int) string {
-	return [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}[codeIndex(status)]
-}
+func codeClass(status int) string { return codeClasses()[codeIndex(status)] }
 
 // codeClasses returns all results of codeClass, in the order of codeIndex.
-func codeClasses() (all []string) {
-	for status := 0; status < 600; status += 100 {
-		all = append(all, codeClass(status))
-	}
-	return all
-}
+func codeClasses() []string { return []string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"} }
 
 func codeIndex(status int) int {
 	if status < 100 || status > 599 {
@@ -124,15 +90,5 @@ func codeIndex(status int) int {
 // seconds returns the histogram bounds for durations, from 1 ms to 1 h. They are dense
 // at typical answer times of web apps and at common timeouts.
 func seconds() []float64 {
-	var bounds []float64
-	for _, d := range []time.Duration{
-		time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond, 10 * time.Millisecond, 25 * time.Millisecond,
-		50 * time.Millisecond,
-		100 * time.Millisecond, 250 * time.Millisecond, 500 * time.Millisecond, time.Second,
-		2500 * time.Millisecond, 5 * time.Second,
-		10 * time.Second, 30 * time.Second, time.Minute, 3 * time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour,
-	} {
-		bounds = append(bounds, d.Seconds())
-	}
-	return bounds
+	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900, 3600}
 }

@@ -113,10 +113,5 @@ func textAttribute(m *queue.Message, name string) string {
 
 // isPrintable reports whether s is printable ASCII alone.
 func isPrintable(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' || s[i] >= 0x7f {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c >= 0x7f })
 }

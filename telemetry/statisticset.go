@@ -97,43 +97,28 @@ const maxIntervals = 15
 // most limit intervals are left. No value is lost.
 func mergeOldest(data []Datum, limit int) []Datum {
 	for {
-		second, intervals := secondInterval(data)
+		second, intervals := 0, min(len(data), 1)
+		for i := len(data) - 1; i > 0; i-- {
+			if !data[i].At.Equal(data[i-1].At) {
+				second = i
+				intervals++
+			}
+		}
 		if intervals <= limit {
 			return data
 		}
-		for i := range second {
-			data = mergeInto(data, i, second)
-		}
-		data = slices.DeleteFunc(data, func(d Datum) bool { return d.Samples == 0 })
-	}
-}
-
-// secondInterval returns the index at which the second interval starts, and the
-// number of intervals.
-func secondInterval(data []Datum) (second, intervals int) {
-	for i := range data {
-		if i == 0 || !data[i].At.Equal(data[i-1].At) {
-			intervals++
-			if intervals == 2 {
-				second = i
+		oldest, rest := data[:second], data[second:]
+		for _, d := range oldest {
+			d.At = data[second].At
+			i := slices.IndexFunc(rest, func(o Datum) bool {
+				return o.At.Equal(d.At) && o.Name == d.Name && o.DimensionValue == d.DimensionValue
+			})
+			if i >= 0 {
+				rest[i].add(&d)
+			} else {
+				rest = slices.Insert(rest, 0, d)
 			}
 		}
+		data = rest
 	}
-	return second, intervals
-}
-
-// mergeInto adds the set at index i to the set of the same metric in the interval
-// that starts at index from, and leaves no samples at i. Without such a set it moves
-// the one at i to that interval.
-func mergeInto(data []Datum, i, from int) []Datum {
-	at := data[from].At
-	for j := from; j < len(data) && data[j].At.Equal(at); j++ {
-		if data[j].Name == data[i].Name && data[j].DimensionValue == data[i].DimensionValue {
-			data[j].add(&data[i])
-			data[i].Samples = 0
-			return data
-		}
-	}
-	data[i].At = at
-	return data
 }

@@ -4,11 +4,8 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
-	"slices"
-	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -30,39 +27,26 @@ type Options struct {
 // Telemetry counts events. Its methods are safe for concurrent use.
 type Telemetry struct {
 	catalogue
-	opts Options
-
-	worker   workerMetrics
-	app      appMetrics
-	periodic periodicMetrics
-	leader   leaderMetrics
-	broker   brokerMetrics
-
-	reloadOK, reloadAt prometheus.Gauge
+	opts   Options
+	queues *boundedNames
 }
 
 // New creates the metrics. It starts nothing.
 func New(opts *Options) *Telemetry {
-	t := &Telemetry{catalogue: catalogue{registry: prometheus.NewRegistry()}}
+	t := &Telemetry{catalogue: newCatalogue(), queues: newBoundedNames()}
 	if opts != nil {
 		t.opts = *opts
 	}
-	c := &t.catalogue
 	t.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	t.worker = newWorkerMetrics(c)
-	t.app = newAppMetrics(c)
-	t.periodic = newPeriodicMetrics(c)
-	t.leader = newLeaderMetrics(c)
-	t.broker = newBrokerMetrics(c)
-	t.reloadOK = c.gauge("tendril_config_last_reload_successful",
-		"Whether the last reload succeeded, 1 or 0; 1 before the first.").WithLabelValues()
-	t.reloadAt = c.gauge("tendril_config_last_reload_timestamp_seconds",
-		"When the last successful reload happened, or the process started, in seconds since 1970.").WithLabelValues()
+	// Without labels, these are there from the start.
+	for _, name := range []string{"tendril_cron_registry_errors_total", "tendril_leader_terms_total",
+		"tendril_leader_store_errors_total"} {
+		t.counter(name)
+	}
+	t.histogram("tendril_cron_lateness_seconds")
 	t.Reloaded(nil)
-	c.gauge("tendril_build_info", "The running version; always 1.", "version",
-		"goversion").WithLabelValues(t.opts.Version, runtime.Version()).Set(1)
-	t.opts.Sources.register(c, t.sinks)
-	slices.SortFunc(c.list, func(a, b metricInfo) int { return strings.Compare(a.name, b.name) })
+	t.gauge("tendril_build_info", t.opts.Version, runtime.Version()).Set(1)
+	t.opts.Sources.collect(&t.catalogue, t.sinks)
 	return t
 }
 
@@ -88,8 +72,8 @@ func (t *Telemetry) Handler() http.Handler {
 // Reloaded records the result of a reload of the settings or the tasks; nil means
 // success.
 func (t *Telemetry) Reloaded(err error) {
-	t.reloadOK.Set(boolValue(err == nil))
+	t.gauge("tendril_config_last_reload_successful").Set(boolValue(err == nil))
 	if err == nil {
-		t.reloadAt.Set(timestamp(time.Now()))
+		t.gauge("tendril_config_last_reload_timestamp_seconds").Set(timestamp(time.Now()))
 	}
 }

@@ -232,15 +232,17 @@ func TestReloaded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tel := New(nil)
-		began := testutil.ToFloat64(tel.reloadAt)
+		reloadOK := tel.gauge("tendril_config_last_reload_successful")
+		reloadAt := tel.gauge("tendril_config_last_reload_timestamp_seconds")
+		began := testutil.ToFloat64(reloadAt)
 		time.Sleep(time.Minute)
 		tel.Reloaded(errors.New("bad file"))
-		if testutil.ToFloat64(tel.reloadOK) != 0 || testutil.ToFloat64(tel.reloadAt) != began {
+		if testutil.ToFloat64(reloadOK) != 0 || testutil.ToFloat64(reloadAt) != began {
 			t.Error("a failed reload must show, and keep the time of the last good one")
 		}
 		time.Sleep(time.Minute)
 		tel.Reloaded(nil)
-		if testutil.ToFloat64(tel.reloadOK) != 1 || testutil.ToFloat64(tel.reloadAt) != began+120 {
+		if testutil.ToFloat64(reloadOK) != 1 || testutil.ToFloat64(reloadAt) != began+120 {
 			t.Error("a reload that works must show with its time")
 		}
 	})
