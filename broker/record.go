@@ -1,11 +1,11 @@
 package broker
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
 	"slices"
+	"strings"
 	"unsafe"
 
 	"tendril/queue"
@@ -81,12 +81,13 @@ func encodeAttributes(attributes []queue.Attribute) []byte {
 	if len(attributes) == 0 {
 		return nil
 	}
-	sorted := slices.SortedFunc(slices.Values(attributes), func(a, b queue.Attribute) int {
-		return cmp.Compare(a.Name, b.Name)
-	})
+	byName := func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) }
+	if !slices.IsSortedFunc(attributes, byName) {
+		attributes = slices.SortedFunc(slices.Values(attributes), byName)
+	}
 	var out []byte
-	for _, a := range sorted {
-		for _, s := range [...]string{a.Name, a.Type, a.Value} {
+	for i := range attributes {
+		for _, s := range [...]string{attributes[i].Name, attributes[i].Type, attributes[i].Value} {
 			out = binary.AppendUvarint(out, uint64(len(s)))
 			out = append(out, s...)
 		}

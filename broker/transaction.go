@@ -3,6 +3,8 @@ package broker
 import (
 	"slices"
 	"strings"
+
+	"tendril/queue"
 )
 
 // tx is the writer's transaction: it gathers rows so that few statements
@@ -10,6 +12,7 @@ import (
 type tx struct {
 	c        *conn
 	inserts  []*record
+	args     []any   // reused
 	removed  []int64 // keys of messages to delete
 	receipts []int64 // those of them that have a row in receipts
 	touched  map[*liveQueue]counters
@@ -79,22 +82,18 @@ func (t *tx) row(q *liveQueue, key int64) (*record, error) {
 	return t.c.head(key)
 }
 
-const (
-	insertRows = 8
-	deleteRows = 16
-)
-
 // insertPlain is for messages that have only a body and attributes, most of
-// them; insertAny is for the rest. Each has a form for one row and one for
-// many.
+// them; insertAny is for the rest. Each has a form for one row to as many as a batch has.
 var (
-	insertPlain = [2]string{insertText(`id, sent, sum, size, attributes, body`, 1, 6),
-		insertText(`id, sent, sum, size, attributes, body`, insertRows, 6)}
-	insertAny = [2]string{insertText(allColumns, 1, 15), insertText(allColumns, insertRows, 15)}
+	insertPlain = insertTexts(`id, sent, sum, size, attributes, body`, 6)
+	insertAny   = insertTexts(allColumns, 15)
 )
 
-func insertText(names string, rows, columns int) string {
-	return `INSERT INTO messages (` + names + `) VALUES ` + repeated(`(`+repeated(`?`, columns)+`)`, rows)
+func insertTexts(names string, columns int) (texts [queue.MaxBatch + 1]string) {
+	for n := range texts {
+		texts[n] = `INSERT INTO messages (` + names + `) VALUES ` + repeated(`(`+repeated(`?`, columns)+`)`, n)
+	}
+	return texts
 }
 
 // repeated returns n times the same SQL, with commas between.
@@ -102,31 +101,26 @@ func repeated(sql string, n int) string { return strings.Join(slices.Repeat([]st
 
 func (t *tx) flushInserts() error {
 	for rest := t.inserts; len(rest) > 0; {
-		plain := rest[0].plain()
-		n := 1
-		for n < min(len(rest), insertRows) && rest[n].plain() == plain {
+		plain, n := rest[0].plain(), 1
+		for n < min(len(rest), queue.MaxBatch) && rest[n].plain() == plain {
 			n++
 		}
-		form := n / insertRows
-		if form == 0 {
-			n = 1
-		}
-		var args []any
+		t.args = t.args[:0]
 		for _, r := range rest[:n] {
-			args = append(args, r.key, r.sent, r.sum, r.size)
+			t.args = append(t.args, r.key, r.sent, r.sum, r.size)
 			if !plain {
-				args = append(args, orNull(r.due), orNull(r.origin), orNull(r.received), orNull(r.first), orNull(r.dead),
+				t.args = append(t.args, orNull(r.due), orNull(r.origin), orNull(r.received), orNull(r.first), orNull(r.dead),
 					orNull(r.source), orNull(r.group), orNull(r.dedup), orNull(r.trace))
 			}
-			if args = append(args, nil, r.body); r.attributes != nil {
-				args[len(args)-2] = r.attributes
+			if t.args = append(t.args, nil, r.body); r.attributes != nil {
+				t.args[len(t.args)-2] = r.attributes
 			}
 		}
-		text := insertAny[form]
+		text := insertAny[n]
 		if plain {
-			text = insertPlain[form]
+			text = insertPlain[n]
 		}
-		if _, err := t.c.exec(text, args...); err != nil {
+		if _, err := t.c.exec(text, t.args...); err != nil {
 			return err
 		}
 		rest = rest[n:]
@@ -142,6 +136,9 @@ func orNull[T comparable](v T) any {
 	}
 	return v
 }
+
+// deleteRows is how many rows one list of keys deletes.
+const deleteRows = 16
 
 // deleteTexts holds, for each table, the statement for one row, for many, and for a range.
 var deleteTexts = map[string][3]string{"messages": deleteText(`messages`), "receipts": deleteText(`receipts`)}

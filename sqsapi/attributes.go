@@ -99,113 +99,79 @@ func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attr
 	}
 	var selected []queue.Attribute
 	for _, a := range attributes {
-		if slices.ContainsFunc(names, func(name string) bool { return attributeMatches(a.Name, name) }) {
+		if slices.ContainsFunc(names, func(pattern string) bool {
+			prefix, ok := strings.CutSuffix(pattern, ".*")
+			return a.Name == pattern || ok && strings.HasPrefix(a.Name, prefix)
+		}) {
 			selected = append(selected, a)
 		}
 	}
 	return selected
 }
 
-func attributeMatches(name, pattern string) bool {
-	if prefix, ok := strings.CutSuffix(pattern, ".*"); ok {
-		return strings.HasPrefix(name, prefix)
-	}
-	return name == pattern
-}
-
-// bodyMD5 returns the MD5 digest of a message body in hexadecimal, which
+// appendBodyMD5 appends the MD5 digest of a message body in hexadecimal, which
 // clients compare with their own. It guards against corruption, not against
 // attackers.
-func bodyMD5(body string) string { return string(appendBodyMD5(nil, body)) }
-
 func appendBodyMD5(dst []byte, body string) []byte {
 	sum := md5.Sum([]byte(body))
 	return hex.AppendEncode(dst, sum[:])
 }
 
-// attributesMD5 returns the digest of attributes in hexadecimal, "" for none.
-func attributesMD5(attributes []queue.Attribute) string {
-	if len(attributes) == 0 {
-		return ""
-	}
-	return string(appendAttributesMD5(nil, attributes))
-}
-
+// appendAttributesMD5 appends the digest of attributes in hexadecimal, nothing for none.
 func appendAttributesMD5(dst []byte, attributes []queue.Attribute) []byte {
+	if len(attributes) == 0 {
+		return dst
+	}
 	sum := sqswire.AttributesMD5(attributes)
 	return hex.AppendEncode(dst, sum[:])
 }
 
-// systemSet is the set of system attributes that a receive asked for, one bit
-// for each.
-type systemSet uint16
-
-// The system attributes, in the order in which they are written.
-const (
-	senderID systemSet = 1 << iota
-	sentTimestamp
-	receiveCount
-	firstReceiveTimestamp
-	sequenceNumber
-	deduplicationID
-	groupID
-	traceHeaderValue
-	deadLetterSource
-	systemEnd
-)
-
-// systemNames is never written to.
-var systemNames = map[string]systemSet{
-	"All":                              systemEnd - 1,
-	"SenderId":                         senderID,
-	"SentTimestamp":                    sentTimestamp,
-	"ApproximateReceiveCount":          receiveCount,
-	"ApproximateFirstReceiveTimestamp": firstReceiveTimestamp,
-	"SequenceNumber":                   sequenceNumber,
-	"MessageDeduplicationId":           deduplicationID,
-	"MessageGroupId":                   groupID,
-	traceAttribute:                     traceHeaderValue,
-	"DeadLetterQueueSourceArn":         deadLetterSource,
+// systemAttributes are what a receive may ask for, in the order in which they are written;
+// those without a value are left out. Numbers are text, times are milliseconds since 1970.
+// The list is never written to.
+var systemAttributes = [...]struct {
+	name string
+	of   func(m *queue.Message) string
+}{
+	{"SenderId", func(m *queue.Message) string { return m.SenderID }},
+	{"SentTimestamp", func(m *queue.Message) string { return millis(m.SentAt) }},
+	{"ApproximateReceiveCount", func(m *queue.Message) string { return strconv.Itoa(m.ReceiveCount) }},
+	{"ApproximateFirstReceiveTimestamp", func(m *queue.Message) string { return millis(m.FirstReceivedAt) }},
+	{"SequenceNumber", func(m *queue.Message) string { return m.SequenceNumber }},
+	{"MessageDeduplicationId", func(m *queue.Message) string { return m.DedupID }},
+	{"MessageGroupId", func(m *queue.Message) string { return m.GroupID }},
+	{traceAttribute, func(m *queue.Message) string { return m.TraceHeader }},
+	{"DeadLetterQueueSourceArn", func(m *queue.Message) string { return m.DeadLetterSource }},
 }
+
+// systemSet is a set of system attributes, one bit for each.
+type systemSet uint16
 
 // systemSetOf unites the names of the old and the new request parameter.
 // Names that SQS does not know are ignored, as it does itself.
-func systemSetOf(lists ...[]string) systemSet {
-	var set systemSet
-	for _, names := range lists {
-		for _, name := range names {
-			set |= systemNames[name]
+func systemSetOf(lists ...[]string) (set systemSet) {
+	for _, name := range slices.Concat(lists...) {
+		for i := range systemAttributes {
+			if name == "All" || name == systemAttributes[i].name {
+				set |= 1 << i
+			}
 		}
 	}
 	return set
 }
 
-// pair is a system attribute with its value; numbers are text there, times
-// are milliseconds since 1970.
+// pair is a system attribute with its value.
 type pair struct{ name, value string }
 
 // of appends the attributes of the set that m has.
 func (set systemSet) of(m *queue.Message, dst []pair) []pair {
-	add := func(bit systemSet, name, value string) {
-		if set&bit != 0 && value != "" {
-			dst = append(dst, pair{name, value})
+	for i := range systemAttributes {
+		if a := &systemAttributes[i]; set&(1<<i) != 0 {
+			if value := a.of(m); value != "" {
+				dst = append(dst, pair{a.name, value})
+			}
 		}
 	}
-	add(senderID, "SenderId", m.SenderID)
-	if set&sentTimestamp != 0 {
-		add(sentTimestamp, "SentTimestamp", millis(m.SentAt))
-	}
-	if set&receiveCount != 0 {
-		add(receiveCount, "ApproximateReceiveCount", strconv.Itoa(m.ReceiveCount))
-	}
-	if set&firstReceiveTimestamp != 0 {
-		add(firstReceiveTimestamp, "ApproximateFirstReceiveTimestamp", millis(m.FirstReceivedAt))
-	}
-	add(sequenceNumber, "SequenceNumber", m.SequenceNumber)
-	add(deduplicationID, "MessageDeduplicationId", m.DedupID)
-	add(groupID, "MessageGroupId", m.GroupID)
-	add(traceHeaderValue, traceAttribute, m.TraceHeader)
-	add(deadLetterSource, "DeadLetterQueueSourceArn", m.DeadLetterSource)
 	return dst
 }
 

@@ -273,7 +273,7 @@ func handlesIn(answer string) (handles []string) {
 // BenchmarkEncode compares the hand-written encoder of ReceiveMessage with
 // the standard one on ten messages, digests included in both.
 func BenchmarkEncode(b *testing.B) {
-	r := receiveMessageResponse{system: systemEnd - 1, attributes: []string{"All"}}
+	r := receiveMessageResponse{system: 1<<len(systemAttributes) - 1, attributes: []string{"All"}}
 	for range 10 {
 		r.received = append(r.received,
 			queue.Message{ID: "8f3c6f0e-0000-4000-8000-000000000000", Body: benchBody, ReceiptHandle: strings.Repeat("h", 64),

@@ -39,10 +39,7 @@ func decodeJSON(body []byte, request any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
-	if !utf8.Valid(body) {
-		return malformed("it is not valid UTF-8")
-	}
-	if err := checkShape(body); err != nil {
+	if err := checkBounds(body); err != nil {
 		return err
 	}
 	err := json.Unmarshal(body, request, decodeOptions)
@@ -50,8 +47,16 @@ func decodeJSON(body []byte, request any) error {
 		return nil
 	}
 	if syntax := (*jsontext.SyntacticError)(nil); errors.As(err, &syntax) {
-		at := min(int(syntax.ByteOffset)+1, len(body))
-		return malformed("it is not valid JSON from byte " + strconv.Itoa(at) + " on")
+		at := min(int(syntax.ByteOffset), len(body)-1)
+		switch {
+		case !utf8.Valid(body):
+			return malformed("it is not valid UTF-8")
+		case strings.Contains(syntax.Error(), "surrogate pair") && len(body) >= at+6: // \uXXXX
+			return queue.Errorf(queue.CodeInvalidMessageContents,
+				"Invalid character '#x%s' was found in the request: it is half of a surrogate pair.",
+				bytes.ToUpper(body[at+2:at+6]))
+		}
+		return malformed("it is not valid JSON from byte " + strconv.Itoa(at+1) + " on")
 	}
 	var kind *json.SemanticError
 	if !errors.As(err, &kind) || kind.GoType == nil || typeNames[kind.GoType.Kind()] == "" ||
@@ -101,11 +106,9 @@ func malformed(why string) *queue.Error {
 	return queue.Errorf(codeSerialization, "The request's body cannot be read: %s.", why)
 }
 
-// checkShape refuses what the standard decoder would take but should not: half
-// a surrogate pair, which it would replace in silence, and bodies that are too
-// deep or have too many values. It is no validator: what it passes may still
-// be no JSON.
-func checkShape(body []byte) error {
+// checkBounds refuses bodies that are too deep or have too many values. It is no
+// validator: what it passes may still be no JSON.
+func checkBounds(body []byte) error {
 	depth, values := 0, 0
 	for i := 0; i < len(body); i++ {
 		switch body[i] {
@@ -116,12 +119,15 @@ func checkShape(body []byte) error {
 			depth--
 		case ',':
 			values++
-		case '"':
-			length, err := stringLength(body[i+1:])
-			if err != nil {
-				return err
+		case '"': // go on behind the next quote that has an even number of backslashes before it
+			for escaped := true; escaped; {
+				next := bytes.IndexByte(body[i+1:], '"')
+				if next < 0 {
+					return nil
+				}
+				i += next + 1
+				escaped = (i-len(bytes.TrimRight(body[:i], `\`)))%2 == 1
 			}
-			i += length
 		}
 		if depth > maxDepth {
 			return malformed("it nests more than " + strconv.Itoa(maxDepth) + " levels deep")
@@ -131,57 +137,4 @@ func checkShape(body []byte) error {
 		}
 	}
 	return nil
-}
-
-// stringLength returns the length up to and with the closing quote of a
-// string that begins with s, all of s when it is not closed. It looks at each
-// byte once or twice, however many escapes there are.
-func stringLength(s []byte) (int, error) {
-	quote := -1 // the next one at or after i
-	for i := 0; i < len(s); {
-		if quote < i {
-			quote = len(s)
-			if next := bytes.IndexByte(s[i:], '"'); next >= 0 {
-				quote = i + next
-			}
-		}
-		slash := bytes.IndexByte(s[i:quote], '\\')
-		if slash < 0 {
-			return min(quote+1, len(s)), nil
-		}
-		i += slash
-		step, err := escapeLength(s[i:])
-		if err != nil {
-			return 0, err
-		}
-		i += step
-	}
-	return len(s), nil
-}
-
-// escapeLength returns the length of the escape that s begins with. Half of a
-// surrogate pair is refused.
-func escapeLength(s []byte) (int, error) {
-	unit, ok := utf16Unit(s)
-	if !ok {
-		return 2, nil
-	}
-	if unit < 0xD800 || unit > 0xDFFF {
-		return 6, nil
-	}
-	low, ok := utf16Unit(s[6:])
-	if unit > 0xDBFF || !ok || low < 0xDC00 || low > 0xDFFF {
-		return 0, queue.Errorf(queue.CodeInvalidMessageContents,
-			"Invalid character '#x%X' was found in the request: it is half of a surrogate pair.", unit)
-	}
-	return 12, nil
-}
-
-// utf16Unit returns the value of the \uXXXX escape that s begins with.
-func utf16Unit(s []byte) (uint64, bool) {
-	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
-		return 0, false
-	}
-	unit, err := strconv.ParseUint(string(s[2:6]), 16, 16)
-	return unit, err == nil
 }

@@ -36,7 +36,8 @@ type wireAttribute struct {
 func standardReceived(r *receiveMessageResponse) wireReceived {
 	var wire wireReceived
 	for _, m := range r.received {
-		out := wireMessage{MessageID: m.ID, ReceiptHandle: m.ReceiptHandle, Body: m.Body, MD5OfBody: bodyMD5(m.Body)}
+		out := wireMessage{MessageID: m.ID, ReceiptHandle: m.ReceiptHandle, Body: m.Body,
+			MD5OfBody: string(appendBodyMD5(nil, m.Body))}
 		for _, p := range r.system.of(&m, nil) {
 			if out.Attributes == nil {
 				out.Attributes = map[string]string{}
@@ -44,7 +45,7 @@ func standardReceived(r *receiveMessageResponse) wireReceived {
 			out.Attributes[p.name] = p.value
 		}
 		selected := selectAttributes(m.Attributes, r.attributes)
-		out.MD5OfMessageAttributes = attributesMD5(selected)
+		out.MD5OfMessageAttributes = string(appendAttributesMD5(nil, selected))
 		for _, a := range selected {
 			if out.MessageAttributes == nil {
 				out.MessageAttributes = map[string]wireAttribute{}
@@ -100,9 +101,9 @@ func TestReceiveMessageEncoder(t *testing.T) {
 		{"nothing asked for", receiveMessageResponse{received: []queue.Message{{ID: "i", Body: "b", ReceiptHandle: "h"}}},
 			`{"Messages":[{"MessageId":"i","ReceiptHandle":"h","MD5OfBody":"92eb5ffee6ae2fec3ad71c777531578f","Body":"b"}]}`},
 		{"two messages", receiveMessageResponse{received: []queue.Message{full, {ID: "i", Body: "b"}},
-			system: systemEnd - 1, attributes: []string{"All"}}, ""},
-		{"some attributes", receiveMessageResponse{received: []queue.Message{full}, system: receiveCount,
-			attributes: []string{"n"}}, ""},
+			system: 1<<len(systemAttributes) - 1, attributes: []string{"All"}}, ""},
+		{"some attributes", receiveMessageResponse{received: []queue.Message{full},
+			system: systemSetOf([]string{"ApproximateReceiveCount"}), attributes: []string{"n"}}, ""},
 		{"attributes that it has not", receiveMessageResponse{received: []queue.Message{full}, attributes: []string{"x"}},
 			""},
 	}

@@ -29,14 +29,12 @@ func (g guard) check(r *http.Request) error {
 	if !g.allows(r.Host) {
 		return queue.Errorf(queue.CodeAccessDenied,
 			"This endpoint does not answer to the host %s. Call it as localhost, by a loopback address such as 127.0.0.1, or "+
-				"by a host name that it is configured to answer to.",
-			quote(r.Host))
+				"by a host name that it is configured to answer to.", quote(r.Host))
 	}
 	if header := browserHeader(r.Header); header != "" {
 		return queue.Errorf(queue.CodeAccessDenied,
 			"The request carries the header %s, which browsers add, and requests from web pages are refused. Call the "+
-				"endpoint from a program that does not send it.",
-			quote(header))
+				"endpoint from a program that does not send it.", quote(header))
 	}
 	return nil
 }
@@ -52,7 +50,7 @@ func (g guard) allows(hostport string) bool {
 			host = host[1 : len(host)-1]
 		}
 	}
-	if !isDigits(port) {
+	if strings.Trim(port, "0123456789") != "" {
 		return false
 	}
 	if addr, err := netip.ParseAddr(host); err == nil && addr.Zone() == "" && addr.Unmap().IsLoopback() {
@@ -64,15 +62,6 @@ func (g guard) allows(hostport string) bool {
 // normalHost folds the spellings of one host name.
 func normalHost(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
-}
-
-func isDigits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return true
 }
 
 // browserHeader returns a header that only browsers send, "" when there is

@@ -1,9 +1,11 @@
 package sqsapi
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -63,7 +65,7 @@ type Handler struct {
 	stopped context.Context // done once Stop was called
 	stop    context.CancelFunc
 
-	buffers sync.Pool // of *buffer
+	buffers sync.Pool // of *bytes.Buffer
 }
 
 // New returns a handler that serves b. The caller keeps b and closes it after
@@ -74,7 +76,7 @@ func New(b *broker.Broker, opts *Options) *Handler {
 	}
 	h := &Handler{
 		broker:  b,
-		account: accountOf(b.ARN("queue")),
+		account: strings.Split(b.ARN(""), ":")[4], // arn:aws:sqs:REGION:ACCOUNT:NAME
 		guard:   newGuard(opts.Hosts),
 		actions: actions(),
 	}
@@ -82,7 +84,7 @@ func New(b *broker.Broker, opts *Options) *Handler {
 		h.events = *opts.Events
 	}
 	h.stopped, h.stop = context.WithCancel(context.Background())
-	h.buffers.New = func() any { return new(buffer) }
+	h.buffers.New = func() any { return new(bytes.Buffer) }
 	return h
 }
 
@@ -121,6 +123,7 @@ type exchange struct {
 func (x *exchange) answer(status int, contentType string, body []byte, report Answer) {
 	header := x.w.Header()
 	header.Set("Content-Type", contentType)
+	header.Set("Content-Length", strconv.Itoa(len(body)))
 	x.w.WriteHeader(status)
 	if len(body) > 0 {
 		// A failed write means that the client is gone: nobody is left to
@@ -153,22 +156,6 @@ func actions() map[string]action {
 		all[registryPrefix+name] = act
 	}
 	return all
-}
-
-// gone reports whether err is due to a client that has left, so that there is
-// nobody to answer.
-func (x *exchange) gone(err error) bool {
-	return err != nil && x.r.Context().Err() != nil
-}
-
-// accountOf returns the account id in an ARN
-// (arn:aws:sqs:REGION:ACCOUNT:NAME).
-func accountOf(arn string) string {
-	parts := strings.SplitN(arn, ":", 6)
-	if len(parts) < 6 {
-		return ""
-	}
-	return parts[4]
 }
 
 // asQueueError returns err as a refusal that a client can be told, or nil

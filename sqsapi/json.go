@@ -2,14 +2,15 @@ package sqsapi
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"tendril/queue"
 	"tendril/sqswire"
@@ -22,62 +23,50 @@ const (
 
 // serveJSON answers a request of the AWS JSON 1.0 protocol.
 func (x *exchange) serveJSON(target string) {
-	name, action, err := x.h.actionOf(x.r.Method, target)
+	act, known := x.h.actions[target]
+	if !known {
+		x.failJSON(queue.Errorf(codeUnknownOperation, "The operation %s is not served by this endpoint.", quote(target)))
+		return
+	}
+	if x.r.Method != http.MethodPost {
+		x.failJSON(queue.Errorf(codeMethodNotAllowed, "The operation %s takes the method POST, not %s.", target,
+			quote(x.r.Method)))
+		return
+	}
+	_, x.action, _ = strings.Cut(target, ".")
+	in := x.h.buffers.Get().(*bytes.Buffer)
+	defer func() {
+		if in.Cap() <= keptBuffer {
+			x.h.buffers.Put(in)
+		}
+	}()
+	request := act.request()
+	err := x.readBody(in)
+	if err == nil {
+		err = decodeJSON(in.Bytes(), request)
+	}
 	if err != nil {
 		x.failJSON(err)
 		return
 	}
-	x.action = name
-	in := x.h.buffers.Get().(*buffer)
-	defer x.h.release(in)
-	request := action.request()
-	if err := x.decodeBody(in, request); err != nil {
-		x.failJSON(err)
-		return
-	}
-	response, err := action.run(x.call(), request)
-	if x.gone(err) {
-		return
-	}
-	if err != nil {
-		x.failJSON(err)
-		return
+	response, err := act.run(x.call(), request)
+	if err != nil && x.r.Context().Err() != nil {
+		return // the client has left: there is nobody to answer
 	}
 	// The request's strings are copies: its buffer may take the response.
-	if in.bytes, err = encodeJSON(in.bytes[:0], response); err != nil {
+	var body []byte
+	if err == nil {
+		body, err = encodeJSON(in.Bytes()[:0], response)
+	}
+	if err != nil {
 		x.failJSON(err)
 		return
 	}
-	x.succeedJSON(in.bytes, response)
-}
-
-// actionOf finds the action that a target header names.
-func (h *Handler) actionOf(method, target string) (string, action, error) {
-	act, known := h.actions[target]
-	switch {
-	case !known:
-		return "", action{}, queue.Errorf(codeUnknownOperation,
-			"The operation %s is not served by this endpoint.", quote(target))
-	case method != http.MethodPost:
-		return "", action{}, queue.Errorf(codeMethodNotAllowed,
-			"The operation %s takes the method POST, not %s.", target, quote(method))
-	}
-	return target[strings.IndexByte(target, '.')+1:], act, nil
-}
-
-func (x *exchange) decodeBody(in *buffer, request any) error {
-	if err := in.fill(x.w, x.r); err != nil {
-		return err
-	}
-	return decodeJSON(in.bytes, request)
-}
-
-func (x *exchange) succeedJSON(body []byte, response any) {
+	*in = *bytes.NewBuffer(body)
 	var report Answer
 	if c, ok := response.(counter); ok {
 		report.Messages = c.messages()
 	}
-	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	x.answer(http.StatusOK, jsonType, body, report)
 }
 
@@ -102,7 +91,6 @@ func (x *exchange) failJSON(err error) {
 	body = append(body, `","message":`...)
 	body = sqswire.AppendString(body, textOf(refusal))
 	body = append(body, '}')
-	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	x.answer(f.status, jsonType, body, report)
 }
 
@@ -119,63 +107,42 @@ func encodeJSON(dst []byte, response any) ([]byte, error) {
 		return r.appendJSON(dst), nil
 	}
 	out := bytes.NewBuffer(dst)
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(response); err != nil {
-		return dst, err
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	err := json.MarshalWrite(out, response, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
+	return out.Bytes(), err
 }
-
-// buffer holds a request's body, then the response's.
-type buffer struct{ bytes []byte }
 
 // keptBuffer is the largest buffer kept for the next request: larger ones are
 // rare and would stay forever.
 const keptBuffer = 256 << 10
 
-func (h *Handler) release(b *buffer) {
-	if cap(b.bytes) <= keptBuffer {
-		h.buffers.Put(b)
-	}
-}
-
-// trusted is how much of a body arrives before its announced length is believed.
+// trusted is how much of a body arrives before its announced length is believed: the length is a
+// claim, and a large buffer is for what arrived.
 const trusted = 64 << 10
 
-// fill reads a request's body up to [MaxBody].
-func (b *buffer) fill(w http.ResponseWriter, r *http.Request) error {
-	b.bytes = b.bytes[:0]
-	if r.ContentLength > MaxBody {
-		w.Header().Set("Connection", "close")
+// readBody reads the request's body up to [MaxBody].
+func (x *exchange) readBody(in *bytes.Buffer) error {
+	in.Reset()
+	if x.r.ContentLength > MaxBody {
+		x.w.Header().Set("Connection", "close")
 		return tooLarge()
 	}
-	// The announced length is a claim: a large buffer is for what arrived.
-	b.bytes = slices.Grow(b.bytes, int(min(max(r.ContentLength, 511), 32<<10))+1)
-	body := http.MaxBytesReader(w, r.Body, MaxBody)
-	for {
-		if have := len(b.bytes); have == cap(b.bytes) {
-			more := have
-			if have >= trusted {
-				more = max(have, int(r.ContentLength)+1-have)
-			}
-			b.bytes = slices.Grow(b.bytes, more)
-		}
-		n, err := body.Read(b.bytes[len(b.bytes):cap(b.bytes)])
-		b.bytes = b.bytes[:len(b.bytes)+n]
-		var over *http.MaxBytesError
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case errors.As(err, &over):
-			return tooLarge()
-		case asQueueError(err) != nil:
-			w.Header().Set("Connection", "close")
-			return err
-		case err != nil:
-			return queue.Errorf(codeSerialization, "The request's body could not be read to its end.")
-		}
+	body := http.MaxBytesReader(x.w, x.r.Body, MaxBody)
+	_, err := in.ReadFrom(io.LimitReader(body, trusted))
+	if err == nil && in.Len() == trusted {
+		in.Grow(max(0, int(x.r.ContentLength)-trusted) + bytes.MinRead)
+		_, err = in.ReadFrom(body)
 	}
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(err, &over):
+		return tooLarge()
+	case asQueueError(err) != nil:
+		x.w.Header().Set("Connection", "close")
+		return err
+	case err != nil:
+		return queue.Errorf(codeSerialization, "The request's body could not be read to its end.")
+	}
+	return nil
 }
 
 func tooLarge() error {
@@ -205,12 +172,10 @@ const queryRefusal = `<?xml version="1.0"?>
 func (x *exchange) refuseQuery() {
 	if !isQuery(x.r) {
 		body := []byte("<UnknownOperationException/>\n")
-		x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 		x.answer(http.StatusNotFound, "text/xml", body, Answer{Code: codeUnknownOperation})
 		return
 	}
 	body := []byte(queryRefusal + x.id + "</RequestId></ErrorResponse>\n")
-	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	x.answer(http.StatusBadRequest, "text/xml", body, Answer{Code: queue.CodeUnsupportedOperation})
 }
 

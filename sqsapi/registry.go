@@ -13,6 +13,9 @@ import (
 // server that answers.
 const registryPrefix = "Tendril_20261120."
 
+// The requests and responses are those of the client too. No field of a response is missing but
+// those that may be omitted: so the client tells an answer of this server from any other JSON.
+
 // leaseWire is a lease on the wire. Its field names are part of the protocol.
 type leaseWire struct {
 	Owner                string
@@ -23,11 +26,11 @@ type leaseWire struct {
 	Data                 string
 }
 
-func toWire(l queue.Lease) *leaseWire {
-	return &leaseWire{l.Owner, l.Version, l.Term, l.Duration.Milliseconds(), l.Released, l.Data}
+func toWire(l queue.Lease) leaseWire {
+	return leaseWire{l.Owner, l.Version, l.Term, l.Duration.Milliseconds(), l.Released, l.Data}
 }
 
-func (w *leaseWire) lease() queue.Lease {
+func (w leaseWire) lease() queue.Lease {
 	return queue.Lease{
 		Owner: w.Owner, Version: w.Version, Term: w.Term,
 		Duration: time.Duration(w.DurationMilliseconds) * time.Millisecond, Released: w.Released, Data: w.Data,
@@ -36,9 +39,7 @@ func (w *leaseWire) lease() queue.Lease {
 
 type readLeaseRequest struct{ Name string }
 
-// Responses have pointers where a client has to tell an answer of this
-// server from any other JSON: no field is ever left out.
-type readLeaseResponse struct{ Lease *leaseWire }
+type readLeaseResponse struct{ Lease leaseWire }
 
 type swapLeaseRequest struct {
 	Name string
@@ -48,29 +49,53 @@ type swapLeaseRequest struct {
 }
 
 type swapLeaseResponse struct {
-	Won     *bool
-	Current *leaseWire
+	Won     bool
+	Current leaseWire
 }
 
-type enqueueRequest struct {
-	Queue string // its name
-	ID    string `json:"Id"`
-	Task  string
+// maxLease keeps a duration from overflowing.
+const maxLease = 366 * 24 * time.Hour
+
+// runWire is what identifies a run on the wire, and its fence.
+type runWire struct {
+	ID   string `json:"Id"`
+	Task string
 	// AtMilliseconds counts from the beginning of 1970.
 	AtMilliseconds *int64
 	Lease          string
 	Term           int64
-	Message        *outgoing
+}
+
+func toRunWire(r broker.RunRequest) runWire {
+	w := runWire{ID: r.ID, Task: r.Task, Lease: r.Lease, Term: r.Term}
+	if !r.At.IsZero() {
+		w.AtMilliseconds = new(r.At.UnixMilli())
+	}
+	return w
+}
+
+func (w *runWire) run(queue string) (broker.RunRequest, error) {
+	if w.AtMilliseconds == nil {
+		return broker.RunRequest{}, missing("AtMilliseconds")
+	}
+	return broker.RunRequest{Queue: queue, ID: w.ID, Task: w.Task, At: time.UnixMilli(*w.AtMilliseconds), Lease: w.Lease,
+		Term: w.Term}, nil
+}
+
+type enqueueRequest struct {
+	Queue string // its name
+	runWire
+	Message *outgoing
 }
 
 type enqueueResponse struct {
 	MessageID      string `json:"MessageId"`
 	SequenceNumber string
-	Already        *bool
+	Already        bool
 }
 
 func (r *enqueueResponse) messages() int {
-	if *r.Already {
+	if r.Already {
 		return 0
 	}
 	return 1
@@ -80,22 +105,6 @@ type lastRunsRequest struct{ Tasks []string }
 
 // lastRunsResponse holds Unix milliseconds by task.
 type lastRunsResponse struct{ Last map[string]int64 }
-
-type setPausedRequest struct {
-	Task, Reason string
-	Paused       *bool
-}
-
-// setPausedResponse repeats the request's field.
-type setPausedResponse struct{ Paused *bool }
-
-type pausedRequest struct{}
-
-// pausedResponse holds the reasons by task.
-type pausedResponse struct{ Paused map[string]string }
-
-// maxLease keeps a duration from overflowing.
-const maxLease = 366 * 24 * time.Hour
 
 type sinceRunsRequest struct {
 	Lease string
@@ -108,32 +117,6 @@ type sinceRunsRequest struct {
 
 // sinceRunsResponse holds Unix milliseconds by task.
 type sinceRunsResponse struct{ Since map[string]int64 }
-
-type skipRunRequest struct {
-	ID             string `json:"Id"`
-	Task           string
-	AtMilliseconds *int64
-	Lease          string
-	Term           int64
-	// IDs are runs to look for; absent from clients that look for none.
-	IDs []string `json:"Ids,omitempty"`
-}
-
-type skipRunResponse struct {
-	Skipped *bool
-	// Made holds the messages by run; absent when there are none.
-	Made map[string]string `json:",omitempty"`
-}
-
-type enqueuedRequest struct {
-	ID string `json:"Id"`
-	// Path is absent from clients that compare none.
-	Path *string `json:",omitempty"`
-}
-
-type enqueuedResponse struct {
-	Enqueued *bool `json:"Fired"`
-}
 
 func toMilli(times map[string]time.Time) map[string]int64 {
 	milli := make(map[string]int64, len(times))
@@ -151,6 +134,39 @@ func fromMilli(milli map[string]int64) map[string]time.Time {
 	return times
 }
 
+type skipRunRequest struct {
+	runWire
+	// IDs are runs to look for; absent from clients that look for none.
+	IDs []string `json:"Ids,omitempty"`
+}
+
+type skipRunResponse struct {
+	Skipped bool
+	// Made holds the messages by run; absent when there are none.
+	Made map[string]string `json:",omitempty"`
+}
+
+type enqueuedRequest struct {
+	ID string `json:"Id"`
+	// Path is absent from clients that compare none.
+	Path *string `json:",omitzero"`
+}
+
+type enqueuedResponse struct {
+	Enqueued bool `json:"Fired"`
+}
+
+type setPausedRequest struct {
+	Task, Reason string
+	Paused       *bool
+}
+
+// setPausedResponse repeats the request's field.
+type setPausedResponse struct{ Paused bool }
+
+// pausedResponse holds the reasons by task.
+type pausedResponse struct{ Paused map[string]string }
+
 // registryActions returns the actions under registryPrefix, by name.
 func registryActions() map[string]action {
 	return map[string]action{
@@ -162,19 +178,21 @@ func registryActions() map[string]action {
 			if in.Next == nil {
 				return nil, missing("Next")
 			}
-			if most := int64(maxLease / time.Millisecond); in.Next.DurationMilliseconds > most {
+			if in.Next.DurationMilliseconds > maxLease.Milliseconds() {
 				return nil, invalid(in.Next.DurationMilliseconds, "DurationMilliseconds", "A lease lasts at most a year.")
 			}
 			won, current, err := x.broker.Registry().Swap(x.ctx, in.Name, queue.Lease{Version: in.OldVersion}, in.Next.lease())
-			return &swapLeaseResponse{&won, toWire(current)}, err
+			return &swapLeaseResponse{won, toWire(current)}, err
 		}),
 		"Fire": typed(func(x *actionCall, in *enqueueRequest) (*enqueueResponse, error) {
-			switch {
-			case in.Queue == "":
+			if in.Queue == "" {
 				return nil, missing("Queue")
-			case in.AtMilliseconds == nil:
-				return nil, missing("AtMilliseconds")
-			case in.Message == nil:
+			}
+			run, err := in.run(in.Queue)
+			if err != nil {
+				return nil, err
+			}
+			if in.Message == nil {
 				return nil, missing("Message")
 			}
 			// A trace id in the request's header is the caller's, not the message's.
@@ -182,35 +200,24 @@ func registryActions() map[string]action {
 			if err != nil {
 				return nil, err
 			}
-			sent, already, err := x.broker.Registry().Enqueue(x.ctx, broker.RunRequest{Queue: in.Queue, ID: in.ID, Task: in.Task,
-				At: time.UnixMilli(*in.AtMilliseconds), Lease: in.Lease, Term: in.Term}, m)
-			return &enqueueResponse{sent.ID, sent.SequenceNumber, &already}, err
+			sent, already, err := x.broker.Registry().Enqueue(x.ctx, run, m)
+			return &enqueueResponse{sent.ID, sent.SequenceNumber, already}, err
 		}),
 		"LastFires": typed(func(x *actionCall, in *lastRunsRequest) (*lastRunsResponse, error) {
 			last, err := x.broker.Registry().Last(x.ctx, in.Tasks)
 			return &lastRunsResponse{toMilli(last)}, err
-		}),
-		"SetPaused": typed(func(x *actionCall, in *setPausedRequest) (*setPausedResponse, error) {
-			if in.Paused == nil {
-				return nil, missing("Paused")
-			}
-			return &setPausedResponse{in.Paused}, x.broker.Registry().SetPaused(x.ctx, in.Task, in.Reason, *in.Paused)
-		}),
-		"Paused": typed(func(x *actionCall, _ *pausedRequest) (*pausedResponse, error) {
-			reasons, err := x.broker.Registry().Paused(x.ctx)
-			return &pausedResponse{reasons}, err
 		}),
 		"SinceRuns": typed(func(x *actionCall, in *sinceRunsRequest) (*sinceRunsResponse, error) {
 			since, err := x.broker.Registry().SinceUnder(x.ctx, in.Lease, in.Term, fromMilli(in.From), in.Schedules)
 			return &sinceRunsResponse{toMilli(since)}, err
 		}),
 		"SkipFire": typed(func(x *actionCall, in *skipRunRequest) (*skipRunResponse, error) {
-			if in.AtMilliseconds == nil {
-				return nil, missing("AtMilliseconds")
+			run, err := in.run("")
+			if err != nil {
+				return nil, err
 			}
-			made, err := x.broker.Registry().Skip(x.ctx, broker.RunRequest{ID: in.ID, Task: in.Task,
-				At: time.UnixMilli(*in.AtMilliseconds), Lease: in.Lease, Term: in.Term}, in.IDs)
-			return &skipRunResponse{new(true), made}, err
+			made, err := x.broker.Registry().Skip(x.ctx, run, in.IDs)
+			return &skipRunResponse{true, made}, err
 		}),
 		"Fired": typed(func(x *actionCall, in *enqueuedRequest) (_ *enqueuedResponse, err error) {
 			found, r := false, x.broker.Registry()
@@ -219,7 +226,17 @@ func registryActions() map[string]action {
 			} else {
 				found, err = r.EnqueuedTo(x.ctx, in.ID, *in.Path)
 			}
-			return &enqueuedResponse{&found}, err
+			return &enqueuedResponse{found}, err
+		}),
+		"SetPaused": typed(func(x *actionCall, in *setPausedRequest) (*setPausedResponse, error) {
+			if in.Paused == nil {
+				return nil, missing("Paused")
+			}
+			return &setPausedResponse{*in.Paused}, x.broker.Registry().SetPaused(x.ctx, in.Task, in.Reason, *in.Paused)
+		}),
+		"Paused": typed(func(x *actionCall, _ *struct{}) (*pausedResponse, error) {
+			reasons, err := x.broker.Registry().Paused(x.ctx)
+			return &pausedResponse{reasons}, err
 		}),
 	}
 }

@@ -49,10 +49,9 @@ func TestAccountOverTheWire(t *testing.T) {
 			t.Errorf("EnqueuedTo %s = %v, %v", path, enqueued, err)
 		}
 	}
-	var anyPath enqueuedResponse // as a client asks that compares none
-	if err := c.call(ctx, "Fired", enqueuedRequest{ID: "sweep@1"}, &anyPath, func() bool {
-		return anyPath.Enqueued != nil
-	}); err != nil || !*anyPath.Enqueued {
+	// as a client asks that compares none
+	anyPath, err := ask[enqueuedResponse](ctx, c, "Fired", enqueuedRequest{ID: "sweep@1"})
+	if err != nil || !anyPath.Enqueued {
 		t.Errorf("Enqueued with any path: %v", err)
 	}
 	for schedule, want := range map[string]time.Time{"0 5 * * *": at, "* * * * *": at.Add(time.Minute)} {

@@ -2,16 +2,19 @@ package sqsapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"tendril/broker"
 	"tendril/queue"
@@ -73,8 +76,7 @@ func mayPass(err error) bool {
 	}
 	switch e.Code {
 	case queue.CodeUnreachable, queue.CodeAccessDenied, queue.CodeInvalidSecurity, queue.CodeRequestThrottled,
-		queue.CodeOverLimit,
-		queue.CodeStorageFailed, queue.CodeStorageFull, queue.CodeClosed:
+		queue.CodeOverLimit, queue.CodeStorageFailed, queue.CodeStorageFull, queue.CodeClosed:
 		return true
 	}
 	return false
@@ -82,55 +84,32 @@ func mayPass(err error) bool {
 
 // Read is [broker.Registry.Read].
 func (c *RegistryClient) Read(ctx context.Context, name string) (queue.Lease, error) {
-	var out readLeaseResponse
-	if err := c.call(ctx, "ReadLease", readLeaseRequest{name}, &out, func() bool {
-		return out.Lease != nil
-	}, name); err != nil {
-		return queue.Lease{}, err
-	}
-	return out.Lease.lease(), nil
+	out, err := ask[readLeaseResponse](ctx, c, "ReadLease", readLeaseRequest{name})
+	return out.Lease.lease(), err
 }
 
 // Swap is [broker.Registry.Swap].
 func (c *RegistryClient) Swap(ctx context.Context, name string, old, next queue.Lease) (won bool, current queue.Lease,
 	err error) {
-	in := swapLeaseRequest{name, old.Version, toWire(next)}
-	var out swapLeaseResponse
-	complete := func() bool { return out.Won != nil && out.Current != nil }
-	if err := c.call(ctx, "SwapLease", in, &out, complete, name, old.Version, next.Version, next.Owner,
-		next.Data); err != nil {
-		return false, queue.Lease{}, err
-	}
-	return *out.Won, out.Current.lease(), nil
+	out, err := ask[swapLeaseResponse](ctx, c, "SwapLease", swapLeaseRequest{name, old.Version, new(toWire(next))})
+	return out.Won, out.Current.lease(), err
 }
 
 // Enqueue is [broker.Registry.Enqueue]. The message's Delay is in whole seconds.
 func (c *RegistryClient) Enqueue(ctx context.Context, req broker.RunRequest, m queue.Outgoing) (sent queue.Sent,
 	already bool, err error) {
-	message, texts, err := messageWire(&m)
+	message, err := messageWire(&m)
 	if err != nil {
 		return queue.Sent{}, false, err
 	}
-	in := enqueueRequest{Queue: req.Queue, ID: req.ID, Task: req.Task, Lease: req.Lease, Term: req.Term, Message: message}
-	if !req.At.IsZero() {
-		milli := req.At.UnixMilli()
-		in.AtMilliseconds = &milli
-	}
-	var out enqueueResponse
-	complete := func() bool { return out.Already != nil && out.MessageID != "" }
-	if err := c.call(ctx, "Fire", in, &out, complete,
-		append(texts, req.Queue, req.ID, req.Task, req.Lease)...); err != nil {
-		return queue.Sent{}, false, err
-	}
-	return queue.Sent{ID: out.MessageID, SequenceNumber: out.SequenceNumber}, *out.Already, nil
+	out, err := ask[enqueueResponse](ctx, c, "Fire", enqueueRequest{req.Queue, toRunWire(req), message})
+	return queue.Sent{ID: out.MessageID, SequenceNumber: out.SequenceNumber}, out.Already, err
 }
 
 // Last is [broker.Registry.Last].
 func (c *RegistryClient) Last(ctx context.Context, tasks []string) (map[string]time.Time, error) {
-	var out lastRunsResponse
-	if err := c.call(ctx, "LastFires", lastRunsRequest{tasks}, &out, func() bool {
-		return out.Last != nil
-	}, tasks...); err != nil {
+	out, err := ask[lastRunsResponse](ctx, c, "LastFires", lastRunsRequest{tasks})
+	if err != nil {
 		return nil, err
 	}
 	return fromMilli(out.Last), nil
@@ -139,67 +118,48 @@ func (c *RegistryClient) Last(ctx context.Context, tasks []string) (map[string]t
 // SinceUnder is [broker.Registry.SinceUnder].
 func (c *RegistryClient) SinceUnder(ctx context.Context, lease string, term int64, from map[string]time.Time,
 	schedules map[string]string) (map[string]time.Time, error) {
-	texts := []string{lease}
-	for task := range from {
-		texts = append(texts, task, schedules[task])
-	}
-	var out sinceRunsResponse
-	in := sinceRunsRequest{Lease: lease, Term: term, From: toMilli(from), Schedules: schedules}
-	if err := c.call(ctx, "SinceRuns", in, &out, func() bool { return out.Since != nil }, texts...); err != nil {
+	out, err := ask[sinceRunsResponse](ctx, c, "SinceRuns", sinceRunsRequest{lease, term, toMilli(from), schedules})
+	if err != nil {
 		return nil, err
 	}
 	return fromMilli(out.Since), nil
 }
 
 // Skip is [broker.Registry.Skip]. A server of an older version looks for no runs.
-func (c *RegistryClient) Skip(ctx context.Context, req broker.RunRequest, ids []string) (made map[string]string,
-	err error) {
-	at := req.At.UnixMilli()
-	var out skipRunResponse
-	in := skipRunRequest{ID: req.ID, Task: req.Task, AtMilliseconds: &at, Lease: req.Lease, Term: req.Term, IDs: ids}
-	texts := append([]string{req.ID, req.Task, req.Lease}, ids...)
-	if err := c.call(ctx, "SkipFire", in, &out, func() bool { return out.Skipped != nil }, texts...); err != nil {
-		return nil, err
-	}
-	return out.Made, nil
+func (c *RegistryClient) Skip(ctx context.Context, req broker.RunRequest, ids []string) (map[string]string, error) {
+	out, err := ask[skipRunResponse](ctx, c, "SkipFire", skipRunRequest{toRunWire(req), ids})
+	return out.Made, err
 }
 
 // EnqueuedTo is [broker.Registry.EnqueuedTo].
 func (c *RegistryClient) EnqueuedTo(ctx context.Context, id, path string) (bool, error) {
-	var out enqueuedResponse
-	if err := c.call(ctx, "Fired", enqueuedRequest{id, &path}, &out, func() bool {
-		return out.Enqueued != nil
-	}, id, path); err != nil {
-		return false, err
-	}
-	return *out.Enqueued, nil
+	out, err := ask[enqueuedResponse](ctx, c, "Fired", enqueuedRequest{id, &path})
+	return out.Enqueued, err
 }
 
 // SetPaused is [broker.Registry.SetPaused].
 func (c *RegistryClient) SetPaused(ctx context.Context, task, reason string, paused bool) error {
-	var out setPausedResponse
-	complete := func() bool { return out.Paused != nil && *out.Paused == paused }
-	return c.call(ctx, "SetPaused", setPausedRequest{task, reason, &paused}, &out, complete, task, reason)
+	out, err := ask[setPausedResponse](ctx, c, "SetPaused", setPausedRequest{task, reason, &paused})
+	if err == nil && out.Paused != paused {
+		return c.noRegistry(http.StatusOK)
+	}
+	return err
 }
 
 // Paused is [broker.Registry.Paused].
 func (c *RegistryClient) Paused(ctx context.Context) (map[string]string, error) {
-	var out pausedResponse
-	if err := c.call(ctx, "Paused", pausedRequest{}, &out, func() bool { return out.Paused != nil }); err != nil {
-		return nil, err
-	}
-	return out.Paused, nil
+	out, err := ask[pausedResponse](ctx, c, "Paused", struct{}{})
+	return out.Paused, err
 }
 
-// messageWire turns a message into the parameters of a send, and names the
-// texts in it.
-func messageWire(m *queue.Outgoing) (*outgoing, []string, error) {
-	texts := []string{m.Body, m.GroupID, m.DedupID, m.TraceHeader}
-	o := &outgoing{MessageBody: m.Body, MessageGroupID: m.GroupID, MessageDeduplicationID: m.DedupID}
+// messageWire turns a message into the parameters of a send.
+func messageWire(m *queue.Outgoing) (*outgoing, error) {
+	o := &outgoing{MessageBody: m.Body, MessageGroupID: m.GroupID, MessageDeduplicationID: m.DedupID,
+		MessageAttributes: map[string]attributeValue{}}
 	if m.Delay != nil {
 		n := int(*m.Delay / time.Second)
 		if time.Duration(n)*time.Second != *m.Delay {
-			return nil, nil, invalid(*m.Delay, "Delay", "A delay is a whole number of seconds.")
+			return nil, invalid(*m.Delay, "Delay", "A delay is a whole number of seconds.")
 		}
 		o.DelaySeconds = &n
 	}
@@ -209,48 +169,50 @@ func messageWire(m *queue.Outgoing) (*outgoing, []string, error) {
 	}
 	for _, a := range m.Attributes {
 		if _, twice := o.MessageAttributes[a.Name]; twice {
-			return nil, nil, queue.Errorf(queue.CodeInvalidParameterValue,
+			return nil, queue.Errorf(queue.CodeInvalidParameterValue,
 				"Message (user) attribute name '%s' already exists.", a.Name)
 		}
-		if o.MessageAttributes == nil {
-			o.MessageAttributes = map[string]attributeValue{}
-		}
-		value := attributeValue{DataType: a.Type}
-		if texts = append(texts, a.Name, a.Type); a.IsBinary() {
-			value.BinaryValue = []byte(a.Value)
-		} else {
-			value.StringValue, texts = &a.Value, append(texts, a.Value)
+		value := attributeValue{DataType: a.Type, StringValue: &a.Value}
+		if a.IsBinary() {
+			value.StringValue, value.BinaryValue = nil, []byte(a.Value)
 		}
 		o.MessageAttributes[a.Name] = value
 	}
-	return o, texts, nil
+	return o, nil
 }
 
-// call makes one call. complete says whether the answer has all that this
-// server puts into it. texts are those of the request: JSON would change the
-// ones that are not UTF-8.
-func (c *RegistryClient) call(ctx context.Context, action string, in, out any, complete func() bool,
-	texts ...string) error {
-	for _, s := range texts {
-		if !utf8.ValidString(s) {
-			return queue.Errorf(queue.CodeInvalidMessageContents, "A text in the call of %s is not valid UTF-8.", action)
-		}
-	}
-	body, err := json.Marshal(in)
+// callOptions write what the standard encoder writes, but refuse text that is not UTF-8
+// rather than change it.
+var callOptions = json.JoinOptions(json.Deterministic(true), json.FormatNilMapAsNull(true),
+	json.FormatNilSliceAsNull(true))
+
+// ask makes one call.
+func ask[Response any](ctx context.Context, c *RegistryClient, action string, in any) (out Response, err error) {
+	body, err := json.Marshal(in, callOptions)
 	if err != nil {
-		return fmt.Errorf("encoding the call of %s: %w", action, err)
+		return out, queue.Errorf(queue.CodeInvalidMessageContents, "The call of %s is no JSON: %w", action, err)
 	}
 	status, answer, err := c.post(ctx, action, body)
 	if err != nil {
-		return err
+		return out, err
 	}
 	if status != http.StatusOK {
-		return c.refusal(status, answer)
+		return out, c.refusal(status, answer)
 	}
-	if err := json.Unmarshal(answer, out); err != nil || !complete() {
-		return c.noRegistry(status)
+	var fields map[string]jsontext.Value
+	if json.Unmarshal(answer, &fields, decodeOptions) != nil {
+		return out, c.noRegistry(status)
 	}
-	return nil
+	for field := range reflect.TypeFor[Response]().Fields() {
+		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if value := fields[cmp.Or(name, field.Name)]; option == "" && (value == nil || value.Kind() == 'n') {
+			return out, c.noRegistry(status)
+		}
+	}
+	if json.Unmarshal(answer, &out, decodeOptions) != nil {
+		return *new(Response), c.noRegistry(status)
+	}
+	return out, nil
 }
 
 // post makes one HTTP exchange.
@@ -287,7 +249,7 @@ func (c *RegistryClient) refusal(status int, answer []byte) error {
 		Type    string `json:"__type"`
 		Message string `json:"message"`
 	}
-	ours := json.Unmarshal(answer, &wire) == nil
+	ours := json.Unmarshal(answer, &wire, decodeOptions) == nil
 	_, code, named := strings.Cut(wire.Type, "#")
 	f, known := faults[code]
 	ours = ours && named && known && f.status == status && code != codeUnknownOperation

@@ -43,19 +43,12 @@ type sendEntry struct {
 	outgoing
 }
 
-func (e sendEntry) entryID() string { return e.ID }
-
-type sendMessageBatchResponse struct {
-	Successful []acceptedEntry `json:",omitempty"`
-	Failed     []failure       `json:",omitempty"`
-}
+func (e *sendEntry) entryID() string { return e.ID }
 
 type acceptedEntry struct {
 	ID string `json:"Id"`
 	accepted
 }
-
-func (r *sendMessageBatchResponse) messages() int { return len(r.Successful) }
 
 func sendMessage(x *actionCall, in *sendMessageRequest) (*accepted, error) {
 	message, answer, err := in.prepare(x.trace)
@@ -70,46 +63,26 @@ func sendMessage(x *actionCall, in *sendMessageRequest) (*accepted, error) {
 	return &answer, sent[0].Err
 }
 
-func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*sendMessageBatchResponse, error) {
+func sendMessageBatch(x *actionCall, in *sendMessageBatchRequest) (*batchResponse[acceptedEntry], error) {
 	if err := checkBatch(in.Entries, "SendMessageBatchRequestEntry"); err != nil {
 		return nil, err
 	}
 	if err := queue.CheckBatchSize(batchSize(in.Entries)); err != nil {
 		return nil, err
 	}
-	response := &sendMessageBatchResponse{}
-	messages := make([]queue.Outgoing, 0, len(in.Entries))
-	answers := make([]acceptedEntry, 0, len(in.Entries))
-	for _, e := range in.Entries {
-		message, answer, err := e.prepare(x.trace)
-		if err != nil {
-			response.Failed = append(response.Failed, failed(e.ID, err))
-			continue
+	prepare := func(e *sendEntry) (message queue.Outgoing, answer acceptedEntry, err error) {
+		answer.ID = e.ID
+		message, answer.accepted, err = e.prepare(x.trace)
+		return message, answer, err
+	}
+	return runBatch(x, in.Entries, prepare, func(messages []queue.Outgoing, answers []acceptedEntry) ([]error, error) {
+		sent, err := x.broker.Queue(x.queue).Send(x.ctx, messages)
+		errs := make([]error, len(sent))
+		for i, s := range sent {
+			answers[i].MessageID, answers[i].SequenceNumber, errs[i] = s.ID, s.SequenceNumber, s.Err
 		}
-		messages = append(messages, message)
-		answers = append(answers, acceptedEntry{e.ID, answer})
-	}
-	if len(messages) == 0 {
-		return response, x.exists(x.queue)
-	}
-	sent, err := x.broker.Queue(x.queue).Send(x.ctx, messages)
-	if err != nil {
-		return nil, err
-	}
-	response.settle(answers, sent)
-	return response, nil
-}
-
-// settle sorts the queue's answers into accepted and refused.
-func (r *sendMessageBatchResponse) settle(answers []acceptedEntry, sent []queue.Sent) {
-	for i, s := range sent {
-		if s.Err != nil {
-			r.Failed = append(r.Failed, failed(answers[i].ID, s.Err))
-			continue
-		}
-		answers[i].MessageID, answers[i].SequenceNumber = s.ID, s.SequenceNumber
-		r.Successful = append(r.Successful, answers[i])
-	}
+		return errs, err
+	})
 }
 
 // batchSize is the size of the messages of a batch together.
@@ -130,25 +103,20 @@ func batchSize(entries []sendEntry) (size int) {
 
 // prepare turns the parameters into a message, and into the answer as far as
 // it is known before the queue has it. trace is the trace header of the request.
-func (o *outgoing) prepare(trace string) (queue.Outgoing, accepted, error) {
-	fail := func(err error) (queue.Outgoing, accepted, error) { return queue.Outgoing{}, accepted{}, err }
+func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepted, err error) {
 	if o.MessageBody == "" {
-		return fail(missing("MessageBody"))
+		return message, answer, missing("MessageBody")
 	}
 	attributes, err := messageAttributes(o.MessageAttributes)
 	if err != nil {
-		return fail(err)
+		return message, answer, err
 	}
 	system, err := traceHeader(o.MessageSystemAttributes)
 	if err != nil {
-		return fail(err)
+		return message, answer, err
 	}
-	message := queue.Outgoing{
-		Body:       o.MessageBody,
-		Attributes: attributes,
-		GroupID:    o.MessageGroupID,
-		DedupID:    o.MessageDeduplicationID,
-	}
+	message = queue.Outgoing{Body: o.MessageBody, Attributes: attributes, GroupID: o.MessageGroupID,
+		DedupID: o.MessageDeduplicationID}
 	if len(system) > 0 {
 		message.TraceHeader = system[0].Value
 	} else if len(trace) <= maxTrace {
@@ -157,14 +125,14 @@ func (o *outgoing) prepare(trace string) (queue.Outgoing, accepted, error) {
 	if o.DelaySeconds != nil {
 		delay, err := seconds(*o.DelaySeconds, "DelaySeconds", 900, "DelaySeconds must be >= 0 and <= 900.")
 		if err != nil {
-			return fail(err)
+			return message, answer, err
 		}
 		message.Delay = &delay
 	}
 	return message, accepted{
-		MD5OfMessageBody:             bodyMD5(o.MessageBody),
-		MD5OfMessageAttributes:       attributesMD5(attributes),
-		MD5OfMessageSystemAttributes: attributesMD5(system),
+		MD5OfMessageBody:             string(appendBodyMD5(nil, o.MessageBody)),
+		MD5OfMessageAttributes:       string(appendAttributesMD5(nil, attributes)),
+		MD5OfMessageSystemAttributes: string(appendAttributesMD5(nil, system)),
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package sqsapi
 
 import (
+	"cmp"
 	"strings"
 
 	"tendril/queue"
@@ -11,7 +12,7 @@ const maxVisibility = int(queue.MaxVisibility / 1e9)
 
 type deleteMessageRequest struct {
 	queueRequest
-	ReceiptHandle string
+	deleteEntry
 }
 
 type deleteMessageBatchRequest struct {
@@ -20,24 +21,23 @@ type deleteMessageBatchRequest struct {
 }
 
 type deleteEntry struct {
-	ID            string `json:"Id"`
+	ID            string `json:"Id"` // in a batch
 	ReceiptHandle string
 }
 
-func (e deleteEntry) entryID() string { return e.ID }
+func (e *deleteEntry) entryID() string { return e.ID }
 
-// receipt is the receipt handle of a delete.
-func (e deleteEntry) receipt() (string, error) {
+// prepare returns the receipt handle of a delete.
+func (e *deleteEntry) prepare() (string, settledEntry, error) {
 	if e.ReceiptHandle == "" {
-		return "", missing("ReceiptHandle")
+		return "", settledEntry{}, missing("ReceiptHandle")
 	}
-	return e.ReceiptHandle, nil
+	return e.ReceiptHandle, settledEntry{e.ID}, nil
 }
 
 type changeMessageVisibilityRequest struct {
 	queueRequest
-	ReceiptHandle     string
-	VisibilityTimeout *int
+	visibilityEntry
 }
 
 type changeMessageVisibilityBatchRequest struct {
@@ -46,106 +46,108 @@ type changeMessageVisibilityBatchRequest struct {
 }
 
 type visibilityEntry struct {
-	ID                string `json:"Id"`
+	ID                string `json:"Id"` // in a batch
 	ReceiptHandle     string
 	VisibilityTimeout *int
 }
 
-func (e visibilityEntry) entryID() string { return e.ID }
+func (e *visibilityEntry) entryID() string { return e.ID }
 
-// change checks the parameters of one change.
-func (e visibilityEntry) change() (change queue.VisibilityChange, err error) {
+// prepare checks the parameters of one change.
+func (e *visibilityEntry) prepare() (change queue.VisibilityChange, answer settledEntry, err error) {
 	if e.ReceiptHandle == "" {
-		return change, missing("ReceiptHandle")
+		return change, answer, missing("ReceiptHandle")
 	}
 	if e.VisibilityTimeout == nil {
-		return change, missing("VisibilityTimeout")
+		return change, answer, missing("VisibilityTimeout")
 	}
 	change.ReceiptHandle = e.ReceiptHandle
 	change.Visibility, err = seconds(*e.VisibilityTimeout, "VisibilityTimeout", maxVisibility,
 		"VisibilityTimeout must be an integer between 0 and 43200.")
-	return change, err
+	return change, settledEntry{e.ID}, err
 }
 
 func deleteMessage(x *actionCall, in *deleteMessageRequest) (*nothing, error) {
-	receipt, err := deleteEntry{ReceiptHandle: in.ReceiptHandle}.receipt()
+	receipt, _, err := in.prepare()
 	if err != nil {
 		return nil, err
 	}
-	return nil, first(x.broker.Queue(x.queue).Delete(x.ctx, []string{receipt}))
+	return nil, cmp.Or(x.broker.Queue(x.queue).Delete(x.ctx, []string{receipt})...)
 }
 
-func deleteMessageBatch(x *actionCall, in *deleteMessageBatchRequest) (*settleResponse, error) {
-	return settleBatch(x, in.Entries, "DeleteMessageBatchRequestEntry", deleteEntry.receipt,
-		func(receipts []string) []error { return x.broker.Queue(x.queue).Delete(x.ctx, receipts) })
+func deleteMessageBatch(x *actionCall, in *deleteMessageBatchRequest) (*batchResponse[settledEntry], error) {
+	if err := checkBatch(in.Entries, "DeleteMessageBatchRequestEntry"); err != nil {
+		return nil, err
+	}
+	return runBatch(x, in.Entries, (*deleteEntry).prepare, func(receipts []string, _ []settledEntry) ([]error, error) {
+		return wholeCall(x.broker.Queue(x.queue).Delete(x.ctx, receipts))
+	})
 }
 
 func changeMessageVisibility(x *actionCall, in *changeMessageVisibilityRequest) (*nothing, error) {
-	change, err := visibilityEntry{ReceiptHandle: in.ReceiptHandle, VisibilityTimeout: in.VisibilityTimeout}.change()
+	change, _, err := in.prepare()
 	if err != nil {
 		return nil, err
 	}
-	return nil, first(x.broker.Queue(x.queue).ChangeVisibility(x.ctx, []queue.VisibilityChange{change}))
+	return nil, cmp.Or(x.broker.Queue(x.queue).ChangeVisibility(x.ctx, []queue.VisibilityChange{change})...)
 }
 
-func changeMessageVisibilityBatch(x *actionCall, in *changeMessageVisibilityBatchRequest) (*settleResponse, error) {
-	return settleBatch(x, in.Entries, "ChangeMessageVisibilityBatchRequestEntry", visibilityEntry.change,
-		func(changes []queue.VisibilityChange) []error {
-			return x.broker.Queue(x.queue).ChangeVisibility(x.ctx, changes)
-		})
-}
-
-// first returns the error of a call for one message.
-func first(errs []error) error {
-	if len(errs) == 0 {
-		return nil
+func changeMessageVisibilityBatch(x *actionCall,
+	in *changeMessageVisibilityBatchRequest) (*batchResponse[settledEntry], error) {
+	if err := checkBatch(in.Entries, "ChangeMessageVisibilityBatchRequestEntry"); err != nil {
+		return nil, err
 	}
-	return errs[0]
-}
-
-// settleResponse answers both batches.
-type settleResponse struct {
-	Successful []settledEntry `json:",omitempty"`
-	Failed     []failure      `json:",omitempty"`
+	return runBatch(x, in.Entries, (*visibilityEntry).prepare,
+		func(changes []queue.VisibilityChange, _ []settledEntry) ([]error, error) {
+			return wholeCall(x.broker.Queue(x.queue).ChangeVisibility(x.ctx, changes))
+		})
 }
 
 type settledEntry struct {
 	ID string `json:"Id"`
 }
 
-func (r *settleResponse) messages() int { return len(r.Successful) }
+// batchResponse answers a batch.
+type batchResponse[Answer any] struct {
+	Successful []Answer  `json:",omitempty"`
+	Failed     []failure `json:",omitempty"`
+}
 
-// settleBatch settles the messages of a batch: prepare checks an entry, and settle returns
-// one error for each that passed, or nil when all were accepted.
-func settleBatch[E entry, S any](x *actionCall, entries []E, kind string, prepare func(E) (S, error),
-	settle func([]S) []error) (*settleResponse, error) {
-	if err := checkBatch(entries, kind); err != nil {
-		return nil, err
-	}
-	response := &settleResponse{}
-	ids := make([]string, 0, len(entries))
-	prepared := make([]S, 0, len(entries))
-	for _, e := range entries {
-		one, err := prepare(e)
+func (r *batchResponse[Answer]) messages() int { return len(r.Successful) }
+
+// runBatch makes one call of the queue for the entries of a batch. prepare checks an entry, and returns
+// what the queue is to do and how a success is answered. call returns one error for each entry that
+// passed, or that of the whole call; no errors mean that all were accepted. It may complete the answers.
+func runBatch[Entry, Job, Answer any, E interface {
+	*Entry
+	entry
+}](x *actionCall, entries []Entry, prepare func(E) (Job, Answer, error),
+	call func([]Job, []Answer) ([]error, error)) (*batchResponse[Answer], error) {
+	response := &batchResponse[Answer]{}
+	ids, jobs, answers := make([]string, 0, len(entries)), make([]Job, 0, len(entries)), make([]Answer, 0, len(entries))
+	for i := range entries {
+		e := E(&entries[i])
+		job, answer, err := prepare(e)
 		if err != nil {
 			response.Failed = append(response.Failed, failed(e.entryID(), err))
 			continue
 		}
-		ids, prepared = append(ids, e.entryID()), append(prepared, one)
+		ids, jobs, answers = append(ids, e.entryID()), append(jobs, job), append(answers, answer)
 	}
-	if len(prepared) == 0 {
+	if len(jobs) == 0 {
 		return response, x.exists(x.queue)
 	}
-	errs := settle(prepared)
-	if err := wholeCall(errs); err != nil {
+	errs, err := call(jobs, answers)
+	if err != nil {
 		return nil, err
 	}
+	response.Successful = answers[:0]
 	for i, id := range ids {
 		if errs != nil && errs[i] != nil {
 			response.Failed = append(response.Failed, failed(id, errs[i]))
-			continue
+		} else {
+			response.Successful = append(response.Successful, answers[i])
 		}
-		response.Successful = append(response.Successful, settledEntry{id})
 	}
 	return response, nil
 }
@@ -166,19 +168,23 @@ type failure struct {
 
 // checkBatch refuses a batch as a whole. kind is the entry's name in the
 // model.
-func checkBatch[E entry](entries []E, kind string) error {
+func checkBatch[Entry any, E interface {
+	*Entry
+	entry
+}](entries []Entry, kind string) error {
 	if err := queue.CheckEntries(len(entries), kind); err != nil {
 		return err
 	}
-	for i, e := range entries {
-		if id := e.entryID(); id == "" || len(id) > maxEntryID || strings.ContainsFunc(id, isNoIDCharacter) {
+	for i := range entries {
+		id := E(&entries[i]).entryID()
+		if id == "" || len(id) > maxEntryID || strings.ContainsFunc(id, isNoIDCharacter) {
 			return queue.Errorf(queue.CodeInvalidBatchEntryID,
 				"A batch entry id can only contain alphanumeric characters, hyphens and underscores. It can be at most %d "+
 					"letters long.", maxEntryID)
 		}
-		for _, earlier := range entries[:i] {
-			if earlier.entryID() == e.entryID() {
-				return queue.Errorf(queue.CodeBatchEntryIdsNotDistinct, "Id %s repeated.", e.entryID())
+		for before := range i {
+			if E(&entries[before]).entryID() == id {
+				return queue.Errorf(queue.CodeBatchEntryIdsNotDistinct, "Id %s repeated.", id)
 			}
 		}
 	}
@@ -205,16 +211,13 @@ func failed(id string, err error) failure {
 }
 
 // wholeCall returns the error that all entries share because it is not about
-// any of them (no such queue, storage), nil when there is none.
-func wholeCall(errs []error) error {
+// any of them (no such queue, storage), beside the errors.
+func wholeCall(errs []error) ([]error, error) {
 	for _, err := range errs {
-		if err == nil {
-			return nil
-		}
 		refusal := asQueueError(err)
-		if refusal != nil && refusal.Code != queue.CodeQueueDoesNotExist && faultOf(refusal.Code).sender() {
-			return nil
+		if err == nil || refusal != nil && refusal.Code != queue.CodeQueueDoesNotExist && faultOf(refusal.Code).sender() {
+			return errs, nil
 		}
 	}
-	return first(errs)
+	return errs, cmp.Or(errs...)
 }
