@@ -41,7 +41,7 @@ func Environ(base []string, b *bundle.Bundle, linked func(bundle.Link) string, p
 	}
 	if b != nil {
 		for _, p := range b.Environment() {
-			setMissing(p.Name, p.Value)
+			setMissing(p.Option, p.Value)
 		}
 		for _, link := range b.Links {
 			if url := linked(link); url != "" {

@@ -53,12 +53,12 @@ func (e entry) shown() string { return fmt.Sprintf("the entry %q", yamlfile.Shor
 // check reads the list of entries and refuses what would do harm, before
 // anything is written.
 func (u *unpacking) check(file *os.File) error {
-	reader := &listing{from: file, left: int64(u.limits.Entries)*bytesPerEntry + 1<<20}
+	reader := &listing{from: file, left: int64(u.limits.entries)*bytesPerEntry + 1<<20}
 	archive, err := zip.NewReader(reader, u.size)
 	switch {
-	case reader.left < 0, err == nil && len(archive.File) > u.limits.Entries:
+	case reader.left < 0, err == nil && len(archive.File) > u.limits.entries:
 		return u.errorf("leave out what the app does not need to run", "the archive has more than %d entries",
-			u.limits.Entries)
+			u.limits.entries)
 	case errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF):
 		return u.errorf("make it with zip, or name a folder", "this is no zip archive, or not the whole of one")
 	case err != nil && !errors.Is(err, zip.ErrInsecurePath):
@@ -109,7 +109,7 @@ func (u *unpacking) admit(f *zip.File, names *names) (entry, *Problem) {
 		return entry{}, &Problem{Where: u.archive, Text: fmt.Sprintf("the entry %q %s", yamlfile.Short(f.Name), text),
 			Hint: hint}
 	}
-	if text, hint := harmful(f.Name, u.limits.Depth); text != "" {
+	if text, hint := harmful(f.Name, u.limits.depth); text != "" {
 		return refuse(hint, text)
 	}
 	switch mode := f.Mode(); mode.Type() {
@@ -125,9 +125,9 @@ func (u *unpacking) admit(f *zip.File, names *names) (entry, *Problem) {
 	switch {
 	case f.Flags&1 != 0:
 		return refuse("zip the bundle without a password", "is encrypted")
-	case e.kind == fileEntry && f.UncompressedSize64 > uint64(u.limits.FileBytes):
+	case e.kind == fileEntry && f.UncompressedSize64 > uint64(u.limits.fileBytes):
 		return refuse("leave the file out and fetch it when the app starts",
-			fmt.Sprintf("has more than %d bytes", u.limits.FileBytes))
+			fmt.Sprintf("has more than %d bytes", u.limits.fileBytes))
 	}
 	if text := names.add(e.path, e.kind); text != "" {
 		return refuse("give each file a place of its own, also for systems that take A and a for the same", text)
@@ -367,7 +367,7 @@ func isHook(name string) bool {
 // unpacking is one archive on its way into a folder.
 type unpacking struct {
 	archive  string
-	limits   Limits
+	limits   limits
 	size     int64 // of the archive
 	written  int64
 	entries  []entry
@@ -388,45 +388,17 @@ func (u *unpacking) damaged(e entry, err error) error {
 	return u.errorf("make the archive anew", "%s is damaged: %v", e.shown(), err)
 }
 
-// Limits bound what an archive may become, whatever its headers claim. A field
-// that is 0 has its default, so that the zero value and nil are the defaults.
-type Limits struct {
-	// Archive is the most bytes of the archive itself; by default 512 MiB, as
-	// Elastic Beanstalk has it.
-	Archive int64
-	// Entries is the most files, folders and links; by default 50,000.
-	Entries int
-	// Bytes is the most bytes of all files together, by default 2 GiB.
-	Bytes int64
-	// FileBytes is the most bytes of one file, by default 1 GiB.
-	FileBytes int64
-	// Ratio is how many bytes may be written for each byte of the archive, by
-	// default 100; the first 16 MiB are free.
-	Ratio int64
-	// Depth is how many folders deep a file may lie, by default 64.
-	Depth int
+// limits bound what an archive may become, whatever its headers claim.
+type limits struct {
+	archive   int64 // bytes of the archive itself
+	entries   int   // files, folders and links
+	bytes     int64 // of all files together
+	fileBytes int64 // of one file
+	ratio     int64 // bytes to write for each byte of the archive; the first 16 MiB are free
+	depth     int   // how many folders deep a file may lie
 }
 
-// filled returns the limits with the defaults in them.
-func (l *Limits) filled() Limits {
-	var full Limits
-	if l != nil {
-		full = *l
-	}
-	set := func(field *int64, otherwise int64) {
-		if *field <= 0 {
-			*field = otherwise
-		}
-	}
-	set(&full.Archive, 512<<20)
-	set(&full.Bytes, 2<<30)
-	set(&full.FileBytes, 1<<30)
-	set(&full.Ratio, 100)
-	if full.Entries <= 0 {
-		full.Entries = 50_000
-	}
-	if full.Depth <= 0 {
-		full.Depth = 64
-	}
-	return full
+// usualLimits are those of every archive; Elastic Beanstalk has the same one for the archive itself.
+func usualLimits() limits {
+	return limits{archive: 512 << 20, entries: 50_000, bytes: 2 << 30, fileBytes: 1 << 30, ratio: 100, depth: 64}
 }

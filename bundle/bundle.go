@@ -123,12 +123,8 @@ type Setting struct {
 type Manifest struct {
 	// Name is the environment's name, without the "+" of a group; "" for none.
 	Name string
-	// Group tells that the name ends in "+": a group's name is to be appended.
-	Group bool
 	// NameLine is where the name stands, from 1; 0 when there is none.
 	NameLine int
-	// Tier is "Worker" or "WebServer"; "" when the file names none.
-	Tier string
 }
 
 // Link is one variable through which the app is told of another environment.
@@ -138,8 +134,6 @@ type Link struct {
 	// Environment is the name of the environment that it leads to, without the
 	// "+" of a group; never "". A link to a worker gives its queue.
 	Environment string
-	// Group tells that the name ends in "+".
-	Group bool
 	// File is the path as the bundle was opened with.
 	File string
 	// Line is where the link stands, from 1.

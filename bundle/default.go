@@ -95,9 +95,8 @@ func (o platformDefaults) pythonApp() *Default {
 		o.refusePythonNumbers()
 		return nil
 	}
-	return &Default{Platform: "Python", File: file, Process: web(
-		"gunicorn --bind 127.0.0.1:$PORT --workers " + strconv.Itoa(workers) + " --threads " + strconv.Itoa(threads) + " " +
-			module + ":" + callable)}
+	return &Default{Platform: "Python", File: file, Process: web("gunicorn --bind 127.0.0.1:$PORT --workers " +
+		"" + strconv.Itoa(workers) + " --threads " + strconv.Itoa(threads) + " " + module + ":" + callable)}
 }
 
 // isModule reports whether s is a dotted name, and so safe for a shell.

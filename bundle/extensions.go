@@ -101,46 +101,42 @@ func (d *document) section(p yamlfile.Pair) {
 	}
 }
 
-// section says what a section of a configuration file that is not run was
-// for, and what to do instead; "" for a name that is no section.
+// sections are the names that a configuration file may have, with what each was for where it is not run, and what to
+// do instead. Those without a reason are read.
+var sections = []struct{ name, why string }{
+	{"option_settings", ""},
+	{"packages", "packages are not installed: install them on this machine or in a script in .platform/hooks/prebuild"},
+	{"sources", "archives are not downloaded: make what is in them part of the bundle, or fetch it in a script in " +
+		".platform/hooks/prebuild"},
+	{"files", "files are not written: make them part of the bundle, or write them in a script in " +
+		".platform/hooks/prebuild"},
+	{"commands", "commands are not run: move them into a script in .platform/hooks/prebuild"},
+	{"container_commands", "container commands are not run: move them into a script in .platform/hooks/predeploy"},
+	{"users", "users and groups are not created: create them on this machine"},
+	{"groups", "users and groups are not created: create them on this machine"},
+	{"services", "services are not started: let this machine's init do it, or give them a line in the Procfile"},
+	{"Resources", "resources are not created: create them with CloudFormation, and give the app their names in " +
+		NamespaceEnvironment},
+	{"Outputs", noStack}, {"Mappings", noStack}, {"Parameters", noStack}, {"Conditions", noStack}, {"Metadata", noStack},
+}
+
+const noStack = "nothing is created by CloudFormation"
+
+// section says what a section that is not run was for; "" for any other name.
 func section(name string) string {
-	switch name {
-	case "packages":
-		return "packages are not installed: install them on this machine or in a script in .platform/hooks/prebuild"
-	case "sources":
-		return "archives are not downloaded: make what is in them part of the bundle, or fetch it in a script in " +
-			".platform/hooks/prebuild"
-	case "files":
-		return "files are not written: make them part of the bundle, or write them in a script in .platform/hooks/prebuild"
-	case "commands":
-		return "commands are not run: move them into a script in .platform/hooks/prebuild"
-	case "container_commands":
-		return "container commands are not run: move them into a script in .platform/hooks/predeploy"
-	case "users", "groups":
-		return "users and groups are not created: create them on this machine"
-	case "services":
-		return "services are not started: let this machine's init do it, or give them a line in the Procfile"
-	case "Resources":
-		return "resources are not created: create them with CloudFormation, and give the app their names in " +
-			NamespaceEnvironment
-	case "Outputs", "Mappings", "Parameters", "Conditions", "Metadata":
-		return "nothing is created by CloudFormation"
+	for _, s := range sections {
+		if s.name == name {
+			return s.why
+		}
 	}
 	return ""
 }
 
-// sections are the names that section knows, with the one that is acted on.
-func sections() []string {
-	return []string{"option_settings", "packages", "sources", "files", "commands", "container_commands", "users",
-		"groups", "services", "Resources"}
-}
-
-// meant returns the section that a mistyped name stands for, by case, blanks
-// and plural; "" when there is none.
+// meant returns the section that a mistyped name stands for, by case, blanks and plural; "" when there is none.
 func meant(name string) string {
-	for _, s := range sections() {
-		if plainName(s) == plainName(name) {
-			return s
+	for _, s := range sections {
+		if plainName(s.name) == plainName(name) && s.why != noStack {
+			return s.name
 		}
 	}
 	return ""

@@ -96,10 +96,10 @@ func outcome(dir string) string {
 		say("setting %s", s)
 	}
 	for _, p := range found.Environment() {
-		say("variable %s (%s:%d)", p, p.File, p.Line)
+		say("variable %s=%s (%s:%d)", p.Option, p.Shown(), p.File, p.Line)
 	}
 	for _, l := range found.Links {
-		say("link %s to %s, group %t (%s:%d)", l.Variable, l.Environment, l.Group, l.File, l.Line)
+		say("link %s to %s (%s:%d)", l.Variable, l.Environment, l.File, l.Line)
 	}
 	for _, s := range found.Plan() {
 		say("step %s", line(s))

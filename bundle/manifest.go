@@ -40,8 +40,7 @@ func (m *manifestReader) key(p yamlfile.Pair) {
 	switch p.Key {
 	case "EnvironmentName":
 		if name, ok := m.text(p); ok {
-			m.manifest.Name, m.manifest.Group, m.manifest.NameLine = strings.TrimSuffix(name, "+"),
-				strings.HasSuffix(name, "+"), p.Line
+			m.manifest.Name, m.manifest.NameLine = strings.TrimSuffix(name, "+"), p.Line
 		}
 	case "EnvironmentTier":
 		m.tier(p)
@@ -94,7 +93,7 @@ func (m *manifestReader) tier(p yamlfile.Pair) {
 		m.refuse(p.Line, p.Column, "EnvironmentTier has no Name", "write {Name: Worker, Type: SQS/HTTP}")
 		return
 	}
-	switch m.manifest.Tier = name.Text; name.Text {
+	switch name.Text {
 	case "Worker":
 	case "WebServer":
 		m.notUsed(p.Line, "this is the manifest of a web server: no web traffic is routed here; the app is run as a worker "+
@@ -125,9 +124,8 @@ func (m *manifestReader) environmentLinks(p yamlfile.Pair) {
 			continue
 		}
 		if name, ok := m.text(link); ok {
-			m.links = append(m.links,
-				Link{Variable: link.Key, Environment: strings.TrimSuffix(name, "+"), Group: strings.HasSuffix(name, "+"),
-					File: m.path, Line: link.Line})
+			m.links = append(m.links, Link{Variable: link.Key, Environment: strings.TrimSuffix(name, "+"), File: m.path,
+				Line: link.Line})
 		}
 	}
 }

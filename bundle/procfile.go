@@ -3,29 +3,33 @@ package bundle
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"tendril/yamlfile"
 )
 
-// ParseProcfile reads a Procfile: one "name: command" per line. Blank lines
-// and lines that begin with "#" are left out, as are blanks around the name and the
-// command. The result has web first, then the others as the file has them.
+// parseProcfile reads a Procfile: one "name: command" per line. Blank lines and lines that begin with "#" are left
+// out, as are blanks around the name and the command. The result has web first, then the others as the file has them.
 // The name file is used in messages only. The error is an [*Error].
-func ParseProcfile(file string, data []byte) ([]Process, error) {
+func parseProcfile(file string, data []byte) ([]Process, error) {
 	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes",
 		example: MainProcess}, data)
-	if err != nil {
-		return nil, err
-	}
-	return webFirst(processes), nil
+	slices.SortStableFunc(processes, func(a, b Process) int {
+		switch {
+		case a.Name == MainProcess:
+			return -1
+		case b.Name == MainProcess:
+			return 1
+		}
+		return 0
+	})
+	return processes, err
 }
 
-// ParseBuildfile reads a Buildfile, which is written as a Procfile is: one
-// "name: command" per line. The result has the order of the file, in which the
-// commands are run to their end. The error is an [*Error].
-func ParseBuildfile(file string, data []byte) ([]Process, error) {
+// parseBuildfile reads a Buildfile, which is written as a Procfile is; its commands are run in the order of the file.
+func parseBuildfile(file string, data []byte) ([]Process, error) {
 	return parseLines(&lines{file: file, kind: buildfileName, what: "build command", plural: "build commands",
 		example: "build"}, data)
 }
@@ -99,29 +103,13 @@ func (p *lines) refuse(line int, text, hint string) {
 	p.problems = append(p.problems, Problem{Where: yamlfile.Place(p.file, line, 0), Text: text, Hint: hint})
 }
 
-// webFirst moves the main process to the front and keeps the order of the rest.
-func webFirst(all []Process) []Process {
-	ordered := make([]Process, 0, len(all))
-	for _, p := range all {
-		if p.Name == MainProcess {
-			ordered = append(ordered, p)
-		}
-	}
-	for _, p := range all {
-		if p.Name != MainProcess {
-			ordered = append(ordered, p)
-		}
-	}
-	return ordered
-}
-
 func (o *reader) readProcfile() (err error) {
-	o.bundle.Processes, err = o.readLines(procfileName, ParseProcfile)
+	o.bundle.Processes, err = o.readLines(procfileName, parseProcfile)
 	return err
 }
 
 func (o *reader) readBuildfile() (err error) {
-	o.bundle.Build, err = o.readLines(buildfileName, ParseBuildfile)
+	o.bundle.Build, err = o.readLines(buildfileName, parseBuildfile)
 	return err
 }
 
@@ -132,8 +120,5 @@ func (o *reader) readLines(name string, parse func(string, []byte) ([]Process, e
 		return nil, o.keep(err)
 	}
 	found, err := parse(file, data)
-	if err != nil {
-		return nil, o.keep(err)
-	}
-	return found, nil
+	return found, o.keep(err)
 }

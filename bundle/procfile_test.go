@@ -17,7 +17,7 @@ func TestParseProcfile(t *testing.T) {
 		in   string
 		want []Process
 	}{
-		"empty":                 {"", []Process{}},
+		"empty":                 {"", nil},
 		"web alone":             {"web: npm start\n", []Process{{"web", "npm start", 1}}},
 		"no newline at the end": {"web: npm start", []Process{{"web", "npm start", 1}}},
 		"web moves to the front": {"clock: a\nweb: b\nworker: c\n",
@@ -37,7 +37,7 @@ func TestParseProcfile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := ParseProcfile("Procfile", []byte(c.in))
+			got, err := parseProcfile("Procfile", []byte(c.in))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,7 +78,7 @@ func TestParseProcfileRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := ParseProcfile("Procfile", []byte(c.in))
+			got, err := parseProcfile("Procfile", []byte(c.in))
 			var bad *Error
 			if !errors.As(err, &bad) || got != nil {
 				t.Fatalf("got %v, %v; want an *Error alone", got, err)
@@ -106,7 +106,7 @@ func FuzzParseProcfile(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		processes, err := ParseProcfile("Procfile", data)
+		processes, err := parseProcfile("Procfile", data)
 		if err != nil {
 			var bad *Error
 			if !errors.As(err, &bad) || len(bad.Problems) == 0 || processes != nil {

@@ -76,9 +76,8 @@ var (
 	programName  = regexp.MustCompile(`^[A-Za-z0-9_./+-]+$`)
 	functionName = regexp.MustCompile(`(?m)^\s*(?:function\s+)?([A-Za-z0-9_.-]+)\s*\(\)`)
 	shellWords   = strings.Fields(". : [ alias bg break cd command continue echo eval exec exit export false fg " +
-		"getopts hash jobs kill local printf pwd read readonly return set shift source test " +
-		"times trap true type ulimit umask unalias unset wait declare let pushd popd shopt typeset builtin then else elif " +
-		"do in ! time function [[")
+		"getopts hash jobs kill local printf pwd read readonly return set shift source test times trap true type ulimit " +
+		"umask unalias unset wait declare let pushd popd shopt typeset builtin then else elif do in ! time function [[")
 	opensBlock  = strings.Fields("if while until for case select {")
 	closesBlock = strings.Fields("fi done esac }")
 )
@@ -108,8 +107,7 @@ func (m *missingPrograms) script(file string, line int, text string) {
 			}
 		}
 		unclear := strings.Contains(one, "<<") || strings.HasSuffix(one, `\`) ||
-			strings.Count(one, `"`)%2+strings.Count(one, "'")%2 > 0 ||
-			strings.Count(one, "(") != strings.Count(one, ")") ||
+			strings.Count(one, `"`)%2+strings.Count(one, "'")%2 > 0 || strings.Count(one, "(") != strings.Count(one, ")") ||
 			slices.Contains([]string{"alias", ".", "source", "eval", "cd", "exit", "return"}, words[0]) ||
 			strings.Contains(one, "PATH=")
 		if depth == 0 && before == 0 && !strings.Contains(one, "||") && !strings.Contains(one, "()") {

@@ -35,7 +35,7 @@ func (o *reader) has(name string) bool {
 // reading.
 func (o *reader) keep(err error) error {
 	var wrong *Error
-	if !errors.As(err, &wrong) {
+	if err == nil || !errors.As(err, &wrong) {
 		return err
 	}
 	o.problems = append(o.problems, wrong.Problems...)

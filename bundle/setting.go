@@ -48,24 +48,6 @@ func (s Setting) String() string {
 	return fmt.Sprintf("%s:%d: %s %s = %s", s.File, s.Line, s.Namespace, s.Option, s.Shown())
 }
 
-// Property is one environment variable that the bundle gives the app.
-type Property struct {
-	// Name has neither "=" nor a NUL byte in it and is not "".
-	Name string
-	// Value has no NUL byte in it. It may be secret: print Shown.
-	Value string
-	// File is the path as the bundle was opened with.
-	File string
-	// Line is where the value stands, from 1.
-	Line int
-}
-
-// Shown returns the value for people: hidden where it looks secret.
-func (p Property) Shown() string { return shown(p.Name, p.Value) }
-
-// String returns "NAME=value", with a secret hidden.
-func (p Property) String() string { return p.Name + "=" + p.Shown() }
-
 // Setting returns the setting in force of an option: the last one in Settings.
 // There is none when CloudFormation computes its value.
 func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
@@ -80,19 +62,11 @@ func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 // Environment returns the variables that the bundle gives the app, each once
 // and with the value in force, sorted by name. Those whose value CloudFormation
 // computes are not among them.
-func (b *Bundle) Environment() []Property {
-	var found []Property
-	seen := map[string]bool{}
-	for _, s := range slices.Backward(b.Settings) {
-		if s.Namespace == NamespaceEnvironment && !seen[s.Option] {
-			seen[s.Option] = true
-			if !s.Computed {
-				found = append(found, Property{Name: s.Option, Value: s.Value, File: s.File, Line: s.Line})
-			}
-		}
-	}
-	slices.SortFunc(found, func(a, b Property) int { return strings.Compare(a.Name, b.Name) })
-	return found
+func (b *Bundle) Environment() []Setting {
+	return slices.DeleteFunc(b.InForce(), func(s Setting) bool {
+		return s.Namespace != NamespaceEnvironment ||
+			s.Computed
+	})
 }
 
 // InForce returns the settings in force, one for each namespace and option, sorted

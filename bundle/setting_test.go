@@ -32,7 +32,8 @@ func TestSettingInForce(t *testing.T) {
 	if s, ok := b.Setting(NamespaceWorker, "httppath"); ok {
 		t.Errorf("names fold case: %v", s)
 	}
-	want := []Property{{Name: "A", Value: "1", File: "f", Line: 4}, {Name: "HttpPath", Line: 5}}
+	want := []Setting{{Namespace: NamespaceEnvironment, Option: "A", Value: "1", File: "f", Line: 4},
+		{Namespace: NamespaceEnvironment, Option: "HttpPath", Line: 5}}
 	if diff := cmp.Diff(want, b.Environment()); diff != "" {
 		t.Error(diff)
 	}
@@ -89,11 +90,11 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 			t.Errorf("printed: %s", text)
 		}
 	}
-	open := Property{Name: "UPSTREAM", Value: "https://example.com/\x1b[2J"}
-	if open.String() != "UPSTREAM=https://example.com/?[2J" {
-		t.Errorf("got %q", open)
+	open := Setting{Option: "UPSTREAM", Value: "https://example.com/\x1b[2J"}
+	if got := open.Shown(); got != "https://example.com/?[2J" {
+		t.Errorf("got %q", got)
 	}
-	if got := (Property{Name: "DB_PASSWORD"}).String(); got != "DB_PASSWORD=" {
+	if got := (Setting{Option: "DB_PASSWORD"}).Shown(); got != "" {
 		t.Errorf("an empty secret is shown as %q", got)
 	}
 }
@@ -408,7 +409,7 @@ func FuzzSettings(f *testing.F) {
 			}
 		}
 		for _, p := range o.bundle.Environment() {
-			if p.Name == "" || strings.ContainsAny(p.Name, "=\x00") || strings.ContainsRune(p.Value, 0) || p.Line < 1 ||
+			if p.Option == "" || strings.ContainsAny(p.Option, "=\x00") || strings.ContainsRune(p.Value, 0) || p.Line < 1 ||
 				p.Line > lines {
 				t.Errorf("variable %+v of %q", p, data)
 			}

@@ -183,6 +183,8 @@ func quoted(text string) string {
 	return string(raw)
 }
 
+var errDepth = fmt.Errorf("maps and lists are nested deeper than %d", maxDepth)
+
 // parseJSON reads a JSON document, in which the order of keys, their places and
 // the text of numbers are kept.
 func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
@@ -197,11 +199,10 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 			err = errors.New("something follows the end of the document")
 		}
 	}
-	var problem *jsonDepthError
-	if errors.As(err, &problem) {
-		return nil, &yamlfile.Fault{Line: r.line, Column: r.column, Text: problem.Error(), Hint: settingsForm().HintForm}
-	}
 	line, column := r.line, r.column
+	if errors.Is(err, errDepth) {
+		return nil, &yamlfile.Fault{Line: line, Column: column, Text: err.Error(), Hint: settingsForm().HintForm}
+	}
 	var syntax *json.SyntaxError
 	if errors.As(err, &syntax) {
 		line, column = position(data, int(syntax.Offset)-1)
@@ -211,13 +212,6 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 	}
 	return nil, &yamlfile.Fault{Line: line, Column: column, Text: "invalid JSON: " + yamlfile.Printable(err.Error()),
 		Hint: "fix it there, or write it as YAML"}
-}
-
-// jsonDepthError says that a document is nested too deep.
-type jsonDepthError struct{}
-
-func (*jsonDepthError) Error() string {
-	return fmt.Sprintf("maps and lists are nested deeper than %d", maxDepth)
 }
 
 // jsonReader follows where in the text the decoder is.
@@ -262,7 +256,7 @@ func (r *jsonReader) value(depth int) (*yamlfile.Node, error) {
 		n.Text = t
 	case json.Delim:
 		if depth >= maxDepth {
-			return nil, &jsonDepthError{}
+			return nil, errDepth
 		}
 		if t == '[' {
 			n.Kind = yamlfile.Sequence

@@ -24,10 +24,11 @@ const freeBytes = 16 << 20
 // inside are kept.
 //
 // The error is an [*Error] when the archive is at fault, with up to ten of its
-// problems. Nothing is flushed to disk: after a crash of the machine, unpack
-// anew. A nil limits means the defaults.
-func Unpack(archive, dir string, limits *Limits) error {
-	u := unpacking{archive: archive, limits: limits.filled()}
+// problems. Nothing is flushed to disk: after a crash of the machine, unpack anew.
+func Unpack(archive, dir string) error { return unpackWithin(archive, dir, usualLimits()) }
+
+func unpackWithin(archive, dir string, most limits) error {
+	u := unpacking{archive: archive, limits: most}
 	file, err := u.open()
 	if err != nil {
 		return err
@@ -65,9 +66,9 @@ func (u *unpacking) open() (*os.File, error) {
 	if !info.Mode().IsRegular() {
 		return nil, u.errorf("name a zip archive, or a folder", "this is no regular file")
 	}
-	if u.size = info.Size(); u.size > u.limits.Archive {
+	if u.size = info.Size(); u.size > u.limits.archive {
 		return nil, u.errorf("leave out what the app does not need to run", "the archive has %d bytes, more than %d",
-			u.size, u.limits.Archive)
+			u.size, u.limits.archive)
 	}
 	file, err := os.Open(u.archive)
 	if err != nil {
@@ -135,7 +136,7 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 		return err
 	}
 	// One byte more than is allowed tells that there is more.
-	allowed := min(u.limits.FileBytes, u.left())
+	allowed := min(u.limits.fileBytes, u.left())
 	count, err := io.Copy(to, &blaming{u, e, io.LimitReader(from, allowed+1)})
 	u.written += count
 	if err == nil && count > allowed {
@@ -146,20 +147,20 @@ func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
 
 // left is how many bytes may be written yet.
 func (u *unpacking) left() int64 {
-	return min(u.limits.Bytes, max(freeBytes, u.size*u.limits.Ratio)) - u.written
+	return min(u.limits.bytes, max(freeBytes, u.size*u.limits.ratio)) - u.written
 }
 
 func (u *unpacking) tooMuch(e entry, count int64) error {
 	switch {
-	case count > u.limits.FileBytes:
+	case count > u.limits.fileBytes:
 		return u.errorf("leave the file out and fetch it when the app starts", "%s has more than %d bytes", e.shown(),
-			u.limits.FileBytes)
-	case u.written > u.limits.Bytes:
+			u.limits.fileBytes)
+	case u.written > u.limits.bytes:
 		return u.errorf("leave out what the app does not need to run", "the files have more than %d bytes together",
-			u.limits.Bytes)
+			u.limits.bytes)
 	}
 	return u.errorf("this looks like an archive made to fill disks; leave out files that hold the same byte over and over",
-		"the files have more than %d times the bytes of the archive", u.limits.Ratio)
+		"the files have more than %d times the bytes of the archive", u.limits.ratio)
 }
 
 // blaming tells an archive that cannot be read from a disk that cannot be

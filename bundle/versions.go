@@ -49,7 +49,7 @@ func UnpackVersion(dataDir, archive string, now time.Time) (string, error) {
 			return "", fmt.Errorf("making a folder for a version of the app: %w", err)
 		}
 		dir := filepath.Join(fresh, ArchiveName(archive))
-		if err := Unpack(archive, dir, nil); err != nil {
+		if err := Unpack(archive, dir); err != nil {
 			return "", errors.Join(err, os.Remove(fresh))
 		}
 		return dir, nil

@@ -60,9 +60,24 @@ func archive(t testing.TB, items ...item) []byte {
 	return b.Bytes()
 }
 
+// filled are the usual limits but for those that are set.
+func (l limits) filled() limits {
+	usual := usualLimits()
+	return limits{archive: either(l.archive, usual.archive), entries: either(l.entries, usual.entries),
+		bytes: either(l.bytes, usual.bytes), fileBytes: either(l.fileBytes, usual.fileBytes),
+		ratio: either(l.ratio, usual.ratio), depth: either(l.depth, usual.depth)}
+}
+
+func either[T int | int64](set, usual T) T {
+	if set != 0 {
+		return set
+	}
+	return usual
+}
+
 // unpack unpacks data in a folder of its own, and checks that whatever comes of
 // it nothing else is in there, and nothing is left by a failure.
-func unpack(t testing.TB, data []byte, limits *Limits) (dir string, err error) {
+func unpack(t testing.TB, data []byte, limits *limits) (dir string, err error) {
 	t.Helper()
 	outside := t.TempDir()
 	from := filepath.Join(outside, "app.zip")
@@ -74,7 +89,11 @@ func unpack(t testing.TB, data []byte, limits *Limits) (dir string, err error) {
 		t.Fatal(err)
 	}
 	dir = filepath.Join(inside, "app")
-	err = Unpack(from, dir, limits)
+	most := usualLimits()
+	if limits != nil {
+		most = limits.filled()
+	}
+	err = unpackWithin(from, dir, most)
 	var found []string
 	walk := func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -211,7 +230,7 @@ func TestUnpackRefuses(t *testing.T) {
 	long := strings.Repeat("n", 256)
 	for name, c := range map[string]struct {
 		data   []byte
-		limits *Limits
+		limits *limits
 		want   string
 	}{
 		"way out": {archive(t, item{name: "../evil"}), nil,
@@ -272,16 +291,16 @@ func TestUnpackRefuses(t *testing.T) {
 		"encrypted":      {encrypted(t), nil, "is encrypted"},
 		"unknown method": {method(t, 14), nil, "is packed by a method that is not read"},
 		"damaged":        {damaged(t), nil, "is damaged"},
-		"too many entries": {archive(t, many(21)...), &Limits{Entries: 20},
+		"too many entries": {archive(t, many(21)...), &limits{entries: 20},
 			"the archive has more than 20 entries"},
 		"claims less than it has":     {claims(t, 10), nil, "is damaged"},
 		"claims more than it has":     {claims(t, 1<<20), nil, "is damaged"},
 		"claims more than is allowed": {claims(t, 1<<31), nil, `the entry "zeros" has more than 1073741824 bytes`},
-		"one file too large": {archive(t, item{name: "a", data: strings.Repeat("x", 11)}), &Limits{FileBytes: 10},
+		"one file too large": {archive(t, item{name: "a", data: strings.Repeat("x", 11)}), &limits{fileBytes: 10},
 			`the entry "a" has more than 10 bytes`},
-		"all files too large": {archive(t, many(21)...), &Limits{Bytes: 20}, "the files have more than 20 bytes together"},
+		"all files too large": {archive(t, many(21)...), &limits{bytes: 20}, "the files have more than 20 bytes together"},
 		"bomb":                {bomb(t, 17<<20), nil, "the files have more than 100 times the bytes of the archive"},
-		"archive too large": {archive(t, item{name: "a", data: strings.Repeat("x", 100)}), &Limits{Archive: 50},
+		"archive too large": {archive(t, item{name: "a", data: strings.Repeat("x", 100)}), &limits{archive: 50},
 			"bytes, more than 50"},
 		"entries that overlap": {overlapping(t), nil, `shares bytes with the entry "a"`},
 		"no archive":           {[]byte("hello"), nil, "this is no zip archive, or not the whole of one"},
@@ -384,7 +403,7 @@ func TestUnpackBoundsMemory(t *testing.T) {
 	b.Write(end)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := unpack(t, b.Bytes(), &Limits{Entries: 1000})
+	_, err := unpack(t, b.Bytes(), &limits{entries: 1000})
 	runtime.ReadMemStats(&after)
 	if err == nil || !strings.Contains(err.Error(), "more than 1000 entries") {
 		t.Errorf("got %v", err)
@@ -411,7 +430,7 @@ func TestUnpackIntoWhatIsThere(t *testing.T) {
 		"in a file":          {filepath.Join(from, "app"), nil},
 		"in a folder, fresh": {filepath.Join(dir, "fresh"), nil},
 	} {
-		err := Unpack(from, c.into, nil)
+		err := Unpack(from, c.into)
 		switch {
 		case c.want != nil && !errors.Is(err, c.want):
 			t.Errorf("%s: got %v, want %v", name, err, c.want)
@@ -419,10 +438,10 @@ func TestUnpackIntoWhatIsThere(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if err := Unpack(filepath.Join(dir, "absent.zip"), filepath.Join(dir, "x"), nil); !errors.Is(err, fs.ErrNotExist) {
+	if err := Unpack(filepath.Join(dir, "absent.zip"), filepath.Join(dir, "x")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no archive: %v", err)
 	}
-	if err := Unpack(dir, filepath.Join(dir, "x"), nil); err == nil || !strings.Contains(err.Error(), "no regular file") {
+	if err := Unpack(dir, filepath.Join(dir, "x")); err == nil || !strings.Contains(err.Error(), "no regular file") {
 		t.Errorf("a folder for an archive: %v", err)
 	}
 }
@@ -475,7 +494,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(damaged(f))
 	f.Add(encrypted(f))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		limits := &Limits{Entries: 50, Bytes: 100_000, FileBytes: 50_000, Depth: 8}
+		limits := &limits{entries: 50, bytes: 100_000, fileBytes: 50_000, depth: 8}
 		dir, err := unpack(t, data, limits)
 		if err != nil {
 			return
@@ -507,7 +526,7 @@ func FuzzUnpack(f *testing.F) {
 			}
 			return nil
 		})
-		if err != nil || total > limits.Bytes || count > 50*8+1 {
+		if err != nil || total > limits.bytes || count > 50*8+1 {
 			t.Errorf("%d bytes, %d files, %v", total, count, err)
 		}
 	})

@@ -86,23 +86,23 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 
 // Withheld says why the app does not get an environment property of the bundle; ""
 // when it does, or when the one who starts tendril sets that variable.
-func (o *Options) Withheld(p bundle.Property) string {
+func (o *Options) Withheld(p bundle.Setting) string {
 	q := app.Queue{Name: "-", URL: "-"}
 	if len(o.Config.Queues) > 0 && o.Config.Queues[0].Backend == config.BackendEmbedded {
 		q.Endpoint = "-"
 	}
-	entry := p.Name + "=" + p.Value
-	option, isOption := config.Lookup(p.Name)
+	entry := p.Option + "=" + p.Value
+	option, isOption := config.Lookup(p.Option)
 	switch {
-	case p.Name == "PORT" || app.HasVariable(o.AppEnv, p.Name): // an option; set otherwise
+	case p.Option == "PORT" || app.HasVariable(o.AppEnv, p.Option): // an option; set otherwise
 		return ""
 	case slices.Contains(app.Environ([]string{entry}, nil, nil, 0, q), entry):
 		return ""
-	case isOption && option.Variable == p.Name:
-		return p.Name + " is tendril's own variable, which is not read from a bundle and not given to the app: set it " +
+	case isOption && option.Variable == p.Option:
+		return p.Option + " is tendril's own variable, which is not read from a bundle and not given to the app: set it " +
 			"where tendril is started"
 	}
-	return p.Name + " has no effect: the app gets another value from tendril, or none"
+	return p.Option + " has no effect: the app gets another value from tendril, or none"
 }
 
 // brokenLink says why a link of env.yaml gives the app nothing; "" when it does, or
@@ -111,7 +111,7 @@ func (o *Options) brokenLink(link bundle.Link) string {
 	if app.HasVariable(o.AppEnv, link.Variable) {
 		return ""
 	}
-	if slices.ContainsFunc(o.Bundle.Environment(), func(p bundle.Property) bool { return p.Name == link.Variable }) {
+	if slices.ContainsFunc(o.Bundle.Environment(), func(p bundle.Setting) bool { return p.Option == link.Variable }) {
 		return fmt.Sprintf("the link %s has no effect: the environment property of that name counts", link.Variable)
 	}
 	if o.LinkedQueue(link) == "" {

@@ -57,7 +57,7 @@ func TestHooksOfTheExamples(t *testing.T) {
 			}
 			env := append(os.Environ(), "PORT=5000")
 			for _, p := range b.Environment() {
-				env = append(env, p.Name+"="+p.Value)
+				env = append(env, p.Option+"="+p.Value)
 			}
 			for _, s := range append(b.Plan(), b.ConfigPlan()...) {
 				if s.Phase == bundle.PhaseStart {

@@ -78,7 +78,7 @@ func (c *cli) lookInto(path string) (b *bundle.Bundle, done func(), err error) {
 	}
 	done = func() { _ = os.RemoveAll(folder) } // the system removes what is left
 	dir := filepath.Join(folder, bundle.ArchiveName(path))
-	if err := bundle.Unpack(path, dir, nil); err != nil {
+	if err := bundle.Unpack(path, dir); err != nil {
 		return nil, done, fail(exitUsage, err)
 	}
 	c.out, c.err = &renaming{c.out, []byte(dir), []byte(path)}, &renaming{c.err, []byte(dir), []byte(path)}

@@ -143,8 +143,7 @@ func (c appCommands) checkBundle(opts *environment.Options) error {
 	}
 	for _, p := range b.Environment() {
 		if opts.Withheld(p) == "" {
-			s, _ := b.Setting(bundle.NamespaceEnvironment, p.Name)
-			fmt.Fprintf(c.out, "property %s=%s (%s)\n", plain(s.Option), plain(c.shownSetting(s)), c.setBy(s))
+			fmt.Fprintf(c.out, "property %s=%s (%s)\n", plain(p.Option), plain(c.shownSetting(p)), c.setBy(p))
 		}
 	}
 	for _, l := range b.Links {
