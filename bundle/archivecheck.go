@@ -265,10 +265,10 @@ func (u *unpacking) link(root *os.Root) error {
 			return err
 		}
 		if err := root.MkdirAll(filepath.Dir(e.path), 0o750); err != nil {
-			return fmt.Errorf("unpacking %s: %w", u.archive, err)
+			return err
 		}
 		if err := root.Symlink(target, e.path); err != nil {
-			return fmt.Errorf("unpacking %s: %w", u.archive, err)
+			return err
 		}
 	}
 	for _, e := range u.entries {
@@ -320,7 +320,7 @@ func (u *unpacking) fixHooks(root *os.Root) error {
 	for i := range u.entries {
 		if e := &u.entries[i]; e.kind == fileEntry && isHook(e.path) {
 			if err := u.fixHook(root, e); err != nil {
-				return fmt.Errorf("unpacking %s: %w", u.archive, err)
+				return err
 			}
 		}
 	}
@@ -336,16 +336,14 @@ func (u *unpacking) fixHook(root *os.Root, e *entry) error {
 		return err
 	}
 	text := string(data)
-	if !strings.HasPrefix(text, "#!") {
-		if strings.HasPrefix(text, "\x7fELF") {
-			return root.Chmod(e.path, 0o750)
-		}
-		return nil
-	}
-	if strings.Contains(text, "\r\n") {
+	script := strings.HasPrefix(text, "#!")
+	switch {
+	case script && strings.Contains(text, "\r\n"):
 		if err := root.WriteFile(e.path, []byte(strings.ReplaceAll(text, "\r\n", "\n")), 0o750); err != nil {
 			return err
 		}
+	case !script && !strings.HasPrefix(text, "\x7fELF"):
+		return nil
 	}
 	return root.Chmod(e.path, 0o750)
 }
@@ -357,11 +355,7 @@ func isHook(name string) bool {
 		strings.HasPrefix(parts[3], ".") {
 		return false
 	}
-	switch Stage(parts[2]) {
-	case Prebuild, Predeploy, Postdeploy:
-		return true
-	}
-	return false
+	return slices.Contains(stages(), Stage(parts[2]))
 }
 
 // unpacking is one archive on its way into a folder.

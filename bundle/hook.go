@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -57,12 +58,8 @@ func (o *reader) nameInPlatform() error {
 func (o *reader) strayStages(below string) {
 	entries, _ := os.ReadDir(filepath.Join(o.dir, filepath.FromSlash(below))) // absent: no hooks
 	for _, e := range entries {
-		switch Stage(e.Name()) {
-		case Prebuild, Predeploy, Postdeploy:
-		default:
-			if !strings.HasPrefix(e.Name(), ".") {
-				o.notUsed(path.Join(below, e.Name()), "this is no stage: hooks belong in prebuild, predeploy or postdeploy")
-			}
+		if !slices.Contains(stages(), Stage(e.Name())) && !strings.HasPrefix(e.Name(), ".") {
+			o.notUsed(path.Join(below, e.Name()), "this is no stage: hooks belong in prebuild, predeploy or postdeploy")
 		}
 	}
 }
@@ -109,7 +106,7 @@ func (o *reader) readHook(file string, stage Stage) (Hook, bool, error) {
 		o.notUsed(file, "this is no file: hooks are programs and scripts")
 		return Hook{}, false, nil
 	}
-	begin, err := readBeginning(at)
+	begin, err := readFile(at, maxShebang-1)
 	if err != nil {
 		return Hook{}, false, err
 	}

@@ -50,7 +50,7 @@ func Open(dir string) (*Bundle, error) {
 // notABundle says what a file is that is neither a folder nor a zip archive.
 func notABundle(path string, info fs.FileInfo) error {
 	what := "is not a zip archive"
-	begin, err := readBeginning(path)
+	begin, err := readFile(path, maxShebang-1)
 	switch {
 	case !info.Mode().IsRegular():
 		what = "is neither a folder nor a file"
@@ -78,7 +78,7 @@ func IsArchive(path string) (bool, error) {
 	if !info.Mode().IsRegular() {
 		return false, nil
 	}
-	begin, err := readBeginning(path)
+	begin, err := readFile(path, maxShebang-1)
 	if err != nil {
 		return false, err
 	}

@@ -96,19 +96,6 @@ func list(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-func readBeginning(file string) ([]byte, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return nil, fmt.Errorf("reading the hooks: %w", err)
-	}
-	defer f.Close()
-	begin, err := io.ReadAll(io.LimitReader(f, maxShebang))
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", file, err)
-	}
-	return begin, nil
-}
-
 const (
 	procfileName  = "Procfile"
 	buildfileName = "Buildfile"

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -17,85 +18,51 @@ const (
 	maxSearched = 4 << 10
 )
 
-// Secret reports whether a variable or option of that name is likely to hold a
-// secret, so that its value is shown nowhere. In doubt it does: a hidden value
-// costs less than a shown password.
+// The words of names, in lower case.
+var (
+	secretParts = strings.Fields("password passwd passphrase secret token credential apikey accesskey privatekey " +
+		"connectionstring webhook")
+	secretEnds = strings.Fields("password passwd passphrase pwd secret token apikey accesskey accountkey secretkey " +
+		"privatekey credential credentials authorization signature sig")
+	secretWords  = strings.Fields("pw dsn salt auth jwt hmac otp cookie signature pin cert pem")
+	notPasswords = strings.Fields("bypass compass encompass surpass trespass overpass underpass lowpass highpass " +
+		"bandpass pwd oldpwd")
+	notPasswordStarts = strings.Fields("passenger passiv passthr passage passed passes passing passion passable passover " +
+		"passport")
+	notKeys = strings.Fields("monkey surveymonkey donkey turkey hockey jockey whiskey lackey mickey hotkey turnkey valkey")
+	// passwordServers usually have a password in their URL: DATABASE_URL, REDIS_URL.
+	passwordServers = strings.Fields("database db redis mongo mongodb postgres postgresql mysql amqp rabbitmq cloudamqp " +
+		"jdbc smtp broker sentry")
+)
+
+// Secret reports whether a variable or option of that name is likely to hold a secret, so that its value is shown
+// nowhere. In doubt it does: a hidden value costs less than a shown password.
 func Secret(name string) bool {
 	words := words(name)
 	joined := strings.Join(words, "")
-	for _, part := range []string{"password", "passwd", "passphrase", "secret", "token", "credential", "apikey",
-		"accesskey", "privatekey", "connectionstring", "webhook"} {
-		if strings.Contains(joined, part) {
-			return true
-		}
+	if slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(joined, part) }) {
+		return true
 	}
 	for i, w := range words {
-		switch w {
-		case "pwd": // PWD and OLDPWD are the working folder
-			if len(words) > 1 {
-				return true
-			}
-		case "url", "uri": // of a server that takes a password: DATABASE_URL, REDIS_URL
-			if i > 0 && keepsPassword(words[i-1]) {
-				return true
-			}
-		}
-		if secretWord(w) {
+		switch {
+		case isSecretWord(w), w == "pwd" && len(words) > 1: // PWD alone is the working folder
+			return true
+		case (w == "url" || w == "uri") && i > 0 && slices.Contains(passwordServers, words[i-1]):
 			return true
 		}
 	}
 	return false
 }
 
-// secretWord reports whether one word of a name tells that it is secret.
-func secretWord(word string) bool {
-	switch word {
-	case "pw", "dsn", "salt", "auth", "jwt", "hmac", "otp", "cookie", "signature", "pin", "cert", "pem":
-		return true
-	}
-	return passWord(word) || keyWord(word)
-}
-
-// passWord reports whether a word is short for a password, alone or with others
-// that nothing separates from it: DBPASS, PASSPHRASE1.
-func passWord(word string) bool {
-	switch word {
-	case "bypass", "compass", "encompass", "surpass", "trespass", "overpass", "underpass", "lowpass", "highpass",
-		"bandpass", "oldpwd":
-		return false
-	}
-	if strings.HasPrefix(word, "pass") {
-		for _, other := range []string{"passenger", "passiv", "passthr", "passage", "passed", "passes", "passing",
-			"passion", "passable", "passover", "passport"} {
-			if strings.HasPrefix(word, other) {
-				return false
-			}
-		}
-		return true
-	}
-	return strings.HasSuffix(word, "pass") || strings.HasSuffix(word, "pwd") && word != "pwd"
-}
-
-// keyWord reports whether a word is a key, alone or with others that nothing
-// separates from it: LICENSEKEY, sshkeys.
-func keyWord(word string) bool {
-	word = strings.TrimSuffix(word, "s")
-	switch word {
-	case "monkey", "surveymonkey", "donkey", "turkey", "hockey", "jockey", "whiskey", "lackey", "mickey", "hotkey",
-		"turnkey", "valkey":
-		return false
-	}
-	return strings.HasSuffix(word, "key")
-}
-
-// keepsPassword reports whether an address of that kind usually has a password in it.
-func keepsPassword(word string) bool {
-	switch word {
-	case "database", "db", "redis", "mongo", "mongodb", "postgres", "postgresql", "mysql", "amqp", "rabbitmq",
-		"cloudamqp", "jdbc", "smtp", "broker", "sentry":
-		return true
-	}
-	return false
+// isSecretWord reports whether one word of a name tells that it is secret, also with others that nothing separates
+// from it: DBPASS, PASSPHRASE1, LICENSEKEY, sshkeys.
+func isSecretWord(word string) bool {
+	starts := func(start string) bool { return strings.HasPrefix(word, start) }
+	password := strings.HasPrefix(word, "pass") && !slices.ContainsFunc(notPasswordStarts, starts) ||
+		strings.HasSuffix(word, "pass") || strings.HasSuffix(word, "pwd")
+	single := strings.TrimSuffix(word, "s")
+	return slices.Contains(secretWords, word) || password && !slices.Contains(notPasswords, word) ||
+		strings.HasSuffix(single, "key") && !slices.Contains(notKeys, single)
 }
 
 // shown is a value for people, on one line.
@@ -161,13 +128,8 @@ func secretPart(name string, bareColon bool) bool {
 		return false
 	}
 	joined, last := strings.Join(words, ""), words[len(words)-1]
-	for _, end := range []string{"password", "passwd", "passphrase", "pwd", "secret", "token", "apikey", "accesskey",
-		"accountkey", "secretkey", "privatekey", "credential", "credentials", "authorization", "signature", "sig"} {
-		if strings.HasSuffix(joined, end) {
-			return true
-		}
-	}
-	return last == "pass" || !bareColon && secretWord(last)
+	return slices.ContainsFunc(secretEnds, func(end string) bool { return strings.HasSuffix(joined, end) }) ||
+		last == "pass" || !bareColon && isSecretWord(last)
 }
 
 // words splits a name at signs and at capitals, in lower case and without the

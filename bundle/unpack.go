@@ -37,19 +37,25 @@ func unpackWithin(archive, dir string, most limits) error {
 	if err := u.check(file); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(dir); err == nil {
-		return fmt.Errorf("unpacking %s: %s is there already: name a folder that is not: %w", archive, dir, fs.ErrExist)
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	if err = u.into(dir); err != nil && !errors.As(err, new(*Error)) {
 		return fmt.Errorf("unpacking %s: %w", archive, err)
+	}
+	return err
+}
+
+// into makes the folder dir of the entries.
+func (u *unpacking) into(dir string) error {
+	if _, err := os.Lstat(dir); err == nil {
+		return fmt.Errorf("%s is there already: name a folder that is not: %w", dir, fs.ErrExist)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	staging, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".unpacking-*")
 	if err != nil {
-		return fmt.Errorf("unpacking %s: %w", archive, err)
+		return err
 	}
 	if err = u.fill(staging); err == nil {
-		if err = os.Rename(staging, dir); err != nil {
-			err = fmt.Errorf("unpacking %s: %w", archive, err)
-		}
+		err = os.Rename(staging, dir)
 	}
 	if err != nil {
 		return errors.Join(err, os.RemoveAll(staging)) // which does not follow links
@@ -81,15 +87,23 @@ func (u *unpacking) open() (*os.File, error) {
 // ever written through one.
 func (u *unpacking) fill(folder string) error {
 	if err := os.Chmod(folder, 0o750); err != nil {
-		return fmt.Errorf("unpacking %s: %w", u.archive, err)
+		return err
 	}
 	root, err := os.OpenRoot(folder)
 	if err != nil {
-		return fmt.Errorf("unpacking %s: %w", u.archive, err)
+		return err
 	}
 	defer root.Close()
 	for _, e := range u.entries {
-		if err := u.write(root, e); err != nil {
+		switch e.kind {
+		case folderEntry:
+			err = root.MkdirAll(e.path, 0o750)
+		case fileEntry:
+			if err = root.MkdirAll(filepath.Dir(e.path), 0o750); err == nil {
+				err = u.writeFile(root, e)
+			}
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -97,24 +111,6 @@ func (u *unpacking) fill(folder string) error {
 		return err
 	}
 	return u.fixHooks(root)
-}
-
-// write makes a folder, or a file with the folders that lead to it.
-func (u *unpacking) write(root *os.Root, e entry) error {
-	var err error
-	switch e.kind {
-	case folderEntry:
-		err = root.MkdirAll(e.path, 0o750)
-	case fileEntry:
-		if err = root.MkdirAll(filepath.Dir(e.path), 0o750); err == nil {
-			err = u.writeFile(root, e)
-		}
-	}
-	var wrong *Error
-	if err != nil && !errors.As(err, &wrong) {
-		return fmt.Errorf("unpacking %s: %w", u.archive, err)
-	}
-	return err
 }
 
 func (u *unpacking) writeFile(root *os.Root, e entry) (err error) {
