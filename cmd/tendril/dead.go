@@ -168,11 +168,7 @@ func (g *deadLetterQueue) reasons(ctx context.Context) map[string]string {
 }
 
 func (c messageCommands) newDeadShow() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "show ID...",
-		Short: "Show dead letters whole",
-		Args:  cobra.MinimumNArgs(1),
-	}
+	cmd := &cobra.Command{Use: "show ID...", Short: "Show dead letters whole", Args: cobra.MinimumNArgs(1)}
 	w := addQueue(cmd)
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
