@@ -29,7 +29,6 @@ const (
 	maxShown = 10
 )
 
-// entryKind is what an entry becomes.
 type entryKind int
 
 const (
@@ -38,7 +37,6 @@ const (
 	linkEntry
 )
 
-// entry is one entry of an archive that was found harmless.
 type entry struct {
 	file *zip.File
 	// path is its place below the folder, with slashes and no "." or "..".
@@ -47,7 +45,6 @@ type entry struct {
 	executable bool
 }
 
-// shown is the entry's name for messages.
 func (e entry) shown() string { return fmt.Sprintf("the entry %q", yamlfile.Short(e.path)) }
 
 // check reads the list of entries and refuses what would do harm, before
@@ -248,7 +245,6 @@ func (u *unpacking) refuseOverlap() {
 	}
 }
 
-// maxLink bounds where a link leads, in bytes.
 const maxLink = 4096
 
 // link makes the links of the archive, once everything else is in its place,
@@ -368,7 +364,6 @@ type unpacking struct {
 	problems []Problem
 }
 
-// errorf is an [*Error] with one problem of the archive.
 func (u *unpacking) errorf(hint, format string, args ...any) error {
 	return &Error{Problems: []Problem{{Where: u.archive, Text: fmt.Sprintf(format, args...), Hint: hint}}}
 }

@@ -9,7 +9,6 @@ import (
 	"tendril/yamlfile"
 )
 
-// cronName is the file of periodic tasks.
 const cronName = "cron.yaml"
 
 // MainProcess is the name of the process that is the app: the one that

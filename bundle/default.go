@@ -15,7 +15,6 @@ import (
 // Beanstalk would start its app.
 type platformDefaults struct{ *reader }
 
-// conclude finds what a platform would run for want of a Procfile.
 func (o platformDefaults) conclude() {
 	if o.has("Dockerfile") || o.has("docker-compose.yml") || o.has("Dockerrun.aws.json") {
 		o.bundle.Advice = "it is made for Docker: say how to start the app without a container"
@@ -36,7 +35,6 @@ func (o platformDefaults) conclude() {
 
 func web(command string) Process { return Process{Name: MainProcess, Command: command} }
 
-// goApp: a program called application, else application.go.
 func (o platformDefaults) goApp() *Default {
 	for _, program := range []string{"bin/application", "application"} {
 		info, err := os.Stat(filepath.Join(o.dir, filepath.FromSlash(program)))
@@ -109,7 +107,6 @@ func isModule(s string) bool {
 	return true
 }
 
-// javaApp: the one JAR file at the root.
 func (o platformDefaults) javaApp() *Default {
 	var jars []string
 	for _, e := range o.entries {
@@ -125,7 +122,6 @@ func (o platformDefaults) javaApp() *Default {
 	return &Default{Platform: "Java", File: jars[0], Process: web("java -jar " + jars[0])}
 }
 
-// rubyApp: puma with the config.ru beside the Gemfile.
 func (o platformDefaults) rubyApp() *Default {
 	if !o.has("Gemfile") || !o.has("config.ru") {
 		return nil

@@ -54,7 +54,6 @@ func (o *reader) extensionsFolder(name string) {
 	}
 }
 
-// readExtension reads one configuration file.
 func (o *reader) readExtension(name string) error {
 	file := filepath.Join(o.dir, filepath.FromSlash(name))
 	data, err := readFile(file, maxDocument)
@@ -76,7 +75,6 @@ func (o *reader) readExtension(name string) error {
 	return nil
 }
 
-// section names a section that is not acted on.
 func (d *document) section(p yamlfile.Pair) {
 	why := section(p.Key)
 	switch known := meant(p.Key); {

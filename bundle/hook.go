@@ -36,7 +36,6 @@ func (o *reader) readPlatform() error {
 	return o.nameInPlatform()
 }
 
-// nameInPlatform names what is in .platform beside the hooks.
 func (o *reader) nameInPlatform() error {
 	entries, err := os.ReadDir(filepath.Join(o.dir, platformName))
 	if err != nil {
@@ -136,7 +135,6 @@ func (o *reader) readHook(file string, stage Stage) (Hook, bool, error) {
 	return h, true, nil
 }
 
-// shebang returns what follows "#!" in the first line.
 func shebang(begin []byte) (line string, script bool) {
 	rest, script := bytes.CutPrefix(begin, []byte("#!"))
 	first, _, _ := bytes.Cut(rest, []byte("\n"))

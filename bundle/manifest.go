@@ -28,14 +28,12 @@ func (o *reader) readManifest() error {
 	return nil
 }
 
-// manifestReader reads one env.yaml.
 type manifestReader struct {
 	settingsReader
 	manifest Manifest
 	links    []Link
 }
 
-// key takes one key of the file.
 func (m *manifestReader) key(p yamlfile.Pair) {
 	switch p.Key {
 	case "EnvironmentName":

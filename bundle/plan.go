@@ -128,7 +128,6 @@ func (b *Bundle) Web() (Process, error) {
 		filepath.Join(b.Dir, procfileName), MainProcess, strings.Join(names, ", "))
 }
 
-// noProcess says what to write for want of a Procfile.
 func (b *Bundle) noProcess() error {
 	if b.Default != nil {
 		return fmt.Errorf("%s has no Procfile that names a process: write one with the line %q, which is what Elastic "+

@@ -28,7 +28,6 @@ func (b *Bundle) MissingPrograms(path string) []Problem {
 	return m.found
 }
 
-// missingPrograms is the state of one search.
 type missingPrograms struct {
 	dir   string
 	path  []string
@@ -125,7 +124,6 @@ func (m *missingPrograms) script(file string, line int, text string) {
 	}
 }
 
-// command looks at one line of commands.
 func (m *missingPrograms) command(file string, line int, words, known []string) {
 	for len(words) > 1 && (assignment.MatchString(words[0]) || words[0] == "exec") {
 		words = words[1:]
@@ -143,7 +141,6 @@ func (m *missingPrograms) command(file string, line int, words, known []string) 
 	}
 }
 
-// has reports whether there is such a program.
 func (m *missingPrograms) has(name string) bool {
 	at := []string{name}
 	switch {

@@ -42,7 +42,6 @@ func (o *reader) keep(err error) error {
 	return nil
 }
 
-// take adds what was read from one document.
 func (o *reader) take(d *document, settings []Setting) {
 	o.problems = append(o.problems, d.problems...)
 	o.bundle.Unsupported = append(o.bundle.Unsupported, d.findings...)
@@ -142,7 +141,6 @@ func (o *reader) packageJSON() packageManifest {
 	return m
 }
 
-// packageManifest is what counts of a package.json.
 type packageManifest struct {
 	Scripts      map[string]string          `json:"scripts"`
 	Dependencies map[string]json.RawMessage `json:"dependencies"`

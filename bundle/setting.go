@@ -93,7 +93,6 @@ func (b *Bundle) Named(option string) (found []Setting) {
 	return found
 }
 
-// settingsReader reads the option settings of one document.
 type settingsReader struct {
 	*document
 	settings []Setting
@@ -104,7 +103,6 @@ type settingsReader struct {
 
 const settingForm = `write "namespace:" and below it, further to the right, "option: value"; or a list of "- namespace: ..., option_name: ..., value: ..."`
 
-// read takes the value of the key option_settings, in either form.
 func (r *settingsReader) read(key yamlfile.Pair, n *yamlfile.Node) {
 	switch n.Kind {
 	case yamlfile.Null:
@@ -135,7 +133,6 @@ func (r *settingsReader) namespace(p yamlfile.Pair) {
 	}
 }
 
-// item takes one entry of the list form.
 func (r *settingsReader) item(n *yamlfile.Node) {
 	if n.Kind != yamlfile.Mapping {
 		r.refuse(n.Line, n.Column, "this entry of the list is no map", settingForm)

@@ -38,7 +38,6 @@ type document struct {
 	findings   []Finding
 }
 
-// maxProblems bounds how many problems of one file are told.
 const maxProblems = 20
 
 func (d *document) refuse(line, column int, text, hint string) {
@@ -167,7 +166,6 @@ func writeJSON(b *strings.Builder, n *yamlfile.Node) bool {
 	return b.Len() <= maxValue
 }
 
-// plainJSON is a scalar in JSON.
 func plainJSON(text string) string {
 	if json.Valid([]byte(text)) && !strings.ContainsAny(text, "\"[{ \t\r\n") {
 		return text

@@ -120,7 +120,6 @@ func isUnpacked(folder string) bool {
 	return err == nil && slices.ContainsFunc(inside, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") })
 }
 
-// within reports whether a path is that of the folder or of something in it.
 func within(folder, path string) bool {
 	return strings.HasPrefix(path+string(filepath.Separator), folder+string(filepath.Separator))
 }

@@ -49,7 +49,6 @@ func amazonURL(address string) bool {
 	return err == nil && amazonHost(strings.ToLower(u.Hostname()))
 }
 
-// amazonHost reports whether a name is in one of Amazon's own domains.
 func amazonHost(name string) bool {
 	return slices.ContainsFunc([]string{".amazonaws.com", ".amazonaws.com.cn", ".api.aws"}, func(domain string) bool {
 		return strings.HasSuffix(name, domain)

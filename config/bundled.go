@@ -12,7 +12,6 @@ import (
 	"tendril/yamlfile"
 )
 
-// readBundle takes what the app's folder says.
 func (l bundleReader) readBundle() {
 	b := l.src.Bundle
 	if b == nil {
@@ -109,7 +108,6 @@ type healthDocument struct {
 	}
 }
 
-// healthRule is one matter that may be left out of the judgement.
 type healthRule struct {
 	Enabled *bool
 }
@@ -139,7 +137,6 @@ func (l bundleReader) takeHealthSetting(origin Origin, s bundle.Setting) {
 	}
 }
 
-// takeHealthDocument takes the rules of a document.
 func (l bundleReader) takeHealthDocument(origin Origin, text string) {
 	var doc healthDocument
 	if err := json.Unmarshal([]byte(text), &doc); err != nil {

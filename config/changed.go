@@ -57,7 +57,6 @@ func (c *Change) mostInWork(inForce, loaded *Settings) {
 	}
 }
 
-// ownMax is the most deliveries in work for a queue, 0 where that is what holds for all.
 func ownMax(s *Settings, queue int) int {
 	if most := s.Queues[queue].Concurrency; most != s.HTTPConnections {
 		return most
@@ -86,7 +85,6 @@ func (c *Change) inQueues(o *Option, loaded *Config, reported bool) {
 	}
 }
 
-// sameQueues reports whether two lists name the same queues in the same order.
 func sameQueues(a, b []QueueSettings) bool {
 	return slices.EqualFunc(a, b, func(a, b QueueSettings) bool { return a.reference() == b.reference() })
 }

@@ -14,7 +14,6 @@ import (
 // has. Unknown keys are tolerated there, with a warning; the keys of
 // tendril.yaml are understood as well.
 
-// readDaemonFile takes a file of aws-sqsd.
 func (l fileReader) readDaemonFile(path string, entries []entry) {
 	d := daemonReader{fileReader: l, path: path, lines: map[string]entry{}}
 	for _, e := range entries {
@@ -36,7 +35,6 @@ type daemonReader struct {
 	lines map[string]entry
 }
 
-// take assigns one entry, or says why not.
 func (d *daemonReader) take(e entry) {
 	where := yamlfile.Place(d.path, e.line, 0)
 	switch {

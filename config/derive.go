@@ -123,7 +123,6 @@ func (l deriver) deriveStop() {
 	}
 }
 
-// deriveConsole refuses a console that other machines can reach in clear text.
 func (l deriver) deriveConsole() {
 	s := &l.cfg.Settings
 	switch {

@@ -33,7 +33,6 @@ type entry struct {
 	items, pairs []entry
 }
 
-// document reads one settings file.
 type document struct {
 	file     string
 	entries  []entry
@@ -60,7 +59,6 @@ func parseDocument(file string, data []byte) ([]entry, []Problem) {
 	return d.entries, d.problems
 }
 
-// walk takes the top level, and the section sqsd below it.
 func (d *document) walk(root *yamlfile.Node) {
 	for _, pair := range root.Pairs {
 		if pair.Key == sqsdSection {
@@ -85,7 +83,6 @@ func (d *document) walkSection(pair yamlfile.Pair) {
 	}
 }
 
-// take makes one pair an entry.
 func (d *document) take(pair yamlfile.Pair, sqsd bool) {
 	e := entry{key: pair.Key, line: pair.Line, sqsd: sqsd}
 	switch v := pair.Value; v.Kind {
@@ -125,7 +122,6 @@ func (d *document) take(pair yamlfile.Pair, sqsd bool) {
 
 func isMap(n *yamlfile.Node) bool { return n.Kind == yamlfile.Mapping }
 
-// takeQueues makes a list of queues an entry.
 func (d *document) takeQueues(e entry, list *yamlfile.Node) {
 	before := len(d.problems)
 	for _, n := range list.Items {

@@ -19,7 +19,6 @@ type Explanation struct {
 	Queues []queueExplanation
 }
 
-// queueExplanation is everything about one queue.
 type queueExplanation struct {
 	// Name is the queue's name.
 	Name string
@@ -27,7 +26,6 @@ type queueExplanation struct {
 	Settings []queueSetting
 }
 
-// queueSetting is the value of one key for one queue.
 type queueSetting struct {
 	// Key is the key in tendril.yaml, Value what is in force, "" for none.
 	Key, Value string
@@ -57,7 +55,6 @@ func (c *Config) Explain(name string) (*Explanation, error) {
 	return e, nil
 }
 
-// hide takes the values out.
 func (e *Explanation) hide() {
 	if e.Value != "" {
 		e.Value = hidden
@@ -69,7 +66,6 @@ func (e *Explanation) hide() {
 	}
 }
 
-// explainQueue tells about the queue Queues[i].
 func (c *Config) explainQueue(i int) queueExplanation {
 	q := c.Queues[i]
 	e := queueExplanation{Name: q.Name}
@@ -92,7 +88,6 @@ func (c *Config) explainQueue(i int) queueExplanation {
 	return e
 }
 
-// unknownOption says that there is no such option, and which may be meant.
 func unknownOption(name string) error {
 	var known []string
 	for _, o := range Options() {
@@ -179,7 +174,6 @@ func plural(n int64, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
-// unitNote says how a value without a unit is read.
 func unitNote(k string) string {
 	switch k {
 	case kindDuration:

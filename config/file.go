@@ -15,7 +15,6 @@ import (
 	"tendril/yamlfile"
 )
 
-// settingsFile is a file that was found and read.
 type settingsFile struct {
 	path string
 	data []byte
@@ -181,7 +180,6 @@ func (l fileReader) warnAboutBundleFile(read *settingsFile) {
 		"start tendril in that folder, or give --config="+beside)
 }
 
-// readOwnFile takes a tendril.yaml.
 func (l fileReader) readOwnFile(path string, entries []entry) {
 	lines := map[string]int{}
 	for _, e := range entries {
@@ -224,7 +222,6 @@ func (l fileReader) admit(where string, o *Option, e entry, lines map[string]int
 	return a, true
 }
 
-// unknownKey says what is wrong with a key, and which one may have been meant.
 func (l fileReader) unknownKey(where string, e entry) Problem {
 	p := Problem{Where: where, Text: shown(e.key) + " is no option"}
 	if e.sqsd {

@@ -23,7 +23,6 @@ func Load(src Sources) (*Config, error) {
 	return l.cfg, nil
 }
 
-// newLoader starts with the defaults.
 func newLoader(src Sources) *loader {
 	l := &loader{
 		src:  src,
@@ -43,7 +42,6 @@ func newLoader(src Sources) *loader {
 	return l
 }
 
-// readFlags takes the flags in the order of the table.
 func (l *loader) readFlags() {
 	for i := range l.cfg.options {
 		o := &l.cfg.options[i]

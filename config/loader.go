@@ -100,18 +100,15 @@ func (l *loader) dropOwn(by Origin) {
 	l.ownSettings = nil
 }
 
-// option returns the row of that name, which must exist.
 func (l *loader) option(name string) *Option {
 	i := slices.IndexFunc(l.cfg.options, func(o Option) bool { return o.Name == name })
 	return &l.cfg.options[i]
 }
 
-// record adds the value in force to the option's chain.
 func (l *loader) record(name string, from Origin) {
 	l.cfg.chains[name] = append(l.cfg.chains[name], Setting{from, l.option(name).get(&l.cfg.Settings)})
 }
 
-// origin is where the option's value in force comes from.
 func (l *loader) origin(name string) Origin {
 	chain := l.cfg.chains[name]
 	return chain[len(chain)-1].Origin
@@ -149,7 +146,6 @@ func (l *loader) notUsed(why string, options ...string) {
 	}
 }
 
-// bundled are the settings of the bundle that are in force in it.
 func (l *loader) bundled() []bundle.Setting {
 	if l.src.Bundle == nil {
 		return nil
@@ -195,7 +191,6 @@ func (v *view) origin(name string) Origin {
 
 func (v *view) isSet(name string) bool { return v.origin(name).Layer != Default }
 
-// named is an option's name and value.
 func (v *view) named(name string) string { return name + " " + v.option(name).get(v.s) }
 
 // cite is an option's name and value, and the place that set it.

@@ -65,10 +65,8 @@ type Option struct {
 // set parses text, checks it and puts it in s. Its error goes on from the text.
 func (o *Option) set(s *Settings, text string) error { return o.value.set(o.value.field(s), text) }
 
-// get returns the option's value in s as it would be written.
 func (o *Option) get(s *Settings) string { return o.value.get(o.value.field(s)) }
 
-// find is Lookup in a table that is there already.
 func find(options []Option, name string) (Option, bool) {
 	name = strings.TrimLeft(name, "-")
 	for i := range options {
@@ -128,7 +126,6 @@ func (o *Option) beanstalkText() string {
 	}
 }
 
-// example is a value that the option takes.
 func (o *Option) example() string {
 	if o.Example != "" {
 		return o.Example
@@ -156,7 +153,6 @@ const variablePrefix = "TENDRIL_SQSD_"
 // messages from.
 const workerQueueURL = "WorkerQueueURL"
 
-// isBundled reports whether a bundle's setting is this option's.
 func (o *Option) isBundled(s bundle.Setting) bool {
 	if s.Namespace == bundle.NamespaceEnvironment {
 		return slices.Contains(o.properties, s.Option)

@@ -42,7 +42,6 @@ func refusal(a assignment, err error) Problem {
 	}
 }
 
-// hidden stands for a secret value.
 const hidden = "(hidden)"
 
 // shownName is the option's name and a blank, or nothing where the place of the
@@ -69,7 +68,6 @@ func shown(text string) string {
 	return yamlfile.Shown(text)
 }
 
-// maxSuggestions is how many near names a message offers.
 const maxSuggestions = 3
 
 // nearest returns the known names that a mistyped one may have meant, the
@@ -99,7 +97,6 @@ func nearest(name string, known []string) []string {
 	return names
 }
 
-// nearestOne returns the nearest known name, "" when none is near.
 func nearestOne(name string, known []string) string {
 	if names := nearest(name, known); len(names) > 0 {
 		return names[0]

@@ -23,7 +23,6 @@ import (
 // which Queues holds that one queue; so a value is checked by one rule
 // wherever it stands.
 
-// queueKeys are the keys that only a queue has.
 func queueKeys() []Option {
 	set := func(v value, field func(*QueueSettings) any) value {
 		v.field = func(s *Settings) any { return field(&s.Queues[0]) }
@@ -67,7 +66,6 @@ func (l fileReader) queueKey(key string) *Option {
 	return nil
 }
 
-// queueKeyNames are all keys that a queue may have.
 func queueKeyNames(options []Option) []string {
 	var names []string
 	for _, o := range queueKeys() {
@@ -81,7 +79,6 @@ func queueKeyNames(options []Option) []string {
 	return names
 }
 
-// takeQueues takes a list of queues of which some are maps.
 func (l fileReader) takeQueues(file string, e entry) {
 	before := len(l.problems)
 	var queues []QueueSettings

@@ -15,7 +15,6 @@ const (
 	maxWeight = 1000
 )
 
-// queueList is the option queues in its text form.
 func queueList() value {
 	v := stored(kindList, fmt.Sprintf("1 to %d names, URLs or ARNs of queues with commas between, all or none with a "+
 		"weight of 1 to %d behind, such as jobs:3", maxQueues, maxWeight), parseQueues, formatQueues)
@@ -83,7 +82,6 @@ func splitWeight(item string) (ref, weight string, weighted bool) {
 	return item[:at], item[at+1:], true
 }
 
-// checkQueues checks the queues against one another.
 func checkQueues(queues []QueueSettings) error {
 	if len(queues) > maxQueues {
 		return fmt.Errorf("has %d queues, more than %d", len(queues), maxQueues)
@@ -134,7 +132,6 @@ func fixQueues(text string) string {
 	return ""
 }
 
-// formatQueues is the text form of the queues.
 func formatQueues(queues []QueueSettings) string {
 	var b strings.Builder
 	for i := range queues {

@@ -7,10 +7,8 @@ import (
 	"strings"
 )
 
-// onlyQueue is where the option queues comes from when a single queue is named.
 const onlyQueue = "the one queue"
 
-// deriveQueues works out which queues there are and what holds for each.
 func (l deriver) deriveQueues() {
 	backend := l.cfg.Backend // as it was chosen, for each queue to follow
 	several := l.severalChosen()
@@ -35,7 +33,6 @@ func (l deriver) deriveQueues() {
 	}
 }
 
-// singleQueue is the option that names a single queue.
 func (l deriver) singleQueue() string {
 	if l.isSet("queue-url") {
 		return "queue-url"

@@ -49,14 +49,12 @@ func queueName(text string) (string, error) {
 	return text, nil
 }
 
-// isWord is true for one or more letters, digits, "_" and "-".
 func isWord(s string) bool {
 	return s != "" && strings.IndexFunc(s, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-')
 	}) < 0
 }
 
-// queueURL takes a URL whose last segment is a queue's name, or an ARN.
 func queueURL(text string) (string, error) {
 	if strings.HasPrefix(text, "arn:") {
 		parts := strings.Split(text, ":")
@@ -111,7 +109,6 @@ func functionName(text string) (string, error) {
 	return text, nil
 }
 
-// commandLine takes what a shell is to run.
 func commandLine(text string) (string, error) {
 	text = strings.TrimSpace(text)
 	switch {
@@ -125,7 +122,6 @@ func commandLine(text string) (string, error) {
 	return text, nil
 }
 
-// bucketName takes the name of a bucket on S3.
 func bucketName(text string) (string, error) {
 	switch {
 	case strings.Contains(text, "://"):
@@ -272,7 +268,6 @@ func region(text string) (string, error) {
 	return text, nil
 }
 
-// tableName takes what DynamoDB takes.
 func tableName(text string) (string, error) {
 	if len(text) < 3 || len(text) > 255 || !isWord(strings.ReplaceAll(text, ".", "_")) {
 		return "", errors.New("is no name of a table")
@@ -287,7 +282,6 @@ func accountID(text string) (string, error) {
 	return text, nil
 }
 
-// healthcheck takes TCP:port and HTTP:port/path in any case.
 func healthcheck(text string) (string, error) {
 	kind, rest, found := strings.Cut(text, ":")
 	kind = strings.ToUpper(kind)
@@ -305,7 +299,6 @@ func healthcheck(text string) (string, error) {
 	return "", errors.New("is no health check")
 }
 
-// loopbackAddress takes HOST:PORT, or a bare port on 127.0.0.1.
 func loopbackAddress(text string) (string, error) {
 	text, err := listenAddress(text)
 	if err == nil && !isLoopback(text) {
@@ -315,7 +308,6 @@ func loopbackAddress(text string) (string, error) {
 	return text, err
 }
 
-// isLoopback reports whether an address is reached from its own machine only.
 func isLoopback(address string) bool {
 	host, _, _ := net.SplitHostPort(address)
 	ip, err := netip.ParseAddr(host)
@@ -352,7 +344,6 @@ func consoleToken(text string) (string, error) {
 	return text, nil
 }
 
-// hostName takes a name or an address, without a port.
 func hostName(text string) (string, error) {
 	if ip, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
 		return ip.String(), nil
@@ -378,7 +369,6 @@ func consoleAddress(text string) (string, error) {
 	return listenAddress(text)
 }
 
-// folderPath makes a path absolute.
 func folderPath(text string) (string, error) {
 	if text == "" || hasControl(text) {
 		return "", errors.New("is no path")
@@ -405,7 +395,6 @@ func isPrintableASCII(s string) bool {
 	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
 }
 
-// scaleTarget takes what is scaled.
 func scaleTarget(text string) (string, error) {
 	switch text {
 	case ScaleNone, ScaleProcesses, ScalePublish:
@@ -426,7 +415,6 @@ const (
 	highestFinal = 599
 )
 
-// codeRange is the statuses from first to last.
 type codeRange struct{ first, last int }
 
 // successCodes takes a list such as "200,202-204" or "2xx" and returns it
@@ -458,7 +446,6 @@ func successCodes(text string) (string, error) {
 	return b.String(), nil
 }
 
-// parseCodes reads one status, range or class.
 func parseCodes(item string) (codeRange, error) {
 	if class, found := strings.CutSuffix(strings.ToLower(item), "xx"); found && len(class) == 1 {
 		item = class + "00-" + class + "99"
@@ -480,7 +467,6 @@ func parseCodes(item string) (codeRange, error) {
 	return codeRange{a, b}, nil
 }
 
-// userName takes NAME, UID or UID:GID.
 func userName(text string) (string, error) {
 	const longest = 32 // of useradd
 	name, group, hasGroup := strings.Cut(text, ":")
@@ -522,7 +508,6 @@ func processLimit(text string) (string, error) {
 	return name + "=" + strconv.FormatInt(n, 10), nil
 }
 
-// appLogFolder takes the folder of the app's log files.
 func appLogFolder(text string) (string, error) {
 	if text == Off {
 		return "", nil

@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// measureDefaults is what holds for a trigger when only its measure is named.
 func measureDefaults(measure string) (unit string, lower, upper float64) {
 	switch measure {
 	case "CPUUtilization":
@@ -203,7 +202,6 @@ func (l scalingDeriver) derivePeriod() {
 	}
 }
 
-// warnScaling tells of scaling that scales nothing.
 func (l warner) warnScaling() {
 	s := &l.cfg.Settings
 	trigger := []string{"scale-statistic", "scale-unit", "scale-lower-threshold", "scale-upper-threshold",

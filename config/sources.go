@@ -10,7 +10,6 @@ import (
 	"tendril/bundle"
 )
 
-// systemFile is the settings file of the machine.
 const systemFile = "/etc/tendril/config.yaml"
 
 // Sources are where [Load] looks. The zero value has no flags, no variables
@@ -97,7 +96,6 @@ func (l *loader) assignVariable(o *Option, name string) {
 	l.assign(assignment{option: o, origin: Origin{FromEnvironment, name}, name: name, text: l.vars[name]})
 }
 
-// firstSet returns the first of the variables that is set, "" for none.
 func (l *loader) firstSet(names []string) string {
 	for _, n := range names {
 		if l.vars[n] != "" {

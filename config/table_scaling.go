@@ -51,7 +51,6 @@ func scalingOptions() []Option {
 	return slices.Concat(options, groupOptions(), triggerOptions())
 }
 
-// groupOptions are those of aws:autoscaling:asg.
 func groupOptions() []Option {
 	return []Option{{
 		Name: "scale-min-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MinSize", Default: "1",
@@ -71,7 +70,6 @@ func groupOptions() []Option {
 	}}
 }
 
-// triggerOptions are those of aws:autoscaling:trigger.
 func triggerOptions() []Option {
 	return []Option{{
 		Name: "scale-measure-name", Namespace: bundle.NamespaceTrigger, Beanstalk: "MeasureName",
@@ -127,7 +125,6 @@ func triggerOptions() []Option {
 	}}
 }
 
-// ownMeasures are the measures that there are here.
 func ownMeasures() []string {
 	return []string{"CPUUtilization", "BacklogPerProcess", "OldestMessageAge", "BusyShare"}
 }
@@ -138,7 +135,6 @@ func foreignMeasures() []string {
 		"Latency", "RequestCount", "HealthyHostCount", "UnhealthyHostCount", "TargetResponseTime"}
 }
 
-// units are those that Elastic Beanstalk knows.
 func units() []string {
 	return []string{"Percent", "Count", "Seconds", "Bytes", "Bits", "Bytes/Second", "Bits/Second", "Count/Second", "None"}
 }

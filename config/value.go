@@ -119,7 +119,6 @@ func rate() value {
 // unset is the word for an option that has no value.
 const unset = "unset"
 
-// optionalDuration is a duration that may also be absent.
 func optionalDuration(low, high time.Duration) value {
 	set := duration(low, high)
 	v := stored(kindDuration, set.allowed+", or "+unset, func(text string) (*time.Duration, error) {
@@ -152,7 +151,6 @@ func chosen(allowed string, offered []string, parse func(string) (string, bool))
 	return v
 }
 
-// choice is one of the given words.
 func choice(words ...string) value {
 	return chosen(orList(words), words, func(text string) (string, bool) { return text, slices.Contains(words, text) })
 }
@@ -274,7 +272,6 @@ type rateUnit struct {
 // rateUnits are the times that a rate may count by, the shortest first.
 func rateUnits() []rateUnit { return []rateUnit{{"/s", 1}, {"/m", 60}, {"/h", 3600}} }
 
-// parseRate reads "10/s", "600/m", "36000/h" or a bare number per second.
 func parseRate(text string) (float64, error) {
 	seconds := 1.0
 	for _, unit := range rateUnits() {

@@ -151,7 +151,6 @@ func (l warner) warnRetries() {
 	}
 }
 
-// warnLimits tells of limits that cannot work together.
 func (l warner) warnLimits() {
 	s := &l.cfg.Settings
 	if s.AdaptiveConcurrency && s.HTTPConnections == 1 {
@@ -167,7 +166,6 @@ func (l warner) warnLimits() {
 	}
 }
 
-// warnOrder tells of an order that has nothing to order.
 func (l warner) warnOrder() {
 	if len(l.cfg.Queues) > 1 {
 		return
@@ -227,7 +225,6 @@ var idleRules = []struct {
 		": the console has a loopback address", "", []string{"console-insecure"}},
 }
 
-// warnIdle warns of options that somebody set and that have no effect.
 func (l warner) warnIdle() {
 	for _, rule := range idleRules {
 		if rule.while(&l.cfg.Settings) {

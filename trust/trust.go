@@ -73,7 +73,6 @@ func missing(err error) error {
 	return err
 }
 
-// check judges one file or folder.
 func check(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

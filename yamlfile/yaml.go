@@ -309,7 +309,6 @@ func plainText(key ast.Node) *token.Token {
 	return nil
 }
 
-// isMergeKey reports whether a key is << without quotes.
 func isMergeKey(key *token.Token) bool {
 	return key.Type == token.MergeKeyType || key.Type == token.StringType && key.Value == "<<"
 }

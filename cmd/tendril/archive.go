@@ -16,7 +16,6 @@ import (
 	"tendril/yamlfile"
 )
 
-// openBundle opens the folder that an argument names.
 func openBundle(dir string) (*bundle.Bundle, error) {
 	b, err := bundle.Open(dir)
 	if err != nil {

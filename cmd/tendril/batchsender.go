@@ -18,7 +18,6 @@ import (
 // maxBatchBytes is the most that the messages of one send may hold together.
 const maxBatchBytes = 1 << 20
 
-// sender takes up to ten messages at once.
 type sender interface {
 	Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error)
 }
@@ -125,7 +124,6 @@ func withSendHint(err error) error {
 	return err
 }
 
-// print tells a message's id.
 func (o *batchSender) print(r queue.Sent) error {
 	switch {
 	case o.wait && o.many:
@@ -209,7 +207,6 @@ func (c sendCommand) printOutcome(d console.Delivery, f format) error {
 	return err
 }
 
-// attemptsError is the error of messages that did not succeed.
 func attemptsError(failed, running, unknown int) error {
 	switch {
 	case failed+running+unknown == 0:
@@ -228,7 +225,6 @@ func attemptsError(failed, running, unknown int) error {
 		running, unknown), "see 'tendril status'")
 }
 
-// deliveryText is a line for people about one attempt.
 func deliveryText(d console.Delivery) string {
 	text := fmt.Sprintf("%s %s", d.MessageID, d.Outcome)
 	if d.Done() {

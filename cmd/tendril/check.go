@@ -81,7 +81,6 @@ func (c appCommands) checkPorts(opts *environment.Options) error {
 	return opts.ProbePorts()
 }
 
-// queueText says where a queue is and who gets its messages.
 func queueText(q *config.QueueSettings) string {
 	text := q.URL
 	if text == "" {
@@ -101,7 +100,6 @@ func queueText(q *config.QueueSettings) string {
 	return text
 }
 
-// shownTimes is how many times of a schedule are listed.
 const shownTimes = 5
 
 // listTasks lists the tasks of a file with the times at which they are due after

@@ -30,7 +30,6 @@ type cli struct {
 	buffers []*lineBuffer
 }
 
-// newCLI is the world of this process.
 func newCLI() *cli {
 	return &cli{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ(),
@@ -43,7 +42,6 @@ func (c *cli) color() bool {
 	return c.tty && c.env("NO_COLOR") == "" && c.env("TERM") != "dumb"
 }
 
-// env returns a variable, "" when it is not set.
 func (c *cli) env(name string) string {
 	value := ""
 	for _, entry := range c.environ {

@@ -9,7 +9,6 @@ import (
 	"tendril/console"
 )
 
-// deadLetterQueue is a dead-letter queue that was found.
 type deadLetterQueue struct {
 	queue *targetQueue
 	// source is the name of the queue that was named, where messages go
@@ -189,7 +188,6 @@ func (c messageCommands) newDeadShow() *cobra.Command {
 	return cmd
 }
 
-// absent is the error of ids that are not among the messages.
 func absent(ids []string, messages []console.Message, queueName string) error {
 	p := (&selector{ids: ids}).begin()
 	for _, m := range messages {

@@ -94,7 +94,6 @@ func (c controlCommands) refusal(err error) error {
 	return err
 }
 
-// deployTick is how often the progress of a deployment is looked at.
 const deployTick = 200 * time.Millisecond
 
 // follow asks for a deployment and tells what happens until it is over.
@@ -135,7 +134,6 @@ func (c controlCommands) follow(ctx context.Context, client *console.Client, pat
 	}
 }
 
-// stepText says what a deployment under way is at.
 func stepText(d *console.Deployment) string {
 	from, to := plain(d.From), plain(d.To)
 	if from == "" {
@@ -192,7 +190,6 @@ works on, and the exit status is 1.`,
 	return cmd
 }
 
-// reloadText says what a reload did.
 func reloadText(environment string, done *console.ReloadResult) string {
 	var lines []string
 	switch {
@@ -217,13 +214,11 @@ func reloadText(environment string, done *console.ReloadResult) string {
 	return strings.Join(lines, "\n")
 }
 
-// deployedText says what runs after a deployment.
 func deployedText(environment string, done *console.DeployResult) string {
 	took := time.Duration(done.DurationMS) * time.Millisecond
 	return fmt.Sprintf("environment %q runs %s now, after %s", environment, plain(done.To), took)
 }
 
-// laterText says which settings wait for the next start.
 func laterText(names []string) string {
 	return "changed, for the next start: " + plain(strings.Join(names, ", "))
 }
@@ -276,7 +271,6 @@ func (c controlCommands) drain(ctx context.Context, cmd *cobra.Command, wait tim
 	return nil
 }
 
-// ended waits until a process is gone.
 func ended(ctx context.Context, pid int, until time.Time) bool {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -55,7 +55,6 @@ func worthSaying(err error) error {
 	return err
 }
 
-// fail returns an error that ends the command with code.
 func fail(code int, err error, hints ...string) error {
 	return &exitError{code: code, err: err, hints: hints}
 }

@@ -120,7 +120,6 @@ func (c appCommands) explainBundled(settings []bundle.Setting) {
 	}
 }
 
-// bundledMeaning says in a sentence what a setting is for.
 func bundledMeaning(s bundle.Setting) string {
 	switch why := bundle.NoEffect(s.Namespace); {
 	case why != "":
@@ -139,7 +138,6 @@ func (c appCommands) overrides(s bundle.Setting) bool {
 	})
 }
 
-// setBy says where the value in force is from.
 func (c appCommands) setBy(s bundle.Setting) string {
 	if c.overrides(s) {
 		return plain(s.Option)

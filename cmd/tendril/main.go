@@ -18,7 +18,6 @@ func main() {
 	os.Exit(newCLI().run(os.Args[1:]))
 }
 
-// run carries out one command line and returns its exit status.
 func (c *cli) run(args []string) int {
 	defer c.closeBuffers()
 	c.out, c.err = &terminal.Writer{To: c.out}, &terminal.Writer{To: c.err}

@@ -21,7 +21,6 @@ import (
 // every byte of it escaped, and its attributes.
 const maxLine = 8 << 20
 
-// line is one line of a file of messages.
 type line struct {
 	number int
 	msg    queue.Outgoing
@@ -112,7 +111,6 @@ func parseLine(text []byte) (queue.Outgoing, error) {
 	return out.ToQueue(), nil
 }
 
-// parseAttributes reads --attr flags.
 func parseAttributes(texts []string) ([]queue.Attribute, error) {
 	var attributes []queue.Attribute
 	seen := map[string]bool{}

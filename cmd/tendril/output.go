@@ -15,7 +15,6 @@ import (
 	"tendril/terminal"
 )
 
-// format is the value of -o.
 type format string
 
 const (
@@ -35,7 +34,6 @@ func (f *format) Set(text string) error {
 	return fmt.Errorf("%q is not an output format: use table or json", text)
 }
 
-// addOutput gives a reading verb its -o flag.
 func addOutput(cmd *cobra.Command) *format {
 	f := asTable
 	cmd.Flags().VarP(&f, "output", "o", "Output format: table or json.")
@@ -43,7 +41,6 @@ func addOutput(cmd *cobra.Command) *format {
 	return &f
 }
 
-// printJSON writes one value, indented.
 func (c *cli) printJSON(v any) error {
 	enc := json.NewEncoder(c.programs())
 	enc.SetEscapeHTML(false)
@@ -51,14 +48,12 @@ func (c *cli) printJSON(v any) error {
 	return enc.Encode(v)
 }
 
-// printLineJSON writes one value on one line.
 func printLineJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
 
-// table is rows of cells.
 type table [][]string
 
 // add appends a row of two cells, unless the second one is empty.
@@ -146,7 +141,6 @@ func or(text string) string {
 	return text
 }
 
-// plural is a count with its noun.
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

@@ -15,10 +15,8 @@ import (
 // messageCommands look at the messages of a queue and act on dead letters.
 type messageCommands struct{ *cli }
 
-// defaultPeek is how many messages are shown unless told.
 const defaultPeek = 10
 
-// peekFlags are what the flags of peek say.
 type peekFlags struct {
 	where    *queueFlags
 	selector selector
@@ -111,7 +109,6 @@ func collect(ctx context.Context, from messageSource, p *selector) (messages []c
 	return messages, nil
 }
 
-// previewWidth is how much of a body a table shows.
 const previewWidth = 60
 
 func (c messageCommands) printMessages(messages []console.Message, f format, full bool) error {
@@ -137,7 +134,6 @@ func (c messageCommands) printMessages(messages []console.Message, f format, ful
 	return c.printTable(rows)
 }
 
-// printMessage prints everything about one message.
 func (c messageCommands) printMessage(m *console.Message) error {
 	t := table{{"id", m.ID}, {"queue", m.Queue}, {"state", m.State}, {"sent", moment(m.SentAt)}}
 	t.add("receives", fmt.Sprint(m.ReceiveCount))

@@ -160,7 +160,6 @@ func (c queueCommands) printQueue(q console.Queue) error {
 	return c.printTable(t)
 }
 
-// ledgerText is the account of one queue in one line.
 func ledgerText(q console.Queue) string {
 	l := q.Ledger
 	return fmt.Sprintf("sent %d + moved in %d = done %d + dead-lettered %d + moved out %d + expired %d + purged %d + "+

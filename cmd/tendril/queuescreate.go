@@ -15,10 +15,8 @@ import (
 	"tendril/queue"
 )
 
-// fifoSuffix ends the names of FIFO queues.
 const fifoSuffix = ".fifo"
 
-// newQueue is a queue to be created.
 type newQueue struct {
 	name        string
 	attributes  map[string]string
@@ -92,7 +90,6 @@ func withSuffix(name string, fifo bool) string {
 	return name
 }
 
-// forDead are the attributes of a dead-letter queue that is created on the way.
 func (n *newQueue) forDead() map[string]string {
 	attributes := map[string]string{"MessageRetentionPeriod": "1209600"}
 	if strings.HasSuffix(n.deadLetter, fifoSuffix) {
@@ -172,12 +169,10 @@ func (m *queueMaker) create(ctx context.Context, name string, attributes map[str
 	return q.URL(), nil
 }
 
-// redrivePolicy is the attribute that sends messages to a dead-letter queue after so many receives.
 func redrivePolicy(arn string, maxReceives int) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":"%d"}`, arn, maxReceives)
 }
 
-// counted is the number of messages in a queue by its SQS attributes.
 func counted(attributes map[string]string) int {
 	return number(attributes, visibleCount) + number(attributes, delayedCount) + number(attributes, inFlightCount)
 }

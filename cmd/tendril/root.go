@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newRoot puts the subcommands together.
 func (c *cli) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tendril",

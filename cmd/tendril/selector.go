@@ -33,7 +33,6 @@ func addMatch(cmd *cobra.Command, p *selector) {
 	cmd.Flags().IntVarP(&p.limit, "limit", "n", 0, "Maximum messages to select, the oldest first.")
 }
 
-// check refuses a selector that names nothing, or two things at once.
 func (p *selector) check(args []string) error {
 	p.ids = args
 	broad := p.all || p.match != "" || p.limit != 0
@@ -52,7 +51,6 @@ func (p *selector) check(args []string) error {
 	return nil
 }
 
-// text says in words what is selected.
 func (p *selector) text() string {
 	switch {
 	case len(p.ids) > 0:

@@ -16,7 +16,6 @@ import (
 	"tendril/queue"
 )
 
-// sendFlags are what the flags of send say.
 type sendFlags struct {
 	where       *queueFlags
 	file        string
@@ -131,7 +130,6 @@ func (f *sendFlags) messages(args []string, input io.Reader, template queue.Outg
 
 func (f *sendFlags) many() bool { return f.ndjson || f.raw }
 
-// template is a message that has everything but a body.
 func (f *sendFlags) template() (queue.Outgoing, error) {
 	attributes, err := parseAttributes(f.attributes)
 	if err != nil {
@@ -186,7 +184,6 @@ func (c sendCommand) input(args []string, f *sendFlags) (io.ReadCloser, error) {
 	return io.NopCloser(c.in), nil
 }
 
-// single is one message.
 func single(body string, template queue.Outgoing) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		template.Body = body

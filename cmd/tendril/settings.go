@@ -71,7 +71,6 @@ func (c *cli) loadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config
 	return cfg, nil
 }
 
-// warn tells what is allowed and worth knowing.
 func (c *cli) warn(warnings ...yamlfile.Problem) {
 	for _, w := range warnings {
 		fmt.Fprintf(c.err, "warning: %s\n", plain(w.String()))

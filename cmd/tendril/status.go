@@ -69,7 +69,6 @@ func (c controlCommands) printStatus(st *console.Status) error {
 	return nil
 }
 
-// printSection prints a table below an empty line.
 func (c controlCommands) printSection(rows [][]string) error {
 	fmt.Fprintln(c.out)
 	return c.printTable(rows)
@@ -213,7 +212,6 @@ func breakerLines(st *console.Status) (lines []string) {
 	return lines
 }
 
-// deploymentText says what a deployment is at, or how it ended.
 func deploymentText(d *console.Deployment) string {
 	to := plain(d.To)
 	switch {
@@ -254,7 +252,6 @@ func paceText(w *console.Worker) string {
 	return strings.Join(words, ", ")
 }
 
-// limitName names what keeps messages back, as far as the worker knows.
 func limitName(reason string) string {
 	switch reason {
 	case "limit":
@@ -265,7 +262,6 @@ func limitName(reason string) string {
 	return "the limit of " + plain(reason)
 }
 
-// limitText says how a target is protected, and what it takes now.
 func limitText(l *console.Limit) string {
 	words := []string{fmt.Sprintf("%d in work", l.InWork)}
 	if l.Concurrency > 0 {
@@ -320,7 +316,6 @@ func scalingText(s *console.Scaling) string {
 	return text
 }
 
-// seconds is a time in seconds for people.
 func seconds(s float64) string { return age(time.Duration(s * float64(time.Second))) }
 
 func (c controlCommands) newHealth() *cobra.Command {

@@ -33,7 +33,6 @@ const (
 	backendSQS      = "sqs"
 )
 
-// addWhere gives a verb --data-dir and --backend.
 func addWhere(cmd *cobra.Command) *queueFlags {
 	w := &queueFlags{}
 	addDataDir(cmd)
@@ -43,7 +42,6 @@ func addWhere(cmd *cobra.Command) *queueFlags {
 	return w
 }
 
-// addQueue gives a verb --queue beside them.
 func addQueue(cmd *cobra.Command) *queueFlags {
 	w := addWhere(cmd)
 	cmd.Flags().StringVarP(&w.queue, "queue", "q", "",
@@ -109,7 +107,6 @@ func (c *cli) servedHere(cmd *cobra.Command, ref aws.Reference) *console.Client 
 	return client
 }
 
-// ownQueue is a queue of the running environment.
 func ownQueue(ctx context.Context, client *console.Client, name string) (*targetQueue, error) {
 	instance := client.Instance
 	own := instance.Queue(name)

@@ -40,7 +40,6 @@ func (c taskCommands) newTasksList() *cobra.Command {
 	return cmd
 }
 
-// listsTasks makes a command list the tasks.
 func (c taskCommands) listsTasks(cmd *cobra.Command) {
 	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.TasksStatus, error) {
 		return client.Tasks(ctx)
@@ -70,7 +69,6 @@ due next does not change.`,
 	return cmd
 }
 
-// taskPaused is what pausing and resuming print for programs.
 type taskPaused struct {
 	Task   string `json:"task"`
 	Paused bool   `json:"paused"`
@@ -156,7 +154,6 @@ func taskTable(tasks []console.Task) [][]string {
 	return rows
 }
 
-// noteText says what keeps a task from being enqueued.
 func noteText(t *console.Task) string {
 	var notes []string
 	if t.Paused {
@@ -184,7 +181,6 @@ func clock(at time.Time, zone string) string {
 	return at.Format(layout)
 }
 
-// runText says in a few words what became of a run.
 func runText(r *console.TaskRun) string {
 	text := r.Outcome
 	switch {
@@ -220,7 +216,6 @@ func runTable(runs []console.TaskRun) [][]string {
 	return rows
 }
 
-// originText says what is special about how a run was enqueued.
 func originText(r *console.TaskRun) string {
 	var notes []string
 	if r.Manual {
@@ -235,7 +230,6 @@ func originText(r *console.TaskRun) string {
 	return strings.Join(notes, ", ")
 }
 
-// leaderText says who enqueues the tasks, or why nobody does.
 func leaderText(st *console.TasksStatus) string {
 	l := &st.Leader
 	text := "led by nobody that is known"
@@ -256,7 +250,6 @@ func leaderText(st *console.TasksStatus) string {
 	return text
 }
 
-// tasksText is the line of the status about periodic tasks.
 func tasksText(st *console.TasksStatus) string {
 	text := fmt.Sprintf("%d, %s", len(st.Tasks), leaderText(st))
 	if st.Off != "" {

@@ -213,7 +213,6 @@ func (c appCommands) runEnvironment(cfg *config.Config, opts environment.Options
 	}
 }
 
-// attributesOf are those of a warning, with the hint where there is one.
 func attributesOf(component, problem, hint string) []any {
 	attrs := []any{"component", component, "problem", problem}
 	if hint != "" {

@@ -31,12 +31,10 @@ func verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error)
 	}
 }
 
-// addDataDir gives a verb the flag that says which environment is meant.
 func addDataDir(cmd *cobra.Command) {
 	addSettings(cmd, func(o config.Option) bool { return o.Name == "data-dir" })
 }
 
-// dataDir is the folder of the environment that is meant.
 func (c *cli) dataDir(cmd *cobra.Command) (string, error) {
 	if f := cmd.Flags().Lookup("data-dir"); f != nil && f.Changed {
 		return f.Value.String(), nil
@@ -48,7 +46,6 @@ func (c *cli) dataDir(cmd *cobra.Command) (string, error) {
 	return cfg.DataDir, nil
 }
 
-// dial finds the running environment.
 func (c *cli) dial(cmd *cobra.Command) (*console.Client, error) {
 	dir, err := c.dataDir(cmd)
 	if err != nil {
