@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	// bytesPerEntry bounds the archive's list of entries, whose count its header
-	// may lie about: with longer names than this on average there is room for
-	// fewer.
+	// bytesPerEntry bounds the archive's list of entries, whose count its header may lie about: with longer names
+	// than this on average there is room for fewer.
 	bytesPerEntry = 320
 	// maxElement bounds one part of a path, in bytes, as file systems do.
 	maxElement = 255
@@ -47,8 +46,7 @@ type entry struct {
 
 func (e entry) shown() string { return fmt.Sprintf("the entry %q", yamlfile.Short(e.path)) }
 
-// check reads the list of entries and refuses what would do harm, before
-// anything is written.
+// check reads the list of entries and refuses what would do harm, before anything is written.
 func (u *unpacking) check(file *os.File) error {
 	reader := &listing{from: file, left: int64(u.limits.entries)*bytesPerEntry + 1<<20}
 	archive, err := zip.NewReader(reader, u.size)
@@ -202,8 +200,7 @@ func (n *names) add(name string, kind entryKind) string {
 	return ""
 }
 
-// fold returns the same for names that differ by case alone, as file systems
-// see it that fold case.
+// fold returns the same for names that differ by case alone, as file systems see it that fold case.
 func fold(name string) string {
 	return strings.Map(func(r rune) rune {
 		least := r
@@ -247,10 +244,9 @@ func (u *unpacking) refuseOverlap() {
 
 const maxLink = 4096
 
-// link makes the links of the archive, once everything else is in its place,
-// and refuses those that lead out. What a link says is not enough to tell: one may
-// lead through another. So they are also followed, by a system that refuses to
-// leave the folder; until then nothing else follows them.
+// link makes the links of the archive, once everything else is in its place, and refuses those that lead out. What
+// a link says is not enough to tell: one may lead through another. So they are also followed, by a system that
+// refuses to leave the folder; until then nothing else follows them.
 func (u *unpacking) link(root *os.Root) error {
 	for _, e := range u.entries {
 		if e.kind != linkEntry {
@@ -309,9 +305,8 @@ func (u *unpacking) target(e entry) (string, error) {
 // maxFixed bounds a hook whose line ends are fixed: 1 MiB.
 const maxFixed = 1 << 20
 
-// fixHooks makes hooks out of archives that were made on Windows start: it
-// gives programs and scripts the execute permission, and scripts LF for CR LF, as
-// the platforms of Elastic Beanstalk do.
+// fixHooks makes hooks out of archives that were made on Windows start: it gives programs and scripts the execute
+// permission, and scripts LF for CR LF, as the platforms of Elastic Beanstalk do.
 func (u *unpacking) fixHooks(root *os.Root) error {
 	for i := range u.entries {
 		if e := &u.entries[i]; e.kind == fileEntry && isHook(e.path) {

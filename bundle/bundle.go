@@ -11,16 +11,14 @@ import (
 
 const cronName = "cron.yaml"
 
-// MainProcess is the name of the process that is the app: the one that
-// listens on PORT and gets the messages.
+// MainProcess is the name of the process that is the app: the one that listens on PORT and gets the messages.
 const MainProcess = "web"
 
 // Bundle is what a source bundle says about the app in it.
 type Bundle struct {
 	// Dir is the bundle's folder as an absolute path.
 	Dir string
-	// Called is the name that counts in the place of the folder's; "" for the
-	// folder's. Open leaves it empty.
+	// Called is the name that counts in the place of the folder's; "" for the folder's. Open leaves it empty.
 	Called string
 	// Processes are the lines of the Procfile: web first where there is one,
 	// then the others in the order of the file. Empty without a Procfile.
@@ -28,33 +26,28 @@ type Bundle struct {
 	// Build are the lines of the Buildfile in its order: each is run to its end
 	// before the app is started. Empty without a Buildfile.
 	Build []Process
-	// Default is what one of Elastic Beanstalk's platforms would run for want of
-	// a Procfile; nil where there is a Procfile, and where nothing can be told. It
-	// is in Processes and Plan only after WithDefault.
+	// Default is what one of Elastic Beanstalk's platforms would run for want of a Procfile; nil where there is a
+	// Procfile, and where nothing can be told. It is in Processes and Plan only after WithDefault.
 	Default *Default
 	// Cron is the path of the bundle's cron.yaml; "" when it has none.
 	Cron string
-	// Settings are the options that .ebextensions and env.yaml set, from the
-	// weakest to the strongest: the last one of an option is in force. A value of
-	// "" sets an option to nothing, unless the setting is Computed.
+	// Settings are the options that .ebextensions and env.yaml set, from the weakest to the strongest: the last one
+	// of an option is in force. A value of "" sets an option to nothing, unless the setting is Computed.
 	Settings []Setting
 	// Manifest is what env.yaml says about the environment.
 	Manifest Manifest
-	// Links are the variables through which env.yaml tells the app of other
-	// environments, in the order of the file.
+	// Links are the variables through which env.yaml tells the app of other environments, in the order of the file.
 	Links []Link
 	// Hooks are the programs of .platform/hooks, by stage and then by name.
 	Hooks []Hook
-	// ConfigHooks are those of .platform/confighooks, for a change of settings
-	// alone.
+	// ConfigHooks are those of .platform/confighooks, for a change of settings alone.
 	ConfigHooks []Hook
 	// Warnings are what is done in spite of a flaw, in the order of the files.
 	Warnings []Problem
 	// Unsupported names what Elastic Beanstalk would act on and tendril does
 	// not, sorted by file and line. Empty when nothing is not used.
 	Unsupported []Finding
-	// Advice is what else to say to someone who looks for the app in vain; "" for
-	// nothing.
+	// Advice is what else to say to someone who looks for the app in vain; "" for nothing.
 	Advice string
 }
 
@@ -68,10 +61,8 @@ type Process struct {
 	Line int
 }
 
-// Name returns a name for the environment: that of env.yaml, else Called, else the
-// folder's.
-// What is no letter, digit, "_" or "-" becomes "-", and it is cut at 64
-// characters. It is "" when nothing is left, as for "/".
+// Name returns a name for the environment: that of env.yaml, else Called, else the folder's. What is no letter,
+// digit, "_" or "-" becomes "-", and it is cut at 64 characters. It is "" when nothing is left, as for "/".
 func (b *Bundle) Name() string {
 	name := cmp.Or(b.Manifest.Name, b.Called, filepath.Base(b.Dir))
 	clean := strings.Map(func(r rune) rune {
@@ -86,13 +77,11 @@ func (b *Bundle) Name() string {
 	return strings.Trim(clean, "-")
 }
 
-// Default is what one of Elastic Beanstalk's platforms runs when a bundle has
-// no Procfile.
+// Default is what one of Elastic Beanstalk's platforms runs when a bundle has no Procfile.
 type Default struct {
 	// Platform is "Node.js", "Python", "Go", "Java" or "Ruby".
 	Platform string
-	// File is the file that it was concluded from, as a path below the bundle's
-	// folder with slashes.
+	// File is the file that it was concluded from, as a path below the bundle's folder with slashes.
 	File string
 	// Process is the app, called web; its Line is 0.
 	Process Process
@@ -104,12 +93,10 @@ type Default struct {
 type Setting struct {
 	// Namespace and Option name it as Elastic Beanstalk does; neither is "".
 	Namespace, Option string
-	// Value is what was written, whatever type YAML sees in it: 010 and yes stay
-	// as they are. It is "" where the file gives none, and JSON where it gives a
-	// map or a list. It may be secret: print Shown.
+	// Value is what was written, whatever type YAML sees in it: 010 and yes stay as they are. It is "" where the
+	// file gives none, and JSON where it gives a map or a list. It may be secret: print Shown.
 	Value string
-	// Computed tells that CloudFormation computes the value, which is not known
-	// here; Value is "" then.
+	// Computed tells that CloudFormation computes the value, which is not known here; Value is "" then.
 	Computed bool
 	// File is the path as the bundle was opened with.
 	File string
@@ -156,12 +143,10 @@ const (
 type Hook struct {
 	// Stage says when.
 	Stage Stage
-	// File is the path below the bundle's folder, with slashes:
-	// ".platform/hooks/prebuild/10-migrate.sh".
+	// File is the path below the bundle's folder, with slashes: ".platform/hooks/prebuild/10-migrate.sh".
 	File string
-	// Interpreter is the program and the argument that take the file, where the
-	// file cannot be started by itself for want of the execute permission or of
-	// a first line that names them; empty where it can.
+	// Interpreter is the program and the argument that take the file, where the file cannot be started by itself
+	// for want of the execute permission or of a first line that names them; empty where it can.
 	Interpreter []string
 }
 
@@ -177,15 +162,13 @@ func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
 // which is named as the bundle was opened with.
 type Problem = yamlfile.Problem
 
-// Finding is one thing in the bundle that Elastic Beanstalk acts on and tendril
-// does not.
+// Finding is one thing in the bundle that Elastic Beanstalk acts on and tendril does not.
 type Finding struct {
 	// File is the path below the bundle's folder, with slashes.
 	File string
 	// Line counts from 1; 0 when the file as a whole is meant.
 	Line int
-	// What says what it is for, that nothing is done about it, and what to do
-	// instead.
+	// What says what it is for, that nothing is done about it, and what to do instead.
 	What string
 }
 

@@ -11,8 +11,7 @@ import (
 	"tendril/yamlfile"
 )
 
-// platformDefaults concludes from the files of a bundle how a platform of Elastic
-// Beanstalk would start its app.
+// platformDefaults concludes from the files of a bundle how a platform of Elastic Beanstalk would start its app.
 type platformDefaults struct{ *reader }
 
 func (o platformDefaults) conclude() {
@@ -49,8 +48,7 @@ func (o platformDefaults) goApp() *Default {
 	return nil
 }
 
-// nodeApp: npm start for a package.json that says how, else app.js, else
-// server.js.
+// nodeApp: npm start for a package.json that says how, else app.js, else server.js.
 func (o platformDefaults) nodeApp() *Default {
 	if o.has("package.json") {
 		if manifest := o.packageJSON(); manifest.Scripts["start"] != "" || o.has("server.js") && !o.has("app.js") {
@@ -65,8 +63,7 @@ func (o platformDefaults) nodeApp() *Default {
 	return nil
 }
 
-// pythonApp: gunicorn with the module that WSGIPath names, by default
-// application.
+// pythonApp: gunicorn with the module that WSGIPath names, by default application.
 func (o platformDefaults) pythonApp() *Default {
 	option := func(name, otherwise string) string {
 		if s, ok := o.bundle.Setting(namespacePython, name); ok && s.Value != "" {
@@ -129,8 +126,7 @@ func (o platformDefaults) rubyApp() *Default {
 	return &Default{Platform: "Ruby", File: "config.ru", Process: web("bundle exec puma --bind tcp://127.0.0.1:$PORT")}
 }
 
-// wrapped says that the app lies one folder deeper, as in an archive of a
-// folder; "" when it does not.
+// wrapped says that the app lies one folder deeper, as in an archive of a folder; "" when it does not.
 func (o platformDefaults) wrapped() string {
 	visible := slices.DeleteFunc(slices.Clone(o.entries), func(e fs.DirEntry) bool {
 		return strings.HasPrefix(e.Name(), ".") || e.Name() == "__MACOSX"
@@ -149,8 +145,7 @@ func (o platformDefaults) wrapped() string {
 // pythonOptions are those of the Python platform's namespace that count here.
 func pythonOptions() []string { return []string{"WSGIPath", "NumProcesses", "NumThreads"} }
 
-// refusePythonNumbers refuses the numbers of the Python platform that are not
-// numbers from 1.
+// refusePythonNumbers refuses the numbers of the Python platform that are not numbers from 1.
 func (o platformDefaults) refusePythonNumbers() {
 	for _, name := range []string{"NumProcesses", "NumThreads"} {
 		s, found := o.bundle.Setting(namespacePython, name)

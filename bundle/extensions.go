@@ -41,8 +41,7 @@ func (o *reader) readExtensions() error {
 	return nil
 }
 
-// extensionsFolder names a folder in .ebextensions that something is in for
-// Elastic Beanstalk.
+// extensionsFolder names a folder in .ebextensions that something is in for Elastic Beanstalk.
 func (o *reader) extensionsFolder(name string) {
 	switch path.Base(name) {
 	case "nginx", "httpd":

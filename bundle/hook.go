@@ -141,8 +141,7 @@ func shebang(begin []byte) (line string, script bool) {
 	return string(first), script
 }
 
-// interpreter splits a first line as systems do: a program, and all the rest
-// as one argument.
+// interpreter splits a first line as systems do: a program, and all the rest as one argument.
 func interpreter(line string) []string {
 	line = strings.Trim(line, " \t")
 	end := strings.IndexAny(line, " \t")
@@ -152,8 +151,7 @@ func interpreter(line string) []string {
 	return []string{line[:end], strings.Trim(line[end:], " \t")}
 }
 
-// isText reports whether a file that begins so is a text; a character may be
-// cut at the end.
+// isText reports whether a file that begins so is a text; a character may be cut at the end.
 func isText(begin []byte) bool {
 	for range utf8.UTFMax {
 		if utf8.Valid(begin) {

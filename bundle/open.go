@@ -14,10 +14,9 @@ import (
 	"tendril/trust"
 )
 
-// Open reads the bundle in the folder dir. The error is an [*Error] when a
-// file in it is wrong, and wraps fs.ErrNotExist when there is no such folder.
-// A folder without a Procfile opens. An archive is to be unpacked first, see
-// [IsArchive] and [Unpack].
+// Open reads the bundle in the folder dir. The error is an [*Error] when a file in it is wrong, and wraps
+// fs.ErrNotExist when there is no such folder. A folder without a Procfile opens. An archive is to be unpacked
+// first, see [IsArchive] and [Unpack].
 func Open(dir string) (*Bundle, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -95,8 +94,7 @@ func MarksFolder(dir string) bool {
 	})
 }
 
-// read reads every file that is there. An error means that something could not
-// be read at all.
+// read reads every file that is there. An error means that something could not be read at all.
 func (o *reader) read() error {
 	for _, part := range []struct {
 		name string

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// WithDefault returns the bundle with what Default says in the place of the
-// Procfile that it lacks, and of the Buildfile if it lacks one too; the bundle
-// itself where there is no Default.
+// WithDefault returns the bundle with what Default says in the place of the Procfile that it lacks, and of the
+// Buildfile if it lacks one too; the bundle itself where there is no Default.
 func (b *Bundle) WithDefault() *Bundle {
 	if b.Default == nil {
 		return b
@@ -32,39 +31,33 @@ const (
 	PhaseBuild Phase = "build"
 	// PhasePredeploy runs the predeploy hooks.
 	PhasePredeploy = Phase(Predeploy)
-	// PhaseStart starts the processes, all at once, and goes on when the app is
-	// ready.
+	// PhaseStart starts the processes, all at once, and goes on when the app is ready.
 	PhaseStart Phase = "start"
 	// PhasePostdeploy runs the postdeploy hooks.
 	PhasePostdeploy = Phase(Postdeploy)
 )
 
-// Step is one thing that a deployment does. Exactly one of Argv and Shell says
-// what to run.
+// Step is one thing that a deployment does. Exactly one of Argv and Shell says what to run.
 type Step struct {
-	// Phase says when. The steps of PhaseStart are processes that stay; all
-	// others run to their end, one after the other, and one that fails ends the
-	// deployment.
+	// Phase says when. The steps of PhaseStart are processes that stay; all others run to their end, one after the
+	// other, and one that fails ends the deployment.
 	Phase Phase
 	// Name is that of the process, the build command or the hook's file.
 	Name string
-	// Argv is a program and its arguments, as absolute paths where they name files
-	// of the bundle.
+	// Argv is a program and its arguments, as absolute paths where they name files of the bundle.
 	Argv []string
 	// Shell is one command line for /bin/sh -c.
 	Shell string
 	// Dir is the working directory, absolute: the bundle's folder.
 	Dir string
-	// File is what asked for the step, as a path below the bundle's folder with
-	// slashes, and Line where in it, from 1. Without a Procfile they are the file
-	// that the command was concluded from, and 0.
+	// File is what asked for the step, as a path below the bundle's folder with slashes, and Line where in it, from
+	// 1. Without a Procfile they are the file that the command was concluded from, and 0.
 	File string
 	Line int
 }
 
-// Plan returns what a deployment of the bundle does, in order: prebuild hooks,
-// the Buildfile, predeploy hooks, the processes of the Procfile, postdeploy
-// hooks. It is empty for a bundle that has none of them.
+// Plan returns what a deployment of the bundle does, in order: prebuild hooks, the Buildfile, predeploy hooks, the
+// processes of the Procfile, postdeploy hooks. It is empty for a bundle that has none of them.
 func (b *Bundle) Plan() []Step {
 	steps := b.hookSteps(b.Hooks, Prebuild)
 	for _, c := range b.Build {
@@ -75,9 +68,8 @@ func (b *Bundle) Plan() []Step {
 	return append(steps, b.hookSteps(b.Hooks, Postdeploy)...)
 }
 
-// ConfigPlan returns what a change of settings alone does, in order: the
-// confighooks of the three stages, with the processes, which are started anew,
-// before the last.
+// ConfigPlan returns what a change of settings alone does, in order: the confighooks of the three stages, with the
+// processes, which are started anew, before the last.
 func (b *Bundle) ConfigPlan() []Step {
 	steps := append(b.hookSteps(b.ConfigHooks, Prebuild), b.hookSteps(b.ConfigHooks, Predeploy)...)
 	steps = append(steps, b.startSteps()...)
@@ -92,8 +84,7 @@ func (b *Bundle) startSteps() []Step {
 	return steps
 }
 
-// shellStep is the step of a line; one without a number was concluded from the
-// default's file.
+// shellStep is the step of a line; one without a number was concluded from the default's file.
 func (b *Bundle) shellStep(phase Phase, p Process, file string) Step {
 	if p.Line == 0 && b.Default != nil {
 		file = b.Default.File
@@ -111,8 +102,7 @@ func (b *Bundle) hookSteps(hooks []Hook, stage Stage) []Step {
 	return steps
 }
 
-// Web returns the process that is the app. The error says what to write when
-// the bundle names none.
+// Web returns the process that is the app. The error says what to write when the bundle names none.
 func (b *Bundle) Web() (Process, error) {
 	if len(b.Processes) == 0 {
 		return Process{}, b.noProcess()

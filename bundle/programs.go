@@ -81,9 +81,8 @@ var (
 	closesBlock = strings.Fields("fi done esac }")
 )
 
-// script looks at the first program of each line that certainly runs: what is in a
-// block, or stands for an alternative, is left out, and so is all that follows what
-// only a shell understands.
+// script looks at the first program of each line that certainly runs: what is in a block, or stands for an
+// alternative, is left out, and so is all that follows what only a shell understands.
 func (m *missingPrograms) script(file string, line int, text string) {
 	known := slices.Clone(shellWords)
 	for _, f := range functionName.FindAllStringSubmatch(text, -1) {

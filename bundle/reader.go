@@ -15,8 +15,7 @@ import (
 	"tendril/yamlfile"
 )
 
-// reader is one reading of a bundle: it collects what is wrong in all files
-// before anything is refused.
+// reader is one reading of a bundle: it collects what is wrong in all files before anything is refused.
 type reader struct {
 	// dir is the folder as it was given, for messages.
 	dir      string
@@ -31,8 +30,7 @@ func (o *reader) has(name string) bool {
 	return slices.ContainsFunc(o.entries, func(e fs.DirEntry) bool { return e.Name() == name })
 }
 
-// keep collects the problems of a file that is wrong; other errors end the
-// reading.
+// keep collects the problems of a file that is wrong; other errors end the reading.
 func (o *reader) keep(err error) error {
 	var wrong *Error
 	if err == nil || !errors.As(err, &wrong) {
@@ -62,9 +60,8 @@ func (o *reader) warn(file, text, hint string) {
 	o.bundle.Warnings = append(o.bundle.Warnings, Problem{Where: file, Text: text, Hint: hint})
 }
 
-// readFile reads a file of the bundle to one byte above the bound, so that
-// whoever parses it can tell that it is too long. Only regular files are read:
-// a pipe of that name would never end.
+// readFile reads a file of the bundle to one byte above the bound, so that whoever parses it can tell that it is
+// too long. Only regular files are read: a pipe of that name would never end.
 func readFile(path string, most int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -130,8 +127,7 @@ func isNameByte(r rune) bool {
 	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-'
 }
 
-// packageJSON reads package.json; one that is wrong says nothing, and npm will
-// say why.
+// packageJSON reads package.json; one that is wrong says nothing, and npm will say why.
 func (o *reader) packageJSON() packageManifest {
 	var m packageManifest
 	data, err := readFile(filepath.Join(o.dir, "package.json"), maxDocument)

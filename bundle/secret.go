@@ -12,9 +12,8 @@ import (
 const (
 	// hidden stands for a value that is not shown.
 	hidden = "(hidden)"
-	// maxSearched bounds what is looked through for passwords; what is longer is
-	// hidden. Elastic Beanstalk takes 4096 bytes of variables in all, while an alias
-	// can make two thousand long values of one.
+	// maxSearched bounds what is looked through for passwords; what is longer is hidden. Elastic Beanstalk takes
+	// 4096 bytes of variables in all, while an alias can make two thousand long values of one.
 	maxSearched = 4 << 10
 )
 
@@ -29,7 +28,8 @@ var (
 		"bandpass pwd oldpwd")
 	notPasswordStarts = strings.Fields("passenger passiv passthr passage passed passes passing passion passable passover " +
 		"passport")
-	notKeys = strings.Fields("monkey surveymonkey donkey turkey hockey jockey whiskey lackey mickey hotkey turnkey valkey")
+	notKeys = strings.Fields("monkey surveymonkey donkey turkey hockey jockey whiskey lackey mickey hotkey turnkey " +
+		"valkey")
 	// passwordServers usually have a password in their URL: DATABASE_URL, REDIS_URL.
 	passwordServers = strings.Fields("database db redis mongo mongodb postgres postgresql mysql amqp rabbitmq cloudamqp " +
 		"jdbc smtp broker sentry")
@@ -82,8 +82,7 @@ func shown(name, value string) string {
 }
 
 var (
-	// named is what stands before a value within a value: the name, the end of its
-	// quotes, and the sign.
+	// named is what stands before a value within a value: the name, the end of its quotes, and the sign.
 	named = regexp.MustCompile(`([\w.-]+)(["'\\\]]*)\s*([=:])`)
 	// login is a password in a URL, wherever that begins. What follows a host may
 	// have an @ in it: digits before a slash are its port.
@@ -119,9 +118,8 @@ func holdsPassword(value string) bool {
 	return bareLogin.MatchString(address.ReplaceAllString(value, " "))
 }
 
-// secretPart reports whether what follows a name within a value is likely to be
-// secret. It goes by the name's end: api_key=x, but not key-store=/etc/x. A bare colon
-// stands behind any word, so that only clear ones count there.
+// secretPart reports whether what follows a name within a value is likely to be secret. It goes by the name's end:
+// api_key=x, but not key-store=/etc/x. A bare colon stands behind any word, so that only clear ones count there.
 func secretPart(name string, bareColon bool) bool {
 	words := words(name)
 	if len(words) == 0 {

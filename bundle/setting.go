@@ -14,8 +14,7 @@ import (
 const (
 	// NamespaceWorker holds the options of the worker daemon.
 	NamespaceWorker = "aws:elasticbeanstalk:sqsd"
-	// NamespaceEnvironment holds the environment variables of the app; it is
-	// that of a setting which names none.
+	// NamespaceEnvironment holds the environment variables of the app; it is that of a setting which names none.
 	NamespaceEnvironment = "aws:elasticbeanstalk:application:environment"
 	// NamespaceGroup holds the bounds of scaling: MinSize, MaxSize, Cooldown.
 	NamespaceGroup = "aws:autoscaling:asg"
@@ -23,8 +22,7 @@ const (
 	NamespaceTrigger = "aws:autoscaling:trigger"
 	// NamespaceHealth holds the options of health reporting.
 	NamespaceHealth = "aws:elasticbeanstalk:healthreporting:system"
-	// namespacePython holds how the Python platform starts an app that has no
-	// Procfile.
+	// namespacePython holds how the Python platform starts an app that has no Procfile.
 	namespacePython = "aws:elasticbeanstalk:container:python"
 )
 
@@ -59,9 +57,8 @@ func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 	return Setting{}, false
 }
 
-// Environment returns the variables that the bundle gives the app, each once
-// and with the value in force, sorted by name. Those whose value CloudFormation
-// computes are not among them.
+// Environment returns the variables that the bundle gives the app, each once and with the value in force, sorted by
+// name. Those whose value CloudFormation computes are not among them.
 func (b *Bundle) Environment() []Setting {
 	return slices.DeleteFunc(b.InForce(), func(s Setting) bool {
 		return s.Namespace != NamespaceEnvironment ||
@@ -69,8 +66,7 @@ func (b *Bundle) Environment() []Setting {
 	})
 }
 
-// InForce returns the settings in force, one for each namespace and option, sorted
-// by both.
+// InForce returns the settings in force, one for each namespace and option, sorted by both.
 func (b *Bundle) InForce() []Setting {
 	type key struct{ namespace, option string }
 	last := map[key]Setting{}
@@ -96,8 +92,7 @@ func (b *Bundle) Named(option string) (found []Setting) {
 type settingsReader struct {
 	*document
 	settings []Setting
-	// aboutNamespace tells for which namespaces it was said that they have no
-	// effect.
+	// aboutNamespace tells for which namespaces it was said that they have no effect.
 	aboutNamespace map[string]bool
 }
 
@@ -237,8 +232,7 @@ func fromCloudFormation(n *yamlfile.Node) bool {
 	return strings.HasPrefix(text, "`{") && strings.HasSuffix(text, "}`")
 }
 
-// NoEffect says why the settings of a namespace change nothing; "" for those
-// that do.
+// NoEffect says why the settings of a namespace change nothing; "" for those that do.
 func NoEffect(namespace string) string {
 	switch namespace {
 	case NamespaceWorker, NamespaceEnvironment, NamespaceGroup, NamespaceTrigger, NamespaceHealth, namespacePython:

@@ -29,8 +29,7 @@ func settingsForm() *yamlfile.Options {
 	}
 }
 
-// document is the reading of one file of settings: what is wrong with it, and
-// what is not used.
+// document is the reading of one file of settings: what is wrong with it, and what is not used.
 type document struct {
 	// path is for problems, name (below the bundle's folder) for findings.
 	path, name string
@@ -81,8 +80,7 @@ func readMap(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 	return yamlfile.Map(text, form)
 }
 
-// admitKeys refuses a key that comes twice in one map: readers differ in which
-// of the two they drop.
+// admitKeys refuses a key that comes twice in one map: readers differ in which of the two they drop.
 func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) bool {
 	if seen[n] {
 		return true
@@ -113,8 +111,7 @@ func position(text []byte, offset int) (line, column int) {
 	return line, utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
 }
 
-// maxValue bounds a value that was written as a map or a list: aliases can make it
-// far larger than its file.
+// maxValue bounds a value that was written as a map or a list: aliases can make it far larger than its file.
 const maxValue = 64 << 10
 
 var errValue = errors.New("is longer than 64 KiB")
@@ -183,8 +180,7 @@ func quoted(text string) string {
 
 var errDepth = fmt.Errorf("maps and lists are nested deeper than %d", maxDepth)
 
-// parseJSON reads a JSON document, in which the order of keys, their places and
-// the text of numbers are kept.
+// parseJSON reads a JSON document, in which the order of keys, their places and the text of numbers are kept.
 func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 	r := &jsonReader{data: data, decoder: json.NewDecoder(bytes.NewReader(data))}
 	r.decoder.UseNumber()

@@ -9,19 +9,15 @@ import (
 	"path/filepath"
 )
 
-// freeBytes are written without a look at the ratio: small archives of empty
-// files are no bombs.
+// freeBytes are written without a look at the ratio: small archives of empty files are no bombs.
 const freeBytes = 16 << 20
 
-// Unpack writes what is in a zip archive into the new folder dir, whole or not
-// at all: it is written beside dir, under another name, and renamed when
-// everything is right. The folder that dir lies in must exist, dir must not: the
-// error then wraps fs.ErrExist. Nothing is written anywhere else, whatever the
-// archive says, and nothing is left behind by a failure. Files get the permission
-// 0640, or 0750 where the archive has them executable, folders 0750; owners,
-// times and set-user bits are not kept. Hooks get what the platforms of Elastic
-// Beanstalk give them: the execute permission, and LF for CR LF. Links that stay
-// inside are kept.
+// Unpack writes what is in a zip archive into the new folder dir, whole or not at all: it is written beside dir,
+// under another name, and renamed when everything is right. The folder that dir lies in must exist, dir must not:
+// the error then wraps fs.ErrExist. Nothing is written anywhere else, whatever the archive says, and nothing is
+// left behind by a failure. Files get the permission 0640, or 0750 where the archive has them executable, folders
+// 0750; owners, times and set-user bits are not kept. Hooks get what the platforms of Elastic Beanstalk give them:
+// the execute permission, and LF for CR LF. Links that stay inside are kept.
 //
 // The error is an [*Error] when the archive is at fault, with up to ten of its
 // problems. Nothing is flushed to disk: after a crash of the machine, unpack anew.
@@ -83,8 +79,7 @@ func (u *unpacking) open() (*os.File, error) {
 	return file, nil
 }
 
-// fill writes every entry below the folder. Links come last, so that nothing is
-// ever written through one.
+// fill writes every entry below the folder. Links come last, so that nothing is ever written through one.
 func (u *unpacking) fill(folder string) error {
 	if err := os.Chmod(folder, 0o750); err != nil {
 		return err
@@ -159,8 +154,7 @@ func (u *unpacking) tooMuch(e entry, count int64) error {
 		"the files have more than %d times the bytes of the archive", u.limits.ratio)
 }
 
-// blaming tells an archive that cannot be read from a disk that cannot be
-// written.
+// blaming tells an archive that cannot be read from a disk that cannot be written.
 type blaming struct {
 	u    *unpacking
 	e    entry

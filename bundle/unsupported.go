@@ -34,8 +34,7 @@ func (o *reader) nestedExtensions(folder string) {
 	}
 }
 
-// meaning says what a file at the bundle's root is for; "" for the app's own
-// files and for those that are read.
+// meaning says what a file at the bundle's root is for; "" for the app's own files and for those that are read.
 func meaning(name string) string {
 	switch name {
 	case "Dockerfile", "docker-compose.yml", "Dockerrun.aws.json":
@@ -55,8 +54,7 @@ func meaning(name string) string {
 	return ""
 }
 
-// similar reports whether two names differ by case, a leading dot, a plural and
-// the suffix .txt alone.
+// similar reports whether two names differ by case, a leading dot, a plural and the suffix .txt alone.
 func similar(a, b string) bool {
 	plain := func(s string) string {
 		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(s), ".txt"), "."), "s")
@@ -84,8 +82,7 @@ func packageLists() []packageList {
 	}
 }
 
-// namePackages names the lists of packages that neither the Buildfile nor a hook
-// installs.
+// namePackages names the lists of packages that neither the Buildfile nor a hook installs.
 func (o *reader) namePackages() {
 	lines := o.buildLines()
 	for _, l := range packageLists() {
@@ -118,9 +115,8 @@ func (l packageList) installedBy(line []string) bool {
 	})
 }
 
-// buildLines are the commands of Buildfile and Procfile, and the lines of the hooks
-// and of the files of the bundle that the Buildfile names, each as its words. A path
-// counts as its last element.
+// buildLines are the commands of Buildfile and Procfile, and the lines of the hooks and of the files of the bundle
+// that the Buildfile names, each as its words. A path counts as its last element.
 func (o *reader) buildLines() (lines [][]string) {
 	add := func(text string) {
 		text = strings.ReplaceAll(text, "\\\n", " ")

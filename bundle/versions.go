@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	// versionsFolder is the folder in the data directory in which archives are
-	// unpacked: versions/TIME/NAME, so that the app's folder has the archive's
-	// name, after which the environment is called.
+	// versionsFolder is the folder in the data directory in which archives are unpacked: versions/TIME/NAME, so
+	// that the app's folder has the archive's name, after which the environment is called.
 	versionsFolder = "versions"
 	// versionTime is the form of TIME, which sorts as the times do.
 	versionTime = "20060102T150405.000Z"
@@ -26,9 +25,8 @@ const (
 	keptVersions = 3
 )
 
-// UnpackVersion unpacks an archive into a fresh folder in the data directory,
-// which it makes where need be, and returns the folder's absolute path. Only the
-// owner can enter it: see [ShareVersion].
+// UnpackVersion unpacks an archive into a fresh folder in the data directory, which it makes where need be, and
+// returns the folder's absolute path. Only the owner can enter it: see [ShareVersion].
 func UnpackVersion(dataDir, archive string, now time.Time) (string, error) {
 	dataDir, err := filepath.Abs(dataDir)
 	if err != nil {
@@ -56,8 +54,7 @@ func UnpackVersion(dataDir, archive string, now time.Time) (string, error) {
 	}
 }
 
-// ArchiveName is the name of an archive without its ending, fit to be that of a
-// folder.
+// ArchiveName is the name of an archive without its ending, fit to be that of a folder.
 func ArchiveName(path string) string {
 	name := filepath.Base(path)
 	if ending := filepath.Ext(name); strings.EqualFold(ending, ".zip") {
@@ -79,11 +76,10 @@ func ArchiveName(path string) string {
 // RemoveVersion removes what [UnpackVersion] made.
 func RemoveVersion(dir string) error { return os.RemoveAll(filepath.Dir(dir)) }
 
-// PruneVersions removes all versions in the data directory but the newest three,
-// dir, and those that inUse names or that hold what it names. The data directory is
-// that of dir, a path as [UnpackVersion] returned it; whether dir is still there does
-// not matter. What an unpacking that was broken off left goes with the versions that
-// are as old. What cannot be removed is left, and told.
+// PruneVersions removes all versions in the data directory but the newest three, dir, and those that inUse names or
+// that hold what it names. The data directory is that of dir, a path as [UnpackVersion] returned it; whether dir is
+// still there does not matter. What an unpacking that was broken off left goes with the versions that are as old.
+// What cannot be removed is left, and told.
 func PruneVersions(dir string, inUse ...string) error {
 	versions := filepath.Dir(filepath.Dir(dir))
 	entries, err := os.ReadDir(versions) // the oldest first
@@ -113,8 +109,7 @@ func PruneVersions(dir string, inUse ...string) error {
 	return errors.Join(kept...)
 }
 
-// isUnpacked reports whether there is a version in the folder, rather than nothing or
-// the hidden beginning of one.
+// isUnpacked reports whether there is a version in the folder, rather than nothing or the hidden beginning of one.
 func isUnpacked(folder string) bool {
 	inside, err := os.ReadDir(folder)
 	return err == nil && slices.ContainsFunc(inside, func(e fs.DirEntry) bool { return !strings.HasPrefix(e.Name(), ".") })
@@ -163,11 +158,10 @@ func closeFolder(path string) error {
 // made here, and the mode is no choice of somebody else.
 func isPassage(mode fs.FileMode) bool { return mode.Perm()&^ownerOnly&^0o011 == 0 }
 
-// ShareVersion lets the members of a group run what is in dir, a version that
-// [UnpackVersion] returned or a folder in one: they may pass the data directory, and,
-// where the version is fresh, so that nothing of it ever ran, get to read it. Others
-// than they and the owner, who must be root, get nothing. It does nothing for a folder
-// that lies elsewhere.
+// ShareVersion lets the members of a group run what is in dir, a version that [UnpackVersion] returned or a folder
+// in one: they may pass the data directory, and, where the version is fresh, so that nothing of it ever ran, get to
+// read it. Others than they and the owner, who must be root, get nothing. It does nothing for a folder that lies
+// elsewhere.
 func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	dataDir, err := filepath.Abs(dataDir)
 	if err != nil {
@@ -190,9 +184,8 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	return nil
 }
 
-// shareTree gives what is below a folder to a group, which may do what the owner may
-// but not write. What somebody else owns, or has another name elsewhere, is left alone:
-// the app may have put it there.
+// shareTree gives what is below a folder to a group, which may do what the owner may but not write. What somebody
+// else owns, or has another name elsewhere, is left alone: the app may have put it there.
 func shareTree(folder string, gid int) error {
 	root, err := os.OpenRoot(folder)
 	if err != nil {

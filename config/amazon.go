@@ -28,9 +28,8 @@ func (l deriver) deriveMetrics() {
 	}
 }
 
-// watched reports whether there is a queue or a function whose figures belong to
-// where CloudWatch is spoken: Amazon's own go to Amazon, and those of a server
-// that takes Amazon's place to one that takes CloudWatch's.
+// watched reports whether there is a queue or a function whose figures belong to where CloudWatch is spoken:
+// Amazon's own go to Amazon, and those of a server that takes Amazon's place to one that takes CloudWatch's.
 func (l deriver) watched() bool {
 	elsewhere := l.vars["AWS_ENDPOINT_URL_CLOUDWATCH"] != "" && !amazonURL(l.endpoint("CLOUDWATCH"))
 	sqs, lambda := amazonURL(cmp.Or(l.cfg.EndpointURL, l.endpoint("SQS"))), amazonURL(l.endpoint("LAMBDA"))
@@ -39,8 +38,7 @@ func (l deriver) watched() bool {
 	})
 }
 
-// amazonURL reports whether what lies there is Amazon's: "" leaves the choice to
-// the AWS SDK, an ARN names no host.
+// amazonURL reports whether what lies there is Amazon's: "" leaves the choice to the AWS SDK, an ARN names no host.
 func amazonURL(address string) bool {
 	if address == "" || strings.HasPrefix(address, "arn:") {
 		return true
@@ -55,9 +53,8 @@ func amazonHost(name string) bool {
 	})
 }
 
-// refuseClearQueue refuses a bundle's queue URL by which calls would leave this machine
-// unencrypted: they carry messages and, with a role's credentials, the session token.
-// Whoever runs the bundle can still choose that.
+// refuseClearQueue refuses a bundle's queue URL by which calls would leave this machine unencrypted: they carry
+// messages and, with a role's credentials, the session token. Whoever runs the bundle can still choose that.
 func (l deriver) refuseClearQueue() {
 	for i := range l.cfg.Queues {
 		q, from := &l.cfg.Queues[i], l.cfg.QueueOrigin(i, "url")
@@ -76,8 +73,7 @@ func (l deriver) refuseClearQueue() {
 	}
 }
 
-// warnClear tells of calls to SQS that leave this machine unencrypted because somebody
-// who runs it said so.
+// warnClear tells of calls to SQS that leave this machine unencrypted because somebody who runs it said so.
 func (l warner) warnClear() {
 	for i := range l.cfg.Queues {
 		q := &l.cfg.Queues[i]

@@ -93,9 +93,8 @@ func (l bundleReader) unknownSetting(origin Origin, s bundle.Setting) {
 	l.refuse(p)
 }
 
-// healthDocument is what tendril acts on, or tells of, in the option
-// ConfigDocument of Elastic Beanstalk's health reporting ("Configuring enhanced
-// health rules for an environment" and "Publishing custom metrics" in its guide).
+// healthDocument is what tendril acts on, or tells of, in the option ConfigDocument of Elastic Beanstalk's health
+// reporting ("Configuring enhanced health rules for an environment" and "Publishing custom metrics" in its guide).
 type healthDocument struct {
 	CloudWatchMetrics map[string]map[string]any
 	Rules             struct {

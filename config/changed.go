@@ -10,14 +10,12 @@ type Change struct {
 	// Settings are those in force from now on: the old ones, with the values of
 	// the new ones where these can take effect while tendril runs.
 	Settings *Settings
-	// Live names the options that changed and are in Settings, Later those that
-	// take effect at the next start; both in the order of the table, and with their
-	// queue where it is one queue's alone. Empty when nothing changed.
+	// Live names the options that changed and are in Settings, Later those that take effect at the next start; both
+	// in the order of the table, and with their queue where it is one queue's alone. Empty when nothing changed.
 	Live, Later []string
 }
 
-// Changed compares what is in force with a configuration that was loaded since.
-// Neither is changed.
+// Changed compares what is in force with a configuration that was loaded since. Neither is changed.
 func Changed(inForce *Settings, loaded *Config) Change {
 	now := *inForce
 	now.Queues = slices.Clone(inForce.Queues)

@@ -8,11 +8,9 @@ import (
 	"tendril/yamlfile"
 )
 
-// The settings file of aws-sqsd is flat: "key: value", with keys of its own.
-// A file is taken for one when it was named (by --config or TENDRIL_CONFIG)
-// and lies in a folder called aws-sqsd.d, or holds a key that only aws-sqsd
-// has. Unknown keys are tolerated there, with a warning; the keys of
-// tendril.yaml are understood as well.
+// The settings file of aws-sqsd is flat: "key: value", with keys of its own. A file is taken for one when it was
+// named (by --config or TENDRIL_CONFIG) and lies in a folder called aws-sqsd.d, or holds a key that only aws-sqsd
+// has. Unknown keys are tolerated there, with a warning; the keys of tendril.yaml are understood as well.
 
 func (l fileReader) readDaemonFile(path string, entries []entry) {
 	d := daemonReader{fileReader: l, path: path, lines: map[string]entry{}}

@@ -4,8 +4,7 @@ import (
 	"time"
 )
 
-// derive works out what nobody set, and settles what two options decide
-// together.
+// derive works out what nobody set, and settles what two options decide together.
 func (l deriver) derive() {
 	l.deriveName()
 	l.deriveDestination()
@@ -22,8 +21,7 @@ func (l deriver) derive() {
 	l.deriveDataDir()
 }
 
-// deriveName takes an environment's name that was set over one that was
-// guessed.
+// deriveName takes an environment's name that was set over one that was guessed.
 func (l deriver) deriveName() {
 	if from := l.origin("environment-name"); l.cfg.EnvironmentName != "" && from.Layer > l.origin("name").Layer &&
 		l.origin("name").Layer <= FromBundle {
@@ -36,8 +34,7 @@ func (l deriver) deriveName() {
 	}
 }
 
-// deriveTarget moves a path in target to http-path, unless a stronger layer
-// chose that.
+// deriveTarget moves a path in target to http-path, unless a stronger layer chose that.
 func (l deriver) deriveTarget() {
 	s := &l.cfg.Settings
 	base, path := splitTarget(s.Target)

@@ -9,8 +9,7 @@ import (
 )
 
 const (
-	// sqsdSection is the map that holds options by their Elastic Beanstalk
-	// names.
+	// sqsdSection is the map that holds options by their Elastic Beanstalk names.
 	sqsdSection = "sqsd"
 	// queuesKey is the key that may hold a list of maps.
 	queuesKey = "queues"
@@ -39,9 +38,8 @@ type document struct {
 	problems []Problem
 }
 
-// parseDocument reads a settings file into its entries, in the order of the
-// file. Anchors, aliases, tags and merge keys are refused before anything is
-// parsed.
+// parseDocument reads a settings file into its entries, in the order of the file. Anchors, aliases, tags and merge
+// keys are refused before anything is parsed.
 func parseDocument(file string, data []byte) ([]entry, []Problem) {
 	d := document{file: file}
 	form := &yamlfile.Options{

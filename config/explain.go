@@ -12,8 +12,7 @@ type Explanation struct {
 	// Value is the value in force, "" for none, and From is where it is from.
 	Value string
 	From  Origin
-	// Chain holds every layer's value, the weakest first; the last one is in
-	// force.
+	// Chain holds every layer's value, the weakest first; the last one is in force.
 	Chain []Setting
 	// Queues holds, for the option queues, what is in force for each; else nil.
 	Queues []queueExplanation
@@ -29,8 +28,7 @@ type queueExplanation struct {
 type queueSetting struct {
 	// Key is the key in tendril.yaml, Value what is in force, "" for none.
 	Key, Value string
-	// From is where the value comes from: the queue's own map, or what holds for
-	// all queues.
+	// From is where the value comes from: the queue's own map, or what holds for all queues.
 	From Origin
 }
 
@@ -149,8 +147,7 @@ func orNone(s string) string {
 	return s
 }
 
-// readable adds days, hours and minutes to a number of seconds that nobody
-// can read.
+// readable adds days, hours and minutes to a number of seconds that nobody can read.
 func readable(k string, text string) string {
 	d, err := parseDuration(text)
 	if k != kindDuration || err != nil || d < 120e9 || d%60e9 != 0 {

@@ -47,8 +47,7 @@ func findFile(named string, src *Sources, vars map[string]string) (*settingsFile
 	return nil, nil
 }
 
-// candidates are the places of a settings file that nobody named, the
-// strongest first.
+// candidates are the places of a settings file that nobody named, the strongest first.
 func candidates(src *Sources, vars map[string]string) []string {
 	paths := []string{filepath.Join(src.Dir, "tendril.yaml")}
 	if home := vars["XDG_CONFIG_HOME"]; filepath.IsAbs(home) {
@@ -86,8 +85,7 @@ func readFile(path string) (*settingsFile, error) {
 	return &settingsFile{path: path, data: data, info: info}, nil
 }
 
-// untrusted refuses a file that nobody named and that others decide on: it may name
-// commands to run.
+// untrusted refuses a file that nobody named and that others decide on: it may name commands to run.
 func (f *settingsFile) untrusted() *Problem {
 	hint := "name the file with --config=" + f.path + " or TENDRIL_CONFIG if it is to be trusted"
 	var wrong *trust.Error
@@ -161,8 +159,7 @@ func (l fileReader) readFile() {
 	l.readOwnFile(f.path, entries)
 }
 
-// warnAboutBundleFile tells of a settings file beside the app that lies
-// outside the search.
+// warnAboutBundleFile tells of a settings file beside the app that lies outside the search.
 func (l fileReader) warnAboutBundleFile(read *settingsFile) {
 	if l.src.Bundle == nil {
 		return

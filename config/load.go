@@ -4,9 +4,8 @@ import (
 	"fmt"
 )
 
-// Load reads every source and returns the values in force. The error is an
-// [*Error] that holds everything wrong at once; a value counts as wrong also
-// where a higher layer overrides it. Nothing is created or changed on disk.
+// Load reads every source and returns the values in force. The error is an [*Error] that holds everything wrong at
+// once; a value counts as wrong also where a higher layer overrides it. Nothing is created or changed on disk.
 func Load(src Sources) (*Config, error) {
 	l := newLoader(src)
 	bundleReader{l.all}.readBundle()

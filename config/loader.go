@@ -24,8 +24,7 @@ type Config struct {
 	// idle are the options whose value in force is one of NotUsed.
 	idle   map[string]bool
 	chains map[string][]Setting
-	// queueOrigins are where the own settings of each of Queues come from, by
-	// key.
+	// queueOrigins are where the own settings of each of Queues come from, by key.
 	queueOrigins []map[string]Origin
 	daemon       bool
 }
@@ -56,15 +55,13 @@ type loader struct {
 	vars     map[string]string
 	cfg      *Config
 	problems []Problem
-	// ownSettings are those that each of Queues has for itself; empty when there
-	// are none.
+	// ownSettings are those that each of Queues has for itself; empty when there are none.
 	ownSettings [][]assignment
 	// views are the settings as each of Queues sees them.
 	views []view
 	// all is the settings as they hold for all queues.
 	all *view
-	// computedQueue is where the bundle has CloudFormation compute WorkerQueueURL;
-	// the zero value when it does not.
+	// computedQueue is where the bundle has CloudFormation compute WorkerQueueURL; the zero value when it does not.
 	computedQueue Origin
 }
 
@@ -90,8 +87,7 @@ func (l *loader) assign(a assignment) {
 	l.record(a.option.Name, a.origin)
 }
 
-// dropOwn forgets the queues' own settings when a stronger layer names the
-// queues anew.
+// dropOwn forgets the queues' own settings when a stronger layer names the queues anew.
 func (l *loader) dropOwn(by Origin) {
 	if slices.ContainsFunc(l.ownSettings, func(own []assignment) bool { return len(own) > 0 }) {
 		l.warning(l.origin("queues").Where, "queues",
@@ -153,8 +149,7 @@ func (l *loader) bundled() []bundle.Setting {
 	return l.src.Bundle.InForce()
 }
 
-// endpoint is where the variables of every AWS SDK say that a service is; "" for
-// Amazon's own place.
+// endpoint is where the variables of every AWS SDK say that a service is; "" for Amazon's own place.
 func (l *loader) endpoint(service string) string {
 	if strings.EqualFold(l.vars["AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"], "true") {
 		return ""

@@ -7,8 +7,7 @@ import (
 	"tendril/bundle"
 )
 
-// Option is one row of the table that flags, variables, keys, documentation
-// and completion are made of.
+// Option is one row of the table that flags, variables, keys, documentation and completion are made of.
 type Option struct {
 	// Name is the flag without its dashes, in kebab case.
 	Name string
@@ -17,13 +16,11 @@ type Option struct {
 	// Help is one sentence of at most 90 characters; Detail is what else to know, for
 	// the documentation and tendril explain, "" for nothing.
 	Help, Detail string
-	// Key is the key in tendril.yaml; "" for --config, which cannot be in the
-	// file that it names.
+	// Key is the key in tendril.yaml; "" for --config, which cannot be in the file that it names.
 	Key string
 	// Variable is the environment variable, TENDRIL_ and the name.
 	Variable string
-	// Beanstalk is the option's name in Elastic Beanstalk, in Namespace; both are
-	// "" where it has none.
+	// Beanstalk is the option's name in Elastic Beanstalk, in Namespace; both are "" where it has none.
 	Beanstalk, Namespace string
 	// DaemonKey is the key in aws-sqsd's own settings file; "" where it has none.
 	DaemonKey string
@@ -39,8 +36,7 @@ type Option struct {
 	Example string
 	// Serve tells that the option also means something to tendril serve.
 	Serve bool
-	// PerQueue tells that the option may also be set for one queue, in the list
-	// of maps below the key queues.
+	// PerQueue tells that the option may also be set for one queue, in the list of maps below the key queues.
 	PerQueue bool
 	// Live tells that a change takes effect while tendril runs, after a reload or
 	// with a deployment; else at its next start.
@@ -52,8 +48,7 @@ type Option struct {
 	list bool
 	// beanstalkAliases are other spellings of Beanstalk found in the wild.
 	beanstalkAliases []string
-	// beanstalkMinutes tells that a bare number is minutes under the name
-	// Beanstalk.
+	// beanstalkMinutes tells that a bare number is minutes under the name Beanstalk.
 	beanstalkMinutes bool
 	// properties are environment properties of a bundle that count too.
 	properties []string
@@ -145,12 +140,10 @@ func (o *Option) defaultText() string {
 	}
 }
 
-// variablePrefix begins the variables that carry an Elastic Beanstalk option
-// name.
+// variablePrefix begins the variables that carry an Elastic Beanstalk option name.
 const variablePrefix = "TENDRIL_SQSD_"
 
-// workerQueueURL is the option that says which queue the worker takes its
-// messages from.
+// workerQueueURL is the option that says which queue the worker takes its messages from.
 const workerQueueURL = "WorkerQueueURL"
 
 func (o *Option) isBundled(s bundle.Setting) bool {

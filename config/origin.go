@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Layer is one of the places that a value can be set in. A higher layer
-// overrides a lower one.
+// Layer is one of the places that a value can be set in. A higher layer overrides a lower one.
 type Layer int
 
 // The layers, from the weakest to the strongest.
@@ -27,9 +26,8 @@ func (l Layer) String() string {
 // Origin says where a value was set.
 type Origin struct {
 	Layer Layer
-	// Where is the place in the layer: "tendril.yaml:3", the name of a
-	// variable, a flag with its dashes, the bundle's folder; for a default it
-	// is "", or a few words on what it follows from.
+	// Where is the place in the layer: "tendril.yaml:3", the name of a variable, a flag with its dashes, the
+	// bundle's folder; for a default it is "", or a few words on what it follows from.
 	Where string
 }
 
@@ -63,8 +61,7 @@ type assignment struct {
 	unit time.Duration
 }
 
-// bareUnit is the unit of an option's bare numbers in a bundle and in aws-sqsd's file;
-// 0 for what is no duration.
+// bareUnit is the unit of an option's bare numbers in a bundle and in aws-sqsd's file; 0 for what is no duration.
 func bareUnit(o *Option, minutes bool) time.Duration {
 	switch {
 	case o.Kind() != kindDuration:

@@ -17,8 +17,7 @@ type Error struct {
 	Problems []Problem
 }
 
-// Error returns one line per problem, each followed by its hint on an indented
-// line.
+// Error returns one line per problem, each followed by its hint on an indented line.
 func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
 
 // refusal is the problem of a value that its option does not take.
@@ -44,8 +43,7 @@ func refusal(a assignment, err error) Problem {
 
 const hidden = "(hidden)"
 
-// shownName is the option's name and a blank, or nothing where the place of the
-// value says it already.
+// shownName is the option's name and a blank, or nothing where the place of the value says it already.
 func (a assignment) shownName() string {
 	switch {
 	case a.origin.Layer == FromFile || a.origin.Layer == FromBundle:
@@ -57,8 +55,7 @@ func (a assignment) shownName() string {
 	}
 }
 
-// shown makes a refused value fit for a message: short, on one line, without
-// a password.
+// shown makes a refused value fit for a message: short, on one line, without a password.
 func shown(text string) string {
 	if u, err := url.Parse(text); err == nil && u.User != nil {
 		text = u.Redacted()
@@ -116,8 +113,7 @@ func fold(s string) string {
 	return strings.ReplaceAll(strings.ToLower(s), "-", "_")
 }
 
-// distance is how many bytes to insert, delete, replace or swap with their
-// neighbour so that a becomes b.
+// distance is how many bytes to insert, delete, replace or swap with their neighbour so that a becomes b.
 func distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {

@@ -19,9 +19,8 @@ import (
 //	  - url: https://sqs.eu-west-1.amazonaws.com/123456789012/reports
 //	    weight: 1
 //
-// A key is read by the option of that name, into a copy of the settings of
-// which Queues holds that one queue; so a value is checked by one rule
-// wherever it stands.
+// A key is read by the option of that name, into a copy of the settings of which Queues holds that one queue; so a
+// value is checked by one rule wherever it stands.
 
 func queueKeys() []Option {
 	set := func(v value, field func(*QueueSettings) any) value {
@@ -100,8 +99,7 @@ func (l fileReader) takeQueues(file string, e entry) {
 	l.record("queues", origin)
 }
 
-// readQueue reads one item of the list, and returns the queue and what it sets
-// for itself.
+// readQueue reads one item of the list, and returns the queue and what it sets for itself.
 func (l fileReader) readQueue(file string, item entry) (QueueSettings, []assignment) {
 	where := yamlfile.Place(file, item.line, 0)
 	if item.pairs == nil {
@@ -129,8 +127,7 @@ func (l fileReader) readQueue(file string, item entry) (QueueSettings, []assignm
 	return *q, own
 }
 
-// readQueueKey checks one key of a queue and returns it for the time when the
-// settings of all queues are known.
+// readQueueKey checks one key of a queue and returns it for the time when the settings of all queues are known.
 func (l fileReader) readQueueKey(file string, e entry, lines map[string]int, scratch *Settings) (assignment, bool) {
 	where, o := yamlfile.Place(file, e.line, 0), l.queueKey(e.key)
 	if o == nil {
@@ -172,8 +169,7 @@ func (l fileReader) checkQueueKeys(where string, lines map[string]int, refused b
 	one("target", "function", "lambda")
 }
 
-// unknownQueueKey says what is wrong with a key of a queue, and which one may
-// have been meant.
+// unknownQueueKey says what is wrong with a key of a queue, and which one may have been meant.
 func (l fileReader) unknownQueueKey(where string, e entry) Problem {
 	p := Problem{Where: where, Option: "queues", Text: shown(e.key) + " is no setting of one queue"}
 	names := queueKeyNames(l.cfg.options)

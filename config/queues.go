@@ -62,8 +62,7 @@ func parseQueue(item string) (QueueSettings, error) {
 	return q, nil
 }
 
-// splitWeight takes the weight off a queue's name, URL or ARN, which may hold
-// colons of their own.
+// splitWeight takes the weight off a queue's name, URL or ARN, which may hold colons of their own.
 func splitWeight(item string) (ref, weight string, weighted bool) {
 	const inARN = 5 // colons
 	at := strings.LastIndexByte(item, ':')

@@ -200,9 +200,8 @@ func (c *Config) QueueOrigin(i int, key string) Origin {
 	return c.Origin(strings.ReplaceAll(key, "_", "-"))
 }
 
-// refuseComputedQueue refuses a bundle whose queue CloudFormation names, unless a
-// stronger layer names one: a worker on an empty queue of its own looks healthy and
-// does nothing.
+// refuseComputedQueue refuses a bundle whose queue CloudFormation names, unless a stronger layer names one: a
+// worker on an empty queue of its own looks healthy and does nothing.
 func (l deriver) refuseComputedQueue() {
 	if l.computedQueue == (Origin{}) {
 		return
@@ -288,8 +287,7 @@ func (l deriver) deriveRegion() {
 	}
 }
 
-// regionOf returns the region in an ARN, or in a URL of Amazon's; "" when there
-// is none.
+// regionOf returns the region in an ARN, or in a URL of Amazon's; "" when there is none.
 func regionOf(queueURL string) string {
 	found := ""
 	if parts := strings.Split(queueURL, ":"); parts[0] == "arn" && len(parts) == 6 {

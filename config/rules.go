@@ -79,8 +79,7 @@ func queueURL(text string) (string, error) {
 	return text, nil
 }
 
-// functionName takes NAME, ACCOUNT:function:NAME or an ARN, each with :VERSION
-// or :ALIAS behind or not.
+// functionName takes NAME, ACCOUNT:function:NAME or an ARN, each with :VERSION or :ALIAS behind or not.
 func functionName(text string) (string, error) {
 	const noARN = "is no ARN of a function, such as arn:aws:lambda:eu-west-1:123456789012:function:resize-images"
 	parts := strings.Split(text, ":")
@@ -133,8 +132,7 @@ func bucketName(text string) (string, error) {
 	return text, nil
 }
 
-// lastSegment returns what follows the last slash or colon: the queue's name
-// in its URL or ARN.
+// lastSegment returns what follows the last slash or colon: the queue's name in its URL or ARN.
 func lastSegment(s string) string {
 	return s[strings.LastIndexAny(s, "/:")+1:]
 }
@@ -217,8 +215,7 @@ func httpPath(text string) (string, error) {
 	return text, checkPath(path)
 }
 
-// checkPath looks at a path as written, and at what a server makes of it that
-// decodes it, however often.
+// checkPath looks at a path as written, and at what a server makes of it that decodes it, however often.
 func checkPath(path string) error {
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
@@ -314,8 +311,7 @@ func isLoopback(address string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// listenAddress takes HOST:PORT with an IP address or localhost, or a bare port
-// on 127.0.0.1.
+// listenAddress takes HOST:PORT with an IP address or localhost, or a bare port on 127.0.0.1.
 func listenAddress(text string) (string, error) {
 	if _, err := strconv.Atoi(text); err == nil {
 		text = "127.0.0.1:" + text
@@ -484,8 +480,7 @@ func userName(text string) (string, error) {
 	return text, nil
 }
 
-// resources are the limits that a process may be given, as ulimit and
-// systemd name them.
+// resources are the limits that a process may be given, as ulimit and systemd name them.
 func resources() []string {
 	return []string{"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "stack"}
 }

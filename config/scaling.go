@@ -19,8 +19,7 @@ func measureDefaults(measure string) (unit string, lower, upper float64) {
 	return "", 0, 0
 }
 
-// deriveScaling works out how many processes there may be and by what they
-// are scaled.
+// deriveScaling works out how many processes there may be and by what they are scaled.
 func (l scalingDeriver) deriveScaling() {
 	l.deriveProcesses()
 	l.deriveMeasure()
@@ -46,9 +45,8 @@ func (l scalingDeriver) deriveLargest(most, least string, high, low *int) {
 	}
 }
 
-// deriveProcesses gives the app as many processes as were asked for. The sizes
-// of a group are meant for instances: they count here only when processes are
-// what is scaled.
+// deriveProcesses gives the app as many processes as were asked for. The sizes of a group are meant for instances:
+// they count here only when processes are what is scaled.
 func (l scalingDeriver) deriveProcesses() {
 	s := &l.cfg.Settings
 	if s.ScaleTarget == ScaleProcesses {
@@ -132,8 +130,7 @@ func (l scalingDeriver) dropThresholds() {
 	}
 }
 
-// meantForAnother reports whether an option of a trigger was set for another measure than
-// the one in force.
+// meantForAnother reports whether an option of a trigger was set for another measure than the one in force.
 func (l scalingDeriver) meantForAnother(name string) bool {
 	from := l.origin(name)
 	if from.Layer == Default {
@@ -146,8 +143,7 @@ func (l scalingDeriver) meantForAnother(name string) bool {
 	return other != "" && other != l.cfg.ScaleMeasureName
 }
 
-// valueIn is what an option is set to in a layer, or in the next below where it is set;
-// "" for nowhere.
+// valueIn is what an option is set to in a layer, or in the next below where it is set; "" for nowhere.
 func (l scalingDeriver) valueIn(name string, layer Layer) string {
 	chain := l.cfg.chains[name]
 	for i := len(chain) - 1; i >= 0; i-- {
@@ -192,8 +188,7 @@ func (l scalingDeriver) deriveThresholds() {
 	}
 }
 
-// derivePeriod lets a breach that is shorter than the usual period be one
-// period.
+// derivePeriod lets a breach that is shorter than the usual period be one period.
 func (l scalingDeriver) derivePeriod() {
 	s := &l.cfg.Settings
 	if !l.isSet("scale-period") && s.ScaleBreachDuration > 0 && s.ScaleBreachDuration < s.ScalePeriod {

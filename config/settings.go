@@ -8,8 +8,7 @@ import (
 
 // The backends that a queue can live in.
 const (
-	// backendAuto is sqs when a queue URL is given, else embedded. A loaded
-	// [Settings] never holds it.
+	// backendAuto is sqs when a queue URL is given, else embedded. A loaded [Settings] never holds it.
 	backendAuto = "auto"
 	// BackendEmbedded is the queue inside this process.
 	BackendEmbedded = "embedded"
@@ -33,15 +32,13 @@ const (
 	TrustRegistry = "registry"
 )
 
-// Off is the value of Console that means no listener, and the one of
-// CloudWatch that means no metrics.
+// Off is the value of Console that means no listener, and the one of CloudWatch that means no metrics.
 const Off = "off"
 
 // On is the value of CloudWatch that sends metrics.
 const On = "on"
 
-// auto is the value of CloudWatch that leaves it to the queues and the name. A
-// loaded [Settings] never holds it.
+// auto is the value of CloudWatch that leaves it to the queues and the name. A loaded [Settings] never holds it.
 const auto = "auto"
 
 // The values of LogFormat.
@@ -63,15 +60,12 @@ type PerQueue struct {
 	// MaxWait is the age, counted from the send, at which a message gets the
 	// next turn whatever the order says, 0 to 1209600 s; 0 means never.
 	MaxWait time.Duration
-	// Target is the app's URL: http, https or unix, without a path (for unix
-	// the path is the socket's); "" means the supervised app on Port, unless
-	// Function or Lambda is set. At most one of the three is.
+	// Target is the app's URL: http, https or unix, without a path (for unix the path is the socket's); "" means
+	// the supervised app on Port, unless Function or Lambda is set. At most one of the three is.
 	Target string
-	// Function is the name or ARN of a Lambda function that gets the messages in
-	// place of an app; "" for none.
+	// Function is the name or ARN of a Lambda function that gets the messages in place of an app; "" for none.
 	Function string
-	// Lambda is the command, for a shell, of a function that is run on this
-	// machine; "" for none.
+	// Lambda is the command, for a shell, of a function that is run on this machine; "" for none.
 	Lambda string
 	// HTTPPath is the path of every POST; begins with "/", may carry a query.
 	HTTPPath string
@@ -83,19 +77,16 @@ type PerQueue struct {
 	BatchWindow time.Duration
 	// ViaSNS posts what a notification of SNS carries in place of its envelope.
 	ViaSNS bool
-	// InactivityTimeout is how long the app may be silent, 1 to 36000 s; each
-	// byte from it starts the time anew.
+	// InactivityTimeout is how long the app may be silent, 1 to 36000 s; each byte from it starts the time anew.
 	InactivityTimeout time.Duration
 	// Deadline bounds one POST as a whole, 0 to 43200 s; 0 means no bound.
 	Deadline time.Duration
-	// VisibilityTimeout hides a received message, 0 to 43200 s. 0 is meant
-	// as written: not hidden at all.
+	// VisibilityTimeout hides a received message, 0 to 43200 s. 0 is meant as written: not hidden at all.
 	VisibilityTimeout time.Duration
 	// ErrorVisibilityTimeout hides a failed message, 0 to 43200 s, counted from
 	// the failure. Nil leaves VisibilityTimeout to run out; 0 means retry at once.
 	ErrorVisibilityTimeout *time.Duration
-	// RetentionPeriod is how long after its first receive a message is still
-	// tried, 60 to 1209600 s.
+	// RetentionPeriod is how long after its first receive a message is still tried, 60 to 1209600 s.
 	RetentionPeriod time.Duration
 }
 
@@ -110,9 +101,8 @@ type Settings struct {
 	// Queues are the queues to take messages from: 1 to 64, no two of one name,
 	// each with all that holds for it. Strict says what their order means.
 	Queues []QueueSettings
-	// Strict tells that a queue is only taken from while those before it are
-	// empty; else Weight is each one's share of free slots. True as well
-	// for a single queue without a weight.
+	// Strict tells that a queue is only taken from while those before it are empty; else Weight is each one's share
+	// of free slots. True as well for a single queue without a weight.
 	Strict bool
 	// QueueURL is the URL or ARN of a queue on Amazon SQS; "" when the queue is
 	// embedded, or is to be found on Amazon SQS by its name.
@@ -122,14 +112,12 @@ type Settings struct {
 	Queue string
 	// Region is an AWS region. "us-east-1" when nobody said, see [Config.IsSet].
 	Region string
-	// EndpointURL is where the SQS protocol is spoken; "" leaves it to the AWS
-	// SDK and its AWS_ENDPOINT_URL_SQS.
+	// EndpointURL is where the SQS protocol is spoken; "" leaves it to the AWS SDK and its AWS_ENDPOINT_URL_SQS.
 	EndpointURL string
 	// WaitTime is how long one receive waits for a message, 0 to 20 s; less
 	// than 1 s counts as 1 s, so that an empty queue is not asked in a hot loop.
 	WaitTime time.Duration
-	// Sleep is the rest after all queues were found empty by a whole wait, 0 to
-	// 3600 s; 0 means none.
+	// Sleep is the rest after all queues were found empty by a whole wait, 0 to 3600 s; 0 means none.
 	Sleep time.Duration
 	// DeleteLinger is how long a finished message's delete may wait for others
 	// to travel with it, 0 to 1 s; 0 sends each at once.
@@ -137,8 +125,7 @@ type Settings struct {
 	// HTTPConnections is the most deliveries in work at once over all queues, 1
 	// to 1000: requests to the app, or invocations.
 	HTTPConnections int
-	// SuccessCodes are the statuses that mean done, as "200,202-204": sorted,
-	// within 200 to 599, without overlaps.
+	// SuccessCodes are the statuses that mean done, as "200,202-204": sorted, within 200 to 599, without overlaps.
 	SuccessCodes string
 	// HeaderBudget bounds the attribute headers of one POST in bytes, 256 B to 64 KiB.
 	HeaderBudget int64
@@ -152,133 +139,107 @@ type Settings struct {
 
 	// Rate is the most deliveries begun per second; 0 means no bound.
 	Rate float64
-	// AdaptiveConcurrency looks for the concurrency that the app bears, between
-	// 1 and HTTPConnections.
+	// AdaptiveConcurrency looks for the concurrency that the app bears, between 1 and HTTPConnections.
 	AdaptiveConcurrency bool
-	// Breaker is the percentage of failures that stops deliveries, 1 to 100; 0
-	// means that nothing does.
+	// Breaker is the percentage of failures that stops deliveries, 1 to 100; 0 means that nothing does.
 	Breaker int
 	// BreakerWindow is the time over which failures count, 1 to 600 s.
 	BreakerWindow time.Duration
-	// BreakerDelay is how long deliveries stay stopped before one is tried, 1
-	// to 3600 s.
+	// BreakerDelay is how long deliveries stay stopped before one is tried, 1 to 3600 s.
 	BreakerDelay time.Duration
 
 	// ConnectTimeout bounds the connect to the app, 1 to 60 s.
 	ConnectTimeout time.Duration
 
-	// MaxRetries is maxReceiveCount of the embedded queue's redrive policy,
-	// 1 to 1000.
+	// MaxRetries is maxReceiveCount of the embedded queue's redrive policy, 1 to 1000.
 	MaxRetries int
-	// RespectRetryAfter lets the app's Retry-After choose the time to the next
-	// attempt.
+	// RespectRetryAfter lets the app's Retry-After choose the time to the next attempt.
 	RespectRetryAfter bool
-	// BackoffMin is the pause after a first failure, 0 to 43200 s; 0 means that
-	// there is no backoff.
+	// BackoffMin is the pause after a first failure, 0 to 43200 s; 0 means that there is no backoff.
 	BackoffMin time.Duration
 	// BackoffMax is the longest pause, BackoffMin to 43200 s.
 	BackoffMax time.Duration
-	// BackoffDoublings is how often the pause doubles, 0 to 16, before it grows
-	// by the same step each time.
+	// BackoffDoublings is how often the pause doubles, 0 to 16, before it grows by the same step each time.
 	BackoffDoublings int
-	// BackoffJitter is the percentage by which a pause may be shortened at
-	// random, 0 to 100; 0 means none.
+	// BackoffJitter is the percentage by which a pause may be shortened at random, 0 to 100; 0 means none.
 	BackoffJitter int
 
 	// Port is where the supervised app listens, 1 to 65535: its PORT.
 	Port int
-	// Healthcheck is "TCP:port" or "HTTP:port/path"; "" means TCP on Port, or
-	// on Target where there is one.
+	// Healthcheck is "TCP:port" or "HTTP:port/path"; "" means TCP on Port, or on Target where there is one.
 	Healthcheck string
 	// AppReadyTimeout is how long the app may take to be ready at the start, 0
 	// to 43200 s; 0 means as long as it likes.
 	AppReadyTimeout time.Duration
-	// AppGrace is the time from TERM to KILL for the app, 0 to 43200 s; 0
-	// means KILL at once.
+	// AppGrace is the time from TERM to KILL for the app, 0 to 43200 s; 0 means KILL at once.
 	AppGrace time.Duration
-	// RestartLimit is how many restarts RestartWindow may hold, 0 to 1000; 0
-	// means that the app is never restarted.
+	// RestartLimit is how many restarts RestartWindow may hold, 0 to 1000; 0 means that the app is never restarted.
 	RestartLimit int
 	// RestartWindow is the time over which restarts count, 1 to 86400 s.
 	RestartWindow time.Duration
 
-	// DeployTimeout is how long a new version of the app may take to be ready, 1
-	// to 43200 s.
+	// DeployTimeout is how long a new version of the app may take to be ready, 1 to 43200 s.
 	DeployTimeout time.Duration
-	// ProcessesMin and ProcessesMax bound the number of the app's processes, 1
-	// to 64; equal ones fix it.
+	// ProcessesMin and ProcessesMax bound the number of the app's processes, 1 to 64; equal ones fix it.
 	ProcessesMin, ProcessesMax int
-	// AppUser is "NAME", "UID" or "UID:GID" of the user whom the app runs as; ""
-	// means whom tendril does.
+	// AppUser is "NAME", "UID" or "UID:GID" of the user whom the app runs as; "" means whom tendril does.
 	AppUser string
 	// AllowRoot lets the app run as root outside of a container.
 	AllowRoot bool
 	// AppLimit are limits of each process of the app, "NAME=NUMBER" or
 	// "NAME=unlimited", with the names of ulimit: nofile, nproc, core and others.
 	AppLimit []string
-	// AppLogDir is the absolute path of the folder of the app's log files; ""
-	// for none.
+	// AppLogDir is the absolute path of the folder of the app's log files; "" for none.
 	AppLogDir string
 	// AppLogRate is the most lines per second of each process, 1 to 1000000.
 	AppLogRate int
-	// PIDFile is the path of the file that holds the main process's number; ""
-	// for none.
+	// PIDFile is the path of the file that holds the main process's number; "" for none.
 	PIDFile string
 
-	// ScaleTarget is ScaleNone, ScaleProcesses, ScalePublish, or ScaleGroup and
-	// the name of an Auto Scaling group.
+	// ScaleTarget is ScaleNone, ScaleProcesses, ScalePublish, or ScaleGroup and the name of an Auto Scaling group.
 	ScaleTarget string
-	// ScaleDrainWithin is the time in which waiting messages are to be done, 1 s
-	// to 24 h; ScaleTargetBusy the share of deliveries in work to aim at, 1 to
-	// 100 per cent. Both count without a ScaleMeasureName.
+	// ScaleDrainWithin is the time in which waiting messages are to be done, 1 s to 24 h; ScaleTargetBusy the share
+	// of deliveries in work to aim at, 1 to 100 per cent. Both count without a ScaleMeasureName.
 	ScaleDrainWithin time.Duration
 	ScaleTargetBusy  int
 	// ScaleInProtection is [ProtectionAuto] or [ProtectionOff].
 	ScaleInProtection string
 	// ScaleMinSize and ScaleMaxSize bound the size of a group, 1 to 10000.
 	ScaleMinSize, ScaleMaxSize int
-	// ScaleCooldown is how long after a change of size no other is made, 0 to
-	// 10000 s.
+	// ScaleCooldown is how long after a change of size no other is made, 0 to 10000 s.
 	ScaleCooldown time.Duration
 	// ScaleMeasureName is "CPUUtilization", "BacklogPerProcess",
 	// "OldestMessageAge" or "BusyShare"; "" means that there is no trigger.
 	ScaleMeasureName string
 	// ScaleStatistic is "Average", "Minimum", "Maximum" or "Sum".
 	ScaleStatistic string
-	// ScaleUnit is the unit of the measure: "Percent", "Count" or "Seconds"; of
-	// no meaning without one.
+	// ScaleUnit is the unit of the measure: "Percent", "Count" or "Seconds"; of no meaning without one.
 	ScaleUnit string
-	// ScaleLowerThreshold and ScaleUpperThreshold are what the measure must fall
-	// below or exceed, 0 to 20000000, the lower one less than the upper; of no
-	// meaning without a measure.
+	// ScaleLowerThreshold and ScaleUpperThreshold are what the measure must fall below or exceed, 0 to 20000000,
+	// the lower one less than the upper; of no meaning without a measure.
 	ScaleLowerThreshold, ScaleUpperThreshold float64
-	// ScaleLowerBreachScaleIncrement is how many to add below the lower
-	// threshold, -10000 to -1, ScaleUpperBreachScaleIncrement above the upper
-	// one, 1 to 10000.
+	// ScaleLowerBreachScaleIncrement is how many to add below the lower threshold, -10000 to -1,
+	// ScaleUpperBreachScaleIncrement above the upper one, 1 to 10000.
 	ScaleLowerBreachScaleIncrement, ScaleUpperBreachScaleIncrement int
 	// ScalePeriod is the time over which one value is made, 1 to 36000 s.
 	ScalePeriod time.Duration
 	// ScaleEvaluationPeriods is how many periods in a row must breach, 1 to 600.
 	ScaleEvaluationPeriods int
-	// ScaleBreachDuration is how long a breach must last, 0 to 36000 s; 0 means
-	// as long as the periods.
+	// ScaleBreachDuration is how long a breach must last, 0 to 36000 s; 0 means as long as the periods.
 	ScaleBreachDuration time.Duration
 
 	// DataDir is the absolute path of the folder that holds the embedded queue,
 	// the console's token and the instance file.
 	DataDir string
-	// Listen is a loopback host and a port for the SQS endpoint; port 0 means
-	// any free one.
+	// Listen is a loopback host and a port for the SQS endpoint; port 0 means any free one.
 	Listen string
 	// AccountID is the 12 digits in the embedded queues' URLs and ARNs.
 	AccountID string
 
-	// Cron is the file of periodic tasks; "" means the bundle's cron.yaml, where
-	// there is one.
+	// Cron is the file of periodic tasks; "" means the bundle's cron.yaml, where there is one.
 	Cron string
-	// RegistryTable is the DynamoDB table by which instances on Amazon SQS agree
-	// on who enqueues periodic tasks; "" for none. RegistryCreate makes it when
-	// it is missing.
+	// RegistryTable is the DynamoDB table by which instances on Amazon SQS agree on who enqueues periodic tasks; ""
+	// for none. RegistryCreate makes it when it is missing.
 	RegistryTable  string
 	RegistryCreate bool
 	// Leader is LeaderElect or LeaderLocal.
@@ -290,19 +251,16 @@ type Settings struct {
 
 	// Console is a host and a port, port 0 meaning any free one, or [Off].
 	Console string
-	// ConsoleTLSCert and ConsoleTLSKey are PEM files, both set or both "": with
-	// them the console speaks TLS.
+	// ConsoleTLSCert and ConsoleTLSKey are PEM files, both set or both "": with them the console speaks TLS.
 	ConsoleTLSCert, ConsoleTLSKey string
 	// ConsoleInsecure allows the console in clear text on any address.
 	ConsoleInsecure bool
-	// ConsoleHosts are host names that requests to the console may address beside
-	// localhost and its own addresses.
+	// ConsoleHosts are host names that requests to the console may address beside localhost and its own addresses.
 	ConsoleHosts []string
 	// ConsoleToken is the console's token, 16 to 256 printable characters; ""
 	// means a new one at each start. It is secret.
 	ConsoleToken string
-	// HealthIgnoreClientErrors leaves deliveries that the app answered with 4xx out of the
-	// judgement of health.
+	// HealthIgnoreClientErrors leaves deliveries that the app answered with 4xx out of the judgement of health.
 	HealthIgnoreClientErrors bool
 
 	// Quiet leaves only warnings and errors; Verbose adds detail. Never both.
@@ -310,16 +268,14 @@ type Settings struct {
 	// LogFormat is "auto" (text on a terminal, else JSON lines), "text", "json"
 	// or "sqsd" (deliveries as aws-sqsd writes them, the rest as text).
 	LogFormat string
-	// LogSample is the most lines about deliveries per second, 0 to 100000; 0
-	// means all.
+	// LogSample is the most lines about deliveries per second, 0 to 100000; 0 means all.
 	LogSample int
 
 	// CloudWatch is On or Off.
 	CloudWatch string
 	// MetricsInterval is the time between two sendings to CloudWatch, 1 to 3600 s.
 	MetricsInterval time.Duration
-	// EnvironmentName is the Elastic Beanstalk environment whose health is sent
-	// to CloudWatch; "" for none.
+	// EnvironmentName is the Elastic Beanstalk environment whose health is sent to CloudWatch; "" for none.
 	EnvironmentName string
 
 	// ShutdownTimeout is how long work in flight may take after TERM, 0 to
@@ -330,9 +286,8 @@ type Settings struct {
 	ConfigFile string
 }
 
-// QueueSettings are what holds for one queue: its own settings, and for the
-// rest those of all queues. [Load] fills every field; ranges are those of
-// [Settings].
+// QueueSettings are what holds for one queue: its own settings, and for the rest those of all queues. [Load] fills
+// every field; ranges are those of [Settings].
 type QueueSettings struct {
 	PerQueue
 	// Name tells the queue apart from the others; with a URL it is the name in
@@ -343,8 +298,7 @@ type QueueSettings struct {
 	URL string
 	// Region is the AWS region in the URL or ARN, else Settings.Region.
 	Region string
-	// Weight is the queue's share of free slots, 1 to 1000; 0 in every
-	// queue means strict order.
+	// Weight is the queue's share of free slots, 1 to 1000; 0 in every queue means strict order.
 	Weight int
 	// Concurrency is the most deliveries in work for this queue, 1 to 1000; all
 	// queues together have Settings.HTTPConnections.
@@ -358,8 +312,7 @@ func (q *QueueSettings) FIFO() bool { return strings.HasSuffix(q.Name, fifoSuffi
 // on this machine, rather than to an app over HTTP.
 func (q *QueueSettings) ToFunction() bool { return q.Function != "" || q.Lambda != "" }
 
-// ToOwnApp reports whether the messages go to the app that is started here: no
-// target and no function is named.
+// ToOwnApp reports whether the messages go to the app that is started here: no target and no function is named.
 func (q *QueueSettings) ToOwnApp() bool { return q.Target == "" && !q.ToFunction() }
 
 // reference is the queue as it would be written.
@@ -380,14 +333,12 @@ func (s *Settings) AnyOnSQS() bool {
 	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.Backend == BackendSQS })
 }
 
-// AnyToOwnApp reports whether the messages of a queue go to the app that is
-// started here.
+// AnyToOwnApp reports whether the messages of a queue go to the app that is started here.
 func (s *Settings) AnyToOwnApp() bool {
 	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.ToOwnApp() })
 }
 
-// toFunction and toApp report whether messages go to functions, and to apps; some may go
-// to each.
+// toFunction and toApp report whether messages go to functions, and to apps; some may go to each.
 func (s *Settings) toFunction() bool {
 	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return q.ToFunction() })
 }

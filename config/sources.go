@@ -12,22 +12,17 @@ import (
 
 const systemFile = "/etc/tendril/config.yaml"
 
-// Sources are where [Load] looks. The zero value has no flags, no variables
-// and no bundle, and still finds a settings file in the working folder or that
-// of the machine.
+// Sources are where [Load] looks. The zero value has no flags, no variables and no bundle, and still finds a
+// settings file in the working folder or that of the machine.
 type Sources struct {
-	// Flags are the flags that were given, by name without dashes (an alias
-	// counts as a name), and their values as text. Flags left at their default
-	// do not belong here.
+	// Flags are the flags that were given, by name without dashes (an alias counts as a name), and their values as
+	// text. Flags left at their default do not belong here.
 	Flags map[string]string
-	// Environ is the environment as os.Environ gives it. A variable that is
-	// set to nothing counts as not set.
+	// Environ is the environment as os.Environ gives it. A variable that is set to nothing counts as not set.
 	Environ []string
-	// Bundle is the app's source bundle, whose settings count; nil when there
-	// is none.
+	// Bundle is the app's source bundle, whose settings count; nil when there is none.
 	Bundle *bundle.Bundle
-	// Dir is the folder in which tendril.yaml is looked for; "" is the working
-	// folder.
+	// Dir is the folder in which tendril.yaml is looked for; "" is the working folder.
 	Dir string
 	// SystemFile is looked for last; "" is /etc/tendril/config.yaml.
 	SystemFile string
@@ -47,8 +42,7 @@ func (s *Sources) variables() map[string]string {
 	return vars
 }
 
-// dataDir is where data lies when nobody says otherwise, and why there; "" when
-// even the home folder is unknown.
+// dataDir is where data lies when nobody says otherwise, and why there; "" when even the home folder is unknown.
 func dataDir(vars map[string]string, root bool) (path, reason string) {
 	if list := filepath.SplitList(vars["STATE_DIRECTORY"]); len(list) > 0 {
 		// systemd sorts them: a second one, for the app, may come first.
@@ -67,9 +61,8 @@ func dataDir(vars map[string]string, root bool) (path, reason string) {
 	return "", ""
 }
 
-// readEnvironment takes the variables of every option, the weakest first:
-// those of aws-sqsd's clones, those of other programs, the Elastic Beanstalk
-// names, the option's own.
+// readEnvironment takes the variables of every option, the weakest first: those of aws-sqsd's clones, those of
+// other programs, the Elastic Beanstalk names, the option's own.
 func (l *loader) readEnvironment() {
 	for i := range l.cfg.options {
 		o := &l.cfg.options[i]

@@ -284,8 +284,7 @@ func metricsOptions() []Option {
 	}}
 }
 
-// Options returns the table of every option of this release, in the order of
-// the groups. The slice is the caller's.
+// Options returns the table of every option of this release, in the order of the groups. The slice is the caller's.
 func Options() []Option {
 	var all []Option
 	for _, group := range []struct {
@@ -321,8 +320,7 @@ func Options() []Option {
 	return all
 }
 
-// fieldsByName are the fields of Settings that an option of the same name sets, by
-// their names in lower case.
+// fieldsByName are the fields of Settings that an option of the same name sets, by their names in lower case.
 func fieldsByName() map[string][]int {
 	fields := map[string][]int{}
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[Settings]()) {

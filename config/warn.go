@@ -38,18 +38,15 @@ func (v *view) concerns(names ...string) bool {
 	})
 }
 
-// hasFunction reports whether this view itself names a function; a queue with
-// one of its own has its own view.
+// hasFunction reports whether this view itself names a function; a queue with one of its own has its own view.
 func (v *view) hasFunction() bool { return v.s.Function != "" || v.s.Lambda != "" }
 
-// apart reports whether messages go to a function here and to an app in general,
-// or the other way round.
+// apart reports whether messages go to a function here and to an app in general, or the other way round.
 func (v *view) apart() bool {
 	return v.hasFunction() != (v.cfg.Function != "" || v.cfg.Lambda != "")
 }
 
-// warnRanges tells where Elastic Beanstalk takes less: its documents disagree,
-// and the wider range is accepted.
+// warnRanges tells where Elastic Beanstalk takes less: its documents disagree, and the wider range is accepted.
 func (l warner) warnRanges() {
 	const older, newer, connections = 1800 * time.Second, 100, 100
 	if l.cfg.InactivityTimeout > older {
@@ -94,8 +91,7 @@ func (v *view) warnVisibility() {
 	}
 }
 
-// warnShort tells that the visibility is shorter than the time that an attempt
-// may take.
+// warnShort tells that the visibility is shorter than the time that an attempt may take.
 func (v *view) warnShort(longest string) {
 	v.about("visibility-timeout", "", "%s is shorter than %s: tendril extends it while the app works, but another "+
 		"daemon on the same queue does not, and a message whose tendril is gone returns early",

@@ -44,9 +44,8 @@ func File(path string) error {
 // mostChecked bounds how many files Folder looks at.
 const mostChecked = 2000
 
-// Folder returns an [*Error] when another user decides what is in a folder, or in one
-// of the files and folders in it, with all that is below them; nil when only this user
-// does. What is missing is not checked.
+// Folder returns an [*Error] when another user decides what is in a folder, or in one of the files and folders in
+// it, with all that is below them; nil when only this user does. What is missing is not checked.
 func Folder(dir string, inside ...string) error {
 	if err := check(dir); err != nil {
 		return err

@@ -4,9 +4,8 @@ package yamlfile
 type Options struct {
 	// Plain refuses anchors, aliases, tags, merge keys, "? " keys and directives.
 	Plain bool
-	// MaxBytes, MaxTokens and MaxDepth bound the file, the words and signs in it, and
-	// how deep maps and lists are nested. Parsers take quadratic time and more for some
-	// files.
+	// MaxBytes, MaxTokens and MaxDepth bound the file, the words and signs in it, and how deep maps and lists are
+	// nested. Parsers take quadratic time and more for some files.
 	MaxBytes, MaxTokens, MaxDepth int
 	// What the file is not when it is too large, too deep or no map: "no settings file".
 	What string
@@ -26,9 +25,8 @@ const (
 	Mapping
 )
 
-// Node is one value of a document, with the text as it was written. A node that an
-// alias names is shared, never copied; merge keys copy keys, up to a bound, and share
-// their values.
+// Node is one value of a document, with the text as it was written. A node that an alias names is shared, never
+// copied; merge keys copy keys, up to a bound, and share their values.
 type Node struct {
 	Kind         Kind
 	Text         string // of a scalar
@@ -56,8 +54,7 @@ func (n *Node) Get(key string) *Node {
 	return nil
 }
 
-// Fault is a [Problem] of a file that cannot be read, with its place in numbers: from 1,
-// 0 for the whole file.
+// Fault is a [Problem] of a file that cannot be read, with its place in numbers: from 1, 0 for the whole file.
 type Fault struct {
 	Line, Column int
 	Text, Hint   string

@@ -67,8 +67,7 @@ func Short(text string) string {
 	return string([]rune(text)[:most]) + "..."
 }
 
-// Shown makes a piece of a file fit a message: short, and in quotes where it is not one
-// printable word.
+// Shown makes a piece of a file fit a message: short, and in quotes where it is not one printable word.
 func Shown(text string) string {
 	text = Short(text)
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool {
@@ -80,8 +79,7 @@ func Shown(text string) string {
 	return text
 }
 
-// Printable makes text fit a message: its first line, short, and without control
-// characters.
+// Printable makes text fit a message: its first line, short, and without control characters.
 func Printable(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
 	return Short(strings.Map(func(r rune) rune {

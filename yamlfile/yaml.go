@@ -201,8 +201,7 @@ func (n *nesting) open(column int) {
 
 // reader turns what the parser found into nodes, until the first problem.
 type reader struct {
-	// anchors are the nodes that are whole: one that is still being read cannot
-	// name itself.
+	// anchors are the nodes that are whole: one that is still being read cannot name itself.
 	anchors map[string]*Node
 	// merged counts the keys that merge keys stand for.
 	merged int
@@ -295,8 +294,7 @@ func (y *reader) mapping(n ast.Node, values []*ast.MappingValueNode) *Node {
 	return &m
 }
 
-// plainText returns the token of a key that is plain text, whether or not "? "
-// stands before it; nil for any other.
+// plainText returns the token of a key that is plain text, whether or not "? " stands before it; nil for any other.
 func plainText(key ast.Node) *token.Token {
 	if explicit, ok := key.(*ast.MappingKeyNode); ok {
 		key = explicit.Value
@@ -316,9 +314,8 @@ func isMergeKey(key *token.Token) bool {
 const mergeForm = "write <<: *name, or <<: [*one, *other], where &name stands before a map further up; or write the " +
 	"keys themselves"
 
-// merge puts the keys of the maps that a merge key names in its place. A key that is
-// there already stays what it is: those of the map itself are the strongest, then
-// those of the first map that is named.
+// merge puts the keys of the maps that a merge key names in its place. A key that is there already stays what it
+// is: those of the map itself are the strongest, then those of the first map that is named.
 func (y *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	aliases := []ast.Node{merge.Value}
 	if list, ok := merge.Value.(*ast.SequenceNode); ok {

@@ -31,15 +31,13 @@ func isArchive(path string) bool {
 	return err == nil && archive
 }
 
-// openApp opens the folder or archive that is to be run. An archive is unpacked
-// in the data directory, in a folder that stays as long as it is among the
-// newest. When it holds no bundle, nothing is left behind.
+// openApp opens the folder or archive that is to be run. An archive is unpacked in the data directory, in a folder
+// that stays as long as it is among the newest. When it holds no bundle, nothing is left behind.
 func (c *cli) openApp(cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 	if !isArchive(path) {
 		return openBundle(path)
 	}
-	// The settings with the bundle in them are read later; none that it has
-	// says where data lies.
+	// The settings with the bundle in them are read later; none that it has says where data lies.
 	dataDir, err := c.dataDir(cmd)
 	if err != nil {
 		return nil, err
@@ -62,9 +60,8 @@ func (c *cli) openApp(cmd *cobra.Command, path string) (*bundle.Bundle, error) {
 	return b, nil
 }
 
-// lookInto opens a folder or an archive to look at. What is in an archive is
-// unpacked for a moment; whatever is printed calls that folder by the archive's
-// name. The caller calls done at the end, also after an error.
+// lookInto opens a folder or an archive to look at. What is in an archive is unpacked for a moment; whatever is
+// printed calls that folder by the archive's name. The caller calls done at the end, also after an error.
 func (c *cli) lookInto(path string) (b *bundle.Bundle, done func(), err error) {
 	done = func() {}
 	if !isArchive(path) {
@@ -85,8 +82,7 @@ func (c *cli) lookInto(path string) (b *bundle.Bundle, done func(), err error) {
 	return b, done, err
 }
 
-// renaming is a writer that calls a folder by another name. Each write must
-// hold the folder whole or not at all.
+// renaming is a writer that calls a folder by another name. Each write must hold the folder whole or not at all.
 type renaming struct {
 	w        io.Writer
 	from, to []byte

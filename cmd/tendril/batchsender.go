@@ -37,9 +37,8 @@ type batchSender struct {
 	refused int
 }
 
-// send sends all messages. A refused message does not stop those after it; its
-// line is named, and the error at the end says how many there were. An error of
-// the input or of the whole queue ends it at once.
+// send sends all messages. A refused message does not stop those after it; its line is named, and the error at the
+// end says how many there were. An error of the input or of the whole queue ends it at once.
 func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error]) error {
 	defer func() { _ = o.bar.Finish() }()
 	for l, err := range messages {
@@ -149,8 +148,7 @@ func (p *targetQueue) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.
 	return p.client.Send(ctx, p.name, msgs)
 }
 
-// watcher finds the environment that works on a queue, so that it can be asked
-// for outcomes.
+// watcher finds the environment that works on a queue, so that it can be asked for outcomes.
 func (c sendCommand) watcher(cmd *cobra.Command, p *targetQueue) (*console.Client, error) {
 	client, err := c.dial(cmd)
 	if err != nil {
@@ -172,8 +170,7 @@ func (c sendCommand) watcher(cmd *cobra.Command, p *targetQueue) (*console.Clien
 		works, p.name), "leave --wait out, or name the --data-dir of the environment that works on it")
 }
 
-// await prints what became of each message that was sent. The error says how
-// many did not succeed in time.
+// await prints what became of each message that was sent. The error says how many did not succeed in time.
 func (c sendCommand) await(ctx context.Context, watch *console.Client, o *batchSender, timeout time.Duration) error {
 	failed, running, unknown := 0, 0, 0
 	for _, id := range o.sent {

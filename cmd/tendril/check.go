@@ -122,9 +122,8 @@ func (c appCommands) listTasks(path string, now time.Time) {
 	}
 }
 
-// checkBundle prints what is in a bundle: the steps of a deployment in their
-// order, what it sets, and what is not used. A command runs in the place of the
-// bundle's own processes.
+// checkBundle prints what is in a bundle: the steps of a deployment in their order, what it sets, and what is not
+// used. A command runs in the place of the bundle's own processes.
 func (c appCommands) checkBundle(opts *environment.Options) error {
 	cfg, b := opts.Config, opts.Bundle
 	if b == nil {
@@ -155,8 +154,7 @@ func (c appCommands) checkBundle(opts *environment.Options) error {
 	return nil
 }
 
-// stepLine is one step of a deployment. Processes stay, so that they have a word
-// of their own.
+// stepLine is one step of a deployment. Processes stay, so that they have a word of their own.
 func stepLine(s bundle.Step) string {
 	if s.Phase == bundle.PhaseStart {
 		return fmt.Sprintf("process  %s: %s", s.Name, plain(s.Shell))

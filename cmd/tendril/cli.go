@@ -16,15 +16,13 @@ import (
 	"tendril/terminal"
 )
 
-// cli is the world of one run of the command, so that tests can give it
-// another.
+// cli is the world of one run of the command, so that tests can give it another.
 type cli struct {
 	in       io.Reader
 	out, err io.Writer
 	// environ is the environment as NAME=value.
 	environ []string
-	// tty tells that out is a terminal that a person reads; ttyIn that in is
-	// one that a person types at.
+	// tty tells that out is a terminal that a person reads; ttyIn that in is one that a person types at.
 	tty, ttyIn bool
 	// buffers hold what is printed once [cli.buffer] was called.
 	buffers []*lineBuffer
@@ -69,9 +67,8 @@ func (c *cli) confirm(act, word string, yes bool) error {
 	return nil
 }
 
-// progress returns a bar that counts to total on a person's terminal, or a
-// counter when total is less than 0. Where nobody watches, or shown is false,
-// it prints nothing.
+// progress returns a bar that counts to total on a person's terminal, or a counter when total is less than 0. Where
+// nobody watches, or shown is false, it prints nothing.
 func (c *cli) progress(total int, what string, shown bool) *progressbar.ProgressBar {
 	w := behind(c.err) // it moves the cursor
 	if f, ok := w.(*os.File); !shown || !ok || !term.IsTerminal(int(f.Fd())) {
@@ -82,10 +79,9 @@ func (c *cli) progress(total int, what string, shown bool) *progressbar.Progress
 		progressbar.OptionSetVisibility(w != io.Discard))
 }
 
-// buffer keeps what is printed from now on from waiting for its reader, and
-// a reader that goes away from ending this process. It is for commands that have
-// work in hand; others end with their reader, as is usual. Lines of text are
-// written at once, lines of JSON gather.
+// buffer keeps what is printed from now on from waiting for its reader, and a reader that goes away from ending
+// this process. It is for commands that have work in hand; others end with their reader, as is usual. Lines of text
+// are written at once, lines of JSON gather.
 func (c *cli) buffer(text bool) {
 	outliveReader()
 	delay, report := lineBufferDelay, reportJSON
@@ -130,8 +126,7 @@ func (c *cli) closeBuffers() {
 	}
 }
 
-// programs is standard output for JSON, which no escape may change unless a person
-// looks at it.
+// programs is standard output for JSON, which no escape may change unless a person looks at it.
 func (c *cli) programs() io.Writer {
 	if c.tty {
 		return c.out

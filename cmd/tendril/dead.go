@@ -11,9 +11,8 @@ import (
 
 type deadLetterQueue struct {
 	queue *targetQueue
-	// source is the name of the queue that was named, where messages go
-	// back to that do not say where they came from; "" when the dead-letter
-	// queue itself was named.
+	// source is the name of the queue that was named, where messages go back to that do not say where they came
+	// from; "" when the dead-letter queue itself was named.
 	source string
 	// count is how many messages it holds, about so on Amazon SQS.
 	count int
@@ -147,8 +146,7 @@ func (c messageCommands) printDead(ctx context.Context, g *deadLetterQueue, mess
 	return nil
 }
 
-// reasons are why messages failed last, as far as the running environment
-// remembers.
+// reasons are why messages failed last, as far as the running environment remembers.
 func (g *deadLetterQueue) reasons(ctx context.Context) map[string]string {
 	reasons := map[string]string{}
 	if g.queue.client == nil {

@@ -14,8 +14,7 @@ import (
 	"tendril/console"
 )
 
-// controlCommands act on the running environment as a whole: deploy, reload, drain,
-// status and health.
+// controlCommands act on the running environment as a whole: deploy, reload, drain, status and health.
 type controlCommands struct{ *cli }
 
 func (c controlCommands) newDeploy() *cobra.Command {
@@ -39,8 +38,7 @@ anew from its folder as it is now.`,
 	return cmd
 }
 
-// deploy deploys the folder or archive that the argument names; "" for what runs
-// now.
+// deploy deploys the folder or archive that the argument names; "" for what runs now.
 func (c controlCommands) deploy(ctx context.Context, cmd *cobra.Command, path string, f format) error {
 	client, err := c.dial(cmd)
 	if err != nil {

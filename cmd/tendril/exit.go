@@ -28,8 +28,7 @@ const (
 	exitSignal      = 128
 )
 
-// exitError is an error with an exit status and, for the person, hints that
-// say what to type instead.
+// exitError is an error with an exit status and, for the person, hints that say what to type instead.
 type exitError struct {
 	code  int
 	err   error

@@ -73,8 +73,7 @@ where. Takes the flags of 'tendril up'.`,
 	return cmd
 }
 
-// listSettings prints every option that something set, and the bundle's other
-// settings.
+// listSettings prints every option that something set, and the bundle's other settings.
 func (c appCommands) listSettings(cfg *config.Config, b *bundle.Bundle) error {
 	rows := [][]string{{"OPTION", "VALUE", "SET BY"}}
 	for _, o := range config.Options() {

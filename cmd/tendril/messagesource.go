@@ -22,8 +22,7 @@ type held struct {
 // messageSource is the messages of one queue, to be looked at and acted upon. The
 // embedded queue and Amazon SQS fill it in different ways.
 type messageSource interface {
-	// read ranges over the messages, oldest first, in portions of at most n.
-	// It ends after an error.
+	// read ranges over the messages, oldest first, in portions of at most n. It ends after an error.
 	read(ctx context.Context, n int) iter.Seq2[[]held, error]
 	// redrive moves messages to the queue to, or back to where each came from
 	// when to is "", and returns how many were moved.
@@ -68,8 +67,7 @@ func (p *embeddedSource) read(ctx context.Context, n int) iter.Seq2[[]held, erro
 	}
 }
 
-// named reads the messages of ids, each a portion; those that are gone are
-// passed over.
+// named reads the messages of ids, each a portion; those that are gone are passed over.
 func (p *embeddedSource) named(ctx context.Context) iter.Seq2[[]held, error] {
 	return func(yield func([]held, error) bool) {
 		for _, id := range p.ids {
@@ -103,8 +101,7 @@ func ids(messages []held) []string {
 }
 
 const (
-	// holdTime is how long a message that is looked at stays hidden from
-	// others, unless it is given back before.
+	// holdTime is how long a message that is looked at stays hidden from others, unless it is given back before.
 	holdTime = 5 * time.Minute
 	// lookTime is how long a receive waits before the queue counts as empty.
 	lookTime = time.Second
@@ -152,9 +149,8 @@ func (p *sqsSource) read(ctx context.Context, n int) iter.Seq2[[]held, error] {
 	}
 }
 
-// receive takes up to n messages and returns those that were not seen before:
-// none at the end of the queue, or when all that comes was shown before and
-// its hold time is over, or is a copy that died again.
+// receive takes up to n messages and returns those that were not seen before: none at the end of the queue, or when
+// all that comes was shown before and its hold time is over, or is a copy that died again.
 func (p *sqsSource) receive(ctx context.Context, n int) ([]held, error) {
 	wait, hold := lookTime, holdTime
 	messages, err := p.from.Receive(ctx, queue.ReceiveRequest{Max: n, Wait: &wait, Visibility: &hold})
@@ -196,9 +192,8 @@ func (p *sqsSource) remove(ctx context.Context, messages []held) (int, error) {
 	return removed, nil
 }
 
-// redrive sends each message to where it belongs and deletes it here once the
-// other queue has it safe. An interruption between the two leaves it in both;
-// never in neither.
+// redrive sends each message to where it belongs and deletes it here once the other queue has it safe. An
+// interruption between the two leaves it in both; never in neither.
 func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (int, error) {
 	moved := 0
 	for len(messages) > 0 {
@@ -217,9 +212,8 @@ func (p *sqsSource) redrive(ctx context.Context, messages []held, to string) (in
 	return moved, nil
 }
 
-// sameTarget returns the queue that the first message goes to, and how many of
-// those after it go there too. On a FIFO queue messages travel one by one: a
-// refused one must not be overtaken by the next of its group.
+// sameTarget returns the queue that the first message goes to, and how many of those after it go there too. On a
+// FIFO queue messages travel one by one: a refused one must not be overtaken by the next of its group.
 func (p *sqsSource) sameTarget(messages []held, to string) (string, int, error) {
 	target := func(m *held) string {
 		switch {
@@ -272,11 +266,9 @@ func (p *sqsSource) resend(ctx context.Context, target string, messages []held) 
 	return accepted, nil
 }
 
-// copies returns as many messages as fit into one send. All that SQS lets a
-// sender say is kept. A FIFO copy gets a deduplication id of its own: under the
-// old one the queue would take it for the message that it was sent as, accept
-// it and drop it. Named after the message, it keeps a repeated redrive from
-// making two.
+// copies returns as many messages as fit into one send. All that SQS lets a sender say is kept. A FIFO copy gets a
+// deduplication id of its own: under the old one the queue would take it for the message that it was sent as,
+// accept it and drop it. Named after the message, it keeps a repeated redrive from making two.
 func copies(messages []held, fifo bool) (n int, out []queue.Outgoing) {
 	bytes := 0
 	for _, m := range messages[:min(len(messages), queue.MaxBatch)] {

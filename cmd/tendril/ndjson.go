@@ -26,9 +26,8 @@ type line struct {
 	msg    queue.Outgoing
 }
 
-// readLines ranges over the messages of a file with one on each line. Empty
-// lines are passed over. With raw every line is a body as it stands; without,
-// see [parseLine]. It ends after an error, which names the line.
+// readLines ranges over the messages of a file with one on each line. Empty lines are passed over. With raw every
+// line is a body as it stands; without, see [parseLine]. It ends after an error, which names the line.
 func readLines(r io.Reader, raw bool) iter.Seq2[line, error] {
 	return func(yield func(line, error) bool) {
 		lines := bufio.NewScanner(r)
@@ -69,11 +68,9 @@ func hintsOf(err error) []string {
 	return nil
 }
 
-// parseLine reads one line of NDJSON. An object with the key "body" is a
-// message in the form that 'tendril dead export' writes: its body, attributes,
-// group, deduplication id, trace header and delay are sent, what else an
-// export tells is passed over, and an unknown key is an error. Every other
-// JSON value is itself the body.
+// parseLine reads one line of NDJSON. An object with the key "body" is a message in the form that 'tendril dead
+// export' writes: its body, attributes, group, deduplication id, trace header and delay are sent, what else an
+// export tells is passed over, and an unknown key is an error. Every other JSON value is itself the body.
 func parseLine(text []byte) (queue.Outgoing, error) {
 	switch {
 	case !utf8.Valid(text):
@@ -128,8 +125,7 @@ func parseAttributes(texts []string) ([]queue.Attribute, error) {
 	return attributes, nil
 }
 
-// parseAttribute reads name=value or name:Type=value. The value of a Binary is
-// base64.
+// parseAttribute reads name=value or name:Type=value. The value of a Binary is base64.
 func parseAttribute(text string) (queue.Attribute, error) {
 	const forms = "write name=text, name:Number=3, name:String.label=text or name:Binary=AAE="
 	refuse := func(format string, args ...any) (queue.Attribute, error) {

@@ -14,8 +14,7 @@ import (
 	"tendril/terminal"
 )
 
-// outliveReader has writing fail, instead of ending this process, when nobody reads
-// its output any more.
+// outliveReader has writing fail, instead of ending this process, when nobody reads its output any more.
 func outliveReader() {
 	// Not ignored: what we start would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
@@ -67,12 +66,10 @@ const (
 	lineBufferPatience = time.Second
 )
 
-// lineBuffer gathers log lines so that thousands a second do not cost a system
-// call each, and writes them from a goroutine of its own. A line waits for the
-// delay at most, 0 for none. A reader that is gone, or does not read, costs
-// lines, never the work that they tell of: Write does not wait for it. Beyond
-// lineBufferMost lines are left out, and once the reader reads again a line
-// stands in their place that says how many.
+// lineBuffer gathers log lines so that thousands a second do not cost a system call each, and writes them from a
+// goroutine of its own. A line waits for the delay at most, 0 for none. A reader that is gone, or does not read,
+// costs lines, never the work that they tell of: Write does not wait for it. Beyond lineBufferMost lines are left
+// out, and once the reader reads again a line stands in their place that says how many.
 type lineBuffer struct {
 	w      io.Writer
 	delay  time.Duration
@@ -98,8 +95,7 @@ func newLineBuffer(w io.Writer, delay time.Duration, report func(w io.Writer, li
 func (b *lineBuffer) Write(lines []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// After the first line that is left out there are others until write has told,
-	// so that they stand in one place.
+	// After the first line that is left out there are others until write has told, so that they stand in one place.
 	if b.left > 0 || b.held > 0 && b.held+len(lines) > lineBufferMost {
 		b.left += bytes.Count(lines, []byte("\n"))
 		return len(lines), nil
@@ -169,8 +165,7 @@ func (b *lineBuffer) write() {
 	}
 }
 
-// next takes the portion that is to be written next, nil when none is due; the
-// caller holds mu.
+// next takes the portion that is to be written next, nil when none is due; the caller holds mu.
 func (b *lineBuffer) next() (portion []byte) {
 	switch {
 	case len(b.full) > 0:

@@ -136,9 +136,8 @@ func written(err error) error {
 	return err
 }
 
-// act goes through a message source, does something to the picked messages at most as
-// fast as the limit allows, and returns to how many it was done. What is not
-// touched is given back.
+// act goes through a message source, does something to the picked messages at most as fast as the limit allows, and
+// returns to how many it was done. What is not touched is given back.
 func (c messageCommands) act(ctx context.Context, g *deadLetterQueue, from messageSource, which *selector,
 	limit rate.Limit, what string, do func(context.Context, []held) (int, error)) (n int, err error) {
 	defer func() { err = errors.Join(err, from.release(ctx)) }()

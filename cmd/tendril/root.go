@@ -70,9 +70,8 @@ signal.`,
 	return root
 }
 
-// wordsOfPackage is the line of cobra's script that calls a function of the package
-// bash-completion, wordsOfBash what does without it. Bash alone also splits words at "="
-// and ":", where nothing is completed then.
+// wordsOfPackage is the line of cobra's script that calls a function of the package bash-completion, wordsOfBash
+// what does without it. Bash alone also splits words at "=" and ":", where nothing is completed then.
 const (
 	wordsOfPackage = `    _get_comp_words_by_ref "$@" cur prev words cword
 `

@@ -144,8 +144,7 @@ func (p *selector) expect(count int) int {
 	return count
 }
 
-// The sizes of portions: what one request moves, and what is read ahead while
-// only a bounded number is wanted.
+// The sizes of portions: what one request moves, and what is read ahead while only a bounded number is wanted.
 const (
 	largePortion = 100
 	smallPortion = 10

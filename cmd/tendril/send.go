@@ -162,8 +162,7 @@ func parseDelay(text string) (time.Duration, error) {
 	return delay, nil
 }
 
-// input opens where the body or the lines come from; nil when the body is an
-// argument.
+// input opens where the body or the lines come from; nil when the body is an argument.
 func (c sendCommand) input(args []string, f *sendFlags) (io.ReadCloser, error) {
 	switch {
 	case len(args) == 1 && (f.file != "" || f.many()):

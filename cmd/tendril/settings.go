@@ -80,8 +80,7 @@ func (c *cli) warn(warnings ...yamlfile.Problem) {
 	}
 }
 
-// bundleWarnings are what is done with a bundle in spite of a flaw, and the parts of
-// it that are not used.
+// bundleWarnings are what is done with a bundle in spite of a flaw, and the parts of it that are not used.
 func bundleWarnings(b *bundle.Bundle, unused []bundle.Finding) []bundle.Problem {
 	if b == nil {
 		return nil

@@ -233,8 +233,7 @@ func poisonText(i console.PoisonMessages) string {
 		i.Quarantined, i.Poison)
 }
 
-// paceText says how a queue fares among others and under its limits; "" when
-// there is nothing to say.
+// paceText says how a queue fares among others and under its limits; "" when there is nothing to say.
 func paceText(w *console.Worker) string {
 	var words []string
 	if w.LimitedBy != "" {
@@ -286,8 +285,7 @@ func limitText(l *console.Limit) string {
 	return plain(l.Target) + "\n        " + strings.Join(words, ", ")
 }
 
-// scalingText says what size is wanted, within which bounds, and what changed it
-// last.
+// scalingText says what size is wanted, within which bounds, and what changed it last.
 func scalingText(s *console.Scaling) string {
 	what := "processes on this machine"
 	switch group, ok := strings.CutPrefix(s.Target, "asg:"); {

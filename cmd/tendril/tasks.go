@@ -165,8 +165,7 @@ func noteText(t *console.Task) string {
 	return strings.Join(notes, "; ")
 }
 
-// clock is a time of a schedule in its zone; an unknown zone is shown as the
-// offset that came with it.
+// clock is a time of a schedule in its zone; an unknown zone is shown as the offset that came with it.
 func clock(at time.Time, zone string) string {
 	if at.IsZero() {
 		return "-"

@@ -99,9 +99,8 @@ func (c appCommands) prepare(cmd *cobra.Command, args []string,
 	return opts, err
 }
 
-// currentFolder is the working folder where nothing says what gets the messages and a
-// file marks it as an app's; else nothing. Nobody named it, so that it is refused
-// where others decide what is run from it.
+// currentFolder is the working folder where nothing says what gets the messages and a file marks it as an app's;
+// else nothing. Nobody named it, so that it is refused where others decide what is run from it.
 func (c appCommands) currentFolder(cmd *cobra.Command, command []string) ([]string, error) {
 	const here = "."
 	if !bundle.MarksFolder(here) {
@@ -165,9 +164,8 @@ func (c appCommands) upOptions(cfg *config.Config, b *bundle.Bundle, command []s
 		"or a Lambda function: tendril up --function NAME, or --lambda COMMAND for one on this machine")
 }
 
-// withDefault returns the bundle with what a platform of Elastic Beanstalk would
-// run in the place of the Procfile that it lacks, and says so; the bundle itself
-// where nothing can be told.
+// withDefault returns the bundle with what a platform of Elastic Beanstalk would run in the place of the Procfile
+// that it lacks, and says so; the bundle itself where nothing can be told.
 func (c appCommands) withDefault(b *bundle.Bundle) *bundle.Bundle {
 	if b == nil || b.Default == nil {
 		return b

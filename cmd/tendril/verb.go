@@ -16,9 +16,8 @@ import (
 	"tendril/queue"
 )
 
-// verb makes the RunE of a command that works on a running environment or on
-// Amazon SQS: INT and TERM end its context, so that it can give back what it
-// holds, and an error gets its exit status and hints.
+// verb makes the RunE of a command that works on a running environment or on Amazon SQS: INT and TERM end its
+// context, so that it can give back what it holds, and an error gets its exit status and hints.
 func verb(do func(ctx context.Context, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -109,8 +108,7 @@ func checkLimit(limit int) error {
 	return nil
 }
 
-// explained gives errors of the console and of queues their exit status and
-// hints; others stay what they are.
+// explained gives errors of the console and of queues their exit status and hints; others stay what they are.
 func explained(err error) error {
 	var reported *exitError
 	var said *console.Error
