@@ -26,8 +26,8 @@ var (
 	secretWords  = strings.Fields("pw dsn salt auth jwt hmac otp cookie signature pin cert pem")
 	notPasswords = strings.Fields("bypass compass encompass surpass trespass overpass underpass lowpass highpass " +
 		"bandpass pwd oldpwd")
-	notPasswordStarts = strings.Fields("passenger passiv passthr passage passed passes passing passion passable passover " +
-		"passport")
+	notPasswordStarts = strings.Fields("passenger passiv passthr passage passed passes passing passion passable " +
+		"passover passport")
 	notKeys = strings.Fields("monkey surveymonkey donkey turkey hockey jockey whiskey lackey mickey hotkey turnkey " +
 		"valkey")
 	// passwordServers usually have a password in their URL: DATABASE_URL, REDIS_URL.
@@ -73,12 +73,7 @@ func shown(name, value string) string {
 	if Secret(name) || holdsPassword(value) {
 		return hidden
 	}
-	return strings.Map(func(r rune) rune {
-		if yamlfile.IsControl(r) || r == '\t' {
-			return '?'
-		}
-		return r
-	}, value)
+	return yamlfile.OneLine(value)
 }
 
 var (

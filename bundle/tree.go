@@ -66,7 +66,7 @@ func (d *document) parse(data []byte) *yamlfile.Node {
 
 func readMap(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 	form := settingsForm()
-	text, fault := yamlfile.Text(data, form)
+	text, fault := yamlfile.Normalize(data, form)
 	if fault != nil {
 		return nil, fault
 	}

@@ -28,11 +28,10 @@ func (e *Error) Error() string { return e.Path + ": " + e.Text }
 // File returns an [*Error] when another user decides what is in a file, or may
 // replace it; nil when only this user does. What is missing is not checked.
 func File(path string) error {
-	if err := check(path); err != nil {
-		return err
-	}
-	if err := check(filepath.Dir(path)); err != nil {
-		return err
+	for _, at := range []string{path, filepath.Dir(path)} {
+		if err := check(at); err != nil {
+			return err
+		}
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -77,13 +76,11 @@ func check(path string) error {
 	if err != nil {
 		return missing(err)
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return nil
-	}
-	if wrong := judge(info.Mode(), stat.Uid, stat.Gid, uint32(os.Geteuid())); wrong != nil {
-		wrong.Path, wrong.Fix = path, wrong.Fix+" "+path
-		return wrong
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		if wrong := judge(info.Mode(), stat.Uid, stat.Gid, uint32(os.Geteuid())); wrong != nil {
+			wrong.Path, wrong.Fix = path, wrong.Fix+" "+path
+			return wrong
+		}
 	}
 	return nil
 }
@@ -94,15 +91,14 @@ func judge(mode fs.FileMode, uid, gid, self uint32) *Error {
 	if mode.IsDir() && mode&fs.ModeSticky != 0 {
 		mode &^= 0o022
 	}
+	octal := fmt.Sprintf(" may write to it (mode %04o)", mode.Perm())
 	switch Decide(mode, uid, gid, self) {
 	case Owner:
 		return &Error{Text: "it belongs to the user " + userName(uid), Fix: "chown " + userName(self)}
 	case Everybody:
-		return &Error{Text: fmt.Sprintf("every user may write to it (mode %04o)", mode.Perm()), Fix: "chmod go-w",
-			Everybody: true}
+		return &Error{Text: "every user" + octal, Fix: "chmod go-w", Everybody: true}
 	case Group:
-		return &Error{Text: fmt.Sprintf("the group %s may write to it (mode %04o)", groupName(gid), mode.Perm()),
-			Fix: "chmod g-w"}
+		return &Error{Text: "the group " + groupName(gid) + octal, Fix: "chmod g-w"}
 	}
 	return nil
 }
@@ -136,7 +132,7 @@ func Decide(mode fs.FileMode, uid, gid, self uint32) Others {
 func userName(uid uint32) string {
 	id := strconv.Itoa(int(uid))
 	if u, err := user.LookupId(id); err == nil {
-		return u.Username
+		id = u.Username
 	}
 	return id
 }
@@ -144,7 +140,7 @@ func userName(uid uint32) string {
 func groupName(gid uint32) string {
 	id := strconv.Itoa(int(gid))
 	if g, err := user.LookupGroupId(id); err == nil {
-		return g.Name
+		id = g.Name
 	}
 	return id
 }

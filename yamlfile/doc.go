@@ -2,7 +2,7 @@
 //
 // The settings file, cron.yaml and the files of a source bundle are all read here:
 //
-//	root, problem := yamlfile.Parse("tendril.yaml", data, &yamlfile.Options{Plain: true, MaxBytes: 64 << 10, ...})
+//	root, problem := yamlfile.Read(data, &yamlfile.Options{Plain: true, MaxBytes: 64 << 10, ...})
 //
 // A [Node] keeps the text of a value as it was written, whatever type YAML sees in it: 010 and yes stay what they
 // are. Each node and each key has its line and column, so that a [Problem] can name the place to fix.

@@ -70,10 +70,8 @@ func Short(text string) string {
 // Shown makes a piece of a file fit a message: short, and in quotes where it is not one printable word.
 func Shown(text string) string {
 	text = Short(text)
-	if text == "" || strings.ContainsFunc(text, func(r rune) bool {
-		return r == ' ' || r == utf8.RuneError ||
-			IsControl(r) || r == '\t'
-	}) {
+	odd := func(r rune) bool { return r == ' ' || r == '\t' || r == utf8.RuneError || IsControl(r) }
+	if text == "" || strings.ContainsFunc(text, odd) {
 		return fmt.Sprintf("%q", text)
 	}
 	return text
@@ -82,12 +80,17 @@ func Shown(text string) string {
 // Printable makes text fit a message: its first line, short, and without control characters.
 func Printable(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
-	return Short(strings.Map(func(r rune) rune {
+	return Short(OneLine(text))
+}
+
+// OneLine puts ? in the place of control characters.
+func OneLine(text string) string {
+	return strings.Map(func(r rune) rune {
 		if IsControl(r) || r == '\t' {
 			return '?'
 		}
 		return r
-	}, text))
+	}, text)
 }
 
 // IsControl is true for what a terminal would act on; a tab is a blank.

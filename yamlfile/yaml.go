@@ -15,6 +15,66 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
+// Options bound a file and name what it is. The limits must be set.
+type Options struct {
+	// Plain refuses anchors, aliases, tags, merge keys, "? " keys and directives.
+	Plain bool
+	// MaxBytes, MaxTokens and MaxDepth bound the file, the words and signs in it, and how deep maps and lists are
+	// nested. Parsers take quadratic time and more for some files.
+	MaxBytes, MaxTokens, MaxDepth int
+	// What the file is not when it is too large, too deep or no map: "no settings file".
+	What string
+	// HintTooMuch, HintForm and HintSyntax say what to do about a file that is too large,
+	// that is no map, and that is no YAML.
+	HintTooMuch, HintForm, HintSyntax string
+}
+
+// Kind is what a [Node] is.
+type Kind int
+
+// The kinds of nodes.
+const (
+	Scalar Kind = iota
+	Null
+	Sequence
+	Mapping
+)
+
+// Node is one value of a document, with the text as it was written. A node that an alias names is shared, never
+// copied; merge keys copy keys, up to a bound, and share their values.
+type Node struct {
+	Kind         Kind
+	Text         string // of a scalar
+	Block        bool   // a scalar after | or >
+	Tag          string // such as !Ref; "" for none
+	Line, Column int
+	Items        []*Node // of a sequence
+	Pairs        []Pair  // of a mapping
+}
+
+// Pair is one key of a mapping and its value.
+type Pair struct {
+	Key          string
+	Line, Column int
+	Value        *Node
+}
+
+// Get returns the value of a key, nil when there is none.
+func (n *Node) Get(key string) *Node {
+	for i := range n.Pairs {
+		if n.Pairs[i].Key == key {
+			return n.Pairs[i].Value
+		}
+	}
+	return nil
+}
+
+// Fault is a [Problem] of a file that cannot be read, with its place in numbers: from 1, 0 for the whole file.
+type Fault struct {
+	Line, Column int
+	Text, Hint   string
+}
+
 // maxMerged bounds the keys that the merge keys of a file stand for, which are
 // copied: without it a small file could stand for millions.
 const maxMerged = 10000
@@ -23,37 +83,6 @@ const maxMerged = 10000
 // CR LF in quoted texts and after blocks for two ends.
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
-// Parse reads the one YAML document of a file, whose line ends are LF; nil when there is
-// none. Its aliases share what they name.
-func Parse(text string, o *Options) (*Node, *Fault) {
-	tokens := lexer.Tokenize(text)
-	if fault := o.admit(tokens); fault != nil {
-		return nil, fault
-	}
-	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
-	if err != nil {
-		return nil, o.syntaxFault(err)
-	}
-	y := reader{anchors: map[string]*Node{}}
-	var root *Node
-	for _, doc := range file.Docs {
-		switch doc.Body.(type) {
-		case nil, *ast.CommentGroupNode, *ast.DirectiveNode, *ast.NullNode:
-			continue
-		}
-		n := y.node(doc.Body)
-		if y.fault == nil && root != nil {
-			return nil, &Fault{Line: n.Line, Column: n.Column, Text: "there is a second document in the file",
-				Hint: "keep one: delete the line --- between them"}
-		}
-		if y.fault != nil {
-			return nil, y.fault
-		}
-		root = n
-	}
-	return root, nil
-}
-
 // admit keeps away what would keep the parser busy, and what a plain file does not need.
 func (o *Options) admit(tokens token.Tokens) *Fault {
 	if len(tokens) > o.MaxTokens {
@@ -61,43 +90,28 @@ func (o *Options) admit(tokens token.Tokens) *Fault {
 	}
 	var depth nesting
 	for i, t := range tokens {
-		if what := unread(t.Type); o.Plain && what != "" {
+		if what := unread[t.Type]; o.Plain && what != "" {
 			return at(t, what+" are not read",
 				`write plain "key: value" lines; a value that begins with a special character needs quotes`)
 		}
 		if depth.add(tokens, i) > o.MaxDepth {
 			return at(t, fmt.Sprintf("maps and lists are nested deeper than %d", o.MaxDepth), o.HintForm)
 		}
-		switch t.Type {
-		case token.MappingKeyType:
-			if !plainKey(tokens[i:], depth.flow > 0) {
-				return at(t, `a key that begins with "? " must be plain text, with its colon below the "?"`, `write "key: value"`)
-			}
-		case token.DirectiveType:
-			if !yamlVersion(tokens, i) {
-				return at(t, "this directive is not read",
-					`delete the line; only %YAML 1.1 or 1.2 may be there, at the top and with --- below it`)
-			}
+		switch {
+		case t.Type == token.MappingKeyType && !plainKey(tokens[i:], depth.flow > 0):
+			return at(t, `a key that begins with "? " must be plain text, with its colon below the "?"`, `write "key: value"`)
+		case t.Type == token.DirectiveType && !yamlVersion(tokens, i):
+			return at(t, "this directive is not read",
+				`delete the line; only %YAML 1.1 or 1.2 may be there, at the top and with --- below it`)
 		}
 	}
 	return nil
 }
 
-// unread names a part of YAML that a plain file does not have; "" for all others.
-func unread(t token.Type) string {
-	switch t {
-	case token.AnchorType, token.AliasType:
-		return "anchors and aliases"
-	case token.TagType:
-		return "tags"
-	case token.MergeKeyType:
-		return "merge keys"
-	case token.MappingKeyType:
-		return `keys that begin with "? "`
-	case token.DirectiveType:
-		return "directives"
-	}
-	return ""
+// unread names the parts of YAML that a plain file does not have.
+var unread = map[token.Type]string{
+	token.AnchorType: "anchors and aliases", token.AliasType: "anchors and aliases", token.TagType: "tags",
+	token.MergeKeyType: "merge keys", token.MappingKeyType: `keys that begin with "? "`, token.DirectiveType: "directives",
 }
 
 // plainKey reports whether the key that begins with tokens, at a "?", is plain text
@@ -249,7 +263,7 @@ func (y *reader) node(n ast.Node) *Node {
 		return &tagged
 	case *ast.LiteralNode:
 		return y.placed(n, Node{Text: v.Value.Value, Block: true})
-	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+	case ast.ScalarNode:
 		return y.placed(n, Node{Text: n.GetToken().Value})
 	}
 	return y.refuse(n, "this value is neither text, list nor map", `write plain "key: value" lines`)
@@ -300,8 +314,8 @@ func plainText(key ast.Node) *token.Token {
 		key = explicit.Value
 	}
 	switch key.(type) {
-	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NullNode, *ast.InfinityNode,
-		*ast.NanNode, *ast.MergeKeyNode:
+	case *ast.LiteralNode:
+	case ast.ScalarNode, *ast.MergeKeyNode:
 		return key.GetToken()
 	}
 	return nil
@@ -353,8 +367,8 @@ func (y *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	m.Pairs = slices.Insert(m.Pairs, place, merged...)
 }
 
-// Text returns the text of a file, less a byte order mark, with each line end as LF.
-func Text(data []byte, o *Options) (string, *Fault) {
+// Normalize returns the text of a file, less a byte order mark, with each line end as LF.
+func Normalize(data []byte, o *Options) (string, *Fault) {
 	if len(data) > o.MaxBytes {
 		return "", &Fault{Text: fmt.Sprintf("the file has more than %d bytes", o.MaxBytes), Hint: o.HintTooMuch}
 	}
@@ -365,20 +379,47 @@ func Text(data []byte, o *Options) (string, *Fault) {
 	return lineEnds.Replace(text), nil
 }
 
-// Read is [Text] and [Map] in one.
+// Read is [Normalize] and [Map] in one.
 func Read(data []byte, o *Options) (*Node, *Fault) {
-	text, fault := Text(data, o)
+	text, fault := Normalize(data, o)
 	if fault != nil {
 		return nil, fault
 	}
 	return Map(text, o)
 }
 
-// Map parses a document with a mapping at the top; nil when it is empty.
+// Map parses a document with a mapping at the top, whose line ends are LF; nil when it is empty. Its aliases share
+// what they name.
 func Map(text string, o *Options) (*Node, *Fault) {
-	root, fault := Parse(text, o)
-	if fault == nil && root != nil && root.Kind != Mapping {
-		return nil, &Fault{Line: root.Line, Column: root.Column, Text: "this is no " + o.What, Hint: o.HintForm}
+	tokens := lexer.Tokenize(text)
+	if fault := o.admit(tokens); fault != nil {
+		return nil, fault
 	}
-	return root, fault
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil, o.syntaxFault(err)
+	}
+	y := reader{anchors: map[string]*Node{}}
+	var root *Node
+	for _, doc := range file.Docs {
+		switch doc.Body.(type) {
+		case nil, *ast.CommentGroupNode, *ast.DirectiveNode, *ast.NullNode:
+			continue
+		}
+		n := y.node(doc.Body)
+		switch {
+		case y.fault != nil:
+			return nil, y.fault
+		case root != nil:
+			return nil, n.fault("there is a second document in the file", "keep one: delete the line --- between them")
+		case n.Kind != Mapping:
+			return nil, n.fault("this is no "+o.What, o.HintForm)
+		}
+		root = n
+	}
+	return root, nil
+}
+
+func (n *Node) fault(text, hint string) *Fault {
+	return &Fault{Line: n.Line, Column: n.Column, Text: text, Hint: hint}
 }
