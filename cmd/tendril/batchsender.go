@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,18 +156,13 @@ func (c sendCommand) watcher(cmd *cobra.Command, p *targetQueue) (*console.Clien
 		return nil, fmt.Errorf("--wait asks the environment that works on the queue: %w", err)
 	}
 	i := client.Instance
-	var names []string
 	for _, q := range i.Queues {
 		if p.client != nil && q.Embedded && q.Name == p.name || p.remote != nil && q.URL == p.remote.URL() {
 			return client, nil
 		}
-		names = append(names, q.Name)
 	}
-	works := "on no queue"
-	if len(names) > 0 {
-		works = "on queue " + strings.Join(names, ", ")
-	}
-	return nil, fail(exitUsage, fmt.Errorf("--wait would never end: environment %q works %s, not on %s", i.Environment,
+	works := cmp.Or(queueNames(&i, ""), "no queue")
+	return nil, fail(exitUsage, fmt.Errorf("--wait would never end: environment %q works on %s, not on %s", i.Environment,
 		works, p.name), "leave --wait out, or name the --data-dir of the environment that works on it")
 }
 
@@ -205,31 +201,33 @@ func (c sendCommand) printOutcome(d console.Delivery, f format) error {
 }
 
 func attemptsError(failed, running, unknown int) error {
-	switch {
-	case failed+running+unknown == 0:
-		return nil
-	case running+unknown == 0:
-		return fail(exitFailed, fmt.Errorf("the first attempt of %s failed", plural(failed, "message")),
-			"it is tried again until it is dead-lettered; see 'tendril status'")
-	case failed+running == 0:
-		return fail(exitFailed, fmt.Errorf("%s not attempted in time", plural(unknown, "message")),
-			"'tendril status' shows what the worker waits for")
-	case failed+unknown == 0:
-		return fail(exitFailed, fmt.Errorf("%s still in work", plural(running, "message")),
-			"the app has not answered yet; wait longer with --timeout")
+	var found, hints []string
+	for _, kind := range []struct {
+		count      int
+		what, hint string
+	}{
+		{failed, "failed", "it is tried again until it is dead-lettered; see 'tendril status'"},
+		{running, "still in work", "the app has not answered yet; wait longer with --timeout"},
+		{unknown, "not attempted in time", "'tendril status' shows what the worker waits for"},
+	} {
+		if kind.count > 0 {
+			found, hints = append(found, plural(kind.count, "message")+" "+kind.what), append(hints, kind.hint)
+		}
 	}
-	return fail(exitFailed, fmt.Errorf("%s failed, %d still in work, %d not attempted in time", plural(failed, "message"),
-		running, unknown), "see 'tendril status'")
+	if len(found) == 0 {
+		return nil
+	}
+	return fail(exitFailed, errors.New("first attempt: "+strings.Join(found, ", ")), hints...)
 }
 
 func deliveryText(d console.Delivery) string {
 	text := fmt.Sprintf("%s %s", d.MessageID, d.Outcome)
-	if d.Done() {
+	switch {
+	case d.Done():
 		return fmt.Sprintf("%s: status %d in %d ms, %d ms after the send", text, d.Status, d.DurationMS,
 			d.WaitMS+d.DurationMS)
-	}
-	if d.Outcome == console.InWork {
-		return text + fmt.Sprintf(": attempt %d has been running for %d ms", d.Attempt, d.DurationMS)
+	case d.Outcome == console.InWork:
+		return fmt.Sprintf("%s: attempt %d has been running for %d ms", text, d.Attempt, d.DurationMS)
 	}
 	text += ": " + d.Reason
 	if d.Answer != "" {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -135,7 +136,7 @@ func (c messageCommands) printDead(ctx context.Context, g *deadLetterQueue, mess
 	rows := [][]string{{"ID", "AGE", "DEAD FOR", "RECEIVES", "FROM", "LAST FAILURE", "BODY"}}
 	for _, m := range messages {
 		rows = append(rows, []string{m.ID, since(m.SentAt), since(m.DeadAt), fmt.Sprint(m.ReceiveCount),
-			or(afterColon(m.DeadLetterSource)), or(preview(reasons[m.ID], 40)), preview(m.Body, previewWidth)})
+			cmp.Or(afterColon(m.DeadLetterSource), "-"), cmp.Or(preview(reasons[m.ID], 40), "-"), preview(m.Body, previewWidth)})
 	}
 	if err := c.printTable(rows); err != nil {
 		return err

@@ -133,14 +133,6 @@ func since(t time.Time) string {
 	return age(time.Since(t))
 }
 
-// or returns text, or a dash where there is none.
-func or(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
-}
-
 func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

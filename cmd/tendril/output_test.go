@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"time"
@@ -58,7 +59,7 @@ func TestAge(t *testing.T) {
 			t.Errorf("age(%v) = %s, want %s", d, got, want)
 		}
 	}
-	if since(time.Time{}) != "-" || moment(time.Time{}) != "" || or("") != "-" {
+	if since(time.Time{}) != "-" || moment(time.Time{}) != "" || cmp.Or("", "-") != "-" {
 		t.Error("nothing is not shown as nothing")
 	}
 	if got := moment(time.Now().Add(90 * time.Second)); !strings.Contains(got, "in 1m") {
@@ -116,8 +117,8 @@ func TestAttemptsError(t *testing.T) {
 		failed, running, unknown int
 		want                     string
 	}{
-		{0, 0, 0, ""}, {2, 0, 0, "first attempt of 2 messages failed"}, {0, 0, 1, "1 message not attempted in time"},
-		{0, 2, 0, "2 messages still in work"}, {1, 0, 1, "1 message failed, 0 still in work, 1 not attempted in time"},
+		{0, 0, 0, ""}, {2, 0, 0, "first attempt: 2 messages failed"}, {0, 0, 1, "1 message not attempted in time"},
+		{0, 2, 0, "2 messages still in work"}, {1, 0, 1, "first attempt: 1 message failed, 1 message not attempted in time"},
 	} {
 		err := attemptsError(c.failed, c.running, c.unknown)
 		if (err == nil) != (c.want == "") || err != nil &&

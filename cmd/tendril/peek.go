@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -128,7 +129,7 @@ func (c messageCommands) printMessages(messages []console.Message, f format, ful
 	}
 	rows := [][]string{{"ID", "STATE", "AGE", "RECEIVES", "BODY"}}
 	for _, m := range messages {
-		rows = append(rows, []string{m.ID, or(m.State), since(m.SentAt), fmt.Sprint(m.ReceiveCount),
+		rows = append(rows, []string{m.ID, cmp.Or(m.State, "-"), since(m.SentAt), fmt.Sprint(m.ReceiveCount),
 			preview(m.Body, previewWidth)})
 	}
 	return c.printTable(rows)

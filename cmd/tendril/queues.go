@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,7 +102,7 @@ func queueTable(queues []console.Queue) [][]string {
 			oldest = age(time.Duration(q.OldestSeconds * float64(time.Second)))
 		}
 		rows = append(rows, []string{q.Name, fmt.Sprint(q.Ledger.Visible), fmt.Sprint(q.Ledger.InFlight),
-			fmt.Sprint(q.Ledger.Delayed), oldest, or(q.DeadLetterQueue), pausedText(q.Paused, q.PauseReason)})
+			fmt.Sprint(q.Ledger.Delayed), oldest, cmp.Or(q.DeadLetterQueue, "-"), pausedText(q.Paused, q.PauseReason)})
 	}
 	return rows
 }

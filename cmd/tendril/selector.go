@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -114,12 +115,8 @@ func (p *selection) lost(queueName string) error {
 	if len(p.missing) == 0 {
 		return nil
 	}
-	var names []string
-	for id := range p.missing {
-		names = append(names, id)
-	}
-	slices.Sort(names)
-	return fail(exitNotFound, fmt.Errorf("queue %s holds no message %s", queueName, strings.Join(names, ", ")),
+	names := strings.Join(slices.Sorted(maps.Keys(p.missing)), ", ")
+	return fail(exitNotFound, fmt.Errorf("queue %s holds no message %s", queueName, names),
 		"'tendril dead list' shows what it holds")
 }
 

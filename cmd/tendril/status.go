@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -150,7 +151,7 @@ func appTable(app []console.Process) [][]string {
 			pid = fmt.Sprint(p.PID)
 		}
 		rows = append(rows, []string{p.Name, p.State, ready, pid, since(p.Since), fmt.Sprint(p.Restarts),
-			or(plain(p.LastExit))})
+			cmp.Or(plain(p.LastExit), "-")})
 	}
 	return rows
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -209,7 +210,7 @@ func runTable(runs []console.TaskRun) [][]string {
 		if !r.EnqueuedAt.IsZero() {
 			late = (time.Duration(r.LatenessMS) * time.Millisecond).String()
 		}
-		rows = append(rows, []string{plain(r.Task), clock(r.ScheduledAt, "UTC"), late, runText(r), or(r.MessageID),
+		rows = append(rows, []string{plain(r.Task), clock(r.ScheduledAt, "UTC"), late, runText(r), cmp.Or(r.MessageID, "-"),
 			originText(r)})
 	}
 	return rows
