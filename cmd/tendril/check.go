@@ -21,11 +21,10 @@ func (c appCommands) newCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Validate settings, bundle and periodic tasks, offline",
-		Long: `Reads what 'tendril up' would read, with the same arguments, and says what is wrong
-(exit status 2), which port is in use (7), what to know, and what of the bundle is not used. Lists what a
-deployment does, in order, the settings and environment properties of the bundle
-that count, with file and line, and the periodic tasks with the next five times at
-which each is due. Nothing is started, created or asked over the network.`,
+		Long: `Reads what 'tendril up' would read with the same arguments. Reports mistakes (exit status
+2), ports in use (7), warnings, and what of the bundle is not used. Lists the steps of a
+deployment, the settings and environment properties of the bundle with file and line, and
+the next five runs of each periodic task. Starts and changes nothing, and uses no network.`,
 		Args: oneApp,
 	}
 	addSettings(cmd, func(config.Option) bool { return true })

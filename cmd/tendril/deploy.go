@@ -21,12 +21,11 @@ func (c controlCommands) newDeploy() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deploy [DIR|ZIP]",
 		Short: "Deploy a new version of the app without downtime",
-		Long: `Has the running environment run the app in DIR, or in the archive ZIP, instead of
-the one that it runs. The new version's hooks and build commands run first; then it
-is started beside the old one, gets the messages once it is ready, and the old one
-finishes what it has and ends. When the new version does not come up, the old one
-works on and the exit status is 1. Without an argument, what runs now is started
-anew from its folder as it is now.`,
+		Long: `Replaces the running app by the one in DIR or in the archive ZIP. Hooks and build commands
+run first; then the new version starts beside the old one and gets the messages once it is
+ready, and the old one finishes its work and stops. If the new version does not become
+ready, the old one keeps running and the exit status is 1. Without an argument, the app's
+folder is deployed again as it is now.`,
 		Example: "  tendril deploy examples/thumbnails\n  tendril deploy thumbnails-v2.zip",
 		Args:    cobra.MaximumNArgs(1),
 	}
@@ -161,14 +160,11 @@ func (c controlCommands) newReload() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reload",
 		Short: "Apply what changed in the settings and the app's folder",
-		Long: `Makes the running environment put in force what changed in its settings and in the
-app's folder since they were read, as the signal HUP does, and restarts nothing that
-no change touches. When nothing or cron.yaml alone changed, the periodic tasks are
-read again; a file with a mistake is refused (exit status 2), and what is in force
-stays. What a delivery is (paths, time limits, retries, concurrency) changes while it
-runs; variables of the app start it anew, anything else is a deployment of the folder,
-both beside the version that runs: when the new one does not come up, the old one
-works on, and the exit status is 1.`,
+		Long: `Applies what changed in the settings and the app's folder, as the signal HUP does, and
+restarts only what a change affects. Paths, time limits, retries, concurrency and periodic
+tasks change at once. Changed variables restart the app, and any other change deploys its
+folder: if the new version does not become ready, the old one keeps running (exit status
+1). A file with a mistake is refused and changes nothing (exit status 2).`,
 		Args: cobra.NoArgs,
 	}
 	addDataDir(cmd)
@@ -226,10 +222,9 @@ func (c controlCommands) newDrain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "drain",
 		Short: "Finish what is in flight, then stop the environment",
-		Long: `Asks the running environment to stop receiving, to finish what is in flight, and
-to end. Waits until it has ended. Exit status 3 when that takes longer than --wait:
-the drain goes on then, up to the environment's --shutdown-timeout; and when work
-was cut off there, which goes back to its queue.`,
+		Long: `Asks the environment to stop receiving, finish the work in flight and stop, and waits until
+it has stopped. The exit status is 3 if that takes longer than --wait, while the drain goes
+on, or if the environment's --shutdown-timeout returned work to its queue.`,
 		Args: cobra.NoArgs,
 	}
 	addDataDir(cmd)

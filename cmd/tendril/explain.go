@@ -16,10 +16,9 @@ func (c appCommands) newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [OPTION]",
 		Short: "Show the value of an option, its default, and where it was set",
-		Long: `Tells everything about one option, under any of its names: flag, variable, key,
-Elastic Beanstalk or Workerless name; or about any other setting of a bundle, such
-as an environment property. Without an option it lists what is set at all, and
-where. Takes the flags of 'tendril up'.`,
+		Long: `Shows one option by any of its names (flag, variable, key, Elastic Beanstalk or Workerless
+name), or another setting of a bundle, such as an environment property. Without an option,
+lists everything that is set, and where. Takes the flags of 'tendril up'.`,
 		Example: `  tendril explain http-connections
   tendril explain InactivityTimeout --dir path/to/app
   tendril explain --dir path/to/app`,

@@ -33,9 +33,8 @@ func (c messageCommands) newPeek() *cobra.Command {
 		Short: "Show the messages of a queue",
 		Long: `Shows the oldest messages of a queue. On the embedded queue this changes nothing.
 
-Amazon SQS shows a message only to those who receive it: there each look counts
-as a receive, towards the queue's maxReceiveCount too, and hides the message
-from others until it is given back at the end, at most 5 minutes.`,
+On Amazon SQS each look is a receive: it counts towards maxReceiveCount, and hides the
+message from others until the command ends, for at most 5 minutes.`,
 		Example: `  tendril peek
   tendril peek orders --match 4711 --full
   tendril peek -o json -n 100 | jq -r .[].body`,

@@ -31,9 +31,9 @@ func (c queueCommands) newQueuesCreate() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Create a queue",
-		Long: `Creates a queue and prints its name, or its URL on Amazon SQS. A queue that exists
-with the same attributes is no error. A dead-letter queue that does not exist is
-created too, with the longest retention there is.`,
+		Long: `Creates a queue and prints its name, or its URL on Amazon SQS. A queue that exists with the
+same attributes is not an error. A missing dead-letter queue is created too, with the
+longest retention period, 14 days.`,
 		Example: `  tendril queues create orders --dead-letter orders-dead --max-receives 5
   tendril queues create mails --fifo --attribute ContentBasedDeduplication=true
   tendril queues create orders --backend sqs --attribute VisibilityTimeout=300`,

@@ -20,10 +20,10 @@ func (c messageCommands) newDeadRedrive() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "redrive {ID... | --all | --match TEXT | --limit N}",
 		Short: "Move dead letters back to the queues they came from",
-		Long: `Moves dead letters back to the queue that each came from, or to --to. On the
-embedded queue a message keeps its id, and its receives are counted anew before it
-can die again. On Amazon SQS a copy with the same body, attributes and group is
-sent, and the dead letter is deleted once the copy was accepted; a copy has a new id.`,
+		Long: `Moves dead letters back to the queue that each came from, or to --to. On the embedded queue
+a message keeps its id, and its receives are counted anew. On Amazon SQS a copy with the
+same body, attributes and group is sent under a new id, and the dead letter is deleted once
+the copy is accepted.`,
 		Example: `  tendril dead redrive 3f0c8a12-5d5e-4a38-9a55-0f1c5d1f3a11
   tendril dead redrive --all --rate 50/s
   tendril dead redrive --match '"tenant":7' --to orders-slow`,
@@ -89,9 +89,9 @@ func (c messageCommands) newDeadExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export [ID...]",
 		Short: "Export dead letters as lines of JSON",
-		Long: `Writes one line of JSON for each dead letter, with its body, all attributes and
-what is known of it. The dead letters stay where they are. 'tendril send --ndjson'
-sends such lines again. Without ids, --match or --limit all are exported.`,
+		Long: `Writes each dead letter as one line of JSON, with its body, attributes and metadata. The
+dead letters stay where they are. 'tendril send --ndjson' sends such lines again. Without
+ids, --match or --limit, all are exported.`,
 		Example: `  tendril dead export --file dead.ndjson
   tendril dead export --match tenant-7 | jq -r .body`,
 	}

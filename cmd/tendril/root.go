@@ -15,15 +15,15 @@ func (c *cli) newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "tendril",
 		Short: "A complete worker environment in one binary",
-		Long: `tendril takes messages from a queue, POSTs each to your app, and settles it by
-the answer. The queue is embedded and durable, or Amazon SQS.
+		Long: `tendril takes messages from a queue, POSTs each to your app, and deletes or retries it by
+the answer. The queue is embedded and durable, or on Amazon SQS.
 
   tendril up examples/thumbnails        run an app from a folder with a Procfile
   tendril up -- python3 app.py          run a command
-  tendril up --target http://127.0.0.1:8080/   beside an app that runs already
-  tendril send '{"order": 42}'          hand work to the running environment
+  tendril up --target http://127.0.0.1:8080/   deliver to an app that already runs
+  tendril send '{"order": 42}'          send a message
   tendril status                        see what happens
-  tendril deploy examples/thumbnails    put a new version in its place, without a gap
+  tendril deploy examples/thumbnails    replace it by a new version, without downtime
 
 Exit status: 0 ok, 1 failed, 2 usage or settings, 3 drained late, 4 queue
 unreachable, 5 app failed, 6 not found, 7 in use, 128+n killed by a second

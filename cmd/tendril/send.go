@@ -34,21 +34,19 @@ func (c sendCommand) newSend() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "send [BODY]",
 		Short: "Send messages",
-		Long: `Sends a message: BODY, or the content of --file, or standard input, byte for
-byte. Prints its id once the queue has it safe.
+		Long: `Sends one message: BODY, or the content of --file, or standard input, byte for byte.
+Prints the message id once the queue has stored it.
 
-With --ndjson each line is one message. A line that is an object with the key
-"body" is read as a message in the form that 'tendril dead export' and
-'tendril peek -o json' use:
+With --ndjson each line is one message. An object with the key "body" is read in the form
+that 'tendril dead export' and 'tendril peek -o json' print:
 
   {"body": "...", "attributes": {"kind": "thumb", "n": 3,
    "level": {"type": "Number.int", "value": "3"},
    "key": {"type": "Binary", "base64": "AAE="}},
    "group_id": "a", "dedup_id": "b", "delay_seconds": 10}
 
-Every other line is itself the body, whatever JSON it is. With --raw every line
-is a body, JSON or not. The flags --attr, --delay and --group fill in what a
-line does not say.`,
+Any other JSON value is itself the body. With --raw each line is a body, JSON or not.
+--attr, --delay and --group apply where a line does not set them.`,
 		Example: `  tendril send '{"order": 42}'
   tendril send --wait --attr kind=thumb --attr width:Number=160 '{"image": "a.png"}'
   tendril send --ndjson --file orders.ndjson

@@ -17,9 +17,9 @@ func (c controlCommands) newStatus() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the running environment: health, queues, ledger, worker, app",
-		Long: `Shows what the environment is doing. The ledger accounts for every message that
-was ever accepted: sent = done + dead-lettered + expired + purged + live, where
-dead-lettered are those that lie in a dead-letter queue now.`,
+		Long: `Shows what the environment is doing. The ledger accounts for every message ever accepted:
+sent = done + dead-lettered + expired + purged + live, where dead-lettered counts the
+messages that are in a dead-letter queue now.`,
 		Args: cobra.NoArgs,
 	}
 	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) (console.Status, error) {
@@ -321,10 +321,9 @@ func (c controlCommands) newHealth() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Show the health of the environment, with its causes",
-		Long: `Shows the environment's health in the words of Elastic Beanstalk: Ok, Info,
-Warning, Degraded, Severe, Pending or No Data, and why. The exit status is that of a
-check in a monitoring system: 0 for Ok and Info, 1 for Warning, 2 for Degraded and
-Severe, 3 for what is not known; 6 when no environment runs.`,
+		Long: `Shows the health as Elastic Beanstalk names it (Ok, Info, Warning, Degraded, Severe, Pending
+or No Data), and its causes. The exit status suits monitoring systems: 0 for Ok and Info, 1
+for Warning, 2 for Degraded and Severe, 3 for unknown, 6 when no environment runs.`,
 		Args: cobra.NoArgs,
 	}
 	addDataDir(cmd)

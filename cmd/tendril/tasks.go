@@ -20,8 +20,8 @@ func (c taskCommands) newTasks() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tasks",
 		Short: "List, run, pause and resume periodic tasks; show their history",
-		Long: `Lists the periodic tasks of the running environment and says which instance
-enqueues them. Each subcommand works on any instance, also one that does not lead.`,
+		Long: `Lists the periodic tasks of the running environment and says which instance enqueues them.
+Each subcommand works on any instance, not only on the leader.`,
 		Example: "  tendril tasks\n  tendril tasks run backup-job\n  tendril tasks history backup-job -n 5",
 		Args:    cobra.NoArgs,
 	}
@@ -57,9 +57,8 @@ func (c taskCommands) newTasksRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME",
 		Short: "Enqueue one run of a task now, also of a paused one",
-		Long: `Enqueues one run of a task at once and prints the message's id. When the task is
-due next does not change.`,
-		Args: cobra.ExactArgs(1),
+		Long:  `Enqueues one run of a task now and prints the message id. The schedule does not change.`,
+		Args:  cobra.ExactArgs(1),
 	}
 	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, args []string) (console.TaskRun, error) {
 		return client.RunTask(ctx, args[0])
@@ -121,8 +120,8 @@ func (c taskCommands) newTasksHistory() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [NAME]",
 		Short: "Show the runs of a task, or of all tasks, the newest first",
-		Long: `Shows the runs that this instance remembers: those that it enqueued or left out,
-and those that others enqueued and its app worked on.`,
+		Long: `Shows the runs that this instance remembers: those that it enqueued or left out, and those
+that other instances enqueued and its app processed.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", limit, "Maximum runs to show (1-1000).")

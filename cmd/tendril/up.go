@@ -29,13 +29,11 @@ func (c appCommands) newUp() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "up [DIR|ZIP] [-- COMMAND ARGS...]",
 		Short: "Run a worker environment: queue, worker and app",
-		Long: `Runs a worker environment. The app is the "web" line of DIR's Procfile, or
-COMMAND, or runs already where --target says. Where nothing says what gets the
-messages, DIR is the working folder, if it holds a Procfile, Buildfile, cron.yaml or
-tendril.yaml. Messages come from an embedded,
-durable queue, or from Amazon SQS with --queue-url. DIR may be a zip archive of
-what would be in the folder: it is unpacked below the data directory, and the
-newest three versions of its name are kept.`,
+		Long: `Runs a worker environment. The app is the "web" line of DIR's Procfile, or COMMAND, or
+already runs at --target. Without any of them, DIR is the working folder if it has a
+Procfile, Buildfile, cron.yaml or tendril.yaml. Messages come from an embedded, durable
+queue, or from Amazon SQS with --queue-url. A zip archive is unpacked below the data
+directory, where the newest three versions are kept.`,
 		Example: `  tendril up examples/thumbnails
   tendril up letters.zip
   tendril up --target http://127.0.0.1:8080/ --queue-url https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
