@@ -139,7 +139,8 @@ func (c appCommands) checkBundle(opts *environment.Options) error {
 	}
 	for _, p := range b.Environment() {
 		if opts.Withheld(p) == "" {
-			fmt.Fprintf(c.out, "property %s=%s (%s)\n", plain(p.Option), plain(c.shownSetting(p)), c.setBy(p))
+			value, from := c.inForce(p)
+			fmt.Fprintf(c.out, "property %s=%s (%s)\n", plain(p.Option), value, from)
 		}
 	}
 	for _, l := range b.Links {

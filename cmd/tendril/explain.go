@@ -91,7 +91,8 @@ func (c appCommands) listSettings(cfg *config.Config, b *bundle.Bundle) error {
 		}
 		for _, s := range b.InForce() {
 			if !known(s) {
-				rows = append(rows, []string{plain(s.Option), plain(c.shownSetting(s)), c.setBy(s)})
+				value, from := c.inForce(s)
+				rows = append(rows, []string{s.Option, value, from})
 			}
 		}
 	}
@@ -107,14 +108,15 @@ func (c appCommands) listSettings(cfg *config.Config, b *bundle.Bundle) error {
 func (c appCommands) explainBundled(settings []bundle.Setting) {
 	last := settings[len(settings)-1]
 	fmt.Fprintf(c.out, "%s\n  %s\n\n", plain(last.Option), bundledMeaning(last))
-	fmt.Fprintf(c.out, "  %-18s %s (%s)\n", "value", plain(c.shownSetting(last)), c.setBy(last))
+	value, from := c.inForce(last)
+	fmt.Fprintf(c.out, "  %-18s %s (%s)\n", "value", value, from)
 	fmt.Fprintf(c.out, "  %-18s %s\n", "namespace", plain(last.Namespace))
 	fmt.Fprint(c.out, "\n  set by, the last one counts:\n")
 	for _, s := range settings {
 		fmt.Fprintf(c.out, "    %-12s %s (%s)\n", "bundle", plain(s.Shown()), position(s.File, s.Line))
 	}
-	if c.overrides(last) {
-		fmt.Fprintf(c.out, "    %-12s %s (%s)\n", "environment", plain(c.shownSetting(last)), plain(last.Option))
+	if from == plain(last.Option) {
+		fmt.Fprintf(c.out, "    %-12s %s (%s)\n", "environment", value, from)
 	}
 }
 
@@ -128,31 +130,16 @@ func bundledMeaning(s bundle.Setting) string {
 	return "A setting of the bundle; 'tendril check' says what becomes of it."
 }
 
-// overrides reports whether the app gets a variable of tendril's own environment in
-// the place of the bundle's property.
-func (c appCommands) overrides(s bundle.Setting) bool {
-	return s.Namespace == bundle.NamespaceEnvironment && slices.ContainsFunc(c.environ, func(v string) bool {
-		return strings.HasPrefix(v, s.Option+"=")
-	})
-}
-
-func (c appCommands) setBy(s bundle.Setting) string {
-	if c.overrides(s) {
-		return plain(s.Option)
-	}
-	return position(s.File, s.Line)
-}
-
-// shownSetting is the value in force, hidden where it looks secret.
-func (c appCommands) shownSetting(s bundle.Setting) string {
-	if !c.overrides(s) {
-		return s.Shown()
-	}
-	for _, v := range slices.Backward(c.environ) {
-		if value, found := strings.CutPrefix(v, s.Option+"="); found {
-			s.Value = value
-			break
+// inForce is the value in force of a bundle's setting, hidden where it looks secret, and where it is from: a variable
+// of tendril's own environment takes the place of a property.
+func (c appCommands) inForce(s bundle.Setting) (value, from string) {
+	if s.Namespace == bundle.NamespaceEnvironment {
+		for _, v := range slices.Backward(c.environ) {
+			if value, found := strings.CutPrefix(v, s.Option+"="); found {
+				s.Value = value
+				return plain(s.Shown()), plain(s.Option)
+			}
 		}
 	}
-	return s.Shown()
+	return plain(s.Shown()), position(s.File, s.Line)
 }

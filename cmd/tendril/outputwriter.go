@@ -103,9 +103,9 @@ func (b *lineBuffer) Write(lines []byte) (int, error) {
 	b.add(lines)
 	switch {
 	case b.closed != nil || b.delay == 0:
-		b.flush()
+		b.flush(true)
 	case len(b.full) > 0:
-		b.start()
+		b.flush(false)
 	case b.timer == nil:
 		b.timer = time.AfterFunc(b.delay, b.timedFlush)
 	}
@@ -126,17 +126,12 @@ func (b *lineBuffer) timedFlush() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.timer = nil
-	b.flush()
+	b.flush(true)
 }
 
-// flush has everything written that waits; the caller holds mu.
-func (b *lineBuffer) flush() {
-	b.due = true
-	b.start()
-}
-
-// start has write run; the caller holds mu.
-func (b *lineBuffer) start() {
+// flush has everything written that is due, or with all also what waits; the caller holds mu.
+func (b *lineBuffer) flush(all bool) {
+	b.due = b.due || all
 	if !b.writing {
 		b.writing = true
 		go b.write()
@@ -161,7 +156,11 @@ func (b *lineBuffer) write() {
 	}
 	b.writing, b.due = false, false
 	if b.closed != nil && b.held == 0 {
-		b.ended()
+		select {
+		case <-b.closed:
+		default:
+			close(b.closed)
+		}
 	}
 }
 
@@ -192,20 +191,11 @@ func (b *lineBuffer) Close() <-chan struct{} {
 	defer b.mu.Unlock()
 	if b.closed == nil {
 		b.closed = make(chan struct{})
-		b.flush()
+		b.flush(true)
 	}
 	if b.timer != nil {
 		b.timer.Stop()
 		b.timer = nil
 	}
 	return b.closed
-}
-
-// ended tells those who wait for Close; the caller holds mu.
-func (b *lineBuffer) ended() {
-	select {
-	case <-b.closed:
-	default:
-		close(b.closed)
-	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -16,18 +17,10 @@ import (
 // messageCommands look at the messages of a queue and act on dead letters.
 type messageCommands struct{ *cli }
 
-const defaultPeek = 10
-
-type peekFlags struct {
-	where    *queueFlags
-	selector selector
-	state    string
-	full     bool
-	out      *format
-}
-
 func (c messageCommands) newPeek() *cobra.Command {
-	f := &peekFlags{selector: selector{all: true}}
+	which := &selector{all: true}
+	var state string
+	var full bool
 	cmd := &cobra.Command{
 		Use:   "peek [QUEUE]",
 		Short: "Show the messages of a queue",
@@ -40,44 +33,38 @@ message from others until the command ends, for at most 5 minutes.`,
   tendril peek -o json -n 100 | jq -r .[].body`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	f.where = addWhere(cmd)
-	cmd.Flags().IntVarP(&f.selector.limit, "limit", "n", defaultPeek, "Maximum messages to show, the oldest first.")
-	cmd.Flags().StringVar(&f.selector.match, "match", "", "Show only messages whose body contains this text.")
-	cmd.Flags().StringVar(&f.state, "state", "", "Show only visible, delayed or in_flight messages (embedded queue only).")
-	cmd.Flags().BoolVar(&f.full, "full", false, "Show whole bodies and attributes.")
-	f.out = addOutput(cmd)
+	w := addWhere(cmd)
+	cmd.Flags().IntVarP(&which.limit, "limit", "n", 10, "Maximum messages to show, the oldest first.")
+	cmd.Flags().StringVar(&which.match, "match", "", "Show only messages whose body contains this text.")
+	cmd.Flags().StringVar(&state, "state", "", "Show only visible, delayed or in_flight messages (embedded queue only).")
+	cmd.Flags().BoolVar(&full, "full", false, "Show whole bodies and attributes.")
+	f := addOutput(cmd)
 	complete(cmd, "state", console.MessageVisible, console.MessageDelayed, console.MessageInFlight)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		return c.peek(ctx, cmd, args, f)
+		w.queue = argument(args)
+		if err := checkLimit(which.limit); err != nil {
+			return err
+		}
+		p, err := c.find(ctx, cmd, w)
+		if err != nil {
+			return err
+		}
+		source := p.source(which)
+		if embedded, ok := source.(*embeddedSource); ok {
+			embedded.filter.State = state
+		} else if state != "" {
+			return fail(exitUsage, errors.New("--state works on the embedded queue only"),
+				"Amazon SQS shows visible messages only")
+		} else {
+			c.warnOfReceives(p.name)
+		}
+		messages, err := collect(ctx, source, which)
+		if err != nil {
+			return err
+		}
+		return c.printMessages(messages, *f, full)
 	})
 	return cmd
-}
-
-func (c messageCommands) peek(ctx context.Context, cmd *cobra.Command, args []string, f *peekFlags) error {
-	f.where.queue = argument(args)
-	if err := checkLimit(f.selector.limit); err != nil {
-		return err
-	}
-	p, err := c.find(ctx, cmd, f.where)
-	if err != nil {
-		return err
-	}
-	source := p.source(&f.selector)
-	switch embedded := source.(type) {
-	case *embeddedSource:
-		embedded.filter.State = f.state
-	default:
-		if f.state != "" {
-			return fail(exitUsage, fmt.Errorf("--state works on the embedded queue only"),
-				"Amazon SQS shows visible messages only")
-		}
-		c.warnOfReceives(p.name)
-	}
-	messages, err := collect(ctx, source, &f.selector)
-	if err != nil {
-		return err
-	}
-	return c.printMessages(messages, *f.out, f.full)
 }
 
 // warnOfReceives says what looking at a queue on Amazon SQS does.

@@ -97,22 +97,20 @@ func bundleWarnings(b *bundle.Bundle, unused []bundle.Finding) []bundle.Problem 
 // singleDash turns the long flags of Workerless that were written with one
 // dash ("-concurrency=5") into tendril's own form.
 func singleDash(args []string) (fixed []string, noticed bool) {
-	long := map[string]bool{}
-	for _, o := range config.Options() {
-		long[o.Name] = true
-		for _, alias := range o.Aliases {
-			long[alias] = true
-		}
-	}
 	for i, a := range args {
 		if a == "--" {
 			return append(fixed, args[i:]...), noticed
 		}
 		name, _, _ := strings.Cut(strings.TrimPrefix(a, "-"), "=")
-		if strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && len(name) > 1 && long[name] {
+		if strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && len(name) > 1 && isFlag(name) {
 			a, noticed = "-"+a, true
 		}
 		fixed = append(fixed, a)
 	}
 	return fixed, noticed
+}
+
+func isFlag(name string) bool {
+	o, found := config.Lookup(name)
+	return found && (o.Name == name || slices.Contains(o.Aliases, name))
 }

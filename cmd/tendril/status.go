@@ -326,27 +326,22 @@ or No Data), and its causes. The exit status suits monitoring systems: 0 for Ok 
 for Warning, 2 for Degraded and Severe, 3 for unknown, 6 when no environment runs.`,
 		Args: cobra.NoArgs,
 	}
-	addDataDir(cmd)
-	f := addOutput(cmd)
-	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, _ []string) error {
-		client, err := c.dial(cmd)
-		if err != nil {
-			return err
-		}
+	var environment string
+	var status health.Status
+	asks(c.cli, cmd, func(ctx context.Context, client *console.Client, _ []string) (health.Report, error) {
 		report, err := client.Health(ctx)
-		if err != nil {
-			return err
-		}
-		if *f == asJSON {
-			err = c.printJSON(report)
-		} else {
-			_, err = fmt.Fprintln(c.out, reportText(&report))
-		}
-		if code := report.Status.ExitCode(); err == nil && code != exitOK {
-			return fail(code, fmt.Errorf("environment %q is %s", client.Instance.Environment, report.Status))
-		}
+		environment, status = client.Instance.Environment, report.Status
+		return report, err
+	}, func(report health.Report) error {
+		_, err := fmt.Fprintln(c.out, reportText(&report))
 		return err
 	})
+	cmd.PostRunE = func(*cobra.Command, []string) error {
+		if code := status.ExitCode(); code != exitOK {
+			return fail(code, fmt.Errorf("environment %q is %s", environment, status))
+		}
+		return nil
+	}
 	return cmd
 }
 
