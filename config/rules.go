@@ -27,26 +27,31 @@ const (
 	allowedAddress     = "a loopback address and a port, such as 127.0.0.1:9324"
 )
 
-func environmentName(text string) (string, error) {
-	switch {
-	case len(text) > maxEnvironmentName:
-		return "", errors.New("is too long")
-	case !isWord(text):
-		return "", errors.New("holds other characters than those of a name")
+// fault is what may be wrong with a text.
+type fault struct {
+	found bool
+	text  string
+}
+
+// valid returns the text, or the first fault that was found in it.
+func valid(text string, faults ...fault) (string, error) {
+	for _, f := range faults {
+		if f.found {
+			return "", errors.New(f.text)
+		}
 	}
 	return text, nil
 }
 
+func environmentName(text string) (string, error) {
+	return valid(text, fault{len(text) > maxEnvironmentName, "is too long"},
+		fault{!isWord(text), "holds other characters than those of a name"})
+}
+
 func queueName(text string) (string, error) {
-	switch {
-	case strings.Contains(text, ":"):
-		return "", errors.New("is no name: a queue given as a URL or an ARN goes to queue-url")
-	case len(text) > maxQueueName:
-		return "", errors.New("is too long")
-	case !isWord(strings.TrimSuffix(text, fifoSuffix)):
-		return "", errors.New("holds other characters than those of a name")
-	}
-	return text, nil
+	return valid(text, fault{strings.Contains(text, ":"), "is no name: a queue given as a URL or an ARN goes to " +
+		"queue-url"}, fault{len(text) > maxQueueName, "is too long"},
+		fault{!isWord(strings.TrimSuffix(text, fifoSuffix)), "holds other characters than those of a name"})
 }
 
 func isWord(s string) bool {
@@ -66,17 +71,13 @@ func queueURL(text string) (string, error) {
 		}
 		return text, nil
 	}
-	u, err := plainURL(text, "http", "https")
+	u, err := plainURL(text)
 	if err != nil {
 		return "", err
 	}
-	if u.RawQuery != "" {
-		return "", errors.New("has a query, which a queue's URL has not")
-	}
-	if _, err := queueName(lastSegment(u.Path)); err != nil {
-		return "", errors.New("ends in no queue's name")
-	}
-	return text, nil
+	_, err = queueName(lastSegment(u.Path))
+	return valid(text, fault{u.RawQuery != "", "has a query, which a queue's URL has not"},
+		fault{err != nil, "ends in no queue's name"})
 }
 
 // functionName takes NAME, ACCOUNT:function:NAME or an ARN, each with :VERSION or :ALIAS behind or not.
@@ -95,41 +96,27 @@ func functionName(text string) (string, error) {
 		}
 		parts = parts[2:]
 	}
-	switch {
-	case strings.ContainsAny(text, " /"):
-		return "", errors.New("is no name of a function on AWS; a program on this machine goes to lambda")
-	case len(parts) > 2 || !isWord(parts[0]):
-		return "", errors.New("is no name of a function")
-	case len(parts[0]) > maxFunctionName:
-		return "", errors.New("is too long")
-	case len(parts) == 2 && parts[1] != "$LATEST" && (!isWord(parts[1]) || len(parts[1]) > 2*maxFunctionName):
-		return "", errors.New("ends in no version or alias")
+	version := ""
+	if len(parts) == 2 {
+		version = parts[1]
 	}
-	return text, nil
+	return valid(text, fault{strings.ContainsAny(text, " /"), "is no name of a function on AWS; a program on this " +
+		"machine goes to lambda"}, fault{len(parts) > 2 || !isWord(parts[0]), "is no name of a function"},
+		fault{len(parts[0]) > maxFunctionName, "is too long"}, fault{len(parts) == 2 && version != "$LATEST" &&
+		(!isWord(version) || len(version) > 2*maxFunctionName), "ends in no version or alias"})
 }
 
 func commandLine(text string) (string, error) {
 	text = strings.TrimSpace(text)
-	switch {
-	case text == "":
-		return "", errors.New("is no command")
-	case hasControl(text):
-		return "", errors.New("holds control characters")
-	case len(text) > maxCommand:
-		return "", errors.New("is too long")
-	}
-	return text, nil
+	return valid(text, fault{text == "", "is no command"}, fault{hasControl(text), "holds control characters"},
+		fault{len(text) > maxCommand, "is too long"})
 }
 
 func bucketName(text string) (string, error) {
-	switch {
-	case strings.Contains(text, "://"):
-		return "", errors.New("is a URL: write the name of the bucket alone")
-	case len(text) < 3 || len(text) > 63 || strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" ||
-		strings.Trim(text, ".-") != text || strings.Contains(text, ".."):
-		return "", errors.New("is no list of buckets: a name has 3 to 63 small letters, digits, \".\" and \"-\"")
-	}
-	return text, nil
+	return valid(text, fault{strings.Contains(text, "://"), "is a URL: write the name of the bucket alone"},
+		fault{len(text) < 3 || len(text) > 63 || strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" ||
+			strings.Trim(text, ".-") != text || strings.Contains(text, ".."),
+			"is no list of buckets: a name has 3 to 63 small letters, digits, \".\" and \"-\""})
 }
 
 // lastSegment returns what follows the last slash or colon: the queue's name in its URL or ARN.
@@ -138,65 +125,45 @@ func lastSegment(s string) string {
 }
 
 func endpointURL(text string) (string, error) {
-	u, err := plainURL(text, "http", "https")
+	u, err := plainURL(text)
 	if err != nil {
 		return "", err
 	}
-	if u.RawQuery != "" {
-		return "", errors.New("has a query, which an endpoint has not")
-	}
-	return text, nil
+	return valid(text, fault{u.RawQuery != "", "has a query, which an endpoint has not"})
 }
 
 // targetURL takes the app's URL. A path is left in: it becomes the http-path.
 func targetURL(text string) (string, error) {
 	if socket, found := strings.CutPrefix(text, "unix://"); found {
-		if !filepath.IsAbs(socket) || hasControl(socket) {
-			return "", errors.New("names no socket by its absolute path")
-		}
-		return text, nil
+		return valid(text, fault{!filepath.IsAbs(socket) || hasControl(socket), "names no socket by its absolute path"})
 	}
-	u, err := plainURL(text, "http", "https")
+	u, err := plainURL(text)
 	if err != nil {
 		return "", err
 	}
 	ip, _ := netip.ParseAddr(u.Hostname()) // a name is checked when it is looked up
-	switch {
-	case u.RawQuery != "" || u.ForceQuery:
-		return "", errors.New("has a query: give it with http-path")
-	case ip.IsUnspecified():
-		return "", errors.New("is an address to listen on: to reach an app on this machine write 127.0.0.1")
-	case ip.IsLinkLocalUnicast() || ip.IsMulticast():
-		return "", errors.New("is an address that no app has: link-local addresses are never posted to")
-	}
-	return text, nil
+	return valid(text, fault{u.RawQuery != "" || u.ForceQuery, "has a query: give it with http-path"},
+		fault{ip.IsUnspecified(), "is an address to listen on: to reach an app on this machine write 127.0.0.1"},
+		fault{ip.IsLinkLocalUnicast() || ip.IsMulticast(),
+			"is an address that no app has: link-local addresses are never posted to"})
 }
 
-// plainURL takes an absolute URL of one of the schemes with a host, and
-// refuses what leaks (a password) or is never sent (a fragment).
-func plainURL(text string, schemes ...string) (*url.URL, error) {
+// plainURL takes an absolute http or https URL, and refuses what leaks (a password) or is never sent (a fragment).
+func plainURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	switch {
-	case err != nil || u.Host == "" || u.Opaque != "":
+	if err != nil || u.Host == "" || u.Opaque != "" {
 		return nil, errors.New("is no URL")
-	case u.User != nil:
-		return nil, errors.New("holds a user name or a password, which would end up in logs and process lists")
-	case u.Fragment != "" || strings.HasSuffix(text, "#"):
-		return nil, errors.New("has a fragment (#), which is never sent")
-	case u.Hostname() == "":
-		return nil, errors.New("names no host")
 	}
-	if port := u.Port(); port != "" {
-		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-			return nil, errors.New("has no port from 1 to 65535")
-		}
-	}
-	for _, s := range schemes {
-		if u.Scheme == s {
-			return u, nil
-		}
-	}
-	return nil, errors.New("is no " + strings.Join(schemes, " or ") + " URL")
+	_, err = valid(text, fault{u.User != nil, "holds a user name or a password, which would end up in logs and process " +
+		"lists"}, fault{u.Fragment != "" || strings.HasSuffix(text, "#"), "has a fragment (#), which is never sent"},
+		fault{u.Hostname() == "", "names no host"}, fault{u.Port() != "" && !isPort(u.Port(), 1),
+		"has no port from 1 to 65535"}, fault{u.Scheme != "http" && u.Scheme != "https", "is no http or https URL"})
+	return u, err
+}
+
+func isPort(text string, lowest int) bool {
+	n, err := strconv.Atoi(text)
+	return err == nil && n >= lowest && n <= 65535
 }
 
 // httpPath takes a path that can only ever choose a path on the app, with an
@@ -205,13 +172,12 @@ func httpPath(text string) (string, error) {
 	if !strings.HasPrefix(text, "/") {
 		text = "/" + text
 	}
-	if len(text) > maxPath {
-		return "", errors.New("is too long")
-	}
-	if !isPrintableASCII(text) || strings.ContainsAny(text, " \"<>#") {
-		return "", errors.New("holds characters that a path cannot: write them percent-encoded")
-	}
 	path, _, _ := strings.Cut(text, "?")
+	if _, err := valid(text, fault{len(text) > maxPath, "is too long"},
+		fault{!isPrintableASCII(text) || strings.ContainsAny(text, " \"<>#"),
+			"holds characters that a path cannot: write them percent-encoded"}); err != nil {
+		return "", err
+	}
 	return text, checkPath(path)
 }
 
@@ -249,41 +215,29 @@ func checkSegments(path string) error {
 }
 
 func mimeType(text string) (string, error) {
-	switch {
-	case text == "" || !isPrintableASCII(text):
-		return "", errors.New("cannot be sent in a header")
-	case len(text) > maxMimeType:
-		return "", errors.New("is too long")
-	}
-	return text, nil
+	return valid(text, fault{text == "" || !isPrintableASCII(text), "cannot be sent in a header"},
+		fault{len(text) > maxMimeType, "is too long"})
 }
 
 func region(text string) (string, error) {
-	if !isWord(text) || strings.Contains(text, "_") || text != strings.ToLower(text) || len(text) > maxEnvironmentName {
-		return "", errors.New("is no name of a region")
-	}
-	return text, nil
+	return valid(text, fault{!isWord(text) || strings.Contains(text, "_") || text != strings.ToLower(text) ||
+		len(text) > maxEnvironmentName, "is no name of a region"})
 }
 
 func tableName(text string) (string, error) {
-	if len(text) < 3 || len(text) > 255 || !isWord(strings.ReplaceAll(text, ".", "_")) {
-		return "", errors.New("is no name of a table")
-	}
-	return text, nil
+	return valid(text, fault{len(text) < 3 || len(text) > 255 || !isWord(strings.ReplaceAll(text, ".", "_")),
+		"is no name of a table"})
 }
 
 func accountID(text string) (string, error) {
-	if len(text) != 12 || strings.Trim(text, "0123456789") != "" {
-		return "", errors.New("is no account id")
-	}
-	return text, nil
+	return valid(text, fault{len(text) != 12 || strings.Trim(text, "0123456789") != "", "is no account id"})
 }
 
 func healthcheck(text string) (string, error) {
 	kind, rest, found := strings.Cut(text, ":")
 	kind = strings.ToUpper(kind)
 	port, path, hasPath := strings.Cut(rest, "/")
-	if n, err := strconv.Atoi(port); !found || err != nil || n < 1 || n > 65535 {
+	if !found || !isPort(port, 1) {
 		return "", errors.New("names no port from 1 to 65535 to check")
 	}
 	switch {
@@ -320,24 +274,15 @@ func listenAddress(text string) (string, error) {
 	if err != nil {
 		return "", errors.New("is no HOST:PORT")
 	}
-	if n, err := strconv.Atoi(port); err != nil || n < 0 || n > 65535 {
-		return "", errors.New("has no port from 0 to 65535")
-	}
-	if _, err := netip.ParseAddr(host); host != "localhost" && err != nil {
-		return "", errors.New("has no IP address to listen on")
-	}
-	return text, nil
+	_, err = netip.ParseAddr(host)
+	return valid(text, fault{!isPort(port, 0), "has no port from 0 to 65535"},
+		fault{host != "localhost" && err != nil, "has no IP address to listen on"})
 }
 
 // consoleToken takes what a header can carry and nobody guesses.
 func consoleToken(text string) (string, error) {
-	if len(text) < 16 || len(text) > 256 {
-		return "", errors.New("has another length")
-	}
-	if strings.IndexFunc(text, func(r rune) bool { return r <= ' ' || r > '~' }) >= 0 {
-		return "", errors.New("holds other characters")
-	}
-	return text, nil
+	return valid(text, fault{len(text) < 16 || len(text) > 256, "has another length"},
+		fault{strings.Contains(text, " ") || !isPrintableASCII(text), "holds other characters"})
 }
 
 func hostName(text string) (string, error) {
@@ -347,15 +292,9 @@ func hostName(text string) (string, error) {
 	other := func(r rune) bool {
 		return !(r == '-' || r == '.' || r == '_' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
 	}
-	switch {
-	case strings.Contains(text, "://"):
-		return "", errors.New("is a URL: only the name of its host counts")
-	case strings.Contains(text, ":"):
-		return "", errors.New("has a port: every port counts")
-	case text == "" || len(text) > 253 || strings.ContainsFunc(text, other):
-		return "", errors.New("is no host name")
-	}
-	return strings.ToLower(text), nil
+	return valid(strings.ToLower(text), fault{strings.Contains(text, "://"), "is a URL: only the name of its host counts"},
+		fault{strings.Contains(text, ":"), "has a port: every port counts"},
+		fault{text == "" || len(text) > 253 || strings.ContainsFunc(text, other), "is no host name"})
 }
 
 func consoleAddress(text string) (string, error) {
@@ -366,21 +305,15 @@ func consoleAddress(text string) (string, error) {
 }
 
 func folderPath(text string) (string, error) {
-	if text == "" || hasControl(text) {
-		return "", errors.New("is no path")
+	if _, err := filePath(text); err != nil {
+		return "", err
 	}
 	abs, err := filepath.Abs(text)
-	if err != nil {
-		return "", errors.New("cannot be made an absolute path")
-	}
-	return abs, nil
+	return valid(abs, fault{err != nil, "cannot be made an absolute path"})
 }
 
 func filePath(text string) (string, error) {
-	if text == "" || hasControl(text) {
-		return "", errors.New("is no path")
-	}
-	return text, nil
+	return valid(text, fault{text == "" || hasControl(text), "is no path"})
 }
 
 func hasControl(s string) bool {
@@ -397,13 +330,8 @@ func scaleTarget(text string) (string, error) {
 		return text, nil
 	}
 	group, found := strings.CutPrefix(text, ScaleGroup)
-	switch {
-	case !found:
-		return "", errors.New("is nothing that can be scaled")
-	case group == "" || len(group) > 255 || hasControl(group) || strings.ContainsAny(group, ":/"):
-		return "", errors.New("names no group")
-	}
-	return text, nil
+	return valid(text, fault{!found, "is nothing that can be scaled"},
+		fault{group == "" || len(group) > 255 || hasControl(group) || strings.ContainsAny(group, ":/"), "names no group"})
 }
 
 const (
@@ -470,14 +398,9 @@ func userName(text string) (string, error) {
 		_, err := strconv.ParseUint(s, 10, 31)
 		return err == nil
 	}
-	switch {
-	case hasGroup && (!isID(name) || !isID(group)):
-		return "", errors.New("is no number of a user and one of a group")
-	case len(name) > longest || name == "" || strings.HasPrefix(name, "-") ||
-		!isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")):
-		return "", errors.New("is no name or number of a user")
-	}
-	return text, nil
+	return valid(text, fault{hasGroup && (!isID(name) || !isID(group)), "is no number of a user and one of a group"},
+		fault{len(name) > longest || name == "" || strings.HasPrefix(name, "-") ||
+			!isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")), "is no name or number of a user"})
 }
 
 // resources are the limits that a process may be given, as ulimit and systemd name them.
