@@ -103,7 +103,7 @@ func functionName(text string) (string, error) {
 	return valid(text, fault{strings.ContainsAny(text, " /"), "is no name of a function on AWS; a program on this " +
 		"machine goes to lambda"}, fault{len(parts) > 2 || !isWord(parts[0]), "is no name of a function"},
 		fault{len(parts[0]) > maxFunctionName, "is too long"}, fault{len(parts) == 2 && version != "$LATEST" &&
-		(!isWord(version) || len(version) > 2*maxFunctionName), "ends in no version or alias"})
+			(!isWord(version) || len(version) > 2*maxFunctionName), "ends in no version or alias"})
 }
 
 func commandLine(text string) (string, error) {
@@ -157,7 +157,7 @@ func plainURL(text string) (*url.URL, error) {
 	_, err = valid(text, fault{u.User != nil, "holds a user name or a password, which would end up in logs and process " +
 		"lists"}, fault{u.Fragment != "" || strings.HasSuffix(text, "#"), "has a fragment (#), which is never sent"},
 		fault{u.Hostname() == "", "names no host"}, fault{u.Port() != "" && !isPort(u.Port(), 1),
-		"has no port from 1 to 65535"}, fault{u.Scheme != "http" && u.Scheme != "https", "is no http or https URL"})
+			"has no port from 1 to 65535"}, fault{u.Scheme != "http" && u.Scheme != "https", "is no http or https URL"})
 	return u, err
 }
 
