@@ -109,7 +109,7 @@ func New(opts *Options) *App {
 			pid.setOwner(a.replicas.now.Load().replicas[0])
 		},
 	})
-	a.quarantine = newQuarantine(a.replicas)
+	a.quarantine = &quarantine{replicas: a.replicas}
 	return a
 }
 

@@ -66,9 +66,7 @@ func (b *balancer) add(v version) (*replica, error) {
 // setReady records whether a replica takes requests; reason says why not.
 func (r *replica) setReady(ready bool, reason string) {
 	if ready {
-		r.mu.Lock()
-		r.wasReady = true
-		r.mu.Unlock()
+		r.wasReady.Store(true)
 	}
 	r.balancer.change(func() { r.ready, r.reason = ready, reason })
 }
@@ -126,43 +124,32 @@ func (b *balancer) remove(r *replica) {
 }
 
 // acquire returns the admitted and ready replica with the fewest deliveries for one more;
-// the caller calls release when that ended. The error is [errNoReplica].
-func (b *balancer) acquire() (*replica, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var best *replica
-	for _, r := range b.replicas {
-		if r.admitted && r.ready && (best == nil || r.inWork < best.inWork) {
-			best = r
-		}
-	}
-	if best == nil {
-		return nil, errNoReplica
-	}
-	best.inWork++
-	return best, nil
-}
-
-// acquireWithin is acquire, but waits for a replica to become ready, until ctx is done or
-// the limit is over.
-func (b *balancer) acquireWithin(ctx context.Context, limit time.Duration) (*replica, error) {
-	r, err := b.acquire()
-	if err == nil {
-		return r, nil
-	}
-	over := time.NewTimer(limit)
-	defer over.Stop()
+// the caller calls release when that ended. It waits for one within limit, and until ctx is
+// done; the error is [errNoReplica], or that of ctx.
+func (b *balancer) acquire(ctx context.Context, limit time.Duration) (*replica, error) {
+	var over <-chan time.Time
 	for {
 		b.mu.Lock()
+		var best *replica
+		for _, r := range b.replicas {
+			if r.admitted && r.ready && (best == nil || r.inWork < best.inWork) {
+				best = r
+			}
+		}
+		if best != nil {
+			best.inWork++
+			b.mu.Unlock()
+			return best, nil
+		}
 		news := b.news
 		b.mu.Unlock()
-		if r, err = b.acquire(); err == nil {
-			return r, nil
+		if over == nil {
+			over = time.After(limit)
 		}
 		select {
 		case <-news:
-		case <-over.C:
-			return nil, err
+		case <-over:
+			return nil, errNoReplica
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

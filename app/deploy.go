@@ -251,30 +251,30 @@ func (d *deployer) begin(old, v version) {
 	d.last = &console.Deployment{State: console.DeployPreparing, From: old.String(), To: v.String(), Since: time.Now()}
 }
 
-func (d *deployer) setState(state string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.last != nil {
-		d.last.State, d.last.Step = state, ""
-	}
-}
-
-// setStep records which step runs.
-func (d *deployer) setStep(name string) {
+// update changes the deployment under way, if there is one.
+func (d *deployer) update(change func(last *console.Deployment)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.last != nil && !d.last.Over() {
-		d.last.Step = name
+		change(d.last)
 	}
 }
 
+func (d *deployer) setState(state string) {
+	d.update(func(last *console.Deployment) { last.State, last.Step = state, "" })
+}
+
+func (d *deployer) setStep(name string) {
+	d.update(func(last *console.Deployment) { last.Step = name })
+}
+
 func (d *deployer) end(state string, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.last.State, d.last.Ended = state, time.Now()
-	if err != nil {
-		d.last.Error = err.Error()
-	}
+	d.update(func(last *console.Deployment) {
+		last.State, last.Ended = state, time.Now()
+		if err != nil {
+			last.Error = err.Error()
+		}
+	})
 }
 
 // Deployment returns the deployment under way, or the last one; nil before the first.

@@ -84,7 +84,7 @@ func (d *detector) Poison() PoisonStatus {
 func (d *detector) crashed(ids []string, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	defer d.updateIdle()
+	defer d.update()
 	if len(ids) > 1 {
 		for _, id := range ids {
 			d.add(id, now)
@@ -99,7 +99,6 @@ func (d *detector) crashed(ids []string, now time.Time) {
 			"hint", "it is delivered alone until its queue dead-letters it")
 		if m.crashes == 1 {
 			d.streak++
-			d.updateBroken()
 		}
 	}
 }
@@ -117,8 +116,7 @@ func (d *detector) survived(id string, alone bool) {
 		d.log.Debug("message left the quarantine", "message_id", id)
 	}
 	d.streak = 0
-	d.updateBroken()
-	d.updateIdle()
+	d.update()
 }
 
 // Forget drops what is known about a message that has left its queue.
@@ -126,7 +124,7 @@ func (d *detector) Forget(id string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.quarantined, id)
-	d.updateIdle()
+	d.update()
 }
 
 func (d *detector) add(id string, now time.Time) *crashRecord {
@@ -151,12 +149,8 @@ func (d *detector) forgetOldest() {
 	delete(d.quarantined, oldest)
 }
 
-func (d *detector) updateIdle() {
-	d.idle.Store(len(d.quarantined) == 0 && d.streak == 0 && !d.broken)
-}
-
-// updateBroken decides whether the app itself is broken.
-func (d *detector) updateBroken() {
+// update decides whether the app itself is broken, and whether there is anything to remember.
+func (d *detector) update() {
 	switch broken := d.streak >= brokenAfter; {
 	case broken == d.broken:
 	case broken:
@@ -166,4 +160,5 @@ func (d *detector) updateBroken() {
 		d.broken = false
 		d.log.Info("app survives messages again")
 	}
+	d.idle.Store(len(d.quarantined) == 0 && d.streak == 0)
 }

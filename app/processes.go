@@ -122,7 +122,7 @@ func (s *supervised) isSameApp(v, next version) bool {
 // counts for nothing. Helpers have no messages.
 func (s *supervised) excused(r *replica) func(string, supervisor.Exit) bool {
 	return func(string, supervisor.Exit) bool {
-		return r != nil && r.exitedOverMessage() && !s.detector.isBroken()
+		return r != nil && r.overMessage.Load() && !s.detector.isBroken()
 	}
 }
 
@@ -163,7 +163,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 		Ended: func(supervisor.Ended) {
 			// The deliveries wait for the exit no longer than a moment, and not until all that the
 			// process started is gone.
-			if r != nil && r.mayHaveMessages() {
+			if r != nil && r.wasReady.Load() {
 				s.recordExit(r, supervisor.Exit{})
 			}
 		},
@@ -171,12 +171,12 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			s.opts.Counters.Exited(e)
 			if r != nil {
 				s.pid.ended(r)
-				if !r.mayHaveMessages() { // for one that was never ready it counts how it ended
+				if !r.wasReady.Load() { // for one that was never ready it counts how it ended
 					s.recordExit(r, e.Exit)
 				}
 			}
 			level := slog.LevelWarn
-			if s.opts.stopping() || r != nil && r.isStopping() {
+			if s.opts.stopping() || r != nil && r.stopping.Load() {
 				level = slog.LevelDebug
 			}
 			s.opts.Log.Log(context.Background(), level, "process exited", "process", e.Process, "pid", e.PID,

@@ -18,30 +18,22 @@ const (
 // quarantine delivers messages that may crash the app, one at a time, to a replica that has
 // nothing else: its crash points at exactly one message, and the other replicas work on.
 type quarantine struct {
-	replicas *replicaSet   // starts the replica, which the balancer never admits
-	turn     chan struct{} // holds one token: its holder may use the replica
+	replicas *replicaSet // starts the replica, which the balancer never admits
+	using    sync.Mutex  // is held by the user of the replica
 
 	mu      sync.Mutex
 	replica *replica // nil for none
 	used    time.Time
 }
 
-func newQuarantine(replicas *replicaSet) *quarantine {
-	q := &quarantine{replicas: replicas, turn: make(chan struct{}, 1)}
-	q.turn <- struct{}{}
-	return q
-}
-
 // deliver gives the replica one message, by to. While it has another one nothing is done:
 // the worker keeps the message and comes again.
 func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result) queue.Result {
-	select {
-	case <-q.turn:
-		defer func() { q.turn <- struct{}{} }()
-	default:
+	if !q.using.TryLock() {
 		return queue.Result{Outcome: queue.Postponed, Reason: "it waits to be delivered alone",
 			RetryAfter: quarantinePause}
 	}
+	defer q.using.Unlock()
 	r, err := q.ready(ctx)
 	if err != nil {
 		return queue.Result{Outcome: queue.Postponed, Reason: "the replica for quarantined messages is not ready",
@@ -102,11 +94,9 @@ func (q *quarantine) stop() {
 
 // stopUnused ends the replica, unless it is in use: then its user sees that the version changed.
 func (q *quarantine) stopUnused() {
-	select {
-	case <-q.turn:
+	if q.using.TryLock() {
 		q.stop()
-		q.turn <- struct{}{}
-	default:
+		q.using.Unlock()
 	}
 }
 

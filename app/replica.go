@@ -3,9 +3,11 @@ package app
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"tendril/bundle"
 	"tendril/deliver"
@@ -30,12 +32,13 @@ type replica struct {
 
 	routing
 
-	mu       sync.Mutex
-	stopping bool
-	wasReady bool
-	exits    int // how often it exited by itself
-	// overMessage is true when the last exit seems to be a message's fault.
-	overMessage bool
+	stopping atomic.Bool // it was asked to end
+	// wasReady: messages may have been in work. overMessage: the last exit seems to be a
+	// message's fault.
+	wasReady, overMessage atomic.Bool
+
+	mu          sync.Mutex
+	exits       int            // how often it exited by itself
 	failure     error          // why it was given up
 	failed      chan struct{}  // closed then
 	messages    map[string]int // deliveries in work, by message id
@@ -81,9 +84,7 @@ func (r *replica) err() error {
 
 // Stop ends its processes and removes it.
 func (r *replica) Stop(ctx context.Context) error {
-	r.mu.Lock()
-	r.stopping = true
-	r.mu.Unlock()
+	r.stopping.Store(true)
 	err := r.processes.Stop(ctx)
 	r.balancer.remove(r)
 	r.mu.Lock()
@@ -116,13 +117,6 @@ func (r *replica) disconnect(route *Route) {
 	}
 }
 
-// isStopping reports whether it was asked to end.
-func (r *replica) isStopping() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.stopping
-}
-
 // begin records that a message is in work, and returns what is closed when the process
 // exits by itself.
 func (r *replica) begin(id string) (exited <-chan struct{}) {
@@ -141,47 +135,27 @@ func (r *replica) end(id string) {
 	}
 }
 
-// mayHaveMessages reports whether messages may have been in work, which needs a replica
-// that was ready.
-func (r *replica) mayHaveMessages() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.wasReady
-}
-
 // maxExits is after how many exits a replica that was never ready counts as failed.
 const maxExits = 3
 
 // recordExit records that the process exited by itself, calls crashed with the messages that
 // it had in work, and ends the waits of their deliveries.
 func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
-	r.mu.Lock()
-	if r.stopping {
-		r.mu.Unlock()
+	if r.stopping.Load() {
 		return
 	}
-	if r.exits++; r.exits == maxExits && !r.wasReady && r.failure == nil {
+	r.mu.Lock()
+	if r.exits++; r.exits == maxExits && !r.wasReady.Load() && r.failure == nil {
 		r.failure = fmt.Errorf("%s ended %d times before it was ready: %s", r.name(), r.exits, how)
 		close(r.failed)
 	}
-	var ids []string
-	for id := range r.messages {
-		ids = append(ids, id)
-	}
-	r.overMessage = len(ids) > 0
+	ids := slices.Sorted(maps.Keys(r.messages))
+	r.overMessage.Store(len(ids) > 0)
 	exited := r.exited
 	r.exited = make(chan struct{})
 	r.mu.Unlock()
-	slices.Sort(ids)
 	crashed(ids)
 	close(exited)
-}
-
-// exitedOverMessage reports whether the last exit seems to be a message's fault.
-func (r *replica) exitedOverMessage() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.overMessage
 }
 
 const (

@@ -231,7 +231,7 @@ func (s *stage) load(ctx context.Context) (delivered, refused *atomic.Int64, wai
 	for range 10 {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				r, err := s.set.balancer.acquire()
+				r, err := s.set.balancer.acquire(context.Background(), 0)
 				if err != nil {
 					refused.Add(1)
 					time.Sleep(time.Millisecond)
@@ -382,7 +382,7 @@ func TestDeploymentWaitsForNoChangeOfSize(t *testing.T) {
 		time.Sleep(time.Second)
 		var work []*replica
 		for range 2 { // one delivery on each
-			c, err := m.balancer.acquire()
+			c, err := m.balancer.acquire(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -455,7 +455,7 @@ func TestStopWaitsForWhatRetires(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		for range 3 {
-			if _, err := m.balancer.acquire(); err != nil {
+			if _, err := m.balancer.acquire(t.Context(), 0); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -505,7 +505,7 @@ func TestDrainHasALimit(t *testing.T) {
 		}
 		stick := func() *replica {
 			time.Sleep(time.Second)
-			stuck, err := m.balancer.acquire()
+			stuck, err := m.balancer.acquire(t.Context(), 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -585,19 +585,19 @@ func TestAcquireWaitsForAReplica(t *testing.T) {
 		b := newTestBalancer()
 		r := mustAdd(t, b)
 		b.replace(nil, []*replica{r})
-		if _, err := b.acquireWithin(t.Context(), time.Second); !errors.Is(err, errNoReplica) {
+		if _, err := b.acquire(t.Context(), time.Second); !errors.Is(err, errNoReplica) {
 			t.Errorf("no replica became ready: %v", err)
 		}
 		began := time.Now()
 		time.AfterFunc(300*time.Millisecond, func() { r.setReady(true, "") })
-		if got, err := b.acquireWithin(t.Context(), time.Second); got != r || err != nil ||
+		if got, err := b.acquire(t.Context(), time.Second); got != r || err != nil ||
 			time.Since(began) != 300*time.Millisecond {
 			t.Errorf("%v, %v after %v", got, err, time.Since(began))
 		}
 		r.setReady(false, "gone")
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Millisecond, cancel)
-		if _, err := b.acquireWithin(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+		if _, err := b.acquire(ctx, time.Hour); !errors.Is(err, context.Canceled) {
 			t.Errorf("given up: %v", err)
 		}
 	})
@@ -609,23 +609,23 @@ func TestBalancerUsesTheLeastBusyReplica(t *testing.T) {
 	balancer := newTestBalancer()
 	balancer.changed = func(open bool, reason string) { events = append(events, fmt.Sprintf("%t %s", open, reason)) }
 	a, b := mustAdd(t, balancer), mustAdd(t, balancer)
-	if _, err := balancer.acquire(); !errors.Is(err, errNoReplica) {
+	if _, err := balancer.acquire(t.Context(), 0); !errors.Is(err, errNoReplica) {
 		t.Errorf("no replica is ready: %v", err)
 	}
 	a.setReady(true, "")
-	if _, err := balancer.acquire(); !errors.Is(err, errNoReplica) {
+	if _, err := balancer.acquire(t.Context(), 0); !errors.Is(err, errNoReplica) {
 		t.Errorf("ready but not admitted: %v", err)
 	}
 	balancer.replace(nil, []*replica{a, b})
 	b.setReady(true, "")
 	for range 6 {
-		balancer.acquire()
+		balancer.acquire(t.Context(), 0)
 	}
 	if a.inWork != 3 || b.inWork != 3 {
 		t.Errorf("%d and %d in work", a.inWork, b.inWork)
 	}
 	a.setReady(false, "a ended")
-	if r, _ := balancer.acquire(); r != b {
+	if r, _ := balancer.acquire(t.Context(), 0); r != b {
 		t.Error("a delivery for a replica that is not ready")
 	}
 	b.setReady(false, "b ended")

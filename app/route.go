@@ -32,7 +32,7 @@ func (t *Route) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	if t.detector.isQuarantined(m.ID) {
 		return t.quarantine.deliver(ctx, func(r *replica) queue.Result { return t.to(ctx, r, m, true) })
 	}
-	r, err := t.balancer.acquireWithin(ctx, notReadyWait)
+	r, err := t.balancer.acquire(ctx, notReadyWait)
 	if err != nil {
 		return queue.Result{Outcome: queue.Unreached, Reason: errNoReplica.Error(), Err: err}
 	}

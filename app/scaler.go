@@ -70,35 +70,24 @@ func (s *Scaler) SetSize(_ context.Context, n int) error {
 
 // change makes changes until the number is the one that is wanted.
 func (s *Scaler) change() {
-	for {
-		s.mu.Lock()
-		n := s.wanted
-		s.mu.Unlock()
-		err := s.scale(s.run, n)
-		if s.finish(n, err) {
-			return
-		}
-	}
-}
-
-// finish records how a change ended, and reports whether there is no other.
-func (s *Scaler) finish(n int, err error) (over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case err == nil:
-		s.pause = 0
-		if s.wanted != n {
-			return false
+	for n := 0; n != s.wanted; {
+		n = s.wanted
+		s.mu.Unlock()
+		err := s.scale(s.run, n)
+		s.mu.Lock()
+		if err == nil {
+			s.pause = 0
+			continue
 		}
-	case s.run.Err() != nil:
-	case errors.Is(err, ErrBusy), errors.Is(err, ErrStopped):
-		// A deployment came first. The next reading decides anew.
-	default:
-		s.pause = min(max(2*s.pause, firstGrowthPause), lastGrowthPause)
-		s.notBefore = time.Now().Add(s.pause)
-		s.log.Warn("changing the number of replicas failed", "replicas", n, "err", err)
+		// Where a deployment came first the next reading decides anew.
+		if s.run.Err() == nil && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrStopped) {
+			s.pause = min(max(2*s.pause, firstGrowthPause), lastGrowthPause)
+			s.notBefore = time.Now().Add(s.pause)
+			s.log.Warn("changing the number of replicas failed", "replicas", n, "err", err)
+		}
+		break
 	}
 	s.wanted = 0
-	return true
 }

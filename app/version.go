@@ -151,7 +151,7 @@ func (n *versionNumbers) next() int {
 	}
 	stored, err := readNumber(n.path)
 	n.last = max(n.last, stored) + 1
-	if err = errors.Join(err, writeNumber(n.path, n.last)); err != nil {
+	if err = errors.Join(err, replaceFile(n.path, n.last, 0o600)); err != nil {
 		n.log.Warn("version number not stored", "err", err, "hint", "the number may be used again after a restart")
 	}
 	return n.last
@@ -174,11 +174,6 @@ func readNumber(path string) (int, error) {
 		return 0, fmt.Errorf("invalid number in %s: remove the file", path)
 	}
 	return n, nil
-}
-
-// writeNumber replaces the file, so that it holds the old number or the new one.
-func writeNumber(path string, n int) error {
-	return replaceFile(path, n, 0o600)
 }
 
 // replaceFile writes a number to a file, which holds the old content or the new one.
