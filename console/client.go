@@ -91,35 +91,27 @@ func (c *Client) Queue(ctx context.Context, name string) (Queue, error) {
 
 // Filter selects messages to look at. The zero value is all of them.
 type Filter struct {
-	// State is one of the Message constants; "" means all.
-	State string
-	// Match keeps messages whose body contains it; "" keeps all.
-	Match string
-	// After is the cursor that the page before gave; "" starts at the oldest.
-	After string
-	// Limit is the most messages of one page, 1 to 1000; 0 means 100.
-	Limit int
+	State string // one of the Message constants
+	Match string // is contained in the body
+	After string // the cursor that the page before gave
+	Limit int    // of one page, 1 to 1000; 0 means 100
 }
 
-// Messages returns one page of messages, oldest first, without counting a
-// receive, and the cursor of the next page: "" at the end. A page may be
-// shorter than its limit before the end.
+// Messages returns one page of messages, oldest first, and the cursor of the next page: ""
+// at the end. A page may be shorter than its limit before the end.
 func (c *Client) Messages(ctx context.Context, name string, f Filter) (page []Message, next string, err error) {
-	query := url.Values{
-		"state": {f.State}, "match": {f.Match}, "after": {f.After}, "limit": {strconv.Itoa(cmp.Or(f.Limit, 100))},
-	}
+	query := url.Values{"state": {f.State}, "match": {f.Match}, "after": {f.After},
+		"limit": {strconv.Itoa(cmp.Or(f.Limit, 100))}}
 	answer, err := ask[messagePage](ctx, c.conn, "GET /api/v1/queues/{name}/messages?"+query.Encode(), nil, name)
 	return answer.Messages, answer.Next, err
 }
 
-// Message returns one message by its id; an error of status 404 when the queue
-// does not hold it.
+// Message returns one message by its id.
 func (c *Client) Message(ctx context.Context, name, id string) (Message, error) {
 	return ask[Message](ctx, c.conn, "GET /api/v1/queues/{name}/messages/{id}", nil, name, id)
 }
 
-// Deliveries returns up to limit recent deliveries, the most recent first; 100
-// when limit is 0.
+// Deliveries returns up to limit deliveries, the most recent first; 100 when limit is 0.
 func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) {
 	list, err := ask[deliveryList](ctx, c.conn, "GET /api/v1/deliveries"+limitQuery(limit), nil)
 	return list.Deliveries, err
@@ -133,24 +125,20 @@ func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (De
 	for {
 		left := min(max(time.Until(until), 0), MaxWait)
 		d, err := ask[Delivery](ctx, c.conn, "GET /api/v1/messages/{id}/outcome?wait="+left.String(), nil, id)
+		unknown := (*Error)(nil)
 		switch {
-		case err == nil && (d.Outcome == InWork || !d.Tried()) && left == MaxWait:
-			continue
-		case err == nil:
+		case err == nil && (left < MaxWait || d.Outcome != InWork && d.Tried()):
 			return d, true, nil
-		}
-		var refusal *Error
-		if !errors.As(err, &refusal) || refusal.Status != http.StatusNotFound {
+		case err != nil && (!errors.As(err, &unknown) || unknown.Status != http.StatusNotFound):
 			return Delivery{}, false, err
-		}
-		if left < MaxWait {
+		case err != nil && left < MaxWait:
 			return Delivery{}, false, nil
 		}
 	}
 }
 
-// Pause stops the environment from receiving from a queue. The reason is shown
-// to everybody who asks for the status; up to 200 bytes.
+// Pause stops the environment from receiving from a queue. The reason, of up to 200
+// bytes, is shown with the status.
 func (c *Client) Pause(ctx context.Context, name, why string) error {
 	return command(ctx, c.conn, "POST /api/v1/queues/{name}/pause", reason{why}, name)
 }
@@ -189,17 +177,15 @@ func (c *Client) Delete(ctx context.Context, name string, ids []string) (int, er
 	return n["deleted"], err
 }
 
-// CreateQueue creates an embedded queue with SQS attributes, nil for defaults,
-// and returns its ARN. A queue that exists with the same attributes is no
-// error.
+// CreateQueue creates an embedded queue with SQS attributes, and returns its ARN. A queue
+// that exists with the same attributes is no error.
 func (c *Client) CreateQueue(ctx context.Context, name string, attributes map[string]string) (arn string, err error) {
 	answer, err := ask[created](ctx, c.conn, "POST /api/v1/queues", creation{name, attributes})
 	return answer.ARN, err
 }
 
-// Send sends up to ten messages to an embedded queue and returns one
-// [queue.Sent] for each, in order, once they are on disk; entries may fail one
-// by one. The error is for the whole call.
+// Send sends up to ten messages to an embedded queue and returns a result for each, in
+// order, once they are on disk. The error is for the whole call.
 func (c *Client) Send(ctx context.Context, name string, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	body := sendRequest{Messages: make([]Outgoing, len(msgs))}
 	for i := range msgs {
@@ -243,33 +229,27 @@ func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 	}
 }
 
-// Deploy replaces the version of the app by the one in the folder or archive at
-// path, an absolute path, or starts what runs now anew for "". It returns when
-// the old version is gone. The error has status 422 when the deployment went
-// wrong, and then its Switched, Step and Output, and 409 when it could not be
-// begun. A ctx that ends does not end the deployment.
+// Deploy replaces the version of the app: see [Options].Deploy. The error has status 422
+// when the deployment went wrong, and 409 when it could not be begun. A ctx that ends does
+// not end the deployment.
 func (c *Client) Deploy(ctx context.Context, path string) (DeployResult, error) {
 	return ask[DeployResult](ctx, c.slow, "POST /api/v1/deploy", deployRequest{path})
 }
 
-// Reload makes the environment put in force what changed in its folder since it
-// was started, as the signal HUP does, and returns what that was. The error has a
-// [Detail] for each thing that is wrong in the file of tasks, status 422 when a
-// deployment was begun and went wrong, as with [Client.Deploy], and 409 when there
-// is nothing to reload or a deployment is under way. What was in force then stays.
+// Reload puts in force what changed, as the signal HUP does: see [Options].Reload. The
+// error has a [Detail] for each thing that is wrong in the file of tasks, and the status of
+// [Client.Deploy].
 func (c *Client) Reload(ctx context.Context) (ReloadResult, error) {
 	return ask[ReloadResult](ctx, c.slow, "POST /api/v1/reload", nothing)
 }
 
-// Tasks returns the periodic tasks as they stand, and who leads. The error has
-// status 409 when the environment has none.
+// Tasks returns the periodic tasks as they stand, and who leads.
 func (c *Client) Tasks(ctx context.Context) (TasksStatus, error) {
 	return ask[TasksStatus](ctx, c.conn, "GET /api/v1/tasks", nil)
 }
 
-// TaskHistory returns up to limit runs, the newest first, of one task or for ""
-// of all: 1 to 1000, 100 when limit is 0. The error has status 404 when there is
-// no such task.
+// TaskHistory returns up to limit runs, the newest first, of one task or for "" of all; 100
+// when limit is 0.
 func (c *Client) TaskHistory(ctx context.Context, name string, limit int) ([]TaskRun, error) {
 	pattern, names := "GET /api/v1/history", []string(nil)
 	if name != "" {
@@ -279,15 +259,13 @@ func (c *Client) TaskHistory(ctx context.Context, name string, limit int) ([]Tas
 	return list.Runs, err
 }
 
-// RunTask enqueues one run of a task at once, also of a paused one. The error has
-// status 404 when there is no such task; after one of status 503 the run may
-// have been enqueued all the same.
+// RunTask enqueues one run of a task at once, also of a paused one. After an error of status
+// 503 the run may have been enqueued all the same.
 func (c *Client) RunTask(ctx context.Context, name string) (TaskRun, error) {
 	return ask[TaskRun](ctx, c.conn, "POST /api/v1/tasks/{name}/run", nothing, name)
 }
 
-// PauseTask leaves out the runs of a task until ResumeTask. The reason is shown
-// to everybody who asks; up to 200 bytes.
+// PauseTask leaves out the runs of a task until ResumeTask. The reason is as for Pause.
 func (c *Client) PauseTask(ctx context.Context, name, why string) error {
 	return command(ctx, c.conn, "POST /api/v1/tasks/{name}/pause", reason{why}, name)
 }

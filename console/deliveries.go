@@ -15,33 +15,27 @@ const DefaultDeliveries = 10_000
 
 // Delivery is one attempt at handing a message to the app.
 type Delivery struct {
-	// MessageID and Queue name the message.
 	MessageID string `json:"message_id"`
 	Queue     string `json:"queue"`
 	// Outcome is "done", "failed" or "unreached"; [InWork] while the app has not
 	// answered yet.
 	Outcome string `json:"outcome"`
-	// Status is the HTTP status; 0 without an answer.
-	Status int `json:"status,omitempty"`
-	// Reason says in a few words why it is not done.
-	Reason string `json:"reason,omitempty"`
-	// Answer is the begin of an answer that is no success. It is told with the token
-	// alone.
-	Answer string `json:"answer,omitempty"`
+	Status  int    `json:"status,omitempty"` // of HTTP; 0 without an answer
+	Reason  string `json:"reason,omitempty"` // why it is not done, in a few words
+	Answer  string `json:"answer,omitempty"` // the begin of one that is no success
 	// Attempt counts deliveries of the message by this process, ReceiveCount
 	// the receives as the queue counts them.
 	Attempt      int `json:"attempt,omitempty"`
 	ReceiveCount int `json:"receive_count,omitempty"`
 	// DurationMS is how long the app took, WaitMS the time from the send to the
 	// start of this attempt, in milliseconds.
-	DurationMS int64 `json:"duration_ms"`
-	WaitMS     int64 `json:"wait_ms"`
-	// At is when the attempt ended.
-	At time.Time `json:"at"`
-	// RetryAt is when the message becomes visible again, where that is known.
-	RetryAt time.Time `json:"retry_at,omitzero"`
-	// DeadLetterQueue is where the message goes instead, after its last attempt.
-	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
+	DurationMS int64     `json:"duration_ms"`
+	WaitMS     int64     `json:"wait_ms"`
+	At         time.Time `json:"at"` // when the attempt ended
+	// RetryAt is when the message becomes visible again, where that is known;
+	// DeadLetterQueue where it goes instead, after its last attempt.
+	RetryAt         time.Time `json:"retry_at,omitzero"`
+	DeadLetterQueue string    `json:"dead_letter_queue,omitempty"`
 }
 
 // deliveryList is the answer of /api/v1/deliveries.

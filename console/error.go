@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -63,7 +64,8 @@ func asRefusal(err error) *Error {
 	}
 	var refused *queue.Error
 	if errors.As(err, &refused) {
-		return &Error{Status: statusOf(refused.Code), Message: err.Error(), Hint: hintOf(refused.Code), Code: refused.Code}
+		return &Error{Status: cmp.Or(statuses[refused.Code], http.StatusBadRequest), Message: err.Error(),
+			Hint: hints[refused.Code], Code: refused.Code}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return refuse(http.StatusServiceUnavailable, "the request was ended before it was answered", "")
@@ -71,37 +73,27 @@ func asRefusal(err error) *Error {
 	return refuse(http.StatusInternalServerError, err.Error(), "")
 }
 
-func statusOf(code string) int {
-	switch code {
-	case queue.CodeQueueDoesNotExist, queue.CodeResourceNotFound:
-		return http.StatusNotFound
-	case queue.CodePurgeQueueInProgress, queue.CodeQueueNameExists, queue.CodeQueueDeletedRecently,
-		queue.CodeUnsupportedOperation:
-		return http.StatusConflict
-	case queue.CodeOverLimit, queue.CodeRequestThrottled:
-		return http.StatusTooManyRequests
-	case queue.CodeAccessDenied:
-		return http.StatusForbidden
-	case queue.CodeUnreachable:
-		return http.StatusBadGateway
-	case queue.CodeStorageFull:
-		return http.StatusInsufficientStorage
-	case queue.CodeStorageFailed, queue.CodeClosed:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusBadRequest
-	}
+// statuses are those of refusals by a queue, by their code; others are 400.
+var statuses = map[string]int{
+	queue.CodeQueueDoesNotExist:    http.StatusNotFound,
+	queue.CodeResourceNotFound:     http.StatusNotFound,
+	queue.CodePurgeQueueInProgress: http.StatusConflict,
+	queue.CodeQueueNameExists:      http.StatusConflict,
+	queue.CodeQueueDeletedRecently: http.StatusConflict,
+	queue.CodeUnsupportedOperation: http.StatusConflict,
+	queue.CodeOverLimit:            http.StatusTooManyRequests,
+	queue.CodeRequestThrottled:     http.StatusTooManyRequests,
+	queue.CodeAccessDenied:         http.StatusForbidden,
+	queue.CodeUnreachable:          http.StatusBadGateway,
+	queue.CodeStorageFull:          http.StatusInsufficientStorage,
+	queue.CodeStorageFailed:        http.StatusServiceUnavailable,
+	queue.CodeClosed:               http.StatusServiceUnavailable,
 }
 
-func hintOf(code string) string {
-	switch code {
-	case queue.CodeQueueDoesNotExist:
-		return "GET /api/v1/queues lists the queues that exist"
-	case queue.CodePurgeQueueInProgress:
-		return "wait a minute after a purge before the next one"
-	default:
-		return ""
-	}
+// hints are what to do about some of them.
+var hints = map[string]string{
+	queue.CodeQueueDoesNotExist:    "GET /api/v1/queues lists the queues that exist",
+	queue.CodePurgeQueueInProgress: "wait a minute after a purge before the next one",
 }
 
 // conflict turns the plain error of an environment that cannot do an act into a

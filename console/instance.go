@@ -26,38 +26,30 @@ var ErrNotRunning = errors.New("no environment runs")
 // Instance says which environment runs on a data directory. The environment
 // writes it once it is up and removes it when it ends; it holds no secret.
 type Instance struct {
-	// PID is the process; Version the program's, Environment the name.
 	PID         int    `json:"pid"`
 	Version     string `json:"version"`
 	Environment string `json:"environment"`
-	// Console is the host:port at which this machine reaches the console; ""
-	// when it is off.
-	Console string `json:"console"`
-	// ConsoleCertificate is the fingerprint of the one certificate that the
-	// console shows, see [Certificate]; "" where it speaks plain HTTP.
+	// Console is the host:port at which this machine reaches the console, "" when it is off;
+	// ConsoleCertificate the fingerprint of its certificate, "" where it speaks plain HTTP.
+	Console            string `json:"console"`
 	ConsoleCertificate string `json:"console_certificate,omitempty"`
 	// Endpoint is the URL of the embedded SQS endpoint; "" when the environment
 	// works on Amazon SQS.
-	Endpoint string `json:"endpoint"`
-	// Region and AccountID are those of its queues.
+	Endpoint  string `json:"endpoint"`
 	Region    string `json:"region"`
 	AccountID string `json:"account_id"`
 	// Queues are those that it works on, in their order; none when it only
 	// serves queues.
-	Queues []InstanceQueue `json:"queues,omitempty"`
-	// StartedAt is when the process began.
-	StartedAt time.Time `json:"started_at"`
+	Queues    []InstanceQueue `json:"queues,omitempty"`
+	StartedAt time.Time       `json:"started_at"`
 }
 
 // InstanceQueue is one queue that an environment works on.
 type InstanceQueue struct {
-	// Name is the queue's name, URL the one for producers.
-	Name string `json:"name"`
-	URL  string `json:"url"`
-	// DeadLetterQueue is the name of its dead-letter queue; "" without one.
-	DeadLetterQueue string `json:"dead_letter_queue,omitempty"`
-	// Embedded tells that it is the instance's own, rather than on Amazon SQS.
-	Embedded bool `json:"embedded"`
+	Name            string `json:"name"`
+	URL             string `json:"url"`                         // for producers
+	DeadLetterQueue string `json:"dead_letter_queue,omitempty"` // its name; "" without one
+	Embedded        bool   `json:"embedded"`                    // it is not on Amazon SQS
 }
 
 // Queue returns the queue of that name, or the first for ""; the zero value
@@ -131,19 +123,13 @@ func ReadInstance(dataDir string) (*Instance, error) {
 }
 
 func notRunning(dataDir string) error {
-	return &Error{
-		Message: fmt.Sprintf("%v on %s", ErrNotRunning, dataDir),
-		Hint:    "start one with 'tendril up' or name another --data-dir",
-		cause:   ErrNotRunning,
-	}
+	return &Error{Message: fmt.Sprintf("%v on %s", ErrNotRunning, dataDir),
+		Hint: "start one with 'tendril up' or name another --data-dir", cause: ErrNotRunning}
 }
 
 func foreign(path string) error {
-	return &Error{
-		Message: "reading " + path + " is not allowed: it belongs to another user",
-		Hint:    "run this as the user that runs the environment",
-		cause:   fs.ErrPermission,
-	}
+	return &Error{Message: "reading " + path + " is not allowed: it belongs to another user",
+		Hint: "run this as the user that runs the environment", cause: fs.ErrPermission}
 }
 
 // ProcessAlive reports whether a process of that id runs on this machine,
@@ -192,10 +178,13 @@ func Claim(dataDir string) (release func() error, err error) {
 		return nil, fmt.Errorf("claiming the data directory: %w; name another with --data-dir", err)
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	switch {
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		err = claimed(dataDir)
-	case err != nil:
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = fmt.Errorf("%w on %s", ErrClaimed, dataDir)
+		// One that is starting has not written it down yet.
+		if i, readErr := ReadInstance(dataDir); readErr == nil {
+			err = fmt.Errorf("%w: %q, process %d", err, i.Environment, i.PID)
+		}
+	} else if err != nil {
 		err = fmt.Errorf("locking %s: %w; name another folder with --data-dir", f.Name(), err)
 	}
 	if err != nil {
@@ -204,15 +193,6 @@ func Claim(dataDir string) (release func() error, err error) {
 	// Unlocked before it is closed: a process that is just being started may hold
 	// a copy of the descriptor.
 	return func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
-}
-
-// claimed says who has the directory, as far as that can be told: one that is
-// starting has not written it down yet.
-func claimed(dataDir string) error {
-	if i, err := ReadInstance(dataDir); err == nil {
-		return fmt.Errorf("%w on %s: %q, process %d", ErrClaimed, dataDir, i.Environment, i.PID)
-	}
-	return fmt.Errorf("%w on %s", ErrClaimed, dataDir)
 }
 
 // TokenFile is the name of the file in the data directory that holds the

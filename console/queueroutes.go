@@ -186,7 +186,7 @@ func (q *queueRoutes) move(r *http.Request, sel selection) (any, error) {
 	if sel.To != "" {
 		if _, err := q.broker.Ledger(sel.To); err != nil {
 			return nil, refuse(http.StatusNotFound, "there is no queue "+strconv.Quote(sel.To)+" to move to",
-				hintOf(queue.CodeQueueDoesNotExist))
+				hints[queue.CodeQueueDoesNotExist])
 		}
 	}
 	n, err := q.broker.Move(r.Context(), r.PathValue("name"), sel.To, sel.IDs)

@@ -57,16 +57,15 @@ func (s *Server) Close() { s.close() }
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	secure(w.Header())
-	if refusal := s.admit(r); refusal != nil {
-		writeJSON(w, refusal.Status, refusal)
-		return
-	}
+	refusal := s.admit(r)
 	// The multiplexer would redirect an unclean path and answer 405 for
 	// another method; here what is not in the table does not exist.
-	_, pattern := s.mux.Handler(r)
-	if pattern == "" || path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath() {
-		refusal := refuse(http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path,
+	if _, pattern := s.mux.Handler(r); refusal == nil &&
+		(pattern == "" || path.Clean(r.URL.EscapedPath()) != r.URL.EscapedPath()) {
+		refusal = refuse(http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path,
 			"GET /api/v1/status shows what there is")
+	}
+	if refusal != nil {
 		writeJSON(w, refusal.Status, refusal)
 		return
 	}
@@ -76,20 +75,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve wraps a route's handler with what its kind asks for.
 func (s *Server) serve(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if refusal := s.permit(rt, r); refusal != nil {
+		if rt.limit > 0 { // more time than the HTTP server gives, for the request too: its end would end the handler
+			until := time.Now().Add(rt.limit + MaxWait)
+			rc := http.NewResponseController(w)
+			// What is no connection, in a test for one, has no deadlines to move.
+			_ = errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
+		body, err := s.answer(rt, r)
+		if err != nil {
+			refusal := asRefusal(err)
 			if refusal.Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="tendril"`)
 			}
-			writeJSON(w, refusal.Status, refusal)
-			return
-		}
-		if rt.limit > 0 {
-			extend(w, rt.limit)
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
-		body, err := rt.handle(r)
-		if err != nil {
-			refusal := asRefusal(err)
 			if name := r.PathValue("name"); name != "" && refusal.Code == queue.CodeQueueDoesNotExist &&
 				strings.Contains(rt.pattern, "/queues/{name}") {
 				refusal.Message = "there is no queue " + strconv.Quote(name)
@@ -111,28 +109,22 @@ func (s *Server) serve(rt route) http.HandlerFunc {
 	}
 }
 
-// extend gives one answer more time than the HTTP server would: the read
-// deadline too, which would end the request while its handler works.
-func extend(w http.ResponseWriter, limit time.Duration) {
-	until := time.Now().Add(limit + MaxWait)
-	rc := http.NewResponseController(w)
-	// What is no connection, in a test for one, has no deadlines to move.
-	_ = errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
-}
-
-func (s *Server) permit(rt route, r *http.Request) *Error {
+// answer calls a route's handler for a request that its kind permits.
+func (s *Server) answer(rt route, r *http.Request) (any, error) {
 	if rt.kind != open && !authorized(r, s.opts.Token) {
-		return refuse(http.StatusUnauthorized, "this needs the console's token",
+		return nil, refuse(http.StatusUnauthorized, "this needs the console's token",
 			"send the header Authorization: Bearer TOKEN with the content of "+TokenFile+" in the data directory")
 	}
-	switch {
-	case rt.kind == act || rt.kind == produce:
-		return checkAct(r)
-	case rt.kind == hook && r.Method == http.MethodHead:
-		return refuse(http.StatusNotFound, "there is no HEAD "+r.URL.Path,
+	if rt.kind == hook && r.Method == http.MethodHead {
+		return nil, refuse(http.StatusNotFound, "there is no HEAD "+r.URL.Path,
 			"a look at a hook would be an act: send GET or POST")
 	}
-	return nil
+	if rt.kind == act || rt.kind == produce {
+		if refusal := checkAct(r); refusal != nil {
+			return nil, refusal
+		}
+	}
+	return rt.handle(r)
 }
 
 // HTTPServer returns an HTTP server for h, a [Server] as a rule, with limits

@@ -189,13 +189,10 @@ type Process struct {
 	PID   int    `json:"pid,omitempty"`
 	// Ready is whether it takes requests; true for a process without a port
 	// as soon as it runs.
-	Ready bool `json:"ready"`
-	// Since is when the present state began.
-	Since time.Time `json:"since,omitzero"`
-	// Restarts counts starts after the first.
-	Restarts int `json:"restarts"`
-	// LastExit says how the previous run ended; "" before the first end.
-	LastExit string `json:"last_exit,omitempty"`
+	Ready    bool      `json:"ready"`
+	Since    time.Time `json:"since,omitzero"` // when the present state began
+	Restarts int       `json:"restarts"`       // starts after the first
+	LastExit string    `json:"last_exit,omitempty"`
 }
 
 // ShownDecisions is the most decisions that a [Scaling] holds.
@@ -226,16 +223,13 @@ type Scaling struct {
 // times in a row.
 type ScaleDecision struct {
 	// At is when it was made first, Until when last, and Times how often.
-	At    time.Time `json:"at"`
-	Until time.Time `json:"until"`
-	Times int       `json:"times"`
-	// From is the size that was found, Desired the one that is wanted; they are
-	// equal where nothing was to be done.
-	From    int `json:"from"`
-	Desired int `json:"desired"`
-	// Rule is one word for what decided, Why the sentence.
-	Rule string `json:"rule"`
-	Why  string `json:"why"`
+	At      time.Time `json:"at"`
+	Until   time.Time `json:"until"`
+	Times   int       `json:"times"`
+	From    int       `json:"from"`    // the size that was found
+	Desired int       `json:"desired"` // the one that is wanted
+	Rule    string    `json:"rule"`    // one word for what decided
+	Why     string    `json:"why"`
 	// Applied is whether the size was set; NotApplied says why not, where it was
 	// to be.
 	Applied    bool   `json:"applied"`
@@ -244,36 +238,24 @@ type ScaleDecision struct {
 
 // The states of a deployment, as [Deployment] names them, in their order.
 const (
-	// DeployPreparing: hooks and build commands run.
-	DeployPreparing = "preparing"
-	// DeployStarting: the new version comes up beside the old one.
-	DeployStarting = "starting"
-	// DeployDraining: the new version has the messages; the old one finishes.
-	DeployDraining = "draining"
-	// DeployFinishing: the old version is gone; the last hooks run.
-	DeployFinishing = "finishing"
-	// DeployDone: it went well.
-	DeployDone = "done"
-	// DeployRolledBack: the previous version is still serving.
-	DeployRolledBack = "rolled back"
-	// DeployFailed: the new version serves, and something after that failed.
-	DeployFailed = "failed"
+	DeployPreparing  = "preparing"   // hooks and build commands run
+	DeployStarting   = "starting"    // the new version comes up beside the old one
+	DeployDraining   = "draining"    // the new version has the messages; the old one finishes
+	DeployFinishing  = "finishing"   // the old version is gone; the last hooks run
+	DeployDone       = "done"        // it went well
+	DeployRolledBack = "rolled back" // the previous version is still serving
+	DeployFailed     = "failed"      // the new version serves, and something after that failed
 )
 
 // Deployment is a change of the app's version, under way or over.
 type Deployment struct {
-	// State is one of the Deploy constants. Step is the hook or build command that runs
-	// now, or that failed; "" for none.
-	State string `json:"state"`
-	Step  string `json:"step,omitempty"`
-	// From and To name the version that served before and the new one.
-	From string `json:"from,omitempty"`
-	To   string `json:"to"`
-	// Since is when it began; Ended when it was over, zero while it is under way.
+	State string    `json:"state"`          // one of the Deploy constants
+	Step  string    `json:"step,omitempty"` // the hook or build command that runs now, or failed
+	From  string    `json:"from,omitempty"` // the version that served before
+	To    string    `json:"to"`             // the new one
 	Since time.Time `json:"since"`
-	Ended time.Time `json:"ended,omitzero"`
-	// Error is why it went wrong; "" when it did not.
-	Error string `json:"error,omitempty"`
+	Ended time.Time `json:"ended,omitzero"`  // zero while it is under way
+	Error string    `json:"error,omitempty"` // why it went wrong
 }
 
 // Over reports whether the deployment has ended.
@@ -304,21 +286,17 @@ type Limit struct {
 	// the open one lets a trial begin.
 	Breaker string    `json:"breaker,omitempty"`
 	TrialAt time.Time `json:"trial_at,omitzero"`
-	// Failing is the share of its deliveries that failed lately, 0 to 1.
-	Failing float64 `json:"failing,omitempty"`
-	// Refused counts how often a message was kept back since the start.
-	Refused int64 `json:"refused"`
+	Failing float64   `json:"failing,omitempty"` // share of its deliveries lately, 0 to 1
+	Refused int64     `json:"refused"`           // how often a message was kept back
 }
 
 // DeployResult is a deployment that went well.
 type DeployResult struct {
 	// From and To name the version that served before and the one that serves
-	// now, for people.
-	From string `json:"from,omitempty"`
-	To   string `json:"to"`
-	// DurationMS is how long it took until the old version was gone, in
-	// milliseconds.
-	DurationMS int64 `json:"duration_ms"`
+	// now, for people. DurationMS is how long it took until the old one was gone.
+	From       string `json:"from,omitempty"`
+	To         string `json:"to"`
+	DurationMS int64  `json:"duration_ms"`
 	// Later names the settings that changed with it and wait for the next start.
 	Later []string `json:"later,omitempty"`
 }
@@ -331,11 +309,10 @@ type DeployError struct {
 	// Stopped tells that it ended since the environment stops, and no version is serving.
 	Stopped bool
 	// Step names the hook, the build command or the process that failed; "" when
-	// it was none of them. Output holds the last lines that it wrote.
+	// it was none of them. Output holds the last lines that it wrote, Err is the cause.
 	Step   string
 	Output []string
-	// Err is the cause.
-	Err error
+	Err    error
 }
 
 // Error returns the cause's text.

@@ -69,25 +69,21 @@ type Task struct {
 	// Paused is whether its runs are left out, PauseReason what the person said.
 	Paused      bool   `json:"paused"`
 	PauseReason string `json:"pause_reason,omitempty"`
-	// Overlap is "allow" or "skip", Missed "one", "all" or "skip".
-	Overlap string `json:"overlap"`
-	Missed  string `json:"missed"`
-	// Queue is where it is enqueued; "" means the environment's own queue.
-	Queue string `json:"queue,omitempty"`
+	Overlap     string `json:"overlap"`         // "allow" or "skip"
+	Missed      string `json:"missed"`          // "one", "all" or "skip"
+	Queue       string `json:"queue,omitempty"` // "" is the environment's own
 	// Last is the newest run that is remembered; nil when there is none.
-	Last *TaskRun `json:"last,omitempty"`
-	// Failing is how many tries to enqueue it failed in a row.
-	Failing int `json:"failing,omitempty"`
+	Last    *TaskRun `json:"last,omitempty"`
+	Failing int      `json:"failing,omitempty"` // tries to enqueue it in a row
 }
 
 // TaskRun is one run of a task, as far as this instance knows of it.
 type TaskRun struct {
 	Task string `json:"task"`
-	// FireID is the same for every message of this run; "" when another instance
+	// RunID is the same for every message of this run; "" when another instance
 	// enqueued it.
-	RunID string `json:"fire_id,omitempty"`
-	// Manual is whether a person asked for the run.
-	Manual bool `json:"manual,omitempty"`
+	RunID  string `json:"fire_id,omitempty"`
+	Manual bool   `json:"manual,omitempty"` // a person asked for it
 	// ScheduledAt is the time at which the task was due. EnqueuedAt is zero, and
 	// LatenessMS 0, when another instance enqueued the run or nobody did.
 	ScheduledAt time.Time `json:"scheduled_at,omitzero"`
@@ -98,15 +94,11 @@ type TaskRun struct {
 	// Skipped says why it was left out; "" when it was not.
 	Skipped   string `json:"skipped,omitempty"`
 	MessageID string `json:"message_id,omitempty"`
-	// Resent: there may be two messages of it, with the same FireID.
-	Resent bool `json:"resent,omitempty"`
-	// Attempts counts deliveries here, 0 before the first.
-	Attempts int `json:"attempts"`
-	// Outcome is that of the last delivery: "done", "failed" or "unreached"; ""
-	// before the first.
-	Outcome string `json:"outcome,omitempty"`
-	// Status is the app's HTTP status, 0 without an answer; Reason says why a
-	// delivery failed.
+	Resent    bool   `json:"resent,omitempty"` // there may be two messages of it
+	// Attempts counts deliveries here. Outcome, Status, Reason and DurationMS are those of the
+	// last one, as in [Delivery].
+	Attempts   int       `json:"attempts"`
+	Outcome    string    `json:"outcome,omitempty"`
 	Status     int       `json:"status,omitempty"`
 	Reason     string    `json:"reason,omitempty"`
 	DurationMS int64     `json:"duration_ms"`
