@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"tendril/datadir"
 )
 
 // pidFile is a file with the number of the app's main process: that of the first replica
@@ -16,9 +19,10 @@ type pidFile struct {
 	path string // "" means no file
 	log  *slog.Logger
 
-	mu    sync.Mutex
-	owner *replica
-	pids  map[*replica]int // of replicas whose process runs
+	mu      sync.Mutex
+	owner   *replica
+	pids    map[*replica]int // of replicas whose process runs
+	written int
 }
 
 func newPIDFile(path string, log *slog.Logger) *pidFile {
@@ -33,51 +37,44 @@ func (f *pidFile) started(r *replica, pid int) {
 	if f.owner == nil {
 		f.owner = r
 	}
-	if f.owner == r {
-		f.write(pid)
-	}
+	f.update()
 }
 
 // ended records that the process of a replica is gone.
 func (f *pidFile) ended(r *replica) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.owner == r {
-		f.remove(f.pids[r])
-	}
 	delete(f.pids, r)
+	f.update()
 }
 
 // setOwner makes another replica the owner of the file.
 func (f *pidFile) setOwner(r *replica) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before := f.pids[f.owner]
 	f.owner = r
-	if pid := f.pids[r]; pid != 0 {
-		f.write(pid)
-	} else {
-		f.remove(before)
-	}
+	f.update()
 }
 
-// write replaces the file, whatever it held. It is never read to find out which process to
-// signal: a number that an earlier run left may by now be that of a foreign process.
-func (f *pidFile) write(pid int) {
-	if f.path == "" {
+// update replaces the file, whatever it held, or removes it. It is never read to find out
+// which process to signal: a number that an earlier run left may by now be that of a foreign
+// process.
+func (f *pidFile) update() {
+	pid := f.pids[f.owner]
+	if f.path == "" || pid == f.written {
 		return
 	}
-	if err := replaceFile(f.path, pid, 0o644); err != nil {
+	if pid == 0 {
+		f.remove()
+	} else if err := datadir.Replace(f.path, fmt.Appendln(nil, pid), 0o644); err != nil {
 		f.log.Warn("writing the PID file failed", "err", err)
 	}
+	f.written = pid
 }
 
-// remove removes the file while it still has the number of this process. A FIFO that took
+// remove removes the file while it still has the number that was written. A FIFO that took
 // its place is not waited for.
-func (f *pidFile) remove(pid int) {
-	if f.path == "" {
-		return
-	}
+func (f *pidFile) remove() {
 	file, err := os.OpenFile(f.path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return // it is gone, or belongs to somebody else
@@ -87,7 +84,7 @@ func (f *pidFile) remove(pid int) {
 		return
 	}
 	text, err := io.ReadAll(io.LimitReader(file, 32))
-	if err == nil && strings.TrimSpace(string(text)) == strconv.Itoa(pid) {
+	if err == nil && strings.TrimSpace(string(text)) == strconv.Itoa(f.written) {
 		_ = os.Remove(f.path)
 	}
 }

@@ -151,7 +151,7 @@ func (n *versionNumbers) next() int {
 	}
 	stored, err := readNumber(n.path)
 	n.last = max(n.last, stored) + 1
-	if err = errors.Join(err, replaceFile(n.path, n.last, 0o600)); err != nil {
+	if err = errors.Join(err, datadir.Replace(n.path, fmt.Appendln(nil, n.last), 0o600)); err != nil {
 		n.log.Warn("version number not stored", "err", err, "hint", "the number may be used again after a restart")
 	}
 	return n.last
@@ -174,20 +174,4 @@ func readNumber(path string) (int, error) {
 		return 0, fmt.Errorf("invalid number in %s: remove the file", path)
 	}
 	return n, nil
-}
-
-// replaceFile writes a number to a file, which holds the old content or the new one.
-func replaceFile(path string, number int, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(f, number)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
 }

@@ -87,20 +87,6 @@ func Conflicts(s Settings, attrs map[string]string) []Conflict {
 	return found
 }
 
-// RedrivePolicy returns the name of the dead-letter queue of a queue with these attributes,
-// and how often the queue delivers a message before it moves it there; "" and 0 without a
-// valid policy.
-func RedrivePolicy(attrs map[string]string) (deadLetterQueue string, maxReceives int) {
-	var policy struct {
-		ARN string `json:"deadLetterTargetArn"`
-	}
-	if json.Unmarshal([]byte(attrs["RedrivePolicy"]), &policy) == nil {
-		deadLetterQueue = policy.ARN[strings.LastIndexByte(policy.ARN, ':')+1:]
-	}
-	maxReceives, _ = maxReceiveCount(attrs["RedrivePolicy"])
-	return deadLetterQueue, maxReceives
-}
-
 // maxReceiveCount reads a redrive policy, where the number may be a string.
 func maxReceiveCount(policy string) (int, error) {
 	var p struct {

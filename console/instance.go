@@ -84,7 +84,7 @@ func (i *Instance) Write(dataDir string) error {
 	if err != nil {
 		return err
 	}
-	return writePrivate(filepath.Join(dataDir, InstanceFile), append(data, '\n'))
+	return datadir.Replace(filepath.Join(dataDir, InstanceFile), append(data, '\n'), 0o600)
 }
 
 // RemoveInstance removes the file from dataDir; a missing one is no error.
@@ -142,23 +142,6 @@ func ProcessAlive(pid int) bool {
 	return err == nil || errors.Is(err, syscall.EPERM)
 }
 
-// writePrivate writes a file that only its owner can read. A reader sees the
-// old content or the new, never a part.
-func writePrivate(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
-}
-
 // claimFile is the name of the file in the data directory whose lock the one
 // process holds that the other commands find there.
 const claimFile = "instance.lock"
@@ -209,7 +192,7 @@ func NewToken() string {
 // WriteToken puts the token into its file in dataDir, mode 0600, whatever the
 // mode of a file that was there.
 func WriteToken(dataDir, token string) error {
-	return writePrivate(filepath.Join(dataDir, TokenFile), []byte(token+"\n"))
+	return datadir.Replace(filepath.Join(dataDir, TokenFile), []byte(token+"\n"), 0o600)
 }
 
 // RemoveToken removes the file from dataDir; a missing one is no error.

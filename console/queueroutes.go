@@ -1,11 +1,9 @@
 package console
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"tendril/broker"
 	"tendril/queue"
@@ -64,27 +62,13 @@ func readQueue(b *broker.Broker, name string, workers []Worker) (Queue, map[stri
 	}
 	q := Queue{Name: name, ARN: b.ARN(name), Ledger: ledger, OldestSeconds: oldest.Seconds()}
 	q.FIFO = attributes["FifoQueue"] == "true"
-	q.DeadLetterQueue, q.MaxReceives = ParseRedrivePolicy(attributes["RedrivePolicy"])
+	q.DeadLetterQueue, q.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	for _, w := range workers {
 		if w.Queue == name {
 			q.Paused, q.PauseReason = w.Paused, w.PauseReason
 		}
 	}
 	return q, attributes, nil
-}
-
-// ParseRedrivePolicy returns the name of the dead-letter queue and the
-// maxReceiveCount of a RedrivePolicy attribute; "" and 0 where it has none.
-func ParseRedrivePolicy(policy string) (deadLetterQueue string, maxReceives int) {
-	var p struct {
-		Target string          `json:"deadLetterTargetArn"`
-		Max    json.RawMessage `json:"maxReceiveCount"`
-	}
-	if json.Unmarshal([]byte(policy), &p) != nil {
-		return "", 0
-	}
-	maxReceives, _ = strconv.Atoi(strings.Trim(string(p.Max), `"`))
-	return p.Target[strings.LastIndexByte(p.Target, ':')+1:], maxReceives
 }
 
 // A page ends early once its bodies fill pageBytes, so that a page of large

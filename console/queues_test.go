@@ -318,24 +318,6 @@ func TestBadSelectionsAreRefused(t *testing.T) {
 	}
 }
 
-func TestParseRedrivePolicy(t *testing.T) {
-	t.Parallel()
-	for policy, want := range map[string]struct {
-		name string
-		max  int
-	}{
-		``:   {"", 0},
-		`{}`: {"", 0},
-		`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead","maxReceiveCount":3}`:         {"dead", 3},
-		`{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:000000000000:dead.fifo","maxReceiveCount":"10"}`: {"dead.fifo", 10},
-		`nonsense`: {"", 0},
-	} {
-		if name, n := ParseRedrivePolicy(policy); name != want.name || n != want.max {
-			t.Errorf("ParseRedrivePolicy(%s) = %q, %d; want %+v", policy, name, n, want)
-		}
-	}
-}
-
 func TestStatusOutlivesTheQueues(t *testing.T) {
 	t.Parallel()
 	b := newBroker(t)

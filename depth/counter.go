@@ -213,7 +213,7 @@ func read(ctx context.Context, q *aws.Queue) (Reading, error) {
 		return Reading{}, err
 	}
 	r := Reading{Taken: time.Now()}
-	r.DeadLetterQueue, r.MaxReceives = aws.RedrivePolicy(attrs)
+	r.DeadLetterQueue, r.MaxReceives = queue.ParseRedrivePolicy(attrs["RedrivePolicy"])
 	for name, n := range map[string]*int64{
 		"ApproximateNumberOfMessages": &r.Visible, "ApproximateNumberOfMessagesNotVisible": &r.InFlight,
 		"ApproximateNumberOfMessagesDelayed": &r.Delayed,

@@ -239,7 +239,7 @@ func (q *pipelines) afterFailure(l *pipeline, s *worker.Settled) (next logging.R
 			return next
 		}
 		next.Known = true
-		dead, next.MaxReceives = aws.RedrivePolicy(attrs)
+		dead, next.MaxReceives = queue.ParseRedrivePolicy(attrs["RedrivePolicy"])
 		if _, err := q.broker.Attributes(dead); err != nil {
 			return next // without it, the queue keeps its messages
 		}

@@ -145,7 +145,7 @@ func (q *queues) findOnSQS(ctx context.Context, set *config.QueueSettings) (ref 
 		return ref, fmt.Errorf("%w: %s: %w", ErrQueue, reference, err)
 	}
 	q.warnOfConflicts(set, found.Name(), attrs, err)
-	dead, _ := aws.RedrivePolicy(attrs)
+	dead, _ := queue.ParseRedrivePolicy(attrs["RedrivePolicy"])
 	return queueRef{Queue: found, name: found.Name(), url: found.URL(), arn: queueARN(attrs, found.URL(), set),
 		fifo: found.FIFO(), dead: dead}, nil
 }

@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"encoding/json"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -118,4 +120,18 @@ type VisibilityChange struct {
 	// Unread means that the message was not delivered to the app. The embedded queue
 	// then does not count the receive; Amazon SQS cannot do that.
 	Unread bool
+}
+
+// ParseRedrivePolicy returns the name of the dead-letter queue and the maxReceiveCount,
+// which may be a string, of a RedrivePolicy attribute; "" and 0 where it has none.
+func ParseRedrivePolicy(policy string) (deadLetterQueue string, maxReceives int) {
+	var p struct {
+		Target string          `json:"deadLetterTargetArn"`
+		Max    json.RawMessage `json:"maxReceiveCount"`
+	}
+	if json.Unmarshal([]byte(policy), &p) != nil {
+		return "", 0
+	}
+	maxReceives, _ = strconv.Atoi(strings.Trim(string(p.Max), `"`))
+	return p.Target[strings.LastIndexByte(p.Target, ':')+1:], maxReceives
 }

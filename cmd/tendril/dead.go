@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/console"
+	"tendril/queue"
 )
 
 type deadLetterQueue struct {
@@ -59,7 +60,7 @@ func remoteDead(ctx context.Context, p *targetQueue) (*deadLetterQueue, error) {
 	if err != nil {
 		return nil, err
 	}
-	name, _ := console.ParseRedrivePolicy(attributes["RedrivePolicy"])
+	name, _ := queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	if name == "" {
 		sources, err := p.remote.DeadLetterSources(ctx)
 		if err != nil {

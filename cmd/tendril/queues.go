@@ -14,6 +14,7 @@ import (
 
 	"tendril/aws"
 	"tendril/console"
+	"tendril/queue"
 )
 
 func (c queueCommands) newQueues() *cobra.Command {
@@ -90,7 +91,7 @@ func remoteQueue(q *aws.Queue, attributes map[string]string) console.Queue {
 	out.Ledger.Delayed = int64(number(attributes, delayedCount))
 	out.Ledger.InFlight = int64(number(attributes, inFlightCount))
 	out.Ledger.Live = int64(counted(attributes))
-	out.DeadLetterQueue, out.MaxReceives = console.ParseRedrivePolicy(attributes["RedrivePolicy"])
+	out.DeadLetterQueue, out.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	return out
 }
 
