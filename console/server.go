@@ -75,14 +75,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // serve wraps a route's handler with what its kind asks for.
 func (s *Server) serve(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if rt.limit > 0 { // more time than the HTTP server gives, for the request too: its end would end the handler
-			until := time.Now().Add(rt.limit + MaxWait)
-			rc := http.NewResponseController(w)
-			// What is no connection, in a test for one, has no deadlines to move.
-			_ = errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
-		}
 		r.Body = http.MaxBytesReader(w, r.Body, MaxBody)
-		body, err := s.answer(rt, r)
+		body, err := s.answer(rt, w, r)
 		if err != nil {
 			refusal := asRefusal(err)
 			if refusal.Status == http.StatusUnauthorized {
@@ -110,7 +104,7 @@ func (s *Server) serve(rt route) http.HandlerFunc {
 }
 
 // answer calls a route's handler for a request that its kind permits.
-func (s *Server) answer(rt route, r *http.Request) (any, error) {
+func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) (any, error) {
 	if rt.kind != open && !authorized(r, s.opts.Token) {
 		return nil, refuse(http.StatusUnauthorized, "this needs the console's token",
 			"send the header Authorization: Bearer TOKEN with the content of "+TokenFile+" in the data directory")
@@ -123,6 +117,12 @@ func (s *Server) answer(rt route, r *http.Request) (any, error) {
 		if refusal := checkAct(r); refusal != nil {
 			return nil, refusal
 		}
+	}
+	if rt.limit > 0 { // more time than the HTTP server gives, for the request too: its end would end the handler
+		until := time.Now().Add(rt.limit + MaxWait)
+		rc := http.NewResponseController(w)
+		// What is no connection, in a test for one, has no deadlines to move.
+		_ = errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
 	}
 	return rt.handle(r)
 }
