@@ -18,18 +18,10 @@
 //
 // Tracking is the default. The desired size is the larger of two: the number at which
 // TargetBusy percent of the slots would be busy, and the number that finishes the
-// waiting messages within DrainWithin. It scales out when all recent readings ask for
-// more, and scales in to the largest size that any reading of the last minutes asked
-// for.
+// waiting messages within DrainWithin.
 //
 // A trigger is used when Measure is set. Its options mean the same as in
-// aws:autoscaling:trigger: a statistic over a period that is outside a threshold for a
-// number of consecutive periods, then an increment and a cooldown.
-//
-// Beside the loop, protector.go protects an instance from scale-in while it does long
-// work, termination.go drains an instance that its group has chosen to terminate,
-// publish.go publishes two metrics for an external scaler, and scale.go is the answer
-// that an external scaler reads.
+// aws:autoscaling:trigger.
 //
 // # Invariants
 //

@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -15,11 +16,12 @@ type Events struct {
 	// Failed: a call failed.
 	Failed func(Failed)
 	// Protected: the scale-in protection of this instance was set or removed.
-	Protected func(Protected)
+	Protected func(on bool)
 	// Terminating: this instance was chosen for termination and starts to drain.
-	Terminating func(Terminating)
-	// Terminated: the drain has ended, and the lifecycle hook is completed.
-	Terminated func(Terminated)
+	Terminating func()
+	// Terminated: the drain has ended, and the lifecycle hook is completed. err is not nil
+	// when either failed: the group then terminates the instance after the hook's timeout.
+	Terminated func(err error)
 }
 
 // LogEvents returns listeners that write to log. scaled names what is scaled, such as
@@ -45,17 +47,11 @@ func LogEvents(log *slog.Logger, scaled string) Events {
 			}
 			log.Log(context.Background(), level, "scaling call failed", "call", f.Doing, "failures", f.Consecutive, "err", f.Err)
 		},
-		Protected: func(p Protected) {
-			if p.On {
-				log.Debug("scale-in protection set")
-			} else {
-				log.Debug("scale-in protection removed")
-			}
-		},
-		Terminating: func(Terminating) { log.Info("instance is being terminated by its group: draining") },
-		Terminated: func(d Terminated) {
-			if d.Err != nil {
-				log.Warn("termination of the instance goes on after a failed drain", "err", d.Err)
+		Protected:   func(on bool) { log.Debug("scale-in protection changed", "on", on) },
+		Terminating: func() { log.Info("instance is being terminated by its group: draining") },
+		Terminated: func(err error) {
+			if err != nil {
+				log.Warn("termination of the instance goes on after a failed drain", "err", err)
 				return
 			}
 			log.Info("instance drained: its group may terminate it")
@@ -82,33 +78,47 @@ type Failed struct {
 	Consecutive int
 }
 
-// Protected is a change of scale-in protection.
-type Protected struct {
-	On bool
-}
-
-// Terminating is the start of a drain before termination.
-type Terminating struct{}
-
-// Terminated is the end of a drain before termination. Err is not nil when the drain
-// failed, or when the hook could not be completed: the group then terminates the
-// instance after the hook's timeout.
-type Terminated struct {
-	Err error
-}
-
-// callTimeout is the default limit of one call.
-const callTimeout = 10 * time.Second
-
-func durationOr(d, fallback time.Duration) time.Duration {
-	if d <= 0 {
-		return fallback
-	}
-	return d
-}
-
 func call[E any](listener func(E), event E) {
 	if listener != nil {
 		listener(event)
+	}
+}
+
+// caller makes calls within a time limit, and reports how often each failed in a row.
+type caller struct {
+	timeout  time.Duration // 0 means 10 s
+	failed   func(Failed)
+	failures map[string]int
+}
+
+func newCaller(timeout time.Duration, failed func(Failed)) caller {
+	return caller{timeout, failed, map[string]int{}}
+}
+
+// do makes one call. A failure is reported unless ctx has ended.
+func (c *caller) do(ctx context.Context, doing string, f func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, cmp.Or(c.timeout, 10*time.Second))
+	defer cancel()
+	err := f(limited)
+	switch {
+	case err == nil:
+		delete(c.failures, doing)
+	case ctx.Err() == nil:
+		c.failures[doing]++
+		call(c.failed, Failed{Doing: doing, Err: err, Consecutive: c.failures[doing]})
+	}
+	return err
+}
+
+// every calls f at once and then after each interval, until it returns false or ctx ends.
+func every(ctx context.Context, interval time.Duration, f func() bool) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for f() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
 	}
 }

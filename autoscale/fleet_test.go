@@ -31,7 +31,7 @@ func TestProtection(t *testing.T) {
 		{"a longer while", Protection{Linger: time.Minute}, []Work{long, none, none, none, none, none, none}, "++++++-"},
 		{"a duration without work", Protection{}, []Work{{0, time.Hour}}, "-"},
 	} {
-		var s ProtectionState
+		var s protectionState
 		got := ""
 		for i, w := range c.work {
 			var on bool

@@ -63,12 +63,7 @@ func (g *Gauge) Read() Inputs {
 			serviceTime, weights = serviceTime+weight*q.ServiceTime.Seconds(), weights+weight
 		}
 	}
-	if known {
-		in.Backlog = Of(float64(backlog))
-	}
-	if aged {
-		in.OldestAge = Of(oldest.Seconds())
-	}
+	in.Backlog, in.OldestAge = Reading{float64(backlog), known}, Reading{oldest.Seconds(), aged}
 	if weights > 0 {
 		in.ServiceTime = serviceTime / weights
 	}
@@ -93,19 +88,16 @@ func (g *Gauge) Read() Inputs {
 type Scale struct {
 	// Queues are the loads by queue name.
 	Queues map[string]QueueLoad `json:"queues"`
-	// Backlog is the sum over all queues.
-	Backlog int64 `json:"backlog"`
-	// OldestSeconds is the maximum over all queues.
-	OldestSeconds int64 `json:"oldestSeconds"`
+	// QueueLoad has the sum of the backlogs, and the age of the oldest message of all queues.
+	QueueLoad
 	// Desired is the desired size, at least 1.
 	Desired int `json:"desired"`
 }
 
-// QueueLoad is the load of one queue.
+// QueueLoad is the load of one queue: the waiting messages, without those in work, and the age
+// of the oldest of them in whole seconds.
 type QueueLoad struct {
-	// Backlog is the number of waiting messages, without those in work.
-	Backlog int64 `json:"backlog"`
-	// OldestSeconds is the age of the oldest of them, in whole seconds.
+	Backlog       int64 `json:"backlog"`
 	OldestSeconds int64 `json:"oldestSeconds"`
 }
 

@@ -1,9 +1,12 @@
 package autoscale
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,10 +19,27 @@ type Target interface {
 	SetSize(ctx context.Context, n int) error
 }
 
-// Bounded is a [Target] with its own bounds, which limit those of the policy.
-type Bounded interface {
+// boundedTarget is a [Target] with its own bounds, which limit those of the policy.
+type boundedTarget interface {
 	// Bounds returns the smallest and the largest allowed size, as of the last Size.
 	Bounds() (least, most int)
+}
+
+// Advice is a [Target] that only remembers the size, for an external scaler to read. It
+// reports the advised size as the current one, because it cannot know the real one. The
+// zero value has the size 1.
+type Advice struct{ size atomic.Int64 }
+
+// Size returns the last advised size as both sizes. The error is always nil.
+func (a *Advice) Size(context.Context) (current, desired int, err error) {
+	n := int(max(a.size.Load(), 1))
+	return n, n, nil
+}
+
+// SetSize remembers the size. The error is always nil.
+func (a *Advice) SetSize(_ context.Context, n int) error {
+	a.size.Store(int64(n))
+	return nil
 }
 
 // Options configure a [Loop]. The zero value works.
@@ -41,9 +61,9 @@ type Loop struct {
 	target Target
 	opts   Options
 
-	// state and failures are used by Run only; failures counts by call.
-	state    State
-	failures map[string]int
+	// state and calls are used by Run only.
+	state policyState
+	calls caller
 
 	mu     sync.Mutex
 	status Status
@@ -57,37 +77,29 @@ func New(load func() Inputs, target Target, opts Options) (*Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts.Policy = policy
-	opts.Interval, opts.CallTimeout = durationOr(opts.Interval, 10*time.Second), durationOr(opts.CallTimeout, callTimeout)
+	opts.Policy, opts.Interval = policy, cmp.Or(opts.Interval, 10*time.Second)
 	if policy.Measure != "" && opts.Interval > policy.Period {
 		return nil, fmt.Errorf("invalid Period %v: use at least the interval of the readings, %v", policy.Period,
 			opts.Interval)
 	}
-	return &Loop{
-		load: load, target: target, opts: opts, failures: map[string]int{},
-		status: Status{Policy: policy},
-	}, nil
+	l := &Loop{load: load, target: target, opts: opts, status: Status{Policy: policy}}
+	l.calls = newCaller(opts.CallTimeout, func(f Failed) {
+		l.setFailed(&f)
+		call(opts.Events.Failed, f)
+	})
+	return l, nil
 }
 
 // Run reads and decides at once and then every interval until ctx ends. It leaves the size
 // unchanged at the end.
 func (l *Loop) Run(ctx context.Context) {
-	ticker := time.NewTicker(l.opts.Interval)
-	defer ticker.Stop()
-	for {
-		l.decideOnce(ctx)
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	every(ctx, l.opts.Interval, func() bool { l.decideOnce(ctx); return true })
 }
 
 // decideOnce makes one decision and applies it.
 func (l *Loop) decideOnce(ctx context.Context) {
 	var current, desired int
-	err := l.callWithTimeout(ctx, "reading the size", func(ctx context.Context) (err error) {
+	err := l.call(ctx, "reading the size", func(ctx context.Context) (err error) {
 		current, desired, err = l.target.Size(ctx)
 		return err
 	})
@@ -100,10 +112,10 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	}
 	in.Desired, in.Ready = desired, current
 	policy, now := l.opts.Policy, time.Now()
-	if own, ok := l.target.(Bounded); ok {
+	if own, ok := l.target.(boundedTarget); ok {
 		least, most := own.Bounds()
 		if most < 1 { // set to 0 by the user
-			d := Decision{At: now, From: desired, Desired: desired, Rule: RuleHeld, Why: "the bounds of the target allow none"}
+			d := Decision{At: now, From: desired, Desired: desired, Rule: ruleHeld, Why: "the bounds of the target allow none"}
 			l.decided(policy, in, l.apply(ctx, d))
 			return
 		}
@@ -122,7 +134,7 @@ func (l *Loop) apply(ctx context.Context, d Decision) Decided {
 	case l.opts.IsLeader != nil && !l.opts.IsLeader():
 		done.NotApplied = "another instance is the leader"
 	default:
-		err := l.callWithTimeout(ctx, "setting the size",
+		err := l.call(ctx, "setting the size",
 			func(ctx context.Context) error { return l.target.SetSize(ctx, d.Desired) })
 		if err != nil {
 			done.NotApplied = err.Error()
@@ -132,31 +144,19 @@ func (l *Loop) apply(ctx context.Context, d Decision) Decided {
 	return done
 }
 
-// callWithTimeout makes one call within CallTimeout and reports its failure, unless ctx
-// has ended.
-func (l *Loop) callWithTimeout(ctx context.Context, doing string, f func(context.Context) error) error {
-	limited, cancel := context.WithTimeout(ctx, l.opts.CallTimeout)
-	defer cancel()
-	err := f(limited)
-	if err == nil {
-		delete(l.failures, doing)
-		l.mu.Lock()
-		if l.status.Failed != nil && l.status.Failed.Doing == doing {
-			l.status.Failed = nil
-		}
-		l.mu.Unlock()
-		return nil
+// call makes one call, and keeps its failure until it succeeds.
+func (l *Loop) call(ctx context.Context, doing string, f func(context.Context) error) error {
+	err := l.calls.do(ctx, doing, f)
+	if failed := l.Status().Failed; err == nil && failed != nil && failed.Doing == doing {
+		l.setFailed(nil)
 	}
-	if ctx.Err() != nil {
-		return err
-	}
-	l.failures[doing]++
-	failed := Failed{Doing: doing, Err: err, Consecutive: l.failures[doing]}
-	l.mu.Lock()
-	l.status.Failed = &failed
-	l.mu.Unlock()
-	call(l.opts.Events.Failed, failed)
 	return err
+}
+
+func (l *Loop) setFailed(f *Failed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.status.Failed = f
 }
 
 // decided records a decision, and reports it if it differs from the last.
@@ -169,4 +169,58 @@ func (l *Loop) decided(policy Policy, in Inputs, d Decided) {
 	if changed {
 		call(l.opts.Events.Decided, d)
 	}
+}
+
+// maxDecisions is the number of decisions in a status.
+const maxDecisions = 100
+
+// Status is a snapshot of a loop.
+type Status struct {
+	// Policy is the policy with its defaults.
+	Policy Policy
+	// Inputs are those of the last decision. Desired is the size that the policy wants,
+	// applied or not; 0 before the first decision. Ready is the number that is ready.
+	Inputs         Inputs
+	Desired, Ready int
+	// Decisions are the last hundred, newest first. Repeated decisions are one entry.
+	Decisions []Entry
+	// Failed is the last failed call, until it succeeds again.
+	Failed *Failed
+}
+
+// Entry is one decision, with its repetitions.
+type Entry struct {
+	Decided
+	// Until is when the decision was last repeated, Times how often it was made.
+	Until time.Time
+	Times int
+}
+
+// Status returns a snapshot.
+func (l *Loop) Status() Status {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.status
+	s.Decisions = slices.Clone(s.Decisions)
+	slices.Reverse(s.Decisions)
+	return s
+}
+
+// record adds a decision, oldest first, and reports whether it differs from the one
+// before. A repeated decision keeps the newer sentence, because its numbers are newer.
+func (s *Status) record(d Decided) (changed bool) {
+	if n := len(s.Decisions); n > 0 {
+		last := &s.Decisions[n-1]
+		if last.Rule == d.Rule && last.From == d.From && last.Desired == d.Desired &&
+			last.Applied == d.Applied && last.NotApplied == d.NotApplied {
+			last.Until, last.Why = d.At, d.Why
+			last.Times++
+			return false
+		}
+		if n == maxDecisions {
+			s.Decisions = slices.Delete(s.Decisions, 0, 1)
+		}
+	}
+	s.Decisions = append(s.Decisions, Entry{Decided: d, Until: d.At, Times: 1})
+	return true
 }

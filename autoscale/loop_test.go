@@ -91,9 +91,9 @@ func (j *recorder) events() Events {
 	return Events{
 		Decided:     func(d Decided) { j.add("%s %d to %d %v %s", d.Rule, d.From, d.Desired, d.Applied, d.NotApplied) },
 		Failed:      func(f Failed) { j.add("%s: %v (%d)", f.Doing, f.Err, f.Consecutive) },
-		Protected:   func(p Protected) { j.add("protected %v", p.On) },
-		Terminating: func(Terminating) { j.add("terminating") },
-		Terminated:  func(d Terminated) { j.add("terminated %v", d.Err) },
+		Protected:   func(on bool) { j.add("protected %v", on) },
+		Terminating: func() { j.add("terminating") },
+		Terminated:  func(err error) { j.add("terminated %v", err) },
 	}
 }
 
@@ -124,7 +124,7 @@ func TestLoop(t *testing.T) {
 			t.Error(diff)
 		}
 		s := l.Status()
-		if s.Desired != 8 || s.Ready != 8 || len(s.Decisions) != 4 || s.Decisions[0].Rule != RuleLimit ||
+		if s.Desired != 8 || s.Ready != 8 || len(s.Decisions) != 4 || s.Decisions[0].Rule != ruleLimit ||
 			s.Decisions[0].Times != 3 || s.Inputs.Backlog.Value != 1e6 {
 			t.Errorf("the status is %+v", s)
 		}
@@ -244,7 +244,7 @@ func TestNumberOfDecisionsIsLimited(t *testing.T) {
 	t.Parallel()
 	var s Status
 	for i := range 250 {
-		s.record(Decided{Decision: Decision{From: i, Desired: i, Rule: RuleSteady}})
+		s.record(Decided{Decision: Decision{From: i, Desired: i, Rule: ruleSteady}})
 	}
 	if len(s.Decisions) != 100 || s.Decisions[99].From != 249 || s.Decisions[0].From != 150 {
 		t.Errorf("the log has %d entries", len(s.Decisions))
@@ -306,7 +306,7 @@ func TestNegativeCooldownStaysOff(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var s State
+	var s policyState
 	var d Decision
 	now, size := time.Unix(1_800_000_000, 0), 1
 	for range 6 {

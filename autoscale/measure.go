@@ -1,9 +1,8 @@
 package autoscale
 
 import (
-	"fmt"
 	"math"
-	"strings"
+	"slices"
 )
 
 // Measure is the metric of a trigger, as in the option MeasureName. The zero value means
@@ -12,14 +11,10 @@ type Measure string
 
 // The measures of a trigger.
 const (
-	// CPUUtilization is the CPU usage, in Percent.
-	CPUUtilization Measure = "CPUUtilization"
-	// BacklogPerProcess is the number of waiting messages divided by the size, in Count.
-	BacklogPerProcess Measure = "BacklogPerProcess"
-	// OldestMessageAge is the age of the oldest waiting message, in Seconds.
-	OldestMessageAge Measure = "OldestMessageAge"
-	// BusyShare is the part of the delivery slots that are busy, in Percent.
-	BusyShare Measure = "BusyShare"
+	CPUUtilization    Measure = "CPUUtilization"    // the CPU usage, in Percent
+	BacklogPerProcess Measure = "BacklogPerProcess" // the waiting messages divided by the size, in Count
+	OldestMessageAge  Measure = "OldestMessageAge"  // the age of the oldest waiting message, in Seconds
+	BusyShare         Measure = "BusyShare"         // the part of the delivery slots that are busy, in Percent
 )
 
 // Statistic combines the readings of one period into one value.
@@ -52,25 +47,11 @@ func measureInfos() []measureInfo {
 }
 
 func (m Measure) measureInfo() (measureInfo, bool) {
-	for _, t := range measureInfos() {
-		if t.measure == m {
-			return t, true
-		}
+	all := measureInfos()
+	if i := slices.IndexFunc(all, func(t measureInfo) bool { return t.measure == m }); i >= 0 {
+		return all[i], true
 	}
 	return measureInfo{}, false
-}
-
-// ParseMeasure parses the value of MeasureName, ignoring case. The error for other
-// measures of Elastic Beanstalk, such as NetworkOut, lists those that are supported.
-func ParseMeasure(name string) (Measure, error) {
-	for _, t := range measureInfos() {
-		if strings.EqualFold(name, string(t.measure)) {
-			return t.measure, nil
-		}
-	}
-	return "", fmt.Errorf("unsupported MeasureName %q: "+
-		"use CPUUtilization, BacklogPerProcess, OldestMessageAge or BusyShare, "+
-		"or leave the option out to follow the backlog and the busy slots", name)
 }
 
 // Reading is one measured value. The zero value is a missing value.
@@ -81,7 +62,7 @@ type Reading struct {
 
 // Of returns a reading. A value that is negative, infinite or NaN is missing.
 func Of(v float64) Reading {
-	if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
+	if !(v >= 0 && v <= math.MaxFloat64) {
 		return Reading{}
 	}
 	return Reading{v, true}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -86,14 +87,12 @@ func (p Policy) Complete() (Policy, error) {
 		return c, errors.Join(errs...)
 	}
 	if !known {
-		_, err := ParseMeasure(string(c.Measure))
-		return c, errors.Join(append(errs, err)...)
+		reject(true, "unsupported MeasureName %q: use CPUUtilization, BacklogPerProcess, OldestMessageAge or BusyShare, "+
+			"or leave the option out to follow the backlog and the busy slots", c.Measure)
+		return c, errors.Join(errs...)
 	}
-	switch c.Statistic {
-	case Average, Minimum, Maximum, Sum:
-	default:
-		reject(true, "invalid Statistic %q: use Average, Minimum, Maximum or Sum", c.Statistic)
-	}
+	reject(!slices.Contains([]Statistic{Average, Minimum, Maximum, Sum}, c.Statistic),
+		"invalid Statistic %q: use Average, Minimum, Maximum or Sum", c.Statistic)
 	reject(c.Unit != t.unit, "invalid Unit %q for %s: use %s, or leave Unit out", c.Unit, c.Measure, t.unit)
 	reject(c.LowerThreshold < 0 || c.UpperThreshold <= c.LowerThreshold,
 		"invalid LowerThreshold %g and UpperThreshold %g: the upper must be larger, and neither negative",
@@ -144,9 +143,9 @@ func (p Policy) within(least, most int) Policy {
 	return p
 }
 
-// State is the state of a policy between decisions. The zero value is the initial state.
+// policyState is the state of a policy between decisions. The zero value is the initial state.
 // Decide does not change it, but returns the next state.
-type State struct {
+type policyState struct {
 	begun   bool
 	desired int
 	// changed is when the size was last seen to have changed.
@@ -165,27 +164,17 @@ type Rule string
 
 // The rules, in the order in which they are checked.
 const (
-	// RuleBounds: the size was outside of MinSize and MaxSize.
-	RuleBounds Rule = "bounds"
-	// RuleHeld: [Inputs].Hold is set.
-	RuleHeld Rule = "held"
-	// RuleNotReady: none is ready, so more would not help.
-	RuleNotReady Rule = "not ready"
-	// RuleMissing: a measure is missing.
-	RuleMissing Rule = "missing"
-	// RuleOut and RuleIn: the size changes.
-	RuleOut Rule = "out"
-	RuleIn  Rule = "in"
-	// RuleLimit: the size would change, but is at MinSize or MaxSize already.
-	RuleLimit Rule = "limit"
-	// RuleCooldown: the size would change, but has changed recently.
-	RuleCooldown Rule = "cooldown"
-	// RuleNeeded: a scale-in would leave too few for the work in progress.
-	RuleNeeded Rule = "needed"
-	// RuleIdle: messages wait, but most slots are free, so more would not help.
-	RuleIdle Rule = "idle"
-	// RuleSteady: no other size was needed for long enough.
-	RuleSteady Rule = "steady"
+	ruleBounds   Rule = "bounds"    // the size was outside of MinSize and MaxSize
+	ruleHeld     Rule = "held"      // [Inputs].Hold is set
+	ruleNotReady Rule = "not ready" // none is ready, so more would not help
+	ruleMissing  Rule = "missing"   // a measure is missing
+	ruleOut      Rule = "out"       // the size grows
+	ruleIn       Rule = "in"        // the size shrinks
+	ruleLimit    Rule = "limit"     // the size would change, but is at MinSize or MaxSize already
+	ruleCooldown Rule = "cooldown"  // the size would change, but has changed recently
+	ruleNeeded   Rule = "needed"    // a scale-in would leave too few for the work in progress
+	ruleIdle     Rule = "idle"      // messages wait, but most slots are free, so more would not help
+	ruleSteady   Rule = "steady"    // no other size was needed for long enough
 )
 
 // Decision is a decision of a policy.
@@ -204,21 +193,21 @@ func (d Decision) Changes() bool { return d.Desired != d.From }
 
 // Decide returns the next state and the size to set. It has no side effects, and holds
 // the size when it is not sure. now must not go backwards.
-func (p Policy) Decide(s State, in Inputs, now time.Time) (State, Decision) {
+func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, Decision) {
 	p = p.complete()
 	s = s.observe(in.Desired, now)
 	d := Decision{At: now, From: in.Desired, Desired: in.Desired}
 	switch {
 	case in.Desired < p.MinSize || in.Desired > p.MaxSize:
 		d.Desired = min(max(in.Desired, p.MinSize), p.MaxSize)
-		d.Rule, d.Why = RuleBounds, fmt.Sprintf("%d is outside of MinSize %d and MaxSize %d", in.Desired, p.MinSize,
+		d.Rule, d.Why = ruleBounds, fmt.Sprintf("%d is outside of MinSize %d and MaxSize %d", in.Desired, p.MinSize,
 			p.MaxSize)
 		return s, d
 	case in.Hold != "":
-		d.Rule, d.Why = RuleHeld, in.Hold
+		d.Rule, d.Why = ruleHeld, in.Hold
 		return s.forget(), d
 	case in.Ready <= 0:
-		d.Rule, d.Why = RuleNotReady, fmt.Sprintf("none of %d is ready to work: more would not help, and fewer neither",
+		d.Rule, d.Why = ruleNotReady, fmt.Sprintf("none of %d is ready to work: more would not help, and fewer neither",
 			in.Desired)
 		return s.forget(), d
 	}
@@ -230,7 +219,7 @@ func (p Policy) Decide(s State, in Inputs, now time.Time) (State, Decision) {
 }
 
 // observe records the size and the time of its changes.
-func (s State) observe(desired int, now time.Time) State {
+func (s policyState) observe(desired int, now time.Time) policyState {
 	if s.begun && s.desired != desired {
 		s.changed = now
 		s.period, s.over, s.under = period{}, 0, 0
@@ -240,13 +229,13 @@ func (s State) observe(desired int, now time.Time) State {
 }
 
 // forget drops all measured values.
-func (s State) forget() State {
+func (s policyState) forget() policyState {
 	s.recommendations, s.period, s.over, s.under = nil, period{}, 0, 0
 	return s
 }
 
 // cooldownLeft returns the rest of the cooldown; 0 when it is over.
-func (p Policy) cooldownLeft(s State, now time.Time) time.Duration {
+func (p Policy) cooldownLeft(s policyState, now time.Time) time.Duration {
 	if s.changed.IsZero() {
 		return 0
 	}

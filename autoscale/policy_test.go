@@ -102,7 +102,7 @@ func TestOf(t *testing.T) {
 type policyScript struct {
 	t   *testing.T
 	p   Policy
-	s   State
+	s   policyState
 	now time.Time
 	// obey has the size follow the decisions.
 	size int
@@ -159,16 +159,16 @@ func TestBoundsHoldAndReadyComeFirst(t *testing.T) {
 	t.Parallel()
 	for _, p := range []Policy{{MinSize: 2, MaxSize: 5}, {MinSize: 2, MaxSize: 5, Measure: CPUUtilization}} {
 		s := newPolicyScript(t, p, 1)
-		s.want(s.step(Inputs{}), RuleBounds, 2)
+		s.want(s.step(Inputs{}), ruleBounds, 2)
 		s.size = 9
-		s.want(s.step(measured(100, 1e6)), RuleBounds, 5)
+		s.want(s.step(measured(100, 1e6)), ruleBounds, 5)
 		held := measured(0, 0)
 		held.Hold = "a deployment is under way"
-		s.want(s.run(held, time.Hour), RuleHeld, 5)
+		s.want(s.run(held, time.Hour), ruleHeld, 5)
 		none := measured(100, 1e6)
 		none.Ready = -1
-		s.want(s.run(none, time.Hour), RuleNotReady, 5)
-		s.want(s.run(Inputs{}, time.Hour), RuleMissing, 5)
+		s.want(s.run(none, time.Hour), ruleNotReady, 5)
+		s.want(s.run(Inputs{}, time.Hour), ruleMissing, 5)
 	}
 }
 
@@ -176,89 +176,89 @@ func TestTracking(t *testing.T) {
 	t.Parallel()
 	t.Run("one reading is not enough", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 2)
-		s.want(s.step(measured(100, 1e6)), RuleSteady, 2)
-		s.want(s.step(measured(50, 0)), RuleSteady, 2)
-		s.want(s.step(measured(100, 1e6)), RuleSteady, 2)
+		s.want(s.step(measured(100, 1e6)), ruleSteady, 2)
+		s.want(s.step(measured(50, 0)), ruleSteady, 2)
+		s.want(s.step(measured(100, 1e6)), ruleSteady, 2)
 	})
 	t.Run("by the backlog", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 5)
 		// 10 slots of 1 s do 600 in a minute.
 		s.step(measured(70, 4800))
-		s.want(s.step(measured(70, 4800)), RuleOut, 8)
+		s.want(s.step(measured(70, 4800)), ruleOut, 8)
 	})
 	t.Run("by long work", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 2)
 		in := measured(50, 45)
 		in.ServiceTime = 600 // ten begin at once, and no more within a minute
 		s.step(in)
-		s.want(s.step(in), RuleOut, 5)
+		s.want(s.step(in), ruleOut, 5)
 	})
 	t.Run("by a backlog given", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20, TargetBacklog: 5}, 2)
 		s.step(measured(50, 20))
-		s.want(s.step(measured(50, 20)), RuleOut, 4)
+		s.want(s.step(measured(50, 20)), ruleOut, 4)
 	})
 	t.Run("by busy slots", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 4)
 		s.step(measured(90, 0))
-		s.want(s.step(measured(90, 0)), RuleOut, 5)
+		s.want(s.step(measured(90, 0)), ruleOut, 5)
 	})
 	t.Run("but not while slots are free", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 4)
-		s.want(s.run(measured(30, 1e6), time.Hour), RuleIdle, 4)
+		s.want(s.run(measured(30, 1e6), time.Hour), ruleIdle, 4)
 	})
 	t.Run("in steps", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 40}, 1)
 		s.step(measured(100, 1e6))
-		s.want(s.step(measured(100, 1e6)), RuleOut, 5)
-		s.want(s.step(measured(100, 1e6)), RuleOut, 10)
-		s.want(s.step(measured(100, 1e6)), RuleOut, 20)
-		s.want(s.step(measured(100, 1e6)), RuleOut, 40)
-		s.want(s.step(measured(100, 1e6)), RuleLimit, 40)
+		s.want(s.step(measured(100, 1e6)), ruleOut, 5)
+		s.want(s.step(measured(100, 1e6)), ruleOut, 10)
+		s.want(s.step(measured(100, 1e6)), ruleOut, 20)
+		s.want(s.step(measured(100, 1e6)), ruleOut, 40)
+		s.want(s.step(measured(100, 1e6)), ruleLimit, 40)
 	})
 	t.Run("down after a while, by halves, with a cooldown", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 16)
 		began := s.now
-		s.want(s.run(measured(5, 0), time.Hour), RuleIn, 8)
+		s.want(s.run(measured(5, 0), time.Hour), ruleIn, 8)
 		if waited := s.now.Sub(began); waited < 270*time.Second || waited > 310*time.Second {
 			t.Errorf("shrank after %v", waited)
 		}
 		began = s.now
-		s.want(s.step(measured(10, 0)), RuleCooldown, 8)
-		s.want(s.run(measured(10, 0), time.Hour), RuleIn, 4)
+		s.want(s.step(measured(10, 0)), ruleCooldown, 8)
+		s.want(s.run(measured(10, 0), time.Hour), ruleIn, 4)
 		if waited := s.now.Sub(began); waited < 360*time.Second {
 			t.Errorf("shrank %v after a change", waited)
 		}
-		s.want(s.run(measured(20, 0), time.Hour), RuleIn, 2)
-		s.want(s.run(measured(20, 0), time.Hour), RuleIn, 1)
-		s.want(s.run(measured(20, 0), time.Hour), RuleSteady, 1)
+		s.want(s.run(measured(20, 0), time.Hour), ruleIn, 2)
+		s.want(s.run(measured(20, 0), time.Hour), ruleIn, 1)
+		s.want(s.run(measured(20, 0), time.Hour), ruleSteady, 1)
 	})
 	t.Run("to what the busiest moment needed", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 16)
 		s.step(measured(50, 0)) // 10.7, and room
-		s.want(s.run(measured(5, 0), 290*time.Second), RuleIn, 13)
+		s.want(s.run(measured(5, 0), 290*time.Second), ruleIn, 13)
 	})
 	t.Run("nothing is taken away on half the facts", func(t *testing.T) {
 		for _, in := range []Inputs{{Busy: Of(1)}, {Backlog: Of(0)}, {Busy: Of(1), Backlog: Of(3)}} {
 			s := newPolicyScript(t, Policy{MaxSize: 20}, 16)
-			s.want(s.run(in, time.Hour), RuleMissing, 16)
+			s.want(s.run(in, time.Hour), ruleMissing, 16)
 		}
 	})
 	t.Run("but is added", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 2)
 		in := measured(100, 0)
 		in.Backlog = Reading{}
-		s.want(s.run(in, time.Minute), RuleOut, 3)
+		s.want(s.run(in, time.Minute), ruleOut, 3)
 		s = newPolicyScript(t, Policy{MaxSize: 20}, 2)
 		in = measured(0, 3000)
 		in.Busy = Reading{}
-		s.want(s.run(in, time.Minute), RuleOut, 5)
+		s.want(s.run(in, time.Minute), ruleOut, 5)
 	})
 	t.Run("a gap drops earlier readings", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 20}, 16)
 		s.run(measured(5, 0), 250*time.Second)
 		s.now = s.now.Add(10 * time.Minute)
-		s.want(s.run(measured(5, 0), 250*time.Second), RuleSteady, 16)
+		s.want(s.run(measured(5, 0), 250*time.Second), ruleSteady, 16)
 	})
 }
 
@@ -270,27 +270,27 @@ func TestTrigger(t *testing.T) {
 	t.Run("up after all periods", func(t *testing.T) {
 		s := newPolicyScript(t, cpu, 3)
 		began := s.now
-		s.want(s.run(measured(90, 0), time.Hour), RuleOut, 5)
+		s.want(s.run(measured(90, 0), time.Hour), ruleOut, 5)
 		if waited := s.now.Sub(began); waited < 3*time.Minute || waited > 190*time.Second {
 			t.Errorf("grew after %v", waited)
 		}
 	})
 	t.Run("a threshold is to be exceeded", func(t *testing.T) {
 		s := newPolicyScript(t, cpu, 3)
-		s.want(s.run(measured(80, 0), time.Hour), RuleSteady, 3)
-		s.want(s.run(measured(20, 0), time.Hour), RuleSteady, 3)
+		s.want(s.run(measured(80, 0), time.Hour), ruleSteady, 3)
+		s.want(s.run(measured(20, 0), time.Hour), ruleSteady, 3)
 	})
 	t.Run("a good period resets the count", func(t *testing.T) {
 		s := newPolicyScript(t, cpu, 3)
 		for range 10 {
 			s.run(measured(90, 0), 2*time.Minute)
-			s.want(s.run(measured(50, 0), time.Minute), RuleSteady, 3)
+			s.want(s.run(measured(50, 0), time.Minute), ruleSteady, 3)
 		}
 	})
 	t.Run("down, and not below the minimum", func(t *testing.T) {
 		s := newPolicyScript(t, cpu, 2)
-		s.want(s.run(measured(5, 0), time.Hour), RuleIn, 1)
-		s.want(s.run(measured(5, 0), time.Hour), RuleLimit, 1)
+		s.want(s.run(measured(5, 0), time.Hour), ruleIn, 1)
+		s.want(s.run(measured(5, 0), time.Hour), ruleLimit, 1)
 	})
 	t.Run("the cooldown, by whomever the change was", func(t *testing.T) {
 		p := cpu
@@ -298,8 +298,8 @@ func TestTrigger(t *testing.T) {
 		s := newPolicyScript(t, p, 3)
 		s.step(measured(50, 0))
 		s.size = 4
-		s.want(s.run(measured(90, 0), 9*time.Minute), RuleCooldown, 4)
-		s.want(s.run(measured(90, 0), 2*time.Minute), RuleOut, 6)
+		s.want(s.run(measured(90, 0), 9*time.Minute), ruleCooldown, 4)
+		s.want(s.run(measured(90, 0), 2*time.Minute), ruleOut, 6)
 	})
 	t.Run("lost readings", func(t *testing.T) {
 		s := newPolicyScript(t, cpu, 3)
@@ -308,9 +308,9 @@ func TestTrigger(t *testing.T) {
 		for range 60 {
 			s.step(measured(5, 0))
 			s.step(missing)
-			s.want(s.step(missing), RuleMissing, 3)
+			s.want(s.step(missing), ruleMissing, 3)
 		}
-		s.want(s.run(missing, time.Hour), RuleMissing, 3)
+		s.want(s.run(missing, time.Hour), ruleMissing, 3)
 	})
 	t.Run("a size at which it would grow again", func(t *testing.T) {
 		p := cpu
@@ -318,17 +318,17 @@ func TestTrigger(t *testing.T) {
 		s := newPolicyScript(t, p, 2)
 		in := measured(43, 0)
 		in.Busy = Reading{}
-		s.want(s.run(in, time.Hour), RuleNeeded, 2)
+		s.want(s.run(in, time.Hour), ruleNeeded, 2)
 	})
 	t.Run("work in progress", func(t *testing.T) {
 		s := newPolicyScript(t, cpu, 4)
 		in := measured(5, 0)
 		in.Busy = Of(60)
-		s.want(s.run(in, time.Hour), RuleNeeded, 4)
+		s.want(s.run(in, time.Hour), ruleNeeded, 4)
 		in.Busy, in.Backlog = Of(0), Of(5000)
-		s.want(s.run(in, time.Hour), RuleNeeded, 4)
+		s.want(s.run(in, time.Hour), ruleNeeded, 4)
 		in.Backlog = Of(0)
-		s.want(s.run(in, time.Hour), RuleIn, 3)
+		s.want(s.run(in, time.Hour), ruleIn, 3)
 	})
 	t.Run("a spike that is over", func(t *testing.T) {
 		p := Policy{MaxSize: 10, Measure: OldestMessageAge, Period: time.Minute}
@@ -336,19 +336,19 @@ func TestTrigger(t *testing.T) {
 		in := measured(50, 100)
 		in.OldestAge = Of(600)
 		s.run(in, 50*time.Second)
-		s.want(s.run(measured(50, 0), 20*time.Second), RuleSteady, 2)
+		s.want(s.run(measured(50, 0), 20*time.Second), ruleSteady, 2)
 	})
 	t.Run("free slots", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 10, Measure: BacklogPerProcess, Period: time.Minute}, 2)
-		s.want(s.run(measured(30, 1e6), time.Hour), RuleIdle, 2)
-		s.want(s.run(measured(60, 1e6), time.Hour), RuleOut, 3)
+		s.want(s.run(measured(30, 1e6), time.Hour), ruleIdle, 2)
+		s.want(s.run(measured(60, 1e6), time.Hour), ruleOut, 3)
 	})
 	t.Run("no backlog, and the busy slots unknown", func(t *testing.T) {
 		s := newPolicyScript(t, Policy{MaxSize: 10, Measure: BacklogPerProcess, Period: time.Minute}, 2)
 		in := measured(0, 0)
 		in.Busy = Reading{}
-		s.want(s.run(in, time.Hour), RuleNeeded, 2)
-		s.want(s.run(measured(10, 0), time.Hour), RuleIn, 1)
+		s.want(s.run(in, time.Hour), ruleNeeded, 2)
+		s.want(s.run(measured(10, 0), time.Hour), ruleIn, 1)
 	})
 }
 
@@ -371,13 +371,12 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-func TestParseMeasure(t *testing.T) {
+func TestUnsupportedMeasuresAreRefused(t *testing.T) {
 	t.Parallel()
-	if m, err := ParseMeasure("cpuutilization"); m != CPUUtilization || err != nil {
-		t.Errorf("%v, %v", m, err)
-	}
-	if _, err := ParseMeasure("NetworkOut"); err == nil || !strings.Contains(err.Error(), "BusyShare") {
-		t.Errorf("the error is %v", err)
+	for _, m := range []Measure{"NetworkOut", "cpuutilization"} {
+		if _, err := (Policy{Measure: m}).Complete(); err == nil || !strings.Contains(err.Error(), "BusyShare") {
+			t.Errorf("%s: the error is %v", m, err)
+		}
 	}
 }
 
@@ -394,7 +393,7 @@ func TestPolicyPropertiesUnderRandomInputs(t *testing.T) {
 				"measure"),
 			Period: time.Minute, Cooldown: time.Minute,
 		}
-		var s State
+		var s policyState
 		size, now := rapid.IntRange(0, 15).Draw(t, "size"), time.Unix(1_800_000_000, 0)
 		for range rapid.IntRange(1, 80).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.SampledFrom([]int{10, 10, 10, 60, 1000}).Draw(t, "gap")) * time.Second)
@@ -411,13 +410,13 @@ func TestPolicyPropertiesUnderRandomInputs(t *testing.T) {
 			switch {
 			case d.Desired < p.MinSize || d.Desired > p.MaxSize:
 				t.Fatalf("%+v is out of bounds", d)
-			case d.Changes() && d.Rule != RuleBounds && in.Ready == 0:
+			case d.Changes() && d.Rule != ruleBounds && in.Ready == 0:
 				t.Fatalf("%+v with none ready", d)
-			case d.Desired < d.From && d.Rule == RuleIn && p.Measure != "" && !in.read(p.Measure).Known:
+			case d.Desired < d.From && d.Rule == ruleIn && p.Measure != "" && !in.read(p.Measure).Known:
 				t.Fatalf("%+v without a measure", d)
-			case d.Desired < d.From && d.Rule == RuleIn && p.Measure == "" && !(in.Busy.Known && in.Backlog.Known):
+			case d.Desired < d.From && d.Rule == ruleIn && p.Measure == "" && !(in.Busy.Known && in.Backlog.Known):
 				t.Fatalf("%+v without a measure", d)
-			case d.Changes() != (d.Rule == RuleOut || d.Rule == RuleIn || d.Rule == RuleBounds):
+			case d.Changes() != (d.Rule == ruleOut || d.Rule == ruleIn || d.Rule == ruleBounds):
 				t.Fatalf("%+v changes and says otherwise", d)
 			case d.Why == "":
 				t.Fatalf("%+v says nothing", d)

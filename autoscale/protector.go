@@ -1,16 +1,15 @@
 package autoscale
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
 
 // Work is the work in progress of an instance.
 type Work struct {
-	// InWork is the number of deliveries in work.
-	InWork int
-	// Longest is how long the oldest of them has been running.
-	Longest time.Duration
+	InWork  int           // deliveries in work
+	Longest time.Duration // how long the oldest of them has been running
 }
 
 // Protection configures when an instance is protected from scale-in. The zero value is
@@ -25,29 +24,22 @@ type Protection struct {
 	Linger time.Duration
 }
 
-// ProtectionState is the state of a Protection. The zero value is the initial state.
-type ProtectionState struct {
+// protectionState is the state of a Protection. The zero value is the initial state.
+type protectionState struct {
 	on bool
 	// until is when protection ends without further long work.
 	until time.Time
 }
 
 // Decide returns whether the instance should be protected now.
-func (p Protection) Decide(s ProtectionState, w Work, now time.Time) (next ProtectionState, on bool) {
-	after, linger := p.After, p.Linger
-	if after == 0 {
-		after = 10 * time.Second
-	}
-	if linger == 0 {
-		linger = 30 * time.Second
-	}
-	if w.InWork > 0 && w.Longest >= after {
-		return ProtectionState{on: true, until: now.Add(linger)}, true
+func (p Protection) Decide(s protectionState, w Work, now time.Time) (next protectionState, on bool) {
+	if w.InWork > 0 && w.Longest >= cmp.Or(p.After, 10*time.Second) {
+		return protectionState{on: true, until: now.Add(cmp.Or(p.Linger, 30*time.Second))}, true
 	}
 	if s.on && now.Before(s.until) {
 		return s, true
 	}
-	return ProtectionState{}, false
+	return protectionState{}, false
 }
 
 // Guard sets and removes the scale-in protection of this instance.
@@ -84,32 +76,23 @@ const (
 // that it may have set. At the start it removes the protection of an
 // earlier process that was killed, unless that expires by itself.
 func (p *Protector) Run(ctx context.Context) {
-	ticker := time.NewTicker(durationOr(p.Interval, 5*time.Second))
-	defer ticker.Stop()
-	k := protectorRun{Protector: p, known: p.Renew > 0}
-	for {
-		k.update(ctx, time.Now())
-		select {
-		case <-ctx.Done():
-			if k.maybeSet {
-				_ = k.set(context.WithoutCancel(ctx), false) // reported by set
-			}
-			return
-		case <-ticker.C:
-		}
+	k := protectorRun{Protector: p, known: p.Renew > 0, calls: newCaller(p.CallTimeout, p.Events.Failed)}
+	every(ctx, cmp.Or(p.Interval, 5*time.Second), func() bool { k.update(ctx, time.Now()); return true })
+	if k.maybeSet {
+		_ = k.set(context.WithoutCancel(ctx), false) // reported
 	}
 }
 
 // protectorRun is one run of a Protector.
 type protectorRun struct {
 	*Protector
-	state ProtectionState
+	calls caller
+	state protectionState
 	// on is the protection that was last set; known is false until a call succeeded.
 	on, known bool
 	// maybeSet is true when protection was requested and not removed since.
 	maybeSet  bool
 	renewAt   time.Time // zero for never
-	failures  int
 	pause     time.Duration
 	notBefore time.Time
 }
@@ -131,26 +114,20 @@ func (k *protectorRun) update(ctx context.Context, now time.Time) {
 
 // set makes the call and reports its result.
 func (k *protectorRun) set(ctx context.Context, on bool) error {
-	limited, cancel := context.WithTimeout(ctx, durationOr(k.CallTimeout, callTimeout))
-	defer cancel()
 	k.maybeSet = k.maybeSet || on
-	err := k.Guard.Protect(limited, on)
+	err := k.calls.do(ctx, "setting scale-in protection",
+		func(ctx context.Context) error { return k.Guard.Protect(ctx, on) })
 	if err != nil {
-		// It may have been applied.
-		k.known = false
-		k.failures++
-		if ctx.Err() == nil {
-			call(k.Events.Failed, Failed{Doing: "setting scale-in protection", Err: err, Consecutive: k.failures})
-		}
+		k.known = false // it may have been applied
 		return err
 	}
 	changed := k.on != on
-	k.on, k.maybeSet, k.known, k.failures, k.pause = on, on, true, 0, 0
+	k.on, k.maybeSet, k.known, k.pause = on, on, true, 0
 	if k.Renew > 0 {
 		k.renewAt = time.Now().Add(k.Renew)
 	}
 	if changed {
-		call(k.Events.Protected, Protected{On: on})
+		call(k.Events.Protected, on)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package autoscale
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -45,95 +46,59 @@ func (d *Termination) Run(ctx context.Context) {
 	if !d.wait(ctx) {
 		return
 	}
-	call(d.Events.Terminating, Terminating{})
+	if d.Events.Terminating != nil {
+		d.Events.Terminating()
+	}
 	err := d.drain(ctx)
-	err = errors.Join(err, d.complete(ctx))
-	call(d.Events.Terminated, Terminated{Err: err})
+	call(d.Events.Terminated, errors.Join(err, d.complete(ctx)))
 }
 
 // wait returns true when the instance will be terminated, and false when ctx ends.
 func (d *Termination) wait(ctx context.Context) bool {
-	ticker := time.NewTicker(durationOr(d.Poll, 5*time.Second))
-	defer ticker.Stop()
-	failures := 0
-	for {
-		var chosen bool
-		err := d.callWithTimeout(ctx, func(ctx context.Context) (err error) {
+	chosen, calls := false, newCaller(d.CallTimeout, d.Events.Failed)
+	every(ctx, cmp.Or(d.Poll, 5*time.Second), func() bool {
+		_ = calls.do(ctx, "checking for termination", func(ctx context.Context) (err error) { // reported
 			chosen, err = d.Chosen(ctx)
+			chosen = chosen && err == nil
 			return err
 		})
-		switch {
-		case ctx.Err() != nil:
-			return false
-		case err != nil:
-			failures++
-			call(d.Events.Failed, Failed{Doing: "checking for termination", Err: err, Consecutive: failures})
-		case chosen:
-			return true
-		default:
-			failures = 0
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-ticker.C:
-		}
-	}
+		return !chosen
+	})
+	return chosen && ctx.Err() == nil
 }
 
 // drain runs Drain and sends heartbeats meanwhile.
 func (d *Termination) drain(ctx context.Context) error {
 	heartbeats, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() { d.heartbeat(heartbeats) })
+	running.Go(func() {
+		begun, calls := false, newCaller(d.CallTimeout, d.Events.Failed)
+		every(heartbeats, cmp.Or(d.Beat, 15*time.Second), func() bool {
+			if begun { // the hook's timeout has just begun, too
+				_ = calls.do(heartbeats, "sending the lifecycle heartbeat", d.Hook.Heartbeat) // reported
+			}
+			begun = true
+			return true
+		})
+	})
 	err := d.Drain(ctx)
 	stop()
 	running.Wait()
 	return err
 }
 
-func (d *Termination) heartbeat(ctx context.Context) {
-	ticker := time.NewTicker(durationOr(d.Beat, 15*time.Second))
-	defer ticker.Stop()
-	failures := 0
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		err := d.callWithTimeout(ctx, d.Hook.Heartbeat)
-		failures++
-		switch {
-		case err == nil:
-			failures = 0
-		case ctx.Err() == nil:
-			call(d.Events.Failed, Failed{Doing: "sending the lifecycle heartbeat", Err: err, Consecutive: failures})
-		}
-	}
-}
-
 // complete completes the hook and retries a failure, without delays after ctx has ended.
 func (d *Termination) complete(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	<-timer.C
-	for attempt := 1; ; attempt++ {
-		err := d.callWithTimeout(context.WithoutCancel(ctx), d.Hook.Complete)
-		if err == nil || attempt == completionAttempts {
-			return err
+	calls := newCaller(d.CallTimeout, d.Events.Failed)
+	for attempt := range completionAttempts - 1 {
+		if calls.do(context.WithoutCancel(ctx), "completing the lifecycle hook", d.Hook.Complete) == nil {
+			return nil
 		}
-		call(d.Events.Failed, Failed{Doing: "completing the lifecycle hook", Err: err, Consecutive: attempt})
-		timer.Reset(time.Second << (attempt - 1))
 		select {
 		case <-ctx.Done():
-		case <-timer.C:
+		case <-time.After(time.Second << attempt):
 		}
 	}
-}
-
-func (d *Termination) callWithTimeout(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, durationOr(d.CallTimeout, callTimeout))
-	defer cancel()
-	return f(ctx)
+	calls.failed = nil // the last failure is reported with the end of the drain
+	return calls.do(context.WithoutCancel(ctx), "", d.Hook.Complete)
 }

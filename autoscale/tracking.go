@@ -3,6 +3,7 @@ package autoscale
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -28,10 +29,10 @@ type recommendation struct {
 }
 
 // track tracks the backlog and the busy slots.
-func (p Policy) track(s State, in Inputs, d Decision) (State, Decision) {
+func (p Policy) track(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	v, ok := p.recommend(in, d.At)
 	if !ok {
-		d.Rule, d.Why = RuleMissing, "neither the busy slots nor the backlog is known"
+		d.Rule, d.Why = ruleMissing, "neither the busy slots nor the backlog is known"
 		return s, d
 	}
 	s.recommendations = p.appendRecent(s.recommendations, v)
@@ -42,23 +43,22 @@ func (p Policy) track(s State, in Inputs, d Decision) (State, Decision) {
 	floor := max(roundUp(top.exact*headroom), (in.Desired+1)/2, p.MinSize)
 	switch {
 	case v.idle:
-		d.Rule, d.Why = RuleIdle, v.why
+		d.Rule, d.Why = ruleIdle, v.why
 	case !v.whole:
-		d.Rule, d.Why = RuleMissing, v.why
+		d.Rule, d.Why = ruleMissing, v.why
 	case v.size > in.Desired:
-		d.Rule, d.Why = RuleSteady, v.why+", but not for "+p.ScaleOutAfter.String()+" yet"
+		d.Rule, d.Why = ruleSteady, v.why+", but not for "+p.ScaleOutAfter.String()+" yet"
 	case v.size == in.Desired:
-		d.Rule, d.Why = RuleSteady, v.why
+		d.Rule, d.Why = ruleSteady, v.why
 	case in.Desired == p.MinSize:
-		d.Rule, d.Why = RuleLimit, v.why+", and MinSize is "+fmt.Sprint(p.MinSize)
+		d.Rule, d.Why = ruleLimit, v.why+", and MinSize is "+fmt.Sprint(p.MinSize)
 	case !covered || floor >= in.Desired:
-		d.Rule, d.Why = RuleSteady, v.why+", but not for "+p.ScaleInAfter.String()+" yet"
+		d.Rule, d.Why = ruleSteady, v.why+", but not for "+p.ScaleInAfter.String()+" yet"
 	case p.cooldownLeft(s, d.At) > 0:
-		d.Rule, d.Why = RuleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", v.why, p.Cooldown)
+		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", v.why, p.Cooldown)
 	default:
-		// At most half of the size: the load may come back.
-		d.Desired = floor
-		d.Rule, d.Why = RuleIn, fmt.Sprintf("%s, the most in %v", top.why, p.ScaleInAfter)
+		d.Desired = floor // at most half of the size: the load may come back
+		d.Rule, d.Why = ruleIn, fmt.Sprintf("%s, the most in %v", top.why, p.ScaleInAfter)
 	}
 	return s, d
 }
@@ -139,8 +139,7 @@ func (p Policy) appendRecent(recommendations []recommendation, v recommendation)
 	for first+1 < len(recommendations) && v.at.Sub(recommendations[first+1].at) >= p.ScaleInAfter {
 		first++
 	}
-	kept := make([]recommendation, 0, len(recommendations)-first+1)
-	return append(append(kept, recommendations[first:]...), v)
+	return append(slices.Clone(recommendations[first:]), v)
 }
 
 // leastRecent returns the smallest recommendation within ScaleOutAfter, of at least two.
@@ -162,11 +161,10 @@ func (p Policy) leastRecent(recommendations []recommendation) (least recommendat
 // or by four at once.
 func (p Policy) scaleOut(v recommendation, d Decision) Decision {
 	if d.From == p.MaxSize {
-		d.Rule, d.Why = RuleLimit, fmt.Sprintf("%s, but MaxSize is %d", v.why, p.MaxSize)
+		d.Rule, d.Why = ruleLimit, fmt.Sprintf("%s, but MaxSize is %d", v.why, p.MaxSize)
 		return d
 	}
-	d.Desired = min(v.size, max(2*d.From, d.From+4), p.MaxSize)
-	d.Rule, d.Why = RuleOut, v.why
+	d.Rule, d.Why, d.Desired = ruleOut, v.why, min(v.size, max(2*d.From, d.From+4), p.MaxSize)
 	return d
 }
 

@@ -47,13 +47,12 @@ func (q period) value(s Statistic) (float64, bool) {
 		return q.most, true
 	case Sum:
 		return q.sum, true
-	default:
-		return q.sum / float64(q.known), true
 	}
+	return q.sum / float64(q.known), true
 }
 
 // trigger compares one measure with two thresholds.
-func (p Policy) trigger(s State, in Inputs, d Decision) (State, Decision) {
+func (p Policy) trigger(s policyState, in Inputs, d Decision) (policyState, Decision) {
 	s = p.measure(s, in, d.At)
 	was := fmt.Sprintf("%s of %s is %.4g %s", p.Statistic, p.Measure, s.value, p.Unit)
 	switch {
@@ -64,18 +63,18 @@ func (p Policy) trigger(s State, in Inputs, d Decision) (State, Decision) {
 		return s, p.breach(s, in, d, p.LowerBreachScaleIncrement, fmt.Sprintf("%s, below %g for %v", was, p.LowerThreshold,
 			p.BreachDuration))
 	case !in.read(p.Measure).Known:
-		d.Rule, d.Why = RuleMissing, fmt.Sprintf("%s is not known", p.Measure)
+		d.Rule, d.Why = ruleMissing, fmt.Sprintf("%s is not known", p.Measure)
 	case s.over > 0 || s.under > 0:
-		d.Rule, d.Why = RuleSteady, fmt.Sprintf("%s, but not for %v yet", was, p.BreachDuration)
+		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, but not for %v yet", was, p.BreachDuration)
 	default:
-		d.Rule, d.Why = RuleSteady, fmt.Sprintf("%s is not outside of %g to %g", p.Measure, p.LowerThreshold,
+		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s is not outside of %g to %g", p.Measure, p.LowerThreshold,
 			p.UpperThreshold)
 	}
 	return s, d
 }
 
 // measure adds a reading, and evaluates the period when it is over.
-func (p Policy) measure(s State, in Inputs, now time.Time) State {
+func (p Policy) measure(s policyState, in Inputs, now time.Time) policyState {
 	if !s.period.last.IsZero() && now.Sub(s.period.last) > p.Period {
 		s.period, s.over, s.under = period{}, 0, 0
 	}
@@ -97,40 +96,31 @@ func (p Policy) measure(s State, in Inputs, now time.Time) State {
 }
 
 // breach decides after a threshold was breached for long enough.
-func (p Policy) breach(s State, in Inputs, d Decision, by int, why string) Decision {
+func (p Policy) breach(s policyState, in Inputs, d Decision, by int, why string) Decision {
 	next := min(max(d.From+by, p.MinSize), p.MaxSize)
 	d.Why = why
-	if next == d.From {
-		d.Rule, d.Why = RuleLimit, fmt.Sprintf("%s, but the size is between MinSize %d and MaxSize %d", why, p.MinSize,
-			p.MaxSize)
-		return d
+	switch now := in.read(p.Measure); {
+	case next == d.From:
+		d.Rule = ruleLimit
+		d.Why += fmt.Sprintf(", but the size is between MinSize %d and MaxSize %d", p.MinSize, p.MaxSize)
+	case p.cooldownLeft(s, d.At) > 0:
+		d.Rule, d.Why = ruleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", why, p.Cooldown)
+	case !now.Known:
+		d.Rule, d.Why = ruleMissing, why+", but now it is not known"
+	case p.over(in) != (by > 0) && p.Statistic != Sum:
+		d.Rule, d.Why = ruleSteady, fmt.Sprintf("%s, but now it is %.4g", why, now.Value)
+	case next > d.From && p.Measure != CPUUtilization && in.idle():
+		d.Rule = ruleIdle
+		d.Why += fmt.Sprintf(", but %.0f %% of the slots are free: more would not help", 100-in.Busy.Value)
+	case next > d.From:
+		d.Rule, d.Desired = ruleOut, next
+	default:
+		if reason := p.whyNotSmaller(s, in, next); reason != "" {
+			d.Rule, d.Why = ruleNeeded, fmt.Sprintf("%s, but %s", why, reason)
+		} else {
+			d.Rule, d.Desired = ruleIn, next
+		}
 	}
-	if p.cooldownLeft(s, d.At) > 0 {
-		d.Rule, d.Why = RuleCooldown, fmt.Sprintf("%s, but the size changed less than %v ago", why, p.Cooldown)
-		return d
-	}
-	if !in.read(p.Measure).Known {
-		d.Rule, d.Why = RuleMissing, fmt.Sprintf("%s, but now it is not known", why)
-		return d
-	}
-	if p.over(in) != (by > 0) && p.Statistic != Sum {
-		d.Rule, d.Why = RuleSteady, fmt.Sprintf("%s, but now it is %.4g", why, in.read(p.Measure).Value)
-		return d
-	}
-	if next > d.From && p.Measure != CPUUtilization && in.idle() {
-		d.Rule, d.Why = RuleIdle, fmt.Sprintf("%s, but %.0f %% of the slots are free: more would not help", why,
-			100-in.Busy.Value)
-		return d
-	}
-	if next > d.From {
-		d.Rule, d.Desired = RuleOut, next
-		return d
-	}
-	if reason := p.whyNotSmaller(s, in, next); reason != "" {
-		d.Rule, d.Why = RuleNeeded, fmt.Sprintf("%s, but %s", why, reason)
-		return d
-	}
-	d.Rule, d.Desired = RuleIn, next
 	return d
 }
 
@@ -149,7 +139,7 @@ func (in Inputs) idle() bool { return in.Busy.Known && in.Busy.Value < 50 }
 func (in Inputs) busyProcesses() float64 { return float64(in.Ready) * min(in.Busy.Value, 100) / 100 }
 
 // whyNotSmaller returns the reason against a smaller size; "" when there is none.
-func (p Policy) whyNotSmaller(s State, in Inputs, next int) string {
+func (p Policy) whyNotSmaller(s policyState, in Inputs, next int) string {
 	t, _ := p.Measure.measureInfo()
 	if then := s.value * float64(in.Desired) / float64(next); t.shared && then >= p.UpperThreshold {
 		return fmt.Sprintf("%d would have %.4g, and grow again", next, then)

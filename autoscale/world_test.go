@@ -180,7 +180,7 @@ func simulate(p Policy, c curve) outcome {
 	w.resize(1)
 	w.ready[0] = 0
 	o := outcome{c: c, peak: 1}
-	var s State
+	var s policyState
 	var last int
 	var spent, work float64
 	began := time.Unix(1_800_000_000, 0)
