@@ -16,7 +16,6 @@ import (
 	"tendril/config"
 	"tendril/console"
 	"tendril/datadir"
-	"tendril/logging"
 )
 
 // instance is how the other commands find this environment: the claim of its data
@@ -158,8 +157,8 @@ func (i *instance) describe() *console.Instance {
 
 // greet prints the start: a few lines on a terminal, one event elsewhere.
 func (i *instance) greet() {
-	var rows []logging.Row
-	row := func(name, value string) { rows = append(rows, logging.Row{Name: name, Value: value}) }
+	var rows [][2]string
+	row := func(name, value string) { rows = append(rows, [2]string{name, value}) }
 	if i.endpoint != "" {
 		row("queues", fmt.Sprintf("%s  (SQS protocol, in %s)", i.endpoint, i.s.DataDir))
 	}

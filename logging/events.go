@@ -12,15 +12,10 @@ import (
 	"tendril/worker"
 )
 
-// throttledEvery is the least time between two lines about a target that throttles: each
-// delivery that it refuses makes the pause a little longer.
-const throttledEvery = 10 * time.Second
-
-// Worker returns listeners that log what the worker of a queue reports, but for settled
-// messages.
+// Worker returns listeners that log what the worker of a queue reports, but for settled messages.
 func (l *Logger) Worker(queue, target string) *worker.Events {
 	log := l.With("component", "worker", "queue", queue)
-	throttled := Interval{Every: throttledEvery}
+	throttled := Interval{Every: 10 * time.Second} // each refusal makes the pause a little longer
 	return &worker.Events{
 		GateChanged: gateListener(log),
 		PollFailed: func(p worker.PollFailed) {
@@ -84,12 +79,11 @@ func gateListener(log *slog.Logger) func(worker.GateChanged) {
 			log.Info("receiving started")
 			return
 		}
-		reason := g.Reasons[0]
+		reason, level := g.Reasons[0], slog.LevelInfo
 		if reason.Text == logged || reason.Block == worker.Draining {
 			return
 		}
 		logged = reason.Text
-		level := slog.LevelInfo
 		if reason.Block == worker.DeleteRefused || reason.Block == worker.AppDown {
 			level = slog.LevelWarn
 		}

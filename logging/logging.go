@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"sync"
 	"time"
 
 	"tendril/queue"
@@ -16,8 +15,7 @@ import (
 type Format int
 
 const (
-	// JSON is one object per line.
-	JSON Format = iota
+	jsonLines Format = iota // one object per line
 	// Text is for a person at a terminal.
 	Text
 	// SQSD is Text with deliveries as aws-sqsd logs them.
@@ -35,28 +33,26 @@ type Options struct {
 	// Level is the lowest level that is printed. From slog.LevelWarn on, successful
 	// deliveries, the banner and excerpts of the app's answers are left out.
 	Level slog.Level
-	// PerSecond is how many lines about deliveries of one outcome are printed in a
-	// second; 0 means all.
+	// PerSecond is how many lines about deliveries of one outcome are printed in a second; 0 means all.
 	PerSecond int
 }
 
 // Logger prints events, deliveries and the app's output. It is safe for concurrent use.
 type Logger struct {
 	*slog.Logger
+	*printer
 	opts    Options
-	sampler *sampler
-
-	mu  sync.Mutex
-	buf bytes.Buffer
+	sampler sampler
 }
 
 // New returns a logger.
 func New(opts Options) *Logger {
-	l := &Logger{opts: opts, sampler: newSampler(opts.PerSecond)}
-	if opts.Format == JSON {
+	l := &Logger{printer: &printer{out: opts.Out, color: opts.Color}, opts: opts}
+	l.sampler.perSecond = opts.PerSecond
+	if opts.Format == jsonLines {
 		l.Logger = slog.New(slog.NewJSONHandler(opts.Out, &slog.HandlerOptions{Level: opts.Level}))
 	} else {
-		l.Logger = slog.New(&textHandler{logger: l})
+		l.Logger = slog.New(&textHandler{printer: l.printer, level: opts.Level})
 	}
 	return l
 }
@@ -66,7 +62,7 @@ func (l *Logger) quiet() bool { return l.opts.Level >= slog.LevelWarn }
 
 // AppOutput prints one line that a process of the app wrote to a stream.
 func (l *Logger) AppOutput(process, stream string, line []byte) {
-	if l.opts.Format == JSON {
+	if l.opts.Format == jsonLines {
 		l.LogAttrs(context.Background(), slog.LevelInfo, "app output", slog.String("component", process),
 			slog.String("stream", stream), slog.String("line", string(line)))
 		return
@@ -83,26 +79,19 @@ func (l *Logger) SDK(level slog.Level, text string) {
 	l.LogAttrs(context.Background(), level, "AWS SDK message", slog.String("component", "aws"), slog.String("text", text))
 }
 
-// Row is one line of a banner.
-type Row struct{ Name, Value string }
-
-// Banner prints a title, a name and rows, unless lines are JSON or only warnings are wanted. It
-// reports whether the format has banners.
-func (l *Logger) Banner(title, name string, rows []Row) bool {
-	if l.opts.Format == JSON {
-		return false
+// Banner prints a title, a name and rows of a name and a value, unless lines are JSON or only warnings
+// are wanted. It reports whether the format has banners.
+func (l *Logger) Banner(title, name string, rows [][2]string) bool {
+	if l.opts.Format != jsonLines && !l.quiet() {
+		l.print(func(b *bytes.Buffer) {
+			l.paint(b, green, title)
+			b.WriteString("  " + name)
+			for _, r := range rows {
+				fmt.Fprintf(b, "\n  %-12s %s", r[0], r[1])
+			}
+		})
 	}
-	if l.quiet() {
-		return true
-	}
-	l.print(func(b *bytes.Buffer) {
-		l.paint(b, green, title)
-		b.WriteString("  " + name)
-		for _, r := range rows {
-			fmt.Fprintf(b, "\n  %-12s %s", r.Name, r.Value)
-		}
-	})
-	return true
+	return l.opts.Format != jsonLines
 }
 
 // Postponed logs that a message was not delivered since its payload is not available, unless
@@ -116,7 +105,7 @@ func (l *Logger) Postponed(id string, retryIn time.Duration, err error) {
 
 // admit reports whether a line about a delivery may be printed now.
 func (l *Logger) admit(outcome queue.Outcome, now time.Time) bool {
-	ok, omitted := l.sampler.kinds[outcome].admit(now)
+	ok, omitted := l.sampler.admit(outcome, now)
 	if omitted > 0 {
 		l.logOmitted(outcome, omitted)
 	}
@@ -132,74 +121,21 @@ func (l *Logger) ReportOmitted(ctx context.Context) {
 		case now := <-tick.C:
 			l.sampler.due(now, l.logOmitted)
 		case <-ctx.Done():
-			l.sampler.rest(l.logOmitted)
+			l.sampler.due(time.Now().Add(time.Second), l.logOmitted) // all that is left
 			return
 		}
 	}
 }
 
 func (l *Logger) logOmitted(outcome queue.Outcome, lines int) {
-	level := slog.LevelInfo
-	if outcome != queue.Done {
-		level = slog.LevelWarn
-	}
-	l.LogAttrs(context.Background(), level, "lines left out", slog.String("component", "worker"),
+	l.LogAttrs(context.Background(), levelOf(outcome), "lines left out", slog.String("component", "worker"),
 		slog.String("outcome", outcome.String()), slog.Int("lines", lines))
 }
 
-// print writes the text that write appends, and a line feed, at once.
-func (l *Logger) print(write func(b *bytes.Buffer)) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.buf.Reset()
-	write(&l.buf)
-	l.buf.WriteByte('\n')
-	l.opts.Out.Write(l.buf.Bytes())
-}
-
-// ANSI colours of a terminal.
-const (
-	green  = "32"
-	red    = "31"
-	yellow = "33"
-	cyan   = "36"
-	dim    = "2"
-)
-
-func (l *Logger) paint(b *bytes.Buffer, code, text string) {
-	if !l.opts.Color {
-		b.WriteString(text)
-		return
+// levelOf is the level of lines about deliveries of an outcome.
+func levelOf(outcome queue.Outcome) slog.Level {
+	if outcome == queue.Done {
+		return slog.LevelInfo
 	}
-	b.WriteString("\x1b[" + code + "m" + text + "\x1b[0m")
-}
-
-// Interval limits a recurring line to one in each interval. The zero value never limits.
-type Interval struct {
-	Every time.Duration
-
-	mu   sync.Mutex
-	last time.Time
-}
-
-// Allow reports whether the line may be printed now.
-func (i *Interval) Allow() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if now := time.Now(); i.last.IsZero() || now.Sub(i.last) >= i.Every {
-		i.last = now
-		return true
-	}
-	return false
-}
-
-// Short returns a duration rounded so that it can be read in one look.
-func Short(d time.Duration) string {
-	switch {
-	case d < 10*time.Millisecond:
-		return d.Round(100 * time.Microsecond).String()
-	case d < 10*time.Second:
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
+	return slog.LevelWarn
 }

@@ -16,7 +16,7 @@ var sampleStart = time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC)
 // admits counts how many of n lines about an outcome are printed, spread over a time.
 func admits(s *sampler, o queue.Outcome, n int, begin time.Time, over time.Duration) (printed, reported int) {
 	for i := range n {
-		ok, omitted := s.kinds[o].admit(begin.Add(over * time.Duration(i) / time.Duration(n)))
+		ok, omitted := s.admit(o, begin.Add(over*time.Duration(i)/time.Duration(n)))
 		if ok {
 			printed++
 		}
@@ -46,13 +46,13 @@ func TestSamplerPrintsTheFirstOfEachSecond(t *testing.T) {
 		{"own bound", 3, 10, time.Second, 3, 0},
 		{"no sampling", 0, 5000, 0, 5000, 0},
 	} {
-		s := newSampler(tt.perSecond)
+		s := &sampler{perSecond: tt.perSecond}
 		printed, reported := admits(s, queue.Done, tt.n, sampleStart, tt.over)
 		if printed != tt.printed || reported != tt.reported {
 			t.Errorf("%s: %d printed and %d reported, want %d and %d", tt.name, printed, reported, tt.printed, tt.reported)
 		}
 		rest := omissions{}
-		s.rest(rest.report)
+		s.due(sampleStart.Add(time.Hour), rest.report)
 		if printed+reported+rest[queue.Done] != tt.n {
 			t.Errorf("%s: %d printed and %d left out of %d", tt.name, printed, reported+rest[queue.Done], tt.n)
 		}
@@ -62,20 +62,19 @@ func TestSamplerPrintsTheFirstOfEachSecond(t *testing.T) {
 // TestSuccessesHideNoFailures: many lines about one outcome leave the others alone.
 func TestSuccessesHideNoFailures(t *testing.T) {
 	t.Parallel()
-	s := newSampler(100)
+	s := &sampler{perSecond: 100}
 	admits(s, queue.Done, 100_000, sampleStart, time.Second)
 	if printed, _ := admits(s, queue.Failed, 100, sampleStart.Add(time.Second/2), time.Second/2); printed != 100 {
 		t.Errorf("%d of 100 failures printed", printed)
 	}
-	if ok, _ := s.kinds[queue.Postponed].admit(sampleStart.Add(time.Second / 2)); !ok {
+	if ok, _ := s.admit(queue.Postponed, sampleStart.Add(time.Second/2)); !ok {
 		t.Error("the first line about another outcome was left out")
 	}
 }
 
 func TestSamplerReportsWhatItLeftOut(t *testing.T) {
 	t.Parallel()
-	s := newSampler(1)
-	done, failed := &s.kinds[queue.Done], &s.kinds[queue.Failed]
+	s := &sampler{perSecond: 1}
 	at := func(ms int) time.Time { return sampleStart.Add(time.Duration(ms) * time.Millisecond) }
 	due := func(now time.Time) omissions {
 		o := omissions{}
@@ -83,10 +82,10 @@ func TestSamplerReportsWhatItLeftOut(t *testing.T) {
 		return o
 	}
 	for range 4 {
-		done.admit(at(0))
+		s.admit(queue.Done, at(0))
 	}
 	for range 3 {
-		failed.admit(at(500))
+		s.admit(queue.Failed, at(500))
 	}
 	if got := due(at(999)); len(got) > 0 {
 		t.Errorf("due before the second is over: %v", got)
@@ -94,21 +93,21 @@ func TestSamplerReportsWhatItLeftOut(t *testing.T) {
 	if got, want := due(at(1000)), (omissions{queue.Done: 3}); !maps.Equal(got, want) {
 		t.Errorf("due %v, want %v", got, want)
 	}
-	if ok, omitted := done.admit(at(1100)); !ok || omitted != 0 {
+	if ok, omitted := s.admit(queue.Done, at(1100)); !ok || omitted != 0 {
 		t.Errorf("printed %v, and reported %d again", ok, omitted)
 	}
-	if ok, omitted := failed.admit(at(1600)); !ok || omitted != 2 {
+	if ok, omitted := s.admit(queue.Failed, at(1600)); !ok || omitted != 2 {
 		t.Errorf("printed %v, reported %d, want 2", ok, omitted)
 	}
-	failed.admit(at(1700))
-	done.admit(at(1700))
+	s.admit(queue.Failed, at(1700))
+	s.admit(queue.Done, at(1700))
 	rest := omissions{}
-	s.rest(rest.report)
+	s.due(sampleStart.Add(time.Hour), rest.report)
 	if want := (omissions{queue.Done: 1, queue.Failed: 1}); !maps.Equal(rest, want) {
 		t.Errorf("rest %v, want %v", rest, want)
 	}
 	again := omissions{}
-	if s.rest(again.report); len(again) > 0 {
+	if s.due(sampleStart.Add(time.Hour), again.report); len(again) > 0 {
 		t.Errorf("reported twice: %v", again)
 	}
 }
@@ -118,7 +117,7 @@ func TestSamplerReportsWhatItLeftOut(t *testing.T) {
 func TestEveryLineIsPrintedOrCounted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s := newSampler(rapid.IntRange(1, 5).Draw(t, "per second"))
+		s := &sampler{perSecond: rapid.IntRange(1, 5).Draw(t, "per second")}
 		var at time.Duration
 		lines, printed, reported := map[queue.Outcome]int{}, map[queue.Outcome]int{}, omissions{}
 		last := map[queue.Outcome]time.Duration{}
@@ -129,7 +128,7 @@ func TestEveryLineIsPrintedOrCounted(t *testing.T) {
 				continue
 			}
 			o := rapid.SampledFrom([]queue.Outcome{queue.Done, queue.Failed}).Draw(t, "outcome")
-			ok, omitted := s.kinds[o].admit(sampleStart.Add(at))
+			ok, omitted := s.admit(o, sampleStart.Add(at))
 			lines[o]++
 			reported[o] += omitted
 			if ok {
@@ -139,7 +138,7 @@ func TestEveryLineIsPrintedOrCounted(t *testing.T) {
 				t.Fatalf("nothing about %v was printed for %s", o, at-last[o])
 			}
 		}
-		s.rest(reported.report)
+		s.due(sampleStart.Add(time.Hour), reported.report)
 		for o, n := range lines {
 			if printed[o]+reported[o] != n {
 				t.Fatalf("%v: %d printed, %d reported, %d came", o, printed[o], reported[o], n)
@@ -150,7 +149,7 @@ func TestEveryLineIsPrintedOrCounted(t *testing.T) {
 
 func TestSamplerForConcurrentUse(t *testing.T) {
 	t.Parallel()
-	s := newSampler(10)
+	s := &sampler{perSecond: 10}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	printed := 0
@@ -169,9 +168,9 @@ func TestSamplerForConcurrentUse(t *testing.T) {
 }
 
 func BenchmarkSampler(b *testing.B) {
-	s := newSampler(100)
+	s := &sampler{perSecond: 100}
 	b.ReportAllocs()
 	for b.Loop() {
-		s.kinds[queue.Done].admit(sampleStart)
+		s.admit(queue.Done, sampleStart)
 	}
 }

@@ -27,15 +27,14 @@ func (l *Logger) Sent(target func() string) {
 	if l.opts.Format != SQSD || l.quiet() {
 		return
 	}
-	if ok, _ := l.sampler.kinds[queue.Done].admit(time.Now()); ok {
+	if ok, _ := l.sampler.admit(queue.Done, time.Now()); ok {
 		l.print(func(b *bytes.Buffer) { b.Write(appendSqsdSent(b.AvailableBuffer(), time.Now(), target())) })
 	}
 }
 
 // Settled prints the end of a delivery.
 func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery) {
-	failed := s.Outcome != queue.Done
-	if !failed && (l.quiet() || l.opts.Format == SQSD) {
+	if s.Outcome == queue.Done && (l.quiet() || l.opts.Format == SQSD) {
 		return
 	}
 	now := time.Now()
@@ -53,37 +52,26 @@ func (l *Logger) Settled(name, target string, s *worker.Settled, next Redelivery
 }
 
 func (l *Logger) settledEvent(name, target string, s *worker.Settled, next Redelivery) {
-	level := slog.LevelInfo
-	if s.Outcome != queue.Done {
-		level = slog.LevelWarn
-	}
-	attrs := make([]slog.Attr, 0, 14)
+	attrs := make([]slog.Attr, 0, 16)
 	attrs = append(attrs, slog.String("component", "worker"), slog.String("queue", name), slog.String("message_id", s.ID),
 		slog.String("target", target), slog.Int("attempt", s.Attempt), slog.Int("receive_count", s.ReceiveCount),
 		slog.String("outcome", s.Outcome.String()), slog.Int64("duration_ms", s.Duration.Milliseconds()),
 		slog.Int64("wait_ms", s.Wait.Milliseconds()))
-	if s.Status != 0 {
-		attrs = append(attrs, slog.Int("status", s.Status))
+	add := func(known bool, a slog.Attr) {
+		if known {
+			attrs = append(attrs, a)
+		}
 	}
-	if s.Reason != "" {
-		attrs = append(attrs, slog.String("reason", s.Reason))
-	}
-	if s.Answer != "" && !l.quiet() {
-		attrs = append(attrs, slog.String("answer", s.Answer))
-	}
-	switch {
-	case next.DeadLetterQueue != "":
-		attrs = append(attrs, slog.Bool("last_attempt", true), slog.String("dead_letter_queue", next.DeadLetterQueue))
-	case !s.NextRetry.IsZero():
-		attrs = append(attrs, slog.Time("next_retry_at", s.NextRetry))
-	}
-	if s.Late {
-		attrs = append(attrs, slog.Bool("late", true))
-	}
-	if s.Err != nil {
-		attrs = append(attrs, slog.String("err", s.Err.Error()))
-	}
-	l.LogAttrs(context.Background(), level, "settled", attrs...)
+	last := next.DeadLetterQueue != ""
+	add(s.Status != 0, slog.Int("status", s.Status))
+	add(s.Reason != "", slog.String("reason", s.Reason))
+	add(s.Answer != "" && !l.quiet(), slog.String("answer", s.Answer))
+	add(last, slog.Bool("last_attempt", true))
+	add(last, slog.String("dead_letter_queue", next.DeadLetterQueue))
+	add(!last && !s.NextRetry.IsZero(), slog.Time("next_retry_at", s.NextRetry))
+	add(s.Late, slog.Bool("late", true))
+	add(s.Err != nil, slog.Any("err", s.Err))
+	l.LogAttrs(context.Background(), levelOf(s.Outcome), "settled", attrs...)
 }
 
 // settledText appends one line such as
@@ -115,22 +103,15 @@ func (l *Logger) settledText(b *bytes.Buffer, s *worker.Settled, next Redelivery
 		if s.Answer != "" && !l.quiet() {
 			fmt.Fprintf(b, " \"%s\"", terminal.Plain(s.Answer, false))
 		}
-		appendRetry(b, s.NextRetry, next, now)
-	}
-}
-
-// appendRetry appends when the message comes again, or where it goes instead.
-func appendRetry(b *bytes.Buffer, at time.Time, next Redelivery, now time.Time) {
-	if at.IsZero() {
-		return
-	}
-	in := Short(max(at.Sub(now), 0))
-	switch {
-	case next.DeadLetterQueue != "":
-		fmt.Fprintf(b, "; last of %d, goes to %s in %s", next.MaxReceives, next.DeadLetterQueue, in)
-	case next.Known:
-		fmt.Fprintf(b, "; again in %s", in)
-	default:
-		fmt.Fprintf(b, "; visible again in %s", in)
+		in := Short(max(s.NextRetry.Sub(now), 0))
+		switch {
+		case s.NextRetry.IsZero():
+		case next.DeadLetterQueue != "":
+			fmt.Fprintf(b, "; last of %d, goes to %s in %s", next.MaxReceives, next.DeadLetterQueue, in)
+		case next.Known:
+			fmt.Fprintf(b, "; again in %s", in)
+		default:
+			fmt.Fprintf(b, "; visible again in %s", in)
+		}
 	}
 }

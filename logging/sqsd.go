@@ -3,6 +3,7 @@ package logging
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/url"
@@ -10,6 +11,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"tendril/queue"
 	"tendril/worker"
@@ -28,8 +31,7 @@ import (
 // appendSqsdSent appends the line for a delivery that begins at the given time,
 // without a line feed. target is what [TargetAddress] returned.
 func appendSqsdSent(b []byte, at time.Time, target string) []byte {
-	b = appendSqsdTime(b, at)
-	b = append(b, "message: sent to "...)
+	b = append(at.UTC().AppendFormat(b, time.RFC3339), " message: sent to "...)
 	return append(b, target...)
 }
 
@@ -40,48 +42,18 @@ func appendSqsdSettled(b []byte, at time.Time, s *worker.Settled) []byte {
 	if s.Outcome == queue.Done {
 		return b
 	}
-	b = appendSqsdTime(b, at)
-	answered := s.Status != 0 && s.Err == nil
-	if answered {
-		b = append(b, "http-err: "...)
-	} else {
-		b = append(b, "socket-err: "...)
+	kind, why := "http-err", strconv.Itoa(s.Status)
+	if s.Status == 0 || s.Err != nil {
+		kind, why = "socket-err", socketError(s.Err)
 	}
-	b = append(b, s.ID...)
-	b = append(b, " ("...)
-	b = strconv.AppendInt(b, int64(s.ReceiveCount), 10)
-	b = append(b, ") "...)
-	if answered {
-		b = strconv.AppendInt(b, int64(s.Status), 10)
-	} else {
-		b = append(b, socketError(s.Err)...)
-	}
-	b = append(b, " - "...)
-	return strconv.AppendFloat(b, s.Duration.Seconds(), 'f', 3, 64)
+	b = at.UTC().AppendFormat(b, time.RFC3339)
+	return fmt.Appendf(b, " %s: %s (%d) %s - %.3f", kind, s.ID, s.ReceiveCount, why, s.Duration.Seconds())
 }
 
-func appendSqsdTime(b []byte, at time.Time) []byte {
-	return append(at.UTC().AppendFormat(b, time.RFC3339), ' ')
-}
-
-// errnoNames are the errors of the system that end a delivery, by the names that
-// the log gives them.
-var errnoNames = [...]struct {
-	errno syscall.Errno
-	name  string
-}{
-	{syscall.ETIMEDOUT, "Errno::ETIMEDOUT"},
-	{syscall.ECONNREFUSED, "Errno::ECONNREFUSED"},
-	{syscall.ECONNRESET, "Errno::ECONNRESET"},
-	{syscall.ECONNABORTED, "Errno::ECONNABORTED"},
-	{syscall.EPIPE, "Errno::EPIPE"},
-	{syscall.EHOSTUNREACH, "Errno::EHOSTUNREACH"},
-	{syscall.ENETUNREACH, "Errno::ENETUNREACH"},
-	{syscall.EADDRNOTAVAIL, "Errno::EADDRNOTAVAIL"},
-	{syscall.EMFILE, "Errno::EMFILE"},
-	{syscall.ENOENT, "Errno::ENOENT"},
-	{syscall.EACCES, "Errno::EACCES"},
-}
+// errnos are the errors of the system that the log knows by their names.
+var errnos = []syscall.Errno{syscall.ETIMEDOUT, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.ECONNABORTED,
+	syscall.EPIPE, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENOENT,
+	syscall.EACCES}
 
 // socketError names what ended a delivery without an answer, in the way of Ruby:
 // the log is grepped for such names. What has none there is an IOError.
@@ -98,9 +70,9 @@ func socketError(err error) string {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return "EOFError"
 	}
-	for _, e := range errnoNames {
-		if errors.Is(err, e.errno) {
-			return e.name
+	for _, errno := range errnos {
+		if errors.Is(err, errno) {
+			return "Errno::" + unix.ErrnoName(errno)
 		}
 	}
 	return "IOError"
@@ -116,10 +88,7 @@ func TargetAddress(target string) string {
 	}
 	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path, RawPath: u.RawPath}
 	if u.Port() == "" {
-		port := "80"
-		if u.Scheme == "https" {
-			port = "443"
-		}
+		port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
 		shown.Host = net.JoinHostPort(u.Hostname(), port)
 	}
 	return shown.String()

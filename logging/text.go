@@ -3,27 +3,62 @@ package logging
 import (
 	"bytes"
 	"context"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"tendril/terminal"
 )
 
+// ANSI colours of a terminal.
+const (
+	green  = "32"
+	red    = "31"
+	yellow = "33"
+	cyan   = "36"
+	dim    = "2"
+)
+
+// printer prints whole lines.
+type printer struct {
+	out   io.Writer
+	color bool
+	mu    sync.Mutex
+	buf   bytes.Buffer
+}
+
+// print writes the text that write appends, and a line feed, at once.
+func (p *printer) print(write func(b *bytes.Buffer)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.buf.Reset()
+	write(&p.buf)
+	p.buf.WriteByte('\n')
+	p.out.Write(p.buf.Bytes())
+}
+
+func (p *printer) paint(b *bytes.Buffer, code, text string) {
+	if p.color {
+		text = "\x1b[" + code + "m" + text + "\x1b[0m"
+	}
+	b.WriteString(text)
+}
+
 // textHandler prints events for a person:
 //
 //	12:00:00 ! message  key=value key="two words" hint="what to type"
 type textHandler struct {
-	logger *Logger
-	attrs  []slog.Attr // with the names of their groups in their keys
-	group  string      // the prefix of further keys
+	*printer
+	level slog.Level
+	attrs []slog.Attr // with the names of their groups in their keys
+	group string      // the prefix of further keys
 }
 
 // Enabled reports whether events of a level are printed.
-func (h *textHandler) Enabled(_ context.Context, level slog.Level) bool {
-	return level >= h.logger.opts.Level
-}
+func (h *textHandler) Enabled(_ context.Context, level slog.Level) bool { return level >= h.level }
 
 // WithAttrs returns a handler that adds attributes to each event.
 func (h *textHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
@@ -50,9 +85,8 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 		attrs = appendFlat(attrs, h.group, a)
 		return true
 	})
-	l := h.logger
-	l.print(func(b *bytes.Buffer) {
-		l.paint(b, dim, r.Time.Format(time.TimeOnly))
+	h.print(func(b *bytes.Buffer) {
+		h.paint(b, dim, r.Time.Format(time.TimeOnly))
 		mark, color := " · ", dim
 		if r.Level >= slog.LevelWarn {
 			mark, color = " ! ", yellow
@@ -60,34 +94,28 @@ func (h *textHandler) Handle(_ context.Context, r slog.Record) error {
 		if r.Level >= slog.LevelError {
 			color = red
 		}
-		l.paint(b, color, mark)
+		h.paint(b, color, mark)
 		b.WriteString(strings.ReplaceAll(terminal.Plain(r.Message, true), "\n", "\n  "))
 		separator := "  "
-		print := func(a slog.Attr) {
-			b.WriteString(separator)
-			if key, isMillis := strings.CutSuffix(a.Key, "_ms"); isMillis && a.Value.Kind() == slog.KindInt64 {
-				a = slog.Duration(key, time.Duration(a.Value.Int64())*time.Millisecond)
-			}
-			l.paint(b, dim, terminal.Plain(a.Key, false)+"=")
-			b.WriteString(quoted(a.Value))
-			separator = " "
-		}
-		for _, a := range attrs {
-			if a.Key != "component" && a.Key != "hint" {
-				print(a)
-			}
-		}
-		for _, a := range attrs {
-			if a.Key == "hint" {
-				print(a)
+		for _, hints := range []bool{false, true} {
+			for _, a := range attrs {
+				if a.Key == "component" || (a.Key == "hint") != hints {
+					continue
+				}
+				if key, isMillis := strings.CutSuffix(a.Key, "_ms"); isMillis && a.Value.Kind() == slog.KindInt64 {
+					a = slog.Duration(key, time.Duration(a.Value.Int64())*time.Millisecond)
+				}
+				b.WriteString(separator)
+				h.paint(b, dim, terminal.Plain(a.Key, false)+"=")
+				b.WriteString(quoted(a.Value))
+				separator = " "
 			}
 		}
 	})
 	return nil
 }
 
-// appendFlat appends an attribute; of a group its members, with its name in front of
-// their keys.
+// appendFlat appends an attribute; of a group its members, with its name in front of their keys.
 func appendFlat(attrs []slog.Attr, prefix string, a slog.Attr) []slog.Attr {
 	value := a.Value.Resolve()
 	if value.Kind() != slog.KindGroup {
@@ -104,17 +132,26 @@ func appendFlat(attrs []slog.Attr, prefix string, a slog.Attr) []slog.Attr {
 
 // quoted returns a value as printable text, in quotation marks unless it is one word.
 func quoted(v slog.Value) string {
-	var text string
 	switch v.Kind() {
 	case slog.KindDuration:
 		return Short(v.Duration())
 	case slog.KindTime:
 		return v.Time().Format(time.RFC3339)
-	default:
-		text = terminal.Plain(v.String(), false)
 	}
+	text := terminal.Plain(v.String(), false)
 	if text != "" && !strings.ContainsAny(text, " \"=") {
 		return text
 	}
 	return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"`
+}
+
+// Short returns a duration rounded so that it can be read in one look.
+func Short(d time.Duration) string {
+	switch {
+	case d < 10*time.Millisecond:
+		return d.Round(100 * time.Microsecond).String()
+	case d < 10*time.Second:
+		return d.Round(time.Millisecond).String()
+	}
+	return d.Round(time.Second).String()
 }

@@ -93,7 +93,7 @@ func TestQuietLeavesWarningsAndTheAppsOutput(t *testing.T) {
 func TestBanner(t *testing.T) {
 	t.Parallel()
 	l, out := text(Options{})
-	if !l.Banner("tendril 1.0", "jobs", []Row{{"console", "off"}}) ||
+	if !l.Banner("tendril 1.0", "jobs", [][2]string{{"console", "off"}}) ||
 		out.String() != "tendril 1.0  jobs\n  console      off\n" {
 		t.Errorf("printed %q", out)
 	}
@@ -178,7 +178,7 @@ func TestSampledLinesAreReported(t *testing.T) {
 		fail()
 		fail()
 		l.Postponed("m2", time.Second, errors.New("S3 is away"))
-		l.sampler.rest(l.logOmitted)
+		l.sampler.due(time.Now().Add(time.Second), l.logOmitted)
 		for want, n := range map[string]int{"lines left out  outcome=failed lines=2": 1,
 			"lines left out  outcome=failed lines=1": 1, "m1": 2, "message_id=m2": 1} {
 			if strings.Count(out.String(), want) != n {
