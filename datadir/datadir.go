@@ -1,6 +1,7 @@
 package datadir
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,26 +12,19 @@ import (
 	"tendril/trust"
 )
 
-// ErrUnsafe means that another user decides, or can decide, what is in the data
-// directory.
+// ErrUnsafe means that another user decides, or can decide, what is in the data directory.
 var ErrUnsafe = errors.New("unsafe data directory")
 
-// Make makes the data directory where it is missing, with mode 0700, and checks
-// who may write one that was there. A symbolic link to a directory stands for
-// that. The error says what to type; it wraps [ErrUnsafe] where another user
-// owns or may write the directory.
+// Make makes the data directory where it is missing, with mode 0700, and checks who may write one that was
+// there. A symbolic link to a directory stands for that. The error says what to type; it wraps [ErrUnsafe]
+// where another user owns or may write the directory.
 func Make(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	err := os.MkdirAll(dir, 0o700)
+	info, missing := os.Stat(dir)
+	if err := cmp.Or(err, missing); err != nil {
 		return fmt.Errorf("making the data directory: %w; name another with --data-dir", err)
 	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return fmt.Errorf("checking the data directory: %w; name another with --data-dir", err)
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return nil
-	}
+	stat := info.Sys().(*syscall.Stat_t)
 	return check(dir, info.Mode(), stat.Uid, stat.Gid, uint32(os.Geteuid()))
 }
 
@@ -47,9 +41,8 @@ func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
 	return nil
 }
 
-// OpenFile opens a file of the data directory for reading and writing, and makes
-// it with mode 0600 where it is missing. A symbolic link is refused, and so is
-// what is no regular file.
+// OpenFile opens a file of the data directory for reading and writing, and makes it with mode 0600 where it is
+// missing. A symbolic link is refused, and so is what is no regular file.
 func OpenFile(path string) (*os.File, error) {
 	// NONBLOCK, so that a FIFO does not wait for its other end.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
@@ -86,21 +79,18 @@ func Replace(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// CheckFile refuses what OpenFile refuses, for files that others open. A file
-// that is missing is in order.
+// CheckFile refuses what OpenFile refuses, for files that others open. A file that is missing is in order.
 func CheckFile(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case err != nil:
-		return err
-	case info.Mode()&fs.ModeSymlink != 0:
-		return irregular(path, "a symbolic link")
-	case !info.Mode().IsRegular():
-		return irregular(path, "no regular file")
+	case err == nil && info.Mode()&fs.ModeSymlink != 0:
+		err = irregular(path, "a symbolic link")
+	case err == nil && !info.Mode().IsRegular():
+		err = irregular(path, "no regular file")
 	}
-	return nil
+	return err
 }
 
 func irregular(path, what string) error {

@@ -1,6 +1,9 @@
 package notify
 
 import (
+	"errors"
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -9,6 +12,18 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
+// Events are the listeners of a [Systemd]. Each may be nil, runs on the goroutine
+// of the call that it is about, and should return soon.
+type Events struct {
+	// SendFailed: a message did not reach systemd. Only the first failure of a
+	// series is reported. The error names the message without its text.
+	SendFailed func(err error)
+	// WatchdogSkipped: the watchdog is no longer notified because the check returned false. Only the first of a
+	// series is reported. systemd ends the process unless the check returns true in time; within is the unit's
+	// WatchdogSec, counted from the last notification.
+	WatchdogSkipped func(within time.Duration)
+}
+
 // Systemd talks to the service manager that started this process, if one did. Its
 // methods are safe for concurrent use.
 type Systemd struct {
@@ -16,8 +31,7 @@ type Systemd struct {
 	// write sends one message. watchdogTimeout is the unit's WatchdogSec, 0 for none.
 	write           func(message string) error
 	watchdogTimeout func() (time.Duration, error)
-	// timeout limits how long a call waits for another message, and how long for
-	// systemd.
+	// timeout limits how long a call waits for another message, and how long for systemd.
 	timeout time.Duration
 	sending chan struct{} // holds one token while a message is being sent
 	failing atomic.Bool
@@ -26,14 +40,10 @@ type Systemd struct {
 // New returns a connection to systemd that reports problems to the listeners.
 func New(events Events) *Systemd {
 	return &Systemd{
-		events: events,
-		write: func(message string) error {
-			_, err := daemon.SdNotify(false, message)
-			return err
-		},
+		events:          events,
+		write:           func(message string) error { _, err := daemon.SdNotify(false, message); return err },
 		watchdogTimeout: func() (time.Duration, error) { return daemon.SdWatchdogEnabled(false) },
-		timeout:         time.Second,
-		sending:         make(chan struct{}, 1),
+		timeout:         time.Second, sending: make(chan struct{}, 1),
 	}
 }
 
@@ -41,9 +51,8 @@ func New(events Events) *Systemd {
 // Call it after the start and after each [Systemd.Reloading].
 func (s *Systemd) Ready(status string) { s.send(daemon.SdNotifyReady, statusLine(status)) }
 
-// Reloading reports that the service reloads its settings. [Systemd.Ready] must
-// follow, even when the settings are rejected: until then systemd considers the unit
-// to be reloading.
+// Reloading reports that the service reloads its settings. [Systemd.Ready] must follow, even when the settings
+// are rejected: until then systemd considers the unit to be reloading.
 func (s *Systemd) Reloading() {
 	// The time tells a unit of Type=notify-reload that this answers its signal.
 	s.send(daemon.SdNotifyReloading, strings.TrimSuffix(daemon.SdNotifyMonotonicUsec(), "\n"))
@@ -57,19 +66,16 @@ func (s *Systemd) Stopping() { s.send(daemon.SdNotifyStopping) }
 // spaces, and text beyond 1024 bytes is cut off; "" shows none.
 func (s *Systemd) Status(text string) { s.send(statusLine(text)) }
 
-// Extend asks systemd to allow the current start or stop at least the given time
-// from now, even where TimeoutStartSec or TimeoutStopSec is shorter. It never shortens
-// them. systemd ends a start or stop that takes longer, unless Extend is called again
-// before. A duration of 0 or less does nothing.
+// Extend asks systemd to allow the current start or stop at least the given time from now, even where
+// TimeoutStartSec or TimeoutStopSec is shorter. It never shortens them. systemd ends a start or stop that takes
+// longer, unless Extend is called again before. A duration of 0 or less does nothing.
 func (s *Systemd) Extend(by time.Duration) {
 	if by > 0 {
 		s.send("EXTEND_TIMEOUT_USEC=" + strconv.FormatInt(max(by.Microseconds(), 1), 10))
 	}
 }
 
-// maxStatus is the maximum number of bytes of a status. systemd reads 4096 bytes of
-// a message.
-const maxStatus = 1024
+const maxStatus = 1024 // bytes; systemd reads 4096 of a message
 
 // statusLine turns any text into one assignment.
 func statusLine(text string) string {
@@ -83,4 +89,57 @@ func statusLine(text string) string {
 		text = strings.ToValidUTF8(text[:maxStatus], "") // removes half a character at the end
 	}
 	return "STATUS=" + text
+}
+
+// errNotReading means that systemd has stopped reading: its socket is full.
+var errNotReading = errors.New("systemd does not read its notification socket")
+
+// send sends assignments as one message, after the message that is being sent. The write has its own goroutine,
+// because a write to a full socket blocks and the library sets no deadline.
+func (s *Systemd) send(assignments ...string) {
+	timer := time.NewTimer(s.timeout)
+	defer timer.Stop()
+	select {
+	case s.sending <- struct{}{}:
+	case <-timer.C:
+		s.report(assignments[0], errNotReading)
+		return
+	}
+	written := make(chan error, 1)
+	go func() {
+		defer func() { <-s.sending }()
+		written <- s.write(strings.Join(assignments, "\n"))
+	}()
+	timer.Reset(s.timeout)
+	select {
+	case err := <-written:
+		s.report(assignments[0], err)
+	case <-timer.C:
+		s.report(assignments[0], errNotReading)
+	}
+}
+
+// report reports the first failure of a series.
+func (s *Systemd) report(assignment string, err error) {
+	if err == nil {
+		s.failing.Store(false)
+		return
+	}
+	if s.failing.Swap(true) || s.events.SendFailed == nil {
+		return
+	}
+	if strings.HasPrefix(assignment, "STATUS=") {
+		assignment = "STATUS"
+	}
+	s.events.SendFailed(fmt.Errorf("sending %s to systemd: %w", assignment, err))
+}
+
+// WithoutVariables returns a copy of an environment, entries NAME=value, without
+// the variables of systemd's notification protocol. A child process that has them may
+// report itself as the service, or expect to be watched.
+func WithoutVariables(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return name == "NOTIFY_SOCKET" || name == "WATCHDOG_USEC" || name == "WATCHDOG_PID"
+	})
 }

@@ -4,19 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-// The joiners of scripts and emoji, the only invisible characters that are safe.
-const (
-	nonJoiner = '\u200c'
-	joiner    = '\u200d'
-)
-
-// Plain returns text with all that is not printable escaped; line ends and tabs
-// stay when lines is true.
+// Plain returns text with all that is not printable escaped; line ends and tabs stay when lines is true.
 func Plain(text string, lines bool) string {
 	if isPlain(text, lines) {
 		return text
@@ -42,11 +36,10 @@ func isPlain(text string, lines bool) bool {
 
 func appendRune(b *strings.Builder, r rune, raw string, lines bool) {
 	switch {
-	case lines && (r == '\n' || r == '\t'):
-		b.WriteRune(r)
 	case r == utf8.RuneError && len(raw) == 1:
 		fmt.Fprintf(b, `\x%02x`, raw[0])
-	case unicode.IsGraphic(r), r == joiner, r == nonJoiner, unicode.Is(unicode.Co, r):
+	case lines && (r == '\n' || r == '\t'), unicode.IsGraphic(r), unicode.Is(unicode.Co, r),
+		r == '\u200c' || r == '\u200d': // the joiners of scripts and emoji, the only invisible characters that are safe
 		b.WriteString(raw)
 	default:
 		quoted := fmt.Sprintf("%q", r)
@@ -58,8 +51,7 @@ func appendRune(b *strings.Builder, r rune, raw string, lines bool) {
 // stay. Each Write must hold whole characters: half a one is escaped.
 type Writer struct {
 	To io.Writer
-	// Colors lets the sequences pass that choose a colour or how bright it is,
-	// and nothing that hides text.
+	// Colors lets the sequences pass that choose a colour or how bright it is, and nothing that hides text.
 	Colors bool
 }
 
@@ -90,8 +82,11 @@ func (w *Writer) escape(p []byte) []byte {
 	return []byte(b.String())
 }
 
-// colorLength is the length of the sequence for a colour that p begins with; 0
-// for none.
+// safeColors reset, brighten or dim text, or give it a colour but for black and the background's, which can make
+// it unreadable.
+var safeColors = strings.Split(",0,1,2,22,31,32,33,34,35,36,39,91,92,93,94,95,96", ",")
+
+// colorLength is the length of the sequence for a colour that p begins with; 0 for none.
 func colorLength(p []byte) int {
 	rest, ok := bytes.CutPrefix(p, []byte("\x1b["))
 	end := bytes.IndexByte(rest[:min(len(rest), 16)], 'm')
@@ -99,19 +94,9 @@ func colorLength(p []byte) int {
 		return 0
 	}
 	for code := range bytes.SplitSeq(rest[:end], []byte{';'}) {
-		if !isColor(string(code)) {
+		if !slices.Contains(safeColors, string(code)) {
 			return 0
 		}
 	}
 	return len("\x1b[") + end + 1
-}
-
-// isColor takes what resets, brightens or dims text, and the colours of text but
-// for black and its own, which can make it unreadable.
-func isColor(code string) bool {
-	switch code {
-	case "", "0", "1", "2", "22", "31", "32", "33", "34", "35", "36", "39", "91", "92", "93", "94", "95", "96":
-		return true
-	}
-	return false
 }
