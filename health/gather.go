@@ -6,72 +6,18 @@ import (
 	"time"
 )
 
-// QueueState is what is known of one queue and of the worker that receives from it.
-type QueueState struct {
-	Name string
-	// Embedded tells that the store of the queue is this instance's own.
-	Embedded bool
-	// Receiving tells that messages are received, Paused that a person has paused that.
-	Receiving, Paused bool
-	// InWork is how many deliveries run; DeliveryLimit the longest that one may take, 0 when
-	// not known.
-	InWork        int
-	DeliveryLimit time.Duration
-	// NotReady are the reasons for which the target gets no messages, and DeletesRefused is
-	// the reason for which messages cannot be deleted.
-	NotReady       []Problem
-	DeletesRefused Problem
-	// Known tells that the figures below are; Taken is when they were read, zero for now.
-	Known bool
-	Taken time.Time
-	// Backlog is how many messages wait, Oldest how long the oldest waits, Retention how
-	// long one may.
-	Backlog           int64
-	Oldest, Retention time.Duration
-	// DeadLetters is how many are in the dead-letter queue, DeadLettered a counter that rises
-	// with each; both are known only if HasDeadLetters is true.
-	DeadLetters, DeadLettered int64
-	HasDeadLetters            bool
-}
-
-// Problem is something wrong since a time. The zero value means that nothing is wrong.
-type Problem struct {
-	Since  time.Time
-	Reason string
-}
-
-// AppState is the state of the app that tendril runs.
-type AppState struct {
-	// NotReady is which check the app fails; "" where not known. LastReady is when it was last
-	// seen ready.
-	NotReady  string
-	LastReady time.Time
-	Processes []Process
-	// Operation is a deployment under way, Deployment the last one that ended.
-	Operation  Operation
-	Deployment Deployment
-}
-
-// LeaderState is what this instance knows about the leader of the periodic tasks.
-type LeaderState struct {
-	// Tasks is how many tasks there are.
-	Tasks int
-	// Known tells that some instance is the leader, or that none is needed; Off that none
-	// can be, since the start.
-	Known, Off bool
-	Error      string
-}
-
 // starting are the inputs before the start is over.
-func (m *Monitor) starting(now time.Time) Inputs {
-	return Inputs{Now: now, Started: m.opts.Began, StartLimit: m.opts.StartLimit, Draining: isClosed(m.opts.Draining)}
+func (m *Monitor) starting(now time.Time) inputs {
+	return inputs{Now: now, Started: m.opts.Began, StartLimit: m.opts.StartLimit, Draining: isClosed(m.opts.Draining)}
 }
 
 // condition are the inputs that decide whether this instance should be used.
-func (m *Monitor) condition(now time.Time, queues []QueueState) Inputs {
+func (m *Monitor) condition(now time.Time, queues []QueueState) inputs {
 	in := m.starting(now)
 	app := &in.App
 	app.Ready = true
+	m.pollsMu.Lock()
+	defer m.pollsMu.Unlock()
 	for _, q := range queues {
 		in.InWork += q.InWork
 		for _, p := range q.NotReady {
@@ -81,11 +27,16 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) Inputs {
 			app.Ready, app.Reason = false, p.Reason
 		}
 		if p := q.DeletesRefused; p != (Problem{}) {
-			reason := q.Name + ": " + p.Reason
-			in.Poll = Poll{FailingSince: p.Since, Error: reason, Refused: true, DeletesRefused: reason}
+			in.Queue.DeletesRefused = q.Name + ": " + p.Reason
+			in.Poll = pollFailure{Problem{p.Since, in.Queue.DeletesRefused}, true}
 		}
-		if f, fails := m.polls.of(q.Name); fails && q.Receiving {
-			f.addTo(&in, &q)
+		// The store of an embedded queue is this instance's own; any other queue is shared.
+		switch f, fails := m.polls[q.Name]; {
+		case !fails || !q.Receiving:
+		case q.Embedded:
+			in.Queue.Failed = f.Reason
+		case !in.Poll.Final:
+			in.Poll = pollFailure{Problem{f.Since, q.Name + ": " + f.Reason}, f.Final}
 		}
 	}
 	if app.Ready {
@@ -105,19 +56,8 @@ func (m *Monitor) condition(now time.Time, queues []QueueState) Inputs {
 	return in
 }
 
-// addTo adds the failure of a queue to the inputs. The store of an embedded queue is this
-// instance's own; any other queue is shared.
-func (f pollFailure) addTo(in *Inputs, q *QueueState) {
-	switch {
-	case q.Embedded:
-		in.Queue.Failed = f.text
-	case !in.Poll.Refused:
-		in.Poll.FailingSince, in.Poll.Error, in.Poll.Refused = f.since, q.Name+": "+f.text, f.final
-	}
-}
-
 // gather reads all inputs. The lock is held.
-func (m *Monitor) gather(now time.Time) Inputs {
+func (m *Monitor) gather(now time.Time) inputs {
 	if !isClosed(m.opts.Started) {
 		return m.starting(now)
 	}
@@ -127,21 +67,31 @@ func (m *Monitor) gather(now time.Time) Inputs {
 		p := &in.App.Processes[i]
 		p.Restarts = int(m.increases.within("restarts of "+p.Name, 0, int64(p.Restarts), now))
 	}
-	in.Requests = m.deliveries.Requests(now)
+	recent := m.deliveries.sum(now)
+	in.Deliveries, in.P95 = recent.classes, recent.latencies.percentile(0.95)
 	in.IgnoreClientErrors = m.opts.IgnoreClientErrors
+	in.Paused = len(queues) > 0
 	for _, q := range queues {
-		in.Requests.Limit = max(in.Requests.Limit, q.DeliveryLimit)
+		in.DeliveryLimit = max(in.DeliveryLimit, q.DeliveryLimit)
+		in.Paused = in.Paused && q.Paused
 	}
 	m.addQueues(&in.Queue, queues, now)
-	in.Leader = m.leader(now)
-	in.Host = m.host
-	in.Paused = len(queues) > 0 && !slices.ContainsFunc(queues, func(q QueueState) bool { return !q.Paused })
+	in.Leader = m.opts.Leader()
+	switch {
+	case in.Leader.Off:
+		m.noLeader = m.opts.Began
+	case in.Leader.Known:
+		m.noLeader = time.Time{}
+	case m.noLeader.IsZero():
+		m.noLeader = now
+	}
+	in.NoLeader, in.Host = m.noLeader, m.host
 	return in
 }
 
 // addQueues adds up what waits. The oldest message is that of the queue
 // in which it comes nearest to its end.
-func (m *Monitor) addQueues(sum *Queue, queues []QueueState, now time.Time) {
+func (m *Monitor) addQueues(sum *queueInputs, queues []QueueState, now time.Time) {
 	sum.Known = len(queues) > 0
 	var nearest float64
 	for _, q := range queues {
@@ -165,15 +115,41 @@ func (m *Monitor) addQueues(sum *Queue, queues []QueueState, now time.Time) {
 	sum.NewDeadLetters = min(sum.NewDeadLetters, sum.DeadLetters)
 }
 
-func (m *Monitor) leader(now time.Time) Leader {
-	st := m.opts.Leader()
-	switch {
-	case st.Off:
-		m.noLeader = m.opts.Began
-	case st.Known:
-		m.noLeader = time.Time{}
-	case m.noLeader.IsZero():
-		m.noLeader = now
+// increases are how much counters rose in the last five minutes, by name.
+type increases map[string]*increase
+
+type increase struct {
+	last, total int64
+	marks       []mark
+}
+
+// mark is the total at one moment.
+type mark struct {
+	at    time.Time
+	total int64
+}
+
+// within takes the value of a counter and returns by how much it rose in the
+// last five minutes. before counts as its value before the first call. A
+// counter that falls was reset to 0.
+func (r increases) within(name string, before, value int64, now time.Time) int64 {
+	c := r[name]
+	if c == nil {
+		c = &increase{last: before, marks: []mark{{now, 0}}}
+		r[name] = c
 	}
-	return Leader{Tasks: st.Tasks, Unknown: m.noLeader, Error: st.Error}
+	c.total += max(value-c.last, 0)
+	c.last = value
+	if last := &c.marks[len(c.marks)-1]; len(c.marks) > 1 && now.Sub(last.at) < time.Second {
+		last.total = c.total // asked often: one mark for each second is enough
+	} else {
+		c.marks = append(c.marks, mark{now, c.total})
+	}
+	// The last mark that is old enough is what to count from.
+	from := 0
+	for from+1 < len(c.marks) && now.Sub(c.marks[from+1].at) >= recent {
+		from++
+	}
+	c.marks = slices.Delete(c.marks, 0, from)
+	return c.total - c.marks[0].total
 }

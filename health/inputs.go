@@ -2,22 +2,27 @@ package health
 
 import "time"
 
-// Inputs are what the rules look at. A zero field raises no cause.
-type Inputs struct {
+// inputs are what the rules look at. A zero field raises no cause.
+type inputs struct {
 	// Now is when this was read, Started when the environment was started.
 	Now, Started time.Time
 	// StartLimit is how long it may take to be ready first; 0 means 10 min.
 	StartLimit time.Duration
 
-	App        App
+	App        appInputs
 	Operation  Operation
 	Deployment Deployment
-	Requests   Requests
-	Queue      Queue
-	Poll       Poll
-	Leader     Leader
+	Queue      queueInputs
+	Poll       pollFailure
+	Leader     LeaderState
 	Host       Reading
 
+	// Deliveries are those of the last five minutes, P95 is what one in twenty of those that were
+	// answered exceeded, and DeliveryLimit the longest that one may take; 0 when not known.
+	Deliveries         counts
+	P95, DeliveryLimit time.Duration
+	// NoLeader is since when no leader is known; zero when one is.
+	NoLeader time.Time
 	// IgnoreClientErrors leaves answers of 4xx out of the judgement.
 	IgnoreClientErrors bool
 	// Draining and Paused are what a person or a stop asked for; InWork is how
@@ -26,8 +31,8 @@ type Inputs struct {
 	InWork           int
 }
 
-// App is the state of the app, wherever it runs.
-type App struct {
+// appInputs are the state of the app, wherever it runs.
+type appInputs struct {
 	// Ready is whether it may be given work; Reason is why not, and Since from when.
 	Ready  bool
 	Reason string
@@ -46,7 +51,7 @@ type Process struct {
 	GivenUp    bool
 	RetryAfter time.Duration
 	// Restarts is how often it was started again after a failure: in an [AppState] since the
-	// start, in [Inputs] within the last five minutes.
+	// start, in the inputs within the last five minutes.
 	Restarts int
 	// LastExit is how the last run ended, as in "exit status 1"; "" where not known.
 	LastExit string
@@ -71,8 +76,8 @@ type Deployment struct {
 	Failed string
 }
 
-// Queue is what waits, of all queues together.
-type Queue struct {
+// queueInputs are what waits, of all queues together.
+type queueInputs struct {
 	// Known tells that the figures are; Taken is when they were read.
 	Known bool
 	Taken time.Time
@@ -85,28 +90,70 @@ type Queue struct {
 	// Oldest is how long the oldest message waits, Retention how long one may;
 	// 0 where not known.
 	Oldest, Retention time.Duration
-	// Failed is why the store of an embedded queue accepts nothing; "" when it
-	// does.
-	Failed string
-}
-
-// Poll is how receiving goes.
-type Poll struct {
-	// FailingSince is when receives began to fail without one that worked
-	// since; zero when they work. Error is the last failure.
-	FailingSince time.Time
-	Error        string
-	// Refused tells that the queue will not answer: it does not exist, or access is denied.
-	Refused bool
+	// Failed is why the store of an embedded queue accepts nothing; "" when it does.
 	// DeletesRefused is why messages cannot be deleted; "" when they can.
-	DeletesRefused string
+	Failed, DeletesRefused string
 }
 
-// Leader is what is known about the leader of the periodic tasks.
-type Leader struct {
-	// Tasks is how many there are; without any, no leader is needed.
+// pollFailure is why a queue cannot be received from. It is final when the queue will not answer: it does not
+// exist, or access is denied.
+type pollFailure struct {
+	Problem
+	Final bool
+}
+
+// QueueState is what is known of one queue and of the worker that receives from it.
+type QueueState struct {
+	Name string
+	// Embedded tells that the store of the queue is this instance's own.
+	Embedded bool
+	// Receiving tells that messages are received, Paused that a person has paused that.
+	Receiving, Paused bool
+	// InWork is how many deliveries run; DeliveryLimit the longest that one may take, 0 when
+	// not known.
+	InWork        int
+	DeliveryLimit time.Duration
+	// NotReady are the reasons for which the target gets no messages, and DeletesRefused is
+	// the reason for which messages cannot be deleted.
+	NotReady       []Problem
+	DeletesRefused Problem
+	// Known tells that the figures below are; Taken is when they were read, zero for now.
+	Known bool
+	Taken time.Time
+	// Backlog is how many messages wait, Oldest how long the oldest waits, Retention how
+	// long one may.
+	Backlog           int64
+	Oldest, Retention time.Duration
+	// DeadLetters is how many are in the dead-letter queue, DeadLettered a counter that rises
+	// with each; both are known only if HasDeadLetters is true.
+	DeadLetters, DeadLettered int64
+	HasDeadLetters            bool
+}
+
+// Problem is something wrong since a time. The zero value means that nothing is wrong.
+type Problem struct {
+	Since  time.Time
+	Reason string
+}
+
+// AppState is the state of the app that tendril runs.
+type AppState struct {
+	// NotReady is which check the app fails; "" where not known. LastReady is when it was last
+	// seen ready.
+	NotReady  string
+	LastReady time.Time
+	Processes []Process
+	// Operation is a deployment under way, Deployment the last one that ended.
+	Operation  Operation
+	Deployment Deployment
+}
+
+// LeaderState is what this instance knows about the leader of the periodic tasks.
+type LeaderState struct {
+	// Tasks is how many tasks there are.
 	Tasks int
-	// Unknown is since when no leader is known; zero when one is.
-	Unknown time.Time
-	Error   string
+	// Known tells that some instance is the leader, or that none is needed; Off that none
+	// can be, since the start.
+	Known, Off bool
+	Error      string
 }

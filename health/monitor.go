@@ -33,7 +33,7 @@ type Options struct {
 	App func() (AppState, bool)
 	// Leader returns what is known about the leader of the periodic tasks.
 	Leader func() LeaderState
-	// Log gets each change of the status; nil means none.
+	// Log gets each change of the status.
 	Log *slog.Logger
 }
 
@@ -43,8 +43,7 @@ type Monitor struct {
 	opts Options
 
 	// deliveries are those of the last minutes.
-	deliveries Window
-	polls      pollFailures
+	deliveries window
 	// expired counts the messages that were deleted because their retention was over.
 	expired atomic.Int64
 	// wasReady tells that every target was seen to be ready at once.
@@ -52,27 +51,30 @@ type Monitor struct {
 	// again asks for a judgement before the next round.
 	again chan struct{}
 
+	// polls are the queues that do not answer, by name.
+	pollsMu sync.Mutex
+	polls   map[string]pollFailure
+
 	// mu guards the state of judgements.
 	mu        sync.Mutex
-	steady    Steady
+	steady    steady
 	host      Reading // of the last round
 	shown     Status  // logged last
 	increases increases
 	noLeader  time.Time
 
-	beat atomic.Pointer[time.Time] // of the last round
+	lastRound atomic.Pointer[time.Time] // zero before the first
 }
 
 // NewMonitor returns a monitor; [Monitor.Run] starts its rounds.
 func NewMonitor(opts Options) *Monitor {
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
-	return &Monitor{opts: opts, again: make(chan struct{}, 1)}
+	m := &Monitor{opts: opts, again: make(chan struct{}, 1), polls: map[string]pollFailure{}, increases: increases{}}
+	m.lastRound.Store(&time.Time{})
+	return m
 }
 
 // Delivered counts a delivery that took d.
-func (m *Monitor) Delivered(c Class, d time.Duration) { m.deliveries.Count(c, d, time.Now()) }
+func (m *Monitor) Delivered(c Class, d time.Duration) { m.deliveries.count(c, d, time.Now()) }
 
 // Expired counts messages that were deleted because their retention was over.
 func (m *Monitor) Expired(n int64) { m.expired.Add(n) }
@@ -80,11 +82,21 @@ func (m *Monitor) Expired(n int64) { m.expired.Add(n) }
 // PollFailed notes that a queue could not be received from; final means that it will not
 // help to try again.
 func (m *Monitor) PollFailed(queue string, err error, final bool) {
-	m.polls.add(queue, err.Error(), final, time.Now())
+	m.pollsMu.Lock()
+	defer m.pollsMu.Unlock()
+	f, again := m.polls[queue]
+	if !again {
+		f.Since = time.Now()
+	}
+	m.polls[queue] = pollFailure{Problem{f.Since, err.Error()}, final}
 }
 
 // PollAnswered notes that a queue was received from.
-func (m *Monitor) PollAnswered(queue string) { m.polls.remove(queue) }
+func (m *Monitor) PollAnswered(queue string) {
+	m.pollsMu.Lock()
+	defer m.pollsMu.Unlock()
+	delete(m.polls, queue)
+}
 
 // JudgeSoon asks for a judgement without waiting for it.
 func (m *Monitor) JudgeSoon() {
@@ -102,21 +114,18 @@ func (m *Monitor) Run(ctx context.Context) {
 	severe := time.NewTimer(interval)
 	defer severe.Stop()
 	started, ready, draining := m.opts.Started, m.opts.AppReady, m.opts.Draining
-	round := true
-	for {
-		if now := time.Now(); round {
-			m.round(now)
-		} else {
-			m.judge(now, false)
-		}
-		if at := m.severeAt(); !at.IsZero() {
+	for round := true; ; {
+		now := time.Now()
+		_, app := m.judge(now, round)
+		if at := app.Since.Add(notReadyGrace); !app.Ready && at.After(now) {
 			severe.Reset(time.Until(at))
 		}
-		round = true
+		round = false
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+			round = true
 		case <-started:
 			started = nil
 		case <-ready:
@@ -124,60 +133,51 @@ func (m *Monitor) Run(ctx context.Context) {
 		case <-draining:
 			draining = nil
 		case <-m.again:
-			round = false
 		case <-severe.C:
-			round = false
 		}
 	}
 }
 
-// round is a judgement that counts as one of several that must agree.
-func (m *Monitor) round(now time.Time) {
-	host := m.opts.Host.Read()
-	m.mu.Lock()
-	m.host = host
-	m.mu.Unlock()
-	m.judge(now, true)
-	m.beat.Store(&now)
-}
-
-// severeAt is when the app will have been away for too long; zero when it is ready, or has
-// been away for that long.
-func (m *Monitor) severeAt() time.Time {
-	now := time.Now()
-	if !isClosed(m.opts.Started) {
-		return time.Time{}
+// judge makes one judgement and logs a change of the status. Only that of a round measures the machine and
+// counts as one of those that must agree; one between rounds is remembered if it changes the status.
+func (m *Monitor) judge(now time.Time, round bool) (Report, appInputs) {
+	var host Reading
+	if round {
+		host = m.opts.Host.Read()
+		defer m.lastRound.Store(&now)
 	}
-	app := m.condition(now, m.opts.Queues(now)).App
-	if at := app.Since.Add(NotReadyGrace); !app.Ready && at.After(now) {
-		return at
-	}
-	return time.Time{}
-}
-
-// judge makes one judgement and logs a change of the status. Between rounds it does not
-// count as one of those that must agree, unless the status changes.
-func (m *Monitor) judge(now time.Time, round bool) Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	steady, r := m.steady.Settle(Judge(m.gather(now)), now)
+	if round {
+		m.host = host
+	}
+	in := m.gather(now)
+	r, before := judge(in), m.steady
+	if !round {
+		before = before.between(r)
+	}
+	steady, r := before.settle(r, now)
 	if round || r.Status != m.shown {
 		m.steady = steady
 	}
+	m.logChange(r)
+	return r, in.App
+}
+
+func (m *Monitor) logChange(r Report) {
 	if r.Status == m.shown {
-		return r
+		return
 	}
 	before := m.shown
 	m.shown = r.Status
 	if before == "" && r.Status == Pending {
-		return r // every start is
+		return // every start is
 	}
 	attrs := []any{"status", string(r.Status), "was", string(before)}
 	if len(r.Causes) > 0 {
 		attrs = append(attrs, "reason", strings.Join(r.Causes, " "))
 	}
 	m.opts.Log.Log(context.Background(), changeLevel(before, r.Status), "health changed", attrs...)
-	return r
 }
 
 // changeLevel is the log level of a change of status. A change between Ok and Info is of no
@@ -196,23 +196,24 @@ func changeLevel(before, now Status) slog.Level {
 
 // Report returns the judgement of now, or No Data if the last round is too long ago.
 func (m *Monitor) Report() Report {
-	now, beat := time.Now(), m.lastRound()
-	if beat.IsZero() {
-		return Judge(m.starting(now))
+	now, last := time.Now(), *m.lastRound.Load()
+	if last.IsZero() {
+		return judge(m.starting(now))
 	}
-	if age := now.Sub(beat); age > maxSilence {
+	if age := now.Sub(last); age > maxSilence {
 		r := grey(NoData, "No data. Last seen "+ago(age)+" ago.")
-		r.Since = beat
+		r.Since = last
 		return r
 	}
-	return m.judge(now, false)
+	r, _ := m.judge(now, false)
+	return r
 }
 
 // Green reports whether the status is Ok or Info.
 func (m *Monitor) Green() bool { return m.Report().Color == Green }
 
 // Live are the conditions of being alive: that the rounds go on.
-func (m *Monitor) Live() []Check { return live(m.lastRound(), time.Now()) }
+func (m *Monitor) Live() []Check { return live(*m.lastRound.Load(), time.Now()) }
 
 // Started are the conditions of the start being over.
 func (m *Monitor) Started() []Check {
@@ -234,13 +235,6 @@ func (m *Monitor) Ready() []Check {
 		return []Check{running(m.starting(now))}
 	}
 	return ready(m.condition(now, queues))
-}
-
-func (m *Monitor) lastRound() time.Time {
-	if beat := m.beat.Load(); beat != nil {
-		return *beat
-	}
-	return time.Time{}
 }
 
 func isClosed(c <-chan struct{}) bool {

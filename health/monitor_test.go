@@ -46,7 +46,7 @@ func TestReportIsPendingDuringTheStartAndNoDataWhenTheRoundsEnd(t *testing.T) {
 		if r := m.Report(); r.Status != Pending {
 			t.Errorf("before the first round: %s", r)
 		}
-		m.round(time.Now())
+		m.judge(time.Now(), true)
 		begun := time.Now()
 		if r := m.Report(); r.Status != Pending || !m.Live()[0].OK {
 			t.Errorf("right after one: %s", r)
@@ -80,7 +80,7 @@ func TestAppThatStaysAwayIsSevereAtOnce(t *testing.T) {
 		if r := m.Report(); r.Status != Warning {
 			t.Errorf("for a moment: %s", r)
 		}
-		time.Sleep(NotReadyGrace)
+		time.Sleep(notReadyGrace)
 		synctest.Wait()
 		if got := w.log.String(); !strings.Contains(got, `level=ERROR msg="health changed" status=Severe was=Warning`) {
 			t.Errorf("the log is %s", got)
@@ -112,14 +112,65 @@ func TestSourcesAreAddedUp(t *testing.T) {
 		q.Oldest != 10*time.Second || q.Retention != 2*time.Minute || q.Taken != noon {
 		t.Errorf("queues: %+v", q)
 	}
-	if !in.Paused || in.InWork != 3 || in.Requests.Limit != time.Hour || in.App.Processes[0].Restarts != 2 ||
-		in.Leader != (Leader{Tasks: 3, Unknown: m.opts.Began, Error: "no table"}) || !in.App.Ready || !in.App.WasReady {
+	if !in.Paused || in.InWork != 3 || in.DeliveryLimit != time.Hour || in.App.Processes[0].Restarts != 2 ||
+		in.Leader != w.leader || !in.NoLeader.Equal(m.opts.Began) || !in.App.Ready || !in.App.WasReady {
 		t.Errorf("the rest: %+v", in)
 	}
 	w.queues[1].Known = false
 	if in := m.gather(noon); in.Queue.Known {
 		t.Error("known, though one queue is not")
 	}
+}
+
+func TestPollFailureLastsUntilAnAnswer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m := newWorld().monitor()
+		m.PollAnswered("jobs") // changes nothing
+		begun := time.Now()
+		m.PollFailed("jobs", errors.New("no route"), false)
+		time.Sleep(time.Minute)
+		m.PollFailed("jobs", errors.New("denied"), true)
+		m.PollAnswered("others")
+		want := pollFailure{Problem{begun, "jobs: denied"}, true}
+		if got := m.condition(time.Now(), m.opts.Queues(time.Now())).Poll; got != want {
+			t.Errorf("it fails since %+v, want %+v", got, want)
+		}
+		m.PollAnswered("jobs")
+		if got := m.condition(time.Now(), m.opts.Queues(time.Now())).Poll; got != (pollFailure{}) {
+			t.Errorf("after an answer: %+v", got)
+		}
+	})
+}
+
+// A measurement must be bad in three rounds. What else asks for a judgement (the end of the start, an app that
+// is ready, a person) brings no further measurement.
+func TestOnlyRoundsCountAsChecks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.queues[0].Oldest = 6 * time.Minute // of 60: a Warning
+		m := w.monitor()
+		run, stop := context.WithCancel(t.Context())
+		defer stop()
+		go m.Run(run)
+		time.Sleep(4 * time.Second)
+		close(w.started)
+		synctest.Wait()
+		close(w.ready)
+		for second := 4; second < 20; second++ { // rounds at 0 and 10 s
+			m.JudgeSoon()
+			synctest.Wait()
+			if r := m.Report(); r.Status != Ok {
+				t.Fatalf("after %d s: %s", second, r)
+			}
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Second)
+		if r := m.Report(); r.Status != Warning {
+			t.Errorf("after three checks: %s", r)
+		}
+	})
 }
 
 // A queue that does not answer is reported, but is no reason to take the instance out of

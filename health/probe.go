@@ -18,13 +18,13 @@ type Check struct {
 // maxSilence is how long the process may show no sign of life.
 const maxSilence = time.Minute
 
-// live answers whether the process works at all: beat is when the monitor's loop last
+// live answers whether the process works at all: last is when the monitor's loop last
 // came round. It looks at nothing that a restart would not fix. Before the first round it
 // passes.
-func live(beat, now time.Time) []Check {
-	c := Check{Name: "process", OK: beat.IsZero() || now.Sub(beat) < maxSilence}
+func live(last, now time.Time) []Check {
+	c := Check{Name: "process", OK: last.IsZero() || now.Sub(last) < maxSilence}
 	if !c.OK {
-		c.Detail = "the main loop has not come round for " + ago(now.Sub(beat))
+		c.Detail = "the main loop has not come round for " + ago(now.Sub(last))
 	}
 	return []Check{c}
 }
@@ -33,13 +33,13 @@ func live(beat, now time.Time) []Check {
 // was reached, and no stop is under way. A queue that does not answer now is no reason to
 // take the instance out of use: it is shared, and all instances would be taken out at
 // once. The store of an embedded queue is this instance's own.
-func ready(in Inputs) []Check {
+func ready(in inputs) []Check {
 	checks := []Check{running(in), failing("app", !in.App.Ready, cmp.Or(in.App.Reason, "the app is not ready"))}
 	if in.Queue.Failed != "" {
 		checks = append(checks, failing("store", true, in.Queue.Failed))
 	}
-	queue := failing("queue", in.Poll.DeletesRefused != "", in.Poll.DeletesRefused)
-	if silence := in.Now.Sub(in.Poll.FailingSince); queue.OK && !in.Poll.FailingSince.IsZero() && silence >= maxSilence {
+	queue := failing("queue", in.Queue.DeletesRefused != "", in.Queue.DeletesRefused)
+	if silence := in.Now.Sub(in.Poll.Since); queue.OK && !in.Poll.Since.IsZero() && silence >= maxSilence {
 		queue.Detail = "the queue has not answered for " + ago(silence) + "; it is shared, so that this instance stays in use"
 	}
 	return append(checks, queue)
@@ -47,7 +47,7 @@ func ready(in Inputs) []Check {
 
 // startup answers whether the start is over: the app was ready once. The start itself
 // fails when a queue is not reached.
-func startup(in Inputs) []Check {
+func startup(in inputs) []Check {
 	return []Check{
 		failing("app", !in.App.Ready && !in.App.WasReady, cmp.Or(in.App.Reason, "the app has not been ready yet")),
 		{Name: "queue", OK: true},
@@ -55,7 +55,7 @@ func startup(in Inputs) []Check {
 }
 
 // running is the condition that no stop is under way.
-func running(in Inputs) Check { return failing("environment", in.Draining, "draining") }
+func running(in inputs) Check { return failing("environment", in.Draining, "draining") }
 
 func failing(name string, fails bool, reason string) Check {
 	if !fails {

@@ -12,12 +12,12 @@ import (
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // well are inputs of an environment at which nothing is wrong.
-func well() Inputs {
-	return Inputs{
+func well() inputs {
+	return inputs{
 		Now: noon, Started: noon.Add(-time.Hour),
-		App:      App{Ready: true, WasReady: true},
-		Requests: Requests{Success: 1000},
-		Queue:    Queue{Known: true},
+		App:        appInputs{Ready: true, WasReady: true},
+		Deliveries: counts{Success: 1000},
+		Queue:      queueInputs{Known: true},
 		Host: Reading{CPU: known(40), Load: known(1), CPUs: 4, MemoryFree: known(4 << 30), Memory: 8 << 30,
 			DiskFree: known(50 << 30), Disk: 100 << 30, Path: "/data"},
 	}
@@ -27,210 +27,210 @@ func TestRules(t *testing.T) {
 	t.Parallel()
 	const s, min, h = time.Second, time.Minute, time.Hour
 	before := func(d time.Duration) time.Time { return noon.Add(-d) }
-	requests := func(in *Inputs, good, client, server int64) {
-		in.Requests = Requests{Success: good, Client: client, Server: server}
+	requests := func(in *inputs, good, client, server int64) {
+		in.Deliveries = counts{Success: good, Client: client, Server: server}
 	}
 	for _, c := range []struct {
 		name   string
-		change func(*Inputs)
+		change func(*inputs)
 		want   Status
 		cause  string
 	}{
-		{"nothing", func(*Inputs) {}, Ok, ""},
+		{"nothing", func(*inputs) {}, Ok, ""},
 
-		{"a start", func(in *Inputs) {
-			in.App = App{Reason: "port 5000 refused"}
+		{"a start", func(in *inputs) {
+			in.App = appInputs{Reason: "port 5000 refused"}
 			in.Started = before(12 * s)
 		}, Pending, "Performing initialization (running for 12 seconds). Port 5000 refused."},
-		{"a long start", func(in *Inputs) {
-			in.App = App{}
+		{"a long start", func(in *inputs) {
+			in.App = appInputs{}
 			in.Started = before(10 * min)
 		}, Severe, "The app has not become ready in 10 minutes."},
-		{"a start with its own limit", func(in *Inputs) {
-			in.App = App{}
+		{"a start with its own limit", func(in *inputs) {
+			in.App = appInputs{}
 			in.Started = before(20 * min)
 			in.StartLimit = h
 		}, Pending, ""},
-		{"a start given up", func(in *Inputs) {
-			in.App = App{Processes: []Process{{Name: "web", GivenUp: true, LastExit: "exit status 1"}}}
+		{"a start given up", func(in *inputs) {
+			in.App = appInputs{Processes: []Process{{Name: "web", GivenUp: true, LastExit: "exit status 1"}}}
 			in.Started = before(12 * s)
 		}, Severe, "Process web failed too often and is not started again. Its last run ended with exit status 1."},
-		{"not ready while another process was given up", func(in *Inputs) {
+		{"not ready while another process was given up", func(in *inputs) {
 			in.App.Ready, in.App.Since, in.App.Reason = false, before(20*s), "web ended"
 			in.App.Processes = []Process{{Name: "clock", GivenUp: true}}
 		}, Severe, "and gets no messages. Web ended."},
-		{"not ready for a moment", func(in *Inputs) {
+		{"not ready for a moment", func(in *inputs) {
 			in.App.Ready, in.App.Since = false, before(10*s)
 		}, Warning, "has not been ready for 10 seconds"},
-		{"not ready", func(in *Inputs) {
+		{"not ready", func(in *inputs) {
 			in.App.Ready, in.App.Since, in.App.Reason = false, before(20*s), "it exited"
 		}, Severe, "and gets no messages. It exited."},
-		{"not ready while draining", func(in *Inputs) { in.App.Ready, in.Draining = false, true }, Info, "Draining"},
-		{"one restart", func(in *Inputs) {
+		{"not ready while draining", func(in *inputs) { in.App.Ready, in.Draining = false, true }, Info, "Draining"},
+		{"one restart", func(in *inputs) {
 			in.App.Processes = []Process{{Name: "web", Restarts: 1}}
 		}, Warning, "Process web was started again 1 time in the last 5 minutes."},
-		{"three restarts", func(in *Inputs) {
+		{"three restarts", func(in *inputs) {
 			in.App.Processes = []Process{{Name: "web", Restarts: 3}}
 		}, Degraded, "3 times"},
-		{"ten restarts", func(in *Inputs) { in.App.Processes = []Process{{Name: "web", Restarts: 10}} }, Severe, "10 times"},
-		{"another process given up", func(in *Inputs) {
+		{"ten restarts", func(in *inputs) { in.App.Processes = []Process{{Name: "web", Restarts: 10}} }, Severe, "10 times"},
+		{"another process given up", func(in *inputs) {
 			in.App.Processes = []Process{{Name: "web"}, {Name: "clock", GivenUp: true}}
 		}, Severe, "Process clock failed"},
-		{"a process given up and tried", func(in *Inputs) {
+		{"a process given up and tried", func(in *inputs) {
 			in.App.Processes = []Process{{Name: "mailer", GivenUp: true, RetryAfter: min, LastExit: "exit status 1"}}
 		}, Severe, "Process mailer failed too often and is tried again every 60 seconds. Its last run ended with exit " +
 			"status 1."},
 
-		{"an operation", func(in *Inputs) {
+		{"an operation", func(in *inputs) {
 			in.Operation = Operation{Name: "application deployment", Since: before(31 * s)}
 		}, Info, "Performing application deployment (running for 31 seconds)."},
-		{"an operation while not ready", func(in *Inputs) {
+		{"an operation while not ready", func(in *inputs) {
 			in.Operation = Operation{Name: "deployment", Since: before(31 * s)}
 			in.App.Ready = false
 		}, Info, "Performing"},
-		{"a long operation", func(in *Inputs) {
+		{"a long operation", func(in *inputs) {
 			in.Operation = Operation{Name: "deployment", Since: before(10 * min)}
 		}, Warning, "takes very long"},
-		{"a deployment", func(in *Inputs) {
+		{"a deployment", func(in *inputs) {
 			in.Deployment = Deployment{Version: "v2", Ended: before(23 * s), Took: 26 * s}
 		}, Ok, "The deployment of v2 was completed 23 seconds ago and took 26 seconds."},
-		{"an old deployment", func(in *Inputs) { in.Deployment = Deployment{Version: "v2", Ended: before(5 * min)} }, Ok, ""},
-		{"a deployment that failed", func(in *Inputs) {
+		{"an old deployment", func(in *inputs) { in.Deployment = Deployment{Version: "v2", Ended: before(5 * min)} }, Ok, ""},
+		{"a deployment that failed", func(in *inputs) {
 			in.Deployment = Deployment{Version: "v2", Ended: before(9 * h), Failed: "it was not ready in 60s"}
 		}, Warning, "failed 9 hours ago, and the version before it runs. It was not ready in 60s."},
 
-		{"2.9 % of 5xx", func(in *Inputs) { requests(in, 971, 0, 29) }, Ok, ""},
-		{"3 % of 5xx", func(in *Inputs) {
+		{"2.9 % of 5xx", func(in *inputs) { requests(in, 971, 0, 29) }, Ok, ""},
+		{"3 % of 5xx", func(in *inputs) {
 			requests(in, 970, 0, 30)
 		}, Warning, "3.0 % of the deliveries (30 of 1000) are failing with HTTP 5xx."},
-		{"15 % of 5xx", func(in *Inputs) { requests(in, 850, 0, 150) }, Degraded, "15.0 %"},
-		{"60 % of 5xx", func(in *Inputs) {
+		{"15 % of 5xx", func(in *inputs) { requests(in, 850, 0, 150) }, Degraded, "15.0 %"},
+		{"60 % of 5xx", func(in *inputs) {
 			requests(in, 40, 0, 60)
 		}, Severe, "60.0 % of the deliveries (60 of 100) are failing with HTTP 5xx."},
-		{"30 % of 5xx", func(in *Inputs) { requests(in, 70, 0, 30) }, Severe, "30.0 %"},
-		{"no answers", func(in *Inputs) {
-			in.Requests = Requests{Success: 50, Server: 10, NoAnswer: 40}
+		{"30 % of 5xx", func(in *inputs) { requests(in, 70, 0, 30) }, Severe, "30.0 %"},
+		{"no answers", func(in *inputs) {
+			in.Deliveries = counts{Success: 50, Server: 10, NoAnswer: 40}
 		}, Severe, "50.0 % of the deliveries (50 of 100) are failing with HTTP 5xx (10) or without an answer (40)."},
-		{"nothing but no answers", func(in *Inputs) {
-			in.Requests = Requests{Success: 60, NoAnswer: 40}
+		{"nothing but no answers", func(in *inputs) {
+			in.Deliveries = counts{Success: 60, NoAnswer: 40}
 		}, Severe, "40.0 % of the deliveries (40 of 100) are without an answer."},
-		{"a function that fails", func(in *Inputs) {
-			in.Requests = Requests{Success: 970, FailedInside: 30}
+		{"a function that fails", func(in *inputs) {
+			in.Deliveries = counts{Success: 970, FailedInside: 30}
 		}, Warning, "3.0 % of the deliveries (30 of 1000) are failed by the function."},
-		{"a function that fails or hangs", func(in *Inputs) {
-			in.Requests = Requests{Success: 80, FailedInside: 5, NoAnswer: 15}
+		{"a function that fails or hangs", func(in *inputs) {
+			in.Deliveries = counts{Success: 80, FailedInside: 5, NoAnswer: 15}
 		}, Degraded, "20.0 % of the deliveries (20 of 100) are failed by the function (5) or without an answer (15)."},
-		{"an app and a function that fail", func(in *Inputs) {
-			in.Requests = Requests{Server: 20, FailedInside: 30}
+		{"an app and a function that fail", func(in *inputs) {
+			in.Deliveries = counts{Server: 20, FailedInside: 30}
 		}, Severe, "100.0 % of the deliveries (50 of 50) are failing with HTTP 5xx (20) or failed by the function (30)."},
-		{"9.9 % of 4xx", func(in *Inputs) { requests(in, 901, 99, 0) }, Ok, ""},
-		{"10 % of 4xx", func(in *Inputs) {
+		{"9.9 % of 4xx", func(in *inputs) { requests(in, 901, 99, 0) }, Ok, ""},
+		{"10 % of 4xx", func(in *inputs) {
 			requests(in, 90, 10, 0)
 		}, Warning, "10.0 % of the deliveries (10 of 100) are erroring with HTTP 4xx"},
-		{"30 % of 4xx", func(in *Inputs) { requests(in, 70, 30, 0) }, Degraded, ""},
-		{"60 % of 4xx", func(in *Inputs) { requests(in, 40, 60, 0) }, Severe, ""},
-		{"60 % of 4xx, ignored", func(in *Inputs) { requests(in, 40, 60, 0); in.IgnoreClientErrors = true }, Ok, ""},
-		{"redirects, 4xx ignored", func(in *Inputs) {
-			in.Requests, in.IgnoreClientErrors = Requests{Success: 30, Client: 10, Other: 60}, true
+		{"30 % of 4xx", func(in *inputs) { requests(in, 70, 30, 0) }, Degraded, ""},
+		{"60 % of 4xx", func(in *inputs) { requests(in, 40, 60, 0) }, Severe, ""},
+		{"60 % of 4xx, ignored", func(in *inputs) { requests(in, 40, 60, 0); in.IgnoreClientErrors = true }, Ok, ""},
+		{"redirects, 4xx ignored", func(in *inputs) {
+			in.Deliveries, in.IgnoreClientErrors = counts{Success: 30, Client: 10, Other: 60}, true
 		}, Severe, "60.0 % of the deliveries (60 of 100) are answered with a redirect."},
-		{"redirects", func(in *Inputs) { in.Requests = Requests{Success: 40, Other: 60} }, Severe, "or a redirect"},
-		{"too few", func(in *Inputs) {
+		{"redirects", func(in *inputs) { in.Deliveries = counts{Success: 40, Other: 60} }, Severe, "or a redirect"},
+		{"too few", func(in *inputs) {
 			requests(in, 0, 9, 0)
 		}, Warning, "100.0 % of the deliveries (9 of 9) are erroring with HTTP 4xx, or a redirect. There were too few"},
-		{"far too few", func(in *Inputs) { requests(in, 0, 2, 0) }, Info, "(2 of 2)"},
-		{"too few, and some went well", func(in *Inputs) {
+		{"far too few", func(in *inputs) { requests(in, 0, 2, 0) }, Info, "(2 of 2)"},
+		{"too few, and some went well", func(in *inputs) {
 			requests(in, 5, 4, 0)
 		}, Info, "44.4 % of the deliveries (4 of 9)"},
-		{"unreached", func(in *Inputs) {
-			in.Requests = Requests{Success: 40, Unreached: 60}
+		{"unreached", func(in *inputs) {
+			in.Deliveries = counts{Success: 40, Unreached: 60}
 		}, Severe, "60.0 % of the deliveries (60 of 100) did not reach the app."},
-		{"some unreached", func(in *Inputs) { in.Requests = Requests{Success: 95, Unreached: 5} }, Warning, ""},
-		{"more unreached", func(in *Inputs) { in.Requests = Requests{Success: 75, Unreached: 25} }, Degraded, ""},
-		{"9 % unsent", func(in *Inputs) { in.Requests = Requests{Success: 91, Unsent: 9} }, Ok, ""},
-		{"unsent", func(in *Inputs) {
-			in.Requests = Requests{Unsent: 100}
+		{"some unreached", func(in *inputs) { in.Deliveries = counts{Success: 95, Unreached: 5} }, Warning, ""},
+		{"more unreached", func(in *inputs) { in.Deliveries = counts{Success: 75, Unreached: 25} }, Degraded, ""},
+		{"9 % unsent", func(in *inputs) { in.Deliveries = counts{Success: 91, Unsent: 9} }, Ok, ""},
+		{"unsent", func(in *inputs) {
+			in.Deliveries = counts{Unsent: 100}
 		}, Warning, "100.0 % of the deliveries (100 of 100) failed before they were sent"},
-		{"near the limit", func(in *Inputs) {
-			in.Requests.Limit, in.Requests.Percentiles.P95 = 180*s, 144*s
+		{"near the limit", func(in *inputs) {
+			in.DeliveryLimit, in.P95 = 180*s, 144*s
 		}, Warning, "takes 144 s or longer, and 180 s is the limit."},
-		{"below the limit", func(in *Inputs) { in.Requests.Limit, in.Requests.Percentiles.P95 = 180*s, 143*s }, Ok, ""},
-		{"no limit", func(in *Inputs) { in.Requests.Percentiles.P95 = h }, Ok, ""},
+		{"below the limit", func(in *inputs) { in.DeliveryLimit, in.P95 = 180*s, 143*s }, Ok, ""},
+		{"no limit", func(in *inputs) { in.P95 = h }, Ok, ""},
 
-		{"a young message", func(in *Inputs) { in.Queue.Oldest = 5*min - 1 }, Ok, ""},
-		{"an old message", func(in *Inputs) {
+		{"a young message", func(in *inputs) { in.Queue.Oldest = 5*min - 1 }, Ok, ""},
+		{"an old message", func(in *inputs) {
 			in.Queue.Oldest = 5 * min
 		}, Warning, "The oldest message has waited for 5 minutes."},
-		{"an older message", func(in *Inputs) { in.Queue.Oldest = 30 * min }, Degraded, "30 minutes"},
-		{"near the end of retention", func(in *Inputs) {
+		{"an older message", func(in *inputs) { in.Queue.Oldest = 30 * min }, Degraded, "30 minutes"},
+		{"near the end of retention", func(in *inputs) {
 			in.Queue.Oldest, in.Queue.Retention = 77*h, 96*h
 		}, Severe, "has waited for 3 days, and is deleted after 4 days."},
-		{"an age not known", func(in *Inputs) { in.Queue = Queue{Oldest: h} }, Ok, ""},
-		{"a backlog", func(in *Inputs) {
+		{"an age not known", func(in *inputs) { in.Queue = queueInputs{Oldest: h} }, Ok, ""},
+		{"a backlog", func(in *inputs) {
 			in.Queue.Backlog, in.Queue.Taken = 20, before(25*s)
 		}, Ok, "20 messages waiting in the queue (25 seconds ago)."},
-		{"a backlog of a minute", func(in *Inputs) {
+		{"a backlog of a minute", func(in *inputs) {
 			in.Queue.Backlog, in.Queue.Oldest = 20, min
 		}, Info, "20 messages waiting in the queue."},
-		{"dead letters", func(in *Inputs) {
+		{"dead letters", func(in *inputs) {
 			in.Queue.DeadLetters, in.Queue.Taken = 5, before(15*s)
 		}, Info, "5 messages in the dead-letter queue (15 seconds ago)."},
-		{"new dead letters", func(in *Inputs) {
+		{"new dead letters", func(in *inputs) {
 			in.Queue.DeadLetters, in.Queue.NewDeadLetters = 5, 2
 		}, Warning, "5 messages in the dead-letter queue, 2 of them from the last 5 minutes."},
-		{"expired messages", func(in *Inputs) {
-			in.Queue = Queue{Expired: 1}
+		{"expired messages", func(in *inputs) {
+			in.Queue = queueInputs{Expired: 1}
 		}, Warning, "1 message deleted in the last 5 minutes because the retention period was over."},
-		{"a failed store", func(in *Inputs) {
+		{"a failed store", func(in *inputs) {
 			in.Queue.Failed = "input/output error"
 		}, Severe, "The queue accepts no messages. Input/output error."},
 
-		{"a short silence of the queue", func(in *Inputs) { in.Poll.FailingSince = before(29 * s) }, Ok, ""},
-		{"a silence of the queue", func(in *Inputs) {
-			in.Poll.FailingSince, in.Poll.Error = before(30*s), "no route to host"
+		{"a short silence of the queue", func(in *inputs) { in.Poll.Since = before(29 * s) }, Ok, ""},
+		{"a silence of the queue", func(in *inputs) {
+			in.Poll.Since, in.Poll.Reason = before(30*s), "no route to host"
 		}, Warning, "The queue has not answered for 30 seconds. No route to host."},
-		{"a longer silence", func(in *Inputs) { in.Poll.FailingSince = before(2 * min) }, Degraded, ""},
-		{"a long silence", func(in *Inputs) { in.Poll.FailingSince = before(5 * min) }, Severe, "5 minutes"},
-		{"a refusal", func(in *Inputs) {
-			in.Poll.FailingSince, in.Poll.Refused, in.Poll.Error = before(s), true, "access denied"
+		{"a longer silence", func(in *inputs) { in.Poll.Since = before(2 * min) }, Degraded, ""},
+		{"a long silence", func(in *inputs) { in.Poll.Since = before(5 * min) }, Severe, "5 minutes"},
+		{"a refusal", func(in *inputs) {
+			in.Poll.Since, in.Poll.Final, in.Poll.Reason = before(s), true, "access denied"
 		}, Severe, "The queue refuses to be read, for 1 second. Access denied."},
 
-		{"no leader for a moment", func(in *Inputs) { in.Leader = Leader{Tasks: 2, Unknown: before(59 * s)} }, Ok, ""},
-		{"no leader", func(in *Inputs) {
-			in.Leader = Leader{Tasks: 2, Unknown: before(min), Error: "throttled"}
+		{"no leader for a moment", func(in *inputs) { in.Leader.Tasks, in.NoLeader = 2, before(59*s) }, Ok, ""},
+		{"no leader", func(in *inputs) {
+			in.Leader, in.NoLeader = LeaderState{Tasks: 2, Error: "throttled"}, before(min)
 		}, Warning, "For 60 seconds no instance is known to be in charge of 2 periodic tasks. Throttled."},
-		{"no leader for long", func(in *Inputs) {
-			in.Leader = Leader{Tasks: 1, Unknown: before(10 * min)}
+		{"no leader for long", func(in *inputs) {
+			in.Leader.Tasks, in.NoLeader = 1, before(10*min)
 		}, Degraded, "1 periodic task."},
-		{"no leader and no tasks", func(in *Inputs) { in.Leader = Leader{Unknown: before(h)} }, Ok, ""},
+		{"no leader and no tasks", func(in *inputs) { in.NoLeader = before(h) }, Ok, ""},
 
-		{"94 % of CPU", func(in *Inputs) { in.Host.CPU = known(94) }, Ok, ""},
-		{"95 % of CPU", func(in *Inputs) { in.Host.CPU = known(95) }, Info, "95 % of CPU is in use."},
-		{"CPU and load", func(in *Inputs) {
+		{"94 % of CPU", func(in *inputs) { in.Host.CPU = known(94) }, Ok, ""},
+		{"95 % of CPU", func(in *inputs) { in.Host.CPU = known(95) }, Info, "95 % of CPU is in use."},
+		{"CPU and load", func(in *inputs) {
 			in.Host.CPU, in.Host.Load = known(100), known(12)
 		}, Warning, "100 % of CPU is in use, with a load of 12.0 on 4 processors."},
-		{"load alone", func(in *Inputs) { in.Host.Load = known(100) }, Ok, ""},
-		{"no machine", func(in *Inputs) { in.Host = Reading{} }, Ok, ""},
-		{"90 % of memory", func(in *Inputs) {
+		{"load alone", func(in *inputs) { in.Host.Load = known(100) }, Ok, ""},
+		{"no machine", func(in *inputs) { in.Host = Reading{} }, Ok, ""},
+		{"90 % of memory", func(in *inputs) {
 			in.Host.Memory, in.Host.MemoryFree = 1000, known(100)
 		}, Warning, "90 % of memory is in use."},
-		{"97 % of memory", func(in *Inputs) { in.Host.Memory, in.Host.MemoryFree = 1000, known(30) }, Degraded, ""},
-		{"90 % of the disk", func(in *Inputs) {
+		{"97 % of memory", func(in *inputs) { in.Host.Memory, in.Host.MemoryFree = 1000, known(30) }, Degraded, ""},
+		{"90 % of the disk", func(in *inputs) {
 			in.Host.DiskFree = known(10 << 30)
 		}, Warning, "90 % of the disk of /data is in use, 10240 MiB are free."},
-		{"95 % of the disk", func(in *Inputs) { in.Host.DiskFree = known(5 << 30) }, Degraded, ""},
-		{"99 % of the disk", func(in *Inputs) { in.Host.Disk, in.Host.DiskFree = 10<<30, known(100<<20) }, Severe, ""},
-		{"99 % of a large disk", func(in *Inputs) { in.Host.Disk, in.Host.DiskFree = 1<<40, known(8<<30) }, Degraded, ""},
-		{"99 % of a huge disk", func(in *Inputs) { in.Host.Disk, in.Host.DiskFree = 1<<50, known(100<<30) }, Ok, ""},
-		{"no room on a small disk", func(in *Inputs) { in.Host.Disk, in.Host.DiskFree = 256<<20, known(60<<20) }, Severe, ""},
+		{"95 % of the disk", func(in *inputs) { in.Host.DiskFree = known(5 << 30) }, Degraded, ""},
+		{"99 % of the disk", func(in *inputs) { in.Host.Disk, in.Host.DiskFree = 10<<30, known(100<<20) }, Severe, ""},
+		{"99 % of a large disk", func(in *inputs) { in.Host.Disk, in.Host.DiskFree = 1<<40, known(8<<30) }, Degraded, ""},
+		{"99 % of a huge disk", func(in *inputs) { in.Host.Disk, in.Host.DiskFree = 1<<50, known(100<<30) }, Ok, ""},
+		{"no room on a small disk", func(in *inputs) { in.Host.Disk, in.Host.DiskFree = 256<<20, known(60<<20) }, Severe, ""},
 
-		{"draining", func(in *Inputs) {
+		{"draining", func(in *inputs) {
 			in.Draining, in.InWork = true, 3
 		}, Info, "Draining: no messages are received, and 3 deliveries are under way."},
-		{"paused", func(in *Inputs) { in.Paused = true }, Info, "Receiving is paused."},
+		{"paused", func(in *inputs) { in.Paused = true }, Info, "Receiving is paused."},
 	} {
 		in := well()
 		c.change(&in)
-		r := Judge(in)
+		r := judge(in)
 		if r.Status != c.want || r.Color != c.want.Color() {
 			t.Errorf("%s: %v (%s), want %s", c.name, r, r.Color, c.want)
 		}
@@ -255,8 +255,8 @@ func TestTheWorstComesFirst(t *testing.T) {
 	in := well()
 	in.Paused = true
 	in.Host.CPU = known(99)
-	in.Requests = Requests{Success: 40, Server: 60}
-	r := Judge(in)
+	in.Deliveries = counts{Success: 40, Server: 60}
+	r := judge(in)
 	want := []string{"60.0 % of the deliveries (60 of 100) are failing with HTTP 5xx.", "99 % of CPU is in use.",
 		"Receiving is paused."}
 	if diff := cmp.Diff(want, r.Causes); diff != "" || r.Status != Severe {
@@ -267,17 +267,15 @@ func TestTheWorstComesFirst(t *testing.T) {
 func TestStatuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		s      Status
-		color  Color
-		number int
-		exit   int
+		s     Status
+		color Color
+		exit  int
 	}{
-		{Ok, Green, 0, 0}, {Info, Green, 1, 0}, {Warning, Yellow, 15, 1}, {Degraded, Red, 20, 2}, {Severe, Red, 25, 2},
-		{NoData, Grey, 10, 3}, {Pending, Grey, -1, 3}, {"", Grey, 5, 3},
+		{Ok, Green, 0}, {Info, Green, 0}, {Warning, Yellow, 1}, {Degraded, Red, 2}, {Severe, Red, 2},
+		{NoData, Grey, 3}, {Pending, Grey, 3}, {"", Grey, 3},
 	} {
-		n, ok := c.s.Number()
-		if c.s.Color() != c.color || n != c.number || ok != (n >= 0) || c.s.ExitCode() != c.exit {
-			t.Errorf("%q: %s %d %v %d", c.s, c.s.Color(), n, ok, c.s.ExitCode())
+		if c.s.Color() != c.color || c.s.ExitCode() != c.exit {
+			t.Errorf("%q: %s %d", c.s, c.s.Color(), c.s.ExitCode())
 		}
 	}
 }
@@ -287,28 +285,28 @@ func TestProbes(t *testing.T) {
 	long := noon.Add(-time.Hour)
 	for _, c := range []struct {
 		name           string
-		change         func(*Inputs)
+		change         func(*inputs)
 		ready, startup bool
 		// says is a part of a reason of the readiness; "" for none.
 		says string
 	}{
-		{"all is well", func(*Inputs) {}, true, true, ""},
-		{"the app starts", func(in *Inputs) { in.App = App{} }, false, false, "the app is not ready"},
-		{"the app is down", func(in *Inputs) { in.App.Ready, in.App.Reason = false, "it exited" }, false, true, "it exited"},
+		{"all is well", func(*inputs) {}, true, true, ""},
+		{"the app starts", func(in *inputs) { in.App = appInputs{} }, false, false, "the app is not ready"},
+		{"the app is down", func(in *inputs) { in.App.Ready, in.App.Reason = false, "it exited" }, false, true, "it exited"},
 		// Fails open: every instance would say so at once.
-		{"the queue is away", func(in *Inputs) {
-			in.Poll.FailingSince = long
+		{"the queue is away", func(in *inputs) {
+			in.Poll.Since = long
 		}, true, true, "the queue has not answered for 60 minutes"},
-		{"the queue is gone", func(in *Inputs) {
-			in.Poll.FailingSince, in.Poll.Refused = long, true
+		{"the queue is gone", func(in *inputs) {
+			in.Poll.Since, in.Poll.Final = long, true
 		}, true, true, "it is shared"},
-		{"the queue is away for a moment", func(in *Inputs) {
-			in.Poll.FailingSince = noon.Add(-59 * time.Second)
+		{"the queue is away for a moment", func(in *inputs) {
+			in.Poll.Since = noon.Add(-59 * time.Second)
 		}, true, true, ""},
-		{"its own store is broken", func(in *Inputs) { in.Queue.Failed = "no space left" }, false, true, "no space left"},
-		{"draining", func(in *Inputs) { in.Draining = true }, false, true, "draining"},
-		{"paused", func(in *Inputs) { in.Paused = true }, true, true, ""},
-		{"failures", func(in *Inputs) { in.Requests = Requests{Server: 1000} }, true, true, ""},
+		{"its own store is broken", func(in *inputs) { in.Queue.Failed = "no space left" }, false, true, "no space left"},
+		{"draining", func(in *inputs) { in.Draining = true }, false, true, "draining"},
+		{"paused", func(in *inputs) { in.Paused = true }, true, true, ""},
+		{"failures", func(in *inputs) { in.Deliveries = counts{Server: 1000} }, true, true, ""},
 	} {
 		in := well()
 		c.change(&in)
@@ -359,7 +357,7 @@ func TestReasonOfAProcessThatWasGivenUpAppearsOnce(t *testing.T) {
 		"The app has not been ready for 20 seconds, and gets no messages.",
 		"Process web failed too often and is not started again. Its last run ended with exit status 7.",
 	}
-	if got := Judge(in).Causes; !slices.Equal(got, want) {
+	if got := judge(in).Causes; !slices.Equal(got, want) {
 		t.Errorf("causes %q, want %q", got, want)
 	}
 }

@@ -30,48 +30,29 @@ const (
 	Grey   Color = "Grey"
 )
 
-// trait is what goes with a status.
-type trait struct {
-	color Color
-	// rank orders the statuses that are not grey, from 1.
-	rank int
-	// number is that of the metric EnvironmentHealth; -1 for none.
-	number, exit int
-}
+// traits are what goes with the statuses that are not grey, the worst last; the first is for all that are.
+var traits = [...]struct {
+	status Status
+	color  Color
+	exit   int
+}{{"", Grey, 3}, {Ok, Green, 0}, {Info, Green, 0}, {Warning, Yellow, 1}, {Degraded, Red, 2}, {Severe, Red, 2}}
 
-func (s Status) trait() trait {
-	switch s {
-	case Ok:
-		return trait{Green, 1, 0, 0}
-	case Info:
-		return trait{Green, 2, 1, 0}
-	case Warning:
-		return trait{Yellow, 3, 15, 1}
-	case Degraded:
-		return trait{Red, 4, 20, 2}
-	case Severe:
-		return trait{Red, 5, 25, 2}
-	case NoData:
-		return trait{Grey, 0, 10, 3}
-	case Pending:
-		return trait{Grey, 0, -1, 3}
-	default:
-		return trait{Grey, 0, 5, 3}
+// rank orders the statuses, the worst last; 0 is grey.
+func (s Status) rank() int {
+	for i, t := range traits {
+		if t.status == s {
+			return i
+		}
 	}
+	return 0
 }
 
 // Color returns the colour of a status; Grey for one that is not known.
-func (s Status) Color() Color { return s.trait().color }
-
-// Number returns the value of Elastic Beanstalk's metric EnvironmentHealth;
-// false for Pending, which has none.
-func (s Status) Number() (value int, ok bool) { n := s.trait().number; return n, n >= 0 }
+func (s Status) Color() Color { return traits[s.rank()].color }
 
 // ExitCode returns what a check of this status exits with: 0 for Ok and Info,
 // 1 for Warning, 2 for Degraded and Severe, 3 for what is not known.
-func (s Status) ExitCode() int { return s.trait().exit }
-
-func (s Status) grey() bool { return s.trait().rank == 0 }
+func (s Status) ExitCode() int { return traits[s.rank()].exit }
 
 // Report is how an environment does.
 type Report struct {
@@ -79,14 +60,13 @@ type Report struct {
 	Color  Color  `json:"color"`
 	// Causes are sentences, the worst first; none when there is nothing to say.
 	Causes []string `json:"causes"`
-	// Since is when the status became what it is; [Judge] leaves it zero.
+	// Since is when the status became what it is.
 	Since time.Time `json:"since,omitzero"`
 
-	// certain is the worst status that is no matter of measuring.
-	certain Status
-	// calm is the worst of the green statuses, and green are the causes with one.
-	calm  Status
-	green []string
+	// certain is the rank of the worst status that is no matter of measuring, calm that of the worst of the
+	// green ones, and green are the causes with one.
+	certain, calm int
+	green         []string
 }
 
 // String returns the status and its causes in one line.

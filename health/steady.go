@@ -12,40 +12,40 @@ const (
 	votes = 3
 )
 
-// check is one report of the past.
-type check struct {
-	at     time.Time
-	status Status
-	causes []string
+// pastCheck is one report of the past.
+type pastCheck struct {
+	at time.Time
+	Report
 }
 
-// Steady keeps a status from flapping. The zero value is a start. It is a
-// value: Settle returns the next.
-type Steady struct {
-	checks []check
+// steady keeps a status from flapping. The zero value is a start. It is a
+// value: settle returns the next.
+type steady struct {
+	checks []pastCheck
 	shown  Report
 }
 
-// Settle takes the report of one check, about every ten seconds, and returns
+// settle takes the report of one check, about every ten seconds, and returns
 // what to show. A status becomes worse when three checks within a minute are at
 // least that bad (all of them, where there are fewer), and better when all
 // within a minute are better. What is grey, and what is certain, is shown at
 // once. The causes are those of now; while the status is worse than they are,
 // those that made it so stand behind them, and while it is green, one that is
 // not has to wait: nobody looks for a fault below the word Ok.
-func (s Steady) Settle(r Report, now time.Time) (Steady, Report) {
+func (s steady) settle(r Report, now time.Time) (steady, Report) {
 	out := r
-	if r.Status.grey() {
+	if r.Status.rank() == 0 {
 		// What was before a start or a silence says nothing of what is after it.
 		s.checks = nil
 	} else {
-		s.checks = append(s.recent(now), check{now, r.Status, r.Causes})
+		old := func(c pastCheck) bool { return now.Sub(c.at) >= span }
+		s.checks = append(slices.DeleteFunc(slices.Clone(s.checks), old), pastCheck{now, r})
 		out.Status = s.status(r)
 		out.Color = out.Status.Color()
 		if out.Color == Green && r.Color != Green {
 			out.Causes = r.green
 		}
-		if out.Status.trait().rank > r.Status.trait().rank || out.Status == Info && len(out.Causes) == 0 {
+		if out.Status.rank() > r.Status.rank() || out.Status == Info && len(out.Causes) == 0 {
 			out.Causes = s.remembered(out)
 		}
 		if out.Status == Info && len(out.Causes) == 0 {
@@ -60,66 +60,60 @@ func (s Steady) Settle(r Report, now time.Time) (Steady, Report) {
 	return s, out
 }
 
-// recent returns the checks of the last minute.
-func (s Steady) recent(now time.Time) []check {
-	first := slices.IndexFunc(s.checks, func(c check) bool { return now.Sub(c.at) < span })
-	if first < 0 {
-		return nil
+// between prepares for a report between two checks. It takes the place of the last check if it is as bad or
+// worse: what was measured once is not a second measurement.
+func (s steady) between(r Report) steady {
+	if n := len(s.checks); n > 1 && r.Status.rank() >= s.checks[n-1].Status.rank() {
+		s.checks = s.checks[:n-1]
 	}
-	return slices.Clone(s.checks[first:])
+	return s
 }
 
 // status decides what is shown.
-func (s Steady) status(r Report) Status {
+func (s steady) status(r Report) Status {
 	ranks := make([]int, 0, len(s.checks))
 	for _, c := range s.checks {
-		ranks = append(ranks, c.status.trait().rank)
+		ranks = append(ranks, c.Status.rank())
 	}
 	slices.Sort(ranks)
-	worst, was := ranks[len(ranks)-1], s.shown.Status.trait().rank
+	worst, was := ranks[len(ranks)-1], s.shown.Status.rank()
 	agreed := s.agreed(ranks)
 	rank := was
 	switch {
 	case was == 0 && agreed == 0:
 		// At the start, and after a grey time, the first checks count as good.
-		rank = r.calm.trait().rank
+		rank = r.calm
 	case agreed > was:
 		rank = agreed
 	case worst < was:
 		rank = worst
 	}
-	rank = max(rank, r.certain.trait().rank)
-	for _, status := range []Status{Info, Warning, Degraded, Severe} {
-		if status.trait().rank == rank {
-			return status
-		}
-	}
-	return Ok
+	return traits[max(rank, r.certain, Ok.rank())].status
 }
 
 // agreed returns the rank that enough checks reach; 0 while there are too few.
 // The ranks rise.
-func (s Steady) agreed(ranks []int) int {
+func (s steady) agreed(ranks []int) int {
 	n := len(ranks)
 	switch first, last := s.checks[0].at, s.checks[n-1].at; {
 	case n >= votes:
 		return ranks[n-votes]
 	case n > 1 && last.Sub(first) >= span/3:
 		return ranks[0]
-	case n == 1 && !s.shown.Since.IsZero() && !s.shown.Status.grey():
+	case n == 1 && !s.shown.Since.IsZero() && s.shown.Status.rank() > 0:
 		return ranks[0] // more than a minute lies between the checks
 	}
 	return 0
 }
 
 // remembered returns the causes of now and those that still hold the status.
-func (s Steady) remembered(out Report) []string {
+func (s steady) remembered(out Report) []string {
 	causes := slices.Clone(out.Causes)
 	for _, c := range slices.Backward(s.checks) {
-		if c.status.trait().rank < out.Status.trait().rank || out.Color == Green && c.status.Color() != Green {
+		if c.Status.rank() < out.Status.rank() || out.Color == Green && c.Color != Green {
 			continue
 		}
-		for _, cause := range c.causes {
+		for _, cause := range c.Causes {
 			if past := "Within the last minute: " + cause; !slices.Contains(causes, cause) && !slices.Contains(causes, past) {
 				causes = append(causes, past)
 			}

@@ -17,15 +17,15 @@ func letter(s Status) string {
 func reportOf(c rune) Report {
 	for _, s := range []Status{Ok, Info, Warning, Degraded, Severe, Pending, NoData} {
 		if letter(s) == strings.ToLower(string(c)) {
-			r := Report{Status: s, Color: s.Color(), certain: Ok, calm: Ok}
+			r := Report{Status: s, Color: s.Color(), certain: Ok.rank(), calm: Ok.rank()}
 			if s != Ok {
 				r.Causes = []string{"Cause " + letter(s) + "."}
 			}
 			if s == Info {
-				r.calm, r.green = Info, r.Causes
+				r.calm, r.green = Info.rank(), r.Causes
 			}
 			if letter(s) != string(c) {
-				r.certain = s // a capital letter is certain
+				r.certain = s.rank() // a capital letter is certain
 			}
 			return r
 		}
@@ -33,12 +33,12 @@ func reportOf(c rune) Report {
 	panic("no status " + string(c))
 }
 
-func settle(in string, every time.Duration) string {
-	var s Steady
+func settled(in string, every time.Duration) string {
+	var s steady
 	var out strings.Builder
 	for i, c := range in {
 		var r Report
-		s, r = s.Settle(reportOf(c), noon.Add(time.Duration(i)*every))
+		s, r = s.settle(reportOf(c), noon.Add(time.Duration(i)*every))
 		out.WriteString(letter(r.Status))
 	}
 	return out.String()
@@ -75,7 +75,7 @@ func TestSteady(t *testing.T) {
 		if every == 0 {
 			every = 10 * time.Second
 		}
-		if got := settle(c.in, every); got != c.want {
+		if got := settled(c.in, every); got != c.want {
 			t.Errorf("%s:\n%s became\n%s, want\n%s", c.name, c.in, got, c.want)
 		}
 	}
@@ -83,10 +83,10 @@ func TestSteady(t *testing.T) {
 
 func TestSteadyKeepsCausesAndTimes(t *testing.T) {
 	t.Parallel()
-	var s Steady
+	var s steady
 	var r Report
 	for i, c := range "oooddddow" {
-		s, r = s.Settle(reportOf(c), noon.Add(time.Duration(i)*10*time.Second))
+		s, r = s.settle(reportOf(c), noon.Add(time.Duration(i)*10*time.Second))
 	}
 	if r.Status != Degraded || r.Color != Red || !r.Since.Equal(noon.Add(50*time.Second)) {
 		t.Errorf("%+v", r)
@@ -105,7 +105,7 @@ func TestSteadyNeverFlaps(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		in := rapid.StringMatching(`[oiwds]{1,60}`).Draw(t, "in")
-		out := settle(in, 10*time.Second)
+		out := settled(in, 10*time.Second)
 		const order = "oiwds"
 		for i := range in {
 			window := in[max(0, i-5) : i+1]
@@ -142,33 +142,33 @@ func TestNoFaultStandsBelowAGreenStatus(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
-		change func(*Inputs)
+		change func(*inputs)
 		want   Status
 	}{
-		{"all deliveries fail", func(in *Inputs) { in.Requests = Requests{Server: 12} }, Severe},
-		{"all deliveries are refused", func(in *Inputs) { in.Requests = Requests{Client: 12} }, Severe},
-		{"none reaches the app", func(in *Inputs) { in.Requests = Requests{Unreached: 12} }, Severe},
-		{"too few for a judgement", func(in *Inputs) { in.Requests = Requests{Server: 2} }, Info},
-		{"too few for more than a Warning", func(in *Inputs) { in.Requests = Requests{Server: 9} }, Warning},
-		{"the app is away", func(in *Inputs) { in.App.Ready, in.App.Since = false, noon.Add(-10*time.Second) }, Warning},
-		{"the app stays away", func(in *Inputs) { in.App.Ready, in.App.Since = false, noon.Add(-NotReadyGrace) }, Severe},
-		{"a restart", func(in *Inputs) { in.App.Processes = []Process{{Name: "web", Restarts: 1}} }, Warning},
-		{"a dead letter", func(in *Inputs) { in.Queue.DeadLetters, in.Queue.NewDeadLetters = 1, 1 }, Warning},
-		{"a moment's load", func(in *Inputs) { in.Host.CPU, in.Host.Load = known(100), known(12) }, Ok},
+		{"all deliveries fail", func(in *inputs) { in.Deliveries = counts{Server: 12} }, Severe},
+		{"all deliveries are refused", func(in *inputs) { in.Deliveries = counts{Client: 12} }, Severe},
+		{"none reaches the app", func(in *inputs) { in.Deliveries = counts{Unreached: 12} }, Severe},
+		{"too few for a judgement", func(in *inputs) { in.Deliveries = counts{Server: 2} }, Info},
+		{"too few for more than a Warning", func(in *inputs) { in.Deliveries = counts{Server: 9} }, Warning},
+		{"the app is away", func(in *inputs) { in.App.Ready, in.App.Since = false, noon.Add(-10*time.Second) }, Warning},
+		{"the app stays away", func(in *inputs) { in.App.Ready, in.App.Since = false, noon.Add(-notReadyGrace) }, Severe},
+		{"a restart", func(in *inputs) { in.App.Processes = []Process{{Name: "web", Restarts: 1}} }, Warning},
+		{"a dead letter", func(in *inputs) { in.Queue.DeadLetters, in.Queue.NewDeadLetters = 1, 1 }, Warning},
+		{"a moment's load", func(in *inputs) { in.Host.CPU, in.Host.Load = known(100), known(12) }, Ok},
 	} {
-		var s Steady
-		s, _ = s.Settle(Judge(well()), noon)
+		var s steady
+		s, _ = s.settle(judge(well()), noon)
 		in := well()
 		c.change(&in)
-		if _, r := s.Settle(Judge(in), noon); r.Status != c.want || (r.Status == Ok) != (len(r.Causes) == 0) {
+		if _, r := s.settle(judge(in), noon); r.Status != c.want || (r.Status == Ok) != (len(r.Causes) == 0) {
 			t.Errorf("%s: %s", c.name, r)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		var s Steady
+		var s steady
 		for i, c := range rapid.StringMatching(`[oiwdsIWDS]{1,60}`).Draw(t, "in") {
 			var r Report
-			s, r = s.Settle(reportOf(c), noon.Add(time.Duration(i)*10*time.Second))
+			s, r = s.settle(reportOf(c), noon.Add(time.Duration(i)*10*time.Second))
 			if r.Status != Ok && len(r.Causes) == 0 {
 				t.Fatalf("check %d: %s has no cause", i, r)
 			}

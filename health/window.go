@@ -43,9 +43,18 @@ func ClassOf(status int) Class {
 		return Client
 	case status/100 == 5:
 		return Server
-	default:
-		return Other
 	}
+	return Other
+}
+
+// counts are numbers of deliveries by class.
+type counts [classes]int64
+
+func (c counts) total() (n int64) {
+	for _, one := range c {
+		n += one
+	}
+	return n
 }
 
 // A window is a ring of buckets of ten seconds over five minutes.
@@ -61,44 +70,25 @@ const (
 	steps       = 30 * perDoubling
 )
 
-// Window counts the deliveries of the last five minutes. The zero value is
+type latencies [steps]uint32
+
+// window counts the deliveries of the last five minutes. The zero value is
 // empty. It is safe for concurrent use, and takes 20 KiB however much comes.
-type Window struct {
+type window struct {
 	mu   sync.Mutex
 	ring [buckets]bucket
 }
 
 type bucket struct {
 	// tick is the number of the ten seconds that this is about.
-	tick      int64
-	classes   [classes]int64
-	latencies [steps]uint32
+	tick    int64
+	classes counts
+	// latencies are of the deliveries that were answered.
+	latencies latencies
 }
 
-// Requests are what a window holds.
-type Requests struct {
-	// The counts of each class.
-	Success, Client, Server, Other, NoAnswer, Unreached, FailedInside, Unsent int64
-	// Percentiles are of the deliveries that were answered.
-	Percentiles Percentiles
-	// Limit is the longest that a delivery may take; 0 when not known. A window
-	// does not know it: whoever reads it fills it in.
-	Limit time.Duration
-}
-
-// Total is how many deliveries there were.
-func (r Requests) Total() int64 {
-	return r.Success + r.Client + r.Server + r.Other + r.NoAnswer + r.Unreached + r.FailedInside + r.Unsent
-}
-
-// Percentiles are those that Elastic Beanstalk shows, to within a tenth of
-// their value; all 0 when nothing was answered.
-type Percentiles struct {
-	P10, P50, P75, P85, P90, P95, P99, P999 time.Duration
-}
-
-// Count notes one delivery that ended now and took d.
-func (w *Window) Count(c Class, d time.Duration, now time.Time) {
+// count notes one delivery that ended now and took d.
+func (w *window) count(c Class, d time.Duration, now time.Time) {
 	if c < 0 || c >= classes {
 		c = Other
 	}
@@ -114,15 +104,16 @@ func (w *Window) Count(c Class, d time.Duration, now time.Time) {
 	}
 	b.classes[c]++
 	if c != NoAnswer && c != Unreached && c != Unsent {
-		b.latencies[stepOf(d)]++
+		step := int(perDoubling * math.Log2(max(float64(d)/float64(time.Millisecond), 1)))
+		b.latencies[min(step, steps-1)]++
 	}
 }
 
-// Requests returns what was counted in the five minutes before now.
-func (w *Window) Requests(now time.Time) Requests {
+// sum returns what was counted in the five minutes before now.
+func (w *window) sum(now time.Time) (sum bucket) {
 	tick := now.UnixNano() / int64(bucketTime)
-	var sum bucket
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	for i := range w.ring {
 		b := &w.ring[i]
 		if b.tick <= tick-buckets || b.tick > tick {
@@ -135,45 +126,21 @@ func (w *Window) Requests(now time.Time) Requests {
 			sum.latencies[s] += n
 		}
 	}
-	w.mu.Unlock()
-	return Requests{
-		Success: sum.classes[Success], Client: sum.classes[Client], Server: sum.classes[Server],
-		Other: sum.classes[Other], NoAnswer: sum.classes[NoAnswer], Unreached: sum.classes[Unreached],
-		FailedInside: sum.classes[FailedInside], Unsent: sum.classes[Unsent],
-		Percentiles: percentiles(&sum.latencies),
-	}
+	return sum
 }
 
-func stepOf(d time.Duration) int {
-	ms := float64(d) / float64(time.Millisecond)
-	if ms <= 1 {
-		return 0
-	}
-	return min(int(perDoubling*math.Log2(ms)), steps-1)
-}
-
-// middle is the latency that a step stands for.
-func middle(step int) time.Duration {
-	return time.Duration(float64(time.Millisecond) * math.Exp2((float64(step)+0.5)/perDoubling))
-}
-
-func percentiles(latencies *[steps]uint32) Percentiles {
-	var total uint64
-	for _, n := range latencies {
+// percentile returns the latency that a share of the deliveries did not exceed, to within a tenth of its
+// value; 0 when nothing was answered.
+func (l *latencies) percentile(share float64) time.Duration {
+	var total, seen uint64
+	for _, n := range l {
 		total += uint64(n)
 	}
-	if total == 0 {
-		return Percentiles{}
-	}
-	at := func(share float64) time.Duration {
-		rank := max(uint64(math.Ceil(share*float64(total))), 1)
-		var seen uint64
-		for step, n := range latencies {
-			if seen += uint64(n); seen >= rank {
-				return middle(step)
-			}
+	rank := max(uint64(math.Ceil(share*float64(total))), 1)
+	for step, n := range l {
+		if seen += uint64(n); seen >= rank {
+			return time.Duration(float64(time.Millisecond) * math.Exp2((float64(step)+0.5)/perDoubling))
 		}
-		return middle(steps - 1)
 	}
-	return Percentiles{at(0.1), at(0.5), at(0.75), at(0.85), at(0.9), at(0.95), at(0.99), at(0.999)}
+	return 0
 }

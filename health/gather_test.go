@@ -20,7 +20,7 @@ func TestIncreasesOfTheLastFiveMinutes(t *testing.T) {
 		{"after five minutes it is over", 0, []int64{1, 1, 1, 1, 1, 1, 2, 2}, []int64{1, 1, 1, 1, 1, 0, 1, 1}},
 		{"what falls begins anew", 0, []int64{4, 0, 1, 1, 1, 1, 1}, []int64{4, 4, 5, 5, 5, 1, 1}},
 	} {
-		var r increases
+		r := increases{}
 		var got []int64
 		for i, v := range tt.values {
 			got = append(got, r.within("one", tt.before, v, now.Add(time.Duration(i)*time.Minute)))
@@ -28,27 +28,8 @@ func TestIncreasesOfTheLastFiveMinutes(t *testing.T) {
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
-		if len(r.byName["one"].marks) > 8 {
-			t.Errorf("%s: it keeps %d marks", tt.name, len(r.byName["one"].marks))
+		if len(r["one"].marks) > 8 {
+			t.Errorf("%s: it keeps %d marks", tt.name, len(r["one"].marks))
 		}
-	}
-}
-
-func TestPollFailuresLastUntilAnAnswer(t *testing.T) {
-	t.Parallel()
-	var p pollFailures
-	p.remove("jobs") // changes nothing
-	if _, failing := p.of("jobs"); failing {
-		t.Error("nothing failed yet")
-	}
-	p.add("jobs", "no route", false, noon)
-	p.add("jobs", "denied", true, noon.Add(time.Minute))
-	p.remove("others")
-	if got, failing := p.of("jobs"); !failing || got != (pollFailure{since: noon, text: "denied", final: true}) {
-		t.Errorf("%+v, failing %t", got, failing)
-	}
-	p.remove("jobs")
-	if _, failing := p.of("jobs"); failing {
-		t.Error("it answered")
 	}
 }

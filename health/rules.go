@@ -1,0 +1,301 @@
+package health
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// notReadyGrace is how long an app that was ready may be away before that is
+// Severe. Until then it is a Warning, because it may only be starting again.
+const notReadyGrace = 20 * time.Second
+
+func appRule(in *inputs) []finding {
+	a := in.App
+	if a.Ready || in.Operation.Name != "" || in.Draining {
+		return nil
+	}
+	if !a.WasReady {
+		return certain(Severe, "The app has not become ready in %s.%s", ago(in.Now.Sub(in.Started)), because(a.Reason))
+	}
+	status := Warning
+	if in.Now.Sub(a.Since) >= notReadyGrace {
+		status = Severe
+	}
+	reason := because(a.Reason)
+	for _, p := range a.Processes {
+		if p.GivenUp && strings.HasPrefix(a.Reason, p.Name+" ") {
+			reason = "" // processRule reports it
+		}
+	}
+	return certain(status, "The app has not been ready for %s, and gets no messages.%s", ago(in.Now.Sub(a.Since)), reason)
+}
+
+func processRule(in *inputs) []finding {
+	var found []finding
+	for _, p := range in.App.Processes {
+		last := ""
+		if p.LastExit != "" {
+			last = " Its last run ended with " + p.LastExit + "."
+		}
+		if p.GivenUp {
+			next := "is not started again"
+			if p.RetryAfter > 0 {
+				next = "is tried again every " + ago(p.RetryAfter)
+			}
+			found = append(found, certain(Severe, "Process %s failed too often and %s.%s", p.Name, next, last)...)
+			continue
+		}
+		found = append(found, certain(reach(float64(p.Restarts), level{1, Warning}, level{3, Degraded}, level{10, Severe}),
+			"Process %s was started again %s in the last 5 minutes.%s", p.Name, count(int64(p.Restarts), "time"), last)...)
+	}
+	return found
+}
+
+func operationRule(in *inputs) []finding {
+	o := in.Operation
+	if o.Name == "" {
+		return nil
+	}
+	took := in.Now.Sub(o.Since)
+	if took >= cmp.Or(o.Limit, startLimit) {
+		return certain(Warning, "Performing %s takes very long (running for %s).", o.Name, ago(took))
+	}
+	return certain(Info, "Performing %s (running for %s).", o.Name, ago(took))
+}
+
+func deploymentRule(in *inputs) []finding {
+	d := in.Deployment
+	since := in.Now.Sub(d.Ended)
+	switch {
+	case d.Version == "":
+		return nil
+	case d.Failed != "":
+		// It stays until another deployment has gone well.
+		return certain(Warning, "The deployment of %s failed %s ago, and the version before it runs.%s", d.Version,
+			ago(since), because(d.Failed))
+	case since < recent:
+		return certain(Ok, "The deployment of %s was completed %s ago and took %s.", d.Version, ago(since), ago(d.Took))
+	}
+	return nil
+}
+
+func stopRule(in *inputs) []finding {
+	switch {
+	case in.Draining && in.InWork == 1:
+		return certain(Info, "Draining: no messages are received, and 1 delivery is under way.")
+	case in.Draining:
+		return certain(Info, "Draining: no messages are received, and %d deliveries are under way.", in.InWork)
+	case in.Paused:
+		return certain(Info, "Receiving is paused.")
+	}
+	return nil
+}
+
+// Fewer than fewRequests in five minutes say little, but fewFailures are worth a Warning where they are most.
+const fewRequests, fewFailures = 10, 3
+
+// share is a finding about the share of failed deliveries.
+func share(in *inputs, failed int64, words string, levels ...level) []finding {
+	total := in.Deliveries.total()
+	if failed == 0 || total == 0 {
+		return nil
+	}
+	percent := 100 * float64(failed) / float64(total)
+	status := reach(percent, levels...)
+	if status == "" {
+		return nil
+	}
+	few := ""
+	if total < fewRequests {
+		few = " There were too few in the last 5 minutes for more than that."
+		if status == Severe && failed >= fewFailures {
+			status = Warning
+		} else {
+			status = Info
+		}
+	}
+	return certain(status, "%.1f %% of the deliveries (%d of %d) %s.%s", percent, failed, total, words, few)
+}
+
+func serverErrorRule(in *inputs) []finding {
+	d := in.Deliveries
+	failed := d[Server] + d[FailedInside] + d[NoAnswer]
+	var ways []string // only those that there were: a function knows no 5xx
+	add := func(n int64, words string) {
+		switch n {
+		case 0:
+		case failed:
+			ways = append(ways, words)
+		default:
+			ways = append(ways, fmt.Sprintf("%s (%d)", words, n))
+		}
+	}
+	add(d[Server], "failing with HTTP 5xx")
+	add(d[FailedInside], "failed by the function")
+	add(d[NoAnswer], "without an answer")
+	return share(in, failed, "are "+strings.Join(ways, " or "), level{3, Warning}, level{15, Degraded}, level{30, Severe})
+}
+
+// clientErrorRule is milder: an app may refuse what was sent to it.
+func clientErrorRule(in *inputs) []finding {
+	n, words := in.Deliveries[Client]+in.Deliveries[Other], "are erroring with HTTP 4xx, or a redirect"
+	if in.IgnoreClientErrors {
+		n, words = in.Deliveries[Other], "are answered with a redirect"
+	}
+	return share(in, n, words, level{10, Warning}, level{30, Degraded}, level{60, Severe})
+}
+
+func unreachedRule(in *inputs) []finding {
+	return share(in, in.Deliveries[Unreached], "did not reach the app", level{5, Warning}, level{25, Degraded},
+		level{60, Severe})
+}
+
+// unsentRule is the mildest: neither the app nor the way to it is at fault, and
+// whoever may send could send more of the kind.
+func unsentRule(in *inputs) []finding {
+	return share(in, in.Deliveries[Unsent],
+		"failed before they were sent, such as for a task path that is refused; the log says why", level{10, Warning})
+}
+
+func latencyRule(in *inputs) []finding {
+	if in.DeliveryLimit <= 0 || in.Deliveries.total() < fewRequests || in.P95 < in.DeliveryLimit*8/10 {
+		return nil
+	}
+	return measured(Warning, "One in twenty deliveries takes %.3g s or longer, and %.3g s is the limit.",
+		in.P95.Seconds(), in.DeliveryLimit.Seconds())
+}
+
+func ageRule(in *inputs) []finding {
+	q := in.Queue
+	if !q.Known || q.Oldest <= 0 {
+		return nil
+	}
+	if q.Retention > 0 && q.Oldest >= q.Retention*8/10 {
+		return measured(Severe, "The oldest message has waited for %s, and is deleted after %s.", ago(q.Oldest),
+			ago(q.Retention))
+	}
+	return measured(reach(q.Oldest.Minutes(), level{5, Warning}, level{30, Degraded}),
+		"The oldest message has waited for %s.", ago(q.Oldest))
+}
+
+func backlogRule(in *inputs) []finding {
+	q := in.Queue
+	if !q.Known || q.Backlog == 0 {
+		return nil
+	}
+	status := Ok // worth mentioning, but not a matter of health
+	if q.Oldest >= time.Minute {
+		status = Info
+	}
+	return measured(status, "%s waiting in the queue%s.", count(q.Backlog, "message"), in.queueAge())
+}
+
+func deadLetterRule(in *inputs) []finding {
+	q := in.Queue
+	if !q.Known || q.DeadLetters == 0 {
+		return nil
+	}
+	if q.NewDeadLetters > 0 {
+		return certain(Warning, "%s in the dead-letter queue, %d of them from the last 5 minutes%s.",
+			count(q.DeadLetters, "message"), q.NewDeadLetters, in.queueAge())
+	}
+	return certain(Info, "%s in the dead-letter queue%s.", count(q.DeadLetters, "message"), in.queueAge())
+}
+
+// queueAge says when the figures of the queue are from.
+func (in *inputs) queueAge() string {
+	if in.Queue.Taken.IsZero() {
+		return ""
+	}
+	return " (" + ago(in.Now.Sub(in.Queue.Taken)) + " ago)"
+}
+
+// expiredRule holds for what this instance itself deleted, also while the figures
+// of the queue are not known.
+func expiredRule(in *inputs) []finding {
+	if in.Queue.Expired == 0 {
+		return nil
+	}
+	return certain(Warning, "%s deleted in the last 5 minutes because the retention period was over.",
+		count(in.Queue.Expired, "message"))
+}
+
+func storeRule(in *inputs) []finding {
+	if in.Queue.Failed == "" {
+		return nil
+	}
+	return certain(Severe, "The queue accepts no messages.%s", because(in.Queue.Failed))
+}
+
+func pollRule(in *inputs) []finding {
+	p := in.Poll
+	if p.Since.IsZero() {
+		return nil
+	}
+	failing := in.Now.Sub(p.Since)
+	if p.Final {
+		return certain(Severe, "The queue refuses to be read, for %s.%s", ago(failing), because(p.Reason))
+	}
+	return measured(reach(failing.Seconds(), level{30, Warning}, level{120, Degraded}, level{300, Severe}),
+		"The queue has not answered for %s.%s", ago(failing), because(p.Reason))
+}
+
+func leaderRule(in *inputs) []finding {
+	l := in.Leader
+	if l.Tasks == 0 || in.NoLeader.IsZero() {
+		return nil
+	}
+	without := in.Now.Sub(in.NoLeader)
+	return measured(reach(without.Seconds(), level{60, Warning}, level{600, Degraded}),
+		"For %s no instance is known to be in charge of %s.%s", ago(without), count(int64(l.Tasks), "periodic task"),
+		because(l.Error))
+}
+
+func cpuRule(in *inputs) []finding {
+	h := in.Host
+	if !h.CPU.Known {
+		return nil
+	}
+	status := reach(h.CPU.Value, level{95, Info})
+	// A busy worker uses the CPU. It is a Warning only if other tasks wait for it.
+	if status != "" && h.Load.Known && h.CPUs > 0 && h.Load.Value >= 3*float64(h.CPUs) {
+		return measured(Warning, "%.0f %% of CPU is in use, with a load of %.1f on %s.", h.CPU.Value, h.Load.Value,
+			count(int64(h.CPUs), "processor"))
+	}
+	return measured(status, "%.0f %% of CPU is in use.", h.CPU.Value)
+}
+
+func memoryRule(in *inputs) []finding {
+	h := in.Host
+	if !h.MemoryFree.Known || h.Memory <= 0 {
+		return nil
+	}
+	used := 100 - 100*h.MemoryFree.Value/h.Memory
+	return measured(reach(used, level{90, Warning}, level{97, Degraded}), "%.0f %% of memory is in use.", used)
+}
+
+// The free bytes of a disk that are too few, whatever their share is.
+const (
+	fewFree = 1 << 30
+	noFree  = 64 << 20
+)
+
+func diskRule(in *inputs) []finding {
+	h := in.Host
+	if !h.DiskFree.Known || h.Disk <= 0 {
+		return nil
+	}
+	used, free := 100-100*h.DiskFree.Value/h.Disk, h.DiskFree.Value
+	status := reach(used, level{90, Warning}, level{95, Degraded}, level{99, Severe})
+	switch {
+	case free < noFree:
+		status = Severe
+	case free >= 20*fewFree:
+		status = ""
+	case free >= fewFree && status == Severe:
+		status = Degraded
+	}
+	return measured(status, "%.0f %% of the disk of %s is in use, %.0f MiB are free.", used, h.Path, free/(1<<20))
+}
