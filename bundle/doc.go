@@ -24,18 +24,6 @@
 // [Open] reads all of it at once and starts nothing. A [Bundle] is a value:
 // the files are closed again, and a change on disk is seen by the next Open.
 //
-// What each file is about, from the lowest layer up:
-//
-//   - bundle.go: what a bundle says; reader.go: one reading, which collects what is wrong.
-//   - tree.go: documents in YAML or JSON, bounded before they are parsed.
-//   - procfile.go, hook.go: Procfile, Buildfile and hooks.
-//   - setting.go, extensions.go, manifest.go: settings in both forms, and what is said of
-//     those that have no effect; secret.go: which values are shown nowhere.
-//   - default.go, unsupported.go, programs.go: the files of the platforms, names that
-//     nobody reads, packages and programs that are missing.
-//   - plan.go: what a deployment runs; open.go: [Open].
-//   - unpack.go, archivecheck.go, versions.go: archives, and where they are unpacked.
-//
 // # Invariants
 //
 // The first of Processes is web, where there is one; the others follow in the

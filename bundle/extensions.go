@@ -78,11 +78,10 @@ func (d *document) section(p yamlfile.Pair) {
 	why := section(p.Key)
 	switch known := meant(p.Key); {
 	case why == "" && known != "":
-		d.refuse(p.Line, p.Column, fmt.Sprintf("%s is no section of a configuration file", yamlfile.Printable(p.Key)),
-			"write "+known)
+		d.refuse(p.Line, p.Column, "write "+known, "%s is no section of a configuration file", yamlfile.Printable(p.Key))
 	case why == "":
-		d.notUsed(p.Line, fmt.Sprintf("%s is no section that Elastic Beanstalk knows: nothing is done about it",
-			yamlfile.Printable(p.Key)))
+		d.notUsed(p.Line, "%s is no section that Elastic Beanstalk knows: nothing is done about it",
+			yamlfile.Printable(p.Key))
 	case p.Value.Kind == yamlfile.Null:
 	default:
 		var names []string
@@ -93,7 +92,7 @@ func (d *document) section(p yamlfile.Pair) {
 			why += fmt.Sprintf(" (%s: %s)", p.Key, list(names))
 		}
 		if len(names) > 0 || p.Value.Kind != yamlfile.Mapping {
-			d.notUsed(p.Line, why)
+			d.notUsed(p.Line, "%s", why)
 		}
 	}
 }

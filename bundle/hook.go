@@ -83,31 +83,27 @@ func (o *reader) readStage(below string, stage Stage, into *[]Hook) error {
 			}
 			continue // .gitkeep, .DS_Store
 		}
-		h, ok, err := o.readHook(file, stage)
-		if err != nil {
+		if err := o.readHook(file, stage, into); err != nil {
 			return err
-		}
-		if ok {
-			*into = append(*into, h)
 		}
 	}
 	return nil
 }
 
 // readHook looks at how a file begins, to tell how it can be started.
-func (o *reader) readHook(file string, stage Stage) (Hook, bool, error) {
+func (o *reader) readHook(file string, stage Stage, into *[]Hook) error {
 	at := filepath.Join(o.dir, filepath.FromSlash(file))
 	info, err := os.Stat(at)
 	if err != nil {
-		return Hook{}, false, fmt.Errorf("reading the hooks: %w", err)
+		return fmt.Errorf("reading the hooks: %w", err)
 	}
 	if !info.Mode().IsRegular() {
 		o.notUsed(file, "this is no file: hooks are programs and scripts")
-		return Hook{}, false, nil
+		return nil
 	}
 	begin, err := readFile(at, maxShebang-1)
 	if err != nil {
-		return Hook{}, false, err
+		return err
 	}
 	h := Hook{Stage: stage, File: file}
 	executable := info.Mode()&0o111 != 0
@@ -116,23 +112,24 @@ func (o *reader) readHook(file string, stage Stage) (Hook, bool, error) {
 	case script && strings.HasSuffix(line, "\r"):
 		o.refuseLine(at, 1, "the line ends in CR and LF: the system would look for a program whose name ends in CR",
 			"save the script with the line ends of Unix (LF), for instance with dos2unix")
-		return h, false, nil
+		return nil
 	case script && len(strings.Fields(line)) == 0:
 		o.refuseLine(at, 1, `no program follows "#!"`, `write it there, for instance "#!/bin/sh"`)
-		return h, false, nil
+		return nil
 	case script && !executable:
 		h.Interpreter = interpreter(line)
 		o.warn(at, "the file has no execute permission: it is handed to "+h.Interpreter[0], "chmod +x it")
 	case script:
 	case !executable:
 		o.notUsed(file, "this is neither executable nor a script: it is not run; chmod +x it if it is a hook")
-		return h, false, nil
+		return nil
 	case isText(begin):
 		h.Interpreter = []string{"/bin/sh"}
 		o.warn(at, `the script names no program in its first line: it is handed to /bin/sh`,
 			`begin it with "#!/bin/sh", or whatever reads it`)
 	}
-	return h, true, nil
+	*into = append(*into, h)
+	return nil
 }
 
 func shebang(begin []byte) (line string, script bool) {

@@ -44,8 +44,8 @@ func (m *manifestReader) key(p yamlfile.Pair) {
 		m.tier(p)
 	case "OptionSettings":
 		if p.Value.Kind == yamlfile.Sequence {
-			m.refuse(p.Line, p.Column, "OptionSettings is a list",
-				`write "namespace:" and below it, further to the right, "option: value"`)
+			m.refuse(p.Line, p.Column, `write "namespace:" and below it, further to the right, "option: value"`,
+				"OptionSettings is a list")
 			return
 		}
 		m.read(p, p.Value)
@@ -58,17 +58,17 @@ func (m *manifestReader) key(p yamlfile.Pair) {
 	case "Tags":
 		m.notUsed(p.Line, "nothing is created on Amazon's side that could be tagged")
 	case "Extensions", "Resources":
-		m.notUsed(p.Line, section("Resources"))
+		m.notUsed(p.Line, "%s", section("Resources"))
 	case "AWSConfigurationTemplateVersion", "EnvironmentConfigurationMetadata", "Description", "DateCreated",
 		"DateModified":
 	default:
 		for _, known := range []string{"EnvironmentName", "EnvironmentTier", "OptionSettings", "EnvironmentLinks"} {
 			if plainName(known) == plainName(p.Key) {
-				m.refuse(p.Line, p.Column, yamlfile.Printable(p.Key)+" is no key of env.yaml", "write "+known)
+				m.refuse(p.Line, p.Column, "write "+known, "%s is no key of env.yaml", yamlfile.Printable(p.Key))
 				return
 			}
 		}
-		m.notUsed(p.Line, yamlfile.Printable(p.Key)+" is no key of env.yaml that is known: nothing is done about it")
+		m.notUsed(p.Line, "%s is no key of env.yaml that is known: nothing is done about it", yamlfile.Printable(p.Key))
 	}
 }
 
@@ -76,9 +76,9 @@ func (m *manifestReader) key(p yamlfile.Pair) {
 func (m *manifestReader) text(p yamlfile.Pair) (string, bool) {
 	switch {
 	case p.Value.Kind != yamlfile.Scalar || strings.Trim(p.Value.Text, "+ ") == "":
-		m.refuse(p.Line, p.Column, p.Key+" has no plain text for a value", fmt.Sprintf("write %q", p.Key+": NAME"))
+		m.refuse(p.Line, p.Column, fmt.Sprintf("write %q", p.Key+": NAME"), "%s has no plain text for a value", p.Key)
 	case strings.ContainsFunc(p.Value.Text, yamlfile.IsControl) || len(p.Value.Text) > maxOption:
-		m.refuse(p.Line, p.Column, p.Key+" is too long or holds bytes that are no text", "use letters, digits and hyphens")
+		m.refuse(p.Line, p.Column, "use letters, digits and hyphens", "%s is too long or holds bytes that are no text", p.Key)
 	default:
 		return p.Value.Text, true
 	}
@@ -88,22 +88,21 @@ func (m *manifestReader) text(p yamlfile.Pair) (string, bool) {
 func (m *manifestReader) tier(p yamlfile.Pair) {
 	name := p.Value.Get("Name")
 	if p.Value.Kind != yamlfile.Mapping || name == nil || name.Kind != yamlfile.Scalar {
-		m.refuse(p.Line, p.Column, "EnvironmentTier has no Name", "write {Name: Worker, Type: SQS/HTTP}")
+		m.refuse(p.Line, p.Column, "write {Name: Worker, Type: SQS/HTTP}", "EnvironmentTier has no Name")
 		return
 	}
 	switch name.Text {
 	case "Worker":
 	case "WebServer":
-		m.notUsed(p.Line, "this is the manifest of a web server: no web traffic is routed here; the app is run as a worker "+
-			"and gets messages")
+		m.notUsed(p.Line, "this is the manifest of a web server: no web traffic is routed here; the app is run as a "+
+			"worker and gets messages")
 	default:
-		m.refuse(p.Line, p.Column, fmt.Sprintf("%s is no tier", yamlfile.Printable(name.Text)),
-			"write {Name: Worker, Type: SQS/HTTP}")
+		m.refuse(p.Line, p.Column, "write {Name: Worker, Type: SQS/HTTP}", "%s is no tier", yamlfile.Printable(name.Text))
 		return
 	}
 	if kind := p.Value.Get("Type"); name.Text == "Worker" && kind != nil && kind.Text != "SQS/HTTP" {
-		m.refuse(p.Line, p.Column, fmt.Sprintf("%s is no type of a worker", yamlfile.Printable(kind.Text)),
-			"write {Name: Worker, Type: SQS/HTTP}")
+		m.refuse(p.Line, p.Column, "write {Name: Worker, Type: SQS/HTTP}", "%s is no type of a worker",
+			yamlfile.Printable(kind.Text))
 	}
 }
 
@@ -112,13 +111,13 @@ func (m *manifestReader) environmentLinks(p yamlfile.Pair) {
 		return
 	}
 	if p.Value.Kind != yamlfile.Mapping {
-		m.refuse(p.Line, p.Column, "EnvironmentLinks is no map", `write "VARIABLE: environment" below it`)
+		m.refuse(p.Line, p.Column, `write "VARIABLE: environment" below it`, "EnvironmentLinks is no map")
 		return
 	}
 	for _, link := range p.Value.Pairs {
 		if link.Key == "" || strings.ContainsAny(link.Key, "=\x00") || strings.ContainsFunc(link.Key, yamlfile.IsControl) {
-			m.refuse(link.Line, link.Column, fmt.Sprintf("%q is no name for a variable", yamlfile.Printable(link.Key)),
-				`a name holds letters, digits and "_", and no "="`)
+			m.refuse(link.Line, link.Column, `a name holds letters, digits and "_", and no "="`,
+				"%q is no name for a variable", yamlfile.Printable(link.Key))
 			continue
 		}
 		if name, ok := m.text(link); ok {

@@ -61,8 +61,7 @@ func (b *Bundle) Setting(namespace, option string) (Setting, bool) {
 // name. Those whose value CloudFormation computes are not among them.
 func (b *Bundle) Environment() []Setting {
 	return slices.DeleteFunc(b.InForce(), func(s Setting) bool {
-		return s.Namespace != NamespaceEnvironment ||
-			s.Computed
+		return s.Namespace != NamespaceEnvironment || s.Computed
 	})
 }
 
@@ -110,7 +109,7 @@ func (r *settingsReader) read(key yamlfile.Pair, n *yamlfile.Node) {
 			r.namespace(p)
 		}
 	default:
-		r.refuse(key.Line, key.Column, key.Key+" is no list and no map", settingForm)
+		r.refuse(key.Line, key.Column, settingForm, "%s is no list and no map", key.Key)
 	}
 }
 
@@ -119,8 +118,8 @@ func (r *settingsReader) namespace(p yamlfile.Pair) {
 	switch {
 	case p.Value.Kind == yamlfile.Null:
 	case p.Value.Kind != yamlfile.Mapping:
-		r.refuse(p.Line, p.Column, fmt.Sprintf("%s is no namespace with options below it", yamlfile.Printable(p.Key)),
-			settingForm+"; variables of the app belong below "+NamespaceEnvironment)
+		r.refuse(p.Line, p.Column, settingForm+"; variables of the app belong below "+NamespaceEnvironment,
+			"%s is no namespace with options below it", yamlfile.Printable(p.Key))
 	default:
 		for _, option := range p.Value.Pairs {
 			r.take(p.Key, option.Key, option.Value, option.Line, option.Column)
@@ -130,7 +129,7 @@ func (r *settingsReader) namespace(p yamlfile.Pair) {
 
 func (r *settingsReader) item(n *yamlfile.Node) {
 	if n.Kind != yamlfile.Mapping {
-		r.refuse(n.Line, n.Column, "this entry of the list is no map", settingForm)
+		r.refuse(n.Line, n.Column, settingForm, "this entry of the list is no map")
 		return
 	}
 	namespace, option := NamespaceEnvironment, ""
@@ -139,7 +138,7 @@ func (r *settingsReader) item(n *yamlfile.Node) {
 		switch p.Key {
 		case "namespace", "option_name":
 			if p.Value.Kind != yamlfile.Scalar {
-				r.refuse(p.Line, p.Column, p.Key+" is no plain text", settingForm)
+				r.refuse(p.Line, p.Column, settingForm, "%s is no plain text", p.Key)
 				return
 			}
 			if p.Key == "namespace" {
@@ -151,17 +150,17 @@ func (r *settingsReader) item(n *yamlfile.Node) {
 			value = &p
 		case "resource_name": // narrows a setting to a resource; none of ours has any
 		default:
-			r.refuse(p.Line, p.Column, fmt.Sprintf("%s is no key of an option setting", yamlfile.Printable(p.Key)),
-				"the keys are namespace, option_name and value")
+			r.refuse(p.Line, p.Column, "the keys are namespace, option_name and value", "%s is no key of an option setting",
+				yamlfile.Printable(p.Key))
 			return
 		}
 	}
 	switch {
 	case option == "":
-		r.refuse(n.Line, n.Column, "this entry has no option_name", settingForm)
+		r.refuse(n.Line, n.Column, settingForm, "this entry has no option_name")
 	case value == nil:
-		r.refuse(n.Line, n.Column, fmt.Sprintf("%s has no value", yamlfile.Printable(option)),
-			`write "value: ..." beside the option_name; "value: ''" for an empty one`)
+		r.refuse(n.Line, n.Column, `write "value: ..." beside the option_name; "value: ''" for an empty one`,
+			"%s has no value", yamlfile.Printable(option))
 	default:
 		r.take(namespace, option, value.Value, value.Line, value.Column)
 	}
@@ -172,44 +171,41 @@ func (r *settingsReader) take(namespace, option string, n *yamlfile.Node, line, 
 	name := yamlfile.Printable(option)
 	computed := fromCloudFormation(n)
 	if computed {
-		r.notUsed(line, fmt.Sprintf("CloudFormation computes the value of %s, which is not known here: it is not set; write "+
-			"the value itself", name))
+		r.notUsed(line, "CloudFormation computes the value of %s, which is not known here: it is not set; write the value "+
+			"itself", name)
 		n = &yamlfile.Node{Kind: yamlfile.Null, Line: line, Column: column}
 	}
 	switch {
 	case (n.Kind == yamlfile.Sequence || n.Kind == yamlfile.Mapping) && !structured(namespace):
-		r.refuse(line, column, fmt.Sprintf("the value of %s is no plain text", name),
-			"write one value; a list is written with commas")
+		r.refuse(line, column, "write one value; a list is written with commas", "the value of %s is no plain text", name)
 		return
 	case namespace == "" || option == "" || len(namespace) > maxOption || len(option) > maxOption:
-		r.refuse(line, column, fmt.Sprintf("a namespace and an option's name have 1 to %d characters", maxOption),
-			settingForm)
+		r.refuse(line, column, settingForm, "a namespace and an option's name have 1 to %d characters", maxOption)
 		return
 	case namespace == NamespaceEnvironment && strings.ContainsAny(option, "=\x00\r\n"):
-		r.refuse(line, column, fmt.Sprintf("%s is no name for a variable", name),
-			`a name holds letters, digits and "_", and no "="`)
+		r.refuse(line, column, `a name holds letters, digits and "_", and no "="`, "%s is no name for a variable", name)
 		return
 	case strings.ContainsRune(n.Text, 0):
-		r.refuse(line, column, fmt.Sprintf("the value of %s holds a NUL byte", name),
-			"an environment cannot carry it: encode it, as base64 for instance")
+		r.refuse(line, column, "an environment cannot carry it: encode it, as base64 for instance",
+			"the value of %s holds a NUL byte", name)
 		return
 	}
 	if len(r.settings) >= maxSettings {
 		if len(r.settings) == maxSettings {
-			r.refuse(line, column, fmt.Sprintf("there are more than %d settings", maxSettings), "keep data in files of the app")
+			r.refuse(line, column, "keep data in files of the app", "there are more than %d settings", maxSettings)
 		}
 		return
 	}
 	value, err := valueOf(n)
 	if err != nil {
-		r.refuse(line, column, fmt.Sprintf("the value of %s %v", name, err), "keep data in files of the app")
+		r.refuse(line, column, "keep data in files of the app", "the value of %s %v", name, err)
 		return
 	}
 	r.settings = append(r.settings,
 		Setting{Namespace: namespace, Option: option, Value: value, Computed: computed, File: r.path, Line: line})
 	if why := NoEffect(namespace); why != "" && !r.aboutNamespace[namespace] {
 		r.aboutNamespace[namespace] = true
-		r.notUsed(line, fmt.Sprintf("settings of %s have no effect: %s", yamlfile.Printable(namespace), why))
+		r.notUsed(line, "settings of %s have no effect: %s", yamlfile.Printable(namespace), why)
 	}
 }
 

@@ -39,15 +39,15 @@ type document struct {
 
 const maxProblems = 20
 
-func (d *document) refuse(line, column int, text, hint string) {
-	if len(d.problems) == maxProblems {
-		return
+func (d *document) refuse(line, column int, hint, format string, args ...any) {
+	if len(d.problems) < maxProblems {
+		d.problems = append(d.problems,
+			Problem{Where: yamlfile.Place(d.path, line, column), Text: fmt.Sprintf(format, args...), Hint: hint})
 	}
-	d.problems = append(d.problems, Problem{Where: yamlfile.Place(d.path, line, column), Text: text, Hint: hint})
 }
 
-func (d *document) notUsed(line int, what string) {
-	d.findings = append(d.findings, Finding{File: d.name, Line: line, What: what})
+func (d *document) notUsed(line int, format string, args ...any) {
+	d.findings = append(d.findings, Finding{File: d.name, Line: line, What: fmt.Sprintf(format, args...)})
 }
 
 // parse returns the document's one mapping, read as JSON or YAML by what it
@@ -55,7 +55,7 @@ func (d *document) notUsed(line int, what string) {
 func (d *document) parse(data []byte) *yamlfile.Node {
 	root, fault := readMap(data)
 	if fault != nil {
-		d.refuse(fault.Line, fault.Column, fault.Text, fault.Hint)
+		d.refuse(fault.Line, fault.Column, fault.Hint, "%s", fault.Text)
 		return nil
 	}
 	if root == nil || !d.admitKeys(root, map[*yamlfile.Node]bool{}) {
@@ -90,8 +90,8 @@ func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) boo
 	good := true
 	for _, p := range n.Pairs {
 		if first, twice := lines[p.Key]; twice {
-			d.refuse(p.Line, p.Column, fmt.Sprintf("%q is already in line %d", yamlfile.Short(p.Key), first),
-				"join the two: one of them would be dropped")
+			d.refuse(p.Line, p.Column, "join the two: one of them would be dropped", "%q is already in line %d",
+				yamlfile.Short(p.Key), first)
 			good = false
 		} else {
 			lines[p.Key] = p.Line
