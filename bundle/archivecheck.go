@@ -22,10 +22,8 @@ const (
 	// bytesPerEntry bounds the archive's list of entries, whose count its header may lie about: with longer names
 	// than this on average there is room for fewer.
 	bytesPerEntry = 320
-	// maxElement bounds one part of a path, in bytes, as file systems do.
-	maxElement = 255
-	// maxShown bounds how many problems of an archive are told.
-	maxShown = 10
+	maxElement    = 255 // bytes of one part of a path, as file systems have it
+	maxShown      = 10  // problems of an archive that are told
 )
 
 type entryKind int

@@ -45,7 +45,7 @@ type Bundle struct {
 	// Warnings are what is done in spite of a flaw, in the order of the files.
 	Warnings []Problem
 	// Unsupported names what Elastic Beanstalk would act on and tendril does
-	// not, sorted by file and line. Empty when nothing is not used.
+	// not, sorted by file and line. Empty when everything counts.
 	Unsupported []Finding
 	// Advice is what else to say to someone who looks for the app in vain; "" for nothing.
 	Advice string
@@ -65,16 +65,18 @@ type Process struct {
 // digit, "_" or "-" becomes "-", and it is cut at 64 characters. It is "" when nothing is left, as for "/".
 func (b *Bundle) Name() string {
 	name := cmp.Or(b.Manifest.Name, b.Called, filepath.Base(b.Dir))
-	clean := strings.Map(func(r rune) rune {
-		if isNameByte(r) {
+	clean := dashed(name, "")
+	return strings.Trim(clean[:min(len(clean), maxName)], "-")
+}
+
+// dashed puts a dash in the place of every character but letters, digits, "_", "-" and those of also.
+func dashed(name, also string) string {
+	return strings.Map(func(r rune) rune {
+		if isNameByte(r) || strings.ContainsRune(also, r) {
 			return r
 		}
 		return '-'
 	}, name)
-	if len(clean) > maxName {
-		clean = clean[:maxName]
-	}
-	return strings.Trim(clean, "-")
 }
 
 // Default is what one of Elastic Beanstalk's platforms runs when a bundle has no Procfile.
@@ -131,12 +133,9 @@ type Stage string
 
 // The stages, in their order.
 const (
-	// Prebuild comes before the commands of the Buildfile.
-	Prebuild Stage = "prebuild"
-	// Predeploy comes after them and before the app is started.
-	Predeploy Stage = "predeploy"
-	// Postdeploy comes after the app was started.
-	Postdeploy Stage = "postdeploy"
+	Prebuild   Stage = "prebuild"   // before the commands of the Buildfile
+	Predeploy  Stage = "predeploy"  // after them and before the app is started
+	Postdeploy Stage = "postdeploy" // after the app was started
 )
 
 // Hook is one program of the bundle that a deployment runs.

@@ -15,11 +15,6 @@ import (
 
 func stages() []Stage { return []Stage{Prebuild, Predeploy, Postdeploy} }
 
-// Argv returns the program and its arguments, given the bundle's folder.
-func (h Hook) Argv(dir string) []string {
-	return append(append([]string{}, h.Interpreter...), filepath.Join(dir, filepath.FromSlash(h.File)))
-}
-
 // readPlatform lists the hooks of .platform, and what else is in there.
 func (o *reader) readPlatform() error {
 	for _, kind := range []struct {

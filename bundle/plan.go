@@ -3,6 +3,7 @@ package bundle
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -25,16 +26,11 @@ type Phase string
 
 // The phases, in their order. Three of them are stages of hooks.
 const (
-	// PhasePrebuild runs the prebuild hooks.
-	PhasePrebuild = Phase(Prebuild)
-	// PhaseBuild runs the commands of the Buildfile.
-	PhaseBuild Phase = "build"
-	// PhasePredeploy runs the predeploy hooks.
-	PhasePredeploy = Phase(Predeploy)
-	// PhaseStart starts the processes, all at once, and goes on when the app is ready.
-	PhaseStart Phase = "start"
-	// PhasePostdeploy runs the postdeploy hooks.
-	PhasePostdeploy = Phase(Postdeploy)
+	PhasePrebuild         = Phase(Prebuild)
+	PhaseBuild      Phase = "build" // runs the commands of the Buildfile
+	PhasePredeploy        = Phase(Predeploy)
+	PhaseStart      Phase = "start" // starts the processes, all at once, and goes on when the app is ready
+	PhasePostdeploy       = Phase(Postdeploy)
 )
 
 // Step is one thing that a deployment does. Exactly one of Argv and Shell says what to run.
@@ -92,11 +88,11 @@ func (b *Bundle) shellStep(phase Phase, p Process, file string) Step {
 	return Step{Phase: phase, Name: p.Name, Shell: p.Command, Dir: b.Dir, File: file, Line: p.Line}
 }
 
-func (b *Bundle) hookSteps(hooks []Hook, stage Stage) []Step {
-	var steps []Step
+func (b *Bundle) hookSteps(hooks []Hook, stage Stage) (steps []Step) {
 	for _, h := range hooks {
 		if h.Stage == stage {
-			steps = append(steps, Step{Phase: Phase(stage), Name: h.File, Argv: h.Argv(b.Dir), Dir: b.Dir, File: h.File})
+			argv := append(slices.Clone(h.Interpreter), filepath.Join(b.Dir, filepath.FromSlash(h.File)))
+			steps = append(steps, Step{Phase: Phase(stage), Name: h.File, Argv: argv, Dir: b.Dir, File: h.File})
 		}
 	}
 	return steps

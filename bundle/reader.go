@@ -93,30 +93,18 @@ func list(names []string) string {
 }
 
 const (
-	procfileName  = "Procfile"
-	buildfileName = "Buildfile"
-	// maxProcfile bounds either file: 64 KiB.
-	maxProcfile = 64 << 10
-	// maxProcesses bounds how many lines one file may have.
-	maxProcesses = 100
-	// maxName bounds the name of a line.
-	maxName = 64
-)
-
-const (
+	procfileName   = "Procfile"
+	buildfileName  = "Buildfile"
 	extensionsName = ".ebextensions"
-	// maxExtensions bounds how many configuration files are read.
-	maxExtensions = 200
-)
+	manifestName   = "env.yaml"
+	platformName   = ".platform"
 
-const manifestName = "env.yaml"
-
-const (
-	platformName = ".platform"
-	// maxHooks bounds how many files one stage may have.
-	maxHooks = 200
-	// maxShebang bounds the first line of a script, as systems do.
-	maxShebang = 256
+	maxProcfile   = 64 << 10 // bytes of a Procfile or Buildfile
+	maxProcesses  = 100      // lines of either
+	maxName       = 64       // bytes of the name of a line
+	maxExtensions = 200      // configuration files
+	maxHooks      = 200      // files of one stage
+	maxShebang    = 256      // bytes of the first line of a script, as systems have it
 )
 
 func isName(s string) bool {

@@ -12,25 +12,17 @@ import (
 
 // The namespaces of option settings that mean something to tendril.
 const (
-	// NamespaceWorker holds the options of the worker daemon.
-	NamespaceWorker = "aws:elasticbeanstalk:sqsd"
-	// NamespaceEnvironment holds the environment variables of the app; it is that of a setting which names none.
-	NamespaceEnvironment = "aws:elasticbeanstalk:application:environment"
-	// NamespaceGroup holds the bounds of scaling: MinSize, MaxSize, Cooldown.
-	NamespaceGroup = "aws:autoscaling:asg"
-	// NamespaceTrigger holds what scaling follows: MeasureName and others.
-	NamespaceTrigger = "aws:autoscaling:trigger"
-	// NamespaceHealth holds the options of health reporting.
-	NamespaceHealth = "aws:elasticbeanstalk:healthreporting:system"
-	// namespacePython holds how the Python platform starts an app that has no Procfile.
-	namespacePython = "aws:elasticbeanstalk:container:python"
+	NamespaceWorker      = "aws:elasticbeanstalk:sqsd"                    // options of the worker daemon
+	NamespaceEnvironment = "aws:elasticbeanstalk:application:environment" // variables of the app; also where none is named
+	NamespaceGroup       = "aws:autoscaling:asg"                          // bounds of scaling: MinSize, MaxSize, Cooldown
+	NamespaceTrigger     = "aws:autoscaling:trigger"                      // what scaling follows: MeasureName and others
+	NamespaceHealth      = "aws:elasticbeanstalk:healthreporting:system"  // options of health reporting
+	namespacePython      = "aws:elasticbeanstalk:container:python"        // how an app without a Procfile is started
 )
 
 const (
-	// maxSettings bounds what one bundle may set.
-	maxSettings = 2000
-	// maxOption bounds namespace and name of one setting, in bytes.
-	maxOption = 256
+	maxSettings = 2000 // of one bundle
+	maxOption   = 256  // bytes of the namespace and of the name of a setting
 )
 
 // Shown returns the value for people: hidden where it looks secret.

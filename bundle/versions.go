@@ -15,14 +15,11 @@ import (
 )
 
 const (
-	// versionsFolder is the folder in the data directory in which archives are unpacked: versions/TIME/NAME, so
-	// that the app's folder has the archive's name, after which the environment is called.
+	// versionsFolder is the folder in the data directory in which archives are unpacked: versions/TIME/NAME, so that
+	// the app's folder has the archive's name, after which the environment is called.
 	versionsFolder = "versions"
-	// versionTime is the form of TIME, which sorts as the times do.
-	versionTime = "20060102T150405.000Z"
-	// keptVersions is how many unpacked versions are kept, whatever their names,
-	// which often have the version's number in them.
-	keptVersions = 3
+	versionTime    = "20060102T150405.000Z" // sorts as the times do
+	keptVersions   = 3                      // whatever their names, which often have the version's number in them
 )
 
 // UnpackVersion unpacks an archive into a fresh folder in the data directory, which it makes where need be, and
@@ -60,14 +57,7 @@ func ArchiveName(path string) string {
 	if ending := filepath.Ext(name); strings.EqualFold(ending, ".zip") {
 		name = strings.TrimSuffix(name, ending)
 	}
-	name = strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
-			return r
-		}
-		return '-'
-	}, name)
-	if name = strings.Trim(name, ".-"); name == "" {
+	if name = strings.Trim(dashed(name, "."), ".-"); name == "" {
 		return "app"
 	}
 	return name[:min(len(name), 100)]
