@@ -48,37 +48,28 @@ func parseDocument(file string, data []byte) ([]entry, []Problem) {
 		HintSyntax: `write one "key: value" per line, with a blank after the colon and without tabs in front`,
 	}
 	root, fault := yamlfile.Read(data, form)
-	switch {
-	case fault != nil:
+	if fault != nil {
 		d.refuse(fault.Line, fault.Text, fault.Hint)
-	case root != nil:
-		d.walk(root)
+	}
+	if root == nil {
+		return nil, d.problems
+	}
+	const hint = "write the options by their Elastic Beanstalk names below it, such as \"  HttpPath: /\""
+	for _, pair := range root.Pairs {
+		switch {
+		case pair.Key != sqsdSection:
+			d.take(pair, false)
+		case pair.Value.Kind == yamlfile.Mapping:
+			for _, inner := range pair.Value.Pairs {
+				d.take(inner, true)
+			}
+		case pair.Value.Kind == yamlfile.Null:
+			d.refuse(pair.Line, "sqsd has no value", hint)
+		default:
+			d.refuse(pair.Line, "sqsd is no map", hint)
+		}
 	}
 	return d.entries, d.problems
-}
-
-func (d *document) walk(root *yamlfile.Node) {
-	for _, pair := range root.Pairs {
-		if pair.Key == sqsdSection {
-			d.walkSection(pair)
-		} else {
-			d.take(pair, false)
-		}
-	}
-}
-
-func (d *document) walkSection(pair yamlfile.Pair) {
-	const hint = "write the options by their Elastic Beanstalk names below it, such as \"  HttpPath: /\""
-	switch pair.Value.Kind {
-	case yamlfile.Mapping:
-		for _, inner := range pair.Value.Pairs {
-			d.take(inner, true)
-		}
-	case yamlfile.Null:
-		d.refuse(pair.Line, "sqsd has no value", hint)
-	default:
-		d.refuse(pair.Line, "sqsd is no map", hint)
-	}
 }
 
 func (d *document) take(pair yamlfile.Pair, sqsd bool) {
@@ -156,28 +147,17 @@ func scalar(n *yamlfile.Node) (string, bool) {
 	return n.Text, n.Kind == yamlfile.Scalar
 }
 
-// daemonOnly says, for a key that only aws-sqsd's file has, what to write in
-// tendril.yaml instead; "" for any other key.
-func daemonOnly(key string) string {
-	switch key {
-	case "http_url", "http_port":
-		return "write target: http://HOST:PORT"
-	case "sqs_wait_time_seconds":
-		return "write wait_time: 20s"
-	case "drain_timeout":
-		return "write shutdown_timeout: 600s"
-	case "debug":
-		return "write verbose: true"
-	case "cloudwatch_interval":
-		return "write metrics_interval: 60s"
-	}
-	return ""
+// daemonOnly are the keys that only aws-sqsd's file has, with what to write in tendril.yaml instead.
+var daemonOnly = map[string]string{
+	"http_url": "write target: http://HOST:PORT", "http_port": "write target: http://HOST:PORT",
+	"sqs_wait_time_seconds": "write wait_time: 20s", "drain_timeout": "write shutdown_timeout: 600s",
+	"debug": "write verbose: true", "cloudwatch_interval": "write metrics_interval: 60s",
 }
 
 // isDaemonFile applies the rule above.
 func isDaemonFile(path string, entries []entry) bool {
 	for _, e := range entries {
-		if !e.sqsd && daemonOnly(e.key) != "" {
+		if !e.sqsd && daemonOnly[e.key] != "" {
 			return true
 		}
 	}

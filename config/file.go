@@ -246,8 +246,8 @@ func (l fileReader) unknownKey(where string, e entry) Problem {
 	switch near := nearest(e.key, known); {
 	case e.key == "config":
 		p.Hint = "name the settings file with --config or TENDRIL_CONFIG"
-	case !e.sqsd && daemonOnly(e.key) != "":
-		p.Text, p.Hint = e.key+" is a key of aws-sqsd's own file", daemonOnly(e.key)
+	case !e.sqsd && daemonOnly[e.key] != "":
+		p.Text, p.Hint = e.key+" is a key of aws-sqsd's own file", daemonOnly[e.key]
 	case len(near) > 0:
 		p.Hint = "did you mean " + orList(near) + "?"
 	default:

@@ -65,33 +65,19 @@ func shown(text string) string {
 	return yamlfile.Shown(text)
 }
 
-const maxSuggestions = 3
-
 // nearest returns the known names that a mistyped one may have meant, the
 // nearest first, at most three. Case and the sort of dash do not count.
 func nearest(name string, known []string) []string {
-	type candidate struct {
-		name     string
-		distance int
-	}
 	const longest = 64 // no name of ours is longer; the distance costs its square
 	name = fold(name)
 	if len(name) > longest {
 		return nil
 	}
+	away := func(known string) int { return distance(name, fold(known)) }
 	bound := max(1, len(name)/3)
-	var found []candidate
-	for _, k := range known {
-		if d := distance(name, fold(k)); d <= bound {
-			found = append(found, candidate{k, d})
-		}
-	}
-	slices.SortStableFunc(found, func(a, b candidate) int { return a.distance - b.distance })
-	var names []string
-	for _, c := range found[:min(len(found), maxSuggestions)] {
-		names = append(names, c.name)
-	}
-	return names
+	near := slices.DeleteFunc(slices.Clone(known), func(k string) bool { return away(k) > bound })
+	slices.SortStableFunc(near, func(a, b string) int { return away(a) - away(b) })
+	return near[:min(len(near), 3)]
 }
 
 func nearestOne(name string, known []string) string {

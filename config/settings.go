@@ -8,49 +8,38 @@ import (
 
 // The backends that a queue can live in.
 const (
-	// backendAuto is sqs when a queue URL is given, else embedded. A loaded [Settings] never holds it.
-	backendAuto = "auto"
-	// BackendEmbedded is the queue inside this process.
-	BackendEmbedded = "embedded"
-	// BackendSQS is Amazon SQS, or whatever speaks its protocol.
-	BackendSQS = "sqs"
+	backendAuto     = "auto"     // sqs when a queue URL is given, else embedded; a loaded [Settings] never holds it
+	BackendEmbedded = "embedded" // the queue inside this process
+	BackendSQS      = "sqs"      // Amazon SQS, or whatever speaks its protocol
 )
 
 // The ways to find out which instance enqueues periodic tasks.
 const (
-	// LeaderElect: the instances that share a registry elect one.
-	LeaderElect = "elect"
-	// LeaderLocal: this instance is declared the only one.
-	LeaderLocal = "local"
+	LeaderElect = "elect" // the instances that share a registry elect one
+	LeaderLocal = "local" // this instance is declared the only one
 )
 
 // Which messages count as runs of periodic tasks.
 const (
-	// TrustAll: every message that has a task's attributes, as aws-sqsd has it.
-	TrustAll = "all"
-	// TrustRegistry: only those whose run is in the registry.
-	TrustRegistry = "registry"
+	TrustAll      = "all"      // every message that has a task's attributes, as aws-sqsd has it
+	TrustRegistry = "registry" // only those whose run is in the registry
 )
 
-// Off is the value of Console that means no listener, and the one of CloudWatch that means no metrics.
-const Off = "off"
-
-// On is the value of CloudWatch that sends metrics.
-const On = "on"
-
-// auto is the value of CloudWatch that leaves it to the queues and the name. A loaded [Settings] never holds it.
-const auto = "auto"
+const (
+	// Off is the value of Console that means no listener, and the one of CloudWatch that means no metrics.
+	Off = "off"
+	// On is the value of CloudWatch that sends metrics.
+	On = "on"
+	// auto leaves CloudWatch to the queues and the name; a loaded [Settings] never holds it.
+	auto = "auto"
+)
 
 // The values of LogFormat.
 const (
-	// LogAuto is LogText on a terminal, else LogJSON.
-	LogAuto = "auto"
-	// LogText is short lines for people.
-	LogText = "text"
-	// LogJSON is one JSON object per line.
-	LogJSON = "json"
-	// LogSQSD is LogText with deliveries as aws-sqsd writes them.
-	LogSQSD = "sqsd"
+	LogAuto = "auto" // LogText on a terminal, else LogJSON
+	LogText = "text" // short lines for people
+	LogJSON = "json" // one JSON object per line
+	LogSQSD = "sqsd" // LogText with deliveries as aws-sqsd writes them
 )
 
 // PerQueue are the settings that a queue may have for itself.
@@ -347,14 +336,10 @@ func (s *Settings) toApp() bool {
 	return slices.ContainsFunc(s.Queues, func(q QueueSettings) bool { return !q.ToFunction() })
 }
 
-// What is scaled. ScaleGroup is followed by the group's name.
+// What is scaled.
 const (
-	// ScaleNone leaves the size alone.
-	ScaleNone = "none"
-	// ScaleProcesses sets the number of the app's processes here.
-	ScaleProcesses = "processes"
-	// ScalePublish publishes the backlog, for something else to scale by.
-	ScalePublish = "publish"
-	// ScaleGroup and a name set the size of an Auto Scaling group.
-	ScaleGroup = "asg:"
+	ScaleNone      = "none"      // nothing
+	ScaleProcesses = "processes" // the number of the app's processes here
+	ScalePublish   = "publish"   // nothing here: the backlog is published, for something else to scale by
+	ScaleGroup     = "asg:"      // and a name: the size of an Auto Scaling group
 )

@@ -29,15 +29,13 @@ func queueOptions() []Option {
 		cloneVariables: []string{"SQSD_QUEUE_NAME"},
 		DefaultNote:    "the environment's name",
 		Help:           "Name of the queue: embedded, or on Amazon SQS with --backend sqs.",
-		Detail:         "A name that ends in .fifo makes a FIFO queue.",
-		value:          checked(allowedQueueName, queueName),
+		Detail:         "A name that ends in .fifo makes a FIFO queue.", value: checked(allowedQueueName, queueName),
 	}, {
 		Name: "queues", Example: "payments:3,submissions:2,default:1",
 		OtherVariables: []string{"WORKERLESS_QUEUES"}, list: true,
 		DefaultNote: "the one queue of --queue or --queue-url",
 		Help:        "Several queues, in strict order of priority or each with a weight.",
-		Detail:      "The weight is a queue's share of free slots.",
-		value:       queueList(),
+		Detail:      "The weight is a queue's share of free slots.", value: queueList(),
 	}, {
 		Name: "name", Example: "jobs", OtherVariables: []string{"WORKERLESS_NAME"},
 		DefaultNote: "the environment-name, else the name of the app's folder, else tendril",
@@ -68,22 +66,18 @@ func queueOptions() []Option {
 		Aliases: []string{"poll-for"}, OtherVariables: []string{"WORKERLESS_POLL_FOR"},
 		cloneVariables: []string{"SQSD_QUEUE_WAIT_TIME", "SQSD_WAIT_TIME_SECONDS"},
 		Help:           "Time that one receive waits for a message.",
-		Detail:         "Less than a second counts as one.",
-		value:          duration(0, 20*time.Second),
+		Detail:         "Less than a second counts as one.", value: duration(0, 20*time.Second),
 	}, {
 		Name: "sleep", Default: "0s", DefaultNote: "off", OtherVariables: []string{"WORKERLESS_SLEEP"},
-		Help:  "Rest after all queues were found empty; 0 is off.",
-		value: duration(0, time.Hour),
+		Help: "Rest after all queues were found empty; 0 is off.", value: duration(0, time.Hour),
 	}, {
 		Name: "max-wait", Default: "0s", DefaultNote: "off", PerQueue: true,
 		Help:   "Age at which a message gets the next turn; 0 is off.",
-		Detail: "It goes before the order of the queues, so that no queue starves.",
-		value:  duration(0, twoWeeks),
+		Detail: "It goes before the order of the queues, so that no queue starves.", value: duration(0, twoWeeks),
 	}, {
 		Name: "delete-linger", Default: "100ms",
 		Help:   "Longest wait of a finished message's delete for others to share its call.",
-		Detail: "Ten deletes share one call. FIFO queues never wait.",
-		value:  duration(0, time.Second),
+		Detail: "Ten deletes share one call. FIFO queues never wait.", value: duration(0, time.Second),
 	}}
 }
 
@@ -105,16 +99,14 @@ func deliveryOptions() []Option {
 		Name: "mime-type", Live: true, PerQueue: true, Beanstalk: "MimeType", DaemonKey: "mime_type",
 		Default:        "application/json",
 		cloneVariables: []string{"SQSD_HTTP_CONTENT_TYPE", "SQSD_WORKER_HTTP_REQUEST_CONTENT_TYPE"},
-		Help:           "Content-Type of every POST.",
-		value:          checked("1 to 255 printable ASCII characters", mimeType),
+		Help:           "Content-Type of every POST.", value: checked("1 to 255 printable ASCII characters", mimeType),
 	}, {
 		Name: "http-connections", Live: true, Beanstalk: "HttpConnections",
 		DaemonKey: "http_connections", Default: "50",
 		Aliases: []string{"concurrency"}, OtherVariables: []string{"WORKERLESS_CONCURRENCY"},
 		cloneVariables: []string{"SQSD_HTTP_MAX_CONNS", "SQSD_WORKER_CONCURRENCY"},
 		Help:           "Maximum messages in work at once, over all queues.",
-		Detail:         "In batches, the maximum invocations.",
-		value:          integer(1, 1000),
+		Detail:         "In batches, the maximum invocations.", value: integer(1, 1000),
 	}, {
 		Name: "success-codes", Live: true, Default: "200", list: true,
 		Help:  "HTTP statuses that mean the message is done and can be deleted.",
@@ -122,16 +114,13 @@ func deliveryOptions() []Option {
 	}, {
 		Name: "header-budget", Default: "8KiB",
 		Help:   "Maximum bytes of headers made of message attributes.",
-		Detail: "What does not fit is left out and counted in a header.",
-		value:  size(256, 64<<10),
+		Detail: "What does not fit is left out and counted in a header.", value: size(256, 64<<10),
 	}, {
 		Name: "keepalive", DaemonKey: "keepalive", Default: "true",
-		Help:  "Reuse a connection to the app for more than one POST.",
-		value: onOff(),
+		Help: "Reuse a connection to the app for more than one POST.", value: onOff(),
 	}, {
 		Name: "via-sns", DaemonKey: "via_sns", Default: "false", PerQueue: true,
-		Help:  "Deliver a notification of SNS without its envelope.",
-		value: onOff(),
+		Help: "Deliver a notification of SNS without its envelope.", value: onOff(),
 	}, {
 		Name: "s3-payloads", Example: "my-payloads",
 		DefaultNote: "off: a pointer is delivered as it is", list: true,
@@ -146,36 +135,30 @@ func timeoutOptions() []Option {
 		Name: "connect-timeout", Live: true, Beanstalk: "ConnectTimeout",
 		DaemonKey: "connect_timeout", Default: "5s",
 		beanstalkAliases: []string{"ConnectionTimeout", "Connection timeout"},
-		Help:             "Time limit of a connect to the app.",
-		value:            duration(time.Second, time.Minute),
+		Help:             "Time limit of a connect to the app.", value: duration(time.Second, time.Minute),
 	}, {
 		Name: "inactivity-timeout", Live: true, PerQueue: true, Beanstalk: "InactivityTimeout",
 		DaemonKey: "inactivity_timeout", Default: "180s",
 		Help:   "Time that the app may be silent before the attempt has failed.",
-		Detail: "Each byte from the app starts the time anew.",
-		value:  duration(time.Second, 36000*time.Second),
+		Detail: "Each byte from the app starts the time anew.", value: duration(time.Second, 36000*time.Second),
 	}, {
 		Name: "deadline", Live: true, PerQueue: true, Default: "0s", DefaultNote: "off",
-		Help:  "Time limit of one attempt, however lively the app is; 0 is off.",
-		value: duration(0, twelveHours),
+		Help: "Time limit of one attempt, however lively the app is; 0 is off.", value: duration(0, twelveHours),
 	}, {
 		Name: "visibility-timeout", PerQueue: true, Beanstalk: "VisibilityTimeout",
 		DaemonKey: "visibility_timeout", Default: "300s",
 		Help:   "Time that a received message is hidden from other receivers.",
-		Detail: "It is extended while the app works on the message.",
-		value:  duration(0, twelveHours),
+		Detail: "It is extended while the app works on the message.", value: duration(0, twelveHours),
 	}, {
 		Name: "error-visibility-timeout", Live: true, PerQueue: true, Example: "30s",
 		Beanstalk: "ErrorVisibilityTimeout", DaemonKey: "error_visibility_timeout", Default: unset,
 		Help:   "Time that a failed message is hidden before the next attempt.",
-		Detail: "Unset lets its visibility timeout run out.",
-		value:  optionalDuration(0, twelveHours),
+		Detail: "Unset lets its visibility timeout run out.", value: optionalDuration(0, twelveHours),
 	}, {
 		Name: "retention-period", Live: true, PerQueue: true, Beanstalk: "RetentionPeriod",
 		DaemonKey: "retention_period", Default: "345600s",
 		Help:   "Time after its first receive during which a message is still tried.",
-		Detail: "An older one is deleted unposted, and counted.",
-		value:  duration(time.Minute, twoWeeks),
+		Detail: "An older one is deleted unposted, and counted.", value: duration(time.Minute, twoWeeks),
 	}}
 }
 
@@ -183,29 +166,24 @@ func retryOptions() []Option {
 	return []Option{{
 		Name: "max-retries", Beanstalk: "MaxRetries", Default: "10",
 		Help:   "Maximum receives of a message before it goes to the dead-letter queue.",
-		Detail: "A queue on Amazon SQS keeps its own redrive policy.",
-		value:  integer(1, 1000),
+		Detail: "A queue on Amazon SQS keeps its own redrive policy.", value: integer(1, 1000),
 	}, {
 		Name: "respect-retry-after", Live: true, Default: "false",
-		Help:  "Let the Retry-After of a failed answer choose the time of the next attempt.",
-		value: onOff(),
+		Help: "Let the Retry-After of a failed answer choose the time of the next attempt.", value: onOff(),
 	}, {
 		Name: "backoff-min", Live: true, Default: "0s", DefaultNote: "off",
 		Help:  "Pause after a message's first failure, doubled at each further one; 0 is off.",
 		value: duration(0, twelveHours),
 	}, {
 		Name: "backoff-max", Live: true, Default: "3600s",
-		Help:  "Longest pause between two attempts of a message.",
-		value: duration(0, twelveHours),
+		Help: "Longest pause between two attempts of a message.", value: duration(0, twelveHours),
 	}, {
 		Name: "backoff-doublings", Live: true, Default: "16",
-		Help:  "Doublings of the pause before it grows by the same step each time.",
-		value: integer(0, 16),
+		Help: "Doublings of the pause before it grows by the same step each time.", value: integer(0, 16),
 	}, {
 		Name: "backoff-jitter", Live: true, Default: "0",
 		Help:   "Per cent by which a pause may be shortened at random.",
-		Detail: "What failed together then does not return together.",
-		value:  integer(0, 100),
+		Detail: "What failed together then does not return together.", value: integer(0, 100),
 	}}
 }
 
@@ -224,17 +202,14 @@ func functionOptions() []Option {
 	}, {
 		Name: "function-timeout", Default: "900s",
 		Help:   "Time limit of one invocation.",
-		Detail: "A function on AWS also has its own limit.",
-		value:  duration(time.Second, 900*time.Second),
+		Detail: "A function on AWS also has its own limit.", value: duration(time.Second, 900*time.Second),
 	}, {
 		Name: "batch-size", Default: "1", DefaultNote: "as Workerless; AWS's own trigger has 10",
 		PerQueue: true,
-		Help:     "Maximum messages of one invocation.",
-		value:    integer(1, 10),
+		Help:     "Maximum messages of one invocation.", value: integer(1, 10),
 	}, {
 		Name: "batch-window", Default: "0s", DefaultNote: "off", PerQueue: true,
-		Help:  "Time that an invocation waits for batch-size messages; 0 is off.",
-		value: duration(0, 300*time.Second),
+		Help: "Time that an invocation waits for batch-size messages; 0 is off.", value: duration(0, 300*time.Second),
 	}}
 }
 
@@ -246,21 +221,17 @@ func limitOptions() []Option {
 		value:  rate(),
 	}, {
 		Name: "adaptive-concurrency", Default: "false",
-		Help:  "Find the concurrency at which the app is quickest, up to http-connections.",
-		value: onOff(),
+		Help: "Find the concurrency at which the app is quickest, up to http-connections.", value: onOff(),
 	}, {
 		Name: "breaker", Default: "0", DefaultNote: "off",
 		Help:   "Per cent of failures at which deliveries stop for breaker-delay; 0 is off.",
-		Detail: "They are counted over breaker-window.",
-		value:  integer(0, 100),
+		Detail: "They are counted over breaker-window.", value: integer(0, 100),
 	}, {
 		Name: "breaker-window", Default: "30s",
-		Help:  "Time over which the breaker counts failures.",
-		value: duration(time.Second, 600*time.Second),
+		Help: "Time over which the breaker counts failures.", value: duration(time.Second, 600*time.Second),
 	}, {
 		Name: "breaker-delay", Default: "15s",
-		Help:  "Time that deliveries stay stopped before one is tried.",
-		value: duration(time.Second, time.Hour),
+		Help: "Time that deliveries stay stopped before one is tried.", value: duration(time.Second, time.Hour),
 	}}
 }
 
@@ -273,8 +244,7 @@ func metricsOptions() []Option {
 	}, {
 		Name: "metrics-interval", Default: "60s", DaemonKey: "cloudwatch_interval",
 		OtherVariables: []string{"WORKERLESS_METRICS_INTERVAL"},
-		Help:           "Time between two sendings of metrics to CloudWatch.",
-		value:          duration(time.Second, time.Hour),
+		Help:           "Time between two sendings of metrics to CloudWatch.", value: duration(time.Second, time.Hour),
 	}, {
 		Name: "environment-name", Example: "orders-worker", DaemonKey: "environment_name",
 		DefaultNote: "none",

@@ -9,22 +9,16 @@ import (
 )
 
 const (
-	// maxProcesses bounds the app's processes on one machine.
-	maxProcesses = 64
-	// maxSize is the largest size of a group in Elastic Beanstalk.
-	maxSize = 10_000
-	// maxThreshold is the largest threshold there.
-	maxThreshold = 20_000_000
-	// maxPeriod is the longest period there.
-	maxPeriod = 600 * time.Minute
+	maxProcesses = 64                // of the app on one machine
+	maxSize      = 10_000            // of a group in Elastic Beanstalk
+	maxThreshold = 20_000_000        // there
+	maxPeriod    = 600 * time.Minute // there
 )
 
 // The values of scale-in-protection.
 const (
-	// ProtectionAuto protects this machine, or task of Amazon ECS, while long work runs.
-	ProtectionAuto = "auto"
-	// ProtectionOff leaves protection to others.
-	ProtectionOff = "off"
+	ProtectionAuto = "auto" // protects this machine, or task of Amazon ECS, while long work runs
+	ProtectionOff  = "off"  // leaves protection to others
 )
 
 func scalingOptions() []Option {
@@ -40,8 +34,7 @@ func scalingOptions() []Option {
 		value: duration(time.Second, 24*time.Hour),
 	}, {
 		Name: "scale-target-busy", Default: "75",
-		Help:  "Per cent of the delivery slots that are to be in use, without a measure.",
-		value: integer(1, 100),
+		Help: "Per cent of the delivery slots that are to be in use, without a measure.", value: integer(1, 100),
 	}, {
 		Name: "scale-in-protection", Default: ProtectionAuto,
 		Help:   "Protect this instance from scale-in while long work runs.",
@@ -55,18 +48,15 @@ func groupOptions() []Option {
 	return []Option{{
 		Name: "scale-min-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MinSize", Default: "1",
 		DefaultNote: "within the bounds of the group, where one is scaled",
-		Help:        "Minimum instances in the group.",
-		value:       integer(1, maxSize),
+		Help:        "Minimum instances in the group.", value: integer(1, maxSize),
 	}, {
 		Name: "scale-max-size", Namespace: bundle.NamespaceGroup, Beanstalk: "MaxSize", Default: "4",
 		DefaultNote: "that of the group, where one is scaled",
-		Help:        "Maximum instances in the group.",
-		value:       integer(1, maxSize),
+		Help:        "Maximum instances in the group.", value: integer(1, maxSize),
 	}, {
 		Name: "scale-cooldown", Namespace: bundle.NamespaceGroup, Beanstalk: "Cooldown", Default: "360s",
 		Help:   "Time after a change of size without another one.",
-		Detail: "Without a measure only smaller sizes wait for it.",
-		value:  duration(0, maxSize*time.Second),
+		Detail: "Without a measure only smaller sizes wait for it.", value: duration(0, maxSize*time.Second),
 	}}
 }
 
@@ -80,48 +70,39 @@ func triggerOptions() []Option {
 			ownMeasures(), foreignMeasures()...),
 	}, {
 		Name: "scale-statistic", Namespace: bundle.NamespaceTrigger, Beanstalk: "Statistic", Default: "Average",
-		Help:  "How the readings of a period become one value.",
-		value: choice("Average", "Minimum", "Maximum", "Sum"),
+		Help: "How the readings of a period become one value.", value: choice("Average", "Minimum", "Maximum", "Sum"),
 	}, {
 		Name: "scale-unit", Namespace: bundle.NamespaceTrigger, Beanstalk: "Unit", Example: "Percent",
 		DefaultNote: "that of the measure",
-		Help:        "Unit of the thresholds.",
-		value:       anyCase(strings.Join(units(), ", "), units()),
+		Help:        "Unit of the thresholds.", value: anyCase(strings.Join(units(), ", "), units()),
 	}, {
 		Name: "scale-lower-threshold", Namespace: bundle.NamespaceTrigger, Beanstalk: "LowerThreshold", Example: "25",
 		DefaultNote: "by the measure: 25, 10, 10, 30",
-		Help:        "Value below which the size shrinks.",
-		value:       number(0, maxThreshold),
+		Help:        "Value below which the size shrinks.", value: number(0, maxThreshold),
 	}, {
 		Name: "scale-upper-threshold", Namespace: bundle.NamespaceTrigger, Beanstalk: "UpperThreshold", Example: "75",
 		DefaultNote: "by the measure: 75, 100, 60, 80",
-		Help:        "Value above which the size grows.",
-		value:       number(0, maxThreshold),
+		Help:        "Value above which the size grows.", value: number(0, maxThreshold),
 	}, {
 		Name: "scale-lower-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
 		Beanstalk: "LowerBreachScaleIncrement", Default: "-1",
-		Help:  "Change of size when it shrinks: a negative number.",
-		value: integer(-maxSize, -1),
+		Help: "Change of size when it shrinks: a negative number.", value: integer(-maxSize, -1),
 	}, {
 		Name: "scale-upper-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
 		Beanstalk: "UpperBreachScaleIncrement", Default: "1",
-		Help:  "Change of size when it grows.",
-		value: integer(1, maxSize),
+		Help: "Change of size when it grows.", value: integer(1, maxSize),
 	}, {
 		Name: "scale-period", Namespace: bundle.NamespaceTrigger, Beanstalk: "Period", Default: "300s",
 		beanstalkMinutes: true,
-		Help:             "Time over which one value is made.",
-		value:            duration(time.Second, maxPeriod),
+		Help:             "Time over which one value is made.", value: duration(time.Second, maxPeriod),
 	}, {
 		Name: "scale-evaluation-periods", Namespace: bundle.NamespaceTrigger, Beanstalk: "EvaluationPeriods", Default: "1",
-		Help:  "Consecutive periods that must be beyond a threshold.",
-		value: integer(1, 600),
+		Help: "Consecutive periods that must be beyond a threshold.", value: integer(1, 600),
 	}, {
 		Name: "scale-breach-duration", Namespace: bundle.NamespaceTrigger, Beanstalk: "BreachDuration", Default: "0s",
 		DefaultNote: "as long as the periods", beanstalkMinutes: true,
 		Help:   "Time that a threshold must be passed.",
-		Detail: "Of this and the periods the longer time counts.",
-		value:  duration(0, maxPeriod),
+		Detail: "Of this and the periods the longer time counts.", value: duration(0, maxPeriod),
 	}}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,13 +42,18 @@ func (c *cli) color() bool {
 }
 
 func (c *cli) env(name string) string {
-	value := ""
-	for _, entry := range c.environ {
-		if n := len(name); len(entry) > n && entry[:n] == name && entry[n] == '=' {
-			value = entry[n+1:]
+	value, _ := c.lookUp(name)
+	return value
+}
+
+// lookUp returns a variable; of several the last one counts.
+func (c *cli) lookUp(name string) (value string, found bool) {
+	for _, entry := range slices.Backward(c.environ) {
+		if value, found = strings.CutPrefix(entry, name+"="); found {
+			return value, true
 		}
 	}
-	return value
+	return "", false
 }
 
 // confirm lets an act go on that cannot be undone: with yes, or when the person

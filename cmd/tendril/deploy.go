@@ -233,35 +233,31 @@ on, or if the environment's --shutdown-timeout returned work to its queue.`,
 		if wait < 0 {
 			return fail(exitUsage, fmt.Errorf("--wait %s is out of range", wait), "use 0s or more")
 		}
-		return c.drain(ctx, cmd, wait)
+		client, err := c.dial(cmd)
+		if err != nil {
+			return err
+		}
+		until := time.Now().Add(wait)
+		drained, err := client.Drain(ctx, wait)
+		name := client.Instance.Environment
+		var refusal *console.Error
+		switch {
+		case errors.As(err, &refusal) && refusal.Late:
+			ended(ctx, client.Instance.PID, until)
+			return fail(exitLate, fmt.Errorf("draining environment %q: %w", name, err))
+		case err != nil:
+			return fmt.Errorf("draining environment %q: %w", name, err)
+		case wait == 0:
+			fmt.Fprintf(c.err, "environment %q drains and ends\n", name)
+			return nil
+		case !drained || !ended(ctx, client.Instance.PID, until):
+			return fail(exitLate, fmt.Errorf("environment %q has not ended within %s", name, wait),
+				"the drain goes on; 'tendril status' shows it")
+		}
+		fmt.Fprintf(c.err, "environment %q has drained and ended\n", name)
+		return nil
 	})
 	return cmd
-}
-
-func (c controlCommands) drain(ctx context.Context, cmd *cobra.Command, wait time.Duration) error {
-	client, err := c.dial(cmd)
-	if err != nil {
-		return err
-	}
-	until := time.Now().Add(wait)
-	drained, err := client.Drain(ctx, wait)
-	name := client.Instance.Environment
-	var refusal *console.Error
-	switch {
-	case errors.As(err, &refusal) && refusal.Late:
-		ended(ctx, client.Instance.PID, until)
-		return fail(exitLate, fmt.Errorf("draining environment %q: %w", name, err))
-	case err != nil:
-		return fmt.Errorf("draining environment %q: %w", name, err)
-	case wait == 0:
-		fmt.Fprintf(c.err, "environment %q drains and ends\n", name)
-		return nil
-	case !drained || !ended(ctx, client.Instance.PID, until):
-		return fail(exitLate, fmt.Errorf("environment %q has not ended within %s", name, wait),
-			"the drain goes on; 'tendril status' shows it")
-	}
-	fmt.Fprintf(c.err, "environment %q has drained and ended\n", name)
-	return nil
 }
 
 func ended(ctx context.Context, pid int, until time.Time) bool {

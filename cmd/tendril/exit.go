@@ -72,18 +72,22 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &coded):
 		return coded.code
-	case problemsOf(err) != nil, errors.Is(err, environment.ErrSettings):
+	case problemsOf(err) != nil:
 		return exitUsage
-	case errors.Is(err, environment.ErrConflict):
-		return exitConflict
 	case errors.Is(err, environment.ErrQueue) && errors.Is(err, queue.ErrNoQueue):
 		return exitNotFound
-	case errors.Is(err, environment.ErrQueue), errors.Is(err, environment.ErrTarget):
-		return exitUnreachable
-	case errors.Is(err, environment.ErrAppFailed):
-		return exitApp
-	case errors.Is(err, environment.ErrLate), errors.Is(err, environment.ErrCutShort):
-		return exitLate
+	}
+	for _, known := range []struct {
+		err  error
+		code int
+	}{
+		{environment.ErrSettings, exitUsage}, {environment.ErrConflict, exitConflict},
+		{environment.ErrQueue, exitUnreachable}, {environment.ErrTarget, exitUnreachable},
+		{environment.ErrAppFailed, exitApp}, {environment.ErrLate, exitLate}, {environment.ErrCutShort, exitLate},
+	} {
+		if errors.Is(err, known.err) {
+			return known.code
+		}
 	}
 	return exitFailed
 }

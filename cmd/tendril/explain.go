@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -133,13 +132,9 @@ func bundledMeaning(s bundle.Setting) string {
 // inForce is the value in force of a bundle's setting, hidden where it looks secret, and where it is from: a variable
 // of tendril's own environment takes the place of a property.
 func (c appCommands) inForce(s bundle.Setting) (value, from string) {
-	if s.Namespace == bundle.NamespaceEnvironment {
-		for _, v := range slices.Backward(c.environ) {
-			if value, found := strings.CutPrefix(v, s.Option+"="); found {
-				s.Value = value
-				return plain(s.Shown()), plain(s.Option)
-			}
-		}
+	if value, found := c.lookUp(s.Option); found && s.Namespace == bundle.NamespaceEnvironment {
+		s.Value = value
+		return plain(s.Shown()), plain(s.Option)
 	}
 	return plain(s.Shown()), position(s.File, s.Line)
 }

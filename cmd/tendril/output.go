@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/terminal"
+	"tendril/yamlfile"
 )
 
 type format string
@@ -149,12 +150,7 @@ func (c *cli) summary(what string, n int, err error) error {
 }
 
 // position is a place in a file; line 0 is the file as a whole.
-func position(file string, line int) string {
-	if line == 0 {
-		return plain(file)
-	}
-	return fmt.Sprintf("%s:%d", plain(file), line)
-}
+func position(file string, line int) string { return plain(yamlfile.Place(file, line, 0)) }
 
 // afterColon is the last part of an ARN: the queue's name.
 func afterColon(arn string) string { return arn[strings.LastIndexByte(arn, ':')+1:] }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -100,7 +99,7 @@ func queueTable(queues []console.Queue) [][]string {
 	for _, q := range queues {
 		oldest := "-"
 		if q.OldestSeconds > 0 {
-			oldest = age(time.Duration(q.OldestSeconds * float64(time.Second)))
+			oldest = seconds(q.OldestSeconds)
 		}
 		rows = append(rows, []string{q.Name, fmt.Sprint(q.Ledger.Visible), fmt.Sprint(q.Ledger.InFlight),
 			fmt.Sprint(q.Ledger.Delayed), oldest, cmp.Or(q.DeadLetterQueue, "-"), pausedText(q.Paused, q.PauseReason)})

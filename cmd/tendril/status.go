@@ -77,32 +77,25 @@ func (c controlCommands) printSection(rows [][]string) error {
 
 // healthText is the first line: the state, and whether it is ready.
 func healthText(st *console.Status) string {
-	words := []string{}
+	var words []string
 	if st.State != "" {
 		words = append(words, st.State)
 	}
+	ready := "NOT READY"
 	if st.Ready {
-		words = append(words, "ready")
-	} else {
-		words = append(words, "NOT READY")
+		ready = "ready"
 	}
-	words = append(words, pauses(st.Workers)...)
+	words = append(words, ready)
+	for _, w := range st.Workers {
+		text := pausedText(w.Paused, w.PauseReason)
+		if text != "" && len(st.Workers) > 1 {
+			text += " (" + w.Queue + ")"
+		}
+		if text != "" {
+			words = append(words, text)
+		}
+	}
 	return strings.Join(words, ", ")
-}
-
-// pauses says what a person paused: all queues with one reason, or each by name.
-func pauses(workers []console.Worker) (words []string) {
-	for _, w := range workers {
-		if w.Paused {
-			words = append(words, pausedText(true, w.PauseReason)+" ("+w.Queue+")")
-		}
-	}
-	if len(workers) == 1 {
-		for i := range words {
-			words[i] = pausedText(true, workers[0].PauseReason)
-		}
-	}
-	return words
 }
 
 func accountText(a console.Account) string {

@@ -240,8 +240,7 @@ func leaderText(st *console.TasksStatus) string {
 	case l.Leading:
 		text = fmt.Sprintf("led by this instance (term %d)", l.Term)
 	case l.Holder != "":
-		seen := age(time.Duration(l.AgeSeconds * float64(time.Second)))
-		text = fmt.Sprintf("led by %s (term %d), seen %s ago", plain(l.Holder), l.Term, seen)
+		text = fmt.Sprintf("led by %s (term %d), seen %s ago", plain(l.Holder), l.Term, seconds(l.AgeSeconds))
 	}
 	if l.Error != "" {
 		text += "; the registry: " + plain(l.Error)

@@ -257,19 +257,15 @@ func (c appCommands) newServe() *cobra.Command {
 // sameSignal is the time within which a second signal is an echo of the first.
 const sameSignal = 250 * time.Millisecond
 
-// quietSignals pause all queues, and let them go on when they come again. The
-// second one is what a terminal sends for ^Z, and what other daemons take for it.
-func quietSignals() map[os.Signal]string {
-	return map[os.Signal]string{syscall.SIGUSR1: "USR1", syscall.SIGTSTP: "TSTP"}
-}
-
 // watchSignals drains at the first TERM or INT and stops at the second, which
 // it reports. HUP puts in force what changed in the app's folder; what is wrong
 // with it is told, and changes nothing. A closed terminal must not lose work.
 func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 	log *logging.Logger) <-chan syscall.Signal {
 	signals := make(chan os.Signal, 4)
-	quiet := quietSignals()
+	// They pause all queues, and let them go on when they come again. TSTP is what a terminal sends for ^Z, and what
+	// other daemons take for it.
+	quiet := map[os.Signal]string{syscall.SIGUSR1: "USR1", syscall.SIGTSTP: "TSTP"}
 	signal.Notify(signals, append(slices.Collect(maps.Keys(quiet)), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)...)
 	killed := make(chan syscall.Signal, 1)
 	go func() {
@@ -280,7 +276,11 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 			case quiet[sig] != "":
 				setQuiet(env, quiet[sig], log)
 			case sig == syscall.SIGHUP:
-				go hangup(env, log) // it may take minutes, in which other signals count
+				go func() { // it may take minutes, in which other signals count
+					if err := env.Hangup(); err != nil {
+						log.Warn("reload refused", "component", "environment", "err", err)
+					}
+				}()
 			case draining.IsZero():
 				draining = time.Now()
 				drain() // first: nothing that is told may hold it up
@@ -297,12 +297,6 @@ func watchSignals(env *environment.Environment, drain, stop context.CancelFunc,
 		}
 	}()
 	return killed
-}
-
-func hangup(env *environment.Environment, log *logging.Logger) {
-	if err := env.Hangup(); err != nil {
-		log.Warn("reload refused", "component", "environment", "err", err)
-	}
 }
 
 // setQuiet stops receiving, or goes on with it, and says how it ends.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -133,20 +134,13 @@ func consoleExit(said *console.Error) int {
 	if said.Code != "" {
 		return queueExit(said.Code)
 	}
-	switch said.Status {
-	case http.StatusNotFound:
-		return exitNotFound
-	case http.StatusConflict:
-		return exitConflict
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return exitUnreachable
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-		return exitUsage
-	}
+	exits := map[int]int{http.StatusNotFound: exitNotFound, http.StatusConflict: exitConflict,
+		http.StatusUnauthorized: exitUnreachable, http.StatusForbidden: exitUnreachable,
+		http.StatusBadRequest: exitUsage, http.StatusRequestEntityTooLarge: exitUsage}
 	if errors.Is(said, console.ErrOff) {
 		return exitUnreachable
 	}
-	return exitFailed
+	return cmp.Or(exits[said.Status], exitFailed)
 }
 
 func queueExit(code string) int {
