@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"strconv"
-	"time"
 
 	"tendril/queue"
 )
@@ -42,35 +41,25 @@ func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[strin
 	})
 }
 
-func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) error {
+// writeSettings writes new settings. The messages of a FIFO queue get a new delay, counted from
+// their sending: only the last quarter of an hour can be concerned.
+func (t *tx) writeSettings(q *liveQueue, attributes map[string]string, old, set *settings, now int64) (err error) {
 	if t.gone(q) {
 		return nil
 	}
-	if _, err := t.c.exec(`UPDATE queues SET attributes = ?, modified = ? WHERE number = ?`, toJSON(attributes), now,
-		q.number); err != nil {
+	t.c.run(&err, `UPDATE queues SET attributes = ?, modified = ? WHERE number = ?`, toJSON(attributes), now, q.number)
+	if !set.fifo || old.delay == set.delay || err != nil {
 		return err
 	}
-	if !set.fifo || old.delay == set.delay {
-		return nil
-	}
-	return t.redelay(q, set.delay)
-}
-
-// redelay gives the messages of a FIFO queue a new delay, counted from their
-// sending. Only the last quarter of an hour can be concerned.
-func (t *tx) redelay(q *liveQueue, delay time.Duration) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	since := stamp() - maxDelay.Milliseconds()
 	low := makeKey(q.number, q.disk.floor)
 	// Walk back from the end while messages are young enough.
-	oldest, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low, q.high(), since)
-	if err != nil {
-		return err
-	}
-	_, err = t.c.exec(`UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,
-		orNull(delay.Milliseconds()), max(low, oldest), q.high())
+	oldest, err := t.c.integer(`SELECT max(id) FROM messages WHERE id > ? AND id <= ? AND sent < ?`, low, q.high(),
+		stamp()-maxDelay.Milliseconds())
+	t.c.run(&err, `UPDATE messages SET due = (sent + ? + 9) / 10 * 10 WHERE id > ? AND id <= ?`,
+		orNull(set.delay.Milliseconds()), max(low, oldest), q.high())
 	return err
 }
 

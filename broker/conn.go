@@ -68,6 +68,13 @@ func (c *conn) exec(text string, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
+// run runs a statement unless one before it failed, and puts its error into err.
+func (c *conn) run(err *error, text string, args ...any) {
+	if *err == nil {
+		_, *err = c.exec(text, args...)
+	}
+}
+
 // row is one row of a result. NULL reads as 0 and "".
 type row []driver.Value
 

@@ -172,15 +172,16 @@ func (b *core) checkRedrive(name string, set *settings, value string) error {
 	}
 	to := b.byARN(set.redrive.target)
 	if to == nil {
-		return errPolicy("RedrivePolicy", value, "Dead letter target does not exist.")
+		return errParameter("RedrivePolicy", value, "Dead letter target does not exist.")
 	}
 	to.mu.Lock()
 	defer to.mu.Unlock()
 	if to.set.fifo != set.fifo {
-		return errPolicy("RedrivePolicy", value, "Dead-letter queue must be same type of queue as the source..")
+		return errParameter("RedrivePolicy", value, "Dead-letter queue must be same type of queue as the source..")
 	}
 	if !to.set.allow.permits(b.opts.arn(name)) {
-		return errPolicy("RedrivePolicy", value, "The dead-letter queue's redrive allow policy does not permit this queue.")
+		return errParameter("RedrivePolicy", value,
+			"The dead-letter queue's redrive allow policy does not permit this queue.")
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func TestDeepFIFO(t *testing.T) {
 	opts := quiet()
 	small := defaultLimits()
 	small.fifo = 1000
-	opts.limits = &small
+	opts.limits = small
 	b := openTest(t, opts)
 	q := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"})
 	sendMany(t, q, n, groups)
@@ -122,7 +122,7 @@ func TestLookAhead(t *testing.T) {
 	opts := quiet()
 	small := defaultLimits()
 	small.fifo = 20
-	opts.limits = &small
+	opts.limits = small
 	b := openTest(t, opts)
 	q := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"})
 	sendMany(t, q, 30, 1)
@@ -226,7 +226,7 @@ func TestInFlightLimit(t *testing.T) {
 	opts := quiet()
 	small := defaultLimits()
 	small.inFlight = 15
-	opts.limits = &small
+	opts.limits = small
 	b := openTest(t, opts)
 	q := create(t, b, "work", nil)
 	f := create(t, b, "work.fifo", map[string]string{"FifoQueue": "true"})

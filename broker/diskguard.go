@@ -51,8 +51,7 @@ func (r *diskGuard) low() (low, just bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.isLow
-	if now := time.Now(); r.checked.IsZero() || now.Sub(r.checked) >= measureEvery {
-		r.checked = now
+	if time.Since(r.checked) >= measureEvery {
 		r.measure()
 	}
 	return r.isLow, r.isLow && !before
@@ -64,7 +63,6 @@ func (r *diskGuard) grown(bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.isLow && bytes > r.reserved {
-		r.checked = time.Now()
 		r.measure()
 	}
 }
@@ -76,8 +74,9 @@ func (r *diskGuard) tight() bool {
 	return r.isLow
 }
 
-// look measures. What cannot be measured is taken as enough.
+// measure looks at the disk. What cannot be measured is taken as enough.
 func (r *diskGuard) measure() {
+	r.checked = time.Now()
 	free, total, err := r.free(r.dir)
 	if err != nil {
 		r.isLow = false
@@ -85,25 +84,17 @@ func (r *diskGuard) measure() {
 	}
 	reserve := min(maxReserve, total/16)
 	r.isLow = free < reserve
-	want := min(r.wanted(), total/8)
-	if more := want - r.reserved; !r.isLow && more > 0 && free >= reserve+more {
-		if r.reserve(want) == nil {
-			r.reserved = want
-		}
+	want := int64(minReserved) // what the log holds, in whole megabytes, and one more
+	if info, err := os.Stat(filepath.Join(r.dir, databaseName+"-wal")); err == nil {
+		want += (info.Size() + minReserved - 1) / minReserved * minReserved
+	}
+	want = min(want, total/8)
+	if more := want - r.reserved; !r.isLow && more > 0 && free >= reserve+more && r.reserve(want) == nil {
+		r.reserved = want
 	}
 }
 
-// wanted is how much the file should hold: what the log holds, in whole
-// megabytes, and one more.
-func (r *diskGuard) wanted() int64 {
-	info, err := os.Stat(filepath.Join(r.dir, databaseName+"-wal"))
-	if err != nil {
-		return minReserved
-	}
-	return (info.Size()+minReserved-1)/minReserved*minReserved + minReserved
-}
-
-// hold makes the file as long as wanted, with real blocks behind it.
+// reserve makes the file as long as wanted, with real blocks behind it.
 func (r *diskGuard) reserve(size int64) error {
 	f, err := datadir.OpenFile(r.path())
 	if err != nil {
@@ -115,7 +106,7 @@ func (r *diskGuard) reserve(size int64) error {
 	return nil
 }
 
-// release gives the reserved file up, since the disk is full.
+// giveUpReserve gives the reserved file up, since the disk is full.
 func (r *diskGuard) giveUpReserve() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

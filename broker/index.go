@@ -163,8 +163,8 @@ type memoryLimits struct {
 	inFlight int
 }
 
-func defaultLimits() memoryLimits {
-	return memoryLimits{total: 100_000, least: 256, standard: 8_192, fifo: 20_000, fill: 1_024, cache: 24 << 20,
+func defaultLimits() *memoryLimits {
+	return &memoryLimits{total: 100_000, least: 256, standard: 8_192, fifo: 20_000, fill: 1_024, cache: 24 << 20,
 		inFlight: 120_000}
 }
 

@@ -95,10 +95,8 @@ func removeGarbage(c *conn) (more bool, err error) {
 	}
 	// Deduplication ids need no care: below the floor they do not count, and
 	// they expire soon.
-	if _, err := c.exec(`DELETE FROM receipts WHERE id > ? AND id <= ?`, low, high); err != nil {
-		return true, err
-	}
-	_, err = c.exec(`DELETE FROM garbage WHERE low = ?`, low)
+	c.run(&err, `DELETE FROM receipts WHERE id > ? AND id <= ?`, low, high)
+	c.run(&err, `DELETE FROM garbage WHERE low = ?`, low)
 	return true, err
 }
 
@@ -132,7 +130,8 @@ func (m *maintenance) forgetDedups(c *conn) (next time.Duration, err error) {
 	if err != nil || n == tidyRows {
 		return tidyNext, err
 	}
-	if _, err := c.exec(`DELETE FROM departed WHERE at < ?`, stamp()-deletedWait.Milliseconds()); err != nil {
+	c.run(&err, `DELETE FROM departed WHERE at < ?`, stamp()-deletedWait.Milliseconds())
+	if err != nil {
 		return 0, err
 	}
 	first, err := c.integer(`SELECT min(expires) FROM dedup`)

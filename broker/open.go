@@ -42,25 +42,14 @@ func Open(dir string, opts *Options) (*Broker, error) {
 }
 
 func newBroker(dir string, opts *Options) *Broker {
-	b := &Broker{core: &core{clock: newClock(), log: slog.Default(), queues: newCatalog(), dir: dir,
-		disk: newDiskGuard(dir)}}
-	if opts != nil {
-		b.opts = *opts
-	}
-	o := &b.opts
+	o := *cmp.Or(opts, &Options{})
 	o.Region = cmp.Or(o.Region, "us-east-1")
 	o.AccountID = cmp.Or(o.AccountID, "000000000000")
 	o.SenderID = cmp.Or(o.SenderID, o.AccountID)
-	if o.Logger != nil {
-		b.log = o.Logger
-	}
-	if o.Events != nil {
-		b.events = *o.Events
-	}
-	if b.memory.limits = defaultLimits(); o.limits != nil {
-		b.memory.limits = *o.limits
-	}
-	return b
+	b := &core{opts: o, events: *cmp.Or(o.Events, &Events{}), log: cmp.Or(o.Logger, slog.Default()), clock: newClock(),
+		queues: newCatalog(), dir: dir, disk: newDiskGuard(dir)}
+	b.memory.limits = *cmp.Or(o.limits, defaultLimits())
+	return &Broker{core: b}
 }
 
 // open opens the store, reads it and starts the writer.

@@ -151,17 +151,10 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[s
 // createQueue writes a new queue under the next free number.
 func (t *tx) createQueue(q *liveQueue) error {
 	last, err := t.c.integer(`SELECT value FROM meta WHERE name = 'queues'`)
-	if err != nil {
-		return err
-	}
 	q.number = last + 1
-	if _, err := t.c.exec(`INSERT OR REPLACE INTO meta (name, value) VALUES ('queues', ?)`, q.number); err != nil {
-		return err
-	}
-	if _, err := t.c.exec(`DELETE FROM departed WHERE name = ?`, q.name); err != nil {
-		return err
-	}
-	_, err = t.c.exec(`INSERT INTO queues (number, name, attributes, tags, created, modified, purged_at)
+	t.c.run(&err, `INSERT OR REPLACE INTO meta (name, value) VALUES ('queues', ?)`, q.number)
+	t.c.run(&err, `DELETE FROM departed WHERE name = ?`, q.name)
+	t.c.run(&err, `INSERT INTO queues (number, name, attributes, tags, created, modified, purged_at)
 		VALUES (?,?,?,?,?,?,0)`, q.number, q.name, toJSON(q.attributes), toJSON(q.tags), q.created, q.modified)
 	t.counters(q)
 	return err
@@ -179,10 +172,7 @@ func toJSON(m map[string]string) string {
 func checkName(name string, attrs map[string]string) (fifo bool, err error) {
 	base, hasSuffix := strings.CutSuffix(name, ".fifo")
 	wanted := attrs["FifoQueue"] == "true"
-	valid := base != "" && len(name) <= 80
-	for i := range len(base) {
-		valid = valid && nameByte(base[i])
-	}
+	valid := base != "" && len(name) <= 80 && !strings.ContainsFunc(base, notInName)
 	switch {
 	case wanted && (!valid || !hasSuffix):
 		return false, queue.Errorf(queue.CodeInvalidParameterValue,
@@ -226,28 +216,20 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 
 // deleteQueue removes a queue from the store and adds its counters to those of all deleted
 // queues; its messages go later, bit by bit.
-func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) error {
+func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) (err error) {
 	k := *t.counters(q)
 	k.purged += k.live()
 	t.counters(deleted).add(&k)
 	t.dropped[q] = true
-	if err := t.leaveToGarbage(makeKey(q.number, 0), q.high()); err != nil {
-		return err
-	}
-	for _, text := range []string{`DELETE FROM queues WHERE number = ?`, `DELETE FROM counters WHERE queue = ?`} {
-		if _, err := t.c.exec(text, q.number); err != nil {
-			return err
-		}
-	}
-	_, err := t.c.exec(`INSERT OR REPLACE INTO departed (name, at) VALUES (?, ?)`, q.name, now)
+	t.c.run(&err, toGarbage, makeKey(q.number, 0), q.high())
+	t.c.run(&err, `DELETE FROM queues WHERE number = ?`, q.number)
+	t.c.run(&err, `DELETE FROM counters WHERE queue = ?`, q.number)
+	t.c.run(&err, `INSERT OR REPLACE INTO departed (name, at) VALUES (?, ?)`, q.name, now)
 	return err
 }
 
-// leaveToGarbage leaves the messages with low < key <= high to be removed later.
-func (t *tx) leaveToGarbage(low, high int64) error {
-	_, err := t.c.exec(`INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`, low, high)
-	return err
-}
+// toGarbage leaves the messages with low < key <= high to be removed later.
+const toGarbage = `INSERT OR REPLACE INTO garbage (low, high) VALUES (?, ?)`
 
 // PurgeQueue removes all messages of a queue, also delayed ones and those in
 // flight, and returns how many there were. It takes the same time for any
@@ -276,15 +258,14 @@ func (b *Broker) PurgeQueue(ctx context.Context, name string) (n int, err error)
 }
 
 // purge raises the floor of the queue over all its messages.
-func (t *tx) purge(q *liveQueue, now int64) error {
+func (t *tx) purge(q *liveQueue, now int64) (err error) {
 	k := t.counters(q)
 	low := makeKey(q.number, k.floor)
 	k.purged += k.live()
 	k.floor = k.next - 1
-	if _, err := t.c.exec(`UPDATE queues SET purged_at = ? WHERE number = ?`, now, q.number); err != nil {
-		return err
-	}
-	return t.leaveToGarbage(low, makeKey(q.number, k.floor))
+	t.c.run(&err, `UPDATE queues SET purged_at = ? WHERE number = ?`, now, q.number)
+	t.c.run(&err, toGarbage, low, makeKey(q.number, k.floor))
+	return err
 }
 
 // ListQueues returns the names that begin with prefix, sorted.

@@ -22,7 +22,34 @@ func (q *Queue) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.
 	if err != nil {
 		return nil, err
 	}
-	return r.run(ctx)
+	defer func() {
+		if r.timer != nil {
+			r.timer.Stop()
+		}
+	}()
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		result, err := r.look()
+		if err != nil {
+			return nil, err
+		}
+		if result.usedUp != nil {
+			if err := r.q.deadLetter(result.usedUp); err != nil && len(result.messages) == 0 {
+				return nil, err
+			}
+		}
+		if len(result.messages) > 0 {
+			if out, err := r.deliver(result.messages); len(out) > 0 || err != nil {
+				return out, err
+			}
+		} else if result.usedUp == nil {
+			if more, err := r.wait(ctx, result); !more {
+				return nil, err
+			}
+		}
+	}
 }
 
 // receive is one call of Receive.
@@ -51,62 +78,24 @@ func (q *Queue) newReceive(req queue.ReceiveRequest) (*receive, error) {
 	if req.Visibility != nil {
 		r.visibility = *req.Visibility
 	}
-	if r.visibility < 0 || r.visibility > queue.MaxVisibility {
-		return nil, errParameter("VisibilityTimeout", inSeconds(r.visibility), "Must be >= 0 and <= 43200, if provided.")
-	}
 	wait := set.wait
 	if req.Wait != nil {
 		wait = *req.Wait
 	}
-	if wait < 0 || wait > maxWait {
-		return nil, errParameter("WaitTimeSeconds", inSeconds(wait), "Must be >= 0 and <= 20, if provided.")
-	}
-	if r.attempt != "" && !set.fifo {
+	switch {
+	case r.visibility < 0 || r.visibility > queue.MaxVisibility:
+		return nil, errParameter("VisibilityTimeout", secondsText(r.visibility), "Must be >= 0 and <= 43200, if provided.")
+	case wait < 0 || wait > maxWait:
+		return nil, errParameter("WaitTimeSeconds", secondsText(wait), "Must be >= 0 and <= 20, if provided.")
+	case r.attempt != "" && !set.fifo:
 		return nil, errParameter("ReceiveRequestAttemptId", r.attempt, notForThisType)
-	}
-	if r.attempt != "" && !validID(r.attempt) {
-		return nil, errParameter("ReceiveRequestAttemptId", r.attempt, idRule("ReceiveRequestAttemptId"))
+	case r.attempt != "" && !validID(r.attempt):
+		return nil, errParameter("ReceiveRequestAttemptId", r.attempt, "ReceiveRequestAttemptId"+idRule)
 	}
 	if wait > 0 {
 		r.deadline = time.Now().Add(wait)
 	}
 	return r, nil
-}
-
-// run takes messages, waiting for the first.
-func (r *receive) run(ctx context.Context) ([]queue.Message, error) {
-	defer func() {
-		if r.timer != nil {
-			r.timer.Stop()
-		}
-	}()
-	for {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		result, err := r.look()
-		if err != nil {
-			return nil, err
-		}
-		if result.usedUp != nil {
-			if err := r.q.deadLetter(result.usedUp); err != nil && len(result.messages) == 0 {
-				return nil, err
-			}
-		}
-		if len(result.messages) > 0 {
-			out, err := r.deliver(result.messages)
-			if len(out) > 0 || err != nil {
-				return out, err
-			}
-			continue
-		}
-		if result.usedUp != nil {
-			continue
-		}
-		if more, err := r.wait(ctx, result); !more {
-			return nil, err
-		}
-	}
 }
 
 // receiveResult is what one look at the queue brought: messages, or what to wait for.

@@ -49,23 +49,15 @@ func (w *writer) reopen() {
 	}
 }
 
-// pause waits, and reports whether the broker closes meanwhile.
-func (w *writer) pause(wait time.Duration) (closed bool) {
-	t := time.NewTimer(wait)
-	defer t.Stop()
-	for {
-		select {
-		case <-t.C:
-			return false
-		case <-w.wake:
-			w.mu.Lock()
-			closed := w.closed
-			w.mu.Unlock()
-			if closed {
-				return true
-			}
-		}
+// pause waits, and reports whether the broker is closing.
+func (w *writer) pause(wait time.Duration) bool {
+	select {
+	case <-time.After(wait):
+	case <-w.wake: // nothing is submitted now: it is closing, or the token of before
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
 }
 
 // restore opens the store, checks that nothing that was acknowledged is missing,

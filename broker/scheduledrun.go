@@ -126,18 +126,16 @@ func (f *runSending) first(c *conn) (found bool, err error) {
 
 // note writes what has to be known of the run later, and removes some of
 // what has not.
-func (f *runSending) note(c *conn) error {
+func (f *runSending) note(c *conn) (err error) {
 	r, now := &f.req, stamp()
-	_, err := c.exec(`INSERT INTO fires (id, task, queue, at, term, recorded, message, sequence, path)
+	c.run(&err, `INSERT INTO fires (id, task, queue, at, term, recorded, message, sequence, path)
 		VALUES (?,?,?,?,?,?,?,?,?)`,
 		r.ID, r.Task, r.Queue, r.At.UnixMilli(), r.Term, now, f.sent[0].ID, f.sent[0].SequenceNumber, f.path)
 	if err == nil && r.Task != "" {
 		err = accountUpTo(c, r.Task, r.At)
 	}
-	if err == nil {
-		_, err = c.exec(`DELETE FROM fires WHERE id IN (SELECT id FROM fires WHERE recorded < ? ORDER BY recorded LIMIT ?)`,
-			now-runRetention.Milliseconds(), int64(runSweep))
-	}
+	c.run(&err, `DELETE FROM fires WHERE id IN (SELECT id FROM fires WHERE recorded < ? ORDER BY recorded LIMIT ?)`,
+		now-runRetention.Milliseconds(), int64(runSweep))
 	return err
 }
 

@@ -23,89 +23,94 @@ type settings struct {
 	allow                              *allowPolicy   // nil means all
 }
 
-// numeric are the attributes that hold a number, with their ranges and
-// defaults.
-var numeric = map[string]struct {
-	min, max, fallback int
-	set                func(*settings, int)
-}{
-	"VisibilityTimeout":      {0, 43_200, 30, func(s *settings, n int) { s.visibility = seconds(n) }},
-	"DelaySeconds":           {0, 900, 0, func(s *settings, n int) { s.delay = seconds(n) }},
-	"MessageRetentionPeriod": {60, 1_209_600, 345_600, func(s *settings, n int) { s.retention = seconds(n) }},
-	"MaximumMessageSize": {1024, queue.MaxMessageSize, queue.MaxMessageSize, func(s *settings,
-		n int) {
-		s.maxSize = n
-	}},
-	"ReceiveMessageWaitTimeSeconds": {0, 20, 0, func(s *settings, n int) { s.wait = seconds(n) }},
-	"KmsDataKeyReusePeriodSeconds":  {60, 86_400, 300, func(*settings, int) {}},
+// attribute is an attribute that a queue can be given.
+type attribute struct {
+	fallback  string // its value when it was not given; "" for none
+	fifo      bool   // only FIFO queues have it
+	removable bool   // an empty value takes it away
+	// read checks a value and puts it into the settings.
+	read func(s *settings, name, value string) error
 }
 
-func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
+// settable holds the attributes by name. It is never written to.
+var settable = map[string]attribute{
+	"VisibilityTimeout": inSeconds(30, 0, 43_200, func(s *settings) *time.Duration { return &s.visibility }),
+	"DelaySeconds":      inSeconds(0, 0, 900, func(s *settings) *time.Duration { return &s.delay }),
+	"MessageRetentionPeriod": inSeconds(345_600, 60, 1_209_600,
+		func(s *settings) *time.Duration { return &s.retention }),
+	"ReceiveMessageWaitTimeSeconds": inSeconds(0, 0, 20, func(s *settings) *time.Duration { return &s.wait }),
+	"MaximumMessageSize": integer(queue.MaxMessageSize, 1024, queue.MaxMessageSize,
+		func(s *settings, n int) { s.maxSize = n }),
+	"KmsDataKeyReusePeriodSeconds": integer(300, 60, 86_400, func(*settings, int) {}),
+	"KmsMasterKeyId":               {removable: true, read: func(*settings, string, string) error { return nil }},
+	"Policy":                       {removable: true, read: func(*settings, string, string) error { return nil }},
+	"SqsManagedSseEnabled":         {fallback: "true", read: choice("false", "true", func(*settings, bool) {})},
+	"RedrivePolicy": {removable: true, read: func(s *settings, name, value string) (err error) {
+		s.redrive, err = parseRedrivePolicy(name, value)
+		return err
+	}},
+	"RedriveAllowPolicy": {removable: true, read: func(s *settings, name, value string) (err error) {
+		s.allow, err = parseAllowPolicy(name, value)
+		return err
+	}},
+	"FifoQueue": {fifo: true, fallback: "true", read: choice("true", "true", func(*settings, bool) {})},
+	"ContentBasedDeduplication": {fifo: true, fallback: "false",
+		read: choice("false", "true", func(s *settings, on bool) { s.contentDedup = on })},
+	"DeduplicationScope": {fifo: true, fallback: "queue",
+		read: choice("queue", "messageGroup", func(s *settings, on bool) { s.dedupPerGroup = on })},
+	"FifoThroughputLimit": {fifo: true, fallback: "perQueue",
+		read: choice("perQueue", "perMessageGroupId", func(*settings, bool) {})},
+}
+
+// integer is an attribute with a number between least and most.
+func integer(fallback, least, most int, set func(*settings, int)) attribute {
+	return attribute{fallback: strconv.Itoa(fallback), read: func(s *settings, name, value string) error {
+		n, err := strconv.Atoi(value)
+		if err != nil || n < least || n > most {
+			return errValue(name)
+		}
+		set(s, n)
+		return nil
+	}}
+}
+
+func inSeconds(fallback, least, most int, field func(*settings) *time.Duration) attribute {
+	return integer(fallback, least, most, func(s *settings, n int) { *field(s) = time.Duration(n) * time.Second })
+}
+
+// choice reads one of two values.
+func choice(off, on string, set func(s *settings, on bool)) func(s *settings, name, value string) error {
+	return func(s *settings, name, value string) error {
+		if value != off && value != on {
+			return errValue(name)
+		}
+		set(s, value == on)
+		return nil
+	}
+}
+
+func errValue(name string) error {
+	return queue.Errorf(queue.CodeInvalidAttributeValue, "Invalid value for the parameter %s.", name)
+}
 
 // parseSettings reads attributes as they were given to CreateQueue and
 // SetQueueAttributes. Errors are InvalidAttributeName and
 // InvalidAttributeValue with the texts of SQS.
-func parseSettings(fifo bool, attributes map[string]string) (settings, error) {
+func parseSettings(fifo bool, given map[string]string) (settings, error) {
 	s := settings{fifo: fifo}
-	for _, n := range numeric {
-		n.set(&s, n.fallback)
+	for name, value := range effectiveAttributes(fifo, nil) {
+		_ = settable[name].read(&s, name, value) // a default is valid
 	}
-	for _, name := range slices.Sorted(maps.Keys(attributes)) {
-		if err := s.apply(name, attributes[name]); err != nil {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		a, known := settable[name]
+		if !known || a.fifo && !fifo {
+			return s, queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute %s.", clip(name))
+		}
+		if err := a.read(&s, name, given[name]); err != nil {
 			return s, err
 		}
 	}
-	return s, s.checkTogether(attributes)
-}
-
-// apply reads one attribute.
-func (s *settings) apply(name, value string) (err error) {
-	if n, ok := numeric[name]; ok {
-		v, err := strconv.Atoi(value)
-		if err != nil || v < n.min || v > n.max {
-			return errValue(name)
-		}
-		n.set(s, v)
-		return nil
-	}
-	switch name {
-	case "Policy", "KmsMasterKeyId":
-		return nil
-	case "SqsManagedSseEnabled":
-		_, err = parseFlag(name, value)
-	case "RedrivePolicy":
-		s.redrive, err = parseRedrivePolicy(value)
-	case "RedriveAllowPolicy":
-		s.allow, err = parseAllowPolicy(value)
-	default:
-		return s.applyFIFO(name, value)
-	}
-	return err
-}
-
-// applyFIFO reads an attribute that only FIFO queues have.
-func (s *settings) applyFIFO(name, value string) (err error) {
-	unknown := queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute %s.", clip(name))
-	switch {
-	case !slices.Contains([]string{"FifoQueue", "ContentBasedDeduplication", "DeduplicationScope",
-		"FifoThroughputLimit"}, name):
-		return unknown
-	case !s.fifo:
-		return unknown
-	}
-	switch name {
-	case "FifoQueue":
-		if value != "true" {
-			return errValue(name)
-		}
-	case "ContentBasedDeduplication":
-		s.contentDedup, err = parseFlag(name, value)
-	case "DeduplicationScope":
-		s.dedupPerGroup, err = parseChoice(name, value, "queue", "messageGroup")
-	case "FifoThroughputLimit":
-		_, err = parseChoice(name, value, "perQueue", "perMessageGroupId")
-	}
-	return err
+	return s, s.checkTogether(given)
 }
 
 // checkTogether finds attributes that exclude each other.
@@ -122,22 +127,6 @@ func (s *settings) checkTogether(attributes map[string]string) error {
 	return nil
 }
 
-func errValue(name string) error {
-	return queue.Errorf(queue.CodeInvalidAttributeValue, "Invalid value for the parameter %s.", name)
-}
-
-func parseFlag(name, value string) (bool, error) {
-	return parseChoice(name, value, "false", "true")
-}
-
-// parseChoice reports whether the value is on; it must be that or off.
-func parseChoice(name, value, off, on string) (bool, error) {
-	if value != off && value != on {
-		return false, errValue(name)
-	}
-	return value == on, nil
-}
-
 // mergeAttributes returns the attributes after a change. An empty value takes
 // a policy or a key away; a KMS key turns the other encryption off.
 func mergeAttributes(old, change map[string]string) map[string]string {
@@ -152,9 +141,7 @@ func mergeAttributes(old, change map[string]string) map[string]string {
 		delete(merged, "KmsMasterKeyId")
 	}
 	for name, value := range change {
-		merged[name] = value
-		removable := name == "Policy" || name == "RedrivePolicy" || name == "RedriveAllowPolicy" || name == "KmsMasterKeyId"
-		if value == "" && removable {
+		if merged[name] = value; value == "" && settable[name].removable {
 			delete(merged, name)
 		}
 	}
@@ -163,13 +150,11 @@ func mergeAttributes(old, change map[string]string) map[string]string {
 
 // effectiveAttributes fills in the defaults.
 func effectiveAttributes(fifo bool, given map[string]string) map[string]string {
-	all := map[string]string{"SqsManagedSseEnabled": "true"}
-	for name, n := range numeric {
-		all[name] = strconv.Itoa(n.fallback)
-	}
-	if fifo {
-		all["FifoQueue"], all["ContentBasedDeduplication"] = "true", "false"
-		all["DeduplicationScope"], all["FifoThroughputLimit"] = "queue", "perQueue"
+	all := map[string]string{}
+	for name, a := range settable {
+		if a.fallback != "" && (fifo || !a.fifo) {
+			all[name] = a.fallback
+		}
 	}
 	maps.Copy(all, given)
 	if all["KmsMasterKeyId"] == "" {
@@ -222,14 +207,9 @@ const (
 	mostSources        = 10
 )
 
-func errPolicy(name, value, reason string) error {
-	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter %s is invalid. Reason: %s", clip(value),
-		name, reason)
-}
-
 // parseRedrivePolicy reads the attribute RedrivePolicy; "" means no policy. The count
 // may be a number or a string.
-func parseRedrivePolicy(value string) (*redrivePolicy, error) {
+func parseRedrivePolicy(name, value string) (*redrivePolicy, error) {
 	if value == "" {
 		return nil, nil
 	}
@@ -237,9 +217,7 @@ func parseRedrivePolicy(value string) (*redrivePolicy, error) {
 		Target string          `json:"deadLetterTargetArn"`
 		Max    json.RawMessage `json:"maxReceiveCount"`
 	}
-	refuse := func(reason string) (*redrivePolicy, error) {
-		return nil, errPolicy("RedrivePolicy", value, reason)
-	}
+	refuse := func(reason string) (*redrivePolicy, error) { return nil, errParameter(name, value, reason) }
 	if json.Unmarshal([]byte(value), &p) != nil {
 		return refuse("Amazon SQS can't create the redrive policy, as it's in an unsupported format.")
 	}
@@ -258,7 +236,7 @@ func parseRedrivePolicy(value string) (*redrivePolicy, error) {
 }
 
 // parseAllowPolicy reads the attribute RedriveAllowPolicy; "" means no policy.
-func parseAllowPolicy(value string) (*allowPolicy, error) {
+func parseAllowPolicy(name, value string) (*allowPolicy, error) {
 	if value == "" {
 		return nil, nil
 	}
@@ -266,9 +244,7 @@ func parseAllowPolicy(value string) (*allowPolicy, error) {
 		Permission string   `json:"redrivePermission"`
 		Sources    []string `json:"sourceQueueArns"`
 	}
-	refuse := func(reason string) (*allowPolicy, error) {
-		return nil, errPolicy("RedriveAllowPolicy", value, reason)
-	}
+	refuse := func(reason string) (*allowPolicy, error) { return nil, errParameter(name, value, reason) }
 	if json.Unmarshal([]byte(value), &p) != nil {
 		return refuse("Amazon SQS can't create the redrive allow policy, as it's in an unsupported format.")
 	}

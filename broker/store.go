@@ -99,11 +99,10 @@ const schemaVersion = 4
 // store is the database file: one connection that writes and checkpoints,
 // used by the writer alone, and a few that read.
 type store struct {
-	write   *conn
-	reads   chan *conn
-	reading int // connections that reads hands out
-	all     []*conn
-	full    bool // the writer's PRAGMA synchronous is FULL
+	write *conn
+	reads chan *conn // closed when the store is
+	open  int        // connections that reads hands out
+	full  bool       // the writer's PRAGMA synchronous is FULL
 }
 
 const (
@@ -114,33 +113,35 @@ const (
 // openStore opens or creates the database in dir.
 func openStore(dir, vfs string) (*store, error) {
 	path := filepath.Join(dir, databaseName)
-	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
 		if err := datadir.CheckFile(path + suffix); err != nil {
 			return nil, err
 		}
 	}
-	if err := createFile(path); err != nil {
+	// It is made before SQLite does, so that it and the files beside it, which take over its
+	// mode, are for their owner only.
+	f, err := datadir.OpenFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
 		return nil, err
 	}
 	s := &store{reads: make(chan *conn, readers)}
-	w, err := s.connect(path, vfs, `
+	s.write, err = connect(path, vfs, `
 		PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL;
 		PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
 		PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
 		PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -32768;
 		PRAGMA wal_autocheckpoint = 0`)
 	if err == nil {
-		s.write = w
 		err = s.createTables()
 	}
-	for range readers {
-		if err != nil {
-			break
-		}
+	for s.open < readers && err == nil {
 		var r *conn
-		if r, err = s.connect(path, vfs, `PRAGMA query_only = ON; PRAGMA cache_size = -2048`); err == nil {
+		if r, err = connect(path, vfs, `PRAGMA query_only = ON; PRAGMA cache_size = -2048`); err == nil {
 			s.reads <- r
-			s.reading++
+			s.open++
 		}
 	}
 	if err != nil {
@@ -149,27 +150,17 @@ func openStore(dir, vfs string) (*store, error) {
 	return s, nil
 }
 
-// createFile makes the database file before SQLite does, so that it and the
-// files beside it, which take over its mode, are for their owner only.
-func createFile(path string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, os.ErrExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	return f.Close()
-}
-
-func (s *store) connect(path, vfs, pragmas string) (*conn, error) {
+func connect(path, vfs, pragmas string) (*conn, error) {
 	c, err := openConn(path, vfs)
 	if err != nil {
 		return nil, err
 	}
-	s.all = append(s.all, c)
-	return c, c.script(`PRAGMA busy_timeout = 10000; PRAGMA temp_store = MEMORY;
+	err = c.script(`PRAGMA busy_timeout = 10000; PRAGMA temp_store = MEMORY;
 		PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; ` + pragmas)
+	if err != nil {
+		return nil, errors.Join(err, c.close())
+	}
+	return c, nil
 }
 
 // createTables creates the tables of a new file, and refuses a file of another format.
@@ -229,8 +220,8 @@ func (s *store) logPages(pragma string) (pages int64, err error) {
 
 // whileNobodyReads runs f after the reads under way and before later ones.
 func (s *store) whileNobodyReads(f func() error) error {
-	held := make([]*conn, 0, s.reading)
-	for range s.reading {
+	held := make([]*conn, 0, s.open)
+	for range s.open {
 		held = append(held, <-s.reads)
 	}
 	defer func() {
@@ -247,15 +238,13 @@ var errStoreClosed = errors.New("the queues' file is closed")
 // so that it copies the log into the database.
 func (s *store) close() error {
 	var errs []error
-	for range s.reading {
-		<-s.reads
+	for ; s.open > 0; s.open-- {
+		errs = append(errs, (<-s.reads).close())
 	}
 	close(s.reads)
-	s.reading = 0
-	for i := len(s.all) - 1; i >= 0; i-- {
-		errs = append(errs, s.all[i].close())
+	if s.write != nil {
+		errs = append(errs, s.write.close())
 	}
-	s.all = nil
 	return errors.Join(errs...)
 }
 
@@ -274,7 +263,10 @@ func lockDir(dir string) (*os.File, error) {
 			ErrInUse, strings.TrimSpace(string(holder)), dir)
 	}
 	if err == nil {
-		err = writePID(f)
+		err = f.Truncate(0)
+	}
+	if err == nil {
+		_, err = f.WriteAt([]byte(fmt.Sprintln(os.Getpid())), 0)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -286,12 +278,4 @@ func lockDir(dir string) (*os.File, error) {
 // process that is just being started may hold a copy of the descriptor.
 func unlockDir(f *os.File) error {
 	return errors.Join(unix.Flock(int(f.Fd()), unix.LOCK_UN), f.Close())
-}
-
-func writePID(f *os.File) error {
-	if err := f.Truncate(0); err != nil {
-		return err
-	}
-	_, err := f.WriteAt([]byte(fmt.Sprintln(os.Getpid())), 0)
-	return err
 }

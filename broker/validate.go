@@ -2,7 +2,9 @@ package broker
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -54,13 +56,44 @@ func (s *settings) checkOutgoing(m *queue.Outgoing) error {
 	if err := checkAttributes(m.Attributes); err != nil {
 		return err
 	}
-	if !validText(m.TraceHeader) {
+	switch {
+	case !validText(m.TraceHeader):
 		return errCharacters
+	case m.Delay != nil && (*m.Delay < 0 || *m.Delay > maxDelay):
+		return errParameter("DelaySeconds", secondsText(*m.Delay), "DelaySeconds must be >= 0 and <= 900.")
+	case m.Delay != nil && s.fifo && *m.Delay != 0:
+		return errParameter("DelaySeconds", secondsText(*m.Delay), notForThisType)
+	case s.fifo && m.GroupID == "":
+		return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter MessageGroupId.")
+	case !s.fifo && m.DedupID != "":
+		return errParameter("MessageDeduplicationId", m.DedupID, notForThisType)
+	case m.GroupID != "" && !validID(m.GroupID):
+		return errParameter("MessageGroupId", m.GroupID, "MessageGroupId"+idRule)
+	case m.DedupID != "" && !validID(m.DedupID):
+		return errParameter("MessageDeduplicationId", m.DedupID, "MessageDeduplicationId"+idRule)
+	case s.fifo && m.DedupID == "" && !s.contentDedup:
+		return queue.Errorf(queue.CodeInvalidParameterValue,
+			"The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
 	}
-	if err := s.checkDelay(m); err != nil {
-		return err
-	}
-	return s.checkIDs(m)
+	return nil
+}
+
+const (
+	notForThisType = "The request include parameter that is not valid for this queue type."
+	idRule         = " can only include alphanumeric and punctuation characters. 1 to 128 in length."
+)
+
+func errParameter(name, value, reason string) error {
+	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter %s is invalid. Reason: %s", clip(value),
+		name, reason)
+}
+
+// secondsText renders a duration as SQS takes it.
+func secondsText(d time.Duration) string { return fmt.Sprint(d.Seconds()) }
+
+// validID reports whether s is 1 to 128 letters, digits and punctuation.
+func validID(s string) bool {
+	return s != "" && len(s) <= maxIDLength && !strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
 var errCharacters = queue.Errorf(queue.CodeInvalidMessageContents,
@@ -93,67 +126,6 @@ func printable8(s string) bool {
 	const high = 0x8080808080808080
 	word := binary.LittleEndian.Uint64([]byte(s))
 	return (word|(word-0x2020202020202020))&high == 0
-}
-
-func (s *settings) checkDelay(m *queue.Outgoing) error {
-	if m.Delay == nil {
-		return nil
-	}
-	if *m.Delay < 0 || *m.Delay > maxDelay {
-		return errParameter("DelaySeconds", inSeconds(*m.Delay), "DelaySeconds must be >= 0 and <= 900.")
-	}
-	if s.fifo && *m.Delay != 0 {
-		return errParameter("DelaySeconds", inSeconds(*m.Delay), notForThisType)
-	}
-	return nil
-}
-
-const notForThisType = "The request include parameter that is not valid for this queue type."
-
-func errParameter(name, value, reason string) error {
-	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter %s is invalid. Reason: %s", clip(value),
-		name, reason)
-}
-
-// inSeconds renders a duration as SQS takes it.
-func inSeconds(d time.Duration) string { return fmt.Sprint(d.Seconds()) }
-
-// checkIDs refuses group and deduplication ids that are missing or malformed.
-func (s *settings) checkIDs(m *queue.Outgoing) error {
-	if s.fifo && m.GroupID == "" {
-		return queue.Errorf(queue.CodeMissingRequiredParameter, "The request must contain the parameter MessageGroupId.")
-	}
-	if !s.fifo && m.DedupID != "" {
-		return errParameter("MessageDeduplicationId", m.DedupID, notForThisType)
-	}
-	if m.GroupID != "" && !validID(m.GroupID) {
-		return errParameter("MessageGroupId", m.GroupID, idRule("MessageGroupId"))
-	}
-	if m.DedupID != "" && !validID(m.DedupID) {
-		return errParameter("MessageDeduplicationId", m.DedupID, idRule("MessageDeduplicationId"))
-	}
-	if s.fifo && m.DedupID == "" && !s.contentDedup {
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"The queue should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly")
-	}
-	return nil
-}
-
-func idRule(name string) string {
-	return name + " can only include alphanumeric and punctuation characters. 1 to 128 in length."
-}
-
-// validID reports whether s is 1 to 128 letters, digits and punctuation.
-func validID(s string) bool {
-	if s == "" || len(s) > maxIDLength {
-		return false
-	}
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 // checkAttributes refuses message attributes, with the texts of SQS.
@@ -193,11 +165,9 @@ func checkAttributeName(name string) error {
 		return refuse("You can't use message attribute names beginning with 'AWS.' or 'Amazon.'. These strings are " +
 			"reserved for internal use.")
 	}
-	for i := range len(name) {
-		if !nameByte(name[i]) && name[i] != '.' {
-			return refuse("Invalid non-alphanumeric character '#x%X' was found in the message attribute name. Can only "+
-				"include alphanumeric characters, hyphens, underscores, or dots.", name[i])
-		}
+	if i := strings.IndexFunc(name, func(c rune) bool { return notInName(c) && c != '.' }); i >= 0 {
+		return refuse("Invalid non-alphanumeric character '#x%X' was found in the message attribute name. Can only "+
+			"include alphanumeric characters, hyphens, underscores, or dots.", name[i])
 	}
 	switch {
 	case name[0] == '.':
@@ -210,9 +180,9 @@ func checkAttributeName(name string) error {
 	return nil
 }
 
-// nameByte reports whether c may stand in a queue's name.
-func nameByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_'
+// notInName reports whether c may not stand in a queue's name.
+func notInName(c rune) bool {
+	return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_')
 }
 
 func checkAttributeValue(a queue.Attribute) error {
@@ -241,17 +211,6 @@ func checkAttributeValue(a queue.Attribute) error {
 // and an exponent at will.
 func validNumber(s string) bool {
 	s = strings.TrimSpace(s)
-	s = strings.TrimLeft(s[:min(1, len(s))], "+-") + s[min(1, len(s)):]
-	mantissa, exponent, hasExponent := strings.Cut(strings.ToLower(s), "e")
-	whole, fraction, _ := strings.Cut(mantissa, ".")
-	if !digits(whole) || !digits(fraction) || whole+fraction == "" {
-		return false
-	}
-	if !hasExponent {
-		return true
-	}
-	exponent = strings.TrimLeft(exponent[:min(1, len(exponent))], "+-") + exponent[min(1, len(exponent)):]
-	return exponent != "" && digits(exponent)
+	_, err := strconv.ParseFloat(s, 64)
+	return (err == nil || errors.Is(err, strconv.ErrRange)) && strings.Trim(s, "0123456789+-.eE") == ""
 }
-
-func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }

@@ -55,7 +55,7 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 		return 0, err
 	}
 	if c.Visibility < 0 || c.Visibility > queue.MaxVisibility {
-		return 0, errParameter("VisibilityTimeout", inSeconds(c.Visibility), "Must be between 0 and 43200, if provided.")
+		return 0, errParameter("VisibilityTimeout", secondsText(c.Visibility), "Must be between 0 and 43200, if provided.")
 	}
 	m := q.held[r.key]
 	switch {
@@ -68,7 +68,7 @@ func (q *liveQueue) change(c queue.VisibilityChange, now int64) (older int64, er
 	case !m.newest(r) || !m.inFlight:
 		return 0, nil
 	case now-m.receivedAt+int64(c.Visibility) >= int64(queue.MaxVisibility):
-		return 0, errParameter("VisibilityTimeout", inSeconds(c.Visibility),
+		return 0, errParameter("VisibilityTimeout", secondsText(c.Visibility),
 			fmt.Sprintf("Total VisibilityTimeout for the message is beyond the limit [%d seconds]",
 				int(queue.MaxVisibility/time.Second)))
 	}
