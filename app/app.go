@@ -18,28 +18,22 @@ import (
 
 // Options configure an [App]. All fields are required, but for Bundle and Command.
 type Options struct {
-	// Settings are those of the start.
-	Settings *config.Settings
-	// Bundle is the folder of the first version; nil for a command without a folder.
-	Bundle *bundle.Bundle
-	// Command is the app's program and arguments; empty when the bundle's Procfile says
-	// what to run.
+	Settings *config.Settings // those of the start
+	// Bundle is the folder of the first version, nil for a command without a folder; Command the
+	// app's program and arguments, empty when the bundle's Procfile says what to run.
+	Bundle  *bundle.Bundle
 	Command []string
 	// Environ returns the environment of a process of a version, which listens at a port
 	// unless that is 0; see [Environ].
 	Environ func(b *bundle.Bundle, port int) []string
-	// Log receives what happens to the app.
-	Log *slog.Logger
+	Log     *slog.Logger
 	// Output receives each line that a process, or a step of a deployment, writes.
 	Output func(process, stream string, line []byte)
 	// Counters count what happens to the processes; LinesDropped also reports it.
 	Counters supervisor.Events
-	// Hurry makes every stop immediate when it is done.
-	Hurry context.Context
-	// Draining is closed when the stop of the environment begins.
-	Draining <-chan struct{}
-	// Ready is closed when the app is ready for the first time.
-	Ready chan struct{}
+	Hurry    context.Context // makes every stop immediate when it is done
+	Draining <-chan struct{} // is closed when the stop of the environment begins
+	Ready    chan struct{}   // is closed when the app is ready for the first time
 	// Changing holds one token: its holder may change versions, settings and tasks.
 	Changing chan struct{}
 	// Gate opens or closes the gates of the workers that deliver to the app; reason says
@@ -52,11 +46,10 @@ type Options struct {
 	// Check refuses the bundle of a new version.
 	Check func(*bundle.Bundle) error
 	// Change reads the settings with the bundle of a new version, and says how they differ from
-	// those in force.
+	// those in force. Apply puts them in force; newReplicas tells that they are for new
+	// replicas, and that deliveries to the old ones go on as they are.
 	Change func(*bundle.Bundle) (config.Change, error)
-	// Apply puts changed settings in force. newReplicas tells that they are for
-	// new replicas, and that deliveries to the old ones go on as they are.
-	Apply func(c config.Change, newReplicas bool)
+	Apply  func(c config.Change, newReplicas bool)
 	// AdoptTasks puts the periodic tasks of a new version in force, which were checked.
 	AdoptTasks func(context.Context, *bundle.Bundle)
 }
@@ -171,12 +164,10 @@ func (a *App) awaitSteps() {
 // watchReadiness fails when the app is not ready in time the first time. Later, an app that
 // is not ready only closes the gates.
 func (a *App) watchReadiness() {
-	limit := time.NewTimer(a.opts.Settings.AppReadyTimeout)
-	defer limit.Stop()
 	select {
 	case <-a.gate.ready:
 	case <-a.opts.Draining:
-	case <-limit.C:
+	case <-time.After(a.opts.Settings.AppReadyTimeout):
 		reason, _ := a.NotReady()
 		if reason != "" {
 			reason = " (" + reason + ")"
@@ -227,15 +218,15 @@ func (a *App) gaveUp(r *replica, cause *supervisor.FailedError) {
 	if r != nil {
 		r.giveUp(&last)
 	}
-	switch {
-	case ends:
+	if ends {
 		a.opts.Failed(&last)
-	case r != nil && !deployed:
-		a.opts.Log.Error("process failed too often", "process", last.Process, "err", &last,
-			"hint", "replace it with 'tendril deploy'")
-	default:
-		a.opts.Log.Error("process failed too often", "process", last.Process, "err", &last)
+		return
 	}
+	attrs := []any{"process", last.Process, "err", &last}
+	if r != nil && !deployed {
+		attrs = append(attrs, "hint", "replace it with 'tendril deploy'")
+	}
+	a.opts.Log.Error("process failed too often", attrs...)
 }
 
 // CurrentBundle is that of the version that serves; nil for a command without a folder.

@@ -166,13 +166,6 @@ func (r *replica) release() {
 	}
 }
 
-// all returns all replicas.
-func (b *balancer) all() []*replica {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Clone(b.replicas)
-}
-
 // isOpen reports whether anything may be delivered now, and why not.
 func (b *balancer) isOpen() (open bool, reason string) {
 	b.mu.Lock()

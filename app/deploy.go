@@ -234,13 +234,8 @@ func (d *deployer) untilStop(ctx context.Context) (context.Context, func()) {
 func (d *deployer) fail(ctx context.Context, state string, err error) error {
 	d.end(state, err)
 	failed := &console.DeployError{Switched: state == console.DeployFailed, Stopped: isStopped(ctx), Err: err}
-	var step *stepError
-	var late *replicaError
-	switch {
-	case errors.As(err, &step):
-		failed.Step, failed.Output = step.name, step.output
-	case errors.As(err, &late) && !failed.Stopped:
-		failed.Step, failed.Output = late.replica.name(), late.replica.output.lines()
+	if step := (*stepError)(nil); errors.As(err, &step) {
+		failed.Step, failed.Output = step.name, step.output()
 	}
 	return failed
 }

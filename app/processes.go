@@ -79,18 +79,25 @@ func (s *supervised) helpers(ctx context.Context, v version) (processes, error) 
 	return s.start(ctx, list, nil)
 }
 
-// start starts the processes of a replica, or helpers for nil.
+// start starts the processes of a replica, or helpers for nil, which have no messages.
 func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *replica) (processes, error) {
-	limit := s.opts.Settings.RestartLimit
-	if limit == 0 {
-		limit = -1 // never
+	set := s.opts.Settings
+	opts := &supervisor.Options{
+		Grace: max(set.AppGrace, time.Nanosecond), RestartMin: restartMin, RestartLimit: set.RestartLimit,
+		RestartWindow: set.RestartWindow, RetryAfter: RetryGivenUp, Hurry: s.opts.Hurry, ReadyLateAfter: readyLate,
+		LinesPerSecond: set.AppLogRate, Output: s.opts.Output, Events: s.events(r),
 	}
-	all, err := supervisor.New(list, &supervisor.Options{
-		Grace: max(s.opts.Settings.AppGrace, time.Nanosecond), RestartMin: restartMin, RestartLimit: limit,
-		RestartWindow: s.opts.Settings.RestartWindow, RetryAfter: RetryGivenUp, Excused: s.excused(r),
-		Hurry: s.opts.Hurry, ReadyLateAfter: readyLate, LinesPerSecond: s.opts.Settings.AppLogRate, Output: s.outputOf(r),
-		Events: s.events(r),
-	})
+	if opts.RestartLimit == 0 {
+		opts.RestartLimit = -1 // never
+	}
+	if r != nil {
+		opts.Excused = func(string, supervisor.Exit) bool { return s.excused(r) }
+		opts.Output = func(process, stream string, line []byte) {
+			s.opts.Output(process, stream, line)
+			r.output.add(string(line))
+		}
+	}
+	all, err := supervisor.New(list, opts)
 	if err == nil {
 		err = all.Start(ctx)
 	}
@@ -99,6 +106,10 @@ func (s *supervised) start(ctx context.Context, list []supervisor.Process, r *re
 	}
 	return all, nil
 }
+
+// excused reports whether the exit of a replica seems to be a message's fault: then it
+// counts for nothing.
+func (s *supervised) excused(r *replica) bool { return r.overMessage.Load() && !s.detector.isBroken() }
 
 // checkOf is how to find out whether the replica at a port is ready. The number in a
 // health check stands for the port of each replica.
@@ -118,27 +129,13 @@ func (s *supervised) isSameApp(v, next version) bool {
 		slices.Equal(s.opts.Environ(v.bundle, 0), s.opts.Environ(next.bundle, 0))
 }
 
-// excused reports whether the exit of a replica seems to be a message's fault: then it
-// counts for nothing. Helpers have no messages.
-func (s *supervised) excused(r *replica) func(string, supervisor.Exit) bool {
-	return func(string, supervisor.Exit) bool {
-		return r != nil && r.overMessage.Load() && !s.detector.isBroken()
-	}
-}
-
-// outputOf prints the lines of a replica, which keeps the last ones, or of helpers for nil.
-func (s *supervised) outputOf(r *replica) func(process, stream string, line []byte) {
-	if r == nil {
-		return s.opts.Output
-	}
-	return func(process, stream string, line []byte) {
-		s.opts.Output(process, stream, line)
-		r.output.add(string(line))
-	}
-}
-
 // events are the listeners of the processes of a replica, or of helpers for nil.
 func (s *supervised) events(r *replica) supervisor.Events {
+	recordExit := func(how supervisor.Exit) {
+		if !s.opts.stopping() {
+			r.recordExit(how, func(ids []string) { s.detector.crashed(ids, time.Now()) })
+		}
+	}
 	return supervisor.Events{
 		Started: func(e supervisor.Started) {
 			level := slog.LevelInfo // nothing says whether a helper is ready
@@ -164,7 +161,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			// The deliveries wait for the exit no longer than a moment, and not until all that the
 			// process started is gone.
 			if r != nil && r.wasReady.Load() {
-				s.recordExit(r, supervisor.Exit{})
+				recordExit(supervisor.Exit{})
 			}
 		},
 		Exited: func(e supervisor.Exited) {
@@ -172,7 +169,7 @@ func (s *supervised) events(r *replica) supervisor.Events {
 			if r != nil {
 				s.pid.ended(r)
 				if !r.wasReady.Load() { // for one that was never ready it counts how it ended
-					s.recordExit(r, e.Exit)
+					recordExit(e.Exit)
 				}
 			}
 			level := slog.LevelWarn
@@ -206,11 +203,5 @@ func (s *supervised) events(r *replica) supervisor.Events {
 				r.setReady(e.Open, e.Reason)
 			}
 		},
-	}
-}
-
-func (s *supervised) recordExit(r *replica, how supervisor.Exit) {
-	if !s.opts.stopping() {
-		r.recordExit(how, func(ids []string) { s.detector.crashed(ids, time.Now()) })
 	}
 }

@@ -40,7 +40,6 @@ type replica struct {
 	mu          sync.Mutex
 	exits       int            // how often it exited by itself
 	failure     error          // why it was given up
-	failed      chan struct{}  // closed then
 	messages    map[string]int // deliveries in work, by message id
 	exited      chan struct{}  // closed when the process exits by itself, then replaced
 	connections map[*Route]*deliver.HTTP
@@ -48,7 +47,7 @@ type replica struct {
 
 // newReplica returns a replica without processes.
 func newReplica(b *balancer, v version, port, number int) *replica {
-	return &replica{balancer: b, port: port, number: number, version: v.number, failed: make(chan struct{}),
+	return &replica{balancer: b, port: port, number: number, version: v.number,
 		routing:  routing{reason: "starting", idle: make(chan struct{})},
 		messages: map[string]int{}, exited: make(chan struct{}), connections: map[*Route]*deliver.HTTP{}}
 }
@@ -71,7 +70,6 @@ func (r *replica) giveUp(err error) {
 	defer r.mu.Unlock()
 	if r.failure == nil {
 		r.failure = err
-		close(r.failed)
 	}
 }
 
@@ -147,7 +145,6 @@ func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
 	r.mu.Lock()
 	if r.exits++; r.exits == maxExits && !r.wasReady.Load() && r.failure == nil {
 		r.failure = fmt.Errorf("%s ended %d times before it was ready: %s", r.name(), r.exits, how)
-		close(r.failed)
 	}
 	ids := slices.Sorted(maps.Keys(r.messages))
 	r.overMessage.Store(len(ids) > 0)
@@ -164,6 +161,23 @@ const (
 	// maxLastLine is where each of them is cut, in bytes.
 	maxLastLine = 1000
 )
+
+// failedStep returns err as the reason for which the replica kept a new version from serving.
+func (r *replica) failedStep(err error) error { return &stepError{r.name(), r.output.lines, err} }
+
+// stepError says which hook, build command or replica failed in a deployment.
+type stepError struct {
+	name   string
+	output func() []string // the last lines that it wrote
+	err    error
+}
+
+// Error names the step and how it ended, but not what it wrote: that may be secret, and
+// the text is shown to everybody who reaches the console.
+func (e *stepError) Error() string { return e.err.Error() }
+
+// Unwrap returns how the step ended.
+func (e *stepError) Unwrap() error { return e.err }
 
 // lastLines keeps the last lines that a process wrote. The zero value is empty.
 type lastLines struct {

@@ -15,18 +15,6 @@ import (
 // errRolledBack: the new version did not come up; the old one is still serving.
 var errRolledBack = errors.New("the deployment was rolled back")
 
-// replicaError says which replica kept a new version from serving.
-type replicaError struct {
-	replica *replica // stopped by the time that a change returns
-	err     error
-}
-
-// Error returns the text of the reason.
-func (e *replicaError) Error() string { return e.err.Error() }
-
-// Unwrap returns the reason.
-func (e *replicaError) Unwrap() error { return e.err }
-
 // launcher starts the processes of a version.
 type launcher interface {
 	// launch starts the process of a replica; ctx bounds the start alone.
@@ -37,15 +25,12 @@ type launcher interface {
 
 // replicaOptions configure a [replicaSet].
 type replicaOptions struct {
-	// readyTimeout is how long new replicas may take to be ready.
-	readyTimeout time.Duration
+	readyTimeout time.Duration // how long new replicas may take to be ready
 	// drainTimeout returns how long retired replicas may finish their work before they are
 	// stopped all the same. It is asked before each drain, since it can change.
 	drainTimeout func() time.Duration
-	// stopTimeout bounds the stop of one replica.
-	stopTimeout time.Duration
-	// hurry makes every stop immediate when it is done, also of those in a change that fails
-	// or is given up.
+	stopTimeout  time.Duration // bounds the stop of one replica
+	// hurry makes every stop immediate when it is done, also of those in a change that fails.
 	hurry context.Context
 	log   *slog.Logger
 	// The functions report how far a deployment is, one at a time; they must not change the set.
@@ -126,26 +111,16 @@ func (s *replicaSet) status() (replicas, helpers []supervisor.Status) {
 }
 
 // launchAll starts n replicas of v. After an error those that run are returned.
-func (s *replicaSet) launchAll(ctx context.Context, v version, n int) ([]*replica, error) {
-	var replicas []*replica
-	for range n {
-		if ctx.Err() != nil {
-			return replicas, ctx.Err()
-		}
-		var r *replica
-		launched := make(chan error, 1)
-		go func() {
-			var err error
-			r, err = s.launchOne(ctx, v)
-			launched <- err
-		}()
-		var err error
-		select {
-		case err = <-launched:
-		case <-ctx.Done():
-			// The one that is being started may take a grace to end: the others end beside it.
-			s.discard(replicas)
-			replicas, err = nil, <-launched
+func (s *replicaSet) launchAll(ctx context.Context, v version, n int) (replicas []*replica, err error) {
+	for len(replicas) < n && ctx.Err() == nil {
+		// When ctx ends, the one that is being started may take a grace to end: the others end beside it.
+		discarded := make(chan struct{})
+		before := replicas
+		stop := context.AfterFunc(ctx, func() { s.discard(before); close(discarded) })
+		r, err := s.launchOne(ctx, v)
+		if !stop() {
+			<-discarded
+			replicas = nil
 		}
 		if err != nil {
 			return replicas, err
@@ -230,7 +205,7 @@ func (s *replicaSet) exchangeHelpers(ctx context.Context, v version, replicas []
 	if err == nil {
 		late, reason, failed := unready(replicas)
 		if failed == nil && late != nil {
-			failed = &replicaError{late, fmt.Errorf("%s was ready and is no longer: %s", late.name(), reason)}
+			failed = late.failedStep(fmt.Errorf("%s was ready and is no longer: %s", late.name(), reason))
 		}
 		if failed == nil {
 			return helpers, nil
@@ -262,11 +237,7 @@ func (s *replicaSet) rollBack(ctx context.Context, replicas []*replica, cause er
 
 // awaitReady waits until every replica is ready at the same time.
 func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration) error {
-	limit := time.NewTimer(timeout)
-	defer limit.Stop()
-	look := time.NewTicker(20 * time.Millisecond)
-	defer look.Stop()
-	for {
+	for limit := time.After(timeout); ; {
 		late, reason, err := unready(replicas)
 		if err != nil || late == nil {
 			return err
@@ -274,9 +245,9 @@ func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-limit.C:
-			return &replicaError{late, fmt.Errorf("%s was not ready within %s: %s", late.name(), timeout, reason)}
-		case <-look.C:
+		case <-limit:
+			return late.failedStep(fmt.Errorf("%s was not ready within %s: %s", late.name(), timeout, reason))
+		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
@@ -286,7 +257,7 @@ func awaitReady(ctx context.Context, replicas []*replica, timeout time.Duration)
 func unready(replicas []*replica) (late *replica, reason string, err error) {
 	for _, r := range replicas {
 		if err := r.err(); err != nil {
-			return nil, "", &replicaError{r, err}
+			return nil, "", r.failedStep(err)
 		}
 		if late == nil {
 			var ready bool

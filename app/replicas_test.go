@@ -283,7 +283,7 @@ func TestHundredDeployments(t *testing.T) {
 			if (err != nil) != (k != good) || err != nil && !errors.Is(err, errRolledBack) {
 				t.Fatalf("deploying a version that %s: %v", k, err)
 			}
-			var replica *replicaError
+			var replica *stepError
 			if named := errors.As(err, &replica); named != (k == crashing || k == never) {
 				t.Errorf("deploying a version that %s: %v, and a replica is named: %v", k, err, named)
 			}

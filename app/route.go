@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"tendril/deliver"
@@ -77,7 +78,10 @@ func (t *Route) to(ctx context.Context, r *replica, m *queue.Message, alone bool
 
 // Close closes all connections; deliveries from now on open new ones.
 func (t *Route) Close() {
-	for _, r := range t.balancer.all() {
+	t.balancer.mu.Lock()
+	replicas := slices.Clone(t.balancer.replicas)
+	t.balancer.mu.Unlock()
+	for _, r := range replicas {
 		r.mu.Lock()
 		r.disconnect(t)
 		r.mu.Unlock()

@@ -25,24 +25,6 @@ func beforeStart(p bundle.Phase) bool {
 
 func afterStart(p bundle.Phase) bool { return p == bundle.PhasePostdeploy }
 
-// stepError says which step of a deployment failed.
-type stepError struct {
-	phase, name, where string // where: the file and line that asked for it
-	took               time.Duration
-	output             []string // the last lines that it wrote
-	err                error
-}
-
-// Error names the step and how it ended, but not what it wrote: that may be secret, and
-// the text is shown to everybody who reaches the console.
-func (e *stepError) Error() string {
-	return fmt.Sprintf("%s: the %s step %s failed after %s: %v", e.where, e.phase, e.name,
-		e.took.Round(time.Millisecond), e.err)
-}
-
-// Unwrap returns how the step ended.
-func (e *stepError) Unwrap() error { return e.err }
-
 // stepRunner runs the hooks and build commands of versions.
 type stepRunner struct {
 	opts   *Options
@@ -98,7 +80,8 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step bundle.Step) er
 	case ctx.Err() != nil:
 		err = fmt.Errorf("it was given up: %w", err)
 	}
-	return &stepError{string(step.Phase), step.Name, where, time.Since(began), kept.lines(), err}
+	return &stepError{step.Name, kept.lines, fmt.Errorf("%s: the %s step %s failed after %s: %w", where, step.Phase,
+		step.Name, time.Since(began).Round(time.Millisecond), err)}
 }
 
 // runStep runs a command as the leader of a process group that does not outlive this

@@ -21,14 +21,13 @@ func isStopped(ctx context.Context) bool { return errors.Is(context.Cause(ctx), 
 // one; two deployments, or two lesser ones, are refused.
 type turn struct {
 	token chan struct{} // its holder may change things
-	// stopping is done when everything ends; stopped is true when it has, under the token.
+	// stopping is done when everything ends.
 	stopping context.Context
 	endNow   context.CancelFunc
-	stopped  bool
 
 	mu        sync.Mutex
 	deploying bool
-	giveUp    func() // ends the lesser change under way
+	giveUp    context.CancelCauseFunc // ends the change of size under way
 }
 
 func newTurn() *turn {
@@ -54,17 +53,9 @@ const (
 func (t *turn) begin(ctx context.Context, kind changeKind) (_ context.Context, end func(), err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	detach := context.AfterFunc(t.stopping, func() { cancel(ErrStopped) })
-	if kind == toDeploy {
-		err = t.takeOver(ctx)
-	} else {
-		err = t.take(func() {
-			if kind == toScale {
-				cancel(ErrBusy)
-			}
-		})
-	}
-	if err == nil && (t.stopped || t.stopping.Err() != nil) {
-		t.pass()
+	err = t.take(ctx, kind, cancel)
+	if err == nil && t.stopping.Err() != nil {
+		t.pass(kind)
 		err = ErrStopped
 	}
 	if err != nil {
@@ -75,7 +66,7 @@ func (t *turn) begin(ctx context.Context, kind changeKind) (_ context.Context, e
 		cancel(nil)
 		return nil, nil, err
 	}
-	return ctx, func() { t.pass(); detach(); cancel(nil) }, nil
+	return ctx, func() { t.pass(kind); detach(); cancel(nil) }, nil
 }
 
 // stop gives up the change under way, and takes the turn for the last change of all; end
@@ -83,51 +74,44 @@ func (t *turn) begin(ctx context.Context, kind changeKind) (_ context.Context, e
 func (t *turn) stop() (end func()) {
 	t.endNow()
 	<-t.token
-	t.stopped = true
-	return t.pass
+	return func() { t.pass(toDeploy) }
 }
 
-// take takes the turn for a lesser change; giveUp is called when a deployment wants it,
-// and must not block.
-func (t *turn) take(giveUp func()) error {
+// take takes the turn, for a deployment as soon as a lesser change has given up.
+func (t *turn) take(ctx context.Context, kind changeKind, giveUp context.CancelCauseFunc) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.deploying || len(t.token) == 0 {
+	if t.deploying || kind != toDeploy && len(t.token) == 0 {
 		return ErrBusy
 	}
-	<-t.token
-	t.giveUp = giveUp
-	return nil
-}
-
-// takeOver takes the turn for a deployment, as soon as a lesser change has given up.
-func (t *turn) takeOver(ctx context.Context) error {
-	t.mu.Lock()
-	busy := t.deploying
+	if kind == toScale {
+		t.giveUp = giveUp
+	}
+	if kind != toDeploy {
+		<-t.token
+		return nil
+	}
 	t.deploying = true
 	if t.giveUp != nil {
-		t.giveUp()
+		t.giveUp(ErrBusy)
 	}
-	t.mu.Unlock()
-	if busy {
-		return ErrBusy
-	}
+	t.mu.Unlock() // pass needs it
+	var err error
 	select {
 	case <-t.token:
-		return nil
 	case <-ctx.Done():
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.deploying = false
-		return ctx.Err()
+		err = ctx.Err()
 	}
+	t.mu.Lock()
+	t.deploying = err == nil
+	return err
 }
 
 // pass gives the turn back.
-func (t *turn) pass() {
+func (t *turn) pass(kind changeKind) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.giveUp == nil {
+	if kind == toDeploy {
 		t.deploying = false
 	}
 	t.giveUp = nil // a deployment may be waiting for just this
