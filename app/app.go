@@ -83,7 +83,11 @@ func New(opts *Options) *App {
 	s, pid := opts.Settings, newPIDFile(opts.Settings.PIDFile, opts.Log)
 	a := &App{opts: opts, startHooks: make(chan struct{}), detector: newDetector(opts.Log),
 		balancer: newBalancer(s.Port, supervisor.FreePort)}
-	a.gate = &gate{pass: a.passGate, isOpen: a.balancer.isOpen, ready: opts.Ready}
+	a.gate = &gate{isOpen: a.balancer.isOpen, ready: opts.Ready, pass: func(open bool, reason string) {
+		if !opts.stopping() {
+			opts.Gate(open, reason)
+		}
+	}}
 	a.balancer.changed = a.gate.change
 	launcher := &supervised{opts: opts, detector: a.detector, pid: pid, gaveUp: a.gaveUp}
 	a.deployer = &deployer{opts: opts, isSameApp: launcher.isSameApp, numbers: versionNumbers{log: opts.Log}}
@@ -149,10 +153,7 @@ func (a *App) Stop(context.Context) error {
 // awaitSteps waits until no hook runs any more, in whose place nothing may be left.
 func (a *App) awaitSteps() {
 	over := make(chan struct{})
-	go func() {
-		a.background.Wait()
-		close(over)
-	}()
+	go func() { a.background.Wait(); close(over) }()
 	for _, end := range []<-chan struct{}{over, a.opts.Changing} {
 		select {
 		case <-end:
@@ -197,12 +198,6 @@ func (a *App) afterFirstReady(v version) {
 	}
 	if err := a.steps.run(a.run, v, afterStart); err != nil && a.run.Err() == nil {
 		a.opts.Failed(err)
-	}
-}
-
-func (a *App) passGate(open bool, reason string) {
-	if !a.opts.stopping() {
-		a.opts.Gate(open, reason)
 	}
 }
 

@@ -192,8 +192,8 @@ func (b *balancer) change(do func()) {
 	defer b.calls.Unlock()
 	b.mu.Lock()
 	do()
-	open, reason := b.state()
 	before := b.open
+	open, reason := b.state()
 	b.open = open
 	close(b.news)
 	b.news = make(chan struct{})

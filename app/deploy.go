@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,11 +38,8 @@ func (d *deployer) Deploy(ctx context.Context, path string) (console.DeployResul
 		return console.DeployResult{}, ErrStopped
 	}
 	old := d.replicas.current()
-	if path == "" && old.bundle != nil {
-		path = old.bundle.Dir
-	}
 	v := version{command: old.command}
-	if path != "" {
+	if path = cmp.Or(path, old.dir()); path != "" {
 		var err error
 		if v, err = d.open(path); err != nil {
 			return console.DeployResult{}, err
@@ -128,11 +126,7 @@ func (d *deployer) prune(dir string, refused error) {
 	if refused != nil {
 		err = bundle.RemoveVersion(dir)
 	} else {
-		serving := ""
-		if b := d.replicas.current().bundle; b != nil {
-			serving = b.Dir
-		}
-		err = bundle.PruneVersions(dir, serving)
+		err = bundle.PruneVersions(dir, d.replicas.current().dir())
 	}
 	if err != nil {
 		d.opts.Log.Warn("removing old versions failed", "err", err)

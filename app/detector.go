@@ -8,11 +8,8 @@ import (
 )
 
 const (
-	// brokenAfter is how many different messages must crash the app in a row,
-	// without one that it survives, before the app itself counts as broken.
-	brokenAfter = 10
-	// maxQuarantined is the number of messages that are remembered.
-	maxQuarantined = 10_000
+	brokenAfter    = 10     // different messages in a row crash an app that is broken itself
+	maxQuarantined = 10_000 // messages that are remembered
 )
 
 // detector remembers which messages may crash the app. Its methods are safe for concurrent use.
@@ -59,11 +56,9 @@ func (d *detector) isBroken() bool {
 
 // PoisonStatus counts the messages that crash the app.
 type PoisonStatus struct {
-	// Quarantined counts the messages that are delivered alone, Poison those of
-	// them that crashed the app alone.
-	Quarantined, Poison int
-	// Broken tells that the app crashes on every message that it is given.
-	Broken bool
+	Quarantined int  // are delivered alone
+	Poison      int  // of them, crashed the app alone
+	Broken      bool // the app crashes on every message that it is given
 }
 
 // Poison counts the messages that crash the app.
@@ -85,21 +80,20 @@ func (d *detector) crashed(ids []string, now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer d.update()
-	if len(ids) > 1 {
-		for _, id := range ids {
-			d.add(id, now)
-		}
-		d.log.Warn("app crashed, messages quarantined", "messages", len(ids))
-		return
-	}
 	for _, id := range ids {
 		m := d.add(id, now)
+		if len(ids) > 1 {
+			continue
+		}
 		m.crashes++
 		d.log.Error("poison message detected", "message_id", id, "crashes", m.crashes,
 			"hint", "it is delivered alone until its queue dead-letters it")
 		if m.crashes == 1 {
 			d.streak++
 		}
+	}
+	if len(ids) > 1 {
+		d.log.Warn("app crashed, messages quarantined", "messages", len(ids))
 	}
 }
 

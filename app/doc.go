@@ -10,11 +10,10 @@
 //	                                              '- yes -> admit 2, retire 1 (drain), stop 1
 //	scale:  out: start, ready, admit.  in: retire (drain), stop.
 //
-// An [App] has a part for each of its states. The balancer knows which replicas take
-// deliveries, and a [Route] gives each message of a queue to one of them. The replica set
-// starts and stops replicas, and changes the balancer in the right order. The deployer opens
-// new versions, runs their hooks and reports how far a deployment is. The gate opens the
-// workers' gates while a replica is ready. A [Scaler] changes the number of replicas.
+// The balancer knows which replicas take deliveries, and a [Route] gives each message of a
+// queue to one of them. The replica set starts and stops replicas, and changes the balancer
+// in the right order. The deployer opens new versions, runs their hooks and reports how far
+// a deployment is. The gate opens the workers' gates while a replica is ready.
 //
 // # Poison messages
 //
@@ -36,8 +35,7 @@
 //
 // # Invariants
 //
-//   - A delivery goes to a replica that is admitted and ready at that moment, and
-//     a replica is stopped only when nothing is in work on it, or when its drain
+//   - A replica is stopped only when nothing is in work on it, or when its drain
 //     took longer than its limit.
 //   - At most one change (start, scale, deploy) runs at a time; a second one is
 //     refused with [ErrBusy] rather than queued. But a deployment waits for nothing

@@ -17,10 +17,8 @@ const localCredential = "tendril"
 type Queue struct {
 	// Endpoint is the URL of the embedded queue; "" on Amazon SQS, where the app finds
 	// region and credentials as it always did.
-	Endpoint string
-	Region   string
-	// Name and URL are those of the worker queue.
-	Name, URL string
+	Endpoint, Region string
+	Name, URL        string // of the worker queue
 }
 
 // Environ returns the complete environment of a process of the app: base, the properties

@@ -12,13 +12,12 @@ import (
 	"tendril/supervisor"
 )
 
+// RetryGivenUp is how often an app that failed too often is started once.
+const RetryGivenUp = time.Minute
+
 const (
-	// RetryGivenUp is how often an app that failed too often is started once.
-	RetryGivenUp = time.Minute
-	// restartMin is the pause before a first restart; it doubles with each.
-	restartMin = 100 * time.Millisecond
-	// readyLate is when a replica that does not pass its check is reported first.
-	readyLate = 10 * time.Second
+	restartMin = 100 * time.Millisecond // the pause before a first restart; it doubles with each
+	readyLate  = 10 * time.Second       // when a replica that does not pass its check is reported first
 )
 
 // Guard gives a process the user and the limits of the settings.
@@ -46,17 +45,14 @@ func (s *supervised) launch(ctx context.Context, v version, r *replica) (process
 	if err != nil {
 		return nil, err
 	}
-	web := Guard(s.opts.Settings, supervisor.Process{Name: r.name(), Argv: v.command, Port: r.port, Check: check,
-		Env: s.opts.Environ(v.bundle, r.port)})
-	if v.bundle != nil {
-		web.Dir = v.bundle.Dir
-		if len(v.command) == 0 {
-			main, err := v.bundle.Web()
-			if err != nil {
-				return nil, err
-			}
-			web.Shell = main.Command
+	web := Guard(s.opts.Settings, supervisor.Process{Name: r.name(), Argv: v.command, Dir: v.dir(), Port: r.port,
+		Check: check, Env: s.opts.Environ(v.bundle, r.port)})
+	if v.bundle != nil && len(v.command) == 0 {
+		main, err := v.bundle.Web()
+		if err != nil {
+			return nil, err
 		}
+		web.Shell = main.Command
 	}
 	return s.start(ctx, []supervisor.Process{web}, r)
 }

@@ -15,8 +15,7 @@ const (
 	quarantinePause = 200 * time.Millisecond
 )
 
-// quarantine delivers messages that may crash the app, one at a time, to a replica that has
-// nothing else: its crash points at exactly one message, and the other replicas work on.
+// quarantine delivers messages that may crash the app, one at a time, to a replica of its own.
 type quarantine struct {
 	replicas *replicaSet // starts the replica, which the balancer never admits
 	using    sync.Mutex  // is held by the user of the replica
@@ -102,13 +101,11 @@ func (q *quarantine) stopUnused() {
 
 // stopIdle ends the replica when no message has come for a while, until ctx ends.
 func (q *quarantine) stopIdle(ctx context.Context) {
-	tick := time.NewTicker(quarantineIdle / 4)
-	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case now := <-tick.C:
+		case now := <-time.After(quarantineIdle / 4):
 			q.mu.Lock()
 			idle := q.replica != nil && now.Sub(q.used) > quarantineIdle
 			q.mu.Unlock()

@@ -156,10 +156,8 @@ func (r *replica) recordExit(how supervisor.Exit, crashed func(ids []string)) {
 }
 
 const (
-	// maxLastLines is how many of the last lines of a process are kept.
-	maxLastLines = 20
-	// maxLastLine is where each of them is cut, in bytes.
-	maxLastLine = 1000
+	maxLastLines = 20   // of a process are kept
+	maxLastLine  = 1000 // bytes of each
 )
 
 // failedStep returns err as the reason for which the replica kept a new version from serving.

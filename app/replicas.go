@@ -80,16 +80,17 @@ func (s *replicaSet) start(ctx context.Context, v version, n int) error {
 	}
 	defer end()
 	replicas, err := s.launchAll(ctx, v, n)
+	var helpers processes
 	if err == nil {
-		var helpers processes
-		if helpers, err = s.launcher.helpers(ctx, v); err == nil {
-			s.now.Store(&serving{v, replicas, helpers})
-			s.balancer.replace(nil, replicas)
-			return nil
-		}
+		helpers, err = s.launcher.helpers(ctx, v)
 	}
-	s.discard(replicas)
-	return err
+	if err != nil {
+		s.discard(replicas)
+		return err
+	}
+	s.now.Store(&serving{v, replicas, helpers})
+	s.balancer.replace(nil, replicas)
+	return nil
 }
 
 // current returns the version that serves.
@@ -223,11 +224,9 @@ func (s *replicaSet) exchangeHelpers(ctx context.Context, v version, replicas []
 
 func (s *replicaSet) rollBack(ctx context.Context, replicas []*replica, cause error) error {
 	stopped := isStopped(ctx)
-	if stopped {
-		cause = ErrStopped
-	}
 	s.discard(replicas)
 	if stopped {
+		cause = ErrStopped
 		s.opts.log.Warn("deployment given up", "reason", cause)
 	} else {
 		s.opts.log.Error("deployment rolled back, the old version is still serving", "err", cause)

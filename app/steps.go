@@ -19,11 +19,8 @@ const (
 	stepLines = 1_000_000
 )
 
-func beforeStart(p bundle.Phase) bool {
-	return p == bundle.PhasePrebuild || p == bundle.PhaseBuild || p == bundle.PhasePredeploy
-}
-
-func afterStart(p bundle.Phase) bool { return p == bundle.PhasePostdeploy }
+// The steps before the start of a version, and those after it.
+const beforeStart, afterStart = false, true
 
 // stepRunner runs the hooks and build commands of versions.
 type stepRunner struct {
@@ -31,9 +28,9 @@ type stepRunner struct {
 	begins func(step string) // is called with each step's name
 }
 
-// run runs the steps of a version that wanted selects, one after the other. The first that
-// fails ends it; the error is a [*stepError].
-func (s *stepRunner) run(ctx context.Context, v version, wanted func(bundle.Phase) bool) error {
+// run runs the steps of a version before or after its start, one after the other. The first
+// that fails ends it; the error is a [*stepError].
+func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 	if v.bundle == nil || len(v.command) > 0 {
 		return nil
 	}
@@ -42,11 +39,10 @@ func (s *stepRunner) run(ctx context.Context, v version, wanted func(bundle.Phas
 		plan = v.bundle.ConfigPlan()
 	}
 	for _, step := range plan {
-		if !wanted(step.Phase) {
-			continue
-		}
-		if err := s.runOne(ctx, v, step); err != nil {
-			return err
+		if (step.Phase == bundle.PhasePostdeploy) == after {
+			if err := s.runOne(ctx, v, step); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -104,27 +103,19 @@ const maxFingerprint = 50_000
 // fingerprint returns size and time of each file in a bundle's folder, by its path with
 // slashes. The folders that are left out are those that apps write to while they run.
 func fingerprint(dir string) map[string]string {
+	written := []string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"}
 	files := map[string]string{}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return nil // removed meanwhile, or not readable
-		}
-		if d.IsDir() {
-			if path != dir && slices.Contains([]string{".git", "node_modules", "__pycache__", "tmp", "log", "logs", "bin"},
-				d.Name()) {
-				return fs.SkipDir
+	_ = fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil: // removed meanwhile, or not readable
+		case d.IsDir() && slices.Contains(written, d.Name()):
+			return fs.SkipDir
+		case d.Type().IsRegular():
+			if info, err := d.Info(); err == nil {
+				files[name] = fmt.Sprint(info.Size(), info.ModTime().UnixNano())
 			}
-			return nil
 		}
-		info, err := d.Info()
-		if err != nil || !info.Mode().IsRegular() {
-			return nil
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return nil
-		}
-		if files[filepath.ToSlash(name)] = fmt.Sprint(info.Size(), info.ModTime().UnixNano()); len(files) >= maxFingerprint {
+		if len(files) >= maxFingerprint {
 			return fs.SkipAll
 		}
 		return nil
@@ -163,15 +154,15 @@ func readNumber(path string) (int, error) {
 		return 0, err
 	}
 	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
 	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
 		return 0, err
 	}
-	n, err := strconv.Atoi(string(bytes.TrimSpace(text)))
-	if err != nil || n < 0 {
+	n, err := strconv.ParseUint(string(bytes.TrimSpace(text)), 10, 32)
+	if err != nil {
 		return 0, fmt.Errorf("invalid number in %s: remove the file", path)
 	}
-	return n, nil
+	return int(n), nil
 }
