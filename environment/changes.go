@@ -139,9 +139,7 @@ func (c *changes) change(b *bundle.Bundle) (change config.Change, err error) {
 	}
 	c.logNotApplied(cfg, b)
 	change = config.Changed(c.inForce(), cfg)
-	if !c.connectionsLive() {
-		keepConnections(&change, c.inForce())
-	}
+	c.keepConnections(&change)
 	return change, nil
 }
 
@@ -161,23 +159,18 @@ func (c *changes) logNotApplied(cfg *config.Config, b *bundle.Bundle) {
 // connections is the option that says how many deliveries are in work at once.
 const connections = "http-connections"
 
-// connectionsLive reports whether a change of it takes effect here before the next start:
-// not where several queues share the deliveries, where a function has as many processes,
-// or where something else bounds them that was made for the number at the start.
-func (c *changes) connectionsLive() bool {
-	return c.pool == nil && !slices.ContainsFunc(c.s.Queues, runsHere) && !c.s.AdaptiveConcurrency && c.s.Breaker == 0
-}
-
-// keepConnections has a change of it wait for the next start.
-func keepConnections(c *config.Change, inForce *config.Settings) {
-	i := slices.Index(c.Live, connections)
-	if i < 0 {
+// keepConnections has a change of it wait for the next start where several queues share the deliveries, where a
+// function has as many processes, or where something else bounds them that was made for the number at the start.
+func (c *changes) keepConnections(change *config.Change) {
+	inForce, i := c.inForce(), slices.Index(change.Live, connections)
+	shared := c.pool != nil || slices.ContainsFunc(c.s.Queues, runsHere) || c.s.AdaptiveConcurrency || c.s.Breaker != 0
+	if i < 0 || !shared {
 		return
 	}
-	c.Live, c.Later = slices.Delete(c.Live, i, i+1), append(c.Later, connections)
-	c.Settings.HTTPConnections = inForce.HTTPConnections
-	for i := range c.Settings.Queues {
-		c.Settings.Queues[i].Concurrency = inForce.Queues[i].Concurrency
+	change.Live, change.Later = slices.Delete(change.Live, i, i+1), append(change.Later, connections)
+	change.Settings.HTTPConnections = inForce.HTTPConnections
+	for i := range change.Settings.Queues {
+		change.Settings.Queues[i].Concurrency = inForce.Queues[i].Concurrency
 	}
 }
 

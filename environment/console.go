@@ -131,7 +131,14 @@ func (e *Environment) Status() console.Status {
 		s.Tasks = &t
 	}
 	if e.app != nil {
-		s.App = appProcesses(e.app)
+		for _, p := range e.app.Processes() {
+			c := console.Process{Name: p.Name, State: string(p.State), PID: p.PID, Ready: p.Ready, Since: p.Since,
+				Restarts: p.Restarts}
+			if p.LastExit != nil {
+				c.LastExit = p.LastExit.String()
+			}
+			s.App = append(s.App, c)
+		}
 		s.Deployment = e.app.Deployment()
 		if found := e.app.Poison(); found != (app.PoisonStatus{}) {
 			s.PoisonMessages = &console.PoisonMessages{
@@ -141,16 +148,4 @@ func (e *Environment) Status() console.Status {
 	}
 	s.Scaling = e.scalingStatus()
 	return s
-}
-
-func appProcesses(a *app.App) (all []console.Process) {
-	for _, p := range a.Processes() {
-		c := console.Process{Name: p.Name, State: string(p.State), PID: p.PID, Ready: p.Ready, Since: p.Since,
-			Restarts: p.Restarts}
-		if p.LastExit != nil {
-			c.LastExit = p.LastExit.String()
-		}
-		all = append(all, c)
-	}
-	return all
 }

@@ -8,7 +8,6 @@ import (
 	"tendril/broker"
 	"tendril/console"
 	"tendril/health"
-	"tendril/logging"
 	"tendril/queue"
 	"tendril/supervisor"
 	"tendril/tasks"
@@ -122,7 +121,18 @@ func (q *pipelines) workerEvents(l *pipeline, monitor *health.Monitor, shown *co
 		Received: func(worker.Received) { monitor.PollAnswered(l.name) },
 		Settled: func(s worker.Settled) {
 			next := q.afterFailure(l, &s)
-			shown.Record(q.delivery(l.name, &s, next))
+			d := console.Delivery{
+				MessageID: s.ID, Queue: l.name, Outcome: s.Outcome.String(), Status: s.Status, Reason: s.Reason, Answer: s.Answer,
+				Attempt: s.Attempt, ReceiveCount: s.ReceiveCount, DurationMS: s.Duration.Milliseconds(),
+				WaitMS: s.Wait.Milliseconds(), At: time.Now(), RetryAt: s.NextRetry,
+			}
+			if next.DeadLetterQueue != "" {
+				d.RetryAt, d.DeadLetterQueue = time.Time{}, next.DeadLetterQueue
+			}
+			if q.s.Quiet {
+				d.Answer = ""
+			}
+			shown.Record(d)
 			if class, counts := deliveryClass(&s, l.settings().ToFunction()); counts {
 				monitor.Delivered(class, s.Duration)
 			}
@@ -132,22 +142,6 @@ func (q *pipelines) workerEvents(l *pipeline, monitor *health.Monitor, shown *co
 		PollFailed:  func(p worker.PollFailed) { monitor.PollFailed(l.name, p.Err, p.Permanent) },
 		Expired:     func(worker.Expired) { monitor.Expired(1) },
 	})
-}
-
-// delivery is a delivery as the console shows it to those who ask, or wait, for it.
-func (c *core) delivery(name string, s *worker.Settled, next logging.Redelivery) console.Delivery {
-	d := console.Delivery{
-		MessageID: s.ID, Queue: name, Outcome: s.Outcome.String(), Status: s.Status, Reason: s.Reason, Answer: s.Answer,
-		Attempt: s.Attempt, ReceiveCount: s.ReceiveCount, DurationMS: s.Duration.Milliseconds(),
-		WaitMS: s.Wait.Milliseconds(), At: time.Now(), RetryAt: s.NextRetry,
-	}
-	if next.DeadLetterQueue != "" {
-		d.RetryAt, d.DeadLetterQueue = time.Time{}, next.DeadLetterQueue
-	}
-	if c.s.Quiet {
-		d.Answer = ""
-	}
-	return d
 }
 
 // brokerEvents are the listeners of the embedded queues: the log, the counters, and health. forget is

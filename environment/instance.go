@@ -171,8 +171,19 @@ func (i *instance) greet() {
 	if len(i.lines) > 1 {
 		row("order", i.orderText())
 	}
-	for _, target := range i.targets() {
-		row("delivers", target)
+	var targets []string
+	for _, l := range i.lines {
+		text := l.target
+		if !l.settings().ToFunction() {
+			text = "POST " + text
+		}
+		if l.settings().ToOwnApp() {
+			text += i.commandText()
+		}
+		if !slices.Contains(targets, text) {
+			targets = append(targets, text)
+			row("delivers", text)
+		}
 	}
 	row("console", i.consoleURL())
 	if i.Logger.Banner("tendril "+i.Version, i.s.Name, rows) {
@@ -188,21 +199,4 @@ func (i *instance) greet() {
 		attrs = append(attrs, "queues", i.orderText())
 	}
 	i.Logger.Info("started", attrs...)
-}
-
-// targets are the places that messages are handed to, each once.
-func (i *instance) targets() (list []string) {
-	for _, l := range i.lines {
-		text := l.target
-		if !l.settings().ToFunction() {
-			text = "POST " + text
-		}
-		if l.settings().ToOwnApp() {
-			text += i.commandText()
-		}
-		if !slices.Contains(list, text) {
-			list = append(list, text)
-		}
-	}
-	return list
 }

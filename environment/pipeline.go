@@ -20,25 +20,18 @@ import (
 // pipeline is one queue with its worker and the target of its messages.
 type pipeline struct {
 	queueRef
-	set    atomic.Pointer[config.QueueSettings]
-	worker *worker.Worker
-	// limiter protects the target, for all pipelines that have it; nil where nothing does.
-	limiter *limit.Limiter
-	// target names what the messages go to, as it was at the start: metrics go by
-	// it. Of an app over HTTP base is the part before the path.
+	set     atomic.Pointer[config.QueueSettings]
+	worker  *worker.Worker
+	limiter *limit.Limiter // protects the target, for all pipelines that have it; nil where nothing does
+	// target names what the messages go to, as it was at the start: metrics go by it. Of an app over HTTP
+	// base is the part before the path.
 	target, base string
-	// route leads to the replicas of the app that run here; nil for other targets.
-	route *app.Route
-	// renew lets deliveries that begin from now on go by new settings; nil where none of them count.
-	renew func()
-	// probe asks whether the target takes messages.
-	probe func(context.Context) error
-	// checked tells that probe is a health check, and no bare connection.
-	checked bool
-	// forTask tells that the queue was made because a periodic task names it.
-	forTask bool
-	// close drops the connections to the target.
-	close func()
+	route        *app.Route                  // to the replicas of the app that run here; nil for other targets
+	renew        func()                      // lets new settings count from now on; nil where none of them do
+	probe        func(context.Context) error // asks whether the target takes messages
+	checked      bool                        // probe is a health check, and no bare connection
+	forTask      bool                        // the queue was made because a periodic task names it
+	close        func()                      // drops the connections to the target
 }
 
 func newPipeline(ref queueRef, set *config.QueueSettings) *pipeline {

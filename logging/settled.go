@@ -90,7 +90,7 @@ func (l *Logger) settledText(b *bytes.Buffer, s *worker.Settled, next Redelivery
 	if s.Status != 0 {
 		status = fmt.Sprint(s.Status)
 	}
-	fmt.Fprintf(b, "%s %7s  ", status, Short(s.Duration))
+	fmt.Fprintf(b, "%s %7s  ", status, short(s.Duration))
 	l.paint(b, dim, s.ID)
 	switch {
 	case s.Outcome == queue.Done && s.Attempt > 1:
@@ -103,7 +103,7 @@ func (l *Logger) settledText(b *bytes.Buffer, s *worker.Settled, next Redelivery
 		if s.Answer != "" && !l.quiet() {
 			fmt.Fprintf(b, " \"%s\"", terminal.Plain(s.Answer, false))
 		}
-		in := Short(max(s.NextRetry.Sub(now), 0))
+		in := short(max(s.NextRetry.Sub(now), 0))
 		switch {
 		case s.NextRetry.IsZero():
 		case next.DeadLetterQueue != "":

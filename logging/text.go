@@ -134,7 +134,7 @@ func appendFlat(attrs []slog.Attr, prefix string, a slog.Attr) []slog.Attr {
 func quoted(v slog.Value) string {
 	switch v.Kind() {
 	case slog.KindDuration:
-		return Short(v.Duration())
+		return short(v.Duration())
 	case slog.KindTime:
 		return v.Time().Format(time.RFC3339)
 	}
@@ -145,8 +145,8 @@ func quoted(v slog.Value) string {
 	return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"`
 }
 
-// Short returns a duration rounded so that it can be read in one look.
-func Short(d time.Duration) string {
+// short returns a duration rounded so that it can be read in one look.
+func short(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:
 		return d.Round(100 * time.Microsecond).String()
