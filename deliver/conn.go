@@ -2,12 +2,16 @@ package deliver
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"math"
 	"net"
+	"net/http"
+	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -22,10 +26,36 @@ const (
 	// maxAnswerHead bounds the status line and headers of one answer.
 	maxAnswerHead = 64 << 10
 	readBuffer    = 4 << 10
+	// maxAnswerBody is how many bytes of an answer's body are read. The connection of a
+	// longer answer is closed.
+	maxAnswerBody = 64 << 10
+	// drainTime is how long the body of an answer that is no success may take:
+	// its status has decided already.
+	drainTime = time.Second
 )
 
-// errHeadTooLong: the answer's headers exceed maxAnswerHead.
-var errHeadTooLong = errors.New("the answer's headers are longer than 64 KiB")
+// Ends of an exchange. The parser of answers quotes lines of them, so its own words stay inside.
+var (
+	errHeadTooLong = errors.New("the answer's headers are longer than 64 KiB")
+	errGarbled     = errors.New("the answer is not HTTP")
+)
+
+// isLate reports whether one of the exchange's own bounds ended it, rather than
+// the network's patience.
+func isLate(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
+// isTimeout reports whether anybody's patience ended.
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// isClosed reports whether err is what a closed connection gives; a reset is
+// the close of a peer that had not read everything.
+func isClosed(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
+		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
 
 // conn is one connection to the app. It carries one exchange at a time and is
 // the only place that knows how many bytes of a request went out, and when the
@@ -56,7 +86,10 @@ type conn struct {
 }
 
 func newConn(raw net.Conn) *conn {
-	c := &conn{raw: raw, stream: raw, peek: newPeeker(raw)}
+	c := &conn{raw: raw, stream: raw}
+	if file, ok := raw.(syscall.Conn); ok {
+		c.peek = newPeeker(file)
+	}
 	c.buf = bufio.NewReaderSize(c, readBuffer)
 	c.abort = c.stop
 	return c
@@ -72,40 +105,25 @@ func (c *conn) begin(idle time.Duration, end time.Time) {
 
 // extend gives the app another idle time, though not beyond the end.
 func (c *conn) extend() {
-	c.raw.SetDeadline(c.until(time.Now()))
-	if c.closing.Load() {
-		c.raw.SetWriteDeadline(time.Now().Add(writeGrace))
-	}
-	if c.stopped.Load() {
-		c.raw.SetDeadline(longAgo())
-	}
-}
-
-func (c *conn) until(now time.Time) time.Time {
+	now := time.Now()
 	deadline := now.Add(c.idle)
 	if !c.end.IsZero() && c.end.Before(deadline) {
-		return c.end
+		deadline = c.end
 	}
-	return deadline
+	c.raw.SetDeadline(deadline)
+	if c.closing.Load() {
+		c.raw.SetWriteDeadline(now.Add(writeGrace))
+	}
+	if c.stopped.Load() {
+		c.stop()
+	}
 }
 
 // stop makes every read and write, also those to come, fail at once. It may be
 // called from any goroutine, also after the exchange.
 func (c *conn) stop() {
 	c.stopped.Store(true)
-	c.raw.SetDeadline(longAgo())
-}
-
-// longAgo is a deadline that has passed on any clock.
-func longAgo() time.Time { return time.Unix(1, 0) }
-
-// watch stops the exchange when ctx ends. The returned func ends the watch and
-// reports whether the connection is free of it, so that it can be kept.
-func (c *conn) watch(ctx context.Context) (free func() bool) {
-	if ctx.Done() == nil {
-		return func() bool { return true }
-	}
-	return context.AfterFunc(ctx, c.abort)
+	c.raw.SetDeadline(time.Unix(1, 0)) // passed on any clock
 }
 
 // Read reads for buf. Each read that follows a sign of life may last a whole
@@ -148,10 +166,199 @@ func (c *conn) send(body string) error {
 	}
 }
 
-// alive reports whether an unused connection may carry another request: the app
-// has neither closed it nor said anything unasked.
-func (c *conn) alive() bool {
-	return c.peek == nil || c.peek.quiet()
-}
+// alive reports whether an unused connection may carry another request: the app has
+// neither closed it nor said anything unasked.
+func (c *conn) alive() bool { return c.peek == nil || c.peek.isQuiet() }
 
 func (c *conn) close() { c.raw.Close() }
+
+// peeker looks, without waiting, whether a connection that should be silent is.
+type peeker struct {
+	raw  syscall.RawConn
+	look func(fd uintptr) bool
+	one  [1]byte
+	n    int
+	err  error
+}
+
+// newPeeker returns nil for a connection that is closed.
+func newPeeker(c syscall.Conn) *peeker {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	p := &peeker{raw: raw}
+	p.look = func(fd uintptr) bool {
+		p.n, p.err = syscall.Read(int(fd), p.one[:])
+		return true
+	}
+	return p
+}
+
+// isQuiet reports whether nothing can be read: no byte, no end, no error. A byte that is
+// there is lost, so that the connection must be closed.
+func (p *peeker) isQuiet() bool {
+	return p.raw.Read(p.look) == nil && p.n <= 0 &&
+		(errors.Is(p.err, syscall.EAGAIN) || errors.Is(p.err, syscall.EWOULDBLOCK))
+}
+
+// answer is what became of one exchange.
+type answer struct {
+	head    *http.Response // nil when none was read
+	first   []byte         // the begin of its body where it is no success; good until the next exchange
+	sent    bool           // a byte of the request may have reached the app
+	started bool           // a byte of the answer was read
+	success bool           // head has a success code
+	broken  bool           // its body did not arrive whole
+	err     error          // why there is no head, or a broken body
+	keep    bool           // the connection may carry another exchange
+}
+
+// exchange sends the request whose head is in c.out and reads the answer, once.
+// It blocks for as long as the app gives signs of life, until ctx ends or until
+// end.
+func (c *conn) exchange(ctx context.Context, body string, p *protocol, end time.Time) answer {
+	c.begin(p.idle, end)
+	isFree := func() bool { return true }
+	if ctx.Done() != nil {
+		isFree = context.AfterFunc(ctx, c.abort)
+	}
+	var a answer
+	if len(c.out)+len(body) > writeChunk {
+		a = c.exchangeLong(body, p)
+	} else if err := c.send(body); err != nil && c.written == 0 {
+		a.err = err
+	} else {
+		// The app may have answered and closed before it took everything, but no further
+		// request fits behind half a one.
+		a = c.readAnswer(p, nil)
+		a.keep = a.keep && err == nil
+	}
+	a.sent = c.written > 0
+	a.keep = isFree() && a.keep
+	return a
+}
+
+// protocol is what an exchange needs to know of the settings.
+type protocol struct {
+	idle    time.Duration // the longest silence
+	success StatusSet     // whose body must arrive whole
+	maxBody int           // bytes of it that are read
+}
+
+func (c *conn) exchangeLong(body string, p *protocol) answer {
+	w := &writer{conn: c, done: make(chan struct{})}
+	go w.run(body)
+	a := c.readAnswer(p, w)
+	if a.head == nil {
+		w.finish(false)
+	}
+	if c.written == 0 {
+		// Whatever was read is no answer to this.
+		return answer{err: w.err}
+	}
+	return a
+}
+
+// writer is a request that goes out while its answer is awaited.
+type writer struct {
+	conn *conn
+	done chan struct{} // closed at the end
+	err  error         // why not all went out; set before done is closed
+}
+
+func (w *writer) run(body string) {
+	w.err = w.conn.send(body)
+	switch {
+	case w.err == nil:
+		w.conn.extend()
+	case w.conn.written == 0:
+		w.conn.stop() // there is no answer to wait for
+	}
+	close(w.done)
+}
+
+// finish waits until nothing is written any more: for the rest of the request
+// if wait is set and that goes out soon, or at once. It reports whether all of
+// the request went out. A nil writer has.
+func (w *writer) finish(wait bool) bool {
+	if w == nil {
+		return true
+	}
+	if wait {
+		w.conn.closing.Store(true)
+		w.conn.raw.SetWriteDeadline(time.Now().Add(writeGrace))
+	} else {
+		w.conn.stop()
+	}
+	<-w.done
+	w.conn.closing.Store(false)
+	return w.err == nil
+}
+
+// readAnswer reads the final answer and, within bounds, its body. It leaves w
+// unfinished if there is no answer.
+func (c *conn) readAnswer(p *protocol, w *writer) answer {
+	head, err := c.readHead()
+	if err != nil {
+		return answer{started: c.read > 0, err: err}
+	}
+	a := answer{head: head, started: true, success: p.success.Has(head.StatusCode)}
+	var whole, written bool
+	if a.success {
+		whole, a.err = c.readBody(head.Body, p.maxBody, 0)
+		a.broken = a.err != nil
+		written = w.finish(whole)
+	} else if written = w.finish(true); written {
+		if end := time.Now().Add(drainTime); c.end.IsZero() || end.Before(c.end) {
+			c.end = end
+		}
+		c.resting = true
+		whole, _ = c.readBody(head.Body, p.maxBody, answerRead)
+		a.first = c.first
+	}
+	// Bytes beyond the answer could be taken for the answer to the next request.
+	a.keep = written && whole && !head.Close && head.StatusCode != http.StatusSwitchingProtocols && c.buf.Buffered() == 0
+	return a
+}
+
+// readHead reads up to the final answer's headers. Informational answers before it
+// are signs of life and no more.
+func (c *conn) readHead() (*http.Response, error) {
+	for {
+		c.limit = maxAnswerHead
+		c.read = int64(c.buf.Buffered())
+		head, err := http.ReadResponse(c.buf, nil)
+		if err != nil {
+			return nil, cmp.Or(c.readErr, errGarbled)
+		}
+		if head.StatusCode >= 200 || head.StatusCode < 100 || head.StatusCode == http.StatusSwitchingProtocols {
+			c.limit = math.MaxInt64
+			return head, nil
+		}
+	}
+}
+
+// readBody reads at most maxBody bytes, keeps the first ones, and reports whether
+// that was the whole body. An error means that it broke off before.
+func (c *conn) readBody(body io.Reader, maxBody, keep int) (whole bool, err error) {
+	c.first = c.first[:0]
+	if body == http.NoBody {
+		return true, nil
+	}
+	if c.scrap == nil {
+		c.scrap = make([]byte, readBuffer)
+	}
+	for n := 0; n <= maxBody; {
+		k, err := body.Read(c.scrap)
+		n += k
+		c.first = append(c.first, c.scrap[:min(k, keep-len(c.first))]...)
+		switch {
+		case err == io.EOF:
+			return n <= maxBody, nil
+		case err != nil:
+			return false, cmp.Or(c.readErr, errGarbled)
+		}
+	}
+	return false, nil
+}

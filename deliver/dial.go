@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"syscall"
@@ -58,7 +59,7 @@ func (d *dialer) dial(ctx context.Context) (*conn, error) {
 	secure := tls.Client(raw, d.tls)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		raw.Close()
-		return nil, &handshakeError{err}
+		return nil, fmt.Errorf("%w: %w", errHandshake, err)
 	}
 	c.stream = secure
 	return c, nil
@@ -87,20 +88,13 @@ func (d *dialer) connect(ctx context.Context) (net.Conn, error) {
 	return nil, first
 }
 
-// handshakeError is a TLS handshake that failed on an open connection.
-type handshakeError struct{ err error }
-
-// Error says what the handshake failed of.
-func (e *handshakeError) Error() string { return "TLS handshake: " + e.err.Error() }
-
-// Unwrap returns the cause.
-func (e *handshakeError) Unwrap() error { return e.err }
+// errHandshake is a TLS handshake that failed on an open connection.
+var errHandshake = errors.New("TLS handshake")
 
 // reason says in a few words why nothing could be sent.
 func (d *dialer) reason(err error) string {
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
-	var handshake *handshakeError
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 		return "this machine is out of open files (raise ulimit -n)"
@@ -116,7 +110,7 @@ func (d *dialer) reason(err error) string {
 		return "no connection within " + d.timeout.String()
 	case errors.As(err, &certificate):
 		return "certificate not trusted"
-	case errors.As(err, &handshake):
+	case errors.Is(err, errHandshake):
 		return "TLS handshake failed"
 	case errors.Is(err, syscall.ENOENT):
 		return "socket does not exist"
@@ -127,9 +121,4 @@ func (d *dialer) reason(err error) string {
 	default:
 		return "no connection"
 	}
-}
-
-func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }

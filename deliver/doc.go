@@ -7,36 +7,30 @@
 //	message                                                     result
 //	   |                                                           ^
 //	   v                                                           |
-//	periodic.go  is it a task's run? --bad path--> Failed          |
+//	path.go      is it a task's run? --bad path--> Failed          |
 //	   |                                                           |
 //	   v                                                           |
 //	http.go      a slot, then a connection  --none--> Unreached    |
 //	   |              |          ^                                 |
 //	   |           pool.go    dial.go, target.go                   |
 //	   v                                                           |
-//	header.go    the request's head; trace.go: the trace it belongs to  |
+//	header.go    the request's head, with the trace it belongs to  |
 //	   |                                                           |
 //	   v                                                           |
-//	exchange.go  write the request, read the answer, once -----> outcome.go
-//	   |
-//	conn.go      one connection: bytes counted, deadlines moved
+//	conn.go      write the request, read the answer, once -----> outcome.go
 //
 // # Why an exchange of its own
 //
-// The request is written and the answer awaited here, over a net.Conn; the
-// parsing of answers is net/http's. Its Transport is made for requests that may
-// be repeated and for answers that may be taken in parts, and a delivery is
-// neither:
+// The request is written and the answer awaited here, over a net.Conn; the parsing of
+// answers is net/http's. Its Transport is made for requests that may be repeated, and a
+// delivery may not:
 //
 //   - It sends a request again by itself under some circumstances. Here there is
 //     no second try once a byte of the request was handed to the kernel.
 //   - It reads ahead: bytes that an app sends unasked can become the answer to the
-//     next request, and are printed to the process's log. Here such a connection
-//     is closed.
+//     next request. Here such a connection is closed.
 //   - It cannot tell how much of a request went out, nor move a deadline with each
-//     byte that comes in.
-//   - It hands every exchange through two more goroutines. Without them a POST costs
-//     about two thirds of the CPU time, the app's share included.
+//     byte that comes in, and costs a third more CPU time in two more goroutines.
 //
 // # What holds
 //

@@ -1,9 +1,12 @@
 package deliver
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"tendril/queue"
 )
@@ -13,9 +16,6 @@ const (
 	// droppedName is the attribute name under which the count of attributes
 	// that did not travel is told.
 	droppedName = "Dropped"
-	// maxCoreValue bounds the value of a header that is not an attribute but
-	// holds text from outside, such as a task's name.
-	maxCoreValue = queue.MaxPath
 )
 
 // head renders the part of a request before its body. All that is the same for
@@ -28,20 +28,14 @@ type head struct {
 
 func newHead(t *target, opts *HTTPOptions) *head {
 	h := &head{budget: opts.HeaderBudget}
-	h.fixed = " HTTP/1.1\r\n" + field("Host", t.host) + field("User-Agent", userAgent(opts.Version)) +
+	agent := strings.TrimSuffix("aws-sqsd/3.0 tendril/"+opts.Version, "/")
+	h.fixed = " HTTP/1.1\r\n" + field("Host", t.host) + field("User-Agent", agent) +
 		field("Content-Type", opts.MimeType) + field("X-Aws-Sqsd-Queue", opts.QueueName)
 	if opts.KeepAlive < 0 {
 		h.fixed += field("Connection", "close")
 	}
 	h.ordinary = "POST " + opts.Path + h.fixed + field("X-Aws-Sqsd-Path", opts.Path)
 	return h
-}
-
-func userAgent(version string) string {
-	if version == "" {
-		return "aws-sqsd/3.0 tendril"
-	}
-	return "aws-sqsd/3.0 tendril/" + version
 }
 
 func field(name, value string) string { return name + ": " + value + "\r\n" }
@@ -54,40 +48,27 @@ func (h *head) append(b []byte, m *queue.Message, run *scheduledRun, size int, t
 	if run == nil {
 		b = append(b, h.ordinary...)
 	} else {
-		b = h.appendRun(b, run)
+		b = append(append(append(b, "POST "...), run.target...), h.fixed...)
+		b = appendField(b, "X-Aws-Sqsd-Path", run.Path)
+		if run.Task != "" {
+			b = appendField(b, "X-Aws-Sqsd-Taskname", run.Task)
+		}
+		if at := scheduledAt(run.Time); at != "" {
+			b = appendField(b, "X-Aws-Sqsd-Scheduled-At", at)
+		}
 	}
 	b = appendField(b, "X-Aws-Sqsd-Msgid", m.ID)
-	b = append(b, "X-Aws-Sqsd-Receive-Count: "...)
-	b = strconv.AppendInt(b, int64(m.ReceiveCount), 10)
-	b = append(b, "\r\n"...)
+	b = appendNumber(b, "X-Aws-Sqsd-Receive-Count", m.ReceiveCount)
 	if m.Attempt > 0 {
-		b = append(b, "X-Tendril-Attempt: "...)
-		b = strconv.AppendInt(b, int64(m.Attempt), 10)
-		b = append(b, "\r\n"...)
+		b = appendNumber(b, "X-Tendril-Attempt", m.Attempt)
 	}
 	b = appendTime(b, "X-Aws-Sqsd-First-Received-At", m.FirstReceivedAt)
 	b = appendTime(b, "X-Aws-Sqsd-Sent-At", m.SentAt)
 	b = appendField(b, "X-Aws-Sqsd-Sender-Id", m.SenderID)
-	before := len(b)
+	start := len(b)
 	b = trace.append(b, h.budget)
-	b, dropped = appendAttributes(b, m.Attributes, h.budget-(len(b)-before))
-	b = append(b, "Content-Length: "...)
-	b = strconv.AppendInt(b, int64(size), 10)
-	return append(b, "\r\n\r\n"...), dropped
-}
-
-func (h *head) appendRun(b []byte, run *scheduledRun) []byte {
-	b = append(b, "POST "...)
-	b = append(b, run.target...)
-	b = append(b, h.fixed...)
-	b = appendField(b, "X-Aws-Sqsd-Path", run.path)
-	if run.task != "" {
-		b = appendField(b, "X-Aws-Sqsd-Taskname", run.task)
-	}
-	if run.scheduledAt != "" {
-		b = appendField(b, "X-Aws-Sqsd-Scheduled-At", run.scheduledAt)
-	}
-	return b
+	b, dropped = appendAttributes(b, m.Attributes, h.budget-(len(b)-start))
+	return append(appendNumber(b, "Content-Length", size), "\r\n"...), dropped
 }
 
 // appendAttributes renders one header per attribute that is text, that no
@@ -102,7 +83,7 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 			continue
 		}
 		size := len(attributePrefix) + len(a.Name) + len(": ") + len(a.Value) + len("\r\n")
-		if size > room || !isToken(a.Name) || !isFieldValue(a.Value) || isRepeated(attributes[:i], a.Name) {
+		if size > room || !httpguts.ValidHeaderFieldName(a.Name) || !isFieldValue(a.Value) || isRepeated(attributes[:i], a.Name) {
 			dropped++
 			continue
 		}
@@ -120,9 +101,7 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 		if reserved >= 0 {
 			dropped++
 		}
-		b = append(b, attributePrefix+droppedName+": "...)
-		b = strconv.AppendInt(b, int64(dropped), 10)
-		b = append(b, "\r\n"...)
+		b = appendNumber(b, attributePrefix+droppedName, dropped)
 	}
 	return b, dropped
 }
@@ -146,11 +125,8 @@ func isRepeated(earlier []queue.Attribute, name string) bool {
 }
 
 func appendAttribute(b []byte, a *queue.Attribute) []byte {
-	b = append(b, attributePrefix...)
-	b = appendCanonical(b, a.Name)
-	b = append(b, ": "...)
-	b = append(b, strings.Trim(a.Value, " \t")...)
-	return append(b, "\r\n"...)
+	b = append(appendCanonical(append(b, attributePrefix...), a.Name), ": "...)
+	return append(append(b, strings.Trim(a.Value, " \t")...), "\r\n"...)
 }
 
 // appendCanonical writes a token as the part of a canonical header name that
@@ -172,13 +148,10 @@ func appendCanonical(b []byte, token string) []byte {
 }
 
 // appendField writes a header that always travels: what it cannot carry is
-// percent-escaped, and what is too long is cut.
+// percent-escaped, and what is longer than a path is cut.
 func appendField(b []byte, name, value string) []byte {
-	b = append(b, name...)
-	b = append(b, ": "...)
-	if len(value) > maxCoreValue {
-		value = value[:maxCoreValue]
-	}
+	b = append(append(b, name...), ": "...)
+	value = value[:min(len(value), queue.MaxPath)]
 	if isFieldValue(value) {
 		b = append(b, strings.Trim(value, " \t")...)
 	} else {
@@ -189,8 +162,8 @@ func appendField(b []byte, name, value string) []byte {
 
 func appendEscaped(b []byte, value string) []byte {
 	const hex = "0123456789ABCDEF"
-	for i := range len(value) {
-		if c := value[i]; c <= ' ' || c >= 0x7f || c == '%' {
+	for _, c := range []byte(value) {
+		if c <= ' ' || c >= 0x7f || c == '%' {
 			b = append(b, '%', hex[c>>4], hex[c&15])
 		} else {
 			b = append(b, c)
@@ -199,13 +172,71 @@ func appendEscaped(b []byte, value string) []byte {
 	return b
 }
 
+func appendNumber(b []byte, name string, n int) []byte {
+	b = append(append(b, name...), ": "...)
+	return append(strconv.AppendInt(b, int64(n), 10), "\r\n"...)
+}
+
 // appendTime writes a time in UTC to the second; nothing for the zero time.
 func appendTime(b []byte, name string, at time.Time) []byte {
 	if at.IsZero() {
 		return b
 	}
-	b = append(b, name...)
-	b = append(b, ": "...)
-	b = at.UTC().AppendFormat(b, time.RFC3339)
-	return append(b, "\r\n"...)
+	b = append(append(b, name...), ": "...)
+	return append(at.UTC().AppendFormat(b, time.RFC3339), "\r\n"...)
+}
+
+// scheduledRun is a scheduled run, and the request target that its path asked for.
+type scheduledRun struct {
+	*queue.Run
+	target string
+}
+
+// runOf returns what is posted for m where it is a scheduled run; nil for an ordinary
+// message. The error says why the path was refused.
+func runOf(m *queue.Message) (*scheduledRun, error) {
+	if m.Run == nil {
+		return nil, nil
+	}
+	target, err := queue.ParsePath(m.Run.Path)
+	if err != nil {
+		return nil, fmt.Errorf("task path refused: %w", err)
+	}
+	return &scheduledRun{m.Run, target}, nil
+}
+
+// scheduledAt turns the queue's spelling of a time into the header's. What it
+// cannot read it leaves as it is: the app may know better.
+func scheduledAt(value string) string {
+	value = strings.TrimSpace(value)
+	for _, layout := range []string{queue.RunTimeLayout, "2006-01-02 15:04:05 -0700", time.RFC3339} {
+		if at, err := time.Parse(layout, value); err == nil {
+			return at.UTC().Format(time.RFC3339)
+		}
+	}
+	return value
+}
+
+// TraceContext is what a request says about the trace that it belongs to: the values of
+// headers, "" for those that it does not have. One that no header can carry is left out.
+type TraceContext struct {
+	// Traceparent, Tracestate and Baggage are those of W3C, XRay is X-Amzn-Trace-Id.
+	Traceparent, Tracestate, Baggage, XRay string
+}
+
+// append renders the headers of t that fit into room bytes.
+func (t *TraceContext) append(b []byte, room int) []byte {
+	end := len(b) + room
+	b = appendTrace(b, end, "Traceparent", t.Traceparent)
+	b = appendTrace(b, end, "X-Amzn-Trace-Id", t.XRay)
+	b = appendTrace(b, end, "Tracestate", t.Tracestate)
+	return appendTrace(b, end, "Baggage", t.Baggage)
+}
+
+func appendTrace(b []byte, end int, name, value string) []byte {
+	if value == "" || len(b)+len(name)+len(": ")+len(value)+len("\r\n") > end || !isFieldValue(value) {
+		return b
+	}
+	b = append(append(b, name...), ": "...)
+	return append(append(b, value...), "\r\n"...)
 }

@@ -174,12 +174,12 @@ func TestBudgetIsExact(t *testing.T) {
 func TestCoreHeadersCannotBreakOut(t *testing.T) {
 	t.Parallel()
 	m := message()
-	m.ID, m.SenderID = "1\r\nEvil: 1", strings.Repeat("x", 3*maxCoreValue)
+	m.ID, m.SenderID = "1\r\nEvil: 1", strings.Repeat("x", 3*queue.MaxPath)
 	lines, _ := rendered(t, newHTTP(t), m)
 	if !slices.Contains(lines, "X-Aws-Sqsd-Msgid: 1%0D%0AEvil:%201") {
 		t.Errorf("message id: %q", lines)
 	}
-	if !slices.Contains(lines, "X-Aws-Sqsd-Sender-Id: "+strings.Repeat("x", maxCoreValue)) {
+	if !slices.Contains(lines, "X-Aws-Sqsd-Sender-Id: "+strings.Repeat("x", queue.MaxPath)) {
 		t.Error("the sender's id was not cut")
 	}
 }
@@ -223,10 +223,10 @@ func checkHeaderSet(t *testing.T, got http.Header, m *queue.Message, run *schedu
 	core := []string{"User-Agent", "Content-Type", "Content-Length", "X-Aws-Sqsd-Queue", "X-Aws-Sqsd-Path",
 		"X-Aws-Sqsd-Msgid",
 		"X-Aws-Sqsd-Receive-Count", "X-Aws-Sqsd-First-Received-At", "X-Aws-Sqsd-Sent-At", "X-Aws-Sqsd-Sender-Id"}
-	if run != nil && run.task != "" {
+	if run != nil && run.Task != "" {
 		core = append(core, "X-Aws-Sqsd-Taskname")
 	}
-	if run != nil && run.scheduledAt != "" {
+	if run != nil && scheduledAt(run.Time) != "" {
 		core = append(core, "X-Aws-Sqsd-Scheduled-At")
 	}
 	for _, name := range core {

@@ -61,7 +61,7 @@ func (h *HTTP) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	if err := h.acquire(ctx, end); err != nil {
 		return queue.Result{Outcome: queue.Unreached, Reason: h.reasons.unsentReason(ctx, end), Err: err}
 	}
-	defer h.release()
+	defer func() { <-h.slots }()
 	start := time.Now()
 	result, now := h.attempt(ctx, m, run, start, end)
 	result.Duration = now.Sub(start)
@@ -78,11 +78,8 @@ func (h *HTTP) acquire(ctx context.Context, end time.Time) error {
 		return nil
 	default:
 	}
-	if !end.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, end)
-		defer cancel()
-	}
+	ctx, cancel := before(ctx, end)
+	defer cancel()
 	select {
 	case h.slots <- struct{}{}:
 		return nil
@@ -91,7 +88,13 @@ func (h *HTTP) acquire(ctx context.Context, end time.Time) error {
 	}
 }
 
-func (h *HTTP) release() { <-h.slots }
+// before bounds a context by an end, which may be zero for none.
+func before(ctx context.Context, end time.Time) (context.Context, context.CancelFunc) {
+	if end.IsZero() {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, end)
+}
 
 // attempt makes the one POST. It returns the time at which it was over.
 func (h *HTTP) attempt(ctx context.Context, m *queue.Message, run *scheduledRun, start, end time.Time) (queue.Result,
@@ -100,8 +103,15 @@ func (h *HTTP) attempt(ctx context.Context, m *queue.Message, run *scheduledRun,
 	for {
 		if c == nil {
 			var err error
-			if c, err = h.dial(ctx, end); err != nil {
-				return h.unreached(ctx, err, end), time.Now()
+			dialing, cancel := before(ctx, end)
+			c, err = h.dialer.dial(dialing)
+			cancel()
+			if err != nil {
+				reason := h.dialer.reason(err)
+				if h.reasons.bound(ctx, end) != "" {
+					reason = h.reasons.unsentReason(ctx, end)
+				}
+				return queue.Result{Outcome: queue.Unreached, Reason: reason, Err: err}, time.Now()
 			}
 		}
 		a := h.post(ctx, c, m, run, end)
@@ -142,24 +152,6 @@ func (h *HTTP) post(ctx context.Context, c *conn, m *queue.Message, run *schedul
 	return a
 }
 
-func (h *HTTP) dial(ctx context.Context, end time.Time) (*conn, error) {
-	if !end.IsZero() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, end)
-		defer cancel()
-	}
-	return h.dialer.dial(ctx)
-}
-
-// unreached is the result when there was no connection.
-func (h *HTTP) unreached(ctx context.Context, err error, end time.Time) queue.Result {
-	reason := h.dialer.reason(err)
-	if h.reasons.bound(ctx, end) != "" {
-		reason = h.reasons.unsentReason(ctx, end)
-	}
-	return queue.Result{Outcome: queue.Unreached, Reason: reason, Err: err}
-}
-
 // probeWait bounds a probe: long enough for two repeats of a connection's first
 // packet.
 const probeWait = 4 * time.Second
@@ -172,22 +164,10 @@ func (h *HTTP) Probe(ctx context.Context) error {
 	d.timeout = min(d.timeout, probeWait)
 	c, err := d.dial(ctx)
 	if err != nil {
-		return &probeError{reason: d.reason(err), err: err}
+		return &queue.Error{Message: d.reason(err), Err: err}
 	}
 	return c.stream.Close()
 }
-
-// probeError is a probe that failed.
-type probeError struct {
-	reason string
-	err    error
-}
-
-// Error says why in the words of a [queue.Result]'s reason.
-func (e *probeError) Error() string { return e.reason }
-
-// Unwrap returns the cause.
-func (e *probeError) Unwrap() error { return e.err }
 
 // Close closes the unused connections, and those in use as soon as their
 // deliveries end. It does not end deliveries: their contexts do.

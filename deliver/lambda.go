@@ -36,7 +36,7 @@ type Invoker interface {
 // mapping for SQS makes of them. It may be used by any number of goroutines.
 type Lambda struct {
 	invoker  Invoker
-	source   source
+	source   string // the part of a record that is the same in all, to its end
 	fifo     bool
 	maxEvent int // bytes
 }
@@ -46,7 +46,7 @@ type Lambda struct {
 // arn:aws:sqs:us-east-1:123456789012:jobs. The function is told it and its region. With
 // a name that ends in .fifo the messages of a group keep their order.
 func NewLambda(invoker Invoker, queueARN string) (*Lambda, error) {
-	from, err := parseSource(queueARN)
+	from, err := recordEnd(queueARN)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,8 @@ func (l *Lambda) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 // On a FIFO queue nothing of a group is done that comes after a message of it
 // which is not.
 func (l *Lambda) DeliverBatch(ctx context.Context, ms []*queue.Message) []queue.Result {
-	b := &batch{lambda: l, messages: ms, results: make([]queue.Result, len(ms)), most: len(ms)}
+	b := &batch{lambda: l, messages: ms, results: make([]queue.Result, len(ms)), most: len(ms),
+		stopped: map[string]queue.Result{}}
 	for next := 0; next < len(ms); {
 		next = b.deliver(ctx, next)
 	}
@@ -95,7 +96,7 @@ type batch struct {
 	results  []queue.Result
 	most     int // messages in one event
 	// stopped holds, per FIFO group, what the messages behind its first one that
-	// is not done come to; nil while there is none.
+	// is not done come to.
 	stopped map[string]queue.Result
 }
 
@@ -117,8 +118,11 @@ func (b *batch) deliver(ctx context.Context, from int) (next int) {
 		b.most = len(part) / 2
 		return part[0]
 	}
-	results := make([]queue.Result, len(part))
-	judgeCall(ctx, &answered, err, b.ids(part), results)
+	ids := make([]string, len(part))
+	for i, place := range part {
+		ids[i] = b.messages[place].ID
+	}
+	results := judgeCall(ctx, &answered, err, ids)
 	for i, place := range part {
 		results[i].Duration = took
 		b.settle(place, results[i])
@@ -138,7 +142,7 @@ func (b *batch) collect(from int) (event []byte, part []int, next int) {
 	event = append(make([]byte, 0, b.estimate(from)), eventStart...)
 	for next = from; next < len(b.messages) && len(part) < b.most; next++ {
 		m := b.messages[next]
-		if behind, ok := b.behind(m); ok {
+		if behind, ok := b.stopped[m.GroupID]; ok {
 			b.results[next] = behind
 			continue
 		}
@@ -146,7 +150,7 @@ func (b *batch) collect(from int) (event []byte, part []int, next int) {
 		if len(part) > 0 {
 			event = append(event, ',')
 		}
-		event = l.source.appendRecord(event, m)
+		event = appendRecord(event, m, l.source)
 		if len(event)+len(eventEnd) <= l.maxEvent {
 			part = append(part, next)
 			continue
@@ -172,34 +176,19 @@ func (b *batch) estimate(from int) int {
 	return min(size, b.lambda.maxEvent+1)
 }
 
-func (b *batch) ids(part []int) []string {
-	ids := make([]string, len(part))
-	for i, place := range part {
-		ids[i] = b.messages[place].ID
-	}
-	return ids
-}
-
 // settle notes the result of the message at place, or what its group has come to.
 func (b *batch) settle(place int, r queue.Result) {
 	m := b.messages[place]
-	if behind, ok := b.behind(m); ok && r.Outcome == queue.Done {
+	behind, isBehind := b.stopped[m.GroupID]
+	if isBehind && r.Outcome == queue.Done {
 		behind.Duration, behind.Status, behind.Unsent = r.Duration, r.Status, false
 		r = behind
 	}
 	b.results[place] = r
-	if r.Outcome == queue.Done || !b.lambda.fifo || m.GroupID == "" {
-		return
+	if r.Outcome != queue.Done && !isBehind && b.lambda.fifo && m.GroupID != "" {
+		b.stopped[m.GroupID] = queue.Result{Outcome: r.Outcome, RetryAfter: r.RetryAfter,
+			Reason: "an earlier message of its group is not done", Unsent: r.Outcome == queue.Failed}
 	}
-	if _, ok := b.stopped[m.GroupID]; ok {
-		return
-	}
-	if b.stopped == nil {
-		b.stopped = make(map[string]queue.Result)
-	}
-	b.stopped[m.GroupID] = queue.Result{Outcome: r.Outcome, RetryAfter: r.RetryAfter,
-		Reason: "an earlier message of its group is not done",
-		Unsent: r.Outcome == queue.Failed}
 }
 
 // settleRest gives the messages from that place on one result: none was sent.
@@ -208,11 +197,4 @@ func (b *batch) settleRest(from int, r queue.Result) {
 	for i := from; i < len(b.messages); i++ {
 		b.results[i] = r
 	}
-}
-
-// behind returns the result of a message that comes after one of its group that is
-// not done; false when there is none.
-func (b *batch) behind(m *queue.Message) (queue.Result, bool) {
-	r, ok := b.stopped[m.GroupID]
-	return r, ok
 }

@@ -18,25 +18,20 @@ const (
 	eventEnd   = `]}`
 )
 
-// source is where messages come from, as the function is told: the part of a
-// record that is the same in all, rendered once.
-type source struct {
-	tail string // from eventSource to the record's end
-}
-
-// parseSource reads the ARN of a queue.
-func parseSource(arn string) (source, error) {
+// recordEnd renders the part of a record that is the same in all: from where the messages
+// come, by the ARN of their queue.
+func recordEnd(arn string) (string, error) {
 	parts := strings.Split(arn, ":")
 	valid := len(parts) == 6 && parts[0] == "arn" && parts[2] == "sqs" && isFieldValue(arn)
 	for _, part := range parts {
 		valid = valid && part != ""
 	}
 	if !valid {
-		return source{}, fmt.Errorf("queue ARN %q: write one such as arn:aws:sqs:us-east-1:123456789012:jobs", arn)
+		return "", fmt.Errorf("queue ARN %q: write one such as arn:aws:sqs:us-east-1:123456789012:jobs", arn)
 	}
 	b := sqswire.AppendString([]byte(`,"eventSource":"aws:sqs","eventSourceARN":`), arn)
 	b = sqswire.AppendString(append(b, `,"awsRegion":`...), parts[3])
-	return source{tail: string(append(b, '}'))}, nil
+	return string(append(b, '}')), nil
 }
 
 // recordSize is about the size of m's record where nothing has to be escaped.
@@ -48,8 +43,8 @@ func recordSize(m *queue.Message) int {
 	return size
 }
 
-// appendRecord renders m as one record of an event.
-func (s *source) appendRecord(b []byte, m *queue.Message) []byte {
+// appendRecord renders m as one record of an event that ends with end.
+func appendRecord(b []byte, m *queue.Message, end string) []byte {
 	b = appendMember(b, `{"messageId":`, m.ID)
 	b = appendMember(b, `,"receiptHandle":`, m.ReceiptHandle)
 	b = appendMember(b, `,"body":`, m.Body)
@@ -59,7 +54,7 @@ func (s *source) appendRecord(b []byte, m *queue.Message) []byte {
 	if len(m.Attributes) > 0 {
 		b = appendSum(append(b, `,"md5OfMessageAttributes":"`...), sqswire.AttributesMD5(m.Attributes))
 	}
-	return append(b, s.tail...)
+	return append(b, end...)
 }
 
 // appendMember renders a name, punctuation included, and a string.

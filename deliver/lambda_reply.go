@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -13,10 +14,10 @@ const (
 	identifierMember = "itemIdentifier"
 )
 
-// readReply reads what a function returned that did not fail. failed has one entry
-// for each of the ids, or is nil when all are done. A problem means that the reply
-// may be meant to report failures and does not do so in a way that can be relied
-// upon: the whole batch then counts as failed.
+// readReply reads what a function returned that did not fail. failed holds the ids of
+// those that it reports, of the ids in its event. A problem means that the reply may be
+// meant to report failures and does not do so in a way that can be relied upon: the whole
+// batch then counts as failed.
 //
 //	empty, null, {}                          all done
 //	an object without batchItemFailures      all done
@@ -27,7 +28,7 @@ const (
 //
 // A function that knows nothing of partial replies may return whatever it likes:
 // it has said that it did not fail.
-func readReply(reply []byte, ids []string) (failed []bool, problem string) {
+func readReply(reply []byte, ids []string) (failed map[string]bool, problem string) {
 	reply = bytes.Trim(reply, " \t\r\n")
 	switch {
 	case len(reply) == 0:
@@ -53,7 +54,7 @@ func readReply(reply []byte, ids []string) (failed []bool, problem string) {
 }
 
 // readReport reads a reply that is an object.
-func readReport(object []byte, ids []string) (failed []bool, problem string) {
+func readReport(object []byte, ids []string) (failed map[string]bool, problem string) {
 	var list json.RawMessage
 	err := eachMember(object, func(name string, value json.RawMessage) error {
 		switch {
@@ -76,35 +77,20 @@ func readReport(object []byte, ids []string) (failed []bool, problem string) {
 	if json.Unmarshal(list, &entries) != nil {
 		return nil, failuresMember + " is not a list"
 	}
-	failed = make([]bool, len(ids))
+	failed = map[string]bool{}
 	for _, entry := range entries {
-		if problem := mark(failed, ids, entry); problem != "" {
-			return nil, problem
+		switch id, ok := identifier(entry); {
+		case !ok:
+			return nil, failuresMember + " has an entry without an " + identifierMember
+		case !slices.Contains(ids, id):
+			return nil, failuresMember + " names a message that was not in the event"
+		case failed[id]:
+			return nil, failuresMember + " names a message twice"
+		default:
+			failed[id] = true
 		}
 	}
 	return failed, ""
-}
-
-// mark notes the messages that one entry of the list names.
-func mark(failed []bool, ids []string, entry json.RawMessage) (problem string) {
-	id, ok := identifier(entry)
-	if !ok {
-		return failuresMember + " has an entry without an " + identifierMember
-	}
-	known := false
-	for i := range ids {
-		if ids[i] != id {
-			continue
-		}
-		if failed[i] {
-			return failuresMember + " names a message twice"
-		}
-		failed[i], known = true, true
-	}
-	if !known {
-		return failuresMember + " names a message that was not in the event"
-	}
-	return ""
 }
 
 // identifier returns the one identifier of an entry; false when it has none, an

@@ -109,7 +109,7 @@ func (o HTTPOptions) withDefaults() (*HTTPOptions, *target, error) {
 	o.maxBody = cmp.Or(o.maxBody, maxAnswerBody)
 	o.MimeType = cmp.Or(o.MimeType, "application/json")
 	if o.SuccessCodes == (StatusSet{}) {
-		o.SuccessCodes.words[200/64] = 1 << (200 % 64)
+		o.SuccessCodes[200] = true
 	}
 	if err := o.setPath(t.path); err != nil {
 		return nil, nil, err
@@ -118,20 +118,21 @@ func (o HTTPOptions) withDefaults() (*HTTPOptions, *target, error) {
 }
 
 func (o *HTTPOptions) checkRanges() error {
-	for _, n := range []struct {
-		name  string
-		value int
-	}{{"connections", o.Connections}, {"header budget", o.HeaderBudget}} {
-		if n.value < 0 {
-			return fmt.Errorf("%s %d is negative: give 1 or more, or 0 for the default", n.name, n.value)
-		}
-	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{{"connect timeout", o.ConnectTimeout}, {"inactivity timeout", o.InactivityTimeout}, {"deadline", o.Deadline}} {
-		if d.value < 0 {
-			return fmt.Errorf("%s %v is negative: give a duration such as 30s, or 0 for the default", d.name, d.value)
+	const number, duration = "1 or more", "a duration such as 30s"
+	for _, v := range []struct {
+		name       string
+		isNegative bool
+		value      any
+		allowed    string
+	}{
+		{"connections", o.Connections < 0, o.Connections, number},
+		{"header budget", o.HeaderBudget < 0, o.HeaderBudget, number},
+		{"connect timeout", o.ConnectTimeout < 0, o.ConnectTimeout, duration},
+		{"inactivity timeout", o.InactivityTimeout < 0, o.InactivityTimeout, duration},
+		{"deadline", o.Deadline < 0, o.Deadline, duration},
+	} {
+		if v.isNegative {
+			return fmt.Errorf("%s %v is negative: give %s, or 0 for the default", v.name, v.value, v.allowed)
 		}
 	}
 	return nil

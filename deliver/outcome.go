@@ -1,16 +1,16 @@
 package deliver
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"io"
+	"mime"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+	"unicode"
 
 	"tendril/queue"
 )
@@ -101,7 +101,7 @@ func (r *reasons) unansweredReason(ctx context.Context, a *answer, end time.Time
 		return r.silent
 	case errors.Is(a.err, errHeadTooLong):
 		return "answer headers longer than 64 KiB"
-	case a.head == nil && isGarbled(a.err):
+	case a.head == nil && errors.Is(a.err, errGarbled):
 		return "answer is not HTTP"
 	case a.started:
 		return "answer broke off"
@@ -111,17 +111,6 @@ func (r *reasons) unansweredReason(ctx context.Context, a *answer, end time.Time
 		return "connection failed without an answer"
 	}
 }
-
-// isClosed reports whether err is what a closed connection gives; a reset is
-// the close of a peer that had not read everything.
-func isClosed(err error) bool {
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.ErrClosedPipe) ||
-		errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
-}
-
-// isLate reports whether one of the exchange's own bounds ended it, rather than
-// the network's patience.
-func isLate(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
 // statusReason says what a status that is no success means, at more length
 // where it is one that puzzles.
@@ -178,20 +167,82 @@ func redirectedTo(location string) string {
 // can be read.
 func retryAfter(value string, now time.Time) time.Duration {
 	value = strings.TrimSpace(value)
-	if value == "" {
-		return 0
-	}
 	const most = queue.MaxVisibility
-	if strings.Trim(value, "0123456789") == "" {
-		seconds, err := strconv.ParseInt(value, 10, 64)
-		if err != nil || seconds > int64(most/time.Second) {
-			return most
-		}
-		return time.Duration(seconds) * time.Second
+	if seconds, err := strconv.ParseUint(value, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, uint64(most/time.Second))) * time.Second
 	}
 	at, err := http.ParseTime(value)
 	if err != nil {
 		return 0
 	}
 	return min(max(at.Sub(now), 0), most)
+}
+
+const (
+	// answerRead is how many bytes of an answer that is no success are looked at,
+	// answerShown how many characters of them are shown.
+	answerRead  = 2 << 10
+	answerShown = 160
+)
+
+// answerHead returns what an answer that is no success says first, on one line
+// of printable text: the title of a page, the begin of JSON, the first line of any
+// other text; "" for what is no text.
+func answerHead(header http.Header, body []byte) string {
+	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return ""
+	}
+	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	if kind == "" {
+		kind, _, _ = mime.ParseMediaType(http.DetectContentType(body))
+	}
+	switch {
+	case kind == "text/html":
+		return printable(title(body))
+	case strings.HasSuffix(kind, "json"):
+		return printable(string(body))
+	case strings.HasPrefix(kind, "text/"), strings.HasSuffix(kind, "xml"):
+		return firstLine(string(body))
+	}
+	return ""
+}
+
+// title returns the title of a page, as it is written.
+func title(page []byte) string {
+	lower := bytes.ToLower(page)
+	_, after, found := bytes.Cut(lower, []byte("<title"))
+	start := bytes.IndexByte(after, '>') + 1
+	if !found || start == 0 || len(lower) != len(page) {
+		return ""
+	}
+	end := bytes.Index(after[start:], []byte("</title"))
+	if end < 0 {
+		return ""
+	}
+	start += len(page) - len(after)
+	return string(page[start : start+end])
+}
+
+// firstLine returns the first line of a text that is not blank.
+func firstLine(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	return printable(line)
+}
+
+// printable returns the begin of a text with white space as single blanks and
+// everything else that is not printed escaped.
+func printable(text string) string {
+	var b strings.Builder
+	n := 0
+	for _, r := range strings.Join(strings.Fields(strings.ToValidUTF8(text, "")), " ") {
+		if n++; n > answerShown {
+			return b.String() + "..."
+		}
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+	}
+	return b.String()
 }

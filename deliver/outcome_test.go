@@ -76,7 +76,7 @@ func TestStatusReasons(t *testing.T) {
 		}
 	}
 	if got := h.reasons.statusReason(&http.Response{StatusCode: 404},
-		&scheduledRun{path: "/secret"}); got != "status 404 (no route for the task's path)" {
+		&scheduledRun{&queue.Run{Path: "/secret"}, "/secret"}); got != "status 404 (no route for the task's path)" {
 		t.Errorf("a task: %q", got)
 	}
 }

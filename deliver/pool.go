@@ -1,6 +1,7 @@
 package deliver
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -20,10 +21,16 @@ type pool struct {
 // is none.
 func (p *pool) get(now time.Time) *conn {
 	for {
-		c := p.pop()
-		if c == nil {
+		p.mu.Lock()
+		last := len(p.unused) - 1
+		if last < 0 {
+			p.mu.Unlock()
 			return nil
 		}
+		c := p.unused[last]
+		p.unused[last] = nil
+		p.unused = p.unused[:last]
+		p.mu.Unlock()
 		if now.Sub(c.idleSince) < p.keep && c.alive() {
 			return c
 		}
@@ -31,58 +38,35 @@ func (p *pool) get(now time.Time) *conn {
 	}
 }
 
-func (p *pool) pop() *conn {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last := len(p.unused) - 1
-	if last < 0 {
-		return nil
-	}
-	c := p.unused[last]
-	p.unused[last] = nil
-	p.unused = p.unused[:last]
-	return c
-}
-
 // put keeps c, or closes it.
 func (p *pool) put(c *conn, now time.Time) {
-	if !p.push(c, now) {
-		c.close()
-	}
-}
-
-func (p *pool) push(c *conn, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || p.keep < 0 {
-		return false
+		c.close()
+		return
 	}
 	c.reused, c.idleSince = true, now
 	p.unused = append(p.unused, c)
 	if p.sweep == nil {
 		p.sweep = time.AfterFunc(p.keep, p.closeOld)
 	}
-	return true
 }
 
 // closeOld closes what was kept long enough and comes back for the rest.
 func (p *pool) closeOld() {
 	now := time.Now()
 	p.mu.Lock()
-	old := 0
-	for old < len(p.unused) && now.Sub(p.unused[old].idleSince) >= p.keep {
-		p.unused[old].close()
-		old++
+	defer p.mu.Unlock()
+	for len(p.unused) > 0 && now.Sub(p.unused[0].idleSince) >= p.keep {
+		p.unused[0].close()
+		p.unused = slices.Delete(p.unused, 0, 1)
 	}
-	left := copy(p.unused, p.unused[old:])
-	clear(p.unused[left:])
-	p.unused = p.unused[:left]
-	if left > 0 {
-		p.sweep.Reset(p.keep - now.Sub(p.unused[0].idleSince))
-	} else {
+	if len(p.unused) == 0 {
 		p.sweep = nil
+		return
 	}
-	p.mu.Unlock()
+	p.sweep.Reset(p.keep - now.Sub(p.unused[0].idleSince))
 }
 
 // close closes what is kept, and from now on what is put back.

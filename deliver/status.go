@@ -15,9 +15,7 @@ const (
 
 // StatusSet is a set of HTTP statuses from 200 to 599. The zero value is the
 // empty set; values compare with ==.
-type StatusSet struct {
-	words [(maxStatus + 64) / 64]uint64
-}
+type StatusSet [maxStatus + 1]bool
 
 // ParseStatusSet reads a comma separated list of statuses ("200"), ranges
 // ("202-204") and classes ("2xx"); blanks around the commas are allowed. The
@@ -32,7 +30,7 @@ func ParseStatusSet(list string) (StatusSet, error) {
 				list, strings.TrimSpace(entry), minStatus, maxStatus)
 		}
 		for code := from; code <= to; code++ {
-			s.words[code/64] |= 1 << (code % 64)
+			s[code] = true
 		}
 	}
 	return s, nil
@@ -58,6 +56,4 @@ func parseStatus(digits string) (int, bool) {
 }
 
 // Has reports whether code is in the set; any number may be asked for.
-func (s StatusSet) Has(code int) bool {
-	return code >= minStatus && code <= maxStatus && s.words[code/64]>>(code%64)&1 == 1
-}
+func (s *StatusSet) Has(code int) bool { return code >= minStatus && code <= maxStatus && s[code] }

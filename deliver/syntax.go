@@ -3,45 +3,18 @@ package deliver
 import (
 	"strings"
 	"unicode/utf8"
-)
 
-// isToken reports whether s may be part of a header name.
-func isToken(s string) bool {
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9':
-		case strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0:
-		default:
-			return false
-		}
-	}
-	return s != ""
-}
+	"golang.org/x/net/http/httpguts"
+)
 
 // isFieldValue reports whether a header can carry s byte for byte: no control
 // byte but the tab, and valid UTF-8 beyond ASCII, since servers that decode
 // header values refuse the whole request otherwise.
-func isFieldValue(s string) bool {
-	ascii := true
-	for i := range len(s) {
-		c := s[i]
-		if c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
-		ascii = ascii && c < utf8.RuneSelf
-	}
-	return ascii || utf8.ValidString(s)
-}
+func isFieldValue(s string) bool { return httpguts.ValidHeaderFieldValue(s) && utf8.ValidString(s) }
 
 // hasControl reports whether s has a control byte.
 func hasControl(s string) bool {
-	for i := range len(s) {
-		if s[i] < 0x20 || s[i] == 0x7f {
-			return true
-		}
-	}
-	return false
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
 // isHostName reports whether s may be the name of a host.
