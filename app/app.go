@@ -112,7 +112,7 @@ func New(opts *Options) *App {
 
 // Route returns what delivers the messages of one queue to the replicas. open returns
 // connections to an address.
-func (a *App) Route(open func(address string) (*deliver.HTTP, error)) *Route {
+func (a *App) Route(open func(address string) (*deliver.Client, error)) *Route {
 	return &Route{a.balancer, a.detector, a.quarantine, open}
 }
 

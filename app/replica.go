@@ -42,14 +42,14 @@ type replica struct {
 	failure     error          // why it was given up
 	messages    map[string]int // deliveries in work, by message id
 	exited      chan struct{}  // closed when the process exits by itself, then replaced
-	connections map[*Route]*deliver.HTTP
+	connections map[*Route]*deliver.Client
 }
 
 // newReplica returns a replica without processes.
 func newReplica(b *balancer, v version, port, number int) *replica {
 	return &replica{balancer: b, port: port, number: number, version: v.number,
 		routing:  routing{reason: "starting", idle: make(chan struct{})},
-		messages: map[string]int{}, exited: make(chan struct{}), connections: map[*Route]*deliver.HTTP{}}
+		messages: map[string]int{}, exited: make(chan struct{}), connections: map[*Route]*deliver.Client{}}
 }
 
 // address is where it listens.
@@ -94,7 +94,7 @@ func (r *replica) Stop(ctx context.Context) error {
 }
 
 // connection returns the connections of a route to it.
-func (r *replica) connection(route *Route) (*deliver.HTTP, error) {
+func (r *replica) connection(route *Route) (*deliver.Client, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.connections[route] == nil {

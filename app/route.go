@@ -25,7 +25,7 @@ type Route struct {
 	balancer   *balancer
 	detector   *detector
 	quarantine *quarantine
-	open       func(address string) (*deliver.HTTP, error)
+	open       func(address string) (*deliver.Client, error)
 }
 
 // Deliver delivers one message.

@@ -17,8 +17,8 @@ func TestRefusedTaskPathHoldsUpNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestBalancer()
 		route := &Route{balancer: b, detector: newDetector(slog.New(slog.DiscardHandler)),
-			open: func(address string) (*deliver.HTTP, error) {
-				return deliver.NewHTTP(&deliver.HTTPOptions{Target: address})
+			open: func(address string) (*deliver.Client, error) {
+				return deliver.NewClient(&deliver.Options{Target: address})
 			}}
 		m := &queue.Message{ID: "m", ReceiveCount: 1, Run: &queue.Run{Path: "http://elsewhere/"}}
 		start := time.Now()

@@ -119,25 +119,25 @@ func (a *app) pipe(context.Context, string, string) (net.Conn, error) {
 
 // start returns a deliverer for an app with this script on loopback, changed by
 // the options given.
-func start(t testing.TB, script func(*appConn), change ...func(*HTTPOptions)) (*HTTP, *app) {
+func start(t testing.TB, script func(*appConn), change ...func(*Options)) (*Client, *app) {
 	a := &app{script: script}
-	return newHTTP(t, append([]func(*HTTPOptions){func(o *HTTPOptions) { o.Target = a.listen(t) }}, change...)...), a
+	return newHTTP(t, append([]func(*Options){func(o *Options) { o.Target = a.listen(t) }}, change...)...), a
 }
 
 // startPiped is start without a network.
-func startPiped(t testing.TB, script func(*appConn), change ...func(*HTTPOptions)) (*HTTP, *app) {
+func startPiped(t testing.TB, script func(*appConn), change ...func(*Options)) (*Client, *app) {
 	a := &app{script: script}
 	t.Cleanup(a.running.Wait)
-	return newHTTP(t, append([]func(*HTTPOptions){func(o *HTTPOptions) { o.dial = a.pipe }}, change...)...), a
+	return newHTTP(t, append([]func(*Options){func(o *Options) { o.dial = a.pipe }}, change...)...), a
 }
 
-func newHTTP(t testing.TB, change ...func(*HTTPOptions)) *HTTP {
+func newHTTP(t testing.TB, change ...func(*Options)) *Client {
 	t.Helper()
-	opts := &HTTPOptions{Target: "http://localhost:5000", QueueName: "jobs", Version: "1.0"}
+	opts := &Options{Target: "http://localhost:5000", QueueName: "jobs", Version: "1.0"}
 	for _, f := range change {
 		f(opts)
 	}
-	h, err := NewHTTP(opts)
+	h, err := NewClient(opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func text(name, value string) queue.Attribute {
 	return queue.Attribute{Name: name, Type: "String", Value: value}
 }
 
-func deliver(h *HTTP, m *queue.Message) queue.Result { return h.Deliver(context.Background(), m) }
+func deliver(h *Client, m *queue.Message) queue.Result { return h.Deliver(context.Background(), m) }
 
 // want fails the test unless the result is the one described.
 func want(t testing.TB, r queue.Result, outcome queue.Outcome, status int, reason string) {

@@ -29,6 +29,8 @@ const (
 	// maxAnswerBody is how many bytes of an answer's body are read. The connection of a
 	// longer answer is closed.
 	maxAnswerBody = 64 << 10
+	// answerRead is how many bytes of an answer that is no success are kept.
+	answerRead = 2 << 10
 	// drainTime is how long the body of an answer that is no success may take:
 	// its status has decided already.
 	drainTime = time.Second

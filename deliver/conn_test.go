@@ -58,7 +58,7 @@ func TestDeadlinesOfAConnection(t *testing.T) {
 func TestContextEndsWithTheAnswer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
-	h, a := startPiped(t, alwaysAnswer(ok200), func(o *HTTPOptions) {
+	h, a := startPiped(t, alwaysAnswer(ok200), func(o *Options) {
 		o.KeepAlive = time.Hour
 		pipe := o.dial
 		o.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -86,7 +86,7 @@ func TestHalfWrittenRequestIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h, a := startPiped(t, func(c *appConn) { c.readHead(); c.write(ok200); time.Sleep(time.Hour) },
-			func(o *HTTPOptions) { o.KeepAlive = time.Hour })
+			func(o *Options) { o.KeepAlive = time.Hour })
 		m := message()
 		m.Body = strings.Repeat("x", 4*writeChunk)
 		want(t, deliver(h, m), queue.Done, 200, "")

@@ -20,7 +20,7 @@ type dialer struct {
 	event   func(Connected)
 }
 
-func newDialer(t *target, opts *HTTPOptions) *dialer {
+func newDialer(t *target, opts *Options) *dialer {
 	d := &dialer{target: t, timeout: opts.ConnectTimeout, open: opts.dial, event: opts.Events.Connected}
 	if d.open == nil {
 		d.open = (&net.Dialer{ControlContext: refuseAtConnect}).DialContext

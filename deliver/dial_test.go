@@ -43,7 +43,7 @@ func TestDialFailures(t *testing.T) {
 		{refuseAddress(netip.MustParseAddr("169.254.169.254")), "address refused (link-local or metadata)"},
 		{errors.New("something else"), "no connection"},
 	} {
-		h := newHTTP(t, func(o *HTTPOptions) {
+		h := newHTTP(t, func(o *Options) {
 			o.dial = func(context.Context, string, string) (net.Conn, error) { return nil, test.err }
 		})
 		r := deliver(h, message())
@@ -64,7 +64,7 @@ func TestNobodyListens(t *testing.T) {
 		"http://" + freeAddress(t):                          "connection refused",
 		"unix://" + filepath.Join(t.TempDir(), "none.sock"): "socket does not exist",
 	} {
-		h := newHTTP(t, func(o *HTTPOptions) { o.Target = target })
+		h := newHTTP(t, func(o *Options) { o.Target = target })
 		want(t, deliver(h, message()), queue.Unreached, 0, reason)
 	}
 }
@@ -73,7 +73,7 @@ func TestLocalhostIsDialledByNumber(t *testing.T) {
 	t.Parallel()
 	var dialled []string
 	refused := fmt.Errorf("first: %w", syscall.ECONNREFUSED)
-	h := newHTTP(t, func(o *HTTPOptions) {
+	h := newHTTP(t, func(o *Options) {
 		o.Target = "http://LocalHost:8080"
 		o.dial = func(_ context.Context, network, address string) (net.Conn, error) {
 			dialled = append(dialled, network+" "+address)
@@ -95,7 +95,7 @@ func TestSecondAddressIsTried(t *testing.T) {
 	t.Parallel()
 	a := &app{script: alwaysAnswer(ok200)}
 	t.Cleanup(a.running.Wait)
-	h := newHTTP(t, func(o *HTTPOptions) {
+	h := newHTTP(t, func(o *Options) {
 		o.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
 			if strings.HasPrefix(address, "127.") {
 				return nil, syscall.ECONNREFUSED

@@ -1,6 +1,6 @@
 // Package deliver hands one message, or one batch, to an app over HTTP or to a Lambda function.
 //
-// [HTTP] is the deliverer for an app: one [HTTP.Deliver] is one message, at most
+// [Client] is the deliverer for an app: one [Client.Deliver] is one message, at most
 // one POST, and one [queue.Result]. [Lambda] is the one for a function; the last
 // part of this page is about it.
 //
@@ -30,7 +30,7 @@
 //   - It reads ahead: bytes that an app sends unasked can become the answer to the
 //     next request. Here such a connection is closed.
 //   - It cannot tell how much of a request went out, nor move a deadline with each
-//     byte that comes in, and costs a third more CPU time in two more goroutines.
+//     byte that comes in, and takes two more goroutines and half as much CPU time again.
 //
 // # What holds
 //
@@ -49,7 +49,7 @@
 //   - An attribute arrives as it was sent or is left out and counted in
 //     X-Aws-Sqsd-Attr-Dropped, blanks around its value apart. None can stop a
 //     delivery, replace one of the daemon's headers, or add one. The headers of a
-//     trace are those that [HTTPOptions].Trace returns.
+//     trace are those that [Options].Trace returns.
 //
 // # The timeouts
 //

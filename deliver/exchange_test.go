@@ -85,7 +85,7 @@ func TestOddAnswers(t *testing.T) {
 						return
 					}
 				}
-			}, func(o *HTTPOptions) { o.maxBody, o.KeepAlive = 1000, time.Hour })
+			}, func(o *Options) { o.maxBody, o.KeepAlive = 1000, time.Hour })
 			want(t, deliver(h, message()), test.outcome, test.status, test.reason)
 			deliver(h, message())
 			if test.fate == kept {
@@ -110,7 +110,7 @@ func TestNoSecondPostOnAReusedConnection(t *testing.T) {
 			c.read()
 			c.write(ok200)
 			c.read()
-		}, func(o *HTTPOptions) { o.KeepAlive = time.Hour })
+		}, func(o *Options) { o.KeepAlive = time.Hour })
 		want(t, deliver(h, m), queue.Done, 200, "")
 		r := deliver(h, m)
 		want(t, r, queue.Failed, 0, "connection closed without an answer")
@@ -131,7 +131,7 @@ func TestClosedWhileUnused(t *testing.T) {
 		c.write(ok200)
 		c.Close()
 		closed <- struct{}{}
-	}, func(o *HTTPOptions) { o.KeepAlive = time.Hour })
+	}, func(o *Options) { o.KeepAlive = time.Hour })
 	for range 5 {
 		want(t, deliver(h, message()), queue.Done, 200, "")
 		<-closed
@@ -152,7 +152,7 @@ func TestUnaskedAnswerIsNotTaken(t *testing.T) {
 			said <- struct{}{}
 			c.read()
 		}
-	}, func(o *HTTPOptions) { o.KeepAlive = time.Hour })
+	}, func(o *Options) { o.KeepAlive = time.Hour })
 	want(t, deliver(h, message()), queue.Done, 200, "")
 	said <- struct{}{}
 	<-said
@@ -183,7 +183,7 @@ func TestNothingWritten(t *testing.T) {
 			var connections []*atomic.Bool
 			var spoilNew bool
 			reconnected := 0
-			h, a := startPiped(t, alwaysAnswer(ok200), func(o *HTTPOptions) {
+			h, a := startPiped(t, alwaysAnswer(ok200), func(o *Options) {
 				o.KeepAlive = time.Hour
 				o.Events.Reconnected = func() { reconnected++ }
 				pipe := o.dial

@@ -18,16 +18,16 @@ const (
 	droppedName = "Dropped"
 )
 
-// head renders the part of a request before its body. All that is the same for
+// requestHead renders the part of a request before its body. All that is the same for
 // every message is rendered once.
-type head struct {
+type requestHead struct {
 	ordinary string // an ordinary message's, from the request line to the path header
 	fixed    string // the lines after the request line that every request has
 	budget   int    // bytes for all headers of attributes and traces together
 }
 
-func newHead(t *target, opts *HTTPOptions) *head {
-	h := &head{budget: opts.HeaderBudget}
+func newHead(t *target, opts *Options) *requestHead {
+	h := &requestHead{budget: opts.HeaderBudget}
 	agent := strings.TrimSuffix("aws-sqsd/3.0 tendril/"+opts.Version, "/")
 	h.fixed = " HTTP/1.1\r\n" + field("Host", t.host) + field("User-Agent", agent) +
 		field("Content-Type", opts.MimeType) + field("X-Aws-Sqsd-Queue", opts.QueueName)
@@ -43,7 +43,7 @@ func field(name, value string) string { return name + ": " + value + "\r\n" }
 // append renders the head for m, as that of a scheduled run unless run is nil, with a
 // body of size bytes to follow, as a part of trace. It returns how many attributes
 // were dropped.
-func (h *head) append(b []byte, m *queue.Message, run *scheduledRun, size int, trace *TraceContext) (out []byte,
+func (h *requestHead) append(b []byte, m *queue.Message, run *scheduledRun, size int, trace *TraceContext) (out []byte,
 	dropped int) {
 	if run == nil {
 		b = append(b, h.ordinary...)
@@ -215,13 +215,6 @@ func scheduledAt(value string) string {
 		}
 	}
 	return value
-}
-
-// TraceContext is what a request says about the trace that it belongs to: the values of
-// headers, "" for those that it does not have. One that no header can carry is left out.
-type TraceContext struct {
-	// Traceparent, Tracestate and Baggage are those of W3C, XRay is X-Amzn-Trace-Id.
-	Traceparent, Tracestate, Baggage, XRay string
 }
 
 // append renders the headers of t that fit into room bytes.

@@ -16,7 +16,7 @@ import (
 )
 
 // rendered returns the lines of the head of m, without the blank one.
-func rendered(t testing.TB, h *HTTP, m *queue.Message) (lines []string, dropped int) {
+func rendered(t testing.TB, h *Client, m *queue.Message) (lines []string, dropped int) {
 	t.Helper()
 	run, err := runOf(m)
 	if err != nil {
@@ -34,7 +34,7 @@ func rendered(t testing.TB, h *HTTP, m *queue.Message) (lines []string, dropped 
 	return strings.Split(whole, "\r\n"), dropped
 }
 
-func tracePointer(h *HTTP, m *queue.Message) *TraceContext {
+func tracePointer(h *Client, m *queue.Message) *TraceContext {
 	if h.trace == nil {
 		return &TraceContext{}
 	}
@@ -55,7 +55,7 @@ func attributeLines(lines []string) []string {
 
 func TestOrdinaryHead(t *testing.T) {
 	t.Parallel()
-	h := newHTTP(t, func(o *HTTPOptions) { o.Path = "/worker?a=b" })
+	h := newHTTP(t, func(o *Options) { o.Path = "/worker?a=b" })
 	m := message(text("fooBar", "x"), queue.Attribute{Name: "n", Type: "Number.int", Value: "7"},
 		queue.Attribute{Name: "b", Type: "Binary.png", Value: "\x00"})
 	m.Attempt = 2
@@ -84,7 +84,7 @@ func TestOrdinaryHead(t *testing.T) {
 
 func TestPeriodicHead(t *testing.T) {
 	t.Parallel()
-	h := newHTTP(t, func(o *HTTPOptions) { o.Path, o.KeepAlive = "/worker", -1 })
+	h := newHTTP(t, func(o *Options) { o.Path, o.KeepAlive = "/worker", -1 })
 	m := message(text(queue.AttributePath, "/backup?full"), text(queue.AttributeTask, "back\nup"),
 		text(queue.AttributeTime, "2017-03-22 23:10:00 UTC"), text("a", "b"))
 	m.SentAt, m.FirstReceivedAt, m.SenderID = time.Time{}, time.Time{}, ""
@@ -163,7 +163,7 @@ func TestAttributes(t *testing.T) {
 func TestBudgetIsExact(t *testing.T) {
 	t.Parallel()
 	for _, over := range []int{0, 1} {
-		h := newHTTP(t, func(o *HTTPOptions) { o.HeaderBudget = 100 - over })
+		h := newHTTP(t, func(o *Options) { o.HeaderBudget = 100 - over })
 		value := strings.Repeat("v", 100-len("X-Aws-Sqsd-Attr-A: \r\n"))
 		if _, dropped := rendered(t, h, message(text("a", value))); dropped != over {
 			t.Errorf("a header of 100 bytes in a budget of %d: %d dropped", 100-over, dropped)
@@ -192,7 +192,7 @@ func FuzzHeaders(f *testing.F) {
 	f.Add("traceparent", "String", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "tracestate", "String",
 		"a=1", "baggage", "String", "k=v;p , l=w")
 	f.Add("beanstalk.sqsd.task_name", "String", "a\nb", "beanstalk.sqsd.path", "String", "/ü", "x", "Binary", "\x00")
-	h := newHTTP(f, traced, func(o *HTTPOptions) { o.HeaderBudget = 64 })
+	h := newHTTP(f, traced, func(o *Options) { o.HeaderBudget = 64 })
 	f.Fuzz(func(t *testing.T, n1, t1, v1, n2, t2, v2, n3, t3, v3 string) {
 		m := message(queue.Attribute{Name: n1, Type: t1, Value: v1}, queue.Attribute{Name: n2, Type: t2, Value: v2},
 			queue.Attribute{Name: n3, Type: t3, Value: v3})

@@ -7,10 +7,10 @@ import (
 	"tendril/queue"
 )
 
-// HTTP delivers messages to one app by POST. It may be used by any number of
+// Client delivers messages to one app by POST. It may be used by any number of
 // goroutines.
-type HTTP struct {
-	head     *head
+type Client struct {
+	head     *requestHead
 	dialer   *dialer
 	pool     pool
 	slots    chan struct{}
@@ -21,17 +21,17 @@ type HTTP struct {
 	events   Events
 }
 
-// NewHTTP returns a deliverer for the app that opts names. Nothing is dialled
+// NewClient returns a deliverer for the app that opts names. Nothing is dialled
 // yet. The error says which option is wrong and what it may be.
-func NewHTTP(opts *HTTPOptions) (*HTTP, error) {
+func NewClient(opts *Options) (*Client, error) {
 	if opts == nil {
-		opts = &HTTPOptions{}
+		opts = &Options{}
 	}
 	o, t, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	return &HTTP{
+	return &Client{
 		head:     newHead(t, o),
 		dialer:   newDialer(t, o),
 		pool:     pool{keep: o.KeepAlive},
@@ -49,7 +49,7 @@ func NewHTTP(opts *HTTPOptions) (*HTTP, error) {
 // It returns when the app has answered, when the connection is lost, when one of
 // the timeouts has passed, or soon after ctx ended; in the last case the app may
 // be at work all the same, and the outcome is Failed.
-func (h *HTTP) Deliver(ctx context.Context, m *queue.Message) queue.Result {
+func (h *Client) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 	run, err := runOf(m)
 	if err != nil {
 		return queue.Result{Reason: err.Error(), Err: err, Unsent: true}
@@ -69,7 +69,7 @@ func (h *HTTP) Deliver(ctx context.Context, m *queue.Message) queue.Result {
 }
 
 // acquire waits for one of the slots for a POST.
-func (h *HTTP) acquire(ctx context.Context, end time.Time) error {
+func (h *Client) acquire(ctx context.Context, end time.Time) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (h *HTTP) acquire(ctx context.Context, end time.Time) error {
 		return nil
 	default:
 	}
-	ctx, cancel := before(ctx, end)
+	ctx, cancel := withEnd(ctx, end)
 	defer cancel()
 	select {
 	case h.slots <- struct{}{}:
@@ -88,8 +88,8 @@ func (h *HTTP) acquire(ctx context.Context, end time.Time) error {
 	}
 }
 
-// before bounds a context by an end, which may be zero for none.
-func before(ctx context.Context, end time.Time) (context.Context, context.CancelFunc) {
+// withEnd bounds a context by an end, which may be zero for none.
+func withEnd(ctx context.Context, end time.Time) (context.Context, context.CancelFunc) {
 	if end.IsZero() {
 		return ctx, func() {}
 	}
@@ -97,13 +97,13 @@ func before(ctx context.Context, end time.Time) (context.Context, context.Cancel
 }
 
 // attempt makes the one POST. It returns the time at which it was over.
-func (h *HTTP) attempt(ctx context.Context, m *queue.Message, run *scheduledRun, start, end time.Time) (queue.Result,
+func (h *Client) attempt(ctx context.Context, m *queue.Message, run *scheduledRun, start, end time.Time) (queue.Result,
 	time.Time) {
 	c := h.pool.get(start)
 	for {
 		if c == nil {
 			var err error
-			dialing, cancel := before(ctx, end)
+			dialing, cancel := withEnd(ctx, end)
 			c, err = h.dialer.dial(dialing)
 			cancel()
 			if err != nil {
@@ -134,7 +134,7 @@ func (h *HTTP) attempt(ctx context.Context, m *queue.Message, run *scheduledRun,
 }
 
 // post renders m and exchanges it for an answer over c.
-func (h *HTTP) post(ctx context.Context, c *conn, m *queue.Message, run *scheduledRun, end time.Time) answer {
+func (h *Client) post(ctx context.Context, c *conn, m *queue.Message, run *scheduledRun, end time.Time) answer {
 	body := m.Body
 	if run != nil {
 		body = "" // a scheduled run is told by its headers alone
@@ -159,7 +159,7 @@ const probeWait = 4 * time.Second
 // Probe returns nil when the app takes connections. It sends no request. With TLS
 // it ends the handshake, since servers log a connection that breaks off before. The
 // error says in a few words why not.
-func (h *HTTP) Probe(ctx context.Context) error {
+func (h *Client) Probe(ctx context.Context) error {
 	d := *h.dialer
 	d.timeout = min(d.timeout, probeWait)
 	c, err := d.dial(ctx)
@@ -171,4 +171,4 @@ func (h *HTTP) Probe(ctx context.Context) error {
 
 // Close closes the unused connections, and those in use as soon as their
 // deliveries end. It does not end deliveries: their contexts do.
-func (h *HTTP) Close() { h.pool.close() }
+func (h *Client) Close() { h.pool.close() }

@@ -60,7 +60,7 @@ func TestLongBodyIsWrittenWhileTheAnswerIsRead(t *testing.T) {
 			}
 			c.write("0\r\n\r\n")
 		}
-	}, func(o *HTTPOptions) { o.maxBody = 4 << 20 })
+	}, func(o *Options) { o.maxBody = 4 << 20 })
 	m := message()
 	m.Body = strings.Repeat("x", 1<<20)
 	want(t, deliver(h, m), queue.Done, 200, "")
@@ -138,7 +138,7 @@ func TestSuccessCodes(t *testing.T) {
 		for p, ok := c.read(); ok; p, ok = c.read() {
 			c.write("HTTP/1.1 " + p.body + " X\r\n" + map[bool]string{false: "Content-Length: 0\r\n"}[p.body == "204"] + "\r\n")
 		}
-	}, func(o *HTTPOptions) { o.SuccessCodes = codes })
+	}, func(o *Options) { o.SuccessCodes = codes })
 	for _, test := range []struct {
 		code    int
 		outcome queue.Outcome
@@ -179,7 +179,7 @@ func TestConnectionsAreReusedAndBounded(t *testing.T) {
 			running.Add(-1)
 			c.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello")
 		}
-	}, func(o *HTTPOptions) { o.Connections, o.KeepAlive = connections, time.Hour })
+	}, func(o *Options) { o.Connections, o.KeepAlive = connections, time.Hour })
 	var all sync.WaitGroup
 	for range messages {
 		all.Go(func() { want(t, deliver(h, message()), queue.Done, 200, "") })
@@ -202,7 +202,7 @@ func TestKeepAliveOff(t *testing.T) {
 		}
 		c.write(ok200)
 		c.read()
-	}, func(o *HTTPOptions) { o.KeepAlive = -1 })
+	}, func(o *Options) { o.KeepAlive = -1 })
 	for range 3 {
 		want(t, deliver(h, message()), queue.Done, 200, "")
 	}
@@ -226,7 +226,7 @@ func TestUnixSocket(t *testing.T) {
 	a.listenOn(t, l)
 	for _, target := range []string{"unix://" + socket, "http+unix://" + socket,
 		"http+unix://" + url.PathEscape(socket) + "/jobs"} {
-		h := newHTTP(t, func(o *HTTPOptions) { o.Target = target })
+		h := newHTTP(t, func(o *Options) { o.Target = target })
 		if err := h.Probe(t.Context()); err != nil {
 			t.Errorf("%s: %v", target, err)
 		}
@@ -251,11 +251,11 @@ func TestHTTPS(t *testing.T) {
 	defer server.Close()
 	roots := x509.NewCertPool()
 	roots.AddCert(server.Certificate())
-	h := newHTTP(t, func(o *HTTPOptions) { o.Target, o.tls = server.URL, &tls.Config{RootCAs: roots} })
+	h := newHTTP(t, func(o *Options) { o.Target, o.tls = server.URL, &tls.Config{RootCAs: roots} })
 	for range 3 {
 		want(t, deliver(h, message()), queue.Done, 200, "")
 	}
-	foreign := newHTTP(t, func(o *HTTPOptions) { o.Target = server.URL })
+	foreign := newHTTP(t, func(o *Options) { o.Target = server.URL })
 	want(t, deliver(foreign, message()), queue.Unreached, 0, "certificate not trusted")
 	plain, _ := start(t, func(c *appConn) { c.write("hello, who is there?\r\n") })
 	plain.dialer.tls = &tls.Config{ServerName: "localhost"}
@@ -277,7 +277,7 @@ func TestProbe(t *testing.T) {
 	if err := plain.Probe(t.Context()); err == nil || err.Error() != "TLS handshake failed" {
 		t.Errorf("no TLS where it is wanted: %v", err)
 	}
-	down := newHTTP(t, func(o *HTTPOptions) { o.Target = "http://" + freeAddress(t) })
+	down := newHTTP(t, func(o *Options) { o.Target = "http://" + freeAddress(t) })
 	err := down.Probe(t.Context())
 	if err == nil || err.Error() != "connection refused" || errors.Unwrap(err) == nil {
 		t.Errorf("nobody listens: %v", err)
@@ -298,7 +298,7 @@ func TestProbeIsNothingThatATLSServerLogs(t *testing.T) {
 		}
 	}
 	app.StartTLS()
-	h := newHTTP(t, func(o *HTTPOptions) {
+	h := newHTTP(t, func(o *Options) {
 		o.Target = app.URL
 		o.tls = app.Client().Transport.(*http.Transport).TLSClientConfig
 	})
@@ -332,7 +332,7 @@ func TestCloseEndsReuse(t *testing.T) {
 			c.write(ok200)
 		}
 		ended <- struct{}{}
-	}, func(o *HTTPOptions) { o.KeepAlive = time.Hour })
+	}, func(o *Options) { o.KeepAlive = time.Hour })
 	want(t, deliver(h, message()), queue.Done, 200, "")
 	h.Close()
 	<-ended
@@ -344,7 +344,7 @@ func TestEvents(t *testing.T) {
 	t.Parallel()
 	var seen []string
 	var address string
-	h, _ := start(t, alwaysAnswer(ok200), func(o *HTTPOptions) {
+	h, _ := start(t, alwaysAnswer(ok200), func(o *Options) {
 		address = strings.TrimPrefix(o.Target, "http://")
 		o.Events = Events{
 			Connected: func(c Connected) { seen = append(seen, fmt.Sprintf("connected %s %v", c.Address, c.Err)) },

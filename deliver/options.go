@@ -11,8 +11,8 @@ import (
 	"tendril/queue"
 )
 
-// HTTPOptions says where and how [HTTP] delivers. Only Target must be set.
-type HTTPOptions struct {
+// Options says where and how [Client] delivers. Only Target must be set.
+type Options struct {
 	// Target is the app: an http or https URL, or a unix socket as
 	// unix:///run/app.sock, http+unix:///run/app.sock or
 	// http+unix://%2Frun%2Fapp.sock/path. Nothing else is ever dialled. A path
@@ -61,6 +61,13 @@ type HTTPOptions struct {
 	maxBody int
 }
 
+// TraceContext is what a request says about the trace that it belongs to: the values of
+// headers, "" for those that it does not have. One that no header can carry is left out.
+type TraceContext struct {
+	// Traceparent, Tracestate and Baggage are those of W3C, XRay is X-Amzn-Trace-Id.
+	Traceparent, Tracestate, Baggage, XRay string
+}
+
 // Events are the occurrences inside a delivery that its result does not tell.
 // Each func may be nil; each is called from the delivering goroutine and should
 // return soon.
@@ -93,7 +100,7 @@ type AttributesDropped struct {
 
 // withDefaults returns a checked copy of o with every zero value replaced, and
 // its target.
-func (o HTTPOptions) withDefaults() (*HTTPOptions, *target, error) {
+func (o Options) withDefaults() (*Options, *target, error) {
 	t, err := parseTarget(o.Target)
 	if err != nil {
 		return nil, nil, err
@@ -117,7 +124,7 @@ func (o HTTPOptions) withDefaults() (*HTTPOptions, *target, error) {
 	return &o, t, o.checkHeaders()
 }
 
-func (o *HTTPOptions) checkRanges() error {
+func (o *Options) checkRanges() error {
 	const number, duration = "1 or more", "a duration such as 30s"
 	for _, v := range []struct {
 		name       string
@@ -139,7 +146,7 @@ func (o *HTTPOptions) checkRanges() error {
 }
 
 // setPath settles on the request target for ordinary messages.
-func (o *HTTPOptions) setPath(fromTarget string) error {
+func (o *Options) setPath(fromTarget string) error {
 	if o.Path != "" && fromTarget != "" && fromTarget != "/" {
 		return fmt.Errorf("the target %q has a path and the HTTP path is %q: give one of them only", o.Target, o.Path)
 	}
@@ -156,7 +163,7 @@ func (o *HTTPOptions) setPath(fromTarget string) error {
 }
 
 // checkHeaders refuses settings that would break the request apart.
-func (o *HTTPOptions) checkHeaders() error {
+func (o *Options) checkHeaders() error {
 	for _, v := range []struct{ name, value string }{
 		{"MIME type", o.MimeType}, {"queue name", o.QueueName}, {"version", o.Version},
 	} {

@@ -11,7 +11,7 @@ import (
 
 func TestDefaults(t *testing.T) {
 	t.Parallel()
-	o, _, err := HTTPOptions{Target: "http://localhost"}.withDefaults()
+	o, _, err := Options{Target: "http://localhost"}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestParseTarget(t *testing.T) {
 // Each bad option is refused with a sentence that says what to write instead.
 func TestBadOptions(t *testing.T) {
 	t.Parallel()
-	type options = HTTPOptions
+	type options = Options
 	for _, test := range []struct {
 		opts options
 		says string
@@ -106,14 +106,14 @@ func TestBadOptions(t *testing.T) {
 		{options{Target: "http://localhost", InactivityTimeout: -1}, "inactivity timeout -1ns is negative"},
 		{options{Target: "http://localhost", Deadline: -1}, "deadline -1ns is negative"},
 	} {
-		_, err := NewHTTP(&test.opts)
+		_, err := NewClient(&test.opts)
 		if err == nil {
 			t.Errorf("%+v is accepted", test.opts)
 		} else if !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v\ndoes not say %q, or too much", err, test.says)
 		}
 	}
-	if _, err := NewHTTP(nil); err == nil {
+	if _, err := NewClient(nil); err == nil {
 		t.Error("no options are accepted")
 	}
 }
@@ -129,7 +129,7 @@ func TestPathOfTheSettings(t *testing.T) {
 		{"http://localhost/a%20b", "", "/a%20b"},
 		{"http://localhost", "/worker?key=1", "/worker?key=1"},
 	} {
-		o, _, err := HTTPOptions{Target: test.target, Path: test.path}.withDefaults()
+		o, _, err := Options{Target: test.target, Path: test.path}.withDefaults()
 		if err != nil || o.Path != test.want {
 			t.Errorf("target %q, path %q: %+v, %v; want %q", test.target, test.path, o, err, test.want)
 		}

@@ -26,7 +26,7 @@ type reasons struct {
 	path    string // where ordinary messages go
 }
 
-func newReasons(opts *HTTPOptions) reasons {
+func newReasons(opts *Options) reasons {
 	path, _, _ := strings.Cut(opts.Path, "?")
 	return reasons{
 		silent:  "no answer within " + opts.InactivityTimeout.String(),
@@ -178,12 +178,8 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), most)
 }
 
-const (
-	// answerRead is how many bytes of an answer that is no success are looked at,
-	// answerShown how many characters of them are shown.
-	answerRead  = 2 << 10
-	answerShown = 160
-)
+// answerShown is how many characters of an answer that is no success are shown.
+const answerShown = 160
 
 // answerHead returns what an answer that is no success says first, on one line
 // of printable text: the title of a page, the begin of JSON, the first line of any

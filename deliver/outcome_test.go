@@ -42,7 +42,7 @@ func TestRetryAfter(t *testing.T) {
 
 func TestStatusReasons(t *testing.T) {
 	t.Parallel()
-	h := newHTTP(t, func(o *HTTPOptions) { o.Path = "/worker?key=secret" })
+	h := newHTTP(t, func(o *Options) { o.Path = "/worker?key=secret" })
 	for _, test := range []struct {
 		code     int
 		location string

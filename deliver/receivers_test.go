@@ -167,7 +167,7 @@ func TestReceivers(t *testing.T) {
 				}
 			}))
 			defer receiver.Close()
-			h := newHTTP(t, func(o *HTTPOptions) { o.Target, o.Path = receiver.URL, test.path })
+			h := newHTTP(t, func(o *Options) { o.Target, o.Path = receiver.URL, test.path })
 			if test.message.Attribute(queue.AttributePath) == "" {
 				test.message.Body = test.body
 			}

@@ -23,7 +23,7 @@ type target struct {
 	path    string   // what the URL asked for; may be ""
 }
 
-// parseTarget reads a target as [HTTPOptions] describes it.
+// parseTarget reads a target as [Options] describes it.
 func parseTarget(raw string) (*target, error) {
 	for _, prefix := range []string{"unix:", "http+unix:"} {
 		if rest, ok := strings.CutPrefix(raw, prefix); ok {

@@ -82,7 +82,7 @@ func TestTimeouts(t *testing.T) {
 					c.read()
 					test.app(c)
 					c.wait()
-				}, func(o *HTTPOptions) { o.Deadline = test.deadline })
+				}, func(o *Options) { o.Deadline = test.deadline })
 				r := deliver(h, message())
 				want(t, r, test.outcome, test.status, test.reason)
 				if r.Duration != test.took {
@@ -209,7 +209,7 @@ func TestContextEnds(t *testing.T) {
 // A context that ends after the delivery does not touch the kept connection.
 func TestContextEndsAfterwards(t *testing.T) {
 	t.Parallel()
-	h, a := start(t, alwaysAnswer(ok200), func(o *HTTPOptions) { o.KeepAlive = time.Hour })
+	h, a := start(t, alwaysAnswer(ok200), func(o *Options) { o.KeepAlive = time.Hour })
 	for range 100 {
 		ctx, cancel := context.WithCancel(t.Context())
 		want(t, h.Deliver(ctx, message()), queue.Done, 200, "")
@@ -236,7 +236,7 @@ func TestConnectTimeouts(t *testing.T) {
 		{"context", 0, time.Second, "stopped before anything was sent", time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			h := newHTTP(t, func(o *HTTPOptions) { o.dial, o.Deadline = never, test.deadline })
+			h := newHTTP(t, func(o *Options) { o.dial, o.Deadline = never, test.deadline })
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			stop := time.AfterFunc(test.cancel, cancel)
@@ -263,7 +263,7 @@ func TestWaitForASlot(t *testing.T) {
 			for _, ok := c.read(); ok; _, ok = c.read() {
 				c.drip(time.Minute, ok200)
 			}
-		}, func(o *HTTPOptions) {
+		}, func(o *Options) {
 			o.Connections, o.Deadline = 1, 90*time.Second
 		})
 		results := make(chan queue.Result, 1)

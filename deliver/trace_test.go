@@ -17,7 +17,7 @@ const (
 )
 
 // traced has the attribute traceparent as the trace of a message.
-func traced(o *HTTPOptions) {
+func traced(o *Options) {
 	o.Trace = func(_ context.Context, m *queue.Message) TraceContext {
 		return TraceContext{Traceparent: m.Attribute("traceparent")}
 	}
@@ -59,7 +59,7 @@ func TestTraceIsAnAttributeToo(t *testing.T) {
 		!slices.Contains(lines, "X-Aws-Sqsd-Attr-Traceparent: "+aParent) || dropped != 0 {
 		t.Errorf("%d dropped of %q", dropped, lines)
 	}
-	h := newHTTP(t, traced, func(o *HTTPOptions) { o.HeaderBudget = 100 })
+	h := newHTTP(t, traced, func(o *Options) { o.HeaderBudget = 100 })
 	if lines, dropped = rendered(t, h, m); !slices.Contains(lines, "Traceparent: "+aParent) || dropped != 1 {
 		t.Errorf("%d dropped of %q", dropped, lines)
 	}
@@ -75,7 +75,7 @@ func TestTraceIsPosted(t *testing.T) {
 			got <- p.Header.Get("traceparent")
 			c.write(ok200)
 		}
-	}, func(o *HTTPOptions) {
+	}, func(o *Options) {
 		o.Trace = func(ctx context.Context, _ *queue.Message) TraceContext {
 			s, _ := ctx.Value(key{}).(string)
 			return TraceContext{Traceparent: s}

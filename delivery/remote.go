@@ -15,14 +15,14 @@ import (
 
 // Remote is an app that runs elsewhere.
 type Remote struct {
-	open  func() (*deliver.HTTP, error)
+	open  func() (*deliver.Client, error)
 	check supervisor.Check
-	http  atomic.Pointer[deliver.HTTP]
+	http  atomic.Pointer[deliver.Client]
 }
 
 // NewRemote returns a target. open opens connections by the settings in force. check is
 // the health check; with the zero value the app only has to accept connections.
-func NewRemote(open func() (*deliver.HTTP, error), check supervisor.Check) (*Remote, error) {
+func NewRemote(open func() (*deliver.Client, error), check supervisor.Check) (*Remote, error) {
 	r := &Remote{open: open, check: check}
 	return r, r.Renew()
 }

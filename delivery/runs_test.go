@@ -38,7 +38,7 @@ func TestOnlyKnownRunsAreTrusted(t *testing.T) {
 			string(body)})
 	}))
 	t.Cleanup(app.Close)
-	h, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: app.URL})
+	h, err := deliver.NewClient(&deliver.Options{Target: app.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

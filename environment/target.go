@@ -95,7 +95,7 @@ func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 			})
 		}
 	}
-	open := func(address string) (*deliver.HTTP, error) { return t.openHTTP(l, address) }
+	open := func(address string) (*deliver.Client, error) { return t.openHTTP(l, address) }
 	if l.settings().ToOwnApp() && t.app != nil {
 		l.route = t.app.Route(open)
 		opts.Target, l.close, l.renew = l.route, l.route.Close, l.route.Close
@@ -109,7 +109,7 @@ func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 		}
 		check, l.checked = delivery.CheckAt(parsed, target), true
 	}
-	remote, err := delivery.NewRemote(func() (*deliver.HTTP, error) { return open(target) }, check)
+	remote, err := delivery.NewRemote(func() (*deliver.Client, error) { return open(target) }, check)
 	if err != nil {
 		return fmt.Errorf("the app's address: %w", err)
 	}
@@ -122,13 +122,13 @@ func (t *targetOpener) openApp(l *pipeline, opts *delivery.Options) error {
 	return nil
 }
 
-func (t *targetOpener) openHTTP(l *pipeline, address string) (*deliver.HTTP, error) {
+func (t *targetOpener) openHTTP(l *pipeline, address string) (*deliver.Client, error) {
 	s, set := t.inForce(), l.settings()
 	codes, err := deliver.ParseStatusSet(s.SuccessCodes)
 	if err != nil {
 		return nil, fmt.Errorf("success codes: %w", err)
 	}
-	opts := deliver.HTTPOptions{
+	opts := deliver.Options{
 		Target: address, Path: set.HTTPPath, MimeType: set.MimeType, QueueName: l.name,
 		Connections: set.Concurrency, ConnectTimeout: s.ConnectTimeout, InactivityTimeout: set.InactivityTimeout,
 		Deadline: set.Deadline, SuccessCodes: codes, HeaderBudget: int(s.HeaderBudget), Version: t.Version,
@@ -137,7 +137,7 @@ func (t *targetOpener) openHTTP(l *pipeline, address string) (*deliver.HTTP, err
 	if !s.Keepalive {
 		opts.KeepAlive = -1
 	}
-	return deliver.NewHTTP(&opts)
+	return deliver.NewClient(&opts)
 }
 
 // lambdaMargin is what a call of a function may take beyond the function's own time limit.

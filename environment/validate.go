@@ -102,7 +102,7 @@ func (o *Options) validateTargets() (problems []error) {
 		if q.ToFunction() || q.Target == "" {
 			continue
 		}
-		way, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: q.Target, Path: q.HTTPPath, MimeType: q.MimeType,
+		way, err := deliver.NewClient(&deliver.Options{Target: q.Target, Path: q.HTTPPath, MimeType: q.MimeType,
 			QueueName: q.Name, SuccessCodes: codes, Version: o.Version})
 		if err != nil {
 			problems = append(problems, fmt.Errorf("the app's address: %w", err))

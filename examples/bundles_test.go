@@ -83,7 +83,7 @@ func TestLetters(t *testing.T) {
 	testpeer.Program(t, "node")
 	out := t.TempDir()
 	_, port, _ := runBundle(t, "letters", "LETTERS_DIR="+out, "LETTERS_FROM=Letters <letters@example.com>")
-	http, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: fmt.Sprintf("http://127.0.0.1:%d/letters", port),
+	http, err := deliver.NewClient(&deliver.Options{Target: fmt.Sprintf("http://127.0.0.1:%d/letters", port),
 		QueueName: "letters"})
 	if err != nil {
 		t.Fatal(err)

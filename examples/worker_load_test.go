@@ -26,7 +26,7 @@ func TestReportsUnderAWorker(t *testing.T) {
 	testpeer.Program(t, "python3")
 	out := t.TempDir()
 	app, port, ended := runBundle(t, "reports", "REPORTS_DIR="+out)
-	http, err := deliver.NewHTTP(&deliver.HTTPOptions{Target: fmt.Sprintf("http://127.0.0.1:%d/", port),
+	http, err := deliver.NewClient(&deliver.Options{Target: fmt.Sprintf("http://127.0.0.1:%d/", port),
 		QueueName: "orders"})
 	if err != nil {
 		t.Fatal(err)
