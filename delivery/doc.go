@@ -1,20 +1,22 @@
 // Package delivery takes the messages of a worker to their target, through one stage after the other.
 //
 // A worker hands over one message, or a batch for a Lambda function. Both go through
-// the same stages, each in a file of its own:
+// the same stages (stages.go):
 //
 //	worker
-//	  |   tracker.go   counts deliveries in flight, for scale-in protection
-//	  |   runs.go      recognizes scheduled runs, and asks the registry about them
-//	  |   unwrap.go    takes messages out of SNS envelopes, gets payloads from S3
-//	  |   bookkeep.go  notes the begin and the end of scheduled runs
-//	  |   send.go      logs the begin, makes the spans, hands the messages over
+//	  |   track          counts deliveries in flight, for scale-in protection
+//	  |   recognizeRuns  recognizes scheduled runs, and asks the registry about them
+//	  |   unwrap         takes messages out of SNS envelopes, gets payloads from S3
+//	  |   bookkeep       notes the begin and the end of scheduled runs
+//	  |   announce       logs the begin
+//	  |   trace          makes the spans
+//	  |   send           hands the messages over
 //	  v
 //	Target: [Remote], the replicas of package app, or a function (deliver.Lambda)
 //
-// A stage is a [Deliverer] around the next one. It sets the result of a message that
-// it cannot pass on, and passes on the others. On a FIFO queue it also holds back the
-// later messages of the same group. [New] puts the stages together; those that have
+// A stage is a function around the next one. It sets the result of a message that it
+// cannot pass on, and passes on the others. On a FIFO queue it also holds back the later
+// messages of the same group. [ForWorker] puts the stages together; those that have
 // nothing to do are left out.
 //
 // # Scheduled runs

@@ -38,26 +38,19 @@ func (f *Functions) Open(command string, start func() (*runtimeapi.Pool, error))
 	if f.byCommand == nil {
 		f.byCommand = map[string]*Function{}
 	}
-	function := &Function{pool, f.name(command)}
-	f.byCommand[command] = function
-	return function, nil
-}
-
-// name returns the name for a command, which is read without the console's token: its
-// program's name, since arguments may hold secrets, with a number where another
-// function has that name.
-func (f *Functions) name(command string) string {
-	same := 1
+	// The name is read without the console's token: the program's, since arguments may hold
+	// secrets, with a number where another function has that name.
+	same, name := 1, "lambda: "+programName(command)
 	for other := range f.byCommand {
 		if programName(other) == programName(command) {
 			same++
 		}
 	}
-	name := "lambda: " + programName(command)
 	if same > 1 {
 		name += fmt.Sprintf(" (%d)", same)
 	}
-	return name
+	f.byCommand[command] = &Function{pool, name}
+	return f.byCommand[command], nil
 }
 
 var (

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -18,33 +19,25 @@ const (
 	fetchPause = 5 * time.Second
 )
 
-// contents gets what was sent out of what carries it.
-type contents struct {
-	fifo, sns bool
-	payloads  *envelope.Opener                                  // nil: nothing is fetched
-	deadline  func() time.Duration                              // may be nil
-	postponed func(id string, retryIn time.Duration, err error) // may be nil
-	log       *slog.Logger
-}
-
 // unwrap takes messages out of what carries them: an envelope of SNS, a pointer to S3.
 // A message whose content is not available is not delivered, since its body is not
 // what was sent.
-func unwrap(next Deliverer, c *contents) Deliverer {
-	return func(ctx context.Context, batch []*Message) {
+func unwrap(next stage, opts *Options) stage {
+	log := cmp.Or(opts.Logger, slog.New(slog.DiscardHandler))
+	return func(ctx context.Context, batch []*message) {
 		limit := fetchTimeout
-		if c.deadline != nil && c.deadline() > 0 {
-			limit = min(limit, c.deadline())
+		if opts.Deadline != nil && opts.Deadline() > 0 {
+			limit = min(limit, opts.Deadline())
 		}
 		until := time.Now().Add(limit)
-		batch = prepare(batch, c.fifo, func(m *Message) bool {
+		batch = prepare(batch, opts.FIFO, func(m *message) bool {
 			if m.Run.Named() {
 				return true
 			}
-			if c.sns {
-				openSNS(m, c.log)
+			if opts.SNS {
+				openSNS(m, log)
 			}
-			return c.payloads == nil || c.fetch(ctx, m, until)
+			return opts.Payloads == nil || fetch(ctx, m, until, opts)
 		})
 		if len(batch) > 0 {
 			next(ctx, batch)
@@ -53,7 +46,7 @@ func unwrap(next Deliverer, c *contents) Deliverer {
 }
 
 // openSNS takes a message out of an envelope of SNS.
-func openSNS(m *Message, log *slog.Logger) {
+func openSNS(m *message, log *slog.Logger) {
 	inner, kind := envelope.SNS(m.Message)
 	m.Message = &inner
 	if kind == envelope.Confirmation {
@@ -64,25 +57,25 @@ func openSNS(m *Message, log *slog.Logger) {
 
 // fetch replaces a pointer by the payload in S3, which has to be there in time. It
 // returns false when the payload is not available.
-func (c *contents) fetch(ctx context.Context, m *Message, until time.Time) bool {
+func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool {
 	begin := time.Now()
 	fetching, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
-	opened, _, err := c.payloads.Open(fetching, m.Message)
+	opened, _, err := opts.Payloads.Open(fetching, m.Message)
 	switch {
 	case err == nil:
 		m.Message = &opened
 		return true
 	case ctx.Err() == nil && !mayComeLater(err):
-		m.Result = queue.Result{Reason: "its payload in S3 is not available", Err: err, Unsent: true}
+		m.result = queue.Result{Reason: "its payload in S3 is not available", Err: err, Unsent: true}
 		return false
 	}
 	// S3 that hangs must leave the slots to other messages for most of the time.
 	retryIn := max(fetchPause, 2*time.Since(begin))
-	if ctx.Err() == nil && c.postponed != nil {
-		c.postponed(m.ID, retryIn, err)
+	if ctx.Err() == nil && opts.Postponed != nil {
+		opts.Postponed(m.ID, retryIn, err)
 	}
-	m.Result = queue.Result{Outcome: queue.Postponed, Reason: "its payload in S3 is not available for now", Err: err,
+	m.result = queue.Result{Outcome: queue.Postponed, Reason: "its payload in S3 is not available for now", Err: err,
 		RetryAfter: retryIn}
 	return false
 }

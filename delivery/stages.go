@@ -1,0 +1,274 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"tendril/autoscale"
+	"tendril/envelope"
+	"tendril/periodic"
+	"tendril/queue"
+	"tendril/telemetry"
+)
+
+// Options describe the deliveries from one queue. Only Target is required.
+type Options struct {
+	// Target takes the messages.
+	Target Target
+	// FIFO is true where the order within a message group counts.
+	FIFO bool
+	// Tracker counts the deliveries in flight; nil where nobody asks for them.
+	Tracker *Tracker
+	// Known is a [Registry]; nil trusts every message that says it is a run.
+	Known Registry
+	// Account returns who keeps account of scheduled runs; nil, or a nil result, for
+	// nobody.
+	Account func() RunAccount
+	// SNS takes messages out of the envelopes of SNS.
+	SNS bool
+	// Payloads fetches what messages point to in S3; nil where no bucket is allowed.
+	Payloads *envelope.Opener
+	// Deadline returns the limit of a whole delivery, 0 for none; may be nil.
+	Deadline func() time.Duration
+	// Postponed reports that the payload of a message is not available; may be nil.
+	Postponed func(id string, retryIn time.Duration, err error)
+	// Begun is called when a message is about to be handed over; path is that of a
+	// scheduled run, else "". May be nil.
+	Begun func(path string)
+	// Tracer makes the spans of deliveries; may be nil.
+	Tracer *telemetry.Tracer
+	// Logger gets what is worth knowing about a message; nil discards it.
+	Logger *slog.Logger
+}
+
+// Target is what messages are handed to: an app or a function. One that has a method
+// DeliverBatch, as [deliver.Lambda] has, gets all messages of a delivery at once.
+type Target interface {
+	// Deliver hands over one message.
+	Deliver(ctx context.Context, m *queue.Message) queue.Result
+	// Probe returns nil when the target accepts messages.
+	Probe(ctx context.Context) error
+}
+
+// batchTarget is a [Target] that takes several messages at once.
+type batchTarget interface {
+	DeliverBatch(ctx context.Context, msgs []*queue.Message) []queue.Result
+}
+
+// message is a message on its way to the target.
+type message struct {
+	// Message is what is handed over. A stage may replace it by a changed copy.
+	*queue.Message
+	result queue.Result // how the delivery ended
+}
+
+// stage hands over the messages of one delivery and sets the result of each.
+type stage func(ctx context.Context, batch []*message)
+
+// send hands messages to the target.
+func send(to Target) stage {
+	several, ok := to.(batchTarget)
+	if !ok {
+		return func(ctx context.Context, batch []*message) {
+			for _, m := range batch {
+				m.result = to.Deliver(ctx, m.Message)
+			}
+		}
+	}
+	return func(ctx context.Context, batch []*message) {
+		for i, result := range several.DeliverBatch(ctx, queueMessages(batch)) {
+			batch[i].result = result
+		}
+	}
+}
+
+func queueMessages(batch []*message) []*queue.Message {
+	msgs := make([]*queue.Message, len(batch))
+	for i, m := range batch {
+		msgs[i] = m.Message
+	}
+	return msgs
+}
+
+// trace makes the spans of a delivery.
+func trace(next stage, tracer *telemetry.Tracer) stage {
+	return func(ctx context.Context, batch []*message) {
+		ctx, end := tracer.Begin(ctx, queueMessages(batch))
+		next(ctx, batch)
+		results := make([]queue.Result, len(batch))
+		for i, m := range batch {
+			results[i] = m.result
+		}
+		end(results)
+	}
+}
+
+// announce reports each message that is about to be handed over.
+func announce(next stage, begun func(path string)) stage {
+	return func(ctx context.Context, batch []*message) {
+		for _, m := range batch {
+			path := ""
+			if m.Run != nil {
+				path = m.Run.Path
+			}
+			begun(path)
+		}
+		next(ctx, batch)
+	}
+}
+
+// RunAccount keeps account of the scheduled runs that are delivered.
+type RunAccount interface {
+	// Begun notes that a run of a task is delivered now.
+	Begun(task string)
+	// Ended notes how the delivery of a run ended.
+	Ended(outcome periodic.Outcome)
+}
+
+// bookkeep notes the begin and the end of scheduled runs. The account that heard of
+// the begin hears of the end.
+func bookkeep(next stage, account func() RunAccount) stage {
+	return func(ctx context.Context, batch []*message) {
+		to := account()
+		for _, m := range batch {
+			if to != nil && m.Run.Named() {
+				to.Begun(m.Run.Task)
+			}
+		}
+		next(ctx, batch)
+		for _, m := range batch {
+			if to != nil && m.Run.Named() {
+				to.Ended(periodic.Outcome{Task: m.Run.Task, ScheduledAt: m.Run.ScheduledAt, MessageID: m.ID,
+					Attempt: m.ReceiveCount, At: time.Now(), Result: m.result})
+			}
+		}
+	}
+}
+
+// Registry reports whether a scheduled run of this id was made for this path, or returns
+// [ErrUndecided].
+type Registry func(ctx context.Context, id, path string) (bool, error)
+
+// ErrUndecided is the error while it is not known whether there is a registry.
+var ErrUndecided = errors.New("the registry of periodic tasks is not known yet")
+
+// undecidedPause is how soon a message is tried again that only the registry can judge.
+const undecidedPause = time.Second
+
+// recognizeRuns parses each message as a scheduled run.
+func recognizeRuns(next stage, known Registry, fifo bool) stage {
+	return func(ctx context.Context, batch []*message) {
+		for _, m := range batch {
+			if run := queue.ParseRun(m.Message); run != nil {
+				parsed := *m.Message
+				parsed.Run, m.Message = run, &parsed
+			}
+		}
+		if known != nil {
+			batch = prepare(batch, fifo, func(m *message) bool { return judge(ctx, m, known) })
+		}
+		if len(batch) > 0 {
+			next(ctx, batch)
+		}
+	}
+}
+
+// judge asks whether a message is the run that it claims to be. One that is not known
+// becomes an ordinary message, also a copy of a run that goes to another path. It
+// returns false when there is no answer.
+func judge(ctx context.Context, m *message, known Registry) bool {
+	if m.Attribute(queue.AttributePath) == "" {
+		return true
+	}
+	if id := periodic.IDOf(m.Run); id != "" {
+		ok, err := known(ctx, id, m.Run.Path)
+		switch {
+		case errors.Is(err, ErrUndecided):
+			m.result = queue.Result{Outcome: queue.Postponed, Reason: err.Error(), RetryAfter: undecidedPause}
+			return false
+		case err != nil:
+			m.result = queue.Result{Reason: "the registry of periodic tasks did not answer", Err: err, Unsent: true}
+			return false
+		case ok:
+			return true
+		}
+	}
+	ordinary := *m.Message
+	ordinary.Run = nil
+	ordinary.Attributes = slices.DeleteFunc(slices.Clone(m.Attributes), func(a queue.Attribute) bool {
+		return strings.HasPrefix(strings.ToLower(a.Name), queue.RunPrefix)
+	})
+	m.Message = &ordinary
+	return true
+}
+
+// prepare calls ready for each message, which sets the result of one that cannot be
+// handed over, and returns the others. Behind such a message the later ones of its
+// group are held back where the order counts.
+func prepare(batch []*message, fifo bool, ready func(*message) bool) []*message {
+	stuck := map[string]queue.Result{} // by group
+	return slices.DeleteFunc(slices.Clone(batch), func(m *message) bool {
+		if behind, ok := stuck[m.GroupID]; ok {
+			m.result = behind
+			return true
+		}
+		if ready(m) {
+			return false
+		}
+		if fifo && m.GroupID != "" {
+			stuck[m.GroupID] = queue.Result{Outcome: m.result.Outcome, RetryAfter: m.result.RetryAfter,
+				Reason: "an earlier message of its group is not done", Unsent: true}
+		}
+		return true
+	})
+}
+
+// Tracker knows the deliveries in flight, and since when. The zero value is empty.
+type Tracker struct {
+	mu    sync.Mutex
+	last  uint64
+	since map[uint64]time.Time
+}
+
+// begin notes the begin of a delivery; the caller calls end with the result.
+func (t *Tracker) begin(now time.Time) (id uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.since == nil {
+		t.since = map[uint64]time.Time{}
+	}
+	t.last++
+	t.since[t.last] = now
+	return t.last
+}
+
+func (t *Tracker) end(id uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.since, id)
+}
+
+// Work returns how many deliveries run, and for how long the oldest.
+func (t *Tracker) Work() autoscale.Work {
+	now := time.Now()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	w := autoscale.Work{InWork: len(t.since)}
+	for _, since := range t.since {
+		w.Longest = max(w.Longest, now.Sub(since))
+	}
+	return w
+}
+
+// track counts the deliveries of next.
+func (t *Tracker) track(next stage) stage {
+	return func(ctx context.Context, batch []*message) {
+		defer t.end(t.begin(time.Now()))
+		next(ctx, batch)
+	}
+}
