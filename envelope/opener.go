@@ -17,11 +17,11 @@ const defaultLimit = 16 << 20
 
 // The errors of an [Opener] that do not come from its Fetcher.
 var (
-	// ErrNotAllowed: the pointer names a bucket that is not in [Opener.Buckets].
-	ErrNotAllowed = errors.New("bucket not allowed")
-	// ErrBadKey: a proxy on the way to S3 could take the pointer's key for an object of
+	// errNotAllowed: the pointer names a bucket that is not in [Opener.Buckets].
+	errNotAllowed = errors.New("bucket not allowed")
+	// errBadKey: a proxy on the way to S3 could take the pointer's key for an object of
 	// another bucket.
-	ErrBadKey = errors.New("key not allowed")
+	errBadKey = errors.New("key not allowed")
 	// ErrTooLarge: the payload is larger than the limit.
 	ErrTooLarge = errors.New("payload too large")
 	// ErrNoPointer: an attribute says that the payload is in S3, but the body is not a
@@ -61,23 +61,33 @@ func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Messag
 	if mark < 0 {
 		return *m, false, nil
 	}
-	bucket, key, ok := Pointer(m.Body)
+	bucket, key, ok := parsePointer(m.Body)
 	if !ok {
 		return *m, false, fmt.Errorf("%w: attribute %s says that the payload is in S3, but the body does not say where",
 			ErrNoPointer, m.Attributes[mark].Name)
 	}
 	if !slices.Contains(o.Buckets, bucket) {
+		allowed := "no bucket is allowed"
+		if len(o.Buckets) > 0 {
+			allowed = "only these are allowed: " + strings.Join(o.Buckets, ", ")
+		}
 		return *m, false, fmt.Errorf("%w: the payload is in S3 bucket %q, and %s; allow the bucket if its objects are yours",
-			ErrNotAllowed, bucket, o.allowed())
+			errNotAllowed, bucket, allowed)
 	}
 	if leavesBucket(key) {
 		return *m, false, fmt.Errorf("%w: the key of the payload in S3 bucket %q has a path segment . or .., which a "+
-			"proxy may resolve to another bucket; "+
-			"store payloads under keys without such segments", ErrBadKey, bucket)
+			"proxy may resolve to another bucket; store payloads under keys without such segments", errBadKey, bucket)
 	}
-	payload, err := o.fetch(ctx, bucket, key, m.Attributes[mark].Value)
+	limit := cmp.Or(o.Limit, defaultLimit)
+	if size, err := strconv.ParseInt(m.Attributes[mark].Value, 10, 64); err == nil && size > limit {
+		return *m, false, fmt.Errorf("%w: %d bytes in S3 bucket %s, at most %d are allowed", ErrTooLarge, size, bucket, limit)
+	}
+	payload, err := o.Fetcher.Fetch(ctx, bucket, key, limit)
 	if err != nil {
-		return *m, false, err
+		return *m, false, fmt.Errorf("fetching the payload from S3 bucket %s: %w", bucket, err)
+	}
+	if int64(len(payload)) > limit {
+		return *m, false, fmt.Errorf("%w: more than %d bytes in S3 bucket %s", ErrTooLarge, limit, bucket)
 	}
 	inner = *m
 	inner.Body = string(payload)
@@ -87,32 +97,7 @@ func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Messag
 	return inner, true, nil
 }
 
-// fetch reads the object, unless the announced size is too large.
-func (o *Opener) fetch(ctx context.Context, bucket, key, announced string) ([]byte, error) {
-	limit := cmp.Or(o.Limit, defaultLimit)
-	if size, err := strconv.ParseInt(announced, 10, 64); err == nil && size > limit {
-		return nil, fmt.Errorf("%w: %d bytes in S3 bucket %s, at most %d are allowed", ErrTooLarge, size, bucket, limit)
-	}
-	payload, err := o.Fetcher.Fetch(ctx, bucket, key, limit)
-	if err != nil {
-		return nil, fmt.Errorf("fetching the payload from S3 bucket %s: %w", bucket, err)
-	}
-	if int64(len(payload)) > limit {
-		return nil, fmt.Errorf("%w: more than %d bytes in S3 bucket %s", ErrTooLarge, limit, bucket)
-	}
-	return payload, nil
-}
-
-// allowed lists the buckets for an error message.
-func (o *Opener) allowed() string {
-	if len(o.Buckets) == 0 {
-		return "no bucket is allowed"
-	}
-	return "only these are allowed: " + strings.Join(o.Buckets, ", ")
-}
-
-// isPointerAttribute reports whether extended clients use the attribute to mark a
-// pointer.
+// isPointerAttribute reports whether extended clients mark a pointer by the attribute.
 func isPointerAttribute(name string) bool {
 	return name == "ExtendedPayloadSize" || name == "SQSLargePayloadSize"
 }

@@ -39,7 +39,7 @@ func TestPointer(t *testing.T) {
 		strings.Replace(v2, "}", strings.Repeat(" ", 9000)+"}", 1):         false,
 		`[{"s3BucketName":"b","s3Key":"k"},"software.x.PayloadS3Pointer"]`: false,
 	} {
-		bucket, key, ok := Pointer(body)
+		bucket, key, ok := parsePointer(body)
 		if ok != want || ok && (bucket != "b" || key != "k/ä") || !ok && bucket+key != "" {
 			t.Errorf("%q %q %v for %.100s, want %v", bucket, key, ok, body, want)
 		}
@@ -64,7 +64,7 @@ func TestKeysThatLeaveTheBucket(t *testing.T) {
 		m := &queue.Message{Body: pointerTo("b", key),
 			Attributes: []queue.Attribute{{Name: "ExtendedPayloadSize", Type: "Number", Value: "1"}}}
 		_, opened, err := o.Open(t.Context(), m)
-		if leaves != errors.Is(err, ErrBadKey) || fetched == leaves || opened == leaves {
+		if leaves != errors.Is(err, errBadKey) || fetched == leaves || opened == leaves {
 			t.Errorf("%q: fetched %v, opened %v, %v", key, fetched, opened, err)
 		}
 	}
@@ -82,7 +82,7 @@ func FuzzPointer(f *testing.F) {
 	f.Add(pointerTo("b", "k"))
 	f.Add(`["a.MessageS3Pointer",{"s3BucketName":"\ud800","s3Key":"\u0000"}]`)
 	f.Fuzz(func(t *testing.T, body string) {
-		bucket, key, ok := Pointer(body)
+		bucket, key, ok := parsePointer(body)
 		if !ok {
 			return
 		}
@@ -90,7 +90,7 @@ func FuzzPointer(f *testing.F) {
 			len(body) < len(`["..S3Pointer",{}]`) {
 			t.Errorf("%q %q", bucket, key)
 		}
-		if b, k, ok := Pointer(pointerTo(bucket, key)); !ok || b != bucket || k != key {
+		if b, k, ok := parsePointer(pointerTo(bucket, key)); !ok || b != bucket || k != key {
 			t.Errorf("encoded and parsed again: %q %q", b, k)
 		}
 	})
@@ -143,9 +143,9 @@ func TestOpen(t *testing.T) {
 		"pointer":              {pointerTo("mine", "k"), mark("ExtendedPayloadSize", "5"), false, "hello", nil, "", 1},
 		"older client":         {pointerTo("mine", "k"), mark("SQSLargePayloadSize", "5"), false, "hello", nil, "", 1},
 		"size is not a number": {pointerTo("mine", "k"), mark("ExtendedPayloadSize", "five"), false, "hello", nil, "", 1},
-		"another bucket": {pointerTo("theirs", "k"), mark("ExtendedPayloadSize", "5"), false, "", ErrNotAllowed,
+		"another bucket": {pointerTo("theirs", "k"), mark("ExtendedPayloadSize", "5"), false, "", errNotAllowed,
 			`"theirs", and only these are allowed: other, mine`, 0},
-		"in another case": {pointerTo("Mine", "k"), mark("ExtendedPayloadSize", "5"), false, "", ErrNotAllowed,
+		"in another case": {pointerTo("Mine", "k"), mark("ExtendedPayloadSize", "5"), false, "", errNotAllowed,
 			`"Mine"`, 0},
 		"missing": {pointerTo("mine", "secret-key"), mark("ExtendedPayloadSize", "5"), false, "",
 			errNoObject, "fetching the payload from S3 bucket mine", 1},
@@ -196,7 +196,7 @@ func TestNothingIsFetchedWithoutAllowedBuckets(t *testing.T) {
 	s := &fakeS3{objects: map[string]string{"b/k": "x"}}
 	m := queue.Message{Body: pointerTo("b", "k"),
 		Attributes: []queue.Attribute{{Name: "ExtendedPayloadSize", Type: "Number", Value: "1"}}}
-	if _, _, err := (&Opener{Fetcher: s}).Open(t.Context(), &m); !errors.Is(err, ErrNotAllowed) ||
+	if _, _, err := (&Opener{Fetcher: s}).Open(t.Context(), &m); !errors.Is(err, errNotAllowed) ||
 		!strings.Contains(err.Error(), "no bucket is allowed") || s.fetched != nil {
 		t.Error(err, s.fetched)
 	}

@@ -40,15 +40,15 @@ func TestMessagesOfForeignImplementations(t *testing.T) {
 		case "notification":
 			counts.notifications++
 			inner, kind := SNS(m)
-			if kind != Notification || inner.Body != `{"total": "3 €"}` || inner.Attribute(TopicAttribute) != r.Topic ||
-				inner.Attribute(SubjectAttribute) != "new order" ||
+			if kind != wrapped || inner.Body != `{"total": "3 €"}` || inner.Attribute(topicAttribute) != r.Topic ||
+				inner.Attribute(subjectAttribute) != "new order" ||
 				inner.Attribute("tenant") != "acme" || inner.Attribute("n") != "7" || inner.Attribute("raw") != "\x00\xff" {
 				t.Errorf("%v %q %s", kind, inner.Body, text(inner.Attributes))
 			}
 		case "raw":
 			counts.raw++
 			inner, kind := SNS(m)
-			if kind != Plain || inner.Body != `{"total": "3 €"}` || inner.Attribute("tenant") != "acme" {
+			if kind != plain || inner.Body != `{"total": "3 €"}` || inner.Attribute("tenant") != "acme" {
 				t.Errorf("%v %q %s", kind, inner.Body, text(inner.Attributes))
 			}
 		case "pointer":

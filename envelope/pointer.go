@@ -12,7 +12,7 @@ const (
 	maxBody   = 8 << 10 // bytes of a pointer with every character of its key escaped
 )
 
-// Pointer parses a body that says where in S3 the payload is, in the format of
+// parsePointer parses a body that says where in S3 the payload is, in the format of
 // Amazon's extended clients:
 //
 //	["software.amazon.payloadoffloading.PayloadS3Pointer",{"s3BucketName":"b","s3Key":"k"}]
@@ -22,7 +22,7 @@ const (
 // in another package, as in copies of the library. ok is false for every other body.
 // The sender of the message controls the pointer, so it must not decide which buckets
 // are read.
-func Pointer(body string) (bucket, key string, ok bool) {
+func parsePointer(body string) (bucket, key string, ok bool) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if len(text) > maxBody || !strings.HasPrefix(text, "[") {
 		return "", "", false

@@ -3,6 +3,7 @@ package envelope
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,36 +13,27 @@ import (
 // The attributes that tell the app where a notification came from. Over HTTP they
 // arrive as X-Aws-Sqsd-Attr-Sns-Topic-Arn and so on. A publisher cannot set them.
 const (
-	// TopicAttribute holds the ARN of the topic.
-	TopicAttribute = "sns-topic-arn"
-	// MessageIDAttribute holds the id of the publication, which is the same for every
-	// subscriber and every delivery.
-	MessageIDAttribute = "sns-message-id"
-	// SubjectAttribute holds the subject; it is absent when there is none.
-	SubjectAttribute = "sns-subject"
+	topicAttribute     = "sns-topic-arn"  // the ARN of the topic
+	messageIDAttribute = "sns-message-id" // the same for every subscriber and every delivery
+	subjectAttribute   = "sns-subject"    // absent when there is none
 )
 
-const (
-	// maxAttributes is the maximum number of attributes of an SQS message. A
-	// notification may have more.
-	maxAttributes = 10
-)
+// maxAttributes is the maximum number of attributes of an SQS message. A notification may
+// have more.
+const maxAttributes = 10
 
 // Kind says how SNS is involved in a message.
 type Kind int
 
 const (
-	// Plain: the message is not an SNS envelope. A raw delivery of SNS is plain too.
-	Plain Kind = iota
-	// Notification: an envelope around a published message.
-	Notification
+	plain   Kind = iota // no SNS envelope; a raw delivery of SNS is plain too
+	wrapped             // an envelope around a published message
 	// Confirmation: SNS asks to confirm the start or end of a subscription by
 	// visiting a URL. This package never does that, and there is no inner message.
 	Confirmation
 )
 
-// SNS returns the message inside a [Notification], and m itself for every other
-// kind.
+// SNS returns the message inside a notification, and m itself for every other kind.
 //
 // The body of the inner message is the text of the notification. Its attributes are
 // those of m, the three of this package, and those of the notification in the order
@@ -50,17 +42,17 @@ const (
 // marks periodic tasks, and when its value cannot be decoded.
 func SNS(m *queue.Message) (inner queue.Message, kind Kind) {
 	n, kind := parseNotification(m.Body)
-	if kind != Notification {
+	if kind != wrapped {
 		return *m, kind
 	}
 	inner = *m
 	inner.Body = *n.Message
 	inner.Attributes = n.merge(m.Attributes)
-	return inner, Notification
+	return inner, wrapped
 }
 
-// notification holds the fields of an envelope that are used.
-type notification struct {
+// snsEnvelope holds the fields of an envelope that are used.
+type snsEnvelope struct {
 	Type, MessageID, Topic string
 	Subject, Message       *string
 	Attributes             map[string]snsAttribute
@@ -70,50 +62,47 @@ type snsAttribute struct{ Type, Value string }
 
 // parseNotification parses a body that is exactly an SNS envelope. Anything else may
 // be an ordinary message that only looks like one.
-func parseNotification(body string) (n notification, kind Kind) {
+func parseNotification(body string) (n snsEnvelope, kind Kind) {
 	text := strings.TrimLeft(body, " \t\r\n")
 	if !strings.HasPrefix(text, "{") || !strings.Contains(text, `"TopicArn"`) {
-		return n, Plain
+		return n, plain
 	}
 	var fields map[string]json.RawMessage // a struct would also accept "type" and "TYPE"
 	if json.Unmarshal([]byte(text), &fields) != nil {
-		return n, Plain
+		return n, plain
 	}
 	for name, into := range map[string]any{"Type": &n.Type, "MessageId": &n.MessageID, "TopicArn": &n.Topic,
 		"Subject": &n.Subject, "Message": &n.Message, "MessageAttributes": &n.Attributes} {
 		if raw, ok := fields[name]; ok && json.Unmarshal(raw, into) != nil {
-			return n, Plain
+			return n, plain
 		}
 	}
 	switch {
 	case n.MessageID == "" || !strings.HasPrefix(n.Topic, "arn:") || n.Message == nil:
-		return n, Plain
+		return n, plain
 	case n.Type == "Notification":
-		return n, Notification
+		return n, wrapped
 	case n.Type == "SubscriptionConfirmation" || n.Type == "UnsubscribeConfirmation":
 		return n, Confirmation
 	}
-	return n, Plain
+	return n, plain
 }
 
 // merge returns the attributes of the inner message, sorted by name.
-func (n *notification) merge(outer []queue.Attribute) []queue.Attribute {
-	source := []queue.Attribute{
-		{Name: TopicAttribute, Type: "String", Value: n.Topic},
-		{Name: MessageIDAttribute, Type: "String", Value: n.MessageID},
-	}
-	if n.Subject != nil && *n.Subject != "" {
-		source = append(source, queue.Attribute{Name: SubjectAttribute, Type: "String", Value: *n.Subject})
-	}
+func (n *snsEnvelope) merge(outer []queue.Attribute) []queue.Attribute {
 	merged := slices.DeleteFunc(slices.Clone(outer), func(a queue.Attribute) bool { return isSourceAttribute(a.Name) })
 	free := maxAttributes - len(merged)
-	for _, name := range sortedNames(n.Attributes) {
+	for _, name := range slices.Sorted(maps.Keys(n.Attributes)) {
 		if a, ok := n.Attributes[name].translate(name); ok && free > 0 && !isSourceAttribute(name) && !has(merged, name) {
 			merged = append(merged, a)
 			free--
 		}
 	}
-	merged = append(merged, source...)
+	merged = append(merged, queue.Attribute{Name: topicAttribute, Type: "String", Value: n.Topic},
+		queue.Attribute{Name: messageIDAttribute, Type: "String", Value: n.MessageID})
+	if n.Subject != nil && *n.Subject != "" {
+		merged = append(merged, queue.Attribute{Name: subjectAttribute, Type: "String", Value: *n.Subject})
+	}
 	slices.SortFunc(merged, func(a, b queue.Attribute) int { return strings.Compare(a.Name, b.Name) })
 	return merged
 }
@@ -136,11 +125,9 @@ func (a snsAttribute) translate(name string) (queue.Attribute, bool) {
 	return out, false
 }
 
-// isSourceAttribute reports whether the name is one of the attributes of this
-// package.
+// isSourceAttribute reports whether the name is one of the attributes of this package.
 func isSourceAttribute(name string) bool {
-	return strings.EqualFold(name, TopicAttribute) || strings.EqualFold(name, MessageIDAttribute) ||
-		strings.EqualFold(name, SubjectAttribute)
+	return slices.Contains([]string{topicAttribute, messageIDAttribute, subjectAttribute}, strings.ToLower(name))
 }
 
 // has reports whether the name is used. Case is ignored, as in HTTP headers.
@@ -160,13 +147,4 @@ func validName(name string) bool {
 	}
 	lower := strings.ToLower(name)
 	return !strings.HasPrefix(lower, "aws.") && !strings.HasPrefix(lower, "amazon.")
-}
-
-func sortedNames(attributes map[string]snsAttribute) []string {
-	names := make([]string, 0, len(attributes))
-	for name := range attributes {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

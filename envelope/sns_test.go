@@ -68,7 +68,7 @@ func TestSNS(t *testing.T) {
 			given := m
 			given.Attributes = append([]queue.Attribute(nil), m.Attributes...)
 			inner, kind := SNS(&m)
-			if kind != Notification || inner.Body != "inner ä" {
+			if kind != wrapped || inner.Body != "inner ä" {
 				t.Fatalf("%v, body %q", kind, inner.Body)
 			}
 			if got := text(inner.Attributes); got != c.want {
@@ -91,21 +91,21 @@ func TestOtherBodiesAreUnchanged(t *testing.T) {
 		return strings.Replace(notificationWith(""), old, replacement, 1)
 	}
 	for body, want := range map[string]Kind{
-		"":                                             Plain,
-		"plain text":                                   Plain,
-		`{"order":1}`:                                  Plain,
-		`"TopicArn"`:                                   Plain,
-		`[` + notificationWith("") + `]`:               Plain,
-		notificationWith("") + "{}":                    Plain,
-		with(`"Type"`, `"type"`):                       Plain,
-		with(`"Notification"`, `"notification"`):       Plain,
-		with(`"Notification"`, `7`):                    Plain,
-		with(`arn:aws`, `urn:aws`):                     Plain,
-		with(`"Message"`, `"Text"`):                    Plain,
-		with(`"inner \u00e4"`, `{"an":"object"}`):      Plain,
-		with(`"inner \u00e4"`, `null`):                 Plain,
-		with(`"pub-1"`, `""`):                          Plain,
-		notificationWith(`,"MessageAttributes":["x"]`): Plain,
+		"":                                             plain,
+		"plain text":                                   plain,
+		`{"order":1}`:                                  plain,
+		`"TopicArn"`:                                   plain,
+		`[` + notificationWith("") + `]`:               plain,
+		notificationWith("") + "{}":                    plain,
+		with(`"Type"`, `"type"`):                       plain,
+		with(`"Notification"`, `"notification"`):       plain,
+		with(`"Notification"`, `7`):                    plain,
+		with(`arn:aws`, `urn:aws`):                     plain,
+		with(`"Message"`, `"Text"`):                    plain,
+		with(`"inner \u00e4"`, `{"an":"object"}`):      plain,
+		with(`"inner \u00e4"`, `null`):                 plain,
+		with(`"pub-1"`, `""`):                          plain,
+		notificationWith(`,"MessageAttributes":["x"]`): plain,
 		strings.Replace(notificationWith(`,"SubscribeURL":"https://example.com/s","Token":"t"`), `"Notification"`,
 			`"SubscriptionConfirmation"`, 1): Confirmation,
 		with(`"Notification"`, `"UnsubscribeConfirmation"`): Confirmation,
@@ -132,7 +132,7 @@ func FuzzSNS(f *testing.F) {
 		if m.Body != body || text(m.Attributes) != "o:String=1 z:String=2" || inner.ID != "id" {
 			t.Error("the message was changed")
 		}
-		if kind != Notification {
+		if kind != wrapped {
 			if inner.Body != body {
 				t.Errorf("%v, but the body differs", kind)
 			}
@@ -142,7 +142,7 @@ func FuzzSNS(f *testing.F) {
 			t.Error("an envelope that is not JSON")
 		}
 		if n := len(inner.Attributes); n > maxAttributes+3 || inner.Attribute("o") != "1" || inner.Attribute("z") != "2" ||
-			inner.Attribute(TopicAttribute) == "" {
+			inner.Attribute(topicAttribute) == "" {
 			t.Errorf("attributes %s", text(inner.Attributes))
 		}
 		for i, a := range inner.Attributes {
