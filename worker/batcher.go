@@ -2,38 +2,10 @@ package worker
 
 import (
 	"errors"
-	"math/rand/v2"
 	"time"
 
 	"tendril/queue"
 )
-
-// purpose says what a pending entry is for.
-type purpose uint8
-
-const (
-	deleteMessage    purpose = iota
-	extendVisibility         // hide a message in work for longer
-	delayRetry               // hide a failed message until its next attempt
-	returnMessage            // make a message visible at once that was not posted
-)
-
-// String returns the name that [ChangeFailed] shows.
-func (p purpose) String() string {
-	return [...]string{"delete", "extend", "retry", "give back"}[p]
-}
-
-// pending is one entry of a delete or of a change of visibility, on its way to the
-// queue.
-type pending struct {
-	h          *held
-	receipt    string
-	purpose    purpose
-	tries      int32
-	visibility time.Duration // of a change; set when it is sent, unless it is an extension
-	at         time.Time     // when a delayed or returned message is visible again; zero for at once
-	until      time.Time     // when the entry is no longer worth sending
-}
 
 // batcher collects the entries of one action and hands them out in tens.
 type batcher struct {
@@ -124,15 +96,6 @@ func (b *batcher) shift(hidden time.Duration) {
 		b.entries[i].until = b.entries[i].until.Add(-hidden)
 		b.entries[i].at = b.entries[i].at.Add(-hidden)
 	}
-}
-
-// isWanted reports whether a delete is still needed: not confirmed by another, and of the
-// newest receipt, which has a delete of its own.
-func (p *pending) isWanted() bool { return p.h.stage == deleting && p.receipt == p.h.receipt }
-
-// nextTry is when an entry that failed is sent again.
-func (p *pending) nextTry(now time.Time) time.Time {
-	return now.Add(retryWait(int(p.tries), 100*time.Millisecond, 5*time.Second, rand.Float64()))
 }
 
 // errorClass is what an error of the queue means for the entry that it belongs to.

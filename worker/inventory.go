@@ -1,6 +1,9 @@
 package worker
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // inventory is the messages that a worker holds, and what it remembers of others.
 type inventory struct {
@@ -134,4 +137,191 @@ func (m *memory[V]) put(name string, v V) {
 		delete(m.values, m.order[0])
 		m.order = m.order[1:]
 	}
+}
+
+// joinGroup puts a message of a FIFO queue into its group and reports whether it is
+// the first, which may be started.
+func (m *inventory) joinGroup(h *held) bool {
+	if !m.opts.FIFO || h.msg.GroupID == "" {
+		return true
+	}
+	g := m.groups[h.msg.GroupID]
+	if g == nil {
+		h.group = &group{id: h.msg.GroupID, active: 1}
+		m.groups[h.msg.GroupID] = h.group
+		return true
+	}
+	h.group = g
+	g.waiting = append(g.waiting, h)
+	return false
+}
+
+// deleteBegins notes that h is being deleted: after the last of those that are active
+// the next of its group will want a slot soon.
+func (m *inventory) deleteBegins(h *held) {
+	if g := h.group; g != nil {
+		g.deleting++
+		m.turnIfLast(g)
+	}
+}
+
+// turnIfLast notes that a group is about to go on when all that are active are
+// being deleted.
+func (m *inventory) turnIfLast(g *group) {
+	if g.deleting == g.active && len(g.waiting) > 0 && !g.turning {
+		g.turning = true
+		m.turning++
+	}
+}
+
+// deleteEnds makes the next message of h's group ready, after h and its batch are
+// out of the queue for certain.
+func (m *inventory) deleteEnds(h *held, now time.Time) {
+	if g := h.group; g != nil {
+		g.deleting--
+		m.leaveGroup(h, now)
+	}
+}
+
+// leaveGroup lets the group of a message go on without it. The next one is made ready
+// when no other is active.
+func (m *inventory) leaveGroup(h *held, now time.Time) {
+	g := h.group
+	if g == nil {
+		return
+	}
+	h.group = nil
+	g.active--
+	if g.active > 0 {
+		m.turnIfLast(g)
+		return
+	}
+	m.endTurn(g)
+	if len(g.waiting) == 0 {
+		delete(m.groups, g.id)
+		return
+	}
+	next := g.waiting[0]
+	g.waiting, g.active = g.waiting[1:], 1
+	m.makeReady(next, now)
+}
+
+// disband takes a message that is not done, or not known to be, out of its group and
+// returns those that wait behind it: the queue will hand the group out again, in order.
+func (m *inventory) disband(h *held) (waiting []*held) {
+	g := h.group
+	if g == nil {
+		return nil
+	}
+	h.group = nil
+	g.active--
+	if h.stage == deleting {
+		g.deleting--
+	}
+	waiting = m.takeWaiting(g)
+	if g.active == 0 {
+		delete(m.groups, g.id)
+	}
+	return waiting
+}
+
+// takeWaiting takes what waits out of a group.
+func (m *inventory) takeWaiting(g *group) (waiting []*held) {
+	for _, h := range g.waiting {
+		h.group = nil
+	}
+	waiting, g.waiting = g.waiting, nil
+	m.endTurn(g)
+	return waiting
+}
+
+// endTurn notes that a group is not, or no longer, about to go on.
+func (m *inventory) endTurn(g *group) {
+	if g.turning {
+		g.turning = false
+		m.turning--
+	}
+}
+
+// waitAgain puts a message that was not tried in front of those that wait for
+// their FIFO group.
+func (m *inventory) waitAgain(h *held) {
+	g := h.group
+	g.active--
+	h.stage = waiting
+	g.waiting = slices.Insert(g.waiting, 0, h)
+	m.turnIfLast(g)
+}
+
+// lastReceive reports whether the queue hands a message out no more after this receive,
+// but dead-letters it. What came out of a dead-letter queue may have brought its
+// count along, which tells nothing then.
+func (m *inventory) lastReceive(h *held) bool {
+	return m.opts.FIFO && m.opts.MaxReceives > 0 && h.receives == m.opts.MaxReceives && h.msg.DeadLetterSource == ""
+}
+
+// How soon a message that the deliverer postponed is asked for again: when it
+// named no time, and the bounds of the time that it may name.
+const (
+	postponeUsual    = 100 * time.Millisecond
+	postponeShortest = 10 * time.Millisecond
+	postponeLongest  = time.Minute
+)
+
+// How many postponed messages are kept, and how many times PrefetchBytes their
+// bodies may have. The youngest beyond that is returned, but not to come
+// again before surplusPause: else the queue would hand it out in a circle,
+// and count a receive each time.
+const (
+	maxPostponed      = 1000
+	postponedPerBytes = 8
+	surplusPause      = postponeLongest
+)
+
+// deferredHeap is the messages that were postponed. The first one to be asked for
+// again is at its top.
+type deferredHeap struct {
+	list  []*held
+	bytes int
+}
+
+// Len, Less, Swap, Push and Pop make it a [heap.Interface].
+func (d *deferredHeap) Len() int           { return len(d.list) }
+func (d *deferredHeap) Less(i, j int) bool { return d.list[i].again.Before(d.list[j].again) }
+
+// Swap exchanges two messages and keeps their places right.
+func (d *deferredHeap) Swap(i, j int) {
+	d.list[i], d.list[j] = d.list[j], d.list[i]
+	d.list[i].place, d.list[j].place = i, j
+}
+
+// Push appends a *held.
+func (d *deferredHeap) Push(x any) {
+	h := x.(*held)
+	h.place = len(d.list)
+	d.list = append(d.list, h)
+	d.bytes += len(h.msg.Body)
+}
+
+// Pop takes the last one off.
+func (d *deferredHeap) Pop() any {
+	n := len(d.list) - 1
+	h := d.list[n]
+	d.list[n] = nil
+	d.list = d.list[:n]
+	d.bytes -= len(h.msg.Body)
+	return h
+}
+
+// next returns when the first one is to be asked for again, zero when there is none.
+func (d *deferredHeap) next() time.Time {
+	if len(d.list) == 0 {
+		return time.Time{}
+	}
+	return d.list[0].again
+}
+
+// youngest returns the one that was postponed for the first time last.
+func (d *deferredHeap) youngest() *held {
+	return slices.MaxFunc(d.list, func(x, y *held) int { return x.postponedAt.Compare(y.postponedAt) })
 }

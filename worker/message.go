@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -164,4 +165,54 @@ func life(id string, receives, here int) string {
 		return id
 	}
 	return id + " " + strconv.Itoa(receives-here)
+}
+
+// group is the messages of one FIFO message group that are held here, in
+// order: those that are ready, in work, postponed or being deleted (one, or
+// those of one batch), and those that wait for them. A queue gives out no message of a
+// group that has one in flight, so they all came with one receive.
+type group struct {
+	id       string
+	active   int // ready, in work, postponed or being deleted
+	deleting int // of them
+	waiting  []*held
+	// turning: all that are active are being deleted and the next one is about
+	// to start.
+	turning bool
+}
+
+// purpose says what a pending entry is for.
+type purpose uint8
+
+const (
+	deleteMessage    purpose = iota
+	extendVisibility         // hide a message in work for longer
+	delayRetry               // hide a failed message until its next attempt
+	returnMessage            // make a message visible at once that was not posted
+)
+
+// String returns the name that [ChangeFailed] shows.
+func (p purpose) String() string {
+	return [...]string{"delete", "extend", "retry", "give back"}[p]
+}
+
+// pending is one entry of a delete or of a change of visibility, on its way to the
+// queue.
+type pending struct {
+	h          *held
+	receipt    string
+	purpose    purpose
+	tries      int32
+	visibility time.Duration // of a change; set when it is sent, unless it is an extension
+	at         time.Time     // when a delayed or returned message is visible again; zero for at once
+	until      time.Time     // when the entry is no longer worth sending
+}
+
+// isWanted reports whether a delete is still needed: not confirmed by another, and of the
+// newest receipt, which has a delete of its own.
+func (p *pending) isWanted() bool { return p.h.stage == deleting && p.receipt == p.h.receipt }
+
+// nextTry is when an entry that failed is sent again.
+func (p *pending) nextTry(now time.Time) time.Time {
+	return now.Add(retryWait(int(p.tries), 100*time.Millisecond, 5*time.Second, rand.Float64()))
 }

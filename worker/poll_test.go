@@ -357,7 +357,7 @@ func TestFailedReceivesBackOff(t *testing.T) {
 func TestReceivesThatFailTogetherCountOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	p := receives{want: 8}
+	p := openReceives{want: 8}
 	o := &openReceive{start: now.Add(-time.Second)}
 	for range 8 {
 		p.fail(o, uncertain, now, 0)

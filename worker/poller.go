@@ -20,8 +20,8 @@ const (
 	quickReceiveLimit  = 5 * time.Second // between empty answers that did not wait
 )
 
-// receives is what is known of the receives under way and of what they brought.
-type receives struct {
+// openReceives is what is known of the receives under way and of what they brought.
+type openReceives struct {
 	open     map[*openReceive]struct{}
 	asked    int // messages that the open ones may bring
 	expected int // those of them that are to be expected, as far as a pool is concerned
@@ -55,7 +55,7 @@ type openReceive struct {
 
 // answer learns from an answer of n messages under a load. It reports whether the receive
 // took just one round trip: the queue had plenty before it and after.
-func (r *receives) answer(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
+func (r *openReceives) answer(o *openReceive, n int, l load, now time.Time) (roundTrip bool) {
 	r.fails = 0
 	wasFull := r.full
 	r.full = n >= o.asked
@@ -82,7 +82,7 @@ func (r *receives) answer(o *openReceive, n int, l load, now time.Time) (roundTr
 
 // fail learns from a failed receive and returns how long to wait. Receives
 // that were open together and fail together count once.
-func (r *receives) fail(o *openReceive, class errorClass, now time.Time, random float64) time.Duration {
+func (r *openReceives) fail(o *openReceive, class errorClass, now time.Time, random float64) time.Duration {
 	r.want, r.full = 1, false
 	if o.start.Before(r.failed) && now.Before(r.notBefore) {
 		return r.notBefore.Sub(now)
@@ -101,7 +101,7 @@ func (r *receives) fail(o *openReceive, class errorClass, now time.Time, random 
 // at once while it is full.
 type poller struct {
 	*core
-	receives
+	openReceives
 	queue    Queue
 	messages *inventory
 	gate     *gate

@@ -374,7 +374,7 @@ func TestLeastTrip(t *testing.T) {
 func TestWantFollowsTheLoad(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	r := receives{want: 16}
+	r := openReceives{want: 16}
 	for i, tt := range []struct {
 		begun time.Duration // before now
 		load  load

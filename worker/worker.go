@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 )
 
@@ -52,7 +53,7 @@ func New(q Queue, d Deliverer, opts *Options) *Worker {
 	g := &gate{core: c, reasons: []Reason{{Block: AppDown, Text: "the app has not answered yet", Since: time.Now()}}}
 	app := &appMonitor{core: c, gate: g, app: d}
 	poll := &poller{core: c, queue: q, messages: m, gate: g, limiter: limiter, pace: p,
-		receives: receives{want: 1, open: make(map[*openReceive]struct{})}}
+		openReceives: openReceives{want: 1, open: make(map[*openReceive]struct{})}}
 	visible := &visibilityChanger{core: c, queue: q, messages: m, gate: g, receives: func() int { return len(poll.open) }}
 	deletes := &deleter{core: c, queue: q, messages: m, gate: g, visibility: visible, pace: p}
 	s := &settler{core: c, messages: m, gate: g, app: app, deletes: deletes, visibility: visible, pace: p}
@@ -168,4 +169,72 @@ func (w *Worker) Tune(t *Tuning) {
 	w.limit = min(w.limit, o.Concurrency)
 	w.slots.startAll(nil, now)
 	w.wakeAt(now)
+}
+
+// Status returns a snapshot.
+func (w *Worker) Status() Status {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	s := Status{
+		Name:        w.opts.Name,
+		Phase:       [...]string{"not started", "running", "draining", "aborting", "stopped"}[w.phase],
+		Started:     w.stats.started,
+		Receiving:   w.phase == running && w.gate.open(),
+		Reasons:     slices.Clone(w.gate.reasons),
+		Concurrency: w.opts.Concurrency, Limit: w.limit,
+		InWork: w.inWork, Prefetched: w.messages.ready.len(), Postponed: w.messages.deferred.Len(),
+		Unconfirmed: w.messages.unconfirmed, Polls: len(w.poller.open),
+		Counts: w.stats.counts, LastError: w.stats.lastError,
+		PerSecond: w.stats.perSecond, ServiceTime: w.pace.service, RoundTrip: w.pace.roundTrip,
+	}
+	for _, g := range w.messages.groups {
+		s.Waiting += len(g.waiting)
+	}
+	for _, h := range w.messages.held {
+		if h.stage != deleting {
+			s.Oldest = max(s.Oldest, now.Round(0).Sub(h.msg.SentAt))
+		}
+	}
+	s.Turns, s.LongestWait = w.slots.turns.sum(now)
+	all := s.Turns
+	if w.lane != nil {
+		all, _ = w.lane.pool.begun.sum(now)
+	}
+	if all > 0 {
+		s.TurnShare = float64(s.Turns) / float64(all)
+	}
+	w.statusOfLimiter(&s, now)
+	return s
+}
+
+// statusOfLimiter adds what the limiter does.
+func (w *Worker) statusOfLimiter(s *Status, now time.Time) {
+	l := w.limiter
+	if l == nil {
+		return
+	}
+	s.Counts.Limited = l.periods
+	if l.limiting {
+		s.LimitedBy = l.reason
+	}
+	if l.breakerOpen(now) {
+		since := now
+		if s.LimitedBy == breakerReason {
+			since = l.since
+		}
+		s.Receiving, s.LimitedBy = false, breakerReason
+		s.Reasons = append(s.Reasons, Reason{Block: BreakerOpen, Text: "the breaker lets no delivery begin", Since: since})
+	}
+}
+
+// InWork returns which attempt at a message the app works on now, and since when;
+// false when it works on none.
+func (w *Worker) InWork(id string) (attempt int, since time.Time, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if h := w.messages.held[id]; h != nil && h.stage == posting {
+		return h.attempt, h.startedAt, true
+	}
+	return 0, time.Time{}, false
 }
