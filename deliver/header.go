@@ -83,7 +83,8 @@ func appendAttributes(b []byte, attributes []queue.Attribute, room int) (out []b
 			continue
 		}
 		size := len(attributePrefix) + len(a.Name) + len(": ") + len(a.Value) + len("\r\n")
-		if size > room || !httpguts.ValidHeaderFieldName(a.Name) || !isFieldValue(a.Value) || isRepeated(attributes[:i], a.Name) {
+		if size > room || !httpguts.ValidHeaderFieldName(a.Name) || !isFieldValue(a.Value) ||
+			isRepeated(attributes[:i], a.Name) {
 			dropped++
 			continue
 		}

@@ -21,9 +21,10 @@ func TestScheduledRun(t *testing.T) {
 		{"whole", []queue.Attribute{
 			text(queue.AttributePath, "/backup?full=1"), text(queue.AttributeTime, "2017-03-22 23:10:00 UTC"),
 			text(queue.AttributeTask, "backup-job"),
-		}, &scheduledRun{&queue.Run{Path: "/backup?full=1", Task: "backup-job", Time: "2017-03-22 23:10:00 UTC",
-			ScheduledAt: time.Date(2017, 3, 22, 23, 10, 0, 0, time.UTC)}, "/backup?full=1"}},
-		{"path alone", []queue.Attribute{text(queue.AttributePath, "/a b")}, &scheduledRun{&queue.Run{Path: "/a b"}, "/a%20b"}},
+		}, &scheduledRun{&queue.Run{Path: "/backup?full=1", Task: "backup-job",
+			Time: "2017-03-22 23:10:00 UTC", ScheduledAt: time.Date(2017, 3, 22, 23, 10, 0, 0, time.UTC)}, "/backup?full=1"}},
+		{"path alone", []queue.Attribute{text(queue.AttributePath, "/a b")},
+			&scheduledRun{&queue.Run{Path: "/a b"}, "/a%20b"}},
 		{"no path", []queue.Attribute{text(queue.AttributeTask, "backup-job")}, nil},
 		{"binary path", []queue.Attribute{binary}, nil},
 		{"another case", []queue.Attribute{text("Beanstalk.Sqsd.Path", "/backup")}, nil},

@@ -207,7 +207,12 @@ func (a *appMonitor) stopProbing() {
 // prober probes the app until it answers or ctx is done.
 func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
 	var first time.Time // the begin of the first probe
-	for failures := 1; sleep(ctx, wait); failures++ {
+	for failures := 1; ; failures++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
 		began := time.Now()
 		if first.IsZero() {
 			first = began
@@ -215,7 +220,7 @@ func (a *appMonitor) prober(ctx context.Context, wait time.Duration) {
 		probing, cancel := context.WithTimeout(ctx, probeTimeout)
 		err := a.app.Probe(probing)
 		cancel()
-		over := false
+		var over bool
 		if wait, over = a.probed(ctx, err, failures, began, first); over {
 			return
 		}
@@ -242,10 +247,7 @@ func (a *appMonitor) probed(ctx context.Context, err error, failures int, began,
 	}
 	// An idle app is taken to be down from its last sign of life on, as far as it was
 	// watched.
-	since := first.Add(-a.opts.ProbeIdle)
-	if a.alive.After(since) {
-		since = a.alive
-	}
+	since := later(first.Add(-a.opts.ProbeIdle), a.alive)
 	a.gate.close(AppDown, "the app is not ready: "+err.Error(), since, now)
 	a.proceed(now)
 	return retryWait(failures, probeEvery, probeLimit, rand.Float64()), false

@@ -69,10 +69,7 @@ func (b *batcher) next() time.Time {
 	if len(b.entries) == 0 || b.full() {
 		return time.Time{}
 	}
-	if b.due.Before(b.hold) {
-		return b.hold
-	}
-	return b.due
+	return later(b.due, b.hold)
 }
 
 // full reports whether no further call may begin before one returns. After a

@@ -112,14 +112,26 @@ const callTimeout = 20 * time.Second
 // lingerUntil returns when an entry that may wait for others is sent at the latest: not in
 // the last of its message's visibility.
 func (c *core) lingerUntil(now, hiddenUntil time.Time) time.Time {
-	due, latest := now.Add(c.opts.DeleteLinger), hiddenUntil.Add(-2*c.margin)
+	latest := hiddenUntil.Add(-2 * c.margin)
 	if c.phase != running || latest.Before(now) {
 		return now
 	}
-	if latest.Before(due) {
-		return latest
+	return earlier(now.Add(c.opts.DeleteLinger), latest)
+}
+
+// earlier and later return one of two times.
+func earlier(s, t time.Time) time.Time {
+	if t.Before(s) {
+		return t
 	}
-	return due
+	return s
+}
+
+func later(s, t time.Time) time.Time {
+	if t.After(s) {
+		return t
+	}
+	return s
 }
 
 // notify calls a listener with an event after the lock is released.
@@ -127,18 +139,6 @@ func notify[E any](c *core, listener func(E), event E) {
 	if listener != nil {
 		e := event // only a copy that is needed is allocated
 		c.mu.deferred = append(c.mu.deferred, func() { listener(e) })
-	}
-}
-
-// sleep waits for d and reports whether ctx is still alive.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
 	}
 }
 
@@ -207,14 +207,7 @@ func (c *clock) step(now time.Time, mono, wall time.Duration) (gap, hidden time.
 func (c *clock) began(start, now time.Time, travel time.Duration) time.Time {
 	t := now.Add(-min(now.Sub(start), travel))
 	if s := c.stall; start.Before(s.until) && !now.Before(s.until) {
-		earliest := s.from
-		if earliest.Before(start) {
-			earliest = start
-		}
-		if t.After(earliest) {
-			t = earliest
-		}
-		t = t.Add(-s.hidden)
+		t = earlier(t, later(s.from, start)).Add(-s.hidden)
 	}
 	return t
 }

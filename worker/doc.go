@@ -8,27 +8,25 @@
 //		Queue ---> poller ---> slots: Deliver ---> settler ---> deletes -----------------> Queue
 //		             ^           ^                    |            |
 //		    backlog, prefetch    +---- postponed -----+            +---> changes of visibility
-//		                         |                                             ^
-//		               FIFO groups, limiter, pool             visibility extender
+//		                         |
+//		               FIFO groups, limiter, pool
 //
-//	  - The poller (poller.go) decides when to receive and how much: one long poll while
-//	    the queue is empty, up to 64 receives at once while it is full, and never more
-//	    messages than can start soon (pace.go).
-//	  - The slots (slots.go) are goroutines that call [Deliverer]. A message gets a free
-//	    slot in the order of its arrival, one at a time within its FIFO group (groups.go),
-//	    when the [Limiter] gives a permit (limiter.go). Several messages may travel in one
-//	    delivery ([Batch]).
-//	  - The settler (settler.go) decides what becomes of a message after its delivery
-//	    (decision.go is that decision, a pure function): it is deleted (deleter.go), made
-//	    visible later (visibility.go), or postponed and asked for again (deferred.go).
-//	    Deletes and changes wait for others, and travel in tens (batcher.go).
-//	  - The visibility extender (extender.go) extends the visibility timeout of messages
+//	  - The poller decides when to receive and how much: one long poll while the queue is
+//	    empty, up to 64 receives at once while it is full, and never more messages than can
+//	    start soon (pace.go).
+//	  - The slots are goroutines that call [Deliverer]. A message gets a free slot in the
+//	    order of its arrival, one at a time within its FIFO group, when the [Limiter] gives a
+//	    permit. Several messages may travel in one delivery ([Batch]).
+//	  - The settler decides what becomes of a message after its delivery (decision.go is
+//	    that decision, a pure function): it is deleted (deleter.go), made visible later, or
+//	    postponed and asked for again. Deletes and changes travel in tens (batcher.go).
+//	  - visibility.go changes the visibility of messages: it also extends that of messages
 //	    in work and of those that wait for their turn.
 //
-// The messages that they hold are in one [inventory]; the gate (gate.go) says why
-// nothing is received, and app.go watches over the app. One lock guards all parts: a
-// delivery that ends frees a slot, deletes a message and opens a receive in one step.
-// A [Pool] lets several workers share their slots, and their lock.
+// The messages that they hold are in one inventory; the gate says why nothing is received,
+// and app.go watches over the app. One lock guards all parts: a delivery that ends frees a
+// slot, deletes a message and opens a receive in one step. A [Pool] lets several workers
+// share their slots, and their lock.
 //
 // # Invariants
 //
@@ -62,14 +60,14 @@
 //
 // Each free slot goes to a queue with work: the first in the order in which they joined
 // when no [Options] have a Weight, else they take turns in proportion to the weights,
-// evenly mixed (turns.go). A message in
+// evenly mixed (takeTurn). A message in
 // hand starts at once. One that has to be received first keeps the slot reserved until
 // the answer, so that the shares hold although receives travel in tens and may be slow;
 // a queue can have about its share of the slots reserved, and the turn after that waits.
 //
 // A receive that stays open tells that its queue is empty: what was reserved for it is
 // free again. How long that takes depends on what the queue brought last; see
-// emptyTimeout in backlog.go. In strict order nothing is received below a queue that has
+// emptyTimeout in lane.go. In strict order nothing is received below a queue that has
 // work. A worker that does not run yet, whose gate is closed, or that failed to receive,
 // takes no share; so start the workers, and open their gates, in the order of the queues.
 // Workers that have the same [Limiter] divide its room like the slots.
@@ -83,7 +81,7 @@
 // under way at a time, so that a late extension cannot overwrite what follows it.
 //
 // When the process stands still for longer than the visibility (a stop signal, a
-// suspended machine; see clock.go), the receipts count as lapsed. What was not posted
+// suspended machine; see core.go), the receipts count as lapsed. What was not posted
 // is dropped. What is in work goes on, and its success is still sent as a delete: the
 // queue is the judge.
 //

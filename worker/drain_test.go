@@ -132,7 +132,7 @@ func TestAbortLeavesItsMessagesToTheirVisibility(t *testing.T) {
 		}
 		r.abort()
 		err := <-r.ended
-		var stopped *StopError
+		var stopped *stopError
 		if !errors.As(err, &stopped) || stopped.Aborted != 4 || stopped.Undeleted != 0 || aborted != 4 {
 			t.Errorf("Run: %v, %d events, want 4 aborted", err, aborted)
 		}
@@ -166,7 +166,7 @@ func TestAbortGivesUpOnADeadQueue(t *testing.T) {
 		if took := time.Since(began); took > abortGrace {
 			t.Errorf("the abort took %v", took)
 		}
-		var stopped *StopError
+		var stopped *stopError
 		if !errors.As(err, &stopped) || stopped.Undeleted != 5 || stopped.Aborted != 0 {
 			t.Errorf("Run: %v, want 5 not deleted", err)
 		}
@@ -180,7 +180,7 @@ func TestAbortWithoutDrain(t *testing.T) {
 		r.send(25, "")
 		after(time.Second)
 		r.abort()
-		var stopped *StopError
+		var stopped *stopError
 		if err := <-r.ended; !errors.As(err, &stopped) || stopped.Aborted != 5 {
 			t.Errorf("Run: %v, want 5 aborted", err)
 		}
@@ -204,7 +204,7 @@ func TestDrainWhileDeletesAreRefused(t *testing.T) {
 		after(time.Minute)
 		r.drain()
 		began := time.Now()
-		var stopped *StopError
+		var stopped *stopError
 		if err := <-r.ended; !errors.As(err, &stopped) || stopped.Undeleted != 3 {
 			t.Errorf("Run: %v, want 3 not deleted", err)
 		}
@@ -220,7 +220,7 @@ func TestRunTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := start(t, queuetest.NewFake(nil), &testApp{}, nil)
 		after(time.Second)
-		if err := r.w.Run(t.Context(), t.Context()); !errors.Is(err, ErrUsed) {
+		if err := r.w.Run(t.Context(), t.Context()); !errors.Is(err, errUsed) {
 			t.Errorf("second Run: %v", err)
 		}
 		r.stop()

@@ -137,7 +137,7 @@ func checkDue(t *testing.T, name string, work, due time.Duration, opts *Options)
 		}
 		// A change may wait for an extension under way and for others to share its
 		// call, and the receive that follows takes its time.
-		if late := at[1].Sub(at[0]) - due; late < 0 || late > 4*latency+DefaultDeleteLinger {
+		if late := at[1].Sub(at[0]) - due; late < 0 || late > 4*latency+defaultDeleteLinger {
 			t.Errorf("%s: the second receive came %v after it was due", name, late)
 		}
 	}

@@ -63,20 +63,17 @@ type Received struct {
 	// LongestWait and TotalWait are the time between the sending of these
 	// messages and now: the longest, and all added up.
 	LongestWait, TotalWait time.Duration
-	// Duration is from the call to its return, the long poll's wait included.
-	Duration time.Duration
+	Duration               time.Duration // the long poll's wait included
 }
 
 // PollFailed is one receive without an answer.
 type PollFailed struct {
-	Err error
-	// Failures counts the failures in a row, this one included.
-	Failures int
+	Err      error
+	Failures int // in a row, this one included
 	// Permanent is true when the queue refused (access denied, no such queue):
 	// somebody has to act. The worker goes on asking, slowly.
 	Permanent bool
-	// RetryIn is when the next receive begins.
-	RetryIn time.Duration
+	RetryIn   time.Duration // until the next receive
 }
 
 // Duplicate is one receive of a message that was held, or done, already.
@@ -96,8 +93,7 @@ type Started struct {
 	// tells of them, and those of which this process knows that they never reached the
 	// app.
 	Attempt int
-	// Batch is how many messages the delivery has.
-	Batch int
+	Batch   int // messages of the delivery
 	// Wait is the time since the message was sent, Held how long it waited here
 	// for a slot.
 	Wait, Held time.Duration
@@ -110,16 +106,13 @@ type Settled struct {
 	// ReceivesHere is how often the message was received since it came to its queue:
 	// what the queue's redrive policy counts. 0 where that is not known.
 	ReceivesHere int
-	Outcome      queue.Outcome
-	// Answer is the begin of an answer that is no success.
-	Answer string
-	// Status is the HTTP status, 0 without an answer; Reason says why it is
-	// not done; Err is the cause, for logs.
-	Status int
-	Reason string
-	Err    error
-	// Batch is how many messages the delivery had. Each has its own Settled.
-	Batch int
+	// Outcome to Err, and Unsent, are those of the [queue.Result].
+	Outcome queue.Outcome
+	Answer  string
+	Status  int
+	Reason  string
+	Err     error
+	Batch   int // messages of the delivery; each has its own Settled
 	// Duration is the delivery's; Wait is from the sending of the message to
 	// the begin of the delivery; Held is how long it waited here for a slot.
 	Duration, Wait, Held time.Duration
@@ -128,20 +121,16 @@ type Settled struct {
 	NextRetry time.Time
 	// Late is true when the receipt had lapsed before the end: another worker
 	// may have the message, and the queue may refuse the delete.
-	Late bool
-	// Aborted is true when the delivery was cut off by the end of Run.
-	Aborted bool
-	// Unsent is that of the [queue.Result].
-	Unsent bool
+	Late    bool
+	Aborted bool // cut off by the end of Run
+	Unsent  bool
 }
 
 // Postponed is one delivery that tried nothing.
 type Postponed struct {
 	ID, GroupID string
-	// Reason is that of the delivery.
-	Reason string
-	// Kept is true when the message stays in hand, false when it is given back.
-	Kept bool
+	Reason      string // of the delivery
+	Kept        bool   // in hand; false when it is given back
 	// For is when it is asked for again, from now on; 0 for one that is given
 	// back, or waits for its FIFO group.
 	For time.Duration
@@ -149,8 +138,7 @@ type Postponed struct {
 	// then what it answered, 0 for none.
 	Throttled bool
 	Status    int
-	// Duration is how long the delivery took to find that out.
-	Duration time.Duration
+	Duration  time.Duration // of finding that out
 }
 
 // Deleted is one call that deleted messages.
@@ -176,9 +164,8 @@ type Extended struct {
 
 // ChangeFailed is one change of visibility that was not confirmed.
 type ChangeFailed struct {
-	ID string
-	// Kind is "extend", "retry" (the delay after a failure) or "give back".
-	Kind string
+	ID   string
+	Kind string // "extend", "retry" (the delay after a failure) or "give back"
 	Err  error
 	// Final is true when it is not tried again: the message becomes visible
 	// when its present visibility ends.
@@ -186,9 +173,7 @@ type ChangeFailed struct {
 }
 
 // Returned is one call that gave unposted messages back.
-type Returned struct {
-	Messages int
-}
+type Returned struct{ Messages int }
 
 // VisibilityExpired is one receipt whose visibility ran out.
 type VisibilityExpired struct {
@@ -207,36 +192,28 @@ type Expired struct {
 
 // GateChanged is a change of what keeps the worker from receiving.
 type GateChanged struct {
-	// Open is true when nothing does.
-	Open bool
-	// Reasons are what does, empty when open.
-	Reasons []Reason
+	Open    bool     // nothing does
+	Reasons []Reason // what does, empty when open
 }
 
 // Throttled is one pause that the target asked for.
 type Throttled struct {
-	// For is how long nothing is received and delivered, from now on.
-	For time.Duration
-	// Reason is that of the delivery.
-	Reason string
-	// Consecutive counts the pauses since the target last took a message.
-	Consecutive int
+	For         time.Duration // from now on, nothing is received and delivered
+	Reason      string        // of the delivery
+	Consecutive int           // pauses since the target last took a message
 }
 
 // Limited is the begin or the end of a time in which a [Limiter] keeps messages
 // back. Refusals less than a second apart are one such time.
 type Limited struct {
-	// Reason is the limiter's.
-	Reason string
-	// Over is true at the end; then For is how long it was.
-	Over bool
-	For  time.Duration
+	Reason string        // the limiter's
+	Over   bool          // at the end
+	For    time.Duration // how long it was, at the end
 }
 
 // Stalled is a time in which the process did not run.
 type Stalled struct {
-	// For is the gap on the monotonic or the wall clock, whichever is longer.
-	For time.Duration
+	For time.Duration // by the monotonic or the wall clock, whichever gap is longer
 }
 
 // JoinEvents returns listeners that call those of each of all, in this order. A field
@@ -303,8 +280,6 @@ const (
 // Reason says why a worker does not receive.
 type Reason struct {
 	Block Block
-	// Text is for people.
-	Text string
-	// Since is when it began.
-	Since time.Time
+	Text  string    // for people
+	Since time.Time // the begin
 }

@@ -65,7 +65,7 @@ func TestGateOfTheEnvironmentReplacesTheFirstProbe(t *testing.T) {
 		if len(app.probes) != 0 {
 			t.Errorf("%d probes although the environment vouched", len(app.probes))
 		}
-		if got := r.w.Status().Limit; got != DefaultConcurrency {
+		if got := r.w.Status().Limit; got != defaultConcurrency {
 			t.Errorf("the first start begins with %d at once, want all", got)
 		}
 		r.w.Gate(false, "the app restarts")

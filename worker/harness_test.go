@@ -214,3 +214,13 @@ func after(d time.Duration) {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// sleep waits for d and reports whether ctx is still alive.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}

@@ -163,7 +163,7 @@ func TestRefusalsBetweenProbesKeepTheVisibilityTimeout(t *testing.T) {
 		fake := queuetest.NewFake(&queuetest.FakeOptions{MaxReceives: 3})
 		r := start(t, fake, app, nil)
 		r.send(1, "")
-		after(DefaultVisibilityTimeout)
+		after(defaultVisibilityTimeout)
 		if got := r.w.Status().Counts.Received; got != 2 {
 			t.Errorf("%d receives within a visibility timeout, want the one of the first refusal and one more", got)
 		}

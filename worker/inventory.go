@@ -32,11 +32,7 @@ func (m *inventory) makeReady(h *held, now time.Time) {
 // windowEnd returns when the window of a batch ends that begins with h: in any
 // case while h may still be started.
 func (m *inventory) windowEnd(h *held) time.Time {
-	end, latest := h.readyAt.Add(m.opts.Batch.Window), h.hiddenFrom.Add(m.opts.VisibilityTimeout*7/16)
-	if latest.Before(end) {
-		return latest
-	}
-	return end
+	return earlier(h.readyAt.Add(m.opts.Batch.Window), h.hiddenFrom.Add(m.opts.VisibilityTimeout*7/16))
 }
 
 // forget drops a message from what is held.
@@ -285,17 +281,15 @@ type deferredHeap struct {
 	bytes int
 }
 
-// Len, Less, Swap, Push and Pop make it a [heap.Interface].
+// Len, Less, Swap, Push and Pop make it a [heap.Interface] of *held, which know their places.
 func (d *deferredHeap) Len() int           { return len(d.list) }
 func (d *deferredHeap) Less(i, j int) bool { return d.list[i].again.Before(d.list[j].again) }
 
-// Swap exchanges two messages and keeps their places right.
 func (d *deferredHeap) Swap(i, j int) {
 	d.list[i], d.list[j] = d.list[j], d.list[i]
 	d.list[i].place, d.list[j].place = i, j
 }
 
-// Push appends a *held.
 func (d *deferredHeap) Push(x any) {
 	h := x.(*held)
 	h.place = len(d.list)
@@ -303,7 +297,6 @@ func (d *deferredHeap) Push(x any) {
 	d.bytes += len(h.msg.Body)
 }
 
-// Pop takes the last one off.
 func (d *deferredHeap) Pop() any {
 	n := len(d.list) - 1
 	h := d.list[n]

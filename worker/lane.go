@@ -396,10 +396,7 @@ func (l *lane) opening(o *openReceive) {
 
 // expectedUntil returns when an open receive counts as waiting on an empty queue.
 func (l *lane) expectedUntil(o *openReceive, timeout time.Duration) time.Time {
-	if l.fedAt.After(o.start) {
-		return l.fedAt.Add(timeout)
-	}
-	return o.start.Add(timeout)
+	return later(o.start, l.fedAt).Add(timeout)
 }
 
 // expireExpected stops expecting something of receives that have been waiting.

@@ -12,20 +12,19 @@ import (
 // Defaults of [Options]; those of an Elastic Beanstalk worker where it has
 // such an option.
 const (
-	DefaultConcurrency       = 50
-	MaxConcurrency           = 1000
-	DefaultVisibilityTimeout = 300 * time.Second
-	DefaultRetention         = 345600 * time.Second
-	DefaultWaitTime          = 20 * time.Second
-	DefaultDeleteLinger      = 100 * time.Millisecond
-	DefaultPrefetchBytes     = 16 << 20
-	MaxWeight                = 1000000
+	defaultConcurrency       = 50
+	maxConcurrency           = 1000
+	defaultVisibilityTimeout = 300 * time.Second
+	defaultRetention         = 345600 * time.Second
+	defaultWaitTime          = 20 * time.Second
+	defaultDeleteLinger      = 100 * time.Millisecond
+	defaultPrefetchBytes     = 16 << 20
+	maxWeight                = 1000000
 )
 
 // Options configure a [Worker]. The zero value, and a nil *Options, are valid.
 type Options struct {
-	// Name is shown in [Status]; usually the queue's name.
-	Name string
+	Name string // shown in [Status]; usually the queue's
 	// Concurrency is the most deliveries in work at once, 1 to 1000; 0 means
 	// 50. Values outside are brought to the nearest bound.
 	Concurrency int
@@ -68,11 +67,11 @@ type Options struct {
 	// PrefetchBytes bounds the bodies of messages that wait for a slot, those
 	// that are postponed included; 0 means 16 MiB.
 	PrefetchBytes int
-	// Limiter protects the app; nil for none, or for the pool's. Workers of a
-	// pool that have the same one divide its room by the order of their queues.
+	// Limiter protects the app; nil for none. Workers of a pool that have the same one
+	// divide its room by the order of their queues.
 	Limiter Limiter
-	// Batch lets several messages travel in one delivery.
-	Batch Batch
+	Batch   Batch   // several messages in one delivery
+	Events  *Events // listeners; nil for none
 
 	// Pool shares one limit of concurrency with other workers, and chooses which
 	// queue is next; nil for a worker of its own. Concurrency is then the most
@@ -86,9 +85,6 @@ type Options struct {
 	// longer ago, whatever the order, but at most every other turn of the pool;
 	// 0 means never.
 	MaxWait time.Duration
-
-	// Events are the listeners; nil for none.
-	Events *Events
 }
 
 // Batch says how many messages travel in one delivery. The zero value is one.
@@ -105,18 +101,8 @@ type Batch struct {
 	Bytes int
 }
 
-// MaxBatchWindow is the longest [Batch].Window.
-const MaxBatchWindow = 300 * time.Second
-
-// settled returns a copy with everything in its range.
-func (b Batch) settled(visibility time.Duration) Batch {
-	b.Size = clamp(b.Size, 1, queue.MaxBatch)
-	b.Window = clamp(b.Window, 0, min(MaxBatchWindow, visibility*3/8))
-	if b.Size == 1 {
-		b.Window = 0
-	}
-	return b
-}
+// maxBatchWindow is the longest [Batch].Window.
+const maxBatchWindow = 300 * time.Second
 
 // maxHidden is the longest a message may stay hidden, counted from its receive.
 const maxHidden = queue.MaxVisibility
@@ -125,10 +111,8 @@ const maxHidden = queue.MaxVisibility
 // at Min, doubles Doublings times, then grows by the last step, up to Max.
 // With Min 10 s, Max 300 s and 3 doublings: 10, 20, 40, 80, 160, 240, 300, 300 s.
 type Backoff struct {
-	// Min is the delay after the first attempt; 0 turns the back-off off.
-	Min time.Duration
-	// Max bounds the delay; 0 means 12 h.
-	Max time.Duration
+	Min time.Duration // after the first attempt; 0 turns the back-off off
+	Max time.Duration // the longest delay; 0 means 12 h
 	// Doublings is how often the delay doubles before it grows linearly; 0
 	// means that it grows by Min each time.
 	Doublings int
@@ -141,11 +125,9 @@ type Backoff struct {
 // random number in [0,1).
 func (b Backoff) delay(attempt int, random float64) time.Duration {
 	n := float64(max(attempt, 1) - 1)
-	doubled := math.Min(n, float64(max(b.Doublings, 0)))
-	d := float64(b.Min) * math.Pow(2, doubled) * (1 + n - doubled)
-	d = math.Min(d, float64(cmp.Or(b.Max, maxHidden)))
-	d *= 1 - math.Min(math.Max(b.Jitter, 0), 1)*random
-	return time.Duration(d)
+	doubled := min(n, float64(max(b.Doublings, 0)))
+	d := min(float64(b.Min)*math.Pow(2, doubled)*(1+n-doubled), float64(cmp.Or(b.Max, maxHidden)))
+	return time.Duration(d * (1 - clamp(b.Jitter, 0, 1)*random))
 }
 
 // settled returns a copy with every default filled in and every value within
@@ -155,18 +137,22 @@ func (o *Options) settled() Options {
 	if o != nil {
 		s = *o
 	}
-	most, usual := MaxConcurrency, DefaultConcurrency
+	most, usual := maxConcurrency, defaultConcurrency
 	if s.Pool != nil {
 		most, usual = s.Pool.concurrency, s.Pool.concurrency
 	}
 	s.Concurrency = clamp(cmp.Or(s.Concurrency, usual), 1, most)
-	s.VisibilityTimeout = clamp(cmp.Or(s.VisibilityTimeout, DefaultVisibilityTimeout), time.Second, maxHidden)
-	s.Batch = s.Batch.settled(s.VisibilityTimeout)
-	s.Weight = clamp(s.Weight, 0, MaxWeight)
-	s.Retention = cmp.Or(s.Retention, DefaultRetention)
-	s.WaitTime = clamp(cmp.Or(s.WaitTime, DefaultWaitTime), time.Second, DefaultWaitTime)
-	s.DeleteLinger = clamp(cmp.Or(s.DeleteLinger, DefaultDeleteLinger), 0, time.Second)
-	s.PrefetchBytes = cmp.Or(s.PrefetchBytes, DefaultPrefetchBytes)
+	s.VisibilityTimeout = clamp(cmp.Or(s.VisibilityTimeout, defaultVisibilityTimeout), time.Second, maxHidden)
+	s.Batch.Size = clamp(s.Batch.Size, 1, queue.MaxBatch)
+	s.Batch.Window = clamp(s.Batch.Window, 0, min(maxBatchWindow, s.VisibilityTimeout*3/8))
+	if s.Batch.Size == 1 {
+		s.Batch.Window = 0
+	}
+	s.Weight = clamp(s.Weight, 0, maxWeight)
+	s.Retention = cmp.Or(s.Retention, defaultRetention)
+	s.WaitTime = clamp(cmp.Or(s.WaitTime, defaultWaitTime), time.Second, defaultWaitTime)
+	s.DeleteLinger = clamp(cmp.Or(s.DeleteLinger, defaultDeleteLinger), 0, time.Second)
+	s.PrefetchBytes = cmp.Or(s.PrefetchBytes, defaultPrefetchBytes)
 	if s.FIFO {
 		s.DeleteLinger = 0
 	}
@@ -177,7 +163,7 @@ func (o *Options) settled() Options {
 }
 
 // clamp brings v into low..high.
-func clamp[T int | time.Duration](v, low, high T) T {
+func clamp[T int | float64 | time.Duration](v, low, high T) T {
 	return min(max(v, low), high)
 }
 

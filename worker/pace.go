@@ -53,23 +53,8 @@ func (p *pace) called(d time.Duration, now time.Time) {
 	p.calls.add(d, now)
 }
 
-// loaded takes the number of messages of one delivery.
-func (p *pace) loaded(n int) {
-	if p.batch == 0 {
-		p.batch = float64(n)
-	}
-	p.batch += (float64(n) - p.batch) / 16
-}
-
-// weighed takes the size of one message body.
-func (p *pace) weighed(bytes int) {
-	if p.body == 0 {
-		p.body = float64(bytes)
-	}
-	p.body += (float64(bytes) - p.body) / 16
-}
-
-func average(old, sample time.Duration) time.Duration {
+// average is a moving average after one more sample.
+func average[T float64 | time.Duration](old, sample T) T {
 	if old == 0 {
 		return max(sample, 1)
 	}

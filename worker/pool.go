@@ -46,7 +46,7 @@ func NewPool(opts *PoolOptions) *Pool {
 		o = *opts
 	}
 	return &Pool{sleep: max(o.Sleep, 0),
-		concurrency: clamp(cmp.Or(o.Concurrency, DefaultConcurrency), 1, MaxConcurrency)}
+		concurrency: clamp(cmp.Or(o.Concurrency, defaultConcurrency), 1, maxConcurrency)}
 }
 
 // join takes in a new queue. It shares what others of the pool know of its limiter.

@@ -61,8 +61,8 @@ func TestPaceAverages(t *testing.T) {
 	if p.roundTrip != 10*time.Second {
 		t.Errorf("a round trip counts at most 10 s, got %v", p.roundTrip)
 	}
-	p.weighed(1000)
-	p.weighed(1000)
+	p.body = average(p.body, 1000)
+	p.body = average(p.body, 1000)
 	if p.body != 1000 {
 		t.Errorf("equal bodies have their own size on average, got %v", p.body)
 	}

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// ErrUsed is what [Worker.Run] returns when it is called a second time.
-var ErrUsed = errors.New("worker: Run was called before; a worker runs once, make another with New")
+// errUsed is what [Worker.Run] returns when it is called a second time.
+var errUsed = errors.New("worker: Run was called before; a worker runs once, make another with New")
 
-// StopError says what a stopped worker left to others. Each such message
+// stopError says what a stopped worker left to others. Each such message
 // becomes visible again when its visibility timeout ends.
-type StopError struct {
+type stopError struct {
 	// Aborted is how many deliveries were cut off in work.
 	Aborted int
 	// Undeleted is how many messages were done without a confirmed delete: they
@@ -21,7 +21,7 @@ type StopError struct {
 }
 
 // Error says both counts.
-func (e *StopError) Error() string {
+func (e *stopError) Error() string {
 	return fmt.Sprintf("worker stopped with %d deliveries aborted and %d done messages not deleted; they return after "+
 		"their visibility timeout", e.Aborted, e.Undeleted)
 }
@@ -34,14 +34,14 @@ const abortGrace = 2 * time.Second
 // ends its receives, lets deliveries in work finish, confirms their deletes and
 // returns what was never posted. When work is, deliveries are cancelled and
 // their messages left to their visibility timeout. Run returns nil after a
-// clean drain, else a [*StopError]; [ErrUsed] when it ran before. Every
+// clean drain, else an error that counts what is left to others; it fails when it ran before. Every
 // goroutine that it started has ended by then.
 func (w *Worker) Run(receive, work context.Context) error {
 	now := time.Now()
 	w.mu.Lock()
 	if w.phase != notStarted {
 		w.mu.Unlock()
-		return ErrUsed
+		return errUsed
 	}
 	w.phase, w.workCtx, w.stats.started = running, work, now
 	w.clock.tick(now)
@@ -149,8 +149,8 @@ func (w *Worker) stop(work context.Context) error {
 	w.tasks.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	left := StopError{Aborted: int(w.stats.counts.Aborted), Undeleted: w.messages.unconfirmed + w.deletes.abandoned}
-	if left != (StopError{}) {
+	left := stopError{Aborted: int(w.stats.counts.Aborted), Undeleted: w.messages.unconfirmed + w.deletes.abandoned}
+	if left != (stopError{}) {
 		return &left
 	}
 	return nil

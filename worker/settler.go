@@ -42,7 +42,7 @@ func (s *settler) acceptNew(m *queue.Message, began, now time.Time) {
 	skipped := s.messages.unposted.values[life(m.ID, h.receives, h.receivesHere)]
 	h.attempt = max(cmp.Or(h.receivesHere, m.ReceiveCount)-skipped, 1)
 	h.msg.Attempt = h.attempt
-	s.pace.weighed(len(m.Body))
+	s.pace.body = average(s.pace.body, float64(len(m.Body)))
 	switch _, isDone := s.messages.done.values[m.ID]; {
 	case isDone:
 		s.duplicate(m, "done")
@@ -144,7 +144,9 @@ func (s *settler) decide(h *held, res *queue.Result, aborted bool, now time.Time
 	if h.throttled && !aborted {
 		var closed bool
 		if d.pause, closed = s.app.throttled(res, h.startedAt, now); closed {
-			s.postponeReady(d.pause, now)
+			for h := s.messages.ready.pop(); h != nil; h = s.messages.ready.pop() {
+				s.postpone(h, clamp(d.pause, postponeShortest, postponeLongest), now)
+			}
 			s.wakeAt(s.app.pauses.until)
 		}
 		if !d.lapsed && s.keepable(h, now) {
@@ -182,10 +184,7 @@ func (s *settler) apply(e *Settled, h *held, res *queue.Result, act action, now 
 		s.visibility.delayRetry(h, e.NextRetry, now)
 	case giveUp: // returned by putOff
 	default:
-		e.NextRetry = h.arrivedAt.Add(s.opts.VisibilityTimeout)
-		if h.hiddenUntil.After(e.NextRetry) {
-			e.NextRetry = h.hiddenUntil
-		}
+		e.NextRetry = later(h.arrivedAt.Add(s.opts.VisibilityTimeout), h.hiddenUntil)
 		s.visibility.release(h, now)
 	}
 	s.stats.settled(e)
@@ -259,20 +258,15 @@ func (s *settler) postpone(h *held, after time.Duration, now time.Time) {
 	h.stage, h.again = postponed, now.Add(after)
 	heap.Push(&s.messages.deferred, h)
 	s.visibility.extendIfDue(h, now)
-	for s.surplus() {
-		h := s.messages.deferred.youngest()
-		heap.Remove(&s.messages.deferred, h.place)
+	d := &s.messages.deferred
+	for d.Len() > maxPostponed || d.Len() > 1 && d.bytes > postponedPerBytes*s.opts.PrefetchBytes {
+		h := d.youngest()
+		heap.Remove(d, h.place)
 		s.visibility.returnAll(s.messages.disband(h), now)
 		s.visibility.returnMessage(h, surplusPause, now)
 	}
-	s.wakeAt(s.messages.deferred.next())
+	s.wakeAt(d.next())
 	s.wakeAt(s.visibility.changes.next())
-}
-
-// surplus reports whether more messages are postponed than may be kept.
-func (s *settler) surplus() bool {
-	d := &s.messages.deferred
-	return d.Len() > maxPostponed || d.Len() > 1 && d.bytes > postponedPerBytes*s.opts.PrefetchBytes
 }
 
 // resume lines up what was postponed until now.
@@ -280,13 +274,5 @@ func (s *settler) resume(now time.Time) {
 	d := &s.messages.deferred
 	for t := d.next(); !t.IsZero() && !now.Before(t); t = d.next() {
 		s.messages.makeReady(heap.Pop(d).(*held), now)
-	}
-}
-
-// postponeReady postpones what is lined up until a pause is over, so that it is kept
-// hidden meanwhile.
-func (s *settler) postponeReady(pause time.Duration, now time.Time) {
-	for h := s.messages.ready.pop(); h != nil; h = s.messages.ready.pop() {
-		s.postpone(h, clamp(pause, postponeShortest, postponeLongest), now)
 	}
 }

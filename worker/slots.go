@@ -89,7 +89,7 @@ func (s *slots) begin(now time.Time) []*held {
 	batch := first.self[:]
 	if isBatch {
 		batch = append([]*held(nil), s.scratch[:n]...)
-		s.pace.loaded(n)
+		s.pace.batch = average(s.pace.batch, float64(n))
 	}
 	for _, h := range batch {
 		if h.stage == ready {

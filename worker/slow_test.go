@@ -440,8 +440,8 @@ func TestQueueWithPlentyClaimsAllBetweenReceives(t *testing.T) {
 		w.phase, w.workCtx = running, t.Context()
 		w.gate.reasons = nil
 		w.lane.known, w.lane.plenty = true, true
-		if got := w.lane.usable(time.Now()); got != DefaultConcurrency {
-			t.Errorf("plenty: work for %d slots is in sight, want all %d", got, DefaultConcurrency)
+		if got := w.lane.usable(time.Now()); got != defaultConcurrency {
+			t.Errorf("plenty: work for %d slots is in sight, want all %d", got, defaultConcurrency)
 		}
 		w.lane.plenty = false
 		if got := w.lane.usable(time.Now()); got != 1 {

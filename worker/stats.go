@@ -9,12 +9,9 @@ import (
 
 // Status is what a worker does at one moment.
 type Status struct {
-	// Name is that of the options.
-	Name string
-	// Phase is "not started", "running", "draining", "aborting" or "stopped".
-	Phase string
-	// Started is when Run was called; zero before.
-	Started time.Time
+	Name    string    // of the options
+	Phase   string    // "not started", "running", "draining", "aborting" or "stopped"
+	Started time.Time // the call of Run; zero before
 	// Receiving is true when nothing keeps the worker from receiving; Reasons
 	// says what does: the gate's, and the breaker of a limiter.
 	Receiving bool
@@ -29,21 +26,15 @@ type Status struct {
 	// or expired without a confirmed delete; Polls how many receives are open.
 	InWork, Prefetched, Waiting, Postponed, Unconfirmed, Polls int
 
-	// Counts are since the start of Run.
-	Counts Counts
-	// PerSecond is the rate of settled deliveries, averaged over about 10 s.
-	PerSecond float64
+	Counts    Counts  // since the start of Run
+	PerSecond float64 // settled deliveries, averaged over about 10 s
 	// ServiceTime is the average duration of a delivery, RoundTrip that of a
 	// receive which need not wait; 0 when not known yet.
 	ServiceTime, RoundTrip time.Duration
 
 	TurnStatus
-	// LimitedBy is the limiter's reason as long as it keeps messages back, ""
-	// when it does not.
-	LimitedBy string
-
-	// LastError is the latest trouble with the queue; nil when there was none.
-	LastError *LastError
+	LimitedBy string     // the limiter's reason as long as it keeps messages back
+	LastError *LastError // the latest trouble with the queue; nil when there was none
 }
 
 // TurnStatus is how a queue fares among others.
@@ -61,9 +52,8 @@ type TurnStatus struct {
 
 // LastError is one failure of a call of the queue.
 type LastError struct {
-	At time.Time
-	// Action is "receive", "delete" or "change of visibility".
-	Action string
+	At     time.Time
+	Action string // "receive", "delete" or "change of visibility"
 	Err    error
 }
 
@@ -76,20 +66,16 @@ type Counts struct {
 	// Unreached, Throttled and Postponed their ends, Aborted those that the stop
 	// cut off; Late those that ended after their receipt had lapsed.
 	Posted, Done, Failed, Unreached, Throttled, Postponed, Aborted, Late int64
-	// Deleted counts confirmed deletes, DeletesLost those given up.
-	Deleted, DeletesLost int64
-	// Expired counts messages past their retention.
-	Expired int64
+	// Deleted counts confirmed deletes, DeletesLost those given up, Expired messages past
+	// their retention.
+	Deleted, DeletesLost, Expired int64
 	// Extended counts extensions, Returned unposted messages made visible
 	// again, VisibilityExpired receipts whose visibility ran out while held.
 	Extended, Returned, VisibilityExpired int64
 	CallCounts
-	// Promoted counts the turns that MaxWait gave this queue ahead of the order.
-	Promoted int64
-	// Limited counts the times in which the limiter kept messages back.
-	Limited int64
-	// Stalls counts how often the process stood still.
-	Stalls int64
+	Promoted int64 // turns that MaxWait gave this queue ahead of the order
+	Limited  int64 // times in which the limiter kept messages back
+	Stalls   int64 // times in which the process stood still
 }
 
 // CallCounts are numbers of calls of the queue.

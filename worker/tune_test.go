@@ -37,7 +37,7 @@ func TestTuneChangesTheConcurrency(t *testing.T) {
 		}
 		r.w.Tune(&Tuning{})
 		after(5 * time.Second)
-		at("by default", DefaultConcurrency)
+		at("by default", defaultConcurrency)
 	})
 }
 

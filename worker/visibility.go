@@ -96,17 +96,16 @@ func (v *visibilityChanger) sendable(batch []pending, now time.Time) []pending {
 		switch {
 		case isExtension && (p.h.stage == gone || p.h.stage == deleting || p.h.lapsed || p.receipt != p.h.receipt):
 			v.ended(p.h, now)
-			continue
 		case !now.Before(p.until):
 			v.failed(p, errVisibilityOver, true, now)
 			v.ended(p.h, now)
-			continue
 		case isExtension:
 			p.h.extended = true
+			kept = append(kept, p)
 		default:
 			p.visibility = max(p.at.Sub(now), 0)
+			kept = append(kept, p)
 		}
-		kept = append(kept, p)
 	}
 	return kept
 }
@@ -176,8 +175,8 @@ func (v *visibilityChanger) extended(p pending, err error, class errorClass, sta
 			v.messages.expireVisibility(h)
 		}
 	}
-	if h.following != nil && h.hiddenUntil.After(h.following.until) {
-		h.following.until = h.hiddenUntil
+	if h.following != nil {
+		h.following.until = later(h.following.until, h.hiddenUntil)
 	}
 	v.ended(h, now)
 }

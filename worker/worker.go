@@ -159,10 +159,10 @@ func (w *Worker) Tune(t *Tuning) {
 	now := time.Now()
 	o := &w.opts // field by field: others are read without the lock
 	o.ErrorVisibilityTimeout, o.Backoff, o.RespectRetryAfter, o.Retention = t.ErrorVisibilityTimeout, t.Backoff,
-		t.RespectRetryAfter, cmp.Or(t.Retention, DefaultRetention)
+		t.RespectRetryAfter, cmp.Or(t.Retention, defaultRetention)
 	if w.lane == nil {
 		full := w.limit == o.Concurrency
-		if o.Concurrency = clamp(cmp.Or(t.Concurrency, DefaultConcurrency), 1, MaxConcurrency); full {
+		if o.Concurrency = clamp(cmp.Or(t.Concurrency, defaultConcurrency), 1, maxConcurrency); full {
 			w.limit = o.Concurrency
 		}
 	}
