@@ -63,7 +63,7 @@ func (o *batchSender) send(ctx context.Context, messages iter.Seq2[line, error])
 	return nil
 }
 
-// told adds how far it came to an error that ended the sending of many.
+// failed adds how far it came to an error that ended the sending of many.
 func (o *batchSender) failed(err error) error {
 	if o.many && len(o.sent) > 0 {
 		fmt.Fprintf(o.c.err, "%s sent before this\n", plural(len(o.sent), "message"))

@@ -26,9 +26,9 @@ func (c appCommands) newCheck() *cobra.Command {
 deployment, the settings and environment properties of the bundle with file and line, and
 the next five runs of each periodic task. Starts and changes nothing, and uses no network.`,
 		Args: oneApp,
+		RunE: c.check,
 	}
 	addSettings(cmd, func(config.Option) bool { return true })
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.check(cmd, args) }
 	return cmd
 }
 

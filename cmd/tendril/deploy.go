@@ -32,36 +32,32 @@ folder is deployed again as it is now.`,
 	addDataDir(cmd)
 	f := addOutput(cmd)
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
-		return c.deploy(ctx, cmd, argument(args), *f)
+		client, err := c.dial(cmd)
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		path, err := c.candidate(argument(args))
+		if err != nil {
+			return err
+		}
+		done, err := c.follow(ctx, client, path)
+		switch {
+		case err != nil && errors.Is(err, context.Canceled):
+			return fail(exitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment goes on"),
+				"'tendril status' shows it")
+		case err != nil:
+			return c.refusal(err)
+		case *f == asJSON:
+			return c.printJSON(done)
+		}
+		fmt.Fprintln(c.err, deployedText(client.Instance.Environment, &done))
+		if len(done.Later) > 0 {
+			fmt.Fprintln(c.err, laterText(done.Later))
+		}
+		return nil
 	})
 	return cmd
-}
-
-// deploy deploys the folder or archive that the argument names; "" for what runs now.
-func (c controlCommands) deploy(ctx context.Context, cmd *cobra.Command, path string, f format) error {
-	client, err := c.dial(cmd)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	if path, err = c.candidate(path); err != nil {
-		return err
-	}
-	done, err := c.follow(ctx, client, path)
-	switch {
-	case err != nil && errors.Is(err, context.Canceled):
-		return fail(exitSignal+int(syscall.SIGINT), errors.New("interrupted; the deployment goes on"),
-			"'tendril status' shows it")
-	case err != nil:
-		return c.refusal(err)
-	case f == asJSON:
-		return c.printJSON(done)
-	}
-	fmt.Fprintln(c.err, deployedText(client.Instance.Environment, &done))
-	if len(done.Later) > 0 {
-		fmt.Fprintln(c.err, laterText(done.Later))
-	}
-	return nil
 }
 
 // candidate reads what is to be deployed, so that a mistake in it is told before

@@ -175,7 +175,11 @@ func TestAnInterruptedDeployGoesOn(t *testing.T) {
 	})
 	var talk bytes.Buffer
 	c := &cli{out: &talk, err: &talk, environ: []string{"TENDRIL_DATA_DIR=" + s.dir}}
-	err := controlCommands{c}.deploy(ctx, controlCommands{c}.newDeploy(), "", asTable)
+	cmd := controlCommands{c}.newDeploy()
+	cmd.SetArgs([]string{})
+	cmd.SetErr(&talk)
+	cmd.SetOut(&talk)
+	err := cmd.ExecuteContext(ctx)
 	if exitCode(err) != 130 || !strings.Contains(err.Error(), "the deployment goes on") {
 		t.Errorf("exit %d: %v", exitCode(err), err)
 	}

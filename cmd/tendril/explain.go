@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -38,17 +37,16 @@ lists everything that is set, and where. Takes the flags of 'tendril up'.`,
 			if err != nil {
 				return err
 			}
-			dir = strings.Join(here, "")
+			dir = argument(here)
 		}
 		var b *bundle.Bundle
 		if dir != "" {
-			var err error
-			var done func()
-			b, done, err = c.lookInto(dir)
+			opened, done, err := c.lookInto(dir)
 			defer done()
 			if err != nil {
 				return err
 			}
+			b = opened
 		}
 		cfg, err := c.loadSettings(cmd, b)
 		if err != nil {

@@ -175,7 +175,7 @@ func (b *lineBuffer) next() (portion []byte) {
 	return portion
 }
 
-// tellLeftOut puts a line in the place of those left out; the caller holds mu.
+// reportLeftOut puts a line in the place of those left out; the caller holds mu.
 func (b *lineBuffer) reportLeftOut() {
 	var line bytes.Buffer
 	b.report(&line, b.left)

@@ -26,7 +26,7 @@ func (v *textValue) String() string     { return v.text }
 func (v *textValue) Set(s string) error { v.text = s; return nil }
 func (v *textValue) Type() string       { return v.kind }
 
-// addSettings gives a command the flags of the options that pick selects.
+// addSettings gives a command the flags of the options that include selects.
 func addSettings(cmd *cobra.Command, include func(config.Option) bool) {
 	for _, o := range config.Options() {
 		if !include(o) {
@@ -55,8 +55,7 @@ func addSetting(flags *pflag.FlagSet, o config.Option, name string, hidden bool)
 	}
 }
 
-// loadSettings reads all settings for a command: its flags, the environment,
-// files and the bundle. Warnings are printed.
+// loadSettings reads all settings for a command: its flags, the environment, files and the bundle.
 func (c *cli) loadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config, error) {
 	given := map[string]string{}
 	cmd.Flags().Visit(func(f *pflag.Flag) {
@@ -64,11 +63,7 @@ func (c *cli) loadSettings(cmd *cobra.Command, b *bundle.Bundle) (*config.Config
 			given[f.Name] = f.Value.String()
 		}
 	})
-	cfg, err := config.Load(config.Sources{Flags: given, Environ: c.environ, Bundle: b, Root: os.Geteuid() == 0})
-	if err != nil {
-		return nil, err
-	}
-	return cfg, nil
+	return config.Load(config.Sources{Flags: given, Environ: c.environ, Bundle: b, Root: os.Geteuid() == 0})
 }
 
 func (c *cli) warn(warnings ...yamlfile.Problem) {

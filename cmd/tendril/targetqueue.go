@@ -12,7 +12,7 @@ import (
 	"tendril/console"
 )
 
-// place is a queue and where it lives: in a running environment, or on Amazon
+// targetQueue is a queue and where it lives: in a running environment, or on Amazon
 // SQS. Exactly one of client and remote is set.
 type targetQueue struct {
 	name   string
@@ -21,7 +21,7 @@ type targetQueue struct {
 	remote *aws.Queue
 }
 
-// where holds the flags that say which queue is meant.
+// queueFlags are the flags that say which queue is meant.
 type queueFlags struct {
 	queue, backend string
 }

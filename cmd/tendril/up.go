@@ -37,10 +37,10 @@ directory, where the newest three versions are kept.`,
 		Example: `  tendril up examples/thumbnails
   tendril up letters.zip
   tendril up --target http://127.0.0.1:8080/ --queue-url https://sqs.eu-west-1.amazonaws.com/123456789012/orders`,
+		Args: oneApp,
+		RunE: c.up,
 	}
-	cmd.Args = oneApp
 	addSettings(cmd, func(config.Option) bool { return true })
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.up(cmd, args) }
 	return cmd
 }
 
