@@ -133,9 +133,9 @@ type Stage string
 
 // The stages, in their order.
 const (
-	Prebuild   Stage = "prebuild"   // before the commands of the Buildfile
-	Predeploy  Stage = "predeploy"  // after them and before the app is started
-	Postdeploy Stage = "postdeploy" // after the app was started
+	stagePrebuild   Stage = "prebuild"   // before the commands of the Buildfile
+	stagePredeploy  Stage = "predeploy"  // after them and before the app is started
+	stagePostdeploy Stage = "postdeploy" // after the app was started
 )
 
 // Hook is one program of the bundle that a deployment runs.

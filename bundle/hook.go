@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-func stages() []Stage { return []Stage{Prebuild, Predeploy, Postdeploy} }
+func stages() []Stage { return []Stage{stagePrebuild, stagePredeploy, stagePostdeploy} }
 
 // readPlatform lists the hooks of .platform, and what else is in there.
 func (o *reader) readPlatform() error {

@@ -26,11 +26,11 @@ type Phase string
 
 // The phases, in their order. Three of them are stages of hooks.
 const (
-	PhasePrebuild         = Phase(Prebuild)
+	PhasePrebuild         = Phase(stagePrebuild)
 	PhaseBuild      Phase = "build" // runs the commands of the Buildfile
-	PhasePredeploy        = Phase(Predeploy)
+	PhasePredeploy        = Phase(stagePredeploy)
 	PhaseStart      Phase = "start" // starts the processes, all at once, and goes on when the app is ready
-	PhasePostdeploy       = Phase(Postdeploy)
+	PhasePostdeploy       = Phase(stagePostdeploy)
 )
 
 // Step is one thing that a deployment does. Exactly one of Argv and Shell says what to run.
@@ -55,21 +55,21 @@ type Step struct {
 // Plan returns what a deployment of the bundle does, in order: prebuild hooks, the Buildfile, predeploy hooks, the
 // processes of the Procfile, postdeploy hooks. It is empty for a bundle that has none of them.
 func (b *Bundle) Plan() []Step {
-	steps := b.hookSteps(b.Hooks, Prebuild)
+	steps := b.hookSteps(b.Hooks, stagePrebuild)
 	for _, c := range b.Build {
 		steps = append(steps, b.shellStep(PhaseBuild, c, buildfileName))
 	}
-	steps = append(steps, b.hookSteps(b.Hooks, Predeploy)...)
+	steps = append(steps, b.hookSteps(b.Hooks, stagePredeploy)...)
 	steps = append(steps, b.startSteps()...)
-	return append(steps, b.hookSteps(b.Hooks, Postdeploy)...)
+	return append(steps, b.hookSteps(b.Hooks, stagePostdeploy)...)
 }
 
 // ConfigPlan returns what a change of settings alone does, in order: the confighooks of the three stages, with the
 // processes, which are started anew, before the last.
 func (b *Bundle) ConfigPlan() []Step {
-	steps := append(b.hookSteps(b.ConfigHooks, Prebuild), b.hookSteps(b.ConfigHooks, Predeploy)...)
+	steps := append(b.hookSteps(b.ConfigHooks, stagePrebuild), b.hookSteps(b.ConfigHooks, stagePredeploy)...)
 	steps = append(steps, b.startSteps()...)
-	return append(steps, b.hookSteps(b.ConfigHooks, Postdeploy)...)
+	return append(steps, b.hookSteps(b.ConfigHooks, stagePostdeploy)...)
 }
 
 func (b *Bundle) startSteps() []Step {

@@ -35,9 +35,9 @@ var (
 		"jdbc smtp broker sentry")
 )
 
-// Secret reports whether a variable or option of that name is likely to hold a secret, so that its value is shown
+// isSecret reports whether a variable or option of that name is likely to hold a secret, so that its value is shown
 // nowhere. In doubt it does: a hidden value costs less than a shown password.
-func Secret(name string) bool {
+func isSecret(name string) bool {
 	words := words(name)
 	joined := strings.Join(words, "")
 	if slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(joined, part) }) {
@@ -70,7 +70,7 @@ func shown(name, value string) string {
 	if value == "" {
 		return value
 	}
-	if Secret(name) || holdsPassword(value) {
+	if isSecret(name) || holdsPassword(value) {
 		return hidden
 	}
 	return yamlfile.OneLine(value)

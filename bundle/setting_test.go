@@ -54,7 +54,7 @@ func TestSecret(t *testing.T) {
 		"MASTERKEY", "LICENSEKEY", "LICENSE_KEY2", "APPKEY", "AppKey", "appkey1", "SSHKEYS", "KEY", "KEY1",
 		"ENCRYPTIONKEYS", "MONKEY_KEY", "DATABASE2_URL", "DATABASE_2_URL",
 	} {
-		if !Secret(name) {
+		if !isSecret(name) {
 			t.Errorf("%s is shown", name)
 		}
 	}
@@ -68,7 +68,7 @@ func TestSecret(t *testing.T) {
 		"AUTH0_DOMAIN", "S3_BUCKET", "HTTP2", "PORT1", "1",
 		"OLDPWD", "SPINNER", "CERTAIN", "SALTY", "PASTE",
 	} {
-		if Secret(name) {
+		if isSecret(name) {
 			t.Errorf("%s is hidden", name)
 		}
 	}
