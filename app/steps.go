@@ -39,7 +39,7 @@ func (s *stepRunner) run(ctx context.Context, v version, after bool) error {
 		plan = v.bundle.ConfigPlan()
 	}
 	for _, step := range plan {
-		if (step.Phase == bundle.PhasePostdeploy) == after {
+		if step.Phase != bundle.PhaseStart && (step.Phase == bundle.PhasePostdeploy) == after {
 			if err := s.runOne(ctx, v, step); err != nil {
 				return err
 			}
