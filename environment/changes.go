@@ -16,10 +16,6 @@ import (
 	"tendril/tasks"
 )
 
-// reloadMoment is how long a deployment waits for a reload, which takes no time, before it
-// counts as one that comes while another is under way.
-const reloadMoment = 250 * time.Millisecond
-
 // changes put new versions of the app, settings and tasks in force while the environment runs.
 type changes struct {
 	*pipelines
@@ -38,7 +34,7 @@ func (c *changes) DeployPath(ctx context.Context, path string) (console.DeployRe
 	select {
 	case <-c.changing:
 		defer func() { c.changing <- struct{}{} }()
-	case <-time.After(reloadMoment):
+	case <-time.After(250 * time.Millisecond): // longer than a reload takes
 		return console.DeployResult{}, app.ErrBusy
 	}
 	return c.app.Deploy(ctx, path)

@@ -39,9 +39,6 @@ type Environment struct {
 	wall      func() time.Time // for tests that do not wait; nil for the system's clock
 }
 
-// deliveriesShown is how many recent deliveries the console remembers.
-const deliveriesShown = 10_000
-
 // New builds an environment from checked settings. Nothing is opened yet.
 func New(opts Options) *Environment {
 	c := &core{Options: opts, lifecycle: newLifecycle(), s: &opts.Config.Settings}
@@ -49,10 +46,12 @@ func New(opts Options) *Environment {
 	e := &Environment{
 		core: c, pipelines: q, changes: &changes{pipelines: q, changing: make(chan struct{}, 1)},
 		sizing: &sizing{pipelines: q}, programs: &programs{pipelines: q},
-		instance: &instance{pipelines: q, began: time.Now()}, shown: console.NewDeliveries(deliveriesShown),
+		instance: &instance{pipelines: q, began: time.Now()}, shown: console.NewDeliveries(10_000),
 	}
 	e.changing <- struct{}{}
-	e.systemd = newServiceManager(q, e.isLive)
+	e.systemd = newServiceManager(q, func() bool {
+		return e.QueuesOnly || !slices.ContainsFunc(e.monitor.Live(), func(c health.Check) bool { return !c.OK })
+	})
 	e.monitor = e.newMonitor(health.NewHost(c.s.DataDir))
 	return e
 }
@@ -183,8 +182,13 @@ func (e *Environment) checkFiles(context.Context) (err error) {
 }
 
 func (e *Environment) openTelemetry(ctx context.Context) (err error) {
-	if e.otlp, err = e.openOTLP(ctx); err != nil {
-		return err
+	e.otlp, err = telemetry.OpenOTLP(ctx, &telemetry.OTLPOptions{Version: e.Version, Service: e.s.Name,
+		Logger: e.Logger.Logger})
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrSettings, err)
+	}
+	if e.otlp != nil {
+		e.steps.push("the way to the collector of telemetry", e.otlp.Close)
 	}
 	cloud, err := e.openCloudWatch(ctx, e.monitor.Green)
 	e.telemetry = telemetry.New(&telemetry.Options{
@@ -228,10 +232,6 @@ func (e *Environment) newMonitor(host *health.Host) *health.Monitor {
 func (e *Environment) startHealth(context.Context) error {
 	e.steps.background("the health", e.monitor.Run)
 	return nil
-}
-
-func (e *Environment) isLive() bool {
-	return e.QueuesOnly || !slices.ContainsFunc(e.monitor.Live(), func(c health.Check) bool { return !c.OK })
 }
 
 func (e *Environment) buildApp(context.Context) error {

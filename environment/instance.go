@@ -82,17 +82,6 @@ func (i *instance) listen() (net.Listener, error) {
 	return tls.NewListener(l, certificate.TLSConfig()), nil
 }
 
-// consoleURL is where the console answers; "off" when it is off.
-func (i *instance) consoleURL() string {
-	switch {
-	case i.address == "":
-		return "off"
-	case i.s.ConsoleTLSCert != "":
-		return "https://" + i.address
-	}
-	return "http://" + i.address
-}
-
 // visible reports whether the other commands can find this environment.
 func (i *instance) visible() bool { return i.address != "" || i.broker != nil }
 
@@ -157,6 +146,13 @@ func (i *instance) describe() *console.Instance {
 
 // greet prints the start: a few lines on a terminal, one event elsewhere.
 func (i *instance) greet() {
+	console := "off"
+	if i.address != "" {
+		console = "http://" + i.address
+		if i.s.ConsoleTLSCert != "" {
+			console = "https://" + i.address
+		}
+	}
 	var rows [][2]string
 	row := func(name, value string) { rows = append(rows, [2]string{name, value}) }
 	if i.endpoint != "" {
@@ -185,12 +181,12 @@ func (i *instance) greet() {
 			row("delivers", text)
 		}
 	}
-	row("console", i.consoleURL())
+	row("console", console)
 	if i.Logger.Banner("tendril "+i.Version, i.s.Name, rows) {
 		return
 	}
 	attrs := []any{"component", "environment", "environment", i.s.Name, "version", i.Version, "backend", i.s.Backend,
-		"endpoint", i.endpoint, "console", i.consoleURL()}
+		"endpoint", i.endpoint, "console", console}
 	if home := i.home(); home != nil {
 		attrs = append(attrs, "queue", home.name, "queue_url", home.url, "dead_letter_queue", home.dead,
 			"target", home.goesTo())

@@ -77,17 +77,11 @@ func (l *pipeline) probeIdle() time.Duration {
 	return connectIdle
 }
 
-// Pauses between two probes of a target that does not answer.
-const (
-	firstProbePause   = 250 * time.Millisecond
-	longestProbePause = 5 * time.Second
-)
-
 // awaitTarget returns true when the target answers, false when ctx ends first. It
 // logs what is wrong once for each reason.
 func (l *pipeline) awaitTarget(ctx context.Context, log *slog.Logger) bool {
 	logged := ""
-	for pause := firstProbePause; ; pause = min(2*pause, longestProbePause) {
+	for pause := 250 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
 		err := l.probe(ctx)
 		switch {
 		case err == nil:

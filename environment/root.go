@@ -16,7 +16,13 @@ import (
 
 // isMachineRoot reports whether tendril is root on a machine of its own, where it could do anything. In
 // a container it cannot.
-func isMachineRoot() bool { return os.Geteuid() == 0 && !inContainer() }
+func isMachineRoot() bool {
+	read := func(path string) (string, bool) {
+		text, err := os.ReadFile(path)
+		return string(text), err == nil
+	}
+	return os.Geteuid() == 0 && containerMark(read, os.Getenv) == ""
+}
 
 // refuseRoot does not let what runs the user's code ("the app") run as root on a
 // machine of its own, unless somebody said so.
@@ -51,14 +57,6 @@ func warnOfForeignBundle(log *slog.Logger, b *bundle.Bundle, root bool) {
 		log.Warn("another user decides what is run as root", "component", "bundle", "path", wrong.Path, "err", wrong,
 			"hint", "type '"+wrong.Fix+"'")
 	}
-}
-
-// inContainer reports whether this is certainly a container.
-func inContainer() bool {
-	return containerMark(func(path string) (string, bool) {
-		text, err := os.ReadFile(path)
-		return string(text), err == nil
-	}, os.Getenv) != ""
 }
 
 var (

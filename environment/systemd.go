@@ -8,15 +8,11 @@ import (
 	"tendril/notify"
 )
 
-// systemMargin is what a stop may take beyond the drain and the app's grace, which counts
-// twice: a deployment under way ends its replicas first.
-const systemMargin = 30 * time.Second
-
 const (
-	// untimed is what systemd is asked for at a time where the app may take for ever.
-	untimed = time.Minute
-	// extendEvery is how often it is asked while the app is prepared: well within what it was asked for last.
-	extendEvery = 10 * time.Second
+	// systemMargin is for a stop beyond the drain and twice the app's grace: a deployment ends its replicas first.
+	systemMargin = 30 * time.Second
+	untimed      = time.Minute      // what systemd is asked for at a time where the app may take for ever
+	extendEvery  = 10 * time.Second // while the app is prepared: well within what it was asked for last
 )
 
 // serviceManager tells systemd, where it runs this process, of the start, the stop, and what goes on in

@@ -140,12 +140,9 @@ func (t *targetOpener) openHTTP(l *pipeline, address string) (*deliver.Client, e
 	return deliver.NewClient(&opts)
 }
 
-// lambdaMargin is what a call of a function may take beyond the function's own time limit.
-const lambdaMargin = 5 * time.Second
-
 func (t *targetOpener) openFunction(ctx context.Context, l *pipeline, opts *delivery.Options) error {
 	client := aws.LambdaOptions{Options: *t.aws(), Function: l.settings().Function,
-		Timeout: t.s.FunctionTimeout + lambdaMargin}
+		Timeout: t.s.FunctionTimeout + 5*time.Second} // beyond the function's own limit
 	client.Connections = l.settings().Concurrency
 	function, err := aws.OpenLambda(ctx, &client)
 	if err != nil {

@@ -12,18 +12,6 @@ import (
 	"tendril/telemetry"
 )
 
-func (c *core) openOTLP(ctx context.Context) (*telemetry.OTLP, error) {
-	otlp, err := telemetry.OpenOTLP(ctx, &telemetry.OTLPOptions{Version: c.Version, Service: c.s.Name,
-		Logger: c.Logger.Logger})
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
-	}
-	if otlp != nil {
-		c.steps.push("the way to the collector of telemetry", otlp.Close)
-	}
-	return otlp, nil
-}
-
 func (c *core) openCloudWatch(ctx context.Context, green func() bool) (*telemetry.CloudWatch, error) {
 	if c.s.CloudWatch != config.On || c.QueuesOnly {
 		return nil, nil

@@ -20,10 +20,6 @@ func zeroMeant(d time.Duration) time.Duration {
 	return d
 }
 
-// maxBatchBytes keeps the event of a batch below what Lambda takes, 6 MiB, as
-// long as no more than two bytes of JSON stand for one of a body.
-const maxBatchBytes = 5 << 19
-
 // buildWorkers makes the workers with what open returns for a pipeline: what delivers its messages, and
 // who listens.
 func (q *pipelines) buildWorkers(open func(*pipeline) (worker.Deliverer, *worker.Events, error)) error {
@@ -48,6 +44,9 @@ func (q *pipelines) buildWorkers(open func(*pipeline) (worker.Deliverer, *worker
 }
 
 func (q *pipelines) workerOptions(l *pipeline, events *worker.Events) *worker.Options {
+	// What keeps the event of a batch below what Lambda takes, 6 MiB, as long as no more than two bytes of JSON
+	// stand for one of a body.
+	const maxBatchBytes = 5 << 19
 	tuning := q.tuning(l)
 	opts := &worker.Options{
 		Name: l.name, Concurrency: tuning.Concurrency,
