@@ -152,10 +152,10 @@ func timeOf(at, now int64) time.Time {
 // queue.CodeResourceNotFound when the queue does not hold it.
 func (b *Broker) Message(ctx context.Context, name, id string) (Stored, error) {
 	q, err := b.queues.get(name)
-	if err != nil {
-		return Stored{}, err
+	if err == nil {
+		err = ctx.Err()
 	}
-	if err := ctx.Err(); err != nil {
+	if err != nil {
 		return Stored{}, err
 	}
 	var found []*record

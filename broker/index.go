@@ -97,26 +97,22 @@ func (x *index) remove(m *message) {
 func (x *index) keep(m *message) {
 	switch m.leaving = false; {
 	case m.claimed:
-		x.unclaim(m)
+		if x.held[m.key] == m {
+			delete(x.held, m.key)
+		}
+		x.resetWindow()
 	case !m.inFlight:
 		x.order.requeue(m)
 	}
 }
 
 // claim keeps a message that memory does not hold from being given out, until
-// unclaim: an entry without content stands for it.
+// keep: an entry without content stands for it.
 func (x *index) claim(key int64) *message {
 	m := &message{key: key, origin: key, leaving: true, claimed: true}
 	x.held[key] = m
 	x.resetWindow()
 	return m
-}
-
-func (x *index) unclaim(m *message) {
-	if x.held[m.key] == m {
-		delete(x.held, m.key)
-	}
-	x.resetWindow()
 }
 
 // resume puts a message back in flight that was in flight before the store was opened.

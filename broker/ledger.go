@@ -1,8 +1,6 @@
 package broker
 
-import (
-	"time"
-)
+import "time"
 
 // Ledger accounts for every message. It always balances:
 //

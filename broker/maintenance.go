@@ -113,10 +113,7 @@ func (m *maintenance) vacuum(s *store) (more bool, err error) {
 	}
 	if m.vacuumed {
 		m.vacuumed = false
-		return false, s.whileNobodyReads(func() error {
-			_, err := s.logPages(`PRAGMA wal_checkpoint(TRUNCATE)`)
-			return err
-		})
+		return false, s.restartLog("TRUNCATE")
 	}
 	return false, nil
 }
@@ -175,7 +172,7 @@ func (m *maintenance) afterCommit() error {
 		return err
 	}
 	if pages >= 2*m.logPages {
-		return s.restartLog()
+		return s.restartLog("RESTART")
 	}
 	// If a reader keeps the log from starting over, the next one is due when
 	// there is as much to copy again.

@@ -67,14 +67,7 @@ func (b *Broker) open() error {
 	}
 	b.writer = newWriter(b.core, b.restore)
 	go b.writer.run()
-	for _, q := range b.queues.all() {
-		q.mu.Lock()
-		q.arm()
-		if q.counters.live() > 0 {
-			q.sweepNow() // and find out when the next is due
-		}
-		q.mu.Unlock()
-	}
+	b.resumeQueues()
 	return nil
 }
 

@@ -98,7 +98,8 @@ type description struct {
 }
 
 func newLiveQueue(b *core, number int64, name string, d description) *liveQueue {
-	q := &liveQueue{core: b, name: name, arn: b.opts.arn(name), description: d, index: newIndex(b, number, d.set.fifo)}
+	q := &liveQueue{core: b, name: name, arn: b.opts.arn(name), description: d, index: newIndex(b, number, d.set.fifo),
+		attempts: attempts{}}
 	q.alarm.ring, q.retention.alarm.ring, q.receives.alarm.ring = q.onAlarm, q.onRetention, q.storeReceives
 	return q
 }
@@ -197,7 +198,8 @@ func (q *liveQueue) wakeAfterRemoval(n int) {
 // clear forgets all messages. The lock is held.
 func (q *liveQueue) clear() {
 	q.index.clear()
-	q.receives.messages, q.attempts = nil, nil
+	q.receives.messages = nil
+	clear(q.attempts)
 }
 
 // delete marks the queue as deleted and returns its last counters.

@@ -109,9 +109,6 @@ func (b *core) byARN(arn string) *liveQueue {
 // (nil for defaults). It succeeds without effect when the queue exists and
 // every given attribute equals the current one; otherwise QueueNameExists.
 func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[string]string) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	fifo, err := checkName(name, attrs)
 	if err != nil {
 		return err

@@ -64,7 +64,7 @@ func (q *liveQueue) storeReceives() {
 // submitReceives takes the receives off the list that came no later than a reading of
 // the clock, and hands them to the writer. The lock is held.
 func (q *liveQueue) submitReceives(last int64) {
-	var rows []receiptRow
+	var rows [][]any
 	var rest []*message
 	for _, m := range q.receives.messages {
 		switch {
@@ -74,11 +74,12 @@ func (q *liveQueue) submitReceives(last int64) {
 			rest = append(rest, m)
 		default:
 			m.dirty, m.stored = false, true
-			row := receiptRow{m.key, int64(m.count), m.first, q.clock.milli(m.receivedAt), 0, int64(m.epoch), int64(m.unread)}
+			until := int64(0)
 			if m.inFlight {
-				row.until = q.clock.milli(m.until)
+				until = q.clock.milli(m.until)
 			}
-			rows = append(rows, row)
+			rows = append(rows, []any{m.key, int64(m.count), m.first, q.clock.milli(m.receivedAt), until, int64(m.epoch),
+				int64(m.unread)})
 		}
 	}
 	q.receives.messages = rest
@@ -88,15 +89,10 @@ func (q *liveQueue) submitReceives(last int64) {
 	}
 }
 
-// receiptRow is a row of receipts. Times are Unix milliseconds.
-type receiptRow struct {
-	key, count, first, receivedAt, until, epoch, unread int64
-}
-
 // receiptStore is the request that writes receives down.
 type receiptStore struct {
 	q    *liveQueue
-	rows []receiptRow
+	rows [][]any
 }
 
 func (s *receiptStore) onCommit(err error) error { return err }
@@ -107,7 +103,7 @@ func (s *receiptStore) apply(t *tx) error {
 	}
 	for _, r := range s.rows {
 		_, err := t.c.exec(`INSERT OR REPLACE INTO receipts (id, count, first, received_at, until, epoch, unread)
-			VALUES (?,?,?,?,?,?,?)`, r.key, r.count, r.first, r.receivedAt, r.until, r.epoch, r.unread)
+			VALUES (?,?,?,?,?,?,?)`, r...)
 		if err != nil {
 			return err
 		}

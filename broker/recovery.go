@@ -150,14 +150,16 @@ func (q *liveQueue) reconcile(c *conn, now *liveQueue) error {
 	return q.loadDelays(c)
 }
 
-// resumeQueues starts the queues again after a recovery.
+// resumeQueues starts the queues, for the first time or after a recovery.
 func (b *core) resumeQueues() {
 	for _, q := range b.queues.all() {
 		q.mu.Lock()
 		q.retention.sweeping = false
 		q.arm()
 		q.wakeAfterRemoval(queue.MaxBatch)
-		q.sweepNow()
+		if q.counters.live() > 0 {
+			q.sweepNow() // and find out when the next is due
+		}
 		q.mu.Unlock()
 	}
 }

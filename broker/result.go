@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -147,31 +148,22 @@ func (r *receive) repeat() []receivedMessage {
 }
 
 // remember keeps a receive with an attempt id.
-func (a *attempts) remember(id string, list []receivedMessage, now int64) {
+func (a attempts) remember(id string, list []receivedMessage, now int64) {
 	if id == "" {
 		return
 	}
-	for id, old := range *a {
-		if old.expires <= now {
-			delete(*a, id)
-		}
-	}
-	if *a == nil {
-		*a = attempts{}
-	}
+	maps.DeleteFunc(a, func(_ string, old *attempt) bool { return old.expires <= now })
 	list = slices.Clone(list)
 	for i := range list {
 		list[i].content = nil
 	}
-	(*a)[id] = &attempt{expires: now + int64(attemptWindow), messages: list}
+	a[id] = &attempt{expires: now + int64(attemptWindow), messages: list}
 }
 
 // forget ends the repeatability of the receive that gave out m, since
 // its visibility was changed.
 func (a attempts) forget(m *message) {
-	for id, old := range a {
-		if slices.ContainsFunc(old.messages, func(g receivedMessage) bool { return g.m == m }) {
-			delete(a, id)
-		}
-	}
+	maps.DeleteFunc(a, func(_ string, old *attempt) bool {
+		return slices.ContainsFunc(old.messages, func(g receivedMessage) bool { return g.m == m })
+	})
 }

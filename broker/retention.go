@@ -1,8 +1,6 @@
 package broker
 
-import (
-	"time"
-)
+import "time"
 
 // sweepRows is how many messages one sweep expires; sweepWalk how many rows it
 // looks at.

@@ -204,22 +204,9 @@ func (s *store) read(f func(*conn) error) error {
 	return f(c)
 }
 
-// restartLog copies all of the log, and lets it start over.
-func (s *store) restartLog() error {
-	return s.whileNobodyReads(func() error {
-		_, err := s.logPages(`PRAGMA wal_checkpoint(RESTART)`)
-		return err
-	})
-}
-
-// logPages runs a checkpoint pragma and returns the length of the log.
-func (s *store) logPages(pragma string) (pages int64, err error) {
-	err = s.write.query(func(row row) { pages = row.int(1) }, pragma)
-	return pages, err
-}
-
-// whileNobodyReads runs f after the reads under way and before later ones.
-func (s *store) whileNobodyReads(f func() error) error {
+// restartLog copies all of the log, after the reads under way and before later ones, and lets it
+// start over. mode is that of the checkpoint: RESTART, or TRUNCATE, which gives its space back too.
+func (s *store) restartLog(mode string) error {
 	held := make([]*conn, 0, s.open)
 	for range s.open {
 		held = append(held, <-s.reads)
@@ -229,7 +216,14 @@ func (s *store) whileNobodyReads(f func() error) error {
 			s.reads <- c
 		}
 	}()
-	return f()
+	_, err := s.logPages(`PRAGMA wal_checkpoint(` + mode + `)`)
+	return err
+}
+
+// logPages runs a checkpoint pragma and returns the length of the log.
+func (s *store) logPages(pragma string) (pages int64, err error) {
+	err = s.write.query(func(row row) { pages = row.int(1) }, pragma)
+	return pages, err
 }
 
 var errStoreClosed = errors.New("the queues' file is closed")

@@ -160,16 +160,12 @@ func (w *writer) run() {
 			}
 			continue
 		}
-		for {
-			group, closed := w.next()
-			if len(group) > 0 {
-				w.commit(group)
-				continue
-			}
-			if closed {
-				return
-			}
-			break
+		group, closed := w.next()
+		for ; len(group) > 0; group, closed = w.next() {
+			w.commit(group)
+		}
+		if closed {
+			return
 		}
 	}
 }
@@ -205,7 +201,7 @@ func (w *writer) commit(group []pendingRequest) {
 		low, just := w.b.disk.low()
 		if just {
 			// While there is space for it; later deletes need none then.
-			_ = w.b.store.Load().restartLog()
+			_ = w.b.store.Load().restartLog("RESTART")
 		}
 		if low {
 			group = refuseGrowing(group)
@@ -220,7 +216,7 @@ func (w *writer) commit(group []pendingRequest) {
 		w.b.disk.giveUpReserve()
 		// Deletes then need no more space than the log has. Without space for that
 		// either, they fail, and say so.
-		_ = w.b.store.Load().restartLog()
+		_ = w.b.store.Load().restartLog("RESTART")
 		if err = nil; len(group) > 0 {
 			err = w.try(group)
 		}

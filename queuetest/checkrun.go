@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -110,6 +111,13 @@ func (e *checkRun) fatalf(format string, args ...any) {
 	panic(fatalFailure{})
 }
 
+// must ends the check if something that has to succeed did not.
+func (e *checkRun) must(what string, err error) {
+	if err != nil {
+		e.fatalf("%s: %v", what, err)
+	}
+}
+
 // attrs are queue attributes.
 type attrs = map[string]string
 
@@ -123,33 +131,32 @@ func (e *checkRun) name(a attrs) string {
 	return name
 }
 
-// create creates a queue.
-func (e *checkRun) create(a attrs) Queue {
+// create creates a queue and sends messages to it.
+func (e *checkRun) create(a attrs, msgs ...queue.Outgoing) Queue {
 	q, err := e.server.Create(e.ctx, e.name(a), a)
 	if err != nil {
 		e.fatalf("creating a queue with %v: %v", a, err)
 	}
+	if len(msgs) > 0 {
+		e.send(q, msgs...)
+	}
 	return q
 }
 
-// fifo creates a FIFO queue with additional attributes.
-func (e *checkRun) fifo(more attrs) Queue {
+// fifo creates a FIFO queue with additional attributes and sends messages to it.
+func (e *checkRun) fifo(more attrs, msgs ...queue.Outgoing) Queue {
 	a := attrs{"FifoQueue": "true"}
-	for k, v := range more {
-		a[k] = v
-	}
-	return e.create(a)
+	maps.Copy(a, more)
+	return e.create(a, msgs...)
 }
 
 // withDeadLetterQueue creates a dead-letter queue, and a queue that moves messages to
-// it after most receives.
-func (e *checkRun) withDeadLetterQueue(most string, more attrs) (q, dead Queue) {
+// it after most receives, and sends messages to that.
+func (e *checkRun) withDeadLetterQueue(most string, more attrs, msgs ...queue.Outgoing) (q, dead Queue) {
 	dead = e.create(more)
 	a := attrs{"RedrivePolicy": e.policy(dead, most)}
-	for k, v := range more {
-		a[k] = v
-	}
-	return e.create(a), dead
+	maps.Copy(a, more)
+	return e.create(a, msgs...), dead
 }
 
 // policy returns a redrive policy; most is inserted unchanged.
@@ -157,13 +164,13 @@ func (e *checkRun) policy(dead Queue, most string) string {
 	return fmt.Sprintf(`{"deadLetterTargetArn":%q,"maxReceiveCount":%s}`, e.attribute(dead, "QueueArn"), most)
 }
 
-func (e *checkRun) attribute(q Queue, name string) string {
+func (e *checkRun) attributes(q Queue) attrs {
 	a, err := q.Attributes(e.ctx)
-	if err != nil {
-		e.fatalf("getting attributes: %v", err)
-	}
-	return a[name]
+	e.must("asking for attributes", err)
+	return a
 }
+
+func (e *checkRun) attribute(q Queue, name string) string { return e.attributes(q)[name] }
 
 // text returns a message with only a body.
 func text(body string) queue.Outgoing { return queue.Outgoing{Body: body} }
@@ -173,19 +180,23 @@ func grouped(group, dedup, body string) queue.Outgoing {
 	return queue.Outgoing{Body: body, GroupID: group, DedupID: dedup}
 }
 
+// inGroup returns FIFO messages of one group, whose deduplication ids are their bodies.
+func inGroup(bodies ...string) (msgs []queue.Outgoing) {
+	for _, body := range bodies {
+		msgs = append(msgs, grouped("g", body, body))
+	}
+	return msgs
+}
+
 // send sends messages, all of which must be accepted.
 func (e *checkRun) send(q Queue, msgs ...queue.Outgoing) []queue.Sent {
 	sent, err := q.Send(e.ctx, msgs)
-	if err != nil {
-		e.fatalf("sending: %v", err)
-	}
+	e.must("sending", err)
 	if len(sent) != len(msgs) {
 		e.fatalf("sending %d messages gave %d results", len(msgs), len(sent))
 	}
 	for i, s := range sent {
-		if s.Err != nil {
-			e.fatalf("sending message %d of %d: %v", i+1, len(msgs), s.Err)
-		}
+		e.must(fmt.Sprintf("sending message %d of %d", i+1, len(msgs)), s.Err)
 	}
 	return sent
 }
@@ -201,6 +212,11 @@ func (e *checkRun) wantRefused(what string, q Queue, msgs []queue.Outgoing, code
 	for i, s := range sent {
 		e.wantCode(fmt.Sprintf("%s (message %d)", what, i+1), s.Err, codes...)
 	}
+}
+
+// refusal is the check that a queue with these attributes refuses messages.
+func refusal(name string, a attrs, msgs []queue.Outgoing, codes ...string) check {
+	return check{name: name, run: func(e *checkRun) { e.wantRefused("the send", e.create(a), msgs, codes...) }}
 }
 
 // wantCode records a failure unless err has one of the codes.
@@ -226,9 +242,7 @@ const (
 // receive makes one receive with the given wait time.
 func (e *checkRun) receive(q Queue, most int, wait time.Duration, visibility *time.Duration) []queue.Message {
 	messages, err := q.Receive(e.ctx, queue.ReceiveRequest{Max: most, Wait: &wait, Visibility: visibility})
-	if err != nil {
-		e.fatalf("receiving: %v", err)
-	}
+	e.must("receiving", err)
 	if len(messages) > most {
 		e.fatalf("received %d messages, asked for %d", len(messages), most)
 	}
@@ -264,20 +278,19 @@ func (e *checkRun) wantEmpty(why string, q Queue) {
 
 // remove deletes messages and must succeed.
 func (e *checkRun) remove(q Queue, messages ...queue.Message) {
-	receipts := make([]string, len(messages))
-	for i := range messages {
-		receipts[i] = messages[i].ReceiptHandle
+	e.must("deleting", errors.Join(q.Delete(e.ctx, receiptsOf(messages))...))
+}
+
+func receiptsOf(messages []queue.Message) (receipts []string) {
+	for _, m := range messages {
+		receipts = append(receipts, m.ReceiptHandle)
 	}
-	if err := errors.Join(q.Delete(e.ctx, receipts)...); err != nil {
-		e.fatalf("deleting: %v", err)
-	}
+	return receipts
 }
 
 // hide changes the visibility timeout of a received message and must succeed.
 func (e *checkRun) hide(q Queue, m queue.Message, d time.Duration) {
-	if err := e.change(q, m.ReceiptHandle, d); err != nil {
-		e.fatalf("changing the visibility to %s: %v", d, err)
-	}
+	e.must("changing the visibility to "+d.String(), e.change(q, m.ReceiptHandle, d))
 }
 
 // change changes the visibility timeout and returns the error of that entry.
@@ -306,8 +319,7 @@ func bodies(messages []queue.Message) string {
 
 // wantBodies records a failure unless the messages have these bodies in this order.
 func (e *checkRun) wantBodies(what string, got []queue.Message, want ...string) {
-	same := slices.EqualFunc(got, want, func(m queue.Message, body string) bool { return m.Body == body })
-	if !same {
+	if !slices.EqualFunc(got, want, func(m queue.Message, body string) bool { return m.Body == body }) {
 		e.errorf("%s: received %s, want %q", what, bodies(got), want)
 	}
 }

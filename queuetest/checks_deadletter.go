@@ -11,8 +11,7 @@ func deadLetterChecks() []check {
 	return []check{
 		{name: "dead letters: moved when the count would be exceeded", run: checkDeadLetterMove},
 		{name: "dead letters: they name their source", run: func(e *checkRun) {
-			q, dead := e.withDeadLetterQueue("1", nil)
-			e.send(q, text("b"))
+			q, dead := e.withDeadLetterQueue("1", nil, text("b"))
 			if m := e.one(q, 0); m.DeadLetterSource != "" {
 				e.errorf("before the move the dead-letter source is %q", m.DeadLetterSource)
 			}
@@ -23,8 +22,7 @@ func deadLetterChecks() []check {
 		}},
 		{name: "dead letters: not before the receive that exceeds", run: checkDeadLetterLazy},
 		{name: "dead letters: the count may be a string", run: func(e *checkRun) {
-			q, dead := e.withDeadLetterQueue(`"1"`, nil)
-			e.send(q, text("b"))
+			q, dead := e.withDeadLetterQueue(`"1"`, nil, text("b"))
 			e.one(q, 0)
 			e.wantEmpty("its one receive is used up", q)
 			e.wantBodies("the dead letters", e.take(dead, 1, time.Minute), "b")
@@ -34,21 +32,16 @@ func deadLetterChecks() []check {
 		{name: "dead letters: from one dead-letter queue to the next", run: func(e *checkRun) {
 			q, dead := e.withDeadLetterQueue("1", nil)
 			last := e.create(nil)
-			if err := dead.SetAttributes(e.ctx, attrs{"RedrivePolicy": e.policy(last, "1")}); err != nil {
-				e.fatalf("setting the policy of the dead-letter queue: %v", err)
-			}
+			e.must("setting the policy", dead.SetAttributes(e.ctx, attrs{"RedrivePolicy": e.policy(last, "1")}))
 			e.send(q, text("b"))
 			e.one(q, 0)
 			e.wantEmpty("it is used up", q)
 			e.one(dead, 0)
 			e.wantEmpty("it is used up there too", dead)
-			if m := e.one(last, time.Minute); m.Body != "b" {
-				e.errorf("the last queue holds %q", m.Body)
-			}
+			e.wantBodies("the last queue", e.take(last, 1, time.Minute), "b")
 		}},
 		{name: "dead letters: deleted in time is not moved", run: func(e *checkRun) {
-			q, dead := e.withDeadLetterQueue("1", nil)
-			e.send(q, text("b"))
+			q, dead := e.withDeadLetterQueue("1", nil, text("b"))
 			e.remove(q, e.one(q, short))
 			e.wait(2 * short)
 			e.wantEmpty("it was deleted", q)
@@ -80,14 +73,11 @@ func checkDeadLetterMove(e *checkRun) {
 }
 
 func checkDeadLetterLazy(e *checkRun) {
-	q, dead := e.withDeadLetterQueue("1", nil)
-	e.send(q, text("b"))
+	q, dead := e.withDeadLetterQueue("1", nil, text("b"))
 	e.one(q, short)
 	e.wait(2 * short)
-	if in, moved := e.attribute(q, "ApproximateNumberOfMessages"), e.attribute(dead,
-		"ApproximateNumberOfMessages"); in != "1" || moved != "0" {
-		e.errorf("after the timeout the queue holds %s and the dead-letter queue %s, want 1 and 0", in, moved)
-	}
+	e.wantCounts(q, "after the timeout", "1", "0", "0")
+	e.wantCounts(dead, "before the receive that exceeds", "0", "0", "0")
 	e.wantEmpty("its one receive is used up", q)
 	e.one(dead, time.Minute)
 }

@@ -14,12 +14,7 @@ func delayChecks() []check {
 			e.validFor(2 * short)
 			e.send(q, text("b"))
 			e.wantEmpty("it is delayed", q)
-			if n := e.attribute(q, "ApproximateNumberOfMessagesDelayed"); n != "1" {
-				e.errorf("%s delayed messages, want 1", n)
-			}
-			if n := e.attribute(q, "ApproximateNumberOfMessages"); n != "0" {
-				e.errorf("%s visible messages, want 0", n)
-			}
+			e.wantCounts(q, "with a delay", "0", "0", "1")
 			e.endValidity()
 			if m := e.one(q, time.Minute); m.ReceiveCount != 1 {
 				e.errorf("receive count %d after the delay, want 1", m.ReceiveCount)
@@ -90,8 +85,7 @@ func pollChecks() []check {
 			})
 		}},
 		{name: "poll: sees what becomes visible again", run: func(e *checkRun) {
-			q := e.create(nil)
-			e.send(q, text("b"))
+			q := e.create(nil, text("b"))
 			m := e.one(q, time.Hour)
 			e.later(short, func() {
 				if err := e.change(q, m.ReceiptHandle, 0); err != nil {
@@ -180,12 +174,4 @@ func checkManyPolls(e *checkRun) {
 	if len(want) > 0 {
 		e.errorf("%d of %d messages were never received", len(want), messages)
 	}
-}
-
-func receiptsOf(messages []queue.Message) []string {
-	var receipts []string
-	for _, m := range messages {
-		receipts = append(receipts, m.ReceiptHandle)
-	}
-	return receipts
 }

@@ -12,8 +12,7 @@ func fifoChecks() []check {
 	return []check{
 		{name: "fifo: one receive gives a group in order", run: checkFIFOOrder},
 		{name: "fifo: a group waits for its message in flight, others flow", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			e.send(q, grouped("a", "1", "a1"), grouped("a", "2", "a2"), grouped("b", "3", "b1"))
+			q := e.fifo(nil, grouped("a", "1", "a1"), grouped("a", "2", "a2"), grouped("b", "3", "b1"))
 			first := e.take(q, 1, time.Minute)
 			e.wantBodies("at first", first, "a1")
 			e.wantBodies("beside a1 in flight", e.take(q, 1, time.Minute), "b1")
@@ -22,8 +21,7 @@ func fifoChecks() []check {
 			e.wantBodies("when a1 is deleted", e.take(q, 1, time.Minute), "a2")
 		}},
 		{name: "fifo: a part deleted, the rest still holds the group", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			e.send(q, grouped("g", "1", "1"), grouped("g", "2", "2"), grouped("g", "3", "3"))
+			q := e.fifo(nil, inGroup("1", "2", "3")...)
 			got := e.take(q, 2, time.Minute)
 			e.remove(q, got[0])
 			e.wantEmpty("2 is in flight", q)
@@ -31,8 +29,7 @@ func fifoChecks() []check {
 			e.wantBodies("when both are deleted", e.take(q, 1, time.Minute), "3")
 		}},
 		{name: "fifo: extending one message holds the whole group", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			e.send(q, grouped("g", "1", "1"), grouped("g", "2", "2"), grouped("g", "3", "3"))
+			q := e.fifo(nil, inGroup("1", "2", "3")...)
 			e.validFor(2 * short)
 			got := e.take(q, 2, 2*short)
 			e.hide(q, got[0], time.Minute)
@@ -41,16 +38,14 @@ func fifoChecks() []check {
 			e.wantEmpty("1 was extended", q)
 		}},
 		{name: "fifo: a message that returns is first again", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			e.send(q, grouped("g", "1", "1"), grouped("g", "2", "2"), grouped("g", "3", "3"))
+			q := e.fifo(nil, inGroup("1", "2", "3")...)
 			got := e.take(q, 2, time.Minute)
 			e.hide(q, got[1], 0)
 			e.hide(q, got[0], 0)
 			e.wantBodies("afterwards", e.take(q, 3, time.Minute), "1", "2", "3")
 		}},
 		{name: "fifo: order holds over timeouts", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			e.send(q, grouped("g", "1", "1"), grouped("g", "2", "2"))
+			q := e.fifo(nil, inGroup("1", "2")...)
 			e.wantBodies("at first", e.take(q, 1, short), "1")
 			e.wait(2 * short)
 			again := e.take(q, 2, time.Minute)
@@ -60,10 +55,8 @@ func fifoChecks() []check {
 			}
 		}},
 		{name: "fifo: sequence numbers grow", run: checkSequence},
-		{name: "fifo: a group id is required", run: func(e *checkRun) {
-			e.wantRefused("no group id", e.fifo(nil), []queue.Outgoing{{Body: "b", DedupID: "d"}},
-				queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue)
-		}},
+		refusal("fifo: a group id is required", attrs{"FifoQueue": "true"}, []queue.Outgoing{{Body: "b", DedupID: "d"}},
+			queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue),
 		{name: "fifo: ids are 1 to 128 plain characters", run: func(e *checkRun) {
 			q := e.fifo(nil)
 			e.wantRefused("a group id with a space", q, []queue.Outgoing{grouped("a b", "d", "b")},
@@ -74,12 +67,9 @@ func fifoChecks() []check {
 		}},
 		{name: "fifo: an attempt id repeats a receive", run: checkAttemptID},
 		{name: "fifo: purge empties groups in flight", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			e.send(q, grouped("g", "1", "1"), grouped("g", "2", "2"))
+			q := e.fifo(nil, inGroup("1", "2")...)
 			e.take(q, 1, time.Hour)
-			if err := q.Purge(e.ctx); err != nil {
-				e.fatalf("purging: %v", err)
-			}
+			e.must("purging", q.Purge(e.ctx))
 			e.send(q, grouped("g", "3", "3"))
 			e.wantBodies("after the purge", e.take(q, 1, time.Minute), "3")
 		}},
@@ -130,8 +120,7 @@ func checkSequence(e *checkRun) {
 }
 
 func checkAttemptID(e *checkRun) {
-	q := e.fifo(nil)
-	e.send(q, grouped("g", "1", "1"), grouped("g", "2", "2"))
+	q := e.fifo(nil, inGroup("1", "2")...)
 	visibility := time.Minute
 	req := queue.ReceiveRequest{Max: 10, Wait: new(time.Duration), Visibility: &visibility, AttemptID: "attempt-1"}
 	first, err := q.Receive(e.ctx, req)
@@ -139,14 +128,10 @@ func checkAttemptID(e *checkRun) {
 		e.fatalf("received %s, %v; want both", bodies(first), err)
 	}
 	again, err := q.Receive(e.ctx, req)
-	if err != nil {
-		e.fatalf("receiving again with the same attempt id: %v", err)
-	}
-	same := slices.EqualFunc(first, again, func(x, y queue.Message) bool {
-		return x.ID == y.ID &&
-			x.ReceiptHandle == y.ReceiptHandle
-	})
-	if !same {
+	e.must("receiving again with the same attempt id", err)
+	if !slices.EqualFunc(first, again, func(x, y queue.Message) bool {
+		return x.ID == y.ID && x.ReceiptHandle == y.ReceiptHandle
+	}) {
 		e.fatalf("the same attempt id gave %s, want the same messages with the same receipts", bodies(again))
 	}
 	e.wantEmpty("both are in flight", q)
@@ -177,8 +162,7 @@ func deduplicationChecks() []check {
 			e.wantBodies("in the queue", e.take(q, 2, time.Minute), "1", "3")
 		}},
 		{name: "deduplication: for five minutes from the first send", long: true, run: func(e *checkRun) {
-			q := e.fifo(nil)
-			e.send(q, grouped("g", "d", "first"))
+			q := e.fifo(nil, grouped("g", "d", "first"))
 			e.remove(q, e.one(q, time.Minute))
 			e.wait(5*time.Minute - 2*time.Second)
 			e.send(q, grouped("g", "d", "second")) // does not start a new deduplication interval
@@ -188,8 +172,8 @@ func deduplicationChecks() []check {
 			e.wantBodies("after five minutes", e.take(q, 1, time.Minute), "third")
 		}},
 		{name: "deduplication: by group when the queue says so", run: func(e *checkRun) {
-			q := e.fifo(attrs{"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId"})
-			e.send(q, grouped("a", "d", "1"), grouped("b", "d", "2"), grouped("a", "d", "3"))
+			q := e.fifo(attrs{"DeduplicationScope": "messageGroup", "FifoThroughputLimit": "perMessageGroupId"},
+				grouped("a", "d", "1"), grouped("b", "d", "2"), grouped("a", "d", "3"))
 			got := e.take(q, 2, time.Minute)
 			slices.SortFunc(got, func(x, y queue.Message) int { return slices.Compare([]byte(x.Body), []byte(y.Body)) })
 			e.wantBodies("in the queue", got, "1", "2")
@@ -209,16 +193,11 @@ func deduplicationChecks() []check {
 				e.errorf("got %+v and %+v; an id of one's own wins over the content", got[0], got[1])
 			}
 		}},
-		{name: "deduplication: an id is required without content", run: func(e *checkRun) {
-			e.wantRefused("no deduplication id", e.fifo(nil), []queue.Outgoing{grouped("g", "", "b")},
-				queue.CodeInvalidParameterValue, queue.CodeMissingRequiredParameter)
-		}},
+		refusal("deduplication: an id is required without content", attrs{"FifoQueue": "true"},
+			[]queue.Outgoing{grouped("g", "", "b")}, queue.CodeInvalidParameterValue, queue.CodeMissingRequiredParameter),
 		{name: "deduplication: purge forgets", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			e.send(q, grouped("g", "d", "first"))
-			if err := q.Purge(e.ctx); err != nil {
-				e.fatalf("purging: %v", err)
-			}
+			q := e.fifo(nil, grouped("g", "d", "first"))
+			e.must("purging", q.Purge(e.ctx))
 			e.send(q, grouped("g", "d", "second"))
 			e.wantBodies("after the purge", e.take(q, 1, time.Minute), "second")
 		}},

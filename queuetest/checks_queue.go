@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -13,8 +14,7 @@ func queueChecks() []check {
 		{name: "queue: creating twice", run: checkCreateTwice},
 		{name: "queue: names that SQS refuses", run: func(e *checkRun) {
 			for _, name := range []string{"", "a b", "a.b", strings.Repeat("n", 81), "ümlaut", "standard.fifo"} {
-				_, err := e.server.Create(e.ctx, name, nil)
-				if err == nil {
+				if _, err := e.server.Create(e.ctx, name, nil); err == nil {
 					e.errorf("the name %q was accepted", name)
 				}
 			}
@@ -25,9 +25,7 @@ func queueChecks() []check {
 		{name: "queue: attributes out of range are refused", run: checkAttributeRanges},
 		{name: "queue: changed attributes hold", run: func(e *checkRun) {
 			q := e.create(nil)
-			if err := q.SetAttributes(e.ctx, attrs{"DelaySeconds": "60", "VisibilityTimeout": "2"}); err != nil {
-				e.fatalf("setting attributes: %v", err)
-			}
+			e.must("setting attributes", q.SetAttributes(e.ctx, attrs{"DelaySeconds": "60", "VisibilityTimeout": "2"}))
 			if d, v := e.attribute(q, "DelaySeconds"), e.attribute(q, "VisibilityTimeout"); d != "60" || v != "2" {
 				e.errorf("DelaySeconds %s and VisibilityTimeout %s, want 60 and 2", d, v)
 			}
@@ -39,20 +37,16 @@ func queueChecks() []check {
 		{name: "queue: one that does not exist", run: checkAbsent},
 		{name: "queue: retention ends, in flight or not", long: true, run: checkRetention},
 		{name: "queue: a shorter retention holds for old messages", long: true, run: func(e *checkRun) {
-			q := e.create(nil)
-			e.send(q, text("old"))
+			q := e.create(nil, text("old"))
 			e.wait(10 * time.Minute)
 			e.send(q, text("new"))
-			if err := q.SetAttributes(e.ctx, attrs{"MessageRetentionPeriod": "300"}); err != nil {
-				e.fatalf("setting the retention: %v", err)
-			}
+			e.must("setting the retention", q.SetAttributes(e.ctx, attrs{"MessageRetentionPeriod": "300"}))
 			e.wait(time.Minute)
 			e.wantBodies("after the change", e.take(q, 1, time.Minute), "new")
 			e.wantEmpty("the old message is past the new retention", q)
 		}},
 		{name: "queue: dead letters of a standard queue keep their age", long: true, run: func(e *checkRun) {
-			q, dead := e.withDeadLetterQueue("1", attrs{"MessageRetentionPeriod": "300"})
-			e.send(q, text("b"))
+			q, dead := e.withDeadLetterQueue("1", attrs{"MessageRetentionPeriod": "300"}, text("b"))
 			e.wait(4 * time.Minute)
 			e.one(q, 0)
 			e.wantEmpty("it is used up", q)
@@ -64,10 +58,7 @@ func queueChecks() []check {
 }
 
 func checkDefaults(e *checkRun) {
-	a, err := e.create(nil).Attributes(e.ctx)
-	if err != nil {
-		e.fatalf("asking for attributes: %v", err)
-	}
+	a := e.attributes(e.create(nil))
 	defaults := attrs{
 		"VisibilityTimeout": "30", "DelaySeconds": "0", "ReceiveMessageWaitTimeSeconds": "0",
 		"MaximumMessageSize": "1048576", "MessageRetentionPeriod": "345600",
@@ -87,22 +78,16 @@ func checkDefaults(e *checkRun) {
 			e.errorf("a standard queue without dead letters has %s %q", name, value)
 		}
 	}
-	if a, err = e.fifo(nil).Attributes(e.ctx); err != nil || a["FifoQueue"] != "true" ||
-		a["ContentBasedDeduplication"] != "false" {
-		e.errorf("a FIFO queue has FifoQueue %q, ContentBasedDeduplication %q, %v", a["FifoQueue"],
-			a["ContentBasedDeduplication"], err)
+	if a = e.attributes(e.fifo(nil)); a["FifoQueue"] != "true" || a["ContentBasedDeduplication"] != "false" {
+		e.errorf("a FIFO queue has %v", a)
 	}
 }
 
 func checkCreateTwice(e *checkRun) {
 	name, a := e.name(nil), attrs{"DelaySeconds": "1", "VisibilityTimeout": "45"}
-	if _, err := e.server.Create(e.ctx, name, a); err != nil {
-		e.fatalf("creating: %v", err)
-	}
-	for what, same := range map[string]attrs{"with the same attributes": a,
-		"with one of them": {"VisibilityTimeout": "45"}, "with none": nil} {
+	for _, same := range []attrs{a, a, {"VisibilityTimeout": "45"}, nil} {
 		if _, err := e.server.Create(e.ctx, name, same); err != nil {
-			e.errorf("creating again %s: %v", what, err)
+			e.errorf("creating, with the same attributes, one of them, or none: %v: %v", same, err)
 		}
 	}
 	_, err := e.server.Create(e.ctx, name, attrs{"DelaySeconds": "2"})
@@ -146,10 +131,7 @@ func checkCounts(e *checkRun) {
 }
 
 func (e *checkRun) wantCounts(q Queue, when, visible, inFlight, delayed string) {
-	a, err := q.Attributes(e.ctx)
-	if err != nil {
-		e.fatalf("asking for attributes: %v", err)
-	}
+	a := e.attributes(q)
 	got := [3]string{a["ApproximateNumberOfMessages"], a["ApproximateNumberOfMessagesNotVisible"],
 		a["ApproximateNumberOfMessagesDelayed"]}
 	if want := [3]string{visible, inFlight, delayed}; got != want {
@@ -162,9 +144,7 @@ func checkPurge(e *checkRun) {
 	delay := 2 * short
 	e.send(q, text("visible"), text("in flight"), queue.Outgoing{Body: "delayed", Delay: &delay})
 	e.one(q, 2*short)
-	if err := q.Purge(e.ctx); err != nil {
-		e.fatalf("purging: %v", err)
-	}
+	e.must("purging", q.Purge(e.ctx))
 	e.wantCode("a second purge", q.Purge(e.ctx), queue.CodePurgeQueueInProgress)
 	e.wait(3 * short)
 	e.wantEmpty("everything was purged", q)
@@ -178,7 +158,7 @@ func checkAbsent(e *checkRun) {
 	e.wantCode("sending", err, queue.CodeQueueDoesNotExist)
 	_, err = q.Receive(e.ctx, queue.ReceiveRequest{Max: 1, Wait: new(time.Duration)})
 	e.wantCode("receiving", err, queue.CodeQueueDoesNotExist)
-	e.wantCode("deleting", onlyError(q.Delete(e.ctx, []string{"receipt"})), queue.CodeQueueDoesNotExist)
+	e.wantCode("deleting", errors.Join(q.Delete(e.ctx, []string{"receipt"})...), queue.CodeQueueDoesNotExist)
 	e.wantCode("changing the visibility", e.change(q, "receipt", 0), queue.CodeQueueDoesNotExist)
 	_, err = q.Attributes(e.ctx)
 	e.wantCode("asking for attributes", err, queue.CodeQueueDoesNotExist)
@@ -186,8 +166,7 @@ func checkAbsent(e *checkRun) {
 }
 
 func checkRetention(e *checkRun) {
-	q := e.create(attrs{"MessageRetentionPeriod": "60"})
-	e.send(q, text("visible"), text("in flight"))
+	q := e.create(attrs{"MessageRetentionPeriod": "60"}, text("visible"), text("in flight"))
 	m := e.one(q, time.Hour)
 	e.wait(59 * time.Second)
 	e.wantCounts(q, "after 59 s", "1", "1", "0")

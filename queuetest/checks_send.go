@@ -16,23 +16,18 @@ func sendChecks() []check {
 		{name: "send: a message comes back as it was sent", run: checkRoundTrip},
 		{name: "send: results are in order, ids are new", run: checkSendOrder},
 		{name: "send: the trace header comes back", run: func(e *checkRun) {
-			q := e.create(nil)
-			e.send(q, queue.Outgoing{Body: "b", TraceHeader: "Root=1-5759e988-bd862e3fe1be46a994272793"})
-			if m := e.one(q, time.Minute); m.TraceHeader != "Root=1-5759e988-bd862e3fe1be46a994272793" {
+			const header = "Root=1-5759e988-bd862e3fe1be46a994272793"
+			if m := e.one(e.create(nil, queue.Outgoing{Body: "b", TraceHeader: header}), time.Minute); m.TraceHeader != header {
 				e.errorf("trace header %q", m.TraceHeader)
 			}
 		}},
 		{name: "send: a group id on a standard queue comes back", run: func(e *checkRun) {
-			q := e.create(nil)
-			e.send(q, queue.Outgoing{Body: "b", GroupID: "tenant-1"})
-			if m := e.one(q, time.Minute); m.GroupID != "tenant-1" {
+			if m := e.one(e.create(nil, queue.Outgoing{Body: "b", GroupID: "g"}), time.Minute); m.GroupID != "g" {
 				e.errorf("group id %q", m.GroupID)
 			}
 		}},
 		{name: "send: the sender is known", run: func(e *checkRun) {
-			q := e.create(nil)
-			e.send(q, text("b"))
-			if m := e.one(q, time.Minute); m.SenderID == "" {
+			if m := e.one(e.create(nil, text("b")), time.Minute); m.SenderID == "" {
 				e.errorf("no sender id")
 			}
 		}},
@@ -110,17 +105,13 @@ func checkBadEntry(e *checkRun) {
 
 func limitChecks() []check {
 	return []check{
-		{name: "limits: an empty body is refused", run: func(e *checkRun) {
-			e.wantRefused("an empty body", e.create(nil), []queue.Outgoing{text("")}, queue.CodeMissingRequiredParameter,
-				queue.CodeInvalidParameterValue)
-		}},
+		refusal("limits: an empty body is refused", nil, []queue.Outgoing{text("")},
+			queue.CodeMissingRequiredParameter, queue.CodeInvalidParameterValue),
 		{name: "limits: characters outside XML are refused", run: checkCharacters},
 		{name: "limits: MaximumMessageSize counts body and attributes", run: checkMessageSize},
 		{name: "limits: one message may fill a megabyte", run: checkMegabyte},
-		{name: "limits: a batch may not exceed a megabyte", run: func(e *checkRun) {
-			half := text(strings.Repeat("x", 600_000))
-			e.wantRefused("1.2 MB in a batch", e.create(nil), []queue.Outgoing{half, half}, queue.CodeBatchRequestTooLong)
-		}},
+		refusal("limits: a batch may not exceed a megabyte", nil,
+			slices.Repeat([]queue.Outgoing{text(strings.Repeat("x", 600_000))}, 2), queue.CodeBatchRequestTooLong),
 		{name: "limits: a batch has 1 to 10 entries", run: func(e *checkRun) {
 			q := e.create(nil)
 			e.wantRefused("11 entries", q, slices.Repeat([]queue.Outgoing{text("b")}, 11),

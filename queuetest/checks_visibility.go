@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -11,16 +12,14 @@ func receiptChecks() []check {
 	return []check{
 		{name: "receipt: each receive has its own, the newest deletes", run: checkNewReceipts},
 		{name: "receipt: a standard queue deletes after the timeout", run: func(e *checkRun) {
-			q := e.create(nil)
-			e.send(q, text("b"))
+			q := e.create(nil, text("b"))
 			m := e.one(q, short)
 			e.wait(2 * short)
 			e.remove(q, m)
 			e.wantEmpty("it was deleted", q)
 		}},
 		{name: "receipt: a FIFO queue refuses one that has expired", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			e.send(q, grouped("g", "d", "b"))
+			q := e.fifo(nil, grouped("g", "d", "b"))
 			m := e.one(q, short)
 			e.wait(2 * short)
 			errs := q.Delete(e.ctx, []string{m.ReceiptHandle})
@@ -31,8 +30,7 @@ func receiptChecks() []check {
 			e.wantBodies("afterwards", e.take(q, 1, time.Minute), "b")
 		}},
 		{name: "receipt: a FIFO queue deletes when it was extended in time", run: func(e *checkRun) {
-			q := e.fifo(nil)
-			e.send(q, grouped("g", "d", "b"))
+			q := e.fifo(nil, grouped("g", "d", "b"))
 			e.validFor(2 * short)
 			m := e.one(q, 2*short)
 			e.hide(q, m, time.Minute)
@@ -42,8 +40,7 @@ func receiptChecks() []check {
 			e.wantEmpty("it was deleted", q)
 		}},
 		{name: "receipt: deleting twice is no error", run: func(e *checkRun) {
-			q := e.create(nil)
-			e.send(q, text("b"))
+			q := e.create(nil, text("b"))
 			m := e.one(q, time.Minute)
 			for range 3 {
 				e.remove(q, m)
@@ -54,8 +51,7 @@ func receiptChecks() []check {
 }
 
 func checkNewReceipts(e *checkRun) {
-	q := e.create(nil)
-	e.send(q, text("b"))
+	q := e.create(nil, text("b"))
 	first := e.one(q, 0)
 	second := e.one(q, time.Minute)
 	if first.ReceiptHandle == second.ReceiptHandle {
@@ -71,8 +67,7 @@ func checkNewReceipts(e *checkRun) {
 }
 
 func checkMalformedReceipt(e *checkRun) {
-	q := e.create(nil)
-	e.send(q, text("b"))
+	q := e.create(nil, text("b"))
 	m := e.one(q, time.Minute)
 	const junk = "this is no receipt"
 	errs := q.Delete(e.ctx, []string{junk, m.ReceiptHandle})
@@ -81,16 +76,8 @@ func checkMalformedReceipt(e *checkRun) {
 	}
 	e.wantCode("deleting junk", errs[0], queue.CodeReceiptHandleIsInvalid)
 	e.wantCode("hiding junk", e.change(q, junk, time.Minute), queue.CodeReceiptHandleIsInvalid)
-	e.wantCode("deleting long junk", onlyError(q.Delete(e.ctx, []string{strings.Repeat("A", 300)})),
+	e.wantCode("deleting long junk", errors.Join(q.Delete(e.ctx, []string{strings.Repeat("A", 300)})...),
 		queue.CodeReceiptHandleIsInvalid)
-}
-
-// onlyError returns the error of a batch of one.
-func onlyError(errs []error) error {
-	if len(errs) == 0 {
-		return nil
-	}
-	return errs[0]
 }
 
 func visibilityChecks() []check {
@@ -98,8 +85,7 @@ func visibilityChecks() []check {
 		{name: "visibility: received is hidden, then back with a count", run: checkHidden},
 		{name: "visibility: the call's value wins over the queue's", run: checkVisibilityPrecedence},
 		{name: "visibility: a receive with 0 leaves it visible", run: func(e *checkRun) {
-			q := e.create(nil)
-			e.send(q, text("b"))
+			q := e.create(nil, text("b"))
 			for want := 1; want <= 3; want++ {
 				if m := e.one(q, 0); m.ReceiveCount != want {
 					e.errorf("receive count %d, want %d", m.ReceiveCount, want)
@@ -107,8 +93,7 @@ func visibilityChecks() []check {
 			}
 		}},
 		{name: "visibility: extended from the moment of the change", run: func(e *checkRun) {
-			q := e.create(nil)
-			e.send(q, text("b"))
+			q := e.create(nil, text("b"))
 			e.validFor(2 * short)
 			m := e.one(q, 2*short)
 			e.wait(short)
@@ -120,8 +105,7 @@ func visibilityChecks() []check {
 			e.wantBodies("when the extension is over", e.take(q, 1, time.Minute), "b")
 		}},
 		{name: "visibility: 0 shows it at once and is not remembered", run: func(e *checkRun) {
-			q := e.create(nil)
-			e.send(q, text("b"))
+			q := e.create(nil, text("b"))
 			e.hide(q, e.one(q, time.Hour), 0)
 			if got := e.receive(q, 1, soon, nil); len(got) != 1 || got[0].ReceiveCount != 2 {
 				e.fatalf("received %s after the change to 0, want the message for the second time", bodies(got))
@@ -130,24 +114,21 @@ func visibilityChecks() []check {
 		}},
 		{name: "visibility: what was given back unread was not received", run: checkUnread},
 		{name: "visibility: a change never hides what is visible again", run: func(e *checkRun) {
-			q := e.create(nil)
-			e.send(q, text("b"))
+			q := e.create(nil, text("b"))
 			m := e.one(q, short)
 			e.wait(2 * short)
 			_ = e.change(q, m.ReceiptHandle, time.Hour) // SQS answers with or without an error
 			e.wantBodies("afterwards", e.take(q, 1, time.Minute), "b")
 		}},
 		{name: "visibility: a deleted message cannot be changed", run: func(e *checkRun) {
-			q := e.create(nil)
-			e.send(q, text("b"))
+			q := e.create(nil, text("b"))
 			m := e.one(q, time.Minute)
 			e.remove(q, m)
 			e.wantCode("the change", e.change(q, m.ReceiptHandle, time.Minute), queue.CodeInvalidParameterValue,
 				queue.CodeMessageNotInflight)
 		}},
 		{name: "visibility: 12 hours in all from the receive", run: func(e *checkRun) {
-			q := e.create(nil)
-			e.send(q, text("b"))
+			q := e.create(nil, text("b"))
 			m := e.one(q, time.Minute)
 			e.wait(short + short/2)
 			e.wantCode("43200 s a while after the receive", e.change(q, m.ReceiptHandle, queue.MaxVisibility),
@@ -156,8 +137,7 @@ func visibilityChecks() []check {
 			e.hide(q, m, queue.MaxVisibility-time.Minute)
 		}},
 		{name: "visibility: 12 hours are not begun anew by extending", long: true, run: func(e *checkRun) {
-			q := e.create(nil)
-			e.send(q, text("b"))
+			q := e.create(nil, text("b"))
 			m := e.one(q, time.Hour)
 			for range 11 {
 				e.wait(59 * time.Minute)
@@ -171,8 +151,7 @@ func visibilityChecks() []check {
 }
 
 func checkHidden(e *checkRun) {
-	q := e.create(nil)
-	e.send(q, text("b"))
+	q := e.create(nil, text("b"))
 	e.validFor(2 * short)
 	first := e.one(q, 2*short)
 	e.wantEmpty("it is hidden", q)
@@ -190,15 +169,13 @@ func checkHidden(e *checkRun) {
 // checkUnread checks that a queue with UncountsUnread uncounts each receive once, and that
 // receipt handles stay valid.
 func checkUnread(e *checkRun) {
-	q, dead := e.withDeadLetterQueue("3", attrs{"FifoQueue": "true"})
-	e.send(q, grouped("g", "1", "b"))
-	giveBack := func(m queue.Message) error {
-		return onlyError(q.ChangeVisibility(e.ctx, []queue.VisibilityChange{{ReceiptHandle: m.ReceiptHandle, Unread: true}}))
+	q, dead := e.withDeadLetterQueue("3", attrs{"FifoQueue": "true"}, grouped("g", "1", "b"))
+	giveBack := func(m queue.Message, hide time.Duration) error {
+		return errors.Join(q.ChangeVisibility(e.ctx,
+			[]queue.VisibilityChange{{ReceiptHandle: m.ReceiptHandle, Visibility: hide, Unread: true}})...)
 	}
 	if !e.uncountsUnread {
-		if err := giveBack(e.one(q, time.Minute)); err != nil {
-			e.errorf("giving back unread: %v", err)
-		}
+		e.must("giving back unread", giveBack(e.one(q, time.Minute), 0))
 		if m := e.one(q, time.Minute); m.ReceiveCount != 2 {
 			e.errorf("received for the %d. time, want the 2.", m.ReceiveCount)
 		}
@@ -217,15 +194,12 @@ func checkUnread(e *checkRun) {
 			e.errorf("two receives gave the same receipt")
 		}
 		for _, hide := range []time.Duration{time.Minute, time.Minute, 0} {
-			change := queue.VisibilityChange{ReceiptHandle: m.ReceiptHandle, Visibility: hide, Unread: true}
-			if err := onlyError(q.ChangeVisibility(e.ctx, []queue.VisibilityChange{change})); err != nil {
-				e.errorf("giving back unread: %v", err)
-			}
+			e.must("giving back unread", giveBack(m, hide))
 		}
 		last = m
 	}
 	third := e.one(q, time.Minute)
-	e.wantCode("giving back under a receipt of before", giveBack(last), queue.CodeInvalidParameterValue)
+	e.wantCode("giving back under a receipt of before", giveBack(last, 0), queue.CodeInvalidParameterValue)
 	e.hide(q, third, 0)
 	if m := e.one(q, time.Minute); m.ReceiveCount != 3 {
 		e.errorf("received for the %d. time, want the 3.", m.ReceiveCount)
@@ -239,8 +213,7 @@ func checkUnread(e *checkRun) {
 }
 
 func checkVisibilityPrecedence(e *checkRun) {
-	q := e.create(attrs{"VisibilityTimeout": "2"})
-	e.send(q, text("b"))
+	q := e.create(attrs{"VisibilityTimeout": "2"}, text("b"))
 	e.validFor(2 * short)
 	if got := e.receive(q, 1, soon, nil); len(got) != 1 {
 		e.fatalf("received %d messages, want 1", len(got))

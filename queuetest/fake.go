@@ -1,6 +1,7 @@
 package queuetest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -107,11 +108,7 @@ func (f *Fake) opened(n int) int {
 }
 
 // OpenReceives returns how many receives are open now.
-func (f *Fake) OpenReceives() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.open
-}
+func (f *Fake) OpenReceives() int { return f.opened(0) }
 
 // StaleChanges returns how many visibility changes had an outdated receipt handle, or
 // came after the visibility timeout. They have no effect here. On a real standard queue
@@ -202,17 +199,17 @@ func (f *Fake) beginCall(ctx context.Context, call FakeCall) (FakeFault, error) 
 	if hook != nil {
 		fault = hook(call)
 	}
-	return fault, sleep(ctx, latency+fault.Latency)
+	return fault, waitFor(ctx, nil, latency+fault.Latency)
 }
 
 // endCall waits for the second half of the latency. If ctx ends before, the answer of a
 // call that took effect is lost.
 func (f *Fake) endCall(ctx context.Context) error {
-	return sleep(ctx, f.opts.Latency-f.opts.Latency/2)
+	return waitFor(ctx, nil, f.opts.Latency-f.opts.Latency/2)
 }
 
-// sleep waits for d, or until ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
+// waitFor waits for d, or until wake is closed; an error tells that ctx ended.
+func waitFor(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()
 	}
@@ -221,16 +218,17 @@ func sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
+	case <-wake:
 	case <-timer.C:
-		return nil
 	}
+	return nil
 }
 
 // Send appends messages. Their ids are "m-000001" and so on.
 func (f *Fake) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, error) {
 	fault, err := f.beginCall(ctx, FakeCall{Action: FakeSend, Entries: len(msgs)})
 	if err != nil || (fault.Err != nil && !fault.Apply) {
-		return nil, first(err, fault.Err)
+		return nil, cmp.Or(err, fault.Err)
 	}
 	f.mu.Lock()
 	sent := make([]queue.Sent, len(msgs))
@@ -239,7 +237,7 @@ func (f *Fake) Send(ctx context.Context, msgs []queue.Outgoing) ([]queue.Sent, e
 	}
 	f.wakeReceives()
 	f.mu.Unlock()
-	if err := first(fault.Err, f.endCall(ctx)); err != nil {
+	if err := cmp.Or(fault.Err, f.endCall(ctx)); err != nil {
 		return nil, err
 	}
 	return sent, nil
@@ -274,10 +272,10 @@ func (f *Fake) Receive(ctx context.Context, req queue.ReceiveRequest) ([]queue.M
 	defer f.opened(-1)
 	fault, err := f.beginCall(ctx, FakeCall{Action: FakeReceive, Entries: req.Max, OpenReceives: others})
 	if err != nil || (fault.Err != nil && !fault.Apply) {
-		return nil, first(err, fault.Err)
+		return nil, cmp.Or(err, fault.Err)
 	}
 	msgs, err := f.await(ctx, req)
-	if err := first(err, fault.Err, f.endCall(ctx)); err != nil {
+	if err := cmp.Or(err, fault.Err, f.endCall(ctx)); err != nil {
 		return nil, err
 	}
 	return msgs, nil
@@ -309,18 +307,6 @@ func (f *Fake) await(ctx context.Context, req queue.ReceiveRequest) ([]queue.Mes
 			return nil, err
 		}
 	}
-}
-
-func waitFor(ctx context.Context, wake <-chan struct{}, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-wake:
-	case <-timer.C:
-	}
-	return nil
 }
 
 // take receives up to req.Max messages. Without any it returns when the next one
@@ -413,12 +399,12 @@ func (f *Fake) ChangeVisibility(ctx context.Context, changes []queue.VisibilityC
 func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now time.Time) error) []error {
 	n := call.Entries
 	if n < 1 || n > queue.MaxBatch {
-		return all(max(n, 1), queue.Errorf(queue.CodeTooManyEntriesInBatchRequest, "a call takes 1 to %d entries, not %d",
-			queue.MaxBatch, n))
+		return slices.Repeat([]error{queue.Errorf(queue.CodeTooManyEntriesInBatchRequest,
+			"a call takes 1 to %d entries, not %d", queue.MaxBatch, n)}, max(n, 1))
 	}
 	fault, err := f.beginCall(ctx, call)
 	if err != nil {
-		return all(n, err)
+		return slices.Repeat([]error{err}, n)
 	}
 	errs := make([]error, n)
 	f.mu.Lock()
@@ -435,7 +421,7 @@ func (f *Fake) batch(ctx context.Context, call FakeCall, apply func(i int, now t
 	f.wakeReceives()
 	f.mu.Unlock()
 	if err := f.endCall(ctx); err != nil {
-		return all(n, err)
+		return slices.Repeat([]error{err}, n)
 	}
 	if slices.IndexFunc(errs, func(err error) bool { return err != nil }) < 0 {
 		return nil
@@ -450,6 +436,11 @@ func (f *Fake) find(receipt string) (m *fakeMessage, latest bool) {
 	return m, m != nil && serial == strconv.Itoa(m.serial)
 }
 
+func errReceipt(receipt, reason string) error {
+	return queue.Errorf(queue.CodeInvalidParameterValue, "Value %s for parameter ReceiptHandle is invalid. Reason: %s",
+		receipt, reason)
+}
+
 func (f *Fake) delete(receipt string, now time.Time) error {
 	m, latest := f.find(receipt)
 	switch {
@@ -458,8 +449,7 @@ func (f *Fake) delete(receipt string, now time.Time) error {
 	case m.deleted || m.dead:
 		return nil
 	case f.opts.FIFO && (!latest || !now.Before(m.visibleAt)):
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", receipt)
+		return errReceipt(receipt, "The receipt handle has expired.")
 	case latest:
 		m.deleted = true
 		f.settled++
@@ -476,12 +466,9 @@ func (f *Fake) change(c queue.VisibilityChange, now time.Time) error {
 	case m == nil:
 		return queue.Errorf(queue.CodeReceiptHandleIsInvalid, "The input receipt handle %q is invalid.", c.ReceiptHandle)
 	case m.deleted || m.dead:
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Value %s for parameter ReceiptHandle is invalid. Reason: "+
-				"Message does not exist or is not available for visibility timeout change.", c.ReceiptHandle)
+		return errReceipt(c.ReceiptHandle, "Message does not exist or is not available for visibility timeout change.")
 	case f.opts.FIFO && (!latest || !now.Before(m.visibleAt)):
-		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.", c.ReceiptHandle)
+		return errReceipt(c.ReceiptHandle, "The receipt handle has expired.")
 	case !latest || !now.Before(m.visibleAt):
 		return nil
 	case now.Add(c.Visibility).After(m.received.Add(queue.MaxVisibility)):
@@ -493,25 +480,6 @@ func (f *Fake) change(c queue.VisibilityChange, now time.Time) error {
 		m.uncounted = true
 		if m.ReceiveCount--; m.ReceiveCount == 0 {
 			m.FirstReceivedAt = time.Time{}
-		}
-	}
-	return nil
-}
-
-// all returns the same error n times.
-func all(n int, err error) []error {
-	errs := make([]error, n)
-	for i := range errs {
-		errs[i] = err
-	}
-	return errs
-}
-
-// first returns the first non-nil error.
-func first(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
 		}
 	}
 	return nil

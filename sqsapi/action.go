@@ -54,11 +54,16 @@ func (x *actionCall) exists(name string) error {
 // nothing is the response of an action without output.
 type nothing struct{}
 
-// typed makes an action of a function.
+// typed makes an action of a function. If the request names a queue, the function is called with it.
 func typed[Request, Response any](f func(*actionCall, *Request) (*Response, error)) action {
 	return action{
 		request: func() any { return new(Request) },
-		run: func(x *actionCall, request any) (any, error) {
+		run: func(x *actionCall, request any) (_ any, err error) {
+			if about, ok := request.(interface{ queueName() (string, error) }); ok {
+				if x.queue, err = about.queueName(); err != nil {
+					return nil, err
+				}
+			}
 			response, err := f(x, request.(*Request))
 			if err != nil || response == nil {
 				return nil, err
@@ -66,20 +71,6 @@ func typed[Request, Response any](f func(*actionCall, *Request) (*Response, erro
 			return response, nil
 		},
 	}
-}
-
-// onQueue makes an action of a function that is called with the queue that the request
-// names.
-func onQueue[Request, Response any, P interface {
-	*Request
-	queueName() (string, error)
-}](f func(*actionCall, *Request) (*Response, error)) action {
-	return typed(func(x *actionCall, in *Request) (_ *Response, err error) {
-		if x.queue, err = P(in).queueName(); err != nil {
-			return nil, err
-		}
-		return f(x, in)
-	})
 }
 
 // counter is a response that knows how many messages it is about.

@@ -11,13 +11,13 @@ import (
 // what is done. Those of messages are in files of their own.
 func sqsActions() map[string]action {
 	return map[string]action{
-		"ChangeMessageVisibility":      onQueue(changeMessageVisibility),
-		"ChangeMessageVisibilityBatch": onQueue(changeMessageVisibilityBatch),
-		"DeleteMessage":                onQueue(deleteMessage),
-		"DeleteMessageBatch":           onQueue(deleteMessageBatch),
-		"ReceiveMessage":               onQueue(receiveMessage),
-		"SendMessage":                  onQueue(sendMessage),
-		"SendMessageBatch":             onQueue(sendMessageBatch),
+		"ChangeMessageVisibility":      typed(changeMessageVisibility),
+		"ChangeMessageVisibilityBatch": typed(changeMessageVisibilityBatch),
+		"DeleteMessage":                typed(deleteMessage),
+		"DeleteMessageBatch":           typed(deleteMessageBatch),
+		"ReceiveMessage":               typed(receiveMessage),
+		"SendMessage":                  typed(sendMessage),
+		"SendMessageBatch":             typed(sendMessageBatch),
 
 		"CreateQueue": typed(func(x *actionCall, in *struct {
 			QueueName  string
@@ -42,10 +42,10 @@ func sqsActions() map[string]action {
 			}
 			return &queueURLResponse{x.queueURL(in.QueueName)}, x.exists(in.QueueName)
 		}),
-		"DeleteQueue": onQueue(func(x *actionCall, _ *queueRequest) (*nothing, error) {
+		"DeleteQueue": typed(func(x *actionCall, _ *queueRequest) (*nothing, error) {
 			return nil, x.broker.DeleteQueue(x.ctx, x.queue)
 		}),
-		"PurgeQueue": onQueue(func(x *actionCall, _ *queueRequest) (*nothing, error) {
+		"PurgeQueue": typed(func(x *actionCall, _ *queueRequest) (*nothing, error) {
 			_, err := x.broker.PurgeQueue(x.ctx, x.queue)
 			return nil, err
 		}),
@@ -56,7 +56,7 @@ func sqsActions() map[string]action {
 			names, next, err := in.page(x.broker.ListQueues(in.QueueNamePrefix))
 			return &listQueuesResponse{x.queueURLs(names), next}, err
 		}),
-		"ListDeadLetterSourceQueues": onQueue(func(x *actionCall, in *struct {
+		"ListDeadLetterSourceQueues": typed(func(x *actionCall, in *struct {
 			queueRequest
 			pageRequest
 		}) (*listDeadLetterSourceQueuesResponse, error) {
@@ -67,8 +67,8 @@ func sqsActions() map[string]action {
 			names, next, err := in.page(sources)
 			return &listDeadLetterSourceQueuesResponse{x.queueURLs(names), next}, err
 		}),
-		"GetQueueAttributes": onQueue(getQueueAttributes),
-		"SetQueueAttributes": onQueue(func(x *actionCall, in *struct {
+		"GetQueueAttributes": typed(getQueueAttributes),
+		"SetQueueAttributes": typed(func(x *actionCall, in *struct {
 			queueRequest
 			Attributes map[string]string
 		}) (*nothing, error) {
@@ -77,11 +77,11 @@ func sqsActions() map[string]action {
 			}
 			return nil, x.broker.SetAttributes(x.ctx, x.queue, in.Attributes)
 		}),
-		"ListQueueTags": onQueue(func(x *actionCall, _ *queueRequest) (*listQueueTagsResponse, error) {
+		"ListQueueTags": typed(func(x *actionCall, _ *queueRequest) (*listQueueTagsResponse, error) {
 			tags, err := x.broker.Tags(x.queue)
 			return &listQueueTagsResponse{tags}, err
 		}),
-		"TagQueue": onQueue(func(x *actionCall, in *struct {
+		"TagQueue": typed(func(x *actionCall, in *struct {
 			queueRequest
 			Tags map[string]string
 		}) (*nothing, error) {
@@ -90,7 +90,7 @@ func sqsActions() map[string]action {
 			}
 			return nil, x.broker.SetTags(x.ctx, x.queue, in.Tags, nil)
 		}),
-		"UntagQueue": onQueue(func(x *actionCall, in *struct {
+		"UntagQueue": typed(func(x *actionCall, in *struct {
 			queueRequest
 			TagKeys []string
 		}) (*nothing, error) {
@@ -169,11 +169,6 @@ type listQueueTagsResponse struct {
 	Tags map[string]string `json:",omitempty"`
 }
 
-type getQueueAttributesRequest struct {
-	queueRequest
-	AttributeNames []string
-}
-
 // queueAttributes holds numbers as text, and times in seconds since 1970.
 type queueAttributes struct {
 	Attributes map[string]string `json:",omitempty"`
@@ -190,7 +185,10 @@ var queueAttributeNames = []string{
 
 // getQueueAttributes returns the attributes that were named and that the
 // queue has; without names it returns none, as SQS does.
-func getQueueAttributes(x *actionCall, in *getQueueAttributesRequest) (*queueAttributes, error) {
+func getQueueAttributes(x *actionCall, in *struct {
+	queueRequest
+	AttributeNames []string
+}) (*queueAttributes, error) {
 	all, err := x.broker.Attributes(x.queue)
 	if err != nil {
 		return nil, err

@@ -30,14 +30,6 @@ type fault struct {
 // sender reports whether the client is to blame.
 func (f fault) sender() bool { return f.status < 500 }
 
-// side is "Sender" or "Receiver", as both protocols write it.
-func (f fault) side() string {
-	if f.sender() {
-		return "Sender"
-	}
-	return "Receiver"
-}
-
 // prefixed is the namespace of query codes that have one.
 const prefixed = "AWS.SimpleQueueService."
 

@@ -79,14 +79,14 @@ func (x *exchange) failJSON(err error) {
 		refusal = queue.Errorf(codeInternal, "The request failed inside the server. Its request id is %s.", x.id)
 	}
 	report.Code = refusal.Code
-	f := faultOf(refusal.Code)
+	f, side := faultOf(refusal.Code), ";Sender"
 	if !f.sender() {
-		report.Err = err
+		report.Err, side = err, ";Receiver"
 	}
 	if f.status == http.StatusMethodNotAllowed {
 		x.w.Header().Set("Allow", http.MethodPost)
 	}
-	x.w.Header().Set("X-Amzn-Query-Error", f.query+";"+f.side())
+	x.w.Header().Set("X-Amzn-Query-Error", f.query+side)
 	body := append([]byte(`{"__type":"com.amazonaws.sqs#`), refusal.Code...)
 	body = append(body, `","message":`...)
 	body = sqswire.AppendString(body, textOf(refusal))

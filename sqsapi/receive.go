@@ -72,21 +72,13 @@ func (in *receiveMessageRequest) prepare() (queue.ReceiveRequest, error) {
 		}
 		request.Max = *n
 	}
-	if n := in.VisibilityTimeout; n != nil {
-		visibility, err := seconds(*n, "VisibilityTimeout", maxVisibility, "Must be >= 0 and <= 43200, if provided.")
-		if err != nil {
-			return request, err
-		}
-		request.Visibility = &visibility
+	var err error
+	if request.Visibility, err = seconds(in.VisibilityTimeout, "VisibilityTimeout", maxVisibility,
+		"Must be >= 0 and <= 43200, if provided."); err != nil {
+		return request, err
 	}
-	if n := in.WaitTimeSeconds; n != nil {
-		wait, err := seconds(*n, "WaitTimeSeconds", 20, "Must be >= 0 and <= 20, if provided.")
-		if err != nil {
-			return request, err
-		}
-		request.Wait = &wait
-	}
-	return request, nil
+	request.Wait, err = seconds(in.WaitTimeSeconds, "WaitTimeSeconds", 20, "Must be >= 0 and <= 20, if provided.")
+	return request, err
 }
 
 // appendJSON writes the response several times faster than the standard

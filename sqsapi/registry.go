@@ -31,15 +31,14 @@ func toWire(l queue.Lease) leaseWire {
 }
 
 func (w leaseWire) lease() queue.Lease {
-	return queue.Lease{
-		Owner: w.Owner, Version: w.Version, Term: w.Term,
-		Duration: time.Duration(w.DurationMilliseconds) * time.Millisecond, Released: w.Released, Data: w.Data,
-	}
+	return queue.Lease{Owner: w.Owner, Version: w.Version, Term: w.Term, Released: w.Released, Data: w.Data,
+		Duration: time.Duration(w.DurationMilliseconds) * time.Millisecond}
 }
 
-type readLeaseRequest struct{ Name string }
-
-type readLeaseResponse struct{ Lease leaseWire }
+type (
+	readLeaseRequest  struct{ Name string }
+	readLeaseResponse struct{ Lease leaseWire }
+)
 
 type swapLeaseRequest struct {
 	Name string
@@ -101,10 +100,10 @@ func (r *enqueueResponse) messages() int {
 	return 1
 }
 
-type lastRunsRequest struct{ Tasks []string }
-
-// lastRunsResponse holds Unix milliseconds by task.
-type lastRunsResponse struct{ Last map[string]int64 }
+type (
+	lastRunsRequest  struct{ Tasks []string }
+	lastRunsResponse struct{ Last map[string]int64 } // Unix milliseconds by task
+)
 
 type sinceRunsRequest struct {
 	Lease string
@@ -115,8 +114,7 @@ type sinceRunsRequest struct {
 	Schedules map[string]string `json:",omitempty"`
 }
 
-// sinceRunsResponse holds Unix milliseconds by task.
-type sinceRunsResponse struct{ Since map[string]int64 }
+type sinceRunsResponse struct{ Since map[string]int64 } // Unix milliseconds by task
 
 func toMilli(times map[string]time.Time) map[string]int64 {
 	milli := make(map[string]int64, len(times))
@@ -161,11 +159,10 @@ type setPausedRequest struct {
 	Paused       *bool
 }
 
-// setPausedResponse repeats the request's field.
-type setPausedResponse struct{ Paused bool }
-
-// pausedResponse holds the reasons by task.
-type pausedResponse struct{ Paused map[string]string }
+type (
+	setPausedResponse struct{ Paused bool }              // that of the request
+	pausedResponse    struct{ Paused map[string]string } // the reasons by task
+)
 
 // registryActions returns the actions under registryPrefix, by name.
 func registryActions() map[string]action {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,16 +71,10 @@ func (c *RegistryClient) Probe(ctx context.Context) (bool, error) {
 // mayPass reports whether a registry can answer this call with an error. Other SQS
 // servers refuse an action that they do not know with all kinds of codes.
 func mayPass(err error) bool {
-	var e *queue.Error
-	if !errors.As(err, &e) {
-		return true
-	}
-	switch e.Code {
-	case queue.CodeUnreachable, queue.CodeAccessDenied, queue.CodeInvalidSecurity, queue.CodeRequestThrottled,
-		queue.CodeOverLimit, queue.CodeStorageFailed, queue.CodeStorageFull, queue.CodeClosed:
-		return true
-	}
-	return false
+	e := asQueueError(err)
+	return e == nil || slices.Contains([]string{queue.CodeUnreachable, queue.CodeAccessDenied, queue.CodeInvalidSecurity,
+		queue.CodeRequestThrottled, queue.CodeOverLimit, queue.CodeStorageFailed, queue.CodeStorageFull, queue.CodeClosed},
+		e.Code)
 }
 
 // Read is [broker.Registry.Read].

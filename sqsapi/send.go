@@ -122,12 +122,9 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	} else if len(trace) <= maxTrace {
 		message.TraceHeader = trace
 	}
-	if o.DelaySeconds != nil {
-		delay, err := seconds(*o.DelaySeconds, "DelaySeconds", 900, "DelaySeconds must be >= 0 and <= 900.")
-		if err != nil {
-			return message, answer, err
-		}
-		message.Delay = &delay
+	message.Delay, err = seconds(o.DelaySeconds, "DelaySeconds", 900, "DelaySeconds must be >= 0 and <= 900.")
+	if err != nil {
+		return message, answer, err
 	}
 	return message, accepted{
 		MD5OfMessageBody:             string(appendBodyMD5(nil, o.MessageBody)),
@@ -136,10 +133,13 @@ func (o *outgoing) prepare(trace string) (message queue.Outgoing, answer accepte
 	}, nil
 }
 
-// seconds returns a parameter of 0 to most seconds as a duration.
-func seconds(n int, parameter string, most int, reason string) (time.Duration, error) {
-	if n < 0 || n > most {
-		return 0, invalid(n, parameter, reason)
+// seconds returns a parameter of 0 to most seconds as a duration; nil when it is absent.
+func seconds(n *int, parameter string, most int, reason string) (*time.Duration, error) {
+	if n == nil {
+		return nil, nil
 	}
-	return time.Duration(n) * time.Second, nil
+	if *n < 0 || *n > most {
+		return nil, invalid(*n, parameter, reason)
+	}
+	return new(time.Duration(*n) * time.Second), nil
 }

@@ -61,10 +61,12 @@ func (e *visibilityEntry) prepare() (change queue.VisibilityChange, answer settl
 	if e.VisibilityTimeout == nil {
 		return change, answer, missing("VisibilityTimeout")
 	}
-	change.ReceiptHandle = e.ReceiptHandle
-	change.Visibility, err = seconds(*e.VisibilityTimeout, "VisibilityTimeout", maxVisibility,
+	visibility, err := seconds(e.VisibilityTimeout, "VisibilityTimeout", maxVisibility,
 		"VisibilityTimeout must be an integer between 0 and 43200.")
-	return change, settledEntry{e.ID}, err
+	if err != nil {
+		return change, answer, err
+	}
+	return queue.VisibilityChange{ReceiptHandle: e.ReceiptHandle, Visibility: *visibility}, settledEntry{e.ID}, nil
 }
 
 func deleteMessage(x *actionCall, in *deleteMessageRequest) (*nothing, error) {
@@ -118,11 +120,8 @@ func (r *batchResponse[Answer]) messages() int { return len(r.Successful) }
 // runBatch makes one call of the queue for the entries of a batch. prepare checks an entry, and returns
 // what the queue is to do and how a success is answered. call returns one error for each entry that
 // passed, or that of the whole call; no errors mean that all were accepted. It may complete the answers.
-func runBatch[Entry, Job, Answer any, E interface {
-	*Entry
-	entry
-}](x *actionCall, entries []Entry, prepare func(E) (Job, Answer, error),
-	call func([]Job, []Answer) ([]error, error)) (*batchResponse[Answer], error) {
+func runBatch[Entry, Job, Answer any, E entry[Entry]](x *actionCall, entries []Entry,
+	prepare func(E) (Job, Answer, error), call func([]Job, []Answer) ([]error, error)) (*batchResponse[Answer], error) {
 	response := &batchResponse[Answer]{}
 	ids, jobs, answers := make([]string, 0, len(entries)), make([]Job, 0, len(entries)), make([]Answer, 0, len(entries))
 	for i := range entries {
@@ -156,7 +155,10 @@ func runBatch[Entry, Job, Answer any, E interface {
 const maxEntryID = 80
 
 // entry is an entry of a batch request.
-type entry interface{ entryID() string }
+type entry[Entry any] interface {
+	*Entry
+	entryID() string
+}
 
 // failure is a batch entry that was refused, as both protocols write it.
 type failure struct {
@@ -168,10 +170,7 @@ type failure struct {
 
 // checkBatch refuses a batch as a whole. kind is the entry's name in the
 // model.
-func checkBatch[Entry any, E interface {
-	*Entry
-	entry
-}](entries []Entry, kind string) error {
+func checkBatch[Entry any, E entry[Entry]](entries []Entry, kind string) error {
 	if err := queue.CheckEntries(len(entries), kind); err != nil {
 		return err
 	}
