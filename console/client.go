@@ -40,11 +40,9 @@ func Dial(dataDir string) (*Client, error) {
 		return nil, err
 	}
 	if instance.Console == "" {
-		return nil, &Error{
+		return nil, &Error{cause: ErrOff,
 			Message: fmt.Sprintf("environment %q on %s runs with its console off", instance.Environment, dataDir),
-			Hint:    "start it with --console 127.0.0.1:9325 (or port 0 for a free one), or name a queue by its URL",
-			cause:   ErrOff,
-		}
+			Hint:    "start it with --console 127.0.0.1:9325 (or port 0 for a free one), or name a queue by its URL"}
 	}
 	token, err := ReadToken(dataDir)
 	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, fs.ErrNotExist) {
@@ -278,9 +276,4 @@ func (c *Client) ResumeTask(ctx context.Context, name string) error {
 // nothing is the body of an act without parameters.
 var nothing = struct{}{}
 
-func limitQuery(limit int) string {
-	if limit == 0 {
-		return ""
-	}
-	return "?limit=" + strconv.Itoa(limit)
-}
+func limitQuery(limit int) string { return "?limit=" + strconv.Itoa(cmp.Or(limit, 100)) }

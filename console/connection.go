@@ -72,7 +72,7 @@ func ask[T any](ctx context.Context, c *connection, pattern string, body any, na
 
 // command is ask for a route whose answer says nothing more than that it is done.
 func command(ctx context.Context, c *connection, pattern string, body any, names ...string) error {
-	return c.call(ctx, pattern, body, nil, names)
+	return c.call(ctx, pattern, body, &json.RawMessage{}, names)
 }
 
 func (c *connection) call(ctx context.Context, pattern string, body, into any, names []string) error {
@@ -127,9 +127,6 @@ func (c *connection) unanswered(err error) error {
 
 func (c *connection) decode(status int, data []byte, into any) error {
 	if status >= 200 && status <= 299 {
-		if into == nil {
-			return nil
-		}
 		if err := json.Unmarshal(data, into); err != nil {
 			return fmt.Errorf("decoding the answer of the console at %s: %w", c.instance.Console, err)
 		}
@@ -147,14 +144,14 @@ func (c *connection) decode(status int, data []byte, into any) error {
 
 // unauthorized says where the token would have come from.
 func (c *connection) unauthorized(refusal *Error) error {
-	if c.token == "" {
-		if _, err := ReadToken(c.dataDir); errors.Is(err, fs.ErrPermission) {
-			return foreign(filepath.Join(c.dataDir, TokenFile))
-		}
-		refusal.Hint = "there is no " + TokenFile + " in " + c.dataDir + "; restart the environment to have one written"
+	if c.token != "" {
+		refusal.Message = "the console at " + c.instance.Console + " rejects the token of " + c.dataDir
+		refusal.Hint = "another environment may listen there; name its --data-dir"
 		return refusal
 	}
-	refusal.Message = "the console at " + c.instance.Console + " rejects the token of " + c.dataDir
-	refusal.Hint = "another environment may listen there; name its --data-dir"
+	if _, err := ReadToken(c.dataDir); errors.Is(err, fs.ErrPermission) {
+		return foreign(filepath.Join(c.dataDir, TokenFile))
+	}
+	refusal.Hint = "there is no " + TokenFile + " in " + c.dataDir + "; restart the environment to have one written"
 	return refusal
 }

@@ -110,29 +110,17 @@ func (ds *Deliveries) Record(d Delivery) {
 	}
 }
 
-// Latest returns the most recent delivery of a message that is remembered.
-func (ds *Deliveries) Latest(id string) (Delivery, bool) {
-	ds.mu.Lock()
-	defer ds.mu.Unlock()
-	return ds.of(id)
-}
-
-// of is Latest for the holder of the lock.
-func (ds *Deliveries) of(id string) (Delivery, bool) {
-	i, ok := ds.latest[id]
-	if !ok {
-		return Delivery{}, false
-	}
-	return ds.ring[i], true
-}
-
 // Wait returns the most recent delivery of a message, waiting for the first
 // one that is an attempt where none is remembered. When ctx is done first it returns
 // the most recent one that is no attempt, or ctx's error.
 func (ds *Deliveries) Wait(ctx context.Context, id string) (Delivery, error) {
 	for {
 		ds.mu.Lock()
-		d, ok := ds.of(id)
+		i, ok := ds.latest[id]
+		var d Delivery
+		if ok {
+			d = ds.ring[i]
+		}
 		if ds.arrived == nil {
 			ds.arrived = make(chan struct{})
 		}

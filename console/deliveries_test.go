@@ -117,7 +117,10 @@ func TestDeliveriesAgainstASlice(t *testing.T) {
 		for id := range 7 {
 			name := fmt.Sprint("m", id)
 			at := slices.IndexFunc(recent, func(d Delivery) bool { return d.MessageID == name })
-			d, ok := ds.Latest(name)
+			over, cancel := context.WithCancel(context.Background())
+			cancel()
+			d, err := ds.Wait(over, name)
+			ok := err == nil
 			if ok != (at >= 0) || ok && d != recent[at] {
 				t.Fatalf("Latest(%s) = %+v, %v; history %+v", name, d, ok, recent)
 			}

@@ -35,8 +35,6 @@
 // [Options] every protected route stays shut. A client that finds no
 // environment says so with an error that wraps [ErrNotRunning].
 //
-// What it does not do: it opens no listener and writes no file but
-// instance.json and console.token, which the environment asks it to write. It
-// keeps no history on disk: [Deliveries] is a bounded memory of the most recent
-// ones.
+// What it does not do: it opens no listener, and keeps no history on disk: [Deliveries] is
+// a bounded memory of the most recent ones.
 package console

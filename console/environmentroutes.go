@@ -16,15 +16,13 @@ import (
 	"tendril/queue"
 )
 
-const (
-	// MaxDeploy is the longest that one deployment may take, the last delivery of
-	// the old version included.
-	MaxDeploy = 15 * time.Minute
-	// maxHookWait is the longest that a hook waits for a drain: the longest that a
-	// platform lets a stop take.
-	maxHookWait = 15 * time.Minute
+// MaxDeploy is the longest that one deployment may take, the last delivery of
+// the old version included.
+const MaxDeploy = 15 * time.Minute
 
-	shownProblems = 20 // groups of failures in a status
+const (
+	maxHookWait   = 15 * time.Minute // for a drain: the longest that a platform lets a stop take
+	shownProblems = 20               // groups of failures in a status
 )
 
 // environmentRoutes answers for the environment as a whole.
@@ -35,38 +33,8 @@ type environmentRoutes struct {
 
 // getStatus answers after the queues were closed too: it then leaves them out.
 func (e *environmentRoutes) getStatus(*http.Request) (any, error) {
-	st := e.status()
-	b := e.opts.Broker
-	if b == nil {
-		return st, nil
-	}
-	queues, err := listQueues(b, st.Workers)
-	if errors.Is(err, queue.ErrClosed) {
-		return st, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	st.Queues, st.Ledger = queues, account(b.TotalLedger(), queues)
-	return st, nil
-}
-
-// environment is what only the environment knows.
-func (e *environmentRoutes) environment() Status {
-	if e.opts.Status == nil {
-		return Status{}
-	}
-	return e.opts.Status()
-}
-
-// status is everything but the embedded queues.
-func (e *environmentRoutes) status() Status {
 	st := e.environment()
-	st.Environment, st.Version, st.PID = e.opts.Environment, e.opts.Version, os.Getpid()
-	st.Backend = BackendSQS
-	if e.opts.Broker != nil {
-		st.Backend = BackendEmbedded
-	}
+	st.Environment, st.Version, st.PID, st.Backend = e.opts.Environment, e.opts.Version, os.Getpid(), BackendSQS
 	st.Checks, st.Ready = all(e.opts.Ready)
 	st.Problems = e.opts.Deliveries.Problems()
 	st.Problems = st.Problems[:min(len(st.Problems), shownProblems)]
@@ -77,7 +45,25 @@ func (e *environmentRoutes) status() Status {
 		r := e.health()
 		st.Health = &r
 	}
-	return st
+	if b := e.opts.Broker; b != nil {
+		st.Backend = BackendEmbedded
+		queues, err := listQueues(b, st.Workers)
+		if err != nil && !errors.Is(err, queue.ErrClosed) {
+			return nil, err
+		}
+		if err == nil {
+			st.Queues, st.Ledger = queues, account(b.TotalLedger(), queues)
+		}
+	}
+	return st, nil
+}
+
+// environment is what only the environment knows.
+func (e *environmentRoutes) environment() Status {
+	if e.opts.Status == nil {
+		return Status{}
+	}
+	return e.opts.Status()
 }
 
 // health returns the report with a list of causes, even an empty one.

@@ -14,8 +14,8 @@ import (
 
 // The states of a message, as [Message] names them.
 const (
-	MessageVisible  = "visible"
-	MessageDelayed  = "delayed"
+	MessageVisible  = string(broker.Visible)
+	MessageDelayed  = string(broker.Delayed)
 	MessageInFlight = "in_flight"
 )
 
@@ -151,13 +151,8 @@ func FromMessage(m *queue.Message, queueName string) Message {
 func fromStored(s *broker.Stored) Message {
 	m := FromMessage(&s.Message, s.Queue)
 	m.VisibleAt, m.DeadAt = s.Until, s.DeadAt
-	switch s.State {
-	case broker.InFlight:
+	if m.State = string(s.State); s.State == broker.InFlight {
 		m.State = MessageInFlight
-	case broker.Delayed:
-		m.State = MessageDelayed
-	default:
-		m.State = MessageVisible
 	}
 	return m
 }

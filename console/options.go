@@ -13,35 +13,27 @@ import (
 // Options configure a [Server]. The zero value is a server that knows its
 // health and nothing else.
 type Options struct {
-	// Environment is the environment's name, Version the program's; both are
-	// shown as they are.
-	Environment, Version string
+	Environment, Version string // the environment's name, and the program's version
 	// Status returns what only the environment knows: state, worker, app. The
 	// server adds name, version, process id, the queues of Broker, the problems
 	// of Deliveries and the checks of Ready. Nil means none of it.
 	Status func() Status
 	Probes
-	// Health returns how the environment does, for /api/v1/health and the status.
-	// Nil means that nobody judges it, and the route then answers 409.
+	// Health returns how the environment does, and Scale what waits and the size wanted. Where
+	// nobody judges or works that out they are nil, and their routes answer 409.
 	Health func() health.Report
-	// Scale returns what waits and the size wanted, for /api/v1/scale. Nil means
-	// that nobody works that out, and the route then answers 409.
-	Scale func() autoscale.Scale
-	// Deploy replaces the version of the app that runs by the one in the folder or
-	// archive at path, an absolute path, and returns when the old one is gone. ""
-	// is what runs now, started anew. ctx ends after [MaxDeploy] and when the
-	// server is closed, not with the request: who asked may go away. A
-	// [*DeployError] is a deployment that went wrong; an [*Error] is shown as it
-	// is; any other error means that nothing was begun, since another deployment
-	// is under way for one. Nil means that the process runs no app.
+	Scale  func() autoscale.Scale
+	// Deploy replaces the version of the app that runs by the one in the folder or archive at
+	// an absolute path, "" for what runs now, and returns when the old one is gone. ctx ends
+	// after [MaxDeploy] and when the server is closed, not with the request. A [*DeployError]
+	// is a deployment that went wrong; an [*Error] is shown as it is; any other error means
+	// that nothing was begun. Nil means that the process runs no app.
 	Deploy func(ctx context.Context, path string) (DeployResult, error)
-	// Reload puts in force what changed in the app's folder since it was started:
-	// tasks, settings, or a new version. ctx is as for Deploy, and so are the errors;
-	// a [*periodic.Error] is a file of tasks that is wrong. Nil means that there is
-	// nothing to reload.
-	Reload func(ctx context.Context) (ReloadResult, error)
-	// Metrics answers GET /metrics, for Prometheus; nil for none.
-	Metrics http.Handler
+	// Reload puts in force what changed since the start: tasks, settings, or a new version.
+	// ctx and errors are as for Deploy; a [*periodic.Error] is a file of tasks that is wrong.
+	// Nil means that there is nothing to reload.
+	Reload  func(ctx context.Context) (ReloadResult, error)
+	Metrics http.Handler // answers GET /metrics, for Prometheus; nil for none
 	// Pause stops receiving from a queue for a reason given by a person; an
 	// empty queue means every queue. An error is shown to the caller. Resume undoes it.
 	Pause  func(queue, reason string) error
@@ -52,26 +44,21 @@ type Options struct {
 	// [Error] that is Late says that work was cut off. It must return before the
 	// environment stops the console.
 	Drain func(ctx context.Context) error
-	// Broker is the embedded queue; nil when the environment works on Amazon
-	// SQS, and the queue routes then answer 409.
-	Broker *broker.Broker
-	// Deliveries remembers outcomes; nil for none.
-	Deliveries *Deliveries
+	// Broker is the embedded queue, and Tasks are the periodic tasks. Where there are none their
+	// routes answer 409.
+	Broker     *broker.Broker
+	Tasks      *TaskOptions
+	Deliveries *Deliveries // nil for none
 	// InWork returns the attempt at a message that the app works on now; false for
 	// none. Nil means never.
 	InWork func(id string) (Delivery, bool)
-	// Tasks are the periodic tasks; nil where there can be none, and the routes of
-	// tasks then answer 409.
-	Tasks *TaskOptions
 	// Token is what "Authorization: Bearer TOKEN" must carry, see [NewToken].
 	// Without one every protected route answers 401.
 	Token string
 	// Hosts are host names that a request may address beside localhost and
 	// loopback IP addresses; ports do not matter.
-	Hosts []string
-	// Logger gets a line for every act and what the HTTP server has to say;
-	// nil discards both.
-	Logger *slog.Logger
+	Hosts  []string
+	Logger *slog.Logger // gets a line for every act; nil discards them
 }
 
 // Probes return the checks behind a path, all of which must be OK; nil stands for none.

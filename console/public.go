@@ -20,12 +20,6 @@ func withhold(text *string) {
 	}
 }
 
-// withoutQuery is a URL or path without its query, which may hold a secret.
-func withoutQuery(url string) string {
-	url, _, _ = strings.Cut(url, "?")
-	return url
-}
-
 func (st Status) public() any {
 	if st.Deployment != nil {
 		d := *st.Deployment
@@ -62,8 +56,7 @@ func (d Delivery) public() any {
 	shown := Delivery{
 		MessageID: d.MessageID, Queue: d.Queue, Outcome: d.Outcome, Status: d.Status, Reason: d.Reason,
 		Attempt: d.Attempt, ReceiveCount: d.ReceiveCount, DurationMS: d.DurationMS, WaitMS: d.WaitMS, At: d.At,
-		RetryAt:         d.RetryAt,
-		DeadLetterQueue: d.DeadLetterQueue,
+		RetryAt: d.RetryAt, DeadLetterQueue: d.DeadLetterQueue,
 	}
 	withhold(&shown.Reason)
 	return shown
@@ -82,7 +75,7 @@ func (st TasksStatus) public() any {
 	st.Tasks = slices.Clone(st.Tasks)
 	for i := range st.Tasks {
 		t := &st.Tasks[i]
-		t.URL = withoutQuery(t.URL)
+		t.URL, _, _ = strings.Cut(t.URL, "?") // a query may hold a secret
 		if t.Last != nil {
 			last := *t.Last
 			withhold(&last.Reason)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -22,12 +23,10 @@ func (q *queueRoutes) list(*http.Request) (any, error) {
 
 func (q *queueRoutes) get(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	found, attributes, err := readQueue(q.broker, name, q.environment().Workers)
-	if err != nil {
-		return nil, err
+	found, err := readQueue(q.broker, name, q.environment().Workers)
+	if err == nil {
+		found.DeadLetterSources, err = q.broker.DeadLetterSources(name)
 	}
-	found.Attributes = attributes
-	found.DeadLetterSources, err = q.broker.DeadLetterSources(name)
 	return found, err
 }
 
@@ -35,40 +34,35 @@ func (q *queueRoutes) get(r *http.Request) (any, error) {
 func listQueues(b *broker.Broker, workers []Worker) ([]Queue, error) {
 	queues := []Queue{}
 	for _, name := range b.ListQueues("") {
-		q, _, err := readQueue(b, name, workers)
+		q, err := readQueue(b, name, workers)
 		if errors.Is(err, queue.ErrNoQueue) {
 			continue // deleted since it was listed
 		}
 		if err != nil {
 			return nil, err
 		}
+		q.Attributes = nil
 		queues = append(queues, q)
 	}
 	return queues, nil
 }
 
-func readQueue(b *broker.Broker, name string, workers []Worker) (Queue, map[string]string, error) {
+func readQueue(b *broker.Broker, name string, workers []Worker) (Queue, error) {
 	attributes, err := b.Attributes(name)
-	if err != nil {
-		return Queue{}, nil, err
+	ledger, err2 := b.Ledger(name)
+	oldest, err3 := b.OldestAge(name)
+	if err := cmp.Or(err, err2, err3); err != nil {
+		return Queue{}, err
 	}
-	ledger, err := b.Ledger(name)
-	if err != nil {
-		return Queue{}, nil, err
-	}
-	oldest, err := b.OldestAge(name)
-	if err != nil {
-		return Queue{}, nil, err
-	}
-	q := Queue{Name: name, ARN: b.ARN(name), Ledger: ledger, OldestSeconds: oldest.Seconds()}
-	q.FIFO = attributes["FifoQueue"] == "true"
+	q := Queue{Name: name, ARN: b.ARN(name), FIFO: attributes["FifoQueue"] == "true", Ledger: ledger,
+		OldestSeconds: oldest.Seconds(), Attributes: attributes}
 	q.DeadLetterQueue, q.MaxReceives = queue.ParseRedrivePolicy(attributes["RedrivePolicy"])
 	for _, w := range workers {
 		if w.Queue == name {
 			q.Paused, q.PauseReason = w.Paused, w.PauseReason
 		}
 	}
-	return q, attributes, nil
+	return q, nil
 }
 
 // A page ends early once its bodies fill pageBytes, so that a page of large
@@ -108,12 +102,9 @@ func browseRequest(r *http.Request) (req broker.BrowseRequest, err error) {
 	query := r.URL.Query()
 	req.Match, req.After = query.Get("match"), query.Get("after")
 	switch state := query.Get("state"); state {
-	case "":
-	case MessageVisible:
-		req.State = broker.Visible
-	case MessageDelayed:
-		req.State = broker.Delayed
-	case MessageInFlight, string(broker.InFlight):
+	case "", MessageVisible, MessageDelayed, string(broker.InFlight):
+		req.State = broker.State(state)
+	case MessageInFlight:
 		req.State = broker.InFlight
 	default:
 		return req, refuse(http.StatusBadRequest, "unknown state "+strconv.Quote(state), "use visible, delayed or in_flight")

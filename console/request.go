@@ -16,8 +16,7 @@ import (
 
 // Limits of one request.
 const (
-	// MaxWait is the longest that one request waits for an outcome or a drain, hooks
-	// and deployments apart.
+	// MaxWait is the longest that one request waits, hooks and deployments apart.
 	MaxWait = 25 * time.Second
 	// MaxBody bounds what a request may send, in bytes: ten messages that fill a
 	// megabyte together, with every byte of them escaped.

@@ -133,15 +133,13 @@ type Worker struct {
 	Queue string `json:"queue"`
 	// Target is the URL that messages are posted to, or the function that is
 	// invoked with them.
-	Target string `json:"target,omitempty"`
-	// Concurrency is how many messages it hands out at once at most.
-	Concurrency int `json:"concurrency"`
+	Target      string `json:"target,omitempty"`
+	Concurrency int    `json:"concurrency"` // the most messages at once
 	// InWork counts messages that the app has now; Prefetched those received
 	// and waiting for a free slot.
-	InWork     int `json:"in_work"`
-	Prefetched int `json:"prefetched"`
-	// Paused and PauseReason are a person's act.
-	Paused      bool   `json:"paused"`
+	InWork      int    `json:"in_work"`
+	Prefetched  int    `json:"prefetched"`
+	Paused      bool   `json:"paused"` // by a person
 	PauseReason string `json:"pause_reason,omitempty"`
 	// Receiving is false while a gate is closed, the worker is paused or the
 	// target's breaker lets nothing begin; GateReasons then says why, a few words each.
@@ -156,11 +154,8 @@ type Worker struct {
 	// TurnShare is the share, 0 to 1, of the deliveries begun in the last minute
 	// that were this queue's; 0 when nothing began.
 	TurnShare float64 `json:"turn_share"`
-	// LimitedBy says what keeps messages back for the target's sake; "" when
-	// nothing does.
-	LimitedBy string `json:"limited_by,omitempty"`
-	// PerSecond is the recent rate of settled messages; 0 when unknown.
-	PerSecond float64 `json:"per_second,omitempty"`
+	LimitedBy string  `json:"limited_by,omitempty"` // what keeps messages back for the target's sake
+	PerSecond float64 `json:"per_second,omitempty"` // recently settled messages
 	// LastError is the most recent trouble with the queue; "" when the last
 	// call went well.
 	LastError string `json:"last_error,omitempty"`
@@ -325,10 +320,9 @@ func (e *DeployError) Unwrap() error { return e.Err }
 // everything is as it was.
 type ReloadResult struct {
 	// File is the file of periodic tasks that was read, Tasks how many of them are
-	// in force now; "" and 0 when none was read.
-	File  string `json:"file,omitempty"`
-	Tasks int    `json:"tasks"`
-	// NotScheduled says why those tasks are not in force; "" when they are.
+	// in force now; "" and 0 when none was read. NotScheduled says why they are not in force.
+	File         string `json:"file,omitempty"`
+	Tasks        int    `json:"tasks"`
 	NotScheduled string `json:"notScheduled,omitempty"`
 	// Deployed is what took the place of the app's version that ran, since files
 	// of it had changed; nil when the app runs on.

@@ -10,13 +10,6 @@ import (
 	"tendril/queue"
 )
 
-// maxRuns is the most runs of one answer, and defaultRuns how many it has
-// unless asked.
-const (
-	maxRuns     = 1000
-	defaultRuns = 100
-)
-
 // noTaskHint is what to do about a name that no task has.
 const noTaskHint = "'tendril tasks' lists the tasks that exist"
 
@@ -36,16 +29,14 @@ func (t *taskRoutes) present(handle handler) handler {
 
 func (t *taskRoutes) list(*http.Request) (any, error) {
 	st := t.tasks.Status()
-	if st.Tasks == nil {
-		st.Tasks = []Task{}
-	}
+	st.Tasks = append([]Task{}, st.Tasks...) // a list, even an empty one
 	return st, nil
 }
 
 // history answers with the runs of all tasks, or of the one in the path. One
 // that is in the file no more is known as long as a run of it is remembered.
 func (t *taskRoutes) history(r *http.Request) (any, error) {
-	limit, err := limitOf(r, maxRuns, defaultRuns)
+	limit, err := limitOf(r, 1000, 100)
 	if err != nil {
 		return nil, err
 	}
@@ -54,10 +45,7 @@ func (t *taskRoutes) history(r *http.Request) (any, error) {
 	if len(runs) == 0 && name != "" && !t.knows(name) {
 		return nil, refuse(http.StatusNotFound, "there is no task "+strconv.Quote(name), noTaskHint)
 	}
-	if runs == nil {
-		runs = []TaskRun{}
-	}
-	return runList{runs[:min(len(runs), limit)]}, nil
+	return runList{append([]TaskRun{}, runs[:min(len(runs), limit)]...)}, nil
 }
 
 func (t *taskRoutes) run(r *http.Request) (any, error) {

@@ -43,7 +43,7 @@ func TestWhatBecomesOfAMessage(t *testing.T) {
 		t.Errorf("the first attempt: %+v, %v", d, err)
 	}
 	answer <- struct{}{}
-	eventually(t, "the second attempt", func() bool { d, _ = r.shown.Latest(id); return d.Attempt == 2 })
+	eventually(t, "the second attempt", func() bool { d = r.shown.Recent(1)[0]; return d.Attempt == 2 })
 	if d.DeadLetterQueue != "jobs-dead" || !d.RetryAt.IsZero() {
 		t.Errorf("the last attempt: %+v", d)
 	}
