@@ -9,8 +9,7 @@ import (
 	"tendril/notify"
 )
 
-// localCredential is access key and secret for the embedded queue, which accepts any while
-// it listens on loopback only.
+// localCredential is access key and secret for the embedded queue, which on loopback accepts any.
 const localCredential = "tendril"
 
 // Queue is what the app learns about its queue.

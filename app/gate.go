@@ -11,9 +11,7 @@ type gate struct {
 	// pass opens or closes the workers' gates; isOpen is [balancer.isOpen].
 	pass   func(open bool, reason string)
 	isOpen func() (open bool, reason string)
-
-	ready     chan struct{} // closed when the app was ready for the first time
-	readyOnce sync.Once
+	ready  chan struct{} // closed when the app was ready for the first time
 
 	mu    sync.Mutex
 	timer *time.Timer // closes the gates when the app stays away
@@ -30,7 +28,9 @@ func (g *gate) change(open bool, reason string) {
 	switch {
 	case open:
 		g.pass(true, "") // first: ready means that the workers may deliver, and health is judged then
-		g.readyOnce.Do(func() { close(g.ready) })
+		if !g.WasReady() {
+			close(g.ready)
+		}
 	case !g.WasReady():
 		g.pass(false, reason)
 	default:

@@ -9,10 +9,8 @@ import (
 )
 
 const (
-	// quarantineIdle is how long the replica of the quarantine outlives its last message.
-	quarantineIdle = time.Minute
-	// quarantinePause is when a message is asked for again that could not be delivered yet.
-	quarantinePause = 200 * time.Millisecond
+	quarantineIdle  = time.Minute            // how long the replica outlives its last message
+	quarantinePause = 200 * time.Millisecond // until a message that could not be delivered is asked for again
 )
 
 // quarantine delivers messages that may crash the app, one at a time, to a replica of its own.

@@ -9,15 +9,13 @@ import (
 	"tendril/queue"
 )
 
-const (
-	// exitWait is how long after a delivery without an answer the exit of the process is
-	// waited for that explains it.
-	exitWait = 250 * time.Millisecond
-	// notReadyWait is how long the messages in work wait for an app that is not ready before
-	// receiving stops: giving messages back costs each a receive, and an app that exited over
-	// a message is back in a moment.
-	notReadyWait = 3 * time.Second
-)
+// exitWait is how long the exit of the process that explains a delivery without an answer is
+// waited for.
+const exitWait = 250 * time.Millisecond
+
+// notReadyWait is how long messages wait for an app that is not ready before receiving stops:
+// giving them back costs each a receive, and an app that exited over one is back in a moment.
+const notReadyWait = 3 * time.Second
 
 // Route delivers the messages of one queue: each to the replica of the app with the fewest
 // deliveries, and quarantined ones to a replica that has nothing else.

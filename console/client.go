@@ -50,8 +50,8 @@ func Dial(dataDir string) (*Client, error) {
 	}
 	return &Client{
 		Instance: *instance,
-		conn:     newConnection(*instance, dataDir, token, 2*MaxWait),
-		slow:     newConnection(*instance, dataDir, token, MaxDeploy+MaxWait),
+		conn:     newConnection(*instance, dataDir, token, 2*maxWait),
+		slow:     newConnection(*instance, dataDir, token, MaxDeploy+maxWait),
 	}, nil
 }
 
@@ -121,15 +121,15 @@ func (c *Client) Deliveries(ctx context.Context, limit int) ([]Delivery, error) 
 func (c *Client) Outcome(ctx context.Context, id string, wait time.Duration) (Delivery, bool, error) {
 	until := time.Now().Add(wait)
 	for {
-		left := min(max(time.Until(until), 0), MaxWait)
+		left := min(max(time.Until(until), 0), maxWait)
 		d, err := ask[Delivery](ctx, c.conn, "GET /api/v1/messages/{id}/outcome?wait="+left.String(), nil, id)
 		unknown := (*Error)(nil)
 		switch {
-		case err == nil && (left < MaxWait || d.Outcome != InWork && d.Tried()):
+		case err == nil && (left < maxWait || d.Outcome != InWork && d.Tried()):
 			return d, true, nil
 		case err != nil && (!errors.As(err, &unknown) || unknown.Status != http.StatusNotFound):
 			return Delivery{}, false, err
-		case err != nil && left < MaxWait:
+		case err != nil && left < maxWait:
 			return Delivery{}, false, nil
 		}
 	}
@@ -215,13 +215,13 @@ func (c *Client) Drain(ctx context.Context, wait time.Duration) (bool, error) {
 	until := time.Now().Add(wait)
 	for agreed := false; ; agreed = true {
 		left := max(time.Until(until), 0)
-		d, err := ask[drained](ctx, c.conn, "POST /api/v1/drain", drainRequest{min(left, MaxWait).String()})
+		d, err := ask[drained](ctx, c.conn, "POST /api/v1/drain", drainRequest{min(left, maxWait).String()})
 		switch {
 		case agreed && errors.Is(err, ErrNotRunning):
 			return true, nil
 		case err != nil:
 			return false, err
-		case d.Drained || left <= MaxWait:
+		case d.Drained || left <= maxWait:
 			return d.Drained, nil
 		}
 	}

@@ -25,7 +25,7 @@
 //     site's page makes a browser send, is refused before anything is looked up.
 //   - A refusal is JSON with the fields error, hint and code; the error
 //     says what and where, the hint what to do instead.
-//   - Nothing here waits for longer than [MaxWait], except a deployment and the
+//   - Nothing here waits for longer than 25 s, except a deployment and the
 //     drain that a hook asks for; and [Server.Close] ends every wait, so that
 //     the console never holds up a stop.
 //   - A deployment does not end with the request that asked for it.

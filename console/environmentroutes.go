@@ -129,7 +129,7 @@ func (e *environmentRoutes) getDeliveries(r *http.Request) (any, error) {
 // waits for the end of the first one; without it in time it is the attempt that is
 // in work, or else 404.
 func (e *environmentRoutes) getOutcome(r *http.Request) (any, error) {
-	wait, err := waitTime(r.URL.Query().Get("wait"), MaxWait, 0)
+	wait, err := waitTime(r.URL.Query().Get("wait"), maxWait, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (e *environmentRoutes) resume(r *http.Request) (any, error) {
 // drain begins a drain and waits for its end. It is 200 when drained and 202 when
 // the drain goes on.
 func (e *environmentRoutes) drain(r *http.Request, body drainRequest) (any, error) {
-	wait, err := waitTime(body.Wait, MaxWait, 0)
+	wait, err := waitTime(body.Wait, maxWait, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (e *environmentRoutes) drain(r *http.Request, body drainRequest) (any, erro
 // platform calls before it stops the app: it returns when nothing is in work, or
 // after ?wait.
 func (e *environmentRoutes) hookDrain(r *http.Request) (any, error) {
-	wait, err := waitTime(r.URL.Query().Get("wait"), maxHookWait, MaxWait)
+	wait, err := waitTime(r.URL.Query().Get("wait"), maxHookWait, maxWait)
 	if err != nil {
 		return nil, err
 	}

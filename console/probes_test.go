@@ -138,7 +138,7 @@ func TestHookWaitsForTheDrain(t *testing.T) {
 		code  int
 		after time.Duration
 	}{
-		"/-/drain?wait=90s": {200, time.Minute}, "/-/drain": {202, MaxWait}, "/-/drain?wait=1s": {202, time.Second},
+		"/-/drain?wait=90s": {200, time.Minute}, "/-/drain": {202, maxWait}, "/-/drain?wait=1s": {202, time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := New(&Options{Token: testToken, Drain: func(ctx context.Context) error {

@@ -16,8 +16,8 @@ import (
 
 // Limits of one request.
 const (
-	// MaxWait is the longest that one request waits, hooks and deployments apart.
-	MaxWait = 25 * time.Second
+	// maxWait is the longest that one request waits, hooks and deployments apart.
+	maxWait = 25 * time.Second
 	// MaxBody bounds what a request may send, in bytes: ten messages that fill a
 	// megabyte together, with every byte of them escaped.
 	MaxBody = 8 << 20

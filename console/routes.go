@@ -28,7 +28,7 @@ type route struct {
 	pattern string
 	kind    kind
 	handle  handler
-	// limit is how long an answer may take where that is longer than [MaxWait];
+	// limit is how long an answer may take where that is longer than 25 s;
 	// 0 where it is not.
 	limit time.Duration
 }

@@ -119,7 +119,7 @@ func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) (any, 
 		}
 	}
 	if rt.limit > 0 { // more time than the HTTP server gives, for the request too: its end would end the handler
-		until := time.Now().Add(rt.limit + MaxWait)
+		until := time.Now().Add(rt.limit + maxWait)
 		rc := http.NewResponseController(w)
 		// What is no connection, in a test for one, has no deadlines to move.
 		_ = errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
@@ -129,13 +129,13 @@ func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) (any, 
 
 // HTTPServer returns an HTTP server for h, a [Server] as a rule, with limits
 // against slow and large requests. Its write time-out leaves room for
-// [MaxWait].
+// 25 s.
 func HTTPServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
-		WriteTimeout:      2 * MaxWait,
+		WriteTimeout:      2 * maxWait,
 		IdleTimeout:       time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}

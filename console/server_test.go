@@ -297,7 +297,7 @@ func TestRequestsOfManyValuesAreRefused(t *testing.T) {
 func TestHTTPServerHasLimits(t *testing.T) {
 	t.Parallel()
 	srv := HTTPServer(New(nil))
-	if srv.ReadHeaderTimeout == 0 || srv.ReadTimeout <= MaxWait || srv.WriteTimeout <= MaxWait || srv.IdleTimeout == 0 ||
+	if srv.ReadHeaderTimeout == 0 || srv.ReadTimeout <= maxWait || srv.WriteTimeout <= maxWait || srv.IdleTimeout == 0 ||
 		srv.MaxHeaderBytes == 0 {
 		t.Errorf("limits are missing: %+v", srv)
 	}

@@ -49,7 +49,7 @@ func TestLargeBodiesWaitForRoom(t *testing.T) {
 				}()
 			}
 			synctest.Wait()
-			if n, err := post(b, request(Small, announced), now); n != Small || err != nil {
+			if n, err := post(b, request(small, announced), now); n != small || err != nil {
 				t.Errorf("a small body beside them: %d, %v", n, err)
 			}
 			time.Sleep(patience - time.Second)
@@ -74,7 +74,7 @@ func TestBodyWithoutRoomIsRefused(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		n, err := post(b, request(1<<20, true), now)
-		if n != Small+1 || !errors.Is(err, queue.ErrThrottled) || time.Since(began) != patience {
+		if n != small+1 || !errors.Is(err, queue.ErrThrottled) || time.Since(began) != patience {
 			t.Errorf("read %d in %s: %v", n, time.Since(began), err)
 		}
 		close(leave)
@@ -94,7 +94,7 @@ func TestRoomIsWhatABodyCanNeed(t *testing.T) {
 		length    int
 		announced bool
 		want      int64
-	}{{Small, true, 0}, {Small, false, 0}, {Small + 1, true, Small + 1}, {Small + 1, false, 1 << 20},
+	}{{small, true, 0}, {small, false, 0}, {small + 1, true, small + 1}, {small + 1, false, 1 << 20},
 		{2 << 20, true, 1 << 20}} {
 		b := NewBodies(1<<20, 1<<20)
 		var claimed int64

@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"container/list"
+	"context"
 	"crypto/tls"
 	"net"
 	"net/http"
@@ -14,8 +15,8 @@ type listener struct {
 	most int
 	full func()
 
-	closing sync.Once
-	closed  chan struct{}
+	closed  context.Context
+	end     context.CancelFunc
 	changed chan struct{} // holds a token when a connection has become idle or ended
 
 	mu    sync.Mutex
@@ -23,32 +24,30 @@ type listener struct {
 	idle  list.List                  // of net.Conn, the longest idle first
 }
 
-// Listen returns l with at most so many connections, one more while it is
-// decided about; server must serve it and nothing else. It takes the server's
-// ConnState. full is called when there is no room for a new connection.
+// Listen returns l with at most so many connections, one more while it is decided about;
+// server, whose ConnState it takes, must serve it and nothing else. full is called when
+// there is no room for a new connection.
 func Listen(server *http.Server, l net.Listener, most int, full func()) net.Listener {
-	limited := &listener{
-		Listener: l, most: most, full: full,
-		closed: make(chan struct{}), changed: make(chan struct{}, 1), conns: map[net.Conn]*list.Element{},
-	}
+	limited := &listener{Listener: l, most: most, full: full, changed: make(chan struct{}, 1),
+		conns: map[net.Conn]*list.Element{}}
+	limited.closed, limited.end = context.WithCancel(context.Background())
 	server.ConnState = limited.track
 	return limited
 }
 
-// Accept returns the next connection as soon as there is room for it.
+// Accept waits until there is room for the next connection.
 func (l *listener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	for reported := false; !l.makeRoom(); {
-		if !reported {
+	for first := true; !l.makeRoom(); first = false {
+		if first {
 			l.full()
-			reported = true
 		}
 		select {
 		case <-l.changed:
-		case <-l.closed:
+		case <-l.closed.Done():
 			conn.Close()
 			return nil, net.ErrClosed
 		}
@@ -60,16 +59,14 @@ func (l *listener) Accept() (net.Conn, error) {
 // longest idle one for it where need be.
 func (l *listener) makeRoom() bool {
 	l.mu.Lock()
-	room := len(l.conns) < l.most
-	var victim net.Conn
-	if oldest := l.idle.Front(); !room && oldest != nil {
-		victim = l.idle.Remove(oldest).(net.Conn)
-		delete(l.conns, victim)
-	}
-	l.mu.Unlock()
-	if victim == nil {
+	oldest := l.idle.Front()
+	if room := len(l.conns) < l.most; room || oldest == nil {
+		l.mu.Unlock()
 		return room
 	}
+	victim := l.idle.Remove(oldest).(net.Conn)
+	delete(l.conns, victim)
+	l.mu.Unlock()
 	l.full()
 	if encrypted, ok := victim.(*tls.Conn); ok {
 		victim = encrypted.NetConn() // its own Close may wait for the client
@@ -107,6 +104,6 @@ func (l *listener) track(conn net.Conn, state http.ConnState) {
 
 // Close ends Accept too where it waits for room.
 func (l *listener) Close() error {
-	l.closing.Do(func() { close(l.closed) })
+	l.end()
 	return l.Listener.Close()
 }

@@ -141,14 +141,8 @@ func (g *Guard) start() {
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	pipe, err := cmd.StdinPipe()
-	if err != nil {
-		return
-	}
-	ready, err := cmd.StdoutPipe()
-	if err != nil {
-		return
-	}
-	if err := cmd.Start(); err != nil {
+	ready, err2 := cmd.StdoutPipe()
+	if err != nil || err2 != nil || cmd.Start() != nil {
 		return
 	}
 	g.cmd, g.pipe = cmd, pipe

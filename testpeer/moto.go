@@ -2,6 +2,7 @@ package testpeer
 
 import (
 	"bufio"
+	"cmp"
 	"os"
 	"os/exec"
 	"regexp"
@@ -11,9 +12,9 @@ import (
 
 var motoListens = regexp.MustCompile(`Running on (http://127\.0\.0\.1:\d+)`)
 
-// Moto starts a server of moto, a well-known stand-in for Amazon that nobody here wrote,
-// until the test ends. It knows these services of Amazon ("sqs", "dynamodb") for certain.
-// It has threads that share no lock: what is one step at Amazon is several there.
+// Moto starts a server of moto, a stand-in for Amazon, until the test ends. It knows these
+// services ("sqs", "dynamodb"). Its threads share no lock: what is one step at Amazon is
+// several there.
 func Moto(t testing.TB, services ...string) (endpoint string) {
 	t.Helper()
 	modules := []string{"moto.server"}
@@ -24,10 +25,7 @@ func Moto(t testing.TB, services ...string) (endpoint string) {
 	moto := exec.Command(python, "-m", "moto.server", "-H", "127.0.0.1", "-p", "0")
 	moto.Env = append(os.Environ(), "PYTHONUNBUFFERED=1", "NO_COLOR=1")
 	stderr, err := moto.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := moto.Start(); err != nil {
+	if err := cmp.Or(err, moto.Start()); err != nil {
 		t.Fatal(err)
 	}
 	found, ended := make(chan string, 1), make(chan struct{})

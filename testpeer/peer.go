@@ -2,10 +2,14 @@ package testpeer
 
 import (
 	"cmp"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -29,8 +33,7 @@ func Program(t testing.TB, name string) (path string) {
 	return path
 }
 
-// Python returns the path of an interpreter that can import the modules; install names
-// what brings them, as pip calls it.
+// Python returns an interpreter that can import the modules; install names what brings them.
 func Python(t testing.TB, install string, modules ...string) (path string) {
 	t.Helper()
 	path = Program(t, cmp.Or(os.Getenv("TENDRIL_PYTHON"), "python3"))
@@ -38,14 +41,14 @@ func Python(t testing.TB, install string, modules ...string) (path string) {
 		return path
 	}
 	if out, err := exec.Command(path, "-c", "import "+strings.Join(modules, ", ")).CombinedOutput(); err != nil {
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 		Missing(t, install, "python3 -m venv venv && venv/bin/pip install '"+install+
-			"', and set TENDRIL_PYTHON=$PWD/venv/bin/python: "+lastLine(out))
+			"', and set TENDRIL_PYTHON=$PWD/venv/bin/python: "+lines[len(lines)-1])
 	}
 	return path
 }
 
-// NodeModules returns the path of a folder node_modules that has the packages, and sees
-// to node itself.
+// NodeModules returns a folder node_modules that has the packages, and sees to node itself.
 func NodeModules(t testing.TB, packages ...string) (path string) {
 	t.Helper()
 	Program(t, "node")
@@ -61,7 +64,24 @@ func NodeModules(t testing.TB, packages ...string) (path string) {
 	return path
 }
 
-func lastLine(out []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return lines[len(lines)-1]
+const first, count = 10_000, 10_000
+
+// The tests of two packages, which run at once, seldom meet: each begins anywhere.
+var begin, looked = rand.Int64N(count), new(atomic.Int64)
+
+// FreePort returns a port, 10000 to 19999, on which nobody listens. The range is neither
+// one from which systems give ports to connections nor that of package supervisor for
+// copies of an app, and none is given twice in a process.
+func FreePort(t testing.TB) string {
+	t.Helper()
+	for range count {
+		port := strconv.FormatInt(first+(begin+looked.Add(1))%count, 10)
+		l, err := net.Listen("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			l.Close()
+			return port
+		}
+	}
+	t.Fatalf("each of %d ports from %d on is in use", count, first)
+	return ""
 }
