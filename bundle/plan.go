@@ -26,9 +26,9 @@ type Phase string
 
 // The phases, in their order. Three of them are stages of hooks.
 const (
-	PhasePrebuild         = Phase(stagePrebuild)
-	PhaseBuild      Phase = "build" // runs the commands of the Buildfile
-	PhasePredeploy        = Phase(stagePredeploy)
+	phasePrebuild         = Phase(stagePrebuild)
+	phaseBuild      Phase = "build" // runs the commands of the Buildfile
+	phasePredeploy        = Phase(stagePredeploy)
 	PhaseStart      Phase = "start" // starts the processes, all at once, and goes on when the app is ready
 	PhasePostdeploy       = Phase(stagePostdeploy)
 )
@@ -57,7 +57,7 @@ type Step struct {
 func (b *Bundle) Plan() []Step {
 	steps := b.hookSteps(b.Hooks, stagePrebuild)
 	for _, c := range b.Build {
-		steps = append(steps, b.shellStep(PhaseBuild, c, buildfileName))
+		steps = append(steps, b.shellStep(phaseBuild, c, buildfileName))
 	}
 	steps = append(steps, b.hookSteps(b.Hooks, stagePredeploy)...)
 	steps = append(steps, b.startSteps()...)

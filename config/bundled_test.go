@@ -44,7 +44,7 @@ func TestBundleSettings(t *testing.T) {
 	)})
 	for name, want := range map[string]Origin{
 		"http-path": at("4"), "connect-timeout": at("6"),
-		"retention-period": {FromEnvironment, "TENDRIL_SQSD_RetentionPeriod"}, "error-visibility-timeout": {},
+		"retention-period": {fromEnvironment, "TENDRIL_SQSD_RetentionPeriod"}, "error-visibility-timeout": {},
 		"app-grace": at("9"), "port": at("10"), "max-retries": at("9"), "http-connections": {}, "scale-min-size": at("13"),
 		"scale-period": at("14"),
 	} {

@@ -62,7 +62,7 @@ func ownMax(s *Settings, queue int) int {
 	return 0
 }
 
-// inQueues compares an option for each queue. told is that it changed for all.
+// inQueues compares an option for each queue. reported tells that it changed for all.
 func (c *Change) inQueues(o *Option, loaded *Config, reported bool) {
 	for i := range c.Settings.Queues {
 		old, loadedQueue := &c.Settings.Queues[i], &loaded.Queues[i]

@@ -47,7 +47,7 @@ func (d *daemonReader) take(e entry) {
 			d.warning(where, "", shown(e.key)+" is no key that tendril knows; it has no effect", "")
 			return
 		}
-		d.assign(assignment{option: o, origin: Origin{FromFile, where}, name: e.key, text: e.text, unit: bareUnit(o, false)})
+		d.assign(assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text, unit: bareUnit(o, false)})
 	}
 }
 
@@ -86,7 +86,7 @@ func (d *daemonReader) target() {
 		u.Host += ":" + port.text
 		text = u.String()
 	}
-	d.assign(assignment{option: d.option("target"), origin: Origin{FromFile, yamlfile.Place(d.path, base.line, 0)},
+	d.assign(assignment{option: d.option("target"), origin: Origin{fromFile, yamlfile.Place(d.path, base.line, 0)},
 		name: base.key, text: text})
 }
 
@@ -98,7 +98,7 @@ func (d *daemonReader) debug() {
 	}
 	o := d.option("verbose")
 	on, err := parseSwitch(e.text)
-	a := assignment{option: o, origin: Origin{FromFile, yamlfile.Place(d.path, e.line, 0)}, name: e.key, text: e.text}
+	a := assignment{option: o, origin: Origin{fromFile, yamlfile.Place(d.path, e.line, 0)}, name: e.key, text: e.text}
 	switch {
 	case err != nil:
 		d.refuse(refusal(a, err))

@@ -24,9 +24,9 @@
 //
 // Settings.Queues holds each queue with all that holds for it, also when there
 // is one. A queue's own setting counts before that of all queues, from
-// whatever layer that is; a stronger layer that names the queues names them
-// all, and what it sets aside is told. Of target, function and lambda a queue
-// has at most one.
+// whatever layer that is. A stronger layer that names the queues names them
+// all; a warning says which settings are not used then. Of target, function
+// and lambda a queue has at most one.
 //
 // A [Config] exists only when every value of every layer was right. Each value
 // has an origin: file and line, variable or flag ([Config.Origin],

@@ -23,10 +23,10 @@ func TestExplain(t *testing.T) {
 	file := filepath.Join(dir, "tendril.yaml")
 	want := []Setting{
 		{Origin{}, "345600s"},
-		{Origin{FromFile, file + ":2"}, "86400s"},
-		{Origin{FromEnvironment, "TENDRIL_SQSD_RetentionPeriod"}, "7200s"},
-		{Origin{FromEnvironment, "TENDRIL_RETENTION_PERIOD"}, "7200s"},
-		{Origin{FromFlag, "--retention-period"}, "14400s"},
+		{Origin{fromFile, file + ":2"}, "86400s"},
+		{Origin{fromEnvironment, "TENDRIL_SQSD_RetentionPeriod"}, "7200s"},
+		{Origin{fromEnvironment, "TENDRIL_RETENTION_PERIOD"}, "7200s"},
+		{Origin{fromFlag, "--retention-period"}, "14400s"},
 	}
 	if diff := cmp.Diff(want, e.Chain); diff != "" {
 		t.Error(diff)

@@ -124,10 +124,10 @@ func unreadable(path string, err error) *Problem {
 // configPath is the settings file that a flag or a variable names, and where.
 func (l fileReader) configPath() (string, Origin) {
 	if path := l.src.Flags["config"]; path != "" {
-		return path, Origin{FromFlag, "--config"}
+		return path, Origin{fromFlag, "--config"}
 	}
 	if path := l.vars["TENDRIL_CONFIG"]; path != "" {
-		return path, Origin{FromEnvironment, "TENDRIL_CONFIG"}
+		return path, Origin{fromEnvironment, "TENDRIL_CONFIG"}
 	}
 	return "", Origin{}
 }
@@ -202,7 +202,7 @@ func (l fileReader) readOwnFile(path string, entries []entry) {
 // admit makes an entry an assignment, unless its option has been set before or the entry has no value. The lines
 // are those of the keys that were admitted.
 func (l fileReader) admit(where string, o *Option, e entry, lines map[string]int) (assignment, bool) {
-	a := assignment{option: o, origin: Origin{FromFile, where}, name: e.key, text: e.text}
+	a := assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text}
 	switch first := lines[o.Key]; {
 	case first != 0:
 		l.refuse(Problem{Where: where, Option: o.Name, Text: fmt.Sprintf("%s is already set in line %d", e.key, first),

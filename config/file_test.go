@@ -30,9 +30,9 @@ func TestSearch(t *testing.T) {
 			t.Errorf("read %s (%s, %s), want %s", cfg.Name, cfg.Origin("config"), cfg.Origin("name"), want)
 		}
 	}
-	step("named", FromFlag)
+	step("named", fromFlag)
 	src.Flags = nil
-	step("variable", FromEnvironment)
+	step("variable", fromEnvironment)
 	src.Environ = src.Environ[:2]
 	step("here", Default)
 	src.Dir = t.TempDir()

@@ -51,7 +51,7 @@ func (l *loader) readFlags() {
 			case !set:
 			case given == "":
 				given = name
-				l.assign(assignment{option: o, origin: Origin{FromFlag, "--" + name}, name: name, text: text})
+				l.assign(assignment{option: o, origin: Origin{fromFlag, "--" + name}, name: name, text: text})
 			case text != l.src.Flags[given]:
 				l.refuse(Problem{Where: "--" + name, Option: o.Name,
 					Text: fmt.Sprintf("this is the same option as --%s, with another value", given), Hint: "give one of them"})

@@ -63,11 +63,11 @@ func TestDefaults(t *testing.T) {
 		RestartWindow: 300 * time.Second,
 		DataDir:       "/home/someone/.local/state/tendril", Listen: "127.0.0.1:9324", AccountID: "000000000000",
 		Console: "127.0.0.1:9325",
-		Leader:  LeaderElect, PeriodicTrust: TrustAll, Lease: 15 * time.Second,
+		Leader:  leaderElect, PeriodicTrust: trustAll, Lease: 15 * time.Second,
 		FunctionTimeout: 900 * time.Second, BreakerWindow: 30 * time.Second, BreakerDelay: 15 * time.Second,
 		CloudWatch: Off, MetricsInterval: time.Minute,
 		DeployTimeout: 5 * time.Minute, ProcessesMin: 1, ProcessesMax: 1, AppLogRate: 1000,
-		ScaleTarget: ScaleNone, ScaleDrainWithin: time.Minute, ScaleTargetBusy: 75, ScaleInProtection: ProtectionAuto,
+		ScaleTarget: ScaleNone, ScaleDrainWithin: time.Minute, ScaleTargetBusy: 75, ScaleInProtection: protectionAuto,
 		ScaleMinSize: 1, ScaleMaxSize: 4, ScaleCooldown: 360 * time.Second,
 		ScaleStatistic: "Average", ScaleLowerBreachScaleIncrement: -1, ScaleUpperBreachScaleIncrement: 1,
 		ScalePeriod: 5 * time.Minute, ScaleEvaluationPeriods: 1,
@@ -122,20 +122,20 @@ func TestPrecedence(t *testing.T) {
 
 	src.Dir = dir
 	file := filepath.Join(dir, "tendril.yaml")
-	step("file", "/file", Origin{FromFile, file + ":1"}, Origin{FromFile, file + ":2"})
+	step("file", "/file", Origin{fromFile, file + ":1"}, Origin{fromFile, file + ":2"})
 
 	src.Environ = append(src.Environ, "WORKERLESS_NAME=workerless", "SQSD_WORKER_HTTP_PATH=/clone")
-	step("workerless", "/clone", Origin{FromEnvironment, "WORKERLESS_NAME"},
-		Origin{FromEnvironment, "SQSD_WORKER_HTTP_PATH"})
+	step("workerless", "/clone", Origin{fromEnvironment, "WORKERLESS_NAME"},
+		Origin{fromEnvironment, "SQSD_WORKER_HTTP_PATH"})
 
 	src.Environ = append(src.Environ, "TENDRIL_NAME=own", "TENDRIL_SQSD_HttpPath=/beanstalk")
-	step("own", "/beanstalk", Origin{FromEnvironment, "TENDRIL_NAME"}, Origin{FromEnvironment, "TENDRIL_SQSD_HttpPath"})
+	step("own", "/beanstalk", Origin{fromEnvironment, "TENDRIL_NAME"}, Origin{fromEnvironment, "TENDRIL_SQSD_HttpPath"})
 
 	src.Environ = append(src.Environ, "TENDRIL_HTTP_PATH=/own")
-	step("own", "/own", Origin{FromEnvironment, "TENDRIL_NAME"}, Origin{FromEnvironment, "TENDRIL_HTTP_PATH"})
+	step("own", "/own", Origin{fromEnvironment, "TENDRIL_NAME"}, Origin{fromEnvironment, "TENDRIL_HTTP_PATH"})
 
 	src.Flags = map[string]string{"name": "flag", "http-path": "/flag"}
-	step("flag", "/flag", Origin{FromFlag, "--name"}, Origin{FromFlag, "--http-path"})
+	step("flag", "/flag", Origin{fromFlag, "--name"}, Origin{fromFlag, "--http-path"})
 }
 
 func TestEnvironment(t *testing.T) {

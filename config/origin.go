@@ -13,9 +13,9 @@ type Layer int
 const (
 	Default         Layer = iota // nobody set it
 	FromBundle                   // the app's source bundle
-	FromFile                     // the settings file
-	FromEnvironment              // an environment variable
-	FromFlag                     // the command line
+	fromFile                     // the settings file
+	fromEnvironment              // an environment variable
+	fromFlag                     // the command line
 )
 
 // String returns "default", "bundle", "file", "environment" or "flag".
@@ -109,9 +109,9 @@ func (a assignment) allowed() string {
 func (a assignment) line(value string) string {
 	value = a.bare(value)
 	switch a.origin.Layer {
-	case FromFlag:
+	case fromFlag:
 		return "--" + a.name + "=" + value
-	case FromEnvironment:
+	case fromEnvironment:
 		return a.name + "=" + value
 	default:
 		return a.name + ": " + value

@@ -46,7 +46,7 @@ const hidden = "(hidden)"
 // shownName is the option's name and a blank, or nothing where the place of the value says it already.
 func (a assignment) shownName() string {
 	switch {
-	case a.origin.Layer == FromFile || a.origin.Layer == FromBundle:
+	case a.origin.Layer == fromFile || a.origin.Layer == FromBundle:
 		return a.name + " "
 	case a.name == a.option.Name || a.name == a.option.Variable:
 		return ""

@@ -86,7 +86,7 @@ func (l fileReader) takeQueues(file string, e entry) {
 		q, set := l.readQueue(file, item)
 		queues, own = append(queues, q), append(own, set)
 	}
-	origin := Origin{FromFile, yamlfile.Place(file, e.line, 0)}
+	origin := Origin{fromFile, yamlfile.Place(file, e.line, 0)}
 	if len(l.problems) > before {
 		return // of checks among queues that are not right by themselves
 	}

@@ -233,9 +233,9 @@ func TestExplainQueues(t *testing.T) {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	for i, want := range [][]queueSetting{
-		{{"weight", "3", Origin{FromFile, file + ":3"}}, {"max", "7", Origin{FromFlag, "--concurrency"}},
-			{"http_path", "/pay", Origin{FromFile, file + ":4"}}},
-		{{"url", someARN, Origin{FromFile, file + ":5"}},
+		{{"weight", "3", Origin{fromFile, file + ":3"}}, {"max", "7", Origin{fromFlag, "--concurrency"}},
+			{"http_path", "/pay", Origin{fromFile, file + ":4"}}},
+		{{"url", someARN, Origin{fromFile, file + ":5"}},
 			{"backend", BackendSQS, Origin{Default, "it has a URL or an ARN"}}, {"http_path", "/", Origin{}}},
 	} {
 		for _, w := range want {

@@ -76,7 +76,7 @@ func (l scalingDeriver) deriveProcesses() {
 	}
 }
 
-// deriveMeasure sets a measure aside that nobody measures here, with what
+// deriveMeasure drops a measure that nobody measures here, with what
 // belongs to it: a bundle made for AWS runs unchanged, and is told.
 func (l scalingDeriver) deriveMeasure() {
 	s := &l.cfg.Settings

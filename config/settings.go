@@ -15,13 +15,13 @@ const (
 
 // The ways to find out which instance enqueues periodic tasks.
 const (
-	LeaderElect = "elect" // the instances that share a registry elect one
+	leaderElect = "elect" // the instances that share a registry elect one
 	LeaderLocal = "local" // this instance is declared the only one
 )
 
 // Which messages count as runs of periodic tasks.
 const (
-	TrustAll      = "all"      // every message that has a task's attributes, as aws-sqsd has it
+	trustAll      = "all"      // every message that has a task's attributes, as aws-sqsd has it
 	TrustRegistry = "registry" // only those whose run is in the registry
 )
 
@@ -36,9 +36,9 @@ const (
 
 // The values of LogFormat.
 const (
-	LogAuto = "auto" // LogText on a terminal, else LogJSON
+	LogAuto = "auto" // LogText on a terminal, else logJSON
 	LogText = "text" // short lines for people
-	LogJSON = "json" // one JSON object per line
+	logJSON = "json" // one JSON object per line
 	LogSQSD = "sqsd" // LogText with deliveries as aws-sqsd writes them
 )
 
@@ -191,7 +191,7 @@ type Settings struct {
 	// of deliveries in work to aim at, 1 to 100 per cent. Both count without a ScaleMeasureName.
 	ScaleDrainWithin time.Duration
 	ScaleTargetBusy  int
-	// ScaleInProtection is [ProtectionAuto] or [ProtectionOff].
+	// ScaleInProtection is [protectionAuto] or [ProtectionOff].
 	ScaleInProtection string
 	// ScaleMinSize and ScaleMaxSize bound the size of a group, 1 to 10000.
 	ScaleMinSize, ScaleMaxSize int
@@ -231,9 +231,9 @@ type Settings struct {
 	// for none. RegistryCreate makes it when it is missing.
 	RegistryTable  string
 	RegistryCreate bool
-	// Leader is LeaderElect or LeaderLocal.
+	// Leader is leaderElect or LeaderLocal.
 	Leader string
-	// PeriodicTrust is TrustAll or TrustRegistry.
+	// PeriodicTrust is trustAll or TrustRegistry.
 	PeriodicTrust string
 	// Lease is how long a leader that is not heard of is waited for, 5 to 300 s.
 	Lease time.Duration

@@ -86,7 +86,7 @@ func (l *loader) readEnvironment() {
 }
 
 func (l *loader) assignVariable(o *Option, name string) {
-	l.assign(assignment{option: o, origin: Origin{FromEnvironment, name}, name: name, text: l.vars[name]})
+	l.assign(assignment{option: o, origin: Origin{fromEnvironment, name}, name: name, text: l.vars[name]})
 }
 
 func (l *loader) firstSet(names []string) string {

@@ -106,17 +106,17 @@ func periodicOptions() []Option {
 		Name: "registry-create", Default: "false",
 		Help: "Create the registry table when it is missing.", value: onOff(),
 	}, {
-		Name: "leader", Default: LeaderElect,
+		Name: "leader", Default: leaderElect,
 		Help:  "Who enqueues periodic tasks: the elected instance, or this one alone.",
-		value: choice(LeaderElect, LeaderLocal),
+		value: choice(leaderElect, LeaderLocal),
 	}, {
 		Name: "lease", Default: "15s",
 		Help:   "Time that a silent leader is waited for before another one is elected.",
 		Detail: "It must be the same on all instances.", value: duration(5*time.Second, 300*time.Second),
 	}, {
-		Name: "periodic-trust", Default: TrustAll,
+		Name: "periodic-trust", Default: trustAll,
 		Help:   "Which messages count as periodic tasks: all with a task's attributes, or registered.",
-		Detail: "With registry only those count whose run is in the registry.", value: choice(TrustAll, TrustRegistry),
+		Detail: "With registry only those count whose run is in the registry.", value: choice(trustAll, TrustRegistry),
 	}}
 }
 
@@ -172,7 +172,7 @@ func outputOptions() []Option {
 		Name: "log-format", Default: LogAuto, Serve: true,
 		Help:   "How lines are printed: text, json or sqsd.",
 		Detail: "Auto is text on a terminal and JSON elsewhere; sqsd has a line per delivery as aws-sqsd writes it.",
-		value:  choice(LogAuto, LogText, LogJSON, LogSQSD),
+		value:  choice(LogAuto, LogText, logJSON, LogSQSD),
 	}, {
 		Name: "log-sample", Default: "100",
 		Help:   "Maximum lines about deliveries per second; 0 is all.",

@@ -17,7 +17,7 @@ const (
 
 // The values of scale-in-protection.
 const (
-	ProtectionAuto = "auto" // protects this machine, or task of Amazon ECS, while long work runs
+	protectionAuto = "auto" // protects this machine, or task of Amazon ECS, while long work runs
 	ProtectionOff  = "off"  // leaves protection to others
 )
 
@@ -36,10 +36,10 @@ func scalingOptions() []Option {
 		Name: "scale-target-busy", Default: "75",
 		Help: "Per cent of the delivery slots that are to be in use, without a measure.", value: integer(1, 100),
 	}, {
-		Name: "scale-in-protection", Default: ProtectionAuto,
+		Name: "scale-in-protection", Default: protectionAuto,
 		Help:   "Protect this instance from scale-in while long work runs.",
 		Detail: "It is an instance of an Auto Scaling group, or a task of Amazon ECS.",
-		value:  choice(ProtectionAuto, ProtectionOff),
+		value:  choice(protectionAuto, ProtectionOff),
 	}}
 	return slices.Concat(options, groupOptions(), triggerOptions())
 }
