@@ -30,9 +30,9 @@ func TestExpiredMessageIsNotDone(t *testing.T) {
 		t.Errorf("the ledger is %+v", l)
 	}
 	report := r.monitor.Report()
-	if !strings.Contains(report.String(),
+	if !strings.Contains(strings.Join(report.Causes, " "),
 		"1 message deleted in the last 5 minutes because the retention period was over") {
-		t.Errorf("the judgement is %s", report)
+		t.Errorf("the judgement is %v", report)
 	}
 	if err := r.end(); err != nil {
 		t.Errorf("the end: %v", err)

@@ -152,7 +152,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 	if q := r.queueStates(time.Now())[0]; !q.Paused || q.Receiving || len(q.NotReady) > 0 || !q.Known {
 		t.Errorf("paused: %+v", q)
 	}
-	if got := r.monitor.Report().String(); !strings.Contains(got, "Receiving is paused.") {
+	if got := strings.Join(r.monitor.Report().Causes, " "); !strings.Contains(got, "Receiving is paused.") {
 		t.Errorf("paused: %s", got)
 	}
 	if in := r.gauge(false).Read(); in.Hold != "receiving is paused" || in.Slots != 50 ||
@@ -164,7 +164,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 	}
 
 	if !r.monitor.Green() {
-		t.Errorf("the health is %s", r.monitor.Report())
+		t.Errorf("the health is %v", r.monitor.Report())
 	}
 
 	// Failures are Severe as soon as somebody asks.

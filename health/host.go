@@ -20,11 +20,9 @@ func known(v float64) Figure { return Figure{v, true} }
 type Reading struct {
 	// CPU is the share of all processors in use since the reading before, in
 	// percent. The first reading does not know it.
-	CPU Figure
-	// Load is the average number of runnable tasks in the last minute.
-	Load Figure
-	// CPUs is how many processors there are.
-	CPUs int
+	CPU  Figure
+	Load Figure // the average number of runnable tasks in the last minute
+	CPUs int    // how many processors there are
 	// MemoryFree is what can still be used, Memory all there is, in bytes.
 	MemoryFree Figure
 	Memory     float64
@@ -44,11 +42,8 @@ type Host struct {
 	last cpuTimes
 }
 
-// cpuTimes are what the processors have done since the machine was started, in
-// seconds.
-type cpuTimes struct {
-	busy, idle float64
-}
+// cpuTimes are seconds since the machine was started, of all processors.
+type cpuTimes struct{ busy, idle float64 }
 
 // NewHost returns a host that looks at the disk of a path, such as the data directory; ""
 // means none.

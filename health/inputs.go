@@ -34,13 +34,11 @@ type inputs struct {
 // appInputs are the state of the app, wherever it runs.
 type appInputs struct {
 	// Ready is whether it may be given work; Reason is why not, and Since from when.
-	Ready  bool
-	Reason string
-	Since  time.Time
-	// WasReady tells that it has been ready since the start.
-	WasReady bool
-	// Processes are those that tendril runs.
-	Processes []Process
+	Ready     bool
+	Reason    string
+	Since     time.Time
+	WasReady  bool      // since the start
+	Processes []Process // those that tendril runs
 }
 
 // Process is one process of the app.
@@ -53,27 +51,22 @@ type Process struct {
 	// Restarts is how often it was started again after a failure: in an [AppState] since the
 	// start, in the inputs within the last five minutes.
 	Restarts int
-	// LastExit is how the last run ended, as in "exit status 1"; "" where not known.
-	LastExit string
+	LastExit string // how the last run ended, as in "exit status 1"; "" where not known
 }
 
 // Operation is something under way that changes the environment.
 type Operation struct {
-	// Name is what, as in "application deployment"; "" for none.
-	Name  string
+	Name  string // as in "application deployment"; "" for none
 	Since time.Time
-	// Limit is how long it may take; 0 means 10 min.
-	Limit time.Duration
+	Limit time.Duration // how long it may take; 0 means 10 min
 }
 
 // Deployment is the last one that ended.
 type Deployment struct {
-	// Version names it; "" for none.
-	Version string
+	Version string // "" for none
 	Ended   time.Time
 	Took    time.Duration
-	// Failed is why it was rolled back; "" when it was not.
-	Failed string
+	Failed  string // why it was rolled back; "" when it was not
 }
 
 // queueInputs are what waits, of all queues together.
@@ -82,11 +75,9 @@ type queueInputs struct {
 	Known bool
 	Taken time.Time
 	// Backlog is how many messages wait, DeadLetters how many are in the dead-letter
-	// queue, NewDeadLetters how many of them came within the last five minutes.
-	Backlog, DeadLetters, NewDeadLetters int64
-	// Expired is how many messages were deleted within the last five minutes
-	// because their retention was over.
-	Expired int64
+	// queue. NewDeadLetters are those of the last five minutes, and Expired is how many messages
+	// were deleted in that time because their retention was over.
+	Backlog, DeadLetters, NewDeadLetters, Expired int64
 	// Oldest is how long the oldest message waits, Retention how long one may;
 	// 0 where not known.
 	Oldest, Retention time.Duration
@@ -150,8 +141,7 @@ type AppState struct {
 
 // LeaderState is what this instance knows about the leader of the periodic tasks.
 type LeaderState struct {
-	// Tasks is how many tasks there are.
-	Tasks int
+	Tasks int // how many there are
 	// Known tells that some instance is the leader, or that none is needed; Off that none
 	// can be, since the start.
 	Known, Off bool

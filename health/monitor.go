@@ -230,11 +230,10 @@ func (m *Monitor) Ready() []Check {
 	if !isClosed(m.opts.Started) {
 		return []Check{running(m.starting(now)), {Name: "start", Detail: "starting"}}
 	}
-	queues := m.opts.Queues(now)
-	if len(queues) == 0 { // embedded queues without a worker
-		return []Check{running(m.starting(now))}
+	if queues := m.opts.Queues(now); len(queues) > 0 {
+		return ready(m.condition(now, queues))
 	}
-	return ready(m.condition(now, queues))
+	return []Check{running(m.starting(now))} // embedded queues without a worker
 }
 
 func isClosed(c <-chan struct{}) bool {

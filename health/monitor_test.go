@@ -44,17 +44,17 @@ func TestReportIsPendingDuringTheStartAndNoDataWhenTheRoundsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newWorld().monitor()
 		if r := m.Report(); r.Status != Pending {
-			t.Errorf("before the first round: %s", r)
+			t.Errorf("before the first round: %v", r)
 		}
 		m.judge(time.Now(), true)
 		begun := time.Now()
 		if r := m.Report(); r.Status != Pending || !m.Live()[0].OK {
-			t.Errorf("right after one: %s", r)
+			t.Errorf("right after one: %v", r)
 		}
 		time.Sleep(2 * time.Minute)
 		if r := m.Report(); r.Status != NoData || !r.Since.Equal(begun) || m.Green() || m.Live()[0].OK ||
 			r.Causes[0] != "No data. Last seen 2 minutes ago." {
-			t.Errorf("long after one: %s", r)
+			t.Errorf("long after one: %v", r)
 		}
 	})
 }
@@ -71,14 +71,14 @@ func TestAppThatStaysAwayIsSevereAtOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait() // the round of this moment reads the queues too
 		if r := m.Report(); r.Status != Ok {
-			t.Errorf("at first: %s", r)
+			t.Errorf("at first: %v", r)
 		}
 		w.queues = []QueueState{{Name: "jobs", Known: true, Retention: time.Hour,
 			NotReady: []Problem{{Since: time.Now(), Reason: "it exited"}}}}
 		m.JudgeSoon()
 		synctest.Wait()
 		if r := m.Report(); r.Status != Warning {
-			t.Errorf("for a moment: %s", r)
+			t.Errorf("for a moment: %v", r)
 		}
 		time.Sleep(notReadyGrace)
 		synctest.Wait()
@@ -162,13 +162,13 @@ func TestOnlyRoundsCountAsChecks(t *testing.T) {
 			m.JudgeSoon()
 			synctest.Wait()
 			if r := m.Report(); r.Status != Ok {
-				t.Fatalf("after %d s: %s", second, r)
+				t.Fatalf("after %d s: %v", second, r)
 			}
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Second)
 		if r := m.Report(); r.Status != Warning {
-			t.Errorf("after three checks: %s", r)
+			t.Errorf("after three checks: %v", r)
 		}
 	})
 }

@@ -1,9 +1,6 @@
 package health
 
-import (
-	"strings"
-	"time"
-)
+import "time"
 
 // Status is one word for how an environment does. The zero value is no status.
 type Status string
@@ -67,12 +64,4 @@ type Report struct {
 	// green ones, and green are the causes with one.
 	certain, calm int
 	green         []string
-}
-
-// String returns the status and its causes in one line.
-func (r Report) String() string {
-	if len(r.Causes) == 0 {
-		return string(r.Status)
-	}
-	return string(r.Status) + ": " + strings.Join(r.Causes, " ")
 }

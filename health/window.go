@@ -11,17 +11,12 @@ type Class int
 
 // The classes. The zero value is no answer.
 const (
-	// NoAnswer: the app was reached and gave no answer in time, or a broken one.
-	NoAnswer Class = iota
-	// Success: the delivery is done, whatever status says so.
-	Success
-	// Client and Server: HTTP 4xx and 5xx.
-	Client
-	Server
-	// Other: any other status that is no success, a redirect for one.
-	Other
-	// Unreached: the app was not reached, for which it is not blamed.
-	Unreached
+	NoAnswer  Class = iota // the app was reached and gave no answer in time, or a broken one
+	Success                // the delivery is done, whatever status says so
+	Client                 // HTTP 4xx
+	Server                 // HTTP 5xx
+	Other                  // any other status that is no success, such as a redirect
+	Unreached              // the app was not reached, for which it is not blamed
 	// FailedInside: a function was run and did not do its work: it ended with an
 	// error, or named the message as failed.
 	FailedInside
