@@ -59,7 +59,7 @@ var rooms = []room{
 	{"delivery", "Package delivery takes the messages of a worker to their target, through one stage after the other.",
 		[]string{"queue", "worker", "deliver", "envelope", "periodic", "telemetry", "supervisor", "runtimeapi", "autoscale"}},
 	{"telemetry", "Package telemetry turns events into metrics and traces.",
-		[]string{"queue", "worker", "deliver", "periodic", "leader", "supervisor", "broker", "limit"}},
+		[]string{"queue", "worker", "deliver", "periodic", "leader", "supervisor", "broker", "aws"}},
 	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"datadir", "trust", "yamlfile"}},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.",
 		[]string{"bundle", "trust", "yamlfile"}},

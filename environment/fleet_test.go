@@ -167,7 +167,7 @@ func testOwnBounds(t *testing.T, c *cloud) {
 		t.Errorf("the group has %d, and the status is %+v", group(t, c).Desired, st)
 	}
 	eventually(t, "figures of the queue", func() bool {
-		all := r.queueReadings(t.Context())
+		all := r.queueReadings()
 		return len(all) == 1 && all[0].Name == "jobs" && all[0].Visible+all[0].InFlight == 5
 	})
 	release()

@@ -20,7 +20,7 @@ func (c *core) openCloudWatch(ctx context.Context, green func() bool) (*telemetr
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
 	}
-	cloud := telemetry.NewCloudWatch(putter{client}, &telemetry.CloudWatchOptions{
+	cloud := telemetry.NewCloudWatch(client, &telemetry.CloudWatchOptions{
 		Name: c.s.Name, Interval: c.s.MetricsInterval, Environment: c.s.EnvironmentName, Health: green,
 		Logger: c.Logger.Logger,
 	})
@@ -29,18 +29,6 @@ func (c *core) openCloudWatch(ctx context.Context, green func() bool) (*telemetr
 		client.Close()
 	})
 	return cloud, nil
-}
-
-// putter writes what package telemetry adds up.
-type putter struct{ client *aws.CloudWatch }
-
-// PutMetricData writes figures into a namespace of CloudWatch.
-func (p putter) PutMetricData(ctx context.Context, namespace string, data []telemetry.Datum) error {
-	converted := make([]aws.Datum, len(data))
-	for i, d := range data {
-		converted[i] = aws.Datum(d)
-	}
-	return p.client.PutMetricData(ctx, namespace, converted)
 }
 
 func (q *pipelines) workerReadings() (all []telemetry.WorkerStatus) {
@@ -58,7 +46,7 @@ func (q *pipelines) workerReadings() (all []telemetry.WorkerStatus) {
 }
 
 // queueReadings tells what lies in the queues: all embedded ones, and those on Amazon SQS that are worked on.
-func (q *pipelines) queueReadings(context.Context) (all []telemetry.Queue) {
+func (q *pipelines) queueReadings() (all []telemetry.Queue) {
 	if !q.running() {
 		return nil
 	}

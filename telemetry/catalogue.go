@@ -1,8 +1,6 @@
 package telemetry
 
 import (
-	"context"
-	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,14 +17,13 @@ type metricInfo struct {
 // catalogue has the Prometheus metrics, by name.
 type catalogue struct {
 	registry *prometheus.Registry
-	list     []metricInfo
 	vectors  map[string]prometheus.Collector // of countedMetrics
 	read     map[string]*prometheus.Desc     // of readMetrics
 }
 
 func newCatalogue() catalogue {
-	c := catalogue{registry: prometheus.NewRegistry(), list: slices.Concat(countedMetrics(), readMetrics()),
-		vectors: map[string]prometheus.Collector{}, read: map[string]*prometheus.Desc{}}
+	c := catalogue{registry: prometheus.NewRegistry(), vectors: map[string]prometheus.Collector{},
+		read: map[string]*prometheus.Desc{}}
 	for _, m := range countedMetrics() {
 		switch m.kind {
 		case "counter":
@@ -34,7 +31,7 @@ func newCatalogue() catalogue {
 		case "gauge":
 			c.vectors[m.name] = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: m.name, Help: m.help}, m.labels)
 		default:
-			buckets := seconds()
+			buckets := seconds
 			if m.name == "tendril_message_attempts" {
 				buckets = []float64{1, 2, 3, 4, 5, 7, 10, 15, 20, 50, 100}
 			}
@@ -46,7 +43,6 @@ func newCatalogue() catalogue {
 	for _, m := range readMetrics() {
 		c.read[m.name] = prometheus.NewDesc(m.name, m.help, m.labels, nil)
 	}
-	slices.SortFunc(c.list, func(a, b metricInfo) int { return strings.Compare(a.name, b.name) })
 	return c
 }
 
@@ -72,7 +68,7 @@ type sourceCollector[T any] struct {
 
 // collect has the values of a source sent when the metrics are read. Without a source they are
 // absent.
-func collect[T any](c *catalogue, read func(context.Context) T, send func(out samples, value T)) {
+func collect[T any](c *catalogue, read func() T, send func(out samples, value T)) {
 	c.registry.MustRegister(&sourceCollector[T]{catalogue: c, source: cachedSource[T]{read: read}, send: send})
 }
 

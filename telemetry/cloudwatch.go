@@ -9,15 +9,16 @@ import (
 	"sync"
 	"time"
 
+	"tendril/aws"
 	"tendril/queue"
 	"tendril/worker"
 )
 
-// Putter writes metric data to a namespace of CloudWatch, at most 1000 sets at a
+// putter writes metric data to a namespace of CloudWatch, at most 1000 sets at a
 // time. A [queue.Error] whose code is not about the connection or the permission means
 // that the data is invalid.
-type Putter interface {
-	PutMetricData(ctx context.Context, namespace string, data []Datum) error
+type putter interface {
+	PutMetricData(ctx context.Context, namespace string, data []aws.Datum) error
 }
 
 // CloudWatchOptions configure [NewCloudWatch].
@@ -54,14 +55,14 @@ type CloudWatchOptions struct {
 // ElasticBeanstalk/SQSD with the dimension EnvironmentName, like that of an Elastic
 // Beanstalk worker environment: 1 is green, 0 is any other color.
 type CloudWatch struct {
-	put      Putter
+	put      putter
 	opts     CloudWatchOptions
 	sink     sink // of the queues' metrics
 	health   sink
 	mu       sync.Mutex
 	tallies  []*tally
-	pending  []Datum // ordered by time; used by Run only
-	failures int     // consecutive; used by Run only
+	pending  []aws.Datum // ordered by time; used by Run only
+	failures int         // consecutive; used by Run only
 }
 
 const (
@@ -76,7 +77,7 @@ const (
 )
 
 // NewCloudWatch returns a CloudWatch that sends nothing before [CloudWatch.Run].
-func NewCloudWatch(put Putter, opts *CloudWatchOptions) *CloudWatch {
+func NewCloudWatch(put putter, opts *CloudWatchOptions) *CloudWatch {
 	c := &CloudWatch{put: put}
 	if opts != nil {
 		c.opts = *opts
@@ -194,7 +195,7 @@ func (c *CloudWatch) flush(ctx context.Context) (retry time.Time) {
 	return time.Time{}
 }
 
-func (c *CloudWatch) send(ctx context.Context, namespace string, data []Datum) error {
+func (c *CloudWatch) send(ctx context.Context, namespace string, data []aws.Datum) error {
 	ctx, cancel := context.WithTimeout(ctx, putTimeout)
 	defer cancel()
 	return c.put.PutMetricData(ctx, namespace, data)
@@ -206,12 +207,12 @@ func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if c.opts.Environment == "" || c.opts.Health == nil {
 		return
 	}
-	d := Datum{Name: "Health", Unit: "None", At: now, Samples: 1}
+	d := aws.Datum{Name: "Health", Unit: "None", At: now, Samples: 1}
 	d.Dimension, d.DimensionValue = "EnvironmentName", c.opts.Environment
 	if c.opts.Health() {
 		d.Sum, d.Minimum, d.Maximum = 1, 1, 1
 	}
-	c.health.recordResult(c.send(ctx, healthNamespace, []Datum{d}))
+	c.health.recordResult(c.send(ctx, healthNamespace, []aws.Datum{d}))
 }
 
 // retryAfter returns the delay after the nth consecutive failure.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"tendril/aws"
 	"tendril/queue"
 	"tendril/worker"
 )
@@ -28,14 +29,14 @@ type fakePutter struct {
 
 type put struct {
 	namespace string
-	data      []Datum
+	data      []aws.Datum
 	err       error
 }
 
-func (p *fakePutter) PutMetricData(ctx context.Context, namespace string, data []Datum) error {
+func (p *fakePutter) PutMetricData(ctx context.Context, namespace string, data []aws.Datum) error {
 	p.mu.Lock()
 	err, hang := p.err, p.hang
-	p.calls = append(p.calls, put{namespace, append([]Datum(nil), data...), err})
+	p.calls = append(p.calls, put{namespace, append([]aws.Datum(nil), data...), err})
 	p.mu.Unlock()
 	if hang {
 		<-ctx.Done()
@@ -101,12 +102,12 @@ func TestCloudWatchMakesOneCallPerInterval(t *testing.T) {
 		stop()
 
 		at, later := start.Add(time.Minute), start.Add(2*time.Minute)
-		figure := func(name, unit, q string, at time.Time, samples, sum, least, most float64) Datum {
-			return Datum{Name: name, Dimension: "Queue", DimensionValue: q, Unit: unit, At: at, Samples: samples, Sum: sum,
+		figure := func(name, unit, q string, at time.Time, samples, sum, least, most float64) aws.Datum {
+			return aws.Datum{Name: name, Dimension: "Queue", DimensionValue: q, Unit: unit, At: at, Samples: samples, Sum: sum,
 				Minimum: least, Maximum: most}
 		}
 		want := []put{
-			{"Workerless-app", []Datum{
+			{"Workerless-app", []aws.Datum{
 				figure("MessagesProcessed", "Count", "jobs", at, 5, 5, 1, 1),
 				figure("MessagesFailed", "Count", "jobs", at, 5, 1, 0, 1),
 				figure("Duration", "Milliseconds", "jobs", at, 5, 2100, 10, 2000),
@@ -114,7 +115,7 @@ func TestCloudWatchMakesOneCallPerInterval(t *testing.T) {
 				figure("MessagesFailed", "Count", "mail", at, 1, 1, 1, 1),
 				figure("Duration", "Milliseconds", "mail", at, 1, 1000, 1000, 1000),
 			}, nil},
-			{"Workerless-app", []Datum{
+			{"Workerless-app", []aws.Datum{
 				figure("MessagesProcessed", "Count", "jobs", later, 1, 1, 1, 1),
 				figure("MessagesFailed", "Count", "jobs", later, 1, 0, 0, 0),
 				figure("Duration", "Milliseconds", "jobs", later, 1, 1, 1, 1),
@@ -296,18 +297,18 @@ func TestNextIntervalSkipsMissedIntervals(t *testing.T) {
 func TestMergeOldestKeepsEveryValue(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		var data []Datum
+		var data []aws.Datum
 		for i := range rapid.IntRange(0, 12).Draw(t, "intervals") {
 			for _, q := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 0, 3,
 				rapid.ID[string]).Draw(t, "queues") {
 				v := float64(rapid.IntRange(0, 99).Draw(t, "value"))
-				data = append(data, Datum{Name: "Duration", DimensionValue: q, At: time.Unix(int64(i), 0), Samples: 1, Sum: v,
+				data = append(data, aws.Datum{Name: "Duration", DimensionValue: q, At: time.Unix(int64(i), 0), Samples: 1, Sum: v,
 					Minimum: v, Maximum: v})
 			}
 		}
 		most := rapid.IntRange(1, 5).Draw(t, "most")
 		want := sums(data)
-		got := mergeOldest(append([]Datum(nil), data...), most)
+		got := mergeOldest(append([]aws.Datum(nil), data...), most)
 		if diff := cmp.Diff(want, sums(got)); diff != "" {
 			t.Fatalf("values changed: %s", diff)
 		}
@@ -326,12 +327,12 @@ func TestMergeOldestKeepsEveryValue(t *testing.T) {
 	})
 }
 
-func sums(data []Datum) map[string]Datum {
-	all := map[string]Datum{}
+func sums(data []aws.Datum) map[string]aws.Datum {
+	all := map[string]aws.Datum{}
 	for _, d := range data {
 		d.At = time.Time{}
 		if have, ok := all[d.DimensionValue]; ok {
-			have.add(&d)
+			add(&have, &d)
 			d = have
 		}
 		all[d.DimensionValue] = d

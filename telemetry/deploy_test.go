@@ -123,7 +123,7 @@ func checkTemplates(t *testing.T, alert, expr string, texts map[string]string) {
 // names are the series that can be asked for, with their labels.
 func names() map[string][]string {
 	known := map[string][]string{"process_cpu_seconds_total": nil, "process_resident_memory_bytes": nil}
-	for _, m := range newFullTelemetry().list {
+	for _, m := range allMetrics() {
 		if m.kind != "histogram" {
 			known[m.name] = m.labels
 			continue

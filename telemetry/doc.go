@@ -8,7 +8,7 @@
 //	   |                    +----- registry <------+
 //	   |                              |
 //	   |                           Handler  <--- GET /metrics --- Prometheus
-//	   +--> CloudWatch: sums of an interval ---> Putter --------> Amazon
+//	   +--> CloudWatch: sums of an interval ---> aws -----------> Amazon
 //	   +--> OTLP: histograms --------------------> exporter ----> collector
 //	                                                 ^
 //	delivery --> Tracer: a span for each delivery ---+  bounded queue
@@ -52,6 +52,6 @@
 // # What it does not do
 //
 // It decides nothing about messages and raises no alarm: package health does. It does
-// not contain Amazon's client (package aws implements [Putter]) and opens no listener.
+// not contain Amazon's client, which is in package aws, and opens no listener.
 // It logs nothing about messages.
 package telemetry

@@ -19,7 +19,7 @@ type meter struct {
 
 func newMeter(provider metric.MeterProvider, version string) (*meter, error) {
 	m := provider.Meter(instrumentationName, metric.WithInstrumentationVersion(version), metric.WithSchemaURL(schemaURL))
-	bounds := metric.WithExplicitBucketBoundaries(seconds()...)
+	bounds := metric.WithExplicitBucketBoundaries(seconds...)
 	operation, err1 := m.Float64Histogram(metricOperationDuration, metric.WithUnit("s"), bounds,
 		metric.WithDescription("Duration of one queue request: a receive with its long poll, a delete, a visibility change."))
 	process, err2 := m.Float64Histogram(metricProcessDuration, metric.WithUnit("s"), bounds,
@@ -46,7 +46,7 @@ func (o *OTLP) Worker(queueName string) *worker.Events {
 	receive, remove, change := record(operationReceive), record(operationDelete), record(operationChange)
 	consume := []metric.AddOption{set(operationReceive)}
 	process := map[string][]metric.RecordOption{"done": record(operationProcess)} // by class of the result
-	for _, class := range append(codeClasses(), "unreached", "throttled") {
+	for _, class := range append(codeClasses[:], "unreached", "throttled") {
 		process[class] = record(operationProcess, keyErrorType.String(class))
 	}
 	return &worker.Events{
@@ -61,7 +61,7 @@ func (o *OTLP) Worker(queueName string) *worker.Events {
 		Settled: func(s worker.Settled) {
 			class := s.Outcome.String()
 			if s.Outcome == queue.Failed {
-				class = codeClass(s.Status)
+				class = codeClasses[codeClass(s.Status)]
 			}
 			m.process.Record(ctx, s.Duration.Seconds(), process[class]...)
 		},
@@ -73,22 +73,18 @@ func (o *OTLP) Worker(queueName string) *worker.Events {
 	}
 }
 
-// codeClass returns the class of an HTTP status, such as "2xx", or "none" without an
-// answer.
-func codeClass(status int) string { return codeClasses()[codeIndex(status)] }
+// codeClasses are the classes of HTTP statuses, the first without an answer.
+var codeClasses = [...]string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"}
 
-// codeClasses returns all results of codeClass, in the order of codeIndex.
-func codeClasses() []string { return []string{"none", "1xx", "2xx", "3xx", "4xx", "5xx"} }
-
-func codeIndex(status int) int {
+// codeClass returns the index of the class of an HTTP status.
+func codeClass(status int) int {
 	if status < 100 || status > 599 {
 		return 0
 	}
 	return status / 100
 }
 
-// seconds returns the histogram bounds for durations, from 1 ms to 1 h. They are dense
+// seconds are the histogram bounds for durations, from 1 ms to 1 h. They are dense
 // at typical answer times of web apps and at common timeouts.
-func seconds() []float64 {
-	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900, 3600}
-}
+var seconds = []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180, 300, 900,
+	3600}

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"time"
@@ -18,9 +17,8 @@ import (
 type Sources struct {
 	// Workers returns the status of all workers.
 	Workers func() []WorkerStatus
-	// Queues returns the number of messages in the queues. A remote queue may answer
-	// late or not at all: ctx limits the call.
-	Queues func(ctx context.Context) []Queue
+	// Queues returns the number of messages in the queues.
+	Queues func() []Queue
 	// Processes returns the status of the app's processes.
 	Processes func() []supervisor.Status
 	// Tasks returns the periodic tasks.
@@ -64,36 +62,29 @@ type Limit struct {
 
 // collect has the metrics of all sources read.
 func (s *Sources) collect(c *catalogue, sinks func() []sinkStats) {
-	collect(c, withoutContext(s.Workers), sendWorkers)
-	names := newBoundedNames()
-	collect(c, s.Queues, func(out samples, queues []Queue) { sendQueues(out, queues, names) })
-	collect(c, withoutContext(s.Processes), func(out samples, processes []supervisor.Status) {
+	collect(c, s.Workers, sendWorkers)
+	var names boundedNames
+	collect(c, s.Queues, func(out samples, queues []Queue) { sendQueues(out, queues, &names) })
+	collect(c, s.Processes, func(out samples, processes []supervisor.Status) {
 		for _, p := range processes {
 			out.send("tendril_app_up", boolValue(p.State == supervisor.Running && p.Ready), p.Name)
 		}
 	})
-	collect(c, withoutContext(s.Tasks), func(out samples, tasks []periodic.TaskStatus) {
+	collect(c, s.Tasks, func(out samples, tasks []periodic.TaskStatus) {
 		for _, t := range tasks {
 			if !t.Paused && !t.Next.IsZero() {
 				out.send("tendril_cron_next_run_timestamp_seconds", timestamp(t.Next), t.Task.Name)
 			}
 		}
 	})
-	collect(c, withoutContext(s.Leader), func(out samples, leads bool) { out.send("tendril_leader", boolValue(leads)) })
-	collect(c, withoutContext(s.Limits), sendLimits)
-	collect(c, withoutContext(sinks), func(out samples, all []sinkStats) {
+	collect(c, s.Leader, func(out samples, leads bool) { out.send("tendril_leader", boolValue(leads)) })
+	collect(c, s.Limits, sendLimits)
+	collect(c, sinks, func(out samples, all []sinkStats) {
 		for _, s := range all {
 			out.send("tendril_sink_errors_total", float64(s.errors), s.sink)
 			out.send("tendril_sink_dropped_total", float64(s.dropped), s.sink)
 		}
 	})
-}
-
-func withoutContext[T any](read func() T) func(context.Context) T {
-	if read == nil {
-		return nil
-	}
-	return func(context.Context) T { return read() }
 }
 
 // sendWorkers sends the limit of a target that several workers share once.
@@ -158,22 +149,21 @@ func timestamp(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }
 // create queues chooses them.
 const maxQueueNames = 200
 
-// boundedNames keeps the first names and replaces all others by "other".
+// boundedNames keeps the first names and replaces all others by "other". The zero value has none.
 type boundedNames struct {
 	mu   sync.Mutex
 	seen map[string]bool
 }
 
-func newBoundedNames() *boundedNames { return &boundedNames{seen: map[string]bool{}} }
-
 func (b *boundedNames) label(name string) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.seen[name] {
-		if len(b.seen) >= maxQueueNames {
-			return "other"
-		}
-		b.seen[name] = true
+	if !b.seen[name] && len(b.seen) >= maxQueueNames {
+		return "other"
 	}
+	if b.seen == nil {
+		b.seen = map[string]bool{}
+	}
+	b.seen[name] = true
 	return name
 }

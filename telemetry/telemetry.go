@@ -28,12 +28,12 @@ type Options struct {
 type Telemetry struct {
 	catalogue
 	opts   Options
-	queues *boundedNames
+	queues boundedNames
 }
 
 // New creates the metrics. It starts nothing.
 func New(opts *Options) *Telemetry {
-	t := &Telemetry{catalogue: newCatalogue(), queues: newBoundedNames()}
+	t := &Telemetry{catalogue: newCatalogue()}
 	if opts != nil {
 		t.opts = *opts
 	}

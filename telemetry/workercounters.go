@@ -18,12 +18,9 @@ const (
 	outcomeThrottled
 	outcomeExpired
 	outcomeReturned
-	outcomes
 )
 
-func outcomeName(o int) string {
-	return [outcomes]string{"ok", "retry", "unreached", "throttled", "expired", "handed_back"}[o]
-}
+var outcomes = [...]string{"ok", "retry", "unreached", "throttled", "expired", "handed_back"}
 
 // Worker returns the listeners of the worker that delivers messages from a queue to a
 // target. Listeners that have nothing to count are nil. Calling Settled allocates
@@ -93,7 +90,7 @@ type deliveryCounters struct {
 	late                     prometheus.Counter
 	duration, wait, attempts prometheus.Observer
 	// deliveries are created when first needed: most pairs never occur.
-	deliveries [outcomes][6]atomic.Pointer[prometheus.Counter]
+	deliveries [len(outcomes)][len(codeClasses)]atomic.Pointer[prometheus.Counter]
 }
 
 func (t *Telemetry) deliveryCounters(queue, target string) *deliveryCounters {
@@ -112,11 +109,12 @@ func (t *Telemetry) deliveryCounters(queue, target string) *deliveryCounters {
 
 // delivery returns the counter of one outcome and one class of status.
 func (c *deliveryCounters) delivery(outcome, status int) prometheus.Counter {
-	slot := &c.deliveries[outcome][codeIndex(status)]
+	code := codeClass(status)
+	slot := &c.deliveries[outcome][code]
 	if found := slot.Load(); found != nil {
 		return *found
 	}
-	made := c.catalogue.counter("tendril_deliveries_total", c.queue, c.target, outcomeName(outcome), codeClass(status))
+	made := c.catalogue.counter("tendril_deliveries_total", c.queue, c.target, outcomes[outcome], codeClasses[code])
 	slot.Store(&made)
 	return made
 }
