@@ -173,11 +173,11 @@ func (b *breaker) room(e *estimate, now time.Time, d time.Duration) (n int, reas
 	case b == nil:
 		return unlimited, ""
 	case b.state == stateOpen && b.trialAt.Sub(now) > max(d, 0), b.trialRunning:
-		return 0, ReasonBreaker
+		return 0, reasonBreaker
 	case b.state != stateClosed:
-		return e.messages(1), ReasonBreaker
+		return e.messages(1), reasonBreaker
 	case b.slowStartLimit > 0:
-		return e.room(b.slowStartLimit, b.inWork, d), ReasonConcurrency
+		return e.room(b.slowStartLimit, b.inWork, d), reasonConcurrency
 	default:
 		return unlimited, ""
 	}

@@ -8,14 +8,10 @@ import "time"
 // block and must not call the worker. Two changes in quick succession may be reported
 // in the opposite order.
 type Events struct {
-	// Opened: the app fails, and deliveries stop.
-	Opened func(Opened)
-	// HalfOpened: the trial starts.
-	HalfOpened func(HalfOpened)
-	// Closed: the app has recovered, and deliveries start slowly.
-	Closed func(Closed)
-	// LimitChanged: the adaptive limit has changed.
-	LimitChanged func(LimitChanged)
+	Opened       func(Opened)       // the app fails, and deliveries stop
+	HalfOpened   func(HalfOpened)   // the trial starts
+	Closed       func(Closed)       // the app has recovered, and deliveries start slowly
+	LimitChanged func(LimitChanged) // the adaptive limit has changed
 }
 
 // Opened reports that the breaker opened.
@@ -23,10 +19,8 @@ type Opened struct {
 	// Failures is how many of Deliveries failed, within the window or, when
 	// TrialFailed is true, as trials.
 	Failures, Deliveries int
-	// TrialFailed is true when the breaker was half-open.
-	TrialFailed bool
-	// Delay is the time until the next trial.
-	Delay time.Duration
+	TrialFailed          bool          // the breaker was half-open
+	Delay                time.Duration // until the next trial
 }
 
 // HalfOpened reports that one delivery tests whether the app has recovered.
@@ -34,13 +28,32 @@ type HalfOpened struct{}
 
 // Closed reports that the breaker closed after it had been open.
 type Closed struct {
-	// After is the time since it opened.
-	After time.Duration
+	After time.Duration // since it opened
 }
 
 // LimitChanged reports that the adaptive limit changed.
-type LimitChanged struct {
-	From, To int
+type LimitChanged struct{ From, To int }
+
+// Status is a snapshot of a limiter.
+type Status struct {
+	Rate   float64 // the maximum number of messages per second; 0 for no limit
+	InWork int     // deliveries in work; a batch counts as one
+	Limit  int     // the adaptive limit of deliveries in work; 0 for none
+	// SlowStart is the limit of deliveries in work during the breaker's slow start;
+	// 0 at other times.
+	SlowStart int
+	Breaker   string // "closed", "open" or "half-open"; "" without a breaker
+	// Failing is the share of deliveries that failed within the breaker's window, 0
+	// to 1. It changes with results only, not as time passes.
+	Failing float64
+	TrialAt time.Time // when the open breaker lets a trial start; zero in other states
+	Refused Refused   // since the limiter was made
+}
+
+// Refused counts how often [Limiter.Acquire] refused, by reason. One message may be
+// refused many times.
+type Refused struct {
+	Breaker, Concurrency, Rate int64
 }
 
 // deferredEvents are calls of listeners that wait until the limiter's lock is released.

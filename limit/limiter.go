@@ -52,7 +52,7 @@ func New(opts *Options) *Limiter {
 // Acquire asks to start one delivery of n messages at now: 1, or the size of a
 // batch, which goes to the app as one request. [Limiter.Release] gives the permit back.
 // It is 0 for a refusal, which consumes nothing: wait is the time after which to ask again,
-// 0 for after the next release, and reason is one of the Reason constants. A batch that is
+// 0 for after the next release, and reason is "breaker", "concurrency" or "rate". A batch that is
 // larger than the burst of the rate starts when the whole burst is available, and the next
 // deliveries wait longer.
 func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Duration, reason string) {
@@ -61,15 +61,15 @@ func (l *Limiter) Acquire(now time.Time, n int) (permit uint64, wait time.Durati
 	now = l.advanceTo(now)
 	if ok, wait := l.breaker.admits(now); !ok {
 		l.refused.Breaker++
-		return 0, wait, ReasonBreaker
+		return 0, wait, reasonBreaker
 	}
 	if !l.breaker.available() || l.adaptive != nil && !l.adaptive.CanAcquirePermit() {
 		l.refused.Concurrency++
-		return 0, 0, ReasonConcurrency
+		return 0, 0, reasonConcurrency
 	}
 	if wait := l.rate.acquire(now, n); wait > 0 {
 		l.refused.Rate++
-		return 0, wait, ReasonRate
+		return 0, wait, reasonRate
 	}
 	l.estimate.batch = max(l.estimate.batch, n)
 	d := delivery{startedAt: now, generation: l.breaker.acquire(now)}
@@ -112,7 +112,7 @@ func (l *Limiter) Release(permit uint64, now time.Time, results ...queue.Result)
 // limiter knows: free places, those that become free at the app's speed, and what
 // the rate allows. It assumes batches of the maximum size. 0 means that there is no
 // point in receiving. Without limits the result is larger than any use. reason is the
-// Reason constant of the strictest limit; "" without limits.
+// reason of the strictest limit; "" without limits.
 func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	l.mu.Lock()
 	defer l.unlockAndNotify()
@@ -120,11 +120,11 @@ func (l *Limiter) Room(now time.Time, d time.Duration) (n int, reason string) {
 	n, reason = l.breaker.room(&l.estimate, now, d)
 	if l.adaptive != nil {
 		if room := l.estimate.room(l.adaptive.Limit(), l.adaptive.Inflight(), d); room < n {
-			n, reason = room, ReasonConcurrency
+			n, reason = room, reasonConcurrency
 		}
 	}
 	if room := l.rate.room(now, d); room < n {
-		n, reason = room, ReasonRate
+		n, reason = room, reasonRate
 	}
 	return n, reason
 }
@@ -164,35 +164,6 @@ func (l *Limiter) unlockAndNotify() {
 	}
 }
 
-// Status is a snapshot of a limiter.
-type Status struct {
-	// Rate is the maximum number of messages per second; 0 for no limit.
-	Rate float64
-	// InWork is the number of deliveries in work; a batch counts as one.
-	InWork int
-	// Limit is the adaptive limit of deliveries in work; 0 for none.
-	Limit int
-	// SlowStart is the limit of deliveries in work during the breaker's slow start;
-	// 0 at other times.
-	SlowStart int
-	// Breaker is the breaker's state: "closed", "open" or "half-open"; "" without a
-	// breaker.
-	Breaker string
-	// Failing is the share of deliveries that failed within the breaker's window, 0
-	// to 1. It changes with results only, not as time passes.
-	Failing float64
-	// TrialAt is when the open breaker lets a trial start; zero in other states.
-	TrialAt time.Time
-	// Refused counts the refusals since the limiter was made.
-	Refused Refused
-}
-
-// Refused counts how often [Limiter.Acquire] refused, by reason. One message may be
-// refused many times.
-type Refused struct {
-	Breaker, Concurrency, Rate int64
-}
-
 // Status returns the current state.
 func (l *Limiter) Status() Status {
 	l.mu.Lock()
@@ -202,7 +173,7 @@ func (l *Limiter) Status() Status {
 		s.Limit = l.adaptive.Limit()
 	}
 	if l.rate != nil {
-		s.Rate = l.rate.perSecond
+		s.Rate = float64(l.rate.Limit())
 	}
 	if b := l.breaker; b != nil {
 		s.Breaker, s.SlowStart, s.Failing = b.state, b.slowStartLimit, b.lib.Metrics().FailureRate()

@@ -8,9 +8,9 @@ import (
 
 // The reasons for a refusal.
 const (
-	ReasonBreaker     = "breaker"
-	ReasonConcurrency = "concurrency"
-	ReasonRate        = "rate"
+	reasonBreaker     = "breaker"
+	reasonConcurrency = "concurrency"
+	reasonRate        = "rate"
 )
 
 // Options configure [New]. The zero value, and a nil *Options, limit nothing.

@@ -201,7 +201,7 @@ func TestLimitsHoldUnderRandomUse(t *testing.T) {
 
 // unseen returns the reasons and states that a run must meet and did not.
 func unseen(seen map[string]int) (missing []string) {
-	for _, what := range []string{"", ReasonBreaker, ReasonConcurrency, ReasonRate, stateOpen, stateHalfOpen} {
+	for _, what := range []string{"", reasonBreaker, reasonConcurrency, reasonRate, stateOpen, stateHalfOpen} {
 		if seen[what] == 0 {
 			missing = append(missing, what)
 		}

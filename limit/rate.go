@@ -13,12 +13,8 @@ const epsilon = 1e-9
 // rateLimiter limits messages per second. Calls must not go back in time: the
 // library would grant the time between twice.
 type rateLimiter struct {
-	lib *rate.Limiter
-	// perSecond is the rate, above 0; batch is the maximum number of messages in one
-	// delivery; burst is the most that can be saved up.
-	perSecond float64
-	batch     int
-	burst     int
+	*rate.Limiter
+	batch int // the maximum number of messages in one delivery
 }
 
 // newRateLimiter returns nil, which allows everything, for a rate of 0.
@@ -26,9 +22,7 @@ func newRateLimiter(perSecond float64, batch int) *rateLimiter {
 	if perSecond == 0 {
 		return nil
 	}
-	burst := burstOf(perSecond, batch)
-	lib := rate.NewLimiter(rate.Limit(perSecond), burst)
-	return &rateLimiter{lib: lib, perSecond: perSecond, batch: batch, burst: burst}
+	return &rateLimiter{rate.NewLimiter(rate.Limit(perSecond), burstOf(perSecond, batch)), batch}
 }
 
 // burstOf returns the most that can be saved up: a tenth of a second's worth, or a
@@ -41,9 +35,8 @@ func burstOf(perSecond float64, batch int) int {
 
 // set changes the rate. What was saved up stays, up to the new burst.
 func (r *rateLimiter) set(now time.Time, perSecond float64) {
-	r.perSecond, r.burst = perSecond, burstOf(perSecond, r.batch)
-	r.lib.SetLimitAt(now, rate.Limit(perSecond))
-	r.lib.SetBurstAt(now, r.burst)
+	r.SetLimitAt(now, rate.Limit(perSecond))
+	r.SetBurstAt(now, burstOf(perSecond, r.batch))
 }
 
 // acquire starts n messages and returns 0, or consumes nothing and returns how
@@ -54,23 +47,19 @@ func (r *rateLimiter) acquire(now time.Time, n int) time.Duration {
 	if r == nil {
 		return 0
 	}
-	first := min(n, r.burst)
-	if !r.lib.AllowN(now, first) {
-		return r.wait(now, first)
+	burst := r.Burst()
+	first := min(n, burst)
+	if !r.AllowN(now, first) {
+		nanoseconds := (float64(first) - r.TokensAt(now)) / float64(r.Limit()) * float64(time.Second)
+		if nanoseconds >= math.MaxInt64 {
+			return math.MaxInt64
+		}
+		return max(time.Duration(math.Ceil(nanoseconds)), 1)
 	}
-	for n -= first; n > 0; n -= r.burst {
-		r.lib.ReserveN(now, min(n, r.burst))
+	for n -= first; n > 0; n -= burst {
+		r.ReserveN(now, min(n, burst))
 	}
 	return 0
-}
-
-// wait returns the time until n messages, at most the burst, are available.
-func (r *rateLimiter) wait(now time.Time, n int) time.Duration {
-	seconds := (float64(n) - r.lib.TokensAt(now)) / r.perSecond
-	if seconds >= math.MaxInt64/float64(time.Second) {
-		return math.MaxInt64
-	}
-	return max(time.Duration(math.Ceil(seconds*float64(time.Second))), 1)
 }
 
 // room returns how many messages may start within d.
@@ -78,6 +67,6 @@ func (r *rateLimiter) room(now time.Time, d time.Duration) int {
 	if r == nil {
 		return unlimited
 	}
-	messages := r.lib.TokensAt(now) + r.perSecond*max(d, 0).Seconds() + epsilon
+	messages := r.TokensAt(now) + float64(r.Limit())*max(d, 0).Seconds() + epsilon
 	return int(min(max(messages, 0), unlimited))
 }

@@ -37,7 +37,7 @@ func TestBurstIsSmall(t *testing.T) {
 			}
 		}
 		ok, wait, reason := allow(l, noon, 1)
-		if ok || reason != ReasonRate || (wait-tt.wait).Abs() > time.Microsecond {
+		if ok || reason != reasonRate || (wait-tt.wait).Abs() > time.Microsecond {
 			t.Errorf("rate %v: allowed %v, wait %s, reason %q; want a wait of %s", tt.perSecond, ok, wait, reason, tt.wait)
 		}
 		if ok, again, _ := allow(l, noon.Add(wait), 1); !ok {

@@ -8,12 +8,9 @@ import (
 // Error is the error of a queue that rejected a request. Code is the name of the
 // error in the SQS JSON protocol, or one of tendril's own codes below.
 type Error struct {
-	// Code is one of the Code constants.
-	Code string
-	// Message is a sentence for people; may be "".
-	Message string
-	// Err is the cause; may be nil.
-	Err error
+	Code    string // one of the Code constants
+	Message string // a sentence for people; may be ""
+	Err     error  // the cause; may be nil
 }
 
 // Errorf returns an [Error] with a formatted message. A %w verb sets the cause.
@@ -83,6 +80,8 @@ const (
 	CodeStorageFailed = "StorageFailed"
 	// CodeClosed: this process has closed the queue.
 	CodeClosed = "Closed"
+	// CodeStaleTerm: the write came from an instance that is no longer the leader.
+	CodeStaleTerm = "StaleTerm"
 )
 
 // Sentinels for errors.Is. They compare by code alone.
@@ -92,4 +91,34 @@ var (
 	ErrDenied      = &Error{Code: CodeAccessDenied}
 	ErrUnreachable = &Error{Code: CodeUnreachable}
 	ErrClosed      = &Error{Code: CodeClosed}
+	ErrStaleTerm   = &Error{Code: CodeStaleTerm}
 )
+
+// MaxBatch is the maximum number of entries in one request (SQS: 10).
+const MaxBatch = 10
+
+// MaxMessageSize is the most that a message, and all messages of a batch together, may
+// contain in bytes: bodies, and names, types and values of attributes (SQS: 1 MiB).
+const MaxMessageSize = 1 << 20
+
+// CheckEntries rejects a batch request without entries, and one with too many. kind is the
+// name of an entry in the model of SQS.
+func CheckEntries(n int, kind string) error {
+	if n == 0 {
+		return Errorf(CodeEmptyBatchRequest, "There should be at least one %s in the request.", kind)
+	}
+	if n > MaxBatch {
+		return Errorf(CodeTooManyEntriesInBatchRequest,
+			"Maximum number of entries per request are %d. You have sent %d.", MaxBatch, n)
+	}
+	return nil
+}
+
+// CheckBatchSize rejects a batch whose messages together are too large.
+func CheckBatchSize(bytes int) error {
+	if bytes > MaxMessageSize {
+		return Errorf(CodeBatchRequestTooLong, "Batch requests cannot be longer than %d bytes. You have sent %d bytes.",
+			MaxMessageSize, bytes)
+	}
+	return nil
+}

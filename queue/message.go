@@ -87,10 +87,8 @@ type Outgoing struct {
 
 // Sent is the queue's answer to one [Outgoing].
 type Sent struct {
-	// ID is the message id. For a FIFO duplicate it is the first message's.
-	ID string
-	// SequenceNumber is set on FIFO queues.
-	SequenceNumber string
+	ID             string // for a FIFO duplicate, the first message's
+	SequenceNumber string // on FIFO queues
 	// Err is why this entry was rejected; nil means that the message is stored
 	// durably.
 	Err error
@@ -134,4 +132,91 @@ func ParseRedrivePolicy(policy string) (deadLetterQueue string, maxReceives int)
 	}
 	maxReceives, _ = strconv.Atoi(strings.Trim(string(p.Max), `"`))
 	return p.Target[strings.LastIndexByte(p.Target, ':')+1:], maxReceives
+}
+
+// The attributes that make a message a scheduled run of a periodic task, in the words
+// of Elastic Beanstalk's daemon, so that each delivers what the other enqueued.
+const (
+	// RunPrefix begins the names of all of them. An app is never sent an attribute
+	// whose name begins so.
+	RunPrefix     = "beanstalk.sqsd."
+	AttributePath = RunPrefix + "path"           // posted to; a message without it is an ordinary one
+	AttributeTask = RunPrefix + "task_name"      // the task's name
+	AttributeTime = RunPrefix + "scheduled_time" // in UTC, in RunTimeLayout
+	// AttributeRun holds the id of a run that a person asked for: it does not follow
+	// from task and time.
+	AttributeRun  = RunPrefix + "run_id"
+	RunTimeLayout = "2006-01-02 15:04:05 UTC"
+)
+
+// Run is what a message says about the scheduled run that it is.
+type Run struct {
+	// Path is where it is posted, as the message says it: anybody may have written it.
+	Path string
+	// Task is the task's name, Time when it was due, ID the id of a run that a person
+	// asked for: each "" when the message does not say.
+	Task, Time, ID string
+	// ScheduledAt is Time in whole seconds; zero when it is not in [RunTimeLayout].
+	ScheduledAt time.Time
+}
+
+// Named reports whether the message says which run of which task it is.
+func (r *Run) Named() bool { return r != nil && r.Task != "" && !r.ScheduledAt.IsZero() }
+
+// ParseRun returns what m says about the scheduled run that it is; nil for an ordinary
+// message, which is one without a path as text.
+func ParseRun(m *Message) *Run {
+	var r Run
+	isRun := false
+	for i := range m.Attributes {
+		switch a := &m.Attributes[i]; {
+		case !a.IsText():
+		case a.Name == AttributePath:
+			isRun, r.Path = true, a.Value
+		case a.Name == AttributeTask:
+			r.Task = a.Value
+		case a.Name == AttributeTime:
+			r.Time = a.Value
+		case a.Name == AttributeRun:
+			r.ID = a.Value
+		}
+	}
+	if !isRun {
+		return nil
+	}
+	if at, err := time.Parse(RunTimeLayout, r.Time); err == nil {
+		r.ScheduledAt = at
+	}
+	run := r // only a run is allocated
+	return &run
+}
+
+// IsText reports whether the value is text: of type String or Number, or of a custom
+// type that begins so.
+func (a *Attribute) IsText() bool {
+	return strings.HasPrefix(a.Type, "String") || strings.HasPrefix(a.Type, "Number")
+}
+
+// Lease is the single row by which several instances agree on the leader. The zero
+// value stands for a lease that was never written.
+//
+// A store replaces it by compare-and-swap on Version alone. It contains no time of
+// day: an instance that waits for the end of a lease watches for Duration, on its own
+// clock, whether Version changes.
+type Lease struct {
+	Owner string // names the holder, for display only
+	// Version is different in every write and never used twice; "" only in the zero
+	// value.
+	Version string
+	// Term counts the changes of the holder, from 1. A renewal keeps it. It is a
+	// fencing token: a write of a leader is accepted only while the stored lease has
+	// that leader's term and is not released.
+	Term int64
+	// Duration is how long this Version is valid after an instance first saw it, in
+	// whole milliseconds.
+	Duration time.Duration
+	// Released is true after the holder gave the lease up: another instance may
+	// acquire it at once.
+	Released bool
+	Data     string // what the holder says about itself, for display; may be ""
 }

@@ -11,6 +11,8 @@ import (
 // on the wire.
 const MaxPath = 2048
 
+var errTooLong = fmt.Errorf("it is longer than %d bytes", MaxPath)
+
 // maxDecoding is how often a path is decoded to see what it may come to mean.
 const maxDecoding = 5
 
@@ -46,8 +48,6 @@ func ParsePath(raw string) (string, error) {
 	}
 	return target, nil
 }
-
-var errTooLong = fmt.Errorf("it is longer than %d bytes", MaxPath)
 
 // decodePath decodes the path once, as a server does, and checks it as written
 // and at every depth of decoding that a careless server might reach.
@@ -95,18 +95,15 @@ func checkPath(path string) error {
 // escapeQuery escapes the bytes that may not stand in a request line and leaves
 // all others as they are, because only the app knows what its query means.
 func escapeQuery(query string) string {
-	const hex = "0123456789ABCDEF"
-	var b strings.Builder
-	for i := range len(query) {
-		if c := query[i]; c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
-			b.WriteByte('%')
-			b.WriteByte(hex[c>>4])
-			b.WriteByte(hex[c&15])
+	var b []byte
+	for _, c := range []byte(query) {
+		if c <= ' ' || c >= 0x7f || strings.IndexByte("\"<>\\^`{|}", c) >= 0 {
+			b = fmt.Appendf(b, "%%%02X", c)
 		} else {
-			b.WriteByte(c)
+			b = append(b, c)
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
 func hasControl(s string) bool {

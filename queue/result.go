@@ -28,18 +28,11 @@ const (
 
 // String returns "failed", "done", "unreached", "throttled" or "postponed".
 func (o Outcome) String() string {
-	switch o {
-	case Done:
-		return "done"
-	case Unreached:
-		return "unreached"
-	case Throttled:
-		return "throttled"
-	case Postponed:
-		return "postponed"
-	default:
-		return "failed"
+	names := [...]string{"failed", "done", "unreached", "throttled", "postponed"}
+	if o < 0 || int(o) >= len(names) {
+		return names[Failed]
 	}
+	return names[o]
 }
 
 // Result is the result of one delivery.
@@ -54,13 +47,10 @@ type Result struct {
 	// Answer is the start of an HTTP answer that is not a success: one line of printable
 	// text, bounded; "" for none. It can contain anything that the app says, so only
 	// its operators see it.
-	Answer string
-	// Err is the cause of Reason, for logs; nil when the app answered.
-	Err error
-	// Duration is the time from the first dial to the end of the answer.
-	Duration time.Duration
-	// RetryAfter is the time of the app's Retry-After header; 0 without one.
-	RetryAfter time.Duration
+	Answer     string
+	Err        error         // the cause of Reason, for logs; nil when the app answered
+	Duration   time.Duration // from the first dial to the end of the answer
+	RetryAfter time.Duration // of the app's Retry-After header; 0 without one
 	// Unsent: the delivery Failed before the app got any part of the message, because
 	// of the message itself (an invalid path, a body that cannot be fetched or is too
 	// large). It says nothing about the app.
@@ -69,4 +59,26 @@ type Result struct {
 	// with an error or was stopped at its time limit. It corresponds to status 500 of an
 	// app over HTTP.
 	Fault bool
+}
+
+// Invocation is a whole answer to one call of a function: the function's own, or
+// why the service did not run it.
+type Invocation struct {
+	Status int // HTTP's: 200 when the function was run
+	// FunctionError is "Handled" or "Unhandled" when the function failed; "" when
+	// it returned.
+	FunctionError string
+	// Payload is what the function returned, or the error it failed with; nil when
+	// it was not run.
+	Payload []byte
+	// Code names the refusal of a service that did not run the function, such as
+	// TooManyRequestsException; "" when it ran, or when no name was given.
+	Code string
+	// Reason is one word more: the closer reason of a throttle, such as
+	// ReservedFunctionConcurrentInvocationLimitExceeded, or the type of the error of a
+	// function that runs here. It holds nothing else of the payloads; may be "".
+	Reason     string
+	Message    string        // the service's own sentence about a refusal, for logs; may be ""
+	RetryAfter time.Duration // when the service asked to be called again; 0 when it did not
+	RequestID  string        // the service's id of the call; may be ""
 }
