@@ -64,9 +64,6 @@ func (m *inventory) skip(h *held, counted bool) {
 	m.unposted.put(id, n)
 }
 
-// bytes returns the size of the bodies that wait for a slot.
-func (m *inventory) bytes() int { return m.ready.bytes + m.deferred.bytes }
-
 // readyList is the messages that may be started: first in, first out.
 type readyList struct {
 	list  []*held

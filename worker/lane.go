@@ -196,10 +196,9 @@ func (l *lane) usedByOthers(room int) (used, reserved int) {
 }
 
 // permitted returns how many messages the next receive may ask for as far as the limiter
-// is concerned: each queue may use its share of the room that the others leave, and what
-// it has reserved slots for. A queue that seems empty waits for no more than an equal
-// part, since messages may come to all of them at once, and what has no room then costs
-// a receive for nothing.
+// is concerned: its share of the room that the others leave, and what it has reserved slots
+// for. A queue that seems empty waits for no more than an equal part, since messages may
+// come to all of them at once.
 func (l *lane) permitted(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
 	used, reserved := l.usedByOthers(room)
@@ -237,7 +236,7 @@ func (l *lane) room(now time.Time) int {
 // of a single queue, from its share of the pool's speed.
 func (l *lane) prefetch(now time.Time) int {
 	p := l.pool
-	if l.limit < l.opts.Concurrency || l.messages.bytes() >= l.opts.PrefetchBytes ||
+	if l.limit < l.opts.Concurrency || l.messages.ready.bytes+l.messages.deferred.bytes >= l.opts.PrefetchBytes ||
 		p.pace.service == 0 || p.pace.service >= slowApp || now.Sub(p.pace.finished) >= slowApp {
 		return 0
 	}
@@ -284,8 +283,7 @@ func (b *backlog) giveUp(now time.Time) (hadPlenty bool) {
 // waits there. Then the next free slot is worth a look.
 const emptyFor = time.Second
 
-// How long the answer of a receive is awaited before its queue counts as empty:
-// of a queue with plenty within these bounds, and of one that was never heard of.
+// Bounds of emptyTimeout, of a queue with plenty and of one that was never heard of.
 const (
 	plentyTimeoutLeast = 250 * time.Millisecond
 	plentyTimeoutMost  = 10 * time.Second
@@ -295,16 +293,13 @@ const (
 // emptyTimeout is how long the answer of a receive is awaited, from its begin or the
 // last answer that brought messages, before the queue counts as empty.
 //
-// A queue with plenty gets five times the slowest round trip of late, 250 ms to 10 s, or
-// twice if that is longer: on a busy machine, or over a bad line, one receive in
-// a hundred takes many times as long as the others, and to take its queue for
-// empty would give its turns away. Deletes count too, since they never wait. The
-// price is that the slots reserved for a queue that has just become empty stand idle
-// for that long. For one that often does it is no more than a twentieth of the
-// time since it did so last. What a trickle may bring is awaited for a few
-// usual round trips: it has one slot at most. So is any queue where a limiter has
-// room for fewer messages than there are queues: there what is reserved is the
-// limiter's room, and kept for a queue without answer it is lost to all.
+// A queue with plenty gets five times the slowest round trip of late (deletes count too,
+// since they never wait), 250 ms to 10 s, or twice if that is longer: one receive in a
+// hundred takes many times as long as the others, and to take its queue for empty would give
+// its turns away. Meanwhile its slots stand idle: for one that often becomes empty no more
+// than a twentieth of the time since it did so last. A trickle has one slot at most, and is
+// awaited for a few usual round trips. So is any queue where a limiter has room for fewer
+// messages than there are queues: what is kept for it is lost to all.
 func (l *lane) emptyTimeout(now time.Time) time.Duration {
 	slowest := max(l.pace.calls.extent(now).most, l.pace.roundTrip, l.pace.call)
 	usual := l.poller.usualAnswer(now)
@@ -324,9 +319,8 @@ func (l *lane) emptyTimeout(now time.Time) time.Duration {
 }
 
 // firstTimeout is emptyTimeout for a queue that was never heard of: a second, or three
-// times what other queues take. As long as none of them has answered nobody could
-// use what is reserved here, so that it costs nothing to wait; but in
-// strict order the others do not even receive, nor do they where a limiter has
+// times what other queues take. Before one of them has answered nobody could use what is
+// reserved here; but in strict order the others do not even receive, nor where a limiter has
 // room for fewer than there are queues: then each must have its look soon.
 func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	if l.limiterIsTight(now) {
@@ -350,10 +344,9 @@ func (l *lane) slowestNeighbour(now time.Time) (trip time.Duration) {
 	return trip
 }
 
-// leastTrip returns the shortest round trip of late. Queues of a pool that answer in
-// about the same time are taken to be at one server, which each of them slows down for
-// the others: so they have it in common, else the one that came last would take its
-// neighbours' load for the usual.
+// leastTrip returns the shortest round trip of late. Queues that answer in about the same
+// time are taken to be at one server: they have it in common, else the one that came last
+// would take its neighbours' load for the usual.
 func (l *lane) leastTrip(own time.Duration, now time.Time) time.Duration {
 	least := own
 	for _, m := range l.pool.lanes {

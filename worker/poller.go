@@ -183,7 +183,7 @@ func (p *poller) room(now time.Time) int {
 		return p.lane.room(now)
 	}
 	prefetch := 0
-	if p.limit == p.opts.Concurrency && p.messages.bytes() < p.opts.PrefetchBytes {
+	if p.limit == p.opts.Concurrency && p.messages.ready.bytes+p.messages.deferred.bytes < p.opts.PrefetchBytes {
 		prefetch = p.pace.prefetch(p.limit, &p.opts, now)
 	}
 	size := p.opts.Batch.Size

@@ -18,10 +18,9 @@ type PoolOptions struct {
 	Sleep time.Duration
 }
 
-// Pool is what workers of several queues share: a limit of concurrency, and the
-// order in which the queues get a free slot. Make it with [NewPool], name it in
-// the [Options] of each worker, and run the workers; it has no goroutine of its
-// own. Workers may join and stop at any time.
+// Pool is what workers of several queues share: a limit of concurrency, and the order in
+// which the queues get a free slot. Make it with [NewPool] and name it in the [Options] of
+// each worker. Workers may join and stop at any time.
 type Pool struct {
 	concurrency int
 	sleep       time.Duration
@@ -143,10 +142,9 @@ func (p *Pool) takeReserved(now time.Time) (*slots, []*held) {
 	return nil, nil
 }
 
-// reservable returns how many slots may be reserved for a queue: about its
-// share of them. The turn after that waits, and all others behind it: else
-// whoever has messages in hand would run ahead of a queue whose receive is slow,
-// by as many turns as there are slots.
+// reservable returns how many slots may be reserved for a queue: about its share of them.
+// The turn after that waits, and all others behind it: else whoever has messages in hand
+// would run ahead of a queue whose receive is slow.
 func (p *Pool) reservable(l *lane, now time.Time) int {
 	return int(math.Ceil(p.shareOf(l, now)*float64(p.concurrency))) + 1
 }

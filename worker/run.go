@@ -171,8 +171,7 @@ func (w *Worker) enter(p phase) {
 
 // checkDrained ends the drain when nothing is open, in work or unsaid.
 func (w *Worker) checkDrained() {
-	if w.phase != draining && w.phase != aborting ||
-		w.inWork > 0 || len(w.poller.open) > 0 || !w.deletes.deletes.idle() ||
+	if w.inWork > 0 || len(w.poller.open) > 0 || !w.deletes.deletes.idle() ||
 		!w.visibility.changes.idle() || len(w.visibility.returning) > 0 {
 		return
 	}

@@ -187,7 +187,23 @@ func (s *settler) apply(e *Settled, h *held, res *queue.Result, act action, now 
 		e.NextRetry = later(h.arrivedAt.Add(s.opts.VisibilityTimeout), h.hiddenUntil)
 		s.visibility.release(h, now)
 	}
-	s.stats.settled(e)
+	c := &s.stats.counts
+	switch e.Outcome {
+	case queue.Done:
+		c.Done++
+	case queue.Unreached:
+		c.Unreached++
+	case queue.Throttled:
+		c.Throttled++
+	default:
+		c.Failed++
+	}
+	if e.Aborted {
+		c.Aborted++
+	}
+	if e.Late {
+		c.Late++
+	}
 }
 
 // putOff keeps those messages of a delivery that were postponed, or returns them, as it

@@ -108,16 +108,11 @@ func (s *slots) begin(now time.Time) []*held {
 			}
 		}
 	}
-	s.occupy(1)
-	return batch
-}
-
-// occupy counts the slots in use.
-func (s *slots) occupy(n int) {
-	s.inWork += n
+	s.inWork++
 	if s.lane != nil {
-		s.lane.pool.inWork += n
+		s.lane.pool.inWork++
 	}
+	return batch
 }
 
 // run makes one delivery after the other on a slot.
@@ -141,7 +136,7 @@ func (s *slots) deliver(own *slot, batch []*held) (next []*held) {
 	now, first, answered := time.Now(), batch[0], false
 	s.mu.Lock()
 	s.observe(now)
-	s.occupy(-1)
+	s.inWork--
 	if s.limiter != nil {
 		s.limiter.release(now, first.permit, results)
 	}
@@ -149,7 +144,10 @@ func (s *slots) deliver(own *slot, batch []*held) (next []*held) {
 	own.settled, answered = s.settler.settle(batch, results, own.settled[:0], now)
 	if answered {
 		s.pace.served(took, now)
-		if s.lane != nil {
+	}
+	if s.lane != nil {
+		s.lane.pool.inWork--
+		if answered {
 			s.lane.pool.pace.served(took, now)
 		}
 	}

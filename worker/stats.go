@@ -3,8 +3,6 @@ package worker
 import (
 	"math"
 	"time"
-
-	"tendril/queue"
 )
 
 // Status is what a worker does at one moment.
@@ -99,26 +97,6 @@ type statistics struct {
 // failed notes trouble with the queue.
 func (t *statistics) failed(action string, err error, now time.Time) {
 	t.lastError = &LastError{At: now, Action: action, Err: err}
-}
-
-// settled counts the end of a delivery.
-func (t *statistics) settled(s *Settled) {
-	switch s.Outcome {
-	case queue.Done:
-		t.counts.Done++
-	case queue.Unreached:
-		t.counts.Unreached++
-	case queue.Throttled:
-		t.counts.Throttled++
-	default:
-		t.counts.Failed++
-	}
-	if s.Aborted {
-		t.counts.Aborted++
-	}
-	if s.Late {
-		t.counts.Late++
-	}
 }
 
 // measure updates the rate.

@@ -87,7 +87,9 @@ func (w *Worker) receive(now time.Time) {
 	} else {
 		w.poller.begin(now)
 	}
-	w.checkDrained()
+	if w.phase == draining || w.phase == aborting {
+		w.checkDrained()
+	}
 }
 
 // gateClosed withdraws what is not in work yet when the gate closes.
