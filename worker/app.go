@@ -89,15 +89,6 @@ func (a *appMonitor) throttled(res *queue.Result, started, now time.Time) (pause
 	return pause, true
 }
 
-// endPause opens the gate when the pause of a target is over, for one delivery at a
-// time at first.
-func (a *appMonitor) endPause(now time.Time) {
-	if a.gate.has(Throttling) && !now.Before(a.pauses.until) {
-		a.limit = 1
-		a.gate.lift(Throttling, now)
-	}
-}
-
 // learn takes what a delivery says about the app, and reports whether the app
 // answered. It says nothing if the app was not asked.
 func (a *appMonitor) learn(startedAt time.Time, res *queue.Result, now time.Time) (answered bool) {

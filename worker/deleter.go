@@ -24,7 +24,10 @@ type deleter struct {
 func (d *deleter) remove(h *held, now time.Time) {
 	h.stage = deleting
 	d.messages.unconfirmed++
-	d.messages.deleteBegins(h)
+	if g := h.group; g != nil { // after the last that is active the next one will want a slot soon
+		g.deleting++
+		d.messages.turnIfLast(g)
+	}
 	d.put(h, now)
 }
 
@@ -137,7 +140,10 @@ func (d *deleter) confirmed(h *held, sent, now time.Time) {
 	case !h.lapsed && !h.isExpired:
 		m.done.put(h.msg.ID, struct{}{})
 	}
-	m.deleteEnds(h, now)
+	if g := h.group; g != nil {
+		g.deleting--
+		m.leaveGroup(h, now)
+	}
 }
 
 // tryAgain puts back a delete that was not applied, or not known to be.

@@ -149,30 +149,12 @@ func (m *inventory) joinGroup(h *held) bool {
 	return false
 }
 
-// deleteBegins notes that h is being deleted: after the last of those that are active
-// the next of its group will want a slot soon.
-func (m *inventory) deleteBegins(h *held) {
-	if g := h.group; g != nil {
-		g.deleting++
-		m.turnIfLast(g)
-	}
-}
-
 // turnIfLast notes that a group is about to go on when all that are active are
 // being deleted.
 func (m *inventory) turnIfLast(g *group) {
 	if g.deleting == g.active && len(g.waiting) > 0 && !g.turning {
 		g.turning = true
 		m.turning++
-	}
-}
-
-// deleteEnds makes the next message of h's group ready, after h and its batch are
-// out of the queue for certain.
-func (m *inventory) deleteEnds(h *held, now time.Time) {
-	if g := h.group; g != nil {
-		g.deleting--
-		m.leaveGroup(h, now)
 	}
 }
 

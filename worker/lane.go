@@ -336,14 +336,6 @@ func (l *lane) firstTimeout(usual time.Duration, now time.Time) time.Duration {
 	return max(firstTimeoutLeast, 3*slowest)
 }
 
-// slowestNeighbour returns the longest of the shortest calls of all queues.
-func (l *lane) slowestNeighbour(now time.Time) (trip time.Duration) {
-	for _, m := range l.pool.lanes {
-		trip = max(trip, m.pace.calls.extent(now).least)
-	}
-	return trip
-}
-
 // leastTrip returns the shortest round trip of late. Queues that answer in about the same
 // time are taken to be at one server: they have it in common, else the one that came last
 // would take its neighbours' load for the usual.

@@ -120,15 +120,6 @@ func (l *limiterState) breakerOpen(now time.Time) bool {
 	return l != nil && l.room(now) == 0 && l.roomWhy == breakerReason
 }
 
-// noRoom notes that receiving waits for the limiter, which does not say by itself when
-// it has room again; lookAt is when to look.
-func (l *limiterState) noRoom(now time.Time) {
-	if !now.Before(l.lookAt) {
-		l.lookAt = now.Add(askLimiterAgain)
-	}
-	l.core.wakeAt(l.lookAt)
-}
-
 // keepBack notes that nothing more may come for a while.
 func (l *limiterState) keepBack(now time.Time, wait time.Duration, reason string) {
 	l.until, l.calmAt = now.Add(wait), now.Add(wait+limitedCalm)

@@ -144,7 +144,11 @@ func (p *poller) next(now time.Time) *openReceive {
 	n := p.room(now)
 	if n > 0 && p.limiter != nil {
 		if n = min(n, p.permitted(now)); n <= 0 {
-			p.limiter.noRoom(now)
+			// The limiter does not say by itself when it has room again.
+			if !now.Before(p.limiter.lookAt) {
+				p.limiter.lookAt = now.Add(askLimiterAgain)
+			}
+			p.wakeAt(p.limiter.lookAt)
 		}
 	}
 	if n <= 0 {
@@ -305,7 +309,9 @@ const (
 func (p *poller) usualAnswer(now time.Time) time.Duration {
 	trip := cmp.Or(p.pace.roundTrip, p.pace.call)
 	if trip == 0 && p.lane != nil {
-		trip = p.lane.slowestNeighbour(now)
+		for _, l := range p.lane.pool.lanes {
+			trip = max(trip, l.pace.calls.extent(now).least)
+		}
 	}
 	if trip == 0 {
 		return usualAnswerFirst

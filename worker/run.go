@@ -92,7 +92,10 @@ func (w *Worker) round(now time.Time) time.Time {
 			w.limiter.calm(now)
 		}
 	}
-	w.app.endPause(now)
+	if w.gate.has(Throttling) && !now.Before(w.app.pauses.until) {
+		w.limit = 1 // one delivery at a time at first
+		w.gate.lift(Throttling, now)
+	}
 	w.app.watchIdle(now)
 	cancelAt := w.poller.cancelWaiting(now)
 	w.settler.resume(now)

@@ -49,22 +49,15 @@ func (s *slots) startAll(free *slot, now time.Time) (own []*held) {
 			return own
 		case of == s && free != nil:
 			own, free = batch, nil
+		case len(of.parked) > 0:
+			n := len(of.parked) - 1
+			of.parked[n].work <- batch
+			of.parked = of.parked[:n]
 		default:
-			of.launch(batch)
+			idle := &slot{work: make(chan []*held, 1)}
+			of.tasks.Go(func() { of.run(idle, batch) })
 		}
 	}
-}
-
-// launch starts a delivery on an idle slot or a new one.
-func (s *slots) launch(batch []*held) {
-	if n := len(s.parked); n > 0 {
-		free := s.parked[n-1]
-		s.parked = s.parked[:n-1]
-		free.work <- batch
-		return
-	}
-	free := &slot{work: make(chan []*held, 1)}
-	s.tasks.Go(func() { s.run(free, batch) })
 }
 
 // begin takes the next ready message that is still good to start, or the next
