@@ -8,9 +8,8 @@ import (
 	"tendril/queue"
 )
 
-// The rhythm of pauses after a target refused to take anything: about the
-// first, the longest by its own growth, and the longest that a target may ask
-// the worker for; the message itself may have to wait longer.
+// The pauses after a target refused to take anything: about the first, the longest by its own
+// growth, and the longest that a target may ask for; its message may have to wait longer.
 const (
 	throttleFirst   = 2 * time.Second
 	throttleLimit   = 30 * time.Second
@@ -126,10 +125,9 @@ func (a *appMonitor) unreached(reason string, started, now time.Time) {
 	a.probe(retryWait(a.outages, probeEvery, probeLimit, rand.Float64()))
 }
 
-// returnable reports whether a message that did not reach the app is returned at
-// once. Where that costs a receive, it is so only for the first outage since the
-// app last answered: an app that passes probes and takes no delivery would use up
-// all receives of a message within seconds.
+// returnable reports whether a message that did not reach the app is returned at once. Where
+// that costs a receive, only in the first outage since the app last answered: an app that
+// passes probes and takes no delivery would use up all receives within seconds.
 func (a *appMonitor) returnable() bool {
 	outages := a.outages
 	if !a.gate.has(AppDown) {

@@ -151,11 +151,10 @@ func retryWait(failures int, base, limit time.Duration, random float64) time.Dur
 	return time.Duration(d * (1 - random/2))
 }
 
-// clock notices when the process stood still. The monotonic clock goes on
-// while a process is stopped by a signal but stands still while its machine is
-// suspended; the wall clock goes on in both but may also be set. So a gap
-// shows as a monotonic step longer than the rhythm of the ticks, or as a wall
-// clock that ran ahead of the monotonic one.
+// clock notices when the process stood still. The monotonic clock goes on while a process is
+// stopped by a signal but not while its machine is suspended; the wall clock goes on in both
+// but may also be set. So a gap shows as a monotonic step longer than the rhythm of the
+// ticks, or as a wall clock that ran ahead of the monotonic one.
 type clock struct {
 	rhythm time.Duration // the longest time between two ticks of a healthy process
 	last   time.Time     // the last tick

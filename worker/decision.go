@@ -11,16 +11,11 @@ import (
 type verb uint8
 
 const (
-	// leave: do nothing; the visibility that it has runs out.
-	leave verb = iota
-	// remove: delete it.
-	remove
-	// retry: set its visibility to the action's delay.
-	retry
-	// keep: it was not tried; hold it and ask again after the action's delay.
-	keep
-	// giveUp: it was not tried and is not held; return it.
-	giveUp
+	leave  verb = iota // do nothing; the visibility that it has runs out
+	remove             // delete it
+	retry              // set its visibility to the action's delay
+	keep               // it was not tried; hold it and ask again after the action's delay
+	giveUp             // it was not tried and is not held; return it
 )
 
 // action is a verb and the delay of a retry, or until the next asking.
@@ -31,35 +26,25 @@ type action struct {
 
 // endedDelivery is what decide has to know of one delivery.
 type endedDelivery struct {
-	result queue.Result
-	// attempt is 1 for the first.
-	attempt int
+	result  queue.Result
+	attempt int // 1 for the first
 	// receivedAt is when the receipt was given out, at the earliest: a message may
 	// be hidden for 12 h from there.
 	receivedAt time.Time
 	// due is when the visibility timeout of the receive ends, at the latest.
-	due time.Time
-	// lapsed: the receipt's visibility ran out during the delivery.
-	lapsed bool
-	// extended: the queue may hide the message for longer than its receive asked
-	// for.
-	extended bool
-	// keepable: what was not tried may be kept.
-	keepable bool
-	// returnable: what did not reach the app may come again at once.
-	returnable bool
-	// pause is how long the target is left alone that throttled it.
-	pause time.Duration
-	// random is in [0,1).
-	random float64
+	due        time.Time
+	lapsed     bool          // the receipt's visibility ran out during the delivery
+	extended   bool          // the queue may hide the message for longer than its receive asked for
+	keepable   bool          // what was not tried may be kept
+	returnable bool          // what did not reach the app may come again at once
+	pause      time.Duration // how long the target is left alone that throttled it
+	random     float64       // in [0,1)
 }
 
-// decide says what becomes of a message. A success is deleted, whatever
-// else happened: the queue is the judge of an old receipt. A receipt that
-// lapsed must not change the visibility of what may be another worker's by now.
-// What was not tried is kept as long as that is possible. What failed is visible
-// again when the visibility timeout of its receive is over, whether it was
-// extended or not, unless a delay is configured.
+// decide says what becomes of a message. A success is deleted, whatever else happened: the
+// queue is the judge of an old receipt. A receipt that lapsed must not change the visibility
+// of what may be another worker's by now. What failed is visible again when the visibility
+// timeout of its receive is over, unless a delay is configured.
 func decide(o *Options, d *endedDelivery, now time.Time) action {
 	if d.result.Outcome == queue.Done {
 		return action{verb: remove}

@@ -59,18 +59,15 @@
 // # Several queues
 //
 // Each free slot goes to a queue with work: the first in the order in which they joined
-// when no [Options] have a Weight, else they take turns in proportion to the weights,
-// evenly mixed (takeTurn). A message in
-// hand starts at once. One that has to be received first keeps the slot reserved until
-// the answer, so that the shares hold although receives travel in tens and may be slow;
-// a queue can have about its share of the slots reserved, and the turn after that waits.
+// when no [Options] have a Weight, else they take turns in proportion to the weights. A
+// message in hand starts at once. One that has to be received first keeps the slot reserved
+// until the answer, so that the shares hold although receives travel in tens and may be
+// slow; a queue can have about its share of the slots reserved.
 //
-// A receive that stays open tells that its queue is empty: what was reserved for it is
-// free again. How long that takes depends on what the queue brought last; see
-// emptyTimeout in lane.go. In strict order nothing is received below a queue that has
-// work. A worker that does not run yet, whose gate is closed, or that failed to receive,
+// A receive that stays open tells that its queue is empty: what was reserved for it is free
+// again; see emptyTimeout in lane.go. In strict order nothing is received below a queue that
+// has work. A worker that does not run yet, whose gate is closed, or that failed to receive,
 // takes no share; so start the workers, and open their gates, in the order of the queues.
-// Workers that have the same [Limiter] divide its room like the slots.
 //
 // # The clocks of a message
 //

@@ -9,9 +9,8 @@ import (
 const (
 	// askLimiterAgain is how soon a limiter is asked again that named no time.
 	askLimiterAgain = 100 * time.Millisecond
-	// limitedCalm is how long no refusal must come until a time of limiting
-	// counts as over, so that a rate which refuses now and then is one time
-	// and not thousands. For as long the first of several reasons stands.
+	// limitedCalm is how long no refusal must come until a time of limiting counts as
+	// over, so that a rate which refuses now and then is one time and not thousands.
 	limitedCalm = time.Second
 	// breakerReason is the reason that stands for an app which is not asked at
 	// all. Any other one comes and goes with each message.
@@ -19,8 +18,7 @@ const (
 )
 
 // sharedLimiter is a limiter together with what it said last. Workers of a pool that have
-// the same limiter share it: what it refused one it refuses the others, so that
-// the pool's order decides, and not who asks first.
+// the same limiter share it, so that the pool's order decides, and not who asks first.
 type sharedLimiter struct {
 	limiter Limiter
 	// askAt: nothing begins before, since the limiter refused; zero when it did
@@ -98,9 +96,8 @@ func (l *limiterState) release(now time.Time, permit uint64, results []queue.Res
 	}
 }
 
-// limiterAhead is how far the limiter is asked to look when the worker is about
-// to receive, besides what the messages need to come: far enough to receive
-// ten at a time from 40 a second on.
+// limiterAhead is how far the limiter is asked to look before a receive, besides its round
+// trip: far enough to receive ten at a time from 40 a second on.
 const limiterAhead = 250 * time.Millisecond
 
 // room returns how many deliveries the limiter lets begin soon, of whichever queue.

@@ -82,9 +82,8 @@ type invisibility struct {
 	extended bool
 }
 
-// received takes a receive of the message, which hides it since began. How often it was
-// received here is not known of one that came from another queue, where the queue does not
-// tell.
+// received takes a receive of the message, which hides it since began. Of one that came from
+// another queue, a queue that does not tell gives no count of receives here.
 func (h *held) received(m *queue.Message, began, now time.Time, visibility time.Duration) {
 	h.receipt, h.receivedAt, h.arrivedAt = m.ReceiptHandle, began, now
 	h.lapsed, h.extended, h.nextExtend = false, false, time.Time{}
@@ -118,11 +117,9 @@ func (v *invisibility) spent(visibility time.Duration, now time.Time) bool {
 	return v.left(now) < visibility/2 && v.hiddenUntil.Sub(now) <= visibility/2
 }
 
-// extension returns how long to hide the message from now on, 0 when it is
-// too early, under way already, or the 12 h from its receive are used up. A
-// message in work is extended from half of its visibility on; one that waits
-// behind its group or is postponed from a third on, so that it has more than
-// half left when its turn comes.
+// extension returns how long to hide the message from now on, 0 for not now. A message in
+// work is extended from half of its visibility on; one that waits behind its group or is
+// postponed from a third on, so that it has more than half left when its turn comes.
 func (h *held) extension(visibility time.Duration, now time.Time) time.Duration {
 	if h.changing || h.lapsed || now.Before(h.nextExtend) {
 		return 0
@@ -167,13 +164,11 @@ func life(id string, receives, here int) string {
 	return id + " " + strconv.Itoa(receives-here)
 }
 
-// group is the messages of one FIFO message group that are held here, in
-// order: those that are ready, in work, postponed or being deleted (one, or
-// those of one batch), and those that wait for them. A queue gives out no message of a
-// group that has one in flight, so they all came with one receive.
+// group is the messages of one FIFO message group that are held here, in order. A queue
+// gives out no message of a group that has one in flight, so they all came with one receive.
 type group struct {
 	id       string
-	active   int // ready, in work, postponed or being deleted
+	active   int // ready, in work, postponed or being deleted: one, or those of one batch
 	deleting int // of them
 	waiting  []*held
 	// turning: all that are active are being deleted and the next one is about

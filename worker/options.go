@@ -22,15 +22,14 @@ const (
 	maxWeight                = 1000000
 )
 
-// Options configure a [Worker]. The zero value, and a nil *Options, are valid.
+// Options configure a [Worker]. The zero value, and a nil *Options, are valid. Values outside
+// their range are brought to the nearest bound.
 type Options struct {
 	Name string // shown in [Status]; usually the queue's
-	// Concurrency is the most deliveries in work at once, 1 to 1000; 0 means
-	// 50. Values outside are brought to the nearest bound.
+	// Concurrency is the most deliveries in work at once, 1 to 1000; 0 means 50.
 	Concurrency int
 	// VisibilityTimeout hides each received message, and is what an extension
-	// adds; 0 means 300 s. Anything else below 1 s (so also a negative value,
-	// for those who want 0) counts as 1 s, above 12 h as 12 h.
+	// adds, 1 s to 12 h; 0 means 300 s, a negative value 1 s.
 	VisibilityTimeout time.Duration
 	// ErrorVisibilityTimeout is how long a failed message stays hidden, counted
 	// from the failure; 0 to 12 h. Nil means the rest of its visibility timeout,
@@ -53,10 +52,9 @@ type Options struct {
 	// UncountedReturns tells that the queue does not count the receive of what is given
 	// back unread ([queue.VisibilityChange]). Set it exactly when that is so.
 	UncountedReturns bool
-	// MaxReceives is how often the queue hands a message out before it goes to
-	// the dead-letter queue; 0 when there is none, or it is not known. It lets a
-	// FIFO group go on at once behind a message that failed for the last time,
-	// and must then be right: see [Worker.SetMaxReceives].
+	// MaxReceives is how often the queue hands a message out before it goes to the
+	// dead-letter queue; 0 when that is not known. It lets a FIFO group go on at once behind
+	// a message that failed for the last time: see [Worker.SetMaxReceives].
 	MaxReceives int
 	// ProbeIdle is after how long without an answer an app that has nothing in work
 	// is probed, so that its end is noticed before the next message; 0 means never.
@@ -73,13 +71,11 @@ type Options struct {
 	Batch   Batch   // several messages in one delivery
 	Events  *Events // listeners; nil for none
 
-	// Pool shares one limit of concurrency with other workers, and chooses which
-	// queue is next; nil for a worker of its own. Concurrency is then the most
-	// that this queue may have of it; 0 means all.
+	// Pool shares one limit of concurrency with other workers; nil for a worker of its own.
+	// Concurrency is then the most that this queue may have of it; 0 means all.
 	Pool *Pool
-	// Weight is this queue's share of the free slots of the pool, against the
-	// weights of the others. Where no worker of the pool has one, the queues are
-	// in strict order, that of the calls of [New]; else 0 counts as 1.
+	// Weight is this queue's share of the pool's free slots; 0 counts as 1. Where no worker
+	// of the pool has one, the queues are in strict order, that of the calls of [New].
 	Weight int
 	// MaxWait gives the next turn to a message of this queue that was sent
 	// longer ago, whatever the order, but at most every other turn of the pool;

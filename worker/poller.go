@@ -278,10 +278,9 @@ func (p *poller) answered(o *openReceive, msgs []queue.Message, now time.Time) {
 	}
 }
 
-// waited reports whether a receive seems to have found the queue empty and
-// waited for what it brought now: each message was sent after it began, or came
-// back after it was here and the answer took longer than usual. Clocks that
-// disagree make young messages look so, or none.
+// waited reports whether a receive seems to have found the queue empty and waited for what
+// it brought now: each message was sent after it began, or came back and the answer took
+// longer than usual.
 func (p *poller) waited(o *openReceive, msgs []queue.Message, now time.Time) bool {
 	start, end := o.start.Round(0), now.Round(0)
 	long := now.Sub(o.start) > p.usualAnswer(now)
@@ -328,9 +327,8 @@ func (p *poller) leastTrip(now time.Time) time.Duration {
 	return p.lane.leastTrip(own, now)
 }
 
-// grace is how old a receive is when it is taken to wait on an empty queue. A
-// younger one may have an answer on its way; cutting it off would leave those
-// messages hidden until their visibility ends.
+// grace is how old a receive is when it is taken to wait on an empty queue. To cut off a
+// younger one may leave messages hidden that are on their way.
 func (p *poller) grace() time.Duration {
 	if p.pace.roundTrip == 0 {
 		return 300 * time.Millisecond
