@@ -18,32 +18,24 @@ import (
 
 // Options describe the deliveries from one queue. Only Target is required.
 type Options struct {
-	// Target takes the messages.
-	Target Target
-	// FIFO is true where the order within a message group counts.
-	FIFO bool
-	// Tracker counts the deliveries in flight; nil where nobody asks for them.
-	Tracker *Tracker
-	// Known is a [Registry]; nil trusts every message that says it is a run.
-	Known Registry
+	Target  Target   // takes the messages
+	FIFO    bool     // the order within a message group counts
+	Tracker *Tracker // counts the deliveries in flight; nil where nobody asks for them
+	Known   Registry // nil trusts every message that says it is a run
 	// Account returns who keeps account of scheduled runs; nil, or a nil result, for
 	// nobody.
-	Account func() RunAccount
-	// SNS takes messages out of the envelopes of SNS.
-	SNS bool
-	// Payloads fetches what messages point to in S3; nil where no bucket is allowed.
-	Payloads *envelope.Opener
+	Account  func() RunAccount
+	SNS      bool             // messages are taken out of the envelopes of SNS
+	Payloads *envelope.Opener // fetches what messages point to in S3; nil where no bucket is allowed
 	// Deadline returns the limit of a whole delivery, 0 for none; may be nil.
 	Deadline func() time.Duration
 	// Postponed reports that the payload of a message is not available; may be nil.
 	Postponed func(id string, retryIn time.Duration, err error)
 	// Begun is called when a message is about to be handed over; path is that of a
 	// scheduled run, else "". May be nil.
-	Begun func(path string)
-	// Tracer makes the spans of deliveries; may be nil.
-	Tracer *telemetry.Tracer
-	// Logger gets what is worth knowing about a message; nil discards it.
-	Logger *slog.Logger
+	Begun  func(path string)
+	Tracer *telemetry.Tracer // makes the spans of deliveries; may be nil
+	Logger *slog.Logger      // gets what is worth knowing about a message; nil discards it
 }
 
 // Target is what messages are handed to: an app or a function. One that has a method

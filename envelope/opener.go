@@ -12,9 +12,6 @@ import (
 	"tendril/queue"
 )
 
-// defaultLimit is the largest payload that is fetched, unless [Opener.Limit] is set.
-const defaultLimit = 16 << 20
-
 // The errors of an [Opener] that do not come from its Fetcher.
 var (
 	// errNotAllowed: the pointer names a bucket that is not in [Opener.Buckets].
@@ -40,13 +37,11 @@ type Fetcher interface {
 // Opener replaces pointers with the payloads that they point to. It is safe for
 // concurrent use as long as its fields do not change.
 type Opener struct {
-	// Fetcher is required.
-	Fetcher Fetcher
+	Fetcher Fetcher // required
 	// Buckets are the exact names of the buckets that may be read. Every other
 	// bucket is refused, so nothing is fetched when the list is empty.
 	Buckets []string
-	// Limit is the largest payload in bytes; 0 means 16 MiB.
-	Limit int64
+	Limit   int64 // of a payload in bytes; 0 means 16 MiB
 }
 
 // Open returns a copy of m with the payload that m points to as its body, and
@@ -78,7 +73,7 @@ func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Messag
 		return *m, false, fmt.Errorf("%w: the key of the payload in S3 bucket %q has a path segment . or .., which a "+
 			"proxy may resolve to another bucket; store payloads under keys without such segments", errBadKey, bucket)
 	}
-	limit := cmp.Or(o.Limit, defaultLimit)
+	limit := cmp.Or(o.Limit, 16<<20)
 	if size, err := strconv.ParseInt(m.Attributes[mark].Value, 10, 64); err == nil && size > limit {
 		return *m, false, fmt.Errorf("%w: %d bytes in S3 bucket %s, at most %d are allowed", ErrTooLarge, size, bucket, limit)
 	}
