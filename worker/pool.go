@@ -217,15 +217,7 @@ func (p *Pool) poll(now time.Time) {
 
 // claimedAbove reports whether a queue before this one in strict order has work.
 func (p *Pool) claimedAbove(l *lane, now time.Time) bool {
-	for _, m := range p.lanes {
-		if m == l {
-			return false
-		}
-		if m.hasWork(now) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool { return m.hasWork(now) })
 }
 
 // shareOf returns the share of the turns, up to 1, that a queue has to expect
