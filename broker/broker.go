@@ -1,15 +1,6 @@
 package broker
 
-import (
-	"context"
-	"errors"
-	"log/slog"
-
-	"tendril/queue"
-)
-
-// ErrInUse means that another process has the data directory open.
-var ErrInUse = errors.New("data directory is in use by another process")
+import "log/slog"
 
 // Options configure a [Broker]. A nil *Options is valid.
 type Options struct {
@@ -38,28 +29,4 @@ type Events struct {
 	DeadLettered func(from, to string, ids []string)
 	// Expired is called after n messages of a queue passed their retention.
 	Expired func(name string, n int)
-}
-
-// Queue returns a handle on one queue, which need not exist yet.
-func (b *Broker) Queue(name string) *Queue { return &Queue{b.core, name} }
-
-// Queue sends to one queue of a broker and receives from it.
-type Queue struct {
-	b    *core
-	name string
-}
-
-// Name returns the queue's name.
-func (q *Queue) Name() string { return q.name }
-
-// live returns the queue for a call with n entries; 0 checks no number.
-func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
-	live, err := q.b.queues.get(q.name)
-	if err == nil && n > 0 {
-		err = queue.CheckEntries(n, "entry")
-	}
-	if err == nil {
-		err = ctx.Err()
-	}
-	return live, err
 }

@@ -117,6 +117,14 @@ func (r *diskGuard) giveUpReserve() {
 
 func (r *diskGuard) path() string { return filepath.Join(r.dir, "reserve") }
 
+const (
+	pageSize = 4096
+	// checkpointPages is the length of the log, in pages, at which it is
+	// copied into the database; checkpointLeast is that on a tiny disk.
+	checkpointPages = 4_000
+	checkpointLeast = 64
+)
+
 // logPages returns how long the log may become before it is copied into the
 // database: less on a small disk.
 func (r *diskGuard) logPages() int64 {

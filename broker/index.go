@@ -347,3 +347,12 @@ func (x *index) admit(f *fill, rows []*record) (added int) {
 	x.countFresh()
 	return added
 }
+
+// newDeadlines returns a heap of the messages in flight, the one whose visibility timeout
+// ends first on top.
+func newDeadlines() indexed[*message] {
+	return indexed[*message]{
+		before: func(a, b *message) bool { return a.until < b.until },
+		index:  func(m *message) *int { return &m.index },
+	}
+}

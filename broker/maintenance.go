@@ -138,15 +138,8 @@ func (m *maintenance) forgetDedups(c *conn) (next time.Duration, err error) {
 	return max(tidySoon, time.Duration(first-now)*time.Millisecond), nil
 }
 
-const (
-	pageSize = 4096
-	// checkpointPages is the length of the log, in pages, at which it is
-	// copied into the database; checkpointLeast is that on a tiny disk.
-	checkpointPages = 4_000
-	checkpointLeast = 64
-	// checkpointEvery is how many commits may pass between looks at it.
-	checkpointEvery = 16
-)
+// checkpointEvery is how many commits may pass between looks at the log.
+const checkpointEvery = 16
 
 // afterCommit sees to it that a look comes after a commit, and copies the log into the
 // database when it has grown long. Callers have their answers by then; only the next

@@ -105,6 +105,30 @@ func (b *core) byARN(arn string) *liveQueue {
 	return q
 }
 
+// Queue returns a handle on one queue, which need not exist yet.
+func (b *Broker) Queue(name string) *Queue { return &Queue{b.core, name} }
+
+// Queue sends to one queue of a broker and receives from it.
+type Queue struct {
+	b    *core
+	name string
+}
+
+// Name returns the queue's name.
+func (q *Queue) Name() string { return q.name }
+
+// live returns the queue for a call with n entries; 0 checks no number.
+func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
+	live, err := q.b.queues.get(q.name)
+	if err == nil && n > 0 {
+		err = queue.CheckEntries(n, "entry")
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return live, err
+}
+
 // CreateQueue creates a queue. attrs are SQS attribute names and values
 // (nil for defaults). It succeeds without effect when the queue exists and
 // every given attribute equals the current one; otherwise QueueNameExists.

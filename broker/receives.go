@@ -11,10 +11,6 @@ import (
 // messages are visible at once after the restart.
 const storeAfter = 200 * time.Millisecond
 
-// maxFlight bounds what a wall clock that was set back could make of a
-// deadline.
-const maxFlight = 12 * time.Hour
-
 // unstoredReceives are messages whose receives are not in the store yet.
 type unstoredReceives struct {
 	messages []*message

@@ -242,6 +242,9 @@ func (s *store) close() error {
 	return errors.Join(errs...)
 }
 
+// ErrInUse means that another process has the data directory open.
+var ErrInUse = errors.New("data directory is in use by another process")
+
 // lockDir takes the directory for this process until the returned file is
 // closed or the process ends, however it ends. The lock lies in a file of its
 // own: opening and closing the database file would drop SQLite's locks on it.

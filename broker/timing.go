@@ -115,15 +115,6 @@ func (h *indexed[T]) Pop() any {
 	return item
 }
 
-// newDeadlines returns a heap of the messages in flight, the one whose visibility timeout
-// ends first on top.
-func newDeadlines() indexed[*message] {
-	return indexed[*message]{
-		before: func(a, b *message) bool { return a.until < b.until },
-		index:  func(m *message) *int { return &m.index },
-	}
-}
-
 // delayGrid is the precision of delays in milliseconds: a delay ends at the
 // next multiple, never early. It bounds what memory needs to know of delayed
 // messages to a count for each of at most 90,000 instants.
@@ -172,3 +163,7 @@ func (d *delays) expire(milli int64) (n int) {
 	d.delayed -= n
 	return n
 }
+
+// maxFlight bounds what a wall clock that was set back could make of a
+// deadline.
+const maxFlight = 12 * time.Hour

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"tendril/queue"
 )
@@ -195,7 +196,7 @@ func (w *writer) next() (group []pendingRequest, closed bool) {
 
 // commit brings a group to disk and tells its requests. On a full disk what takes up
 // space is refused and the rest tried again alone; any other failure is fatal
-// for the file: see recovery.go.
+// for the file: see fail.
 func (w *writer) commit(group []pendingRequest) {
 	if slices.ContainsFunc(group, func(r pendingRequest) bool { return r.needs.space }) {
 		low, just := w.b.disk.low()
@@ -273,6 +274,59 @@ func (w *writer) try(group []pendingRequest) error {
 	}
 	t.end(err)
 	return err
+}
+
+// fail handles a failed commit. What the disk did with it is unknown, and a
+// second fsync of the same file may report success for lost data: so nothing
+// is accepted until the file was closed, opened again, and found to hold all
+// that was ever acknowledged.
+func (w *writer) fail(group []pendingRequest, cause error) {
+	err := &queue.Error{
+		Code: queue.CodeStorageFailed,
+		Message: "The disk refused a write; the queues accept nothing until their file was opened again and verified. " +
+			"Look at the log and the disk.",
+		Err: cause,
+	}
+	w.b.log.Error("Writing the queues' file failed; opening it again", "dir", w.b.dir, "err", cause)
+	w.mu.Lock()
+	w.failure = err
+	group = append(group, w.pending...)
+	w.pending = nil
+	w.mu.Unlock()
+	finishAll(group, err)
+	w.reopen()
+}
+
+// reopen tries until the store is open and verified, or the broker closes.
+func (w *writer) reopen() {
+	_ = w.b.store.Load().close() // it has failed already
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		err := w.restore()
+		if err == nil {
+			w.tx = newTx(w.b.store.Load().write)
+			w.mu.Lock()
+			w.failure = nil
+			w.mu.Unlock()
+			w.b.log.Info("The queues' file is open again and verified", "dir", w.b.dir)
+			w.b.resumeQueues()
+			return
+		}
+		w.b.log.Error("The queues' file cannot be used yet; trying again", "dir", w.b.dir, "in", wait, "err", err)
+		if w.pause(wait) {
+			return
+		}
+	}
+}
+
+// pause waits, and reports whether the broker is closing.
+func (w *writer) pause(wait time.Duration) bool {
+	select {
+	case <-time.After(wait):
+	case <-w.wake: // nothing is submitted now: it is closing, or the token of before
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.closed
 }
 
 // errFull refuses what takes up space on a full disk.
