@@ -81,7 +81,7 @@ func TestRunsWaitForTheRegistry(t *testing.T) {
 	for _, tt := range []struct {
 		err  error
 		want queue.Outcome
-	}{{ErrUndecided, queue.Postponed}, {errors.New("no answer"), queue.Failed}} {
+	}{{periodic.ErrUndecided, queue.Postponed}, {errors.New("no answer"), queue.Failed}} {
 		d := &takesAll{}
 		opts := &Options{Target: d, FIFO: true, Known: func(context.Context, string, string) (bool, error) {
 			return false, tt.err

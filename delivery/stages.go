@@ -143,11 +143,8 @@ func bookkeep(next stage, account func() RunAccount) stage {
 }
 
 // Registry reports whether a scheduled run of this id was made for this path, or returns
-// [ErrUndecided].
+// [periodic.ErrUndecided].
 type Registry func(ctx context.Context, id, path string) (bool, error)
-
-// ErrUndecided is the error while it is not known whether there is a registry.
-var ErrUndecided = errors.New("the registry of periodic tasks is not known yet")
 
 // undecidedPause is how soon a message is tried again that only the registry can judge.
 const undecidedPause = time.Second
@@ -180,7 +177,7 @@ func judge(ctx context.Context, m *message, known Registry) bool {
 	if id := periodic.IDOf(m.Run); id != "" {
 		ok, err := known(ctx, id, m.Run.Path)
 		switch {
-		case errors.Is(err, ErrUndecided):
+		case errors.Is(err, periodic.ErrUndecided):
 			m.result = queue.Result{Outcome: queue.Postponed, Reason: err.Error(), RetryAfter: undecidedPause}
 			return false
 		case err != nil:

@@ -308,13 +308,7 @@ func (e *Environment) openTargets(ctx context.Context) error {
 		},
 	}
 	if e.s.PeriodicTrust == config.TrustRegistry {
-		e.targets.known = func(ctx context.Context, id, path string) (bool, error) {
-			known, err := e.tasks.Known(ctx, id, path)
-			if errors.Is(err, tasks.ErrUndecided) {
-				err = delivery.ErrUndecided
-			}
-			return known, err
-		}
+		e.targets.known = e.tasks.Known
 	}
 	if e.isFleet() || e.inTask() {
 		e.targets.tracker = &e.inFlight

@@ -166,19 +166,14 @@ type TaskStatus struct {
 	Failing int
 }
 
-// Status returns the tasks in the order of the file, and the term in which
-// this instance enqueues them, 0 when it does not.
-func (s *Scheduler) Status() (tasks []TaskStatus, term int64) {
+// Status returns the tasks in the order of the file.
+func (s *Scheduler) Status() (tasks []TaskStatus) {
 	now := s.opts.Wall()
-	current, ok := s.lead.Term()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.entries {
 		tasks = append(tasks,
 			TaskStatus{Task: e.task, Paused: s.held[e.task.Name], Next: e.task.Schedule.Next(now), Failing: e.failures})
 	}
-	if ok {
-		term = current
-	}
-	return tasks, term
+	return tasks
 }

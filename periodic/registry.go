@@ -61,6 +61,9 @@ type EnqueueResult struct {
 // it is.
 var ErrUncertain = errors.New("it is not known whether the run was enqueued, and another try could double it")
 
+// ErrUndecided says that it is not known yet whether there is a registry.
+var ErrUndecided = errors.New("the registry of periodic tasks is not known yet")
+
 // ErrNotSent is wrapped by a [Sender] around an error when it is certain that
 // nothing reached the queue, as with a connection that was refused. Such a try
 // can be repeated without harm.

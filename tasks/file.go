@@ -8,7 +8,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -30,7 +30,7 @@ func Open(path string, log *slog.Logger) (File, error) {
 	if path == "" {
 		return File{}, nil
 	}
-	f := File{Path: path, stamp: Stamp(path)}
+	f := File{Path: path, stamp: stamp(path)}
 	var err error
 	if f.Tasks, err = Read(path); err != nil {
 		return File{}, err
@@ -69,8 +69,8 @@ func readRegular(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, periodic.MaxFile+1))
 }
 
-// Stamp changes when a file does; "" when it is not there.
-func Stamp(path string) string {
+// stamp changes when a file does; "" when it is not there.
+func stamp(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {
 		return ""
@@ -78,54 +78,41 @@ func Stamp(path string) string {
 	return fmt.Sprint(info.ModTime().UnixNano(), info.Size())
 }
 
-// watchedFile is the file of tasks in force. It is safe for concurrent use.
+// watchedFile is the file of tasks in force. Only who may change what is scheduled sets it.
 type watchedFile struct {
-	mu sync.Mutex
-	File
+	inForce atomic.Pointer[File] // never nil
+	seen    atomic.Value         // the stamp, a string, that was looked at last
 }
 
 // path is where the file is; "" for none.
-func (f *watchedFile) path() string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.Path
-}
+func (f *watchedFile) path() string { return f.inForce.Load().Path }
 
 // tasks are those of the file, scheduled or not.
 func (f *watchedFile) tasks() []periodic.Task {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.Tasks == nil {
-		return nil
+	if file := f.inForce.Load().Tasks; file != nil {
+		return file.Tasks
 	}
-	return f.Tasks.Tasks
+	return nil
 }
 
 // setPath makes the next reload read another file.
 func (f *watchedFile) setPath(path string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.Path = path
+	file := *f.inForce.Load()
+	file.Path = path
+	f.inForce.Store(&file)
 }
 
 // set replaces what the file says.
 func (f *watchedFile) set(now File) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.File = now
+	f.inForce.Store(&now)
+	f.seen.Store(now.stamp)
 }
 
 // changed reports whether the file changed since it was looked at last. A file that is being
 // replaced may be away for a moment.
 func (f *watchedFile) changed() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := Stamp(f.Path)
-	if now == "" || now == f.stamp {
-		return false
-	}
-	f.stamp = now
-	return true
+	now := stamp(f.path())
+	return now != "" && f.seen.Swap(now) != now
 }
 
 // reread reads the file again. Without one there are no tasks, and neither when it is gone,
@@ -136,7 +123,7 @@ func (f *watchedFile) reread(required bool) (File, error) {
 	if now.Path == "" {
 		return now, nil
 	}
-	now.stamp = Stamp(now.Path)
+	now.stamp = stamp(now.Path)
 	tasks, err := Read(now.Path)
 	switch {
 	case err == nil:

@@ -78,8 +78,8 @@ func New(opts Options) *Manager {
 	}
 	log := opts.Log.With("component", "periodic")
 	registry := &finder{opts: opts.Registry, log: log}
-	m := &Manager{opts: opts, log: log, registry: registry, file: watchedFile{File: opts.File},
-		changing: make(chan struct{}, 1)}
+	m := &Manager{opts: opts, log: log, registry: registry, changing: make(chan struct{}, 1)}
+	m.file.set(opts.File)
 	m.run, m.stop = context.WithCancel(context.Background())
 	m.changing <- struct{}{}
 	events := leaderEvents(opts.Log.With("component", "leader"), opts.Observers.Leader, m.stopping)

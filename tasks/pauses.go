@@ -90,8 +90,7 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 			continue // what is known stays in force
 		}
 		p.learn(reasons)
-		all, _ := s.Status()
-		for _, task := range all {
+		for _, task := range s.Status() {
 			_, paused := reasons[task.Task.Name]
 			switch {
 			case paused && !task.Paused:

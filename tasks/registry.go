@@ -2,7 +2,6 @@ package tasks
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -187,16 +186,13 @@ func (f *finder) claims(store periodic.Store) func(periodic.Leadership) periodic
 	return func(lead periodic.Leadership) periodic.Registry { return periodic.NewClaims(store, sender, lead) }
 }
 
-// ErrUndecided says that it is not known yet whether there is a registry.
-var ErrUndecided = errors.New("the registry of periodic tasks is still looked for")
-
 // known reports whether the registry has a run, with the path that its message goes to.
 func (f *finder) known(ctx context.Context, id, path string) (bool, error) {
 	if reg := f.found.Load(); reg != nil {
 		return reg.known(ctx, id, path)
 	}
 	if f.undecided.Load() {
-		return false, ErrUndecided
+		return false, periodic.ErrUndecided
 	}
 	return false, nil
 }

@@ -13,8 +13,8 @@ import (
 // errStarting is for what needs the tasks to run.
 var errStarting = errors.New("the environment is starting")
 
-// ErrStopped says that something was not begun since the environment stops.
-var ErrStopped = errors.New("the environment stops")
+// errStopped says that something was not begun since the environment stops.
+var errStopped = errors.New("the environment stops")
 
 // Start lets the scheduler and the elector run, and goes on looking for a registry that Open
 // did not find out about.
@@ -68,7 +68,7 @@ func (m *Manager) Refresh(ctx context.Context, dir string) error {
 	return m.change(ctx, func(ctx context.Context) error {
 		if dir != "" && !m.opts.Required && (m.current.Load() == nil || m.file.path() == "") {
 			path := filepath.Join(dir, "cron.yaml")
-			if Stamp(path) == "" {
+			if stamp(path) == "" {
 				path = ""
 			}
 			m.file.setPath(path)
@@ -103,7 +103,7 @@ func (m *Manager) change(ctx context.Context, do func(ctx context.Context) error
 	case <-m.changing:
 		defer func() { m.changing <- struct{}{} }()
 	case <-ctx.Done():
-		return ErrStopped
+		return errStopped
 	}
 	return do(ctx)
 }
@@ -153,7 +153,7 @@ func (m *Manager) begin(ctx context.Context) (err error) {
 	s, err := m.newSchedule(ctx, nil) // first without: what was due before now is not made up for
 	switch {
 	case m.stopping(): // asked directly: ctx ends a moment after the stop began
-		return ErrStopped
+		return errStopped
 	case err != nil:
 		return err
 	case ctx.Err() != nil:
@@ -189,9 +189,6 @@ const (
 	firstSeekPause   = time.Second
 	longestSeekPause = 30 * time.Second
 )
-
-// RetryAfter is after how long it is worth asking again for what fails with [ErrUndecided].
-const RetryAfter = firstSeekPause
 
 // seekRegistry goes on looking for a registry until the server of the queue tells. Then the
 // periodic tasks begin, if there is one.

@@ -44,8 +44,7 @@ func (m *Manager) Readings() []periodic.TaskStatus {
 	if err != nil {
 		return nil
 	}
-	tasks, _ := s.scheduler.Status()
-	return tasks
+	return s.scheduler.Status()
 }
 
 // Leading reports whether this instance enqueues the tasks.
@@ -79,9 +78,8 @@ func (m *Manager) Status() console.TasksStatus {
 		return st
 	}
 	st.Leader = m.election.Status()
-	all, _ := s.scheduler.Status()
 	reasons := s.pauses.all()
-	for _, t := range all {
+	for _, t := range s.scheduler.Status() {
 		task := taskStatus(&t.Task)
 		task.Paused, task.PauseReason, task.Failing = t.Paused, reasons[t.Task.Name], t.Failing
 		if runs := s.scheduler.History(t.Task.Name); len(runs) > 0 {
@@ -129,10 +127,7 @@ func (m *Manager) History(task string) []console.TaskRun {
 
 // Run enqueues one run of a task at once.
 func (m *Manager) Run(ctx context.Context, task string) (console.TaskRun, error) {
-	s, err := m.scheduled()
-	if err == nil {
-		err = s.has(task, &m.file)
-	}
+	s, err := m.scheduledTask(task)
 	if err != nil {
 		return console.TaskRun{}, err
 	}
@@ -147,10 +142,7 @@ func (m *Manager) Run(ctx context.Context, task string) (console.TaskRun, error)
 // Pause pauses a task on every instance that shares the registry, where the registry can say so;
 // else on this one.
 func (m *Manager) Pause(ctx context.Context, task, reason string) error {
-	s, err := m.scheduled()
-	if err == nil {
-		err = s.has(task, &m.file)
-	}
+	s, err := m.scheduledTask(task)
 	if err == nil {
 		err = s.pauses.set(ctx, task, reason, true)
 	}
@@ -162,10 +154,7 @@ func (m *Manager) Pause(ctx context.Context, task, reason string) error {
 
 // Resume ends a pause.
 func (m *Manager) Resume(ctx context.Context, task string) error {
-	s, err := m.scheduled()
-	if err == nil {
-		err = s.has(task, &m.file)
-	}
+	s, err := m.scheduledTask(task)
 	if err == nil {
 		err = s.pauses.set(ctx, task, "", false)
 	}
@@ -175,17 +164,20 @@ func (m *Manager) Resume(ctx context.Context, task string) error {
 	return s.scheduler.Resume(task)
 }
 
-// has returns an error when the file has no task of that name.
-func (s *schedule) has(name string, file *watchedFile) error {
-	all, _ := s.scheduler.Status()
-	if slices.ContainsFunc(all, func(t periodic.TaskStatus) bool { return t.Task.Name == name }) {
-		return nil
+// scheduledTask returns what enqueues a task, or an error when the file has none of that name.
+func (m *Manager) scheduledTask(name string) (*schedule, error) {
+	s, err := m.scheduled()
+	if err != nil {
+		return nil, err
 	}
-	return queue.Errorf(queue.CodeResourceNotFound, "there is no task %q in %s", name, file.path())
+	if !slices.ContainsFunc(s.scheduler.Status(), func(t periodic.TaskStatus) bool { return t.Task.Name == name }) {
+		return nil, queue.Errorf(queue.CodeResourceNotFound, "there is no task %q in %s", name, m.file.path())
+	}
+	return s, nil
 }
 
 // Known reports whether the registry has the scheduled run of that id, with the path that its
-// message goes to. The error is [ErrUndecided] while it is not known whether there is a registry.
+// message goes to. The error is [periodic.ErrUndecided] while it is not known whether there is a registry.
 func (m *Manager) Known(ctx context.Context, id, path string) (bool, error) {
 	return m.registry.known(ctx, id, path)
 }
