@@ -73,9 +73,7 @@ var ErrNotScheduled = errors.New("nothing is scheduled")
 
 // New returns the tasks of a file. [Manager.Open] comes next.
 func New(opts Options) *Manager {
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
+	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	log := opts.Log.With("component", "periodic")
 	registry := &finder{opts: opts.Registry, log: log}
 	m := &Manager{opts: opts, log: log, registry: registry, changing: make(chan struct{}, 1)}
@@ -194,4 +192,35 @@ func (m *Manager) unfinished(task periodic.Task) bool {
 		return err == nil
 	}
 	return false
+}
+
+// Account keeps account of the deliveries of scheduled runs. It is safe for concurrent use.
+type Account struct {
+	scheduler *periodic.Scheduler
+
+	mu     sync.Mutex
+	inWork map[string]int // deliveries by task
+}
+
+// Begun records that a run of a task is delivered now.
+func (a *Account) Begun(task string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.inWork[task]++
+}
+
+// Ended records how the delivery of a run ended.
+func (a *Account) Ended(outcome periodic.Outcome) {
+	a.mu.Lock()
+	if a.inWork[outcome.Task]--; a.inWork[outcome.Task] == 0 {
+		delete(a.inWork, outcome.Task)
+	}
+	a.mu.Unlock()
+	a.scheduler.Outcome(outcome)
+}
+
+func (a *Account) anyInWork(task string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.inWork[task] > 0
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tendril/periodic"
@@ -20,15 +21,16 @@ type pauses struct {
 	store    pauseStore // nil when pauses are this instance's own
 	interval time.Duration
 
-	mu      sync.Mutex
-	reasons map[string]string // by task
+	setting sync.Mutex
+	reasons atomic.Pointer[map[string]string] // by task; nil for none
 }
 
-// all returns why tasks are paused.
+// all returns why tasks are paused. The map is never changed.
 func (p *pauses) all() map[string]string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return maps.Clone(p.reasons)
+	if reasons := p.reasons.Load(); reasons != nil {
+		return *reasons
+	}
+	return nil
 }
 
 // set tells the registry that a task is paused, or no longer is, and remembers the reason.
@@ -38,16 +40,15 @@ func (p *pauses) set(ctx context.Context, task, reason string, paused bool) erro
 			return fmt.Errorf("telling the registry: %w", err)
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.reasons = maps.Clone(p.reasons)
-	if p.reasons == nil {
-		p.reasons = map[string]string{}
-	}
-	delete(p.reasons, task)
+	p.setting.Lock()
+	defer p.setting.Unlock()
+	reasons := map[string]string{}
+	maps.Copy(reasons, p.all())
+	delete(reasons, task)
 	if paused {
-		p.reasons[task] = reason
+		reasons[task] = reason
 	}
+	p.reasons.Store(&reasons)
 	return nil
 }
 
@@ -62,14 +63,8 @@ func (p *pauses) read(ctx context.Context, log *slog.Logger) (tasks []string) {
 	if err != nil {
 		log.Warn("paused tasks not known", "err", err)
 	}
-	p.learn(reasons)
+	p.reasons.Store(&reasons)
 	return slices.Sorted(maps.Keys(reasons))
-}
-
-func (p *pauses) learn(reasons map[string]string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.reasons = reasons
 }
 
 // follow applies the pauses that other instances make, until ctx is done.
@@ -89,13 +84,11 @@ func (p *pauses) follow(ctx context.Context, s *periodic.Scheduler) {
 		if err != nil {
 			continue // what is known stays in force
 		}
-		p.learn(reasons)
+		p.reasons.Store(&reasons)
 		for _, task := range s.Status() {
-			_, paused := reasons[task.Task.Name]
-			switch {
-			case paused && !task.Paused:
+			if _, paused := reasons[task.Task.Name]; paused && !task.Paused {
 				s.Pause(task.Task.Name)
-			case !paused && task.Paused:
+			} else if !paused && task.Paused {
 				s.Resume(task.Task.Name)
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,8 +71,7 @@ type finder struct {
 	// undecided says that the queue's server did not tell yet whether it has a registry.
 	undecided atomic.Bool
 
-	mu      sync.Mutex
-	cleanup []func()
+	cleanup atomic.Pointer[func()] // nil for none
 }
 
 // leaseName is the lease by which the instances of an environment elect the leader: those
@@ -101,18 +99,9 @@ func (f *finder) open(ctx context.Context) (reg *registry, err error) {
 
 // close ends what open began.
 func (f *finder) close() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, end := range f.cleanup {
-		end()
+	if end := f.cleanup.Swap(nil); end != nil {
+		(*end)()
 	}
-	f.cleanup = nil
-}
-
-func (f *finder) onClose(end func()) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.cleanup = append(f.cleanup, end)
 }
 
 // embedded is the registry of an embedded queue, here or on the server of the queue.
@@ -163,11 +152,12 @@ func (f *finder) table(ctx context.Context) (*registry, error) {
 		defer cancel()
 		prepareTable(checking, table, f.opts.Table, f.opts.Create, f.log)
 	}()
-	f.onClose(func() {
+	end := func() {
 		cancel()
 		<-checked
 		table.Close()
-	})
+	}
+	f.cleanup.Store(&end)
 	select {
 	case <-checked:
 	case <-time.After(registryTimeout):

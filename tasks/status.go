@@ -127,7 +127,10 @@ func (m *Manager) History(task string) []console.TaskRun {
 
 // Run enqueues one run of a task at once.
 func (m *Manager) Run(ctx context.Context, task string) (console.TaskRun, error) {
-	s, err := m.scheduledTask(task)
+	s, err := m.scheduled()
+	if err == nil {
+		err = s.has(task, m.file.path())
+	}
 	if err != nil {
 		return console.TaskRun{}, err
 	}
@@ -142,7 +145,10 @@ func (m *Manager) Run(ctx context.Context, task string) (console.TaskRun, error)
 // Pause pauses a task on every instance that shares the registry, where the registry can say so;
 // else on this one.
 func (m *Manager) Pause(ctx context.Context, task, reason string) error {
-	s, err := m.scheduledTask(task)
+	s, err := m.scheduled()
+	if err == nil {
+		err = s.has(task, m.file.path())
+	}
 	if err == nil {
 		err = s.pauses.set(ctx, task, reason, true)
 	}
@@ -154,7 +160,10 @@ func (m *Manager) Pause(ctx context.Context, task, reason string) error {
 
 // Resume ends a pause.
 func (m *Manager) Resume(ctx context.Context, task string) error {
-	s, err := m.scheduledTask(task)
+	s, err := m.scheduled()
+	if err == nil {
+		err = s.has(task, m.file.path())
+	}
 	if err == nil {
 		err = s.pauses.set(ctx, task, "", false)
 	}
@@ -164,16 +173,12 @@ func (m *Manager) Resume(ctx context.Context, task string) error {
 	return s.scheduler.Resume(task)
 }
 
-// scheduledTask returns what enqueues a task, or an error when the file has none of that name.
-func (m *Manager) scheduledTask(name string) (*schedule, error) {
-	s, err := m.scheduled()
-	if err != nil {
-		return nil, err
+// has returns an error when there is no task of that name.
+func (s *schedule) has(name, file string) error {
+	if slices.ContainsFunc(s.scheduler.Status(), func(t periodic.TaskStatus) bool { return t.Task.Name == name }) {
+		return nil
 	}
-	if !slices.ContainsFunc(s.scheduler.Status(), func(t periodic.TaskStatus) bool { return t.Task.Name == name }) {
-		return nil, queue.Errorf(queue.CodeResourceNotFound, "there is no task %q in %s", name, m.file.path())
-	}
-	return s, nil
+	return queue.Errorf(queue.CodeResourceNotFound, "there is no task %q in %s", name, file)
 }
 
 // Known reports whether the registry has the scheduled run of that id, with the path that its
