@@ -118,7 +118,7 @@ func (s *Scheduler) report(a attempt, retry time.Duration) {
 			s.history.already(one.Task, one.To, id)
 		}
 		one.Reason = ReasonAlready
-		call(s.opts.Events.Skipped, one)
+		s.skipped(one)
 	default:
 		s.enqueued(a)
 	}
@@ -136,8 +136,7 @@ func (s *Scheduler) enqueued(a attempt) {
 // together. One that the registry has a record of is in its queue, or may be.
 func (s *Scheduler) leftOut(a attempt) {
 	var all []Skipped
-	for i := range a.out {
-		f := &a.out[i]
+	for _, f := range a.out {
 		one := Skipped{Task: f.Task, From: f.ScheduledAt, To: f.ScheduledAt, Count: 1, Reason: a.reason}
 		record := a.found[f.ID]
 		if record.Tries > 0 && record.MessageID == "" { // perhaps its message was delivered here
@@ -157,21 +156,17 @@ func (s *Scheduler) leftOut(a attempt) {
 		}
 	}
 	for _, one := range all {
-		if one.Reason == ReasonAlready {
-			call(s.opts.Events.Skipped, one)
-		} else {
-			s.skipped(one)
-		}
+		s.skipped(one)
 	}
 }
 
-// skipped tells of times that were left out; the history has the last.
+// skipped tells of times that were left out. The history has the last, unless it was enqueued.
 func (s *Scheduler) skipped(out Skipped) {
-	s.history.add(Run{Task: out.Task, ScheduledAt: out.To, ID: runID(out.Task, out.To), Skipped: out.Reason})
+	if out.Reason != ReasonAlready {
+		s.history.add(Run{Task: out.Task, ScheduledAt: out.To, ID: runID(out.Task, out.To), Skipped: out.Reason})
+	}
 	call(s.opts.Events.Skipped, out)
 }
 
 // backoff is the pause after some failures in a row and one more.
-func backoff(failures int) time.Duration {
-	return min(firstRetry<<min(failures, 10), longestRetry)
-}
+func backoff(failures int) time.Duration { return min(firstRetry<<min(failures, 10), longestRetry) }

@@ -40,8 +40,6 @@ const (
 // FIFO queue every try has the same deduplication id, so there may be any
 // number within the 5 minutes in which the queue recognises it, and after that
 // none: it is sent once.
-//
-// Make it with [NewClaims].
 type Claims struct {
 	store  Store
 	sender Sender
@@ -85,8 +83,13 @@ func (c *Claims) Skip(ctx context.Context, term int64, runs []ScheduledRun) (map
 	if err != nil {
 		return nil, fmt.Errorf("looking for runs before leaving them out: %w", err)
 	}
-	for i := range runs {
-		f, sent := runs[i], c.sentAs(runs[i].ID)
+	for i, f := range runs {
+		c.mu.Lock()
+		sent := "" // its message, which this process could not mark
+		if t := c.open[f.ID]; t != nil {
+			sent = t.sent.ID
+		}
+		c.mu.Unlock()
 		if sent != "" {
 			records[f.ID] = Claim{Settled: true, MessageID: sent}
 		} else if i < len(runs)-1 {
@@ -100,16 +103,6 @@ func (c *Claims) Skip(ctx context.Context, term int64, runs []ScheduledRun) (map
 		c.forget(runs[i].ID, nil)
 	}
 	return records, nil
-}
-
-// sentAs returns the message of a run that this process sent and did not mark yet.
-func (c *Claims) sentAs(id string) string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if t := c.open[id]; t != nil {
-		return t.sent.ID
-	}
-	return ""
 }
 
 // Enqueue claims, sends and marks.

@@ -36,11 +36,10 @@ func (s *Scheduler) swap(file *File, changed time.Time) Reloaded {
 	entries := make([]*entry, 0, len(file.Tasks))
 	for _, t := range file.Tasks {
 		e := s.entry(t.Name)
-		switch {
-		case e == nil:
+		if e == nil {
 			e = &entry{from: now, changed: changed}
 			r.Added++
-		default:
+		} else {
 			r.Removed--
 			if !sameTask(e.task, t) {
 				r.Changed++
@@ -71,11 +70,9 @@ func sameSchedule(a, b Schedule) bool {
 }
 
 func sameTask(a, b Task) bool {
-	if !sameSchedule(a.Schedule, b.Schedule) {
-		return false
-	}
+	same := sameSchedule(a.Schedule, b.Schedule)
 	a.Schedule, b.Schedule, a.Line, b.Line = Schedule{}, Schedule{}, 0, 0
-	return reflect.DeepEqual(a, b)
+	return same && reflect.DeepEqual(a, b)
 }
 
 // Pause leaves out all runs of a task until [Scheduler.Resume], on this
@@ -90,7 +87,7 @@ func (s *Scheduler) Resume(name string) error { return s.hold(name, false) }
 func (s *Scheduler) hold(name string, paused bool) error {
 	s.mu.Lock()
 	if s.entry(name) == nil {
-		s.mu.Unlock()
+		defer s.mu.Unlock()
 		return s.noTask(name)
 	}
 	changed := s.held[name] != paused
@@ -104,14 +101,12 @@ func (s *Scheduler) hold(name string, paused bool) error {
 	return nil
 }
 
-// noTask is the error for a name that no task has.
+// noTask is the error for a name that no task has. Called with the lock held.
 func (s *Scheduler) noTask(name string) error {
 	var names []string
-	s.mu.Lock()
 	for _, e := range s.entries {
 		names = append(names, e.task.Name)
 	}
-	s.mu.Unlock()
 	switch {
 	case len(names) == 0:
 		return fmt.Errorf("there is no task %s: the environment has no tasks; write them into cron.yaml",
@@ -128,7 +123,7 @@ func (s *Scheduler) RunNow(ctx context.Context, name string) (ScheduledRun, queu
 	s.mu.Lock()
 	e := s.entry(name)
 	if e == nil {
-		s.mu.Unlock()
+		defer s.mu.Unlock()
 		return ScheduledRun{}, queue.Sent{}, s.noTask(name)
 	}
 	task := e.task
@@ -158,12 +153,10 @@ func (s *Scheduler) History(task string) []Run { return s.history.runs(task) }
 
 // TaskStatus is a task as it stands.
 type TaskStatus struct {
-	Task   Task
-	Paused bool
-	// Next is when it is due next, without jitter, in its zone.
-	Next time.Time
-	// Failing is how many tries failed in a row.
-	Failing int
+	Task    Task
+	Paused  bool
+	Next    time.Time // when it is due next, without jitter, in its zone
+	Failing int       // how many tries failed in a row
 }
 
 // Status returns the tasks in the order of the file.

@@ -14,19 +14,6 @@
 //	                               '- Claims: Claim -> Send -> Mark, for queues that
 //	                                  know nothing of runs (Amazon SQS)
 //
-// What each file is about:
-//
-//   - file.go, document.go, task.go, path.go: reading a cron.yaml, and refusing
-//     it with file, line and advice; document.go bounds it before it is parsed.
-//   - schedule.go, expression.go, words.go: expressions, when they are due, the
-//     rule for changes of the clocks (see [Schedule]), and their English.
-//   - plan.go: which runs are due and which are left out.
-//   - scheduledrun.go: the id and the message of a run.
-//   - scheduler.go, attempt.go, control.go: the loop, one try, and what people
-//     may ask of it.
-//   - registry.go, claims.go: where runs are remembered and how they are sent.
-//   - history.go, events.go: what others see.
-//
 // # Invariants
 //
 //   - A run is named by its task and its scheduled time, so that every instance
@@ -62,8 +49,8 @@
 // needs clocks that agree within 30 s for that.
 //
 // A clock that is set back makes times come again: the registry tells those that
-// were enqueued. The next leader that finds a time to come there looks back as
-// far as the grace, and makes up for what was not. A clock that is set forward makes what it jumped over missed.
+// were enqueued. The next leader that finds a time to come there looks back as far as the grace,
+// and makes up for what was not. A clock that is set forward makes what it jumped over missed.
 // Both, and a machine that stood still, are noticed within a second of running.
 //
 // A file that is refused changes nothing: the caller keeps the tasks it has.

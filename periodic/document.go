@@ -49,9 +49,9 @@ func (r *reader) parse(data []byte) *yamlfile.Node {
 	if fault != nil {
 		if fault.Line > 0 && fault.Hint != skeleton {
 			r.refuseLine(strings.Split(string(data), "\n"), fault)
-			return nil
+		} else {
+			r.refuse(fault.Line, "", fault.Text, fault.Hint)
 		}
-		r.refuse(fault.Line, "", fault.Text, fault.Hint)
 		return nil
 	}
 	if root == nil {
@@ -86,8 +86,8 @@ func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 	if fault.Line <= len(lines) {
 		if star := starLine.FindStringSubmatch(lines[fault.Line-1]); star != nil {
 			fault.Text = "an expression that begins with * is no YAML without quotes, and aliases are not read"
-			fault.Hint = fmt.Sprintf("put it in quotes: schedule: %q", yamlfile.Short(strings.Join(strings.Fields(star[1]),
-				" ")))
+			expression := yamlfile.Short(strings.Join(strings.Fields(star[1]), " "))
+			fault.Hint = fmt.Sprintf("put it in quotes: schedule: %q", expression)
 		}
 	}
 	r.refuse(fault.Line, "", fault.Text, fault.Hint)
@@ -95,13 +95,10 @@ func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 
 // scalar returns a plain value as it was written.
 func scalar(n *yamlfile.Node) (string, bool) {
-	if n.Kind != yamlfile.Scalar {
-		return "", false
-	}
-	if n.Block {
+	if n.Kind == yamlfile.Scalar && n.Block {
 		return strings.TrimSuffix(n.Text, "\n"), true
 	}
-	return n.Text, true
+	return n.Text, n.Kind == yamlfile.Scalar
 }
 
 // Problem is one thing that is wrong, or worth knowing, about a cron.yaml.

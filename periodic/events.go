@@ -29,11 +29,8 @@ type Events struct {
 	Held func(Held)
 }
 
-// Led is the begin of a term. Tasks is how many there are.
-type Led struct {
-	Term  int64
-	Tasks int
-}
+// Led is the begin of a term.
+type Led struct{ Term int64 }
 
 // Enqueued is a run that was enqueued. Lateness counts from the time it was due,
 // jitter included; Took is the time the enqueuing took.
@@ -58,12 +55,9 @@ type Reason string
 
 // The reasons.
 const (
-	// ReasonMissed: it was found too late for its task's policy and grace.
-	ReasonMissed Reason = "missed"
-	// ReasonOverlap: the task's previous run was unfinished.
-	ReasonOverlap Reason = "previous run unfinished"
-	// ReasonPaused: the task was paused.
-	ReasonPaused Reason = "paused"
+	ReasonMissed  Reason = "missed"                  // found too late for its task's policy and grace
+	ReasonOverlap Reason = "previous run unfinished" // of the same task
+	ReasonPaused  Reason = "paused"                  // the task was
 	// ReasonUncertain: it may have been enqueued, and was not tried again: an
 	// answer was lost, or a leader ended between sending and noting it.
 	ReasonUncertain Reason = "perhaps enqueued"
@@ -82,14 +76,10 @@ type Failed struct {
 
 // Reloaded counts the tasks that there are now, and those that are new, gone
 // or different.
-type Reloaded struct {
-	Tasks, Added, Removed, Changed int
-}
+type Reloaded struct{ Tasks, Added, Removed, Changed int }
 
 // ClockStepped tells by how much the time of day ran ahead (positive) or back.
-type ClockStepped struct {
-	By time.Duration
-}
+type ClockStepped struct{ By time.Duration }
 
 // Refused is a term that the registry takes for over.
 type Refused struct {

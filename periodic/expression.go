@@ -17,19 +17,13 @@ type field struct {
 	example  string
 }
 
-// The names that stand for months and days of the week.
-const (
-	monthNames = "jan feb mar apr may jun jul aug sep oct nov dec"
-	dayNames   = "sun mon tue wed thu fri sat"
-)
-
 func fields() [5]field {
 	return [5]field{
 		{"minute", 0, 59, nil, "0, */15 or 0,30"},
 		{"hour", 0, 23, nil, "23, */12 or 9-17"},
 		{"day of month", 1, 31, nil, "*, 1 or 1,15"},
-		{"month", 1, 12, strings.Fields(monthNames), "*, 1 or jan,jul"},
-		{"day of week", 0, 7, strings.Fields(dayNames), "*, 1-5 or mon,thu"},
+		{"month", 1, 12, strings.Fields("jan feb mar apr may jun jul aug sep oct nov dec"), "*, 1 or jan,jul"},
+		{"day of week", 0, 7, strings.Fields("sun mon tue wed thu fri sat"), "*, 1-5 or mon,thu"},
 	}
 }
 
@@ -70,19 +64,11 @@ func splitExpression(expression string) ([]string, error) {
 }
 
 func macro(words []string) ([]string, error) {
-	var five string
-	switch strings.ToLower(strings.Join(words, " ")) {
-	case "@yearly", "@annually":
-		five = "0 0 1 1 *"
-	case "@monthly":
-		five = "0 0 1 * *"
-	case "@weekly":
-		five = "0 0 * * 0"
-	case "@daily", "@midnight":
-		five = "0 0 * * *"
-	case "@hourly":
-		five = "0 * * * *"
-	default:
+	five := map[string]string{
+		"@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *", "@monthly": "0 0 1 * *", "@weekly": "0 0 * * 0",
+		"@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@hourly": "0 * * * *",
+	}[strings.ToLower(strings.Join(words, " "))]
+	if five == "" {
 		return nil, fmt.Errorf("%s is not known: write @yearly, @annually, @monthly, @weekly, @daily, @midnight or "+
 			"@hourly, or five fields, such as 0 23 * * *", yamlfile.Shown(words[0]))
 	}
@@ -94,8 +80,7 @@ func (f field) check(text string) error {
 	for item := range strings.SplitSeq(text, ",") {
 		if problem := f.problem(item); problem != "" {
 			return fmt.Errorf("the %s %s %s: write %d to %d, a range, a list or *, such as %s", f.name, yamlfile.Shown(text),
-				problem,
-				f.low, f.top, f.example)
+				problem, f.low, f.top, f.example)
 		}
 	}
 	return nil

@@ -18,16 +18,6 @@ type File struct {
 	Warnings []Problem
 }
 
-// Task returns the task of that name; nil when there is none.
-func (f *File) Task(name string) *Task {
-	for i := range f.Tasks {
-		if f.Tasks[i].Name == name {
-			return &f.Tasks[i]
-		}
-	}
-	return nil
-}
-
 // ParseFile reads a cron.yaml: version 1, and below the key cron a list of
 // tasks, each with name, url and schedule, and where wanted timezone, jitter,
 // overlap, missed, grace, payload, attributes and queue. The name of the file
@@ -53,13 +43,11 @@ func (r *reader) walk(root *yamlfile.Node) []Task {
 	for i := range root.Pairs {
 		pair := &root.Pairs[i]
 		key, line := pair.Key, pair.Line
-		if !r.once(seen, key, line) {
-			continue
-		}
-		switch key {
-		case "version":
+		switch {
+		case !r.once(seen, key, line):
+		case key == "version":
 			r.version(pair)
-		case "cron":
+		case key == "cron":
 			list = pair
 		default:
 			r.warn(line, key, yamlfile.Shown(key)+" is not known here and was ignored", "the file has the keys version and cron")
@@ -126,9 +114,8 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 			continue
 		}
 		if first := names[t.Name]; t.Name != "" && first > 0 {
-			r.refuse(t.Line, "name", fmt.Sprintf("two tasks have the name %s, the first is on line %d", yamlfile.Shown(t.Name),
-				first),
-				"a name must be unique: it tells the runs apart")
+			r.refuse(t.Line, "name", fmt.Sprintf("two tasks have the name %s, the first is on line %d",
+				yamlfile.Shown(t.Name), first), "a name must be unique: it tells the runs apart")
 		} else {
 			names[t.Name] = t.Line
 		}

@@ -37,11 +37,9 @@ type Outcome struct {
 	Task        string
 	ScheduledAt time.Time
 	MessageID   string
-	// Attempt is the message's receive count.
-	Attempt int
-	// At is when it ended.
-	At     time.Time
-	Result queue.Result
+	Attempt     int       // the message's receive count
+	At          time.Time // when it ended
+	Result      queue.Result
 }
 
 // history is a ring of runs.

@@ -15,8 +15,7 @@ const (
 
 // Slot is one time at which a task is due.
 type Slot struct {
-	// ScheduledAt is the time that the schedule names.
-	ScheduledAt time.Time
+	ScheduledAt time.Time // the time that the schedule names
 	// DueAt is that time and the jitter, or the DueAt of one before it, if that
 	// is later: runs keep their order. It is Jitter after ScheduledAt at most.
 	DueAt time.Time
@@ -24,13 +23,11 @@ type Slot struct {
 
 // Plan says what to do about one task.
 type Plan struct {
-	// Enqueue are the slots to enqueue, in order.
-	Enqueue []Slot
+	Enqueue []Slot // in order
 	// Passed are the slots that the task's policy leaves out, in order. Older
 	// ones may be missing when there are more than 10,000.
 	Passed []Slot
-	// Next is the first slot that is still to come.
-	Next Slot
+	Next   Slot // the first that is still to come
 }
 
 // Plan decides which slots later than since are due at now, by the task's
@@ -110,9 +107,7 @@ func (t *Task) longMissed(since, oldest time.Time) (missed []Slot) {
 }
 
 // slot adds the jitter to a scheduled time, without what it has to wait for.
-func (t *Task) slot(at time.Time) Slot {
-	return Slot{ScheduledAt: at, DueAt: at.Add(t.jitter(at))}
-}
+func (t *Task) slot(at time.Time) Slot { return Slot{at, at.Add(t.jitter(at))} }
 
 // jitter is the delay of one run, 0 to Jitter in milliseconds: a function of
 // the name and the time.

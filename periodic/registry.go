@@ -47,10 +47,8 @@ type Start struct {
 
 // EnqueueResult is what a [Registry] answers about a run that is in its queue.
 type EnqueueResult struct {
-	// Sent is the queue's answer; its ID may be "" when Already.
-	Sent queue.Sent
-	// Already tells that this run was in its queue before.
-	Already bool
+	Sent    queue.Sent // the queue's answer; its ID may be "" when Already
+	Already bool       // this run was in its queue before
 	// Resent tells that an earlier try had no known outcome, so that there may
 	// be two messages of this run. Never on the embedded queue and on FIFO.
 	Resent bool

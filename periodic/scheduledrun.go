@@ -15,24 +15,19 @@ const defaultBody = "elasticbeanstalk scheduled job"
 
 // ScheduledRun is one run of a task, on its way into a queue.
 type ScheduledRun struct {
-	// Task is the task's name.
 	Task string
 	// ScheduledAt is the time of the schedule, without jitter, in UTC and whole
 	// seconds. For a run that a person asked for, it is when that was.
 	ScheduledAt time.Time
-	// Path is where on the app its message goes.
-	Path string
-	// DueAt is ScheduledAt and the jitter.
-	DueAt time.Time
+	Path        string    // where on the app its message goes
+	DueAt       time.Time // ScheduledAt and the jitter
 	// ID names the run: "task@2026-11-20T13:00:00Z", the same on all instances
 	// and at every try. A run that a person asked for has more behind it.
 	ID string
 	// Manual tells that a person asked for this run. It needs no leader, and it
 	// accounts for no time of the schedule.
-	Manual bool
-	// Queue is where it goes, a name, URL or ARN.
-	Queue string
-	// Message is what is sent.
+	Manual  bool
+	Queue   string // where it goes, a name, URL or ARN
 	Message queue.Outgoing
 }
 

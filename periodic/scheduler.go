@@ -156,7 +156,7 @@ func (s *Scheduler) round(ctx context.Context) time.Duration {
 		for _, e := range s.entries {
 			e.known, e.failures, e.retryAt = false, 0, time.Time{}
 		}
-		led = &Led{Term: term, Tasks: len(s.entries)}
+		led = &Led{term}
 	}
 	wait := look
 	if s.term > 0 {

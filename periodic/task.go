@@ -18,16 +18,11 @@ import (
 
 // Limits of a task.
 const (
-	// defaultGrace is how old a missed run may be and still be made up for.
-	defaultGrace = 5 * time.Minute
-	// maxGrace is the longest grace that can be asked for.
-	maxGrace = 24 * time.Hour
-	// maxJitter is the longest jitter that can be asked for.
-	maxJitter = time.Hour
-	// maxName bounds a name, in bytes.
-	maxName = 128
-	// maxAttributes is what an SQS message has room for beside ours.
-	maxAttributes = 6
+	defaultGrace  = 5 * time.Minute // how old a missed run may be and still be made up for
+	maxGrace      = 24 * time.Hour
+	maxJitter     = time.Hour
+	maxName       = 128 // bytes
+	maxAttributes = 6   // what an SQS message has room for beside ours
 )
 
 // Task is one entry of a cron.yaml.
@@ -69,10 +64,8 @@ type Overlap string
 
 // The overlaps.
 const (
-	// Allow enqueues all the same.
-	Allow Overlap = "allow"
-	// SkipOverlap leaves that run out.
-	SkipOverlap Overlap = "skip"
+	Allow       Overlap = "allow" // it is enqueued all the same
+	SkipOverlap Overlap = "skip"  // that run is left out
 )
 
 // Missed says what happens with runs that are found more than 10 s late,
@@ -83,11 +76,9 @@ type Missed string
 const (
 	// MissedOne makes up for all of them by the latest, unless a newer run is
 	// due anyway.
-	MissedOne Missed = "one"
-	// MissedAll makes up for every one.
-	MissedAll Missed = "all"
-	// MissedSkip makes up for none.
-	MissedSkip Missed = "skip"
+	MissedOne  Missed = "one"
+	MissedAll  Missed = "all"  // makes up for every one
+	MissedSkip Missed = "skip" // makes up for none
 )
 
 // taskReader reads the keys of one task.
@@ -265,9 +256,9 @@ func oneOf[T ~string](key string, value T, allowed ...T) (T, error) {
 	if slices.Contains(allowed, value) {
 		return value, nil
 	}
-	words := make([]string, len(allowed))
-	for i, a := range allowed {
-		words[i] = string(a)
+	var words []string
+	for _, a := range allowed {
+		words = append(words, string(a))
 	}
 	return "", fmt.Errorf("%s cannot be %s: write one of %s", key, yamlfile.Shown(string(value)), list(words))
 }

@@ -1,6 +1,7 @@
 package periodic
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -79,12 +80,9 @@ func (s Schedule) dayWords() string {
 	if !anyDay && (len(dow) < 7 || !anyDate) {
 		week = weekdays(dow)
 	}
-	days := date
-	switch {
-	case date != "" && week != "":
+	days := cmp.Or(date, week)
+	if date != "" && week != "" {
 		days = date + " or " + week
-	case week != "":
-		days = week
 	}
 	if len(months) == 12 {
 		return days
@@ -109,14 +107,12 @@ func weekdays(days []int) string {
 	if len(days) == 5 && days[0] == 1 && days[4] == 5 {
 		return "from Monday to Friday"
 	}
-	names := make([]string, 0, len(days))
-	for _, d := range days {
-		if d != 0 {
-			names = append(names, time.Weekday(d).String())
-		}
+	if days[0] == 0 { // Sunday stands last
+		days = append(days[1:], 0)
 	}
-	if days[0] == 0 {
-		names = append(names, time.Sunday.String())
+	var names []string
+	for _, d := range days {
+		names = append(names, time.Weekday(d).String())
 	}
 	return "on " + list(names)
 }
