@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"tendril/queue"
 )
 
 const cannedURL = "https://sqs.eu-west-1.amazonaws.com/123456789012/jobs"
@@ -114,3 +117,5 @@ func cannedTen() (receive, remove []byte) {
 	out.WriteString("]}")
 	return in.Bytes(), out.Bytes()
 }
+
+func isCode(err error, code string) bool { return errors.Is(err, &queue.Error{Code: code}) }

@@ -81,9 +81,9 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 		return queue.Errorf(queue.CodeInvalidParameterValue,
 			"%d figures for one call of PutMetricData, which takes %d: split them", len(data), maxDatums)
 	}
-	in := &cloudwatch.PutMetricDataInput{Namespace: &namespace, MetricData: make([]types.MetricDatum, len(data))}
-	for i := range data {
-		in.MetricData[i] = data[i].metric()
+	in := &cloudwatch.PutMetricDataInput{Namespace: &namespace}
+	for _, d := range data {
+		in.MetricData = append(in.MetricData, d.metric())
 	}
 	_, err := c.api.PutMetricData(ctx, in)
 	return c.explain(ctx, "writing the metrics of "+namespace, err, func(refused *refusal) (code, message string) {
@@ -100,12 +100,9 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 
 // metric is the figure in the SDK's words.
 func (d *Datum) metric() types.MetricDatum {
-	m := types.MetricDatum{MetricName: &d.Name, Unit: types.StandardUnitNone, StatisticValues: &types.StatisticSet{
-		SampleCount: &d.Samples, Sum: &d.Sum, Minimum: &d.Minimum, Maximum: &d.Maximum,
-	}}
-	if d.Unit != "" {
-		m.Unit = types.StandardUnit(d.Unit)
-	}
+	m := types.MetricDatum{MetricName: &d.Name, Unit: types.StandardUnit(cmp.Or(d.Unit, "None")),
+		StatisticValues: &types.StatisticSet{
+			SampleCount: &d.Samples, Sum: &d.Sum, Minimum: &d.Minimum, Maximum: &d.Maximum}}
 	if d.Dimension != "" {
 		m.Dimensions = []types.Dimension{{Name: &d.Dimension, Value: &d.DimensionValue}}
 	}

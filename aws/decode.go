@@ -140,7 +140,7 @@ func (r *messageReader) readAttribute(name []byte) {
 		a.value = r.decodeBase64(raw)
 	}
 	at, twice := slices.BinarySearchFunc(r.message.attributes, a, func(x, y attribute) int {
-		return slices.Compare(x.name, y.name)
+		return bytes.Compare(x.name, y.name)
 	})
 	if twice {
 		r.message.attributes[at] = a
@@ -181,15 +181,16 @@ func (r *messageReader) milliseconds() time.Time {
 // whole checks the message just read against its checksums.
 func (r *messageReader) whole() bool {
 	m := &r.message
+	part := ""
 	if !r.checker.matchesBody(m.body, m.bodySum) {
-		r.corrupt(string(m.id), "body")
-		return false
+		part = "body"
+	} else if !r.checker.matchesAttributes(m.attributes, m.attributesSum) {
+		part = "attributes"
 	}
-	if !r.checker.matchesAttributes(m.attributes, m.attributesSum) {
-		r.corrupt(string(m.id), "attributes")
-		return false
+	if part != "" {
+		r.corrupt(string(m.id), part)
 	}
-	return true
+	return part == ""
 }
 
 // build copies the message out of the buffer: one piece of memory for all of

@@ -1,14 +1,9 @@
 // Package aws is the only place that talks to Amazon.
 //
-// That is SQS, DynamoDB, Lambda and S3, and where the metrics go and the fleet is
-// scaled, or any server that speaks their protocols.
-// [NewTask] is the task of Amazon ECS that this process runs in.
-// [OpenLambda] calls a function, and [OpenS3] fetches what a message only points to.
-// [OpenTable] opens the table by which instances agree on who enqueues periodic
-// tasks, and on which of them were. [OpenSQS] reads
-// the configuration that every AWS tool reads; [SQS.Queue] finds a queue by
-// name, URL or ARN; the [Queue] then has what a worker needs (Receive, Delete,
-// ChangeVisibility), what a sender needs (Send), and what an operator needs.
+// That is SQS, DynamoDB, Lambda, S3, CloudWatch, Auto Scaling and the agent of an ECS task, or
+// any server that speaks their protocols. [OpenSQS] reads the configuration that every AWS tool
+// reads; [SQS.Queue] finds a queue by name, URL or ARN; the [Queue] then has what a worker needs
+// (Receive, Delete, ChangeVisibility), what a sender needs (Send), and what an operator needs.
 //
 //	worker ── Receive, Delete, ChangeVisibility ──┐            operator ── Create, List,
 //	sender ── Send ───────────────────────────────┤                │       Attributes, Purge ...

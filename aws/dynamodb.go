@@ -203,9 +203,6 @@ func intOf(v types.AttributeValue) (int64, bool) {
 	return n, err == nil
 }
 
-// creationPoll is the time between two questions whether a new table is ready.
-const creationPoll = 500 * time.Millisecond
-
 // Check asks whether there are credentials, and whether the table is there and
 // has the right key. Its error says what to do otherwise.
 func (t *Table) Check(ctx context.Context) error {
@@ -253,7 +250,7 @@ func (t *Table) Create(ctx context.Context) error {
 	}
 	for {
 		ready, err := t.describe(ctx)
-		if err != nil && !isCode(err, queue.CodeResourceNotFound) {
+		if err != nil && !errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
 			return err
 		}
 		if ready {
@@ -262,7 +259,7 @@ func (t *Table) Create(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return t.explain(ctx, "waiting for the new table", ctx.Err())
-		case <-time.After(creationPoll):
+		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }
@@ -311,8 +308,6 @@ func (t *Table) Expire(ctx context.Context) error {
 	}
 	return err
 }
-
-func isCode(err error, code string) bool { return errors.Is(err, &queue.Error{Code: code}) }
 
 // explain turns any error of a call into a [*queue.Error] that says which table
 // and what to do.

@@ -2,6 +2,7 @@ package aws
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,14 +36,10 @@ type Instance struct {
 // service; "" means AWS_EC2_METADATA_SERVICE_ENDPOINT, else the address that it
 // has on every instance. AWS_EC2_METADATA_DISABLED=true is honoured.
 func NewInstance(endpoint string) (*Instance, error) {
-	if endpoint == "" {
-		endpoint = os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT")
-	}
-	if endpoint != "" {
-		if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, fmt.Errorf("the metadata service %q is no URL: write one such as http://169.254.169.254 into "+
-				"AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint)
-		}
+	endpoint = cmp.Or(endpoint, os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"))
+	if endpoint != "" && !isWebURL(endpoint) {
+		return nil, fmt.Errorf("the metadata service %q is no URL: write one such as http://169.254.169.254 into "+
+			"AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint)
 	}
 	return &Instance{api: imds.New(imds.Options{
 		Endpoint: endpoint,
@@ -63,6 +60,11 @@ func (i *Instance) InstanceID(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("%w; set TENDRIL_INSTANCE_ID where there are no metadata", err)
 	}
 	return id, nil
+}
+
+func isWebURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }
 
 // Region returns the region that the instance is in.
@@ -98,8 +100,8 @@ func (i *Instance) read(ctx context.Context, path string) (string, error) {
 }
 
 func (i *Instance) explain(ctx context.Context, path string, err error) error {
-	if cause := ctx.Err(); cause != nil {
-		return cause
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
 		"the instance's metadata did not tell %s: %s; this works on an EC2 instance only", path,
@@ -124,8 +126,7 @@ type ECSTask struct {
 // NewTask returns this task. agent is the URL of the container agent, as
 // ECS_AGENT_URI has it; an invalid URL is an error.
 func NewECSTask(agent string) (*ECSTask, error) {
-	u, err := url.Parse(agent)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	if !isWebURL(agent) {
 		return nil, fmt.Errorf("ECS_AGENT_URI %q is no URL: Amazon ECS sets it in its containers; take it out of the "+
 			"environment elsewhere", agent)
 	}
@@ -158,8 +159,8 @@ func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := t.client.Do(req)
 	if err != nil {
-		if cause := ctx.Err(); cause != nil {
-			return cause
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
 		return agentError(queue.CodeUnreachable, "it does not answer: "+firstLine(err.Error()))
 	}

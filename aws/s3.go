@@ -25,9 +25,6 @@ type S3 struct {
 	api *s3.Client
 }
 
-// fetchTries is how often an object is asked for in all whose contents broke off.
-const fetchTries = 3
-
 // OpenS3 reads the AWS configuration. It calls nobody. The error names the
 // variable or the file at fault.
 func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
@@ -63,7 +60,7 @@ func (s *S3) Fetch(ctx context.Context, bucket, key string, limit int64) ([]byte
 			"an object in S3 has a bucket and a key: one of them is empty")
 	}
 	var broken error
-	for range fetchTries {
+	for range 3 { // while the contents break off
 		out, err := s.api.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
 		if err != nil {
 			return nil, s.explain(ctx, bucket, key, err)

@@ -186,18 +186,13 @@ func (s *SQS) attempts(ctx context.Context, call call, read func([]byte) error) 
 // pause takes a retry token and waits for the next attempt. Without a token,
 // or when ctx ends, it returns the error that ends the call.
 func (s *SQS) pause(ctx context.Context, attempt int, cause error) (release func(error) error, err error) {
-	release, err = s.retryer.GetRetryToken(ctx, cause)
-	if err != nil {
+	release, noToken := s.retryer.GetRetryToken(ctx, cause)
+	delay, noDelay := s.retryer.RetryDelay(attempt, cause)
+	if noToken != nil || noDelay != nil {
 		return nil, cause
 	}
-	delay, err := s.retryer.RetryDelay(attempt, cause)
-	if err != nil {
-		return nil, cause
-	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(delay):
 		return release, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
