@@ -32,14 +32,10 @@ const (
 //	     |             '- no answer: Claim(try 2) and send again
 //	     '- claimed before, never marked: Claim(try 2) and send again
 //
-// On a standard queue a leader makes a second try when the first had no answer,
-// and no third: that is [ErrUncertain]. Each later leader that finds the run
-// unsettled makes one more, since a run left out is worse than one with two
-// messages: so there is at most one message more, with the same id, for each
-// answer that was lost and each leader that died between its claim and its mark. On a
-// FIFO queue every try has the same deduplication id, so there may be any
-// number within the 5 minutes in which the queue recognises it, and after that
-// none: it is sent once.
+// On a standard queue a leader makes two tries at most, then it is [ErrUncertain], and each later
+// leader that finds the run unsettled one more: a run left out is worse than one with two messages.
+// On a FIFO queue there may be any number of tries within the 5 minutes in which the queue
+// recognises their deduplication id, and after that none: it is sent once.
 type Claims struct {
 	store  Store
 	sender Sender

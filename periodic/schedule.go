@@ -14,9 +14,6 @@ import (
 // within eight years also where a century has no leap day.
 const searchYears = 12
 
-// allHours is the set of the hours 0 to 23.
-const allHours = 1<<24 - 1
-
 // Schedule tells when a task is due. It never changes and may be shared. The
 // zero value is never due.
 //
@@ -155,8 +152,8 @@ func (s Schedule) Upcoming(after time.Time, n int) []time.Time {
 	return times
 }
 
-// hourly reports whether every hour is named.
-func (s Schedule) hourly() bool { return s.bits.Hour&allHours == allHours }
+// hourly reports whether every hour, 0 to 23, is named.
+func (s Schedule) hourly() bool { return ^s.bits.Hour&(1<<24-1) == 0 }
 
 // nextShown finds the next minute at which the clocks show what is named: in
 // each stretch between two changes of the clocks the local time is even.

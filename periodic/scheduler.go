@@ -20,23 +20,18 @@ const (
 // Options are a scheduler's settings. The zero value works.
 type Options struct {
 	// Queue is where tasks without a queue of their own go, a name, URL or ARN.
-	Queue string
-	// CallTimeout bounds each call of the registry; 0 means 10 s.
-	CallTimeout time.Duration
-	// Concurrency is how many tasks are enqueued at once; 0 means 16.
-	Concurrency int
-	// History is how many runs are remembered; 0 means 1000.
-	History int
+	Queue       string
+	CallTimeout time.Duration // of each call of the registry; 0 means 10 s
+	Concurrency int           // how many tasks are enqueued at once; 0 means 16
+	History     int           // how many runs are remembered; 0 means 1000
 	// Running reports whether the previous run of a task is unfinished; nil
 	// means that none ever is, so that "overlap: skip" skips nothing. It must
 	// not block, and must not call the scheduler.
 	Running func(Task) bool
 	// Paused are the names of tasks that are paused from the start.
 	Paused []string
-	// Wall is the time of day; nil means [time.Now].
-	Wall func() time.Time
-	// Events are the listeners.
-	Events Events
+	Wall   func() time.Time // the time of day; nil means [time.Now]
+	Events Events           // the listeners
 }
 
 func (o Options) complete() Options {
