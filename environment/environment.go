@@ -308,7 +308,9 @@ func (e *Environment) openTargets(ctx context.Context) error {
 		},
 	}
 	if e.s.PeriodicTrust == config.TrustRegistry {
-		e.targets.known = e.tasks.Known
+		e.targets.known = func(ctx context.Context, id, path string) (bool, error) { // the tasks are made later
+			return e.tasks.Known(ctx, id, path)
+		}
 	}
 	if e.isFleet() || e.inTask() {
 		e.targets.tracker = &e.inFlight
