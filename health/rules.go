@@ -7,6 +7,83 @@ import (
 	"time"
 )
 
+// finding is what one rule says.
+type finding struct {
+	status Status
+	cause  string
+	// certain findings are not smoothed: they are facts or counts, not measurements
+	// of a moment.
+	certain bool
+}
+
+// level is a threshold: the status from the value at on.
+type level struct {
+	at     float64
+	status Status
+}
+
+// reach returns the status of the highest level that v reaches; "" for none.
+// The levels rise.
+func reach(v float64, levels ...level) (s Status) {
+	for _, l := range levels {
+		if v >= l.at {
+			s = l.status
+		}
+	}
+	return s
+}
+
+// measured is a finding about a measurement; none if the status is "".
+func measured(s Status, format string, args ...any) []finding {
+	if s == "" {
+		return nil
+	}
+	return []finding{{s, fmt.Sprintf(format, args...), false}}
+}
+
+// certain is a finding that is not smoothed; none if the status is "".
+func certain(s Status, format string, args ...any) []finding {
+	if s == "" {
+		return nil
+	}
+	return []finding{{s, fmt.Sprintf(format, args...), true}}
+}
+
+// startLimit is the default time that a start or an operation may take.
+const startLimit = 10 * time.Minute
+
+// because turns the reason of another part into a sentence after a sentence; "" for no
+// reason.
+func because(reason string) string {
+	s := strings.TrimRight(strings.TrimSpace(reason), ".")
+	if s == "" {
+		return ""
+	}
+	return " " + strings.ToUpper(s[:1]) + s[1:] + "."
+}
+
+// ago writes a duration as people say it.
+func ago(d time.Duration) string {
+	n, unit := int64(max(d, 0)/time.Second), "second"
+	switch {
+	case d >= 48*time.Hour:
+		n, unit = int64(d/(24*time.Hour)), "day"
+	case d >= 2*time.Hour:
+		n, unit = int64(d/time.Hour), "hour"
+	case d >= 2*time.Minute:
+		n, unit = int64(d/time.Minute), "minute"
+	}
+	return count(n, unit)
+}
+
+// count writes a number of things.
+func count(n int64, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
 // notReadyGrace is how long an app that was ready may be away before that is
 // Severe. Until then it is a Warning, because it may only be starting again.
 const notReadyGrace = 20 * time.Second

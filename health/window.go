@@ -2,6 +2,7 @@ package health
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 )
@@ -138,4 +139,46 @@ func (l *latencies) percentile(share float64) time.Duration {
 		}
 	}
 	return 0
+}
+
+// recent is how long an event of the past is mentioned.
+const recent = 5 * time.Minute
+
+// increases are how much counters rose in the last five minutes, by name.
+type increases map[string]*increase
+
+type increase struct {
+	last, total int64
+	marks       []mark
+}
+
+// mark is the total at one moment.
+type mark struct {
+	at    time.Time
+	total int64
+}
+
+// within takes the value of a counter and returns by how much it rose in the
+// last five minutes. before counts as its value before the first call. A
+// counter that falls was reset to 0.
+func (r increases) within(name string, before, value int64, now time.Time) int64 {
+	c := r[name]
+	if c == nil {
+		c = &increase{last: before, marks: []mark{{now, 0}}}
+		r[name] = c
+	}
+	c.total += max(value-c.last, 0)
+	c.last = value
+	if last := &c.marks[len(c.marks)-1]; len(c.marks) > 1 && now.Sub(last.at) < time.Second {
+		last.total = c.total // asked often: one mark for each second is enough
+	} else {
+		c.marks = append(c.marks, mark{now, c.total})
+	}
+	// The last mark that is old enough is what to count from.
+	from := 0
+	for from+1 < len(c.marks) && now.Sub(c.marks[from+1].at) >= recent {
+		from++
+	}
+	c.marks = slices.Delete(c.marks, 0, from)
+	return c.total - c.marks[0].total
 }
