@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"tendril/bundle"
+	"tendril/config"
 	"tendril/supervisor"
 )
 
@@ -68,6 +71,45 @@ func (g *stepGroup) mustLoseAll(t *testing.T) {
 	g.left.SetReadDeadline(time.Now().Add(time.Minute))
 	if _, err := g.left.Read(make([]byte, 1)); err != io.EOF {
 		t.Errorf("what it started is still alive: %v", err)
+	}
+}
+
+// TestStepsRunInTwoParts: hooks and build commands run before the start or after it. The
+// processes of the Procfile are in the plan too, and are never run as steps.
+func TestStepsRunInTwoParts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	hooks := ".platform/hooks/"
+	for name, text := range map[string]string{"Procfile": "web: exit 1\n", "Buildfile": "make: true\n",
+		hooks + "prebuild/a.sh": "#!/bin/sh\n", hooks + "predeploy/b.sh": "#!/bin/sh\n",
+		hooks + "postdeploy/c.sh": "#!/bin/sh\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := bundle.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var begun []string
+	s := &stepRunner{begins: func(step string) { begun = append(begun, step) }, opts: &Options{
+		Settings: &config.Settings{AppGrace: time.Second}, Log: slog.New(slog.DiscardHandler), Hurry: t.Context(),
+		Environ: func(*bundle.Bundle, int) []string { return os.Environ() },
+		Output:  func(string, string, []byte) {}, Draining: make(chan struct{}),
+	}}
+	for _, c := range []struct {
+		after bool
+		want  []string
+	}{
+		{false, []string{hooks + "prebuild/a.sh", "make", hooks + "predeploy/b.sh"}},
+		{true, []string{hooks + "postdeploy/c.sh"}},
+	} {
+		begun = nil
+		if err := s.run(t.Context(), version{bundle: b}, c.after); err != nil || !slices.Equal(begun, c.want) {
+			t.Errorf("after the start %t: %q, %v; want %q", c.after, begun, err, c.want)
+		}
 	}
 }
 
