@@ -86,7 +86,7 @@ func runOf(t *testing.T, m *queue.Message) run {
 	scheduled := queue.ParseRun(m)
 	id := periodic.IDOf(scheduled)
 	if id == "" {
-		t.Fatalf("message %s is no run of a task", m.ID)
+		t.Fatalf("message %s is not a run of a task", m.ID)
 	}
 	return run{id, scheduled.ScheduledAt, m.SentAt}
 }

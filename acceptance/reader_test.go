@@ -225,7 +225,7 @@ func TestStalledReaderAndASecondSignal(t *testing.T) {
 	select {
 	case <-p.exited:
 		t.Fatal("it ended with a job in work")
-	case <-time.After(time.Second): // an echo of the first is no second one
+	case <-time.After(time.Second): // an echo of the first is not a second one
 	}
 	p.cmd.Process.Signal(syscall.SIGTERM)
 	if code := p.ends(t, 10*time.Second); code != 128+int(syscall.SIGTERM) {

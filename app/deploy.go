@@ -164,7 +164,7 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployRe
 		v.recordFiles()
 		err = d.replicas.deploy(ctx, v)
 	case isStopped(ctx):
-		d.opts.Log.Error("deployment given up", "version", v.number, "err", err)
+		d.opts.Log.Error("deployment abandoned", "version", v.number, "err", err)
 	default:
 		d.opts.Log.Error("deployment failed, the old version is still serving", "version", v.number, "err", err)
 	}

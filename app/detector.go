@@ -149,7 +149,7 @@ func (d *detector) update() {
 	case broken == d.broken:
 	case broken:
 		d.broken = true
-		d.log.Error("app crashes on every message", "hint", "it is restarted like an app that crashes by itself")
+		d.log.Error("app crashes on every message", "hint", "it is restarted like an app that crashes without a message")
 	default:
 		d.broken = false
 		d.log.Info("app survives messages again")

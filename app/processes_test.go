@@ -65,7 +65,7 @@ func TestReplicaThatNeverWasReadySaysHowItEnded(t *testing.T) {
 	events := s.events(r)
 	for range maxExits {
 		if r.err() != nil {
-			t.Fatal("it was given up too early")
+			t.Fatal("it was abandoned too early")
 		}
 		events.Ended(supervisor.Ended{Process: "web", PID: 7})
 		events.Exited(supervisor.Exited{Process: "web", PID: 7, Exit: supervisor.Exit{Code: 3}})

@@ -27,7 +27,7 @@ type quarantine struct {
 // the worker keeps the message and comes again.
 func (q *quarantine) deliver(ctx context.Context, to func(*replica) queue.Result) queue.Result {
 	if !q.using.TryLock() {
-		return queue.Result{Outcome: queue.Postponed, Reason: "it waits to be delivered alone",
+		return queue.Result{Outcome: queue.Postponed, Reason: "waiting to be delivered alone",
 			RetryAfter: quarantinePause}
 	}
 	defer q.using.Unlock()

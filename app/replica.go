@@ -39,7 +39,7 @@ type replica struct {
 
 	mu          sync.Mutex
 	exits       int            // how often it exited by itself
-	failure     error          // why it was given up
+	failure     error          // why it was abandoned
 	messages    map[string]int // deliveries in work, by message id
 	exited      chan struct{}  // closed when the process exits by itself, then replaced
 	connections map[*Route]*deliver.Client
@@ -73,7 +73,7 @@ func (r *replica) giveUp(err error) {
 	}
 }
 
-// err returns why it was given up, nil when it was not.
+// err returns why it was abandoned, nil when it was not.
 func (r *replica) err() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -227,7 +227,7 @@ func (s *replicaSet) rollBack(ctx context.Context, replicas []*replica, cause er
 	s.discard(replicas)
 	if stopped {
 		cause = ErrStopped
-		s.opts.log.Warn("deployment given up", "reason", cause)
+		s.opts.log.Warn("deployment abandoned", "reason", cause)
 	} else {
 		s.opts.log.Error("deployment rolled back, the old version is still serving", "err", cause)
 	}

@@ -54,7 +54,7 @@ func (s *Scaler) SetSize(_ context.Context, n int) error {
 	}
 	size := s.size()
 	if wait := time.Until(s.notBefore); n > size && wait > 0 {
-		return fmt.Errorf("the last new replicas were not ready in time: none is started for another %s",
+		return fmt.Errorf("the last new replicas were not ready in time: no more are started for another %s",
 			wait.Round(time.Second))
 	}
 	if s.wanted != 0 {

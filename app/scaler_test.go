@@ -130,7 +130,7 @@ func TestScalingGivesWayToDeployments(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		wantSize(t, c, 1, 1) // a deployment came first, which is no failure
+		wantSize(t, c, 1, 1) // a deployment came first, which is not a failure
 		f.err = nil
 		if err := c.SetSize(t.Context(), 2); err != nil {
 			t.Errorf("after a deployment: %v", err)

@@ -70,11 +70,11 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step bundle.Step) er
 	}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		err = fmt.Errorf("it was ended after the longest time that a step may take: %w", err)
+		err = fmt.Errorf("it took longer than a step may take and was ended: %w", err)
 	case s.opts.stopping():
 		err = fmt.Errorf("it was ended with the environment: %w", err)
 	case ctx.Err() != nil:
-		err = fmt.Errorf("it was given up: %w", err)
+		err = fmt.Errorf("it was abandoned: %w", err)
 	}
 	return &stepError{step.Name, kept.lines, fmt.Errorf("%s: the %s step %s failed after %s: %w", where, step.Phase,
 		step.Name, time.Since(began).Round(time.Millisecond), err)}

@@ -9,7 +9,7 @@ import (
 // Errors of changes of the app.
 var (
 	// ErrBusy: another change is under way, or a deployment took this one's place.
-	ErrBusy = errors.New("another deployment or change of size is under way; wait for its end")
+	ErrBusy = errors.New("another deployment or change of size is in progress; wait until it ends")
 	// ErrStopped: the app is being stopped.
 	ErrStopped = errors.New("the environment is stopping")
 )

@@ -10,7 +10,7 @@ import (
 	"tendril/bundle"
 )
 
-// TestChangesOfAVersion: what the steps of a version write is no change of it; what
+// TestChangesOfAVersion: what the steps of a version write is not a change of it; what
 // somebody changes meanwhile in a file that was read before is one.
 func TestChangesOfAVersion(t *testing.T) {
 	t.Parallel()

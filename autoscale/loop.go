@@ -115,7 +115,8 @@ func (l *Loop) decideOnce(ctx context.Context) {
 	if own, ok := l.target.(boundedTarget); ok {
 		least, most := own.Bounds()
 		if most < 1 { // set to 0 by the user
-			d := Decision{At: now, From: desired, Desired: desired, Rule: ruleHeld, Why: "the bounds of the target allow none"}
+			d := Decision{At: now, From: desired, Desired: desired, Rule: ruleHeld, Why: "the bounds of the target do not " +
+				"allow it"}
 			l.decided(policy, in, l.apply(ctx, d))
 			return
 		}

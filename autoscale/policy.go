@@ -207,7 +207,7 @@ func (p Policy) Decide(s policyState, in Inputs, now time.Time) (policyState, De
 		d.Rule, d.Why = ruleHeld, in.Hold
 		return s.forget(), d
 	case in.Ready <= 0:
-		d.Rule, d.Why = ruleNotReady, fmt.Sprintf("none of %d is ready to work: more would not help, and fewer neither",
+		d.Rule, d.Why = ruleNotReady, fmt.Sprintf("none of %d is ready: neither more nor fewer would help",
 			in.Desired)
 		return s.forget(), d
 	}

@@ -98,7 +98,7 @@ func (p Policy) byBusy(in Inputs) (size float64, why string) {
 	}
 	share := min(in.Busy.Value, 100)
 	return float64(in.Ready) * share / p.TargetBusy,
-		fmt.Sprintf("%.0f %% of the slots of %d are busy, and %g %% is the aim", share, in.Ready, p.TargetBusy)
+		fmt.Sprintf("%.0f %% of the slots of %d are busy, the target is %g %%", share, in.Ready, p.TargetBusy)
 }
 
 // byBacklog returns the size that finishes the waiting messages in time. known is false
@@ -111,9 +111,10 @@ func (p Policy) byBacklog(in Inputs) (size float64, known bool, why string) {
 	case in.Backlog.Value == 0:
 		return 0, true, "no message waits"
 	case !eachKnown:
-		return 0, false, fmt.Sprintf("%.0f messages wait, and how long one takes is not known yet", in.Backlog.Value)
+		return 0, false, fmt.Sprintf("%.0f messages wait, but how long one takes is not known yet", in.Backlog.Value)
 	}
-	return in.Backlog.Value / each, true, fmt.Sprintf("%.0f messages wait, and %.0f for each are fine", in.Backlog.Value,
+	return in.Backlog.Value / each, true, fmt.Sprintf("%.0f messages wait, and %.0f for each are "+
+		"acceptable", in.Backlog.Value,
 		each)
 }
 

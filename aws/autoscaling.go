@@ -41,7 +41,7 @@ func OpenAutoScaling(ctx context.Context, opts *Options) (*AutoScaling, error) {
 		}
 		if o.Region, err = instance.Region(ctx); err != nil {
 			return nil, queue.Errorf(queue.CodeInvalidParameterValue,
-				"no AWS region for Auto Scaling: set AWS_REGION, or a region in the profile (%w)", err)
+				"no AWS region for Auto Scaling: set AWS_REGION, or set a region in the profile (%w)", err)
 		}
 		api = autoscaling.New(o)
 	}
@@ -60,7 +60,7 @@ func (a *AutoScaling) GroupOf(ctx context.Context, instance string) (string, err
 	}
 	if len(out.AutoScalingInstances) == 0 {
 		return "", queue.Errorf(queue.CodeResourceNotFound,
-			"instance %s is in no Auto Scaling group that %s knows: name the group, or check the region", instance, a.host)
+			"instance %s is not in any Auto Scaling group known to %s: name the group, or check the region", instance, a.host)
 	}
 	return sdk.ToString(out.AutoScalingInstances[0].AutoScalingGroupName), nil
 }

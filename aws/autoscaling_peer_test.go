@@ -35,7 +35,7 @@ func TestAgainstAForeignAutoScaling(t *testing.T) {
 	if err := g.SetSize(ctx, 4); err != nil {
 		t.Fatal(err)
 	}
-	if err := g.SetSize(ctx, 4); err != nil { // again is no error
+	if err := g.SetSize(ctx, 4); err != nil { // again is not an error
 		t.Fatal(err)
 	}
 	if s := describe(t, g); s.InService() != 4 || s.Desired != 4 {

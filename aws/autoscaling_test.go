@@ -231,7 +231,7 @@ func TestInstanceElsewhere(t *testing.T) {
 	if _, err := i.Leaving(context.Background()); !errors.Is(err, queue.ErrUnreachable) {
 		t.Errorf("the error is %v", err)
 	}
-	if _, err := NewInstance("169.254.169.254"); err == nil || !strings.Contains(err.Error(), "is no URL") {
+	if _, err := NewInstance("169.254.169.254"); err == nil || !strings.Contains(err.Error(), "is not a URL") {
 		t.Errorf("the error is %v", err)
 	}
 	if _, err := OpenAutoScaling(context.Background(), nil); err == nil ||

@@ -64,7 +64,7 @@ func OpenCloudWatch(ctx context.Context, opts *Options) (*CloudWatch, error) {
 		chooseEndpoint(opts.Endpoint, &o.BaseEndpoint, &o.Region)
 	})
 	o := api.Options()
-	if err := service.locate(o.Region, o.BaseEndpoint, "the metrics in CloudWatch"); err != nil {
+	if err := service.locate(o.Region, o.BaseEndpoint, "the CloudWatch client"); err != nil {
 		return nil, err
 	}
 	return &CloudWatch{service, api}, nil
@@ -79,7 +79,7 @@ func (c *CloudWatch) PutMetricData(ctx context.Context, namespace string, data [
 	}
 	if len(data) > maxDatums {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"%d figures for one call of PutMetricData, which takes %d: split them", len(data), maxDatums)
+			"%d values in one PutMetricData call, the maximum is %d: split them", len(data), maxDatums)
 	}
 	in := &cloudwatch.PutMetricDataInput{Namespace: &namespace}
 	for _, d := range data {

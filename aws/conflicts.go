@@ -98,7 +98,7 @@ func maxReceiveCount(policy string) (int, error) {
 	text := strings.Trim(string(p.MaxReceiveCount), `"`)
 	n, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, fmt.Errorf("maxReceiveCount %q is no number", text)
+		return 0, fmt.Errorf("maxReceiveCount %q is not a number", text)
 	}
 	return n, nil
 }

@@ -47,7 +47,7 @@ func TestConflicts(t *testing.T) {
 		{"one receive, as a string", settings, with("RedrivePolicy", `{"maxReceiveCount":"1"}`), []string{"one-receive"},
 			""},
 		{"odd policy", settings, with("RedrivePolicy", `{"maxReceiveCount":"many"}`), []string{"policy-unreadable"},
-			`"many" is no number`},
+			`"many" is not a number`},
 		{"broken policy", settings, with("RedrivePolicy", `{`), []string{"policy-unreadable"}, ""},
 		{"FIFO", settings, with("FifoQueue", "true"), []string{"fifo-order"}, "one at a time and in order"},
 		{"delay", settings, with("DelaySeconds", "900"), []string{"delayed-delivery"}, "15m0s"},

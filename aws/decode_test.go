@@ -183,7 +183,7 @@ func FuzzReadMessages(f *testing.F) {
 			t.Fatal("more messages than bytes")
 		}
 		if !utf8.ValidString(answer) || wantErr != nil {
-			return // the reader keeps bytes as they come, and is no validator
+			return // the reader keeps bytes as they come, and is not a validator
 		}
 		if err != nil {
 			t.Fatalf("encoding/json takes it, the reader does not: %v", err)

@@ -41,7 +41,7 @@ var tableName = regexp.MustCompile(`^[A-Za-z0-9_.-]{3,255}$`)
 func OpenTable(ctx context.Context, name string, opts *Options) (*Table, error) {
 	opts = cmp.Or(opts, &Options{})
 	if !tableName.MatchString(name) {
-		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "registry table %q is no name of a DynamoDB table: "+
+		return nil, queue.Errorf(queue.CodeInvalidParameterValue, "registry table %q is not a valid DynamoDB table name: "+
 			"give 3 to 255 letters, digits, '-', '_' and '.', not an ARN or a URL", name)
 	}
 	cfg, service, err := connect(ctx, opts, "DynamoDB", "AWS_ENDPOINT_URL_DYNAMODB", 4)
@@ -114,7 +114,7 @@ func (t *Table) Swap(ctx context.Context, name string, old, next queue.Lease) (w
 	err error) {
 	if next.Version == "" {
 		return false, queue.Lease{}, queue.Errorf(queue.CodeInvalidParameterValue,
-			"lease %s was to be written without a version", name)
+			"lease %s needs a version", name)
 	}
 	put := &dynamodb.PutItemInput{
 		TableName:                           &t.name,
@@ -181,7 +181,7 @@ func (t *Table) leaseOf(name string, item attributeValues) (queue.Lease, error) 
 	released, boolOK := item["released"].(*types.AttributeValueMemberBOOL)
 	if l.Version == "" || !termOK || !msOK || !boolOK {
 		return queue.Lease{},
-			fmt.Errorf("item %q of registry table %s is no lease: delete it, or use another table", leaseID(name), t.name)
+			fmt.Errorf("item %q of registry table %s is not a lease: delete it, or use another table", leaseID(name), t.name)
 	}
 	l.Term, l.Duration, l.Released = term, time.Duration(ms)*time.Millisecond, released.Value
 	return l, nil
@@ -224,8 +224,8 @@ func (t *Table) describe(ctx context.Context) (ready bool, err error) {
 		slices.ContainsFunc(out.Table.AttributeDefinitions, func(a types.AttributeDefinition) bool {
 			return sdk.ToString(a.AttributeName) == "id" && a.AttributeType != types.ScalarAttributeTypeS
 		}) {
-		return false, queue.Errorf(queue.CodeInvalidParameterValue, "registry table %s has another key than ours: "+
-			"it needs the hash key \"id\" of type string and no sort key; name another table", t.name)
+		return false, queue.Errorf(queue.CodeInvalidParameterValue, "registry table %s has a different key: it needs the "+
+			"hash key \"id\" of type string and no sort key; name another table", t.name)
 	}
 	status := out.Table.TableStatus
 	return status == types.TableStatusActive || status == types.TableStatusUpdating, nil
@@ -291,8 +291,8 @@ func (t *Table) Expire(ctx context.Context) error {
 	case yes || err != nil:
 		return err
 	case by != "":
-		return queue.Errorf(queue.CodeInvalidParameterValue, "registry table %s deletes items by the attribute %q, and a "+
-			"table can have one such attribute only: ours is %q; name another table", t.name, by, expiryAttribute)
+		return queue.Errorf(queue.CodeInvalidParameterValue, "registry table %s deletes items by the attribute %q, and "+
+			"tendril needs %q, but a table can have only one such attribute; name another table", t.name, by, expiryAttribute)
 	}
 	_, err = t.api.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName: &t.name,
@@ -327,12 +327,12 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 				"UpdateItem, ConditionCheckItem and DescribeTable on the table, and CreateTable, UpdateTimeToLive and "+
 				"DescribeTimeToLive where it is to be created", t.host, refused)
 		case queue.CodeRequestThrottled:
-			message = fmt.Sprintf("the table is throttled: %s; use on-demand capacity, or at least 5 write and read units",
+			message = fmt.Sprintf("the table is throttled: %s; use on-demand capacity, or at least 5 read and write units",
 				refused)
 		case queue.CodeUnreachable:
 			message = fmt.Sprintf("%s failed: %s; try again later", t.host, refused)
 		default:
-			message = fmt.Sprintf("%s refused: %s; check that no other program writes to this table, or name another one",
+			message = fmt.Sprintf("%s refused: %s; check that no other program writes to this table, or use another table",
 				t.host, refused)
 		}
 		return code, message

@@ -173,7 +173,7 @@ func TestForeignItemIsAnError(t *testing.T) {
 	} {
 		asked := &ledger{answers: []*http.Response{reply(200, `{"Item":`+item+`}`)}}
 		if l, err := openTable(t, asked).Read(context.Background(), "jobs"); err == nil ||
-			!strings.Contains(err.Error(), "is no lease") {
+			!strings.Contains(err.Error(), "is not a lease") {
 			t.Errorf("%s was read as %+v, %v", item, l, err)
 		}
 		if !strings.Contains(asked.asked[0], `"ConsistentRead":true`) {
@@ -318,7 +318,7 @@ func TestCheckRefusesAnotherKey(t *testing.T) {
 func TestOpenTableRefuses(t *testing.T) {
 	for _, name := range []string{"", "ab", "arn:aws:dynamodb:eu-west-1:1:table/x", "a b c", strings.Repeat("a", 256)} {
 		if _, err := OpenTable(context.Background(), name, nil); !isCode(err, queue.CodeInvalidParameterValue) ||
-			!strings.Contains(err.Error(), "is no name") {
+			!strings.Contains(err.Error(), "is not a valid") {
 			t.Errorf("OpenTable(%q): %v", name, err)
 		}
 	}

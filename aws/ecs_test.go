@@ -35,8 +35,8 @@ func TestTaskProtection(t *testing.T) {
 	}{
 		{true, 200, yes, "", ""},
 		{false, 200, no, "", ""},
-		{true, 200, no, queue.CodeUnreachable, "no word"},
-		{false, 200, yes, queue.CodeUnreachable, "no word"},
+		{true, 200, no, queue.CodeUnreachable, "does not confirm"},
+		{false, 200, yes, queue.CodeUnreachable, "does not confirm"},
 		{true, 200, `{"failure":{"Arn":"arn","Detail":null,"Reason":"TASK_NOT_VALID"}}`, queue.CodeInvalidParameterValue,
 			"ECS: TASK_NOT_VALID"},
 		{true, 200, `{"failure":{"Reason":"DEPLOYMENT_BLOCKED","Detail":"it lasts too long"}}`,
@@ -45,7 +45,7 @@ func TestTaskProtection(t *testing.T) {
 			queue.CodeAccessDenied, "needs ecs:UpdateTaskProtection: is not authorized"},
 		{true, 500, `{"error":{"Code":"ServerException","Message":""}}`, queue.CodeUnreachable, "ECS: ServerException"},
 		{true, 404, "page not found", queue.CodeUnreachable, "status 404"},
-		{true, 200, strings.Repeat(" ", maxAgentAnswer) + yes, queue.CodeUnreachable, "no word"},
+		{true, 200, strings.Repeat(" ", maxAgentAnswer) + yes, queue.CodeUnreachable, "does not confirm"},
 	} {
 		var asked string
 		agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

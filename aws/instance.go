@@ -38,7 +38,7 @@ type Instance struct {
 func NewInstance(endpoint string) (*Instance, error) {
 	endpoint = cmp.Or(endpoint, os.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT"))
 	if endpoint != "" && !isWebURL(endpoint) {
-		return nil, fmt.Errorf("the metadata service %q is no URL: write one such as http://169.254.169.254 into "+
+		return nil, fmt.Errorf("the metadata service %q is not a URL: write one such as http://169.254.169.254 into "+
 			"AWS_EC2_METADATA_SERVICE_ENDPOINT", endpoint)
 	}
 	return &Instance{api: imds.New(imds.Options{
@@ -57,7 +57,7 @@ func (i *Instance) InstanceID(ctx context.Context) (string, error) {
 	}
 	id, err := i.read(ctx, "instance-id")
 	if err != nil {
-		return "", fmt.Errorf("%w; set TENDRIL_INSTANCE_ID where there are no metadata", err)
+		return "", fmt.Errorf("%w; set TENDRIL_INSTANCE_ID where there is no metadata service", err)
 	}
 	return id, nil
 }
@@ -104,7 +104,7 @@ func (i *Instance) explain(ctx context.Context, path string, err error) error {
 		return ctx.Err()
 	}
 	return &queue.Error{Code: queue.CodeUnreachable, Err: err, Message: fmt.Sprintf(
-		"the instance's metadata did not tell %s: %s; this works on an EC2 instance only", path,
+		"reading %s from the instance metadata failed: %s; this works only on an EC2 instance", path,
 		firstLine(plain(err).Error()))}
 }
 
@@ -127,8 +127,8 @@ type ECSTask struct {
 // ECS_AGENT_URI has it; an invalid URL is an error.
 func NewECSTask(agent string) (*ECSTask, error) {
 	if !isWebURL(agent) {
-		return nil, fmt.Errorf("ECS_AGENT_URI %q is no URL: Amazon ECS sets it in its containers; take it out of the "+
-			"environment elsewhere", agent)
+		return nil, fmt.Errorf("ECS_AGENT_URI %q is not a URL: Amazon ECS sets it in its containers; unset it "+
+			"anywhere else", agent)
 	}
 	// Its own transport without kept connections: it is used twice in an hour.
 	return &ECSTask{state: strings.TrimSuffix(agent, "/") + "/task-protection/v1/state",
@@ -167,7 +167,7 @@ func (t *ECSTask) Protect(ctx context.Context, on bool) error {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAgentAnswer))
 	if err != nil {
-		return agentError(queue.CodeUnreachable, "its answer broke off")
+		return agentError(queue.CodeUnreachable, "its answer was cut off")
 	}
 	return readProtection(resp.StatusCode, text, on)
 }
@@ -191,7 +191,7 @@ func readProtection(status int, text []byte, on bool) error {
 		return agentError(queue.CodeUnreachable, strings.TrimSuffix(answer.Error.Code+": "+answer.Error.Message, ": "))
 	case status != http.StatusOK || unread != nil || answer.Protection == nil || answer.Protection.ProtectionEnabled != on:
 		return agentError(queue.CodeUnreachable,
-			fmt.Sprintf("status %d, and no word that the protection is set as it should be", status))
+			fmt.Sprintf("status %d, but the answer does not confirm the protection", status))
 	}
 	return nil
 }

@@ -229,11 +229,11 @@ func parseFunction(s string) (functionReference, error) {
 		case err != nil:
 			problem = err.Error()
 		case a.Service != "lambda":
-			problem = fmt.Sprintf("it names the service %q, not lambda", a.Service)
+			problem = fmt.Sprintf("its service is %q, not lambda", a.Service)
 		case a.Region == "" || a.AccountID == "":
 			problem = "the region or the account is empty"
 		case !hostLabel.MatchString(a.Region):
-			problem = fmt.Sprintf("%q is no region", a.Region)
+			problem = fmt.Sprintf("%q is not a region", a.Region)
 		case !found:
 			problem = "it names no function"
 		}
@@ -243,7 +243,7 @@ func parseFunction(s string) (functionReference, error) {
 	case strings.Contains(s, ":function:"):
 		r.Account, rest, _ = strings.Cut(s, ":function:")
 		if !accountID.MatchString(r.Account) {
-			problem = fmt.Sprintf("%q is no account", r.Account)
+			problem = fmt.Sprintf("%q is not an account", r.Account)
 		}
 	}
 	var qualified bool
@@ -251,13 +251,13 @@ func parseFunction(s string) (functionReference, error) {
 	switch {
 	case problem != "":
 	case !functionName.MatchString(r.Name):
-		problem = fmt.Sprintf("%q is no name of 1 to 64 letters, digits, - and _", r.Name)
+		problem = fmt.Sprintf("%q is not a name of 1 to 64 letters, digits, - and _", r.Name)
 	case qualified && !functionQualifier.MatchString(r.Qualifier):
-		problem = fmt.Sprintf("%q is no alias or version", r.Qualifier)
+		problem = fmt.Sprintf("%q is not an alias or version", r.Qualifier)
 	}
 	if problem != "" {
 		return functionReference{},
-			fmt.Errorf("%q is no Lambda function: %s; write its name, such as resize or resize:live, "+
+			fmt.Errorf("%q is not a Lambda function: %s; write its name, such as resize or resize:live, "+
 				"or its ARN, such as arn:aws:lambda:us-east-1:123456789012:function:resize", s, problem)
 	}
 	r.called = r.Name

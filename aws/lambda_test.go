@@ -46,16 +46,16 @@ func TestFunctionReferences(t *testing.T) {
 		}
 	}
 	for s, advice := range map[string]string{
-		"": `"" is no name of 1 to 64`, "a b": `"a b" is no name`, "resize:": `"" is no alias`,
-		"resize:a:b":                                                `"a:b" is no alias`,
-		strings.Repeat("x", 65):                                     "is no name",
+		"": `"" is not a name of 1 to 64`, "a b": `"a b" is not a name`, "resize:": `"" is not an alias`,
+		"resize:a:b":                                                `"a:b" is not an alias`,
+		strings.Repeat("x", 65):                                     "is not a name",
 		"https://x.lambda-url.us-east-1.on.aws/":                    "it is a URL, and functions are invoked by name",
-		"arn:aws:sqs:us-east-1:123456789012:jobs":                   `it names the service "sqs", not lambda`,
+		"arn:aws:sqs:us-east-1:123456789012:jobs":                   `its service is "sqs", not lambda`,
 		"arn:aws:lambda:us-east-1:123456789012:layer:x":             "it names no function",
-		"arn:aws:lambda:evil.example/:123456789012:function:resize": `"evil.example/" is no region`,
+		"arn:aws:lambda:evil.example/:123456789012:function:resize": `"evil.example/" is not a region`,
 		"arn:aws:lambda::123456789012:function:resize":              "the region or the account is empty",
 		"arn:x":                "not enough sections",
-		"1234:function:resize": `"1234" is no account`, "resize:$latest": `"$latest" is no alias`,
+		"1234:function:resize": `"1234" is not an account`, "resize:$latest": `"$latest" is not an alias`,
 	} {
 		_, err := parseFunction(s)
 		if err == nil || !strings.Contains(err.Error(), advice) ||

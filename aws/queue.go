@@ -282,7 +282,7 @@ func (s *SQS) Create(ctx context.Context, name string, attrs, tags map[string]st
 }
 
 // List returns the queues whose names begin with prefix, in the order of SQS,
-// all pages of them. What is no queue URL is left out.
+// all pages of them. What is not a queue URL is left out.
 func (s *SQS) List(ctx context.Context, prefix string) ([]*Queue, error) {
 	where, err := s.site(ctx, Reference{Name: prefix + "*"})
 	if err != nil {

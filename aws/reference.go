@@ -40,7 +40,7 @@ func ParseReference(s string) (Reference, error) {
 	case strings.Contains(s, "://"):
 		return parseURL(s)
 	case !validName(s):
-		return Reference{}, fmt.Errorf("%q is no queue: a queue name is 1 to 80 letters, digits, - and _ (and may end in "+
+		return Reference{}, fmt.Errorf("%q is not a queue: a queue name is 1 to 80 letters, digits, - and _ (and may end in "+
 			".fifo); or give a URL like https://sqs.us-east-1.amazonaws.com/123456789012/jobs or an ARN like "+
 			"arn:aws:sqs:us-east-1:123456789012:jobs", s)
 	}
@@ -52,17 +52,17 @@ func parseARN(s string) (Reference, error) {
 	switch {
 	case err != nil:
 	case a.Service != "sqs":
-		err = fmt.Errorf("it names the service %q, not sqs", a.Service)
+		err = fmt.Errorf("its service is %q, not sqs", a.Service)
 	case a.Region == "" || a.AccountID == "":
 		err = fmt.Errorf("the region or the account is empty")
 	case !hostLabel.MatchString(a.Region):
-		err = fmt.Errorf("%q is no region", a.Region)
+		err = fmt.Errorf("%q is not a region", a.Region)
 	case !validName(a.Resource):
-		err = fmt.Errorf("%q is no queue name", a.Resource)
+		err = fmt.Errorf("%q is not a queue name", a.Resource)
 	}
 	if err != nil {
 		return Reference{}, fmt.Errorf(
-			"%q is no queue ARN: %w; it should look like arn:aws:sqs:us-east-1:123456789012:jobs", s, err)
+			"%q is not a queue ARN: %w; it should look like arn:aws:sqs:us-east-1:123456789012:jobs", s, err)
 	}
 	return Reference{Name: a.Resource, Region: a.Region, Account: a.AccountID}, nil
 }
@@ -70,7 +70,7 @@ func parseARN(s string) (Reference, error) {
 func parseURL(s string) (Reference, error) {
 	u, err := url.Parse(s)
 	if err != nil {
-		return Reference{}, fmt.Errorf("%q is no queue URL: %w", s, err)
+		return Reference{}, fmt.Errorf("%q is not a queue URL: %w", s, err)
 	}
 	segments := strings.Split(strings.Trim(u.Path, "/"), "/")
 	name := segments[len(segments)-1]
@@ -80,14 +80,14 @@ func parseURL(s string) (Reference, error) {
 	case u.Host == "":
 		err = fmt.Errorf("it has no host")
 	case u.User != nil:
-		err = fmt.Errorf("it holds a user name; credentials come from the environment or a profile")
+		err = fmt.Errorf("it contains a user name; credentials come from the environment or a profile")
 	case u.RawQuery != "" || u.Fragment != "":
 		err = fmt.Errorf("it has a query or a fragment")
 	case !validName(name):
-		err = fmt.Errorf("its last part, %q, is no queue name", name)
+		err = fmt.Errorf("its last part, %q, is not a queue name", name)
 	}
 	if err != nil {
-		return Reference{}, fmt.Errorf("%q is no queue URL: %w; it should look like "+
+		return Reference{}, fmt.Errorf("%q is not a queue URL: %w; it should look like "+
 			"https://sqs.us-east-1.amazonaws.com/123456789012/jobs", s, err)
 	}
 	r := Reference{Name: name, URL: s}

@@ -57,25 +57,25 @@ func TestParseReference(t *testing.T) {
 func TestWhatIsNoReference(t *testing.T) {
 	t.Parallel()
 	for in, says := range map[string]string{
-		"":                                 "is no queue: a queue name is",
+		"":                                 "is not a queue: a queue name is",
 		"a b":                              "letters, digits",
 		"über":                             "letters, digits",
 		".fifo":                            "letters, digits",
 		"jobs.fifo.fifo":                   "letters, digits",
 		strings.Repeat("a", 81):            "1 to 80",
 		"arn:aws:sqs:eu-west-1:1":          "arn:aws:sqs:us-east-1:123456789012:jobs",
-		"arn:aws:sns:eu-west-1:1:jobs":     `the service "sns"`,
+		"arn:aws:sns:eu-west-1:1:jobs":     `its service is "sns"`,
 		"arn:aws:sqs::1:jobs":              "the region or the account is empty",
-		"arn:aws:sqs:eu-west-1:1:a/b":      "is no queue name",
-		"arn:aws:sqs:evil.example/:1:jobs": "is no region",
-		"arn:aws:sqs:evil.example#:1:jobs": "is no region",
-		"arn:aws:sqs:a@evil:1:jobs":        "is no region",
+		"arn:aws:sqs:eu-west-1:1:a/b":      "is not a queue name",
+		"arn:aws:sqs:evil.example/:1:jobs": "is not a region",
+		"arn:aws:sqs:evil.example#:1:jobs": "is not a region",
+		"arn:aws:sqs:a@evil:1:jobs":        "is not a region",
 		"ftp://host/1/jobs":                `scheme is "ftp"`,
 		"https:///1/jobs":                  "no host",
 		"https://key:secret@host/1/jobs":   "user name",
 		"https://host/1/jobs?Action=Purge": "query",
-		"https://host/":                    "is no queue name",
-		"https://host/1/%zz":               "is no queue URL",
+		"https://host/":                    "is not a queue name",
+		"https://host/1/%zz":               "is not a queue URL",
 	} {
 		_, err := ParseReference(in)
 		if err == nil || !strings.Contains(err.Error(), says) {

@@ -36,7 +36,7 @@ func (r *refusal) Error() string {
 		fmt.Sprintf("HTTP status %d %s without an explanation", r.status, http.StatusText(r.status)))
 }
 
-// foreign reports whether the answer is no error of the service that was asked: that of
+// foreign reports whether the answer is not an error of the service that was asked: that of
 // a proxy, or of a server that knows another protocol.
 func (r *refusal) foreign() bool {
 	switch r.ErrorCode() {

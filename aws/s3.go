@@ -40,7 +40,7 @@ func OpenS3(ctx context.Context, opts *Options) (*S3, error) {
 	})
 	o := api.Options()
 	service.terse = true
-	if err := service.locate(o.Region, o.BaseEndpoint, "the payloads in S3"); err != nil {
+	if err := service.locate(o.Region, o.BaseEndpoint, "the S3 client"); err != nil {
 		return nil, err
 	}
 	return &S3{service, api}, nil

@@ -174,7 +174,7 @@ func TestFetchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestFetchWithoutAnAnswerInTime: the end of the caller's patience is no word about
+// TestFetchWithoutAnAnswerInTime: the end of the caller's patience is not a word about
 // the object.
 func TestFetchWithoutAnAnswerInTime(t *testing.T) {
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestFetchWithoutAnAnswerInTime(t *testing.T) {
 
 func TestS3Settings(t *testing.T) {
 	_, err := OpenS3(t.Context(), nil)
-	wantCode(t, err, queue.CodeInvalidParameterValue, "no AWS region for the payloads in S3: set AWS_REGION")
+	wantCode(t, err, queue.CodeInvalidParameterValue, "no AWS region for the S3 client: set AWS_REGION")
 	s := openS3(t, &Options{Region: "eu-north-1"})
 	if o := s.api.Options(); o.UsePathStyle || s.host != "S3 in eu-north-1" {
 		t.Errorf("path style %v, host %s", o.UsePathStyle, s.host)

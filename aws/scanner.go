@@ -14,7 +14,7 @@ import (
 // returns are parts of its buffer, with escapes undone where they stood. It
 // stops at the first error and keeps it; every method is then without effect.
 //
-// It is no validator. It checks what it needs in order never to read past the
+// It is not a validator. It checks what it needs in order never to read past the
 // end, never to recurse without bound, and never to take one field for
 // another; inside a string it takes bytes as they come.
 type scanner struct {

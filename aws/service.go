@@ -73,7 +73,7 @@ func (s *service) locate(region string, base *string, use string) error {
 	}
 	if region == "" {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"no AWS region for %s: set AWS_REGION, or a region in the profile", use)
+			"no AWS region for %s: set AWS_REGION, or set a region in the profile", use)
 	}
 	return nil
 }

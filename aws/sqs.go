@@ -94,7 +94,7 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	if region == "" {
 		if base == nil {
 			return site{}, queue.Errorf(queue.CodeInvalidParameterValue, "no AWS region for queue %s: "+
-				"set AWS_REGION, or a region in the profile, or give the queue by its URL or ARN", ref.Name)
+				"set AWS_REGION, or set a region in the profile, or give the queue by its URL or ARN", ref.Name)
 		}
 		region = localRegion
 	}
@@ -110,7 +110,7 @@ func (s *SQS) site(ctx context.Context, ref Reference) (site, error) {
 	}
 	endpoint := resolved.URI
 	if endpoint.Host == "" {
-		return site{}, fmt.Errorf("the SQS endpoint %q is no URL with a host: set AWS_ENDPOINT_URL_SQS to one like "+
+		return site{}, fmt.Errorf("the SQS endpoint %q is not a URL with a host: set AWS_ENDPOINT_URL_SQS to one like "+
 			"http://127.0.0.1:9324", endpoint.String())
 	}
 	if endpoint.Path == "" {
@@ -229,7 +229,7 @@ func (s *SQS) attempt(ctx context.Context, call call, offset time.Duration, read
 	}
 	if err := read(*buffer); err != nil {
 		return queue.Errorf(queue.CodeUnreachable,
-			"%s gave an answer to %s that is not one of SQS: %w; check AWS_ENDPOINT_URL_SQS",
+			"%s answered %s with something that is not an SQS answer: %w; check AWS_ENDPOINT_URL_SQS",
 			call.site.endpoint.Host, call.action, err)
 	}
 	return nil

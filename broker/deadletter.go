@@ -66,7 +66,7 @@ func (t *transfer) left(k *counters) *int64 {
 // plan works out the new row. Id and content stay, and so does the receive
 // count, while the count that triggers redrive starts anew. The sent time
 // stays when a standard queue dead-letters, so that retention goes on; in all
-// other cases the message begins a new life in its new queue: it is no dead letter
+// other cases the message begins a new life in its new queue: it is not a dead letter
 // there unless that is a dead-letter queue too, and was not received yet.
 func (t *transfer) plan(it *transferItem, old *record, to *counters) {
 	r := &it.record

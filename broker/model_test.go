@@ -504,7 +504,7 @@ func (m *model) redrive(t *rapid.T) {
 	for _, x := range list {
 		m.arrivals++
 		x.place, x.base, x.sentAt, x.arrival, x.until, x.handle = modelWork, x.count, time.Now(), m.arrivals, time.Time{}, ""
-		x.deadAt = time.Time{} // it is no dead letter any more
+		x.deadAt = time.Time{} // it is not a dead letter any more
 		m.ledgers[modelDead].MovedOut++
 		m.ledgers[modelWork].MovedIn++
 	}

@@ -8,7 +8,7 @@ import (
 	"tendril/queue"
 )
 
-// A message that was redriven begins anew: it is no dead letter any more, was not
+// A message that was redriven begins anew: it is not a dead letter any more, was not
 // received yet, and its attempts count from one, while the receive count goes on.
 func TestRedrivenMessageBeginsAnew(t *testing.T) {
 	t.Parallel()

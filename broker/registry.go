@@ -78,7 +78,7 @@ func checkLease(name string, l queue.Lease) error {
 	}
 	if l.Version == "" {
 		return queue.Errorf(queue.CodeInvalidParameterValue,
-			"Lease %s was to be written without a version; give each write a new one.", name)
+			"Lease %s needs a version; give each write a new one.", name)
 	}
 	if l.Term < 0 || l.Duration < 0 {
 		return queue.Errorf(queue.CodeInvalidParameterValue,

@@ -55,7 +55,7 @@ type sendingItem struct {
 	first      int64 // its key, or of a duplicate the key of the first message
 }
 
-// fresh reports whether the message is no duplicate, and was stored.
+// fresh reports whether the message is not a duplicate, and was stored.
 func (it *sendingItem) fresh() bool { return it.first != 0 && it.first == it.key }
 
 // newSending checks the messages and makes records of the good ones.

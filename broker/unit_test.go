@@ -35,7 +35,7 @@ func TestMessageIDs(t *testing.T) {
 		key := makeKey(rapid.Int64Range(1, maxQueues).Draw(rt, "queue"), rapid.Int64Range(0, maxSeq).Draw(rt, "place"))
 		id := s.messageID(new(block), key)
 		if len(id) != 36 || id[14] != '4' || !strings.ContainsRune("89ab", rune(id[19])) {
-			rt.Fatalf("%s is no UUID of version 4", id)
+			rt.Fatalf("%s is not a UUID of version 4", id)
 		}
 		if got, ok := s.origin(id); !ok || got != key {
 			rt.Fatalf("%s leads to %d, want %d", id, got, key)

@@ -146,7 +146,7 @@ func FuzzCheckOutgoing(f *testing.F) {
 		if err := set.checkOutgoing(&m); err != nil {
 			var e *queue.Error
 			if !errors.As(err, &e) || e.Message == "" {
-				t.Errorf("%v is no refusal", err)
+				t.Errorf("%v is not a refusal", err)
 			}
 		}
 	})

@@ -53,7 +53,7 @@ func (u *unpacking) check(file *os.File) error {
 		return u.errorf("leave out what the app does not need to run", "the archive has more than %d entries",
 			u.limits.entries)
 	case errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF):
-		return u.errorf("make it with zip, or name a folder", "this is no zip archive, or not the whole of one")
+		return u.errorf("create it with zip, or name a folder", "this is not a zip archive, or it is incomplete")
 	case err != nil && !errors.Is(err, zip.ErrInsecurePath):
 		return fmt.Errorf("reading %s: %w", u.archive, err)
 	}
@@ -113,17 +113,17 @@ func (u *unpacking) admit(f *zip.File, names *names) (entry, *Problem) {
 	case fs.ModeSymlink:
 		e.kind = linkEntry
 	default:
-		return refuse("leave it out: a bundle holds files, folders and links", "is a device, a pipe or the like")
+		return refuse("remove it: a bundle contains only files, folders and links", "is not a file, a folder or a link")
 	}
 	switch {
 	case f.Flags&1 != 0:
 		return refuse("zip the bundle without a password", "is encrypted")
 	case e.kind == fileEntry && f.UncompressedSize64 > uint64(u.limits.fileBytes):
-		return refuse("leave the file out and fetch it when the app starts",
+		return refuse("remove the file and download it when the app starts",
 			fmt.Sprintf("has more than %d bytes", u.limits.fileBytes))
 	}
 	if text := names.add(e.path, e.kind); text != "" {
-		return refuse("give each file a place of its own, also for systems that take A and a for the same", text)
+		return refuse("give each file its own path, also on file systems that ignore case", text)
 	}
 	return e, nil
 }
@@ -133,7 +133,7 @@ func harmful(name string, depth int) (text, hint string) {
 	const relative = "zip the bundle from inside its folder, so that all names are relative to it"
 	switch {
 	case !utf8.ValidString(name):
-		return "has a name that is no UTF-8", "zip the bundle with a program that writes names in UTF-8"
+		return "has a name that is not UTF-8", "zip the bundle with a program that writes names in UTF-8"
 	case strings.ContainsFunc(name, func(r rune) bool { return yamlfile.IsControl(r) || r == '\t' }):
 		return "has a control character in its name", "rename the file"
 	case strings.Contains(name, `\`):
@@ -145,12 +145,12 @@ func harmful(name string, depth int) (text, hint string) {
 	}
 	elements := strings.Split(strings.TrimSuffix(name, "/"), "/")
 	if len(elements) > depth {
-		return fmt.Sprintf("lies more than %d folders deep", depth), "move it up"
+		return fmt.Sprintf("is more than %d folders deep", depth), "move it up"
 	}
 	for _, element := range elements {
 		switch {
 		case element == "." || element == ".." || element == "":
-			return `has "", "." or ".." for a part of its path`, relative
+			return `has "", "." or ".." in its path`, relative
 		case len(element) > maxElement:
 			return fmt.Sprintf("has a name of more than %d bytes", maxElement), "rename it"
 		}
@@ -176,20 +176,20 @@ func (n *names) add(name string, kind entryKind) string {
 	before, taken := n.places[key]
 	switch {
 	case taken && before.path != name:
-		return fmt.Sprintf("differs from %q by case alone", yamlfile.Short(before.path))
+		return fmt.Sprintf("differs from %q only in case", yamlfile.Short(before.path))
 	case taken && before.named:
 		return "comes twice"
 	case taken && kind != folderEntry:
-		return "is a folder, by another entry"
+		return "is a folder according to another entry"
 	}
 	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
 		key := fold(parent)
 		above, taken := n.places[key]
 		switch {
 		case taken && above.path != parent:
-			return fmt.Sprintf("lies in a folder that differs from %q by case alone", yamlfile.Short(above.path))
+			return fmt.Sprintf("lies in a folder that differs from %q only in case", yamlfile.Short(above.path))
 		case taken && above.kind != folderEntry:
-			return fmt.Sprintf("lies below %q, which is no folder", yamlfile.Short(above.path))
+			return fmt.Sprintf("is below %q, which is not a folder", yamlfile.Short(above.path))
 		case !taken:
 			n.places[key] = place{path: parent, kind: folderEntry}
 		}
@@ -222,7 +222,7 @@ func (u *unpacking) refuseOverlap() {
 		size := e.file.CompressedSize64
 		if err != nil || size > uint64(u.size) || begin+int64(size) > u.size {
 			u.problems = append(u.problems,
-				Problem{Where: u.archive, Text: e.shown() + " lies outside of the archive", Hint: "make the archive anew"})
+				Problem{Where: u.archive, Text: e.shown() + " is outside the archive", Hint: "create the archive again"})
 			return
 		}
 		if size > 0 {
@@ -234,7 +234,7 @@ func (u *unpacking) refuseOverlap() {
 		if spans[i].begin < spans[i-1].end {
 			u.problems = append(u.problems,
 				Problem{Where: u.archive, Text: spans[i].e.shown() + " shares bytes with " + spans[i-1].e.shown(),
-					Hint: "this archive was made to do harm; make it anew with zip"})
+					Hint: "this archive looks malicious; create it again with zip"})
 			return
 		}
 	}
@@ -267,10 +267,10 @@ func (u *unpacking) link(root *os.Root) error {
 		}
 		if _, err := root.Stat(e.path); err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				return u.errorf("leave the link out", "%s is a link that leads nowhere", e.shown())
+				return u.errorf("remove the link", "%s is a link to something that does not exist", e.shown())
 			}
-			return u.errorf("let links lead to files of the bundle",
-				"%s is a link that leads out of the bundle, or in a circle", e.shown())
+			return u.errorf("link only to files of the bundle",
+				"%s is a link that leaves the bundle or leads back to itself", e.shown())
 		}
 	}
 	return nil
@@ -292,10 +292,10 @@ func (u *unpacking) target(e entry) (string, error) {
 	case target == "" || len(target) > maxLink || !utf8.ValidString(target) || strings.ContainsFunc(target,
 		yamlfile.IsControl) ||
 		strings.Contains(target, `\`):
-		return "", u.errorf("let links lead to files of the bundle", "%s is a link whose target is no path", e.shown())
+		return "", u.errorf("link only to files of the bundle", "%s is a link whose target is not a path", e.shown())
 	case path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(e.path), target)):
-		return "", u.errorf("let links lead to files of the bundle, by a relative path",
-			"%s is a link that leads out of the bundle", e.shown())
+		return "", u.errorf("link to files of the bundle by a relative path",
+			"%s is a link that leaves the bundle", e.shown())
 	}
 	return target, nil
 }
@@ -364,10 +364,10 @@ func (u *unpacking) errorf(hint, format string, args ...any) error {
 // damaged is the problem of an entry whose data cannot be read.
 func (u *unpacking) damaged(e entry, err error) error {
 	if errors.Is(err, zip.ErrAlgorithm) {
-		return u.errorf("zip the bundle with the usual method (deflate)", "%s is packed by a method that is not read",
+		return u.errorf("zip the bundle with the usual method (deflate)", "%s uses an unsupported compression method",
 			e.shown())
 	}
-	return u.errorf("make the archive anew", "%s is damaged: %v", e.shown(), err)
+	return u.errorf("create the archive again", "%s is damaged: %v", e.shown(), err)
 }
 
 // limits bound what an archive may become, whatever its headers claim.

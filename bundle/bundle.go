@@ -61,7 +61,7 @@ type Process struct {
 	Line int
 }
 
-// Name returns a name for the environment: that of env.yaml, else Called, else the folder's. What is no letter,
+// Name returns a name for the environment: that of env.yaml, else Called, else the folder's. What is not a letter,
 // digit, "_" or "-" becomes "-", and it is cut at 64 characters. It is "" when nothing is left, as for "/".
 func (b *Bundle) Name() string {
 	name := cmp.Or(b.Manifest.Name, b.Called, filepath.Base(b.Dir))

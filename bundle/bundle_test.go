@@ -111,13 +111,13 @@ func TestOpenRefuses(t *testing.T) {
 		for name, c := range map[string]struct{ content, want string }{
 			"x":       {"", "is an empty file"},
 			"x.txt":   {"text", "is not a zip archive"},
-			"x.zip":   {"text", "is not a zip archive, in spite of its name, or it is damaged"},
-			"x.tgz":   {"\x1f\x8b\x08", "is an archive of another kind than zip"},
-			"tar.zip": {"\x1f\x8b\x08", "is an archive of another kind than zip"},
+			"x.zip":   {"text", "is not a zip archive, although its name says so, or it is damaged"},
+			"x.tgz":   {"\x1f\x8b\x08", "is an archive, but not a zip archive"},
+			"tar.zip": {"\x1f\x8b\x08", "is an archive, but not a zip archive"},
 		} {
 			path := filepath.Join(folder(t, map[string]string{name: c.content}), name)
 			want := path + " " + c.want +
-				": name the folder that holds the app and its Procfile, or a zip archive of what is in that folder"
+				": name the folder of the app and its Procfile, or a zip archive of its content"
 			if _, err := Open(path); err == nil || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
@@ -135,7 +135,7 @@ func TestOpenRefuses(t *testing.T) {
 	t.Run("a folder called Procfile", func(t *testing.T) {
 		t.Parallel()
 		_, err := Open(folder(t, map[string]string{"Procfile/": ""}))
-		if err == nil || !strings.Contains(err.Error(), "no regular file") {
+		if err == nil || !strings.Contains(err.Error(), "not a regular file") {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -154,11 +154,11 @@ func TestWebAdvises(t *testing.T) {
 		files map[string]string
 		want  string
 	}{
-		"no Procfile":    {map[string]string{"app.js": ""}, "has no Procfile that names a process"},
-		"wrong spelling": {map[string]string{"procfile": "web: x"}, "has no Procfile that names a process"},
+		"no Procfile":    {map[string]string{"app.js": ""}, "has no Procfile with a process"},
+		"wrong spelling": {map[string]string{"procfile": "web: x"}, "has no Procfile with a process"},
 		"no web": {map[string]string{"Procfile": "clock: a\nWeb: b"},
-			`names no process "web", only clock, Web: the app that gets the messages must be called "web"`},
-		"an empty one":    {map[string]string{"Procfile": "# later"}, "has no Procfile that names a process"},
+			`has no process "web", only clock, Web: the process that gets the messages must be called "web"`},
+		"an empty one":    {map[string]string{"Procfile": "# later"}, "has no Procfile with a process"},
 		"the way out too": {map[string]string{}, "give the command after --"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,7 +16,7 @@ type platformDefaults struct{ *reader }
 
 func (o platformDefaults) conclude() {
 	if o.has("Dockerfile") || o.has("docker-compose.yml") || o.has("Dockerrun.aws.json") {
-		o.bundle.Advice = "it is made for Docker: say how to start the app without a container"
+		o.bundle.Advice = "it is made for Docker: tell tendril how to start the app without a container"
 		return
 	}
 	for _, platform := range []func() *Default{o.goApp, o.nodeApp, o.pythonApp, o.javaApp, o.rubyApp} {
@@ -139,7 +139,7 @@ func (o platformDefaults) wrapped() string {
 		return ""
 	}
 	return "the folder " + yamlfile.Printable(inner) +
-		" in it has one: name that folder, or zip what is in it and not the folder itself"
+		" in it has one: name that folder, or zip its content instead of the folder itself"
 }
 
 // pythonOptions are those of the Python platform's namespace that count here.
@@ -150,7 +150,8 @@ func (o platformDefaults) refusePythonNumbers() {
 	for _, name := range []string{"NumProcesses", "NumThreads"} {
 		s, found := o.bundle.Setting(namespacePython, name)
 		if n, err := strconv.Atoi(s.Value); found && s.Value != "" && (err != nil || n < 1) {
-			o.refuseLine(s.File, s.Line, name+" "+yamlfile.Printable(s.Value)+" is no whole number from 1", "write "+name+": 1")
+			o.refuseLine(s.File, s.Line, name+" "+yamlfile.Printable(s.Value)+" is not a whole number "+
+				"from 1", "write "+name+": 1")
 		}
 	}
 }
@@ -167,9 +168,9 @@ func (o platformDefaults) namePythonSettings() {
 		case !slices.Contains(pythonOptions(), s.Option):
 			why = "tendril knows only " + strings.Join(pythonOptions(), ", ") + " of " + namespacePython
 		case o.has(procfileName):
-			why = "the Procfile says how the app is started"
+			why = "the Procfile says how to start the app"
 		case d == nil:
-			why = "the file that it starts is not there; write a Procfile that says how the app is started"
+			why = "the file that it starts does not exist; write a Procfile that says how to start the app"
 		case d.Platform != "Python":
 			why = "the app is started as " + d.Platform + " does, because of " + d.File
 		default:

@@ -42,7 +42,7 @@
 // with file and line and what to write instead. Files are read to a bound, and what
 // would keep a parser busy is refused before it is parsed: too many words, too
 // deep nesting. Aliases share what they name, so that they expand nothing; what merge
-// keys stand for is counted. A folder without a Procfile is no error by itself, since
+// keys stand for is counted. A folder without a Procfile is not an error by itself, since
 // the command may come from elsewhere: [Bundle.Web] gives the advice when the app is
 // asked for, and [Bundle.WithDefault] takes what a platform of Elastic Beanstalk would
 // run.

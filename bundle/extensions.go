@@ -25,11 +25,11 @@ func (o *reader) readExtensions() error {
 			o.extensionsFolder(name)
 		case extension == ".yaml" || extension == ".yml" || extension == ".json" || extension == ".conf" ||
 			extension != ".config" && strings.EqualFold(extension, ".config"):
-			o.notUsed(name, "this name is not read by Elastic Beanstalk either: its suffix must be .config")
+			o.notUsed(name, "Elastic Beanstalk ignores this file too: its suffix must be .config")
 		case extension != ".config":
 		case read == maxExtensions:
 			o.refuse(filepath.Join(o.dir, extensionsName),
-				fmt.Sprintf("there are more than %d configuration files", maxExtensions), "join some of them")
+				fmt.Sprintf("there are more than %d configuration files", maxExtensions), "merge some of them")
 			return nil
 		default:
 			read++
@@ -78,9 +78,9 @@ func (d *document) section(p yamlfile.Pair) {
 	why := section(p.Key)
 	switch known := meant(p.Key); {
 	case why == "" && known != "":
-		d.refuse(p.Line, p.Column, "write "+known, "%s is no section of a configuration file", yamlfile.Printable(p.Key))
+		d.refuse(p.Line, p.Column, "write "+known, "%s is not a section of a configuration file", yamlfile.Printable(p.Key))
 	case why == "":
-		d.notUsed(p.Line, "%s is no section that Elastic Beanstalk knows: nothing is done about it",
+		d.notUsed(p.Line, "%s is not a section that Elastic Beanstalk knows: it is ignored",
 			yamlfile.Printable(p.Key))
 	case p.Value.Kind == yamlfile.Null:
 	default:
@@ -101,17 +101,16 @@ func (d *document) section(p yamlfile.Pair) {
 // do instead. Those without a reason are read.
 var sections = []struct{ name, why string }{
 	{"option_settings", ""},
-	{"packages", "packages are not installed: install them on this machine or in a script in .platform/hooks/prebuild"},
-	{"sources", "archives are not downloaded: make what is in them part of the bundle, or fetch it in a script in " +
+	{"packages", "packages are not installed: install them on this machine, or in a script in .platform/hooks/prebuild"},
+	{"sources", "archives are not downloaded: add their content to the bundle, or download them in a script in " +
 		".platform/hooks/prebuild"},
-	{"files", "files are not written: make them part of the bundle, or write them in a script in " +
-		".platform/hooks/prebuild"},
+	{"files", "files are not written: add them to the bundle, or write them in a script in .platform/hooks/prebuild"},
 	{"commands", "commands are not run: move them into a script in .platform/hooks/prebuild"},
 	{"container_commands", "container commands are not run: move them into a script in .platform/hooks/predeploy"},
 	{"users", "users and groups are not created: create them on this machine"},
 	{"groups", "users and groups are not created: create them on this machine"},
-	{"services", "services are not started: let this machine's init do it, or give them a line in the Procfile"},
-	{"Resources", "resources are not created: create them with CloudFormation, and give the app their names in " +
+	{"services", "services are not started: start them with this machine's init system, or add a line to the Procfile"},
+	{"Resources", "resources are not created: create them with CloudFormation, and pass their names to the app in " +
 		NamespaceEnvironment},
 	{"Outputs", noStack}, {"Mappings", noStack}, {"Parameters", noStack}, {"Conditions", noStack}, {"Metadata", noStack},
 }

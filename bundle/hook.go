@@ -42,7 +42,7 @@ func (o *reader) nameInPlatform() error {
 		case "nginx", "httpd":
 			o.notUsed(path.Join(platformName, name), noProxy)
 		default:
-			o.notUsed(path.Join(platformName, name), "only the folders hooks and confighooks are read: nothing is done about it")
+			o.notUsed(path.Join(platformName, name), "only the folders hooks and confighooks are read: it is ignored")
 		}
 	}
 	return nil
@@ -53,7 +53,7 @@ func (o *reader) strayStages(below string) {
 	entries, _ := os.ReadDir(filepath.Join(o.dir, filepath.FromSlash(below))) // absent: no hooks
 	for _, e := range entries {
 		if !slices.Contains(stages(), Stage(e.Name())) && !strings.HasPrefix(e.Name(), ".") {
-			o.notUsed(path.Join(below, e.Name()), "this is no stage: hooks belong in prebuild, predeploy or postdeploy")
+			o.notUsed(path.Join(below, e.Name()), "this is not a stage: put hooks in prebuild, predeploy or postdeploy")
 		}
 	}
 }
@@ -67,14 +67,14 @@ func (o *reader) readStage(below string, stage Stage, into *[]Hook) error {
 		return fmt.Errorf("listing the hooks: %w", err)
 	case len(entries) > maxHooks:
 		o.refuse(filepath.Join(o.dir, filepath.FromSlash(below)), fmt.Sprintf("there are more than %d hooks", maxHooks),
-			"let one script do the work of several")
+			"combine several into one script")
 		return nil
 	}
 	for _, e := range entries {
 		file := path.Join(below, e.Name())
 		if strings.HasPrefix(e.Name(), ".") {
 			if info, err := e.Info(); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-				o.notUsed(file, "hidden files are not run: give it a name without the dot if it is a hook")
+				o.notUsed(file, "hidden files are not run: rename it without the dot if it is a hook")
 			}
 			continue // .gitkeep, .DS_Store
 		}
@@ -93,7 +93,7 @@ func (o *reader) readHook(file string, stage Stage, into *[]Hook) error {
 		return fmt.Errorf("reading the hooks: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		o.notUsed(file, "this is no file: hooks are programs and scripts")
+		o.notUsed(file, "this is not a file: hooks are programs and scripts")
 		return nil
 	}
 	begin, err := readFile(at, maxShebang-1)
@@ -105,23 +105,23 @@ func (o *reader) readHook(file string, stage Stage, into *[]Hook) error {
 	line, script := shebang(begin)
 	switch {
 	case script && strings.HasSuffix(line, "\r"):
-		o.refuseLine(at, 1, "the line ends in CR and LF: the system would look for a program whose name ends in CR",
-			"save the script with the line ends of Unix (LF), for instance with dos2unix")
+		o.refuseLine(at, 1, "the first line ends with CR LF: the system would look for a program whose name ends with CR",
+			"save the script with Unix line endings (LF), for example with dos2unix")
 		return nil
 	case script && len(strings.Fields(line)) == 0:
 		o.refuseLine(at, 1, `no program follows "#!"`, `write it there, for instance "#!/bin/sh"`)
 		return nil
 	case script && !executable:
 		h.Interpreter = interpreter(line)
-		o.warn(at, "the file has no execute permission: it is handed to "+h.Interpreter[0], "chmod +x it")
+		o.warn(at, "the file has no execute permission: it is run by "+h.Interpreter[0], "chmod +x it")
 	case script:
 	case !executable:
-		o.notUsed(file, "this is neither executable nor a script: it is not run; chmod +x it if it is a hook")
+		o.notUsed(file, "this is neither executable nor a script, so it is not run; type chmod +x if it is a hook")
 		return nil
 	case isText(begin):
 		h.Interpreter = []string{"/bin/sh"}
-		o.warn(at, `the script names no program in its first line: it is handed to /bin/sh`,
-			`begin it with "#!/bin/sh", or whatever reads it`)
+		o.warn(at, `the script has no "#!" line: it is run by /bin/sh`,
+			`begin it with "#!/bin/sh" or another interpreter`)
 	}
 	*into = append(*into, h)
 	return nil

@@ -54,9 +54,9 @@ func (m *manifestReader) key(p yamlfile.Pair) {
 	case "SolutionStack", "Platform", "PlatformArn":
 		m.notUsed(p.Line, "no platform is installed: this machine's own runtimes are used")
 	case "CName":
-		m.notUsed(p.Line, "no domain name is made: a worker needs none")
+		m.notUsed(p.Line, "no domain name is created: a worker does not need one")
 	case "Tags":
-		m.notUsed(p.Line, "nothing is created on Amazon's side that could be tagged")
+		m.notUsed(p.Line, "tendril creates nothing in AWS that could be tagged")
 	case "Extensions", "Resources":
 		m.notUsed(p.Line, "%s", section("Resources"))
 	case "AWSConfigurationTemplateVersion", "EnvironmentConfigurationMetadata", "Description", "DateCreated",
@@ -64,11 +64,11 @@ func (m *manifestReader) key(p yamlfile.Pair) {
 	default:
 		for _, known := range []string{"EnvironmentName", "EnvironmentTier", "OptionSettings", "EnvironmentLinks"} {
 			if plainName(known) == plainName(p.Key) {
-				m.refuse(p.Line, p.Column, "write "+known, "%s is no key of env.yaml", yamlfile.Printable(p.Key))
+				m.refuse(p.Line, p.Column, "write "+known, "%s is not a key of env.yaml", yamlfile.Printable(p.Key))
 				return
 			}
 		}
-		m.notUsed(p.Line, "%s is no key of env.yaml that is known: nothing is done about it", yamlfile.Printable(p.Key))
+		m.notUsed(p.Line, "%s is not a known key of env.yaml: it is ignored", yamlfile.Printable(p.Key))
 	}
 }
 
@@ -76,9 +76,9 @@ func (m *manifestReader) key(p yamlfile.Pair) {
 func (m *manifestReader) text(p yamlfile.Pair) (string, bool) {
 	switch {
 	case p.Value.Kind != yamlfile.Scalar || strings.Trim(p.Value.Text, "+ ") == "":
-		m.refuse(p.Line, p.Column, fmt.Sprintf("write %q", p.Key+": NAME"), "%s has no plain text for a value", p.Key)
+		m.refuse(p.Line, p.Column, fmt.Sprintf("write %q", p.Key+": NAME"), "%s has a value that is not plain text", p.Key)
 	case strings.ContainsFunc(p.Value.Text, yamlfile.IsControl) || len(p.Value.Text) > maxOption:
-		m.refuse(p.Line, p.Column, "use letters, digits and hyphens", "%s is too long or holds bytes that are no text", p.Key)
+		m.refuse(p.Line, p.Column, "use letters, digits and hyphens", "%s is too long or is not text", p.Key)
 	default:
 		return p.Value.Text, true
 	}
@@ -94,14 +94,14 @@ func (m *manifestReader) tier(p yamlfile.Pair) {
 	switch name.Text {
 	case "Worker":
 	case "WebServer":
-		m.notUsed(p.Line, "this is the manifest of a web server: no web traffic is routed here; the app is run as a "+
-			"worker and gets messages")
+		m.notUsed(p.Line, "this manifest describes a web server environment; the app runs as a worker here, and gets "+
+			"messages but no web traffic")
 	default:
-		m.refuse(p.Line, p.Column, "write {Name: Worker, Type: SQS/HTTP}", "%s is no tier", yamlfile.Printable(name.Text))
+		m.refuse(p.Line, p.Column, "write {Name: Worker, Type: SQS/HTTP}", "%s is not a tier", yamlfile.Printable(name.Text))
 		return
 	}
 	if kind := p.Value.Get("Type"); name.Text == "Worker" && kind != nil && kind.Text != "SQS/HTTP" {
-		m.refuse(p.Line, p.Column, "write {Name: Worker, Type: SQS/HTTP}", "%s is no type of a worker",
+		m.refuse(p.Line, p.Column, "write {Name: Worker, Type: SQS/HTTP}", "%s is not the type of a worker tier",
 			yamlfile.Printable(kind.Text))
 	}
 }
@@ -111,13 +111,13 @@ func (m *manifestReader) environmentLinks(p yamlfile.Pair) {
 		return
 	}
 	if p.Value.Kind != yamlfile.Mapping {
-		m.refuse(p.Line, p.Column, `write "VARIABLE: environment" below it`, "EnvironmentLinks is no map")
+		m.refuse(p.Line, p.Column, `write "VARIABLE: environment" below it`, "EnvironmentLinks is not a map")
 		return
 	}
 	for _, link := range p.Value.Pairs {
 		if link.Key == "" || strings.ContainsAny(link.Key, "=\x00") || strings.ContainsFunc(link.Key, yamlfile.IsControl) {
-			m.refuse(link.Line, link.Column, `a name holds letters, digits and "_", and no "="`,
-				"%q is no name for a variable", yamlfile.Printable(link.Key))
+			m.refuse(link.Line, link.Column, `use letters, digits and "_"`,
+				"%q is not a valid variable name", yamlfile.Printable(link.Key))
 			continue
 		}
 		if name, ok := m.text(link); ok {

@@ -25,7 +25,7 @@ func Open(dir string) (*Bundle, error) {
 	info, err := os.Stat(abs)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no folder %s: name the folder that holds the app and its Procfile: %w", dir,
+		return nil, fmt.Errorf("there is no folder %s: name the folder of the app and its Procfile: %w", dir,
 			fs.ErrNotExist)
 	case err != nil:
 		return nil, fmt.Errorf("opening the folder %s: %w", dir, err)
@@ -59,12 +59,11 @@ func notABundle(path string, info fs.FileInfo) error {
 		what = "is an empty file"
 	case bytes.HasPrefix(begin, []byte("\x1f\x8b")), bytes.HasPrefix(begin, []byte("BZh")),
 		bytes.HasPrefix(begin, []byte("\xfd7zXZ")), bytes.HasPrefix(begin, []byte("7z\xbc\xaf")):
-		what = "is an archive of another kind than zip"
+		what = "is an archive, but not a zip archive"
 	case strings.EqualFold(filepath.Ext(path), ".zip"):
-		what = "is not a zip archive, in spite of its name, or it is damaged"
+		what = "is not a zip archive, although its name says so, or it is damaged"
 	}
-	return fmt.Errorf("%s %s: name the folder that holds the app and its Procfile, or a zip archive of what is in that "+
-		"folder", path, what)
+	return fmt.Errorf("%s %s: name the folder of the app and its Procfile, or a zip archive of its content", path, what)
 }
 
 // IsArchive reports whether path is a regular file that begins as zip archives

@@ -110,20 +110,20 @@ func (b *Bundle) Web() (Process, error) {
 	for i, p := range b.Processes {
 		names[i] = p.Name
 	}
-	return Process{}, fmt.Errorf("%s names no process %q, only %s: the app that gets the messages must be called %[2]q",
+	return Process{}, fmt.Errorf("%s has no process %q, only %s: the process that gets the messages must be called %[2]q",
 		filepath.Join(b.Dir, procfileName), MainProcess, strings.Join(names, ", "))
 }
 
 func (b *Bundle) noProcess() error {
 	if b.Default != nil {
-		return fmt.Errorf("%s has no Procfile that names a process: write one with the line %q, which is what Elastic "+
-			"Beanstalk runs for %s, or give the command after --",
+		return fmt.Errorf("%s has no Procfile with a process: write one with the line %q, which is what Elastic Beanstalk "+
+			"runs for %s, or give the command after --",
 			b.Dir, MainProcess+": "+b.Default.Process.Command, b.Default.File)
 	}
 	advice := ""
 	if b.Advice != "" {
 		advice = " (" + b.Advice + ")"
 	}
-	return fmt.Errorf("%s has no Procfile that names a process: write one with the line %q, or give the command after "+
-		"--%s", b.Dir, "web: COMMAND", advice)
+	return fmt.Errorf("%s has no Procfile with a process: write one with the line %q, or give the command "+
+		"after --%s", b.Dir, "web: COMMAND", advice)
 }

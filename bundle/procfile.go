@@ -37,7 +37,7 @@ func parseBuildfile(file string, data []byte) ([]Process, error) {
 func parseLines(p *lines, data []byte) ([]Process, error) {
 	if len(data) > maxProcfile {
 		p.refuse(0, fmt.Sprintf("the file has more than %d bytes", maxProcfile),
-			fmt.Sprintf("a %s holds one line per %s: move long commands into scripts", p.kind, p.what))
+			fmt.Sprintf("a %s has one line per %s: move long commands into scripts", p.kind, p.what))
 		return nil, &Error{Problems: p.problems}
 	}
 	text := strings.TrimPrefix(string(data), "\uFEFF")
@@ -46,7 +46,7 @@ func parseLines(p *lines, data []byte) ([]Process, error) {
 	}
 	if len(p.processes) > maxProcesses {
 		p.refuse(p.processes[maxProcesses].Line, fmt.Sprintf("more than %d %s", maxProcesses, p.plural),
-			"start the rest from a script")
+			"start the others from a script")
 	}
 	if len(p.problems) > 0 {
 		return nil, &Error{Problems: p.problems}
@@ -71,17 +71,17 @@ func (p *lines) line(number int, line string) {
 		return
 	}
 	if !utf8.ValidString(line) || strings.ContainsFunc(line, yamlfile.IsControl) {
-		p.refuse(number, "the line holds bytes that are no text", "save the file as UTF-8 text without control characters")
+		p.refuse(number, "the line is not text", "save the file as UTF-8 text without control characters")
 		return
 	}
 	name, command, found := strings.Cut(line, ":")
 	name, command = strings.TrimSpace(name), strings.TrimSpace(command)
 	switch {
 	case !found:
-		p.refuse(number, fmt.Sprintf("%q is no %s", yamlfile.Short(line), p.what),
+		p.refuse(number, fmt.Sprintf("%q is not a %s", yamlfile.Short(line), p.what),
 			fmt.Sprintf(`write "name: command", for instance "%s: %s"`, p.example, yamlfile.Short(line)))
 	case !isName(name):
-		p.refuse(number, fmt.Sprintf("%q is no name for a %s", yamlfile.Short(name), p.what),
+		p.refuse(number, fmt.Sprintf("%q is not a name for a %s", yamlfile.Short(name), p.what),
 			fmt.Sprintf("a name is 1 to %d letters, digits, \"_\" and \"-\"", maxName))
 	case command == "":
 		p.refuse(number, fmt.Sprintf("%s has no command", name),

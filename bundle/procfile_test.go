@@ -52,29 +52,29 @@ func TestParseProcfileRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ in, want string }{
 		"no colon": {"web: x\nnpm start",
-			"Procfile:2: \"npm start\" is no process\n  write \"name: command\", for instance \"web: npm start\""},
+			"Procfile:2: \"npm start\" is not a process\n  write \"name: command\", for instance \"web: npm start\""},
 		"no command": {"web:  ", "Procfile:1: web has no command\n  write \"web: COMMAND\", or delete the line"},
 		"no name": {": x",
-			"Procfile:1: \"\" is no name for a process\n  a name is 1 to 64 letters, digits, \"_\" and \"-\""},
+			"Procfile:1: \"\" is not a name for a process\n  a name is 1 to 64 letters, digits, \"_\" and \"-\""},
 		"blank in the name": {"my app: x",
-			"Procfile:1: \"my app\" is no name for a process\n  a name is 1 to 64 letters, digits, \"_\" and \"-\""},
+			"Procfile:1: \"my app\" is not a name for a process\n  a name is 1 to 64 letters, digits, \"_\" and \"-\""},
 		"name too long": {strings.Repeat("n", 65) + ": x",
 			"Procfile:1: \"" + strings.Repeat("n", 65) +
-				"\" is no name for a process\n  a name is 1 to 64 letters, digits, \"_\" and \"-\""},
+				"\" is not a name for a process\n  a name is 1 to 64 letters, digits, \"_\" and \"-\""},
 		"twice": {"web: x\n\nweb: y",
 			"Procfile:3: web is already in line 1\n  give each process a name of its own"},
 		"control character": {"web: x\x1b[2J",
-			"Procfile:1: the line holds bytes that are no text\n  save the file as UTF-8 text without control characters"},
+			"Procfile:1: the line is not text\n  save the file as UTF-8 text without control characters"},
 		"no UTF-8": {"web: \xff",
-			"Procfile:1: the line holds bytes that are no text\n  save the file as UTF-8 text without control characters"},
+			"Procfile:1: the line is not text\n  save the file as UTF-8 text without control characters"},
 		"everything at once": {"nothing\nweb:",
-			"Procfile:1: \"nothing\" is no process\n  write \"name: command\", for instance \"web: nothing\"\n" +
+			"Procfile:1: \"nothing\" is not a process\n  write \"name: command\", for instance \"web: nothing\"\n" +
 				"Procfile:2: web has no command\n  write \"web: COMMAND\", or delete the line"},
 		"too long": {strings.Repeat("#", 64<<10+1),
 			"Procfile: the file has more than 65536 bytes\n" +
-				"  a Procfile holds one line per process: move long commands into scripts"},
-		"too many":      {manyProcesses(101), "Procfile:101: more than 100 processes\n  start the rest from a script"},
-		"not even once": {manyProcesses(102), "Procfile:101: more than 100 processes\n  start the rest from a script"},
+				"  a Procfile has one line per process: move long commands into scripts"},
+		"too many":      {manyProcesses(101), "Procfile:101: more than 100 processes\n  start the others from a script"},
+		"not even once": {manyProcesses(102), "Procfile:101: more than 100 processes\n  start the others from a script"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

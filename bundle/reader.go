@@ -68,8 +68,8 @@ func readFile(path string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("reading the bundle: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &Error{Problems: []Problem{{Where: path, Text: "this is no regular file",
-			Hint: "put a text file in its place, or delete it"}}}
+		return nil, &Error{Problems: []Problem{{Where: path, Text: "this is not a regular file",
+			Hint: "replace it with a text file, or delete it"}}}
 	}
 	f, err := os.Open(path)
 	if err != nil {

@@ -153,7 +153,7 @@ func words(name string) []string {
 	return all
 }
 
-// unnumbered is a word without the number at its end, where that is no part of it.
+// unnumbered is a word without the number at its end, where that is not part of it.
 func unnumbered(word string) string {
 	if word == "auth0" { // a company, whose domain is no secret
 		return word

@@ -101,7 +101,7 @@ func (r *settingsReader) read(key yamlfile.Pair, n *yamlfile.Node) {
 			r.namespace(p)
 		}
 	default:
-		r.refuse(key.Line, key.Column, settingForm, "%s is no list and no map", key.Key)
+		r.refuse(key.Line, key.Column, settingForm, "%s is neither a list nor a map", key.Key)
 	}
 }
 
@@ -110,8 +110,8 @@ func (r *settingsReader) namespace(p yamlfile.Pair) {
 	switch {
 	case p.Value.Kind == yamlfile.Null:
 	case p.Value.Kind != yamlfile.Mapping:
-		r.refuse(p.Line, p.Column, settingForm+"; variables of the app belong below "+NamespaceEnvironment,
-			"%s is no namespace with options below it", yamlfile.Printable(p.Key))
+		r.refuse(p.Line, p.Column, settingForm+"; put variables of the app below "+NamespaceEnvironment,
+			"%s is not a namespace with options below it", yamlfile.Printable(p.Key))
 	default:
 		for _, option := range p.Value.Pairs {
 			r.take(p.Key, option.Key, option.Value, option.Line, option.Column)
@@ -121,7 +121,7 @@ func (r *settingsReader) namespace(p yamlfile.Pair) {
 
 func (r *settingsReader) item(n *yamlfile.Node) {
 	if n.Kind != yamlfile.Mapping {
-		r.refuse(n.Line, n.Column, settingForm, "this entry of the list is no map")
+		r.refuse(n.Line, n.Column, settingForm, "this list item is not a map")
 		return
 	}
 	namespace, option := NamespaceEnvironment, ""
@@ -130,7 +130,7 @@ func (r *settingsReader) item(n *yamlfile.Node) {
 		switch p.Key {
 		case "namespace", "option_name":
 			if p.Value.Kind != yamlfile.Scalar {
-				r.refuse(p.Line, p.Column, settingForm, "%s is no plain text", p.Key)
+				r.refuse(p.Line, p.Column, settingForm, "%s is not plain text", p.Key)
 				return
 			}
 			if p.Key == "namespace" {
@@ -142,7 +142,7 @@ func (r *settingsReader) item(n *yamlfile.Node) {
 			value = &p
 		case "resource_name": // narrows a setting to a resource; none of ours has any
 		default:
-			r.refuse(p.Line, p.Column, "the keys are namespace, option_name and value", "%s is no key of an option setting",
+			r.refuse(p.Line, p.Column, "the keys are namespace, option_name and value", "%s is not a key of an option setting",
 				yamlfile.Printable(p.Key))
 			return
 		}
@@ -163,34 +163,35 @@ func (r *settingsReader) take(namespace, option string, n *yamlfile.Node, line, 
 	name := yamlfile.Printable(option)
 	computed := fromCloudFormation(n)
 	if computed {
-		r.notUsed(line, "CloudFormation computes the value of %s, which is not known here: it is not set; write the value "+
-			"itself", name)
+		r.notUsed(line, "the value of %s is computed by CloudFormation and not known here, so it is not set; write the "+
+			"value itself", name)
 		n = &yamlfile.Node{Kind: yamlfile.Null, Line: line, Column: column}
 	}
 	switch {
 	case (n.Kind == yamlfile.Sequence || n.Kind == yamlfile.Mapping) && !structured(namespace):
-		r.refuse(line, column, "write one value; a list is written with commas", "the value of %s is no plain text", name)
+		r.refuse(line, column, "write one value; separate the items of a list with commas", "the value of %s is not "+
+			"plain text", name)
 		return
 	case namespace == "" || option == "" || len(namespace) > maxOption || len(option) > maxOption:
 		r.refuse(line, column, settingForm, "a namespace and an option's name have 1 to %d characters", maxOption)
 		return
 	case namespace == NamespaceEnvironment && strings.ContainsAny(option, "=\x00\r\n"):
-		r.refuse(line, column, `a name holds letters, digits and "_", and no "="`, "%s is no name for a variable", name)
+		r.refuse(line, column, `use letters, digits and "_"`, "%s is not a valid variable name", name)
 		return
 	case strings.ContainsRune(n.Text, 0):
-		r.refuse(line, column, "an environment cannot carry it: encode it, as base64 for instance",
-			"the value of %s holds a NUL byte", name)
+		r.refuse(line, column, "environment variables cannot contain it: encode it, for example as base64",
+			"the value of %s contains a NUL byte", name)
 		return
 	}
 	if len(r.settings) >= maxSettings {
 		if len(r.settings) == maxSettings {
-			r.refuse(line, column, "keep data in files of the app", "there are more than %d settings", maxSettings)
+			r.refuse(line, column, "put data into files of the app", "there are more than %d settings", maxSettings)
 		}
 		return
 	}
 	value, err := valueOf(n)
 	if err != nil {
-		r.refuse(line, column, "keep data in files of the app", "the value of %s %v", name, err)
+		r.refuse(line, column, "put data into files of the app", "the value of %s %v", name, err)
 		return
 	}
 	r.settings = append(r.settings,
@@ -237,25 +238,25 @@ func NoEffect(namespace string) string {
 		{"aws:elasticbeanstalk:environment:process:", noBalancer},
 		{"aws:elasticbeanstalk:environment:proxy", noProxy},
 		{"aws:elasticbeanstalk:environment", noInstances},
-		{"aws:elasticbeanstalk:command", "this machine is deployed to, and no fleet in batches"},
-		{"aws:elasticbeanstalk:managedactions", "no platform is updated: update this machine as you always do"},
+		{"aws:elasticbeanstalk:command", "deployments change this machine only, not a fleet in batches"},
+		{"aws:elasticbeanstalk:managedactions", "the platform is not updated: update this machine yourself"},
 		{"aws:elasticbeanstalk:cloudwatch:logs",
-			"no logs are sent to CloudWatch: they go to standard output, for whatever collects them on this machine"},
+			"no logs are sent to CloudWatch: they go to standard output, where a log collector can read them"},
 		{"aws:elasticbeanstalk:hostmanager", "no logs are published: they go to standard output"},
 		{"aws:elasticbeanstalk:sns:topics", "no notifications are sent: watch the metrics or the health"},
 		{"aws:elasticbeanstalk:xray", "no X-Ray daemon is started: start it on this machine"},
 		{"aws:elasticbeanstalk:application:environmentsecrets",
-			"secrets are not fetched: give the app these variables through tendril's own environment"},
-		{"aws:elasticbeanstalk:application", "checks of the app are set with --healthcheck"},
+			"secrets are not fetched: set these variables in tendril's own environment"},
+		{"aws:elasticbeanstalk:application", "set the app's health check with --healthcheck"},
 		{"aws:elasticbeanstalk:container:",
 			"no platform is installed: this machine's own runtime starts what the Procfile says"},
-		{"aws:elasticbeanstalk:customoption", "custom options are for resources, and none are created"},
+		{"aws:elasticbeanstalk:customoption", "custom options are for resources, which tendril does not create"},
 	} {
 		if strings.HasPrefix(namespace, n.prefix) {
 			return n.why
 		}
 	}
-	return "tendril knows no such namespace; the options of the worker belong in " + NamespaceWorker
+	return "unknown namespace; put the options of the worker in " + NamespaceWorker
 }
 
 const (

@@ -252,9 +252,9 @@ func TestOpenBoundsSettings(t *testing.T) {
 		"a huge env": {map[string]string{"env.yaml": strings.Repeat("# x\n", 1<<20)},
 			"env.yaml: the file has more than 131072 bytes"},
 		"no file": {map[string]string{".ebextensions/a.config/x": "", "Buildfile/": "", "env.yaml/": ""},
-			"Buildfile: this is no regular file"},
+			"Buildfile: this is not a regular file"},
 		"many hooks":     {manyHooks(maxHooks + 1), "prebuild: there are more than 200 hooks"},
-		"NUL in a value": {map[string]string{".ebextensions/a.config": `{"option_settings": [{"option_name": "A", "value": "\u0000"}]}`}, "the value of A holds a NUL byte"},
+		"NUL in a value": {map[string]string{".ebextensions/a.config": `{"option_settings": [{"option_name": "A", "value": "\u0000"}]}`}, "the value of A contains a NUL byte"},
 	} {
 		_, err := Open(folder(t, c.files))
 		var wrong *Error

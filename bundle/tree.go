@@ -23,9 +23,9 @@ const (
 func settingsForm() *yamlfile.Options {
 	return &yamlfile.Options{
 		MaxBytes: maxDocument, MaxTokens: maxTokens, MaxDepth: maxDepth, What: "map of settings",
-		HintTooMuch: "spread the settings over several files, and keep scripts and data in files of their own",
+		HintTooMuch: "split the settings into several files, and put scripts and data into their own files",
 		HintForm:    `begin with a key and a colon, such as "option_settings:"`,
-		HintSyntax:  `indent with blanks, put a blank after each colon, and put values with ": " or " #" in quotes`,
+		HintSyntax:  `indent with spaces, write a space after each colon, and quote values that contain ": " or " #"`,
 	}
 }
 
@@ -90,7 +90,7 @@ func (d *document) admitKeys(n *yamlfile.Node, seen map[*yamlfile.Node]bool) boo
 	good := true
 	for _, p := range n.Pairs {
 		if first, twice := lines[p.Key]; twice {
-			d.refuse(p.Line, p.Column, "join the two: one of them would be dropped", "%q is already in line %d",
+			d.refuse(p.Line, p.Column, "merge the two: one of them would be lost", "%q is already in line %d",
 				yamlfile.Short(p.Key), first)
 			good = false
 		} else {
@@ -190,7 +190,7 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 			return root, nil
 		}
 		if err == nil {
-			err = errors.New("something follows the end of the document")
+			err = errors.New("there is text after the end of the document")
 		}
 	}
 	line, column := r.line, r.column
@@ -202,7 +202,7 @@ func parseJSON(data []byte) (*yamlfile.Node, *yamlfile.Fault) {
 		line, column = position(data, int(syntax.Offset)-1)
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errors.New("the file ends too early")
+		err = errors.New("the file ends unexpectedly")
 	}
 	return nil, &yamlfile.Fault{Line: line, Column: column, Text: "invalid JSON: " + yamlfile.Printable(err.Error()),
 		Hint: "fix it there, or write it as YAML"}

@@ -42,7 +42,7 @@ func unpackWithin(archive, dir string, most limits) error {
 // into makes the folder dir of the entries.
 func (u *unpacking) into(dir string) error {
 	if _, err := os.Lstat(dir); err == nil {
-		return fmt.Errorf("%s is there already: name a folder that is not: %w", dir, fs.ErrExist)
+		return fmt.Errorf("%s exists already: name another folder: %w", dir, fs.ErrExist)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -66,7 +66,7 @@ func (u *unpacking) open() (*os.File, error) {
 		return nil, fmt.Errorf("opening the bundle: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, u.errorf("name a zip archive, or a folder", "this is no regular file")
+		return nil, u.errorf("give a zip archive or a folder", "this is not a regular file")
 	}
 	if u.size = info.Size(); u.size > u.limits.archive {
 		return nil, u.errorf("leave out what the app does not need to run", "the archive has %d bytes, more than %d",
@@ -144,13 +144,13 @@ func (u *unpacking) left() int64 {
 func (u *unpacking) tooMuch(e entry, count int64) error {
 	switch {
 	case count > u.limits.fileBytes:
-		return u.errorf("leave the file out and fetch it when the app starts", "%s has more than %d bytes", e.shown(),
+		return u.errorf("remove the file and download it when the app starts", "%s has more than %d bytes", e.shown(),
 			u.limits.fileBytes)
 	case u.written > u.limits.bytes:
-		return u.errorf("leave out what the app does not need to run", "the files have more than %d bytes together",
+		return u.errorf("leave out what the app does not need to run", "the files have more than %d bytes in total",
 			u.limits.bytes)
 	}
-	return u.errorf("this looks like an archive made to fill disks; leave out files that hold the same byte over and over",
+	return u.errorf("this looks like an archive made to fill the disk; remove files that repeat the same byte",
 		"the files have more than %d times the bytes of the archive", u.limits.ratio)
 }
 

@@ -24,13 +24,13 @@ func (o *reader) nameUnread() {
 	o.namePackages()
 }
 
-// nestedExtensions names configuration files in a folder that is no root of a
+// nestedExtensions names configuration files in a folder that is not a root of a
 // bundle: Elastic Beanstalk reads them wherever they are.
 func (o *reader) nestedExtensions(folder string) {
 	inside, _ := filepath.Glob(filepath.Join(o.dir, folder, extensionsName, "*.config"))
 	if len(inside) > 0 {
 		o.notUsed(path.Join(folder, extensionsName),
-			"only the folder .ebextensions at the root of the bundle is read: move its files there")
+			"only .ebextensions at the root of the bundle is read: move its files there")
 	}
 }
 
@@ -42,13 +42,13 @@ func meaning(name string) string {
 	case "aws-windows-deployment-manifest.json":
 		return "apps of IIS are not run: the Procfile starts the app on this machine"
 	case "cron.yml":
-		return "this name is not read: periodic tasks belong in cron.yaml"
+		return "this file is not read: put periodic tasks into cron.yaml"
 	case "env.yml":
-		return "this name is not read: the manifest of the environment is env.yaml"
+		return "this file is not read: the manifest of the environment is env.yaml"
 	}
 	for _, known := range []string{procfileName, buildfileName, cronName, manifestName, extensionsName, platformName} {
 		if name != known && similar(name, known) {
-			return fmt.Sprintf("this name is not read: it must be spelled %s", known)
+			return fmt.Sprintf("this is not read: its name must be %s", known)
 		}
 	}
 	return ""

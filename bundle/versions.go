@@ -34,14 +34,14 @@ func UnpackVersion(dataDir, archive string, now time.Time) (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(versions, 0o700); err != nil {
-		return "", fmt.Errorf("making a folder for versions of the app: %w", err)
+		return "", fmt.Errorf("creating the folder for versions of the app: %w", err)
 	}
 	for ; ; now = now.Add(time.Millisecond) {
 		fresh := filepath.Join(versions, now.UTC().Format(versionTime))
 		if err := os.Mkdir(fresh, 0o700); errors.Is(err, fs.ErrExist) {
 			continue
 		} else if err != nil {
-			return "", fmt.Errorf("making a folder for a version of the app: %w", err)
+			return "", fmt.Errorf("creating the folder for a version of the app: %w", err)
 		}
 		dir := filepath.Join(fresh, ArchiveName(archive))
 		if err := Unpack(archive, dir); err != nil {
@@ -74,7 +74,7 @@ func PruneVersions(dir string, inUse ...string) error {
 	versions := filepath.Dir(filepath.Dir(dir))
 	entries, err := os.ReadDir(versions) // the oldest first
 	if err != nil {
-		return fmt.Errorf("old versions of the app are kept: %w", err)
+		return fmt.Errorf("deleting old versions of the app: %w", err)
 	}
 	newest := 0
 	var kept []error
@@ -92,7 +92,7 @@ func PruneVersions(dir string, inUse ...string) error {
 			// dir too: where the clock was set back the newest is not the last
 		default:
 			if err := os.RemoveAll(folder); err != nil {
-				kept = append(kept, fmt.Errorf("an old version of the app is kept: %w", err))
+				kept = append(kept, fmt.Errorf("deleting an old version of the app: %w", err))
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func closeFolder(path string) error {
 }
 
 // isPassage reports whether others than the owner may at most pass a folder: so it was
-// made here, and the mode is no choice of somebody else.
+// made here, and the mode is not a choice of somebody else.
 func isPassage(mode fs.FileMode) bool { return mode.Perm()&^ownerOnly&^0o011 == 0 }
 
 // ShareVersion lets the members of a group run what is in dir, a version that [UnpackVersion] returned or a folder
@@ -169,7 +169,7 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	}
 	err = errors.Join(err, letGroupPass(version, gid), letGroupPass(versions, gid), letThrough(dataDir, gid))
 	if err != nil {
-		return fmt.Errorf("letting the group %d of the app's user into %s: %w", gid, version, err)
+		return fmt.Errorf("allowing the group %d of the app's user to enter %s: %w", gid, version, err)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // TestPruneVersions: the newest three stay, whatever they are called, with the new
-// one, those in use, and what is no version.
+// one, those in use, and what is not a version.
 func TestPruneVersions(t *testing.T) {
 	t.Parallel()
 	day := func(hour int) string {

@@ -38,7 +38,7 @@ func (l deriver) watched() bool {
 	})
 }
 
-// amazonURL reports whether what lies there is Amazon's: "" leaves the choice to the AWS SDK, an ARN names no host.
+// amazonURL reports whether what lies there is Amazon's: "" leaves the choice to the AWS SDK, an ARN has no host.
 func amazonURL(address string) bool {
 	if address == "" || strings.HasPrefix(address, "arn:") {
 		return true

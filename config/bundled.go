@@ -85,7 +85,7 @@ func (l bundleReader) unknownSetting(origin Origin, s bundle.Setting) {
 			known = append(known, o.Beanstalk)
 		}
 	}
-	p := Problem{Where: origin.Where, Text: fmt.Sprintf("%s is no option of Elastic Beanstalk's %s", shown(s.Option),
+	p := Problem{Where: origin.Where, Text: fmt.Sprintf("%s is not an option of Elastic Beanstalk's %s", shown(s.Option),
 		s.Namespace), Hint: "it has " + strings.Join(known, ", ")}
 	if near := nearest(s.Option, known); len(near) > 0 {
 		p.Hint = "did you mean " + orList(near) + "?"
@@ -130,7 +130,8 @@ func (l bundleReader) takeHealthSetting(origin Origin, s bundle.Setting) {
 		l.warning(origin.Where, "", "EnhancedHealthAuthEnabled has no effect: no health is sent to AWS by an agent", "")
 	default:
 		l.refuse(Problem{
-			Where: origin.Where, Text: fmt.Sprintf("%s is no option of Elastic Beanstalk's %s", shown(s.Option), s.Namespace),
+			Where: origin.Where, Text: fmt.Sprintf("%s is not an option of Elastic "+
+				"Beanstalk's %s", shown(s.Option), s.Namespace),
 			Hint: "it has ConfigDocument, SystemType, HealthCheckSuccessThreshold, EnhancedHealthAuthEnabled",
 		})
 	}

@@ -126,7 +126,7 @@ func TestBundleHealthSettings(t *testing.T) {
 		"no boolean": {option: "ConfigDocument", value: strings.Replace(rule, "%t", `"no"`, 1),
 			refused: "ConfigDocument cannot be read: cannot unmarshal string into Go"},
 		"a mistyped name": {option: "Systemtype", value: "enhanced",
-			refused: "Systemtype is no option of Elastic Beanstalk's aws:elasticbeanstalk:healthreporting:system\n" +
+			refused: "Systemtype is not an option of Elastic Beanstalk's aws:elasticbeanstalk:healthreporting:system\n" +
 				"  it has ConfigDocument, SystemType, "},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestBundleSettingsThatAreRefused(t *testing.T) {
 		"in seconds": {setting(bundle.NamespaceWorker, "VisibilityTimeout", "50000", 7),
 			at + "VisibilityTimeout 50000 is out of range; allowed: 0 to 43200 seconds\n  write VisibilityTimeout: 43200"},
 		"no duration": {setting(bundle.NamespaceWorker, "InactivityTimeout", "x", 7),
-			at + "InactivityTimeout x is no duration; allowed: 1 to 36000 seconds\n  write InactivityTimeout: 180"},
+			at + "InactivityTimeout x is not a duration; allowed: 1 to 36000 seconds\n  write InactivityTimeout: 180"},
 		"or unset": {setting(bundle.NamespaceWorker, "ErrorVisibilityTimeout", "99999", 7),
 			at + "ErrorVisibilityTimeout 99999 is out of range; allowed: 0 to 43200 seconds, or unset\n" +
 				"  write ErrorVisibilityTimeout: 43200"},
@@ -175,13 +175,13 @@ func TestBundleSettingsThatAreRefused(t *testing.T) {
 			at + "WORKER_SHUTDOWN_DELAY 99999 is out of range; allowed: 0 to 43200 seconds\n" +
 				"  write WORKER_SHUTDOWN_DELAY: 43200"},
 		"no number": {setting(bundle.NamespaceGroup, "MaxSize", "many", 7),
-			at + "MaxSize many is no whole number; allowed: 1 to 10000\n  write MaxSize: 4"},
+			at + "MaxSize many is not a whole number; allowed: 1 to 10000\n  write MaxSize: 4"},
 		"a property": {setting(bundle.NamespaceEnvironment, "PORT", "http", 7),
-			at + "PORT http is no whole number; allowed: 1 to 65535\n  write PORT: 5000"},
+			at + "PORT http is not a whole number; allowed: 1 to 65535\n  write PORT: 5000"},
 		"a mistyped name": {setting(bundle.NamespaceWorker, "HttpPaht", "/", 7),
-			at + "HttpPaht is no option of Elastic Beanstalk's aws:elasticbeanstalk:sqsd\n  did you mean HttpPath?"},
+			at + "HttpPaht is not an option of Elastic Beanstalk's aws:elasticbeanstalk:sqsd\n  did you mean HttpPath?"},
 		"a name of another namespace": {setting(bundle.NamespaceGroup, "HttpPath", "/", 7),
-			at + "HttpPath is no option of Elastic Beanstalk's aws:autoscaling:asg\n  it has MinSize, MaxSize, Cooldown"},
+			at + "HttpPath is not an option of Elastic Beanstalk's aws:autoscaling:asg\n  it has MinSize, MaxSize, Cooldown"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

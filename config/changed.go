@@ -26,7 +26,7 @@ func Changed(inForce *Settings, loaded *Config) Change {
 		value := o.get(&loaded.Settings)
 		differs := o.get(&now) != value
 		switch {
-		case !differs || o.Name == "config": // where the file lies is no setting
+		case !differs || o.Name == "config": // where the file lies is not a setting
 		case o.Live && o.set(&now, value) == nil:
 			c.Live = append(c.Live, o.Name)
 		default:

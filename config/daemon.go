@@ -44,7 +44,7 @@ func (d *daemonReader) take(e entry) {
 	default:
 		o := d.byDaemonKey(e)
 		if o == nil {
-			d.warning(where, "", shown(e.key)+" is no key that tendril knows; it has no effect", "")
+			d.warning(where, "", shown(e.key)+" is not a known key; it has no effect", "")
 			return
 		}
 		d.assign(assignment{option: o, origin: Origin{fromFile, where}, name: e.key, text: e.text, unit: bareUnit(o, false)})
@@ -77,7 +77,7 @@ func (d *daemonReader) target() {
 	}
 	if n, err := strconv.Atoi(port.text); err != nil || n < 1 || n > 65535 {
 		d.refuse(Problem{Where: yamlfile.Place(d.path, port.line, 0), Option: "target",
-			Text: fmt.Sprintf("http_port %s is no port; allowed: 1 to 65535", shown(port.text)),
+			Text: fmt.Sprintf("http_port %s is not a port; allowed: 1 to 65535", shown(port.text)),
 			Hint: "write http_port: " + defaultPort})
 		return
 	}

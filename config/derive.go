@@ -30,7 +30,7 @@ func (l deriver) deriveName() {
 	}
 	if l.cfg.Name == "" {
 		l.cfg.Name = "tendril"
-		l.settle("name", "there is no app's folder to be named after")
+		l.settle("name", "there is no app folder to take the name from")
 	}
 }
 
@@ -73,7 +73,7 @@ func (l deriver) deriveOutput() {
 		s.Quiet = false
 		l.record("quiet", verbose)
 	default:
-		l.clash("quiet", "set one of them", "output cannot be quiet and verbose (%s)", verbose)
+		l.clash("quiet", "set only one of them", "output cannot be quiet and verbose (%s)", verbose)
 	}
 }
 
@@ -97,7 +97,7 @@ func (l deriver) deriveDataDir() {
 	}
 	var reason string
 	if l.cfg.DataDir, reason = dataDir(l.vars, l.src.Root); l.cfg.DataDir == "" {
-		l.refuse(Problem{Option: "data-dir", Text: "there is no place for data: neither STATE_DIRECTORY nor " +
+		l.refuse(Problem{Option: "data-dir", Text: "no data directory: neither STATE_DIRECTORY nor " +
 			"XDG_STATE_HOME nor HOME is set", Hint: "give --data-dir=/var/lib/tendril"})
 		return
 	}
@@ -129,7 +129,7 @@ func (l deriver) deriveConsole() {
 		l.clash("console-tls-key", "add console-tls-cert", "console-tls-key is set without its certificate")
 	case s.Console == Off || isLoopback(s.Console) || s.ConsoleTLSCert != "" || s.ConsoleInsecure:
 	default:
-		l.clash("console", "add console-tls-cert and console-tls-key, or console-insecure on a network that you trust, or "+
-			"use 127.0.0.1", "%s would serve the token and deployments in clear text to other machines", l.named("console"))
+		l.clash("console", "add console-tls-cert and console-tls-key, or console-insecure on a trusted network, or "+
+			"use 127.0.0.1", "%s would send the token and deployments unencrypted to other machines", l.named("console"))
 	}
 }

@@ -43,11 +43,11 @@ func TestLayersDecide(t *testing.T) {
 			check: func(c *Config) bool { return c.HTTPPath == "/a" && c.Target == "http://app" }},
 		"two paths": {flags: map[string]string{"target": "http://app/a", "http-path": "/b"},
 			want: "--target: the target has the path /a and http-path is /b (--http-path)"},
-		"a target's slash is no path": {file: "http_path: /file\n", flags: map[string]string{"target": "http://app/"},
+		"a target's slash is not a path": {file: "http_path: /file\n", flags: map[string]string{"target": "http://app/"},
 			check: func(c *Config) bool { return c.HTTPPath == "/file" && c.Target == "http://app" }},
 		"a target's bad path": {flags: map[string]string{"target": "http://app/a/../b"},
-			want: "--target: http-path /a/../b holds a dot or dot-dot segment"},
-		"a socket's path is no path of the app": {flags: map[string]string{"target": "unix:///run/app.sock"},
+			want: "--target: http-path /a/../b contains a dot or dot-dot segment"},
+		"a socket's path is not a path of the app": {flags: map[string]string{"target": "unix:///run/app.sock"},
 			check: func(c *Config) bool { return c.HTTPPath == "/" && c.Target == "unix:///run/app.sock" }},
 		"quiet over a verbose file": {file: "verbose: true\n", flags: map[string]string{"quiet": "true"},
 			check: func(c *Config) bool { return c.Quiet && !c.Verbose }},
@@ -62,7 +62,7 @@ func TestLayersDecide(t *testing.T) {
 		"the queue is named after the environment": {flags: map[string]string{"name": "orders"},
 			check: func(c *Config) bool { return c.Queue == "orders" && !c.IsSet("queue") }},
 		"no mistake is told twice": {file: "backend: sqs\n", flags: map[string]string{"queue-url": "nonsense"},
-			want: "--queue-url: nonsense is no URL"},
+			want: "--queue-url: nonsense is not a URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +108,7 @@ func TestDataDir(t *testing.T) {
 		})
 	}
 	_, err := Load(Sources{Dir: t.TempDir()})
-	if err == nil || !strings.Contains(err.Error(), "there is no place for data") ||
+	if err == nil || !strings.Contains(err.Error(), "no data directory") ||
 		!strings.Contains(err.Error(), "--data-dir=/var/lib/tendril") {
 		t.Errorf("without a home: %v", err)
 	}

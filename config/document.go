@@ -44,7 +44,7 @@ func parseDocument(file string, data []byte) ([]entry, []Problem) {
 	d := document{file: file}
 	form := &yamlfile.Options{
 		Plain: true, MaxBytes: maxFile, MaxTokens: 4096, MaxDepth: 8, What: "map of settings",
-		HintTooMuch: "this is no settings file", HintForm: `write one "key: value" per line`,
+		HintTooMuch: "this is not a settings file", HintForm: `write one "key: value" per line`,
 		HintSyntax: `write one "key: value" per line, with a blank after the colon and without tabs in front`,
 	}
 	root, fault := yamlfile.Read(data, form)
@@ -66,7 +66,7 @@ func parseDocument(file string, data []byte) ([]entry, []Problem) {
 		case pair.Value.Kind == yamlfile.Null:
 			d.refuse(pair.Line, "sqsd has no value", hint)
 		default:
-			d.refuse(pair.Line, "sqsd is no map", hint)
+			d.refuse(pair.Line, "sqsd is not a map", hint)
 		}
 	}
 	return d.entries, d.problems

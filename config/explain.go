@@ -96,9 +96,9 @@ func unknownOption(name string) error {
 		}
 	}
 	if near := nearest(strings.TrimLeft(name, "-"), known); len(near) > 0 {
-		return fmt.Errorf("%s is no option: did you mean %s?", shown(name), orList(near))
+		return fmt.Errorf("%s is not an option: did you mean %s?", shown(name), orList(near))
 	}
-	return fmt.Errorf("%s is no option: docs/options.md lists them all", shown(name))
+	return fmt.Errorf("%s is not an option: docs/options.md lists them all", shown(name))
 }
 
 // String returns the explanation as a few lines of text, without an end of line.

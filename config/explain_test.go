@@ -82,10 +82,10 @@ func TestExplainUnknown(t *testing.T) {
 	t.Parallel()
 	cfg := mustLoad(t, Sources{Environ: home()})
 	for name, want := range map[string]string{
-		"http-conections": "http-conections is no option: did you mean http-connections or HttpConnections?",
-		"--htpt-path":     "--htpt-path is no option: did you mean http-path or HttpPath?",
-		"frobnicate":      "frobnicate is no option: docs/options.md lists them all",
-		"":                `"" is no option: docs/options.md lists them all`,
+		"http-conections": "http-conections is not an option: did you mean http-connections or HttpConnections?",
+		"--htpt-path":     "--htpt-path is not an option: did you mean http-path or HttpPath?",
+		"frobnicate":      "frobnicate is not an option: docs/options.md lists them all",
+		"":                `"" is not an option: docs/options.md lists them all`,
 	} {
 		if _, err := cfg.Explain(name); err == nil || err.Error() != want {
 			t.Errorf("%q: got %v, want %s", name, err, want)

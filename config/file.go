@@ -68,7 +68,7 @@ func readFile(path string) (*settingsFile, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no regular file")
+		return nil, errors.New("it is not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -220,9 +220,9 @@ func (l fileReader) admit(where string, o *Option, e entry, lines map[string]int
 }
 
 func (l fileReader) unknownKey(where string, e entry) Problem {
-	p := Problem{Where: where, Text: shown(e.key) + " is no option"}
+	p := Problem{Where: where, Text: shown(e.key) + " is not an option"}
 	if e.sqsd {
-		p.Text = shown(e.key) + " is no option of Elastic Beanstalk's aws:elasticbeanstalk:sqsd"
+		p.Text = shown(e.key) + " is not an option of Elastic Beanstalk's aws:elasticbeanstalk:sqsd"
 	}
 	var known []string
 	for i := range l.cfg.options {

@@ -42,7 +42,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		for _, p := range bad.Problems {
 			if p.Text == "" || !strings.HasPrefix(p.Where, path) || !printable(p.Text) || !printable(p.Hint) {
-				t.Fatalf("%+v is no problem to print", p)
+				t.Fatalf("%+v is not a problem to print", p)
 			}
 		}
 	})
@@ -75,7 +75,7 @@ func checkLoaded(t *testing.T, cfg *Config) {
 	}
 	for _, w := range cfg.Warnings {
 		if !printable(w.Text) || !printable(w.Hint) {
-			t.Fatalf("%+v is no warning to print", w)
+			t.Fatalf("%+v is not a warning to print", w)
 		}
 	}
 	if cfg.Backend == backendAuto || cfg.CloudWatch == auto || len(cfg.Queues) == 0 || cfg.Name == "" ||

@@ -54,7 +54,7 @@ func (l *loader) readFlags() {
 				l.assign(assignment{option: o, origin: Origin{fromFlag, "--" + name}, name: name, text: text})
 			case text != l.src.Flags[given]:
 				l.refuse(Problem{Where: "--" + name, Option: o.Name,
-					Text: fmt.Sprintf("this is the same option as --%s, with another value", given), Hint: "give one of them"})
+					Text: fmt.Sprintf("this is the same option as --%s, but the value differs", given), Hint: "give only one of them"})
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func TestTable(t *testing.T) {
 		}
 		if !strings.HasSuffix(o.Help, ".") || len(o.Help) > 90 || strings.Contains(o.Help, "\n") || strings.Contains(o.Help,
 			"|") {
-			t.Errorf("%s: the help %q is no sentence for a table", o.Name, o.Help)
+			t.Errorf("%s: the help %q is not a sentence for a table", o.Name, o.Help)
 		}
 		if o.defaultText() == "" || o.Allowed() == "" || o.Kind() == "" {
 			t.Errorf("%s: default %q, allowed %q, kind %q", o.Name, o.defaultText(), o.Allowed(), o.Kind())

@@ -61,7 +61,7 @@ type assignment struct {
 	unit time.Duration
 }
 
-// bareUnit is the unit of an option's bare numbers in a bundle and in aws-sqsd's file; 0 for what is no duration.
+// bareUnit is the unit of an option's bare numbers in a bundle and in aws-sqsd's file; 0 for what is not a duration.
 func bareUnit(o *Option, minutes bool) time.Duration {
 	switch {
 	case o.Kind() != kindDuration:

@@ -171,7 +171,7 @@ func (l fileReader) checkQueueKeys(where string, lines map[string]int, refused b
 
 // unknownQueueKey says what is wrong with a key of a queue, and which one may have been meant.
 func (l fileReader) unknownQueueKey(where string, e entry) Problem {
-	p := Problem{Where: where, Option: "queues", Text: shown(e.key) + " is no setting of one queue"}
+	p := Problem{Where: where, Option: "queues", Text: shown(e.key) + " is not a setting of one queue"}
 	names := queueKeyNames(l.cfg.options)
 	_, err := strconv.Atoi(e.text)
 	_, nameErr := queueName(e.key)

@@ -41,7 +41,7 @@ func parseQueue(item string) (QueueSettings, error) {
 	if weighted {
 		n, err := strconv.Atoi(weight)
 		if err != nil || n < 1 || n > maxWeight {
-			return q, fmt.Errorf("has the weight %s for %s, which is no number from 1 to %d", shown(weight), shown(ref),
+			return q, fmt.Errorf("has the weight %s for %s, which is not a number from 1 to %d", shown(weight), shown(ref),
 				maxWeight)
 		}
 		q.Weight = n

@@ -235,7 +235,7 @@ func (l deriver) deriveBackend() {
 		s.Backend = BackendEmbedded
 		l.settle("backend", "queue-url is not set")
 	case s.Backend == BackendSQS && s.QueueURL == "" && s.Queue == "":
-		l.clash("backend", "add queue-url, or queue with the name of one", "no queue on Amazon SQS is named")
+		l.clash("backend", "add queue-url, or queue with the name of one", "no Amazon SQS queue is configured")
 	case s.Backend == BackendEmbedded && s.QueueURL != "":
 		l.dropQueueURL()
 	}
@@ -320,7 +320,7 @@ func regionOfHost(name string) string {
 }
 
 // splitTarget takes the path off an app's URL; "" when it has none, or none
-// but a slash. The path of a socket is no path of the app.
+// but a slash. The path of a socket is not a path of the app.
 func splitTarget(target string) (base, path string) {
 	u, err := url.Parse(target)
 	if target == "" || err != nil || u.Scheme == "unix" {

@@ -13,7 +13,7 @@ import (
 )
 
 // The rules bring a text into its usual form or say what is wrong with it.
-// Their errors go on from the refused text: "... is no URL".
+// Their errors go on from the refused text: "... is not a URL".
 
 const (
 	maxEnvironmentName = 64
@@ -45,13 +45,13 @@ func valid(text string, faults ...fault) (string, error) {
 
 func environmentName(text string) (string, error) {
 	return valid(text, fault{len(text) > maxEnvironmentName, "is too long"},
-		fault{!isWord(text), "holds other characters than those of a name"})
+		fault{!isWord(text), "contains characters that a name cannot have"})
 }
 
 func queueName(text string) (string, error) {
-	return valid(text, fault{strings.Contains(text, ":"), "is no name: a queue given as a URL or an ARN goes to " +
+	return valid(text, fault{strings.Contains(text, ":"), "is not a name: a queue given as a URL or an ARN goes to " +
 		"queue-url"}, fault{len(text) > maxQueueName, "is too long"},
-		fault{!isWord(strings.TrimSuffix(text, fifoSuffix)), "holds other characters than those of a name"})
+		fault{!isWord(strings.TrimSuffix(text, fifoSuffix)), "contains characters that a name cannot have"})
 }
 
 func isWord(s string) bool {
@@ -64,10 +64,10 @@ func queueURL(text string) (string, error) {
 	if strings.HasPrefix(text, "arn:") {
 		parts := strings.Split(text, ":")
 		if len(parts) != 6 || parts[2] != "sqs" || !isWord(parts[3]) || !isWord(parts[4]) {
-			return "", errors.New("is no ARN of a queue, such as arn:aws:sqs:eu-west-1:123456789012:jobs")
+			return "", errors.New("is not an ARN of a queue, such as arn:aws:sqs:eu-west-1:123456789012:jobs")
 		}
 		if _, err := queueName(parts[5]); err != nil {
-			return "", errors.New("ends in no queue's name")
+			return "", errors.New("does not end with a queue name")
 		}
 		return text, nil
 	}
@@ -76,13 +76,13 @@ func queueURL(text string) (string, error) {
 		return "", err
 	}
 	_, err = queueName(lastSegment(u.Path))
-	return valid(text, fault{u.RawQuery != "", "has a query, which a queue's URL has not"},
-		fault{err != nil, "ends in no queue's name"})
+	return valid(text, fault{u.RawQuery != "", "has a query, which a queue URL cannot have"},
+		fault{err != nil, "does not end with a queue name"})
 }
 
 // functionName takes NAME, ACCOUNT:function:NAME or an ARN, each with :VERSION or :ALIAS behind or not.
 func functionName(text string) (string, error) {
-	const noARN = "is no ARN of a function, such as arn:aws:lambda:eu-west-1:123456789012:function:resize-images"
+	const noARN = "is not an ARN of a function, such as arn:aws:lambda:eu-west-1:123456789012:function:resize-images"
 	parts := strings.Split(text, ":")
 	if isARN := parts[0] == "arn"; isARN || len(parts) > 2 {
 		if isARN {
@@ -100,15 +100,15 @@ func functionName(text string) (string, error) {
 	if len(parts) == 2 {
 		version = parts[1]
 	}
-	return valid(text, fault{strings.ContainsAny(text, " /"), "is no name of a function on AWS; a program on this " +
-		"machine goes to lambda"}, fault{len(parts) > 2 || !isWord(parts[0]), "is no name of a function"},
+	return valid(text, fault{strings.ContainsAny(text, " /"), "is not a name of a function on AWS; a program on this " +
+		"machine goes to lambda"}, fault{len(parts) > 2 || !isWord(parts[0]), "is not a name of a function"},
 		fault{len(parts[0]) > maxFunctionName, "is too long"}, fault{len(parts) == 2 && version != "$LATEST" &&
-			(!isWord(version) || len(version) > 2*maxFunctionName), "ends in no version or alias"})
+			(!isWord(version) || len(version) > 2*maxFunctionName), "does not end with a version or alias"})
 }
 
 func commandLine(text string) (string, error) {
 	text = strings.TrimSpace(text)
-	return valid(text, fault{text == "", "is no command"}, fault{hasControl(text), "holds control characters"},
+	return valid(text, fault{text == "", "is not a command"}, fault{hasControl(text), "contains control characters"},
 		fault{len(text) > maxCommand, "is too long"})
 }
 
@@ -116,7 +116,7 @@ func bucketName(text string) (string, error) {
 	return valid(text, fault{strings.Contains(text, "://"), "is a URL: write the name of the bucket alone"},
 		fault{len(text) < 3 || len(text) > 63 || strings.Trim(text, "abcdefghijklmnopqrstuvwxyz0123456789.-") != "" ||
 			strings.Trim(text, ".-") != text || strings.Contains(text, ".."),
-			"is no list of buckets: a name has 3 to 63 small letters, digits, \".\" and \"-\""})
+			"is not a list of buckets: a name has 3 to 63 small letters, digits, \".\" and \"-\""})
 }
 
 // lastSegment returns what follows the last slash or colon: the queue's name in its URL or ARN.
@@ -129,13 +129,14 @@ func endpointURL(text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return valid(text, fault{u.RawQuery != "", "has a query, which an endpoint has not"})
+	return valid(text, fault{u.RawQuery != "", "has a query, which an endpoint cannot have"})
 }
 
 // targetURL takes the app's URL. A path is left in: it becomes the http-path.
 func targetURL(text string) (string, error) {
 	if socket, found := strings.CutPrefix(text, "unix://"); found {
-		return valid(text, fault{!filepath.IsAbs(socket) || hasControl(socket), "names no socket by its absolute path"})
+		return valid(text, fault{!filepath.IsAbs(socket) || hasControl(socket), "does not contain the absolute path of a " +
+			"socket"})
 	}
 	u, err := plainURL(text)
 	if err != nil {
@@ -145,19 +146,19 @@ func targetURL(text string) (string, error) {
 	return valid(text, fault{u.RawQuery != "" || u.ForceQuery, "has a query: give it with http-path"},
 		fault{ip.IsUnspecified(), "is an address to listen on: to reach an app on this machine write 127.0.0.1"},
 		fault{ip.IsLinkLocalUnicast() || ip.IsMulticast(),
-			"is an address that no app has: link-local addresses are never posted to"})
+			"is a link-local address, to which tendril never posts"})
 }
 
 // plainURL takes an absolute http or https URL, and refuses what leaks (a password) or is never sent (a fragment).
 func plainURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Opaque != "" {
-		return nil, errors.New("is no URL")
+		return nil, errors.New("is not a URL")
 	}
-	_, err = valid(text, fault{u.User != nil, "holds a user name or a password, which would end up in logs and process " +
-		"lists"}, fault{u.Fragment != "" || strings.HasSuffix(text, "#"), "has a fragment (#), which is never sent"},
-		fault{u.Hostname() == "", "names no host"}, fault{u.Port() != "" && !isPort(u.Port(), 1),
-			"has no port from 1 to 65535"}, fault{u.Scheme != "http" && u.Scheme != "https", "is no http or https URL"})
+	_, err = valid(text, fault{u.User != nil, "contains a user name or a password, which would be visible in logs and " +
+		"process lists"}, fault{u.Fragment != "" || strings.HasSuffix(text, "#"), "has a fragment (#), which is never sent"},
+		fault{u.Hostname() == "", "has no host"}, fault{u.Port() != "" && !isPort(u.Port(), 1),
+			"has no port from 1 to 65535"}, fault{u.Scheme != "http" && u.Scheme != "https", "is not a http or https URL"})
 	return u, err
 }
 
@@ -175,7 +176,7 @@ func httpPath(text string) (string, error) {
 	path, _, _ := strings.Cut(text, "?")
 	if _, err := valid(text, fault{len(text) > maxPath, "is too long"},
 		fault{!isPrintableASCII(text) || strings.ContainsAny(text, " \"<>#"),
-			"holds characters that a path cannot: write them percent-encoded"}); err != nil {
+			"contains characters that a path cannot have: write them percent-encoded"}); err != nil {
 		return "", err
 	}
 	return text, checkPath(path)
@@ -185,7 +186,7 @@ func httpPath(text string) (string, error) {
 func checkPath(path string) error {
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
-		return errors.New("has a % that two hexadecimal digits do not follow: write %25")
+		return errors.New("has a % without two hexadecimal digits: write %25")
 	}
 	for {
 		if err := checkSegments(path); err != nil {
@@ -202,13 +203,13 @@ func checkPath(path string) error {
 func checkSegments(path string) error {
 	switch {
 	case hasControl(path):
-		return errors.New("holds control characters")
+		return errors.New("contains control characters")
 	case strings.Contains(path, "//") || strings.Contains(path, "\\"):
-		return errors.New("could be read as another host's: it holds // or a backslash")
+		return errors.New("could be read as the path of another host: it contains // or a backslash")
 	}
 	for segment := range strings.SplitSeq(path, "/") {
 		if name, _, _ := strings.Cut(segment, ";"); name == ".." || name == "." {
-			return errors.New("holds a dot or dot-dot segment")
+			return errors.New("contains a dot or dot-dot segment")
 		}
 	}
 	return nil
@@ -221,16 +222,16 @@ func mimeType(text string) (string, error) {
 
 func region(text string) (string, error) {
 	return valid(text, fault{!isWord(text) || strings.Contains(text, "_") || text != strings.ToLower(text) ||
-		len(text) > maxEnvironmentName, "is no name of a region"})
+		len(text) > maxEnvironmentName, "is not a name of a region"})
 }
 
 func tableName(text string) (string, error) {
 	return valid(text, fault{len(text) < 3 || len(text) > 255 || !isWord(strings.ReplaceAll(text, ".", "_")),
-		"is no name of a table"})
+		"is not a name of a table"})
 }
 
 func accountID(text string) (string, error) {
-	return valid(text, fault{len(text) != 12 || strings.Trim(text, "0123456789") != "", "is no account id"})
+	return valid(text, fault{len(text) != 12 || strings.Trim(text, "0123456789") != "", "is not an account id"})
 }
 
 func healthcheck(text string) (string, error) {
@@ -238,7 +239,7 @@ func healthcheck(text string) (string, error) {
 	kind = strings.ToUpper(kind)
 	port, path, hasPath := strings.Cut(rest, "/")
 	if !found || !isPort(port, 1) {
-		return "", errors.New("names no port from 1 to 65535 to check")
+		return "", errors.New("has no port from 1 to 65535")
 	}
 	switch {
 	case kind == "TCP" && !hasPath:
@@ -247,14 +248,14 @@ func healthcheck(text string) (string, error) {
 		path, err := httpPath("/" + path)
 		return kind + ":" + port + path, err
 	}
-	return "", errors.New("is no health check")
+	return "", errors.New("is not a health check")
 }
 
 func loopbackAddress(text string) (string, error) {
 	text, err := listenAddress(text)
 	if err == nil && !isLoopback(text) {
-		err = errors.New("is no loopback address: this release does not ask who connects, so that it serves its own " +
-			"machine only")
+		err = errors.New("is not a loopback address: this release does not authenticate clients, so it only serves its own " +
+			"machine")
 	}
 	return text, err
 }
@@ -272,7 +273,7 @@ func listenAddress(text string) (string, error) {
 	}
 	host, port, err := net.SplitHostPort(text)
 	if err != nil {
-		return "", errors.New("is no HOST:PORT")
+		return "", errors.New("is not HOST:PORT")
 	}
 	_, err = netip.ParseAddr(host)
 	return valid(text, fault{!isPort(port, 0), "has no port from 0 to 65535"},
@@ -281,8 +282,8 @@ func listenAddress(text string) (string, error) {
 
 // consoleToken takes what a header can carry and nobody guesses.
 func consoleToken(text string) (string, error) {
-	return valid(text, fault{len(text) < 16 || len(text) > 256, "has another length"},
-		fault{strings.Contains(text, " ") || !isPrintableASCII(text), "holds other characters"})
+	return valid(text, fault{len(text) < 16 || len(text) > 256, "has the wrong length"},
+		fault{strings.Contains(text, " ") || !isPrintableASCII(text), "contains other characters"})
 }
 
 func hostName(text string) (string, error) {
@@ -294,7 +295,7 @@ func hostName(text string) (string, error) {
 	}
 	return valid(strings.ToLower(text), fault{strings.Contains(text, "://"), "is a URL: only the name of its host counts"},
 		fault{strings.Contains(text, ":"), "has a port: every port counts"},
-		fault{text == "" || len(text) > 253 || strings.ContainsFunc(text, other), "is no host name"})
+		fault{text == "" || len(text) > 253 || strings.ContainsFunc(text, other), "is not a host name"})
 }
 
 func consoleAddress(text string) (string, error) {
@@ -313,7 +314,7 @@ func folderPath(text string) (string, error) {
 }
 
 func filePath(text string) (string, error) {
-	return valid(text, fault{text == "" || hasControl(text), "is no path"})
+	return valid(text, fault{text == "" || hasControl(text), "is not a path"})
 }
 
 func hasControl(s string) bool {
@@ -330,8 +331,8 @@ func scaleTarget(text string) (string, error) {
 		return text, nil
 	}
 	group, found := strings.CutPrefix(text, ScaleGroup)
-	return valid(text, fault{!found, "is nothing that can be scaled"},
-		fault{group == "" || len(group) > 255 || hasControl(group) || strings.ContainsAny(group, ":/"), "names no group"})
+	return valid(text, fault{!found, "cannot be scaled"},
+		fault{group == "" || len(group) > 255 || hasControl(group) || strings.ContainsAny(group, ":/"), "has no group name"})
 }
 
 const (
@@ -382,7 +383,7 @@ func parseCodes(item string) (codeRange, error) {
 	b, errB := strconv.Atoi(strings.TrimSpace(last))
 	switch {
 	case errA != nil || errB != nil:
-		return codeRange{}, errors.New("is no list of statuses")
+		return codeRange{}, errors.New("is not a list of statuses")
 	case a < lowestFinal || b > highestFinal:
 		return codeRange{}, errRange
 	case a > b:
@@ -398,9 +399,9 @@ func userName(text string) (string, error) {
 		_, err := strconv.ParseUint(s, 10, 31)
 		return err == nil
 	}
-	return valid(text, fault{hasGroup && (!isID(name) || !isID(group)), "is no number of a user and one of a group"},
+	return valid(text, fault{hasGroup && (!isID(name) || !isID(group)), "is not UID:GID"},
 		fault{len(name) > longest || name == "" || strings.HasPrefix(name, "-") ||
-			!isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")), "is no name or number of a user"})
+			!isWord(strings.ReplaceAll(strings.TrimSuffix(name, "$"), ".", "_")), "is not the name or number of a user"})
 }
 
 // resources are the limits that a process may be given, as ulimit and systemd name them.
@@ -421,7 +422,7 @@ func processLimit(text string) (string, error) {
 	}
 	n, err := parseSize(value)
 	if err != nil || n < 0 {
-		return "", errors.New("has a value that is no number, size or unlimited")
+		return "", errors.New("has a value that is not a number, size or unlimited")
 	}
 	return name + "=" + strconv.FormatInt(n, 10), nil
 }

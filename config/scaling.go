@@ -63,7 +63,7 @@ func (l scalingDeriver) deriveProcesses() {
 				*bound.field = min(bound.size, maxProcesses)
 				l.settle(bound.name, bound.from)
 				if bound.size > maxProcesses {
-					l.about(bound.from, "", "%s counts as %d: there are no more processes on one machine", l.named(bound.from),
+					l.about(bound.from, "", "%s counts as %d: the maximum on one machine", l.named(bound.from),
 						maxProcesses)
 				}
 			}
@@ -183,7 +183,7 @@ func (l scalingDeriver) deriveThresholds() {
 		l.settle("scale-lower-threshold", s.ScaleMeasureName)
 	}
 	if s.ScaleLowerThreshold >= s.ScaleUpperThreshold {
-		l.clash("scale-lower-threshold", "leave room between them: else the size goes to and fro", "%s is not below %s",
+		l.clash("scale-lower-threshold", "leave room between them: otherwise the size keeps changing", "%s is not below %s",
 			l.named("scale-lower-threshold"), l.cite("scale-upper-threshold"))
 	}
 }

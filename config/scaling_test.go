@@ -53,7 +53,7 @@ func TestScaling(t *testing.T) {
 			flags: map[string]string{"scale-target": "processes"}, check: func(s *Settings) bool {
 				return s.ProcessesMin == 2 && s.ProcessesMax == 64
 			},
-			warning: "scale-max-size 100 counts as 64: there are no more processes on one machine"},
+			warning: "scale-max-size 100 counts as 64: the maximum on one machine"},
 		"a group in a bundle": {bundle: inBundle("MinSize", "2", "MaxSize", "6", "Cooldown", "60"),
 			check: func(s *Settings) bool {
 				return s.ProcessesMax == 1 && s.ScaleTarget == ScaleNone && s.ScaleMinSize == 2 && s.ScaleMaxSize == 6 &&

@@ -68,7 +68,7 @@ func (l *loader) readEnvironment() {
 		o := &l.cfg.options[i]
 		if name := l.firstSet(o.cloneVariables); name != "" {
 			l.assignVariable(o, name)
-			l.warning(name, o.Name, "this variable is read for the sake of other daemons' users", "write "+o.Variable+" instead")
+			l.warning(name, o.Name, "this variable is read for compatibility with other daemons", "write "+o.Variable+" instead")
 		}
 		if name := l.firstSet(o.OtherVariables); name != "" {
 			l.assignVariable(o, name)
@@ -120,7 +120,7 @@ func (l *loader) warnAboutVariables() {
 		}
 		switch {
 		case strings.HasPrefix(name, "SQSD_"):
-			l.warning(name, "", "this variable of another daemon is not read", "docs/options.md lists every option")
+			l.warning(name, "", "this variable of another daemon is not supported", "docs/options.md lists every option")
 		case strings.HasPrefix(name, "TENDRIL_"):
 			l.warnAboutTypo(name, own)
 		}
@@ -137,6 +137,6 @@ func (l *loader) warnAboutTypo(name string, own []string) {
 		if near != "" {
 			hint = fmt.Sprintf("did you mean %s?", near)
 		}
-		l.warning(name, "", "this variable is no option and has no effect", hint)
+		l.warning(name, "", "this variable is not an option and has no effect", hint)
 	}
 }

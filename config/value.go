@@ -223,7 +223,7 @@ func parseDuration(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, errors.New("is no duration")
+		return 0, errors.New("is not a duration")
 	}
 	return d, nil
 }
@@ -243,7 +243,7 @@ func parseInteger(text string) (int, error) {
 	case errors.Is(err, strconv.ErrRange):
 		return n, errRange
 	case err != nil:
-		return 0, errors.New("is no whole number")
+		return 0, errors.New("is not a whole number")
 	}
 	return n, nil
 }
@@ -253,7 +253,7 @@ func parseNumber(text string) (float64, error) {
 	switch {
 	// ParseFloat also takes hexadecimal, exponents, underscores, infinities.
 	case !isDecimal(text) || err != nil && !errors.Is(err, strconv.ErrRange):
-		return 0, errors.New("is no number")
+		return 0, errors.New("is not a number")
 	case err != nil:
 		return n, errRange
 	}
@@ -282,7 +282,7 @@ func parseRate(text string) (float64, error) {
 	}
 	n, err := parseNumber(text)
 	if err != nil && !errors.Is(err, errRange) {
-		err = errors.New("is no rate")
+		err = errors.New("is not a rate")
 	}
 	return n / seconds, err
 }
@@ -322,7 +322,7 @@ func parseSize(text string) (int64, error) {
 	case errors.Is(err, strconv.ErrRange) || err == nil && (n > math.MaxInt64>>shift || n < -(math.MaxInt64>>shift)):
 		return math.MaxInt64, errRange
 	case err != nil:
-		return 0, errors.New("is no size")
+		return 0, errors.New("is not a size")
 	}
 	return n << shift, nil
 }

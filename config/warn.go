@@ -66,8 +66,8 @@ func (l warner) warnRanges() {
 func (v *view) warnVisibility() {
 	s := v.s
 	if v.concerns("visibility-timeout") && s.VisibilityTimeout == 0 {
-		v.about("visibility-timeout", "set it longer than one message takes",
-			"visibility-timeout 0 does not hide a message while it is worked on: it may be delivered many times at once")
+		v.about("visibility-timeout", "set it longer than a message takes",
+			"visibility-timeout 0 does not hide a message during its delivery: it may be delivered many times at once")
 	}
 	if (v.concerns("visibility-timeout", "inactivity-timeout") || v.apart()) && v.s.toApp() && !v.hasFunction() &&
 		s.VisibilityTimeout > 0 && s.VisibilityTimeout < s.InactivityTimeout {
@@ -94,7 +94,7 @@ func (v *view) warnVisibility() {
 // warnShort tells that the visibility is shorter than the time that an attempt may take.
 func (v *view) warnShort(longest string) {
 	v.about("visibility-timeout", "", "%s is shorter than %s: tendril extends it while the app works, but another "+
-		"daemon on the same queue does not, and a message whose tendril is gone returns early",
+		"daemon on the same queue does not, and if tendril crashes, the message returns early",
 		v.named("visibility-timeout"), v.cite(longest))
 }
 
@@ -135,7 +135,7 @@ func (v *view) warnBatch() {
 			v.named("batch-window"), v.cite("batch-size"))
 	case s.BatchWindow > s.VisibilityTimeout/2:
 		v.about("batch-window", "make the visibility timeout six times as long",
-			"%s is more than half of %s: a message that waits for others so long is given back unworked",
+			"%s is more than half of %s: a message that waits that long for others is returned undelivered",
 			v.named("batch-window"), v.cite("visibility-timeout"))
 	}
 }
@@ -143,7 +143,7 @@ func (v *view) warnBatch() {
 func (l warner) warnRetries() {
 	if l.cfg.MaxRetries == 1 && l.cfg.AnyEmbedded() {
 		l.about("max-retries", "set it to 2 or more", "max-retries 1 lets a message go to the dead-letter queue after one "+
-			"receive, which counts also when nobody saw the message")
+			"receive, which also counts when the app never got the message")
 	}
 }
 
@@ -174,7 +174,7 @@ func (l warner) warnOrder() {
 // warnQueue tells of a queue's own settings that the common ones make idle.
 func (v *view) warnQueue(q *QueueSettings) {
 	if most := v.cfg.HTTPConnections; q.Concurrency > most {
-		v.warning(v.own["max"].Where, "queues", fmt.Sprintf("%smax %d has no effect: %s is the most for all queues",
+		v.warning(v.own["max"].Where, "queues", fmt.Sprintf("%smax %d has no effect: %s is the maximum for all queues",
 			v.prefix, q.Concurrency, v.all.cite("http-connections")), "")
 	}
 	if q.ToFunction() {

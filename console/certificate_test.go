@@ -135,7 +135,7 @@ func TestClientTrustsTheInstancesCertificateAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := live(t.Context(), client()); err == nil ||
-		!strings.Contains(err.Error(), "its certificate is not the one that "+dir) {
+		!strings.Contains(err.Error(), "its certificate is not the one in "+dir) {
 		t.Errorf("another certificate than the instance's: %v", err)
 	}
 	instance.ConsoleCertificate = ""

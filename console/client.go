@@ -32,7 +32,7 @@ type Client struct {
 // Dial returns a client for the environment that runs on dataDir. It reads
 // files only; the first request finds out whether the console answers. The
 // error wraps [ErrNotRunning] when no environment runs there, [ErrOff] when it
-// runs without a console. A token that this user may not read is no error yet:
+// runs without a console. A token that this user may not read is not an error yet:
 // health and counts need none.
 func Dial(dataDir string) (*Client, error) {
 	instance, err := ReadInstance(dataDir)
@@ -176,7 +176,7 @@ func (c *Client) Delete(ctx context.Context, name string, ids []string) (int, er
 }
 
 // CreateQueue creates an embedded queue with SQS attributes, and returns its ARN. A queue
-// that exists with the same attributes is no error.
+// that exists with the same attributes is not an error.
 func (c *Client) CreateQueue(ctx context.Context, name string, attributes map[string]string) (arn string, err error) {
 	answer, err := ask[created](ctx, c.conn, "POST /api/v1/queues", creation{name, attributes})
 	return answer.ARN, err

@@ -58,7 +58,7 @@ func (c *connection) checkCertificate(s tls.ConnectionState) error {
 		return nil
 	}
 	return &Error{
-		Message: "its certificate is not the one that " + filepath.Join(c.dataDir, InstanceFile) + " names",
+		Message: "its certificate is not the one in " + filepath.Join(c.dataDir, InstanceFile),
 		Hint:    "another program may listen there; name the environment's own --data-dir, or restart it",
 	}
 }

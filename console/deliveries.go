@@ -22,7 +22,7 @@ type Delivery struct {
 	Outcome string `json:"outcome"`
 	Status  int    `json:"status,omitempty"` // of HTTP; 0 without an answer
 	Reason  string `json:"reason,omitempty"` // why it is not done, in a few words
-	Answer  string `json:"answer,omitempty"` // the begin of one that is no success
+	Answer  string `json:"answer,omitempty"` // the begin of one that is not a success
 	// Attempt counts deliveries of the message by this process, ReceiveCount
 	// the receives as the queue counts them.
 	Attempt      int `json:"attempt,omitempty"`
@@ -112,7 +112,7 @@ func (ds *Deliveries) Record(d Delivery) {
 
 // Wait returns the most recent delivery of a message, waiting for the first
 // one that is an attempt where none is remembered. When ctx is done first it returns
-// the most recent one that is no attempt, or ctx's error.
+// the most recent one that is not an attempt, or ctx's error.
 func (ds *Deliveries) Wait(ctx context.Context, id string) (Delivery, error) {
 	for {
 		ds.mu.Lock()

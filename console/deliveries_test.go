@@ -52,7 +52,7 @@ func TestWaitWakesAtTheFirstDelivery(t *testing.T) {
 	})
 }
 
-// A refused connection is no attempt: whoever waits for one goes on waiting, and learns
+// A refused connection is not an attempt: whoever waits for one goes on waiting, and learns
 // of it in the end.
 func TestWaitGoesOnWhileTheAppIsNotReached(t *testing.T) {
 	t.Parallel()

@@ -118,7 +118,7 @@ func TestADeploymentOutlivesItsCaller(t *testing.T) {
 }
 
 // TestLongAnswersHaveTime: an HTTP server's own time-outs, shorter here than in
-// earnest, do not cut off a deployment, and do cut off what is no long route.
+// earnest, do not cut off a deployment, and do cut off what is not a long route.
 func TestLongAnswersHaveTime(t *testing.T) {
 	t.Parallel()
 	c, srv := dialServer(t, &Options{

@@ -195,7 +195,7 @@ func (e *environmentRoutes) drainFor(r *http.Request, wait time.Duration) (any, 
 func (e *environmentRoutes) deploy(r *http.Request, body deployRequest) (any, error) {
 	if body.Path != "" && !filepath.IsAbs(body.Path) {
 		return nil, refuse(http.StatusBadRequest, "the path "+strconv.Quote(body.Path)+" is not absolute",
-			"name the folder from the root: the environment works in another one than you")
+			"give an absolute path: the environment runs in another folder")
 	}
 	ctx, cancel := bounded(context.WithoutCancel(r.Context()), e.closed, MaxDeploy)
 	defer cancel()
@@ -242,7 +242,7 @@ func reloadRefusal(err error) error {
 	var failed *DeployError
 	switch {
 	case errors.As(err, &wrong):
-		refusal := refuse(http.StatusBadRequest, "the file of tasks is refused; the tasks in force stay as they are", "")
+		refusal := refuse(http.StatusBadRequest, "the task file was rejected; the current tasks stay in force", "")
 		for _, p := range wrong.Problems {
 			refusal.Details = append(refusal.Details, Detail{p.String(), p.Hint})
 		}

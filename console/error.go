@@ -68,7 +68,7 @@ func asRefusal(err error) *Error {
 			Hint: hints[refused.Code], Code: refused.Code}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return refuse(http.StatusServiceUnavailable, "the request was ended before it was answered", "")
+		return refuse(http.StatusServiceUnavailable, "the request was canceled before it was answered", "")
 	}
 	return refuse(http.StatusInternalServerError, err.Error(), "")
 }

@@ -87,7 +87,7 @@ func (i *Instance) Write(dataDir string) error {
 	return datadir.Replace(filepath.Join(dataDir, InstanceFile), append(data, '\n'), 0o600)
 }
 
-// RemoveInstance removes the file from dataDir; a missing one is no error.
+// RemoveInstance removes the file from dataDir; a missing one is not an error.
 func RemoveInstance(dataDir string) error { return remove(filepath.Join(dataDir, InstanceFile)) }
 
 func remove(path string) error {
@@ -195,7 +195,7 @@ func WriteToken(dataDir, token string) error {
 	return datadir.Replace(filepath.Join(dataDir, TokenFile), []byte(token+"\n"), 0o600)
 }
 
-// RemoveToken removes the file from dataDir; a missing one is no error.
+// RemoveToken removes the file from dataDir; a missing one is not an error.
 func RemoveToken(dataDir string) error { return remove(filepath.Join(dataDir, TokenFile)) }
 
 // ReadToken returns the token in dataDir.

@@ -6,7 +6,7 @@ import (
 )
 
 // withheld stands in the place of a text that only a caller with the token sees.
-const withheld = "ask with the console's token"
+const withheld = "send the console's token"
 
 // publisher is an answer that shows less to callers without the token. What an
 // app, a hook or a server elsewhere said may hold secrets and personal data;

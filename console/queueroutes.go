@@ -170,7 +170,7 @@ func (q *queueRoutes) move(r *http.Request, sel selection) (any, error) {
 
 func (q *queueRoutes) delete(r *http.Request, sel selection) (any, error) {
 	if sel.To != "" {
-		return nil, refuse(http.StatusBadRequest, `"to" means nothing when messages are deleted`,
+		return nil, refuse(http.StatusBadRequest, `"to" has no effect when messages are deleted`,
 			"leave it out, or use /move")
 	}
 	n, err := q.broker.DeleteMessages(r.Context(), r.PathValue("name"), sel.IDs)

@@ -83,7 +83,7 @@ func readBody(r *http.Request, into any) error {
 	case errors.As(err, &throttled):
 		return throttled
 	case err != nil:
-		return refuse(http.StatusBadRequest, "the request could not be read to its end", "send it again")
+		return refuse(http.StatusBadRequest, "the request is incomplete", "send it again")
 	}
 	// A few bytes of text can ask for a hundred times as much memory.
 	if countValues(body.Bytes()) > maxValues {

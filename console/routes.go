@@ -58,9 +58,9 @@ func routes(opts *Options, closed context.Context) []route {
 
 		{pattern: "GET /api/v1/status", kind: open, handle: e.getStatus},
 		{pattern: "GET /api/v1/health", kind: open, handle: need(opts.Health != nil,
-			"nothing here judges how the environment does: this process serves queues only", "ask /readyz", e.getHealth)},
+			"this process has no health monitor: it only serves queues", "ask /readyz", e.getHealth)},
 		{pattern: "GET /api/v1/scale", kind: open, handle: need(opts.Scale != nil,
-			"nothing here works out a size: this process works on no queue", "ask where 'tendril up' runs", e.getScale)},
+			"this process does not scale: it works on no queue", "ask where 'tendril up' runs", e.getScale)},
 		{pattern: "GET /api/v1/deliveries", kind: open, handle: e.getDeliveries},
 		{pattern: "GET /api/v1/messages/{id}/outcome", kind: open, handle: e.getOutcome},
 		{pattern: "GET /api/v1/queues", kind: open, handle: queues(q.list)},

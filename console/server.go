@@ -111,7 +111,7 @@ func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) (any, 
 	}
 	if rt.kind == hook && r.Method == http.MethodHead {
 		return nil, refuse(http.StatusNotFound, "there is no HEAD "+r.URL.Path,
-			"a look at a hook would be an act: send GET or POST")
+			"HEAD is not allowed on webhooks: send GET or POST")
 	}
 	if rt.kind == act || rt.kind == produce {
 		if refusal := checkAct(r); refusal != nil {
@@ -121,7 +121,7 @@ func (s *Server) answer(rt route, w http.ResponseWriter, r *http.Request) (any, 
 	if rt.limit > 0 { // more time than the HTTP server gives, for the request too: its end would end the handler
 		until := time.Now().Add(rt.limit + maxWait)
 		rc := http.NewResponseController(w)
-		// What is no connection, in a test for one, has no deadlines to move.
+		// What is not a connection, in a test for one, has no deadlines to move.
 		_ = errors.Join(rc.SetReadDeadline(until), rc.SetWriteDeadline(until))
 	}
 	return rt.handle(r)
@@ -159,7 +159,7 @@ func (s *Server) admit(r *http.Request) *Error {
 			"address it as 127.0.0.1, [::1] or localhost, or start tendril with --console-hosts NAME")
 	}
 	if err := s.crossOrigin.Check(r); err != nil {
-		return refuse(http.StatusForbidden, "a page of another site may not do this",
+		return refuse(http.StatusForbidden, "requests from pages of other sites are refused",
 			"send the request from a program, or from a page of this console")
 	}
 	return nil
@@ -203,8 +203,8 @@ func checkAct(r *http.Request) *Error {
 	}
 	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
-		return refuse(http.StatusUnsupportedMediaType, "an act takes JSON only",
-			"send the header Content-Type: application/json, and {} when there is nothing to say")
+		return refuse(http.StatusUnsupportedMediaType, "this request must be JSON",
+			"send the header Content-Type: application/json, and {} as an empty body")
 	}
 	return nil
 }

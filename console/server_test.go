@@ -227,9 +227,9 @@ func TestWithoutItsPartsARouteSaysSo(t *testing.T) {
 			with(httptest.NewRequest(http.MethodDelete, "/api/v1/queues/jobs/messages/m1", nil), "Authorization",
 				"Bearer "+testToken),
 		},
-		"runs no app":            {post("/api/v1/deploy", "{}")},
-		"nothing here judges":    {get("/api/v1/health")},
-		"nothing here works out": {get("/api/v1/scale")},
+		"runs no app":           {post("/api/v1/deploy", "{}")},
+		"has no health monitor": {get("/api/v1/health")},
+		"does not scale":        {get("/api/v1/scale")},
 		"no periodic tasks": {
 			get("/api/v1/tasks"), get("/api/v1/tasks/tidy/history"), get("/api/v1/history"),
 			post("/api/v1/tasks/tidy/run", "{}"),

@@ -77,7 +77,7 @@ func (t *taskRoutes) refusal(r *http.Request, err error) error {
 		return refuse(http.StatusNotFound, err.Error(), noTaskHint)
 	case r.Context().Err() == nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
 		return refuse(http.StatusServiceUnavailable, err.Error(),
-			"it may have been done all the same: look at the tasks' history before you try again")
+			"it may have succeeded: check the task history before you try again")
 	}
 	return conflict(err)
 }

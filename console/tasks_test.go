@@ -181,7 +181,7 @@ func TestReloadSaysEverythingThatIsWrong(t *testing.T) {
 	}})
 	var refusal *Error
 	if _, err := c.Reload(t.Context()); !errors.As(err, &refusal) || refusal.Status != http.StatusBadRequest ||
-		!strings.Contains(refusal.Message, "stay as they are") {
+		!strings.Contains(refusal.Message, "stay in force") {
 		t.Fatalf("a bad file: %#v", err)
 	}
 	want := []Detail{{"cron.yaml:3: the task has no url", "write a line such as url: /backup"},

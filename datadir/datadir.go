@@ -42,7 +42,7 @@ func check(dir string, mode fs.FileMode, uid, gid, self uint32) error {
 }
 
 // OpenFile opens a file of the data directory for reading and writing, and makes it with mode 0600 where it is
-// missing. A symbolic link is refused, and so is what is no regular file.
+// missing. A symbolic link is refused, and so is what is not a regular file.
 func OpenFile(path string) (*os.File, error) {
 	// NONBLOCK, so that a FIFO does not wait for its other end.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
@@ -54,7 +54,7 @@ func OpenFile(path string) (*os.File, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
-		err = irregular(path, "no regular file")
+		err = irregular(path, "not a regular file")
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -88,7 +88,7 @@ func CheckFile(path string) error {
 	case err == nil && info.Mode()&fs.ModeSymlink != 0:
 		err = irregular(path, "a symbolic link")
 	case err == nil && !info.Mode().IsRegular():
-		err = irregular(path, "no regular file")
+		err = irregular(path, "not a regular file")
 	}
 	return err
 }

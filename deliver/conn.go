@@ -29,9 +29,9 @@ const (
 	// maxAnswerBody is how many bytes of an answer's body are read. The connection of a
 	// longer answer is closed.
 	maxAnswerBody = 64 << 10
-	// answerRead is how many bytes of an answer that is no success are kept.
+	// answerRead is how many bytes of an answer that is not a success are kept.
 	answerRead = 2 << 10
-	// drainTime is how long the body of an answer that is no success may take:
+	// drainTime is how long the body of an answer that is not a success may take:
 	// its status has decided already.
 	drainTime = time.Second
 )
@@ -69,7 +69,7 @@ type conn struct {
 	peek   *peeker       // nil where the system cannot look without waiting
 	out    []byte        // the request's head, then each part of its body
 	scrap  []byte        // where an answer's body is read to
-	first  []byte        // the begin of the body of an answer that is no success
+	first  []byte        // the begin of the body of an answer that is not a success
 
 	reused    bool      // an earlier exchange ended well on it
 	idleSince time.Time // when that was
@@ -207,7 +207,7 @@ func (p *peeker) isQuiet() bool {
 // answer is what became of one exchange.
 type answer struct {
 	head    *http.Response // nil when none was read
-	first   []byte         // the begin of its body where it is no success; good until the next exchange
+	first   []byte         // the begin of its body where it is not a success; good until the next exchange
 	sent    bool           // a byte of the request may have reached the app
 	started bool           // a byte of the answer was read
 	success bool           // head has a success code

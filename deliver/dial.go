@@ -97,9 +97,9 @@ func (d *dialer) reason(err error) string {
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return "this machine is out of open files (raise ulimit -n)"
+		return "too many open files (raise ulimit -n)"
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return "this machine is out of local ports"
+		return "no local ports left"
 	case errors.Is(err, errRefusedAddress):
 		return "address refused (link-local or metadata)"
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -161,7 +161,7 @@ func (b *batch) collect(from int) (event []byte, part []int, next int) {
 			break // it begins the next one
 		}
 		b.settle(next, queue.Result{Unsent: true, Reason: fmt.Sprintf(
-			"too large for a function: its event has %d bytes of at most %d (keep large bodies elsewhere, and send where)",
+			"too large for a function: its event has %d bytes of at most %d (store large bodies elsewhere and send a reference)",
 			size, l.maxEvent)})
 	}
 	return append(event, eventEnd...), part, next

@@ -128,7 +128,7 @@ func raw(answer string) func(http.ResponseWriter, events.SQSEvent) {
 // The outcomes over real HTTP and the SDK's own client: each message is in at most
 // one event, and none is done that the function did not vouch for.
 func TestOutcomesOverHTTP(t *testing.T) {
-	const cutOff = "connection closed before the whole answer; the function may have run"
+	const cutOff = "connection closed before the answer was complete; the function may have run"
 	hold := make(chan struct{})
 	for _, test := range []struct {
 		name   string
@@ -153,10 +153,10 @@ func TestOutcomesOverHTTP(t *testing.T) {
 		{"a function's time-out",
 			returning(`{"errorType":"Sandbox.Timedout","errorMessage":"RequestId: 1 Error: Task timed out after 3.00 seconds"}`, "Unhandled"), "FFF", "the function timed out (unhandled)"},
 		{"429", refusing(429, "TooManyRequestsException", `,"Reason":"CallerRateLimitExceeded"`, "Retry-After", "3"), "TTT",
-			"status 429 TooManyRequestsException CallerRateLimitExceeded: the function takes no more for now"},
+			"status 429 TooManyRequestsException CallerRateLimitExceeded: the function accepts no more requests for now"},
 		{"413", refusing(413, "RequestTooLargeException", ""), "FFF",
-			"status 413 RequestTooLargeException: the event is too large for the function (keep large bodies elsewhere, and " +
-				"send where)"},
+			"status 413 RequestTooLargeException: the event is too large for the function (store large bodies elsewhere and " +
+				"send a reference)"},
 		{"500", refusing(500, "ServiceException", ""), "TTT",
 			"status 500 ServiceException: the service cannot run the function for now"},
 		{"502", refusing(502, "ResourceNotReadyException", ""), "TTT",
@@ -171,7 +171,7 @@ func TestOutcomesOverHTTP(t *testing.T) {
 		{"redirected", raw("HTTP/1.1 307 Temporary Redirect\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n"),
 			"UUU", "status 307: no Lambda service answered: check the region and AWS_ENDPOINT_URL_LAMBDA"},
 		{"a cut refusal", raw("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 100\r\n\r\n{"), "TTT",
-			"status 429: the function takes no more for now"},
+			"status 429: the function accepts no more requests for now"},
 		{"slow", func(http.ResponseWriter, events.SQSEvent) {
 			<-hold
 		}, "FFF", "no answer in time; the function may be running"},
@@ -187,10 +187,10 @@ func TestOutcomesOverHTTP(t *testing.T) {
 		{"cut between chunks", raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"), "FFF", cutOff},
 		{"a body without an end", raw("HTTP/1.0 200 OK\r\n\r\n"), "FFF", cutOff},
 		{"an old server's body", raw("HTTP/1.0 200 OK\r\n\r\nnull"), "DDD", ""},
-		{"no HTTP", raw("SSH-2.0-OpenSSH\r\n\r\n"), "FFF", "no whole answer; the function may have run"},
+		{"no HTTP", raw("SSH-2.0-OpenSSH\r\n\r\n"), "FFF", "incomplete answer; the function may have run"},
 		{"without bounds", func(w http.ResponseWriter, _ events.SQSEvent) {
 			io.WriteString(w, `"`+strings.Repeat("x", 8<<20)+`"`)
-		}, "FFF", "no whole answer; the function may have run"},
+		}, "FFF", "incomplete answer; the function may have run"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l, e := serveFunction(t, test.answer, func(o *aws.LambdaOptions) {

@@ -65,9 +65,9 @@ func lost(ctx context.Context, err error) queue.Result {
 	case isTimeout(err) || ctx.Err() != nil:
 		r.Reason = "no answer in time; the function may be running"
 	case isClosed(err):
-		r.Reason = "connection closed before the whole answer; the function may have run"
+		r.Reason = "connection closed before the answer was complete; the function may have run"
 	default:
-		r.Reason = "no whole answer; the function may have run"
+		r.Reason = "incomplete answer; the function may have run"
 	}
 	return r
 }
@@ -107,15 +107,15 @@ func refused(a *queue.Invocation) queue.Result {
 
 // What refusals mean that codes and statuses tell of.
 const (
-	takesNoMore = "the function takes no more for now"
+	takesNoMore = "the function accepts no more requests for now"
 	cannotRun   = "the service cannot run the function for now"
 )
 
 // advise says what a refusal means: the outcome, and what it is or what to put right; "" when
-// that is not known. A gateway's time-out is no refusal: behind it the function may have run.
+// that is not known. A gateway's time-out is not a refusal: behind it the function may have run.
 func advise(a *queue.Invocation) (outcome queue.Outcome, advice string) {
 	if tooLarge(a) {
-		return queue.Failed, "the event is too large for the function (keep large bodies elsewhere, and send where)"
+		return queue.Failed, "the event is too large for the function (store large bodies elsewhere and send a reference)"
 	}
 	switch a.Code {
 	case "TooManyRequestsException", "ThrottlingException", "Throttling", "ThrottledException", "RequestLimitExceeded",

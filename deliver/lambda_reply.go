@@ -47,7 +47,7 @@ func readReply(reply []byte, ids []string) (failed map[string]bool, problem stri
 	case '"':
 		var text string
 		if err := json.Unmarshal(reply, &text); err != nil || strings.Contains(text, failuresMember) {
-			return nil, "the function's reply is a string that holds " + failuresMember + ": return the object itself"
+			return nil, "the function's reply is a string that contains " + failuresMember + ": return the object itself"
 		}
 	}
 	return nil, ""
@@ -63,7 +63,7 @@ func readReport(object []byte, ids []string) (failed map[string]bool, problem st
 		case name == failuresMember:
 			list = value
 		case looksLikeFailures(name) && !saysNothing(value):
-			return errors.New("the function's reply spells " + failuresMember + " in another way")
+			return errors.New("the function's reply spells " + failuresMember + " differently")
 		}
 		return nil
 	})

@@ -17,7 +17,7 @@ func TestReplies(t *testing.T) {
 		without = "batchItemFailures has an entry without an itemIdentifier"
 		noList  = "batchItemFailures is not a list"
 		twice   = "batchItemFailures names a message twice"
-		spelt   = "the function's reply spells batchItemFailures in another way"
+		spelt   = "the function's reply spells batchItemFailures differently"
 		noJSON  = "the function's reply is not JSON"
 	)
 	for _, test := range []struct{ reply, want string }{
@@ -59,9 +59,9 @@ func TestReplies(t *testing.T) {
 		{`[{"itemIdentifier":"a"}]`, "the function's reply is a list, not an object with batchItemFailures"},
 		{`[null]`, "the function's reply is a list, not an object with batchItemFailures"},
 		{`"{\"batchItemFailures\":[{\"itemIdentifier\":\"a\"}]}"`,
-			"the function's reply is a string that holds batchItemFailures: return the object itself"},
+			"the function's reply is a string that contains batchItemFailures: return the object itself"},
 		{`"{\"batch\u0049temFailures\":[]}"`,
-			"the function's reply is a string that holds batchItemFailures: return the object itself"},
+			"the function's reply is a string that contains batchItemFailures: return the object itself"},
 		{`ok`, noJSON}, {`{`, noJSON}, {`{"batchItemFailures":[{"itemIdentifier":"a"}]`, noJSON}, {`{} {}`, noJSON},
 		{`nul`, noJSON},
 		{`2026-11-20T12:00:00Z Task timed out after 3.00 seconds`, noJSON}, {"\ufeff{}", noJSON}, {"\x00", noJSON},

@@ -154,12 +154,12 @@ func TestLambdaOutcomes(t *testing.T) {
 		{"only queued", Invocation{Status: 202}, nil, queue.Failed, "status 202"},
 		{"throttled", Invocation{Status: 429, Code: "TooManyRequestsException",
 			Reason: "ReservedFunctionConcurrentInvocationLimitExceeded", RetryAfter: 7 * time.Second}, nil, queue.Throttled,
-			"status 429 TooManyRequestsException ReservedFunctionConcurrentInvocationLimitExceeded: the function takes no " +
-				"more for now"},
+			"status 429 TooManyRequestsException ReservedFunctionConcurrentInvocationLimitExceeded: the function accepts no " +
+				"more requests for now"},
 		{"throttled without a name", Invocation{Status: 429, RetryAfter: 7 * time.Second}, nil, queue.Throttled,
-			"status 429: the function takes no more for now"},
+			"status 429: the function accepts no more requests for now"},
 		{"throttled by its code", Invocation{Status: 400, Code: "ThrottlingException", RetryAfter: 7 * time.Second}, nil,
-			queue.Throttled, "status 400 ThrottlingException: the function takes no more for now"},
+			queue.Throttled, "status 400 ThrottlingException: the function accepts no more requests for now"},
 		{"service", Invocation{Status: 500, Code: "ServiceException", RetryAfter: 7 * time.Second}, nil, queue.Throttled,
 			"status 500 ServiceException: the service cannot run the function for now"},
 		{"network interfaces", Invocation{Status: 502, Code: "ENILimitReachedException", RetryAfter: 7 * time.Second}, nil,
@@ -172,8 +172,8 @@ func TestLambdaOutcomes(t *testing.T) {
 			"status 503: the service cannot run the function for now"},
 		{"gateway's patience", Invocation{Status: 504}, nil, queue.Failed, "status 504"},
 		{"too large", Invocation{Status: 413, Code: "RequestTooLargeException"}, nil, queue.Failed,
-			"status 413 RequestTooLargeException: the event is too large for the function (keep large bodies elsewhere, and " +
-				"send where)"},
+			"status 413 RequestTooLargeException: the event is too large for the function (store large bodies elsewhere and " +
+				"send a reference)"},
 		{"no function", Invocation{Status: 404, Code: "ResourceNotFoundException", Message: "Function not found"}, nil,
 			queue.Unreached,
 			"status 404 ResourceNotFoundException: there is no such function: check its name, its alias or version, the " +
@@ -198,11 +198,11 @@ func TestLambdaOutcomes(t *testing.T) {
 		{"unsent, unexplained", Invocation{}, fmt.Errorf("calling: %w", unsentError{io.EOF}), queue.Unreached,
 			"the function could not be called"},
 		{"cut off", Invocation{}, fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), queue.Failed,
-			"connection closed before the whole answer; the function may have run"},
+			"connection closed before the answer was complete; the function may have run"},
 		{"late", Invocation{}, context.DeadlineExceeded, queue.Failed, "no answer in time; the function may be running"},
 		{"late in the network", Invocation{}, &net.DNSError{IsTimeout: true}, queue.Failed,
 			"no answer in time; the function may be running"},
-		{"lost", Invocation{}, errors.New("who knows"), queue.Failed, "no whole answer; the function may have run"},
+		{"lost", Invocation{}, errors.New("who knows"), queue.Failed, "incomplete answer; the function may have run"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

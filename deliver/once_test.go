@@ -79,7 +79,7 @@ func TestOnePostPerDelivery(t *testing.T) {
 		}
 	}
 	if outcomes["done "] == 0 || outcomes["failed connection closed without an answer"] == 0 ||
-		outcomes["failed answer broke off"] == 0 {
+		outcomes["failed answer was cut off"] == 0 {
 		t.Errorf("some outcome never happened: %v", outcomes)
 	}
 	t.Logf("%v", outcomes)

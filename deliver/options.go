@@ -148,7 +148,7 @@ func (o *Options) checkRanges() error {
 // setPath settles on the request target for ordinary messages.
 func (o *Options) setPath(fromTarget string) error {
 	if o.Path != "" && fromTarget != "" && fromTarget != "/" {
-		return fmt.Errorf("the target %q has a path and the HTTP path is %q: give one of them only", o.Target, o.Path)
+		return fmt.Errorf("the target %q has a path and the HTTP path is %q: give only one of them only", o.Target, o.Path)
 	}
 	path := cmp.Or(o.Path, fromTarget, "/")
 	if path[0] != '/' {
@@ -168,7 +168,7 @@ func (o *Options) checkHeaders() error {
 		{"MIME type", o.MimeType}, {"queue name", o.QueueName}, {"version", o.Version},
 	} {
 		if !isFieldValue(v.value) {
-			return fmt.Errorf("%s %q cannot be sent in a header: take out line breaks and other control characters", v.name,
+			return fmt.Errorf("%s %q cannot be sent in a header: remove line breaks and other control characters", v.name,
 				v.value)
 		}
 	}

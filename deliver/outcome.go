@@ -104,7 +104,7 @@ func (r *reasons) unansweredReason(ctx context.Context, a *answer, end time.Time
 	case a.head == nil && errors.Is(a.err, errGarbled):
 		return "answer is not HTTP"
 	case a.started:
-		return "answer broke off"
+		return "answer was cut off"
 	case isClosed(a.err):
 		return "connection closed without an answer"
 	default:
@@ -112,19 +112,19 @@ func (r *reasons) unansweredReason(ctx context.Context, a *answer, end time.Time
 	}
 }
 
-// statusReason says what a status that is no success means, at more length
+// statusReason says what a status that is not a success means, at more length
 // where it is one that puzzles.
 func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	status := "status " + strconv.Itoa(head.StatusCode)
 	switch code := head.StatusCode; {
 	case code == http.StatusSwitchingProtocols:
-		return status + " (the app wants another protocol)"
+		return status + " (the app requires another protocol)"
 	case code >= 200 && code <= 299:
 		return status + " (not among the success codes)"
 	case code >= 300 && code <= 399:
 		return status + redirectedTo(head.Header.Get("Location")) + " (redirects are not followed)"
 	case code == http.StatusUnauthorized:
-		return status + " (the app asks for a login)"
+		return status + " (the app requires a login)"
 	case code == http.StatusForbidden:
 		return status + " (refused; a CSRF or host check?)"
 	case code == http.StatusNotFound && run != nil:
@@ -132,7 +132,7 @@ func (r *reasons) statusReason(head *http.Response, run *scheduledRun) string {
 	case code == http.StatusNotFound:
 		return status + " (no route for POST " + r.path + ")"
 	case code == http.StatusMethodNotAllowed:
-		return status + " (the path takes no POST)"
+		return status + " (the path does not accept POST)"
 	case code == http.StatusRequestEntityTooLarge:
 		return status + " (the message is too long for the app)"
 	case code == http.StatusRequestHeaderFieldsTooLarge:
@@ -178,12 +178,12 @@ func retryAfter(value string, now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), most)
 }
 
-// answerShown is how many characters of an answer that is no success are shown.
+// answerShown is how many characters of an answer that is not a success are shown.
 const answerShown = 160
 
-// answerHead returns what an answer that is no success says first, on one line
+// answerHead returns what an answer that is not a success says first, on one line
 // of printable text: the title of a page, the begin of JSON, the first line of any
-// other text; "" for what is no text.
+// other text; "" for what is not text.
 func answerHead(header http.Header, body []byte) string {
 	if coding := header.Get("Content-Encoding"); coding != "" && coding != "identity" {
 		return ""

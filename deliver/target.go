@@ -37,7 +37,7 @@ func parseTarget(raw string) (*target, error) {
 	}
 	switch {
 	case u.User != nil:
-		return nil, fmt.Errorf("target %q has a user name: leave it out, the app is told nothing but the message",
+		return nil, fmt.Errorf("target %q has a user name: leave it out, only the message is sent to the app",
 			hideUser(raw))
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("target %q has a query or a fragment: give a query with the HTTP path", raw)
@@ -69,7 +69,7 @@ func socketTarget(raw, rest string) (*target, error) {
 		socket = unescaped
 	}
 	if !strings.HasPrefix(socket, "/") || hasControl(socket) {
-		return nil, fmt.Errorf("target %q names no socket: write its whole path, such as unix:///run/app.sock", raw)
+		return nil, fmt.Errorf("target %q has no socket path: write the absolute path, such as unix:///run/app.sock", raw)
 	}
 	if len(socket) > maxSocketPath {
 		return nil, fmt.Errorf("target %q: a socket's path may have at most %d bytes", raw, maxSocketPath)
@@ -96,7 +96,7 @@ func hostTarget(raw string, u *url.URL) (*target, error) {
 		t.dials = []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
 		t.host = localHost(port, standard)
 	case err != nil && !isHostName(host):
-		return nil, fmt.Errorf("target %q: the host may hold letters, digits, dots, hyphens and underscores; write an "+
+		return nil, fmt.Errorf("target %q: the host may contain letters, digits, dots, hyphens and underscores; write an "+
 			"international name in its xn-- form", raw)
 	case err == nil && address.IsUnspecified():
 		return nil, fmt.Errorf("target %q: %s is an address to listen on; write 127.0.0.1 to reach an app on this machine",

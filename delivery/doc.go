@@ -31,7 +31,7 @@
 //
 // All payloads of one delivery have 30 seconds together, or the deadline of the
 // delivery if that is shorter. When S3 does not answer, the message is postponed: that
-// is no attempt. When the object is missing or not allowed, the delivery failed.
+// is not an attempt. When the object is missing or not allowed, the delivery failed.
 //
 // # Targets
 //

@@ -51,7 +51,7 @@ func openSNS(m *message, log *slog.Logger) {
 	m.Message = &inner
 	if kind == envelope.Confirmation {
 		log.Warn("SNS subscription not confirmed", "message_id", m.ID,
-			"hint", "confirm it in the console of SNS: tendril visits no address that a message names")
+			"hint", "confirm it in the SNS console: tendril never follows a link in a message")
 	}
 }
 
@@ -75,7 +75,7 @@ func fetch(ctx context.Context, m *message, until time.Time, opts *Options) bool
 	if ctx.Err() == nil && opts.Postponed != nil {
 		opts.Postponed(m.ID, retryIn, err)
 	}
-	m.result = queue.Result{Outcome: queue.Postponed, Reason: "its payload in S3 is not available for now", Err: err,
+	m.result = queue.Result{Outcome: queue.Postponed, Reason: "its payload in S3 is temporarily not available", Err: err,
 		RetryAfter: retryIn}
 	return false
 }

@@ -181,7 +181,7 @@ func TestSlowPayloadIsDelivered(t *testing.T) {
 	})
 }
 
-// TestUnavailablePayloadIsNoAttempt: what S3 cannot give now is no attempt of the message, and
+// TestUnavailablePayloadIsNoAttempt: what S3 cannot give now is not an attempt of the message, and
 // one that it never will is.
 func TestUnavailablePayloadIsNoAttempt(t *testing.T) {
 	t.Parallel()

@@ -254,7 +254,7 @@ func TestTheSidecarDrainsBeforeTheAppEnds(t *testing.T) {
 	}
 	sidecar, app := &p.InitContainers[0], &p.Containers[0]
 	if sidecar.RestartPolicy != "Always" {
-		t.Error("without the restart policy it is no sidecar, and the app never starts")
+		t.Error("without the restart policy it is not a sidecar, and the app never starts")
 	}
 	grace := time.Duration(p.Grace) * time.Second
 	sidecar.mustWork(t, grace)

@@ -58,7 +58,8 @@ func (o *Opener) Open(ctx context.Context, m *queue.Message) (inner queue.Messag
 	}
 	bucket, key, ok := parsePointer(m.Body)
 	if !ok {
-		return *m, false, fmt.Errorf("%w: attribute %s says that the payload is in S3, but the body does not say where",
+		return *m, false, fmt.Errorf("%w: attribute %s says that the payload is in S3, but the body does not contain its "+
+			"location",
 			ErrNoPointer, m.Attributes[mark].Name)
 	}
 	if !slices.Contains(o.Buckets, bucket) {

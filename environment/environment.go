@@ -188,7 +188,7 @@ func (e *Environment) openTelemetry(ctx context.Context) (err error) {
 		return fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	if e.otlp != nil {
-		e.steps.push("the way to the collector of telemetry", e.otlp.Close)
+		e.steps.push("the telemetry collector", e.otlp.Close)
 	}
 	cloud, err := e.openCloudWatch(ctx, e.monitor.Green)
 	e.telemetry = telemetry.New(&telemetry.Options{

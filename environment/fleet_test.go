@@ -114,7 +114,7 @@ func testPublishing(t *testing.T, c *cloud) {
 	}
 }
 
-// testNotAMember: a machine that is no instance says so, and scales the group all
+// testNotAMember: a machine that is not an instance says so, and scales the group all
 // the same; its queue is another tendril's, by which a leader is elected.
 func testNotAMember(t *testing.T, c *cloud) {
 	makeFleet(t, c)

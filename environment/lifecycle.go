@@ -12,7 +12,7 @@ import (
 // Errors that tell the command how an environment ended.
 var (
 	// ErrAppFailed: the app failed too often, or was not ready in time.
-	ErrAppFailed = errors.New("the app does not run")
+	ErrAppFailed = errors.New("the app is not running")
 	// ErrLate: the drain took longer than the shutdown timeout; what was in flight goes back to the queue.
 	ErrLate = errors.New("the stop took longer than the shutdown timeout")
 	// ErrCutShort: as ErrLate, but since somebody asked for a stop at once.
@@ -29,7 +29,7 @@ var (
 
 	errStarting = errors.New("the environment is still starting")
 	// errGivenUp is the error of a start that a stop ended.
-	errGivenUp = errors.New("the start was given up")
+	errGivenUp = errors.New("the start was abandoned")
 )
 
 // conflict is an [ErrConflict] with the text of another error.

@@ -61,7 +61,7 @@ func (o *Options) unrunSteps() (found []bundle.Finding) {
 	why := ": the app is not started here"
 	switch {
 	case len(o.Command) > 0:
-		why = ": a command is given in the place of all that the bundle runs; name the folder without a command to run it"
+		why = ": a command was given instead of the bundle; name the folder without a command to run the bundle"
 	case o.hasApp():
 		return nil
 	}

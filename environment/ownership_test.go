@@ -23,10 +23,10 @@ func TestRootAndFoldersOfOthers(t *testing.T) {
 		"nobody else":    {"Procfile", 0o644, "", ""},
 		"the app's code": {"app.py", 0o666, "", ""},
 		"the folder, everybody": {"", 0o777,
-			"DIR: every user may write to it (mode 0777), and what it says would be run as root: type 'chmod go-w DIR'",
+			"DIR: every user may write to it (mode 0777), and its commands would run as root: type 'chmod go-w DIR'",
 			"every user"},
 		"the Procfile, everybody": {"Procfile", 0o666,
-			"DIR/Procfile: every user may write to it (mode 0666), and what it says would be run as root: type 'chmod go-w " +
+			"DIR/Procfile: every user may write to it (mode 0666), and its commands would run as root: type 'chmod go-w " +
 				"DIR/Procfile'", "every user"},
 		"a hook, everybody": {".platform/hooks/prebuild/a", 0o777,
 			"DIR/.platform/hooks/prebuild/a: every user may write to it", "every user"},

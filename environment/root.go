@@ -30,8 +30,8 @@ func refuseRoot(s *config.Settings, what string) error {
 	if s.AppUser != "" || s.AllowRoot || !isMachineRoot() {
 		return nil
 	}
-	return fmt.Errorf("%w: tendril runs as root, and so would %s: name whom it should run as with --app-user, or allow "+
-		"this with --allow-root", ErrSettings, what)
+	return fmt.Errorf("%w: tendril runs as root, and so would %s: set its user with --app-user, or allow this with "+
+		"--allow-root", ErrSettings, what)
 }
 
 // othersDecide says who else decides what root runs from a bundle's folder; nil for nobody.
@@ -46,7 +46,7 @@ func othersDecide(b *bundle.Bundle, root bool) *trust.Error {
 // refuseForeignBundle does not let root run what every user may write.
 func refuseForeignBundle(b *bundle.Bundle, root bool) error {
 	if wrong := othersDecide(b, root); wrong != nil && wrong.Everybody {
-		return fmt.Errorf("%w: %w, and what it says would be run as root: type '%s'", ErrSettings, wrong, wrong.Fix)
+		return fmt.Errorf("%w: %w, and its commands would run as root: type '%s'", ErrSettings, wrong, wrong.Fix)
 	}
 	return nil
 }

@@ -76,4 +76,4 @@ func TestLookingForARegistryHoldsUpNoDelivery(t *testing.T) {
 }
 
 // searching reports whether it is not known yet if there is a registry.
-func searching(r *running) bool { return strings.Contains(r.tasks.Off(), "does not tell yet") }
+func searching(r *running) bool { return strings.Contains(r.tasks.Off(), "is not known yet") }

@@ -97,7 +97,7 @@ func listen(option, address string, localOnly bool) (net.Listener, error) {
 	}
 	if bound := addressOf(l); localOnly && !bound.Addr().IsLoopback() {
 		l.Close()
-		return nil, fmt.Errorf("%w: --%s %s: the name stands for %s, which other machines can reach; write 127.0.0.1:%d",
+		return nil, fmt.Errorf("%w: --%s %s: the name resolves to %s, which other machines can reach; write 127.0.0.1:%d",
 			ErrSettings, option, address, bound.Addr(), bound.Port())
 	}
 	return l, nil
@@ -125,7 +125,7 @@ func localAddress(l net.Listener) string {
 // errorLog turns the lines of an HTTP server into log events.
 type errorLog struct{ log *slog.Logger }
 
-// Write logs one line. A client that does not get through TLS is no fault of ours,
+// Write logs one line. A client that does not get through TLS is not a fault of ours,
 // and anybody can cause thousands of them.
 func (w errorLog) Write(line []byte) (int, error) {
 	level, text := slog.LevelWarn, strings.TrimSpace(string(line))

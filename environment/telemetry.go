@@ -24,7 +24,7 @@ func (c *core) openCloudWatch(ctx context.Context, green func() bool) (*telemetr
 		Name: c.s.Name, Interval: c.s.MetricsInterval, Environment: c.s.EnvironmentName, Health: green,
 		Logger: c.Logger.Logger,
 	})
-	c.steps.background("the figures for CloudWatch", func(ctx context.Context) {
+	c.steps.background("the CloudWatch metrics", func(ctx context.Context) {
 		cloud.Run(ctx) // which bounds its last call itself
 		client.Close()
 	})

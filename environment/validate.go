@@ -157,7 +157,7 @@ func creatable(option, dir string) error {
 		case errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at):
 			continue
 		case err == nil && !info.IsDir():
-			err = errors.New("it is no folder")
+			err = errors.New("it is not a folder")
 		case err == nil:
 			const writeAndSearch = 0x2 | 0x1
 			err = syscall.Access(at, writeAndSearch)
@@ -195,12 +195,12 @@ func (o *Options) validateTasks() error {
 		case t.Queue == "":
 		case named >= 0 && (s.Queues[named].Backend == config.BackendEmbedded) != embedded:
 			err = errors.Join(err,
-				fmt.Errorf("%w: task %s cannot go to %s: runs are accounted for where the first queue %s lives, and only one of "+
-					"the two is embedded; name the other one first, or another queue for the task",
+				fmt.Errorf("%w: task %s cannot go to %s: scheduled runs are recorded where the first queue %s is, and only one "+
+					"of the two is embedded; name the other one first, or another queue for the task",
 					ErrSettings, t.Name, t.Queue, first.Name))
 		case named < 0 && embedded && strings.Contains(t.Queue, ":"):
 			err = errors.Join(err,
-				fmt.Errorf("%w: task %s: on the embedded backend a queue has a name alone, not %s", ErrSettings, t.Name, t.Queue))
+				fmt.Errorf("%w: task %s: on the embedded backend a queue has only a name, not %s", ErrSettings, t.Name, t.Queue))
 		}
 	}
 	return err

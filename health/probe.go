@@ -24,7 +24,7 @@ const maxSilence = time.Minute
 func live(last, now time.Time) []Check {
 	c := Check{Name: "process", OK: last.IsZero() || now.Sub(last) < maxSilence}
 	if !c.OK {
-		c.Detail = "the main loop has not come round for " + ago(now.Sub(last))
+		c.Detail = "the main loop has not run for " + ago(now.Sub(last))
 	}
 	return []Check{c}
 }
@@ -40,7 +40,7 @@ func ready(in inputs) []Check {
 	}
 	queue := failing("queue", in.Queue.DeletesRefused != "", in.Queue.DeletesRefused)
 	if silence := in.Now.Sub(in.Poll.Since); queue.OK && !in.Poll.Since.IsZero() && silence >= maxSilence {
-		queue.Detail = "the queue has not answered for " + ago(silence) + "; it is shared, so that this instance stays in use"
+		queue.Detail = "the queue has not answered for " + ago(silence) + "; it is shared, so this instance stays in use"
 	}
 	return append(checks, queue)
 }

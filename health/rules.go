@@ -326,7 +326,7 @@ func leaderRule(in *inputs) []finding {
 	}
 	without := in.Now.Sub(in.NoLeader)
 	return measured(reach(without.Seconds(), level{60, Warning}, level{600, Degraded}),
-		"For %s no instance is known to be in charge of %s.%s", ago(without), count(int64(l.Tasks), "periodic task"),
+		"For %s no leader has been known for %s.%s", ago(without), count(int64(l.Tasks), "periodic task"),
 		because(l.Error))
 }
 

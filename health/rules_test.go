@@ -197,7 +197,7 @@ func TestRules(t *testing.T) {
 		{"no leader for a moment", func(in *inputs) { in.Leader.Tasks, in.NoLeader = 2, before(59*s) }, Ok, ""},
 		{"no leader", func(in *inputs) {
 			in.Leader, in.NoLeader = LeaderState{Tasks: 2, Error: "throttled"}, before(min)
-		}, Warning, "For 60 seconds no instance is known to be in charge of 2 periodic tasks. Throttled."},
+		}, Warning, "For 60 seconds no leader has been known for 2 periodic tasks. Throttled."},
 		{"no leader for long", func(in *inputs) {
 			in.Leader.Tasks, in.NoLeader = 1, before(10*min)
 		}, Degraded, "1 periodic task."},
@@ -244,7 +244,7 @@ func TestRules(t *testing.T) {
 		}
 		for _, s := range r.Causes {
 			if !strings.HasSuffix(s, ".") || strings.Contains(s, "%!") || strings.Contains(s, "  ") {
-				t.Errorf("%s: %q is no sentence", c.name, s)
+				t.Errorf("%s: %q is not a sentence", c.name, s)
 			}
 		}
 	}

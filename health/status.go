@@ -2,7 +2,7 @@ package health
 
 import "time"
 
-// Status is one word for how an environment does. The zero value is no status.
+// Status is one word for how an environment does. The zero value is not a status.
 type Status string
 
 // The statuses, by the names that Elastic Beanstalk has for them.
@@ -55,7 +55,7 @@ func (s Status) ExitCode() int { return traits[s.rank()].exit }
 type Report struct {
 	Status Status `json:"status"`
 	Color  Color  `json:"color"`
-	// Causes are sentences, the worst first; none when there is nothing to say.
+	// Causes are sentences, the worst first; none as an empty body.
 	Causes []string `json:"causes"`
 	// Since is when the status became what it is.
 	Since time.Time `json:"since,omitzero"`

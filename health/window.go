@@ -16,7 +16,7 @@ const (
 	Success                // the delivery is done, whatever status says so
 	Client                 // HTTP 4xx
 	Server                 // HTTP 5xx
-	Other                  // any other status that is no success, such as a redirect
+	Other                  // any other status that is not a success, such as a redirect
 	Unreached              // the app was not reached, for which it is not blamed
 	// FailedInside: a function was run and did not do its work: it ended with an
 	// error, or named the message as failed.

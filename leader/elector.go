@@ -104,7 +104,7 @@ func (e *Elector) Changed() <-chan struct{} { return e.gate.changes() }
 // A second Run is refused.
 func (e *Elector) Run(ctx context.Context) error {
 	if e.started.Swap(true) {
-		return fmt.Errorf("the elector of lease %s was run before: make a new one", e.opts.Name)
+		return fmt.Errorf("the elector of lease %s was run before: create a new one", e.opts.Name)
 	}
 	go e.events.run()
 	defer e.events.end(e.opts.CallTimeout)
@@ -199,7 +199,7 @@ func (e *Elector) swap(ctx context.Context, a *attempt) {
 	switch {
 	case leads && !e.gate.open(a, e.core.trusted):
 		e.core.lose()
-		e.failed(ctx, errors.New("this process or its machine stood still while the store answered"))
+		e.failed(ctx, errors.New("the process or the machine was suspended while the store answered"))
 	case !leads && led:
 		e.gate.close(e.whyLost(current), false)
 	}

@@ -419,7 +419,7 @@ func TestSuspendedMachine(t *testing.T) {
 		if l := r.atMostOne(); l == a { // the lease was still its own: a new term
 			a.wants(t, 2)
 		}
-		if !strings.Contains(a.events(), "the machine stood still or its clock was set (30s apart)") {
+		if !strings.Contains(a.events(), "the machine was suspended or its clock was set (30s apart)") {
 			t.Errorf("a was told\n%s", a.events())
 		}
 		b.wants(t, 0)

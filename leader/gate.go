@@ -85,10 +85,10 @@ func (g *gate) distrust(now time.Time) string {
 	}
 	elapsed, byWall := now.Sub(g.since), g.wall().Round(0).Sub(g.sinceBy.Round(0))
 	if apart := byWall - elapsed; apart.Abs() > g.standstill {
-		return fmt.Sprintf("the machine stood still or its clock was set (%s apart)", apart.Round(time.Millisecond))
+		return fmt.Sprintf("the machine was suspended or its clock was set (%s apart)", apart.Round(time.Millisecond))
 	}
 	if late := now.Sub(g.ticked); late > 2*g.standstill {
-		return fmt.Sprintf("the process stood still for %s", late.Round(time.Millisecond))
+		return fmt.Sprintf("the process was suspended for %s", late.Round(time.Millisecond))
 	}
 	return ""
 }

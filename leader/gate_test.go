@@ -47,7 +47,7 @@ func TestGateClosesWhenTheProcessStoodStill(t *testing.T) {
 		if _, ok := g.holds(); ok {
 			t.Error("a term that was closed was opened by a tick")
 		}
-		if want := "[began 1 lost 1: the process stood still for 2.1s]"; fmt.Sprint(*reported) != want {
+		if want := "[began 1 lost 1: the process was suspended for 2.1s]"; fmt.Sprint(*reported) != want {
 			t.Errorf("told %v, want %s", *reported, want)
 		}
 	})

@@ -36,7 +36,7 @@ func appendSqsdSent(b []byte, at time.Time, target string) []byte {
 }
 
 // appendSqsdSettled appends the line for a delivery that ended at the given time,
-// without a line feed; nothing for one that is done. An answer that is no success
+// without a line feed; nothing for one that is done. An answer that is not a success
 // is an http-err; where there was none, or it broke off, it is a socket-err.
 func appendSqsdSettled(b []byte, at time.Time, s *worker.Settled) []byte {
 	if s.Outcome == queue.Done {

@@ -181,7 +181,8 @@ func allowed(f ScheduledRun, t *try, number int, again bool) error {
 	case !FIFO(f.Queue) && number > 2 && again:
 		return fmt.Errorf("the run %s was tried twice without an answer: %w", f.ID, ErrUncertain)
 	case FIFO(f.Queue) && t.age(f) > dedupWindow:
-		return fmt.Errorf("the run %s was tried before, longer ago than its queue recognises it: %w", f.ID, ErrUncertain)
+		return fmt.Errorf("the run %s was tried before, longer ago than its queue's deduplication "+
+			"interval: %w", f.ID, ErrUncertain)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (r *reader) parse(data []byte) *yamlfile.Node {
 		// A thousand tasks have about 14,000 words and signs, and three levels, or four
 		// with attributes.
 		Plain: true, MaxBytes: MaxFile, MaxTokens: 20000, MaxDepth: 8, What: "list of tasks",
-		HintTooMuch: "let one task do the work of several, and keep what the tasks work on elsewhere",
+		HintTooMuch: "combine several tasks into one, and keep their data elsewhere",
 		HintForm:    skeleton,
 		HintSyntax: `write one "key: value" per line, with a blank after the colon and without tabs in front; put an ` +
 			`expression in quotes`,
@@ -85,7 +85,7 @@ func (r *reader) refuseLine(lines []string, fault *yamlfile.Fault) {
 	}
 	if fault.Line <= len(lines) {
 		if star := starLine.FindStringSubmatch(lines[fault.Line-1]); star != nil {
-			fault.Text = "an expression that begins with * is no YAML without quotes, and aliases are not read"
+			fault.Text = "in YAML an expression that begins with * must be in quotes"
 			expression := yamlfile.Short(strings.Join(strings.Fields(star[1]), " "))
 			fault.Hint = fmt.Sprintf("put it in quotes: schedule: %q", expression)
 		}

@@ -48,7 +48,7 @@ func splitExpression(expression string) ([]string, error) {
 	switch {
 	case len(words) == 6:
 		return nil, fmt.Errorf("the expression has six fields: Elastic Beanstalk ignores the sixth, and others read the "+
-			"first as seconds or the last as the year, so it is not clear what is meant; write the five fields minute, hour, "+
+			"first as seconds or the last as the year, so it is ambiguous; write the five fields minute, hour, "+
 			"day of month, month, day of week, such as %s",
 			yamlfile.Short(strings.ReplaceAll(strings.Join(words[:5], " "), "?", "*")))
 	case len(words) != 5:
@@ -75,7 +75,7 @@ func macro(words []string) ([]string, error) {
 	return strings.Fields(five), nil
 }
 
-// check refuses a field that is no list of *, */n, a, a-b and a-b/n.
+// check refuses a field that is not a list of *, */n, a, a-b and a-b/n.
 func (f field) check(text string) error {
 	for item := range strings.SplitSeq(text, ",") {
 		if problem := f.problem(item); problem != "" {
@@ -91,7 +91,7 @@ func (f field) problem(item string) string {
 	base, step, stepped := strings.Cut(item, "/")
 	if stepped {
 		if n, ok := number(step); !ok || n < 1 || n > f.top {
-			return fmt.Sprintf("has a step that is no number from 1 to %d", f.top)
+			return fmt.Sprintf("has a step that is not a number from 1 to %d", f.top)
 		}
 	}
 	if base == "*" {

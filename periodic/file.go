@@ -67,7 +67,7 @@ func (r *reader) walk(root *yamlfile.Node) []Task {
 // once refuses a key that was there before.
 func (r *reader) once(seen map[string]int, key string, line int) bool {
 	if first := seen[key]; first > 0 {
-		r.refuse(line, key, fmt.Sprintf("%s is there twice, first on line %d", yamlfile.Shown(key), first),
+		r.refuse(line, key, fmt.Sprintf("%s is set twice, first on line %d", yamlfile.Shown(key), first),
 			"keep one of them")
 		return false
 	}
@@ -80,11 +80,11 @@ func (r *reader) version(pair *yamlfile.Pair) {
 		if !ok {
 			text = "this"
 		}
-		r.refuse(pair.Line, "version", yamlfile.Shown(text)+" is no version that is known", `write "version: 1"`)
+		r.refuse(pair.Line, "version", yamlfile.Shown(text)+" is not a known version", `write "version: 1"`)
 	}
 }
 
-// tasks takes the list below cron. An empty list is no mistake: it is how to
+// tasks takes the list below cron. An empty list is not a mistake: it is how to
 // have no tasks for a while.
 func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	list := pair.Value
@@ -93,7 +93,7 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 		return nil
 	}
 	if list.Kind != yamlfile.Sequence {
-		r.refuse(pair.Line, "cron", "cron is no list", `write one "- name: ..." for each task, with the "-"`)
+		r.refuse(pair.Line, "cron", "cron is not a list", `write one "- name: ..." for each task, with the "-"`)
 		return nil
 	}
 	if len(list.Items) == 0 {
@@ -104,7 +104,7 @@ func (r *reader) tasks(pair *yamlfile.Pair) []Task {
 	for i, node := range list.Items {
 		if i == maxTasks {
 			r.refuse(node.Line, "cron", fmt.Sprintf("there are more than %d tasks", maxTasks),
-				"let one task do the work of several")
+				"combine several tasks into one")
 			break
 		}
 		r.at = taskLabel(node, i+1)
@@ -136,10 +136,10 @@ func taskLabel(node *yamlfile.Node, number int) string {
 	return fmt.Sprintf("number %d", number)
 }
 
-// task takes one item of the list. ok is false when it is no task at all.
+// task takes one item of the list. ok is false when it is not a task at all.
 func (r *reader) task(node *yamlfile.Node) (t Task, ok bool) {
 	if node.Kind != yamlfile.Mapping {
-		r.refuse(node.Line, "cron", "this item is no task",
+		r.refuse(node.Line, "cron", "this item is not a task",
 			"write name, url and schedule below it, each on a line of its own")
 		return Task{}, false
 	}

@@ -57,7 +57,7 @@ type EnqueueResult struct {
 // ErrUncertain is the error of a run that may or may not be in its queue, where
 // one more try could make more messages of it than are promised. It stays as
 // it is.
-var ErrUncertain = errors.New("it is not known whether the run was enqueued, and another try could double it")
+var ErrUncertain = errors.New("it is not known whether the run was enqueued, and a retry could enqueue it twice")
 
 // ErrUndecided says that it is not known yet whether there is a registry.
 var ErrUndecided = errors.New("the registry of periodic tasks is not known yet")
@@ -96,7 +96,7 @@ type Store interface {
 	Records(ctx context.Context, runs []ScheduledRun) (map[string]Claim, error)
 }
 
-// Claim is the record of one run in a [Store]. The zero value is no record.
+// Claim is the record of one run in a [Store]. The zero value is not a record.
 type Claim struct {
 	// Tries is how many tries to send were announced, Term the term of the
 	// last one.

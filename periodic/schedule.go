@@ -61,14 +61,14 @@ func ParseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	}
 	bits, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
-		return Schedule{}, errors.New("the expression is no list of dates: write five fields, such as 0 23 * * *")
+		return Schedule{}, errors.New("the expression is not a calendar schedule: write five fields, such as 0 23 * * *")
 	}
 	calendar := *bits
 	calendar.Location = time.UTC
 	s := Schedule{expression: strings.Join(strings.Fields(expression), " "), zone: zone, bits: &calendar}
 	if calendar.Next(time.Date(2000, 3, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return Schedule{}, errors.New("the date never comes, since no month that it names has that day: write a day that " +
-			"there is, such as 0 0 28 2 *")
+		return Schedule{}, errors.New("the date never occurs, because none of its months has that day: write a day that " +
+			"exists, such as 0 0 28 2 *")
 	}
 	return s, nil
 }

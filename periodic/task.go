@@ -103,7 +103,7 @@ func (r *taskReader) take(key string, pair *yamlfile.Pair) {
 	}
 	text, ok := scalar(pair.Value)
 	if !ok || strings.TrimSpace(text) == "" {
-		r.refuse(line, key, key+" has no value, or no plain one", writeLine+examples[key])
+		r.refuse(line, key, key+" has no plain value", writeLine+examples[key])
 		return
 	}
 	r.refuseFor(line, key, r.set(key, text))
@@ -135,7 +135,7 @@ func (r *taskReader) set(key, text string) (err error) {
 	case "url":
 		t.URL = text
 		if _, problem := queue.ParsePath(text); problem != nil {
-			err = fmt.Errorf("the url %s is no path, %w: write a path on the app, such as /backup", yamlfile.Shown(text),
+			err = fmt.Errorf("the url %s is not a path, %w: write a path on the app, such as /backup", yamlfile.Shown(text),
 				problem)
 		}
 	case "schedule":
@@ -198,7 +198,7 @@ func (r *taskReader) finish() {
 // loadZone finds a time zone; "" is UTC.
 func loadZone(name string) (*time.Location, error) {
 	if strings.EqualFold(name, "local") {
-		return nil, fmt.Errorf("the time zone %s differs from machine to machine", name)
+		return nil, fmt.Errorf("the time zone %s is different on each machine", name)
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
@@ -223,7 +223,7 @@ func checkName(name string) error {
 		return fmt.Errorf("the name is longer than %d bytes: write a shorter one", maxName)
 	}
 	if name != strings.TrimSpace(name) || strings.ContainsFunc(name, func(c rune) bool { return !unicode.IsPrint(c) }) {
-		return fmt.Errorf("the name %s has characters that cannot be seen: write letters, digits and hyphens, such as "+
+		return fmt.Errorf("the name %s has invisible characters: write letters, digits and hyphens, such as "+
 			"backup-job", yamlfile.Shown(name))
 	}
 	return nil
@@ -233,7 +233,7 @@ func checkName(name string) error {
 func checkText(what, text string) error {
 	for _, c := range text {
 		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == utf8.RuneError || c == 0xFFFE || c == 0xFFFF {
-			return fmt.Errorf("the %s has a character that no queue takes: write text", what)
+			return fmt.Errorf("the %s has a character that SQS does not accept: write text", what)
 		}
 	}
 	return nil
@@ -246,7 +246,7 @@ func duration(key, text string, low, top time.Duration) (time.Duration, error) {
 		d, err = time.ParseDuration(strings.TrimSpace(text) + "s")
 	}
 	if err != nil || d < low || d > top {
-		return 0, fmt.Errorf("the %s %s is no time from %s to %s: write a line such as %s: 30s", key, yamlfile.Shown(text),
+		return 0, fmt.Errorf("the %s %s is not a time from %s to %s: write a line such as %s: 30s", key, yamlfile.Shown(text),
 			low, top, key)
 	}
 	return d, nil
@@ -267,7 +267,7 @@ func oneOf[T ~string](key string, value T, allowed ...T) (T, error) {
 func (r *taskReader) attributes(pair *yamlfile.Pair) {
 	const hint = `write a map below it, such as "  tenant: blue"`
 	if pair.Value.Kind != yamlfile.Mapping {
-		r.refuse(pair.Line, "attributes", "attributes is no map", hint)
+		r.refuse(pair.Line, "attributes", "attributes is not a map", hint)
 		return
 	}
 	seen := map[string]int{}
@@ -277,17 +277,17 @@ func (r *taskReader) attributes(pair *yamlfile.Pair) {
 		switch {
 		case !r.once(seen, name, line):
 		case !ok || value == "":
-			r.refuse(line, "attributes", "the attribute "+yamlfile.Shown(name)+" has no value, or no plain one", hint)
+			r.refuse(line, "attributes", "the attribute "+yamlfile.Shown(name)+" has no plain value", hint)
 		case !attributeName(name):
 			r.refuse(line, "attributes", "the attribute's name "+yamlfile.Shown(name)+" is not allowed",
 				"use letters, digits, hyphens, underscores and single dots; names that begin with aws., amazon. or "+
 					"beanstalk.sqsd. are taken")
 		case checkText("attribute", value) != nil:
-			r.refuse(line, "attributes", "the attribute "+yamlfile.Shown(name)+" has a character that no queue takes",
+			r.refuse(line, "attributes", "the attribute "+yamlfile.Shown(name)+" has a character that SQS does not accept",
 				"write text")
 		case len(r.task.Attributes) == maxAttributes:
 			r.refuse(line, "attributes", fmt.Sprintf("there are more than %d attributes", maxAttributes),
-				"put what the task needs into payload")
+				"put the task's data into payload")
 			return
 		default:
 			r.task.Attributes = append(r.task.Attributes, queue.Attribute{Name: name, Type: "String", Value: value})

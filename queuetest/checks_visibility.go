@@ -39,7 +39,7 @@ func receiptChecks() []check {
 			e.remove(q, m)
 			e.wantEmpty("it was deleted", q)
 		}},
-		{name: "receipt: deleting twice is no error", run: func(e *checkRun) {
+		{name: "receipt: deleting twice is not an error", run: func(e *checkRun) {
 			q := e.create(nil, text("b"))
 			m := e.one(q, time.Minute)
 			for range 3 {
@@ -69,7 +69,7 @@ func checkNewReceipts(e *checkRun) {
 func checkMalformedReceipt(e *checkRun) {
 	q := e.create(nil, text("b"))
 	m := e.one(q, time.Minute)
-	const junk = "this is no receipt"
+	const junk = "this is not a receipt"
 	errs := q.Delete(e.ctx, []string{junk, m.ReceiptHandle})
 	if len(errs) != 2 || errs[1] != nil {
 		e.fatalf("deleting junk and a message: %v, want one error and nil", errs)

@@ -42,7 +42,7 @@ type FakeOptions struct {
 	KeepLog bool
 }
 
-// FakeFault is a fault of one call. The zero value is no fault.
+// FakeFault is a fault of one call. The zero value is not a fault.
 type FakeFault struct {
 	// Err is returned for the whole call, or for each of Entries. nil means that the
 	// call succeeds after Latency.

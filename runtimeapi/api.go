@@ -47,7 +47,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Host != a.address || r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" || !a.inst.started(r) {
 		w.Header().Set("Connection", "close")
 		refuse(w, http.StatusForbidden, "Forbidden",
-			"only the function's own process is answered here, by the address in AWS_LAMBDA_RUNTIME_API")
+			"only the function's own process may use the address in AWS_LAMBDA_RUNTIME_API")
 		return
 	}
 	a.routes.ServeHTTP(w, r)

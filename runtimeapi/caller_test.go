@@ -231,7 +231,7 @@ func TestUnknownUsersAndLimitsAreRefused(t *testing.T) {
 	t.Parallel()
 	for want, o := range map[string]Options{
 		"there is no user named nobody-here": {User: "nobody-here"},
-		"there is no such limit":             {Limits: map[string]string{"patience": "1"}},
+		"unknown limit":                      {Limits: map[string]string{"patience": "1"}},
 	} {
 		o.Command = []string{"/bin/sh"}
 		if _, err := New(o); err == nil || !strings.Contains(err.Error(), want) {

@@ -84,7 +84,7 @@ func responseTooLarge() queue.Invocation {
 }
 
 // posted is an error that the function reported itself. kind is what its header
-// says and may be "". What is no JSON is put into the form that callers expect.
+// says and may be "". What is not JSON is put into the form that callers expect.
 func posted(kind string, body []byte) queue.Invocation {
 	var form struct {
 		Type string `json:"errorType"`

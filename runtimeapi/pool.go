@@ -90,10 +90,10 @@ func (p *Pool) abandon(inv *invocation, cause error) (queue.Invocation, error) {
 	}
 	if inv.at == nil {
 		p.waiting = slices.DeleteFunc(p.waiting, func(other *invocation) bool { return other == inv })
-		return queue.Invocation{}, fmt.Errorf("%w: no process was free: %w", errNotInvoked, cause)
+		return queue.Invocation{}, fmt.Errorf("%w: all processes were busy: %w", errNotInvoked, cause)
 	}
 	inv.at.terminate(byCaller)
-	return queue.Invocation{}, fmt.Errorf("invocation %s was given up and its process ended: %w", inv.id, cause)
+	return queue.Invocation{}, fmt.Errorf("invocation %s was abandoned and its process killed: %w", inv.id, cause)
 }
 
 // Stop ends every process and returns when none is left. Invocations that wait

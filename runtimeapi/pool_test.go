@@ -422,7 +422,7 @@ func TestAnswerEndsTheCount(t *testing.T) {
 	})
 }
 
-// A function that ends after each answer is no failure.
+// A function that ends after each answer is not a failure.
 func TestOneProcessForEachInvocation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

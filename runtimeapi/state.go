@@ -57,7 +57,7 @@ type asked string
 
 const (
 	byStop      asked = "stopped"
-	byCaller    asked = "invocation given up"
+	byCaller    asked = "invocation abandoned"
 	byTimeLimit asked = "time limit"
 	byInit      asked = "initialization took too long"
 	byInitError asked = "initialization failed"

@@ -117,7 +117,7 @@ func FuzzDecode(f *testing.F) {
 			if err != nil {
 				var refusal *queue.Error
 				if !errors.As(err, &refusal) || refusal.Message == "" {
-					t.Fatalf("%s: error %#v is no refusal with a message", name, err)
+					t.Fatalf("%s: error %#v is not a refusal with a message", name, err)
 				}
 				continue
 			}

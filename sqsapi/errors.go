@@ -81,7 +81,7 @@ var faults = map[string]fault{
 	"KmsOptInRequired":   {"KMS.OptInRequired", 403, ""},
 	"KmsThrottled":       {"KMS.ThrottlingException", 400, ""},
 
-	// The rest is not in Amazon's model. A full disk is no 503, because SDKs
+	// The rest is not in Amazon's model. A full disk is not a 503, because SDKs
 	// repeat those at once and the disk stays full; a closing or failed store
 	// may be back at the second try.
 	queue.CodeAccessDenied:  {"AccessDenied", 403, ""},

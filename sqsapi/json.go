@@ -70,7 +70,7 @@ func (x *exchange) serveJSON(target string) {
 	x.answer(http.StatusOK, jsonType, body, report)
 }
 
-// failJSON answers an error. What is no refusal stays inside: the client
+// failJSON answers an error. What is not a refusal stays inside: the client
 // learns that something failed, and the listener learns what.
 func (x *exchange) failJSON(err error) {
 	refusal := asQueueError(err)

@@ -40,7 +40,7 @@ func TestRegistryProtocol(t *testing.T) {
 		{"SwapLease", `{"Name":"tasks"}`, 400, "The request must contain the parameter Next."},
 		{"SwapLease", `{"Name":"tasks","Next":{"Version":"x","DurationMilliseconds":9223372036854775807}}`, 400,
 			"A lease lasts at most a year."},
-		{"SwapLease", `{"Name":"tasks","Next":{"Term":8}}`, 400, "without a version"},
+		{"SwapLease", `{"Name":"tasks","Next":{"Term":8}}`, 400, "needs a version"},
 		{"ReadLease", `{}`, 400, "InvalidParameterValueException"},
 		{"Fire", run, 200, `,"SequenceNumber":"","Already":false}`},
 		{"Fire", run, 200, `,"SequenceNumber":"","Already":true}`},

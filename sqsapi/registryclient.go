@@ -185,7 +185,7 @@ var callOptions = json.JoinOptions(json.Deterministic(true), json.FormatNilMapAs
 func ask[Response any](ctx context.Context, c *RegistryClient, action string, in any) (out Response, err error) {
 	body, err := json.Marshal(in, callOptions)
 	if err != nil {
-		return out, queue.Errorf(queue.CodeInvalidMessageContents, "The call of %s is no JSON: %w", action, err)
+		return out, queue.Errorf(queue.CodeInvalidMessageContents, "The call of %s is not JSON: %w", action, err)
 	}
 	status, answer, err := c.post(ctx, action, body)
 	if err != nil {
@@ -263,7 +263,8 @@ var errNoRegistry = errors.New("not a registry's answer")
 
 func (c *RegistryClient) noRegistry(status int) error {
 	return &queue.Error{Code: queue.CodeUnsupportedOperation, Err: errNoRegistry, Message: fmt.Sprintf(
-		"The server at %s answered with status %d and is no tendril that keeps a registry; give the address of tendril "+
+		"The server at %s answered with status %d and does not run a tendril that keeps a registry; give the address of "+
+			"tendril "+
 			"serve, of this version or later.",
 		c.shown(), status)}
 }

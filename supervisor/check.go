@@ -18,7 +18,7 @@ import (
 // checkTimeout bounds one check.
 const checkTimeout = 5 * time.Second
 
-// Check says how to see whether an app is ready. The zero value is no check.
+// Check says how to see whether an app is ready. The zero value is not a check.
 type Check struct {
 	// Host is where to ask; "" is this host: 127.0.0.1, or where that refuses ::1.
 	Host string

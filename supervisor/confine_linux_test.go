@@ -223,7 +223,7 @@ func TestALimitedProgramIsTheLeader(t *testing.T) {
 func TestLimitErrors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, value, want string }{
-		{"files", "1", "there is no such limit: use as, core, cpu"},
+		{"files", "1", "unknown limit: use as, core, cpu"},
 		{"nofile", "many", "write a whole number or unlimited"},
 		{"nofile", "-1", "write a whole number or unlimited"},
 		{"nofile", "1:x", "nofile=1024:unlimited"},

@@ -59,7 +59,7 @@ func limitNameError(name string) error {
 	if len(known) == 0 {
 		return fmt.Errorf("limit %s: limits can be set on Linux only: leave them out here", name)
 	}
-	return fmt.Errorf("limit %s: there is no such limit: use %s", name, strings.Join(known, ", "))
+	return fmt.Errorf("limit %s: unknown limit: use %s", name, strings.Join(known, ", "))
 }
 
 // barrierScript holds a program back until it is let go by a line, and lets it
@@ -81,7 +81,7 @@ func newStartBarrier(cmd *exec.Cmd, limits []rlimit) (*startBarrier, error) {
 		return nil, nil
 	}
 	if err := executable(shellPath); err != nil {
-		return nil, fmt.Errorf("limits are set with the help of %s: install a shell, or leave the limits out: %w",
+		return nil, fmt.Errorf("setting limits needs %s: install a shell, or remove the limits: %w",
 			shellPath, err)
 	}
 	inside, pipe, err := os.Pipe()
@@ -114,7 +114,7 @@ func (l *startBarrier) open(pid int, limits []rlimit, user *identity) error {
 	_, err := io.WriteString(l.pipe, "go\n")
 	l.close()
 	if err != nil {
-		return fmt.Errorf("letting the program go: %w", err)
+		return fmt.Errorf("starting the program: %w", err)
 	}
 	return nil
 }

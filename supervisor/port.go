@@ -31,7 +31,7 @@ func FreePort() (int, error) {
 			return port, nil
 		}
 	}
-	return 0, fmt.Errorf("a hundred ports between %d and %d were tried, and each is in use or may not be listened on",
+	return 0, fmt.Errorf("100 ports from %d to %d were tried: none is free",
 		firstFreePort, lastFreePort)
 }
 

@@ -69,7 +69,7 @@ func (p *Process) validate() error {
 	case p.Shell == "" && len(p.Argv) == 0:
 		return fmt.Errorf("process %s: nothing to run: give a command", p.Name)
 	case p.Shell != "" && len(p.Argv) > 0:
-		return fmt.Errorf("process %s: has both a shell line and arguments: give one of them", p.Name)
+		return fmt.Errorf("process %s: has both a shell line and arguments: give only one of them", p.Name)
 	case len(p.Argv) > 0 && p.Argv[0] == "":
 		return fmt.Errorf("process %s: the program's name is empty", p.Name)
 	case p.Port < 0 || p.Port > 65535:
@@ -103,7 +103,8 @@ func (p *Process) validateEnv() error {
 			return fmt.Errorf("process %s: entry %d of the environment has no name: write NAME=value", p.Name, i+1)
 		}
 		if strings.ContainsRune(entry, 0) {
-			return fmt.Errorf("process %s: the variable %q contains a NUL byte, which no environment can carry", p.Name, name)
+			return fmt.Errorf("process %s: the variable %q contains a NUL byte, which environment variables cannot "+
+				"contain", p.Name, name)
 		}
 	}
 	return nil

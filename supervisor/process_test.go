@@ -19,7 +19,7 @@ func TestNewRefusesBadProcesses(t *testing.T) {
 		{"name with a blank", []Process{{Name: "a b", Shell: "true"}}, `process name "a b"`},
 		{"long name", []Process{{Name: strings.Repeat("a", 65), Shell: "true"}}, "use 1 to 64 of"},
 		{"no command", []Process{{Name: "web"}}, "process web: nothing to run"},
-		{"two commands", []Process{{Name: "web", Shell: "a", Argv: []string{"b"}}}, "give one of them"},
+		{"two commands", []Process{{Name: "web", Shell: "a", Argv: []string{"b"}}}, "give only one of them"},
 		{"empty program", []Process{{Name: "web", Argv: []string{""}}}, "program's name is empty"},
 		{"NUL in the line", []Process{{Name: "web", Shell: "a\x00b"}}, "NUL byte"},
 		{"NUL in an argument", []Process{{Name: "web", Argv: []string{"a", "\x00"}}}, "NUL byte"},

@@ -149,7 +149,7 @@ func (l *processLoop) awaitEnd(c *child, killAt <-chan time.Time) (killed bool) 
 	case <-killAt:
 		l.killGroup(c, "it did not end within "+l.opts.Grace.String())
 	case <-l.kill.Done():
-		l.killGroup(c, "the stop could not wait for it")
+		l.killGroup(c, "the stop did not wait for it")
 	}
 	<-c.exited
 	return true

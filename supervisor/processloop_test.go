@@ -182,7 +182,7 @@ func TestStopThatCannotWaitKills(t *testing.T) {
 			0s not ready: w is being stopped
 			0s -> terminated
 			2s -> killed
-			2s w killed, pid 101: the stop could not wait for it
+			2s w killed, pid 101: the stop did not wait for it
 			2s w exited, pid 101, killed by SIGKILL after 2s`)
 	})
 }

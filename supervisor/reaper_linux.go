@@ -93,7 +93,7 @@ func reapOrphans() (left bool) {
 			left = true
 			continue
 		}
-		// A child that was waited for meanwhile is no child any more.
+		// A child that was waited for meanwhile is not a child any more.
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
 	return left

@@ -75,7 +75,7 @@ func (s *Supervisor) Start(ctx context.Context) error {
 	s.started = true
 	s.mu.Unlock()
 	if again {
-		return errors.New("a supervisor starts once: make a new one")
+		return errors.New("a supervisor starts once: create a new one")
 	}
 	var running sync.WaitGroup
 	sys := s.newSystem()

@@ -70,13 +70,13 @@ func schedulerEvents(log *slog.Logger, observers periodic.Events) periodic.Event
 		},
 		Refused: func(e periodic.Refused) {
 			log.Warn("registry refuses the leader's runs", "term", e.Term, "err", e.Err,
-				"hint", "look whether other instances run with --leader local on the same registry")
+				"hint", "check whether other instances run with --leader local on the same registry")
 		},
 		Reloaded: func(e periodic.Reloaded) {
 			log.Info("periodic tasks reloaded", "tasks", e.Tasks, "added", e.Added, "removed", e.Removed, "changed", e.Changed)
 		},
 		ClockStepped: func(e periodic.ClockStepped) {
-			log.Warn("clock was set, or the machine stood still", "by", rounded(e.By))
+			log.Warn("clock was set, or the machine was suspended", "by", rounded(e.By))
 		},
 		Held: func(e periodic.Held) {
 			if e.Paused {

@@ -113,7 +113,7 @@ func (m *Manager) newSchedule(ctx context.Context, tasks *periodic.File) (*sched
 		s := &schedule{off: "no leader can be elected: give --registry-table NAME (and --registry-create to make it), or " +
 			"--leader local when this is the only instance"}
 		if m.registry.undecided.Load() {
-			s.off = "the server of the queue does not tell yet whether it keeps a registry; it is asked again"
+			s.off = "it is not known yet whether the server of the queue keeps a registry; tendril asks again"
 		}
 		m.log.Warn("periodic tasks not scheduled", "file", m.file.path(), "reason", s.off)
 		return s, nil
@@ -147,7 +147,7 @@ func (m *Manager) Stop(ctx context.Context) error {
 	case <-ended:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("enqueueing does not end: %w", cmp.Or(context.Cause(ctx), ctx.Err()))
+		return fmt.Errorf("enqueueing did not stop: %w", cmp.Or(context.Cause(ctx), ctx.Err()))
 	}
 }
 

@@ -37,7 +37,7 @@ func (p *pauses) all() map[string]string {
 func (p *pauses) set(ctx context.Context, task, reason string, paused bool) error {
 	if p.store != nil {
 		if err := p.store.SetPaused(ctx, task, reason, paused); err != nil {
-			return fmt.Errorf("telling the registry: %w", err)
+			return fmt.Errorf("writing to the registry: %w", err)
 		}
 	}
 	p.setting.Lock()

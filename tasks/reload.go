@@ -177,8 +177,8 @@ func (m *Manager) CheckQueues(file *periodic.File) error {
 	}
 	for _, t := range file.Tasks {
 		if t.Queue != "" && !m.opts.HasWorker(t.Queue) {
-			return fmt.Errorf("task %s: the queue %s was not there at the start; start the environment again to have it made "+
-				"and worked on", t.Name, t.Queue)
+			return fmt.Errorf("task %s: the queue %s did not exist at the start; restart the environment to create it and "+
+				"work on it", t.Name, t.Queue)
 		}
 	}
 	return nil

@@ -168,7 +168,7 @@ func checkExpression(t *testing.T, known map[string][]string, where, expr string
 	for _, g := range grouping.FindAllStringSubmatch(expr, -1) {
 		for _, label := range strings.Split(g[1], ", ") {
 			if !slices.Contains(all, label) {
-				t.Errorf("%s groups by %s, which is no label of %v", where, label, used)
+				t.Errorf("%s groups by %s, which is not a label of %v", where, label, used)
 			}
 		}
 	}

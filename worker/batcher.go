@@ -141,5 +141,5 @@ func entryErr(errs []error, i int) error {
 
 var (
 	errNoResult       = errors.New("the queue gave no result for this entry")
-	errVisibilityOver = errors.New("the visibility timeout ran out before the delete was confirmed")
+	errVisibilityOver = errors.New("the visibility timeout expired before the delete was confirmed")
 )

@@ -84,12 +84,12 @@
 //
 // # When something fails
 //
-//   - The app refuses connections: that is no attempt. Receiving stops, what is not in
+//   - The app refuses connections: that is not an attempt. Receiving stops, what is not in
 //     work is returned, the app is probed (250 ms to 5 s apart), and then work begins
 //     again with one delivery at a time, one more with each answer. Where a receive
 //     counts although its message was returned, a message that an app refuses right
 //     after it passed a probe keeps its visibility instead.
-//   - The target throttles: that is no attempt. Receiving and delivering stop for as long
+//   - The target throttles: that is not an attempt. Receiving and delivering stop for as long
 //     as it asks, else for 2 to 30 s.
 //   - The limiter refuses: receiving stops first, of all workers in the pool that have
 //     it; what is in hand waits as long as it may, and is then returned.

@@ -272,7 +272,7 @@ const (
 	Throttling Block = "throttled"
 	// Draining: the worker is stopping.
 	Draining Block = "draining"
-	// BreakerOpen: the breaker of the limiter lets nothing begin. It is no part of the
+	// BreakerOpen: the breaker of the limiter lets nothing begin. It is not part of the
 	// gate: messages that are held wait for their time.
 	BreakerOpen Block = "breaker"
 )

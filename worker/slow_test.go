@@ -175,7 +175,7 @@ func TestPriceOfBecomingEmpty(t *testing.T) {
 	}
 }
 
-// The answer that comes after the the wait was given up tells whether the queue was
+// The answer that comes after the the wait was abandoned tells whether the queue was
 // empty or only slow.
 func TestSlowIsNotEmpty(t *testing.T) {
 	t.Parallel()
@@ -194,7 +194,7 @@ func TestSlowIsNotEmpty(t *testing.T) {
 		w.poller.open[o] = struct{}{}
 		w.lane.opening(o)
 		if w.lane.expireExpected(now.Add(-ms)); w.poller.expected != 10 {
-			t.Fatalf("%s: the wait was given up too early", tt.name)
+			t.Fatalf("%s: the wait was abandoned too early", tt.name)
 		}
 		if w.lane.expireExpected(now); w.poller.expected != 0 || !w.lane.emptyNow(now) || !w.lane.gaveUpAt.Equal(now) {
 			t.Fatalf("%s: the wait was not given up after a second", tt.name)

@@ -25,7 +25,7 @@ type Options struct {
 	// What the file is not when it is too large, too deep or no map: "no settings file".
 	What string
 	// HintTooMuch, HintForm and HintSyntax say what to do about a file that is too large,
-	// that is no map, and that is no YAML.
+	// that is not a map, and that is not YAML.
 	HintTooMuch, HintForm, HintSyntax string
 }
 
@@ -255,7 +255,7 @@ func (y *reader) node(n ast.Node) *Node {
 			return named
 		}
 		// Without its name: it may be a password that was meant to begin with *.
-		return y.refuse(n, "this alias names nothing before it",
+		return y.refuse(n, "this alias is not defined before it",
 			"write the value itself, or put it in quotes if it begins with *")
 	case *ast.TagNode:
 		tagged := *y.node(v.Value)
@@ -343,16 +343,16 @@ func (y *reader) merge(m *Node, place int, merge *ast.MappingValueNode) {
 	for _, alias := range aliases {
 		// A map that is written here is refused: a key that comes twice in it would go unseen.
 		if _, ok := alias.(*ast.AliasNode); !ok {
-			y.refuse(merge.Key, "<< is followed by something else than aliases", mergeForm)
+			y.refuse(merge.Key, "<< must be followed by aliases", mergeForm)
 			return
 		}
 		named := y.node(alias)
 		if y.fault == nil && named.Kind != Mapping {
-			y.refuse(alias, "<< is followed by an alias of something else than a map", mergeForm)
+			y.refuse(alias, "<< must be followed by an alias of a map", mergeForm)
 		}
 		if y.merged += len(named.Pairs); y.merged > maxMerged {
 			y.refuse(merge.Key, fmt.Sprintf("the keys << of this file stand for more than %d keys", maxMerged),
-				"write the keys themselves, or spread them over several files")
+				"write the keys themselves, or split them into several files")
 		}
 		if y.fault != nil {
 			return
@@ -374,7 +374,7 @@ func Normalize(data []byte, o *Options) (string, *Fault) {
 	}
 	text := strings.TrimPrefix(string(data), "\uFEFF")
 	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-		return "", &Fault{Text: "the file is no UTF-8 text", Hint: "save it as UTF-8"}
+		return "", &Fault{Text: "the file is not UTF-8 text", Hint: "save it as UTF-8"}
 	}
 	return lineEnds.Replace(text), nil
 }
@@ -411,9 +411,9 @@ func Map(text string, o *Options) (*Node, *Fault) {
 		case y.fault != nil:
 			return nil, y.fault
 		case root != nil:
-			return nil, n.fault("there is a second document in the file", "keep one: delete the line --- between them")
+			return nil, n.fault("the file has a second document", "keep one: delete the line --- between them")
 		case n.Kind != Mapping:
-			return nil, n.fault("this is no "+o.What, o.HintForm)
+			return nil, n.fault("this is not a "+o.What, o.HintForm)
 		}
 		root = n
 	}

@@ -19,13 +19,13 @@ func TestPlainFilesRefuseWhatTheyDoNotNeed(t *testing.T) {
 		"<<: b":                           "1:1 merge keys are not read",
 		"? a\n: b":                        "1:1 keys that begin with \"? \" are not read",
 		"%YAML 1.2\n---\na: b":            "1:1 directives are not read",
-		"- a":                             "1:1 this is no map of settings",
+		"- a":                             "1:1 this is not a map of settings",
 		"a: [[[[b]]]]":                    "1:6 maps and lists are nested deeper than 3",
 		"a: \"hunter2":                    "1:4 invalid YAML: could not find end character of double-quoted text",
 		"a: [" + strings.Repeat("x,", 20): "1:32 there are more than 30 words and signs",
 		strings.Repeat("#", 101):          "0:0 the file has more than 100 bytes",
-		"a: \xff":                         "0:0 the file is no UTF-8 text",
-		"a: b\n---\nc: d":                 "3:1 there is a second document in the file",
+		"a: \xff":                         "0:0 the file is not UTF-8 text",
+		"a: b\n---\nc: d":                 "3:1 the file has a second document",
 	} {
 		_, fault := Read([]byte(text), plainForm())
 		if fault == nil {

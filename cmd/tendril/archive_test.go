@@ -115,7 +115,7 @@ func TestOldVersionsGo(t *testing.T) {
 		t.Error("a version in use is gone")
 	}
 	err := bundle.PruneVersions(filepath.Join(t.TempDir(), "no", "such", "folder"))
-	if err == nil || !strings.Contains(err.Error(), "old versions of the app are kept: ") {
+	if err == nil || !strings.Contains(err.Error(), "deleting old versions of the app: ") {
 		t.Errorf("said %v", err)
 	}
 }

@@ -163,7 +163,7 @@ func (c sendCommand) watcher(cmd *cobra.Command, p *targetQueue) (*console.Clien
 	}
 	works := cmp.Or(queueNames(&i, ""), "no queue")
 	return nil, fail(exitUsage, fmt.Errorf("--wait would never end: environment %q works on %s, not on %s", i.Environment,
-		works, p.name), "leave --wait out, or name the --data-dir of the environment that works on it")
+		works, p.name), "omit --wait, or give the --data-dir of the environment that works on it")
 }
 
 // await prints what became of each message that was sent. The error says how many did not succeed in time.

@@ -63,12 +63,12 @@ func (c *cli) confirm(act, word string, yes bool) error {
 		return nil
 	}
 	if !c.ttyIn {
-		return fail(exitUsage, fmt.Errorf("this would %s, which cannot be undone", act), "add --yes when you mean it")
+		return fail(exitUsage, fmt.Errorf("this would %s, which cannot be undone", act), "add --yes to confirm")
 	}
 	fmt.Fprintf(c.err, "This will %s. It cannot be undone.\nType %s to go on: ", act, word)
 	line, err := bufio.NewReader(c.in).ReadString('\n')
 	if err != nil && line == "" || strings.TrimSpace(line) != word {
-		return fail(exitFailed, errors.New("nothing was done: the answer was not "+word))
+		return fail(exitFailed, errors.New("nothing was changed: the answer was not "+word))
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func TestDeployReportsProgress(t *testing.T) {
 		map[string]string{"Procfile": "web: ./app\n", ".ebextensions/a.config": "packages: {yum: {git: []}}\n"})
 	out, talk, code := s.tendril("", "deploy", app)
 	want := "warning: " + app +
-		"/.ebextensions/a.config:1: packages are not installed: install them on this machine or in a script in " +
+		"/.ebextensions/a.config:1: packages are not installed: install them on this machine, or in a script in " +
 		".platform/hooks/prebuild (packages: yum)\n" +
 		"preparing version 2\n" +
 		"preparing version 2: build: make\\x1b\n" +
@@ -245,7 +245,7 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 		"\ndeployment: version 3 was rolled back 2m ago: exit status 1\n",
 		"\nmessages that may crash the app: 4 in quarantine, 1 known as poison messages\n",
 		"expired 0, throttled 3\n" +
-			"        held back by the limit of rate, 75% of the deliveries of the last minute, oldest in hand 1m, waited at " +
+			"        held back by the limit of rate, 75% of the deliveries of the last minute, oldest in work 1m, waited at " +
 			"most 2s in the last minute\n",
 		"\nlimit: http://localhost:8080\n" +
 			"        3 of 5 in work, 10/s at most, breaker open, next trial in 1m, 50% failing, kept back 9 times\n",

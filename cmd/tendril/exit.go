@@ -37,7 +37,7 @@ type exitError struct {
 
 // errReaderGone ends a command without a word, as SIGPIPE ends others.
 var errReaderGone = &exitError{code: exitSignal + int(syscall.SIGPIPE),
-	err: errors.New("nobody reads the output any more")}
+	err: errors.New("the reader of the output is gone")}
 
 // worthSaying is what an error has to say but for errReaderGone; nil for nothing.
 func worthSaying(err error) error {

@@ -141,7 +141,7 @@ func FuzzParseLine(f *testing.F) {
 			return
 		}
 		if !json.Valid(text) {
-			t.Fatalf("%q is no JSON and was taken as %+v", text, m)
+			t.Fatalf("%q is not JSON and was taken as %+v", text, m)
 		}
 		var keys map[string]json.RawMessage
 		isObject := json.Unmarshal(text, &keys) == nil

@@ -44,7 +44,7 @@ func sameFile(a, b io.Writer) bool {
 }
 
 // unreadMessage stands in the place of lines that nobody read.
-const unreadMessage = "lines left out, this output was not read"
+const unreadMessage = "log lines dropped, output was not read"
 
 func reportJSON(w io.Writer, lines int) {
 	slog.New(slog.NewJSONHandler(w, nil)).Warn(unreadMessage, "component", "output", "lines", lines)

@@ -117,7 +117,7 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 					t.Fatalf("line %d is %q", i, lines[i])
 				}
 			}
-			if want := fmt.Sprintf("left out, this output was not read  lines=%d\n", sent-kept); len(lines) != kept+2 ||
+			if want := fmt.Sprintf("dropped, output was not read  lines=%d\n", sent-kept); len(lines) != kept+2 ||
 				!strings.Contains(lines[kept], want) {
 				t.Errorf("after those kept comes %q and %d more, want %q", lines[kept], len(lines)-kept-2, want)
 			}
@@ -126,7 +126,7 @@ func TestLineBufferDoesNotWaitForAReader(t *testing.T) {
 			}
 			b.Write([]byte("again\n"))
 			<-b.Close()
-			if got := s.String(); !strings.HasSuffix(got, "\nagain\n") || strings.Count(got, "left out") != 1 {
+			if got := s.String(); !strings.HasSuffix(got, "\nagain\n") || strings.Count(got, "lines dropped") != 1 {
 				t.Errorf("afterwards: %.200q", got[kept*100:])
 			}
 		})
@@ -218,12 +218,12 @@ func TestLeftOutLinesAreReportedInTheFormatOfTheOthers(t *testing.T) {
 	}
 	if err := json.Unmarshal(out.Bytes(), &line); err != nil || line.Level != "WARN" || line.Component != "output" ||
 		line.Lines != 3 ||
-		line.Msg != "lines left out, this output was not read" || strings.Count(out.String(), "\n") != 1 {
+		line.Msg != "log lines dropped, output was not read" || strings.Count(out.String(), "\n") != 1 {
 		t.Errorf("%q: %v", &out, err)
 	}
 	out.Reset()
 	reportPlain(&out, 1)
-	if got := out.String(); !strings.HasSuffix(got, " ! lines left out, this output was not read  lines=1\n") {
+	if got := out.String(); !strings.HasSuffix(got, " ! log lines dropped, output was not read  lines=1\n") {
 		t.Errorf("%q", got)
 	}
 }

@@ -279,7 +279,7 @@ func (c queueCommands) worked(cmd *cobra.Command, args []string) (*console.Clien
 		name = ref.Name
 	}
 	if len(client.Instance.Queues) == 0 {
-		return nil, "", fail(exitConflict, errors.New("this process has no worker: it serves queues only"),
+		return nil, "", fail(exitConflict, errors.New("this process has no worker: it only serves queues"),
 			"pause the environment that works on the queue, where 'tendril up' runs")
 	}
 	return client, name, nil

@@ -48,7 +48,7 @@ longest retention period, 14 days.`,
 	flags.IntVar(&n.maxReceives, "max-receives", 10, "Maximum receives before a message is dead-lettered (1-1000).")
 	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
 		if n.deadLetter == "" && cmd.Flags().Changed("max-receives") {
-			return fail(exitUsage, errors.New("--max-receives means nothing without --dead-letter"),
+			return fail(exitUsage, errors.New("--max-receives has no effect without --dead-letter"),
 				"name the dead-letter queue too")
 		}
 		if err := n.complete(args[0], fifo, attributes); err != nil {

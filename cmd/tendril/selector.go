@@ -45,7 +45,7 @@ func (p *selector) check(args []string) error {
 		return fail(exitUsage, fmt.Errorf("--limit %d is out of range", p.limit), "use 1 or more")
 	case len(p.ids) > 0 && broad:
 		return fail(exitUsage, errors.New("messages are named by id and by --all, --match or --limit"),
-			"leave one of them out")
+			"give only one of them")
 	case len(p.ids) == 0 && !broad:
 		return fail(exitUsage, errors.New("no messages are named"), "give ids, or --all, --match TEXT or --limit N")
 	}

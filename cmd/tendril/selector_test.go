@@ -82,8 +82,8 @@ func TestSelectorIsChecked(t *testing.T) {
 		want     string
 	}{
 		{selector{}, nil, "no messages are named"},
-		{selector{all: true}, []string{"m1"}, "leave one of them out"},
-		{selector{limit: 1}, []string{"m1"}, "leave one of them out"},
+		{selector{all: true}, []string{"m1"}, "give only one of them"},
+		{selector{limit: 1}, []string{"m1"}, "give only one of them"},
 		{selector{limit: -1}, nil, "out of range"},
 		{selector{}, []string{"m1"}, ""},
 		{selector{all: true, match: "x", limit: 3}, nil, ""},

@@ -165,7 +165,7 @@ func (c sendCommand) input(args []string, f *sendFlags) (io.ReadCloser, error) {
 	switch {
 	case len(args) == 1 && (f.file != "" || f.many()):
 		return nil, fail(exitUsage, errors.New("the body is given as an argument and as a file or lines"),
-			"leave one of them out")
+			"give only one of them")
 	case len(args) == 1 && args[0] != "-":
 		return nil, nil
 	case f.file != "" && f.file != "-":

@@ -227,7 +227,7 @@ func poisonText(i console.PoisonMessages) string {
 		i.Quarantined, i.Poison)
 }
 
-// paceText says how a queue fares among others and under its limits; "" when there is nothing to say.
+// paceText says how a queue fares among others and under its limits; "" as an empty body.
 func paceText(w *console.Worker) string {
 	var words []string
 	if w.LimitedBy != "" {
@@ -237,7 +237,7 @@ func paceText(w *console.Worker) string {
 		words = append(words, fmt.Sprintf("%.0f%% of the deliveries of the last minute", 100*w.TurnShare))
 	}
 	if w.OldestSeconds >= 1 {
-		words = append(words, "oldest in hand "+seconds(w.OldestSeconds))
+		words = append(words, "oldest in work "+seconds(w.OldestSeconds))
 	}
 	if w.LongestWaitSeconds >= 1 {
 		words = append(words, "waited at most "+seconds(w.LongestWaitSeconds)+" in the last minute")
@@ -286,7 +286,7 @@ func scalingText(s *console.Scaling) string {
 	case ok:
 		what = "the group " + plain(group)
 	case s.Target == "publish":
-		what = "instances, by figures that are published"
+		what = "instances, by published metrics"
 	}
 	wanted := "no decision yet"
 	if s.Desired > 0 {
@@ -294,7 +294,7 @@ func scalingText(s *console.Scaling) string {
 	}
 	text := fmt.Sprintf("%s: %s (%d to %d), %d ready", what, wanted, s.MinSize, s.MaxSize, s.Ready)
 	if !s.IsLeader {
-		text += ", another instance is in charge"
+		text += ", another instance is the leader"
 	}
 	for _, d := range s.Decisions {
 		if d.From != d.Desired && d.Applied {

@@ -63,11 +63,11 @@ func TestScalingShowsTheLastChange(t *testing.T) {
 					{At: ago(time.Hour), From: 3, Desired: 1, Applied: true, Why: "idle"},
 				},
 			},
-			"the group workers: 2 wanted (2 to 8), 2 ready, another instance is in charge\n" +
+			"the group workers: 2 wanted (2 to 8), 2 ready, another instance is the leader\n" +
 				"        PROBLEM: setting the size: denied": {
 				Target: "asg:workers", MinSize: 2, MaxSize: 8, Desired: 2, Ready: 2, Problem: "setting the size: denied",
 			},
-			"instances, by figures that are published: 5 wanted (1 to 9), 4 ready": {Target: "publish", MinSize: 1, MaxSize: 9,
+			"instances, by published metrics: 5 wanted (1 to 9), 4 ready": {Target: "publish", MinSize: 1, MaxSize: 9,
 				Desired: 5, Ready: 4, IsLeader: true},
 		} {
 			if got := scalingText(&s); got != want {

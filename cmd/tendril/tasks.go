@@ -231,12 +231,12 @@ func originText(r *console.TaskRun) string {
 
 func leaderText(st *console.TasksStatus) string {
 	l := &st.Leader
-	text := "led by nobody that is known"
+	text := "no leader known"
 	switch {
 	case st.Off != "":
 		return "NOT SCHEDULED: " + plain(st.Off)
 	case l.Local:
-		return "led by this instance, declared the only one (--leader local)"
+		return "led by this instance, which is declared the only one (--leader local)"
 	case l.Leading:
 		text = fmt.Sprintf("led by this instance (term %d)", l.Term)
 	case l.Holder != "":

@@ -72,9 +72,9 @@ func TestStatusSaysWhoLeads(t *testing.T) {
 			next: {Leader: console.Leader{Leading: true, Term: 4, Holder: "me"}, Tasks: tasks},
 		"3, led by web-2 (term 7), seen 3s ago" +
 			next: {Leader: console.Leader{Term: 7, Holder: "web-2", AgeSeconds: 3.4}, Tasks: tasks},
-		"3, led by this instance, declared the only one (--leader local)" +
+		"3, led by this instance, which is declared the only one (--leader local)" +
 			next: {Leader: console.Leader{Leading: true, Local: true}, Tasks: tasks},
-		"3, led by nobody that is known; the registry: table jobs is missing" +
+		"3, no leader known; the registry: table jobs is missing" +
 			next: {Leader: console.Leader{Error: "table jobs is missing"}, Tasks: tasks},
 		"3, NOT SCHEDULED: no leader can be elected: give --registry-table NAME": {Off: "no leader can be elected: give " +
 			"--registry-table NAME", Tasks: tasks},
@@ -131,11 +131,11 @@ func TestTaskVerbs(t *testing.T) {
 		{"tasks run nobody", exitNotFound,
 			"tendril: there is no task nobody\nhint: 'tendril tasks' lists the tasks that exist\n"},
 		{"tasks run late", exitFailed,
-			"tendril: running the task late: context deadline exceeded\nhint: it may have been done all the same"},
+			"tendril: running the task late: context deadline exceeded\nhint: it may have succeeded"},
 		{"tasks resume tidy", exitConflict, "tendril: nothing is scheduled\nhint: "},
 		{"reload", exitUsage,
 			"tendril: cron.yaml:3: one\ntendril: cron.yaml:4: two\nhint: do that\n" +
-				"tendril: the file of tasks is refused; the tasks in force stay as they are\n"},
+				"tendril: the task file was rejected; the current tasks stay in force\n"},
 		{"tasks history -n 1001", exitUsage, "tendril: --limit 1001 is out of range"},
 	} {
 		out, talk, code := s.tendril("", strings.Fields(c.args)...)

@@ -110,7 +110,7 @@ func (c appCommands) currentFolder(cmd *cobra.Command, command []string) ([]stri
 	}
 	if len(command) > 0 || !cfg.AnyToOwnApp() || cfg.DaemonFile() {
 		if _, err := os.Stat("cron.yaml"); err == nil && cfg.Cron == "" {
-			c.warn(yamlfile.Problem{Where: "cron.yaml", Text: "this file is not read, since the app does not run from this " +
+			c.warn(yamlfile.Problem{Where: "cron.yaml", Text: "this file is not read, since the app is not running from this " +
 				"folder", Hint: "give --cron=cron.yaml, or name the folder: tendril " + cmd.Name() + " ."})
 		}
 		return nil, nil

@@ -154,14 +154,14 @@ func TestSendRefusesWhatMakesNoSense(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, nil)
 	for want, args := range map[string][]string{
-		"leave one of them out":      {"send", "x", "--file", "y"},
+		"give only one of them":      {"send", "x", "--file", "y"},
 		"no such file":               {"send", "--file", filepath.Join(s.dir, "nothing")},
 		"0s to 15m":                  {"send", "x", "--delay", "16m"},
 		"whole seconds":              {"send", "x", "--delay", "1500ms"},
 		"make one message":           {"send", "--ndjson", "--dedup", "d"},
 		"MaximumNArgs|at most 1 arg": {"send", "x", "y"},
 		"name:Number=3":              {"send", "x", "--attr", "n"},
-		"is no queue":                {"send", "x", "--queue", "no queue"},
+		"is not a queue":             {"send", "x", "--queue", "no queue"},
 		"auto, embedded or sqs":      {"send", "x", "--backend", "kafka"},
 		"table or json":              {"send", "x", "-o", "yaml"},
 		"would never end":            {"send", "x", "--wait", "--queue", "jobs-dead"},
@@ -326,11 +326,11 @@ func TestQueuesVerbs(t *testing.T) {
 	for want, args := range map[string][]string{
 		"no = between":      {"queues", "create", "x", "-a", "y"},
 		"1 to 1000":         {"queues", "create", "x", "--dead-letter", "y", "--max-receives", "0"},
-		"means nothing":     {"queues", "create", "x", "--max-receives", "3"},
+		"has no effect":     {"queues", "create", "x", "--max-receives", "3"},
 		"unknown command":   {"queues", "destroy"},
 		"accepts 1 arg":     {"queues", "purge"},
 		"unknown flag":      {"queues", "list", "--everything"},
-		"is no queue":       {"queues", "pause", "a b"},
+		"is not a queue":    {"queues", "pause", "a b"},
 		"Unknown Attribute": {"queues", "create", "x", "-a", "Nonsense=1"},
 	} {
 		if _, talk, code := s.tendril("", args...); code != exitUsage || !strings.Contains(talk, want) {
@@ -406,7 +406,7 @@ func TestDeadVerbs(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"no messages are named": {"dead", "redrive"},
-		"leave one of them out": {"dead", "delete", "--all", "m1"},
+		"give only one of them": {"dead", "delete", "--all", "m1"},
 		"invalid --rate":        {"dead", "redrive", "--all", "--rate", "soon"},
 		"out of range":          {"dead", "list", "-n", "-1"},
 	} {

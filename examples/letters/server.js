@@ -40,7 +40,7 @@ function read(text) {
   try {
     letter = JSON.parse(text);
   } catch (err) {
-    throw new Refusal(422, `the body is no letter: ${err.message}`);
+    throw new Refusal(422, `the body is not a letter: ${err.message}`);
   }
   for (const key of ['to', 'subject']) {
     if (!letter || typeof letter[key] !== 'string' || !ONE_LINE.test(letter[key])) throw new Refusal(422, `a letter has "${key}", on one line`);

@@ -28,7 +28,7 @@ def log(line: str):
 
 
 class BadOrder(ValueError):
-    """The message is no order; trying again will not help."""
+    """The message is not an order; trying again will not help."""
 
 
 def read_order(body: bytes) -> tuple[str, list[tuple[str, int, int]]]:
@@ -38,7 +38,7 @@ def read_order(body: bytes) -> tuple[str, list[tuple[str, int, int]]]:
         lines = [(text(l["article"]), int(l["count"]), int(l["cents"])) for l in order["lines"]]
         return text(order["customer"]), lines
     except (ValueError, KeyError, TypeError, RecursionError) as err:
-        raise BadOrder(f"the body is no order: {err!r}") from err
+        raise BadOrder(f"the body is not an order: {err!r}") from err
 
 
 def text(value) -> str:

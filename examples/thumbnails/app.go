@@ -38,7 +38,7 @@ func (a *app) work(w http.ResponseWriter, r *http.Request) {
 	begin := time.Now()
 	var j job
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 64<<10)).Decode(&j); err != nil {
-		http.Error(w, "the body is no job: "+err.Error(), http.StatusBadRequest)
+		http.Error(w, "the body is not a job: "+err.Error(), http.StatusBadRequest)
 		return
 	}
 	if !fileName.MatchString(j.Image) || j.Width < 16 || j.Width > 1024 {
