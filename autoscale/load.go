@@ -72,7 +72,7 @@ func (g *Gauge) Read() Inputs {
 		slots *= g.Ready()
 	}
 	if slots > 0 {
-		in.Busy = Of(min(100*float64(inWork)/float64(slots), 100))
+		in.Busy = of(min(100*float64(inWork)/float64(slots), 100))
 	}
 	switch {
 	case g.Deploying():

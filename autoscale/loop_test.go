@@ -310,7 +310,7 @@ func TestNegativeCooldownStaysOff(t *testing.T) {
 	var d Decision
 	now, size := time.Unix(1_800_000_000, 0), 1
 	for range 6 {
-		s, d = p.Decide(s, Inputs{Desired: size, Ready: size, Busy: Of(100)}, now)
+		s, d = p.Decide(s, Inputs{Desired: size, Ready: size, Busy: of(100)}, now)
 		now, size = now.Add(time.Second), d.Desired
 	}
 	if size != 4 {

@@ -60,8 +60,8 @@ type Reading struct {
 	Known bool
 }
 
-// Of returns a reading. A value that is negative, infinite or NaN is missing.
-func Of(v float64) Reading {
+// of returns a of. A value that is negative, infinite or NaN is missing.
+func of(v float64) Reading {
 	if !(v >= 0 && v <= math.MaxFloat64) {
 		return Reading{}
 	}

@@ -89,11 +89,11 @@ func TestBreachDuration(t *testing.T) {
 func TestOf(t *testing.T) {
 	t.Parallel()
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), -1} {
-		if Of(v).Known {
+		if of(v).Known {
 			t.Errorf("%v is known", v)
 		}
 	}
-	if r := Of(0); !r.Known || r.Value != 0 {
+	if r := of(0); !r.Known || r.Value != 0 {
 		t.Error("0 is not known")
 	}
 }
@@ -152,7 +152,7 @@ func (s *policyScript) want(d Decision, rule Rule, size int) {
 
 // measured is a reading of all that tracking looks at.
 func measured(busy, backlog float64) Inputs {
-	return Inputs{Busy: Of(busy), Backlog: Of(backlog), Slots: 10, ServiceTime: 1, CPU: Of(busy), OldestAge: Of(0)}
+	return Inputs{Busy: of(busy), Backlog: of(backlog), Slots: 10, ServiceTime: 1, CPU: of(busy), OldestAge: of(0)}
 }
 
 func TestBoundsHoldAndReadyComeFirst(t *testing.T) {
@@ -239,7 +239,7 @@ func TestTracking(t *testing.T) {
 		s.want(s.run(measured(5, 0), 290*time.Second), ruleIn, 13)
 	})
 	t.Run("nothing is taken away on half the facts", func(t *testing.T) {
-		for _, in := range []Inputs{{Busy: Of(1)}, {Backlog: Of(0)}, {Busy: Of(1), Backlog: Of(3)}} {
+		for _, in := range []Inputs{{Busy: of(1)}, {Backlog: of(0)}, {Busy: of(1), Backlog: of(3)}} {
 			s := newPolicyScript(t, Policy{MaxSize: 20}, 16)
 			s.want(s.run(in, time.Hour), ruleMissing, 16)
 		}
@@ -323,18 +323,18 @@ func TestTrigger(t *testing.T) {
 	t.Run("work in progress", func(t *testing.T) {
 		s := newPolicyScript(t, cpu, 4)
 		in := measured(5, 0)
-		in.Busy = Of(60)
+		in.Busy = of(60)
 		s.want(s.run(in, time.Hour), ruleNeeded, 4)
-		in.Busy, in.Backlog = Of(0), Of(5000)
+		in.Busy, in.Backlog = of(0), of(5000)
 		s.want(s.run(in, time.Hour), ruleNeeded, 4)
-		in.Backlog = Of(0)
+		in.Backlog = of(0)
 		s.want(s.run(in, time.Hour), ruleIn, 3)
 	})
 	t.Run("a spike that is over", func(t *testing.T) {
 		p := Policy{MaxSize: 10, Measure: OldestMessageAge, Period: time.Minute}
 		s := newPolicyScript(t, p, 2)
 		in := measured(50, 100)
-		in.OldestAge = Of(600)
+		in.OldestAge = of(600)
 		s.run(in, 50*time.Second)
 		s.want(s.run(measured(50, 0), 20*time.Second), ruleSteady, 2)
 	})
@@ -356,7 +356,7 @@ func TestStatistics(t *testing.T) {
 	t.Parallel()
 	var q period
 	for i, v := range []float64{10, 40, 70} {
-		q = q.add(Of(v), 0, time.Unix(int64(i), 0))
+		q = q.add(of(v), 0, time.Unix(int64(i), 0))
 	}
 	for stat, want := range map[Statistic]float64{Average: 40, Minimum: 10, Maximum: 70, Sum: 120} {
 		if got, ok := q.value(stat); !ok || got != want {
@@ -384,7 +384,7 @@ func TestUnsupportedMeasuresAreRefused(t *testing.T) {
 func TestPolicyPropertiesUnderRandomInputs(t *testing.T) {
 	t.Parallel()
 	reading := rapid.Custom(func(t *rapid.T) Reading {
-		return rapid.SampledFrom([]Reading{{}, Of(0), Of(5), Of(50), Of(95), Of(100), Of(1e3), Of(1e12)}).Draw(t, "reading")
+		return rapid.SampledFrom([]Reading{{}, of(0), of(5), of(50), of(95), of(100), of(1e3), of(1e12)}).Draw(t, "reading")
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		p := Policy{

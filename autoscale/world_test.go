@@ -123,12 +123,12 @@ func (w *simulation) inputs() Inputs {
 	if in.Ready > 0 {
 		share = min(w.inWork/float64(in.Ready*w.c.slots), 1)
 	}
-	in.Busy = Of(100 * share)
-	in.CPU = Of(min(max(90*share+w.c.noise*w.r.NormFloat64(), 0), 100))
-	in.Backlog = Of(math.Floor(w.backlog))
-	in.OldestAge = Of(w.age().Seconds())
+	in.Busy = of(100 * share)
+	in.CPU = of(min(max(90*share+w.c.noise*w.r.NormFloat64(), 0), 100))
+	in.Backlog = of(math.Floor(w.backlog))
+	in.OldestAge = of(w.age().Seconds())
 	if w.r.Float64() < w.c.glitches {
-		in.Backlog = Of(float64(w.r.IntN(2)) * (w.backlog + 10) * 1000)
+		in.Backlog = of(float64(w.r.IntN(2)) * (w.backlog + 10) * 1000)
 	}
 	if w.c.missing != nil {
 		cpu, backlog, busy, all := w.c.missing(w.now, w.r)

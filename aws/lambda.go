@@ -99,7 +99,7 @@ func (l *Lambda) Invoke(ctx context.Context, payload []byte) (queue.Invocation, 
 		if late := limited.Err(); late != nil && !errors.Is(err, late) {
 			err = fmt.Errorf("%w: %w", late, err) // a body cut off for it may say only that its connection is closed
 		}
-		return queue.Invocation{}, &InvokeError{Sent: sent.left, Err: l.unanswered(ctx, err)}
+		return queue.Invocation{}, &invokeError{Sent: sent.left, Err: l.unanswered(ctx, err)}
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 	"tendril/queue"
 )
 
-// InvokeError is a call of a function without a whole answer.
-type InvokeError struct {
+// invokeError is a call of a function without a whole answer.
+type invokeError struct {
 	// Sent tells that a part of the call left, so that the function may have run.
 	Sent bool
 	// Err is why: a [*queue.Error], or the end of the caller's own context.
@@ -29,13 +29,13 @@ type InvokeError struct {
 }
 
 // Error returns the sentence of the cause.
-func (e *InvokeError) Error() string { return e.Err.Error() }
+func (e *invokeError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
-func (e *InvokeError) Unwrap() error { return e.Err }
+func (e *invokeError) Unwrap() error { return e.Err }
 
 // Unsent reports whether no byte of the call left: the function has not run.
-func (e *InvokeError) Unsent() bool { return !e.Sent }
+func (e *invokeError) Unsent() bool { return !e.Sent }
 
 // sending is how far one call came.
 type sending struct {

@@ -253,7 +253,7 @@ func TestLambdaSettings(t *testing.T) {
 
 func wantUnsent(t *testing.T, err error, want bool) {
 	t.Helper()
-	var lost *InvokeError
+	var lost *invokeError
 	if !errors.As(err, &lost) || lost.Unsent() != want {
 		t.Errorf("got %#v, want unsent %v", err, want)
 	}

@@ -74,7 +74,7 @@ func (u *unpacking) check(file *os.File) error {
 		u.refuseOverlap()
 	}
 	if len(u.problems) > 0 {
-		return &Error{Problems: u.problems}
+		return &invalidError{Problems: u.problems}
 	}
 	return nil
 }
@@ -358,7 +358,7 @@ type unpacking struct {
 }
 
 func (u *unpacking) errorf(hint, format string, args ...any) error {
-	return &Error{Problems: []Problem{{Where: u.archive, Text: fmt.Sprintf(format, args...), Hint: hint}}}
+	return &invalidError{Problems: []Problem{{Where: u.archive, Text: fmt.Sprintf(format, args...), Hint: hint}}}
 }
 
 // damaged is the problem of an entry whose data cannot be read.

@@ -149,13 +149,13 @@ type Hook struct {
 	Interpreter []string
 }
 
-// Error holds everything that is wrong in a bundle; it is never empty.
-type Error struct {
+// invalidError holds everything that is wrong in a bundle; it is never empty.
+type invalidError struct {
 	Problems []Problem
 }
 
 // Error returns one line per problem and an indented line per hint.
-func (e *Error) Error() string { return yamlfile.Join(e.Problems) }
+func (e *invalidError) Error() string { return yamlfile.Join(e.Problems) }
 
 // Problem is one thing that is wrong, or worth knowing, in one place of the bundle,
 // which is named as the bundle was opened with.

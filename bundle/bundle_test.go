@@ -127,7 +127,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Parallel()
 		dir := folder(t, map[string]string{"Procfile": "web"})
 		_, err := Open(dir)
-		var bad *Error
+		var bad *invalidError
 		if !errors.As(err, &bad) || bad.Problems[0].Where != filepath.Join(dir, "Procfile")+":1" {
 			t.Errorf("got %v", err)
 		}

@@ -38,7 +38,7 @@
 //
 // # When something is wrong
 //
-// A bad file is an [Error] that holds the [Problem] of every file at once, each
+// The error about bad files holds the [Problem] of every file at once, each
 // with file and line and what to write instead. Files are read to a bound, and what
 // would keep a parser busy is refused before it is parsed: too many words, too
 // deep nesting. Aliases share what they name, so that they expand nothing; what merge

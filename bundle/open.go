@@ -14,7 +14,7 @@ import (
 	"tendril/trust"
 )
 
-// Open reads the bundle in the folder dir. The error is an [*Error] when a file in it is wrong, and wraps
+// Open reads the bundle in the folder dir. The error is an [*invalidError] when a file in it is wrong, and wraps
 // fs.ErrNotExist when there is no such folder. A folder without a Procfile opens. An archive is to be unpacked
 // first, see [IsArchive] and [Unpack].
 func Open(dir string) (*Bundle, error) {
@@ -41,7 +41,7 @@ func Open(dir string) (*Bundle, error) {
 		return nil, err
 	}
 	if len(o.problems) > 0 {
-		return nil, &Error{Problems: o.problems}
+		return nil, &invalidError{Problems: o.problems}
 	}
 	return o.bundle, nil
 }

@@ -12,7 +12,7 @@ import (
 
 // parseProcfile reads a Procfile: one "name: command" per line. Blank lines and lines that begin with "#" are left
 // out, as are blanks around the name and the command. The result has web first, then the others as the file has them.
-// The name file is used in messages only. The error is an [*Error].
+// The name file is used in messages only. The error is an [*invalidError].
 func parseProcfile(file string, data []byte) ([]Process, error) {
 	processes, err := parseLines(&lines{file: file, kind: procfileName, what: "process", plural: "processes",
 		example: MainProcess}, data)
@@ -38,7 +38,7 @@ func parseLines(p *lines, data []byte) ([]Process, error) {
 	if len(data) > maxProcfile {
 		p.refuse(0, fmt.Sprintf("the file has more than %d bytes", maxProcfile),
 			fmt.Sprintf("a %s has one line per %s: move long commands into scripts", p.kind, p.what))
-		return nil, &Error{Problems: p.problems}
+		return nil, &invalidError{Problems: p.problems}
 	}
 	text := strings.TrimPrefix(string(data), "\uFEFF")
 	for i, line := range strings.Split(text, "\n") {
@@ -49,7 +49,7 @@ func parseLines(p *lines, data []byte) ([]Process, error) {
 			"start the others from a script")
 	}
 	if len(p.problems) > 0 {
-		return nil, &Error{Problems: p.problems}
+		return nil, &invalidError{Problems: p.problems}
 	}
 	return p.processes, nil
 }

@@ -79,7 +79,7 @@ func TestParseProcfileRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got, err := parseProcfile("Procfile", []byte(c.in))
-			var bad *Error
+			var bad *invalidError
 			if !errors.As(err, &bad) || got != nil {
 				t.Fatalf("got %v, %v; want an *Error alone", got, err)
 			}
@@ -108,7 +108,7 @@ func FuzzParseProcfile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		processes, err := parseProcfile("Procfile", data)
 		if err != nil {
-			var bad *Error
+			var bad *invalidError
 			if !errors.As(err, &bad) || len(bad.Problems) == 0 || processes != nil {
 				t.Fatalf("got %v, %v; want an *Error with problems alone", processes, err)
 			}

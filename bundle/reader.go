@@ -32,7 +32,7 @@ func (o *reader) has(name string) bool {
 
 // keep collects the problems of a file that is wrong; other errors end the reading.
 func (o *reader) keep(err error) error {
-	var wrong *Error
+	var wrong *invalidError
 	if err == nil || !errors.As(err, &wrong) {
 		return err
 	}
@@ -68,7 +68,7 @@ func readFile(path string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("reading the bundle: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, &Error{Problems: []Problem{{Where: path, Text: "this is not a regular file",
+		return nil, &invalidError{Problems: []Problem{{Where: path, Text: "this is not a regular file",
 			Hint: "replace it with a text file, or delete it"}}}
 	}
 	f, err := os.Open(path)

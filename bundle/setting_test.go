@@ -257,7 +257,7 @@ func TestOpenBoundsSettings(t *testing.T) {
 		"NUL in a value": {map[string]string{".ebextensions/a.config": `{"option_settings": [{"option_name": "A", "value": "\u0000"}]}`}, "the value of A contains a NUL byte"},
 	} {
 		_, err := Open(folder(t, c.files))
-		var wrong *Error
+		var wrong *invalidError
 		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) || len(wrong.Problems) > maxProblems {
 			t.Errorf("%s: got %v, want %s", name, err, c.want)
 		}

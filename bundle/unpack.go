@@ -19,7 +19,7 @@ const freeBytes = 16 << 20
 // 0750; owners, times and set-user bits are not kept. Hooks get what the platforms of Elastic Beanstalk give them:
 // the execute permission, and LF for CR LF. Links that stay inside are kept.
 //
-// The error is an [*Error] when the archive is at fault, with up to ten of its
+// The error is an [*invalidError] when the archive is at fault, with up to ten of its
 // problems. Nothing is flushed to disk: after a crash of the machine, unpack anew.
 func Unpack(archive, dir string) error { return unpackWithin(archive, dir, usualLimits()) }
 
@@ -33,7 +33,7 @@ func unpackWithin(archive, dir string, most limits) error {
 	if err := u.check(file); err != nil {
 		return err
 	}
-	if err = u.into(dir); err != nil && !errors.As(err, new(*Error)) {
+	if err = u.into(dir); err != nil && !errors.As(err, new(*invalidError)) {
 		return fmt.Errorf("unpacking %s: %w", archive, err)
 	}
 	return err

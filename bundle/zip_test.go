@@ -310,7 +310,7 @@ func TestUnpackRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := unpack(t, c.data, c.limits)
-			var wrong *Error
+			var wrong *invalidError
 			if !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.want) || wrong.Problems[0].Hint == "" {
 				t.Errorf("got %v\nwant %s, and a hint", err, c.want)
 			}
@@ -377,7 +377,7 @@ func TestUnpackListsTenProblems(t *testing.T) {
 		items = append(items, item{name: fmt.Sprintf("/f%d", i)})
 	}
 	_, err := unpack(t, archive(t, items...), nil)
-	var wrong *Error
+	var wrong *invalidError
 	if !errors.As(err, &wrong) || len(wrong.Problems) != 10 {
 		t.Errorf("got %v, want ten problems", err)
 	}

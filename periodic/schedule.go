@@ -37,7 +37,7 @@ type Schedule struct {
 	every time.Duration
 }
 
-// ParseSchedule reads an expression of five fields (minute, hour, day of month,
+// parseSchedule reads an expression of five fields (minute, hour, day of month,
 // month, day of week) or one of @yearly, @annually, @monthly, @weekly, @daily,
 // @midnight and @hourly, in the local time of zone; nil means UTC. A field is *
 // or a list of a, a-b, each but a alone optionally with a step: */n, a-b/n. The
@@ -47,7 +47,7 @@ type Schedule struct {
 //
 // It refuses everything else, and dates that never come, with a sentence that
 // says what to write instead.
-func ParseSchedule(expression string, zone *time.Location) (Schedule, error) {
+func parseSchedule(expression string, zone *time.Location) (Schedule, error) {
 	zone = cmp.Or(zone, time.UTC)
 	fields, err := splitExpression(expression)
 	if err != nil {

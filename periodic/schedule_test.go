@@ -127,7 +127,7 @@ func tenYears(t *testing.T, zoneName string, from, to time.Time) {
 		t.Parallel()
 		for at, expected := range reference(t, everyExpression(), zone, from, to) {
 			expression := everyExpression()[at]
-			s, err := ParseSchedule(expression, zone)
+			s, err := parseSchedule(expression, zone)
 			if err != nil {
 				t.Fatalf("%s: %v", expression, err)
 			}
@@ -303,7 +303,7 @@ func schedule(t testing.TB, expression, zoneName string) Schedule {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := ParseSchedule(expression, zone)
+	s, err := parseSchedule(expression, zone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +348,7 @@ func TestExpressionsThatAreRefused(t *testing.T) {
 		"* * * * " + "mon\x00":         "not understood",
 		"99999999999999999999 * * * *": "not understood",
 	} {
-		if s, err := ParseSchedule(expression, nil); err == nil || !strings.Contains(err.Error(), want) {
+		if s, err := parseSchedule(expression, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q gives %v, %v; want an error with %q", expression, s, err, want)
 		} else if !strings.Contains(err.Error(), ": ") {
 			t.Errorf("%q: no advice in %q", expression, err)
@@ -401,7 +401,7 @@ func FuzzParseSchedule(f *testing.F) {
 	}
 	now := time.Date(2026, 2, 27, 23, 59, 30, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, expression string) {
-		s, err := ParseSchedule(expression, nil)
+		s, err := parseSchedule(expression, nil)
 		if err != nil {
 			return
 		}
@@ -409,7 +409,7 @@ func FuzzParseSchedule(f *testing.F) {
 		if !next.After(now) || !s.Prev(next.Add(1)).Equal(next) || s.Next(next.Add(-1)) != next {
 			t.Errorf("%q: next %v, before that %v", expression, next, s.Prev(next.Add(1)))
 		}
-		again, err := ParseSchedule(s.String(), nil)
+		again, err := parseSchedule(s.String(), nil)
 		if err != nil || again.Words() != s.Words() || s.Words() == "" {
 			t.Errorf("%q is written %q: %v, %q", expression, s, err, s.Words())
 		}

@@ -190,7 +190,7 @@ func (r *taskReader) finish() {
 			"write a name such as Europe/Berlin, or leave the line out for UTC")
 	}
 	if r.expression != "" {
-		r.task.Schedule, err = ParseSchedule(r.expression, zone)
+		r.task.Schedule, err = parseSchedule(r.expression, zone)
 		r.refuseFor(r.lines["schedule"], "schedule", err)
 	}
 }
