@@ -80,7 +80,7 @@ func (o Options) withDefaults() (Options, error) {
 		*d.value = cmp.Or(*d.value, d.zero)
 	}
 	if o.Instances < 0 || o.Instances > maxInstances {
-		return o, fmt.Errorf("Instances is %d: use 1 to %d, or 0 for 1", o.Instances, maxInstances)
+		return o, fmt.Errorf("%d instances: use 1 to %d, or 0 for 1", o.Instances, maxInstances)
 	}
 	o.Instances = cmp.Or(o.Instances, 1)
 	if o.Hurry == nil {
