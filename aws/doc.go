@@ -25,8 +25,8 @@
 // # Invariants
 //
 //   - A receive is tried once: an answer that was lost has counted a receive for
-//     each message in it, and asking again at once would count more. Only when
-//     our clock was refused is it asked again, for then nothing was received.
+//     each message in it, and asking again at once would count more. It is
+//     repeated only when our clock was rejected, because nothing was received then.
 //   - Deletes, visibility changes and sends are repeated as the SDK's rules say.
 //     Nothing below them repeats a request.
 //   - A call of a function is made once. Only where a kept connection took no byte of it

@@ -32,8 +32,8 @@
 // setting is the text that was written, whatever type YAML sees in it. The last
 // setting of an option is in force: configuration files count in the order of
 // their names, byte by byte, and env.yaml after them. What Elastic Beanstalk would
-// act on and this package does not is named in Unsupported, never skipped in
-// silence. No value that looks secret is in an error, a finding, or the String of
+// act on and this package does not is named in Unsupported, never silently
+// skipped. No value that looks secret is in an error, a finding, or the String of
 // anything here.
 //
 // # When something is wrong

@@ -18,7 +18,7 @@
 //	                     v
 //	   every value checked, whoever overrides it  -> *Error: all problems at once
 //	   what follows from others worked out           (backend, queue, region, ...)
-//	   what is allowed and seldom meant told      -> Config.Warnings
+//	   what is allowed but rarely intended        -> Config.Warnings
 //
 // # Invariants
 //
@@ -38,8 +38,8 @@
 //
 // A [Problem] says where, what, what is allowed, and the line to write
 // instead. A mistyped name is answered with the nearest known ones. A name that is
-// known elsewhere (aws-sqsd, Workerless) and has no effect here is told, never
-// ignored in silence. Files are bounded, and the parts of YAML that make small files
+// known elsewhere (aws-sqsd, Workerless) and has no effect here is reported, never
+// silently ignored. Files are bounded, and the parts of YAML that make small files
 // large are refused before parsing.
 //
 // # What it does not do

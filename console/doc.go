@@ -21,7 +21,7 @@
 //   - A route that changes something, or that shows message bodies, asks for the
 //     token. Health and counts do not, but what an app, a hook or another
 //     server said is withheld without it.
-//   - Loopback is no wall: a request whose Host is not ours, or that another
+//   - Loopback alone does not protect: a request whose Host is not ours, or that another
 //     site's page makes a browser send, is refused before anything is looked up.
 //   - A refusal is JSON with the fields error, hint and code; the error
 //     says what and where, the hint what to do instead.

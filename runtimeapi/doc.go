@@ -40,7 +40,7 @@
 //     one that was busy last is used first. One is always kept.
 //   - The answer counts as soon as the function has posted it; the process is
 //     free again when it asks for the next invocation.
-//   - What ends, ends whole: the rest of a process's group gets KILL before an
+//   - A process leaves nothing behind: the rest of a process's group gets KILL before an
 //     invocation that died with it is answered.
 //   - Only the function is answered. On Linux the system says which program made a
 //     connection (package supervisor): one that is not the process, of its group or
