@@ -33,7 +33,7 @@ func TestTasksComeAndGoWithVersions(t *testing.T) {
 	for _, c := range []struct{ cron, says, tasks string }{
 		{strings.ReplaceAll(dailyTasks, "tidy", "sweep"), "runs version 2 ", "sweep"},
 		{strings.ReplaceAll(dailyTasks, "0 3", "0 33"), "cron.yaml:3", "sweep"},
-		{strings.ReplaceAll(dailyTasks, "url:", "queue: others, url:"), "the queue others was not there at the start",
+		{strings.ReplaceAll(dailyTasks, "url:", "queue: others, url:"), "the queue others did not exist at the start",
 			"sweep"},
 		{"", "runs version 3 ", ""},
 		{dailyTasks, "runs version 4 ", "tidy"},

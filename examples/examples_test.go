@@ -42,8 +42,8 @@ func TestReports(t *testing.T) {
 	}{
 		{"m-1", first, "written", 200},
 		{"m-1", first, "done before", 200},
-		{"m-2", "no order", "no order", 422},
-		{"m-3", `{"customer":"x"}`, "no order", 422},
+		{"m-2", "no order", "not an order", 422},
+		{"m-3", `{"customer":"x"}`, "not an order", 422},
 	} {
 		status, answer := post(t, "http://127.0.0.1:"+port+"/", step.id, step.body)
 		if status != step.status || !strings.Contains(answer, step.answer) {
