@@ -32,8 +32,8 @@ func TestExplain(t *testing.T) {
 		t.Error(diff)
 	}
 	text := `retention-period
-  Time after its first receive during which a message is still tried.
-  An older one is deleted unposted, and counted.
+  Time after its first receive after which a message is no longer tried.
+  An older message is deleted without being posted, and counted.
 
   value              14400s, that is 4 hours (--retention-period)
   default            345600s, that is 4 days

@@ -22,19 +22,19 @@ func queueOptions() []Option {
 		Beanstalk: "WorkerQueueURL", DaemonKey: "queue_url",
 		cloneVariables: []string{"SQSD_QUEUE_URL"},
 		DefaultNote:    "none: the queue is embedded",
-		Help:           "URL or ARN of the Amazon SQS queue to take messages from, standard or FIFO.",
+		Help:           "URL or ARN of the Amazon SQS queue to receive from, standard or FIFO.",
 		value:          checked("an http or https URL that ends in the queue's name, or an ARN", queueURL),
 	}, {
 		Name: "queue", Example: "jobs",
 		cloneVariables: []string{"SQSD_QUEUE_NAME"},
 		DefaultNote:    "the environment's name",
-		Help:           "Name of the queue: embedded, or on Amazon SQS with --backend sqs.",
+		Help:           "Name of the queue, embedded or (with --backend sqs) on Amazon SQS.",
 		Detail:         "A name that ends in .fifo makes a FIFO queue.", value: checked(allowedQueueName, queueName),
 	}, {
 		Name: "queues", Example: "payments:3,submissions:2,default:1",
 		OtherVariables: []string{"WORKERLESS_QUEUES"}, list: true,
 		DefaultNote: "the one queue of --queue or --queue-url",
-		Help:        "Several queues, in strict order of priority or each with a weight.",
+		Help:        "Several queues, in strict priority order or each with a weight.",
 		Detail:      "The weight is a queue's share of free slots.", value: queueList(),
 	}, {
 		Name: "name", Example: "jobs", OtherVariables: []string{"WORKERLESS_NAME"},
@@ -45,7 +45,7 @@ func queueOptions() []Option {
 	}, {
 		Name: "backend", Default: backendAuto, PerQueue: true,
 		Help:   "Where the queue lives: embedded or sqs.",
-		Detail: "Auto is sqs for a URL or an ARN and where --function is given, else embedded.",
+		Detail: "Auto means sqs with a URL, an ARN or --function, and embedded otherwise.",
 		value:  choice(backendAuto, BackendEmbedded, BackendSQS),
 	}, {
 		Name: "region", Default: "us-east-1", DefaultNote: "or the one in the queue's URL or ARN",
@@ -53,31 +53,31 @@ func queueOptions() []Option {
 		OtherVariables: []string{"AWS_REGION", "AWS_DEFAULT_REGION"},
 		cloneVariables: []string{"SQSD_QUEUE_REGION", "SQSD_QUEUE_REGION_NAME"},
 		Help:           "AWS region of the queue.",
-		Detail:         "The app and the ARNs of embedded queues get it too.",
+		Detail:         "It is also used in the ARNs of embedded queues and given to the app.",
 		value:          checked("lower-case letters, digits and \"-\", such as eu-west-1", region),
 	}, {
 		Name: "endpoint-url", Example: "http://127.0.0.1:4566",
 		DefaultNote:    "AWS_ENDPOINT_URL_SQS, else Amazon's",
 		cloneVariables: []string{"SQSD_AWS_ENDPOINT"},
-		Help:           "URL of a server that speaks the SQS protocol in place of Amazon's.",
+		Help:           "URL of an SQS-compatible server to use instead of Amazon's.",
 		value:          checked("an http or https URL", endpointURL),
 	}, {
 		Name: "wait-time", DaemonKey: "sqs_wait_time_seconds", Default: "20s",
 		Aliases: []string{"poll-for"}, OtherVariables: []string{"WORKERLESS_POLL_FOR"},
 		cloneVariables: []string{"SQSD_QUEUE_WAIT_TIME", "SQSD_WAIT_TIME_SECONDS"},
-		Help:           "Time that one receive waits for a message.",
-		Detail:         "Less than a second counts as one.", value: duration(0, 20*time.Second),
+		Help:           "Maximum time that one receive waits for a message (long polling).",
+		Detail:         "Values below one second are rounded up.", value: duration(0, 20*time.Second),
 	}, {
 		Name: "sleep", Default: "0s", DefaultNote: "off", OtherVariables: []string{"WORKERLESS_SLEEP"},
-		Help: "Rest after all queues were found empty; 0 is off.", value: duration(0, time.Hour),
+		Help: "Pause after all queues were empty; 0 is off.", value: duration(0, time.Hour),
 	}, {
 		Name: "max-wait", Default: "0s", DefaultNote: "off", PerQueue: true,
-		Help:   "Age at which a message gets the next turn; 0 is off.",
-		Detail: "It goes before the order of the queues, so that no queue starves.", value: duration(0, twoWeeks),
+		Help:   "Age at which a message is delivered next; 0 is off.",
+		Detail: "It overrides the order of the queues, so that no queue starves.", value: duration(0, twoWeeks),
 	}, {
 		Name: "delete-linger", Default: "100ms",
-		Help:   "Longest wait of a finished message's delete for others to share its call.",
-		Detail: "Ten deletes share one call. FIFO queues never wait.", value: duration(0, time.Second),
+		Help:   "Maximum time that a delete waits for others to share its call.",
+		Detail: "One call deletes up to ten messages. FIFO queues never wait.", value: duration(0, time.Second),
 	}}
 }
 
@@ -86,14 +86,14 @@ func deliveryOptions() []Option {
 		Name: "target", PerQueue: true, Example: "http://127.0.0.1:8080",
 		DefaultNote:    "the app that tendril starts, on its port",
 		cloneVariables: []string{"SQSD_HTTP_URL", "SQSD_WORKER_HTTP_URL", "SQSD_WORKER_HTTP_HOST"},
-		Help:           "URL of an app that runs already.",
-		Detail:         "A path in it is the http-path.",
+		Help:           "URL of an app that is already running.",
+		Detail:         "A path in the URL sets http-path.",
 		value:          checked("http://HOST:PORT, https://HOST:PORT or unix:///PATH", targetURL),
 	}, {
 		Name: "http-path", Live: true, PerQueue: true, Beanstalk: "HttpPath", DaemonKey: "http_path",
 		Default:        "/",
 		cloneVariables: []string{"SQSD_WORKER_HTTP_PATH"},
-		Help:           "Path that every message is posted to.",
+		Help:           "Path to which messages are posted.",
 		value:          checked("a path on the app, such as /jobs, without .. and // and #, up to 2048 bytes", httpPath),
 	}, {
 		Name: "mime-type", Live: true, PerQueue: true, Beanstalk: "MimeType", DaemonKey: "mime_type",
@@ -106,26 +106,26 @@ func deliveryOptions() []Option {
 		Aliases: []string{"concurrency"}, OtherVariables: []string{"WORKERLESS_CONCURRENCY"},
 		cloneVariables: []string{"SQSD_HTTP_MAX_CONNS", "SQSD_WORKER_CONCURRENCY"},
 		Help:           "Maximum messages in work at once, over all queues.",
-		Detail:         "In batches, the maximum invocations.", value: integer(1, 1000),
+		Detail:         "With batches, it limits the invocations.", value: integer(1, 1000),
 	}, {
 		Name: "success-codes", Live: true, Default: "200", list: true,
-		Help:  "HTTP statuses that mean the message is done and can be deleted.",
+		Help:  "HTTP statuses that mean success: the message is deleted.",
 		value: checked("statuses, ranges and classes from 200 to 599, such as 200,202-204 or 2xx", successCodes),
 	}, {
 		Name: "header-budget", Default: "8KiB",
-		Help:   "Maximum bytes of headers made of message attributes.",
-		Detail: "What does not fit is left out and counted in a header.", value: size(256, 64<<10),
+		Help:   "Maximum bytes of headers with message attributes.",
+		Detail: "Attributes that do not fit are omitted and counted in a header.", value: size(256, 64<<10),
 	}, {
 		Name: "keepalive", DaemonKey: "keepalive", Default: "true",
-		Help: "Reuse a connection to the app for more than one POST.", value: onOff(),
+		Help: "Reuse connections to the app.", value: onOff(),
 	}, {
 		Name: "via-sns", DaemonKey: "via_sns", Default: "false", PerQueue: true,
-		Help: "Deliver a notification of SNS without its envelope.", value: onOff(),
+		Help: "Deliver SNS notifications without their envelope.", value: onOff(),
 	}, {
 		Name: "s3-payloads", Example: "my-payloads",
 		DefaultNote: "off: a pointer is delivered as it is", list: true,
-		Help:   "S3 buckets from which bodies are fetched that a message only points to.",
-		Detail: "A pointer to any other bucket is refused.",
+		Help:   "S3 buckets from which large message bodies are fetched.",
+		Detail: "Messages that point to other buckets are refused.",
 		value:  list("names of buckets with commas between, or off", bucketName),
 	}}
 }
@@ -135,15 +135,15 @@ func timeoutOptions() []Option {
 		Name: "connect-timeout", Live: true, Beanstalk: "ConnectTimeout",
 		DaemonKey: "connect_timeout", Default: "5s",
 		beanstalkAliases: []string{"ConnectionTimeout", "Connection timeout"},
-		Help:             "Time limit of a connect to the app.", value: duration(time.Second, time.Minute),
+		Help:             "Time limit for connecting to the app.", value: duration(time.Second, time.Minute),
 	}, {
 		Name: "inactivity-timeout", Live: true, PerQueue: true, Beanstalk: "InactivityTimeout",
 		DaemonKey: "inactivity_timeout", Default: "180s",
-		Help:   "Time that the app may be silent before the attempt has failed.",
-		Detail: "Each byte from the app starts the time anew.", value: duration(time.Second, 36000*time.Second),
+		Help:   "Maximum time without a byte from the app before an attempt fails.",
+		Detail: "Each byte restarts the time.", value: duration(time.Second, 36000*time.Second),
 	}, {
 		Name: "deadline", Live: true, PerQueue: true, Default: "0s", DefaultNote: "off",
-		Help: "Time limit of one attempt, however lively the app is; 0 is off.", value: duration(0, twelveHours),
+		Help: "Total time limit of one attempt; 0 is off.", value: duration(0, twelveHours),
 	}, {
 		Name: "visibility-timeout", PerQueue: true, Beanstalk: "VisibilityTimeout",
 		DaemonKey: "visibility_timeout", Default: "300s",
@@ -153,12 +153,12 @@ func timeoutOptions() []Option {
 		Name: "error-visibility-timeout", Live: true, PerQueue: true, Example: "30s",
 		Beanstalk: "ErrorVisibilityTimeout", DaemonKey: "error_visibility_timeout", Default: unset,
 		Help:   "Time that a failed message is hidden before the next attempt.",
-		Detail: "Unset lets its visibility timeout run out.", value: optionalDuration(0, twelveHours),
+		Detail: "When unset, the visibility timeout of the receive runs out.", value: optionalDuration(0, twelveHours),
 	}, {
 		Name: "retention-period", Live: true, PerQueue: true, Beanstalk: "RetentionPeriod",
 		DaemonKey: "retention_period", Default: "345600s",
-		Help:   "Time after its first receive during which a message is still tried.",
-		Detail: "An older one is deleted unposted, and counted.", value: duration(time.Minute, twoWeeks),
+		Help:   "Time after its first receive after which a message is no longer tried.",
+		Detail: "An older message is deleted without being posted, and counted.", value: duration(time.Minute, twoWeeks),
 	}}
 }
 
@@ -169,21 +169,21 @@ func retryOptions() []Option {
 		Detail: "A queue on Amazon SQS keeps its own redrive policy.", value: integer(1, 1000),
 	}, {
 		Name: "respect-retry-after", Live: true, Default: "false",
-		Help: "Let the Retry-After of a failed answer choose the time of the next attempt.", value: onOff(),
+		Help: "Use the Retry-After header of a failed answer as the pause before the next attempt.", value: onOff(),
 	}, {
 		Name: "backoff-min", Live: true, Default: "0s", DefaultNote: "off",
-		Help:  "Pause after a message's first failure, doubled at each further one; 0 is off.",
+		Help:  "Pause after the first failure of a message, doubled after each further one; 0 is off.",
 		value: duration(0, twelveHours),
 	}, {
 		Name: "backoff-max", Live: true, Default: "3600s",
-		Help: "Longest pause between two attempts of a message.", value: duration(0, twelveHours),
+		Help: "Maximum pause between two attempts.", value: duration(0, twelveHours),
 	}, {
 		Name: "backoff-doublings", Live: true, Default: "16",
-		Help: "Doublings of the pause before it grows by the same step each time.", value: integer(0, 16),
+		Help: "Number of doublings; after them the pause grows linearly.", value: integer(0, 16),
 	}, {
 		Name: "backoff-jitter", Live: true, Default: "0",
-		Help:   "Per cent by which a pause may be shortened at random.",
-		Detail: "What failed together then does not return together.", value: integer(0, 100),
+		Help:   "Random reduction of each pause, in per cent.",
+		Detail: "It keeps messages that failed together from returning together.", value: integer(0, 100),
 	}}
 }
 
@@ -192,12 +192,12 @@ func functionOptions() []Option {
 		Name: "function", Example: "resize-images", OtherVariables: []string{"WORKERLESS_FUNCTION"},
 		PerQueue:    true,
 		DefaultNote: "none: messages go to an app",
-		Help:        "AWS Lambda function that gets the messages in place of an app.",
+		Help:        "AWS Lambda function that gets the messages instead of an app.",
 		value:       checked("a function's name or ARN, of which the end may be :VERSION or :ALIAS", functionName),
 	}, {
 		Name: "lambda", Example: "./bootstrap", PerQueue: true,
 		DefaultNote: "none",
-		Help:        "Shell command of a Lambda function to run on this machine in place of an app.",
+		Help:        "Shell command of a Lambda function that runs on this machine instead of an app.",
 		value:       checked("a command line of up to 4096 bytes", commandLine),
 	}, {
 		Name: "function-timeout", Default: "900s",
@@ -216,22 +216,22 @@ func functionOptions() []Option {
 func limitOptions() []Option {
 	return []Option{{
 		Name: "rate", Default: "0", DefaultNote: "off",
-		Help:   "Maximum deliveries begun per second, minute or hour; 0 is off.",
-		Detail: "After a rest one message, one batch or a tenth of a second's worth, whichever is most, comes on top.",
+		Help:   "Maximum deliveries started per second, minute or hour; 0 is off.",
+		Detail: "After a pause, a burst of a tenth of a second's worth (at least one message or batch) is allowed.",
 		value:  rate(),
 	}, {
 		Name: "adaptive-concurrency", Default: "false",
-		Help: "Find the concurrency at which the app is quickest, up to http-connections.", value: onOff(),
+		Help: "Find the concurrency at which the app is fastest, up to http-connections.", value: onOff(),
 	}, {
 		Name: "breaker", Default: "0", DefaultNote: "off",
-		Help:   "Per cent of failures at which deliveries stop for breaker-delay; 0 is off.",
-		Detail: "They are counted over breaker-window.", value: integer(0, 100),
+		Help:   "Failure percentage at which deliveries stop for breaker-delay; 0 is off.",
+		Detail: "Failures are counted over breaker-window.", value: integer(0, 100),
 	}, {
 		Name: "breaker-window", Default: "30s",
 		Help: "Time over which the breaker counts failures.", value: duration(time.Second, 600*time.Second),
 	}, {
 		Name: "breaker-delay", Default: "15s",
-		Help: "Time that deliveries stay stopped before one is tried.", value: duration(time.Second, time.Hour),
+		Help: "Time without deliveries before one is tried again.", value: duration(time.Second, time.Hour),
 	}}
 }
 
@@ -239,17 +239,17 @@ func metricsOptions() []Option {
 	return []Option{{
 		Name: "cloudwatch", Default: auto,
 		Help:   "Send metrics to CloudWatch, which costs money.",
-		Detail: "Auto is on when a name was set and a queue or a function is Amazon's own, not that of another server.",
+		Detail: "Auto means on if a name is set and a queue or function is on AWS itself, not on another server.",
 		value:  autoSwitch(),
 	}, {
 		Name: "metrics-interval", Default: "60s", DaemonKey: "cloudwatch_interval",
 		OtherVariables: []string{"WORKERLESS_METRICS_INTERVAL"},
-		Help:           "Time between two sendings of metrics to CloudWatch.", value: duration(time.Second, time.Hour),
+		Help:           "Interval at which metrics are sent to CloudWatch.", value: duration(time.Second, time.Hour),
 	}, {
 		Name: "environment-name", Example: "orders-worker", DaemonKey: "environment_name",
 		DefaultNote: "none",
 		Help:        "Elastic Beanstalk environment whose health is sent to CloudWatch.",
-		Detail:      "It is also the name, where no other is set.",
+		Detail:      "It is also the default of name.",
 		value:       checked("1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
 	}}
 }

@@ -26,19 +26,19 @@ func scalingOptions() []Option {
 		Name: "scale-target", Default: ScaleNone,
 		DefaultNote: "or processes where processes-max is more than processes-min",
 		Help:        "What is scaled: processes on this machine, an Auto Scaling group, or nothing.",
-		Detail:      "With publish nothing is scaled here, and the backlog per instance is published.",
+		Detail:      "With publish, only the backlog per instance is published.",
 		value:       checked("none, processes, publish or asg: with the name of a group", scaleTarget),
 	}, {
 		Name: "scale-drain-within", Default: "60s",
-		Help:  "Time in which the waiting messages are to be done, without a measure.",
+		Help:  "Target time for processing the backlog; used without scale-measure-name.",
 		value: duration(time.Second, 24*time.Hour),
 	}, {
 		Name: "scale-target-busy", Default: "75",
-		Help: "Per cent of the delivery slots that are to be in use, without a measure.", value: integer(1, 100),
+		Help: "Target percentage of busy delivery slots; used without scale-measure-name.", value: integer(1, 100),
 	}, {
 		Name: "scale-in-protection", Default: protectionAuto,
-		Help:   "Protect this instance from scale-in while long work runs.",
-		Detail: "It is an instance of an Auto Scaling group, or a task of Amazon ECS.",
+		Help:   "Protect this instance from scale-in during long deliveries.",
+		Detail: "Works in an Auto Scaling group and in Amazon ECS.",
 		value:  choice(protectionAuto, ProtectionOff),
 	}}
 	return slices.Concat(options, groupOptions(), triggerOptions())
@@ -55,8 +55,8 @@ func groupOptions() []Option {
 		Help:        "Maximum instances in the group.", value: integer(1, maxSize),
 	}, {
 		Name: "scale-cooldown", Namespace: bundle.NamespaceGroup, Beanstalk: "Cooldown", Default: "360s",
-		Help:   "Time after a change of size without another one.",
-		Detail: "Without a measure only smaller sizes wait for it.", value: duration(0, maxSize*time.Second),
+		Help:   "Minimum time between two changes of size.",
+		Detail: "Without scale-measure-name it applies only to scale-in.", value: duration(0, maxSize*time.Second),
 	}}
 }
 
@@ -70,7 +70,8 @@ func triggerOptions() []Option {
 			ownMeasures(), foreignMeasures()...),
 	}, {
 		Name: "scale-statistic", Namespace: bundle.NamespaceTrigger, Beanstalk: "Statistic", Default: "Average",
-		Help: "How the readings of a period become one value.", value: choice("Average", "Minimum", "Maximum", "Sum"),
+		Help: "Statistic that turns the readings of a period into one " +
+			"value.", value: choice("Average", "Minimum", "Maximum", "Sum"),
 	}, {
 		Name: "scale-unit", Namespace: bundle.NamespaceTrigger, Beanstalk: "Unit", Example: "Percent",
 		DefaultNote: "that of the measure",
@@ -78,31 +79,31 @@ func triggerOptions() []Option {
 	}, {
 		Name: "scale-lower-threshold", Namespace: bundle.NamespaceTrigger, Beanstalk: "LowerThreshold", Example: "25",
 		DefaultNote: "by the measure: 25, 10, 10, 30",
-		Help:        "Value below which the size shrinks.", value: number(0, maxThreshold),
+		Help:        "Value below which the size decreases.", value: number(0, maxThreshold),
 	}, {
 		Name: "scale-upper-threshold", Namespace: bundle.NamespaceTrigger, Beanstalk: "UpperThreshold", Example: "75",
 		DefaultNote: "by the measure: 75, 100, 60, 80",
-		Help:        "Value above which the size grows.", value: number(0, maxThreshold),
+		Help:        "Value above which the size increases.", value: number(0, maxThreshold),
 	}, {
 		Name: "scale-lower-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
 		Beanstalk: "LowerBreachScaleIncrement", Default: "-1",
-		Help: "Change of size when it shrinks: a negative number.", value: integer(-maxSize, -1),
+		Help: "Change of size for scale-in: a negative number.", value: integer(-maxSize, -1),
 	}, {
 		Name: "scale-upper-breach-scale-increment", Namespace: bundle.NamespaceTrigger,
 		Beanstalk: "UpperBreachScaleIncrement", Default: "1",
-		Help: "Change of size when it grows.", value: integer(1, maxSize),
+		Help: "Change of size for scale-out.", value: integer(1, maxSize),
 	}, {
 		Name: "scale-period", Namespace: bundle.NamespaceTrigger, Beanstalk: "Period", Default: "300s",
 		beanstalkMinutes: true,
-		Help:             "Time over which one value is made.", value: duration(time.Second, maxPeriod),
+		Help:             "Period over which one value is measured.", value: duration(time.Second, maxPeriod),
 	}, {
 		Name: "scale-evaluation-periods", Namespace: bundle.NamespaceTrigger, Beanstalk: "EvaluationPeriods", Default: "1",
-		Help: "Consecutive periods that must be beyond a threshold.", value: integer(1, 600),
+		Help: "Consecutive periods beyond a threshold before the size changes.", value: integer(1, 600),
 	}, {
 		Name: "scale-breach-duration", Namespace: bundle.NamespaceTrigger, Beanstalk: "BreachDuration", Default: "0s",
 		DefaultNote: "as long as the periods", beanstalkMinutes: true,
-		Help:   "Time that a threshold must be passed.",
-		Detail: "Of this and the periods the longer time counts.", value: duration(0, maxPeriod),
+		Help:   "Minimum time beyond a threshold before the size changes.",
+		Detail: "The longer of this and the periods applies.", value: duration(0, maxPeriod),
 	}}
 }
 
