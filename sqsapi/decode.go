@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"tendril/queue"
 )
@@ -68,8 +69,9 @@ func decodeJSON(body []byte, request any) error {
 }
 
 // decodeOptions read JSON as SDKs of every age write it: a parameter that is there twice counts
-// as it stands last, and its name may be in any case.
-var decodeOptions = json.JoinOptions(jsontext.AllowDuplicateNames(true), json.MatchCaseInsensitiveNames(true))
+// as it stands last, and its name may be in any case, but without other underscores and hyphens.
+var decodeOptions = json.JoinOptions(jsontext.AllowDuplicateNames(true), json.MatchCaseInsensitiveNames(true),
+	jsonv1.MatchCaseSensitiveDelimiter(true))
 
 // typeNames are the types of parameters in JSON's words.
 var typeNames = map[reflect.Kind]string{

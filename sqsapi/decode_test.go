@@ -101,6 +101,7 @@ func FuzzDecode(f *testing.F) {
 		`{"QueueUrl":"q","AttributeNames":["All"],"MessageAttributeNames":["a.*"],"MaxNumberOfMessages":10,"WaitTimeSeconds":0}`,
 		`{"MessageBody":"\ud83d\ude00\u0000\\\""}`, `{"MessageBody":"\ud83d"}`,
 		`{"tags":{"a":"b"},"Attributes":{"DelaySeconds":"1"}}`,
+		`{"queu______eurl":"q"}`, `{"queueURL":"q","Message-Body":"b"}`,
 		strings.Repeat("[", 20), strings.Repeat(`{"a":`, 20), `"`, `"\`, `"\u`, `"\ud800\u`,
 	} {
 		f.Add([]byte(seed))
