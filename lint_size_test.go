@@ -207,6 +207,24 @@ func TestIntroductionsAreShort(t *testing.T) {
 	}
 }
 
+// maxLines is the size from which a package says in its introduction why it is so large.
+const maxLines = 4000
+
+func TestLargePackagesSayWhy(t *testing.T) {
+	lines := map[string]int{}
+	for _, s := range sources(t) {
+		if !s.test && s.inHouse() {
+			lines[s.room] += s.fset.File(s.file.Pos()).LineCount()
+		}
+	}
+	for room, n := range lines {
+		data, err := os.ReadFile(filepath.Join(room, "doc.go"))
+		if n > maxLines && (err != nil || !bytes.Contains(data, []byte("// # Its size\n"))) {
+			t.Errorf("%s has %d lines, more than %d: say why below \"# Its size\" in doc.go", room, n, maxLines)
+		}
+	}
+}
+
 // knownCopies are pairs of files that still share such a run.
 var knownCopies = []string{}
 

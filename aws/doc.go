@@ -50,4 +50,9 @@
 // It has no loop: when to ask again is the worker's matter. It does not split
 // a batch that is too large to send. It never takes credentials from an
 // option, and never logs: [Events] tell of damaged messages and of a wrong clock.
+//
+// # Its size
+//
+// The package has more than 4,000 lines because it is the one place for seven services, each
+// with the advice for its own refusals; a service is one to three files.
 package aws

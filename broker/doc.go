@@ -77,4 +77,10 @@
 // fairly on standard queues; a group id there is kept and returned. It does
 // not limit rates. Policies and encryption keys are stored as given, and have
 // no effect.
+//
+// # Its size
+//
+// The package has more than 4,000 lines because the index in memory, the writer and the
+// tables on disk keep one set of invariants: every operation touches all three under the
+// same locks, and a package between them would have to export what nobody else may call.
 package broker

@@ -48,4 +48,10 @@
 // exists, a port is free or a folder can be written is found out by those who
 // use them. It knows no flag library: the command makes flags of the table and
 // hands back those that were given.
+//
+// # Its size
+//
+// The package has more than 4,000 lines because it holds every option: the table and the
+// rules of values, the readers of each notation, and the advice for each way to get a setting
+// wrong. An option is one row, and nothing outside knows where a value came from.
 package config

@@ -105,4 +105,9 @@
 // It does not count retries or move messages to a dead-letter queue: that is the
 // queue's redrive policy. It never repeats a POST. It does not know HTTP (package
 // deliver does) nor where its queue lives.
+//
+// # Its size
+//
+// The package has more than 4,000 lines because its four parts decide together, under one
+// lock: a delivery that ends frees a slot, deletes a message and opens a receive in one step.
 package worker

@@ -18,4 +18,9 @@
 // TERM and INT drain and stop; a second one stops at once. HUP applies what changed
 // in the settings and in the app's folder. USR1 and TSTP pause all queues, and resume
 // them when they come again.
+//
+// # Its size
+//
+// The package has more than 4,000 lines because every command has its flags, its help, its
+// texts and its exit statuses here; a command is one file.
 package main
