@@ -83,8 +83,8 @@ var rooms = []room{
 			"logging", "yamlfile", "tasks"}},
 }
 
-// lone names the libraries that only these packages may import, and why.
-var lone = []struct {
+// restricted names the libraries that only these packages may import, and why.
+var restricted = []struct {
 	prefix, rooms, why string
 }{
 	{"github.com/aws/", "aws",
@@ -193,7 +193,7 @@ func TestImportsFollowTheTable(t *testing.T) {
 					"environment plug them together",
 					s.path, path, s.room, may[s.room])
 			}
-			for _, l := range lone {
+			for _, l := range restricted {
 				if strings.HasPrefix(path, l.prefix) && !slices.Contains(strings.Fields(l.rooms), s.room) {
 					t.Errorf("%s imports %s: %s", s.path, path, l.why)
 				}

@@ -173,8 +173,8 @@ func buildingUp(t *testing.T) (p *process, mark string) {
 	return p, mark
 }
 
-// TestStopDuringTheStart: TERM while the app is being built ends the build, and is no
-// failure.
+// TestStopDuringTheStart: TERM while the app is being built ends the build, and is not
+// a failure.
 func TestStopDuringTheStart(t *testing.T) {
 	t.Parallel()
 	p, mark := buildingUp(t)

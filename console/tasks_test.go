@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// pastRuns are two runs of tidy, the newest first, and one of a task that is no
-// more.
+// pastRuns are two runs of tidy, the newest first, and one of a task that no
+// longer exists.
 func pastRuns() []TaskRun {
 	at := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 	return []TaskRun{

@@ -133,7 +133,7 @@ func TestAttributes(t *testing.T) {
 			[]string{"Dropped: 5"}},
 		{"case twins", []queue.Attribute{text("Foo", "1"), text("foo", "2"), text("fOO", "3")},
 			[]string{"Foo: 1", "Dropped: 2"}},
-		{"a twin does not step in", []queue.Attribute{text("Foo", "\n"), text("foo", "2")}, []string{"Dropped: 2"}},
+		{"a second one does not step in", []queue.Attribute{text("Foo", "\n"), text("foo", "2")}, []string{"Dropped: 2"}},
 		{"a binary attribute of the same name does not count",
 			[]queue.Attribute{{Name: "Foo", Type: "Binary", Value: "1"}, text("foo", "2")},
 			[]string{"Foo: 2"}},

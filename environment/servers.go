@@ -34,7 +34,7 @@ const (
 )
 
 // connectionShares are the most connections of the queue endpoint and of the console. What the worker needs for
-// its deliveries is set aside first: clients of the listeners must never take it.
+// its deliveries is reserved first, so that clients of the listeners can never take it.
 func connectionShares(descriptors, deliveries int) (endpoint, console int) {
 	rest := descriptors - ownDescriptors - deliveries
 	return min(max(rest*3/4, leastConnections), 16384), min(max(rest/8, leastConnections), 256)

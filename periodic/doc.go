@@ -44,8 +44,8 @@
 // older than its grace. On a standard queue a send without an answer is repeated
 // once at most, on a FIFO queue for as long as the queue recognises the
 // repetition; then the run is left as it is and told as [ReasonUncertain]. Two
-// failures of that kind in one run, or two leaders that die with the same run in
-// hand, can therefore lose it: twice is the promise that is kept. A FIFO queue
+// failures of that kind in one run, or two leaders that die while they send the same
+// run, can therefore lose it: only one such failure is covered. A FIFO queue
 // needs clocks that agree within 30 s for that.
 //
 // A clock that is set back makes times come again: the registry tells those that

@@ -108,8 +108,8 @@ func malformed(why string) *queue.Error {
 	return queue.Errorf(codeSerialization, "The request's body cannot be read: %s.", why)
 }
 
-// checkBounds refuses bodies that are too deep or have too many values. It is no
-// validator: what it passes may still be no JSON.
+// checkBounds refuses bodies that are too deep or have too many values. It does not
+// validate: what it accepts may still not be JSON.
 func checkBounds(body []byte) error {
 	depth, values := 0, 0
 	for i := 0; i < len(body); i++ {

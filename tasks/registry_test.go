@@ -83,8 +83,8 @@ func (s *flakySender) Send(context.Context, string, queue.Outgoing) (queue.Sent,
 	return queue.Sent{ID: "m-" + string(rune('0'+s.sends))}, nil
 }
 
-// TestClaimsOfALocalLeaderAfterARestart: a claim that one process left unsettled is no
-// other's after a restart, though both have the term 1: the next one makes the
+// TestClaimsOfALocalLeaderAfterARestart: a claim that one process left unsettled does not belong
+// to another after a restart, though both have the term 1: the next one makes the
 // next try, and what is settled stays so.
 func TestClaimsOfALocalLeaderAfterARestart(t *testing.T) {
 	table := newTable(t)

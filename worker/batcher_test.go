@@ -117,7 +117,7 @@ func TestOrdersThatComeDuringCallsShareTheNext(t *testing.T) {
 	for range partCalls {
 		b.put(pending{}, now)
 		if got := sendOne(&b, now); len(got) != 1 {
-			t.Fatalf("a lone order goes at once, got %d", len(got))
+			t.Fatalf("a single order goes at once, got %d", len(got))
 		}
 	}
 	for range 9 {

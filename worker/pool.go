@@ -143,7 +143,7 @@ func (p *Pool) takeReserved(now time.Time) (*slots, []*held) {
 }
 
 // reservable returns how many slots may be reserved for a queue: about its share of them.
-// The turn after that waits, and all others behind it: else whoever has messages in hand
+// The turn after that waits, and all others behind it: else a queue that holds messages
 // would run ahead of a queue whose receive is slow.
 func (p *Pool) reservable(l *lane, now time.Time) int {
 	return int(math.Ceil(p.shareOf(l, now)*float64(p.concurrency))) + 1
@@ -251,9 +251,9 @@ func (p *Pool) part(l *lane, counts func(*lane) bool) float64 {
 	return float64(l.weight) / float64(total)
 }
 
-// rest begins the pool's sleep once every queue was found empty. A queue with
-// work in hand or a receive open is not; one that cannot be received from does
-// not count.
+// rest begins the pool's sleep once every queue was found empty. A queue that
+// holds messages or has a receive open is not empty; one that cannot be received from
+// does not count.
 func (p *Pool) rest(now time.Time) {
 	if p.sleep == 0 || slices.ContainsFunc(p.lanes, func(l *lane) bool {
 		return l.isOpen() && !l.pollsEmpty && (len(l.poller.open) > 0 || l.messages.ready.len() > 0)
@@ -299,7 +299,7 @@ const (
 	// slots that it was given already. In strict order nobody below may have
 	// the slot before that is known.
 	undecided
-	// claimed: it has work for the slot, in hand or to be expected.
+	// claimed: it has work for the slot, held here or expected.
 	claimed
 )
 

@@ -37,7 +37,7 @@ type Status struct {
 
 // TurnStatus is how a queue fares among others.
 type TurnStatus struct {
-	// Oldest is how long ago the oldest message in hand that is not done was
+	// Oldest is how long ago the oldest message that is held and not done was
 	// sent; LongestWait the longest time from the sending of a message to its
 	// delivery, of those begun in the last minute; 0 when there are none.
 	Oldest, LongestWait time.Duration

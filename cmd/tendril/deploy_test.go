@@ -256,7 +256,7 @@ func TestStatusShowsEverythingThatHappens(t *testing.T) {
 		}
 	}
 	if n := strings.Count(out, "of the deliveries"); n != 1 {
-		t.Errorf("a lone queue's share is told: %d", n)
+		t.Errorf("the share of the only queue is told: %d", n)
 	}
 	st = console.Status{PoisonMessages: &console.PoisonMessages{Broken: true},
 		Deployment: &console.Deployment{State: console.DeployStarting, To: "version 2", Since: ago}}

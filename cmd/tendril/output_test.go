@@ -123,7 +123,7 @@ func TestAttemptsError(t *testing.T) {
 		err := attemptsError(c.failed, c.running, c.unknown)
 		if (err == nil) != (c.want == "") || err != nil &&
 			(!strings.Contains(err.Error(), c.want) || exitCode(err) != exitFailed || len(hintsOf(err)) == 0) {
-			t.Errorf("verdict(%d, %d, %d) = %v, want %q", c.failed, c.running, c.unknown, err, c.want)
+			t.Errorf("attemptsError(%d, %d, %d) = %v, want %q", c.failed, c.running, c.unknown, err, c.want)
 		}
 	}
 }
