@@ -99,11 +99,15 @@ func (l *lane) usable(now time.Time) int {
 }
 
 // hasWork reports whether in strict order nobody below may receive: there is
-// work here, or a receive may bring some, and its own limit leaves slots for it.
+// work here, or a receive may bring some, and its own limits leave slots for it.
 func (l *lane) hasWork(now time.Time) bool {
+	return !l.limiter.refusing(now) && l.limiterRoom(now) > 0 && l.wantsSlots(now)
+}
+
+// wantsSlots is hasWork whatever the limiter lets begin.
+func (l *lane) wantsSlots(now time.Time) bool {
 	switch {
-	case !l.isOpen() || l.limiter.refusing(now) || l.limiterRoom(now) == 0,
-		l.limit < l.pool.concurrency && l.limit-l.inWork <= l.granted:
+	case !l.isOpen(), l.limit < l.pool.concurrency && l.limit-l.inWork <= l.granted:
 		return false
 	case l.slots.startable(now) || l.messages.turning > 0 && l.settler.deletes.deletes.fails == 0:
 		return true
@@ -198,11 +202,15 @@ func (l *lane) usedByOthers(room int) (used, reserved int) {
 // permitted returns how many messages the next receive may ask for as far as the limiter
 // is concerned: its share of the room that the others leave, and what it has reserved slots
 // for. A queue that seems empty waits for no more than an equal part, since messages may
-// come to all of them at once.
+// come to all of them at once. Nor may one below a queue that waits for the same limiter: in
+// strict order that one gets what the limiter lets through next.
 func (l *lane) permitted(room int, now time.Time) int {
 	near := l.messages.ready.len() + l.poller.expected
 	used, reserved := l.usedByOthers(room)
 	need := min(l.needed(), room-reserved)
+	if l.pool.strict && l.pool.waitsAbove(l, now) {
+		return need
+	}
 	share := int(math.Ceil(float64(room) * l.pool.shareOfRoom(l, now)))
 	return max(min(inTens(share, near), room-used-near), need)
 }

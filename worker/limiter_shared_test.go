@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -231,4 +232,37 @@ func TestLimitersOfTwoTargets(t *testing.T) {
 			<-r.ended
 		}
 	})
+}
+
+// Under a rate that is used up, strict order receives nothing from a queue below one with work:
+// its messages could not begin, and would be returned with a receive counted.
+func TestStrictOrderReceivesNothingBelowWhileTheRateIsUsedUp(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []float64{2, 20, 50, 300} {
+		t.Run(strconv.FormatFloat(rate, 'g', -1, 64), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := poolOf(t, nil, &queuetest.FakeOptions{Latency: 3 * ms},
+					sharing(&testLimiter{rate: rate, burst: max(rate/10, 1)}, weights(0, 0))...)
+				c.by["a"].send(int(rate)*40, "")
+				below := c.by["b"].send(20, "")
+				c.run()
+				after(30 * time.Second)
+				got, _ := cost(c.by["b"], below)
+				if a := c.posts("a"); a < int(rate)*29 || got > 0 {
+					t.Errorf("%d deliveries of the first queue in 30 s; %d receives of messages of the second, want 0", a, got)
+				}
+				after(15 * time.Second)
+				got, _ = cost(c.by["b"], below)
+				if b := c.posts("b"); b < min(int(rate), 20) || got > b+c.by["b"].w.Status().Prefetched {
+					t.Errorf("after the first queue was empty: %d deliveries of the second, %d receives", b, got)
+				}
+				for _, r := range c.all {
+					r.abort()
+					r.drain()
+					<-r.ended
+				}
+			})
+		})
+	}
 }

@@ -220,6 +220,14 @@ func (p *Pool) claimedAbove(l *lane, now time.Time) bool {
 	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool { return m.hasWork(now) })
 }
 
+// waitsAbove reports whether a queue before this one has work, and perhaps waits only for the limiter
+// that both share.
+func (p *Pool) waitsAbove(l *lane, now time.Time) bool {
+	return slices.ContainsFunc(p.lanes[:slices.Index(p.lanes, l)], func(m *lane) bool {
+		return m.limiter.shares(l.limiter) && m.wantsSlots(now)
+	})
+}
+
 // shareOf returns the share of the turns, up to 1, that a queue has to expect
 // when it has work: in strict order all, else by weight among those that may
 // have work too.
