@@ -190,7 +190,7 @@ func (e *Environment) openTelemetry(ctx context.Context) (err error) {
 	if e.otlp != nil {
 		e.steps.push("the telemetry collector", e.otlp.Close)
 	}
-	cloud, err := e.openCloudWatch(ctx, e.monitor.Green)
+	cloud, err := e.openCloudWatch(ctx, e.publicHealth)
 	e.telemetry = telemetry.New(&telemetry.Options{
 		Version: e.Version, CloudWatch: cloud, OTLP: e.otlp, Logger: e.Logger.Logger, Sources: telemetry.Sources{
 			Workers: e.workerReadings, Queues: e.queueReadings, Limits: e.limitReadings, Leader: e.leads,
@@ -209,6 +209,12 @@ func (e *Environment) openTelemetry(ctx context.Context) (err error) {
 		},
 	})
 	return err
+}
+
+func (e *Environment) publicHealth() telemetry.Health {
+	r := e.monitor.Report()
+	return telemetry.Health{Green: r.Color == health.Green, Code: r.Status.Code(),
+		Periodic: e.running() && e.tasks.Any(), Leads: e.leads()}
 }
 
 func (e *Environment) leads() bool { return e.running() && e.tasks != nil && e.tasks.Leading() }

@@ -163,7 +163,7 @@ func TestHealthOfAnEnvironment(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if !r.monitor.Green() {
+	if r.monitor.Report().Color != health.Green {
 		t.Errorf("the health is %v", r.monitor.Report())
 	}
 

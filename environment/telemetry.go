@@ -12,7 +12,7 @@ import (
 	"tendril/telemetry"
 )
 
-func (c *core) openCloudWatch(ctx context.Context, green func() bool) (*telemetry.CloudWatch, error) {
+func (c *core) openCloudWatch(ctx context.Context, state func() telemetry.Health) (*telemetry.CloudWatch, error) {
 	if c.s.CloudWatch != config.On || c.QueuesOnly {
 		return nil, nil
 	}
@@ -21,7 +21,7 @@ func (c *core) openCloudWatch(ctx context.Context, green func() bool) (*telemetr
 		return nil, fmt.Errorf("%w: %w", ErrSettings, err)
 	}
 	cloud := telemetry.NewCloudWatch(client, &telemetry.CloudWatchOptions{
-		Name: c.s.Name, Interval: c.s.MetricsInterval, Environment: c.s.EnvironmentName, Health: green,
+		Name: c.s.Name, Interval: c.s.MetricsInterval, Environment: c.s.EnvironmentName, Health: state,
 		Logger: c.Logger.Logger,
 	})
 	c.steps.background("the CloudWatch metrics", func(ctx context.Context) {

@@ -210,9 +210,6 @@ func (m *Monitor) Report() Report {
 	return r
 }
 
-// Green reports whether the status is Ok or Info.
-func (m *Monitor) Green() bool { return m.Report().Color == Green }
-
 // Live are the conditions of being alive: that the rounds go on.
 func (m *Monitor) Live() []Check { return live(*m.lastRound.Load(), time.Now()) }
 

@@ -52,7 +52,7 @@ func TestReportIsPendingDuringTheStartAndNoDataWhenTheRoundsEnd(t *testing.T) {
 			t.Errorf("right after one: %v", r)
 		}
 		time.Sleep(2 * time.Minute)
-		if r := m.Report(); r.Status != NoData || !r.Since.Equal(begun) || m.Green() || m.Live()[0].OK ||
+		if r := m.Report(); r.Status != NoData || !r.Since.Equal(begun) || r.Color == Green || m.Live()[0].OK ||
 			r.Causes[0] != "No data. Last seen 2 minutes ago." {
 			t.Errorf("long after one: %v", r)
 		}

@@ -361,3 +361,15 @@ func TestReasonOfAProcessThatWasGivenUpAppearsOnce(t *testing.T) {
 		t.Errorf("causes %q, want %q", got, want)
 	}
 }
+
+// The numbers are those of the metric EnvironmentHealth of Elastic Beanstalk.
+func TestStatusesHaveTheNumbersOfElasticBeanstalk(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[Status]int{
+		Ok: 0, Info: 1, Pending: 5, "": 5, NoData: 10, Warning: 15, Degraded: 20, Severe: 25,
+	} {
+		if got := status.Code(); got != want {
+			t.Errorf("%q has the number %d, want %d", status, got, want)
+		}
+	}
+}

@@ -16,6 +16,26 @@ const (
 	NoData   Status = "No Data"
 )
 
+// Code returns the number that Elastic Beanstalk's metric EnvironmentHealth has for a
+// status. Pending and anything else is 5, which is Unknown there.
+func (s Status) Code() int {
+	switch s {
+	case Ok:
+		return 0
+	case Info:
+		return 1
+	case NoData:
+		return 10
+	case Warning:
+		return 15
+	case Degraded:
+		return 20
+	case Severe:
+		return 25
+	}
+	return 5
+}
+
 // Color is the colour of a status.
 type Color string
 

@@ -31,12 +31,23 @@ type CloudWatchOptions struct {
 	// Environment is the EnvironmentName dimension of the Health metric; "" sends no
 	// health.
 	Environment string
-	// Health reports whether the environment is green; nil sends no health. It must
-	// not block.
-	Health func() bool
+	// Health returns the environment's state; nil sends no health. It must not block.
+	Health func() Health
 	// Logger gets a line when sending starts to fail and when it works again; may be
 	// nil.
 	Logger *slog.Logger
+}
+
+// Health is the state of an environment as CloudWatch gets it.
+type Health struct {
+	// Green is the value of the metric Health: 1 when true, 0 when false.
+	Green bool
+	// Code is the value of EnvironmentHealth, as Elastic Beanstalk's enhanced health numbers
+	// its statuses: 0 for Ok to 25 for Severe.
+	Code int
+	// Periodic reports whether there are periodic tasks; false sends no Leader. Leads reports
+	// whether this instance is their leader.
+	Periodic, Leads bool
 }
 
 // CloudWatch counts deliveries and sends one statistic set for each metric, queue and
@@ -51,9 +62,11 @@ type CloudWatchOptions struct {
 // with the dimension Queue. A queue without deliveries sends nothing, so an alarm
 // should treat missing data as not breaching.
 //
-// When the environment has a name, its Health goes to the namespace
-// ElasticBeanstalk/SQSD with the dimension EnvironmentName, like that of an Elastic
-// Beanstalk worker environment: 1 is green, 0 is any other color.
+// When the environment has a name, its state goes to the namespace ElasticBeanstalk/SQSD
+// with the dimension EnvironmentName, like that of an Elastic Beanstalk worker
+// environment: Health is 1 for green and 0 for any other color. EnvironmentHealth is the
+// status as a number. Leader is 1 from the leader of the periodic tasks and 0 from the
+// other instances, so its Sum over all instances is 0 without a leader.
 type CloudWatch struct {
 	put      putter
 	opts     CloudWatchOptions
@@ -66,8 +79,12 @@ type CloudWatch struct {
 }
 
 const (
+	// workerlessPrefix and the environment's name are the namespace of the metrics of queues.
 	workerlessPrefix = "Workerless-"
-	healthNamespace  = "ElasticBeanstalk/SQSD"
+	// healthNamespace is the namespace of Health, EnvironmentHealth and Leader. Elastic
+	// Beanstalk publishes its EnvironmentHealth in AWS/ElasticBeanstalk, but names that begin
+	// with AWS/ are reserved for Amazon.
+	healthNamespace = "ElasticBeanstalk/SQSD"
 
 	maxPut = 1000
 	// putTimeout limits one call, flushTimeout everything that Run does after its
@@ -201,18 +218,22 @@ func (c *CloudWatch) send(ctx context.Context, namespace string, data []aws.Datu
 	return c.put.PutMetricData(ctx, namespace, data)
 }
 
-// sendHealth sends the current health. It is not repeated after a failure: the next
-// interval sends a newer value.
+// sendHealth sends the current state in one call. It is not repeated after a failure: the
+// next interval sends newer values.
 func (c *CloudWatch) sendHealth(ctx context.Context, now time.Time) {
 	if c.opts.Environment == "" || c.opts.Health == nil {
 		return
 	}
-	d := aws.Datum{Name: "Health", Unit: "None", At: now, Samples: 1}
-	d.Dimension, d.DimensionValue = "EnvironmentName", c.opts.Environment
-	if c.opts.Health() {
-		d.Sum, d.Minimum, d.Maximum = 1, 1, 1
+	value := func(name string, v float64) aws.Datum {
+		return aws.Datum{Name: name, Unit: "None", At: now, Samples: 1, Sum: v, Minimum: v, Maximum: v,
+			Dimension: "EnvironmentName", DimensionValue: c.opts.Environment}
 	}
-	c.health.recordResult(c.send(ctx, healthNamespace, []aws.Datum{d}))
+	h := c.opts.Health()
+	data := []aws.Datum{value("Health", boolValue(h.Green)), value("EnvironmentHealth", float64(h.Code))}
+	if h.Periodic {
+		data = append(data, value("Leader", boolValue(h.Leads)))
+	}
+	c.health.recordResult(c.send(ctx, healthNamespace, data))
 }
 
 // retryAfter returns the delay after the nth consecutive failure.

@@ -3,6 +3,7 @@ package telemetry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -130,26 +131,37 @@ func TestCloudWatchMakesOneCallPerInterval(t *testing.T) {
 func TestHealthIsSentLikeElasticBeanstalkDoes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		p, red := &fakePutter{}, atomic.Bool{}
-		c := NewCloudWatch(p, &CloudWatchOptions{Environment: "shop", Health: func() bool { return !red.Load() },
+		p, state := &fakePutter{}, atomic.Pointer[Health]{}
+		state.Store(&Health{Green: true, Code: 1})
+		c := NewCloudWatch(p, &CloudWatchOptions{Environment: "shop", Health: func() Health { return *state.Load() },
 			Interval: 10 * time.Second})
 		c.Worker("jobs").Settled(ended(queue.Done, time.Second)) // no name: no figures of queues
 		stop := running(c)
 		time.Sleep(11 * time.Second)
-		red.Store(true)
+		state.Store(&Health{Code: 25, Periodic: true, Leads: true})
+		time.Sleep(10 * time.Second)
+		state.Store(&Health{Code: 25, Periodic: true})
 		time.Sleep(10 * time.Second)
 		stop()
-		var values []float64
+		var values []string
 		for _, call := range p.accepted() {
-			d := call.data[0]
-			if call.namespace != "ElasticBeanstalk/SQSD" || len(call.data) != 1 || d.Name != "Health" ||
-				d.Dimension != "EnvironmentName" || d.DimensionValue != "shop" {
+			if call.namespace != "ElasticBeanstalk/SQSD" {
 				t.Errorf("unexpected call %+v", call)
 			}
-			values = append(values, d.Sum)
+			text := ""
+			for _, d := range call.data {
+				if d.Dimension != "EnvironmentName" || d.DimensionValue != "shop" || d.Samples != 1 || d.Minimum != d.Sum ||
+					d.Maximum != d.Sum {
+					t.Errorf("unexpected value %+v", d)
+				}
+				text += fmt.Sprintf("%s %v, ", d.Name, d.Sum)
+			}
+			values = append(values, text)
 		}
-		if diff := cmp.Diff([]float64{1, 0}, values); diff != "" {
-			t.Errorf("the health is not 1 and then 0: %s", diff)
+		want := []string{"Health 1, EnvironmentHealth 1, ", "Health 0, EnvironmentHealth 25, Leader 1, ",
+			"Health 0, EnvironmentHealth 25, Leader 0, "}
+		if diff := cmp.Diff(want, values); diff != "" {
+			t.Errorf("the state is not sent as it is (-want +got):\n%s", diff)
 		}
 	})
 }
