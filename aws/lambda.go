@@ -171,8 +171,10 @@ func (l *Lambda) explain(refused *refusal, permission string) error {
 	code, message := refused.queueCode(), refused.Error()
 	switch {
 	case code == queue.CodeResourceNotFound:
-		message = fmt.Sprintf("Lambda function %s does not exist at %s: check its name, its alias or version, the account "+
-			"and the region", l.function, l.host)
+		region := l.api.Options().Region
+		message = fmt.Sprintf("Lambda function %s does not exist in region %s (%s): check its name, its alias or version, "+
+			"the account and the region; 'aws lambda list-functions --region %s' lists those that do", l.function, region,
+			l.host, region)
 	case code == queue.CodeAccessDenied:
 		message = fmt.Sprintf("%s refused access to Lambda function %s: %s; allow these credentials %s on it, and check "+
 			"that they have not expired", l.host, l.function, message, permission)

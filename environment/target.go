@@ -3,6 +3,7 @@ package environment
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"tendril/delivery"
 	"tendril/envelope"
 	"tendril/logging"
+	"tendril/queue"
 	"tendril/runtimeapi"
 	"tendril/supervisor"
 	"tendril/telemetry"
@@ -152,7 +154,13 @@ func (t *targetOpener) openFunction(ctx context.Context, l *pipeline, opts *deli
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	timeout, err := function.FunctionTimeout(ctx) // which may need a permission that nothing else does
-	if err == nil && timeout > l.settings().VisibilityTimeout {
+	if err != nil {
+		// Only a function that does not exist ends the start: anything else may pass, and the worker waits for it.
+		if err := function.Check(ctx); errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}) {
+			function.Close()
+			return fmt.Errorf("%w: queue %s: %w; name another one with --function or --region", ErrTarget, l.name, err)
+		}
+	} else if timeout > l.settings().VisibilityTimeout {
 		t.Logger.Info("function may run for longer than the visibility timeout: it is extended meanwhile",
 			"component", "aws", "queue", l.name, "function", l.settings().Function,
 			"timeout", timeout.String(), "visibility_timeout", l.settings().VisibilityTimeout.String())

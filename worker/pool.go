@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -24,6 +25,7 @@ type PoolOptions struct {
 type Pool struct {
 	concurrency int
 	sleep       time.Duration
+	random      func(n int) int // 0 to n-1
 
 	mu       callbackMutex
 	lanes    []*lane
@@ -44,7 +46,7 @@ func NewPool(opts *PoolOptions) *Pool {
 	if opts != nil {
 		o = *opts
 	}
-	return &Pool{sleep: max(o.Sleep, 0),
+	return &Pool{sleep: max(o.Sleep, 0), random: rand.IntN,
 		concurrency: clamp(cmp.Or(o.Concurrency, defaultConcurrency), 1, maxConcurrency)}
 }
 
@@ -186,7 +188,7 @@ func (p *Pool) draw(now time.Time) *lane {
 // as long as none above it is undecided, else the one that the weights give it to.
 func (p *Pool) byOrder(now time.Time) *lane {
 	if !p.strict {
-		return takeTurn(p.lanes, func(l *lane) bool { return l.claim(now) == claimed })
+		return takeTurn(p.lanes, func(l *lane) bool { return l.claim(now) == claimed }, p.random)
 	}
 	if i := firstInOrder(len(p.lanes), func(i int) claim { return p.lanes[i].claim(now) }); i >= 0 {
 		return p.lanes[i]
@@ -311,12 +313,16 @@ const (
 	claimed
 )
 
+// sameCredit is the difference below which two credits are the same: sums of fractions.
+const sameCredit = 1e-9
+
 // takeTurn gives a turn to one of the queues that claim it, in proportion to their weights;
 // nil when none does. Every queue that claims the turn gets its part of it as credit, and
 // the one with most credit takes the turn and pays for it (smooth weighted round robin). A
-// queue that claims nothing saves up nothing.
-func takeTurn(lanes []*lane, claims func(*lane) bool) (taker *lane) {
-	total := 0
+// queue that claims nothing saves up nothing. random, which returns 0 to n-1, chooses among those
+// with the same credit: queues of one weight have the same chance of each turn, on each instance.
+func takeTurn(lanes []*lane, claims func(*lane) bool, random func(n int) int) (taker *lane) {
+	total, tied := 0, 0
 	for _, l := range lanes {
 		if l.claims = claims(l); l.claims {
 			total += l.weight
@@ -325,8 +331,13 @@ func takeTurn(lanes []*lane, claims func(*lane) bool) (taker *lane) {
 	for _, l := range lanes {
 		if l.claims {
 			l.credit += float64(l.weight) / float64(total)
-			if taker == nil || l.credit > taker.credit {
-				taker = l
+			switch {
+			case taker == nil || l.credit > taker.credit+sameCredit:
+				taker, tied = l, 1
+			case l.credit > taker.credit-sameCredit:
+				if tied++; random(tied) == 0 { // each of the tied ones with the same chance
+					taker = l
+				}
 			}
 		}
 	}

@@ -2,6 +2,8 @@ package worker
 
 import (
 	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -19,7 +21,7 @@ func lanesOf(weights ...int) (lanes []*lane) {
 func shareTurns(n int, lanes []*lane, claims func(*lane) bool) map[*lane]int {
 	got := map[*lane]int{}
 	for range n {
-		got[takeTurn(lanes, claims)]++
+		got[takeTurn(lanes, claims, rand.IntN)]++
 	}
 	return got
 }
@@ -39,7 +41,7 @@ func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 			}
 			claims := func(l *lane) bool { return claiming[l] }
 			if total == 0 {
-				if takeTurn(lanes, claims) != nil {
+				if takeTurn(lanes, claims, rand.IntN) != nil {
 					t.Fatal("a turn for a queue that has no work")
 				}
 				continue
@@ -48,7 +50,7 @@ func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 			shareTurns(2*total, lanes, claims)
 			got := map[*lane]int{}
 			for n := 1; n <= 3*total; n++ {
-				l := takeTurn(lanes, claims)
+				l := takeTurn(lanes, claims, rand.IntN)
 				if !claiming[l] {
 					t.Fatal("a turn for a queue that has no work")
 				}
@@ -62,6 +64,54 @@ func TestTurnsFollowTheWeightsAtEveryMoment(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestEqualWeightsAreInRandomOrder: each queue is the first one after a start with the same chance, and so is each
+// order of the first three turns; over many turns the shares stay equal.
+func TestEqualWeightsAreInRandomOrder(t *testing.T) {
+	t.Parallel()
+	const starts = 60_000
+	random := rand.New(rand.NewPCG(1, 2)).IntN
+	all := func(*lane) bool { return true }
+	orders := map[[3]int]int{}
+	for range starts {
+		lanes := lanesOf(1, 1, 1)
+		var order [3]int
+		for turn := range order {
+			order[turn] = slices.Index(lanes, takeTurn(lanes, all, random))
+		}
+		orders[order]++
+	}
+	if len(orders) != 6 {
+		t.Fatalf("orders of the first turns: %v, want the 6 in which each queue has one", orders)
+	}
+	const p = 1.0 / 6
+	// Five standard deviations.
+	allowed := 5 * math.Sqrt(starts*p*(1-p))
+	for order, n := range orders {
+		if math.Abs(float64(n)-starts*p) > allowed {
+			t.Errorf("order %v: %d of %d starts, want %.0f, give or take %.0f", order, n, starts, starts*p, allowed)
+		}
+	}
+	lanes := lanesOf(2, 2, 2)
+	firsts := map[int]int{}
+	for round := range 1000 {
+		for turn := range lanes {
+			if i := slices.Index(lanes, takeTurn(lanes, all, random)); turn == 0 {
+				firsts[i]++
+			}
+		}
+		for i, l := range lanes {
+			if math.Abs(l.credit) > sameCredit {
+				t.Fatalf("queue %d is owed %g turns after round %d", i, l.credit, round)
+			}
+		}
+	}
+	for i, n := range firsts {
+		if n < 260 || n > 410 {
+			t.Errorf("queue %d had the first turn of %d of 1000 rounds, want about a third", i, n)
+		}
+	}
 }
 
 // A queue of weight 1 in 100 gets one turn in a hundred, and not two in a row after it

@@ -21,6 +21,7 @@ import (
 type cli struct {
 	in       io.Reader
 	out, err io.Writer
+	args     []string // of the command line, without the program
 	// environ is the environment as NAME=value.
 	environ []string
 	// tty tells that out is a terminal that a person reads; ttyIn that in is one that a person types at.

@@ -23,7 +23,7 @@ const (
 	exitLate        = 3 // drained late: work was handed back
 	exitUnreachable = 4 // the queue cannot be reached, or refuses access
 	exitApp         = 5 // the app was never ready, or failed too often
-	exitNotFound    = 6 // no such queue, message, or running environment
+	exitNotFound    = 6 // no such queue, function, message, or running environment
 	exitConflict    = 7 // a port or the data directory is in use
 	exitSignal      = 128
 )
@@ -74,7 +74,8 @@ func exitCode(err error) int {
 		return coded.code
 	case problemsOf(err) != nil:
 		return exitUsage
-	case errors.Is(err, environment.ErrQueue) && errors.Is(err, queue.ErrNoQueue):
+	case errors.Is(err, environment.ErrQueue) && errors.Is(err, queue.ErrNoQueue),
+		errors.Is(err, environment.ErrTarget) && errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}):
 		return exitNotFound
 	}
 	for _, known := range []struct {

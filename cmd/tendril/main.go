@@ -25,6 +25,7 @@ func (c *cli) run(args []string) int {
 	if noticed {
 		printLine(c.err, "long flags with a single dash are understood; the usual form has two")
 	}
+	c.args = args
 	root := c.newRoot()
 	root.SetArgs(args)
 	err := root.Execute()

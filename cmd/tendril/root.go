@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"tendril/config"
 )
 
 func (c *cli) newRoot() *cobra.Command {
@@ -25,6 +28,10 @@ the answer. The queue is embedded and durable, or on Amazon SQS.
   tendril status                        see what happens
   tendril deploy examples/thumbnails    replace it by a new version, without downtime
 
+Without a command, the flags of 'tendril up' run it, as on a command line of Workerless:
+
+  tendril --function resize --queues payments:3,default:1
+
 Exit status: 0 ok, 1 failed, 2 usage or settings, 3 drained late, 4 queue
 unreachable, 5 app failed, 6 not found, 7 in use, 128+n killed by a second
 signal.`,
@@ -33,8 +40,15 @@ signal.`,
 		Version:       version,
 		Args:          cobra.ArbitraryArgs,
 	}
+	// They run 'tendril up', and are here only to be told from commands. Its help and its completion show them.
+	addSettings(root, func(config.Option) bool { return true })
+	root.Flags().VisitAll(func(f *pflag.Flag) { f.Hidden = true })
 	root.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
+		switch {
+		case len(args) == 0 && cmd.Flags().NFlag() > 0:
+			root.SetArgs(append([]string{"up"}, c.args...))
+			return root.Execute()
+		case len(args) == 0:
 			return cmd.Help()
 		}
 		hint := "see 'tendril --help'"

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -101,6 +103,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"running": scriptRunning, "exits": scriptExits, "until": scriptUntil, "signal": scriptSignal, "http": scriptHTTP,
 			"zip": scriptZip, "agree": scriptAgree,
+			"functions": scriptFunctions,
 		},
 	})
 }
@@ -269,4 +272,34 @@ func scriptHTTP(ts *testscript.TestScript, neg bool, args []string) {
 	body, err := io.ReadAll(resp.Body)
 	ts.Check(err)
 	fmt.Fprintf(ts.Stdout(), "%d %s", resp.StatusCode, body)
+}
+
+// scriptFunctions serves these functions as AWS Lambda does, each of which succeeds, and has AWS_ENDPOINT_URL_LAMBDA
+// name the server. The configuration of one named denied may not be read: functions resize denied
+func scriptFunctions(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: functions NAME...")
+	}
+	refuse := func(w http.ResponseWriter, status int, shape string) {
+		w.Header().Set("X-Amzn-Errortype", shape)
+		w.WriteHeader(status)
+		fmt.Fprintf(w, `{"Message":"%s"}`, shape)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/2015-03-31/functions/"), "/")
+		switch asked := r.Method == http.MethodGet; {
+		case asked && name == "denied":
+			refuse(w, http.StatusForbidden, "AccessDeniedException")
+		case !slices.Contains(args, name):
+			refuse(w, http.StatusNotFound, "ResourceNotFoundException")
+		case asked:
+			fmt.Fprint(w, `{"Timeout":3}`)
+		case r.Header.Get("X-Amz-Invocation-Type") == "DryRun":
+			w.WriteHeader(http.StatusNoContent)
+		default:
+			fmt.Fprint(w, "null")
+		}
+	}))
+	ts.Defer(server.Close)
+	ts.Setenv("AWS_ENDPOINT_URL_LAMBDA", server.URL)
 }
