@@ -3,7 +3,9 @@ package broker
 import (
 	"context"
 	"maps"
+	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	"tendril/queue"
 )
@@ -12,33 +14,37 @@ import (
 // retention period applies to the messages that are there, a change of the
 // delay of a FIFO queue too; of a standard queue only to later sends.
 func (b *Broker) SetAttributes(ctx context.Context, name string, attrs map[string]string) error {
-	return b.administer(ctx, name, func(q *liveQueue) error {
-		q.mu.Lock()
-		old, current := q.set, q.attributes
-		q.mu.Unlock()
-		if value, ok := attrs["FifoQueue"]; ok && (!old.fifo || value != "true") {
-			if !old.fifo {
-				return queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute FifoQueue.")
-			}
-			return queue.Errorf(queue.CodeInvalidAttributeValue,
-				"Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
+	attrs = normalAttributes(attrs)
+	return b.administer(ctx, name, func(q *liveQueue) error { return b.setAttributes(q, attrs) })
+}
+
+// setAttributes is SetAttributes of a queue that is being administered.
+func (b *core) setAttributes(q *liveQueue, attrs map[string]string) error {
+	q.mu.Lock()
+	old, current := q.set, q.attributes
+	q.mu.Unlock()
+	if value, ok := attrs["FifoQueue"]; ok && (!old.fifo || value != "true") {
+		if !old.fifo {
+			return queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute FifoQueue.")
 		}
-		merged := mergeAttributes(current, attrs)
-		set, err := parseSettings(old.fifo, merged)
-		if err != nil {
+		return queue.Errorf(queue.CodeInvalidAttributeValue,
+			"Invalid value for the parameter FifoQueue. Reason: Modifying queue type is not supported.")
+	}
+	merged := mergeAttributes(current, attrs)
+	set, err := parseSettings(old.fifo, merged)
+	if err != nil {
+		return err
+	}
+	if _, ok := attrs["RedrivePolicy"]; ok {
+		if err := b.checkRedrive(q.name, &set, attrs["RedrivePolicy"]); err != nil {
 			return err
 		}
-		if _, ok := attrs["RedrivePolicy"]; ok {
-			if err := b.checkRedrive(name, &set, attrs["RedrivePolicy"]); err != nil {
-				return err
-			}
-		}
-		now := stamp()
-		return b.writer.change(
-			func(t *tx) error { return t.writeSettings(q, merged, &old, &set, now) },
-			func() { q.reconfigured(merged, &old, set, now) },
-		)
-	})
+	}
+	now := stamp()
+	return b.writer.change(
+		func(t *tx) error { return t.writeSettings(q, merged, &old, &set, now) },
+		func() { q.reconfigured(merged, &old, set, now) },
+	)
 }
 
 // writeSettings writes new settings. The messages of a FIFO queue get a new delay, counted from
@@ -137,7 +143,8 @@ func (b *Broker) Tags(name string) (map[string]string, error) {
 	return tags, nil
 }
 
-// SetTags adds or replaces tags, and removes those named in remove.
+// SetTags adds or replaces tags, and removes those named in remove. A queue has at most 50; a key has 1 to 128
+// characters, a value at most 256: InvalidParameterValue for more.
 func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string, remove []string) error {
 	return b.administer(ctx, name, func(q *liveQueue) error {
 		tags, err := b.Tags(name)
@@ -148,6 +155,9 @@ func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string
 		for _, key := range remove {
 			delete(tags, key)
 		}
+		if err := checkTags(name, tags, add); err != nil {
+			return err
+		}
 		return b.writer.change(func(t *tx) error {
 			_, err := t.c.exec(`UPDATE queues SET tags = ? WHERE number = ?`, toJSON(tags), q.number)
 			return err
@@ -157,4 +167,28 @@ func (b *Broker) SetTags(ctx context.Context, name string, add map[string]string
 			q.mu.Unlock()
 		})
 	})
+}
+
+const (
+	mostTags    = 50
+	maxTagKey   = 128 // characters
+	maxTagValue = 256 // characters
+)
+
+// checkTags refuses the tags that a queue would have if one of those added, or their number, is out of bounds.
+func checkTags(name string, all, added map[string]string) error {
+	for _, key := range slices.Sorted(maps.Keys(added)) {
+		if n := utf8.RuneCountInString(key); n < 1 || n > maxTagKey {
+			return queue.Errorf(queue.CodeInvalidParameterValue,
+				"Tag keys must be between 1 and %d characters in length: %s", maxTagKey, clip(key))
+		}
+		if utf8.RuneCountInString(added[key]) > maxTagValue {
+			return queue.Errorf(queue.CodeInvalidParameterValue,
+				"Tag values must be between 0 and %d characters in length: the value of %s is longer.", maxTagValue, clip(key))
+		}
+	}
+	if len(all) > mostTags {
+		return queue.Errorf(queue.CodeInvalidParameterValue, "Too many tags added for queue %s.", name)
+	}
+	return nil
 }

@@ -157,11 +157,13 @@ type memoryLimits struct {
 	cache int64
 	// inFlight is how many messages of a queue may be in flight.
 	inFlight int
+	// queues is how many queues the broker may hold.
+	queues int
 }
 
 func defaultLimits() *memoryLimits {
 	return &memoryLimits{total: 100_000, least: 256, standard: 8_192, fifo: 20_000, fill: 1_024, cache: 24 << 20,
-		inFlight: 120_000}
+		inFlight: 120_000, queues: 10_000}
 }
 
 // window says which part of a queue memory covers: all messages up to cursor

@@ -118,7 +118,7 @@ func newModel(t *rapid.T, dir string, fifo, tiny bool) *model {
 func (m *model) open() {
 	opts := quiet()
 	if m.tiny {
-		opts.limits = &memoryLimits{total: 8, least: 2, standard: 4, fifo: 4, fill: 3, cache: 700, inFlight: 1000}
+		opts.limits = &memoryLimits{total: 8, least: 2, standard: 4, fifo: 4, fill: 3, cache: 700, inFlight: 1000, queues: 10}
 	}
 	b, err := Open(m.dir, opts)
 	m.must(err)

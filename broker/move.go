@@ -81,17 +81,22 @@ func (q *liveQueue) reserve(ctx context.Context, ids []string) (reserved []*mess
 	if q.deleted {
 		return nil, errNoQueue()
 	}
+	return q.reserveKeys(keys), nil
+}
+
+// reserveKeys is reserve by key; those that are leaving already are left out. The lock is held.
+func (x *index) reserveKeys(keys []int64) (reserved []*message) {
 	for _, key := range keys {
-		switch m := q.held[key]; {
-		case key <= q.low():
+		switch m := x.held[key]; {
+		case key <= x.low():
 		case m == nil:
-			reserved = append(reserved, q.claim(key))
+			reserved = append(reserved, x.claim(key))
 		case !m.leaving:
 			m.leaving = true
 			reserved = append(reserved, m)
 		}
 	}
-	return reserved, nil
+	return reserved
 }
 
 // newMove makes the request of a move of reserved messages. With a nil target
@@ -116,14 +121,7 @@ func (b *core) newMove(from, target *liveQueue, reserved []*message) (*transfer,
 			return nil, err
 		}
 	}
-	deadLetterQueues := map[string]bool{} // ARNs
-	for _, q := range b.queues.all() {
-		q.mu.Lock()
-		if q.set.redrive != nil {
-			deadLetterQueues[q.set.redrive.target] = true
-		}
-		q.mu.Unlock()
-	}
+	deadLetterQueues := b.deadLetterTargets()
 	t := &transfer{from: from}
 	var rest []*message
 	for _, m := range reserved {
@@ -139,6 +137,19 @@ func (b *core) newMove(from, target *liveQueue, reserved []*message) (*transfer,
 	}
 	from.release(rest)
 	return t, nil
+}
+
+// deadLetterTargets returns the ARNs that redrive policies name.
+func (b *core) deadLetterTargets() map[string]bool {
+	targets := map[string]bool{}
+	for _, q := range b.queues.all() {
+		q.mu.Lock()
+		if q.set.redrive != nil {
+			targets[q.set.redrive.target] = true
+		}
+		q.mu.Unlock()
+	}
+	return targets
 }
 
 // release ends the reservation of messages.

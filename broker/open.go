@@ -47,7 +47,8 @@ func newBroker(dir string, opts *Options) *Broker {
 	o.AccountID = cmp.Or(o.AccountID, "000000000000")
 	o.SenderID = cmp.Or(o.SenderID, o.AccountID)
 	b := &core{opts: o, events: *cmp.Or(o.Events, &Events{}), log: cmp.Or(o.Logger, slog.Default()), clock: newClock(),
-		queues: newCatalog(), dir: dir, disk: newDiskGuard(dir)}
+		queues: newCatalog(), dir: dir, disk: newDiskGuard(dir), moves: moveTasks{bySource: map[int64][]*moveTask{}}}
+	b.background.stopped = make(chan struct{})
 	b.memory.limits = *cmp.Or(o.limits, defaultLimits())
 	return &Broker{core: b}
 }
@@ -68,6 +69,7 @@ func (b *Broker) open() error {
 	b.writer = newWriter(b.core, b.restore)
 	go b.writer.run()
 	b.resumeQueues()
+	b.resumeMoves()
 	return nil
 }
 
@@ -135,6 +137,9 @@ func (b *core) load(c *conn) error {
 			return fmt.Errorf("queue %s: %w", q.name, err)
 		}
 		b.queues.byName[q.name] = q
+	}
+	if err := b.loadMoves(c); err != nil {
+		return err
 	}
 	return c.query(func(row row) { b.queues.deletedAt[row.text(0)] = row.int(1) }, `SELECT name, at FROM departed`)
 }

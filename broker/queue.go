@@ -22,6 +22,7 @@ type core struct {
 	memory     memory
 	background background
 	queues     catalog
+	moves      moveTasks
 	dir        string
 	disk       *diskGuard
 	store      atomic.Pointer[store]
@@ -44,7 +45,8 @@ func (b *core) read(f func(*conn) error) error {
 // background runs goroutines that Close waits for.
 type background struct {
 	closing atomic.Bool
-	mu      sync.Mutex // guards group against closing
+	stopped chan struct{} // closed with closing
+	mu      sync.Mutex    // guards group against closing
 	group   sync.WaitGroup
 }
 
@@ -63,7 +65,11 @@ func (g *background) start(f func()) bool {
 func (g *background) close() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return !g.closing.Swap(true)
+	if g.closing.Swap(true) {
+		return false
+	}
+	close(g.stopped)
+	return true
 }
 
 // liveQueue is one queue as memory holds it: its settings, and an index of its

@@ -132,13 +132,18 @@ func (q *Queue) live(ctx context.Context, n int) (*liveQueue, error) {
 // CreateQueue creates a queue. attrs are SQS attribute names and values
 // (nil for defaults). It succeeds without effect when the queue exists and
 // every given attribute equals the current one; otherwise QueueNameExists.
+// A broker holds at most 10,000 queues: OverLimit for more.
 func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[string]string) error {
+	attrs = normalAttributes(attrs)
 	fifo, err := checkName(name, attrs)
 	if err != nil {
 		return err
 	}
 	set, err := parseSettings(fifo, attrs)
 	if err != nil {
+		return err
+	}
+	if err := checkTags(name, tags, tags); err != nil {
 		return err
 	}
 	if err := b.queues.begin(ctx); err != nil {
@@ -157,6 +162,10 @@ func (b *Broker) CreateQueue(ctx context.Context, name string, attrs, tags map[s
 	}
 	if err := b.checkRedrive(name, &set, attrs["RedrivePolicy"]); err != nil {
 		return err
+	}
+	if len(b.queues.all()) >= b.memory.limits.queues {
+		return queue.Errorf(queue.CodeOverLimit, "There are %d queues already, and no more are allowed: delete one first.",
+			b.memory.limits.queues)
 	}
 	now := stamp()
 	q := newLiveQueue(b.core, 0, name, description{set: set, attributes: mergeAttributes(nil, attrs),
@@ -227,6 +236,7 @@ func (b *Broker) DeleteQueue(ctx context.Context, name string) error {
 			last := q.delete()
 			last.purged += last.live()
 			b.queues.remove(q)
+			b.moves.forget(q.number)
 			b.queues.mu.Lock()
 			defer b.queues.mu.Unlock()
 			b.queues.deletedAt[name] = now
@@ -245,6 +255,7 @@ func (t *tx) deleteQueue(q, deleted *liveQueue, now int64) (err error) {
 	t.c.run(&err, toGarbage, makeKey(q.number, 0), q.high())
 	t.c.run(&err, `DELETE FROM queues WHERE number = ?`, q.number)
 	t.c.run(&err, `DELETE FROM counters WHERE queue = ?`, q.number)
+	t.c.run(&err, `DELETE FROM moves WHERE source = ?`, q.number)
 	t.c.run(&err, `INSERT OR REPLACE INTO departed (name, at) VALUES (?, ?)`, q.name, now)
 	return err
 }

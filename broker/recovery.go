@@ -63,7 +63,7 @@ func (b *core) reconcile(c *conn) error {
 		}
 		b.queues.add(q)
 	}
-	return nil
+	return b.loadMoves(c)
 }
 
 // reconcile takes over what the store says of one queue. Messages in flight

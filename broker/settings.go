@@ -42,9 +42,19 @@ var settable = map[string]attribute{
 	"MaximumMessageSize": integer(queue.MaxMessageSize, 1024, queue.MaxMessageSize,
 		func(s *settings, n int) { s.maxSize = n }),
 	"KmsDataKeyReusePeriodSeconds": integer(300, 60, 86_400, func(*settings, int) {}),
-	"KmsMasterKeyId":               {removable: true, read: func(*settings, string, string) error { return nil }},
-	"Policy":                       {removable: true, read: func(*settings, string, string) error { return nil }},
-	"SqsManagedSseEnabled":         {fallback: "true", read: choice("false", "true", func(*settings, bool) {})},
+	"KmsMasterKeyId": {removable: true, read: func(_ *settings, name, value string) error {
+		if len(value) > maxKeyID {
+			return errValue(name)
+		}
+		return nil
+	}},
+	"Policy": {removable: true, read: func(_ *settings, name, value string) error {
+		if _, err := parsePolicy(value); value != "" && (err != nil || len(value) > maxPolicy) {
+			return errValue(name)
+		}
+		return nil
+	}},
+	"SqsManagedSseEnabled": {fallback: "true", read: choice("false", "true", func(*settings, bool) {})},
 	"RedrivePolicy": {removable: true, read: func(s *settings, name, value string) (err error) {
 		s.redrive, err = parseRedrivePolicy(name, value)
 		return err
@@ -60,6 +70,28 @@ var settable = map[string]attribute{
 		read: choice("queue", "messageGroup", func(s *settings, on bool) { s.dedupPerGroup = on })},
 	"FifoThroughputLimit": {fifo: true, fallback: "perQueue",
 		read: choice("perQueue", "perMessageGroupId", func(*settings, bool) {})},
+}
+
+// maxKeyID is the longest id, alias or ARN of a KMS key, in bytes (AWS KMS: 2,048).
+const maxKeyID = 2048
+
+// forHighThroughput are the attributes that SQS refuses on a standard queue with a text of their own. The list is
+// never written to.
+var forHighThroughput = []string{"DeduplicationScope", "FifoThroughputLimit"}
+
+// booleans are the attributes whose value SQS takes in any case, and returns in lower case. The list is never
+// written to.
+var booleans = []string{"ContentBasedDeduplication", "FifoQueue", "SqsManagedSseEnabled"}
+
+// normalAttributes returns the attributes with booleans in lower case.
+func normalAttributes(given map[string]string) map[string]string {
+	normal := maps.Clone(given)
+	for _, name := range booleans {
+		if value, ok := given[name]; ok {
+			normal[name] = strings.ToLower(value)
+		}
+	}
+	return normal
 }
 
 // integer is an attribute with a number between least and most.
@@ -103,6 +135,10 @@ func parseSettings(fifo bool, given map[string]string) (settings, error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		a, known := settable[name]
+		if !fifo && slices.Contains(forHighThroughput, name) {
+			return s, queue.Errorf(queue.CodeInvalidAttributeName,
+				"You can specify the %s only when FifoQueue is set to true.", name)
+		}
 		if !known || a.fifo && !fifo {
 			return s, queue.Errorf(queue.CodeInvalidAttributeName, "Unknown Attribute %s.", clip(name))
 		}

@@ -28,6 +28,8 @@ import (
 //	           the receives do not count
 //	dedup      deduplication ids of the last five minutes
 //	departed   names of queues deleted in the last minute
+//	moves      the last move tasks of each source queue. high is the id up to
+//	           which messages are moved.
 //	garbage    ranges of purged messages that wait to be removed
 //	meta       the secret behind ids and receipt handles, the epoch, the version
 //	leases     who is in charge, by the name of what
@@ -73,6 +75,11 @@ CREATE INDEX dedup_expires ON dedup (expires);
 CREATE TABLE departed (
 	name TEXT PRIMARY KEY, at INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE moves (
+	number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, source INTEGER NOT NULL, destination TEXT NOT NULL,
+	rate INTEGER NOT NULL, high INTEGER NOT NULL, started INTEGER NOT NULL,
+	status TEXT NOT NULL, reason TEXT NOT NULL, moved INTEGER NOT NULL, to_move INTEGER NOT NULL
+);
 CREATE TABLE garbage (
 	low INTEGER PRIMARY KEY, high INTEGER NOT NULL
 );
@@ -94,7 +101,7 @@ CREATE TABLE paused (
 `
 
 // schemaVersion is kept in PRAGMA user_version.
-const schemaVersion = 4
+const schemaVersion = 5
 
 // store is the database file: one connection that writes and checkpoints,
 // used by the writer alone, and a few that read.

@@ -309,6 +309,7 @@ func (w *writer) reopen() {
 			w.mu.Unlock()
 			w.b.log.Info("The queues' file is open again and verified", "dir", w.b.dir)
 			w.b.resumeQueues()
+			w.b.resumeMoves()
 			return
 		}
 		w.b.log.Error("The queues' file cannot be used yet; trying again", "dir", w.b.dir, "in", wait, "err", err)

@@ -1,0 +1,265 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+const (
+	// moveRows is how many messages one transaction of a move task moves at most; one with a rate moves as many as
+	// are due in movePause.
+	moveRows  = 200
+	movePause = 100 * time.Millisecond
+	// moveRetry is how long a task waits after the store refused a transaction.
+	moveRetry = time.Second
+)
+
+// mover goes once through the messages of a source, oldest first. It is not stored: after a restart it begins anew,
+// and what was moved is not there any more.
+type mover struct {
+	b      *core
+	task   *moveTask
+	cursor int64           // the key up to which it has looked
+	behind map[string]bool // FIFO: groups of which a message stays, so that those after it stay too
+	// unknown says that messages stay because they do not say where they came from.
+	unknown bool
+}
+
+// runMove moves the messages of a task until they are moved, the task is cancelled, or the broker closes.
+func (b *core) runMove(t *moveTask) {
+	m := &mover{b: b, task: t, cursor: makeKey(t.source.number, 0), behind: map[string]bool{}}
+	for b.moves.snapshot(t).Status == MoveRunning {
+		begun := time.Now()
+		n, err := m.step()
+		wait := moveRetry
+		if err == nil {
+			wait = 0
+			if t.Rate > 0 {
+				wait = time.Duration(n)*time.Second/time.Duration(t.Rate) - time.Since(begun)
+			}
+		}
+		if !m.pause(wait) {
+			return
+		}
+	}
+}
+
+// pause waits, and reports whether the task goes on.
+func (m *mover) pause(wait time.Duration) bool {
+	timer := time.NewTimer(max(0, wait))
+	defer timer.Stop()
+	select {
+	case <-m.b.background.stopped:
+		return false
+	case <-m.task.ended:
+		return false
+	case <-timer.C:
+		return !m.b.background.closing.Load()
+	}
+}
+
+// limit is how many messages the next step may move.
+func (m *mover) limit() int {
+	if m.task.Rate == 0 {
+		return moveRows
+	}
+	return max(1, m.task.Rate*int(movePause)/int(time.Second))
+}
+
+// step moves the next messages and returns how many. At the end of the queue, and when the messages cannot be moved,
+// it ends the task.
+func (m *mover) step() (n int, err error) {
+	t := m.task
+	var rows []*record
+	err = m.b.read(func(c *conn) (err error) {
+		rows, err = c.records(`SELECT `+headColumns+` FROM messages WHERE id > ? AND id <= ? ORDER BY id LIMIT ?`,
+			m.cursor, t.high, int64(m.limit()))
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	if len(rows) == 0 {
+		status, reason := MoveCompleted, ""
+		if m.unknown {
+			status, reason = MoveFailed, reasonNoSource
+		}
+		_, err := m.b.endMove(t, status, reason)
+		return 0, err
+	}
+	var target *liveQueue
+	if t.Destination != "" {
+		target = m.b.byARN(t.Destination)
+	}
+	if t.Destination != "" && target == nil {
+		_, err := m.b.endMove(t, MoveFailed, reasonNoQueue)
+		return 0, err
+	}
+	movable := m.movable(rows)
+	if lost := slices.IndexFunc(movable, func(r *record) bool {
+		return target == nil && r.source != "" && m.b.byARN(r.source) == nil
+	}); lost == 0 {
+		_, err := m.b.endMove(t, MoveFailed, reasonNoQueue)
+		return 0, err
+	} else if lost > 0 {
+		movable, rows = movable[:lost], rows[:slices.Index(rows, movable[lost])]
+	}
+	if n, err = m.move(movable, target); err == nil {
+		m.cursor = rows[len(rows)-1].key
+	}
+	return n, err
+}
+
+// movable returns the rows that can be moved now: the visible ones, and on a FIFO queue those that are not behind one
+// that stays.
+func (m *mover) movable(rows []*record) (movable []*record) {
+	q := m.task.source
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := q.clock.floor(q.clock.now())
+	for _, r := range rows {
+		held := q.held[r.key]
+		stays := r.due > now || held != nil && (held.inFlight || held.leaving) || q.fifo && m.behind[r.group]
+		if !stays && m.task.Destination == "" && r.source == "" {
+			stays, m.unknown = true, true
+		}
+		if stays {
+			m.behind[r.group] = q.fifo
+			continue
+		}
+		movable = append(movable, r)
+	}
+	return movable
+}
+
+// move moves rows in one transaction, to the target or, without one, to where each came from.
+func (m *mover) move(rows []*record, target *liveQueue) (n int, err error) {
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	q, keys := m.task.source, make([]int64, len(rows))
+	for i, r := range rows {
+		keys[i] = r.key
+	}
+	q.mu.Lock()
+	reserved := q.reserveKeys(keys)
+	q.mu.Unlock()
+	t, err := m.b.newMove(q, target, reserved)
+	if err != nil {
+		return 0, err
+	}
+	s := &moveStep{transfer: t, b: m.b, task: m.task}
+	err = m.b.writer.do(context.Background(), s, needs{durable: true})
+	return len(t.moved()), err
+}
+
+// moveStep is the request of one step: it moves messages and counts them, unless the task has ended.
+type moveStep struct {
+	*transfer
+	b     *core
+	task  *moveTask
+	ended bool
+}
+
+func (s *moveStep) apply(x *tx) error {
+	n, err := x.c.integer(`SELECT count(*) FROM moves WHERE id = ? AND status = ?`, s.task.id, string(MoveRunning))
+	if s.ended = n == 0; s.ended || err != nil {
+		return err
+	}
+	if err := s.transfer.apply(x); err != nil {
+		return err
+	}
+	x.c.run(&err, `UPDATE moves SET moved = moved + ? WHERE id = ?`, int64(len(s.moved())), s.task.id)
+	return err
+}
+
+func (s *moveStep) onCommit(err error) error {
+	if err == nil && s.ended {
+		_ = s.transfer.onCommit(errNoTask)
+		return nil
+	}
+	err = s.transfer.onCommit(err)
+	s.b.moves.mu.Lock()
+	defer s.b.moves.mu.Unlock()
+	s.task.Moved += int64(len(s.moved()))
+	return err
+}
+
+// endMove ends a running task; false when it had ended before.
+func (b *core) endMove(t *moveTask, status MoveStatus, reason string) (ended bool, err error) {
+	err = b.writer.change(func(x *tx) error {
+		n, err := x.c.exec(`UPDATE moves SET status = ?, reason = ? WHERE id = ? AND status = ?`, string(status), reason,
+			t.id, string(MoveRunning))
+		ended = n > 0
+		return err
+	}, func() {
+		b.moves.mu.Lock()
+		defer b.moves.mu.Unlock()
+		t.end(status, reason)
+	})
+	return ended, err
+}
+
+// insertMoveTask writes a new task and forgets the oldest ones of its source.
+func (x *tx) insertMoveTask(t *moveTask) (err error) {
+	x.c.run(&err, `INSERT INTO moves (id, source, destination, rate, high, started, status, reason, moved, to_move)
+		VALUES (?,?,?,?,?,?,?,'',0,?)`,
+		t.id, t.source.number, t.Destination, int64(t.Rate), t.high, t.StartedAt.UnixMilli(), string(t.Status), t.ToMove)
+	x.c.run(&err, `DELETE FROM moves WHERE source = ?1 AND number NOT IN
+		(SELECT number FROM moves WHERE source = ?1 ORDER BY number DESC LIMIT ?2)`, t.source.number, int64(mostMoveTasks))
+	return err
+}
+
+// loadMoves brings the tasks in memory in line with the store.
+func (b *core) loadMoves(c *conn) error {
+	sources := map[int64]*liveQueue{}
+	for _, q := range b.queues.all() {
+		sources[q.number] = q
+	}
+	b.moves.mu.Lock()
+	defer b.moves.mu.Unlock()
+	known := map[string]*moveTask{}
+	for _, list := range b.moves.bySource {
+		for _, t := range list {
+			known[t.id] = t
+		}
+	}
+	clear(b.moves.bySource)
+	err := c.query(func(row row) {
+		q := sources[row.int(1)]
+		if q == nil {
+			return
+		}
+		t := known[row.text(0)]
+		if t == nil {
+			t = &moveTask{source: q, id: row.text(0), ended: make(chan struct{})}
+			t.MoveTask = MoveTask{Status: MoveRunning, Source: q.arn, Destination: row.text(2), Rate: int(row.int(3)),
+				ToMove: row.int(9), StartedAt: date(row.int(5))}
+			t.high = row.int(4)
+		}
+		if t.Moved = row.int(8); MoveStatus(row.text(6)) != MoveRunning {
+			t.end(MoveStatus(row.text(6)), row.text(7))
+		}
+		delete(known, t.id)
+		b.moves.bySource[q.number] = append(b.moves.bySource[q.number], t)
+	}, `SELECT id, source, destination, rate, high, started, status, reason, moved, to_move FROM moves ORDER BY number`)
+	for _, t := range known {
+		t.end(MoveFailed, reasonNoQueue)
+	}
+	return err
+}
+
+// resumeMoves starts the tasks that should run and do not: new ones, and after a start of the process those that were
+// running when it ended.
+func (b *core) resumeMoves() {
+	b.moves.mu.Lock()
+	defer b.moves.mu.Unlock()
+	for _, list := range b.moves.bySource {
+		for _, t := range list {
+			if t.Status == MoveRunning && !t.started {
+				t.started = b.background.start(func() { b.runMove(t) })
+			}
+		}
+	}
+}
