@@ -65,6 +65,8 @@ var rooms = []room{
 		[]string{"bundle", "trust", "yamlfile"}},
 	{"notify", "Package notify tells systemd about the state of the service.", nil},
 	{"aws", "Package aws is the only place that talks to Amazon.", []string{"queue", "leader", "periodic", "sqswire"}},
+	{"cloud", "Package cloud creates, lists and deletes what an environment has on AWS.",
+		[]string{"queue", "aws", "config", "periodic"}},
 	{"testpeer", "Package testpeer gives tests the programs of others that they run against.", nil},
 	{"queuetest", "Package queuetest checks that something behaves like a queue.", []string{"queue"}},
 	{"console", "Package console shows and controls the environment over a JSON API.",
@@ -77,10 +79,10 @@ var rooms = []room{
 		"them in reverse.",
 		[]string{"queue", "terminal", "datadir", "httplimit", "broker", "sqsapi", "worker", "deliver", "periodic", "leader",
 			"supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale",
-			"fleet", "depth", "delivery", "health", "app", "notify", "trust", "logging", "tasks"}},
+			"fleet", "depth", "delivery", "health", "app", "notify", "trust", "logging", "tasks", "cloud"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "periodic", "bundle", "config", "environment", "console", "aws", "health", "trust",
-			"logging", "yamlfile", "tasks"}},
+			"logging", "yamlfile", "tasks", "cloud"}},
 }
 
 // restricted names the libraries that only these packages may import, and why.

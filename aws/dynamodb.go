@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -231,14 +232,19 @@ func (t *Table) describe(ctx context.Context) (ready bool, err error) {
 	return status == types.TableStatusActive || status == types.TableStatusUpdating, nil
 }
 
-// Create makes the table, paid per request, unless it exists, and waits until
-// it can be used.
-func (t *Table) Create(ctx context.Context) error {
+// Create makes the table, paid per request and with these tags, unless it exists, and waits
+// until it can be used. The tags of a table that exists stay as they are.
+func (t *Table) Create(ctx context.Context, tags map[string]string) error {
 	if err := checkCredentials(ctx, t.api.Options().Credentials); err != nil {
 		return err
 	}
+	var tagList []types.Tag
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		tagList = append(tagList, types.Tag{Key: &key, Value: sdk.String(tags[key])})
+	}
 	_, err := t.api.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:   &t.name,
+		Tags:        tagList,
 		BillingMode: types.BillingModePayPerRequest,
 		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: sdk.String("id"),
 			AttributeType: types.ScalarAttributeTypeS}},
@@ -324,8 +330,9 @@ func (t *Table) explain(ctx context.Context, doing string, err error) error {
 				"--registry-create (registry_create: true)", t.name, t.host)
 		case queue.CodeAccessDenied:
 			message = fmt.Sprintf("%s refused access: %s; allow these credentials dynamodb:GetItem, BatchGetItem, PutItem, "+
-				"UpdateItem, ConditionCheckItem and DescribeTable on the table, and CreateTable, UpdateTimeToLive and "+
-				"DescribeTimeToLive where it is to be created", t.host, refused)
+				"UpdateItem, ConditionCheckItem and DescribeTable on the table, and CreateTable, TagResource, "+
+				"UpdateTimeToLive and DescribeTimeToLive where it is to be created ('tendril check --iam' prints a policy)",
+				t.host, refused)
 		case queue.CodeRequestThrottled:
 			message = fmt.Sprintf("the table is throttled: %s; use on-demand capacity, or at least 5 read and write units",
 				refused)

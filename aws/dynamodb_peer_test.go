@@ -81,7 +81,7 @@ func TestAgainstAForeignDynamoDB(t *testing.T) {
 	})
 	t.Run("creation", func(t *testing.T) {
 		for range 2 { // the second finds it there
-			if err := table.Create(ctx); err != nil {
+			if err := table.Create(ctx, nil); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -253,7 +253,7 @@ func TestCreateWaitsForTheTable(t *testing.T) {
 		asked := &ledger{answers: []*http.Response{
 			reply(200, `{}`), refuseTable(400, "ResourceNotFoundException", ""), table("CREATING"), table("ACTIVE"),
 		}}
-		if err := openTable(t, asked).Create(context.Background()); err != nil {
+		if err := openTable(t, asked).Create(context.Background(), nil); err != nil {
 			t.Fatal(err)
 		}
 		want := "CreateTable DescribeTable DescribeTable DescribeTable"

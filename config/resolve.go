@@ -15,7 +15,9 @@ func (l deriver) deriveQueues() {
 	if !several {
 		l.deriveBackend()
 		l.deriveQueue()
-		l.cfg.Queues, l.ownSettings = []QueueSettings{{Name: l.cfg.Queue, URL: l.cfg.QueueURL}}, nil
+		one := QueueSettings{Name: l.cfg.Queue, URL: l.cfg.QueueURL}
+		one.Managed = l.cfg.Backend == BackendSQS && !l.isSet("queue") && !l.isSet("queue-url")
+		l.cfg.Queues, l.ownSettings = []QueueSettings{one}, nil
 		backend = l.cfg.Backend
 	}
 	for i := range l.cfg.Queues {
@@ -234,11 +236,19 @@ func (l deriver) deriveBackend() {
 	case s.Backend == backendAuto:
 		s.Backend = BackendEmbedded
 		l.settle("backend", "queue-url is not set")
-	case s.Backend == BackendSQS && s.QueueURL == "" && s.Queue == "":
-		l.clash("backend", "add queue-url, or queue with the name of one", "no Amazon SQS queue is configured")
+	case s.Backend == BackendSQS && s.QueueURL == "" && s.Queue == "" && !l.namedOnPurpose():
+		l.clash("backend", "add queue-url, or queue with the name of one, or --name for a queue that tendril creates",
+			"no Amazon SQS queue is configured")
 	case s.Backend == BackendEmbedded && s.QueueURL != "":
 		l.dropQueueURL()
 	}
+}
+
+// namedOnPurpose reports whether somebody wrote the environment's name. A queue on Amazon SQS is created by such
+// a name only: two apps in folders of the same name would take each other's messages.
+func (l deriver) namedOnPurpose() bool {
+	from := l.origin("name")
+	return from.Layer > FromBundle || from.Layer == FromBundle && (l.src.Bundle == nil || from.Where != l.src.Bundle.Dir)
 }
 
 // dropQueueURL lets a stronger layer choose the embedded queue over the

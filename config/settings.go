@@ -285,6 +285,9 @@ type QueueSettings struct {
 	// URL is the URL or ARN of a queue on Amazon SQS; "" when the queue is
 	// embedded, or is to be found on Amazon SQS by its name.
 	URL string
+	// Managed tells that nobody named the queue and that it is on Amazon SQS: tendril creates it there, with the
+	// environment's name.
+	Managed bool
 	// Region is the AWS region in the URL or ARN, else Settings.Region.
 	Region string
 	// Weight is the queue's share of free slots, 1 to 1000; 0 in every queue means strict order.

@@ -44,9 +44,10 @@ func queueOptions() []Option {
 		value:       checked("1 to 64 letters, digits, \"_\" and \"-\"", environmentName),
 	}, {
 		Name: "backend", Default: backendAuto, PerQueue: true,
-		Help:   "Where the queue lives: embedded or sqs.",
-		Detail: "Auto means sqs with a URL, an ARN or --function, and embedded otherwise.",
-		value:  choice(backendAuto, BackendEmbedded, BackendSQS),
+		Help: "Where the queue lives: embedded or sqs.",
+		Detail: "Auto means sqs with a URL, an ARN or --function, and embedded otherwise. With sqs, a --name and no queue, " +
+			"tendril creates the queue.",
+		value: choice(backendAuto, BackendEmbedded, BackendSQS),
 	}, {
 		Name: "region", Default: "us-east-1", DefaultNote: "or the one in the queue's URL or ARN",
 		Serve:          true,

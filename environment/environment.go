@@ -336,7 +336,8 @@ func (e *Environment) buildTasks(ctx context.Context) error {
 	onSQS, _ := home.Queue.(*aws.Queue)
 	at := tasks.RegistryOptions{
 		Queue: home.name, QueueURL: home.url, SQS: e.sqs, Home: onSQS, Local: e.s.Leader == config.LeaderLocal,
-		Table: e.s.RegistryTable, Region: e.s.Region, Create: e.s.RegistryCreate, SDK: e.Logger.SDK,
+		Table: e.s.RegistryTable, Region: e.s.Region, Create: e.s.RegistryCreate, Tags: aws.Tags(e.s.Name),
+		SDK: e.Logger.SDK,
 	}
 	if home.embedded {
 		at.Broker = e.broker

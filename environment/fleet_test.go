@@ -23,7 +23,7 @@ func TestFleet(t *testing.T) {
 		t.Skip("a Python server is slow: not with -short")
 	}
 	c := startCloud(t)
-	for name, test := range map[string]func(*testing.T, *cloud){
+	for name, test := range map[string]func(*testing.T, *amazon){
 		"a member": testMember, "publishing": testPublishing, "not a member": testNotAMember,
 		"the group's own bounds": testOwnBounds, "tasks that nobody schedules": testNotScheduled,
 		"tasks that come later": testTasksInAFleet,
@@ -35,7 +35,7 @@ func TestFleet(t *testing.T) {
 
 // testMember: an instance of the group sets its size, is protected while it
 // works, and drains when it is taken away.
-func testMember(t *testing.T, c *cloud) {
+func testMember(t *testing.T, c *amazon) {
 	id := makeFleet(t, c)
 	var leaving atomic.Bool
 	startMetadata(t, id, &leaving)
@@ -91,7 +91,7 @@ func testMember(t *testing.T, c *cloud) {
 
 // testPublishing: the load goes to CloudWatch, shared among the instances that
 // the group has in service.
-func testPublishing(t *testing.T, c *cloud) {
+func testPublishing(t *testing.T, c *amazon) {
 	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	c.ask(t, "autoscaling", "SetDesiredCapacity", "AutoScalingGroupName", "workers", "DesiredCapacity", "4")
@@ -116,7 +116,7 @@ func testPublishing(t *testing.T, c *cloud) {
 
 // testNotAMember: a machine that is not an instance says so, and scales the group all
 // the same; its queue is another tendril's, by which a leader is elected.
-func testNotAMember(t *testing.T, c *cloud) {
+func testNotAMember(t *testing.T, c *amazon) {
 	makeFleet(t, c)
 	t.Setenv("TENDRIL_INSTANCE_ID", "i-00000000000000000")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -155,7 +155,7 @@ func testNotAMember(t *testing.T, c *cloud) {
 }
 
 // testOwnBounds: a fleet that runs keeps its size when nobody chose bounds.
-func testOwnBounds(t *testing.T, c *cloud) {
+func testOwnBounds(t *testing.T, c *amazon) {
 	t.Setenv("TENDRIL_INSTANCE_ID", makeFleet(t, c))
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 	c.ask(t, "autoscaling", "UpdateAutoScalingGroup", "AutoScalingGroupName", "workers", "MinSize", "2", "MaxSize", "20",
@@ -178,7 +178,7 @@ func testOwnBounds(t *testing.T, c *cloud) {
 
 // testNotScheduled: tasks that are not scheduled, for want of a leader, are shown, and in
 // nobody's way.
-func testNotScheduled(t *testing.T, c *cloud) {
+func testNotScheduled(t *testing.T, c *amazon) {
 	cron := writeTasks(t, "version: 1\ncron:\n  - {name: tidy, url: /tidy, schedule: \"0 3 * * *\"}\n")
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/", "cron": cron}, nil)
 	if st := r.tasks.Status(); len(st.Tasks) != 1 || !strings.Contains(st.Off, "--registry-table") {
@@ -197,7 +197,7 @@ func testNotScheduled(t *testing.T, c *cloud) {
 }
 
 // testTasksInAFleet: whoever is in charge of the size enqueues the tasks that come later.
-func testTasksInAFleet(t *testing.T, c *cloud) {
+func testTasksInAFleet(t *testing.T, c *amazon) {
 	startMetadata(t, makeFleet(t, c), new(atomic.Bool))
 	r := run(t, map[string]string{"queue-url": makeQueue(t, c, 0), "target": "http://127.0.0.1:1/",
 		"scale-target": "publish", "registry-table": "registry", "registry-create": "true"}, nil)
@@ -255,7 +255,7 @@ func (g fleetGroup) protected() (ids []string) {
 	return ids
 }
 
-func group(t *testing.T, c *cloud) (g fleetGroup) {
+func group(t *testing.T, c *amazon) (g fleetGroup) {
 	t.Helper()
 	answer := c.ask(t, "autoscaling", "DescribeAutoScalingGroups", "AutoScalingGroupNames.member.1", "workers")
 	if err := xml.Unmarshal([]byte(answer), &g); err != nil {
@@ -266,7 +266,7 @@ func group(t *testing.T, c *cloud) (g fleetGroup) {
 
 // makeFleet makes the group workers, of one instance, with a hook, and returns
 // the instance's id.
-func makeFleet(t *testing.T, c *cloud) (id string) {
+func makeFleet(t *testing.T, c *amazon) (id string) {
 	t.Helper()
 	c.ask(t, "autoscaling", "CreateLaunchConfiguration", "LaunchConfigurationName", "one", "ImageId", "ami-12c6146b",
 		"InstanceType", "t2.micro")
@@ -278,7 +278,7 @@ func makeFleet(t *testing.T, c *cloud) (id string) {
 }
 
 // makeQueue makes the queue jobs, with so many messages, and returns its URL.
-func makeQueue(t *testing.T, c *cloud, messages int) (queueURL string) {
+func makeQueue(t *testing.T, c *amazon, messages int) (queueURL string) {
 	t.Helper()
 	answer := c.ask(t, "sqs", "CreateQueue", "QueueName", "jobs", "Version", "2012-11-05")
 	found := regexp.MustCompile(`<QueueUrl>(.+)</QueueUrl>`).FindStringSubmatch(answer)

@@ -109,16 +109,16 @@ func (r *running) end() error {
 	return <-r.done
 }
 
-// cloud is a stand-in for Amazon: moto, which knows all calls but the two of a
+// amazon is a stand-in for Amazon: moto, which knows all calls but the two of a
 // lifecycle action; these are only noted.
-type cloud struct {
+type amazon struct {
 	*httptest.Server
 	mu    sync.Mutex
 	calls []url.Values
 	puts  []string
 }
 
-func startCloud(t *testing.T) *cloud {
+func startCloud(t *testing.T) *amazon {
 	t.Helper()
 	moto, err := url.Parse(testpeer.Moto(t, "sqs", "autoscaling", "cloudwatch", "dynamodb"))
 	if err != nil {
@@ -126,7 +126,7 @@ func startCloud(t *testing.T) *cloud {
 	}
 	forward := httputil.NewSingleHostReverseProxy(moto)
 	forward.ErrorLog = log.New(io.Discard, "", 0) // calls that were given up
-	c := &cloud{}
+	c := &amazon{}
 	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -160,7 +160,7 @@ func startCloud(t *testing.T) *cloud {
 }
 
 // reset forgets everything.
-func (c *cloud) reset(t *testing.T) {
+func (c *amazon) reset(t *testing.T) {
 	t.Helper()
 	res, err := http.Post(c.URL+"/moto-api/reset", "", nil)
 	if err != nil {
@@ -173,21 +173,21 @@ func (c *cloud) reset(t *testing.T) {
 }
 
 // lifecycle returns the calls about a lifecycle action.
-func (c *cloud) lifecycle() []url.Values {
+func (c *amazon) lifecycle() []url.Values {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.calls
 }
 
 // metrics returns the bodies of the calls that wrote metrics.
-func (c *cloud) metrics() string {
+func (c *amazon) metrics() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return strings.Join(c.puts, "\n")
 }
 
 // ask makes a call in the way of the query protocol, and returns its answer.
-func (c *cloud) ask(t *testing.T, service, action string, args ...string) string {
+func (c *amazon) ask(t *testing.T, service, action string, args ...string) string {
 	t.Helper()
 	form := url.Values{"Action": {action}, "Version": {"2011-01-01"}}
 	for i := 0; i < len(args); i += 2 {

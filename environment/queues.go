@@ -11,6 +11,7 @@ import (
 
 	"tendril/aws"
 	"tendril/broker"
+	"tendril/cloud"
 	"tendril/config"
 	"tendril/datadir"
 	"tendril/httplimit"
@@ -92,12 +93,36 @@ func (q *queues) openSQS(ctx context.Context) error {
 	return nil
 }
 
-// open finds the queue of these settings, or makes it where it is embedded.
+// open finds the queue of these settings. It creates one that is embedded, and one on Amazon SQS that nobody
+// named.
 func (q *queues) open(ctx context.Context, set *config.QueueSettings) (queueRef, error) {
-	if set.Backend == config.BackendEmbedded {
+	switch {
+	case set.Backend == config.BackendEmbedded:
 		return q.createOwn(ctx, set)
+	case set.Managed:
+		if err := q.createOnSQS(ctx, set); err != nil {
+			return queueRef{}, err
+		}
 	}
 	return q.findOnSQS(ctx, set)
+}
+
+// createTimeout bounds the calls by which a queue and its dead-letter queue are created on Amazon SQS.
+const createTimeout = time.Minute
+
+// createOnSQS creates the environment's own queue on Amazon SQS and its dead-letter queue, or brings existing
+// ones up to date.
+func (q *queues) createOnSQS(ctx context.Context, set *config.QueueSettings) error {
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	defer cancel()
+	err := cloud.EnsureQueue(ctx, q.sqs, q.s, set, q.Logger.With("component", "aws"))
+	switch {
+	case errors.Is(err, cloud.ErrNotOwned):
+		return conflict{err}
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrQueue, err)
+	}
+	return nil
 }
 
 // createOwn makes a worker queue and its dead-letter queue, or brings the

@@ -117,7 +117,7 @@ func onlyInstancePlace(t *testing.T) (table *aws.Table, queueURL string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(table.Close)
-	if err := table.Create(t.Context()); err != nil {
+	if err := table.Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	return table, makeQueue(t, c, 0)

@@ -8,6 +8,9 @@ import (
 	"tendril/queue"
 )
 
+// LeaseName is the lease by which the instances that share a queue elect the leader, who enqueues.
+func LeaseName(queueName string) string { return "periodic:" + queueName }
+
 // Leadership tells whether this instance is the one that enqueues.
 type Leadership interface {
 	// Term returns the term in which this instance leads; ok is false

@@ -45,9 +45,10 @@ type RegistryOptions struct {
 	Home *aws.Queue
 	// Local declares this instance the only one: no leader is elected.
 	Local bool
-	// Table is the name of a DynamoDB table, in Region; "" for none. Create creates it.
+	// Table is the name of a DynamoDB table, in Region; "" for none. Create creates it, with Tags.
 	Table, Region string
 	Create        bool
+	Tags          map[string]string
 	// SDK receives what the AWS SDK logs.
 	SDK aws.LogFunc
 }
@@ -74,9 +75,7 @@ type finder struct {
 	cleanup atomic.Pointer[func()] // nil for none
 }
 
-// leaseName is the lease by which the instances of an environment elect the leader: those
-// that share a queue share a leader.
-func (f *finder) leaseName() string { return "periodic:" + f.opts.Queue }
+func (f *finder) leaseName() string { return periodic.LeaseName(f.opts.Queue) }
 
 // open finds the registry, once; nil when there is none.
 func (f *finder) open(ctx context.Context) (reg *registry, err error) {
@@ -150,7 +149,7 @@ func (f *finder) table(ctx context.Context) (*registry, error) {
 	go func() {
 		defer close(checked)
 		defer cancel()
-		prepareTable(checking, table, f.opts.Table, f.opts.Create, f.log)
+		prepareTable(checking, table, &f.opts, f.log)
 	}()
 	end := func() {
 		cancel()

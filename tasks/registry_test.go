@@ -32,7 +32,7 @@ func newTable(t *testing.T) *aws.Table {
 		t.Fatal(err)
 	}
 	t.Cleanup(table.Close)
-	if err := table.Create(t.Context()); err != nil {
+	if err := table.Create(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	return table

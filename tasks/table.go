@@ -49,16 +49,16 @@ func (s *sqsSender) find(ctx context.Context, name string) (*aws.Queue, error) {
 }
 
 // prepareTable checks the table, or creates it, until ctx is done.
-func prepareTable(ctx context.Context, table *aws.Table, name string, create bool, log *slog.Logger) {
+func prepareTable(ctx context.Context, table *aws.Table, opts *RegistryOptions, log *slog.Logger) {
 	err := table.Check(ctx)
-	if err != nil && create {
-		err = table.Create(ctx)
+	if err != nil && opts.Create {
+		err = table.Create(ctx, opts.Tags)
 	}
 	switch {
 	case err == nil:
-		expireRecords(ctx, table, name, create, log)
+		expireRecords(ctx, table, opts.Table, opts.Create, log)
 	case !errors.Is(err, context.Canceled):
-		log.Warn("registry table not available, periodic tasks wait for it", "table", name, "err", err)
+		log.Warn("registry table not available, periodic tasks wait for it", "table", opts.Table, "err", err)
 	}
 }
 

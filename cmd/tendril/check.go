@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"tendril/bundle"
+	"tendril/cloud"
 	"tendril/config"
 	"tendril/console"
 	"tendril/environment"
@@ -84,6 +85,9 @@ func queueText(q *config.QueueSettings) string {
 	text := q.URL
 	if text == "" {
 		text = fmt.Sprintf("%s (%s)", q.Name, q.Backend)
+	}
+	if q.Managed {
+		text += fmt.Sprintf(", created with %s if it does not exist", cloud.DeadLetterName(q.Name))
 	}
 	if q.Weight > 0 {
 		text += fmt.Sprintf(", weight %d", q.Weight)

@@ -1,0 +1,101 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"tendril/queue"
+)
+
+// environmentTag is the key of the tag that every resource has which tendril creates for an
+// environment. Its value is the environment's name.
+const environmentTag = "tendril:environment"
+
+// Tags are the tags of a resource that is created for an environment.
+func Tags(environment string) map[string]string {
+	return map[string]string{environmentTag: environment}
+}
+
+// OwnerOf returns the environment that a resource with these tags was created for; "" for none.
+func OwnerOf(tags map[string]string) string { return tags[environmentTag] }
+
+// Tags returns the tags of the queue.
+func (q *Queue) Tags(ctx context.Context) (map[string]string, error) {
+	out, err := operate(ctx, q, q.sqs.api.ListQueueTags, &sqs.ListQueueTagsInput{QueueUrl: &q.url})
+	if err != nil {
+		return nil, err
+	}
+	return out.Tags, nil
+}
+
+// TableInfo is what DynamoDB knows about a table.
+type TableInfo struct {
+	ARN string
+	// Items is the number of items, which DynamoDB counts every six hours.
+	Items int64
+	Tags  map[string]string
+}
+
+// Describe returns the table's ARN, size and tags. Tags is nil when they may not be read; the
+// error is then of queue.ErrDenied, and the rest is valid.
+func (t *Table) Describe(ctx context.Context) (info TableInfo, err error) {
+	out, err := t.api.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.name})
+	if err != nil {
+		return info, t.explain(ctx, "describing the table", err)
+	}
+	info = TableInfo{ARN: sdk.ToString(out.Table.TableArn), Items: sdk.ToInt64(out.Table.ItemCount)}
+	tags := map[string]string{}
+	in := &dynamodb.ListTagsOfResourceInput{ResourceArn: &info.ARN}
+	for more := true; more; more = sdk.ToString(in.NextToken) != "" {
+		page, err := t.api.ListTagsOfResource(ctx, in)
+		if err != nil {
+			return info, t.explain(ctx, "reading the table's tags", err)
+		}
+		for _, tag := range page.Tags {
+			tags[sdk.ToString(tag.Key)] = sdk.ToString(tag.Value)
+		}
+		in.NextToken = page.NextToken
+	}
+	info.Tags = tags
+	return info, nil
+}
+
+// Leases returns the names of the leases in the table, sorted. It reads the whole table.
+func (t *Table) Leases(ctx context.Context) (names []string, err error) {
+	in := &dynamodb.ScanInput{
+		TableName: &t.name, ConsistentRead: sdk.Bool(true),
+		FilterExpression:          sdk.String("begins_with(id, :lease)"),
+		ProjectionExpression:      sdk.String("id"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":lease": stringValue(leaseID(""))},
+	}
+	for more := true; more; more = in.ExclusiveStartKey != nil {
+		page, err := t.api.Scan(ctx, in)
+		if err != nil {
+			return nil, t.explain(ctx, "looking for leases", err)
+		}
+		for _, item := range page.Items {
+			names = append(names, stringOf(item["id"])[len(leaseID("")):])
+		}
+		in.ExclusiveStartKey = page.LastEvaluatedKey
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// Delete deletes the table with all its items. A table that does not exist is
+// queue.CodeResourceNotFound.
+func (t *Table) Delete(ctx context.Context) error {
+	_, err := t.api.DeleteTable(ctx, &dynamodb.DeleteTableInput{TableName: &t.name})
+	var busy *types.ResourceInUseException
+	if errors.As(err, &busy) {
+		return queue.Errorf(queue.CodeUnreachable, "registry table %s is being created or changed: try again in a minute",
+			t.name)
+	}
+	return t.explain(ctx, "deleting the table", err)
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"tendril/bundle"
+	"tendril/cloud"
+	"tendril/config"
+	"tendril/environment"
+	"tendril/queue"
+	"tendril/yamlfile"
+)
+
+func (c appCommands) newTerminate() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "terminate [DIR|ZIP]",
+		Short: "Delete the queues, tables and data that an environment created",
+		Long: `Lists what the environment of these settings created, with the number of messages, and
+deletes it when you type the environment's name. Give it the arguments and the settings
+file of 'tendril up'.
+
+On Amazon SQS that is what has the tag tendril:environment with the environment's name:
+the queue and the dead-letter queue that 'tendril up' created, and the registry table of
+--registry-create unless another environment uses it. Embedded queues are deleted with
+the whole data directory.
+
+Stop the environment first, on every machine: it is refused while it runs on this data
+directory.`,
+		Example: `  tendril terminate examples/thumbnails
+  tendril terminate --name orders --backend sqs --region eu-west-1 --yes orders`,
+		Args: oneApp,
+	}
+	addSettings(cmd, func(config.Option) bool { return true })
+	cmd.Flags().StringVar(&name, "yes", "", "Name of the environment, to delete without asking.")
+	cmd.RunE = verb(func(ctx context.Context, cmd *cobra.Command, args []string) error {
+		done := func() {}
+		defer func() { done() }()
+		opts, err := c.prepare(cmd, args, func(path string) (b *bundle.Bundle, err error) {
+			b, done, err = c.lookInto(path)
+			return b, err
+		})
+		if opts.Config == nil { // else there is only no app to run, which does not matter here
+			return err
+		}
+		return c.terminate(ctx, opts.Config, name)
+	})
+	return cmd
+}
+
+// terminateTimeout bounds the listing, and the deletion after it.
+const terminateTimeout = 5 * time.Minute
+
+func (c appCommands) terminate(ctx context.Context, cfg *config.Config, yes string) error {
+	if yes != "" && yes != cfg.Name {
+		return fail(exitUsage, fmt.Errorf("--yes %s is not the name of this environment, which is %s", yes, cfg.Name),
+			"give the settings of the environment that is meant, for example with --name or --config")
+	}
+	t := &termination{cli: c.cli, cfg: cfg}
+	defer t.close()
+	if err := t.open(ctx); err != nil {
+		return err
+	}
+	owned, err := t.show()
+	if err != nil {
+		return err
+	}
+	if owned == 0 {
+		fmt.Fprintf(c.err, "environment %q has nothing to delete\n", cfg.Name)
+		return nil
+	}
+	if err := c.confirm("delete what is listed, with all messages", cfg.Name, yes != ""); err != nil {
+		return hintYes(err, cfg.Name)
+	}
+	return t.delete(ctx)
+}
+
+// hintYes says what to type where nobody is at a terminal: this command wants the name.
+func hintYes(err error, name string) error {
+	var refused *exitError
+	if errors.As(err, &refused) && refused.code == exitUsage {
+		refused.hints = []string{"add --yes " + name + " to confirm"}
+	}
+	return err
+}
+
+// termination is the end of one environment.
+type termination struct {
+	*cli
+	cfg       *config.Config
+	inventory *cloud.Inventory
+	plan      []cloud.Resource
+	data      *environment.DataDirectory
+}
+
+// open finds what there is to delete. The data directory is locked from now on.
+func (t *termination) open(ctx context.Context) (err error) {
+	if t.data, err = environment.OpenDataDirectory(&t.cfg.Settings); err != nil {
+		return err
+	}
+	if t.inventory, err = cloud.Open(ctx, &cloud.Environment{Config: t.cfg}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, terminateTimeout)
+	defer cancel()
+	t.plan, err = t.inventory.Plan(ctx)
+	return err
+}
+
+func (t *termination) close() {
+	if t.data != nil {
+		_ = t.data.Close() // only a lock
+	}
+	if t.inventory != nil {
+		t.inventory.Close()
+	}
+}
+
+// deletesData reports whether the data directory is deleted: it is the embedded queues, and else holds nothing
+// that was created for the environment alone.
+func (t *termination) deletesData() bool { return t.data.Path != "" && t.cfg.AnyEmbedded() }
+
+// show prints what will be deleted and what is kept, and returns how much of the former there is.
+func (t *termination) show() (owned int, err error) {
+	rows := table{{"ACTION", "WHAT", "NAME", "MESSAGES", "NOTE"}}
+	for i := range t.plan {
+		r := &t.plan[i]
+		action := "keep"
+		if r.Owned {
+			owned++
+			action = "delete"
+		}
+		rows = append(rows, []string{action, r.Kind, r.Name, countText(r.Messages), r.Note})
+		if inWork, _ := strconv.Atoi(r.Attributes[inFlightCount]); r.Owned && inWork > 0 {
+			t.warn(yamlfile.Problem{Text: fmt.Sprintf("%s of %s are in work: stop the environment on the other machines first",
+				plural(inWork, "message"), r.Name)})
+		}
+	}
+	if t.deletesData() {
+		owned++
+		rows = append(rows, []string{"delete", "data directory", t.data.Path})
+		for _, q := range t.data.Queues {
+			rows = append(rows, []string{"delete", "embedded queue", q.Name, countText(&q.Messages)})
+		}
+	}
+	if len(rows) == 1 {
+		return 0, nil
+	}
+	return owned, t.printTable(rows)
+}
+
+func countText(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+// delete deletes what is owned, one thing after the other, and says how each went. An error does not keep it from
+// the rest.
+func (t *termination) delete(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, terminateTimeout)
+	defer cancel()
+	var failed []error
+	for i := range t.plan {
+		r := &t.plan[i]
+		if !r.Owned {
+			continue
+		}
+		err := t.inventory.Delete(ctx, r)
+		switch what := r.Kind + " " + r.Name; {
+		case err == nil:
+			fmt.Fprintf(t.err, "deleted %s\n", what)
+		case errors.Is(err, queue.ErrNoQueue), errors.Is(err, &queue.Error{Code: queue.CodeResourceNotFound}):
+			fmt.Fprintf(t.err, "%s was gone already\n", what)
+		default:
+			failed = append(failed, fmt.Errorf("%s was not deleted: %w", what, explained(err)))
+		}
+	}
+	if t.deletesData() {
+		left, err := t.data.Delete()
+		switch {
+		case err != nil:
+			failed = append(failed, fmt.Errorf("data directory %s was not deleted: %w", t.data.Path, err))
+		case len(left) > 0:
+			fmt.Fprintf(t.err, "emptied data directory %s but for what is not tendril's: %s\n", plain(t.data.Path),
+				plain(strings.Join(left, ", ")))
+		default:
+			fmt.Fprintf(t.err, "deleted data directory %s\n", plain(t.data.Path))
+		}
+	}
+	return errors.Join(failed...)
+}
