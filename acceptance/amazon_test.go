@@ -34,7 +34,7 @@ func amazonPlace(t *testing.T, name string) *place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := table.Create(ctx); err != nil {
+	if err := table.Create(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
 	sqs, err := aws.OpenSQS(ctx, &aws.Options{Endpoint: endpoint})
