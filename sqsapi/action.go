@@ -1,7 +1,9 @@
 package sqsapi
 
 import (
+	"cmp"
 	"context"
+	"reflect"
 	"strings"
 
 	"tendril/broker"
@@ -17,6 +19,29 @@ type action struct {
 	// action has no output. Its errors are [*queue.Error], except for
 	// failures inside the process.
 	run func(x *actionCall, request any) (response any, err error)
+	// ofAccount: the action is not valid at the URL of a queue.
+	ofAccount bool
+
+	// The two types, as the Query protocol reads and writes them. The registry's actions have neither.
+	responseType reflect.Type
+	parameters   parameters
+	answer       elements
+}
+
+// describe makes an action, which has that name, one of the Query protocol.
+func (a *action) describe(name string) {
+	a.parameters = parametersOf(reflect.TypeOf(a.request()).Elem(), name)
+	t := a.responseType
+	if r, ok := reflect.New(t).Interface().(interface{ onTheWire() any }); ok {
+		t = reflect.TypeOf(r.onTheWire())
+	}
+	a.answer = elementsOf(t, name)
+}
+
+// ofAccount makes an action one that is not valid at the URL of a queue.
+func ofAccount(a action) action {
+	a.ofAccount = true
+	return a
 }
 
 // actionCall is what an action may know of the request beside its parameters.
@@ -70,6 +95,7 @@ func typed[Request, Response any](f func(*actionCall, *Request) (*Response, erro
 			}
 			return response, nil
 		},
+		responseType: reflect.TypeFor[Response](),
 	}
 }
 
@@ -81,6 +107,9 @@ type queueRequest struct {
 	QueueURL string `json:"QueueUrl"`
 }
 
+// setPath sets the queue that the path of a request names, unless a parameter does.
+func (r *queueRequest) setPath(path string) { r.QueueURL = cmp.Or(r.QueueURL, path) }
+
 // queueName returns the queue that a QueueUrl names. Any scheme, host and
 // account are accepted, since the name alone identifies a queue of one
 // broker and programs keep URLs of other endpoints; so is a bare name.
@@ -91,8 +120,8 @@ func (r *queueRequest) queueName() (string, error) {
 	}
 	path := url
 	if _, rest, ok := strings.Cut(url, "://"); ok {
-		if _, path, ok = strings.Cut(rest, "/"); !ok {
-			return "", notAnAddress(url)
+		if _, path, _ = strings.Cut(rest, "/"); path == "" {
+			return "", queue.ErrNoQueue
 		}
 	} else if path, ok = strings.CutPrefix(url, "/"); !ok && !strings.Contains(url, "/") {
 		return url, nil

@@ -19,16 +19,16 @@ func sqsActions() map[string]action {
 		"SendMessage":                  typed(sendMessage),
 		"SendMessageBatch":             typed(sendMessageBatch),
 
-		"CreateQueue": typed(func(x *actionCall, in *struct {
+		"CreateQueue": ofAccount(typed(func(x *actionCall, in *struct {
 			QueueName  string
-			Attributes map[string]string
-			Tags       map[string]string `json:"tags"`
+			Attributes map[string]string `query:"Attribute,Name"`
+			Tags       map[string]string `json:"tags" query:"Tag,Key"`
 		}) (*queueURLResponse, error) {
 			if in.QueueName == "" {
 				return nil, missing("QueueName")
 			}
 			return &queueURLResponse{x.queueURL(in.QueueName)}, x.broker.CreateQueue(x.ctx, in.QueueName, in.Attributes, in.Tags)
-		}),
+		})),
 		// Queues are those of one account; "" stands for it.
 		"GetQueueUrl": typed(func(x *actionCall, in *struct {
 			QueueName              string
@@ -49,13 +49,13 @@ func sqsActions() map[string]action {
 			_, err := x.broker.PurgeQueue(x.ctx, x.queue)
 			return nil, err
 		}),
-		"ListQueues": typed(func(x *actionCall, in *struct {
+		"ListQueues": ofAccount(typed(func(x *actionCall, in *struct {
 			QueueNamePrefix string
 			pageRequest
 		}) (*listQueuesResponse, error) {
 			names, next, err := in.page(x.broker.ListQueues(in.QueueNamePrefix))
 			return &listQueuesResponse{x.queueURLs(names), next}, err
-		}),
+		})),
 		"ListDeadLetterSourceQueues": typed(func(x *actionCall, in *struct {
 			queueRequest
 			pageRequest
@@ -70,7 +70,7 @@ func sqsActions() map[string]action {
 		"GetQueueAttributes": typed(getQueueAttributes),
 		"SetQueueAttributes": typed(func(x *actionCall, in *struct {
 			queueRequest
-			Attributes map[string]string
+			Attributes map[string]string `query:"Attribute,Name"`
 		}) (*nothing, error) {
 			if len(in.Attributes) == 0 {
 				return nil, missing("Attributes")
@@ -83,7 +83,7 @@ func sqsActions() map[string]action {
 		}),
 		"TagQueue": typed(func(x *actionCall, in *struct {
 			queueRequest
-			Tags map[string]string
+			Tags map[string]string `query:"Tag,Key"`
 		}) (*nothing, error) {
 			if len(in.Tags) == 0 {
 				return nil, missing("Tags")
@@ -92,7 +92,7 @@ func sqsActions() map[string]action {
 		}),
 		"UntagQueue": typed(func(x *actionCall, in *struct {
 			queueRequest
-			TagKeys []string
+			TagKeys []string `query:"TagKey"`
 		}) (*nothing, error) {
 			if len(in.TagKeys) == 0 {
 				return nil, missing("TagKeys")
@@ -107,14 +107,14 @@ type queueURLResponse struct {
 }
 
 type listQueuesResponse struct {
-	QueueURLs []string `json:"QueueUrls,omitempty"`
+	QueueURLs []string `json:"QueueUrls,omitempty" query:"QueueUrl"`
 	NextToken string   `json:",omitempty"`
 }
 
 // listDeadLetterSourceQueuesResponse spells its list in Amazon's way, unlike
 // ListQueues, and has it even when empty.
 type listDeadLetterSourceQueuesResponse struct {
-	QueueURLs []string `json:"queueUrls"`
+	QueueURLs []string `json:"queueUrls" query:"QueueUrl"`
 	NextToken string   `json:",omitempty"`
 }
 
@@ -166,12 +166,12 @@ func (r *pageRequest) page(names []string) ([]string, string, error) {
 }
 
 type listQueueTagsResponse struct {
-	Tags map[string]string `json:",omitempty"`
+	Tags map[string]string `json:",omitempty" query:"Tag,Key"`
 }
 
 // queueAttributes holds numbers as text, and times in seconds since 1970.
 type queueAttributes struct {
-	Attributes map[string]string `json:",omitempty"`
+	Attributes map[string]string `json:",omitempty" query:"Attribute,Name"`
 }
 
 // queueAttributeNames are never written to. A queue need not have them all.
@@ -187,7 +187,7 @@ var queueAttributeNames = []string{
 // queue has; without names it returns none, as SQS does.
 func getQueueAttributes(x *actionCall, in *struct {
 	queueRequest
-	AttributeNames []string
+	AttributeNames []string `query:"AttributeName"`
 }) (*queueAttributes, error) {
 	all, err := x.broker.Attributes(x.queue)
 	if err != nil {

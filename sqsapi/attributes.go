@@ -18,8 +18,8 @@ type attributeValue struct {
 	StringValue      *string
 	BinaryValue      []byte
 	DataType         string
-	StringListValues []string
-	BinaryListValues [][]byte
+	StringListValues []string `query:"StringListValue"`
+	BinaryListValues [][]byte `query:"BinaryListValue"`
 }
 
 // messageAttributes turns the attributes of a send into the queue's form,
@@ -89,12 +89,12 @@ func traceHeader(wire map[string]attributeValue) ([]queue.Attribute, error) {
 }
 
 // selectAttributes returns those of a message's attributes that a receive
-// asked for: by exact name, by "prefix.*", or all of them by "All" or ".*".
+// asked for: by exact name, by "prefix.*", or all of them by "All", ".*" or "*".
 func selectAttributes(attributes []queue.Attribute, names []string) []queue.Attribute {
 	if len(attributes) == 0 || len(names) == 0 {
 		return nil
 	}
-	if slices.Contains(names, "All") || slices.Contains(names, ".*") {
+	if slices.ContainsFunc(names, func(name string) bool { return name == "All" || name == ".*" || name == "*" }) {
 		return attributes
 	}
 	var selected []queue.Attribute

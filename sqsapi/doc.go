@@ -2,40 +2,46 @@
 //
 // An AWS SDK, told by AWS_ENDPOINT_URL_SQS where to call, works on a
 // [Handler] as it works on Amazon SQS: the same actions, parameters, limits,
-// digests, error codes and texts. The protocol is AWS JSON 1.0, which the SDKs
-// speak since November 2023.
+// digests, error codes and texts. It speaks both protocols: AWS JSON 1.0, which
+// the SDKs use since November 2023, and the older Query protocol, whose requests
+// are forms or query strings and whose replies are XML.
 //
 //	POST /   X-Amz-Target: AmazonSQS.SendMessage   {"QueueUrl":…}
+//	POST /account/queue                            Action=SendMessage&MessageBody=…
 //	   |
 //	guard        Host? a browser?                      -> 403
 //	   |
 //	buffer       at most 6 MiB and a bit               -> 413
 //	   |
-//	decodeJSON   UTF-8, depth, number of values, types -> 400
-//	   |
+//	decodeJSON, parameters.decode                      -> 400
+//	   |         UTF-8, depth, number of values, types
 //	action       typed request -> typed response       -> *queue.Error
 //	   |            |
 //	   |         broker: Send, Receive, Delete, ...
 //	   |
-//	encodeJSON   response, or error with its two names
+//	replyForm    response, or error with the name and text of the protocol
 //
-// # Who checks what
+// # One description of an action
 //
-// An [action] checks what can be seen in one request: required parameters,
-// ranges of numbers, the rules of batches, which field holds an attribute's
-// value. The broker checks what a message or a queue may be, so that every way
-// into it has the same rules. An action knows nothing of the protocol that
-// carried it: a second protocol needs a decoder into the same requests and an
-// encoder of the same responses.
+// The types of an action's request and response describe it for both protocols.
+// JSON takes the names of the json tags. Query has other names for lists and
+// maps, which the tags query give; parameters.go and xml.go make tables of them
+// once, when the handler is made. An [action] knows nothing of the protocol that
+// carried it, and there is one implementation of each.
+//
+// An action checks what can be seen in one request: required parameters, ranges
+// of numbers, the rules of batches, which field holds an attribute's value. The
+// broker checks what a message or a queue may be, so that every way into it has
+// the same rules.
 //
 // An error has a code, the name of its shape in the JSON protocol. The table
 // in errors.go gives the other things that the wire needs: the code of the
 // Query protocol, which JSON replies carry in x-amzn-query-error and which
 // botocore reports, the status, and a fixed text where clients match on one.
 //
-// One part is written by hand because it is most of the traffic: the encoder of
-// ReceiveMessage's response (receive.go). Tests hold it, and the decoder of all
-// requests, to what encoding/json does.
+// One part is written by hand because it is most of the traffic: the encoders of
+// ReceiveMessage's response (receive.go). Tests hold it, and the decoder of
+// JSON requests, to what encoding/json does.
 //
 // # Who may call
 //
@@ -46,7 +52,8 @@
 // image request to any port of this machine; it shows in the headers Origin,
 // Referer and Sec-*, which no SDK sends. A page whose name was made to point
 // at 127.0.0.1 shows in the Host header. Both get status 403, and no reply
-// ever carries a CORS header.
+// ever carries a CORS header. A form is a whole request of the Query protocol,
+// for which a browser asks nobody: there Accept-Language is refused too.
 //
 // # Invariants
 //
@@ -71,6 +78,6 @@
 //
 // # What it does not do
 //
-// It checks no signatures, and it does not serve the Query protocol (clients
-// of it are told so in XML), message move tasks, permissions or TLS.
+// It checks no signatures, and it does not serve message move tasks,
+// permissions or TLS.
 package sqsapi

@@ -18,9 +18,9 @@ import (
 	"tendril/queue"
 )
 
-// TestErrorTable holds the names and statuses that Amazon's model and its
+// TestA1A2A3ErrorTable holds the names and statuses that Amazon's model and its
 // recorded answers give to each kind of refusal.
-func TestErrorTable(t *testing.T) {
+func TestA1A2A3ErrorTable(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		shape, query string
@@ -66,12 +66,12 @@ func TestErrorTable(t *testing.T) {
 	left := maps.Clone(faults)
 	for _, code := range []string{codeUnknownOperation, codeSerialization, codeTooLarge, codeMethodNotAllowed,
 		codeInternal} {
-		delete(left, code) // these reach no action: TestEnvelope has them
+		delete(left, code) // these reach no action: TestA1A5A8Envelope has them
 	}
 	for _, test := range tests {
 		w := httptest.NewRecorder()
-		x := exchange{h: &Handler{}, w: w, id: "id"}
-		x.failJSON(queue.Errorf(test.shape, "Why \"%s\".", test.shape))
+		x := exchange{h: &Handler{}, w: w, form: awsJSON{}, id: "id"}
+		x.fail(queue.Errorf(test.shape, "Why \"%s\".", test.shape))
 		side := "Sender"
 		if test.status >= 500 {
 			side = "Receiver"
@@ -104,9 +104,9 @@ func TestUnexpectedErrorsStayInside(t *testing.T) {
 	w := httptest.NewRecorder()
 	x := exchange{h: &Handler{events: Events{Answered: func(a Answer) {
 		seen = a
-	}}}, w: w, id: "request-7", began: time.Now()}
+	}}}, w: w, form: awsJSON{}, id: "request-7", began: time.Now()}
 	cause := errors.New("open /var/lib/secret: permission denied")
-	x.failJSON(cause)
+	x.fail(cause)
 	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") || !strings.Contains(w.Body.String(), "request-7") {
 		t.Errorf("answer %d %s", w.Code, w.Body)
 	}
@@ -117,7 +117,7 @@ func TestUnexpectedErrorsStayInside(t *testing.T) {
 
 var requestID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-func TestEnvelope(t *testing.T) {
+func TestA1A5A8Envelope(t *testing.T) {
 	t.Parallel()
 	h := newHandler(t, nil)
 	tests := []struct {
@@ -135,10 +135,18 @@ func TestEnvelope(t *testing.T) {
 			`UnknownOperationException`},
 		{"JSON by GET", "GET", "/", "AmazonSQS.ListQueues", jsonType, "", 405, jsonType,
 			`takes the method POST, not \"GET\"`},
-		{"Query by form", "POST", "/", "", "application/x-www-form-urlencoded; charset=utf-8", "Action=ListQueues", 400,
-			"text/xml", "<Code>AWS.SimpleQueueService.UnsupportedOperation</Code>"},
+		{"Query by form", "POST", "/", "", "application/x-www-form-urlencoded; charset=utf-8", "Action=ListQueues", 200,
+			"text/xml", "<ListQueuesResult/>"},
+		{"Query without a content type", "POST", "/", "", "", "Action=ListQueues", 200, "text/xml", "<ListQueuesResult/>"},
 		{"Query by URL", "GET", "/000000000000/jobs?Action=PurgeQueue", "", "", "", 400, "text/xml",
-			"not the Query protocol"},
+			"<Code>AWS.SimpleQueueService.NonExistentQueue</Code>"},
+		{"Query by URL and form", "POST", "/?Action=ListQueues", "", "application/x-www-form-urlencoded", "MaxResults=0", 400,
+			"text/xml", "Value for parameter MaxResults is invalid."},
+		{"Query by another method", "PUT", "/?Action=ListQueues", "", "", "", 405, "text/xml", "not &quot;PUT&quot;."},
+		{"Query, action of the registry", "POST", "/?Action=Paused", "", "", "", 400, "text/xml",
+			"<Code>InvalidAction</Code>"},
+		{"Query, large", "POST", "/", "", "application/x-www-form-urlencoded", "Action=" + strings.Repeat(" ", MaxBody), 413,
+			"text/xml", "larger than 6553600 bytes"},
 		{"no action", "GET", "/", "", "", "", 404, "text/xml", "<UnknownOperationException"},
 		{"no action to a queue", "POST", "/000000000000/jobs", "", "text/plain", "hello", 404, "text/xml",
 			"<UnknownOperationException"},
@@ -160,7 +168,7 @@ func TestEnvelope(t *testing.T) {
 				!strings.Contains(w.Body.String(), test.want) {
 				t.Errorf("answer %d %s %s", w.Code, w.Header().Get("Content-Type"), w.Body)
 			}
-			if allow := w.Header().Get("Allow"); (allow == "POST") != (test.status == 405) {
+			if allow := w.Header().Get("Allow"); strings.Contains(allow, "POST") != (test.status == 405) {
 				t.Errorf("Allow %q", allow)
 			}
 			if id := w.Header().Get("X-Amzn-Requestid"); !requestID.MatchString(id) {
@@ -210,7 +218,7 @@ func TestLargestMessageInItsLongestForm(t *testing.T) {
 	}
 }
 
-func TestQueueURLCarriesTheHostThatWasCalled(t *testing.T) {
+func TestA6QueueURLCarriesTheHostThatWasCalled(t *testing.T) {
 	t.Parallel()
 	h := New(newBroker(t, &broker.Options{AccountID: "123456789012"}), &Options{Hosts: []string{"queue.example"}})
 	for _, host := range []string{"localhost:9324", "127.0.0.1:1234", "[::1]:9324", "queue.example"} {

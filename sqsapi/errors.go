@@ -33,9 +33,11 @@ func (f fault) sender() bool { return f.status < 500 }
 // prefixed is the namespace of query codes that have one.
 const prefixed = "AWS.SimpleQueueService."
 
-// noQueueText is matched by clients of the JSON protocol. The Query protocol
-// has another one.
-const noQueueText = "The specified queue does not exist."
+// Clients match on these texts, each on that of its protocol.
+const (
+	noQueueText      = "The specified queue does not exist."
+	noQueueQueryText = "The specified queue does not exist for this wsdl version."
+)
 
 // faultOf returns how a code, which is the name of the error's shape in the
 // JSON protocol, appears on the wire. A code it does not know is the
@@ -104,6 +106,14 @@ func textOf(e *queue.Error) string {
 		return text
 	}
 	return e.Error()
+}
+
+// queryTextOf returns the same sentence for clients of the Query protocol.
+func queryTextOf(e *queue.Error) string {
+	if e.Code == queue.CodeQueueDoesNotExist {
+		return noQueueQueryText
+	}
+	return textOf(e)
 }
 
 // missing refuses a request without a required parameter.

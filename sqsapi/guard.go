@@ -31,7 +31,13 @@ func (g guard) check(r *http.Request) error {
 			"This endpoint does not answer to the host %s. Call it as localhost, by a loopback address such as 127.0.0.1, or "+
 				"by a host name that it is configured to answer to.", quote(r.Host))
 	}
-	if header := browserHeader(r.Header); header != "" {
+	header := browserHeader(r.Header)
+	if header == "" && r.Header.Get("X-Amz-Target") == "" && r.Header["Accept-Language"] != nil {
+		// A page can cause a request of the Query protocol without asking first, and some browsers send
+		// none of the other headers to a host that is not loopback. This one they all send.
+		header = "Accept-Language"
+	}
+	if header != "" {
 		return queue.Errorf(queue.CodeAccessDenied,
 			"The request carries the header %s, which browsers add, and requests from web pages are refused. Call the "+
 				"endpoint from a program that does not send it.", quote(header))

@@ -85,6 +85,10 @@ var browserAttacks = []struct {
 		map[string]string{"Sec-Fetch-Mode": "navigate", "Sec-Fetch-User": "?1"}},
 	{"address bar", "GET", "/", "localhost:9324", map[string]string{"Sec-Fetch-Site": "none"}},
 	{"client hint alone", "GET", "/", "localhost:9324", map[string]string{"Sec-Ch-Ua": `"Chromium"`}},
+	{"form without a referrer, to a host that is not loopback", "POST", "/?Action=DeleteQueue", "queue.example:9324",
+		map[string]string{"Accept-Language": "en", "Content-Type": "application/x-www-form-urlencoded"}},
+	{"image without a referrer, to a host that is not loopback", "GET", "/000000000000/jobs?Action=PurgeQueue",
+		"queue.example:9324", map[string]string{"Accept-Language": "de-CH,de;q=0.9"}},
 	{"preflight", "OPTIONS", "/", "127.0.0.1:9324",
 		map[string]string{"Origin": "https://evil.example", "Access-Control-Request-Method": "POST",
 			"Access-Control-Request-Headers": "x-amz-target"}},
@@ -105,10 +109,18 @@ func TestBrowserAttacksAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, attack := range browserAttacks {
 		for _, sdk := range []string{"", "AmazonSQS.PurgeQueue"} {
+			if sdk != "" && attack.headers["Accept-Language"] != "" {
+				continue // no page can send the target without a preflight
+			}
 			t.Run(attack.name+" "+sdk, func(t *testing.T) {
 				t.Parallel()
-				h := &Handler{guard: newGuard(nil), actions: actions()} // no broker: reaching an action panics
-				r := httptest.NewRequest(attack.method, attack.target, strings.NewReader(`{"QueueUrl":"jobs"}`))
+				// Without a broker reaching an action panics.
+				h := &Handler{guard: newGuard([]string{"queue.example"}), actions: actions()}
+				body := `{"QueueUrl":"jobs"}`
+				if sdk == "" {
+					body = "Action=PurgeQueue&QueueUrl=jobs"
+				}
+				r := httptest.NewRequest(attack.method, attack.target, strings.NewReader(body))
 				r.Host = attack.host
 				for name, value := range attack.headers {
 					r.Header.Set(name, value)
@@ -118,24 +130,28 @@ func TestBrowserAttacksAreRefused(t *testing.T) {
 				}
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, r)
-				checkRefusal(t, w)
+				checkRefusal(t, w, sdk != "")
 			})
 		}
 	}
 }
 
 // checkRefusal expects a 403 that says why and that no script can read.
-func checkRefusal(t *testing.T, w *httptest.ResponseRecorder) {
+func checkRefusal(t *testing.T, w *httptest.ResponseRecorder, inJSON bool) {
 	t.Helper()
 	if w.Code != http.StatusForbidden {
 		t.Errorf("status %d, want 403", w.Code)
 	}
 	body := w.Body.String()
-	if !strings.HasPrefix(body, `{"__type":"com.amazonaws.sqs#AccessDenied"`) ||
+	code, inHeader := "<Code>AccessDenied</Code>", ""
+	if inJSON {
+		code, inHeader = `{"__type":"com.amazonaws.sqs#AccessDenied"`, "AccessDenied;Sender"
+	}
+	if !strings.Contains(body, code) ||
 		!strings.Contains(body, "browsers add") && !strings.Contains(body, "does not answer to the host") {
 		t.Errorf("the answer does not say why: %s", body)
 	}
-	if got := w.Header().Get("X-Amzn-Query-Error"); got != "AccessDenied;Sender" {
+	if got := w.Header().Get("X-Amzn-Query-Error"); got != inHeader {
 		t.Errorf("x-amzn-query-error %q", got)
 	}
 	for name := range w.Header() {

@@ -93,17 +93,29 @@ func (h *Handler) Stop() { h.stop() }
 // ServeHTTP answers one request. Requests that a web page could have caused,
 // or that name a host this endpoint does not answer to, get status 403.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := exchange{h: h, w: w, r: r, began: time.Now(), id: uuid.NewString()}
+	x := exchange{h: h, w: w, r: r, form: formOf(r), began: time.Now(), id: uuid.NewString()}
 	w.Header().Set("X-Amzn-Requestid", x.id)
 	if err := h.guard.check(r); err != nil {
-		x.failJSON(err)
+		x.fail(err)
 		return
 	}
 	if target := r.Header.Get("X-Amz-Target"); target != "" {
 		x.serveJSON(target)
 		return
 	}
-	x.refuseQuery()
+	x.serveQuery()
+}
+
+// keptBuffer is the largest buffer kept for the next request: larger ones are
+// rare and would stay forever.
+const keptBuffer = 256 << 10
+
+func (h *Handler) buffer() *bytes.Buffer { return h.buffers.Get().(*bytes.Buffer) }
+
+func (h *Handler) release(b *bytes.Buffer) {
+	if b.Cap() <= keptBuffer {
+		h.buffers.Put(b)
+	}
 }
 
 // exchange is one request on its way to its reply.
@@ -111,9 +123,49 @@ type exchange struct {
 	h      *Handler
 	w      http.ResponseWriter
 	r      *http.Request
+	form   replyForm
 	began  time.Time
 	id     string // request id
 	action string
+}
+
+// run runs an action and answers. The buffer, which held the request, may take the reply: the strings
+// of a request are copies.
+func (x *exchange) run(act action, request any, in *bytes.Buffer) {
+	response, err := act.run(x.call(), request)
+	if err != nil && x.r.Context().Err() != nil {
+		return // the client has left: there is nobody to answer
+	}
+	var body []byte
+	if err == nil {
+		body, err = x.form.success(in.Bytes()[:0], x, &act, response)
+	}
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	*in = *bytes.NewBuffer(body)
+	var report Answer
+	if c, ok := response.(counter); ok {
+		report.Messages = c.messages()
+	}
+	x.answer(http.StatusOK, x.form.contentType(), body, report)
+}
+
+// fail answers an error. What is not a refusal stays inside: the client
+// learns that something failed, and the listener learns what.
+func (x *exchange) fail(err error) {
+	refusal := asQueueError(err)
+	var report Answer
+	if refusal == nil {
+		refusal = queue.Errorf(codeInternal, "The request failed inside the server. Its request id is %s.", x.id)
+	}
+	report.Code = refusal.Code
+	f := faultOf(refusal.Code)
+	if !f.sender() {
+		report.Err = err
+	}
+	x.answer(f.status, x.form.contentType(), x.form.failure(nil, x, refusal), report)
 }
 
 // answer writes a reply and reports it.
@@ -147,6 +199,7 @@ func (x *exchange) call() *actionCall {
 func actions() map[string]action {
 	all := map[string]action{}
 	for name, act := range sqsActions() {
+		act.describe(name)
 		all[sqsPrefix+name] = act
 	}
 	for name, act := range registryActions() {

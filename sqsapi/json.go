@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"tendril/queue"
-	"tendril/sqswire"
 )
 
 const (
@@ -25,73 +23,28 @@ const (
 func (x *exchange) serveJSON(target string) {
 	act, known := x.h.actions[target]
 	if !known {
-		x.failJSON(queue.Errorf(codeUnknownOperation, "The operation %s is not served by this endpoint.", quote(target)))
+		x.fail(queue.Errorf(codeUnknownOperation, "The operation %s is not served by this endpoint.", quote(target)))
 		return
 	}
 	if x.r.Method != http.MethodPost {
-		x.failJSON(queue.Errorf(codeMethodNotAllowed, "The operation %s takes the method POST, not %s.", target,
+		x.w.Header().Set("Allow", http.MethodPost)
+		x.fail(queue.Errorf(codeMethodNotAllowed, "The operation %s takes the method POST, not %s.", target,
 			quote(x.r.Method)))
 		return
 	}
 	_, x.action, _ = strings.Cut(target, ".")
-	in := x.h.buffers.Get().(*bytes.Buffer)
-	defer func() {
-		if in.Cap() <= keptBuffer {
-			x.h.buffers.Put(in)
-		}
-	}()
+	in := x.h.buffer()
+	defer x.h.release(in)
 	request := act.request()
 	err := x.readBody(in)
 	if err == nil {
 		err = decodeJSON(in.Bytes(), request)
 	}
 	if err != nil {
-		x.failJSON(err)
+		x.fail(err)
 		return
 	}
-	response, err := act.run(x.call(), request)
-	if err != nil && x.r.Context().Err() != nil {
-		return // the client has left: there is nobody to answer
-	}
-	// The request's strings are copies: its buffer may take the response.
-	var body []byte
-	if err == nil {
-		body, err = encodeJSON(in.Bytes()[:0], response)
-	}
-	if err != nil {
-		x.failJSON(err)
-		return
-	}
-	*in = *bytes.NewBuffer(body)
-	var report Answer
-	if c, ok := response.(counter); ok {
-		report.Messages = c.messages()
-	}
-	x.answer(http.StatusOK, jsonType, body, report)
-}
-
-// failJSON answers an error. What is not a refusal stays inside: the client
-// learns that something failed, and the listener learns what.
-func (x *exchange) failJSON(err error) {
-	refusal := asQueueError(err)
-	var report Answer
-	if refusal == nil {
-		refusal = queue.Errorf(codeInternal, "The request failed inside the server. Its request id is %s.", x.id)
-	}
-	report.Code = refusal.Code
-	f, side := faultOf(refusal.Code), ";Sender"
-	if !f.sender() {
-		report.Err, side = err, ";Receiver"
-	}
-	if f.status == http.StatusMethodNotAllowed {
-		x.w.Header().Set("Allow", http.MethodPost)
-	}
-	x.w.Header().Set("X-Amzn-Query-Error", f.query+side)
-	body := append([]byte(`{"__type":"com.amazonaws.sqs#`), refusal.Code...)
-	body = append(body, `","message":`...)
-	body = sqswire.AppendString(body, textOf(refusal))
-	body = append(body, '}')
-	x.answer(f.status, jsonType, body, report)
+	x.run(act, request, in)
 }
 
 // appender is a response with an encoder of its own, for the ones where the
@@ -110,10 +63,6 @@ func encodeJSON(dst []byte, response any) ([]byte, error) {
 	err := json.MarshalWrite(out, response, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	return out.Bytes(), err
 }
-
-// keptBuffer is the largest buffer kept for the next request: larger ones are
-// rare and would stay forever.
-const keptBuffer = 256 << 10
 
 // trusted is how much of a body arrives before its announced length is believed: the length is a
 // claim, and a large buffer is for what arrived.
@@ -157,34 +106,4 @@ func quote(s string) string {
 		s = s[:most] + "…"
 	}
 	return strconv.QuoteToASCII(s)
-}
-
-// queryRefusal is for clients of the older protocol: they parse XML.
-const queryRefusal = `<?xml version="1.0"?>
-<ErrorResponse xmlns="http://queue.amazonaws.com/doc/2012-11-05/"><Error><Type>Sender</Type>` +
-	`<Code>AWS.SimpleQueueService.UnsupportedOperation</Code>` +
-	`<Message>This endpoint serves the AWS JSON 1.0 protocol and not the Query protocol. ` +
-	`Use an AWS SDK released since November 2023, or send POST / with the headers ` +
-	`"X-Amz-Target: AmazonSQS.ACTION" and "Content-Type: application/x-amz-json-1.0".</Message>` +
-	`<Detail/></Error><RequestId>`
-
-// refuseQuery answers a request that is not of the JSON protocol.
-func (x *exchange) refuseQuery() {
-	if !isQuery(x.r) {
-		body := []byte("<UnknownOperationException/>\n")
-		x.answer(http.StatusNotFound, "text/xml", body, Answer{Code: codeUnknownOperation})
-		return
-	}
-	body := []byte(queryRefusal + x.id + "</RequestId></ErrorResponse>\n")
-	x.answer(http.StatusBadRequest, "text/xml", body, Answer{Code: queue.CodeUnsupportedOperation})
-}
-
-// isQuery reports whether a request is of the Query protocol: an Action in
-// the URL, or a form.
-func isQuery(r *http.Request) bool {
-	if r.URL.Query().Get("Action") != "" {
-		return true
-	}
-	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	return err == nil && media == "application/x-www-form-urlencoded"
 }

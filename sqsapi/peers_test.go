@@ -16,6 +16,12 @@ func TestBoto3(t *testing.T) {
 	runPeer(t, exec.Command(testpeer.Python(t, "boto3", "boto3"), "testdata/boto3_test.py"))
 }
 
+// A8: the same life with the SDK of the Query protocol.
+func TestA8Boto3OfTheQueryProtocol(t *testing.T) {
+	t.Parallel()
+	runPeer(t, exec.Command(testpeer.QueryPython(t, "boto3==1.26.165", "boto3"), "testdata/boto3_test.py"))
+}
+
 func TestJavaScriptSDK(t *testing.T) {
 	t.Parallel()
 	modules := testpeer.NodeModules(t, "@aws-sdk/client-sqs")

@@ -11,9 +11,9 @@ import (
 
 type receiveMessageRequest struct {
 	queueRequest
-	AttributeNames              []string
-	MessageSystemAttributeNames []string
-	MessageAttributeNames       []string
+	AttributeNames              []string `query:"AttributeName"`
+	MessageSystemAttributeNames []string `query:"MessageSystemAttributeName"`
+	MessageAttributeNames       []string `query:"MessageAttributeName"`
 	MaxNumberOfMessages         *int
 	VisibilityTimeout           *int
 	WaitTimeSeconds             *int
@@ -27,6 +27,21 @@ type receiveMessageResponse struct {
 	system     systemSet
 	attributes []string
 }
+
+// receivedMessages is the same response as the protocols have it, for [elements].
+type receivedMessages struct {
+	Messages []struct {
+		MessageID              string `json:"MessageId"`
+		ReceiptHandle          string
+		MD5OfBody              string
+		Body                   string
+		Attributes             map[string]string `query:"Attribute,Name"`
+		MD5OfMessageAttributes string
+		MessageAttributes      map[string]attributeValue `query:"MessageAttribute,Name"`
+	} `query:"Message"`
+}
+
+func (r *receiveMessageResponse) onTheWire() any { return receivedMessages{} }
 
 func (r *receiveMessageResponse) messages() int { return len(r.received) }
 
@@ -153,4 +168,46 @@ func appendAttributes(dst []byte, attributes []queue.Attribute) []byte {
 		separator = ','
 	}
 	return append(dst, '}')
+}
+
+// appendXML writes the response for the Query protocol, as fast as appendJSON.
+func (r *receiveMessageResponse) appendXML(dst []byte) []byte {
+	var scratch [10]pair
+	for i := range r.received {
+		m := &r.received[i]
+		dst = append(dst, "<Message>"...)
+		dst = appendElement(dst, "MessageId", m.ID)
+		dst = appendElement(dst, "ReceiptHandle", m.ReceiptHandle)
+		dst = append(dst, "<MD5OfBody>"...)
+		dst = appendBodyMD5(dst, m.Body)
+		dst = append(dst, "</MD5OfBody>"...)
+		dst = appendElement(dst, "Body", m.Body)
+		for _, p := range r.system.of(m, scratch[:0]) {
+			dst = appendKeyValue(dst, "Attribute", "Name", p.name, p.value)
+		}
+		if attributes := selectAttributes(m.Attributes, r.attributes); len(attributes) > 0 {
+			dst = append(dst, "<MD5OfMessageAttributes>"...)
+			dst = appendAttributesMD5(dst, attributes)
+			dst = append(dst, "</MD5OfMessageAttributes>"...)
+			for i := range attributes {
+				dst = appendXMLAttribute(dst, &attributes[i])
+			}
+		}
+		dst = append(dst, "</Message>"...)
+	}
+	return dst
+}
+
+func appendXMLAttribute(dst []byte, a *queue.Attribute) []byte {
+	dst = append(dst, "<MessageAttribute>"...)
+	dst = appendElement(dst, "Name", a.Name)
+	if a.IsBinary() {
+		dst = append(dst, "<Value><BinaryValue>"...)
+		dst = append(base64.StdEncoding.AppendEncode(dst, []byte(a.Value)), "</BinaryValue>"...)
+	} else {
+		dst = append(dst, "<Value>"...)
+		dst = appendElement(dst, "StringValue", a.Value)
+	}
+	dst = appendElement(dst, "DataType", a.Type)
+	return append(dst, "</Value></MessageAttribute>"...)
 }

@@ -10,10 +10,10 @@ import (
 type outgoing struct {
 	MessageBody             string
 	DelaySeconds            *int
-	MessageAttributes       map[string]attributeValue
-	MessageSystemAttributes map[string]attributeValue
-	MessageDeduplicationID  string `json:"MessageDeduplicationId"`
-	MessageGroupID          string `json:"MessageGroupId"`
+	MessageAttributes       map[string]attributeValue `query:"MessageAttribute,Name"`
+	MessageSystemAttributes map[string]attributeValue `query:"MessageSystemAttribute,Name"`
+	MessageDeduplicationID  string                    `json:"MessageDeduplicationId"`
+	MessageGroupID          string                    `json:"MessageGroupId"`
 }
 
 type sendMessageRequest struct {
@@ -35,7 +35,7 @@ func (*accepted) messages() int { return 1 }
 
 type sendMessageBatchRequest struct {
 	queueRequest
-	Entries []sendEntry
+	Entries []sendEntry `query:"*RequestEntry"`
 }
 
 type sendEntry struct {

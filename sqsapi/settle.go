@@ -17,7 +17,7 @@ type deleteMessageRequest struct {
 
 type deleteMessageBatchRequest struct {
 	queueRequest
-	Entries []deleteEntry
+	Entries []deleteEntry `query:"*RequestEntry"`
 }
 
 type deleteEntry struct {
@@ -42,7 +42,7 @@ type changeMessageVisibilityRequest struct {
 
 type changeMessageVisibilityBatchRequest struct {
 	queueRequest
-	Entries []visibilityEntry
+	Entries []visibilityEntry `query:"*RequestEntry"`
 }
 
 type visibilityEntry struct {
@@ -111,8 +111,8 @@ type settledEntry struct {
 
 // batchResponse answers a batch.
 type batchResponse[Answer any] struct {
-	Successful []Answer  `json:",omitempty"`
-	Failed     []failure `json:",omitempty"`
+	Successful []Answer  `json:",omitempty" query:"*ResultEntry"`
+	Failed     []failure `json:",omitempty" query:"BatchResultErrorEntry"`
 }
 
 func (r *batchResponse[Answer]) messages() int { return len(r.Successful) }

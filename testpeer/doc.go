@@ -4,6 +4,7 @@
 // loudly. The variables of the environment that count:
 //
 //	TENDRIL_PYTHON         a Python with what the test needs; python3 when unset
+//	TENDRIL_PYTHON_QUERY   a Python with packages of before November 2023, which speak the Query protocol
 //	TENDRIL_NODE_MODULES   a folder node_modules
 //	TENDRIL_REQUIRE_PEERS  1 for failing instead of skipping
 //

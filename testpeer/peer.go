@@ -36,14 +36,31 @@ func Program(t testing.TB, name string) (path string) {
 // Python returns an interpreter that can import the modules; install names what brings them.
 func Python(t testing.TB, install string, modules ...string) (path string) {
 	t.Helper()
-	path = Program(t, cmp.Or(os.Getenv("TENDRIL_PYTHON"), "python3"))
+	return python(t, "TENDRIL_PYTHON", "python3", install, modules)
+}
+
+// QueryPython is [Python] with packages of before November 2023, whose SDK speaks the Query protocol.
+func QueryPython(t testing.TB, install string, modules ...string) (path string) {
+	t.Helper()
+	return python(t, "TENDRIL_PYTHON_QUERY", "", install, modules)
+}
+
+// python returns the interpreter that a variable names.
+func python(t testing.TB, variable, fallback, install string, modules []string) (path string) {
+	t.Helper()
+	help := "python3 -m venv venv && venv/bin/pip install '" + install + "', and set " + variable +
+		"=$PWD/venv/bin/python"
+	name := cmp.Or(os.Getenv(variable), fallback)
+	if name == "" {
+		Missing(t, install, help)
+	}
+	path = Program(t, name)
 	if len(modules) == 0 {
 		return path
 	}
 	if out, err := exec.Command(path, "-c", "import "+strings.Join(modules, ", ")).CombinedOutput(); err != nil {
 		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		Missing(t, install, "python3 -m venv venv && venv/bin/pip install '"+install+
-			"', and set TENDRIL_PYTHON=$PWD/venv/bin/python: "+lines[len(lines)-1])
+		Missing(t, install, help+": "+lines[len(lines)-1])
 	}
 	return path
 }

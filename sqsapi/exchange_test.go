@@ -1,0 +1,157 @@
+package sqsapi
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+)
+
+// TestA1A8Exchanges replays the exchanges in testdata/exchanges: one of each action in each protocol,
+// as bytes, and refusals. A file is a broker of its own in virtual time and has three parts:
+//
+//	=== before
+//	CreateQueue {"QueueName":"jobs"}     requests that lead to the exchange
+//	=== request
+//	POST / HTTP/1.1                      the request, without its Content-Length
+//	=== reply
+//	200                                  the status, the headers and the body
+//
+// Ids and receipt handles are replaced by others of the same length.
+func TestA1A8Exchanges(t *testing.T) {
+	t.Parallel()
+	for _, file := range exchangeFiles(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got string
+			synctest.Test(t, func(t *testing.T) { got = exchanged(t, string(want)) })
+			switch {
+			case got == string(want):
+			case *update:
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				t.Errorf("%s: the handler answers otherwise (go test -update rewrites it):\n%s", file,
+					firstDifference(string(want), got))
+			}
+		})
+	}
+}
+
+func exchangeFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/exchanges/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no exchanges: %v", err)
+	}
+	return files
+}
+
+// Each action has an exchange in each protocol.
+func TestA1A8EveryActionHasAnExchange(t *testing.T) {
+	t.Parallel()
+	files := exchangeFiles(t)
+	for _, action := range slices.Sorted(maps.Keys(sqsActions())) {
+		for protocol, sign := range map[string]string{"json": "X-Amz-Target: AmazonSQS." + action + "\n",
+			"query": "Action=" + action} {
+			file := "testdata/exchanges/" + action + "." + protocol + ".txt"
+			text, err := os.ReadFile(file)
+			if !slices.Contains(files, file) || err != nil || !strings.Contains(string(text), sign) {
+				t.Errorf("%s is missing or has no %q: %v", file, sign, err)
+			}
+		}
+	}
+}
+
+// exchanged replays a file and returns it with the reply that came.
+func exchanged(t *testing.T, file string) string {
+	t.Helper()
+	head, rest, ok := strings.Cut(file, "=== request\n")
+	before, found := strings.CutPrefix(head, "=== before\n")
+	request, _, replied := strings.Cut(rest, "=== reply\n")
+	if !ok || !found || !replied {
+		t.Fatal("a part is missing")
+	}
+	var s stable
+	h := newHandler(t, nil)
+	for line := range strings.Lines(before) {
+		action, body, _ := strings.Cut(strings.TrimSpace(line), " ")
+		s.replace(mustCall(t, h, action, s.fill(body)))
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, rawRequest(t, s.fill(request)))
+	reply := fmt.Sprintf("%d\n", w.Code)
+	for _, name := range slices.Sorted(maps.Keys(w.Header())) {
+		reply += name + ": " + strings.Join(w.Header()[name], ", ") + "\n"
+	}
+	reply += "\n" + w.Body.String()
+	return head + "=== request\n" + request + "=== reply\n" + s.replace(reply) + "\n"
+}
+
+// rawRequest reads a request as it stands on the wire; its body is all that follows.
+func rawRequest(t *testing.T, text string) *http.Request {
+	t.Helper()
+	head, body, _ := strings.Cut(strings.TrimSuffix(text, "\n"), "\n\n")
+	lines := strings.Split(head, "\n")
+	parts := strings.Split(lines[0], " ")
+	if len(parts) != 3 {
+		t.Fatalf("%q is no request line", lines[0])
+	}
+	r := httptest.NewRequest(parts[0], parts[1], strings.NewReader(body))
+	for _, line := range lines[1:] {
+		name, value, _ := strings.Cut(line, ": ")
+		if r.Header.Set(name, value); name == "Host" {
+			r.Host = value
+		}
+	}
+	return r
+}
+
+// volatile finds what differs from run to run: ids, receipt handles, and the handles of move tasks.
+var volatile = regexp.MustCompile(`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|` +
+	`(ReceiptHandle|TaskHandle)(":"|>)([^"<]+)`)
+
+// stable replaces what differs by text of the same length.
+type stable struct{ values, names []string }
+
+func (s *stable) replace(text string) string {
+	for _, m := range volatile.FindAllStringSubmatch(text, -1) {
+		value, fill := m[0], "0"
+		if m[3] != "" {
+			value, fill = m[3], m[1][:1]
+		}
+		if slices.Contains(s.values, value) {
+			continue
+		}
+		name := []byte(strings.Repeat(fill, len(value)))
+		if fill == "0" {
+			copy(name, "00000000-0000-4000-8000-000000000000")
+		}
+		copy(name[len(name)-2:], fmt.Sprintf("%02d", len(s.values)))
+		s.values, s.names = append(s.values, value), append(s.names, string(name))
+	}
+	for i := range s.values {
+		text = strings.ReplaceAll(text, s.values[i], s.names[i])
+	}
+	return text
+}
+
+// fill puts the values back: <1> stands for the second that appeared.
+func (s *stable) fill(text string) string {
+	for i := range s.values {
+		text = strings.ReplaceAll(text, fmt.Sprintf("<%d>", i), s.values[i])
+	}
+	return text
+}

@@ -1,0 +1,300 @@
+package sqsapi
+
+import (
+	"encoding/base64"
+	"errors"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// parameters tells where the Query protocol puts the fields of a request, or of a part of one. The
+// type of a request describes both protocols. JSON names a field by its json tag, or by its name;
+// Query does so too, unless the tag query has another name:
+//
+//	`query:"TagKey"`         a list: TagKey.1, TagKey.2
+//	`query:"*RequestEntry"`  a list of structures, named after the action: SendMessageBatchRequestEntry.1.Id
+//	`query:"Tag,Key"`        a map: Tag.1.Key, Tag.1.Value
+type parameters map[string]*parameter
+
+// parameter is one field.
+type parameter struct {
+	index []int // for FieldByIndex
+	bit   uint64
+	key   string     // of a map: the name of its keys
+	of    parameters // of a list of structures, or of a map: the elements
+	set   setter     // of a single value
+}
+
+// setter puts the text of a single value into a field. Its error says what the text should have been.
+type setter func(field reflect.Value, text string) error
+
+// parametersOf describes a struct type, for an action of that name. It panics when the type has a
+// field that the Query protocol cannot carry.
+func parametersOf(t reflect.Type, action string) parameters {
+	p := parameters{}
+	for _, field := range wireFields(t, action) {
+		f := &parameter{index: field.index, bit: 1 << len(p), key: field.key}
+		switch kind := field.typ.Kind(); {
+		case field.typ == reflect.TypeFor[[]byte](), kind == reflect.String, kind == reflect.Pointer:
+			f.set = setterOf(field.typ)
+		case kind == reflect.Map && field.typ.Elem().Kind() == reflect.Struct,
+			kind == reflect.Slice && field.typ.Elem().Kind() == reflect.Struct:
+			f.of = parametersOf(field.typ.Elem(), action)
+		}
+		p[field.query] = f
+	}
+	return p
+}
+
+// wireField is a field of a request or a response on the wire.
+type wireField struct {
+	index            []int
+	typ              reflect.Type
+	json, query, key string
+	omitted          bool // when empty
+}
+
+// wireFields lists the fields of a struct type, those of embedded structs included.
+func wireFields(t reflect.Type, action string) (fields []wireField) {
+	for _, f := range reflect.VisibleFields(t) {
+		if f.Anonymous || !f.IsExported() {
+			continue
+		}
+		field := wireField{index: f.Index, typ: f.Type}
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if field.json = name; name == "" {
+			field.json = f.Name
+		}
+		field.omitted = strings.HasPrefix(options, "omit")
+		field.query, field.key, _ = strings.Cut(f.Tag.Get("query"), ",")
+		field.query = strings.Replace(field.query, "*", action, 1)
+		if field.query == "" {
+			field.query = field.json
+		}
+		fields = append(fields, field)
+	}
+	return fields
+}
+
+// setterOf returns the setter of a field of that type.
+func setterOf(t reflect.Type) setter {
+	switch reflect.Zero(t).Interface().(type) {
+	case string:
+		return func(field reflect.Value, text string) error {
+			field.SetString(text)
+			return nil
+		}
+	case *string:
+		return func(field reflect.Value, text string) error {
+			field.Set(reflect.ValueOf(&text))
+			return nil
+		}
+	case *int:
+		return func(field reflect.Value, text string) error {
+			if text == "" {
+				return nil
+			}
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				return errors.New("must be of type integer, not " + quote(text))
+			}
+			field.Set(reflect.ValueOf(&n))
+			return nil
+		}
+	case []byte:
+		return func(field reflect.Value, text string) error {
+			data, err := base64.StdEncoding.DecodeString(text)
+			if err != nil {
+				return errors.New("must be base64")
+			}
+			field.SetBytes(data)
+			return nil
+		}
+	}
+	panic("the Query protocol has no form for " + t.String())
+}
+
+// errScattered means that the parameters of one list or structure do not follow each other.
+var errScattered = errors.New("the parameters are scattered")
+
+// decode fills request, a pointer to a struct that p describes. Parameters that it does not have are
+// ignored, as SQS does; of one that is there twice the last counts. Its errors are [*queue.Error].
+func (p parameters) decode(values []formValue, request any) error {
+	v := reflect.ValueOf(request).Elem()
+	err := p.fill(v, values)
+	if errors.Is(err, errScattered) {
+		// Clients write lists in order. For those that do not, the parameters are sorted.
+		v.SetZero()
+		sortValues(values)
+		for i := range values {
+			values[i].at = 0
+		}
+		err = p.fill(v, values)
+	}
+	if errors.Is(err, errScattered) {
+		return malformed("two elements of a list have the same number")
+	}
+	return err
+}
+
+// fill fills a struct. The next parts of the values' names are names of its fields.
+func (p parameters) fill(v reflect.Value, values []formValue) error {
+	var seen uint64
+	for len(values) > 0 {
+		head := values[0].head()
+		f := p[head]
+		if f == nil {
+			values = values[1:]
+			continue
+		}
+		n := sameHead(values, head)
+		for i := range values[:n] {
+			values[i].at += len(head) + 1
+		}
+		switch field := v.FieldByIndex(f.index); {
+		case f.set != nil:
+			for i := range values[:n] {
+				if err := f.setTo(field, &values[i]); err != nil {
+					return err
+				}
+			}
+		case seen&f.bit != 0:
+			return errScattered
+		default:
+			if err := f.fillList(field, values[:n]); err != nil {
+				return err
+			}
+		}
+		seen |= f.bit
+		values = values[n:]
+	}
+	return nil
+}
+
+// sameHead counts the values at the beginning that have the same next part of their names.
+func sameHead(values []formValue, head string) int {
+	n := 1
+	for n < len(values) && values[n].head() == head {
+		n++
+	}
+	return n
+}
+
+// setTo sets a single value. A parameter below one is ignored.
+func (f *parameter) setTo(field reflect.Value, v *formValue) error {
+	if v.head() != "" {
+		return nil
+	}
+	if err := f.set(field, v.value); err != nil {
+		return malformed(shorten(v.name) + " " + err.Error())
+	}
+	return nil
+}
+
+// fillList fills a list or a map. The next parts of the values' names are the numbers of its
+// elements. Old clients leave the number of a single element out: AttributeName=All, or
+// Attribute.Name and Attribute.Value. An empty value of that kind is an empty list.
+func (f *parameter) fillList(field reflect.Value, values []formValue) error {
+	last := -1
+	for len(values) > 0 {
+		head := values[0].head()
+		number, numbered := listNumber(head)
+		n := sameHead(values, head)
+		switch {
+		case numbered && number <= last:
+			return errScattered
+		case numbered:
+			last = number
+			for i := range values[:n] {
+				values[i].at += len(head) + 1
+			}
+		case head == "":
+			n = 1
+		default:
+			for n < len(values) && f.partOfElement(values[n].head()) {
+				n++
+			}
+		}
+		if numbered || f.partOfElement(head) && (head != "" || values[0].value != "") {
+			if err := f.fillElement(field, values[:n]); err != nil {
+				return err
+			}
+		}
+		values = values[n:]
+	}
+	return nil
+}
+
+// partOfElement reports whether head, which is no number, is a part of an element without a number.
+func (f *parameter) partOfElement(head string) bool {
+	switch {
+	case f.key != "":
+		return head == f.key || head == "Value"
+	case f.of != nil:
+		return f.of[head] != nil
+	}
+	return head == ""
+}
+
+// fillElement adds one element to a list or a map.
+func (f *parameter) fillElement(field reflect.Value, values []formValue) error {
+	switch list := field.Addr().Interface().(type) {
+	case *[]string:
+		*list = append(*list, values[len(values)-1].value)
+		return nil
+	case *[][]byte:
+		data, err := base64.StdEncoding.DecodeString(values[len(values)-1].value)
+		*list = append(*list, data)
+		if err != nil {
+			return malformed(shorten(values[0].name) + " must be base64")
+		}
+		return nil
+	case *map[string]string:
+		key, value := f.pair(values)
+		if *list == nil {
+			*list = map[string]string{}
+		}
+		(*list)[key] = value
+		return nil
+	case *map[string]attributeValue:
+		key, _ := f.pair(values)
+		var value attributeValue
+		if err := f.of.fill(reflect.ValueOf(&value).Elem(), below(values, "Value")); err != nil {
+			return err
+		}
+		if *list == nil {
+			*list = map[string]attributeValue{}
+		}
+		(*list)[key] = value
+		return nil
+	}
+	field.Grow(1)
+	field.SetLen(field.Len() + 1)
+	return f.of.fill(field.Index(field.Len()-1), values)
+}
+
+// pair returns the key and the value of an element of a map.
+func (f *parameter) pair(values []formValue) (key, value string) {
+	for i := range values {
+		switch values[i].head() {
+		case f.key:
+			key = values[i].value
+		case "Value":
+			value = values[i].value
+		}
+	}
+	return key, value
+}
+
+// below returns the values whose next part is head, and goes on behind it.
+func below(values []formValue, head string) []formValue {
+	var found []formValue
+	for _, v := range values {
+		if v.head() == head {
+			v.at += len(head) + 1
+			found = append(found, v)
+		}
+	}
+	return found
+}

@@ -1,0 +1,207 @@
+package sqsapi
+
+import (
+	"bytes"
+	"cmp"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"tendril/queue"
+)
+
+// formType is the content type of a Query request whose parameters are in its body.
+const formType = "application/x-www-form-urlencoded"
+
+// serveQuery answers a request of the Query protocol: parameters in the URL, in a form, or in both,
+// and a queue in the path. Without an Action it is a request of no protocol.
+func (x *exchange) serveQuery() {
+	if x.r.Method != http.MethodGet && x.r.Method != http.MethodPost {
+		x.w.Header().Set("Allow", "GET, POST")
+		x.fail(queue.Errorf(codeMethodNotAllowed, "The Query protocol takes the methods GET and POST, not %s.",
+			quote(x.r.Method)))
+		return
+	}
+	in := x.h.buffer()
+	defer x.h.release(in)
+	values, err := x.readForm(in)
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	name := actionName(values)
+	if name == "" {
+		body := []byte("<UnknownOperationException/>\n")
+		x.answer(http.StatusNotFound, "text/xml", body, Answer{Code: codeUnknownOperation})
+		return
+	}
+	act, known := x.h.actions[sqsPrefix+name]
+	request, err := any(nil), error(nil)
+	if known {
+		x.action = name
+		request = act.request()
+		err = x.decodeQuery(act, values, request)
+	}
+	if !known || act.ofAccount && x.r.URL.Path != "/" {
+		err = queue.Errorf(codeUnknownOperation, "The action %s is not valid for this endpoint.", shorten(name))
+	}
+	if err != nil {
+		x.fail(err)
+		return
+	}
+	x.run(act, request, in)
+}
+
+// decodeQuery fills request from the parameters. A queue in the path stands for an absent QueueUrl.
+func (x *exchange) decodeQuery(act action, values []formValue, request any) error {
+	if err := act.parameters.decode(values, request); err != nil {
+		return err
+	}
+	if about, ok := request.(interface{ setPath(string) }); ok && x.r.URL.Path != "/" {
+		about.setPath(x.r.URL.Path)
+	}
+	return nil
+}
+
+// actionName returns the Action among the parameters, "" when there is none.
+func actionName(values []formValue) (name string) {
+	for _, v := range values {
+		if v.name == "Action" {
+			name = v.value
+		}
+	}
+	return name
+}
+
+// readForm returns the parameters of the URL, followed by those of a form in the body.
+func (x *exchange) readForm(in *bytes.Buffer) ([]formValue, error) {
+	values, err := parseForm(nil, x.r.URL.RawQuery)
+	if err != nil || x.r.Method != http.MethodPost || !isForm(x.r.Header.Get("Content-Type")) {
+		return values, err
+	}
+	if err := x.readBody(in); err != nil {
+		return nil, err
+	}
+	return parseForm(values, in.Bytes())
+}
+
+// isForm reports whether a request of that content type, which may be absent, has its parameters in
+// its body.
+func isForm(contentType string) bool {
+	if contentType == "" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && media == formType
+}
+
+// formValue is one parameter of a Query request.
+type formValue struct {
+	// name is a path such as SendMessageBatchRequestEntry.1.Id.
+	name, value string
+	// at is where the part of the name begins that is not decoded yet; behind its end when there is none.
+	at int
+}
+
+// head returns the next part of the name, "" at its end.
+func (v *formValue) head() string {
+	if v.at >= len(v.name) {
+		return ""
+	}
+	rest := v.name[v.at:]
+	if dot := strings.IndexByte(rest, '.'); dot >= 0 {
+		return rest[:dot]
+	}
+	return rest
+}
+
+// parseForm appends the parameters of an encoded form to values. They are copies of their parts of
+// the form. A name without a value has an empty one.
+func parseForm[Text ~string | ~[]byte](values []formValue, form Text) ([]formValue, error) {
+	for begin := 0; begin < len(form); {
+		end, equal := begin, -1
+		for ; end < len(form) && form[end] != '&'; end++ {
+			if form[end] == '=' && equal < 0 {
+				equal = end
+			}
+		}
+		part := form[begin:end]
+		nameEnd, valueBegin := len(part), len(part)
+		if equal >= 0 {
+			nameEnd, valueBegin = equal-begin, equal-begin+1
+		}
+		begin = end + 1
+		if len(part) == 0 {
+			continue
+		}
+		if len(values) == maxValues {
+			return nil, malformed("it holds more than " + strconv.Itoa(maxValues) + " values")
+		}
+		name, err := url.QueryUnescape(string(part[:nameEnd]))
+		if err != nil {
+			return nil, malformed("a name has an invalid escape sequence")
+		}
+		value, err := url.QueryUnescape(string(part[valueBegin:]))
+		if err != nil {
+			return nil, malformed(shorten(name) + " has an invalid escape sequence")
+		}
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return nil, malformed("it is not valid UTF-8")
+		}
+		values = append(values, formValue{name: name, value: value})
+	}
+	return values, nil
+}
+
+// sortValues brings the parameters of one list, map or structure together, lists in the order of
+// their numbers. Parameters of the same name keep their order.
+func sortValues(values []formValue) {
+	slices.SortStableFunc(values, func(a, b formValue) int {
+		for a.at, b.at = 0, 0; a.at < len(a.name) && b.at < len(b.name); {
+			x, y := a.head(), b.head()
+			i, xNumber := listNumber(x)
+			j, yNumber := listNumber(y)
+			order := strings.Compare(x, y)
+			switch {
+			case xNumber && yNumber:
+				order = cmp.Compare(i, j)
+			case xNumber:
+				order = -1
+			case yNumber:
+				order = 1
+			}
+			if order != 0 {
+				return order
+			}
+			a.at, b.at = a.at+len(x)+1, b.at+len(y)+1
+		}
+		return cmp.Compare(len(a.name)-a.at, len(b.name)-b.at)
+	})
+}
+
+// listNumber is the number of an element of a list.
+func listNumber(s string) (n int, ok bool) {
+	if s == "" || len(s) > 9 {
+		return 0, false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = 10*n + int(s[i]-'0')
+	}
+	return n, true
+}
+
+// shorten returns untrusted text at a length that fits into an error message.
+func shorten(s string) string {
+	const most = 80
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,224 @@
+package sqsapi
+
+import (
+	"encoding/xml"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tendril/queue"
+)
+
+// query sends one Query request, by GET when it has no form.
+func query(t testing.TB, h http.Handler, target, form string) *httptest.ResponseRecorder {
+	t.Helper()
+	method := http.MethodGet
+	if form != "" {
+		method = http.MethodPost
+	}
+	r := httptest.NewRequestWithContext(t.Context(), method, target, strings.NewReader(form))
+	r.Host = "localhost:9324"
+	if form != "" {
+		r.Header.Set("Content-Type", formType)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// parametersFor describes the request of an action.
+func parametersFor(name string) (action, parameters) {
+	act := sqsActions()[name]
+	act.describe(name)
+	return act, act.parameters
+}
+
+// decodeForm decodes a form into the request of an action.
+func decodeForm(t *testing.T, name, form string) (any, error) {
+	t.Helper()
+	values, err := parseForm(nil, form)
+	if err != nil {
+		return nil, err
+	}
+	act, parameters := parametersFor(name)
+	request := act.request()
+	return request, parameters.decode(values, request)
+}
+
+func TestA8DecodeQuery(t *testing.T) {
+	t.Parallel()
+	text := func(s string) *string { return &s }
+	attribute := "MessageAttribute.1.Name=n&MessageAttribute.1.Value.DataType=String&MessageAttribute.1.Value.StringValue=v"
+	want := map[string]attributeValue{"n": {DataType: "String", StringValue: text("v")}}
+	tests := []struct {
+		name, action, form string
+		want               any
+	}{
+		{"nothing", "SendMessage", "", &sendMessageRequest{}},
+		{"other parameters", "SendMessage", "&&Action=SendMessage&Version=1&x&Future.1.y=2&QueueUrl.1=z&=",
+			&sendMessageRequest{}},
+		{"a message", "SendMessage", "QueueUrl=q&MessageBody=a+%3Cb%3E%0a&DelaySeconds=5&" + attribute,
+			&sendMessageRequest{queueRequest{"q"},
+				outgoing{MessageBody: "a <b>\n", DelaySeconds: new(5), MessageAttributes: want}}},
+		{"an empty number", "SendMessage", "DelaySeconds=", &sendMessageRequest{}},
+		{"the last counts", "SendMessage", "MessageBody=a&MessageBody=b",
+			&sendMessageRequest{outgoing: outgoing{MessageBody: "b"}}},
+		{"binary and list values", "SendMessage", "MessageAttribute.1.Name=b&MessageAttribute.1.Value.BinaryValue=AP8%3D&" +
+			"MessageAttribute.1.Value.StringListValue.1=x&MessageAttribute.1.Value.BinaryListValue.1=AA%3D%3D",
+			&sendMessageRequest{outgoing: outgoing{MessageAttributes: map[string]attributeValue{"b": {
+				BinaryValue: []byte{0, 255}, StringListValues: []string{"x"}, BinaryListValues: [][]byte{{0}}}}}}},
+		{"an empty batch", "DeleteMessageBatch", "DeleteMessageBatchRequestEntry=", &deleteMessageBatchRequest{}},
+		{"a batch", "SendMessageBatch", "SendMessageBatchRequestEntry.1.Id=a&SendMessageBatchRequestEntry.1." +
+			strings.ReplaceAll(attribute, "&", "&SendMessageBatchRequestEntry.1.") + "&SendMessageBatchRequestEntry.2.Id=b",
+			&sendMessageBatchRequest{Entries: []sendEntry{
+				{ID: "a", outgoing: outgoing{MessageAttributes: want}}, {ID: "b"}}}},
+		{"numbers with gaps", "DeleteMessageBatch",
+			"DeleteMessageBatchRequestEntry.3.Id=a&DeleteMessageBatchRequestEntry.999999999.Id=b",
+			&deleteMessageBatchRequest{Entries: []deleteEntry{{ID: "a"}, {ID: "b"}}}},
+		{"entries in the order of text", "DeleteMessageBatch",
+			"DeleteMessageBatchRequestEntry.1.Id=a&DeleteMessageBatchRequestEntry.10.Id=c&DeleteMessageBatchRequestEntry.2.Id=b",
+			&deleteMessageBatchRequest{Entries: []deleteEntry{{ID: "a"}, {ID: "b"}, {ID: "c"}}}},
+		{"scattered entries", "DeleteMessageBatch", "DeleteMessageBatchRequestEntry.2.Id=b&QueueUrl=q&" +
+			"DeleteMessageBatchRequestEntry.1.ReceiptHandle=h&DeleteMessageBatchRequestEntry.2.ReceiptHandle=i&" +
+			"DeleteMessageBatchRequestEntry.1.Id=a",
+			&deleteMessageBatchRequest{queueRequest{"q"}, []deleteEntry{{"a", "h"}, {"b", "i"}}}},
+		{"lists of text", "ReceiveMessage", "AttributeName.1=All&MessageAttributeName.1=a.*&MessageAttributeName.2=b&" +
+			"MessageSystemAttributeName.1=SenderId&MaxNumberOfMessages=10",
+			&receiveMessageRequest{AttributeNames: []string{"All"}, MessageAttributeNames: []string{"a.*", "b"},
+				MessageSystemAttributeNames: []string{"SenderId"}, MaxNumberOfMessages: new(10)}},
+		{"lists without numbers", "ReceiveMessage", "AttributeName=SenderId&AttributeName=SentTimestamp&MessageAttributeName=",
+			&receiveMessageRequest{AttributeNames: []string{"SenderId", "SentTimestamp"}}},
+		{"lists of no list", "ReceiveMessage", "AttributeName.x=All&AttributeName.x.1=All&AttributeName.1=SenderId",
+			&receiveMessageRequest{AttributeNames: []string{"SenderId"}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := decodeForm(t, test.action, test.form)
+			if err != nil || !reflect.DeepEqual(got, test.want) {
+				t.Errorf("decoded %+v, %v; want %+v", got, err, test.want)
+			}
+		})
+	}
+}
+
+func TestA8DecodeQueryRefuses(t *testing.T) {
+	t.Parallel()
+	entry := "SendMessageBatchRequestEntry."
+	tests := []struct{ name, form, text string }{
+		{"cut off", "MessageBody=%", "MessageBody has an invalid escape sequence"},
+		{"no escape in a name", "%zz=1", "a name has an invalid escape sequence"},
+		{"Latin-1", "MessageBody=%E9", "not valid UTF-8"},
+		{"Latin-1, unescaped", "MessageBody=\xe9", "not valid UTF-8"},
+		{"half a surrogate pair", "MessageBody=%ED%A0%BD", "not valid UTF-8"},
+		{"no number", entry + "1.DelaySeconds=soon", entry + `1.DelaySeconds must be of type integer, not "soon"`},
+		{"a fraction", entry + "1.DelaySeconds=1.5", `must be of type integer, not "1.5"`},
+		{"a large number", entry + "1.DelaySeconds=99999999999999999999", "must be of type integer"},
+		{"no base64", entry + "1.MessageAttribute.1.Value.BinaryValue=%25%25", "BinaryValue must be base64"},
+		{"no base64 in a list", entry + "1.MessageAttribute.1.Value.BinaryListValue.1=%25",
+			"BinaryListValue.1 must be base64"},
+		{"one number twice", entry + "1.Id=a&" + entry + "01.Id=b", "two elements of a list have the same number"},
+		{"many values", strings.Repeat("a=&", maxValues+1), "more than 10000 values"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := decodeForm(t, "SendMessageBatch", test.form)
+			var refusal *queue.Error
+			if !errors.As(err, &refusal) || refusal.Code != codeSerialization || !strings.Contains(refusal.Message, test.text) {
+				t.Errorf("decode = %#v, want code %s with %q", err, codeSerialization, test.text)
+			}
+		})
+	}
+}
+
+// A8: by GET and POST, on "/" and on a queue's path, and a parameter names another queue than the path.
+func TestA8WaysToNameAQueue(t *testing.T) {
+	t.Parallel()
+	h := newHandler(t, nil)
+	for _, name := range []string{"jobs", "mail"} {
+		mustCall(t, h, "CreateQueue", `{"QueueName":"`+name+`","Attributes":{"DelaySeconds":"`+strconv.Itoa(len(name))+`"}}`)
+	}
+	mustCall(t, h, "SetQueueAttributes", `{"QueueUrl":"mail","Attributes":{"DelaySeconds":"9"}}`)
+	const get = "Action=GetQueueAttributes&AttributeName.1=DelaySeconds"
+	mail := "QueueUrl=" + url.QueryEscape("http://localhost:9324/000000000000/mail")
+	for _, test := range []struct{ target, form, delay string }{
+		{"/000000000000/jobs?" + get, "", "4"},
+		{"/000000000000/jobs?Version=2012-11-05&" + get, "", "4"},
+		{"/000000000000/jobs/?" + get, "", "4"},
+		{"/000000000000/jobs", get, "4"},
+		{"/000000000000/jobs?" + get + "&" + mail, "", "9"},
+		{"/000000000000/jobs", get + "&" + mail, "9"},
+		{"/?" + get + "&" + mail, "", "9"},
+		{"/?X-Amz-Signature=x&X-Amz-Credential=y&" + mail, get, "9"},
+		{"/", mail + "&" + get, "9"},
+	} {
+		w := query(t, h, test.target, test.form)
+		if want := "<Name>DelaySeconds</Name><Value>" + test.delay + "</Value>"; w.Code != 200 ||
+			!strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s %s: %d %s; want %s", test.target, test.form, w.Code, w.Body, want)
+		}
+	}
+	for target, code := range map[string]string{
+		"/?" + get:                                    "MissingParameter",
+		"/jobs?" + get:                                "InvalidAddress",
+		"/000000000000/other?" + get:                  "AWS.SimpleQueueService.NonExistentQueue",
+		"/000000000000/jobs?Action=ListQueues":        "InvalidAction",
+		"/000000000000/jobs?Action=getqueueurl":       "InvalidAction",
+		"/?Action=GetQueueUrl&QueueName=other":        "AWS.SimpleQueueService.NonExistentQueue",
+		"/?Action=" + strings.Repeat("%3Cx%3E", 1000): "InvalidAction",
+	} {
+		w := query(t, h, target, "")
+		if !strings.Contains(w.Body.String(), "<Code>"+code+"</Code>") || w.Body.Len() > 600 {
+			t.Errorf("%s: %d %s; want %s", target, w.Code, w.Body, code)
+		}
+	}
+}
+
+func TestXMLText(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                           "",
+		"plain é 😀\t\n":              "plain é 😀\t\n",
+		`<a href="x">&amp;'</a>`:     `&lt;a href=&quot;x&quot;&gt;&amp;amp;'&lt;/a&gt;`,
+		"a\r\nb":                     "a&#xD;\nb",
+		"\x00\x1f\ufffe\uffff\ufffd": "\ufffd\ufffd\ufffd\ufffd\ufffd",
+		"\xe9\xed\xa0\xbd":           "\ufffd\ufffd\ufffd\ufffd",
+	} {
+		if got := string(appendXMLText(nil, text)); got != want {
+			t.Errorf("%q is written %q, want %q", text, got, want)
+		}
+	}
+}
+
+func FuzzXMLText(f *testing.F) {
+	for _, seed := range []string{"", "a<b>&\"'\r\n\t", "é😀\x00\ufffe", "\xff]]>", "&#13;"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var got struct {
+			Text string `xml:",chardata"`
+		}
+		if err := xml.Unmarshal(appendElement(nil, "t", text), &got); err != nil {
+			t.Fatalf("%q is written %q: %v", text, appendElement(nil, "t", text), err)
+		}
+		if want := replaceNoXML(text); got.Text != want {
+			t.Errorf("%q is read %q, want %q", text, got.Text, want)
+		}
+	})
+}
+
+// replaceNoXML replaces what XML cannot hold, and each byte that is not UTF-8.
+func replaceNoXML(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\ufffe' || r == '\uffff' {
+			return '\ufffd'
+		}
+		return r
+	}, string([]rune(s)))
+}

@@ -1,0 +1,139 @@
+package sqsapi
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+)
+
+const (
+	xmlType  = "text/xml"
+	xmlStart = `<?xml version="1.0"?>` + "\n<"
+	// xmlNamespace names the version of the API that all clients in use speak.
+	xmlNamespace = ` xmlns="http://queue.amazonaws.com/doc/2012-11-05/">`
+)
+
+// elements tells how the Query protocol writes the fields of a response, or of a part of one, as the
+// tags of [parameters] say: a list of N is a sequence of elements, a map one of elements with a key
+// and a Value.
+type elements []element
+
+// element is one field.
+type element struct {
+	index   []int
+	name    string
+	key     string   // of a map: the name of its keys
+	omitted bool     // when empty
+	of      elements // of a list of structures
+	json    string   // its name in replies of the Query protocol in JSON
+}
+
+// elementsOf describes a struct type, for an action of that name.
+func elementsOf(t reflect.Type, action string) (all elements) {
+	for _, field := range wireFields(t, action) {
+		e := element{index: field.index, name: field.query, key: field.key, omitted: field.omitted, json: field.json}
+		if field.typ.Kind() == reflect.Slice && field.typ.Elem().Kind() == reflect.Struct {
+			e.of = elementsOf(field.typ.Elem(), action)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// append writes the fields of a struct.
+func (all elements) append(dst []byte, v reflect.Value) []byte {
+	for i := range all {
+		e := &all[i]
+		field := v.FieldByIndex(e.index)
+		if e.omitted && (field.IsZero() || field.Kind() == reflect.Slice && field.Len() == 0) {
+			continue
+		}
+		dst = e.append(dst, field)
+	}
+	return dst
+}
+
+func (e *element) append(dst []byte, field reflect.Value) []byte {
+	switch value := field.Interface().(type) {
+	case string:
+		return appendElement(dst, e.name, value)
+	case []string:
+		for _, text := range value {
+			dst = appendElement(dst, e.name, text)
+		}
+		return dst
+	case map[string]string:
+		for _, key := range slices.Sorted(maps.Keys(value)) {
+			dst = appendKeyValue(dst, e.name, e.key, key, value[key])
+		}
+		return dst
+	case bool:
+		return appendElement(dst, e.name, strconv.FormatBool(value))
+	case int64:
+		return appendElement(dst, e.name, strconv.FormatInt(value, 10))
+	case *int:
+		return appendElement(dst, e.name, strconv.Itoa(*value))
+	}
+	for i := range field.Len() {
+		dst = appendTag(dst, "<", e.name)
+		dst = e.of.append(dst, field.Index(i))
+		dst = appendTag(dst, "</", e.name)
+	}
+	return dst
+}
+
+func appendTag(dst []byte, start, name string) []byte {
+	return append(append(append(dst, start...), name...), '>')
+}
+
+func appendElement(dst []byte, name, text string) []byte {
+	dst = appendTag(dst, "<", name)
+	dst = appendXMLText(dst, text)
+	return appendTag(dst, "</", name)
+}
+
+// appendKeyValue writes an element of a map.
+func appendKeyValue(dst []byte, name, keyName, key, value string) []byte {
+	dst = appendTag(dst, "<", name)
+	dst = appendElement(dst, keyName, key)
+	dst = appendElement(dst, "Value", value)
+	return appendTag(dst, "</", name)
+}
+
+// appendXMLText writes text that stands between tags. What XML cannot hold becomes U+FFFD: no message
+// has it, but an error may quote what a client sent. A carriage return is escaped because parsers
+// make a line feed of it otherwise.
+func appendXMLText(dst []byte, s string) []byte {
+	done := 0
+	for i := 0; i < len(s); {
+		escape, size := "", 1
+		switch c := s[i]; {
+		case c == '&':
+			escape = "&amp;"
+		case c == '<':
+			escape = "&lt;"
+		case c == '>':
+			escape = "&gt;"
+		case c == '"':
+			escape = "&quot;"
+		case c == '\r':
+			escape = "&#xD;"
+		case c < ' ' && c != '\t' && c != '\n':
+			escape = "\uFFFD"
+		case c >= utf8.RuneSelf:
+			var r rune
+			r, size = utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError || r == '\uFFFE' || r == '\uFFFF' {
+				escape = "\uFFFD"
+			}
+		}
+		if escape != "" {
+			dst = append(append(dst, s[done:i]...), escape...)
+			done = i + size
+		}
+		i += size
+	}
+	return append(dst, s[done:]...)
+}
