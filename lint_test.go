@@ -63,6 +63,8 @@ var rooms = []room{
 	{"bundle", "Package bundle reads an Elastic Beanstalk source bundle.", []string{"datadir", "trust", "yamlfile"}},
 	{"config", "Package config reads the settings, knows where each came from, and refuses bad ones with advice.",
 		[]string{"bundle", "trust", "yamlfile"}},
+	{"getconfig", "Package getconfig answers what scripts ask Elastic Beanstalk's tool get-config.",
+		[]string{"datadir"}},
 	{"notify", "Package notify tells systemd about the state of the service.", nil},
 	{"aws", "Package aws is the only place that talks to Amazon.", []string{"queue", "leader", "periodic", "sqswire"}},
 	{"cloud", "Package cloud creates, lists and deletes what an environment has on AWS.",
@@ -79,10 +81,10 @@ var rooms = []room{
 		"them in reverse.",
 		[]string{"queue", "terminal", "datadir", "httplimit", "broker", "sqsapi", "worker", "deliver", "periodic", "leader",
 			"supervisor", "bundle", "config", "aws", "console", "envelope", "limit", "runtimeapi", "telemetry", "autoscale",
-			"fleet", "depth", "delivery", "health", "app", "notify", "trust", "logging", "tasks", "cloud"}},
+			"fleet", "depth", "delivery", "health", "app", "notify", "trust", "logging", "tasks", "cloud", "getconfig"}},
 	{"cmd/tendril", "Command tendril turns arguments into settings and runs them.",
 		[]string{"queue", "terminal", "periodic", "bundle", "config", "environment", "console", "aws", "health", "trust",
-			"logging", "yamlfile", "tasks", "cloud"}},
+			"logging", "yamlfile", "tasks", "cloud", "getconfig"}},
 }
 
 // restricted names the libraries that only these packages may import, and why.

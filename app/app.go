@@ -50,8 +50,22 @@ type Options struct {
 	// replicas, and that deliveries to the old ones go on as they are.
 	Change func(*bundle.Bundle) (config.Change, error)
 	Apply  func(c config.Change, newReplicas bool)
+	// Facts keeps what get-config answers to the steps and processes of versions; nil for nothing.
+	Facts Facts
 	// AdoptTasks puts the periodic tasks of a new version in force, which were checked.
 	AdoptTasks func(context.Context, *bundle.Bundle)
+}
+
+// Facts keeps what get-config answers about each version, which its number names. Its methods are called one at a
+// time, but for Environ.
+type Facts interface {
+	// Publish writes or replaces the answers about a version with these settings; nil for those in force.
+	Publish(version int, b *bundle.Bundle, s *config.Settings) error
+	// Serve makes them those that a person at a shell gets.
+	Serve(version int) error
+	Remove(version int) error
+	// Environ returns env with what leads to them; asApp is true for a process of the app's user.
+	Environ(env []string, version int, asApp bool) []string
 }
 
 // stopping reports whether the stop of the environment has begun.
@@ -99,8 +113,11 @@ func New(opts *Options) *App {
 	a.replicas = newReplicaSet(a.balancer, launcher, replicaOptions{
 		readyTimeout: s.DeployTimeout, drainTimeout: opts.DrainTimeout, stopTimeout: s.AppGrace + 10*time.Second,
 		hurry: opts.Hurry, log: opts.Log,
-		starting:  func() { a.setState(console.DeployStarting) },
-		switching: func() { opts.Apply(a.replicas.current().change, true) },
+		starting: func() { a.setState(console.DeployStarting) },
+		switching: func() {
+			opts.Apply(a.replicas.current().change, true)
+			a.serveFacts(a.replicas.current())
+		},
 		switched: func() {
 			a.setState(console.DeployDraining)
 			pid.setOwner(a.replicas.now.Load().replicas[0])
@@ -124,6 +141,10 @@ func (a *App) Start(ctx context.Context) error {
 		v.read = readFiles(v.bundle.Dir)
 	}
 	a.first = v.number
+	if err := a.publish(&v); err != nil {
+		return err
+	}
+	a.serveFacts(v)
 	if err := a.steps.run(ctx, v, beforeStart); err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func Share(s *config.Settings, dir string, fresh bool) error {
 	if os.Geteuid() != 0 || s.AppUser == "" {
 		return nil // the app's user is the one who runs tendril
 	}
-	gid, err := supervisor.GroupOf(s.AppUser)
+	_, gid, err := supervisor.IDsOf(s.AppUser)
 	if err != nil {
 		return fmt.Errorf("--app-user: %w", err)
 	}
@@ -158,7 +158,10 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployRe
 	began := time.Now()
 	d.begin(old, v)
 	d.opts.Log.Info("deployment started", "version", v.number, "previous", old.number, "folder", v.dir())
-	err := d.steps.run(ctx, v, beforeStart)
+	err := d.publish(&v)
+	if err == nil {
+		err = d.steps.run(ctx, v, beforeStart)
+	}
 	switch {
 	case err == nil:
 		v.recordFiles()
@@ -169,8 +172,10 @@ func (d *deployer) deploy(ctx context.Context, old, v version) (console.DeployRe
 		d.opts.Log.Error("deployment failed, the old version is still serving", "version", v.number, "err", err)
 	}
 	if err != nil {
+		d.removeFacts(v.facts)
 		return console.DeployResult{}, d.fail(ctx, console.DeployRolledBack, err)
 	}
+	d.removeFacts(old.facts)
 	d.setState(console.DeployFinishing)
 	// The caller's time may be over by now: the old version may have taken all of it to finish.
 	after, over := d.untilStop(context.WithoutCancel(ctx))
@@ -189,9 +194,14 @@ func (d *deployer) configure(ctx context.Context, old, v version) (console.Reloa
 	ctx, cancel := d.untilStop(ctx)
 	defer cancel()
 	d.begin(old, v)
-	err := d.steps.run(ctx, v, beforeStart)
+	err := d.publish(&v)
+	if err == nil {
+		err = d.steps.run(ctx, v, beforeStart)
+	}
+	d.removeFacts(v.facts)
 	if err == nil {
 		v.recordFiles()
+		v.facts = old.facts // which the processes know
 		err = d.replicas.adopt(ctx, v)
 	}
 	if err != nil {
@@ -199,6 +209,7 @@ func (d *deployer) configure(ctx context.Context, old, v version) (console.Reloa
 		return console.ReloadResult{}, d.fail(ctx, console.DeployRolledBack, err)
 	}
 	d.opts.Apply(v.change, false)
+	d.RefreshFacts()
 	if err := d.finish(ctx, v); err != nil {
 		return console.ReloadResult{}, err
 	}

@@ -46,7 +46,7 @@ func (s *supervised) launch(ctx context.Context, v version, r *replica) (process
 		return nil, err
 	}
 	web := Guard(s.opts.Settings, supervisor.Process{Name: r.name(), Argv: v.command, Dir: v.dir(), Port: r.port,
-		Check: check, Env: s.opts.Environ(v.bundle, r.port)})
+		Check: check, Env: s.opts.environ(v, r.port, true)})
 	if v.bundle != nil && len(v.command) == 0 {
 		main, err := v.bundle.Web()
 		if err != nil {
@@ -66,7 +66,7 @@ func (s *supervised) helpers(ctx context.Context, v version) (processes, error) 
 	for _, p := range v.bundle.Processes {
 		if p.Name != bundle.MainProcess {
 			list = append(list, Guard(s.opts.Settings, supervisor.Process{Name: p.Name, Shell: p.Command, Dir: v.bundle.Dir,
-				Env: s.opts.Environ(v.bundle, 0)}))
+				Env: s.opts.environ(v, 0, true)}))
 		}
 	}
 	if len(list) == 0 {

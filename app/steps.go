@@ -56,7 +56,7 @@ func (s *stepRunner) runOne(ctx context.Context, v version, step bundle.Step) er
 	began := time.Now()
 	var kept lastLines
 	p := supervisor.Process{Name: "step", Shell: step.Shell, Argv: step.Argv, Dir: step.Dir,
-		Env: s.opts.Environ(v.bundle, s.opts.Settings.Port), OneOutput: true, OutputWait: outputWait}
+		Env: s.opts.environ(v, s.opts.Settings.Port, false), OneOutput: true, OutputWait: outputWait}
 	err := runStep(ctx, s.opts.Hurry, &p, s.opts.Settings.AppGrace, func(stream string, line []byte) {
 		s.opts.Output(string(step.Phase), stream, line)
 		kept.add(string(line))

@@ -27,6 +27,9 @@ type version struct {
 	// files has the files of the folder as they were when the steps had run; read has those
 	// that are read when a version is opened, as they were before the steps.
 	files, read map[string]string
+	// facts is the number under which its answers of get-config are published: that of the version for which its
+	// processes were started.
+	facts int
 	// configOnly is true when only settings differ from the previous version.
 	configOnly bool
 	// change is how its settings differ from those in force before it.

@@ -109,11 +109,7 @@ func within(folder, path string) bool {
 	return strings.HasPrefix(path+string(filepath.Separator), folder+string(filepath.Separator))
 }
 
-const (
-	ownerOnly = fs.FileMode(0o700)
-	// passGroup lets the group through a folder without a look at what is in it.
-	passGroup = fs.FileMode(0o710)
-)
+const ownerOnly = fs.FileMode(0o700)
 
 // CloseVersions leaves the versions in the data directory to their owner alone, also
 // those that an earlier release left readable by everybody. No app may run from one.
@@ -130,7 +126,7 @@ func CloseVersions(dataDir string) error {
 			errs = append(errs, closeFolder(filepath.Join(versions, e.Name())))
 		}
 	}
-	if info, err := os.Stat(dataDir); err == nil && os.Geteuid() == 0 && isPassage(info.Mode()) {
+	if info, err := os.Stat(dataDir); err == nil && os.Geteuid() == 0 && datadir.IsPassage(info.Mode()) {
 		errs = append(errs, os.Chmod(dataDir, ownerOnly))
 	}
 	return errors.Join(errs...)
@@ -143,10 +139,6 @@ func closeFolder(path string) error {
 	}
 	return os.Chmod(path, info.Mode().Perm()&ownerOnly)
 }
-
-// isPassage reports whether others than the owner may at most pass a folder: so it was
-// made here, and the mode is not a choice of somebody else.
-func isPassage(mode fs.FileMode) bool { return mode.Perm()&^ownerOnly&^0o011 == 0 }
 
 // ShareVersion lets the members of a group run what is in dir, a version that [UnpackVersion] returned or a folder
 // in one: they may pass the data directory, and, where the version is fresh, so that nothing of it ever ran, get to
@@ -167,7 +159,8 @@ func ShareVersion(dataDir, dir string, gid int, fresh bool) error {
 	if fresh {
 		err = shareTree(version, gid)
 	}
-	err = errors.Join(err, letGroupPass(version, gid), letGroupPass(versions, gid), letThrough(dataDir, gid))
+	err = errors.Join(err, datadir.LetGroupPass(version, gid), datadir.LetGroupPass(versions, gid),
+		datadir.LetThrough(dataDir, gid))
 	if err != nil {
 		return fmt.Errorf("allowing the group %d of the app's user to enter %s: %w", gid, version, err)
 	}
@@ -200,24 +193,4 @@ func shareTree(folder string, gid int) error {
 		owner := info.Mode().Perm() & 0o700
 		return root.Chmod(path, owner|owner>>3&0o050)
 	})
-}
-
-func letGroupPass(folder string, gid int) error {
-	if err := os.Lchown(folder, -1, gid); err != nil {
-		return err
-	}
-	return os.Chmod(folder, passGroup)
-}
-
-// letThrough lets a group pass the data directory. Where somebody chose a mode for it,
-// its group stays, and others may pass at most: what is in there is the owner's alone.
-func letThrough(dataDir string, gid int) error {
-	info, err := os.Stat(dataDir)
-	if err != nil {
-		return err
-	}
-	if isPassage(info.Mode()) {
-		return letGroupPass(dataDir, gid)
-	}
-	return os.Chmod(dataDir, info.Mode().Perm()|0o001)
 }

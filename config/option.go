@@ -153,3 +153,43 @@ func (o *Option) isBundled(s bundle.Setting) bool {
 	return o.Beanstalk != "" && s.Namespace == o.Namespace &&
 		(s.Option == o.Beanstalk || slices.Contains(o.beanstalkAliases, s.Option))
 }
+
+// Bundled returns the settings in force as a bundle would write them, for the options that Elastic Beanstalk has:
+// durations are bare numbers. What is set for one queue counts for the first of several. Options without a value are
+// left out.
+func (s *Settings) Bundled() (list []bundle.Setting) {
+	s.eachForeign(func(o *Option, value string) {
+		if o.Beanstalk != "" {
+			list = append(list, bundle.Setting{Namespace: o.Namespace, Option: o.Beanstalk, Value: value})
+		}
+	})
+	return list
+}
+
+// Daemon returns the settings in force by their keys in the settings file of aws-sqsd, with durations in seconds.
+// What is set for one queue counts for the first of several. Options without a value are left out.
+func (s *Settings) Daemon() map[string]string {
+	byKey := map[string]string{}
+	s.eachForeign(func(o *Option, value string) {
+		if o.DaemonKey != "" {
+			byKey[o.DaemonKey] = value
+		}
+	})
+	return byKey
+}
+
+// eachForeign calls do for each option that has a value, in the form of Elastic Beanstalk.
+func (s *Settings) eachForeign(do func(o *Option, value string)) {
+	first := *s
+	if len(s.Queues) > 0 {
+		first.PerQueue = s.Queues[0].PerQueue
+		first.QueueURL = s.Queues[0].URL
+	}
+	options := Options()
+	for i := range options {
+		o := &options[i]
+		if value := o.get(&first); value != "" && value != unset {
+			do(o, assignment{option: o, unit: bareUnit(o, o.beanstalkMinutes)}.bare(value))
+		}
+	}
+}

@@ -96,3 +96,28 @@ func CheckFile(path string) error {
 func irregular(path, what string) error {
 	return fmt.Errorf("%s is %s; remove it, or name another data directory with --data-dir", path, what)
 }
+
+// IsPassage reports whether others than the owner may at most pass a folder of that mode: so it was
+// made here, and the mode is not a choice of somebody else.
+func IsPassage(mode fs.FileMode) bool { return mode.Perm()&^0o711 == 0 }
+
+// LetGroupPass gives a folder to a group, whose members may pass it without a look at what is in it.
+func LetGroupPass(folder string, gid int) error {
+	if err := os.Lchown(folder, -1, gid); err != nil {
+		return err
+	}
+	return os.Chmod(folder, 0o710)
+}
+
+// LetThrough lets a group pass the data directory. Where somebody chose a mode for it,
+// its group stays, and others may pass at most: what is in there is the owner's alone.
+func LetThrough(dir string, gid int) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if IsPassage(info.Mode()) {
+		return LetGroupPass(dir, gid)
+	}
+	return os.Chmod(dir, info.Mode().Perm()|0o001)
+}

@@ -215,6 +215,18 @@ func TestTheServicesUserIsMade(t *testing.T) {
 	}
 }
 
+func TestScriptsFindGetConfig(t *testing.T) {
+	t.Parallel()
+	testpeer.Program(t, "systemd-tmpfiles")
+	root := t.TempDir()
+	out, err := tool("", "systemd-tmpfiles", "--create", "--root="+root, mustAbs(t, "systemd/tendril.tmpfiles.conf"))
+	link, missing := os.Readlink(filepath.Join(root, "opt/elasticbeanstalk/bin/get-config"))
+	if err != nil || missing != nil || !strings.HasPrefix(
+		parseUnit(read(t, "systemd/tendril.service")).one(t, "Service.ExecStart"), link+" ") {
+		t.Errorf("get-config is a link to %q, not to the service's program: %v, %v\n%s", link, err, missing, out)
+	}
+}
+
 func mustAbs(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(name)

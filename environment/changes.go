@@ -21,6 +21,7 @@ type changes struct {
 	*pipelines
 	app   *app.App       // nil when no app runs here
 	tasks *tasks.Manager // nil with QueuesOnly
+	facts *facts
 	// changing holds one token: its holder may change the app's version, settings and tasks.
 	changing chan struct{}
 }
@@ -115,6 +116,11 @@ func (c *changes) reloadSettings(ctx context.Context, b *bundle.Bundle) (done co
 		done.Unchanged = cmp.Or(dir, "the settings")
 	}
 	c.tune(change, false)
+	if c.app != nil {
+		c.app.RefreshFacts()
+	} else if err := c.facts.Publish(startFacts, b, nil); err != nil {
+		c.Logger.Warn("get-config answers with the old settings", "component", "environment", "err", err)
+	}
 	return done, nil
 }
 

@@ -49,6 +49,7 @@ func New(opts Options) *Environment {
 		instance: &instance{pipelines: q, began: time.Now()}, shown: console.NewDeliveries(10_000),
 	}
 	e.changing <- struct{}{}
+	e.changes.facts = newFacts(e.programs)
 	e.systemd = newServiceManager(q, func() bool {
 		return e.QueuesOnly || !slices.ContainsFunc(e.monitor.Live(), func(c health.Check) bool { return !c.OK })
 	})
@@ -133,6 +134,7 @@ func (e *Environment) startOrder() []func(context.Context) error {
 		e.instance.claimFiles, // removed again when everything below has stopped
 		e.serveBroker,         // its address is in the URLs of the queues
 		e.openQueues,          // what the workers receive from
+		e.facts.open,          // names the queues; read by what is started below
 		e.openTargets,         // what their messages go to, and point to
 		e.buildWorkers,        // their gates exist before the app that opens them
 		e.buildDepths,         // what health, scaling and metrics read
@@ -252,7 +254,8 @@ func (e *Environment) buildApp(context.Context) error {
 		Log: e.Logger.With("component", "app"), Output: e.programs.output, Counters: counters,
 		Hurry: e.urgent, Draining: e.draining, Ready: e.ready, Changing: e.changing, Gate: e.gate,
 		Failed:       func(err error) { e.fail(fmt.Errorf("%w: %w", ErrAppFailed, err)) },
-		DrainTimeout: e.drainLimit, Check: e.checkVersion, Change: e.change, Apply: e.tune, AdoptTasks: e.adoptTasks,
+		DrainTimeout: e.drainLimit, Check: e.checkVersion, Change: e.change, Apply: e.tune, Facts: e.facts,
+		AdoptTasks: e.adoptTasks,
 	})
 	e.replicas = e.app
 	return nil

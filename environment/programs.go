@@ -10,6 +10,7 @@ import (
 	"tendril/bundle"
 	"tendril/config"
 	"tendril/delivery"
+	"tendril/getconfig"
 	"tendril/runtimeapi"
 	"tendril/supervisor"
 )
@@ -19,6 +20,7 @@ type programs struct {
 	*pipelines
 	counters *supervisor.Events
 	logs     *supervisor.LogFolder // nil when no folder is named
+	answers  getconfig.Folder      // of get-config, for what the user wrote
 }
 
 func (p *programs) openLogs() error {
@@ -91,8 +93,9 @@ func (p *programs) startFunction(command string) (*runtimeapi.Pool, error) {
 	events := delivery.LogFunction(p.Logger.Logger, p.stopping)
 	events.LinesDropped = p.linesDropped
 	opts := runtimeapi.Options{
-		Command: []string{"/bin/sh", "-c", command}, Env: p.environ(p.Bundle, 0), Instances: p.s.HTTPConnections,
-		User: process.User, Limits: process.Limits, Timeout: p.s.FunctionTimeout,
+		Command: []string{"/bin/sh", "-c", command}, Env: p.answers.Environ(p.environ(p.Bundle, 0), startFacts, true),
+		Instances: p.s.HTTPConnections,
+		User:      process.User, Limits: process.Limits, Timeout: p.s.FunctionTimeout,
 		Grace: max(p.s.AppGrace, time.Nanosecond), Hurry: p.urgent, Name: p.s.Name, Region: p.s.Region,
 		AccountID: p.s.AccountID, LinesPerSecond: p.s.AppLogRate, Events: events,
 		Output: func(instance int, stream string, text []byte) {

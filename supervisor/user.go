@@ -54,14 +54,14 @@ func identityOf(text string) (*identity, error) {
 	return id, nil
 }
 
-// GroupOf returns the number of the group that a process with the [Process.User] user
+// IDsOf returns the numbers of the user as whom a process with the [Process.User] user runs, and of the group that it
 // belongs to first; ours for "".
-func GroupOf(user string) (gid int, err error) {
+func IDsOf(user string) (uid, gid int, err error) {
 	id, err := identityOf(user)
 	if err != nil || id == nil {
-		return os.Getegid(), err
+		return os.Geteuid(), os.Getegid(), err
 	}
-	return int(id.gid), nil
+	return int(id.uid), int(id.gid), nil
 }
 
 func lookUser(who string) (*user.User, error) {

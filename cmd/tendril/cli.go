@@ -19,6 +19,8 @@ import (
 
 // cli is the world of one run of the command, so that tests can give it another.
 type cli struct {
+	// name is that by which the program was called; "" in tests.
+	name     string
 	in       io.Reader
 	out, err io.Writer
 	args     []string // of the command line, without the program
@@ -32,7 +34,7 @@ type cli struct {
 
 func newCLI() *cli {
 	return &cli{
-		in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ(),
+		name: os.Args[0], in: os.Stdin, out: os.Stdout, err: os.Stderr, environ: os.Environ(),
 		tty: term.IsTerminal(int(os.Stdout.Fd())), ttyIn: term.IsTerminal(int(os.Stdin.Fd())),
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	_ "time/tzdata"
 
@@ -21,6 +22,9 @@ func main() {
 func (c *cli) run(args []string) int {
 	defer c.closeBuffers()
 	c.out, c.err = &terminal.Writer{To: c.out}, &terminal.Writer{To: c.err}
+	if filepath.Base(c.name) == "get-config" { // the link in PATH and in /opt/elasticbeanstalk/bin
+		args = append([]string{"get-config"}, args...)
+	}
 	args, noticed := singleDash(args)
 	if noticed {
 		printLine(c.err, "long flags with a single dash are understood; the usual form has two")

@@ -77,7 +77,8 @@ signal.`,
 	add("work", sendCommand{c}.newSend(), messages.newPeek(), queueCommands{c}.newQueues(), messages.newDead())
 	add("look", control.newStatus(), control.newHealth(), taskCommands{c}.newTasks(), control.newReload(),
 		control.newDrain(), app.newTerminate())
-	add("settings", app.newCheck(), app.newExplain(), c.newVersion())
+	add("settings", app.newCheck(), app.newExplain(), (&getConfigCommand{cli: c}).newGetConfig(),
+		c.newVersion())
 	usageErrors(root)
 	root.InitDefaultCompletionCmd()
 	plainBash(root)

@@ -28,7 +28,7 @@ import (
 // TestMain makes this test binary also the programs that the scripts run:
 // tendril itself, and testapp, an app that answers as its messages ask.
 func TestMain(m *testing.M) {
-	testscript.Main(leakChecked{m}, map[string]func(){"tendril": main, "testapp": testapp})
+	testscript.Main(leakChecked{m}, map[string]func(){"tendril": main, "get-config": main, "testapp": testapp})
 }
 
 // leakChecked fails the tests of this process when they leave goroutines.

@@ -8,6 +8,7 @@ ARG TENDRIL=tendril:0.1.0
 FROM ${TENDRIL} AS tendril
 FROM python:3.13-slim-bookworm
 COPY --from=tendril /usr/local/bin/tendril /usr/local/bin/tendril
+COPY --from=tendril /opt/elasticbeanstalk/bin/ /opt/elasticbeanstalk/bin/
 # One folder for tendril, one for the app to write to.
 RUN install -d -o 65532 -g 65532 -m 0700 /var/lib/tendril /var/lib/app
 WORKDIR /srv/app

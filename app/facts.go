@@ -1,0 +1,51 @@
+package app
+
+// publish writes what get-config answers about a version that is about to be prepared.
+func (d *deployer) publish(v *version) error {
+	v.facts = v.number
+	if d.opts.Facts == nil {
+		return nil
+	}
+	return d.opts.Facts.Publish(v.facts, v.bundle, v.change.Settings)
+}
+
+// RefreshFacts publishes the answers of get-config about the version that serves anew: settings have changed.
+// It is called by the holder of the token of Changing.
+func (d *deployer) RefreshFacts() {
+	v := d.replicas.current()
+	if d.opts.Facts == nil {
+		return
+	}
+	if err := d.opts.Facts.Publish(v.facts, v.bundle, nil); err != nil {
+		d.opts.Log.Warn("get-config answers with the old settings", "err", err)
+	}
+}
+
+// serveFacts has get-config answer about a version where nothing names another.
+func (a *App) serveFacts(v version) {
+	if a.opts.Facts == nil {
+		return
+	}
+	if err := a.opts.Facts.Serve(v.facts); err != nil {
+		a.opts.Log.Warn("get-config answers for the old version", "version", v.number, "err", err)
+	}
+}
+
+func (d *deployer) removeFacts(number int) {
+	if d.opts.Facts == nil {
+		return
+	}
+	if err := d.opts.Facts.Remove(number); err != nil {
+		d.opts.Log.Warn("answers of get-config not removed", "err", err)
+	}
+}
+
+// environ is the environment of a process of a version, which listens at a port unless that is 0. asApp is true for a
+// process of the app's user.
+func (o *Options) environ(v version, port int, asApp bool) []string {
+	env := o.Environ(v.bundle, port)
+	if o.Facts == nil {
+		return env
+	}
+	return o.Facts.Environ(env, v.facts, asApp)
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"tendril/getconfig"
+	"tendril/yamlfile"
+)
+
+// The forms of get-config's output, as Elastic Beanstalk writes them.
+const (
+	formJSON = "JSON"
+	formYAML = "YAML"
+)
+
+// getConfigCommand answers as Elastic Beanstalk's tool get-config does.
+type getConfigCommand struct {
+	*cli
+	form string
+}
+
+func (c *getConfigCommand) newGetConfig() *cobra.Command {
+	cmd := family("get-config", "Answer scripts that ask for the settings of the environment",
+		`Answers what scripts ask Elastic Beanstalk's tool get-config: environment properties,
+option settings, paths. Objects are JSON on one line; a single value is plain text. A hook
+gets the answers of the version that it belongs to, the app those of its own version, and
+everybody else those of the version that serves in the data directory. Hooks, build
+commands and the app find it as "get-config" on their PATH.`,
+		c.command(getconfig.Environment, "Environment properties of the app", "key"),
+		c.command(getconfig.OptionSettings, "Options of Elastic Beanstalk in force, by namespace", "namespace",
+			"option-name"),
+		c.command(getconfig.Container, "Paths and names on this machine", "key"),
+		c.command(getconfig.Meta, "The region, and the worker's settings by the keys of aws-sqsd", "key"),
+		c.command(getconfig.Addons, "The database that the RDS_ properties describe", "add-on", "key"),
+		c.command(getconfig.PlatformConfig, "User, folders and port of the app", "key"),
+	)
+	cmd.Example = `  tendril get-config environment -k DATABASE_URL
+  tendril get-config optionsettings -n aws:elasticbeanstalk:sqsd -o HttpPath
+  tendril get-config --output YAML meta -k sqsdconfig`
+	cmd.PersistentFlags().StringVar(&c.form, "output", formJSON, "Form of objects: JSON or YAML.")
+	complete(cmd, "output", formJSON, formYAML)
+	return cmd
+}
+
+// optionHelp is the help of the options that choose a part of an answer.
+var optionHelp = map[string]string{
+	"key": "Print the value of this key alone.", "namespace": "Print the options of this namespace alone.",
+	"option-name": "Print the value of this option of the namespace alone.", "add-on": "Print this add-on alone.",
+}
+
+// command is a subcommand with an option for each name of the path, whose short form is the first letter.
+func (c *getConfigCommand) command(use, short string, options ...string) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs}
+	path := make([]string, len(options))
+	for i, name := range options {
+		cmd.Flags().StringVarP(&path[i], name, name[:1], "", optionHelp[name])
+	}
+	addDataDir(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if c.form = strings.ToUpper(c.form); c.form != formJSON && c.form != formYAML {
+			return fail(exitUsage, fmt.Errorf("invalid --output %q", c.form), "use JSON or YAML")
+		}
+		if len(path) > 1 && path[0] == "" && path[1] != "" {
+			return fail(exitUsage, fmt.Errorf("--%s needs --%s", options[1], options[0]))
+		}
+		answer, err := c.ask(cmd, use, path)
+		if err != nil {
+			return err
+		}
+		text, err := c.text(answer)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(c.programs(), text)
+		return err
+	}
+	return cmd
+}
+
+// ask reads the answers and looks one up. A process of an environment also learns the variables that it inherited.
+func (c *getConfigCommand) ask(cmd *cobra.Command, command string, path []string) (any, error) {
+	file, dir := c.env(getconfig.FileVariable), ""
+	if file == "" || cmd.Flags().Changed("data-dir") {
+		var err error
+		if dir, err = c.dataDir(cmd); err != nil {
+			return nil, err
+		}
+		file = ""
+	}
+	facts, err := getconfig.Open(file, dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && file == "":
+		return nil, fail(exitNotFound, fmt.Errorf("no environment is running in %s", dir),
+			"name its data directory with --data-dir, or start it with 'tendril up'")
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fail(exitUnreachable, fmt.Errorf("the answers belong to another user: %w", err), "run it with sudo")
+	case err != nil:
+		return nil, fail(exitFailed, err)
+	}
+	answer, err := facts.Answer(command, path...)
+	if err == nil {
+		return answer, nil
+	}
+	if value, inherited := c.lookUp(path[0]); inherited && command == getconfig.Environment && file != "" {
+		return value, nil
+	}
+	return nil, fail(exitNotFound, err, "docs/bundles.md#get-config says what exists")
+}
+
+func (c *getConfigCommand) text(answer any) (string, error) {
+	if _, single := answer.(string); !single && c.form == formYAML {
+		return yamlfile.Text(answer)
+	}
+	return getconfig.Format(answer)
+}

@@ -1,0 +1,128 @@
+package getconfig
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Facts are the answers about one version of the app. What is in no map does not exist here.
+type Facts struct {
+	// Environment are the environment properties, with those that tendril provides. They may be secret.
+	Environment map[string]string `json:"environment"`
+	// OptionSettings are the options of Elastic Beanstalk in force, by namespace and name. They may be secret.
+	OptionSettings map[string]map[string]string `json:"optionsettings"`
+	// Container are paths and names on this machine.
+	Container map[string]any `json:"container"`
+	// Meta describes the environment; sqsdconfig has the settings of the worker by the keys of aws-sqsd.
+	Meta map[string]any `json:"meta"`
+	// PlatformConfig has the objects GeneralConfig and PlatformSpecificConfig.
+	PlatformConfig map[string]map[string]string `json:"platformconfig"`
+}
+
+// The commands of get-config.
+const (
+	Environment    = "environment"
+	OptionSettings = "optionsettings"
+	Container      = "container"
+	Meta           = "meta"
+	PlatformConfig = "platformconfig"
+	Addons         = "addons"
+)
+
+// Answer returns what a command asks for: an object, or one value of it for a path of names. An empty name counts as
+// none. The path is a key, for [OptionSettings] namespace and option, for [Addons] add-on and key. The error
+// names what there is.
+func (f *Facts) Answer(command string, path ...string) (any, error) {
+	object, err := f.object(command)
+	if err != nil {
+		return nil, err
+	}
+	path = slices.DeleteFunc(slices.Clone(path), func(name string) bool { return name == "" })
+	if command == PlatformConfig && len(path) == 1 { // its keys are unique in both objects
+		object = f.constants()
+	}
+	for _, name := range path {
+		members, ok := object.(map[string]any)
+		if inner, isAddon := members["env"].(map[string]any); command == Addons && isAddon {
+			members = inner // a key of an add-on is one of its variables
+		}
+		value, found := members[name]
+		if !ok || !found {
+			return nil, unknown(command, name, members)
+		}
+		object = value
+	}
+	return object, nil
+}
+
+// object returns all that a command can answer, in the types of JSON.
+func (f *Facts) object(command string) (any, error) {
+	var part any
+	switch command {
+	case Environment:
+		part = f.Environment
+	case OptionSettings:
+		part = f.OptionSettings
+	case Container:
+		part = f.Container
+	case Meta:
+		part = f.Meta
+	case PlatformConfig:
+		part = f.PlatformConfig
+	case Addons:
+		part = f.addons()
+	default:
+		return nil, fmt.Errorf("unknown command %q", command)
+	}
+	text, err := json.Marshal(part)
+	if err != nil {
+		return nil, err
+	}
+	object := map[string]any{}
+	return object, json.Unmarshal(text, &object)
+}
+
+func (f *Facts) constants() map[string]any {
+	all := map[string]any{}
+	for _, part := range f.PlatformConfig {
+		for key, value := range part {
+			all[key] = value
+		}
+	}
+	return all
+}
+
+// addons are the add-ons of the environment. Elastic Beanstalk has one, a database, and tells apps of it in properties
+// whose names begin with RDS_.
+func (f *Facts) addons() map[string]any {
+	database := maps.Clone(f.Environment)
+	maps.DeleteFunc(database, func(name, _ string) bool { return !strings.HasPrefix(name, "RDS_") })
+	if len(database) == 0 {
+		return map[string]any{}
+	}
+	return map[string]any{"rds": map[string]any{"Description": "RDS Environment variables", "env": database}}
+}
+
+func unknown(command, name string, members map[string]any) error {
+	if len(members) == 0 {
+		return fmt.Errorf("%s: unknown name %q: there is none here", command, name)
+	}
+	return fmt.Errorf("%s: unknown name %q: use one of %s", command, name,
+		strings.Join(slices.Sorted(maps.Keys(members)), ", "))
+}
+
+// Format returns an answer as text without an end of line: a value as it is, an object or a list as JSON on one line.
+func Format(answer any) (string, error) {
+	if text, ok := answer.(string); ok {
+		return text, nil
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false) // scripts take the text apart with sed
+	err := enc.Encode(answer)
+	return strings.TrimSuffix(out.String(), "\n"), err
+}
